@@ -1,0 +1,70 @@
+/* nrg/base.h: what every nrg header shares: version, export macro, status codes, element types.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_BASE_H
+#define NRG_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define NRG_VERSION_MAJOR 0
+#define NRG_VERSION_MINOR 1
+#define NRG_VERSION_PATCH 0
+
+#if defined(_WIN32) || defined(__CYGWIN__)
+#define NRG_API
+#elif defined(__GNUC__)
+#define NRG_API __attribute__((visibility("default")))
+#else
+#define NRG_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a call returns. Anything but NRG_OK means that nothing was written. */
+typedef enum nrg_status {
+    NRG_OK = 0,
+    NRG_ERR_NULL = 1,            /* spec, args or a pointer the call needs is NULL */
+    NRG_ERR_STRUCT_SIZE = 2,     /* a struct's size field is no size of any nrg version */
+    NRG_ERR_DIM = 3,             /* dim is 0 */
+    NRG_ERR_OVERFLOW = 4,        /* dim, rows and stride address more bytes than a size_t counts */
+    NRG_ERR_STRIDE = 5,          /* a row stride is shorter than a row */
+    NRG_ERR_ALIGNMENT = 6,       /* a pointer or a stride is no multiple of its element's size */
+    NRG_ERR_OVERLAP = 7,         /* an output overlaps another operand in a way the header does not allow */
+    NRG_ERR_ENUM = 8,            /* a dtype, eps mode, residual mode or store kind is unknown */
+    NRG_ERR_DTYPE = 9,           /* a known dtype that this operand may not have beside spec.dtype */
+    NRG_ERR_EPS = 10,            /* eps is negative, infinite or NaN */
+    NRG_ERR_CONSTANT = 11,       /* c or weight_offset is infinite or NaN */
+    NRG_ERR_COMBINATION = 12,    /* options that exclude each other */
+    NRG_ERR_THREAD = 13,         /* not 0 <= ith < nth */
+    NRG_ERR_ISA_UNKNOWN = 14,    /* no path of this name or number */
+    NRG_ERR_ISA_UNSUPPORTED = 15 /* the path is not in this build, or this CPU or its OS cannot run it */
+} nrg_status;
+
+/* A sentence for a status: static storage, never NULL, unknown values included. */
+NRG_API const char *nrg_status_string(nrg_status status);
+
+/* "0.1.0", the version of the library that is linked (the macros above: of the header). */
+NRG_API const char *nrg_version(void);
+
+/* Element types. All arithmetic is f32 (row scalars: double); a dtype exists in loads and stores only.
+ * A 16-bit result is the f32 result rounded once, to nearest, ties to even. */
+typedef enum nrg_dtype {
+    NRG_DTYPE_SAME = 0, /* for the optional operands: the dtype of x */
+    NRG_F32 = 1,        /* IEEE binary32 */
+    NRG_F16 = 2,        /* IEEE binary16 */
+    NRG_BF16 = 3        /* bfloat16: the upper half of a binary32 */
+} nrg_dtype;
+
+/* 4 or 2; 0 for NRG_DTYPE_SAME and for values that are no dtype. */
+NRG_API size_t nrg_dtype_size(nrg_dtype dtype);
+
+/* "f32", "f16", "bf16"; "?" for any other value. */
+NRG_API const char *nrg_dtype_name(nrg_dtype dtype);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,190 @@
+/* nrg/norm.h: row normalization (LayerNorm, RMSNorm, L2 and their relatives), fused with a residual.
+ *
+ * A tensor is `rows` rows of `dim` elements. For every row (⊙ element-wise, d = dim):
+ *
+ *     r = x + y          rounded to r_dtype; y absent: r = x             (residual before the norm, the default)
+ *     m = Σr / d         centred;  m = 0 otherwise
+ *     q = r - m
+ *     σ² = Σq² / d
+ *     s = divisor        from σ and eps, by eps_mode
+ *     o = (c/√d) · (q / s) ⊙ (w + weight_offset) + b                     w absent: factor 1; b absent: 0
+ *
+ * s = 0 (a constant row without eps): q/s is 0 by definition, so o = b. With NRG_RESIDUAL_AFTER, r = x and o is y plus the
+ * above (the "post-norm" residual of Gemma 2 and OLMo 2), rounded to dtype once.
+ *
+ * LayerNorm: Ba, Kiros, Hinton, arXiv:1607.06450. RMSNorm: Zhang, Sennrich, arXiv:1910.07467.
+ *
+ * What holds for every call, dtype and shape:
+ *  - Every path gives the same bits; so does any (ith, nth), any number of rows in a call, any alignment and stride, in place
+ *    or not, and whether or not r, mean and rstd are asked for. r is rounded to r_dtype before the norm sees it, stored or not.
+ *    So add + norm fused has the bits of the add and the norm called in turn.
+ *  - Error against the exact value: at most 1 ulp of the result, for centred norms plus 2^-24 · |c/√d · (w + weight_offset)|;
+ *    where + b or + y cancels, ulps of the larger term. 16-bit results are the f32 result rounded once. (|w| below 2^80.)
+ *  - No spurious overflow or underflow: a row of 1e30s or of 1e-30s is normalized like a row of ones.
+ *  - A NaN or an infinity in r makes o, mean and rstd of that row NaN, and touches no other row.
+ * docs/numerics.md has the definition to the last bit, and the measured errors.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_NORM_H
+#define NRG_NORM_H
+
+#include <string.h>
+
+#include "base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The divisor s. Models differ in this by factors of d. */
+typedef enum nrg_eps_mode {
+    NRG_EPS_MEAN = 0,  /* √(σ² + eps): PyTorch's layer_norm and rms_norm, llama.cpp */
+    NRG_EPS_SUM = 1,   /* √(Σq² + eps) / √d: the L2 norm of gated delta nets */
+    NRG_EPS_SIGMA = 2, /* σ + eps: Flux.jl */
+    NRG_EPS_MAX = 3,   /* max(‖q‖, eps) / √d: torch.nn.functional.normalize, ggml_l2_norm */
+    NRG_EPS_NONE = 4   /* σ; eps is ignored */
+} nrg_eps_mode;
+
+typedef enum nrg_residual_mode {
+    NRG_RESIDUAL_BEFORE = 0, /* o = f(x + y) */
+    NRG_RESIDUAL_AFTER = 1   /* o = y + f(x); y is then required, and r must be NULL */
+} nrg_residual_mode;
+
+/* How o and r are stored. A hint: it never changes a bit. */
+typedef enum nrg_store {
+    NRG_STORE_AUTO = 0,  /* by the bytes the whole call touches */
+    NRG_STORE_KEEP = 1,  /* ordinary stores: the output is read again soon, keep it in cache */
+    NRG_STORE_STREAM = 2 /* non-temporal stores past the cache, where rows start at a multiple of 16 bytes */
+} nrg_store;
+
+/* What is computed. Make one with a constructor below, then change fields: later versions append fields, and `size` tells
+ * the library which of them a compiled caller knows. By hand: zero everything, then set size, dim, dtype and eps. */
+typedef struct nrg_norm_spec {
+    size_t size;                     /* sizeof(nrg_norm_spec), set by the constructors */
+    size_t dim;                      /* elements in a row, at least 1 */
+    nrg_dtype dtype;                 /* of x and o */
+    nrg_dtype y_dtype;               /* of y: SAME, dtype, or NRG_F32 (a residual stream kept in f32) */
+    nrg_dtype r_dtype;               /* of r, stored or not: SAME, dtype, or NRG_F32 */
+    nrg_dtype w_dtype;               /* of w and b: SAME, dtype, or NRG_F32 */
+    int centred;                     /* not 0: subtract the mean (LayerNorm); 0: do not (RMSNorm, L2) */
+    nrg_eps_mode eps_mode;           /* which divisor */
+    nrg_residual_mode residual_mode; /* where y goes */
+    nrg_store store;                 /* how o and r are stored */
+    double eps;                      /* finite, at least 0 */
+    double c;                        /* constant of the formula; 0 stands for √dim: LayerNorm, RMSNorm. 1: unit length */
+    float weight_offset;             /* added to every w: 0, or 1 as Gemma stores its weights. Without w: unused */
+} nrg_norm_spec;
+
+/* Where the data is. Make one with nrg_norm_args_init, then set what else there is. Pointers need the alignment of their
+ * element only. A row stride is in bytes, from the start of one row to the start of the next; 0 stands for a dense tensor.
+ *
+ * Aliasing. Inputs may overlap each other as they like. An output shares no byte with another operand, except: the whole
+ * operand, same first byte, same stride, same element size, as in this matrix.
+ *
+ *               x     y     w     b     o     r     mean  rstd
+ *         o     yes   yes   no    no          no    no    no
+ *         r     yes   yes   no    no    no          no    no
+ *      mean     no    no    no    no    no    no          no
+ *      rstd     no    no    no    no    no    no    no
+ *
+ * Rows of two operands may interleave without touching (slices of one buffer) when their strides are equal. */
+typedef struct nrg_norm_args {
+    size_t size;     /* sizeof(nrg_norm_args), set by nrg_norm_args_init */
+    size_t rows;     /* 0 is fine: the call checks what it was given, and does nothing */
+    const void *x;   /* [rows, dim] input */
+    const void *y;   /* [rows, dim] residual, or NULL */
+    const void *w;   /* [dim] weight, or NULL */
+    const void *b;   /* [dim] bias, or NULL */
+    void *o;         /* [rows, dim] output */
+    void *r;         /* [rows, dim] output: the residual sum in r_dtype, or NULL */
+    float *mean;     /* [rows] output: m (0 where not centred), or NULL */
+    float *rstd;     /* [rows] output: 1/s (0 where s = 0), or NULL */
+    size_t x_stride; /* bytes; likewise below */
+    size_t y_stride;
+    size_t o_stride;
+    size_t r_stride;
+} nrg_norm_args;
+
+/* RMSNorm: not centred, √(mean square + eps), f32. */
+static inline nrg_norm_spec nrg_rms_norm_spec(size_t dim, double eps)
+{
+    nrg_norm_spec spec;
+    memset(&spec, 0, sizeof spec);
+    spec.size = sizeof spec;
+    spec.dim = dim;
+    spec.dtype = NRG_F32;
+    spec.eps = eps;
+    return spec;
+}
+
+/* LayerNorm: centred, √(variance + eps), f32. */
+static inline nrg_norm_spec nrg_layer_norm_spec(size_t dim, double eps)
+{
+    nrg_norm_spec spec = nrg_rms_norm_spec(dim, eps);
+    spec.centred = 1;
+    return spec;
+}
+
+/* L2 norm: rows of length 1, x / max(‖x‖, eps), f32. */
+static inline nrg_norm_spec nrg_l2_norm_spec(size_t dim, double eps)
+{
+    nrg_norm_spec spec = nrg_rms_norm_spec(dim, eps);
+    spec.eps_mode = NRG_EPS_MAX;
+    spec.c = 1.0;
+    return spec;
+}
+
+static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, void *o)
+{
+    nrg_norm_args args;
+    memset(&args, 0, sizeof args);
+    args.size = sizeof args;
+    args.rows = rows;
+    args.x = x;
+    args.o = o;
+    return args;
+}
+
+/* Normalizes the rows of share ith of nth: (0, 1) does all; from n threads, call it once each with (0, n) … (n-1, n) and the
+ * same spec and args. Shares are contiguous, as equal as can be, and disjoint, so they need no lock. Uses at most 16 KB of stack.
+ *
+ * Returns NRG_OK, or says what is wrong and writes nothing:
+ *   NRG_ERR_NULL         spec, args, or (with rows > 0) x or o; y with NRG_RESIDUAL_AFTER, or in the add_ shortcuts
+ *   NRG_ERR_STRUCT_SIZE  a size field smaller than the first version's struct, or larger than this one's and not zero there
+ *   NRG_ERR_DIM          dim is 0
+ *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
+ *   NRG_ERR_STRIDE       a stride shorter than a row
+ *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
+ *   NRG_ERR_OVERLAP      operands overlap in a way the matrix above does not allow
+ *   NRG_ERR_ENUM         dtype, eps_mode, residual_mode or store unknown
+ *   NRG_ERR_DTYPE        y_dtype, r_dtype or w_dtype neither dtype nor f32
+ *   NRG_ERR_EPS          eps negative, infinite or NaN
+ *   NRG_ERR_CONSTANT     c or weight_offset infinite or NaN
+ *   NRG_ERR_COMBINATION  r asked for with NRG_RESIDUAL_AFTER (the sum is o itself)
+ *   NRG_ERR_THREAD       not 0 <= ith < nth */
+NRG_API nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth);
+
+/* The usual cases in one line: dense f32 tensors, the whole job, statuses as above. w and b may be NULL. */
+
+/* o = rms_norm(x) ⊙ w */
+NRG_API nrg_status nrg_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *w, float *o, double eps);
+
+/* r = x + y, o = rms_norm(r) ⊙ w; r may be NULL, x or y */
+NRG_API nrg_status nrg_add_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *y, const float *w, float *r,
+                                        float *o, double eps);
+
+/* o = layer_norm(x) ⊙ w + b */
+NRG_API nrg_status nrg_layer_norm_f32(size_t rows, size_t dim, const float *x, const float *w, const float *b, float *o,
+                                      double eps);
+
+/* r = x + y, o = layer_norm(r) ⊙ w + b; r may be NULL, x or y */
+NRG_API nrg_status nrg_add_layer_norm_f32(size_t rows, size_t dim, const float *x, const float *y, const float *w, const float *b,
+                                          float *r, float *o, double eps);
+
+/* o = x / max(‖x‖, eps) */
+NRG_API nrg_status nrg_l2_norm_f32(size_t rows, size_t dim, const float *x, float *o, double eps);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

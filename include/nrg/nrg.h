@@ -1,0 +1,14 @@
+/* nrg/nrg.h: all of nrg (Normalize, Residual, Gate).
+ *
+ * The library allocates nothing, prints nothing, starts no thread and leaves the floating-point environment alone. The
+ * promise of equal bits on every path holds in the default environment: round to nearest, subnormals kept.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_NRG_H
+#define NRG_NRG_H
+
+#include "base.h"
+#include "cpu.h"
+#include "norm.h"
+
+#endif
