@@ -68,7 +68,7 @@ static unsigned long long read_xcr0(void)
     return (unsigned long long)high << 32 | low;
 }
 
-unsigned nrg_cpu_features(void)
+static unsigned read_features(void)
 {
     unsigned a, b, c, d, found = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
@@ -102,7 +102,7 @@ static size_t read_l2_bytes(void)
     return bytes ? bytes : l2_from_leaf(0x8000001Du);
 }
 #elif defined(NRG_ARM64)
-unsigned nrg_cpu_features(void)
+static unsigned read_features(void)
 {
 #if defined(__linux__)
     enum { HWCAP_ASIMD_BIT = 1 << 1 };
@@ -114,21 +114,33 @@ unsigned nrg_cpu_features(void)
 
 static size_t read_l2_bytes(void) { return 0; }
 #else
-unsigned nrg_cpu_features(void) { return 0; }
+static unsigned read_features(void) { return 0; }
 static size_t read_l2_bytes(void) { return 0; }
 #endif
 
-/* Read on first use: CPUID traps to the hypervisor in a guest and costs microseconds there. Any number of threads may store the
- * same value. */
+/* Both are read once: in a guest CPUID traps to the hypervisor and takes tens of microseconds. Any number of threads may find
+ * nothing and store the same. */
+unsigned nrg_cpu_features(void)
+{
+    enum { KNOWN = 1 << 30 };
+    static _Atomic unsigned cache;
+    unsigned features = atomic_load_explicit(&cache, memory_order_relaxed);
+    if (!features) {
+        features = read_features() | KNOWN;
+        atomic_store_explicit(&cache, features, memory_order_relaxed);
+    }
+    return features & ~(unsigned)KNOWN;
+}
+
 size_t nrg_l2_bytes(void)
 {
-    static _Atomic size_t known;
-    size_t bytes = atomic_load_explicit(&known, memory_order_relaxed);
+    static _Atomic size_t cache;
+    size_t bytes = atomic_load_explicit(&cache, memory_order_relaxed);
     if (!bytes) {
         bytes = read_l2_bytes();
         if (bytes < (size_t)64 << 10 || bytes > (size_t)256 << 20)
             bytes = (size_t)1 << 20;
-        atomic_store_explicit(&known, bytes, memory_order_relaxed);
+        atomic_store_explicit(&cache, bytes, memory_order_relaxed);
     }
     return bytes;
 }

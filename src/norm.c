@@ -8,28 +8,40 @@
 /* The sizes of the first version's structs: no caller can have smaller ones. */
 enum { SPEC_SIZE_MIN = sizeof(nrg_norm_spec), ARGS_SIZE_MIN = sizeof(nrg_norm_args) };
 
-/* Copies a caller's struct of any version: fields it does not know yet are 0, which is their default; fields that this
- * library does not know yet must be 0, since what they ask for could not be done. */
-static int read_struct(void *to, size_t known, size_t least, const void *from)
+/* A caller's struct of any version, as this version's: fields it does not know yet are 0, which is their default; fields that
+ * this library does not know yet must be 0, since what they ask for could not be done. Returns the caller's own where that is of
+ * this version, else a copy in `copy`, or NULL. */
+static inline const void *read_struct(const void *from, void *copy, size_t known, size_t least)
 {
     size_t size;
     memcpy(&size, from, sizeof size);
+    if (size == known)
+        return from;
     if (size < least || size > 4096)
-        return 0;
+        return NULL;
     const unsigned char *bytes = from;
     for (size_t i = known; i < size; i++)
         if (bytes[i])
-            return 0;
-    memset(to, 0, known);
-    memcpy(to, from, size < known ? size : known);
-    return 1;
+            return NULL;
+    memset(copy, 0, known);
+    memcpy(copy, from, size < known ? size : known);
+    return copy;
 }
 
-/* An operand as memory: rows of `bytes` bytes, `stride` apart. */
+typedef enum operand { X, Y, W, B, O, R, MEAN, RSTD, OPERANDS } operand;
+
+/* An operand as memory: from first up to end, rows of `bytes` bytes, `stride` apart. */
 typedef struct extent {
-    uintptr_t first;
+    operand name;
     size_t element, bytes, stride, rows;
+    uintptr_t first, end;
 } extent;
+
+/* The operands that are there, inputs first. */
+typedef struct extents {
+    size_t count;
+    extent e[OPERANDS];
+} extents;
 
 static int is_dtype(nrg_dtype dtype) { return dtype == NRG_F32 || dtype == NRG_F16 || dtype == NRG_BF16; }
 
@@ -54,35 +66,52 @@ static nrg_status check_spec(const nrg_norm_spec *s)
     return NRG_OK;
 }
 
-/* Describes an operand and checks that its bytes can exist: size, stride, alignment. An absent one has no rows. */
-static nrg_status describe(extent *e, const void *pointer, nrg_dtype dtype, size_t dim, size_t rows, size_t stride)
+/* a·b, or 0 where it does not fit. Divides only for numbers a tensor seldom has: 8 operands × 2 divisions would cost a small call
+ * more than its row. */
+static int product(size_t a, size_t b, size_t *result)
 {
-    e->first = (uintptr_t)pointer;
-    e->element = nrg_dtype_size(dtype);
-    e->rows = pointer ? rows : 0;
-    if (dim > SIZE_MAX / e->element)
-        return NRG_ERR_OVERFLOW;
-    e->bytes = dim * e->element;
-    e->stride = stride ? stride : e->bytes;
-    if (!e->rows)
+    const size_t half = (size_t)1 << (sizeof(size_t) * 4);
+    if ((a | b) >= half && b && a > SIZE_MAX / b)
+        return 0;
+    *result = a * b;
+    return 1;
+}
+
+/* Adds an operand, if it is there, and checks that its bytes can exist: size, stride, alignment. A stride of 0 becomes the real
+ * one. */
+static inline nrg_status add_operand(extents *all, operand name, const void *pointer, nrg_dtype dtype, size_t dim, size_t rows,
+                                     size_t *stride)
+{
+    if (!pointer)
         return NRG_OK;
-    if (e->stride < e->bytes)
-        return NRG_ERR_STRIDE;
-    if (e->first % e->element || e->stride % e->element)
-        return NRG_ERR_ALIGNMENT;
-    if (rows - 1 > (SIZE_MAX - e->bytes) / e->stride || (rows - 1) * e->stride + e->bytes > UINTPTR_MAX - e->first)
+    size_t element = dtype == NRG_F32 ? 4 : 2, bytes, before_last;
+    if (!product(dim, element, &bytes))
         return NRG_ERR_OVERFLOW;
+    *stride = *stride ? *stride : bytes;
+    if (!rows)
+        return NRG_OK;
+    if (*stride < bytes)
+        return NRG_ERR_STRIDE;
+    uintptr_t first = (uintptr_t)pointer;
+    if ((first | *stride) & (element - 1))
+        return NRG_ERR_ALIGNMENT;
+    if (!product(rows - 1, *stride, &before_last) || before_last > SIZE_MAX - bytes || before_last + bytes > UINTPTR_MAX - first)
+        return NRG_ERR_OVERFLOW;
+    extent *e = &all->e[all->count++];
+    e->name = name;
+    e->element = element;
+    e->bytes = bytes;
+    e->stride = *stride;
+    e->rows = rows;
+    e->first = first;
+    e->end = first + before_last + bytes;
     return NRG_OK;
 }
 
-static int overlap(const extent *a, const extent *b)
+/* Whether rows of two operands whose extents meet share a byte. */
+static int rows_meet(const extent *a, const extent *b)
 {
-    if (!a->rows || !b->rows)
-        return 0;
-    uintptr_t a_end = a->first + (a->rows - 1) * a->stride + a->bytes, b_end = b->first + (b->rows - 1) * b->stride + b->bytes;
-    if (a_end <= b->first || b_end <= a->first)
-        return 0;
-    if (a->stride != b->stride || a->rows == 1)
+    if (a->stride != b->stride || a->rows == 1 || b->rows == 1)
         return 1;
     /* equal strides: where a row of b begins, counted from the start of the nearest row of a below it */
     size_t offset =
@@ -90,43 +119,47 @@ static int overlap(const extent *a, const extent *b)
     return offset < a->bytes || offset > a->stride - b->bytes;
 }
 
-static int same(const extent *a, const extent *b)
+/* The alias matrix of the header. */
+static int in_place(const extent *out, const extent *other)
 {
-    return a->first == b->first && a->element == b->element && (a->stride == b->stride || a->rows == 1);
+    return (out->name == O || out->name == R) && (other->name == X || other->name == Y) && out->first == other->first &&
+           out->element == other->element && (out->stride == other->stride || out->rows == 1);
 }
 
-enum { X, Y, W, B, O, R, MEAN, RSTD, OPERANDS };
-
-static nrg_status check_overlap(const extent e[OPERANDS])
+static nrg_status check_overlap(const extents *all)
 {
-    for (int out = O; out < OPERANDS; out++)
-        for (int other = 0; other < out; other++) {
-            int in_place = (out == O || out == R) && (other == X || other == Y) && same(&e[out], &e[other]);
-            if (!in_place && overlap(&e[out], &e[other]))
+    for (size_t i = 0; i < all->count; i++) {
+        const extent *out = &all->e[i];
+        if (out->name < O)
+            continue;
+        for (size_t j = 0; j < i; j++) {
+            const extent *other = &all->e[j];
+            if (out->end > other->first && other->end > out->first && !in_place(out, other) && rows_meet(out, other))
                 return NRG_ERR_OVERLAP;
         }
+    }
     return NRG_OK;
 }
 
 /* Non-temporal stores pay when the tensor does not come from cache and will not be found there again. Measured (docs/speed.md):
  * the call's bytes against the L2 of one core, since a shared L3 tells nothing about the share one gets of it. */
-static int wants_stream(const nrg_norm_spec *s, const extent e[OPERANDS])
+static int wants_stream(const nrg_norm_spec *s, const extents *all)
 {
     if (s->store != NRG_STORE_AUTO)
         return s->store == NRG_STORE_STREAM;
-    size_t total = 0, limit = 2 * nrg_l2_bytes();
-    static const int tensors[] = {X, Y, O, R};
-    for (size_t i = 0; i < 4; i++) {
-        const extent *t = &e[tensors[i]];
-        if (t->rows && t->bytes > (limit - total) / t->rows)
+    size_t room = nrg_l2_bytes() + nrg_l2_bytes() / 2;
+    for (size_t i = 0; i < all->count; i++) {
+        const extent *e = &all->e[i];
+        size_t bytes = e->rows * e->bytes; /* fits: rows are no longer than their stride */
+        if (bytes > room)
             return 1;
-        total += t->rows * t->bytes;
+        room -= bytes;
     }
     return 0;
 }
 
 /* The divisor's three forms: a sum's eps is a mean's of eps/d, a length's of eps/√d. */
-static void set_divisor(nrg_norm_job *job, const nrg_norm_spec *s)
+static inline void set_divisor(nrg_norm_job *job, const nrg_norm_spec *s)
 {
     double dim = (double)s->dim;
     job->divisor = NRG_DIV_ROOT;
@@ -153,93 +186,90 @@ static void set_divisor(nrg_norm_job *job, const nrg_norm_spec *s)
 }
 
 /* Row n of ith's share: rows·ith/nth without the product, which may not fit. */
-static size_t share(size_t rows, int ith, int nth)
+static inline size_t share(size_t rows, int ith, int nth)
 {
-    size_t i = (size_t)ith, n = (size_t)nth, each = rows / n, left = rows % n;
+    size_t i = (size_t)ith, n = (size_t)nth;
+    size_t each = rows / n, left = rows % n;
     return each * i + (i < left ? i : left);
+}
+
+static nrg_status forward(const nrg_norm_spec *s, const nrg_norm_args *a, int ith, int nth)
+{
+    nrg_status status = check_spec(s);
+    if (status != NRG_OK)
+        return status;
+    if (ith < 0 || ith >= nth)
+        return NRG_ERR_THREAD;
+    const int after = s->residual_mode == NRG_RESIDUAL_AFTER;
+    if (a->rows && (!a->x || !a->o || (after && !a->y)))
+        return NRG_ERR_NULL;
+    if (after && a->r)
+        return NRG_ERR_COMBINATION;
+
+    const nrg_dtype y_dtype = s->y_dtype ? s->y_dtype : s->dtype, r_dtype = s->r_dtype ? s->r_dtype : s->dtype;
+    const nrg_dtype w_dtype = s->w_dtype ? s->w_dtype : s->dtype;
+    const size_t once = a->rows ? 1 : 0;
+    size_t x_stride = a->x_stride, y_stride = a->y_stride, o_stride = a->o_stride, r_stride = a->r_stride;
+    size_t w_stride = 0, b_stride = 0, mean_stride = 0, rstd_stride = 0;
+    extents all;
+    all.count = 0;
+    if ((status = add_operand(&all, X, a->x, s->dtype, s->dim, a->rows, &x_stride)) != NRG_OK ||
+        (status = add_operand(&all, Y, a->y, y_dtype, s->dim, a->rows, &y_stride)) != NRG_OK ||
+        (status = add_operand(&all, W, a->w, w_dtype, s->dim, once, &w_stride)) != NRG_OK ||
+        (status = add_operand(&all, B, a->b, w_dtype, s->dim, once, &b_stride)) != NRG_OK ||
+        (status = add_operand(&all, O, a->o, s->dtype, s->dim, a->rows, &o_stride)) != NRG_OK ||
+        (status = add_operand(&all, R, a->r, r_dtype, s->dim, a->rows, &r_stride)) != NRG_OK ||
+        (status = add_operand(&all, MEAN, a->mean, NRG_F32, 1, a->rows, &mean_stride)) != NRG_OK ||
+        (status = add_operand(&all, RSTD, a->rstd, NRG_F32, 1, a->rows, &rstd_stride)) != NRG_OK ||
+        (status = check_overlap(&all)) != NRG_OK)
+        return status;
+
+    nrg_norm_job job = {
+        .x = a->x,
+        .y = a->y,
+        .w = a->w,
+        .b = a->b,
+        .o = a->o,
+        .r = a->r,
+        .mean = a->mean,
+        .rstd = a->rstd,
+        .x_stride = x_stride,
+        .y_stride = y_stride,
+        .o_stride = o_stride,
+        .r_stride = r_stride,
+        .dim = s->dim,
+        .row_begin = nth == 1 ? 0 : share(a->rows, ith, nth),
+        .row_end = nth == 1 ? a->rows : share(a->rows, ith + 1, nth),
+        .y_f32 = y_dtype == NRG_F32,
+        .r_f32 = r_dtype == NRG_F32,
+        .w_f32 = w_dtype == NRG_F32,
+        .centred = s->centred != 0,
+        .after = after,
+        .stream = wants_stream(s, &all),
+        .w_offset = s->weight_offset,
+    };
+    if (job.row_begin == job.row_end)
+        return NRG_OK;
+    set_divisor(&job, s);
+    const nrg_table *table = nrg_active_table();
+    if (s->dtype == NRG_F32)
+        table->norm_forward_f32(&job);
+    else if (s->dtype == NRG_F16)
+        table->norm_forward_f16(&job);
+    else
+        table->norm_forward_bf16(&job);
+    return NRG_OK;
 }
 
 nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
 {
     if (!spec || !args)
         return NRG_ERR_NULL;
-    nrg_norm_spec s;
-    nrg_norm_args a;
-    if (!read_struct(&s, sizeof s, SPEC_SIZE_MIN, spec) || !read_struct(&a, sizeof a, ARGS_SIZE_MIN, args))
-        return NRG_ERR_STRUCT_SIZE;
-    nrg_status status = check_spec(&s);
-    if (status != NRG_OK)
-        return status;
-    if (ith < 0 || ith >= nth)
-        return NRG_ERR_THREAD;
-    int after = s.residual_mode == NRG_RESIDUAL_AFTER;
-    if ((a.rows && (!a.x || !a.o)) || (after && a.rows && !a.y))
-        return NRG_ERR_NULL;
-    if (after && a.r)
-        return NRG_ERR_COMBINATION;
-
-    nrg_dtype y_dtype = s.y_dtype ? s.y_dtype : s.dtype, r_dtype = s.r_dtype ? s.r_dtype : s.dtype;
-    nrg_dtype w_dtype = s.w_dtype ? s.w_dtype : s.dtype;
-    extent e[OPERANDS];
-    const struct {
-        const void *pointer;
-        nrg_dtype dtype;
-        size_t dim, rows, stride;
-    } operands[OPERANDS] = {
-        [X] = {a.x, s.dtype, s.dim, a.rows, a.x_stride}, [Y] = {a.y, y_dtype, s.dim, a.rows, a.y_stride},
-        [W] = {a.w, w_dtype, s.dim, a.rows ? 1 : 0, 0},  [B] = {a.b, w_dtype, s.dim, a.rows ? 1 : 0, 0},
-        [O] = {a.o, s.dtype, s.dim, a.rows, a.o_stride}, [R] = {a.r, r_dtype, s.dim, a.rows, a.r_stride},
-        [MEAN] = {a.mean, NRG_F32, 1, a.rows, 0},        [RSTD] = {a.rstd, NRG_F32, 1, a.rows, 0},
-    };
-    for (int i = 0; i < OPERANDS; i++) {
-        status = describe(&e[i], operands[i].pointer, operands[i].dtype, operands[i].dim, operands[i].rows, operands[i].stride);
-        if (status != NRG_OK)
-            return status;
-    }
-    status = check_overlap(e);
-    if (status != NRG_OK)
-        return status;
-
-    nrg_norm_job job = {
-        .x = a.x,
-        .y = a.y,
-        .w = a.w,
-        .b = a.b,
-        .o = a.o,
-        .r = a.r,
-        .mean = a.mean,
-        .rstd = a.rstd,
-        .x_stride = e[X].stride,
-        .y_stride = e[Y].stride,
-        .o_stride = e[O].stride,
-        .r_stride = e[R].stride,
-        .dim = s.dim,
-        .row_begin = share(a.rows, ith, nth),
-        .row_end = share(a.rows, ith + 1, nth),
-        .y_f32 = y_dtype == NRG_F32,
-        .r_f32 = r_dtype == NRG_F32,
-        .w_f32 = w_dtype == NRG_F32,
-        .centred = s.centred != 0,
-        .after = after,
-        .stream = wants_stream(&s, e),
-        .w_offset = s.weight_offset,
-    };
-    if (job.row_begin == job.row_end)
-        return NRG_OK;
-    set_divisor(&job, &s);
-    const nrg_table *table = nrg_active_table();
-    switch (s.dtype) {
-    case NRG_F16:
-        table->norm_forward_f16(&job);
-        break;
-    case NRG_BF16:
-        table->norm_forward_bf16(&job);
-        break;
-    default:
-        table->norm_forward_f32(&job);
-        break;
-    }
-    return NRG_OK;
+    nrg_norm_spec spec_copy;
+    nrg_norm_args args_copy;
+    spec = read_struct(spec, &spec_copy, sizeof spec_copy, SPEC_SIZE_MIN);
+    args = read_struct(args, &args_copy, sizeof args_copy, ARGS_SIZE_MIN);
+    return spec && args ? forward(spec, args, ith, nth) : NRG_ERR_STRUCT_SIZE;
 }
 
 /* What the shortcuts share: dense f32, all rows. */
@@ -251,7 +281,7 @@ static nrg_status forward_f32(nrg_norm_spec spec, size_t rows, const float *x, c
     args.w = w;
     args.b = b;
     args.r = r;
-    return nrg_norm_forward(&spec, &args, 0, 1);
+    return forward(&spec, &args, 0, 1);
 }
 
 nrg_status nrg_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *w, float *o, double eps)

@@ -25,27 +25,13 @@ NRG_INLINE vf v_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
 NRG_INLINE vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 NRG_INLINE vf v_fms(vf a, vf b, vf c) { return _mm256_fmsub_ps(a, b, c); }
 
-/* ---- the first n lanes, n from 0 to VN; the others are 0 ---- */
+/* ---- the first n lanes, n from 1 to VN; the others are 0 ---- */
 
 NRG_INLINE __m256i v_mask(size_t n)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 NRG_INLINE vf v_first(vf a, size_t n) { return _mm256_and_ps(a, _mm256_castsi256_ps(v_mask(n))); }
-
-/* 16-bit elements have no masked loads: a copy of exactly n elements. */
-NRG_INLINE __m128i v_ldn_half(const uint16_t *p, size_t n)
-{
-    uint16_t part[8] = {0};
-    memcpy(part, p, n * sizeof *p);
-    return _mm_loadu_si128((const __m128i *)part);
-}
-NRG_INLINE void v_stn_half(uint16_t *p, __m128i h, size_t n)
-{
-    uint16_t part[8];
-    _mm_storeu_si128((__m128i *)part, h);
-    memcpy(p, part, n * sizeof *p);
-}
 
 /* ---- f32 ---- */
 
@@ -65,42 +51,49 @@ NRG_INLINE void v_nt_f32(float *p, vf a)
     _mm_stream_ps(p + 4, _mm256_extractf128_ps(a, 1));
 }
 
-/* ---- f16 ---- */
+/* ---- 16-bit elements, as they are in memory: no masked loads, so a part is copied element by element ---- */
 
-NRG_INLINE __m128i v_to_f16(vf a) { return _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-NRG_INLINE vf v_ld_f16(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
-NRG_INLINE vf v_ldn_f16(const uint16_t *p, size_t n) { return _mm256_cvtph_ps(v_ldn_half(p, n)); }
-NRG_INLINE void v_st_f16(uint16_t *p, vf a) { _mm_storeu_si128((__m128i *)p, v_to_f16(a)); }
-NRG_INLINE void v_stn_f16(uint16_t *p, vf a, size_t n) { v_stn_half(p, v_to_f16(a), n); }
-NRG_INLINE void v_nt_f16(uint16_t *p, vf a) { _mm_stream_si128((__m128i *)p, v_to_f16(a)); }
-NRG_INLINE vf v_round_f16(vf a) { return _mm256_cvtph_ps(v_to_f16(a)); }
+typedef __m128i vh;
 
-/* ---- bf16 ---- */
+NRG_INLINE vh v_ld_half(const uint16_t *p) { return _mm_loadu_si128((const __m128i *)p); }
+NRG_INLINE void v_st_half(uint16_t *p, vh h) { _mm_storeu_si128((__m128i *)p, h); }
+NRG_INLINE vh v_ldn_half(const uint16_t *p, size_t n)
+{
+    if (n == VN)
+        return v_ld_half(p);
+    uint16_t part[VN] = {0};
+    memcpy(part, p, n * sizeof *p);
+    return v_ld_half(part);
+}
+NRG_INLINE void v_stn_half(uint16_t *p, vh h, size_t n)
+{
+    if (n == VN) {
+        v_st_half(p, h);
+        return;
+    }
+    uint16_t part[VN];
+    v_st_half(part, h);
+    memcpy(p, part, n * sizeof *p);
+}
 
-/* The rounded value in the upper half of each lane; the lower half is not cleared. */
-NRG_INLINE __m256i v_bf16_bits(vf a)
+/* Past the cache, p a multiple of 16. */
+NRG_INLINE void v_nt_half(uint16_t *p, vh h) { _mm_stream_si128((__m128i *)p, h); }
+
+/* f16: VCVTPH2PS and VCVTPS2PH keep subnormals whatever MXCSR says. */
+NRG_INLINE vf v_from_f16(vh h) { return _mm256_cvtph_ps(h); }
+NRG_INLINE vh v_to_f16(vf a) { return _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+
+/* bf16. A NaN is patched with an OR, where a blend would take three instructions of these ports: its payload changes, which is
+ * free. */
+NRG_INLINE vf v_from_bf16(vh h) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16)); }
+NRG_INLINE vh v_to_bf16(vf a)
 {
     __m256i u = _mm256_castps_si256(a);
     __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
     __m256i rounded = _mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
-    __m256i quiet = _mm256_or_si256(u, _mm256_set1_epi32(0x400000));
-    __m256 nan = _mm256_cmp_ps(a, a, _CMP_UNORD_Q);
-    return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(rounded), _mm256_castsi256_ps(quiet), nan));
-}
-NRG_INLINE __m128i v_to_bf16(vf a)
-{
-    __m256i h = _mm256_srli_epi32(v_bf16_bits(a), 16);
+    __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+    __m256i h = _mm256_srli_epi32(_mm256_or_si256(rounded, _mm256_and_si256(nan, _mm256_set1_epi32(0x7fc00000))), 16);
     return _mm_packus_epi32(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
-}
-NRG_INLINE vf v_from_bf16(__m128i h) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16)); }
-NRG_INLINE vf v_ld_bf16(const uint16_t *p) { return v_from_bf16(_mm_loadu_si128((const __m128i *)p)); }
-NRG_INLINE vf v_ldn_bf16(const uint16_t *p, size_t n) { return v_from_bf16(v_ldn_half(p, n)); }
-NRG_INLINE void v_st_bf16(uint16_t *p, vf a) { _mm_storeu_si128((__m128i *)p, v_to_bf16(a)); }
-NRG_INLINE void v_stn_bf16(uint16_t *p, vf a, size_t n) { v_stn_half(p, v_to_bf16(a), n); }
-NRG_INLINE void v_nt_bf16(uint16_t *p, vf a) { _mm_stream_si128((__m128i *)p, v_to_bf16(a)); }
-NRG_INLINE vf v_round_bf16(vf a)
-{
-    return _mm256_castsi256_ps(_mm256_and_si256(v_bf16_bits(a), _mm256_set1_epi32((int)0xffff0000u)));
 }
 
 NRG_INLINE void v_nt_fence(void) { _mm_sfence(); }

@@ -28,7 +28,7 @@ NRG_INLINE vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
 NRG_INLINE vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 NRG_INLINE vf v_fms(vf a, vf b, vf c) { return _mm512_fmsub_ps(a, b, c); }
 
-/* ---- the first n lanes, n from 0 to VN; the others are 0 ---- */
+/* ---- the first n lanes, n from 1 to VN; the others are 0 ---- */
 
 NRG_INLINE __mmask16 v_mask(size_t n) { return (__mmask16)((1u << n) - 1u); }
 NRG_INLINE vf v_first(vf a, size_t n) { return _mm512_maskz_mov_ps(v_mask(n), a); }
@@ -54,39 +54,17 @@ NRG_INLINE void v_nt_f32(float *p, vf a)
     _mm_stream_ps(p + 12, _mm512_extractf32x4_ps(a, 3));
 }
 
-/* ---- f16: VCVTPH2PS and VCVTPS2PH keep subnormals whatever MXCSR says ---- */
+/* ---- 16-bit elements, as they are in memory ---- */
 
-NRG_INLINE __m256i v_to_f16(vf a) { return _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-NRG_INLINE vf v_ld_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
-NRG_INLINE vf v_ldn_f16(const uint16_t *p, size_t n) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(v_mask(n), p)); }
-NRG_INLINE void v_st_f16(uint16_t *p, vf a) { _mm256_storeu_si256((__m256i *)p, v_to_f16(a)); }
-NRG_INLINE void v_stn_f16(uint16_t *p, vf a, size_t n) { _mm256_mask_storeu_epi16(p, v_mask(n), v_to_f16(a)); }
-NRG_INLINE vf v_round_f16(vf a) { return _mm512_cvtph_ps(v_to_f16(a)); }
+typedef __m256i vh;
 
-/* ---- bf16: integer arithmetic, since VCVTNEPS2BF16 takes subnormals for zero ---- */
+NRG_INLINE vh v_ld_half(const uint16_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+NRG_INLINE vh v_ldn_half(const uint16_t *p, size_t n) { return _mm256_maskz_loadu_epi16(v_mask(n), p); }
+NRG_INLINE void v_st_half(uint16_t *p, vh h) { _mm256_storeu_si256((__m256i *)p, h); }
+NRG_INLINE void v_stn_half(uint16_t *p, vh h, size_t n) { _mm256_mask_storeu_epi16(p, v_mask(n), h); }
 
-/* The rounded value in the upper half of each lane; the lower half is not cleared. */
-NRG_INLINE __m512i v_bf16_bits(vf a)
-{
-    __m512i u = _mm512_castps_si512(a);
-    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
-    __m512i rounded = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-    __mmask16 nan = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
-    return _mm512_mask_or_epi32(rounded, nan, u, _mm512_set1_epi32(0x400000));
-}
-NRG_INLINE __m256i v_to_bf16(vf a) { return _mm512_cvtepi32_epi16(_mm512_srli_epi32(v_bf16_bits(a), 16)); }
-NRG_INLINE vf v_from_bf16(__m256i h) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16)); }
-NRG_INLINE vf v_ld_bf16(const uint16_t *p) { return v_from_bf16(_mm256_loadu_si256((const __m256i *)p)); }
-NRG_INLINE vf v_ldn_bf16(const uint16_t *p, size_t n) { return v_from_bf16(_mm256_maskz_loadu_epi16(v_mask(n), p)); }
-NRG_INLINE void v_st_bf16(uint16_t *p, vf a) { _mm256_storeu_si256((__m256i *)p, v_to_bf16(a)); }
-NRG_INLINE void v_stn_bf16(uint16_t *p, vf a, size_t n) { _mm256_mask_storeu_epi16(p, v_mask(n), v_to_bf16(a)); }
-NRG_INLINE vf v_round_bf16(vf a)
-{
-    return _mm512_castsi512_ps(_mm512_and_si512(v_bf16_bits(a), _mm512_set1_epi32((int)0xffff0000u)));
-}
-
-/* 16-bit elements past the cache, p a multiple of 16. */
-NRG_INLINE void v_nt_half(uint16_t *p, __m256i h)
+/* Past the cache, p a multiple of 16. */
+NRG_INLINE void v_nt_half(uint16_t *p, vh h)
 {
     if (((uintptr_t)p & 31) == 0) {
         _mm256_stream_si256((__m256i *)p, h);
@@ -95,8 +73,26 @@ NRG_INLINE void v_nt_half(uint16_t *p, __m256i h)
     _mm_stream_si128((__m128i *)p, _mm256_castsi256_si128(h));
     _mm_stream_si128((__m128i *)p + 1, _mm256_extracti128_si256(h, 1));
 }
-NRG_INLINE void v_nt_f16(uint16_t *p, vf a) { v_nt_half(p, v_to_f16(a)); }
-NRG_INLINE void v_nt_bf16(uint16_t *p, vf a) { v_nt_half(p, v_to_bf16(a)); }
+
+/* f16: VCVTPH2PS and VCVTPS2PH keep subnormals whatever MXCSR says. */
+NRG_INLINE vf v_from_f16(vh h) { return _mm512_cvtph_ps(h); }
+NRG_INLINE vh v_to_f16(vf a) { return _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+
+/* bf16: integer arithmetic, since VCVTNEPS2BF16 takes subnormals for zero. The tie to even as a masked addition and the upper
+ * halves gathered by one VPERMW: 6 instructions where shifts, VPAND and VPMOVDW take 11, and 1.2 × for a whole bf16 norm out of
+ * cache. */
+NRG_INLINE vf v_from_bf16(vh h) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16)); }
+NRG_INLINE vh v_to_bf16(vf a)
+{
+    const __m512i upper = _mm512_set_epi16(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 31, 29, 27, 25, 23, 21, 19, 17, 15, 13,
+                                           11, 9, 7, 5, 3, 1);
+    __m512i u = _mm512_castps_si512(a);
+    __mmask16 odd = _mm512_test_epi32_mask(u, _mm512_set1_epi32(0x10000));
+    __mmask16 nan = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
+    __m512i rounded = _mm512_mask_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd, u, _mm512_set1_epi32(0x8000));
+    rounded = _mm512_mask_or_epi32(rounded, nan, u, _mm512_set1_epi32(0x400000));
+    return _mm512_castsi512_si256(_mm512_permutexvar_epi16(upper, rounded));
+}
 
 /* Before a thread says that its rows are done: streamed lines may still be on their way. */
 NRG_INLINE void v_nt_fence(void) { _mm_sfence(); }

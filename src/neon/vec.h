@@ -25,7 +25,7 @@ NRG_INLINE vf v_mul(vf a, vf b) { return vmulq_f32(a, b); }
 NRG_INLINE vf v_fma(vf a, vf b, vf c) { return vfmaq_f32(c, a, b); }
 NRG_INLINE vf v_fms(vf a, vf b, vf c) { return vfmaq_f32(vnegq_f32(c), a, b); }
 
-/* ---- the first n lanes, n from 0 to VN; the others are 0 ---- */
+/* ---- the first n lanes, n from 1 to VN; the others are 0 ---- */
 
 NRG_INLINE vf v_first(vf a, size_t n)
 {
@@ -34,24 +34,13 @@ NRG_INLINE vf v_first(vf a, size_t n)
     return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(a), keep));
 }
 
-NRG_INLINE uint16x4_t v_ldn_half(const uint16_t *p, size_t n)
-{
-    uint16_t part[4] = {0};
-    memcpy(part, p, n * sizeof *p);
-    return vld1_u16(part);
-}
-NRG_INLINE void v_stn_half(uint16_t *p, uint16x4_t h, size_t n)
-{
-    uint16_t part[4];
-    vst1_u16(part, h);
-    memcpy(p, part, n * sizeof *p);
-}
-
 /* ---- f32 ---- */
 
 NRG_INLINE vf v_ld_f32(const float *p) { return vld1q_f32(p); }
 NRG_INLINE vf v_ldn_f32(const float *p, size_t n)
 {
+    if (n == VN)
+        return vld1q_f32(p);
     float part[4] = {0};
     memcpy(part, p, n * sizeof *p);
     return vld1q_f32(part);
@@ -59,6 +48,10 @@ NRG_INLINE vf v_ldn_f32(const float *p, size_t n)
 NRG_INLINE void v_st_f32(float *p, vf a) { vst1q_f32(p, a); }
 NRG_INLINE void v_stn_f32(float *p, vf a, size_t n)
 {
+    if (n == VN) {
+        vst1q_f32(p, a);
+        return;
+    }
     float part[4];
     vst1q_f32(part, a);
     memcpy(p, part, n * sizeof *p);
@@ -67,35 +60,46 @@ NRG_INLINE void v_stn_f32(float *p, vf a, size_t n)
 /* Arm cores see a streaming write by themselves and stop allocating lines for it; STNP is a hint that most of them ignore. */
 NRG_INLINE void v_nt_f32(float *p, vf a) { v_st_f32(p, a); }
 
-/* ---- f16: FCVTL and FCVTN are part of ARMv8.0-A ---- */
+/* ---- 16-bit elements, as they are in memory ---- */
 
-NRG_INLINE uint16x4_t v_to_f16(vf a) { return vreinterpret_u16_f16(vcvt_f16_f32(a)); }
-NRG_INLINE vf v_from_f16(uint16x4_t h) { return vcvt_f32_f16(vreinterpret_f16_u16(h)); }
-NRG_INLINE vf v_ld_f16(const uint16_t *p) { return v_from_f16(vld1_u16(p)); }
-NRG_INLINE vf v_ldn_f16(const uint16_t *p, size_t n) { return v_from_f16(v_ldn_half(p, n)); }
-NRG_INLINE void v_st_f16(uint16_t *p, vf a) { vst1_u16(p, v_to_f16(a)); }
-NRG_INLINE void v_stn_f16(uint16_t *p, vf a, size_t n) { v_stn_half(p, v_to_f16(a), n); }
-NRG_INLINE void v_nt_f16(uint16_t *p, vf a) { v_st_f16(p, a); }
-NRG_INLINE vf v_round_f16(vf a) { return v_from_f16(v_to_f16(a)); }
+typedef uint16x4_t vh;
 
-/* ---- bf16 ---- */
+NRG_INLINE vh v_ld_half(const uint16_t *p) { return vld1_u16(p); }
+NRG_INLINE void v_st_half(uint16_t *p, vh h) { vst1_u16(p, h); }
+NRG_INLINE vh v_ldn_half(const uint16_t *p, size_t n)
+{
+    if (n == VN)
+        return v_ld_half(p);
+    uint16_t part[VN] = {0};
+    memcpy(part, p, n * sizeof *p);
+    return v_ld_half(part);
+}
+NRG_INLINE void v_stn_half(uint16_t *p, vh h, size_t n)
+{
+    if (n == VN) {
+        v_st_half(p, h);
+        return;
+    }
+    uint16_t part[VN];
+    v_st_half(part, h);
+    memcpy(p, part, n * sizeof *p);
+}
+NRG_INLINE void v_nt_half(uint16_t *p, vh h) { v_st_half(p, h); }
 
-/* The rounded value in the upper half of each lane; the lower half is not cleared. */
-NRG_INLINE uint32x4_t v_bf16_bits(vf a)
+/* f16: FCVTL and FCVTN are part of ARMv8.0-A. */
+NRG_INLINE vf v_from_f16(vh h) { return vcvt_f32_f16(vreinterpret_f16_u16(h)); }
+NRG_INLINE vh v_to_f16(vf a) { return vreinterpret_u16_f16(vcvt_f16_f32(a)); }
+
+/* bf16 */
+NRG_INLINE vf v_from_bf16(vh h) { return vreinterpretq_f32_u32(vshll_n_u16(h, 16)); }
+NRG_INLINE vh v_to_bf16(vf a)
 {
     uint32x4_t u = vreinterpretq_u32_f32(a);
     uint32x4_t odd = vandq_u32(vshrq_n_u32(u, 16), vdupq_n_u32(1));
     uint32x4_t rounded = vaddq_u32(u, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
-    return vbslq_u32(vceqq_f32(a, a), rounded, vorrq_u32(u, vdupq_n_u32(0x400000)));
+    rounded = vbslq_u32(vceqq_f32(a, a), rounded, vorrq_u32(u, vdupq_n_u32(0x400000)));
+    return vshrn_n_u32(rounded, 16);
 }
-NRG_INLINE uint16x4_t v_to_bf16(vf a) { return vshrn_n_u32(v_bf16_bits(a), 16); }
-NRG_INLINE vf v_from_bf16(uint16x4_t h) { return vreinterpretq_f32_u32(vshll_n_u16(h, 16)); }
-NRG_INLINE vf v_ld_bf16(const uint16_t *p) { return v_from_bf16(vld1_u16(p)); }
-NRG_INLINE vf v_ldn_bf16(const uint16_t *p, size_t n) { return v_from_bf16(v_ldn_half(p, n)); }
-NRG_INLINE void v_st_bf16(uint16_t *p, vf a) { vst1_u16(p, v_to_bf16(a)); }
-NRG_INLINE void v_stn_bf16(uint16_t *p, vf a, size_t n) { v_stn_half(p, v_to_bf16(a), n); }
-NRG_INLINE void v_nt_bf16(uint16_t *p, vf a) { v_st_bf16(p, a); }
-NRG_INLINE vf v_round_bf16(vf a) { return vreinterpretq_f32_u32(vandq_u32(v_bf16_bits(a), vdupq_n_u32(0xffff0000u))); }
 
 NRG_INLINE void v_nt_fence(void) {}
 

@@ -26,17 +26,20 @@ NRG_INLINE void store_statistics(const nrg_norm_job *job, const norm_scalars *s,
         job->rstd[n] = (float)s->inverse[i];
 }
 
-/* A row is walked in pieces of two blocks. */
+/* A long row is walked in pieces of two blocks. */
 NRG_INLINE size_t piece_end(size_t begin, size_t dim) { return dim - begin > 2 * NORM_BLOCK ? begin + 2 * NORM_BLOCK : dim; }
 
 #define NORM_DTYPE f32
 #define NORM_D NRG_F32
+#define NORM_HAS_RMS 1
 #include "norm_rows.h"
 #define NORM_DTYPE f16
 #define NORM_D NRG_F16
+#define NORM_HAS_RMS 0
 #include "norm_rows.h"
 #define NORM_DTYPE bf16
 #define NORM_D NRG_BF16
+#define NORM_HAS_RMS 0
 #include "norm_rows.h"
 
 #endif

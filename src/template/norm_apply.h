@@ -20,10 +20,10 @@ typedef struct norm_factors {
 NRG_INLINE vf multiply(vf v, vf v_low, vf w, vf w_low, norm_factors f, int has_offset, int centred, int careful)
 {
     vf p = v_mul(v, w), e = v_fms(v, w, p);
-    if (has_offset)
-        e = v_fma(v, w_low, e);
     if (careful)
         e = v_fma(v_low, w, e);
+    if (has_offset)
+        e = v_fma(v, w_low, e);
     vf rest = v_fma(p, f.lo, v_mul(e, f.hi));
     if (centred && !careful)
         rest = v_fma(f.minus_mean, w, rest);
@@ -95,10 +95,8 @@ NRG_INLINE void apply_range(const norm_options *opt, norm_row row, norm_factors 
     size_t i = begin;
     for (; i + step <= end; i += step)
         apply_step(V_APPLY, opt, row, f, i, step, D, centred, careful);
-    for (; i + VN <= end; i += VN)
-        apply_step(1, opt, row, f, i, VN, D, centred, careful);
-    if (i < end)
-        apply_step(1, opt, row, f, i, end - i, D, centred, careful);
+    for (; i < end; i += VN)
+        apply_step(1, opt, row, f, i, lanes_at(i, end), D, centred, careful);
 }
 
 #endif

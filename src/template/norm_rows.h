@@ -1,4 +1,6 @@
-/* The rows of a job, for one dtype: norm.h includes this file once for each, with NORM_DTYPE (f32) and NORM_D (NRG_F32).
+/* The rows of a job, for one dtype: norm.h includes this file once for each, with NORM_DTYPE (f32), NORM_D (NRG_F32) and
+ * NORM_HAS_RMS: 1 for short rows that have code of their own where nothing is subtracted. (16-bit rows spend their time on
+ * conversions and share the centred code, with a mean of 0: a third of the library's size.)
  *
  * SPDX-License-Identifier: MIT */
 
@@ -6,31 +8,30 @@
 #define NORM_PASTE(name, dtype) NORM_PASTE_(name, dtype)
 #define NORM_(name) NORM_PASTE(name, NORM_DTYPE)
 
-/* The two loops as functions, since they are called from several places: inlined everywhere they took 15 times the space. */
-static __attribute__((noinline)) void NORM_(sum_rms)(norm_sums *sums, const norm_options *options, norm_row row, size_t begin,
-                                                     size_t end)
+/* The two loops as functions for long rows, where a call weighs nothing: inlined wherever they are needed they took 15 times the
+ * space. */
+static __attribute__((noinline)) void NORM_(sum_rms)(norm_sums *sums, const norm_options *options, const norm_row *row,
+                                                     size_t begin, size_t end)
 {
     const norm_options opt = *options;
-    const norm_pass first = {0, opt.sum_from, v_zero(), v_zero()};
-    sum_range(sums, &opt, row, first, begin, end, NORM_D, 0);
+    sum_range(sums, &opt, *row, begin, end, NORM_D, 0);
 }
 
-static __attribute__((noinline)) void NORM_(sum_centred)(norm_sums *sums, const norm_options *options, norm_row row, size_t begin,
-                                                         size_t end)
+static __attribute__((noinline)) void NORM_(sum_centred)(norm_sums *sums, const norm_options *options, const norm_row *row,
+                                                         size_t begin, size_t end)
 {
     const norm_options opt = *options;
-    const norm_pass first = {0, opt.sum_from, v_zero(), v_zero()};
-    sum_range(sums, &opt, row, first, begin, end, NORM_D, 1);
+    sum_range(sums, &opt, *row, begin, end, NORM_D, 1);
 }
 
-static __attribute__((noinline)) void NORM_(apply)(const norm_options *options, norm_row row, const norm_factors *factors,
+static __attribute__((noinline)) void NORM_(apply)(const norm_options *options, const norm_row *row, const norm_scalars *s,
                                                    size_t begin, size_t end)
 {
     const norm_options opt = *options;
-    apply_range(&opt, row, *factors, begin, end, NORM_D, opt.centred, 0);
+    apply_range(&opt, *row, factors_of(s, 0), begin, end, NORM_D, opt.centred, 0);
 }
 
-NRG_INLINE void NORM_(sum)(norm_sums *sums, const norm_options *opt, norm_row row, size_t begin, size_t end)
+NRG_INLINE void NORM_(sum)(norm_sums *sums, const norm_options *opt, const norm_row *row, size_t begin, size_t end)
 {
     if (begin == 0)
         sums_begin(sums);
@@ -40,58 +41,88 @@ NRG_INLINE void NORM_(sum)(norm_sums *sums, const norm_options *opt, norm_row ro
         NORM_(sum_rms)(sums, opt, row, begin, end);
 }
 
-/* Rows of one block: the sums of up to eight rows first, then their scalars side by side, then the elements, still in L1. */
-static void NORM_(short_rows)(const nrg_norm_job *job, const norm_options *opt)
+/* Rows of one block: the sums of up to eight rows first, then their scalars side by side, then the elements, still in L1. any, a
+ * constant: the rows may be centred or not; otherwise they are not. */
+NRG_INLINE void NORM_(short_rows)(const nrg_norm_job *job, const norm_options *options, int any)
 {
+    const norm_options opt = *options;
+    const int centred = any && opt.centred;
     for (size_t n = job->row_begin; n < job->row_end; n += NORM_BATCH) {
         int count = job->row_end - n < NORM_BATCH ? (int)(job->row_end - n) : NORM_BATCH;
-        double t[NORM_BATCH] = {0}, tt[NORM_BATCH] = {0};
+        v16 t[NORM_BATCH], tt[NORM_BATCH];
+        double total_t[NORM_BATCH] = {0}, total_tt[NORM_BATCH];
         norm_scalars s;
-        norm_sums sums;
         for (int i = 0; i < count; i++) {
-            NORM_(sum)(&sums, opt, row_at(job, n + (size_t)i), 0, opt->dim);
-            t[i] = sums.total_t;
-            tt[i] = sums.total_tt;
+            norm_block block = sum_block(&opt, row_at(job, n + (size_t)i), 0, opt.dim, NORM_D, any);
+            tt[i] = block.tt;
+            if (any)
+                t[i] = block.t;
         }
-        row_scalars(&s, job, t, tt, NORM_BATCH);
+        if (count == 1) {
+            v16 none;
+            v16_clear(&none);
+            total_tt[0] = v_sum16(&tt[0], &none);
+            if (centred)
+                total_t[0] = v_sum16(&t[0], &none);
+            row_scalars(&s, job, total_t[0], total_tt[0]);
+        } else {
+            for (int i = count; i < NORM_BATCH; i++)
+                v16_clear(&tt[i]), v16_clear(&t[i]);
+            v_sum16_rows(tt, total_tt);
+            if (centred)
+                v_sum16_rows(t, total_t);
+            batch_scalars(&s, job, total_t, total_tt);
+        }
         for (int i = 0; i < count; i++) {
             size_t at = n + (size_t)i;
             if (s.doubt[i] != 0) {
                 careful_row(job, at, s.mean[i], NORM_D);
                 continue;
             }
-            norm_factors f = factors_of(&s, i);
             store_statistics(job, &s, i, at);
-            NORM_(apply)(opt, row_at(job, at), &f, 0, opt->dim);
+            apply_range(&opt, row_at(job, at), factors_of(&s, i), 0, opt.dim, NORM_D, centred, 0);
         }
     }
 }
 
+static __attribute__((noinline)) void NORM_(short_rows_any)(const nrg_norm_job *job, const norm_options *opt)
+{
+    NORM_(short_rows)(job, opt, 1);
+}
+
+#if NORM_HAS_RMS
+static __attribute__((noinline)) void NORM_(short_rows_rms)(const nrg_norm_job *job, const norm_options *opt)
+{
+    NORM_(short_rows)(job, opt, 0);
+}
+#endif
+
 /* Longer rows: one loop applies a row while it sums the next, piece by piece, so that the memory never waits for arithmetic nor a
- * row's tail for its statistics (worth 1.1 to 1.4 × out of cache; docs/speed.md). */
+ * row's tail for its statistics. Measured in docs/speed.md, with what did not help: several places of the tensor in turn. */
 static void NORM_(long_rows)(const nrg_norm_job *job, const norm_options *opt)
 {
     norm_sums sums;
     norm_scalars s;
-    NORM_(sum)(&sums, opt, row_at(job, job->row_begin), 0, opt->dim);
+    norm_row row = row_at(job, job->row_begin);
+    NORM_(sum)(&sums, opt, &row, 0, opt->dim);
     for (size_t n = job->row_begin; n < job->row_end; n++) {
-        row_scalars(&s, job, &sums.total_t, &sums.total_tt, 1);
-        int last = n + 1 == job->row_end;
-        norm_row row = row_at(job, n), next = row_at(job, last ? n : n + 1);
+        const int last = n + 1 == job->row_end;
+        norm_row next = row_at(job, last ? n : n + 1);
+        row_scalars(&s, job, sums.total_t, sums.total_tt);
         if (s.doubt[0] != 0) {
             careful_row(job, n, s.mean[0], NORM_D);
             if (!last)
-                NORM_(sum)(&sums, opt, next, 0, opt->dim);
-            continue;
+                NORM_(sum)(&sums, opt, &next, 0, opt->dim);
+        } else {
+            store_statistics(job, &s, 0, n);
+            for (size_t begin = 0, end; begin < opt->dim; begin = end) {
+                end = last ? opt->dim : piece_end(begin, opt->dim);
+                if (!last)
+                    NORM_(sum)(&sums, opt, &next, begin, end);
+                NORM_(apply)(opt, &row, &s, begin, end);
+            }
         }
-        norm_factors f = factors_of(&s, 0);
-        store_statistics(job, &s, 0, n);
-        for (size_t begin = 0, end; begin < opt->dim; begin = end) {
-            end = last ? opt->dim : piece_end(begin, opt->dim);
-            if (!last)
-                NORM_(sum)(&sums, opt, next, begin, end);
-            NORM_(apply)(opt, row, &f, begin, end);
-        }
+        row = next;
     }
 }
 
@@ -99,8 +130,13 @@ static void NORM_(long_rows)(const nrg_norm_job *job, const norm_options *opt)
 static void NORM_(norm_forward)(const nrg_norm_job *job)
 {
     norm_options opt = options_of(job);
-    if (opt.dim <= NORM_BLOCK)
-        NORM_(short_rows)(job, &opt);
+#if NORM_HAS_RMS
+    if (opt.dim <= NORM_BLOCK && !opt.centred)
+        NORM_(short_rows_rms)(job, &opt);
+    else
+#endif
+        if (opt.dim <= NORM_BLOCK)
+        NORM_(short_rows_any)(job, &opt);
     else
         NORM_(long_rows)(job, &opt);
     if (opt.stream_r || opt.stream_o)
@@ -112,3 +148,4 @@ static void NORM_(norm_forward)(const nrg_norm_job *job)
 #undef NORM_
 #undef NORM_DTYPE
 #undef NORM_D
+#undef NORM_HAS_RMS

@@ -34,7 +34,7 @@ NRG_INLINE double inverse_divisor(enum nrg_divisor divisor, double eps, double v
     return s > 0 ? 1 / s : 0;
 }
 
-/* count is a constant: 1 or NORM_BATCH. t is 0 where the norm is not centred. */
+/* The first count scalars, of one divisor; count is a constant. */
 NRG_INLINE void scalars_for(norm_scalars *s, const nrg_norm_job *job, enum nrg_divisor divisor, const double *t, const double *tt,
                             int count)
 {
@@ -54,7 +54,7 @@ NRG_INLINE void scalars_for(norm_scalars *s, const nrg_norm_job *job, enum nrg_d
     }
 }
 
-NRG_INLINE void row_scalars(norm_scalars *s, const nrg_norm_job *job, const double *t, const double *tt, int count)
+NRG_INLINE void scalars_of(norm_scalars *s, const nrg_norm_job *job, const double *t, const double *tt, int count)
 {
     if (job->divisor == NRG_DIV_ROOT)
         scalars_for(s, job, NRG_DIV_ROOT, t, tt, count);
@@ -62,6 +62,14 @@ NRG_INLINE void row_scalars(norm_scalars *s, const nrg_norm_job *job, const doub
         scalars_for(s, job, NRG_DIV_SIGMA, t, tt, count);
     else
         scalars_for(s, job, NRG_DIV_MAX, t, tt, count);
+}
+
+/* The scalars of one row, and of a batch. t is 0 where the norm is not centred. */
+NRG_INLINE void row_scalars(norm_scalars *s, const nrg_norm_job *job, double t, double tt) { scalars_of(s, job, &t, &tt, 1); }
+
+NRG_INLINE void batch_scalars(norm_scalars *s, const nrg_norm_job *job, const double *t, const double *tt)
+{
+    scalars_of(s, job, t, tt, NORM_BATCH);
 }
 
 #endif

@@ -10,13 +10,6 @@
 
 enum { NORM_LANES = 64, NORM_BLOCK = 512, NORM_SEGMENT = 4096 };
 
-/* What a row's elements become before they are summed. first: as they are, and r is stored on the way; again: r·scale - pilot. */
-typedef struct norm_pass {
-    int again; /* a constant */
-    norm_source from;
-    vf scale, pilot;
-} norm_pass;
-
 /* A block's lanes, folded to 16. */
 typedef struct norm_block {
     v16 t, tt;
@@ -28,20 +21,18 @@ typedef struct norm_sums {
     double total_t, total_tt;
 } norm_sums;
 
-NRG_INLINE void sum_step(vf *t, vf *tt, int G, const norm_options *opt, norm_row row, norm_pass pass, size_t i, size_t n,
-                         nrg_dtype D, int centred)
+/* Adds a step of r to its lanes, and stores r where it is asked for. */
+NRG_INLINE void sum_step(vf *t, vf *tt, int G, const norm_options *opt, norm_row row, size_t i, size_t n, nrg_dtype D,
+                         int centred)
 {
     vf v[V_SUM1];
-    load_r(v, G, opt, row, pass.from, i, n, D);
-    if (!pass.again && opt->store_r)
+    if (G > 1 && opt->prefetch)
+        prefetch_step(G, opt, row, i, D);
+    load_r(v, G, opt, row, opt->sum_from, i, n, D);
+    if (opt->store_r)
         store_r(v, G, opt, row, i, n, D);
     NRG_UNROLL
     for (int j = 0; j < G; j++) {
-        if (pass.again) {
-            v[j] = v_sub(v_mul(v[j], pass.scale), pass.pilot);
-            if (n < VN)
-                v[j] = v_first(v[j], n);
-        }
         if (centred)
             t[j] = v_add(t[j], v[j]);
         tt[j] = v_fma(v[j], v[j], tt[j]);
@@ -60,39 +51,34 @@ NRG_INLINE v16 fold_lanes(const vf *lanes)
 }
 
 /* The lanes of G vectors, over all whole steps of 64 elements from begin to end. */
-NRG_INLINE void sum_group(vf *t, vf *tt, int G, const norm_options *opt, norm_row row, norm_pass pass, size_t begin, size_t end,
-                          nrg_dtype D, int centred)
+NRG_INLINE void sum_group(vf *t, vf *tt, int G, const norm_options *opt, norm_row row, size_t begin, size_t end, nrg_dtype D,
+                          int centred)
 {
     NRG_UNROLL
     for (int j = 0; j < G; j++)
         t[j] = tt[j] = v_zero();
     for (size_t i = begin; i < end; i += NORM_LANES)
-        sum_step(t, tt, G, opt, row, pass, i, (size_t)G * VN, D, centred);
+        sum_step(t, tt, G, opt, row, i, (size_t)G * VN, D, centred);
 }
 
 /* Elements begin to end of a row, at most a block. Where the registers do not hold all lanes, two halves of them take turns; what
- * does not fill the 64 lanes goes vector by vector, so that there is one copy of the code for a part of a vector. */
-NRG_INLINE norm_block sum_block(const norm_options *opt, norm_row row, norm_pass pass, size_t begin, size_t end, nrg_dtype D,
-                                int centred)
+ * does not fill the 64 lanes goes vector by vector, so that there is one copy of the code for the end of a row. */
+NRG_INLINE norm_block sum_block(const norm_options *opt, norm_row row, size_t begin, size_t end, nrg_dtype D, int centred)
 {
     enum { ALL = NORM_LANES / VN };
     const int G = centred ? V_SUM2 : V_SUM1;
     const size_t whole = end - (end - begin) % NORM_LANES;
     vf t[ALL], tt[ALL];
-    sum_group(t, tt, G, opt, row, pass, begin, whole, D, centred);
+    sum_group(t, tt, G, opt, row, begin, whole, D, centred);
     if (G < ALL)
-        sum_group(t + ALL / 2, tt + ALL / 2, G, opt, row, pass, begin + NORM_LANES / 2, whole, D, centred);
+        sum_group(t + ALL / 2, tt + ALL / 2, G, opt, row, begin + NORM_LANES / 2, whole, D, centred);
     if (whole < end) {
         /* through memory: an index that is not a constant must not keep the accumulators above from their registers */
         vf rest_t[ALL], rest_tt[ALL];
         memcpy(rest_t, t, sizeof t);
         memcpy(rest_tt, tt, sizeof tt);
-        size_t i = whole;
-        int j = 0;
-        for (; i + VN <= end; i += VN, j++)
-            sum_step(rest_t + j, rest_tt + j, 1, opt, row, pass, i, VN, D, centred);
-        if (i < end)
-            sum_step(rest_t + j, rest_tt + j, 1, opt, row, pass, i, end - i, D, centred);
+        for (size_t i = whole, j = 0; i < end; i += VN, j++)
+            sum_step(rest_t + j, rest_tt + j, 1, opt, row, i, lanes_at(i, end), D, centred);
         memcpy(t, rest_t, sizeof t);
         memcpy(tt, rest_tt, sizeof tt);
     }
@@ -134,22 +120,28 @@ NRG_INLINE void sums_begin(norm_sums *sums)
     sums_clear_segment(sums);
 }
 
+/* Joins the block that ends at element end of dim. */
+NRG_INLINE void sums_add_block(norm_sums *sums, const norm_block *block, size_t end, size_t dim, int centred)
+{
+    two_sum(&sums->tt, &sums->tt_low, &block->tt);
+    if (centred)
+        two_sum(&sums->t, &sums->t_low, &block->t);
+    if (end == dim || end % NORM_SEGMENT == 0) {
+        sums->total_tt += v_sum16(&sums->tt, &sums->tt_low);
+        if (centred)
+            sums->total_t += v_sum16(&sums->t, &sums->t_low);
+        sums_clear_segment(sums);
+    }
+}
+
 /* Adds elements begin to end of a row to its sums; begin is a multiple of a block, end too or the row's end. */
-NRG_INLINE void sum_range(norm_sums *sums, const norm_options *opt, norm_row row, norm_pass pass, size_t begin, size_t end,
-                          nrg_dtype D, int centred)
+NRG_INLINE void sum_range(norm_sums *sums, const norm_options *opt, norm_row row, size_t begin, size_t end, nrg_dtype D,
+                          int centred)
 {
     for (size_t i = begin, next; i < end; i = next) {
         next = end - i > NORM_BLOCK ? i + NORM_BLOCK : end;
-        norm_block block = sum_block(opt, row, pass, i, next, D, centred);
-        two_sum(&sums->tt, &sums->tt_low, &block.tt);
-        if (centred)
-            two_sum(&sums->t, &sums->t_low, &block.t);
-        if (next == opt->dim || next % NORM_SEGMENT == 0) {
-            sums->total_tt += v_sum16(&sums->tt, &sums->tt_low);
-            if (centred)
-                sums->total_t += v_sum16(&sums->t, &sums->t_low);
-            sums_clear_segment(sums);
-        }
+        norm_block block = sum_block(opt, row, i, next, D, centred);
+        sums_add_block(sums, &block, next, opt->dim, centred);
     }
 }
 
