@@ -26,9 +26,9 @@ typedef struct nrg_norm_job {
     int centred, after;        /* after: y is added to the output, not before the norm */
     int stream;                /* 1: non-temporal stores where the alignment allows them */
     enum nrg_divisor divisor;
-    double eps;     /* of the divisor form above */
-    double inv_dim; /* 1/d */
-    double k;       /* c/√d */
+    double eps;        /* of the divisor form above */
+    double d, inv_dim; /* dim as a double, and 1/d */
+    double k;          /* c/√d */
     float w_offset;
 } nrg_norm_job;
 

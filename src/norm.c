@@ -181,6 +181,7 @@ static inline void set_divisor(nrg_norm_job *job, const nrg_norm_spec *s)
         job->eps = s->eps / sqrt(dim);
         break;
     }
+    job->d = dim;
     job->inv_dim = 1 / dim;
     job->k = s->c != 0 ? s->c / sqrt(dim) : 1;
 }

@@ -10,8 +10,8 @@
 
 enum {
     VN = 8,
-    V_SUM1 = 8,
-    V_SUM2 = 4, /* 16 registers: two sums of 8 accumulators would leave none to work with */
+    V_SUM1 = 4,
+    V_SUM2 = 2, /* 16 registers: 32 lanes of two sums would take them all */
     V_APPLY = 4,
 };
 
@@ -31,7 +31,6 @@ NRG_INLINE __m256i v_mask(size_t n)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
-NRG_INLINE vf v_first(vf a, size_t n) { return _mm256_and_ps(a, _mm256_castsi256_ps(v_mask(n))); }
 
 /* ---- f32 ---- */
 
@@ -98,51 +97,44 @@ NRG_INLINE vh v_to_bf16(vf a)
 
 NRG_INLINE void v_nt_fence(void) { _mm_sfence(); }
 
-/* ---- reductions ---- */
+/* ---- doubles: half as many a vector ---- */
 
-/* Largest magnitude by bit pattern, lane by lane: a NaN is the largest of all. */
-NRG_INLINE vf v_max_magnitude(vf a, vf b)
+typedef __m256d vd;
+
+NRG_INLINE vd vd_zero(void) { return _mm256_setzero_pd(); }
+NRG_INLINE vd vd_set1(double d) { return _mm256_set1_pd(d); }
+NRG_INLINE vd vd_add(vd a, vd b) { return _mm256_add_pd(a, b); }
+NRG_INLINE vd vd_sub(vd a, vd b) { return _mm256_sub_pd(a, b); }
+NRG_INLINE vd vd_mul(vd a, vd b) { return _mm256_mul_pd(a, b); }
+NRG_INLINE vd vd_fma(vd a, vd b, vd c) { return _mm256_fmadd_pd(a, b, c); }
+
+/* The lower and the upper half of a vector of floats, and back, rounded. */
+NRG_INLINE vd vd_low(vf a) { return _mm256_cvtps_pd(_mm256_castps256_ps128(a)); }
+NRG_INLINE vd vd_high(vf a) { return _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1)); }
+NRG_INLINE vf v_from_vd(vd low, vd high) { return _mm256_set_m128(_mm256_cvtpd_ps(high), _mm256_cvtpd_ps(low)); }
+
+/* ---- reductions: eight lanes of double, folded by halves ---- */
+
+typedef struct vd8 {
+    vd v[2];
+} vd8;
+
+NRG_INLINE double vd8_sum(const vd8 *s)
 {
-    __m256i magnitude = _mm256_and_si256(_mm256_castps_si256(b), _mm256_set1_epi32(0x7fffffff));
-    return _mm256_castsi256_ps(_mm256_max_epu32(_mm256_castps_si256(a), magnitude));
-}
-NRG_INLINE uint32_t v_max_lane(vf a)
-{
-    uint32_t lanes[8], largest = 0;
-    _mm256_storeu_ps((float *)lanes, a);
-    for (int l = 0; l < 8; l++)
-        largest = lanes[l] > largest ? lanes[l] : largest;
-    return largest;
-}
-
-typedef struct v16 {
-    vf v[2];
-} v16;
-
-NRG_INLINE __m256d v_low_pd(vf a) { return _mm256_cvtps_pd(_mm256_castps256_ps128(a)); }
-NRG_INLINE __m256d v_high_pd(vf a) { return _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1)); }
-
-/* Σ (s + c) over 16 lanes in double, folded by halves. */
-NRG_INLINE double v_sum16(const v16 *s, const v16 *c)
-{
-    __m256d d0 = _mm256_add_pd(v_low_pd(s->v[0]), v_low_pd(c->v[0])), d1 = _mm256_add_pd(v_high_pd(s->v[0]), v_high_pd(c->v[0]));
-    __m256d d2 = _mm256_add_pd(v_low_pd(s->v[1]), v_low_pd(c->v[1])), d3 = _mm256_add_pd(v_high_pd(s->v[1]), v_high_pd(c->v[1]));
-    __m256d four = _mm256_add_pd(_mm256_add_pd(d0, d2), _mm256_add_pd(d1, d3));
+    __m256d four = _mm256_add_pd(s->v[0], s->v[1]);
     __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 
-/* The same for eight rows of one block each (c = 0). */
-NRG_INLINE void v_sum16_rows(const v16 s[8], double sums[8])
+/* The same for eight rows, four side by side. */
+NRG_INLINE void vd8_sum_rows(const vd8 s[8], double sums[8])
 {
     NRG_UNROLL
     for (int i = 0; i < 8; i += 4) {
         __m256d d[4];
         NRG_UNROLL
-        for (int j = 0; j < 4; j++) {
-            const vf *v = s[i + j].v;
-            d[j] = _mm256_add_pd(_mm256_add_pd(v_low_pd(v[0]), v_low_pd(v[1])), _mm256_add_pd(v_high_pd(v[0]), v_high_pd(v[1])));
-        }
+        for (int j = 0; j < 4; j++)
+            d[j] = _mm256_add_pd(s[i + j].v[0], s[i + j].v[1]);
         __m256d a = _mm256_add_pd(_mm256_permute2f128_pd(d[0], d[2], 0x20), _mm256_permute2f128_pd(d[0], d[2], 0x31));
         __m256d b = _mm256_add_pd(_mm256_permute2f128_pd(d[1], d[3], 0x20), _mm256_permute2f128_pd(d[1], d[3], 0x31));
         _mm256_storeu_pd(sums + i, _mm256_add_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b)));

@@ -13,7 +13,7 @@
 
 enum {
     VN = 16,     /* floats in a vector */
-    V_SUM1 = 4,  /* vectors of accumulators a sum has room for */
+    V_SUM1 = 4,  /* vectors a summing step works on at once */
     V_SUM2 = 4,  /* the same where two sums run side by side */
     V_APPLY = 4, /* vectors an element-wise step works on at once */
 };
@@ -31,7 +31,6 @@ NRG_INLINE vf v_fms(vf a, vf b, vf c) { return _mm512_fmsub_ps(a, b, c); }
 /* ---- the first n lanes, n from 1 to VN; the others are 0 ---- */
 
 NRG_INLINE __mmask16 v_mask(size_t n) { return (__mmask16)((1u << n) - 1u); }
-NRG_INLINE vf v_first(vf a, size_t n) { return _mm512_maskz_mov_ps(v_mask(n), a); }
 
 /* ---- f32 ---- */
 
@@ -97,51 +96,47 @@ NRG_INLINE vh v_to_bf16(vf a)
 /* Before a thread says that its rows are done: streamed lines may still be on their way. */
 NRG_INLINE void v_nt_fence(void) { _mm_sfence(); }
 
-/* ---- reductions ---- */
+/* ---- doubles: half as many a vector ---- */
 
-/* Largest magnitude by bit pattern, lane by lane: a NaN is the largest of all. */
-NRG_INLINE vf v_max_magnitude(vf a, vf b)
+typedef __m512d vd;
+
+NRG_INLINE vd vd_zero(void) { return _mm512_setzero_pd(); }
+NRG_INLINE vd vd_set1(double d) { return _mm512_set1_pd(d); }
+NRG_INLINE vd vd_add(vd a, vd b) { return _mm512_add_pd(a, b); }
+NRG_INLINE vd vd_sub(vd a, vd b) { return _mm512_sub_pd(a, b); }
+NRG_INLINE vd vd_mul(vd a, vd b) { return _mm512_mul_pd(a, b); }
+NRG_INLINE vd vd_fma(vd a, vd b, vd c) { return _mm512_fmadd_pd(a, b, c); }
+
+/* The lower and the upper half of a vector of floats, and back, rounded. */
+NRG_INLINE vd vd_low(vf a) { return _mm512_cvtps_pd(_mm512_castps512_ps256(a)); }
+NRG_INLINE vd vd_high(vf a) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1)); }
+NRG_INLINE vf v_from_vd(vd low, vd high)
 {
-    __m512i magnitude = _mm512_and_si512(_mm512_castps_si512(b), _mm512_set1_epi32(0x7fffffff));
-    return _mm512_castsi512_ps(_mm512_max_epu32(_mm512_castps_si512(a), magnitude));
-}
-NRG_INLINE uint32_t v_max_lane(vf a) { return _mm512_reduce_max_epu32(_mm512_castps_si512(a)); }
-
-/* 16 lanes of a folded block. */
-typedef struct v16 {
-    vf v[1];
-} v16;
-
-/* Lanes l and l+8 of s + c, in double. */
-NRG_INLINE __m512d v_fold_8(__m512 s)
-{
-    return _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(s)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(s, 1)));
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high), 1);
 }
 
-/* Σ (s + c) over 16 lanes in double, folded by halves. */
-NRG_INLINE double v_sum16(const v16 *s, const v16 *c)
+/* ---- reductions: eight lanes of double, folded by halves ---- */
+
+typedef struct vd8 {
+    vd v[1];
+} vd8;
+
+NRG_INLINE double vd8_sum(const vd8 *s)
 {
-    __m512d low =
-        _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(s->v[0])), _mm512_cvtps_pd(_mm512_castps512_ps256(c->v[0])));
-    __m512d high =
-        _mm512_add_pd(_mm512_cvtps_pd(_mm512_extractf32x8_ps(s->v[0], 1)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(c->v[0], 1)));
-    __m512d eight = _mm512_add_pd(low, high);
-    __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
+    __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(s->v[0]), _mm512_extractf64x4_pd(s->v[0], 1));
     __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 
-/* The same for eight rows of one block each (c = 0): 7 additions and 14 shuffles in all instead of 8 × 3 of each. */
-NRG_INLINE void v_sum16_rows(const v16 s[8], double sums[8])
+/* The same for eight rows: 7 additions and 15 shuffles in all instead of 8 times 3 of each. */
+NRG_INLINE void vd8_sum_rows(const vd8 s[8], double sums[8])
 {
-    __m512d d[8], e[4];
+    __m512d e[4];
     NRG_UNROLL
-    for (int i = 0; i < 8; i++)
-        d[i] = v_fold_8(s[i].v[0]);
-    NRG_UNROLL
-    for (int i = 0; i < 4; i++)
-        e[i] =
-            _mm512_add_pd(_mm512_shuffle_f64x2(d[2 * i], d[2 * i + 1], 0x44), _mm512_shuffle_f64x2(d[2 * i], d[2 * i + 1], 0xee));
+    for (int i = 0; i < 4; i++) {
+        __m512d a = s[2 * i].v[0], b = s[2 * i + 1].v[0];
+        e[i] = _mm512_add_pd(_mm512_shuffle_f64x2(a, b, 0x44), _mm512_shuffle_f64x2(a, b, 0xee));
+    }
     __m512d low = _mm512_add_pd(_mm512_shuffle_f64x2(e[0], e[1], 0x88), _mm512_shuffle_f64x2(e[0], e[1], 0xdd));
     __m512d high = _mm512_add_pd(_mm512_shuffle_f64x2(e[2], e[3], 0x88), _mm512_shuffle_f64x2(e[2], e[3], 0xdd));
     __m512d mixed = _mm512_add_pd(_mm512_unpacklo_pd(low, high), _mm512_unpackhi_pd(low, high)); /* rows 0 4 1 5 2 6 3 7 */

@@ -10,8 +10,8 @@
 
 enum {
     VN = 4,
-    V_SUM1 = 16,
-    V_SUM2 = 8, /* 32 registers: two sums of 16 accumulators would take them all */
+    V_SUM1 = 8,
+    V_SUM2 = 4, /* 32 registers: 32 lanes of two sums would take them all */
     V_APPLY = 4,
 };
 
@@ -24,15 +24,6 @@ NRG_INLINE vf v_sub(vf a, vf b) { return vsubq_f32(a, b); }
 NRG_INLINE vf v_mul(vf a, vf b) { return vmulq_f32(a, b); }
 NRG_INLINE vf v_fma(vf a, vf b, vf c) { return vfmaq_f32(c, a, b); }
 NRG_INLINE vf v_fms(vf a, vf b, vf c) { return vfmaq_f32(vnegq_f32(c), a, b); }
-
-/* ---- the first n lanes, n from 1 to VN; the others are 0 ---- */
-
-NRG_INLINE vf v_first(vf a, size_t n)
-{
-    static const uint32_t index[4] = {0, 1, 2, 3};
-    uint32x4_t keep = vcltq_u32(vld1q_u32(index), vdupq_n_u32((uint32_t)n));
-    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(a), keep));
-}
 
 /* ---- f32 ---- */
 
@@ -103,53 +94,38 @@ NRG_INLINE vh v_to_bf16(vf a)
 
 NRG_INLINE void v_nt_fence(void) {}
 
-/* ---- reductions ---- */
+/* ---- doubles: half as many a vector ---- */
 
-/* Largest magnitude by bit pattern, lane by lane: a NaN is the largest of all. */
-NRG_INLINE vf v_max_magnitude(vf a, vf b)
+typedef float64x2_t vd;
+
+NRG_INLINE vd vd_zero(void) { return vdupq_n_f64(0); }
+NRG_INLINE vd vd_set1(double d) { return vdupq_n_f64(d); }
+NRG_INLINE vd vd_add(vd a, vd b) { return vaddq_f64(a, b); }
+NRG_INLINE vd vd_sub(vd a, vd b) { return vsubq_f64(a, b); }
+NRG_INLINE vd vd_mul(vd a, vd b) { return vmulq_f64(a, b); }
+NRG_INLINE vd vd_fma(vd a, vd b, vd c) { return vfmaq_f64(c, a, b); }
+
+/* The lower and the upper half of a vector of floats, and back, rounded. */
+NRG_INLINE vd vd_low(vf a) { return vcvt_f64_f32(vget_low_f32(a)); }
+NRG_INLINE vd vd_high(vf a) { return vcvt_high_f64_f32(a); }
+NRG_INLINE vf v_from_vd(vd low, vd high) { return vcvt_high_f32_f64(vcvt_f32_f64(low), high); }
+
+/* ---- reductions: eight lanes of double, folded by halves ---- */
+
+typedef struct vd8 {
+    vd v[4];
+} vd8;
+
+NRG_INLINE double vd8_sum(const vd8 *s)
 {
-    uint32x4_t magnitude = vandq_u32(vreinterpretq_u32_f32(b), vdupq_n_u32(0x7fffffff));
-    return vreinterpretq_f32_u32(vmaxq_u32(vreinterpretq_u32_f32(a), magnitude));
-}
-NRG_INLINE uint32_t v_max_lane(vf a) { return vmaxvq_u32(vreinterpretq_u32_f32(a)); }
-
-typedef struct v16 {
-    vf v[4];
-} v16;
-
-NRG_INLINE float64x2_t v_low_pd(vf a) { return vcvt_f64_f32(vget_low_f32(a)); }
-NRG_INLINE float64x2_t v_high_pd(vf a) { return vcvt_high_f64_f32(a); }
-
-/* Eight doubles (two a vector) folded by halves. */
-NRG_INLINE double v_fold_pd(const float64x2_t eight[4])
-{
-    float64x2_t two = vaddq_f64(vaddq_f64(eight[0], eight[2]), vaddq_f64(eight[1], eight[3]));
+    vd two = vaddq_f64(vaddq_f64(s->v[0], s->v[2]), vaddq_f64(s->v[1], s->v[3]));
     return vgetq_lane_f64(two, 0) + vgetq_lane_f64(two, 1);
 }
 
-/* Σ (s + c) over 16 lanes in double, folded by halves. */
-NRG_INLINE double v_sum16(const v16 *s, const v16 *c)
+NRG_INLINE void vd8_sum_rows(const vd8 s[8], double sums[8])
 {
-    float64x2_t eight[4];
-    NRG_UNROLL
-    for (int i = 0; i < 2; i++) {
-        eight[2 * i] =
-            vaddq_f64(vaddq_f64(v_low_pd(s->v[i]), v_low_pd(c->v[i])), vaddq_f64(v_low_pd(s->v[i + 2]), v_low_pd(c->v[i + 2])));
-        eight[2 * i + 1] = vaddq_f64(vaddq_f64(v_high_pd(s->v[i]), v_high_pd(c->v[i])),
-                                     vaddq_f64(v_high_pd(s->v[i + 2]), v_high_pd(c->v[i + 2])));
-    }
-    return v_fold_pd(eight);
-}
-
-/* The same for eight rows of one block each (c = 0). */
-NRG_INLINE void v_sum16_rows(const v16 s[8], double sums[8])
-{
-    for (int row = 0; row < 8; row++) {
-        const vf *v = s[row].v;
-        float64x2_t eight[4] = {vaddq_f64(v_low_pd(v[0]), v_low_pd(v[2])), vaddq_f64(v_high_pd(v[0]), v_high_pd(v[2])),
-                                vaddq_f64(v_low_pd(v[1]), v_low_pd(v[3])), vaddq_f64(v_high_pd(v[1]), v_high_pd(v[3]))};
-        sums[row] = v_fold_pd(eight);
-    }
+    for (int row = 0; row < 8; row++)
+        sums[row] = vd8_sum(&s[row]);
 }
 
 #endif

@@ -2,12 +2,13 @@
  * says it in words. Written for reading: nothing here is shared with the templates, so that one can be wrong without the other.
  *
  * SPDX-License-Identifier: MIT */
+#include <float.h>
 #include <math.h>
 
 #include "../internal.h"
 #include "convert.h"
 
-enum { LANES = 64, BLOCK = 512, SEGMENT = 4096 };
+enum { LANES = 32, SEGMENT = 4096 };
 
 static float load(const char *p, size_t i, nrg_dtype dtype)
 {
@@ -50,122 +51,65 @@ static float residual(const norm_row *row, size_t i)
 }
 
 typedef struct sums {
-    double t, tt; /* Σt and Σt² of t = r·scale - pilot */
+    double t, tt; /* Σt and Σt² of t = r - pilot */
 } sums;
 
-/* A block's 64 lanes fold to 16: lane l takes l+32, then l+16. */
-static void fold(const float lanes[LANES], float folded[16])
+/* A segment's lanes, folded by halves. */
+static double fold(double lanes[LANES])
 {
-    for (int l = 0; l < 16; l++)
-        folded[l] = (lanes[l] + lanes[l + 32]) + (lanes[l + 16] + lanes[l + 48]);
-}
-
-/* s + v = s' + error exactly (Knuth, TAOCP 2, 4.2.2); the errors collect in c. */
-static void two_sum(float *s, float *c, float v)
-{
-    float sum = *s + v, part = sum - *s;
-    *c += (*s - (sum - part)) + (v - part);
-    *s = sum;
-}
-
-/* A segment's 16 compensated lanes, widened and folded by halves. */
-static double fold_segment(const float s[16], const float c[16])
-{
-    double lanes[16];
-    for (int l = 0; l < 16; l++)
-        lanes[l] = (double)s[l] + (double)c[l];
-    for (int half = 8; half; half /= 2)
+    for (int half = LANES / 2; half; half /= 2)
         for (int l = 0; l < half; l++)
             lanes[l] += lanes[l + half];
     return lanes[0];
 }
 
-static sums sum_row(const norm_row *row, float scale, float pilot)
+/* Element i belongs to lane i mod 32. Squares of floats are exact in double, so that a multiplication and an addition round once,
+ * as an fma would; nothing overflows, nothing underflows. */
+static sums sum_row(const norm_row *row, double pilot)
 {
     size_t dim = row->job->dim;
     sums total = {0, 0};
     for (size_t segment = 0; segment < dim; segment += SEGMENT) {
-        float s1[16] = {0}, c1[16] = {0}, s2[16] = {0}, c2[16] = {0}, folded[16];
-        for (size_t block = segment; block < dim && block < segment + SEGMENT; block += BLOCK) {
-            float lanes1[LANES] = {0}, lanes2[LANES] = {0};
-            for (size_t i = block; i < dim && i < block + BLOCK; i++) {
-                float t = residual(row, i) * scale - pilot;
-                lanes1[i % LANES] += t;
-                lanes2[i % LANES] = fmaf(t, t, lanes2[i % LANES]);
-            }
-            fold(lanes1, folded);
-            for (int l = 0; l < 16; l++)
-                two_sum(&s1[l], &c1[l], folded[l]);
-            fold(lanes2, folded);
-            for (int l = 0; l < 16; l++)
-                two_sum(&s2[l], &c2[l], folded[l]);
+        double t[LANES] = {0}, tt[LANES] = {0};
+        for (size_t i = segment; i < dim && i < segment + SEGMENT; i++) {
+            double v = (double)residual(row, i) - pilot;
+            t[i % LANES] += v;
+            tt[i % LANES] += v * v;
         }
-        total.t += fold_segment(s1, c1);
-        total.tt += fold_segment(s2, c2);
+        total.t += fold(t);
+        total.tt += fold(tt);
     }
     return total;
 }
 
-/* The statistics of a row, of r·2^shift. plain: the row needed no care, shift is 0, the mean is small beside s. */
 typedef struct statistics {
-    int plain, shift;
-    double mean, variance;
+    double square, mean, variance; /* Σr²/d, m, σ² */
 } statistics;
-
-/* Σt² / d between these loses nothing to underflow, is far from overflow, and leaves room for w up to 2^80. */
-static const double quiet_min = 0x1p-80, quiet_max = 0x1p80;
-
-static statistics careful_statistics(const norm_row *row, double first_mean)
-{
-    const nrg_norm_job *job = row->job;
-    statistics stat = {0, 0, 0, 0};
-    uint32_t largest = 0;
-    for (size_t i = 0; i < job->dim; i++) {
-        uint32_t magnitude = nrg_f32_bits(residual(row, i)) & 0x7fffffffu;
-        largest = magnitude > largest ? magnitude : largest;
-    }
-    if (largest == 0)
-        return stat;
-    if (largest >= 0x7f800000u) {
-        stat.mean = stat.variance = NAN;
-        return stat;
-    }
-    /* scaled so that the largest element lies in [2^20, 2^21): differences of elements then are 2^-4 or more, or 0 */
-    int exponent;
-    frexp((double)nrg_f32_from_bits(largest), &exponent);
-    stat.shift = 21 - exponent;
-    if (stat.shift > 126)
-        stat.shift = 126;
-    float scale = (float)ldexp(1.0, stat.shift);
-    float pilot = 0;
-    if (job->centred && fabs(first_mean) <= 0x1p128)
-        pilot = (float)ldexp(first_mean, stat.shift);
-    for (int pass = 0; pass < 4; pass++) {
-        sums total = sum_row(row, scale, pilot);
-        double offset = job->centred ? total.t * job->inv_dim : 0;
-        stat.mean = (double)pilot + offset;
-        stat.variance = total.tt * job->inv_dim - offset * offset;
-        if (!(stat.variance > 0))
-            stat.variance = 0;
-        float better = (float)stat.mean;
-        if (!job->centred || 4 * offset * offset <= stat.variance || better == pilot)
-            break;
-        pilot = better;
-    }
-    return stat;
-}
 
 static statistics row_statistics(const norm_row *row)
 {
     const nrg_norm_job *job = row->job;
-    sums total = sum_row(row, 1, 0);
-    double square = total.tt * job->inv_dim, mean = job->centred ? total.t * job->inv_dim : 0;
-    double variance = square - mean * mean;
-    if (square >= quiet_min && square <= quiet_max && 4 * mean * mean <= variance) {
-        statistics stat = {1, 0, mean, variance};
+    sums first = sum_row(row, 0);
+    double square = first.tt * job->inv_dim;
+    statistics stat = {square, 0, square};
+    if (!(stat.variance <= DBL_MAX)) {
+        stat.mean = stat.variance = NAN; /* an Inf or a NaN in the row: finite floats cannot overflow the sum */
         return stat;
     }
-    return careful_statistics(row, mean);
+    if (!job->centred)
+        return stat;
+    stat.mean = first.t / job->d;
+    stat.variance -= stat.mean * stat.mean;
+    if (stat.mean * stat.mean <= 0x1p20 * stat.variance)
+        return stat;
+    /* the mean is more than 1000 σ: taken out before squaring. In a constant row it is exact, and what is left is 0. */
+    sums again = sum_row(row, stat.mean);
+    double offset = again.t / job->d;
+    stat.mean += offset;
+    stat.variance = again.tt * job->inv_dim - offset * offset;
+    if (!(stat.variance > 0))
+        stat.variance = 0;
+    return stat;
 }
 
 /* 1/s; 0 where s is 0, NaN for a poisoned row. */
@@ -181,59 +125,48 @@ static double inverse_divisor(const nrg_norm_job *job, double variance)
     return s > 0 ? 1 / s : 0;
 }
 
-/* w + weight_offset as two floats, the second its rounding error. */
-static void weight(const norm_row *row, size_t i, float *w, float *w_lo)
-{
-    float stored = load(row->job->w, i, row->w_dtype), offset = row->job->w_offset;
-    float sum = stored + offset, part = sum - stored;
-    *w = sum;
-    *w_lo = (stored - (sum - part)) + (offset - part);
-}
-
-/* v·w·factor - mean·w·factor, each product with its rounding error carried along, rounded once at the end. */
-static float plain_element(const norm_row *row, size_t i, float v, float hi, float lo, float minus_mean)
+/* r·w·factor - mean·w·factor with factor as the two floats hi + lo, each product with its rounding error carried along, rounded
+ * once at the end. */
+static float plain_element(const norm_row *row, size_t i, float r, float hi, float lo, float minus_mean)
 {
     const nrg_norm_job *job = row->job;
     if (!job->w)
-        return fmaf(v, hi, job->centred ? fmaf(v, lo, minus_mean) : v * lo);
-    float w, w_lo;
-    weight(row, i, &w, &w_lo);
-    float p = v * w, e = fmaf(v, w, -p);
+        return fmaf(r, hi, job->centred ? fmaf(r, lo, minus_mean) : r * lo);
+    float w = load(job->w, i, row->w_dtype), w_lo = 0;
+    if (job->w_offset != 0) {
+        float sum = w + job->w_offset, part = sum - w;
+        w_lo = (w - (sum - part)) + (job->w_offset - part);
+        w = sum;
+    }
+    float p = r * w, e = fmaf(r, w, -p);
     if (job->w_offset != 0)
-        e = fmaf(v, w_lo, e);
+        e = fmaf(r, w_lo, e);
     float rest = fmaf(p, lo, e * hi);
     if (job->centred)
         rest = fmaf(minus_mean, w, rest);
     return fmaf(p, hi, rest);
 }
 
-/* (v - mean)·w·factor with the difference as two floats, for where the mean may be much larger than it. */
-static float careful_element(const norm_row *row, size_t i, float v, float hi, float lo, float mean_hi, float mean_lo)
+/* The same in double, for where floats do not reach: a mean that is large beside s, rows or factors that are very large or small.
+ */
+static float careful_element(const norm_row *row, size_t i, float r, double mean, double factor)
 {
-    float t = v - mean_hi, part = t - v;
-    float t_lo = ((v - (t - part)) - (mean_hi + part)) - mean_lo;
-    if (!row->job->w)
-        return fmaf(t, hi, fmaf(t, lo, t_lo * hi));
-    float w, w_lo;
-    weight(row, i, &w, &w_lo);
-    float p = t * w, e = fmaf(t_lo, w, fmaf(t, w, -p));
-    if (row->job->w_offset != 0)
-        e = fmaf(t, w_lo, e);
-    return fmaf(p, hi, fmaf(p, lo, e * hi));
+    double difference = (double)r - mean;
+    if (row->job->w)
+        difference *= (double)load(row->job->w, i, row->w_dtype) + (double)row->job->w_offset;
+    return (float)(difference * factor);
 }
 
-/* o = f(r), with factor = (c/√d) / s for r·2^shift. */
-static void apply(const norm_row *row, char *o, const statistics *stat, double factor)
+static void apply(const norm_row *row, char *o, double square, double mean, double inverse)
 {
     const nrg_norm_job *job = row->job;
-    float scale = (float)ldexp(1.0, stat->shift);
-    float hi = (float)factor, lo = (float)(factor - (double)hi);
-    float mean_hi = (float)stat->mean, mean_lo = (float)(stat->mean - (double)mean_hi);
-    float minus_mean = (float)(-stat->mean * factor);
+    double factor = job->k * inverse;
+    int plain = fabs(mean) * inverse <= 0.5 && fabs(factor) >= 0x1p-40 && fabs(factor) <= 0x1p40 &&
+                (square == 0 || (square >= 0x1p-80 && square <= 0x1p80));
+    float hi = (float)factor, lo = (float)(factor - (double)hi), minus_mean = (float)(-mean * factor);
     for (size_t i = 0; i < job->dim; i++) {
-        float v = residual(row, i);
-        float out = stat->plain ? plain_element(row, i, v, hi, lo, minus_mean)
-                                : careful_element(row, i, v * scale, hi, lo, mean_hi, mean_lo);
+        float r = residual(row, i);
+        float out = plain ? plain_element(row, i, r, hi, lo, minus_mean) : careful_element(row, i, r, mean, factor);
         if (job->b)
             out += load(job->b, i, row->w_dtype);
         if (job->after)
@@ -257,13 +190,12 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
             current.r = r;
         }
         statistics stat = row_statistics(&current);
-        double inverse = inverse_divisor(job, ldexp(stat.variance, -2 * stat.shift));
-        double factor = ldexp(job->k * inverse, -stat.shift);
+        double inverse = inverse_divisor(job, stat.variance);
         if (job->mean)
-            job->mean[n] = (float)ldexp(stat.mean, -stat.shift);
+            job->mean[n] = (float)stat.mean;
         if (job->rstd)
             job->rstd[n] = (float)inverse;
-        apply(&current, job->o + n * job->o_stride, &stat, factor);
+        apply(&current, job->o + n * job->o_stride, stat.square, stat.mean, inverse);
     }
 }
 

@@ -1,8 +1,8 @@
 /* From r to o, element by element.
  *
  * o = (r·w)·(hi + lo) - m·w·(hi + lo), where hi + lo is (c/√d)/s as two floats, and the rounding error of r·w is carried along:
- * one rounding at the end, 0.5 ulp and what the sums lost. Measured, AVX-512, 1×4096: 356 ns against 277 ns without the error of
- * r·w (up to 1.5 ulp), and no difference where rows come from L2 or beyond.
+ * one rounding at the end. Measured, AVX-512, 1×4096: 356 ns against 277 ns without the error of r·w (which is then up to 1.5 ulp
+ * off), and no difference where rows come from L2 or beyond.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_APPLY_H
@@ -10,85 +10,94 @@
 
 #include "norm_row.h"
 
-/* A row's multipliers. The last three are for careful rows: (r·scale - mean)·(hi + lo), with the mean as two floats. */
+/* A row's multipliers. Plain rows use the floats; careful ones the doubles. */
 typedef struct norm_factors {
     vf hi, lo, minus_mean;
-    vf scale, mean_hi, mean_lo;
+    vd mean, factor;
 } norm_factors;
 
-/* v·w·(hi + lo) for v with the error v_low, w with the error w_low; minus m·w·(hi + lo) for plain centred rows. */
-NRG_INLINE vf multiply(vf v, vf v_low, vf w, vf w_low, norm_factors f, int has_offset, int centred, int careful)
+/* r·w·(hi + lo) - m·w·(hi + lo), for w with the error w_low. */
+NRG_INLINE vf multiply(vf r, vf w, vf w_low, const norm_factors *f, int has_offset, int centred)
 {
-    vf p = v_mul(v, w), e = v_fms(v, w, p);
-    if (careful)
-        e = v_fma(v_low, w, e);
+    vf p = v_mul(r, w), e = v_fms(r, w, p);
     if (has_offset)
-        e = v_fma(v, w_low, e);
-    vf rest = v_fma(p, f.lo, v_mul(e, f.hi));
-    if (centred && !careful)
-        rest = v_fma(f.minus_mean, w, rest);
-    return v_fma(p, f.hi, rest);
+        e = v_fma(r, w_low, e);
+    vf rest = v_fma(p, f->lo, v_mul(e, f->hi));
+    if (centred)
+        rest = v_fma(f->minus_mean, w, rest);
+    return v_fma(p, f->hi, rest);
 }
 
-NRG_INLINE void apply_step(int G, const norm_options *opt, norm_row row, norm_factors f, size_t i, size_t n, nrg_dtype D,
-                           int centred, int careful)
+NRG_INLINE void normalize_step(vf *v, int G, const norm_options *opt, const norm_factors *f, size_t i, size_t n, nrg_dtype D,
+                               int centred)
 {
-    vf v[V_APPLY], low[V_APPLY];
-    load_r(v, G, opt, row, opt->apply_from, i, n, D);
+    if (!opt->w) {
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            v[j] = v_fma(v[j], f->hi, centred ? v_fma(v[j], f->lo, f->minus_mean) : v_mul(v[j], f->lo));
+        return;
+    }
+    vf w[V_APPLY];
+    load_step_or_f32(w, G, opt->w, i, n, D, opt->w_f32);
+    if (opt->w_offset == 0) {
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            v[j] = multiply(v[j], w[j], w[j], f, 0, centred);
+        return;
+    }
+    vf offset = v_set1(opt->w_offset);
     NRG_UNROLL
     for (int j = 0; j < G; j++) {
-        low[j] = v_zero();
-        if (careful) {
-            /* r - mean with its error (two-sum): the mean may be much larger than the difference */
-            vf r = v_mul(v[j], f.scale), t = v_sub(r, f.mean_hi), part = v_sub(t, r);
-            low[j] = v_sub(v_sub(v_sub(r, v_sub(t, part)), v_add(f.mean_hi, part)), f.mean_lo);
-            v[j] = t;
-        }
+        vf sum = v_add(w[j], offset), part = v_sub(sum, w[j]);
+        vf w_low = v_add(v_sub(w[j], v_sub(sum, part)), v_sub(offset, part));
+        v[j] = multiply(v[j], sum, w_low, f, 1, centred);
     }
-    if (opt->w) {
-        vf w[V_APPLY];
+}
+
+/* The same in double, (r - m) · (w + offset) · factor. */
+NRG_INLINE void normalize_careful(vf *v, int G, const norm_options *opt, const norm_factors *f, size_t i, size_t n, nrg_dtype D)
+{
+    vf w[V_APPLY];
+    if (opt->w)
         load_step_or_f32(w, G, opt->w, i, n, D, opt->w_f32);
-        if (opt->w_offset != 0) {
-            vf offset = v_set1(opt->w_offset);
-            NRG_UNROLL
-            for (int j = 0; j < G; j++) {
-                vf sum = v_add(w[j], offset), part = v_sub(sum, w[j]);
-                vf w_low = v_add(v_sub(w[j], v_sub(sum, part)), v_sub(offset, part));
-                v[j] = multiply(v[j], low[j], sum, w_low, f, 1, centred, careful);
-            }
-        } else {
-            NRG_UNROLL
-            for (int j = 0; j < G; j++)
-                v[j] = multiply(v[j], low[j], w[j], w[j], f, 0, centred, careful);
+    const vd offset = vd_set1((double)opt->w_offset);
+    NRG_UNROLL
+    for (int j = 0; j < G; j++) {
+        vd low = vd_sub(vd_low(v[j]), f->mean), high = vd_sub(vd_high(v[j]), f->mean);
+        if (opt->w) {
+            low = vd_mul(low, vd_add(vd_low(w[j]), offset));
+            high = vd_mul(high, vd_add(vd_high(w[j]), offset));
         }
-    } else {
-        NRG_UNROLL
-        for (int j = 0; j < G; j++) {
-            vf rest = careful   ? v_fma(v[j], f.lo, v_mul(low[j], f.hi))
-                      : centred ? v_fma(v[j], f.lo, f.minus_mean)
-                                : v_mul(v[j], f.lo);
-            v[j] = v_fma(v[j], f.hi, rest);
-        }
+        v[j] = v_from_vd(vd_mul(low, f->factor), vd_mul(high, f->factor));
     }
+}
+
+NRG_INLINE void apply_step(int G, const norm_options *opt, norm_row row, const norm_factors *f, size_t i, size_t n, nrg_dtype D,
+                           int centred, int careful)
+{
+    vf v[V_APPLY], more[V_APPLY];
+    load_r(v, G, opt, row, opt->apply_from, i, n, D);
+    if (careful)
+        normalize_careful(v, G, opt, f, i, n, D);
+    else
+        normalize_step(v, G, opt, f, i, n, D, centred);
     if (opt->b) {
-        vf b[V_APPLY];
-        load_step_or_f32(b, G, opt->b, i, n, D, opt->w_f32);
+        load_step_or_f32(more, G, opt->b, i, n, D, opt->w_f32);
         NRG_UNROLL
         for (int j = 0; j < G; j++)
-            v[j] = v_add(v[j], b[j]);
+            v[j] = v_add(v[j], more[j]);
     }
     if (opt->after) {
-        vf y[V_APPLY];
-        load_step_or_f32(y, G, row.y, i, n, D, opt->y_f32);
+        load_step_or_f32(more, G, row.y, i, n, D, opt->y_f32);
         NRG_UNROLL
         for (int j = 0; j < G; j++)
-            v[j] = v_add(v[j], y[j]);
+            v[j] = v_add(v[j], more[j]);
     }
     store_step(v, G, row.o, i, n, D, opt->stream_o);
 }
 
 /* Elements begin to end of a row. */
-NRG_INLINE void apply_range(const norm_options *opt, norm_row row, norm_factors f, size_t begin, size_t end, nrg_dtype D,
+NRG_INLINE void apply_range(const norm_options *opt, norm_row row, const norm_factors *f, size_t begin, size_t end, nrg_dtype D,
                             int centred, int careful)
 {
     const size_t step = (size_t)V_APPLY * VN;

@@ -7,7 +7,7 @@
 #include "../internal.h"
 
 /* Vectors in the largest step. */
-enum { NORM_STEP = V_SUM1 > V_APPLY ? (int)V_SUM1 : (int)V_APPLY };
+enum { NORM_STEP = (int)V_SUM1 > (int)V_APPLY ? (int)V_SUM1 : (int)V_APPLY };
 
 /* Where r = x + y is read from. */
 typedef enum norm_source {

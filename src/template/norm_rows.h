@@ -28,13 +28,12 @@ static __attribute__((noinline)) void NORM_(apply)(const norm_options *options, 
                                                    size_t begin, size_t end)
 {
     const norm_options opt = *options;
-    apply_range(&opt, *row, factors_of(s, 0), begin, end, NORM_D, opt.centred, 0);
+    const norm_factors f = factors_of(s, 0);
+    apply_range(&opt, *row, &f, begin, end, NORM_D, opt.centred, 0);
 }
 
 NRG_INLINE void NORM_(sum)(norm_sums *sums, const norm_options *opt, const norm_row *row, size_t begin, size_t end)
 {
-    if (begin == 0)
-        sums_begin(sums);
     if (opt->centred)
         NORM_(sum_centred)(sums, opt, row, begin, end);
     else
@@ -49,38 +48,42 @@ NRG_INLINE void NORM_(short_rows)(const nrg_norm_job *job, const norm_options *o
     const int centred = any && opt.centred;
     for (size_t n = job->row_begin; n < job->row_end; n += NORM_BATCH) {
         int count = job->row_end - n < NORM_BATCH ? (int)(job->row_end - n) : NORM_BATCH;
-        v16 t[NORM_BATCH], tt[NORM_BATCH];
+        vd8 t[NORM_BATCH], tt[NORM_BATCH];
         double total_t[NORM_BATCH] = {0}, total_tt[NORM_BATCH];
         norm_scalars s;
         for (int i = 0; i < count; i++) {
-            norm_block block = sum_block(&opt, row_at(job, n + (size_t)i), 0, opt.dim, NORM_D, any);
-            tt[i] = block.tt;
+            norm_sums sums;
+            sums_clear_lanes(&sums, any);
+            sum_block(&sums, &opt, row_at(job, n + (size_t)i), 0, opt.dim, NORM_D, any);
+            tt[i] = fold_lanes(sums.tt);
             if (any)
-                t[i] = block.t;
+                t[i] = fold_lanes(sums.t);
         }
         if (count == 1) {
-            v16 none;
-            v16_clear(&none);
-            total_tt[0] = v_sum16(&tt[0], &none);
+            total_tt[0] = vd8_sum(&tt[0]);
             if (centred)
-                total_t[0] = v_sum16(&t[0], &none);
+                total_t[0] = vd8_sum(&t[0]);
             row_scalars(&s, job, total_t[0], total_tt[0]);
         } else {
-            for (int i = count; i < NORM_BATCH; i++)
-                v16_clear(&tt[i]), v16_clear(&t[i]);
-            v_sum16_rows(tt, total_tt);
+            for (int i = count; i < NORM_BATCH; i++) {
+                tt[i] = tt[0];
+                if (any)
+                    t[i] = t[0];
+            }
+            vd8_sum_rows(tt, total_tt);
             if (centred)
-                v_sum16_rows(t, total_t);
+                vd8_sum_rows(t, total_t);
             batch_scalars(&s, job, total_t, total_tt);
         }
         for (int i = 0; i < count; i++) {
             size_t at = n + (size_t)i;
             if (s.doubt[i] != 0) {
-                careful_row(job, at, s.mean[i], NORM_D);
+                careful_row(job, at, total_t[i], total_tt[i], NORM_D);
                 continue;
             }
+            const norm_factors f = factors_of(&s, i);
             store_statistics(job, &s, i, at);
-            apply_range(&opt, row_at(job, at), factors_of(&s, i), 0, opt.dim, NORM_D, centred, 0);
+            apply_range(&opt, row_at(job, at), &f, 0, opt.dim, NORM_D, centred, 0);
         }
     }
 }
@@ -110,7 +113,7 @@ static void NORM_(long_rows)(const nrg_norm_job *job, const norm_options *opt)
         norm_row next = row_at(job, last ? n : n + 1);
         row_scalars(&s, job, sums.total_t, sums.total_tt);
         if (s.doubt[0] != 0) {
-            careful_row(job, n, s.mean[0], NORM_D);
+            careful_row(job, n, sums.total_t, sums.total_tt, NORM_D);
             if (!last)
                 NORM_(sum)(&sums, opt, &next, 0, opt->dim);
         } else {

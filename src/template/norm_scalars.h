@@ -4,6 +4,7 @@
 #ifndef NRG_TEMPLATE_NORM_SCALARS_H
 #define NRG_TEMPLATE_NORM_SCALARS_H
 
+#include <float.h>
 #include <math.h>
 
 #include "norm_row.h"
@@ -19,10 +20,6 @@ typedef struct norm_scalars {
     double doubt[NORM_BATCH];                     /* 0: as computed; not 0: this row needs care (norm_careful.h) */
 } norm_scalars;
 
-/* Σt²/d between these has lost nothing to underflow, is far from overflow, and leaves room for w up to 2^80. */
-#define NORM_QUIET_MIN 0x1p-80
-#define NORM_QUIET_MAX 0x1p80
-
 /* 1/s; 0 where s is 0. The root and the reciprocal do not wait for each other: 30 cycles instead of 45 for 1/√. */
 NRG_INLINE double inverse_divisor(enum nrg_divisor divisor, double eps, double variance)
 {
@@ -34,18 +31,31 @@ NRG_INLINE double inverse_divisor(enum nrg_divisor divisor, double eps, double v
     return s > 0 ? 1 / s : 0;
 }
 
-/* The first count scalars, of one divisor; count is a constant. */
+/* The mean may be taken out of the sum of squares afterwards while it is at most 1000 σ: 2^20 of double's 2^53 are lost. */
+NRG_INLINE int variance_is_sound(double mean, double variance) { return mean * mean <= 0x1p20 * variance; }
+
+/* Floats serve where the mean is small beside s, so that o = r·factor - mean·factor cancels nothing, and where r and the factor
+ * leave r·w and its error room on both sides. */
+NRG_INLINE int floats_serve(double square, double mean, double inverse, double factor)
+{
+    return (fabs(mean) * inverse <= 0.5) & (fabs(factor) >= 0x1p-40) & (fabs(factor) <= 0x1p40) & (square <= 0x1p80) &
+           ((square >= 0x1p-80) | (square == 0));
+}
+
+/* The first count scalars, of one divisor; count is a constant. t is 0 where the norm is not centred. */
 NRG_INLINE void scalars_for(norm_scalars *s, const nrg_norm_job *job, enum nrg_divisor divisor, const double *t, const double *tt,
                             int count)
 {
     const double inv_dim = job->inv_dim, eps = job->eps, k = job->k;
+    for (int i = 0; i < count; i++)
+        s->mean[i] = 0;
+    if (job->centred)
+        for (int i = 0; i < count; i++)
+            s->mean[i] = t[i] / job->d;
     for (int i = 0; i < count; i++) {
-        double square = tt[i] * inv_dim, mean = t[i] * inv_dim, variance = square - mean * mean;
-        /* the mean is subtracted after the fact, which is sound while it is at most half of σ: the difference then keeps four
-         * fifths of what it was taken from */
-        int sound = (square >= NORM_QUIET_MIN) & (square <= NORM_QUIET_MAX) & (4 * mean * mean <= variance);
+        double mean = s->mean[i], square = tt[i] * inv_dim, variance = square - mean * mean;
         double inverse = inverse_divisor(divisor, eps, variance), factor = k * inverse;
-        s->mean[i] = mean;
+        int sound = variance_is_sound(mean, variance) & floats_serve(square, mean, inverse, factor);
         s->inverse[i] = inverse;
         s->hi[i] = (float)factor;
         s->lo[i] = (float)(factor - (double)(float)factor);
@@ -64,7 +74,7 @@ NRG_INLINE void scalars_of(norm_scalars *s, const nrg_norm_job *job, const doubl
         scalars_for(s, job, NRG_DIV_MAX, t, tt, count);
 }
 
-/* The scalars of one row, and of a batch. t is 0 where the norm is not centred. */
+/* The scalars of one row, and of a batch. */
 NRG_INLINE void row_scalars(norm_scalars *s, const nrg_norm_job *job, double t, double tt) { scalars_of(s, job, &t, &tt, 1); }
 
 NRG_INLINE void batch_scalars(norm_scalars *s, const nrg_norm_job *job, const double *t, const double *tt)
