@@ -21,6 +21,7 @@
 #endif
 #endif
 
+/* An embedder that leaves a path's folder out defines NRG_NO_AVX2, NRG_NO_AVX512 or NRG_NO_NEON. */
 static const struct {
     const char *name;
     unsigned needs;
@@ -28,7 +29,7 @@ static const struct {
 } paths[NRG_ISA_COUNT] = {
     [NRG_ISA_SCALAR] = {"scalar", 0, &nrg_table_scalar},
     [NRG_ISA_AVX2] = {"avx2", NRG_CPU_AVX2 | NRG_CPU_FMA | NRG_CPU_F16C,
-#ifdef NRG_X86
+#if defined(NRG_X86) && !defined(NRG_NO_AVX2)
                       &nrg_table_avx2
 #else
                       NULL
@@ -37,14 +38,14 @@ static const struct {
     [NRG_ISA_AVX512] = {"avx512",
                         NRG_CPU_AVX2 | NRG_CPU_FMA | NRG_CPU_F16C | NRG_CPU_AVX512F | NRG_CPU_AVX512BW | NRG_CPU_AVX512DQ |
                             NRG_CPU_AVX512VL,
-#ifdef NRG_X86
+#if defined(NRG_X86) && !defined(NRG_NO_AVX512)
                         &nrg_table_avx512
 #else
                         NULL
 #endif
     },
     [NRG_ISA_NEON] = {"neon", NRG_CPU_NEON,
-#ifdef NRG_ARM64
+#if defined(NRG_ARM64) && !defined(NRG_NO_NEON)
                       &nrg_table_neon
 #else
                       NULL

@@ -6,6 +6,9 @@
 #include "internal.h"
 
 /* The sizes of the first version's structs: no caller can have smaller ones. */
+/* No struct of any version is larger; a larger size is no size but an uninitialized field. */
+enum { SIZE_LIMIT = 4096 };
+
 enum { SPEC_SIZE_MIN = sizeof(nrg_norm_spec), ARGS_SIZE_MIN = sizeof(nrg_norm_args) };
 
 /* A caller's struct of any version, as this version's: fields it does not know yet are 0, which is their default; fields that
@@ -17,7 +20,7 @@ static inline const void *read_struct(const void *from, void *copy, size_t known
     memcpy(&size, from, sizeof size);
     if (size == known)
         return from;
-    if (size < least || size > 4096)
+    if (size < least || size > SIZE_LIMIT)
         return NULL;
     const unsigned char *bytes = from;
     for (size_t i = known; i < size; i++)

@@ -11,9 +11,9 @@
 #define NRG_VERSION_MINOR 1
 #define NRG_VERSION_PATCH 0
 
-#if defined(_WIN32) || defined(__CYGWIN__)
-#define NRG_API
-#elif defined(__GNUC__)
+/* Define it yourself, empty, to hide the API inside a library of your own. */
+#if defined(NRG_API)
+#elif defined(__GNUC__) && !defined(_WIN32)
 #define NRG_API __attribute__((visibility("default")))
 #else
 #define NRG_API

@@ -1,0 +1,112 @@
+/* The options of nrg-bench's own modes.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "args.h"
+
+void bench_print_help(void)
+{
+    fputs("nrg-bench: the kernels of nrg beside their limit, the fastest bare loop that moves the same bytes.\n"
+          "\n"
+          "  nrg-bench [--benchmark_...]   all cases, through Google Benchmark; Time is the median of interleaved batches;\n"
+          "                                --benchmark_min_time=<seconds> is the time spent on a case (0.3)\n"
+          "\n"
+          "Tables:\n"
+          "  --table      path, op, shape: ns a call, elements/ns, share of the limit\n"
+          "  --ratios     LayerNorm against RMSNorm, 16-bit types against f32\n"
+          "  --stores     ordinary against non-temporal stores, by working set\n"
+          "  --selfcheck  a bare loop against itself: how far the harness can be trusted now; fails beyond 5 %\n"
+          "with\n"
+          "  --quick      a few shapes and ops, half a minute at most\n"
+          "  --markdown   tables as Markdown\n"
+          "  --dtype f32|f16|bf16|all (f32), --path avx2,scalar, --op rms,add+rms, --shape 1x4096\n"
+          "  --seconds T  time spent on a line (0.3)\n"
+          "\n"
+          "Pin it to one CPU (taskset -c 1 nrg-bench ...) on a machine that does nothing else.\n",
+          stdout);
+}
+
+/* An option that takes a value, as "--name value" or "--name=value". */
+static int value_of(const char *name, int argc, char **argv, int *i, const char **value)
+{
+    size_t length = strlen(name);
+    if (strncmp(argv[*i], name, length) != 0)
+        return 0;
+    if (argv[*i][length] == '=') {
+        *value = argv[*i] + length + 1;
+        return 1;
+    }
+    if (argv[*i][length] != '\0' || *i + 1 >= argc)
+        return 0;
+    *value = argv[++*i];
+    return 1;
+}
+
+int bench_read_args(bench_args *args, int argc, char **argv)
+{
+    const char *seconds = NULL;
+    memset(args, 0, sizeof *args);
+    const struct {
+        const char *name;
+        int *flag;
+    } flags[] = {{"--table", &args->table},         {"--ratios", &args->ratios}, {"--stores", &args->stores},
+                 {"--selfcheck", &args->selfcheck}, {"--quick", &args->quick},   {"--markdown", &args->markdown}};
+    const struct {
+        const char *name;
+        const char **value;
+    } values[] = {{"--dtype", &args->dtype},
+                  {"--path", &args->path},
+                  {"--op", &args->op},
+                  {"--shape", &args->shape},
+                  {"--seconds", &seconds}};
+
+    const char *stranger = NULL;
+    for (int i = 1; i < argc; i++) {
+        int known = 0;
+        for (size_t f = 0; f < sizeof flags / sizeof flags[0] && !known; f++)
+            if (strcmp(argv[i], flags[f].name) == 0)
+                known = *flags[f].flag = 1;
+        for (size_t v = 0; v < sizeof values / sizeof values[0] && !known; v++)
+            known = value_of(values[v].name, argc, argv, &i, values[v].value);
+        if (!known && !stranger)
+            stranger = argv[i];
+    }
+    if (!args->table && !args->ratios && !args->stores && !args->selfcheck) {
+        if (argc > 1 && (args->quick || args->markdown || args->dtype || args->path || args->op || args->shape || seconds)) {
+            fputs("nrg-bench: these options go with --table, --ratios, --stores or --selfcheck; see --help\n", stderr);
+            return -1;
+        }
+        return 0;
+    }
+    if (stranger) {
+        fprintf(stderr, "nrg-bench: unknown option, or its value is missing: %s; see --help\n", stranger);
+        return -1;
+    }
+    if (seconds) {
+        char *end;
+        args->seconds = strtod(seconds, &end);
+        if (*end || !(args->seconds > 0 && args->seconds < 1e4)) {
+            fprintf(stderr, "nrg-bench: --seconds wants a positive number, not %s\n", seconds);
+            return -1;
+        }
+    }
+    return 1;
+}
+
+int bench_admits(const char *filter, const char *name)
+{
+    if (!filter || strcmp(filter, "all") == 0)
+        return 1;
+    size_t length = strlen(name);
+    for (const char *at = filter;; at++) {
+        const char *end = strchr(at, ',');
+        if ((end ? (size_t)(end - at) : strlen(at)) == length && strncmp(at, name, length) == 0)
+            return 1;
+        if (!end)
+            return 0;
+        at = end;
+    }
+}

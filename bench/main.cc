@@ -1,0 +1,179 @@
+// Registers the cases with Google Benchmark: <case> and limit/<case> for each.
+//
+// A case is measured by the C harness, which interleaves kernel and limit; Google Benchmark does names, filters, repetitions and
+// formats. Its own clock would time that whole measurement, and its manual time would append "/manual_time" to every name, so
+// the harness's medians travel in the counter "ns" and replace the clock's times on their way to the reporter.
+//
+// SPDX-License-Identifier: MIT
+#include <benchmark/benchmark.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "args.h"
+#include "cases.h"
+#include "share.h"
+
+namespace
+{
+
+double seconds = 0.3; // spent on a case
+
+// One measurement serves the kernel's entry and the limit's; a repetition of either asks for a new one.
+struct Pair {
+    bench_case c;
+    bench_share share = {};
+    const char *wrong = nullptr;
+    bool fresh[2] = {false, false};
+
+    void measure(int who)
+    {
+        if (!fresh[who]) {
+            wrong = bench_measure_share(&c, seconds, &share);
+            fresh[0] = fresh[1] = true;
+        }
+        fresh[who] = false;
+    }
+};
+
+void run(benchmark::State &state, Pair &pair, bool limit)
+{
+    pair.measure(limit);
+    if (pair.wrong) {
+        state.SkipWithError(pair.wrong);
+        return;
+    }
+    for (auto _ : state) {
+    }
+    const bench_share &s = pair.share;
+    double ns = limit ? s.limit_ns : s.ns;
+    state.counters["ns"] = ns;
+    state.counters["elements/ns"] = s.elements / ns;
+    state.counters["bytes/ns"] = s.bytes / ns;
+    state.counters["share"] = s.limit_ns / ns;
+    state.SetLabel(std::string(limit ? "" : "limit: ") + s.loop);
+}
+
+// Hands runs on with the harness's times.
+class Medians : public benchmark::BenchmarkReporter
+{
+  public:
+    explicit Medians(benchmark::BenchmarkReporter *to) : to_(to) {}
+
+    bool ReportContext(const Context &context) override
+    {
+        to_->SetOutputStream(&GetOutputStream());
+        to_->SetErrorStream(&GetErrorStream());
+        return to_->ReportContext(context);
+    }
+
+    void ReportRuns(const std::vector<Run> &runs) override
+    {
+        std::vector<Run> changed = runs;
+        for (Run &r : changed) {
+            auto ns = r.counters.find("ns");
+            if (ns == r.counters.end())
+                continue;
+            // times are for all iterations together, in seconds; an aggregate like cv is neither
+            bool time = r.run_type != Run::RT_Aggregate || r.aggregate_unit == benchmark::kTime;
+            double scale = time ? 1e-9 * static_cast<double>(r.iterations) : 1;
+            r.real_accumulated_time = r.cpu_accumulated_time = ns->second.value * scale;
+        }
+        to_->ReportRuns(changed);
+    }
+
+    void Finalize() override { to_->Finalize(); }
+
+  private:
+    std::unique_ptr<benchmark::BenchmarkReporter> to_;
+};
+
+void add(const bench_case *c, void *ctx)
+{
+    auto &pairs = *static_cast<std::vector<std::unique_ptr<Pair>> *>(ctx);
+    pairs.push_back(std::make_unique<Pair>());
+    Pair &pair = *pairs.back();
+    pair.c = *c;
+    char name[BENCH_NAME_MAX];
+    bench_case_name(c, name);
+    benchmark::RegisterBenchmark(name, [&pair](benchmark::State &state) { run(state, pair, false); });
+    benchmark::RegisterBenchmark((std::string("limit/") + name).c_str(),
+                                 [&pair](benchmark::State &state) { run(state, pair, true); });
+}
+
+const char *option(const char *arg, const char *name)
+{
+    size_t length = std::strlen(name);
+    return std::strncmp(arg, name, length) == 0 ? arg + length : nullptr;
+}
+
+// --benchmark_out writes a second report, which needs the harness's times as well.
+std::unique_ptr<benchmark::BenchmarkReporter> file_reporter(const std::string &format)
+{
+    benchmark::BenchmarkReporter *to;
+    if (format == "console")
+        to = new benchmark::ConsoleReporter(benchmark::ConsoleReporter::OO_None);
+    else if (format == "csv") {
+        BENCHMARK_DISABLE_DEPRECATED_WARNING
+        to = new benchmark::CSVReporter;
+        BENCHMARK_RESTORE_DEPRECATED_WARNING
+    } else
+        to = new benchmark::JSONReporter;
+    return std::make_unique<Medians>(to);
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    bench_args args;
+    int own = bench_read_args(&args, argc, argv);
+    if (own)
+        return own < 0 ? 2 : bench_run_modes(&args);
+
+    // Google Benchmark is to run each case once, however long: the harness knows by itself when it has measured enough.
+    char once[] = "--benchmark_min_time=0";
+    std::vector<char *> passed = {argv[0], once};
+    bool to_file = false;
+    std::string format = "json";
+    for (int i = 1; i < argc; i++) {
+        if (const char *value = option(argv[i], "--benchmark_min_time=")) {
+            char *end;
+            seconds = std::strtod(value, &end); // newer versions write "0.5s"
+            if (end == value || !(seconds > 0)) {
+                std::fprintf(stderr, "nrg-bench: --benchmark_min_time wants seconds, not %s\n", value);
+                return 2;
+            }
+            continue;
+        }
+        if (option(argv[i], "--benchmark_out="))
+            to_file = true;
+        else if (const char *value = option(argv[i], "--benchmark_out_format="))
+            format = value;
+        passed.push_back(argv[i]);
+    }
+    passed.push_back(nullptr);
+    int count = static_cast<int>(passed.size()) - 1;
+    benchmark::Initialize(&count, passed.data(), [] {
+        bench_print_help();
+        std::fputs("\nGoogle Benchmark's options:\n\n", stdout);
+        benchmark::PrintDefaultHelp();
+    });
+    if (benchmark::ReportUnrecognizedArguments(count, passed.data()))
+        return 2;
+
+    std::vector<std::unique_ptr<Pair>> pairs;
+    bench_each_case(add, &pairs);
+    benchmark::AddCustomContext("nrg", nrg_version());
+    Medians display(benchmark::CreateDefaultDisplayReporter());
+    if (to_file)
+        benchmark::RunSpecifiedBenchmarks(&display, file_reporter(format).get());
+    else
+        benchmark::RunSpecifiedBenchmarks(&display);
+    benchmark::Shutdown();
+    return 0;
+}

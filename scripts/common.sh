@@ -1,0 +1,73 @@
+# shellcheck shell=bash
+# What demo.sh, test.sh and their helpers share. Sourced, never run.
+
+# One language for every tool, so that what they print reads and sorts the same everywhere.
+export LC_ALL=C.UTF-8
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '%s\n' "$*"; }
+die() {
+    printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+    exit 1
+}
+
+is_debian() { command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; }
+
+# Runs a command quietly: its output goes to a log file, and to the terminal only if it fails.
+quietly() {
+    local log=$1
+    shift
+    mkdir -p "$(dirname "$log")"
+    if "$@" >"$log" 2>&1 </dev/null; then
+        return 0
+    else
+        local status=$?
+        cat "$log"
+        say "failed with status $status: $*"
+        return "$status"
+    fi
+}
+
+# A Python that has NumPy. The distribution's first: a `python3` of pyenv or conda, earlier on PATH, often has none.
+numpy_python() {
+    local python
+    for python in /usr/bin/python3 python3; do
+        if "$python" -c 'import numpy' 2>/dev/null; then
+            say "$python"
+            return 0
+        fi
+    done
+    return 1
+}
+
+# The SIMD paths this CPU has, by what the kernel says of it: on purpose not by the library's own detection.
+cpu_paths() {
+    local has=scalar flags
+    case $(uname -m) in
+    x86_64)
+        flags=" $(grep -m1 '^flags' /proc/cpuinfo) "
+        if [[ $flags == *" avx2 "* && $flags == *" fma "* && $flags == *" f16c "* ]]; then
+            has+=,avx2
+            if [[ $flags == *" avx512f "* && $flags == *" avx512bw "* && $flags == *" avx512dq "* && $flags == *" avx512vl "* ]]; then
+                has+=,avx512
+            fi
+        fi
+        ;;
+    aarch64 | arm64) has+=,neon ;;
+    esac
+    say "$has"
+}
+
+# configure DIR COMPILER [MESON-OPTION ...]: a meson build in DIR, made anew only when the compiler or an option changes.
+configure() {
+    local dir=$1 compiler=$2 wanted
+    shift 2
+    wanted="$("$compiler" --version | head -n 1) | meson $(meson --version) | $*"
+    if [[ -f $dir/build.ninja && -f $dir/.configured && $(<"$dir/.configured") == "$wanted" ]]; then
+        return 0
+    fi
+    rm -rf "$dir"
+    CC=$compiler quietly "$dir.setup.log" meson setup "$dir" "$root" "$@"
+    say "$wanted" >"$dir/.configured"
+}

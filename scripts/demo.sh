@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# From a bare Debian or Ubuntu to the library at work: installs what is missing, builds a release in build/, then
+#   1. nrg info      which path this machine runs
+#   2. nrg check     whether every path of it gives the scalar path's bits
+#   3. nrg norm      add + RMSNorm of an array that NumPy made, held against NumPy in double precision
+#   4. nrg-bench     how fast, beside the limit of this machine's memory
+# A second run installs nothing and builds only what has changed.
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+title() { printf '\n=== %s ===\n' "$*"; }
+
+"$root/scripts/setup.sh" demo
+
+build=$root/build
+title "build/: a release"
+if [[ ! -f $build/build.ninja ]]; then
+    quietly "$build/demo.setup.log" meson setup "$build" "$root" --buildtype release -Dtests=false -Dbench=enabled
+fi
+quietly "$build/demo.compile.log" meson compile -C "$build"
+say "build/libnrg.so, build/libnrg.a, build/tools/nrg, build/bench/nrg-bench"
+
+title "nrg info"
+"$build/tools/nrg" info
+
+title "nrg check"
+"$build/tools/nrg" check
+
+title "nrg norm: r = x + y, o = rms_norm(r) * w, 512 rows of 4096"
+python=$(numpy_python)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$python" "$root/scripts/demo_norm.py" make "$work"
+(
+    cd "$work"
+    set -x
+    "$build/tools/nrg" norm --rms --x x.npy --y y.npy --w w.npy --r r.npy --o o.npy --eps 1e-6
+)
+"$python" "$root/scripts/demo_norm.py" compare "$work" 1e-6
+
+title "nrg-bench: time of a call, and its share of what a bare loop over the same bytes reaches"
+pin=()
+if command -v taskset >/dev/null; then
+    # the last CPU we may use: the first one has most of the interrupts
+    cpus=$(taskset -pc $$ | sed 's/.*[ ,-]//')
+    pin=(taskset -c "$cpus")
+fi
+"${pin[@]}" "$build/bench/nrg-bench" --table --quick

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""The deepest stack of any call into the library, from what gcc -fcallgraph-info=su wrote beside the objects.
+
+    stack_use.py LIMIT FOLDER ...
+
+Prints the way through the library that needs most, and fails if it is above LIMIT bytes, if a frame has no bound, or if functions
+call each other in a circle. A call through a pointer counts as a call of whichever kernel needs most; frames of the C library do
+not count.
+"""
+import pathlib
+import re
+import sys
+
+NODE = re.compile(r'node: \{ title: "([^"]*)" label: "[^"]*?\\n[^"]*?\\n(\d+) bytes \(([^)]*)\)')
+EDGE = re.compile(r'edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"')
+INDIRECT = "__indirect_call"
+KERNEL = re.compile(r"nrg_(scalar|avx2|avx512|neon)_\w+_(f32|f16|bf16)")
+
+
+def main():
+    limit = int(sys.argv[1])
+    frames, calls = {}, {}
+    for folder in sys.argv[2:]:
+        for file in pathlib.Path(folder).rglob("*.ci"):
+            text = file.read_text()
+            for name, size, kind in NODE.findall(text):
+                if kind not in ("static", "dynamic,bounded"):
+                    sys.exit(f"{name}: a frame of no known size ({kind})")
+                frames[name] = int(size)
+            for caller, callee in EDGE.findall(text):
+                calls.setdefault(caller, set()).add(callee)
+    kernels = {name for name in frames if KERNEL.fullmatch(name)}
+    if not kernels:
+        sys.exit("no kernel found: was this built by gcc with -fcallgraph-info=su?")
+    calls[INDIRECT] = kernels
+
+    deepest = {}
+
+    def depth(name, above):
+        """Bytes and the names on the way, name's own frame included."""
+        if name in above:
+            sys.exit("a circle of calls: " + ", ".join(above))
+        if name not in deepest:
+            below = max((depth(callee, above + [name]) for callee in calls.get(name, ())), default=(0, []))
+            own = frames.get(name, 0)
+            deepest[name] = (own + below[0], ([f"{name.split(':')[-1]} {own}"] if own else []) + below[1])
+        return deepest[name]
+
+    most, way = max(depth(name, []) for name in frames)
+    print(f"stack of a call: at most {most} bytes of {limit} (" + ", ".join(way) + ")")
+    sys.exit(most > limit)
+
+
+main()

@@ -1,0 +1,454 @@
+#!/usr/bin/env bash
+# All tests: installs what is missing (setup.sh), then runs the stages below and sums them up.
+#
+#   scripts/test.sh              every stage
+#   scripts/test.sh STAGE ...    only these
+#   scripts/test.sh --list       their names
+#
+# Builds go to build-test/, or to $NRG_BUILD_DIR; a second run builds only what has changed, and tests everything again.
+# What cannot be tested here is printed as SKIP and counted. With CI=true that is a failure, unless it is the CPU that lacks it.
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+stages=(
+    "headers    public headers compile alone: C99 and C++17, gcc and clang"
+    "gcc        gcc, release: tests, command line, nrg check"
+    "symbols    what the library exports, and what it takes from outside"
+    "size       size of the shared library, stack use of a call"
+    "install    meson install, pkg-config, a ten-line program"
+    "embedding  docs/embedding.md, word for word"
+    "clang      clang, release: tests"
+    "sanitize   address and undefined-behaviour sanitizers"
+    "threads    thread sanitizer on the dispatch"
+    "nehalem    an x86 CPU without AVX, under qemu"
+    "haswell    an x86 CPU with AVX2, under qemu"
+    "neon       AArch64, under qemu"
+    "coverage   lines of src/ that tests reach"
+)
+
+build=${NRG_BUILD_DIR:-$root/build-test}
+machine=$(uname -m)
+size_limit=204800 # bytes, with the three x86 paths
+stack_limit=16384 # bytes, any call; promised in nrg/norm.h
+common_options=(-Dwerror=true)
+qemu_arm64=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
+
+# --- what stages are made of -------------------------------------------------------------------------------------------------
+
+# A line for the summary.
+note() { say "$*" >>"$state/notes"; }
+
+# Something that this CPU does not have: not tested, not wrong.
+skip() {
+    say "SKIP $stage: $*"
+    say "$stage: $*" >>"$state/skips"
+}
+
+# Something that this machine should have, and does not: wrong in CI, where nobody would notice that it was left out.
+missing() {
+    skip "$*"
+    [[ ${CI-} != true ]]
+}
+
+# part COMMAND ...: one of several things a stage looks at. A failure is remembered, and the stage goes on with the others.
+part() {
+    "$@" </dev/null && return 0
+    say "FAILED $stage: $(sed "s|$root/||g; s|$build/||g" <<<"$*")"
+    failed_parts=$((failed_parts + 1))
+}
+parts_done() { ((failed_parts == 0)); }
+
+x86_only() {
+    [[ $machine == x86_64 ]] && return 0
+    skip "for x86-64 machines"
+    return 1
+}
+
+compile() { quietly "$1.compile.log" meson compile -C "$1"; }
+
+build_gcc() {
+    # -fcallgraph-info changes no code; the size stage reads what it writes
+    configure "$build/gcc" gcc "${common_options[@]}" -Dbench=enabled -Dc_args=-fcallgraph-info=su
+    compile "$build/gcc"
+}
+
+build_clang() {
+    configure "$build/clang" clang "${common_options[@]}" -Dbench=disabled
+    compile "$build/clang"
+}
+
+build_neon() {
+    "$root/scripts/arm64-sysroot.sh" "$build/sysroot-arm64"
+    configure "$build/neon" aarch64-linux-gnu-gcc "${common_options[@]}" -Dbench=disabled \
+        --cross-file "$root/cross/aarch64.txt" --cross-file "$build/sysroot-arm64/sysroot.ini"
+    compile "$build/neon"
+}
+
+# run_tests DIR [MESON-TEST-ARGUMENT ...]: a build's tests. Those that skip themselves are counted, and are missing
+# unless $expected_skips names them; no test at all is a failure.
+run_tests() {
+    local dir=$1 status=0 log ok name
+    shift
+    rm -f "$dir"/meson-logs/testlog*.json
+    meson test -C "$dir" --no-rebuild --print-errorlogs "$@" || status=$?
+    log=$(find "$dir/meson-logs" -name 'testlog*.json')
+    if [[ -z $log ]]; then
+        say "no test ran in $dir"
+        return 1
+    fi
+    ok=$(grep -Ec '"result": "(OK|EXPECTEDFAIL)"' "$log" || true)
+    note "$ok tests"
+    while read -r name; do
+        if [[ " ${expected_skips-} " == *" ${name##*[ /]} "* ]]; then
+            skip "test $name"
+        else
+            missing "test $name" || status=1
+        fi
+    done < <(grep '"result": "SKIP"' "$log" | sed 's/.*"name": "\([^"]*\)".*/\1/')
+    ((ok > 0)) || status=1
+    return "$status"
+}
+
+# print_output PATTERN DIR: what the tests of this name printed, for the figures that are in it. meson keeps it to itself otherwise.
+print_output() {
+    "$(numpy_python)" - "$1" "$2" <<'END'
+import glob, json, sys
+for log in glob.glob(sys.argv[2] + "/meson-logs/testlog*.json"):
+    for test in map(json.loads, open(log)):
+        if sys.argv[1] in test["name"]:
+            print(test["name"] + ":\n" + test.get("stdout", ""))
+END
+}
+
+# The program says itself which path it runs: what this CPU, or qemu, is expected to make it choose.
+expect_path() {
+    local path=$1
+    shift
+    "$@" info | tee "$state/info" || return 1
+    if ! grep -q "^Active path $path:" "$state/info"; then
+        say "the active path should be $path"
+        return 1
+    fi
+}
+
+# nrg check's sweep is the same on every machine, and so must be its results: their digest, on its first line, is compared with
+# the gcc build's.
+expect_digest() {
+    local here there
+    here=$("$build/gcc/tools/nrg" check --quick | sed -n '1s/.* //p' || true)
+    "$@" check --quick | tee "$state/check" || return 1
+    there=$(sed -n '1s/.* //p' "$state/check")
+    if [[ -z $here || $here != "$there" ]]; then
+        say "the scalar results' digest is ${there:-missing}, the gcc build's here is ${here:-missing}"
+        return 1
+    fi
+    say "the digest of the scalar results is the gcc build's: $here"
+}
+
+# --- stages ------------------------------------------------------------------------------------------------------------------
+
+stage_headers() {
+    local header compiler warnings=(-I "$root/include" -Wall -Wextra -Wpedantic -Werror -fsyntax-only) count=0
+    for header in "$root"/include/nrg/*.h; do
+        header=$(basename "$header")
+        for compiler in gcc clang; do
+            "$compiler" -x c -std=c99 "${warnings[@]}" - <<<"#include <nrg/$header>"
+        done
+        for compiler in g++ clang++; do
+            "$compiler" -x c++ -std=c++17 "${warnings[@]}" - <<<"#include <nrg/$header>"
+        done
+        say "ok nrg/$header"
+        count=$((count + 1))
+    done
+    note "$count headers"
+}
+
+stage_gcc() {
+    local paths
+    paths=$(cpu_paths)
+    say "paths of this CPU: $paths"
+    build_gcc
+    NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc"
+    print_output truth "$build/gcc"
+    part expect_path "${paths##*,}" "$build/gcc/tools/nrg"
+    part "$build/gcc/tools/nrg" check
+    part "$(numpy_python)" "$root/tests/cli_test.py" "$build/gcc/tools/nrg"
+    parts_done
+}
+
+stage_symbols() {
+    local library=$build/gcc/libnrg.so archive=$build/gcc/libnrg.a strangers
+    # What code in src/ may call. Everything else is a question: does it allocate, print, lock, or touch the FP environment?
+    local allowed='memcpy memset memmove memcmp strcmp getenv getauxval
+        sqrt sqrtf fma fmaf frexp ldexp _GLOBAL_OFFSET_TABLE_ __stack_chk_fail __stack_chk_guard'
+    # What the toolchain itself puts into every shared library, all weak.
+    local toolchain='__cxa_finalize __gmon_start__ _ITM_deregisterTMCloneTable _ITM_registerTMCloneTable'
+    build_gcc
+    # a declaration may span lines; its name stands before the first parenthesis
+    cat "$root"/include/nrg/*.h | grep -v '^ *#' | tr '\n' ' ' | grep -o 'NRG_API [^;]*;' |
+        sed 's/(.*//; s/.*[ *]//' | sort -u >"$state/declared"
+    nm -D --defined-only "$library" | awk '{ print $NF }' | sort -u >"$state/exported"
+    diff "$state/declared" "$state/exported" || {
+        say "(<) declared in the public headers and not exported, or (>) exported and not declared"
+        return 1
+    }
+    say "exported: $(wc -l <"$state/exported") functions, those of the headers"
+
+    # In a static library all global names meet the user's.
+    strangers=$(nm -g --defined-only "$archive" | awk 'NF == 3 && $3 !~ /^nrg_/ { print $3 }')
+    if [[ -n $strangers ]]; then
+        say "global names without nrg_: $strangers"
+        return 1
+    fi
+    # shellcheck disable=SC2086
+    printf '%s\n' $allowed $toolchain | sort -u >"$state/allowed"
+    {
+        nm -D --undefined-only "$library" | awk '{ print $NF }' | sed 's/@.*//'
+        nm -g --undefined-only "$archive" | awk 'NF == 2 { print $2 }' | grep -v '^nrg_' || true
+    } | sort -u >"$state/taken"
+    say "taken from outside: $(tr '\n' ' ' <"$state/taken")"
+    strangers=$(comm -23 "$state/taken" "$state/allowed")
+    if [[ -n $strangers ]]; then
+        say "not on the list of what src/ may call: $strangers"
+        return 1
+    fi
+}
+
+stage_size() {
+    local bytes
+    build_gcc
+    strip --strip-unneeded -o "$state/libnrg.so" "$build/gcc/libnrg.so"
+    bytes=$(stat -c %s "$state/libnrg.so")
+    size -A "$state/libnrg.so" | grep -E '^\.(text|rodata|data\.rel\.ro|eh_frame)' || true
+    say "stripped shared library: $bytes bytes of $size_limit"
+    note "$bytes bytes"
+    ((bytes <= size_limit)) || return 1
+
+    "$(numpy_python)" "$root/scripts/stack_use.py" "$stack_limit" "$build/gcc/src"
+}
+
+stage_install() {
+    local dest=$build/install prefix pc
+    build_gcc
+    rm -rf "$dest"
+    quietly "$dest.log" meson install -C "$build/gcc" --no-rebuild --destdir "$dest"
+    pc=$(find "$dest" -name nrg.pc)
+    prefix=$dest$(sed -n 's/^prefix=//p' "$pc")
+    cat >"$dest/program.c" <<'END'
+#include <nrg/nrg.h>
+
+int main(void)
+{
+    float x[4] = {2, -2, 2, -2}, w[4] = {1, 2, 3, 4}, o[4];
+    if (nrg_rms_norm_f32(1, 4, x, w, o, 0.0) != NRG_OK)
+        return 1;
+    return !(o[0] == 1 && o[1] == -2 && o[2] == 3 && o[3] == -4);
+}
+END
+    # relocated the way a package build does it; PKG_CONFIG_SYSROOT_DIR is taken differently by pkg-config and pkgconf
+    local pkg_config=(env PKG_CONFIG_PATH="$(dirname "$pc")" pkg-config --define-variable=prefix="$prefix")
+    local shared static
+    read -r -a shared <<<"$("${pkg_config[@]}" --cflags --libs nrg)"
+    read -r -a static <<<"$("${pkg_config[@]}" --static --cflags --libs nrg)"
+    say "shared: ${shared[*]}"
+    gcc "$dest/program.c" "${shared[@]}" -o "$dest/shared"
+    LD_LIBRARY_PATH=$(dirname "$(find "$dest" -name libnrg.so)") "$dest/shared"
+    say "static: -static ${static[*]}"
+    gcc -static "$dest/program.c" "${static[@]}" -o "$dest/static"
+    "$dest/static"
+    [[ $("${pkg_config[@]}" --modversion nrg) == $("$build/gcc/tools/nrg" --version | awk '{ print $2 }') ]]
+    for header in "$root"/include/nrg/*.h; do
+        cmp "$header" "$prefix/include/nrg/$(basename "$header")"
+    done
+}
+
+stage_embedding() {
+    local compiler
+    build_gcc
+    for compiler in gcc clang; do
+        say "$compiler:"
+        "$root/scripts/embed-check.sh" "$build/embedding/$compiler" "$machine" "$compiler" "$build/gcc/libnrg.a"
+    done
+    if [[ $machine == x86_64 ]]; then
+        if is_debian; then
+            build_neon
+            say "aarch64-linux-gnu-gcc:"
+            "$root/scripts/embed-check.sh" "$build/embedding/aarch64" aarch64 aarch64-linux-gnu-gcc "$build/neon/libnrg.a" \
+                "${qemu_arm64[@]}"
+        else
+            skip "AArch64: its libraries come as Debian packages"
+        fi
+    fi
+}
+
+stage_clang() {
+    build_clang
+    NRG_REQUIRE_PATHS=$(cpu_paths) part run_tests "$build/clang"
+    build_gcc
+    part expect_digest "$build/clang/tools/nrg"
+    parts_done
+}
+
+stage_sanitize() {
+    local expected_skips=stack # AddressSanitizer has a stack of its own; the other stages measure the real one
+    # -O1 and not the release's -O3: the sanitizers see the accesses as they are written
+    configure "$build/sanitize" gcc "${common_options[@]}" -Dbench=disabled -Dbuildtype=debug -Doptimization=1 \
+        -Db_sanitize=address,undefined -Dc_args=-fno-sanitize-recover=all -Dc_link_args=-fno-sanitize-recover=all
+    compile "$build/sanitize"
+    export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
+    NRG_REQUIRE_PATHS=$(cpu_paths) NRG_TEST_SCALE=small part run_tests "$build/sanitize" --timeout-multiplier 5
+    part "$build/sanitize/tools/nrg" check --quick
+    part "$(numpy_python)" "$root/tests/cli_test.py" "$build/sanitize/tools/nrg"
+    parts_done
+}
+
+stage_threads() {
+    local tests
+    configure "$build/threads" gcc "${common_options[@]}" -Dbench=disabled -Dbuildtype=debug -Doptimization=1 -Db_sanitize=thread
+    compile "$build/threads"
+    mapfile -t tests < <(meson test -C "$build/threads" --no-rebuild --list 2>/dev/null | grep -E 'thread' | sed 's|.* / ||')
+    if ((${#tests[@]} == 0)); then
+        say "no test has 'thread' in its name"
+        return 1
+    fi
+    # ThreadSanitizer's shadow wants addresses where newer kernels' randomization may not put them. Containers may forbid setarch.
+    local wrapper=()
+    if setarch -R true 2>/dev/null; then
+        wrapper=(--wrapper 'setarch -R')
+    fi
+    run_tests "$build/threads" "${wrapper[@]}" --timeout-multiplier 5 "${tests[@]}"
+}
+
+# under_qemu CPU PATHS: the gcc build's tests on an older CPU, whose best path is the last of PATHS.
+under_qemu() {
+    local cpu=$1 paths=$2 qemu
+    x86_only || return 0
+    qemu=(qemu-x86_64 -cpu "$cpu")
+    build_gcc
+    part expect_path "${paths##*,}" "${qemu[@]}" "$build/gcc/tools/nrg"
+    # a path the CPU lacks is refused, whoever asks
+    NRG_ISA=avx512 part expect_path "${paths##*,}" "${qemu[@]}" "$build/gcc/tools/nrg"
+    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc" --wrapper "${qemu[*]}" --timeout-multiplier 10
+    part expect_digest "${qemu[@]}" "$build/gcc/tools/nrg"
+    parts_done
+}
+
+stage_nehalem() { under_qemu Nehalem scalar; }
+
+stage_haswell() {
+    x86_only || return 0
+    gcc -O1 -mavx2 "$root/scripts/masked_load.c" -o "$build/masked_load"
+    if ! qemu-x86_64 -cpu Haswell "$build/masked_load" 2>/dev/null; then
+        say "this qemu reads what a masked load leaves out: the pages after buffers are readable in this stage, not writable"
+        export NRG_TEST_READABLE_FENCE=1
+    fi
+    under_qemu Haswell scalar,avx2
+}
+
+stage_neon() {
+    if [[ $machine == aarch64 ]]; then
+        skip "this machine is AArch64: the gcc and clang stages are this one"
+        return 0
+    fi
+    if ! is_debian; then
+        skip "the tests' arm64 libraries come as Debian packages"
+        return 0
+    fi
+    build_neon
+    part expect_path neon "${qemu_arm64[@]}" "$build/neon/tools/nrg"
+    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=scalar,neon part run_tests "$build/neon" --timeout-multiplier 10
+    build_gcc
+    part expect_digest "${qemu_arm64[@]}" "$build/neon/tools/nrg"
+    parts_done
+}
+
+stage_coverage() {
+    local report=$build/coverage.txt
+    # -O1: unoptimized kernels take minutes; lines of inlined functions are counted all the same
+    configure "$build/coverage" gcc -Dbench=disabled -Dbuildtype=debug -Doptimization=1 -Db_coverage=true \
+        -Dc_args=-fprofile-update=atomic
+    compile "$build/coverage"
+    find "$build/coverage" -name '*.gcda' -delete
+    NRG_REQUIRE_PATHS=$(cpu_paths) NRG_TEST_SCALE=small part run_tests "$build/coverage" --timeout-multiplier 5
+    gcovr -r "$root" --filter "$root/src/" --exclude-unreachable-branches --print-summary "$build/coverage" >"$report"
+    cat "$report"
+    note "$(sed -n 's/^lines: \([^ ]*\).*/\1 of lines/p' "$report")"
+    if grep -q '^lines: 100' "$report"; then
+        say "every line of src/ is reached"
+    else
+        say "goal: every line of src/; the last column has those that no test reached"
+    fi
+    parts_done
+}
+
+# --- running them ------------------------------------------------------------------------------------------------------------
+
+# run_stage NAME TITLE: in a shell of its own, where a failing command ends the stage and not the script.
+run_stage() {
+    stage=$1
+    local result=passed begin=$SECONDS status skips=0 failed_parts=0
+    printf '\n=== %s: %s ===\n' "$stage" "$2"
+    : >"$state/notes"
+    : >"$state/skips"
+    set +e
+    (
+        set -e
+        "stage_$stage"
+    )
+    status=$?
+    set -e
+    skips=$(wc -l <"$state/skips")
+    if ((status != 0)); then
+        result=FAILED
+        failed=$((failed + 1))
+    elif ((skips > 0)) && [[ ! -s $state/notes ]]; then
+        result=skipped
+    else
+        passed=$((passed + 1))
+    fi
+    skipped=$((skipped + skips))
+    printf -- '--- %s: %s, %d s\n' "$stage" "$result" $((SECONDS - begin))
+    printf '%-11s %-8s %6d s  %s\n' "$stage" "$result" $((SECONDS - begin)) \
+        "$(paste -sd ';' "$state/notes" | sed 's/;/, /g')" >>"$summary"
+    sed 's/^[^:]*/            SKIP/' "$state/skips" >>"$summary"
+}
+
+names=()
+for entry in "${stages[@]}"; do
+    names+=("${entry%% *}")
+done
+if [[ ${1-} == --list ]]; then
+    printf '%s\n' "${stages[@]}"
+    exit 0
+fi
+for name in "$@"; do
+    [[ " ${names[*]} " == *" $name "* ]] || die "no stage named '$name'; they are: ${names[*]}"
+done
+wanted=" ${*:-${names[*]}} "
+
+"$root/scripts/setup.sh" test
+
+mkdir -p "$build"
+state=$(mktemp -d)
+trap 'rm -rf "$state"' EXIT
+summary=$state/summary
+: >"$summary"
+passed=0 failed=0 skipped=0
+for entry in "${stages[@]}"; do
+    name=${entry%% *}
+    if [[ $wanted == *" $name "* ]]; then
+        read -r _ title <<<"$entry"
+        run_stage "$name" "$title"
+    fi
+done
+
+printf '\n=== summary, %d s ===\n' "$SECONDS"
+cat "$summary"
+say
+if ((skipped)); then
+    say "$passed passed, $failed failed, $skipped skipped"
+else
+    say "$passed passed, $failed failed"
+fi
+((failed == 0))

@@ -1,0 +1,809 @@
+#!/usr/bin/python3
+"""The nrg command from outside: usage: cli_test.py PATH-TO-nrg
+
+Needs NumPy, and a C compiler ($CC or cc) for two small helpers: one lets the system calls that put files in place fail, the
+other is a library with a fault, which nrg check has to find. SPDX-License-Identifier: MIT"""
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+
+import numpy as np
+
+NRG = os.path.abspath(sys.argv[1]) if len(sys.argv) == 2 else sys.exit("usage: cli_test.py PATH-TO-nrg")
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CC = os.environ.get("CC", "cc").split()
+random = np.random.default_rng(1)
+tests = []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+class Run:
+    """A run of the command in the current directory."""
+
+    def __init__(self, *arguments, env=None, stdout=subprocess.PIPE, before=None, program=NRG):
+        # a preloaded helper has to come before a sanitizer's own library
+        full = {**os.environ, "ASAN_OPTIONS": "verify_asan_link_order=0", **(env or {})}
+        done = subprocess.run([program, *map(str, arguments)], env=full, stdout=stdout, stderr=subprocess.PIPE, text=True,
+                              errors="replace", preexec_fn=before, timeout=300)
+        self.status, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    def __str__(self):
+        return f"status {self.status}, stderr {self.err!r}, stdout {self.out!r}"
+
+
+def files():
+    """Every file here and below, with its content."""
+    found = {}
+    for directory, _, names in os.walk("."):
+        for name in names:
+            path = os.path.join(directory, name)
+            found[path] = os.readlink(path) if os.path.islink(path) else open(path, "rb").read()
+    return found
+
+
+def one_line(run):
+    assert run.err.count("\n") == 1 and run.err.endswith("\n") and run.err.startswith("nrg"), str(run)
+
+
+def refused(*arguments, status=2, says="", **more):
+    """The run fails as it should: one line on stderr, and every file is what it was."""
+    before = files()
+    run = Run(*arguments, **more)
+    assert run.status == status and not run.out, str(run)
+    one_line(run)
+    assert says in run.err, f"{says!r} is not in {run.err!r}"
+    assert files() == before, f"files changed: {sorted(files())} were {sorted(before)}"
+
+
+def norm(*arguments, **more):
+    run = Run("norm", *arguments, **more)
+    assert run.status == 0 and not run.out and not run.err, str(run)
+    assert not [name for name in os.listdir(".") if name.startswith(".nrg")], "temporary files are left"
+
+
+def draw(*shape, dtype="f4"):
+    return random.standard_normal(shape).astype(dtype)
+
+
+def save(**arrays):
+    for name, array in arrays.items():
+        np.save(name + ".npy", array)
+
+
+def expected(x, y=None, w=None, b=None, centred=False, eps=1e-6, mode="mean", c=0.0, offset=0.0, after=False, r_dtype=None):
+    """o, r, mean, rstd in double precision, and how far a float32 or float16 o may be from it."""
+    d = x.shape[-1]
+    r = x
+    if y is not None and not after:
+        r = (x.astype("f4") + y.astype("f4")).astype(r_dtype or x.dtype)
+    e = r.astype("f8")
+    mean = e.mean(-1, keepdims=True) if centred else np.zeros(x.shape[:-1] + (1,))
+    q = e - mean
+    square = (q * q).sum(-1, keepdims=True)
+    s = {"mean": lambda: np.sqrt(square / d + eps), "sum": lambda: np.sqrt((square + eps) / d),
+         "sigma": lambda: np.sqrt(square / d) + eps, "max": lambda: np.maximum(np.sqrt(square), eps) / np.sqrt(d),
+         "none": lambda: np.sqrt(square / d)}[mode]()
+    k = c / np.sqrt(d) if c else 1.0
+    factor = k * (w.astype("f8") + offset if w is not None else np.ones(d))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rstd = np.where(s > 0, 1 / s, 0)
+    o = q * rstd * factor
+    allowed = np.abs(o) * 2.0**-23 + (np.abs(factor) * 2.0**-24 if centred else 0) + 2.0**-149
+    for term in (b, y if after else None):
+        if term is not None:
+            o = o + term.astype("f8")
+            allowed = allowed + np.abs(term.astype("f8")) * 2.0**-23
+    allowed = allowed + np.abs(o) * 2.0**-23
+    if x.dtype == np.float16:
+        allowed = allowed + np.abs(o) * 2.0**-11 + 2.0**-25
+    return o, r, mean[..., 0], rstd[..., 0], allowed
+
+
+def compare(o, answer):
+    want, _, _, _, allowed = answer
+    error = np.abs(o.astype("f8") - want)
+    assert o.shape == want.shape, f"shape {o.shape}, not {want.shape}"
+    assert (error <= allowed).all(), f"off by {(error / allowed).max():.3g} of what is allowed"
+
+
+def compare_rows(got, want, shape):
+    assert got.dtype == np.dtype("<f4") and got.shape == shape, f"{got.dtype} {got.shape}"
+    assert np.allclose(got.astype("f8"), want, rtol=2.0**-23, atol=1e-7), f"{got} is not {want}"
+
+
+# ---- results -------------------------------------------------------------------------------------------------------------------
+
+
+@test
+def rms_is_the_default():
+    x, w = draw(7, 100), draw(100)
+    save(x=x, w=w)
+    norm("x.npy", "--w", "w.npy", "--o", "o.npy")
+    compare(np.load("o.npy"), expected(x, w=w))
+    norm("-x", "x.npy", "--rms", "--w=w.npy", "-o", "p.npy")
+    assert open("o.npy", "rb").read() == open("p.npy", "rb").read()
+
+
+@test
+def layer_with_weight_and_bias():
+    x, w, b = draw(3, 5, 130) + np.float32(3), draw(130), draw(130)
+    save(x=x, w=w, b=b)
+    norm("--layer", "x.npy", "--w", "w.npy", "--b", "b.npy", "--o", "o.npy", "--mean", "m.npy", "--rstd", "s.npy")
+    answer = expected(x, w=w, b=b, centred=True, eps=1e-5)
+    compare(np.load("o.npy"), answer)
+    compare_rows(np.load("m.npy"), answer[2], (3, 5))
+    compare_rows(np.load("s.npy"), answer[3], (3, 5))
+
+
+@test
+def l2_gives_unit_length():
+    x = draw(9, 77)
+    x[4] = 0
+    save(x=x)
+    norm("--l2", "x.npy", "--o", "o.npy")
+    compare(np.load("o.npy"), expected(x, eps=1e-12, mode="max", c=1.0))
+    lengths = np.sqrt((np.load("o.npy").astype("f8")**2).sum(-1))
+    assert np.allclose(np.delete(lengths, 4), 1) and lengths[4] == 0, lengths
+
+
+@test
+def residual_before_and_r():
+    x, y, w = draw(6, 300), draw(6, 300), draw(300)
+    save(x=x, y=y, w=w)
+    norm("x.npy", "--y", "y.npy", "--w", "w.npy", "--residual", "before", "--o", "o.npy", "--r", "r.npy", "--rstd", "s.npy")
+    answer = expected(x, y=y, w=w)
+    compare(np.load("o.npy"), answer)
+    assert np.load("r.npy").tobytes() == (x + y).tobytes()
+    compare_rows(np.load("s.npy"), answer[3], (6,))
+
+
+@test
+def residual_after():
+    x, y = draw(6, 64), draw(6, 64)
+    save(x=x, y=y)
+    norm("x.npy", "--y", "y.npy", "--residual", "after", "--o", "o.npy")
+    compare(np.load("o.npy"), expected(x, y=y, after=True))
+
+
+@test
+def every_eps_mode():
+    x = draw(4, 50)
+    save(x=x)
+    for mode in ("mean", "sum", "sigma", "max", "none"):
+        for kind, eps in (("--rms", 0.75), ("--layer", 20.0)):
+            norm(kind, "x.npy", "--eps", eps, "--eps-mode", mode, "--o", "o.npy")
+            compare(np.load("o.npy"), expected(x, eps=eps, mode=mode, centred=kind == "--layer"))
+
+
+@test
+def constant_and_weight_offset():
+    x, w = draw(4, 96), draw(96)
+    save(x=x, w=w)
+    norm("x.npy", "--c", "-2.5", "--w", "w.npy", "--weight-offset", "1", "--o", "o.npy")
+    compare(np.load("o.npy"), expected(x, w=w, c=-2.5, offset=1.0))
+    norm("x.npy", "--c", "0", "--o", "o.npy")
+    compare(np.load("o.npy"), expected(x))
+
+
+@test
+def f16_with_r_in_either_dtype():
+    x, y, w = draw(5, 200, dtype="f2"), draw(5, 200, dtype="f2"), draw(200, dtype="f2")
+    save(x=x, y=y, w=w)
+    for name, dtype in (("same", "<f2"), ("f16", "<f2"), ("f32", "<f4")):
+        norm("x.npy", "--y", "y.npy", "--w", "w.npy", "--r-dtype", name, "--o", "o.npy", "--r", "r.npy")
+        answer = expected(x, y=y, w=w, r_dtype=dtype)
+        compare(np.load("o.npy"), answer)
+        assert np.load("o.npy").dtype == np.dtype("<f2") and np.load("r.npy").dtype == np.dtype(dtype)
+        assert np.load("r.npy").tobytes() == answer[1].tobytes()
+
+
+@test
+def f16_beside_f32_operands():
+    x, y = draw(5, 64, dtype="f2"), draw(5, 64)
+    for w_dtype in ("f2", "f4"):
+        for b_dtype in ("f2", "f4"):
+            w, b = draw(64, dtype=w_dtype), draw(64, dtype=b_dtype)
+            w[:4] = (0.0, -2.0**-24, 2.0**-14, 1000)  # zero, subnormal, the least normal
+            b[4:] = 0
+            save(x=x, y=y, w=w, b=b)
+            norm("x.npy", "--y", "y.npy", "--w", "w.npy", "--b", "b.npy", "--r-dtype", "f32", "--o", "o.npy")
+            compare(np.load("o.npy"), expected(x, y=y, w=w, b=b, r_dtype="<f4"))
+
+
+@test
+def shapes_of_one_axis_many_axes_and_no_rows():
+    for shape in ((8,), (1, 1, 1, 8), (2, 3, 4, 5), (1,), (0, 8), (3, 0, 8)):
+        x = draw(*shape)
+        save(x=x)
+        norm("x.npy", "--o", "o.npy", "--r", "r.npy", "--mean", "m.npy", "--rstd", "s.npy")
+        answer = expected(x)
+        compare(np.load("o.npy"), answer)
+        assert np.load("r.npy").shape == shape
+        compare_rows(np.load("m.npy"), answer[2], shape[:-1])
+        compare_rows(np.load("s.npy"), answer[3], shape[:-1])
+
+
+@test
+def store_kinds_and_paths_change_no_bit():
+    x, y = draw(40, 999), draw(40, 999)
+    save(x=x, y=y)
+    norm("x.npy", "--y", "y.npy", "--o", "o.npy")
+    want = open("o.npy", "rb").read()
+    supported = re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M)
+    assert "scalar" in supported
+    for isa in supported:
+        for store in ("auto", "keep", "stream"):
+            norm("x.npy", "--y", "y.npy", "--store", store, "--isa", isa, "--o", "p.npy")
+            assert open("p.npy", "rb").read() == want, f"{isa} {store}"
+
+
+@test
+def headers_of_every_version_and_style():
+    x = draw(3, 16)
+    save(x=x)
+    norm("x.npy", "--o", "want.npy")
+    want = np.load("want.npy")
+    text = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 16), }"
+    styles = {(1, text): 10, (2, text): 12, (3, text): 12, (1, '{"shape":(3,16,),"fortran_order":False,"descr":"<f4"}\n\n'): 10,
+              (1, " { 'shape' : ( 3L , 16L ) , 'descr' : '<f4' , 'fortran_order' : False } "): 10, (2, text + " " * 9000): 12}
+    for (version, header) in styles:
+        write_npy("v.npy", header, x.tobytes(), version)
+        norm("v.npy", "--o", "o.npy")
+        assert np.load("o.npy").tobytes() == want.tobytes()
+
+
+@test
+def written_headers_are_numpys_own():
+    for shape in ((16,), (3, 16), (2, 3, 4, 5, 6), (1,) * 31 + (4,)):
+        x = draw(*shape)
+        save(x=x)
+        norm("x.npy", "--o", "o.npy")
+        o, same = open("o.npy", "rb").read(), np.load("o.npy")
+        np.save("same.npy", same)
+        size = 10 + int.from_bytes(o[8:10], "little")
+        assert o[:8] == b"\x93NUMPY\x01\x00" and size % 64 == 0 and o[size - 1:size] == b"\n", o[:size]
+        assert eval(o[10:size]) == eval(open("same.npy", "rb").read()[10:size]), o[10:size]
+
+
+@test
+def an_output_may_replace_an_input():
+    x, y = draw(4, 32), draw(4, 32)
+    save(x=x, y=y)
+    norm("x.npy", "--y", "y.npy", "--o", "x.npy", "--r", "./y.npy")
+    compare(np.load("x.npy"), expected(x, y=y))
+    assert np.load("y.npy").tobytes() == (x + y).tobytes()
+
+
+@test
+def a_replaced_file_keeps_its_mode_and_a_link_its_target():
+    save(x=draw(4, 32))
+    os.mkdir("elsewhere")
+    open("elsewhere/o.npy", "w").write("old")
+    os.chmod("elsewhere/o.npy", 0o640)
+    os.symlink("elsewhere/o.npy", "link.npy")
+    norm("x.npy", "--o", "link.npy")
+    assert os.path.islink("link.npy") and np.load("elsewhere/o.npy").shape == (4, 32)
+    assert os.stat("elsewhere/o.npy").st_mode & 0o777 == 0o640
+    assert os.listdir("elsewhere") == ["o.npy"]
+    os.umask(0o027)
+    norm("x.npy", "--o", "new.npy")
+    assert os.stat("new.npy").st_mode & 0o777 == 0o640
+
+
+# ---- refusals ------------------------------------------------------------------------------------------------------------------
+
+
+def write_npy(name, header, data=b"", version=1, length=None, minor=0):
+    raw = header if isinstance(header, bytes) else header.encode()
+    length = len(raw) if length is None else length
+    with open(name, "wb") as file:
+        file.write(b"\x93NUMPY" + bytes([version, minor]) + length.to_bytes(2 if version == 1 else 4, "little") + raw + data)
+
+
+def with_old_outputs():
+    save(x=draw(3, 16))
+    for name in ("o.npy", "r.npy", "m.npy", "s.npy"):
+        open(name, "w").write("old " + name)
+    return ("--o", "o.npy", "--r", "r.npy", "--mean", "m.npy", "--rstd", "s.npy")
+
+
+@test
+def refuses_what_is_no_npy_file():
+    outputs = with_old_outputs()
+    good = open("x.npy", "rb").read()
+    os.mkdir("directory")
+    for name, content, says in (("empty", b"", "not a .npy"), ("text", b"hello, this is no array", "not a .npy"),
+                                ("short", good[:7], "not a .npy"), ("zip", b"PK\3\4" + good[4:], "not a .npy"),
+                                ("version 9", good[:6] + b"\x09\0" + good[8:], "version 9.0"),
+                                ("version 1.1", good[:6] + b"\1\1" + good[8:], "version 1.1")):
+        open("bad", "wb").write(content)
+        refused("norm", "bad", *outputs, says=says)
+    refused("norm", "missing.npy", *outputs, says="missing.npy: No such file")
+    refused("norm", "directory", *outputs, says="not a regular file")
+    refused("norm", "/dev/zero", *outputs, says="not a regular file")
+    refused("norm", "", *outputs, says="No such file")
+    refused("norm", "new\nline", *outputs, says="new?line")
+
+
+@test
+def refuses_a_pipe_without_waiting_for_it():
+    os.mkfifo("pipe")
+    run = Run("norm", "pipe", "--o", "o.npy")
+    one_line(run)
+    assert run.status == 2 and os.listdir(".") == ["pipe"], str(run)
+
+
+@test
+def refuses_truncated_files_at_every_byte():
+    save(x=draw(2, 3))
+    good = open("x.npy", "rb").read()
+    for length in range(len(good)):
+        open("cut.npy", "wb").write(good[:length])
+        refused("norm", "cut.npy", "--o", "o.npy", says="cut.npy: ")
+    open("cut.npy", "wb").write(good)
+    norm("cut.npy", "--o", "o.npy")
+
+
+@test
+def refuses_too_much_data():
+    outputs = with_old_outputs()
+    good = open("x.npy", "rb").read()
+    for more in (b"\0", good):
+        open("long.npy", "wb").write(good + more)
+        refused("norm", "long.npy", *outputs, says="too long")
+
+
+@test
+def refuses_hostile_headers():
+    outputs = with_old_outputs()
+
+    def dict_of(shape="(3, 16)", descr="'<f4'", order="False", more=""):
+        return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}{more}, }}"
+
+    data = bytes(3 * 16 * 4)
+    write_npy("good.npy", dict_of(), data)
+    norm("good.npy", "--o", "fine.npy")
+    for shape in ("(3, -16)", "(3 16)", "(3, 16", "3, 16)", "(48)", "48", "[3, 16]", "(3,, 16)", "(,)", "(,3, 16)", "(3.0, 16)",
+                  "(0x3, 16)", "(03, 16)", "(3_0, 16)", "(99999999999999999999999, 16)", "(18446744073709551616,)", "()()", "None", "(3, 16),",
+                  "(" + "1, " * 65 + "48)", "(3, 'a')", ""):
+        write_npy("bad.npy", dict_of(shape=shape), data)
+        refused("norm", "bad.npy", *outputs, says="broken .npy header")
+    for shape in ("(18446744073709551615, 16)", "(4294967296, 4294967296)", "(4611686018427387904, 4)", "(4611686018427387904,)",
+                  "(2305843009213693952, 8, 3)", "(2305843009213693952, 0, 16)"):
+        write_npy("bad.npy", dict_of(shape=shape), data)
+        refused("norm", "bad.npy", *outputs, says="does not fit in memory")
+    for shape in ("(1000000000000, 16)", "(3, 17)", "(3, 15)", "(2305843009213693951,)", "(0, 16)", "()"):
+        write_npy("bad.npy", dict_of(shape=shape), data)
+        refused("norm", "bad.npy", *outputs, says="bytes of data")
+    for text in ("", "{", "{}", "}", "{'descr': '<f4'}", dict_of()[:-1], dict_of() + "x", dict_of() + dict_of(), dict_of(more=", 'x': 1"),
+                 dict_of(more=", 'shape': (3, 16)"), dict_of(order="Maybe"), dict_of(order="0"), dict_of(descr="<f4"),
+                 dict_of(descr="'<f4"), dict_of(descr="'<f\\x34'"), dict_of().replace(":", " "), dict_of().replace(", 'shape'", " 'shape'"),
+                 "\0" * 64, b"\xff" * 64, "(" * 60000, "{'" + "a" * 60000):
+        write_npy("bad.npy", text, data)
+        refused("norm", "bad.npy", *outputs, says="broken .npy header")
+    for length, version, says in ((65535, 1, "truncated"), (0xffffffff, 2, "truncated"), (0x7fffffff, 3, "truncated"), (10**6, 2, "truncated")):
+        write_npy("bad.npy", dict_of(), data, version, length)
+        refused("norm", "bad.npy", *outputs, says=says)
+    write_npy("bad.npy", dict_of() + " " * 70000, data, 2)
+    refused("norm", "bad.npy", *outputs, says="70")
+
+
+@test
+def refuses_other_dtypes_and_orders():
+    outputs = with_old_outputs()
+    x = draw(3, 16)
+    for dtype, says in ((">f4", "big-endian"), (">f2", "big-endian"), ("<f8", "'<f8'; convert"), ("<i4", "'<i4'; convert"),
+                        ("?", "convert"), ("<c8", "convert"), ("U3", "convert"), ("V2", "convert"), ("u1", "convert")):
+        np.save("bad.npy", (x * 10).astype(dtype) if dtype != "V2" else np.zeros((3, 16), "V2"))
+        refused("norm", "bad.npy", *outputs, says=says)
+    np.save("bad.npy", np.zeros(4, [("a", "<f4"), ("b", "<f4")]))
+    refused("norm", "bad.npy", *outputs, says="structured")
+    np.save("bad.npy", np.array([None]), allow_pickle=True)
+    refused("norm", "bad.npy", *outputs, says="convert")
+    np.save("bad.npy", np.asfortranarray(x))
+    refused("norm", "bad.npy", *outputs, says="Fortran")
+    write_npy("bad.npy", "{'descr': '\r\x1b[2J', 'fortran_order': False, 'shape': (3, 16), }")
+    refused("norm", "bad.npy", *outputs, says="'??[2J'")
+
+
+@test
+def refuses_wrong_shapes_and_mixed_dtypes():
+    outputs = with_old_outputs()
+    np.save("scalar.npy", np.float32(3))
+    refused("norm", "scalar.npy", *outputs, says="at least one axis")
+    np.save("bad.npy", np.zeros((3, 0), "f4"))
+    refused("norm", "bad.npy", *outputs, says="no elements")
+    for shape in ((3, 15), (4, 16), (48,), (16,), (1, 3, 16), (0, 16), ()):
+        np.save("bad.npy", np.zeros(shape, "f4"))
+        refused("norm", "x.npy", "--y", "bad.npy", *outputs, says="(3, 16)")
+    for option in ("--w", "--b"):
+        for shape in ((15,), (1, 16), (3, 16), (17,), ()):
+            np.save("bad.npy", np.zeros(shape, "f4"))
+            refused("norm", "x.npy", option, "bad.npy", *outputs, says="(16,)")
+    for option, shape in (("--y", (3, 16)), ("--w", (16,)), ("--b", (16,))):
+        np.save("bad.npy", np.zeros(shape, "f2"))
+        refused("norm", "x.npy", option, "bad.npy", *outputs, says="'<f2' beside '<f4'")
+        refused("norm", "x.npy", option, "missing.npy", *outputs, says="No such file")
+    refused("norm", "x.npy", "--r-dtype", "f16", *outputs, says="dtype")
+
+
+@test
+def refuses_outputs_that_cannot_be():
+    save(x=draw(3, 16))
+    open("old.npy", "w").write("old")
+    os.link("x.npy", "hard.npy")
+    os.symlink("old.npy", "link.npy")
+    os.symlink("nowhere.npy", "dangling.npy")
+    os.mkdir("directory")
+    open("directory/old.npy", "w").write("old")
+    for first, second in (("a.npy", "a.npy"), ("a.npy", "./a.npy"), ("old.npy", "link.npy"), ("a.npy", "directory/../a.npy")):
+        refused("norm", "x.npy", "--o", first, "--mean", second, says="two outputs")
+    for name, says in (("directory", "not a regular file"), ("/dev/null", "not a regular file"), ("/dev/full", "not a regular file"),
+                       ("nosuch/o.npy", "No such file"), ("x.npy/o.npy", "Not a directory"), ("dangling.npy", "link to nowhere"),
+                       ("nosuch/", "no such directory"), ("", "needs a name")):
+        refused("norm", "x.npy", "--o", name, says=says)
+        refused("norm", "x.npy", "--o", "old.npy", "--rstd", name, says=says)
+    assert not os.path.isfile("/dev/null")
+
+
+@test
+def refuses_files_one_may_not_touch():
+    save(x=draw(3, 16))
+    os.chmod(".", 0o755)
+    user = 65534 if os.geteuid() == 0 else None
+
+    def as_user():
+        if user:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+
+    os.mkdir("closed")
+    open("closed/o.npy", "w").write("old")
+    open("readonly.npy", "w").write("old")
+    os.chmod("readonly.npy", 0o444)
+    os.chmod("closed", 0o555)
+    for name in ("readonly.npy", "closed/new.npy"):
+        refused("norm", "x.npy", "--o", name, says="Permission denied", before=as_user)
+    if user:
+        os.mkdir("sticky")
+        os.chmod("sticky", 0o1777)
+        open("sticky/o.npy", "w").write("old")
+        os.chmod("sticky/o.npy", 0o666)
+        refused("norm", "x.npy", "--o", "sticky/o.npy", says="sticky", before=as_user)
+        refused("norm", "x.npy", "--o", "sticky/new.npy", "--r", "sticky/o.npy", says="sticky", before=as_user)
+
+
+@test
+def refuses_wrong_arguments():
+    outputs = with_old_outputs()
+    for arguments, says in (((), "which command"), (("nurm",), "unknown command"), (("help", "nurm"), "unknown command"),
+                            (("help", "info", "check"), "one command"), (("--version", "x"), "alone"), (("--help", "x"), "alone"),
+                            (("-v",), "unknown command"), (("info", "x"), "no argument"), (("info", "--all"), "unknown option"),
+                            (("check", "x"), "no argument"), (("check", "--quik"), "unknown option"),
+                            (("check", "--quick=1"), "takes no value"), (("check", "--isa", "mmx"), "no instruction set"),
+                            (("check", "--isa"), "needs a value")):
+        refused(*arguments, says=says)
+    for arguments, says in (((), "no input"), (("x.npy",), "no output"), (("x.npy", "x.npy", *outputs), "twice"),
+                            (("-x", "x.npy", "x.npy", *outputs), "twice"), (("x.npy", "--o", "p.npy", *outputs), "o is given twice"),
+                            (("x.npy", "--eps", "1", "--eps", "1", *outputs), "twice"), (("x.npy", "--rms", "--l2", *outputs), "exclude"),
+                            (("x.npy", "--o"), "needs a value"), (("x.npy", "-q", *outputs), "unknown option"),
+                            (("x.npy", "--ep", "1", *outputs), "unknown option"), (("x.npy", "--out", "p.npy"), "unknown option"),
+                            (("x.npy", "--layer=1", *outputs), "takes no value"), (("x.npy", "-op.npy"), "unknown option"),
+                            (("--", "--o", "p.npy"), "twice"), (("x.npy", "--eps", "tiny", *outputs), "not a number"),
+                            (("x.npy", "--eps", "1e-6x", *outputs), "not a number"), (("x.npy", "--eps", "", *outputs), "not a number"),
+                            (("x.npy", "--eps", "-1", *outputs), "eps"), (("x.npy", "--eps", "nan", *outputs), "eps"),
+                            (("x.npy", "--eps", "1e999", *outputs), "eps"), (("x.npy", "--c", "inf", *outputs), "infinite"),
+                            (("x.npy", "--c", "a", *outputs), "not a number"),
+                            (("x.npy", "--weight-offset", "1e39", *outputs), "infinite"),
+                            (("x.npy", "--weight-offset", "one", *outputs), "not a number"),
+                            (("x.npy", "--eps-mode", "median", *outputs), "none of mean, sum, sigma, max, none"),
+                            (("x.npy", "--store", "away", *outputs), "none of auto, keep, stream"),
+                            (("x.npy", "--r-dtype", "bf16", *outputs), "none of same, f32, f16"),
+                            (("x.npy", "--residual", "during", *outputs), "none of before, after"),
+                            (("x.npy", "--residual", "after", "--o", "p.npy"), "needs --y"),
+                            (("x.npy", "--y", "x.npy", "--residual", "after", *outputs), "r cannot be asked for"),
+                            (("x.npy", "--isa", "mmx", *outputs), "no instruction set"),
+                            (("x.npy", "--isa", "neon" if os.uname().machine == "x86_64" else "avx2", *outputs), "not in this build")):
+        refused("norm", *arguments, says=says)
+
+
+# ---- outputs that fail while they are written --------------------------------------------------------------------------------
+
+SHIM = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* FAIL="rename 2": the second rename fails. FAIL="term 1": the first fsync finds a SIGTERM waiting. */
+static int fails(const char *what)
+{
+    static int calls[128];
+    const char *fail = getenv("FAIL"), *space = fail ? strchr(fail, ' ') : NULL;
+    return space && strlen(what) == (size_t)(space - fail) && !strncmp(fail, what, strlen(what)) &&
+           (++calls[(int)*what] == atoi(space) || atoi(space) == 0);
+}
+
+int rename(const char *from, const char *to)
+{
+    if (fails("rename"))
+        return errno = EIO, -1;
+    return ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename"))(from, to);
+}
+
+int link(const char *from, const char *to)
+{
+    if (fails("link"))
+        return errno = EPERM, -1;
+    return ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "link"))(from, to);
+}
+
+int fsync(int fd)
+{
+    if (fails("fsync"))
+        return errno = EIO, -1;
+    if (fails("unsupported"))
+        return errno = EINVAL, -1;
+    if (fails("term"))
+        kill(getpid(), SIGTERM);
+    return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(fd);
+}
+"""
+
+
+def shim(fail):
+    library = os.path.join(SCRATCH, "shim.so")
+    if not os.path.exists(library):
+        subprocess.run([*CC, "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-ldl"], input=SHIM, text=True, check=True)
+    return {"LD_PRELOAD": library, "FAIL": fail}
+
+
+@test
+def a_full_disk_leaves_nothing():
+    outputs = with_old_outputs()
+    save(x=draw(64, 1024, dtype="f2"))
+
+    def limit(size):
+        return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    # o alone fits: r, in f32, does not
+    for size in (0, 64, 1000, 100000, 200000):
+        refused("norm", "x.npy", *outputs, "--r-dtype", "f32", status=1, says="cannot write", before=limit(size))
+        refused("norm", "x.npy", "--o", "new.npy", "--r", "r.npy", "--r-dtype", "f32", status=1, says="cannot write", before=limit(size))
+    norm("x.npy", *outputs, "--r-dtype", "f32", before=limit(300000))
+
+
+@test
+def a_disk_error_leaves_nothing():
+    outputs = with_old_outputs()
+    for n in (1, 2, 3, 4):
+        refused("norm", "x.npy", *outputs, status=1, says="Input/output error", env=shim(f"fsync {n}"))
+    norm("x.npy", "--o", "n.npy", env=shim("unsupported 0"))
+    assert np.load("n.npy").shape == (3, 16)
+
+
+@test
+def a_rename_that_fails_is_undone():
+    outputs = with_old_outputs()
+    for n in (1, 2, 3, 4):
+        refused("norm", "x.npy", *outputs, status=1, says="Input/output error", env=shim(f"rename {n}"))
+        # nothing stands where o, mean and rstd go
+        refused("norm", "x.npy", "--o", "a.npy", "--r", "r.npy", "--mean", "b.npy", "--rstd", "c.npy", status=1,
+                says="Input/output error", env=shim(f"rename {n}"))
+
+
+@test
+def file_systems_without_links_do():
+    outputs = with_old_outputs()
+    x = np.load("x.npy")
+    norm("x.npy", *outputs, env=shim("link 0"))
+    compare(np.load("o.npy"), expected(x))
+    assert np.load("r.npy").tobytes() == x.tobytes() and np.load("m.npy").shape == np.load("s.npy").shape == (3,)
+
+
+@test
+def a_signal_waits_and_leaves_nothing():
+    outputs = with_old_outputs()
+    for n in (1, 4):
+        refused("norm", "x.npy", *outputs, status=-signal.SIGTERM, says="Interrupted", env=shim(f"term {n}"))
+
+
+# ---- info, check, help ----------------------------------------------------------------------------------------------------------
+
+
+@test
+def info_lists_features_and_paths():
+    run = Run("info", env={"NRG_ISA": ""})
+    assert run.status == 0 and not run.err, str(run)
+    for feature in ("avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "neon"):
+        assert re.search(rf"^  {feature} +(yes|no)$", run.out, re.M), feature
+    for path in ("scalar", "avx2", "avx512", "neon"):
+        assert re.search(rf"^  {path} +(yes|no) +(yes|no)$", run.out, re.M), path
+    assert re.search(r"^nrg \d+\.\d+\.\d+$", run.out, re.M) and re.search(r"^  scalar +yes +yes$", run.out, re.M)
+    active = re.search(r"^Active path (\w+): the best", run.out, re.M)
+    assert active and re.search(rf"^  {active[1]} +yes +yes$", run.out, re.M), run.out
+
+
+@test
+def info_obeys_the_environment():
+    assert "Active path scalar: asked for by NRG_ISA\n" in Run("info", env={"NRG_ISA": "scalar"}).out
+    assert re.search(r"Active path \w+: .*NRG_ISA.*ignored", Run("info", env={"NRG_ISA": "mmx"}).out)
+
+
+@test
+def check_passes_here():
+    run = Run("check", "--quick")
+    assert run.status == 0 and not run.err, str(run)
+    supported = re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M)
+    for path in ("scalar", "avx2", "avx512", "neon"):
+        word = "pass" if path in supported else "SKIP"
+        assert re.search(rf"^{path} +{word}: ", run.out, re.M), run.out
+    assert run.out.endswith(f"{len(supported)} passed, 0 failed, {4 - len(supported)} skipped\n"), run.out
+    if supported == ["scalar"]:
+        assert "nothing to compare it with" in run.out, run.out
+    run = Run("check", "--quick", "--isa", "scalar")
+    assert run.status == 0 and run.out.endswith("1 passed, 0 failed, 3 skipped\n"), str(run)
+
+
+FAULTY = r"""
+/* Two paths, scalar and avx2, that copy x. avx2 has the fault that $FAULT names. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <nrg/nrg.h>
+
+static nrg_isa active;
+unsigned nrg_cpu_features(void) { return 0; }
+const char *nrg_cpu_feature_name(unsigned i) { (void)i; return NULL; }
+const char *nrg_isa_name(nrg_isa isa) { return isa == NRG_ISA_SCALAR ? "scalar" : isa == NRG_ISA_AVX2 ? "avx2" : "?"; }
+nrg_status nrg_isa_from_name(const char *name, nrg_isa *isa) { (void)name; (void)isa; return NRG_ERR_ISA_UNKNOWN; }
+int nrg_isa_built(nrg_isa isa) { return isa <= NRG_ISA_AVX2; }
+int nrg_isa_supported(nrg_isa isa) { return isa == NRG_ISA_SCALAR || (isa == NRG_ISA_AVX2 && !getenv("ONLY_SCALAR")); }
+nrg_isa nrg_isa_active(void) { return active; }
+nrg_status nrg_isa_set(nrg_isa isa) { active = isa; return NRG_OK; }
+const char *nrg_isa_reason(void) { return ""; }
+
+static int fault(const char *name)
+{
+    const char *wanted = getenv("FAULT");
+    return active == NRG_ISA_AVX2 && wanted && strcmp(wanted, name) == 0;
+}
+
+nrg_status nrg_norm_forward(const nrg_norm_spec *s, const nrg_norm_args *a, int ith, int nth)
+{
+    size_t size = nrg_dtype_size(s->dtype), bytes = s->dim * size;
+    size_t n = (size_t)nth, i = (size_t)ith, begin = a->rows * i / n, end = a->rows * (i + 1) / n;
+    if (fault("refuse") && s->dim == 40)
+        return NRG_ERR_STRIDE;
+    if (fault("die") && s->dim == 40)
+        __builtin_trap();
+    for (size_t row = begin; row < end; row++) {
+        char *o = (char *)a->o + row * a->o_stride;
+        const char *x = (const char *)a->x + row * a->x_stride;
+        memmove(o, x, bytes);
+        if (a->mean)
+            a->mean[row] = fault("nan") ? -NAN : NAN;
+        if (a->rstd)
+            a->rstd[row] = fault("rstd") && s->dim == 40 ? 1 : 0;
+        if (fault("bit") && s->dim == 40 && s->dtype == NRG_F16)
+            o[bytes - size] ^= 1;
+        if (fault("zero") && s->dim == 40 && s->dtype == NRG_F32)
+            memset(o, 0x80, 1);
+        if (fault("past the end") && s->dim == 40)
+            o[bytes] = 0;
+        if (fault("before the start") && s->dim == 40)
+            o[-1] = 0;
+        if (fault("input") && s->dim == 40 && a->w)
+            ((char *)(size_t)a->w)[1] ^= 4;
+        if (fault("split") && s->dim == 40 && nth > 2)
+            o[0] ^= 1;
+        if (fault("tail") && s->dim % 16 == 15)
+            memset(o + bytes - size, 0xa5, size);
+    }
+    return NRG_OK;
+}
+"""
+
+
+def faulty(fault, **more):
+    program = os.path.join(SCRATCH, "faulty")
+    if not os.path.exists(program):
+        tools = os.path.join(ROOT, "tools")
+        sources = [os.path.join(tools, name) for name in sorted(os.listdir(tools)) if name.endswith(".c")]
+        subprocess.run([*CC, "-std=c11", "-O1", "-D_XOPEN_SOURCE=700", "-I", os.path.join(ROOT, "include"), *sources,
+                        os.path.join(ROOT, "src", "base.c"), "-x", "c", "-", "-o", program, "-lm"], input=FAULTY, text=True, check=True)
+    return Run("check", "--quick", program=program, env={"FAULT": fault, **more})
+
+
+@test
+def check_finds_a_faulty_path():
+    for fault in ("bit", "zero", "rstd", "past the end", "before the start", "input", "split", "tail"):
+        run = faulty(fault)
+        assert run.status == 1 and re.search(r"^avx2 +FAIL: \d+ of \d+ cases differ", run.out, re.M), f"{fault}: {run}"
+        assert run.out.endswith("1 passed, 1 failed, 2 skipped\n"), f"{fault}: {run}"
+        assert re.search(r"case \d+: .*(scalar has 0x|a byte of no operand)", run.out), f"{fault}: {run}"
+
+
+@test
+def check_lets_any_nan_equal_any_nan():
+    for fault in ("", "nan"):
+        run = faulty(fault)
+        assert run.status == 0 and run.out.endswith("2 passed, 0 failed, 2 skipped\n"), f"{fault}: {run}"
+
+
+@test
+def check_reports_a_path_that_dies_or_refuses():
+    run = faulty("die")
+    assert run.status in (-signal.SIGILL, -signal.SIGTRAP) and "the avx2 path died in case" in run.err or run.status == -signal.SIGTRAP, str(run)
+    run = faulty("refuse")
+    one_line(run)
+    assert run.status == 1 and "refuses a case" in run.err, str(run)
+
+
+@test
+def check_says_when_there_is_only_scalar():
+    run = faulty("", ONLY_SCALAR="1")
+    assert run.status == 0 and "nothing to compare it with\n" in run.out, str(run)
+    assert run.out.endswith("1 passed, 0 failed, 3 skipped\n"), str(run)
+
+
+@test
+def help_and_version():
+    run = Run("--version")
+    assert run.status == 0 and re.fullmatch(r"nrg \d+\.\d+\.\d+\n", run.out) and not run.err, str(run)
+    general = Run("--help")
+    assert general.status == 0 and general.out == Run("help").out == Run("-h").out and not general.err, str(general)
+    for command in ("info", "check", "norm"):
+        assert f"nrg {command}" in general.out
+        run = Run(command, "--help")
+        assert run.status == 0 and run.out.startswith(f"usage: nrg {command}") and not run.err, str(run)
+        assert run.out == Run("help", command).out == Run(command, "-h").out
+
+
+@test
+def a_report_nobody_receives_is_a_failure():
+    with open("/dev/full", "w") as full:
+        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("check", "--quick", "--isa", "scalar")):
+            run = Run(*arguments, stdout=full)
+            one_line(run)
+            assert run.status == 1 and "standard output" in run.err, str(run)
+
+
+def main():
+    global SCRATCH
+    SCRATCH = tempfile.mkdtemp(prefix="nrg-cli-")
+    os.chmod(SCRATCH, 0o755)
+    passed = failed = 0
+    for function in tests:
+        os.umask(0o022)
+        os.mkdir(os.path.join(SCRATCH, function.__name__))
+        os.chdir(os.path.join(SCRATCH, function.__name__))
+        try:
+            function()
+            passed += 1
+        except Exception:
+            failed += 1
+            print(f"FAIL {function.__name__}")
+            traceback.print_exc(file=sys.stdout)
+    os.chdir("/")
+    shutil.rmtree(SCRATCH)
+    print(f"{passed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,309 @@
+/* What norm.h promises of values without another implementation at hand: fused equals unfused, a 16-bit result is the f32 result
+ * rounded, outputs that are asked for change nothing, a row does not know its batch, shares are the rows they should be, NaN and
+ * infinity stay in their row, constant rows without eps give b.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "element.h"
+#include "norm_harness.h"
+
+static const size_t dims[] = {1, 3, 16, 31, 64, 80, 96, 127, 128, 129, 256, 300, 513, 1000, 4100};
+enum { DIMS = sizeof dims / sizeof dims[0] };
+
+/* Calls body for problems of every path and dtype at one length. */
+typedef void body(const norm_problem *problem, const norm_options *options, nrg_isa isa);
+
+static void each_problem(size_t dim, const enum row_kind *kinds, size_t kind_count, body *run)
+{
+    nrg_isa paths[NRG_ISA_COUNT];
+    nrg_dtype dtypes[3];
+    size_t path_count = test_paths(paths), dtype_count = test_kernel_dtypes("norm_forward", dtypes);
+    size_t step = test_small() ? 397 : dim > 600 ? 97 : 19;
+    for (size_t dtype = 0; dtype < dtype_count; dtype++)
+        for (size_t number = dim % step; number < norm_option_count(); number += step) {
+            norm_options options;
+            norm_problem problem;
+            if (!norm_options_at(&options, number, dtypes[dtype]))
+                continue;
+            norm_problem_make(&problem, &options, dim, dim > 600 ? 3 : 7, kinds, kind_count, test_mix(number * 8192 + dim));
+            for (size_t path = 0; path < path_count; path++) {
+                snprintf(test_note, sizeof test_note, "%s: %s", nrg_isa_name(paths[path]), problem.text);
+                ck_assert_msg(nrg_isa_set(paths[path]) == NRG_OK, "%s", nrg_isa_name(paths[path]));
+                run(&problem, &options, paths[path]);
+            }
+            norm_problem_free(&problem);
+        }
+}
+
+/* A plain call on the problem's own tensors. */
+static void forward(const norm_problem *p, const norm_result *out, int want_r, int want_mean, int want_rstd)
+{
+    nrg_norm_args args = nrg_norm_args_init(p->rows, p->x, out->o);
+    args.y = p->y;
+    args.w = p->w;
+    args.b = p->b;
+    args.r = want_r ? out->r : NULL;
+    args.mean = want_mean ? out->mean : NULL;
+    args.rstd = want_rstd ? out->rstd : NULL;
+    nrg_status status = nrg_norm_forward(&p->spec, &args, 0, 1);
+    if (status != NRG_OK)
+        ck_abort_msg("%s: %s", nrg_status_string(status), p->text);
+}
+
+static void must_equal(const norm_problem *p, nrg_isa isa, const char *what, nrg_dtype dtype, size_t count, const void *expected,
+                       const void *got)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!element_equal(expected, got, i, dtype))
+            ck_abort_msg("%s, %s: element %zu is %.9g and should be %.9g\n  case: %s", nrg_isa_name(isa), what, i,
+                         (double)element_get(got, i, dtype), (double)element_get(expected, i, dtype), p->text);
+}
+
+static void asking(const norm_problem *p, const norm_options *options, nrg_isa isa)
+{
+    norm_result all, some;
+    int may_r = options->residual != RESIDUAL_AFTER;
+    size_t count = p->rows * p->spec.dim;
+    norm_result_make(&all, p);
+    norm_result_make(&some, p);
+    forward(p, &all, may_r, 1, 1);
+    for (int asked = 0; asked < 8; asked++) {
+        forward(p, &some, may_r && (asked & 1), asked & 2, asked & 4);
+        must_equal(p, isa, "o, with other outputs asked for", p->spec.dtype, count, all.o, some.o);
+        if (may_r && (asked & 1))
+            must_equal(p, isa, "r", p->r_dtype, count, all.r, some.r);
+        if (asked & 2)
+            must_equal(p, isa, "mean", NRG_F32, p->rows, all.mean, some.mean);
+        if (asked & 4)
+            must_equal(p, isa, "rstd", NRG_F32, p->rows, all.rstd, some.rstd);
+    }
+    norm_result_free(&all);
+    norm_result_free(&some);
+}
+
+START_TEST(outputs_asked_for_change_nothing) { each_problem(dims[_i], NULL, 0, asking); }
+END_TEST
+
+static void *as_f32(const void *tensor, size_t count, nrg_dtype dtype)
+{
+    if (!tensor)
+        return NULL;
+    float *copy = malloc(count * sizeof *copy);
+    if (!copy)
+        abort();
+    for (size_t i = 0; i < count; i++)
+        copy[i] = element_get(tensor, i, dtype);
+    return copy;
+}
+
+/* The same problem in steps: the sum, rounded to r's dtype by the tests' own arithmetic; the norm of it on f32 tensors; for a
+ * 16-bit dtype, one rounding. */
+static void unfused(const norm_problem *p, const norm_options *options, nrg_isa isa)
+{
+    size_t count = p->rows * p->spec.dim;
+    int after = options->residual == RESIDUAL_AFTER;
+    norm_result fused, steps;
+    norm_problem f32 = *p;
+    f32.spec.dtype = NRG_F32;
+    f32.spec.y_dtype = f32.spec.r_dtype = f32.spec.w_dtype = NRG_DTYPE_SAME;
+    f32.y_dtype = f32.r_dtype = f32.w_dtype = NRG_F32;
+    f32.x = as_f32(p->x, count, p->spec.dtype);
+    f32.y = after ? as_f32(p->y, count, p->y_dtype) : NULL;
+    f32.w = as_f32(p->w, p->spec.dim, p->w_dtype);
+    f32.b = as_f32(p->b, p->spec.dim, p->w_dtype);
+    if (p->y && !after)
+        for (size_t i = 0; i < count; i++) {
+            float sum = element_get(f32.x, i, NRG_F32) + element_get(p->y, i, p->y_dtype);
+            element_set(f32.x, i, NRG_F32, element_round(sum, p->r_dtype));
+        }
+    norm_result_make(&fused, p);
+    norm_result_make(&steps, &f32);
+    forward(p, &fused, !after, 1, 1);
+    forward(&f32, &steps, 0, 1, 1);
+    if (!after)
+        for (size_t i = 0; i < count; i++) {
+            float r = element_get(fused.r, i, p->r_dtype), sum = element_get(f32.x, i, NRG_F32);
+            if (!element_equal(&r, &sum, 0, NRG_F32))
+                ck_abort_msg("%s: r %zu is %.9g and not %.9g\n  case: %s", nrg_isa_name(isa), i, (double)r, (double)sum, p->text);
+        }
+    void *rounded = malloc(count * nrg_dtype_size(p->spec.dtype));
+    if (!rounded)
+        abort();
+    for (size_t i = 0; i < count; i++)
+        element_set(rounded, i, p->spec.dtype, element_get(steps.o, i, NRG_F32));
+    must_equal(p, isa, "fused o", p->spec.dtype, count, rounded, fused.o);
+    must_equal(p, isa, "fused mean", NRG_F32, p->rows, steps.mean, fused.mean);
+    must_equal(p, isa, "fused rstd", NRG_F32, p->rows, steps.rstd, fused.rstd);
+    free(rounded);
+    norm_result_free(&fused);
+    norm_result_free(&steps);
+    norm_problem_free(&f32);
+}
+
+START_TEST(fused_is_unfused) { each_problem(dims[_i], NULL, 0, unfused); }
+END_TEST
+
+static void *at_row(void *tensor, size_t row, size_t dim, nrg_dtype dtype)
+{
+    return tensor ? (char *)tensor + row * dim * nrg_dtype_size(dtype) : NULL;
+}
+
+static void alone(const norm_problem *p, const norm_options *options, nrg_isa isa)
+{
+    norm_result batch, single;
+    size_t dim = p->spec.dim;
+    norm_result_make(&batch, p);
+    norm_result_make(&single, p);
+    forward(p, &batch, 0, 1, 1);
+    for (size_t row = 0; row < p->rows; row++) {
+        norm_problem one = *p;
+        one.rows = 1;
+        one.x = at_row(p->x, row, dim, p->spec.dtype);
+        one.y = at_row(p->y, row, dim, p->y_dtype);
+        forward(&one, &single, 0, 1, 1);
+        must_equal(&one, isa, "o of a row alone", p->spec.dtype, dim, at_row(batch.o, row, dim, p->spec.dtype), single.o);
+        must_equal(&one, isa, "mean of a row alone", NRG_F32, 1, batch.mean + row, single.mean);
+        must_equal(&one, isa, "rstd of a row alone", NRG_F32, 1, batch.rstd + row, single.rstd);
+    }
+    (void)options;
+    norm_result_free(&batch);
+    norm_result_free(&single);
+}
+
+START_TEST(a_row_does_not_know_its_batch) { each_problem(dims[_i], NULL, 0, alone); }
+END_TEST
+
+/* NaN or infinity in r: all of that row is NaN, and another row is not. */
+static void poisoned(const norm_problem *p, const norm_options *options, nrg_isa isa)
+{
+    size_t dim = p->spec.dim;
+    norm_result out;
+    norm_result_make(&out, p);
+    forward(p, &out, 0, 1, 1);
+    for (size_t row = 0; row < p->rows; row++) {
+        int poison = 0, stray = 0;
+        for (size_t i = row * dim; i < (row + 1) * dim; i++) {
+            float r = element_get(p->x, i, p->spec.dtype);
+            if (options->residual == RESIDUAL_BEFORE)
+                r = element_round(r + element_get(p->y, i, p->y_dtype), p->r_dtype);
+            poison |= !isfinite(r);
+            stray |= isnan(element_get(out.o, i, p->spec.dtype));
+        }
+        int all = isnan(out.mean[row]) && isnan(out.rstd[row]);
+        for (size_t i = row * dim; i < (row + 1) * dim; i++)
+            all = all && isnan(element_get(out.o, i, p->spec.dtype));
+        if (poison && !all)
+            ck_abort_msg("%s: row %zu is poisoned and not all NaN\n  case: %s", nrg_isa_name(isa), row, p->text);
+        if (!poison && (isnan(out.mean[row]) || isnan(out.rstd[row])))
+            ck_abort_msg("%s: row %zu has NaN statistics without a reason\n  case: %s", nrg_isa_name(isa), row, p->text);
+        /* w, b and a y that comes after may hold NaN themselves, or overflow */
+        if (!poison && stray && !options->w && !options->b && options->residual != RESIDUAL_AFTER)
+            ck_abort_msg("%s: row %zu has a NaN without a reason\n  case: %s", nrg_isa_name(isa), row, p->text);
+    }
+    norm_result_free(&out);
+}
+
+START_TEST(poison_stays_in_its_row)
+{
+    static const enum row_kind kinds[] = {ROW_NORMAL, ROW_ONE_INF, ROW_ONE_NAN, ROW_NEAR_MAX, ROW_HUGE};
+    each_problem(dims[_i], kinds, sizeof kinds / sizeof kinds[0], poisoned);
+}
+END_TEST
+
+/* s = 0: o is b (or y, or their sum), and rstd 0. */
+static void constant(const norm_problem *p, const norm_options *options, nrg_isa isa)
+{
+    size_t dim = p->spec.dim;
+    if (!options->centred || options->residual == RESIDUAL_BEFORE)
+        return;
+    norm_problem exact = *p;
+    exact.spec.eps = 0;
+    norm_result out;
+    norm_result_make(&out, p);
+    forward(&exact, &out, 0, 1, 1);
+    for (size_t row = 0; row < p->rows; row++) {
+        float first = element_get(p->x, row * dim, p->spec.dtype);
+        int same = 1;
+        for (size_t i = 1; i < dim; i++)
+            same = same && element_get(p->x, row * dim + i, p->spec.dtype) == first;
+        if (!same)
+            continue;
+        ck_assert_msg(out.rstd[row] == 0 && out.mean[row] == first, "%s: mean %.9g and rstd %.9g of a row of %.9g; %s",
+                      nrg_isa_name(isa), (double)out.mean[row], (double)out.rstd[row], (double)first, p->text);
+        for (size_t i = 0; i < dim; i++) {
+            float b = p->b ? element_get(p->b, i, p->w_dtype) : 0, w = p->w ? element_get(p->w, i, p->w_dtype) : 1;
+            float sum = p->y ? b + element_get(p->y, row * dim + i, p->y_dtype) : b;
+            float expected = element_round(sum, p->spec.dtype), got = element_get(out.o, row * dim + i, p->spec.dtype);
+            /* a weight that is no number leaves nothing to say */
+            if (isfinite(w) && got != expected && !(isnan(got) && isnan(expected)))
+                ck_abort_msg("%s: row %zu element %zu is %.9g and not %.9g\n  case: %s", nrg_isa_name(isa), row, i, (double)got,
+                             (double)expected, p->text);
+        }
+    }
+    norm_result_free(&out);
+}
+
+START_TEST(constant_rows_without_eps)
+{
+    static const enum row_kind kinds[] = {ROW_EQUAL, ROW_ZEROS, ROW_NORMAL};
+    each_problem(dims[_i], kinds, sizeof kinds / sizeof kinds[0], constant);
+}
+END_TEST
+
+/* One share writes its own rows and no others; shares are contiguous and as equal as can be. */
+START_TEST(shares)
+{
+    enum { DIM = 70, MOST = 23 };
+    static float x[MOST * DIM], o[MOST * DIM], all[MOST * DIM], mean[MOST];
+    nrg_isa paths[NRG_ISA_COUNT];
+    size_t count = test_paths(paths);
+    nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-5);
+    for (size_t i = 0; i < MOST * DIM; i++)
+        x[i] = (float)(test_mix(i) % 1000) / 100;
+    for (size_t path = 0; path < count; path++)
+        for (size_t rows = 0; rows <= MOST; rows++)
+            for (int nth = 1; nth <= 26; nth++) {
+                size_t next = 0, least = SIZE_MAX, most = 0;
+                ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+                ck_assert_int_eq(nrg_layer_norm_f32(rows, DIM, x, NULL, NULL, all, 1e-5), NRG_OK);
+                for (int ith = 0; ith < nth; ith++) {
+                    nrg_norm_args args = nrg_norm_args_init(rows, x, o);
+                    args.mean = mean;
+                    memset(o, 0xff, sizeof o);
+                    memset(mean, 0xff, sizeof mean);
+                    ck_assert_int_eq(nrg_norm_forward(&spec, &args, ith, nth), NRG_OK);
+                    size_t begin = next;
+                    while (next < rows && memcmp(&o[next * DIM], &all[next * DIM], DIM * sizeof(float)) == 0 &&
+                           !isnan(mean[next]))
+                        next++;
+                    for (size_t i = 0; i < MOST * DIM; i++)
+                        if ((i / DIM < begin || i / DIM >= next) && (!isnan(o[i]) || !isnan(mean[i / DIM])))
+                            ck_abort_msg("%s: share %d of %d of %zu rows writes row %zu", nrg_isa_name(paths[path]), ith, nth,
+                                         rows, i / DIM);
+                    least = next - begin < least ? next - begin : least;
+                    most = next - begin > most ? next - begin : most;
+                }
+                ck_assert_uint_eq(next, rows);
+                ck_assert_uint_le(most - least, 1);
+            }
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    test_arguments(argc, argv);
+    test_note_crashes();
+    Suite *suite = suite_create("norm_forward: what the header promises");
+    TCase *tests = test_case(suite, "properties");
+    tcase_add_loop_test(tests, outputs_asked_for_change_nothing, 0, DIMS);
+    tcase_add_loop_test(tests, fused_is_unfused, 0, DIMS);
+    tcase_add_loop_test(tests, a_row_does_not_know_its_batch, 0, DIMS);
+    tcase_add_loop_test(tests, poison_stays_in_its_row, 0, DIMS);
+    tcase_add_loop_test(tests, constant_rows_without_eps, 0, DIMS);
+    tcase_add_test(tests, shares);
+    return test_run(suite);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include "rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "element.h"
+
+const char *row_kind_name(enum row_kind kind)
+{
+    static const char *const names[ROW_KINDS] = {
+        [ROW_NORMAL] = "N(0,1)",
+        [ROW_MEAN_1E3] = "mean 1e3, std 1",
+        [ROW_MEAN_1E4] = "mean 1e4, std 1e-2",
+        [ROW_OUTLIER] = "one outlier of 1e4",
+        [ROW_EQUAL] = "all equal",
+        [ROW_ALTERNATING] = "alternating ±1e30",
+        [ROW_1E_20] = "1e-20 scale",
+        [ROW_1E_30] = "1e-30 scale",
+        [ROW_NEAR_MAX] = "near the largest number",
+        [ROW_SUBNORMAL] = "subnormals",
+        [ROW_EXTREMES] = "largest and smallest mixed",
+        [ROW_SORTED] = "sorted",
+        [ROW_FIRST_64] = "first 64 unlike the rest",
+        [ROW_HUGE] = "1e30 scale",
+        [ROW_ZEROS] = "zeros of both signs",
+        [ROW_ONE_INF] = "one infinity",
+        [ROW_ONE_NAN] = "one NaN",
+        [ROW_LAST_OUTLIER] = "outlier at the end",
+        [ROW_ANY_MAGNITUDE] = "any magnitude",
+        [ROW_AT_QUIET_LIMIT] = "mean square at a limit",
+        [ROW_AT_MEAN_LIMIT] = "mean at the limit",
+    };
+    return names[kind];
+}
+
+/* Standard normal numbers, from a pool: Box and Muller once each. */
+enum { POOL = 1 << 16 };
+
+static float normal(size_t n)
+{
+    static float pool[POOL];
+    static int filled;
+    if (!filled) {
+        uint64_t state = 1;
+        for (size_t i = 0; i < POOL; i++) {
+            double u = ((double)test_draw(&state, (size_t)1 << 31) + 0.5) / 0x1p31;
+            double v = (double)test_draw(&state, (size_t)1 << 31) / 0x1p31;
+            pool[i] = (float)(sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v));
+        }
+        filled = 1;
+    }
+    return pool[n % POOL];
+}
+
+static int ascending(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+void row_fill(float *row, size_t dim, enum row_kind kind, nrg_dtype dtype, uint64_t seed)
+{
+    int f16 = dtype == NRG_F16;
+    uint64_t state = seed;
+    size_t start = test_draw(&state, POOL), step = 2 * test_draw(&state, 1000) + 1, place = test_draw(&state, dim);
+    float largest = element_max(dtype), smallest = f16 ? 0x1p-24f : dtype == NRG_BF16 ? 0x1p-133f : 0x1p-149f;
+    float offset = 0, scale = 1, param = normal(test_draw(&state, POOL));
+    switch (kind) {
+    case ROW_MEAN_1E3:
+        offset = 1e3f;
+        break;
+    case ROW_MEAN_1E4:
+        offset = 1e4f;
+        scale = 1e-2f;
+        break;
+    case ROW_EQUAL:
+        offset = param;
+        scale = 0;
+        break;
+    case ROW_1E_20:
+        scale = f16 ? 1e-3f : 1e-20f;
+        break;
+    case ROW_1E_30:
+        scale = f16 ? 1e-5f : 1e-30f;
+        break;
+    case ROW_SUBNORMAL:
+        scale = f16 ? 2e-5f : 2e-39f;
+        break;
+    case ROW_HUGE:
+        scale = f16 ? 1e4f : 1e30f;
+        break;
+    case ROW_AT_QUIET_LIMIT:
+        scale = (float)ldexp(1 + 0.05 * param, f16 ? 0 : test_draw(&state, 2) ? 40 : -40);
+        break;
+    case ROW_AT_MEAN_LIMIT:
+        offset = 0.45f + 0.02f * param;
+        break;
+    default:
+        break;
+    }
+    for (size_t i = 0; i < dim; i++) {
+        float n = normal(start + i * step + i / POOL * 12345), v = offset + scale * n;
+        switch (kind) {
+        case ROW_ALTERNATING:
+            v = (i % 2 ? -1 : 1) * (f16 ? 3e4f : 1e30f);
+            break;
+        case ROW_NEAR_MAX:
+            v = copysignf(largest * (1 - 0.01f * fabsf(n) / 6), n);
+            break;
+        case ROW_EXTREMES:
+            v = copysignf(i % 3 ? largest : smallest * (1 + (float)(i % 5)), n);
+            break;
+        case ROW_FIRST_64:
+            v = i < 64 ? 1e3f + n : n;
+            break;
+        case ROW_ZEROS:
+            v = copysignf(0, n);
+            break;
+        case ROW_ANY_MAGNITUDE:
+            v = copysignf((float)ldexp(fabs((double)n), f16 ? (int)(i * step % 38) - 23 : (int)(i * step % 270) - 145), n);
+            break;
+        default:
+            break;
+        }
+        if (fabsf(v) > largest)
+            v = copysignf(largest, v);
+        row[i] = element_round(v, dtype);
+    }
+    switch (kind) {
+    case ROW_OUTLIER:
+        row[place] = element_round(1e4f, dtype);
+        break;
+    case ROW_LAST_OUTLIER:
+        row[dim - 1] = element_round(-1e4f, dtype);
+        break;
+    case ROW_ONE_INF:
+        row[place] = copysignf(INFINITY, param);
+        break;
+    case ROW_ONE_NAN:
+        row[place] = NAN;
+        break;
+    case ROW_SORTED:
+        qsort(row, dim, sizeof *row, ascending);
+        break;
+    default:
+        break;
+    }
+}

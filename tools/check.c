@@ -1,0 +1,348 @@
+/* nrg check: does every path give the bits of the scalar one?
+ *
+ * A case's operands lie in one block of memory. The scalar path works on one copy of it, a path on another; then both blocks have
+ * to be the same, inputs and gaps included. Any NaN equals any NaN.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <nrg/nrg.h>
+
+#include "cli.h"
+#include "commands.h"
+#include "sweep.h"
+
+const char check_help[] = "usage: nrg check [--quick | --full] [--isa NAME]\n"
+                          "\n"
+                          "Runs a sweep of norms on every path that this CPU supports, and compares every byte with what the\n"
+                          "scalar path makes of the same: lengths, dtypes, norms, residuals, weights, eps modes, strides,\n"
+                          "alignments, in-place calls, splits, store kinds, and rows from subnormal to NaN.\n"
+                          "\n"
+                          "  --quick      a small sweep, for slow devices\n"
+                          "  --full       a large one: minutes\n"
+                          "  --isa NAME   this path only (scalar, avx2, avx512, neon)\n"
+                          "\n"
+                          "The first line has a digest of all results. The sweep is the same on every machine, so for one\n"
+                          "version of nrg and one size of sweep the digest has to be, too.\n"
+                          "\n"
+                          "exit status: 0 no path differs; 1 one does, or no memory; 2 wrong arguments\n";
+
+/* Copies of a case's memory, aligned to 64 bytes: as it was filled, as the scalar path left it, as the path left it. */
+enum { FILLED, EXPECTED, RESULT, COPIES };
+
+typedef struct memory {
+    unsigned char *copies[COPIES];
+    size_t room;
+} memory;
+
+static void release(memory *m)
+{
+    for (int i = 0; i < COPIES; i++) {
+        free(m->copies[i]);
+        m->copies[i] = NULL;
+    }
+    m->room = 0;
+}
+
+static int reserve(memory *m, size_t bytes)
+{
+    if (bytes <= m->room)
+        return 1;
+    release(m);
+    size_t room = (bytes + bytes / 4 + 63) / 64 * 64;
+    for (int i = 0; i < COPIES; i++)
+        if (!(m->copies[i] = aligned_alloc(64, room))) {
+            release(m);
+            return 0;
+        }
+    m->room = room;
+    return 1;
+}
+
+static void *place(const sweep_case *c, int operand, unsigned char *block)
+{
+    return c->operands[operand].rows ? block + c->operands[operand].offset : NULL;
+}
+
+/* Runs a case on the active path, in place of its block. */
+static nrg_status run(const sweep_case *c, unsigned char *block, int shares)
+{
+    nrg_norm_args args = nrg_norm_args_init(c->rows, place(c, SWEEP_X, block), place(c, SWEEP_O, block));
+    args.y = place(c, SWEEP_Y, block);
+    args.w = place(c, SWEEP_W, block);
+    args.b = place(c, SWEEP_B, block);
+    args.r = place(c, SWEEP_R, block);
+    args.mean = place(c, SWEEP_MEAN, block);
+    args.rstd = place(c, SWEEP_RSTD, block);
+    args.x_stride = c->operands[SWEEP_X].stride;
+    args.y_stride = c->operands[SWEEP_Y].stride;
+    args.o_stride = c->operands[SWEEP_O].stride;
+    args.r_stride = c->operands[SWEEP_R].stride;
+    nrg_status status = NRG_OK;
+    for (int i = 0; i < shares && status == NRG_OK; i++)
+        status = nrg_norm_forward(&c->spec, &args, i, shares);
+    return status;
+}
+
+static uint32_t load(const unsigned char *p, nrg_dtype dtype)
+{
+    uint32_t bits;
+    uint16_t half;
+    if (dtype == NRG_F32) {
+        memcpy(&bits, p, sizeof bits);
+        return bits;
+    }
+    memcpy(&half, p, sizeof half);
+    return half;
+}
+
+/* Makes every NaN of the outputs the same one. */
+static void unify_nans(const sweep_case *c, unsigned char *block)
+{
+    for (int which = SWEEP_O; which < SWEEP_OPERANDS; which++) {
+        const sweep_operand *out = &c->operands[which];
+        size_t size = nrg_dtype_size(out->dtype);
+        uint32_t infinity = out->dtype == NRG_F32 ? 0x7f800000 : out->dtype == NRG_F16 ? 0x7c00 : 0x7f80;
+        uint32_t magnitude = out->dtype == NRG_F32 ? 0x7fffffff : 0x7fff;
+        for (size_t row = 0; row < out->rows; row++)
+            for (size_t i = 0; i < out->length; i++) {
+                unsigned char *p = block + out->offset + row * out->stride + i * size;
+                if ((load(p, out->dtype) & magnitude) > infinity)
+                    memset(p, 0xff, size);
+            }
+    }
+}
+
+/* What is known about a path after some cases; the first differences in words. */
+enum { COMPLAINTS = 3, COMPLAINT_ROOM = SWEEP_TEXT_ROOM + 128 };
+
+typedef struct tally {
+    uint64_t cases, failed;
+    char complaints[COMPLAINTS][COMPLAINT_ROOM];
+} tally;
+
+/* Finds the first byte that differs and says whose it is. */
+static void describe_difference(const sweep_case *c, const memory *m, char *text)
+{
+    const size_t room = COMPLAINT_ROOM - SWEEP_TEXT_ROOM;
+    sweep_describe(c, text);
+    text += strlen(text);
+    for (int which = SWEEP_OPERANDS - 1; which >= 0; which--) {
+        const sweep_operand *operand = &c->operands[which];
+        int size = (int)nrg_dtype_size(operand->dtype);
+        for (size_t row = 0; row < operand->rows; row++)
+            for (size_t i = 0; i < operand->length; i++) {
+                size_t at = operand->offset + row * operand->stride + i * (size_t)size;
+                uint32_t expected = load(m->copies[EXPECTED] + at, operand->dtype);
+                uint32_t result = load(m->copies[RESULT] + at, operand->dtype);
+                if (expected == result)
+                    continue;
+                snprintf(text, room, ": %s[%zu][%zu] is 0x%0*x, scalar has 0x%0*x", sweep_operand_names[which], row, i, size * 2,
+                         (unsigned)result, size * 2, (unsigned)expected);
+                return;
+            }
+    }
+    for (size_t at = 0; at < c->bytes; at++)
+        if (m->copies[EXPECTED][at] != m->copies[RESULT][at]) {
+            snprintf(text, room, ": a byte of no operand has been written, at %zu of %zu", at, c->bytes);
+            return;
+        }
+}
+
+/* FNV-1a over 8 bytes at a time: blocks are multiples of 64. */
+static uint64_t digest(uint64_t hash, const unsigned char *block, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 8) {
+        uint64_t word;
+        memcpy(&word, block + i, sizeof word);
+        hash = (hash ^ word) * 0x100000001b3u;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+/* What to say if a path dies of a signal, an illegal instruction above all. */
+static char last_words[128];
+
+static void on_death(int signal_number)
+{
+    ssize_t written = write(STDERR_FILENO, last_words, strlen(last_words));
+    (void)written;
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+static nrg_status run_on(nrg_isa isa, const sweep_case *c, unsigned char *block, int shares)
+{
+    snprintf(last_words, sizeof last_words, "nrg check: FAIL: the %s path died in case %llu\n", nrg_isa_name(isa),
+             (unsigned long long)c->number);
+    nrg_status status = nrg_isa_set(isa);
+    return status == NRG_OK ? run(c, block, shares) : status;
+}
+
+/* What scalar makes of a case: in one share, with ordinary stores. */
+static nrg_status make_expected(const sweep_case *c, const memory *m)
+{
+    sweep_case plain = *c;
+    plain.spec.store = NRG_STORE_KEEP;
+    sweep_fill(c, m->copies[FILLED]);
+    memcpy(m->copies[EXPECTED], m->copies[FILLED], c->bytes);
+    nrg_status status = run_on(NRG_ISA_SCALAR, &plain, m->copies[EXPECTED], 1);
+    unify_nans(c, m->copies[EXPECTED]);
+    return status;
+}
+
+/* A case on one path, against that. */
+static nrg_status check_path(nrg_isa isa, const sweep_case *c, const memory *m, tally *path)
+{
+    /* the reference itself: only what makes it another call */
+    if (isa == NRG_ISA_SCALAR && c->shares == 1)
+        return NRG_OK;
+    memcpy(m->copies[RESULT], m->copies[FILLED], c->bytes);
+    nrg_status status = run_on(isa, c, m->copies[RESULT], c->shares);
+    if (status != NRG_OK)
+        return status;
+    path->cases++;
+    if (memcmp(m->copies[EXPECTED], m->copies[RESULT], c->bytes) == 0)
+        return NRG_OK;
+    unify_nans(c, m->copies[RESULT]);
+    if (memcmp(m->copies[EXPECTED], m->copies[RESULT], c->bytes) != 0) {
+        if (path->failed < COMPLAINTS)
+            describe_difference(c, m, path->complaints[path->failed]);
+        path->failed++;
+    }
+    return NRG_OK;
+}
+
+typedef struct sweep_result {
+    tally paths[NRG_ISA_COUNT];
+    uint64_t cases, bytes, digest;
+} sweep_result;
+
+static int is_checked(int isa, int only) { return nrg_isa_supported((nrg_isa)isa) && (only < 0 || isa == only); }
+
+/* All cases on all paths. */
+static int sweep(sweep_level level, int only, memory *m, sweep_result *result)
+{
+    sweep_case c;
+    for (uint64_t number = 0; sweep_make(level, number, &c); number++) {
+        if (!reserve(m, c.bytes)) {
+            complain("no memory for %zu bytes", c.bytes);
+            return CLI_FAILED;
+        }
+        nrg_status status = make_expected(&c, m);
+        for (int i = 0; i < NRG_ISA_COUNT && status == NRG_OK; i++)
+            if (is_checked(i, only))
+                status = check_path((nrg_isa)i, &c, m, &result->paths[i]);
+        if (status != NRG_OK) {
+            char text[SWEEP_TEXT_ROOM];
+            sweep_describe(&c, text);
+            complain("FAIL: the library refuses a case: %s: %s", nrg_status_string(status), text);
+            return CLI_FAILED;
+        }
+        result->cases++;
+        result->bytes += c.bytes;
+        result->digest = digest(result->digest, m->copies[EXPECTED], c.bytes);
+    }
+    return CLI_DONE;
+}
+
+static void print_path(nrg_isa isa, const tally *path)
+{
+    printf("%-7s ", nrg_isa_name(isa));
+    if (path->failed) {
+        printf("FAIL: %llu of %llu cases differ from scalar; the first:\n", (unsigned long long)path->failed,
+               (unsigned long long)path->cases);
+        for (uint64_t i = 0; i < COMPLAINTS && i < path->failed; i++)
+            printf("        %s\n", path->complaints[i]);
+    } else if (isa == NRG_ISA_SCALAR) {
+        printf("pass: %llu cases split into shares, the bits of the whole\n", (unsigned long long)path->cases);
+    } else {
+        printf("pass: %llu cases, every bit is scalar's\n", (unsigned long long)path->cases);
+    }
+}
+
+/* Prints a line for every path. Returns the exit status. */
+static int report(int only, const sweep_result *result)
+{
+    int passed = 0, failed = 0, skipped = 0, others = 0;
+    printf("%llu cases, %llu MB of operands; digest of scalar's results %016llx\n", (unsigned long long)result->cases,
+           (unsigned long long)(result->bytes / 1000000), (unsigned long long)result->digest);
+    for (int i = 0; i < NRG_ISA_COUNT; i++) {
+        nrg_isa isa = (nrg_isa)i;
+        const char *why = only >= 0 && i != only    ? "another path was asked for"
+                          : !nrg_isa_built(isa)     ? "not in this build"
+                          : !nrg_isa_supported(isa) ? "this CPU or its operating system cannot run it (nrg info)"
+                                                    : NULL;
+        if (why) {
+            printf("%-7s SKIP: %s\n", nrg_isa_name(isa), why);
+            skipped++;
+            continue;
+        }
+        print_path(isa, &result->paths[i]);
+        others += isa != NRG_ISA_SCALAR;
+        passed += result->paths[i].failed == 0;
+        failed += result->paths[i].failed != 0;
+    }
+    if (!others && only < 0)
+        printf("no path but scalar runs here: there was nothing to compare it with\n");
+    printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
+    return failed ? CLI_FAILED : CLI_DONE;
+}
+
+static int check_paths(sweep_level level, int only)
+{
+    static const int deaths[] = {SIGILL, SIGSEGV, SIGBUS, SIGFPE};
+    static sweep_result result;
+    memory m = {{NULL}, 0};
+    result.digest = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < sizeof deaths / sizeof deaths[0]; i++)
+        signal(deaths[i], on_death);
+    int status = sweep(level, only, &m, &result);
+    release(&m);
+    return status == CLI_DONE ? report(only, &result) : status;
+}
+
+int command_check(char **arguments)
+{
+    enum { QUICK, FULL, ISA, HELP };
+    static const cli_option options[] = {{"quick", 0, 0}, {"full", 0, 0}, {"isa", 0, 1}, {"help", 'h', 0}, {NULL, 0, 0}};
+    cli_reader reader = {arguments, 0};
+    sweep_level level = SWEEP_DEFAULT;
+    int only = -1;
+    for (;;) {
+        const char *value;
+        nrg_isa isa;
+        switch (cli_next(&reader, options, &value)) {
+        case CLI_END:
+            return check_paths(level, only);
+        case CLI_OPERAND:
+            complain("takes no argument such as '%s'", value);
+            return CLI_REFUSED;
+        case HELP:
+            fputs(check_help, stdout);
+            return CLI_DONE;
+        case QUICK:
+            level = SWEEP_QUICK;
+            break;
+        case FULL:
+            level = SWEEP_FULL;
+            break;
+        case ISA:
+            if (nrg_isa_from_name(value, &isa) != NRG_OK || !nrg_isa_supported(isa)) {
+                complain(
+                    "--isa %s: %s", value,
+                    nrg_status_string(nrg_isa_from_name(value, &isa) != NRG_OK ? NRG_ERR_ISA_UNKNOWN : NRG_ERR_ISA_UNSUPPORTED));
+                return CLI_REFUSED;
+            }
+            only = (int)isa;
+            break;
+        default:
+            return CLI_REFUSED;
+        }
+    }
+}

@@ -1,0 +1,122 @@
+/* Complaints and options.
+ *
+ * By hand and not getopt_long: that one accepts abbreviations, which would make every later option a possible break.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *command;
+
+void cli_set_command(const char *name) { command = name; }
+
+void complain(const char *format, ...)
+{
+    char line[1024];
+    va_list values;
+    va_start(values, format);
+    int length = vsnprintf(line, sizeof line, format, values);
+    va_end(values);
+    if (length >= (int)sizeof line)
+        memcpy(line + sizeof line - 4, "...", 4);
+    for (char *c = line; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    fprintf(stderr, "nrg%s%s: %s\n", command ? " " : "", command ? command : "", line);
+}
+
+static int find_option(const cli_option *options, const char *name, size_t length)
+{
+    for (int i = 0; options[i].name; i++)
+        if (strlen(options[i].name) == length && memcmp(options[i].name, name, length) == 0)
+            return i;
+    return CLI_ERROR;
+}
+
+static int find_letter(const cli_option *options, char letter)
+{
+    for (int i = 0; options[i].name; i++)
+        if (options[i].letter == letter)
+            return i;
+    return CLI_ERROR;
+}
+
+int cli_next(cli_reader *reader, const cli_option *options, const char **value)
+{
+    const char *argument = *reader->next;
+    *value = argument;
+    if (!argument)
+        return CLI_END;
+    reader->next++;
+    if (reader->only_operands || argument[0] != '-' || !argument[1])
+        return CLI_OPERAND;
+    if (strcmp(argument, "--") == 0) {
+        reader->only_operands = 1;
+        return cli_next(reader, options, value);
+    }
+    const char *equals = NULL;
+    int found = CLI_ERROR;
+    if (argument[1] == '-') {
+        equals = strchr(argument, '=');
+        found = find_option(options, argument + 2, equals ? (size_t)(equals - argument - 2) : strlen(argument + 2));
+    } else if (!argument[2]) {
+        found = find_letter(options, argument[1]);
+    }
+    if (found == CLI_ERROR) {
+        complain("unknown option %s; --help lists them", argument);
+        return CLI_ERROR;
+    }
+    if (!options[found].takes_value) {
+        if (equals) {
+            complain("--%s takes no value", options[found].name);
+            return CLI_ERROR;
+        }
+    } else if (equals) {
+        *value = equals + 1;
+    } else {
+        *value = *reader->next;
+        if (!*value) {
+            complain("%s needs a value", argument);
+            return CLI_ERROR;
+        }
+        reader->next++;
+    }
+    return found;
+}
+
+int cli_double(const char *option, const char *text, double *number)
+{
+    char *end;
+    *number = strtod(text, &end);
+    if (end != text && !*end)
+        return 1;
+    complain("--%s: '%s' is not a number", option, text);
+    return 0;
+}
+
+int cli_float(const char *option, const char *text, float *number)
+{
+    char *end;
+    *number = strtof(text, &end);
+    if (end != text && !*end)
+        return 1;
+    complain("--%s: '%s' is not a number", option, text);
+    return 0;
+}
+
+int cli_word(const char *option, const char *text, const char *const *words)
+{
+    char list[128] = "";
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(words[i], text) == 0)
+            return i;
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", words[i]);
+    }
+    complain("--%s: '%s' is none of %s", option, text, list);
+    return -1;
+}

@@ -1,0 +1,47 @@
+/* tools/cli.h: what the commands share: exit statuses, complaints, options.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TOOLS_CLI_H
+#define NRG_TOOLS_CLI_H
+
+/* Every command's exit status. */
+enum {
+    CLI_DONE = 0,
+    CLI_FAILED = 1, /* nrg check found a difference; an output cannot be written; no memory */
+    CLI_REFUSED = 2 /* the arguments or an input file are not what they must be; nothing was done */
+};
+
+/* The command that complaints begin with: "nrg norm: ". Static storage; NULL: plain "nrg: ". */
+void cli_set_command(const char *name);
+
+/* One line on stderr, whatever the file names and file contents in it hold: control characters become '?'. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+void complain(const char *format, ...);
+
+typedef struct cli_option {
+    const char *name; /* without the dashes */
+    char letter;      /* 0: no short form */
+    char takes_value;
+} cli_option;
+
+typedef struct cli_reader {
+    char **next; /* ends with NULL, as argv does */
+    int only_operands;
+} cli_reader;
+
+enum { CLI_END = -1, CLI_OPERAND = -2, CLI_ERROR = -3 };
+
+/* The next argument: its index in options, whose end is an entry without a name; or CLI_OPERAND, CLI_END, CLI_ERROR (which has
+ * been complained about). *value is the option's value (--name VALUE, --name=VALUE, -n VALUE) or the operand. */
+int cli_next(cli_reader *reader, const cli_option *options, const char **value);
+
+/* A whole argument as a number; 0 after a complaint. */
+int cli_double(const char *option, const char *text, double *number);
+int cli_float(const char *option, const char *text, float *number);
+
+/* The index of text in words, which end with NULL; -1 after a complaint that lists them. */
+int cli_word(const char *option, const char *text, const char *const *words);
+
+#endif

@@ -1,0 +1,13 @@
+/* tools/commands.h: the commands. Each takes the arguments behind its name (ending with NULL) and returns the exit status.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TOOLS_COMMANDS_H
+#define NRG_TOOLS_COMMANDS_H
+
+int command_info(char **arguments);
+int command_check(char **arguments);
+int command_norm(char **arguments);
+
+extern const char info_help[], check_help[], norm_help[];
+
+#endif

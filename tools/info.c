@@ -1,0 +1,42 @@
+/* nrg info: what this machine has, and what the library makes of it.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include <nrg/nrg.h>
+
+#include "cli.h"
+#include "commands.h"
+
+const char info_help[] = "usage: nrg info\n"
+                         "\n"
+                         "Prints the version, the CPU features that count (the CPU has them and the operating system\n"
+                         "has switched them on), the paths, and which one runs and why.\n";
+
+static const char *yes_no(int yes) { return yes ? "yes" : "no"; }
+
+int command_info(char **arguments)
+{
+    static const cli_option options[] = {{"help", 'h', 0}, {NULL, 0, 0}};
+    cli_reader reader = {arguments, 0};
+    const char *value;
+    int found = cli_next(&reader, options, &value);
+    if (found == 0) {
+        fputs(info_help, stdout);
+        return CLI_DONE;
+    }
+    if (found == CLI_OPERAND)
+        complain("takes no argument such as '%s'", value);
+    if (found != CLI_END)
+        return CLI_REFUSED;
+
+    printf("nrg %s\n\nCPU features\n", nrg_version());
+    for (unsigned i = 0; nrg_cpu_feature_name(i); i++)
+        printf("  %-9s %s\n", nrg_cpu_feature_name(i), yes_no(nrg_cpu_features() >> i & 1));
+    printf("\nPaths       built  supported\n");
+    for (int i = 0; i < NRG_ISA_COUNT; i++)
+        printf("  %-9s %-6s %s\n", nrg_isa_name((nrg_isa)i), yes_no(nrg_isa_built((nrg_isa)i)),
+               yes_no(nrg_isa_supported((nrg_isa)i)));
+    printf("\nActive path %s: %s\n", nrg_isa_name(nrg_isa_active()), nrg_isa_reason());
+    return CLI_DONE;
+}

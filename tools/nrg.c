@@ -1,0 +1,101 @@
+/* nrg: the command line. Finds the command and runs it.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include <nrg/nrg.h>
+
+#include "cli.h"
+#include "commands.h"
+
+static const struct {
+    const char *name;
+    int (*run)(char **arguments);
+    const char *help;
+} commands[] = {
+    {"info", command_info, info_help},
+    {"check", command_check, check_help},
+    {"norm", command_norm, norm_help},
+};
+
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
+                            "\n"
+                            "  nrg info     what this CPU has, which paths there are, which one runs and why\n"
+                            "  nrg check    does every path of this CPU give the bits of the scalar one?\n"
+                            "  nrg norm     normalize the rows of a NumPy .npy file\n"
+                            "\n"
+                            "  nrg COMMAND --help, nrg --version\n"
+                            "\n"
+                            "The environment variable NRG_ISA (scalar, avx2, avx512, neon) picks the path.\n"
+                            "\n"
+                            "exit status: 0 done; 1 a check failed, or an output cannot be written; 2 refused: wrong\n"
+                            "arguments or a wrong input file, nothing was done\n";
+
+static int find_command(const char *name)
+{
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return i;
+    complain("unknown command '%s'; nrg --help lists them", name);
+    return -1;
+}
+
+static int is_help(const char *argument) { return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0; }
+
+static int help(char **arguments)
+{
+    if (!arguments[0]) {
+        fputs(usage, stdout);
+        return CLI_DONE;
+    }
+    int found = find_command(arguments[0]);
+    if (found < 0)
+        return CLI_REFUSED;
+    if (arguments[1]) {
+        complain("help takes one command");
+        return CLI_REFUSED;
+    }
+    fputs(commands[found].help, stdout);
+    return CLI_DONE;
+}
+
+static int run(char **arguments)
+{
+    if (!arguments[0]) {
+        complain("which command? nrg --help lists them");
+        return CLI_REFUSED;
+    }
+    if (strcmp(arguments[0], "help") == 0)
+        return help(arguments + 1);
+    if (is_help(arguments[0]) || strcmp(arguments[0], "--version") == 0) {
+        if (arguments[1]) {
+            complain("%s stands alone", arguments[0]);
+            return CLI_REFUSED;
+        }
+        if (is_help(arguments[0]))
+            fputs(usage, stdout);
+        else
+            printf("nrg %s\n", nrg_version());
+        return CLI_DONE;
+    }
+    int found = find_command(arguments[0]);
+    if (found < 0)
+        return CLI_REFUSED;
+    cli_set_command(commands[found].name);
+    return commands[found].run(arguments + 1);
+}
+
+int main(int argc, char **argv)
+{
+    int status = run(argc ? argv + 1 : argv);
+    /* a report that nobody received is no success: a full disk shows only here */
+    int broken = ferror(stdout);
+    if (fclose(stdout) != 0 || broken) {
+        complain("cannot write to standard output");
+        return CLI_FAILED;
+    }
+    return status;
+}
