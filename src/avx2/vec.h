@@ -108,6 +108,9 @@ NRG_INLINE vd vd_sub(vd a, vd b) { return _mm256_sub_pd(a, b); }
 NRG_INLINE vd vd_mul(vd a, vd b) { return _mm256_mul_pd(a, b); }
 NRG_INLINE vd vd_fma(vd a, vd b, vd c) { return _mm256_fmadd_pd(a, b, c); }
 
+/* Straight from memory; see src/avx512/vec.h. */
+NRG_INLINE vd vd_ld_f32(const float *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
+
 /* The lower and the upper half of a vector of floats, and back, rounded. */
 NRG_INLINE vd vd_low(vf a) { return _mm256_cvtps_pd(_mm256_castps256_ps128(a)); }
 NRG_INLINE vd vd_high(vf a) { return _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1)); }

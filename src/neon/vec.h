@@ -105,6 +105,8 @@ NRG_INLINE vd vd_sub(vd a, vd b) { return vsubq_f64(a, b); }
 NRG_INLINE vd vd_mul(vd a, vd b) { return vmulq_f64(a, b); }
 NRG_INLINE vd vd_fma(vd a, vd b, vd c) { return vfmaq_f64(c, a, b); }
 
+NRG_INLINE vd vd_ld_f32(const float *p) { return vcvt_f64_f32(vld1_f32(p)); }
+
 /* The lower and the upper half of a vector of floats, and back, rounded. */
 NRG_INLINE vd vd_low(vf a) { return vcvt_f64_f32(vget_low_f32(a)); }
 NRG_INLINE vd vd_high(vf a) { return vcvt_high_f64_f32(a); }

@@ -52,12 +52,12 @@ NRG_INLINE void NORM_(short_rows)(const nrg_norm_job *job, const norm_options *o
         double total_t[NORM_BATCH] = {0}, total_tt[NORM_BATCH];
         norm_scalars s;
         for (int i = 0; i < count; i++) {
-            norm_sums sums;
-            sums_clear_lanes(&sums, any);
-            sum_block(&sums, &opt, row_at(job, n + (size_t)i), 0, opt.dim, NORM_D, any);
-            tt[i] = fold_lanes(sums.tt);
+            vd lanes_t[NORM_LANE_REGISTERS], lanes_tt[NORM_LANE_REGISTERS];
+            clear_lanes(lanes_t, lanes_tt, any);
+            sum_block(lanes_t, lanes_tt, &opt, row_at(job, n + (size_t)i), 0, opt.dim, NORM_D, any);
+            tt[i] = fold_lanes(lanes_tt);
             if (any)
-                t[i] = fold_lanes(sums.t);
+                t[i] = fold_lanes(lanes_t);
         }
         if (count == 1) {
             total_tt[0] = vd8_sum(&tt[0]);
