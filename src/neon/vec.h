@@ -10,7 +10,7 @@
 
 enum {
     VN = 4,
-    V_SUM1 = 8,
+    V_SUM1 = 4, /* 8 would fill the lanes at once, and spill seven of them where elements are 16-bit */
     V_SUM2 = 4, /* 32 registers: 32 lanes of two sums would take them all */
     V_APPLY = 4,
 };

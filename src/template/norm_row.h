@@ -165,13 +165,9 @@ NRG_INLINE void prefetch_step(int G, const norm_options *opt, norm_row row, size
     }
 }
 
-/* r, rounded to its dtype; lanes that do not exist are 0. */
-NRG_INLINE void load_r(vf *v, int G, const norm_options *opt, norm_row row, norm_source from, size_t i, size_t n, nrg_dtype D)
+/* x, or x + y; lanes that do not exist are 0. */
+NRG_INLINE void load_sum(vf *v, int G, const norm_options *opt, norm_row row, norm_source from, size_t i, size_t n, nrg_dtype D)
 {
-    if (from == NORM_FROM_R) {
-        load_step_or_f32(v, G, row.r, i, n, D, opt->r_f32);
-        return;
-    }
     load_step(v, G, row.x, i, n, D);
     if (from == NORM_FROM_X)
         return;
@@ -180,19 +176,42 @@ NRG_INLINE void load_r(vf *v, int G, const norm_options *opt, norm_row row, norm
     NRG_UNROLL
     for (int j = 0; j < G; j++)
         v[j] = v_add(v[j], y[j]);
-    if (D == NRG_F32 || opt->r_f32)
+}
+
+/* r, rounded to its dtype. */
+NRG_INLINE void load_r(vf *v, int G, const norm_options *opt, norm_row row, norm_source from, size_t i, size_t n, nrg_dtype D)
+{
+    if (from == NORM_FROM_R) {
+        load_step_or_f32(v, G, row.r, i, n, D, opt->r_f32);
+        return;
+    }
+    load_sum(v, G, opt, row, from, i, n, D);
+    if (D == NRG_F32 || opt->r_f32 || from == NORM_FROM_X)
         return;
     NRG_UNROLL
     for (int j = 0; j < G; j++)
         v[j] = from_half(to_half(v[j], D), D);
 }
 
-NRG_INLINE void store_r(const vf *v, int G, const norm_options *opt, norm_row row, size_t i, size_t n, nrg_dtype D)
+/* The same for the first pass over a row, which stores r where it is asked for. The rounding to 16 bits is done once for both. */
+NRG_INLINE void load_and_store_r(vf *v, int G, const norm_options *opt, norm_row row, size_t i, size_t n, nrg_dtype D)
 {
-    if (D == NRG_F32 || opt->r_f32)
-        store_step(v, G, row.r, i, n, NRG_F32, opt->stream_r);
-    else
-        store_step(v, G, row.r, i, n, D, opt->stream_r);
+    if (!opt->store_r) {
+        load_r(v, G, opt, row, opt->sum_from, i, n, D);
+        return;
+    }
+    load_sum(v, G, opt, row, opt->sum_from, i, n, D);
+    if (D == NRG_F32 || opt->r_f32) {
+        store_f32_step(v, G, (float *)row.r + i, n, opt->stream_r);
+        return;
+    }
+    vh h[NORM_STEP];
+    NRG_UNROLL
+    for (int j = 0; j < G; j++) {
+        h[j] = to_half(v[j], D);
+        v[j] = from_half(h[j], D);
+    }
+    store_half_step(h, G, (uint16_t *)row.r + i, n, opt->stream_r);
 }
 
 #endif

@@ -52,9 +52,7 @@ NRG_INLINE void sum_step(vd *t, vd *tt, int vectors, int G, const norm_options *
         return;
     }
     vf v[NORM_STEP];
-    load_r(v, G, opt, row, opt->sum_from, i, n, D);
-    if (opt->store_r)
-        store_r(v, G, opt, row, i, n, D);
+    load_and_store_r(v, G, opt, row, i, n, D);
     NRG_UNROLL
     for (int j = 0; j < G; j++) {
         const int lane = 2 * (j % vectors);

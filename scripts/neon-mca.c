@@ -1,0 +1,119 @@
+/* What scripts/neon-mca.sh runs under qemu to see which instructions a loop executes: one row through the sum and the apply step.
+ *
+ *     neon-mca steps       elements a turn: of a sum, of a centred sum, of apply
+ *     neon-mca CASE        one row through the neon path itself (norm.c, linked beside this file)
+ *     neon-mca CASE fixed  one row through instances of the same templates with the case's options as constants
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../src/neon/vec.h"
+
+#include "../src/template/norm.h"
+
+#include <stdio.h>
+
+enum { DIM = 4096, BYTES = DIM * 4 };
+
+static _Alignas(64) char x[BYTES], y[BYTES], w[BYTES], b[BYTES], r[BYTES], o[BYTES];
+
+/* The options of a case, all constants but dim and the pointers. */
+NRG_INLINE norm_options fixed_options(const norm_options *options, int centred, int add, int bias)
+{
+    norm_options opt = {.w = options->w, .b = bias ? options->b : NULL, .dim = options->dim};
+    opt.centred = centred;
+    opt.store_r = add;
+    opt.sum_from = add ? NORM_FROM_XY : NORM_FROM_X;
+    opt.apply_from = add ? NORM_FROM_R : NORM_FROM_X;
+    if (!opt.w || (bias && !opt.b))
+        __builtin_unreachable();
+    return opt;
+}
+
+#define CASE(name, D, centred, add, bias)                                                                                        \
+    static __attribute__((noinline)) void fixed_sum_##name(norm_sums *sums, const norm_options *options, const norm_row *row,    \
+                                                           size_t begin, size_t end)                                             \
+    {                                                                                                                            \
+        const norm_options opt = fixed_options(options, centred, add, bias);                                                     \
+        sum_range(sums, &opt, *row, begin, end, D, centred);                                                                     \
+    }                                                                                                                            \
+    static __attribute__((noinline)) void fixed_apply_##name(const norm_options *options, const norm_row *row,                   \
+                                                             const norm_scalars *s, size_t begin, size_t end)                    \
+    {                                                                                                                            \
+        const norm_options opt = fixed_options(options, centred, add, bias);                                                     \
+        const norm_factors f = factors_of(s, 0);                                                                                 \
+        apply_range(&opt, *row, &f, begin, end, D, centred, 0);                                                                  \
+    }
+
+#define CASES                                                                                                                    \
+    CASE(f32_rms, NRG_F32, 0, 0, 0)                                                                                              \
+    CASE(f32_add_rms, NRG_F32, 0, 1, 0)                                                                                          \
+    CASE(f32_layer, NRG_F32, 1, 0, 1)                                                                                            \
+    CASE(bf16_rms, NRG_BF16, 0, 0, 0)                                                                                            \
+    CASE(bf16_add_rms, NRG_BF16, 0, 1, 0)                                                                                        \
+    CASE(bf16_layer, NRG_BF16, 1, 0, 1)
+CASES
+#undef CASE
+
+typedef struct test_case {
+    const char *name;
+    nrg_dtype dtype;
+    int centred, add, bias;
+    void (*sum)(norm_sums *, const norm_options *, const norm_row *, size_t, size_t);
+    void (*apply)(const norm_options *, const norm_row *, const norm_scalars *, size_t, size_t);
+} test_case;
+
+#define CASE(name, D, centred, add, bias) {#name, D, centred, add, bias, fixed_sum_##name, fixed_apply_##name},
+static const test_case cases[] = {CASES};
+#undef CASE
+
+static nrg_norm_job job_of(const test_case *c)
+{
+    const int f32 = c->dtype == NRG_F32;
+    const size_t stride = DIM * (f32 ? 4 : 2);
+    nrg_norm_job job = {.x = x, .y = c->add ? y : NULL, .w = w, .b = c->bias ? b : NULL, .o = o, .r = c->add ? r : NULL};
+    job.x_stride = job.y_stride = job.o_stride = job.r_stride = stride;
+    job.y_f32 = job.r_f32 = job.w_f32 = f32;
+    job.dim = DIM;
+    job.row_end = 1;
+    job.centred = c->centred;
+    job.eps = 1e-5;
+    job.d = DIM;
+    job.inv_dim = 1.0 / DIM;
+    job.k = 1;
+    return job;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "steps") == 0) {
+        printf("%d %d %d\n", V_SUM1 * VN, V_SUM2 * VN, V_APPLY * VN);
+        return 0;
+    }
+    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
+        const test_case *c = &cases[i];
+        if (strcmp(argv[1], c->name) != 0)
+            continue;
+        for (size_t e = 0; e < DIM; e++) { /* 1 and -1: plain rows, of any norm */
+            float v = e % 2 ? 1 : -1;
+            uint16_t half = e % 2 ? 0x3f80 : 0xbf80;
+            if (c->dtype == NRG_F32)
+                memcpy(x + 4 * e, &v, sizeof v);
+            else
+                memcpy(x + 2 * e, &half, sizeof half);
+        }
+        const nrg_norm_job job = job_of(c);
+        if (argc == 2) {
+            (c->dtype == NRG_F32 ? nrg_neon_norm_forward_f32 : nrg_neon_norm_forward_bf16)(&job);
+        } else {
+            norm_options opt = options_of(&job);
+            norm_row row = row_at(&job, 0);
+            norm_sums sums;
+            norm_scalars s;
+            c->sum(&sums, &opt, &row, 0, DIM);
+            row_scalars(&s, &job, sums.total_t, sums.total_tt);
+            c->apply(&opt, &row, &s, 0, DIM);
+        }
+        return 0;
+    }
+    fprintf(stderr, "usage: neon-mca steps | CASE [fixed]\n");
+    return 2;
+}

@@ -1,0 +1,231 @@
+#!/usr/bin/env bash
+# The neon path's inner loops without a machine: which instructions a turn executes, what Neoverse N2 and V1 need for them at
+# least, and what llvm-mca says. Prints the tables of docs/neon.md.
+#
+#   scripts/neon-mca.sh [WORK-DIR]
+#
+# The loops are not cut from the assembly by hand: qemu runs a row of 4096 elements and logs every instruction of the sum and the
+# apply function; the most frequent way round the hottest instruction is the loop, options and all. WORK-DIR keeps them (*.s).
+#
+# Debian: gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user llvm-19. Others by CC, QEMU, LLVM_SUFFIX.
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+cc=${CC:-aarch64-linux-gnu-gcc} qemu=${QEMU:-qemu-aarch64} suffix=${LLVM_SUFFIX--19}
+for tool in "$cc" "$qemu" "llvm-mca$suffix" "llvm-objdump$suffix" "llvm-nm$suffix"; do
+    command -v "$tool" >/dev/null || die "$tool is missing (Debian: gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user llvm-19)"
+done
+if (($#)); then
+    work=$1
+    mkdir -p "$work"
+else
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+fi
+
+dim=4096 # DIM of neon-mca.c
+flags=(-std=c11 -O2 -fPIC -ffp-contract=off -fno-math-errno -fvisibility=hidden)
+"$cc" "${flags[@]}" -c "$root/src/neon/norm.c" -o "$work/norm.o"
+"$cc" "${flags[@]}" -c "$root/scripts/neon-mca.c" -o "$work/main.o"
+"$cc" -static -no-pie "$work/main.o" "$work/norm.o" -lm -o "$work/neon-mca"
+"llvm-nm$suffix" -S --defined-only "$work/neon-mca" >"$work/symbols"
+"llvm-objdump$suffix" -d --no-show-raw-insn "$work/neon-mca" >"$work/listing"
+read -r step_sum step_centred step_apply < <("$qemu" "$work/neon-mca" steps)
+
+one_instruction=-one-insn-per-tb # since qemu 8.1
+# -h ends with a status of its own
+help=$("$qemu" -h 2>&1 || true)
+[[ $help == *one-insn-per-tb* ]] || one_instruction=-singlestep
+
+# loop FUNCTION OUT PROGRAM-ARGUMENTS: the loop of FUNCTION, as assembly, into OUT; prints instructions of the whole call.
+loop() {
+    local function=$1 out=$2 begin size
+    # gcc may add .isra.0 and the like; two of that name would mix two functions
+    awk -v name="$function" '$4 == name || index($4, name ".") == 1 { print $1, $2 }' "$work/symbols" >"$work/range"
+    (($(wc -l <"$work/range") == 1)) || die "$function: not exactly one function of this name"
+    read -r begin size <"$work/range"
+    "$qemu" "$one_instruction" -d exec,nochain -dfilter "0x$begin+0x$size" -D "$work/trace" "$work/neon-mca" "${@:3}"
+    awk -v function_="$function" '
+        FNR == 1 { file++ }
+        file == 1 { # the listing: address, tab, instruction
+            if (match($0, /^ *[0-9a-f]+:/)) {
+                address = $1
+                sub(/:.*/, "", address)
+                sub(/^[^\t]*\t/, "")
+                text[address] = $0
+            }
+            next
+        }
+        match($0, /\[[0-9a-f]+\/[0-9a-f]+\//) { # the trace: ... [cs_base/pc/flags/cflags] ...
+            split(substr($0, RSTART + 1, RLENGTH), part, "/")
+            pc = part[2]
+            sub(/^0+/, "", pc)
+            if (pc in text) # once each: some versions log twice
+                order[++n] = pc
+        }
+        END {
+            for (i = 1; i <= n; i++)
+                if (++count[order[i]] > most)
+                    most = count[order[i]]
+            for (i = 1; i <= n && count[order[i]] < most; i++)
+                ;
+            head = order[i]
+            for (turn = order[i++]; i <= n; turn = turn " " order[i++])
+                if (order[i] == head) {
+                    if (++turns[turn] > best) {
+                        best = turns[turn]
+                        loop = turn
+                    }
+                    turn = ""
+                }
+            if (best < 8) {
+                print function_ ": no loop found" >"/dev/stderr"
+                exit 1
+            }
+            m = split(loop, way, " ")
+            for (i = 1; i <= m; i++) {
+                line = text[way[i]]
+                sub(/ *(\/\/|<).*/, "", line)
+                if (line ~ /^(b|b\..*|cbn?z|tbn?z)[ \t]/)
+                    sub(/0x[0-9a-f]+ *$/, "elsewhere", line)
+                print line >out
+            }
+            print n
+        }' out="$out" "$work/listing" "$work/trace" || die "$function: the trace of qemu holds no loop"
+}
+
+# mca CPU WIDTH FILE: cycles a turn, simulated. WIDTH: 0 for what the model says.
+mca() {
+    local width=()
+    (($2)) && width=(-dispatch="$2")
+    "llvm-mca$suffix" -mtriple=aarch64 -mcpu="$1" "${width[@]}" -iterations=1000 -instruction-info=0 -resource-pressure=0 "$3" |
+        awk '/^Total Cycles:/ { print $3 / 1000 }' | grep .
+}
+
+# What a turn needs at least. Prints: loads stores vector other instructions; then for each CPU the cycles of the busiest ports,
+# their name, and the cycles of dispatch. A set of ports needs (µops that can go nowhere else) / (ports of the set).
+bounds() {
+    awk '
+        function bound(cpu, cycles, name) {
+            if (cycles > least[cpu]) {
+                least[cpu] = cycles
+                port[cpu] = name
+            }
+        }
+        {
+            m = $1
+            sub(/^[^ \t]+[ \t]+/, "")
+            first = substr($0, 1, 1)
+            all++
+            if (m ~ /^(ldp|ldr|ldur|prfm|ldrs?[bhw])$/) {
+                loads++
+                load_ops += m == "ldp" && first == "q" ? 2 : 1
+            } else if (m ~ /^(stp|str|stur)$/) {
+                stores++
+                if (first ~ /[qds]/) {
+                    data_n2 += m == "stp" && first == "q" ? 2 : 1 # stp q: 2 V on N2, 1 V01 on V1, in LLVM
+                    data_v1++
+                }
+            } else if (m == "fcmp") {
+                vector++
+                compares++
+            } else if (first == "v") {
+                vector++
+                if (m ~ /^fcvt/)
+                    converts++
+                else if (m ~ /^([su]?shll2?|shl|[su]shr|[su]sra|shrn2?|sli|sri)$/)
+                    shifts++
+                else if (m !~ /^(f(add|sub|mul|mla|mls|neg|abs|cmeq)|add|sub|and|orr|orn|eor|bic|bif|bit|bsl|cmeq|cmtst|mov|movi|mvni|mvn|not|uzp[12]|zip[12]|ext)$/)
+                    unknown = unknown " " m
+            } else if (m ~ /^(b|b\..*|cbn?z|tbn?z)$/)
+                branches++
+            else if (m ~ /^(add|adds|sub|subs|cmp|cmn|tst|mov|and|orr|lsl|lsr|ccmp|nop)$/)
+                integers++
+            else
+                unknown = unknown " " m
+        }
+        END {
+            if (unknown) {
+                print "bounds: instructions unknown to scripts/neon-mca.sh:" unknown >"/dev/stderr"
+                exit 1
+            }
+            split("n2 v1", cpus, " ")
+            for (i = 1; i <= 2; i++) {
+                bound(cpus[i], (load_ops + stores) / 3, "L")
+                bound(cpus[i], stores / 2, "L01")
+                bound(cpus[i], branches / 2, "B")
+                bound(cpus[i], integers / 4, "I")
+            }
+            bound("n2", (vector + data_n2) / 2, "V")
+            bound("n2", converts + compares, "V0")
+            bound("n2", shifts, "V1")
+            bound("v1", (vector + data_v1) / 4, "V")
+            bound("v1", compares, "V0")
+            bound("v1", (compares + converts) / 2, "V02")
+            bound("v1", shifts / 2, "V13")
+            bound("v1", (compares + data_v1) / 2, "V01")
+            bound("v1", (compares + converts + data_v1) / 3, "V012")
+            bound("v1", (shifts + data_v1) / 3, "V013")
+            print loads + 0, stores + 0, vector + 0, integers + branches, all, least["n2"], port["n2"], all / 5, least["v1"], port["v1"], all / 8
+        }' "$1"
+}
+
+per() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", a / b }'; }
+
+# cycles_row NAME ELEMENTS BUILT FIXED CPU WIDTH PORTS PORT FRONT
+cycles_row() {
+    local wide narrow fixed_narrow
+    wide=$(mca "$5" 0 "$3")
+    narrow=$(mca "$5" "$6" "$3")
+    fixed_narrow=$(mca "$5" "$6" "$4")
+    printf '| %s | %s (%s) | %s | %s | **%s** | %s |' "$1" "$(per "$7" "$2")" "$8" "$(per "$9" "$2")" \
+        "$(per "$wide" "$2")" "$(per "$narrow" "$2")" "$(per "$fixed_narrow" "$2")"
+}
+
+instruction_rows=() n2_rows=() v1_rows=()
+for case in f32_rms f32_add_rms f32_layer bf16_rms bf16_add_rms bf16_layer; do
+    dtype=${case%%_*}
+    norm=${case#*_}
+    for step in sum apply; do
+        function=${step}_$dtype elements=$step_apply
+        if [[ $step == sum && $norm == layer ]]; then
+            function=sum_centred_$dtype elements=$step_centred
+        elif [[ $step == sum ]]; then
+            function=sum_rms_$dtype elements=$step_sum
+        fi
+        built=$work/$case-$step.s fixed=$work/$case-$step-fixed.s
+        whole=$(loop "$function" "$built" "$case")
+        loop "fixed_${step}_$case" "$fixed" "$case" fixed >/dev/null
+        counts=$(bounds "$built")
+        fixed_counts=$(bounds "$fixed")
+        read -r loads stores vector other all n2 n2_port n2_front v1 v1_port v1_front <<<"$counts"
+        read -r _ _ _ _ fixed_all _ <<<"$fixed_counts"
+        name="$dtype ${norm/_/+}: $step"
+        instruction_rows+=("| $name | $elements | $loads | $stores | $vector | $other | $all | **$(per "$all" "$elements")** |\
+ $(per "$whole" "$dim") | $(per "$fixed_all" "$elements") |")
+        row=$(cycles_row "$name" "$elements" "$built" "$fixed" neoverse-n2 5 "$n2" "$n2_port" "$n2_front")
+        n2_rows+=("$row")
+        row=$(cycles_row "$name" "$elements" "$built" "$fixed" neoverse-v1 8 "$v1" "$v1_port" "$v1_front")
+        v1_rows+=("$row")
+    done
+done
+
+versions=$("$cc" --version | head -n 1)", "$("llvm-mca$suffix" --version | grep -o 'LLVM version [0-9.]*')
+say "$versions"
+say
+say "Instructions a turn of the loop, and an element:"
+say
+say "| loop | elements a turn | loads | stores | vector | integer, branch | all | **an element** | whole call | constant options |"
+say "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+printf '%s\n' "${instruction_rows[@]}"
+for cpu in "Neoverse N2|n2_rows|5" "Neoverse V1|v1_rows|8"; do
+    IFS='|' read -r title rows width <<<"$cpu"
+    declare -n list=$rows
+    say
+    say "$title, cycles an element:"
+    say
+    say "| loop | ports, at least | front end, at least ($width a cycle) | mca | **mca, $width a cycle** | the same, constant options |"
+    say "| --- | --- | --- | --- | --- | --- |"
+    printf '%s\n' "${list[@]}"
+done
