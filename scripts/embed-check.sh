@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Does what docs/embedding.md says, word for word: copies src/ and include/, runs the document's commands, builds and runs its
-# program, and compares the library's bits on every path with those of the meson build.
+# program, and compares the library's bits on every path with those of the meson build. Then the same bits without the best path.
 #
 #   scripts/embed-check.sh WORK-DIR ARCH COMPILER MESON-LIBRARY [RUNNER ...]
 #
@@ -21,14 +21,24 @@ block() {
         inside { print }' "$root/docs/embedding.md" | grep . || die "docs/embedding.md has no block named $1"
 }
 
+# build_library DIR COMMANDS COMPILER [LEFT-OUT-PATH]: DIR/libnrg.a from a copy of src/ and include/.
+build_library() {
+    local dir=$1 commands=$2 cc=$3 left_out=${4-}
+    mkdir "$dir"
+    cp -R "$root/src" "$root/include" "$dir"
+    if [[ -n $left_out ]]; then
+        rm -r "$dir/src/$left_out"
+    fi
+    (cd "$dir" && CC=$cc sh -e "../$commands")
+}
+
 rm -rf "$work"
-mkdir -p "$work/nrg"
-cp -R "$root/src" "$root/include" "$work/nrg"
+mkdir -p "$work"
 cd "$work"
 block "$arch" >build.sh
 block program >program.c
 block output >expected
-(cd nrg && CC=$compiler sh -e ../build.sh)
+build_library nrg build.sh "$compiler"
 
 "$compiler" -std=c11 -Wall -Wextra -Werror -I nrg/include program.c nrg/libnrg.a -lm -pthread -o program
 "${runner[@]}" ./program >output
@@ -48,3 +58,43 @@ cat bits-embedded.txt
 if nm -D --defined-only libengine.so | grep nrg_; then
     die "--exclude-libs leaves these exported"
 fi
+"$compiler" -shared -o libengine.so -Wl,--whole-archive nrg/libnrg.a -Wl,--no-whole-archive -lm
+nm -D --defined-only libengine.so | grep nrg_ >/dev/null || die "nothing is exported anyway: this test tests nothing"
+build_library hidden build.sh "$compiler -DNRG_API="
+"$compiler" -shared -o libengine.so -Wl,--whole-archive hidden/libnrg.a -Wl,--no-whole-archive -lm
+if nm -D --defined-only libengine.so | grep nrg_; then
+    die "-DNRG_API= leaves these exported"
+fi
+
+# "Leaving paths out"
+if [[ $arch == x86_64 ]]; then
+    path=avx512
+    block "x86_64 without avx512" >build-without.sh
+    build_library without build-without.sh "$compiler" $path
+else
+    path=neon # the document shows no commands for it: those above, without this folder's line
+    sed "/^(cd obj.$path /d" build.sh >build-without.sh
+    build_library without build-without.sh "$compiler -DNRG_NO_NEON" $path
+fi
+cat >built.c <<'END'
+#include <nrg/nrg.h>
+#include <stdio.h>
+
+int main(void)
+{
+    for (int isa = 0; isa < NRG_ISA_COUNT; isa++)
+        if (nrg_isa_built((nrg_isa)isa))
+            printf("%s\n", nrg_isa_name((nrg_isa)isa));
+    return 0;
+}
+END
+for which in nrg without; do
+    "$compiler" -std=c11 -Wall -Wextra -Werror -I nrg/include built.c "$which/libnrg.a" -lm -o "built-$which"
+    "${runner[@]}" "./built-$which" >"built-$which.txt"
+done
+grep -qx $path built-nrg.txt || die "the whole library is without $path"
+diff <(grep -vx $path built-nrg.txt) built-without.txt || die "the library without src/$path should have all the other paths, and only those"
+"$compiler" -std=c11 -O1 -Wall -Wextra -Werror -I nrg/include "$root/scripts/embed_bits.c" without/libnrg.a -lm -o bits-without
+"${runner[@]}" ./bits-without >bits-without.txt
+diff <(grep -v "^$path " bits-meson.txt) bits-without.txt || die "a library without src/$path gives other bits"
+say "without src/$path: $(paste -sd ' ' built-without.txt), the same bits"

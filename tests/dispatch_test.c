@@ -265,6 +265,36 @@ START_TEST(new_processes)
 }
 END_TEST
 
+/* More bytes than the cache holds, which is when NRG_STORE_AUTO streams: the bits of ordinary stores. */
+START_TEST(larger_than_the_cache)
+{
+    enum { DIM = 4096 };
+    size_t rows = nrg_l2_bytes() / (DIM * sizeof(float)) + 1, bytes = rows * DIM * sizeof(float);
+    float *x = malloc(bytes), *o = malloc(bytes), *expected = malloc(bytes);
+    ck_assert(x && o && expected);
+    for (size_t i = 0; i < rows * DIM; i++)
+        x[i] = (float)(test_mix(i) % 1000) / 100;
+    nrg_isa paths[NRG_ISA_COUNT];
+    size_t count = test_paths(paths);
+    for (size_t path = 0; path < count; path++) {
+        nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-5);
+        nrg_norm_args args = nrg_norm_args_init(rows, x, expected);
+        ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+        spec.store = NRG_STORE_KEEP;
+        ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
+        spec.store = NRG_STORE_AUTO;
+        args.o = o;
+        memset(o, 0xff, bytes);
+        ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
+        if (memcmp(o, expected, bytes) != 0)
+            ck_abort_msg("%s: streaming changes the bits", nrg_isa_name(paths[path]));
+    }
+    free(x);
+    free(o);
+    free(expected);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     argc = test_arguments(argc, argv);
@@ -284,5 +314,6 @@ int main(int argc, char **argv)
     tcase_add_test(tests, forgotten_choice_is_made_again);
     tcase_add_test(tests, this_process);
     tcase_add_test(tests, new_processes);
+    tcase_add_test(tests, larger_than_the_cache);
     return test_run(suite);
 }

@@ -14,6 +14,8 @@ static void must(int ok, const char *what)
     abort();
 }
 
+int fence_readable(void) { return getenv("NRG_TEST_READABLE_FENCE") != NULL; }
+
 unsigned char *fence_place(fence *f, size_t bytes, enum fence_side side, size_t gap)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), needed = (bytes + gap + page) / page * page;
@@ -22,7 +24,7 @@ unsigned char *fence_place(fence *f, size_t bytes, enum fence_side side, size_t 
         unsigned char *all = mmap(NULL, needed + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         must(all != MAP_FAILED, "mmap");
         must(mprotect(all, page, PROT_NONE) == 0, "mprotect");
-        must(mprotect(all + page + needed, page, PROT_NONE) == 0, "mprotect");
+        must(mprotect(all + page + needed, page, fence_readable() ? PROT_READ : PROT_NONE) == 0, "mprotect");
         f->first = all + page;
         f->bytes = needed;
     }

@@ -17,6 +17,10 @@ enum fence_side { AT_END, AT_START };
  * is lost. */
 unsigned char *fence_place(fence *f, size_t bytes, enum fence_side side, size_t gap);
 
+/* 1 where the page after the buffers may be read: NRG_TEST_READABLE_FENCE is set, for emulators that read all 32 bytes of an AVX2
+ * masked load. Writes there, and everything before a buffer, are forbidden all the same. */
+int fence_readable(void);
+
 /* Makes the pages between readable only, or writable again. */
 void fence_protect(const fence *f, int read_only);
 

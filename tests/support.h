@@ -2,6 +2,7 @@
  *
  * Environment:
  *   NRG_TEST_SCALE=small   shorter sweeps, for emulators (also: --quick)
+ *   NRG_TEST_READABLE_FENCE=1  see fence.h
  *   NRG_REQUIRE_PATHS=a,b  a path of this list that cannot run here is a failure, not a skip
  *
  * SPDX-License-Identifier: MIT */

@@ -148,7 +148,8 @@ static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, void 
 }
 
 /* Normalizes the rows of share ith of nth: (0, 1) does all; from n threads, call it once each with (0, n) … (n-1, n) and the
- * same spec and args. Shares are contiguous, as equal as can be, and disjoint, so they need no lock. Uses at most 16 KB of stack.
+ * same spec and args. Shares are contiguous, as equal as can be, and disjoint, so they need no lock. At most 16 KB of stack in an
+ * optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
  *   NRG_ERR_NULL         spec, args, or (with rows > 0) x or o; y with NRG_RESIDUAL_AFTER, or in the add_ shortcuts
