@@ -19,7 +19,7 @@ const char *nrg_status_string(nrg_status status)
     case NRG_ERR_NULL:
         return "a pointer that this call needs is NULL";
     case NRG_ERR_STRUCT_SIZE:
-        return "the size field of a struct is not set, or asks for fields this version of nrg does not know";
+        return "the size or reserved field of a struct is wrong, or asks for what this version of nrg does not know";
     case NRG_ERR_DIM:
         return "dim is 0; a row has at least one element";
     case NRG_ERR_OVERFLOW:
@@ -37,7 +37,7 @@ const char *nrg_status_string(nrg_status status)
     case NRG_ERR_EPS:
         return "eps is negative, infinite or NaN";
     case NRG_ERR_CONSTANT:
-        return "c or weight_offset is infinite or NaN";
+        return "c or weight_offset is NaN or no float";
     case NRG_ERR_COMBINATION:
         return "r cannot be asked for with a residual after the norm: the sum is o itself";
     case NRG_ERR_THREAD:

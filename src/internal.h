@@ -4,9 +4,23 @@
 #ifndef NRG_INTERNAL_H
 #define NRG_INTERNAL_H
 
+#include <float.h>
+
 #include "../include/nrg/nrg.h"
 
-/* The three forms the divisor takes once sum, mean and none are folded into one eps (see nrg_norm_forward). */
+/* The results are defined to the last bit, and these options change bits. */
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||                                   \
+    (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0)
+#error "nrg must not be compiled with -ffast-math or a part of it"
+#endif
+#if FLT_EVAL_METHOD != 0
+#error "nrg needs float arithmetic in float: on 32-bit x86, -msse2 -mfpmath=sse"
+#endif
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+/* The three forms the divisor takes once sum, mean and none are folded into one eps (set_divisor in norm.c). */
 enum nrg_divisor {
     NRG_DIV_ROOT,  /* s = √(σ² + eps) */
     NRG_DIV_SIGMA, /* s = σ + eps */

@@ -8,8 +8,8 @@
 
 enum {
     /* the sizes of the first version's structs: no caller can have smaller ones */
-    SPEC_SIZE_MIN = sizeof(nrg_norm_spec),
-    ARGS_SIZE_MIN = sizeof(nrg_norm_args),
+    SPEC_SIZE_MIN = offsetof(nrg_norm_spec, reserved) + sizeof(uint32_t),
+    ARGS_SIZE_MIN = offsetof(nrg_norm_args, r_stride) + sizeof(size_t),
     /* no struct of any version is larger: such a size is an uninitialized field */
     SIZE_LIMIT = 4096
 };
@@ -69,7 +69,7 @@ static __attribute__((noinline)) nrg_status name_spec_error(const nrg_norm_spec 
         return NRG_ERR_DTYPE;
     if (!(s->eps >= 0 && s->eps <= DBL_MAX))
         return NRG_ERR_EPS;
-    return NRG_ERR_CONSTANT;
+    return s->reserved ? NRG_ERR_STRUCT_SIZE : NRG_ERR_CONSTANT;
 }
 
 /* One test without branches, since all of it holds in nearly every call. */
@@ -78,7 +78,7 @@ static inline int spec_is_sound(const nrg_norm_spec *s)
     return (s->dim != 0) & is_dtype(s->dtype) & is_beside(s->y_dtype, s->dtype) & is_beside(s->r_dtype, s->dtype) &
            is_beside(s->w_dtype, s->dtype) & ((unsigned)s->eps_mode <= NRG_EPS_NONE) &
            ((unsigned)s->residual_mode <= NRG_RESIDUAL_AFTER) & ((unsigned)s->store <= NRG_STORE_STREAM) & (s->eps >= 0) &
-           (s->eps <= DBL_MAX) & (fabs(s->c) <= DBL_MAX) & (fabsf(s->weight_offset) <= FLT_MAX);
+           (s->eps <= DBL_MAX) & (fabs(s->c) <= FLT_MAX) & (fabsf(s->weight_offset) <= FLT_MAX) & (s->reserved == 0);
 }
 
 /* a·b, or 0 where it does not fit. Divides only for numbers a tensor seldom has: 8 operands × 2 divisions would cost a small call
@@ -196,6 +196,8 @@ static inline void set_divisor(nrg_norm_job *job, const nrg_norm_spec *s)
         job->eps = s->eps / sqrt(dim);
         break;
     }
+    if (job->eps < 0x1p-600) /* beside floats it is 0, and 1/s would overflow where σ is 0 */
+        job->eps = 0;
     job->d = dim;
     job->inv_dim = 1 / dim;
     job->k = s->c != 0 ? s->c / sqrt(dim) : 1;

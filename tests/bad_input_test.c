@@ -142,6 +142,13 @@ START_TEST(struct_size)
 }
 END_TEST
 
+START_TEST(reserved)
+{
+    spec.reserved = 1;
+    REFUSED(NRG_ERR_STRUCT_SIZE);
+}
+END_TEST
+
 START_TEST(structs_of_a_later_version)
 {
     struct {
@@ -670,6 +677,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, null);
     tcase_add_test(tests, null_in_shortcuts);
     tcase_add_test(tests, struct_size);
+    tcase_add_test(tests, reserved);
     tcase_add_test(tests, structs_of_a_later_version);
     tcase_add_test(tests, dim);
     tcase_add_test(tests, overflow);

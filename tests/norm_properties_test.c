@@ -254,6 +254,31 @@ START_TEST(constant_rows_without_eps)
 }
 END_TEST
 
+/* An eps whose reciprocal no double holds makes no NaN where there is nothing beside it. */
+START_TEST(constant_rows_with_the_smallest_eps)
+{
+    enum { DIM = 64 };
+    nrg_isa paths[NRG_ISA_COUNT];
+    size_t count = test_paths(paths);
+    float x[DIM], o[DIM];
+    for (size_t path = 0; path < count; path++)
+        for (int mode = NRG_EPS_MEAN; mode <= NRG_EPS_NONE; mode++)
+            for (int centred = 0; centred < 2; centred++) {
+                nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-310);
+                nrg_norm_args args = nrg_norm_args_init(1, x, o);
+                spec.centred = centred;
+                spec.eps_mode = (nrg_eps_mode)mode;
+                for (size_t i = 0; i < DIM; i++)
+                    x[i] = centred ? 3 : 0;
+                memset(o, 0xff, sizeof o);
+                ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+                ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
+                for (size_t i = 0; i < DIM; i++)
+                    ck_assert_msg(o[i] == 0, "%s, mode %d: %g", nrg_isa_name(paths[path]), mode, (double)o[i]);
+            }
+}
+END_TEST
+
 /* One share writes its own rows and no others; shares are contiguous and as equal as can be. */
 START_TEST(shares)
 {
@@ -304,6 +329,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tests, a_row_does_not_know_its_batch, 0, DIMS);
     tcase_add_loop_test(tests, poison_stays_in_its_row, 0, DIMS);
     tcase_add_loop_test(tests, constant_rows_without_eps, 0, DIMS);
+    tcase_add_test(tests, constant_rows_with_the_smallest_eps);
     tcase_add_test(tests, shares);
     return test_run(suite);
 }

@@ -22,6 +22,7 @@ const char *row_kind_name(enum row_kind kind)
         [ROW_EXTREMES] = "largest and smallest mixed",
         [ROW_SORTED] = "sorted",
         [ROW_FIRST_64] = "first 64 unlike the rest",
+        [ROW_NEARLY_EQUAL] = "all equal but one ulp",
         [ROW_HUGE] = "1e30 scale",
         [ROW_ZEROS] = "zeros of both signs",
         [ROW_ONE_INF] = "one infinity",
@@ -29,7 +30,7 @@ const char *row_kind_name(enum row_kind kind)
         [ROW_LAST_OUTLIER] = "outlier at the end",
         [ROW_ANY_MAGNITUDE] = "any magnitude",
         [ROW_AT_QUIET_LIMIT] = "mean square at a limit",
-        [ROW_AT_MEAN_LIMIT] = "mean at the limit",
+        [ROW_AT_MEAN_LIMIT] = "mean of half σ",
     };
     return names[kind];
 }
@@ -75,6 +76,7 @@ void row_fill(float *row, size_t dim, enum row_kind kind, nrg_dtype dtype, uint6
         scale = 1e-2f;
         break;
     case ROW_EQUAL:
+    case ROW_NEARLY_EQUAL:
         offset = param;
         scale = 0;
         break;
@@ -102,6 +104,10 @@ void row_fill(float *row, size_t dim, enum row_kind kind, nrg_dtype dtype, uint6
     for (size_t i = 0; i < dim; i++) {
         float n = normal(start + i * step + i / POOL * 12345), v = offset + scale * n;
         switch (kind) {
+        case ROW_NEARLY_EQUAL:
+            v = element_round(v, dtype);
+            v = i == place ? (float)(v - element_ulp(v, dtype)) : v;
+            break;
         case ROW_ALTERNATING:
             v = (i % 2 ? -1 : 1) * (f16 ? 3e4f : 1e30f);
             break;

@@ -21,6 +21,8 @@ enum row_kind {
     ROW_EXTREMES,
     ROW_SORTED,
     ROW_FIRST_64,
+    ROW_NEARLY_EQUAL,  /* all equal but one, which is a float below: the mean is a thousand σ and more */
+    ROW_AT_MEAN_LIMIT, /* around the mean, in units of sigma, where a row begins to need care */
     ROW_STRESS_KINDS,
     /* and for comparing paths */
     ROW_HUGE = ROW_STRESS_KINDS,
@@ -30,7 +32,6 @@ enum row_kind {
     ROW_LAST_OUTLIER,
     ROW_ANY_MAGNITUDE,
     ROW_AT_QUIET_LIMIT, /* around the mean squares where a row begins to need care */
-    ROW_AT_MEAN_LIMIT,  /* around the mean, in units of sigma, where it does */
     ROW_KINDS
 };
 

@@ -27,7 +27,7 @@ extern "C" {
 typedef enum nrg_status {
     NRG_OK = 0,
     NRG_ERR_NULL = 1,            /* spec, args or a pointer the call needs is NULL */
-    NRG_ERR_STRUCT_SIZE = 2,     /* a struct's size field is no size of any nrg version */
+    NRG_ERR_STRUCT_SIZE = 2,     /* a struct's size field is no size of any nrg version, or reserved is not 0 */
     NRG_ERR_DIM = 3,             /* dim is 0 */
     NRG_ERR_OVERFLOW = 4,        /* dim, rows and stride address more bytes than a size_t counts */
     NRG_ERR_STRIDE = 5,          /* a row stride is shorter than a row */
@@ -36,7 +36,7 @@ typedef enum nrg_status {
     NRG_ERR_ENUM = 8,            /* a dtype, eps mode, residual mode or store kind is unknown */
     NRG_ERR_DTYPE = 9,           /* a known dtype that this operand may not have beside spec.dtype */
     NRG_ERR_EPS = 10,            /* eps is negative, infinite or NaN */
-    NRG_ERR_CONSTANT = 11,       /* c or weight_offset is infinite or NaN */
+    NRG_ERR_CONSTANT = 11,       /* c or weight_offset is NaN, or beyond the largest float */
     NRG_ERR_COMBINATION = 12,    /* options that exclude each other */
     NRG_ERR_THREAD = 13,         /* not 0 <= ith < nth */
     NRG_ERR_ISA_UNKNOWN = 14,    /* no path of this name or number */

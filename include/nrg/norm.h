@@ -15,15 +15,18 @@
  * LayerNorm: Ba, Kiros, Hinton, arXiv:1607.06450. RMSNorm: Zhang, Sennrich, arXiv:1910.07467.
  *
  * What holds for every call, dtype and shape:
- *  - Every path gives the same bits; so does any (ith, nth), any number of rows in a call, any alignment and stride, in place
- *    or not, and whether or not r, mean and rstd are asked for. r is rounded to r_dtype before the norm sees it, stored or not.
- *    So add + norm fused has the bits of the add and the norm called in turn.
- *  - Error against the exact value: at most 1 ulp of the result (measured: 0.501), for centred norms plus
- *    2^-24 · |c/√d · (w + weight_offset)|. + b and + y round once more each: half an ulp of the largest term or partial sum.
- * 16-bit results are the f32 result rounded once. mean: 1 ulp plus 2^-24 σ; rstd: 1 ulp. For |w + weight_offset| up to 2^60; an
- * element with |r · w| below 2^-100, far below anything else in its row, may be off by 2^-148 · (c/√d)/s instead.
- *  - No spurious overflow or underflow: a row of 1e30s or of 1e-30s is normalized like a row of ones.
- *  - A NaN or an infinity in r makes o, mean and rstd of that row NaN, and touches no other row.
+ *
+ * - Every path gives the same bits; so does any (ith, nth), any number of rows in a call, any alignment and stride, in place or
+ * not, and whether or not r, mean and rstd are asked for. r is rounded to r_dtype before the norm sees it, stored or not. So add
+ * + norm fused has the bits of the add and the norm called in turn.
+ * - Error against the exact value: at most 1 ulp of the result (measured: 0.501) or 2^-148, whichever is larger; for centred
+ * norms plus 2^-24 · |c/√d · (w + weight_offset)|. + b and + y round once more each: half an ulp of the largest term or partial
+ * sum. 16-bit results are the f32 result rounded once. mean: 1 ulp plus 2^-24 σ. rstd: 1 ulp, infinite where 1/s is beyond the
+ * largest float. All this for |w + weight_offset| up to 2^60 (w must be finite) and rows of up to 2^25 elements; an element with
+ * |r · w| below 2^-100, far below anything else in its row, may be off by 2^-148 · (c/√d)/s instead.
+ * - No spurious overflow or underflow: a row of 1e30s or of 1e-30s is normalized like a row of ones.
+ * - A NaN or an infinity in r makes o, mean and rstd of that row NaN, and touches no other row.
+ *
  * docs/numerics.md has the definition to the last bit, and the measured errors.
  *
  * SPDX-License-Identifier: MIT */
@@ -72,9 +75,10 @@ typedef struct nrg_norm_spec {
     nrg_eps_mode eps_mode;           /* which divisor */
     nrg_residual_mode residual_mode; /* where y goes */
     nrg_store store;                 /* how o and r are stored */
-    double eps;                      /* finite, at least 0 */
+    double eps;                      /* finite, at least 0; below 2^-600 it counts as 0 */
     double c;                        /* constant of the formula; 0 stands for √dim: LayerNorm, RMSNorm. 1: unit length */
     float weight_offset;             /* added to every w: 0, or 1 as Gemma stores its weights. Without w: unused */
+    uint32_t reserved;               /* 0 */
 } nrg_norm_spec;
 
 /* Where the data is. Make one with nrg_norm_args_init, then set what else there is. Pointers need the alignment of their
@@ -147,19 +151,27 @@ static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, void 
     return args;
 }
 
-/* Normalizes the rows of share ith of nth: (0, 1) does all; from n threads, call it once each with (0, n) … (n-1, n) and the
- * same spec and args. Shares are contiguous, as equal as can be, and disjoint, so they need no lock. At most 16 KB of stack in an
+/* clang-format off */
+/* Normalizes the rows of share ith of nth: (0, 1) does all; from n threads, call it once each with (0, n) … (n-1, n) and the same
+ * spec and args. Shares are contiguous, as equal as can be, and disjoint, so they need no lock. At most 16 KB of stack in an
  * optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
  *   NRG_ERR_NULL         spec, args, or (with rows > 0) x or o; y with NRG_RESIDUAL_AFTER, or in the add_ shortcuts
- *   NRG_ERR_STRUCT_SIZE  a size field smaller than the first version's struct, larger than this one's and not zero there, or over
- * 4096 NRG_ERR_DIM          dim is 0 NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of
- * memory NRG_ERR_STRIDE       a stride shorter than a row NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the
- * element size NRG_ERR_OVERLAP      operands overlap in a way the matrix above does not allow NRG_ERR_ENUM         dtype,
- * eps_mode, residual_mode or store unknown NRG_ERR_DTYPE        y_dtype, r_dtype or w_dtype neither dtype nor f32 NRG_ERR_EPS eps
- * negative, infinite or NaN NRG_ERR_CONSTANT     c or weight_offset infinite or NaN NRG_ERR_COMBINATION  r asked for with
- * NRG_RESIDUAL_AFTER (the sum is o itself) NRG_ERR_THREAD       not 0 <= ith < nth */
+ *   NRG_ERR_STRUCT_SIZE  a size smaller than the first version's struct, larger than this one's and not zero there, or over 4096;
+ *                        reserved not 0
+ *   NRG_ERR_DIM          dim is 0
+ *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
+ *   NRG_ERR_STRIDE       a stride shorter than a row
+ *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
+ *   NRG_ERR_OVERLAP      operands overlap in a way the matrix above does not allow
+ *   NRG_ERR_ENUM         dtype, eps_mode, residual_mode or store unknown
+ *   NRG_ERR_DTYPE        y_dtype, r_dtype or w_dtype neither dtype nor f32
+ *   NRG_ERR_EPS          eps negative, infinite or NaN
+ *   NRG_ERR_CONSTANT     c or weight_offset NaN, or beyond the largest float
+ *   NRG_ERR_COMBINATION  r asked for with NRG_RESIDUAL_AFTER (the sum is o itself)
+ *   NRG_ERR_THREAD       not 0 <= ith < nth */
+/* clang-format on */
 NRG_API nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth);
 
 /* The usual cases in one line: dense f32 tensors, the whole job, statuses as above. w and b may be NULL. */

@@ -83,7 +83,8 @@ static sums sum_row(const norm_row *row, double pilot)
 }
 
 typedef struct statistics {
-    double square, mean, variance; /* Σr²/d, m, σ² */
+    double square, variance; /* Σr²/d, σ² */
+    double pilot, offset;    /* m in two parts: the first is enough except where m is more than 1000 σ */
 } statistics;
 
 static statistics row_statistics(const norm_row *row)
@@ -91,22 +92,21 @@ static statistics row_statistics(const norm_row *row)
     const nrg_norm_job *job = row->job;
     sums first = sum_row(row, 0);
     double square = first.tt * job->inv_dim;
-    statistics stat = {square, 0, square};
+    statistics stat = {square, square, 0, 0};
     if (!(stat.variance <= DBL_MAX)) {
-        stat.mean = stat.variance = NAN; /* an Inf or a NaN in the row: finite floats cannot overflow the sum */
+        stat.pilot = stat.variance = NAN; /* an Inf or a NaN in the row: finite floats cannot overflow the sum */
         return stat;
     }
     if (!job->centred)
         return stat;
-    stat.mean = first.t / job->d;
-    stat.variance -= stat.mean * stat.mean;
-    if (stat.mean * stat.mean <= 0x1p20 * stat.variance)
+    stat.pilot = first.t / job->d;
+    stat.variance -= stat.pilot * stat.pilot;
+    if (stat.pilot * stat.pilot <= 0x1p20 * stat.variance)
         return stat;
-    /* the mean is more than 1000 σ: taken out before squaring. In a constant row it is exact, and what is left is 0. */
-    sums again = sum_row(row, stat.mean);
-    double offset = again.t / job->d;
-    stat.mean += offset;
-    stat.variance = again.tt * job->inv_dim - offset * offset;
+    /* taken out before squaring. In a constant row it is exact, and what is left is 0. */
+    sums again = sum_row(row, stat.pilot);
+    stat.offset = again.t / job->d;
+    stat.variance = again.tt * job->inv_dim - stat.offset * stat.offset;
     if (!(stat.variance > 0))
         stat.variance = 0;
     return stat;
@@ -142,6 +142,8 @@ static float plain_element(const norm_row *row, size_t i, float r, float hi, flo
     if (job->w_offset != 0)
         e = fmaf(r, w_lo, e);
     float rest = fmaf(p, lo, e * hi);
+    if (job->centred && job->w_offset != 0)
+        rest = fmaf(minus_mean, w_lo, rest);
     if (job->centred)
         rest = fmaf(minus_mean, w, rest);
     return fmaf(p, hi, rest);
@@ -149,24 +151,25 @@ static float plain_element(const norm_row *row, size_t i, float r, float hi, flo
 
 /* The same in double, for where floats do not reach: a mean that is large beside s, rows or factors that are very large or small.
  */
-static float careful_element(const norm_row *row, size_t i, float r, double mean, double factor)
+static float careful_element(const norm_row *row, size_t i, float r, double pilot, double offset, double factor)
 {
-    double difference = (double)r - mean;
+    double difference = ((double)r - pilot) - offset;
     if (row->job->w)
         difference *= (double)load(row->job->w, i, row->w_dtype) + (double)row->job->w_offset;
     return (float)(difference * factor);
 }
 
-static void apply(const norm_row *row, char *o, double square, double mean, double inverse)
+static void apply(const norm_row *row, char *o, const statistics *stat, double inverse)
 {
     const nrg_norm_job *job = row->job;
-    double factor = job->k * inverse;
+    double factor = job->k * inverse, mean = stat->pilot + stat->offset, square = stat->square;
     int plain = fabs(mean) * inverse <= 0.5 && fabs(factor) >= 0x1p-40 && fabs(factor) <= 0x1p40 &&
                 (square == 0 || (square >= 0x1p-80 && square <= 0x1p80));
     float hi = (float)factor, lo = (float)(factor - (double)hi), minus_mean = (float)(-mean * factor);
     for (size_t i = 0; i < job->dim; i++) {
         float r = residual(row, i);
-        float out = plain ? plain_element(row, i, r, hi, lo, minus_mean) : careful_element(row, i, r, mean, factor);
+        float out =
+            plain ? plain_element(row, i, r, hi, lo, minus_mean) : careful_element(row, i, r, stat->pilot, stat->offset, factor);
         if (job->b)
             out += load(job->b, i, row->w_dtype);
         if (job->after)
@@ -192,10 +195,10 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
         statistics stat = row_statistics(&current);
         double inverse = inverse_divisor(job, stat.variance);
         if (job->mean)
-            job->mean[n] = (float)stat.mean;
+            job->mean[n] = (float)(stat.pilot + stat.offset);
         if (job->rstd)
             job->rstd[n] = (float)inverse;
-        apply(&current, job->o + n * job->o_stride, stat.square, stat.mean, inverse);
+        apply(&current, job->o + n * job->o_stride, &stat, inverse);
     }
 }
 

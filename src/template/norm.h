@@ -14,7 +14,7 @@
 NRG_INLINE norm_factors factors_of(const norm_scalars *s, int i)
 {
     norm_factors f = {.hi = v_set1(s->hi[i]), .lo = v_set1(s->lo[i]), .minus_mean = v_set1(s->minus_mean[i])};
-    f.mean = f.factor = vd_zero();
+    f.pilot = f.offset = f.factor = vd_zero();
     return f;
 }
 

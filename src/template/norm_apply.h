@@ -13,7 +13,7 @@
 /* A row's multipliers. Plain rows use the floats; careful ones the doubles. */
 typedef struct norm_factors {
     vf hi, lo, minus_mean;
-    vd mean, factor;
+    vd pilot, offset, factor; /* m is pilot + offset */
 } norm_factors;
 
 /* r·w·(hi + lo) - m·w·(hi + lo), for w with the error w_low. */
@@ -23,6 +23,8 @@ NRG_INLINE vf multiply(vf r, vf w, vf w_low, const norm_factors *f, int has_offs
     if (has_offset)
         e = v_fma(r, w_low, e);
     vf rest = v_fma(p, f->lo, v_mul(e, f->hi));
+    if (centred && has_offset)
+        rest = v_fma(f->minus_mean, w_low, rest);
     if (centred)
         rest = v_fma(f->minus_mean, w, rest);
     return v_fma(p, f->hi, rest);
@@ -54,19 +56,19 @@ NRG_INLINE void normalize_step(vf *v, int G, const norm_options *opt, const norm
     }
 }
 
-/* The same in double, (r - m) · (w + offset) · factor. */
+/* The same in double, (r - m) · (w + weight_offset) · factor. */
 NRG_INLINE void normalize_careful(vf *v, int G, const norm_options *opt, const norm_factors *f, size_t i, size_t n, nrg_dtype D)
 {
     vf w[V_APPLY];
     if (opt->w)
         load_step_or_f32(w, G, opt->w, i, n, D, opt->w_f32);
-    const vd offset = vd_set1((double)opt->w_offset);
+    const vd w_offset = vd_set1((double)opt->w_offset);
     NRG_UNROLL
     for (int j = 0; j < G; j++) {
-        vd low = vd_sub(vd_low(v[j]), f->mean), high = vd_sub(vd_high(v[j]), f->mean);
+        vd low = vd_sub(vd_sub(vd_low(v[j]), f->pilot), f->offset), high = vd_sub(vd_sub(vd_high(v[j]), f->pilot), f->offset);
         if (opt->w) {
-            low = vd_mul(low, vd_add(vd_low(w[j]), offset));
-            high = vd_mul(high, vd_add(vd_high(w[j]), offset));
+            low = vd_mul(low, vd_add(vd_low(w[j]), w_offset));
+            high = vd_mul(high, vd_add(vd_high(w[j]), w_offset));
         }
         v[j] = v_from_vd(vd_mul(low, f->factor), vd_mul(high, f->factor));
     }

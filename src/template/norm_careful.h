@@ -12,7 +12,8 @@
 #include "norm_sum.h"
 
 typedef struct norm_statistics {
-    double mean, variance;
+    double pilot, offset; /* m in two parts */
+    double variance;
 } norm_statistics;
 
 /* Σt and Σt² of t = r - pilot, lane by lane in memory. */
@@ -46,22 +47,21 @@ static void sum_around(const norm_options *opt, const norm_row *row, double pilo
 static norm_statistics careful_statistics(const nrg_norm_job *job, const norm_options *opt, const norm_row *row, double t,
                                           double tt, nrg_dtype D)
 {
-    norm_statistics stat = {0, tt * job->inv_dim};
+    norm_statistics stat = {0, 0, tt * job->inv_dim};
     if (!(stat.variance <= DBL_MAX)) {
-        stat.mean = stat.variance = NAN; /* finite floats cannot overflow the sum */
+        stat.pilot = stat.variance = NAN; /* finite floats cannot overflow the sum */
         return stat;
     }
     if (!job->centred)
         return stat;
-    stat.mean = t / job->d;
-    stat.variance -= stat.mean * stat.mean;
-    if (variance_is_sound(stat.mean, stat.variance))
+    stat.pilot = t / job->d;
+    stat.variance -= stat.pilot * stat.pilot;
+    if (variance_is_sound(stat.pilot, stat.variance))
         return stat;
     /* a constant row's mean is exact, and what is left of the row is 0 */
-    sum_around(opt, row, stat.mean, D, &t, &tt);
-    double offset = t / job->d;
-    stat.mean += offset;
-    stat.variance = tt * job->inv_dim - offset * offset;
+    sum_around(opt, row, stat.pilot, D, &t, &tt);
+    stat.offset = t / job->d;
+    stat.variance = tt * job->inv_dim - stat.offset * stat.offset;
     if (!(stat.variance > 0))
         stat.variance = 0;
     return stat;
@@ -75,17 +75,19 @@ static __attribute__((noinline)) void careful_row(const nrg_norm_job *job, size_
     norm_statistics stat = careful_statistics(job, &opt, &row, t, tt, D);
     double inverse = isnan(stat.variance) ? NAN : inverse_divisor(job->divisor, job->eps, stat.variance),
            factor = job->k * inverse;
+    const double mean = stat.pilot + stat.offset;
     float hi = (float)factor;
     norm_factors f = {
         .hi = v_set1(hi),
         .lo = v_set1((float)(factor - (double)hi)),
-        .minus_mean = v_set1((float)(-stat.mean * factor)),
-        .mean = vd_set1(stat.mean),
+        .minus_mean = v_set1((float)(-mean * factor)),
+        .pilot = vd_set1(stat.pilot),
+        .offset = vd_set1(stat.offset),
         .factor = vd_set1(factor),
     };
-    const int careful = !floats_serve(tt * job->inv_dim, stat.mean, inverse, factor);
+    const int careful = !floats_serve(tt * job->inv_dim, mean, inverse, factor);
     if (job->mean)
-        job->mean[n] = (float)stat.mean;
+        job->mean[n] = (float)mean;
     if (job->rstd)
         job->rstd[n] = (float)inverse;
     for (size_t i = 0; i < opt.dim; i += VN)

@@ -156,12 +156,12 @@ NRG_INLINE void prefetch_step(int G, const norm_options *opt, norm_row row, size
     const size_t size = D == NRG_F32 ? 4 : 2, y_size = D == NRG_F32 || opt->y_f32 ? 4 : 2;
     NRG_UNROLL
     for (size_t b = 0; b < (size_t)G * VN * size; b += 64)
-        __builtin_prefetch(row.x + i * size + b + 2048);
+        __builtin_prefetch((const void *)((uintptr_t)row.x + i * size + b + 2048));
     if (opt->sum_from == NORM_FROM_XY) {
         NRG_UNROLL
         for (size_t b = 0; b < (size_t)G * VN * 4; b += 64)
             if (b < (size_t)G * VN * y_size)
-                __builtin_prefetch(row.y + i * y_size + b + 2048);
+                __builtin_prefetch((const void *)((uintptr_t)row.y + i * y_size + b + 2048));
     }
 }
 

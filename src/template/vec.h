@@ -18,8 +18,4 @@
 #define NRG_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-#if defined(__FAST_MATH__)
-#error "nrg must not be compiled with -ffast-math: its results are defined to the last bit"
-#endif
-
 #endif
