@@ -1,5 +1,6 @@
 /* Exits 0 if an AVX2 masked load leaves the elements it does not ask for alone, as every CPU does, and dies if it reads them:
- * qemu's user emulation reads all 32 bytes (seen in 7.2), and a load at the end of a page then reaches into the next. For test.sh.
+ * qemu's user emulation reads all 32 bytes (seen in 7.2), and a load at the end of a page then reaches into the next. For
+ * test.sh.
  *
  * SPDX-License-Identifier: MIT */
 #include <immintrin.h>

@@ -37,7 +37,7 @@ const char *nrg_status_string(nrg_status status)
     case NRG_ERR_EPS:
         return "eps is negative, infinite or NaN";
     case NRG_ERR_CONSTANT:
-        return "c or weight_offset is NaN or no float";
+        return "c or weight_offset is NaN, infinite, or beyond the largest float";
     case NRG_ERR_COMBINATION:
         return "r cannot be asked for with a residual after the norm: the sum is o itself";
     case NRG_ERR_THREAD:
