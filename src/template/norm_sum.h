@@ -2,8 +2,8 @@
  * 32; after a segment of 4096 elements the lanes fold by halves, and segments are added in index order.
  *
  * Squares of floats are exact in double and cannot overflow or underflow there. Plain float lanes, compensated once a block, sum
- * three times as fast in L1, and as fast out of cache; but where the elements of a row are alike all lanes round the same way,
- * and the result is off by up to 2 ulp (docs/numerics.md).
+ * three times as fast in L1, and little faster out of cache; but where the elements of a row are alike all lanes round the same
+ * way, and the result is off by up to 2 ulp (docs/numerics.md).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_SUM_H
