@@ -1,6 +1,6 @@
 /* The rows of a job, for one dtype: norm.h includes this file once for each, with NORM_DTYPE (f32), NORM_D (NRG_F32) and
  * NORM_HAS_RMS: 1 for short rows that have code of their own where nothing is subtracted. (16-bit rows spend their time on
- * conversions and share the centred code, with a mean of 0: a third of the library's size.)
+ * conversions and share the centred code, with a mean of 0, which saves a sixth of the library's size.)
  *
  * SPDX-License-Identifier: MIT */
 
@@ -8,8 +8,8 @@
 #define NORM_PASTE(name, dtype) NORM_PASTE_(name, dtype)
 #define NORM_(name) NORM_PASTE(name, NORM_DTYPE)
 
-/* The two loops as functions for long rows, where a call weighs nothing: inlined wherever they are needed they took 15 times the
- * space. */
+/* The two loops as functions for long rows, where a call weighs nothing: inlined wherever they are needed, with a part of a
+ * vector in each, a path took 233 KB instead of 58. */
 static __attribute__((noinline)) void NORM_(sum_rms)(norm_sums *sums, const norm_options *options, const norm_row *row,
                                                      size_t begin, size_t end)
 {
@@ -129,7 +129,8 @@ static void NORM_(long_rows)(const nrg_norm_job *job, const norm_options *opt)
     }
 }
 
-/* One instance a dtype, options tested as it runs: 120 instances specialised by option were 15 times as large and no faster. */
+/* One instance a dtype, options tested as it runs: in a prototype, 120 instances specialised by option were 15 times as large and
+ * 3 % faster. */
 static void NORM_(norm_forward)(const nrg_norm_job *job)
 {
     norm_options opt = options_of(job);

@@ -12,7 +12,8 @@
 enum { NORM_BATCH = 8 };
 
 /* The scalars of up to NORM_BATCH rows, as arrays: the square roots and divisions of a batch then run side by side in vectors,
- * which IEEE 754 makes safe for the bits. One row's chain of folds, root and division costs 30 ns, eight rows' about the same. */
+ * which IEEE 754 makes safe for the bits. One row's chain of folds, root and division is about 100 cycles of latency, and eight
+ * rows' little more. */
 typedef struct norm_scalars {
     double mean[NORM_BATCH], inverse[NORM_BATCH]; /* m and 1/s */
     float hi[NORM_BATCH], lo[NORM_BATCH];         /* (c/√d)/s as two floats */
@@ -20,7 +21,8 @@ typedef struct norm_scalars {
     double doubt[NORM_BATCH];                     /* 0: as computed; not 0: this row needs care (norm_careful.h) */
 } norm_scalars;
 
-/* 1/s; 0 where s is 0. The root and the reciprocal do not wait for each other: 30 cycles instead of 45 for 1/√. */
+/* 1/s; 0 where s is 0. The root and the reciprocal do not wait for each other: by their latencies, about 22 cycles instead of 32.
+ */
 NRG_INLINE double inverse_divisor(enum nrg_divisor divisor, double eps, double variance)
 {
     if (divisor == NRG_DIV_ROOT) {
