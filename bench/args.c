@@ -17,12 +17,15 @@ void bench_print_help(void)
           "Tables:\n"
           "  --table      path, op, shape: ns a call, elements/ns, share of the limit\n"
           "  --ratios     LayerNorm against RMSNorm, 16-bit types against f32\n"
+          "  --gates      norms with an activation against the activation alone\n"
+          "  --threads    two threads against one\n"
           "  --stores     ordinary against non-temporal stores, by working set\n"
           "  --selfcheck  a bare loop against itself: how far the harness can be trusted now; fails beyond 5 %\n"
           "with\n"
           "  --quick      a few shapes and ops, half a minute at most\n"
           "  --markdown   tables as Markdown\n"
-          "  --dtype f32|f16|bf16|all (f32), --path avx2,scalar, --op rms,add+rms, --shape 1x4096\n"
+          "  --kernel norm_forward|norm_backward|activation|activation_backward|all (table: norm_forward, without gates)\n"
+          "  --dtype f32|f16|bf16|all (f32; gates: f32,bf16), --path avx2,scalar, --op rms,add+rms, --shape 1x4096\n"
           "  --seconds T  time spent on a line (0.3)\n"
           "\n"
           "Pin it to one CPU (taskset -c 1 nrg-bench ...) on a machine that does nothing else.\n",
@@ -52,16 +55,14 @@ int bench_read_args(bench_args *args, int argc, char **argv)
     const struct {
         const char *name;
         int *flag;
-    } flags[] = {{"--table", &args->table},         {"--ratios", &args->ratios}, {"--stores", &args->stores},
-                 {"--selfcheck", &args->selfcheck}, {"--quick", &args->quick},   {"--markdown", &args->markdown}};
+    } flags[] = {{"--table", &args->table},     {"--ratios", &args->ratios},    {"--gates", &args->gates},
+                 {"--threads", &args->threads}, {"--stores", &args->stores},    {"--selfcheck", &args->selfcheck},
+                 {"--quick", &args->quick},     {"--markdown", &args->markdown}};
     const struct {
         const char *name;
         const char **value;
-    } values[] = {{"--dtype", &args->dtype},
-                  {"--path", &args->path},
-                  {"--op", &args->op},
-                  {"--shape", &args->shape},
-                  {"--seconds", &seconds}};
+    } values[] = {{"--dtype", &args->dtype}, {"--path", &args->path},   {"--kernel", &args->kernel},
+                  {"--op", &args->op},       {"--shape", &args->shape}, {"--seconds", &seconds}};
 
     const char *stranger = NULL;
     for (int i = 1; i < argc; i++) {
@@ -74,9 +75,10 @@ int bench_read_args(bench_args *args, int argc, char **argv)
         if (!known && !stranger)
             stranger = argv[i];
     }
-    if (!args->table && !args->ratios && !args->stores && !args->selfcheck) {
-        if (argc > 1 && (args->quick || args->markdown || args->dtype || args->path || args->op || args->shape || seconds)) {
-            fputs("nrg-bench: these options go with --table, --ratios, --stores or --selfcheck; see --help\n", stderr);
+    if (!args->table && !args->ratios && !args->gates && !args->threads && !args->stores && !args->selfcheck) {
+        if (argc > 1 &&
+            (args->quick || args->markdown || args->dtype || args->path || args->kernel || args->op || args->shape || seconds)) {
+            fputs("nrg-bench: these options go with a table (--table, --ratios, ...); see --help\n", stderr);
             return -1;
         }
         return 0;

@@ -11,10 +11,10 @@ extern "C" {
 #endif
 
 typedef struct bench_args {
-    int table, ratios, stores, selfcheck; /* modes; any number of them */
+    int table, ratios, gates, threads, stores, selfcheck; /* modes; any number of them */
     int quick, markdown;
-    const char *dtype, *path, *op, *shape; /* filters, NULL: no filter; "a,b": a or b */
-    double seconds;                        /* a case; 0: the default */
+    const char *dtype, *path, *kernel, *op, *shape; /* filters, NULL: no filter; "a,b": a or b */
+    double seconds;                                 /* a case; 0: the default */
 } bench_args;
 
 void bench_print_help(void);

@@ -2,77 +2,131 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "cases.h"
+#include "family.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-/* The ops of kernels that take a nrg_norm_job. */
-static const bench_op norm_ops[] = {
-    {"rms", 0, 0, 0},
-    {"layer", 1, 0, 1},
-    {"add+rms", 0, 1, 0},
-    {"add+layer", 1, 1, 1},
-};
-
-/* One token (1 row), a prompt (512), far out of cache (8192), QK-norm (4096 rows of one head). 1x64 is the cost of a call. */
-static const bench_shape norm_shapes[] = {
-    {1, 64},     {1, 768},    {1, 2048},    {1, 4096},  {1, 8192},   {512, 768},
-    {512, 4096}, {512, 8192}, {8192, 4096}, {4096, 64}, {4096, 128},
-};
-
-/* A new kind of job needs <job>_ops and <job>_shapes here: without them this does not compile. */
+/* An op without a family under its own name does not compile: see family.h. */
 static const struct kernel {
     const char *name, *dtype;
-    const bench_op *ops;
-    size_t op_count;
-    const bench_shape *shapes;
-    size_t shape_count;
+    const bench_family *family;
 } kernels[] = {
-#define NRG_KERNEL(op, dtype, job) {#op, #dtype, job##_ops, COUNT(job##_ops), job##_shapes, COUNT(job##_shapes)},
+#define NRG_KERNEL(op, dtype, job) {#op, #dtype, &bench_##op},
 #include "kernels.def"
 #undef NRG_KERNEL
 };
+
+_Noreturn static void stop(const char *what, const char *name)
+{
+    fprintf(stderr, "nrg-bench: %s: %s\n", what, name);
+    exit(2);
+}
 
 static nrg_dtype dtype_of(const char *name)
 {
     for (nrg_dtype dtype = NRG_F32; dtype <= NRG_BF16; dtype++)
         if (strcmp(nrg_dtype_name(dtype), name) == 0)
             return dtype;
-    return NRG_DTYPE_SAME;
+    stop("no dtype of this name", name);
+}
+
+/* A family that was copied, and still calls itself by the other name, may well call the other's function too. */
+static const bench_family *family_of(const struct kernel *k)
+{
+    if (strcmp(k->family->kernel, k->name) != 0)
+        stop("the family of this kernel has another name", k->name);
+    return k->family;
+}
+
+void bench_shape_name(const bench_family *family, bench_shape shape, char name[BENCH_SHAPE_MAX])
+{
+    if (family->flat)
+        snprintf(name, BENCH_SHAPE_MAX, "%zu", shape.dim);
+    else
+        snprintf(name, BENCH_SHAPE_MAX, "%zux%zu", shape.rows, shape.dim);
 }
 
 void bench_case_name(const bench_case *c, char name[BENCH_NAME_MAX])
 {
-    snprintf(name, BENCH_NAME_MAX, "%s/%s/%s/%s/%zux%zu", c->kernel, nrg_dtype_name(c->dtype), nrg_isa_name(c->isa), c->op->name,
-             c->shape.rows, c->shape.dim);
+    char shape[BENCH_SHAPE_MAX];
+    bench_shape_name(c->family, c->shape, shape);
+    snprintf(name, BENCH_NAME_MAX, "%s/%s/%s/%s/%s", c->family->kernel, nrg_dtype_name(c->dtype), nrg_isa_name(c->isa),
+             c->op->name, shape);
 }
 
-void bench_each_case(void (*visit)(const bench_case *c, void *ctx), void *ctx)
+const bench_family *bench_family_at(size_t i)
 {
+    const bench_family *last = NULL;
     for (const struct kernel *k = kernels; k < kernels + COUNT(kernels); k++)
-        for (int isa = 0; isa < NRG_ISA_COUNT; isa++) {
+        if (k->family != last) {
+            last = family_of(k);
+            if (i-- == 0)
+                return last;
+        }
+    return NULL;
+}
+
+void bench_each_case(const bench_family *family, void (*visit)(const bench_case *c, void *ctx), void *ctx)
+{
+    for (const struct kernel *k = kernels; k < kernels + COUNT(kernels); k++) {
+        const bench_family *f = family_of(k);
+        for (int isa = 0; (!family || f == family) && isa < NRG_ISA_COUNT; isa++) {
             if (!nrg_isa_supported((nrg_isa)isa))
                 continue;
-            for (size_t op = 0; op < k->op_count; op++)
-                for (size_t shape = 0; shape < k->shape_count; shape++) {
-                    bench_case c = {k->name, dtype_of(k->dtype), (nrg_isa)isa, &k->ops[op], k->shapes[shape], NRG_STORE_AUTO};
+            for (const bench_op *op = f->ops; op < f->ops + f->op_count; op++)
+                for (size_t shape = 0; shape < op->shape_count; shape++) {
+                    bench_case c = {f, dtype_of(k->dtype), (nrg_isa)isa, op, op->shapes[shape], NRG_STORE_AUTO};
                     visit(&c, ctx);
                 }
         }
+    }
 }
 
-const bench_op *bench_find_op(const char *name)
+bench_case bench_case_of(const char *kernel, const char *op, nrg_dtype dtype, nrg_isa isa, bench_shape shape)
 {
-    for (size_t i = 0; i < COUNT(norm_ops); i++)
-        if (strcmp(norm_ops[i].name, name) == 0)
-            return &norm_ops[i];
-    return NULL;
+    for (const struct kernel *k = kernels; k < kernels + COUNT(kernels); k++) {
+        const bench_family *f = family_of(k);
+        for (size_t i = 0; strcmp(f->kernel, kernel) == 0 && i < f->op_count; i++)
+            if (strcmp(f->ops[i].name, op) == 0)
+                return (bench_case){f, dtype, isa, &f->ops[i], shape, NRG_STORE_AUTO};
+    }
+    stop("no op of this name", op);
+}
+
+size_t bench_operand_bytes(const bench_case *c, int operand)
+{
+    size_t row = c->shape.dim * nrg_dtype_size(c->dtype);
+    if (!(c->op->operands >> operand & 1))
+        return 0;
+    switch (c->family->operand[operand].kind) {
+    case BENCH_IN:
+    case BENCH_OUT:
+        return c->shape.rows * row;
+    case BENCH_ROW_IN:
+        return row;
+    case BENCH_ROW_OUT:
+        return c->shape.dim * sizeof(float);
+    case BENCH_SCRATCH:
+        break;
+    }
+    return 0;
 }
 
 size_t bench_case_bytes(const bench_case *c)
 {
-    size_t row = c->shape.dim * nrg_dtype_size(c->dtype);
-    return c->shape.rows * row * (c->op->add ? 4 : 2) + row * (c->op->bias ? 2 : 1);
+    size_t sum = 0;
+    for (int i = 0; i < BENCH_OPERANDS; i++)
+        sum += bench_operand_bytes(c, i);
+    return sum;
+}
+
+size_t bench_case_tensors(const bench_case *c)
+{
+    size_t n = 0;
+    for (int i = 0; i < BENCH_OPERANDS; i++)
+        n += (c->op->operands >> i & 1) && (c->family->operand[i].kind == BENCH_IN || c->family->operand[i].kind == BENCH_OUT);
+    return n;
 }

@@ -12,40 +12,59 @@
 extern "C" {
 #endif
 
-/* An op is a call of a kernel with a certain set of operands: x and w are always there, o always comes out. */
-typedef struct bench_op {
-    const char *name;
-    int centred;
-    int add;  /* y comes in and r goes out */
-    int bias; /* b comes in */
-} bench_op;
+typedef struct bench_family bench_family; /* family.h */
 
 typedef struct bench_shape {
     size_t rows, dim;
 } bench_shape;
 
+/* An op is a call of a kernel with certain options and a certain set of operands. */
+typedef struct bench_op {
+    const char *name;
+    unsigned operands; /* bit i: the family's operand i is there */
+    const bench_shape *shapes;
+    size_t shape_count;
+    /* options; 0 where the family has no such thing */
+    int centred;
+    nrg_gate gate;
+    nrg_activation activation;
+    size_t groups;
+} bench_op;
+
 typedef struct bench_case {
-    const char *kernel; /* as in kernels.def */
-    nrg_dtype dtype;    /* of all operands, w and b included: what a model saved in 16 bits has */
+    const bench_family *family;
+    nrg_dtype dtype; /* of all operands, w and b included: what a model saved in 16 bits has */
     nrg_isa isa;
     const bench_op *op;
     bench_shape shape;
     nrg_store store;
 } bench_case;
 
-enum { BENCH_NAME_MAX = 96 };
+enum { BENCH_NAME_MAX = 96, BENCH_SHAPE_MAX = 48 };
 
 /* "norm_forward/f32/avx512/add+rms/512x4096" */
 void bench_case_name(const bench_case *c, char name[BENCH_NAME_MAX]);
 
-/* Calls visit for every case of every path this machine can run. */
-void bench_each_case(void (*visit)(const bench_case *c, void *ctx), void *ctx);
+/* "512x4096"; where a tensor has no rows, "4096". */
+void bench_shape_name(const bench_family *family, bench_shape shape, char name[BENCH_SHAPE_MAX]);
 
-/* By name; NULL if there is none. */
-const bench_op *bench_find_op(const char *name);
+/* The families in the order of kernels.def, each once; NULL past the last. */
+const bench_family *bench_family_at(size_t i);
 
-/* What a call moves: bytes of each tensor read once and written once, w and b counted once. */
+/* Calls visit for every case of every path this machine can run; family: of this one only, NULL: of all. */
+void bench_each_case(const bench_family *family, void (*visit)(const bench_case *c, void *ctx), void *ctx);
+
+/* A case by its names. Ends the program where there is none: the names are constants in this folder. */
+bench_case bench_case_of(const char *kernel, const char *op, nrg_dtype dtype, nrg_isa isa, bench_shape shape);
+
+/* What a call moves: bytes of each operand, read or written once. */
 size_t bench_case_bytes(const bench_case *c);
+
+/* The same of one operand. */
+size_t bench_operand_bytes(const bench_case *c, int operand);
+
+/* How many tensors are read and written. */
+size_t bench_case_tensors(const bench_case *c);
 
 #ifdef __cplusplus
 }

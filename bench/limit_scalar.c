@@ -6,57 +6,76 @@
 
 #include "limits.h"
 
-/* n words of a row; the compiler sees four loops without a choice in them. */
-static void words(size_t n, const uint32_t *restrict x, const uint32_t *restrict y, const uint32_t *restrict w,
-                  const uint32_t *restrict b, uint32_t *restrict r, uint32_t *restrict o)
+#define INLINE static inline __attribute__((always_inline))
+
+static const char *in_at(const char *p, size_t bytes) { return p ? p + bytes : NULL; }
+static char *out_at(char *p, size_t bytes) { return p ? p + bytes : NULL; }
+
+typedef void words(size_t n, const uint32_t *restrict a, const uint32_t *restrict b, const uint32_t *restrict c,
+                   const uint32_t *restrict d, const uint32_t *restrict v, const uint32_t *restrict w, uint32_t *restrict r,
+                   uint32_t *restrict o);
+
+INLINE void piece(words *loop, const limit_job *j, int outs, size_t at, size_t c, size_t bytes)
 {
-    if (!y && !b)
-        for (size_t i = 0; i < n; i++)
-            o[i] = x[i] + w[i];
-    else if (!y)
-        for (size_t i = 0; i < n; i++)
-            o[i] = x[i] + w[i] + b[i];
-    else if (!b)
-        for (size_t i = 0; i < n; i++) {
-            uint32_t sum = x[i] + y[i];
-            r[i] = sum;
-            o[i] = sum + w[i];
-        }
-    else
-        for (size_t i = 0; i < n; i++) {
-            uint32_t sum = x[i] + y[i];
-            r[i] = sum;
-            o[i] = sum + w[i] + b[i];
-        }
+    const uint32_t *in[LIMIT_INS], *row_in[LIMIT_ROW_INS];
+    for (int i = 0; i < LIMIT_INS; i++)
+        in[i] = (const uint32_t *)in_at(j->in[i], at);
+    for (int i = 0; i < LIMIT_ROW_INS; i++)
+        row_in[i] = (const uint32_t *)in_at(j->row_in[i], c);
+    uint32_t *last = (uint32_t *)out_at(j->out[outs - 1], at);
+    uint32_t *first = outs == 2 ? (uint32_t *)out_at(j->out[0], at) : NULL;
+    loop(bytes / 4, in[0], in[1], in[2], in[3], row_in[0], row_in[1], first, last);
 }
 
-static void piece(const limit_job *j, size_t a, size_t c, size_t bytes)
+static void write_rows(const limit_job *j)
 {
-    words(bytes / 4, (const uint32_t *)(j->x + a), j->y ? (const uint32_t *)(j->y + a) : NULL, (const uint32_t *)(j->w + c),
-          j->b ? (const uint32_t *)(j->b + c) : NULL, j->r ? (uint32_t *)(j->r + a) : NULL, (uint32_t *)(j->o + a));
+    for (int i = 0; i < LIMIT_ROW_OUTS && j->row_out[i]; i++)
+        for (size_t word = 0; word < j->row_out_bytes / 4; word++)
+            ((uint32_t *)j->row_out[i])[word] = 1;
 }
 
-static void keep(const limit_job *j)
+INLINE void keep(words *loop, const limit_job *j, int outs)
 {
     for (size_t row = 0; row < j->rows; row++)
-        piece(j, row * j->row_bytes, 0, j->row_bytes);
+        piece(loop, j, outs, row * j->row_bytes, 0, j->row_bytes);
+    write_rows(j);
 }
 
 /* The quarters of the tensor in turn, a piece of a row each. */
-static void keep_4(const limit_job *j)
+INLINE void keep_4(words *loop, const limit_job *j, int outs)
 {
     enum { PIECE = 512 };
     size_t quarter = j->rows / 4;
     for (size_t row = 0; row < quarter; row++)
         for (size_t c = 0; c < j->row_bytes; c += PIECE)
             for (size_t p = 0; p < 4; p++)
-                piece(j, (p * quarter + row) * j->row_bytes + c, c, j->row_bytes - c < PIECE ? j->row_bytes - c : PIECE);
+                piece(loop, j, outs, (p * quarter + row) * j->row_bytes + c, c,
+                      j->row_bytes - c < PIECE ? j->row_bytes - c : PIECE);
     for (size_t row = 4 * quarter; row < j->rows; row++)
-        piece(j, row * j->row_bytes, 0, j->row_bytes);
+        piece(loop, j, outs, row * j->row_bytes, 0, j->row_bytes);
+    write_rows(j);
 }
 
+/* n words of a row. A function of its own for each set of operands: the compiler sees a loop without a choice in it, and believes
+ * in restrict where it is a parameter. */
+#define INSTANCE(ins, outs, row_ins)                                                                                             \
+    static void words_##ins##outs##row_ins(size_t n, const uint32_t *restrict a, const uint32_t *restrict b,                     \
+                                           const uint32_t *restrict c, const uint32_t *restrict d, const uint32_t *restrict v,   \
+                                           const uint32_t *restrict w, uint32_t *restrict r, uint32_t *restrict o)               \
+    {                                                                                                                            \
+        for (size_t i = 0; i < n; i++) {                                                                                         \
+            uint32_t sum = a[i] + (ins > 1 ? b[i] : 0) + (ins > 2 ? c[i] : 0) + (ins > 3 ? d[i] : 0);                            \
+            if (outs == 2)                                                                                                       \
+                r[i] = sum;                                                                                                      \
+            o[i] = sum + (row_ins > 0 ? v[i] : 0) + (row_ins > 1 ? w[i] : 0);                                                    \
+        }                                                                                                                        \
+    }                                                                                                                            \
+    static void keep_##ins##outs##row_ins(const limit_job *j) { keep(words_##ins##outs##row_ins, j, outs); }                     \
+    static void keep_4_##ins##outs##row_ins(const limit_job *j) { keep_4(words_##ins##outs##row_ins, j, outs); }
+LIMIT_INSTANCES(INSTANCE)
+
 const limit_loop limit_loops_scalar[] = {
-    {"ordinary stores", keep},
-    {"ordinary stores, 4 places", keep_4},
-    {NULL, NULL},
+    {"ordinary stores", LIMIT_TABLE(keep)},
+    {"ordinary stores, 4 places", LIMIT_TABLE(keep_4)},
+    {.name = NULL},
 };

@@ -8,7 +8,7 @@
  *     v_prefetch(p)
  *     LIMIT_LOOPS                name of the list
  *
- * Every loop is an instance of walk() with constants for options, which the compiler folds.
+ * Every loop is an instance of walk() with constants for options, which the compiler folds, the number of operands among them.
  *
  * SPDX-License-Identifier: MIT */
 #include "limits.h"
@@ -22,40 +22,47 @@ enum { STEP_VECS = 4, STEP = STEP_VECS * VEC_BYTES, HALF_STEP = STEP / 2 };
 /* How far ahead of itself a prefetching loop asks for lines, in bytes. Where the hardware prefetches well it gains nothing. */
 enum { AHEAD = 2048 };
 
+/* The first three: how many tensors are read, tensors written, rows read. */
 struct options {
-    int add, bias, stream, prefetch, places;
+    int ins, outs, row_ins, stream, prefetch, places;
 };
+
+INLINE void store(char *to, const vec *v, int n, struct options opt)
+{
+    for (int i = 0; i < n; i += 2) {
+        if (opt.stream)
+            v_stream2(to + i * VEC_BYTES, v[i], v[i + 1]);
+        else
+            v_store2(to + i * VEC_BYTES, v[i], v[i + 1]);
+    }
+}
 
 /* n vectors at byte a of the tensors, byte c of the row. */
 INLINE void step(limit_job j, size_t a, size_t c, int n, struct options opt)
 {
     vec v[STEP_VECS], t[STEP_VECS];
     if (opt.prefetch)
-        for (int i = 0; i < n * VEC_BYTES; i += 64) {
-            v_prefetch(j.x + a + AHEAD + i);
-            if (opt.add)
-                v_prefetch(j.y + a + AHEAD + i);
-        }
+        for (int i = 0; i < n * VEC_BYTES; i += 64)
+            for (int in = 0; in < opt.ins; in++)
+                v_prefetch(j.in[in] + a + AHEAD + i);
     for (int i = 0; i < n; i++) {
-        v[i] = v_load(j.x + a + i * VEC_BYTES);
-        if (opt.add)
-            v[i] = v_add(v[i], v_load(j.y + a + i * VEC_BYTES));
-        t[i] = v_add(v[i], v_load(j.w + c + i * VEC_BYTES));
-        if (opt.bias)
-            t[i] = v_add(t[i], v_load(j.b + c + i * VEC_BYTES));
+        size_t at = a + (size_t)i * VEC_BYTES, of_row = c + (size_t)i * VEC_BYTES;
+        v[i] = v_load(j.in[0] + at);
+        if (opt.ins > 1)
+            v[i] = v_add(v[i], v_load(j.in[1] + at));
+        if (opt.ins > 2)
+            v[i] = v_add(v[i], v_load(j.in[2] + at));
+        if (opt.ins > 3)
+            v[i] = v_add(v[i], v_load(j.in[3] + at));
+        t[i] = v[i];
+        if (opt.row_ins > 0)
+            t[i] = v_add(t[i], v_load(j.row_in[0] + of_row));
+        if (opt.row_ins > 1)
+            t[i] = v_add(t[i], v_load(j.row_in[1] + of_row));
     }
-    for (int i = 0; opt.add && i < n; i += 2) {
-        if (opt.stream)
-            v_stream2(j.r + a + i * VEC_BYTES, v[i], v[i + 1]);
-        else
-            v_store2(j.r + a + i * VEC_BYTES, v[i], v[i + 1]);
-    }
-    for (int i = 0; i < n; i += 2) {
-        if (opt.stream)
-            v_stream2(j.o + a + i * VEC_BYTES, t[i], t[i + 1]);
-        else
-            v_store2(j.o + a + i * VEC_BYTES, t[i], t[i + 1]);
-    }
+    if (opt.outs == 2)
+        store(j.out[0] + a, v, n, opt);
+    store(j.out[opt.outs - 1] + a, t, n, opt);
 }
 
 /* Bytes [from, to) of rows `apart` bytes apart, as many as there are places; a is the first row's start. */
@@ -75,7 +82,7 @@ INLINE void quarters(limit_job j, struct options opt)
 {
     struct options one = opt;
     one.places = 1;
-    size_t done = 0, apart = j.rows / 4 * j.row_bytes;
+    size_t done = 0, from = 0, apart = j.rows / 4 * j.row_bytes;
     if (j.rows >= 4) {
         for (; done < j.rows / 4; done++)
             rows(j, done * j.row_bytes, apart, 0, j.row_bytes, opt);
@@ -85,11 +92,20 @@ INLINE void quarters(limit_job j, struct options opt)
         for (size_t c = 0; c < quarter; c += STEP)
             for (size_t p = 0; p < 4; p++)
                 step(j, p * quarter + c, p * quarter + c, STEP_VECS, opt);
-        rows(j, 0, 0, 4 * quarter, j.row_bytes, one);
-        done = 1;
+        from = 4 * quarter;
     }
     for (; done < j.rows; done++)
-        rows(j, done * j.row_bytes, 0, 0, j.row_bytes, one);
+        rows(j, done * j.row_bytes, 0, from, j.row_bytes, one);
+}
+
+/* Rows that are written once: any bits do. */
+INLINE void write_rows(limit_job j)
+{
+    for (int i = 0; i < LIMIT_ROW_OUTS && j.row_out[i]; i++) {
+        vec bits = v_load(j.in[0]);
+        for (size_t c = 0; c < j.row_out_bytes; c += HALF_STEP)
+            v_store2(j.row_out[i] + c, bits, bits);
+    }
 }
 
 INLINE void walk(const limit_job *job, struct options opt)
@@ -100,39 +116,36 @@ INLINE void walk(const limit_job *job, struct options opt)
     else
         for (size_t row = 0; row < j.rows; row++)
             rows(j, row * j.row_bytes, 0, 0, j.row_bytes, opt);
+    write_rows(j);
     if (opt.stream)
         v_fence();
 }
 
-/* The operands a job has, as constants. */
-INLINE void run(const limit_job *job, struct options opt)
-{
-    opt.add = opt.bias = 0;
-    if (!job->y && !job->b)
-        walk(job, opt);
-    else if (!job->y)
-        walk(job, (opt.bias = 1, opt));
-    else if (!job->b)
-        walk(job, (opt.add = 1, opt));
-    else
-        walk(job, (opt.add = opt.bias = 1, opt));
-}
-
-#define LOOP(name, stream, prefetch, places)                                                                                     \
-    static void name(const limit_job *job) { run(job, (struct options){0, 0, stream, prefetch, places}); }
-LOOP(keep, 0, 0, 1)
-LOOP(keep_prefetch, 0, 1, 1)
-LOOP(keep_4, 0, 0, 4)
-LOOP(stream, 1, 0, 1)
-LOOP(stream_4, 1, 0, 4)
-LOOP(stream_4_prefetch, 1, 1, 4)
+/* Each loop as a function for every set of operands. */
+#define LOOP(name, ins, outs, row_ins, ...)                                                                                      \
+    static void name##_##ins##outs##row_ins(const limit_job *job)                                                                \
+    {                                                                                                                            \
+        walk(job, (struct options){ins, outs, row_ins, __VA_ARGS__});                                                            \
+    }
+#define INSTANCE(ins, outs, row_ins)                                                                                             \
+    LOOP(keep, ins, outs, row_ins, 0, 0, 1)                                                                                      \
+    LOOP(keep_prefetch, ins, outs, row_ins, 0, 1, 1)                                                                             \
+    LOOP(keep_4, ins, outs, row_ins, 0, 0, 4)                                                                                    \
+    LOOP(keep_4_prefetch, ins, outs, row_ins, 0, 1, 4)                                                                           \
+    LOOP(stream, ins, outs, row_ins, 1, 0, 1)                                                                                    \
+    LOOP(stream_prefetch, ins, outs, row_ins, 1, 1, 1)                                                                           \
+    LOOP(stream_4, ins, outs, row_ins, 1, 0, 4)                                                                                  \
+    LOOP(stream_4_prefetch, ins, outs, row_ins, 1, 1, 4)
+LIMIT_INSTANCES(INSTANCE)
 
 const limit_loop LIMIT_LOOPS[] = {
-    {"ordinary stores", keep},
-    {"ordinary stores, prefetch", keep_prefetch},
-    {"ordinary stores, 4 places", keep_4},
-    {"non-temporal stores", stream},
-    {"non-temporal stores, 4 places", stream_4},
-    {"non-temporal stores, 4 places, prefetch", stream_4_prefetch},
-    {NULL, NULL},
+    {"ordinary stores", LIMIT_TABLE(keep)},
+    {"ordinary stores, prefetch", LIMIT_TABLE(keep_prefetch)},
+    {"ordinary stores, 4 places", LIMIT_TABLE(keep_4)},
+    {"ordinary stores, 4 places, prefetch", LIMIT_TABLE(keep_4_prefetch)},
+    {"non-temporal stores", LIMIT_TABLE(stream)},
+    {"non-temporal stores, prefetch", LIMIT_TABLE(stream_prefetch)},
+    {"non-temporal stores, 4 places", LIMIT_TABLE(stream_4)},
+    {"non-temporal stores, 4 places, prefetch", LIMIT_TABLE(stream_4_prefetch)},
+    {.name = NULL},
 };

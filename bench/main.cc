@@ -167,7 +167,7 @@ int main(int argc, char **argv)
         return 2;
 
     std::vector<std::unique_ptr<Pair>> pairs;
-    bench_each_case(add, &pairs);
+    bench_each_case(nullptr, add, &pairs);
     benchmark::AddCustomContext("nrg", nrg_version());
     Medians display(benchmark::CreateDefaultDisplayReporter());
     if (to_file)

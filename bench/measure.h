@@ -17,6 +17,7 @@ typedef struct bench_contender {
     void (*before)(void *ctx); /* before a batch, not timed; may be NULL */
     void (*run)(void *ctx, unsigned placement, size_t calls);
     void *ctx;
+    int wall;  /* by the wall's clock: where the work of other threads is waited for */
     int limit; /* one of several of which only the fastest counts: dropped early when it is clearly not that */
 
     double ns; /* result: median ns a call */

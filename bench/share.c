@@ -16,21 +16,20 @@ struct field {
 
 static const char *measure(struct field *f, const bench_case *c, double seconds, bench_share *share)
 {
-    bench_call_bind(&f->call, c, &f->memory);
-    f->contender[0] = (bench_contender){.before = bench_call_before, .run = bench_call_run, .ctx = &f->call};
+    const limit_loop *loop = limit_loops_of(c->isa);
+    if (!loop)
+        return "no limit loops for this path";
     size_t n = 1;
-    for (const limit_loop *loop = limit_loops_of(c->isa); loop->name; loop++, n++) {
-        bench_bare_bind(&f->bare[n - 1], loop, c, &f->memory);
+    for (; loop->name; loop++, n++) {
+        const char *wrong = bench_bare_bind(&f->bare[n - 1], loop, c, &f->memory);
+        if (wrong)
+            return wrong;
         f->contender[n] = (bench_contender){.run = bench_bare_run, .ctx = &f->bare[n - 1], .limit = 1};
     }
-
-    /* a call that is refused would be very fast */
-    bench_call_before(&f->call);
-    if (nrg_isa_active() != c->isa)
-        return "the path was refused";
-    nrg_status status = nrg_norm_forward(&f->call.spec, &f->call.args[0], 0, 1);
-    if (status != NRG_OK)
-        return nrg_status_string(status);
+    const char *wrong = bench_call_bind(&f->call, c, &f->memory);
+    if (wrong)
+        return wrong;
+    f->contender[0] = (bench_contender){.before = bench_call_before, .run = bench_call_run, .ctx = &f->call};
 
     bench_measure(f->contender, n, seconds, bench_case_bytes(c));
     size_t best = 1;
@@ -50,12 +49,12 @@ static const char *measure(struct field *f, const bench_case *c, double seconds,
 const char *bench_measure_share(const bench_case *c, double seconds, bench_share *share)
 {
     struct field *f = calloc(1, sizeof *f);
-    if (!f || !bench_memory_make(&f->memory, c->shape, c->dtype, c->op->add, c->op->bias)) {
-        free(f);
-        return "not enough memory";
+    const char *wrong = "not enough memory";
+    if (f && bench_memory_make(&f->memory, c, 1)) {
+        wrong = measure(f, c, seconds, share);
+        bench_call_free(&f->call);
+        bench_memory_free(&f->memory);
     }
-    const char *wrong = measure(f, c, seconds, share);
-    bench_memory_free(&f->memory);
     free(f);
     return wrong;
 }

@@ -10,18 +10,16 @@
 
 #include "workload.h"
 
-enum { X, Y, W, B, R, O };
 enum { PAGE = 4096, LINE = 64 };
 
 /* Where operands begin within a page, in cache lines. A load waits for an earlier store to the same offset modulo 4096 (the CPU
  * compares the low 12 bits first), so one placement would measure one accident; operands of a user lie anywhere. Within a
- * placement all are at least five lines apart, so none is an accident of the worst kind. */
+ * placement all are at least five lines apart, so none is an accident of the worst kind; but for the eleventh, for which there
+ * is no room (a workspace, which every family has last). */
 static const unsigned char place[BENCH_PLACEMENTS][BENCH_OPERANDS] = {
-    [0] = {[X] = 0, [Y] = 11, [W] = 22, [B] = 33, [R] = 43, [O] = 54},
-    [1] = {[X] = 5, [Y] = 37, [W] = 58, [B] = 16, [R] = 26, [O] = 47},
-    [2] = {[X] = 61, [Y] = 19, [W] = 8, [B] = 51, [R] = 30, [O] = 40},
-    [3] = {[X] = 29, [Y] = 1, [W] = 44, [B] = 60, [R] = 13, [O] = 21},
-    [4] = {[X] = 50, [Y] = 27, [W] = 36, [B] = 3, [R] = 62, [O] = 10},
+    {0, 11, 22, 33, 43, 54, 16, 38, 27, 48, 0}, {5, 37, 58, 16, 26, 47, 31, 10, 52, 21, 0},
+    {61, 19, 8, 51, 30, 40, 45, 24, 56, 13, 0}, {29, 1, 44, 60, 13, 21, 7, 49, 34, 54, 0},
+    {50, 27, 36, 3, 62, 10, 15, 43, 56, 20, 0},
 };
 
 static char *at(const bench_memory *m, int operand, unsigned placement)
@@ -29,14 +27,18 @@ static char *at(const bench_memory *m, int operand, unsigned placement)
     return m->slab[operand] ? m->slab[operand] + place[placement][operand] * LINE : NULL;
 }
 
-/* One page of numbers with magnitudes in [0.5, 2) and either sign. Made of bits, so that the three dtypes need no conversion. */
-static void fill_page(char page[PAGE], nrg_dtype dtype, uint32_t seed)
+/* One page of numbers. Made of bits, so that the three dtypes need no conversion. */
+static void fill_page(char page[PAGE], nrg_dtype dtype, bench_fill fill, uint32_t seed)
 {
     for (size_t i = 0; i < PAGE / 2; i++) {
         seed = seed * 1664525u + 1013904223u;
-        uint32_t random = seed >> 8;
+        uint32_t random = seed >> 8, up = fill == BENCH_WIDE ? (random >> 12) % 5 : 0;
         uint16_t sign = (uint16_t)((random & 1) << 15), number;
-        if (dtype == NRG_F16)
+        if (fill == BENCH_WIDE && dtype == NRG_F16)
+            number = (uint16_t)(sign | (12 + up) << 10 | (random >> 1 & 0x3ff));
+        else if (fill == BENCH_WIDE)
+            number = (uint16_t)(sign | (124 + up) << 7 | (random >> 1 & 0x7f));
+        else if (dtype == NRG_F16)
             number = (uint16_t)(sign | (14 << 10) | (random >> 1 & 0x7ff));
         else /* bf16, and the upper half of f32 */
             number = (uint16_t)(sign | (126 << 7) | (random >> 1 & 0xff));
@@ -46,28 +48,38 @@ static void fill_page(char page[PAGE], nrg_dtype dtype, uint32_t seed)
     }
 }
 
-static char *make_slab(size_t bytes, nrg_dtype dtype, uint32_t seed)
+static char *make_slab(size_t bytes, nrg_dtype dtype, bench_fill fill, uint32_t seed)
 {
     char page[PAGE];
     bytes = (bytes + 2 * PAGE - 1) / PAGE * PAGE; /* a page of room for the placements */
     char *slab = aligned_alloc(PAGE, bytes);
     if (!slab)
         return NULL;
-    fill_page(page, dtype, seed);
+    fill_page(page, dtype, fill, seed);
     for (size_t i = 0; i < bytes; i += PAGE)
         memcpy(slab + i, page, PAGE);
     return slab;
 }
 
-int bench_memory_make(bench_memory *m, bench_shape shape, nrg_dtype dtype, int add, int bias)
+int bench_memory_make(bench_memory *m, const bench_case *c, size_t n)
 {
+    const bench_family *f = c->family;
     memset(m, 0, sizeof *m);
-    m->row_bytes = shape.dim * nrg_dtype_size(dtype);
-    m->tensor_bytes = m->row_bytes * shape.rows;
+    size_t bytes[BENCH_OPERANDS] = {0};
+    for (; n; n--, c++) {
+        for (int i = 0; i < BENCH_OPERANDS; i++)
+            if (bench_operand_bytes(c, i))
+                bytes[i] = bench_operand_bytes(c, i);
+        size_t scratch = f->scratch ? f->scratch(c) : 0;
+        if (scratch > m->scratch)
+            m->scratch = scratch;
+    }
     for (int i = 0; i < BENCH_OPERANDS; i++) {
-        if ((!add && (i == Y || i == R)) || (!bias && i == B))
+        if (f->operand[i].kind == BENCH_SCRATCH)
+            bytes[i] = m->scratch;
+        if (!bytes[i])
             continue;
-        m->slab[i] = make_slab(i == W || i == B ? m->row_bytes : m->tensor_bytes, dtype, 12345u + 777u * (unsigned)i);
+        m->slab[i] = make_slab(bytes[i], c[-1].dtype, f->operand[i].fill, 12345u + 777u * (unsigned)i);
         if (!m->slab[i]) {
             bench_memory_free(m);
             return 0;
@@ -83,20 +95,56 @@ void bench_memory_free(bench_memory *m)
     memset(m, 0, sizeof *m);
 }
 
-void bench_call_bind(bench_call *call, const bench_case *c, const bench_memory *m)
+static const void *bound_at(const bench_call *call, unsigned placement)
 {
-    call->isa = c->isa;
-    call->spec = c->op->centred ? nrg_layer_norm_spec(c->shape.dim, 1e-5) : nrg_rms_norm_spec(c->shape.dim, 1e-6);
-    call->spec.dtype = c->dtype;
-    call->spec.store = c->store;
-    for (unsigned p = 0; p < BENCH_PLACEMENTS; p++) {
-        nrg_norm_args *args = &call->args[p];
-        *args = nrg_norm_args_init(c->shape.rows, at(m, X, p), at(m, O, p));
-        args->w = at(m, W, p);
-        args->b = c->op->bias ? at(m, B, p) : NULL;
-        args->y = c->op->add ? at(m, Y, p) : NULL;
-        args->r = c->op->add ? at(m, R, p) : NULL;
+    return call->bound + placement * call->family->bound_size;
+}
+
+nrg_status bench_call_share(const bench_call *call, unsigned placement, int phase, int ith, int nth)
+{
+    return call->family->phase[phase](bound_at(call, placement), ith, nth);
+}
+
+int bench_call_phases(const bench_call *call)
+{
+    int n = 0;
+    while (n < BENCH_PHASES && call->family->phase[n])
+        n++;
+    return n;
+}
+
+/* A call that is refused would be very fast. */
+static const char *refused(bench_call *call)
+{
+    bench_call_before(call);
+    if (nrg_isa_active() != call->isa)
+        return "the path was refused";
+    for (int phase = 0; phase < bench_call_phases(call); phase++) {
+        nrg_status status = bench_call_share(call, 0, phase, 0, 1);
+        if (status != NRG_OK)
+            return nrg_status_string(status);
     }
+    return NULL;
+}
+
+const char *bench_call_bind(bench_call *call, const bench_case *c, const bench_memory *m)
+{
+    *call = (bench_call){c->family, c->isa, calloc(BENCH_PLACEMENTS, c->family->bound_size)};
+    if (!call->bound)
+        return "not enough memory";
+    for (unsigned p = 0; p < BENCH_PLACEMENTS; p++) {
+        char *operand[BENCH_OPERANDS];
+        for (int i = 0; i < BENCH_OPERANDS; i++)
+            operand[i] = c->op->operands >> i & 1 ? at(m, i, p) : NULL;
+        c->family->bind(call->bound + p * c->family->bound_size, c, operand, m->scratch);
+    }
+    return refused(call);
+}
+
+void bench_call_free(bench_call *call)
+{
+    free(call->bound);
+    call->bound = NULL;
 }
 
 void bench_call_before(void *call)
@@ -109,32 +157,56 @@ void bench_call_before(void *call)
 void bench_call_run(void *call, unsigned placement, size_t calls)
 {
     const bench_call *c = call;
-    const nrg_norm_args *args = &c->args[placement];
-    for (; calls; calls--)
-        nrg_norm_forward(&c->spec, args, 0, 1);
+    c->family->run(bound_at(c, placement), calls);
 }
 
-void bench_bare_bind(bench_bare *bare, const limit_loop *loop, const bench_case *c, const bench_memory *m)
+/* The operands of a case as a bare loop's, by kind. 0: more of a kind than there are loops for. */
+static int bare_job(limit_job *job, const bench_case *c, const bench_memory *m, unsigned placement, int count[4])
 {
+    static const int most[] = {
+        [BENCH_IN] = LIMIT_INS, [BENCH_OUT] = LIMIT_OUTS, [BENCH_ROW_IN] = LIMIT_ROW_INS, [BENCH_ROW_OUT] = LIMIT_ROW_OUTS};
+    memset(count, 0, 4 * sizeof *count);
+    for (int i = 0; i < BENCH_OPERANDS; i++) {
+        bench_kind kind = c->family->operand[i].kind;
+        if (!(c->op->operands >> i & 1) || kind == BENCH_SCRATCH)
+            continue;
+        if (count[kind] == most[kind])
+            return 0;
+        int n = count[kind]++;
+        char *p = at(m, i, placement);
+        if (kind == BENCH_IN)
+            job->in[n] = p;
+        else if (kind == BENCH_OUT)
+            job->out[n] = p;
+        else if (kind == BENCH_ROW_IN)
+            job->row_in[n] = p;
+        else
+            job->row_out[n] = p;
+    }
+    return count[BENCH_IN] > 0 && count[BENCH_OUT] > 0;
+}
+
+const char *bench_bare_bind(bench_bare *bare, const limit_loop *loop, const bench_case *c, const bench_memory *m)
+{
+    size_t row_bytes = c->shape.dim * nrg_dtype_size(c->dtype);
+    int count[4];
+    if (row_bytes % LIMIT_ROW_STEP != 0)
+        return "no limit loop for rows of this length";
     bare->loop = loop;
-    for (unsigned p = 0; p < BENCH_PLACEMENTS; p++)
-        bare->job[p] = (limit_job){
-            .x = at(m, X, p),
-            .y = c->op->add ? at(m, Y, p) : NULL,
-            .w = at(m, W, p),
-            .b = c->op->bias ? at(m, B, p) : NULL,
-            .r = c->op->add ? at(m, R, p) : NULL,
-            .o = at(m, O, p),
-            .rows = c->shape.rows,
-            .row_bytes = m->row_bytes,
-        };
+    for (unsigned p = 0; p < BENCH_PLACEMENTS; p++) {
+        bare->job[p] = (limit_job){.rows = c->shape.rows, .row_bytes = row_bytes, .row_out_bytes = c->shape.dim * sizeof(float)};
+        if (!bare_job(&bare->job[p], c, m, p, count))
+            return "no limit loop for these operands";
+    }
+    bare->run = loop->run[count[BENCH_IN] - 1][count[BENCH_OUT] - 1][count[BENCH_ROW_IN]];
+    return NULL;
 }
 
 void bench_bare_run(void *bare, unsigned placement, size_t calls)
 {
     const bench_bare *b = bare;
     const limit_job *job = &b->job[placement];
-    void (*run)(const limit_job *) = b->loop->run;
+    void (*run)(const limit_job *) = b->run;
     for (; calls; calls--)
         run(job);
 }

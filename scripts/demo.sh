@@ -2,7 +2,8 @@
 # From a bare Debian or Ubuntu to the library at work: installs what is missing, builds a release in build/, then
 #   1. nrg info      which path this machine runs
 #   2. nrg check     whether every path of it gives the scalar path's bits
-#   3. nrg norm      add + RMSNorm of an array that NumPy made, held against NumPy in double precision
+#   3. nrg norm      of arrays that NumPy made, held against NumPy in double precision: add + RMSNorm, the gated norm of Mamba-2,
+#                    and the backward pass of add + RMSNorm
 #   4. nrg-bench     how fast, beside the limit of this machine's memory
 # A second run installs nothing and builds only what has changed.
 set -euo pipefail
@@ -38,6 +39,22 @@ trap 'rm -rf "$work"' EXIT
     "$build/tools/nrg" norm --rms --x x.npy --y y.npy --w w.npy --r r.npy --o o.npy --eps 1e-6
 )
 "$python" "$root/scripts/demo_norm.py" compare "$work" 1e-6
+
+title "nrg norm: the gated norm of Mamba-2, rms_norm(x * silu(z)) * w in 8 groups"
+(
+    cd "$work"
+    set -x
+    "$build/tools/nrg" norm --rms --x x.npy --z z.npy --w w.npy --gate pre --act silu --groups 8 --o g.npy --eps 1e-5
+)
+"$python" "$root/scripts/demo_norm.py" gate "$work" 1e-5 8
+
+title "nrg norm: backward of o = rms_norm(x + y) * w"
+(
+    cd "$work"
+    set -x
+    "$build/tools/nrg" norm --backward --rms --x x.npy --y y.npy --w w.npy --do do.npy --dx dx.npy --dy dy.npy --dw dw.npy --eps 1e-6
+)
+"$python" "$root/scripts/demo_norm.py" backward "$work" 1e-6
 
 title "nrg-bench: time of a call, and its share of what a bare loop over the same bytes reaches"
 pin=()

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The NumPy half of demo.sh.
 
-    demo_norm.py make FOLDER          writes x.npy, y.npy and w.npy: what nrg norm gets
-    demo_norm.py compare FOLDER EPS   holds its r.npy and o.npy against NumPy's answer; fails beyond the bound of nrg/norm.h
+    demo_norm.py make FOLDER              writes x, y, z, w and do .npy: what nrg norm gets
+    demo_norm.py compare FOLDER EPS       holds its r.npy and o.npy against NumPy's answer; fails beyond the bound of nrg/norm.h
+    demo_norm.py gate FOLDER EPS GROUPS   holds its g.npy, RMSNorm of x * SiLU(z) in groups, against NumPy's
+    demo_norm.py backward FOLDER EPS      holds its dx, dy and dw, of add + RMSNorm, against NumPy's
 """
 import os
 import sys
@@ -20,10 +22,43 @@ def make(folder):
     x = random.normal(0, 1, (ROWS, DIM)) * scale
     x[:, random.choice(DIM, 8, replace=False)] *= 100
     y = random.normal(0, 1, (ROWS, DIM)) * scale
+    z = random.normal(0, 2, (ROWS, DIM))
+    do = random.normal(0, 1, (ROWS, DIM))
     w = random.normal(1, 0.3, DIM)
-    for name, array in (("x", x), ("y", y), ("w", w)):
+    for name, array in (("x", x), ("y", y), ("z", z), ("do", do), ("w", w)):
         np.save(os.path.join(folder, name + ".npy"), array.astype(np.float32))
-    print(f"NumPy {np.__version__} made x.npy and y.npy, {ROWS} x {DIM} float32, and w.npy")
+    print(f"NumPy {np.__version__} made x.npy, y.npy, z.npy and do.npy, {ROWS} x {DIM} float32, and w.npy")
+
+
+def load(folder, *names):
+    """As doubles."""
+    return [np.load(os.path.join(folder, name + ".npy")).astype(np.float64) for name in names]
+
+
+def report(name, result, exact, size):
+    """The error, in units of the last place of a float32 as large as size; fails beyond 4, which leaves room for SiLU's own."""
+    error = np.abs(result - exact) / np.ldexp(1.0, np.maximum(np.frexp(size)[1] - 24, -149))
+    print(f"{name}: at most {error.max():.3f} ulp of the largest term from NumPy in double precision")
+    if not error.max() <= 4:
+        sys.exit(f"{name} is not what NumPy says")
+
+
+def gate(folder, eps, groups):
+    x, z, w, o = load(folder, "x", "z", "w", "g")
+    p = (x * (z / (1 + np.exp(-z)))).reshape(ROWS, groups, -1)
+    exact = (p / np.sqrt(np.mean(p * p, axis=2, keepdims=True) + eps)).reshape(ROWS, DIM) * w
+    report("g", o, exact, np.abs(exact))
+
+
+def backward(folder, eps):
+    x, y, w, do, dx, dy, dw = load(folder, "x", "y", "w", "do", "dx", "dy", "dw")
+    r = (x + y).astype(np.float32).astype(np.float64)
+    s = np.sqrt(np.mean(r * r, axis=1, keepdims=True) + eps)
+    h, dh = r / s, do * w
+    slope = h * np.mean(dh * h, axis=1, keepdims=True)
+    report("dx", dx, (dh - slope) / s, np.maximum(np.abs(dh), np.abs(slope)) / s)
+    print("dy:", "the bits of dx" if dx.tobytes() == dy.tobytes() else sys.exit("differs from dx"))
+    report("dw", dw, np.sum(do * h, axis=0), np.max(np.abs(do * h), axis=0))
 
 
 def compare(folder, eps):
@@ -52,5 +87,9 @@ if __name__ == "__main__":
         make(sys.argv[2])
     elif len(sys.argv) == 4 and sys.argv[1] == "compare":
         compare(sys.argv[2], float(sys.argv[3]))
+    elif len(sys.argv) == 5 and sys.argv[1] == "gate":
+        gate(sys.argv[2], float(sys.argv[3]), int(sys.argv[4]))
+    elif len(sys.argv) == 4 and sys.argv[1] == "backward":
+        backward(sys.argv[2], float(sys.argv[3]))
     else:
         sys.exit(__doc__)

@@ -35,6 +35,12 @@ build_library() {
 rm -rf "$work"
 mkdir -p "$work"
 cd "$work"
+
+# the list of files, one by one, is what there is
+block files | awk '{ for (i = 2; i <= NF; i++) print $1 $i }' | sort >listed
+(cd "$root" && find src -name '*.c' | sort) >found
+diff listed found || die "(<) listed in docs/embedding.md and not there, or (>) there and not listed"
+
 block "$arch" >build.sh
 block program >program.c
 block output >expected

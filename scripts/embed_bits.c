@@ -1,14 +1,21 @@
 /* Prints a hash of the library's results on every path of this machine: for embed-check.sh, which compares two builds.
  *
+ * Everything that flags may change is in it: norms of all kinds, forward and backward, with gates, groups and every activation,
+ * in all dtypes, and the activations alone.
+ *
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>
 
 #include <stdio.h>
+#include <string.h>
 
-enum { ROWS = 3, DIM_MAX = 300 };
+enum { ROWS = 3, DIM_MAX = 300, SIZE = ROWS * DIM_MAX, ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
+enum { X, Y, Z, D_O, DR_IN, W, B, INPUTS };
+enum { O, R, DX, DY, DZ, DW, DB, OUTPUTS };
 
-static float x[ROWS * DIM_MAX], y[ROWS * DIM_MAX], w[DIM_MAX], b[DIM_MAX], o[ROWS * DIM_MAX], r[ROWS * DIM_MAX];
-static uint16_t x_16[ROWS * DIM_MAX], y_16[ROWS * DIM_MAX], o_16[ROWS * DIM_MAX];
+/* Room for f32; tensors of 16 bits use half of it. */
+static uint32_t in[INPUTS][SIZE], out[OUTPUTS][SIZE];
+static double workspace[2 * DIM_MAX]; /* one block of rows, of dw and of db */
 
 static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
 {
@@ -18,54 +25,100 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
     return hash;
 }
 
-static uint32_t random_state = 1;
+static uint32_t random_state;
 
-/* Multiples of 2^-12 between -8 and 8: exact in every build. */
-static void fill(float *values, size_t count)
+/* f32: multiples of 2^-12 between -8 and 8, exact in every build. 16 bits: elements of magnitude below 2. No infinity and no NaN
+ * in any dtype. */
+static void fill(void *values, nrg_dtype dtype, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         random_state = random_state * 1664525u + 1013904223u;
-        values[i] = (float)((int)(random_state >> 16) - 32768) / 4096.0f;
+        float value = (float)((int)(random_state >> 16) - 32768) / 4096.0f;
+        uint16_t half = (uint16_t)(random_state >> 16 & 0xbfff);
+        if (dtype == NRG_F32)
+            memcpy((char *)values + i * sizeof value, &value, sizeof value);
+        else
+            memcpy((char *)values + i * sizeof half, &half, sizeof half);
     }
 }
 
-/* 16-bit elements of magnitude below 2: no infinity and no NaN, neither as f16 nor as bf16. */
-static void fill_16(uint16_t *values, size_t count)
+static void fill_all(nrg_dtype dtype, size_t dim)
 {
-    for (size_t i = 0; i < count; i++) {
-        random_state = random_state * 1664525u + 1013904223u;
-        values[i] = (uint16_t)(random_state >> 16 & 0xbfff);
-    }
+    for (int i = 0; i < INPUTS; i++)
+        fill(in[i], dtype, i < W ? ROWS * dim : dim);
+    memset(out, 0, sizeof out);
 }
 
+/* What case n of a length computes: all gates, activations and eps modes, with and without groups and mean, in turn. */
+static nrg_norm_spec make_spec(nrg_dtype dtype, size_t dim, size_t n)
+{
+    nrg_norm_spec spec = n % 2 ? nrg_layer_norm_spec(dim, 1e-5) : nrg_rms_norm_spec(dim, 1e-6);
+    spec.dtype = dtype;
+    spec.gate = (nrg_gate)(n % 3);
+    spec.activation = (nrg_activation)(n / 3 % ACTIVATIONS);
+    spec.eps_mode = (nrg_eps_mode)(n % 5);
+    spec.groups = dim % 4 == 0 && n % 7 < 3 ? 4 : 1;
+    spec.c = n % 11 ? 0 : 1;
+    return spec;
+}
+
+static nrg_status forward(const nrg_norm_spec *spec)
+{
+    nrg_norm_args args = nrg_norm_args_init(ROWS, in[X], out[O]);
+    args.y = in[Y];
+    args.z = spec->gate ? in[Z] : NULL;
+    args.w = in[W];
+    args.b = in[B];
+    args.r = out[R];
+    return nrg_norm_forward(spec, &args, 0, 1);
+}
+
+static nrg_status backward(const nrg_norm_spec *spec)
+{
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, in[X], in[D_O], out[DX]);
+    args.y = in[Y];
+    args.z = spec->gate ? in[Z] : NULL;
+    args.w = in[W];
+    args.b = in[B];
+    args.dr_in = in[DR_IN];
+    args.dy = out[DY];
+    args.dz = spec->gate ? out[DZ] : NULL;
+    args.dw = (float *)out[DW];
+    args.db = (float *)out[DB];
+    args.workspace = workspace;
+    args.workspace_size = sizeof workspace;
+    nrg_status status = nrg_norm_backward(spec, &args, 0, 1);
+    return status == NRG_OK ? nrg_norm_backward_reduce(spec, &args, 0, 1) : status;
+}
+
+static nrg_status activate(nrg_dtype dtype, size_t n)
+{
+    nrg_activation g = (nrg_activation)(n % ACTIVATIONS);
+    nrg_status status = nrg_activation_forward(g, dtype, n, in[X], out[O], 0, 1);
+    return status == NRG_OK ? nrg_activation_backward(g, dtype, n, in[X], in[D_O], out[DX], 0, 1) : status;
+}
+
+/* 0 where a call is refused. */
 static uint64_t hash_path(void)
 {
     uint64_t hash = 0xcbf29ce484222325u;
     random_state = 1;
-    for (size_t dim = 1; dim <= DIM_MAX; dim++) {
-        fill(x, ROWS * dim);
-        fill(y, ROWS * dim);
-        fill(w, dim);
-        fill(b, dim);
-        if (nrg_add_layer_norm_f32(ROWS, dim, x, y, w, b, r, o, 1e-5) != NRG_OK)
-            return 0;
-        hash = hash_bytes(hash, r, ROWS * dim * sizeof *r);
-        hash = hash_bytes(hash, o, ROWS * dim * sizeof *o);
-        if (nrg_rms_norm_f32(ROWS, dim, x, w, o, 1e-6) != NRG_OK)
-            return 0;
-        hash = hash_bytes(hash, o, ROWS * dim * sizeof *o);
-        for (int dtype = NRG_F16; dtype <= NRG_BF16; dtype++) {
-            fill_16(x_16, ROWS * dim);
-            fill_16(y_16, ROWS * dim);
-            nrg_norm_spec spec = nrg_layer_norm_spec(dim, 1e-5);
-            spec.dtype = (nrg_dtype)dtype;
-            nrg_norm_args args = nrg_norm_args_init(ROWS, x_16, o_16);
-            args.y = y_16;
-            if (nrg_norm_forward(&spec, &args, 0, 1) != NRG_OK)
+    for (size_t n = 0, dim = 1; dim <= DIM_MAX; dim++)
+        for (int dtype = NRG_F32; dtype <= NRG_BF16; dtype++, n++) {
+            nrg_norm_spec spec = make_spec((nrg_dtype)dtype, dim, n);
+            fill_all(spec.dtype, dim);
+            if (forward(&spec) != NRG_OK || backward(&spec) != NRG_OK)
                 return 0;
-            hash = hash_bytes(hash, o_16, ROWS * dim * sizeof *o_16);
+            hash = hash_bytes(hash, out, sizeof out);
+            if (activate(spec.dtype, dim) != NRG_OK)
+                return 0;
+            hash = hash_bytes(hash, out, sizeof out);
+            if (dtype == NRG_F32) { /* and plainly: x and w alone */
+                if (nrg_rms_norm_f32(ROWS, dim, (float *)in[X], (float *)in[W], (float *)out[O], 1e-6) != NRG_OK)
+                    return 0;
+                hash = hash_bytes(hash, out[O], sizeof out[O]);
+            }
         }
-    }
     return hash;
 }
 

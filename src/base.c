@@ -21,7 +21,7 @@ const char *nrg_status_string(nrg_status status)
     case NRG_ERR_STRUCT_SIZE:
         return "the size or reserved field of a struct is wrong, or asks for what this version of nrg does not know";
     case NRG_ERR_DIM:
-        return "dim is 0; a row has at least one element";
+        return "dim is 0 (a row has at least one element), or no multiple of groups";
     case NRG_ERR_OVERFLOW:
         return "dim, rows and stride describe more memory than can be addressed";
     case NRG_ERR_STRIDE:
@@ -31,7 +31,7 @@ const char *nrg_status_string(nrg_status status)
     case NRG_ERR_OVERLAP:
         return "an output overlaps another operand in a way that is not allowed";
     case NRG_ERR_ENUM:
-        return "a dtype, eps mode, residual mode or store kind is unknown";
+        return "a dtype, eps mode, residual mode, store kind, gate or activation is unknown";
     case NRG_ERR_DTYPE:
         return "the dtype of y, r or w is neither that of x nor f32";
     case NRG_ERR_EPS:
@@ -39,13 +39,15 @@ const char *nrg_status_string(nrg_status status)
     case NRG_ERR_CONSTANT:
         return "c or weight_offset is NaN, infinite, or beyond the largest float";
     case NRG_ERR_COMBINATION:
-        return "r cannot be asked for with a residual after the norm: the sum is o itself";
+        return "options that exclude each other: r (or dr_in) with a residual after the norm, or z (or dz) without a gate";
     case NRG_ERR_THREAD:
         return "ith and nth do not satisfy 0 <= ith < nth";
     case NRG_ERR_ISA_UNKNOWN:
         return "no instruction set path has this name or number";
     case NRG_ERR_ISA_UNSUPPORTED:
         return "this path is not in this build of nrg, or this CPU or its operating system cannot run it";
+    case NRG_ERR_WORKSPACE:
+        return "the workspace is smaller than this call needs";
     }
     return "unknown status";
 }

@@ -27,24 +27,81 @@ enum nrg_divisor {
     NRG_DIV_MAX    /* s = max(σ, eps) */
 };
 
-/* A share of rows for norm_forward. Everything in it has been checked; strides are the real ones, in bytes. */
+/* What a norm computes, beside its operands. */
+typedef struct nrg_norm_formula {
+    int centred;
+    enum nrg_divisor divisor;
+    double eps;        /* of the divisor form above */
+    double d, inv_dim; /* elements of a row or group as a double, and 1/d */
+    double k;          /* c/√d */
+    float w_offset;
+} nrg_norm_formula;
+
+/* A share of rows for norm_forward. Everything in it has been checked; strides are the real ones, in bytes.
+ *
+ * With groups > 1 a row of the job is one group of a row of the tensor: row n is group n mod groups of row n / groups. */
 typedef struct nrg_norm_job {
     const char *x, *y; /* y: NULL where absent */
+    const char *z;     /* NULL without a gate */
     const char *w, *b; /* NULL where absent */
     char *o, *r;       /* r: NULL where not asked for */
     float *mean, *rstd;
-    size_t x_stride, y_stride, o_stride, r_stride;
-    size_t dim;
+    size_t x_stride, y_stride, z_stride, o_stride, r_stride;
+    size_t dim, groups;        /* dim: of a group */
     size_t row_begin, row_end; /* the share */
     int y_f32, r_f32, w_f32;   /* 1: that operand is f32 beside 16-bit x (for f32 x: always 1) */
-    int centred, after;        /* after: y is added to the output, not before the norm */
+    int after;                 /* y is added to the output, not before the norm */
     int stream;                /* 1: non-temporal stores where the alignment allows them */
-    enum nrg_divisor divisor;
-    double eps;        /* of the divisor form above */
-    double d, inv_dim; /* dim as a double, and 1/d */
-    double k;          /* c/√d */
-    float w_offset;
+    nrg_gate gate;
+    nrg_activation activation;
+    nrg_norm_formula formula;
 } nrg_norm_job;
+
+enum {
+    /* Rows whose partial sums of dw and db are kept apart until the end: few enough for a small workspace, enough for the threads
+     * of a large machine. The size of a block follows from the number of rows alone, and so does the order of the sums. */
+    NRG_BLOCKS_MAX = 64,
+    NRG_BLOCK_ROWS_MIN = 32,
+    /* Rows that are taken together: they add up in f32 before one addition to the partial sum in double. */
+    NRG_ROW_BATCH = 4
+};
+
+/* A share for norm_backward: blocks of rows (the last block ends at `rows`). Without partial sums a share is one block. */
+typedef struct nrg_norm_backward_job {
+    const char *d_o, *dr_in, *x, *y, *z, *w, *b; /* NULL where absent. x: r itself where that is given; then y is NULL */
+    char *dx, *dy, *dz;                          /* NULL where not asked for */
+    const float *mean, *rstd;                    /* [rows, groups]; mean: NULL where not centred; both: NULL to be recomputed */
+    double *dw, *db;                             /* partial sums, [blocks][groups · dim]; NULL where not asked for */
+    size_t d_o_stride, dr_in_stride, x_stride, y_stride, z_stride, dx_stride, dy_stride, dz_stride;
+    size_t dim, groups;        /* dim: of a group */
+    size_t row_begin, row_end; /* the share, in rows of the tensor: whole blocks where there are partial sums */
+    size_t block_rows;
+    int x_f32, y_f32, r_f32, w_f32; /* 1: that operand is f32 beside a 16-bit dtype (f32: always 1). dr_in is as r */
+    int after, stream;
+    nrg_gate gate;
+    nrg_activation activation;
+    nrg_norm_formula formula;
+} nrg_norm_backward_job;
+
+/* Elements begin to end for activation (o = g(x)) and activation_backward (o = d_o · g'(x)). */
+typedef struct nrg_activation_job {
+    const char *x, *d_o; /* d_o: NULL for activation */
+    char *o;
+    size_t begin, end;
+    int stream;
+    nrg_activation activation;
+} nrg_activation_job;
+
+/* g of n floats; in may be out. g and its slope g' likewise; none of the outputs may overlap the other. Each path has its own,
+ * called once a few hundred elements by the kernels that fuse an activation. */
+#define NRG_ACTIVATE(path)                                                                                                       \
+    void nrg_##path##_activate(nrg_activation g, const float *in, float *out, size_t n);                                         \
+    void nrg_##path##_activate_both(nrg_activation g, const float *in, float *out, float *slope, size_t n);
+NRG_ACTIVATE(scalar)
+NRG_ACTIVATE(avx2)
+NRG_ACTIVATE(avx512)
+NRG_ACTIVATE(neon)
+#undef NRG_ACTIVATE
 
 /* The kernels of one path: one function pointer per line of kernels.def. Tables are const and have no holes. */
 typedef struct nrg_table {

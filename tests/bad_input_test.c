@@ -10,8 +10,8 @@
 #include "support.h"
 
 /* A call that is right, with every operand in a zone of its own, and room around each for others to be moved into it. */
-enum { DIM = 8, ROWS = 3, ZONE = 1024, FIRST = 512, ZONES = 8 };
-enum { X, Y, W, B, O, R, MEAN, RSTD };
+enum { DIM = 8, ROWS = 3, ZONE = 1024, FIRST = 512, ZONES = 9 };
+enum { X, Y, Z, W, B, O, R, MEAN, RSTD };
 
 static _Alignas(64) unsigned char memory[ZONES * ZONE];
 static unsigned char before[ZONES * ZONE];
@@ -26,8 +26,11 @@ static void set_up(void)
     for (size_t i = 0; i < sizeof memory / sizeof(float); i++)
         ((float *)(void *)memory)[i] = (float)(test_mix(i) % 2000) / 1000 - 1;
     spec = nrg_layer_norm_spec(DIM, 1e-5);
+    spec.gate = NRG_GATE_POST;
+    spec.activation = NRG_ACT_RELU;
     args = nrg_norm_args_init(ROWS, zone(X), zone(O));
     args.y = zone(Y);
+    args.z = zone(Z);
     args.w = zone(W);
     args.b = zone(B);
     args.r = zone(R);
@@ -91,6 +94,11 @@ START_TEST(null)
     REFUSED(NRG_ERR_NULL);
     args.o = NULL;
     REFUSED(NRG_ERR_NULL);
+    args.z = NULL;
+    REFUSED(NRG_ERR_NULL);
+    spec.gate = NRG_GATE_PRE;
+    args.z = NULL;
+    REFUSED(NRG_ERR_NULL);
     spec.residual_mode = NRG_RESIDUAL_AFTER;
     args.r = NULL;
     args.y = NULL;
@@ -129,16 +137,54 @@ START_TEST(null_in_shortcuts)
 }
 END_TEST
 
+/* The structs of the first version end where gates begin. */
+enum {
+    SPEC_1 = offsetof(nrg_norm_spec, reserved) + sizeof(uint32_t),
+    ARGS_1 = offsetof(nrg_norm_args, r_stride) + sizeof(size_t)
+};
+
 START_TEST(struct_size)
 {
-    static const size_t spec_sizes[] = {0, 1, sizeof(size_t), sizeof(nrg_norm_spec) - 1, SIZE_MAX, SIZE_MAX / 2};
-    static const size_t args_sizes[] = {0, 1, sizeof(size_t), sizeof(nrg_norm_args) - 1, SIZE_MAX, SIZE_MAX / 2};
+    static const size_t spec_sizes[] = {0, 1, sizeof(size_t), SPEC_1 - 1, 4097, SIZE_MAX, SIZE_MAX / 2};
+    static const size_t args_sizes[] = {0, 1, sizeof(size_t), ARGS_1 - 1, 4097, SIZE_MAX, SIZE_MAX / 2};
     for (size_t i = 0; i < sizeof spec_sizes / sizeof spec_sizes[0]; i++) {
         spec.size = spec_sizes[i];
         REFUSED(NRG_ERR_STRUCT_SIZE);
         args.size = args_sizes[i];
         REFUSED(NRG_ERR_STRUCT_SIZE);
     }
+}
+END_TEST
+
+/* What a struct of the first version has behind it is not the caller's. A gate is then none, groups are 1, and z is not there. */
+START_TEST(structs_of_the_first_version)
+{
+    unsigned char old_spec[sizeof spec], old_args[sizeof args];
+    spec.gate = NRG_GATE_NONE;
+    spec.activation = NRG_ACT_IDENTITY;
+    args.z = NULL;
+    ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
+    memcpy(before, memory, sizeof before);
+    for (int old = 1; old < 4; old++) {
+        set_up();
+        spec.gate = NRG_GATE_NONE;
+        spec.activation = NRG_ACT_IDENTITY;
+        args.z = NULL;
+        spec.size = old & 1 ? SPEC_1 : sizeof spec;
+        args.size = old & 2 ? ARGS_1 : sizeof args;
+        memcpy(old_spec, &spec, sizeof spec);
+        memcpy(old_args, &args, sizeof args);
+        memset(old_spec + spec.size, 0xa5, sizeof spec - spec.size);
+        memset(old_args + args.size, 0xa5, sizeof args - args.size);
+        memcpy(&spec, old_spec, sizeof spec);
+        memcpy(&args, old_args, sizeof args);
+        ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
+        ck_assert_mem_eq(before, memory, sizeof memory);
+    }
+    /* a gate needs a z, which an old struct of pointers cannot give */
+    set_up();
+    args.size = ARGS_1;
+    REFUSED(NRG_ERR_NULL);
 }
 END_TEST
 
@@ -191,6 +237,18 @@ START_TEST(dim)
     REFUSED(NRG_ERR_DIM);
     spec.dim = 1;
     ACCEPTED();
+    static const size_t divide[] = {0, 1, 2, 4, 8}, do_not[] = {3, 5, 6, 7, 9, 16, SIZE_MAX};
+    for (size_t i = 0; i < sizeof divide / sizeof divide[0]; i++) {
+        spec.groups = divide[i];
+        ACCEPTED();
+    }
+    for (size_t i = 0; i < sizeof do_not / sizeof do_not[0]; i++) {
+        spec.groups = do_not[i];
+        REFUSED(NRG_ERR_DIM);
+    }
+    args.rows = 0;
+    spec.groups = 3;
+    REFUSED(NRG_ERR_DIM);
 }
 END_TEST
 
@@ -208,8 +266,8 @@ START_TEST(overflow)
         args.rows = rows[i];
         REFUSED(NRG_ERR_OVERFLOW);
     }
-    size_t *strides[] = {&args.x_stride, &args.y_stride, &args.o_stride, &args.r_stride};
-    for (size_t i = 0; i < 4; i++) {
+    size_t *strides[] = {&args.x_stride, &args.y_stride, &args.z_stride, &args.o_stride, &args.r_stride};
+    for (size_t i = 0; i < 5; i++) {
         *strides[i] = SIZE_MAX / 4 * 4;
         REFUSED(NRG_ERR_OVERFLOW);
         *strides[i] = SIZE_MAX / 8 * 4 + 4; /* twice that, to the last row, is 4 more than SIZE_MAX counts */
@@ -218,8 +276,9 @@ START_TEST(overflow)
     /* the statistics have more bytes than a tensor of one 16-bit column */
     spec.dim = 1;
     spec.dtype = NRG_F16;
+    spec.gate = NRG_GATE_NONE;
     args.rows = SIZE_MAX / 4 + 1;
-    args.y = args.w = args.b = NULL;
+    args.y = args.z = args.w = args.b = NULL;
     args.r = NULL;
     args.rstd = NULL;
     REFUSED(NRG_ERR_OVERFLOW);
@@ -234,12 +293,14 @@ START_TEST(stride)
         REFUSED(NRG_ERR_STRIDE);
         args.y_stride = shorter[i];
         REFUSED(NRG_ERR_STRIDE);
+        args.z_stride = shorter[i];
+        REFUSED(NRG_ERR_STRIDE);
         args.o_stride = shorter[i];
         REFUSED(NRG_ERR_STRIDE);
         args.r_stride = shorter[i];
         REFUSED(NRG_ERR_STRIDE);
     }
-    args.x_stride = args.y_stride = args.o_stride = args.r_stride = DIM * sizeof(float);
+    args.x_stride = args.y_stride = args.z_stride = args.o_stride = args.r_stride = DIM * sizeof(float);
     ACCEPTED();
     args.x_stride = (DIM + 1) * sizeof(float);
     args.o_stride = (DIM + 2) * sizeof(float);
@@ -260,6 +321,8 @@ START_TEST(alignment)
         REFUSED(NRG_ERR_ALIGNMENT);
         args.y = zone(Y) + bytes;
         REFUSED(NRG_ERR_ALIGNMENT);
+        args.z = zone(Z) + bytes;
+        REFUSED(NRG_ERR_ALIGNMENT);
         args.w = zone(W) + bytes;
         REFUSED(NRG_ERR_ALIGNMENT);
         args.b = zone(B) + bytes;
@@ -272,8 +335,8 @@ START_TEST(alignment)
         REFUSED(NRG_ERR_ALIGNMENT);
         args.rstd = (float *)(uintptr_t)((uintptr_t)zone(RSTD) + (unsigned)bytes);
         REFUSED(NRG_ERR_ALIGNMENT);
-        size_t *strides[] = {&args.x_stride, &args.y_stride, &args.o_stride, &args.r_stride};
-        for (size_t i = 0; i < 4; i++) {
+        size_t *strides[] = {&args.x_stride, &args.y_stride, &args.z_stride, &args.o_stride, &args.r_stride};
+        for (size_t i = 0; i < 5; i++) {
             *strides[i] = DIM * sizeof(float) + (size_t)bytes;
             REFUSED(NRG_ERR_ALIGNMENT);
         }
@@ -312,6 +375,12 @@ START_TEST(enums)
         REFUSED(NRG_ERR_ENUM);
         spec.residual_mode = (nrg_residual_mode)values[i];
         REFUSED(NRG_ERR_ENUM);
+        spec.gate = (nrg_gate)values[i];
+        REFUSED(NRG_ERR_ENUM);
+        if ((unsigned)values[i] > NRG_ACT_SOFTPLUS) {
+            spec.activation = (nrg_activation)values[i];
+            REFUSED(NRG_ERR_ENUM);
+        }
         if (values[i] != NRG_EPS_NONE) {
             spec.eps_mode = (nrg_eps_mode)values[i];
             REFUSED(NRG_ERR_ENUM);
@@ -320,6 +389,10 @@ START_TEST(enums)
     spec.dtype = NRG_DTYPE_SAME; /* the same as what? */
     REFUSED(NRG_ERR_ENUM);
     spec.store = (nrg_store)3;
+    REFUSED(NRG_ERR_ENUM);
+    spec.gate = (nrg_gate)3;
+    REFUSED(NRG_ERR_ENUM);
+    spec.activation = (nrg_activation)(NRG_ACT_SOFTPLUS + 1);
     REFUSED(NRG_ERR_ENUM);
     spec.residual_mode = (nrg_residual_mode)2;
     REFUSED(NRG_ERR_ENUM);
@@ -375,6 +448,18 @@ START_TEST(combination)
     spec.residual_mode = NRG_RESIDUAL_AFTER;
     args.r = NULL;
     ACCEPTED();
+    spec.gate = NRG_GATE_NONE;
+    REFUSED(NRG_ERR_COMBINATION);
+    spec.gate = NRG_GATE_NONE;
+    args.z = NULL;
+    ACCEPTED();
+    for (int activation = NRG_ACT_IDENTITY; activation <= NRG_ACT_SOFTPLUS; activation++)
+        for (int gate = NRG_GATE_NONE; gate <= NRG_GATE_POST; gate++) {
+            spec.gate = (nrg_gate)gate;
+            spec.activation = (nrg_activation)activation;
+            args.z = gate ? args.z : NULL;
+            ACCEPTED();
+        }
 }
 END_TEST
 
@@ -425,7 +510,10 @@ static void move(int operand, unsigned char *to)
     }
 }
 
-static int allowed(int output, int other) { return (output == O || output == R) && (other == X || other == Y); }
+static int allowed(int output, int other)
+{
+    return (output == O && other == Z) || ((output == O || output == R) && (other == X || other == Y));
+}
 
 START_TEST(overlap_matrix)
 {
@@ -454,8 +542,29 @@ START_TEST(overlap_matrix)
 }
 END_TEST
 
+/* Statistics of groups are longer. */
+START_TEST(overlap_of_groups)
+{
+    unsigned char *behind = zone(MEAN) + 4 * ROWS * sizeof(float);
+    spec.groups = 4;
+    args.rstd = (float *)(void *)behind;
+    ACCEPTED();
+    spec.groups = 4;
+    args.rstd = (float *)(void *)(behind - sizeof(float));
+    REFUSED(NRG_ERR_OVERLAP);
+    spec.groups = 4;
+    args.o = behind - sizeof(float);
+    REFUSED(NRG_ERR_OVERLAP);
+}
+END_TEST
+
 START_TEST(overlap_of_three)
 {
+    args.z = args.x;
+    args.o = zone(X);
+    ACCEPTED();
+    args.o = args.r = zone(Z);
+    REFUSED(NRG_ERR_OVERLAP);
     args.o = zone(X);
     args.r = zone(Y);
     ACCEPTED();
@@ -484,6 +593,9 @@ START_TEST(overlap_needs_the_same_layout)
 {
     args.o = zone(X);
     args.o_stride = (DIM + 1) * sizeof(float);
+    REFUSED(NRG_ERR_OVERLAP);
+    args.o = zone(Z);
+    args.z_stride = (DIM + 1) * sizeof(float);
     REFUSED(NRG_ERR_OVERLAP);
     args.r = zone(Y);
     args.y_stride = (DIM + 1) * sizeof(float);
@@ -559,7 +671,7 @@ START_TEST(no_rows)
     args.rows = 0;
     refused_share(NRG_OK, 0, 1, __LINE__);
     refused_share(NRG_OK, 1, 3, __LINE__);
-    args = nrg_norm_args_init(0, NULL, NULL);
+    args = nrg_norm_args_init(0, NULL, NULL); /* not even z for the gate */
     refused_share(NRG_OK, 0, 1, __LINE__);
     spec.residual_mode = NRG_RESIDUAL_AFTER;
     refused_share(NRG_OK, 0, 1, __LINE__);
@@ -580,7 +692,7 @@ END_TEST
 
 START_TEST(strings)
 {
-    for (int a = NRG_OK; a <= NRG_ERR_ISA_UNSUPPORTED; a++) {
+    for (int a = NRG_OK; a <= NRG_ERR_WORKSPACE; a++) {
         const char *text = nrg_status_string((nrg_status)a);
         ck_assert_ptr_nonnull(text);
         ck_assert_uint_gt(strlen(text), 1);
@@ -588,7 +700,7 @@ START_TEST(strings)
             ck_assert_str_ne(text, nrg_status_string((nrg_status)b));
         ck_assert_str_ne(text, nrg_status_string((nrg_status)999));
     }
-    static const int unknown[] = {-1, NRG_ERR_ISA_UNSUPPORTED + 1, 999, INT_MAX, INT_MIN};
+    static const int unknown[] = {-1, NRG_ERR_WORKSPACE + 1, 999, INT_MAX, INT_MIN};
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
         ck_assert_uint_gt(strlen(nrg_status_string((nrg_status)unknown[i])), 1);
     ck_assert_uint_eq(nrg_dtype_size(NRG_F32), 4);
@@ -610,6 +722,7 @@ static void general(nrg_norm_spec general_spec, const float *y, const float *w, 
 {
     spec = general_spec;
     args.y = y;
+    args.z = NULL;
     args.w = w;
     args.b = b;
     args.r = r;
@@ -659,11 +772,12 @@ START_TEST(constructors)
     ck_assert_uint_eq(rms.dim, 7);
     ck_assert(rms.eps == 0.5 && rms.c == 0 && rms.weight_offset == 0 && rms.dtype == NRG_F32);
     ck_assert(!rms.centred && rms.eps_mode == NRG_EPS_MEAN && rms.store == NRG_STORE_AUTO);
+    ck_assert(rms.gate == NRG_GATE_NONE && rms.activation == NRG_ACT_IDENTITY && rms.groups == 0);
     ck_assert(layer.centred && layer.eps_mode == NRG_EPS_MEAN && layer.c == 0 && layer.dim == 7 && layer.eps == 0.5);
     ck_assert(!l2.centred && l2.eps_mode == NRG_EPS_MAX && l2.c == 1 && l2.dim == 7 && l2.eps == 0.5);
     nrg_norm_args a = nrg_norm_args_init(3, &rms, &layer);
     ck_assert(a.size == sizeof a && a.rows == 3 && a.x == &rms && a.o == &layer && !a.y && !a.w && !a.b && !a.r && !a.mean &&
-              !a.rstd && !a.x_stride && !a.y_stride && !a.o_stride && !a.r_stride);
+              !a.rstd && !a.x_stride && !a.y_stride && !a.o_stride && !a.r_stride && !a.z && !a.z_stride);
 }
 END_TEST
 
@@ -677,6 +791,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, null);
     tcase_add_test(tests, null_in_shortcuts);
     tcase_add_test(tests, struct_size);
+    tcase_add_test(tests, structs_of_the_first_version);
     tcase_add_test(tests, reserved);
     tcase_add_test(tests, structs_of_a_later_version);
     tcase_add_test(tests, dim);
@@ -689,6 +804,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, combination);
     tcase_add_test(tests, shares);
     tcase_add_test(tests, overlap_matrix);
+    tcase_add_test(tests, overlap_of_groups);
     tcase_add_test(tests, overlap_of_three);
     tcase_add_test(tests, overlap_needs_the_same_layout);
     tcase_add_test(tests, slices_of_one_buffer);

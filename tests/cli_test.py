@@ -3,6 +3,8 @@
 
 Needs NumPy, and a C compiler ($CC or cc) for two small helpers: one lets the system calls that put files in place fail, the
 other is a library with a fault, which nrg check has to find. SPDX-License-Identifier: MIT"""
+import concurrent.futures
+import math
 import os
 import re
 import resource
@@ -107,6 +109,124 @@ def expected(x, y=None, w=None, b=None, centred=False, eps=1e-6, mode="mean", c=
     if x.dtype == np.float16:
         allowed = allowed + np.abs(o) * 2.0**-11 + 2.0**-25
     return o, r, mean[..., 0], rstd[..., 0], allowed
+
+
+SIGMOID = lambda v: 0.5 * (1 + np.tanh(v / 2))
+PHI = lambda v: 0.5 * (1 + np.vectorize(math.erf, otypes=["f8"])(v / math.sqrt(2)))
+BELL = lambda v: np.exp(-v * v / 2) / math.sqrt(2 * math.pi)
+INNER = lambda v: math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)
+SLOPE = lambda v: math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * v**2)
+# g and its derivative, of doubles
+ACTIVATIONS = {
+    "identity": (lambda v: v, lambda v: np.ones_like(v)),
+    "sigmoid": (SIGMOID, lambda v: SIGMOID(v) * SIGMOID(-v)),
+    "silu": (lambda v: v * SIGMOID(v), lambda v: SIGMOID(v) * (1 + v * SIGMOID(-v))),
+    "relu": (lambda v: np.maximum(v, 0), lambda v: (v > 0) * 1.0),
+    "relu2": (lambda v: np.maximum(v, 0)**2, lambda v: 2 * np.maximum(v, 0)),
+    "tanh": (np.tanh, lambda v: 1 - np.tanh(v)**2),
+    "gelu": (lambda v: v * PHI(v), lambda v: PHI(v) + v * BELL(v)),
+    "gelu_tanh": (lambda v: v / 2 * (1 + np.tanh(INNER(v))),
+                  lambda v: (1 + np.tanh(INNER(v))) / 2 + v / 2 * (1 - np.tanh(INNER(v))**2) * SLOPE(v)),
+    "softplus": (lambda v: np.logaddexp(0, v), SIGMOID),
+}
+
+
+class Gated:
+    """The formulas of nrg/norm.h and nrg/norm_backward.h in double precision, for all options, with the size of what is added up on
+    the way: what the error of a result is measured by."""
+
+    def __init__(self, x, y=None, z=None, w=None, b=None, r=None, centred=False, eps=1e-6, mode="mean", c=0.0, offset=0.0, gate=None,
+                 act="identity", groups=1, after=False):
+        f8 = lambda a: None if a is None else a.astype("f8")
+        self.after, self.gate, self.centred, self.mode, self.groups = after, gate, centred, mode, groups
+        self.r = f8(r) if r is not None else f8(x) + (f8(y) if y is not None and not after else 0)
+        shape, dim = self.r.shape, self.r.shape[-1]
+        self.split = lambda a: np.reshape(np.broadcast_to(a, shape), shape[:-1] + (groups, dim // groups))
+        self.join = lambda a: np.reshape(np.broadcast_to(a, shape[:-1] + (groups, dim // groups)), shape)
+        d = dim // groups
+        act, slope = ACTIVATIONS[act]
+        self.g, self.dg = (act(f8(z)), slope(f8(z))) if z is not None else (np.ones(shape), np.zeros(shape))
+        self.p = self.split(self.r * self.g if gate == "pre" else self.r)
+        self.mean = self.p.mean(-1, keepdims=True) if centred else np.zeros(self.p.shape[:-1] + (1,))
+        q = self.p - self.mean
+        self.sigma = np.sqrt((q * q).mean(-1, keepdims=True))
+        self.eps_max = eps / np.sqrt(d)
+        self.s = {"mean": np.sqrt(self.sigma**2 + eps), "sum": np.sqrt(self.sigma**2 + eps / d), "sigma": self.sigma + eps,
+                  "max": np.maximum(self.sigma, self.eps_max), "none": self.sigma}[mode]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.rstd = np.where(self.s > 0, 1 / self.s, 0)
+        self.h = q * self.rstd
+        self.k = c / np.sqrt(d) if c else 1.0
+        self.factor = self.split(np.broadcast_to(self.k * (f8(w) + offset if w is not None else np.ones(dim)), shape))
+        self.o1 = self.join(self.h * self.factor) + (f8(b) if b is not None else 0)
+        size = self.join((np.abs(self.p) + np.abs(self.mean)) * self.rstd * np.abs(self.factor)) + (np.abs(f8(b)) if b is not None else 0)
+        self.o1_size = size
+        if gate == "post":
+            self.o, size = self.o1 * self.g, size * (np.abs(self.g) + 0.1)
+        elif gate is None and act is not ACTIVATIONS["identity"][0]:
+            self.o, self.dg = act(self.o1), slope(self.o1)
+            size = size * (np.abs(self.dg) + 1) + np.abs(self.o) + 0.1
+        else:
+            self.o, self.dg = self.o1, np.ones(shape) if gate is None else self.dg
+        if after:
+            self.o, size = self.o + f8(y), size + np.abs(f8(y))
+        self.size = size + np.abs(self.o)
+
+    def backward(self, do, dr_in=None):
+        """Name: gradient, size of its terms."""
+        do = do.astype("f8")
+        do1 = do * self.g if self.gate == "post" else do * self.dg if self.gate is None else do
+        found = {"dz": (do * self.o1 * self.dg, np.abs(do) * self.o1_size)} if self.gate == "post" else {}
+        over = tuple(range(do.ndim - 1))
+        terms = np.abs(do1) + np.abs(do) * 0.1
+        found["db"] = do1.sum(over), terms.sum(over)
+        kh = self.join(self.k * self.h)
+        found["dw"] = (do1 * kh).sum(over), (terms * (np.abs(kh) + self.join((np.abs(self.p) + np.abs(self.mean)) * self.rstd))).sum(over)
+        dh = self.split(do1) * self.factor
+        with np.errstate(divide="ignore", invalid="ignore"):
+            a = {"sigma": np.where(self.sigma > 0, self.s / self.sigma, 0), "max": (self.sigma >= self.eps_max) * 1.0}.get(self.mode, 1.0)
+        dq = (dh - self.h * a * (dh * self.h).mean(-1, keepdims=True)) * self.rstd
+        size = self.split(terms) * np.abs(self.factor)
+        size = (size + np.abs(self.h) * a * (size * np.abs(self.h)).mean(-1, keepdims=True)) * self.rstd
+        if self.centred:
+            dq, size = dq - dq.mean(-1, keepdims=True), size + size.mean(-1, keepdims=True)
+        size = size * (1 + (np.abs(self.p).max(-1, keepdims=True) + np.abs(self.mean)) * self.rstd)
+        dx, size = self.join(dq), self.join(size)
+        if self.gate == "pre":
+            found["dz"] = dx * self.r * self.dg, size * np.abs(self.r)
+            dx, size = dx * self.g, size * (np.abs(self.g) + 0.1)
+        if dr_in is not None:
+            dx, size = dx + dr_in.astype("f8"), size + np.abs(dr_in.astype("f8"))
+        found["dx"] = dx, size
+        found["dy"] = (do, np.abs(do)) if self.after else (dx, size)
+        return found
+
+
+def near(got, want, size, what=""):
+    """Within a few roundings of the terms, and the one to f16."""
+    allowed = 16 * 2.0**-24 * size + (2.0**-11 * np.abs(want) + 2.0**-25 if got.dtype == np.float16 else 2.0**-140)
+    assert got.shape == want.shape, f"{what}: shape {got.shape}, not {want.shape}"
+    error = np.abs(got.astype("f8") - want)
+    assert (error <= allowed).all(), f"{what}: off by {(error / allowed).max():.3g} of what is allowed"
+
+
+def options_of(centred=False, gate=None, act="identity", groups=1, eps=None, mode=None, c=None, offset=None, after=False):
+    """The command line for what Gated is told."""
+    line = ["--layer" if centred else "--rms"]
+    for name, value in (("gate", gate), ("eps", eps), ("eps-mode", mode), ("c", c), ("weight-offset", offset)):
+        line += [f"--{name}", value] if value is not None else []
+    line += ["--act", act] if act != "identity" else []
+    line += ["--groups", groups] if groups != 1 else []
+    return line + (["--residual", "after"] if after else [])
+
+
+GRADIENTS = ("dx", "dy", "dz", "dw", "db")
+
+
+def backward(*arguments, outputs=GRADIENTS, **more):
+    """Runs nrg norm --backward, and loads what it wrote."""
+    norm("--backward", *arguments, *(part for name in outputs for part in (f"--{name}", f"{name}.npy")), **more)
+    return {name: np.load(f"{name}.npy") for name in outputs}
 
 
 def compare(o, answer):
@@ -245,6 +365,192 @@ def store_kinds_and_paths_change_no_bit():
         for store in ("auto", "keep", "stream"):
             norm("x.npy", "--y", "y.npy", "--store", store, "--isa", isa, "--o", "p.npy")
             assert open("p.npy", "rb").read() == want, f"{isa} {store}"
+
+
+@test
+def every_gate_activation_and_grouping():
+    x, y, z, w, b = draw(5, 96), draw(5, 96), draw(5, 96) * np.float32(3), draw(96), draw(96)
+    for dtype in ("f4", "f2"):
+        inputs = dict(x=x.astype(dtype), y=y.astype(dtype), z=z.astype(dtype), w=w.astype(dtype), b=b.astype(dtype))
+        save(**inputs)
+        for gate in (None, "pre", "post"):
+            for number, act in enumerate(ACTIVATIONS):
+                options = dict(gate=gate, act=act, groups=(1, 4, 1, 96, 3)[number % 5], centred=number % 2 == 1, eps=1e-5)
+                if dtype == "f2" and number % 3:
+                    continue
+                norm("x.npy", "--y", "y.npy", "--w", "w.npy", "--b", "b.npy", *(["--z", "z.npy"] if gate else []), *options_of(**options),
+                     "--o", "o.npy", "--r", "r.npy")
+                r = np.load("r.npy")
+                assert r.tobytes() == (inputs["x"].astype("f4") + inputs["y"].astype("f4")).astype(dtype).tobytes()
+                want = Gated(inputs["x"], z=inputs["z"] if gate else None, w=inputs["w"], b=inputs["b"], r=r, **options)
+                near(np.load("o.npy"), want.o, want.size, f"{dtype} {options}")
+
+
+@test
+def groups_have_a_mean_and_rstd_each():
+    x, z = draw(2, 3, 60) + np.float32(2), draw(2, 3, 60)
+    save(x=x, z=z)
+    for groups, shape in ((1, (2, 3)), (4, (2, 3, 4)), (60, (2, 3, 60))):
+        for gate in (None, "pre"):
+            norm("x.npy", *options_of(groups=groups, gate=gate, centred=True, eps=1e-5), *(["--z", "z.npy"] if gate else []),
+                 "--o", "o.npy", "--mean", "m.npy", "--rstd", "s.npy")
+            want = Gated(x, z=z if gate else None, centred=True, eps=1e-5, groups=groups, gate=gate)
+            near(np.load("o.npy"), want.o, want.size)
+            compare_rows(np.load("m.npy"), np.reshape(want.mean, shape), shape)
+            compare_rows(np.load("s.npy"), np.reshape(want.rstd, shape), shape)
+
+
+@test
+def a_gate_after_the_norm_comes_before_the_residual_after():
+    x, y, z = draw(4, 40), draw(4, 40), draw(4, 40)
+    save(x=x, y=y, z=z)
+    norm("x.npy", "--y", "y.npy", "--z", "z.npy", *options_of(gate="post", act="gelu", after=True), "--o", "o.npy")
+    want = Gated(x, y=y, z=z, gate="post", act="gelu", after=True)
+    near(np.load("o.npy"), want.o, want.size)
+
+
+@test
+def backward_of_every_gate_activation_and_grouping():
+    inputs = dict(x=draw(70, 48), y=draw(70, 48), z=draw(70, 48), w=draw(48), b=draw(48), do=draw(70, 48), dr=draw(70, 48))
+    save(**inputs)
+    do, dr = inputs.pop("do"), inputs.pop("dr")
+    for gate in (None, "pre", "post"):
+        for number, act in enumerate(ACTIVATIONS):
+            options = dict(gate=gate, act=act, groups=(1, 4, 3)[number % 3], centred=number % 2 == 1, eps=1e-5)
+            names = [name for name in GRADIENTS if gate or name != "dz"]
+            got = backward("x.npy", "--y", "y.npy", "--w", "w.npy", "--b", "b.npy", "--do", "do.npy", "--dr-in", "dr.npy",
+                           *(["--z", "z.npy"] if gate else []), *options_of(**options), outputs=names)
+            given = {**inputs, "z": inputs["z"] if gate else None, "r": inputs["x"] + inputs["y"]}
+            want = Gated(**given, **options).backward(do, dr)
+            for name in names:
+                near(got[name], *want[name], f"{name} {options}")
+
+
+@test
+def backward_of_every_eps_mode_and_constant():
+    x, w, do = draw(6, 50), draw(50), draw(6, 50)
+    x[2] = 0
+    x[4] *= 1000
+    save(x=x, w=w, do=do)
+    for mode in ("mean", "sum", "sigma", "max", "none"):
+        for centred in (False, True):
+            for eps, c, offset in ((0.75, None, None), (20.0, -2.5, 1.0), (0.0, 1.0, None)):
+                options = dict(mode=mode, centred=centred, eps=eps, c=c, offset=offset)
+                got = backward("x.npy", "--w", "w.npy", "--do", "do.npy", *options_of(**options), outputs=("dx", "dy", "dw", "db"))
+                want = Gated(x, w=w, **{name: value for name, value in options.items() if value is not None}).backward(do)
+                for name, gradient in got.items():
+                    near(gradient, *want[name], f"{name} {options}")
+
+
+@test
+def backward_is_the_slope_of_forward():
+    """Against the forward formula alone: differences of o·do, each way a step of every input."""
+    inputs = dict(x=draw(2, 2, 12), y=draw(2, 2, 12), z=draw(2, 2, 12), w=draw(12), b=draw(12))
+    do = draw(2, 2, 12)
+    save(do=do, **inputs)
+    ways = [dict(gate=gate, act=act) for gate in (None, "pre", "post") for act in ACTIVATIONS if act != "relu"]
+    ways += [dict(mode=mode, centred=centred, eps=0.5) for mode in ("mean", "sum", "sigma", "max", "none") for centred in (False, True)]
+    ways += [dict(groups=2, c=-3.0, offset=1.0), dict(groups=2, centred=True, gate="pre", act="silu", eps=0.5), dict(after=True, centred=True)]
+    for options in ways:
+        given = {name: array.astype("f8") for name, array in inputs.items() if name != "z" or options.get("gate")}
+        names = [f"d{name}" for name in given]
+        got = backward("x.npy", "--y", "y.npy", "--w", "w.npy", "--b", "b.npy", "--do", "do.npy",
+                       *(["--z", "z.npy"] if "z" in given else []), *options_of(**options), outputs=names)
+        for name, array in given.items():
+            slope, step = np.zeros_like(array), 1e-5
+            for index in np.ndindex(array.shape):
+                value = array[index]
+                ends = []
+                for array[index] in (value + step, value - step):
+                    ends.append((Gated(**given, **options).o * do).sum())
+                array[index] = value
+                slope[index] = (ends[0] - ends[1]) / (2 * step)
+            error = np.abs(got[f"d{name}"] - slope).max()
+            assert error <= 1e-5 * (1 + np.abs(slope).max()), f"d{name} {options}: off by {error:.3g}"
+
+
+@test
+def backward_in_f16_with_f32_beside_it():
+    x, z, w, b, do = (draw(*shape, dtype="f2") for shape in ((9, 64), (9, 64), (64,), (64,), (9, 64)))
+    for y_dtype in ("f2", "f4"):
+        for r_dtype in ("f2", "f4"):
+            y, dr = draw(9, 64, dtype=y_dtype), draw(9, 64, dtype=r_dtype)
+            save(x=x, y=y, z=z, w=w, b=b.astype("f4"), do=do, dr=dr)
+            options = dict(gate="post", act="silu", centred=True, eps=1e-5)
+            line = ["--z", "z.npy", "--w", "w.npy", "--b", "b.npy", "--do", "do.npy", "--dr-in", "dr.npy", *options_of(**options)]
+            got = backward("x.npy", "--y", "y.npy", "--r-dtype", "f32" if r_dtype == "f4" else "f16", *line)
+            r = (x.astype("f4") + y.astype("f4")).astype(r_dtype)
+            want = Gated(x, z=z, w=w, b=b, r=r, **options).backward(do, dr)
+            for name, dtype in (("dx", "f2"), ("dy", y_dtype), ("dz", "f2"), ("dw", "f4"), ("db", "f4")):
+                assert got[name].dtype == np.dtype(dtype), f"{name} is {got[name].dtype}"
+                near(got[name], *want[name], name)
+            # the same from r, instead of the sum that gives it
+            save(r=r)
+            same = backward("--r-in", "r.npy", "--y-dtype", "f32" if y_dtype == "f4" else "same", *line)
+            for name in GRADIENTS:
+                assert same[name].dtype == got[name].dtype and same[name].tobytes() == got[name].tobytes(), name
+
+
+@test
+def backward_of_a_residual_after():
+    x, w, do = draw(5, 32), draw(32), draw(5, 32)
+    save(x=x, y=draw(5, 32), w=w, do=do)
+    for y in ([], ["--y", "y.npy"]):
+        got = backward("x.npy", *y, "--w", "w.npy", "--do", "do.npy", "--residual", "after", outputs=("dx", "dy", "dw", "db"))
+        want = Gated(x, w=w).backward(do)
+        for name in ("dx", "dw", "db"):
+            near(got[name], *want[name], name)
+        assert got["dy"].tobytes() == do.tobytes()
+
+
+@test
+def backward_gives_the_same_bits_alone_and_on_every_path():
+    save(x=draw(200, 130), z=draw(200, 130), w=draw(130), do=draw(200, 130), dr=draw(200, 130))
+    line = ["x.npy", "--z", "z.npy", "--w", "w.npy", "--do", "do.npy", "--dr-in", "dr.npy", "--gate", "pre", "--act", "silu", "--groups", 2]
+    want = backward(*line)
+    for name in GRADIENTS:
+        assert backward(*line, outputs=(name,))[name].tobytes() == want[name].tobytes(), name
+    for isa in re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M):
+        for store in ("keep", "stream"):
+            got = backward(*line, "--isa", isa, "--store", store)
+            for name in GRADIENTS:
+                assert got[name].tobytes() == want[name].tobytes(), f"{isa} {store} {name}"
+
+
+@test
+def backward_from_saved_statistics_has_the_same_bits():
+    save(x=draw(4, 5, 66) + np.float32(3), y=draw(4, 5, 66), z=draw(4, 5, 66), w=draw(66), do=draw(4, 5, 66))
+    for kind, groups in (("--rms", 1), ("--layer", 1), ("--l2", 3), ("--layer", 3)):
+        line = ["x.npy", "--y", "y.npy", "--z", "z.npy", "--w", "w.npy", "--gate", "pre", "--act", "silu", kind, "--groups", groups]
+        norm(*line, "--o", "o.npy", "--r", "r.npy", "--mean", "m.npy", "--rstd", "s.npy")
+        want = backward(*line, "--do", "do.npy")
+        mean = ["--mean-in", "m.npy"] if kind == "--layer" else []
+        for inputs in (line, ["--r-in", "r.npy", *line[3:]]):
+            got = backward(*inputs, "--do", "do.npy", "--rstd-in", "s.npy", *mean)
+            for name in GRADIENTS:
+                assert got[name].tobytes() == want[name].tobytes(), f"{name} {kind} {groups}"
+
+
+@test
+def backward_of_shapes_and_of_no_rows():
+    for shape in ((8,), (2, 3, 4, 8), (1, 1), (0, 8), (3, 0, 8)):
+        x, do = draw(*shape), draw(*shape)
+        save(x=x, do=do)
+        got = backward("x.npy", "--do", "do.npy", outputs=("dx", "dw", "db"))
+        want = Gated(x).backward(do)
+        for name, gradient in got.items():
+            near(gradient, *want[name], f"{name} {shape}")
+        assert got["dw"].shape == got["db"].shape == shape[-1:], got["dw"].shape
+
+
+@test
+def a_gradient_may_replace_an_input():
+    x, do, w = draw(4, 32), draw(4, 32), draw(32)
+    save(x=x, do=do, w=w)
+    norm("--backward", "x.npy", "--do", "do.npy", "--w", "w.npy", "--dx", "do.npy", "--dw", "w.npy")
+    want = Gated(x, w=w).backward(do)
+    near(np.load("do.npy"), *want["dx"])
+    near(np.load("w.npy"), *want["dw"])
 
 
 @test
@@ -518,6 +824,87 @@ def refuses_wrong_arguments():
         refused("norm", *arguments, says=says)
 
 
+@test
+def refuses_wrong_gates_and_groups():
+    outputs = with_old_outputs()
+    z = ("--z", "z.npy")
+    save(z=draw(3, 16), half=draw(3, 16, dtype="f2"), bad=draw(3, 15), flat=draw(16))
+    for arguments, says in ((("--gate", "pre"), "--gate needs --z"), (("--gate", "post"), "--gate needs --z"), (z, "--z needs --gate"),
+                            ((*z, "--act", "silu"), "--z needs --gate"), ((*z, "--gate", "none"), "none of pre, post"),
+                            ((*z, "--gate", ""), "none of pre, post"), ((*z, "--gate", "pre", "--gate", "pre"), "gate is given twice"),
+                            (("--act", "swish"), "none of identity, sigmoid, silu, relu, relu2, tanh, gelu, gelu_tanh, softplus"),
+                            (("--act", "GELU"), "none of"), (("--act",), "needs a value"), (("--groups", "0"), "not a number from 1 on"),
+                            (("--groups", "-2"), "not a number from 1 on"), (("--groups", "two"), "not a number from 1 on"),
+                            (("--groups", "2.0"), "not a number from 1 on"), (("--groups", ""), "not a number from 1 on"),
+                            (("--groups", "99999999999999999999"), "not a number from 1 on"),
+                            (("--groups", "3"), "rows of 16 elements cannot be divided by --groups 3"), (("--groups", "32"), "cannot be divided"),
+                            (("--gate", "pre", "--z", "half.npy"), "z and do have the dtype of x"),
+                            (("--gate", "pre", "--z", "bad.npy"), "has to be (3, 16)"), (("--gate", "pre", "--z", "flat.npy"), "has to be (3, 16)"),
+                            (("--gate", "pre", "--z", "missing.npy"), "No such file"), (("--gate", "pre", "--z", "o.npy"), "not a .npy file")):
+        refused("norm", "x.npy", *outputs, *arguments, says=says)
+    norm("x.npy", *outputs, *z, "--gate", "pre", "--groups", "16")
+
+
+def with_old_gradients():
+    save(x=draw(3, 16), y=draw(3, 16), z=draw(3, 16), w=draw(16), do=draw(3, 16), dr=draw(3, 16))
+    for name in GRADIENTS:
+        open(f"{name}.npy", "w").write("old " + name)
+    return tuple(part for name in GRADIENTS for part in (f"--{name}", f"{name}.npy"))
+
+
+@test
+def refuses_wrong_backward_arguments():
+    outputs = with_old_gradients()
+    forward, needed = ("x.npy", "--o", "p.npy"), ("x.npy", "--do", "do.npy", "--z", "z.npy", "--gate", "pre")
+    for option in ("--do", "--dr-in", "--r-in", "--mean-in", "--rstd-in", "--dx", "--dy", "--dz", "--dw", "--db"):
+        refused("norm", *forward, option, "dx.npy", says=f"{option} is for --backward")
+    refused("norm", *forward, "--y-dtype", "f32", says="--y-dtype is for --backward")
+    for option in ("--o", "--r", "--mean", "--rstd"):
+        refused("norm", "--backward", *needed, *outputs, option, "p.npy", says=f"{option} is of the forward pass")
+    save(half=draw(3, 16, dtype="f2"), bad=draw(3, 15), flat=draw(16), tall=draw(4, 16))
+    for arguments, says in ((("--do", "do.npy", *outputs), "no input file"), (("x.npy", *outputs), "needs --do"),
+                            (("x.npy", "--do", "do.npy"), "no output file: --dx"), (("x.npy", "--do", "do.npy", "--dx"), "needs a value"),
+                            ((*needed, "--r-in", "x.npy", *outputs), "--r-in and x exclude"),
+                            (("--r-in", "x.npy", "--y", "y.npy", *needed[1:], *outputs), "--r-in and --y exclude"),
+                            (("--r-in", "x.npy", "--r-dtype", "f32", *needed[1:], *outputs), "--r-dtype and --r-in exclude"),
+                            ((*needed, "--y-dtype", "f32", "--dx", "dx.npy"), "--y-dtype is for --dy"),
+                            ((*needed, "--y", "y.npy", "--y-dtype", "f32", *outputs), "--y-dtype and --y exclude"),
+                            ((*needed, "--y-dtype", "f64", *outputs), "none of same, f32, f16"),
+                            ((*needed, "--y-dtype", "f16", *outputs), "dtype"),
+                            ((*needed, "--backward", *outputs), "backward is given twice"),
+                            ((*needed, "--dx", "p.npy", *outputs), "dx is given twice"),
+                            (("x.npy", "--do", "do.npy", *outputs), "--dz needs --gate"),
+                            (("x.npy", "--do", "do.npy", "--z", "z.npy", "--dx", "dx.npy"), "--z needs --gate"),
+                            (("x.npy", "--do", "do.npy", "--gate", "post", *outputs), "--gate needs --z"),
+                            (("--r-in", "x.npy", *needed[1:], "--residual", "after", *outputs), "--r-in cannot be given with --residual after"),
+                            ((*needed, "--dr-in", "dr.npy", "--residual", "after", *outputs), "--dr-in cannot be given with --residual after"),
+                            ((*needed, "--eps", "-1", *outputs), "eps"), ((*needed, "--groups", "5", *outputs), "cannot be divided"),
+                            ((*needed, "--dw", "dw.npy", "--db", "./dw.npy"), "two outputs"),
+                            ((*needed, "--dx", "/dev/null"), "not a regular file"), ((*needed, "--dz", "nosuch/dz.npy"), "No such file")):
+        refused("norm", "--backward", *arguments, says=says)
+    for option, needs in (("--do", ("x.npy", "--z", "z.npy")), ("--dr-in", needed[:5]), ("--r-in", needed[1:5]), ("--z", needed[:3])):
+        line = ("--backward", *needs, "--gate", "pre", *outputs, option)
+        for name, says in (("missing.npy", "No such file"), ("dx.npy", "not a .npy file"), ("bad.npy", "has to be (3, 16)"),
+                           ("flat.npy", "has to be (3, 16)"), ("tall.npy", "has to be (3, 16)"), ("half.npy", "half.npy: '<f2'")):
+            refused("norm", *line, name, says=says)
+    save(s=draw(3), m=draw(3), grouped=draw(3, 2))
+    for arguments, says in ((("--mean-in", "m.npy", "--rstd-in", "s.npy"), "--mean-in is for --layer"),
+                            (("--layer", "--mean-in", "m.npy"), "go together with --layer"), (("--layer", "--rstd-in", "s.npy"), "go together"),
+                            (("--rstd-in", "missing.npy"), "No such file"), (("--rstd-in", "dx.npy"), "not a .npy file"),
+                            (("--rstd-in", "grouped.npy"), "has to be (3,)"), (("--rstd-in", "x.npy"), "has to be (3,)"),
+                            (("--rstd-in", "s.npy", "--groups", "2"), "has to be (3, 2)"),
+                            (("--layer", "--rstd-in", "s.npy", "--mean-in", "flat.npy"), "has to be (3,)")):
+        refused("norm", "--backward", *needed, *outputs, *arguments, says=says)
+    save(s=draw(3, dtype="f2"))
+    refused("norm", "--backward", *needed, *outputs, "--rstd-in", "s.npy", says="mean and rstd are '<f4'")
+    # dr_in goes with r, not with x
+    save(x=draw(3, 16, dtype="f2"), do=draw(3, 16, dtype="f2"), z=draw(3, 16, dtype="f2"))
+    refused("norm", "--backward", *needed, "--dr-in", "dr.npy", *outputs, says="'<f4', but r is '<f2'")
+    refused("norm", "--backward", *needed, "--dr-in", "half.npy", "--r-dtype", "f32", *outputs, says="'<f2', but r is '<f4'")
+    refused("norm", "--backward", "--r-in", "half.npy", *needed[1:], "--dr-in", "dr.npy", *outputs, says="'<f4', but r is '<f2'")
+    backward(*needed, "--dr-in", "dr.npy", "--r-dtype", "f32")
+
+
 # ---- outputs that fail while they are written --------------------------------------------------------------------------------
 
 SHIM = r"""
@@ -622,6 +1009,19 @@ def a_signal_waits_and_leaves_nothing():
         refused("norm", "x.npy", *outputs, status=-signal.SIGTERM, says="Interrupted", env=shim(f"term {n}"))
 
 
+@test
+def gradients_that_cannot_be_written_leave_nothing():
+    line = ("norm", "--backward", "x.npy", "--do", "do.npy", "--z", "z.npy", "--gate", "post", *with_old_gradients())
+    for n in (1, 2, 3, 4, 5):
+        for call in ("fsync", "rename"):
+            refused(*line, status=1, says="Input/output error", env=shim(f"{call} {n}"))
+    for n in (1, 5):
+        refused(*line, status=-signal.SIGTERM, says="Interrupted", env=shim(f"term {n}"))
+    for size in (0, 100, 200):
+        refused(*line, status=1, says="cannot write", before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)))
+    norm(*line[1:])
+
+
 # ---- info, check, help ----------------------------------------------------------------------------------------------------------
 
 
@@ -655,12 +1055,18 @@ def check_passes_here():
     assert run.out.endswith(f"{len(supported)} passed, 0 failed, {4 - len(supported)} skipped\n"), run.out
     if supported == ["scalar"]:
         assert "nothing to compare it with" in run.out, run.out
+    # every line of the list of kernels has been run
+    text = open(os.path.join(ROOT, "src", "kernels.def")).read()
+    kernels = re.findall(r"^NRG_KERNEL\((\w+), (\w+), \w+\)", text, re.M)
+    assert len(kernels) >= 12
+    for op, dtype in kernels:
+        assert re.search(rf"^  {op} .*\b{dtype} [1-9]", run.out, re.M), f"{op} {dtype}: {run.out}"
     run = Run("check", "--quick", "--isa", "scalar")
     assert run.status == 0 and run.out.endswith("1 passed, 0 failed, 3 skipped\n"), str(run)
 
 
 FAULTY = r"""
-/* Two paths, scalar and avx2, that copy x. avx2 has the fault that $FAULT names. */
+/* Two paths, scalar and avx2, that copy inputs to outputs. avx2 has the fault that $FAULT names. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -676,6 +1082,7 @@ int nrg_isa_supported(nrg_isa isa) { return isa == NRG_ISA_SCALAR || (isa == NRG
 nrg_isa nrg_isa_active(void) { return active; }
 nrg_status nrg_isa_set(nrg_isa isa) { active = isa; return NRG_OK; }
 const char *nrg_isa_reason(void) { return ""; }
+const char *nrg_activation_name(nrg_activation g) { (void)g; return "?"; }
 
 static int fault(const char *name)
 {
@@ -683,22 +1090,43 @@ static int fault(const char *name)
     return active == NRG_ISA_AVX2 && wanted && strcmp(wanted, name) == 0;
 }
 
+/* On every path alike: the reference itself does nothing. */
+static int idle(const char *name) { return getenv("FAULT") && strcmp(getenv("FAULT"), name) == 0; }
+
+static size_t at(size_t n, int ith, int nth) { return n * (size_t)ith / (size_t)nth; }
+
+/* Rows of the share, copied where elements are of one size. */
+static void copy(const nrg_norm_spec *s, size_t rows, void *to, size_t to_stride, nrg_dtype to_dtype, const void *from,
+                 size_t from_stride, int ith, int nth)
+{
+    size_t size = nrg_dtype_size(to_dtype);
+    for (size_t row = at(rows, ith, nth); to && row < at(rows, ith + 1, nth); row++) {
+        if (size == nrg_dtype_size(s->dtype))
+            memmove((char *)to + row * to_stride, (const char *)from + row * from_stride, s->dim * size);
+        else
+            memset((char *)to + row * to_stride, 0x11, s->dim * size);
+    }
+}
+
 nrg_status nrg_norm_forward(const nrg_norm_spec *s, const nrg_norm_args *a, int ith, int nth)
 {
-    size_t size = nrg_dtype_size(s->dtype), bytes = s->dim * size;
-    size_t n = (size_t)nth, i = (size_t)ith, begin = a->rows * i / n, end = a->rows * (i + 1) / n;
-    if (fault("refuse") && s->dim == 40)
+    size_t size = nrg_dtype_size(s->dtype), bytes = s->dim * size, groups = s->groups ? s->groups : 1;
+    if (fault("refuse") && s->dim >= 40)
         return NRG_ERR_STRIDE;
-    if (fault("die") && s->dim == 40)
+    if (fault("die") && s->dim >= 40)
         __builtin_trap();
-    for (size_t row = begin; row < end; row++) {
+    copy(s, a->rows, a->o, a->o_stride, s->dtype, a->x, a->x_stride, ith, nth);
+    copy(s, a->rows, a->r, a->r_stride, s->r_dtype, a->x, a->x_stride, ith, nth);
+    for (size_t row = at(a->rows, ith, nth); row < at(a->rows, ith + 1, nth); row++) {
         char *o = (char *)a->o + row * a->o_stride;
-        const char *x = (const char *)a->x + row * a->x_stride;
-        memmove(o, x, bytes);
-        if (a->mean)
-            a->mean[row] = fault("nan") ? -NAN : NAN;
-        if (a->rstd)
-            a->rstd[row] = fault("rstd") && s->dim == 40 ? 1 : 0;
+        for (size_t i = row * groups; i < (row + 1) * groups; i++) {
+            if (a->mean)
+                a->mean[i] = fault("nan") ? -NAN : NAN;
+            if (a->rstd)
+                a->rstd[i] = fault("rstd") && s->dim == 40 ? 1 : 0;
+            if (a->rstd && fault("rstd of a group") && i % groups == 1)
+                a->rstd[i] = 2;
+        }
         if (fault("bit") && s->dim == 40 && s->dtype == NRG_F16)
             o[bytes - size] ^= 1;
         if (fault("zero") && s->dim == 40 && s->dtype == NRG_F32)
@@ -707,35 +1135,155 @@ nrg_status nrg_norm_forward(const nrg_norm_spec *s, const nrg_norm_args *a, int 
             o[bytes] = 0;
         if (fault("before the start") && s->dim == 40)
             o[-1] = 0;
-        if (fault("input") && s->dim == 40 && a->w)
+        if (fault("input") && s->dim >= 40 && a->w)
             ((char *)(size_t)a->w)[1] ^= 4;
-        if (fault("split") && s->dim == 40 && nth > 2)
+        if (fault("split") && s->dim >= 40 && nth > 2)
             o[0] ^= 1;
         if (fault("tail") && s->dim % 16 == 15)
             memset(o + bytes - size, 0xa5, size);
+        if (fault("gate") && s->gate == NRG_GATE_POST && s->activation == NRG_ACT_SOFTPLUS && s->dtype == NRG_BF16)
+            o[0] ^= 1;
+        if (fault("groups") && groups == 8)
+            o[0] ^= 1;
     }
+    return NRG_OK;
+}
+
+nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *s, const nrg_norm_backward_args *a, size_t *bytes)
+{
+    *bytes = a->dw || a->db ? 8 * s->dim : 0;
+    return NRG_OK;
+}
+
+nrg_status nrg_norm_backward(const nrg_norm_spec *s, const nrg_norm_backward_args *a, int ith, int nth)
+{
+    const void *d_o = a->d_o;
+    if (fault("refuse backward"))
+        return NRG_ERR_WORKSPACE;
+    copy(s, a->rows, a->dx, a->dx_stride, s->dtype, d_o, a->d_o_stride, ith, nth);
+    copy(s, a->rows, a->dy, a->dy_stride, s->y_dtype, d_o, a->d_o_stride, ith, nth);
+    copy(s, a->rows, a->dz, a->dz_stride, s->dtype, d_o, a->d_o_stride, ith, nth);
+    if (a->workspace)
+        memset(a->workspace, active == NRG_ISA_AVX2, 8 * s->dim); /* differs, which is nobody's business */
+    if (a->workspace && fault("past the workspace"))
+        ((char *)a->workspace)[8 * s->dim] = 0;
+    for (size_t row = at(a->rows, ith, nth); row < at(a->rows, ith + 1, nth); row++) {
+        if (fault("dx") && a->dx)
+            ((char *)a->dx)[row * a->dx_stride] ^= 1;
+        if (fault("dy") && a->dy)
+            ((char *)a->dy)[row * a->dy_stride] ^= 1;
+        if (fault("dz") && a->dz)
+            ((char *)a->dz)[row * a->dz_stride] ^= 1;
+        if (fault("after") && a->dx && s->residual_mode)
+            ((char *)a->dx)[row * a->dx_stride] ^= 1;
+        if (fault("dr_in") && a->dx && a->dr_in && a->r)
+            ((char *)a->dx)[row * a->dx_stride] ^= 1;
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *s, const nrg_norm_backward_args *a, int ith, int nth)
+{
+    for (size_t i = at(s->dim, ith, nth); i < at(s->dim, ith + 1, nth); i++) {
+        if (a->dw)
+            a->dw[i] = (float)i + (a->accumulate && !fault("accumulate") ? a->dw[i] + 1 : 0) + (float)fault("dw");
+        if (a->db && !idle("db is left out"))
+            a->db[i] = (float)i + (float)fault("db") + (float)(fault("split of columns") && nth == 3);
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, void *o, int ith, int nth)
+{
+    size_t size = nrg_dtype_size(dtype), begin = at(n, ith, nth) * size, end = at(n, ith + 1, nth) * size;
+    if (!idle("activation is left out"))
+        memmove((char *)o + begin, (const char *)x + begin, end - begin);
+    if (fault("activation") && g == NRG_ACT_TANH && n % 8 == 7)
+        ((char *)o)[begin] ^= 1;
+    /* one of 65536 */
+    for (size_t i = begin; fault("one value") && dtype == NRG_F16 && i < end; i += 2)
+        if (((unsigned char *)o)[i] == 0x34 && ((unsigned char *)o)[i + 1] == 0x52)
+            ((unsigned char *)o)[i] = 0x35;
+    return NRG_OK;
+}
+
+nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o, void *dx, int ith,
+                                   int nth)
+{
+    size_t size = nrg_dtype_size(dtype), begin = at(n, ith, nth) * size, end = at(n, ith + 1, nth) * size;
+    (void)g;
+    (void)x;
+    memmove((char *)dx + begin, (const char *)d_o + begin, end - begin);
+    if (fault("activation backward") && n > 1 && nth == 7)
+        ((char *)dx)[begin] ^= 1;
     return NRG_OK;
 }
 """
 
 
-def faulty(fault, **more):
-    program = os.path.join(SCRATCH, "faulty")
+def sources(folder):
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".c")]
+
+
+def compile_faulty(program, root=ROOT):
+    return subprocess.run([*CC, "-std=c11", "-O2", "-D_XOPEN_SOURCE=700", "-I", os.path.join(ROOT, "include"),
+                           *sources(os.path.join(root, "tools")), os.path.join(ROOT, "src", "base.c"), "-x", "c", "-", "-o", program, "-lm"],
+                          input=FAULTY, text=True, stderr=subprocess.PIPE)
+
+
+def faulty(fault, program=None, **more):
+    program = program or os.path.join(SCRATCH, "faulty")
     if not os.path.exists(program):
-        tools = os.path.join(ROOT, "tools")
-        sources = [os.path.join(tools, name) for name in sorted(os.listdir(tools)) if name.endswith(".c")]
-        subprocess.run([*CC, "-std=c11", "-O1", "-D_XOPEN_SOURCE=700", "-I", os.path.join(ROOT, "include"), *sources,
-                        os.path.join(ROOT, "src", "base.c"), "-x", "c", "-", "-o", program, "-lm"], input=FAULTY, text=True, check=True)
+        compiled = compile_faulty(program)
+        assert compiled.returncode == 0, compiled.stderr
     return Run("check", "--quick", program=program, env={"FAULT": fault, **more})
 
 
 @test
 def check_finds_a_faulty_path():
-    for fault in ("bit", "zero", "rstd", "past the end", "before the start", "input", "split", "tail"):
-        run = faulty(fault)
+    faults = ("bit", "zero", "rstd", "past the end", "before the start", "input", "split", "tail", "gate", "groups", "rstd of a group", "dx",
+              "dy", "dz", "dw", "db", "after", "dr_in", "accumulate", "split of columns", "past the workspace", "activation", "one value",
+              "activation backward")
+    faulty("")  # compiles it, once for all
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = list(pool.map(faulty, faults))
+    for fault, run in zip(faults, runs):
         assert run.status == 1 and re.search(r"^avx2 +FAIL: \d+ of \d+ cases differ", run.out, re.M), f"{fault}: {run}"
         assert run.out.endswith("1 passed, 1 failed, 2 skipped\n"), f"{fault}: {run}"
         assert re.search(r"case \d+: .*(scalar has 0x|a byte of no operand)", run.out), f"{fault}: {run}"
+
+
+@test
+def check_finds_a_kernel_that_does_nothing():
+    for fault, says in (("activation is left out", "scalar leaves o unwritten"), ("db is left out", "scalar leaves db unwritten")):
+        run = faulty(fault)
+        one_line(run)
+        assert run.status == 1 and says in run.err, f"{fault}: {run}"
+
+
+@test
+def check_cannot_leave_a_kernel_out():
+    """A line more in kernels.def, or an op whose sweep is empty."""
+
+    def changed(name, text, replacement):
+        shutil.rmtree("copy", ignore_errors=True)
+        shutil.copytree(os.path.join(ROOT, "tools"), "copy/tools")
+        os.mkdir("copy/src")
+        shutil.copy(os.path.join(ROOT, "src", "kernels.def"), "copy/src")
+        old = open(f"copy/{name}").read()
+        assert text in old
+        open(f"copy/{name}", "w").write(old.replace(text, replacement, 1))
+        return compile_faulty("changed", "copy")
+
+    last = "NRG_KERNEL(activation_backward, bf16, activation)"
+    for line, says in (("NRG_KERNEL(scale, f32, scale)", "sweep_family_scale"), ("NRG_KERNEL(activation, f64, activation)", "DTYPE_f64")):
+        compiled = changed("src/kernels.def", last, f"{last}\n{line}\n")
+        assert compiled.returncode != 0 and says in compiled.stderr, compiled.stderr
+    compiled = changed("tools/sweep_activation.c", "return ACTIVATIONS *", "return 0 *")
+    assert compiled.returncode == 0, compiled.stderr
+    run = faulty("", program="./changed")
+    one_line(run)
+    assert run.status == 1 and "no case runs activation_f32" in run.err, str(run)
 
 
 @test
@@ -752,6 +1300,9 @@ def check_reports_a_path_that_dies_or_refuses():
     run = faulty("refuse")
     one_line(run)
     assert run.status == 1 and "refuses a case" in run.err, str(run)
+    run = faulty("refuse backward")
+    one_line(run)
+    assert run.status == 1 and "refuses a case" in run.err and "norm_backward_f32" in run.err, str(run)
 
 
 @test

@@ -1,11 +1,11 @@
-/* Every path gives the bits of scalar: every subset of options, at lengths around the sizes of vectors, lanes, blocks and
- * segments.
+/* Every path gives the bits of scalar: every subset of options, at lengths around the sizes of vectors, lanes, blocks, segments
+ * and of the stack that long rows with a pre-gate are kept on. Gates and groups are drawn beside the subsets.
  *
  * SPDX-License-Identifier: MIT */
 #include "norm_sweep.h"
 
-static const size_t dims[] = {1,   7,   8,   15,  16,  17,  31,  32,  33,   63,   64,   65,   80,   96,   127,
-                              128, 129, 255, 256, 257, 511, 512, 513, 1024, 4095, 4096, 4097, 8192, 12289};
+static const size_t dims[] = {1,   7,   8,   15,  16,  17,  31,   32,   33,   63,   64,   65,   80,   96,   127,  128,  129,
+                              255, 256, 257, 511, 512, 513, 1024, 2559, 2560, 2561, 3075, 4095, 4096, 4097, 8192, 12289};
 enum { DIMS = sizeof dims / sizeof dims[0] };
 
 START_TEST(every_option_subset)
@@ -20,6 +20,7 @@ START_TEST(every_option_subset)
             if (!norm_options_at(&options, number, dtypes[dtype]))
                 continue;
             uint64_t seed = test_mix((dim * 8 + dtype) * 65536 + number);
+            norm_options_draw_gate(&options, dim, seed);
             norm_problem problem;
             norm_problem_make(&problem, &options, dim, norm_sweep_rows(seed, dim), NULL, 0, seed);
             norm_sweep(&problem, seed, 2);
@@ -30,7 +31,7 @@ START_TEST(every_option_subset)
 }
 END_TEST
 
-START_TEST(sweep_met_everything) { norm_sweep_check_coverage(); }
+START_TEST(sweep_met_everything) { norm_sweep_check_coverage(1); }
 END_TEST
 
 int main(int argc, char **argv)

@@ -5,11 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARES = 6, OUTPUTS = 8 };
+enum { SHARES = 6, OUTPUTS = 8, LONG_PLACES = 4, LONG = 2560 };
 
 typedef struct account {
     unsigned alias[ALIASES], shares[SHARES], store[NRG_STORE_STREAM + 1], side[2], outputs[OUTPUTS], interleaved[2];
     unsigned gaps[2], pads[2];
+    unsigned gated[GATES * ACTIVATIONS], gated_groups[GATES * ACTIVATIONS];
+    /* rows of more elements than a kernel keeps p of on its stack: by dtype, and by what o is in the place of */
+    unsigned long_pre[3 * LONG_PLACES];
 } account;
 
 static account *accounts;
@@ -23,7 +26,7 @@ void norm_sweep_start(void)
 static size_t share_kind(const norm_problem *p, const norm_layout *l)
 {
     static const int shares[] = {1, 2, 3, 7};
-    if ((size_t)l->nth > p->rows)
+    if ((size_t)l->nth > p->rows * p->groups)
         return SHARES - 1;
     for (size_t i = 0; i < 4; i++)
         if (l->nth == shares[i])
@@ -42,6 +45,12 @@ static void enter(nrg_isa isa, const norm_problem *p, const norm_layout *l)
     a->interleaved[l->interleaved]++;
     a->gaps[l->place[OP_X].gap % 4 != 0]++;
     a->pads[l->place[OP_X].pad % 4 != 0]++;
+    size_t gated = (size_t)p->spec.gate * ACTIVATIONS + (size_t)p->spec.activation;
+    (p->groups > 1 ? a->gated_groups : a->gated)[gated]++;
+    if (p->spec.gate == NRG_GATE_PRE && p->spec.dim / p->groups > LONG) {
+        enum norm_operand place = norm_alias_of_o(l->alias);
+        a->long_pre[(size_t)(p->spec.dtype - NRG_F32) * LONG_PLACES + (place <= OP_Z ? (size_t)place : LONG_PLACES - 1)]++;
+    }
 }
 
 static void stop(nrg_isa isa, const norm_problem *p, const norm_layout *l, const char *failure)
@@ -93,7 +102,7 @@ static void all_met(nrg_isa isa, const char *what, const unsigned *counts, size_
             ck_abort_msg("%s has met no %s number %zu in this sweep", nrg_isa_name(isa), what, i);
 }
 
-void norm_sweep_check_coverage(void)
+void norm_sweep_check_coverage(int long_rows)
 {
     if (getenv("CK_RUN_CASE") || getenv("CK_RUN_SUITE"))
         return; /* a part of the sweep was asked for */
@@ -111,6 +120,10 @@ void norm_sweep_check_coverage(void)
         all_met(paths[i], "interleaving", a->interleaved, 2);
         all_met(paths[i], "gap", a->gaps, 2);
         all_met(paths[i], "pad", a->pads, 2);
+        all_met(paths[i], "gate × activation", a->gated, GATES * ACTIVATIONS);
+        all_met(paths[i], "gate × activation in groups", a->gated_groups, GATES * ACTIVATIONS);
+        if (long_rows)
+            all_met(paths[i], "dtype × place of o of a long row with a pre-gate", a->long_pre, 3 * LONG_PLACES);
     }
 }
 

@@ -13,8 +13,9 @@ void norm_sweep_start(void);
 /* Runs the problem on scalar, then with `layouts` layouts on each path, and ends the test at the first difference. */
 void norm_sweep(const norm_problem *problem, uint64_t seed, int layouts);
 
-/* Ends the test where a path has not met an alias, a number of shares, a store kind, a side or an output subset. */
-void norm_sweep_check_coverage(void);
+/* Ends the test where a path has not met an alias, a number of shares, a store kind, a side, an output subset, or a gate with an
+ * activation, with groups and without; long_rows: nor a long row with a pre-gate of each dtype, in place of each operand. */
+void norm_sweep_check_coverage(int long_rows);
 
 /* The row counts to draw from: around the numbers of rows that kernels take at a time. */
 size_t norm_sweep_rows(uint64_t seed, size_t dim);

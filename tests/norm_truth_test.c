@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "element.h"
-#include "quad.h"
+#include "norm_exact.h"
 #include "rows.h"
 
 /* What the header promises, in ulps: the product, a term more for each of + b and + y, and the statistics. */
@@ -117,44 +117,15 @@ static void free_case(truth_case *t)
 }
 
 /* The exact statistics of t->r. */
-typedef struct truth {
-    quad mean, squares; /* m and Σq² */
-    quad sigma, s;
-} truth;
-
-static truth exact_statistics(const truth_case *t)
+static norm_exact exact_statistics(const truth_case *t)
 {
-    truth exact = {0, 0, 0, 0};
-    size_t dim = t->spec.dim;
-    quad d = (quad)dim, eps = t->spec.eps;
-    if (t->spec.centred) {
-        for (size_t i = 0; i < dim; i++)
-            exact.mean += t->r[i];
-        exact.mean /= d;
-    }
-    for (size_t i = 0; i < dim; i++) {
-        quad q = t->r[i] - exact.mean;
-        exact.squares += q * q;
-    }
-    exact.sigma = quad_sqrt(exact.squares / d);
-    switch (t->spec.eps_mode) {
-    case NRG_EPS_MEAN:
-        exact.s = quad_sqrt(exact.squares / d + eps);
-        break;
-    case NRG_EPS_SUM:
-        exact.s = quad_sqrt(exact.squares + eps) / quad_sqrt(d);
-        break;
-    case NRG_EPS_SIGMA:
-        exact.s = exact.sigma + eps;
-        break;
-    case NRG_EPS_MAX:
-        exact.s = quad_sqrt(exact.squares);
-        exact.s = (exact.s > eps ? exact.s : eps) / quad_sqrt(d);
-        break;
-    case NRG_EPS_NONE:
-        exact.s = exact.sigma;
-        break;
-    }
+    quad *p = malloc(t->spec.dim * sizeof *p);
+    if (!p)
+        abort();
+    for (size_t i = 0; i < t->spec.dim; i++)
+        p[i] = t->r[i];
+    norm_exact exact = norm_exact_of(&t->spec, t->spec.dim, p);
+    free(p);
     return exact;
 }
 
@@ -226,9 +197,9 @@ static double share_of(quad exact, float got, nrg_dtype dtype, double bound)
 static const char *measure(const truth_case *t, const outputs *f32, const outputs *out)
 {
     size_t dim = t->spec.dim;
-    truth exact = exact_statistics(t);
+    norm_exact exact = exact_statistics(t);
     nrg_dtype dtype = t->spec.dtype;
-    quad k = t->spec.c != 0 ? t->spec.c / quad_sqrt((quad)dim) : 1, factor = exact.s > 0 ? k / exact.s : 0;
+    quad k = norm_exact_k(&t->spec, dim), factor = exact.s > 0 ? k / exact.s : 0;
     int after = t->spec.residual_mode == NRG_RESIDUAL_AFTER, additions = (t->b != NULL) + after;
     enum column column = additions        ? (t->op == LAYER ? COLUMN_LAYER_ADDED : COLUMN_ADDED)
                          : t->op == LAYER ? COLUMN_LAYER

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include "norm_case.h"
+#include "norm_backward_case.h"
 
 enum { LIMIT = 16 << 10, STACK = 256 << 10, PAINT = 0x5c };
 
@@ -15,6 +15,7 @@ static unsigned char *stack;
 static ucontext_t here, there;
 static const nrg_norm_spec *the_spec;
 static const nrg_norm_args *the_args;
+static const nrg_norm_backward_args *the_backward_args; /* the call is a forward one where this is NULL */
 static nrg_status the_status;
 static size_t deliberate;
 
@@ -33,8 +34,13 @@ static void on_stack(void)
 {
     if (deliberate)
         use_stack(deliberate);
-    else
+    else if (!the_backward_args)
         the_status = nrg_norm_forward(the_spec, the_args, 0, 1);
+    else {
+        the_status = nrg_norm_backward(the_spec, the_backward_args, 0, 1);
+        if (the_status == NRG_OK)
+            the_status = nrg_norm_backward_reduce(the_spec, the_backward_args, 0, 1);
+    }
 }
 
 /* How deep a call goes. */
@@ -71,6 +77,61 @@ START_TEST(the_measurement_sees_depth)
 }
 END_TEST
 
+static void measure(size_t *deepest, nrg_isa isa, const char *what)
+{
+    ck_assert_int_eq(nrg_isa_set(isa), NRG_OK);
+    if (*deepest == 0)
+        depth(); /* the first call also resolves symbols, on the dynamic linker's account */
+    size_t deep = depth();
+    *deepest = deep > *deepest ? deep : *deepest;
+    if (the_status != NRG_OK || deep > LIMIT)
+        ck_abort_msg("%s: %zu bytes of stack, status %d; %s", nrg_isa_name(isa), deep, (int)the_status, what);
+}
+
+static void forward(const norm_options *options, norm_problem *problem, nrg_isa isa, size_t *deepest)
+{
+    norm_result result;
+    norm_result_make(&result, problem);
+    nrg_norm_args args = nrg_norm_args_init(problem->rows, problem->x, result.o);
+    args.y = problem->y;
+    args.z = problem->z;
+    args.w = problem->w;
+    args.b = problem->b;
+    args.r = options->residual == RESIDUAL_AFTER ? NULL : result.r;
+    args.mean = result.mean;
+    args.rstd = result.rstd;
+    the_spec = &problem->spec;
+    the_args = &args;
+    the_backward_args = NULL;
+    measure(deepest, isa, problem->text);
+    norm_result_free(&result);
+}
+
+static void backward(norm_backward_problem *problem, nrg_isa isa, size_t *deepest)
+{
+    norm_backward_result result;
+    norm_backward_result_make(&result, problem);
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(problem->forward.rows, problem->forward.x, problem->d_o, result.dx);
+    args.y = problem->forward.y;
+    args.z = problem->forward.z;
+    args.w = problem->forward.w;
+    args.b = problem->forward.b;
+    args.dr_in = problem->dr_in;
+    args.dy = result.dy;
+    args.dz = args.z ? result.dz : NULL;
+    args.dw = result.dw;
+    args.db = result.db;
+    args.accumulate = 0;
+    ck_assert_int_eq(nrg_norm_backward_workspace(&problem->forward.spec, &args, &args.workspace_size), NRG_OK);
+    args.workspace = malloc(args.workspace_size);
+    ck_assert_ptr_nonnull(args.workspace);
+    the_spec = &problem->forward.spec;
+    the_backward_args = &args;
+    measure(deepest, isa, problem->text);
+    free(args.workspace);
+    norm_backward_result_free(&result);
+}
+
 START_TEST(every_call)
 {
     static const size_t dims[] = {1, 17, 64, 80, 96, 128, 256, 257, 1000, 4096, 12289};
@@ -79,40 +140,23 @@ START_TEST(every_call)
     size_t path_count = test_paths(paths), dtype_count = test_kernel_dtypes("norm_forward", dtypes);
     for (size_t path = 0; path < path_count; path++)
         for (size_t dtype = 0; dtype < dtype_count; dtype++) {
-            size_t deepest = 0;
+            size_t plain = 0, gated = 0, back = 0;
             for (size_t n = 0; n < sizeof dims / sizeof dims[0]; n++)
-                for (size_t number = 0; number < norm_option_count(); number += test_small() ? 509 : dims[n] > 300 ? 101 : 13) {
+                for (size_t number = 0; number < norm_option_count(); number += test_small() ? 211 : dims[n] > 300 ? 101 : 19) {
                     norm_options options;
                     if (!norm_options_at(&options, number, dtypes[dtype]))
                         continue;
-                    norm_problem problem;
-                    norm_result result;
-                    size_t rows = dims[n] > 300 ? 2 : 33;
-                    norm_problem_make(&problem, &options, dims[n], rows, NULL, 0, number);
-                    norm_result_make(&result, &problem);
-                    nrg_norm_args args = nrg_norm_args_init(rows, problem.x, result.o);
-                    args.y = problem.y;
-                    args.w = problem.w;
-                    args.b = problem.b;
-                    args.r = options.residual == RESIDUAL_AFTER ? NULL : result.r;
-                    args.mean = result.mean;
-                    args.rstd = result.rstd;
-                    problem.spec.store = (nrg_store)(number % 3);
-                    the_spec = &problem.spec;
-                    the_args = &args;
-                    ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
-                    if (n == 0 && deepest == 0)
-                        depth(); /* the first call also resolves symbols, on the dynamic linker's account */
-                    size_t deep = depth();
-                    deepest = deep > deepest ? deep : deepest;
-                    if (the_status != NRG_OK || deep > LIMIT)
-                        ck_abort_msg("%s: %zu bytes of stack, status %d; %s", nrg_isa_name(paths[path]), deep, (int)the_status,
-                                     problem.text);
-                    norm_problem_free(&problem);
-                    norm_result_free(&result);
+                    norm_options_draw_gate(&options, dims[n], number);
+                    norm_backward_problem problem;
+                    norm_backward_problem_make(&problem, &options, dims[n], dims[n] > 300 ? 2 : 33, NULL, 0, number);
+                    problem.forward.spec.store = (nrg_store)(number % 3);
+                    forward(&options, &problem.forward, paths[path], norm_options_gated(&options) ? &gated : &plain);
+                    backward(&problem, paths[path], &back);
+                    norm_backward_problem_free(&problem);
                 }
-            printf("stack of norm_forward, %s, %s: %zu bytes\n", nrg_isa_name(paths[path]), nrg_dtype_name(dtypes[dtype]),
-                   deepest);
+            printf("stack, %s, %s: norm_forward %zu bytes, with gates %zu, norm_backward %zu\n", nrg_isa_name(paths[path]),
+                   nrg_dtype_name(dtypes[dtype]), plain, gated, back);
+            ck_assert(plain && gated && back);
         }
     fflush(stdout);
 }

@@ -286,11 +286,38 @@ static vf vector_fms(vf a, vf b, vf c) { return v_fms(a, b, c); }
 static float scalar_add(float a, float b, float c) { return (void)c, a + b; }
 static float scalar_sub(float a, float b, float c) { return (void)c, a - b; }
 static float scalar_mul(float a, float b, float c) { return (void)c, a * b; }
+static vf vector_fnma(vf a, vf b, vf c) { return v_fnma(a, b, c); }
+static vf vector_div(vf a, vf b, vf c) { return (void)c, v_div(a, b); }
+static vf vector_max(vf a, vf b, vf c) { return (void)c, v_max(a, b); }
+static vf vector_min(vf a, vf b, vf c) { return (void)c, v_min(a, b); }
+static vf vector_abs(vf a, vf b, vf c) { return (void)b, (void)c, v_abs(a); }
+static vf vector_minus_abs(vf a, vf b, vf c) { return (void)b, (void)c, v_minus_abs(a); }
+static vf vector_copysign(vf a, vf b, vf c) { return (void)c, v_copysign(a, b); }
+static vf vector_select(vf a, vf b, vf c) { return v_select(v_lt(a, b), c, b); }
 static float scalar_fms(float a, float b, float c) { return fmaf(a, b, -c); }
+static float scalar_fnma(float a, float b, float c) { return fmaf(-a, b, c); }
+static float scalar_div(float a, float b, float c) { return (void)c, a / b; }
+static float scalar_max(float a, float b, float c) { return (void)c, a > b ? a : b; }
+static float scalar_min(float a, float b, float c) { return (void)c, a < b ? a : b; }
+static float scalar_abs(float a, float b, float c) { return (void)b, (void)c, fabsf(a); }
+static float scalar_minus_abs(float a, float b, float c) { return (void)b, (void)c, -fabsf(a); }
+static float scalar_copysign(float a, float b, float c) { return (void)c, copysignf(a, b); }
+static float scalar_select(float a, float b, float c) { return a < b ? c : b; }
 
 static const float_function float_functions[] = {
-    {"v_add", vector_add, scalar_add}, {"v_sub", vector_sub, scalar_sub}, {"v_mul", vector_mul, scalar_mul},
-    {"v_fma", vector_fma, fmaf},       {"v_fms", vector_fms, scalar_fms},
+    {"v_add", vector_add, scalar_add},
+    {"v_sub", vector_sub, scalar_sub},
+    {"v_mul", vector_mul, scalar_mul},
+    {"v_fma", vector_fma, fmaf},
+    {"v_fms", vector_fms, scalar_fms},
+    {"v_fnma", vector_fnma, scalar_fnma},
+    {"v_div", vector_div, scalar_div},
+    {"v_max", vector_max, scalar_max},
+    {"v_min", vector_min, scalar_min},
+    {"v_abs", vector_abs, scalar_abs},
+    {"v_minus_abs", vector_minus_abs, scalar_minus_abs},
+    {"v_copysign", vector_copysign, scalar_copysign},
+    {"v_select and v_lt", vector_select, scalar_select},
 };
 
 typedef struct float_lanes {
@@ -438,6 +465,48 @@ START_TEST(constants)
         memcpy(doubles, &v, sizeof doubles);
         for (size_t l = 0; l < VD; l++)
             ck_assert(same_double(doubles[l], double_special(i)));
+    }
+}
+END_TEST
+
+/* Powers of two times 2^n, for all n that leave a normal number. */
+START_TEST(scaling_by_powers)
+{
+    static const int exponents[] = {-126, -64, -1, 0, 64, 127};
+    static float z[VN], got[VN];
+    for (size_t i = 0; i < COUNT(exponents); i++)
+        for (int first = -126; first <= 127; first += VN) {
+            for (int l = 0; l < VN; l++)
+                z[l] = 0x1.8p23f + (float)(first + l - exponents[i]);
+            vf result = v_scale2(v_set1(ldexpf(1, exponents[i])), vf_of(z));
+            memcpy(got, &result, sizeof got);
+            for (int l = 0; l < VN && first + l <= 127; l++)
+                if (!same_float(got[l], ldexpf(1, first + l)))
+                    ck_abort_msg(VEC_PATH ": v_scale2 of 2^%d to 2^%d in lane %d: %a", exponents[i], first + l, l,
+                                 (double)got[l]);
+        }
+}
+END_TEST
+
+/* Bits 22 to 24 choose, whatever the others are; a table may start at any float. */
+START_TEST(lookups)
+{
+    static float tables[16], a[VN], got[VN];
+    state = 8;
+    for (size_t i = 0; i < 20000; i++) {
+        const float *table = tables + i % 8;
+        for (size_t k = 0; k < COUNT(tables); k++)
+            tables[k] = random_float();
+        for (size_t l = 0; l < VN; l++)
+            a[l] = random_float();
+        vf result = v_lookup8(table, v_index8(vf_of(a)));
+        memcpy(got, &result, sizeof got);
+        for (size_t l = 0; l < VN; l++) {
+            unsigned k = element_bits(a, l, NRG_F32) >> 22 & 7;
+            if (memcmp(&got[l], &table[k], sizeof got[l]) != 0)
+                ck_abort_msg(VEC_PATH ": v_lookup8 of entry %u in lane %zu: %a and not %a", k, l, (double)got[l],
+                             (double)table[k]);
+        }
     }
 }
 END_TEST
@@ -766,6 +835,8 @@ Suite *vec_suite(void)
     TCase *arithmetic = test_case(suite, "arithmetic");
     tcase_add_test(arithmetic, constants);
     tcase_add_loop_test(arithmetic, float_arithmetic, 0, COUNT(float_functions));
+    tcase_add_test(arithmetic, scaling_by_powers);
+    tcase_add_test(arithmetic, lookups);
     tcase_add_loop_test(arithmetic, double_arithmetic, 0, COUNT(double_functions));
     TCase *conversions = test_case(suite, "conversions");
     tcase_add_loop_test(conversions, every_half_to_float, 0, COUNT(halves));

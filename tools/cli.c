@@ -6,6 +6,7 @@
 #include "cli.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,23 @@ int cli_float(const char *option, const char *text, float *number)
     if (end != text && !*end)
         return 1;
     complain("--%s: '%s' is not a number", option, text);
+    return 0;
+}
+
+int cli_count(const char *option, const char *text, size_t *number)
+{
+    size_t value = 0;
+    const char *c = text;
+    for (; *c >= '0' && *c <= '9'; c++) {
+        size_t digit = (size_t)(*c - '0');
+        if (value > (SIZE_MAX - digit) / 10)
+            break;
+        value = value * 10 + digit;
+    }
+    *number = value;
+    if (value && !*c)
+        return 1;
+    complain("--%s: '%s' is not a number from 1 on", option, text);
     return 0;
 }
 

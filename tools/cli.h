@@ -4,6 +4,8 @@
 #ifndef NRG_TOOLS_CLI_H
 #define NRG_TOOLS_CLI_H
 
+#include <stddef.h>
+
 /* Every command's exit status. */
 enum {
     CLI_DONE = 0,
@@ -40,6 +42,7 @@ int cli_next(cli_reader *reader, const cli_option *options, const char **value);
 /* A whole argument as a number; 0 after a complaint. */
 int cli_double(const char *option, const char *text, double *number);
 int cli_float(const char *option, const char *text, float *number);
+int cli_count(const char *option, const char *text, size_t *number); /* at least 1 */
 
 /* The index of text in words, which end with NULL; -1 after a complaint that lists them. */
 int cli_word(const char *option, const char *text, const char *const *words);

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { OUTPUT_MAX = 4 };
+enum { OUTPUT_MAX = 5 };
 
 typedef struct output {
     const char *name; /* as the user gave it, for complaints */

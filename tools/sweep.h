@@ -13,7 +13,30 @@
 
 typedef enum sweep_level { SWEEP_QUICK, SWEEP_DEFAULT, SWEEP_FULL } sweep_level;
 
-enum { SWEEP_X, SWEEP_Y, SWEEP_W, SWEEP_B, SWEEP_O, SWEEP_R, SWEEP_MEAN, SWEEP_RSTD, SWEEP_OPERANDS };
+/* Inputs, then outputs, then scratch: memory that is lent to a call, whose contents afterwards are nobody's business. */
+enum {
+    SWEEP_X,
+    SWEEP_Y,
+    SWEEP_Z,
+    SWEEP_W,
+    SWEEP_B,
+    SWEEP_R_IN,
+    SWEEP_D_O,
+    SWEEP_DR_IN,
+    SWEEP_O,
+    SWEEP_R,
+    SWEEP_MEAN,
+    SWEEP_RSTD,
+    SWEEP_DX,
+    SWEEP_DY,
+    SWEEP_DZ,
+    SWEEP_DW,
+    SWEEP_DB,
+    SWEEP_WORKSPACE,
+    SWEEP_OPERANDS,
+    SWEEP_FIRST_OUTPUT = SWEEP_O,
+    SWEEP_FIRST_SCRATCH = SWEEP_WORKSPACE
+};
 extern const char *const sweep_operand_names[SWEEP_OPERANDS];
 
 /* Where an operand lies in the case's memory. Absent: no rows. */
@@ -24,12 +47,22 @@ typedef struct sweep_operand {
 
 typedef struct sweep_case {
     uint64_t number; /* from 0 */
+    int kernel;      /* index of a line of kernels.def */
     nrg_norm_spec spec;
     size_t rows;
-    int shares; /* nth; the reference always takes one */
+    int shares, reduce_shares; /* nth, of the second phase too; the reference always takes one */
+    int accumulate;
+    int saved;       /* norm_backward gets mean and rstd, and r where there is one, from a forward pass … */
+    int recompute;   /* … but not in the reference */
+    int every_value; /* x goes through all bit patterns of its dtype, in as many steps as it has elements */
     sweep_operand operands[SWEEP_OPERANDS];
     size_t bytes; /* of memory, all operands and the gaps around them */
 } sweep_case;
+
+/* The lines of kernels.def. */
+extern const int sweep_kernels;
+const char *sweep_kernel_op(int kernel);
+nrg_dtype sweep_kernel_dtype(int kernel);
 
 /* Makes the case of this number; 0 when there are no more. */
 int sweep_make(sweep_level level, uint64_t number, sweep_case *c);
@@ -38,8 +71,11 @@ int sweep_make(sweep_level level, uint64_t number, sweep_case *c);
  * shows; something finite in outputs, so that what is not written shows. */
 void sweep_fill(const sweep_case *c, unsigned char *memory);
 
+/* Runs a case on the active path, in place of its block of memory. */
+nrg_status sweep_run(const sweep_case *c, unsigned char *memory);
+
 /* One line about a case. */
-enum { SWEEP_TEXT_ROOM = 512 };
+enum { SWEEP_TEXT_ROOM = 1024 };
 void sweep_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);
 
 #endif

@@ -1,18 +1,23 @@
-/* nrg/norm.h: row normalization (LayerNorm, RMSNorm, L2 and their relatives), fused with a residual.
+/* nrg/norm.h: row normalization (LayerNorm, RMSNorm, L2 and their relatives), fused with a residual and a gate.
  *
- * A tensor is `rows` rows of `dim` elements. For every row (⊙ element-wise, d = dim):
+ * A tensor is `rows` rows of `dim` elements. For every row, or for every one of its groups (⊙ element-wise, d = dim / groups):
  *
- *     r = x + y          rounded to r_dtype; y absent: r = x             (residual before the norm, the default)
- *     m = Σr / d         centred;  m = 0 otherwise
- *     q = r - m
+ *     r  = x + y         rounded to r_dtype; y absent: r = x             (residual before the norm, the default)
+ *     p  = r ⊙ g(z)      rounded to f32, with NRG_GATE_PRE;  p = r otherwise
+ *     m  = Σp / d        centred;  m = 0 otherwise
+ *     q  = p - m
  *     σ² = Σq² / d
- *     s = divisor        from σ and eps, by eps_mode
- *     o = (c/√d) · (q / s) ⊙ (w + weight_offset) + b                     w absent: factor 1; b absent: 0
+ *     s  = divisor       from σ and eps, by eps_mode
+ *     o1 = (c/√d) · (q / s) ⊙ (w + weight_offset) + b                    w absent: factor 1; b absent: 0
+ *     o  = o1 ⊙ g(z)     with NRG_GATE_POST;  o = g(o1) with NRG_GATE_NONE and an activation;  o = o1 otherwise
  *
- * s = 0 (a constant row without eps): q/s is 0 by definition, so o = b. With NRG_RESIDUAL_AFTER, r = x and o is y plus the
- * above (the "post-norm" residual of Gemma 2 and OLMo 2), rounded to dtype once.
+ * g is spec.activation (nrg/activation.h). s = 0 (a constant row without eps): q/s is 0 by definition, so o1 = b. With
+ * NRG_RESIDUAL_AFTER, r = x and o is y plus the above (the "post-norm" residual of Gemma 2 and OLMo 2), rounded to dtype once.
  *
- * LayerNorm: Ba, Kiros, Hinton, arXiv:1607.06450. RMSNorm: Zhang, Sennrich, arXiv:1910.07467.
+ * LayerNorm: Ba, Kiros, Hinton, arXiv:1607.06450. RMSNorm: Zhang, Sennrich, arXiv:1910.07467. Gated norm in groups: Mamba-2, Dao,
+ * Gu, arXiv:2405.21060 (its norm_before_gate is NRG_GATE_POST, and its default NRG_GATE_PRE).
+ *
+ * The backward pass is in nrg/norm_backward.h.
  *
  * What holds for every call, dtype and shape:
  *
@@ -35,7 +40,7 @@
 
 #include <string.h>
 
-#include "base.h"
+#include "activation.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -55,6 +60,12 @@ typedef enum nrg_residual_mode {
     NRG_RESIDUAL_AFTER = 1   /* o = y + f(x); y is then required, and r must be NULL */
 } nrg_residual_mode;
 
+typedef enum nrg_gate {
+    NRG_GATE_NONE = 0, /* no z; an activation other than identity is applied to the output: o = g(o1) */
+    NRG_GATE_PRE = 1,  /* p = r ⊙ g(z), before the norm; z is then required */
+    NRG_GATE_POST = 2  /* o = o1 ⊙ g(z), after it; z is then required */
+} nrg_gate;
+
 /* How o and r are stored. A hint: it never changes a bit. */
 typedef enum nrg_store {
     NRG_STORE_AUTO = 0,  /* by the bytes the whole call touches */
@@ -67,7 +78,7 @@ typedef enum nrg_store {
 typedef struct nrg_norm_spec {
     size_t size;                     /* sizeof(nrg_norm_spec), set by the constructors */
     size_t dim;                      /* elements in a row, at least 1 */
-    nrg_dtype dtype;                 /* of x and o */
+    nrg_dtype dtype;                 /* of x, z and o */
     nrg_dtype y_dtype;               /* of y: SAME, dtype, or NRG_F32 (a residual stream kept in f32) */
     nrg_dtype r_dtype;               /* of r, stored or not: SAME, dtype, or NRG_F32 */
     nrg_dtype w_dtype;               /* of w and b: SAME, dtype, or NRG_F32 */
@@ -76,9 +87,12 @@ typedef struct nrg_norm_spec {
     nrg_residual_mode residual_mode; /* where y goes */
     nrg_store store;                 /* how o and r are stored */
     double eps;                      /* finite, at least 0; below 2^-600 it counts as 0 */
-    double c;                        /* constant of the formula; 0 stands for √dim: LayerNorm, RMSNorm. 1: unit length */
+    double c;                        /* constant of the formula; 0 stands for √d: LayerNorm, RMSNorm. 1: unit length */
     float weight_offset;             /* added to every w: 0, or 1 as Gemma stores its weights. Without w: unused */
     uint32_t reserved;               /* 0 */
+    nrg_gate gate;                   /* where z goes. New in 0.2, like the fields below */
+    nrg_activation activation;       /* g */
+    size_t groups;                   /* a row is normalized in this many equal parts, w and b spanning it all; 0 stands for 1 */
 } nrg_norm_spec;
 
 /* Where the data is. Make one with nrg_norm_args_init, then set what else there is. Pointers need the alignment of their
@@ -87,11 +101,11 @@ typedef struct nrg_norm_spec {
  * Aliasing. Inputs may overlap each other as they like. An output shares no byte with another operand, except: the whole
  * operand, same first byte, same stride, same element size, as in this matrix.
  *
- *               x     y     w     b     o     r     mean  rstd
- *         o     yes   yes   no    no          no    no    no
- *         r     yes   yes   no    no    no          no    no
- *      mean     no    no    no    no    no    no          no
- *      rstd     no    no    no    no    no    no    no
+ *               x     y     z     w     b     o     r     mean  rstd
+ *         o     yes   yes   yes   no    no          no    no    no
+ *         r     yes   yes   no    no    no    no          no    no
+ *      mean     no    no    no    no    no    no    no          no
+ *      rstd     no    no    no    no    no    no    no    no
  *
  * Rows of two operands may interleave without touching (slices of one buffer) when their strides are equal. */
 typedef struct nrg_norm_args {
@@ -103,12 +117,14 @@ typedef struct nrg_norm_args {
     const void *b;   /* [dim] bias, or NULL */
     void *o;         /* [rows, dim] output */
     void *r;         /* [rows, dim] output: the residual sum in r_dtype, or NULL */
-    float *mean;     /* [rows] output: m (0 where not centred), or NULL */
-    float *rstd;     /* [rows] output: 1/s (0 where s = 0), or NULL */
+    float *mean;     /* [rows, groups] output: m (0 where not centred), or NULL */
+    float *rstd;     /* [rows, groups] output: 1/s (0 where s = 0), or NULL */
     size_t x_stride; /* bytes; likewise below */
     size_t y_stride;
     size_t o_stride;
     size_t r_stride;
+    const void *z; /* [rows, dim] gate; NULL with NRG_GATE_NONE. New in 0.2 */
+    size_t z_stride;
 } nrg_norm_args;
 
 /* RMSNorm: not centred, √(mean square + eps), f32. */
@@ -157,19 +173,19 @@ static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, void 
  * optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         spec, args, or (with rows > 0) x or o; y with NRG_RESIDUAL_AFTER, or in the add_ shortcuts
+ *   NRG_ERR_NULL         spec, args, or (with rows > 0) x or o; y with NRG_RESIDUAL_AFTER, or in the add_ shortcuts; z with a gate
  *   NRG_ERR_STRUCT_SIZE  a size smaller than the first version's struct, larger than this one's and not zero there, or over 4096;
  *                        reserved not 0
- *   NRG_ERR_DIM          dim is 0
+ *   NRG_ERR_DIM          dim is 0, or no multiple of groups
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
  *   NRG_ERR_STRIDE       a stride shorter than a row
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERLAP      operands overlap in a way the matrix above does not allow
- *   NRG_ERR_ENUM         dtype, eps_mode, residual_mode or store unknown
+ *   NRG_ERR_ENUM         dtype, eps_mode, residual_mode, store, gate or activation unknown
  *   NRG_ERR_DTYPE        y_dtype, r_dtype or w_dtype neither dtype nor f32
  *   NRG_ERR_EPS          eps negative, infinite or NaN
  *   NRG_ERR_CONSTANT     c or weight_offset NaN, or beyond the largest float
- *   NRG_ERR_COMBINATION  r asked for with NRG_RESIDUAL_AFTER (the sum is o itself)
+ *   NRG_ERR_COMBINATION  r asked for with NRG_RESIDUAL_AFTER (the sum is o itself); z given with NRG_GATE_NONE
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
 /* clang-format on */
 NRG_API nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth);

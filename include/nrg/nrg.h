@@ -9,6 +9,8 @@
 
 #include "base.h"
 #include "cpu.h"
+#include "activation.h"
 #include "norm.h"
+#include "norm_backward.h"
 
 #endif

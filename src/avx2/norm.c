@@ -1,6 +1,7 @@
 /* Row normalization, forward: the template over this path's vectors.
  *
  * SPDX-License-Identifier: MIT */
+#define NRG_PATH avx2
 #include "vec.h"
 
 #include "../template/norm.h"

@@ -12,7 +12,9 @@ enum {
     VN = 8,
     V_SUM1 = 4,
     V_SUM2 = 2, /* 16 registers: 32 lanes of two sums would take them all */
+    V_SUM4 = 1, /* and where four sums do */
     V_APPLY = 4,
+    V_ACT = 2, /* with 4 the registers do not suffice */
 };
 
 typedef __m256 vf;
@@ -97,12 +99,45 @@ NRG_INLINE vh v_to_bf16(vf a)
 
 NRG_INLINE void v_nt_fence(void) { _mm_sfence(); }
 
+/* ---- what the activations need ---- */
+
+NRG_INLINE vf v_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
+NRG_INLINE vf v_div(vf a, vf b) { return _mm256_div_ps(a, b); }
+NRG_INLINE vf v_abs(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
+NRG_INLINE vf v_minus_abs(vf a) { return _mm256_or_ps(_mm256_set1_ps(-0.0f), a); }
+NRG_INLINE vf v_copysign(vf a, vf sign)
+{
+    const __m256 mask = _mm256_set1_ps(-0.0f);
+    return _mm256_or_ps(_mm256_andnot_ps(mask, a), _mm256_and_ps(mask, sign));
+}
+NRG_INLINE vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
+NRG_INLINE vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
+
+typedef __m256 vm;
+
+NRG_INLINE vm v_lt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
+NRG_INLINE vf v_select(vm m, vf a, vf b) { return _mm256_blendv_ps(b, a, m); }
+
+/* n from the lower bits of z = 1.5·2^23 + n, into the exponent of s. */
+NRG_INLINE vf v_scale2(vf s, vf z)
+{
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(s), _mm256_slli_epi32(_mm256_castps_si256(z), 23)));
+}
+
+/* VPERMPS looks at the lower three bits of an index only. */
+typedef __m256i vi;
+
+NRG_INLINE vi v_index8(vf a) { return _mm256_srli_epi32(_mm256_castps_si256(a), 22); }
+NRG_INLINE vf v_lookup8(const float table[8], vi index) { return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index); }
+
 /* ---- doubles: half as many a vector ---- */
 
 typedef __m256d vd;
 
 NRG_INLINE vd vd_zero(void) { return _mm256_setzero_pd(); }
 NRG_INLINE vd vd_set1(double d) { return _mm256_set1_pd(d); }
+NRG_INLINE vd vd_ld(const double *p) { return _mm256_loadu_pd(p); }
+NRG_INLINE void vd_st(double *p, vd a) { _mm256_storeu_pd(p, a); }
 NRG_INLINE vd vd_add(vd a, vd b) { return _mm256_add_pd(a, b); }
 NRG_INLINE vd vd_sub(vd a, vd b) { return _mm256_sub_pd(a, b); }
 NRG_INLINE vd vd_mul(vd a, vd b) { return _mm256_mul_pd(a, b); }

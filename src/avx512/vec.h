@@ -15,7 +15,9 @@ enum {
     VN = 16,     /* floats in a vector */
     V_SUM1 = 4,  /* vectors a summing step works on at once */
     V_SUM2 = 4,  /* the same where two sums run side by side */
+    V_SUM4 = 2,  /* and where four sums do */
     V_APPLY = 4, /* vectors an element-wise step works on at once */
+    V_ACT = 4,   /* vectors an activation takes at once */
 };
 
 typedef __m512 vf;
@@ -96,12 +98,50 @@ NRG_INLINE vh v_to_bf16(vf a)
 /* Before a thread says that its rows are done: streamed lines may still be on their way. */
 NRG_INLINE void v_nt_fence(void) { _mm_sfence(); }
 
+/* ---- what the activations need ---- */
+
+NRG_INLINE vf v_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
+NRG_INLINE vf v_div(vf a, vf b) { return _mm512_div_ps(a, b); }
+NRG_INLINE vf v_abs(vf a) { return _mm512_abs_ps(a); }
+NRG_INLINE vf v_minus_abs(vf a) { return _mm512_or_ps(_mm512_set1_ps(-0.0f), a); }
+NRG_INLINE vf v_copysign(vf a, vf sign)
+{
+    /* bit by bit: the mask's bit chooses a or sign */
+    const __m512i mask = _mm512_set1_epi32(0x7fffffff);
+    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(mask, _mm512_castps_si512(a), _mm512_castps_si512(sign), 0xca));
+}
+NRG_INLINE vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
+NRG_INLINE vf v_min(vf a, vf b) { return _mm512_min_ps(a, b); }
+
+typedef __mmask16 vm;
+
+NRG_INLINE vm v_lt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+NRG_INLINE vf v_select(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a); }
+
+/* n from the lower bits of z = 1.5·2^23 + n, into the exponent of s. VSCALEFPS does it in one instruction, and no
+ * faster. */
+NRG_INLINE vf v_scale2(vf s, vf z)
+{
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(s), _mm512_slli_epi32(_mm512_castps_si512(z), 23)));
+}
+
+/* VPERMPS looks at the lower four bits of an index: the table twice makes the fourth one indifferent. */
+typedef __m512i vi;
+
+NRG_INLINE vi v_index8(vf a) { return _mm512_srli_epi32(_mm512_castps_si512(a), 22); }
+NRG_INLINE vf v_lookup8(const float table[8], vi index)
+{
+    return _mm512_permutexvar_ps(index, _mm512_broadcast_f32x8(_mm256_loadu_ps(table)));
+}
+
 /* ---- doubles: half as many a vector ---- */
 
 typedef __m512d vd;
 
 NRG_INLINE vd vd_zero(void) { return _mm512_setzero_pd(); }
 NRG_INLINE vd vd_set1(double d) { return _mm512_set1_pd(d); }
+NRG_INLINE vd vd_ld(const double *p) { return _mm512_loadu_pd(p); }
+NRG_INLINE void vd_st(double *p, vd a) { _mm512_storeu_pd(p, a); }
 NRG_INLINE vd vd_add(vd a, vd b) { return _mm512_add_pd(a, b); }
 NRG_INLINE vd vd_sub(vd a, vd b) { return _mm512_sub_pd(a, b); }
 NRG_INLINE vd vd_mul(vd a, vd b) { return _mm512_mul_pd(a, b); }

@@ -1,6 +1,7 @@
 /* Row normalization, forward: the template over this path's vectors.
  *
  * SPDX-License-Identifier: MIT */
+#define NRG_PATH neon
 #include "vec.h"
 
 #include "../template/norm.h"

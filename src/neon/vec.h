@@ -12,7 +12,9 @@ enum {
     VN = 4,
     V_SUM1 = 4, /* 8 would fill the lanes at once, and spill seven of them where elements are 16-bit */
     V_SUM2 = 4, /* 32 registers: 32 lanes of two sums would take them all */
+    V_SUM4 = 2, /* and where four sums do */
     V_APPLY = 4,
+    V_ACT = 4,
 };
 
 typedef float32x4_t vf;
@@ -94,12 +96,51 @@ NRG_INLINE vh v_to_bf16(vf a)
 
 NRG_INLINE void v_nt_fence(void) {}
 
+/* ---- what the activations need ---- */
+
+NRG_INLINE vf v_fnma(vf a, vf b, vf c) { return vfmsq_f32(c, a, b); }
+NRG_INLINE vf v_div(vf a, vf b) { return vdivq_f32(a, b); }
+NRG_INLINE vf v_abs(vf a) { return vabsq_f32(a); }
+NRG_INLINE vf v_minus_abs(vf a) { return vnegq_f32(vabsq_f32(a)); }
+NRG_INLINE vf v_copysign(vf a, vf sign) { return vbslq_f32(vdupq_n_u32(0x80000000u), sign, a); }
+
+/* FMAX and FMIN order the zeros, and give NaN for a NaN on either side. */
+NRG_INLINE vf v_max(vf a, vf b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
+NRG_INLINE vf v_min(vf a, vf b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
+
+typedef uint32x4_t vm;
+
+NRG_INLINE vm v_lt(vf a, vf b) { return vcltq_f32(a, b); }
+NRG_INLINE vf v_select(vm m, vf a, vf b) { return vbslq_f32(m, a, b); }
+
+/* n from the lower bits of z = 1.5·2^23 + n, into the exponent of s. */
+NRG_INLINE vf v_scale2(vf s, vf z)
+{
+    return vreinterpretq_f32_u32(vaddq_u32(vreinterpretq_u32_f32(s), vshlq_n_u32(vreinterpretq_u32_f32(z), 23)));
+}
+
+/* TBL moves bytes: an index is the four places of a float's bytes. */
+typedef uint8x16_t vi;
+
+NRG_INLINE vi v_index8(vf a)
+{
+    uint32x4_t lane = vandq_u32(vshrq_n_u32(vreinterpretq_u32_f32(a), 22), vdupq_n_u32(7));
+    return vreinterpretq_u8_u32(vmlaq_u32(vdupq_n_u32(0x03020100), lane, vdupq_n_u32(0x04040404)));
+}
+NRG_INLINE vf v_lookup8(const float table[8], vi index)
+{
+    uint8x16x2_t bytes = {{vreinterpretq_u8_f32(vld1q_f32(table)), vreinterpretq_u8_f32(vld1q_f32(table + 4))}};
+    return vreinterpretq_f32_u8(vqtbl2q_u8(bytes, index));
+}
+
 /* ---- doubles: half as many a vector ---- */
 
 typedef float64x2_t vd;
 
 NRG_INLINE vd vd_zero(void) { return vdupq_n_f64(0); }
 NRG_INLINE vd vd_set1(double d) { return vdupq_n_f64(d); }
+NRG_INLINE vd vd_ld(const double *p) { return vld1q_f64(p); }
+NRG_INLINE void vd_st(double *p, vd a) { vst1q_f64(p, a); }
 NRG_INLINE vd vd_add(vd a, vd b) { return vaddq_f64(a, b); }
 NRG_INLINE vd vd_sub(vd a, vd b) { return vsubq_f64(a, b); }
 NRG_INLINE vd vd_mul(vd a, vd b) { return vmulq_f64(a, b); }

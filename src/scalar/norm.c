@@ -5,32 +5,15 @@
 #include <float.h>
 #include <math.h>
 
-#include "../internal.h"
-#include "convert.h"
+#include "element.h"
 
 enum { LANES = 32, SEGMENT = 4096 };
 
-static float load(const char *p, size_t i, nrg_dtype dtype)
-{
-    if (dtype == NRG_F32)
-        return ((const float *)p)[i];
-    uint16_t h = ((const uint16_t *)p)[i];
-    return dtype == NRG_F16 ? nrg_f16_to_f32(h) : nrg_bf16_to_f32(h);
-}
-
-static void store(char *p, size_t i, nrg_dtype dtype, float f)
-{
-    if (dtype == NRG_F32)
-        ((float *)p)[i] = f;
-    else
-        ((uint16_t *)p)[i] = dtype == NRG_F16 ? nrg_f32_to_f16(f) : nrg_f32_to_bf16(f);
-}
-
-/* One row of a job: its operands, and their dtypes. */
+/* One row of a job, or one group of a row: its operands, and their dtypes. */
 typedef struct norm_row {
     const nrg_norm_job *job;
     nrg_dtype dtype, y_dtype, r_dtype, w_dtype;
-    const char *x, *y;
+    const char *x, *y, *z, *w, *b;
     const char *r; /* where r has been stored, which may be x's or y's place; NULL: nowhere */
 } norm_row;
 
@@ -42,16 +25,20 @@ static float residual(const norm_row *row, size_t i)
     float x = load(row->x, i, row->dtype);
     if (!row->y || row->job->after)
         return x;
-    float r = x + load(row->y, i, row->y_dtype);
-    if (row->r_dtype == NRG_F16)
-        return nrg_f16_to_f32(nrg_f32_to_f16(r));
-    if (row->r_dtype == NRG_BF16)
-        return nrg_bf16_to_f32(nrg_f32_to_bf16(r));
-    return r;
+    return rounded_to(x + load(row->y, i, row->y_dtype), row->r_dtype);
+}
+
+static float gate(const norm_row *row, size_t i) { return activate(row->job->activation, load(row->z, i, row->dtype)); }
+
+/* Element i of p, what is normalized. */
+static float input(const norm_row *row, size_t i)
+{
+    float r = residual(row, i);
+    return row->job->gate == NRG_GATE_PRE ? r * gate(row, i) : r;
 }
 
 typedef struct sums {
-    double t, tt; /* Σt and Σt² of t = r - pilot */
+    double t, tt; /* Σt and Σt² of t = p - pilot */
 } sums;
 
 /* A segment's lanes, folded by halves. */
@@ -72,7 +59,7 @@ static sums sum_row(const norm_row *row, double pilot)
     for (size_t segment = 0; segment < dim; segment += SEGMENT) {
         double t[LANES] = {0}, tt[LANES] = {0};
         for (size_t i = segment; i < dim && i < segment + SEGMENT; i++) {
-            double v = (double)residual(row, i) - pilot;
+            double v = (double)input(row, i) - pilot;
             t[i % LANES] += v;
             tt[i % LANES] += v * v;
         }
@@ -83,7 +70,7 @@ static sums sum_row(const norm_row *row, double pilot)
 }
 
 typedef struct statistics {
-    double square, variance; /* Σr²/d, σ² */
+    double square, variance; /* Σp²/d, σ² */
     double pilot, offset;    /* m in two parts: the first is enough except where m is more than 1000 σ */
 } statistics;
 
@@ -91,87 +78,91 @@ static statistics row_statistics(const norm_row *row)
 {
     const nrg_norm_job *job = row->job;
     sums first = sum_row(row, 0);
-    double square = first.tt * job->inv_dim;
+    double square = first.tt * job->formula.inv_dim;
     statistics stat = {square, square, 0, 0};
     if (!(stat.variance <= DBL_MAX)) {
         stat.pilot = stat.variance = NAN; /* an Inf or a NaN in the row: finite floats cannot overflow the sum */
         return stat;
     }
-    if (!job->centred)
+    if (!job->formula.centred)
         return stat;
-    stat.pilot = first.t / job->d;
+    stat.pilot = first.t / job->formula.d;
     stat.variance -= stat.pilot * stat.pilot;
     if (stat.pilot * stat.pilot <= 0x1p20 * stat.variance)
         return stat;
     /* taken out before squaring. In a constant row it is exact, and what is left is 0. */
     sums again = sum_row(row, stat.pilot);
-    stat.offset = again.t / job->d;
-    stat.variance = again.tt * job->inv_dim - stat.offset * stat.offset;
+    stat.offset = again.t / job->formula.d;
+    stat.variance = again.tt * job->formula.inv_dim - stat.offset * stat.offset;
     if (!(stat.variance > 0))
         stat.variance = 0;
     return stat;
 }
 
 /* 1/s; 0 where s is 0, NaN for a poisoned row. */
-static double inverse_divisor(const nrg_norm_job *job, double variance)
+static double inverse_divisor(const nrg_norm_formula *f, double variance)
 {
     if (isnan(variance))
         return NAN;
-    if (job->divisor == NRG_DIV_ROOT) {
-        double square = variance + job->eps;
+    if (f->divisor == NRG_DIV_ROOT) {
+        double square = variance + f->eps;
         return square > 0 ? sqrt(square) * (1 / square) : 0;
     }
-    double sigma = sqrt(variance), s = job->divisor == NRG_DIV_SIGMA ? sigma + job->eps : sigma > job->eps ? sigma : job->eps;
+    double sigma = sqrt(variance), s = f->divisor == NRG_DIV_SIGMA ? sigma + f->eps : sigma > f->eps ? sigma : f->eps;
     return s > 0 ? 1 / s : 0;
 }
 
-/* r·w·factor - mean·w·factor with factor as the two floats hi + lo, each product with its rounding error carried along, rounded
+/* p·w·factor - mean·w·factor with factor as the two floats hi + lo, each product with its rounding error carried along, rounded
  * once at the end. */
-static float plain_element(const norm_row *row, size_t i, float r, float hi, float lo, float minus_mean)
+static float plain_element(const norm_row *row, size_t i, float p, float hi, float lo, float minus_mean)
 {
-    const nrg_norm_job *job = row->job;
-    if (!job->w)
-        return fmaf(r, hi, job->centred ? fmaf(r, lo, minus_mean) : r * lo);
-    float w = load(job->w, i, row->w_dtype), w_lo = 0;
-    if (job->w_offset != 0) {
-        float sum = w + job->w_offset, part = sum - w;
-        w_lo = (w - (sum - part)) + (job->w_offset - part);
+    const nrg_norm_formula *f = &row->job->formula;
+    if (!row->w)
+        return fmaf(p, hi, f->centred ? fmaf(p, lo, minus_mean) : p * lo);
+    float w = load(row->w, i, row->w_dtype), w_lo = 0;
+    if (f->w_offset != 0) {
+        float sum = w + f->w_offset, part = sum - w;
+        w_lo = (w - (sum - part)) + (f->w_offset - part);
         w = sum;
     }
-    float p = r * w, e = fmaf(r, w, -p);
-    if (job->w_offset != 0)
-        e = fmaf(r, w_lo, e);
-    float rest = fmaf(p, lo, e * hi);
-    if (job->centred && job->w_offset != 0)
+    float product = p * w, e = fmaf(p, w, -product);
+    if (f->w_offset != 0)
+        e = fmaf(p, w_lo, e);
+    float rest = fmaf(product, lo, e * hi);
+    if (f->centred && f->w_offset != 0)
         rest = fmaf(minus_mean, w_lo, rest);
-    if (job->centred)
+    if (f->centred)
         rest = fmaf(minus_mean, w, rest);
-    return fmaf(p, hi, rest);
+    return fmaf(product, hi, rest);
 }
 
 /* The same in double, for where floats do not reach: a mean that is large beside s, rows or factors that are very large or small.
  */
-static float careful_element(const norm_row *row, size_t i, float r, double pilot, double offset, double factor)
+static float careful_element(const norm_row *row, size_t i, float p, double pilot, double offset, double factor)
 {
-    double difference = ((double)r - pilot) - offset;
-    if (row->job->w)
-        difference *= (double)load(row->job->w, i, row->w_dtype) + (double)row->job->w_offset;
+    double difference = ((double)p - pilot) - offset;
+    if (row->w)
+        difference *= (double)load(row->w, i, row->w_dtype) + (double)row->job->formula.w_offset;
     return (float)(difference * factor);
 }
 
 static void apply(const norm_row *row, char *o, const statistics *stat, double inverse)
 {
     const nrg_norm_job *job = row->job;
-    double factor = job->k * inverse, mean = stat->pilot + stat->offset, square = stat->square;
+    double factor = job->formula.k * inverse, mean = stat->pilot + stat->offset, square = stat->square;
     int plain = fabs(mean) * inverse <= 0.5 && fabs(factor) >= 0x1p-40 && fabs(factor) <= 0x1p40 &&
                 (square == 0 || (square >= 0x1p-80 && square <= 0x1p80));
     float hi = (float)factor, lo = (float)(factor - (double)hi), minus_mean = (float)(-mean * factor);
     for (size_t i = 0; i < job->dim; i++) {
-        float r = residual(row, i);
+        float p = input(row, i);
         float out =
-            plain ? plain_element(row, i, r, hi, lo, minus_mean) : careful_element(row, i, r, stat->pilot, stat->offset, factor);
-        if (job->b)
-            out += load(job->b, i, row->w_dtype);
+            plain ? plain_element(row, i, p, hi, lo, minus_mean) : careful_element(row, i, p, stat->pilot, stat->offset, factor);
+        if (row->b)
+            out += load(row->b, i, row->w_dtype);
+        if (job->gate == NRG_GATE_POST)
+            out *= gate(row, i);
+        if (job->gate == NRG_GATE_NONE)
+            out = activate(job->activation, out);
         if (job->after)
             out += load(row->y, i, row->y_dtype);
         store(o, i, row->dtype, out);
@@ -180,25 +171,31 @@ static void apply(const norm_row *row, char *o, const statistics *stat, double i
 
 static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
 {
-    norm_row current = {
-        job, dtype, job->y_f32 ? NRG_F32 : dtype, job->r_f32 ? NRG_F32 : dtype, job->w_f32 ? NRG_F32 : dtype, NULL, NULL, NULL};
+    const size_t groups = job->groups, dim = job->dim;
+    norm_row row = {.job = job, .dtype = dtype};
+    row.y_dtype = job->y_f32 ? NRG_F32 : dtype;
+    row.r_dtype = job->r_f32 ? NRG_F32 : dtype;
+    row.w_dtype = job->w_f32 ? NRG_F32 : dtype;
     for (size_t n = job->row_begin; n < job->row_end; n++) {
-        current.x = job->x + n * job->x_stride;
-        current.y = job->y ? job->y + n * job->y_stride : NULL;
-        current.r = NULL;
+        row.x = group_at(job->x, job->x_stride, dtype, n, groups, dim);
+        row.y = group_at(job->y, job->y_stride, row.y_dtype, n, groups, dim);
+        row.z = group_at(job->z, job->z_stride, dtype, n, groups, dim);
+        row.w = group_at(job->w, 0, row.w_dtype, n, groups, dim);
+        row.b = group_at(job->b, 0, row.w_dtype, n, groups, dim);
+        row.r = NULL;
         if (job->r) {
-            char *r = job->r + n * job->r_stride;
-            for (size_t i = 0; i < job->dim; i++)
-                store(r, i, current.r_dtype, residual(&current, i));
-            current.r = r;
+            char *r = (char *)group_at(job->r, job->r_stride, row.r_dtype, n, groups, dim);
+            for (size_t i = 0; i < dim; i++)
+                store(r, i, row.r_dtype, residual(&row, i));
+            row.r = r;
         }
-        statistics stat = row_statistics(&current);
-        double inverse = inverse_divisor(job, stat.variance);
+        statistics stat = row_statistics(&row);
+        double inverse = inverse_divisor(&job->formula, stat.variance);
         if (job->mean)
             job->mean[n] = (float)(stat.pilot + stat.offset);
         if (job->rstd)
             job->rstd[n] = (float)inverse;
-        apply(&current, job->o + n * job->o_stride, &stat, inverse);
+        apply(&row, (char *)group_at(job->o, job->o_stride, dtype, n, groups, dim), &stat, inverse);
     }
 }
 

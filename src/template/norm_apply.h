@@ -30,17 +30,17 @@ NRG_INLINE vf multiply(vf r, vf w, vf w_low, const norm_factors *f, int has_offs
     return v_fma(p, f->hi, rest);
 }
 
-NRG_INLINE void normalize_step(vf *v, int G, const norm_options *opt, const norm_factors *f, size_t i, size_t n, nrg_dtype D,
-                               int centred)
+NRG_INLINE void normalize_step(vf *v, int G, const norm_options *opt, const char *weight, const norm_factors *f, size_t i,
+                               size_t n, nrg_dtype D, int centred)
 {
-    if (!opt->w) {
+    if (!weight) {
         NRG_UNROLL
         for (int j = 0; j < G; j++)
             v[j] = v_fma(v[j], f->hi, centred ? v_fma(v[j], f->lo, f->minus_mean) : v_mul(v[j], f->lo));
         return;
     }
     vf w[V_APPLY];
-    load_step_or_f32(w, G, opt->w, i, n, D, opt->w_f32);
+    load_step_or_f32(w, G, weight, i, n, D, opt->w_f32);
     if (opt->w_offset == 0) {
         NRG_UNROLL
         for (int j = 0; j < G; j++)
@@ -57,16 +57,17 @@ NRG_INLINE void normalize_step(vf *v, int G, const norm_options *opt, const norm
 }
 
 /* The same in double, (r - m) · (w + weight_offset) · factor. */
-NRG_INLINE void normalize_careful(vf *v, int G, const norm_options *opt, const norm_factors *f, size_t i, size_t n, nrg_dtype D)
+NRG_INLINE void normalize_careful(vf *v, int G, const norm_options *opt, const char *weight, const norm_factors *f, size_t i,
+                                  size_t n, nrg_dtype D)
 {
     vf w[V_APPLY];
-    if (opt->w)
-        load_step_or_f32(w, G, opt->w, i, n, D, opt->w_f32);
+    if (weight)
+        load_step_or_f32(w, G, weight, i, n, D, opt->w_f32);
     const vd w_offset = vd_set1((double)opt->w_offset);
     NRG_UNROLL
     for (int j = 0; j < G; j++) {
         vd low = vd_sub(vd_sub(vd_low(v[j]), f->pilot), f->offset), high = vd_sub(vd_sub(vd_high(v[j]), f->pilot), f->offset);
-        if (opt->w) {
+        if (weight) {
             low = vd_mul(low, vd_add(vd_low(w[j]), w_offset));
             high = vd_mul(high, vd_add(vd_high(w[j]), w_offset));
         }
@@ -80,14 +81,24 @@ NRG_INLINE void apply_step(int G, const norm_options *opt, norm_row row, const n
     vf v[V_APPLY], more[V_APPLY];
     load_r(v, G, opt, row, opt->apply_from, i, n, D);
     if (careful)
-        normalize_careful(v, G, opt, f, i, n, D);
+        normalize_careful(v, G, opt, row.w, f, i, n, D);
     else
-        normalize_step(v, G, opt, f, i, n, D, centred);
-    if (opt->b) {
-        load_step_or_f32(more, G, opt->b, i, n, D, opt->w_f32);
+        normalize_step(v, G, opt, row.w, f, i, n, D, centred);
+    if (row.b) {
+        load_step_or_f32(more, G, row.b, i, n, D, opt->w_f32);
         NRG_UNROLL
         for (int j = 0; j < G; j++)
             v[j] = v_add(v[j], more[j]);
+    }
+    if (opt->gated) {
+        load_step(more, G, (const char *)row.stage, i, n, NRG_F32);
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            v[j] = v_mul(v[j], more[j]);
+    }
+    if (opt->to_stage) {
+        store_f32_step(v, G, row.stage + i, n, 0);
+        return;
     }
     if (opt->after) {
         load_step_or_f32(more, G, row.y, i, n, D, opt->y_f32);

@@ -4,10 +4,7 @@
 #ifndef NRG_TEMPLATE_NORM_ROW_H
 #define NRG_TEMPLATE_NORM_ROW_H
 
-#include "../internal.h"
-
-/* Vectors in the largest step. */
-enum { NORM_STEP = (int)V_SUM1 > (int)V_APPLY ? (int)V_SUM1 : (int)V_APPLY };
+#include "step.h"
 
 /* Where r = x + y is read from. */
 typedef enum norm_source {
@@ -19,134 +16,69 @@ typedef enum norm_source {
 /* What is the same for all rows of a job, by value: stores to rows could alias the job itself, and would make the compiler read
  * its options again after each. */
 typedef struct norm_options {
-    const char *w, *b;
     size_t dim;
     float w_offset;
     int y_f32, r_f32, w_f32;
     int centred, after, store_r, stream_r, stream_o;
+    int gated;    /* rows have a staged gate, which the output is multiplied with; see norm_gated.h */
+    int to_stage; /* the output goes, in f32, to the row's stage */
     int prefetch; /* the job is streamed: its inputs are not in cache either */
     norm_source sum_from, apply_from;
 } norm_options;
 
 typedef struct norm_row {
-    const char *x, *y;
+    const char *x, *y, *z, *w, *b;
     char *r, *o;
+    float *stage; /* element 0 of what is staged for the chunk at hand */
 } norm_row;
 
-NRG_INLINE norm_row row_at(const nrg_norm_job *job, size_t n)
+NRG_INLINE norm_row row_at(const nrg_norm_job *job, size_t n, nrg_dtype D)
 {
-    norm_row row = {job->x + n * job->x_stride, job->y ? job->y + n * job->y_stride : NULL,
-                    job->r ? job->r + n * job->r_stride : NULL, job->o + n * job->o_stride};
+    size_t at = 0; /* where the group begins in the row */
+    size_t group = n;
+    if (job->groups > 1) {
+        n /= job->groups;
+        at = (group - n * job->groups) * job->dim;
+    }
+    norm_row row = {
+        .x = job->x + n * job->x_stride + bytes_of(at, D, 0),
+        .y = job->y ? job->y + n * job->y_stride + bytes_of(at, D, job->y_f32) : NULL,
+        .z = job->z ? job->z + n * job->z_stride + bytes_of(at, D, 0) : NULL,
+        .w = job->w ? job->w + bytes_of(at, D, job->w_f32) : NULL,
+        .b = job->b ? job->b + bytes_of(at, D, job->w_f32) : NULL,
+        .r = job->r ? job->r + n * job->r_stride + bytes_of(at, D, job->r_f32) : NULL,
+        .o = job->o + n * job->o_stride + bytes_of(at, D, 0),
+        .stage = NULL,
+    };
     return row;
 }
 
-/* Streaming needs 16-byte alignment of every row, and does nothing for lines that are in cache because the row is in place. */
-NRG_INLINE int can_stream(const nrg_norm_job *job, const char *out, size_t stride)
+/* Streaming needs 16-byte alignment of every row and group, and does nothing for lines that are in cache because the row is in
+ * place. */
+NRG_INLINE int can_stream(const nrg_norm_job *job, const char *out, size_t stride, size_t group_bytes)
 {
-    return job->stream && (((uintptr_t)out | stride) & 15) == 0 && out != job->x && out != job->y;
+    return job->stream && (((uintptr_t)out | stride | (job->groups > 1 ? group_bytes : 0)) & 15) == 0 && out != job->x &&
+           out != job->y && out != job->z;
 }
 
-NRG_INLINE norm_options options_of(const nrg_norm_job *job)
+NRG_INLINE norm_options options_of(const nrg_norm_job *job, nrg_dtype D)
 {
     norm_options opt = {
-        .w = job->w,
-        .b = job->b,
         .dim = job->dim,
-        .w_offset = job->w_offset,
+        .w_offset = job->formula.w_offset,
         .y_f32 = job->y_f32,
         .r_f32 = job->r_f32,
         .w_f32 = job->w_f32,
-        .centred = job->centred,
+        .centred = job->formula.centred,
         .after = job->after,
         .store_r = job->r != NULL,
-        .stream_r = job->r && can_stream(job, job->r, job->r_stride),
-        .stream_o = can_stream(job, job->o, job->o_stride),
+        .stream_r = job->r && can_stream(job, job->r, job->r_stride, bytes_of(job->dim, D, job->r_f32)),
+        .stream_o = can_stream(job, job->o, job->o_stride, bytes_of(job->dim, D, 0)),
         .prefetch = job->stream,
         .sum_from = job->y && !job->after ? NORM_FROM_XY : NORM_FROM_X,
     };
     opt.apply_from = opt.store_r && !opt.stream_r ? NORM_FROM_R : opt.sum_from;
     return opt;
-}
-
-/* ---- vectors of any dtype; D is a constant where it matters ---- */
-
-NRG_INLINE vf from_half(vh h, nrg_dtype D) { return D == NRG_F16 ? v_from_f16(h) : v_from_bf16(h); }
-NRG_INLINE vh to_half(vf a, nrg_dtype D) { return D == NRG_F16 ? v_to_f16(a) : v_to_bf16(a); }
-
-NRG_INLINE vf load_whole(const char *p, size_t i, nrg_dtype D)
-{
-    return D == NRG_F32 ? v_ld_f32((const float *)p + i) : from_half(v_ld_half((const uint16_t *)p + i), D);
-}
-
-NRG_INLINE vf load_part(const char *p, size_t i, size_t n, nrg_dtype D)
-{
-    return D == NRG_F32 ? v_ldn_f32((const float *)p + i, n) : from_half(v_ldn_half((const uint16_t *)p + i, n), D);
-}
-
-/* ---- steps of G vectors, whole; or with G = 1 of the first n lanes of one, n from 1 to VN: one copy of the code for all that
- * does not fill a step ---- */
-
-/* How many of the VN lanes from element i on exist. */
-NRG_INLINE size_t lanes_at(size_t i, size_t end) { return end - i < VN ? end - i : VN; }
-
-NRG_INLINE void load_step(vf *v, int G, const char *p, size_t i, size_t n, nrg_dtype D)
-{
-    if (G == 1) {
-        v[0] = load_part(p, i, n, D);
-        return;
-    }
-    NRG_UNROLL
-    for (int j = 0; j < G; j++)
-        v[j] = load_whole(p, i + (size_t)j * VN, D);
-}
-
-NRG_INLINE void load_step_or_f32(vf *v, int G, const char *p, size_t i, size_t n, nrg_dtype D, int is_f32)
-{
-    if (D == NRG_F32 || is_f32)
-        load_step(v, G, p, i, n, NRG_F32);
-    else
-        load_step(v, G, p, i, n, D);
-}
-
-NRG_INLINE void store_f32_step(const vf *v, int G, float *p, size_t n, int stream)
-{
-    if (G == 1) {
-        v_stn_f32(p, v[0], n);
-        return;
-    }
-    NRG_UNROLL
-    for (int j = 0; j < G; j++)
-        if (stream)
-            v_nt_f32(p + j * VN, v[j]);
-        else
-            v_st_f32(p + j * VN, v[j]);
-}
-
-NRG_INLINE void store_half_step(const vh *h, int G, uint16_t *p, size_t n, int stream)
-{
-    if (G == 1) {
-        v_stn_half(p, h[0], n);
-        return;
-    }
-    NRG_UNROLL
-    for (int j = 0; j < G; j++)
-        if (stream)
-            v_nt_half(p + j * VN, h[j]);
-        else
-            v_st_half(p + j * VN, h[j]);
-}
-
-NRG_INLINE void store_step(const vf *v, int G, char *p, size_t i, size_t n, nrg_dtype D, int stream)
-{
-    if (D == NRG_F32) {
-        store_f32_step(v, G, (float *)p + i, n, stream);
-        return;
-    }
-    vh h[NORM_STEP];
-    NRG_UNROLL
-    for (int j = 0; j < G; j++)
-        h[j] = to_half(v[j], D);
-    store_half_step(h, G, (uint16_t *)p + i, n, stream);
 }
 
 /* Asks for what a step of G vectors reads 2 KB further on, in the next row where a row ends: further than the hardware looks past

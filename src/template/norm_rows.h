@@ -54,7 +54,7 @@ NRG_INLINE void NORM_(short_rows)(const nrg_norm_job *job, const norm_options *o
         for (int i = 0; i < count; i++) {
             vd lanes_t[NORM_LANE_REGISTERS], lanes_tt[NORM_LANE_REGISTERS];
             clear_lanes(lanes_t, lanes_tt, any);
-            sum_block(lanes_t, lanes_tt, &opt, row_at(job, n + (size_t)i), 0, opt.dim, NORM_D, any);
+            sum_block(lanes_t, lanes_tt, &opt, row_at(job, n + (size_t)i, NORM_D), 0, opt.dim, NORM_D, any);
             tt[i] = fold_lanes(lanes_tt);
             if (any)
                 t[i] = fold_lanes(lanes_t);
@@ -83,7 +83,7 @@ NRG_INLINE void NORM_(short_rows)(const nrg_norm_job *job, const norm_options *o
             }
             const norm_factors f = factors_of(&s, i);
             store_statistics(job, &s, i, at);
-            apply_range(&opt, row_at(job, at), &f, 0, opt.dim, NORM_D, centred, 0);
+            apply_range(&opt, row_at(job, at, NORM_D), &f, 0, opt.dim, NORM_D, centred, 0);
         }
     }
 }
@@ -106,11 +106,11 @@ static void NORM_(long_rows)(const nrg_norm_job *job, const norm_options *opt)
 {
     norm_sums sums;
     norm_scalars s;
-    norm_row row = row_at(job, job->row_begin);
+    norm_row row = row_at(job, job->row_begin, NORM_D);
     NORM_(sum)(&sums, opt, &row, 0, opt->dim);
     for (size_t n = job->row_begin; n < job->row_end; n++) {
         const int last = n + 1 == job->row_end;
-        norm_row next = row_at(job, last ? n : n + 1);
+        norm_row next = row_at(job, last ? n : n + 1, NORM_D);
         row_scalars(&s, job, sums.total_t, sums.total_tt);
         if (s.doubt[0] != 0) {
             careful_row(job, n, sums.total_t, sums.total_tt, NORM_D);
@@ -129,13 +129,18 @@ static void NORM_(long_rows)(const nrg_norm_job *job, const norm_options *opt)
     }
 }
 
+#include "norm_gated.h"
+
 /* One instance a dtype, options tested as it runs: in a prototype, 120 instances specialised by option were 15 times as large and
  * 3 % faster. */
 static void NORM_(norm_forward)(const nrg_norm_job *job)
 {
-    norm_options opt = options_of(job);
+    norm_options opt = options_of(job, NORM_D);
+    if (job->gate != NRG_GATE_NONE || job->activation != NRG_ACT_IDENTITY)
+        NORM_(gated_rows)(job, &opt);
+    else
 #if NORM_HAS_RMS
-    if (opt.dim <= NORM_BLOCK && !opt.centred)
+        if (opt.dim <= NORM_BLOCK && !opt.centred)
         NORM_(short_rows_rms)(job, &opt);
     else
 #endif

@@ -48,12 +48,12 @@ NRG_INLINE int floats_serve(double square, double mean, double inverse, double f
 NRG_INLINE void scalars_for(norm_scalars *s, const nrg_norm_job *job, enum nrg_divisor divisor, const double *t, const double *tt,
                             int count)
 {
-    const double inv_dim = job->inv_dim, eps = job->eps, k = job->k;
+    const double inv_dim = job->formula.inv_dim, eps = job->formula.eps, k = job->formula.k;
     for (int i = 0; i < count; i++)
         s->mean[i] = 0;
-    if (job->centred)
+    if (job->formula.centred)
         for (int i = 0; i < count; i++)
-            s->mean[i] = t[i] / job->d;
+            s->mean[i] = t[i] / job->formula.d;
     for (int i = 0; i < count; i++) {
         double mean = s->mean[i], square = tt[i] * inv_dim, variance = square - mean * mean;
         double inverse = inverse_divisor(divisor, eps, variance), factor = k * inverse;
@@ -68,9 +68,9 @@ NRG_INLINE void scalars_for(norm_scalars *s, const nrg_norm_job *job, enum nrg_d
 
 NRG_INLINE void scalars_of(norm_scalars *s, const nrg_norm_job *job, const double *t, const double *tt, int count)
 {
-    if (job->divisor == NRG_DIV_ROOT)
+    if (job->formula.divisor == NRG_DIV_ROOT)
         scalars_for(s, job, NRG_DIV_ROOT, t, tt, count);
-    else if (job->divisor == NRG_DIV_SIGMA)
+    else if (job->formula.divisor == NRG_DIV_SIGMA)
         scalars_for(s, job, NRG_DIV_SIGMA, t, tt, count);
     else
         scalars_for(s, job, NRG_DIV_MAX, t, tt, count);

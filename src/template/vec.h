@@ -10,6 +10,11 @@
 
 #define NRG_INLINE static inline __attribute__((always_inline))
 
+/* nrg_<path>_<name>, where the including file defines NRG_PATH. */
+#define NRG_PATH_NAME__(path, name) nrg_##path##_##name
+#define NRG_PATH_NAME_(path, name) NRG_PATH_NAME__(path, name)
+#define NRG_PATH_NAME(name) NRG_PATH_NAME_(NRG_PATH, name)
+
 /* The bodies hold vectors in small arrays; those live in registers only when the loops over them are unrolled, which gcc does not
  * do by itself at -O2. */
 #if defined(__clang__)

@@ -1,0 +1,58 @@
+/* A family: all that the benchmark knows of one op of kernels.def. Its variants ("ops") and shapes, the operands a call has, and
+ * the call itself. What a call moves, its memory and its limit follow from the operands.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_BENCH_FAMILY_H
+#define NRG_BENCH_FAMILY_H
+
+#include "cases.h"
+
+/* Operands a family can have, and phases: parts of a call that threads have to wait for each other between. */
+enum { BENCH_OPERANDS = 11, BENCH_PHASES = 2 };
+
+typedef enum bench_kind {
+    BENCH_IN,      /* a tensor that is read */
+    BENCH_OUT,     /* a tensor that is written */
+    BENCH_ROW_IN,  /* one row, read */
+    BENCH_ROW_OUT, /* one row of f32, written */
+    BENCH_SCRATCH  /* workspace: as many bytes as the family asks for, and no part of what a call moves */
+} bench_kind;
+
+/* What an operand is filled with, in either sign. */
+typedef enum bench_fill {
+    BENCH_EVEN, /* magnitudes in [0.5, 2) */
+    BENCH_WIDE  /* magnitudes in [1/8, 4), every power of two as likely: what activations are given */
+} bench_fill;
+
+typedef struct bench_operand {
+    const char *name;
+    bench_kind kind;
+    bench_fill fill;
+} bench_operand;
+
+typedef struct bench_family {
+    const char *kernel; /* as in kernels.def */
+    int flat;           /* shapes are one row, and named by its length alone */
+    const bench_op *ops;
+    size_t op_count;
+    const char *quick_ops, *quick_shapes; /* what --quick leaves */
+    bench_operand operand[BENCH_OPERANDS];
+
+    /* Bytes of BENCH_SCRATCH; NULL where there is no such operand. */
+    size_t (*scratch)(const bench_case *c);
+
+    /* Makes a call of bound_size bytes from a case and its operands (NULL: not in this op). */
+    size_t bound_size;
+    void (*bind)(void *bound, const bench_case *c, char *const operand[BENCH_OPERANDS], size_t scratch);
+
+    /* Share ith of nth of each phase; the last ones may be NULL. */
+    nrg_status (*phase[BENCH_PHASES])(const void *bound, int ith, int nth);
+
+    /* The whole call, a number of times: a loop without anything between the calls that a user would not have there. */
+    void (*run)(const void *bound, size_t calls);
+} bench_family;
+
+/* One for each op of kernels.def, under its name: cases.c does not compile or link without. An op never stands in for another. */
+extern const bench_family bench_norm_forward, bench_norm_backward, bench_activation, bench_activation_backward;
+
+#endif

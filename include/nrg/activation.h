@@ -1,0 +1,61 @@
+/* nrg/activation.h: the activations g that gate a norm (nrg/norm.h), and the same alone, element by element.
+ *
+ *     identity   x
+ *     sigmoid    σ(x) = 1/(1 + e^-x)
+ *     silu       x·σ(x)                        (swish; Elfwing, Uchibe, Doya, arXiv:1702.03118)
+ *     relu       max(x, 0)
+ *     relu2      max(x, 0)²                    (So et al., Primer, arXiv:2109.08668)
+ *     tanh       tanh x
+ *     gelu       x·Φ(x) = x/2·(1 + erf(x/√2))  (Hendrycks, Gimpel, arXiv:1606.08415)
+ *     gelu_tanh  x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³)))
+ *     softplus   ln(1 + e^x)
+ *
+ * The bits are the same on every path. The arithmetic is f32, a 16-bit result is the f32 result rounded once. g is within
+ * 1.75 ulp for all inputs, subnormal results included, and g′ within 3.5 ulp of the largest term of its formula;
+ * docs/activations.md has the figures of each. An infinity gives the limit, a NaN a NaN, in g′ too. g′ of relu is 0 at 0.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_ACTIVATION_H
+#define NRG_ACTIVATION_H
+
+#include "base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum nrg_activation {
+    NRG_ACT_IDENTITY = 0,
+    NRG_ACT_SIGMOID = 1,
+    NRG_ACT_SILU = 2,
+    NRG_ACT_RELU = 3,
+    NRG_ACT_RELU2 = 4,
+    NRG_ACT_TANH = 5,
+    NRG_ACT_GELU = 6,
+    NRG_ACT_GELU_TANH = 7,
+    NRG_ACT_SOFTPLUS = 8
+} nrg_activation;
+
+/* "identity", "sigmoid", "silu", "relu", "relu2", "tanh", "gelu", "gelu_tanh", "softplus"; "?" for any other value. */
+NRG_API const char *nrg_activation_name(nrg_activation g);
+
+/* o = g(x): n elements of dtype, without gaps. o may be x itself, and otherwise shares no byte with it.
+ *
+ * Does share ith of nth, as nrg_norm_forward does. n = 0 succeeds. Returns NRG_OK, or says what is wrong and writes nothing:
+ *   NRG_ERR_ENUM       g or dtype unknown (NRG_DTYPE_SAME included)
+ *   NRG_ERR_THREAD     not 0 <= ith < nth
+ *   NRG_ERR_NULL       x or o is NULL and n is not 0
+ *   NRG_ERR_ALIGNMENT  a pointer that is no multiple of the element size
+ *   NRG_ERR_OVERFLOW   n elements do not fit between a pointer and the end of memory
+ *   NRG_ERR_OVERLAP    o overlaps x and is not x */
+NRG_API nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, void *o, int ith, int nth);
+
+/* dx = d_o ⊙ g′(x), where d_o is the gradient of g(x). dx may be x or d_o itself. Statuses as above; x and d_o are inputs, dx is
+ * the output. */
+NRG_API nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o, void *dx,
+                                           int ith, int nth);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,131 @@
+/* nrg/norm_backward.h: the backward pass of nrg/norm.h, for everything the forward pass can do.
+ *
+ * Given d_o, the gradient of o, and optionally dr_in, the gradient that arrives at r from elsewhere (the residual stream), with
+ * the names of nrg/norm.h (k = c/√d, h = q/s, all per row or group):
+ *
+ *     do1 = d_o ⊙ g(z),   dz = d_o ⊙ o1 ⊙ g′(z)                     NRG_GATE_POST
+ *     do1 = d_o ⊙ g′(o1)                                            NRG_GATE_NONE with an activation;  do1 = d_o otherwise
+ *     db += Σ_rows do1
+ *     dw += Σ_rows do1 ⊙ (k h)
+ *     dh  = k · do1 ⊙ (w + weight_offset)
+ *     dq  = (dh - h · a · (Σ dh⊙h)/d) / s                           s = 0: dq = 0
+ *           a = 1;  NRG_EPS_SIGMA: s/σ, 0 where σ is 0;  NRG_EPS_MAX: 0 where eps is the larger
+ *     dp  = dq - mean(dq)  centred;  dp = dq otherwise
+ *     dr  = dp ⊙ g(z),    dz = dp ⊙ r ⊙ g′(z)                       NRG_GATE_PRE;  dr = dp otherwise
+ *     dx  = dr + dr_in,   dy = dx                                   NRG_RESIDUAL_AFTER: dx = dr, dy = d_o
+ *
+ * Sources: the formulas follow from the definition in nrg/norm.h by the chain rule; for LayerNorm and RMSNorm they are those of
+ * the papers named there.
+ *
+ * Statistics: mean and rstd as the forward pass stored them, or recomputed where they are not given: the same bits, and one walk
+ * over the row in cache less. (That a mean was rounded to f32 costs nothing: what is left of it is summed and taken out again.)
+ *
+ * What holds:
+ * - The bits are the same on every path, for any (ith, nth), alignment, stride, in place or not, with statistics saved or
+ *   recomputed, and whichever outputs are asked for. dw and db are summed over four rows in f32 and over all rows in double, in
+ * an order given by the number of rows alone.
+ * - dp is rounded to f32; + dr_in is one addition in f32; 16-bit outputs are the f32 result rounded once. So fused equals
+ * unfused: dx is norm backward's dx plus dr_in.
+ * - Error: at most 4 ulp of the largest term of a gradient's formula (measured: docs/numerics.md).
+ * - A NaN or an infinity in a row makes its dx, dy, dz NaN or infinite, and dw and db of the columns it touches; no other row.
+ *
+ * How it is called. dx, dy and dz: nrg_norm_backward alone. With dw or db there are two phases, because every thread's rows add
+ * to the same sums:
+ *
+ *     1. nrg_norm_backward(&spec, &args, ith, nth) on every thread: rows, and partial sums of blocks of rows into the workspace
+ *     2. the host's barrier
+ *     3. nrg_norm_backward_reduce(&spec, &args, ith, nth) on every thread: columns, from the workspace into dw and db
+ *
+ * nth may differ between the phases. examples/ has both as an OpenMP region and as two tasks of a ggml-like pool.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_NORM_BACKWARD_H
+#define NRG_NORM_BACKWARD_H
+
+#include "norm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where the data is. Zero everything, set size (nrg_norm_backward_args_init does), then what there is. Strides, dtypes and
+ * alignment as in nrg_norm_args: d_o, dx, z, dz have spec.dtype; y and dy y_dtype; r and dr_in r_dtype; dw and db are f32
+ * whatever the dtype.
+ *
+ * r or x: with r given, x and y are not read (and may be NULL); otherwise r is x + y again. Every output may be NULL.
+ *
+ * Aliasing: an output shares no byte with another operand, except the whole operand, same first byte, same stride, same element
+ * size:
+ *
+ *               d_o   dr_in   x     y     z     r     dx
+ *        dx     yes   yes     yes   no    no    yes
+ *        dy     yes   yes     no    yes   no    yes   yes, where dy = dx
+ *        dz     no    no      no    no    yes   no    no
+ *
+ * dw, db and workspace share no byte with anything; mean and rstd none with an output. */
+typedef struct nrg_norm_backward_args {
+    size_t size;           /* sizeof(nrg_norm_backward_args) */
+    size_t rows;           /* 0 is fine: dw and db are then 0, or unchanged with accumulate */
+    const void *d_o;       /* [rows, dim] gradient of o */
+    const void *dr_in;     /* [rows, dim] gradient of r from elsewhere, or NULL; not with NRG_RESIDUAL_AFTER */
+    const void *x;         /* [rows, dim] as in the forward pass */
+    const void *y;         /* [rows, dim] as in the forward pass; not read with NRG_RESIDUAL_AFTER */
+    const void *r;         /* [rows, dim] r of the forward pass, or NULL; not with NRG_RESIDUAL_AFTER */
+    const void *z;         /* [rows, dim] as in the forward pass */
+    const void *w;         /* [dim] as in the forward pass */
+    const void *b;         /* [dim] as in the forward pass; read for dz of NRG_GATE_POST and where g is applied to o1 */
+    const float *mean;     /* [rows, groups] as the forward pass stored it, or NULL: recomputed. Not read unless centred */
+    const float *rstd;     /* [rows, groups] likewise, or NULL. A centred norm needs both, or recomputes both */
+    void *dx;              /* [rows, dim] output, or NULL */
+    void *dy;              /* [rows, dim] output, or NULL */
+    void *dz;              /* [rows, dim] output, or NULL; only with NRG_GATE_PRE or NRG_GATE_POST */
+    float *dw;             /* [dim] output, or NULL; also without w: the gradient of a w of ones */
+    float *db;             /* [dim] output, or NULL; also without b */
+    void *workspace;       /* multiple of 8 bytes; NULL where neither dw nor db is asked for */
+    size_t workspace_size; /* bytes, at least what nrg_norm_backward_workspace says */
+    size_t d_o_stride;     /* bytes; 0: dense */
+    size_t dr_in_stride;
+    size_t x_stride;
+    size_t y_stride;
+    size_t r_stride;
+    size_t z_stride;
+    size_t dx_stride;
+    size_t dy_stride;
+    size_t dz_stride;
+    int accumulate;    /* not 0: dw and db are added to what is there, in one rounding; 0: overwritten */
+    uint32_t reserved; /* 0 */
+} nrg_norm_backward_args;
+
+static inline nrg_norm_backward_args nrg_norm_backward_args_init(size_t rows, const void *x, const void *d_o, void *dx)
+{
+    nrg_norm_backward_args args;
+    memset(&args, 0, sizeof args);
+    args.size = sizeof args;
+    args.rows = rows;
+    args.x = x;
+    args.d_o = d_o;
+    args.dx = dx;
+    return args;
+}
+
+/* Bytes of workspace for these args: 8 · dim for each of dw and db that is asked for and each block of rows, of which there are
+ * min(rows/32, 64), rounded up: at most 512 · dim bytes for each of dw and db, however many rows and threads. 0 where neither is
+ * asked for. Only rows, dw and db of args are looked at. */
+NRG_API nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t *bytes);
+
+/* Phase 1: the gradients of the rows of share ith of nth, and partial sums for dw and db. With dw or db a share is whole blocks
+ * of rows (at most 64 threads have work), otherwise rows. At most 16 KB of stack in an optimized build.
+ *
+ * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_forward, and
+ *   NRG_ERR_NULL         (with rows > 0) d_o; x without r; z with a gate; workspace with dw or db
+ *   NRG_ERR_COMBINATION  r or dr_in with NRG_RESIDUAL_AFTER; z or dz with NRG_GATE_NONE
+ *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
+NRG_API nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth);
+
+/* Phase 2: the columns of share ith of nth, workspace into dw and db. Statuses as in phase 1. */
+NRG_API nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,393 @@
+/* Row normalization, backward: the reference. docs/numerics.md says in words what these loops do to the last bit.
+ *
+ * A row is done in f32 with its statistics as the forward pass stores them, or, where floats do not reach (rstd or a factor at
+ * the ends of their range), in double from statistics of its own.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <float.h>
+#include <math.h>
+
+#include "element.h"
+
+enum { LANES = 32, BLOCK = 128, SEGMENT = 4096 };
+
+/* One row of a job, or one group of a row. */
+typedef struct backward_row {
+    const nrg_norm_backward_job *job;
+    nrg_dtype dtype, x_dtype, y_dtype, r_dtype, w_dtype;
+    const char *d_o, *dr_in, *x, *y, *z, *w, *b;
+    const float *mean, *rstd; /* NULL: to be recomputed */
+} backward_row;
+
+/* What multiplies a row's elements, once h is known: dp = dh·a - h·b + c. */
+typedef struct backward_factors {
+    int careful;
+    /* plain */
+    float mean, rstd;
+    float left; /* of the mean, in units of s: what its rounding to f32 left in h */
+    float a, b, c;
+    /* careful: the mean in two parts, 1/s */
+    double pilot, shift, inverse, careful_a, careful_b, careful_c;
+} backward_factors;
+
+static float residual(const backward_row *row, size_t i)
+{
+    float x = load(row->x, i, row->x_dtype);
+    return row->y ? rounded_to(x + load(row->y, i, row->y_dtype), row->r_dtype) : x;
+}
+
+static float gate(const backward_row *row, size_t i) { return activate(row->job->activation, load(row->z, i, row->dtype)); }
+
+/* p, what was normalized. */
+static float input(const backward_row *row, size_t i)
+{
+    float r = residual(row, i);
+    return row->job->gate == NRG_GATE_PRE ? r * gate(row, i) : r;
+}
+
+static double careful_normalized(const backward_row *row, size_t i, const backward_factors *f)
+{
+    return (((double)input(row, i) - f->pilot) - f->shift) * f->inverse;
+}
+
+/* h, what came out of the norm. */
+static float normalized(const backward_row *row, size_t i, const backward_factors *f)
+{
+    if (f->careful)
+        return (float)careful_normalized(row, i, f);
+    return fmaf(input(row, i) - f->mean, f->rstd, -f->left);
+}
+
+static float weight(const backward_row *row, size_t i)
+{
+    float w = load(row->w, i, row->w_dtype), offset = row->job->formula.w_offset;
+    return offset != 0 ? w + offset : w;
+}
+
+/* o1 of the forward pass, but for its last bit. */
+static float output(const backward_row *row, size_t i, const backward_factors *f)
+{
+    double o1 = (double)normalized(row, i, f) * row->job->formula.k;
+    if (row->w)
+        o1 *= (double)weight(row, i);
+    if (row->b)
+        o1 += (double)load(row->b, i, row->w_dtype);
+    return (float)o1;
+}
+
+/* do1, the gradient of o1. f is needed where g was applied to o1 itself. */
+static float gradient(const backward_row *row, size_t i, const backward_factors *f)
+{
+    const nrg_norm_backward_job *job = row->job;
+    float d = load(row->d_o, i, row->dtype);
+    if (job->gate == NRG_GATE_POST)
+        return d * gate(row, i);
+    if (job->gate == NRG_GATE_NONE && job->activation != NRG_ACT_IDENTITY)
+        return d * slope_of(job->activation, output(row, i, f));
+    return d;
+}
+
+/* dh, without k. */
+static float weighted(const backward_row *row, size_t i, const backward_factors *f)
+{
+    float d = gradient(row, i, f);
+    return row->w ? d * weight(row, i) : d;
+}
+
+static double careful_weighted(const backward_row *row, size_t i, const backward_factors *f)
+{
+    double d = (double)gradient(row, i, f);
+    return row->w ? d * (double)weight(row, i) : d;
+}
+
+static double fold(double lanes[LANES])
+{
+    for (int half = LANES / 2; half; half /= 2)
+        for (int l = 0; l < half; l++)
+            lanes[l] += lanes[l + half];
+    return lanes[0];
+}
+
+/* ---- statistics, where they were not saved: as in the forward pass ---- */
+
+typedef struct statistics {
+    double pilot, shift; /* the mean, in two parts */
+    double variance;
+    double inverse; /* 1/s; 0 where s is 0, NaN for a poisoned row */
+} statistics;
+
+static void sum_row(const backward_row *row, double pilot, double *total_t, double *total_tt)
+{
+    size_t dim = row->job->dim;
+    *total_t = *total_tt = 0;
+    for (size_t segment = 0; segment < dim; segment += SEGMENT) {
+        double t[LANES] = {0}, tt[LANES] = {0};
+        for (size_t i = segment; i < dim && i < segment + SEGMENT; i++) {
+            double v = (double)input(row, i) - pilot;
+            t[i % LANES] += v;
+            tt[i % LANES] += v * v;
+        }
+        *total_t += fold(t);
+        *total_tt += fold(tt);
+    }
+}
+
+static double inverse_divisor(const nrg_norm_formula *f, double variance)
+{
+    if (isnan(variance))
+        return NAN;
+    if (f->divisor == NRG_DIV_ROOT) {
+        double square = variance + f->eps;
+        return square > 0 ? sqrt(square) * (1 / square) : 0;
+    }
+    double sigma = sqrt(variance), s = f->divisor == NRG_DIV_SIGMA ? sigma + f->eps : sigma > f->eps ? sigma : f->eps;
+    return s > 0 ? 1 / s : 0;
+}
+
+static statistics row_statistics(const backward_row *row)
+{
+    const nrg_norm_formula *f = &row->job->formula;
+    statistics stat = {0, 0, 0, 0};
+    double t, tt;
+    sum_row(row, 0, &t, &tt);
+    stat.variance = tt * f->inv_dim;
+    if (!(stat.variance <= DBL_MAX))
+        stat.pilot = stat.variance = NAN;
+    else if (f->centred) {
+        stat.pilot = t / f->d;
+        stat.variance -= stat.pilot * stat.pilot;
+        if (!(stat.pilot * stat.pilot <= 0x1p20 * stat.variance)) {
+            sum_row(row, stat.pilot, &t, &tt);
+            stat.shift = t / f->d;
+            stat.variance = tt * f->inv_dim - stat.shift * stat.shift;
+            if (!(stat.variance > 0))
+                stat.variance = 0;
+        }
+    }
+    stat.inverse = inverse_divisor(f, stat.variance);
+    return stat;
+}
+
+/* ---- factors ---- */
+
+/* Σdh, Σdh·h and Σh: four elements of a lane add up in f32, the rest in double. */
+static void sum_plain(const backward_row *row, const backward_factors *f, int with_d, double *total_h, double *total_d,
+                      double *total_dh)
+{
+    size_t dim = row->job->dim;
+    *total_h = *total_d = *total_dh = 0;
+    for (size_t segment = 0; segment < dim; segment += SEGMENT) {
+        double h[LANES] = {0}, d[LANES] = {0}, dh[LANES] = {0};
+        for (size_t block = segment; block < dim && block < segment + SEGMENT; block += BLOCK) {
+            float few_h[LANES] = {0}, few_d[LANES] = {0}, few_dh[LANES] = {0};
+            for (size_t i = block; i < dim && i < block + BLOCK; i++) {
+                float n = (input(row, i) - f->mean) * f->rstd, g = with_d ? weighted(row, i, f) : 0;
+                few_h[i % LANES] += n;
+                few_d[i % LANES] += g;
+                few_dh[i % LANES] = fmaf(g, n, few_dh[i % LANES]);
+            }
+            for (int l = 0; l < LANES; l++) {
+                h[l] += (double)few_h[l];
+                d[l] += (double)few_d[l];
+                dh[l] += (double)few_dh[l];
+            }
+        }
+        *total_h += fold(h);
+        *total_d += fold(d);
+        *total_dh += fold(dh);
+    }
+}
+
+static int in_floats(double value) { return fabs(value) <= FLT_MAX; }
+
+/* Returns 0 where floats do not serve. */
+static int plain_factors(const backward_row *row, backward_factors *f, double mean, float rstd, int needs_output)
+{
+    const nrg_norm_formula *formula = &row->job->formula;
+    double h, d, dh, slope = 1;
+    f->careful = 0;
+    f->mean = (float)mean;
+    f->rstd = rstd;
+    f->left = 0;
+    if (!(rstd >= 0x1p-100f && rstd <= 0x1p100f))
+        return 0;
+    if (needs_output && formula->centred) {
+        sum_plain(row, f, 0, &h, &d, &dh);
+        f->left = (float)(h / formula->d);
+    }
+    sum_plain(row, f, 1, &h, &d, &dh);
+    f->left = formula->centred ? (float)(h / formula->d) : 0;
+    if (formula->divisor == NRG_DIV_SIGMA) {
+        double sigma = 1 - formula->eps * (double)rstd; /* in units of s */
+        if (!(sigma >= 0x1p-8)) /* lost in the rounding of rstd */
+            return 0;
+        slope = 1 / sigma;
+    }
+    if (formula->divisor == NRG_DIV_MAX)
+        slope = rstd < (float)(1 / formula->eps) ? 1 : 0;
+    double cross = formula->centred ? dh - h / formula->d * d : dh;
+    double a = formula->k * (double)rstd, b = a * (cross * formula->inv_dim * slope);
+    double c = formula->centred ? -(a * (d / formula->d)) : -0.0;
+    f->a = (float)a;
+    f->b = (float)b;
+    f->c = (float)c;
+    return in_floats(a) && in_floats(b) && in_floats(c);
+}
+
+static void careful_factors(const backward_row *row, backward_factors *f, const statistics *stat)
+{
+    const nrg_norm_formula *formula = &row->job->formula;
+    size_t dim = row->job->dim;
+    double total_d = 0, total_dt = 0, slope = 1, sigma = sqrt(stat->variance);
+    f->careful = 1;
+    f->pilot = stat->pilot;
+    f->shift = stat->shift;
+    f->inverse = stat->inverse;
+    for (size_t segment = 0; segment < dim; segment += SEGMENT) {
+        double d[LANES] = {0}, dt[LANES] = {0};
+        for (size_t i = segment; i < dim && i < segment + SEGMENT; i++) {
+            double g = careful_weighted(row, i, f);
+            d[i % LANES] += g;
+            dt[i % LANES] = fma(g, (double)input(row, i) - f->pilot, dt[i % LANES]);
+        }
+        total_d += fold(d);
+        total_dt += fold(dt);
+    }
+    if (formula->divisor == NRG_DIV_SIGMA)
+        slope = sigma > 0 ? 1 / (sigma * f->inverse) : 0;
+    if (formula->divisor == NRG_DIV_MAX)
+        slope = sigma > formula->eps ? 1 : 0;
+    double cross = total_dt;
+    if (formula->centred)
+        cross -= f->shift * total_d;
+    f->careful_a = formula->k * f->inverse;
+    f->careful_b = f->careful_a * (cross * f->inverse * formula->inv_dim * slope);
+    f->careful_c = formula->centred ? -(f->careful_a * (total_d / formula->d)) : -0.0;
+}
+
+static void row_factors(const backward_row *row, backward_factors *f)
+{
+    const nrg_norm_backward_job *job = row->job;
+    const int needs_output = job->gate == NRG_GATE_NONE && job->activation != NRG_ACT_IDENTITY;
+    memset(f, 0, sizeof *f);
+    if (row->rstd) {
+        if (plain_factors(row, f, row->mean ? *row->mean : 0, *row->rstd, needs_output))
+            return;
+        statistics stat = row_statistics(row);
+        careful_factors(row, f, &stat);
+        return;
+    }
+    statistics stat = row_statistics(row);
+    if (!plain_factors(row, f, stat.pilot + stat.shift, (float)stat.inverse, needs_output))
+        careful_factors(row, f, &stat);
+}
+
+/* ---- elements ---- */
+
+/* Element i of a row, everything read before anything is written: outputs may lie over inputs. */
+typedef struct element {
+    float dx, dy, dz;
+    float d, h;
+} element;
+
+static element backward_element(const backward_row *row, size_t i, const backward_factors *f)
+{
+    const nrg_norm_backward_job *job = row->job;
+    element e;
+    float dp_r;
+    e.d = gradient(row, i, f);
+    e.h = normalized(row, i, f);
+    if (f->careful) {
+        double dp =
+            fma(careful_weighted(row, i, f), f->careful_a, fma(careful_normalized(row, i, f), -f->careful_b, f->careful_c));
+        e.dx = (float)dp;
+        dp_r = (float)(dp * (double)residual(row, i));
+    } else {
+        e.dx = fmaf(weighted(row, i, f), f->a, fmaf(e.h, -f->b, f->c));
+        dp_r = e.dx * residual(row, i);
+    }
+    e.dz = 0;
+    if (job->gate == NRG_GATE_PRE) {
+        float z = load(row->z, i, row->dtype);
+        e.dx *= activate(job->activation, z);
+        e.dz = dp_r * slope_of(job->activation, z);
+    }
+    if (job->gate == NRG_GATE_POST)
+        e.dz = load(row->d_o, i, row->dtype) * output(row, i, f) * slope_of(job->activation, load(row->z, i, row->dtype));
+    if (row->dr_in)
+        e.dx += load(row->dr_in, i, row->r_dtype);
+    e.dy = job->after ? load(row->d_o, i, row->dtype) : e.dx;
+    return e;
+}
+
+static backward_row row_at(const nrg_norm_backward_job *job, size_t n, size_t group, nrg_dtype dtype)
+{
+    const size_t at = n * job->groups + group, groups = job->groups, dim = job->dim;
+    backward_row row = {.job = job, .dtype = dtype};
+    row.x_dtype = job->x_f32 ? NRG_F32 : dtype;
+    row.y_dtype = job->y_f32 ? NRG_F32 : dtype;
+    row.r_dtype = job->r_f32 ? NRG_F32 : dtype;
+    row.w_dtype = job->w_f32 ? NRG_F32 : dtype;
+    row.d_o = group_at(job->d_o, job->d_o_stride, dtype, at, groups, dim);
+    row.dr_in = group_at(job->dr_in, job->dr_in_stride, row.r_dtype, at, groups, dim);
+    row.x = group_at(job->x, job->x_stride, row.x_dtype, at, groups, dim);
+    row.y = group_at(job->y, job->y_stride, row.y_dtype, at, groups, dim);
+    row.z = group_at(job->z, job->z_stride, dtype, at, groups, dim);
+    row.w = group_at(job->w, 0, row.w_dtype, at, groups, dim);
+    row.b = group_at(job->b, 0, row.w_dtype, at, groups, dim);
+    row.mean = job->mean ? job->mean + at : NULL;
+    row.rstd = job->rstd ? job->rstd + at : NULL;
+    return row;
+}
+
+/* One group of up to four rows from row n of the tensor on. dw and db: the group's columns in the partial sums of the block,
+ * which begin with these rows if they are `fresh`; NULL where not asked for. */
+static void backward(const nrg_norm_backward_job *job, size_t n, size_t rows, size_t group, nrg_dtype dtype, double *dw,
+                     double *db, int fresh)
+{
+    const size_t groups = job->groups, dim = job->dim;
+    backward_row row[NRG_ROW_BATCH];
+    backward_factors f[NRG_ROW_BATCH];
+    for (size_t k = 0; k < rows; k++) {
+        row[k] = row_at(job, n + k, group, dtype);
+        row_factors(&row[k], &f[k]);
+    }
+    for (size_t i = 0; i < dim; i++) {
+        float few_w = 0, few_b = 0;
+        for (size_t k = 0; k < rows; k++) {
+            const size_t at = (n + k) * groups + group;
+            char *dx = (char *)group_at(job->dx, job->dx_stride, dtype, at, groups, dim);
+            char *dy = (char *)group_at(job->dy, job->dy_stride, row[k].y_dtype, at, groups, dim);
+            char *dz = (char *)group_at(job->dz, job->dz_stride, dtype, at, groups, dim);
+            element e = backward_element(&row[k], i, &f[k]);
+            few_w = k ? fmaf(e.d, e.h, few_w) : e.d * e.h;
+            few_b = k ? few_b + e.d : e.d;
+            if (dx)
+                store(dx, i, dtype, e.dx);
+            if (dy)
+                store(dy, i, row[k].y_dtype, e.dy);
+            if (dz)
+                store(dz, i, dtype, e.dz);
+        }
+        if (dw)
+            dw[i] = fresh ? (double)few_w : dw[i] + (double)few_w;
+        if (db)
+            db[i] = fresh ? (double)few_b : db[i] + (double)few_b;
+    }
+}
+
+static void norm_backward(const nrg_norm_backward_job *job, nrg_dtype dtype)
+{
+    for (size_t n = job->row_begin; n < job->row_end; n += NRG_ROW_BATCH) {
+        const size_t rows = job->row_end - n < NRG_ROW_BATCH ? job->row_end - n : NRG_ROW_BATCH;
+        for (size_t group = 0; group < job->groups; group++) {
+            const size_t at = (n / job->block_rows * job->groups + group) * job->dim;
+            backward(job, n, rows, group, dtype, job->dw ? job->dw + at : NULL, job->db ? job->db + at : NULL,
+                     n % job->block_rows == 0);
+        }
+    }
+}
+
+void nrg_scalar_norm_backward_f32(const nrg_norm_backward_job *job) { norm_backward(job, NRG_F32); }
+void nrg_scalar_norm_backward_f16(const nrg_norm_backward_job *job) { norm_backward(job, NRG_F16); }
+void nrg_scalar_norm_backward_bf16(const nrg_norm_backward_job *job) { norm_backward(job, NRG_BF16); }

@@ -1,0 +1,205 @@
+/* From p and do1 to dp, and to the partial sums of dw and db: the last walk over a row.
+ *
+ * Up to four rows at once: their shares of a column's sum add up in f32 before one addition in double.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_NORM_BACKWARD_ELEMENT_H
+#define NRG_TEMPLATE_NORM_BACKWARD_ELEMENT_H
+
+#include "norm_backward_sum.h"
+
+/* A chunk of several rows. */
+typedef struct backward_rows {
+    const float *d[NRG_ROW_BATCH], *p[NRG_ROW_BATCH];
+    const float *w; /* with the weight offset; NULL: ones */
+    const backward_factors *f[NRG_ROW_BATCH];
+    float *dp[NRG_ROW_BATCH];
+    int stream;      /* dp past the cache */
+    double *dw, *db; /* column sums; NULL where not asked for */
+    int fresh;       /* they begin with these rows */
+    const float *r;  /* of a single row: with dp_r, dp·r is wanted too */
+    float *dp_r;
+    float *few_w, *few_b; /* of a single row: what the rows before it in its batch have added up to; NULL where not asked for */
+    int first;            /* it is the first of its batch */
+} backward_rows;
+
+/* Adds a vector of floats to n sums. */
+NRG_INLINE void add_to_sums(double *sums, vf few, size_t n, int fresh)
+{
+    vd low = vd_low(few), high = vd_high(few);
+    if (n == VN) {
+        vd_st(sums, fresh ? low : vd_add(vd_ld(sums), low));
+        vd_st(sums + VN / 2, fresh ? high : vd_add(vd_ld(sums + VN / 2), high));
+        return;
+    }
+    double part[VN];
+    vd_st(part, low);
+    vd_st(part + VN / 2, high);
+    for (size_t i = 0; i < n; i++)
+        sums[i] = fresh ? part[i] : sums[i] + part[i];
+}
+
+/* A row's multipliers as vectors. */
+typedef struct backward_vf {
+    vf mean, rstd, minus_left, a, minus_b, c;
+} backward_vf;
+
+NRG_INLINE backward_vf vectors_of(const backward_factors *f)
+{
+    backward_vf v = {v_set1(f->mean), v_set1(f->rstd), v_set1(-f->left), v_set1(f->a), v_set1(-f->b), v_set1(f->c)};
+    return v;
+}
+
+/* Columns i to i + n of a batch: G whole vectors, or the first n lanes of one. Where the norm is not centred, mean and left are
+ * 0, and c is -0: leaving them out keeps the bits. */
+NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int G, size_t i, size_t n, int centred)
+{
+    enum { MOST = 2 };
+    vf w[MOST], few_w[MOST], few_b[MOST];
+    if (b->w)
+        load_step(w, G, (const char *)b->w, i, n, NRG_F32);
+    else
+        for (int j = 0; j < G; j++)
+            w[j] = v_set1(1);
+    NRG_UNROLL
+    for (int row = 0; row < NRG_ROW_BATCH; row++) {
+        vf d[MOST], p[MOST], dp[MOST];
+        load_step(d, G, (const char *)b->d[row], i, n, NRG_F32);
+        load_step(p, G, (const char *)b->p[row], i, n, NRG_F32);
+        NRG_UNROLL
+        for (int j = 0; j < G; j++) {
+            vf h = centred ? v_fma(v_sub(p[j], f[row].mean), f[row].rstd, f[row].minus_left) : v_mul(p[j], f[row].rstd);
+            vf dh = v_mul(d[j], w[j]);
+            dp[j] = v_fma(dh, f[row].a, centred ? v_fma(h, f[row].minus_b, f[row].c) : v_mul(h, f[row].minus_b));
+            few_w[j] = row ? v_fma(d[j], h, few_w[j]) : v_mul(d[j], h);
+            few_b[j] = row ? v_add(few_b[j], d[j]) : d[j];
+        }
+        store_f32_step(dp, G, b->dp[row] + i, n, b->stream);
+    }
+    if (b->dw) {
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            add_to_sums(b->dw + i + j * VN, few_w[j], G == 1 ? n : VN, b->fresh);
+    }
+    if (b->db) {
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            add_to_sums(b->db + i + j * VN, few_b[j], G == 1 ? n : VN, b->fresh);
+    }
+}
+
+NRG_INLINE void backward_steps(const backward_rows *b, const backward_vf *f, size_t n, int centred)
+{
+    size_t i = 0;
+    for (; i + 2 * VN <= n; i += 2 * VN)
+        backward_step(b, f, 2, i, 2 * VN, centred);
+    for (; i < n; i += VN)
+        backward_step(b, f, 1, i, lanes_at(i, n), centred);
+}
+
+/* n columns of a whole batch of plain rows. */
+static __attribute__((noinline)) void backward_batch_elements(const backward_rows *rows, size_t n, int centred)
+{
+    const backward_rows b = *rows;
+    backward_vf f[NRG_ROW_BATCH];
+    NRG_UNROLL
+    for (int row = 0; row < NRG_ROW_BATCH; row++)
+        f[row] = vectors_of(b.f[row]);
+    if (centred)
+        backward_steps(&b, f, n, 1);
+    else
+        backward_steps(&b, f, n, 0);
+}
+
+/* h of a chunk; p may be h. */
+static __attribute__((noinline)) void backward_normalized(float *h, const float *p, const backward_factors *factors, size_t n)
+{
+    const backward_factors f = *factors;
+    for (size_t i = 0; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n);
+        vf v = v_ldn_f32(p + i, lanes);
+        if (f.careful) {
+            vd low = vd_sub(vd_sub(vd_low(v), vd_set1(f.pilot)), vd_set1(f.shift));
+            vd high = vd_sub(vd_sub(vd_high(v), vd_set1(f.pilot)), vd_set1(f.shift));
+            v = v_from_vd(vd_mul(low, vd_set1(f.inverse)), vd_mul(high, vd_set1(f.inverse)));
+        } else
+            v = v_fma(v_sub(v, v_set1(f.mean)), v_set1(f.rstd), v_set1(-f.left));
+        v_stn_f32(h + i, v, lanes);
+    }
+}
+
+/* dp in double, for one half of a vector. */
+NRG_INLINE vd careful_dp(const backward_factors *f, vd p, vd d, vd w, int weighted)
+{
+    vd h = vd_mul(vd_sub(vd_sub(p, vd_set1(f->pilot)), vd_set1(f->shift)), vd_set1(f->inverse));
+    vd dh = weighted ? vd_mul(d, w) : d;
+    return vd_fma(dh, vd_set1(f->careful_a), vd_fma(h, vd_set1(-f->careful_b), vd_set1(f->careful_c)));
+}
+
+/* n columns of a row by itself: one of a batch that is not whole, or needs care, or has a gate. h: of the chunk. */
+static __attribute__((noinline)) void backward_row_elements(const backward_rows *rows, const float *chunk_h, size_t n)
+{
+    const backward_rows b = *rows;
+    const backward_factors *f = b.f[0];
+    const backward_vf v = vectors_of(f);
+    for (size_t i = 0; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n);
+        vf d = v_ldn_f32(b.d[0] + i, lanes), h = v_ldn_f32(chunk_h + i, lanes), w = v_set1(0), dp, dp_r = v_set1(0),
+           r = v_set1(0);
+        if (b.w)
+            w = v_ldn_f32(b.w + i, lanes);
+        if (b.dp_r)
+            r = v_ldn_f32(b.r + i, lanes);
+        if (f->careful) {
+            vf p = v_ldn_f32(b.p[0] + i, lanes);
+            vd low = careful_dp(f, vd_low(p), vd_low(d), vd_low(w), b.w != NULL);
+            vd high = careful_dp(f, vd_high(p), vd_high(d), vd_high(w), b.w != NULL);
+            dp = v_from_vd(low, high);
+            if (b.dp_r)
+                dp_r = v_from_vd(vd_mul(low, vd_low(r)), vd_mul(high, vd_high(r)));
+        } else {
+            vf dh = b.w ? v_mul(d, w) : d;
+            dp = v_fma(dh, v.a, v_fma(h, v.minus_b, v.c));
+            dp_r = v_mul(dp, r);
+        }
+        if (b.few_w)
+            v_stn_f32(b.few_w + i, b.first ? v_mul(d, h) : v_fma(d, h, v_ldn_f32(b.few_w + i, lanes)), lanes);
+        if (b.few_b)
+            v_stn_f32(b.few_b + i, b.first ? d : v_add(v_ldn_f32(b.few_b + i, lanes), d), lanes);
+        if (b.dp_r)
+            v_stn_f32(b.dp_r + i, dp_r, lanes);
+        v_stn_f32(b.dp[0] + i, dp, lanes);
+    }
+}
+
+/* What a batch's rows have added up to, into the column sums. */
+static __attribute__((noinline)) void backward_add_few(double *sums, const float *few, size_t n, int fresh)
+{
+    for (size_t i = 0; i < n; i += VN)
+        add_to_sums(sums + i, v_ldn_f32(few + i, lanes_at(i, n)), lanes_at(i, n), fresh);
+}
+
+/* o1 = k·h·(w + weight_offset) + b of a row's chunk, as the forward pass had it but for its last bit. */
+static __attribute__((noinline)) void backward_outputs(float *o1, const float *h, const float *w, const float *bias, double k,
+                                                       size_t n)
+{
+    const vd factor = vd_set1(k);
+    for (size_t i = 0; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n);
+        vf v = v_ldn_f32(h + i, lanes);
+        vd low = vd_mul(vd_low(v), factor), high = vd_mul(vd_high(v), factor);
+        if (w) {
+            v = v_ldn_f32(w + i, lanes);
+            low = vd_mul(low, vd_low(v));
+            high = vd_mul(high, vd_high(v));
+        }
+        if (bias) {
+            v = v_ldn_f32(bias + i, lanes);
+            low = vd_add(low, vd_low(v));
+            high = vd_add(high, vd_high(v));
+        }
+        v_stn_f32(o1 + i, v_from_vd(low, high), lanes);
+    }
+}
+
+#endif

@@ -1,0 +1,96 @@
+/* Steps of several vectors, of any dtype: how every template loads and stores.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_STEP_H
+#define NRG_TEMPLATE_STEP_H
+
+#include "../internal.h"
+
+/* Vectors in the largest step. */
+enum { NORM_STEP = (int)V_SUM1 > (int)V_APPLY ? (int)V_SUM1 : (int)V_APPLY };
+
+/* Bytes of n elements that are of dtype D, or f32. */
+NRG_INLINE size_t bytes_of(size_t n, nrg_dtype D, int is_f32) { return n * (D == NRG_F32 || is_f32 ? 4 : 2); }
+
+/* ---- vectors of any dtype; D is a constant where it matters ---- */
+
+NRG_INLINE vf from_half(vh h, nrg_dtype D) { return D == NRG_F16 ? v_from_f16(h) : v_from_bf16(h); }
+NRG_INLINE vh to_half(vf a, nrg_dtype D) { return D == NRG_F16 ? v_to_f16(a) : v_to_bf16(a); }
+
+NRG_INLINE vf load_whole(const char *p, size_t i, nrg_dtype D)
+{
+    return D == NRG_F32 ? v_ld_f32((const float *)p + i) : from_half(v_ld_half((const uint16_t *)p + i), D);
+}
+
+NRG_INLINE vf load_part(const char *p, size_t i, size_t n, nrg_dtype D)
+{
+    return D == NRG_F32 ? v_ldn_f32((const float *)p + i, n) : from_half(v_ldn_half((const uint16_t *)p + i, n), D);
+}
+
+/* ---- steps of G vectors, whole; or with G = 1 of the first n lanes of one, n from 1 to VN: one copy of the code for all that
+ * does not fill a step ---- */
+
+/* How many of the VN lanes from element i on exist. */
+NRG_INLINE size_t lanes_at(size_t i, size_t end) { return end - i < VN ? end - i : VN; }
+
+NRG_INLINE void load_step(vf *v, int G, const char *p, size_t i, size_t n, nrg_dtype D)
+{
+    if (G == 1) {
+        v[0] = load_part(p, i, n, D);
+        return;
+    }
+    NRG_UNROLL
+    for (int j = 0; j < G; j++)
+        v[j] = load_whole(p, i + (size_t)j * VN, D);
+}
+
+NRG_INLINE void load_step_or_f32(vf *v, int G, const char *p, size_t i, size_t n, nrg_dtype D, int is_f32)
+{
+    if (D == NRG_F32 || is_f32)
+        load_step(v, G, p, i, n, NRG_F32);
+    else
+        load_step(v, G, p, i, n, D);
+}
+
+NRG_INLINE void store_f32_step(const vf *v, int G, float *p, size_t n, int stream)
+{
+    if (G == 1) {
+        v_stn_f32(p, v[0], n);
+        return;
+    }
+    NRG_UNROLL
+    for (int j = 0; j < G; j++)
+        if (stream)
+            v_nt_f32(p + j * VN, v[j]);
+        else
+            v_st_f32(p + j * VN, v[j]);
+}
+
+NRG_INLINE void store_half_step(const vh *h, int G, uint16_t *p, size_t n, int stream)
+{
+    if (G == 1) {
+        v_stn_half(p, h[0], n);
+        return;
+    }
+    NRG_UNROLL
+    for (int j = 0; j < G; j++)
+        if (stream)
+            v_nt_half(p + j * VN, h[j]);
+        else
+            v_st_half(p + j * VN, h[j]);
+}
+
+NRG_INLINE void store_step(const vf *v, int G, char *p, size_t i, size_t n, nrg_dtype D, int stream)
+{
+    if (D == NRG_F32) {
+        store_f32_step(v, G, (float *)p + i, n, stream);
+        return;
+    }
+    vh h[NORM_STEP];
+    NRG_UNROLL
+    for (int j = 0; j < G; j++)
+        h[j] = to_half(v[j], D);
+    store_half_step(h, G, (uint16_t *)p + i, n, stream);
+}
+
+#endif
