@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS = 3, DIM_MAX = 300, SIZE = ROWS * DIM_MAX, ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
+enum { ROWS = 9, DIM_MAX = 300, SIZE = ROWS * DIM_MAX, ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
 enum { X, Y, Z, D_O, DR_IN, W, B, INPUTS };
 enum { O, R, DX, DY, DZ, DW, DB, OUTPUTS };
 

@@ -70,7 +70,7 @@ enum {
 typedef struct nrg_norm_backward_job {
     const char *d_o, *dr_in, *x, *y, *z, *w, *b; /* NULL where absent. x: r itself where that is given; then y is NULL */
     char *dx, *dy, *dz;                          /* NULL where not asked for */
-    const float *mean, *rstd;                    /* [rows, groups]; mean: NULL where not centred; both: NULL to be recomputed */
+    const float *mean;                           /* [rows, groups]; NULL: to be recomputed, or not centred */
     double *dw, *db;                             /* partial sums, [blocks][groups · dim]; NULL where not asked for */
     size_t d_o_stride, dr_in_stride, x_stride, y_stride, z_stride, dx_stride, dy_stride, dz_stride;
     size_t dim, groups;        /* dim: of a group */

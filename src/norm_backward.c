@@ -22,8 +22,7 @@ enum operand {
     DW = 2048,
     DB = 4096,
     WORKSPACE = 8192,
-    MEAN = 16384,
-    RSTD = 32768
+    MEAN = 16384
 };
 
 /* Rows of a block: of the number of rows alone, so that dw and db do not depend on threads. */
@@ -66,8 +65,7 @@ static nrg_status make_job(nrg_norm_backward_job *job, const nrg_norm_spec *s, c
     const size_t groups = s->groups ? s->groups : 1, rows = a->rows, dim = s->dim, once = rows ? 1 : 0;
     /* what is not read is not looked at */
     const void *x = a->r ? NULL : a->x, *y = a->r || after ? NULL : a->y;
-    const int saved = a->rstd && (a->mean || !s->centred);
-    const float *mean = saved && s->centred ? a->mean : NULL, *rstd = saved ? a->rstd : NULL;
+    const float *mean = s->centred ? a->mean : NULL;
     size_t d_o_stride = a->d_o_stride, dr_in_stride = a->dr_in_stride, x_stride = a->x_stride, y_stride = a->y_stride,
            r_stride = a->r_stride, z_stride = a->z_stride, dx_stride = a->dx_stride, dy_stride = a->dy_stride,
            dz_stride = a->dz_stride, none = 0, space;
@@ -92,7 +90,6 @@ static nrg_status make_job(nrg_norm_backward_job *job, const nrg_norm_spec *s, c
         (status = add_operand(&all, W, ANY_OPERAND, a->w, w_dtype, dim, once, &none)) != NRG_OK ||
         (none = 0, status = add_operand(&all, B, ANY_OPERAND, a->b, w_dtype, dim, once, &none)) != NRG_OK ||
         (none = 0, status = add_operand(&all, MEAN, ANY_OPERAND, mean, NRG_F32, rows * groups, once, &none)) != NRG_OK ||
-        (none = 0, status = add_operand(&all, RSTD, ANY_OPERAND, rstd, NRG_F32, rows * groups, once, &none)) != NRG_OK ||
         (status = add_operand(&all, DX, D_O | DR_IN | X | R, a->dx, s->dtype, dim, rows, &dx_stride)) != NRG_OK ||
         (status = add_operand(&all, DY, dy_over, a->dy, y_dtype, dim, rows, &dy_stride)) != NRG_OK ||
         (status = add_operand(&all, DZ, Z, a->dz, s->dtype, dim, rows, &dz_stride)) != NRG_OK ||
@@ -114,7 +111,6 @@ static nrg_status make_job(nrg_norm_backward_job *job, const nrg_norm_spec *s, c
         .w = a->w,
         .b = a->b,
         .mean = mean,
-        .rstd = rstd,
         .dx = a->dx,
         .dy = a->dy,
         .dz = a->dz,

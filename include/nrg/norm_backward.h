@@ -17,11 +17,13 @@
  * Sources: the formulas follow from the definition in nrg/norm.h by the chain rule; for LayerNorm and RMSNorm they are those of
  * the papers named there.
  *
- * Statistics: mean and rstd as the forward pass stored them, or recomputed where they are not given: the same bits, and one walk
- * over the row in cache less. (That a mean was rounded to f32 costs nothing: what is left of it is summed and taken out again.)
+ * Statistics: the mean of a centred norm as the forward pass stored it, or recomputed where it is not given: the same bits, and
+ * one walk over the row in cache less. (That it was rounded to f32 costs nothing: what is left of it is summed and taken out
+ * again.) 1/s is always summed again, in double, in the walk that the gradient needs anyway: the f32 of the forward pass would
+ * enter the gradient three times over with its rounding, and take no less time.
  *
  * What holds:
- * - The bits are the same on every path, for any (ith, nth), alignment, stride, in place or not, with statistics saved or
+ * - The bits are the same on every path, for any (ith, nth), alignment, stride, in place or not, with the mean saved or
  *   recomputed, and whichever outputs are asked for. dw and db are summed over four rows in f32 and over all rows in double, in
  * an order given by the number of rows alone.
  * - dp is rounded to f32; + dr_in is one addition in f32; 16-bit outputs are the f32 result rounded once. So fused equals
@@ -62,7 +64,7 @@ extern "C" {
  *        dy     yes   yes     no    yes   no    yes   yes, where dy = dx
  *        dz     no    no      no    no    yes   no    no
  *
- * dw, db and workspace share no byte with anything; mean and rstd none with an output. */
+ * dw, db and workspace share no byte with anything; mean none with an output. */
 typedef struct nrg_norm_backward_args {
     size_t size;           /* sizeof(nrg_norm_backward_args) */
     size_t rows;           /* 0 is fine: dw and db are then 0, or unchanged with accumulate */
@@ -75,7 +77,6 @@ typedef struct nrg_norm_backward_args {
     const void *w;         /* [dim] as in the forward pass */
     const void *b;         /* [dim] as in the forward pass; read for dz of NRG_GATE_POST and where g is applied to o1 */
     const float *mean;     /* [rows, groups] as the forward pass stored it, or NULL: recomputed. Not read unless centred */
-    const float *rstd;     /* [rows, groups] likewise, or NULL. A centred norm needs both, or recomputes both */
     void *dx;              /* [rows, dim] output, or NULL */
     void *dy;              /* [rows, dim] output, or NULL */
     void *dz;              /* [rows, dim] output, or NULL; only with NRG_GATE_PRE or NRG_GATE_POST */

@@ -1,7 +1,7 @@
 /* Row normalization, backward: the reference. docs/numerics.md says in words what these loops do to the last bit.
  *
- * A row is done in f32 with its statistics as the forward pass stores them, or, where floats do not reach (rstd or a factor at
- * the ends of their range), in double from statistics of its own.
+ * A row is done in f32, with statistics and sums in double; where floats do not reach (1/s or a factor at the ends of their
+ * range), its elements are done in double too.
  *
  * SPDX-License-Identifier: MIT */
 #include <float.h>
@@ -16,17 +16,16 @@ typedef struct backward_row {
     const nrg_norm_backward_job *job;
     nrg_dtype dtype, x_dtype, y_dtype, r_dtype, w_dtype;
     const char *d_o, *dr_in, *x, *y, *z, *w, *b;
-    const float *mean, *rstd; /* NULL: to be recomputed */
+    const float *mean; /* NULL: to be recomputed */
 } backward_row;
 
-/* What multiplies a row's elements, once h is known: dp = dh·a - h·b + c. */
+/* What multiplies a row's elements: with q = p - mean, h = q·rstd - left and dp = dh·a - q·b + c. */
 typedef struct backward_factors {
     int careful;
     /* plain */
-    float mean, rstd;
-    float left; /* of the mean, in units of s: what its rounding to f32 left in h */
+    float mean, rstd, left;
     float a, b, c;
-    /* careful: the mean in two parts, 1/s */
+    /* careful: the mean in two parts, 1/s; dp = dh·a - h·b + c */
     double pilot, shift, inverse, careful_a, careful_b, careful_c;
 } backward_factors;
 
@@ -170,68 +169,70 @@ static statistics row_statistics(const backward_row *row)
 
 /* ---- factors ---- */
 
-/* Σdh, Σdh·h and Σh: four elements of a lane add up in f32, the rest in double. */
-static void sum_plain(const backward_row *row, const backward_factors *f, int with_d, double *total_h, double *total_d,
-                      double *total_dh)
+typedef struct plain_sums {
+    double q, qq, d, dq; /* Σq and Σq² in double; Σdh and Σdh·q: four elements of a lane add up in f32, the rest in double */
+} plain_sums;
+
+static plain_sums sum_plain(const backward_row *row, const backward_factors *f, int with_d)
 {
     size_t dim = row->job->dim;
-    *total_h = *total_d = *total_dh = 0;
+    plain_sums total = {0, 0, 0, 0};
     for (size_t segment = 0; segment < dim; segment += SEGMENT) {
-        double h[LANES] = {0}, d[LANES] = {0}, dh[LANES] = {0};
+        double q[LANES] = {0}, qq[LANES] = {0}, d[LANES] = {0}, dq[LANES] = {0};
         for (size_t block = segment; block < dim && block < segment + SEGMENT; block += BLOCK) {
-            float few_h[LANES] = {0}, few_d[LANES] = {0}, few_dh[LANES] = {0};
+            float few_d[LANES] = {0}, few_dq[LANES] = {0};
             for (size_t i = block; i < dim && i < block + BLOCK; i++) {
-                float n = (input(row, i) - f->mean) * f->rstd, g = with_d ? weighted(row, i, f) : 0;
-                few_h[i % LANES] += n;
+                float p = input(row, i), g = with_d ? weighted(row, i, f) : 0;
+                double exact = (double)p - (double)f->mean;
+                q[i % LANES] += exact;
+                qq[i % LANES] = fma(exact, exact, qq[i % LANES]);
                 few_d[i % LANES] += g;
-                few_dh[i % LANES] = fmaf(g, n, few_dh[i % LANES]);
+                few_dq[i % LANES] = fmaf(g, p - f->mean, few_dq[i % LANES]);
             }
             for (int l = 0; l < LANES; l++) {
-                h[l] += (double)few_h[l];
                 d[l] += (double)few_d[l];
-                dh[l] += (double)few_dh[l];
+                dq[l] += (double)few_dq[l];
             }
         }
-        *total_h += fold(h);
-        *total_d += fold(d);
-        *total_dh += fold(dh);
+        total.q += fold(q);
+        total.qq += fold(qq);
+        total.d += fold(d);
+        total.dq += fold(dq);
     }
+    return total;
 }
 
 static int in_floats(double value) { return fabs(value) <= FLT_MAX; }
 
 /* Returns 0 where floats do not serve. */
-static int plain_factors(const backward_row *row, backward_factors *f, double mean, float rstd, int needs_output)
+static int plain_factors(const backward_row *row, backward_factors *f, float mean, int needs_output)
 {
     const nrg_norm_formula *formula = &row->job->formula;
-    double h, d, dh, slope = 1;
     f->careful = 0;
-    f->mean = (float)mean;
-    f->rstd = rstd;
-    f->left = 0;
-    if (!(rstd >= 0x1p-100f && rstd <= 0x1p100f))
+    f->mean = mean;
+    plain_sums s = sum_plain(row, f, !needs_output);
+    double shift = formula->centred ? s.q / formula->d : 0, variance = s.qq * formula->inv_dim - shift * shift, slope = 1;
+    if (variance < 0)
+        variance = 0;
+    double inverse = inverse_divisor(formula, variance), sigma = sqrt(variance);
+    if (!(inverse >= 0x1p-40 && inverse <= 0x1p40))
         return 0;
-    if (needs_output && formula->centred) {
-        sum_plain(row, f, 0, &h, &d, &dh);
-        f->left = (float)(h / formula->d);
-    }
-    sum_plain(row, f, 1, &h, &d, &dh);
-    f->left = formula->centred ? (float)(h / formula->d) : 0;
-    if (formula->divisor == NRG_DIV_SIGMA) {
-        double sigma = 1 - formula->eps * (double)rstd; /* in units of s */
-        if (!(sigma >= 0x1p-8)) /* lost in the rounding of rstd */
-            return 0;
-        slope = 1 / sigma;
-    }
+    f->rstd = (float)inverse;
+    f->left = (float)(shift * inverse);
+    if (needs_output)
+        s = sum_plain(row, f, 1);
+    if (formula->divisor == NRG_DIV_SIGMA)
+        slope = sigma > 0 ? 1 / (sigma * inverse) : 0;
     if (formula->divisor == NRG_DIV_MAX)
-        slope = rstd < (float)(1 / formula->eps) ? 1 : 0;
-    double cross = formula->centred ? dh - h / formula->d * d : dh;
-    double a = formula->k * (double)rstd, b = a * (cross * formula->inv_dim * slope);
-    double c = formula->centred ? -(a * (d / formula->d)) : -0.0;
+        slope = sigma > formula->eps ? 1 : 0;
+    double cross = (formula->centred ? s.dq - shift * s.d : s.dq) * inverse * formula->inv_dim;
+    double a = formula->k * inverse, b = a * (cross * slope) * inverse, c = -0.0;
+    if (formula->centred) /* not as -fma(...): gcc makes of that an instruction which gives a zero the other sign */
+        c = fma(shift, b, -(a * (s.d / formula->d)));
     f->a = (float)a;
     f->b = (float)b;
     f->c = (float)c;
-    return in_floats(a) && in_floats(b) && in_floats(c);
+    return in_floats(a) && in_floats(c) && (b == 0 || (fabs(b) >= 0x1p-100 && fabs(b) <= 0x1p100));
 }
 
 static void careful_factors(const backward_row *row, backward_factors *f, const statistics *stat)
@@ -268,17 +269,18 @@ static void careful_factors(const backward_row *row, backward_factors *f, const 
 static void row_factors(const backward_row *row, backward_factors *f)
 {
     const nrg_norm_backward_job *job = row->job;
+    const nrg_norm_formula *formula = &job->formula;
     const int needs_output = job->gate == NRG_GATE_NONE && job->activation != NRG_ACT_IDENTITY;
     memset(f, 0, sizeof *f);
-    if (row->rstd) {
-        if (plain_factors(row, f, row->mean ? *row->mean : 0, *row->rstd, needs_output))
+    if (!formula->centred || row->mean) {
+        if (plain_factors(row, f, formula->centred ? *row->mean : 0, needs_output))
             return;
         statistics stat = row_statistics(row);
         careful_factors(row, f, &stat);
         return;
     }
     statistics stat = row_statistics(row);
-    if (!plain_factors(row, f, stat.pilot + stat.shift, (float)stat.inverse, needs_output))
+    if (!plain_factors(row, f, (float)(stat.pilot + stat.shift), needs_output))
         careful_factors(row, f, &stat);
 }
 
@@ -303,7 +305,7 @@ static element backward_element(const backward_row *row, size_t i, const backwar
         e.dx = (float)dp;
         dp_r = (float)(dp * (double)residual(row, i));
     } else {
-        e.dx = fmaf(weighted(row, i, f), f->a, fmaf(e.h, -f->b, f->c));
+        e.dx = fmaf(weighted(row, i, f), f->a, fmaf(input(row, i) - f->mean, -f->b, f->c));
         dp_r = e.dx * residual(row, i);
     }
     e.dz = 0;
@@ -336,7 +338,6 @@ static backward_row row_at(const nrg_norm_backward_job *job, size_t n, size_t gr
     row.w = group_at(job->w, 0, row.w_dtype, at, groups, dim);
     row.b = group_at(job->b, 0, row.w_dtype, at, groups, dim);
     row.mean = job->mean ? job->mean + at : NULL;
-    row.rstd = job->rstd ? job->rstd + at : NULL;
     return row;
 }
 

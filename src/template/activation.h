@@ -27,6 +27,9 @@ typedef struct act_data {
 
 /* ---- whole steps ---- */
 
+/* Streamed vectors are aligned here, so v_nt_f32 need not look: an eighth of the code of these loops. */
+NRG_INLINE void act_stream(float *p, vf a) { v_nt_f32(__builtin_assume_aligned(p, VN * sizeof *p), a); }
+
 NRG_INLINE void act_step(nrg_activation g, act_mode mode, act_data a, size_t i, int stream)
 {
     vf x[V_ACT], out[V_ACT], slope[V_ACT];
@@ -39,13 +42,12 @@ NRG_INLINE void act_step(nrg_activation g, act_mode mode, act_data a, size_t i, 
         if (mode == ACT_BOTH)
             v_st_f32(a.slope + i + j * VN, slope[j]);
         if (stream)
-            v_nt_f32(a.out + i + j * VN, out[j]);
+            act_stream(a.out + i + j * VN, out[j]);
         else
             v_st_f32(a.out + i + j * VN, out[j]);
     }
 }
 
-/* Not unrolled by the compiler once more: the loops of all activations are a third of a path's code. */
 NRG_INLINE void act_steps(nrg_activation g, act_mode mode, act_data a, size_t n, int stream)
 {
     for (size_t i = 0; i < n; i += ACT_STEP)

@@ -90,21 +90,23 @@ NRG_INLINE void apply_step(int G, const norm_options *opt, norm_row row, const n
         for (int j = 0; j < G; j++)
             v[j] = v_add(v[j], more[j]);
     }
-    if (opt->gated) {
-        load_step(more, G, (const char *)row.stage, i, n, NRG_F32);
-        NRG_UNROLL
-        for (int j = 0; j < G; j++)
-            v[j] = v_mul(v[j], more[j]);
-    }
-    if (opt->to_stage) {
-        store_f32_step(v, G, row.stage + i, n, 0);
-        return;
-    }
-    if (opt->after) {
-        load_step_or_f32(more, G, row.y, i, n, D, opt->y_f32);
-        NRG_UNROLL
-        for (int j = 0; j < G; j++)
-            v[j] = v_add(v[j], more[j]);
+    if (opt->extra) {
+        if (opt->gated) {
+            load_step(more, G, (const char *)row.stage, i, n, NRG_F32);
+            NRG_UNROLL
+            for (int j = 0; j < G; j++)
+                v[j] = v_mul(v[j], more[j]);
+        }
+        if (opt->to_stage) {
+            store_f32_step(v, G, row.stage + i, n, 0);
+            return;
+        }
+        if (opt->after) {
+            load_step_or_f32(more, G, row.y, i, n, D, opt->y_f32);
+            NRG_UNROLL
+            for (int j = 0; j < G; j++)
+                v[j] = v_add(v[j], more[j]);
+        }
     }
     store_step(v, G, row.o, i, n, D, opt->stream_o);
 }

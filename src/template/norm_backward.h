@@ -155,15 +155,13 @@ static __attribute__((noinline)) backward_statistics row_statistics(const backwa
 
 /* ---- factors ---- */
 
-NRG_INLINE int rstd_serves(float rstd) { return rstd >= 0x1p-100f && rstd <= 0x1p100f; }
-
 NRG_INLINE int in_floats(double value) { return fabs(value) <= FLT_MAX; }
 
 static __attribute__((noinline)) void sum_part(const backward *b, backward_sums *sums, const backward_row *row, size_t begin,
                                                size_t end, const backward_factors *f, int with_d)
 {
     const backward_chunk c = sum_floats(b, row, begin, end - begin, f, with_d);
-    backward_sum(sums, &c, f, begin, end, b->job->dim, b->job->formula.centred, b->job->stream);
+    backward_sum(sums, &c, f->mean, begin, end, b->job->dim, b->job->formula.centred, b->job->stream);
 }
 
 /* The factors of a row whose sums are done. Returns 0 where floats do not serve. */
@@ -171,29 +169,32 @@ static __attribute__((noinline)) int plain_factors(const backward *b, backward_f
                                                    backward_sums *s)
 {
     const nrg_norm_formula *formula = &b->job->formula;
-    if (formula->centred)
-        f->left = (float)(s->total_h / formula->d);
+    const double shift = formula->centred ? s->total_q / formula->d : 0;
+    double variance = s->total_qq * formula->inv_dim - shift * shift, slope = 1;
+    if (variance < 0)
+        variance = 0;
+    const double inverse = isnan(variance) ? NAN : inverse_divisor(formula->divisor, formula->eps, variance);
+    const double sigma = __builtin_sqrt(variance);
+    if (!(inverse >= 0x1p-40 && inverse <= 0x1p40))
+        return 0;
+    f->rstd = (float)inverse;
+    f->left = (float)(shift * inverse);
     if (b->on_output)
         for (size_t begin = 0, end; begin < b->job->dim; begin = end) {
             end = sum_end(b, begin);
             sum_part(b, s, row, begin, end, f, 1);
         }
-    double slope = 1; /* a of the header's formula */
-    if (formula->divisor == NRG_DIV_SIGMA) {
-        double sigma = 1 - formula->eps * (double)f->rstd; /* in units of s */
-        if (!(sigma >= 0x1p-8))                            /* lost in the rounding of rstd */
-            return 0;
-        slope = 1 / sigma;
-    }
+    if (formula->divisor == NRG_DIV_SIGMA)
+        slope = sigma > 0 ? 1 / (sigma * inverse) : 0;
     if (formula->divisor == NRG_DIV_MAX)
-        slope = f->rstd < (float)(1 / formula->eps) ? 1 : 0;
-    double cross = formula->centred ? s->total_dh - s->total_h / formula->d * s->total_d : s->total_dh;
-    double a_ = formula->k * (double)f->rstd, b_ = a_ * (cross * formula->inv_dim * slope);
-    double c_ = formula->centred ? -(a_ * (s->total_d / formula->d)) : -0.0;
+        slope = sigma > formula->eps ? 1 : 0;
+    const double cross = (formula->centred ? s->total_dq - shift * s->total_d : s->total_dq) * inverse * formula->inv_dim;
+    const double a_ = formula->k * inverse, b_ = a_ * (cross * slope) * inverse;
+    const double c_ = formula->centred ? __builtin_fma(shift, b_, -(a_ * (s->total_d / formula->d))) : -0.0;
     f->a = (float)a_;
     f->b = (float)b_;
     f->c = (float)c_;
-    return in_floats(a_) && in_floats(b_) && in_floats(c_);
+    return in_floats(a_) && in_floats(c_) && (b_ == 0 || (fabs(b_) >= 0x1p-100 && fabs(b_) <= 0x1p100));
 }
 
 /* The factors of a row in double, from statistics of its own. */
@@ -234,19 +235,19 @@ typedef struct backward_walk {
     backward_row_sums sums;
 } backward_walk;
 
-NRG_INLINE int walks_of(const backward *b) { return b->job->rstd ? 1 : 2; }
+/* The mean of a centred norm takes a walk of its own, where it was not saved. */
+NRG_INLINE int walks_of(const backward *b) { return b->job->formula.centred && !b->job->mean ? 2 : 1; }
 
 static void start_row(const backward *b, backward_walk *walk)
 {
     walk->begin = 0;
-    walk->summing = b->job->rstd != NULL;
-    if (walk->row == walk->batch->rows || !walk->summing)
+    walk->summing = walks_of(b) == 1;
+    if (walk->row == walk->batch->rows)
         return;
     const size_t at = (walk->batch->n + (size_t)walk->row) * b->job->groups + walk->batch->group;
     backward_factors *f = &walk->batch->f[walk->row];
     memset(f, 0, sizeof *f);
     f->mean = b->job->mean ? b->job->mean[at] : 0;
-    f->rstd = b->job->rstd[at];
 }
 
 static void start_batch(const backward *b, backward_walk *walk, backward_batch *batch)
@@ -268,19 +269,16 @@ static void walk_on(const backward *b, backward_walk *walk)
         if (end < dim)
             return;
         const backward_statistics stat = row_statistics(b, row, &walk->sums);
-        memset(f, 0, sizeof *f);
         f->mean = (float)(stat.pilot + stat.shift);
-        f->rstd = (float)stat.inverse;
         walk->begin = 0;
         walk->summing = 1;
         return;
     }
-    if (rstd_serves(f->rstd))
-        sum_part(b, &walk->sums.gradient, row, walk->begin, end, f, !b->on_output);
+    sum_part(b, &walk->sums.gradient, row, walk->begin, end, f, !b->on_output);
     walk->begin = end;
     if (end < dim)
         return;
-    if (!rstd_serves(f->rstd) || !plain_factors(b, f, row, &walk->sums.gradient))
+    if (!plain_factors(b, f, row, &walk->sums.gradient))
         careful_factors(b, f, row, &walk->sums);
     walk->row++;
     start_row(b, walk);

@@ -68,9 +68,9 @@ NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int 
         load_step(p, G, (const char *)b->p[row], i, n, NRG_F32);
         NRG_UNROLL
         for (int j = 0; j < G; j++) {
-            vf h = centred ? v_fma(v_sub(p[j], f[row].mean), f[row].rstd, f[row].minus_left) : v_mul(p[j], f[row].rstd);
-            vf dh = v_mul(d[j], w[j]);
-            dp[j] = v_fma(dh, f[row].a, centred ? v_fma(h, f[row].minus_b, f[row].c) : v_mul(h, f[row].minus_b));
+            vf q = centred ? v_sub(p[j], f[row].mean) : p[j];
+            vf h = centred ? v_fma(q, f[row].rstd, f[row].minus_left) : v_mul(q, f[row].rstd);
+            dp[j] = v_fma(v_mul(d[j], w[j]), f[row].a, centred ? v_fma(q, f[row].minus_b, f[row].c) : v_mul(q, f[row].minus_b));
             few_w[j] = row ? v_fma(d[j], h, few_w[j]) : v_mul(d[j], h);
             few_b[j] = row ? v_add(few_b[j], d[j]) : d[j];
         }
@@ -150,8 +150,8 @@ static __attribute__((noinline)) void backward_row_elements(const backward_rows 
             w = v_ldn_f32(b.w + i, lanes);
         if (b.dp_r)
             r = v_ldn_f32(b.r + i, lanes);
+        vf p = v_ldn_f32(b.p[0] + i, lanes);
         if (f->careful) {
-            vf p = v_ldn_f32(b.p[0] + i, lanes);
             vd low = careful_dp(f, vd_low(p), vd_low(d), vd_low(w), b.w != NULL);
             vd high = careful_dp(f, vd_high(p), vd_high(d), vd_high(w), b.w != NULL);
             dp = v_from_vd(low, high);
@@ -159,7 +159,7 @@ static __attribute__((noinline)) void backward_row_elements(const backward_rows 
                 dp_r = v_from_vd(vd_mul(low, vd_low(r)), vd_mul(high, vd_high(r)));
         } else {
             vf dh = b.w ? v_mul(d, w) : d;
-            dp = v_fma(dh, v.a, v_fma(h, v.minus_b, v.c));
+            dp = v_fma(dh, v.a, v_fma(v_sub(p, v.mean), v.minus_b, v.c));
             dp_r = v_mul(dp, r);
         }
         if (b.few_w)

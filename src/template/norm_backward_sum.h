@@ -1,6 +1,5 @@
-/* The sums of a row that its gradient needs, Σdh, Σdh·h and Σh, where dh = do1 · (w + weight_offset) and h is what came out of
- * the norm. Four elements of a lane add up in f32, everything else in double: with sums in double throughout, the conversions
- * alone took as long as everything else (AVX-512, 64×4096: 3.0 elements/ns for the whole backward pass).
+/* The sums of a row that its gradient needs, with q = p - mean: Σq and Σq², for 1/s, in double; Σdh and Σdh·q, where
+ * dh = do1 · (w + weight_offset), of four elements of a lane in f32 and in double beyond.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_BACKWARD_SUM_H
@@ -16,62 +15,68 @@ typedef struct backward_chunk {
     const float *w;     /* with the weight offset; NULL: ones */
 } backward_chunk;
 
-/* What multiplies a row's elements, once h is known: dp = dh·a - h·b + c. */
+/* What multiplies a row's elements: h = q·rstd - left and dp = dh·a - q·b + c. */
 typedef struct backward_factors {
     int careful;
     /* plain */
-    float mean, rstd;
-    float left; /* of the mean, in units of s: what its rounding to f32 left in h */
+    float mean, rstd, left;
     float a, b, c;
-    /* careful: the mean in two parts, 1/s */
+    /* careful: the mean in two parts, 1/s; dp = dh·a - h·b + c */
     double pilot, shift, inverse, careful_a, careful_b, careful_c;
 } backward_factors;
 
 /* A row's sums so far: the lanes of the present segment, and the segments before it. */
 typedef struct backward_sums {
-    vd h[NORM_LANE_REGISTERS], d[NORM_LANE_REGISTERS], dh[NORM_LANE_REGISTERS];
-    double total_h, total_d, total_dh;
+    vd q[NORM_LANE_REGISTERS], qq[NORM_LANE_REGISTERS], d[NORM_LANE_REGISTERS], dq[NORM_LANE_REGISTERS];
+    double total_q, total_qq, total_d, total_dq;
 } backward_sums;
 
 /* Four elements of a lane, on their way. */
 typedef struct backward_few {
-    vf h, d, dh;
+    vf d, dq;
 } backward_few;
 
-NRG_INLINE void backward_add(backward_few *few, vf p, vf d, vf mean, vf rstd, int first, int centred)
+/* Not centred, the mean is 0 and Σq and Σdh are of no interest. */
+NRG_INLINE void backward_square(vd *q, vd *qq, vd p, vd mean, int centred)
 {
-    vf h = v_mul(centred ? v_sub(p, mean) : p, rstd);
-    few->dh = first ? v_mul(d, h) : v_fma(d, h, few->dh);
-    if (centred) {
-        few->h = first ? h : v_add(few->h, h);
+    vd exact = centred ? vd_sub(p, mean) : p;
+    *qq = vd_fma(exact, exact, *qq);
+    if (centred)
+        *q = vd_add(*q, exact);
+}
+
+NRG_INLINE void backward_cross(backward_few *few, vf p, vf d, vf mean, int first, int centred)
+{
+    vf q = centred ? v_sub(p, mean) : p;
+    few->dq = first ? v_mul(d, q) : v_fma(d, q, few->dq);
+    if (centred)
         few->d = first ? d : v_add(few->d, d);
-    }
 }
 
 NRG_INLINE void backward_to_lanes(backward_sums *s, size_t at, const backward_few *few, int centred)
 {
-    s->dh[at] = vd_add(s->dh[at], vd_low(few->dh));
-    s->dh[at + 1] = vd_add(s->dh[at + 1], vd_high(few->dh));
+    s->dq[at] = vd_add(s->dq[at], vd_low(few->dq));
+    s->dq[at + 1] = vd_add(s->dq[at + 1], vd_high(few->dq));
     if (centred) {
-        s->h[at] = vd_add(s->h[at], vd_low(few->h));
-        s->h[at + 1] = vd_add(s->h[at + 1], vd_high(few->h));
         s->d[at] = vd_add(s->d[at], vd_low(few->d));
         s->d[at + 1] = vd_add(s->d[at + 1], vd_high(few->d));
     }
 }
 
 /* The lanes from `lane` on, G vectors wide, of n elements, whole blocks. */
-NRG_INLINE void backward_sum_group(backward_sums *sums, int G, const backward_chunk *chunk, const backward_factors *f,
-                                   size_t lane, size_t n, int centred, int weighted, int prefetch)
+NRG_INLINE void backward_sum_group(backward_sums *sums, int G, const backward_chunk *chunk, float row_mean, size_t lane, size_t n,
+                                   int centred, int weighted, int prefetch)
 {
     const size_t first = lane / (VN / 2);
     const backward_chunk c = *chunk;
-    const vf mean = v_set1(f->mean), rstd = v_set1(f->rstd);
+    const vf mean = v_set1(row_mean);
+    const vd exact_mean = vd_set1((double)row_mean);
     backward_sums s; /* the group's lanes, in registers */
     NRG_UNROLL
     for (int j = 0; j < 2 * G; j++) {
-        s.dh[j] = sums->dh[first + (size_t)j];
-        s.h[j] = centred ? sums->h[first + (size_t)j] : vd_zero();
+        s.qq[j] = sums->qq[first + (size_t)j];
+        s.dq[j] = sums->dq[first + (size_t)j];
+        s.q[j] = centred ? sums->q[first + (size_t)j] : vd_zero();
         s.d[j] = centred ? sums->d[first + (size_t)j] : vd_zero();
     }
     for (size_t i = lane; i < n; i += BACKWARD_BLOCK) {
@@ -91,7 +96,9 @@ NRG_INLINE void backward_sum_group(backward_sums *sums, int G, const backward_ch
                 vf d = v_ld_f32(c.d + at);
                 if (weighted)
                     d = v_mul(d, v_ld_f32(c.w + at));
-                backward_add(&few[j], v_ld_f32(c.p + at), d, mean, rstd, step == 0, centred);
+                backward_cross(&few[j], v_ld_f32(c.p + at), d, mean, step == 0, centred);
+                backward_square(&s.q[2 * j], &s.qq[2 * j], vd_ld_f32(c.p + at), exact_mean, centred);
+                backward_square(&s.q[2 * j + 1], &s.qq[2 * j + 1], vd_ld_f32(c.p + at + VN / 2), exact_mean, centred);
             }
         }
         NRG_UNROLL
@@ -100,53 +107,45 @@ NRG_INLINE void backward_sum_group(backward_sums *sums, int G, const backward_ch
     }
     NRG_UNROLL
     for (int j = 0; j < 2 * G; j++) {
-        sums->dh[first + (size_t)j] = s.dh[j];
+        sums->qq[first + (size_t)j] = s.qq[j];
+        sums->dq[first + (size_t)j] = s.dq[j];
         if (centred) {
-            sums->h[first + (size_t)j] = s.h[j];
+            sums->q[first + (size_t)j] = s.q[j];
             sums->d[first + (size_t)j] = s.d[j];
         }
     }
 }
 
-/* The first n lanes; the others become 0. */
-NRG_INLINE vf first_lanes(vf v, size_t n)
-{
-    float part[VN];
-    v_st_f32(part, v);
-    return v_ldn_f32(part, n);
-}
-
 /* n elements, the first in lane 0; less than a block is the end of a row. */
-NRG_INLINE void backward_sum_chunk(backward_sums *s, const backward_chunk *c, const backward_factors *f, size_t n, int centred,
-                                   int weighted, int prefetch)
+NRG_INLINE void backward_sum_chunk(backward_sums *s, const backward_chunk *c, float row_mean, size_t n, int centred, int weighted,
+                                   int prefetch)
 {
     const int most = centred ? V_SUM4 : V_SUM2, G = most < NORM_LANE_VECTORS ? most : NORM_LANE_VECTORS;
     const size_t whole = n - n % BACKWARD_BLOCK;
     if (whole)
         for (size_t lane = 0; lane < NORM_LANES; lane += (size_t)G * VN)
-            backward_sum_group(s, G, c, f, lane, whole, centred, weighted, prefetch);
+            backward_sum_group(s, G, c, row_mean, lane, whole, centred, weighted, prefetch);
     if (whole == n)
         return;
-    const vf mean = v_set1(f->mean), rstd = v_set1(f->rstd);
+    const vf mean = v_set1(row_mean);
+    const vd exact_mean = vd_set1((double)row_mean);
     backward_few few[NORM_LANE_VECTORS];
     memset(few, 0, sizeof few);
     for (size_t i = whole; i < n; i += VN) {
-        const size_t lanes = lanes_at(i, n);
-        backward_few *to = &few[(i - whole) / VN % NORM_LANE_VECTORS];
+        const size_t lanes = lanes_at(i, n), at = (i - whole) / VN % NORM_LANE_VECTORS;
         vf p = v_ldn_f32(c->p + i, lanes), d = v_ldn_f32(c->d + i, lanes);
+        if (lanes < VN && centred) {
+            /* beyond the end p has to be the mean, so that q is 0 */
+            float part[VN];
+            for (size_t l = 0; l < VN; l++)
+                part[l] = l < lanes ? c->p[i + l] : row_mean;
+            p = v_ld_f32(part);
+        }
         if (weighted)
             d = v_mul(d, v_ldn_f32(c->w + i, lanes));
-        if (lanes == VN) {
-            backward_add(to, p, d, mean, rstd, 0, centred);
-            continue;
-        }
-        /* beyond the end p is 0, and h is not; it may be infinite */
-        vf h = first_lanes(v_mul(centred ? v_sub(p, mean) : p, rstd), lanes);
-        to->dh = v_fma(d, h, to->dh);
-        if (centred) {
-            to->h = v_add(to->h, h);
-            to->d = v_add(to->d, d);
-        }
+        backward_cross(&few[at], p, d, mean, 0, centred);
+        backward_square(&s->q[2 * at], &s->qq[2 * at], vd_low(p), exact_mean, centred);
+        backward_square(&s->q[2 * at + 1], &s->qq[2 * at + 1], vd_high(p), exact_mean, centred);
     }
     for (size_t j = 0; j < NORM_LANE_VECTORS; j++)
         backward_to_lanes(s, 2 * j, &few[j], centred);
@@ -162,30 +161,31 @@ NRG_INLINE void backward_clear(backward_sums *s)
 {
     NRG_UNROLL
     for (int j = 0; j < NORM_LANE_REGISTERS; j++)
-        s->h[j] = s->d[j] = s->dh[j] = vd_zero();
+        s->q[j] = s->qq[j] = s->d[j] = s->dq[j] = vd_zero();
 }
 
 /* Adds elements begin to end of a row of dim elements; begin is a multiple of a block and no segment's end lies between. */
-static __attribute__((noinline)) void backward_sum(backward_sums *s, const backward_chunk *c, const backward_factors *f,
-                                                   size_t begin, size_t end, size_t dim, int centred, int prefetch)
+static __attribute__((noinline)) void backward_sum(backward_sums *s, const backward_chunk *c, float mean, size_t begin,
+                                                   size_t end, size_t dim, int centred, int prefetch)
 {
     if (begin == 0) {
-        s->total_h = s->total_d = s->total_dh = 0;
+        s->total_q = s->total_qq = s->total_d = s->total_dq = 0;
         backward_clear(s);
     }
     if (centred && c->w)
-        backward_sum_chunk(s, c, f, end - begin, 1, 1, prefetch);
+        backward_sum_chunk(s, c, mean, end - begin, 1, 1, prefetch);
     else if (centred)
-        backward_sum_chunk(s, c, f, end - begin, 1, 0, prefetch);
+        backward_sum_chunk(s, c, mean, end - begin, 1, 0, prefetch);
     else if (c->w)
-        backward_sum_chunk(s, c, f, end - begin, 0, 1, prefetch);
+        backward_sum_chunk(s, c, mean, end - begin, 0, 1, prefetch);
     else
-        backward_sum_chunk(s, c, f, end - begin, 0, 0, prefetch);
+        backward_sum_chunk(s, c, mean, end - begin, 0, 0, prefetch);
     if (end != dim && end % NORM_SEGMENT != 0)
         return;
-    s->total_dh += lanes_sum(s->dh);
+    s->total_qq += lanes_sum(s->qq);
+    s->total_dq += lanes_sum(s->dq);
     if (centred) {
-        s->total_h += lanes_sum(s->h);
+        s->total_q += lanes_sum(s->q);
         s->total_d += lanes_sum(s->d);
     }
     backward_clear(s);

@@ -215,6 +215,7 @@ static __attribute__((noinline)) void NORM_(gated_rows)(const nrg_norm_job *job,
     const size_t dim = job->dim;
     g.opt.gated = job->gate == NRG_GATE_POST;
     g.opt.to_stage = job->gate == NRG_GATE_NONE;
+    g.opt.extra = g.opt.after || g.opt.gated || g.opt.to_stage;
     g.from_p = g.opt;
     g.from_p.apply_from = NORM_FROM_R;
     g.from_p.r_f32 = 1;
