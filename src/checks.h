@@ -40,13 +40,12 @@ typedef struct extent {
     uintptr_t first, end;
 } extent;
 
-enum { OPERANDS_MAX = 16 };
 #define ANY_OPERAND (~0u)
 
 /* The operands that are there, in the order of the calls. */
 typedef struct extents {
     size_t count;
-    extent e[OPERANDS_MAX];
+    extent *e; /* the caller's array, as long as he has operands: stacks are small */
 } extents;
 
 /* a·b, or 0 where it does not fit. Divides only for numbers a tensor seldom has: 8 operands × 2 divisions would cost a small call

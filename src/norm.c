@@ -26,8 +26,8 @@ static nrg_status forward(const nrg_norm_spec *s, const nrg_norm_args *a, int it
     nrg_status status;
     size_t x_stride = a->x_stride, y_stride = a->y_stride, o_stride = a->o_stride, r_stride = a->r_stride, z_stride = a->z_stride;
     size_t none = 0;
-    extents all;
-    all.count = 0;
+    extent operands[9];
+    extents all = {0, operands};
     if ((status = add_operand(&all, X, ANY_OPERAND, a->x, s->dtype, s->dim, a->rows, &x_stride)) != NRG_OK ||
         (status = add_operand(&all, Y, ANY_OPERAND, a->y, y_dtype, s->dim, a->rows, &y_stride)) != NRG_OK ||
         (status = add_operand(&all, Z, ANY_OPERAND, a->z, s->dtype, s->dim, a->rows, &z_stride)) != NRG_OK ||

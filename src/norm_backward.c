@@ -79,8 +79,8 @@ static nrg_status make_job(nrg_norm_backward_job *job, const nrg_norm_spec *s, c
     if (space && (uintptr_t)a->workspace % sizeof(double))
         return NRG_ERR_ALIGNMENT;
     const unsigned dy_over = after ? D_O : D_O | DR_IN | Y | R | DX;
-    extents all;
-    all.count = 0;
+    extent operands[14];
+    extents all = {0, operands};
     if ((status = add_operand(&all, D_O, ANY_OPERAND, a->d_o, s->dtype, dim, rows, &d_o_stride)) != NRG_OK ||
         (status = add_operand(&all, DR_IN, ANY_OPERAND, a->dr_in, r_dtype, dim, rows, &dr_in_stride)) != NRG_OK ||
         (status = add_operand(&all, X, ANY_OPERAND, x, s->dtype, dim, rows, &x_stride)) != NRG_OK ||

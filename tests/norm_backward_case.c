@@ -43,7 +43,7 @@ static void *gradient(const norm_backward_problem *p, nrg_dtype dtype, const enu
 }
 
 /* Every path stores the same; scalar is asked. */
-static void save_statistics(norm_backward_problem *p)
+static void save_mean(norm_backward_problem *p)
 {
     const norm_problem *f = &p->forward;
     nrg_isa active = nrg_isa_active();
@@ -52,7 +52,6 @@ static void save_statistics(norm_backward_problem *p)
     args.y = f->y;
     args.z = f->z;
     args.mean = p->mean = norm_tensor(f->rows, f->groups, NRG_F32);
-    args.rstd = p->rstd = norm_tensor(f->rows, f->groups, NRG_F32);
     if (nrg_isa_set(NRG_ISA_SCALAR) != NRG_OK || nrg_norm_forward(&f->spec, &args, 0, 1) != NRG_OK ||
         nrg_isa_set(active) != NRG_OK)
         ck_abort_msg("the forward pass fails; %s", f->text);
@@ -78,7 +77,7 @@ void norm_backward_problem_make(norm_backward_problem *p, const norm_options *op
             element_set(p->r, i, p->forward.r_dtype, r);
         }
     }
-    save_statistics(p);
+    save_mean(p);
     p->accumulate = (int)test_draw(&state, 2);
     p->dw = norm_tensor(1, dim, NRG_F32);
     p->db = norm_tensor(1, dim, NRG_F32);
@@ -94,7 +93,6 @@ void norm_backward_problem_free(norm_backward_problem *p)
     free(p->dr_in);
     free(p->r);
     free(p->mean);
-    free(p->rstd);
     free(p->dw);
     free(p->db);
 }

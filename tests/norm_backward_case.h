@@ -10,9 +10,9 @@
 typedef struct norm_backward_problem {
     norm_problem forward;
     void *d_o;
-    void *dr_in;        /* NULL where absent */
-    void *r;            /* NULL with NRG_RESIDUAL_AFTER */
-    float *mean, *rstd; /* as the forward pass stores them */
+    void *dr_in; /* NULL where absent */
+    void *r;     /* NULL with NRG_RESIDUAL_AFTER */
+    float *mean; /* as the forward pass stores it */
     int accumulate;
     float *dw, *db; /* what is there before the call, where it accumulates */
     char text[384];

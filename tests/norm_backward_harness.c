@@ -6,8 +6,8 @@
 
 #include "norm_harness.h"
 
-static const char *const operand_names[BOPERANDS] = {"d_o",  "dr_in", "x",  "y",  "r",  "z",  "w",  "b",
-                                                     "mean", "rstd",  "dx", "dy", "dz", "dw", "db", "workspace"};
+static const char *const operand_names[BOPERANDS] = {"d_o",  "dr_in", "x",  "y",  "r",  "z",  "w",        "b",
+                                                     "mean", "dx",    "dy", "dz", "dw", "db", "workspace"};
 
 /* Before the call the workspace holds NaN, which no sum that begins without clearing it hides; dw and db what no sum loses. */
 enum { NAN_FILL = 0xff, HUGE_FILL = 0x71 };
@@ -65,7 +65,6 @@ static nrg_dtype dtype_of(const norm_backward_problem *p, enum norm_backward_ope
     case BOP_DW:
     case BOP_DB:
     case BOP_MEAN:
-    case BOP_RSTD:
     case BOP_WORKSPACE:
         return NRG_F32;
     default:
@@ -100,7 +99,6 @@ norm_backward_layout norm_backward_layout_vary(const norm_backward_problem *p, u
             l.want[i] = l.want[i] && test_draw(&state, 2);
     l.use_r = p->r && test_draw(&state, 2);
     l.want_mean = (int)test_draw(&state, 2);
-    l.want_rstd = (int)test_draw(&state, 2);
     l.unread = test_draw(&state, 4) == 0;
     l.store = (nrg_store)test_draw(&state, NRG_STORE_STREAM + 1);
     for (int i = 0; i < 3 && test_draw(&state, 4); i++) {
@@ -134,10 +132,10 @@ const char *norm_backward_layout_text(const norm_backward_layout *l)
             if (i < 3 && (int)l->over[i] != BOP_DX + i)
                 n += snprintf(text + n, sizeof text - (size_t)n, "==%s", operand_names[l->over[i]]);
         }
-    n += snprintf(text + n, sizeof text - (size_t)n, ";%s%s%s%s%s%s nth %d, %d%s store %d spare %zu; side/gap/pad",
+    n += snprintf(text + n, sizeof text - (size_t)n, ";%s%s%s%s%s nth %d, %d%s store %d spare %zu; side/gap/pad",
                   l->use_r ? " r given" : "", l->unread ? " unread given" : "", l->want_mean ? " mean" : "",
-                  l->want_rstd ? " rstd" : "", l->interleaved ? " interleaved" : "", l->read_only ? " read-only" : "", l->nth,
-                  l->nth_reduce, l->backwards ? " backwards" : "", (int)l->store, l->spare);
+                  l->interleaved ? " interleaved" : "", l->read_only ? " read-only" : "", l->nth, l->nth_reduce,
+                  l->backwards ? " backwards" : "", (int)l->store, l->spare);
     for (int i = 0; i < BOPERANDS && n < (int)sizeof text - 40; i++)
         n += snprintf(text + n, sizeof text - (size_t)n, " %s %s/%zu/%zu", operand_names[i],
                       l->place[i].side == AT_START ? "start" : "end", l->place[i].gap, l->place[i].pad);
@@ -172,7 +170,7 @@ static void describe(operand *all, const norm_backward_problem *p, const norm_ba
         all[i].rows = vector ? 1 : rows;
         all[i].tensor = !vector;
         all[i].output = i >= BOP_DX;
-        if (i == BOP_MEAN || i == BOP_RSTD) {
+        if (i == BOP_MEAN) {
             all[i].dim = p->forward.groups;
             all[i].tensor = 0; /* dense, whatever the layout */
         }
@@ -193,8 +191,7 @@ const char *norm_backward_run(const norm_backward_kernel *kernel, const norm_bac
     const norm_problem *f = &p->forward;
     nrg_norm_spec spec = f->spec;
     spec.store = l->store;
-    const void *inputs[BOP_DX] = {
-        p->d_o, p->dr_in, f->x, f->y, p->r, f->z, f->w, f->b, l->want_mean ? p->mean : NULL, l->want_rstd ? p->rstd : NULL};
+    const void *inputs[BOP_DX] = {p->d_o, p->dr_in, f->x, f->y, p->r, f->z, f->w, f->b, l->want_mean ? p->mean : NULL};
     if (!l->use_r)
         inputs[BOP_R] = NULL;
     else if (!l->unread)
@@ -238,7 +235,6 @@ const char *norm_backward_run(const norm_backward_kernel *kernel, const norm_bac
     args.w = all[BOP_W].at;
     args.b = all[BOP_B].at;
     args.mean = (const float *)(const void *)all[BOP_MEAN].at;
-    args.rstd = (const float *)(const void *)all[BOP_RSTD].at;
     args.dx = all[BOP_DX].at;
     args.dy = all[BOP_DY].at;
     args.dz = all[BOP_DZ].at;

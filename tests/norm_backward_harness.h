@@ -27,7 +27,6 @@ enum norm_backward_operand {
     BOP_W,
     BOP_B,
     BOP_MEAN,
-    BOP_RSTD,
     BOP_DX,
     BOP_DY,
     BOP_DZ,
@@ -45,7 +44,7 @@ typedef struct norm_backward_layout {
     int use_r;                          /* r is given, and x and y are not read */
     int unread;                         /* what is not read is given all the same */
     enum norm_backward_operand over[3]; /* what dx, dy and dz are in the place of; themselves where apart */
-    int want_mean, want_rstd;           /* statistics of the forward pass are given */
+    int want_mean;                      /* the mean of the forward pass is given */
     nrg_store store;
     int interleaved; /* the rows of all tensors are slices of one buffer */
     int read_only;   /* inputs cannot be written during the call, not even with what they hold */

@@ -290,7 +290,7 @@ static void print_path(nrg_isa isa, const tally *path)
         for (uint64_t i = 0; i < COMPLAINTS && i < path->failed; i++)
             printf("        %s\n", path->complaints[i]);
     } else if (isa == NRG_ISA_SCALAR) {
-        printf("pass: %llu cases split, or with saved statistics: the same bits\n", (unsigned long long)path->cases);
+        printf("pass: %llu cases split, or with a saved mean: the same bits\n", (unsigned long long)path->cases);
     } else {
         printf("pass: %llu cases, every bit is scalar's\n", (unsigned long long)path->cases);
     }

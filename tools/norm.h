@@ -12,7 +12,7 @@
 #include "npy.h"
 
 /* In the order of the options table. */
-enum { IN_X, IN_Y, IN_Z, IN_W, IN_B, IN_D_O, IN_DR_IN, IN_R, IN_MEAN, IN_RSTD, INPUTS };
+enum { IN_X, IN_Y, IN_Z, IN_W, IN_B, IN_D_O, IN_DR_IN, IN_R, IN_MEAN, INPUTS };
 enum { OUT_O, OUT_R, OUT_MEAN, OUT_RSTD, OUT_DX, OUT_DY, OUT_DZ, OUT_DW, OUT_DB, OUTPUTS, FIRST_GRADIENT = OUT_DX };
 
 typedef struct request {

@@ -98,7 +98,6 @@ static int backward(const request *q, tensors *t)
     args.w = t->in[IN_W].data;
     args.b = t->in[IN_B].data;
     args.mean = t->in[IN_MEAN].data;
-    args.rstd = t->in[IN_RSTD].data;
     args.dy = t->out[OUT_DY].data;
     args.dz = t->out[OUT_DZ].data;
     args.dw = t->out[OUT_DW].data;

@@ -64,7 +64,7 @@ static int check_shape(const request *q, const tensors *t, int input)
     if (input == IN_W || input == IN_B) {
         wanted.ndim = 1;
         wanted.dims[0] = t->dim;
-    } else if (input == IN_MEAN || input == IN_RSTD) {
+    } else if (input == IN_MEAN) {
         wanted = norm_statistics_shape(q, t);
     }
     return same_shape(&t->in[input].shape, &wanted) ? CLI_DONE : refuse_shape(q, t, input, &wanted);
@@ -76,13 +76,11 @@ static const char *descr(nrg_dtype dtype) { return dtype == NRG_F32 ? "<f4" : "<
 static int check_dtype(const request *q, const tensors *t, int input)
 {
     nrg_dtype dtype = t->in[input].dtype, first = t->in[leader(q)].dtype;
-    nrg_dtype wanted = input == IN_DR_IN && q->spec.r_dtype   ? q->spec.r_dtype
-                       : input == IN_MEAN || input == IN_RSTD ? NRG_F32
-                                                              : first;
+    nrg_dtype wanted = input == IN_DR_IN && q->spec.r_dtype ? q->spec.r_dtype : input == IN_MEAN ? NRG_F32 : first;
     if (dtype == wanted)
         return CLI_DONE;
-    if (input == IN_MEAN || input == IN_RSTD)
-        complain("%s: '<f2'; mean and rstd are '<f4'", q->inputs[input]);
+    if (input == IN_MEAN)
+        complain("%s: '<f2'; the mean is '<f4'", q->inputs[input]);
     else if (input == IN_DR_IN)
         complain("%s: '%s', but r is '%s', and dr_in has the dtype of r", q->inputs[input], descr(dtype), descr(wanted));
     else if (input == IN_Z || input == IN_D_O)
@@ -129,7 +127,7 @@ static int match_weights(tensors *t)
 /* r before dr_in, which has its dtype; the leader has been read. */
 static int read_others(request *q, tensors *t)
 {
-    static const int order[] = {IN_X, IN_Y, IN_Z, IN_W, IN_B, IN_D_O, IN_R, IN_DR_IN, IN_MEAN, IN_RSTD};
+    static const int order[] = {IN_X, IN_Y, IN_Z, IN_W, IN_B, IN_D_O, IN_R, IN_DR_IN, IN_MEAN};
     for (int i = 0; i < INPUTS; i++) {
         int input = order[i], status = CLI_DONE;
         if (!q->inputs[input])

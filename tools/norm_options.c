@@ -24,8 +24,7 @@ const char norm_help[] = "usage: nrg norm [OPTION]... X.npy --o O.npy\n"
                          "  --do FILE             gradient of o, of x's shape and dtype (required)\n"
                          "  --dr-in FILE          gradient that reaches r from elsewhere, of r's dtype: added to dx and dy\n"
                          "  --r-in FILE           r of the forward pass, instead of x and y; of do's dtype or '<f4'\n"
-                         "  --rstd-in FILE        rstd of the forward pass, with --layer also --mean-in FILE: changes no bit,\n"
-                         "                        saves summing them again\n"
+                         "  --mean-in FILE        mean of the forward pass, with --layer: changes no bit, saves time\n"
                          "outputs\n"
                          "  -o, --o FILE          the result, with the shape and dtype of x (required)\n"
                          "  --r FILE              the residual sum r\n"
@@ -100,7 +99,6 @@ static const cli_option options[OPTIONS + 1] = {
     [OPT_INPUT + IN_DR_IN] = {"dr-in", 0, 1},
     [OPT_INPUT + IN_R] = {"r-in", 0, 1},
     [OPT_INPUT + IN_MEAN] = {"mean-in", 0, 1},
-    [OPT_INPUT + IN_RSTD] = {"rstd-in", 0, 1},
     [OPT_OUTPUT + OUT_O] = {"o", 'o', 1},
     [OPT_OUTPUT + OUT_R] = {"r", 0, 1},
     [OPT_OUTPUT + OUT_MEAN] = {"mean", 0, 1},
@@ -208,8 +206,6 @@ static int require_backward(const request *q, const option_values value)
         complain("no output file: --dx, --dy, --dz, --dw or --db FILE");
     else if (q->inputs[IN_MEAN] && !value[OPT_LAYER])
         complain("--mean-in is for --layer: other norms subtract no mean");
-    else if (value[OPT_LAYER] && !q->inputs[IN_MEAN] != !q->inputs[IN_RSTD])
-        complain("--mean-in and --rstd-in go together with --layer");
     else if (q->inputs[IN_R] && value[OPT_R_DTYPE])
         complain("--r-dtype and --r-in exclude each other: the file has a dtype");
     else if (value[OPT_Y_DTYPE] && !q->outputs[OUT_DY])

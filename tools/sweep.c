@@ -130,7 +130,7 @@ void sweep_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     append(text, ", %d share%s", c->shares, c->shares == 1 ? "" : "s");
     if (c->reduce_shares > 1)
         append(text, " and %d", c->reduce_shares);
-    append(text, "%s%s;", c->accumulate ? ", accumulate" : "", c->saved ? ", saved statistics" : "");
+    append(text, "%s%s;", c->accumulate ? ", accumulate" : "", c->saved ? ", saved mean" : "");
     for (int i = 0; i < SWEEP_OPERANDS; i++) {
         const sweep_operand *operand = &c->operands[i];
         if (operand->rows) {

@@ -52,7 +52,7 @@ typedef struct sweep_case {
     size_t rows;
     int shares, reduce_shares; /* nth, of the second phase too; the reference always takes one */
     int accumulate;
-    int saved;       /* norm_backward gets mean and rstd, and r where there is one, from a forward pass … */
+    int saved;       /* norm_backward gets the mean, and r where there is one, from a forward pass … */
     int recompute;   /* … but not in the reference */
     int every_value; /* x goes through all bit patterns of its dtype, in as many steps as it has elements */
     sweep_operand operands[SWEEP_OPERANDS];

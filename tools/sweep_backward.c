@@ -75,7 +75,6 @@ static void draw_saved(sweep_case *c, uint64_t *random)
     c->saved = 1;
     sweep_add(c, SWEEP_O, s->dtype, s->dim, c->rows);
     sweep_add(c, SWEEP_MEAN, NRG_F32, s->groups ? s->groups : 1, c->rows);
-    sweep_add(c, SWEEP_RSTD, NRG_F32, s->groups ? s->groups : 1, c->rows);
     if (!after && sweep_draw(random, 2))
         sweep_add(c, SWEEP_R, s->r_dtype, s->dim, c->rows);
 }
@@ -172,7 +171,6 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     nrg_status status = c->saved ? run_forward(c, memory) : NRG_OK;
     if (c->saved && !c->recompute) {
         args.mean = sweep_place(c, SWEEP_MEAN, memory);
-        args.rstd = sweep_place(c, SWEEP_RSTD, memory);
         if (c->operands[SWEEP_R].rows) {
             args.r = sweep_place(c, SWEEP_R, memory);
             args.r_stride = o[SWEEP_R].stride;

@@ -29,7 +29,8 @@
  * - dp is rounded to f32; + dr_in is one addition in f32; 16-bit outputs are the f32 result rounded once. So fused equals
  * unfused: dx is norm backward's dx plus dr_in.
  * - Error: at most 4 ulp of the largest term of a gradient's formula (measured: docs/numerics.md).
- * - A NaN or an infinity in a row makes its dx, dy, dz NaN or infinite, and dw and db of the columns it touches; no other row.
+ * - A NaN or an infinity in a row makes its dx and dz NaN or infinite (and dy, but with NRG_RESIDUAL_AFTER), and dw and db of the
+ *   columns it touches; no other row.
  *
  * How it is called. dx, dy and dz: nrg_norm_backward alone. With dw or db there are two phases, because every thread's rows add
  * to the same sums:
@@ -109,9 +110,9 @@ static inline nrg_norm_backward_args nrg_norm_backward_args_init(size_t rows, co
     return args;
 }
 
-/* Bytes of workspace for these args: 8 · dim for each of dw and db that is asked for and each block of rows, of which there are
- * min(rows/32, 64), rounded up: at most 512 · dim bytes for each of dw and db, however many rows and threads. 0 where neither is
- * asked for. Only rows, dw and db of args are looked at. */
+/* Bytes of workspace for these args: 8 · dim for each of dw and db that is asked for and each block of rows. Blocks have 32 rows,
+ * or as many more as keep them at 64 or fewer: at most 512 · dim bytes for each of dw and db, however many rows and threads. 0
+ * where neither is asked for. Only rows, dw and db of args are looked at. */
 NRG_API nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t *bytes);
 
 /* Phase 1: the gradients of the rows of share ith of nth, and partial sums for dw and db. With dw or db a share is whole blocks

@@ -296,23 +296,20 @@ static element backward_element(const backward_row *row, size_t i, const backwar
 {
     const nrg_norm_backward_job *job = row->job;
     element e;
-    float dp_r;
     e.d = gradient(row, i, f);
     e.h = normalized(row, i, f);
+    double dp = 0;
     if (f->careful) {
-        double dp =
-            fma(careful_weighted(row, i, f), f->careful_a, fma(careful_normalized(row, i, f), -f->careful_b, f->careful_c));
+        dp = fma(careful_weighted(row, i, f), f->careful_a, fma(careful_normalized(row, i, f), -f->careful_b, f->careful_c));
         e.dx = (float)dp;
-        dp_r = (float)(dp * (double)residual(row, i));
-    } else {
+    } else
         e.dx = fmaf(weighted(row, i, f), f->a, fmaf(input(row, i) - f->mean, -f->b, f->c));
-        dp_r = e.dx * residual(row, i);
-    }
     e.dz = 0;
     if (job->gate == NRG_GATE_PRE) {
-        float z = load(row->z, i, row->dtype);
+        /* r·g' first: it is the slope of p, and finite where p is */
+        float z = load(row->z, i, row->dtype), slope = residual(row, i) * slope_of(job->activation, z);
+        e.dz = f->careful ? (float)(dp * (double)slope) : e.dx * slope;
         e.dx *= activate(job->activation, z);
-        e.dz = dp_r * slope_of(job->activation, z);
     }
     if (job->gate == NRG_GATE_POST)
         e.dz = load(row->d_o, i, row->dtype) * output(row, i, f) * slope_of(job->activation, load(row->z, i, row->dtype));

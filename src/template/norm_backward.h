@@ -343,7 +343,7 @@ static void row_chunk(const backward *b, const backward_batch *batch, int k, siz
     const backward_factors *f = &batch->f[k];
     enum { C = BACKWARD_ELEMENT_CHUNK };
     float *d = b->scratch, *p = d + C, *gate = p + C, *slope = gate + C, *residual = slope + C, *h = residual + C;
-    float *o1 = h + C, *dp_r = o1, *few_w = o1 + C, *few_b = few_w + C, *weights = few_b + C;
+    float *o1 = h + C, *dz = o1, *few_w = o1 + C, *few_b = few_w + C, *weights = few_b + C;
     /* arrays that serve twice: b is needed where p is r, and the slope no more when the rest is done */
     float *const bias_copy = p, *const more = slope;
     const float *bias = row->b ? as_floats(row->b, D, job->w_f32, begin, n, bias_copy) : NULL;
@@ -352,14 +352,16 @@ static void row_chunk(const backward *b, const backward_batch *batch, int k, siz
     column_sums(&rows, b, batch, begin);
     rows.few_w = rows.dw ? few_w : NULL;
     rows.few_b = rows.db ? few_b : NULL;
-    rows.r = rows.p[0] = residual_floats(job, row, D, begin, n, residual, h);
+    rows.p[0] = residual_floats(job, row, D, begin, n, residual, h);
     rows.d[0] = as_floats(row->d_o, D, 0, begin, n, d);
     if (job->gate != NRG_GATE_NONE)
         NRG_PATH_NAME(activate_both)(job->activation, as_floats(row->z, D, 0, begin, n, gate), gate, slope, n);
     if (job->gate == NRG_GATE_PRE) {
-        multiply_floats(p, rows.r, gate, n);
+        multiply_floats(slope, rows.p[0], slope, n); /* of p: finite where p is */
+        multiply_floats(p, rows.p[0], gate, n);
         rows.p[0] = p;
-        rows.dp_r = row->dz ? dp_r : NULL;
+        rows.slope = slope;
+        rows.dz = row->dz ? dz : NULL;
     }
     backward_normalized(h, rows.p[0], f, n);
     if (b->on_output) {
@@ -381,10 +383,8 @@ static void row_chunk(const backward *b, const backward_batch *batch, int k, siz
     backward_row_elements(&rows, h, n);
     if (job->gate == NRG_GATE_PRE) {
         multiply_floats(d, d, gate, n);
-        if (row->dz) {
-            multiply_floats(dp_r, dp_r, slope, n);
-            store_floats(dp_r, row->dz, begin, n, D, 0);
-        }
+        if (row->dz)
+            store_floats(dz, row->dz, begin, n, D, 0);
     }
     finish(b, row, d, more, begin, n);
     if (k + 1 < batch->rows)

@@ -8,14 +8,14 @@
  *     NRG_GATE_POST   first pass: r -> sums;          second: g(z); r -> o1·g(z) = o
  *     no gate         first pass: r -> sums;          second: r -> o1; g(o1) -> o
  *
- * p is kept between the passes, since g costs more than the norm: 2560 elements on the stack; the rest of an f32 row in a row of
+ * p is kept between the passes, since g costs more than the norm: 2048 elements on the stack; the rest of an f32 row in a row of
  * o that is not written yet; the rest of a 16-bit row nowhere, it is computed twice.
  *
  * SPDX-License-Identifier: MIT */
 
 #ifndef NRG_TEMPLATE_NORM_GATED_ONCE
 #define NRG_TEMPLATE_NORM_GATED_ONCE
-enum { NORM_STAGE = 5 * NORM_BLOCK };
+enum { NORM_STAGE = 4 * NORM_BLOCK };
 
 /* A row's sums, of one kind or the other: stacks are small. */
 typedef union gated_sums {
