@@ -16,10 +16,10 @@
 
 enum {
     BACKWARD_SUM_CHUNK = 512,        /* elements of a row that are staged and summed at once */
-    BACKWARD_ELEMENT_CHUNK = 256,    /* columns of a batch */
+    BACKWARD_ELEMENT_CHUNK = 192,    /* columns of a batch */
     BACKWARD_WHOLE_SUM_CHUNK = 2048, /* the same where nothing is staged */
     BACKWARD_WHOLE_ELEMENT_CHUNK = 1024,
-    BACKWARD_SCRATCH = 2560, /* floats: four chunks of the one, ten of the other */
+    BACKWARD_SCRATCH = 2048, /* floats: four chunks of the one, ten of the other */
 };
 
 typedef struct backward {
