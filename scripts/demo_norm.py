@@ -35,10 +35,10 @@ def load(folder, *names):
     return [np.load(os.path.join(folder, name + ".npy")).astype(np.float64) for name in names]
 
 
-def report(name, result, exact, size):
+def report(name, result, exact, size, what):
     """The error, in units of the last place of a float32 as large as size; fails beyond 4, which leaves room for SiLU's own."""
     error = np.abs(result - exact) / np.ldexp(1.0, np.maximum(np.frexp(size)[1] - 24, -149))
-    print(f"{name}: at most {error.max():.3f} ulp of the largest term from NumPy in double precision")
+    print(f"{name}: at most {error.max():.3f} ulp of {what} from NumPy in double precision")
     if not error.max() <= 4:
         sys.exit(f"{name} is not what NumPy says")
 
@@ -47,7 +47,7 @@ def gate(folder, eps, groups):
     x, z, w, o = load(folder, "x", "z", "w", "g")
     p = (x * (z / (1 + np.exp(-z)))).reshape(ROWS, groups, -1)
     exact = (p / np.sqrt(np.mean(p * p, axis=2, keepdims=True) + eps)).reshape(ROWS, DIM) * w
-    report("g", o, exact, np.abs(exact))
+    report("g", o, exact, np.abs(exact), "the result")
 
 
 def backward(folder, eps):
@@ -57,9 +57,9 @@ def backward(folder, eps):
     h, dh = r / s, do * w
     slope = h * np.mean(dh * h, axis=1, keepdims=True)
     largest = np.abs(h) * np.mean(np.abs(dh * h), axis=1, keepdims=True)  # the sum has terms, too
-    report("dx", dx, (dh - slope) / s, np.maximum(np.abs(dh), largest) / s)
+    report("dx", dx, (dh - slope) / s, np.maximum(np.abs(dh), largest) / s, "the largest term")
     print("dy:", "the bits of dx" if dx.tobytes() == dy.tobytes() else sys.exit("differs from dx"))
-    report("dw", dw, np.sum(do * h, axis=0), np.max(np.abs(do * h), axis=0))
+    report("dw", dw, np.sum(do * h, axis=0), np.sum(np.abs(do * h), axis=0), "the sum of its terms' sizes")
 
 
 def compare(folder, eps):

@@ -24,8 +24,8 @@ static nrg_status prepare(nrg_activation_job *job, nrg_activation g, nrg_dtype d
     /* a tensor is one row of n elements */
     const size_t rows = n ? 1 : 0;
     size_t x_stride = 0, d_o_stride = 0, out_stride = 0;
-    extents all;
-    all.count = 0;
+    extent operands[3];
+    extents all = {0, operands};
     nrg_status status;
     if ((status = add_operand(&all, X, ANY_OPERAND, x, dtype, n, rows, &x_stride)) != NRG_OK ||
         (status = add_operand(&all, D_O, ANY_OPERAND, backward ? d_o : NULL, dtype, n, rows, &d_o_stride)) != NRG_OK ||
