@@ -14,7 +14,8 @@ void norm_sweep_start(void);
 void norm_sweep(const norm_problem *problem, uint64_t seed, int layouts);
 
 /* Ends the test where a path has not met an alias, a number of shares, a store kind, a side, an output subset, or a gate with an
- * activation, with groups and without; long_rows: nor a long row with a pre-gate of each dtype, in place of each operand. */
+ * activation, with groups and without; long_rows: nor (but at small scale) a long row with a pre-gate of each dtype, in
+ * place of each operand. */
 void norm_sweep_check_coverage(int long_rows);
 
 /* The row counts to draw from: around the numbers of rows that kernels take at a time. */

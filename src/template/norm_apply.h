@@ -76,7 +76,7 @@ NRG_INLINE void normalize_careful(vf *v, int G, const norm_options *opt, const c
 }
 
 NRG_INLINE void apply_step(int G, const norm_options *opt, norm_row row, const norm_factors *f, size_t i, size_t n, nrg_dtype D,
-                           int centred, int careful)
+                           int centred, int careful, int staged)
 {
     vf v[V_APPLY], more[V_APPLY];
     load_r(v, G, opt, row, opt->apply_from, i, n, D);
@@ -90,37 +90,35 @@ NRG_INLINE void apply_step(int G, const norm_options *opt, norm_row row, const n
         for (int j = 0; j < G; j++)
             v[j] = v_add(v[j], more[j]);
     }
-    if (opt->extra) {
-        if (opt->gated) {
-            load_step(more, G, (const char *)row.stage, i, n, NRG_F32);
-            NRG_UNROLL
-            for (int j = 0; j < G; j++)
-                v[j] = v_mul(v[j], more[j]);
-        }
-        if (opt->to_stage) {
-            store_f32_step(v, G, row.stage + i, n, 0);
-            return;
-        }
-        if (opt->after) {
-            load_step_or_f32(more, G, row.y, i, n, D, opt->y_f32);
-            NRG_UNROLL
-            for (int j = 0; j < G; j++)
-                v[j] = v_add(v[j], more[j]);
-        }
+    if (staged && opt->gated) {
+        load_step(more, G, (const char *)row.stage, i, n, NRG_F32);
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            v[j] = v_mul(v[j], more[j]);
+    }
+    if (staged && opt->to_stage) {
+        store_f32_step(v, G, row.stage + i, n, 0);
+        return;
+    }
+    if (opt->after) {
+        load_step_or_f32(more, G, row.y, i, n, D, opt->y_f32);
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            v[j] = v_add(v[j], more[j]);
     }
     store_step(v, G, row.o, i, n, D, opt->stream_o);
 }
 
-/* Elements begin to end of a row. */
+/* Elements begin to end of a row. staged, a constant: the row may have a gate or an activation to come. */
 NRG_INLINE void apply_range(const norm_options *opt, norm_row row, const norm_factors *f, size_t begin, size_t end, nrg_dtype D,
-                            int centred, int careful)
+                            int centred, int careful, int staged)
 {
     const size_t step = (size_t)V_APPLY * VN;
     size_t i = begin;
     for (; i + step <= end; i += step)
-        apply_step(V_APPLY, opt, row, f, i, step, D, centred, careful);
+        apply_step(V_APPLY, opt, row, f, i, step, D, centred, careful, staged);
     for (; i < end; i += VN)
-        apply_step(1, opt, row, f, i, lanes_at(i, end), D, centred, careful);
+        apply_step(1, opt, row, f, i, lanes_at(i, end), D, centred, careful, staged);
 }
 
 #endif

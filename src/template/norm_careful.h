@@ -109,7 +109,7 @@ static __attribute__((noinline)) void careful_apply(const norm_options *opt, con
                                                     size_t begin, size_t end, nrg_dtype D, int careful)
 {
     for (size_t i = begin; i < end; i += VN)
-        apply_step(1, opt, *row, f, i, lanes_at(i, end), D, opt->centred, careful);
+        apply_step(1, opt, *row, f, i, lanes_at(i, end), D, opt->centred, careful, 1);
 }
 
 /* Row n from its stored or recomputed r to o, mean and rstd, given its plain sums. */

@@ -183,7 +183,7 @@ static void NORM_(second_pass)(NORM_(gated) * g, const norm_row *row, const norm
     if (careful)
         careful_apply(opt, &at, careful, begin, end, NORM_D, in_double);
     else
-        NORM_(apply)(opt, &at, s, begin, end);
+        NORM_(apply_staged)(opt, &at, s, begin, end);
     if (opt->to_stage)
         NORM_(finish)(g, row, begin, end);
 }
@@ -215,7 +215,6 @@ static __attribute__((noinline)) void NORM_(gated_rows)(const nrg_norm_job *job,
     const size_t dim = job->dim;
     g.opt.gated = job->gate == NRG_GATE_POST;
     g.opt.to_stage = job->gate == NRG_GATE_NONE;
-    g.opt.extra = g.opt.after || g.opt.gated || g.opt.to_stage;
     g.from_p = g.opt;
     g.from_p.apply_from = NORM_FROM_R;
     g.from_p.r_f32 = 1;

@@ -20,7 +20,6 @@ typedef struct norm_options {
     float w_offset;
     int y_f32, r_f32, w_f32;
     int centred, after, store_r, stream_r, stream_o;
-    int extra;    /* one of after, gated, to_stage */
     int gated;    /* rows have a staged gate, which the output is multiplied with; see norm_gated.h */
     int to_stage; /* the output goes, in f32, to the row's stage */
     int prefetch; /* the job is streamed: its inputs are not in cache either */
@@ -72,7 +71,6 @@ NRG_INLINE norm_options options_of(const nrg_norm_job *job, nrg_dtype D)
         .w_f32 = job->w_f32,
         .centred = job->formula.centred,
         .after = job->after,
-        .extra = job->after,
         .store_r = job->r != NULL,
         .stream_r = job->r && can_stream(job, job->r, job->r_stride, bytes_of(job->dim, D, job->r_f32)),
         .stream_o = can_stream(job, job->o, job->o_stride, bytes_of(job->dim, D, 0)),

@@ -29,7 +29,16 @@ static __attribute__((noinline)) void NORM_(apply)(const norm_options *options, 
 {
     const norm_options opt = *options;
     const norm_factors f = factors_of(s, 0);
-    apply_range(&opt, *row, &f, begin, end, NORM_D, opt.centred, 0);
+    apply_range(&opt, *row, &f, begin, end, NORM_D, opt.centred, 0, 0);
+}
+
+/* For rows with a gate or an activation. */
+static __attribute__((noinline)) void NORM_(apply_staged)(const norm_options *options, const norm_row *row, const norm_scalars *s,
+                                                          size_t begin, size_t end)
+{
+    const norm_options opt = *options;
+    const norm_factors f = factors_of(s, 0);
+    apply_range(&opt, *row, &f, begin, end, NORM_D, opt.centred, 0, 1);
 }
 
 NRG_INLINE void NORM_(sum)(norm_sums *sums, const norm_options *opt, const norm_row *row, size_t begin, size_t end)
@@ -83,7 +92,7 @@ NRG_INLINE void NORM_(short_rows)(const nrg_norm_job *job, const norm_options *o
             }
             const norm_factors f = factors_of(&s, i);
             store_statistics(job, &s, i, at);
-            apply_range(&opt, row_at(job, at, NORM_D), &f, 0, opt.dim, NORM_D, centred, 0);
+            apply_range(&opt, row_at(job, at, NORM_D), &f, 0, opt.dim, NORM_D, centred, 0, 0);
         }
     }
 }
