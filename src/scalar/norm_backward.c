@@ -215,7 +215,7 @@ static int plain_factors(const backward_row *row, backward_factors *f, float mea
     if (variance < 0)
         variance = 0;
     double inverse = inverse_divisor(formula, variance), sigma = sqrt(variance);
-    if (!(inverse >= 0x1p-40 && inverse <= 0x1p40))
+    if (!(inverse >= 0x1p-40 && inverse <= 0x1p40 && (s.qq == 0 || s.qq * formula->inv_dim >= 0x1p-80)))
         return 0;
     f->rstd = (float)inverse;
     f->left = (float)(shift * inverse);
@@ -306,13 +306,16 @@ static element backward_element(const backward_row *row, size_t i, const backwar
         e.dx = fmaf(weighted(row, i, f), f->a, fmaf(input(row, i) - f->mean, -f->b, f->c));
     e.dz = 0;
     if (job->gate == NRG_GATE_PRE) {
-        /* r·g' first: it is the slope of p, and finite where p is */
-        float z = load(row->z, i, row->dtype), slope = residual(row, i) * slope_of(job->activation, z);
-        e.dz = f->careful ? (float)(dp * (double)slope) : e.dx * slope;
+        float z = load(row->z, i, row->dtype);
+        if (!f->careful)
+            dp = (double)e.dx;
+        e.dz = (float)(dp * (double)residual(row, i) * (double)slope_of(job->activation, z));
         e.dx *= activate(job->activation, z);
     }
-    if (job->gate == NRG_GATE_POST)
-        e.dz = load(row->d_o, i, row->dtype) * output(row, i, f) * slope_of(job->activation, load(row->z, i, row->dtype));
+    if (job->gate == NRG_GATE_POST) {
+        float z = load(row->z, i, row->dtype);
+        e.dz = (float)((double)load(row->d_o, i, row->dtype) * (double)output(row, i, f) * (double)slope_of(job->activation, z));
+    }
     if (row->dr_in)
         e.dx += load(row->dr_in, i, row->r_dtype);
     e.dy = job->after ? load(row->d_o, i, row->dtype) : e.dx;

@@ -175,7 +175,7 @@ static __attribute__((noinline)) int plain_factors(const backward *b, backward_f
         variance = 0;
     const double inverse = isnan(variance) ? NAN : inverse_divisor(formula->divisor, formula->eps, variance);
     const double sigma = __builtin_sqrt(variance);
-    if (!(inverse >= 0x1p-40 && inverse <= 0x1p40))
+    if (!(inverse >= 0x1p-40 && inverse <= 0x1p40 && (s->total_qq == 0 || s->total_qq * formula->inv_dim >= 0x1p-80)))
         return 0;
     f->rstd = (float)inverse;
     f->left = (float)(shift * inverse);
@@ -357,7 +357,7 @@ static void row_chunk(const backward *b, const backward_batch *batch, int k, siz
     if (job->gate != NRG_GATE_NONE)
         NRG_PATH_NAME(activate_both)(job->activation, as_floats(row->z, D, 0, begin, n, gate), gate, slope, n);
     if (job->gate == NRG_GATE_PRE) {
-        multiply_floats(slope, rows.p[0], slope, n); /* of p: finite where p is */
+        rows.r = rows.p[0];
         multiply_floats(p, rows.p[0], gate, n);
         rows.p[0] = p;
         rows.slope = slope;
@@ -373,8 +373,7 @@ static void row_chunk(const backward *b, const backward_batch *batch, int k, siz
     if (job->gate == NRG_GATE_POST) {
         if (row->dz) {
             backward_outputs(o1, h, rows.w, bias, job->formula.k, n);
-            multiply_floats(o1, rows.d[0], o1, n);
-            multiply_floats(o1, o1, slope, n);
+            multiply_three(o1, rows.d[0], o1, slope, n);
             store_floats(o1, row->dz, begin, n, D, 0);
         }
         multiply_floats(d, rows.d[0], gate, n);

@@ -14,10 +14,10 @@ typedef struct backward_rows {
     const float *w; /* with the weight offset; NULL: ones */
     const backward_factors *f[NRG_ROW_BATCH];
     float *dp[NRG_ROW_BATCH];
-    int stream;         /* dp past the cache */
-    double *dw, *db;    /* column sums; NULL where not asked for */
-    int fresh;          /* they begin with these rows */
-    const float *slope; /* of a single row: p's by z; with dz, dp·slope is wanted too */
+    int stream;             /* dp past the cache */
+    double *dw, *db;        /* column sums; NULL where not asked for */
+    int fresh;              /* they begin with these rows */
+    const float *r, *slope; /* of a single row: with dz, dp·r·slope is wanted too */
     float *dz;
     float *few_w, *few_b; /* of a single row: what the rows before it in its batch have added up to; NULL where not asked for */
     int first;            /* it is the first of its batch */
@@ -136,6 +136,14 @@ NRG_INLINE vd careful_dp(const backward_factors *f, vd p, vd d, vd w, int weight
     return vd_fma(dh, vd_set1(f->careful_a), vd_fma(h, vd_set1(-f->careful_b), vd_set1(f->careful_c)));
 }
 
+NRG_INLINE void store_dz(const backward_rows *b, vd low, vd high, size_t i, size_t lanes)
+{
+    vf r = v_ldn_f32(b->r + i, lanes), slope = v_ldn_f32(b->slope + i, lanes);
+    low = vd_mul(vd_mul(low, vd_low(r)), vd_low(slope));
+    high = vd_mul(vd_mul(high, vd_high(r)), vd_high(slope));
+    v_stn_f32(b->dz + i, v_from_vd(low, high), lanes);
+}
+
 /* n columns of a row by itself: one of a batch that is not whole, or needs care, or has a gate. h: of the chunk. */
 static __attribute__((noinline)) void backward_row_elements(const backward_rows *rows, const float *chunk_h, size_t n)
 {
@@ -144,30 +152,26 @@ static __attribute__((noinline)) void backward_row_elements(const backward_rows 
     const backward_vf v = vectors_of(f);
     for (size_t i = 0; i < n; i += VN) {
         const size_t lanes = lanes_at(i, n);
-        vf d = v_ldn_f32(b.d[0] + i, lanes), h = v_ldn_f32(chunk_h + i, lanes), w = v_set1(0), dp, dz = v_set1(0),
-           slope = v_set1(0);
+        vf d = v_ldn_f32(b.d[0] + i, lanes), h = v_ldn_f32(chunk_h + i, lanes), w = v_set1(0), dp;
         if (b.w)
             w = v_ldn_f32(b.w + i, lanes);
-        if (b.dz)
-            slope = v_ldn_f32(b.slope + i, lanes);
         vf p = v_ldn_f32(b.p[0] + i, lanes);
         if (f->careful) {
             vd low = careful_dp(f, vd_low(p), vd_low(d), vd_low(w), b.w != NULL);
             vd high = careful_dp(f, vd_high(p), vd_high(d), vd_high(w), b.w != NULL);
             dp = v_from_vd(low, high);
             if (b.dz)
-                dz = v_from_vd(vd_mul(low, vd_low(slope)), vd_mul(high, vd_high(slope)));
+                store_dz(&b, low, high, i, lanes);
         } else {
             vf dh = b.w ? v_mul(d, w) : d;
             dp = v_fma(dh, v.a, v_fma(v_sub(p, v.mean), v.minus_b, v.c));
-            dz = v_mul(dp, slope);
+            if (b.dz)
+                store_dz(&b, vd_low(dp), vd_high(dp), i, lanes);
         }
         if (b.few_w)
             v_stn_f32(b.few_w + i, b.first ? v_mul(d, h) : v_fma(d, h, v_ldn_f32(b.few_w + i, lanes)), lanes);
         if (b.few_b)
             v_stn_f32(b.few_b + i, b.first ? d : v_add(v_ldn_f32(b.few_b + i, lanes), d), lanes);
-        if (b.dz)
-            v_stn_f32(b.dz + i, dz, lanes);
         v_stn_f32(b.dp[0] + i, dp, lanes);
     }
 }

@@ -152,6 +152,17 @@ static __attribute__((noinline)) void multiply_floats(float *out, const float *a
     }
 }
 
+/* out = a · b · c, in double and rounded once: two of them may be at the ends of the range. */
+static __attribute__((noinline)) void multiply_three(float *out, const float *a, const float *b, const float *c, size_t n)
+{
+    for (size_t i = 0; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n);
+        vf u = v_ldn_f32(a + i, lanes), v = v_ldn_f32(b + i, lanes), w = v_ldn_f32(c + i, lanes);
+        vd low = vd_mul(vd_mul(vd_low(u), vd_low(v)), vd_low(w)), high = vd_mul(vd_mul(vd_high(u), vd_high(v)), vd_high(w));
+        v_stn_f32(out + i, v_from_vd(low, high), lanes);
+    }
+}
+
 /* w + weight_offset; NULL: ones. */
 NRG_INLINE const float *weight_floats(const nrg_norm_backward_job *job, const backward_row *row, nrg_dtype D, size_t begin,
                                       size_t n, float *copy)
