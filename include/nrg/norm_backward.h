@@ -28,7 +28,10 @@
  * an order given by the number of rows alone.
  * - dp is rounded to f32; + dr_in is one addition in f32; 16-bit outputs are the f32 result rounded once. So fused equals
  * unfused: dx is norm backward's dx plus dr_in.
- * - Error: at most 4 ulp of the largest term of a gradient's formula (measured: docs/numerics.md).
+ * - Error of dx, dy, dz: at most 4 ulp of the largest term of the formula, the sum over the row taken of magnitudes
+ * (measured: 3.7). dw, db: at most 4 · 2^-24 of the sum of the magnitudes that are added up (measured: 2.5), whatever the number
+ * of rows. A gate adds the error of g or g′ (nrg/activation.h). Gradients so small that do1 ⊙ (w + weight_offset) is no normal
+ * float lose its last bits.
  * - A NaN or an infinity in a row makes its dx and dz NaN or infinite (and dy, but with NRG_RESIDUAL_AFTER), and dw and db of the
  *   columns it touches; no other row.
  *
