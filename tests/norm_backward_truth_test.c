@@ -392,7 +392,7 @@ static const char *measure_group(const backward_case *t, size_t row, size_t at, 
             more = magnitude(x->d_o * x->o1) * activation_limit * ulp(x->slope_size);
         /* the product before g' is a float of its own, which may be subnormal or overflow */
         unit = fmax(ulp(x->dz_size), magnitude(x->slope_size) * 0x1p-149);
-        if (magnitude(spec->gate == NRG_GATE_PRE ? x->dp_size * x->r : x->d_o * x->o1_size) > 0x1p126)
+        if (magnitude(spec->gate == NRG_GATE_PRE ? x->dz_size : x->d_o * x->o1_size) > 0x1p126)
             continue;
         if (!within(t, COLUMN_DZ, "dz", first + i, x->dz, t->dz[first + i], unit, term_limit, more))
             return failure;

@@ -17,8 +17,8 @@
 enum {
     BACKWARD_SUM_CHUNK = 512,        /* elements of a row that are staged and summed at once */
     BACKWARD_ELEMENT_CHUNK = 192,    /* columns of a batch */
-    BACKWARD_WHOLE_SUM_CHUNK = 2048, /* the same where nothing is staged */
-    BACKWARD_WHOLE_ELEMENT_CHUNK = 1024,
+    BACKWARD_WHOLE_SUM_CHUNK = 4096, /* the same where nothing is staged */
+    BACKWARD_WHOLE_ELEMENT_CHUNK = 4096,
     BACKWARD_SCRATCH = 2048, /* floats: four chunks of the one, ten of the other */
 };
 

@@ -52,7 +52,7 @@ NRG_INLINE backward_vf vectors_of(const backward_factors *f)
 
 /* Columns i to i + n of a batch: G whole vectors, or the first n lanes of one. Where the norm is not centred, mean and left are
  * 0, and c is -0: leaving them out keeps the bits. */
-NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int G, size_t i, size_t n, int centred)
+NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int G, size_t i, size_t n, int centred, int stream)
 {
     enum { MOST = 2 };
     vf w[MOST], few_w[MOST], few_b[MOST];
@@ -72,16 +72,17 @@ NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int 
             vf h = centred ? v_fma(q, f[row].rstd, f[row].minus_left) : v_mul(q, f[row].rstd);
             dp[j] = v_fma(v_mul(d[j], w[j]), f[row].a, centred ? v_fma(q, f[row].minus_b, f[row].c) : v_mul(q, f[row].minus_b));
             few_w[j] = row ? v_fma(d[j], h, few_w[j]) : v_mul(d[j], h);
-            few_b[j] = row ? v_add(few_b[j], d[j]) : d[j];
+            if (centred)
+                few_b[j] = row ? v_add(few_b[j], d[j]) : d[j];
         }
-        store_f32_step(dp, G, b->dp[row] + i, n, b->stream);
+        store_f32_step(dp, G, b->dp[row] + i, n, stream);
     }
     if (b->dw) {
         NRG_UNROLL
         for (int j = 0; j < G; j++)
             add_to_sums(b->dw + i + j * VN, few_w[j], G == 1 ? n : VN, b->fresh);
     }
-    if (b->db) {
+    if (centred && b->db) {
         NRG_UNROLL
         for (int j = 0; j < G; j++)
             add_to_sums(b->db + i + j * VN, few_b[j], G == 1 ? n : VN, b->fresh);
@@ -91,10 +92,14 @@ NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int 
 NRG_INLINE void backward_steps(const backward_rows *b, const backward_vf *f, size_t n, int centred)
 {
     size_t i = 0;
-    for (; i + 2 * VN <= n; i += 2 * VN)
-        backward_step(b, f, 2, i, 2 * VN, centred);
+    if (b->stream)
+        for (; i + 2 * VN <= n; i += 2 * VN)
+            backward_step(b, f, 2, i, 2 * VN, centred, 1);
+    else
+        for (; i + 2 * VN <= n; i += 2 * VN)
+            backward_step(b, f, 2, i, 2 * VN, centred, 0);
     for (; i < n; i += VN)
-        backward_step(b, f, 1, i, lanes_at(i, n), centred);
+        backward_step(b, f, 1, i, lanes_at(i, n), centred, 0);
 }
 
 /* n columns of a whole batch of plain rows. */
@@ -105,7 +110,7 @@ static __attribute__((noinline)) void backward_batch_elements(const backward_row
     NRG_UNROLL
     for (int row = 0; row < NRG_ROW_BATCH; row++)
         f[row] = vectors_of(b.f[row]);
-    if (centred)
+    if (centred || b.db) /* db goes with LayerNorm: that of an RMSNorm takes the same way */
         backward_steps(&b, f, n, 1);
     else
         backward_steps(&b, f, n, 0);

@@ -84,8 +84,8 @@ NRG_INLINE void backward_sum_group(backward_sums *sums, int G, const backward_ch
         if (prefetch && lane == 0) {
             NRG_UNROLL
             for (size_t at = 0; at < BACKWARD_BLOCK; at += 64 / sizeof(float)) {
-                __builtin_prefetch((const void *)((uintptr_t)(c.p + i + at) + 2048));
-                __builtin_prefetch((const void *)((uintptr_t)(c.d + i + at) + 2048));
+                __builtin_prefetch((const void *)((uintptr_t)(c.p + i + at) + 4096));
+                __builtin_prefetch((const void *)((uintptr_t)(c.d + i + at) + 4096));
             }
         }
         NRG_UNROLL
