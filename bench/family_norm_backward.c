@@ -1,6 +1,8 @@
 /* nrg_norm_backward, and nrg_norm_backward_reduce where dw or db is asked for: both phases are one call.
  *
  * SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "family.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -19,12 +21,14 @@ static const bench_shape shapes[] = {{1, 4096}, {64, 4096}, {512, 4096}, {8192, 
 
 #define SHAPES .shapes = shapes, .shape_count = COUNT(shapes)
 
-/* -dx: without gradients of w and b, as below a frozen norm */
+/* -dx: without gradients of w and b, as below a frozen norm; -saved: with the mean that the forward pass stored */
 static const bench_op ops[] = {
     {"rms", ROWS | 1 << X | WEIGHT, SHAPES},
     {"layer", ROWS | 1 << X | WEIGHT | BIAS, SHAPES, .centred = 1},
     {"add+rms", ROWS | ADD | WEIGHT, SHAPES},
     {"add+layer", ROWS | ADD | WEIGHT | BIAS, SHAPES, .centred = 1},
+    {"layer-saved", ROWS | 1 << X | WEIGHT | BIAS, SHAPES, .centred = 1},
+    {"add+layer-saved", ROWS | ADD | WEIGHT | BIAS, SHAPES, .centred = 1},
     {"rms-dx", ROWS | 1 << X, SHAPES},
     {"layer-dx", ROWS | 1 << X, SHAPES, .centred = 1},
     {"rms+silu-post", ROWS | 1 << X | WEIGHT | GATE, SHAPES, .gate = NRG_GATE_POST, .activation = NRG_ACT_SILU},
@@ -46,6 +50,8 @@ static nrg_norm_spec spec_of(const bench_case *c)
     return spec;
 }
 
+static int is_saved(const bench_case *c) { return strstr(c->op->name, "-saved") != NULL; }
+
 static size_t scratch_of(const bench_case *c)
 {
     static float something; /* that dw and db are there is all that counts */
@@ -54,7 +60,9 @@ static size_t scratch_of(const bench_case *c)
     args.dw = c->op->operands & 1 << DW ? &something : NULL;
     args.db = c->op->operands & 1 << DB ? &something : NULL;
     size_t bytes = 0;
-    return nrg_norm_backward_workspace(&spec, &args, &bytes) == NRG_OK ? bytes : 0; /* an error comes back in the call */
+    if (nrg_norm_backward_workspace(&spec, &args, &bytes) != NRG_OK)
+        return 0; /* the error comes back in the call */
+    return bytes + (is_saved(c) ? c->shape.rows * sizeof(float) : 0);
 }
 
 static void bind(void *bound, const bench_case *c, char *const operand[BENCH_OPERANDS], size_t scratch)
@@ -71,6 +79,15 @@ static void bind(void *bound, const bench_case *c, char *const operand[BENCH_OPE
     b->args.db = (float *)(void *)operand[DB];
     b->args.workspace = operand[WORKSPACE];
     b->args.workspace_size = scratch;
+    if (!is_saved(c))
+        return;
+    /* the means lie behind the workspace; the forward pass that finds them writes its output where dx will be */
+    const size_t bytes = c->shape.rows * sizeof(float);
+    float *mean = (float *)(void *)(operand[WORKSPACE] + scratch - bytes);
+    nrg_norm_args args = nrg_norm_args_init(c->shape.rows, operand[R] ? operand[R] : operand[X], operand[DX]);
+    args.mean = mean;
+    b->args.workspace_size = scratch - bytes;
+    b->args.mean = nrg_norm_forward(&b->spec, &args, 0, 1) == NRG_OK ? mean : NULL;
 }
 
 static nrg_status rows(const void *bound, int ith, int nth)
