@@ -327,6 +327,7 @@ static void batch_chunk(const backward *b, const backward_batch *batch, size_t b
         rows.p[k] = residual_floats(job, row, D, begin, n, p, more);
         rows.f[k] = &batch->f[k];
         rows.dp[k] = b->direct ? (float *)row->dx + begin : d;
+        rows.dr_in[k] = b->direct && row->dr_in ? (const float *)row->dr_in + begin : NULL;
     }
     backward_batch_elements(&rows, n, job->formula.centred);
     if (!b->direct)
@@ -445,7 +446,7 @@ static void norm_backward(const nrg_norm_backward_job *given, nrg_dtype D)
     backward b = {.job = job, .D = D, .scratch = scratch};
     b.on_output = job->gate == NRG_GATE_NONE && job->activation != NRG_ACT_IDENTITY;
     b.gated = b.on_output || job->gate != NRG_GATE_NONE;
-    b.direct = D == NRG_F32 && !b.gated && !job->dr_in && !job->dy && job->dx;
+    b.direct = D == NRG_F32 && !b.gated && !job->dy && job->dx;
     b.stream_dx = job->dx && backward_can_stream(job, job->dx, job->dx_stride, bytes_of(dim, D, 0));
     b.stream_dy = job->dy && backward_can_stream(job, job->dy, job->dy_stride, bytes_of(dim, D, job->y_f32));
 

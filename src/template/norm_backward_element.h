@@ -14,10 +14,11 @@ typedef struct backward_rows {
     const float *w; /* with the weight offset; NULL: ones */
     const backward_factors *f[NRG_ROW_BATCH];
     float *dp[NRG_ROW_BATCH];
-    int stream;             /* dp past the cache */
-    double *dw, *db;        /* column sums; NULL where not asked for */
-    int fresh;              /* they begin with these rows */
-    const float *r, *slope; /* of a single row: with dz, dp·r·slope is wanted too */
+    const float *dr_in[NRG_ROW_BATCH]; /* of a batch: added to dp; all or none NULL */
+    int stream;                        /* dp past the cache */
+    double *dw, *db;                   /* column sums; NULL where not asked for */
+    int fresh;                         /* they begin with these rows */
+    const float *r, *slope;            /* of a single row: with dz, dp·r·slope is wanted too */
     float *dz;
     float *few_w, *few_b; /* of a single row: what the rows before it in its batch have added up to; NULL where not asked for */
     int first;            /* it is the first of its batch */
@@ -75,6 +76,13 @@ NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int 
             if (centred)
                 few_b[j] = row ? v_add(few_b[j], d[j]) : d[j];
         }
+        if (b->dr_in[row]) {
+            vf dr_in[MOST];
+            load_step(dr_in, G, (const char *)b->dr_in[row], i, n, NRG_F32);
+            NRG_UNROLL
+            for (int j = 0; j < G; j++)
+                dp[j] = v_add(dp[j], dr_in[j]);
+        }
         store_f32_step(dp, G, b->dp[row] + i, n, stream);
     }
     if (b->dw) {
@@ -122,14 +130,14 @@ static __attribute__((noinline)) void backward_normalized(float *h, const float 
     const backward_factors f = *factors;
     for (size_t i = 0; i < n; i += VN) {
         const size_t lanes = lanes_at(i, n);
-        vf v = v_ldn_f32(p + i, lanes);
+        vf v = load_lanes(p + i, lanes);
         if (f.careful) {
             vd low = vd_sub(vd_sub(vd_low(v), vd_set1(f.pilot)), vd_set1(f.shift));
             vd high = vd_sub(vd_sub(vd_high(v), vd_set1(f.pilot)), vd_set1(f.shift));
             v = v_from_vd(vd_mul(low, vd_set1(f.inverse)), vd_mul(high, vd_set1(f.inverse)));
         } else
             v = v_fma(v_sub(v, v_set1(f.mean)), v_set1(f.rstd), v_set1(-f.left));
-        v_stn_f32(h + i, v, lanes);
+        store_lanes(h + i, v, lanes);
     }
 }
 
@@ -143,10 +151,10 @@ NRG_INLINE vd careful_dp(const backward_factors *f, vd p, vd d, vd w, int weight
 
 NRG_INLINE void store_dz(const backward_rows *b, vd low, vd high, size_t i, size_t lanes)
 {
-    vf r = v_ldn_f32(b->r + i, lanes), slope = v_ldn_f32(b->slope + i, lanes);
+    vf r = load_lanes(b->r + i, lanes), slope = load_lanes(b->slope + i, lanes);
     low = vd_mul(vd_mul(low, vd_low(r)), vd_low(slope));
     high = vd_mul(vd_mul(high, vd_high(r)), vd_high(slope));
-    v_stn_f32(b->dz + i, v_from_vd(low, high), lanes);
+    store_lanes(b->dz + i, v_from_vd(low, high), lanes);
 }
 
 /* n columns of a row by itself: one of a batch that is not whole, or needs care, or has a gate. h: of the chunk. */
@@ -157,10 +165,10 @@ static __attribute__((noinline)) void backward_row_elements(const backward_rows 
     const backward_vf v = vectors_of(f);
     for (size_t i = 0; i < n; i += VN) {
         const size_t lanes = lanes_at(i, n);
-        vf d = v_ldn_f32(b.d[0] + i, lanes), h = v_ldn_f32(chunk_h + i, lanes), w = v_set1(0), dp;
+        vf d = load_lanes(b.d[0] + i, lanes), h = load_lanes(chunk_h + i, lanes), w = v_set1(0), dp;
         if (b.w)
-            w = v_ldn_f32(b.w + i, lanes);
-        vf p = v_ldn_f32(b.p[0] + i, lanes);
+            w = load_lanes(b.w + i, lanes);
+        vf p = load_lanes(b.p[0] + i, lanes);
         if (f->careful) {
             vd low = careful_dp(f, vd_low(p), vd_low(d), vd_low(w), b.w != NULL);
             vd high = careful_dp(f, vd_high(p), vd_high(d), vd_high(w), b.w != NULL);
@@ -174,10 +182,10 @@ static __attribute__((noinline)) void backward_row_elements(const backward_rows 
                 store_dz(&b, vd_low(dp), vd_high(dp), i, lanes);
         }
         if (b.few_w)
-            v_stn_f32(b.few_w + i, b.first ? v_mul(d, h) : v_fma(d, h, v_ldn_f32(b.few_w + i, lanes)), lanes);
+            store_lanes(b.few_w + i, b.first ? v_mul(d, h) : v_fma(d, h, load_lanes(b.few_w + i, lanes)), lanes);
         if (b.few_b)
-            v_stn_f32(b.few_b + i, b.first ? d : v_add(v_ldn_f32(b.few_b + i, lanes), d), lanes);
-        v_stn_f32(b.dp[0] + i, dp, lanes);
+            store_lanes(b.few_b + i, b.first ? d : v_add(load_lanes(b.few_b + i, lanes), d), lanes);
+        store_lanes(b.dp[0] + i, dp, lanes);
     }
 }
 
@@ -185,7 +193,7 @@ static __attribute__((noinline)) void backward_row_elements(const backward_rows 
 static __attribute__((noinline)) void backward_add_few(double *sums, const float *few, size_t n, int fresh)
 {
     for (size_t i = 0; i < n; i += VN)
-        add_to_sums(sums + i, v_ldn_f32(few + i, lanes_at(i, n)), lanes_at(i, n), fresh);
+        add_to_sums(sums + i, load_lanes(few + i, lanes_at(i, n)), lanes_at(i, n), fresh);
 }
 
 /* o1 = k·h·(w + weight_offset) + b of a row's chunk, as the forward pass had it but for its last bit. */
@@ -195,19 +203,19 @@ static __attribute__((noinline)) void backward_outputs(float *o1, const float *h
     const vd factor = vd_set1(k);
     for (size_t i = 0; i < n; i += VN) {
         const size_t lanes = lanes_at(i, n);
-        vf v = v_ldn_f32(h + i, lanes);
+        vf v = load_lanes(h + i, lanes);
         vd low = vd_mul(vd_low(v), factor), high = vd_mul(vd_high(v), factor);
         if (w) {
-            v = v_ldn_f32(w + i, lanes);
+            v = load_lanes(w + i, lanes);
             low = vd_mul(low, vd_low(v));
             high = vd_mul(high, vd_high(v));
         }
         if (bias) {
-            v = v_ldn_f32(bias + i, lanes);
+            v = load_lanes(bias + i, lanes);
             low = vd_add(low, vd_low(v));
             high = vd_add(high, vd_high(v));
         }
-        v_stn_f32(o1 + i, v_from_vd(low, high), lanes);
+        store_lanes(o1 + i, v_from_vd(low, high), lanes);
     }
 }
 

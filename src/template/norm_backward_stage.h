@@ -157,9 +157,9 @@ static __attribute__((noinline)) void multiply_three(float *out, const float *a,
 {
     for (size_t i = 0; i < n; i += VN) {
         const size_t lanes = lanes_at(i, n);
-        vf u = v_ldn_f32(a + i, lanes), v = v_ldn_f32(b + i, lanes), w = v_ldn_f32(c + i, lanes);
+        vf u = load_lanes(a + i, lanes), v = load_lanes(b + i, lanes), w = load_lanes(c + i, lanes);
         vd low = vd_mul(vd_mul(vd_low(u), vd_low(v)), vd_low(w)), high = vd_mul(vd_mul(vd_high(u), vd_high(v)), vd_high(w));
-        v_stn_f32(out + i, v_from_vd(low, high), lanes);
+        store_lanes(out + i, v_from_vd(low, high), lanes);
     }
 }
 
@@ -174,7 +174,7 @@ NRG_INLINE const float *weight_floats(const nrg_norm_backward_job *job, const ba
         return w;
     const vf offset = v_set1(job->formula.w_offset);
     for (size_t i = 0; i < n; i += VN)
-        v_stn_f32(copy + i, v_add(v_ldn_f32(w + i, lanes_at(i, n)), offset), lanes_at(i, n));
+        store_lanes(copy + i, v_add(load_lanes(w + i, lanes_at(i, n)), offset), lanes_at(i, n));
     return copy;
 }
 
