@@ -28,7 +28,7 @@ typedef struct backward {
     int gated;     /* a gate, or an activation on the output */
     int on_output; /* the latter */
     int direct;    /* dp is dx, as it is */
-    int stream_dx, stream_dy;
+    int stream_dx, stream_dy, stream_dz;
     size_t sum_chunk, element_chunk; /* elements at once: what the scratch holds, or more where nothing is staged */
     float *scratch;                  /* BACKWARD_SCRATCH */
 } backward;
@@ -157,9 +157,29 @@ static __attribute__((noinline)) backward_statistics row_statistics(const backwa
 
 NRG_INLINE int in_floats(double value) { return fabs(value) <= FLT_MAX; }
 
+NRG_INLINE void ask_for(const char *tensor, size_t begin, size_t n, size_t size)
+{
+    if (tensor)
+        for (size_t at = 0; at < n * size; at += 64)
+            __builtin_prefetch((const void *)((uintptr_t)tensor + begin * size + at));
+}
+
+/* What the next chunk stages: the loops over a chunk that is staged already have nothing to ask for. */
+static __attribute__((noinline)) void ask_for_chunk(const backward *b, const backward_row *row, size_t begin)
+{
+    const nrg_norm_backward_job *job = b->job;
+    const size_t size = bytes_of(1, b->D, 0);
+    ask_for(row->d_o, begin, b->sum_chunk, size);
+    ask_for(row->z, begin, b->sum_chunk, size);
+    ask_for(row->x, begin, b->sum_chunk, bytes_of(1, b->D, job->x_f32));
+    ask_for(row->y, begin, b->sum_chunk, bytes_of(1, b->D, job->y_f32));
+}
+
 static __attribute__((noinline)) void sum_part(const backward *b, backward_sums *sums, const backward_row *row, size_t begin,
                                                size_t end, const backward_factors *f, int with_d)
 {
+    if (b->job->stream && b->sum_chunk == BACKWARD_SUM_CHUNK)
+        ask_for_chunk(b, row, end);
     const backward_chunk c = sum_floats(b, row, begin, end - begin, f, with_d);
     backward_sum(sums, &c, f->mean, begin, end, b->job->dim, b->job->formula.centred, b->job->stream);
 }
@@ -375,7 +395,7 @@ static void row_chunk(const backward *b, const backward_batch *batch, int k, siz
         if (row->dz) {
             backward_outputs(o1, h, rows.w, bias, job->formula.k, n);
             multiply_three(o1, rows.d[0], o1, slope, n);
-            store_floats(o1, row->dz, begin, n, D, 0);
+            store_floats(o1, row->dz, begin, n, D, b->stream_dz);
         }
         multiply_floats(d, rows.d[0], gate, n);
         rows.d[0] = d;
@@ -384,7 +404,7 @@ static void row_chunk(const backward *b, const backward_batch *batch, int k, siz
     if (job->gate == NRG_GATE_PRE) {
         multiply_floats(d, d, gate, n);
         if (row->dz)
-            store_floats(dz, row->dz, begin, n, D, 0);
+            store_floats(dz, row->dz, begin, n, D, b->stream_dz);
     }
     finish(b, row, d, more, begin, n);
     if (k + 1 < batch->rows)
@@ -432,7 +452,7 @@ static void next_batch(const backward *b, backward_batch *batch, const backward_
 NRG_INLINE int backward_can_stream(const nrg_norm_backward_job *job, const char *out, size_t stride, size_t group_bytes)
 {
     return job->stream && (((uintptr_t)out | stride | (job->groups > 1 ? group_bytes : 0)) & 15) == 0 && out != job->d_o &&
-           out != job->dr_in && out != job->x && out != job->y;
+           out != job->dr_in && out != job->x && out != job->y && out != job->z;
 }
 
 static void norm_backward(const nrg_norm_backward_job *given, nrg_dtype D)
@@ -449,6 +469,7 @@ static void norm_backward(const nrg_norm_backward_job *given, nrg_dtype D)
     b.direct = D == NRG_F32 && !b.gated && !job->dy && job->dx;
     b.stream_dx = job->dx && backward_can_stream(job, job->dx, job->dx_stride, bytes_of(dim, D, 0));
     b.stream_dy = job->dy && backward_can_stream(job, job->dy, job->dy_stride, bytes_of(dim, D, job->y_f32));
+    b.stream_dz = job->dz && backward_can_stream(job, job->dz, job->dz_stride, bytes_of(dim, D, 0));
 
     const int as_it_is = D == NRG_F32 && !b.gated && !job->y && job->formula.w_offset == 0;
     b.sum_chunk = as_it_is ? BACKWARD_WHOLE_SUM_CHUNK : BACKWARD_SUM_CHUNK;
@@ -480,7 +501,7 @@ static void norm_backward(const nrg_norm_backward_job *given, nrg_dtype D)
         now = next;
         next = last;
     }
-    if (b.stream_dx || b.stream_dy)
+    if (b.stream_dx || b.stream_dy || b.stream_dz)
         v_nt_fence();
 }
 
