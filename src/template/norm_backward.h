@@ -27,6 +27,7 @@ typedef struct backward {
     nrg_dtype D;
     int gated;     /* a gate, or an activation on the output */
     int on_output; /* the latter */
+    int raw;       /* 16-bit rows without gates and residuals: the loops read and write them as they are */
     int direct;    /* dp is dx, as it is */
     int stream_dx, stream_dy, stream_dz;
     size_t sum_chunk, element_chunk; /* elements at once: what the scratch holds, or more where nothing is staged */
@@ -42,6 +43,12 @@ typedef struct backward_batch {
 } backward_batch;
 
 /* ---- chunks for the sums ---- */
+
+/* The same for what is staged in any case. */
+NRG_INLINE size_t staged_end(const backward *b, size_t begin)
+{
+    return b->job->dim - begin > BACKWARD_SUM_CHUNK ? begin + BACKWARD_SUM_CHUNK : b->job->dim;
+}
 
 NRG_INLINE size_t sum_end(const backward *b, size_t begin)
 {
@@ -69,26 +76,28 @@ NRG_INLINE backward_chunk sum_floats(const backward *b, const backward_row *row,
     const nrg_dtype D = b->D;
     float *s0 = b->scratch, *s2 = s0 + 2 * BACKWARD_SUM_CHUNK, *s3 = s2 + BACKWARD_SUM_CHUNK;
     backward_chunk c = {.w = weight_floats(job, row, D, begin, n, s3)};
-    c.p = input_floats(b, row, begin, n);
+    const float *p = input_floats(b, row, begin, n), *d;
+    c.p = (const char *)p;
     if (!with_d) {
         c.d = c.p;
         return c;
     }
     if (b->on_output) {
         const float *bias = row->b ? as_floats(row->b, D, job->w_f32, begin, n, s0) : NULL;
-        backward_normalized(s2, c.p, f, n);
+        backward_normalized(s2, p, f, n);
         backward_outputs(s2, s2, c.w, bias, job->formula.k, n);
         NRG_PATH_NAME(activate_both)(job->activation, s2, s2, s0, n);
         multiply_floats(s0, as_floats(row->d_o, D, 0, begin, n, s2), s0, n);
-        c.d = s0;
+        c.d = (const char *)s0;
         return c;
     }
-    c.d = as_floats(row->d_o, D, 0, begin, n, s0);
+    d = as_floats(row->d_o, D, 0, begin, n, s0);
     if (job->gate == NRG_GATE_POST) {
         NRG_PATH_NAME(activate)(job->activation, as_floats(row->z, D, 0, begin, n, s2), s2, n);
-        multiply_floats(s0, c.d, s2, n);
-        c.d = s0;
+        multiply_floats(s0, d, s2, n);
+        d = s0;
     }
+    c.d = (const char *)d;
     return c;
 }
 
@@ -110,20 +119,24 @@ typedef struct backward_statistics {
 static __attribute__((noinline)) void statistics_part(const backward *b, norm_sums *sums, const backward_row *row, size_t begin,
                                                       size_t end)
 {
-    const float *p = input_floats(b, row, begin, end - begin);
-    const norm_options opt = {.dim = b->job->dim, .sum_from = NORM_FROM_X, .prefetch = b->job->stream};
-    const norm_row at = {.x = (const char *)((uintptr_t)p - begin * sizeof *p)}; /* element 0, were it there */
-    if (b->job->formula.centred)
-        sum_range(sums, &opt, at, begin, end, NRG_F32, 1);
-    else
-        sum_range(sums, &opt, at, begin, end, NRG_F32, 0);
+    const int centred = b->job->formula.centred;
+    for (size_t next; begin < end; begin = next) {
+        next = b->D == NRG_F32 && b->sum_chunk != BACKWARD_SUM_CHUNK ? end : staged_end(b, begin);
+        const float *p = input_floats(b, row, begin, next - begin);
+        const norm_options opt = {.dim = b->job->dim, .sum_from = NORM_FROM_X, .prefetch = b->job->stream};
+        const norm_row at = {.x = (const char *)((uintptr_t)p - begin * sizeof *p)}; /* element 0, were it there */
+        if (centred)
+            sum_range(sums, &opt, at, begin, next, NRG_F32, 1);
+        else
+            sum_range(sums, &opt, at, begin, next, NRG_F32, 0);
+    }
 }
 
 static void sum_around(const backward *b, careful_sums *sums, const backward_row *row, double pilot, const backward_factors *f,
                        int with_d)
 {
     for (size_t begin = 0, end; begin < b->job->dim; begin = end) {
-        end = sum_end(b, begin);
+        end = staged_end(b, begin);
         const backward_chunk c = sum_floats(b, row, begin, end - begin, f, with_d);
         backward_sum_around(sums, &c, pilot, begin, end, b->job->dim);
     }
@@ -180,8 +193,18 @@ static __attribute__((noinline)) void sum_part(const backward *b, backward_sums 
 {
     if (b->job->stream && b->sum_chunk == BACKWARD_SUM_CHUNK)
         ask_for_chunk(b, row, end);
-    const backward_chunk c = sum_floats(b, row, begin, end - begin, f, with_d);
-    backward_sum(sums, &c, f->mean, begin, end, b->job->dim, b->job->formula.centred, b->job->stream);
+    backward_chunk c;
+    if (b->raw) {
+        c.w = weight_floats(b->job, row, b->D, begin, end - begin, b->scratch);
+        if (!c.w) {
+            fill_floats(b->scratch, 1, end - begin);
+            c.w = b->scratch;
+        }
+        c.d = row->d_o + bytes_of(begin, b->D, 0);
+        c.p = row->x + bytes_of(begin, b->D, 0);
+    } else
+        c = sum_floats(b, row, begin, end - begin, f, with_d);
+    backward_sum(sums, &c, f->mean, begin, end, b->job->dim, b->job->formula.centred, b->job->stream, b->raw ? b->D : NRG_F32);
 }
 
 /* The factors of a row whose sums are done. Returns 0 where floats do not serve. */
@@ -224,7 +247,7 @@ static __attribute__((noinline)) void careful_factors(const backward *b, backwar
     const nrg_norm_formula *formula = &b->job->formula;
     const size_t dim = b->job->dim;
     for (size_t begin = 0, end; begin < dim; begin = end) {
-        end = sum_end(b, begin);
+        end = staged_end(b, begin);
         statistics_part(b, &sums->statistics, row, begin, end);
     }
     const backward_statistics stat = row_statistics(b, row, sums);
@@ -336,23 +359,24 @@ static void batch_chunk(const backward *b, const backward_batch *batch, size_t b
 {
     const nrg_norm_backward_job *job = b->job;
     const nrg_dtype D = b->D;
-    backward_rows rows = {.stream = b->direct && b->stream_dx};
-    float *weights = b->scratch + 2 * NRG_ROW_BATCH * BACKWARD_ELEMENT_CHUNK, *more = weights + BACKWARD_ELEMENT_CHUNK;
+    enum { C = BACKWARD_ELEMENT_CHUNK };
+    float *weights = b->raw ? b->scratch : b->scratch + 2 * NRG_ROW_BATCH * C, *more = weights + C;
+    backward_rows rows = {.stream = b->direct && b->stream_dx, .dr_f32 = job->r_f32};
     rows.w = weight_floats(job, &batch->row[0], D, begin, n, weights);
     column_sums(&rows, b, batch, begin);
     for (int k = 0; k < NRG_ROW_BATCH; k++) {
         const backward_row *row = &batch->row[k];
-        float *d = b->scratch + k * BACKWARD_ELEMENT_CHUNK, *p = d + NRG_ROW_BATCH * BACKWARD_ELEMENT_CHUNK;
-        rows.d[k] = as_floats(row->d_o, D, 0, begin, n, d);
-        rows.p[k] = residual_floats(job, row, D, begin, n, p, more);
+        float *d = b->scratch + k * C, *p = d + NRG_ROW_BATCH * C;
         rows.f[k] = &batch->f[k];
-        rows.dp[k] = b->direct ? (float *)row->dx + begin : d;
-        rows.dr_in[k] = b->direct && row->dr_in ? (const float *)row->dr_in + begin : NULL;
+        rows.d[k] = b->raw ? row->d_o + bytes_of(begin, D, 0) : (const char *)as_floats(row->d_o, D, 0, begin, n, d);
+        rows.p[k] = b->raw ? row->x + bytes_of(begin, D, 0) : (const char *)residual_floats(job, row, D, begin, n, p, more);
+        rows.dp[k] = b->direct ? row->dx + bytes_of(begin, D, 0) : (char *)d;
+        rows.dr_in[k] = b->direct && row->dr_in ? row->dr_in + bytes_of(begin, D, job->r_f32) : NULL;
     }
-    backward_batch_elements(&rows, n, job->formula.centred);
+    backward_batch_elements(&rows, n, job->formula.centred, b->raw ? D : NRG_F32);
     if (!b->direct)
         for (int k = 0; k < NRG_ROW_BATCH; k++)
-            finish(b, &batch->row[k], b->scratch + k * BACKWARD_ELEMENT_CHUNK, more, begin, n);
+            finish(b, &batch->row[k], b->scratch + k * C, more, begin, n);
 }
 
 /* n columns of row k of any batch. */
@@ -368,38 +392,40 @@ static void row_chunk(const backward *b, const backward_batch *batch, int k, siz
     /* arrays that serve twice: b is needed where p is r, and the slope no more when the rest is done */
     float *const bias_copy = p, *const more = slope;
     const float *bias = row->b ? as_floats(row->b, D, job->w_f32, begin, n, bias_copy) : NULL;
-    backward_rows rows = {.f = {f}, .dp = {d}, .first = k == 0};
+    backward_rows rows = {.f = {f}, .dp = {(char *)d}, .first = k == 0};
     rows.w = weight_floats(job, row, D, begin, n, weights);
     column_sums(&rows, b, batch, begin);
     rows.few_w = rows.dw ? few_w : NULL;
     rows.few_b = rows.db ? few_b : NULL;
-    rows.p[0] = residual_floats(job, row, D, begin, n, residual, h);
-    rows.d[0] = as_floats(row->d_o, D, 0, begin, n, d);
+    const float *input = residual_floats(job, row, D, begin, n, residual, h);
+    const float *d_o = as_floats(row->d_o, D, 0, begin, n, d);
     if (job->gate != NRG_GATE_NONE)
         NRG_PATH_NAME(activate_both)(job->activation, as_floats(row->z, D, 0, begin, n, gate), gate, slope, n);
     if (job->gate == NRG_GATE_PRE) {
-        rows.r = rows.p[0];
-        multiply_floats(p, rows.p[0], gate, n);
-        rows.p[0] = p;
+        rows.r = input;
+        multiply_floats(p, input, gate, n);
+        input = p;
         rows.slope = slope;
         rows.dz = row->dz ? dz : NULL;
     }
-    backward_normalized(h, rows.p[0], f, n);
+    backward_normalized(h, input, f, n);
     if (b->on_output) {
         backward_outputs(o1, h, rows.w, bias, job->formula.k, n);
         NRG_PATH_NAME(activate_both)(job->activation, o1, o1, slope, n);
-        multiply_floats(d, rows.d[0], slope, n);
-        rows.d[0] = d;
+        multiply_floats(d, d_o, slope, n);
+        d_o = d;
     }
     if (job->gate == NRG_GATE_POST) {
         if (row->dz) {
             backward_outputs(o1, h, rows.w, bias, job->formula.k, n);
-            multiply_three(o1, rows.d[0], o1, slope, n);
+            multiply_three(o1, d_o, o1, slope, n);
             store_floats(o1, row->dz, begin, n, D, b->stream_dz);
         }
-        multiply_floats(d, rows.d[0], gate, n);
-        rows.d[0] = d;
+        multiply_floats(d, d_o, gate, n);
+        d_o = d;
     }
+    rows.d[0] = (const char *)d_o;
+    rows.p[0] = (const char *)input;
     backward_row_elements(&rows, h, n);
     if (job->gate == NRG_GATE_PRE) {
         multiply_floats(d, d, gate, n);
@@ -466,14 +492,15 @@ static void norm_backward(const nrg_norm_backward_job *given, nrg_dtype D)
     backward b = {.job = job, .D = D, .scratch = scratch};
     b.on_output = job->gate == NRG_GATE_NONE && job->activation != NRG_ACT_IDENTITY;
     b.gated = b.on_output || job->gate != NRG_GATE_NONE;
-    b.direct = D == NRG_F32 && !b.gated && !job->dy && job->dx;
+    b.raw = D != NRG_F32 && !b.gated && !job->y && !job->x_f32 && !job->dy && job->dx;
+    b.direct = b.raw || (D == NRG_F32 && !b.gated && !job->dy && job->dx);
     b.stream_dx = job->dx && backward_can_stream(job, job->dx, job->dx_stride, bytes_of(dim, D, 0));
     b.stream_dy = job->dy && backward_can_stream(job, job->dy, job->dy_stride, bytes_of(dim, D, job->y_f32));
     b.stream_dz = job->dz && backward_can_stream(job, job->dz, job->dz_stride, bytes_of(dim, D, 0));
 
     const int as_it_is = D == NRG_F32 && !b.gated && !job->y && job->formula.w_offset == 0;
-    b.sum_chunk = as_it_is ? BACKWARD_WHOLE_SUM_CHUNK : BACKWARD_SUM_CHUNK;
-    b.element_chunk = as_it_is && b.direct ? BACKWARD_WHOLE_ELEMENT_CHUNK : BACKWARD_ELEMENT_CHUNK;
+    b.sum_chunk = b.raw ? BACKWARD_SCRATCH : as_it_is ? BACKWARD_WHOLE_SUM_CHUNK : BACKWARD_SUM_CHUNK;
+    b.element_chunk = b.raw ? BACKWARD_SCRATCH : as_it_is && b.direct ? BACKWARD_WHOLE_ELEMENT_CHUNK : BACKWARD_ELEMENT_CHUNK;
     const size_t sum_chunks = (dim + b.sum_chunk - 1) / b.sum_chunk;
     const size_t chunks = (dim + b.element_chunk - 1) / b.element_chunk;
     backward_batch batches[2], *now = &batches[0], *next = &batches[1];

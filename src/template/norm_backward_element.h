@@ -10,15 +10,16 @@
 
 /* A chunk of several rows. */
 typedef struct backward_rows {
-    const float *d[NRG_ROW_BATCH], *p[NRG_ROW_BATCH];
-    const float *w; /* with the weight offset; NULL: ones */
+    const char *d[NRG_ROW_BATCH], *p[NRG_ROW_BATCH]; /* floats, or of a batch 16-bit elements as they are in memory */
+    const float *w;                                  /* with the weight offset; NULL: ones */
     const backward_factors *f[NRG_ROW_BATCH];
-    float *dp[NRG_ROW_BATCH];
-    const float *dr_in[NRG_ROW_BATCH]; /* of a batch: added to dp; all or none NULL */
-    int stream;                        /* dp past the cache */
-    double *dw, *db;                   /* column sums; NULL where not asked for */
-    int fresh;                         /* they begin with these rows */
-    const float *r, *slope;            /* of a single row: with dz, dp·r·slope is wanted too */
+    char *dp[NRG_ROW_BATCH];          /* likewise */
+    const char *dr_in[NRG_ROW_BATCH]; /* of a batch: added to dp; all or none NULL */
+    int dr_f32;                       /* it is f32 beside 16-bit elements */
+    int stream;                       /* dp past the cache */
+    double *dw, *db;                  /* column sums; NULL where not asked for */
+    int fresh;                        /* they begin with these rows */
+    const float *r, *slope;           /* of a single row: with dz, dp·r·slope is wanted too */
     float *dz;
     float *few_w, *few_b; /* of a single row: what the rows before it in its batch have added up to; NULL where not asked for */
     int first;            /* it is the first of its batch */
@@ -53,7 +54,8 @@ NRG_INLINE backward_vf vectors_of(const backward_factors *f)
 
 /* Columns i to i + n of a batch: G whole vectors, or the first n lanes of one. Where the norm is not centred, mean and left are
  * 0, and c is -0: leaving them out keeps the bits. */
-NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int G, size_t i, size_t n, int centred, int stream)
+NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int G, size_t i, size_t n, int centred, int stream,
+                              nrg_dtype D)
 {
     enum { MOST = 2 };
     vf w[MOST], few_w[MOST], few_b[MOST];
@@ -65,8 +67,8 @@ NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int 
     NRG_UNROLL
     for (int row = 0; row < NRG_ROW_BATCH; row++) {
         vf d[MOST], p[MOST], dp[MOST];
-        load_step(d, G, (const char *)b->d[row], i, n, NRG_F32);
-        load_step(p, G, (const char *)b->p[row], i, n, NRG_F32);
+        load_step(d, G, b->d[row], i, n, D);
+        load_step(p, G, b->p[row], i, n, D);
         NRG_UNROLL
         for (int j = 0; j < G; j++) {
             vf q = centred ? v_sub(p[j], f[row].mean) : p[j];
@@ -78,12 +80,12 @@ NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int 
         }
         if (b->dr_in[row]) {
             vf dr_in[MOST];
-            load_step(dr_in, G, (const char *)b->dr_in[row], i, n, NRG_F32);
+            load_step_or_f32(dr_in, G, b->dr_in[row], i, n, D, b->dr_f32);
             NRG_UNROLL
             for (int j = 0; j < G; j++)
                 dp[j] = v_add(dp[j], dr_in[j]);
         }
-        store_f32_step(dp, G, b->dp[row] + i, n, stream);
+        store_step(dp, G, b->dp[row], i, n, D, stream);
     }
     if (b->dw) {
         NRG_UNROLL
@@ -97,31 +99,41 @@ NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int 
     }
 }
 
-NRG_INLINE void backward_steps(const backward_rows *b, const backward_vf *f, size_t n, int centred)
+NRG_INLINE void backward_steps(const backward_rows *b, const backward_vf *f, size_t n, int centred, nrg_dtype D)
 {
     size_t i = 0;
     if (b->stream)
         for (; i + 2 * VN <= n; i += 2 * VN)
-            backward_step(b, f, 2, i, 2 * VN, centred, 1);
+            backward_step(b, f, 2, i, 2 * VN, centred, 1, D);
     else
         for (; i + 2 * VN <= n; i += 2 * VN)
-            backward_step(b, f, 2, i, 2 * VN, centred, 0);
+            backward_step(b, f, 2, i, 2 * VN, centred, 0, D);
     for (; i < n; i += VN)
-        backward_step(b, f, 1, i, lanes_at(i, n), centred, 0);
+        backward_step(b, f, 1, i, lanes_at(i, n), centred, 0, D);
 }
 
-/* n columns of a whole batch of plain rows. */
-static __attribute__((noinline)) void backward_batch_elements(const backward_rows *rows, size_t n, int centred)
+NRG_INLINE void backward_steps_any(const backward_rows *b, const backward_vf *f, size_t n, int centred, nrg_dtype D)
+{
+    if (centred || b->db) /* db goes with LayerNorm: that of an RMSNorm takes the same way */
+        backward_steps(b, f, n, 1, D);
+    else
+        backward_steps(b, f, n, 0, D);
+}
+
+/* n columns of a whole batch of plain rows of dtype D. */
+static __attribute__((noinline)) void backward_batch_elements(const backward_rows *rows, size_t n, int centred, nrg_dtype D)
 {
     const backward_rows b = *rows;
     backward_vf f[NRG_ROW_BATCH];
     NRG_UNROLL
     for (int row = 0; row < NRG_ROW_BATCH; row++)
         f[row] = vectors_of(b.f[row]);
-    if (centred || b.db) /* db goes with LayerNorm: that of an RMSNorm takes the same way */
-        backward_steps(&b, f, n, 1);
+    if (D == NRG_F32)
+        backward_steps_any(&b, f, n, centred, NRG_F32);
+    else if (D == NRG_F16)
+        backward_steps_any(&b, f, n, centred, NRG_F16);
     else
-        backward_steps(&b, f, n, 0);
+        backward_steps_any(&b, f, n, centred, NRG_BF16);
 }
 
 /* h of a chunk; p may be h. */
@@ -165,10 +177,10 @@ static __attribute__((noinline)) void backward_row_elements(const backward_rows 
     const backward_vf v = vectors_of(f);
     for (size_t i = 0; i < n; i += VN) {
         const size_t lanes = lanes_at(i, n);
-        vf d = load_lanes(b.d[0] + i, lanes), h = load_lanes(chunk_h + i, lanes), w = v_set1(0), dp;
+        vf d = load_lanes((const float *)b.d[0] + i, lanes), h = load_lanes(chunk_h + i, lanes), w = v_set1(0), dp;
         if (b.w)
             w = load_lanes(b.w + i, lanes);
-        vf p = load_lanes(b.p[0] + i, lanes);
+        vf p = load_lanes((const float *)b.p[0] + i, lanes);
         if (f->careful) {
             vd low = careful_dp(f, vd_low(p), vd_low(d), vd_low(w), b.w != NULL);
             vd high = careful_dp(f, vd_high(p), vd_high(d), vd_high(w), b.w != NULL);
@@ -185,7 +197,7 @@ static __attribute__((noinline)) void backward_row_elements(const backward_rows 
             store_lanes(b.few_w + i, b.first ? v_mul(d, h) : v_fma(d, h, load_lanes(b.few_w + i, lanes)), lanes);
         if (b.few_b)
             store_lanes(b.few_b + i, b.first ? d : v_add(load_lanes(b.few_b + i, lanes), d), lanes);
-        store_lanes(b.dp[0] + i, dp, lanes);
+        store_lanes((float *)b.dp[0] + i, dp, lanes);
     }
 }
 

@@ -163,6 +163,12 @@ static __attribute__((noinline)) void multiply_three(float *out, const float *a,
     }
 }
 
+NRG_INLINE void fill_floats(float *to, float value, size_t n)
+{
+    for (size_t i = 0; i < n; i += VN)
+        store_lanes(to + i, v_set1(value), lanes_at(i, n));
+}
+
 /* w + weight_offset; NULL: ones. */
 NRG_INLINE const float *weight_floats(const nrg_norm_backward_job *job, const backward_row *row, nrg_dtype D, size_t begin,
                                       size_t n, float *copy)

@@ -9,10 +9,10 @@
 
 enum { BACKWARD_BLOCK = 4 * NORM_LANES };
 
-/* Floats of a chunk. */
+/* A chunk of a row: floats, or 16-bit elements as they are in memory. */
 typedef struct backward_chunk {
-    const float *d, *p; /* do1 and p */
-    const float *w;     /* with the weight offset; NULL: ones */
+    const char *d, *p; /* do1 and p */
+    const float *w;    /* with the weight offset; NULL, of floats only: ones */
 } backward_chunk;
 
 /* What multiplies a row's elements: h = q·rstd - left and dp = dh·a - q·b + c. */
@@ -65,7 +65,7 @@ NRG_INLINE void backward_to_lanes(backward_sums *s, size_t at, const backward_fe
 
 /* The lanes from `lane` on, G vectors wide, of n elements, whole blocks. */
 NRG_INLINE void backward_sum_group(backward_sums *sums, int G, const backward_chunk *chunk, float row_mean, size_t lane, size_t n,
-                                   int centred, int weighted, int prefetch)
+                                   int centred, int weighted, int prefetch, nrg_dtype D)
 {
     const size_t first = lane / (VN / 2);
     const backward_chunk c = *chunk;
@@ -83,9 +83,9 @@ NRG_INLINE void backward_sum_group(backward_sums *sums, int G, const backward_ch
         backward_few few[4];
         if (prefetch && lane == 0) {
             NRG_UNROLL
-            for (size_t at = 0; at < BACKWARD_BLOCK; at += 64 / sizeof(float)) {
-                __builtin_prefetch((const void *)((uintptr_t)(c.p + i + at) + 4096));
-                __builtin_prefetch((const void *)((uintptr_t)(c.d + i + at) + 4096));
+            for (size_t at = 0; at < bytes_of(BACKWARD_BLOCK, D, 0); at += 64) {
+                __builtin_prefetch((const void *)((uintptr_t)c.p + bytes_of(i, D, 0) + at + 4096));
+                __builtin_prefetch((const void *)((uintptr_t)c.d + bytes_of(i, D, 0) + at + 4096));
             }
         }
         NRG_UNROLL
@@ -93,12 +93,14 @@ NRG_INLINE void backward_sum_group(backward_sums *sums, int G, const backward_ch
             NRG_UNROLL
             for (int j = 0; j < G; j++) {
                 const size_t at = i + (size_t)step * NORM_LANES + (size_t)j * VN;
-                vf d = v_ld_f32(c.d + at);
+                vf d = load_whole(c.d, at, D), p = load_whole(c.p, at, D);
                 if (weighted)
                     d = v_mul(d, v_ld_f32(c.w + at));
-                backward_cross(&few[j], v_ld_f32(c.p + at), d, mean, step == 0, centred);
-                backward_square(&s.q[2 * j], &s.qq[2 * j], vd_ld_f32(c.p + at), exact_mean, centred);
-                backward_square(&s.q[2 * j + 1], &s.qq[2 * j + 1], vd_ld_f32(c.p + at + VN / 2), exact_mean, centred);
+                backward_cross(&few[j], p, d, mean, step == 0, centred);
+                const float *f32 = (const float *)c.p + at; /* straight from memory where it is that */
+                vd low = D == NRG_F32 ? vd_ld_f32(f32) : vd_low(p), high = D == NRG_F32 ? vd_ld_f32(f32 + VN / 2) : vd_high(p);
+                backward_square(&s.q[2 * j], &s.qq[2 * j], low, exact_mean, centred);
+                backward_square(&s.q[2 * j + 1], &s.qq[2 * j + 1], high, exact_mean, centred);
             }
         }
         NRG_UNROLL
@@ -118,13 +120,13 @@ NRG_INLINE void backward_sum_group(backward_sums *sums, int G, const backward_ch
 
 /* n elements, the first in lane 0; less than a block is the end of a row. */
 NRG_INLINE void backward_sum_chunk(backward_sums *s, const backward_chunk *c, float row_mean, size_t n, int centred, int weighted,
-                                   int prefetch)
+                                   int prefetch, nrg_dtype D)
 {
     const int most = centred ? V_SUM4 : V_SUM2, G = most < NORM_LANE_VECTORS ? most : NORM_LANE_VECTORS;
     const size_t whole = n - n % BACKWARD_BLOCK;
     if (whole)
         for (size_t lane = 0; lane < NORM_LANES; lane += (size_t)G * VN)
-            backward_sum_group(s, G, c, row_mean, lane, whole, centred, weighted, prefetch);
+            backward_sum_group(s, G, c, row_mean, lane, whole, centred, weighted, prefetch, D);
     if (whole == n)
         return;
     const vf mean = v_set1(row_mean);
@@ -133,12 +135,13 @@ NRG_INLINE void backward_sum_chunk(backward_sums *s, const backward_chunk *c, fl
     memset(few, 0, sizeof few);
     for (size_t i = whole; i < n; i += VN) {
         const size_t lanes = lanes_at(i, n), at = (i - whole) / VN % NORM_LANE_VECTORS;
-        vf p = v_ldn_f32(c->p + i, lanes), d = v_ldn_f32(c->d + i, lanes);
+        vf p = load_part(c->p, i, lanes, D), d = load_part(c->d, i, lanes, D);
         if (lanes < VN && centred) {
             /* beyond the end p has to be the mean, so that q is 0 */
             float part[VN];
-            for (size_t l = 0; l < VN; l++)
-                part[l] = l < lanes ? c->p[i + l] : row_mean;
+            v_st_f32(part, p);
+            for (size_t l = lanes; l < VN; l++)
+                part[l] = row_mean;
             p = v_ld_f32(part);
         }
         if (weighted)
@@ -164,22 +167,35 @@ NRG_INLINE void backward_clear(backward_sums *s)
         s->q[j] = s->qq[j] = s->d[j] = s->dq[j] = vd_zero();
 }
 
-/* Adds elements begin to end of a row of dim elements; begin is a multiple of a block and no segment's end lies between. */
+NRG_INLINE void backward_sum_any(backward_sums *s, const backward_chunk *c, float mean, size_t n, int centred, int prefetch,
+                                 nrg_dtype D)
+{
+    const int weighted = D != NRG_F32 || c->w; /* 16-bit rows without weights are given ones: half the code */
+    if (centred && weighted)
+        backward_sum_chunk(s, c, mean, n, 1, 1, prefetch, D);
+    else if (weighted)
+        backward_sum_chunk(s, c, mean, n, 0, 1, prefetch, D);
+    else if (centred)
+        backward_sum_chunk(s, c, mean, n, 1, 0, prefetch, D);
+    else
+        backward_sum_chunk(s, c, mean, n, 0, 0, prefetch, D);
+}
+
+/* Adds elements begin to end of a row of dim elements of dtype D; begin is a multiple of a block and no segment's end lies
+ * between. */
 static __attribute__((noinline)) void backward_sum(backward_sums *s, const backward_chunk *c, float mean, size_t begin,
-                                                   size_t end, size_t dim, int centred, int prefetch)
+                                                   size_t end, size_t dim, int centred, int prefetch, nrg_dtype D)
 {
     if (begin == 0) {
         s->total_q = s->total_qq = s->total_d = s->total_dq = 0;
         backward_clear(s);
     }
-    if (centred && c->w)
-        backward_sum_chunk(s, c, mean, end - begin, 1, 1, prefetch);
-    else if (centred)
-        backward_sum_chunk(s, c, mean, end - begin, 1, 0, prefetch);
-    else if (c->w)
-        backward_sum_chunk(s, c, mean, end - begin, 0, 1, prefetch);
+    if (D == NRG_F32)
+        backward_sum_any(s, c, mean, end - begin, centred, prefetch, NRG_F32);
+    else if (D == NRG_F16)
+        backward_sum_any(s, c, mean, end - begin, centred, prefetch, NRG_F16);
     else
-        backward_sum_chunk(s, c, mean, end - begin, 0, 0, prefetch);
+        backward_sum_any(s, c, mean, end - begin, centred, prefetch, NRG_BF16);
     if (end != dim && end % NORM_SEGMENT != 0)
         return;
     s->total_qq += lanes_sum(s->qq);
@@ -208,15 +224,16 @@ NRG_INLINE double memory_lanes_sum(double *lanes)
     return sum;
 }
 
-/* Σt, Σt², Σdh and Σdh·t of t = p - pilot. */
+/* Σt, Σt², Σdh and Σdh·t of t = p - pilot; floats. */
 static __attribute__((noinline)) void backward_sum_around(careful_sums *s, const backward_chunk *c, double pilot, size_t begin,
                                                           size_t end, size_t dim)
 {
+    const float *p = (const float *)c->p, *d = (const float *)c->d;
     if (begin == 0)
         memset(s, 0, sizeof *s);
     for (size_t i = 0; i < end - begin; i++) {
         const size_t lane = i % NORM_LANES;
-        double t = (double)c->p[i] - pilot, dh = (double)c->d[i];
+        double t = (double)p[i] - pilot, dh = (double)d[i];
         if (c->w)
             dh *= (double)c->w[i];
         s->t[lane] += t;
