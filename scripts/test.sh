@@ -302,7 +302,8 @@ stage_sanitize() {
     configure "$build/sanitize" gcc "${common_options[@]}" -Dbench=disabled -Dbuildtype=debug -Doptimization=1 \
         -Db_sanitize=address,undefined -Dc_args=-fno-sanitize-recover=all -Dc_link_args=-fno-sanitize-recover=all
     compile "$build/sanitize"
-    export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
+    # no detect_stack_use_after_return: its frames lose the 64-byte alignment of vectors (gcc bug 110027, mended in gcc 13.3)
+    export ASAN_OPTIONS=detect_stack_use_after_return=0:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
     NRG_REQUIRE_PATHS=$(cpu_paths) NRG_TEST_SCALE=small part run_tests "$build/sanitize" --timeout-multiplier 5
     part "$build/sanitize/tools/nrg" check --quick
     part "$(numpy_python)" "$root/tests/cli_test.py" "$build/sanitize/tools/nrg"
