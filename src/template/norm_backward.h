@@ -15,11 +15,12 @@
 #include "norm_scalars.h"
 
 enum {
-    BACKWARD_SUM_CHUNK = 512,        /* elements of a row that are staged and summed at once */
-    BACKWARD_ELEMENT_CHUNK = 192,    /* columns of a batch */
+    BACKWARD_SUM_CHUNK = 256,        /* elements of a row that are staged and summed at once */
+    BACKWARD_ELEMENT_CHUNK = 144,    /* columns of a batch */
     BACKWARD_WHOLE_SUM_CHUNK = 4096, /* the same where nothing is staged */
     BACKWARD_WHOLE_ELEMENT_CHUNK = 4096,
-    BACKWARD_SCRATCH = 2048, /* floats: four chunks of the one, ten of the other */
+    BACKWARD_RAW_CHUNK = 1024, /* where only the weights are */
+    BACKWARD_SCRATCH = 1536    /* floats: four chunks of the one, ten of the other; with clang a call takes 15 KB of stack */
 };
 
 typedef struct backward {
@@ -499,8 +500,8 @@ static void norm_backward(const nrg_norm_backward_job *given, nrg_dtype D)
     b.stream_dz = job->dz && backward_can_stream(job, job->dz, job->dz_stride, bytes_of(dim, D, 0));
 
     const int as_it_is = D == NRG_F32 && !b.gated && !job->y && job->formula.w_offset == 0;
-    b.sum_chunk = b.raw ? BACKWARD_SCRATCH : as_it_is ? BACKWARD_WHOLE_SUM_CHUNK : BACKWARD_SUM_CHUNK;
-    b.element_chunk = b.raw ? BACKWARD_SCRATCH : as_it_is && b.direct ? BACKWARD_WHOLE_ELEMENT_CHUNK : BACKWARD_ELEMENT_CHUNK;
+    b.sum_chunk = b.raw ? BACKWARD_RAW_CHUNK : as_it_is ? BACKWARD_WHOLE_SUM_CHUNK : BACKWARD_SUM_CHUNK;
+    b.element_chunk = b.raw ? BACKWARD_RAW_CHUNK : as_it_is && b.direct ? BACKWARD_WHOLE_ELEMENT_CHUNK : BACKWARD_ELEMENT_CHUNK;
     const size_t sum_chunks = (dim + b.sum_chunk - 1) / b.sum_chunk;
     const size_t chunks = (dim + b.element_chunk - 1) / b.element_chunk;
     backward_batch batches[2], *now = &batches[0], *next = &batches[1];
