@@ -132,7 +132,7 @@ NRG_INLINE void act_write(float *p, const float *step, size_t n)
 NRG_INLINE void act_part(nrg_activation g, act_mode mode, act_data a, size_t i, size_t n)
 {
     float in[ACT_STEP], slope[ACT_STEP], d_o[ACT_STEP];
-    act_data copy = {in, d_o, in, slope};
+    act_data copy = {in, mode == ACT_BACKWARD ? d_o : NULL, in, mode == ACT_BOTH ? slope : NULL};
     act_read(in, a.in + i, n);
     if (mode == ACT_BACKWARD)
         act_read(d_o, a.d_o + i, n);

@@ -111,7 +111,7 @@ static __attribute__((noinline)) void NORM_(short_rows_rms)(const nrg_norm_job *
 
 /* Longer rows: one loop applies a row while it sums the next, piece by piece, so that the memory never waits for arithmetic nor a
  * row's tail for its statistics. Measured in docs/speed.md, with what did not help: several places of the tensor in turn. */
-static void NORM_(long_rows)(const nrg_norm_job *job, const norm_options *opt)
+static __attribute__((noinline)) void NORM_(long_rows)(const nrg_norm_job *job, const norm_options *opt)
 {
     norm_sums sums;
     norm_scalars s;
