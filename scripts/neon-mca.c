@@ -5,6 +5,7 @@
  *     neon-mca CASE fixed  one row through instances of the same templates with the case's options as constants
  *
  * SPDX-License-Identifier: MIT */
+#define NRG_PATH neon
 #include "../src/neon/vec.h"
 
 #include "../src/template/norm.h"
@@ -15,16 +16,24 @@ enum { DIM = 4096, BYTES = DIM * 4 };
 
 static _Alignas(64) char x[BYTES], y[BYTES], w[BYTES], b[BYTES], r[BYTES], o[BYTES];
 
-/* The options of a case, all constants but dim and the pointers. */
-NRG_INLINE norm_options fixed_options(const norm_options *options, int centred, int add, int bias)
+/* The row of a case: what it has is not NULL. */
+NRG_INLINE norm_row fixed_row(const norm_row *given, int bias)
 {
-    norm_options opt = {.w = options->w, .b = bias ? options->b : NULL, .dim = options->dim};
+    norm_row row = *given;
+    if (!row.w || (bias && !row.b))
+        __builtin_unreachable();
+    row.b = bias ? row.b : NULL;
+    return row;
+}
+
+/* The options of a case, all constants but dim. */
+NRG_INLINE norm_options fixed_options(const norm_options *options, int centred, int add)
+{
+    norm_options opt = {.dim = options->dim};
     opt.centred = centred;
     opt.store_r = add;
     opt.sum_from = add ? NORM_FROM_XY : NORM_FROM_X;
     opt.apply_from = add ? NORM_FROM_R : NORM_FROM_X;
-    if (!opt.w || (bias && !opt.b))
-        __builtin_unreachable();
     return opt;
 }
 
@@ -32,15 +41,15 @@ NRG_INLINE norm_options fixed_options(const norm_options *options, int centred, 
     static __attribute__((noinline)) void fixed_sum_##name(norm_sums *sums, const norm_options *options, const norm_row *row,    \
                                                            size_t begin, size_t end)                                             \
     {                                                                                                                            \
-        const norm_options opt = fixed_options(options, centred, add, bias);                                                     \
-        sum_range(sums, &opt, *row, begin, end, D, centred);                                                                     \
+        const norm_options opt = fixed_options(options, centred, add);                                                           \
+        sum_range(sums, &opt, fixed_row(row, bias), begin, end, D, centred);                                                     \
     }                                                                                                                            \
     static __attribute__((noinline)) void fixed_apply_##name(const norm_options *options, const norm_row *row,                   \
                                                              const norm_scalars *s, size_t begin, size_t end)                    \
     {                                                                                                                            \
-        const norm_options opt = fixed_options(options, centred, add, bias);                                                     \
+        const norm_options opt = fixed_options(options, centred, add);                                                           \
         const norm_factors f = factors_of(s, 0);                                                                                 \
-        apply_range(&opt, *row, &f, begin, end, D, centred, 0);                                                                  \
+        apply_range(&opt, fixed_row(row, bias), &f, begin, end, D, centred, 0, 0);                                               \
     }
 
 #define CASES                                                                                                                    \
@@ -74,11 +83,11 @@ static nrg_norm_job job_of(const test_case *c)
     job.y_f32 = job.r_f32 = job.w_f32 = f32;
     job.dim = DIM;
     job.row_end = 1;
-    job.centred = c->centred;
-    job.eps = 1e-5;
-    job.d = DIM;
-    job.inv_dim = 1.0 / DIM;
-    job.k = 1;
+    job.formula.centred = c->centred;
+    job.formula.eps = 1e-5;
+    job.formula.d = DIM;
+    job.formula.inv_dim = 1.0 / DIM;
+    job.formula.k = 1;
     return job;
 }
 
@@ -104,8 +113,8 @@ int main(int argc, char **argv)
         if (argc == 2) {
             (c->dtype == NRG_F32 ? nrg_neon_norm_forward_f32 : nrg_neon_norm_forward_bf16)(&job);
         } else {
-            norm_options opt = options_of(&job);
-            norm_row row = row_at(&job, 0);
+            norm_options opt = options_of(&job, c->dtype);
+            norm_row row = row_at(&job, 0, c->dtype);
             norm_sums sums;
             norm_scalars s;
             c->sum(&sums, &opt, &row, 0, DIM);

@@ -115,7 +115,7 @@ static nrg_status make_job(nrg_norm_backward_job *job, const nrg_norm_spec *s, c
         .dy = a->dy,
         .dz = a->dz,
         .dw = a->dw ? partial : NULL,
-        .db = a->db ? partial + (a->dw ? block_count(rows) * dim : 0) : NULL,
+        .db = a->db && partial ? partial + (a->dw ? block_count(rows) * dim : 0) : NULL,
         .d_o_stride = d_o_stride,
         .dr_in_stride = dr_in_stride,
         .x_stride = a->r ? r_stride : x_stride,

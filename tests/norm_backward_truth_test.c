@@ -25,7 +25,7 @@
 
 enum { GATES = NRG_GATE_POST + 1, ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
 
-static const double term_limit = 4, dw_limit = 4, db_limit = 2, activation_limit = 1.5;
+static const double term_limit = 4, dw_limit = 4, db_limit = 2, activation_limit = 2;
 
 enum column { COLUMN_DX_RMS, COLUMN_DX_LAYER, COLUMN_DX_GATED, COLUMN_DZ, COLUMN_DW, COLUMN_DB, COLUMNS };
 

@@ -28,6 +28,7 @@ _Static_assert(2 * V_SUM1 * VN == LANES || V_SUM1 * VN % LANES == 0, "a summing 
 _Static_assert(2 * V_SUM2 * VN == LANES || V_SUM2 * VN % LANES == 0, "a summing step takes half of the lanes, or all");
 _Static_assert(V_SUM2 <= V_SUM1 || V_SUM2 <= V_APPLY, "V_SUM2 is not the largest step");
 _Static_assert(V_SUM1 > 1 && V_SUM2 > 1 && V_APPLY > 1, "a step of one vector means a part of one");
+_Static_assert(V_SUM4 >= 1 && V_SUM4 <= 4, "the backward sums keep four vectors at most");
 _Static_assert(V_SUM1 <= 16 && V_SUM2 <= 16 && V_APPLY <= 16, "NRG_UNROLL unrolls 16 times");
 
 static uint64_t state;
@@ -469,6 +470,28 @@ START_TEST(constants)
 }
 END_TEST
 
+/* Doubles at any address, bit by bit, and nothing beside them. */
+START_TEST(doubles_in_memory)
+{
+    static char from[(VD + 1) * sizeof(double)], to[(VD + 2) * sizeof(double)];
+    for (size_t at = 0; at < sizeof(double); at += sizeof(double) / 2) {
+        double in[VD], got[VD];
+        for (size_t l = 0; l < VD; l++)
+            in[l] = double_special(l % DOUBLE_SPECIALS);
+        memcpy(from + at, in, sizeof in);
+        memset(to, 0x5a, sizeof to);
+        vd_st((double *)(void *)(to + at), vd_ld((const double *)(const void *)(from + at)));
+        memcpy(got, to + at, sizeof got);
+        for (size_t l = 0; l < VD; l++)
+            ck_assert(same_double(got[l], in[l]));
+        for (size_t i = 0; i < at; i++)
+            ck_assert_int_eq(to[i], 0x5a);
+        for (size_t i = at + sizeof got; i < sizeof to; i++)
+            ck_assert_int_eq(to[i], 0x5a);
+    }
+}
+END_TEST
+
 /* Powers of two times 2^n, for all n that leave a normal number. */
 START_TEST(scaling_by_powers)
 {
@@ -834,6 +857,7 @@ Suite *vec_suite(void)
     tcase_add_loop_test(memory, stores_write_their_elements, 0, COUNT(stores));
     TCase *arithmetic = test_case(suite, "arithmetic");
     tcase_add_test(arithmetic, constants);
+    tcase_add_test(arithmetic, doubles_in_memory);
     tcase_add_loop_test(arithmetic, float_arithmetic, 0, COUNT(float_functions));
     tcase_add_test(arithmetic, scaling_by_powers);
     tcase_add_test(arithmetic, lookups);

@@ -32,8 +32,9 @@
  * (measured: 3.7). dw, db: at most 4 · 2^-24 of the sum of the magnitudes that are added up (measured: 2.5), whatever the number
  * of rows. A gate adds the error of g or g′ (nrg/activation.h). Gradients so small that do1 ⊙ (w + weight_offset) is no normal
  * float lose its last bits.
- * - A NaN or an infinity in a row makes its dx and dz NaN or infinite (and dy, but with NRG_RESIDUAL_AFTER), and dw and db of the
- *   columns it touches; no other row.
+ * - A NaN or an infinity in x, y or r poisons the dx of its row or group, and dw and db of the columns; one in d_o, z or dr_in
+ * goes where the formulas take it. No other row is touched.
+ * - o1 is computed again, to within its last bits: where it is within those of 0, ReLU's slope may be the one of the other side.
  *
  * How it is called. dx, dy and dz: nrg_norm_backward alone. With dw or db there are two phases, because every thread's rows add
  * to the same sums:
@@ -71,7 +72,7 @@ extern "C" {
  * dw, db and workspace share no byte with anything; mean none with an output. */
 typedef struct nrg_norm_backward_args {
     size_t size;           /* sizeof(nrg_norm_backward_args) */
-    size_t rows;           /* 0 is fine: dw and db are then 0, or unchanged with accumulate */
+    size_t rows;           /* 0 is fine: dw and db are then 0, or keep their value with accumulate */
     const void *d_o;       /* [rows, dim] gradient of o */
     const void *dr_in;     /* [rows, dim] gradient of r from elsewhere, or NULL; not with NRG_RESIDUAL_AFTER */
     const void *x;         /* [rows, dim] as in the forward pass */
@@ -119,7 +120,8 @@ static inline nrg_norm_backward_args nrg_norm_backward_args_init(size_t rows, co
 NRG_API nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t *bytes);
 
 /* Phase 1: the gradients of the rows of share ith of nth, and partial sums for dw and db. With dw or db a share is whole blocks
- * of rows (at most 64 threads have work), otherwise rows. At most 16 KB of stack in an optimized build.
+ * of rows (32 rows or more: at most ⌈rows/32⌉, and at most 64, threads have work), otherwise rows. At most 16 KB of stack in an
+ * optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_forward, and
  *   NRG_ERR_NULL         (with rows > 0) d_o; x without r; z with a gate; workspace with dw or db

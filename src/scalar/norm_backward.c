@@ -232,14 +232,15 @@ static int plain_factors(const backward_row *row, backward_factors *f, float mea
     f->a = (float)a;
     f->b = (float)b;
     f->c = (float)c;
-    return in_floats(a) && in_floats(c) && (b == 0 || (fabs(b) >= 0x1p-100 && fabs(b) <= 0x1p100));
+    return in_floats(a) && in_floats(c) && (a == 0 || fabs(a) >= 0x1p-100) &&
+           (b == 0 || (fabs(b) >= 0x1p-100 && fabs(b) <= 0x1p100));
 }
 
 static void careful_factors(const backward_row *row, backward_factors *f, const statistics *stat)
 {
     const nrg_norm_formula *formula = &row->job->formula;
     size_t dim = row->job->dim;
-    double total_d = 0, total_dt = 0, slope = 1, sigma = sqrt(stat->variance);
+    double total_d = 0, total_dt = 0, over = stat->inverse, sigma = sqrt(stat->variance); /* over: a/s */
     f->careful = 1;
     f->pilot = stat->pilot;
     f->shift = stat->shift;
@@ -255,14 +256,14 @@ static void careful_factors(const backward_row *row, backward_factors *f, const 
         total_dt += fold(dt);
     }
     if (formula->divisor == NRG_DIV_SIGMA)
-        slope = sigma > 0 ? 1 / (sigma * f->inverse) : 0;
-    if (formula->divisor == NRG_DIV_MAX)
-        slope = sigma > formula->eps ? 1 : 0;
+        over = sigma > 0 ? 1 / sigma : 0;
+    if (formula->divisor == NRG_DIV_MAX && sigma <= formula->eps)
+        over = 0;
     double cross = total_dt;
     if (formula->centred)
         cross -= f->shift * total_d;
     f->careful_a = formula->k * f->inverse;
-    f->careful_b = f->careful_a * (cross * f->inverse * formula->inv_dim * slope);
+    f->careful_b = f->careful_a * (cross * formula->inv_dim * over);
     f->careful_c = formula->centred ? -(f->careful_a * (total_d / formula->d)) : -0.0;
 }
 

@@ -238,7 +238,8 @@ static __attribute__((noinline)) int plain_factors(const backward *b, backward_f
     f->a = (float)a_;
     f->b = (float)b_;
     f->c = (float)c_;
-    return in_floats(a_) && in_floats(c_) && (b_ == 0 || (fabs(b_) >= 0x1p-100 && fabs(b_) <= 0x1p100));
+    return in_floats(a_) && in_floats(c_) && (a_ == 0 || fabs(a_) >= 0x1p-100) &&
+           (b_ == 0 || (fabs(b_) >= 0x1p-100 && fabs(b_) <= 0x1p100));
 }
 
 /* The factors of a row in double, from statistics of its own. */
@@ -257,15 +258,16 @@ static __attribute__((noinline)) void careful_factors(const backward *b, backwar
     f->shift = stat.shift;
     f->inverse = stat.inverse;
     sum_around(b, &sums->careful, row, stat.pilot, f, 1);
-    double slope = 1, sigma = __builtin_sqrt(stat.variance), cross = sums->careful.total_dt;
+    /* a/s of the header's formula */
+    double over = stat.inverse, sigma = __builtin_sqrt(stat.variance), cross = sums->careful.total_dt;
     if (formula->divisor == NRG_DIV_SIGMA)
-        slope = sigma > 0 ? 1 / (sigma * f->inverse) : 0;
-    if (formula->divisor == NRG_DIV_MAX)
-        slope = sigma > formula->eps ? 1 : 0;
+        over = sigma > 0 ? 1 / sigma : 0;
+    if (formula->divisor == NRG_DIV_MAX && sigma <= formula->eps)
+        over = 0;
     if (formula->centred)
         cross -= f->shift * sums->careful.total_d;
     f->careful_a = formula->k * f->inverse;
-    f->careful_b = f->careful_a * (cross * f->inverse * formula->inv_dim * slope);
+    f->careful_b = f->careful_a * (cross * formula->inv_dim * over);
     f->careful_c = formula->centred ? -(f->careful_a * (sums->careful.total_d / formula->d)) : -0.0;
 }
 

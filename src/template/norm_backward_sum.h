@@ -97,8 +97,9 @@ NRG_INLINE void backward_sum_group(backward_sums *sums, int G, const backward_ch
                 if (weighted)
                     d = v_mul(d, v_ld_f32(c.w + at));
                 backward_cross(&few[j], p, d, mean, step == 0, centred);
-                const float *f32 = (const float *)c.p + at; /* straight from memory where it is that */
-                vd low = D == NRG_F32 ? vd_ld_f32(f32) : vd_low(p), high = D == NRG_F32 ? vd_ld_f32(f32 + VN / 2) : vd_high(p);
+                /* straight from memory where it is floats */
+                vd low = D == NRG_F32 ? vd_ld_f32((const float *)c.p + at) : vd_low(p);
+                vd high = D == NRG_F32 ? vd_ld_f32((const float *)c.p + at + VN / 2) : vd_high(p);
                 backward_square(&s.q[2 * j], &s.qq[2 * j], low, exact_mean, centred);
                 backward_square(&s.q[2 * j + 1], &s.qq[2 * j + 1], high, exact_mean, centred);
             }
