@@ -2,8 +2,8 @@
  * value. Inputs are one in 61 of all floats, an odd stride, so that the low bits take all values in every binade.
  *
  *   activation_test --report   prints the largest errors as a Markdown table, behind the rest
- *   activation_test --all      takes all 2^32 floats: vector paths against each other, one block in 61 against scalar and the
- * truth activation_test --all --scalar   every block against scalar (hours)
+ *   activation_test --all      takes all 2^32 floats: vector paths against each other, one block in 61 against scalar and truth
+ *   activation_test --all --scalar   holds every block against scalar, which takes hours
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
