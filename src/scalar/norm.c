@@ -6,8 +6,7 @@
 #include <math.h>
 
 #include "element.h"
-
-enum { LANES = 32, SEGMENT = 4096 };
+#include "norm_statistics.h"
 
 /* One row of a job, or one group of a row: its operands, and their dtypes. */
 typedef struct norm_row {
@@ -40,15 +39,6 @@ static float input(const norm_row *row, size_t i)
 typedef struct sums {
     double t, tt; /* Σt and Σt² of t = p - pilot */
 } sums;
-
-/* A segment's lanes, folded by halves. */
-static double fold(double lanes[LANES])
-{
-    for (int half = LANES / 2; half; half /= 2)
-        for (int l = 0; l < half; l++)
-            lanes[l] += lanes[l + half];
-    return lanes[0];
-}
 
 /* Element i belongs to lane i mod 32. Squares of floats are exact in double, so that a multiplication and an addition round once,
  * as an fma would; nothing overflows, nothing underflows. */
@@ -97,19 +87,6 @@ static statistics row_statistics(const norm_row *row)
     if (!(stat.variance > 0))
         stat.variance = 0;
     return stat;
-}
-
-/* 1/s; 0 where s is 0, NaN for a poisoned row. */
-static double inverse_divisor(const nrg_norm_formula *f, double variance)
-{
-    if (isnan(variance))
-        return NAN;
-    if (f->divisor == NRG_DIV_ROOT) {
-        double square = variance + f->eps;
-        return square > 0 ? sqrt(square) * (1 / square) : 0;
-    }
-    double sigma = sqrt(variance), s = f->divisor == NRG_DIV_SIGMA ? sigma + f->eps : sigma > f->eps ? sigma : f->eps;
-    return s > 0 ? 1 / s : 0;
 }
 
 /* p·w·factor - mean·w·factor with factor as the two floats hi + lo, each product with its rounding error carried along, rounded

@@ -8,8 +8,9 @@
 #include <math.h>
 
 #include "element.h"
+#include "norm_statistics.h"
 
-enum { LANES = 32, BLOCK = 128, SEGMENT = 4096 };
+enum { BLOCK = 128 };
 
 /* One row of a job, or one group of a row. */
 typedef struct backward_row {
@@ -99,14 +100,6 @@ static double careful_weighted(const backward_row *row, size_t i, const backward
     return row->w ? d * (double)weight(row, i) : d;
 }
 
-static double fold(double lanes[LANES])
-{
-    for (int half = LANES / 2; half; half /= 2)
-        for (int l = 0; l < half; l++)
-            lanes[l] += lanes[l + half];
-    return lanes[0];
-}
-
 /* ---- statistics, where they were not saved: as in the forward pass ---- */
 
 typedef struct statistics {
@@ -129,18 +122,6 @@ static void sum_row(const backward_row *row, double pilot, double *total_t, doub
         *total_t += fold(t);
         *total_tt += fold(tt);
     }
-}
-
-static double inverse_divisor(const nrg_norm_formula *f, double variance)
-{
-    if (isnan(variance))
-        return NAN;
-    if (f->divisor == NRG_DIV_ROOT) {
-        double square = variance + f->eps;
-        return square > 0 ? sqrt(square) * (1 / square) : 0;
-    }
-    double sigma = sqrt(variance), s = f->divisor == NRG_DIV_SIGMA ? sigma + f->eps : sigma > f->eps ? sigma : f->eps;
-    return s > 0 ? 1 / s : 0;
 }
 
 static statistics row_statistics(const backward_row *row)

@@ -1,7 +1,7 @@
 /* Row normalization, backward, over the vectors of a path's vec.h. The order of all arithmetic is that of
  * src/scalar/norm_backward.c.
  *
- * Two walks over a row, or three: its statistics where they were not saved (norm_sum.h), the sums of its gradient
+ * Two walks over a row, or three: its mean where it was not saved (norm_sum.h), the sums of its gradient
  * (norm_backward_sum.h), from which its few factors follow, then its elements (norm_backward_element.h). Rows go in batches of
  * four, which share one addition to the column sums. As in the forward pass, one loop walks the elements of a batch while it sums
  * the next, so that the memory is never idle.
@@ -16,7 +16,7 @@
 
 enum {
     BACKWARD_SUM_CHUNK = 256,        /* elements of a row that are staged and summed at once */
-    BACKWARD_ELEMENT_CHUNK = 144,    /* columns of a batch */
+    BACKWARD_ELEMENT_CHUNK = 128,    /* columns of a batch: whole steps of the activations, whose ends are slow */
     BACKWARD_WHOLE_SUM_CHUNK = 4096, /* the same where nothing is staged */
     BACKWARD_WHOLE_ELEMENT_CHUNK = 4096,
     BACKWARD_RAW_CHUNK = 1024, /* where only the weights are */
@@ -45,15 +45,16 @@ typedef struct backward_batch {
 
 /* ---- chunks for the sums ---- */
 
+/* Where a chunk that begins at `begin` ends. */
+NRG_INLINE size_t sum_end(const backward *b, size_t begin)
+{
+    return b->job->dim - begin > b->sum_chunk ? begin + b->sum_chunk : b->job->dim;
+}
+
 /* The same for what is staged in any case. */
 NRG_INLINE size_t staged_end(const backward *b, size_t begin)
 {
     return b->job->dim - begin > BACKWARD_SUM_CHUNK ? begin + BACKWARD_SUM_CHUNK : b->job->dim;
-}
-
-NRG_INLINE size_t sum_end(const backward *b, size_t begin)
-{
-    return b->job->dim - begin > b->sum_chunk ? begin + b->sum_chunk : b->job->dim;
 }
 
 /* p of a chunk of at most BACKWARD_SUM_CHUNK; the first three quarters of the scratch may be used, and p may be in the second. */
@@ -143,7 +144,7 @@ static void sum_around(const backward *b, careful_sums *sums, const backward_row
     }
 }
 
-/* From Σp and Σp². */
+/* From Σp and Σp² in sums, which are lost. */
 static __attribute__((noinline)) backward_statistics row_statistics(const backward *b, const backward_row *row,
                                                                     backward_row_sums *sums)
 {

@@ -13,7 +13,7 @@ typedef struct backward_rows {
     const char *d[NRG_ROW_BATCH], *p[NRG_ROW_BATCH]; /* floats, or of a batch 16-bit elements as they are in memory */
     const float *w;                                  /* with the weight offset; NULL: ones */
     const backward_factors *f[NRG_ROW_BATCH];
-    char *dp[NRG_ROW_BATCH];          /* likewise */
+    char *dp[NRG_ROW_BATCH];          /* of the elements that d and p are of */
     const char *dr_in[NRG_ROW_BATCH]; /* of a batch: added to dp; all or none NULL */
     int dr_f32;                       /* it is f32 beside 16-bit elements */
     int stream;                       /* dp past the cache */

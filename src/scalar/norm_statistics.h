@@ -1,0 +1,36 @@
+/* What the forward and the backward reference make of a row's sums.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_SCALAR_NORM_STATISTICS_H
+#define NRG_SCALAR_NORM_STATISTICS_H
+
+#include <math.h>
+
+#include "../internal.h"
+
+/* Element i belongs to lane i mod LANES; the lanes fold after every SEGMENT elements, and at the row's end. */
+enum { LANES = 32, SEGMENT = 4096 };
+
+/* A segment's lanes, folded by halves. */
+static inline double fold(double lanes[LANES])
+{
+    for (int half = LANES / 2; half; half /= 2)
+        for (int l = 0; l < half; l++)
+            lanes[l] += lanes[l + half];
+    return lanes[0];
+}
+
+/* 1/s; 0 where s is 0, NaN for a poisoned row. */
+static inline double inverse_divisor(const nrg_norm_formula *f, double variance)
+{
+    if (isnan(variance))
+        return NAN;
+    if (f->divisor == NRG_DIV_ROOT) {
+        double square = variance + f->eps;
+        return square > 0 ? sqrt(square) * (1 / square) : 0;
+    }
+    double sigma = sqrt(variance), s = f->divisor == NRG_DIV_SIGMA ? sigma + f->eps : sigma > f->eps ? sigma : f->eps;
+    return s > 0 ? 1 / s : 0;
+}
+
+#endif
