@@ -20,12 +20,15 @@ void bench_print_help(void)
           "  --gates      norms with an activation against the activation alone\n"
           "  --threads    two threads against one\n"
           "  --stores     ordinary against non-temporal stores, by working set\n"
+          "  --short      channel norms of few positions (height times width: 1 to 64): GB/s and share of the limit\n"
           "  --selfcheck  a bare loop against itself: how far the harness can be trusted now; fails beyond 5 %\n"
           "with\n"
           "  --quick      a few shapes and ops, half a minute at most\n"
           "  --markdown   tables as Markdown\n"
-          "  --kernel norm_forward|norm_backward|activation|activation_backward|all (table: norm_forward, without gates)\n"
+          "  --kernel norm_forward|norm_backward|activation|activation_backward|channel_norm_forward|channel_norm_backward|all\n"
+          "               (norm_forward, the table without gates; threads: all; short: both channel_norm)\n"
           "  --dtype f32|f16|bf16|all (f32; gates: f32,bf16), --path avx2,scalar, --op rms,add+rms, --shape 1x4096\n"
+          "               (channel norms: --op group_silu,batch_train-nhwc, --shape 2x640x32x32, which is n x c x h x w)\n"
           "  --seconds T  time spent on a line (0.3)\n"
           "\n"
           "Pin it to one CPU (taskset -c 1 nrg-bench ...) on a machine that does nothing else.\n",
@@ -55,9 +58,9 @@ int bench_read_args(bench_args *args, int argc, char **argv)
     const struct {
         const char *name;
         int *flag;
-    } flags[] = {{"--table", &args->table},     {"--ratios", &args->ratios},    {"--gates", &args->gates},
-                 {"--threads", &args->threads}, {"--stores", &args->stores},    {"--selfcheck", &args->selfcheck},
-                 {"--quick", &args->quick},     {"--markdown", &args->markdown}};
+    } flags[] = {{"--table", &args->table},         {"--ratios", &args->ratios}, {"--gates", &args->gates},
+                 {"--threads", &args->threads},     {"--stores", &args->stores}, {"--short", &args->short_sets},
+                 {"--selfcheck", &args->selfcheck}, {"--quick", &args->quick},   {"--markdown", &args->markdown}};
     const struct {
         const char *name;
         const char **value;
@@ -75,7 +78,8 @@ int bench_read_args(bench_args *args, int argc, char **argv)
         if (!known && !stranger)
             stranger = argv[i];
     }
-    if (!args->table && !args->ratios && !args->gates && !args->threads && !args->stores && !args->selfcheck) {
+    if (!args->table && !args->ratios && !args->gates && !args->threads && !args->stores && !args->short_sets &&
+        !args->selfcheck) {
         if (argc > 1 &&
             (args->quick || args->markdown || args->dtype || args->path || args->kernel || args->op || args->shape || seconds)) {
             fputs("nrg-bench: these options go with a table (--table, --ratios, ...); see --help\n", stderr);

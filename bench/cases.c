@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "family.h"
+#include "internal.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -45,6 +46,8 @@ void bench_shape_name(const bench_family *family, bench_shape shape, char name[B
 {
     if (family->flat)
         snprintf(name, BENCH_SHAPE_MAX, "%zu", shape.dim);
+    else if (shape.channels)
+        snprintf(name, BENCH_SHAPE_MAX, "%zux%zux%zux%zu", shape.rows, shape.channels, shape.height, shape.width);
     else
         snprintf(name, BENCH_SHAPE_MAX, "%zux%zu", shape.rows, shape.dim);
 }
@@ -109,6 +112,10 @@ size_t bench_operand_bytes(const bench_case *c, int operand)
         return row;
     case BENCH_ROW_OUT:
         return c->shape.dim * sizeof(float);
+    case BENCH_CHANNEL_IN:
+        return c->shape.channels * nrg_dtype_size(c->dtype);
+    case BENCH_CHANNEL_F32:
+        return c->shape.channels * sizeof(float);
     case BENCH_SCRATCH:
         break;
     }
@@ -129,4 +136,20 @@ size_t bench_case_tensors(const bench_case *c)
     for (int i = 0; i < BENCH_OPERANDS; i++)
         n += (c->op->operands >> i & 1) && (c->family->operand[i].kind == BENCH_IN || c->family->operand[i].kind == BENCH_OUT);
     return n;
+}
+
+size_t bench_shape_elements(bench_shape shape) { return shape.rows * shape.dim; }
+
+int bench_shape_equal(bench_shape a, bench_shape b)
+{
+    return a.rows == b.rows && a.dim == b.dim && a.channels == b.channels && a.height == b.height && a.width == b.width;
+}
+
+size_t bench_case_read_twice(const bench_case *c)
+{
+    size_t tensors = 0;
+    for (int i = 0; i < BENCH_OPERANDS; i++)
+        tensors += c->family->read_twice >> i & 1;
+    size_t bytes = c->family->set_elements ? tensors * c->family->set_elements(c) * nrg_dtype_size(c->dtype) : 0;
+    return bytes > nrg_l2_bytes() ? bytes : 0;
 }

@@ -14,9 +14,20 @@ extern "C" {
 
 typedef struct bench_family bench_family; /* family.h */
 
+/* Rows of dim elements; a tensor with channels has a sample as its row, and its dim is channels times height times width. */
 typedef struct bench_shape {
     size_t rows, dim;
+    size_t channels, height, width; /* 0 without channels */
 } bench_shape;
+
+#define BENCH_ROWS(rows_, dim_)                                                                                                  \
+    {                                                                                                                            \
+        rows_, dim_, 0, 0, 0                                                                                                     \
+    }
+#define BENCH_IMAGES(n, c, h, w)                                                                                                 \
+    {                                                                                                                            \
+        n, (size_t)(c) * (h) * (w), c, h, w                                                                                      \
+    }
 
 /* An op is a call of a kernel with certain options and a certain set of operands. */
 typedef struct bench_op {
@@ -28,7 +39,10 @@ typedef struct bench_op {
     int centred;
     nrg_gate gate;
     nrg_activation activation;
-    size_t groups;
+    size_t groups; /* NRG_OVER_GROUP: 0 for as many as there are channels */
+    nrg_channel_over over;
+    nrg_channel_layout layout;
+    nrg_channel_source statistics;
 } bench_op;
 
 typedef struct bench_case {
@@ -45,7 +59,7 @@ enum { BENCH_NAME_MAX = 96, BENCH_SHAPE_MAX = 48 };
 /* "norm_forward/f32/avx512/add+rms/512x4096" */
 void bench_case_name(const bench_case *c, char name[BENCH_NAME_MAX]);
 
-/* "512x4096"; where a tensor has no rows, "4096". */
+/* "512x4096"; where a tensor has no rows, "4096"; where it has channels, "2x640x32x32": n, c, h, w. */
 void bench_shape_name(const bench_family *family, bench_shape shape, char name[BENCH_SHAPE_MAX]);
 
 /* The families in the order of kernels.def, each once; NULL past the last. */
@@ -65,6 +79,13 @@ size_t bench_operand_bytes(const bench_case *c, int operand);
 
 /* How many tensors are read and written. */
 size_t bench_case_tensors(const bench_case *c);
+
+size_t bench_shape_elements(bench_shape shape);
+int bench_shape_equal(bench_shape a, bench_shape b);
+
+/* Bytes that have to be read before the first of them can be made into output, where they are more than L2 holds, so that memory
+ * or the next cache hands them out twice; otherwise 0. */
+size_t bench_case_read_twice(const bench_case *c);
 
 #ifdef __cplusplus
 }

@@ -8,7 +8,7 @@
 
 static int alike(const bench_case *a, const bench_case *b)
 {
-    return a->family == b->family && a->dtype == b->dtype && a->shape.rows == b->shape.rows && a->shape.dim == b->shape.dim;
+    return a->family == b->family && a->dtype == b->dtype && bench_shape_equal(a->shape, b->shape);
 }
 
 static const char *measure(const bench_case *c, size_t n, double seconds, bench_contender *result, bench_memory *memory,

@@ -11,17 +11,20 @@
 enum { BENCH_OPERANDS = 11, BENCH_PHASES = 2 };
 
 typedef enum bench_kind {
-    BENCH_IN,      /* a tensor that is read */
-    BENCH_OUT,     /* a tensor that is written */
-    BENCH_ROW_IN,  /* one row, read */
-    BENCH_ROW_OUT, /* one row of f32, written */
-    BENCH_SCRATCH  /* workspace: as many bytes as the family asks for, and no part of what a call moves */
+    BENCH_IN,          /* a tensor that is read */
+    BENCH_OUT,         /* a tensor that is written */
+    BENCH_ROW_IN,      /* one row, read */
+    BENCH_ROW_OUT,     /* one row of f32, written */
+    BENCH_CHANNEL_IN,  /* one number a channel, read; so few beside the tensors that no bare loop reads them */
+    BENCH_CHANNEL_F32, /* the same in f32 whatever the dtype is, read or written */
+    BENCH_SCRATCH      /* workspace: as many bytes as the family asks for, and no part of what a call moves */
 } bench_kind;
 
-/* What an operand is filled with, in either sign. */
+/* What an operand is filled with, in either sign where nothing else is said. */
 typedef enum bench_fill {
-    BENCH_EVEN, /* magnitudes in [0.5, 2) */
-    BENCH_WIDE  /* magnitudes in [1/8, 4), every power of two as likely: what activations are given */
+    BENCH_EVEN,    /* magnitudes in [0.5, 2) */
+    BENCH_WIDE,    /* magnitudes in [1/8, 4), every power of two as likely: what activations are given */
+    BENCH_POSITIVE /* numbers in [0.5, 2): variances */
 } bench_fill;
 
 typedef struct bench_operand {
@@ -41,6 +44,11 @@ typedef struct bench_family {
     /* Bytes of BENCH_SCRATCH; NULL where there is no such operand. */
     size_t (*scratch)(const bench_case *c);
 
+    /* Where a call needs statistics before it can write: elements of a tensor that they take at once, and the operands that are
+     * read for them and again for the output. NULL where there is no such thing. */
+    size_t (*set_elements)(const bench_case *c);
+    unsigned read_twice;
+
     /* Makes a call of bound_size bytes from a case and its operands (NULL: not in this op). */
     size_t bound_size;
     void (*bind)(void *bound, const bench_case *c, char *const operand[BENCH_OPERANDS], size_t scratch);
@@ -53,6 +61,7 @@ typedef struct bench_family {
 } bench_family;
 
 /* One for each op of kernels.def, under its name: cases.c does not compile or link without. An op never stands in for another. */
-extern const bench_family bench_norm_forward, bench_norm_backward, bench_activation, bench_activation_backward;
+extern const bench_family bench_norm_forward, bench_norm_backward, bench_activation, bench_activation_backward,
+    bench_channel_norm_forward, bench_channel_norm_backward;
 
 #endif

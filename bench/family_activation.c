@@ -9,7 +9,7 @@ enum { X, D_O, O };
 enum { FORWARD = 1 << X | 1 << O, BACKWARD = 1 << X | 1 << D_O | 1 << O };
 
 /* In L1, in L2, from memory. */
-static const bench_shape shapes[] = {{1, 4096}, {1, 65536}, {1, 33554432}};
+static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(1, 65536), BENCH_ROWS(1, 33554432)};
 
 #define SHAPES .shapes = shapes, .shape_count = COUNT(shapes)
 

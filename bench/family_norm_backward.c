@@ -17,7 +17,8 @@ enum {
     GATE = 1 << Z | 1 << DZ,
 };
 
-static const bench_shape shapes[] = {{1, 4096}, {64, 4096}, {512, 4096}, {8192, 4096}, {4096, 128}};
+static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(64, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096),
+                                     BENCH_ROWS(4096, 128)};
 
 #define SHAPES .shapes = shapes, .shape_count = COUNT(shapes)
 

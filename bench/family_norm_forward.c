@@ -15,12 +15,14 @@ enum {
 
 /* One token (1 row), a prompt (512), far out of cache (8192), QK-norm (4096 rows of one head). 1x64 is the cost of a call. */
 static const bench_shape shapes[] = {
-    {1, 64},     {1, 768},    {1, 2048},    {1, 4096},  {1, 8192},   {512, 768},
-    {512, 4096}, {512, 8192}, {8192, 4096}, {4096, 64}, {4096, 128},
+    BENCH_ROWS(1, 64),      BENCH_ROWS(1, 768),   BENCH_ROWS(1, 2048),   BENCH_ROWS(1, 4096),
+    BENCH_ROWS(1, 8192),    BENCH_ROWS(512, 768), BENCH_ROWS(512, 4096), BENCH_ROWS(512, 8192),
+    BENCH_ROWS(8192, 4096), BENCH_ROWS(4096, 64), BENCH_ROWS(4096, 128),
 };
 
 /* With 64 rows a gated op is still near the cores, and its activation counts; out of cache it hides behind the memory. */
-static const bench_shape gate_shapes[] = {{1, 4096}, {64, 4096}, {512, 4096}, {8192, 4096}, {4096, 128}};
+static const bench_shape gate_shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(64, 4096), BENCH_ROWS(512, 4096),
+                                          BENCH_ROWS(8192, 4096), BENCH_ROWS(4096, 128)};
 
 #define PLAIN .shapes = shapes, .shape_count = COUNT(shapes)
 #define GATED .shapes = gate_shapes, .shape_count = COUNT(gate_shapes)

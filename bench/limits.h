@@ -15,6 +15,9 @@ extern "C" {
 /* The most operands of a kind that there are loops for. */
 enum { LIMIT_INS = 4, LIMIT_OUTS = 2, LIMIT_ROW_INS = 2, LIMIT_ROW_OUTS = 2 };
 
+/* The most tensors that are read twice. */
+enum { LIMIT_FIRST_INS = 2 };
+
 /* Tensors are dense; row_bytes is a multiple of LIMIT_ROW_STEP, tensors start at multiples of 64. */
 typedef struct limit_job {
     const char *in[LIMIT_INS];         /* tensors that are read; at least one */
@@ -32,6 +35,8 @@ typedef struct limit_loop {
     const char *name;
     /* by operands: [tensors read - 1][tensors written - 1][rows read] */
     void (*run[LIMIT_INS][LIMIT_OUTS][1 + LIMIT_ROW_INS])(const limit_job *job);
+    /* reads in[], [tensors - 1], and leaves their sum in the first LIMIT_ROW_STEP bytes of out[0], which run writes afterwards */
+    void (*read[LIMIT_FIRST_INS])(const limit_job *job);
 } limit_loop;
 
 enum { LIMIT_LOOPS_MAX = 12 };

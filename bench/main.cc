@@ -55,6 +55,8 @@ void run(benchmark::State &state, Pair &pair, bool limit)
     state.counters["elements/ns"] = s.elements / ns;
     state.counters["bytes/ns"] = s.bytes / ns;
     state.counters["share"] = s.limit_ns / ns;
+    if (s.twice_ns > 0) // of two reads and one write
+        state.counters["share2"] = s.twice_ns / ns;
     state.SetLabel(std::string(limit ? "" : "limit: ") + s.loop);
 }
 

@@ -87,15 +87,20 @@ static double estimate(bench_contender *c)
     return ns * 2 / (double)calls;
 }
 
-/* Bare loops whose best turn so far is far from the best of all are out. */
-static void drop(const bench_contender *c, size_t n, double *best, unsigned char *out)
+static double least_of(const bench_contender *c, size_t n, const double *best, int limit)
 {
     double least = 0;
     for (size_t i = 0; i < n; i++)
-        if (c[i].limit && (least == 0 || best[i] < least))
+        if (c[i].limit == limit && (least == 0 || best[i] < least))
             least = best[i];
+    return least;
+}
+
+/* Bare loops whose best turn so far is far from the best of all of their number are out. */
+static void drop(const bench_contender *c, size_t n, const double *best, unsigned char *out)
+{
     for (size_t i = 0; i < n; i++)
-        if (c[i].limit && best[i] > 1.3 * least)
+        if (c[i].limit && best[i] > 1.3 * least_of(c, n, best, c[i].limit))
             out[i] = 1;
 }
 

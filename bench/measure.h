@@ -18,7 +18,8 @@ typedef struct bench_contender {
     void (*run)(void *ctx, unsigned placement, size_t calls);
     void *ctx;
     int wall;  /* by the wall's clock: where the work of other threads is waited for */
-    int limit; /* one of several of which only the fastest counts: dropped early when it is clearly not that */
+    int limit; /* not 0: one of those of this number, of which only the fastest counts; dropped early when it is clearly not that
+                */
 
     double ns; /* result: median ns a call */
     size_t rounds;

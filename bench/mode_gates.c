@@ -9,8 +9,8 @@
 #include "family.h"
 #include "modes.h"
 
-/* What the caches hold; from memory both would be as fast as it. */
-static const char shapes[] = "1x4096,64x4096";
+/* What the caches hold; from memory both would be as fast as it. The smallest tensors with channels need L3. */
+static const char shapes[] = "1x4096,64x4096,1x320x64x64,2x640x32x32,32x256x28x28";
 
 struct gates_table {
     const bench_args *args;
@@ -27,9 +27,9 @@ static void gates_line(const bench_case *c, void *ctx)
         !bench_admits(t->args->path ? NULL : "avx512,avx2,neon", nrg_isa_name(c->isa)) ||
         !bench_admits(t->args->shape ? NULL : shapes, shape))
         return;
-    size_t elements = c->shape.rows * c->shape.dim;
+    size_t elements = bench_shape_elements(c->shape);
     const char *g = nrg_activation_name(c->op->activation);
-    const bench_case two[2] = {*c, bench_case_of("activation", g, c->dtype, c->isa, (bench_shape){1, elements})};
+    const bench_case two[2] = {*c, bench_case_of("activation", g, c->dtype, c->isa, (bench_shape)BENCH_ROWS(1, elements))};
     table_row row = {0};
     bench_cells_of_case(&row, c);
     table_cell(&row, "%s", g);
@@ -49,7 +49,7 @@ static void gates_line(const bench_case *c, void *ctx)
 
 int bench_gates_mode(const bench_args *args)
 {
-    static const int width[] = {-6, -5, -17, -9, -9, 8, 8, 5};
+    static const int width[] = {-6, -5, -21, -12, -9, 8, 8, 5};
     struct gates_table t = {args, {args->markdown, COUNT(width), width}, 0};
     bench_title(args, "Elements/ns of a norm with an activation, of the activation alone on as many elements, and the ratio");
     table_row head = {COUNT(width), {"path", "dtype", "op", "shape", "g", "norm", "g alone", "ratio"}};

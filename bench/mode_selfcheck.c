@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "bare.h"
 #include "measure.h"
 #include "modes.h"
-#include "workload.h"
 
 static const char *measure(const bench_case *c, double seconds, bench_contender contender[2])
 {
@@ -50,20 +50,31 @@ static int selfcheck_line(const bench_args *args, const table *t, const bench_ca
 
 int bench_selfcheck_mode(const bench_args *args)
 {
-    static const bench_shape shapes[] = {{1, 64}, {1, 4096}, {4096, 128}, {512, 4096}, {8192, 4096}};
-    static const int width[] = {-6, -9, 8, 8, 6, -24};
+    static const struct {
+        const char *kernel, *op;
+        bench_shape shape;
+    } lines[] = {
+        {"norm_forward", "add+rms", BENCH_ROWS(1, 64)},
+        {"norm_forward", "add+rms", BENCH_ROWS(1, 4096)},
+        {"norm_forward", "add+rms", BENCH_ROWS(4096, 128)},
+        {"norm_forward", "add+rms", BENCH_ROWS(512, 4096)},
+        {"norm_forward", "add+rms", BENCH_ROWS(8192, 4096)},
+        {"channel_norm_forward", "group", BENCH_IMAGES(2, 640, 32, 32)},
+        {"channel_norm_forward", "batch_add_relu", BENCH_IMAGES(32, 64, 112, 112)},
+    };
+    static const int width[] = {-6, -13, 8, 8, 6, -24};
     table t = {args->markdown, COUNT(width), width};
     bench_title(args, "The same bare loop as two contenders: a ratio of 1 is what an honest harness on a quiet machine gives");
     table_row head = {COUNT(width), {"path", "shape", "one", "other", "ratio", "verdict"}};
     table_head(&t, &head);
     int fine = 1;
     for (int isa = 0; isa < NRG_ISA_COUNT; isa++)
-        for (size_t i = 0; i < COUNT(shapes); i++) {
+        for (size_t i = 0; i < COUNT(lines); i++) {
             char name[BENCH_SHAPE_MAX];
-            const bench_case c = bench_case_of("norm_forward", "add+rms", NRG_F32, (nrg_isa)isa, shapes[i]);
-            bench_shape_name(c.family, shapes[i], name);
+            const bench_case c = bench_case_of(lines[i].kernel, lines[i].op, NRG_F32, (nrg_isa)isa, lines[i].shape);
+            bench_shape_name(c.family, c.shape, name);
             if (nrg_isa_supported((nrg_isa)isa) && bench_admits(args->path, nrg_isa_name((nrg_isa)isa)) &&
-                bench_admits(args->shape, name))
+                bench_admits(args->shape, name) && bench_admits(args->kernel, lines[i].kernel))
                 fine &= selfcheck_line(args, &t, &c, name);
         }
     return fine ? 0 : 1;

@@ -39,10 +39,22 @@ static void stores_line(const bench_args *args, const table *t, bench_case c, si
     table_print(t, &row);
 }
 
+/* Rows, or samples, until so much is touched. With channels: samples small enough for the first line. */
+static const struct line {
+    const char *kernel, *op;
+    bench_shape shape;
+} lines[] = {
+    {"norm_forward", "rms", BENCH_ROWS(1, 4096)},
+    {"norm_forward", "add+rms", BENCH_ROWS(1, 4096)},
+    {"channel_norm_forward", "group", BENCH_IMAGES(1, 64, 16, 16)},
+    {"channel_norm_forward", "group-nhwc", BENCH_IMAGES(1, 64, 16, 16)},
+    {"channel_norm_forward", "batch_train", BENCH_IMAGES(1, 64, 16, 16)},
+    {"channel_norm_forward", "batch_infer", BENCH_IMAGES(1, 64, 16, 16)},
+};
+
 int bench_stores_mode(const bench_args *args)
 {
-    static const char *const ops[] = {"rms", "add+rms"};
-    static const int width[] = {-6, -5, -9, -10, 8, 8, 8, 8, 11, 9};
+    static const int width[] = {-6, -5, -11, -13, 8, 8, 8, 8, 11, 9};
     table t = {args->markdown, COUNT(width), width};
     bench_title(
         args,
@@ -50,17 +62,16 @@ int bench_stores_mode(const bench_args *args)
     table_row head = {COUNT(width),
                       {"path", "dtype", "op", "shape", "touched", "keep", "stream", "auto", "keep/stream", "best/auto"}};
     table_head(&t, &head);
-    for (int isa = 0; isa < NRG_ISA_COUNT; isa++) {
-        if (!nrg_isa_supported((nrg_isa)isa) || !bench_admits(args->path, nrg_isa_name((nrg_isa)isa)))
-            continue;
-        for (nrg_dtype dtype = NRG_F32; dtype <= NRG_BF16; dtype++) {
-            if (!bench_admits(args->dtype ? args->dtype : "f32", nrg_dtype_name(dtype)))
-                continue;
-            for (size_t op = 0; op < COUNT(ops); op++)
-                for (size_t kib = 256; bench_admits(args->op, ops[op]) && kib <= (size_t)256 << 10; kib *= args->quick ? 4 : 2)
-                    stores_line(args, &t, bench_case_of("norm_forward", ops[op], dtype, (nrg_isa)isa, (bench_shape){1, 4096}),
-                                kib);
-        }
-    }
+    for (int isa = 0; isa < NRG_ISA_COUNT; isa++)
+        for (nrg_dtype dtype = NRG_F32; nrg_isa_supported((nrg_isa)isa) && dtype <= NRG_BF16; dtype++)
+            for (const struct line *l = lines; l < lines + COUNT(lines); l++) {
+                const bench_case c = bench_case_of(l->kernel, l->op, dtype, (nrg_isa)isa, l->shape);
+                if (!bench_admits(args->path, nrg_isa_name(c.isa)) || !bench_admits(args->op, c.op->name) ||
+                    !bench_admits(args->dtype ? args->dtype : "f32", nrg_dtype_name(dtype)) ||
+                    !bench_admits(args->kernel ? args->kernel : "norm_forward", l->kernel))
+                    continue;
+                for (size_t kib = 256; kib <= (size_t)256 << 10; kib *= args->quick ? 4 : 2)
+                    stores_line(args, &t, c, kib);
+            }
     return 0;
 }

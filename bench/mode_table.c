@@ -2,23 +2,26 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
-#include <string.h>
 
 #include "family.h"
+#include "internal.h"
 #include "modes.h"
 #include "share.h"
 
 /* Without --kernel and --op: the table of the README. */
 static const char default_kernel[] = "norm_forward", default_ops[] = "rms,layer,add+rms,add+layer";
 
-enum { OP_COLUMN = 2, COLUMNS = 9 };
+enum { OP_COLUMN = 2, SHAPE_COLUMN = 3, COLUMNS = 9, COLUMNS_TWICE = 11 };
 
 struct share_table {
     const bench_args *args;
     table table;
-    int width[COLUMNS];
+    int width[COLUMNS_TWICE];
     int lines; /* of the kernel at hand */
 };
+
+/* Two columns more where there are calls that have to read twice. */
+static int has_second_limit(const bench_family *family) { return family->set_elements != NULL; }
 
 static int admitted(const bench_args *args, const bench_case *c)
 {
@@ -33,19 +36,44 @@ static int admitted(const bench_args *args, const bench_case *c)
 static void widen(const bench_case *c, void *ctx)
 {
     struct share_table *t = ctx;
-    int length = (int)strlen(c->op->name);
-    if (admitted(t->args, c) && length > -t->width[OP_COLUMN])
-        t->width[OP_COLUMN] = -length;
+    char shape[BENCH_SHAPE_MAX];
+    if (!admitted(t->args, c))
+        return;
+    bench_shape_name(c->family, c->shape, shape);
+    bench_widen(&t->width[OP_COLUMN], c->op->name);
+    bench_widen(&t->width[SHAPE_COLUMN], shape);
 }
 
-static void head(const struct share_table *t, const char *kernel)
+/* What the second limit is. */
+static void explain(size_t l2)
+{
+    printf(
+        "Shapes are n x c x h x w. Ops ending in -nhwc have channels last (NHWC), the others NCHW.\n"
+        "limit: every input tensor is read once and every output tensor written once; the layout makes no difference.\n"
+        "limit 2: what the statistics come from is read once more before. It stands where L2 (%zu KiB) is too small to keep that "
+        "for\n"
+        "the second read: a set, or, with NHWC, where sets lie between each other, a sample (batch norm: the whole tensor).\n\n",
+        l2 >> 10);
+}
+
+static void head(struct share_table *t, const bench_family *family)
 {
     char text[160];
     snprintf(text, sizeof text,
              "%s%sTime of a call, and the share of the limit (the fastest bare loop that moves the same bytes)",
-             t->args->kernel ? kernel : "", t->args->kernel ? ": " : "");
+             t->args->kernel ? family->kernel : "", t->args->kernel ? ": " : "");
     bench_title(t->args, text);
-    table_row row = {COLUMNS, {"path", "dtype", "op", "shape", "time", "elements/ns", "share", "limit", "the limit's loop"}};
+    const int second = has_second_limit(family);
+    if (second)
+        explain(nrg_l2_bytes());
+    table_row row = {COLUMNS - 1, {"path", "dtype", "op", "shape", "time", "elements/ns", "share", "limit"}};
+    if (second) {
+        table_cell(&row, "share 2");
+        table_cell(&row, "limit 2");
+    }
+    table_cell(&row, "the limit's loop");
+    t->width[COLUMNS - 1] = second ? 7 : -39;
+    t->table.columns = row.cells;
     table_head(&t->table, &row);
 }
 
@@ -55,28 +83,30 @@ static void share_line(const bench_case *c, void *ctx)
     if (!admitted(t->args, c))
         return;
     if (t->lines++ == 0)
-        head(t, c->family->kernel);
+        head(t, c->family);
     table_row row = {0};
     bench_cells_of_case(&row, c);
     bench_share s;
     const char *wrong = bench_measure_share(c, bench_seconds(t->args), &s);
-    if (wrong) {
-        for (int i = 0; i < 4; i++)
-            table_cell(&row, "-");
-        table_cell(&row, "%s", wrong);
-    } else {
+    if (!wrong) {
         table_time(&row, s.ns);
         table_cell(&row, "%.2f", s.elements / s.ns);
         table_cell(&row, "%.2f", s.limit_ns / s.ns);
         table_time(&row, s.limit_ns);
-        table_cell(&row, "%s", s.loop);
+        if (s.twice_ns > 0) {
+            table_cell(&row, "%.2f", s.twice_ns / s.ns);
+            table_time(&row, s.twice_ns);
+        }
     }
+    while (row.cells < t->table.columns - 1)
+        table_cell(&row, "-");
+    table_cell(&row, "%s", wrong ? wrong : s.loop);
     table_print(&t->table, &row);
 }
 
 int bench_table_mode(const bench_args *args)
 {
-    struct share_table t = {.args = args, .width = {-6, -5, -9, -9, 8, 11, 5, 8, -39}};
+    struct share_table t = {.args = args, .width = {-6, -5, -9, -9, 8, 11, 5, 8, -39, 8, -39}};
     t.table = (table){args->markdown, COLUMNS, t.width};
     bench_each_case(NULL, widen, &t);
     const bench_family *family;

@@ -62,14 +62,22 @@ int bench_threads_mode(const bench_args *args)
         const char *kernel, *op;
         bench_shape shape;
     } lines[] = {
-        {"norm_forward", "rms+silu-post", {64, 4096}},
-        {"norm_forward", "rms+silu-post", {512, 4096}},
-        {"norm_backward", "layer", {64, 4096}},
-        {"norm_backward", "layer", {512, 4096}},
-        {"activation", "gelu", {1, FITS}},
-        {"activation", "gelu", {1, LARGER}},
+        {"norm_forward", "rms+silu-post", BENCH_ROWS(64, 4096)},
+        {"norm_forward", "rms+silu-post", BENCH_ROWS(512, 4096)},
+        {"norm_backward", "layer", BENCH_ROWS(64, 4096)},
+        {"norm_backward", "layer", BENCH_ROWS(512, 4096)},
+        {"activation", "gelu", BENCH_ROWS(1, FITS)},
+        {"activation", "gelu", BENCH_ROWS(1, LARGER)},
+        {"channel_norm_forward", "group_silu", BENCH_IMAGES(2, 640, 32, 32)},
+        {"channel_norm_forward", "group_silu-nhwc", BENCH_IMAGES(2, 640, 32, 32)},
+        {"channel_norm_forward", "batch_train", BENCH_IMAGES(32, 256, 28, 28)},
+        {"channel_norm_forward", "batch_train-nhwc", BENCH_IMAGES(32, 256, 28, 28)},
+        {"channel_norm_forward", "batch_infer", BENCH_IMAGES(32, 256, 28, 28)},
+        {"channel_norm_backward", "group", BENCH_IMAGES(2, 640, 32, 32)},
+        {"channel_norm_backward", "batch", BENCH_IMAGES(32, 256, 28, 28)},
+        {"channel_norm_backward", "batch-nhwc", BENCH_IMAGES(32, 256, 28, 28)},
     };
-    static const int width[] = {-6, -5, -13, -13, -9, 10, 11, 8};
+    static const int width[] = {-6, -5, -21, -16, -12, 10, 11, 8};
     table t = {args->markdown, COUNT(width), width};
     bench_team *team;
     const char *wrong = bench_team_make(&team);

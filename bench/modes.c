@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
+#include <string.h>
 
 #include "family.h"
 #include "modes.h"
@@ -9,6 +10,13 @@
 double bench_seconds(const bench_args *args) { return args->seconds > 0 ? args->seconds : args->quick ? 0.15 : 0.3; }
 
 void bench_title(const bench_args *args, const char *text) { printf(args->markdown ? "\n**%s**\n\n" : "\n%s\n\n", text); }
+
+void bench_widen(int *width, const char *cell)
+{
+    int length = (int)strlen(cell);
+    if (length > -*width)
+        *width = -length;
+}
 
 int bench_admits_case(const bench_args *args, const bench_case *c, const char *dtype, const char *kernel)
 {
@@ -46,6 +54,8 @@ int bench_run_modes(const bench_args *args)
         status |= bench_threads_mode(args);
     if (args->stores)
         status |= bench_stores_mode(args);
+    if (args->short_sets)
+        status |= bench_short_mode(args);
     nrg_isa_set(before);
     return status;
 }

@@ -14,12 +14,16 @@ int bench_ratios_mode(const bench_args *args);
 int bench_gates_mode(const bench_args *args);
 int bench_threads_mode(const bench_args *args);
 int bench_stores_mode(const bench_args *args);
+int bench_short_mode(const bench_args *args);
 int bench_selfcheck_mode(const bench_args *args);
 
 /* Time for a line. */
 double bench_seconds(const bench_args *args);
 
 void bench_title(const bench_args *args, const char *text);
+
+/* A column of a table: as wide as its widest cell, and flush left. */
+void bench_widen(int *width, const char *cell);
 
 /* Whether dtype, path, kernel, op and shape pass the filters; dtype, kernel: which to take where the user named none. */
 int bench_admits_case(const bench_args *args, const bench_case *c, const char *dtype, const char *kernel);

@@ -14,6 +14,7 @@ typedef struct bench_share {
     double ns;        /* a call of the kernel */
     double limit_ns;  /* the fastest bare loop */
     const char *loop; /* its name */
+    double twice_ns;  /* the fastest with two reads and one write; 0 where one read may do (bench_case_read_twice) */
     double elements;  /* of a call */
     double bytes;
 } bench_share;

@@ -22,7 +22,7 @@ static const unsigned char place[BENCH_PLACEMENTS][BENCH_OPERANDS] = {
     {50, 27, 36, 3, 62, 10, 15, 43, 56, 20, 0},
 };
 
-static char *at(const bench_memory *m, int operand, unsigned placement)
+char *bench_memory_at(const bench_memory *m, int operand, unsigned placement)
 {
     return m->slab[operand] ? m->slab[operand] + place[placement][operand] * LINE : NULL;
 }
@@ -33,7 +33,7 @@ static void fill_page(char page[PAGE], nrg_dtype dtype, bench_fill fill, uint32_
     for (size_t i = 0; i < PAGE / 2; i++) {
         seed = seed * 1664525u + 1013904223u;
         uint32_t random = seed >> 8, up = fill == BENCH_WIDE ? (random >> 12) % 5 : 0;
-        uint16_t sign = (uint16_t)((random & 1) << 15), number;
+        uint16_t sign = fill == BENCH_POSITIVE ? 0 : (uint16_t)((random & 1) << 15), number;
         if (fill == BENCH_WIDE && dtype == NRG_F16)
             number = (uint16_t)(sign | (12 + up) << 10 | (random >> 1 & 0x3ff));
         else if (fill == BENCH_WIDE)
@@ -48,17 +48,30 @@ static void fill_page(char page[PAGE], nrg_dtype dtype, bench_fill fill, uint32_
     }
 }
 
+/* So many pages are filled, and repeated: a prime number, or a channel whose elements lie a multiple of a page apart would have
+ * the same number everywhere, and no variance. */
+enum { PAGES = 31 };
+
 static char *make_slab(size_t bytes, nrg_dtype dtype, bench_fill fill, uint32_t seed)
 {
-    char page[PAGE];
     bytes = (bytes + 2 * PAGE - 1) / PAGE * PAGE; /* a page of room for the placements */
     char *slab = aligned_alloc(PAGE, bytes);
     if (!slab)
         return NULL;
-    fill_page(page, dtype, fill, seed);
-    for (size_t i = 0; i < bytes; i += PAGE)
-        memcpy(slab + i, page, PAGE);
+    for (size_t i = 0; i < bytes / PAGE; i++) {
+        if (i < PAGES)
+            fill_page(slab + i * PAGE, dtype, fill, seed + 99991u * (uint32_t)i);
+        else
+            memcpy(slab + i * PAGE, slab + (i - PAGES) * PAGE, PAGE);
+    }
     return slab;
+}
+
+/* Some operands are f32 beside a 16-bit dtype. */
+static nrg_dtype dtype_of(const bench_case *c, int operand)
+{
+    bench_kind kind = c->family->operand[operand].kind;
+    return kind == BENCH_ROW_OUT || kind == BENCH_CHANNEL_F32 ? NRG_F32 : c->dtype;
 }
 
 int bench_memory_make(bench_memory *m, const bench_case *c, size_t n)
@@ -79,7 +92,7 @@ int bench_memory_make(bench_memory *m, const bench_case *c, size_t n)
             bytes[i] = m->scratch;
         if (!bytes[i])
             continue;
-        m->slab[i] = make_slab(bytes[i], c[-1].dtype, f->operand[i].fill, 12345u + 777u * (unsigned)i);
+        m->slab[i] = make_slab(bytes[i], dtype_of(&c[-1], i), f->operand[i].fill, 12345u + 777u * (unsigned)i);
         if (!m->slab[i]) {
             bench_memory_free(m);
             return 0;
@@ -135,7 +148,7 @@ const char *bench_call_bind(bench_call *call, const bench_case *c, const bench_m
     for (unsigned p = 0; p < BENCH_PLACEMENTS; p++) {
         char *operand[BENCH_OPERANDS];
         for (int i = 0; i < BENCH_OPERANDS; i++)
-            operand[i] = c->op->operands >> i & 1 ? at(m, i, p) : NULL;
+            operand[i] = c->op->operands >> i & 1 ? bench_memory_at(m, i, p) : NULL;
         c->family->bind(call->bound + p * c->family->bound_size, c, operand, m->scratch);
     }
     return refused(call);
@@ -158,55 +171,4 @@ void bench_call_run(void *call, unsigned placement, size_t calls)
 {
     const bench_call *c = call;
     c->family->run(bound_at(c, placement), calls);
-}
-
-/* The operands of a case as a bare loop's, by kind. 0: more of a kind than there are loops for. */
-static int bare_job(limit_job *job, const bench_case *c, const bench_memory *m, unsigned placement, int count[4])
-{
-    static const int most[] = {
-        [BENCH_IN] = LIMIT_INS, [BENCH_OUT] = LIMIT_OUTS, [BENCH_ROW_IN] = LIMIT_ROW_INS, [BENCH_ROW_OUT] = LIMIT_ROW_OUTS};
-    memset(count, 0, 4 * sizeof *count);
-    for (int i = 0; i < BENCH_OPERANDS; i++) {
-        bench_kind kind = c->family->operand[i].kind;
-        if (!(c->op->operands >> i & 1) || kind == BENCH_SCRATCH)
-            continue;
-        if (count[kind] == most[kind])
-            return 0;
-        int n = count[kind]++;
-        char *p = at(m, i, placement);
-        if (kind == BENCH_IN)
-            job->in[n] = p;
-        else if (kind == BENCH_OUT)
-            job->out[n] = p;
-        else if (kind == BENCH_ROW_IN)
-            job->row_in[n] = p;
-        else
-            job->row_out[n] = p;
-    }
-    return count[BENCH_IN] > 0 && count[BENCH_OUT] > 0;
-}
-
-const char *bench_bare_bind(bench_bare *bare, const limit_loop *loop, const bench_case *c, const bench_memory *m)
-{
-    size_t row_bytes = c->shape.dim * nrg_dtype_size(c->dtype);
-    int count[4];
-    if (row_bytes % LIMIT_ROW_STEP != 0)
-        return "no limit loop for rows of this length";
-    bare->loop = loop;
-    for (unsigned p = 0; p < BENCH_PLACEMENTS; p++) {
-        bare->job[p] = (limit_job){.rows = c->shape.rows, .row_bytes = row_bytes, .row_out_bytes = c->shape.dim * sizeof(float)};
-        if (!bare_job(&bare->job[p], c, m, p, count))
-            return "no limit loop for these operands";
-    }
-    bare->run = loop->run[count[BENCH_IN] - 1][count[BENCH_OUT] - 1][count[BENCH_ROW_IN]];
-    return NULL;
-}
-
-void bench_bare_run(void *bare, unsigned placement, size_t calls)
-{
-    const bench_bare *b = bare;
-    const limit_job *job = &b->job[placement];
-    void (*run)(const limit_job *) = b->run;
-    for (; calls; calls--)
-        run(job);
 }

@@ -5,7 +5,6 @@
 #define NRG_BENCH_WORKLOAD_H
 
 #include "family.h"
-#include "limits.h"
 
 /* How often the operands move, relative to each other, between repetitions. Odd, so that it does not go in step with the
  * alternating order of contenders. */
@@ -19,6 +18,9 @@ typedef struct bench_memory {
 /* Allocates and fills what n cases of one family, dtype and shape need, every page touched. 0: no memory. */
 int bench_memory_make(bench_memory *m, const bench_case *c, size_t n);
 void bench_memory_free(bench_memory *m);
+
+/* Where an operand begins in a placement; NULL where there is no such operand. */
+char *bench_memory_at(const bench_memory *m, int operand, unsigned placement);
 
 /* A case bound to memory: a contender's context for bench_call_run. */
 typedef struct bench_call {
@@ -38,16 +40,5 @@ void bench_call_run(void *call, unsigned placement, size_t calls);
 /* The same in pieces, for threads: how many phases there are, and share ith of nth of one. */
 int bench_call_phases(const bench_call *call);
 nrg_status bench_call_share(const bench_call *call, unsigned placement, int phase, int ith, int nth);
-
-/* A bare loop bound to the same memory. */
-typedef struct bench_bare {
-    const limit_loop *loop;
-    void (*run)(const limit_job *job); /* the loop's instance for the operands of the case */
-    limit_job job[BENCH_PLACEMENTS];
-} bench_bare;
-
-/* NULL, or what went wrong. */
-const char *bench_bare_bind(bench_bare *bare, const limit_loop *loop, const bench_case *c, const bench_memory *m);
-void bench_bare_run(void *bare, unsigned placement, size_t calls);
 
 #endif

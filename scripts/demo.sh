@@ -4,7 +4,8 @@
 #   2. nrg check     whether every path of it gives the scalar path's bits
 #   3. nrg norm      of arrays that NumPy made, held against NumPy in double precision: add + RMSNorm, the gated norm of Mamba-2,
 #                    and the backward pass of add + RMSNorm
-#   4. nrg-bench     how fast, beside the limit of this machine's memory
+#   4. nrg channel-norm   likewise: GroupNorm + SiLU, and batch norm + add + ReLU: a step of training, forward and backward
+#   5. nrg-bench     how fast, beside the limit of this machine's memory
 # A second run installs nothing and builds only what has changed.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -55,6 +56,25 @@ title "nrg norm: backward of o = rms_norm(x + y) * w"
     "$build/tools/nrg" norm --backward --rms --x x.npy --y y.npy --w w.npy --do do.npy --dx dx.npy --dy dy.npy --dw dw.npy --eps 1e-6
 )
 "$python" "$root/scripts/demo_norm.py" backward "$work" 1e-6
+
+title "nrg channel-norm: SiLU of group norm, 4 samples of 320 channels in 32 groups, 32 x 32 positions"
+(
+    cd "$work"
+    set -x
+    "$build/tools/nrg" channel-norm --over group --groups 32 --x images.npy --w cw.npy --b cb.npy --act silu --o co.npy --eps 1e-5
+)
+"$python" "$root/scripts/demo_norm.py" group "$work" 1e-5 32
+
+title "nrg channel-norm: a step of training of relu(batch_norm(x) + y)"
+(
+    cd "$work"
+    set -x
+    "$build/tools/nrg" channel-norm --x images.npy --y residual.npy --w cw.npy --b cb.npy --act relu --o co.npy --eps 1e-5 \
+        --train --running-mean-out running_mean.npy --running-var-out running_var.npy
+    "$build/tools/nrg" channel-norm --backward --x images.npy --y residual.npy --w cw.npy --b cb.npy --act relu --do cdo.npy --eps 1e-5 \
+        --dx cdx.npy --dy cdy.npy --dw cdw.npy --db cdb.npy
+)
+"$python" "$root/scripts/demo_norm.py" batch "$work" 1e-5
 
 title "nrg-bench: time of a call, and its share of what a bare loop over the same bytes reaches"
 pin=()

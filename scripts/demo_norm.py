@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """The NumPy half of demo.sh.
 
-    demo_norm.py make FOLDER              writes x, y, z, w and do .npy: what nrg norm gets
+    demo_norm.py make FOLDER              writes x, y, z, w and do .npy: what nrg norm gets; images, residual, cw, cb and cdo .npy:
+                                          what nrg channel-norm gets
     demo_norm.py compare FOLDER EPS       holds its r.npy and o.npy against NumPy's answer; fails beyond the bound of nrg/norm.h
     demo_norm.py gate FOLDER EPS GROUPS   holds its g.npy, RMSNorm of x * SiLU(z) in groups, against NumPy's
     demo_norm.py backward FOLDER EPS      holds its dx, dy and dw, of add + RMSNorm, against NumPy's
+    demo_norm.py group FOLDER EPS GROUPS  holds nrg channel-norm's co.npy, SiLU of group norm, against NumPy's
+    demo_norm.py batch FOLDER EPS         holds its co.npy, of batch norm + add + ReLU, its running statistics and its gradients
+                                          against NumPy's
 """
 import os
 import sys
@@ -12,6 +16,7 @@ import sys
 import numpy as np
 
 ROWS, DIM = 512, 4096
+SAMPLES, CHANNELS, SIDE = 4, 320, 32
 BOUND = 1.0  # ulp of the result, as nrg/norm.h promises for norms that are not centred
 
 
@@ -28,6 +33,13 @@ def make(folder):
     for name, array in (("x", x), ("y", y), ("z", z), ("do", do), ("w", w)):
         np.save(os.path.join(folder, name + ".npy"), array.astype(np.float32))
     print(f"NumPy {np.__version__} made x.npy, y.npy, z.npy and do.npy, {ROWS} x {DIM} float32, and w.npy")
+    # channels, too, are of very different size, and not around 0
+    shape, channel = (SAMPLES, CHANNELS, SIDE, SIDE), (1, CHANNELS, 1, 1)
+    images = random.normal(0, 1, shape) * np.exp(random.normal(0, 1, channel)) + random.normal(0, 2, channel)
+    for name, array in (("images", images), ("residual", random.normal(0, 1, shape)), ("cdo", random.normal(0, 1, shape)),
+                        ("cw", random.normal(1, 0.3, CHANNELS)), ("cb", random.normal(0, 0.3, CHANNELS))):
+        np.save(os.path.join(folder, name + ".npy"), array.astype(np.float32))
+    print(f"and images.npy, residual.npy and cdo.npy, {SAMPLES} x {CHANNELS} x {SIDE} x {SIDE} float32, cw.npy and cb.npy")
 
 
 def load(folder, *names):
@@ -62,6 +74,43 @@ def backward(folder, eps):
     report("dw", dw, np.sum(do * h, axis=0), np.sum(np.abs(do * h), axis=0), "the sum of its terms' sizes")
 
 
+def group(folder, eps, groups):
+    x, w, b, o = load(folder, "images", "cw", "cb", "co")
+    w, b = (a.reshape(1, CHANNELS, 1, 1) for a in (w, b))
+    sets = x.reshape(SAMPLES, groups, -1)
+    mean, var = sets.mean(2, keepdims=True), sets.var(2, keepdims=True)
+    h = ((sets - mean) / np.sqrt(var + eps)).reshape(x.shape)
+    o1 = h * w + b
+    # SiLU passes the error of o1 on, times its slope, which is at most 1.1; o1 is as exact as the larger of its terms
+    report("co", o, o1 / (1 + np.exp(-o1)), np.maximum(np.maximum(np.abs(o1), np.abs(b)), np.abs(w)), "the largest term of the norm")
+
+
+def batch(folder, eps):
+    x, y, w, b, do, o, dx, dy, dw, db, running_mean, running_var = load(
+        folder, "images", "residual", "cw", "cb", "cdo", "co", "cdx", "cdy", "cdw", "cdb", "running_mean", "running_var")
+    w, b = (a.reshape(1, CHANNELS, 1, 1) for a in (w, b))
+    of_channel = dict(axis=(0, 2, 3), keepdims=True)
+    mean, var = x.mean(**of_channel), x.var(**of_channel)
+    s = np.sqrt(var + eps)
+    h = (x - mean) / s
+    before = h * w + b + y
+    size = np.maximum.reduce([np.abs(h * w) + np.abs(w), np.abs(b + 0 * y), np.abs(y)])
+    report("co", o, np.maximum(before, 0), size, "the largest term")
+    # a new batch norm's running statistics are 0 and 1; the momentum is 0.1
+    count = SAMPLES * SIDE * SIDE
+    exact_mean, exact_var = 0.1 * mean.ravel(), 0.9 + 0.1 * var.ravel() * count / (count - 1)
+    report("running mean", running_mean, exact_mean, np.maximum(np.abs(exact_mean), np.sqrt(var.ravel())), "itself or a deviation")
+    report("running var", running_var, exact_var, exact_var, "itself")
+    # where before is 0 but for rounding, either slope of ReLU is right: the sign of the output decides
+    do1 = do * (o > 0)
+    print("dy:", "do where o is above 0" if dy.tobytes() == do1.tobytes() else sys.exit("dy is not do where o is above 0"))
+    total, product = do1.sum(**of_channel), (do1 * h).sum(**of_channel)
+    report("db", db, total.ravel(), np.abs(do1).sum((0, 2, 3)), "the sum of its terms' sizes")
+    report("dw", dw, product.ravel(), np.abs(do1 * h).sum((0, 2, 3)), "the sum of its terms' sizes")
+    slope, sizes = total / count + h * product / count, (np.abs(do1).sum(**of_channel) + np.abs(h) * np.abs(do1 * h).sum(**of_channel)) / count
+    report("dx", dx, (do1 - slope) * w / s, np.maximum(np.abs(do1), sizes) * np.abs(w) / s, "the largest term")
+
+
 def compare(folder, eps):
     x, y, w, o, r = (np.load(os.path.join(folder, name + ".npy")) for name in "xywor")
     if o.dtype != np.float32 or o.shape != x.shape or r.dtype != np.float32 or r.shape != x.shape:
@@ -92,5 +141,9 @@ if __name__ == "__main__":
         gate(sys.argv[2], float(sys.argv[3]), int(sys.argv[4]))
     elif len(sys.argv) == 4 and sys.argv[1] == "backward":
         backward(sys.argv[2], float(sys.argv[3]))
+    elif len(sys.argv) == 5 and sys.argv[1] == "group":
+        group(sys.argv[2], float(sys.argv[3]), int(sys.argv[4]))
+    elif len(sys.argv) == 4 and sys.argv[1] == "batch":
+        batch(sys.argv[2], float(sys.argv[3]))
     else:
         sys.exit(__doc__)

@@ -1,7 +1,7 @@
 /* Prints a hash of the library's results on every path of this machine: for embed-check.sh, which compares two builds.
  *
  * Everything that flags may change is in it: norms of all kinds, forward and backward, with gates, groups and every activation,
- * in all dtypes, and the activations alone.
+ * in all dtypes; channel norms over batches and groups, with statistics from every source; and the activations alone.
  *
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>
@@ -15,7 +15,7 @@ enum { O, R, DX, DY, DZ, DW, DB, OUTPUTS };
 
 /* Room for f32; tensors of 16 bits use half of it. */
 static uint32_t in[INPUTS][SIZE], out[OUTPUTS][SIZE];
-static double workspace[2 * DIM_MAX]; /* one block of rows, of dw and of db */
+static double workspace[2 * DIM_MAX]; /* one block of rows, of dw and of db; or ROWS blocks of a few channels */
 
 static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
 {
@@ -98,6 +98,148 @@ static nrg_status activate(nrg_dtype dtype, size_t n)
     return status == NRG_OK ? nrg_activation_backward(g, dtype, n, in[X], in[D_O], out[DX], 0, 1) : status;
 }
 
+/* --- channel norms --- */
+
+enum { CHANNELS_MAX = 9, SETS_MAX = ROWS * CHANNELS_MAX };
+
+/* What belongs to sets and channels, beside the tensors. */
+static struct {
+    nrg_channel_statistics statistics[SETS_MAX];
+    float mean[SETS_MAX], rstd[SETS_MAX];
+    float running_mean[CHANNELS_MAX], running_var[CHANNELS_MAX], scale[CHANNELS_MAX], shift[CHANNELS_MAX];
+} sets;
+
+/* Not hashed: what is made of them is. */
+static int64_t sums[SETS_MAX * NRG_SUMS_WORDS];
+
+/* What case i of a shape computes: all sets, layouts and activations, with and without mean, whole and in short segments, in
+ * turn. */
+static nrg_channel_norm_spec make_channel_spec(nrg_dtype dtype, size_t c, size_t i)
+{
+    const size_t groups = i % 3 == 0 ? c : i % 3 == 1 && c % 2 == 0 ? 2 : 1;
+    nrg_channel_norm_spec spec = i % 2 ? nrg_batch_norm_spec(c, 1e-5) : nrg_group_norm_spec(c, groups, 1e-5);
+    spec.dtype = dtype;
+    spec.layout = i / 2 % 2 ? NRG_NHWC : NRG_NCHW;
+    spec.activation = (nrg_activation)(i / 3 % ACTIVATIONS);
+    spec.centred = i % 5 != 0;
+    spec.segment = i % 7 < 3 ? 1 + i % 100 : 0;
+    return spec;
+}
+
+static nrg_channel_norm_args make_channel_args(size_t n, size_t s)
+{
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(n, s, in[X], out[O]);
+    args.y = in[Y];
+    args.w = in[W];
+    args.b = in[B];
+    return args;
+}
+
+/* Statistics from x, in one call and by way of the sums. */
+static nrg_status channel_computed(const nrg_channel_norm_spec *spec, size_t n, size_t s)
+{
+    const int channels = spec->over == NRG_OVER_BATCH || spec->groups == spec->channels;
+    const size_t count = spec->over == NRG_OVER_BATCH ? n * s : s;
+    nrg_channel_norm_spec given = *spec;
+    nrg_channel_norm_args args = make_channel_args(n, s);
+    args.statistics = sets.statistics;
+    args.mean = sets.mean;
+    args.rstd = sets.rstd;
+    if (channels && spec->centred && count > 1) {
+        args.running_mean = sets.running_mean;
+        args.running_var = sets.running_var;
+    }
+    nrg_status status = nrg_channel_norm_forward(spec, &args, 0, 1);
+    if (status == NRG_OK)
+        status = nrg_channel_norm_sums(spec, &args, sums, 0, 1);
+    if (status == NRG_OK)
+        status = nrg_channel_norm_statistics(spec, &args, sums, 0, 1);
+    given.statistics = NRG_STATISTICS_GIVEN;
+    args.running_mean = args.running_var = NULL;
+    args.o = out[R];
+    return status == NRG_OK ? nrg_channel_norm_forward(&given, &args, 0, 1) : status;
+}
+
+/* The inference of batch norm, with running statistics as they are and folded. */
+static nrg_status channel_running(nrg_channel_norm_spec spec, size_t n, size_t s)
+{
+    nrg_channel_norm_args args = make_channel_args(n, s);
+    args.running_mean = sets.running_mean;
+    args.running_var = sets.running_var;
+    spec.statistics = NRG_STATISTICS_RUNNING;
+    nrg_status status = nrg_channel_norm_forward(&spec, &args, 0, 1);
+    if (status == NRG_OK)
+        status = nrg_channel_norm_fold(&spec, &args, sets.scale, sets.shift);
+    spec.statistics = NRG_STATISTICS_FOLDED;
+    spec.w_dtype = NRG_F32;
+    args = make_channel_args(n, s);
+    args.w = sets.scale;
+    args.b = sets.shift;
+    args.o = out[R];
+    return status == NRG_OK ? nrg_channel_norm_forward(&spec, &args, 0, 1) : status;
+}
+
+/* All gradients; and those of batch norm by way of the sums. */
+static nrg_status channel_backward(const nrg_channel_norm_spec *spec, size_t n, size_t s)
+{
+    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(n, s, in[X], in[D_O], out[DX]);
+    args.y = in[Y];
+    args.w = in[W];
+    args.b = in[B];
+    args.statistics = sets.statistics;
+    args.dy = out[DY];
+    args.dw = (float *)out[DW];
+    args.db = (float *)out[DB];
+    args.workspace = workspace;
+    args.workspace_size = sizeof workspace;
+    nrg_status status = nrg_channel_norm_backward(spec, &args, 0, 1);
+    if (status == NRG_OK)
+        status = nrg_channel_norm_backward_reduce(spec, &args, 0, 1);
+    if (status != NRG_OK || spec->over != NRG_OVER_BATCH)
+        return status;
+    status = nrg_channel_norm_backward_sums(spec, &args, sums, 0, 1);
+    args.sums = sums;
+    args.dw = args.db = NULL;
+    args.dx = out[DZ];
+    return status == NRG_OK ? nrg_channel_norm_backward(spec, &args, 0, 1) : status;
+}
+
+static uint64_t hash_sets(uint64_t hash)
+{
+    hash = hash_bytes(hash, out, sizeof out);
+    return hash_bytes(hash, &sets, sizeof sets);
+}
+
+/* All shapes of channel norms; 0 where a call is refused. */
+static uint64_t hash_channel_norms(uint64_t hash)
+{
+    static const size_t positions[] = {1, 5, 49, 290}; /* the last in lanes for batch norm, too */
+    size_t i = 0;
+    for (size_t c = 1; c <= CHANNELS_MAX; c++)
+        for (size_t k = 0; k < 8 * sizeof positions / sizeof positions[0]; k++)
+            for (int dtype = NRG_F32; dtype <= NRG_BF16; dtype++, i++) {
+                const size_t s = positions[k / 8], most = SIZE / (c * s), n = most < ROWS ? most : ROWS;
+                const nrg_channel_norm_spec spec = make_channel_spec((nrg_dtype)dtype, c, i);
+                memset(out, 0, sizeof out);
+                memset(&sets, 0, sizeof sets);
+                for (int input = 0; input < INPUTS; input++)
+                    fill(in[input], spec.dtype, input < W ? n * c * s : c);
+                fill(sets.running_mean, NRG_F32, c);
+                fill(sets.running_var, NRG_F32, c);
+                for (size_t j = 0; j < c; j++)
+                    sets.running_var[j] *= sets.running_var[j];
+                if (channel_computed(&spec, n, s) != NRG_OK || channel_backward(&spec, n, s) != NRG_OK)
+                    return 0;
+                hash = hash_sets(hash);
+                if (spec.over == NRG_OVER_BATCH && spec.centred) {
+                    if (channel_running(spec, n, s) != NRG_OK)
+                        return 0;
+                    hash = hash_sets(hash);
+                }
+            }
+    return hash;
+}
+
 /* 0 where a call is refused. */
 static uint64_t hash_path(void)
 {
@@ -119,7 +261,7 @@ static uint64_t hash_path(void)
                 hash = hash_bytes(hash, out[O], sizeof out[O]);
             }
         }
-    return hash;
+    return hash_channel_norms(hash);
 }
 
 int main(void)

@@ -11,9 +11,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # libc6-dev and its like are only recommended by the compilers, and recommended packages are not installed.
 demo_packages=(gcc g++ libc6-dev meson ninja-build pkg-config libbenchmark-dev python3 python3-numpy)
-test_packages=("${demo_packages[@]}" binutils check clang gcovr)
+test_packages=("${demo_packages[@]}" binutils check clang gcovr libopenmpi-dev openmpi-bin)
 demo_commands=(gcc g++ meson ninja pkg-config)
-test_commands=("${demo_commands[@]}" clang clang++ gcov gcovr nm strip)
+test_commands=("${demo_commands[@]}" clang clang++ gcov gcovr mpicc mpirun nm strip)
 demo_modules=(benchmark)
 # shellcheck disable=SC2034 # by name, in name_missing
 test_modules=("${demo_modules[@]}" check)

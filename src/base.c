@@ -21,7 +21,7 @@ const char *nrg_status_string(nrg_status status)
     case NRG_ERR_STRUCT_SIZE:
         return "the size or reserved field of a struct is wrong, or asks for what this version of nrg does not know";
     case NRG_ERR_DIM:
-        return "dim is 0 (a row has at least one element), or no multiple of groups";
+        return "dim, channels or s is 0 (there is at least one of each), or no multiple of groups";
     case NRG_ERR_OVERFLOW:
         return "dim, rows and stride describe more memory than can be addressed";
     case NRG_ERR_STRIDE:
@@ -31,15 +31,15 @@ const char *nrg_status_string(nrg_status status)
     case NRG_ERR_OVERLAP:
         return "an output overlaps another operand in a way that is not allowed";
     case NRG_ERR_ENUM:
-        return "a dtype, eps mode, residual mode, store kind, gate or activation is unknown";
+        return "a dtype, mode, layout, store kind, gate or activation is unknown";
     case NRG_ERR_DTYPE:
         return "the dtype of y, r or w is neither that of x nor f32";
     case NRG_ERR_EPS:
         return "eps is negative, infinite or NaN";
     case NRG_ERR_CONSTANT:
-        return "c or weight_offset is NaN, infinite, or beyond the largest float";
+        return "c or weight_offset is NaN, infinite, or beyond the largest float; or momentum is not from 0 to 1";
     case NRG_ERR_COMBINATION:
-        return "options that exclude each other: r (or dr_in) with a residual after the norm, or z (or dz) without a gate";
+        return "options that exclude each other, or operands that belong to another option";
     case NRG_ERR_THREAD:
         return "ith and nth do not satisfy 0 <= ith < nth";
     case NRG_ERR_ISA_UNKNOWN:
@@ -48,6 +48,8 @@ const char *nrg_status_string(nrg_status status)
         return "this path is not in this build of nrg, or this CPU or its operating system cannot run it";
     case NRG_ERR_WORKSPACE:
         return "the workspace is smaller than this call needs";
+    case NRG_ERR_COUNT:
+        return "a set has too few elements: none, or a single one where an unbiased variance is asked for";
     }
     return "unknown status";
 }

@@ -32,6 +32,13 @@ static inline const void *read_struct(const void *from, void *copy, size_t known
     return copy;
 }
 
+static inline int is_dtype(nrg_dtype dtype) { return dtype == NRG_F32 || dtype == NRG_F16 || dtype == NRG_BF16; }
+
+static inline int is_beside(nrg_dtype other, nrg_dtype dtype)
+{
+    return other == NRG_DTYPE_SAME || other == NRG_F32 || other == dtype;
+}
+
 /* An operand as memory: from first up to end, rows of `bytes` bytes, `stride` apart. */
 typedef struct extent {
     unsigned name;     /* a bit, of the caller's choice */
@@ -106,6 +113,17 @@ static inline int lies_over(const extent *out, const extent *other)
 {
     return (out->in_place & other->name) && out->first == other->first && out->element == other->element &&
            (out->stride == other->stride || out->rows == 1);
+}
+
+/* Adds an array of `count` elements of `size` bytes, a multiple of 8, that need the alignment of a double. */
+static inline nrg_status add_words(extents *all, unsigned name, unsigned in_place, const void *pointer, size_t count, size_t size)
+{
+    size_t floats, stride = 0;
+    if (!product(count, size / sizeof(float), &floats))
+        return NRG_ERR_OVERFLOW;
+    if (pointer && floats && (uintptr_t)pointer % sizeof(double))
+        return NRG_ERR_ALIGNMENT;
+    return add_operand(all, name, in_place, pointer, NRG_F32, floats, floats ? 1 : 0, &stride);
 }
 
 /* Outputs against everything that was added before them. */

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "norm_spec.h"
+#include "reduce.h"
 
 /* The size of the first version's struct. */
 enum { ARGS_SIZE_MIN = offsetof(nrg_norm_backward_args, reserved) + sizeof(uint32_t) };
@@ -187,27 +188,6 @@ nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_
     else
         table->norm_backward_bf16(&job);
     return NRG_OK;
-}
-
-/* Columns begin to end: blocks in order of their rows, in double, rounded once. The sums of a few hundred columns stay in L1
- * while the blocks pass by. Plain C: 64 blocks are a hundredth of the backward pass over the rows they come from. */
-static void reduce(const double *partial, size_t dim, size_t blocks, size_t begin, size_t end, float *out, double k,
-                   int accumulate)
-{
-    enum { CHUNK = 256 };
-    double sums[CHUNK];
-    for (size_t at = begin; at < end; at += CHUNK) {
-        const size_t n = end - at < CHUNK ? end - at : CHUNK;
-        for (size_t i = 0; i < n; i++)
-            sums[i] = 0;
-        for (size_t block = 0; block < blocks; block++) {
-            const double *from = partial + block * dim + at;
-            for (size_t i = 0; i < n; i++)
-                sums[i] += from[i];
-        }
-        for (size_t i = 0; i < n; i++)
-            out[at + i] = (float)(accumulate ? (double)out[at + i] + k * sums[i] : k * sums[i]);
-    }
 }
 
 nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)

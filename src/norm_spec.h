@@ -12,13 +12,6 @@
 /* The size of the first version's struct: no caller can have a smaller one. */
 enum { SPEC_SIZE_MIN = offsetof(nrg_norm_spec, reserved) + sizeof(uint32_t) };
 
-static inline int is_dtype(nrg_dtype dtype) { return dtype == NRG_F32 || dtype == NRG_F16 || dtype == NRG_BF16; }
-
-static inline int is_beside(nrg_dtype other, nrg_dtype dtype)
-{
-    return other == NRG_DTYPE_SAME || other == NRG_F32 || other == dtype;
-}
-
 /* What is wrong with a spec that failed the test below. */
 static __attribute__((noinline)) nrg_status name_spec_error(const nrg_norm_spec *s)
 {

@@ -202,6 +202,73 @@ class Gated:
         return found
 
 
+class Channels:
+    """The formulas of nrg/channel_norm.h and nrg/channel_norm_backward.h in double precision, as Gated has those of rows. Within, an
+    array is [n, c, s]."""
+
+    def __init__(self, x, y=None, w=None, b=None, over="batch", groups=1, layout="nchw", centred=True, eps=1e-5, act="identity", running=None):
+        self.nhwc, self.shape, self.centred, self.running, self.over = layout == "nhwc", x.shape, centred, running, over
+        x, y = self.inside(x), self.inside(y) if y is not None else 0.0
+        n, c, s = x.shape
+        self.sets = (n, {"instance": c, "layer": 1}.get(over, groups))
+        column = lambda a, absent: np.full((1, c, 1), absent) if a is None else a.astype("f8").reshape(1, c, 1)
+        self.w, b = column(w, 1.0), column(b, 0.0)
+        if running:
+            self.mean, self.var = column(running[0], 0.0), column(running[1], 0.0)
+        else:
+            self.mean = self.average(x) if centred else np.zeros((1, 1, 1))
+            self.var = self.average((x - self.mean)**2)
+        with np.errstate(divide="ignore"):
+            self.rstd = np.where(self.var + eps > 0, 1 / np.sqrt(self.var + eps), 0)
+        self.h = (x - self.mean) * self.rstd
+        self.h_size = (np.abs(x) + np.abs(self.mean)) * self.rstd
+        before = self.h * self.w + b + y
+        g, slope = ACTIVATIONS[act]
+        self.slope = slope(before)
+        size = self.h_size * np.abs(self.w) + np.abs(b) + np.abs(y)
+        self.o = self.outside(g(before))
+        # how far a rounding of what g is of moves g's slope
+        self.slope_size = 0.1 + 0.25 * size if act != "identity" else 0
+        self.size = self.outside(size * (np.abs(self.slope) + (act != "identity"))) + np.abs(self.o) + (0.1 if act != "identity" else 0)
+
+    def inside(self, a):
+        a = a.astype("f8")
+        a = np.moveaxis(a, -1, 1) if self.nhwc else a
+        return a.reshape(a.shape[0], a.shape[1], int(np.prod(a.shape[2:])))
+
+    def outside(self, a):
+        if not self.nhwc:
+            return a.reshape(self.shape)
+        return np.moveaxis(a, 1, -1).reshape(self.shape)
+
+    def average(self, a):
+        """Of every set, at each of its elements."""
+        if self.over == "batch":
+            return np.broadcast_to(a.mean((0, 2), keepdims=True), a.shape)
+        sets = a.reshape(*self.sets, -1)
+        return np.broadcast_to(sets.mean(-1, keepdims=True), sets.shape).reshape(a.shape)
+
+    def statistics(self, a):
+        """mean, var or rstd, one for each set, in the shape in which they are written."""
+        a = np.broadcast_to(a, self.h.shape)
+        if self.over == "batch":
+            return a[0, :, 0]
+        return a.reshape(*self.sets, -1)[:, :, 0].reshape(self.sets if self.over != "layer" else self.sets[:1])
+
+    def backward(self, do):
+        do = self.inside(do)
+        do1, terms = do * self.slope, np.abs(do * self.slope) + np.abs(do) * self.slope_size
+        found = {"dy": (self.outside(do1), self.outside(terms)), "db": (do1.sum((0, 2)), terms.sum((0, 2)))}
+        found["dw"] = (do1 * self.h).sum((0, 2)), (terms * (np.abs(self.h) + self.h_size)).sum((0, 2))
+        dh, size = do1 * self.w, terms * np.abs(self.w) * (1 + self.h_size)
+        if not self.running:
+            dh, size = dh - self.h * self.average(dh * self.h), size + self.h_size * self.average(size * (np.abs(self.h) + self.h_size))
+            if self.centred:
+                dh, size = dh - self.average(do1 * self.w), size + self.average(size)
+        found["dx"] = self.outside(dh * self.rstd), self.outside(size * self.rstd)
+        return found
+
+
 def near(got, want, size, what=""):
     """Within a few roundings of the terms, and the one to f16."""
     allowed = 16 * 2.0**-24 * size + (2.0**-11 * np.abs(want) + 2.0**-25 if got.dtype == np.float16 else 2.0**-140)
@@ -606,6 +673,336 @@ def a_replaced_file_keeps_its_mode_and_a_link_its_target():
     assert os.stat("new.npy").st_mode & 0o777 == 0o640
 
 
+# ---- results of channel-norm ---------------------------------------------------------------------------------------------------
+
+
+def channel_norm(*arguments, outputs=("o",), **more):
+    """Runs nrg channel-norm, and loads what it wrote: all of outputs, an underline of whose names is a dash of the option's."""
+    run = Run("channel-norm", *arguments, *(part for name in outputs for part in ("--" + name.replace("_", "-"), f"{name}.npy")), **more)
+    assert run.status == 0 and not run.out and not run.err, str(run)
+    assert not [name for name in os.listdir(".") if name.startswith(".nrg")], "temporary files are left"
+    return {name: np.load(f"{name}.npy") for name in outputs}
+
+
+CHANNEL_GRADIENTS = ("dx", "dy", "dw", "db")
+WEIGHTS = ("--w", "w.npy", "--b", "b.npy")
+RUNNING = ("--running-mean", "running_mean.npy", "--running-var", "running_var.npy")
+UPDATED = ("running_mean_out", "running_var_out")
+
+
+def channel_options(over="batch", groups=1, layout="nchw", centred=True, eps=None, act="identity"):
+    """The command line for what Channels is told."""
+    line = ["--over", over, "--layout", layout, "--act", act] + ([] if centred else ["--rms"])
+    return line + (["--groups", groups] if over == "group" else []) + (["--eps", eps] if eps is not None else [])
+
+
+def shape_of(layout, n, c, *positions):
+    return (n, c, *positions) if layout == "nchw" else (n, *positions, c)
+
+
+def channel_inputs(shape, c, dtype="f4"):
+    """x that is off its mean, and all that can come with it."""
+    shift = random.standard_normal((c, *[1] * (len(shape) - 2))) if shape[1] == c else random.standard_normal(c)
+    made = {name: draw(*shape, dtype=dtype) for name in ("x", "y", "do")}
+    made["x"] = (made["x"] * 2 + shift).astype(dtype)
+    made.update(w=draw(c, dtype=dtype), b=draw(c, dtype=dtype))
+    save(**made)
+    return made
+
+
+SETS = (("batch", 1), ("group", 1), ("group", 3), ("group", 12), ("instance", 1), ("layer", 1))
+
+
+@test
+def batch_norm_of_x_is_the_default():
+    x = channel_inputs((5, 3, 7, 6), 3)["x"]
+    got = channel_norm("x.npy", outputs=("o", "mean", "rstd"))
+    want = Channels(x)
+    near(got["o"], want.o, want.size)
+    compare_rows(got["mean"], want.statistics(want.mean), (3,))
+    compare_rows(got["rstd"], want.statistics(want.rstd), (3,))
+    same = Run("channel-norm", "-x", "x.npy", "-o", "p.npy", "--over=batch", "--layout", "nchw", "--eps", "1e-5")
+    assert same.status == 0 and open("p.npy", "rb").read() == open("o.npy", "rb").read(), str(same)
+
+
+@test
+def every_kind_of_set_layout_shape_and_activation():
+    number = 0
+    for dtype in ("f4", "f2"):
+        for layout in ("nchw", "nhwc"):
+            for positions in ((), (1,), (9,), (4, 5), (2, 3, 4)):
+                given = channel_inputs(shape_of(layout, 4, 12, *positions), 12, dtype)
+                for over, groups in SETS:
+                    if over == "instance" and not positions:
+                        continue  # sets of one element: below
+                    number += 1
+                    options = dict(over=over, groups=groups, layout=layout, act=list(ACTIVATIONS)[number % 9], centred=number % 5 != 0)
+                    got = channel_norm("x.npy", "--y", "y.npy", *WEIGHTS, *channel_options(**options), outputs=("o", "mean", "rstd"))
+                    want = Channels(*(given[name] for name in "xywb"), **options)
+                    assert got["o"].dtype == np.dtype(dtype)
+                    near(got["o"], want.o, want.size, f"{dtype} {positions} {options}")
+                    for name, value in (("mean", want.mean), ("rstd", want.rstd)):
+                        value = want.statistics(value)
+                        assert value.shape == {"batch": (12,), "group": (4, groups), "instance": (4, 12), "layer": (4,)}[over]
+                        compare_rows(got[name], value, value.shape)
+
+
+@test
+def weights_of_channels_in_either_dtype():
+    x, y = draw(3, 8, 5, dtype="f2"), draw(3, 8, 5, dtype="f2")
+    for w_dtype in (None, "f2", "f4"):
+        for b_dtype in (None, "f2", "f4"):
+            w, b = (draw(8, dtype=dtype) if dtype else None for dtype in (w_dtype, b_dtype))
+            save(x=x, y=y, **{name: array for name, array in (("w", w), ("b", b)) if array is not None})
+            line = [part for name, array in (("w", w), ("b", b)) if array is not None for part in (f"--{name}", f"{name}.npy")]
+            got = channel_norm("x.npy", "--y", "y.npy", *line, *channel_options(over="group", groups=2))
+            want = Channels(x, y, w, b, over="group", groups=2)
+            near(got["o"], want.o, want.size, f"{w_dtype} {b_dtype}")
+
+
+@test
+def sets_of_one_element_are_b():
+    given = channel_inputs((4, 6), 6)
+    got = channel_norm("x.npy", *WEIGHTS, "--over", "instance", outputs=("o", "mean", "rstd"))
+    assert got["o"].tobytes() == np.broadcast_to(given["b"], (4, 6)).tobytes() and got["mean"].tobytes() == given["x"].tobytes()
+    compare_rows(got["rstd"], np.full((4, 6), 1e-5**-0.5), (4, 6))
+    got = channel_norm("x.npy", "--over", "instance", "--eps", 0, outputs=("o", "rstd"))
+    assert not got["o"].any() and not got["rstd"].any()
+
+
+@test
+def layouts_differ_by_an_ulp_and_not_at_all_without_positions():
+    x = draw(3, 20, 50)
+    save(x=x, t=np.ascontiguousarray(np.moveaxis(x, 1, -1)), flat=x[:, :, 0].copy())
+    for over, groups in SETS[:3]:
+        line = channel_options(over=over, groups=groups and 4)
+        one = channel_norm("x.npy", *line)["o"]
+        other = np.moveaxis(channel_norm("t.npy", *channel_options(over=over, groups=groups and 4, layout="nhwc"))["o"], -1, 1)
+        assert (np.abs(one - other) <= 2.0**-23 * np.maximum(np.abs(one), 1)).all(), over
+        one = channel_norm("flat.npy", *line)["o"]
+        assert one.tobytes() == channel_norm("flat.npy", *channel_options(over=over, groups=groups and 4, layout="nhwc"))["o"].tobytes(), over
+
+
+@test
+def inference_of_running_statistics():
+    for layout in ("nchw", "nhwc"):
+        for over in ("batch", "instance"):
+            for dtype in ("f4", "f2"):
+                given = channel_inputs(shape_of(layout, 3, 7, 5, 4), 7, dtype)
+                running = (draw(7), (draw(7)**2 + 0.1).astype("f4"))
+                save(running_mean=running[0], running_var=running[1])
+                options = dict(over=over, layout=layout, act="relu")
+                got = channel_norm("x.npy", "--y", "y.npy", *WEIGHTS, *RUNNING, *channel_options(**options), outputs=("o", "mean", "rstd"))
+                want = Channels(*(given[name] for name in "xywb"), running=running, **options)
+                near(got["o"], want.o, want.size, f"{dtype} {options}")
+                shape = (7,) if over == "batch" else (3, 7)
+                assert got["mean"].tobytes() == np.broadcast_to(running[0], shape).tobytes()
+                compare_rows(got["rstd"], want.statistics(want.rstd), shape)
+
+
+@test
+def inference_folded_to_scale_and_shift():
+    for dtype in ("f4", "f2"):
+        given = channel_inputs((3, 7, 11), 7, dtype)
+        running = (draw(7), (draw(7)**2 + 0.1).astype("f4"))
+        save(running_mean=running[0], running_var=running[1])
+        rstd = 1 / np.sqrt(running[1].astype("f8") + 0.25)
+        for weights, w, b in ((WEIGHTS, given["w"], given["b"]), ((), None, None)):
+            line = ["x.npy", "--y", "y.npy", *weights, *RUNNING, "--fold", "--eps", "0.25", "--act", "silu"]
+            got = channel_norm(*line, outputs=("o", "scale", "shift"))
+            scale = rstd * (1 if w is None else w.astype("f8"))
+            shift = (0 if b is None else b.astype("f8")) - running[0].astype("f8") * scale
+            assert np.allclose(got["scale"], scale, rtol=2.0**-24, atol=0) and got["scale"].dtype == np.dtype("<f4")
+            assert np.allclose(got["shift"], shift, rtol=2.0**-23, atol=1e-12) and got["shift"].dtype == np.dtype("<f4")
+            want = Channels(given["x"], given["y"], w, b, running=running, eps=0.25, act="silu")
+            near(got["o"], want.o, want.size)
+            # without the two files
+            assert channel_norm(*line)["o"].tobytes() == got["o"].tobytes()
+
+
+def unbiased(want, x, over):
+    a = want.inside(x)
+    return a.mean((0, 2)), (a.var((0, 2), ddof=1) if over == "batch" else a.var(2, ddof=1).mean(0))
+
+
+@test
+def training_updates_running_statistics():
+    for over in ("batch", "instance"):
+        for layout in ("nchw", "nhwc"):
+            for momentum in (None, 0.1, 0.75, 0, 1):
+                given = channel_inputs(shape_of(layout, 4, 5, 6, 3), 5)
+                running = (draw(5), draw(5)**2)
+                save(running_mean=running[0], running_var=running[1])
+                f = 0.1 if momentum is None else momentum
+                line = ["x.npy", *WEIGHTS, *channel_options(over=over, layout=layout)]
+                got = channel_norm(*line, *RUNNING, "--train", *(["--momentum", momentum] if momentum is not None else []),
+                                   outputs=("o", "mean", *UPDATED))
+                want = Channels(given["x"], None, given["w"], given["b"], over=over, layout=layout)
+                near(got["o"], want.o, want.size)
+                assert got["o"].tobytes() == channel_norm(*line)["o"].tobytes(), "the running statistics have no part in o"
+                for new, old, batch in zip(UPDATED, running, unbiased(want, given["x"], over)):
+                    exact = (1 - f) * old.astype("f8") + f * batch
+                    assert got[new].dtype == np.dtype("<f4") and np.allclose(got[new], exact, rtol=2.0**-23, atol=1e-7), f"{new} {over} {f}"
+                for new, old in zip(("running_mean", "running_var"), running):
+                    assert np.load(f"{new}.npy").tobytes() == old.tobytes()
+
+
+@test
+def training_starts_with_zero_and_one_and_goes_on_in_place():
+    batches = [channel_inputs((4, 5, 6), 5)["x"] + np.float32(i) for i in range(3)]
+    mean, var = np.zeros(5), np.ones(5)
+    for i, x in enumerate(batches):
+        save(x=x)
+        channel_norm("x.npy", "--train", *(RUNNING if i else ()), "--running-mean-out", "running_mean.npy", "--running-var-out",
+                     "running_var.npy")
+        batch = unbiased(Channels(x), x, "batch")
+        mean, var = 0.9 * mean + 0.1 * batch[0], 0.9 * var + 0.1 * batch[1]
+    assert np.allclose(np.load("running_mean.npy"), mean, rtol=1e-6) and np.allclose(np.load("running_var.npy"), var, rtol=1e-6)
+
+
+@test
+def cumulative_running_statistics_are_the_average():
+    batches = [channel_inputs((4, 5, 6), 5)["x"] + np.float32(i) for i in range(4)]
+    for i, x in enumerate(batches):
+        save(x=x)
+        channel_norm("x.npy", "--train", "--cumulative", *(("--batches", i, *RUNNING) if i else ()), "--running-mean-out", "running_mean.npy",
+                     "--running-var-out", "running_var.npy")
+    each = [unbiased(Channels(x), x, "batch") for x in batches]
+    assert np.allclose(np.load("running_mean.npy"), np.mean([mean for mean, _ in each], 0), rtol=1e-6)
+    assert np.allclose(np.load("running_var.npy"), np.mean([var for _, var in each], 0), rtol=1e-6)
+    # the first batch leaves nothing of what was there before
+    got = channel_norm("x.npy", "--train", "--cumulative", "--batches", 0, *RUNNING, outputs=UPDATED + ("o",))
+    for new, batch in zip(UPDATED, each[-1]):
+        assert np.allclose(got[new], batch, rtol=1e-6), new
+
+
+@test
+def segments_stores_and_paths_of_channels():
+    channel_inputs((6, 24, 40, 9), 24)
+    supported = re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M)
+    for over, groups in SETS[1:4]:
+        line = ["x.npy", *WEIGHTS, "--y", "y.npy", *channel_options(over=over, groups=groups, act="gelu")]
+        want = channel_norm(*line)["o"]
+        for isa in supported:
+            for store in ("auto", "keep", "stream"):
+                assert channel_norm(*line, "--isa", isa, "--store", store)["o"].tobytes() == want.tobytes(), f"{isa} {store}"
+        assert channel_norm(*line, "--segment", 4096)["o"].tobytes() == want.tobytes()
+        assert np.allclose(channel_norm(*line, "--segment", 100)["o"], want, rtol=1e-6, atol=1e-6)
+    # within a segment, in double, 2^60 swallows the 1 that it meets; segments are added exactly
+    save(x=np.array([[[2.0**60, -2.0**60, 1, 0, 0, 0, 0, 0]]], "f4"))
+    for segment, mean in ((None, 0), (4096, 0), (1, 1 / 8)):
+        line = ["--segment", segment] if segment else []
+        assert channel_norm("x.npy", "--over", "layer", *line, outputs=("o", "mean"))["mean"] == mean, segment
+
+
+@test
+def channels_without_samples():
+    for layout in ("nchw", "nhwc"):
+        shape = shape_of(layout, 0, 6, 5)
+        channel_inputs(shape, 6)
+        save(running_mean=draw(6), running_var=draw(6)**2)
+        for over, groups in SETS[:3]:
+            line = ["x.npy", "--y", "y.npy", *WEIGHTS, *channel_options(over=over, groups=groups, layout=layout)]
+            assert channel_norm(*line)["o"].shape == shape
+            got = channel_norm("--backward", *line, "--do", "do.npy", outputs=CHANNEL_GRADIENTS)
+            assert got["dx"].shape == got["dy"].shape == shape
+            for name in ("dw", "db"):
+                assert got[name].tobytes() == bytes(24), f"{name} {over}: {got[name]}"
+            if over != "batch":
+                assert channel_norm(*line, outputs=("o", "mean"))["mean"].shape == (0, groups)
+        assert channel_norm("x.npy", *RUNNING, "--layout", layout)["o"].shape == shape
+
+
+@test
+def an_output_of_channels_may_replace_an_input():
+    given = channel_inputs((3, 4, 10), 4)
+    channel_norm("x.npy", "--y", "y.npy", *WEIGHTS, "--o", "y.npy", "--mean", "w.npy", outputs=())
+    want = Channels(*(given[name] for name in "xywb"))
+    near(np.load("y.npy"), want.o, want.size)
+    compare_rows(np.load("w.npy"), want.statistics(want.mean), (4,))
+
+
+@test
+def backward_of_every_kind_of_set_layout_and_activation():
+    number = 0
+    for dtype in ("f4", "f2"):
+        for layout in ("nchw", "nhwc"):
+            for positions in ((), (9,), (4, 5)):
+                given = channel_inputs(shape_of(layout, 5, 12, *positions), 12, dtype)
+                do = given.pop("do")
+                for over, groups in SETS:
+                    number += 1
+                    options = dict(over=over, groups=groups, layout=layout, act=list(ACTIVATIONS)[number % 9], centred=number % 5 != 0, eps=0.01)
+                    got = channel_norm("--backward", "x.npy", "--y", "y.npy", *WEIGHTS, "--do", "do.npy", *channel_options(**options),
+                                       outputs=CHANNEL_GRADIENTS)
+                    want = Channels(*(given[name] for name in "xywb"), **options).backward(do)
+                    for name, gradient in got.items():
+                        assert gradient.dtype == np.dtype(dtype if name in ("dx", "dy") else "f4")
+                        near(gradient, *want[name], f"{name} {dtype} {positions} {options}")
+
+
+@test
+def backward_of_many_samples_and_each_gradient_alone():
+    """More samples than there are blocks of them."""
+    given = channel_inputs((150, 6, 4), 6)
+    for over, groups in SETS[:3]:
+        line = ["--backward", "x.npy", "--y", "y.npy", *WEIGHTS, "--do", "do.npy", *channel_options(over=over, groups=groups, act="silu")]
+        got = channel_norm(*line, outputs=CHANNEL_GRADIENTS)
+        want = Channels(*(given[name] for name in "xywb"), over=over, groups=groups, act="silu").backward(given["do"])
+        for name in CHANNEL_GRADIENTS:
+            near(got[name], *want[name], f"{name} {over}")
+            assert channel_norm(*line, outputs=(name,))[name].tobytes() == got[name].tobytes(), name
+        for isa in re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M):
+            same = channel_norm(*line, "--isa", isa, "--store", "stream", outputs=CHANNEL_GRADIENTS)
+            for name in CHANNEL_GRADIENTS:
+                assert same[name].tobytes() == got[name].tobytes(), f"{isa} {name}"
+
+
+@test
+def backward_of_running_statistics():
+    for over in ("batch", "instance"):
+        for layout in ("nchw", "nhwc"):
+            given = channel_inputs(shape_of(layout, 3, 7, 5), 7)
+            running = (draw(7), (draw(7)**2 + 0.1).astype("f4"))
+            save(running_mean=running[0], running_var=running[1])
+            options = dict(over=over, layout=layout, act="tanh")
+            got = channel_norm("--backward", "x.npy", "--y", "y.npy", *WEIGHTS, *RUNNING, "--do", "do.npy", *channel_options(**options),
+                               outputs=CHANNEL_GRADIENTS)
+            want = Channels(*(given[name] for name in "xywb"), running=running, **options).backward(given["do"])
+            for name, gradient in got.items():
+                near(gradient, *want[name], f"{name} {options}")
+
+
+@test
+def backward_of_channels_is_the_slope_of_forward():
+    """Against the forward formula alone: differences of o·do, each way a step of every input."""
+    ways = [dict(over=over, groups=groups, layout=layout, centred=centred, eps=0.1) for layout in ("nchw", "nhwc") for centred in (True, False)
+            for over, groups in (("batch", 1), ("group", 2), ("instance", 1), ("layer", 1))]
+    ways += [dict(over="group", groups=2, act=act) for act in ACTIVATIONS if act != "relu"]
+    ways += [dict(act="silu", running=True), dict(over="instance", running=True)]
+    for options in ways:
+        given = {**channel_inputs(shape_of(options.get("layout", "nchw"), 3, 4, 5), 4)}
+        do, running = given.pop("do"), ()
+        if options.pop("running", False):
+            options["running"] = (draw(4), (draw(4)**2 + 0.5).astype("f4"))
+            save(running_mean=options["running"][0], running_var=options["running"][1])
+            running = RUNNING
+        line = channel_options(**{name: value for name, value in options.items() if name != "running"})
+        got = channel_norm("--backward", "x.npy", "--y", "y.npy", *WEIGHTS, "--do", "do.npy", *running, *line, outputs=CHANNEL_GRADIENTS)
+        given = {name: array.astype("f8") for name, array in given.items()}
+        for name, array in given.items():
+            slope, step = np.zeros_like(array), 1e-5
+            for index in np.ndindex(array.shape):
+                value = array[index]
+                ends = []
+                for array[index] in (value + step, value - step):
+                    ends.append((Channels(**given, **options).o * do).sum())
+                array[index] = value
+                slope[index] = (ends[0] - ends[1]) / (2 * step)
+            error = np.abs(got[f"d{name}"] - slope).max()
+            assert error <= 1e-5 * (1 + np.abs(slope).max()), f"d{name} {options}: off by {error:.3g}"
+
+
 # ---- refusals ------------------------------------------------------------------------------------------------------------------
 
 
@@ -903,6 +1300,117 @@ def refuses_wrong_backward_arguments():
     backward(*needed, "--dr-in", "dr.npy", "--r-dtype", "f32")
 
 
+def with_old_channels():
+    """Everything that channel-norm reads, and files where it would write."""
+    channel_inputs((4, 6, 5), 6)
+    save(running_mean=draw(6), running_var=draw(6)**2, half=draw(4, 6, 5, dtype="f2"), half_w=draw(6, dtype="f2"))
+    names = ("o", "mean", "rstd", *UPDATED, "scale", "shift", *CHANNEL_GRADIENTS)
+    for name in names:
+        open(f"{name}.npy", "w").write("old " + name)
+    return {name: (f"--{name.replace('_', '-')}", f"{name}.npy") for name in names}
+
+
+@test
+def refuses_wrong_shapes_and_dtypes_of_channels():
+    out = with_old_channels()
+    line = ("channel-norm", "x.npy", *out["o"], *out["mean"], *out["rstd"])
+    for shape, says in (((), "two axes at least"), ((6,), "two axes at least"), ((4, 0, 5), "no channels"), ((4, 6, 0), "no elements"),
+                        ((4, 6, 0, 3), "no elements")):
+        np.save("bad.npy", np.zeros(shape, "f4"))
+        refused("channel-norm", "bad.npy", *line[2:], says=says)
+    np.save("bad.npy", np.zeros((4, 5, 0), "f4"))
+    refused("channel-norm", "bad.npy", "--layout", "nhwc", *line[2:], says="no channels")
+    np.save("bad.npy", np.zeros((0, 6, 5), "f4"))
+    for wanted in ("mean", "rstd"):
+        refused("channel-norm", "bad.npy", *out["o"], *out[wanted], says="without samples a channel has no statistics")
+    for over in ("batch", "instance"):
+        refused("channel-norm", "bad.npy", "--over", over, "--train", *out["o"], *out["running_mean_out"], *out["running_var_out"],
+                says="without samples a channel has no statistics")
+    refused(*line, "--layout", "nhwc", "--w", "w.npy", says="has to be (5,)")
+    for option, wanted in (("--y", "(4, 6, 5)"), ("--w", "(6,)"), ("--b", "(6,)")):
+        for shape in ((4, 6), (4, 6, 4), (4, 5, 6), (6, 1), (5,), (), (0,)):
+            np.save("bad.npy", np.zeros(shape, "f4"))
+            refused(*line, option, "bad.npy", says=f"with x.npy it has to be {wanted}")
+        refused(*line, option, "missing.npy", says="missing.npy: No such file")
+        refused(*line, option, "o.npy", says="not a .npy file")
+    for number in (0, 1):
+        for shape in ((4, 6, 5), (5,), ()):
+            np.save("bad.npy", np.zeros(shape, "f4"))
+            running = [*RUNNING]
+            running[2 * number + 1] = "bad.npy"
+            refused(*line, *running, says="has to be (6,)")
+        running[2 * number + 1] = "half_w.npy"
+        refused(*line, *running, says="half_w.npy: '<f2'; running statistics are '<f4'")
+    refused(*line, "--y", "half.npy", says="y and do have the dtype of x")
+    refused(*line, "--w", "half_w.npy", says="w and b have the dtype of x or '<f4'")
+    refused("channel-norm", "half.npy", "--y", "x.npy", *out["o"], says="'<f4' beside '<f2' in half.npy; y and do have the dtype of x")
+    back = ("channel-norm", "--backward", "x.npy", *out["dx"], "--do")
+    for name, says in (("half.npy", "y and do have the dtype of x"), ("w.npy", "has to be (4, 6, 5)"), ("missing.npy", "No such file"),
+                       ("dx.npy", "not a .npy file")):
+        refused(*back, name, says=says)
+    for groups in (4, 5, 7, 12):
+        refused(*line, "--over", "group", "--groups", groups, says=f"6 channels cannot be divided by --groups {groups}")
+    np.save("bad.npy", np.zeros((1, 6), "f4"))
+    for over in ("batch", "instance"):
+        refused("channel-norm", "bad.npy", "--over", over, "--train", *out["o"], *out["running_mean_out"], *out["running_var_out"],
+                says="too few elements")
+
+
+@test
+def refuses_wrong_arguments_of_channels():
+    out = with_old_channels()
+    o, train = ("x.npy", *out["o"]), (*out["running_mean_out"], *out["running_var_out"])
+    wrong_backward = [(option, f"--{option[0][2:]} is of the forward pass") for option in
+                      (out["o"], out["mean"], out["rstd"], out["running_mean_out"], out["running_var_out"], out["scale"], out["shift"],
+                       ("--train",), ("--momentum", "0.1"), ("--cumulative",), ("--batches", "1"), ("--fold",))]
+    for arguments, says in (((), "no input file"), (out["o"], "no input file"), (("x.npy",), "no output file: --o FILE"), (("x.npy", *o), "twice"),
+                            ((*o, "--over", "row"), "none of batch, group, instance, layer"), ((*o, "--over"), "needs a value"),
+                            ((*o, "--layout", "chwn"), "none of nchw, nhwc"), ((*o, "--act", "swish"), "none of identity"),
+                            ((*o, "--store", "away"), "none of auto, keep, stream"), ((*o, "--isa", "mmx"), "no instruction set"),
+                            ((*o, "--over", "group"), "--over group needs --groups"), ((*o, "--groups", "2"), "--groups is for --over group"),
+                            ((*o, "--over", "layer", "--groups", "2"), "--groups is for --over group"),
+                            ((*o, "--over", "group", "--groups", "0"), "not a number from 1 on"),
+                            ((*o, "--over", "group", "--groups", "-2"), "not a number from 1 on"),
+                            ((*o, "--over", "group", "--groups", "two"), "not a number from 1 on"),
+                            ((*o, "--segment", "0"), "not a number from 1 on"), ((*o, "--segment", "4097"), "4097 is more than 4096"),
+                            ((*o, "--segment", "99999999999999999999999"), "not a number from 1 on"),
+                            ((*o, "--eps", "-1"), "eps"), ((*o, "--eps", "nan"), "eps"), ((*o, "--eps", "1e999"), "eps"),
+                            ((*o, "--eps", "tiny"), "not a number"), ((*o, *RUNNING[:2]), "--running-mean needs --running-var"),
+                            ((*o, *RUNNING[2:]), "--running-var needs --running-mean"),
+                            ((*o, *RUNNING, "--over", "layer"), "for --over batch or instance"),
+                            ((*o, *RUNNING, "--over", "group", "--groups", "6"), "for --over batch or instance"),
+                            ((*o, *RUNNING, "--rms"), "--rms has no running statistics"), ((*o, *train[:2]), "--running-mean-out needs --train"),
+                            ((*o, *train[2:]), "--running-var-out needs --train"), ((*o, "--train"), "--train needs --running-mean-out"),
+                            ((*o, "--train", *train[:2]), "--train needs --running-var-out"),
+                            ((*o, "--train", *train, "--rms"), "--rms has no running statistics"),
+                            ((*o, "--train", *train, "--over", "layer"), "for --over batch or instance"),
+                            ((*o, "--train", *train, "--fold", *RUNNING), "--train and --fold exclude"),
+                            ((*o, "--momentum", "0.1"), "--momentum needs --train"), ((*o, "--cumulative"), "--cumulative needs --train"),
+                            ((*o, "--train", *train, "--batches", "3"), "--batches needs --cumulative"),
+                            ((*o, "--train", *train, "--cumulative", "--batches", "-1"), "not a number from 0 on"),
+                            ((*o, "--train", *train, "--cumulative", "--batches", ""), "not a number from 0 on"),
+                            ((*o, "--train", *train, "--cumulative", "--momentum", "0.1"), "--momentum and --cumulative exclude"),
+                            ((*o, "--train", *train, "--momentum", "1.5"), "'1.5' is not from 0 to 1"),
+                            ((*o, "--train", *train, "--momentum", "-0.1"), "'-0.1' is not from 0 to 1"),
+                            ((*o, "--train", *train, "--momentum", "nan"), "'nan' is not from 0 to 1"),
+                            ((*o, "--train", *train, "--momentum", "none"), "not a number"), ((*o, "--fold"), "--fold needs --running-mean"),
+                            ((*o, *RUNNING, *out["scale"]), "--scale needs --fold"), ((*o, *RUNNING, *out["shift"]), "--shift needs --fold"),
+                            ((*o, *RUNNING, "--fold", *out["mean"]), "--mean cannot be asked for with --fold"),
+                            ((*o, *RUNNING, "--fold", *out["rstd"]), "--rstd cannot be asked for with --fold"),
+                            ((*o, "--do", "do.npy"), "--do is for --backward"), ((*o, *out["dx"]), "--dx is for --backward"),
+                            ((*o, *out["dw"]), "--dw is for --backward"), ((*o, "--weight", "w.npy"), "unknown option"),
+                            ((*o, "--mean", "./o.npy"), "two outputs"), (("x.npy", "--o", "/dev/null"), "not a regular file"),
+                            ((*o, "--train", *train[:2], "--running-var-out", "nosuch/v.npy"), "No such file")):
+        refused("channel-norm", *arguments, says=says)
+    back = ("--backward", "x.npy", "--do", "do.npy")
+    for arguments, says in [((*back[:2], *out["dx"]), "--backward needs --do"), ((back[0], *back[2:], *out["dx"]), "no input file"),
+                            (back, "no output file: --dx"), ((*back, *out["dx"], "--dw", "dx.npy"), "two outputs"),
+                            ((*back, *out["dx"], *RUNNING[:2]), "--running-mean needs --running-var"),
+                            ((*back, *out["dx"], "--dz", "dz.npy"), "unknown option")] + [((*back, *out["dx"], *option), says)
+                                                                                          for option, says in wrong_backward]:
+        refused("channel-norm", *arguments, says=says)
+
+
 # ---- outputs that fail while they are written --------------------------------------------------------------------------------
 
 SHIM = r"""
@@ -1020,6 +1528,23 @@ def gradients_that_cannot_be_written_leave_nothing():
     norm(*line[1:])
 
 
+@test
+def outputs_of_channels_that_cannot_be_written_leave_nothing():
+    out = with_old_channels()
+    train = ("channel-norm", "x.npy", *RUNNING, "--train", *(part for name in ("o", "mean", "rstd", *UPDATED) for part in out[name]))
+    gradients = ("channel-norm", "--backward", "x.npy", "--do", "do.npy", *(part for name in CHANNEL_GRADIENTS for part in out[name]))
+    in_place = ("channel-norm", "x.npy", *RUNNING, "--train", "--o", "x.npy", "--running-mean-out", "running_mean.npy", "--running-var-out",
+                "running_var.npy")
+    for line, files_written in ((train, 5), (gradients, 4), (in_place, 3)):
+        for n in range(1, files_written + 1):
+            for call in ("fsync", "rename"):
+                refused(*line, status=1, says="Input/output error", env=shim(f"{call} {n}"))
+        refused(*line, status=-signal.SIGTERM, says="Interrupted", env=shim(f"term {files_written}"))
+        refused(*line, status=1, says="cannot write", before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)))
+    for line in (train, gradients, in_place):
+        assert Run(*line).status == 0
+
+
 # ---- info, check, help ----------------------------------------------------------------------------------------------------------
 
 
@@ -1056,7 +1581,7 @@ def check_passes_here():
     # every line of the list of kernels has been run
     text = open(os.path.join(ROOT, "src", "kernels.def")).read()
     kernels = re.findall(r"^NRG_KERNEL\((\w+), (\w+), \w+\)", text, re.M)
-    assert len(kernels) >= 12
+    assert len(kernels) >= 18
     for op, dtype in kernels:
         assert re.search(rf"^  {op} .*\b{dtype} [1-9]", run.out, re.M), f"{op} {dtype}: {run.out}"
     run = Run("check", "--quick", "--isa", "scalar")
@@ -1216,6 +1741,160 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, 
         ((char *)dx)[begin] ^= 1;
     return NRG_OK;
 }
+
+/* Rows of a tensor with channels: samples, or positions. Both operands may be one. */
+static void copy_channels(const nrg_channel_norm_spec *s, size_t n, size_t positions, void *to, size_t to_stride, const void *from,
+                          size_t from_stride, int ith, int nth)
+{
+    int nhwc = s->layout == NRG_NHWC;
+    size_t rows = nhwc ? n * positions : n, bytes = s->channels * (nhwc ? 1 : positions) * nrg_dtype_size(s->dtype);
+    for (size_t row = at(rows, ith, nth); to && row < at(rows, ith + 1, nth); row++)
+        memmove((char *)to + row * to_stride, (const char *)from + row * from_stride, bytes);
+}
+
+static size_t count_sets(const nrg_channel_norm_spec *s, size_t n)
+{
+    return s->over == NRG_OVER_BATCH ? s->channels : n * (s->groups ? s->groups : 1);
+}
+
+/* What a call of one kind or another says about the sets of its share. */
+static void tell(const nrg_channel_norm_spec *s, const nrg_channel_norm_args *a, int ith, int nth)
+{
+    size_t sets = a->n ? count_sets(s, a->n) : 0;
+    for (size_t i = at(sets, ith, nth); i < at(sets, ith + 1, nth); i++) {
+        nrg_channel_statistics statistics = {1, 0, fault("channel nan") ? -NAN : NAN, (double)fault("statistics"), 4};
+        if (a->statistics && s->statistics != NRG_STATISTICS_GIVEN)
+            a->statistics[i] = statistics;
+        if (a->mean && !idle("mean is left out"))
+            a->mean[i] = fault("channel mean") && s->layout == NRG_NHWC ? 1 : 2;
+        if (a->rstd)
+            a->rstd[i] = fault("channel rstd") && s->over == NRG_OVER_GROUP && s->groups == s->channels;
+    }
+    if (s->statistics != NRG_STATISTICS_COMPUTE || !a->running_mean)
+        return;
+    for (size_t c = at(s->channels, ith, nth); c < at(s->channels, ith + 1, nth); c++) {
+        a->running_mean[c] = (float)c + (float)fault("running mean");
+        a->running_var[c] = (float)c + (float)(fault("cumulative") && s->cumulative);
+    }
+}
+
+nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *s, const nrg_channel_norm_args *a, int ith, int nth)
+{
+    size_t size = nrg_dtype_size(s->dtype);
+    if (fault("refuse channels"))
+        return NRG_ERR_COUNT;
+    if (!idle("channels are left out"))
+        copy_channels(s, a->n, a->s, a->o, a->o_stride, a->x, a->x_stride, ith, nth);
+    tell(s, a, ith, nth);
+    if (!a->n || ith)
+        return NRG_OK;
+    char *o = a->o, *end = o + (s->layout == NRG_NHWC ? s->channels : s->channels * a->s) * size;
+    if ((fault("positions") && a->s == 49 && s->dtype == NRG_F16) || (fault("channels") && s->channels % 16 == 15 && s->layout == NRG_NHWC) ||
+        (fault("layer") && s->over == NRG_OVER_GROUP && s->groups <= 1) || (fault("batch") && s->over == NRG_OVER_BATCH) ||
+        (fault("given") && s->statistics == NRG_STATISTICS_GIVEN) || (fault("running") && s->statistics == NRG_STATISTICS_RUNNING) ||
+        (fault("folded") && s->statistics == NRG_STATISTICS_FOLDED) || (fault("residual") && a->y && !s->activation) ||
+        (fault("channel activation") && s->activation == NRG_ACT_GELU_TANH) || (fault("segment") && s->segment > 1000) ||
+        (fault("many samples") && a->n > 60) || (fault("channel split") && nth == 3))
+        o[0] ^= 1;
+    if (fault("past the channels"))
+        *end = 0;
+    if (fault("weight of a channel") && a->w)
+        ((char *)(size_t)a->w)[0] ^= 1;
+    return NRG_OK;
+}
+
+nrg_status nrg_channel_norm_sums(const nrg_channel_norm_spec *s, const nrg_channel_norm_args *a, int64_t *sums, int ith, int nth)
+{
+    size_t sets = count_sets(s, a->n);
+    for (size_t i = at(sets, ith, nth) * NRG_SUMS_WORDS; i < at(sets, ith + 1, nth) * NRG_SUMS_WORDS; i++)
+        sums[i] = (int64_t)0x7ff0000000000000 + fault("sums");
+    return NRG_OK;
+}
+
+nrg_status nrg_sums_add(size_t sets, int64_t *into, const int64_t *from)
+{
+    for (size_t i = 0; i < sets * NRG_SUMS_WORDS; i++)
+        into[i] = (int64_t)((uint64_t)into[i] + (uint64_t)from[i]);
+    return NRG_OK;
+}
+
+nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *s, const nrg_channel_norm_args *a, const int64_t *sums, int ith, int nth)
+{
+    tell(s, a, ith, nth);
+    if (fault("statistics of parts") && a->statistics && a->n && ith == 0)
+        a->statistics[0].mean_low = 1;
+    /* of two parts or more */
+    if (fault("sum of parts") && a->n && ith == 0 && sums[0] != (int64_t)0x7ff0000000000000)
+        a->statistics[0].mean_low = 1;
+    return NRG_OK;
+}
+
+nrg_status nrg_channel_norm_fold(const nrg_channel_norm_spec *s, const nrg_channel_norm_args *a, float *scale, float *shift)
+{
+    (void)a;
+    for (size_t c = 0; c < s->channels; c++) {
+        scale[c] = fault("scale") ? 1 : 2;
+        shift[c] = fault("shift") ? 1 : 2;
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_spec *s, const nrg_channel_norm_backward_args *a, size_t *bytes)
+{
+    *bytes = s->over == NRG_OVER_GROUP && (a->dw || a->db) ? 8 * s->channels : 0;
+    return NRG_OK;
+}
+
+/* Channels of the share. */
+static void weight_gradients(const nrg_channel_norm_spec *s, const nrg_channel_norm_backward_args *a, int ith, int nth)
+{
+    for (size_t c = at(s->channels, ith, nth); c < at(s->channels, ith + 1, nth); c++) {
+        if (a->dw)
+            a->dw[c] = (float)c + (a->accumulate && !fault("channel accumulate") ? a->dw[c] + 1 : 0) + (float)fault("channel dw");
+        if (a->db && !idle("db of channels is left out"))
+            a->db[c] = (float)c + (float)(fault("channel db") && s->over == NRG_OVER_GROUP);
+    }
+}
+
+nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *s, const nrg_channel_norm_backward_args *a, int ith, int nth)
+{
+    if (fault("refuse backward of channels"))
+        return NRG_ERR_COUNT;
+    const void *d_o = a->d_o;
+    copy_channels(s, a->n, a->s, a->dx, a->dx_stride, d_o, a->d_o_stride, ith, nth);
+    copy_channels(s, a->n, a->s, a->dy, a->dy_stride, d_o, a->d_o_stride, ith, nth);
+    if (s->over == NRG_OVER_BATCH)
+        weight_gradients(s, a, ith, nth);
+    if (a->workspace && a->workspace_size)
+        memset(a->workspace, active == NRG_ISA_AVX2, 8 * s->channels);
+    if (a->workspace && a->workspace_size && fault("past the blocks"))
+        ((char *)a->workspace)[8 * s->channels] = 0;
+    if (a->n && a->dx && ith == 0 &&
+        (fault("channel dx") || (fault("dx of parts") && a->sums) || (fault("dx of statistics") && a->statistics) ||
+         (fault("dx of running") && s->statistics == NRG_STATISTICS_RUNNING)))
+        ((char *)a->dx)[0] ^= 1;
+    if (a->n && a->dy && ith == 0 && fault("channel dy"))
+        ((char *)a->dy)[0] ^= 1;
+    return NRG_OK;
+}
+
+nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *s, const nrg_channel_norm_backward_args *a, int ith, int nth)
+{
+    if (s->over == NRG_OVER_GROUP)
+        weight_gradients(s, a, ith, nth);
+    if (fault("split of channels") && nth == 7 && a->dw)
+        a->dw[0] += 1;
+    return NRG_OK;
+}
+
+nrg_status nrg_channel_norm_backward_sums(const nrg_channel_norm_spec *s, const nrg_channel_norm_backward_args *a, int64_t *sums, int ith,
+                                          int nth)
+{
+    for (size_t i = at(s->channels, ith, nth) * NRG_SUMS_WORDS; i < at(s->channels, ith + 1, nth) * NRG_SUMS_WORDS; i++)
+        sums[i] = 1 + fault("backward sums");
+    weight_gradients(s, a, ith, nth);
+    return NRG_OK;
+}
 """
 
 
@@ -1241,7 +1920,11 @@ def faulty(fault, program=None, **more):
 def check_finds_a_faulty_path():
     faults = ("bit", "zero", "rstd", "past the end", "before the start", "input", "split", "tail", "gate", "groups", "rstd of a group", "dx",
               "dy", "dz", "dw", "db", "after", "dr_in", "accumulate", "split of columns", "past the workspace", "activation", "one value",
-              "activation backward")
+              "activation backward", "positions", "channels", "layer", "batch", "given", "running", "folded", "residual", "channel activation",
+              "segment", "many samples", "channel split", "past the channels", "weight of a channel", "channel mean", "channel rstd", "statistics",
+              "running mean", "cumulative", "sums", "statistics of parts", "sum of parts", "scale", "shift", "channel dx", "channel dy",
+              "dx of parts", "dx of statistics", "dx of running", "channel dw", "channel db", "channel accumulate", "split of channels",
+              "past the blocks", "backward sums")
     faulty("")  # compiles it, once for all
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = list(pool.map(faulty, faults))
@@ -1253,7 +1936,9 @@ def check_finds_a_faulty_path():
 
 @test
 def check_finds_a_kernel_that_does_nothing():
-    for fault, says in (("activation is left out", "scalar leaves o unwritten"), ("db is left out", "scalar leaves db unwritten")):
+    for fault, says in (("activation is left out", "scalar leaves o unwritten"), ("db is left out", "scalar leaves db unwritten"),
+                        ("channels are left out", "scalar leaves o unwritten"), ("mean is left out", "scalar leaves mean unwritten"),
+                        ("db of channels is left out", "scalar leaves db unwritten")):
         run = faulty(fault)
         one_line(run)
         assert run.status == 1 and says in run.err, f"{fault}: {run}"
@@ -1286,7 +1971,7 @@ def check_cannot_leave_a_kernel_out():
 
 @test
 def check_lets_any_nan_equal_any_nan():
-    for fault in ("", "nan"):
+    for fault in ("", "nan", "channel nan"):
         run = faulty(fault)
         assert run.status == 0 and run.out.endswith("2 passed, 0 failed, 2 skipped\n"), f"{fault}: {run}"
 
@@ -1300,7 +1985,11 @@ def check_reports_a_path_that_dies_or_refuses():
     assert run.status == 1 and "refuses a case" in run.err, str(run)
     run = faulty("refuse backward")
     one_line(run)
-    assert run.status == 1 and "refuses a case" in run.err and "norm_backward_f32" in run.err, str(run)
+    assert run.status == 1 and "refuses a case" in run.err and " norm_backward_f32" in run.err, str(run)
+    for fault, op in (("refuse channels", "channel_norm_forward"), ("refuse backward of channels", "channel_norm_backward")):
+        run = faulty(fault)
+        one_line(run)
+        assert run.status == 1 and "refuses a case" in run.err and f" {op}_f32" in run.err, str(run)
 
 
 @test
@@ -1316,8 +2005,8 @@ def help_and_version():
     assert run.status == 0 and re.fullmatch(r"nrg \d+\.\d+\.\d+\n", run.out) and not run.err, str(run)
     general = Run("--help")
     assert general.status == 0 and general.out == Run("help").out == Run("-h").out and not general.err, str(general)
-    for command in ("info", "check", "norm"):
-        assert f"nrg {command}" in general.out
+    for command in ("info", "check", "norm", "channel-norm"):
+        assert f"nrg {command} " in general.out
         run = Run(command, "--help")
         assert run.status == 0 and run.out.startswith(f"usage: nrg {command}") and not run.err, str(run)
         assert run.out == Run("help", command).out == Run(command, "-h").out
@@ -1326,7 +2015,8 @@ def help_and_version():
 @test
 def a_report_nobody_receives_is_a_failure():
     with open("/dev/full", "w") as full:
-        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("check", "--quick", "--isa", "scalar")):
+        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("channel-norm", "--help"),
+                          ("check", "--quick", "--isa", "scalar")):
             run = Run(*arguments, stdout=full)
             one_line(run)
             assert run.status == 1 and "standard output" in run.err, str(run)

@@ -62,7 +62,8 @@ void norm_options_draw_gate(norm_options *o, size_t dim, uint64_t seed)
 
 void *norm_tensor(size_t rows, size_t dim, nrg_dtype dtype)
 {
-    void *memory = malloc(rows * dim * nrg_dtype_size(dtype));
+    size_t bytes = rows * dim * nrg_dtype_size(dtype);
+    void *memory = malloc(bytes ? bytes : 1);
     if (!memory)
         abort();
     return memory;
@@ -74,8 +75,7 @@ void norm_put_row(void *to, size_t row, size_t dim, nrg_dtype dtype, const float
         element_set(to, row * dim + i, dtype, from[i]);
 }
 
-/* y: unrelated to x, or of its scale, or close to -x so that the sum cancels. */
-static void fill_y(float *y, const float *x, size_t dim, enum row_kind kind, nrg_dtype dtype, uint64_t seed)
+void norm_fill_y(float *y, const float *x, size_t dim, enum row_kind kind, nrg_dtype dtype, uint64_t seed)
 {
     uint64_t state = seed;
     size_t how = test_draw(&state, 8);
@@ -90,8 +90,7 @@ static void fill_y(float *y, const float *x, size_t dim, enum row_kind kind, nrg
             y[i] = isfinite(x[i]) ? 0x1p-8f * y[i] - x[i] : 1;
 }
 
-/* w, b: ordinary, or now and then with numbers at the ends of the range among them. */
-static void fill_weight(float *w, size_t dim, nrg_dtype dtype, uint64_t seed)
+void norm_fill_weight(float *w, size_t dim, nrg_dtype dtype, uint64_t seed)
 {
     static const float odd[] = {0.0f, -0.0f, 1.0f, -1.0f, 3e38f, 1e-40f, -1e-38f, INFINITY, NAN, 0x1p79f};
     uint64_t state = seed;
@@ -151,7 +150,7 @@ void norm_problem_make(norm_problem *p, const norm_options *o, size_t dim, size_
         row_fill(x_row, dim, kind, o->dtype, test_draw(&state, 1u << 30));
         norm_put_row(p->x, row, dim, o->dtype, x_row);
         if (p->y) {
-            fill_y(y_row, x_row, dim, kind, p->y_dtype, test_draw(&state, 1u << 30));
+            norm_fill_y(y_row, x_row, dim, kind, p->y_dtype, test_draw(&state, 1u << 30));
             norm_put_row(p->y, row, dim, p->y_dtype, y_row);
         }
         if (p->z) {
@@ -161,12 +160,12 @@ void norm_problem_make(norm_problem *p, const norm_options *o, size_t dim, size_
     }
     if (o->w) {
         p->w = norm_tensor(1, dim, p->w_dtype);
-        fill_weight(x_row, dim, p->w_dtype, test_draw(&state, 1u << 30));
+        norm_fill_weight(x_row, dim, p->w_dtype, test_draw(&state, 1u << 30));
         norm_put_row(p->w, 0, dim, p->w_dtype, x_row);
     }
     if (o->b) {
         p->b = norm_tensor(1, dim, p->w_dtype);
-        fill_weight(x_row, dim, p->w_dtype, test_draw(&state, 1u << 30));
+        norm_fill_weight(x_row, dim, p->w_dtype, test_draw(&state, 1u << 30));
         norm_put_row(p->b, 0, dim, p->w_dtype, x_row);
     }
     free(x_row);

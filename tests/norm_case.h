@@ -50,6 +50,12 @@ void norm_problem_free(norm_problem *problem);
 void *norm_tensor(size_t rows, size_t dim, nrg_dtype dtype);
 void norm_put_row(void *tensor, size_t row, size_t dim, nrg_dtype dtype, const float *from);
 
+/* A row of y: unrelated to x, or of its scale, or close to -x so that the sum cancels. */
+void norm_fill_y(float *y, const float *x, size_t dim, enum row_kind kind, nrg_dtype dtype, uint64_t seed);
+
+/* w, b: ordinary, or now and then with numbers at the ends of the range among them. */
+void norm_fill_weight(float *w, size_t dim, nrg_dtype dtype, uint64_t seed);
+
 /* A call's outputs: dense, as the problem's spec says. r, mean and rstd are there whether or not a call was asked for them. */
 typedef struct norm_result {
     void *o, *r;

@@ -7,15 +7,14 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "channel_norm_backward_case.h"
 #include "norm_backward_case.h"
 
 enum { LIMIT = 16 << 10, STACK = 256 << 10, PAINT = 0x5c };
 
 static unsigned char *stack;
 static ucontext_t here, there;
-static const nrg_norm_spec *the_spec;
-static const nrg_norm_args *the_args;
-static const nrg_norm_backward_args *the_backward_args; /* the call is a forward one where this is NULL */
+static nrg_status (*the_call)(void);
 static nrg_status the_status;
 static size_t deliberate;
 
@@ -34,13 +33,8 @@ static void on_stack(void)
 {
     if (deliberate)
         use_stack(deliberate);
-    else if (!the_backward_args)
-        the_status = nrg_norm_forward(the_spec, the_args, 0, 1);
-    else {
-        the_status = nrg_norm_backward(the_spec, the_backward_args, 0, 1);
-        if (the_status == NRG_OK)
-            the_status = nrg_norm_backward_reduce(the_spec, the_backward_args, 0, 1);
-    }
+    else
+        the_status = the_call();
 }
 
 /* How deep a call goes. */
@@ -77,9 +71,10 @@ START_TEST(the_measurement_sees_depth)
 }
 END_TEST
 
-static void measure(size_t *deepest, nrg_isa isa, const char *what)
+static void measure(nrg_status call(void), size_t *deepest, nrg_isa isa, const char *what)
 {
     ck_assert_int_eq(nrg_isa_set(isa), NRG_OK);
+    the_call = call;
     if (*deepest == 0)
         depth(); /* the first call also resolves symbols, on the dynamic linker's account */
     size_t deep = depth();
@@ -88,22 +83,33 @@ static void measure(size_t *deepest, nrg_isa isa, const char *what)
         ck_abort_msg("%s: %zu bytes of stack, status %d; %s", nrg_isa_name(isa), deep, (int)the_status, what);
 }
 
+/* What the calls below are made with. */
+static const nrg_norm_spec *the_spec;
+static nrg_norm_args the_args;
+static nrg_norm_backward_args the_backward_args;
+
+static nrg_status call_forward(void) { return nrg_norm_forward(the_spec, &the_args, 0, 1); }
+
+static nrg_status call_backward(void)
+{
+    nrg_status status = nrg_norm_backward(the_spec, &the_backward_args, 0, 1);
+    return status == NRG_OK ? nrg_norm_backward_reduce(the_spec, &the_backward_args, 0, 1) : status;
+}
+
 static void forward(const norm_options *options, norm_problem *problem, nrg_isa isa, size_t *deepest)
 {
     norm_result result;
     norm_result_make(&result, problem);
-    nrg_norm_args args = nrg_norm_args_init(problem->rows, problem->x, result.o);
-    args.y = problem->y;
-    args.z = problem->z;
-    args.w = problem->w;
-    args.b = problem->b;
-    args.r = options->residual == RESIDUAL_AFTER ? NULL : result.r;
-    args.mean = result.mean;
-    args.rstd = result.rstd;
     the_spec = &problem->spec;
-    the_args = &args;
-    the_backward_args = NULL;
-    measure(deepest, isa, problem->text);
+    the_args = nrg_norm_args_init(problem->rows, problem->x, result.o);
+    the_args.y = problem->y;
+    the_args.z = problem->z;
+    the_args.w = problem->w;
+    the_args.b = problem->b;
+    the_args.r = options->residual == RESIDUAL_AFTER ? NULL : result.r;
+    the_args.mean = result.mean;
+    the_args.rstd = result.rstd;
+    measure(call_forward, deepest, isa, problem->text);
     norm_result_free(&result);
 }
 
@@ -111,6 +117,7 @@ static void backward(norm_backward_problem *problem, nrg_isa isa, size_t *deepes
 {
     norm_backward_result result;
     norm_backward_result_make(&result, problem);
+    the_spec = &problem->forward.spec;
     nrg_norm_backward_args args = nrg_norm_backward_args_init(problem->forward.rows, problem->forward.x, problem->d_o, result.dx);
     args.y = problem->forward.y;
     args.z = problem->forward.z;
@@ -122,12 +129,11 @@ static void backward(norm_backward_problem *problem, nrg_isa isa, size_t *deepes
     args.dw = result.dw;
     args.db = result.db;
     args.accumulate = 0;
-    ck_assert_int_eq(nrg_norm_backward_workspace(&problem->forward.spec, &args, &args.workspace_size), NRG_OK);
+    ck_assert_int_eq(nrg_norm_backward_workspace(the_spec, &args, &args.workspace_size), NRG_OK);
     args.workspace = malloc(args.workspace_size);
     ck_assert_ptr_nonnull(args.workspace);
-    the_spec = &problem->forward.spec;
-    the_backward_args = &args;
-    measure(deepest, isa, problem->text);
+    the_backward_args = args;
+    measure(call_backward, deepest, isa, problem->text);
     free(args.workspace);
     norm_backward_result_free(&result);
 }
@@ -162,6 +168,98 @@ START_TEST(every_call)
 }
 END_TEST
 
+static const nrg_channel_norm_spec *channel_spec;
+static nrg_channel_norm_args channel_forward_args;
+static nrg_channel_norm_backward_args channel_gradient_args;
+static int64_t *channel_sums;
+
+static nrg_status call_channel_forward(void) { return nrg_channel_norm_forward(channel_spec, &channel_forward_args, 0, 1); }
+
+static nrg_status call_channel_sums(void)
+{
+    nrg_status status = nrg_channel_norm_sums(channel_spec, &channel_forward_args, channel_sums, 0, 1);
+    return status == NRG_OK ? nrg_channel_norm_statistics(channel_spec, &channel_forward_args, channel_sums, 0, 1) : status;
+}
+
+static nrg_status call_channel_backward(void)
+{
+    nrg_status status = nrg_channel_norm_backward(channel_spec, &channel_gradient_args, 0, 1);
+    return status == NRG_OK ? nrg_channel_norm_backward_reduce(channel_spec, &channel_gradient_args, 0, 1) : status;
+}
+
+static nrg_status call_channel_backward_sums(void)
+{
+    return nrg_channel_norm_backward_sums(channel_spec, &channel_gradient_args, channel_sums, 0, 1);
+}
+
+/* deepest: of the forward pass, of its sums, of the backward pass, of its sums. */
+static void channel_calls(const channel_options *options, const channel_shape *shape, nrg_isa isa, uint64_t seed,
+                          size_t deepest[4])
+{
+    channel_problem problem;
+    channel_backward_problem back;
+    channel_result result;
+    channel_backward_result gradients;
+    channel_problem_make(&problem, options, shape, NULL, 0, seed);
+    channel_result_make(&result, &problem);
+    problem.spec.store = (nrg_store)(seed % 3);
+    channel_spec = &problem.spec;
+    channel_forward_args = channel_args(&problem, &result);
+    measure(call_channel_forward, &deepest[0], isa, problem.text);
+    channel_sums = malloc((problem.sets + shape->c) * NRG_SUMS_WORDS * sizeof *channel_sums);
+    ck_assert_ptr_nonnull(channel_sums);
+    if (problem.spec.statistics == NRG_STATISTICS_COMPUTE)
+        measure(call_channel_sums, &deepest[1], isa, problem.text);
+    channel_result_free(&result);
+    channel_problem_free(&problem);
+
+    channel_backward_problem_make(&back, options, shape, NULL, 0, seed);
+    channel_backward_result_make(&gradients, &back);
+    back.accumulate = 0;
+    back.forward.spec.store = (nrg_store)(seed % 3);
+    channel_spec = &back.forward.spec;
+    nrg_channel_norm_backward_args args = channel_backward_args(&back, &gradients);
+    ck_assert_int_eq(nrg_channel_norm_backward_workspace(channel_spec, &args, &args.workspace_size), NRG_OK);
+    args.workspace = args.workspace_size ? malloc(args.workspace_size) : NULL;
+    ck_assert(args.workspace || !args.workspace_size);
+    channel_gradient_args = args;
+    measure(call_channel_backward, &deepest[2], isa, back.text);
+    if (options->kind == CHANNEL_BATCH && back.statistics) {
+        channel_gradient_args.statistics = back.statistics;
+        measure(call_channel_backward_sums, &deepest[3], isa, back.text);
+    }
+    free(args.workspace);
+    free(channel_sums);
+    channel_backward_result_free(&gradients);
+    channel_backward_problem_free(&back);
+}
+
+START_TEST(every_channel_call)
+{
+    static const channel_shape shapes[] = {{.n = 2, .c = 6, .s = 1, .groups = 2},     {.n = 3, .c = 70, .s = 7, .groups = 7},
+                                           {.n = 2, .c = 64, .s = 49, .groups = 8},   {.n = 5, .c = 10, .s = 130, .groups = 5},
+                                           {.n = 2, .c = 33, .s = 257, .groups = 11}, {.n = 1, .c = 300, .s = 64, .groups = 10},
+                                           {.n = 1, .c = 3, .s = 9000, .groups = 1},  {.n = 2, .c = 1030, .s = 9, .groups = 10}};
+    nrg_isa paths[NRG_ISA_COUNT];
+    nrg_dtype dtypes[3];
+    size_t path_count = test_paths(paths), dtype_count = test_kernel_dtypes("channel_norm_forward", dtypes);
+    for (size_t path = 0; path < path_count; path++)
+        for (size_t dtype = 0; dtype < dtype_count; dtype++) {
+            size_t deepest[4] = {0};
+            for (size_t shape = 0; shape < sizeof shapes / sizeof shapes[0]; shape++)
+                for (uint64_t i = 0; i < (test_small() ? 16 : 160); i++) {
+                    channel_options options;
+                    channel_options_draw(&options, &shapes[shape], dtypes[dtype], test_mix(shape * 4096 + i));
+                    channel_calls(&options, &shapes[shape], paths[path], i, deepest);
+                }
+            printf("stack, %s, %s: channel_norm_forward %zu bytes, sums %zu, channel_norm_backward %zu, sums %zu\n",
+                   nrg_isa_name(paths[path]), nrg_dtype_name(dtypes[dtype]), deepest[0], deepest[1], deepest[2], deepest[3]);
+            ck_assert(deepest[0] && deepest[1] && deepest[2] && deepest[3]);
+        }
+    fflush(stdout);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
@@ -178,5 +276,6 @@ int main(int argc, char **argv)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, the_measurement_sees_depth);
     tcase_add_test(tests, every_call);
+    tcase_add_test(tests, every_channel_call);
     return test_run(suite);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 char test_note[512];
@@ -110,6 +111,24 @@ void *test_shared(size_t bytes)
         exit(EXIT_FAILURE);
     }
     return memory;
+}
+
+void test_must_crash(void body(const void *data), const void *data)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler would exit */
+        signal(SIGBUS, SIG_DFL);
+        body(data);
+        _exit(0);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    /* SIGSEGV, as Linux has it, or SIGBUS */
+    if (!WIFSIGNALED(status) || (WTERMSIG(status) != SIGSEGV && WTERMSIG(status) != SIGBUS))
+        ck_abort_msg("a kernel that leaves its buffers lived (status 0x%x)", status);
 }
 
 static void say_note(int signal_number)

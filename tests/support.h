@@ -45,6 +45,9 @@ TCase *test_case(Suite *suite, const char *name);
 /* Memory that a test's child process shares with the tests after it. Zeroed, never freed. */
 void *test_shared(size_t bytes);
 
+/* Ends the test unless body(data), in a process of its own, dies of touching memory that it may not. */
+void test_must_crash(void body(const void *data), const void *data);
+
 /* What is being run now: printed if the process dies of a signal. */
 extern char test_note[512];
 void test_note_crashes(void);

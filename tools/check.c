@@ -21,7 +21,9 @@ const char check_help[] = "usage: nrg check [--quick | --full] [--isa NAME]\n"
                           "Runs every kernel of every path that this CPU supports, and compares every byte with what the\n"
                           "scalar path makes of the same. Norms forward and backward: lengths, groups, dtypes, residuals,\n"
                           "gates, activations, weights, eps modes, strides, alignments, in-place calls, splits, store kinds,\n"
-                          "and rows from subnormal to NaN. Activations: lengths, and all 16-bit values.\n"
+                          "and rows from subnormal to NaN. Channel norms: likewise, and batch, group, instance and layer norm,\n"
+                          "layouts, segments, where the statistics come from, and sums in parts. Activations: lengths, and all\n"
+                          "16-bit values.\n"
                           "\n"
                           "  --quick      a small sweep, for slow devices\n"
                           "  --full       a large one: minutes\n"
@@ -64,16 +66,28 @@ static int reserve(memory *m, size_t bytes)
     return 1;
 }
 
-static uint32_t load(const unsigned char *p, nrg_dtype dtype)
+static uint64_t load(const unsigned char *p, size_t size)
 {
-    uint32_t bits;
-    uint16_t half;
-    if (dtype == NRG_F32) {
-        memcpy(&bits, p, sizeof bits);
-        return bits;
+    uint64_t bits = 0;
+    memcpy(&bits, p, size); /* little-endian, as every host of nrg is */
+    return bits;
+}
+
+/* The bits of infinity; of integers, which have none, no bits are more. */
+static uint64_t infinity_of(int type)
+{
+    switch (type) {
+    case NRG_F32:
+        return 0x7f800000;
+    case NRG_F16:
+        return 0x7c00;
+    case NRG_BF16:
+        return 0x7f80;
+    case SWEEP_F64:
+        return 0x7ff0000000000000;
+    default:
+        return UINT64_MAX;
     }
-    memcpy(&half, p, sizeof half);
-    return half;
 }
 
 /* Scratch has no result in it. */
@@ -89,13 +103,14 @@ static void unify_nans(const sweep_case *c, unsigned char *block)
 {
     for (int which = SWEEP_FIRST_OUTPUT; which < SWEEP_FIRST_SCRATCH; which++) {
         const sweep_operand *out = &c->operands[which];
-        size_t size = nrg_dtype_size(out->dtype);
-        uint32_t infinity = out->dtype == NRG_F32 ? 0x7f800000 : out->dtype == NRG_F16 ? 0x7c00 : 0x7f80;
-        uint32_t magnitude = out->dtype == NRG_F32 ? 0x7fffffff : 0x7fff;
+        if (!out->rows)
+            continue;
+        size_t size = sweep_type_size(out->type);
+        uint64_t infinity = infinity_of(out->type), magnitude = ((uint64_t)1 << (8 * size - 1)) - 1;
         for (size_t row = 0; row < out->rows; row++)
             for (size_t i = 0; i < out->length; i++) {
                 unsigned char *p = block + out->offset + row * out->stride + i * size;
-                if ((load(p, out->dtype) & magnitude) > infinity)
+                if ((load(p, size) & magnitude) > infinity)
                     memset(p, 0xff, size);
             }
     }
@@ -117,16 +132,16 @@ static void describe_difference(const sweep_case *c, const memory *m, char *text
     text += strlen(text);
     for (int which = SWEEP_FIRST_SCRATCH - 1; which >= 0; which--) {
         const sweep_operand *operand = &c->operands[which];
-        int size = (int)nrg_dtype_size(operand->dtype);
+        int size = (int)sweep_type_size(operand->type);
         for (size_t row = 0; row < operand->rows; row++)
             for (size_t i = 0; i < operand->length; i++) {
                 size_t at = operand->offset + row * operand->stride + i * (size_t)size;
-                uint32_t expected = load(m->copies[EXPECTED] + at, operand->dtype);
-                uint32_t result = load(m->copies[RESULT] + at, operand->dtype);
+                uint64_t expected = load(m->copies[EXPECTED] + at, (size_t)size);
+                uint64_t result = load(m->copies[RESULT] + at, (size_t)size);
                 if (expected == result)
                     continue;
-                snprintf(text, room, ": %s[%zu][%zu] is 0x%0*x, scalar has 0x%0*x", sweep_operand_names[which], row, i, size * 2,
-                         (unsigned)result, size * 2, (unsigned)expected);
+                snprintf(text, room, ": %s[%zu][%zu] is 0x%0*llx, scalar has 0x%0*llx", sweep_operand_names[which], row, i,
+                         size * 2, (unsigned long long)result, size * 2, (unsigned long long)expected);
                 return;
             }
     }
@@ -175,7 +190,7 @@ static nrg_status run_on(nrg_isa isa, const sweep_case *c, unsigned char *block)
 static nrg_status make_expected(const sweep_case *c, const memory *m)
 {
     sweep_case plain = *c;
-    plain.spec.store = NRG_STORE_KEEP;
+    plain.spec.store = plain.channel.store = NRG_STORE_KEEP;
     plain.shares = plain.reduce_shares = plain.recompute = 1;
     sweep_fill(c, m->copies[FILLED]);
     memcpy(m->copies[EXPECTED], m->copies[FILLED], c->bytes);
@@ -189,7 +204,7 @@ static int find_unwritten(const sweep_case *c, const memory *m)
 {
     for (int which = SWEEP_FIRST_OUTPUT; which < SWEEP_FIRST_SCRATCH; which++) {
         const sweep_operand *out = &c->operands[which];
-        size_t size = out->length * nrg_dtype_size(out->dtype);
+        size_t size = out->length * sweep_type_size(out->type);
         int is_in_place = 0;
         for (int i = 0; i < SWEEP_OPERANDS; i++)
             is_in_place |= i != which && c->operands[i].rows && c->operands[i].offset == out->offset;
@@ -290,7 +305,7 @@ static void print_path(nrg_isa isa, const tally *path)
         for (uint64_t i = 0; i < COMPLAINTS && i < path->failed; i++)
             printf("        %s\n", path->complaints[i]);
     } else if (isa == NRG_ISA_SCALAR) {
-        printf("pass: %llu cases split, or with a saved mean: the same bits\n", (unsigned long long)path->cases);
+        printf("pass: %llu cases split, or with saved statistics: the same bits\n", (unsigned long long)path->cases);
     } else {
         printf("pass: %llu cases, every bit is scalar's\n", (unsigned long long)path->cases);
     }
@@ -302,7 +317,7 @@ static void print_kernels(const sweep_result *result)
     for (int i = 0; i < KERNELS; i++) {
         int is_new = i == 0 || strcmp(sweep_kernel_op(i), sweep_kernel_op(i - 1)) != 0;
         if (is_new)
-            printf("%s  %-19s", i ? "\n" : "", sweep_kernel_op(i));
+            printf("%s  %-21s", i ? "\n" : "", sweep_kernel_op(i));
         printf("%s%s %llu", is_new ? " " : ", ", nrg_dtype_name(sweep_kernel_dtype(i)),
                (unsigned long long)result->kernel_cases[i]);
     }

@@ -89,6 +89,28 @@ int cli_next(cli_reader *reader, const cli_option *options, const char **value)
     return found;
 }
 
+int cli_collect(char **arguments, const cli_option *options, int operand, int help, const char **value)
+{
+    cli_reader reader = {arguments, 0};
+    for (;;) {
+        const char *text;
+        int found = cli_next(&reader, options, &text);
+        if (found == CLI_END)
+            return CLI_DONE;
+        if (found == CLI_ERROR)
+            return CLI_REFUSED;
+        if (found == help)
+            return CLI_HELP_GIVEN;
+        if (found == CLI_OPERAND)
+            found = operand;
+        if (value[found]) {
+            complain("%s is given twice", options[found].name);
+            return CLI_REFUSED;
+        }
+        value[found] = text;
+    }
+}
+
 int cli_double(const char *option, const char *text, double *number)
 {
     char *end;
@@ -109,7 +131,7 @@ int cli_float(const char *option, const char *text, float *number)
     return 0;
 }
 
-int cli_count(const char *option, const char *text, size_t *number)
+int cli_count(const char *option, const char *text, size_t least, size_t *number)
 {
     size_t value = 0;
     const char *c = text;
@@ -120,9 +142,9 @@ int cli_count(const char *option, const char *text, size_t *number)
         value = value * 10 + digit;
     }
     *number = value;
-    if (value && !*c)
+    if (c != text && !*c && value >= least)
         return 1;
-    complain("--%s: '%s' is not a number from 1 on", option, text);
+    complain("--%s: '%s' is not a number from %zu on", option, text, least);
     return 0;
 }
 
@@ -137,4 +159,9 @@ int cli_word(const char *option, const char *text, const char *const *words)
     }
     complain("--%s: '%s' is none of %s", option, text, list);
     return -1;
+}
+
+int cli_word_or_default(const char *option, const char *text, const char *const *words)
+{
+    return text ? cli_word(option, text, words) : 0;
 }

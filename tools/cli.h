@@ -39,12 +39,21 @@ enum { CLI_END = -1, CLI_OPERAND = -2, CLI_ERROR = -3 };
  * been complained about). *value is the option's value (--name VALUE, --name=VALUE, -n VALUE) or the operand. */
 int cli_next(cli_reader *reader, const cli_option *options, const char **value);
 
+/* Sorts all arguments: value[i] is that of options[i], for those without a value the option itself; an operand is the value of
+ * options[operand]. Nothing may be given twice, since one of the two would have no effect. Returns CLI_DONE, CLI_REFUSED after a
+ * complaint, or CLI_HELP_GIVEN as soon as options[help] comes. */
+enum { CLI_HELP_GIVEN = -1 }; /* instead of an exit status */
+int cli_collect(char **arguments, const cli_option *options, int operand, int help, const char **value);
+
 /* A whole argument as a number; 0 after a complaint. */
 int cli_double(const char *option, const char *text, double *number);
 int cli_float(const char *option, const char *text, float *number);
-int cli_count(const char *option, const char *text, size_t *number); /* at least 1 */
+int cli_count(const char *option, const char *text, size_t least, size_t *number);
 
 /* The index of text in words, which end with NULL; -1 after a complaint that lists them. */
 int cli_word(const char *option, const char *text, const char *const *words);
+
+/* The same, and 0, which is every list's default, where there is no text. */
+int cli_word_or_default(const char *option, const char *text, const char *const *words);
 
 #endif

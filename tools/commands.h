@@ -7,7 +7,8 @@
 int command_info(char **arguments);
 int command_check(char **arguments);
 int command_norm(char **arguments);
+int command_channel_norm(char **arguments);
 
-extern const char info_help[], check_help[], norm_help[];
+extern const char info_help[], check_help[], norm_help[], channel_norm_help[];
 
 #endif

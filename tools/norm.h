@@ -21,9 +21,7 @@ typedef struct request {
     nrg_norm_spec spec; /* its dim and dtypes come from the files, but for r_dtype and y_dtype where they are asked for */
 } request;
 
-enum { NORM_HELP_GIVEN = -1 }; /* instead of an exit status */
-
-/* Like all of the following: CLI_DONE, or the exit status after a complaint. */
+/* Like all of the following: CLI_DONE, or the exit status after a complaint; here also CLI_HELP_GIVEN. */
 int norm_parse(char **arguments, request *q);
 
 typedef struct tensors {

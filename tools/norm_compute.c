@@ -1,17 +1,12 @@
 /* nrg norm: from inputs to outputs, by the library.
  *
  * SPDX-License-Identifier: MIT */
-#include <stdint.h>
 #include <stdlib.h>
 
+#include "arrays.h"
 #include "cli.h"
+#include "library.h"
 #include "norm.h"
-
-static int no_memory(size_t bytes)
-{
-    complain("no memory for %zu bytes", bytes);
-    return CLI_FAILED;
-}
 
 /* Shape, dtype and number of elements of an output. */
 static void describe(const request *q, const tensors *t, int which, npy_array *out)
@@ -58,21 +53,11 @@ static int reserve(const request *q, tensors *t)
             t->in[IN_X].data = NULL;
             continue;
         }
-        /* an input's bytes fit, and so do as many in f32: npy.c */
-        size_t bytes = out->count * nrg_dtype_size(out->dtype);
-        out->data = malloc(bytes ? bytes : 1);
-        if (!out->data)
-            return no_memory(bytes);
+        int status = array_reserve(out);
+        if (status != CLI_DONE)
+            return status;
     }
     return CLI_DONE;
-}
-
-static int answer(nrg_status status)
-{
-    if (status == NRG_OK)
-        return CLI_DONE;
-    complain("%s", nrg_status_string(status));
-    return CLI_REFUSED;
 }
 
 static int forward(const request *q, const tensors *t)
@@ -85,7 +70,7 @@ static int forward(const request *q, const tensors *t)
     args.r = t->out[OUT_R].data;
     args.mean = t->out[OUT_MEAN].data;
     args.rstd = t->out[OUT_RSTD].data;
-    return answer(nrg_norm_forward(&q->spec, &args, 0, 1));
+    return library_answer(nrg_norm_forward(&q->spec, &args, 0, 1));
 }
 
 static int backward(const request *q, tensors *t)
@@ -106,13 +91,13 @@ static int backward(const request *q, tensors *t)
     if (status == NRG_OK && args.workspace_size) {
         args.workspace = t->workspace = malloc(args.workspace_size);
         if (!args.workspace)
-            return no_memory(args.workspace_size);
+            return arrays_no_memory(args.workspace_size);
     }
     if (status == NRG_OK)
         status = nrg_norm_backward(&q->spec, &args, 0, 1);
     if (status == NRG_OK)
         status = nrg_norm_backward_reduce(&q->spec, &args, 0, 1);
-    return answer(status);
+    return library_answer(status);
 }
 
 int norm_compute(const request *q, tensors *t)

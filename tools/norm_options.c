@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "commands.h"
+#include "library.h"
 #include "norm.h"
 
 const char norm_help[] = "usage: nrg norm [OPTION]... X.npy --o O.npy\n"
@@ -131,37 +132,11 @@ static const cli_option options[OPTIONS + 1] = {
 /* In the order of the library's enumerations. */
 static const char *const eps_modes[] = {"mean", "sum", "sigma", "max", "none", NULL};
 static const char *const residual_modes[] = {"before", "after", NULL};
-static const char *const stores[] = {"auto", "keep", "stream", NULL};
 static const char *const dtypes[] = {"same", "f32", "f16", NULL};
 static const char *const gates[] = {"pre", "post", NULL};
-static const char *const activations[] = {"identity", "sigmoid", "silu",      "relu",     "relu2",
-                                          "tanh",     "gelu",    "gelu_tanh", "softplus", NULL};
 
 /* Of the options given; for those without a value, themselves. */
 typedef const char *option_values[OPTIONS];
-
-/* Sorts the arguments; nothing may be given twice, since one of the two would have no effect. */
-static int collect(char **arguments, option_values value)
-{
-    cli_reader reader = {arguments, 0};
-    for (;;) {
-        const char *text;
-        int found = cli_next(&reader, options, &text);
-        if (found == CLI_END)
-            return CLI_DONE;
-        if (found == CLI_ERROR)
-            return CLI_REFUSED;
-        if (found == OPT_HELP)
-            return NORM_HELP_GIVEN;
-        if (found == CLI_OPERAND)
-            found = OPT_INPUT + IN_X;
-        if (value[found]) {
-            complain("%s is given twice", found == OPT_INPUT + IN_X ? "x" : options[found].name);
-            return CLI_REFUSED;
-        }
-        value[found] = text;
-    }
-}
 
 /* An option that the direction asked for has no use for. */
 static int find_foreign(const option_values value, int backward)
@@ -230,17 +205,17 @@ static int require(const request *q, const option_values value)
     return 0;
 }
 
-/* The value of an option as a word's index; 0 where it is not given, which is every list's default. */
 static int word(const option_values value, int option, const char *const *words)
 {
-    return value[option] ? cli_word(options[option].name, value[option], words) : 0;
+    return cli_word_or_default(options[option].name, value[option], words);
 }
 
 static int read_words(const option_values value, nrg_norm_spec *s)
 {
     int eps_mode = word(value, OPT_EPS_MODE, eps_modes), residual = word(value, OPT_RESIDUAL, residual_modes);
-    int store = word(value, OPT_STORE, stores), r_dtype = word(value, OPT_R_DTYPE, dtypes);
-    int y_dtype = word(value, OPT_Y_DTYPE, dtypes), gate = word(value, OPT_GATE, gates), act = word(value, OPT_ACT, activations);
+    int store = word(value, OPT_STORE, library_stores), r_dtype = word(value, OPT_R_DTYPE, dtypes);
+    int y_dtype = word(value, OPT_Y_DTYPE, dtypes), gate = word(value, OPT_GATE, gates),
+        act = word(value, OPT_ACT, library_activations);
     if (eps_mode < 0 || residual < 0 || store < 0 || r_dtype < 0 || y_dtype < 0 || gate < 0 || act < 0)
         return 0;
     if (value[OPT_EPS_MODE])
@@ -260,7 +235,7 @@ static int read_numbers(const option_values value, nrg_norm_spec *s)
     return (!value[OPT_EPS] || cli_double("eps", value[OPT_EPS], &s->eps)) &&
            (!value[OPT_C] || cli_double("c", value[OPT_C], &s->c)) &&
            (!value[OPT_WEIGHT_OFFSET] || cli_float("weight-offset", value[OPT_WEIGHT_OFFSET], &s->weight_offset)) &&
-           (!value[OPT_GROUPS] || cli_count("groups", value[OPT_GROUPS], &s->groups));
+           (!value[OPT_GROUPS] || cli_count("groups", value[OPT_GROUPS], 1, &s->groups));
 }
 
 /* Files that the spec needs, or has no use for. */
@@ -287,18 +262,6 @@ static int check_combination(const request *q)
     return 0;
 }
 
-static int set_isa(const char *name)
-{
-    nrg_isa isa;
-    nrg_status status = nrg_isa_from_name(name, &isa);
-    if (status == NRG_OK)
-        status = nrg_isa_set(isa);
-    if (status == NRG_OK)
-        return CLI_DONE;
-    complain("--isa %s: %s", name, nrg_status_string(status));
-    return CLI_REFUSED;
-}
-
 /* The library's own word on the spec and on the operands asked for, before files are read: no rows, so no pointer is followed. */
 static int ask_library(const request *q)
 {
@@ -321,7 +284,7 @@ int norm_parse(char **arguments, request *q)
 {
     option_values value = {NULL};
     memset(q, 0, sizeof *q);
-    int status = collect(arguments, value);
+    int status = cli_collect(arguments, options, OPT_INPUT + IN_X, OPT_HELP, value);
     if (status != CLI_DONE)
         return status;
     for (int i = 0; i < INPUTS; i++)
@@ -334,6 +297,6 @@ int norm_parse(char **arguments, request *q)
                                : nrg_rms_norm_spec(1, 1e-6);
     if (!require(q, value) || !read_words(value, &q->spec) || !read_numbers(value, &q->spec) || !check_combination(q))
         return CLI_REFUSED;
-    status = value[OPT_ISA] ? set_isa(value[OPT_ISA]) : CLI_DONE;
+    status = value[OPT_ISA] ? library_set_isa(value[OPT_ISA]) : CLI_DONE;
     return status == CLI_DONE ? ask_library(q) : status;
 }

@@ -331,12 +331,14 @@ int npy_read(const char *path, npy_array *array)
     return status;
 }
 
+const char *npy_descr(nrg_dtype dtype) { return dtype == NRG_F32 ? "<f4" : "<f2"; }
+
 size_t npy_header(char header_text[NPY_HEADER_ROOM], nrg_dtype dtype, const npy_shape *shape)
 {
     size_t length = 10;
     const size_t room = NPY_HEADER_ROOM;
     length += (size_t)snprintf(header_text + length, room - length, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-                               dtype == NRG_F32 ? "<f4" : "<f2");
+                               npy_descr(dtype));
     for (int i = 0; i < shape->ndim; i++)
         length += (size_t)snprintf(header_text + length, room - length, "%zu%s", shape->dims[i],
                                    shape->ndim == 1      ? ","

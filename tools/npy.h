@@ -1,4 +1,4 @@
-/* tools/npy.h: NumPy's .npy format, as far as nrg norm needs it: little-endian f32 and f16 arrays in C order.
+/* tools/npy.h: NumPy's .npy format, as far as nrg norm and nrg channel-norm need it: little-endian f32 and f16 arrays in C order.
  *
  * The format: numpy/lib/format.py, versions 1.0, 2.0 and 3.0. Data is read and written as it lies in memory, so this code is for
  * little-endian hosts, which are the only ones nrg is built for.
@@ -34,6 +34,9 @@ int npy_read(const char *path, npy_array *array);
 
 /* Writes the header of version 1.0 for an array, a multiple of 64 bytes, and returns its length. */
 size_t npy_header(char header[NPY_HEADER_ROOM], nrg_dtype dtype, const npy_shape *shape);
+
+/* "<f4", "<f2". */
+const char *npy_descr(nrg_dtype dtype);
 
 /* "(3, 4)"; a long one ends in "...". Returns text. */
 const char *npy_shape_text(char text[NPY_SHAPE_ROOM], const npy_shape *shape);

@@ -17,15 +17,17 @@ static const struct {
     {"info", command_info, info_help},
     {"check", command_check, check_help},
     {"norm", command_norm, norm_help},
+    {"channel-norm", command_channel_norm, channel_norm_help},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
                             "\n"
-                            "  nrg info     what this CPU has, which paths there are, which one runs and why\n"
-                            "  nrg check    does every path of this CPU give the bits of the scalar one?\n"
-                            "  nrg norm     normalize the rows of a NumPy .npy file\n"
+                            "  nrg info           what this CPU has, which paths there are, which one runs and why\n"
+                            "  nrg check          does every path of this CPU give the bits of the scalar one?\n"
+                            "  nrg norm           normalize the rows of a NumPy .npy file\n"
+                            "  nrg channel-norm   batch, group, instance or layer norm of a .npy file with channels\n"
                             "\n"
                             "  nrg COMMAND --help, nrg --version\n"
                             "\n"

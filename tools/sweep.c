@@ -10,8 +10,17 @@
 #include "sweep_data.h"
 #include "sweep_family.h"
 
-const char *const sweep_operand_names[SWEEP_OPERANDS] = {"x", "y",    "z",    "w",  "b",  "r",  "d_o", "dr_in", "o",
-                                                         "r", "mean", "rstd", "dx", "dy", "dz", "dw",  "db",    "workspace"};
+const char *const sweep_operand_names[SWEEP_OPERANDS] = {
+    "x",           "y",     "z",  "w",    "b",    "r",          "d_o",  "dr_in",        "running mean",
+    "running var", "o",     "r",  "mean", "rstd", "statistics", "sums", "updated mean", "updated var",
+    "scale",       "shift", "dx", "dy",   "dz",   "dw",         "db",   "workspace"};
+
+size_t sweep_type_size(int type) { return type == SWEEP_F64 || type == SWEEP_I64 ? 8 : nrg_dtype_size((nrg_dtype)type); }
+
+const char *sweep_type_name(int type)
+{
+    return type == SWEEP_F64 ? "f64" : type == SWEEP_I64 ? "i64" : nrg_dtype_name((nrg_dtype)type);
+}
 
 /* The list that kernels are made from, so that none can be left out: an op without a sweep_family, or a dtype that is not one of
  * these, does not compile. */
@@ -52,15 +61,12 @@ int sweep_make(sweep_level level, uint64_t number, sweep_case *c)
 
 nrg_status sweep_run(const sweep_case *c, unsigned char *memory) { return kernels[c->kernel].family->run(c, memory); }
 
-/* The bit patterns of a dtype, in even steps; the lower bits, where there are any between two steps, are drawn. */
-static void fill_every_value(const sweep_operand *operand, unsigned char *row, uint64_t *random)
+void sweep_fill_rows(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random)
 {
-    size_t size = nrg_dtype_size(operand->dtype);
-    uint64_t patterns = (uint64_t)1 << (8 * size), step = patterns / operand->length;
-    for (size_t i = 0; i < operand->length; i++) {
-        uint64_t bits = i * step + (step > 1 ? sweep_random(random) % step : 0);
-        memcpy(row + i * size, &bits, size); /* little-endian, as every host of nrg is */
-    }
+    const sweep_operand *o = &c->operands[operand];
+    for (size_t row = 0; row < o->rows; row++)
+        sweep_fill_row(memory + o->offset + row * o->stride, (nrg_dtype)o->type, o->length,
+                       operand == SWEEP_W || operand == SWEEP_B, random);
 }
 
 void sweep_fill(const sweep_case *c, unsigned char *memory)
@@ -72,19 +78,13 @@ void sweep_fill(const sweep_case *c, unsigned char *memory)
         if (c->operands[i].rows)
             memset(memory + c->operands[i].offset, UNWRITTEN,
                    (c->operands[i].rows - 1) * c->operands[i].stride +
-                       c->operands[i].length * nrg_dtype_size(c->operands[i].dtype));
+                       c->operands[i].length * sweep_type_size(c->operands[i].type));
     for (int i = 0; i < SWEEP_FIRST_OUTPUT; i++)
-        for (size_t row = 0; row < c->operands[i].rows; row++) {
-            const sweep_operand *operand = &c->operands[i];
-            unsigned char *at = memory + operand->offset + row * operand->stride;
-            if (c->every_value && i == SWEEP_X)
-                fill_every_value(operand, at, &random);
-            else
-                sweep_fill_row(at, operand->dtype, operand->length, i == SWEEP_W || i == SWEEP_B, &random);
-        }
+        if (c->operands[i].rows)
+            kernels[c->kernel].family->fill(c, i, memory, &random);
 }
 
-static void append(char text[SWEEP_TEXT_ROOM], const char *format, ...)
+void sweep_append(char text[SWEEP_TEXT_ROOM], const char *format, ...)
 {
     size_t used = strlen(text);
     va_list values;
@@ -93,28 +93,12 @@ static void append(char text[SWEEP_TEXT_ROOM], const char *format, ...)
     va_end(values);
 }
 
-static void describe_norm(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
-{
-    static const char *const eps_modes[] = {"mean", "sum", "sigma", "max", "none"};
-    static const char *const stores[] = {"auto", "keep", "stream"};
-    static const char *const gates[] = {"none", "pre", "post"};
-    const nrg_norm_spec *s = &c->spec;
-    append(text, " %zux%zu %s, eps %g (%s), c %g, weight offset %g, store %s", c->rows, s->dim, s->centred ? "layer" : "rms",
-           s->eps, eps_modes[s->eps_mode], s->c, (double)s->weight_offset, stores[s->store]);
-    if (s->gate || s->activation)
-        append(text, ", gate %s of %s", gates[s->gate], nrg_activation_name(s->activation));
-    if (s->groups > 1)
-        append(text, ", %zu groups", s->groups);
-    if (s->residual_mode == NRG_RESIDUAL_AFTER)
-        append(text, ", residual after");
-}
-
 /* Of which operand an output takes the place. */
 static void describe_place(const sweep_case *c, int output, char text[SWEEP_TEXT_ROOM])
 {
     for (int i = 0; i < output && output >= SWEEP_FIRST_OUTPUT; i++)
         if (c->operands[i].rows && c->operands[output].offset == c->operands[i].offset) {
-            append(text, " in %s's place", sweep_operand_names[i]);
+            sweep_append(text, " in %s's place", sweep_operand_names[i]);
             return;
         }
 }
@@ -123,19 +107,16 @@ void sweep_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     snprintf(text, SWEEP_TEXT_ROOM, "case %llu: %s_%s", (unsigned long long)c->number, kernels[c->kernel].op,
              nrg_dtype_name(c->spec.dtype));
-    if (strncmp(kernels[c->kernel].op, "norm", 4) == 0)
-        describe_norm(c, text);
-    else
-        append(text, " %s of %zu", nrg_activation_name(c->spec.activation), c->spec.dim);
-    append(text, ", %d share%s", c->shares, c->shares == 1 ? "" : "s");
+    kernels[c->kernel].family->describe(c, text);
+    sweep_append(text, ", %d share%s", c->shares, c->shares == 1 ? "" : "s");
     if (c->reduce_shares > 1)
-        append(text, " and %d", c->reduce_shares);
-    append(text, "%s%s;", c->accumulate ? ", accumulate" : "", c->saved ? ", saved mean" : "");
+        sweep_append(text, " and %d", c->reduce_shares);
+    sweep_append(text, "%s%s;", c->accumulate ? ", accumulate" : "", c->saved ? ", saved statistics" : "");
     for (int i = 0; i < SWEEP_OPERANDS; i++) {
         const sweep_operand *operand = &c->operands[i];
         if (operand->rows) {
-            append(text, " %s %s+%zu/%zu", sweep_operand_names[i], nrg_dtype_name(operand->dtype), operand->offset % 64,
-                   operand->stride);
+            sweep_append(text, " %s %s+%zu/%zu", sweep_operand_names[i], sweep_type_name(operand->type), operand->offset % 64,
+                         operand->stride);
             describe_place(c, i, text);
         }
     }

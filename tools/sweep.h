@@ -23,10 +23,18 @@ enum {
     SWEEP_R_IN,
     SWEEP_D_O,
     SWEEP_DR_IN,
+    SWEEP_RUNNING_MEAN,
+    SWEEP_RUNNING_VAR,
     SWEEP_O,
     SWEEP_R,
     SWEEP_MEAN,
     SWEEP_RSTD,
+    SWEEP_STATISTICS,
+    SWEEP_SUMS,
+    SWEEP_NEW_MEAN, /* running statistics, copied and then updated */
+    SWEEP_NEW_VAR,
+    SWEEP_SCALE,
+    SWEEP_SHIFT,
     SWEEP_DX,
     SWEEP_DY,
     SWEEP_DZ,
@@ -39,9 +47,14 @@ enum {
 };
 extern const char *const sweep_operand_names[SWEEP_OPERANDS];
 
+/* What an operand is made of: an nrg_dtype, or one of these. */
+enum { SWEEP_F64 = 0x100, SWEEP_I64 };
+size_t sweep_type_size(int type);
+const char *sweep_type_name(int type);
+
 /* Where an operand lies in the case's memory. Absent: no rows. */
 typedef struct sweep_operand {
-    nrg_dtype dtype;
+    int type;
     size_t offset, length, stride, rows; /* length in elements, the others in bytes and rows */
 } sweep_operand;
 
@@ -49,11 +62,13 @@ typedef struct sweep_case {
     uint64_t number; /* from 0 */
     int kernel;      /* index of a line of kernels.def */
     nrg_norm_spec spec;
-    size_t rows;
+    nrg_channel_norm_spec channel; /* instead of spec, whose dtype it has, where rows are samples with channels */
+    size_t rows, positions;
     int shares, reduce_shares; /* nth, of the second phase too; the reference always takes one */
     int accumulate;
-    int saved;       /* norm_backward gets the mean, and r where there is one, from a forward pass … */
+    int saved;       /* statistics (in norm_backward also r) come from another call … */
     int recompute;   /* … but not in the reference */
+    int parts;       /* into which the tensor is cut where that call is one for each part */
     int every_value; /* x goes through all bit patterns of its dtype, in as many steps as it has elements */
     sweep_operand operands[SWEEP_OPERANDS];
     size_t bytes; /* of memory, all operands and the gaps around them */

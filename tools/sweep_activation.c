@@ -2,6 +2,8 @@
  * values a 16-bit number has, or as many of the f32 ones.
  *
  * SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "sweep_data.h"
 #include "sweep_family.h"
 #include "sweep_layout.h"
@@ -54,6 +56,25 @@ static void make_forward(sweep_level level, uint64_t n, sweep_case *c) { make_on
 
 static void make_backward(sweep_level level, uint64_t n, sweep_case *c) { make_one(level, n, c, SWEEP_D_O, SWEEP_DX); }
 
+/* The bit patterns of a dtype, in even steps; the lower bits, where there are any between two steps, are drawn. */
+static void fill_every_value(const sweep_operand *operand, unsigned char *row, uint64_t *random)
+{
+    size_t size = sweep_type_size(operand->type);
+    uint64_t patterns = (uint64_t)1 << (8 * size), step = patterns / operand->length;
+    for (size_t i = 0; i < operand->length; i++) {
+        uint64_t bits = i * step + (step > 1 ? sweep_random(random) % step : 0);
+        memcpy(row + i * size, &bits, size); /* little-endian, as every host of nrg is */
+    }
+}
+
+static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random)
+{
+    if (c->every_value && operand == SWEEP_X)
+        fill_every_value(&c->operands[SWEEP_X], memory + c->operands[SWEEP_X].offset, random);
+    else
+        sweep_fill_rows(c, operand, memory, random);
+}
+
 static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
 {
     nrg_status status = NRG_OK;
@@ -72,5 +93,10 @@ static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
     return status;
 }
 
-const sweep_family sweep_family_activation = {count, make_forward, run_forward};
-const sweep_family sweep_family_activation_backward = {count, make_backward, run_backward};
+static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
+{
+    sweep_append(text, " %s of %zu", nrg_activation_name(c->spec.activation), c->spec.dim);
+}
+
+const sweep_family sweep_family_activation = {count, make_forward, fill, run_forward, describe};
+const sweep_family sweep_family_activation_backward = {count, make_backward, fill, run_backward, describe};

@@ -1,4 +1,4 @@
-/* What rows hold in nrg check.
+/* What rows, and other lines of elements, hold in nrg check.
  *
  * SPDX-License-Identifier: MIT */
 #include "sweep_data.h"
@@ -92,31 +92,35 @@ static const enum kind row_kinds[] = {NORMAL,   NORMAL, NORMAL,  NORMAL,      NO
 static const enum kind weight_kinds[] = {WEIGHTS, WEIGHTS, WEIGHTS, WEIGHTS,   NORMAL,
                                          NORMAL,  ZEROS,   OUTLIER, SUBNORMAL, ANY_FINITE};
 
-/* One row in 40 is poisoned: in a short tensor that leaves most neighbours whole. */
-static enum kind draw_kind(int is_weight, uint64_t *random)
+sweep_kind sweep_draw_kind(int is_weight, uint64_t *random)
 {
-    if (sweep_draw(random, 40) == 0)
-        return sweep_draw(random, 2) ? INFINITE : NOT_A_NUMBER;
-    return is_weight ? weight_kinds[sweep_draw(random, sizeof weight_kinds / sizeof weight_kinds[0])]
-                     : row_kinds[sweep_draw(random, sizeof row_kinds / sizeof row_kinds[0])];
+    enum kind kind = is_weight ? weight_kinds[sweep_draw(random, sizeof weight_kinds / sizeof weight_kinds[0])]
+                               : row_kinds[sweep_draw(random, sizeof row_kinds / sizeof row_kinds[0])];
+    sweep_kind drawn = {kind, normal(sweep_random(random))};
+    return drawn;
 }
 
-typedef struct row_data {
-    enum kind kind;
+sweep_kind sweep_draw_poison(uint64_t *random)
+{
+    sweep_kind drawn = {sweep_draw(random, 2) ? INFINITE : NOT_A_NUMBER, 0};
+    return drawn;
+}
+
+typedef struct line_data {
+    sweep_kind kind;
     nrg_dtype dtype;
     format format;
     size_t length, special; /* the one element that is unlike the others */
-    float constant;
-} row_data;
+} line_data;
 
-static uint32_t element(const row_data *data, size_t i, uint64_t *random)
+static uint32_t element(const line_data *data, size_t i, uint64_t *random)
 {
     const format *f = &data->format;
     uint64_t z = sweep_random(random);
     float v = normal(z);
     uint32_t any = (uint32_t)(z >> 32);
     int is_special = i == data->special;
-    switch (data->kind) {
+    switch ((enum kind)data->kind.kind) {
     case NORMAL:
         break;
     case WEIGHTS:
@@ -142,7 +146,7 @@ static uint32_t element(const row_data *data, size_t i, uint64_t *random)
     case ZEROS:
         return any & f->sign;
     case CONSTANT:
-        v = data->constant;
+        v = data->kind.constant;
         break;
     case SORTED:
         v = ((float)i - (float)(data->length / 2)) * 0x1p-4f;
@@ -172,15 +176,19 @@ static uint32_t element(const row_data *data, size_t i, uint64_t *random)
     return to_dtype(v, data->dtype);
 }
 
-void sweep_fill_row(unsigned char *row, nrg_dtype dtype, size_t length, int is_weight, uint64_t *random)
+void sweep_fill_line(unsigned char *first, size_t step, nrg_dtype dtype, size_t length, sweep_kind kind, uint64_t *random)
 {
-    row_data data = {draw_kind(is_weight, random), dtype, format_of(dtype), length, 0, 0};
-    data.special = sweep_random(random) % length;
-    data.constant = normal(sweep_random(random));
+    line_data data = {kind, dtype, format_of(dtype), length, sweep_random(random) % length};
     size_t size = nrg_dtype_size(dtype);
     for (size_t i = 0; i < length; i++) {
         uint32_t bits = element(&data, i, random);
-        uint16_t half = (uint16_t)bits;
-        memcpy(row + i * size, size == 4 ? (const void *)&bits : (const void *)&half, size);
+        memcpy(first + i * step, &bits, size); /* little-endian, as every host of nrg is */
     }
+}
+
+/* One row in 40 is poisoned: in a short tensor that leaves most neighbours whole. */
+void sweep_fill_row(unsigned char *row, nrg_dtype dtype, size_t length, int is_weight, uint64_t *random)
+{
+    sweep_kind kind = sweep_draw(random, 40) ? sweep_draw_kind(is_weight, random) : sweep_draw_poison(random);
+    sweep_fill_line(row, nrg_dtype_size(dtype), dtype, length, kind, random);
 }

@@ -12,8 +12,20 @@ typedef struct sweep_family {
     uint64_t (*count)(sweep_level level); /* of cases for each dtype */
     /* Makes case n of these, in c's dtype. c is empty but for its number, its kernel, spec.size and spec.dtype. */
     void (*make)(sweep_level level, uint64_t n, sweep_case *c);
+    /* Gives an input that the case has its data. */
+    void (*fill)(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random);
     nrg_status (*run)(const sweep_case *c, unsigned char *memory);
+    /* Appends what is asked for. */
+    void (*describe)(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);
 } sweep_family;
+
+/* Each row of another kind. */
+void sweep_fill_rows(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random);
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+void sweep_append(char text[SWEEP_TEXT_ROOM], const char *format, ...);
 
 #define NRG_KERNEL(op, dtype, job) extern const sweep_family sweep_family_##op;
 #include "../src/kernels.def"

@@ -5,9 +5,9 @@
 
 #include "sweep_data.h"
 
-void sweep_add(sweep_case *c, int operand, nrg_dtype dtype, size_t length, size_t rows)
+void sweep_add(sweep_case *c, int operand, int type, size_t length, size_t rows)
 {
-    sweep_operand o = {dtype, 0, length, length * nrg_dtype_size(dtype), rows};
+    sweep_operand o = {type, 0, length, length * sweep_type_size(type), rows};
     c->operands[operand] = o;
 }
 
@@ -15,23 +15,27 @@ void sweep_add(sweep_case *c, int operand, nrg_dtype dtype, size_t length, size_
 static int has_stride(const sweep_case *c, int operand)
 {
     switch (operand) {
-    case SWEEP_W:
-    case SWEEP_B:
-    case SWEEP_MEAN:
-    case SWEEP_RSTD:
-    case SWEEP_DW:
-    case SWEEP_DB:
-    case SWEEP_WORKSPACE:
-        return 0;
-    default:
+    case SWEEP_X:
+    case SWEEP_Y:
+    case SWEEP_Z:
+    case SWEEP_R_IN:
+    case SWEEP_D_O:
+    case SWEEP_DR_IN:
+    case SWEEP_O:
+    case SWEEP_R:
+    case SWEEP_DX:
+    case SWEEP_DY:
+    case SWEEP_DZ:
         return c->operands[operand].rows != 0;
+    default:
+        return 0;
     }
 }
 
 /* Elements, or what the library wants for its scratch. */
 static size_t alignment_of(const sweep_case *c, int operand)
 {
-    return operand >= SWEEP_FIRST_SCRATCH ? sizeof(double) : nrg_dtype_size(c->operands[operand].dtype);
+    return operand >= SWEEP_FIRST_SCRATCH ? sizeof(double) : sweep_type_size(c->operands[operand].type);
 }
 
 void sweep_lay_out(sweep_case *c, uint64_t *random)
@@ -40,7 +44,7 @@ void sweep_lay_out(sweep_case *c, uint64_t *random)
     size_t at = 64;
     for (int i = 0; i < SWEEP_OPERANDS; i++) {
         sweep_operand *operand = &c->operands[i];
-        size_t element = nrg_dtype_size(operand->dtype);
+        size_t element = sweep_type_size(operand->type);
         if (!operand->rows)
             continue;
         at = (at + 63) / 64 * 64;
@@ -63,7 +67,7 @@ void sweep_share_place(sweep_case *c, int output, int input)
 {
     sweep_operand *to = &c->operands[output];
     const sweep_operand *from = &c->operands[input];
-    if (!to->rows || !from->rows || nrg_dtype_size(to->dtype) != nrg_dtype_size(from->dtype))
+    if (!to->rows || !from->rows || sweep_type_size(to->type) != sweep_type_size(from->type))
         return;
     to->offset = from->offset;
     to->stride = from->stride;

@@ -7,7 +7,7 @@
 #include "sweep.h"
 
 /* A dense operand, without a place yet. */
-void sweep_add(sweep_case *c, int operand, nrg_dtype dtype, size_t length, size_t rows);
+void sweep_add(sweep_case *c, int operand, int type, size_t length, size_t rows);
 
 /* Gives the operands their places: dense and aligned to 64 bytes; rows at odd multiples of 16 bytes; or anywhere. */
 void sweep_lay_out(sweep_case *c, uint64_t *random);

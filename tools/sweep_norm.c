@@ -7,6 +7,7 @@
 #include "sweep_norm.h"
 
 #include "sweep_data.h"
+#include "sweep_family.h"
 #include "sweep_layout.h"
 
 /* Beyond the lengths from 1 up. rows: 0, drawn; else tall tensors, whose rows are worked on in several places at once. */
@@ -108,6 +109,22 @@ int sweep_norm_draw(sweep_level level, uint64_t combinations, uint64_t n, sweep_
     }
     c->shares = sweep_draw_shares(random);
     return combination;
+}
+
+void sweep_norm_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
+{
+    static const char *const eps_modes[] = {"mean", "sum", "sigma", "max", "none"};
+    static const char *const stores[] = {"auto", "keep", "stream"};
+    static const char *const gates[] = {"none", "pre", "post"};
+    const nrg_norm_spec *s = &c->spec;
+    sweep_append(text, " %zux%zu %s, eps %g (%s), c %g, weight offset %g, store %s", c->rows, s->dim,
+                 s->centred ? "layer" : "rms", s->eps, eps_modes[s->eps_mode], s->c, (double)s->weight_offset, stores[s->store]);
+    if (s->gate || s->activation)
+        sweep_append(text, ", gate %s of %s", gates[s->gate], nrg_activation_name(s->activation));
+    if (s->groups > 1)
+        sweep_append(text, ", %zu groups", s->groups);
+    if (s->residual_mode == NRG_RESIDUAL_AFTER)
+        sweep_append(text, ", residual after");
 }
 
 nrg_norm_args sweep_forward_args(const sweep_case *c, unsigned char *memory)

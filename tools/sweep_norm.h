@@ -19,6 +19,9 @@ int sweep_norm_draw(sweep_level level, uint64_t combinations, uint64_t n, sweep_
 /* One of a few ways to split, mostly into one share. */
 int sweep_draw_shares(uint64_t *random);
 
+/* What is asked for, in words. */
+void sweep_norm_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);
+
 /* The operands of a forward pass. */
 nrg_norm_args sweep_forward_args(const sweep_case *c, unsigned char *memory);
 

@@ -28,20 +28,21 @@ typedef enum nrg_status {
     NRG_OK = 0,
     NRG_ERR_NULL = 1,             /* spec, args or a pointer the call needs is NULL */
     NRG_ERR_STRUCT_SIZE = 2,      /* a struct's size field is no size of any nrg version, or reserved is not 0 */
-    NRG_ERR_DIM = 3,              /* dim is 0, or no multiple of groups */
+    NRG_ERR_DIM = 3,              /* dim, channels or s is 0, or no multiple of groups */
     NRG_ERR_OVERFLOW = 4,         /* dim, rows and stride address more bytes than a size_t counts */
     NRG_ERR_STRIDE = 5,           /* a row stride is shorter than a row */
     NRG_ERR_ALIGNMENT = 6,        /* a pointer or a stride is no multiple of its element's size */
     NRG_ERR_OVERLAP = 7,          /* an output overlaps another operand in a way the header does not allow */
-    NRG_ERR_ENUM = 8,             /* a dtype, mode, store kind, gate or activation is unknown */
+    NRG_ERR_ENUM = 8,             /* a dtype, mode, store kind, layout, gate or activation is unknown */
     NRG_ERR_DTYPE = 9,            /* a known dtype that this operand may not have beside spec.dtype */
     NRG_ERR_EPS = 10,             /* eps is negative, infinite or NaN */
-    NRG_ERR_CONSTANT = 11,        /* c or weight_offset is NaN, or beyond the largest float */
+    NRG_ERR_CONSTANT = 11,        /* c, weight_offset or momentum is NaN or out of its range */
     NRG_ERR_COMBINATION = 12,     /* options that exclude each other */
     NRG_ERR_THREAD = 13,          /* not 0 <= ith < nth */
     NRG_ERR_ISA_UNKNOWN = 14,     /* no path of this name or number */
     NRG_ERR_ISA_UNSUPPORTED = 15, /* the path is not in this build, or this CPU or its OS cannot run it */
-    NRG_ERR_WORKSPACE = 16        /* workspace_size is smaller than the call needs */
+    NRG_ERR_WORKSPACE = 16,       /* workspace_size is smaller than the call needs */
+    NRG_ERR_COUNT = 17            /* a set has too few elements for what is asked for */
 } nrg_status;
 
 /* A sentence for a status: static storage, never NULL, unknown values included. */

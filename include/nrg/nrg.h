@@ -12,5 +12,7 @@
 #include "activation.h"
 #include "norm.h"
 #include "norm_backward.h"
+#include "channel_norm.h"
+#include "channel_norm_backward.h"
 
 #endif

@@ -1,0 +1,114 @@
+/* Bare loops over the memory of a case.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "bare.h"
+
+/* The operands of a case as a bare loop's, by kind. 0: more of a kind than there are loops for. */
+static int bare_job(limit_job *job, const bench_case *c, const bench_memory *m, unsigned placement, int count[4])
+{
+    static const int most[] = {
+        [BENCH_IN] = LIMIT_INS, [BENCH_OUT] = LIMIT_OUTS, [BENCH_ROW_IN] = LIMIT_ROW_INS, [BENCH_ROW_OUT] = LIMIT_ROW_OUTS};
+    for (int i = 0; i < 4; i++)
+        count[i] = 0;
+    for (int i = 0; i < BENCH_OPERANDS; i++) {
+        bench_kind kind = c->family->operand[i].kind;
+        if (!(c->op->operands >> i & 1) || kind == BENCH_SCRATCH || kind == BENCH_CHANNEL_IN || kind == BENCH_CHANNEL_F32)
+            continue;
+        if (count[kind] == most[kind])
+            return 0;
+        int n = count[kind]++;
+        char *p = bench_memory_at(m, i, placement);
+        if (kind == BENCH_IN)
+            job->in[n] = p;
+        else if (kind == BENCH_OUT)
+            job->out[n] = p;
+        else if (kind == BENCH_ROW_IN)
+            job->row_in[n] = p;
+        else
+            job->row_out[n] = p;
+    }
+    return count[BENCH_IN] > 0 && count[BENCH_OUT] > 0;
+}
+
+/* Bytes without a row of their own as four rows, which loops with four places need, or as one. */
+static void lay_out(limit_job *job, size_t bytes)
+{
+    job->rows = bytes % (4 * LIMIT_ROW_STEP) == 0 ? 4 : 1;
+    job->row_bytes = bytes / job->rows;
+}
+
+const char *bench_bare_bind(bench_bare *bare, const limit_loop *loop, const bench_case *c, const bench_memory *m)
+{
+    int count[4];
+    bare->loop = loop;
+    for (unsigned p = 0; p < BENCH_PLACEMENTS; p++) {
+        limit_job *job = &bare->job[p];
+        *job = (limit_job){.rows = c->shape.rows, .row_out_bytes = c->shape.dim * sizeof(float)};
+        job->row_bytes = c->shape.dim * nrg_dtype_size(c->dtype);
+        if (c->shape.channels)
+            lay_out(job, job->rows * job->row_bytes);
+        if (job->row_bytes % LIMIT_ROW_STEP != 0)
+            return "no limit loop for rows of this length";
+        if (!bare_job(job, c, m, p, count))
+            return "no limit loop for these operands";
+    }
+    bare->run = loop->run[count[BENCH_IN] - 1][count[BENCH_OUT] - 1][count[BENCH_ROW_IN]];
+    return NULL;
+}
+
+void bench_bare_run(void *bare, unsigned placement, size_t calls)
+{
+    const bench_bare *b = bare;
+    const limit_job *job = &b->job[placement];
+    void (*run)(const limit_job *) = b->run;
+    for (; calls; calls--)
+        run(job);
+}
+
+const char *bench_bare_bind_twice(bench_bare *bare, const limit_loop *loop, const bench_case *c, const bench_memory *m)
+{
+    const char *wrong = bench_bare_bind(bare, loop, c, m);
+    if (wrong)
+        return wrong;
+    size_t tensors = 0;
+    for (unsigned p = 0; p < BENCH_PLACEMENTS; p++) {
+        bare->first[p] = (limit_job){.out = {bare->job[p].out[0]}};
+        tensors = 0;
+        for (int i = 0; i < BENCH_OPERANDS; i++) {
+            if (!(c->family->read_twice & c->op->operands & 1u << i))
+                continue;
+            if (tensors == LIMIT_FIRST_INS)
+                return "no limit loop for these operands";
+            bare->first[p].in[tensors++] = bench_memory_at(m, i, p);
+        }
+    }
+    if (!tensors)
+        return "no operand is read twice";
+    bare->read = loop->read[tensors - 1];
+    bare->bytes = bench_shape_elements(c->shape) * nrg_dtype_size(c->dtype);
+    bare->piece = (bench_case_read_twice(c) / tensors + 4 * LIMIT_ROW_STEP - 1) / (4 * LIMIT_ROW_STEP) * (4 * LIMIT_ROW_STEP);
+    return bare->piece ? NULL : "nothing is read twice";
+}
+
+/* `bytes` bytes of a job's tensors, from byte `at`. */
+static limit_job piece_of(limit_job job, size_t at, size_t bytes)
+{
+    for (int i = 0; i < LIMIT_INS && job.in[i]; i++)
+        job.in[i] += at;
+    for (int i = 0; i < LIMIT_OUTS && job.out[i]; i++)
+        job.out[i] += at;
+    lay_out(&job, bytes);
+    return job;
+}
+
+void bench_bare_run_twice(void *bare, unsigned placement, size_t calls)
+{
+    const bench_bare *b = bare;
+    for (; calls; calls--)
+        for (size_t at = 0; at < b->bytes; at += b->piece) {
+            size_t bytes = b->bytes - at < b->piece ? b->bytes - at : b->piece;
+            limit_job first = piece_of(b->first[placement], at, bytes), job = piece_of(b->job[placement], at, bytes);
+            b->read(&first);
+            b->run(&job);
+        }
+}

@@ -1,0 +1,250 @@
+/* nrg/channel_norm.h: normalization of tensors with channels: batch, group, instance and layer norm, for convolutional networks
+ * and for whatever else has its statistics over other sets than rows.
+ *
+ * A tensor has n samples, c channels and s positions (height times width), as [n, c, s] (NRG_NCHW) or [n, s, c] (NRG_NHWC). Its
+ * elements fall into sets, each of which has statistics of its own:
+ *
+ *     over                        sets     a set is                           size of a set
+ *     NRG_OVER_BATCH              c        a channel, in all samples          n·s
+ *     NRG_OVER_GROUP, groups = G  n·G      c/G channels of one sample         c/G·s
+ *                     G = 1                a sample: layer norm over (c, s)
+ *                     G = c                a channel of a sample: instance norm
+ *
+ * For every set with elements x_i, of channel c(i), i = 1 … d (⊙ element-wise):
+ *
+ *     m  = Σx / d          centred;  m = 0 otherwise
+ *     σ² = Σ(x - m)² / d
+ *     s  = √(σ² + eps)
+ *     o1 = (x - m) / s ⊙ w_c(i) + b_c(i)          w absent: factor 1; b absent: 0; s = 0: o1 = b
+ *     o  = g(o1 + y)                              y absent: g(o1)
+ *
+ * g is spec.activation (nrg/activation.h): GroupNorm + SiLU, batch norm + ReLU, batch norm + residual + ReLU.
+ *
+ * Sources: batch norm: Ioffe, Szegedy, arXiv:1502.03167. Instance norm: Ulyanov, Vedaldi, Lempitsky, arXiv:1607.08022. Layer
+ * norm: Ba, Kiros, Hinton, arXiv:1607.06450. Group norm: Wu, He, arXiv:1803.08494. Not centred: RMSNorm, Zhang, Sennrich,
+ * arXiv:1910.07467.
+ *
+ * Where the statistics come from (spec.statistics):
+ *
+ *     COMPUTE  from x; running_mean and running_var, where given, are updated with them (training of batch norm)
+ *     GIVEN    from args.statistics: what nrg_channel_norm_statistics has made of sums that several threads or machines have
+ *              added up, or what another call has saved
+ *     RUNNING  m = running_mean_c, σ² = running_var_c (inference of batch norm)
+ *     FOLDED   none: o1 = x ⊙ w + b, with w and b from nrg_channel_norm_fold (inference of batch norm, with the arithmetic
+ *              that does not depend on x done once)
+ *
+ * What holds for every call, dtype and shape:
+ *
+ * - Every path gives the same bits; so does any (ith, nth), alignment and stride, in place or not, whichever outputs are asked
+ * for, and whether a set's sums were taken in one piece or in parts (below).
+ * - Error of o1: 1 ulp of the largest of o1 and b, plus 2^-24 |w|. + y rounds once more; an activation adds 2 ulp of its own to
+ * what it makes of that; a 16-bit result is the f32 result rounded once. mean: 1 ulp plus 2^-24 σ; rstd: 1 ulp. For finite w and
+ * b, and sets of up to 2^32 elements.
+ * - No spurious overflow or underflow: 1e30s and 1e-30s are normalized like ones.
+ * - NCHW and NHWC take their sums in another order: their statistics differ by less than 2^-26 of σ², and results by an ulp.
+ *   With s = 1 the two are the same, to the bit.
+ * - A NaN or an infinity in x makes o, mean and rstd of its set NaN, and touches no other set.
+ *
+ * docs/channel_norm.md has the definition to the last bit, and the measured errors.
+ *
+ * Statistics in parts. A set's sums can be taken in parts, by several threads or machines, and added:
+ *
+ *     1. nrg_channel_norm_sums     on every part: NRG_SUMS_WORDS integers for every set
+ *     2. nrg_sums_add, or MPI_Allreduce with MPI_INT64_T and MPI_SUM, or what else adds integers
+ *     3. nrg_channel_norm_statistics, from the sums
+ *     4. nrg_channel_norm_forward with NRG_STATISTICS_GIVEN, on every part
+ *
+ * The sums are those of segments, each in double; the integers hold their sum exactly. So it does not matter which part a segment
+ * is in, nor in which order parts are added; but a segment must be in one part. A segment is, with L = spec.segment:
+ *
+ *     NRG_OVER_BATCH              max(1, L/s) whole samples, counted from the first; where s > L, L positions of one sample
+ *     NRG_OVER_GROUP, NRG_NCHW    L elements of the set, in the order of memory
+ *     NRG_OVER_GROUP, NRG_NHWC    max(1, L/min(c/G, 64)) positions of a sample
+ *
+ * (divisions rounded down; the last segment of a set may be shorter). L is 4096 unless spec.segment says otherwise; another L
+ * gives other bits, so whoever splits takes the L that fits his parts: a batch of 32 samples a machine with s = 49 wants L =
+ * 32·49. examples/ has synchronized batch norm and tensor-parallel RMSNorm over MPI.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_CHANNEL_NORM_H
+#define NRG_CHANNEL_NORM_H
+
+#include "norm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum nrg_channel_over {
+    NRG_OVER_BATCH = 0, /* batch norm */
+    NRG_OVER_GROUP = 1  /* group, instance and layer norm */
+} nrg_channel_over;
+
+typedef enum nrg_channel_layout {
+    NRG_NCHW = 0, /* [n, c, s]: a channel's positions lie together */
+    NRG_NHWC = 1  /* [n, s, c]: a position's channels lie together ("channels last") */
+} nrg_channel_layout;
+
+typedef enum nrg_channel_source {
+    NRG_STATISTICS_COMPUTE = 0,
+    NRG_STATISTICS_GIVEN = 1,
+    NRG_STATISTICS_RUNNING = 2,
+    NRG_STATISTICS_FOLDED = 3
+} nrg_channel_source;
+
+/* What is computed. Make one with a constructor below, then change fields; `size` as in nrg_norm_spec. */
+typedef struct nrg_channel_norm_spec {
+    size_t size;                   /* sizeof(nrg_channel_norm_spec) */
+    size_t channels;               /* c, at least 1 */
+    size_t groups;                 /* G, a divisor of c, with NRG_OVER_GROUP; 0 stands for 1. With NRG_OVER_BATCH: 0 */
+    size_t segment;                /* L; 0 stands for 4096, and is at most that */
+    nrg_channel_over over;         /* what a set is */
+    nrg_channel_layout layout;     /* of x, y, o and the gradients */
+    nrg_channel_source statistics; /* where m and σ² come from */
+    nrg_dtype dtype;               /* of x, y, o, d_o, dx, dy */
+    nrg_dtype w_dtype;             /* of w and b: SAME, dtype, or NRG_F32 */
+    nrg_activation activation;     /* g */
+    nrg_store store;               /* how o, dx and dy are stored */
+    int centred;                   /* not 0: subtract the mean */
+    double eps;                    /* finite, at least 0; below 2^-600 it counts as 0 */
+    double momentum;               /* of the running statistics, 0 to 1: running = (1 - momentum)·running + momentum·batch */
+    int cumulative;    /* not 0: momentum is 1/(batches + 1) instead, which makes running the average of all batches */
+    uint32_t reserved; /* 0 */
+} nrg_channel_norm_spec;
+
+/* What a set's elements are normalized with. For nrg, and for saving: a forward pass hands it out, the backward pass and
+ * NRG_STATISTICS_GIVEN take it. A NaN or an infinity in the set makes all but count NaN. */
+typedef struct nrg_channel_statistics {
+    double mean, mean_low; /* m is the sum of both; 0 where not centred */
+    double variance;       /* σ² */
+    double rstd;           /* 1/s; 0 where s = 0 */
+    double count;          /* d; 0 with NRG_STATISTICS_RUNNING */
+} nrg_channel_statistics;
+
+/* Where the data is. Zero everything, set size (nrg_channel_norm_args_init does), then what there is. Pointers need the alignment
+ * of their element only.
+ *
+ * Strides are in bytes, 0 for a dense tensor: with NRG_NCHW from one sample to the next (a sample's c·s elements lie together),
+ * with NRG_NHWC from one position to the next (and sample to sample s times that). So a tensor can be a range of the channels of
+ * a larger one.
+ *
+ * Aliasing: o may be x or y (the whole operand, same first byte, same stride); otherwise no output shares a byte with another
+ * operand. */
+typedef struct nrg_channel_norm_args {
+    size_t size;                        /* sizeof(nrg_channel_norm_args) */
+    size_t n;                           /* samples; 0 is fine: nothing is done */
+    size_t s;                           /* positions, at least 1 */
+    const void *x;                      /* [n, c, s] or [n, s, c] input */
+    const void *y;                      /* the same: residual, or NULL */
+    const void *w;                      /* [c] weight, or NULL */
+    const void *b;                      /* [c] bias, or NULL */
+    void *o;                            /* as x: output */
+    float *mean;                        /* [sets] output: m, or NULL; not with NRG_STATISTICS_FOLDED */
+    float *rstd;                        /* [sets] output: 1/s, or NULL; likewise */
+    nrg_channel_statistics *statistics; /* [sets] COMPUTE, RUNNING: output, or NULL; GIVEN: input; FOLDED: NULL */
+    float *running_mean;                /* [c] COMPUTE: updated, or NULL, with NRG_OVER_BATCH or groups = c; RUNNING: input */
+    float *running_var; /* [c] likewise; both or neither. Updated with the unbiased variance, σ²·d/(d-1); instance norm: with
+                           the average over the samples of either, as PyTorch does */
+    uint64_t batches;   /* that running_mean and running_var have seen before; read where spec.cumulative */
+    size_t x_stride;    /* bytes */
+    size_t y_stride;
+    size_t o_stride;
+} nrg_channel_norm_args;
+
+/* Batch norm, training: centred, f32, NCHW; momentum 0.1. For inference change statistics. */
+static inline nrg_channel_norm_spec nrg_batch_norm_spec(size_t channels, double eps)
+{
+    nrg_channel_norm_spec spec;
+    memset(&spec, 0, sizeof spec);
+    spec.size = sizeof spec;
+    spec.channels = channels;
+    spec.over = NRG_OVER_BATCH;
+    spec.dtype = NRG_F32;
+    spec.centred = 1;
+    spec.eps = eps;
+    spec.momentum = 0.1;
+    return spec;
+}
+
+/* Group norm: centred, f32, NCHW. groups = 1: layer norm over (c, s); groups = channels: instance norm. */
+static inline nrg_channel_norm_spec nrg_group_norm_spec(size_t channels, size_t groups, double eps)
+{
+    nrg_channel_norm_spec spec = nrg_batch_norm_spec(channels, eps);
+    spec.over = NRG_OVER_GROUP;
+    spec.groups = groups;
+    return spec;
+}
+
+static inline nrg_channel_norm_args nrg_channel_norm_args_init(size_t n, size_t s, const void *x, void *o)
+{
+    nrg_channel_norm_args args;
+    memset(&args, 0, sizeof args);
+    args.size = sizeof args;
+    args.n = n;
+    args.s = s;
+    args.x = x;
+    args.o = o;
+    return args;
+}
+
+/* clang-format off */
+/* Normalizes the sets of share ith of nth: (0, 1) does all; from n threads, call it once each with (0, n) … (n-1, n) and the same spec
+ * and args. A share is whole sets with NRG_STATISTICS_COMPUTE, so that no more threads have work than there are sets (fewer sets than threads
+ * want their statistics in parts, above); otherwise it is whole planes of s elements (NRG_NCHW) or positions (NRG_NHWC). At most 16 KB of stack in an optimized
+ * build.
+ *
+ * Returns NRG_OK, or says what is wrong and writes nothing:
+ *   NRG_ERR_NULL         spec, args, or (with n > 0) x or o; statistics with GIVEN; running_mean and running_var with RUNNING; w with
+ *                        FOLDED
+ *   NRG_ERR_STRUCT_SIZE  as nrg_norm_forward
+ *   NRG_ERR_DIM          channels or s is 0, or channels no multiple of groups
+ *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
+ *   NRG_ERR_STRIDE       a stride shorter than what it steps over
+ *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
+ *   NRG_ERR_OVERLAP      operands overlap in a way that is not allowed
+ *   NRG_ERR_ENUM         over, layout, statistics, dtype, activation or store unknown
+ *   NRG_ERR_DTYPE        w_dtype neither dtype nor f32
+ *   NRG_ERR_EPS          eps negative, infinite or NaN
+ *   NRG_ERR_CONSTANT     momentum not from 0 to 1
+ *   NRG_ERR_COMBINATION  groups with NRG_OVER_BATCH; segment over 4096; one of running_mean and running_var without the other, or
+ *                        for sets that are no channels, or not centred, or with GIVEN or FOLDED; mean, rstd or statistics with FOLDED
+ *   NRG_ERR_COUNT        running_var with sets of one element, which have no unbiased variance
+ *   NRG_ERR_THREAD       not 0 <= ith < nth */
+/* clang-format on */
+NRG_API nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int ith,
+                                            int nth);
+
+/* ---- statistics in parts ---- */
+
+/* Integers that hold the sums of one set. Opaque but for this: the sums of two parts are added integer by integer (wrapping
+ * around is of no concern), in any order, up to 2^30 parts; all zero is the sum of nothing. */
+#define NRG_SUMS_WORDS 32
+
+/* The sums of a part: of all sets whose elements are in x, [sets][NRG_SUMS_WORDS]. spec.over, groups, channels, layout, dtype,
+ * segment, centred and args.n, s, x, x_stride count; the other fields of the spec are checked and not used. With NRG_OVER_BATCH a
+ * part is a range of the samples. With NRG_OVER_GROUP it is a range of the channels (NRG_NCHW; one group) or of the positions
+ * (NRG_NHWC; two or more, since a single one is summed otherwise): channels, or s, then are the part's. The sets of share ith of
+ * nth are overwritten, others not touched. */
+NRG_API nrg_status nrg_channel_norm_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int64_t *sums,
+                                         int ith, int nth);
+
+/* into += from, for `sets` sets. into may not overlap from. Returns NRG_OK, NRG_ERR_NULL, NRG_ERR_ALIGNMENT, NRG_ERR_OVERFLOW or
+ * NRG_ERR_OVERLAP. */
+NRG_API nrg_status nrg_sums_add(size_t sets, int64_t *into, const int64_t *from);
+
+/* From the sums of whole sets to args.statistics, args.mean, args.rstd (each may be NULL) and the running statistics, as a
+ * forward pass with NRG_STATISTICS_COMPUTE would have made them. sums: [sets]; the number of sets follows from spec and args.n.
+ * x, o, s and strides are not looked at. Every share is `sets` in order. A set of no elements is refused (NRG_ERR_COUNT). */
+NRG_API nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
+                                               const int64_t *sums, int ith, int nth);
+
+/* Scale and shift of batch norm's inference: o1 = x ⊙ scale + shift, to be used as w and b (both f32) of NRG_STATISTICS_FOLDED.
+ * From args.running_mean, running_var, w and b; scale and shift: [c]. Each is rounded once from double; o1 is then one fused
+ * multiply-add, within 2.5 ulp of the larger of its terms where neither scale nor shift is subnormal. */
+NRG_API nrg_status nrg_channel_norm_fold(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, float *scale,
+                                         float *shift);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,110 @@
+/* nrg/channel_norm_backward.h: the backward pass of nrg/channel_norm.h.
+ *
+ * Given d_o, the gradient of o, with the names of nrg/channel_norm.h (h = (x - m)/s, Σ over the elements of a set):
+ *
+ *     do1 = d_o ⊙ g′(o1 + y)              d_o without an activation
+ *     dy  = do1
+ *     db_c += Σ do1,  dw_c += Σ do1 ⊙ h   over the elements of channel c, in all samples
+ *     dh  = do1 ⊙ w
+ *     dx  = (dh - Σdh/d - h · (Σ dh⊙h)/d) / s     centred;  without Σdh/d otherwise;  s = 0: 0
+ *
+ * With NRG_STATISTICS_RUNNING, m and s are constants: dx = dh/s. NRG_STATISTICS_FOLDED has no backward pass.
+ *
+ * Source: the chain rule; for batch norm the formulas of arXiv:1502.03167, section 3.
+ *
+ * What holds:
+ * - The bits are the same on every path, for any (ith, nth), alignment, stride, in place or not, with statistics saved or
+ * recomputed, whichever outputs are asked for, and for sums in parts.
+ * - Error of dx: 4 ulp of the largest term of the formula, the sums taken of magnitudes. dw, db: 4 · 2^-24 of the sum of the
+ *   magnitudes that are added up. Where g is not identity, the error of g′ (nrg/activation.h) comes on top.
+ * - A NaN or an infinity in x or d_o poisons its set's dx, and dw and db of its channels.
+ *
+ * How it is called. dx and dy alone, or NRG_OVER_BATCH: nrg_channel_norm_backward is all. dw or db with NRG_OVER_GROUP need the
+ * workspace and a second phase, because the samples of a channel are in different sets:
+ *
+ *     1. nrg_channel_norm_backward(&spec, &args, ith, nth) on every thread
+ *     2. the host's barrier
+ *     3. nrg_channel_norm_backward_reduce(&spec, &args, ith, nth) on every thread
+ *
+ * Sums in parts (synchronized batch norm; NRG_OVER_BATCH only): nrg_channel_norm_backward_sums on every part, which also writes
+ * the part's own dw and db; add the integers; nrg_channel_norm_backward with args.sums, for dx and dy.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_CHANNEL_NORM_BACKWARD_H
+#define NRG_CHANNEL_NORM_BACKWARD_H
+
+#include "channel_norm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where the data is; as nrg_channel_norm_args. Every output may be NULL.
+ *
+ * Aliasing: dx may be d_o, x or y, dy may be d_o or y (the whole operand, same first byte, same stride); dx and dy are apart.
+ * Nothing else overlaps an output. */
+typedef struct nrg_channel_norm_backward_args {
+    size_t size;       /* sizeof(nrg_channel_norm_backward_args) */
+    size_t n, s;       /* samples, positions */
+    const void *d_o;   /* as x: gradient of o */
+    const void *x;     /* as in the forward pass */
+    const void *y;     /* as in the forward pass; read where there is an activation */
+    const void *w, *b; /* as in the forward pass; b is read where there is an activation */
+    const nrg_channel_statistics
+        *statistics;                         /* [sets] as the forward pass gave them; COMPUTE: NULL to have them computed again */
+    const float *running_mean, *running_var; /* [c] with NRG_STATISTICS_RUNNING */
+    const int64_t *sums;   /* [sets][NRG_SUMS_WORDS] of all parts, or NULL: summed here. Then dw and db must be NULL */
+    void *dx;              /* as x: output, or NULL */
+    void *dy;              /* as x: output, or NULL */
+    float *dw;             /* [c] output, or NULL; also without w */
+    float *db;             /* [c] output, or NULL; also without b */
+    void *workspace;       /* multiple of 8 bytes; NULL where none is needed */
+    size_t workspace_size; /* bytes */
+    size_t d_o_stride, x_stride, y_stride, dx_stride, dy_stride; /* bytes, 0: dense */
+    int accumulate;    /* not 0: dw and db are added to what is there, in one rounding */
+    uint32_t reserved; /* 0 */
+} nrg_channel_norm_backward_args;
+
+static inline nrg_channel_norm_backward_args nrg_channel_norm_backward_args_init(size_t n, size_t s, const void *x,
+                                                                                 const void *d_o, void *dx)
+{
+    nrg_channel_norm_backward_args args;
+    memset(&args, 0, sizeof args);
+    args.size = sizeof args;
+    args.n = n;
+    args.s = s;
+    args.x = x;
+    args.d_o = d_o;
+    args.dx = dx;
+    return args;
+}
+
+/* Bytes of workspace: 0 with NRG_OVER_BATCH, and where neither dw nor db is asked for; otherwise 8 · channels for each of them
+ * and each of at most 64 blocks of samples. Only n, dw and db of args are looked at. */
+NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_spec *spec,
+                                                       const nrg_channel_norm_backward_args *args, size_t *bytes);
+
+/* The gradients of share ith of nth: whole channels with NRG_OVER_BATCH, otherwise whole sets, in blocks of samples where dw or
+ * db is asked for. At most 16 KB of stack in an optimized build.
+ *
+ * Statuses as nrg_channel_norm_forward, and
+ *   NRG_ERR_NULL         (with n > 0) x or d_o; statistics with GIVEN; workspace where one is needed
+ *   NRG_ERR_COMBINATION  NRG_STATISTICS_FOLDED; statistics with RUNNING; sums with NRG_OVER_GROUP or RUNNING, or with dw or db
+ *   NRG_ERR_COUNT        sums or statistics of no elements
+ *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
+NRG_API nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
+                                             int ith, int nth);
+
+/* Phase 2: channels of share ith of nth, from the workspace to dw and db. Does nothing where there is no workspace. */
+NRG_API nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
+                                                    int ith, int nth);
+
+/* NRG_OVER_BATCH: Σdo1 and Σdo1 ⊙ (x - m) of a part, [c][NRG_SUMS_WORDS], with statistics given (of all parts); dw and db, where
+ * asked for, are the part's own. dx, dy and args.sums are not looked at. */
+NRG_API nrg_status nrg_channel_norm_backward_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
+                                                  int64_t *sums, int ith, int nth);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,229 @@
+/* The sets of a tensor with channels, for the reference kernels: where their elements are, their sums, and what their elements
+ * are normalized with.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_SCALAR_CHANNEL_SET_H
+#define NRG_SCALAR_CHANNEL_SET_H
+
+#include "../channel_sums.h"
+#include "element.h"
+#include "norm_statistics.h"
+
+/* COLUMN_LANES: that columns fold to. LANES_S: batch sets of NCHW with fewer positions are summed by columns. */
+enum { COLUMN_LANES = 8, LANES_S = 64 };
+
+typedef struct channel_tensor {
+    const char *x;
+    size_t x_stride; /* the stride of any operand is of samples with NCHW, of positions with NHWC */
+    size_t n, c, s, groups, group_channels;
+    int nhwc;
+    size_t size; /* of an element */
+} channel_tensor;
+
+/* Element (n, c, s) of an operand, as load and store count. A stride is a multiple of an element. */
+static inline size_t element_at(const channel_tensor *t, size_t stride, size_t n, size_t c, size_t s)
+{
+    return t->nhwc ? (n * t->s + s) * (stride / t->size) + c : n * (stride / t->size) + c * t->s + s;
+}
+
+/* Samples and channels of a set. */
+typedef struct channel_set {
+    size_t n, n_end, c, c_end;
+} channel_set;
+
+static inline channel_set set_at(const channel_tensor *t, size_t set)
+{
+    channel_set at = {0, t->n, set, set + 1};
+    if (t->groups) {
+        at.n = set / t->groups;
+        at.n_end = at.n + 1;
+        at.c = set % t->groups * t->group_channels;
+        at.c_end = at.c + t->group_channels;
+    }
+    return at;
+}
+
+/* Element i of a set, in its order. */
+static inline size_t set_element(const channel_tensor *t, const channel_set *set, size_t stride, size_t i)
+{
+    if (!t->groups)
+        return element_at(t, stride, i / t->s, set->c, i % t->s);
+    if (t->nhwc)
+        return element_at(t, stride, set->n, set->c + i % t->group_channels, i / t->group_channels);
+    return element_at(t, stride, set->n, set->c + i / t->s, i % t->s);
+}
+
+static inline float set_x(const channel_tensor *t, const channel_set *set, size_t i, nrg_dtype dtype)
+{
+    return load(t->x, set_element(t, set, t->x_stride, i), dtype);
+}
+
+/* How the elements of a segment that begins at element `first` of its set are added up: element i is in column i mod columns,
+ * where there are columns; otherwise in a lane. */
+typedef struct channel_order {
+    size_t columns; /* 0: lanes */
+    size_t period;  /* lanes begin anew after so many elements: batch norm's samples */
+} channel_order;
+
+static inline channel_order order_of(const channel_tensor *t, size_t first)
+{
+    channel_order order = {0, SIZE_MAX};
+    if (!t->groups && t->nhwc)
+        order.columns = 1;
+    else if (!t->groups && t->s < LANES_S)
+        order.columns = t->s;
+    else if (!t->groups)
+        order.period = t->s - first % t->s; /* whole samples, or a part of one that does not reach the next */
+    else if (t->nhwc && t->s > 1)
+        order.columns = t->group_channels;
+    return order;
+}
+
+/* Eight lanes, folded by halves. */
+static inline double fold_columns(double lanes[COLUMN_LANES])
+{
+    for (int half = COLUMN_LANES / 2; half; half /= 2)
+        for (int l = 0; l < half; l++)
+            lanes[l] += lanes[l + half];
+    return lanes[0];
+}
+
+/* T and Q of elements begin to end of a set, which are a segment. */
+static inline void sum_segment(const channel_tensor *t, const channel_set *set, size_t begin, size_t end, double *total_t,
+                               double *total_q, nrg_dtype dtype)
+{
+    const channel_order order = order_of(t, begin);
+    if (order.columns) {
+        double lanes_t[COLUMN_LANES] = {0}, lanes_q[COLUMN_LANES] = {0};
+        for (size_t k = 0; k < order.columns; k++) {
+            double column_t = 0, column_q = 0;
+            /* a segment of columns begins with the first of them, but where it is a part of a channel's positions: then there is
+             * one */
+            for (size_t i = begin + k; i < end; i += order.columns) {
+                const double x = (double)set_x(t, set, i, dtype);
+                column_t += x;
+                column_q += x * x;
+            }
+            lanes_t[k % COLUMN_LANES] += column_t;
+            lanes_q[k % COLUMN_LANES] += column_q;
+        }
+        *total_t = fold_columns(lanes_t);
+        *total_q = fold_columns(lanes_q);
+        return;
+    }
+    double lanes_t[LANES] = {0}, lanes_q[LANES] = {0};
+    for (size_t i = begin; i < end; i++) {
+        const double x = (double)set_x(t, set, i, dtype);
+        const size_t lane = (i - begin) % order.period % LANES;
+        lanes_t[lane] += x;
+        lanes_q[lane] += x * x;
+    }
+    *total_t = fold(lanes_t);
+    *total_q = fold(lanes_q);
+}
+
+/* One element after the other, since it is seldom. */
+static inline void sum_segment_around(const channel_tensor *t, const channel_set *set, size_t begin, size_t end, float a,
+                                      double *total_u, double *total_v, nrg_dtype dtype)
+{
+    *total_u = *total_v = 0;
+    for (size_t i = begin; i < end; i++) {
+        const double x = (double)set_x(t, set, i, dtype) - (double)a;
+        *total_u += x;
+        *total_v = fma(x, x, *total_v);
+    }
+}
+
+/* Adds one segment to a record. Returns 1 where it is sound as it is, with its sums. */
+static inline int sum_one(const channel_tensor *t, const channel_set *set, size_t begin, size_t end, int centred, int64_t *record,
+                          nrg_set_sums *sums, nrg_dtype dtype)
+{
+    const double count = (double)(end - begin);
+    double total_t, total_q;
+    sum_segment(t, set, begin, end, &total_t, &total_q, dtype);
+    if (centred) {
+        const double mean = total_t / count, variance = total_q * (1 / count) - mean * mean;
+        if (total_q <= DBL_MAX && !nrg_variance_is_sound(mean, variance)) {
+            double u, v;
+            sum_segment_around(t, set, begin, end, (float)mean, &u, &v, dtype);
+            nrg_sums_segment_around(record, count, (double)(float)mean, u, v);
+            return 0;
+        }
+    } else
+        total_t = 0;
+    nrg_sums_segment(record, count, total_t, total_q);
+    *sums = (nrg_set_sums){count, total_t, 0, total_q, 0};
+    return 1;
+}
+
+/* All segments of a set. */
+static inline void sum_segments(const channel_tensor *t, const channel_set *set, size_t segment, int centred, int64_t *record,
+                                nrg_dtype dtype)
+{
+    const nrg_segments cut = nrg_segments_of(t->n, t->s, t->groups, t->group_channels, t->nhwc, segment);
+    const size_t count = (set->n_end - set->n) * (set->c_end - set->c) * t->s;
+    nrg_set_sums sums;
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        const size_t left = cut.period - begin % cut.period;
+        end = begin + (left < cut.length ? left : cut.length);
+        sum_one(t, set, begin, end, centred, record, &sums, dtype);
+    }
+}
+
+static inline nrg_channel_statistics set_statistics(const channel_tensor *t, const channel_set *set, size_t segment, int centred,
+                                                    double eps, nrg_dtype dtype)
+{
+    int64_t record[NRG_SUMS_WORDS];
+    nrg_sums_clear(record);
+    sum_segments(t, set, segment, centred, record, dtype);
+    const nrg_set_sums sums = nrg_sums_value(record);
+    return nrg_statistics_of(&sums, centred, eps);
+}
+
+/* ---- elements ---- */
+
+/* Element c of w or b as f32; `absent` where there is none. */
+static inline float parameter(const char *p, size_t c, int is_f32, nrg_dtype dtype, float absent)
+{
+    return p ? load(p, c, is_f32 ? NRG_F32 : dtype) : absent;
+}
+
+/* What a channel's elements are normalized with. */
+typedef struct channel_factors {
+    int plain;
+    float w, b, hi, lo, shift, shift_lo;
+    double mean, mean_low, rstd;
+} channel_factors;
+
+static inline int between(double magnitude, double least, double most)
+{
+    return magnitude == 0 || (magnitude >= least && magnitude <= most);
+}
+
+static inline channel_factors factors_of(const nrg_channel_statistics *stat, const char *w, const char *b, size_t c, int w_f32,
+                                         nrg_dtype dtype)
+{
+    const double mean = stat->mean + stat->mean_low, rstd = stat->rstd;
+    channel_factors f = {.w = parameter(w, c, w_f32, dtype, 1), .b = parameter(b, c, w_f32, dtype, 0)};
+    const float high = (float)rstd, low = (float)(rstd - (double)high);
+    f.hi = f.w * high;
+    f.lo = fmaf(f.w, low, fmaf(f.w, high, -f.hi));
+    const double shift = fma(-(mean * rstd), (double)f.w, (double)f.b);
+    f.shift = (float)shift;
+    f.shift_lo = (float)(shift - (double)f.shift);
+    f.plain = fabs(mean) * rstd <= 1024 && between(rstd, 0x1p-40, 0x1p40) && between(fabs((double)f.w), 0x1p-40, 0x1p40);
+    f.mean = stat->mean;
+    f.mean_low = stat->mean_low;
+    f.rstd = rstd;
+    return f;
+}
+
+/* o1. */
+static inline float normalized(const channel_factors *f, float x)
+{
+    if (f->plain)
+        return fmaf(x, f->hi, f->shift) + fmaf(x, f->lo, f->shift_lo);
+    return (float)fma(((double)x - f->mean) - f->mean_low, f->rstd * (double)f->w, (double)f->b);
+}
+
+#endif

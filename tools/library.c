@@ -1,0 +1,30 @@
+/* What the commands that compute need of the library.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "library.h"
+
+#include "cli.h"
+
+const char *const library_stores[] = {"auto", "keep", "stream", NULL};
+const char *const library_activations[] = {"identity", "sigmoid", "silu",      "relu",     "relu2",
+                                           "tanh",     "gelu",    "gelu_tanh", "softplus", NULL};
+
+int library_set_isa(const char *name)
+{
+    nrg_isa isa;
+    nrg_status status = nrg_isa_from_name(name, &isa);
+    if (status == NRG_OK)
+        status = nrg_isa_set(isa);
+    if (status == NRG_OK)
+        return CLI_DONE;
+    complain("--isa %s: %s", name, nrg_status_string(status));
+    return CLI_REFUSED;
+}
+
+int library_answer(nrg_status status)
+{
+    if (status == NRG_OK)
+        return CLI_DONE;
+    complain("%s", nrg_status_string(status));
+    return CLI_REFUSED;
+}

@@ -1,0 +1,18 @@
+/* tools/library.h: what the commands that compute need of the library: its enumerations as words, its statuses as exit statuses.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TOOLS_LIBRARY_H
+#define NRG_TOOLS_LIBRARY_H
+
+#include <nrg/nrg.h>
+
+/* In the order of the enumerations, for cli_word. */
+extern const char *const library_stores[], *const library_activations[];
+
+/* Of the path that is to run. Returns CLI_DONE, or CLI_REFUSED after a complaint; so does the next one. */
+int library_set_isa(const char *name);
+
+/* What a call has said. */
+int library_answer(nrg_status status);
+
+#endif
