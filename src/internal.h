@@ -94,8 +94,8 @@ typedef struct nrg_activation_job {
 
 /* A share of sets for channel_norm_forward. Everything in it has been checked; strides are the real ones, in bytes. */
 typedef struct nrg_channel_norm_job {
-    const char *x, *y, *w, *b; /* NULL where absent */
-    char *o;                   /* NULL: the statistics are all that is wanted */
+    const char *x, *y, *w, *b;              /* NULL where absent */
+    char *o;                                /* NULL: the statistics are all that is wanted */
     float *mean, *rstd;                     /* [sets], NULL where not asked for */
     nrg_channel_statistics *statistics;     /* [sets] to fill, NULL where not asked for */
     const nrg_channel_statistics *given;    /* [sets], NULL: not given */
