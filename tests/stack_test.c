@@ -247,7 +247,7 @@ START_TEST(every_channel_call)
         for (size_t dtype = 0; dtype < dtype_count; dtype++) {
             size_t deepest[4] = {0};
             for (size_t shape = 0; shape < sizeof shapes / sizeof shapes[0]; shape++)
-                for (uint64_t i = 0; i < (test_small() ? 16 : 160); i++) {
+                for (uint64_t i = 0; i < (test_small() ? 16 : 64); i++) {
                     channel_options options;
                     channel_options_draw(&options, &shapes[shape], dtypes[dtype], test_mix(shape * 4096 + i));
                     channel_calls(&options, &shapes[shape], paths[path], i, deepest);

@@ -41,7 +41,8 @@
  * what it makes of that; a 16-bit result is the f32 result rounded once. mean: 1 ulp plus 2^-24 σ; rstd: 1 ulp. For finite w and
  * b, and sets of up to 2^32 elements.
  * - No spurious overflow or underflow: 1e30s and 1e-30s are normalized like ones.
- * - NCHW and NHWC take their sums in another order: their statistics differ by less than 2^-26 of σ², and results by an ulp.
+ * - NCHW and NHWC take their sums in another order: their statistics differ by less than 2^-26 of σ², and results
+ *   by an ulp plus 2^-24 |w|.
  *   With s = 1 the two are the same, to the bit.
  * - A NaN or an infinity in x makes o, mean and rstd of its set NaN, and touches no other set.
  *
