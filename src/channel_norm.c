@@ -33,7 +33,10 @@ static void run(const nrg_channel_norm_job *job, nrg_dtype dtype)
 }
 
 /* Sets whose running statistics are those of one channel each. */
-static int sets_are_channels(const nrg_channel_norm_spec *s) { return s->over == NRG_OVER_BATCH || s->groups == s->channels; }
+static int sets_are_channels(const nrg_channel_norm_spec *s)
+{
+    return s->over == NRG_OVER_BATCH || (s->groups ? s->groups : 1) == s->channels;
+}
 
 /* 1/(batches + 1), or the spec's momentum. */
 static double momentum_of(const nrg_channel_norm_spec *s, const nrg_channel_norm_args *a)

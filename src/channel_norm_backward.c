@@ -49,7 +49,7 @@ enum purpose { GRADIENTS, REDUCTION, PARTIAL_SUMS };
 
 static nrg_status check_options(const nrg_channel_norm_spec *s, const nrg_channel_norm_backward_args *a, enum purpose purpose)
 {
-    const int batch = s->over == NRG_OVER_BATCH, channels = batch || s->groups == s->channels;
+    const int batch = s->over == NRG_OVER_BATCH, channels = batch || (s->groups ? s->groups : 1) == s->channels;
     if (s->statistics == NRG_STATISTICS_FOLDED)
         return NRG_ERR_COMBINATION;
     if (s->statistics == NRG_STATISTICS_RUNNING) {
@@ -78,7 +78,7 @@ static nrg_status make_job(nrg_channel_norm_backward_job *job, channel_shape *sh
         return NRG_ERR_THREAD;
     const int running = s->statistics == NRG_STATISTICS_RUNNING, partial = purpose == PARTIAL_SUMS;
     /* a part's sums are around the mean of all parts */
-    const int needs_statistics = s->statistics == NRG_STATISTICS_GIVEN || partial;
+    const int needs_statistics = s->statistics == NRG_STATISTICS_GIVEN || partial || (a->sums && purpose == GRADIENTS);
     if (a->n && (!a->d_o || !a->x || (needs_statistics && !running && !a->statistics)))
         return NRG_ERR_NULL;
     if (partial && !sums)

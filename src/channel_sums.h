@@ -43,6 +43,8 @@ static inline int nrg_variance_is_sound(double mean, double variance) { return m
 static inline double nrg_channel_rstd(double variance, double eps)
 {
     const double square = variance + eps;
+    if (square > DBL_MAX)
+        return 0;
     if (square > 0)
         return __builtin_sqrt(square) * (1 / square);
     return square == square && square == 0 ? 0 : NAN;

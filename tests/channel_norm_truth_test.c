@@ -363,8 +363,10 @@ static double slope_beside(nrg_activation g, quad x, double bound)
 /* What o should be, and what it may be off by. */
 typedef struct expected {
     quad value;
-    double bound; /* INFINITY where nothing can be said: a term that is beyond the floats */
+    double bound; /* INFINITY where nothing can be said: a term beyond the floats, a factor that is subnormal */
 } expected;
+
+static int is_subnormal(float value) { return value != 0 && fabsf(value) < FLT_MIN; }
 
 static expected expect(const truth_case *t, const exact_statistics *exact, const outputs *out, exact_place place)
 {
@@ -372,8 +374,10 @@ static expected expect(const truth_case *t, const exact_statistics *exact, const
     expected e = {(x - exact->mean) * exact->inverse * w + b, 0};
     e.bound = exact_o1_bound(e.value, w, b);
     if (t->spec.statistics == NRG_STATISTICS_FOLDED) {
-        const double size = fmax(exact_magnitude(x * out->scale[place.channel]), fabs((double)out->shift[place.channel]));
-        e.bound = size <= (double)FLT_MAX ? folded_limit * element_ulp(size, NRG_F32) : INFINITY;
+        const float scale = out->scale[place.channel], shift = out->shift[place.channel];
+        const double size = fmax(exact_magnitude(x * scale), fabs((double)shift));
+        const int sound = size <= (double)FLT_MAX && !is_subnormal(scale) && !is_subnormal(shift);
+        e.bound = sound ? folded_limit * element_ulp(size, NRG_F32) : INFINITY;
     }
     if (isinf(e.bound))
         return e;
@@ -434,7 +438,7 @@ static const char *measure_element(const truth_case *t, const exact_statistics *
                 (double)out->o[at], e.value);
 }
 
-/* Every how manieth element of a set: an exact activation takes a hundred times as long as the rest. */
+/* One element of so many is looked at: an exact activation takes a hundred times as long as the rest. */
 static size_t looked_at(const truth_case *t)
 {
     const size_t size = t->sets.size, all = t->spec.activation != NRG_ACT_IDENTITY ? 20 : 100000;

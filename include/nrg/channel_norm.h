@@ -44,7 +44,8 @@
  * - NCHW and NHWC take their sums in another order: their statistics differ by less than 2^-26 of σ², and results
  *   by an ulp plus 2^-24 |w|.
  *   With s = 1 the two are the same, to the bit.
- * - A NaN or an infinity in x makes o, mean and rstd of its set NaN, and touches no other set.
+ * - A NaN or an infinity in x makes o, mean and rstd of its set NaN, and touches no other set. Where the statistics are not
+ *   computed from x it touches its own element only, which becomes NaN or infinite.
  *
  * docs/channel_norm.md has the definition to the last bit, and the measured errors.
  *

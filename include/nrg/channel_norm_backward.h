@@ -17,7 +17,8 @@
  * recomputed, whichever outputs are asked for, and for sums in parts.
  * - Error of dx: 4 ulp of the largest term of the formula, the sums taken of magnitudes. dw, db: 4 · 2^-24 of the sum of the
  *   magnitudes that are added up. Where g is not identity, the error of g′ (nrg/activation.h) comes on top.
- * - A NaN or an infinity in x or d_o poisons its set's dx, and dw and db of its channels.
+ * - A NaN or an infinity in x or d_o poisons its set's dx and dw of its channels, and may poison db; with NRG_STATISTICS_RUNNING
+ *   its own dx only. No other set is touched.
  *
  * How it is called. dx and dy alone, or NRG_OVER_BATCH: nrg_channel_norm_backward is all. dw or db with NRG_OVER_GROUP need the
  * workspace and a second phase, because the samples of a channel are in different sets:
@@ -88,7 +89,7 @@ NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_sp
  * db is asked for. At most 16 KB of stack in an optimized build.
  *
  * Statuses as nrg_channel_norm_forward, and
- *   NRG_ERR_NULL         (with n > 0) x or d_o; statistics with GIVEN; workspace where one is needed
+ *   NRG_ERR_NULL         (with n > 0) x or d_o; statistics with GIVEN, or with sums; workspace where one is needed
  *   NRG_ERR_COMBINATION  NRG_STATISTICS_FOLDED; statistics with RUNNING; sums with NRG_OVER_GROUP or RUNNING, or with dw or db
  *   NRG_ERR_COUNT        sums or statistics of no elements
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */

@@ -43,19 +43,43 @@ static inline channel_set set_at(const channel_tensor *t, size_t set)
     return at;
 }
 
-/* Element i of a set, in its order. */
-static inline size_t set_element(const channel_tensor *t, const channel_set *set, size_t stride, size_t i)
+/* A set in its order: runs of elements that lie together, of `length` each, `stride` elements apart. */
+typedef struct set_runs {
+    const char *first;
+    size_t length, stride;
+} set_runs;
+
+static inline set_runs runs_of(const channel_tensor *t, const channel_set *set)
 {
-    if (!t->groups)
-        return element_at(t, stride, i / t->s, set->c, i % t->s);
-    if (t->nhwc)
-        return element_at(t, stride, set->n, set->c + i % t->group_channels, i / t->group_channels);
-    return element_at(t, stride, set->n, set->c + i / t->s, i % t->s);
+    const size_t stride = t->x_stride / t->size;
+    set_runs runs = {t->x + element_at(t, t->x_stride, set->n, set->c, 0) * t->size, t->s, stride};
+    if (t->nhwc) {
+        runs.length = set->c_end - set->c;
+        runs.stride = stride;
+    } else if (t->groups)
+        runs.length = (set->c_end - set->c) * t->s; /* one run */
+    return runs;
 }
 
-static inline float set_x(const channel_tensor *t, const channel_set *set, size_t i, nrg_dtype dtype)
+/* Where a walk over the elements of a set stands. */
+typedef struct set_walk {
+    set_runs runs;
+    size_t run, i;
+} set_walk;
+
+static inline set_walk walk_from(const set_runs *runs, size_t element)
 {
-    return load(t->x, set_element(t, set, t->x_stride, i), dtype);
+    return (set_walk){*runs, element / runs->length, element % runs->length};
+}
+
+static inline float next_x(set_walk *w, nrg_dtype dtype)
+{
+    const float x = load(w->runs.first, w->run * w->runs.stride + w->i, dtype);
+    if (++w->i == w->runs.length) {
+        w->i = 0;
+        w->run++;
+    }
+    return x;
 }
 
 /* How the elements of a segment that begins at element `first` of its set are added up: element i is in column i mod columns,
@@ -93,14 +117,16 @@ static inline void sum_segment(const channel_tensor *t, const channel_set *set, 
                                double *total_q, nrg_dtype dtype)
 {
     const channel_order order = order_of(t, begin);
+    const set_runs runs = runs_of(t, set);
     if (order.columns) {
         double lanes_t[COLUMN_LANES] = {0}, lanes_q[COLUMN_LANES] = {0};
         for (size_t k = 0; k < order.columns; k++) {
             double column_t = 0, column_q = 0;
             /* a segment of columns begins with the first of them, but where it is a part of a channel's positions: then there is
              * one */
-            for (size_t i = begin + k; i < end; i += order.columns) {
-                const double x = (double)set_x(t, set, i, dtype);
+            set_walk at = walk_from(&runs, begin + k);
+            for (size_t i = begin + k; i < end; i += order.columns, at.run++) { /* runs are as long as there are columns */
+                const double x = (double)load(at.runs.first, at.run * at.runs.stride + at.i, dtype);
                 column_t += x;
                 column_q += x * x;
             }
@@ -112,11 +138,13 @@ static inline void sum_segment(const channel_tensor *t, const channel_set *set, 
         return;
     }
     double lanes_t[LANES] = {0}, lanes_q[LANES] = {0};
-    for (size_t i = begin; i < end; i++) {
-        const double x = (double)set_x(t, set, i, dtype);
-        const size_t lane = (i - begin) % order.period % LANES;
-        lanes_t[lane] += x;
-        lanes_q[lane] += x * x;
+    set_walk at = walk_from(&runs, begin);
+    for (size_t i = begin, in_period = 0; i < end; i++) {
+        const double x = (double)next_x(&at, dtype);
+        lanes_t[in_period % LANES] += x;
+        lanes_q[in_period % LANES] += x * x;
+        if (++in_period == order.period)
+            in_period = 0;
     }
     *total_t = fold(lanes_t);
     *total_q = fold(lanes_q);
@@ -126,9 +154,11 @@ static inline void sum_segment(const channel_tensor *t, const channel_set *set, 
 static inline void sum_segment_around(const channel_tensor *t, const channel_set *set, size_t begin, size_t end, float a,
                                       double *total_u, double *total_v, nrg_dtype dtype)
 {
+    const set_runs runs = runs_of(t, set);
+    set_walk at = walk_from(&runs, begin);
     *total_u = *total_v = 0;
     for (size_t i = begin; i < end; i++) {
-        const double x = (double)set_x(t, set, i, dtype) - (double)a;
+        const double x = (double)next_x(&at, dtype) - (double)a;
         *total_u += x;
         *total_v = fma(x, x, *total_v);
     }

@@ -35,7 +35,9 @@ static inline channel_column_run column_run(const channel_walk *w, size_t k, siz
                               .width = width,
                               .folded = job->folded,
                               .finish = w->finish};
-    run.stream = w->stream && (((uintptr_t)run.o | run.o_stride) & 15) == 0;
+    /* pieces of rows in whole lines: what a line lacks would be read first */
+    const size_t alignment = width * w->size == job->o_stride ? 15 : 63;
+    run.stream = w->stream && (((uintptr_t)run.o | run.o_stride) & alignment) == 0;
     return run;
 }
 
@@ -264,8 +266,9 @@ static __attribute__((noinline)) void column_statistics(const channel_walk *w, s
 static __attribute__((noinline)) void batch_columns(const channel_walk *w, size_t begin, size_t end)
 {
     const nrg_channel_norm_job *job = w->job;
-    const size_t per = job->nhwc ? 1 : job->s, most = CHANNEL_COLUMNS / per, all_rows = job->nhwc ? job->n * job->s : job->n;
-    float store[4 * CHANNEL_WIDE] __attribute__((aligned(64)));
+    const size_t per = job->nhwc ? 1 : job->s, most = channels_in(CHANNEL_COLUMNS, per),
+                 all_rows = job->nhwc ? job->n * job->s : job->n;
+    float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
     const channel_column_factors wide = factors_in(store, CHANNEL_WIDE);
     size_t first = begin; /* channels from here on wait to be normalized */
     for (size_t c = begin, channels; c < end; c += channels) {
@@ -297,7 +300,7 @@ static __attribute__((noinline)) void wide_groups(const channel_walk *w, size_t 
 {
     const nrg_channel_norm_job *job = w->job;
     const size_t channels = job->group_channels, row = n * job->s;
-    float store[4 * CHANNEL_WIDE] __attribute__((aligned(64)));
+    float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
     for (size_t group = begin; group < end; group++) {
         channel_sums sums;
         sum_groups(w, n, group, 1, &sums);
@@ -326,7 +329,7 @@ static __attribute__((noinline)) void group_columns(const channel_walk *w, size_
     const nrg_channel_norm_job *job = w->job;
     const size_t channels = job->group_channels, row = n * job->s;
     const size_t most = CHANNEL_COLUMNS / channels;
-    float store[4 * CHANNEL_WIDE] __attribute__((aligned(64)));
+    float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
     const channel_column_factors wide = factors_in(store, CHANNEL_WIDE);
     size_t first = begin; /* groups from here on wait to be normalized */
     for (size_t group = begin, groups; group < end; group += groups) {

@@ -134,7 +134,7 @@ static __attribute__((noinline)) void apply_block_rows(const gradient_walk *w, c
 {
     const nrg_channel_norm_backward_job *job = w->job;
     const size_t width = at->block.channels * at->block.per, most = rows_at_once(w, width, at->end - at->begin);
-    float store[4 * GRADIENT_COLUMNS] __attribute__((aligned(64)));
+    float store[4 * GRADIENT_COLUMNS + VN] __attribute__((aligned(64)));
     channel_column_factors forward = factors_in(store, GRADIENT_COLUMNS);
     gradient_column_factors f;
     gradient_stage room;
@@ -169,7 +169,7 @@ static __attribute__((noinline)) void sum_channel_columns(const gradient_walk *w
     const nrg_channel_norm_backward_job *job = w->job;
     const size_t channels = at->block.channels, per = at->block.per, all_rows = at->end;
     const size_t length = w->cut.length / per, period = job->nhwc ? w->cut.period : all_rows; /* in rows */
-    float store[4 * GRADIENT_COLUMNS] __attribute__((aligned(64)));
+    float store[4 * GRADIENT_COLUMNS + VN] __attribute__((aligned(64)));
     channel_column_factors f = factors_in(store, GRADIENT_COLUMNS);
     channel_total total[GRADIENT_COLUMNS];
     double a[GRADIENT_COLUMNS], b[GRADIENT_COLUMNS], centre[GRADIENT_COLUMNS] = {0};
@@ -234,7 +234,7 @@ static __attribute__((noinline)) void sum_group_columns(const gradient_walk *w, 
     const nrg_channel_norm_backward_job *job = w->job;
     const channel_block *block = &at->block;
     double a[GRADIENT_COLUMNS], b[GRADIENT_COLUMNS], centre[GRADIENT_COLUMNS] = {0};
-    float store[4 * GRADIENT_COLUMNS] __attribute__((aligned(64)));
+    float store[4 * GRADIENT_COLUMNS + VN] __attribute__((aligned(64)));
     channel_column_factors f = factors_in(store, GRADIENT_COLUMNS);
     forward_factors(w, block, &f);
     for (size_t k = 0; k < block->channels; k++)

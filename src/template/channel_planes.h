@@ -249,7 +249,7 @@ static __attribute__((noinline)) void small_plane_sets(const channel_walk *w, si
     const nrg_channel_norm_job *job = w->job;
     const size_t channels = job->group_channels, count = channels * job->s;
     const size_t most = CHANNEL_WIDE / channels < CHANNEL_COLUMNS ? CHANNEL_WIDE / channels : CHANNEL_COLUMNS;
-    float store[4 * CHANNEL_WIDE] __attribute__((aligned(64)));
+    float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
     for (size_t group = begin, groups; group < end; group += groups) {
         channel_sums sums;
         channel_column_factors f = factors_in(store, CHANNEL_WIDE);

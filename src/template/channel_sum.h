@@ -10,11 +10,12 @@
 #include "norm_sum.h"
 
 enum {
-    CHANNEL_LANES_S = 64,     /* batch sets of NCHW with fewer positions are summed by columns */
-    CHANNEL_COLUMNS = 128,    /* columns that are summed at once: their sums are on the stack */
-    CHANNEL_WIDE = 256,       /* columns that are normalized at once: long pieces of a row, for the sake of the memory */
-    CHANNEL_COLUMN_LANES = 8, /* that columns fold to */
-    CHANNEL_ROW_BYTES = 8192  /* rows of a block of columns that strips go over in turn: they stay in L1 */
+    CHANNEL_LANES_S = 64,  /* batch sets of NCHW with fewer positions are summed by columns */
+    CHANNEL_COLUMNS = 128, /* columns that are summed at once: their sums are on the stack */
+    CHANNEL_WIDE = 256,    /* columns that are normalized at once: long pieces of a row, for the sake of the memory */
+    CHANNEL_FACTORS = 4 * CHANNEL_WIDE + VN, /* their factors; a vector that begins with the last of them ends in it, too */
+    CHANNEL_COLUMN_LANES = 8,                /* that columns fold to */
+    CHANNEL_ROW_BYTES = 8192                 /* rows of a block of columns that strips go over in turn: they stay in L1 */
 };
 
 typedef struct channel_lanes {

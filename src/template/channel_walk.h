@@ -77,6 +77,14 @@ static __attribute__((noinline)) void write_sums(const channel_walk *w, size_t s
     nrg_sums_put(record, &sums);
 }
 
+/* Channels of `per` columns each that `room` columns hold: as many as keep the pieces of a row where vectors, or at least
+ * streamed stores, begin if the row does. */
+static inline size_t channels_in(size_t room, size_t per)
+{
+    const size_t most = room / per;
+    return most >= 16 ? most / 16 * 16 : most >= 4 ? most / 4 * 4 : most;
+}
+
 /* ---- staged elements ---- */
 
 NRG_INLINE void store_stage_of(const float *stage, char *o, size_t n, int stream, nrg_dtype D)
