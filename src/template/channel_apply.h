@@ -250,6 +250,10 @@ NRG_INLINE void apply_columns_of(const channel_column_run *at, const channel_col
         size_t k = 0;
         for (; k + step <= run.width; k += step)
             column_step(&run, f, row, k, V_APPLY, step, D);
+        if (k + 2 * VN <= run.width) {
+            column_step(&run, f, row, k, 2, 2 * VN, D);
+            k += 2 * VN;
+        }
         for (; k < run.width; k += VN)
             column_step(&run, f, row, k, 1, lanes_at(k, run.width), D);
     }

@@ -141,7 +141,7 @@ typedef struct gradient_column_run {
     char *dx, *dy;
     size_t d_stride, x_stride, dx_stride, dy_stride; /* bytes */
     size_t rows, width;
-    int stream_dx, stream_dy;
+    int stream_dx, stream_dy, prefetch;
 } gradient_column_run;
 
 NRG_INLINE void gradient_column_step(const gradient_column_run *run, const gradient_column_factors *f,
@@ -150,7 +150,7 @@ NRG_INLINE void gradient_column_step(const gradient_column_run *run, const gradi
 {
     const size_t size = bytes_of(1, D, 0);
     vf d[V_APPLY], v[V_APPLY];
-    if (run->stream_dx | run->stream_dy) {
+    if (run->prefetch) {
         NRG_UNROLL
         for (size_t at = 0; at < (size_t)G * VN * sizeof(float); at += 64) {
             __builtin_prefetch(
@@ -192,6 +192,10 @@ NRG_INLINE void gradient_columns_of(const gradient_column_run *at, const gradien
         size_t k = 0;
         for (; k + STEP <= run.width; k += STEP)
             gradient_column_step(&run, f, NULL, 0, row, k, G, STEP, D);
+        if (G > 2 && k + 2 * VN <= run.width) {
+            gradient_column_step(&run, f, NULL, 0, row, k, 2, 2 * VN, D);
+            k += 2 * VN;
+        }
         for (; k < run.width; k += VN)
             gradient_column_step(&run, f, NULL, 0, row, k, 1, lanes_at(k, run.width), D);
     }

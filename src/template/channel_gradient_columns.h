@@ -152,9 +152,11 @@ static __attribute__((noinline)) void apply_block_rows(const gradient_walk *w, c
                                    .dx_stride = job->dx_stride,
                                    .dy_stride = job->dy_stride,
                                    .rows = rows,
-                                   .width = width};
-        run.stream_dx = w->stream_dx && (((uintptr_t)run.dx | run.dx_stride) & 15) == 0;
-        run.stream_dy = w->stream_dy && (((uintptr_t)run.dy | run.dy_stride) & 15) == 0;
+                                   .width = width,
+                                   .prefetch = job->stream};
+        /* pieces of rows in whole lines: what a line lacks would be read first */
+        run.stream_dx = w->stream_dx && (((uintptr_t)run.dx | run.dx_stride | width * w->size) & 63) == 0;
+        run.stream_dy = w->stream_dy && (((uintptr_t)run.dy | run.dy_stride | width * w->size) & 63) == 0;
         run.d = rows_gradient(w, &room, &at->block, &forward, at->k, row, rows, 1, &run.d_stride);
         if (f.plain)
             apply_gradient_columns(&run, &f, w->D);
