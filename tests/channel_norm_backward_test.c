@@ -19,7 +19,7 @@ START_TEST(positions)
     nrg_dtype dtypes[3];
     const size_t s = channel_positions[_i], dtype_count = test_kernel_dtypes("channel_norm_backward", dtypes);
     const size_t most = test_small() ? 3000 : 30000;
-    const int cases = test_small() ? 20 : s > 600 ? 60 : 120;
+    const int cases = test_small() ? 10 : s > 600 ? 60 : 120;
     for (size_t dtype = 0; dtype < dtype_count; dtype++)
         for (int i = 0; i < cases; i++) {
             uint64_t seed = test_mix((s * 8 + dtype) * 4096 + (uint64_t)i + 7);
@@ -61,7 +61,7 @@ START_TEST(numbers_of_samples)
     nrg_dtype dtypes[3];
     const size_t n = many_samples[_i], dtype_count = test_kernel_dtypes("channel_norm_backward", dtypes);
     const size_t most = test_small() ? 3000 : 60000;
-    const int cases = test_small() ? 6 : 24;
+    const int cases = test_small() ? 4 : 24;
     for (size_t dtype = 0; dtype < dtype_count; dtype++)
         for (int i = 0; i < cases; i++) {
             uint64_t seed = test_mix((n * 8 + dtype) * 4096 + (uint64_t)i + 7), state = seed;

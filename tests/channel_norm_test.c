@@ -18,7 +18,7 @@ START_TEST(positions)
     nrg_dtype dtypes[3];
     const size_t s = channel_positions[_i], dtype_count = test_kernel_dtypes("channel_norm_forward", dtypes);
     const size_t most = test_small() ? 3000 : 30000;
-    const int cases = test_small() ? 24 : s > 600 ? 90 : 160;
+    const int cases = test_small() ? 12 : s > 600 ? 90 : 160;
     for (size_t dtype = 0; dtype < dtype_count; dtype++)
         for (int i = 0; i < cases; i++) {
             uint64_t seed = test_mix((s * 8 + dtype) * 4096 + (uint64_t)i);
