@@ -2,41 +2,17 @@
  * every gate and activation, on small problems. The tolerance is far below what a wrong sign, factor or a missing term makes.
  *
  * SPDX-License-Identifier: MIT */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "activation_double.h"
 #include "element.h"
 #include "norm_backward_case.h"
 
 enum { DIM = 6, ROWS = 2 };
 
 static unsigned long *checked, *left_out;
-
-static double g_of(nrg_activation g, double x)
-{
-    switch (g) {
-    case NRG_ACT_SIGMOID:
-        return 1 / (1 + exp(-x));
-    case NRG_ACT_SILU:
-        return x / (1 + exp(-x));
-    case NRG_ACT_RELU:
-        return x > 0 ? x : 0;
-    case NRG_ACT_RELU2:
-        return x > 0 ? x * x : 0;
-    case NRG_ACT_TANH:
-        return tanh(x);
-    case NRG_ACT_GELU:
-        return x / 2 * erfc(-x * sqrt(0.5));
-    case NRG_ACT_GELU_TANH:
-        return x / 2 * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
-    case NRG_ACT_SOFTPLUS:
-        return log1p(exp(x));
-    default:
-        return x;
-    }
-}
 
 /* A row in double; w with its offset. */
 typedef struct row {
@@ -56,7 +32,7 @@ static double loss(const nrg_norm_spec *spec, const row *in, facts *f)
     for (size_t at = 0; at < DIM; at += d) {
         double p[DIM], m = 0, square = 0, s = 0, n = (double)d;
         for (size_t i = 0; i < d; i++) {
-            p[i] = in->r[at + i] * (spec->gate == NRG_GATE_PRE ? g_of(spec->activation, in->z[at + i]) : 1);
+            p[i] = in->r[at + i] * (spec->gate == NRG_GATE_PRE ? activation_double(spec->activation, in->z[at + i]) : 1);
             m += p[i] / n;
         }
         m = spec->centred ? m : 0;
@@ -86,10 +62,10 @@ static double loss(const nrg_norm_spec *spec, const row *in, facts *f)
         for (size_t i = 0; i < d; i++) {
             double o = (spec->c != 0 ? spec->c / sqrt(n) : 1) * (p[i] - m) / s * in->w[at + i] + in->b[at + i];
             if (spec->gate == NRG_GATE_POST)
-                o *= g_of(spec->activation, in->z[at + i]);
+                o *= activation_double(spec->activation, in->z[at + i]);
             if (spec->gate == NRG_GATE_NONE) {
                 f->kink = fmin(f->kink, fabs(o));
-                o = g_of(spec->activation, o);
+                o = activation_double(spec->activation, o);
             }
             sum += o * in->d_o[at + i];
         }

@@ -21,6 +21,7 @@
 
 #include "element.h"
 #include "norm_backward_exact.h"
+#include "quad_dual.h"
 #include "rows.h"
 
 enum { GATES = NRG_GATE_POST + 1, ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
@@ -53,29 +54,6 @@ static void *allocate(size_t count, size_t size)
 }
 
 /* ---- the formulas against automatic differentiation ---- */
-
-/* A value and its derivative by one of the inputs. */
-typedef struct dual {
-    quad v, e;
-} dual;
-
-static dual dual_add(dual a, dual b) { return (dual){a.v + b.v, a.e + b.e}; }
-static dual dual_sub(dual a, dual b) { return (dual){a.v - b.v, a.e - b.e}; }
-static dual dual_mul(dual a, dual b) { return (dual){a.v * b.v, a.v * b.e + a.e * b.v}; }
-static dual dual_div(dual a, dual b) { return (dual){a.v / b.v, (a.e - a.v / b.v * b.e) / b.v}; }
-static dual dual_of(quad v) { return (dual){v, 0}; }
-
-static dual dual_sqrt(dual a)
-{
-    quad root = quad_sqrt(a.v);
-    return (dual){root, root > 0 ? a.e / (2 * root) : 0};
-}
-
-static dual dual_g(nrg_activation g, dual x)
-{
-    quad_g r = quad_activation(g, x.v);
-    return (dual){r.value, r.slope * x.e};
-}
 
 /* Σ d_o·o of one group, straight from the definition in nrg/norm.h. */
 static dual loss(const nrg_norm_spec *spec, size_t d, const dual *r, const dual *z, const dual *w, const dual *b, const quad *d_o)

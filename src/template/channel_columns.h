@@ -90,7 +90,7 @@ static void apply_rows(const channel_walk *w, const channel_block *block, const 
 /* Columns that are all plain; f has room for CHANNEL_WIDE. Of few columns without gaps, several rows are one wide row. */
 static void apply_wide(const channel_walk *w, const channel_column_factors *f, size_t k, size_t width, size_t begin, size_t end)
 {
-    if (!width || !w->job->o)
+    if (!width)
         return;
     channel_column_run run = column_run(w, k, width, begin, end);
     const size_t bytes = width * w->size, times = CHANNEL_WIDE / width;
@@ -253,12 +253,11 @@ static __attribute__((noinline)) void column_statistics(const channel_walk *w, s
     channel_sums sums;
     for (size_t at = begin, count; at < end; at += count) {
         count = end - at < most ? end - at : most;
-        const channel_sets sets = {n * job->groups + at, count, 0, 1, 1};
         if (job->groups)
             sum_groups(w, n, at, count, &sums);
         else
             sum_batch_block(w, at, count, per, &sums);
-        finish_sets(w, &sets, &sums, NULL, NULL);
+        write_sets(w, n * job->groups + at, count, &sums);
     }
 }
 
@@ -281,10 +280,7 @@ static __attribute__((noinline)) void batch_columns(const channel_walk *w, size_
         const channel_sets sets = {c, channels, c, 1, per};
         channel_column_factors f = factors_from(&wide, (c - first) * per);
         sum_batch_block(w, c, channels, per, &sums);
-        if (!finish_sets(w, &sets, &sums, &f, NULL)) {
-            first = c + channels;
-            continue;
-        }
+        finish_sets(w, &sets, &sums, &f, NULL);
         if (f.plain)
             continue;
         apply_wide(w, &wide, first * per, (c - first) * per, 0, all_rows);
@@ -305,14 +301,9 @@ static __attribute__((noinline)) void wide_groups(const channel_walk *w, size_t 
         channel_sums sums;
         sum_groups(w, n, group, 1, &sums);
         const channel_total total = total_of(&sums, 0);
-        if (job->sums) {
-            write_sums(w, n * job->groups + group, &total);
-            continue;
-        }
-        const nrg_channel_statistics stat = total_statistics(w, n * job->groups + group, &total);
-        if (running)
-            nrg_running_add(&running[group - begin], &stat);
-        for (size_t c = 0, width; c < channels && job->o; c += width) {
+        const nrg_channel_statistics stat =
+            finish_set(w, n * job->groups + group, &total, running ? &running[group - begin] : NULL);
+        for (size_t c = 0, width; c < channels; c += width) {
             width = channels - c < CHANNEL_WIDE ? channels - c : CHANNEL_WIDE;
             channel_column_factors f = factors_in(store, CHANNEL_WIDE);
             const channel_block block = block_of(w, &stat, group * channels + c, width, 1);
@@ -342,10 +333,7 @@ static __attribute__((noinline)) void group_columns(const channel_walk *w, size_
         const channel_sets sets = {n * job->groups + group, groups, group * channels, channels, 1};
         channel_column_factors f = factors_from(&wide, (group - first) * channels);
         sum_groups(w, n, group, groups, &sums);
-        if (!finish_sets(w, &sets, &sums, &f, running ? running + (group - begin) : NULL)) {
-            first = group + groups;
-            continue;
-        }
+        finish_sets(w, &sets, &sums, &f, running ? running + (group - begin) : NULL);
         if (f.plain)
             continue;
         apply_wide(w, &wide, first * channels, (group - first) * channels, row, row + job->s);

@@ -256,8 +256,7 @@ static __attribute__((noinline)) void small_plane_sets(const channel_walk *w, si
         groups = end - group < most ? end - group : most;
         sum_small_sets(w, job->x + n * job->x_stride + group * count * w->size, count, groups, &sums);
         const channel_sets sets = {n * job->groups + group, groups, group * channels, channels, 1};
-        if (!finish_sets(w, &sets, &sums, &f, running ? running + (group - begin) : NULL))
-            continue;
+        finish_sets(w, &sets, &sums, &f, running ? running + (group - begin) : NULL);
         if (f.plain) {
             apply_filled(w, &f, n, group * channels, groups * channels);
             continue;
@@ -280,8 +279,7 @@ static __attribute__((noinline)) void small_plane_statistics(const channel_walk 
     for (size_t group = begin, groups; group < end; group += groups) {
         groups = end - group < CHANNEL_COLUMNS ? end - group : CHANNEL_COLUMNS;
         sum_small_sets(w, job->x + n * job->x_stride + group * count * w->size, count, groups, &sums);
-        const channel_sets sets = {n * job->groups + group, groups, 0, 1, 1};
-        finish_sets(w, &sets, &sums, NULL, NULL);
+        write_sets(w, n * job->groups + group, groups, &sums);
     }
 }
 
@@ -304,14 +302,7 @@ static __attribute__((noinline)) void plane_sets(const channel_walk *w, size_t n
         if (job->sums)
             write_sums(w, set, &total);
         else {
-            const nrg_channel_statistics stat = total_statistics(w, set, &total);
-            if (running)
-                nrg_running_add(&running[unit - begin], &stat);
-            else if (job->running_mean) { /* of batch norm */
-                nrg_running_sums one = {0, 0};
-                nrg_running_add(&one, &stat);
-                nrg_running_update(job->running_mean + unit, job->running_var + unit, &one, 1, job->momentum);
-            }
+            const nrg_channel_statistics stat = finish_set(w, set, &total, running ? &running[unit - begin] : NULL);
             if (job->o) {
                 const channel_block block = block_of(w, &stat, unit * channels, channels, 1);
                 start_apply(&apply, &block, job->groups ? n : 0, job->groups ? n + 1 : job->n);

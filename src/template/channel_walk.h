@@ -205,37 +205,48 @@ static inline channel_block sets_block(const channel_walk *w, const channel_sets
     return block;
 }
 
-/* From a block's sums to its factors, which end up in f (NULL: they are not wanted); everything else that is asked for is
- * written. Returns 0 where there is nothing left to apply. running: of the sets, or NULL. */
-static __attribute__((noinline)) int finish_sets(const channel_walk *w, const channel_sets *sets, const channel_sums *sums,
-                                                 channel_column_factors *f, nrg_running_sums *running)
+/* What is asked for of a set, from its sums. running: of the set, or NULL. */
+static inline nrg_channel_statistics finish_set(const channel_walk *w, size_t set, const channel_total *total,
+                                                nrg_running_sums *running)
 {
     const nrg_channel_norm_job *job = w->job;
+    const nrg_channel_statistics stat = total_statistics(w, set, total);
+    if (running)
+        nrg_running_add(running, &stat);
+    else if (job->running_mean) { /* of batch norm, whose sets are channels */
+        nrg_running_sums one = {0, 0};
+        nrg_running_add(&one, &stat);
+        nrg_running_update(job->running_mean + set, job->running_var + set, &one, 1, job->momentum);
+    }
+    return stat;
+}
+
+/* The same of a block of sets, and their factors. running: of the sets, or NULL. */
+static __attribute__((noinline)) void finish_sets(const channel_walk *w, const channel_sets *sets, const channel_sums *sums,
+                                                  channel_column_factors *f, nrg_running_sums *running)
+{
     const size_t columns = sets->channels_each * sets->per;
-    if (f)
-        f->plain = 1;
+    f->plain = 1;
     for (size_t i = 0; i < sets->count; i++) {
         const channel_total total = total_of(sums, i);
-        if (job->sums) {
-            write_sums(w, sets->set + i, &total);
-            continue;
-        }
-        const nrg_channel_statistics stat = total_statistics(w, sets->set + i, &total);
-        if (running)
-            nrg_running_add(&running[i], &stat);
-        else if (job->running_mean) { /* of batch norm */
-            nrg_running_sums one = {0, 0};
-            nrg_running_add(&one, &stat);
-            nrg_running_update(job->running_mean + sets->set + i, job->running_var + sets->set + i, &one, 1, job->momentum);
-        }
-        if (f) {
-            const channel_block block = sets_block(w, sets, i, 1, &stat);
-            channel_column_factors from = factors_from(f, i * columns);
-            fill_factors(&from, &block, w->D);
-            f->plain &= from.plain;
-        }
+        const nrg_channel_statistics stat = finish_set(w, sets->set + i, &total, running ? &running[i] : NULL);
+        const channel_block block = sets_block(w, sets, i, 1, &stat);
+        channel_column_factors from = factors_from(f, i * columns);
+        fill_factors(&from, &block, w->D);
+        f->plain &= from.plain;
     }
-    return f != NULL;
+}
+
+/* Where there is nothing to normalize: the sums of a block of sets from number `set` on, or their statistics. */
+static __attribute__((noinline)) void write_sets(const channel_walk *w, size_t set, size_t count, const channel_sums *sums)
+{
+    for (size_t i = 0; i < count; i++) {
+        const channel_total total = total_of(sums, i);
+        if (w->job->sums)
+            write_sums(w, set + i, &total);
+        else
+            total_statistics(w, set + i, &total);
+    }
 }
 
 #endif
