@@ -61,7 +61,11 @@ typedef struct bench_family {
 } bench_family;
 
 /* One for each op of kernels.def, under its name: cases.c does not compile or link without. An op never stands in for another. */
-extern const bench_family bench_norm_forward, bench_norm_backward, bench_activation, bench_activation_backward,
-    bench_channel_norm_forward, bench_channel_norm_backward;
+extern const bench_family bench_norm_forward;
+extern const bench_family bench_norm_backward;
+extern const bench_family bench_activation;
+extern const bench_family bench_activation_backward;
+extern const bench_family bench_channel_norm_forward;
+extern const bench_family bench_channel_norm_backward;
 
 #endif

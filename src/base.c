@@ -50,6 +50,8 @@ const char *nrg_status_string(nrg_status status)
         return "the workspace is smaller than this call needs";
     case NRG_ERR_COUNT:
         return "a set has too few elements: none, or a single one where an unbiased variance is asked for";
+    case NRG_ERR_POSITION:
+        return "a position or an id lies outside its table, or beyond what can be computed";
     }
     return "unknown status";
 }

@@ -692,7 +692,7 @@ END_TEST
 
 START_TEST(strings)
 {
-    for (int a = NRG_OK; a <= NRG_ERR_COUNT; a++) {
+    for (int a = NRG_OK; a <= NRG_ERR_POSITION; a++) {
         const char *text = nrg_status_string((nrg_status)a);
         ck_assert_ptr_nonnull(text);
         ck_assert_uint_gt(strlen(text), 1);
@@ -700,7 +700,7 @@ START_TEST(strings)
             ck_assert_str_ne(text, nrg_status_string((nrg_status)b));
         ck_assert_str_ne(text, nrg_status_string((nrg_status)999));
     }
-    static const int unknown[] = {-1, NRG_ERR_COUNT + 1, 999, INT_MAX, INT_MIN};
+    static const int unknown[] = {-1, NRG_ERR_POSITION + 1, 999, INT_MAX, INT_MIN};
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
         ck_assert_uint_gt(strlen(nrg_status_string((nrg_status)unknown[i])), 1);
     ck_assert_uint_eq(nrg_dtype_size(NRG_F32), 4);

@@ -41,8 +41,16 @@ END_TEST
 START_TEST(every_op_has_a_sweep)
 {
     /* a line in kernels.def whose op is not in this list has no test: write one, and add it */
-    static const char *const swept[] = {"norm_forward",        "norm_backward",        "activation",
-                                        "activation_backward", "channel_norm_forward", "channel_norm_backward"};
+    /* clang-format off */
+    static const char *const swept[] = {
+        "norm_forward",
+        "norm_backward",
+        "activation",
+        "activation_backward",
+        "channel_norm_forward",
+        "channel_norm_backward",
+    };
+    /* clang-format on */
     static const char *const ops[] = {
 #define NRG_KERNEL(op, dtype, job) #op,
 #include "../src/kernels.def"
