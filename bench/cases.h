@@ -43,6 +43,8 @@ typedef struct bench_op {
     nrg_channel_over over;
     nrg_channel_layout layout;
     nrg_channel_source statistics;
+    nrg_rope_mode rope;
+    int normed; /* heads are normalized before they are turned: 1 in one call, 2 in two */
 } bench_op;
 
 typedef struct bench_case {

@@ -62,6 +62,16 @@ static const struct line {
     BACKWARD("group", "group", BF16, 2, 640, 32, 32),
     BACKWARD("batch", "batch", BF16, 32, 64, 112, 112),
 #undef BACKWARD
+#define ROPE(op, to, dtype, rows)                                                                                                \
+    {                                                                                                                            \
+        "rope", op, to, NRG_##dtype, BENCH_ROWS(rows, 4096)                                                                      \
+    }
+    ROPE("norm+normal", "norm,normal", F32, 1),
+    ROPE("norm+normal", "norm,normal", F32, 512),
+    ROPE("norm+neox", "norm,neox", F32, 512),
+    ROPE("norm+neox", "norm,neox", F32, 8192),
+    ROPE("normal", "neox", F32, 512),
+#undef ROPE
 };
 
 /* Larger than this is left out of --quick, in elements. */

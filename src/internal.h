@@ -136,6 +136,8 @@ typedef struct nrg_channel_norm_backward_job {
     double eps;
 } nrg_channel_norm_backward_job;
 
+#include "rope_job.h"
+
 /* g of n floats; in may be out. g and its slope g' likewise; none of the outputs may overlap the other. Each path has its own,
  * called once a few hundred elements by the kernels that fuse an activation. */
 #define NRG_ACTIVATE(path)                                                                                                       \
@@ -146,6 +148,12 @@ NRG_ACTIVATE(avx2)
 NRG_ACTIVATE(avx512)
 NRG_ACTIVATE(neon)
 #undef NRG_ACTIVATE
+
+/* norm_backward.c, for the call that rotates what arrives first: its checks alone; how many shares cut the rows into blocks, or
+ * (without dw and db) into pieces of `rows`; and the rows of share ith of nth. */
+nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth);
+size_t nrg_norm_backward_pieces(const nrg_norm_backward_args *args, size_t rows);
+void nrg_norm_backward_rows(const nrg_norm_backward_args *args, int ith, int nth, size_t *begin, size_t *end);
 
 /* Statistics of the sets of a share whose o is NULL, for the backward passes of the vector paths. */
 void nrg_avx2_channel_statistics(const nrg_channel_norm_job *job, nrg_dtype dtype);

@@ -2,6 +2,8 @@
  * needs no kernel.
  *
  * SPDX-License-Identifier: MIT */
+#include <limits.h>
+
 #include "norm_spec.h"
 #include "reduce.h"
 
@@ -141,6 +143,31 @@ static nrg_status make_job(nrg_norm_backward_job *job, const nrg_norm_spec *s, c
     return NRG_OK;
 }
 
+nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
+{
+    nrg_norm_backward_job job;
+    return make_job(&job, spec, args, ith, nth);
+}
+
+size_t nrg_norm_backward_pieces(const nrg_norm_backward_args *args, size_t rows)
+{
+    const size_t pieces = args->dw || args->db ? block_count(args->rows) : args->rows / rows + (args->rows % rows != 0);
+    return pieces < INT_MAX ? pieces : INT_MAX;
+}
+
+void nrg_norm_backward_rows(const nrg_norm_backward_args *args, int ith, int nth, size_t *begin, size_t *end)
+{
+    const size_t rows = args->rows;
+    if (args->dw || args->db) {
+        const size_t each = block_rows(rows), blocks = block_count(rows), last = share(blocks, ith + 1, nth) * each;
+        *begin = share(blocks, ith, nth) * each;
+        *end = last < rows ? last : rows;
+        return;
+    }
+    *begin = share(rows, ith, nth);
+    *end = share(rows, ith + 1, nth);
+}
+
 nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t *bytes)
 {
     if (!spec || !args || !bytes)
@@ -168,16 +195,7 @@ nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_
     nrg_status status = make_job(&job, spec, args, ith, nth);
     if (status != NRG_OK)
         return status;
-    const size_t rows = args->rows;
-    if (job.dw || job.db) {
-        const size_t blocks = block_count(rows);
-        job.row_begin = share(blocks, ith, nth) * job.block_rows;
-        job.row_end = share(blocks, ith + 1, nth) * job.block_rows;
-        job.row_end = job.row_end < rows ? job.row_end : rows;
-    } else {
-        job.row_begin = share(rows, ith, nth);
-        job.row_end = share(rows, ith + 1, nth);
-    }
+    nrg_norm_backward_rows(args, ith, nth, &job.row_begin, &job.row_end);
     if (job.row_begin >= job.row_end || !(job.dx || job.dy || job.dz || job.dw || job.db))
         return NRG_OK;
     const nrg_table *table = nrg_active_table();

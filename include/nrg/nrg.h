@@ -14,5 +14,8 @@
 #include "norm_backward.h"
 #include "channel_norm.h"
 #include "channel_norm_backward.h"
+#include "rope.h"
+#include "norm_rope.h"
+#include "sinusoidal.h"
 
 #endif

@@ -14,7 +14,8 @@ enum {
     V_SUM2 = 2, /* 16 registers: 32 lanes of two sums would take them all */
     V_SUM4 = 1, /* and where four sums do */
     V_APPLY = 4,
-    V_ACT = 2, /* with 4 the registers do not suffice */
+    V_ACT = 2,  /* with 4 the registers do not suffice */
+    V_ROPE = 4, /* vectors that a rotation takes at once, with as many of cosines and of sines */
 };
 
 typedef __m256 vf;
@@ -177,6 +178,23 @@ NRG_INLINE void vd8_sum_rows(const vd8 s[8], double sums[8])
         __m256d b = _mm256_add_pd(_mm256_permute2f128_pd(d[1], d[3], 0x20), _mm256_permute2f128_pd(d[1], d[3], 0x31));
         _mm256_storeu_pd(sums + i, _mm256_add_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b)));
     }
+}
+
+/* ---- pairs of lanes, and quarter turns ---- */
+
+NRG_INLINE vf v_swap_pairs(vf a) { return _mm256_permute_ps(a, 0xb1); }
+NRG_INLINE vf v_twice_low(vf a) { return _mm256_permutevar8x32_ps(a, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3)); }
+NRG_INLINE vf v_twice_high(vf a) { return _mm256_permutevar8x32_ps(a, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7)); }
+
+/* VBLENDVPD and the xor look at the sign alone, where the shifts bring the bits of n. */
+NRG_INLINE void vd_quarter_turns(vd *cosine, vd *sine, vd z)
+{
+    const __m256i n = _mm256_castpd_si256(z);
+    const __m256d sign = _mm256_set1_pd(-0.0), odd = _mm256_castsi256_pd(_mm256_slli_epi64(n, 63));
+    vd c = _mm256_blendv_pd(*cosine, *sine, odd), s = _mm256_blendv_pd(*sine, *cosine, odd);
+    __m256i next = _mm256_add_epi64(n, _mm256_set1_epi64x(1));
+    *cosine = _mm256_xor_pd(c, _mm256_and_pd(_mm256_castsi256_pd(_mm256_slli_epi64(next, 62)), sign));
+    *sine = _mm256_xor_pd(s, _mm256_and_pd(_mm256_castsi256_pd(_mm256_slli_epi64(n, 62)), sign));
 }
 
 #endif

@@ -18,6 +18,7 @@ enum {
     V_SUM4 = 2,  /* and where four sums do */
     V_APPLY = 4, /* vectors an element-wise step works on at once */
     V_ACT = 4,   /* vectors an activation takes at once */
+    V_ROPE = 8,  /* vectors that a rotation takes at once, with as many of cosines and of sines */
 };
 
 typedef __m512 vf;
@@ -184,6 +185,29 @@ NRG_INLINE void vd8_sum_rows(const vd8 s[8], double sums[8])
     __m512d high = _mm512_add_pd(_mm512_shuffle_f64x2(e[2], e[3], 0x88), _mm512_shuffle_f64x2(e[2], e[3], 0xdd));
     __m512d mixed = _mm512_add_pd(_mm512_unpacklo_pd(low, high), _mm512_unpackhi_pd(low, high)); /* rows 0 4 1 5 2 6 3 7 */
     _mm512_storeu_pd(sums, _mm512_permutexvar_pd(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), mixed));
+}
+
+/* ---- pairs of lanes, and quarter turns ---- */
+
+NRG_INLINE vf v_swap_pairs(vf a) { return _mm512_permute_ps(a, 0xb1); }
+NRG_INLINE vf v_twice_low(vf a)
+{
+    return _mm512_permutexvar_ps(_mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7), a);
+}
+NRG_INLINE vf v_twice_high(vf a)
+{
+    return _mm512_permutexvar_ps(_mm512_setr_epi32(8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15), a);
+}
+
+NRG_INLINE void vd_quarter_turns(vd *cosine, vd *sine, vd z)
+{
+    const __m512i n = _mm512_castpd_si512(z), sign = _mm512_set1_epi64((long long)1 << 63);
+    const __mmask8 odd = _mm512_test_epi64_mask(n, _mm512_set1_epi64(1));
+    vd c = _mm512_mask_blend_pd(odd, *cosine, *sine), s = _mm512_mask_blend_pd(odd, *sine, *cosine);
+    __m512i c_sign = _mm512_and_si512(_mm512_slli_epi64(_mm512_add_epi64(n, _mm512_set1_epi64(1)), 62), sign);
+    __m512i s_sign = _mm512_and_si512(_mm512_slli_epi64(n, 62), sign);
+    *cosine = _mm512_castsi512_pd(_mm512_xor_si512(_mm512_castpd_si512(c), c_sign));
+    *sine = _mm512_castsi512_pd(_mm512_xor_si512(_mm512_castpd_si512(s), s_sign));
 }
 
 #endif

@@ -15,6 +15,7 @@ enum {
     V_SUM4 = 2, /* and where four sums do */
     V_APPLY = 4,
     V_ACT = 4,
+    V_ROPE = 8, /* vectors that a rotation takes at once, with as many of cosines and of sines */
 };
 
 typedef float32x4_t vf;
@@ -169,6 +170,21 @@ NRG_INLINE void vd8_sum_rows(const vd8 s[8], double sums[8])
 {
     for (int row = 0; row < 8; row++)
         sums[row] = vd8_sum(&s[row]);
+}
+
+/* ---- pairs of lanes, and quarter turns ---- */
+
+NRG_INLINE vf v_swap_pairs(vf a) { return vrev64q_f32(a); }
+NRG_INLINE vf v_twice_low(vf a) { return vzip1q_f32(a, a); }
+NRG_INLINE vf v_twice_high(vf a) { return vzip2q_f32(a, a); }
+
+NRG_INLINE void vd_quarter_turns(vd *cosine, vd *sine, vd z)
+{
+    const uint64x2_t n = vreinterpretq_u64_f64(z), one = vdupq_n_u64(1), sign = vshlq_n_u64(one, 63), odd = vtstq_u64(n, one);
+    vd c = vbslq_f64(odd, *sine, *cosine), s = vbslq_f64(odd, *cosine, *sine);
+    uint64x2_t c_sign = vandq_u64(vshlq_n_u64(vaddq_u64(n, one), 62), sign), s_sign = vandq_u64(vshlq_n_u64(n, 62), sign);
+    *cosine = vreinterpretq_f64_u64(veorq_u64(vreinterpretq_u64_f64(c), c_sign));
+    *sine = vreinterpretq_f64_u64(veorq_u64(vreinterpretq_u64_f64(s), s_sign));
 }
 
 #endif

@@ -6,8 +6,11 @@
 
 #include "../internal.h"
 
-/* Vectors in the largest step. */
-enum { NORM_STEP = (int)V_SUM1 > (int)V_APPLY ? (int)V_SUM1 : (int)V_APPLY };
+/* Vectors in the largest step of a norm, and of all. */
+enum {
+    NORM_STEP = (int)V_SUM1 > (int)V_APPLY ? (int)V_SUM1 : (int)V_APPLY,
+    LARGEST_STEP = NORM_STEP > (int)V_ROPE ? NORM_STEP : (int)V_ROPE
+};
 
 /* Bytes of n elements that are of dtype D, or f32. */
 NRG_INLINE size_t bytes_of(size_t n, nrg_dtype D, int is_f32) { return n * (D == NRG_F32 || is_f32 ? 4 : 2); }
@@ -98,7 +101,7 @@ NRG_INLINE void store_step(const vf *v, int G, char *p, size_t i, size_t n, nrg_
         store_f32_step(v, G, (float *)p + i, n, stream);
         return;
     }
-    vh h[NORM_STEP];
+    vh h[LARGEST_STEP];
     NRG_UNROLL
     for (int j = 0; j < G; j++)
         h[j] = to_half(v[j], D);

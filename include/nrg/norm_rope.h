@@ -1,0 +1,53 @@
+/* nrg/norm_rope.h: a norm of every head of q and k, then their rotation, in one pass (the QK-norm of Qwen 3 and Gemma 3).
+ *
+ * The call takes what the two calls would take, nrg_norm_forward over [tokens · heads, dim] and nrg_rope, and gives their bits:
+ * with 16-bit types, too, the norm is rounded before it is turned. Rows stay in L1 between the two.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_NORM_ROPE_H
+#define NRG_NORM_ROPE_H
+
+#include "norm_backward.h"
+#include "rope.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* o = rope(norm(x)). rope: as for nrg_rope; its q and k are x, its q_o and k_o are o, in place or not, with any strides. q, k: as
+ * for nrg_norm_forward, of which w, b, mean and rstd ([tokens, heads, groups], outputs or NULL) are used, and everything else is
+ * 0; NULL where there are no such heads, or nothing of it.
+ *
+ * norm: any spec without residual or gate; dim and dtype are those of rope. Share ith of nth: heads of tokens, as in nrg_rope.
+ *
+ * Returns NRG_OK, or says what is wrong and writes nothing: as nrg_norm_forward and nrg_rope, and
+ *   NRG_ERR_NULL         norm, rope_spec or rope
+ *   NRG_ERR_DIM          the dims are not the same
+ *   NRG_ERR_DTYPE        the dtypes are not the same
+ *   NRG_ERR_COMBINATION  a gate or NRG_RESIDUAL_AFTER; an x, y, z, o, r or stride in q or k; backward in rope */
+NRG_API nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
+                                         const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth);
+
+/* dx from the gradient of o, phase 1 of two. rope: its q and k are the gradients that arrive, its q_o and k_o the dx; dx may lie
+ * over the gradient. q, k: as for nrg_norm_backward, with rows = tokens · heads and x, w, b, mean, dw, db, workspace, x_stride
+ * and accumulate; d_o and dx are NULL, since rope has them. Rows of a dx must lie at equal distances: a token stride of heads ·
+ * head stride. dx may not be x: the rotated gradient stands in dx before x has been read.
+ *
+ * dw and db need a workspace of nrg_norm_backward_workspace bytes for each of q and k. A share is of q's blocks of rows and of
+ * k's, as in nrg_norm_backward.
+ *
+ * Returns NRG_OK, or says what is wrong and writes nothing: as nrg_norm_backward and nrg_rope, and as above;
+ *   NRG_ERR_STRIDE       rows of a dx at unequal distances
+ *   NRG_ERR_COMBINATION  also d_o, dx, y, r, z, dr_in, dy or dz in q or k, or other rows than tokens · heads */
+NRG_API nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
+                                          const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth);
+
+/* Phase 2: the workspaces into dw and db, as nrg_norm_backward_reduce. Statuses as in phase 1. */
+NRG_API nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
+                                                 const nrg_rope_args *rope, const nrg_norm_backward_args *q,
+                                                 const nrg_norm_backward_args *k, int ith, int nth);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,84 @@
+/* Tables of cosines and sines, the reference: angles in turns, whose whole part is taken away exactly.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+
+#include "element.h"
+
+/* (2π)^k/k! with alternating signs: sin 2πt = t·S(t²), cos 2πt = C(t²). For |t| ≤ 1/8 what is left out is below 2^-44. */
+static const double S[] = {
+    0x1.921fb54442d18p+2, -0x1.4abbce625be53p+5, 0x1.466bc6775aae2p+6, -0x1.32d2cce62bd86p+6,
+    0x1.50783487ee782p+5, -0x1.e3074fde8871fp+3, 0x1.e8f434d018d63p+1,
+};
+static const double C[] = {
+    1.0,
+    -0x1.3bd3cc9be45dep+4,
+    0x1.03c1f081b5ac4p+6,
+    -0x1.55d3c7e3cbffap+6,
+    0x1.e1f506891babbp+5,
+    -0x1.a6d1f2a204a8cp+4,
+    0x1.f9d38a3763cc3p+2,
+    -0x1.b6e24f44b128fp+0,
+};
+
+static double polynomial(const double *c, int terms, double u)
+{
+    double sum = c[terms - 1];
+    for (int k = terms - 2; k >= 0; k--)
+        sum = fma(sum, u, c[k]);
+    return sum;
+}
+
+typedef struct turned {
+    float cosine, sine;
+} turned;
+
+static turned turn(const nrg_position_table_job *job, double position, size_t pair)
+{
+    /* turns = high + low exactly enough: position·frequency in two parts, less the nearest number of quarters */
+    const double high = position * job->high[pair];
+    const double low = fma(position, job->low[pair], fma(position, job->high[pair], -high));
+    const double shifted = fma(high, 4, 0x1.8p52), quarters = shifted - 0x1.8p52;
+    const double t = fma(quarters, -0.25, high) + low;
+    const double sine = t * polynomial(S, 7, t * t), cosine = polynomial(C, 8, t * t);
+    uint64_t n;
+    memcpy(&n, &shifted, sizeof n);
+    double c = n & 1 ? sine : cosine, s = n & 1 ? cosine : sine;
+    if ((n + 1) & 2)
+        c = -c;
+    if (n & 2)
+        s = -s;
+    return (turned){(float)(c * job->magnitude), (float)(s * job->magnitude)};
+}
+
+static double position_of(const nrg_position_table_job *job, size_t row, size_t pair)
+{
+    if (!job->positions)
+        return (double)job->first + (double)row;
+    const int axis = nrg_rope_axis(job->mode, job->sections, pair);
+    return ((const int32_t *)((const char *)job->positions + (size_t)axis * job->positions_stride))[row];
+}
+
+static void position_table(const nrg_position_table_job *job, nrg_dtype dtype)
+{
+    const size_t pairs = job->pairs;
+    for (size_t row = job->begin; row < job->end; row++) {
+        char *to = job->table + row * job->table_stride;
+        for (size_t p = 0; p < pairs; p++) {
+            const turned value = turn(job, position_of(job, row, p), p);
+            if (job->order == NRG_TABLE_INTERLEAVED) {
+                store(to, 2 * p, dtype, value.sine);
+                if (2 * p + 1 < job->dim)
+                    store(to, 2 * p + 1, dtype, value.cosine);
+            } else {
+                const int sines_first = job->order == NRG_TABLE_SIN_COS;
+                store(to, p, dtype, sines_first ? value.sine : value.cosine);
+                store(to, pairs + p, dtype, sines_first ? value.cosine : value.sine);
+            }
+        }
+    }
+}
+
+void nrg_scalar_position_table_f32(const nrg_position_table_job *job) { position_table(job, NRG_F32); }
+void nrg_scalar_position_table_f16(const nrg_position_table_job *job) { position_table(job, NRG_F16); }
+void nrg_scalar_position_table_bf16(const nrg_position_table_job *job) { position_table(job, NRG_BF16); }
