@@ -19,6 +19,22 @@ typedef struct region {
 static region regions[OPERANDS_MOST];
 
 static size_t row_bytes(const operand *o) { return o->dim * nrg_dtype_size(o->dtype); }
+static size_t step(const operand *o) { return o->unit ? o->unit : nrg_dtype_size(o->dtype); }
+static size_t groups(const operand *o) { return o->group ? o->rows / o->group : o->rows; }
+
+/* Bytes from the start of `rows` rows to the end of the last. */
+static size_t span(size_t rows, size_t stride, size_t bytes) { return (rows ? rows - 1 : 0) * stride + bytes; }
+
+/* Bytes of what stands in one row of a shared buffer: a row, or a group of them. */
+static size_t slice_bytes(const operand *o, const operand_place *place)
+{
+    return span(o->group, row_bytes(o) + place->pad * step(o), row_bytes(o));
+}
+
+unsigned char *operand_row(const operand *o, size_t row)
+{
+    return o->group ? o->at + row / o->group * o->group_stride + row % o->group * o->stride : o->at + row * o->stride;
+}
 
 /* Claims a fence for `bytes` bytes of an operand and fills the slack and the gap with canaries, the bytes with the operand's own.
  */
@@ -36,11 +52,25 @@ static unsigned char *claim(const operand *o, int host, size_t bytes, enum fence
 
 static void place_alone(operand *o, int host, const operand_place *place)
 {
-    size_t element = nrg_dtype_size(o->dtype), last = o->rows ? o->rows - 1 : 0;
-    o->stride = row_bytes(o) + (o->tensor ? place->pad * element : 0);
-    o->at = claim(o, host, last * o->stride + row_bytes(o), place->side, place->gap * (o->unit ? o->unit : element));
+    size_t pad = o->tensor ? place->pad * step(o) : 0, group_pad = o->tensor ? place->group_pad * step(o) : 0, bytes;
+    o->stride = row_bytes(o) + pad;
+    bytes = span(o->rows, o->stride, row_bytes(o));
+    if (o->group) {
+        size_t first = o->group, second = groups(o); /* counts of the rows that are closer, and of what they make */
+        if (place->turned) {
+            second = first;
+            first = groups(o);
+        }
+        size_t outer = first * o->stride + group_pad;
+        bytes = span(second, outer, span(first, o->stride, row_bytes(o)));
+        o->group_stride = place->turned ? o->stride : outer;
+        o->stride = place->turned ? outer : o->stride;
+    }
+    o->at = claim(o, host, bytes, place->side, place->gap * step(o));
     o->host = host;
 }
+
+static int interleaves(const operand *o) { return o->wanted && o->tensor && !o->alone; }
 
 /* The tensors side by side in every row of one buffer; f32 first, so that all are aligned. Outputs before inputs, so that not
  * only the order of the calls' structs is met. */
@@ -50,20 +80,21 @@ static void place_interleaved(operand *all, int count, const operand_place *plac
     for (size_t element = 4; element >= 2; element -= 2)
         for (int output = 1; output >= 0; output--)
             for (int i = 0; i < count; i++) {
-                if (!all[i].wanted || !all[i].tensor || nrg_dtype_size(all[i].dtype) != element || all[i].output != output)
+                if (!interleaves(&all[i]) || nrg_dtype_size(all[i].dtype) != element || all[i].output != output)
                     continue;
                 offset[i] = used;
-                end = used + row_bytes(&all[i]);
+                end = used + slice_bytes(&all[i], &places[i]);
                 used = end + places[i].pad * element;
-                rows = all[i].rows;
+                rows = groups(&all[i]);
             }
     size_t stride = (used + 3) / 4 * 4;
     end = (end + 3) / 4 * 4;
-    unsigned char *at = claim(&all[first], first, (rows - 1) * stride + end, places[first].side, places[first].gap * 4);
+    unsigned char *at = claim(&all[first], first, span(rows, stride, end), places[first].side, places[first].gap * 4);
     for (int i = 0; i < count; i++)
-        if (all[i].wanted && all[i].tensor) {
+        if (interleaves(&all[i])) {
             all[i].at = at + offset[i];
-            all[i].stride = stride;
+            all[i].stride = all[i].group ? row_bytes(&all[i]) + places[i].pad * step(&all[i]) : stride;
+            all[i].group_stride = all[i].group ? stride : 0;
             all[i].host = first;
         }
 }
@@ -81,20 +112,21 @@ void operand_over(operand *all, int which, int host)
 {
     all[which].at = all[host].at;
     all[which].stride = all[host].stride;
+    all[which].group_stride = all[host].group_stride;
     all[which].host = all[host].host;
 }
 
 void operand_copy_in(const operand *o, const void *dense)
 {
     for (size_t row = 0; row < o->rows; row++)
-        memcpy(o->at + row * o->stride, (const char *)dense + row * row_bytes(o), row_bytes(o));
+        memcpy(operand_row(o, row), (const char *)dense + row * row_bytes(o), row_bytes(o));
 }
 
 void operand_copy_out(const operand *o, void *to)
 {
     region *g = &regions[o->host];
     for (size_t row = 0; row < o->rows; row++) {
-        unsigned char *at = o->at + row * o->stride;
+        unsigned char *at = operand_row(o, row);
         if (to)
             memcpy((char *)to + row * row_bytes(o), at, row_bytes(o));
         memcpy(g->expected + (at - g->at), at, row_bytes(o));

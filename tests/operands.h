@@ -1,5 +1,5 @@
 /* The operands of a call as fenced memory: each in pages of its own, or in the place of another, or side by side in the rows of
- * one buffer. Everything a call does to memory that is not its own is noticed here; norm_harness.c and norm_backward_harness.c
+ * one buffer. Everything a call does to memory that is not its own is noticed here; call_harness.h, norm_harness.h and their like
  * say which operands there are.
  *
  * SPDX-License-Identifier: MIT */
@@ -18,23 +18,28 @@ enum { OPERAND_CANARY = 0xa5 };
 /* Where an operand stands in its pages. */
 typedef struct operand_place {
     enum fence_side side;
-    size_t gap; /* elements between the buffer and its fence */
-    size_t pad; /* elements between rows */
+    size_t gap;       /* elements between the buffer and its fence */
+    size_t pad;       /* elements between rows */
+    size_t group_pad; /* more of them between groups of rows */
+    int turned;       /* the groups' first rows beside each other, then their second ones, … */
 } operand_place;
 
 typedef struct operand {
     const char *name;
     nrg_dtype dtype;
     size_t dim, rows;
+    size_t group;       /* rows of a group (the heads of a token), which have a stride of their own; 0: no groups */
     int wanted;         /* gets memory of its own */
     int tensor;         /* its rows may be apart, and interleave with those of others */
+    int alone;          /* never interleaves */
     int output;         /* may change; anything else may not */
-    size_t unit;        /* bytes of a gap's step; 0: an element */
+    size_t unit;        /* bytes of a step of gaps and pads; 0: an element */
     unsigned char fill; /* what is there before the call; 0: the canary */
     /* what placing it finds */
-    unsigned char *at; /* NULL where absent */
-    size_t stride;
-    int host; /* the operand whose pages it stands in */
+    unsigned char *at;   /* NULL where absent */
+    size_t stride;       /* between rows, of a group where there are groups */
+    size_t group_stride; /* between groups */
+    int host;            /* the operand whose pages it stands in */
 } operand;
 
 /* Gives all wanted operands memory. interleaved: the wanted tensors share the pages of operand `first`. */
@@ -42,6 +47,9 @@ void operands_place(operand *all, int count, const operand_place *places, int in
 
 /* Puts an operand in the place of another. */
 void operand_over(operand *all, int which, int host);
+
+/* Where a row of it is. */
+unsigned char *operand_row(const operand *o, size_t row);
 
 void operand_copy_in(const operand *o, const void *dense);
 
