@@ -1,4 +1,4 @@
-/* A norm of each head and its rotation, a few rows at a time through the kernels of both, while the rows are in L1.
+/* The public layer of a norm of each head and its rotation. Backward runs the two kernels in turn, a block of rows at a time.
  *
  * SPDX-License-Identifier: MIT */
 #include "norm_spec.h"
@@ -7,8 +7,7 @@
 enum {
     NORM_SIZE_MIN = offsetof(nrg_norm_args, r_stride) + sizeof(size_t),
     BACKWARD_SIZE_MIN = offsetof(nrg_norm_backward_args, reserved) + sizeof(uint32_t),
-    STAGE_BYTES = 4096, /* eight heads of 128 floats: as many as short rows of a norm go together */
-    PIECE_ROWS = 32     /* backward without dw and db; with them a block of rows */
+    PIECE_ROWS = 32 /* backward without dw and db; with them a block of rows */
 };
 
 enum operand { W = ROPE_NEXT, B = 2 * W, MEAN = 4 * W, RSTD = 8 * W, X = 16 * W, DW = 32 * W, DB = 64 * W, WORKSPACE = 128 * W };
@@ -56,52 +55,6 @@ static const nrg_norm_args *read_norm(const nrg_norm_args *args, nrg_norm_args *
     return a;
 }
 
-typedef void (*norm_kernel)(const nrg_norm_job *);
-typedef void (*rope_kernel)(const nrg_rope_job *);
-
-/* Rows begin to end of q or k. */
-static void normalize_and_turn(norm_kernel norm, rope_kernel rope, const nrg_norm_job *norm_spec, const nrg_rope_job *turning,
-                               size_t element)
-{
-    _Alignas(64) char stage[STAGE_BYTES];
-    const size_t bytes = turning->dim * element, groups = norm_spec->groups, heads = turning->heads;
-    const size_t fitting = sizeof stage / bytes;
-    /* rows at equal distances go on over the end of a token */
-    const int even = heads == 1 || turning->x_token_stride == heads * turning->x_head_stride;
-    nrg_norm_job n = *norm_spec;
-    nrg_rope_job r = *turning;
-    n.x_stride = heads == 1 ? turning->x_token_stride : turning->x_head_stride;
-    n.row_begin = 0;
-    for (size_t row = turning->begin, count; row < turning->end; row += count) {
-        const size_t token = row / heads, head = row % heads;
-        count = fitting ? fitting : 1;
-        if (!even && count > heads - head)
-            count = heads - head;
-        if (count > turning->end - row)
-            count = turning->end - row;
-        char *o = turning->o + token * turning->o_token_stride + head * turning->o_head_stride;
-        n.x = turning->x + token * turning->x_token_stride + head * turning->x_head_stride;
-        n.o = fitting ? stage : o;
-        n.o_stride = bytes;
-        n.row_end = count * groups;
-        n.mean = norm_spec->mean ? norm_spec->mean + row * groups : NULL;
-        n.rstd = norm_spec->rstd ? norm_spec->rstd + row * groups : NULL;
-        norm(&n);
-        r.x = n.o;
-        r.x_head_stride = bytes;
-        r.begin = row;
-        r.end = row + count;
-        r.staged = fitting != 0;
-        if (!fitting) {
-            /* a row of its own, turned where it is */
-            r.x = turning->o;
-            r.x_token_stride = turning->o_token_stride;
-            r.x_head_stride = turning->o_head_stride;
-        }
-        rope(&r);
-    }
-}
-
 nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
                                  const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth)
 {
@@ -143,16 +96,18 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec 
 
     const nrg_table *table = nrg_active_table();
     const nrg_dtype dtype = s.norm->dtype;
-    const norm_kernel norm_of = dtype == NRG_F32   ? table->norm_forward_f32
-                                : dtype == NRG_F16 ? table->norm_forward_f16
-                                                   : table->norm_forward_bf16;
-    const rope_kernel rope_of = dtype == NRG_F32 ? table->rope_f32 : dtype == NRG_F16 ? table->rope_f16 : table->rope_bf16;
+    void (*norm_rope)(const nrg_norm_rope_job *) = dtype == NRG_F32   ? table->norm_rope_f32
+                                                   : dtype == NRG_F16 ? table->norm_rope_f16
+                                                                      : table->norm_rope_bf16;
     const size_t begin = share(rows[0] + rows[1], ith, nth), end = share(rows[0] + rows[1], ith + 1, nth);
     for (int i = 0; i < 2; i++) {
-        rope_share(&job[i], i ? rows[0] : 0, rows[i], begin, end);
-        if (!job[i].heads || job[i].begin >= job[i].end)
+        nrg_norm_rope_job both = {.rope = job[i]};
+        if (!job[i].heads)
             continue;
-        nrg_norm_job n = {
+        rope_share(&both.rope, i ? rows[0] : 0, rows[i], begin, end);
+        if (both.rope.begin >= both.rope.end)
+            continue;
+        both.norm = (nrg_norm_job){
             .w = a[i]->w,
             .b = a[i]->b,
             .mean = a[i]->mean,
@@ -164,8 +119,8 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec 
             .w_f32 = w_dtype == NRG_F32,
             .activation = s.norm->activation,
         };
-        set_formula(&n.formula, s.norm, n.dim);
-        normalize_and_turn(norm_of, rope_of, &n, &job[i], nrg_dtype_size(dtype));
+        set_formula(&both.norm.formula, s.norm, both.norm.dim);
+        norm_rope(&both);
     }
     return NRG_OK;
 }
@@ -270,7 +225,9 @@ nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec
         return status;
     const nrg_table *table = nrg_active_table();
     const nrg_dtype dtype = s.norm->dtype;
-    const rope_kernel rope_of = dtype == NRG_F32 ? table->rope_f32 : dtype == NRG_F16 ? table->rope_f16 : table->rope_bf16;
+    void (*rope_of)(const nrg_rope_job *) = dtype == NRG_F32   ? table->rope_f32
+                                            : dtype == NRG_F16 ? table->rope_f16
+                                                               : table->rope_bf16;
     nrg_norm_spec kept = *s.norm;
     kept.size = sizeof kept;
     kept.store = NRG_STORE_KEEP;

@@ -39,7 +39,6 @@ static inline void rope_fill_job(nrg_rope_job *job, const nrg_rope_spec *s, cons
     job->dim = a->dim;
     job->offset = a->offset;
     job->pairs = rope_pairs(s);
-    job->staged = 0;
     job->interleaved = s->mode == NRG_ROPE_NORMAL;
     job->backward = a->backward != 0;
     job->stream = stream;

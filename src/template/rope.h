@@ -116,7 +116,7 @@ NRG_INLINE void rope(const nrg_rope_job *job, nrg_dtype D)
     const size_t size = D == NRG_F32 ? 4 : 2, first = j.offset * size, rotated = 2 * j.pairs;
     /* streamed lines are written whole and at once: no element left to another loop, and vectors that begin where lines do */
     const size_t step = (size_t)V_ROPE * VN * size;
-    const int in_place = j.o == j.x && !j.staged;
+    const int in_place = j.o == j.x;
     const int stream = j.stream && !in_place && rotated == j.dim && rotated * size % step == 0 &&
                        (((uintptr_t)j.o | j.o_token_stride | j.o_head_stride) & 63) == 0;
     for (size_t n = j.begin; n < j.end;) {
@@ -125,7 +125,7 @@ NRG_INLINE void rope(const nrg_rope_job *job, nrg_dtype D)
         const size_t row = j.positions ? (size_t)j.positions[token] : token;
         const float *table = (const float *)(j.table + row * j.table_stride);
         const rope_heads h = {
-            .x = (j.staged ? j.x + (n - j.begin) * j.x_head_stride : j.x + token * j.x_token_stride + head * j.x_head_stride),
+            .x = j.x + token * j.x_token_stride + head * j.x_head_stride,
             .o = j.o + token * j.o_token_stride + head * j.o_head_stride,
             .x_stride = j.x_head_stride,
             .o_stride = j.o_head_stride,
