@@ -8,28 +8,7 @@
 #ifndef NRG_TEMPLATE_ROPE_H
 #define NRG_TEMPLATE_ROPE_H
 
-#include "step.h"
-
-/* Heads of one token. */
-typedef struct rope_heads {
-    const char *x;
-    char *o;
-    size_t x_stride, o_stride, count;
-    size_t pairs;
-} rope_heads;
-
-/* Elements of a block: its cosines and sines lie side by side in L1, and all heads of a token go by. */
-enum { ROPE_BLOCK = 512 };
-
-/* Streamed tensors come from memory, and the hardware stops asking at the end of a page. */
-enum { ROPE_AHEAD = 4096 };
-
-NRG_INLINE void rope_prefetch(const char *x, size_t i, size_t n, nrg_dtype D)
-{
-    const char *from = x + bytes_of(i, D, 0) + ROPE_AHEAD;
-    for (size_t line = 0; line < bytes_of(n, D, 0); line += 64)
-        __builtin_prefetch(from + line);
-}
+#include "rope_bf16.h"
 
 /* Streamed: elements begin to end of all heads, head by head in whole steps, with cosines and sines from L1. */
 NRG_INLINE void rope_interleaved_streamed(const rope_heads *h, const float *cosines, const float *sines, size_t begin, size_t end,
@@ -236,7 +215,9 @@ NRG_INLINE void rope(const nrg_rope_job *job, nrg_dtype D)
         rope_heads turning = h;
         turning.x += first;
         turning.o += first;
-        if (stream)
+        if (D == NRG_BF16 && rope_bf16_serves(j.pairs, j.interleaved))
+            rope_token_bf16(&turning, table, j.interleaved, sign, stream);
+        else if (stream)
             rope_token_streamed(&turning, table, j.interleaved, sign, D);
         else
             rope_token_kept(&turning, table, j.interleaved, sign, D);
