@@ -12,6 +12,13 @@ enum {
 
 enum operand { W = ROPE_NEXT, B = 2 * W, MEAN = 4 * W, RSTD = 8 * W, X = 16 * W, DW = 32 * W, DB = 64 * W, WORKSPACE = 128 * W };
 
+/* A call here and there instead of thirty copies. */
+static __attribute__((noinline)) nrg_status add(extents *all, unsigned name, unsigned in_place, const void *pointer,
+                                                nrg_dtype dtype, size_t dim, size_t rows, size_t *stride)
+{
+    return add_operand(all, name, in_place, pointer, dtype, dim, rows, stride);
+}
+
 typedef struct specs {
     nrg_norm_spec norm_copy;
     nrg_rope_spec rope_spec_copy;
@@ -78,8 +85,8 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec 
         if (!product(s.rope->tokens, heads[i], &rows[i]))
             return NRG_ERR_OVERFLOW;
         const size_t once = rows[i] != 0;
-        if ((status = add_operand(&all, W, ANY_OPERAND, a[i]->w, w_dtype, dim, once, &none)) != NRG_OK ||
-            (none = 0, status = add_operand(&all, B, ANY_OPERAND, a[i]->b, w_dtype, dim, once, &none)) != NRG_OK)
+        if ((status = add(&all, W, ANY_OPERAND, a[i]->w, w_dtype, dim, once, &none)) != NRG_OK ||
+            (none = 0, status = add(&all, B, ANY_OPERAND, a[i]->b, w_dtype, dim, once, &none)) != NRG_OK)
             return status;
     }
     if ((status = rope_make_jobs(job, &all, s.rope_spec, s.rope, ith, nth)) != NRG_OK)
@@ -87,8 +94,8 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec 
     for (int i = 0; i < 2; i++) {
         size_t none = 0;
         const size_t once = rows[i] != 0;
-        if ((status = add_operand(&all, MEAN, 0, a[i]->mean, NRG_F32, rows[i] * groups, once, &none)) != NRG_OK ||
-            (none = 0, status = add_operand(&all, RSTD, 0, a[i]->rstd, NRG_F32, rows[i] * groups, once, &none)) != NRG_OK)
+        if ((status = add(&all, MEAN, 0, a[i]->mean, NRG_F32, rows[i] * groups, once, &none)) != NRG_OK ||
+            (none = 0, status = add(&all, RSTD, 0, a[i]->rstd, NRG_F32, rows[i] * groups, once, &none)) != NRG_OK)
             return status;
     }
     if ((status = check_overlap(&all)) != NRG_OK)
@@ -160,12 +167,12 @@ static nrg_status add_inputs(extents *all, const half *h, const nrg_norm_spec *s
     const size_t once = h->rows != 0, groups = s->groups ? s->groups : 1;
     size_t stride = a->x_stride, none = 0;
     nrg_status status;
-    if ((status = add_operand(all, X, ANY_OPERAND, a->x, s->dtype, s->dim, h->rows, &stride)) != NRG_OK ||
-        (status = add_operand(all, W, ANY_OPERAND, a->w, w_dtype, s->dim, once, &none)) != NRG_OK ||
-        (none = 0, status = add_operand(all, B, ANY_OPERAND, a->b, w_dtype, s->dim, once, &none)) != NRG_OK)
+    if ((status = add(all, X, ANY_OPERAND, a->x, s->dtype, s->dim, h->rows, &stride)) != NRG_OK ||
+        (status = add(all, W, ANY_OPERAND, a->w, w_dtype, s->dim, once, &none)) != NRG_OK ||
+        (none = 0, status = add(all, B, ANY_OPERAND, a->b, w_dtype, s->dim, once, &none)) != NRG_OK)
         return status;
     none = 0;
-    return add_operand(all, MEAN, ANY_OPERAND, s->centred ? a->mean : NULL, NRG_F32, h->rows * groups, once, &none);
+    return add(all, MEAN, ANY_OPERAND, s->centred ? a->mean : NULL, NRG_F32, h->rows * groups, once, &none);
 }
 
 static nrg_status add_outputs(extents *all, const half *h, const nrg_norm_spec *s)
@@ -173,12 +180,12 @@ static nrg_status add_outputs(extents *all, const half *h, const nrg_norm_spec *
     const nrg_norm_backward_args *a = &h->norm;
     size_t none = 0;
     nrg_status status;
-    if ((status = add_operand(all, DW, 0, a->dw, NRG_F32, s->dim, 1, &none)) != NRG_OK ||
-        (none = 0, status = add_operand(all, DB, 0, a->db, NRG_F32, s->dim, 1, &none)) != NRG_OK)
+    if ((status = add(all, DW, 0, a->dw, NRG_F32, s->dim, 1, &none)) != NRG_OK ||
+        (none = 0, status = add(all, DB, 0, a->db, NRG_F32, s->dim, 1, &none)) != NRG_OK)
         return status;
     none = 0;
     const void *workspace = a->dw || a->db ? a->workspace : NULL;
-    return add_operand(all, WORKSPACE, 0, workspace, NRG_F32, a->workspace_size / 4, 1, &none);
+    return add(all, WORKSPACE, 0, workspace, NRG_F32, a->workspace_size / 4, 1, &none);
 }
 
 /* Checks everything, and completes both halves: the rotated gradient is in dx, and norm_backward takes it from there. */

@@ -10,8 +10,10 @@
 /* Short rows of a norm go eight together; more than a few thousand bytes do not stay in L1 beside w and the table. */
 enum { NORM_ROPE_BYTES = 8192 };
 
-static inline void nrg_norm_rope_rows(const nrg_norm_rope_job *job, size_t element, void (*norm)(const nrg_norm_job *),
-                                      void (*rope)(const nrg_rope_job *))
+/* Always inline, so that the kernels are called by name. */
+static inline __attribute__((always_inline)) void nrg_norm_rope_rows(const nrg_norm_rope_job *job, size_t element,
+                                                                     void (*norm)(const nrg_norm_job *),
+                                                                     void (*rope)(const nrg_rope_job *))
 {
     nrg_norm_job n = job->norm;
     nrg_rope_job r = job->rope;

@@ -70,12 +70,16 @@ static __attribute__((noinline)) size_t NORM_ROPE_(some_rows)(const nrg_norm_rop
     return n < end ? n : end;
 }
 
+static __attribute__((noinline)) void NORM_ROPE_(in_turn)(const nrg_norm_rope_job *job)
+{
+    nrg_norm_rope_rows(job, NORM_ROPE_D == NRG_F32 ? 4 : 2, NORM_ROPE_KERNEL(norm_forward), NORM_ROPE_KERNEL(rope));
+}
+
 /* The rows that need care go through the two kernels, outside the frame with the arrays. */
 static void NORM_ROPE_(norm_rope)(const nrg_norm_rope_job *job)
 {
-    const size_t element = NORM_ROPE_D == NRG_F32 ? 4 : 2;
     if (!norm_rope_serves(job)) {
-        nrg_norm_rope_rows(job, element, NORM_ROPE_KERNEL(norm_forward), NORM_ROPE_KERNEL(rope));
+        NORM_ROPE_(in_turn)(job);
         return;
     }
     unsigned doubt;
@@ -86,7 +90,7 @@ static void NORM_ROPE_(norm_rope)(const nrg_norm_rope_job *job)
                 nrg_norm_rope_job one = *job;
                 one.rope.begin = n + i;
                 one.rope.end = n + i + 1;
-                nrg_norm_rope_rows(&one, element, NORM_ROPE_KERNEL(norm_forward), NORM_ROPE_KERNEL(rope));
+                NORM_ROPE_(in_turn)(&one);
             }
     }
 }
