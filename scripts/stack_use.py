@@ -15,7 +15,8 @@ NODE = re.compile(r'node: \{ title: "([^"]*)" label: "[^"]*?\\n[^"]*?\\n(\d+) by
 EDGE = re.compile(r'edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"')
 INDIRECT = "__indirect_call"
 # Functions that call a kernel through the table while they hold much themselves: the only operations they can reach.
-REACHES = {"nrg_norm_backward": ["norm_backward"], "nrg_norm_rope_backward": ["rope"]}
+REACHES = {"nrg_norm_backward": ["norm_backward"], "nrg_norm_rope_forward": ["norm_rope"],
+           "nrg_norm_rope_backward": ["rope"]}
 KERNEL = re.compile(r"nrg_(scalar|avx2|avx512|neon)_\w+_(f32|f16|bf16)")
 
 

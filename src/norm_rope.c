@@ -62,8 +62,10 @@ static const nrg_norm_args *read_norm(const nrg_norm_args *args, nrg_norm_args *
     return a;
 }
 
-nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
-                                 const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth)
+/* The jobs of q and k. In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2], nrg_dtype *dtype_of, const nrg_norm_spec *norm,
+                                                      const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
+                                                      const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth)
 {
     specs s;
     nrg_norm_args copy[2];
@@ -101,34 +103,45 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec 
     if ((status = check_overlap(&all)) != NRG_OK)
         return status;
 
-    const nrg_table *table = nrg_active_table();
-    const nrg_dtype dtype = s.norm->dtype;
-    void (*norm_rope)(const nrg_norm_rope_job *) = dtype == NRG_F32   ? table->norm_rope_f32
-                                                   : dtype == NRG_F16 ? table->norm_rope_f16
-                                                                      : table->norm_rope_bf16;
     const size_t begin = share(rows[0] + rows[1], ith, nth), end = share(rows[0] + rows[1], ith + 1, nth);
+    *dtype_of = s.norm->dtype;
     for (int i = 0; i < 2; i++) {
-        nrg_norm_rope_job both = {.rope = job[i]};
-        if (!job[i].heads)
-            continue;
-        rope_share(&both.rope, i ? rows[0] : 0, rows[i], begin, end);
-        if (both.rope.begin >= both.rope.end)
-            continue;
-        both.norm = (nrg_norm_job){
+        both[i].rope = job[i];
+        both[i].rope.begin = both[i].rope.end = 0;
+        if (job[i].heads)
+            rope_share(&both[i].rope, i ? rows[0] : 0, rows[i], begin, end);
+        both[i].norm = (nrg_norm_job){
             .w = a[i]->w,
             .b = a[i]->b,
             .mean = a[i]->mean,
             .rstd = a[i]->rstd,
             .dim = dim / groups,
             .groups = groups,
-            .y_f32 = dtype == NRG_F32,
-            .r_f32 = dtype == NRG_F32,
+            .y_f32 = s.norm->dtype == NRG_F32,
+            .r_f32 = s.norm->dtype == NRG_F32,
             .w_f32 = w_dtype == NRG_F32,
             .activation = s.norm->activation,
         };
-        set_formula(&both.norm.formula, s.norm, both.norm.dim);
-        norm_rope(&both);
+        set_formula(&both[i].norm.formula, s.norm, both[i].norm.dim);
     }
+    return NRG_OK;
+}
+
+nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
+                                 const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth)
+{
+    nrg_norm_rope_job job[2];
+    nrg_dtype dtype;
+    nrg_status status = make_jobs(job, &dtype, norm, rope_spec, rope, q, k, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const nrg_table *table = nrg_active_table();
+    void (*norm_rope)(const nrg_norm_rope_job *) = dtype == NRG_F32   ? table->norm_rope_f32
+                                                   : dtype == NRG_F16 ? table->norm_rope_f16
+                                                                      : table->norm_rope_bf16;
+    for (int i = 0; i < 2; i++)
+        if (job[i].rope.begin < job[i].rope.end)
+            norm_rope(&job[i]);
     return NRG_OK;
 }
 
