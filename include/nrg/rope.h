@@ -38,8 +38,9 @@ typedef enum nrg_rope_mode {
     NRG_ROPE_MROPE = 8,   /* half-split; sections of pairs, each with a position of its own: Qwen2-VL, arXiv:2409.12191 */
     NRG_ROPE_VISION = 24, /* as MROPE, with 2·n_dims rotated elements, and θ counted anew in every section: 2-D positions of
                              image patches */
-    NRG_ROPE_IMROPE =
-        40 /* as MROPE, with sections interleaved: pair p takes position p mod 3 while that section lasts: Qwen3-VL */
+    /* as MROPE, with sections interleaved: pair p takes position p mod 3 while that section lasts, then the fourth; or, without a
+     * fourth section, the first, as Qwen3-VL was trained (ggml reads the fourth position there, whatever it is) */
+    NRG_ROPE_IMROPE = 40
 } nrg_rope_mode;
 
 /* What is done to θ beyond freq_scale, freq_factors and YaRN, which are fields of their own. */
