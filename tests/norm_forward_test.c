@@ -49,6 +49,9 @@ START_TEST(every_op_has_a_sweep)
         "activation_backward",
         "channel_norm_forward",
         "channel_norm_backward",
+        "recurrent",
+        "recurrent_backward",
+        "recurrent_reduce",
     };
     /* clang-format on */
     static const char *const ops[] = {

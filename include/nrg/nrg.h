@@ -17,5 +17,6 @@
 #include "rope.h"
 #include "norm_rope.h"
 #include "sinusoidal.h"
+#include "recurrent.h"
 
 #endif
