@@ -1581,7 +1581,7 @@ def check_passes_here():
     # every line of the list of kernels has been run
     text = open(os.path.join(ROOT, "src", "kernels.def")).read()
     kernels = re.findall(r"^NRG_KERNEL\((\w+), (\w+), \w+\)", text, re.M)
-    assert len(kernels) >= 24
+    assert len(kernels) >= 36
     for op, dtype in kernels:
         assert re.search(rf"^  {op} .*\b{dtype} [1-9]", run.out, re.M), f"{op} {dtype}: {run.out}"
     run = Run("check", "--quick", "--isa", "scalar")
@@ -2018,6 +2018,42 @@ nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *s, const nrg_rope_
         q->dw[0] += 1;
     return NRG_OK;
 }
+""" r"""
+nrg_status nrg_recurrent_forward(const nrg_recurrent_args *a, int ith, int nth)
+{
+    size_t bytes = a->dim * nrg_dtype_size(a->dtype);
+    for (size_t chain = at(a->chains, ith, nth); chain < at(a->chains, ith + 1, nth); chain++)
+        for (size_t k = 0; k < a->n && !idle("p is left out"); k++) {
+            char *p = (char *)a->p + chain * a->p_chain_stride + k * a->p_stride;
+            memset(p, 1, bytes);
+            if ((fault("chain") && k == 6) || (fault("side by side") && a->p_stride > a->p_chain_stride && a->n > 1) || (fault("p0") && a->p0_dtype != a->dtype) ||
+                (fault("chain split") && nth == 3) || (fault("long vectors") && a->dim > 256) || (fault("b of a chain") && a->b))
+                p[bytes - 1] = 0;
+        }
+    return fault("refuse chains") ? NRG_ERR_DTYPE : NRG_OK;
+}
+
+nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *a, int ith, int nth)
+{
+    for (size_t chain = at(a->chains, ith, nth); chain < at(a->chains, ith + 1, nth); chain++) {
+        for (size_t i = 0; i < a->n * a->dim; i++)
+            ((float *)a->workspace)[chain * a->n * a->dim + i] = (float)i + (float)fault("g");
+        if (a->dp0)
+            memset((char *)a->dp0 + chain * a->dp0_stride, fault("dp0") ? 2 : 1, a->dim * sizeof(float));
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_recurrent_backward_reduce(const nrg_recurrent_backward_args *a, int ith, int nth)
+{
+    for (size_t row = at(a->dim, ith, nth); row < at(a->dim, ith + 1, nth); row++) {
+        if (a->dw)
+            memset((char *)a->dw + row * a->dw_stride, fault("dw of chains") || (fault("split of rows") && nth == 7) ? 2 : 1, a->dim * sizeof(float));
+        if (a->db)
+            a->db[row] = (float)row + (a->accumulate && !fault("chain accumulate") ? a->db[row] + 1 : 0) + (float)fault("db of chains");
+    }
+    return NRG_OK;
+}
 """
 
 
@@ -2049,7 +2085,8 @@ def check_finds_a_faulty_path():
               "dx of parts", "dx of statistics", "dx of running", "channel dw", "channel db", "channel accumulate", "split of channels",
               "past the blocks", "backward sums", "magnitude", "sections", "ntk", "factors", "table split", "sinusoidal", "odd dim", "turned back",
               "offset", "positions of tokens", "rope split", "a head's place", "rope in place", "pairs of f16", "past a head", "k", "fused rstd",
-              "fused", "fused backward", "fused dw")
+              "fused", "fused backward", "fused dw", "chain", "side by side", "p0", "chain split", "long vectors", "b of a chain", "g", "dp0",
+              "dw of chains", "db of chains", "split of rows", "chain accumulate")
     faulty("")  # compiles it, once for all
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = list(pool.map(faulty, faults))
@@ -2064,7 +2101,7 @@ def check_finds_a_kernel_that_does_nothing():
     for fault, says in (("activation is left out", "scalar leaves o unwritten"), ("db is left out", "scalar leaves db unwritten"),
                         ("channels are left out", "scalar leaves o unwritten"), ("mean is left out", "scalar leaves mean unwritten"),
                         ("db of channels is left out", "scalar leaves db unwritten"), ("table is left out", "scalar leaves table unwritten"),
-                        ("k is left out", "scalar leaves k_o unwritten")):
+                        ("k is left out", "scalar leaves k_o unwritten"), ("p is left out", "scalar leaves p unwritten")):
         run = faulty(fault)
         one_line(run)
         assert run.status == 1 and says in run.err, f"{fault}: {run}"
@@ -2113,7 +2150,7 @@ def check_reports_a_path_that_dies_or_refuses():
     one_line(run)
     assert run.status == 1 and "refuses a case" in run.err and " norm_backward_f32" in run.err, str(run)
     for fault, op in (("refuse channels", "channel_norm_forward"), ("refuse backward of channels", "channel_norm_backward"),
-                      ("refuse yarn", "position_table"), ("refuse mode 8", "rope")):
+                      ("refuse yarn", "position_table"), ("refuse mode 8", "rope"), ("refuse chains", "recurrent")):
         run = faulty(fault)
         one_line(run)
         assert run.status == 1 and "refuses a case" in run.err and f" {op}_f32" in run.err, str(run)
