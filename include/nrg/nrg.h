@@ -18,5 +18,6 @@
 #include "norm_rope.h"
 #include "sinusoidal.h"
 #include "recurrent.h"
+#include "floater.h"
 
 #endif
