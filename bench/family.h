@@ -69,5 +69,6 @@ extern const bench_family bench_channel_norm_forward;
 extern const bench_family bench_channel_norm_backward;
 extern const bench_family bench_position_table;
 extern const bench_family bench_rope;
+extern const bench_family bench_norm_rope;
 
 #endif

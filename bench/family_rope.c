@@ -1,4 +1,4 @@
-/* nrg_rope: 32 heads of 128 turned, out of place; and with a norm of each head before.
+/* nrg_rope and nrg_norm_rope_forward: 32 heads of 128 turned, out of place; and with a norm of each head before.
  *
  * SPDX-License-Identifier: MIT */
 #include "family.h"
@@ -13,9 +13,13 @@ static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096),
 
 #define SHAPES .shapes = shapes, .shape_count = COUNT(shapes)
 
-static const bench_op ops[] = {
+static const bench_op turned_ops[] = {
     {"normal", TURNED, SHAPES, .rope = NRG_ROPE_NORMAL},
     {"neox", TURNED, SHAPES, .rope = NRG_ROPE_NEOX},
+};
+
+/* In one call, and in two. */
+static const bench_op normed_ops[] = {
     {"norm+normal", NORMED, SHAPES, .rope = NRG_ROPE_NORMAL, .normed = 1},
     {"norm+neox", NORMED, SHAPES, .rope = NRG_ROPE_NEOX, .normed = 1},
     {"norm,normal", NORMED, SHAPES, .rope = NRG_ROPE_NORMAL, .normed = 2},
@@ -78,19 +82,27 @@ static void run(const void *bound, size_t calls)
         share(bound, 0, 1);
 }
 
+#define OPERANDS                                                                                                                 \
+    .operand = {[X] = {"x", BENCH_IN, BENCH_EVEN},                                                                               \
+                [W] = {"w", BENCH_ROW_IN, BENCH_EVEN},                                                                           \
+                [O] = {"o", BENCH_OUT, BENCH_EVEN},                                                                              \
+                [TABLE] = {"table", BENCH_SCRATCH, BENCH_EVEN}},                                                                 \
+    .scratch = scratch, .bound_size = sizeof(struct bound), .bind = bind, .phase = {share}, .run = run
+
 const bench_family bench_rope = {
     .kernel = "rope",
-    .ops = ops,
-    .op_count = COUNT(ops),
+    .ops = turned_ops,
+    .op_count = COUNT(turned_ops),
     .quick_ops = "normal,neox",
     .quick_shapes = "1x4096,512x4096",
-    .operand = {[X] = {"x", BENCH_IN, BENCH_EVEN},
-                [W] = {"w", BENCH_ROW_IN, BENCH_EVEN},
-                [O] = {"o", BENCH_OUT, BENCH_EVEN},
-                [TABLE] = {"table", BENCH_SCRATCH, BENCH_EVEN}},
-    .scratch = scratch,
-    .bound_size = sizeof(struct bound),
-    .bind = bind,
-    .phase = {share},
-    .run = run,
+    OPERANDS,
+};
+
+const bench_family bench_norm_rope = {
+    .kernel = "norm_rope",
+    .ops = normed_ops,
+    .op_count = COUNT(normed_ops),
+    .quick_ops = "norm+neox",
+    .quick_shapes = "1x4096,512x4096",
+    OPERANDS,
 };

@@ -47,14 +47,19 @@ void run(benchmark::State &state, Pair &pair, bool limit)
         state.SkipWithError(pair.wrong);
         return;
     }
+    const bench_share &s = pair.share;
+    if (limit && s.limit_ns == 0) {
+        state.SkipWithError(s.loop);
+        return;
+    }
     for (auto _ : state) {
     }
-    const bench_share &s = pair.share;
     double ns = limit ? s.limit_ns : s.ns;
     state.counters["ns"] = ns;
     state.counters["elements/ns"] = s.elements / ns;
     state.counters["bytes/ns"] = s.bytes / ns;
-    state.counters["share"] = s.limit_ns / ns;
+    if (s.limit_ns > 0)
+        state.counters["share"] = s.limit_ns / ns;
     if (s.twice_ns > 0) // of two reads and one write
         state.counters["share2"] = s.twice_ns / ns;
     state.SetLabel(std::string(limit ? "" : "limit: ") + s.loop);

@@ -62,15 +62,17 @@ static const struct line {
     BACKWARD("group", "group", BF16, 2, 640, 32, 32),
     BACKWARD("batch", "batch", BF16, 32, 64, 112, 112),
 #undef BACKWARD
-#define ROPE(op, to, dtype, rows)                                                                                                \
+#define ROPE(kernel, op, to, dtype, rows)                                                                                        \
     {                                                                                                                            \
-        "rope", op, to, NRG_##dtype, BENCH_ROWS(rows, 4096)                                                                      \
+        kernel, op, to, NRG_##dtype, BENCH_ROWS(rows, 4096)                                                                      \
     }
-    ROPE("norm+normal", "norm,normal", F32, 1),
-    ROPE("norm+normal", "norm,normal", F32, 512),
-    ROPE("norm+neox", "norm,neox", F32, 512),
-    ROPE("norm+neox", "norm,neox", F32, 8192),
-    ROPE("normal", "neox", F32, 512),
+    ROPE("rope", "normal", "neox", F32, 512),
+    ROPE("norm_rope", "norm+normal", "norm,normal", F32, 1),
+    ROPE("norm_rope", "norm+normal", "norm,normal", F32, 512),
+    ROPE("norm_rope", "norm+normal", "norm,normal", F32, 8192),
+    ROPE("norm_rope", "norm+neox", "norm,neox", F32, 1),
+    ROPE("norm_rope", "norm+neox", "norm,neox", F32, 512),
+    ROPE("norm_rope", "norm+neox", "norm,neox", F32, 8192),
 #undef ROPE
 };
 

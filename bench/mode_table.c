@@ -91,8 +91,10 @@ static void share_line(const bench_case *c, void *ctx)
     if (!wrong) {
         table_time(&row, s.ns);
         table_cell(&row, "%.2f", s.elements / s.ns);
-        table_cell(&row, "%.2f", s.limit_ns / s.ns);
-        table_time(&row, s.limit_ns);
+        if (s.limit_ns > 0) {
+            table_cell(&row, "%.2f", s.limit_ns / s.ns);
+            table_time(&row, s.limit_ns);
+        }
         if (s.twice_ns > 0) {
             table_cell(&row, "%.2f", s.twice_ns / s.ns);
             table_time(&row, s.twice_ns);

@@ -35,15 +35,16 @@ static const char *measure(struct field *f, const bench_case *c, double seconds,
     if (!loops)
         return "no limit loops for this path";
     size_t n = 1;
+    const char *without = NULL; /* why there is no limit for such a call */
     for (int limit = ONCE; limit <= (bench_case_read_twice(c) ? TWICE : ONCE); limit++)
-        for (const limit_loop *loop = loops; loop->name; loop++, n++) {
+        for (const limit_loop *loop = loops; loop->name && !without; loop++, n++) {
             bench_bare *bare = &f->bare[n - 1];
-            const char *wrong = (limit == TWICE ? bench_bare_bind_twice : bench_bare_bind)(bare, loop, c, &f->memory);
-            if (wrong)
-                return wrong;
+            without = (limit == TWICE ? bench_bare_bind_twice : bench_bare_bind)(bare, loop, c, &f->memory);
             f->contender[n] =
                 (bench_contender){.run = limit == TWICE ? bench_bare_run_twice : bench_bare_run, .ctx = bare, .limit = limit};
         }
+    if (without)
+        n = 1;
     const char *wrong = bench_call_bind(&f->call, c, &f->memory);
     if (wrong)
         return wrong;
@@ -53,8 +54,8 @@ static const char *measure(struct field *f, const bench_case *c, double seconds,
     const size_t best = fastest(f->contender, n, ONCE), twice = fastest(f->contender, n, TWICE);
     *share = (bench_share){
         .ns = f->contender[0].ns,
-        .limit_ns = f->contender[best].ns,
-        .loop = f->bare[best - 1].loop->name,
+        .limit_ns = without ? 0 : f->contender[best].ns,
+        .loop = without ? without : f->bare[best - 1].loop->name,
         .twice_ns = twice ? f->contender[twice].ns : 0,
         .elements = (double)bench_shape_elements(c->shape),
         .bytes = (double)bench_case_bytes(c),

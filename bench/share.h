@@ -12,8 +12,8 @@ extern "C" {
 
 typedef struct bench_share {
     double ns;        /* a call of the kernel */
-    double limit_ns;  /* the fastest bare loop */
-    const char *loop; /* its name */
+    double limit_ns;  /* the fastest bare loop; 0 where there is none for such operands */
+    const char *loop; /* its name, or why there is none */
     double twice_ns;  /* the fastest with two reads and one write; 0 where one read may do (bench_case_read_twice) */
     double elements;  /* of a call */
     double bytes;

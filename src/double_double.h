@@ -1,7 +1,8 @@
 /* Numbers as the sum of two doubles, some 104 bits, and the functions that setting up positions needs. Nothing but additions,
  * multiplications, divisions and fma: the same bits wherever the library runs, which no libm promises.
  *
- * Sums and products: Dekker, Numerische Mathematik 18 (1971); Knuth, The Art of Computer Programming 2, 4.2.2.
+ * Once a model, so it is kept small: calls, not copies. Sums and products: Dekker, Numerische Mathematik 18 (1971); Knuth, The
+ * Art of Computer Programming 2, 4.2.2.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_DOUBLE_DOUBLE_H
@@ -23,7 +24,7 @@ static inline wide wide_sum(double a, double b)
     return (wide){sum, (a - (sum - part)) + (b - part)};
 }
 
-static inline wide wide_add(wide a, wide b)
+static __attribute__((noinline, unused)) wide wide_add(wide a, wide b)
 {
     wide high = wide_sum(a.high, b.high), low = wide_sum(a.low, b.low);
     high = wide_sum(high.high, high.low + low.high);
@@ -32,14 +33,14 @@ static inline wide wide_add(wide a, wide b)
 
 static inline wide wide_minus(wide a) { return (wide){-a.high, -a.low}; }
 
-static inline wide wide_mul(wide a, wide b)
+static __attribute__((noinline, unused)) wide wide_mul(wide a, wide b)
 {
     double product = a.high * b.high;
     double rest = fma(a.high, b.high, -product) + (a.high * b.low + a.low * b.high);
     return wide_sum(product, rest);
 }
 
-static inline wide wide_div(wide a, wide b)
+static __attribute__((noinline, unused)) wide wide_div(wide a, wide b)
 {
     double first = a.high / b.high;
     wide rest = wide_add(a, wide_minus(wide_mul(b, wide_of(first))));
@@ -49,21 +50,11 @@ static inline wide wide_div(wide a, wide b)
     return wide_add(sum, wide_of(rest.high / b.high));
 }
 
-/* a^n */
-static inline wide wide_power(wide a, size_t n)
-{
-    wide result = wide_of(1);
-    for (; n; n >>= 1, a = wide_mul(a, a))
-        if (n & 1)
-            result = wide_mul(result, a);
-    return result;
-}
-
 static const wide wide_two_pi = {0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52};
 static const wide wide_ln_2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
 
 /* ln a, a > 0, by 2·artanh((m - 1)/(m + 1)) of the mantissa, to some 90 bits. */
-static inline wide wide_log(double a)
+static __attribute__((noinline, unused)) wide wide_log(double a)
 {
     int exponent;
     double mantissa = frexp(a, &exponent);
@@ -80,7 +71,7 @@ static inline wide wide_log(double a)
 }
 
 /* e^a, |a| < 700, to some 90 bits. */
-static inline wide wide_exp(wide a)
+static __attribute__((noinline, unused)) wide wide_exp(wide a)
 {
     const double n = rint(a.high / wide_ln_2.high);
     const wide r = wide_add(a, wide_minus(wide_mul(wide_of(n), wide_ln_2)));

@@ -1,4 +1,4 @@
-/* A norm of each head and its rotation, a few rows at a time through the kernels of both, while the rows are in L1.
+/* The public layer of a norm of each head and its rotation. Backward runs the two kernels in turn, a block of rows at a time.
  *
  * SPDX-License-Identifier: MIT */
 #include "norm_spec.h"
@@ -7,11 +7,17 @@
 enum {
     NORM_SIZE_MIN = offsetof(nrg_norm_args, r_stride) + sizeof(size_t),
     BACKWARD_SIZE_MIN = offsetof(nrg_norm_backward_args, reserved) + sizeof(uint32_t),
-    STAGE_BYTES = 4096, /* eight heads of 128 floats: as many as short rows of a norm go together */
-    PIECE_ROWS = 32     /* backward without dw and db; with them a block of rows */
+    PIECE_ROWS = 32 /* backward without dw and db; with them a block of rows */
 };
 
 enum operand { W = ROPE_NEXT, B = 2 * W, MEAN = 4 * W, RSTD = 8 * W, X = 16 * W, DW = 32 * W, DB = 64 * W, WORKSPACE = 128 * W };
+
+/* A call here and there instead of thirty copies. */
+static __attribute__((noinline)) nrg_status add(extents *all, unsigned name, unsigned in_place, const void *pointer,
+                                                nrg_dtype dtype, size_t dim, size_t rows, size_t *stride)
+{
+    return add_operand(all, name, in_place, pointer, dtype, dim, rows, stride);
+}
 
 typedef struct specs {
     nrg_norm_spec norm_copy;
@@ -56,54 +62,10 @@ static const nrg_norm_args *read_norm(const nrg_norm_args *args, nrg_norm_args *
     return a;
 }
 
-typedef void (*norm_kernel)(const nrg_norm_job *);
-typedef void (*rope_kernel)(const nrg_rope_job *);
-
-/* Rows begin to end of q or k. */
-static void normalize_and_turn(norm_kernel norm, rope_kernel rope, const nrg_norm_job *norm_spec, const nrg_rope_job *turning,
-                               size_t element)
-{
-    _Alignas(64) char stage[STAGE_BYTES];
-    const size_t bytes = turning->dim * element, groups = norm_spec->groups, heads = turning->heads;
-    const size_t fitting = sizeof stage / bytes;
-    /* rows at equal distances go on over the end of a token */
-    const int even = heads == 1 || turning->x_token_stride == heads * turning->x_head_stride;
-    nrg_norm_job n = *norm_spec;
-    nrg_rope_job r = *turning;
-    n.x_stride = heads == 1 ? turning->x_token_stride : turning->x_head_stride;
-    n.row_begin = 0;
-    for (size_t row = turning->begin, count; row < turning->end; row += count) {
-        const size_t token = row / heads, head = row % heads;
-        count = fitting ? fitting : 1;
-        if (!even && count > heads - head)
-            count = heads - head;
-        if (count > turning->end - row)
-            count = turning->end - row;
-        char *o = turning->o + token * turning->o_token_stride + head * turning->o_head_stride;
-        n.x = turning->x + token * turning->x_token_stride + head * turning->x_head_stride;
-        n.o = fitting ? stage : o;
-        n.o_stride = bytes;
-        n.row_end = count * groups;
-        n.mean = norm_spec->mean ? norm_spec->mean + row * groups : NULL;
-        n.rstd = norm_spec->rstd ? norm_spec->rstd + row * groups : NULL;
-        norm(&n);
-        r.x = n.o;
-        r.x_head_stride = bytes;
-        r.begin = row;
-        r.end = row + count;
-        r.staged = fitting != 0;
-        if (!fitting) {
-            /* a row of its own, turned where it is */
-            r.x = turning->o;
-            r.x_token_stride = turning->o_token_stride;
-            r.x_head_stride = turning->o_head_stride;
-        }
-        rope(&r);
-    }
-}
-
-nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
-                                 const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth)
+/* The jobs of q and k. In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2], nrg_dtype *dtype_of, const nrg_norm_spec *norm,
+                                                      const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
+                                                      const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth)
 {
     specs s;
     nrg_norm_args copy[2];
@@ -125,8 +87,8 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec 
         if (!product(s.rope->tokens, heads[i], &rows[i]))
             return NRG_ERR_OVERFLOW;
         const size_t once = rows[i] != 0;
-        if ((status = add_operand(&all, W, ANY_OPERAND, a[i]->w, w_dtype, dim, once, &none)) != NRG_OK ||
-            (none = 0, status = add_operand(&all, B, ANY_OPERAND, a[i]->b, w_dtype, dim, once, &none)) != NRG_OK)
+        if ((status = add(&all, W, ANY_OPERAND, a[i]->w, w_dtype, dim, once, &none)) != NRG_OK ||
+            (none = 0, status = add(&all, B, ANY_OPERAND, a[i]->b, w_dtype, dim, once, &none)) != NRG_OK)
             return status;
     }
     if ((status = rope_make_jobs(job, &all, s.rope_spec, s.rope, ith, nth)) != NRG_OK)
@@ -134,39 +96,52 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec 
     for (int i = 0; i < 2; i++) {
         size_t none = 0;
         const size_t once = rows[i] != 0;
-        if ((status = add_operand(&all, MEAN, 0, a[i]->mean, NRG_F32, rows[i] * groups, once, &none)) != NRG_OK ||
-            (none = 0, status = add_operand(&all, RSTD, 0, a[i]->rstd, NRG_F32, rows[i] * groups, once, &none)) != NRG_OK)
+        if ((status = add(&all, MEAN, 0, a[i]->mean, NRG_F32, rows[i] * groups, once, &none)) != NRG_OK ||
+            (none = 0, status = add(&all, RSTD, 0, a[i]->rstd, NRG_F32, rows[i] * groups, once, &none)) != NRG_OK)
             return status;
     }
     if ((status = check_overlap(&all)) != NRG_OK)
         return status;
 
-    const nrg_table *table = nrg_active_table();
-    const nrg_dtype dtype = s.norm->dtype;
-    const norm_kernel norm_of = dtype == NRG_F32   ? table->norm_forward_f32
-                                : dtype == NRG_F16 ? table->norm_forward_f16
-                                                   : table->norm_forward_bf16;
-    const rope_kernel rope_of = dtype == NRG_F32 ? table->rope_f32 : dtype == NRG_F16 ? table->rope_f16 : table->rope_bf16;
     const size_t begin = share(rows[0] + rows[1], ith, nth), end = share(rows[0] + rows[1], ith + 1, nth);
+    *dtype_of = s.norm->dtype;
     for (int i = 0; i < 2; i++) {
-        rope_share(&job[i], i ? rows[0] : 0, rows[i], begin, end);
-        if (!job[i].heads || job[i].begin >= job[i].end)
-            continue;
-        nrg_norm_job n = {
+        both[i].rope = job[i];
+        both[i].rope.begin = both[i].rope.end = 0;
+        if (job[i].heads)
+            rope_share(&both[i].rope, i ? rows[0] : 0, rows[i], begin, end);
+        both[i].norm = (nrg_norm_job){
             .w = a[i]->w,
             .b = a[i]->b,
             .mean = a[i]->mean,
             .rstd = a[i]->rstd,
             .dim = dim / groups,
             .groups = groups,
-            .y_f32 = dtype == NRG_F32,
-            .r_f32 = dtype == NRG_F32,
+            .y_f32 = s.norm->dtype == NRG_F32,
+            .r_f32 = s.norm->dtype == NRG_F32,
             .w_f32 = w_dtype == NRG_F32,
             .activation = s.norm->activation,
         };
-        set_formula(&n.formula, s.norm, n.dim);
-        normalize_and_turn(norm_of, rope_of, &n, &job[i], nrg_dtype_size(dtype));
+        set_formula(&both[i].norm.formula, s.norm, both[i].norm.dim);
     }
+    return NRG_OK;
+}
+
+nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
+                                 const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth)
+{
+    nrg_norm_rope_job job[2];
+    nrg_dtype dtype;
+    nrg_status status = make_jobs(job, &dtype, norm, rope_spec, rope, q, k, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const nrg_table *table = nrg_active_table();
+    void (*norm_rope)(const nrg_norm_rope_job *) = dtype == NRG_F32   ? table->norm_rope_f32
+                                                   : dtype == NRG_F16 ? table->norm_rope_f16
+                                                                      : table->norm_rope_bf16;
+    for (int i = 0; i < 2; i++)
+        if (job[i].rope.begin < job[i].rope.end)
+            norm_rope(&job[i]);
     return NRG_OK;
 }
 
@@ -205,12 +180,12 @@ static nrg_status add_inputs(extents *all, const half *h, const nrg_norm_spec *s
     const size_t once = h->rows != 0, groups = s->groups ? s->groups : 1;
     size_t stride = a->x_stride, none = 0;
     nrg_status status;
-    if ((status = add_operand(all, X, ANY_OPERAND, a->x, s->dtype, s->dim, h->rows, &stride)) != NRG_OK ||
-        (status = add_operand(all, W, ANY_OPERAND, a->w, w_dtype, s->dim, once, &none)) != NRG_OK ||
-        (none = 0, status = add_operand(all, B, ANY_OPERAND, a->b, w_dtype, s->dim, once, &none)) != NRG_OK)
+    if ((status = add(all, X, ANY_OPERAND, a->x, s->dtype, s->dim, h->rows, &stride)) != NRG_OK ||
+        (status = add(all, W, ANY_OPERAND, a->w, w_dtype, s->dim, once, &none)) != NRG_OK ||
+        (none = 0, status = add(all, B, ANY_OPERAND, a->b, w_dtype, s->dim, once, &none)) != NRG_OK)
         return status;
     none = 0;
-    return add_operand(all, MEAN, ANY_OPERAND, s->centred ? a->mean : NULL, NRG_F32, h->rows * groups, once, &none);
+    return add(all, MEAN, ANY_OPERAND, s->centred ? a->mean : NULL, NRG_F32, h->rows * groups, once, &none);
 }
 
 static nrg_status add_outputs(extents *all, const half *h, const nrg_norm_spec *s)
@@ -218,12 +193,12 @@ static nrg_status add_outputs(extents *all, const half *h, const nrg_norm_spec *
     const nrg_norm_backward_args *a = &h->norm;
     size_t none = 0;
     nrg_status status;
-    if ((status = add_operand(all, DW, 0, a->dw, NRG_F32, s->dim, 1, &none)) != NRG_OK ||
-        (none = 0, status = add_operand(all, DB, 0, a->db, NRG_F32, s->dim, 1, &none)) != NRG_OK)
+    if ((status = add(all, DW, 0, a->dw, NRG_F32, s->dim, 1, &none)) != NRG_OK ||
+        (none = 0, status = add(all, DB, 0, a->db, NRG_F32, s->dim, 1, &none)) != NRG_OK)
         return status;
     none = 0;
     const void *workspace = a->dw || a->db ? a->workspace : NULL;
-    return add_operand(all, WORKSPACE, 0, workspace, NRG_F32, a->workspace_size / 4, 1, &none);
+    return add(all, WORKSPACE, 0, workspace, NRG_F32, a->workspace_size / 4, 1, &none);
 }
 
 /* Checks everything, and completes both halves: the rotated gradient is in dx, and norm_backward takes it from there. */
@@ -270,7 +245,9 @@ nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec
         return status;
     const nrg_table *table = nrg_active_table();
     const nrg_dtype dtype = s.norm->dtype;
-    const rope_kernel rope_of = dtype == NRG_F32 ? table->rope_f32 : dtype == NRG_F16 ? table->rope_f16 : table->rope_bf16;
+    void (*rope_of)(const nrg_rope_job *) = dtype == NRG_F32   ? table->rope_f32
+                                            : dtype == NRG_F16 ? table->rope_f16
+                                                               : table->rope_bf16;
     nrg_norm_spec kept = *s.norm;
     kept.size = sizeof kept;
     kept.store = NRG_STORE_KEEP;

@@ -39,9 +39,15 @@ typedef struct nrg_rope_job {
     const int32_t *positions; /* NULL: token t has row t */
     size_t heads, dim, offset, pairs;
     size_t begin, end;
-    int staged; /* x holds rows begin to end alone, x_head_stride apart */
     int interleaved, backward, stream;
 } nrg_rope_job;
+
+/* A norm of every row, whose x, o and strides are those of the rotation. Rows of the norm: one for each row of the rotation, or
+ * one for each of its groups. */
+typedef struct nrg_norm_rope_job {
+    struct nrg_norm_job norm;
+    nrg_rope_job rope;
+} nrg_norm_rope_job;
 
 static inline int nrg_rope_has_sections(nrg_rope_mode mode)
 {

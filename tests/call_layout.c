@@ -179,19 +179,19 @@ call_layout call_layout_draw(const call_case *c, uint64_t seed, unsigned n)
 
 void call_layout_write(char *text, size_t room, const call_case *c, const call_layout *l)
 {
-    size_t n = (size_t)snprintf(text, room, "nth %d, %s", l->nth, l->place[0].side == AT_START ? "front" : "back");
+    size_t n =
+        (size_t)snprintf(text, room, "nth %d, flush with %s", l->nth, l->place[0].side == AT_START ? "the front" : "the back");
     for (int i = 0; i < c->count && n < room; i++) {
         const operand_place *p = &l->place[i];
         const char *name = c->operands[i].name;
-        if (!c->operands[i].type)
-            continue;
         if (l->over[i] != i)
             n += (size_t)snprintf(text + n, room - n, "; %s over %s", name, c->operands[l->over[i]].name);
         else if (l->left_out[i])
             n += (size_t)snprintf(text + n, room - n, "; no %s", name);
-        else
-            n += (size_t)snprintf(text + n, room - n, "; %s gap %zu pad %zu/%zu%s%s%s", name, p->gap, p->pad, p->group_pad,
-                                  p->turned ? " turned" : "", l->say_zero[i] ? " says 0" : "",
-                                  call_is_fused(c, l, i) ? " fused" : "");
+        else if (c->operands[i].type)
+            n += (size_t)snprintf(text + n, room - n, "; %s gap %zu%s%s%s", name, p->gap, p->turned ? " turned" : "",
+                                  call_is_fused(c, l, i) ? " fused" : "", l->say_zero[i] && !p->pad ? " stride 0" : "");
+        if (n < room && call_stands(c, l, i) && (p->pad || p->group_pad))
+            n += (size_t)snprintf(text + n, room - n, " pad %zu, %zu", p->pad, p->group_pad);
     }
 }

@@ -1581,7 +1581,7 @@ def check_passes_here():
     # every line of the list of kernels has been run
     text = open(os.path.join(ROOT, "src", "kernels.def")).read()
     kernels = re.findall(r"^NRG_KERNEL\((\w+), (\w+), \w+\)", text, re.M)
-    assert len(kernels) >= 18
+    assert len(kernels) >= 24
     for op, dtype in kernels:
         assert re.search(rf"^  {op} .*\b{dtype} [1-9]", run.out, re.M), f"{op} {dtype}: {run.out}"
     run = Run("check", "--quick", "--isa", "scalar")
@@ -1895,6 +1895,129 @@ nrg_status nrg_channel_norm_backward_sums(const nrg_channel_norm_spec *s, const 
     weight_gradients(s, a, ith, nth);
     return NRG_OK;
 }
+""" r"""
+size_t nrg_rope_pairs(const nrg_rope_spec *s) { return s->n_dims / (s->mode == NRG_ROPE_VISION ? 1 : 2); }
+
+nrg_status nrg_rope_frequencies(const nrg_rope_spec *s, double *frequencies, double *magnitude)
+{
+    for (size_t i = 0; i < 2 * nrg_rope_pairs(s); i++)
+        frequencies[i] = (double)i + s->freq_base * (s->freq_factors ? s->freq_factors[0] : 1);
+    *magnitude = fault("magnitude") ? 2 : 1;
+    return s->ext_factor > 0 && fault("refuse yarn") ? NRG_ERR_CONSTANT : NRG_OK;
+}
+
+nrg_status nrg_sinusoidal_frequencies(size_t dim, double base, double *frequencies)
+{
+    for (size_t i = 0; i < (dim + 1) / 2 * 2; i++)
+        frequencies[i] = base;
+    return NRG_OK;
+}
+
+nrg_status nrg_rope_table(const nrg_rope_spec *s, const nrg_rope_table_args *a, int ith, int nth)
+{
+    size_t dim = 2 * nrg_rope_pairs(s);
+    for (size_t row = at(a->tokens, ith, nth); row < at(a->tokens, ith + 1, nth); row++) {
+        char *entries = (char *)a->table + row * (a->table_stride ? a->table_stride : dim * sizeof(float));
+        for (size_t i = 0; i < dim; i++) {
+            float entry = (float)(a->positions ? (double)a->positions[row] : a->first + (double)row) + (float)(a->magnitude + a->frequencies[i]);
+            if (!idle("table is left out"))
+                memcpy(entries + i * sizeof entry, &entry, sizeof entry);
+        }
+        if ((fault("sections") && s->mode == NRG_ROPE_IMROPE) || (fault("ntk") && s->scaling == NRG_ROPE_SCALING_NTK) ||
+            (fault("factors") && s->scaling && a->frequencies[0] != s->freq_base) || (fault("table split") && nth == 7))
+            entries[0] ^= 1;
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_args *a, int ith, int nth)
+{
+    size_t bytes = a->dim * nrg_dtype_size(a->dtype);
+    for (size_t row = at(a->rows, ith, nth); row < at(a->rows, ith + 1, nth); row++) {
+        memset((char *)a->table + row * a->table_stride, fault("sinusoidal") && a->dtype == NRG_BF16 && a->layout ? 2 : 1, bytes);
+        if (fault("odd dim") && a->dim % 2)
+            ((char *)a->table)[row * a->table_stride + bytes - 1] = 2;
+    }
+    return NRG_OK;
+}
+
+/* One tensor. */
+static void turn(const nrg_rope_args *a, const void *x, size_t token_stride, size_t head_stride, void *o, size_t o_token_stride,
+                 size_t o_head_stride, size_t heads, int ith, int nth)
+{
+    size_t bytes = a->dim * nrg_dtype_size(a->dtype), rows = a->tokens * heads;
+    for (size_t row = at(rows, ith, nth); row < at(rows, ith + 1, nth); row++) {
+        char *to = (char *)o + row / heads * o_token_stride + row % heads * o_head_stride;
+        memmove(to, (const char *)x + row / heads * token_stride + row % heads * head_stride, bytes);
+        if ((fault("turned back") && a->backward) || (fault("offset") && a->offset) || (fault("positions of tokens") && a->positions) ||
+            (fault("rope split") && nth == 3) || (fault("a head's place") && o_head_stride > o_token_stride && heads > 1 && a->tokens > 1) ||
+            (fault("rope in place") && o == x) || (fault("pairs of f16") && a->dtype == NRG_F16))
+            to[0] ^= 1;
+        if (fault("past a head"))
+            to[bytes] = 0;
+    }
+}
+
+static void turn_both(const nrg_rope_args *a, int ith, int nth)
+{
+    if (a->q_heads)
+        turn(a, a->q, a->q_token_stride, a->q_head_stride, a->q_o, a->q_o_token_stride, a->q_o_head_stride, a->q_heads, ith, nth);
+    if (a->k_heads && !idle("k is left out"))
+        turn(a, a->k, a->k_token_stride, a->k_head_stride, a->k_o, a->k_o_token_stride, a->k_o_head_stride, a->k_heads, ith, nth);
+    if (a->k_heads && a->tokens && fault("k"))
+        ((char *)a->k_o)[0] ^= 1;
+}
+
+nrg_status nrg_rope(const nrg_rope_spec *s, const nrg_rope_args *a, int ith, int nth)
+{
+    turn_both(a, ith, nth);
+    return fault("refuse mode 8") && s->mode == NRG_ROPE_MROPE ? NRG_ERR_ENUM : NRG_OK;
+}
+
+nrg_status nrg_norm_rope_forward(const nrg_norm_spec *s, const nrg_rope_spec *rope_spec, const nrg_rope_args *a, const nrg_norm_args *q,
+                                 const nrg_norm_args *k, int ith, int nth)
+{
+    const nrg_norm_args *norms[2] = {q, k};
+    size_t heads[2] = {a->q_heads, a->k_heads}, groups = s->groups ? s->groups : 1;
+    (void)rope_spec;
+    turn_both(a, ith, nth);
+    for (int i = 0; i < 2; i++)
+        for (size_t j = 0; j < a->tokens * heads[i] * groups; j++) {
+            if (norms[i]->mean)
+                norms[i]->mean[j] = NAN;
+            if (norms[i]->rstd)
+                norms[i]->rstd[j] = (float)(fault("fused rstd") && groups > 1);
+        }
+    if (fault("fused") && a->tokens && a->q_heads && s->centred)
+        ((char *)a->q_o)[0] ^= 1;
+    return NRG_OK;
+}
+
+nrg_status nrg_norm_rope_backward(const nrg_norm_spec *s, const nrg_rope_spec *rope_spec, const nrg_rope_args *a,
+                                  const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth)
+{
+    (void)s;
+    (void)rope_spec;
+    (void)q;
+    (void)k;
+    turn_both(a, ith, nth);
+    if (fault("fused backward") && a->tokens && a->q_heads && ith == 0)
+        ((char *)a->q_o)[0] ^= 1;
+    return NRG_OK;
+}
+
+nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *s, const nrg_rope_spec *rope_spec, const nrg_rope_args *a,
+                                         const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth)
+{
+    (void)rope_spec;
+    if (a->tokens && a->q_heads)
+        nrg_norm_backward_reduce(s, q, ith, nth);
+    if (a->tokens && a->k_heads)
+        nrg_norm_backward_reduce(s, k, ith, nth);
+    if (fault("fused dw") && a->tokens && a->q_heads && q->dw && ith == 0)
+        q->dw[0] += 1;
+    return NRG_OK;
+}
 """
 
 
@@ -1924,7 +2047,9 @@ def check_finds_a_faulty_path():
               "segment", "many samples", "channel split", "past the channels", "weight of a channel", "channel mean", "channel rstd", "statistics",
               "running mean", "cumulative", "sums", "statistics of parts", "sum of parts", "scale", "shift", "channel dx", "channel dy",
               "dx of parts", "dx of statistics", "dx of running", "channel dw", "channel db", "channel accumulate", "split of channels",
-              "past the blocks", "backward sums")
+              "past the blocks", "backward sums", "magnitude", "sections", "ntk", "factors", "table split", "sinusoidal", "odd dim", "turned back",
+              "offset", "positions of tokens", "rope split", "a head's place", "rope in place", "pairs of f16", "past a head", "k", "fused rstd",
+              "fused", "fused backward", "fused dw")
     faulty("")  # compiles it, once for all
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = list(pool.map(faulty, faults))
@@ -1938,7 +2063,8 @@ def check_finds_a_faulty_path():
 def check_finds_a_kernel_that_does_nothing():
     for fault, says in (("activation is left out", "scalar leaves o unwritten"), ("db is left out", "scalar leaves db unwritten"),
                         ("channels are left out", "scalar leaves o unwritten"), ("mean is left out", "scalar leaves mean unwritten"),
-                        ("db of channels is left out", "scalar leaves db unwritten")):
+                        ("db of channels is left out", "scalar leaves db unwritten"), ("table is left out", "scalar leaves table unwritten"),
+                        ("k is left out", "scalar leaves k_o unwritten")):
         run = faulty(fault)
         one_line(run)
         assert run.status == 1 and says in run.err, f"{fault}: {run}"
@@ -1986,7 +2112,8 @@ def check_reports_a_path_that_dies_or_refuses():
     run = faulty("refuse backward")
     one_line(run)
     assert run.status == 1 and "refuses a case" in run.err and " norm_backward_f32" in run.err, str(run)
-    for fault, op in (("refuse channels", "channel_norm_forward"), ("refuse backward of channels", "channel_norm_backward")):
+    for fault, op in (("refuse channels", "channel_norm_forward"), ("refuse backward of channels", "channel_norm_backward"),
+                      ("refuse yarn", "position_table"), ("refuse mode 8", "rope")):
         run = faulty(fault)
         one_line(run)
         assert run.status == 1 and "refuses a case" in run.err and f" {op}_f32" in run.err, str(run)

@@ -23,7 +23,8 @@ const char check_help[] = "usage: nrg check [--quick | --full] [--isa NAME]\n"
                           "gates, activations, weights, eps modes, strides, alignments, in-place calls, splits, store kinds,\n"
                           "and rows from subnormal to NaN. Channel norms: likewise, and batch, group, instance and layer norm,\n"
                           "layouts, segments, where the statistics come from, and sums in parts. Activations: lengths, and all\n"
-                          "16-bit values.\n"
+                          "16-bit values. Positions: tables of every mode and scaling; rotations of every number of pairs, of\n"
+                          "heads in every layout, and fused with norms.\n"
                           "\n"
                           "  --quick      a small sweep, for slow devices\n"
                           "  --full       a large one: minutes\n"
@@ -109,7 +110,7 @@ static void unify_nans(const sweep_case *c, unsigned char *block)
         uint64_t infinity = infinity_of(out->type), magnitude = ((uint64_t)1 << (8 * size - 1)) - 1;
         for (size_t row = 0; row < out->rows; row++)
             for (size_t i = 0; i < out->length; i++) {
-                unsigned char *p = block + out->offset + row * out->stride + i * size;
+                unsigned char *p = block + sweep_row(out, row) + i * size;
                 if ((load(p, size) & magnitude) > infinity)
                     memset(p, 0xff, size);
             }
@@ -135,12 +136,12 @@ static void describe_difference(const sweep_case *c, const memory *m, char *text
         int size = (int)sweep_type_size(operand->type);
         for (size_t row = 0; row < operand->rows; row++)
             for (size_t i = 0; i < operand->length; i++) {
-                size_t at = operand->offset + row * operand->stride + i * (size_t)size;
+                size_t at = sweep_row(operand, row) + i * (size_t)size;
                 uint64_t expected = load(m->copies[EXPECTED] + at, (size_t)size);
                 uint64_t result = load(m->copies[RESULT] + at, (size_t)size);
                 if (expected == result)
                     continue;
-                snprintf(text, room, ": %s[%zu][%zu] is 0x%0*llx, scalar has 0x%0*llx", sweep_operand_names[which], row, i,
+                snprintf(text, room, ": %s[%zu][%zu] is 0x%0*llx, scalar has 0x%0*llx", sweep_operand_name(c, which), row, i,
                          size * 2, (unsigned long long)result, size * 2, (unsigned long long)expected);
                 return;
             }
@@ -186,7 +187,7 @@ static nrg_status run_on(nrg_isa isa, const sweep_case *c, unsigned char *block)
     return status;
 }
 
-/* What scalar makes of a case: in one share, with ordinary stores, without what a forward pass saved. */
+/* What scalar makes of a case: in one share, with ordinary stores, without what a forward pass saved, one step at a time. */
 static nrg_status make_expected(const sweep_case *c, const memory *m)
 {
     sweep_case plain = *c;
@@ -209,10 +210,10 @@ static int find_unwritten(const sweep_case *c, const memory *m)
         for (int i = 0; i < SWEEP_OPERANDS; i++)
             is_in_place |= i != which && c->operands[i].rows && c->operands[i].offset == out->offset;
         /* fewer bytes may be a result by chance; and nothing may be what there is to add */
-        if (size < 8 || is_in_place || !c->rows || (c->accumulate && (which == SWEEP_DW || which == SWEEP_DB)))
+        if (size < 8 || out->may_stay || is_in_place || !c->rows || (c->accumulate && (which == SWEEP_DW || which == SWEEP_DB)))
             continue;
         for (size_t row = 0; row < out->rows; row++) {
-            size_t at = out->offset + row * out->stride;
+            size_t at = sweep_row(out, row);
             if (memcmp(m->copies[EXPECTED] + at, m->copies[FILLED] + at, size) == 0)
                 return which;
         }
@@ -224,7 +225,7 @@ static int find_unwritten(const sweep_case *c, const memory *m)
 static nrg_status check_path(nrg_isa isa, const sweep_case *c, const memory *m, tally *path)
 {
     /* the reference itself: only what makes it another call */
-    if (isa == NRG_ISA_SCALAR && c->shares == 1 && c->reduce_shares == 1 && !c->saved)
+    if (isa == NRG_ISA_SCALAR && c->shares == 1 && c->reduce_shares == 1 && !c->saved && !c->fused)
         return NRG_OK;
     memcpy(m->copies[RESULT], m->copies[FILLED], c->bytes);
     nrg_status status = run_on(isa, c, m->copies[RESULT]);
@@ -280,7 +281,7 @@ static int sweep(sweep_level level, int only, memory *m, sweep_result *result)
             if (status != NRG_OK)
                 complain("FAIL: the library refuses a case: %s: %s", nrg_status_string(status), text);
             else
-                complain("FAIL: scalar leaves %s unwritten: %s", sweep_operand_names[unwritten], text);
+                complain("FAIL: scalar leaves %s unwritten: %s", sweep_operand_name(&c, unwritten), text);
             return CLI_FAILED;
         }
         result->cases++;
@@ -305,7 +306,7 @@ static void print_path(nrg_isa isa, const tally *path)
         for (uint64_t i = 0; i < COMPLAINTS && i < path->failed; i++)
             printf("        %s\n", path->complaints[i]);
     } else if (isa == NRG_ISA_SCALAR) {
-        printf("pass: %llu cases split, or with saved statistics: the same bits\n", (unsigned long long)path->cases);
+        printf("pass: %llu cases split, fused or with saved statistics: the same bits\n", (unsigned long long)path->cases);
     } else {
         printf("pass: %llu cases, every bit is scalar's\n", (unsigned long long)path->cases);
     }

@@ -10,16 +10,46 @@
 #include "sweep_data.h"
 #include "sweep_family.h"
 
-const char *const sweep_operand_names[SWEEP_OPERANDS] = {
-    "x",           "y",     "z",  "w",    "b",    "r",          "d_o",  "dr_in",        "running mean",
-    "running var", "o",     "r",  "mean", "rstd", "statistics", "sums", "updated mean", "updated var",
-    "scale",       "shift", "dx", "dy",   "dz",   "dw",         "db",   "workspace"};
+static const char *const norm_names[SWEEP_OPERANDS] = {[SWEEP_X] = "x",
+                                                       [SWEEP_Y] = "y",
+                                                       [SWEEP_Z] = "z",
+                                                       [SWEEP_W] = "w",
+                                                       [SWEEP_B] = "b",
+                                                       [SWEEP_R_IN] = "r",
+                                                       [SWEEP_D_O] = "d_o",
+                                                       [SWEEP_DR_IN] = "dr_in",
+                                                       [SWEEP_RUNNING_MEAN] = "running mean",
+                                                       [SWEEP_RUNNING_VAR] = "running var",
+                                                       [SWEEP_O] = "o",
+                                                       [SWEEP_R] = "r",
+                                                       [SWEEP_MEAN] = "mean",
+                                                       [SWEEP_RSTD] = "rstd",
+                                                       [SWEEP_STATISTICS] = "statistics",
+                                                       [SWEEP_SUMS] = "sums",
+                                                       [SWEEP_NEW_MEAN] = "updated mean",
+                                                       [SWEEP_NEW_VAR] = "updated var",
+                                                       [SWEEP_SCALE] = "scale",
+                                                       [SWEEP_SHIFT] = "shift",
+                                                       [SWEEP_DX] = "dx",
+                                                       [SWEEP_DY] = "dy",
+                                                       [SWEEP_DZ] = "dz",
+                                                       [SWEEP_DW] = "dw",
+                                                       [SWEEP_DB] = "db",
+                                                       [SWEEP_WORKSPACE] = "workspace"};
 
-size_t sweep_type_size(int type) { return type == SWEEP_F64 || type == SWEEP_I64 ? 8 : nrg_dtype_size((nrg_dtype)type); }
+size_t sweep_type_size(int type)
+{
+    return type == SWEEP_F64 || type == SWEEP_I64 ? 8 : type == SWEEP_I32 ? 4 : nrg_dtype_size((nrg_dtype)type);
+}
 
 const char *sweep_type_name(int type)
 {
-    return type == SWEEP_F64 ? "f64" : type == SWEEP_I64 ? "i64" : nrg_dtype_name((nrg_dtype)type);
+    return type == SWEEP_F64 ? "f64" : type == SWEEP_I64 ? "i64" : type == SWEEP_I32 ? "i32" : nrg_dtype_name((nrg_dtype)type);
+}
+
+size_t sweep_row(const sweep_operand *operand, size_t row)
+{
+    return operand->offset + row / operand->run * operand->run_stride + row % operand->run * operand->stride;
 }
 
 /* The list that kernels are made from, so that none can be left out: an op without a sweep_family, or a dtype that is not one of
@@ -42,11 +72,18 @@ const char *sweep_kernel_op(int kernel) { return kernels[kernel].op; }
 
 nrg_dtype sweep_kernel_dtype(int kernel) { return kernels[kernel].dtype; }
 
+const char *sweep_operand_name(const sweep_case *c, int operand)
+{
+    const char *const *names = kernels[c->kernel].family->names;
+    return (names ? names : norm_names)[operand];
+}
+
 int sweep_make(sweep_level level, uint64_t number, sweep_case *c)
 {
     uint64_t n = number;
     memset(c, 0, sizeof *c);
     c->number = number;
+    c->level = level;
     while (n >= kernels[c->kernel].family->count(level)) {
         n -= kernels[c->kernel].family->count(level);
         if (++c->kernel == sweep_kernels)
@@ -55,18 +92,23 @@ int sweep_make(sweep_level level, uint64_t number, sweep_case *c)
     c->spec = nrg_rms_norm_spec(1, 0);
     c->spec.dtype = kernels[c->kernel].dtype;
     c->shares = c->reduce_shares = 1;
+    c->n = n;
     kernels[c->kernel].family->make(level, n, c);
     return 1;
 }
 
 nrg_status sweep_run(const sweep_case *c, unsigned char *memory) { return kernels[c->kernel].family->run(c, memory); }
 
-void sweep_fill_rows(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random)
+void sweep_fill_operand_row(const sweep_case *c, int operand, size_t row, int is_weight, unsigned char *memory, uint64_t *random)
 {
     const sweep_operand *o = &c->operands[operand];
-    for (size_t row = 0; row < o->rows; row++)
-        sweep_fill_row(memory + o->offset + row * o->stride, (nrg_dtype)o->type, o->length,
-                       operand == SWEEP_W || operand == SWEEP_B, random);
+    sweep_fill_row(memory + sweep_row(o, row), (nrg_dtype)o->type, o->length, is_weight, random);
+}
+
+void sweep_fill_rows(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random)
+{
+    for (size_t row = 0; row < c->operands[operand].rows; row++)
+        sweep_fill_operand_row(c, operand, row, operand == SWEEP_W || operand == SWEEP_B, memory, random);
 }
 
 void sweep_fill(const sweep_case *c, unsigned char *memory)
@@ -77,7 +119,7 @@ void sweep_fill(const sweep_case *c, unsigned char *memory)
     for (int i = SWEEP_FIRST_OUTPUT; i < SWEEP_FIRST_SCRATCH; i++)
         if (c->operands[i].rows)
             memset(memory + c->operands[i].offset, UNWRITTEN,
-                   (c->operands[i].rows - 1) * c->operands[i].stride +
+                   sweep_row(&c->operands[i], c->operands[i].rows - 1) - c->operands[i].offset +
                        c->operands[i].length * sweep_type_size(c->operands[i].type));
     for (int i = 0; i < SWEEP_FIRST_OUTPUT; i++)
         if (c->operands[i].rows)
@@ -98,7 +140,7 @@ static void describe_place(const sweep_case *c, int output, char text[SWEEP_TEXT
 {
     for (int i = 0; i < output && output >= SWEEP_FIRST_OUTPUT; i++)
         if (c->operands[i].rows && c->operands[output].offset == c->operands[i].offset) {
-            sweep_append(text, " in %s's place", sweep_operand_names[i]);
+            sweep_append(text, " in %s's place", sweep_operand_name(c, i));
             return;
         }
 }
@@ -115,8 +157,10 @@ void sweep_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     for (int i = 0; i < SWEEP_OPERANDS; i++) {
         const sweep_operand *operand = &c->operands[i];
         if (operand->rows) {
-            sweep_append(text, " %s %s+%zu/%zu", sweep_operand_names[i], sweep_type_name(operand->type), operand->offset % 64,
+            sweep_append(text, " %s %s+%zu/%zu", sweep_operand_name(c, i), sweep_type_name(operand->type), operand->offset % 64,
                          operand->stride);
+            if (operand->run < operand->rows)
+                sweep_append(text, "/%zu", operand->run_stride);
             describe_place(c, i, text);
         }
     }

@@ -98,5 +98,5 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     sweep_append(text, " %s of %zu", nrg_activation_name(c->spec.activation), c->spec.dim);
 }
 
-const sweep_family sweep_family_activation = {count, make_forward, fill, run_forward, describe};
-const sweep_family sweep_family_activation_backward = {count, make_backward, fill, run_backward, describe};
+const sweep_family sweep_family_activation = {count, make_forward, fill, run_forward, describe, NULL};
+const sweep_family sweep_family_activation_backward = {count, make_backward, fill, run_backward, describe, NULL};

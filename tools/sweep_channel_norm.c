@@ -210,4 +210,4 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     return forward(&c->channel, &args, c->shares);
 }
 
-const sweep_family sweep_family_channel_norm_forward = {count, make, sweep_channel_fill, run, sweep_channel_describe};
+const sweep_family sweep_family_channel_norm_forward = {count, make, sweep_channel_fill, run, sweep_channel_describe, NULL};

@@ -207,4 +207,4 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     return run_phases(c, &spec, &args);
 }
 
-const sweep_family sweep_family_channel_norm_backward = {count, make, sweep_channel_fill, run, sweep_channel_describe};
+const sweep_family sweep_family_channel_norm_backward = {count, make, sweep_channel_fill, run, sweep_channel_describe, NULL};

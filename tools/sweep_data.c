@@ -16,6 +16,12 @@ uint64_t sweep_random(uint64_t *state)
 
 unsigned sweep_draw(uint64_t *state, unsigned n) { return (unsigned)((sweep_random(state) >> 32) * n >> 32); }
 
+int sweep_draw_shares(uint64_t *state)
+{
+    static const int shares[] = {1, 1, 2, 3, 7};
+    return shares[sweep_draw(state, 5)];
+}
+
 /* Near N(0,1), every value exact in f32: the sum of four 16-bit numbers that z consists of. */
 static float normal(uint64_t z)
 {
@@ -98,6 +104,12 @@ sweep_kind sweep_draw_kind(int is_weight, uint64_t *random)
                                : row_kinds[sweep_draw(random, sizeof row_kinds / sizeof row_kinds[0])];
     sweep_kind drawn = {kind, normal(sweep_random(random))};
     return drawn;
+}
+
+sweep_kind sweep_kind_near_one(void)
+{
+    sweep_kind kind = {WEIGHTS, 0};
+    return kind;
 }
 
 sweep_kind sweep_draw_poison(uint64_t *random)

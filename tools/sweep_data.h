@@ -13,6 +13,9 @@
 uint64_t sweep_random(uint64_t *state);
 unsigned sweep_draw(uint64_t *state, unsigned n);
 
+/* A number of shares, mostly one. */
+int sweep_draw_shares(uint64_t *state);
+
 /* Data of one kind, which is drawn: mostly near normal, sometimes as nasty as finite data gets; or near normal with one element
  * that is infinite or NaN. */
 typedef struct sweep_kind {
@@ -21,6 +24,9 @@ typedef struct sweep_kind {
 } sweep_kind;
 sweep_kind sweep_draw_kind(int is_weight, uint64_t *random);
 sweep_kind sweep_draw_poison(uint64_t *random);
+
+/* Above 0. */
+sweep_kind sweep_kind_near_one(void);
 
 /* Fills elements that are `step` bytes apart. */
 void sweep_fill_line(unsigned char *first, size_t step, nrg_dtype dtype, size_t length, sweep_kind kind, uint64_t *random);

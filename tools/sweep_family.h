@@ -8,6 +8,8 @@
 
 #include "sweep.h"
 
+/* Of an op with options that no field of sweep_case has: make, fill, run and describe draw a description of their own, the same
+ * each time, from the number, level and n of the case. */
 typedef struct sweep_family {
     uint64_t (*count)(sweep_level level); /* of cases for each dtype */
     /* Makes case n of these, in c's dtype. c is empty but for its number, its kernel, spec.size and spec.dtype. */
@@ -17,10 +19,14 @@ typedef struct sweep_family {
     nrg_status (*run)(const sweep_case *c, unsigned char *memory);
     /* Appends what is asked for. */
     void (*describe)(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);
+    const char *const *names; /* of SWEEP_OPERANDS operands; NULL: the norms' */
 } sweep_family;
 
 /* Each row of another kind. */
 void sweep_fill_rows(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random);
+
+/* One row. */
+void sweep_fill_operand_row(const sweep_case *c, int operand, size_t row, int is_weight, unsigned char *memory, uint64_t *random);
 
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))

@@ -87,4 +87,4 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     return status;
 }
 
-const sweep_family sweep_family_norm_forward = {count, make, sweep_fill_rows, run, sweep_norm_describe};
+const sweep_family sweep_family_norm_forward = {count, make, sweep_fill_rows, run, sweep_norm_describe, NULL};

@@ -5,14 +5,30 @@
 
 #include "sweep_data.h"
 
-void sweep_add(sweep_case *c, int operand, int type, size_t length, size_t rows)
+static void add(sweep_case *c, int operand, int type, size_t length, size_t rows, size_t run, int has_stride, int has_run_stride)
 {
-    sweep_operand o = {type, 0, length, length * sweep_type_size(type), rows};
+    size_t stride = length * sweep_type_size(type);
+    sweep_operand o = {type, 0, length, stride, rows, run ? run : 1, run * stride, has_stride, has_run_stride, 0};
     c->operands[operand] = o;
 }
 
-/* Of the operands with one stride a row; w, b and the like have no stride of their own. */
-static int has_stride(const sweep_case *c, int operand)
+void sweep_add_tensor(sweep_case *c, int operand, int type, size_t length, size_t rows)
+{
+    add(c, operand, type, length, rows, rows, 1, 0);
+}
+
+void sweep_add_dense(sweep_case *c, int operand, int type, size_t length, size_t rows)
+{
+    add(c, operand, type, length, rows, rows, 0, 0);
+}
+
+void sweep_add_runs(sweep_case *c, int operand, int type, size_t length, size_t run, size_t runs, int is_even)
+{
+    add(c, operand, type, length, run * runs, run, 1, !is_even);
+}
+
+/* Of a norm's operands, those with one stride a row; w, b and the like have no stride of their own. */
+static int norm_has_stride(int operand)
 {
     switch (operand) {
     case SWEEP_X:
@@ -26,10 +42,15 @@ static int has_stride(const sweep_case *c, int operand)
     case SWEEP_DX:
     case SWEEP_DY:
     case SWEEP_DZ:
-        return c->operands[operand].rows != 0;
+        return 1;
     default:
         return 0;
     }
+}
+
+void sweep_add(sweep_case *c, int operand, int type, size_t length, size_t rows)
+{
+    add(c, operand, type, length, rows, rows, norm_has_stride(operand), 0);
 }
 
 /* Elements, or what the library wants for its scratch. */
@@ -44,21 +65,26 @@ void sweep_lay_out(sweep_case *c, uint64_t *random)
     size_t at = 64;
     for (int i = 0; i < SWEEP_OPERANDS; i++) {
         sweep_operand *operand = &c->operands[i];
-        size_t element = sweep_type_size(operand->type);
+        size_t element = sweep_type_size(operand->type), gap = 0;
         if (!operand->rows)
             continue;
         at = (at + 63) / 64 * 64;
         if (alignment == 1) {
             at += 16 * sweep_draw(random, 4);
-            if (has_stride(c, i))
+            if (operand->has_stride) {
                 operand->stride = (operand->stride + 15) / 16 * 16 + 16 * sweep_draw(random, 3);
+                gap = 16 * sweep_draw(random, 3);
+            }
         } else if (alignment == 2) {
             at += alignment_of(c, i) * sweep_draw(random, 32);
-            if (has_stride(c, i))
+            if (operand->has_stride) {
                 operand->stride += element * sweep_draw(random, 12);
+                gap = element * sweep_draw(random, 12);
+            }
         }
+        operand->run_stride = operand->run * operand->stride + (operand->has_run_stride ? gap : 0);
         operand->offset = at;
-        at += operand->rows * operand->stride + 64;
+        at += operand->rows / operand->run * operand->run_stride + 64;
     }
     c->bytes = (at + 63) / 64 * 64;
 }
@@ -71,6 +97,8 @@ void sweep_share_place(sweep_case *c, int output, int input)
         return;
     to->offset = from->offset;
     to->stride = from->stride;
+    to->run = from->run;
+    to->run_stride = from->run_stride;
 }
 
 void *sweep_place(const sweep_case *c, int operand, unsigned char *memory)

@@ -6,7 +6,15 @@
 
 #include "sweep.h"
 
-/* A dense operand, without a place yet. */
+/* An operand, dense and without a place yet. Its rows may be told to the library to lie apart; those of w, b and the like may
+ * not. */
+void sweep_add_tensor(sweep_case *c, int operand, int type, size_t length, size_t rows);
+void sweep_add_dense(sweep_case *c, int operand, int type, size_t length, size_t rows);
+
+/* A tensor whose rows come in runs; these lie apart, too, unless all rows are at equal distances. */
+void sweep_add_runs(sweep_case *c, int operand, int type, size_t length, size_t run, size_t runs, int is_even);
+
+/* An operand of a norm: which of the two its name says. */
 void sweep_add(sweep_case *c, int operand, int type, size_t length, size_t rows);
 
 /* Gives the operands their places: dense and aligned to 64 bytes; rows at odd multiples of 16 bytes; or anywhere. */

@@ -27,12 +27,6 @@ uint64_t sweep_norm_count(sweep_level level, uint64_t combinations, uint64_t rou
     return rounds * lengths(level) * combinations;
 }
 
-int sweep_draw_shares(uint64_t *random)
-{
-    static const int shares[] = {1, 1, 2, 3, 7};
-    return shares[sweep_draw(random, 5)];
-}
-
 static size_t draw_rows(size_t dim, uint64_t *random)
 {
     if (dim > 10000)

@@ -16,9 +16,6 @@ uint64_t sweep_norm_count(sweep_level level, uint64_t combinations, uint64_t rou
 /* Draws shape, spec and shares of case n of those; returns its combination. */
 int sweep_norm_draw(sweep_level level, uint64_t combinations, uint64_t n, sweep_case *c, uint64_t *random);
 
-/* One of a few ways to split, mostly into one share. */
-int sweep_draw_shares(uint64_t *random);
-
 /* What is asked for, in words. */
 void sweep_norm_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);
 

@@ -27,9 +27,8 @@ static void rope(const nrg_rope_job *job, nrg_dtype dtype)
     for (size_t n = job->begin; n < job->end; n++) {
         const size_t token = n / job->heads, head = n % job->heads;
         const size_t row = job->positions ? (size_t)job->positions[token] : token;
-        const char *x = job->staged ? job->x + (n - job->begin) * job->x_head_stride
-                                    : job->x + token * job->x_token_stride + head * job->x_head_stride;
-        rope_head(job, x, job->o + token * job->o_token_stride + head * job->o_head_stride,
+        rope_head(job, job->x + token * job->x_token_stride + head * job->x_head_stride,
+                  job->o + token * job->o_token_stride + head * job->o_head_stride,
                   (const float *)(job->table + row * job->table_stride), dtype);
     }
 }

@@ -25,6 +25,14 @@ NRG_INLINE vf load_whole(const char *p, size_t i, nrg_dtype D)
     return D == NRG_F32 ? v_ld_f32((const float *)p + i) : from_half(v_ld_half((const uint16_t *)p + i), D);
 }
 
+NRG_INLINE void store_whole(char *p, size_t i, vf v, nrg_dtype D, int stream)
+{
+    if (D == NRG_F32)
+        (stream ? v_nt_f32 : v_st_f32)((float *)p + i, v);
+    else
+        (stream ? v_nt_half : v_st_half)((uint16_t *)p + i, to_half(v, D));
+}
+
 NRG_INLINE vf load_part(const char *p, size_t i, size_t n, nrg_dtype D)
 {
     return D == NRG_F32 ? v_ldn_f32((const float *)p + i, n) : from_half(v_ldn_half((const uint16_t *)p + i, n), D);

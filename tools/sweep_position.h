@@ -1,0 +1,17 @@
+/* tools/sweep_position.h: what the cases of the operations with positions have in common.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TOOLS_SWEEP_POSITION_H
+#define NRG_TOOLS_SWEEP_POSITION_H
+
+#include "sweep.h"
+
+/* Positions from least to most, the ends among them. */
+void sweep_fill_positions(const sweep_case *c, int operand, int32_t least, int32_t most, unsigned char *memory, uint64_t *random);
+
+/* A tensor [tokens, heads, dim], and how its rows lie: those of a token together, or those of a head; even: all rows at equal
+ * distances. */
+void sweep_add_heads(sweep_case *c, int operand, int type, size_t dim, size_t tokens, size_t heads, int by_head, int is_even);
+void sweep_head_strides(const sweep_case *c, int operand, int by_head, size_t *token_stride, size_t *head_stride);
+
+#endif
