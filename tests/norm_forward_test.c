@@ -51,6 +51,7 @@ START_TEST(every_op_has_a_sweep)
         "channel_norm_backward",
         "rope",
         "position_table",
+        "norm_rope",
     };
     /* clang-format on */
     static const char *const ops[] = {

@@ -250,45 +250,79 @@ static void write_case(char *text, size_t room, const problem *p, uint64_t seed)
              p->args.tokens, p->args.q_heads, p->args.k_heads, (unsigned long long)seed);
 }
 
+/* What a forward call has: weights of q and k, biases, statistics. */
+enum { HAS_W = 1, HAS_B = 2, HAS_STATISTICS = 4 };
+
+static void sweep_forward(problem *p, unsigned has, unsigned kinds, uint64_t seed)
+{
+    char text[200];
+    call_operand operands[FORWARD_OPERANDS];
+    shared_operands(p, operands, 1, (int)(seed / 4 % 2));
+    operands[Q].kinds = operands[K].kinds = kinds;
+    const int w_dtype = (int)(p->norm.w_dtype ? p->norm.w_dtype : p->norm.dtype);
+    for (int k = 0; k < 2; k++) {
+        const size_t rows = rows_of(p, k);
+        const call_operand weight = {
+            .name = k ? "k's w or b" : "q's w or b", .rows = 1, .dim = p->norm.dim, .kinds = 1u << ROW_NORMAL};
+        const call_operand statistic = {.name = k ? "k's mean or rstd" : "q's mean or rstd",
+                                        .role = CALL_OUTPUT,
+                                        .type = rows && has & HAS_STATISTICS ? NRG_F32 : 0,
+                                        .rows = 1,
+                                        .dim = rows * groups_of(p),
+                                        .optional = 1};
+        operands[Q_W + k] = operands[Q_B + k] = weight;
+        operands[Q_W + k].type = rows && has & HAS_W ? w_dtype : 0;
+        operands[Q_B + k].type = rows && has & HAS_B ? w_dtype : 0;
+        operands[Q_MEAN + k] = operands[Q_RSTD + k] = statistic;
+    }
+    write_case(text, sizeof text, p, seed);
+    const call_case c = {.op = "norm_rope",
+                         .text = text,
+                         .dtype = p->norm.dtype,
+                         .run = {forward},
+                         .context = p,
+                         .operands = operands,
+                         .count = FORWARD_OPERANDS,
+                         .work = rows_of(p, 0) + rows_of(p, 1),
+                         .seed = seed,
+                         .vary = vary};
+    call_sweep(&c);
+}
+
 static void one_forward(size_t dim, nrg_dtype dtype, uint64_t seed)
 {
     static problem p;
     uint64_t state = seed;
-    char text[200];
     memset(&p, 0, sizeof p);
     draw_norm(&p.norm, dim, dtype, &state);
     draw_rope(&p, dim, dtype, 1 + test_draw(&state, dim < 1000 ? 6 : 3), &state);
     p.no_norm_args = (int)test_draw(&state, 2);
-    call_operand operands[FORWARD_OPERANDS];
-    shared_operands(&p, operands, 1, (int)test_draw(&state, 2));
-    const int w_dtype = (int)(p.norm.w_dtype ? p.norm.w_dtype : dtype);
-    const size_t features = test_draw(&state, 8), groups = groups_of(&p);
-    for (int k = 0; k < 2; k++) {
-        const size_t rows = rows_of(&p, k);
-        const call_operand weight = {.name = k ? "k's w or b" : "q's w or b", .rows = 1, .dim = dim, .kinds = 1u << ROW_NORMAL};
-        const call_operand statistic = {.name = k ? "k's mean or rstd" : "q's mean or rstd",
-                                        .role = CALL_OUTPUT,
-                                        .type = rows && features < 6 ? NRG_F32 : 0,
-                                        .rows = 1,
-                                        .dim = rows * groups,
-                                        .optional = 1};
-        operands[Q_W + k] = operands[Q_B + k] = weight;
-        operands[Q_W + k].type = features && rows ? w_dtype : 0;
-        operands[Q_B + k].type = features % 3 == 1 && rows ? w_dtype : 0;
-        operands[Q_MEAN + k] = operands[Q_RSTD + k] = statistic;
+    const size_t features = test_draw(&state, 8);
+    sweep_forward(&p, (features ? HAS_W : 0) | (features % 3 == 1 ? HAS_B : 0) | (features < 6 ? HAS_STATISTICS : 0), 0, seed);
+}
+
+/* The heads that paths have code of their own for: whole vectors, a weight, not centred; and what that code must hand on: rows
+ * that need care among others that do not. */
+static void one_served(size_t dim, nrg_dtype dtype, uint64_t seed)
+{
+    static const unsigned kinds[] = {1u << ROW_NORMAL, 1u << ROW_NORMAL | 1u << ROW_ONE_NAN | 1u << ROW_AT_QUIET_LIMIT,
+                                     1u << ROW_NORMAL | 1u << ROW_SUBNORMAL | 1u << ROW_NEAR_MAX | 1u << ROW_ZEROS, 0};
+    static problem p;
+    uint64_t state = seed;
+    memset(&p, 0, sizeof p);
+    draw_norm(&p.norm, dim, dtype, &state);
+    p.norm.centred = 0;
+    p.norm.groups = 0;
+    p.norm.activation = NRG_ACT_IDENTITY;
+    draw_rope(&p, dim, dtype, 1 + test_draw(&state, 6), &state);
+    const size_t unit = p.rope.mode == NRG_ROPE_VISION ? 64 : 32, how = test_draw(&state, 4);
+    if (how < 3 && dim >= unit) {
+        /* parts of a head that are whole vectors on every path, or on some; all of it half of the time */
+        const size_t parts = test_draw(&state, 2) ? dim / unit : 1 + test_draw(&state, dim / unit);
+        p.rope.n_dims = parts * 32;
+        p.args.offset = test_draw(&state, (dim - parts * unit) / 4 + 1) * 4;
     }
-    write_case(text, sizeof text, &p, seed);
-    const call_case c = {.op = "norm_rope_forward",
-                         .text = text,
-                         .dtype = dtype,
-                         .run = {forward},
-                         .context = &p,
-                         .operands = operands,
-                         .count = FORWARD_OPERANDS,
-                         .work = rows_of(&p, 0) + rows_of(&p, 1),
-                         .seed = seed,
-                         .vary = vary};
-    call_sweep(&c);
+    sweep_forward(&p, HAS_W | (test_draw(&state, 2) ? HAS_STATISTICS : 0), kinds[test_draw(&state, 4)], seed);
 }
 
 static void one_backward(size_t dim, nrg_dtype dtype, size_t tokens, uint64_t seed)
@@ -354,7 +388,7 @@ static void one_backward(size_t dim, nrg_dtype dtype, size_t tokens, uint64_t se
 
 /* ---- the sweeps ---- */
 
-enum { DIMS = 192, CHUNK = 16, CHUNKS = DIMS / CHUNK };
+enum { DIMS = 192, CHUNK = 16, CHUNKS = DIMS / CHUNK, SERVED = 16 };
 
 static int takes_part(size_t dim) { return dim > 1 && (!test_small() || dim <= 34 || dim % 9 == 0); }
 
@@ -365,6 +399,16 @@ START_TEST(forward_dims)
         for (size_t d = 0; d < DTYPES && takes_part(dim); d++)
             for (int i = 0; i < cases; i++)
                 one_forward(dim, dtypes[d], test_mix((dim * 8 + d) * 64 + (size_t)i));
+}
+END_TEST
+
+START_TEST(served)
+{
+    const int cases = test_small() ? 1 : 8;
+    const size_t dim = ((size_t)_i + 1) * 32;
+    for (size_t d = 0; d < DTYPES && !(test_small() && _i > 3 && _i != 7 && _i != SERVED - 1); d++)
+        for (int i = 0; i < (dim <= 128 ? 2 * cases : cases); i++)
+            one_served(dim, dtypes[d], test_mix((dim * 8 + d) * 64 + (size_t)i + 9));
 }
 END_TEST
 
@@ -409,7 +453,7 @@ END_TEST
 
 START_TEST(accounts)
 {
-    call_check_account("norm_rope_forward");
+    call_check_account("norm_rope");
     call_check_account("norm_rope_backward");
 }
 END_TEST
@@ -420,6 +464,7 @@ int main(int argc, char **argv)
     call_start();
     Suite *suite = suite_create("norm_rope: the two calls in one");
     tcase_add_loop_test(test_case(suite, "forward"), forward_dims, 0, CHUNKS);
+    tcase_add_loop_test(test_case(suite, "whole vectors"), served, 0, SERVED);
     tcase_add_loop_test(test_case(suite, "backward"), backward_dims, 0, CHUNKS);
     tcase_add_loop_test(test_case(suite, "long rows"), long_rows, 0, LONG_DIMS);
     tcase_add_loop_test(test_case(suite, "many rows"), many_rows, 0, 12);
