@@ -52,6 +52,9 @@ START_TEST(every_op_has_a_sweep)
         "recurrent",
         "recurrent_backward",
         "recurrent_reduce",
+        "rope",
+        "position_table",
+        "norm_rope",
     };
     /* clang-format on */
     static const char *const ops[] = {

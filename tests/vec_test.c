@@ -29,6 +29,7 @@ _Static_assert(2 * V_SUM2 * VN == LANES || V_SUM2 * VN % LANES == 0, "a summing 
 _Static_assert(V_SUM2 <= V_SUM1 || V_SUM2 <= V_APPLY, "V_SUM2 is not the largest step");
 _Static_assert(V_SUM1 > 1 && V_SUM2 > 1 && V_APPLY > 1, "a step of one vector means a part of one");
 _Static_assert(V_SUM4 >= 1 && V_SUM4 <= 4, "the backward sums keep four vectors at most");
+_Static_assert(V_ROPE >= 2 && V_ROPE <= 16 && V_ROPE % 2 == 0, "half of a rotation's vectors are first elements of pairs");
 _Static_assert(V_SUM1 <= 16 && V_SUM2 <= 16 && V_APPLY <= 16, "NRG_UNROLL unrolls 16 times");
 
 static uint64_t state;
@@ -534,6 +535,93 @@ START_TEST(lookups)
 }
 END_TEST
 
+/* ---- for rotations ---- */
+
+typedef struct move {
+    const char *name;
+    vf (*run)(vf a);
+    size_t (*from)(size_t lane); /* the lane of a that comes there */
+} move;
+
+static size_t from_neighbour(size_t lane) { return lane ^ 1; }
+static size_t from_low(size_t lane) { return lane / 2; }
+static size_t from_high(size_t lane) { return VN / 2 + lane / 2; }
+
+static const move moves[] = {
+    {"v_swap_pairs", v_swap_pairs, from_neighbour},
+    {"v_twice_low", v_twice_low, from_low},
+    {"v_twice_high", v_twice_high, from_high},
+};
+
+/* Bits are moved, a signalling NaN's as well. */
+START_TEST(lanes_move)
+{
+    const move *m = &moves[_i];
+    static float a[VN], got[VN];
+    state = 9;
+    for (size_t i = 0; i < 20000; i++) {
+        for (size_t l = 0; l < VN; l++) {
+            uint32_t bits = random_bits();
+            memcpy(&a[l], &bits, sizeof bits);
+        }
+        vf result = m->run(vf_of(a));
+        memcpy(got, &result, sizeof got);
+        for (size_t l = 0; l < VN; l++)
+            if (memcmp(&got[l], &a[m->from(l)], sizeof got[l]) != 0)
+                ck_abort_msg(VEC_PATH ": %s in lane %zu: 0x%08x and not 0x%08x", m->name, l, element_bits(got, l, NRG_F32),
+                             element_bits(a, m->from(l), NRG_F32));
+    }
+}
+END_TEST
+
+typedef struct quarter_lanes {
+    double cosine[VD], sine[VD], z[VD];
+} quarter_lanes;
+
+static void check_quarters(const quarter_lanes *in, const int64_t *turns)
+{
+    static double got_cosine[VD], got_sine[VD];
+    vd c = vd_of(in->cosine), s = vd_of(in->sine);
+    vd_quarter_turns(&c, &s, vd_of(in->z));
+    memcpy(got_cosine, &c, sizeof got_cosine);
+    memcpy(got_sine, &s, sizeof got_sine);
+    for (size_t l = 0; l < VD; l++) {
+        double cosine = in->cosine[l], sine = in->sine[l];
+        /* one quarter turn at a time: cos(a + π/2) = -sin a, sin(a + π/2) = cos a */
+        for (int64_t n = 0; n < (turns[l] % 4 + 4) % 4; n++) {
+            double before = cosine;
+            cosine = -sine;
+            sine = before;
+        }
+        if (!same_double(got_cosine[l], cosine) || !same_double(got_sine[l], sine))
+            ck_abort_msg(VEC_PATH ": vd_quarter_turns(%a, %a) by %lld in lane %zu: %a, %a and not %a, %a", in->cosine[l],
+                         in->sine[l], (long long)turns[l], l, got_cosine[l], got_sine[l], cosine, sine);
+    }
+}
+
+/* Every number of quarters within 40 in every lane, the ends, and what lies between; signs of zeros are kept. */
+START_TEST(quarter_turns)
+{
+    static quarter_lanes in;
+    static int64_t turns[VD];
+    const int64_t end = (int64_t)1 << 51;
+    state = 10;
+    for (int64_t i = -40; i < (test_small() ? 2000 : 40000); i++) {
+        for (size_t l = 0; l < VD; l++) {
+            turns[l] = i < 40 ? i + (int64_t)l : (int64_t)(random_bits_64() >> (12 + test_draw(&state, 52))) - (i % 2 ? 0 : end);
+            if (i == 40)
+                turns[l] = l % 2 ? end - 1 - (int64_t)l : (int64_t)l - end;
+            if (turns[l] >= end)
+                turns[l] -= end;
+            in.z[l] = 0x1.8p52 + (double)turns[l];
+            in.cosine[l] = i % 3 ? random_near_one(30) : double_special(test_draw(&state, DOUBLE_SPECIALS));
+            in.sine[l] = i % 3 ? random_near_one(30) : double_special(test_draw(&state, DOUBLE_SPECIALS));
+        }
+        check_quarters(&in, turns);
+    }
+}
+END_TEST
+
 /* ---- 16-bit elements ---- */
 
 static const nrg_dtype halves[] = {NRG_F16, NRG_BF16};
@@ -862,6 +950,9 @@ Suite *vec_suite(void)
     tcase_add_test(arithmetic, scaling_by_powers);
     tcase_add_test(arithmetic, lookups);
     tcase_add_loop_test(arithmetic, double_arithmetic, 0, COUNT(double_functions));
+    TCase *rotations = test_case(suite, "rotations");
+    tcase_add_loop_test(rotations, lanes_move, 0, COUNT(moves));
+    tcase_add_test(rotations, quarter_turns);
     TCase *conversions = test_case(suite, "conversions");
     tcase_add_loop_test(conversions, every_half_to_float, 0, COUNT(halves));
     tcase_add_loop_test(conversions, every_boundary_to_half, 0, COUNT(halves));
