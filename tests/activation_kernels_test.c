@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "call_harness.h"
 #include "element.h"
-#include "fence.h"
-#include "support.h"
 
-enum { ACTIVATIONS = NRG_ACT_SOFTPLUS + 1, CANARY = 0xa5 };
+enum { ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
 
 static const nrg_dtype dtypes[] = {NRG_F32, NRG_F16, NRG_BF16};
 
@@ -42,6 +41,82 @@ static void fill(void *tensor, size_t n, nrg_dtype dtype, uint64_t seed)
     }
 }
 
+/* ---- paths against scalar ---- */
+
+enum { X, D_O, OUT, OPERANDS };
+
+static nrg_status run_share(void *context, const call_operand *all, int ith, int nth)
+{
+    const nrg_activation g = *(const nrg_activation *)context;
+    const nrg_dtype dtype = (nrg_dtype)all[X].type;
+    return all[D_O].at ? nrg_activation_backward(g, dtype, all[X].dim, all[X].at, all[D_O].at, all[OUT].at, ith, nth)
+                       : nrg_activation_forward(g, dtype, all[X].dim, all[X].at, all[OUT].at, ith, nth);
+}
+
+/* Forward, or backward where d_o is there. */
+static void compare_paths(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o)
+{
+    const call_operand operands[OPERANDS] = {
+        [X] = {.name = "x", .type = (int)dtype, .rows = 1, .dim = n, .content = x},
+        [D_O] = {.name = "d_o", .type = d_o ? (int)dtype : 0, .rows = 1, .dim = n, .content = d_o},
+        [OUT] =
+            {.name = "out", .role = CALL_OUTPUT, .type = (int)dtype, .rows = 1, .dim = n, .over = CALL_OVER(X) | CALL_OVER(D_O)},
+    };
+    const call_case c = {.op = d_o ? "activation_backward" : "activation",
+                         .text = nrg_activation_name(g),
+                         .dtype = dtype,
+                         .run = {run_share},
+                         .context = &g,
+                         .operands = operands,
+                         .count = OPERANDS,
+                         .work = n,
+                         .layouts = 1,
+                         .seed = test_mix((n * 16 + (uint64_t)g) * 4 + (uint64_t)dtype)};
+    call_sweep(&c);
+}
+
+START_TEST(every_length)
+{
+    enum { LONGEST = 300 };
+    static float x[LONGEST], d_o[LONGEST]; /* or twice as many 16-bit elements */
+    for (size_t n = 1; n <= LONGEST; n += test_small() && n > 70 ? 7 : 1)
+        for (size_t d = 0; d < 3; d++) {
+            fill(x, n, dtypes[d], 2 * n);
+            fill(d_o, n, dtypes[d], 2 * n + LONGEST);
+            compare_paths((nrg_activation)_i, dtypes[d], n, x, NULL);
+            compare_paths((nrg_activation)_i, dtypes[d], n, x, d_o);
+        }
+}
+END_TEST
+
+/* Calls too large for the cache, which are streamed: twice 6 MB are more than 1.5 × the L2 of any core that is known; under an
+ * emulator it counts as 1 MB. */
+START_TEST(large_calls)
+{
+    const size_t n = test_small() ? 210000 : 1600000;
+    static const nrg_activation some[] = {NRG_ACT_SILU, NRG_ACT_RELU2, NRG_ACT_IDENTITY};
+    void *x = malloc(n * sizeof(float)), *d_o = malloc(n * sizeof(float));
+    ck_assert(x && d_o);
+    fill(x, n, dtypes[_i], 1);
+    fill(d_o, n, dtypes[_i], 2);
+    for (size_t i = 0; i < 3; i++) {
+        compare_paths(some[i], dtypes[_i], n, x, NULL);
+        compare_paths(some[i], dtypes[_i], n, x, d_o);
+    }
+    free(x);
+    free(d_o);
+}
+END_TEST
+
+START_TEST(sweeps_met_everything)
+{
+    call_check_account("activation");
+    call_check_account("activation_backward");
+}
+END_TEST
+
+/* ---- all 16-bit inputs: what scalar gives for the same floats in f32, rounded once ---- */
+
 static void expect_equal(const void *got, const void *expected, size_t n, nrg_dtype dtype)
 {
     if (memcmp(got, expected, n * nrg_dtype_size(dtype)) == 0)
@@ -51,89 +126,6 @@ static void expect_equal(const void *got, const void *expected, size_t n, nrg_dt
             ck_abort_msg("%s: element %zu is 0x%x and not 0x%x", test_note, i, element_bits(got, i, dtype),
                          element_bits(expected, i, dtype));
 }
-
-static void expect_canaries(const unsigned char *first, const unsigned char *end)
-{
-    for (const unsigned char *p = first; p < end; p++)
-        if (*p != CANARY)
-            ck_abort_msg("%s: wrote beside its elements", test_note);
-}
-
-/* ---- every length ---- */
-
-typedef enum placing { APART, OVER_X, OVER_D_O, PLACINGS } placing;
-
-typedef struct tensors {
-    fence x, d_o, out;
-} tensors;
-
-/* One call, in shares, its tensors `gap` elements from the fences. */
-static void one_length(tensors *t, nrg_isa isa, nrg_activation g, nrg_dtype dtype, size_t n, int backward, placing where,
-                       uint64_t seed)
-{
-    enum { LONGEST_BYTES = 4 * 300 };
-    static unsigned char expected[LONGEST_BYTES], in[LONGEST_BYTES], in_d_o[LONGEST_BYTES];
-    uint64_t state = seed;
-    const size_t size = nrg_dtype_size(dtype), bytes = n * size;
-    const enum fence_side side = test_draw(&state, 2) ? AT_END : AT_START;
-    const int nth = (int)test_draw(&state, 4) + 1;
-    fill(in, n, dtype, seed);
-    fill(in_d_o, n, dtype, seed + 1000);
-    choose(NRG_ISA_SCALAR);
-    run(g, dtype, n, in, backward ? in_d_o : NULL, expected, 0, 1);
-    choose(isa);
-
-    unsigned char *x = fence_place(&t->x, bytes, side, size * test_draw(&state, 20));
-    unsigned char *d_o = fence_place(&t->d_o, bytes, side, size * test_draw(&state, 20));
-    unsigned char *out = fence_place(&t->out, bytes, side, size * test_draw(&state, 20));
-    memset(t->x.first, CANARY, t->x.bytes);
-    memset(t->d_o.first, CANARY, t->d_o.bytes);
-    memset(t->out.first, CANARY, t->out.bytes);
-    memcpy(x, in, bytes);
-    memcpy(d_o, in_d_o, bytes);
-    const fence *written = &t->out;
-    if (where == OVER_X) {
-        out = x;
-        written = &t->x;
-    } else if (where == OVER_D_O) {
-        out = d_o;
-        written = &t->d_o;
-    }
-    fence_protect(&t->x, where != OVER_X);
-    fence_protect(&t->d_o, where != OVER_D_O);
-    for (int ith = nth - 1; ith >= 0; ith--)
-        run(g, dtype, n, x, backward ? d_o : NULL, out, ith, nth);
-    fence_protect(&t->x, 0);
-    fence_protect(&t->d_o, 0);
-    expect_equal(out, expected, n, dtype);
-    expect_canaries(written->first, out);
-    expect_canaries(out + bytes, written->first + written->bytes);
-}
-
-START_TEST(every_length)
-{
-    const nrg_activation g = (nrg_activation)_i;
-    nrg_isa paths[NRG_ISA_COUNT];
-    size_t path_count = test_paths(paths);
-    tensors t;
-    memset(&t, 0, sizeof t);
-    for (size_t n = 1; n <= 300; n += test_small() && n > 70 ? 7 : 1)
-        for (size_t p = 0; p < path_count; p++)
-            for (size_t d = 0; d < 3; d++)
-                for (int backward = 0; backward < 2; backward++) {
-                    uint64_t seed = test_mix(((n * 16 + p) * 3 + d) * 2 + (uint64_t)backward);
-                    placing where = (placing)(seed % (backward ? PLACINGS : OVER_D_O));
-                    snprintf(test_note, sizeof test_note, "%s, %s of %s, %s, n %zu, placing %d", nrg_isa_name(paths[p]),
-                             backward ? "backward" : "forward", nrg_activation_name(g), nrg_dtype_name(dtypes[d]), n, (int)where);
-                    one_length(&t, paths[p], g, dtypes[d], n, backward, where, seed);
-                }
-    fence_free(&t.x);
-    fence_free(&t.d_o);
-    fence_free(&t.out);
-}
-END_TEST
-
-/* ---- all 16-bit inputs: what scalar gives for the same floats in f32, rounded once ---- */
 
 START_TEST(every_half)
 {
@@ -163,45 +155,6 @@ START_TEST(every_half)
             expect_equal(out, expected, N, dtype);
         }
     }
-}
-END_TEST
-
-/* ---- calls too large for the cache, which are streamed ---- */
-
-START_TEST(large_calls)
-{
-    /* twice 6 MB are more than 1.5 × the L2 of any core that is known; under an emulator it counts as 1 MB */
-    const size_t n = test_small() ? 210000 : 1600000, room = n + 64;
-    const nrg_dtype dtype = dtypes[_i];
-    const size_t size = nrg_dtype_size(dtype);
-    static const nrg_activation some[] = {NRG_ACT_SILU, NRG_ACT_RELU2, NRG_ACT_IDENTITY};
-    nrg_isa paths[NRG_ISA_COUNT];
-    size_t path_count = test_paths(paths);
-    unsigned char *memory = malloc(4 * room * size);
-    ck_assert_ptr_nonnull(memory);
-    unsigned char *x = memory, *d_o = x + room * size, *out = d_o + room * size, *expected = out + room * size;
-    fill(x, room, dtype, 1);
-    fill(d_o, room, dtype, 2);
-    uint64_t state = (uint64_t)_i;
-    for (size_t i = 0; i < 3; i++)
-        for (int backward = 0; backward < 2; backward++) {
-            size_t shift = test_draw(&state, 40) * size, x_shift = test_draw(&state, 40) * size;
-            const unsigned char *from = x + x_shift, *gradient = backward ? d_o + shift : NULL;
-            choose(NRG_ISA_SCALAR);
-            run(some[i], dtype, n, from, gradient, expected, 0, 1);
-            for (size_t p = 1; p < path_count; p++) {
-                snprintf(test_note, sizeof test_note, "%s, %s of %s, %s, %zu elements", nrg_isa_name(paths[p]),
-                         backward ? "backward" : "forward", nrg_activation_name(some[i]), nrg_dtype_name(dtype), n);
-                choose(paths[p]);
-                memset(out, CANARY, room * size);
-                for (int ith = 0; ith < 3; ith++)
-                    run(some[i], dtype, n, from, gradient, out + shift, ith, 3);
-                expect_equal(out + shift, expected, n, dtype);
-                expect_canaries(out, out + shift);
-                expect_canaries(out + shift + n * size, out + room * size);
-            }
-        }
-    free(memory);
 }
 END_TEST
 
@@ -334,12 +287,13 @@ END_TEST
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
-    test_note_crashes();
+    call_start();
     Suite *suite = suite_create("activation_forward and activation_backward");
     TCase *sweeps = test_case(suite, "paths against scalar");
     tcase_add_loop_test(sweeps, every_length, 0, ACTIVATIONS);
     tcase_add_loop_test(sweeps, every_half, 0, 2 * ACTIVATIONS);
     tcase_add_loop_test(sweeps, large_calls, 0, 3);
+    tcase_add_test(sweeps, sweeps_met_everything);
     TCase *arguments = test_case(suite, "arguments");
     tcase_add_test(arguments, shares);
     tcase_add_test(arguments, bad_input);

@@ -70,8 +70,8 @@ typedef struct call_operand {
 
     /* what run() finds, and hands on */
     void *at;
-    size_t stride,
-        group_stride; /* bytes: between rows, of a group where there are groups; between groups. 0 now and then where dense */
+    /* bytes, 0 now and then where dense: between rows, of a group where there are groups; between groups */
+    size_t stride, group_stride;
 } call_operand;
 
 /* Share ith of nth of the call, or of one phase of it. The operands are the case's, with at and strides. */
@@ -90,8 +90,7 @@ typedef struct call_case {
     size_t work; /* more shares than this have nothing to do; 0: the most rows of an output */
     int layouts; /* a path; 0: CALL_LAYOUTS */
     uint64_t seed;
-    /* before every call but the reference, which has draw 0: options that must not change a bit, such as nrg_store. May be NULL
-     */
+    /* before every call: chooses options that must not change a bit, such as nrg_store. The reference's draw is 0. May be NULL */
     void (*vary)(void *context, uint64_t draw);
 } call_case;
 
@@ -106,7 +105,7 @@ const char *call_verdict(const call_case *c);
 
 /* Ends the test unless every path and dtype of an op (those of kernels.def; for an op that is not there, those it was called
  * with) has met all combinations of in place, odd gaps, padded rows and shares that its cases offer, under test_small() each of
- * the four, and each of what else they offer. */
+ * the four, and each of what else they offer. A hundred calls a path and dtype usually do. */
 void call_check_account(const char *op);
 
 /* The same as a verdict: NULL, or what was not met. In static storage. */

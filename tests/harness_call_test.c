@@ -173,8 +173,10 @@ static nrg_status second_phase(void *context, const call_operand *all, int ith, 
 {
     int64_t *total = all[TOTAL].at;
     (void)context;
-    for (int i = 0; i < nth && ith == 0; i++)
-        *total += (int64_t)((const double *)all[WORK].at)[i];
+    for (int i = 0; i < nth && ith == 0; i++) {
+        double sum = ((const double *)all[WORK].at)[i];
+        *total += sum < 1000 ? (int64_t)sum : -1; /* whatever rubbish was there */
+    }
     if (fault == BIT_OF_TOTAL && nrg_isa_active() == worst && nth > 1)
         *total ^= ith == 0;
     return NRG_OK;
