@@ -14,5 +14,7 @@
 #include "norm_backward.h"
 #include "channel_norm.h"
 #include "channel_norm_backward.h"
+#include "relative.h"
+#include "relative_shift.h"
 
 #endif
