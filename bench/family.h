@@ -73,5 +73,7 @@ extern const bench_family bench_norm_rope;
 extern const bench_family bench_recurrent;
 extern const bench_family bench_recurrent_backward;
 extern const bench_family bench_recurrent_reduce;
+extern const bench_family bench_embed;
+extern const bench_family bench_embed_backward;
 
 #endif

@@ -19,5 +19,6 @@
 #include "sinusoidal.h"
 #include "recurrent.h"
 #include "floater.h"
+#include "embed.h"
 
 #endif
