@@ -75,5 +75,11 @@ extern const bench_family bench_recurrent_backward;
 extern const bench_family bench_recurrent_reduce;
 extern const bench_family bench_embed;
 extern const bench_family bench_embed_backward;
+extern const bench_family bench_relative_scores;
+extern const bench_family bench_relative_values;
+extern const bench_family bench_relative_backward;
+extern const bench_family bench_relative_shift;
+extern const bench_family bench_head_bias_pair;
+extern const bench_family bench_head_bias_pair_backward;
 
 #endif

@@ -57,6 +57,12 @@ START_TEST(every_op_has_a_sweep)
         "norm_rope",
         "embed",
         "embed_backward",
+        "relative_scores",
+        "relative_values",
+        "relative_backward",
+        "relative_shift",
+        "head_bias_pair",
+        "head_bias_pair_backward",
     };
     /* clang-format on */
     static const char *const ops[] = {

@@ -20,5 +20,7 @@
 #include "recurrent.h"
 #include "floater.h"
 #include "embed.h"
+#include "relative.h"
+#include "relative_shift.h"
 
 #endif
