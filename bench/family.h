@@ -70,5 +70,8 @@ extern const bench_family bench_channel_norm_backward;
 extern const bench_family bench_position_table;
 extern const bench_family bench_rope;
 extern const bench_family bench_norm_rope;
+extern const bench_family bench_recurrent;
+extern const bench_family bench_recurrent_backward;
+extern const bench_family bench_recurrent_reduce;
 
 #endif

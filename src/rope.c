@@ -38,10 +38,6 @@ static nrg_status table_job(nrg_position_table_job *job, const nrg_rope_spec *s,
     for (size_t i = 1; nrg_rope_has_sections(s->mode) && i < 4; i++)
         if (s->sections[i])
             axes = i + 1;
-    if (s->mode == NRG_ROPE_IMROPE && axes < 4)
-        for (size_t p = 0; p < pairs && axes < 4; p++)
-            if (nrg_rope_axis(s->mode, s->sections, p) == 3)
-                axes = 4;
     extent operands[3];
     extents all = {0, operands};
     if ((status = add_words(&all, FREQUENCIES, ANY_OPERAND, a->frequencies, once ? 2 * pairs : 0, sizeof(double))) != NRG_OK ||

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "heads.h"
+#include "token_heads.h"
 #include "rope_spec.h"
 
 enum { ROPE_ARGS_SIZE_MIN = sizeof(nrg_rope_args), ROPE_OPERANDS = 6 };
@@ -70,18 +70,18 @@ static inline nrg_status rope_make_jobs(nrg_rope_job job[2], extents *all, const
     size_t table_stride = a->table_stride, none = 0, q_rows, k_rows;
     size_t stride[8] = {a->q_token_stride,   a->q_head_stride,   a->k_token_stride,   a->k_head_stride,
                         a->q_o_token_stride, a->q_o_head_stride, a->k_o_token_stride, a->k_o_head_stride};
-    if ((q_heads && (status = add_heads(all, ROPE_Q, ANY_OPERAND, a->q, a->dtype, tokens, q_heads, a->dim, &stride[0],
-                                        &stride[1])) != NRG_OK) ||
-        (k_heads && (status = add_heads(all, ROPE_K, ANY_OPERAND, a->k, a->dtype, tokens, k_heads, a->dim, &stride[2],
-                                        &stride[3])) != NRG_OK) ||
+    if ((q_heads && (status = add_token_heads(all, ROPE_Q, ANY_OPERAND, a->q, a->dtype, tokens, q_heads, a->dim, &stride[0],
+                                              &stride[1])) != NRG_OK) ||
+        (k_heads && (status = add_token_heads(all, ROPE_K, ANY_OPERAND, a->k, a->dtype, tokens, k_heads, a->dim, &stride[2],
+                                              &stride[3])) != NRG_OK) ||
         (status = add_operand(all, ROPE_TABLE, ANY_OPERAND, used ? a->table : NULL, NRG_F32, 2 * pairs, table_rows,
                               &table_stride)) != NRG_OK ||
         (status = add_operand(all, ROPE_POSITIONS, ANY_OPERAND, used ? a->positions : NULL, NRG_F32, tokens, 1, &none)) !=
             NRG_OK ||
-        (q_heads && (status = add_heads(all, ROPE_Q_O, ROPE_Q, a->q_o, a->dtype, tokens, q_heads, a->dim, &stride[4],
-                                        &stride[5])) != NRG_OK) ||
-        (k_heads && (status = add_heads(all, ROPE_K_O, ROPE_K, a->k_o, a->dtype, tokens, k_heads, a->dim, &stride[6],
-                                        &stride[7])) != NRG_OK) ||
+        (q_heads && (status = add_token_heads(all, ROPE_Q_O, ROPE_Q, a->q_o, a->dtype, tokens, q_heads, a->dim, &stride[4],
+                                              &stride[5])) != NRG_OK) ||
+        (k_heads && (status = add_token_heads(all, ROPE_K_O, ROPE_K, a->k_o, a->dtype, tokens, k_heads, a->dim, &stride[6],
+                                              &stride[7])) != NRG_OK) ||
         (status = check_overlap(all)) != NRG_OK)
         return status;
     if (!product(tokens, q_heads, &q_rows) || !product(tokens, k_heads, &k_rows) || q_rows > SIZE_MAX - k_rows)

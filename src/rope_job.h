@@ -54,7 +54,9 @@ static inline int nrg_rope_has_sections(nrg_rope_mode mode)
     return mode == NRG_ROPE_MROPE || mode == NRG_ROPE_VISION || mode == NRG_ROPE_IMROPE;
 }
 
-/* Which of the four positions of a token turns a pair, as ggml has it: sections repeat where they are fewer than pairs. */
+/* Which of the four positions of a token turns a pair, as ggml has it: sections repeat where they are fewer than pairs. But for
+ * one thing: interleaved pairs whose section is over take the time where there is no fourth section, as the models were trained.
+ */
 static inline int nrg_rope_axis(nrg_rope_mode mode, const int sections[4], size_t pair)
 {
     if (!nrg_rope_has_sections(mode))
@@ -63,7 +65,7 @@ static inline int nrg_rope_axis(nrg_rope_mode mode, const int sections[4], size_
     const size_t sector = pair % (time + height + width + (size_t)sections[3]);
     if (mode == NRG_ROPE_IMROPE) {
         const size_t axis = sector % 3;
-        return sector < 3 * (size_t)sections[axis] ? (int)axis : 3;
+        return sector < 3 * (size_t)sections[axis] ? (int)axis : sections[3] ? 3 : 0;
     }
     return sector < time ? 0 : sector < time + height ? 1 : sector < time + height + width ? 2 : 3;
 }

@@ -1003,6 +1003,184 @@ def backward_of_channels_is_the_slope_of_forward():
             assert error <= 1e-5 * (1 + np.abs(slope).max()), f"d{name} {options}: off by {error:.3g}"
 
 
+# ---- results of rope -------------------------------------------------------------------------------------------------------------
+
+
+def done(command, *arguments, outputs=("o",), **more):
+    """A run that succeeds without a word, and what it wrote."""
+    run = Run(*command.split(), *arguments, *(part for name in outputs for part in (f"--{name}", f"{name}.npy")), **more)
+    assert run.status == 0 and not run.out and not run.err, str(run)
+    assert not [name for name in os.listdir(".") if name.startswith(".nrg")], "temporary files are left"
+    found = [np.load(f"{name}.npy") for name in outputs]
+    return found[0] if len(found) == 1 else found
+
+
+class Angles:
+    """The formulas of nrg/rope.h in double precision: cos and sin of every token and pair, times the magnitude."""
+
+    def __init__(self, positions, n_dims, mode="normal", sections=(), freq_base=1e4, freq_scale=1.0, ext_factor=0.0, attn_factor=1.0, beta_fast=32.0,
+                 beta_slow=1.0, n_ctx_orig=0, scaling="none", factor=1.0, low_freq_factor=1.0, high_freq_factor=4.0, factors=None):
+        self.mode, self.pairs = mode, n_dims if mode == "vision" else n_dims // 2
+        sections = tuple(sections) + (0,) * (4 - len(sections))
+        # of each pair, which position it takes and the power of the base it has
+        axes, powers = [], []
+        for pair in range(self.pairs):
+            sector = pair % (sum(sections) or 1)
+            axis = 0 if not sum(sections) else next(i for i in range(4) if sector < sum(sections[:i + 1]))
+            power = sector - sum(sections[:axis]) if mode == "vision" else pair
+            if mode == "imrope":
+                axis = sector % 3 if sector < 3 * sections[sector % 3] else 3
+            axes.append(axis)
+            powers.append(power)
+        if scaling == "ntk":
+            freq_base *= factor**(n_dims / (n_dims - 2))
+        theta = freq_base**(-2 * np.array(powers) / n_dims)
+        if scaling == "llama3":
+            turns = n_ctx_orig * theta / (2 * np.pi)
+            blend = np.clip((turns - low_freq_factor) / (high_freq_factor - low_freq_factor), 0, 1)
+            theta = (1 - blend) * theta / factor + blend * theta
+        if factors is not None:
+            theta = theta / factors.astype("f8")
+        if ext_factor:
+            corner = lambda beta: n_dims * np.log(n_ctx_orig / (2 * np.pi * beta)) / (2 * np.log(freq_base))
+            low, high = max(0, np.floor(corner(beta_fast))), min(n_dims - 1, np.ceil(corner(beta_slow)))
+            ramp = ext_factor * (1 - np.clip((np.arange(self.pairs) - low) / max(0.001, high - low), 0, 1))
+            theta = theta * freq_scale * (1 - ramp) + theta * ramp
+            attn_factor *= 1 + 0.1 * np.log(1 / freq_scale)
+        else:
+            theta = theta * freq_scale
+        positions = np.broadcast_to(np.atleast_2d(positions), (4, np.shape(positions)[-1])) if np.ndim(positions) == 1 else positions
+        angle = np.stack([positions[axis] * theta[pair] for pair, axis in enumerate(axes)], -1)
+        self.cos, self.sin, self.magnitude = np.cos(angle) * attn_factor, np.sin(angle) * attn_factor, attn_factor
+
+    def turn(self, x, offset=0, backward=False):
+        """x is [tokens, heads, dim]. The result, and the size of its terms."""
+        o, size = x.astype("f8"), np.abs(x.astype("f8"))
+        step = 2 if self.mode == "normal" else 1
+        first = [offset + (2 * p if step == 2 else p) for p in range(self.pairs)]
+        second = [offset + (2 * p + 1 if step == 2 else p + self.pairs) for p in range(self.pairs)]
+        a, b, cos, sin = o[..., first], o[..., second], self.cos[:, None], self.sin[:, None] * (-1 if backward else 1)
+        size[..., first] = size[..., second] = (np.abs(a) + np.abs(b)) * abs(self.magnitude)
+        o[..., first], o[..., second] = a * cos - b * sin, a * sin + b * cos
+        return o, size
+
+
+def rope_options(**options):
+    """Of Angles, and of the command line."""
+    line = []
+    for name, value in options.items():
+        line += [f"--{name.replace('_', '-')}", ",".join(map(str, value)) if isinstance(value, tuple) else value]
+    return line
+
+
+@test
+def rope_of_every_mode():
+    for mode, sections in (("normal", None), ("neox", None), ("mrope", (3, 2, 2)), ("mrope", (2, 1)), ("vision", (5, 3)), ("imrope", (3, 2, 2)),
+                           ("imrope", (1, 1, 1, 1)), ("mrope", (1, 2, 3, 1))):
+        options = {"mode": mode, **({"sections": sections} if sections else {})}
+        for dtype in ("f4", "f2"):
+            x = draw(6, 3, 20, dtype=dtype)
+            save(x=x, p=random.integers(0, 3000, (4, 6)).astype("i4"), q=random.integers(0, 3000, 6))
+            for file in ("p.npy", "q.npy") if sections else ("q.npy",):
+                n_dims = 8 if mode == "vision" else 14
+                for backward in (False, True):
+                    o = done("rope", "x.npy", "--offset", 3, "--n-dims", n_dims, *rope_options(**options), "--positions", file,
+                             *(["--backward"] if backward else []))
+                    want, size = Angles(np.load(file), n_dims, **options).turn(x, 3, backward)
+                    near(o, want, size, f"{mode} {dtype}")
+                    assert o.dtype == x.dtype and o[..., :3].tobytes() == x[..., :3].tobytes()
+
+
+@test
+def rope_with_every_scaling():
+    factors = (1 + random.random(16) * 30).astype("f4")
+    x, p = draw(9, 32), random.integers(0, 100000, 9)
+    save(x=x, p=p, f=factors)
+    for options in ({"freq_base": 5e5}, {"freq_scale": 0.25}, {"attn_factor": 1.5}, {"scaling": "ntk", "factor": 8.0},
+                    {"freq_scale": 1 / 16, "ext_factor": 1.0, "n_ctx_orig": 4096}, {"freq_scale": 0.5, "ext_factor": 0.5, "n_ctx_orig": 512, "beta_fast": 16.0,
+                                                                                    "beta_slow": 2.0, "attn_factor": 0.9},
+                    {"scaling": "llama3", "factor": 8.0, "n_ctx_orig": 8192, "freq_base": 5e5},
+                    {"scaling": "llama3", "factor": 32.0, "n_ctx_orig": 1000, "low_freq_factor": 2.0, "high_freq_factor": 9.0}):
+        for given in (None, factors):
+            line = rope_options(**options) + ([] if given is None else ["--freq-factors", "f.npy"])
+            angles = Angles(p, 32, factors=given, **options)
+            o = done("rope", "x.npy", "--positions", "p.npy", *line)
+            want, size = angles.turn(x[:, None])
+            near(o, want[:, 0], size[:, 0], str(line))
+            table = done("rope", "--table", "--n-dims", 32, "--positions", "p.npy", *line)
+            assert table.dtype == np.float32 and table.shape == (9, 32)
+            near(table, np.concatenate([angles.cos, angles.sin], -1), np.full((9, 32), abs(angles.magnitude)), str(line))
+
+
+@test
+def rope_positions_of_files_and_counted():
+    x = draw(5, 2, 8)
+    save(x=x, wide=np.arange(5) + 70, narrow=np.arange(70, 75, dtype="i4"), row=np.arange(70, 75)[None])
+    for first, count in ((70, 5), (-3, 5), (2**31 - 5, 5), (-2**31, 5)):
+        o = done("rope", "x.npy", "--first", first)
+        want, size = Angles(np.arange(first, first + count), 8).turn(x)
+        near(o, want, size * (1 if abs(first) < 100 else 64), str(first))
+    counted = done("rope", "x.npy", "--first", 70)
+    for name in ("wide", "narrow", "row"):
+        assert done("rope", "x.npy", "--positions", f"{name}.npy").tobytes() == counted.tobytes(), name
+    assert done("rope", "x.npy").tobytes() == done("rope", "x.npy", "--first", "0").tobytes()
+    # one position for all axes is the rotation without sections
+    plain = done("rope", "x.npy", "--mode", "neox", "--first", 70)
+    for mode in ("mrope", "imrope"):
+        assert done("rope", "x.npy", "--mode", mode, "--sections", "2,1,1", "--positions", "wide.npy").tobytes() == plain.tobytes(), mode
+    assert done("rope", "--table", "--n-dims", 8, "--tokens", 5, "--first", 70).tobytes() == done("rope", "--table", "--n-dims", 8, "--positions",
+                                                                                                 "wide.npy").tobytes()
+
+
+@test
+def rope_layouts_stores_and_paths_change_no_bit():
+    x = draw(7, 3, 40, dtype="f2")
+    save(x=x, flat=x.reshape(21, 40), t=np.ascontiguousarray(np.moveaxis(x, 0, 1)), one=x[:, :1], none=x[:, 0])
+    o = done("rope", "x.npy", "--mode", "neox", "--first", 3)
+    for more in (("--store", "keep"), ("--store", "stream"), ("--isa", "scalar"), ("--n-dims", "40", "--offset", "0", "--freq-scale", "1")):
+        assert done("rope", "x.npy", "--mode", "neox", "--first", 3, *more).tobytes() == o.tobytes(), more
+    assert np.moveaxis(done("rope", "t.npy", "--heads-first", "--mode", "neox", "--first", 3), 0, 1).tobytes() == o.tobytes()
+    assert done("rope", "one.npy").tobytes() == done("rope", "none.npy").tobytes()
+
+
+@test
+def rope_backward_turns_back():
+    x = draw(7, 3, 40)
+    save(x=x)
+    done("rope", "x.npy", "--first", 1000, outputs=("o",))
+    near(done("rope", "--backward", "o.npy", "--first", 1000), x.astype("f8"), 2 * np.abs(x).max() * np.ones(x.shape))
+
+
+@test
+def rope_after_a_norm_has_the_bits_of_the_two():
+    for dtype in ("f4", "f2"):
+        x, w, b = draw(6, 3, 64, dtype=dtype), draw(64, dtype=dtype), draw(64)
+        save(x=x, w=w, b=b)
+        for kind, line in (("rms", ("--w", "w.npy", "--eps", "1e-3")), ("rms", ()), ("layer", ("--w", "w.npy", "--b", "b.npy")), ("l2", ()),
+                           ("layer", ("--b", "b.npy")), ("rms", ("--w", "w.npy", "--weight-offset", 1))):
+            o = done("rope", "--norm", kind, *line, "x.npy", "--mode", "neox", "--first", 9)
+            norm(f"--{kind}", *line, "x.npy", "--o", "n.npy")
+            assert o.tobytes() == done("rope", "n.npy", "--mode", "neox", "--first", 9).tobytes(), f"{dtype} {kind} {line}"
+            assert o.tobytes() != x.tobytes()
+
+
+@test
+def rope_of_no_tokens_and_no_heads():
+    for shape in ((0, 2, 8), (3, 0, 8), (0, 8), (2**40, 0, 8)):
+        np.save("x.npy", np.zeros(shape, "f4"))
+        assert done("rope", "x.npy").shape == shape and done("rope", "--norm", "rms", "x.npy").shape == shape
+    assert done("rope", "--table", "--n-dims", 6, "--tokens", 0).shape == (0, 6)
+
+
+@test
+def a_rotation_may_replace_its_input():
+    x = draw(6, 2, 8)
+    save(x=x)
+    o = done("rope", "x.npy")
+    run = Run("rope", "x.npy", "--o", "x.npy")
+    assert run.status == 0 and open("x.npy", "rb").read() == open("o.npy", "rb").read() and np.load("x.npy").tobytes() == o.tobytes()
+
+
 # ---- refusals ------------------------------------------------------------------------------------------------------------------
 
 
@@ -1411,6 +1589,81 @@ def refuses_wrong_arguments_of_channels():
         refused("channel-norm", *arguments, says=says)
 
 
+@test
+def refuses_wrong_arguments_of_rope():
+    save(x=draw(6, 2, 8), w=draw(8))
+    open("o.npy", "w").write("old")
+    o = ("--o", "o.npy")
+    for arguments, says in (((), "no input"), (("x.npy",), "no output"), (("x.npy", "w.npy", *o), "twice"), (("--table", *o), "--table needs --n-dims"),
+                            (("--table", "--n-dims", 4, *o), "--table needs --tokens or --positions"),
+                            (("x.npy", "--table", "--n-dims", 4, "--tokens", 3, *o), "--table and --x exclude each other"),
+                            (("--table", "--n-dims", 4, "--tokens", 3, "--backward", *o), "exclude each other"),
+                            (("x.npy", "--tokens", 3, *o), "--tokens needs --table"), (("x.npy", "--w", "w.npy", *o), "--w needs --norm"),
+                            (("x.npy", "--eps", 1, *o), "--eps needs --norm"), (("x.npy", "--norm", "rms", "--weight-offset", 1, *o), "needs --w"),
+                            (("x.npy", "--norm", "rms", "--backward", *o), "nrg norm --backward"),
+                            (("x.npy", "--norm", "batch", *o), "none of rms, layer, l2"), (("x.npy", "--norm", "rms", "--eps", -1, *o), "eps is negative"),
+                            (("x.npy", "--mode", "gptj", *o), "none of normal, neox, mrope, vision, imrope"),
+                            (("x.npy", "--mode", "mrope", *o), "--mode mrope needs --sections"),
+                            (("x.npy", "--sections", "1,2", *o), "--sections and --mode normal exclude"),
+                            (("x.npy", "--mode", "vision", "--sections", "1,a", *o), "is not a list"),
+                            (("x.npy", "--mode", "vision", "--sections", "1,2,3,4,5", *o), "is not a list"),
+                            (("x.npy", "--mode", "vision", "--sections", "", *o), "is not a list"),
+                            (("x.npy", "--mode", "vision", "--sections", "-1,2", *o), "is not a list"),
+                            (("x.npy", "--mode", "vision", "--sections", "0,0", *o), "at least one"),
+                            (("x.npy", "--n-dims", 3, *o), "not even"), (("x.npy", "--n-dims", 0, *o), "from 1 on"),
+                            (("x.npy", "--freq-base", 0, *o), "not above 0"), (("x.npy", "--freq-base", "nan", *o), "not above 0"),
+                            (("x.npy", "--freq-scale", -1, *o), "not above 0"), (("x.npy", "--freq-scale", "inf", *o), "not above 0"),
+                            (("x.npy", "--attn-factor", "inf", *o), "beyond 2^400"), (("x.npy", "--ext-factor", "x", *o), "not a number"),
+                            (("x.npy", "--ext-factor", 1, *o), "needs --n-ctx-orig"), (("x.npy", "--scaling", "ntk", *o), "needs --factor"),
+                            (("x.npy", "--scaling", "llama3", "--factor", 8, *o), "needs --n-ctx-orig"), (("x.npy", "--factor", 8, *o), "--factor needs --scaling"),
+                            (("x.npy", "--scaling", "llama3", "--factor", 8, "--n-ctx-orig", 10, "--low-freq-factor", 5, *o), "less than --high-freq-factor"),
+                            (("x.npy", "--ext-factor", 1, "--n-ctx-orig", 0, *o), "whole number from 1"),
+                            (("x.npy", "--ext-factor", 1, "--n-ctx-orig", 9, "--freq-base", 1, *o), "is not 1"),
+                            (("x.npy", "--scaling", "yarn", *o), "none of none, ntk, llama3"), (("x.npy", "--first", "1.5", *o), "whole number"),
+                            (("x.npy", "--first", "2147483648", *o), "whole number"), (("x.npy", "--first", " 1", *o), "whole number"),
+                            (("x.npy", "--first", 1, "--positions", "p.npy", *o), "exclude each other"), (("x.npy", "--isa", "mmx", *o), "no instruction set"),
+                            (("x.npy", "--first", 2**31 - 3, *o), "beyond what can be computed"), (("x.npy", "--offset", 8, *o), "say --n-dims"),
+                            (("x.npy", "--freq-scale", "1e30", *o), "2^18 times"), (("x.npy", "--store", "away", *o), "none of auto")):
+        refused("rope", *arguments, says=says)
+
+
+@test
+def refuses_wrong_files_of_rope():
+    save(x=draw(6, 2, 8), half=draw(8, dtype="f2"), zero=np.array([1, 1, 0, 1], "f4"), p=np.arange(6), far=np.array([0, 0, 0, 0, 0, 2**31]))
+    open("o.npy", "w").write("old")
+    for shape, says in (((), "has to be (tokens, heads, dim)"), ((8,), "has to be"), ((2, 3, 2, 8), "has to be"), ((6, 2, 0), "of which the 0"),
+                        ((6, 7), "say --n-dims"), ((6, 6), "take 8")):
+        np.save("bad.npy", np.zeros(shape, "f4"))
+        refused("rope", "bad.npy", *(("--n-dims", 8) if shape == (6, 6) else ()), "--o", "o.npy", says=says)
+    np.save("flat.npy", np.zeros((6, 8), "f4"))
+    refused("rope", "flat.npy", "--heads-first", "--o", "o.npy", says="has to be (heads, tokens, dim)")
+    np.save("bad.npy", np.zeros((6, 2, 6), "f4"))
+    refused("rope", "bad.npy", "--mode", "vision", "--sections", "1,1", "--o", "o.npy", says="say --n-dims")
+    refused("rope", "x.npy", "--mode", "vision", "--sections", "1,1", "--n-dims", 6, "--o", "o.npy", says="twice --n-dims 6")
+    for shape, says in (((5,), "for 6 tokens it has to be (6,) or (axes, 6)"), ((6, 1), "has to be"), ((), "has to be"), ((1, 1, 6), "has to be"),
+                        ((2, 6), "positions on 2 axes; this mode and these sections take 1")):
+        np.save("bad.npy", np.zeros(shape, "i4"))
+        refused("rope", "x.npy", "--positions", "bad.npy", "--o", "o.npy", says=says)
+    for mode, shape, says in (("mrope", (1, 6), "take 2"), ("mrope", (5, 6), "5 axes"), ("imrope", (3, 6), "take 4")):
+        np.save("bad.npy", np.zeros(shape, "i4"))
+        refused("rope", "x.npy", "--mode", mode, "--sections", "2,2", "--positions", "bad.npy", "--o", "o.npy", says=says)
+    for dtype, says in (("f4", "convert it to '<i4' or '<i8'"), ("u4", "convert"), (">i4", "big-endian"), ("i2", "convert")):
+        np.save("bad.npy", np.zeros(6, dtype))
+        refused("rope", "x.npy", "--positions", "bad.npy", "--o", "o.npy", says=says)
+    refused("rope", "x.npy", "--positions", "far.npy", "--o", "o.npy", says="element 5 is 2147483648, which does not fit in 32 bits")
+    good = open("p.npy", "rb").read()
+    open("cut.npy", "wb").write(good[:-1])
+    refused("rope", "x.npy", "--positions", "cut.npy", "--o", "o.npy", says="truncated: shape (6,) takes 48 bytes")
+    refused("rope", "p.npy", "--o", "o.npy", says="convert it to '<f4' or '<f2'")
+    for name, says in (("half", "'<f2'; --freq-factors are '<f4'"), ("zero", "factor 2 is 0"), ("flat", "has to be (4,)"), ("missing", "No such file")):
+        refused("rope", "x.npy", "--freq-factors", f"{name}.npy", "--o", "o.npy", says=says)
+    refused("rope", "x.npy", "--norm", "rms", "--w", "half.npy", "--o", "o.npy", says="'<f2' beside '<f4'")
+    refused("rope", "x.npy", "--norm", "rms", "--w", "zero.npy", "--o", "o.npy", says="has to be (8,)")
+    refused("rope", "x.npy", "--scaling", "ntk", "--factor", 2, "--n-dims", 2, "--o", "o.npy", says="at least 4")
+    refused("rope", "--table", "--n-dims", 2**20, "--tokens", 2**50, "--o", "o.npy", says="does not fit in memory")
+    refused("rope", "x.npy", "--o", "nosuch/o.npy", says="No such file")
+
+
 # ---- outputs that fail while they are written --------------------------------------------------------------------------------
 
 SHIM = r"""
@@ -1581,7 +1834,7 @@ def check_passes_here():
     # every line of the list of kernels has been run
     text = open(os.path.join(ROOT, "src", "kernels.def")).read()
     kernels = re.findall(r"^NRG_KERNEL\((\w+), (\w+), \w+\)", text, re.M)
-    assert len(kernels) >= 24
+    assert len(kernels) >= 36
     for op, dtype in kernels:
         assert re.search(rf"^  {op} .*\b{dtype} [1-9]", run.out, re.M), f"{op} {dtype}: {run.out}"
     run = Run("check", "--quick", "--isa", "scalar")
@@ -2018,6 +2271,42 @@ nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *s, const nrg_rope_
         q->dw[0] += 1;
     return NRG_OK;
 }
+""" r"""
+nrg_status nrg_recurrent_forward(const nrg_recurrent_args *a, int ith, int nth)
+{
+    size_t bytes = a->dim * nrg_dtype_size(a->dtype);
+    for (size_t chain = at(a->chains, ith, nth); chain < at(a->chains, ith + 1, nth); chain++)
+        for (size_t k = 0; k < a->n && !idle("p is left out"); k++) {
+            char *p = (char *)a->p + chain * a->p_chain_stride + k * a->p_stride;
+            memset(p, 1, bytes);
+            if ((fault("chain") && k == 6) || (fault("side by side") && a->p_stride > a->p_chain_stride && a->n > 1) || (fault("p0") && a->p0_dtype != a->dtype) ||
+                (fault("chain split") && nth == 3) || (fault("long vectors") && a->dim > 256) || (fault("b of a chain") && a->b))
+                p[bytes - 1] = 0;
+        }
+    return fault("refuse chains") ? NRG_ERR_DTYPE : NRG_OK;
+}
+
+nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *a, int ith, int nth)
+{
+    for (size_t chain = at(a->chains, ith, nth); chain < at(a->chains, ith + 1, nth); chain++) {
+        for (size_t i = 0; i < a->n * a->dim; i++)
+            ((float *)a->workspace)[chain * a->n * a->dim + i] = (float)i + (float)fault("g");
+        if (a->dp0)
+            memset((char *)a->dp0 + chain * a->dp0_stride, fault("dp0") ? 2 : 1, a->dim * sizeof(float));
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_recurrent_backward_reduce(const nrg_recurrent_backward_args *a, int ith, int nth)
+{
+    for (size_t row = at(a->dim, ith, nth); row < at(a->dim, ith + 1, nth); row++) {
+        if (a->dw)
+            memset((char *)a->dw + row * a->dw_stride, fault("dw of chains") || (fault("split of rows") && nth == 7) ? 2 : 1, a->dim * sizeof(float));
+        if (a->db)
+            a->db[row] = (float)row + (a->accumulate && !fault("chain accumulate") ? a->db[row] + 1 : 0) + (float)fault("db of chains");
+    }
+    return NRG_OK;
+}
 """
 
 
@@ -2049,7 +2338,8 @@ def check_finds_a_faulty_path():
               "dx of parts", "dx of statistics", "dx of running", "channel dw", "channel db", "channel accumulate", "split of channels",
               "past the blocks", "backward sums", "magnitude", "sections", "ntk", "factors", "table split", "sinusoidal", "odd dim", "turned back",
               "offset", "positions of tokens", "rope split", "a head's place", "rope in place", "pairs of f16", "past a head", "k", "fused rstd",
-              "fused", "fused backward", "fused dw")
+              "fused", "fused backward", "fused dw", "chain", "side by side", "p0", "chain split", "long vectors", "b of a chain", "g", "dp0",
+              "dw of chains", "db of chains", "split of rows", "chain accumulate")
     faulty("")  # compiles it, once for all
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = list(pool.map(faulty, faults))
@@ -2064,7 +2354,7 @@ def check_finds_a_kernel_that_does_nothing():
     for fault, says in (("activation is left out", "scalar leaves o unwritten"), ("db is left out", "scalar leaves db unwritten"),
                         ("channels are left out", "scalar leaves o unwritten"), ("mean is left out", "scalar leaves mean unwritten"),
                         ("db of channels is left out", "scalar leaves db unwritten"), ("table is left out", "scalar leaves table unwritten"),
-                        ("k is left out", "scalar leaves k_o unwritten")):
+                        ("k is left out", "scalar leaves k_o unwritten"), ("p is left out", "scalar leaves p unwritten")):
         run = faulty(fault)
         one_line(run)
         assert run.status == 1 and says in run.err, f"{fault}: {run}"
@@ -2113,7 +2403,7 @@ def check_reports_a_path_that_dies_or_refuses():
     one_line(run)
     assert run.status == 1 and "refuses a case" in run.err and " norm_backward_f32" in run.err, str(run)
     for fault, op in (("refuse channels", "channel_norm_forward"), ("refuse backward of channels", "channel_norm_backward"),
-                      ("refuse yarn", "position_table"), ("refuse mode 8", "rope")):
+                      ("refuse yarn", "position_table"), ("refuse mode 8", "rope"), ("refuse chains", "recurrent")):
         run = faulty(fault)
         one_line(run)
         assert run.status == 1 and "refuses a case" in run.err and f" {op}_f32" in run.err, str(run)
@@ -2132,7 +2422,7 @@ def help_and_version():
     assert run.status == 0 and re.fullmatch(r"nrg \d+\.\d+\.\d+\n", run.out) and not run.err, str(run)
     general = Run("--help")
     assert general.status == 0 and general.out == Run("help").out == Run("-h").out and not general.err, str(general)
-    for command in ("info", "check", "norm", "channel-norm"):
+    for command in ("info", "check", "norm", "channel-norm", "rope"):
         assert f"nrg {command} " in general.out
         run = Run(command, "--help")
         assert run.status == 0 and run.out.startswith(f"usage: nrg {command}") and not run.err, str(run)
@@ -2142,7 +2432,7 @@ def help_and_version():
 @test
 def a_report_nobody_receives_is_a_failure():
     with open("/dev/full", "w") as full:
-        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("channel-norm", "--help"),
+        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("channel-norm", "--help"), ("rope", "--help"),
                           ("check", "--quick", "--isa", "scalar")):
             run = Run(*arguments, stdout=full)
             one_line(run)

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "cli.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -145,6 +146,41 @@ int cli_count(const char *option, const char *text, size_t least, size_t *number
     if (c != text && !*c && value >= least)
         return 1;
     complain("--%s: '%s' is not a number from %zu on", option, text, least);
+    return 0;
+}
+
+/* Up to the end, or to a comma. */
+static const char *parse_integer(const char *text, long long least, long long most, long long *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoll(text, &end, 10);
+    int is_number = end != text && (*text == '-' || (*text >= '0' && *text <= '9')) && (!*end || *end == ',');
+    return is_number && !errno && *number >= least && *number <= most ? end : NULL;
+}
+
+int cli_integer(const char *option, const char *text, long long least, long long most, long long *number)
+{
+    const char *end = parse_integer(text, least, most, number);
+    if (end && !*end)
+        return 1;
+    complain("--%s: '%s' is not a whole number from %lld to %lld", option, text, least, most);
+    return 0;
+}
+
+int cli_integers(const char *option, const char *text, int room, long long least, long long most, long long *numbers)
+{
+    const char *at = text;
+    for (int i = 0; i < room; i++) {
+        at = parse_integer(at, least, most, &numbers[i]);
+        if (!at)
+            break;
+        if (!*at)
+            return 1;
+        at++;
+    }
+    complain("--%s: '%s' is not a list of at most %d whole numbers from %lld to %lld, such as 16,24,24", option, text, room,
+             least, most);
     return 0;
 }
 

@@ -50,6 +50,11 @@ int cli_double(const char *option, const char *text, double *number);
 int cli_float(const char *option, const char *text, float *number);
 int cli_count(const char *option, const char *text, size_t least, size_t *number);
 
+int cli_integer(const char *option, const char *text, long long least, long long most, long long *number);
+
+/* Up to `room` numbers with commas between them; those that are not there stay as they are. */
+int cli_integers(const char *option, const char *text, int room, long long least, long long most, long long *numbers);
+
 /* The index of text in words, which end with NULL; -1 after a complaint that lists them. */
 int cli_word(const char *option, const char *text, const char *const *words);
 

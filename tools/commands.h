@@ -8,7 +8,9 @@ int command_info(char **arguments);
 int command_check(char **arguments);
 int command_norm(char **arguments);
 int command_channel_norm(char **arguments);
+int command_rope(char **arguments);
 
 extern const char info_help[], check_help[], norm_help[], channel_norm_help[];
+extern const char rope_help[];
 
 #endif

@@ -171,30 +171,42 @@ static int count_elements(const npy_shape *shape, size_t *count)
     return 1;
 }
 
-static int refuse_dtype(const char *path, const header *h)
+/* What is taken in one place. */
+typedef struct element_type {
+    char descr[4];
+    nrg_dtype dtype;
+    size_t size;
+} element_type;
+
+static const element_type floats[2] = {{"<f4", NRG_F32, 4}, {"<f2", NRG_F16, 2}};
+static const element_type integers[2] = {{"<i4", NRG_DTYPE_SAME, 4}, {"<i8", NRG_DTYPE_SAME, 8}};
+
+static int refuse_dtype(const char *path, const header *h, const element_type types[2])
 {
     if (h->structured)
-        complain("%s: a structured array; only '<f4' and '<f2' are taken", path);
+        complain("%s: a structured array; only '%s' and '%s' are taken", path, types[0].descr, types[1].descr);
     else if (h->descr[0] == '>')
-        complain("%s: big-endian ('%s'); convert it with x.astype('<f4') or '<f2'", path, h->descr);
+        complain("%s: big-endian ('%s'); convert it with x.astype('%s') or '%s'", path, h->descr, types[0].descr, types[1].descr);
     else
-        complain("%s: its dtype is '%s'; convert it to '<f4' or '<f2' with x.astype()", path, h->descr);
+        complain("%s: its dtype is '%s'; convert it to '%s' or '%s' with x.astype()", path, h->descr, types[0].descr,
+                 types[1].descr);
     return CLI_REFUSED;
 }
 
 /* Turns a parsed header into an array without data; its bytes have to be exactly those that are left in the file. */
-static int interpret(const char *path, const header *h, uint64_t left, npy_array *array)
+static int interpret(const char *path, const header *h, const element_type types[2], uint64_t left, npy_array *array)
 {
-    array->dtype = strcmp(h->descr, "<f4") == 0 ? NRG_F32 : strcmp(h->descr, "<f2") == 0 ? NRG_F16 : NRG_DTYPE_SAME;
-    if (array->dtype == NRG_DTYPE_SAME || h->structured)
-        return refuse_dtype(path, h);
+    int type = strcmp(h->descr, types[0].descr) == 0 ? 0 : 1;
+    if (strcmp(h->descr, types[type].descr) != 0 || h->structured)
+        return refuse_dtype(path, h, types);
     if (h->fortran) {
         complain("%s: in Fortran order; convert it with numpy.ascontiguousarray(x)", path);
         return CLI_REFUSED;
     }
+    array->dtype = types[type].dtype;
     array->shape = h->shape;
     char text[NPY_SHAPE_ROOM];
-    size_t element = nrg_dtype_size(array->dtype);
+    size_t element = types[type].size;
     if (!count_elements(&h->shape, &array->count)) {
         complain("%s: an array of shape %s does not fit in memory", path, npy_shape_text(text, &h->shape));
         return CLI_REFUSED;
@@ -280,18 +292,36 @@ static int read_header(const char *path, FILE *file, uint64_t *left, header *h)
     return status;
 }
 
-static int read_array(const char *path, FILE *file, uint64_t left, npy_array *array)
+/* 64-bit integers to 32 bits, into the lower half of the same memory. */
+static int narrow(const char *path, npy_array *array)
+{
+    for (size_t i = 0; i < array->count; i++) {
+        int64_t wide;
+        memcpy(&wide, (char *)array->data + i * sizeof wide, sizeof wide);
+        if (wide < INT32_MIN || wide > INT32_MAX) {
+            complain("%s: element %zu is %lld, which does not fit in 32 bits", path, i, (long long)wide);
+            return CLI_REFUSED;
+        }
+        int32_t element = (int32_t)wide;
+        memcpy((char *)array->data + i * sizeof element, &element, sizeof element);
+    }
+    return CLI_DONE;
+}
+
+static int read_array(const char *path, FILE *file, const element_type types[2], uint64_t left, npy_array *array)
 {
     header h;
     int status = read_header(path, file, &left, &h);
     if (status == CLI_DONE)
-        status = interpret(path, &h, left, array);
+        status = interpret(path, &h, types, left, array);
     if (status != CLI_DONE)
         return status;
     array->data = malloc(left ? (size_t)left : 1);
     if (!array->data)
         return no_memory(path, left);
     status = read_bytes(path, file, array->data, (size_t)left);
+    if (status == CLI_DONE && strcmp(h.descr, "<i8") == 0)
+        status = narrow(path, array);
     if (status != CLI_DONE) {
         free(array->data);
         array->data = NULL;
@@ -319,17 +349,21 @@ static FILE *open_file(const char *path, uint64_t *size)
     return NULL;
 }
 
-int npy_read(const char *path, npy_array *array)
+static int read_types(const char *path, const element_type types[2], npy_array *array)
 {
     memset(array, 0, sizeof *array);
     uint64_t size;
     FILE *file = open_file(path, &size);
     if (!file)
         return CLI_REFUSED;
-    int status = read_array(path, file, size, array);
+    int status = read_array(path, file, types, size, array);
     fclose(file);
     return status;
 }
+
+int npy_read(const char *path, npy_array *array) { return read_types(path, floats, array); }
+
+int npy_read_integers(const char *path, npy_array *array) { return read_types(path, integers, array); }
 
 const char *npy_descr(nrg_dtype dtype) { return dtype == NRG_F32 ? "<f4" : "<f2"; }
 

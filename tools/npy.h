@@ -1,4 +1,5 @@
-/* tools/npy.h: NumPy's .npy format, as far as nrg norm and nrg channel-norm need it: little-endian f32 and f16 arrays in C order.
+/* tools/npy.h: NumPy's .npy format, as far as the commands need it: little-endian arrays in C order, f32 and f16, and to be read
+ * i32 and i64.
  *
  * The format: numpy/lib/format.py, versions 1.0, 2.0 and 3.0. Data is read and written as it lies in memory, so this code is for
  * little-endian hosts, which are the only ones nrg is built for.
@@ -23,14 +24,17 @@ typedef struct npy_shape {
 } npy_shape;
 
 typedef struct npy_array {
-    nrg_dtype dtype; /* NRG_F32 or NRG_F16 */
+    nrg_dtype dtype; /* NRG_F32 or NRG_F16; of integers NRG_DTYPE_SAME */
     npy_shape shape;
     size_t count; /* elements */
-    void *data;   /* from malloc; never NULL after npy_read, not even for no elements */
+    void *data;   /* from malloc; never NULL after npy_read, not even for no elements. Of integers: int32_t */
 } npy_array;
 
 /* Returns CLI_DONE, or complains and returns the exit status. The array then needs no free. */
 int npy_read(const char *path, npy_array *array);
+
+/* The same for positions and ids, of 32 or 64 bits in the file, which have to fit 32. */
+int npy_read_integers(const char *path, npy_array *array);
 
 /* Writes the header of version 1.0 for an array, a multiple of 64 bytes, and returns its length. */
 size_t npy_header(char header[NPY_HEADER_ROOM], nrg_dtype dtype, const npy_shape *shape);

@@ -74,6 +74,7 @@ static format format_of(nrg_dtype dtype)
 enum kind {
     NORMAL,
     WEIGHTS, /* near 1 */
+    GENTLE,  /* near 0 */
     SHIFTED, /* mean 1e3, deviation 1 */
     FAR,     /* mean 1e4, deviation 1/100 */
     LARGE,
@@ -112,6 +113,12 @@ sweep_kind sweep_kind_near_one(void)
     return kind;
 }
 
+sweep_kind sweep_kind_gentle(void)
+{
+    sweep_kind kind = {GENTLE, 0};
+    return kind;
+}
+
 sweep_kind sweep_draw_poison(uint64_t *random)
 {
     sweep_kind drawn = {sweep_draw(random, 2) ? INFINITE : NOT_A_NUMBER, 0};
@@ -137,6 +144,9 @@ static uint32_t element(const line_data *data, size_t i, uint64_t *random)
         break;
     case WEIGHTS:
         v = 1 + v * 0.25f;
+        break;
+    case GENTLE:
+        v = v * 0x1p-4f;
         break;
     case SHIFTED:
         v = v + 1000;

@@ -25,8 +25,9 @@ typedef struct sweep_kind {
 sweep_kind sweep_draw_kind(int is_weight, uint64_t *random);
 sweep_kind sweep_draw_poison(uint64_t *random);
 
-/* Above 0. */
+/* Above 0; and so small that a matrix of some 100 columns of it shrinks vectors. */
 sweep_kind sweep_kind_near_one(void);
+sweep_kind sweep_kind_gentle(void);
 
 /* Fills elements that are `step` bytes apart. */
 void sweep_fill_line(unsigned char *first, size_t step, nrg_dtype dtype, size_t length, sweep_kind kind, uint64_t *random);

@@ -33,12 +33,11 @@ static const char *const names[SWEEP_OPERANDS] = {[ROPE_TABLE] = "table",
                                                   [ROPE_Q_WORKSPACE] = "q's workspace",
                                                   [ROPE_K_WORKSPACE] = "k's workspace"};
 
-/* What every number of pairs is turned by: interleaved or half-split pairs, forward or backward; and with a norm. */
-enum { WAYS = 8 };
+/* What every number of pairs is turned by, alone and with a norm: interleaved or half-split pairs, forward or backward. */
+enum { WAYS = 4 };
 static const struct {
-    int interleaved, backward, kind;
-} ways[WAYS] = {{1, 0, ROPE_ALONE}, {1, 1, ROPE_ALONE}, {0, 0, ROPE_ALONE},         {0, 1, ROPE_ALONE},
-                {1, 0, ROPE_NORM},  {0, 0, ROPE_NORM},  {1, 0, ROPE_NORM_BACKWARD}, {0, 0, ROPE_NORM_BACKWARD}};
+    int interleaved, backward;
+} ways[WAYS] = {{1, 0}, {1, 1}, {0, 0}, {0, 1}};
 
 /* Pairs beyond those from 1 up; heads (of q) and tokens. */
 static const struct {
@@ -100,8 +99,10 @@ static rope_case draw(const sweep_case *c)
         r.tokens = large[length - small[c->level]].tokens;
         r.heads[0] = large[length - small[c->level]].heads;
     }
-    r.kind = ways[c->n % WAYS].kind;
-    r.backward = ways[c->n % WAYS].backward;
+    r.kind = strcmp(sweep_kernel_op(c->kernel), "rope") == 0 ? ROPE_ALONE
+             : ways[c->n % WAYS].backward                    ? ROPE_NORM_BACKWARD
+                                                             : ROPE_NORM;
+    r.backward = r.kind == ROPE_ALONE && ways[c->n % WAYS].backward;
     draw_spec(&r, pairs, ways[c->n % WAYS].interleaved, &random);
     r.has_positions = sweep_draw(&random, 2) != 0;
     r.table_rows = r.tokens + (sweep_draw(&random, 2) ? sweep_draw(&random, 9) : 0);
@@ -212,3 +213,4 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 }
 
 const sweep_family sweep_family_rope = {count, make, fill, run, describe, names};
+const sweep_family sweep_family_norm_rope = {count, make, fill, run, describe, names};

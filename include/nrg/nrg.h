@@ -17,5 +17,7 @@
 #include "rope.h"
 #include "norm_rope.h"
 #include "sinusoidal.h"
+#include "recurrent.h"
+#include "floater.h"
 
 #endif

@@ -18,8 +18,8 @@
  * What holds for every call: every path gives the same bits; so does any (ith, nth), any alignment and stride, in place or not.
  * cos and sin, times the magnitude, are within 0.501 ulp of f32 of the exact value, for every position an int32_t holds (exact:
  * of the formulas here, with the fields of the spec taken as the numbers they are). A rotation adds two roundings: each output is
- * within 1.5 · 2^-24 · (|x0| + |x1|) · magnitude of the exact one; 16-bit results are the f32 result rounded once.
- * docs/rope.md has the definition to the last bit and the measured errors.
+ * within 3 · 2^-24 · (|x0| + |x1|) · magnitude of the exact one (2.5 with a magnitude of 1; measured: 1.6); 16-bit results are
+ * the f32 result rounded once. docs/rope.md has the definition to the last bit and the measured errors.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_ROPE_H
@@ -38,8 +38,9 @@ typedef enum nrg_rope_mode {
     NRG_ROPE_MROPE = 8,   /* half-split; sections of pairs, each with a position of its own: Qwen2-VL, arXiv:2409.12191 */
     NRG_ROPE_VISION = 24, /* as MROPE, with 2·n_dims rotated elements, and θ counted anew in every section: 2-D positions of
                              image patches */
-    NRG_ROPE_IMROPE =
-        40 /* as MROPE, with sections interleaved: pair p takes position p mod 3 while that section lasts: Qwen3-VL */
+    /* as MROPE, with sections interleaved: pair p takes position p mod 3 while that section lasts, then the fourth; or, without a
+     * fourth section, the first, as Qwen3-VL was trained (ggml reads the fourth position there, whatever it is) */
+    NRG_ROPE_IMROPE = 40
 } nrg_rope_mode;
 
 /* What is done to θ beyond freq_scale, freq_factors and YaRN, which are fields of their own. */

@@ -201,7 +201,7 @@ NRG_INLINE vf v_twice_high(vf a)
 
 NRG_INLINE void vd_quarter_turns(vd *cosine, vd *sine, vd z)
 {
-    const __m512i n = _mm512_castpd_si512(z), sign = _mm512_set1_epi64((long long)1 << 63);
+    const __m512i n = _mm512_castpd_si512(z), sign = _mm512_set1_epi64(INT64_MIN);
     const __mmask8 odd = _mm512_test_epi64_mask(n, _mm512_set1_epi64(1));
     vd c = _mm512_mask_blend_pd(odd, *cosine, *sine), s = _mm512_mask_blend_pd(odd, *sine, *cosine);
     __m512i c_sign = _mm512_and_si512(_mm512_slli_epi64(_mm512_add_epi64(n, _mm512_set1_epi64(1)), 62), sign);

@@ -1,15 +1,15 @@
 /* Tensors [tokens, heads, dim] with two strides, for the public functions: their checks, as rows that are as long as possible.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_HEADS_H
-#define NRG_HEADS_H
+#ifndef NRG_TOKEN_HEADS_H
+#define NRG_TOKEN_HEADS_H
 
 #include "checks.h"
 
 /* Adds such a tensor, if it is there; strides of 0 become the real ones. It is seen as rows from the first byte of a token to its
  * last one, a token stride apart; or, where heads are further apart than tokens, the other way round. */
-static inline nrg_status add_heads(extents *all, unsigned name, unsigned in_place, const void *pointer, nrg_dtype dtype,
-                                   size_t tokens, size_t heads, size_t dim, size_t *token_stride, size_t *head_stride)
+static inline nrg_status add_token_heads(extents *all, unsigned name, unsigned in_place, const void *pointer, nrg_dtype dtype,
+                                         size_t tokens, size_t heads, size_t dim, size_t *token_stride, size_t *head_stride)
 {
     const size_t element = dtype == NRG_F32 ? 4 : 2;
     size_t bytes, span, inner, outer, inner_stride, outer_stride;

@@ -1,0 +1,133 @@
+/* A command that reads .npy files, computes, and writes .npy files.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "file_command.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "arrays.h"
+#include "library.h"
+
+const char *file_in(const file_call *call, int input) { return call->value[input]; }
+
+const char *file_out(const file_call *call, int which) { return call->value[call->command->inputs + which]; }
+
+static const char *option_name(const file_call *call, int option) { return call->command->options[option].name; }
+
+int file_double(const file_call *call, int option, double *number)
+{
+    return !call->value[option] || cli_double(option_name(call, option), call->value[option], number);
+}
+
+int file_count(const file_call *call, int option, size_t least, size_t *number)
+{
+    return !call->value[option] || cli_count(option_name(call, option), call->value[option], least, number);
+}
+
+int file_integer(const file_call *call, int option, long long least, long long most, long long *number)
+{
+    return !call->value[option] || cli_integer(option_name(call, option), call->value[option], least, most, number);
+}
+
+int file_needs(const file_call *call, int option, int other)
+{
+    if (!call->value[option] || call->value[other])
+        return CLI_DONE;
+    complain("--%s needs --%s", option_name(call, option), option_name(call, other));
+    return CLI_REFUSED;
+}
+
+int file_excludes(const file_call *call, int option, int other)
+{
+    if (!call->value[option] || !call->value[other])
+        return CLI_DONE;
+    complain("--%s and --%s exclude each other", option_name(call, option), option_name(call, other));
+    return CLI_REFUSED;
+}
+
+npy_shape file_shape(int ndim, const size_t *dims)
+{
+    npy_shape shape;
+    memset(&shape, 0, sizeof shape);
+    shape.ndim = ndim;
+    memcpy(shape.dims, dims, (size_t)ndim * sizeof *dims);
+    return shape;
+}
+
+int file_reserve(file_call *call, int which, nrg_dtype dtype, const npy_shape *shape)
+{
+    npy_array *out = &call->out[which];
+    out->dtype = dtype;
+    out->shape = *shape;
+    out->count = 1;
+    for (int i = 0; i < shape->ndim; i++) {
+        if (shape->dims[i] && out->count > SIZE_MAX / 2 / sizeof(double) / shape->dims[i]) {
+            char text[NPY_SHAPE_ROOM];
+            complain("a result of shape %s does not fit in memory", npy_shape_text(text, shape));
+            return CLI_REFUSED;
+        }
+        out->count *= shape->dims[i];
+    }
+    return array_reserve(out);
+}
+
+void file_reuse(file_call *call, int which, int input)
+{
+    call->out[which] = call->in[input];
+    call->in[input].data = NULL;
+}
+
+static int read_inputs(file_call *call)
+{
+    for (int i = 0; i < call->command->inputs; i++) {
+        int is_integers = call->command->integers >> i & 1;
+        int status = !call->value[i] ? CLI_DONE : (is_integers ? npy_read_integers : npy_read)(call->value[i], &call->in[i]);
+        if (status != CLI_DONE)
+            return status;
+    }
+    return CLI_DONE;
+}
+
+/* Targets are looked at first: reading gigabytes to find that nothing can be written would be unkind. */
+static int run(file_call *call, output_set *set)
+{
+    const file_command *command = call->command;
+    const char *const *names = &call->value[command->inputs];
+    int status = arrays_add(names, command->outputs, set);
+    if (status == CLI_DONE)
+        status = read_inputs(call);
+    if (status == CLI_DONE)
+        status = command->compute(call);
+    return status == CLI_DONE ? arrays_write(call->out, names, command->outputs, set) : status;
+}
+
+int file_command_run(const file_command *command, void *request, char **arguments)
+{
+    enum { ISA_FROM_END = 2, HELP_FROM_END = 1 };
+    file_call call;
+    output_set set;
+    memset(&call, 0, sizeof call);
+    call.command = command;
+    call.request = request;
+    cli_set_command(command->name);
+    int status = cli_collect(arguments, command->options, command->operand, command->count - HELP_FROM_END, call.value);
+    if (status == CLI_HELP_GIVEN) {
+        fputs(command->help, stdout);
+        return CLI_DONE;
+    }
+    const char *isa = call.value[command->count - ISA_FROM_END];
+    if (status == CLI_DONE)
+        status = command->ask(&call);
+    if (status == CLI_DONE && isa)
+        status = library_set_isa(isa);
+    if (status != CLI_DONE)
+        return status;
+    output_begin(&set);
+    status = run(&call, &set);
+    output_end(&set);
+    arrays_free(call.in, command->inputs);
+    arrays_free(call.out, command->outputs);
+    return status;
+}

@@ -1,0 +1,61 @@
+/* tools/file_command.h: a command that reads .npy files, computes, and writes .npy files: the order in which that is done, which
+ * is the same for all of them.
+ *
+ *     arguments → the command's own check of them → output files looked at → input files read → the command's computation →
+ *     output files written, all or none
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TOOLS_FILE_COMMAND_H
+#define NRG_TOOLS_FILE_COMMAND_H
+
+#include "cli.h"
+#include "npy.h"
+#include "output.h"
+
+enum { FILE_INPUTS = 8, FILE_OUTPUTS = OUTPUT_MAX, FILE_OPTIONS = 40 };
+
+typedef struct file_call file_call;
+
+typedef struct file_command {
+    const char *name, *help;
+    const cli_option *options;  /* inputs, then outputs, then all others, of which the last two are --isa and --help; no name */
+    int inputs, outputs, count; /* of inputs and outputs, and of all */
+    int operand;                /* which option an argument without one stands for */
+    unsigned integers;          /* bit i: input i has positions or ids */
+    /* Each returns CLI_DONE, or complains and returns the exit status. ask sees the options; compute fills in the outputs that
+     * were asked for. */
+    int (*ask)(file_call *call);
+    int (*compute)(file_call *call);
+} file_command;
+
+struct file_call {
+    const file_command *command;
+    void *request;                   /* the command's own */
+    const char *value[FILE_OPTIONS]; /* of options: NULL where not given, itself where it takes none */
+    npy_array in[FILE_INPUTS], out[FILE_OUTPUTS];
+};
+
+int file_command_run(const file_command *command, void *request, char **arguments);
+
+/* The name of an input's or output's file; NULL: absent. */
+const char *file_in(const file_call *call, int input);
+const char *file_out(const file_call *call, int which);
+
+/* Options as numbers; what is not given leaves the number alone. 0 after a complaint. */
+int file_double(const file_call *call, int option, double *number);
+int file_count(const file_call *call, int option, size_t least, size_t *number);
+int file_integer(const file_call *call, int option, long long least, long long most, long long *number);
+
+/* CLI_REFUSED after a complaint that the option needs, or excludes, another; else CLI_DONE. */
+int file_needs(const file_call *call, int option, int other);
+int file_excludes(const file_call *call, int option, int other);
+
+/* Takes memory for an output: dense, of this shape. */
+int file_reserve(file_call *call, int which, nrg_dtype dtype, const npy_shape *shape);
+
+/* The input's memory becomes the output's, which has its shape and dtype. */
+void file_reuse(file_call *call, int which, int input);
+
+npy_shape file_shape(int ndim, const size_t *dims);
+
+#endif
