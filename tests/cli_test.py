@@ -1294,8 +1294,92 @@ def recurrent_chains():
     assert done("position rnn", "--w", "w.npy", "--p0", "p0.npy", "--n", 0).shape == (3, 0, 20)
 
 
+def t5_bucket(distance, bidirectional, buckets, max_distance):
+    """From the paper's code, with whole numbers for the logarithms."""
+    bucket, n = 0, -distance
+    if bidirectional:
+        buckets //= 2
+        bucket, n = (buckets, -n) if n < 0 else (0, n)
+    n = max(n, 0)
+    exact = buckets // 2
+    if n < exact:
+        return bucket + n
+    more = sum(n**(buckets - exact) >= max_distance**k * exact**(buckets - exact - k) for k in range(1, buckets - exact))
+    return bucket + exact + more
+
+
 def distances(queries, keys, offset=0):
     return np.arange(keys)[None] - np.arange(queries)[:, None] - offset
+
+
+@test
+def t5_bias_of_buckets():
+    for buckets, max_distance, causal, offset in ((32, 128, False, 0), (32, 128, True, 40), (8, 20, False, -3), (5, 9, True, 0)):
+        heads, queries, keys = 3, 7, 50
+        distance = distances(queries, keys, offset)
+        bucket = np.vectorize(lambda d: t5_bucket(int(d), not causal, buckets, max_distance))(distance)
+        line = ("--max-distance", max_distance, "--query-offset", offset, *(("--causal",) if causal else ()))
+        for dtype in ("f4", "f2"):
+            beta, scores = draw(buckets, heads, dtype=dtype), draw(2, heads, queries, keys, dtype=dtype)
+            save(beta=beta, scores=scores, one=scores[0])
+            want = np.moveaxis(beta.astype("f4")[bucket], -1, 0)
+            bias = done("position t5", "beta.npy", "--queries", queries, "--keys", keys, *line)
+            assert bias.dtype == np.float32 and bias.tobytes() == np.ascontiguousarray(want).tobytes()
+            o = done("position t5", "beta.npy", "--scores", "scores.npy", *line)
+            assert o.dtype == scores.dtype and o.tobytes() == (scores.astype("f4") + want).astype(dtype).tobytes()
+            assert done("position t5", "beta.npy", "--scores", "one.npy", *line).tobytes() == o[0].tobytes()
+            near(done("position t5", "beta.npy", "--scores", "scores.npy", "--scale", 0.3, *line), np.float32(0.3) * scores.astype("f8") + want,
+                 np.abs(scores) + np.abs(want))
+            masked = done("position t5", "beta.npy", "--queries", queries, "--keys", keys, "--mask-future", *line)
+            assert masked.tobytes() == np.where(distance > 0, np.float32(-np.inf), want).tobytes()
+            d_beta = done("position t5", "--backward", "--scores", "scores.npy", "--buckets", buckets, *line)
+            want, size = np.zeros((buckets, heads)), np.zeros((buckets, heads))
+            for h in range(heads):
+                np.add.at(want[:, h], np.broadcast_to(bucket, (2, queries, keys)), scores[:, h].astype("f8"))
+                np.add.at(size[:, h], np.broadcast_to(bucket, (2, queries, keys)), np.abs(scores[:, h].astype("f8")))
+            assert d_beta.dtype == np.float32
+            near(d_beta, want, size)
+
+
+@test
+def t5_lists_its_buckets():
+    for line, buckets, causal, most in (((), 32, False, 128), (("--causal",), 32, True, 128), (("--buckets", 9, "--max-distance", 30), 9, False, 30),
+                                        (("--causal", "--buckets", 2, "--max-distance", 2), 2, True, 2)):
+        run = Run("position", "t5", "--list", *line)
+        assert run.status == 0 and not run.err, str(run)
+        found = {}
+        for bucket, first, last in re.findall(r"^ +(\d+)  (-?\d+|\.\.\.)(?: to (-?\d+|\.\.\.))?$", run.out, re.M):
+            first, last = (sign * 3 * most if text == "..." else int(text) for text, sign in ((first, -1), (last or first, 1)))
+            found.update({distance: int(bucket) for distance in range(first, last + 1)})
+        assert len(run.out.splitlines()) <= buckets
+        assert found == {d: t5_bucket(d, not causal, buckets, most) for d in range(-3 * most, 3 * most + 1) if d <= 0 or not causal or d in found}, run.out
+        assert set(range(-3 * most, 1)) <= set(found)
+
+
+@test
+def alibi_slopes_and_biases():
+    def slopes_of(heads, max_bias=8.0):
+        power = 2**int(np.log2(heads))
+        even = 2.0**(-max_bias * np.arange(1, power + 1) / power)
+        return np.concatenate([even, 2.0**(-max_bias * np.arange(1, 2 * power + 1) / (2 * power))[::2]])[:heads]
+
+    for heads, line in ((8, ()), (1, ()), (12, ()), (5, ("--max-bias", 3)), (16, ("--max-bias", 0))):
+        want = slopes_of(heads, line[1] if line else 8)
+        slopes = done("position alibi", "--heads", heads, *line)
+        assert slopes.dtype == np.float32
+        near(slopes, want, want / 10)
+        distance = distances(6, 11, 5)
+        bias = done("position alibi", "--heads", heads, "--queries", 6, "--keys", 11, "--query-offset", 5, *line)
+        assert bias.dtype == np.float32
+        near(bias, -want[:, None, None] * np.abs(distance), want[:, None, None] * np.abs(distance))
+        scores = draw(2, heads, 6, 11, dtype="f2")
+        save(scores=scores, slopes=slopes, other=draw(heads))
+        o = done("position alibi", "--scores", "scores.npy", "--query-offset", 5, *line)
+        assert o.dtype == np.float16 and o.tobytes() == (scores.astype("f4") + bias).astype("f2").tobytes()
+        assert done("position alibi", "--scores", "scores.npy", "--query-offset", 5, "--slopes", "slopes.npy").tobytes() == o.tobytes()
+        own = done("position alibi", "--slopes", "other.npy", "--queries", 6, "--keys", 11, "--mask-future")
+        masked = np.where(distances(6, 11) > 0, np.float32(-np.inf), -np.load("other.npy")[:, None, None] * np.abs(distances(6, 11)))
+        assert np.array_equal(own, masked.astype("f4")), "other slopes"
 
 
 @test
@@ -1346,7 +1430,8 @@ def shifts_of_transformer_xl_and_xlnet():
 def positions_are_the_same_on_every_path():
     save(x=draw(4, 5, 40, dtype="f2"), t=draw(9, 40), w=draw(40, 40) / 8, p0=draw(40), beta=draw(32, 5), scores=draw(5, 6, 40), ids=np.arange(7), r=draw(9, 40))
     for line in (("sinusoidal", "x.npy"), ("learned", "x.npy", "--table", "t.npy", "--first", 2), ("embedding", "ids.npy", "--table", "t.npy", "--norm", "rms"),
-                 ("rnn", "--w", "w.npy", "--p0", "p0.npy", "--n", 30), ("shaw", "--q", "scores.npy", "--table", "r.npy", "--keys", 50), ("shift", "scores.npy")):
+                 ("rnn", "--w", "w.npy", "--p0", "p0.npy", "--n", 30), ("t5", "beta.npy", "--scores", "scores.npy"), ("alibi", "--scores", "scores.npy"),
+                 ("t5", "--backward", "--scores", "scores.npy"), ("shaw", "--q", "scores.npy", "--table", "r.npy", "--keys", 50), ("shift", "scores.npy")):
         default = done("position", *line)
         assert done("position", *line, "--isa", "scalar").tobytes() == default.tobytes(), line
 
@@ -1849,7 +1934,7 @@ def refuses_wrong_arguments_of_position():
     save(x=draw(2, 6, 8), ids=np.arange(6), t=draw(9, 8), half=draw(9, 8, dtype="f2"), beta=draw(32, 2), p0=draw(8), w=draw(8, 8), narrow=draw(9, 7))
     open("o.npy", "w").write("old")
     o = ("--o", "o.npy")
-    for arguments, says in (((), "which kind"), (("circular",), "unknown kind 'circular'"), (("--help", "rnn"), "stands alone"), (("sin", *o), "unknown kind")):
+    for arguments, says in (((), "which kind"), (("circular",), "unknown kind 'circular'"), (("--help", "t5"), "stands alone"), (("sin", *o), "unknown kind")):
         refused("position", *arguments, says=says)
     cases = {
         "sinusoidal": ((("--rows", 3, *o), "needs --dim"), (("--dim", 3, *o), "--rows or --positions"), (("--rows", 3, "--dim", 4), "no output"),
@@ -1893,6 +1978,20 @@ def refuses_wrong_arguments_of_position():
                 (("--w", "w.npy", "--p0", "p0.npy", "--backward", "--p", "t.npy", "--dp", "w.npy", "--db", "o.npy"), "has to be (9, 8)"),
                 (("--w", "w.npy", "--p0", "p0.npy", "--backward", "--p", "half.npy", "--dp", "t.npy", "--db", "o.npy"), "'<f2' beside '<f4'"),
                 (("--w", "w.npy", "--p0", "p0.npy", "--backward", "--p", "t.npy", "--dp", "t.npy", "--db", "o.npy", "--n", 3), "exclude")),
+        "t5": ((("--scores", "x.npy", *o), "no table"), (("beta.npy", *o), "--scores FILE, or"), (("beta.npy", "--queries", 3, *o), "--queries needs --keys"),
+               (("beta.npy", "--queries", 3, "--keys", 3), "no output"), (("beta.npy", "--scores", "x.npy", "--keys", 3, *o), "exclude"),
+               (("t.npy", "--scores", "x.npy", *o), "8 heads, but x.npy has 2"), (("x.npy", "--queries", 3, "--keys", 3, *o), "has to be (buckets, heads)"),
+               (("beta.npy", "--scores", "t.npy", *o), "heads, queries"), (("beta.npy", "--scores", "x.npy", "--max-distance", 8, *o), "a distance beyond 8"),
+               (("beta.npy", "--scores", "x.npy", "--scale", "nan", *o), "is 0, infinite"), (("beta.npy", "--queries", 3, "--keys", 3, "--scale", 2, *o), "--scale needs --scores"),
+               (("beta.npy", "--scores", "x.npy", "--buckets", 32, *o), "exclude"), (("beta.npy", "--scores", "x.npy", "--backward", *o), "exclude"),
+               (("--backward", "--queries", 3, "--keys", 3, *o), "--backward needs --scores"), (("--list", *o), "--list and --o exclude"),
+               (("--list", "--buckets", 3), "4 buckets at least"), (("--list", "--buckets", 1), "whole number from 2"), (("--list", "--max-distance", 8), "a distance beyond 8"),
+               (("beta.npy", "--queries", 3, "--keys", 2**30, "--query-offset", 2**31 - 1, *o), "beyond what can be computed")),
+        "alibi": ((o, "how many heads"), (("--heads", 0, *o), "from 1 on"), (("--heads", 4), "no output"), (("--heads", 4, "--keys", 3, *o), "--keys needs --queries"),
+                  (("--heads", 4, "--scores", "x.npy", *o), "exclude"), (("--heads", 4, "--slopes", "p0.npy", *o), "exclude"),
+                  (("--slopes", "p0.npy", *o), "--slopes needs --scores"), (("--slopes", "p0.npy", "--scores", "x.npy", *o), "has to be (2,)"),
+                  (("--heads", 4, "--max-bias", -1, *o), "is negative"), (("--heads", 4, "--mask-future", *o), "need --scores"),
+                  (("--slopes", "t.npy", "--queries", 3, "--keys", 3, *o), "one for each head"), (("--heads", 4, "--scale", 2, *o), "--scale needs --scores")),
         "shaw": ((o, "no input file"), (("x.npy", "--keys", 3, *o), "no table"), (("x.npy", "--table", "t.npy", *o), "how many keys"),
                  (("x.npy", "--table", "t.npy", "--keys", 3), "no output"), (("x.npy", "--values", "x.npy", *o), "exclude"), (("--values", "x.npy", "--keys", 3, *o), "exclude"),
                  (("x.npy", "--table", "narrow.npy", "--keys", 3, *o), "rows of 7 elements, but those of x.npy have 8"),
@@ -2086,7 +2185,7 @@ def check_passes_here():
     # every line of the list of kernels has been run
     text = open(os.path.join(ROOT, "src", "kernels.def")).read()
     kernels = re.findall(r"^NRG_KERNEL\((\w+), (\w+), \w+\)", text, re.M)
-    assert len(kernels) >= 60
+    assert len(kernels) >= 66
     for op, dtype in kernels:
         assert re.search(rf"^  {op} .*\b{dtype} [1-9]", run.out, re.M), f"{op} {dtype}: {run.out}"
     run = Run("check", "--quick", "--isa", "scalar", "--op", "rope")
@@ -2629,6 +2728,35 @@ nrg_status nrg_embed_backward(const nrg_embed_backward_args *a, int ith, int nth
     return NRG_OK;
 }
 
+nrg_status nrg_t5_diagonals(const nrg_bias_spec *s, nrg_dtype dtype, const void *table, size_t table_stride, float *diagonals, size_t stride, int ith,
+                            int nth)
+{
+    (void)table;
+    (void)table_stride;
+    for (size_t head = at(s->heads, ith, nth); head < at(s->heads, ith + 1, nth); head++)
+        write_row((char *)diagonals + head * stride, (s->queries + s->keys - 1) * 4, fault("t5") && dtype == NRG_BF16 && s->bidirectional);
+    return NRG_OK;
+}
+
+nrg_status nrg_alibi_diagonals(const nrg_bias_spec *s, const float *slopes, float *diagonals, size_t stride, int ith, int nth)
+{
+    (void)slopes;
+    for (size_t head = at(s->heads, ith, nth); head < at(s->heads, ith + 1, nth); head++)
+        write_row((char *)diagonals + head * stride, (s->queries + s->keys - 1) * 4, fault("alibi") && s->mask_future);
+    return NRG_OK;
+}
+
+int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int max_distance)
+{
+    return (int)distance + bidirectional + buckets + max_distance;
+}
+
+nrg_status nrg_alibi_slopes(size_t heads, double max_bias, float *slopes)
+{
+    slopes[0] = (float)max_bias + (float)heads;
+    return NRG_OK;
+}
+
 /* All rows of a tensor [batch, heads, rows, columns]; shares of all of them. */
 typedef struct rows_of {
     char *first;
@@ -2641,6 +2769,37 @@ static void write_rows(const rows_of *t, int wrong, int ith, int nth)
     for (size_t row = at(rows, ith, nth); row < at(rows, ith + 1, nth); row++)
         write_row(t->first + row / t->rows / t->heads * t->strides[0] + row / t->rows % t->heads * t->strides[1] + row % t->rows * t->strides[2], t->bytes,
                   wrong);
+}
+
+nrg_status nrg_score_bias_forward(const nrg_score_bias_args *a, int ith, int nth)
+{
+    rows_of o = {a->o, a->batch, a->heads, a->queries, a->keys * nrg_dtype_size(a->dtype), {a->o_batch_stride, a->o_head_stride, a->o_query_stride}};
+    if (!idle("scores are left out"))
+        write_rows(&o, (fault("keys") && a->keys % 16 == 15) || (fault("queries before heads") && a->o_query_stride > a->o_head_stride && a->heads > 1) ||
+                           (fault("scores in place") && a->o == a->scores) || (fault("scale of scores") && a->scale < 0) || (fault("many queries") && a->queries > 60),
+                   ith, nth);
+    return NRG_OK;
+}
+
+nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *a, int ith, int nth)
+{
+    for (size_t head = at(a->heads, ith, nth); head < at(a->heads, ith + 1, nth); head++)
+        write_row((char *)a->d_diagonals + head * a->d_diagonals_stride, (a->queries + a->keys - 1) * 8,
+                  (fault("d_diagonals") && a->keys == 40) || (fault("second layer") && a->accumulate) || (fault("many batches") && a->batch > 30));
+    return NRG_OK;
+}
+
+nrg_status nrg_t5_backward(const nrg_bias_spec *s, const double *d_diagonals, size_t stride, float *d_table, size_t d_table_stride, int accumulate, int ith,
+                           int nth)
+{
+    (void)d_diagonals;
+    (void)stride;
+    for (size_t head = at(s->heads, ith, nth); head < at(s->heads, ith + 1, nth); head++)
+        for (int bucket = 0; bucket < s->buckets; bucket++) {
+            float *to = (float *)((char *)d_table + (size_t)bucket * d_table_stride) + head;
+            *to = (float)bucket + (accumulate && !fault("accumulated buckets") ? *to : 0) + (float)(fault("d_table of t5") && s->mask_future);
+        }
+    return NRG_OK;
 }
 
 nrg_status nrg_relative_scores(const nrg_relative_args *a, int ith, int nth)
@@ -2762,6 +2921,8 @@ def check_finds_a_faulty_path():
         "embed": ("embed", "third table", "counted table", "embed in place", "scale of a table", "embed split", "tables of f32", "many tokens",
                   "fused embed", "fused embed rstd"),
         "embed_backward": ("past the order", "accumulated table", "d_table", "heavy row"),
+        "score_bias": ("t5", "alibi", "keys", "queries before heads", "scores in place", "scale of scores", "many queries"),
+        "score_bias_backward": ("d_diagonals", "second layer", "many batches", "accumulated buckets", "d_table of t5"),
         "relative_scores": ("relative scores", "long heads", "clipped", "table of a head", "offset of queries", "accumulated scores"),
         "relative_values": ("relative values", "accumulated values", "ends"),
         "relative_backward": ("relative backward", "with ends", "many classes", "accumulated classes"),
@@ -2787,7 +2948,7 @@ def check_finds_a_kernel_that_does_nothing():
                                ("channels are left out", "channel_norm_forward", "o"), ("mean is left out", "channel_norm_forward", "mean"),
                                ("db of channels is left out", "channel_norm_backward", "db"), ("table is left out", "position_table", "table"),
                                ("k is left out", "rope", "k_o"), ("p is left out", "recurrent", "p"), ("embed is left out", "embed", "o"),
-                               ("o_u is left out", "head_bias_pair", "o_u")):
+                               ("scores are left out", "score_bias", "o"), ("o_u is left out", "head_bias_pair", "o_u")):
         run = faulty(fault, op=op)
         one_line(run)
         assert run.status == 1 and f"scalar leaves {operand} unwritten" in run.err, f"{fault}: {run}"

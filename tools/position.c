@@ -19,6 +19,8 @@ const char position_help[] =
     "  embedding    tokens + positions + types, and the norm after it\n"
     "  rnn          a chain of vectors p_k = tanh(W p_(k-1) + b)\n"
     "relative\n"
+    "  t5           bias of attention scores by buckets of distances; backward: the gradient of its table\n"
+    "  alibi        slopes, or the bias of attention scores they make\n"
     "  shaw         attention's terms of clipped relative positions: scores of queries, or sums of values\n"
     "  shift        scores of distances moved to their keys: Transformer-XL, XLNet; and back\n"
     "\n"
@@ -34,6 +36,8 @@ static const struct {
     {"learned", position_learned},
     {"embedding", position_embedding},
     {"rnn", position_rnn},
+    {"t5", position_t5},
+    {"alibi", position_alibi},
     {"shaw", position_shaw},
     {"shift", position_shift},
 };
