@@ -1865,6 +1865,7 @@ def refuses_wrong_arguments_of_rope():
                             (("--table", "--n-dims", 4, "--tokens", 3, "--backward", *o), "exclude each other"),
                             (("x.npy", "--tokens", 3, *o), "--tokens needs --table"), (("x.npy", "--w", "w.npy", *o), "--w needs --norm"),
                             (("x.npy", "--eps", 1, *o), "--eps needs --norm"), (("x.npy", "--norm", "rms", "--weight-offset", 1, *o), "needs --w"),
+                            (("x.npy", "--norm", "rms", "--w", "w.npy", "--weight-offset", "inf", *o), "is infinite or NaN"),
                             (("x.npy", "--norm", "rms", "--backward", *o), "nrg norm --backward"),
                             (("x.npy", "--norm", "batch", *o), "none of rms, layer, l2"), (("x.npy", "--norm", "rms", "--eps", -1, *o), "eps is negative"),
                             (("x.npy", "--mode", "gptj", *o), "none of normal, neox, mrope, vision, imrope"),

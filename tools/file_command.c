@@ -79,6 +79,41 @@ void file_reuse(file_call *call, int which, int input)
     call->in[input].data = NULL;
 }
 
+int file_check_weights(file_call *call, int w, int b, size_t dim, int beside)
+{
+    const npy_shape wanted = file_shape(1, &dim);
+    const int both[2] = {w, b};
+    for (int i = 0; i < 2; i++) {
+        const npy_array *array = &call->in[both[i]];
+        if (!array->data)
+            continue;
+        int status = array_check_shape(array, file_in(call, both[i]), &wanted, file_in(call, beside));
+        if (status != CLI_DONE)
+            return status;
+        if (array->dtype != NRG_F32 && array->dtype != call->in[beside].dtype) {
+            complain("%s: '<f2' beside '<f4' in %s; w and b have the dtype of that or '<f4'", file_in(call, both[i]),
+                     file_in(call, beside));
+            return CLI_REFUSED;
+        }
+    }
+    return arrays_match_weights(&call->in[w], &call->in[b]);
+}
+
+/* The library's own word on the spec, before files are read: no rows, so no pointer is followed. */
+int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec)
+{
+    static const char *const norms[] = {"rms", "layer", "l2", NULL};
+    static float any;
+    int kind = cli_word_or_default(option_name(call, norm), call->value[norm], norms);
+    if (kind < 0)
+        return 0;
+    *spec = kind == 0 ? nrg_rms_norm_spec(1, 1e-6) : kind == 1 ? nrg_layer_norm_spec(1, 1e-5) : nrg_l2_norm_spec(1, 1e-12);
+    if (!file_double(call, eps, &spec->eps))
+        return 0;
+    nrg_norm_args args = nrg_norm_args_init(0, &any, &any);
+    return library_answer(nrg_norm_forward(spec, &args, 0, 1)) == CLI_DONE;
+}
+
 static int read_inputs(file_call *call)
 {
     for (int i = 0; i < call->command->inputs; i++) {

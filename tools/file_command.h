@@ -56,6 +56,14 @@ int file_reserve(file_call *call, int which, nrg_dtype dtype, const npy_shape *s
 /* The input's memory becomes the output's, which has its shape and dtype. */
 void file_reuse(file_call *call, int which, int input);
 
+/* A weight and a bias [dim] of a norm, where they are there: '<f4', or the dtype of the input `beside`; then both of one dtype.
+ */
+int file_check_weights(file_call *call, int w, int b, size_t dim, int beside);
+
+/* The spec of a norm by its name, which option `norm` has (the first of them where it has none), and its eps. 0 after a
+ * complaint. */
+int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec);
+
 npy_shape file_shape(int ndim, const size_t *dims);
 
 #endif

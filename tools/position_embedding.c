@@ -61,20 +61,6 @@ typedef struct request {
     int32_t *ids[TABLES];
 } request;
 
-static int read_norm(const file_call *call, request *q)
-{
-    static const char *const norms[] = {"rms", "layer", "l2", NULL};
-    static float any;
-    int kind = cli_word_or_default("norm", call->value[OPT_NORM], norms);
-    if (kind < 0)
-        return CLI_REFUSED;
-    q->norm = kind == 0 ? nrg_rms_norm_spec(1, 1e-6) : kind == 1 ? nrg_layer_norm_spec(1, 1e-5) : nrg_l2_norm_spec(1, 1e-12);
-    if (!file_double(call, OPT_EPS, &q->norm.eps))
-        return CLI_REFUSED;
-    nrg_norm_args args = nrg_norm_args_init(0, &any, &any);
-    return library_answer(nrg_norm_forward(&q->norm, &args, 0, 1));
-}
-
 static int ask(file_call *call)
 {
     request *q = call->request;
@@ -85,7 +71,8 @@ static int ask(file_call *call)
         file_needs(call, IN_TYPE_TABLE, IN_TYPES) != CLI_DONE || file_needs(call, IN_W, OPT_NORM) != CLI_DONE ||
         file_needs(call, IN_B, OPT_NORM) != CLI_DONE || file_needs(call, OPT_EPS, OPT_NORM) != CLI_DONE ||
         !file_integer(call, OPT_FIRST, 0, INT32_MAX, &q->first) ||
-        (call->value[OPT_SCALE] && !cli_float("scale", call->value[OPT_SCALE], &q->scale)) || read_norm(call, q) != CLI_DONE)
+        (call->value[OPT_SCALE] && !cli_float("scale", call->value[OPT_SCALE], &q->scale)) ||
+        !file_norm(call, OPT_NORM, OPT_EPS, &q->norm))
         return CLI_REFUSED;
     if (!isfinite(q->scale) || q->scale == 0)
         complain("--scale: '%s' is 0, infinite or NaN", call->value[OPT_SCALE]);
@@ -144,24 +131,6 @@ static int read_tables(file_call *call, request *q, const position_shape *s)
     return CLI_DONE;
 }
 
-static int check_weights(file_call *call, size_t dim)
-{
-    const npy_shape wanted = file_shape(1, &dim);
-    for (int i = IN_W; i <= IN_B; i++) {
-        const npy_array *w = &call->in[i];
-        if (!w->data)
-            continue;
-        int status = array_check_shape(w, file_in(call, i), &wanted, file_in(call, IN_TABLE));
-        if (status != CLI_DONE)
-            return status;
-        if (w->dtype != NRG_F32 && w->dtype != call->in[IN_TABLE].dtype) {
-            complain("%s: '<f2' beside '<f4' in %s", file_in(call, i), file_in(call, IN_TABLE));
-            return CLI_REFUSED;
-        }
-    }
-    return arrays_match_weights(&call->in[IN_W], &call->in[IN_B]);
-}
-
 static int compute(file_call *call)
 {
     request *q = call->request;
@@ -183,7 +152,7 @@ static int compute(file_call *call)
     if (status == CLI_DONE)
         status = read_tables(call, q, &s);
     if (status == CLI_DONE)
-        status = check_weights(call, s.columns);
+        status = file_check_weights(call, IN_W, IN_B, s.columns, IN_TABLE);
     if (status == CLI_DONE)
         status = add_and_normalize(call, q, &s);
     for (int i = 0; i < TABLES; i++)

@@ -96,3 +96,21 @@ int position_check_table(const file_call *call, int input, size_t dim, nrg_dtype
         return CLI_DONE;
     return CLI_REFUSED;
 }
+
+int position_place_result(file_call *call, int input, int added_to, int result, size_t columns)
+{
+    const npy_array *from = &call->in[input], *to = &call->in[added_to];
+    npy_shape shape = from->shape;
+    shape.dims[shape.ndim - 1] = columns;
+    if (!file_in(call, added_to))
+        return file_reserve(call, result, from->dtype, &shape);
+    int status = array_check_shape(to, file_in(call, added_to), &shape, file_in(call, input));
+    if (status == CLI_DONE && to->dtype != from->dtype) {
+        complain("%s: '%s' beside '%s' in %s", file_in(call, added_to), npy_descr(to->dtype), npy_descr(from->dtype),
+                 file_in(call, input));
+        status = CLI_REFUSED;
+    }
+    if (status == CLI_DONE)
+        file_reuse(call, result, added_to);
+    return status;
+}

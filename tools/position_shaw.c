@@ -97,24 +97,6 @@ static int check_table(const file_call *call, int input, const position_shape *s
     return CLI_REFUSED;
 }
 
-/* What is added to is the result's memory. */
-static int place_result(file_call *call, int input, size_t columns)
-{
-    npy_shape shape = call->in[input].shape;
-    shape.dims[shape.ndim - 1] = columns;
-    if (!file_in(call, IN_ADD))
-        return file_reserve(call, OUT_O, call->in[input].dtype, &shape);
-    int status = array_check_shape(&call->in[IN_ADD], file_in(call, IN_ADD), &shape, file_in(call, input));
-    if (status == CLI_DONE && call->in[IN_ADD].dtype != call->in[input].dtype) {
-        complain("%s: '%s' beside '%s' in %s", file_in(call, IN_ADD), npy_descr(call->in[IN_ADD].dtype),
-                 npy_descr(call->in[input].dtype), file_in(call, input));
-        status = CLI_REFUSED;
-    }
-    if (status == CLI_DONE)
-        file_reuse(call, OUT_O, IN_ADD);
-    return status;
-}
-
 static int compute(file_call *call)
 {
     request *q = call->request;
@@ -125,7 +107,7 @@ static int compute(file_call *call)
     if (status == CLI_DONE)
         status = check_table(call, input, &s, &classes, &dim);
     if (status == CLI_DONE)
-        status = place_result(call, input, input == IN_Q ? q->keys : dim);
+        status = position_place_result(call, input, IN_ADD, OUT_O, input == IN_Q ? q->keys : dim);
     if (status != CLI_DONE)
         return status;
     long long p_min = call->value[OPT_P_MIN] ? q->p_min : -(long long)((classes - 1) / 2);

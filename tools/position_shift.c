@@ -90,23 +90,6 @@ static int find_columns(const file_call *call, request *q, const position_shape 
     return CLI_DONE;
 }
 
-static int place_result(file_call *call, const request *q)
-{
-    npy_shape shape = call->in[IN_X].shape;
-    shape.dims[shape.ndim - 1] = q->columns;
-    if (!file_in(call, IN_ADD))
-        return file_reserve(call, OUT_O, call->in[IN_X].dtype, &shape);
-    int status = array_check_shape(&call->in[IN_ADD], file_in(call, IN_ADD), &shape, file_in(call, IN_X));
-    if (status == CLI_DONE && call->in[IN_ADD].dtype != call->in[IN_X].dtype) {
-        complain("%s: '%s' beside '%s' in %s", file_in(call, IN_ADD), npy_descr(call->in[IN_ADD].dtype),
-                 npy_descr(call->in[IN_X].dtype), file_in(call, IN_X));
-        status = CLI_REFUSED;
-    }
-    if (status == CLI_DONE)
-        file_reuse(call, OUT_O, IN_ADD);
-    return status;
-}
-
 static int compute(file_call *call)
 {
     request *q = call->request;
@@ -116,7 +99,7 @@ static int compute(file_call *call)
     if (status == CLI_DONE)
         status = find_columns(call, q, &s);
     if (status == CLI_DONE)
-        status = place_result(call, q);
+        status = position_place_result(call, IN_X, IN_ADD, OUT_O, q->columns);
     if (status != CLI_DONE)
         return status;
     long long shift = call->value[OPT_SHIFT] ? q->shift : (long long)s.rows - (q->kind == TRANSFORMER_XL);

@@ -168,25 +168,6 @@ static int turn(file_call *call, rope_request *q, const shape *s, const float *t
     return library_answer(nrg_norm_rope_forward(&q->norm, &q->spec, &args, &norm, NULL, 0, 1));
 }
 
-static int check_weights(file_call *call, const shape *s)
-{
-    const npy_shape wanted = file_shape(1, &s->dim);
-    for (int i = ROPE_W; i <= ROPE_B; i++) {
-        const npy_array *w = &call->in[i];
-        if (!w->data)
-            continue;
-        int status = array_check_shape(w, file_in(call, i), &wanted, file_in(call, ROPE_X));
-        if (status != CLI_DONE)
-            return status;
-        if (w->dtype != NRG_F32 && w->dtype != call->in[ROPE_X].dtype) {
-            complain("%s: '<f2' beside '<f4' in %s; w and b have the dtype of x or '<f4'", file_in(call, i),
-                     file_in(call, ROPE_X));
-            return CLI_REFUSED;
-        }
-    }
-    return arrays_match_weights(&call->in[ROPE_W], &call->in[ROPE_B]);
-}
-
 static int compute_table(file_call *call, rope_request *q)
 {
     const npy_array *p = &call->in[ROPE_POSITIONS];
@@ -212,7 +193,7 @@ static int compute_rotation(file_call *call, rope_request *q)
     if (status == CLI_DONE)
         status = check_factors(call, &q->spec);
     if (status == CLI_DONE)
-        status = check_weights(call, &s);
+        status = file_check_weights(call, ROPE_W, ROPE_B, s.dim, ROPE_X);
     if (status != CLI_DONE)
         return status;
     if (!s.tokens || !s.heads) { /* then there may be more of the others than memory */

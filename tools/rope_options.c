@@ -130,7 +130,6 @@ static const cli_option options[OPTIONS + 1] = {
 static const char *const mode_names[] = {"normal", "neox", "mrope", "vision", "imrope", NULL};
 static const nrg_rope_mode modes[] = {NRG_ROPE_NORMAL, NRG_ROPE_NEOX, NRG_ROPE_MROPE, NRG_ROPE_VISION, NRG_ROPE_IMROPE};
 static const char *const scalings[] = {"none", "ntk", "llama3", NULL};
-static const char *const norms[] = {"rms", "layer", "l2", NULL};
 
 static int word(const file_call *call, int option, const char *const *words)
 {
@@ -252,24 +251,12 @@ static int read_spec(const file_call *call, rope_request *q)
 static int read_norm(const file_call *call, rope_request *q)
 {
     nrg_norm_spec *s = &q->norm;
-    int kind = word(call, OPT_NORM, norms), store = word(call, OPT_STORE, library_stores);
-    if (kind < 0 || store < 0)
+    int store = word(call, OPT_STORE, library_stores);
+    if (store < 0 || !file_norm(call, OPT_NORM, OPT_EPS, s))
         return 0;
-    *s = kind == 0 ? nrg_rms_norm_spec(1, 1e-6) : kind == 1 ? nrg_layer_norm_spec(1, 1e-5) : nrg_l2_norm_spec(1, 1e-12);
     s->store = (nrg_store)store;
     q->has_norm = call->value[OPT_NORM] != NULL;
-    if (!file_double(call, OPT_EPS, &s->eps) ||
-        (call->value[OPT_WEIGHT_OFFSET] && !cli_float("weight-offset", call->value[OPT_WEIGHT_OFFSET], &s->weight_offset)))
-        return 0;
-    return 1;
-}
-
-/* The library's own word on the norm, before files are read: no rows, so no pointer is followed. */
-static int ask_library(const rope_request *q)
-{
-    static float any;
-    nrg_norm_args args = nrg_norm_args_init(0, &any, &any);
-    return q->has_norm ? library_answer(nrg_norm_forward(&q->norm, &args, 0, 1)) : CLI_DONE;
+    return !call->value[OPT_WEIGHT_OFFSET] || cli_float("weight-offset", call->value[OPT_WEIGHT_OFFSET], &s->weight_offset);
 }
 
 static int rope_ask(file_call *call)
@@ -284,7 +271,10 @@ static int rope_ask(file_call *call)
     q->is_table = call->value[OPT_TABLE] != NULL;
     q->backward = call->value[OPT_BACKWARD] != NULL;
     q->heads_first = call->value[OPT_HEADS_FIRST] != NULL;
-    return ask_library(q);
+    if (isfinite(q->norm.weight_offset))
+        return CLI_DONE;
+    complain("--weight-offset: '%s' is infinite or NaN", call->value[OPT_WEIGHT_OFFSET]);
+    return CLI_REFUSED;
 }
 
 int command_rope(char **arguments)
