@@ -81,5 +81,7 @@ extern const bench_family bench_relative_backward;
 extern const bench_family bench_relative_shift;
 extern const bench_family bench_head_bias_pair;
 extern const bench_family bench_head_bias_pair_backward;
+extern const bench_family bench_score_bias;
+extern const bench_family bench_score_bias_backward;
 
 #endif

@@ -63,6 +63,8 @@ START_TEST(every_op_has_a_sweep)
         "relative_shift",
         "head_bias_pair",
         "head_bias_pair_backward",
+        "score_bias",
+        "score_bias_backward",
     };
     /* clang-format on */
     static const char *const ops[] = {

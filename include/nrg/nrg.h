@@ -22,5 +22,6 @@
 #include "embed.h"
 #include "relative.h"
 #include "relative_shift.h"
+#include "score_bias.h"
 
 #endif
