@@ -67,5 +67,7 @@ extern const bench_family bench_activation;
 extern const bench_family bench_activation_backward;
 extern const bench_family bench_channel_norm_forward;
 extern const bench_family bench_channel_norm_backward;
+extern const bench_family bench_embed;
+extern const bench_family bench_embed_backward;
 
 #endif

@@ -49,6 +49,8 @@ START_TEST(every_op_has_a_sweep)
         "activation_backward",
         "channel_norm_forward",
         "channel_norm_backward",
+        "embed",
+        "embed_backward",
     };
     /* clang-format on */
     static const char *const ops[] = {
