@@ -23,5 +23,6 @@
 #include "relative.h"
 #include "relative_shift.h"
 #include "score_bias.h"
+#include "embed.h"
 
 #endif
