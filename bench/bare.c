@@ -8,10 +8,13 @@ static int bare_job(limit_job *job, const bench_case *c, const bench_memory *m, 
 {
     static const int most[] = {
         [BENCH_IN] = LIMIT_INS, [BENCH_OUT] = LIMIT_OUTS, [BENCH_ROW_IN] = LIMIT_ROW_INS, [BENCH_ROW_OUT] = LIMIT_ROW_OUTS};
+    char *scratch = NULL;
     for (int i = 0; i < 4; i++)
         count[i] = 0;
     for (int i = 0; i < BENCH_OPERANDS; i++) {
         bench_kind kind = c->family->operand[i].kind;
+        if (kind == BENCH_SCRATCH && c->op->operands >> i & 1)
+            scratch = bench_memory_at(m, i, placement);
         if (!(c->op->operands >> i & 1) || kind == BENCH_SCRATCH || kind == BENCH_CHANNEL_IN || kind == BENCH_CHANNEL_F32)
             continue;
         if (count[kind] == most[kind])
@@ -27,7 +30,11 @@ static int bare_job(limit_job *job, const bench_case *c, const bench_memory *m, 
         else
             job->row_out[n] = p;
     }
-    return count[BENCH_IN] > 0 && count[BENCH_OUT] > 0;
+    if (!count[BENCH_OUT]) { /* what is read comes to something small: the loops that only read leave their sum there */
+        job->out[0] = scratch;
+        return scratch && count[BENCH_IN] > 0 && count[BENCH_IN] <= LIMIT_FIRST_INS;
+    }
+    return count[BENCH_IN] > 0;
 }
 
 /* Bytes without a row of their own as four rows, which loops with four places need, or as one. */
@@ -52,7 +59,8 @@ const char *bench_bare_bind(bench_bare *bare, const limit_loop *loop, const benc
         if (!bare_job(job, c, m, p, count))
             return "no limit loop for these operands";
     }
-    bare->run = loop->run[count[BENCH_IN] - 1][count[BENCH_OUT] - 1][count[BENCH_ROW_IN]];
+    bare->run = count[BENCH_OUT] ? loop->run[count[BENCH_IN] - 1][count[BENCH_OUT] - 1][count[BENCH_ROW_IN]]
+                                 : loop->read[count[BENCH_IN] - 1];
     return NULL;
 }
 

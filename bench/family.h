@@ -73,5 +73,17 @@ extern const bench_family bench_norm_rope;
 extern const bench_family bench_recurrent;
 extern const bench_family bench_recurrent_backward;
 extern const bench_family bench_recurrent_reduce;
+extern const bench_family bench_embed;
+extern const bench_family bench_embed_backward;
+extern const bench_family bench_relative_scores;
+extern const bench_family bench_relative_values;
+extern const bench_family bench_relative_backward;
+extern const bench_family bench_relative_shift;
+extern const bench_family bench_head_bias_pair;
+extern const bench_family bench_head_bias_pair_backward;
+extern const bench_family bench_score_bias;
+extern const bench_family bench_score_bias_backward;
+extern const bench_family bench_embed;
+extern const bench_family bench_embed_backward;
 
 #endif

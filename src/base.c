@@ -47,7 +47,7 @@ const char *nrg_status_string(nrg_status status)
     case NRG_ERR_ISA_UNSUPPORTED:
         return "this path is not in this build of nrg, or this CPU or its operating system cannot run it";
     case NRG_ERR_WORKSPACE:
-        return "the workspace is smaller than this call needs";
+        return "the workspace is smaller than this call needs, or holds nothing from the phase before";
     case NRG_ERR_COUNT:
         return "a set has too few elements: none, or a single one where an unbiased variance is asked for";
     case NRG_ERR_POSITION:

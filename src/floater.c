@@ -112,6 +112,31 @@ static void forward(const nrg_floater_spec *s, const nrg_floater_args *a, size_t
     }
 }
 
+/* Apart from the call itself, so that what it needs is not on the stack when h is called. */
+static __attribute__((noinline)) nrg_status check_forward(const nrg_floater_spec *s, const nrg_floater_args *a, int ith, int nth,
+                                                          size_t *p_stride)
+{
+    nrg_status status = check_spec(s, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    if (s->n && (!s->h || !a->p || (!a->p0 && !a->state0)))
+        return NRG_ERR_NULL;
+    size_t space, count;
+    extent operands[6];
+    extents all = {0, operands};
+    if ((status = forward_bytes(s, &space)) != NRG_OK)
+        return status;
+    if (!product(s->n, s->dim, &count))
+        return NRG_ERR_OVERFLOW;
+    if ((status = add_inputs(&all, s, a->p0, a->state0)) != NRG_OK ||
+        (status = add_operand(&all, P, 0, a->p, s->dtype, s->dim, s->n, p_stride)) != NRG_OK ||
+        (status = add_doubles(&all, STATES, 0, a->states, count)) != NRG_OK ||
+        (status = check_workspace(&all, a->workspace, a->workspace_size, s->n ? space : 0)) != NRG_OK ||
+        (status = check_overlap(&all)) != NRG_OK)
+        return status;
+    return check_times(s);
+}
+
 nrg_status nrg_floater_forward(const nrg_floater_spec *spec, const nrg_floater_args *args, int ith, int nth)
 {
     nrg_floater_spec spec_copy;
@@ -122,27 +147,11 @@ nrg_status nrg_floater_forward(const nrg_floater_spec *spec, const nrg_floater_a
     const nrg_floater_args *a = read_struct(args, &args_copy, sizeof args_copy, sizeof args_copy);
     if (!s || !a)
         return NRG_ERR_STRUCT_SIZE;
-    nrg_status status = check_spec(s, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    if (s->n && (!s->h || !a->p || (!a->p0 && !a->state0)))
-        return NRG_ERR_NULL;
-    size_t space, count, p_stride = a->p_stride;
-    extent operands[6];
-    extents all = {0, operands};
-    if ((status = forward_bytes(s, &space)) != NRG_OK)
-        return status;
-    if (!product(s->n, s->dim, &count))
-        return NRG_ERR_OVERFLOW;
-    if ((status = add_inputs(&all, s, a->p0, a->state0)) != NRG_OK ||
-        (status = add_operand(&all, P, 0, a->p, s->dtype, s->dim, s->n, &p_stride)) != NRG_OK ||
-        (status = add_doubles(&all, STATES, 0, a->states, count)) != NRG_OK ||
-        (status = check_workspace(&all, a->workspace, a->workspace_size, s->n ? space : 0)) != NRG_OK ||
-        (status = check_overlap(&all)) != NRG_OK || (status = check_times(s)) != NRG_OK)
-        return status;
-    if (ith == 0 && s->n)
+    size_t p_stride = a->p_stride;
+    nrg_status status = check_forward(s, a, ith, nth, &p_stride);
+    if (status == NRG_OK && ith == 0 && s->n)
         forward(s, a, p_stride);
-    return NRG_OK;
+    return status;
 }
 
 /* ---- backward ---- */
@@ -222,6 +231,33 @@ static void hand_out(const nrg_floater_backward_args *a, const double *gradient,
     }
 }
 
+static __attribute__((noinline)) nrg_status check_backward(const nrg_floater_spec *s, const nrg_floater_backward_args *a, int ith,
+                                                           int nth, size_t *dp_stride)
+{
+    nrg_status status = check_spec(s, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    if (s->n && (!s->h || !s->vjp || !a->dp || (!a->p0 && !a->state0)))
+        return NRG_ERR_NULL;
+    size_t space, count, none = 0;
+    extent operands[9];
+    extents all = {0, operands};
+    if ((status = backward_bytes(s, a->states != NULL, &space)) != NRG_OK)
+        return status;
+    if (!product(s->n, s->dim, &count))
+        return NRG_ERR_OVERFLOW;
+    if ((status = add_inputs(&all, s, a->p0, a->state0)) != NRG_OK ||
+        (status = add_doubles(&all, STATES, ANY_OPERAND, a->states, count)) != NRG_OK ||
+        (status = add_operand(&all, DP, ANY_OPERAND, a->dp, s->dtype, s->dim, s->n, dp_stride)) != NRG_OK ||
+        (status = add_doubles(&all, DSTATE_N, ANY_OPERAND, a->dstate_n, s->dim)) != NRG_OK ||
+        (status = add_operand(&all, DP0, 0, a->dp0, NRG_F32, s->dim, 1, &none)) != NRG_OK ||
+        (status = add_doubles(&all, DSTATE0, DSTATE_N, a->dstate0, s->dim)) != NRG_OK ||
+        (status = check_workspace(&all, a->workspace, a->workspace_size, s->n ? space : 0)) != NRG_OK ||
+        (status = check_overlap(&all)) != NRG_OK)
+        return status;
+    return check_times(s);
+}
+
 nrg_status nrg_floater_backward(const nrg_floater_spec *spec, const nrg_floater_backward_args *args, int ith, int nth)
 {
     nrg_floater_spec spec_copy;
@@ -232,29 +268,10 @@ nrg_status nrg_floater_backward(const nrg_floater_spec *spec, const nrg_floater_
     const nrg_floater_backward_args *a = read_struct(args, &args_copy, sizeof args_copy, sizeof args_copy);
     if (!s || !a)
         return NRG_ERR_STRUCT_SIZE;
-    nrg_status status = check_spec(s, ith, nth);
-    if (status != NRG_OK)
+    size_t dp_stride = a->dp_stride;
+    nrg_status status = check_backward(s, a, ith, nth, &dp_stride);
+    if (status != NRG_OK || ith != 0)
         return status;
-    if (s->n && (!s->h || !s->vjp || !a->dp || (!a->p0 && !a->state0)))
-        return NRG_ERR_NULL;
-    size_t space, count, dp_stride = a->dp_stride, none = 0;
-    extent operands[9];
-    extents all = {0, operands};
-    if ((status = backward_bytes(s, a->states != NULL, &space)) != NRG_OK)
-        return status;
-    if (!product(s->n, s->dim, &count))
-        return NRG_ERR_OVERFLOW;
-    if ((status = add_inputs(&all, s, a->p0, a->state0)) != NRG_OK ||
-        (status = add_doubles(&all, STATES, ANY_OPERAND, a->states, count)) != NRG_OK ||
-        (status = add_operand(&all, DP, ANY_OPERAND, a->dp, s->dtype, s->dim, s->n, &dp_stride)) != NRG_OK ||
-        (status = add_doubles(&all, DSTATE_N, ANY_OPERAND, a->dstate_n, s->dim)) != NRG_OK ||
-        (status = add_operand(&all, DP0, 0, a->dp0, NRG_F32, s->dim, 1, &none)) != NRG_OK ||
-        (status = add_doubles(&all, DSTATE0, DSTATE_N, a->dstate0, s->dim)) != NRG_OK ||
-        (status = check_workspace(&all, a->workspace, a->workspace_size, s->n ? space : 0)) != NRG_OK ||
-        (status = check_overlap(&all)) != NRG_OK || (status = check_times(s)) != NRG_OK)
-        return status;
-    if (ith != 0)
-        return NRG_OK;
     if (s->n)
         backward(s, a, dp_stride);
     hand_out(a, s->n ? a->workspace : a->dstate_n, s->dim);

@@ -55,6 +55,18 @@ START_TEST(every_op_has_a_sweep)
         "rope",
         "position_table",
         "norm_rope",
+        "embed",
+        "embed_backward",
+        "relative_scores",
+        "relative_values",
+        "relative_backward",
+        "relative_shift",
+        "head_bias_pair",
+        "head_bias_pair_backward",
+        "score_bias",
+        "score_bias_backward",
+        "embed",
+        "embed_backward",
     };
     /* clang-format on */
     static const char *const ops[] = {

@@ -260,6 +260,80 @@ START_TEST(every_channel_call)
 }
 END_TEST
 
+static nrg_embed_args embed_args;
+static nrg_norm_spec embed_norm_spec;
+static nrg_norm_args embed_norm_args;
+static nrg_embed_backward_args embed_backward_args;
+
+static nrg_status call_embed(void) { return nrg_embed_forward(&embed_args, 0, 1); }
+
+static nrg_status call_embed_norm(void)
+{
+    nrg_embed_args args = embed_args;
+    args.o = NULL;
+    return nrg_embed_norm_forward(&args, &embed_norm_spec, &embed_norm_args, 0, 1);
+}
+
+static nrg_status call_embed_backward(void)
+{
+    nrg_status status = nrg_embed_backward_order(&embed_backward_args);
+    return status == NRG_OK ? nrg_embed_backward(&embed_backward_args, 0, 1) : status;
+}
+
+/* Of structs of a first version, so that the calls have copies of them on their stack. */
+START_TEST(every_embed_call)
+{
+    enum { ROWS = 17, MOST = 4096 };
+    static const size_t dims[] = {1, 17, 64, 96, 257, 1000, MOST};
+    static float table[ROWS * MOST], o[ROWS * MOST], r[ROWS * MOST], w[MOST], mean[ROWS], rstd[ROWS];
+    static int32_t ids[ROWS];
+    static uint64_t workspace[2 * ROWS];
+    nrg_isa paths[NRG_ISA_COUNT];
+    nrg_dtype dtypes[3];
+    size_t path_count = test_paths(paths), dtype_count = test_kernel_dtypes("embed", dtypes);
+    for (size_t path = 0; path < path_count; path++)
+        for (size_t dtype = 0; dtype < dtype_count; dtype++) {
+            size_t forward_depth = 0, norm_depth = 0, backward_depth = 0;
+            for (size_t n = 0; n < sizeof dims / sizeof dims[0]; n++)
+                for (int i = 0; i < 8; i += test_small() ? 3 : 1) {
+                    const int wide = i & 1, staged = i & 2;
+                    embed_args = nrg_embed_args_init(ROWS, dims[n], o);
+                    embed_args.dtype = dtypes[dtype];
+                    embed_args.table_dtype = wide ? NRG_F32 : NRG_DTYPE_SAME;
+                    embed_args.store = i & 4 ? NRG_STORE_STREAM : NRG_STORE_KEEP;
+                    for (int k = 0; k < NRG_EMBED_TABLES; k++)
+                        embed_args.tables[k] = nrg_embed_by_ids(table, ROWS, ids);
+                    embed_norm_spec = nrg_layer_norm_spec(dims[n], 1e-5);
+                    embed_norm_spec.size = offsetof(nrg_norm_spec, groups);
+                    embed_norm_spec.dtype = dtypes[dtype];
+                    embed_norm_spec.w_dtype = NRG_F32;
+                    embed_norm_spec.activation = staged ? NRG_ACT_GELU : NRG_ACT_IDENTITY;
+                    embed_norm_spec.store = embed_args.store;
+                    embed_norm_args = nrg_norm_args_init(ROWS, NULL, o);
+                    embed_norm_args.size = offsetof(nrg_norm_args, z);
+                    embed_norm_args.w = embed_norm_args.b = w;
+                    embed_norm_args.r = r;
+                    embed_norm_args.mean = mean;
+                    embed_norm_args.rstd = rstd;
+                    embed_backward_args = nrg_embed_backward_args_init(ROWS, dims[n], r, ROWS, o);
+                    embed_backward_args.dtype = dtypes[dtype];
+                    embed_backward_args.table_dtype = embed_args.table_dtype;
+                    embed_backward_args.store = embed_args.store;
+                    embed_backward_args.accumulate = staged != 0;
+                    embed_backward_args.ids = ids;
+                    embed_backward_args.workspace = workspace;
+                    embed_backward_args.workspace_size = sizeof workspace;
+                    measure(call_embed, &forward_depth, paths[path], "embed");
+                    measure(call_embed_norm, &norm_depth, paths[path], "embed_norm");
+                    measure(call_embed_backward, &backward_depth, paths[path], "embed_backward");
+                }
+            printf("stack, %s, %s: embed %zu bytes, embed_norm %zu, embed_backward %zu\n", nrg_isa_name(paths[path]),
+                   nrg_dtype_name(dtypes[dtype]), forward_depth, norm_depth, backward_depth);
+        }
+    fflush(stdout);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
@@ -277,5 +351,6 @@ int main(int argc, char **argv)
     tcase_add_test(tests, the_measurement_sees_depth);
     tcase_add_test(tests, every_call);
     tcase_add_test(tests, every_channel_call);
+    tcase_add_test(tests, every_embed_call);
     return test_run(suite);
 }

@@ -22,7 +22,8 @@ enum { LANES = 32, VD = VN / 2 };
 
 /* What the templates take for granted. */
 _Static_assert(VN == 4 || VN == 8 || VN == 16, "a vector holds 4, 8 or 16 floats");
-_Static_assert(sizeof(vf) == 4 * VN && sizeof(vh) == 2 * VN && sizeof(vd) == 8 * VD, "vectors hold nothing but their elements");
+_Static_assert(sizeof(vf) == 4 * VN && sizeof(vh) == 2 * VN && sizeof(vp) == 4 * VN && sizeof(vd) == 8 * VD,
+               "vectors hold nothing but their elements");
 _Static_assert(sizeof(vd8) == 64, "eight doubles");
 _Static_assert(2 * V_SUM1 * VN == LANES || V_SUM1 * VN % LANES == 0, "a summing step takes half of the lanes, or all");
 _Static_assert(2 * V_SUM2 * VN == LANES || V_SUM2 * VN % LANES == 0, "a summing step takes half of the lanes, or all");
@@ -81,13 +82,13 @@ static int same_double(double a, double b) { return memcmp(&a, &b, sizeof a) == 
 
 typedef struct load_function {
     const char *name;
-    size_t element, least; /* bytes of an element; the smallest n */
+    size_t element, least, most; /* bytes of an element; the smallest n, and the largest */
     void (*run)(void *lanes, const void *p, size_t n);
 } load_function;
 
 typedef struct store_function {
     const char *name;
-    size_t element, least, alignment;
+    size_t element, least, most, alignment;
     void (*run)(void *p, const void *lanes, size_t n);
 } store_function;
 
@@ -131,6 +132,20 @@ static vh vh_of(const void *lanes)
     return v;
 }
 
+static void ld_pair(void *lanes, const void *p, size_t n)
+{
+    (void)n;
+    vp v = v_ld_pair(p);
+    memcpy(lanes, &v, sizeof v);
+}
+
+static vp vp_of(const void *lanes)
+{
+    vp v;
+    memcpy(&v, lanes, sizeof v);
+    return v;
+}
+
 static vd vd_of(const void *lanes)
 {
     vd v;
@@ -142,6 +157,8 @@ static void st_f32(void *p, const void *lanes, size_t n) { (void)n, v_st_f32(p, 
 static void stn_f32(void *p, const void *lanes, size_t n) { v_stn_f32(p, vf_of(lanes), n); }
 static void st_half(void *p, const void *lanes, size_t n) { (void)n, v_st_half(p, vh_of(lanes)); }
 static void stn_half(void *p, const void *lanes, size_t n) { v_stn_half(p, vh_of(lanes), n); }
+
+static void st_pair(void *p, const void *lanes, size_t n) { (void)n, v_st_pair(p, vp_of(lanes)); }
 
 static void nt_f32(void *p, const void *lanes, size_t n)
 {
@@ -157,19 +174,26 @@ static void nt_half(void *p, const void *lanes, size_t n)
     v_nt_fence();
 }
 
+static void nt_pair(void *p, const void *lanes, size_t n)
+{
+    (void)n;
+    v_nt_pair(p, vp_of(lanes));
+    v_nt_fence();
+}
+
 /* A non-temporal store goes to a multiple of 16, or of its own size where that is smaller. */
 enum { NT_F32 = 16, NT_HALF = 2 * VN < 16 ? 2 * VN : 16 };
 
 static const load_function loads[] = {
-    {"v_ld_f32", 4, VN, ld_f32},
-    {"v_ldn_f32", 4, 1, ldn_f32},
-    {"v_ld_half", 2, VN, ld_half},
-    {"v_ldn_half", 2, 1, ldn_half},
+    {"v_ld_f32", 4, VN, VN, ld_f32},    {"v_ldn_f32", 4, 1, VN, ldn_f32},          {"v_ld_half", 2, VN, VN, ld_half},
+    {"v_ldn_half", 2, 1, VN, ldn_half}, {"v_ld_pair", 2, 2 * VN, 2 * VN, ld_pair},
 };
 
 static const store_function stores[] = {
-    {"v_st_f32", 4, VN, 4, st_f32},   {"v_stn_f32", 4, 1, 4, stn_f32},   {"v_nt_f32", 4, VN, NT_F32, nt_f32},
-    {"v_st_half", 2, VN, 2, st_half}, {"v_stn_half", 2, 1, 2, stn_half}, {"v_nt_half", 2, VN, NT_HALF, nt_half},
+    {"v_st_f32", 4, VN, VN, 4, st_f32},           {"v_stn_f32", 4, 1, VN, 4, stn_f32},
+    {"v_nt_f32", 4, VN, VN, NT_F32, nt_f32},      {"v_st_half", 2, VN, VN, 2, st_half},
+    {"v_stn_half", 2, 1, VN, 2, stn_half},        {"v_nt_half", 2, VN, VN, NT_HALF, nt_half},
+    {"v_st_pair", 2, 2 * VN, 2 * VN, 2, st_pair}, {"v_nt_pair", 2, 2 * VN, 2 * VN, 16, nt_pair},
 };
 
 enum { CANARY = 0xa5, GAPS = 128, VECTOR_MAX = 64 };
@@ -196,7 +220,7 @@ static void one_load(const load_function *f, fence *memory, size_t n, enum fence
     fence_protect(memory, 1);
     f->run(got, p, n);
     fence_protect(memory, 0);
-    if (memcmp(got, expected, VN * f->element) != 0)
+    if (memcmp(got, expected, f->most * f->element) != 0)
         ck_abort_msg("%s: wrong lanes", test_note);
 }
 
@@ -204,7 +228,7 @@ START_TEST(loads_read_their_elements)
 {
     const load_function *f = &loads[_i];
     fence memory = {0};
-    for (size_t n = f->least; n <= VN; n++)
+    for (size_t n = f->least; n <= f->most; n++)
         for (size_t gap = 0; gap < GAPS; gap += f->element) {
             one_load(f, &memory, n, AT_END, gap);
             one_load(f, &memory, n, AT_START, gap);
@@ -237,7 +261,7 @@ START_TEST(stores_write_their_elements)
 {
     const store_function *f = &stores[_i];
     fence memory = {0};
-    for (size_t n = f->least; n <= VN; n++)
+    for (size_t n = f->least; n <= f->most; n++)
         for (size_t gap = 0; gap < GAPS; gap += f->alignment) {
             one_store(f, &memory, n, AT_END, gap);
             one_store(f, &memory, n, AT_START, gap);
@@ -646,12 +670,47 @@ START_TEST(every_half_to_float)
 }
 END_TEST
 
+START_TEST(every_bf16_to_float_by_pairs)
+{
+    static uint16_t in[2 * VN];
+    static float even[VN], odd[VN];
+    for (unsigned shift = 0; shift < 2; shift++)
+        for (unsigned first = 0; first < 65536; first += 2 * VN) {
+            for (unsigned l = 0; l < 2 * VN; l++)
+                in[l] = (uint16_t)(first + l + shift);
+            vf of_even = v_even_from_bf16(vp_of(in)), of_odd = v_odd_from_bf16(vp_of(in));
+            memcpy(even, &of_even, sizeof even);
+            memcpy(odd, &of_odd, sizeof odd);
+            for (unsigned l = 0; l < VN; l++)
+                if (!same_float(even[l], element_get(in, 2 * l, NRG_BF16)) ||
+                    !same_float(odd[l], element_get(in, 2 * l + 1, NRG_BF16)))
+                    ck_abort_msg(VEC_PATH ": bf16 0x%04x and 0x%04x in lane %u: %a and %a", in[2 * l], in[2 * l + 1], l,
+                                 (double)even[l], (double)odd[l]);
+        }
+}
+END_TEST
+
 /* Floats on their way to 16 bits, a vector at a time. */
 typedef struct queue {
     nrg_dtype dtype;
     size_t length;
     float f[VN];
 } queue;
+
+static void convert_pairs(const float *f, const uint16_t *expected)
+{
+    static float backward[VN];
+    static uint16_t got[2 * VN];
+    for (size_t l = 0; l < VN; l++)
+        backward[l] = f[VN - 1 - l];
+    vp h = v_pair_to_bf16(vf_of(f), vf_of(backward));
+    memcpy(got, &h, sizeof got);
+    for (size_t l = 0; l < VN; l++)
+        if (!element_equal(got + 2 * l, expected + l, 0, NRG_BF16) ||
+            !element_equal(got + 2 * l + 1, expected + VN - 1 - l, 0, NRG_BF16))
+            ck_abort_msg(VEC_PATH ": v_pair_to_bf16 of %a and %a in lane %zu: 0x%04x and 0x%04x", (double)f[l],
+                         (double)backward[l], l, got[2 * l], got[2 * l + 1]);
+}
 
 static void convert(queue *q)
 {
@@ -664,6 +723,8 @@ static void convert(queue *q)
             ck_abort_msg(VEC_PATH ": %a (0x%08x) in lane %zu to %s: 0x%04x and not 0x%04x", (double)q->f[l],
                          element_bits(q->f, l, NRG_F32), l, nrg_dtype_name(q->dtype), got[l], expected[l]);
     }
+    if (q->dtype == NRG_BF16)
+        convert_pairs(q->f, expected);
     q->length = 0;
 }
 
@@ -955,6 +1016,7 @@ Suite *vec_suite(void)
     tcase_add_test(rotations, quarter_turns);
     TCase *conversions = test_case(suite, "conversions");
     tcase_add_loop_test(conversions, every_half_to_float, 0, COUNT(halves));
+    tcase_add_test(conversions, every_bf16_to_float_by_pairs);
     tcase_add_loop_test(conversions, every_boundary_to_half, 0, COUNT(halves));
     tcase_add_loop_test(conversions, nans_to_half, 0, COUNT(halves));
     tcase_add_loop_test(conversions, floats_to_half, 0, COUNT(halves));

@@ -41,7 +41,7 @@ typedef enum nrg_status {
     NRG_ERR_THREAD = 13,          /* not 0 <= ith < nth */
     NRG_ERR_ISA_UNKNOWN = 14,     /* no path of this name or number */
     NRG_ERR_ISA_UNSUPPORTED = 15, /* the path is not in this build, or this CPU or its OS cannot run it */
-    NRG_ERR_WORKSPACE = 16,       /* workspace_size is smaller than the call needs */
+    NRG_ERR_WORKSPACE = 16,       /* workspace_size is smaller than the call needs, or the phase before was left out */
     NRG_ERR_COUNT = 17,           /* a set has too few elements for what is asked for */
     NRG_ERR_POSITION = 18         /* a position or an id that its table does not have, or that nothing can be computed for */
 } nrg_status;

@@ -19,5 +19,10 @@
 #include "sinusoidal.h"
 #include "recurrent.h"
 #include "floater.h"
+#include "embed.h"
+#include "relative.h"
+#include "relative_shift.h"
+#include "score_bias.h"
+#include "embed.h"
 
 #endif

@@ -98,6 +98,39 @@ NRG_INLINE vh v_to_bf16(vf a)
     return _mm_packus_epi32(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
 }
 
+/* bf16 by pairs: 2·VN elements as they are in memory, and as floats those with even numbers apart from those with odd ones. No
+ * shuffle on either side, and the rounding is done for all of them at once in 16-bit lanes: a third of the instructions of
+ * v_to_bf16. The carry out of the lower halves is the upper bit of a rounded mean. NaN, which must not be rounded, is rare enough
+ * for a branch. */
+typedef __m256i vp;
+
+NRG_INLINE vp v_ld_pair(const uint16_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+NRG_INLINE void v_st_pair(uint16_t *p, vp h) { _mm256_storeu_si256((__m256i *)p, h); }
+NRG_INLINE void v_nt_pair(uint16_t *p, vp h)
+{
+    if (((uintptr_t)p & 31) == 0) {
+        _mm256_stream_si256((__m256i *)p, h);
+        return;
+    }
+    _mm_stream_si128((__m128i *)p, _mm256_castsi256_si128(h));
+    _mm_stream_si128((__m128i *)p + 1, _mm256_extracti128_si256(h, 1));
+}
+NRG_INLINE vf v_even_from_bf16(vp h) { return _mm256_castsi256_ps(_mm256_slli_epi32(h, 16)); }
+NRG_INLINE vf v_odd_from_bf16(vp h) { return _mm256_castsi256_ps(_mm256_and_si256(h, _mm256_set1_epi32((int)0xffff0000))); }
+NRG_INLINE vp v_pair_to_bf16(vf even, vf odd)
+{
+    if (__builtin_expect(_mm256_movemask_ps(_mm256_cmp_ps(even, odd, _CMP_UNORD_Q)), 0)) {
+        const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));
+        even = _mm256_blendv_ps(even, nan, _mm256_cmp_ps(even, even, _CMP_UNORD_Q));
+        odd = _mm256_blendv_ps(odd, nan, _mm256_cmp_ps(odd, odd, _CMP_UNORD_Q));
+    }
+    __m256i e = _mm256_castps_si256(even), o = _mm256_castps_si256(odd);
+    __m256i upper = _mm256_blend_epi16(_mm256_srli_epi32(e, 16), o, 0xaa);
+    __m256i lower = _mm256_blend_epi16(e, _mm256_slli_epi32(o, 16), 0xaa);
+    __m256i half = _mm256_or_si256(_mm256_and_si256(upper, _mm256_set1_epi16(1)), _mm256_set1_epi16(0x7ffe));
+    return _mm256_add_epi16(upper, _mm256_srli_epi16(_mm256_avg_epu16(lower, half), 15));
+}
+
 NRG_INLINE void v_nt_fence(void) { _mm_sfence(); }
 
 /* ---- what the activations need ---- */

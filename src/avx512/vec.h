@@ -96,6 +96,41 @@ NRG_INLINE vh v_to_bf16(vf a)
     return _mm512_castsi512_si256(_mm512_permutexvar_epi16(upper, rounded));
 }
 
+/* bf16 by pairs: 2·VN elements as they are in memory, and as floats those with even numbers apart from those with odd ones; see
+ * src/avx2/vec.h. */
+typedef __m512i vp;
+
+NRG_INLINE vp v_ld_pair(const uint16_t *p) { return _mm512_loadu_si512(p); }
+NRG_INLINE void v_st_pair(uint16_t *p, vp h) { _mm512_storeu_si512(p, h); }
+NRG_INLINE void v_nt_pair(uint16_t *p, vp h)
+{
+    if (((uintptr_t)p & 63) == 0) {
+        _mm512_stream_si512((__m512i *)p, h);
+        return;
+    }
+    _mm_stream_si128((__m128i *)p, _mm512_castsi512_si128(h));
+    _mm_stream_si128((__m128i *)p + 1, _mm512_extracti32x4_epi32(h, 1));
+    _mm_stream_si128((__m128i *)p + 2, _mm512_extracti32x4_epi32(h, 2));
+    _mm_stream_si128((__m128i *)p + 3, _mm512_extracti32x4_epi32(h, 3));
+}
+NRG_INLINE vf v_even_from_bf16(vp h) { return _mm512_castsi512_ps(_mm512_slli_epi32(h, 16)); }
+NRG_INLINE vf v_odd_from_bf16(vp h) { return _mm512_castsi512_ps(_mm512_and_si512(h, _mm512_set1_epi32((int)0xffff0000))); }
+NRG_INLINE vp v_pair_to_bf16(vf even, vf odd)
+{
+    if (__builtin_expect(_mm512_cmp_ps_mask(even, odd, _CMP_UNORD_Q), 0)) {
+        const __m512 nan = _mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000));
+        even = _mm512_mask_mov_ps(even, _mm512_cmp_ps_mask(even, even, _CMP_UNORD_Q), nan);
+        odd = _mm512_mask_mov_ps(odd, _mm512_cmp_ps_mask(odd, odd, _CMP_UNORD_Q), nan);
+    }
+    const __mmask32 odd_lanes = 0xaaaaaaaa;
+    __m512i e = _mm512_castps_si512(even), o = _mm512_castps_si512(odd);
+    __m512i upper = _mm512_mask_mov_epi16(_mm512_srli_epi32(e, 16), odd_lanes, o);
+    __m512i lower = _mm512_mask_mov_epi16(e, odd_lanes, _mm512_slli_epi32(o, 16));
+    /* (upper & 1) | 0x7ffe */
+    __m512i half = _mm512_ternarylogic_epi32(upper, _mm512_set1_epi16(1), _mm512_set1_epi16(0x7ffe), 0xea);
+    return _mm512_add_epi16(upper, _mm512_srli_epi16(_mm512_avg_epu16(lower, half), 15));
+}
+
 /* Before a thread says that its rows are done: streamed lines may still be on their way. */
 NRG_INLINE void v_nt_fence(void) { _mm_sfence(); }
 

@@ -95,6 +95,27 @@ NRG_INLINE vh v_to_bf16(vf a)
     return vshrn_n_u32(rounded, 16);
 }
 
+/* bf16 by pairs: see src/avx2/vec.h. Shifts that insert put upper and lower halves together, and URHADD is the rounded mean. */
+typedef uint16x8_t vp;
+
+NRG_INLINE vp v_ld_pair(const uint16_t *p) { return vld1q_u16(p); }
+NRG_INLINE void v_st_pair(uint16_t *p, vp h) { vst1q_u16(p, h); }
+NRG_INLINE void v_nt_pair(uint16_t *p, vp h) { v_st_pair(p, h); }
+NRG_INLINE vf v_even_from_bf16(vp h) { return vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_u16(h), 16)); }
+NRG_INLINE vf v_odd_from_bf16(vp h)
+{
+    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_u16(h), vdupq_n_u32(0xffff0000u)));
+}
+NRG_INLINE vp v_pair_to_bf16(vf even, vf odd)
+{
+    const uint32x4_t nan = vdupq_n_u32(0x7fc00000);
+    uint32x4_t e = vbslq_u32(vceqq_f32(even, even), vreinterpretq_u32_f32(even), nan);
+    uint32x4_t o = vbslq_u32(vceqq_f32(odd, odd), vreinterpretq_u32_f32(odd), nan);
+    uint16x8_t upper = vreinterpretq_u16_u32(vsriq_n_u32(o, e, 16)), lower = vreinterpretq_u16_u32(vsliq_n_u32(e, o, 16));
+    uint16x8_t half = vorrq_u16(vandq_u16(upper, vdupq_n_u16(1)), vdupq_n_u16(0x7ffe));
+    return vsraq_n_u16(upper, vrhaddq_u16(lower, half), 15);
+}
+
 NRG_INLINE void v_nt_fence(void) {}
 
 /* ---- what the activations need ---- */

@@ -20,7 +20,7 @@ enum {
     DOT_STEP = DOT_VECTORS * VN,
     DOT_ROWS = 8,     /* rows whose lanes are folded together */
     DOT_CHUNK = 1024, /* elements of p_(k-1) that are doubles on the stack */
-    TANH_BLOCK = 128  /* elements of p_k at once */
+    TANH_BLOCK = 64   /* elements of p_k at once */
 };
 
 _Static_assert(DOT_CHUNK % DOT_LANES == 0, "a chunk begins with lane 0");

@@ -1,0 +1,224 @@
+/* nrg/embed.h: the embedding layer: rows gathered from tables and added up, alone or with the norm that follows; and its
+ * gradients.
+ *
+ * For every one of `rows` tokens t:
+ *
+ *     o[t] = x[t] + A[a[t]] + B[b[t]] + C[c[t]]
+ *
+ * x is a tensor; A, B and C are tables, of which a row is picked by an id for each token, or counted up. All terms are optional,
+ * but there is at least one:
+ *
+ *     a lookup of tokens                                       A
+ *     learned absolute positions added to something            x + A                A the table of positions
+ *         (Gehring et al., arXiv:1705.03122; Vaswani et al., arXiv:1706.03762, section 3.5)
+ *     sinusoidal positions                                     x + A                A made by nrg/sinusoidal.h
+ *     the embedding of BERT (Devlin et al., arXiv:1810.04805)  A + B + C            tokens, positions, segments; then LayerNorm
+ *
+ * A table may have a scale, which multiplies what is picked: the √d of the Transformer's token embeddings (section 3.4), of T5X
+ * and Gemma.
+ *
+ * What holds for every call:
+ *
+ * - Every path gives the same bits, and so does any (ith, nth), alignment and stride, in place or not.
+ * - The sum is taken in f32, from left to right, x first: every product with a scale and every addition rounds once. A 16-bit o
+ * is that sum rounded once more. So one term without a scale is a copy. Two terms are what a lookup and an addition give in turn,
+ * to the last bit, in 16 bits too (where tables have the dtype of o). Of three terms that is so in f32; in 16 bits o has one
+ * rounding where calls in turn have two.
+ * - A NaN or an infinity shows in its element and nowhere else.
+ *
+ * docs/embed.md has the definition to the last bit, the measured errors, and the reasons.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_EMBED_H
+#define NRG_EMBED_H
+
+#include "norm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { NRG_EMBED_TABLES = 3 };
+
+/* One term of the sum. All zero: no such term. */
+typedef struct nrg_embed_table {
+    const void *table;  /* [rows, dim] of table_dtype, or NULL */
+    size_t stride;      /* bytes from row to row; 0: dense */
+    size_t rows;        /* of the table */
+    const int32_t *ids; /* [tokens] the row for each token, each at least 0 and less than rows; NULL: first, first + 1, … */
+    int32_t first;      /* the row for token 0 where there are no ids (the position of the first token); with ids 0 */
+    float scale;        /* finite; 0 stands for 1 */
+} nrg_embed_table;
+
+/* Rows of a table by their ids. */
+static inline nrg_embed_table nrg_embed_by_ids(const void *table, size_t rows, const int32_t *ids)
+{
+    nrg_embed_table t;
+    memset(&t, 0, sizeof t);
+    t.table = table;
+    t.rows = rows;
+    t.ids = ids;
+    return t;
+}
+
+/* Rows of a table one after the other: positions. */
+static inline nrg_embed_table nrg_embed_counted(const void *table, size_t rows, int32_t first)
+{
+    nrg_embed_table t;
+    memset(&t, 0, sizeof t);
+    t.table = table;
+    t.rows = rows;
+    t.first = first;
+    return t;
+}
+
+/* Make one with nrg_embed_args_init, then set what else there is. Strides, alignment and hints as in nrg_norm_args.
+ *
+ * Aliasing: inputs may overlap each other as they like. o shares no byte with a table or with ids; it may be x, the whole of it:
+ * same first byte, same stride. */
+typedef struct nrg_embed_args {
+    size_t size;           /* sizeof(nrg_embed_args) */
+    size_t rows;           /* tokens; 0 is fine */
+    size_t dim;            /* elements of a row, at least 1 */
+    nrg_dtype dtype;       /* of x and o */
+    nrg_dtype table_dtype; /* of all tables: SAME, dtype, or NRG_F32 */
+    nrg_store store;       /* how o is stored; a hint */
+    uint32_t reserved;     /* 0 */
+    const void *x;         /* [rows, dim], or NULL */
+    void *o;               /* [rows, dim] output */
+    size_t x_stride;       /* bytes; 0: dense */
+    size_t o_stride;
+    nrg_embed_table tables[NRG_EMBED_TABLES]; /* added in this order */
+} nrg_embed_args;
+
+static inline nrg_embed_args nrg_embed_args_init(size_t rows, size_t dim, void *o)
+{
+    nrg_embed_args args;
+    memset(&args, 0, sizeof args);
+    args.size = sizeof args;
+    args.rows = rows;
+    args.dim = dim;
+    args.dtype = NRG_F32;
+    args.o = o;
+    return args;
+}
+
+/* clang-format off */
+/* The tokens of share ith of nth, in contiguous shares as in nrg_norm_forward. Every share looks at all ids before it writes.
+ *
+ * Returns NRG_OK, or says what is wrong and writes nothing:
+ *   NRG_ERR_NULL         args, or (with rows > 0) o, or x and all tables; ids without a table
+ *   NRG_ERR_STRUCT_SIZE  a size that is none of this struct's, or reserved not 0
+ *   NRG_ERR_DIM          dim is 0
+ *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
+ *   NRG_ERR_STRIDE       a stride shorter than a row
+ *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of its element's size (4 for ids)
+ *   NRG_ERR_OVERLAP      o overlaps an input in another way than said above
+ *   NRG_ERR_ENUM         dtype, table_dtype or store unknown
+ *   NRG_ERR_DTYPE        table_dtype neither dtype nor f32
+ *   NRG_ERR_CONSTANT     a scale that is NaN or infinite
+ *   NRG_ERR_COMBINATION  first beside ids
+ *   NRG_ERR_POSITION     an id that is negative, or not less than the table's rows; likewise first to first + rows - 1
+ *   NRG_ERR_THREAD       not 0 <= ith < nth */
+/* clang-format on */
+NRG_API nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nth);
+
+/* nrg_embed_forward, and nrg_norm_forward over what comes out of it, with the bits of the two in turn: a few tokens at a time, so
+ * that the sums are normalized while they are in the nearest cache.
+ *
+ * args: what is added up. Its o is NULL, and its store is not looked at.
+ *
+ * spec: any norm of nrg/norm.h without a residual or a gate: spec.dim and spec.dtype are those of args, gate is NRG_GATE_NONE and
+ * residual_mode NRG_RESIDUAL_BEFORE. Activation, groups, eps modes and weights are as there.
+ *
+ * norm: rows are those of args; x, y and z are NULL. o is the output; w, b, mean and rstd are as there. r, where it is there, is
+ * the sum as nrg_embed_forward stores it, in r_dtype: what the backward pass takes as its r.
+ *
+ * Aliasing: norm.o or norm.r may be args.x, the whole of it; otherwise an output shares no byte with another operand.
+ *
+ * The statuses of both, and
+ *   NRG_ERR_NULL         (with rows > 0) norm.o
+ *   NRG_ERR_COMBINATION  dim, dtype or rows differ between the structs; args.o, norm.x, norm.y or norm.z is there; a gate;
+ *                        NRG_RESIDUAL_AFTER
+ *
+ * At most 16 KB of stack in an optimized build, as all calls. */
+NRG_API nrg_status nrg_embed_norm_forward(const nrg_embed_args *args, const nrg_norm_spec *spec, const nrg_norm_args *norm,
+                                          int ith, int nth);
+
+/* The gradients. That of x is d_o itself: nothing has to be called. That of a table, for every row k of it:
+ *
+ *     dT[k] = scale · Σ d_o[t]    over the tokens t with ids[t] = k,    or with `accumulate` that plus what dT[k] was
+ *
+ * Tables are handled one by one, with a call each. The sum is taken in double, in the order of t; the product, and with
+ * `accumulate` the addition to the old value, are one fma in double; then the result is rounded to f32, and, where the gradient
+ * has 16 bits, once more. So the error is half an ulp of the result, however many tokens there are, and 2^-53 · Σ|scale · d_o[t]|
+ * for each of them, which shows only where they cancel. The bits depend on no number of threads. A row without a token becomes 0,
+ * or is not touched with `accumulate`.
+ *
+ * With ids it takes two phases:
+ *
+ *     1. nrg_embed_backward_order(&args) on one thread: the tokens in the order of their ids, into the workspace
+ *     2. the host's barrier
+ *     3. nrg_embed_backward(&args, ith, nth) on every thread
+ *
+ * One order serves any number of calls of the second phase. Without ids the first phase does nothing, and may be left out. Shares
+ * of the second phase are of equal work: a row that has most of the tokens is divided between threads by columns, so that a table
+ * of two rows keeps all threads busy. */
+typedef struct nrg_embed_backward_args {
+    size_t size;           /* sizeof(nrg_embed_backward_args) */
+    size_t rows;           /* tokens; 0 is fine: dT is then 0, or keeps its value with accumulate */
+    size_t dim;            /* elements of a row, at least 1 */
+    nrg_dtype dtype;       /* of d_o */
+    nrg_dtype table_dtype; /* of dT: SAME, dtype, or NRG_F32 */
+    nrg_store store;       /* how dT is stored; a hint */
+    int accumulate;        /* not 0: added to what is there; 0: overwritten */
+    const void *d_o;       /* [rows, dim] gradient of o */
+    const int32_t *ids;    /* [rows] as in the forward pass; NULL: first, first + 1, … Read by the first phase alone */
+    size_t table_rows;     /* of the table; with 0 nothing is written */
+    void *d_table;         /* [table_rows, dim] output */
+    void *workspace;       /* multiple of 8 bytes; NULL where there are no ids */
+    size_t workspace_size; /* bytes, at least what nrg_embed_backward_workspace says */
+    size_t d_o_stride;     /* bytes; 0: dense */
+    size_t d_table_stride;
+    int32_t first; /* as in the forward pass */
+    float scale;   /* as in the forward pass */
+} nrg_embed_backward_args;
+
+static inline nrg_embed_backward_args nrg_embed_backward_args_init(size_t rows, size_t dim, const void *d_o, size_t table_rows,
+                                                                   void *d_table)
+{
+    nrg_embed_backward_args args;
+    memset(&args, 0, sizeof args);
+    args.size = sizeof args;
+    args.rows = rows;
+    args.dim = dim;
+    args.dtype = NRG_F32;
+    args.d_o = d_o;
+    args.table_rows = table_rows;
+    args.d_table = d_table;
+    return args;
+}
+
+/* Bytes of workspace for these args: 4 for every token and for every row of the table, and a few more; 0 without ids. Only rows,
+ * table_rows and ids are looked at. */
+NRG_API nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *args, size_t *bytes);
+
+/* Phase 1, on one thread. Returns NRG_OK, or the statuses of nrg_embed_backward, having written nothing, and
+ *   NRG_ERR_POSITION     an id that is negative, or not less than table_rows
+ * It does not read d_o and dT, nor write dT. */
+NRG_API nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args);
+
+/* clang-format off */
+/* Phase 2, share ith of nth. Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_embed_forward, and
+ *   NRG_ERR_NULL         args; with rows > 0, d_o; with table_rows > 0, d_table; with ids, workspace
+ *   NRG_ERR_OVERFLOW     more than 2^32 - 2 tokens or table rows with ids
+ *   NRG_ERR_OVERLAP      any overlap of dT or workspace with another operand
+ *   NRG_ERR_POSITION     without ids: first to first + rows - 1 are no rows of the table
+ *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed, or phase 1 has not been there with these numbers of rows */
+/* clang-format on */
+NRG_API nrg_status nrg_embed_backward(const nrg_embed_backward_args *args, int ith, int nth);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,70 @@
+/* The embedding layer and its gradients: the reference. What these functions do is, to the last bit, what every path does.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+
+#include "element.h"
+
+/* ---- o[t] = term 0 + term 1 + … ---- */
+
+static float term_at(const nrg_embed_term *term, size_t token, size_t i, nrg_dtype dtype)
+{
+    size_t row = term->ids ? (size_t)term->ids[token] : token;
+    return load(term->from + row * term->stride, i, term->f32 ? NRG_F32 : dtype) * term->scale;
+}
+
+static void forward(const nrg_embed_job *job, nrg_dtype dtype)
+{
+    for (size_t token = job->row_begin; token < job->row_end; token++)
+        for (size_t i = 0; i < job->dim; i++) {
+            float sum = term_at(&job->term[0], token, i, dtype);
+            for (int k = 1; k < job->terms; k++)
+                sum += term_at(&job->term[k], token, i, dtype);
+            store(job->o + token * job->o_stride, i, dtype, sum);
+        }
+}
+
+/* ---- dT[k] = scale · Σ d_o[t] ---- */
+
+/* How many tokens row k has, and number n of them, which is the n-th in the sequence. */
+static size_t token_count(const nrg_embed_backward_job *job, size_t k)
+{
+    if (job->start)
+        return job->start[k + 1] - job->start[k];
+    return k >= job->first && k - job->first < job->tokens;
+}
+
+static size_t token_of(const nrg_embed_backward_job *job, size_t k, size_t n)
+{
+    return job->start ? job->order[job->start[k] + n] : k - job->first;
+}
+
+static void backward(const nrg_embed_backward_job *job, nrg_dtype dtype)
+{
+    const nrg_dtype table_dtype = job->table_f32 ? NRG_F32 : dtype;
+    for (size_t k = job->row_begin; k <= job->row_end; k++) {
+        const size_t begin = k == job->row_begin ? job->column_begin : 0, end = k == job->row_end ? job->column_end : job->dim;
+        for (size_t i = begin; i < end; i++) {
+            const size_t count = token_count(job, k);
+            char *row = job->d_table + k * job->d_table_stride;
+            if (!count) {
+                if (!job->accumulate)
+                    store(row, i, table_dtype, 0);
+                continue;
+            }
+            /* from the first token on, and not from 0: a sum of -0 alone stays what it is */
+            double sum = load(job->d_o + token_of(job, k, 0) * job->d_o_stride, i, dtype);
+            for (size_t n = 1; n < count; n++)
+                sum += load(job->d_o + token_of(job, k, n) * job->d_o_stride, i, dtype);
+            double result = job->accumulate ? fma(job->scale, sum, load(row, i, table_dtype)) : job->scale * sum;
+            store(row, i, table_dtype, (float)result);
+        }
+    }
+}
+
+void nrg_scalar_embed_f32(const nrg_embed_job *job) { forward(job, NRG_F32); }
+void nrg_scalar_embed_f16(const nrg_embed_job *job) { forward(job, NRG_F16); }
+void nrg_scalar_embed_bf16(const nrg_embed_job *job) { forward(job, NRG_BF16); }
+void nrg_scalar_embed_backward_f32(const nrg_embed_backward_job *job) { backward(job, NRG_F32); }
+void nrg_scalar_embed_backward_f16(const nrg_embed_backward_job *job) { backward(job, NRG_F16); }
+void nrg_scalar_embed_backward_bf16(const nrg_embed_backward_job *job) { backward(job, NRG_BF16); }
