@@ -83,7 +83,5 @@ extern const bench_family bench_head_bias_pair;
 extern const bench_family bench_head_bias_pair_backward;
 extern const bench_family bench_score_bias;
 extern const bench_family bench_score_bias_backward;
-extern const bench_family bench_embed;
-extern const bench_family bench_embed_backward;
 
 #endif
