@@ -1029,7 +1029,7 @@ class Angles:
             axis = 0 if not sum(sections) else next(i for i in range(4) if sector < sum(sections[:i + 1]))
             power = sector - sum(sections[:axis]) if mode == "vision" else pair
             if mode == "imrope":
-                axis = sector % 3 if sector < 3 * sections[sector % 3] else 3
+                axis = sector % 3 if sector < 3 * sections[sector % 3] else 3 if sections[3] else 0
             axes.append(axis)
             powers.append(power)
         if scaling == "ntk":
@@ -1076,7 +1076,7 @@ def rope_options(**options):
 @test
 def rope_of_every_mode():
     for mode, sections in (("normal", None), ("neox", None), ("mrope", (3, 2, 2)), ("mrope", (2, 1)), ("vision", (5, 3)), ("imrope", (3, 2, 2)),
-                           ("imrope", (1, 1, 1, 1)), ("mrope", (1, 2, 3, 1))):
+                           ("imrope", (1, 1, 1, 1)), ("imrope", (1, 3, 3)), ("mrope", (1, 2, 3, 1))):
         options = {"mode": mode, **({"sections": sections} if sections else {})}
         for dtype in ("f4", "f2"):
             x = draw(6, 3, 20, dtype=dtype)
@@ -1179,6 +1179,270 @@ def a_rotation_may_replace_its_input():
     o = done("rope", "x.npy")
     run = Run("rope", "x.npy", "--o", "x.npy")
     assert run.status == 0 and open("x.npy", "rb").read() == open("o.npy", "rb").read() and np.load("x.npy").tobytes() == o.tobytes()
+
+
+# ---- results of position ---------------------------------------------------------------------------------------------------------
+
+
+def sinusoidal(positions, dim, base=1e4, layout="interleaved"):
+    angle = np.asarray(positions, "f8")[:, None] * base**(-2 * np.arange((dim + 1) // 2) / dim)
+    if layout == "concatenated":
+        return np.concatenate([np.sin(angle), np.cos(angle)], -1)
+    return np.stack([np.sin(angle), np.cos(angle)], -1).reshape(len(angle), -1)[:, :dim]
+
+
+@test
+def sinusoidal_tables_and_sums():
+    save(p=np.array([5, 0, 100000, -7, 2], "i4"))
+    for dim, layout, base in ((8, "interleaved", 1e4), (7, "interleaved", 1e4), (12, "concatenated", 1e4), (64, "interleaved", 500.0)):
+        line = ("--layout", layout, "--base", base)
+        want = sinusoidal(np.arange(9) + 3, dim, base, layout)
+        table = done("position sinusoidal", "--rows", 9, "--dim", dim, "--first", 3, *line)
+        assert table.dtype == np.float32
+        near(table, want, np.ones((9, dim)))
+        half = done("position sinusoidal", "--rows", 9, "--dim", dim, "--first", 3, "--dtype", "f16", *line)
+        assert half.tobytes() == table.astype("f2").tobytes()
+        near(done("position sinusoidal", "--dim", dim, "--positions", "p.npy", *line), sinusoidal(np.load("p.npy"), dim, base, layout), np.ones((5, dim)))
+        for shape in ((9, dim), (2, 9, dim), (2, 3, 9, dim)):
+            for dtype in ("f4", "f2"):
+                x = draw(*shape, dtype=dtype)
+                save(x=x)
+                o = done("position sinusoidal", "x.npy", "--first", 3, *line)
+                assert o.dtype == x.dtype and o.tobytes() == (x.astype("f4") + table).astype(dtype).tobytes()
+    for shape in ((0, 4), (3, 0, 4), (3, 0)):
+        np.save("x.npy", np.zeros(shape, "f4"))
+        assert done("position sinusoidal", "x.npy").shape == shape
+    assert done("position sinusoidal", "--rows", 0, "--dim", 4).shape == (0, 4)
+
+
+@test
+def learned_positions():
+    for dtype, table_dtype in (("f4", "f4"), ("f2", "f2"), ("f2", "f4")):
+        x, table = draw(3, 5, 24, dtype=dtype), draw(11, 24, dtype=table_dtype)
+        save(x=x, table=table, p=np.array([10, 0, 3, 3, 9]), q=random.integers(0, 11, (3, 5)).astype("i4"))
+        sum_of = lambda ids, scale=1: (x.astype("f4") + (np.float32(scale) * table.astype("f4"))[ids]).astype(dtype).tobytes()
+        line = ("x.npy", "--table", "table.npy")
+        assert done("position learned", *line).tobytes() == sum_of(np.arange(5))
+        assert done("position learned", *line, "--first", 6).tobytes() == sum_of(np.arange(6, 11))
+        assert done("position learned", *line, "--positions", "p.npy").tobytes() == sum_of(np.load("p.npy"))
+        assert done("position learned", *line, "--positions", "q.npy", "--scale", 4.9).tobytes() == sum_of(np.load("q.npy"), 4.9)
+        rows = done("position learned", "--table", "table.npy", "--positions", "q.npy")
+        assert rows.dtype == table.dtype and rows.tobytes() == table[np.load("q.npy")].tobytes()
+        for ids, line in ((np.broadcast_to(np.arange(2, 7), (3, 5)), ("--first", 2)), (np.load("q.npy"), ("--positions", "q.npy", "--scale", 0.5))):
+            d_table = done("position learned", "--backward", "x.npy", "--rows", 13, *line)
+            want, size = np.zeros((13, 24)), np.zeros((13, 24))
+            np.add.at(want, ids, x.astype("f8") * (0.5 if "--scale" in line else 1))
+            np.add.at(size, ids, np.abs(x.astype("f8")))
+            near(d_table, want, size)
+    np.save("x.npy", np.zeros((0, 5, 24), "f4"))
+    assert done("position learned", "x.npy", "--table", "table.npy").shape == (0, 5, 24)
+    assert not done("position learned", "--backward", "x.npy", "--rows", 4).any()
+
+
+@test
+def embedding_of_tokens_positions_and_types():
+    for dtype in ("f4", "f2"):
+        tables = {"t": draw(20, 48, dtype=dtype), "p": draw(9, 48, dtype=dtype), "s": draw(2, 48, dtype=dtype)}
+        w, b = draw(48), draw(48, dtype=dtype)
+        for shape in ((6,), (3, 6), (2, 2, 6)):
+            ids, types = random.integers(0, 20, shape), random.integers(0, 2, shape).astype("i4")
+            save(ids=ids, types=types, row=np.array([8, 1, 1, 0, 2, 5]), w=w, b=b, **tables)
+            f4 = {name: table.astype("f4") for name, table in tables.items()}
+            line = ("ids.npy", "--table", "t.npy")
+            add = lambda *terms: np.broadcast_to(sum(terms[1:], terms[0]), (*shape, 48)).astype(dtype)
+            tokens, counted = f4["t"][ids], f4["p"][np.arange(6) + 3]
+            for more, want in (((), add(tokens)), (("--scale", 3), add(np.float32(3) * tokens)),
+                               (("--position-table", "p.npy", "--first", 3), add(tokens, counted)),
+                               (("--position-table", "p.npy", "--positions", "row.npy"), add(tokens, f4["p"][np.load("row.npy")])),
+                               (("--type-table", "s.npy", "--types", "types.npy"), add(tokens, f4["s"][types])),
+                               (("--position-table", "p.npy", "--first", 3, "--type-table", "s.npy", "--types", "types.npy"),
+                                add(tokens, counted, f4["s"][types]))):
+                o = done("position embedding", *line, *more)
+                assert o.dtype == np.dtype(dtype) and o.shape == want.shape and o.tobytes() == want.tobytes(), f"{more} {shape} {dtype}"
+                # the norm of what comes out has the bits of the fused call
+                for kind, weights in (("layer", ("--w", "w.npy", "--b", "b.npy")), ("rms", ("--eps", 0.1)), ("l2", ())):
+                    done("position embedding", *line, *more)
+                    norm(f"--{kind}", *weights, "o.npy", "--o", "n.npy")
+                    assert done("position embedding", *line, *more, "--norm", kind, *weights).tobytes() == np.load("n.npy").tobytes(), kind
+
+
+@test
+def recurrent_chains():
+    for dtype in ("f4", "f2"):
+        w, b = (draw(20, 20) / 6).astype(dtype), draw(20)
+        for shape in ((20,), (3, 20)):
+            p0 = draw(*shape, dtype=dtype)
+            save(w=w, b=b, p0=p0)
+            for more in ((), ("--b", "b.npy")):
+                p = done("position rnn", "--w", "w.npy", "--p0", "p0.npy", "--n", 7, *more)
+                assert p.dtype == p0.dtype and p.shape == (*shape[:-1], 7, 20)
+                before = np.concatenate([p0[..., None, :], p[..., :-1, :]], -2).astype("f8")
+                near(p, np.tanh(before @ w.astype("f8").T + (b if more else 0)), np.ones(p.shape))
+            dp = draw(*p.shape, dtype=dtype)
+            save(p=p, dp=dp)
+            dw, db, dp0 = done("position rnn", "--backward", "--w", "w.npy", "--p0", "p0.npy", "--p", "p.npy", "--dp", "dp.npy",
+                               outputs=("dw", "db", "dp0"))
+            g, next_g = np.zeros(p.shape), np.zeros(p0.shape)
+            for k in range(6, -1, -1):
+                g[..., k, :] = next_g = (dp[..., k, :].astype("f8") + (next_g @ w.astype("f8") if k < 6 else 0)) * (1 - p[..., k, :].astype("f8")**2)
+            rows = g.reshape(-1, 20)
+            near(dw, rows.T @ before.reshape(-1, 20), 8 * np.abs(rows).T @ np.abs(before.reshape(-1, 20)) + 1)
+            near(db, rows.sum(0), 8 * np.abs(rows).sum(0) + 1)
+            near(dp0, g[..., 0, :] @ w.astype("f8"), 8 * np.abs(g[..., 0, :]) @ np.abs(w.astype("f8")) + 1)
+            assert done("position rnn", "--backward", "--w", "w.npy", "--p0", "p0.npy", "--p", "p.npy", "--dp", "dp.npy",
+                        outputs=("db",)).tobytes() == db.tobytes()
+    assert done("position rnn", "--w", "w.npy", "--p0", "p0.npy", "--n", 0).shape == (3, 0, 20)
+
+
+def t5_bucket(distance, bidirectional, buckets, max_distance):
+    """From the paper's code, with whole numbers for the logarithms."""
+    bucket, n = 0, -distance
+    if bidirectional:
+        buckets //= 2
+        bucket, n = (buckets, -n) if n < 0 else (0, n)
+    n = max(n, 0)
+    exact = buckets // 2
+    if n < exact:
+        return bucket + n
+    more = sum(n**(buckets - exact) >= max_distance**k * exact**(buckets - exact - k) for k in range(1, buckets - exact))
+    return bucket + exact + more
+
+
+def distances(queries, keys, offset=0):
+    return np.arange(keys)[None] - np.arange(queries)[:, None] - offset
+
+
+@test
+def t5_bias_of_buckets():
+    for buckets, max_distance, causal, offset in ((32, 128, False, 0), (32, 128, True, 40), (8, 20, False, -3), (5, 9, True, 0)):
+        heads, queries, keys = 3, 7, 50
+        distance = distances(queries, keys, offset)
+        bucket = np.vectorize(lambda d: t5_bucket(int(d), not causal, buckets, max_distance))(distance)
+        line = ("--max-distance", max_distance, "--query-offset", offset, *(("--causal",) if causal else ()))
+        for dtype in ("f4", "f2"):
+            beta, scores = draw(buckets, heads, dtype=dtype), draw(2, heads, queries, keys, dtype=dtype)
+            save(beta=beta, scores=scores, one=scores[0])
+            want = np.moveaxis(beta.astype("f4")[bucket], -1, 0)
+            bias = done("position t5", "beta.npy", "--queries", queries, "--keys", keys, *line)
+            assert bias.dtype == np.float32 and bias.tobytes() == np.ascontiguousarray(want).tobytes()
+            o = done("position t5", "beta.npy", "--scores", "scores.npy", *line)
+            assert o.dtype == scores.dtype and o.tobytes() == (scores.astype("f4") + want).astype(dtype).tobytes()
+            assert done("position t5", "beta.npy", "--scores", "one.npy", *line).tobytes() == o[0].tobytes()
+            near(done("position t5", "beta.npy", "--scores", "scores.npy", "--scale", 0.3, *line), np.float32(0.3) * scores.astype("f8") + want,
+                 np.abs(scores) + np.abs(want))
+            masked = done("position t5", "beta.npy", "--queries", queries, "--keys", keys, "--mask-future", *line)
+            assert masked.tobytes() == np.where(distance > 0, np.float32(-np.inf), want).tobytes()
+            d_beta = done("position t5", "--backward", "--scores", "scores.npy", "--buckets", buckets, *line)
+            want, size = np.zeros((buckets, heads)), np.zeros((buckets, heads))
+            for h in range(heads):
+                np.add.at(want[:, h], np.broadcast_to(bucket, (2, queries, keys)), scores[:, h].astype("f8"))
+                np.add.at(size[:, h], np.broadcast_to(bucket, (2, queries, keys)), np.abs(scores[:, h].astype("f8")))
+            assert d_beta.dtype == np.float32
+            near(d_beta, want, size)
+
+
+@test
+def t5_lists_its_buckets():
+    for line, buckets, causal, most in (((), 32, False, 128), (("--causal",), 32, True, 128), (("--buckets", 9, "--max-distance", 30), 9, False, 30),
+                                        (("--causal", "--buckets", 2, "--max-distance", 2), 2, True, 2)):
+        run = Run("position", "t5", "--list", *line)
+        assert run.status == 0 and not run.err, str(run)
+        found = {}
+        for bucket, first, last in re.findall(r"^ +(\d+)  (-?\d+|\.\.\.)(?: to (-?\d+|\.\.\.))?$", run.out, re.M):
+            first, last = (sign * 3 * most if text == "..." else int(text) for text, sign in ((first, -1), (last or first, 1)))
+            found.update({distance: int(bucket) for distance in range(first, last + 1)})
+        assert len(run.out.splitlines()) <= buckets
+        assert found == {d: t5_bucket(d, not causal, buckets, most) for d in range(-3 * most, 3 * most + 1) if d <= 0 or not causal or d in found}, run.out
+        assert set(range(-3 * most, 1)) <= set(found)
+
+
+@test
+def alibi_slopes_and_biases():
+    def slopes_of(heads, max_bias=8.0):
+        power = 2**int(np.log2(heads))
+        even = 2.0**(-max_bias * np.arange(1, power + 1) / power)
+        return np.concatenate([even, 2.0**(-max_bias * np.arange(1, 2 * power + 1) / (2 * power))[::2]])[:heads]
+
+    for heads, line in ((8, ()), (1, ()), (12, ()), (5, ("--max-bias", 3)), (16, ("--max-bias", 0))):
+        want = slopes_of(heads, line[1] if line else 8)
+        slopes = done("position alibi", "--heads", heads, *line)
+        assert slopes.dtype == np.float32
+        near(slopes, want, want / 10)
+        distance = distances(6, 11, 5)
+        bias = done("position alibi", "--heads", heads, "--queries", 6, "--keys", 11, "--query-offset", 5, *line)
+        assert bias.dtype == np.float32
+        near(bias, -want[:, None, None] * np.abs(distance), want[:, None, None] * np.abs(distance))
+        scores = draw(2, heads, 6, 11, dtype="f2")
+        save(scores=scores, slopes=slopes, other=draw(heads))
+        o = done("position alibi", "--scores", "scores.npy", "--query-offset", 5, *line)
+        assert o.dtype == np.float16 and o.tobytes() == (scores.astype("f4") + bias).astype("f2").tobytes()
+        assert done("position alibi", "--scores", "scores.npy", "--query-offset", 5, "--slopes", "slopes.npy").tobytes() == o.tobytes()
+        own = done("position alibi", "--slopes", "other.npy", "--queries", 6, "--keys", 11, "--mask-future")
+        masked = np.where(distances(6, 11) > 0, np.float32(-np.inf), -np.load("other.npy")[:, None, None] * np.abs(distances(6, 11)))
+        assert np.array_equal(own, masked.astype("f4")), "other slopes"
+
+
+@test
+def shaw_scores_and_values():
+    for dtype in ("f4", "f2"):
+        q, a, add_s, add_o = (draw(2, 3, 5, n, dtype=dtype) for n in (16, 9, 9, 16))
+        for table, p_min, offset in ((draw(7, 16), -3, 0), (draw(3, 7, 16, dtype=dtype), -3, 4), (draw(1, 16), 0, 0), (draw(30, 16), -14, -2)):
+            save(q=q, a=a, r=table, s=add_s, v=add_o)
+            classes = table.shape[-2]
+            for least in (None, p_min, p_min - 2, p_min + 3):
+                index = np.clip(-distances(5, 9, offset), p_min if least is None else least, (p_min if least is None else least) + classes - 1)
+                index = index - (p_min if least is None else least)
+                rows = np.broadcast_to(table, (3, classes, 16)).astype("f8")[:, index]
+                line = ("--table", "r.npy", "--query-offset", offset, *(() if least is None else ("--p-min", least)))
+                want, size = (np.einsum("bhid,hijd->bhij", f(q.astype("f8")), f(rows)) for f in (lambda v: v, np.abs))
+                for more, sum_of in (((), 0), (("--add", "s.npy"), add_s.astype("f8"))):
+                    o = done("position shaw", "q.npy", "--keys", 9, *line, *more)
+                    assert o.dtype == q.dtype
+                    near(o, want + sum_of, size + np.abs(sum_of))
+                want, size = (np.einsum("bhij,hijd->bhid", f(a.astype("f8")), f(rows)) for f in (lambda v: v, np.abs))
+                for more, sum_of in (((), 0), (("--add", "v.npy"), add_o.astype("f8"))):
+                    near(done("position shaw", "--values", "a.npy", *line, *more), want + sum_of, size + np.abs(sum_of))
+
+
+@test
+def shifts_of_transformer_xl_and_xlnet():
+    queries, keys = 5, 8
+    for dtype in ("f4", "f2"):
+        for kind, rel, shift in (("transformer-xl", keys, queries - 1), ("xlnet", queries + keys, queries)):
+            x, d_scores = draw(2, 3, queries, rel, dtype=dtype), draw(2, 3, queries, keys, dtype=dtype)
+            save(x=x, d=d_scores, s=draw(2, 3, queries, keys, dtype=dtype), t=draw(2, 3, queries, rel, dtype=dtype))
+            want, back = np.zeros_like(d_scores), np.zeros_like(x)
+            for i in range(queries):
+                for j in range(keys):
+                    if 0 <= j - i + shift < rel:
+                        want[..., i, j], back[..., i, j - i + shift] = x[..., i, j - i + shift], d_scores[..., i, j]
+            line = ("--kind", kind)
+            assert done("position shift", "x.npy", *line).tobytes() == want.tobytes(), kind
+            assert done("position shift", "--backward", "d.npy", *line).tobytes() == back.tobytes(), kind
+            assert done("position shift", "x.npy", "--shift", shift, "--keys", keys).tobytes() == want.tobytes()
+            assert done("position shift", "--backward", "d.npy", "--shift", shift, "--rel", rel).tobytes() == back.tobytes()
+            assert done("position shift", "x.npy", "--add", "s.npy", *line).tobytes() == (np.load("s.npy").astype("f4") + want).astype(dtype).tobytes()
+            assert done("position shift", "--backward", "d.npy", "--add", "t.npy", *line).tobytes() == (np.load("t.npy").astype("f4") + back).astype(
+                dtype).tobytes()
+
+
+@test
+def positions_are_the_same_on_every_path():
+    save(x=draw(4, 5, 40, dtype="f2"), t=draw(9, 40), w=draw(40, 40) / 8, p0=draw(40), beta=draw(32, 5), scores=draw(5, 6, 40), ids=np.arange(7), r=draw(9, 40))
+    for line in (("sinusoidal", "x.npy"), ("learned", "x.npy", "--table", "t.npy", "--first", 2), ("embedding", "ids.npy", "--table", "t.npy", "--norm", "rms"),
+                 ("rnn", "--w", "w.npy", "--p0", "p0.npy", "--n", 30), ("t5", "beta.npy", "--scores", "scores.npy"), ("alibi", "--scores", "scores.npy"),
+                 ("t5", "--backward", "--scores", "scores.npy"), ("shaw", "--q", "scores.npy", "--table", "r.npy", "--keys", 50), ("shift", "scores.npy")):
+        default = done("position", *line)
+        assert done("position", *line, "--isa", "scalar").tobytes() == default.tobytes(), line
+
+
+@test
+def an_encoding_may_replace_its_input():
+    save(x=draw(4, 6, 8), scores=draw(4, 6, 8))
+    for name, kind in (("x", "sinusoidal"), ("scores", "shift")):
+        want = done(f"position {kind}", f"{name}.npy").tobytes()
+        run = Run("position", kind, f"{name}.npy", "--o", f"{name}.npy")
+        assert run.status == 0 and np.load(f"{name}.npy").tobytes() == want, str(run)
 
 
 # ---- refusals ------------------------------------------------------------------------------------------------------------------
@@ -1373,7 +1637,8 @@ def refuses_wrong_arguments():
                             (("-v",), "unknown command"), (("info", "x"), "no argument"), (("info", "--all"), "unknown option"),
                             (("check", "x"), "no argument"), (("check", "--quik"), "unknown option"),
                             (("check", "--quick=1"), "takes no value"), (("check", "--isa", "mmx"), "no instruction set"),
-                            (("check", "--isa"), "needs a value")):
+                            (("check", "--isa"), "needs a value"), (("check", "--op", "norm"), "there is no 'norm'"),
+                            (("check", "--op", ""), "there is no ''")):
         refused(*arguments, says=says)
     for arguments, says in (((), "no input"), (("x.npy",), "no output"), (("x.npy", "x.npy", *outputs), "twice"),
                             (("-x", "x.npy", "x.npy", *outputs), "twice"), (("x.npy", "--o", "p.npy", *outputs), "o is given twice"),
@@ -1644,7 +1909,7 @@ def refuses_wrong_files_of_rope():
                         ((2, 6), "positions on 2 axes; this mode and these sections take 1")):
         np.save("bad.npy", np.zeros(shape, "i4"))
         refused("rope", "x.npy", "--positions", "bad.npy", "--o", "o.npy", says=says)
-    for mode, shape, says in (("mrope", (1, 6), "take 2"), ("mrope", (5, 6), "5 axes"), ("imrope", (3, 6), "take 4")):
+    for mode, shape, says in (("mrope", (1, 6), "take 2"), ("mrope", (5, 6), "5 axes"), ("imrope", (1, 6), "take 2")):
         np.save("bad.npy", np.zeros(shape, "i4"))
         refused("rope", "x.npy", "--mode", mode, "--sections", "2,2", "--positions", "bad.npy", "--o", "o.npy", says=says)
     for dtype, says in (("f4", "convert it to '<i4' or '<i8'"), ("u4", "convert"), (">i4", "big-endian"), ("i2", "convert")):
@@ -1662,6 +1927,92 @@ def refuses_wrong_files_of_rope():
     refused("rope", "x.npy", "--scaling", "ntk", "--factor", 2, "--n-dims", 2, "--o", "o.npy", says="at least 4")
     refused("rope", "--table", "--n-dims", 2**20, "--tokens", 2**50, "--o", "o.npy", says="does not fit in memory")
     refused("rope", "x.npy", "--o", "nosuch/o.npy", says="No such file")
+
+
+@test
+def refuses_wrong_arguments_of_position():
+    save(x=draw(2, 6, 8), ids=np.arange(6), t=draw(9, 8), half=draw(9, 8, dtype="f2"), beta=draw(32, 2), p0=draw(8), w=draw(8, 8), narrow=draw(9, 7))
+    open("o.npy", "w").write("old")
+    o = ("--o", "o.npy")
+    for arguments, says in (((), "which kind"), (("circular",), "unknown kind 'circular'"), (("--help", "t5"), "stands alone"), (("sin", *o), "unknown kind")):
+        refused("position", *arguments, says=says)
+    cases = {
+        "sinusoidal": ((("--rows", 3, *o), "needs --dim"), (("--dim", 3, *o), "--rows or --positions"), (("--rows", 3, "--dim", 4), "no output"),
+                       (("x.npy", "--rows", 3, *o), "--x and --rows exclude"), (("x.npy", "--dtype", "f16", *o), "--x and --dtype exclude"),
+                       (("--rows", 3, "--dim", 3, "--layout", "concatenated", *o), "no halves"), (("--rows", 3, "--dim", 0, *o), "from 1 on"),
+                       (("--rows", 3, "--dim", 4, "--layout", "mixed", *o), "none of interleaved, concatenated"),
+                       (("--rows", 3, "--dim", 4, "--base", 0, *o), "not above 0"), (("--rows", 3, "--dim", 4, "--base", "nan", *o), "not above 0"),
+                       (("--rows", 3, "--dim", 64, "--base", "1e-30", *o), "2^18 times"), (("--rows", 2**40, "--dim", 2**30, *o), "does not fit in memory"),
+                       (("x.npy", "--positions", "ids.npy", "--first", 2, *o), "exclude"), (("ids.npy", *o), "convert it to '<f4'"),
+                       (("p0.npy", *o), "has to be (..., tokens, dim)"), (("--dim", 4, "--positions", "x.npy", *o), "convert it to '<i4'"),
+                       (("--rows", 3, "--dim", 4, "--first", 2**31 - 2, *o), "beyond what can be computed"),
+                       (("t.npy", "--positions", "ids.npy", *o), "has to be (9,)")),
+        "learned": ((("x.npy", *o), "no table"), (("--table", "t.npy", *o), "no input file"), (("x.npy", "--table", "t.npy"), "no output"),
+                    (("x.npy", "--table", "narrow.npy", *o), "has to be (rows, 8)"), (("x.npy", "--table", "x.npy", *o), "has to be (rows, 8)"),
+                    (("x.npy", "--table", "half.npy", *o), "'<f2' beside '<f4'"), (("x.npy", "--table", "t.npy", "--first", 4, *o), "positions 4 to 9, but the table has 9 rows"),
+                    (("x.npy", "--table", "t.npy", "--first", -1, *o), "whole number from 0"), (("x.npy", "--table", "t.npy", "--scale", 0, *o), "is 0, infinite"),
+                    (("x.npy", "--table", "t.npy", "--scale", "1e39", *o), "is 0, infinite"), (("x.npy", "--table", "t.npy", "--rows", 3, *o), "--rows needs --backward"),
+                    (("x.npy", "--backward", *o), "--backward needs --rows"), (("x.npy", "--backward", "--rows", 3, "--table", "t.npy", *o), "exclude"),
+                    (("x.npy", "--backward", "--rows", 3, *o), "positions 0 to 5, but the table has 3 rows"), (("--backward", "--rows", 3, *o), "--backward needs --x"),
+                    (("x.npy", "--backward", "--rows", 3, "--positions", "ids.npy", *o), "ids.npy: 3 is no row of a table of 3"),
+                    (("t.npy", "--table", "t.npy", "--positions", "ids.npy", *o), "shape (6,); it has to be (9,)"), (("p0.npy", "--table", "t.npy", *o), "tokens, dim"),
+                    (("t.npy", "--table", "t.npy", "--positions", "missing.npy", *o), "No such file")),
+        "embedding": ((("ids.npy", *o), "no table"), (("--table", "t.npy", *o), "no input file"), (("ids.npy", "--table", "t.npy"), "no output"),
+                      (("ids.npy", "--table", "t.npy", "--types", "ids.npy", *o), "--types needs --type-table"),
+                      (("ids.npy", "--table", "t.npy", "--type-table", "t.npy", *o), "--type-table needs --types"),
+                      (("ids.npy", "--table", "t.npy", "--first", 1, *o), "--first needs --position-table"),
+                      (("ids.npy", "--table", "t.npy", "--w", "p0.npy", *o), "--w needs --norm"), (("ids.npy", "--table", "t.npy", "--eps", 1, *o), "--eps needs --norm"),
+                      (("ids.npy", "--table", "t.npy", "--norm", "rms", "--eps", "nan", *o), "eps is negative"), (("ids.npy", "--table", "p0.npy", *o), "has to be (rows, dim)"),
+                      (("ids.npy", "--table", "t.npy", "--position-table", "half.npy", *o), "'<f2' beside '<f4'"),
+                      (("ids.npy", "--table", "half.npy", "--position-table", "t.npy", *o), "the tables have one dtype"),
+                      (("ids.npy", "--table", "t.npy", "--position-table", "narrow.npy", *o), "has to be (rows, 8)"),
+                      (("ids.npy", "--table", "t.npy", "--position-table", "t.npy", "--first", 4, *o), "positions 4 to 9"),
+                      (("ids.npy", "--table", "t.npy", "--norm", "rms", "--w", "w.npy", *o), "has to be (8,)"),
+                      (("ids.npy", "--table", "w.npy", "--scale", "inf", *o), "is 0, infinite"), (("x.npy", "--table", "t.npy", *o), "convert it to '<i4'")),
+        "rnn": ((("--w", "w.npy", "--n", 3, *o), "--p0 FILE"), (("--p0", "p0.npy", "--n", 3, *o), "--w FILE"), (("--w", "w.npy", "--p0", "p0.npy", *o), "how many positions"),
+                (("--w", "w.npy", "--p0", "p0.npy", "--n", 3), "no output"), (("--w", "t.npy", "--p0", "p0.npy", "--n", 3, *o), "has to be (8, 8)"),
+                (("--w", "w.npy", "--b", "w.npy", "--p0", "p0.npy", "--n", 3, *o), "has to be (8,)"), (("--w", "w.npy", "--p0", "x.npy", "--n", 3, *o), "(chains, dim)"),
+                (("--w", "w.npy", "--p0", "p0.npy", "--n", 2**61, *o), "does not fit in memory"), (("--w", "w.npy", "--p0", "p0.npy", "--n", 3, "--dw", "o.npy"), "--dw needs --backward"),
+                (("--w", "w.npy", "--p0", "p0.npy", "--backward", "--dw", "o.npy"), "--backward needs --p"), (("p0.npy", "--p0", "p0.npy", *o), "twice"),
+                (("--w", "w.npy", "--p0", "p0.npy", "--backward", "--p", "t.npy", "--dp", "t.npy"), "--dw, --db or --dp0"),
+                (("--w", "w.npy", "--p0", "p0.npy", "--backward", "--p", "t.npy", "--dp", "w.npy", "--db", "o.npy"), "has to be (9, 8)"),
+                (("--w", "w.npy", "--p0", "p0.npy", "--backward", "--p", "half.npy", "--dp", "t.npy", "--db", "o.npy"), "'<f2' beside '<f4'"),
+                (("--w", "w.npy", "--p0", "p0.npy", "--backward", "--p", "t.npy", "--dp", "t.npy", "--db", "o.npy", "--n", 3), "exclude")),
+        "t5": ((("--scores", "x.npy", *o), "no table"), (("beta.npy", *o), "--scores FILE, or"), (("beta.npy", "--queries", 3, *o), "--queries needs --keys"),
+               (("beta.npy", "--queries", 3, "--keys", 3), "no output"), (("beta.npy", "--scores", "x.npy", "--keys", 3, *o), "exclude"),
+               (("t.npy", "--scores", "x.npy", *o), "8 heads, but x.npy has 2"), (("x.npy", "--queries", 3, "--keys", 3, *o), "has to be (buckets, heads)"),
+               (("beta.npy", "--scores", "t.npy", *o), "heads, queries"), (("beta.npy", "--scores", "x.npy", "--max-distance", 8, *o), "a distance beyond 8"),
+               (("beta.npy", "--scores", "x.npy", "--scale", "nan", *o), "is 0, infinite"), (("beta.npy", "--queries", 3, "--keys", 3, "--scale", 2, *o), "--scale needs --scores"),
+               (("beta.npy", "--scores", "x.npy", "--buckets", 32, *o), "exclude"), (("beta.npy", "--scores", "x.npy", "--backward", *o), "exclude"),
+               (("--backward", "--queries", 3, "--keys", 3, *o), "--backward needs --scores"), (("--list", *o), "--list and --o exclude"),
+               (("--list", "--buckets", 3), "4 buckets at least"), (("--list", "--buckets", 1), "whole number from 2"), (("--list", "--max-distance", 8), "a distance beyond 8"),
+               (("beta.npy", "--queries", 3, "--keys", 2**30, "--query-offset", 2**31 - 1, *o), "beyond what can be computed")),
+        "alibi": ((o, "how many heads"), (("--heads", 0, *o), "from 1 on"), (("--heads", 4), "no output"), (("--heads", 4, "--keys", 3, *o), "--keys needs --queries"),
+                  (("--heads", 4, "--scores", "x.npy", *o), "exclude"), (("--heads", 4, "--slopes", "p0.npy", *o), "exclude"),
+                  (("--slopes", "p0.npy", *o), "--slopes needs --scores"), (("--slopes", "p0.npy", "--scores", "x.npy", *o), "has to be (2,)"),
+                  (("--heads", 4, "--max-bias", -1, *o), "is negative"), (("--heads", 4, "--mask-future", *o), "need --scores"),
+                  (("--slopes", "t.npy", "--queries", 3, "--keys", 3, *o), "one for each head"), (("--heads", 4, "--scale", 2, *o), "--scale needs --scores")),
+        "shaw": ((o, "no input file"), (("x.npy", "--keys", 3, *o), "no table"), (("x.npy", "--table", "t.npy", *o), "how many keys"),
+                 (("x.npy", "--table", "t.npy", "--keys", 3), "no output"), (("x.npy", "--values", "x.npy", *o), "exclude"), (("--values", "x.npy", "--keys", 3, *o), "exclude"),
+                 (("x.npy", "--table", "narrow.npy", "--keys", 3, *o), "rows of 7 elements, but those of x.npy have 8"),
+                 (("x.npy", "--table", "half.npy", "--keys", 3, *o), "'<f2' beside"), (("x.npy", "--table", "p0.npy", "--keys", 3, *o), "(classes, dim) or (1, classes, dim)"),
+                 (("t.npy", "--table", "t.npy", "--keys", 3, *o), "heads, queries"), (("x.npy", "--table", "t.npy", "--keys", 3, "--add", "t.npy", *o), "has to be (1, 6, 3)"),
+                 (("x.npy", "--table", "t.npy", "--keys", 3, "--p-min", 0.5, *o), "whole number")),
+        "shift": ((o, "no input file"), (("x.npy",), "no output"), (("x.npy", "--kind", "xl", *o), "none of transformer-xl, xlnet"), (("t.npy", *o), "heads, queries"),
+                  (("x.npy", "--rel", 3, *o), "--rel needs --backward"), (("x.npy", "--backward", "--keys", 3, *o), "exclude"),
+                  (("x.npy", "--add", "t.npy", *o), "has to be"), (("x.npy", "--shift", "a", *o), "whole number")),
+    }
+    for kind, refusals in cases.items():
+        save(x=draw(2, 6, 8) if kind != "shaw" else draw(1, 6, 8))
+        for arguments, says in refusals:
+            refused("position", kind, *arguments, says=says)
+        run = Run("position", kind, "--help")
+        assert run.status == 0 and run.out.startswith(f"usage: nrg position {kind}") and not run.err, str(run)
+        assert max(map(len, run.out.splitlines())) <= 120
+        refused("position", kind, "--nonsense", says="unknown option")
+        refused("position", kind, "--isa", says="needs a value")
+    save(x=draw(1, 6, 4))
+    refused("position", "shift", "x.npy", "--kind", "xlnet", *o, says="4 columns, which is less than its 6 queries")
 
 
 # ---- outputs that fail while they are written --------------------------------------------------------------------------------
@@ -1834,11 +2185,12 @@ def check_passes_here():
     # every line of the list of kernels has been run
     text = open(os.path.join(ROOT, "src", "kernels.def")).read()
     kernels = re.findall(r"^NRG_KERNEL\((\w+), (\w+), \w+\)", text, re.M)
-    assert len(kernels) >= 36
+    assert len(kernels) >= 66
     for op, dtype in kernels:
         assert re.search(rf"^  {op} .*\b{dtype} [1-9]", run.out, re.M), f"{op} {dtype}: {run.out}"
-    run = Run("check", "--quick", "--isa", "scalar")
+    run = Run("check", "--quick", "--isa", "scalar", "--op", "rope")
     assert run.status == 0 and run.out.endswith("1 passed, 0 failed, 3 skipped\n"), str(run)
+    assert re.findall(r"^  (\w+) ", run.out, re.M) == ["rope"], run.out
 
 
 FAULTY = r"""
@@ -2286,6 +2638,12 @@ nrg_status nrg_recurrent_forward(const nrg_recurrent_args *a, int ith, int nth)
     return fault("refuse chains") ? NRG_ERR_DTYPE : NRG_OK;
 }
 
+nrg_status nrg_recurrent_workspace(const nrg_recurrent_backward_args *a, size_t *bytes)
+{
+    *bytes = a->chains * a->n * a->dim * sizeof(float);
+    return NRG_OK;
+}
+
 nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *a, int ith, int nth)
 {
     for (size_t chain = at(a->chains, ith, nth); chain < at(a->chains, ith + 1, nth); chain++) {
@@ -2307,6 +2665,220 @@ nrg_status nrg_recurrent_backward_reduce(const nrg_recurrent_backward_args *a, i
     }
     return NRG_OK;
 }
+""" r"""
+/* A row as long as the others, all ones; and the last byte wrong where there is a fault. */
+static void write_row(void *row, size_t bytes, int wrong)
+{
+    memset(row, 1, bytes);
+    if (wrong)
+        ((char *)row)[bytes - 1] = 2;
+}
+
+nrg_status nrg_embed_forward(const nrg_embed_args *a, int ith, int nth)
+{
+    size_t bytes = a->dim * nrg_dtype_size(a->dtype);
+    for (size_t row = at(a->rows, ith, nth); row < at(a->rows, ith + 1, nth) && !idle("embed is left out"); row++) {
+        int wrong = (fault("embed") && a->dim % 16 == 15) || (fault("third table") && a->tables[2].ids) || (fault("counted table") && a->tables[1].first) ||
+                    (fault("embed in place") && a->x == a->o) || (fault("scale of a table") && a->tables[0].scale < 0) || (fault("embed split") && nth == 7) ||
+                    (fault("tables of f32") && a->dtype == NRG_BF16 && a->table_dtype == NRG_F32) || (fault("many tokens") && a->rows > 100);
+        write_row((char *)a->o + row * (a->o_stride ? a->o_stride : bytes), bytes, wrong);
+    }
+    return fault("refuse embed") ? NRG_ERR_POSITION : NRG_OK;
+}
+
+/* With the bits that the two have in turn. */
+nrg_status nrg_embed_norm_forward(const nrg_embed_args *a, const nrg_norm_spec *s, const nrg_norm_args *norm, int ith, int nth)
+{
+    size_t size = nrg_dtype_size(s->dtype), r_size = nrg_dtype_size(s->r_dtype), groups = s->groups ? s->groups : 1;
+    for (size_t row = at(a->rows, ith, nth); row < at(a->rows, ith + 1, nth); row++) {
+        write_row((char *)norm->o + row * norm->o_stride, s->dim * size, fault("fused embed") && groups > 1);
+        if (norm->r)
+            memset((char *)norm->r + row * norm->r_stride, size == r_size ? 1 : 0x11, s->dim * r_size);
+        for (size_t i = row * groups; i < (row + 1) * groups; i++) {
+            if (norm->mean)
+                norm->mean[i] = NAN;
+            if (norm->rstd)
+                norm->rstd[i] = (float)fault("fused embed rstd");
+        }
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *a, size_t *bytes)
+{
+    *bytes = a->ids ? 4 * (a->rows + a->table_rows) : 0;
+    return NRG_OK;
+}
+
+nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *a)
+{
+    if (a->ids)
+        memset(a->workspace, active == NRG_ISA_AVX2, 4 * (a->rows + a->table_rows));
+    if (a->ids && fault("past the order"))
+        ((char *)a->workspace)[4 * (a->rows + a->table_rows)] = 0;
+    return NRG_OK;
+}
+
+nrg_status nrg_embed_backward(const nrg_embed_backward_args *a, int ith, int nth)
+{
+    for (size_t row = at(a->table_rows, ith, nth); row < at(a->table_rows, ith + 1, nth); row++)
+        if (!a->accumulate || fault("accumulated table"))
+            write_row((char *)a->d_table + row * a->d_table_stride, a->dim * nrg_dtype_size(a->table_dtype),
+                      (fault("d_table") && !a->ids && a->dim >= 40) || (fault("heavy row") && a->table_rows == 1 && nth > 1));
+    return NRG_OK;
+}
+
+nrg_status nrg_t5_diagonals(const nrg_bias_spec *s, nrg_dtype dtype, const void *table, size_t table_stride, float *diagonals, size_t stride, int ith,
+                            int nth)
+{
+    (void)table;
+    (void)table_stride;
+    for (size_t head = at(s->heads, ith, nth); head < at(s->heads, ith + 1, nth); head++)
+        write_row((char *)diagonals + head * stride, (s->queries + s->keys - 1) * 4, fault("t5") && dtype == NRG_BF16 && s->bidirectional);
+    return NRG_OK;
+}
+
+nrg_status nrg_alibi_diagonals(const nrg_bias_spec *s, const float *slopes, float *diagonals, size_t stride, int ith, int nth)
+{
+    (void)slopes;
+    for (size_t head = at(s->heads, ith, nth); head < at(s->heads, ith + 1, nth); head++)
+        write_row((char *)diagonals + head * stride, (s->queries + s->keys - 1) * 4, fault("alibi") && s->mask_future);
+    return NRG_OK;
+}
+
+int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int max_distance)
+{
+    return (int)distance + bidirectional + buckets + max_distance;
+}
+
+nrg_status nrg_alibi_slopes(size_t heads, double max_bias, float *slopes)
+{
+    slopes[0] = (float)max_bias + (float)heads;
+    return NRG_OK;
+}
+
+/* All rows of a tensor [batch, heads, rows, columns]; shares of all of them. */
+typedef struct rows_of {
+    char *first;
+    size_t batch, heads, rows, bytes, strides[3];
+} rows_of;
+
+static void write_rows(const rows_of *t, int wrong, int ith, int nth)
+{
+    size_t rows = t->batch * t->heads * t->rows;
+    for (size_t row = at(rows, ith, nth); row < at(rows, ith + 1, nth); row++)
+        write_row(t->first + row / t->rows / t->heads * t->strides[0] + row / t->rows % t->heads * t->strides[1] + row % t->rows * t->strides[2], t->bytes,
+                  wrong);
+}
+
+nrg_status nrg_score_bias_forward(const nrg_score_bias_args *a, int ith, int nth)
+{
+    rows_of o = {a->o, a->batch, a->heads, a->queries, a->keys * nrg_dtype_size(a->dtype), {a->o_batch_stride, a->o_head_stride, a->o_query_stride}};
+    if (!idle("scores are left out"))
+        write_rows(&o, (fault("keys") && a->keys % 16 == 15) || (fault("queries before heads") && a->o_query_stride > a->o_head_stride && a->heads > 1) ||
+                           (fault("scores in place") && a->o == a->scores) || (fault("scale of scores") && a->scale < 0) || (fault("many queries") && a->queries > 60),
+                   ith, nth);
+    return NRG_OK;
+}
+
+nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *a, int ith, int nth)
+{
+    for (size_t head = at(a->heads, ith, nth); head < at(a->heads, ith + 1, nth); head++)
+        write_row((char *)a->d_diagonals + head * a->d_diagonals_stride, (a->queries + a->keys - 1) * 8,
+                  (fault("d_diagonals") && a->keys == 40) || (fault("second layer") && a->accumulate) || (fault("many batches") && a->batch > 30));
+    return NRG_OK;
+}
+
+nrg_status nrg_t5_backward(const nrg_bias_spec *s, const double *d_diagonals, size_t stride, float *d_table, size_t d_table_stride, int accumulate, int ith,
+                           int nth)
+{
+    (void)d_diagonals;
+    (void)stride;
+    for (size_t head = at(s->heads, ith, nth); head < at(s->heads, ith + 1, nth); head++)
+        for (int bucket = 0; bucket < s->buckets; bucket++) {
+            float *to = (float *)((char *)d_table + (size_t)bucket * d_table_stride) + head;
+            *to = (float)bucket + (accumulate && !fault("accumulated buckets") ? *to : 0) + (float)(fault("d_table of t5") && s->mask_future);
+        }
+    return NRG_OK;
+}
+
+nrg_status nrg_relative_scores(const nrg_relative_args *a, int ith, int nth)
+{
+    rows_of scores = {a->scores, a->batch, a->heads, a->queries, a->keys * nrg_dtype_size(a->dtype),
+                      {a->scores_strides.batch, a->scores_strides.head, a->scores_strides.row}};
+    if (!a->accumulate || fault("accumulated scores"))
+        write_rows(&scores, (fault("relative scores") && a->keys % 8 == 7) || (fault("long heads") && a->dim > 100) || (fault("clipped") && a->p_min > 0) ||
+                                (fault("table of a head") && a->table_head_stride && a->heads > 1) || (fault("offset of queries") && a->query_offset < 0),
+                   ith, nth);
+    return NRG_OK;
+}
+
+nrg_status nrg_relative_values(const nrg_relative_args *a, int ith, int nth)
+{
+    size_t bytes = a->dim * nrg_dtype_size(a->dtype), head = a->queries * bytes;
+    rows_of o = {a->o, a->batch, a->heads, a->queries, bytes, {a->o_strides.batch, a->o_strides.head, a->o_strides.row}};
+    rows_of dense = {a->o, a->batch, a->heads, a->queries, bytes, {a->heads * head, head, bytes}};
+    if (!a->accumulate || fault("accumulated values"))
+        write_rows(a->o_strides.row ? &o : &dense, fault("relative values") && a->dim % 8 == 7, ith, nth);
+    size_t rows = a->batch * a->heads * a->queries;
+    for (size_t i = 2 * at(rows, ith, nth); a->ends && i < 2 * at(rows, ith + 1, nth); i++)
+        a->ends[i] = (double)i + fault("ends");
+    return NRG_OK;
+}
+
+nrg_status nrg_relative_backward(const nrg_relative_args *a, int ith, int nth)
+{
+    size_t classes = (size_t)(a->p_max - a->p_min) + 1, heads = a->d_table_head_stride ? a->heads : 1;
+    rows_of d_table = {(char *)a->d_table, 1, heads, classes, a->dim * 4, {0, a->d_table_head_stride, a->d_table_stride}};
+    if (!a->accumulate || fault("accumulated classes"))
+        write_rows(&d_table, (fault("relative backward") && a->dim % 8 == 7) || (fault("with ends") && a->ends) || (fault("many classes") && classes > 400), ith, nth);
+    return NRG_OK;
+}
+
+nrg_status nrg_relative_shift(const nrg_relative_shift_args *a, int ith, int nth)
+{
+    rows_of scores = {a->scores, a->batch, a->heads, a->queries, a->keys * nrg_dtype_size(a->dtype),
+                      {a->scores_strides.batch, a->scores_strides.head, a->scores_strides.row}};
+    if (!a->accumulate || fault("accumulated shift"))
+        write_rows(&scores, (fault("transformer-xl") && a->rel == a->keys && a->keys % 16 == 15) || (fault("xlnet") && a->rel == a->keys + a->queries) ||
+                                (fault("any shift") && a->shift < -10) || (fault("streamed shift") && a->store == NRG_STORE_STREAM && a->keys > 500),
+                   ith, nth);
+    return NRG_OK;
+}
+
+nrg_status nrg_relative_shift_backward(const nrg_relative_shift_args *a, int ith, int nth)
+{
+    rows_of dx = {a->dx, a->batch, a->heads, a->queries, a->rel * nrg_dtype_size(a->dtype), {a->dx_strides.batch, a->dx_strides.head, a->dx_strides.row}};
+    if (!a->accumulate || fault("accumulated dx"))
+        write_rows(&dx, fault("shifted back") && a->rel > a->keys, ith, nth);
+    return NRG_OK;
+}
+
+nrg_status nrg_head_bias_pair(const nrg_head_bias_args *a, int ith, int nth)
+{
+    size_t bytes = a->dim * nrg_dtype_size(a->dtype);
+    rows_of u = {a->o_u, a->batch, a->heads, a->rows, bytes, {a->o_u_strides.batch, a->o_u_strides.head, a->o_u_strides.row}};
+    rows_of v = {a->o_v, a->batch, a->heads, a->rows, bytes, {a->o_v_strides.batch, a->o_v_strides.head, a->o_v_strides.row}};
+    if (a->o_u && !idle("o_u is left out"))
+        write_rows(&u, (fault("bias pair") && a->dim % 16 == 15) || (fault("one bias") && !a->o_v), ith, nth);
+    if (a->o_v)
+        write_rows(&v, fault("pair in place") && a->o_u == a->q, ith, nth);
+    return NRG_OK;
+}
+
+nrg_status nrg_head_bias_pair_backward(const nrg_head_bias_args *a, int ith, int nth)
+{
+    rows_of dq = {a->dq, a->batch, a->heads, a->rows, a->dim * nrg_dtype_size(a->dtype), {a->dq_strides.batch, a->dq_strides.head, a->dq_strides.row}};
+    if (a->dq)
+        write_rows(&dq, (fault("dq") && a->dim == 40) || (fault("dq in place") && a->dq == a->d_o_v), ith, nth);
+    for (size_t i = at(a->heads * a->dim, ith, nth); i < at(a->heads * a->dim, ith + 1, nth); i++) {
+        if (a->du)
+            a->du[i] = (float)i + (a->accumulate && !fault("accumulated du") ? a->du[i] : 0) + (float)(fault("du") && !a->d_o_v);
+        if (a->dv)
+            a->dv[i] = (float)i + (a->accumulate ? a->dv[i] : 0) + (float)(fault("dv") && nth == 7);
+    }
+    return NRG_OK;
+}
 """
 
 
@@ -2320,30 +2892,51 @@ def compile_faulty(program, root=ROOT):
                           input=FAULTY, text=True, stderr=subprocess.PIPE)
 
 
-def faulty(fault, program=None, **more):
+def faulty(fault, program=None, op=None, **more):
     program = program or os.path.join(SCRATCH, "faulty")
     if not os.path.exists(program):
         compiled = compile_faulty(program)
         assert compiled.returncode == 0, compiled.stderr
-    return Run("check", "--quick", program=program, env={"FAULT": fault, **more})
+    return Run("check", "--quick", *(("--op", op) if op else ()), program=program, env={"FAULT": fault, **more})
 
 
 @test
 def check_finds_a_faulty_path():
-    faults = ("bit", "zero", "rstd", "past the end", "before the start", "input", "split", "tail", "gate", "groups", "rstd of a group", "dx",
-              "dy", "dz", "dw", "db", "after", "dr_in", "accumulate", "split of columns", "past the workspace", "activation", "one value",
-              "activation backward", "positions", "channels", "layer", "batch", "given", "running", "folded", "residual", "channel activation",
-              "segment", "many samples", "channel split", "past the channels", "weight of a channel", "channel mean", "channel rstd", "statistics",
-              "running mean", "cumulative", "sums", "statistics of parts", "sum of parts", "scale", "shift", "channel dx", "channel dy",
-              "dx of parts", "dx of statistics", "dx of running", "channel dw", "channel db", "channel accumulate", "split of channels",
-              "past the blocks", "backward sums", "magnitude", "sections", "ntk", "factors", "table split", "sinusoidal", "odd dim", "turned back",
-              "offset", "positions of tokens", "rope split", "a head's place", "rope in place", "pairs of f16", "past a head", "k", "fused rstd",
-              "fused", "fused backward", "fused dw", "chain", "side by side", "p0", "chain split", "long vectors", "b of a chain", "g", "dp0",
-              "dw of chains", "db of chains", "split of rows", "chain accumulate")
+    faults = {
+        "norm_forward": ("bit", "zero", "rstd", "past the end", "before the start", "input", "split", "tail", "gate", "groups", "rstd of a group"),
+        "norm_backward": ("dx", "dy", "dz", "dw", "db", "after", "dr_in", "accumulate", "split of columns", "past the workspace"),
+        "activation": ("activation", "one value"),
+        "activation_backward": ("activation backward",),
+        "channel_norm_forward": ("positions", "channels", "layer", "batch", "given", "running", "folded", "residual", "channel activation", "segment",
+                                 "many samples", "channel split", "past the channels", "weight of a channel", "channel mean", "channel rstd", "statistics",
+                                 "running mean", "cumulative", "sums", "statistics of parts", "sum of parts", "scale", "shift"),
+        "channel_norm_backward": ("channel dx", "channel dy", "dx of parts", "dx of statistics", "dx of running", "channel dw", "channel db",
+                                  "channel accumulate", "split of channels", "past the blocks", "backward sums"),
+        "position_table": ("magnitude", "sections", "ntk", "factors", "table split", "sinusoidal", "odd dim"),
+        "rope": ("turned back", "offset", "positions of tokens", "rope split", "a head's place", "rope in place", "pairs of f16", "past a head", "k"),
+        "norm_rope": ("fused rstd", "fused", "fused backward", "fused dw"),
+        "recurrent": ("chain", "side by side", "p0", "chain split", "long vectors", "b of a chain"),
+        "recurrent_backward": ("g", "dp0"),
+        "recurrent_reduce": ("dw of chains", "db of chains", "split of rows", "chain accumulate"),
+        "embed": ("embed", "third table", "counted table", "embed in place", "scale of a table", "embed split", "tables of f32", "many tokens",
+                  "fused embed", "fused embed rstd"),
+        "embed_backward": ("past the order", "accumulated table", "d_table", "heavy row"),
+        "score_bias": ("t5", "alibi", "keys", "queries before heads", "scores in place", "scale of scores", "many queries"),
+        "score_bias_backward": ("d_diagonals", "second layer", "many batches", "accumulated buckets", "d_table of t5"),
+        "relative_scores": ("relative scores", "long heads", "clipped", "table of a head", "offset of queries", "accumulated scores"),
+        "relative_values": ("relative values", "accumulated values", "ends"),
+        "relative_backward": ("relative backward", "with ends", "many classes", "accumulated classes"),
+        "relative_shift": ("transformer-xl", "xlnet", "any shift", "streamed shift", "accumulated shift", "accumulated dx", "shifted back"),
+        "head_bias_pair": ("bias pair", "one bias", "pair in place"),
+        "head_bias_pair_backward": ("dq", "dq in place", "du", "dv", "accumulated du"),
+    }
+    text = open(os.path.join(ROOT, "src", "kernels.def")).read()
+    assert set(faults) == set(re.findall(r"^NRG_KERNEL\((\w+)", text, re.M)), "an operation without a fault"
+    pairs = [(op, fault) for op, names in faults.items() for fault in names]
     faulty("")  # compiles it, once for all
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        runs = list(pool.map(faulty, faults))
-    for fault, run in zip(faults, runs):
+        runs = list(pool.map(lambda pair: faulty(pair[1], op=pair[0]), pairs))
+    for fault, run in zip(pairs, runs):
         assert run.status == 1 and re.search(r"^avx2 +FAIL: \d+ of \d+ cases differ", run.out, re.M), f"{fault}: {run}"
         assert run.out.endswith("1 passed, 1 failed, 2 skipped\n"), f"{fault}: {run}"
         assert re.search(r"case \d+: .*(scalar has 0x|a byte of no operand)", run.out), f"{fault}: {run}"
@@ -2351,13 +2944,14 @@ def check_finds_a_faulty_path():
 
 @test
 def check_finds_a_kernel_that_does_nothing():
-    for fault, says in (("activation is left out", "scalar leaves o unwritten"), ("db is left out", "scalar leaves db unwritten"),
-                        ("channels are left out", "scalar leaves o unwritten"), ("mean is left out", "scalar leaves mean unwritten"),
-                        ("db of channels is left out", "scalar leaves db unwritten"), ("table is left out", "scalar leaves table unwritten"),
-                        ("k is left out", "scalar leaves k_o unwritten"), ("p is left out", "scalar leaves p unwritten")):
-        run = faulty(fault)
+    for fault, op, operand in (("activation is left out", "activation", "o"), ("db is left out", "norm_backward", "db"),
+                               ("channels are left out", "channel_norm_forward", "o"), ("mean is left out", "channel_norm_forward", "mean"),
+                               ("db of channels is left out", "channel_norm_backward", "db"), ("table is left out", "position_table", "table"),
+                               ("k is left out", "rope", "k_o"), ("p is left out", "recurrent", "p"), ("embed is left out", "embed", "o"),
+                               ("scores are left out", "score_bias", "o"), ("o_u is left out", "head_bias_pair", "o_u")):
+        run = faulty(fault, op=op)
         one_line(run)
-        assert run.status == 1 and says in run.err, f"{fault}: {run}"
+        assert run.status == 1 and f"scalar leaves {operand} unwritten" in run.err, f"{fault}: {run}"
 
 
 @test
@@ -2403,8 +2997,9 @@ def check_reports_a_path_that_dies_or_refuses():
     one_line(run)
     assert run.status == 1 and "refuses a case" in run.err and " norm_backward_f32" in run.err, str(run)
     for fault, op in (("refuse channels", "channel_norm_forward"), ("refuse backward of channels", "channel_norm_backward"),
-                      ("refuse yarn", "position_table"), ("refuse mode 8", "rope"), ("refuse chains", "recurrent")):
-        run = faulty(fault)
+                      ("refuse yarn", "position_table"), ("refuse mode 8", "rope"), ("refuse chains", "recurrent"),
+                      ("refuse embed", "embed")):
+        run = faulty(fault, op=op)
         one_line(run)
         assert run.status == 1 and "refuses a case" in run.err and f" {op}_f32" in run.err, str(run)
 
@@ -2422,7 +3017,7 @@ def help_and_version():
     assert run.status == 0 and re.fullmatch(r"nrg \d+\.\d+\.\d+\n", run.out) and not run.err, str(run)
     general = Run("--help")
     assert general.status == 0 and general.out == Run("help").out == Run("-h").out and not general.err, str(general)
-    for command in ("info", "check", "norm", "channel-norm", "rope"):
+    for command in ("info", "check", "norm", "channel-norm", "rope", "position"):
         assert f"nrg {command} " in general.out
         run = Run(command, "--help")
         assert run.status == 0 and run.out.startswith(f"usage: nrg {command}") and not run.err, str(run)
@@ -2432,7 +3027,7 @@ def help_and_version():
 @test
 def a_report_nobody_receives_is_a_failure():
     with open("/dev/full", "w") as full:
-        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("channel-norm", "--help"), ("rope", "--help"),
+        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("channel-norm", "--help"), ("rope", "--help"), ("position", "--help"),
                           ("check", "--quick", "--isa", "scalar")):
             run = Run(*arguments, stdout=full)
             one_line(run)

@@ -16,24 +16,27 @@
 #include "commands.h"
 #include "sweep.h"
 
-const char check_help[] = "usage: nrg check [--quick | --full] [--isa NAME]\n"
-                          "\n"
-                          "Runs every kernel of every path that this CPU supports, and compares every byte with what the\n"
-                          "scalar path makes of the same. Norms forward and backward: lengths, groups, dtypes, residuals,\n"
-                          "gates, activations, weights, eps modes, strides, alignments, in-place calls, splits, store kinds,\n"
-                          "and rows from subnormal to NaN. Channel norms: likewise, and batch, group, instance and layer norm,\n"
-                          "layouts, segments, where the statistics come from, and sums in parts. Activations: lengths, and all\n"
-                          "16-bit values. Positions: tables of every mode and scaling; rotations of every number of pairs, of\n"
-                          "heads in every layout, and fused with norms; recurrent encodings and both phases of their gradient.\n"
-                          "\n"
-                          "  --quick      a small sweep, for slow devices\n"
-                          "  --full       a large one: minutes\n"
-                          "  --isa NAME   this path only (scalar, avx2, avx512, neon)\n"
-                          "\n"
-                          "The first line has a digest of all results. The sweep is the same on every machine, so for one\n"
-                          "version of nrg and one size of sweep the digest has to be, too.\n"
-                          "\n"
-                          "exit status: 0 no path differs; 1 one does, or no memory; 2 wrong arguments\n";
+const char check_help[] =
+    "usage: nrg check [--quick | --full] [--isa NAME] [--op NAME]\n"
+    "\n"
+    "Runs every kernel of every path that this CPU supports, and compares every byte with what the\n"
+    "scalar path makes of the same. Norms forward and backward: lengths, groups, dtypes, residuals,\n"
+    "gates, activations, weights, eps modes, strides, alignments, in-place calls, splits, store kinds,\n"
+    "and rows from subnormal to NaN. Channel norms: likewise, and batch, group, instance and layer norm,\n"
+    "layouts, segments, where the statistics come from, and sums in parts. Activations: lengths, and all\n"
+    "16-bit values. Positions: tables of every mode and scaling; rotations of heads in every layout, alone\n"
+    "and fused with norms; embeddings, likewise; biases and relative terms of attention; recurrent\n"
+    "encodings; and their gradients.\n"
+    "\n"
+    "  --quick      a small sweep, for slow devices\n"
+    "  --full       a large one: minutes\n"
+    "  --isa NAME   this path only (scalar, avx2, avx512, neon)\n"
+    "  --op NAME    this operation only, of those that the report lists\n"
+    "\n"
+    "The first line has a digest of all results. The sweep is the same on every machine, so for one\n"
+    "version of nrg, one size of sweep and the same operations the digest has to be, too.\n"
+    "\n"
+    "exit status: 0 no path differs; 1 one does, or no memory; 2 wrong arguments\n";
 
 /* Copies of a case's memory, aligned to 64 bytes: as it was filled, as the scalar path left it, as the path left it. */
 enum { FILLED, EXPECTED, RESULT, COPIES };
@@ -261,11 +264,15 @@ static int is_checked(int isa, int only) { return nrg_isa_supported((nrg_isa)isa
 /* The scalar path takes as long as all others together, and on the quick level repeats one case in three only. */
 static int is_left_out(sweep_level level, uint64_t number) { return level == SWEEP_QUICK && number % 3 != 0; }
 
-/* All cases on all paths. */
-static int sweep(sweep_level level, int only, memory *m, sweep_result *result)
+static int is_asked_for(int kernel, const char *op) { return !op || strcmp(sweep_kernel_op(kernel), op) == 0; }
+
+/* All cases on all paths; only >= 0: on one; op not NULL: of one operation. */
+static int sweep(sweep_level level, int only, const char *op, memory *m, sweep_result *result)
 {
     sweep_case c;
     for (uint64_t number = 0; sweep_make(level, number, &c); number++) {
+        if (!is_asked_for(c.kernel, op))
+            continue;
         if (!reserve(m, c.bytes)) {
             complain("no memory for %zu bytes", c.bytes);
             return CLI_FAILED;
@@ -290,7 +297,7 @@ static int sweep(sweep_level level, int only, memory *m, sweep_result *result)
         result->digest = digest(result->digest, m->copies[EXPECTED], c.bytes);
     }
     for (int i = 0; i < KERNELS; i++)
-        if (!result->kernel_cases[i]) {
+        if (!result->kernel_cases[i] && is_asked_for(i, op)) {
             complain("FAIL: no case runs %s_%s", sweep_kernel_op(i), nrg_dtype_name(sweep_kernel_dtype(i)));
             return CLI_FAILED;
         }
@@ -315,10 +322,14 @@ static void print_path(nrg_isa isa, const tally *path)
 /* How many cases there were, a line for each op. */
 static void print_kernels(const sweep_result *result)
 {
+    const char *last = NULL;
     for (int i = 0; i < KERNELS; i++) {
-        int is_new = i == 0 || strcmp(sweep_kernel_op(i), sweep_kernel_op(i - 1)) != 0;
+        if (!result->kernel_cases[i])
+            continue; /* another operation was asked for */
+        int is_new = !last || strcmp(sweep_kernel_op(i), last) != 0;
         if (is_new)
-            printf("%s  %-21s", i ? "\n" : "", sweep_kernel_op(i));
+            printf("%s  %-23s", last ? "\n" : "", sweep_kernel_op(i));
+        last = sweep_kernel_op(i);
         printf("%s%s %llu", is_new ? " " : ", ", nrg_dtype_name(sweep_kernel_dtype(i)),
                (unsigned long long)result->kernel_cases[i]);
     }
@@ -354,7 +365,7 @@ static int report(int only, const sweep_result *result)
     return failed ? CLI_FAILED : CLI_DONE;
 }
 
-static int check_paths(sweep_level level, int only)
+static int check_paths(sweep_level level, int only, const char *op)
 {
     static const int deaths[] = {SIGILL, SIGSEGV, SIGBUS, SIGFPE};
     static sweep_result result;
@@ -362,24 +373,34 @@ static int check_paths(sweep_level level, int only)
     result.digest = 0xcbf29ce484222325u;
     for (size_t i = 0; i < sizeof deaths / sizeof deaths[0]; i++)
         signal(deaths[i], on_death);
-    int status = sweep(level, only, &m, &result);
+    int status = sweep(level, only, op, &m, &result);
     release(&m);
     return status == CLI_DONE ? report(only, &result) : status;
 }
 
+static int is_an_op(const char *name)
+{
+    for (int i = 0; i < KERNELS; i++)
+        if (is_asked_for(i, name))
+            return 1;
+    return 0;
+}
+
 int command_check(char **arguments)
 {
-    enum { QUICK, FULL, ISA, HELP };
-    static const cli_option options[] = {{"quick", 0, 0}, {"full", 0, 0}, {"isa", 0, 1}, {"help", 'h', 0}, {NULL, 0, 0}};
+    enum { QUICK, FULL, ISA, OP, HELP };
+    static const cli_option options[] = {{"quick", 0, 0}, {"full", 0, 0},   {"isa", 0, 1},
+                                         {"op", 0, 1},    {"help", 'h', 0}, {NULL, 0, 0}};
     cli_reader reader = {arguments, 0};
     sweep_level level = SWEEP_DEFAULT;
     int only = -1;
+    const char *op = NULL;
     for (;;) {
         const char *value;
         nrg_isa isa;
         switch (cli_next(&reader, options, &value)) {
         case CLI_END:
-            return check_paths(level, only);
+            return check_paths(level, only, op);
         case CLI_OPERAND:
             complain("takes no argument such as '%s'", value);
             return CLI_REFUSED;
@@ -400,6 +421,13 @@ int command_check(char **arguments)
                 return CLI_REFUSED;
             }
             only = (int)isa;
+            break;
+        case OP:
+            if (!is_an_op(value)) {
+                complain("--op: there is no '%s'; nrg check --quick lists what there is", value);
+                return CLI_REFUSED;
+            }
+            op = value;
             break;
         default:
             return CLI_REFUSED;

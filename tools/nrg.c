@@ -17,6 +17,7 @@ static const struct {
     {"info", command_info, info_help}, {"check", command_check, check_help},
     {"norm", command_norm, norm_help}, {"channel-norm", command_channel_norm, channel_norm_help},
     {"rope", command_rope, rope_help},
+    {"position", command_position, position_help},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
@@ -28,6 +29,7 @@ static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
                             "  nrg norm           normalize the rows of a NumPy .npy file\n"
                             "  nrg channel-norm   batch, group, instance or layer norm of a .npy file with channels\n"
                             "  nrg rope           rotary position embedding of a .npy file, or the table of its angles\n"
+                            "  nrg position       other positional encodings of .npy files\n"
                             "\n"
                             "  nrg COMMAND --help, nrg --version\n"
                             "\n"

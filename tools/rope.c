@@ -49,14 +49,14 @@ static int fit_dims(const file_call *call, rope_request *q, const shape *s)
     return CLI_REFUSED;
 }
 
-/* Axes that the library reads. With NRG_ROPE_IMROPE a pair beyond all sections takes the fourth. */
+/* Axes that the library reads. */
 static size_t axes_of(const nrg_rope_spec *s)
 {
     size_t axes = 1;
     for (size_t i = 1; i < 4; i++)
         if (s->sections[i])
             axes = i + 1;
-    return s->mode == NRG_ROPE_IMROPE ? 4 : axes;
+    return axes;
 }
 
 /* Positions for all axes there are: those of the file, or its one row for each. */

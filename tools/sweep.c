@@ -121,8 +121,8 @@ void sweep_fill(const sweep_case *c, unsigned char *memory)
             memset(memory + c->operands[i].offset, UNWRITTEN,
                    sweep_row(&c->operands[i], c->operands[i].rows - 1) - c->operands[i].offset +
                        c->operands[i].length * sweep_type_size(c->operands[i].type));
-    for (int i = 0; i < SWEEP_FIRST_OUTPUT; i++)
-        if (c->operands[i].rows)
+    for (int i = 0; i < SWEEP_FIRST_SCRATCH; i++)
+        if (c->operands[i].rows && (i < SWEEP_FIRST_OUTPUT || c->operands[i].is_read))
             kernels[c->kernel].family->fill(c, i, memory, &random);
 }
 

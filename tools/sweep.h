@@ -66,6 +66,7 @@ typedef struct sweep_operand {
     size_t run, run_stride;              /* rows lie in runs of so many, as heads of a token do; bytes from run to run */
     int has_stride, has_run_stride;      /* the call is told them, so that they may be any */
     int may_stay;                        /* an output that need not change */
+    int is_read;                         /* an output that is added to: it is filled as inputs are */
 } sweep_operand;
 
 /* Where a row begins. */

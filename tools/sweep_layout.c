@@ -8,7 +8,14 @@
 static void add(sweep_case *c, int operand, int type, size_t length, size_t rows, size_t run, int has_stride, int has_run_stride)
 {
     size_t stride = length * sweep_type_size(type);
-    sweep_operand o = {type, 0, length, stride, rows, run ? run : 1, run * stride, has_stride, has_run_stride, 0};
+    sweep_operand o = {.type = type,
+                       .length = length,
+                       .stride = stride,
+                       .rows = rows,
+                       .run = run ? run : 1,
+                       .run_stride = run * stride,
+                       .has_stride = has_stride,
+                       .has_run_stride = has_run_stride};
     c->operands[operand] = o;
 }
 

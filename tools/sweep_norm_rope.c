@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "sweep_layout.h"
+#include "sweep_position.h"
 #include "sweep_rope.h"
 
 static float any;
@@ -33,7 +34,10 @@ static void add_gradients(sweep_case *c, const rope_case *r, int k)
         sweep_add_dense(c, ROPE_Q_DW + k, NRG_F32, r->dim, 1);
     if (r->has_b[k])
         sweep_add_dense(c, ROPE_Q_DB + k, NRG_F32, r->dim, 1);
-    c->operands[ROPE_Q_DW + k].may_stay = c->operands[ROPE_Q_DB + k].may_stay = r->accumulate;
+    if (r->accumulate) {
+        sweep_accumulate(c, ROPE_Q_DW + k);
+        sweep_accumulate(c, ROPE_Q_DB + k);
+    }
     if (nrg_norm_backward_workspace(&r->norm, &args, &bytes) == NRG_OK && bytes)
         sweep_add_dense(c, ROPE_Q_WORKSPACE + k, NRG_F32, bytes / sizeof(float), 1);
 }

@@ -36,3 +36,18 @@ void sweep_head_strides(const sweep_case *c, int operand, int by_head, size_t *t
     *token_stride = by_head ? o->stride : o->run_stride;
     *head_stride = by_head ? o->run_stride : o->stride;
 }
+
+void sweep_add_batches(sweep_case *c, int operand, int type, size_t dim, const size_t shape[3], int by_head)
+{
+    sweep_add_heads(c, operand, type, dim, by_head ? shape[2] : shape[0] * shape[2], by_head ? shape[0] * shape[1] : shape[1],
+                    by_head, 0);
+}
+
+void sweep_batch_strides(const sweep_case *c, int operand, const size_t shape[3], int by_head, size_t *batch, size_t *head,
+                         size_t *row)
+{
+    sweep_head_strides(c, operand, by_head, row, head);
+    *batch = by_head ? shape[1] * *head : shape[2] * *row;
+}
+
+void sweep_accumulate(sweep_case *c, int operand) { c->operands[operand].may_stay = c->operands[operand].is_read = 1; }

@@ -98,7 +98,10 @@ static void make_gradient(uint64_t n, sweep_case *c, int sums)
         sweep_add_tensor(c, DW, NRG_F32, r.dim, r.dim);
     if (sums && r.has_db)
         sweep_add_dense(c, DB, NRG_F32, r.dim, 1);
-    c->operands[DW].may_stay = c->operands[DB].may_stay = r.accumulate;
+    if (r.accumulate) {
+        sweep_accumulate(c, DW);
+        sweep_accumulate(c, DB);
+    }
     sweep_lay_out(c, &random);
 }
 
