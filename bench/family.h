@@ -67,5 +67,8 @@ extern const bench_family bench_activation;
 extern const bench_family bench_activation_backward;
 extern const bench_family bench_channel_norm_forward;
 extern const bench_family bench_channel_norm_backward;
+extern const bench_family bench_relative_scores;
+extern const bench_family bench_relative_values;
+extern const bench_family bench_relative_backward;
 
 #endif

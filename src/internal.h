@@ -152,6 +152,8 @@ void nrg_avx2_channel_statistics(const nrg_channel_norm_job *job, nrg_dtype dtyp
 void nrg_avx512_channel_statistics(const nrg_channel_norm_job *job, nrg_dtype dtype);
 void nrg_neon_channel_statistics(const nrg_channel_norm_job *job, nrg_dtype dtype);
 
+#include "relative_job.h"
+
 /* The kernels of one path: one function pointer per line of kernels.def. Tables are const and have no holes. */
 typedef struct nrg_table {
     nrg_isa isa;

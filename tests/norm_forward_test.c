@@ -49,6 +49,9 @@ START_TEST(every_op_has_a_sweep)
         "activation_backward",
         "channel_norm_forward",
         "channel_norm_backward",
+        "relative_scores",
+        "relative_values",
+        "relative_backward",
     };
     /* clang-format on */
     static const char *const ops[] = {

@@ -14,5 +14,6 @@
 #include "norm_backward.h"
 #include "channel_norm.h"
 #include "channel_norm_backward.h"
+#include "relative.h"
 
 #endif
