@@ -70,5 +70,8 @@ extern const bench_family bench_channel_norm_backward;
 extern const bench_family bench_relative_scores;
 extern const bench_family bench_relative_values;
 extern const bench_family bench_relative_backward;
+extern const bench_family bench_relative_shift;
+extern const bench_family bench_head_bias_pair;
+extern const bench_family bench_head_bias_pair_backward;
 
 #endif

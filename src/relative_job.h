@@ -1,4 +1,4 @@
-/* The job of nrg/relative.h. Everything in it has been checked; strides are the real ones, in bytes.
+/* Jobs of nrg/relative.h and nrg/relative_shift.h. Everything in them has been checked; strides are the real ones, in bytes.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_RELATIVE_JOB_H
@@ -11,7 +11,9 @@ enum {
     NRG_RELATIVE_SLOTS = 8,
     NRG_RELATIVE_COLUMNS = 64,
     /* Elements of a dot product that are summed before they are folded. */
-    NRG_RELATIVE_SEGMENT = 128
+    NRG_RELATIVE_SEGMENT = 128,
+    /* Columns that stay with one thread in head_bias_pair_backward: at least 64 bytes of every operand. */
+    NRG_BIAS_COLUMNS = 32
 };
 
 /* A share of rows for relative_scores and relative_values, of pieces for relative_backward.
@@ -37,5 +39,38 @@ typedef struct nrg_relative_job {
     int table_f32; /* 1: table is f32 beside a 16-bit dtype (f32: always 1) */
     int accumulate;
 } nrg_relative_job;
+
+/* A share of rows (b·heads + h)·rows + i for relative_shift, forward or backward: out[i][t] (+)= in[i][t + first + slope·i]. */
+typedef struct nrg_relative_shift_job {
+    const char *in;
+    char *out;
+    nrg_head_strides in_strides, out_strides;
+    size_t heads, rows, in_dim, out_dim;
+    int64_t first;
+    int slope; /* 1 or -1 */
+    size_t begin, end;
+    int accumulate, stream;
+} nrg_relative_shift_job;
+
+/* A share for head_bias_pair: rows (b·rows + i)·heads + h. Heads that lie together in every operand are one. */
+typedef struct nrg_head_bias_job {
+    const char *q, *u, *v;
+    char *o_u, *o_v; /* NULL where not asked for, likewise u, v */
+    nrg_head_strides q_strides, o_u_strides, o_v_strides;
+    size_t heads, rows, dim;
+    size_t begin, end;
+    int bias_f32, stream;
+} nrg_head_bias_job;
+
+/* A share for head_bias_pair_backward: columns begin to end of heads·dim. */
+typedef struct nrg_head_bias_backward_job {
+    const char *d_o_u, *d_o_v; /* NULL: 0 */
+    char *dq;                  /* NULL where not asked for */
+    float *du, *dv;            /* NULL where not asked for */
+    nrg_head_strides d_o_u_strides, d_o_v_strides, dq_strides;
+    size_t batch, heads, rows, dim;
+    size_t begin, end;
+    int accumulate, stream, prefetch;
+} nrg_head_bias_backward_job;
 
 #endif

@@ -52,6 +52,9 @@ START_TEST(every_op_has_a_sweep)
         "relative_scores",
         "relative_values",
         "relative_backward",
+        "relative_shift",
+        "head_bias_pair",
+        "head_bias_pair_backward",
     };
     /* clang-format on */
     static const char *const ops[] = {

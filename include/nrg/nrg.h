@@ -15,5 +15,6 @@
 #include "channel_norm.h"
 #include "channel_norm_backward.h"
 #include "relative.h"
+#include "relative_shift.h"
 
 #endif

@@ -1,0 +1,159 @@
+/* Runs of elements that are added to each other, or moved. Stores stay within lines of the cache: one across two lines takes
+ * twice as long. The ends of a run are whole vectors that overlap what is between them; only runs that are shorter than a vector,
+ * and lines that are streamed, know parts of vectors.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_RUNS_H
+#define NRG_TEMPLATE_RUNS_H
+
+#include "step.h"
+
+enum { RUN_STEP = 4 }; /* vectors at once */
+
+/* Elements of `size` bytes from p to the next multiple of `line` bytes. */
+NRG_INLINE size_t run_head(const char *p, size_t size, size_t line) { return (line - (uintptr_t)p % line) % line / size; }
+
+/* ---- out = a + b, out may be a ---- */
+
+typedef struct add_run {
+    char *out;
+    const char *a, *b;
+    size_t n;
+    int b_f32, stream;
+} add_run;
+
+NRG_INLINE vf add_vector(const add_run *r, size_t i, nrg_dtype D)
+{
+    return v_add(load_whole(r->a, i, D), r->b_f32 ? load_whole(r->b, i, NRG_F32) : load_whole(r->b, i, D));
+}
+
+NRG_INLINE void store_vector(char *out, size_t i, vf v, nrg_dtype D)
+{
+    if (D == NRG_F32)
+        v_st_f32((float *)out + i, v);
+    else
+        v_st_half((uint16_t *)out + i, to_half(v, D));
+}
+
+/* Few loops, and in every one of them one place that rounds: a copy of the code for each way to begin and to end a run would be
+ * most of it. */
+NRG_INLINE void add_elements(const add_run *r, nrg_dtype D)
+{
+    const size_t n = r->n, size = bytes_of(1, D, 0);
+    const int stream = r->stream && n >= (size_t)(2 * RUN_STEP) * VN, overlap = !stream && n >= VN;
+    const size_t head = stream ? run_head(r->out, size, 64) : overlap ? run_head(r->out, size, size * VN) : 0;
+    const size_t ends_at[2] = {0, n - VN};
+    vf ends[2], sum[RUN_STEP];
+    size_t i = head;
+    for (int end = 0; overlap && end < 2; end++) /* before anything is written over them */
+        ends[end] = add_vector(r, ends_at[end], D);
+    for (; i + RUN_STEP * VN <= n; i += RUN_STEP * VN) {
+        NRG_UNROLL
+        for (size_t j = 0; j < RUN_STEP; j++)
+            sum[j] = add_vector(r, i + j * VN, D);
+        store_step(sum, RUN_STEP, r->out, i, 0, D, stream);
+    }
+    for (; overlap && i + VN <= n; i += VN)
+        store_vector(r->out, i, add_vector(r, i, D), D);
+    for (int end = 0; overlap && end < 2; end++)
+        store_vector(r->out, ends_at[end], ends[end], D);
+    /* what is before the first whole line, and after the last step */
+    for (size_t part = overlap ? n : head ? 0 : i, lanes; part < n; part = part + lanes == head ? i : part + lanes) {
+        lanes = lanes_at(part, part < head ? head : n);
+        sum[0] = v_add(load_part(r->a, part, lanes, D), load_part(r->b, part, lanes, r->b_f32 ? NRG_F32 : D));
+        store_step(sum, 1, r->out, part, lanes, D, 0);
+    }
+}
+
+static __attribute__((noinline)) void add_run_f32(const add_run *r) { add_elements(r, NRG_F32); }
+static __attribute__((noinline)) void add_run_f16(const add_run *r) { add_elements(r, NRG_F16); }
+static __attribute__((noinline)) void add_run_bf16(const add_run *r) { add_elements(r, NRG_BF16); }
+
+NRG_INLINE void run_add(const add_run *r, nrg_dtype D)
+{
+    if (D == NRG_F32)
+        add_run_f32(r);
+    else if (D == NRG_F16)
+        add_run_f16(r);
+    else
+        add_run_bf16(r);
+}
+
+/* ---- out = in, bit by bit ---- */
+
+NRG_INLINE void move_lanes(char *out, const char *in, size_t n, size_t size)
+{
+    if (size == 4)
+        v_stn_f32((float *)out, v_ldn_f32((const float *)in, n), n);
+    else
+        v_stn_half((uint16_t *)out, v_ldn_half((const uint16_t *)in, n), n);
+}
+
+NRG_INLINE void move_vector(char *out, const char *in, size_t size, int stream)
+{
+    if (size == 4) {
+        const vf v = v_ld_f32((const float *)in);
+        stream ? v_nt_f32(__builtin_assume_aligned(out, 4 * VN), v) : v_st_f32((float *)out, v);
+    } else {
+        const vh h = v_ld_half((const uint16_t *)in);
+        stream ? v_nt_half(__builtin_assume_aligned(out, 2 * VN), h) : v_st_half((uint16_t *)out, h);
+    }
+}
+
+/* n elements; in_size: 0 where they are the same vectors over and over. */
+NRG_INLINE void move_run(char *out, const char *in, size_t n, size_t size, size_t in_size, int may_stream)
+{
+    const int stream = may_stream && n >= (size_t)(2 * RUN_STEP) * VN, overlap = !stream && n >= VN;
+    const size_t head = stream ? run_head(out, size, 64) : overlap ? run_head(out, size, size * VN) : 0;
+    size_t i = head;
+    if (overlap)
+        move_vector(out, in, size, 0);
+    for (; i + RUN_STEP * VN <= n; i += RUN_STEP * VN) {
+        NRG_UNROLL
+        for (size_t j = 0; j < RUN_STEP; j++)
+            move_vector(out + (i + j * VN) * size, in + i * in_size + j * VN * size, size, stream);
+    }
+    for (; overlap && i + VN <= n; i += VN)
+        move_vector(out + i * size, in + i * in_size, size, 0);
+    if (overlap)
+        move_vector(out + (n - VN) * size, in + (n - VN) * in_size, size, 0);
+    for (size_t part = overlap ? n : head ? 0 : i, lanes; part < n; part = part + lanes == head ? i : part + lanes) {
+        lanes = lanes_at(part, part < head ? head : n);
+        move_lanes(out + part * size, in + part * in_size, lanes, size);
+    }
+}
+
+static __attribute__((noinline)) void move_run_f32(char *out, const char *in, size_t n, int stream)
+{
+    move_run(out, in, n, 4, 4, stream);
+}
+
+static __attribute__((noinline)) void move_run_half(char *out, const char *in, size_t n, int stream)
+{
+    move_run(out, in, n, 2, 2, stream);
+}
+
+/* Elements of any dtype: in their place, or moved there. */
+NRG_INLINE void run_move(char *out, const char *in, size_t n, nrg_dtype D, int stream)
+{
+    if (D == NRG_F32)
+        move_run_f32(out, in, n, stream);
+    else
+        move_run_half(out, in, n, stream);
+}
+
+static __attribute__((noinline)) void stream_zeros(char *out, size_t bytes)
+{
+    static const uint16_t zeros[2 * RUN_STEP * VN];
+    move_run(out, (const char *)zeros, bytes / 2, 2, 0, 1);
+}
+
+NRG_INLINE void run_clear(char *out, size_t bytes, int stream)
+{
+    if (stream)
+        stream_zeros(out, bytes);
+    else
+        memset(out, 0, bytes);
+}
+
+#endif
