@@ -23,5 +23,7 @@
 #include "relative.h"
 #include "relative_shift.h"
 #include "score_bias.h"
+#include "relative.h"
+#include "relative_shift.h"
 
 #endif
