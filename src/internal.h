@@ -164,7 +164,6 @@ void nrg_neon_channel_statistics(const nrg_channel_norm_job *job, nrg_dtype dtyp
 #include "embed_job.h"
 #include "relative_job.h"
 #include "score_bias_job.h"
-#include "relative_job.h"
 
 /* The kernels of one path: one function pointer per line of kernels.def. Tables are const and have no holes. */
 typedef struct nrg_table {

@@ -23,7 +23,5 @@
 #include "relative.h"
 #include "relative_shift.h"
 #include "score_bias.h"
-#include "relative.h"
-#include "relative_shift.h"
 
 #endif
