@@ -16,8 +16,7 @@ static const struct {
 } commands[] = {
     {"info", command_info, info_help}, {"check", command_check, check_help},
     {"norm", command_norm, norm_help}, {"channel-norm", command_channel_norm, channel_norm_help},
-    {"rope", command_rope, rope_help},
-    {"position", command_position, position_help},
+    {"rope", command_rope, rope_help}, {"position", command_position, position_help},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
