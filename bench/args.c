@@ -25,7 +25,7 @@ void bench_print_help(void)
           "with\n"
           "  --quick      a few shapes and ops, half a minute at most\n"
           "  --markdown   tables as Markdown\n"
-          "  --kernel norm_forward|norm_backward|activation|activation_backward|channel_norm_forward|channel_norm_backward|all\n"
+          "  --kernel norm_forward,rope  ops of src/kernels.def, or all\n"
           "               (norm_forward, the table without gates; threads: all; short: both channel_norm)\n"
           "  --dtype f32|f16|bf16|all (f32; gates: f32,bf16), --path avx2,scalar, --op rms,add+rms, --shape 1x4096\n"
           "               (channel norms: --op group_silu,batch_train-nhwc, --shape 2x640x32x32, which is n x c x h x w)\n"

@@ -15,21 +15,21 @@ static size_t lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
 size_t relative_scratch(const bench_case *c)
 {
     const size_t vectors = lines(c->shape.rows * DIM * sizeof(float)), table = lines(classes_of(c) * DIM * sizeof(float));
-    return 2 * vectors + 2 * table + lines(2 * c->shape.rows * sizeof(double));
+    return vectors + 2 * table + lines(2 * c->shape.rows * sizeof(double));
 }
 
-void relative_bind(nrg_relative_args *args, const bench_case *c, char *pairs, char *scratch)
+void relative_bind(nrg_relative_args *args, const bench_case *c, char *const operand[BENCH_OPERANDS])
 {
     const size_t vectors = lines(c->shape.rows * DIM * sizeof(float)), table = lines(classes_of(c) * DIM * sizeof(float));
     const int64_t farthest = (int64_t)(classes_of(c) / 2);
+    char *scratch = operand[RELATIVE_SCRATCH];
     *args = nrg_relative_args_init(1, HEADS, c->shape.rows / HEADS, c->shape.dim, DIM, -farthest, farthest);
     args->query_offset = (int64_t)c->shape.dim - (int64_t)(c->shape.rows / HEADS);
     args->dtype = c->dtype;
-    args->a = pairs;
-    args->scores = pairs;
+    args->a = operand[RELATIVE_IN];
+    args->scores = args->o = operand[RELATIVE_OUT];
     args->q = scratch;
-    args->o = scratch + vectors;
-    args->table = scratch + 2 * vectors;
-    args->d_table = (float *)(void *)(scratch + 2 * vectors + table);
-    args->ends = (double *)(void *)(scratch + 2 * vectors + 2 * table);
+    args->table = scratch + vectors;
+    args->d_table = (float *)(void *)(scratch + vectors + table);
+    args->ends = (double *)(void *)(scratch + vectors + 2 * table);
 }

@@ -6,9 +6,11 @@
 
 #include "family.h"
 
-/* Rows are the queries of all heads, and elements of a row keys. What has as many elements as a query, or is a table, is small
- * beside that, and scratch: the bytes that a case moves are those of its scores or weights. */
-enum { RELATIVE_PAIRS, RELATIVE_SCRATCH };
+/* Rows are the queries of all heads, and elements of a row keys. Scores are added to in place: what is read and what is written
+ * are two tensors to the bare loop, and one to the call. Operations that only read such a tensor write something smaller into the
+ * beginning of the second; to them the limit is no more than a unit. What has as many elements as a query, or is a table, is
+ * scratch. */
+enum { RELATIVE_IN, RELATIVE_OUT, RELATIVE_SCRATCH };
 
 extern const bench_shape relative_shapes[2];
 
@@ -16,12 +18,12 @@ extern const bench_shape relative_shapes[2];
  * one does. */
 #define RELATIVE_OP(name_)                                                                                                       \
     {                                                                                                                            \
-        name_, 1 << RELATIVE_PAIRS | 1 << RELATIVE_SCRATCH, .shapes = relative_shapes, .shape_count = 2                          \
+        name_, 1 << RELATIVE_IN | 1 << RELATIVE_OUT | 1 << RELATIVE_SCRATCH, .shapes = relative_shapes, .shape_count = 2         \
     }
 
 size_t relative_scratch(const bench_case *c);
 
-/* A call of nrg_relative_args, with q, o, table, d_table and ends in scratch, and the pairs for a or scores. */
-void relative_bind(nrg_relative_args *args, const bench_case *c, char *pairs, char *scratch);
+/* A call, with q, table, d_table and ends in scratch. */
+void relative_bind(nrg_relative_args *args, const bench_case *c, char *const operand[BENCH_OPERANDS]);
 
 #endif

@@ -1,7 +1,8 @@
 /* Prints a hash of the library's results on every path of this machine: for embed-check.sh, which compares two builds.
  *
  * Everything that flags may change is in it: norms of all kinds, forward and backward, with gates, groups and every activation,
- * in all dtypes; channel norms over batches and groups, with statistics from every source; and the activations alone.
+ * in all dtypes; channel norms over batches and groups, with statistics from every source; the activations alone; and positional
+ * encodings of every kind.
  *
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>
@@ -240,6 +241,199 @@ static uint64_t hash_channel_norms(uint64_t hash)
     return hash;
 }
 
+/* --- positional encodings --- */
+
+enum { HEADS = 3, TOKENS = 4, HEAD_MOST = 96, CLASSES = 9 };
+
+static int32_t ids[TOKENS] = {2, 0, 2, 1};
+static double frequencies[2 * HEAD_MOST];
+static float table[TOKENS * 2 * HEAD_MOST], slots[2][HEADS * HEAD_MOST]; /* the latter: du and dv */
+
+/* Rotations of heads of dim elements, alone and after a norm, and back. */
+static nrg_status rotate(nrg_dtype dtype, size_t dim, nrg_rope_mode mode)
+{
+    nrg_rope_spec rope = nrg_rope_spec_init(dim / 2 * 2, mode, 10000);
+    nrg_norm_spec norm = nrg_rms_norm_spec(dim, 1e-6);
+    double magnitude;
+    if (mode == NRG_ROPE_VISION)
+        rope.n_dims = dim / 4 * 2;
+    rope.sections[0] = rope.sections[1] = rope.sections[2] = 2;
+    rope.n_ctx_orig = 4096;
+    rope.ext_factor = dim % 3 == 0;
+    rope.freq_scale = dim % 3 == 0 ? 0.25 : 1;
+    rope.scaling = dim % 5 == 0 ? NRG_ROPE_SCALING_LLAMA3 : NRG_ROPE_SCALING_NONE;
+    rope.factor = 8;
+    norm.dtype = dtype;
+    nrg_status status = nrg_rope_frequencies(&rope, frequencies, &magnitude);
+    nrg_rope_table_args rows = nrg_rope_table_args_init(TOKENS, frequencies, magnitude, table);
+    rows.first = 100000;
+    if (status == NRG_OK)
+        status = nrg_rope_table(&rope, &rows, 0, 1);
+    nrg_rope_args args = nrg_rope_args_init(TOKENS, dim, table);
+    args.dtype = dtype;
+    args.positions = ids;
+    args.q_heads = HEADS;
+    args.k_heads = 1;
+    args.q = in[X];
+    args.k = in[Y];
+    args.q_o = out[O];
+    args.k_o = out[R];
+    if (status == NRG_OK)
+        status = nrg_rope(&rope, &args, 0, 1);
+    args.q_o = out[DX];
+    args.k_heads = 0;
+    nrg_norm_args weights = nrg_norm_args_init(0, NULL, NULL);
+    weights.w = in[W];
+    if (status == NRG_OK)
+        status = nrg_norm_rope_forward(&norm, &rope, &args, &weights, NULL, 0, 1);
+    nrg_norm_backward_args gradients = nrg_norm_backward_args_init(TOKENS * HEADS, in[X], NULL, NULL);
+    gradients.w = in[W];
+    gradients.dw = (float *)out[DW];
+    gradients.workspace = workspace;
+    gradients.workspace_size = sizeof workspace;
+    args.q = in[D_O];
+    args.q_o = out[DY];
+    if (status == NRG_OK)
+        status = nrg_norm_rope_backward(&norm, &rope, &args, &gradients, NULL, 0, 1);
+    return status == NRG_OK ? nrg_norm_rope_backward_reduce(&norm, &rope, &args, &gradients, NULL, 0, 1) : status;
+}
+
+static nrg_status embed(nrg_dtype dtype, size_t dim)
+{
+    const nrg_norm_spec norm = nrg_layer_norm_spec(dim, 1e-5);
+    nrg_sinusoidal_args rows = nrg_sinusoidal_args_init(TOKENS, dim, frequencies, out[DZ]);
+    rows.dtype = dtype;
+    nrg_status status = nrg_sinusoidal_frequencies(dim, 10000, frequencies);
+    if (status == NRG_OK)
+        status = nrg_sinusoidal_table(&rows, 0, 1);
+    nrg_embed_args args = nrg_embed_args_init(TOKENS, dim, NULL);
+    args.dtype = dtype;
+    args.tables[0] = nrg_embed_by_ids(in[Y], TOKENS, ids);
+    args.tables[1] = nrg_embed_counted(out[DZ], TOKENS, 0);
+    nrg_norm_args to = nrg_norm_args_init(TOKENS, NULL, out[O]);
+    nrg_norm_spec of = norm;
+    of.dtype = dtype;
+    if (status == NRG_OK)
+        status = nrg_embed_norm_forward(&args, &of, &to, 0, 1);
+    static double order[64];
+    nrg_embed_backward_args back = nrg_embed_backward_args_init(TOKENS, dim, in[D_O], TOKENS, out[DX]);
+    back.dtype = dtype;
+    back.ids = ids;
+    back.workspace = order;
+    back.workspace_size = sizeof order;
+    if (status == NRG_OK)
+        status = nrg_embed_backward_order(&back);
+    return status == NRG_OK ? nrg_embed_backward(&back, 0, 1) : status;
+}
+
+/* Scores of HEADS heads, TOKENS queries and `keys` keys. */
+static nrg_status bias(nrg_dtype dtype, size_t keys)
+{
+    static float slopes[HEADS], diagonals[HEADS * (TOKENS + HEAD_MOST)];
+    static double gradients[HEADS * (TOKENS + HEAD_MOST)];
+    nrg_bias_spec spec = nrg_bias_spec_init(HEADS, TOKENS, keys);
+    spec.query_offset = (int64_t)keys / 2;
+    nrg_score_bias_args args = nrg_score_bias_args_init(dtype, 1, HEADS, TOKENS, keys, in[X], diagonals, out[O]);
+    nrg_status status = nrg_t5_diagonals(&spec, dtype, in[Y], 0, diagonals, 0, 0, 1);
+    if (status == NRG_OK)
+        status = nrg_score_bias_forward(&args, 0, 1);
+    if (status == NRG_OK)
+        status = nrg_alibi_slopes(HEADS, 8, slopes);
+    if (status == NRG_OK)
+        status = nrg_alibi_diagonals(&spec, slopes, diagonals, 0, 0, 1);
+    args.o = out[R];
+    if (status == NRG_OK)
+        status = nrg_score_bias_forward(&args, 0, 1);
+    const nrg_score_bias_backward_args back =
+        nrg_score_bias_backward_args_init(dtype, 1, HEADS, TOKENS, keys, in[D_O], gradients);
+    if (status == NRG_OK)
+        status = nrg_score_bias_backward(&back, 0, 1);
+    return status == NRG_OK ? nrg_t5_backward(&spec, gradients, 0, (float *)out[DW], 0, 0, 0, 1) : status;
+}
+
+static nrg_status relative(nrg_dtype dtype, size_t dim)
+{
+    nrg_relative_args args = nrg_relative_args_init(1, HEADS, TOKENS, 2 * TOKENS, dim, 1 - CLASSES / 2, CLASSES / 2);
+    args.dtype = dtype;
+    args.accumulate = 0;
+    args.q = in[X];
+    args.a = in[Y];
+    args.table = in[Z];
+    args.scores = out[O];
+    args.o = out[R];
+    args.d_table = (float *)out[DX];
+    nrg_status status = nrg_relative_scores(&args, 0, 1);
+    if (status == NRG_OK)
+        status = nrg_relative_values(&args, 0, 1);
+    if (status == NRG_OK)
+        status = nrg_relative_backward(&args, 0, 1);
+    nrg_relative_shift_args shift = nrg_xlnet_shift_args(1, HEADS, TOKENS, TOKENS);
+    shift.dtype = dtype;
+    shift.x = in[X];
+    shift.scores = out[DY];
+    if (status == NRG_OK)
+        status = nrg_relative_shift(&shift, 0, 1);
+    nrg_head_bias_args pair = nrg_head_bias_args_init(1, HEADS, TOKENS, dim);
+    pair.dtype = dtype;
+    pair.q = pair.d_o_u = in[X];
+    pair.d_o_v = in[Y];
+    pair.u = in[W];
+    pair.v = in[B];
+    pair.o_u = out[DZ];
+    pair.o_v = out[DB];
+    if (status == NRG_OK)
+        status = nrg_head_bias_pair(&pair, 0, 1);
+    pair.dq = out[DW];
+    pair.du = slots[0];
+    pair.dv = slots[1];
+    return status == NRG_OK ? nrg_head_bias_pair_backward(&pair, 0, 1) : status;
+}
+
+static nrg_status recur(nrg_dtype dtype, size_t dim)
+{
+    nrg_recurrent_args args = nrg_recurrent_args_init(dim, TOKENS, in[X], in[Y], out[O]);
+    args.dtype = dtype;
+    nrg_status status = nrg_recurrent_forward(&args, 0, 1);
+    nrg_recurrent_backward_args back = nrg_recurrent_backward_args_init(dim, TOKENS, in[X], in[Y], out[O], in[D_O]);
+    static double g[TOKENS * HEAD_MOST];
+    back.dtype = dtype;
+    back.dw = (float *)out[DX];
+    back.dp0 = (float *)out[DB];
+    back.workspace = g;
+    back.workspace_size = sizeof g;
+    if (status == NRG_OK)
+        status = nrg_recurrent_backward(&back, 0, 1);
+    return status == NRG_OK ? nrg_recurrent_backward_reduce(&back, 0, 1) : status;
+}
+
+static uint64_t hash_positions(uint64_t hash)
+{
+    static const nrg_rope_mode modes[] = {NRG_ROPE_NORMAL, NRG_ROPE_NEOX, NRG_ROPE_MROPE, NRG_ROPE_VISION, NRG_ROPE_IMROPE};
+    size_t n = 0;
+    for (size_t dim = 4; dim <= HEAD_MOST; dim += dim < 24 ? 1 : 8)
+        for (int dtype = NRG_F32; dtype <= NRG_BF16; dtype++, n++) {
+            nrg_status (*const calls[])(nrg_dtype, size_t) = {embed, bias, relative};
+            const nrg_rope_mode mode = modes[n % 5];
+            fill_all((nrg_dtype)dtype, DIM_MAX);
+            if (rotate((nrg_dtype)dtype, dim, mode) != NRG_OK)
+                return 0;
+            hash = hash_bytes(hash, out, sizeof out);
+            for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+                memset(out, 0, sizeof out);
+                memset(slots, 0, sizeof slots);
+                if (calls[i]((nrg_dtype)dtype, dim) != NRG_OK)
+                    return 0;
+                hash = hash_bytes(hash, out, sizeof out);
+                hash = hash_bytes(hash, slots, sizeof slots);
+            }
+            memset(out, 0, sizeof out);
+            if (dim <= 48 && recur((nrg_dtype)dtype, dim) != NRG_OK) /* W is a square */
+                return 0;
+            hash = hash_bytes(hash, out, sizeof out);
+        }
+    return hash;
+}
+
 /* 0 where a call is refused. */
 static uint64_t hash_path(void)
 {
@@ -261,7 +455,7 @@ static uint64_t hash_path(void)
                 hash = hash_bytes(hash, out[O], sizeof out[O]);
             }
         }
-    return hash_channel_norms(hash);
+    return hash_positions(hash_channel_norms(hash));
 }
 
 int main(void)

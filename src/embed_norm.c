@@ -24,22 +24,18 @@ static size_t turn_rows(size_t row_bytes)
     return rows ? rows : 1;
 }
 
-static void run_f32(const nrg_table *table, const nrg_embed_job *embed, const nrg_norm_job *norm)
+static void run(const nrg_table *table, nrg_dtype dtype, const nrg_embed_job *embed, const nrg_norm_job *norm)
 {
-    table->embed_f32(embed);
-    table->norm_forward_f32(norm);
-}
-
-static void run_f16(const nrg_table *table, const nrg_embed_job *embed, const nrg_norm_job *norm)
-{
-    table->embed_f16(embed);
-    table->norm_forward_f16(norm);
-}
-
-static void run_bf16(const nrg_table *table, const nrg_embed_job *embed, const nrg_norm_job *norm)
-{
-    table->embed_bf16(embed);
-    table->norm_forward_bf16(norm);
+    if (dtype == NRG_F32) {
+        table->embed_f32(embed);
+        table->norm_forward_f32(norm);
+    } else if (dtype == NRG_F16) {
+        table->embed_f16(embed);
+        table->norm_forward_f16(norm);
+    } else {
+        table->embed_bf16(embed);
+        table->norm_forward_bf16(norm);
+    }
 }
 
 /* What the two have to agree on, and what has no place here. */
@@ -121,9 +117,6 @@ static nrg_status forward(const nrg_embed_args *a, const nrg_norm_spec *s, const
         return status;
 
     const nrg_table *table = nrg_active_table();
-    void (*run)(const nrg_table *, const nrg_embed_job *, const nrg_norm_job *) = a->dtype == NRG_F32   ? run_f32
-                                                                                  : a->dtype == NRG_F16 ? run_f16
-                                                                                                        : run_bf16;
     const size_t end = share(a->rows, ith + 1, nth), turn = turn_rows(a->dim * nrg_dtype_size(a->dtype));
     embed.ahead_end = end;
     for (size_t row = share(a->rows, ith, nth); row < end; row = embed.row_end) {
@@ -131,7 +124,7 @@ static nrg_status forward(const nrg_embed_args *a, const nrg_norm_spec *s, const
         embed.row_end = end - row > turn ? row + turn : end;
         norm.row_begin = embed.row_begin * norm.groups;
         norm.row_end = embed.row_end * norm.groups;
-        run(table, &embed, &norm);
+        run(table, a->dtype, &embed, &norm);
     }
     return NRG_OK;
 }

@@ -65,8 +65,8 @@ static nrg_status add_level(extent *e, size_t *span, head_level level)
     return NRG_OK;
 }
 
-nrg_status add_heads(extents *all, unsigned name, unsigned in_place, const void *pointer, nrg_dtype dtype,
-                     const head_shape *shape, head_order order, nrg_head_strides *strides)
+nrg_status nrg_add_heads(extents *all, unsigned name, unsigned in_place, const void *pointer, nrg_dtype dtype,
+                         const head_shape *shape, head_order order, nrg_head_strides *strides)
 {
     if (!pointer)
         return NRG_OK;
@@ -96,7 +96,7 @@ nrg_status add_heads(extents *all, unsigned name, unsigned in_place, const void 
     return NRG_OK;
 }
 
-int same_strides(const nrg_head_strides *a, const nrg_head_strides *b, const head_shape *shape)
+int nrg_same_strides(const nrg_head_strides *a, const nrg_head_strides *b, const head_shape *shape)
 {
     return (shape->rows == 1 || a->row == b->row) && (shape->heads == 1 || a->head == b->head) &&
            (shape->batch == 1 || a->batch == b->batch);

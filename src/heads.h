@@ -14,10 +14,10 @@ typedef struct head_shape {
 typedef enum head_order { ROWS_TOGETHER, HEADS_TOGETHER } head_order;
 
 /* add_operand for such a tensor, if it is there; strides of 0 become those of a dense one. */
-nrg_status add_heads(extents *all, unsigned name, unsigned in_place, const void *pointer, nrg_dtype dtype,
-                     const head_shape *shape, head_order order, nrg_head_strides *strides);
+nrg_status nrg_add_heads(extents *all, unsigned name, unsigned in_place, const void *pointer, nrg_dtype dtype,
+                         const head_shape *shape, head_order order, nrg_head_strides *strides);
 
 /* Whether two tensors of one shape take the same steps. */
-int same_strides(const nrg_head_strides *a, const nrg_head_strides *b, const head_shape *shape);
+int nrg_same_strides(const nrg_head_strides *a, const nrg_head_strides *b, const head_shape *shape);
 
 #endif

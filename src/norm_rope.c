@@ -196,9 +196,14 @@ static nrg_status add_outputs(extents *all, const half *h, const nrg_norm_spec *
     if ((status = add(all, DW, 0, a->dw, NRG_F32, s->dim, 1, &none)) != NRG_OK ||
         (none = 0, status = add(all, DB, 0, a->db, NRG_F32, s->dim, 1, &none)) != NRG_OK)
         return status;
+    /* as much of it as is needed; the struct's size may be another version's */
+    nrg_norm_spec own = *s;
+    size_t bytes;
+    own.size = sizeof own;
+    if ((status = nrg_norm_backward_workspace(&own, a, &bytes)) != NRG_OK)
+        return status;
     none = 0;
-    const void *workspace = a->dw || a->db ? a->workspace : NULL;
-    return add(all, WORKSPACE, 0, workspace, NRG_F32, a->workspace_size / 4, 1, &none);
+    return add(all, WORKSPACE, 0, bytes ? a->workspace : NULL, NRG_F32, bytes / 4, 1, &none);
 }
 
 /* Checks everything, and completes both halves: the rotated gradient is in dx, and norm_backward takes it from there. */
@@ -222,13 +227,13 @@ static nrg_status make_halves(half h[2], specs *s, const nrg_norm_spec *norm, co
         nrg_rope_job *r = &job[i];
         if (r->heads > 1 && s->rope->tokens > 1 && r->o_token_stride != r->heads * r->o_head_stride)
             return NRG_ERR_STRIDE;
-        if (!r->heads)
-            continue;
-        h[i].norm.d_o = h[i].norm.dx = r->o;
-        h[i].norm.d_o_stride = h[i].norm.dx_stride = r->heads > 1 ? r->o_head_stride : r->o_token_stride;
-        r->backward = 1;
-        r->stream = 0; /* it is read again at once */
-        h[i].job = *r;
+        if (r->heads) {
+            h[i].norm.d_o = h[i].norm.dx = r->o;
+            h[i].norm.d_o_stride = h[i].norm.dx_stride = r->heads > 1 ? r->o_head_stride : r->o_token_stride;
+            r->backward = 1;
+            r->stream = 0; /* it is read again at once */
+            h[i].job = *r;
+        }
         if ((status = nrg_norm_backward_check(s->norm, &h[i].norm, ith, nth)) != NRG_OK)
             return status;
     }
@@ -270,7 +275,11 @@ nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_ro
     specs s;
     half h[2];
     nrg_status status = make_halves(h, &s, norm, rope_spec, rope, q, k, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    nrg_norm_spec own = *s.norm; /* whose size may be another version's */
+    own.size = sizeof own;
     for (int i = 0; i < 2 && status == NRG_OK; i++)
-        status = nrg_norm_backward_reduce(s.norm, &h[i].norm, ith, nth);
+        status = nrg_norm_backward_reduce(&own, &h[i].norm, ith, nth);
     return status;
 }

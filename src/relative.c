@@ -54,20 +54,21 @@ static nrg_status make_job(nrg_relative_job *job, const nrg_relative_args *a, si
     nrg_status status;
     if (!has_operands(a, use))
         return NRG_ERR_NULL;
-    if ((status = add_heads(&all, Q, ANY_OPERAND, use & Q ? a->q : NULL, a->dtype, &vectors, ROWS_TOGETHER, &q)) != NRG_OK ||
-        (status = add_heads(&all, A, ANY_OPERAND, use & A ? a->a : NULL, a->dtype, &pairs, ROWS_TOGETHER, &weights)) != NRG_OK ||
-        (status = add_heads(&all, TABLE, ANY_OPERAND, use & TABLE ? a->table : NULL, table_dtype, &table, ROWS_TOGETHER, &r)) !=
+    if ((status = nrg_add_heads(&all, Q, ANY_OPERAND, use & Q ? a->q : NULL, a->dtype, &vectors, ROWS_TOGETHER, &q)) != NRG_OK ||
+        (status = nrg_add_heads(&all, A, ANY_OPERAND, use & A ? a->a : NULL, a->dtype, &pairs, ROWS_TOGETHER, &weights)) !=
             NRG_OK ||
-        (status = add_heads(&all, SCORES, 0, use & SCORES ? a->scores : NULL, a->dtype, &pairs, ROWS_TOGETHER, &scores)) !=
+        (status = nrg_add_heads(&all, TABLE, ANY_OPERAND, use & TABLE ? a->table : NULL, table_dtype, &table, ROWS_TOGETHER,
+                                &r)) != NRG_OK ||
+        (status = nrg_add_heads(&all, SCORES, 0, use & SCORES ? a->scores : NULL, a->dtype, &pairs, ROWS_TOGETHER, &scores)) !=
             NRG_OK ||
-        (status = add_heads(&all, O, 0, use & O ? a->o : NULL, a->dtype, &vectors, ROWS_TOGETHER, &o)) != NRG_OK)
+        (status = nrg_add_heads(&all, O, 0, use & O ? a->o : NULL, a->dtype, &vectors, ROWS_TOGETHER, &o)) != NRG_OK)
         return status;
     /* where there are ends there is a tensor with a row for each, so that the number of rows fits */
     const size_t ends = use & (ENDS_IN | ENDS_OUT) && a->ends ? a->batch * a->heads * a->queries : 0;
     if (ends > SIZE_MAX / 2)
         return NRG_ERR_OVERFLOW;
     if ((status = add_words(&all, ENDS_IN, ANY_OPERAND, use & ENDS_IN ? a->ends : NULL, 2 * ends, sizeof(double))) != NRG_OK ||
-        (status = add_heads(&all, D_TABLE, 0, use & D_TABLE ? a->d_table : NULL, NRG_F32, &d_table, ROWS_TOGETHER, &d_r)) !=
+        (status = nrg_add_heads(&all, D_TABLE, 0, use & D_TABLE ? a->d_table : NULL, NRG_F32, &d_table, ROWS_TOGETHER, &d_r)) !=
             NRG_OK ||
         (status = add_words(&all, ENDS_OUT, 0, use & ENDS_OUT ? a->ends : NULL, 2 * ends, sizeof(double))) != NRG_OK ||
         (status = check_overlap(&all)) != NRG_OK)

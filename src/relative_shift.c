@@ -51,8 +51,8 @@ static nrg_status shift(const nrg_relative_shift_args *args, int backward, int i
     nrg_head_strides out_strides = backward ? a->dx_strides : a->scores_strides;
     extent operands[2];
     extents all = {0, operands};
-    if ((status = add_heads(&all, IN, ANY_OPERAND, in, a->dtype, in_shape, ROWS_TOGETHER, &in_strides)) != NRG_OK ||
-        (status = add_heads(&all, OUT, 0, out, a->dtype, out_shape, ROWS_TOGETHER, &out_strides)) != NRG_OK ||
+    if ((status = nrg_add_heads(&all, IN, ANY_OPERAND, in, a->dtype, in_shape, ROWS_TOGETHER, &in_strides)) != NRG_OK ||
+        (status = nrg_add_heads(&all, OUT, 0, out, a->dtype, out_shape, ROWS_TOGETHER, &out_strides)) != NRG_OK ||
         (status = check_overlap(&all)) != NRG_OK)
         return status;
     const size_t count = rows && out_shape->dim ? a->batch * a->heads * a->queries : 0;
@@ -127,14 +127,14 @@ nrg_status nrg_head_bias_pair(const nrg_head_bias_args *args, int ith, int nth)
     nrg_head_strides q = a->q_strides, o_u = a->o_u_strides, o_v = a->o_v_strides, u = {0, 0, 0}, v = {0, 0, 0};
     extent operands[5];
     extents all = {0, operands};
-    if ((status = add_heads(&all, Q, ANY_OPERAND, a->q, a->dtype, &shape, HEADS_TOGETHER, &q)) != NRG_OK ||
-        (status = add_heads(&all, U, ANY_OPERAND, a->o_u ? a->u : NULL, bias_dtype, &bias, HEADS_TOGETHER, &u)) != NRG_OK ||
-        (status = add_heads(&all, V, ANY_OPERAND, a->o_v ? a->v : NULL, bias_dtype, &bias, HEADS_TOGETHER, &v)) != NRG_OK ||
-        (status = add_heads(&all, OUT, 0, a->o_u, a->dtype, &shape, HEADS_TOGETHER, &o_u)) != NRG_OK ||
-        (status = add_heads(&all, OUT, 0, a->o_v, a->dtype, &shape, HEADS_TOGETHER, &o_v)) != NRG_OK)
+    if ((status = nrg_add_heads(&all, Q, ANY_OPERAND, a->q, a->dtype, &shape, HEADS_TOGETHER, &q)) != NRG_OK ||
+        (status = nrg_add_heads(&all, U, ANY_OPERAND, a->o_u ? a->u : NULL, bias_dtype, &bias, HEADS_TOGETHER, &u)) != NRG_OK ||
+        (status = nrg_add_heads(&all, V, ANY_OPERAND, a->o_v ? a->v : NULL, bias_dtype, &bias, HEADS_TOGETHER, &v)) != NRG_OK ||
+        (status = nrg_add_heads(&all, OUT, 0, a->o_u, a->dtype, &shape, HEADS_TOGETHER, &o_u)) != NRG_OK ||
+        (status = nrg_add_heads(&all, OUT, 0, a->o_v, a->dtype, &shape, HEADS_TOGETHER, &o_v)) != NRG_OK)
         return status;
     for (size_t i = 0; i < all.count; i++)
-        if (operands[i].name == OUT && same_strides(operands[i].first == (uintptr_t)a->o_u ? &o_u : &o_v, &q, &shape))
+        if (operands[i].name == OUT && nrg_same_strides(operands[i].first == (uintptr_t)a->o_u ? &o_u : &o_v, &q, &shape))
             operands[i].in_place = Q;
     if ((status = check_overlap(&all)) != NRG_OK)
         return status;
@@ -195,16 +195,16 @@ nrg_status nrg_head_bias_pair_backward(const nrg_head_bias_args *args, int ith, 
     nrg_head_strides d_o_u = a->d_o_u_strides, d_o_v = a->d_o_v_strides, dq = a->dq_strides, du = {0, 0, 0}, dv = {0, 0, 0};
     extent operands[5];
     extents all = {0, operands};
-    if ((status = add_heads(&all, D_O_U, ANY_OPERAND, a->d_o_u, a->dtype, &shape, HEADS_TOGETHER, &d_o_u)) != NRG_OK ||
-        (status = add_heads(&all, D_O_V, ANY_OPERAND, a->d_o_v, a->dtype, &shape, HEADS_TOGETHER, &d_o_v)) != NRG_OK ||
-        (status = add_heads(&all, DQ, 0, a->dq, a->dtype, &shape, HEADS_TOGETHER, &dq)) != NRG_OK ||
-        (status = add_heads(&all, DU, 0, a->du, NRG_F32, &bias, HEADS_TOGETHER, &du)) != NRG_OK ||
-        (status = add_heads(&all, DV, 0, a->dv, NRG_F32, &bias, HEADS_TOGETHER, &dv)) != NRG_OK)
+    if ((status = nrg_add_heads(&all, D_O_U, ANY_OPERAND, a->d_o_u, a->dtype, &shape, HEADS_TOGETHER, &d_o_u)) != NRG_OK ||
+        (status = nrg_add_heads(&all, D_O_V, ANY_OPERAND, a->d_o_v, a->dtype, &shape, HEADS_TOGETHER, &d_o_v)) != NRG_OK ||
+        (status = nrg_add_heads(&all, DQ, 0, a->dq, a->dtype, &shape, HEADS_TOGETHER, &dq)) != NRG_OK ||
+        (status = nrg_add_heads(&all, DU, 0, a->du, NRG_F32, &bias, HEADS_TOGETHER, &du)) != NRG_OK ||
+        (status = nrg_add_heads(&all, DV, 0, a->dv, NRG_F32, &bias, HEADS_TOGETHER, &dv)) != NRG_OK)
         return status;
     for (size_t i = 0; i < all.count; i++)
         if (operands[i].name == DQ)
             operands[i].in_place =
-                (same_strides(&dq, &d_o_u, &shape) ? D_O_U : 0u) | (same_strides(&dq, &d_o_v, &shape) ? D_O_V : 0u);
+                (nrg_same_strides(&dq, &d_o_u, &shape) ? D_O_U : 0u) | (nrg_same_strides(&dq, &d_o_v, &shape) ? D_O_V : 0u);
     if ((status = check_overlap(&all)) != NRG_OK)
         return status;
     /* without rows the sums are 0 */

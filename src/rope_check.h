@@ -13,6 +13,12 @@ enum { ROPE_ARGS_SIZE_MIN = sizeof(nrg_rope_args), ROPE_OPERANDS = 6 };
 
 enum rope_operand { ROPE_Q = 1, ROPE_K = 2, ROPE_TABLE = 4, ROPE_POSITIONS = 8, ROPE_Q_O = 16, ROPE_K_O = 32, ROPE_NEXT = 64 };
 
+/* Strides of tokens and heads, where they are taken at all. */
+static inline int rope_same_steps(const size_t a[2], const size_t b[2], size_t tokens, size_t heads)
+{
+    return (tokens == 1 || a[0] == b[0]) && (heads == 1 || a[1] == b[1]);
+}
+
 static inline int rope_positions_fit(const int32_t *positions, size_t tokens, size_t rows)
 {
     for (size_t t = 0; t < tokens; t++)
@@ -87,8 +93,8 @@ static inline nrg_status rope_make_jobs(nrg_rope_job job[2], extents *all, const
     if (!product(tokens, q_heads, &q_rows) || !product(tokens, k_heads, &k_rows) || q_rows > SIZE_MAX - k_rows)
         return NRG_ERR_OVERFLOW;
     /* in place: by the inner strides as well, which the extents do not hold */
-    if ((q_heads && a->q == a->q_o && (stride[0] != stride[4] || stride[1] != stride[5])) ||
-        (k_heads && a->k == a->k_o && (stride[2] != stride[6] || stride[3] != stride[7])))
+    if ((q_heads && a->q == a->q_o && !rope_same_steps(&stride[0], &stride[4], tokens, q_heads)) ||
+        (k_heads && a->k == a->k_o && !rope_same_steps(&stride[2], &stride[6], tokens, k_heads)))
         return NRG_ERR_OVERLAP;
     if (used && (a->positions ? !rope_positions_fit(a->positions, tokens, table_rows) : table_rows < tokens))
         return NRG_ERR_POSITION;

@@ -1,8 +1,9 @@
 /* T5's buckets in exact arithmetic.
  *
  * For n ≥ E, f(n) ≥ E + k says that E·(M/E)^(k/L) ≤ n, with L = B - E; that is, M^k · E^(L-k) ≤ n^L, and both sides are integers.
- * They may be long, so they are computed as intervals: in double first, which nearly always suffices (10 ns where integers take
- * 300), then with the words that lead, and with more of them where the intervals meet. That ends:
+ * They may be long, so they are computed as intervals: in double first, which nearly always suffices (all ends of the paper's
+ * buckets: 6 µs where integers alone take 51), then with the words that lead, and with more of them where the intervals meet.
+ * That ends:
  *
  * - k/L is reduced first. The two sides can then be equal only where M/E, in lowest terms, is the power L of a fraction; M is
  *   below 2^31, so L is below 31, and the sides have at most 31 words.

@@ -7,7 +7,8 @@
 #include "checks.h"
 
 /* Adds such a tensor, if it is there; strides of 0 become the real ones. It is seen as rows from the first byte of a token to its
- * last one, a token stride apart; or, where heads are further apart than tokens, the other way round. */
+ * last one, a token stride apart; or, where heads are further apart than tokens, the other way round; or as all its heads, where
+ * they lie at equal distances. */
 static inline nrg_status add_token_heads(extents *all, unsigned name, unsigned in_place, const void *pointer, nrg_dtype dtype,
                                          size_t tokens, size_t heads, size_t dim, size_t *token_stride, size_t *head_stride)
 {
@@ -26,6 +27,13 @@ static inline nrg_status add_token_heads(extents *all, unsigned name, unsigned i
     outer = by_token ? tokens : heads;
     inner_stride = by_token ? *head_stride : *token_stride;
     outer_stride = by_token ? *token_stride : *head_stride;
+    if (inner > 1 && outer > 1 && outer_stride % inner == 0 && outer_stride / inner == inner_stride && inner_stride >= bytes &&
+        product(outer, inner, &span)) {
+        /* all rows at equal distances: each by itself, so that others may lie in the gaps */
+        outer = span;
+        inner = 1;
+        outer_stride = inner_stride;
+    }
     if ((inner > 1 && inner_stride < bytes))
         return NRG_ERR_STRIDE;
     if (((uintptr_t)pointer | (inner > 1 ? inner_stride : 0) | (outer > 1 ? outer_stride : 0)) & (element - 1))

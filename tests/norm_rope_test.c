@@ -390,7 +390,7 @@ static void one_backward(size_t dim, nrg_dtype dtype, size_t tokens, uint64_t se
 
 enum { DIMS = 192, CHUNK = 16, CHUNKS = DIMS / CHUNK, SERVED = 16 };
 
-static int takes_part(size_t dim) { return dim > 1 && (!test_small() || dim <= 34 || dim % 9 == 0); }
+static int takes_part(size_t dim) { return dim > 1 && (!test_small() || dim <= 24 || dim % 31 < 2); }
 
 START_TEST(forward_dims)
 {
@@ -432,7 +432,7 @@ enum { LONG_DIMS = sizeof long_dims / sizeof long_dims[0] };
 START_TEST(long_rows)
 {
     const int cases = test_small() ? 1 : 2;
-    for (size_t d = 0; d < DTYPES; d++)
+    for (size_t d = 0; d < DTYPES && !(test_small() && (d + (size_t)_i) % DTYPES); d++)
         for (int i = 0; i < cases; i++) {
             const uint64_t seed = test_mix(((size_t)_i * 8 + d) * 64 + (size_t)i + 11);
             one_forward(long_dims[_i], dtypes[d], seed);

@@ -88,7 +88,7 @@ static void sweep_shift(shift_problem p, uint64_t seed, int layouts)
 START_TEST(any_shift)
 {
     uint64_t state = test_mix((uint64_t)_i);
-    for (int i = 0; i < (test_small() ? 100 : 800); i++) {
+    for (int i = 0; i < (test_small() ? 50 : 600); i++) {
         const size_t queries = 1 + test_draw(&state, 9), keys = 1 + test_draw(&state, test_draw(&state, 4) ? 40 : 330);
         const size_t batch = 1 + test_draw(&state, 2), heads = 1 + test_draw(&state, 3), how = test_draw(&state, 4);
         shift_problem p = {.backward = (int)test_draw(&state, 2)};
@@ -109,7 +109,7 @@ END_TEST
 /* Too large for the cache, so that it is streamed without being told. */
 START_TEST(large_shift)
 {
-    const size_t queries = test_small() ? 64 : 700;
+    const size_t queries = test_small() ? 40 : 620;
     for (int backward = 0; backward < 2; backward++) {
         shift_problem p = {nrg_xlnet_shift_args(1, 2, queries, queries + 13), backward};
         p.args.dtype = dtypes[_i];
@@ -221,7 +221,7 @@ static void sweep_bias_backward(nrg_head_bias_args args, size_t absent, uint64_t
 START_TEST(any_bias)
 {
     uint64_t state = test_mix((uint64_t)_i);
-    for (int i = 0; i < (test_small() ? 80 : 500); i++) {
+    for (int i = 0; i < (test_small() ? 36 : 400); i++) {
         nrg_head_bias_args args =
             nrg_head_bias_args_init(1 + test_draw(&state, 2), 1 + test_draw(&state, 4), 1 + test_draw(&state, 11),
                                     1 + test_draw(&state, test_draw(&state, 3) ? 70 : 400));
@@ -236,7 +236,7 @@ END_TEST
 
 START_TEST(large_bias)
 {
-    nrg_head_bias_args args = nrg_head_bias_args_init(2, 3, test_small() ? 60 : 700, 459);
+    nrg_head_bias_args args = nrg_head_bias_args_init(2, 3, test_small() ? 30 : 600, 459);
     args.dtype = dtypes[_i];
     sweep_bias(args, 1, 2);
     sweep_bias_backward(args, 0, 2, 2);

@@ -25,6 +25,7 @@ typedef struct problem {
     nrg_relative_args args; /* shape and options; no pointers, no strides */
     operation run;
     int per_head;
+    int spread;       /* q and a of numbers whose sums round in double, so that their order shows */
     int hand_on_ends; /* backward: as vary() has chosen */
 } problem;
 
@@ -116,6 +117,26 @@ static double *find_ends(const problem *p, const void *a)
     return ends;
 }
 
+/* Rows of a or q. Numbers of one size, or of all sizes, add up in double without rounding, or to the largest of them: these lie
+ * in between. */
+static char *draw_rows(const problem *p, size_t dim, uint64_t seed)
+{
+    const nrg_dtype dtype = p->args.dtype;
+    char *rows = malloc(rows_of(p) * dim * nrg_dtype_size(dtype) + 1);
+    float *row = malloc((dim + 1) * sizeof *row);
+    ck_assert(rows && row);
+    for (size_t n = 0; n < rows_of(p); n++) {
+        uint64_t state = test_mix(seed + n);
+        row_fill(row, dim, test_draw(&state, 5) ? ROW_NORMAL : (enum row_kind)test_draw(&state, ROW_KINDS), dtype, state);
+        for (size_t i = 0; i < dim; i++) {
+            const int exponent = (int)test_draw(&state, dtype == NRG_F16 ? 20 : 60);
+            element_set(rows, n * dim + i, dtype, p->spread ? ldexpf(row[i], exponent - (dtype == NRG_F16 ? 10 : 30)) : row[i]);
+        }
+    }
+    free(row);
+    return rows;
+}
+
 static void sweep(problem p, uint64_t seed)
 {
     const nrg_relative_args *args = &p.args;
@@ -136,21 +157,14 @@ static void sweep(problem p, uint64_t seed)
                   .rows = 1,
                   .dim = 2 * rows_of(&p)},
     };
-    char *a = NULL;
+    char *a = NULL, *q = NULL;
     double *ends = NULL;
-    if (backward) {
-        a = malloc(rows_of(&p) * args->keys * nrg_dtype_size(dtype) + 1);
-        float *row = malloc((args->keys + 1) * sizeof *row);
-        ck_assert(a && row);
-        for (size_t n = 0; n < rows_of(&p); n++) {
-            row_fill(row, args->keys, n % 5 ? ROW_NORMAL : (enum row_kind)(test_mix(seed + n) % ROW_KINDS), dtype, seed + n);
-            for (size_t j = 0; j < args->keys; j++)
-                element_set(a, n * args->keys + j, dtype, row[j]);
-        }
-        free(row);
-        operands[A].content = a;
+    if (p.spread && p.run != RUN_VALUES)
+        operands[Q].content = q = draw_rows(&p, args->dim, seed);
+    if (p.run != RUN_SCORES && (p.spread || backward))
+        operands[A].content = a = draw_rows(&p, args->keys, seed + 1000);
+    if (backward)
         operands[ENDS].content = ends = find_ends(&p, a);
-    }
     char text[160];
     snprintf(text, sizeof text, "b %zu h %zu q %zu k %zu d %zu offset %d from %d to %d%s%s%s", args->batch, args->heads,
              args->queries, args->keys, args->dim, (int)args->query_offset, (int)args->p_min, (int)args->p_max,
@@ -168,6 +182,7 @@ static void sweep(problem p, uint64_t seed)
                          .seed = seed,
                          .vary = backward ? vary : NULL};
     call_sweep(&c);
+    free(q);
     free(a);
     free(ends);
 }
@@ -219,6 +234,7 @@ static problem draw_problem(operation run, nrg_dtype dtype, uint64_t *state)
     p.args.table_dtype = test_draw(state, 2) ? NRG_F32 : NRG_DTYPE_SAME;
     p.args.accumulate = test_draw(state, 2) == 0;
     p.per_head = test_draw(state, 2) == 0;
+    p.spread = test_draw(state, 2) == 0;
     return p;
 }
 
@@ -234,7 +250,7 @@ START_TEST(any_shape)
 }
 END_TEST
 
-/* More slots than fit on the stack at once, in queries of one head and of several. */
+/* More slots than fit on the stack at once, of queries of one head and of several, with one segment of elements and with two. */
 START_TEST(many_classes)
 {
     const nrg_dtype dtype = dtypes[_i / 3];
@@ -242,7 +258,7 @@ START_TEST(many_classes)
         problem p;
         memset(&p, 0, sizeof p);
         p.run = (operation)(_i % 3);
-        p.args = nrg_relative_args_init(2, 2, i < 3 ? 1 : 6, 200, 24, -150, 150 - i);
+        p.args = nrg_relative_args_init(2, 2, i < 3 ? 1 : 6, 200, i % 2 ? 24 : 150, -150, 150 - i);
         p.args.dtype = dtype;
         p.args.query_offset = i % 3 * 90;
         p.args.accumulate = i % 2;

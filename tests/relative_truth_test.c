@@ -339,6 +339,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < left; i++)
         report |= strcmp(argv[i], "--report") == 0;
     worst = test_shared(ERRORS * sizeof *worst);
+    if (nrg_isa_set(NRG_ISA_SCALAR) != NRG_OK)
+        return EXIT_FAILURE;
     Suite *suite = suite_create("relative position representations against the paper");
     TCase *truth = test_case(suite, "113 bits");
     tcase_add_loop_test(truth, formulas, NRG_F32, DTYPES);

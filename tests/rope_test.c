@@ -256,18 +256,6 @@ static void table_everywhere(table *t, call_run *run, nrg_dtype dtype, size_t pa
     call_sweep(&c);
 }
 
-/* Whether a pair is turned by the fourth position, by the words of the header. */
-static int takes_the_fourth(const nrg_rope_spec *s, size_t pairs)
-{
-    size_t all = 0;
-    for (int i = 0; i < AXES; i++)
-        all += (size_t)s->sections[i];
-    for (size_t p = 0; p < pairs; p++)
-        if (p % all >= 3 * (size_t)s->sections[p % all % 3])
-            return 1;
-    return 0;
-}
-
 static size_t draw_sections(nrg_rope_spec *s, size_t pairs, uint64_t *state)
 {
     /* as models have them: parts of the pairs; or any, more or fewer than there are pairs, some of them empty */
@@ -283,7 +271,7 @@ static size_t draw_sections(nrg_rope_spec *s, size_t pairs, uint64_t *state)
         axes = s->sections[i] ? (size_t)i + 1 : axes;
     if (axes == 0)
         s->sections[0] = axes = 1;
-    return s->mode == NRG_ROPE_IMROPE && takes_the_fourth(s, pairs) ? AXES : axes;
+    return axes;
 }
 
 START_TEST(rope_tables)

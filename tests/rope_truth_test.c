@@ -265,8 +265,7 @@ static double frequency_error(const nrg_rope_spec *s, const rope_exact *exact, c
     return most;
 }
 
-/* The entries of one run of positions. Axes are at positions of their own, apart from the fourth: with that of time the pairs
- * that interleaved sections leave over turn as the model's own code has it. */
+/* The entries of one run of positions. Axes are at positions of their own. */
 static void check_run(int angles, const char *name, const nrg_rope_spec *s, const rope_exact *exact, const double *frequencies,
                       double magnitude, int run)
 {
@@ -277,7 +276,7 @@ static void check_run(int angles, const char *name, const nrg_rope_spec *s, cons
     const int64_t apart = runs[run].first < 0 ? 7919 : -7919;
     for (int axis = 0; axis < 4; axis++)
         for (size_t t = 0; t < count; t++)
-            positions[axis][t] = (int32_t)(position_of(run, t) + (run == RUNS - 1 ? 0 : axis % 3 * apart));
+            positions[axis][t] = (int32_t)(position_of(run, t) + (run == RUNS - 1 ? 0 : axis * apart));
     nrg_rope_table_args args = nrg_rope_table_args_init(count, frequencies, magnitude, table);
     args.positions = positions[0];
     args.positions_stride = sizeof positions[0];

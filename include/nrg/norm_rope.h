@@ -18,7 +18,8 @@ extern "C" {
  * for nrg_norm_forward, of which w, b, mean and rstd ([tokens, heads, groups], outputs or NULL) are used, and everything else is
  * 0; NULL where there are no such heads, or nothing of it.
  *
- * norm: any spec without residual or gate; dim and dtype are those of rope. Share ith of nth: heads of tokens, as in nrg_rope.
+ * norm: any spec without residual or gate; dim and dtype are those of rope, and so is the store. Share ith of nth: heads of
+ * tokens, as in nrg_rope.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: as nrg_norm_forward and nrg_rope, and
  *   NRG_ERR_NULL         norm, rope_spec or rope
@@ -29,9 +30,10 @@ NRG_API nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_ro
                                          const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth);
 
 /* dx from the gradient of o, phase 1 of two. rope: its q and k are the gradients that arrive, its q_o and k_o the dx; dx may lie
- * over the gradient. q, k: as for nrg_norm_backward, with rows = tokens · heads and x, w, b, mean, dw, db, workspace, x_stride
- * and accumulate; d_o and dx are NULL, since rope has them. Rows of a dx must lie at equal distances: a token stride of heads ·
- * head stride. dx may not be x: the rotated gradient stands in dx before x has been read.
+ * over the gradient. q, k: as for nrg_norm_backward, with rows = tokens · heads, which in x, too, lie at equal distances
+ * (x_stride), and x, w, b, mean, dw, db, workspace, x_stride and accumulate; d_o and dx are NULL, since rope has them. Rows of a
+ * dx must lie at equal distances: a token stride of heads · head stride. dx may not be x: the rotated gradient stands in dx
+ * before x has been read.
  *
  * dw and db need a workspace of nrg_norm_backward_workspace bytes for each of q and k. A share is of q's blocks of rows and of
  * k's, as in nrg_norm_backward.

@@ -33,8 +33,8 @@
  * - Every path gives the same bits; so does any (ith, nth), alignment and stride, with the ends given or not.
  * - Sums are taken in double and rounded to f32 once: q · R, Σ_j a R, and dR. What is there already is added in f32 (scores, o)
  * or before that rounding (d_table, with accumulate). A 16-bit result is the f32 result rounded once. So the error of a term is
- * half an ulp of it plus 2^-45 of the sum of the magnitudes of what is added up, for up to 2^11 elements in that sum and in
- * proportion beyond; the addition to scores or o rounds once more.
+ * half an ulp of it, plus n · 2^-53 of the sum of the magnitudes of the n products that are added up; the addition to scores or o
+ * rounds once more.
  * - A NaN or an infinity in q touches its row of scores, one in a its row of o, one in a row of R what has a key of that class; a
  *   class that no key of a row has is not looked at. In d_table it touches the classes whose sums it is in.
  *
@@ -53,8 +53,8 @@ extern "C" {
 #endif
 
 /* Bytes from one batch, head or row of a tensor to the next; the elements of a row lie together. 0 stands for a dense tensor,
- * which here is rows one after the other, then heads, then batches. Strides may be in any order of size, as long as no two rows
- * share a byte; where there is only one batch, head or row, that stride is not looked at. */
+ * which here is rows one after the other, then heads, then batches. Strides may be in any order of size, as long as each
+ * steps over all that the smaller ones span; where there is only one batch, head or row, that stride is not looked at. */
 typedef struct nrg_head_strides {
     size_t batch, head, row;
 } nrg_head_strides;

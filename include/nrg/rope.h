@@ -18,8 +18,9 @@
  * What holds for every call: every path gives the same bits; so does any (ith, nth), any alignment and stride, in place or not.
  * cos and sin, times the magnitude, are within 0.501 ulp of f32 of the exact value, for every position an int32_t holds (exact:
  * of the formulas here, with the fields of the spec taken as the numbers they are). A rotation adds two roundings: each output is
- * within 3 · 2^-24 · (|x0| + |x1|) · magnitude of the exact one (2.5 with a magnitude of 1; measured: 1.6); 16-bit results are
- * the f32 result rounded once. docs/rope.md has the definition to the last bit and the measured errors.
+ * within 3 · 2^-24 · (|x0| + |x1|) · magnitude of the exact one, plus 2^-148, while the
+ * products stay below the largest float (2.5 with a magnitude of 1; measured: 2.2); 16-bit results are the f32 result rounded
+ * once. docs/rope.md has the definition to the last bit and the measured errors.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_ROPE_H
@@ -33,11 +34,12 @@ extern "C" {
 
 /* How pairs lie, and which position turns them. Numbers as in ggml (GGML_ROPE_TYPE_…). */
 typedef enum nrg_rope_mode {
-    NRG_ROPE_NORMAL = 0,  /* interleaved pairs (2p, 2p + 1): the paper, Llama */
-    NRG_ROPE_NEOX = 2,    /* half-split pairs (p, p + pairs): GPT-NeoX, and Llama in PyTorch's layout */
-    NRG_ROPE_MROPE = 8,   /* half-split; sections of pairs, each with a position of its own: Qwen2-VL, arXiv:2409.12191 */
-    NRG_ROPE_VISION = 24, /* as MROPE, with 2·n_dims rotated elements, and θ counted anew in every section: 2-D positions of
-                             image patches */
+    NRG_ROPE_NORMAL = 0, /* interleaved pairs (2p, 2p + 1): the paper, Llama */
+    NRG_ROPE_NEOX = 2,   /* half-split pairs (p, p + pairs): GPT-NeoX, and Llama in PyTorch's layout */
+    NRG_ROPE_MROPE = 8,  /* half-split; sections of pairs, each with a position of its own: Qwen2-VL, arXiv:2409.12191 */
+    /* as MROPE, with 2·n_dims rotated elements, and p counted anew in every section: 2-D positions of image patches. (ggml does
+     * not count anew after a section of 0.) */
+    NRG_ROPE_VISION = 24,
     /* as MROPE, with sections interleaved: pair p takes position p mod 3 while that section lasts, then the fourth; or, without a
      * fourth section, the first, as Qwen3-VL was trained (ggml reads the fourth position there, whatever it is) */
     NRG_ROPE_IMROPE = 40
@@ -54,15 +56,21 @@ typedef enum nrg_rope_scaling {
     NRG_ROPE_SCALING_LLAMA3 = 2
 } nrg_rope_scaling;
 
-/* Which angles. Make one with nrg_rope_spec_init, then change fields. In order:
+/* Which angles. Make one with nrg_rope_spec_init, then change fields. In this order:
  *
- *     θ = freq_base^(-2p/n_dims), or as nrg_rope_scaling has it
- *     θ = θ / freq_factors[p]                                  LongRoPE (arXiv:2402.13753): the long or short factors of the
- * model θ = θ · freq_scale                                       linear interpolation (arXiv:2306.15595): 1/factor with
- * ext_factor ≠ 0, YaRN (arXiv:2309.00071): ramp = ext_factor · (1 - clamp((p - low)/max(0.001, high - low), 0, 1)) low = max(0,
- * ⌊c(beta_fast)⌋), high = min(n_dims - 1, ⌈c(beta_slow)⌉) c(β) = n_dims · ln(n_ctx_orig/(2πβ)) / (2 ln freq_base) θ = θ_scaled ·
- * (1 - ramp) + θ_unscaled · ramp magnitude = attn_factor, with YaRN times 1 + 0.1 · ln(1/freq_scale)
- */
+ *     θ = freq_base^(-2p/n_dims)       or as nrg_rope_scaling has it
+ *     θ = θ / freq_factors[p]          LongRoPE (arXiv:2402.13753): the model's long or short factors
+ *     t = θ · freq_scale               linear interpolation (arXiv:2306.15595): 1/factor
+ *     θ = t · (1 - mix) + θ · mix      YaRN (arXiv:2309.00071), with ext_factor ≠ 0; otherwise θ = t
+ *
+ *     mix  = ext_factor · (1 - clamp((p - low)/max(0.001, high - low), 0, 1))
+ *     low  = max(0, ⌊c(beta_fast)⌋)
+ *     high = min(n_dims - 1, ⌈c(beta_slow)⌉)
+ *     c(β) = n_dims · ln(n_ctx_orig/(2πβ)) / (2 ln freq_base)
+ *
+ *     magnitude = attn_factor          with YaRN times 1 + 0.1 · ln(1/freq_scale)
+ *
+ * With NRG_ROPE_VISION the p of the first line is counted from the beginning of the pair's section. */
 typedef struct nrg_rope_spec {
     size_t size;   /* sizeof(nrg_rope_spec), set by the constructor */
     size_t n_dims; /* even, at least 2. Rotated elements of a head; with NRG_ROPE_VISION half of them */
@@ -103,13 +111,14 @@ static inline nrg_rope_spec nrg_rope_spec_init(size_t n_dims, nrg_rope_mode mode
 NRG_API size_t nrg_rope_pairs(const nrg_rope_spec *spec);
 
 /* frequencies [2][pairs]: the turns θ_p/2π that pair p makes from one position to the next, as two doubles whose sum has 90
- * bits: all the higher parts, then all the lower. magnitude: 1 where NULL is not wanted otherwise. Frequencies of your own will
+ * bits: all the higher parts, then all the lower. magnitude: for nrg_rope_table. Frequencies of your own will
  * do as well, with lower parts of 0.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
  *   NRG_ERR_NULL         spec, frequencies or magnitude
  *   NRG_ERR_STRUCT_SIZE  of the spec; reserved not 0
- *   NRG_ERR_DIM          n_dims is 0, odd or beyond 2^31, or 2 with NRG_ROPE_SCALING_NTK
+ *   NRG_ERR_DIM          n_dims is 0, odd or beyond 2^31, or 2 with NRG_ROPE_SCALING_NTK; sections below 0, or all 0, with a mode
+ *                        that has them
  *   NRG_ERR_ENUM         mode or scaling unknown
  *   NRG_ERR_CONSTANT     a number of the spec (or of freq_factors) is NaN, infinite or out of its range: those above 0 between
  *                        2^-400 and 2^400, n_ctx_orig above 0 where it is used, freq_base not 1 with YaRN; or a pair turns more
@@ -153,7 +162,6 @@ static inline nrg_rope_table_args nrg_rope_table_args_init(size_t tokens, const 
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: as nrg_rope_frequencies, and
  *   NRG_ERR_NULL       spec or args; with tokens, frequencies or table
- *   NRG_ERR_DIM        sections below 0, or all 0, with a mode that has them
  *   NRG_ERR_CONSTANT   magnitude NaN or infinite
  *   NRG_ERR_POSITION   first + tokens beyond what an int32_t holds
  *   NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD  as in nrg/norm.h: the table shares no
@@ -165,8 +173,9 @@ NRG_API nrg_status nrg_rope_table(const nrg_rope_spec *spec, const nrg_rope_tabl
  * [heads, tokens, dim].
  *
  * Aliasing: q_o may be q, and k_o may be k, with the same strides. Otherwise outputs share no byte with anything. Two tensors are
- * seen as rows that are a token (or a head, where heads are further apart than tokens) from its first to its last byte: such rows
- * of two tensors may interleave where their strides are equal. */
+ * seen as rows: heads, where all heads of all tokens lie at equal distances; otherwise a token (or a head, where heads are
+ * further apart than tokens) from its first to its last byte. Such rows of two tensors may interleave where their strides are
+ * equal. */
 typedef struct nrg_rope_args {
     size_t size;              /* sizeof(nrg_rope_args) */
     size_t tokens;            /* 0 is fine */

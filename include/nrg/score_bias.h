@@ -225,10 +225,10 @@ static inline nrg_score_bias_backward_args nrg_score_bias_backward_args_init(nrg
     return args;
 }
 
-/* d_diagonals[h][e] = Σ d_o[b][h][i][j] over b and all (i, j) of that diagonal; with accumulate, what is there is the first
- * number of the sum. A share is a range of diagonals with as many elements of d_o as any other, so that more threads than heads
- * have work; it has no workspace and no second phase. Statuses as nrg_score_bias_forward; with batch = 0, d_diagonals is needed
- * still. */
+/* d_diagonals[h][e] = Σ d_o[b][h][i][j] over b and all (i, j) of that diagonal; with accumulate, what is there (a -0 as 0) is the
+ * first number of the sum. A share is a range of diagonals with as many elements of d_o as any other, so that more threads than
+ * heads have work; it has no workspace and no second phase. Statuses as nrg_score_bias_forward; with batch = 0, d_diagonals is
+ * needed still. */
 NRG_API nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *args, int ith, int nth);
 
 /* The gradient of T5's table from that of the diagonals: d_table[bucket][h] = Σ d_diagonals[h][e] over the diagonals of the

@@ -138,26 +138,25 @@ NRG_INLINE void embed_sum_batch(const embed_batch *b, char *d_table, double *sum
         embed_batch_step(1, b, d_table, sums + (i - piece), i, lanes_at(i, end), D);
 }
 
-typedef void embed_batch_function(const embed_batch *b, char *d_table, double *sums, size_t piece, size_t end);
-
-static void embed_batch_f32(const embed_batch *b, char *d_table, double *sums, size_t piece, size_t end)
+static __attribute__((noinline)) void embed_batch_f32(const embed_batch *b, char *d_table, double *sums, size_t piece, size_t end)
 {
     embed_sum_batch(b, d_table, sums, piece, end, NRG_F32);
 }
 
-static void embed_batch_f16(const embed_batch *b, char *d_table, double *sums, size_t piece, size_t end)
+static __attribute__((noinline)) void embed_batch_f16(const embed_batch *b, char *d_table, double *sums, size_t piece, size_t end)
 {
     embed_sum_batch(b, d_table, sums, piece, end, NRG_F16);
 }
 
-static void embed_batch_bf16(const embed_batch *b, char *d_table, double *sums, size_t piece, size_t end)
+static __attribute__((noinline)) void embed_batch_bf16(const embed_batch *b, char *d_table, double *sums, size_t piece,
+                                                       size_t end)
 {
     embed_sum_batch(b, d_table, sums, piece, end, NRG_BF16);
 }
 
 /* Columns begin to end of a row with tokens. */
 static void embed_add_tokens(const nrg_embed_backward_job *job, embed_batch *b, char *d_table, embed_tokens t, size_t begin,
-                             size_t end, embed_batch_function *add)
+                             size_t end, nrg_dtype dtype)
 {
     double sums[EMBED_PIECE]; /* from one batch to the next */
     for (size_t piece = begin, piece_end; piece < end; piece = piece_end) {
@@ -171,18 +170,22 @@ static void embed_add_tokens(const nrg_embed_backward_job *job, embed_batch *b, 
                 b->from[token] = embed_token(job, t, done + (size_t)token);
                 b->ahead[token] = ahead ? ahead : b->from[token];
             }
-            add(b, d_table, sums, piece, piece_end);
+            if (dtype == NRG_F32)
+                embed_batch_f32(b, d_table, sums, piece, piece_end);
+            else if (dtype == NRG_F16)
+                embed_batch_f16(b, d_table, sums, piece, piece_end);
+            else
+                embed_batch_bf16(b, d_table, sums, piece, piece_end);
         }
     }
 }
 
 /* size and table_size: bytes of an element of d_o, and of the table. */
-static __attribute__((noinline)) void embed_backward(const nrg_embed_backward_job *job, size_t size, embed_batch_function *add,
-                                                     embed_copy_function *copy)
+static __attribute__((noinline)) void embed_backward(const nrg_embed_backward_job *job, nrg_dtype dtype)
 {
     const int accumulate = job->accumulate;
     const int stream = job->stream && !accumulate && (((uintptr_t)job->d_table | job->d_table_stride) & 15) == 0;
-    const size_t table_size = job->table_f32 ? sizeof(float) : size, dim = job->dim;
+    const size_t size = bytes_of(1, dtype, 0), table_size = bytes_of(1, dtype, job->table_f32), dim = job->dim;
     const size_t row_begin = job->row_begin, row_end = job->row_end;
     embed_batch b = {.accumulate = accumulate, .table_f32 = job->table_f32, .stream = stream, .scale = job->scale};
     for (size_t k = row_begin; k <= row_end; k++) {
@@ -195,10 +198,10 @@ static __attribute__((noinline)) void embed_backward(const nrg_embed_backward_jo
             embed_zero(d_table, begin, end, table_size, stream);
         else if (t.count == 1 && !accumulate && b.scale == 1 && table_size == size) {
             const char *ahead = embed_token(job, t, 1 + job->ahead);
-            copy(embed_token(job, t, 0) + begin * size, d_table + begin * size, end - begin, ahead ? ahead + begin * size : NULL,
-                 stream);
+            embed_copy(embed_token(job, t, 0) + begin * size, d_table + begin * size, end - begin,
+                       ahead ? ahead + begin * size : NULL, stream, dtype);
         } else if (t.count)
-            embed_add_tokens(job, &b, d_table, t, begin, end, add);
+            embed_add_tokens(job, &b, d_table, t, begin, end, dtype);
     }
     if (stream)
         v_nt_fence();

@@ -109,8 +109,8 @@ NRG_INLINE void put_elements(char *out, const float *from, size_t n, int slice, 
 
 enum { REL_AHEAD = 32 };
 
-/* n elements, at most 8, of each of so many rows `step` bytes apart, as 8 doubles: zeros behind them. Those of rows further on are
- * fetched: nothing else in the processor knows that they will be asked for. */
+/* n elements, at most 8, of each of so many rows `step` bytes apart, as 8 doubles: zeros behind them. Those of rows further on
+ * are fetched: nothing else in the processor knows that they will be asked for. */
 NRG_INLINE void gather_elements(double *to, const char *p, size_t step, size_t rows, size_t n, nrg_dtype D)
 {
     for (; rows; rows--, p += step, to += 8) {

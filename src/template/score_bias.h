@@ -96,14 +96,20 @@ NRG_INLINE void score_vectors(const score_place *at, size_t j, int G, vf scale, 
         score_store(at->o, j + (size_t)k * VN, v[k], stream, D);
 }
 
-/* Keys from j to end, which are few: the dtype is looked up at run time, and the code is there once. */
+/* Keys from j to end, which are few: the dtype is looked up at run time, and the code is there once. The last vector is whole
+ * where it can be, and lies over the one before it; so o may not be the scores then. */
 static __attribute__((noinline)) void score_few(const score_place *at, size_t j, size_t end, float scale, nrg_dtype D)
 {
     const vf factor = v_set1(scale);
-    for (size_t n; j < end; j += n) {
-        n = lanes_at(j, end);
+    if (end - j < VN) {
+        const size_t n = end - j;
         vf v = v_fma(load_part(at->scores, j, n, D), factor, v_ldn_f32(at->bias + j, n));
         store_step(&v, 1, at->o, j, n, D, 0);
+        return;
+    }
+    for (; j < end; j += VN) {
+        const size_t from = score_smaller(j, end - VN);
+        score_store(at->o, from, score_biased(at, from, factor, D), 0, D);
     }
 }
 
@@ -161,11 +167,11 @@ NRG_INLINE void score_rows_kept(const score_run *run, const score_piece *piece, 
 
 /* ---- rows that are streamed: whole lines, and what is before and behind them with ordinary stores ---- */
 
-/* Quarters of a run side by side: out of cache, AVX-512, f32: 0.93 of the limit, where row after row is 0.82. Neighbouring rows
- * instead are slower (33 ms where quarters take 26). */
+/* Quarters of a run side by side. Out of cache, AVX-512, f32: 0.93 of the limit, where row after row is 0.82; AVX2, bf16: 0.87
+ * and 0.77. Neighbouring rows side by side are slower than one (33 ms where that takes 28). */
 enum { SCORE_PLACES = 4 };
 
-/* Lines are asked for this far ahead, in bytes, also where another row or nothing follows. 1.06 × for the 16-bit types. */
+/* Lines are asked for this far ahead, in bytes, also where another row or nothing follows: 1.06 × for the 16-bit types. */
 enum { SCORE_AHEAD = 2048 };
 
 /* Whole steps of some places. Returns their keys. */
@@ -203,6 +209,12 @@ static __attribute__((noinline)) size_t score_before_lines(const score_run *run,
             score_few(&row, 0, from, run->scale, D);
         at[p] = score_place_of(run, piece, r, from, D);
         left[p] = to - from;
+        /* the lines at the row's end and at the next one's start are not whole, and come from memory */
+        if (to == run->keys) {
+            const uintptr_t o = (uintptr_t)row.o;
+            __builtin_prefetch((const void *)(o + bytes_of(run->keys - begin, D, 0)), 1);
+            __builtin_prefetch((const void *)(o + run->o_stride - bytes_of(begin, D, 0)), 1);
+        }
         together = left[p] < together ? left[p] : together;
     }
     return together;
