@@ -49,7 +49,7 @@ typedef struct nrg_relative_shift_job {
     int64_t first;
     int slope; /* 1 or -1 */
     size_t begin, end;
-    int accumulate, stream;
+    int accumulate, stream, prefetch;
 } nrg_relative_shift_job;
 
 /* A share for head_bias_pair: rows (b·rows + i)·heads + h. Heads that lie together in every operand are one. */
@@ -59,7 +59,7 @@ typedef struct nrg_head_bias_job {
     nrg_head_strides q_strides, o_u_strides, o_v_strides;
     size_t heads, rows, dim;
     size_t begin, end;
-    int bias_f32, stream;
+    int bias_f32, stream, prefetch;
 } nrg_head_bias_job;
 
 /* A share for head_bias_pair_backward: columns begin to end of heads·dim. */

@@ -71,6 +71,7 @@ static nrg_status shift(const nrg_relative_shift_args *args, int backward, int i
         .end = share(count, ith + 1, nth),
         .accumulate = a->accumulate != 0,
         .stream = !a->accumulate && wants_stream(a->store, &all),
+        .prefetch = wants_stream(NRG_STORE_AUTO, &all),
     };
     if (job.begin == job.end)
         return NRG_OK;
@@ -163,6 +164,7 @@ nrg_status nrg_head_bias_pair(const nrg_head_bias_args *args, int ith, int nth)
         .end = share(count, ith + 1, nth),
         .bias_f32 = bias_dtype == NRG_F32,
         .stream = !in_place && wants_stream(a->store, &all),
+        .prefetch = wants_stream(NRG_STORE_AUTO, &all),
     };
     if (job.begin == job.end)
         return NRG_OK;

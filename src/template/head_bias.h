@@ -42,6 +42,7 @@ static __attribute__((noinline)) void head_bias_pair(const nrg_head_bias_job *jo
                     .n = count,
                     .b_f32 = bias_f32,
                     .stream = stream,
+                    .a_ahead = job->prefetch && turn == 0 ? bytes_of(BIAS_PIECE, D, 0) : 0,
                 };
                 run_add(&run, D);
             }
@@ -63,8 +64,8 @@ typedef struct bias_strip {
     int prefetch, stream;
 } bias_strip;
 
-/* A strip is a fraction of a row, and the next row's is on another page: the processor does not see it coming. Two thirds of the
- * time of a call out of the cache (AVX-512, 8192 × 1024 f32). */
+/* A strip is a fraction of a row, and the next row's is on another page: the processor does not see it coming. Waiting for it
+ * would be a third of the time of a call out of the cache (AVX-512, 8192 × 1024 f32). */
 NRG_INLINE void bias_fetch(const char *p, size_t row_bytes)
 {
     __builtin_prefetch((const void *)((uintptr_t)p + BIAS_AHEAD * row_bytes));

@@ -20,7 +20,16 @@ typedef struct add_run {
     const char *a, *b;
     size_t n;
     int b_f32, stream;
+    size_t a_ahead, b_ahead; /* bytes to what is wanted next, which is fetched meanwhile; 0: nothing */
 } add_run;
+
+/* A step of p, in lines of the cache. */
+NRG_INLINE void fetch_step(const char *p, size_t ahead, size_t size)
+{
+    NRG_UNROLL
+    for (size_t line = 0; line < (RUN_STEP * VN * size + 63) / 64; line++)
+        __builtin_prefetch((const void *)((uintptr_t)p + ahead + 64 * line));
+}
 
 NRG_INLINE vf add_vector(const add_run *r, size_t i, nrg_dtype D)
 {
@@ -48,6 +57,10 @@ NRG_INLINE void add_elements(const add_run *r, nrg_dtype D)
     for (int end = 0; overlap && end < 2; end++) /* before anything is written over them */
         ends[end] = add_vector(r, ends_at[end], D);
     for (; i + RUN_STEP * VN <= n; i += RUN_STEP * VN) {
+        if (r->a_ahead) {
+            fetch_step(r->a + i * size, r->a_ahead, size);
+            fetch_step(r->b + i * size, r->b_ahead, size);
+        }
         NRG_UNROLL
         for (size_t j = 0; j < RUN_STEP; j++)
             sum[j] = add_vector(r, i + j * VN, D);
@@ -89,71 +102,92 @@ NRG_INLINE void move_lanes(char *out, const char *in, size_t n, size_t size)
         v_stn_half((uint16_t *)out, v_ldn_half((const uint16_t *)in, n), n);
 }
 
-NRG_INLINE void move_vector(char *out, const char *in, size_t size, int stream)
+NRG_INLINE void move_vector(char *out, const char *in, size_t size)
 {
-    if (size == 4) {
-        const vf v = v_ld_f32((const float *)in);
-        stream ? v_nt_f32(__builtin_assume_aligned(out, 4 * VN), v) : v_st_f32((float *)out, v);
-    } else {
-        const vh h = v_ld_half((const uint16_t *)in);
-        stream ? v_nt_half(__builtin_assume_aligned(out, 2 * VN), h) : v_st_half((uint16_t *)out, h);
-    }
+    if (size == 4)
+        v_st_f32((float *)out, v_ld_f32((const float *)in));
+    else
+        v_st_half((uint16_t *)out, v_ld_half((const uint16_t *)in));
 }
 
-/* n elements; in_size: 0 where they are the same vectors over and over. */
-NRG_INLINE void move_run(char *out, const char *in, size_t n, size_t size, size_t in_size, int may_stream)
+NRG_INLINE void move_run(char *out, const char *in, size_t n, size_t size, size_t ahead)
 {
-    const int stream = may_stream && n >= (size_t)(2 * RUN_STEP) * VN, overlap = !stream && n >= VN;
-    const size_t head = stream ? run_head(out, size, 64) : overlap ? run_head(out, size, size * VN) : 0;
-    size_t i = head;
-    if (overlap)
-        move_vector(out, in, size, 0);
+    if (n < VN) {
+        if (n)
+            move_lanes(out, in, n, size);
+        return;
+    }
+    size_t i = run_head(out, size, size * VN);
+    move_vector(out, in, size);
     for (; i + RUN_STEP * VN <= n; i += RUN_STEP * VN) {
+        if (ahead)
+            fetch_step(in + i * size, ahead, size);
         NRG_UNROLL
         for (size_t j = 0; j < RUN_STEP; j++)
-            move_vector(out + (i + j * VN) * size, in + i * in_size + j * VN * size, size, stream);
+            move_vector(out + (i + j * VN) * size, in + (i + j * VN) * size, size);
     }
-    for (; overlap && i + VN <= n; i += VN)
-        move_vector(out + i * size, in + i * in_size, size, 0);
-    if (overlap)
-        move_vector(out + (n - VN) * size, in + (n - VN) * in_size, size, 0);
-    for (size_t part = overlap ? n : head ? 0 : i, lanes; part < n; part = part + lanes == head ? i : part + lanes) {
-        lanes = lanes_at(part, part < head ? head : n);
-        move_lanes(out + part * size, in + part * in_size, lanes, size);
-    }
+    for (; i + VN <= n; i += VN)
+        move_vector(out + i * size, in + i * size, size);
+    move_vector(out + (n - VN) * size, in + (n - VN) * size, size);
 }
 
-static __attribute__((noinline)) void move_run_f32(char *out, const char *in, size_t n, int stream)
+static __attribute__((noinline)) void move_run_f32(char *out, const char *in, size_t n, size_t ahead)
 {
-    move_run(out, in, n, 4, 4, stream);
+    move_run(out, in, n, 4, ahead);
 }
 
-static __attribute__((noinline)) void move_run_half(char *out, const char *in, size_t n, int stream)
+static __attribute__((noinline)) void move_run_half(char *out, const char *in, size_t n, size_t ahead)
 {
-    move_run(out, in, n, 2, 2, stream);
+    move_run(out, in, n, 2, ahead);
 }
 
-/* Elements of any dtype: in their place, or moved there. */
-NRG_INLINE void run_move(char *out, const char *in, size_t n, nrg_dtype D, int stream)
+/* ahead: as in add_run. */
+NRG_INLINE void run_move(char *out, const char *in, size_t n, nrg_dtype D, size_t ahead)
 {
     if (D == NRG_F32)
-        move_run_f32(out, in, n, stream);
+        move_run_f32(out, in, n, ahead);
     else
-        move_run_half(out, in, n, stream);
+        move_run_half(out, in, n, ahead);
 }
 
-static __attribute__((noinline)) void stream_zeros(char *out, size_t bytes)
+/* ---- whole lines of out, past the cache ---- */
+
+NRG_INLINE void stream_line(char *out, const char *in, size_t size)
 {
-    static const uint16_t zeros[2 * RUN_STEP * VN];
-    move_run(out, (const char *)zeros, bytes / 2, 2, 0, 1);
+    NRG_UNROLL
+    for (size_t j = 0; j < 64; j += VN * size) {
+        if (size == 4)
+            v_nt_f32(__builtin_assume_aligned(out + j, 4 * VN), v_ld_f32((const float *)(in + j)));
+        else
+            v_nt_half(__builtin_assume_aligned(out + j, 2 * VN), v_ld_half((const uint16_t *)(in + j)));
+    }
 }
 
-NRG_INLINE void run_clear(char *out, size_t bytes, int stream)
+NRG_INLINE void stream_lines(char *out, const char *in, size_t bytes, size_t size, size_t ahead)
 {
-    if (stream)
-        stream_zeros(out, bytes);
-    else
-        memset(out, 0, bytes);
+    for (size_t i = 0; i < bytes; i += 64) {
+        __builtin_prefetch((const void *)((uintptr_t)in + i + ahead));
+        stream_line(out + i, in + i, size);
+    }
+}
+
+static __attribute__((noinline)) void run_stream_f32(char *out, const char *in, size_t bytes, size_t ahead)
+{
+    stream_lines(out, in, bytes, 4, ahead);
+}
+
+static __attribute__((noinline)) void run_stream_half(char *out, const char *in, size_t bytes, size_t ahead)
+{
+    stream_lines(out, in, bytes, 2, ahead);
+}
+
+static __attribute__((noinline)) void run_stream_zeros(char *out, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 64) {
+        NRG_UNROLL
+        for (size_t j = 0; j < 64; j += VN * 4)
+            v_nt_f32(__builtin_assume_aligned(out + i + j, 4 * VN), v_zero());
+    }
 }
 
 #endif
