@@ -15,9 +15,11 @@
 #include "cli.h"
 #include "commands.h"
 #include "sweep.h"
+#include "sweep_hash.h"
 
 const char check_help[] =
     "usage: nrg check [--quick | --full] [--isa NAME] [--op NAME]\n"
+    "       nrg check --hash [--cases] [--quick | --full] [--isa NAME] [--op NAME]\n"
     "\n"
     "Runs every kernel of every path that this CPU supports, and compares every byte with what the\n"
     "scalar path makes of the same. Norms forward and backward: lengths, groups, dtypes, residuals,\n"
@@ -32,6 +34,9 @@ const char check_help[] =
     "  --full       a large one: minutes\n"
     "  --isa NAME   this path only (scalar, avx2, avx512, neon)\n"
     "  --op NAME    this operation only, of those that the report lists\n"
+    "  --hash       compares nothing: prints a hash of the results of every op and dtype, on the\n"
+    "               active path or that of --isa; it is the same on every path and machine\n"
+    "  --cases      with --hash: of every case as well\n"
     "\n"
     "The first line has a digest of all results. The sweep is the same on every machine, so for one\n"
     "version of nrg, one size of sweep and the same operations the digest has to be, too.\n"
@@ -378,6 +383,53 @@ static int check_paths(sweep_level level, int only, const char *op)
     return status == CLI_DONE ? report(only, &result) : status;
 }
 
+/* One share at a time and in the layout of the case, on one path: the results, and nothing else. */
+static int hash_case(nrg_isa isa, const sweep_case *c, memory *m, uint64_t *hash)
+{
+    if (!reserve(m, c->bytes)) {
+        complain("no memory for %zu bytes", c->bytes);
+        return CLI_FAILED;
+    }
+    sweep_fill(c, m->copies[RESULT]);
+    const nrg_status status = run_on(isa, c, m->copies[RESULT]);
+    if (status != NRG_OK) {
+        char text[SWEEP_TEXT_ROOM];
+        sweep_describe(c, text);
+        complain("FAIL: the library refuses a case: %s: %s", nrg_status_string(status), text);
+        return CLI_FAILED;
+    }
+    *hash = sweep_hash(c, m->copies[RESULT], *hash);
+    return CLI_DONE;
+}
+
+/* A line for each line of kernels.def: its name, cases and hash. By case: one before it for each of its cases. */
+static int print_hashes(sweep_level level, int only, const char *op, int by_case)
+{
+    memory m = {{NULL}, 0};
+    const nrg_isa isa = only >= 0 ? (nrg_isa)only : nrg_isa_active();
+    sweep_case c;
+    uint64_t number = 0;
+    int is_there = sweep_make(level, number, &c), status = CLI_DONE;
+    while (is_there && status == CLI_DONE) {
+        const int kernel = c.kernel, is_wanted = is_asked_for(kernel, op);
+        const char *name = sweep_kernel_op(kernel), *dtype = nrg_dtype_name(sweep_kernel_dtype(kernel));
+        uint64_t hash = SWEEP_HASH_START, cases = 0;
+        for (; is_there && c.kernel == kernel && status == CLI_DONE; is_there = sweep_make(level, ++number, &c), cases++) {
+            uint64_t own = SWEEP_HASH_START;
+            if (!is_wanted)
+                continue;
+            status = hash_case(isa, &c, &m, &own);
+            hash = (hash ^ own) * 0x100000001b3u;
+            if (by_case)
+                printf("%s_%s#%llu %016llx\n", name, dtype, (unsigned long long)c.n, (unsigned long long)own);
+        }
+        if (is_wanted && status == CLI_DONE)
+            printf("%s_%s %llu %016llx\n", name, dtype, (unsigned long long)cases, (unsigned long long)hash);
+    }
+    release(&m);
+    return status;
+}
+
 static int is_an_op(const char *name)
 {
     for (int i = 0; i < KERNELS; i++)
@@ -388,19 +440,23 @@ static int is_an_op(const char *name)
 
 int command_check(char **arguments)
 {
-    enum { QUICK, FULL, ISA, OP, HELP };
-    static const cli_option options[] = {{"quick", 0, 0}, {"full", 0, 0},   {"isa", 0, 1},
-                                         {"op", 0, 1},    {"help", 'h', 0}, {NULL, 0, 0}};
+    enum { QUICK, FULL, ISA, OP, HASH, CASES, HELP };
+    static const cli_option options[] = {{"quick", 0, 0}, {"full", 0, 0},  {"isa", 0, 1},    {"op", 0, 1},
+                                         {"hash", 0, 0},  {"cases", 0, 0}, {"help", 'h', 0}, {NULL, 0, 0}};
     cli_reader reader = {arguments, 0};
     sweep_level level = SWEEP_DEFAULT;
-    int only = -1;
+    int only = -1, hash = 0, cases = 0;
     const char *op = NULL;
     for (;;) {
         const char *value;
         nrg_isa isa;
         switch (cli_next(&reader, options, &value)) {
         case CLI_END:
-            return check_paths(level, only, op);
+            if (cases && !hash) {
+                complain("--cases goes with --hash");
+                return CLI_REFUSED;
+            }
+            return hash ? print_hashes(level, only, op, cases) : check_paths(level, only, op);
         case CLI_OPERAND:
             complain("takes no argument such as '%s'", value);
             return CLI_REFUSED;
@@ -412,6 +468,12 @@ int command_check(char **arguments)
             break;
         case FULL:
             level = SWEEP_FULL;
+            break;
+        case HASH:
+            hash = 1;
+            break;
+        case CASES:
+            cases = 1;
             break;
         case ISA:
             if (nrg_isa_from_name(value, &isa) != NRG_OK || !nrg_isa_supported(isa)) {
