@@ -4,7 +4,7 @@
 #ifndef NRG_BENCH_BARE_H
 #define NRG_BENCH_BARE_H
 
-#include "limits.h"
+#include "limits/limits.h"
 #include "workload.h"
 
 typedef struct bench_bare {

@@ -16,7 +16,7 @@
 
 #include "args.h"
 #include "cases.h"
-#include "share.h"
+#include "modes/share.h"
 
 namespace
 {

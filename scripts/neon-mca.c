@@ -8,7 +8,7 @@
 #define NRG_PATH neon
 #include "../src/neon/vec.h"
 
-#include "../src/template/norm.h"
+#include "../src/template/norm/norm.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
 #ifndef NRG_CHANNEL_GRADIENT_H
 #define NRG_CHANNEL_GRADIENT_H
 
-#include "channel_sums.h"
+#include "exact/channel_sums.h"
 
 /* Of a set. */
 typedef struct nrg_channel_gradient {

@@ -136,7 +136,7 @@ typedef struct nrg_channel_norm_backward_job {
     double eps;
 } nrg_channel_norm_backward_job;
 
-#include "rope_job.h"
+#include "job/rope.h"
 
 /* g of n floats; in may be out. g and its slope g' likewise; none of the outputs may overlap the other. Each path has its own,
  * called once a few hundred elements by the kernels that fuse an activation. */
@@ -160,10 +160,10 @@ void nrg_avx2_channel_statistics(const nrg_channel_norm_job *job, nrg_dtype dtyp
 void nrg_avx512_channel_statistics(const nrg_channel_norm_job *job, nrg_dtype dtype);
 void nrg_neon_channel_statistics(const nrg_channel_norm_job *job, nrg_dtype dtype);
 
-#include "recurrent_job.h"
-#include "embed_job.h"
-#include "relative_job.h"
-#include "score_bias_job.h"
+#include "job/recurrent.h"
+#include "job/embed.h"
+#include "job/relative.h"
+#include "job/score_bias.h"
 
 /* The kernels of one path: one function pointer per line of kernels.def. Tables are const and have no holes. */
 typedef struct nrg_table {

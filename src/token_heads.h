@@ -4,7 +4,7 @@
 #ifndef NRG_TOKEN_HEADS_H
 #define NRG_TOKEN_HEADS_H
 
-#include "checks.h"
+#include "calls/checks.h"
 
 /* Adds such a tensor, if it is there; strides of 0 become the real ones. It is seen as rows from the first byte of a token to its
  * last one, a token stride apart; or, where heads are further apart than tokens, the other way round; or as all its heads, where

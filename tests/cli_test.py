@@ -6,6 +6,7 @@ other is a library with a fault, which nrg check has to find. SPDX-License-Ident
 import concurrent.futures
 import math
 import os
+import pathlib
 import re
 import resource
 import shutil
@@ -2883,13 +2884,14 @@ nrg_status nrg_head_bias_pair_backward(const nrg_head_bias_args *a, int ith, int
 """
 
 
-def sources(folder):
-    return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".c")]
+def sources(*folders):
+    return [str(path) for folder in folders for path in sorted(pathlib.Path(folder).rglob("*.c"))]
 
 
 def compile_faulty(program, root=ROOT):
     return subprocess.run([*CC, "-std=c11", "-O2", "-D_XOPEN_SOURCE=700", "-I", os.path.join(ROOT, "include"),
-                           *sources(os.path.join(root, "tools")), os.path.join(ROOT, "src", "base.c"), "-x", "c", "-", "-o", program, "-lm"],
+                           *sources(os.path.join(root, "tools"), os.path.join(root, "check")),
+                           os.path.join(ROOT, "src", "calls", "base.c"), "-x", "c", "-", "-o", program, "-lm"],
                           input=FAULTY, text=True, stderr=subprocess.PIPE)
 
 
@@ -2961,7 +2963,8 @@ def check_cannot_leave_a_kernel_out():
 
     def changed(name, text, replacement):
         shutil.rmtree("copy", ignore_errors=True)
-        shutil.copytree(os.path.join(ROOT, "tools"), "copy/tools")
+        for folder in ("tools", "check"):
+            shutil.copytree(os.path.join(ROOT, folder), f"copy/{folder}")
         os.mkdir("copy/src")
         shutil.copy(os.path.join(ROOT, "src", "kernels.def"), "copy/src")
         old = open(f"copy/{name}").read()
@@ -2973,7 +2976,7 @@ def check_cannot_leave_a_kernel_out():
     for line, says in (("NRG_KERNEL(scale, f32, scale)", "sweep_family_scale"), ("NRG_KERNEL(activation, f64, activation)", "DTYPE_f64")):
         compiled = changed("src/kernels.def", last, f"{last}\n{line}\n")
         assert compiled.returncode != 0 and says in compiled.stderr, compiled.stderr
-    compiled = changed("tools/sweep_activation.c", "return ACTIVATIONS *", "return 0 *")
+    compiled = changed("check/activation/activation.c", "return ACTIVATIONS *", "return 0 *")
     assert compiled.returncode == 0, compiled.stderr
     run = faulty("", program="./changed")
     one_line(run)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "arrays.h"
+#include "npy/arrays.h"
 #include "library.h"
 
 const char *file_in(const file_call *call, int input) { return call->value[input]; }

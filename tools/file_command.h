@@ -9,8 +9,8 @@
 #define NRG_TOOLS_FILE_COMMAND_H
 
 #include "cli.h"
-#include "npy.h"
-#include "output.h"
+#include "npy/npy.h"
+#include "npy/output.h"
 
 enum { FILE_INPUTS = 8, FILE_OUTPUTS = OUTPUT_MAX, FILE_OPTIONS = 40 };
 

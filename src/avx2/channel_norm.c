@@ -4,7 +4,7 @@
 #define NRG_PATH avx2
 #include "vec.h"
 
-#include "../template/channel_norm.h"
+#include "../template/channel/channel_norm.h"
 
 void nrg_avx2_channel_norm_forward_f32(const nrg_channel_norm_job *job) { channel_norm(job, NRG_F32); }
 void nrg_avx2_channel_norm_forward_f16(const nrg_channel_norm_job *job) { channel_norm(job, NRG_F16); }

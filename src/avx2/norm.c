@@ -4,7 +4,7 @@
 #define NRG_PATH avx2
 #include "vec.h"
 
-#include "../template/norm.h"
+#include "../template/norm/norm.h"
 
 void nrg_avx2_norm_forward_f32(const nrg_norm_job *job) { norm_forward_f32(job); }
 void nrg_avx2_norm_forward_f16(const nrg_norm_job *job) { norm_forward_f16(job); }

@@ -4,7 +4,7 @@
 #define NRG_PATH avx2
 #include "vec.h"
 
-#include "../template/norm_rope.h"
+#include "../template/rope/norm_rope.h"
 
 void nrg_avx2_norm_rope_f32(const nrg_norm_rope_job *job) { norm_rope_f32(job); }
 void nrg_avx2_norm_rope_f16(const nrg_norm_rope_job *job) { norm_rope_f16(job); }

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "vec.h"
 
-#include "../template/position_table.h"
+#include "../template/rope/position_table.h"
 
 void nrg_avx2_position_table_f32(const nrg_position_table_job *job) { position_table(job, NRG_F32); }
 void nrg_avx2_position_table_f16(const nrg_position_table_job *job) { position_table(job, NRG_F16); }

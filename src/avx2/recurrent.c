@@ -4,7 +4,7 @@
 #define NRG_PATH avx2
 #include "vec.h"
 
-#include "../template/recurrent_backward.h"
+#include "../template/recurrent/recurrent_backward.h"
 
 void nrg_avx2_recurrent_f32(const nrg_recurrent_job *job) { recurrent(job, NRG_F32); }
 void nrg_avx2_recurrent_f16(const nrg_recurrent_job *job) { recurrent(job, NRG_F16); }

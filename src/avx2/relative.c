@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: MIT */
 #include "vec.h"
 
-#include "../template/relative_backward.h"
-#include "../template/relative_scores.h"
-#include "../template/relative_values.h"
+#include "../template/relative/relative_backward.h"
+#include "../template/relative/relative_scores.h"
+#include "../template/relative/relative_values.h"
 
 void nrg_avx2_relative_scores_f32(const nrg_relative_job *job) { relative_scores(job, NRG_F32); }
 void nrg_avx2_relative_scores_f16(const nrg_relative_job *job) { relative_scores(job, NRG_F16); }

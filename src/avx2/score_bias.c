@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "vec.h"
 
-#include "../template/score_bias_backward.h"
+#include "../template/bias/score_bias_backward.h"
 
 void nrg_avx2_score_bias_f32(const nrg_score_bias_job *job) { score_forward(job, NRG_F32); }
 void nrg_avx2_score_bias_f16(const nrg_score_bias_job *job) { score_forward(job, NRG_F16); }

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "vec.h"
 
-#include "../template/activation.h"
+#include "../template/activation/activation.h"
 
 void nrg_avx512_activate(nrg_activation g, const float *in, float *out, size_t n)
 {

@@ -4,7 +4,7 @@
 #define NRG_PATH avx512
 #include "vec.h"
 
-#include "../template/norm_backward.h"
+#include "../template/norm/norm_backward.h"
 
 void nrg_avx512_norm_backward_f32(const nrg_norm_backward_job *job) { norm_backward(job, NRG_F32); }
 void nrg_avx512_norm_backward_f16(const nrg_norm_backward_job *job) { norm_backward(job, NRG_F16); }

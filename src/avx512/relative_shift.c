@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "vec.h"
 
-#include "../template/head_bias.h"
-#include "../template/relative_shift.h"
+#include "../template/relative/head_bias.h"
+#include "../template/relative/relative_shift.h"
 
 void nrg_avx512_relative_shift_f32(const nrg_relative_shift_job *job) { relative_shift(job, NRG_F32); }
 void nrg_avx512_relative_shift_f16(const nrg_relative_shift_job *job) { relative_shift(job, NRG_F16); }

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "vec.h"
 
-#include "../template/rope.h"
+#include "../template/rope/rope.h"
 
 void nrg_avx512_rope_f32(const nrg_rope_job *job) { rope(job, NRG_F32); }
 void nrg_avx512_rope_f16(const nrg_rope_job *job) { rope(job, NRG_F16); }

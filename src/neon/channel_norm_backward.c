@@ -4,7 +4,7 @@
 #define NRG_PATH neon
 #include "vec.h"
 
-#include "../template/channel_norm_backward.h"
+#include "../template/channel/channel_norm_backward.h"
 
 void nrg_neon_channel_norm_backward_f32(const nrg_channel_norm_backward_job *job) { channel_norm_backward(job, NRG_F32); }
 void nrg_neon_channel_norm_backward_f16(const nrg_channel_norm_backward_job *job) { channel_norm_backward(job, NRG_F16); }

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "vec.h"
 
-#include "../template/embed.h"
-#include "../template/embed_backward.h"
+#include "../template/embed/embed.h"
+#include "../template/embed/embed_backward.h"
 
 void nrg_neon_embed_f32(const nrg_embed_job *job) { embed_forward(job, NRG_F32); }
 void nrg_neon_embed_f16(const nrg_embed_job *job) { embed_forward(job, NRG_F16); }

@@ -5,7 +5,7 @@
 #ifndef NRG_SCALAR_CHANNEL_SET_H
 #define NRG_SCALAR_CHANNEL_SET_H
 
-#include "../channel_sums.h"
+#include "../exact/channel_sums.h"
 #include "element.h"
 #include "norm_statistics.h"
 

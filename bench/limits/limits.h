@@ -1,0 +1,73 @@
+/* The limits: bare one-pass loops that read and write the bytes a kernel reads and writes, and do nothing else of use.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_BENCH_LIMITS_LIMITS_H
+#define NRG_BENCH_LIMITS_LIMITS_H
+
+#include <stddef.h>
+
+#include "nrg/cpu.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The most operands of a kind that there are loops for. */
+enum { LIMIT_INS = 4, LIMIT_OUTS = 2, LIMIT_ROW_INS = 2, LIMIT_ROW_OUTS = 2 };
+
+/* The most tensors that are read twice. */
+enum { LIMIT_FIRST_INS = 2 };
+
+/* Tensors are dense; row_bytes is a multiple of LIMIT_ROW_STEP, tensors start at multiples of 64. */
+typedef struct limit_job {
+    const char *in[LIMIT_INS];         /* tensors that are read; at least one */
+    char *out[LIMIT_OUTS];             /* tensors that are written; at least one */
+    const char *row_in[LIMIT_ROW_INS]; /* one row each, read beside every row of the tensors */
+    char *row_out[LIMIT_ROW_OUTS];     /* row_out_bytes each, written once */
+    size_t rows, row_bytes, row_out_bytes;
+} limit_job;
+
+enum { LIMIT_ROW_STEP = 128 };
+
+/* The last tensor written gets the sum of all that is read, the one before it the sum of the tensors; on integers: an addition of
+ * whatever bits there are costs a cycle, where floating-point ones would stumble over subnormals. */
+typedef struct limit_loop {
+    const char *name;
+    /* by operands: [tensors read - 1][tensors written - 1][rows read] */
+    void (*run[LIMIT_INS][LIMIT_OUTS][1 + LIMIT_ROW_INS])(const limit_job *job);
+    /* reads in[], [tensors - 1], and leaves their sum in the first LIMIT_ROW_STEP bytes of out[0], which run writes afterwards */
+    void (*read[LIMIT_FIRST_INS])(const limit_job *job);
+} limit_loop;
+
+enum { LIMIT_LOOPS_MAX = 12 };
+
+/* A path's loops, written with its vectors; the last has no name. */
+extern const limit_loop limit_loops_scalar[], limit_loops_avx2[], limit_loops_avx512[], limit_loops_neon[];
+
+/* Those of a path; NULL where the build has none. */
+const limit_loop *limit_loops_of(nrg_isa isa);
+
+/* All instances of a loop: INSTANCE(ins, outs, row_ins) makes one, LIMIT_TABLE the table of instances called
+ * name_<ins><outs><row_ins>. */
+#define LIMIT_INSTANCES(INSTANCE)                                                                                                \
+    LIMIT_BY_INS(INSTANCE, 1) LIMIT_BY_INS(INSTANCE, 2) LIMIT_BY_INS(INSTANCE, 3) LIMIT_BY_INS(INSTANCE, 4)
+#define LIMIT_BY_INS(INSTANCE, ins) LIMIT_BY_ROWS(INSTANCE, ins, 1) LIMIT_BY_ROWS(INSTANCE, ins, 2)
+#define LIMIT_BY_ROWS(INSTANCE, ins, outs) INSTANCE(ins, outs, 0) INSTANCE(ins, outs, 1) INSTANCE(ins, outs, 2)
+
+#define LIMIT_TABLE(name)                                                                                                        \
+    {                                                                                                                            \
+        LIMIT_OF_INS(name##_1), LIMIT_OF_INS(name##_2), LIMIT_OF_INS(name##_3), LIMIT_OF_INS(name##_4)                           \
+    }
+#define LIMIT_OF_INS(name)                                                                                                       \
+    {                                                                                                                            \
+        LIMIT_OF_OUTS(name##1), LIMIT_OF_OUTS(name##2)                                                                           \
+    }
+#define LIMIT_OF_OUTS(name)                                                                                                      \
+    {                                                                                                                            \
+        name##0, name##1, name##2                                                                                                \
+    }
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,124 @@
+/* --table: times and shares of the limit.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "../family.h"
+#include "internal.h"
+#include "modes.h"
+#include "share.h"
+
+/* Without --kernel and --op: the table of the README. */
+static const char default_kernel[] = "norm_forward", default_ops[] = "rms,layer,add+rms,add+layer";
+
+enum { OP_COLUMN = 2, SHAPE_COLUMN = 3, COLUMNS = 9, COLUMNS_TWICE = 11 };
+
+struct share_table {
+    const bench_args *args;
+    table table;
+    int width[COLUMNS_TWICE];
+    int lines; /* of the kernel at hand */
+};
+
+/* Two columns more where there are calls that have to read twice. */
+static int has_second_limit(const bench_family *family) { return family->set_elements != NULL; }
+
+static int admitted(const bench_args *args, const bench_case *c)
+{
+    char shape[BENCH_SHAPE_MAX];
+    bench_shape_name(c->family, c->shape, shape);
+    return bench_admits_case(args, c, "f32", default_kernel) &&
+           (args->op || args->kernel || bench_admits(default_ops, c->op->name)) &&
+           (!args->quick || args->op || bench_admits(c->family->quick_ops, c->op->name)) &&
+           (!args->quick || args->shape || bench_admits(c->family->quick_shapes, shape));
+}
+
+static void widen(const bench_case *c, void *ctx)
+{
+    struct share_table *t = ctx;
+    char shape[BENCH_SHAPE_MAX];
+    if (!admitted(t->args, c))
+        return;
+    bench_shape_name(c->family, c->shape, shape);
+    bench_widen(&t->width[OP_COLUMN], c->op->name);
+    bench_widen(&t->width[SHAPE_COLUMN], shape);
+}
+
+/* What the second limit is. */
+static void explain(size_t l2)
+{
+    printf(
+        "Shapes are n x c x h x w. Ops ending in -nhwc have channels last (NHWC), the others NCHW.\n"
+        "limit: every input tensor is read once and every output tensor written once; the layout makes no difference.\n"
+        "limit 2: what the statistics come from is read once more before. It stands where L2 (%zu KiB) is too small to keep that "
+        "for\n"
+        "the second read: a set, or, with NHWC, where sets lie between each other, a sample (batch norm: the whole tensor).\n\n",
+        l2 >> 10);
+}
+
+static void head(struct share_table *t, const bench_family *family)
+{
+    char text[160];
+    snprintf(text, sizeof text,
+             "%s%sTime of a call, and the share of the limit (the fastest bare loop that moves the same bytes)",
+             t->args->kernel ? family->kernel : "", t->args->kernel ? ": " : "");
+    bench_title(t->args, text);
+    const int second = has_second_limit(family);
+    if (second)
+        explain(nrg_l2_bytes());
+    table_row row = {COLUMNS - 1, {"path", "dtype", "op", "shape", "time", "elements/ns", "share", "limit"}};
+    if (second) {
+        table_cell(&row, "share 2");
+        table_cell(&row, "limit 2");
+    }
+    table_cell(&row, "the limit's loop");
+    t->width[COLUMNS - 1] = second ? 7 : -39;
+    t->table.columns = row.cells;
+    table_head(&t->table, &row);
+}
+
+static void share_line(const bench_case *c, void *ctx)
+{
+    struct share_table *t = ctx;
+    if (!admitted(t->args, c))
+        return;
+    if (t->lines++ == 0)
+        head(t, c->family);
+    table_row row = {0};
+    bench_cells_of_case(&row, c);
+    bench_share s;
+    const char *wrong = bench_measure_share(c, bench_seconds(t->args), &s);
+    if (!wrong) {
+        table_time(&row, s.ns);
+        table_cell(&row, "%.2f", s.elements / s.ns);
+        if (s.limit_ns > 0) {
+            table_cell(&row, "%.2f", s.limit_ns / s.ns);
+            table_time(&row, s.limit_ns);
+        }
+        if (s.twice_ns > 0) {
+            table_cell(&row, "%.2f", s.twice_ns / s.ns);
+            table_time(&row, s.twice_ns);
+        }
+    }
+    while (row.cells < t->table.columns - 1)
+        table_cell(&row, "-");
+    table_cell(&row, "%s", wrong ? wrong : s.loop);
+    table_print(&t->table, &row);
+}
+
+int bench_table_mode(const bench_args *args)
+{
+    struct share_table t = {.args = args, .width = {-6, -5, -9, -9, 8, 11, 5, 8, -39, 8, -39}};
+    t.table = (table){args->markdown, COLUMNS, t.width};
+    bench_each_case(NULL, widen, &t);
+    const bench_family *family;
+    int lines = 0;
+    for (size_t i = 0; (family = bench_family_at(i)) != NULL; i++) {
+        t.lines = 0;
+        bench_each_case(family, share_line, &t);
+        lines += t.lines;
+    }
+    if (!lines)
+        fputs("nrg-bench: no case has these names\n", stderr);
+    return lines ? 0 : 1;
+}

@@ -1,0 +1,118 @@
+/* Parts of a tensor with channels, as those who share the work of a sum have them.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "channel.h"
+#include "../layout.h"
+
+/* How a tensor is cut: `tensors` of them in turn, each into `length` of something, at multiples of `unit`, where segments end. */
+typedef struct grid {
+    size_t tensors, length, unit;
+} grid;
+
+static size_t greatest_common_divisor(size_t a, size_t b)
+{
+    while (b) {
+        size_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static size_t at_least_one(size_t n) { return n ? n : 1; }
+
+static grid grid_of(const sweep_case *c)
+{
+    const nrg_channel_norm_spec *s = &c->channel;
+    size_t segment = s->segment ? s->segment : 4096, groups = at_least_one(s->groups), group_channels = s->channels / groups;
+    grid samples = {1, c->rows, at_least_one(segment / c->positions)};
+    grid channels = {1, s->channels, segment / greatest_common_divisor(segment, c->positions)};
+    grid positions = {c->rows, c->positions, segment / (group_channels < 64 ? group_channels : 64)};
+    /* one position alone is summed as where there is no more than one */
+    if (positions.unit < 2)
+        positions.unit = 2;
+    if (s->over == NRG_OVER_BATCH)
+        return samples;
+    if (s->layout == NRG_NHWC)
+        return positions;
+    if (groups > 1) /* of the channels of one group only */
+        channels.unit = channels.length;
+    return channels;
+}
+
+/* A last one that is too short to be a part is added to the one before. */
+static size_t units_of(const sweep_case *c, const grid *g)
+{
+    size_t units = (g->length + g->unit - 1) / g->unit;
+    int is_alone = c->channel.over == NRG_OVER_GROUP && c->channel.layout == NRG_NHWC && g->length % g->unit == 1;
+    return units > 1 && is_alone ? units - 1 : units;
+}
+
+/* Of one tensor. No samples are a part, too; no channels or positions are none. */
+static size_t parts_of(const sweep_case *c, const grid *g)
+{
+    size_t units = units_of(c, g), parts = (size_t)c->parts;
+    return c->channel.over == NRG_OVER_BATCH || parts < units ? parts : units;
+}
+
+size_t sweep_channel_parts(const sweep_case *c)
+{
+    grid g = grid_of(c);
+    return g.tensors * parts_of(c, &g);
+}
+
+sweep_part sweep_channel_whole(const sweep_case *c)
+{
+    sweep_part whole = {c->channel, c->rows, c->positions, 0, 0, 0, sweep_channel_sets(c)};
+    return whole;
+}
+
+sweep_part sweep_channel_part(const sweep_case *c, size_t number)
+{
+    grid g = grid_of(c);
+    size_t parts = parts_of(c, &g), units = units_of(c, &g), tensor = number / parts, at = number % parts;
+    size_t begin = units * at / parts * g.unit, end = at + 1 < parts ? units * (at + 1) / parts * g.unit : g.length;
+    sweep_part part = sweep_channel_whole(c);
+    if (c->channel.over == NRG_OVER_BATCH) {
+        part.n = end - begin;
+        part.first_row = c->channel.layout == NRG_NHWC ? begin * c->positions : begin;
+    } else if (c->channel.layout == NRG_NHWC) {
+        part.n = 1;
+        part.s = end - begin;
+        part.first_row = tensor * c->positions + begin;
+        part.sets = at_least_one(c->channel.groups);
+        part.first_set = tensor * part.sets;
+    } else {
+        part.first_channel = begin;
+        if (end - begin < c->channel.channels)
+            part.spec.channels = end - begin;
+    }
+    return part;
+}
+
+void *sweep_part_tensor(const sweep_case *c, const sweep_part *part, int operand, unsigned char *memory)
+{
+    const sweep_operand *o = &c->operands[operand];
+    unsigned char *first = sweep_place(c, operand, memory);
+    return first ? first + part->first_row * o->stride + part->first_channel * c->positions * sweep_type_size(o->type) : NULL;
+}
+
+void *sweep_part_weight(const sweep_case *c, const sweep_part *part, int operand, unsigned char *memory)
+{
+    unsigned char *first = sweep_place(c, operand, memory);
+    return first ? first + part->first_channel * sweep_type_size(c->operands[operand].type) : NULL;
+}
+
+nrg_channel_norm_args sweep_channel_args(const sweep_case *c, const sweep_part *part, unsigned char *memory)
+{
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(part->n, part->s, sweep_part_tensor(c, part, SWEEP_X, memory),
+                                                            sweep_part_tensor(c, part, SWEEP_O, memory));
+    args.y = sweep_part_tensor(c, part, SWEEP_Y, memory);
+    args.w = sweep_part_weight(c, part, SWEEP_W, memory);
+    args.b = sweep_part_weight(c, part, SWEEP_B, memory);
+    args.batches = c->number % 1000;
+    args.x_stride = c->operands[SWEEP_X].stride;
+    args.y_stride = c->operands[SWEEP_Y].stride;
+    args.o_stride = c->operands[SWEEP_O].stride;
+    return args;
+}

@@ -1,0 +1,498 @@
+/* nrg check: does every path give the bits of the scalar one?
+ *
+ * A case's operands lie in one block of memory. The scalar path works on one copy of it, a path on another; then both blocks have
+ * to be the same, inputs and gaps included. Any NaN equals any NaN.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <nrg/nrg.h>
+
+#include "../tools/cli.h"
+#include "../tools/commands.h"
+#include "sweep.h"
+#include "hash.h"
+
+const char check_help[] =
+    "usage: nrg check [--quick | --full] [--isa NAME] [--op NAME]\n"
+    "       nrg check --hash [--cases] [--quick | --full] [--isa NAME] [--op NAME]\n"
+    "\n"
+    "Runs every kernel of every path that this CPU supports, and compares every byte with what the\n"
+    "scalar path makes of the same. Norms forward and backward: lengths, groups, dtypes, residuals,\n"
+    "gates, activations, weights, eps modes, strides, alignments, in-place calls, splits, store kinds,\n"
+    "and rows from subnormal to NaN. Channel norms: likewise, and batch, group, instance and layer norm,\n"
+    "layouts, segments, where the statistics come from, and sums in parts. Activations: lengths, and all\n"
+    "16-bit values. Positions: tables of every mode and scaling; rotations of heads in every layout, alone\n"
+    "and fused with norms; embeddings, likewise; biases and relative terms of attention; recurrent\n"
+    "encodings; and their gradients.\n"
+    "\n"
+    "  --quick      a small sweep, for slow devices\n"
+    "  --full       a large one: minutes\n"
+    "  --isa NAME   this path only (scalar, avx2, avx512, neon)\n"
+    "  --op NAME    this operation only, of those that the report lists\n"
+    "  --hash       compares nothing: prints a hash of the results of every op and dtype, on the\n"
+    "               active path or that of --isa; it is the same on every path and machine\n"
+    "  --cases      with --hash: of every case as well\n"
+    "\n"
+    "The first line has a digest of all results. The sweep is the same on every machine, so for one\n"
+    "version of nrg, one size of sweep and the same operations the digest has to be, too.\n"
+    "\n"
+    "exit status: 0 no path differs; 1 one does, or no memory; 2 wrong arguments\n";
+
+/* Copies of a case's memory, aligned to 64 bytes: as it was filled, as the scalar path left it, as the path left it. */
+enum { FILLED, EXPECTED, RESULT, COPIES };
+
+typedef struct memory {
+    unsigned char *copies[COPIES];
+    size_t room;
+} memory;
+
+static void release(memory *m)
+{
+    for (int i = 0; i < COPIES; i++) {
+        free(m->copies[i]);
+        m->copies[i] = NULL;
+    }
+    m->room = 0;
+}
+
+static int reserve(memory *m, size_t bytes)
+{
+    if (bytes <= m->room)
+        return 1;
+    release(m);
+    size_t room = (bytes + bytes / 4 + 63) / 64 * 64;
+    for (int i = 0; i < COPIES; i++)
+        if (!(m->copies[i] = aligned_alloc(64, room))) {
+            release(m);
+            return 0;
+        }
+    m->room = room;
+    return 1;
+}
+
+static uint64_t load(const unsigned char *p, size_t size)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, p, size); /* little-endian, as every host of nrg is */
+    return bits;
+}
+
+/* The bits of infinity; of integers, which have none, no bits are more. */
+static uint64_t infinity_of(int type)
+{
+    switch (type) {
+    case NRG_F32:
+        return 0x7f800000;
+    case NRG_F16:
+        return 0x7c00;
+    case NRG_BF16:
+        return 0x7f80;
+    case SWEEP_F64:
+        return 0x7ff0000000000000;
+    default:
+        return UINT64_MAX;
+    }
+}
+
+/* Scratch has no result in it. */
+static void forget_scratch(const sweep_case *c, unsigned char *block)
+{
+    for (int which = SWEEP_FIRST_SCRATCH; which < SWEEP_OPERANDS; which++)
+        if (c->operands[which].rows)
+            memset(block + c->operands[which].offset, 0, c->operands[which].rows * c->operands[which].stride);
+}
+
+/* Makes every NaN of the outputs the same one. */
+static void unify_nans(const sweep_case *c, unsigned char *block)
+{
+    for (int which = SWEEP_FIRST_OUTPUT; which < SWEEP_FIRST_SCRATCH; which++) {
+        const sweep_operand *out = &c->operands[which];
+        if (!out->rows)
+            continue;
+        size_t size = sweep_type_size(out->type);
+        uint64_t infinity = infinity_of(out->type), magnitude = ((uint64_t)1 << (8 * size - 1)) - 1;
+        for (size_t row = 0; row < out->rows; row++)
+            for (size_t i = 0; i < out->length; i++) {
+                unsigned char *p = block + sweep_row(out, row) + i * size;
+                if ((load(p, size) & magnitude) > infinity)
+                    memset(p, 0xff, size);
+            }
+    }
+}
+
+/* What is known about a path after some cases; the first differences in words. */
+enum { COMPLAINTS = 3, COMPLAINT_ROOM = SWEEP_TEXT_ROOM + 128 };
+
+typedef struct tally {
+    uint64_t cases, failed;
+    char complaints[COMPLAINTS][COMPLAINT_ROOM];
+} tally;
+
+/* Finds the first byte that differs and says whose it is. */
+static void describe_difference(const sweep_case *c, const memory *m, char *text)
+{
+    const size_t room = COMPLAINT_ROOM - SWEEP_TEXT_ROOM;
+    sweep_describe(c, text);
+    text += strlen(text);
+    for (int which = SWEEP_FIRST_SCRATCH - 1; which >= 0; which--) {
+        const sweep_operand *operand = &c->operands[which];
+        int size = (int)sweep_type_size(operand->type);
+        for (size_t row = 0; row < operand->rows; row++)
+            for (size_t i = 0; i < operand->length; i++) {
+                size_t at = sweep_row(operand, row) + i * (size_t)size;
+                uint64_t expected = load(m->copies[EXPECTED] + at, (size_t)size);
+                uint64_t result = load(m->copies[RESULT] + at, (size_t)size);
+                if (expected == result)
+                    continue;
+                snprintf(text, room, ": %s[%zu][%zu] is 0x%0*llx, scalar has 0x%0*llx", sweep_operand_name(c, which), row, i,
+                         size * 2, (unsigned long long)result, size * 2, (unsigned long long)expected);
+                return;
+            }
+    }
+    for (size_t at = 0; at < c->bytes; at++)
+        if (m->copies[EXPECTED][at] != m->copies[RESULT][at]) {
+            snprintf(text, room, ": a byte of no operand has been written, at %zu of %zu", at, c->bytes);
+            return;
+        }
+}
+
+/* FNV-1a over 8 bytes at a time: blocks are multiples of 64. */
+static uint64_t digest(uint64_t hash, const unsigned char *block, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 8) {
+        uint64_t word;
+        memcpy(&word, block + i, sizeof word);
+        hash = (hash ^ word) * 0x100000001b3u;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+/* What to say if a path dies of a signal, an illegal instruction above all. */
+static char last_words[128];
+
+static void on_death(int signal_number)
+{
+    ssize_t written = write(STDERR_FILENO, last_words, strlen(last_words));
+    (void)written;
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+static nrg_status run_on(nrg_isa isa, const sweep_case *c, unsigned char *block)
+{
+    snprintf(last_words, sizeof last_words, "nrg check: FAIL: the %s path died in case %llu\n", nrg_isa_name(isa),
+             (unsigned long long)c->number);
+    nrg_status status = nrg_isa_set(isa);
+    if (status == NRG_OK)
+        status = sweep_run(c, block);
+    forget_scratch(c, block);
+    return status;
+}
+
+/* What scalar makes of a case: in one share, with ordinary stores, without what a forward pass saved, one step at a time. */
+static nrg_status make_expected(const sweep_case *c, const memory *m)
+{
+    sweep_case plain = *c;
+    plain.spec.store = plain.channel.store = NRG_STORE_KEEP;
+    plain.shares = plain.reduce_shares = plain.recompute = 1;
+    sweep_fill(c, m->copies[FILLED]);
+    memcpy(m->copies[EXPECTED], m->copies[FILLED], c->bytes);
+    nrg_status status = run_on(NRG_ISA_SCALAR, &plain, m->copies[EXPECTED]);
+    unify_nans(c, m->copies[EXPECTED]);
+    return status;
+}
+
+/* An output the reference has left as it was filled, -1 if none. A kernel that does nothing would equal any other that does. */
+static int find_unwritten(const sweep_case *c, const memory *m)
+{
+    for (int which = SWEEP_FIRST_OUTPUT; which < SWEEP_FIRST_SCRATCH; which++) {
+        const sweep_operand *out = &c->operands[which];
+        size_t size = out->length * sweep_type_size(out->type);
+        int is_in_place = 0;
+        for (int i = 0; i < SWEEP_OPERANDS; i++)
+            is_in_place |= i != which && c->operands[i].rows && c->operands[i].offset == out->offset;
+        /* fewer bytes may be a result by chance; and nothing may be what there is to add */
+        if (size < 8 || out->may_stay || is_in_place || !c->rows || (c->accumulate && (which == SWEEP_DW || which == SWEEP_DB)))
+            continue;
+        for (size_t row = 0; row < out->rows; row++) {
+            size_t at = sweep_row(out, row);
+            if (memcmp(m->copies[EXPECTED] + at, m->copies[FILLED] + at, size) == 0)
+                return which;
+        }
+    }
+    return -1;
+}
+
+/* A case on one path, against that. */
+static nrg_status check_path(nrg_isa isa, const sweep_case *c, const memory *m, tally *path)
+{
+    /* the reference itself: only what makes it another call */
+    if (isa == NRG_ISA_SCALAR && c->shares == 1 && c->reduce_shares == 1 && !c->saved && !c->fused)
+        return NRG_OK;
+    memcpy(m->copies[RESULT], m->copies[FILLED], c->bytes);
+    nrg_status status = run_on(isa, c, m->copies[RESULT]);
+    if (status != NRG_OK)
+        return status;
+    path->cases++;
+    if (memcmp(m->copies[EXPECTED], m->copies[RESULT], c->bytes) == 0)
+        return NRG_OK;
+    unify_nans(c, m->copies[RESULT]);
+    if (memcmp(m->copies[EXPECTED], m->copies[RESULT], c->bytes) != 0) {
+        if (path->failed < COMPLAINTS)
+            describe_difference(c, m, path->complaints[path->failed]);
+        path->failed++;
+    }
+    return NRG_OK;
+}
+
+enum {
+    KERNELS = 0
+#define NRG_KERNEL(op, dtype, job) +1
+#include "../src/kernels.def"
+#undef NRG_KERNEL
+};
+
+typedef struct sweep_result {
+    tally paths[NRG_ISA_COUNT];
+    uint64_t cases, bytes, digest;
+    uint64_t kernel_cases[KERNELS];
+} sweep_result;
+
+static int is_checked(int isa, int only) { return nrg_isa_supported((nrg_isa)isa) && (only < 0 || isa == only); }
+
+/* The scalar path takes as long as all others together, and on the quick level repeats one case in three only. */
+static int is_left_out(sweep_level level, uint64_t number) { return level == SWEEP_QUICK && number % 3 != 0; }
+
+static int is_asked_for(int kernel, const char *op) { return !op || strcmp(sweep_kernel_op(kernel), op) == 0; }
+
+/* All cases on all paths; only >= 0: on one; op not NULL: of one operation. */
+static int sweep(sweep_level level, int only, const char *op, memory *m, sweep_result *result)
+{
+    sweep_case c;
+    for (uint64_t number = 0; sweep_make(level, number, &c); number++) {
+        if (!is_asked_for(c.kernel, op))
+            continue;
+        if (!reserve(m, c.bytes)) {
+            complain("no memory for %zu bytes", c.bytes);
+            return CLI_FAILED;
+        }
+        nrg_status status = make_expected(&c, m);
+        for (int i = 0; i < NRG_ISA_COUNT && status == NRG_OK; i++)
+            if (is_checked(i, only) && !(i == NRG_ISA_SCALAR && is_left_out(level, number)))
+                status = check_path((nrg_isa)i, &c, m, &result->paths[i]);
+        int unwritten = status == NRG_OK ? find_unwritten(&c, m) : -1;
+        if (status != NRG_OK || unwritten >= 0) {
+            char text[SWEEP_TEXT_ROOM];
+            sweep_describe(&c, text);
+            if (status != NRG_OK)
+                complain("FAIL: the library refuses a case: %s: %s", nrg_status_string(status), text);
+            else
+                complain("FAIL: scalar leaves %s unwritten: %s", sweep_operand_name(&c, unwritten), text);
+            return CLI_FAILED;
+        }
+        result->cases++;
+        result->kernel_cases[c.kernel]++;
+        result->bytes += c.bytes;
+        result->digest = digest(result->digest, m->copies[EXPECTED], c.bytes);
+    }
+    for (int i = 0; i < KERNELS; i++)
+        if (!result->kernel_cases[i] && is_asked_for(i, op)) {
+            complain("FAIL: no case runs %s_%s", sweep_kernel_op(i), nrg_dtype_name(sweep_kernel_dtype(i)));
+            return CLI_FAILED;
+        }
+    return CLI_DONE;
+}
+
+static void print_path(nrg_isa isa, const tally *path)
+{
+    printf("%-7s ", nrg_isa_name(isa));
+    if (path->failed) {
+        printf("FAIL: %llu of %llu cases differ from scalar; the first:\n", (unsigned long long)path->failed,
+               (unsigned long long)path->cases);
+        for (uint64_t i = 0; i < COMPLAINTS && i < path->failed; i++)
+            printf("        %s\n", path->complaints[i]);
+    } else if (isa == NRG_ISA_SCALAR) {
+        printf("pass: %llu cases split, fused or with saved statistics: the same bits\n", (unsigned long long)path->cases);
+    } else {
+        printf("pass: %llu cases, every bit is scalar's\n", (unsigned long long)path->cases);
+    }
+}
+
+/* How many cases there were, a line for each op. */
+static void print_kernels(const sweep_result *result)
+{
+    const char *last = NULL;
+    for (int i = 0; i < KERNELS; i++) {
+        if (!result->kernel_cases[i])
+            continue; /* another operation was asked for */
+        int is_new = !last || strcmp(sweep_kernel_op(i), last) != 0;
+        if (is_new)
+            printf("%s  %-23s", last ? "\n" : "", sweep_kernel_op(i));
+        last = sweep_kernel_op(i);
+        printf("%s%s %llu", is_new ? " " : ", ", nrg_dtype_name(sweep_kernel_dtype(i)),
+               (unsigned long long)result->kernel_cases[i]);
+    }
+    printf("\n");
+}
+
+/* Prints a line for every path. Returns the exit status. */
+static int report(int only, const sweep_result *result)
+{
+    int passed = 0, failed = 0, skipped = 0, others = 0;
+    printf("%llu cases, %llu MB of operands; digest of scalar's results %016llx\n", (unsigned long long)result->cases,
+           (unsigned long long)(result->bytes / 1000000), (unsigned long long)result->digest);
+    print_kernels(result);
+    for (int i = 0; i < NRG_ISA_COUNT; i++) {
+        nrg_isa isa = (nrg_isa)i;
+        const char *why = only >= 0 && i != only    ? "another path was asked for"
+                          : !nrg_isa_built(isa)     ? "not in this build"
+                          : !nrg_isa_supported(isa) ? "this CPU or its operating system cannot run it (nrg info)"
+                                                    : NULL;
+        if (why) {
+            printf("%-7s SKIP: %s\n", nrg_isa_name(isa), why);
+            skipped++;
+            continue;
+        }
+        print_path(isa, &result->paths[i]);
+        others += isa != NRG_ISA_SCALAR;
+        passed += result->paths[i].failed == 0;
+        failed += result->paths[i].failed != 0;
+    }
+    if (!others && only < 0)
+        printf("no path but scalar runs here: there was nothing to compare it with\n");
+    printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
+    return failed ? CLI_FAILED : CLI_DONE;
+}
+
+static int check_paths(sweep_level level, int only, const char *op)
+{
+    static const int deaths[] = {SIGILL, SIGSEGV, SIGBUS, SIGFPE};
+    static sweep_result result;
+    memory m = {{NULL}, 0};
+    result.digest = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < sizeof deaths / sizeof deaths[0]; i++)
+        signal(deaths[i], on_death);
+    int status = sweep(level, only, op, &m, &result);
+    release(&m);
+    return status == CLI_DONE ? report(only, &result) : status;
+}
+
+/* One share at a time and in the layout of the case, on one path: the results, and nothing else. */
+static int hash_case(nrg_isa isa, const sweep_case *c, memory *m, uint64_t *hash)
+{
+    if (!reserve(m, c->bytes)) {
+        complain("no memory for %zu bytes", c->bytes);
+        return CLI_FAILED;
+    }
+    sweep_fill(c, m->copies[RESULT]);
+    const nrg_status status = run_on(isa, c, m->copies[RESULT]);
+    if (status != NRG_OK) {
+        char text[SWEEP_TEXT_ROOM];
+        sweep_describe(c, text);
+        complain("FAIL: the library refuses a case: %s: %s", nrg_status_string(status), text);
+        return CLI_FAILED;
+    }
+    *hash = sweep_hash(c, m->copies[RESULT], *hash);
+    return CLI_DONE;
+}
+
+/* A line for each line of kernels.def: its name, cases and hash. By case: one before it for each of its cases. */
+static int print_hashes(sweep_level level, int only, const char *op, int by_case)
+{
+    memory m = {{NULL}, 0};
+    const nrg_isa isa = only >= 0 ? (nrg_isa)only : nrg_isa_active();
+    sweep_case c;
+    uint64_t number = 0;
+    int is_there = sweep_make(level, number, &c), status = CLI_DONE;
+    while (is_there && status == CLI_DONE) {
+        const int kernel = c.kernel, is_wanted = is_asked_for(kernel, op);
+        const char *name = sweep_kernel_op(kernel), *dtype = nrg_dtype_name(sweep_kernel_dtype(kernel));
+        uint64_t hash = SWEEP_HASH_START, cases = 0;
+        for (; is_there && c.kernel == kernel && status == CLI_DONE; is_there = sweep_make(level, ++number, &c), cases++) {
+            uint64_t own = SWEEP_HASH_START;
+            if (!is_wanted)
+                continue;
+            status = hash_case(isa, &c, &m, &own);
+            hash = (hash ^ own) * 0x100000001b3u;
+            if (by_case)
+                printf("%s_%s#%llu %016llx\n", name, dtype, (unsigned long long)c.n, (unsigned long long)own);
+        }
+        if (is_wanted && status == CLI_DONE)
+            printf("%s_%s %llu %016llx\n", name, dtype, (unsigned long long)cases, (unsigned long long)hash);
+    }
+    release(&m);
+    return status;
+}
+
+static int is_an_op(const char *name)
+{
+    for (int i = 0; i < KERNELS; i++)
+        if (is_asked_for(i, name))
+            return 1;
+    return 0;
+}
+
+int command_check(char **arguments)
+{
+    enum { QUICK, FULL, ISA, OP, HASH, CASES, HELP };
+    static const cli_option options[] = {{"quick", 0, 0}, {"full", 0, 0},  {"isa", 0, 1},    {"op", 0, 1},
+                                         {"hash", 0, 0},  {"cases", 0, 0}, {"help", 'h', 0}, {NULL, 0, 0}};
+    cli_reader reader = {arguments, 0};
+    sweep_level level = SWEEP_DEFAULT;
+    int only = -1, hash = 0, cases = 0;
+    const char *op = NULL;
+    for (;;) {
+        const char *value;
+        nrg_isa isa;
+        switch (cli_next(&reader, options, &value)) {
+        case CLI_END:
+            if (cases && !hash) {
+                complain("--cases goes with --hash");
+                return CLI_REFUSED;
+            }
+            return hash ? print_hashes(level, only, op, cases) : check_paths(level, only, op);
+        case CLI_OPERAND:
+            complain("takes no argument such as '%s'", value);
+            return CLI_REFUSED;
+        case HELP:
+            fputs(check_help, stdout);
+            return CLI_DONE;
+        case QUICK:
+            level = SWEEP_QUICK;
+            break;
+        case FULL:
+            level = SWEEP_FULL;
+            break;
+        case HASH:
+            hash = 1;
+            break;
+        case CASES:
+            cases = 1;
+            break;
+        case ISA:
+            if (nrg_isa_from_name(value, &isa) != NRG_OK || !nrg_isa_supported(isa)) {
+                complain(
+                    "--isa %s: %s", value,
+                    nrg_status_string(nrg_isa_from_name(value, &isa) != NRG_OK ? NRG_ERR_ISA_UNKNOWN : NRG_ERR_ISA_UNSUPPORTED));
+                return CLI_REFUSED;
+            }
+            only = (int)isa;
+            break;
+        case OP:
+            if (!is_an_op(value)) {
+                complain("--op: there is no '%s'; nrg check --quick lists what there is", value);
+                return CLI_REFUSED;
+            }
+            op = value;
+            break;
+        default:
+            return CLI_REFUSED;
+        }
+    }
+}

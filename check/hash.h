@@ -1,0 +1,16 @@
+/* check/hash.h: what a case computes, as a number.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_CHECK_HASH_H
+#define NRG_CHECK_HASH_H
+
+#include "sweep.h"
+
+/* Of no result at all. */
+#define SWEEP_HASH_START 0xcbf29ce484222325u
+
+/* Adds the elements of a case's outputs to a hash, in the order of the operands, rows and elements: where they lie is no part of
+ * it, and every NaN is the same one. */
+uint64_t sweep_hash(const sweep_case *c, const unsigned char *memory, uint64_t hash);
+
+#endif

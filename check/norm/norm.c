@@ -1,0 +1,140 @@
+/* What the cases of a norm's forward and backward pass have in common: shapes and specs.
+ *
+ * Every length meets every combination of norm, residual, weight and bias (on the quick level: some of them), and every gate with
+ * every activation; all else (groups, eps mode, constants, dtypes beside a 16-bit x) is drawn for each case.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "norm.h"
+
+#include "../data.h"
+#include "../family.h"
+#include "../layout.h"
+
+/* Beyond the lengths from 1 up. rows: 0, drawn; else tall tensors, whose rows are worked on in several places at once. */
+static const struct {
+    size_t dim, rows;
+} large[] = {{511, 0},    {512, 0},  {513, 0},   {1024, 0},  {2048, 0},  {4095, 0},  {4096, 0},
+             {4099, 0},   {6144, 0}, {8192, 0},  {12288, 0}, {16399, 0}, {65539, 0}, {64, 2500},
+             {128, 1003}, {96, 517}, {256, 259}, {768, 131}, {4096, 67}, {4097, 66}, {8192, 35}};
+
+/* Every length from 1 to here. */
+static const size_t small[] = {[SWEEP_QUICK] = 130, [SWEEP_DEFAULT] = 300, [SWEEP_FULL] = 1100};
+
+static uint64_t lengths(sweep_level level) { return small[level] + sizeof large / sizeof large[0]; }
+
+uint64_t sweep_norm_count(sweep_level level, uint64_t combinations, uint64_t rounds)
+{
+    return rounds * lengths(level) * combinations;
+}
+
+static size_t draw_rows(size_t dim, uint64_t *random)
+{
+    if (dim > 10000)
+        return 1 + sweep_draw(random, 2);
+    if (dim > 300)
+        return 1 + sweep_draw(random, 4);
+    return sweep_draw(random, 8) ? 1 + sweep_draw(random, 7) : sweep_draw(random, 80);
+}
+
+/* A third of the cases. A short length is a group's, so that groups have every one of them; longer rows are divided. */
+static void draw_groups(nrg_norm_spec *s, uint64_t *random)
+{
+    static const size_t counts[] = {2, 3, 4, 8};
+    size_t groups = counts[sweep_draw(random, 4)];
+    if (sweep_draw(random, 3))
+        return;
+    if (s->dim <= 80)
+        s->dim *= groups;
+    if (s->dim % groups == 0)
+        s->groups = groups;
+}
+
+/* Of 53 neighbours, which is a prime and so meets all else, 26 have each a gate and activation of their own. */
+static void choose_gate(nrg_norm_spec *s, uint64_t n)
+{
+    enum { ACTIVATIONS = NRG_ACT_SOFTPLUS + 1, WAYS = 3 * ACTIVATIONS, PERIOD = 53 };
+    uint64_t way = n % PERIOD;
+    if (way < WAYS) {
+        s->gate = (nrg_gate)(way / ACTIVATIONS);
+        s->activation = (nrg_activation)(way % ACTIVATIONS);
+    }
+}
+
+static void draw_spec(nrg_norm_spec *s, int combination, uint64_t *random)
+{
+    static const double eps[] = {1e-6, 1e-5, 0, 1e-12, 0.5};
+    static const double constants[] = {0, 0, 1, -3.25};
+    static const float offsets[] = {0, 0, 1, 0.3f};
+    s->centred = combination & SWEEP_CENTRED;
+    s->eps_mode = sweep_draw(random, 2) ? NRG_EPS_MEAN : (nrg_eps_mode)sweep_draw(random, 5);
+    s->eps = eps[sweep_draw(random, 5)];
+    s->c = constants[sweep_draw(random, 4)];
+    s->weight_offset = offsets[sweep_draw(random, 4)];
+    s->store = (nrg_store)sweep_draw(random, 3);
+    s->y_dtype = sweep_draw(random, 3) ? s->dtype : NRG_F32;
+    s->r_dtype = sweep_draw(random, 3) ? s->dtype : NRG_F32;
+    s->w_dtype = sweep_draw(random, 2) ? s->dtype : NRG_F32;
+    if (combination >> SWEEP_RESIDUAL_SHIFT == SWEEP_RESIDUAL_AFTER)
+        s->residual_mode = NRG_RESIDUAL_AFTER;
+}
+
+int sweep_norm_draw(sweep_level level, uint64_t combinations, uint64_t n, sweep_case *c, uint64_t *random)
+{
+    uint64_t rest = n / combinations;
+    size_t length = (size_t)(rest % lengths(level));
+    /* where not all combinations are run, neighbours run different ones */
+    int combination = (int)((n % combinations * (SWEEP_COMBINATIONS / combinations) + rest) % SWEEP_COMBINATIONS);
+    size_t rows = 0;
+    c->spec.dim = length + 1;
+    if (length >= small[level]) {
+        c->spec.dim = large[length - small[level]].dim;
+        /* tall tensors take time: a quarter of the combinations, or, with few of those, of the lengths, others for each dtype */
+        uint64_t turn = n % combinations + (combinations < 4 ? length + 3 * c->spec.dtype : 0);
+        rows = turn % 4 == 0 ? large[length - small[level]].rows : 0;
+    }
+    draw_spec(&c->spec, combination, random);
+    choose_gate(&c->spec, n);
+    if (rows) {
+        c->spec.groups = sweep_draw(random, 2) && c->spec.dim % 4 == 0 ? 4 : 0;
+        c->rows = rows;
+    } else {
+        draw_groups(&c->spec, random);
+        c->rows = draw_rows(c->spec.dim, random);
+    }
+    c->shares = sweep_draw_shares(random);
+    return combination;
+}
+
+void sweep_norm_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
+{
+    static const char *const eps_modes[] = {"mean", "sum", "sigma", "max", "none"};
+    static const char *const stores[] = {"auto", "keep", "stream"};
+    static const char *const gates[] = {"none", "pre", "post"};
+    const nrg_norm_spec *s = &c->spec;
+    sweep_append(text, " %zux%zu %s, eps %g (%s), c %g, weight offset %g, store %s", c->rows, s->dim,
+                 s->centred ? "layer" : "rms", s->eps, eps_modes[s->eps_mode], s->c, (double)s->weight_offset, stores[s->store]);
+    if (s->gate || s->activation)
+        sweep_append(text, ", gate %s of %s", gates[s->gate], nrg_activation_name(s->activation));
+    if (s->groups > 1)
+        sweep_append(text, ", %zu groups", s->groups);
+    if (s->residual_mode == NRG_RESIDUAL_AFTER)
+        sweep_append(text, ", residual after");
+}
+
+nrg_norm_args sweep_forward_args(const sweep_case *c, unsigned char *memory)
+{
+    nrg_norm_args args = nrg_norm_args_init(c->rows, sweep_place(c, SWEEP_X, memory), sweep_place(c, SWEEP_O, memory));
+    args.y = sweep_place(c, SWEEP_Y, memory);
+    args.z = sweep_place(c, SWEEP_Z, memory);
+    args.w = sweep_place(c, SWEEP_W, memory);
+    args.b = sweep_place(c, SWEEP_B, memory);
+    args.r = sweep_place(c, SWEEP_R, memory);
+    args.mean = sweep_place(c, SWEEP_MEAN, memory);
+    args.rstd = sweep_place(c, SWEEP_RSTD, memory);
+    args.x_stride = c->operands[SWEEP_X].stride;
+    args.y_stride = c->operands[SWEEP_Y].stride;
+    args.z_stride = c->operands[SWEEP_Z].stride;
+    args.o_stride = c->operands[SWEEP_O].stride;
+    args.r_stride = c->operands[SWEEP_R].stride;
+    return args;
+}

@@ -1,0 +1,25 @@
+/* check/norm/norm.h: what the cases of a norm's forward and backward pass have in common.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_CHECK_NORM_NORM_H
+#define NRG_CHECK_NORM_NORM_H
+
+#include "../sweep.h"
+
+/* A combination: bit 0 centred, bits 1-2 weight and bias, bits 3-4 the residual. */
+enum { SWEEP_CENTRED = 1, SWEEP_WEIGHT = 2, SWEEP_BIAS = 4, SWEEP_RESIDUAL_SHIFT = 3, SWEEP_COMBINATIONS = 32 };
+enum { SWEEP_RESIDUAL_NONE, SWEEP_RESIDUAL_SUM, SWEEP_RESIDUAL_R, SWEEP_RESIDUAL_AFTER };
+
+/* Every row length with `combinations` of the 32, and all that `rounds` times with other draws. */
+uint64_t sweep_norm_count(sweep_level level, uint64_t combinations, uint64_t rounds);
+
+/* Draws shape, spec and shares of case n of those; returns its combination. */
+int sweep_norm_draw(sweep_level level, uint64_t combinations, uint64_t n, sweep_case *c, uint64_t *random);
+
+/* What is asked for, in words. */
+void sweep_norm_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);
+
+/* The operands of a forward pass. */
+nrg_norm_args sweep_forward_args(const sweep_case *c, unsigned char *memory);
+
+#endif

@@ -1,0 +1,216 @@
+/* The cases of rope, and of norms fused with it.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "rope.h"
+
+#include <string.h>
+
+#include "../data.h"
+#include "../family.h"
+#include "../layout.h"
+#include "../position.h"
+
+static const char *const names[SWEEP_OPERANDS] = {[ROPE_TABLE] = "table",
+                                                  [ROPE_POSITIONS] = "positions",
+                                                  [ROPE_Q] = "q",
+                                                  [ROPE_K] = "k",
+                                                  [ROPE_Q_X] = "q's x",
+                                                  [ROPE_K_X] = "k's x",
+                                                  [ROPE_Q_W] = "q's w",
+                                                  [ROPE_K_W] = "k's w",
+                                                  [ROPE_Q_B] = "q's b",
+                                                  [ROPE_K_B] = "k's b",
+                                                  [ROPE_Q_O] = "q_o",
+                                                  [ROPE_K_O] = "k_o",
+                                                  [ROPE_Q_MEAN] = "q's mean",
+                                                  [ROPE_K_MEAN] = "k's mean",
+                                                  [ROPE_Q_RSTD] = "q's rstd",
+                                                  [ROPE_K_RSTD] = "k's rstd",
+                                                  [ROPE_Q_DW] = "q's dw",
+                                                  [ROPE_K_DW] = "k's dw",
+                                                  [ROPE_Q_DB] = "q's db",
+                                                  [ROPE_K_DB] = "k's db",
+                                                  [ROPE_Q_WORKSPACE] = "q's workspace",
+                                                  [ROPE_K_WORKSPACE] = "k's workspace"};
+
+/* What every number of pairs is turned by, alone and with a norm: interleaved or half-split pairs, forward or backward. */
+enum { WAYS = 4 };
+static const struct {
+    int interleaved, backward;
+} ways[WAYS] = {{1, 0}, {1, 1}, {0, 0}, {0, 1}};
+
+/* Pairs beyond those from 1 up; heads (of q) and tokens. */
+static const struct {
+    size_t pairs, tokens, heads;
+} large[] = {{64, 70, 8}, {128, 9, 3}, {150, 5, 2}, {515, 3, 2}, {32, 260, 4}, {1500, 2, 1}};
+enum { LARGE = sizeof large / sizeof large[0] };
+
+static const size_t small[] = {[SWEEP_QUICK] = 40, [SWEEP_DEFAULT] = 130, [SWEEP_FULL] = 500};
+
+static uint64_t count(sweep_level level) { return WAYS * (small[level] + LARGE); }
+
+static void draw_spec(rope_case *r, size_t pairs, int interleaved, uint64_t *random)
+{
+    static const nrg_rope_mode half_split[] = {NRG_ROPE_NEOX, NRG_ROPE_NEOX, NRG_ROPE_MROPE, NRG_ROPE_VISION, NRG_ROPE_IMROPE};
+    nrg_rope_mode mode = interleaved ? NRG_ROPE_NORMAL : half_split[sweep_draw(random, 5)];
+    size_t n_dims = 2 * pairs;
+    if (mode == NRG_ROPE_VISION) {
+        n_dims = pairs + pairs % 2; /* whose pairs are as many */
+        pairs = n_dims;
+    }
+    r->spec = nrg_rope_spec_init(n_dims, mode, 10000);
+    r->offset = sweep_draw(random, 3) ? 0 : sweep_draw(random, 40);
+    r->dim = r->offset + 2 * pairs + (sweep_draw(random, 3) ? 0 : sweep_draw(random, 40));
+}
+
+static void draw_norm(const sweep_case *c, rope_case *r, uint64_t *random)
+{
+    static const double eps[] = {1e-6, 1e-5, 0, 0.5}, constants[] = {0, 0, 1, -3.25};
+    static const float offsets[] = {0, 0, 1};
+    static const size_t groups[] = {0, 0, 2, 4};
+    nrg_norm_spec *s = &r->norm;
+    *s = sweep_draw(random, 2) ? nrg_rms_norm_spec(r->dim, eps[sweep_draw(random, 4)])
+                               : nrg_layer_norm_spec(r->dim, eps[sweep_draw(random, 4)]);
+    s->dtype = c->spec.dtype;
+    s->store = c->spec.store;
+    s->y_dtype = s->r_dtype = NRG_DTYPE_SAME;
+    s->w_dtype = sweep_draw(random, 2) ? NRG_F32 : s->dtype;
+    s->eps_mode = sweep_draw(random, 2) ? NRG_EPS_MEAN : (nrg_eps_mode)sweep_draw(random, 5);
+    s->c = constants[sweep_draw(random, 4)];
+    s->weight_offset = offsets[sweep_draw(random, 3)];
+    s->groups = groups[sweep_draw(random, 4)];
+    if (s->groups && r->dim % s->groups)
+        s->groups = 0;
+    if (sweep_draw(random, 4) == 0)
+        s->activation = (nrg_activation)sweep_draw(random, NRG_ACT_SOFTPLUS + 1);
+}
+
+static rope_case draw(const sweep_case *c)
+{
+    rope_case r;
+    uint64_t random = c->number, length = c->n / WAYS;
+    size_t pairs = (size_t)length + 1;
+    memset(&r, 0, sizeof r);
+    r.tokens = sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 6) : 0;
+    r.heads[0] = sweep_draw(&random, 8) ? 1 + sweep_draw(&random, 5) : 0;
+    r.heads[1] = sweep_draw(&random, 3) ? 0 : 1 + sweep_draw(&random, 3);
+    if (length >= small[c->level]) {
+        pairs = large[length - small[c->level]].pairs;
+        r.tokens = large[length - small[c->level]].tokens;
+        r.heads[0] = large[length - small[c->level]].heads;
+    }
+    r.kind = strcmp(sweep_kernel_op(c->kernel), "rope") == 0 ? ROPE_ALONE
+             : ways[c->n % WAYS].backward                    ? ROPE_NORM_BACKWARD
+                                                             : ROPE_NORM;
+    r.backward = r.kind == ROPE_ALONE && ways[c->n % WAYS].backward;
+    draw_spec(&r, pairs, ways[c->n % WAYS].interleaved, &random);
+    r.has_positions = sweep_draw(&random, 2) != 0;
+    r.table_rows = r.tokens + (sweep_draw(&random, 2) ? sweep_draw(&random, 9) : 0);
+    if (r.has_positions && r.table_rows > 2)
+        r.table_rows -= sweep_draw(&random, (unsigned)r.table_rows - 1);
+    r.accumulate = sweep_draw(&random, 3) == 0;
+    for (int i = 0; i < 2; i++) {
+        r.by_head[i] = sweep_draw(&random, 4) == 0;
+        r.o_by_head[i] = sweep_draw(&random, 4) == 0;
+        r.in_place[i] = sweep_draw(&random, 3) == 0;
+        /* rows of the gradient of a norm lie at equal distances */
+        if (r.kind == ROPE_NORM_BACKWARD)
+            r.o_by_head[i] = 0;
+        if (r.in_place[i])
+            r.by_head[i] = r.o_by_head[i];
+        r.has_w[i] = sweep_draw(&random, 3) != 0;
+        r.has_b[i] = sweep_draw(&random, 3) == 0;
+        r.has_statistics[i] = sweep_draw(&random, 3) == 0;
+    }
+    draw_norm(c, &r, &random);
+    return r;
+}
+
+static void make(sweep_level level, uint64_t n, sweep_case *c)
+{
+    (void)level;
+    c->spec.store = (nrg_store)(n / 3 % 3);
+    rope_case r = draw(c);
+    uint64_t random = ~(c->number << 8);
+    c->rows = r.tokens * (r.heads[0] + r.heads[1]);
+    c->shares = sweep_draw_shares(&random);
+    c->fused = r.kind != ROPE_ALONE;
+    sweep_add_tensor(c, ROPE_TABLE, NRG_F32, 2 * nrg_rope_pairs(&r.spec), r.table_rows);
+    if (r.has_positions && r.tokens)
+        sweep_add_dense(c, ROPE_POSITIONS, SWEEP_I32, r.tokens, 1);
+    for (int k = 0; k < 2; k++) {
+        int is_even = r.kind == ROPE_NORM_BACKWARD;
+        sweep_add_heads(c, ROPE_Q + k, c->spec.dtype, r.dim, r.tokens, r.heads[k], r.by_head[k], is_even && r.in_place[k]);
+        sweep_add_heads(c, ROPE_Q_O + k, c->spec.dtype, r.dim, r.tokens, r.heads[k], r.o_by_head[k], is_even);
+    }
+    if (r.kind != ROPE_ALONE)
+        sweep_norm_rope_add(c, &r);
+    if (r.kind == ROPE_NORM_BACKWARD)
+        c->reduce_shares = sweep_draw_shares(&random);
+    sweep_lay_out(c, &random);
+    for (int k = 0; k < 2; k++)
+        if (r.in_place[k])
+            sweep_share_place(c, ROPE_Q_O + k, ROPE_Q + k);
+}
+
+static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random)
+{
+    if (operand == ROPE_POSITIONS) {
+        rope_case r = draw(c);
+        sweep_fill_positions(c, operand, 0, (int32_t)r.table_rows - 1, memory, random);
+        return;
+    }
+    for (size_t row = 0; row < c->operands[operand].rows; row++)
+        sweep_fill_operand_row(c, operand, row, operand == ROPE_TABLE || operand >= ROPE_Q_W, memory, random);
+}
+
+nrg_rope_args sweep_rope_args(const sweep_case *c, const rope_case *r, unsigned char *memory)
+{
+    nrg_rope_args args = nrg_rope_args_init(r->tokens, r->dim, sweep_place(c, ROPE_TABLE, memory));
+    args.offset = r->offset;
+    args.dtype = c->spec.dtype;
+    args.store = c->spec.store;
+    args.table_stride = c->operands[ROPE_TABLE].stride;
+    args.table_rows = r->table_rows;
+    args.positions = sweep_place(c, ROPE_POSITIONS, memory);
+    args.q_heads = r->heads[0];
+    args.k_heads = r->heads[1];
+    args.q = sweep_place(c, ROPE_Q, memory);
+    args.k = sweep_place(c, ROPE_K, memory);
+    args.q_o = sweep_place(c, ROPE_Q_O, memory);
+    args.k_o = sweep_place(c, ROPE_K_O, memory);
+    sweep_head_strides(c, ROPE_Q, r->by_head[0], &args.q_token_stride, &args.q_head_stride);
+    sweep_head_strides(c, ROPE_K, r->by_head[1], &args.k_token_stride, &args.k_head_stride);
+    sweep_head_strides(c, ROPE_Q_O, r->o_by_head[0], &args.q_o_token_stride, &args.q_o_head_stride);
+    sweep_head_strides(c, ROPE_K_O, r->o_by_head[1], &args.k_o_token_stride, &args.k_o_head_stride);
+    args.backward = r->backward;
+    return args;
+}
+
+static nrg_status run(const sweep_case *c, unsigned char *memory)
+{
+    rope_case r = draw(c);
+    if (r.kind != ROPE_ALONE)
+        return sweep_norm_rope_run(c, &r, memory);
+    nrg_rope_args args = sweep_rope_args(c, &r, memory);
+    nrg_status status = NRG_OK;
+    for (int i = 0; i < c->shares && status == NRG_OK; i++)
+        status = nrg_rope(&r.spec, &args, i, c->shares);
+    return status;
+}
+
+static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
+{
+    static const char *const stores[] = {"auto", "keep", "stream"};
+    static const char *const kinds[] = {"", ", after a norm", ", and then a norm's gradient"};
+    rope_case r = draw(c);
+    sweep_append(text, " %zux(%zu + %zu)x%zu, mode %d, n_dims %zu from %zu%s%s, store %s", r.tokens, r.heads[0], r.heads[1],
+                 r.dim, (int)r.spec.mode, r.spec.n_dims, r.offset, r.backward ? ", backward" : "", kinds[r.kind],
+                 stores[c->spec.store]);
+    if (r.kind != ROPE_ALONE)
+        sweep_append(text, " (%s, eps %g, %zu groups, %s)", r.norm.centred ? "layer" : "rms", r.norm.eps, r.norm.groups,
+                     nrg_activation_name(r.norm.activation));
+}
+
+const sweep_family sweep_family_rope = {count, make, fill, run, describe, names};
+const sweep_family sweep_family_norm_rope = {count, make, fill, run, describe, names};

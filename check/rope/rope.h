@@ -1,0 +1,52 @@
+/* check/rope/rope.h: a case of rope: a rotation alone, or one fused with a norm.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_CHECK_ROPE_ROPE_H
+#define NRG_CHECK_ROPE_ROPE_H
+
+#include "../sweep.h"
+
+/* Of q, and at the next number of k. In the backward pass q and k are gradients, and x is what the norm has had. */
+enum {
+    ROPE_TABLE = SWEEP_IN,
+    ROPE_POSITIONS,
+    ROPE_Q,
+    ROPE_K,
+    ROPE_Q_X,
+    ROPE_K_X,
+    ROPE_Q_W,
+    ROPE_K_W,
+    ROPE_Q_B,
+    ROPE_K_B,
+    ROPE_Q_O = SWEEP_OUT,
+    ROPE_K_O,
+    ROPE_Q_MEAN,
+    ROPE_K_MEAN,
+    ROPE_Q_RSTD,
+    ROPE_K_RSTD,
+    ROPE_Q_DW,
+    ROPE_K_DW,
+    ROPE_Q_DB,
+    ROPE_K_DB,
+    ROPE_Q_WORKSPACE = SWEEP_SCRATCH,
+    ROPE_K_WORKSPACE
+};
+
+typedef struct rope_case {
+    nrg_rope_spec spec;
+    enum { ROPE_ALONE, ROPE_NORM, ROPE_NORM_BACKWARD } kind;
+    nrg_norm_spec norm;
+    size_t dim, offset, tokens, heads[2], table_rows;
+    int has_positions, backward, accumulate;
+    int by_head[2], o_by_head[2], in_place[2]; /* of q and k */
+    int has_w[2], has_b[2], has_statistics[2];
+} rope_case;
+
+/* The rotation's arguments, all of them. */
+nrg_rope_args sweep_rope_args(const sweep_case *c, const rope_case *r, unsigned char *memory);
+
+/* The operands of the norm, and the calls that fuse the two; the reference calls them one after the other. */
+void sweep_norm_rope_add(sweep_case *c, const rope_case *r);
+nrg_status sweep_norm_rope_run(const sweep_case *c, const rope_case *r, unsigned char *memory);
+
+#endif

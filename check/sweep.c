@@ -1,0 +1,167 @@
+/* The cases of nrg check: those of each line of kernels.def in turn.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "sweep.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "data.h"
+#include "family.h"
+
+static const char *const norm_names[SWEEP_OPERANDS] = {[SWEEP_X] = "x",
+                                                       [SWEEP_Y] = "y",
+                                                       [SWEEP_Z] = "z",
+                                                       [SWEEP_W] = "w",
+                                                       [SWEEP_B] = "b",
+                                                       [SWEEP_R_IN] = "r",
+                                                       [SWEEP_D_O] = "d_o",
+                                                       [SWEEP_DR_IN] = "dr_in",
+                                                       [SWEEP_RUNNING_MEAN] = "running mean",
+                                                       [SWEEP_RUNNING_VAR] = "running var",
+                                                       [SWEEP_O] = "o",
+                                                       [SWEEP_R] = "r",
+                                                       [SWEEP_MEAN] = "mean",
+                                                       [SWEEP_RSTD] = "rstd",
+                                                       [SWEEP_STATISTICS] = "statistics",
+                                                       [SWEEP_SUMS] = "sums",
+                                                       [SWEEP_NEW_MEAN] = "updated mean",
+                                                       [SWEEP_NEW_VAR] = "updated var",
+                                                       [SWEEP_SCALE] = "scale",
+                                                       [SWEEP_SHIFT] = "shift",
+                                                       [SWEEP_DX] = "dx",
+                                                       [SWEEP_DY] = "dy",
+                                                       [SWEEP_DZ] = "dz",
+                                                       [SWEEP_DW] = "dw",
+                                                       [SWEEP_DB] = "db",
+                                                       [SWEEP_WORKSPACE] = "workspace"};
+
+size_t sweep_type_size(int type)
+{
+    return type == SWEEP_F64 || type == SWEEP_I64 ? 8 : type == SWEEP_I32 ? 4 : nrg_dtype_size((nrg_dtype)type);
+}
+
+const char *sweep_type_name(int type)
+{
+    return type == SWEEP_F64 ? "f64" : type == SWEEP_I64 ? "i64" : type == SWEEP_I32 ? "i32" : nrg_dtype_name((nrg_dtype)type);
+}
+
+size_t sweep_row(const sweep_operand *operand, size_t row)
+{
+    return operand->offset + row / operand->run * operand->run_stride + row % operand->run * operand->stride;
+}
+
+/* The list that kernels are made from, so that none can be left out: an op without a sweep_family, or a dtype that is not one of
+ * these, does not compile. */
+enum { DTYPE_f32 = NRG_F32, DTYPE_f16 = NRG_F16, DTYPE_bf16 = NRG_BF16 };
+
+static const struct {
+    const char *op;
+    nrg_dtype dtype;
+    const sweep_family *family;
+} kernels[] = {
+#define NRG_KERNEL(op, dtype, job) {#op, (nrg_dtype)DTYPE_##dtype, &sweep_family_##op},
+#include "../src/kernels.def"
+#undef NRG_KERNEL
+};
+
+const int sweep_kernels = sizeof kernels / sizeof kernels[0];
+
+const char *sweep_kernel_op(int kernel) { return kernels[kernel].op; }
+
+nrg_dtype sweep_kernel_dtype(int kernel) { return kernels[kernel].dtype; }
+
+const char *sweep_operand_name(const sweep_case *c, int operand)
+{
+    const char *const *names = kernels[c->kernel].family->names;
+    return (names ? names : norm_names)[operand];
+}
+
+int sweep_make(sweep_level level, uint64_t number, sweep_case *c)
+{
+    uint64_t n = number;
+    memset(c, 0, sizeof *c);
+    c->number = number;
+    c->level = level;
+    while (n >= kernels[c->kernel].family->count(level)) {
+        n -= kernels[c->kernel].family->count(level);
+        if (++c->kernel == sweep_kernels)
+            return 0;
+    }
+    c->spec = nrg_rms_norm_spec(1, 0);
+    c->spec.dtype = kernels[c->kernel].dtype;
+    c->shares = c->reduce_shares = 1;
+    c->n = n;
+    kernels[c->kernel].family->make(level, n, c);
+    return 1;
+}
+
+nrg_status sweep_run(const sweep_case *c, unsigned char *memory) { return kernels[c->kernel].family->run(c, memory); }
+
+void sweep_fill_operand_row(const sweep_case *c, int operand, size_t row, int is_weight, unsigned char *memory, uint64_t *random)
+{
+    const sweep_operand *o = &c->operands[operand];
+    sweep_fill_row(memory + sweep_row(o, row), (nrg_dtype)o->type, o->length, is_weight, random);
+}
+
+void sweep_fill_rows(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random)
+{
+    for (size_t row = 0; row < c->operands[operand].rows; row++)
+        sweep_fill_operand_row(c, operand, row, operand == SWEEP_W || operand == SWEEP_B, memory, random);
+}
+
+void sweep_fill(const sweep_case *c, unsigned char *memory)
+{
+    enum { GAP = 0xff, UNWRITTEN = 0xa5 }; /* as a number of any dtype: a NaN; something small and negative */
+    uint64_t random = ~c->number;
+    memset(memory, GAP, c->bytes);
+    for (int i = SWEEP_FIRST_OUTPUT; i < SWEEP_FIRST_SCRATCH; i++)
+        if (c->operands[i].rows)
+            memset(memory + c->operands[i].offset, UNWRITTEN,
+                   sweep_row(&c->operands[i], c->operands[i].rows - 1) - c->operands[i].offset +
+                       c->operands[i].length * sweep_type_size(c->operands[i].type));
+    for (int i = 0; i < SWEEP_FIRST_SCRATCH; i++)
+        if (c->operands[i].rows && (i < SWEEP_FIRST_OUTPUT || c->operands[i].is_read))
+            kernels[c->kernel].family->fill(c, i, memory, &random);
+}
+
+void sweep_append(char text[SWEEP_TEXT_ROOM], const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text + used, SWEEP_TEXT_ROOM - used, format, values);
+    va_end(values);
+}
+
+/* Of which operand an output takes the place. */
+static void describe_place(const sweep_case *c, int output, char text[SWEEP_TEXT_ROOM])
+{
+    for (int i = 0; i < output && output >= SWEEP_FIRST_OUTPUT; i++)
+        if (c->operands[i].rows && c->operands[output].offset == c->operands[i].offset) {
+            sweep_append(text, " in %s's place", sweep_operand_name(c, i));
+            return;
+        }
+}
+
+void sweep_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
+{
+    snprintf(text, SWEEP_TEXT_ROOM, "case %llu: %s_%s", (unsigned long long)c->number, kernels[c->kernel].op,
+             nrg_dtype_name(c->spec.dtype));
+    kernels[c->kernel].family->describe(c, text);
+    sweep_append(text, ", %d share%s", c->shares, c->shares == 1 ? "" : "s");
+    if (c->reduce_shares > 1)
+        sweep_append(text, " and %d", c->reduce_shares);
+    sweep_append(text, "%s%s;", c->accumulate ? ", accumulate" : "", c->saved ? ", saved statistics" : "");
+    for (int i = 0; i < SWEEP_OPERANDS; i++) {
+        const sweep_operand *operand = &c->operands[i];
+        if (operand->rows) {
+            sweep_append(text, " %s %s+%zu/%zu", sweep_operand_name(c, i), sweep_type_name(operand->type), operand->offset % 64,
+                         operand->stride);
+            if (operand->run < operand->rows)
+                sweep_append(text, "/%zu", operand->run_stride);
+            describe_place(c, i, text);
+        }
+    }
+}

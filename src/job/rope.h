@@ -1,0 +1,84 @@
+/* The jobs of positional tables and of the rotation, and which position turns a pair.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_JOB_ROPE_H
+#define NRG_JOB_ROPE_H
+
+#include "../../include/nrg/nrg.h"
+
+/* How a row of a table lies. */
+typedef enum nrg_table_order {
+    NRG_TABLE_COS_SIN,    /* all cosines, then all sines: nrg/rope.h */
+    NRG_TABLE_SIN_COS,    /* all sines, then all cosines */
+    NRG_TABLE_INTERLEAVED /* sin, cos, sin, cos, …; the last cosine is left out of a row of an odd length */
+} nrg_table_order;
+
+/* Rows begin to end of a table. */
+typedef struct nrg_position_table_job {
+    const double *high, *low; /* [pairs] turns from one position to the next */
+    double magnitude;
+    const int32_t *positions; /* NULL: row t is at first + t */
+    size_t positions_stride;  /* bytes from axis to axis */
+    int32_t first;
+    nrg_rope_mode mode;
+    int sections[4];
+    nrg_table_order order;
+    size_t pairs, dim; /* dim: of a row */
+    char *table;
+    size_t table_stride;
+    size_t begin, end;
+} nrg_position_table_job;
+
+/* Rows begin to end of one tensor: row n is head n mod heads of token n / heads. */
+typedef struct nrg_rope_job {
+    const char *x;
+    char *o;
+    size_t x_token_stride, x_head_stride, o_token_stride, o_head_stride;
+    const char *table;
+    size_t table_stride;
+    const int32_t *positions; /* NULL: token t has row t */
+    size_t heads, dim, offset, pairs;
+    size_t begin, end;
+    int interleaved, backward, stream;
+} nrg_rope_job;
+
+/* A norm of every row, whose x, o and strides are those of the rotation. Rows of the norm: one for each row of the rotation, or
+ * one for each of its groups. */
+typedef struct nrg_norm_rope_job {
+    struct nrg_norm_job norm;
+    nrg_rope_job rope;
+} nrg_norm_rope_job;
+
+static inline int nrg_rope_has_sections(nrg_rope_mode mode)
+{
+    return mode == NRG_ROPE_MROPE || mode == NRG_ROPE_VISION || mode == NRG_ROPE_IMROPE;
+}
+
+/* Which of the four positions of a token turns a pair, as ggml has it: sections repeat where they are fewer than pairs. But for
+ * one thing: interleaved pairs whose section is over take the time where there is no fourth section, as the models were trained.
+ */
+static inline int nrg_rope_axis(nrg_rope_mode mode, const int sections[4], size_t pair)
+{
+    if (!nrg_rope_has_sections(mode))
+        return 0;
+    const size_t time = (size_t)sections[0], height = (size_t)sections[1], width = (size_t)sections[2];
+    const size_t sector = pair % (time + height + width + (size_t)sections[3]);
+    if (mode == NRG_ROPE_IMROPE) {
+        const size_t axis = sector % 3;
+        return sector < 3 * (size_t)sections[axis] ? (int)axis : sections[3] ? 3 : 0;
+    }
+    return sector < time ? 0 : sector < time + height ? 1 : sector < time + height + width ? 2 : 3;
+}
+
+/* The power of the base that a pair turns with: it counts anew in every section of NRG_ROPE_VISION. */
+static inline size_t nrg_rope_exponent(nrg_rope_mode mode, const int sections[4], size_t pair)
+{
+    if (mode != NRG_ROPE_VISION)
+        return pair;
+    size_t sector = pair % ((size_t)sections[0] + (size_t)sections[1] + (size_t)sections[2] + (size_t)sections[3]);
+    for (int axis = 0; axis < 3 && sector >= (size_t)sections[axis]; axis++)
+        sector -= (size_t)sections[axis];
+    return sector;
+}
+
+#endif

@@ -1,0 +1,246 @@
+/* Activations, forward and backward, over the vectors of a path's vec.h: the walk over the elements. What is done to a vector is
+ * in activation_functions.h.
+ *
+ * The activation is chosen once a call, outside of the loop over elements. A loop does whole steps only; what is left over takes
+ * the same loop once more over a copy, so that there is one copy of the code for both.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_ACTIVATION_ACTIVATION_H
+#define NRG_TEMPLATE_ACTIVATION_ACTIVATION_H
+
+#include "activation_functions.h"
+
+enum {
+    ACT_STEP = (int)V_ACT * VN,
+    ACT_BLOCK = 512 /* 16-bit elements that are floats on the stack at once */
+};
+
+_Static_assert(ACT_BLOCK % ACT_STEP == 0, "a block is made of whole steps");
+
+typedef enum act_mode { ACT_VALUES, ACT_BOTH, ACT_BACKWARD } act_mode;
+
+/* Where the elements of a call are. */
+typedef struct act_data {
+    const float *in, *d_o; /* d_o: backward only */
+    float *out, *slope;    /* slope: both only. out may be in or d_o */
+} act_data;
+
+/* ---- whole steps ---- */
+
+/* Streamed vectors are aligned here, so v_nt_f32 need not look: an eighth of the code of these loops. */
+NRG_INLINE void act_stream(float *p, vf a) { v_nt_f32(__builtin_assume_aligned(p, VN * sizeof *p), a); }
+
+NRG_INLINE void act_step(nrg_activation g, act_mode mode, act_data a, size_t i, int stream)
+{
+    vf x[V_ACT], out[V_ACT], slope[V_ACT];
+    ACT_EACH x[j] = v_ld_f32(a.in + i + j * VN);
+    act_apply(g, x, out, mode == ACT_VALUES ? NULL : slope);
+    ACT_EACH
+    {
+        if (mode == ACT_BACKWARD)
+            out[j] = v_mul(v_ld_f32(a.d_o + i + j * VN), slope[j]);
+        if (mode == ACT_BOTH)
+            v_st_f32(a.slope + i + j * VN, slope[j]);
+        if (stream)
+            act_stream(a.out + i + j * VN, out[j]);
+        else
+            v_st_f32(a.out + i + j * VN, out[j]);
+    }
+}
+
+NRG_INLINE void act_steps(nrg_activation g, act_mode mode, act_data a, size_t n, int stream)
+{
+    for (size_t i = 0; i < n; i += ACT_STEP)
+        act_step(g, mode, a, i, stream);
+}
+
+NRG_INLINE void act_choose(nrg_activation g, act_mode mode, act_data a, size_t n, int stream)
+{
+    switch (g) {
+    case NRG_ACT_SIGMOID:
+        act_steps(NRG_ACT_SIGMOID, mode, a, n, stream);
+        return;
+    case NRG_ACT_SILU:
+        act_steps(NRG_ACT_SILU, mode, a, n, stream);
+        return;
+    case NRG_ACT_RELU:
+        act_steps(NRG_ACT_RELU, mode, a, n, stream);
+        return;
+    case NRG_ACT_RELU2:
+        act_steps(NRG_ACT_RELU2, mode, a, n, stream);
+        return;
+    case NRG_ACT_TANH:
+        act_steps(NRG_ACT_TANH, mode, a, n, stream);
+        return;
+    case NRG_ACT_GELU:
+        act_steps(NRG_ACT_GELU, mode, a, n, stream);
+        return;
+    case NRG_ACT_GELU_TANH:
+        act_steps(NRG_ACT_GELU_TANH, mode, a, n, stream);
+        return;
+    case NRG_ACT_SOFTPLUS:
+        act_steps(NRG_ACT_SOFTPLUS, mode, a, n, stream);
+        return;
+    case NRG_ACT_IDENTITY:
+        break;
+    }
+    act_steps(NRG_ACT_IDENTITY, mode, a, n, stream);
+}
+
+/* n is a multiple of ACT_STEP. */
+static __attribute__((noinline)) void act_values(nrg_activation g, act_data a, size_t n, int stream)
+{
+    act_choose(g, ACT_VALUES, a, n, stream);
+}
+
+static __attribute__((noinline)) void act_both(nrg_activation g, act_data a, size_t n, int stream)
+{
+    act_choose(g, ACT_BOTH, a, n, stream);
+}
+
+static __attribute__((noinline)) void act_backward(nrg_activation g, act_data a, size_t n, int stream)
+{
+    act_choose(g, ACT_BACKWARD, a, n, stream);
+}
+
+NRG_INLINE void act_whole(nrg_activation g, act_mode mode, act_data a, size_t n, int stream)
+{
+    if (mode == ACT_VALUES)
+        act_values(g, a, n, stream);
+    else if (mode == ACT_BOTH)
+        act_both(g, a, n, stream);
+    else
+        act_backward(g, a, n, stream);
+}
+
+/* ---- any number of elements ---- */
+
+/* n elements at p to a step that is 0 behind them. */
+NRG_INLINE void act_read(float *step, const float *p, size_t n)
+{
+    for (size_t i = 0; i < ACT_STEP; i += VN)
+        v_st_f32(step + i, i < n ? v_ldn_f32(p + i, n - i < VN ? n - i : VN) : v_zero());
+}
+
+NRG_INLINE void act_write(float *p, const float *step, size_t n)
+{
+    for (size_t i = 0; i < n; i += VN)
+        v_stn_f32(p + i, v_ld_f32(step + i), n - i < VN ? n - i : VN);
+}
+
+/* Elements i to i + n, fewer than a step. */
+NRG_INLINE void act_part(nrg_activation g, act_mode mode, act_data a, size_t i, size_t n)
+{
+    float in[ACT_STEP], slope[ACT_STEP], d_o[ACT_STEP];
+    act_data copy = {in, mode == ACT_BACKWARD ? d_o : NULL, in, mode == ACT_BOTH ? slope : NULL};
+    act_read(in, a.in + i, n);
+    if (mode == ACT_BACKWARD)
+        act_read(d_o, a.d_o + i, n);
+    act_whole(g, mode, copy, ACT_STEP, 0);
+    act_write(a.out + i, in, n);
+    if (mode == ACT_BOTH)
+        act_write(a.slope + i, slope, n);
+}
+
+NRG_INLINE void act_run(nrg_activation g, act_mode mode, act_data a, size_t n)
+{
+    size_t whole = n - n % ACT_STEP;
+    act_whole(g, mode, a, whole, 0);
+    if (whole < n)
+        act_part(g, mode, a, whole, n - whole);
+}
+
+/* ---- kernels for f32 ---- */
+
+/* Elements before the first at which a vector of out is aligned. */
+NRG_INLINE size_t act_head(const float *out, size_t n)
+{
+    size_t past = (uintptr_t)out / sizeof *out % VN, head = past ? VN - past : 0;
+    return head < n ? head : n;
+}
+
+NRG_INLINE void act_f32(const nrg_activation_job *job, act_mode mode)
+{
+    const nrg_activation g = job->activation;
+    const size_t n = job->end - job->begin;
+    act_data a = {(const float *)job->x + job->begin, mode == ACT_BACKWARD ? (const float *)job->d_o + job->begin : NULL,
+                  (float *)job->o + job->begin, NULL};
+    /* lines that are in cache because the call is in place gain nothing by streaming */
+    if (!job->stream || a.out == a.in || a.out == a.d_o) {
+        act_run(g, mode, a, n);
+        return;
+    }
+    size_t head = act_head(a.out, n), whole = (n - head) / ACT_STEP * ACT_STEP, left = n - head - whole;
+    if (head)
+        act_part(g, mode, a, 0, head);
+    act_data body = {a.in + head, mode == ACT_BACKWARD ? a.d_o + head : NULL, a.out + head, NULL};
+    act_whole(g, mode, body, whole, 1);
+    if (left)
+        act_part(g, mode, a, head + whole, left);
+    v_nt_fence();
+}
+
+/* ---- kernels for 16-bit elements: a block of them as floats at a time ---- */
+
+NRG_INLINE vf act_from_half(vh h, nrg_dtype dtype) { return dtype == NRG_F16 ? v_from_f16(h) : v_from_bf16(h); }
+NRG_INLINE vh act_to_half(vf a, nrg_dtype dtype) { return dtype == NRG_F16 ? v_to_f16(a) : v_to_bf16(a); }
+
+NRG_INLINE void act_widen(float *block, const uint16_t *p, size_t n, nrg_dtype dtype)
+{
+    size_t i = 0;
+    for (; i + VN <= n; i += VN)
+        v_st_f32(block + i, act_from_half(v_ld_half(p + i), dtype));
+    if (i < n)
+        v_st_f32(block + i, act_from_half(v_ldn_half(p + i, n - i), dtype));
+}
+
+NRG_INLINE void act_narrow(uint16_t *p, const float *block, size_t n, nrg_dtype dtype, int stream)
+{
+    size_t i = 0;
+    for (; i + VN <= n; i += VN) {
+        vh h = act_to_half(v_ld_f32(block + i), dtype);
+        if (stream)
+            v_nt_half(p + i, h);
+        else
+            v_st_half(p + i, h);
+    }
+    if (i < n)
+        v_stn_half(p + i, act_to_half(v_ld_f32(block + i), dtype), n - i);
+}
+
+/* The number of elements that a block starting at out takes: a streamed one ends where a line of out ends. */
+NRG_INLINE size_t act_block(const uint16_t *out, size_t n, int stream)
+{
+    size_t past = (uintptr_t)out / sizeof *out % 32, block = stream && past ? 32 - past : ACT_BLOCK;
+    return block < n ? block : n;
+}
+
+NRG_INLINE void act_half(const nrg_activation_job *job, act_mode mode, nrg_dtype dtype)
+{
+    /* room for the last vector of a block, and the floats of x are replaced by the result */
+    float x[ACT_BLOCK], d_o[ACT_BLOCK];
+    const nrg_activation g = job->activation;
+    const int stream = job->stream && job->o != job->x && job->o != job->d_o;
+    const uint16_t *in = (const uint16_t *)job->x, *d_o_in = (const uint16_t *)job->d_o;
+    uint16_t *out = (uint16_t *)job->o;
+    act_data a = {x, d_o, x, NULL};
+    for (size_t i = job->begin, end = job->end, n; i < end; i += n) {
+        n = act_block(out + i, end - i, stream);
+        size_t padded = (n + ACT_STEP - 1) / ACT_STEP * ACT_STEP;
+        for (size_t j = n - n % VN; j < padded; j += VN)
+            v_st_f32(x + j, v_zero());
+        act_widen(x, in + i, n, dtype);
+        if (mode == ACT_BACKWARD) {
+            for (size_t j = n - n % VN; j < padded; j += VN)
+                v_st_f32(d_o + j, v_zero());
+            act_widen(d_o, d_o_in + i, n, dtype);
+        }
+        act_whole(g, mode, a, padded, 0);
+        /* a first block up to the end of a line is not aligned itself */
+        act_narrow(out + i, x, n, dtype, stream && (uintptr_t)(out + i) % 16 == 0);
+    }
+    if (stream)
+        v_nt_fence();
+}
+
+#endif

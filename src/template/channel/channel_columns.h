@@ -1,0 +1,346 @@
+/* The walk over columns: sets whose channels, or positions, lie side by side.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_COLUMNS_H
+#define NRG_TEMPLATE_CHANNEL_CHANNEL_COLUMNS_H
+
+#include "channel_walk.h"
+
+/* A set of one sample whose elements lie together. */
+static inline void sum_set(const channel_walk *w, const char *x, size_t count, channel_total *total)
+{
+    memset(total, 0, sizeof *total);
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        channel_lanes lanes;
+        double t, q;
+        end = count - begin > w->cut.length ? begin + w->cut.length : count;
+        clear_lanes(lanes.t, lanes.q, 1);
+        add_elements(&lanes, x + begin * w->size, end - begin, w->job->centred, w->job->stream, w->D);
+        fold_sums(&lanes, &t, &q, w->job->centred);
+        add_segment(total, (double)(end - begin), t, q, w->job->centred);
+    }
+}
+
+/* Rows begin to end of some columns, `width` from column k of a row on. Rows are positions, or with NCHW samples. */
+static inline channel_column_run column_run(const channel_walk *w, size_t k, size_t width, size_t begin, size_t end)
+{
+    const nrg_channel_norm_job *job = w->job;
+    channel_column_run run = {.x = job->x + begin * job->x_stride + k * w->size,
+                              .y = job->y ? job->y + begin * job->y_stride + k * w->size : NULL,
+                              .o = job->o + begin * job->o_stride + k * w->size,
+                              .x_stride = job->x_stride,
+                              .y_stride = job->y_stride,
+                              .o_stride = job->o_stride,
+                              .rows = end - begin,
+                              .width = width,
+                              .folded = job->folded,
+                              .finish = w->finish};
+    /* pieces of rows in whole lines: what a line lacks would be read first */
+    const size_t alignment = width * w->size == job->o_stride ? 15 : 63;
+    run.stream = w->stream && (((uintptr_t)run.o | run.o_stride) & alignment) == 0;
+    return run;
+}
+
+/* Rows whose activation takes a stage. */
+static __attribute__((noinline)) void apply_run_staged(const channel_walk *w, const channel_column_run *run,
+                                                       const channel_block *block, const channel_column_factors *f)
+{
+    float stage[CHANNEL_STAGE] __attribute__((aligned(64)));
+    const size_t at_once = CHANNEL_STAGE / run->width;
+    for (size_t row = 0; row < run->rows; row += at_once) {
+        channel_column_run part = *run;
+        part.rows = run->rows - row < at_once ? run->rows - row : at_once;
+        part.x += row * run->x_stride;
+        part.y = part.y ? part.y + row * run->y_stride : NULL;
+        part.o = (char *)stage;
+        part.o_stride = run->width * sizeof(float);
+        part.stream = 0;
+        if (block)
+            apply_block_careful(&part, block, f, w->D);
+        else
+            apply_columns(&part, f, w->D);
+        NRG_PATH_NAME(activate)(w->job->activation, stage, stage, part.rows * run->width);
+        for (size_t i = 0; i < part.rows; i++)
+            store_stage(stage + i * run->width, run->o + (row + i) * run->o_stride, run->width, run->stream, w->D);
+    }
+}
+
+/* block: where not all columns are plain; else NULL. */
+static __attribute__((noinline)) void apply_run_columns(const channel_walk *w, const channel_column_run *run,
+                                                        const channel_block *block, const channel_column_factors *f)
+{
+    if (run->finish != CHANNEL_TO_STAGE) {
+        if (block)
+            apply_block_careful(run, block, f, w->D);
+        else
+            apply_columns(run, f, w->D);
+        return;
+    }
+    apply_run_staged(w, run, block, f);
+}
+
+/* A block with its factors. */
+static void apply_rows(const channel_walk *w, const channel_block *block, const channel_column_factors *f, size_t k, size_t begin,
+                       size_t end)
+{
+    const channel_column_run run = column_run(w, k, block->channels * block->per, begin, end);
+    apply_run_columns(w, &run, f->plain ? NULL : block, f);
+}
+
+/* Columns that are all plain; f has room for CHANNEL_WIDE. Of few columns without gaps, several rows are one wide row. */
+static void apply_wide(const channel_walk *w, const channel_column_factors *f, size_t k, size_t width, size_t begin, size_t end)
+{
+    if (!width)
+        return;
+    channel_column_run run = column_run(w, k, width, begin, end);
+    const size_t bytes = width * w->size, times = CHANNEL_WIDE / width;
+    if (times > 1 && run.rows >= 2 * times && run.x_stride == bytes && run.o_stride == bytes &&
+        (!run.y || run.y_stride == bytes)) {
+        for (size_t i = width; i < times * width; i++) {
+            f->hi[i] = f->hi[i - width];
+            f->lo[i] = f->lo[i - width];
+            f->shift[i] = f->shift[i - width];
+            f->shift_lo[i] = f->shift_lo[i - width];
+        }
+        const size_t rows = run.rows / times;
+        channel_column_run wide = run;
+        wide.rows = rows;
+        wide.width = times * width;
+        wide.x_stride = wide.y_stride = wide.o_stride = times * bytes;
+        wide.stream = w->stream && (((uintptr_t)wide.o | wide.o_stride) & 15) == 0;
+        apply_run_columns(w, &wide, NULL, f);
+        run = column_run(w, k, width, begin + rows * times, end);
+        if (!run.rows)
+            return;
+    }
+    apply_run_columns(w, &run, NULL, f);
+}
+
+/* Whole channels of batch norm, side by side: at most CHANNEL_COLUMNS columns. */
+static __attribute__((noinline)) void sum_batch_block(const channel_walk *w, size_t c, size_t channels, size_t per,
+                                                      channel_sums *sums)
+{
+    const nrg_channel_norm_job *job = w->job;
+    const size_t all_rows = job->nhwc ? job->n * job->s : job->n;
+    const size_t length = w->cut.length / per, period = job->nhwc ? w->cut.period : all_rows; /* in rows */
+    clear_sums(sums, channels);
+    for (size_t row = 0, rows; row < all_rows; row += rows) {
+        double t[CHANNEL_COLUMNS], q[CHANNEL_COLUMNS];
+        const size_t left = period - row % period;
+        rows = length == 0 ? all_rows : left < length ? left : length;
+        const channel_columns columns = {.x = job->x + row * job->x_stride + c * per * w->size,
+                                         .stride = job->x_stride,
+                                         .rows = rows,
+                                         .width = channels * per,
+                                         .centred = job->centred,
+                                         .prefetch = job->stream};
+        sum_columns(&columns, t, q, w->D);
+        add_segments(sums, channels, per, (double)(rows * per), t, q, job->centred);
+    }
+    for (size_t i = 0; i < channels && length == 0; i++) /* segments of less than a row are left to the reference */
+        sums->lost[i] = 1;
+}
+
+/* The sums of one group of a sample, of D channels side by side: more than a block holds. */
+static __attribute__((noinline)) void sum_wide_group(const channel_walk *w, const char *x, channel_sums *sums)
+{
+    const nrg_channel_norm_job *job = w->job;
+    const size_t channels = job->group_channels, most = w->cut.length / channels;
+    clear_sums(sums, 1);
+    for (size_t row = 0, rows; row < job->s; row += rows) {
+        double lanes_t[CHANNEL_COLUMN_LANES] = {0}, lanes_q[CHANNEL_COLUMN_LANES] = {0}, t[CHANNEL_COLUMNS], q[CHANNEL_COLUMNS];
+        rows = job->s - row < most ? job->s - row : most;
+        for (size_t c = 0; c < channels; c += CHANNEL_COLUMNS) {
+            const channel_columns columns = {.x = x + row * job->x_stride + c * w->size,
+                                             .stride = job->x_stride,
+                                             .rows = rows,
+                                             .width = channels - c < CHANNEL_COLUMNS ? channels - c : CHANNEL_COLUMNS,
+                                             .centred = job->centred,
+                                             .prefetch = job->stream};
+            sum_columns(&columns, t, q, w->D);
+            fold_into(lanes_t, t, columns.width);
+            fold_into(lanes_q, q, columns.width);
+        }
+        t[0] = fold_of(lanes_t);
+        q[0] = fold_of(lanes_q);
+        add_segments(sums, 1, 1, (double)(rows * channels), t, q, job->centred);
+    }
+}
+
+/* Some groups of a sample that fill a block together. */
+static __attribute__((noinline)) void sum_group_block(const channel_walk *w, const char *x, size_t groups, channel_sums *sums)
+{
+    const nrg_channel_norm_job *job = w->job;
+    const size_t channels = job->group_channels, most = w->cut.length / channels;
+    clear_sums(sums, groups);
+    for (size_t row = 0, rows; row < job->s; row += rows) {
+        double t[CHANNEL_COLUMNS], q[CHANNEL_COLUMNS];
+        rows = job->s - row < most ? job->s - row : most;
+        const channel_columns columns = {.x = x + row * job->x_stride,
+                                         .stride = job->x_stride,
+                                         .rows = rows,
+                                         .width = groups * channels,
+                                         .centred = job->centred,
+                                         .prefetch = job->stream};
+        sum_columns(&columns, t, q, w->D);
+        add_segments(sums, groups, channels, (double)(rows * channels), t, q, job->centred);
+    }
+}
+
+/* The same where a sample has one position, so that a set's elements lie together. */
+static __attribute__((noinline)) void sum_group_row(const channel_walk *w, const char *x, size_t groups, channel_sums *sums)
+{
+    const size_t channels = w->job->group_channels;
+    clear_sums(sums, groups);
+    if (channels <= CHANNEL_SMALL && channels <= w->cut.length) {
+        sum_small_sets(w, x, channels, groups, sums);
+        return;
+    }
+    for (size_t i = 0; i < groups; i++) {
+        channel_total total;
+        sum_set(w, x + i * channels * w->size, channels, &total);
+        sums->t[i] = total.t;
+        sums->t_low[i] = total.t_low;
+        sums->q[i] = total.q;
+        sums->q_low[i] = total.q_low;
+        sums->lost[i] = (unsigned char)total.lost;
+    }
+    sums->count = (double)channels;
+}
+
+/* A block with columns that are done in double, a few sets at a time: their statistics once more. */
+static __attribute__((noinline)) void apply_careful_sets(const channel_walk *w, const channel_sets *sets,
+                                                         const channel_sums *sums, const channel_column_factors *f, size_t row,
+                                                         size_t row_end)
+{
+    enum { AT_ONCE = 8 };
+    const size_t columns = sets->channels_each * sets->per;
+    nrg_channel_statistics stat[AT_ONCE];
+    for (size_t i = 0, count; i < sets->count; i += count) {
+        count = sets->count - i < AT_ONCE ? sets->count - i : AT_ONCE;
+        for (size_t j = 0; j < count; j++) {
+            const channel_total total = total_of(sums, i + j);
+            stat[j] = total_statistics(w, sets->set + i + j, &total);
+        }
+        const channel_block block = sets_block(w, sets, i, count, stat);
+        channel_column_factors from = factors_from(f, i * columns);
+        from.plain = 0;
+        apply_rows(w, &block, &from, (sets->c + i * sets->channels_each) * sets->per, row, row_end);
+    }
+}
+
+/* The sums of a block of groups of sample n. */
+static void sum_groups(const channel_walk *w, size_t n, size_t group, size_t groups, channel_sums *sums)
+{
+    const nrg_channel_norm_job *job = w->job;
+    const size_t channels = job->group_channels;
+    const char *x = job->x + n * job->s * job->x_stride + group * channels * w->size;
+    if (job->s == 1)
+        sum_group_row(w, x, groups, sums);
+    else if (channels > CHANNEL_COLUMNS)
+        sum_wide_group(w, x, sums);
+    else
+        sum_group_block(w, x, groups, sums);
+}
+
+/* Statistics, or sums, and nothing else: channels of batch norm, or groups of sample n. A function of its own, since the backward
+ * pass calls it from deep in the stack. */
+static __attribute__((noinline)) void column_statistics(const channel_walk *w, size_t n, size_t begin, size_t end)
+{
+    const nrg_channel_norm_job *job = w->job;
+    const size_t per = job->nhwc ? 1 : job->s, each = job->groups ? job->group_channels : per;
+    const size_t most = each < CHANNEL_COLUMNS ? CHANNEL_COLUMNS / each : 1;
+    channel_sums sums;
+    for (size_t at = begin, count; at < end; at += count) {
+        count = end - at < most ? end - at : most;
+        if (job->groups)
+            sum_groups(w, n, at, count, &sums);
+        else
+            sum_batch_block(w, at, count, per, &sums);
+        write_sets(w, n * job->groups + at, count, &sums);
+    }
+}
+
+/* Channels of batch norm. */
+static __attribute__((noinline)) void batch_columns(const channel_walk *w, size_t begin, size_t end)
+{
+    const nrg_channel_norm_job *job = w->job;
+    const size_t per = job->nhwc ? 1 : job->s, most = channels_in(CHANNEL_COLUMNS, per),
+                 all_rows = job->nhwc ? job->n * job->s : job->n;
+    float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
+    const channel_column_factors wide = factors_in(store, CHANNEL_WIDE);
+    size_t first = begin; /* channels from here on wait to be normalized */
+    for (size_t c = begin, channels; c < end; c += channels) {
+        channel_sums sums;
+        channels = end - c < most ? end - c : most;
+        if ((c + channels - first) * per > CHANNEL_WIDE) {
+            apply_wide(w, &wide, first * per, (c - first) * per, 0, all_rows);
+            first = c;
+        }
+        const channel_sets sets = {c, channels, c, 1, per};
+        channel_column_factors f = factors_from(&wide, (c - first) * per);
+        sum_batch_block(w, c, channels, per, &sums);
+        finish_sets(w, &sets, &sums, &f, NULL);
+        if (f.plain)
+            continue;
+        apply_wide(w, &wide, first * per, (c - first) * per, 0, all_rows);
+        apply_careful_sets(w, &sets, &sums, &f, 0, all_rows);
+        first = c + channels;
+    }
+    apply_wide(w, &wide, first * per, (end - first) * per, 0, all_rows);
+}
+
+/* Groups begin to end of sample n, where a position's channels lie together, and more than a block holds in each group. */
+static __attribute__((noinline)) void wide_groups(const channel_walk *w, size_t n, size_t begin, size_t end,
+                                                  nrg_running_sums *running)
+{
+    const nrg_channel_norm_job *job = w->job;
+    const size_t channels = job->group_channels, row = n * job->s;
+    float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
+    for (size_t group = begin; group < end; group++) {
+        channel_sums sums;
+        sum_groups(w, n, group, 1, &sums);
+        const channel_total total = total_of(&sums, 0);
+        const nrg_channel_statistics stat =
+            finish_set(w, n * job->groups + group, &total, running ? &running[group - begin] : NULL);
+        for (size_t c = 0, width; c < channels; c += width) {
+            width = channels - c < CHANNEL_WIDE ? channels - c : CHANNEL_WIDE;
+            channel_column_factors f = factors_in(store, CHANNEL_WIDE);
+            const channel_block block = block_of(w, &stat, group * channels + c, width, 1);
+            fill_factors(&f, &block, w->D);
+            apply_rows(w, &block, &f, block.c, row, row + job->s);
+        }
+    }
+}
+
+/* The same with a block for several groups. */
+static __attribute__((noinline)) void group_columns(const channel_walk *w, size_t n, size_t begin, size_t end,
+                                                    nrg_running_sums *running)
+{
+    const nrg_channel_norm_job *job = w->job;
+    const size_t channels = job->group_channels, row = n * job->s;
+    const size_t most = CHANNEL_COLUMNS / channels;
+    float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
+    const channel_column_factors wide = factors_in(store, CHANNEL_WIDE);
+    size_t first = begin; /* groups from here on wait to be normalized */
+    for (size_t group = begin, groups; group < end; group += groups) {
+        channel_sums sums;
+        groups = end - group < most ? end - group : most;
+        if ((group + groups - first) * channels > CHANNEL_WIDE) {
+            apply_wide(w, &wide, first * channels, (group - first) * channels, row, row + job->s);
+            first = group;
+        }
+        const channel_sets sets = {n * job->groups + group, groups, group * channels, channels, 1};
+        channel_column_factors f = factors_from(&wide, (group - first) * channels);
+        sum_groups(w, n, group, groups, &sums);
+        finish_sets(w, &sets, &sums, &f, running ? running + (group - begin) : NULL);
+        if (f.plain)
+            continue;
+        apply_wide(w, &wide, first * channels, (group - first) * channels, row, row + job->s);
+        apply_careful_sets(w, &sets, &sums, &f, row, row + job->s);
+        first = group + groups;
+    }
+    apply_wide(w, &wide, first * channels, (end - first) * channels, row, row + job->s);
+}
+
+#endif

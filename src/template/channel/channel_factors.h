@@ -1,0 +1,133 @@
+/* The factors of a block of columns, and what is done with the block: rows of it from x to o.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_FACTORS_H
+#define NRG_TEMPLATE_CHANNEL_CHANNEL_FACTORS_H
+
+#include "channel_apply.h"
+
+/* Channels side by side, `per` columns each, `group` of them with the same statistics. */
+typedef struct channel_block {
+    const nrg_channel_statistics *stat; /* of the first group of the block; NULL: folded */
+    size_t stat_stride;                 /* bytes to that of the next group */
+    size_t group, c, channels, per;
+    const char *w, *b;
+    int w_f32;
+    int plain_weights; /* all of them */
+} channel_block;
+
+static inline const nrg_channel_statistics *block_stat(const channel_block *block, size_t group)
+{
+    return (const nrg_channel_statistics *)((const char *)block->stat + group * block->stat_stride);
+}
+
+/* Whether all weights leave their channels plain: looked at once, since sets share them. */
+static __attribute__((noinline)) int weights_are_plain(const char *w, int w_f32, size_t channels, nrg_dtype D)
+{
+    for (size_t c = 0; c < channels && w; c++)
+        if (!channel_between(fabs((double)channel_parameter(w, c, w_f32, D, 1)), 0x1p-40, 0x1p40))
+            return 0;
+    return 1;
+}
+
+/* Up to VN channels of one set, one column each: as channel_factors_of. */
+NRG_INLINE void fill_step(channel_column_factors *f, vf w, vf b, vf high, vf low, vd minus_mean, size_t k, size_t lanes)
+{
+    const vf hi = v_mul(w, high), lo = v_fma(w, low, v_fms(w, high, hi));
+    const vd shift_l = vd_fma(minus_mean, vd_low(w), vd_low(b)), shift_h = vd_fma(minus_mean, vd_high(w), vd_high(b));
+    const vf shift = v_from_vd(shift_l, shift_h);
+    const vf shift_lo = v_from_vd(vd_sub(shift_l, vd_low(shift)), vd_sub(shift_h, vd_high(shift)));
+    store_lanes(f->hi + k, hi, lanes);
+    store_lanes(f->lo + k, lo, lanes);
+    store_lanes(f->shift + k, shift, lanes);
+    store_lanes(f->shift_lo + k, shift_lo, lanes);
+}
+
+NRG_INLINE void fill_set_of(channel_column_factors *f, const char *w, const char *b, const nrg_channel_statistics *stat, size_t k,
+                            size_t n, nrg_dtype D)
+{
+    const float high_s = (float)stat->rstd, low_s = (float)(stat->rstd - (double)high_s);
+    const vf high = v_set1(high_s), low = v_set1(low_s), one = v_set1(1), zero = v_zero();
+    const vd minus_mean = vd_set1(-((stat->mean + stat->mean_low) * stat->rstd));
+    size_t i = 0;
+    for (; i + VN <= n; i += VN)
+        fill_step(f, w ? load_whole(w, i, D) : one, b ? load_whole(b, i, D) : zero, high, low, minus_mean, k + i, VN);
+    if (i < n)
+        fill_step(f, w ? load_part(w, i, n - i, D) : one, b ? load_part(b, i, n - i, D) : zero, high, low, minus_mean, k + i,
+                  n - i);
+}
+
+/* n channels of one set from channel c on, to columns from k on; all weights are plain. */
+static inline void fill_set(channel_column_factors *f, const channel_block *block, const nrg_channel_statistics *stat, size_t c,
+                            size_t k, size_t n, nrg_dtype D)
+{
+    const size_t at = bytes_of(c, D, block->w_f32);
+    const char *w = block->w ? block->w + at : NULL, *b = block->b ? block->b + at : NULL;
+    if (D == NRG_F32 || block->w_f32)
+        fill_set_of(f, w, b, stat, k, n, NRG_F32);
+    else if (D == NRG_F16)
+        fill_set_of(f, w, b, stat, k, n, NRG_F16);
+    else
+        fill_set_of(f, w, b, stat, k, n, NRG_BF16);
+}
+
+static inline channel_factors block_factors(const channel_block *block, size_t channel, nrg_dtype D)
+{
+    const float w = channel_parameter(block->w, block->c + channel, block->w_f32, D, 1);
+    const float b = channel_parameter(block->b, block->c + channel, block->w_f32, D, 0);
+    if (!block->stat)
+        return (channel_factors){.plain = 1, .hi = w, .shift = b};
+    return channel_factors_of(block_stat(block, channel / block->group), w, b);
+}
+
+static __attribute__((noinline)) void fill_factors(channel_column_factors *f, const channel_block *block, nrg_dtype D)
+{
+    f->plain = 1;
+    if (block->stat && block->per == 1 && block->group > 1 && block->plain_weights) {
+        for (size_t k = 0; k < block->channels; k += block->group) {
+            const size_t left = block->channels - k, n = left < block->group ? left : block->group;
+            const nrg_channel_statistics *stat = block_stat(block, k / block->group);
+            fill_set(f, block, stat, block->c + k, k, n, D);
+            f->plain &= channel_set_is_plain(stat);
+        }
+        return;
+    }
+    for (size_t channel = 0; channel < block->channels; channel++) {
+        const channel_factors of = block_factors(block, channel, D);
+        f->plain &= of.plain;
+        for (size_t k = channel * block->per; k < (channel + 1) * block->per; k++) {
+            f->hi[k] = of.hi;
+            f->lo[k] = of.lo;
+            f->shift[k] = of.shift;
+            f->shift_lo[k] = of.shift_lo;
+        }
+    }
+}
+
+/* A block of which some columns are done in double. */
+static __attribute__((noinline)) void apply_block_careful(const channel_column_run *run, const channel_block *block,
+                                                          const channel_column_factors *f, nrg_dtype D)
+{
+    const size_t size = bytes_of(1, D, 0), o_size = run->finish == CHANNEL_TO_STAGE ? sizeof(float) : size;
+    for (size_t first = 0; first < run->width; first += CHANNEL_CAREFUL_COLUMNS) {
+        channel_careful_factors c;
+        channel_column_run part = *run;
+        const size_t left = run->width - first;
+        memset(&c, 0, sizeof c);
+        part.width = left < CHANNEL_CAREFUL_COLUMNS ? left : CHANNEL_CAREFUL_COLUMNS;
+        part.x += first * size;
+        part.y = part.y ? part.y + first * size : NULL;
+        part.o += first * o_size;
+        for (size_t k = 0; k < part.width; k++) {
+            const channel_factors of = block_factors(block, (first + k) / block->per, D);
+            c.plain[k] = of.plain ? 1 : 0;
+            c.mean[k] = of.mean;
+            c.mean_low[k] = of.mean_low;
+            c.a[k] = of.a;
+            c.b[k] = of.b;
+        }
+        apply_columns_careful(&part, f, first, &c, D);
+    }
+}
+
+#endif

@@ -1,0 +1,304 @@
+/* The backward walk over columns: sets whose channels, or positions, lie side by side.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_COLUMNS_H
+#define NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_COLUMNS_H
+
+#include "channel_gradient_walk.h"
+
+/* What a walk over the rows of a block needs beside its sets. */
+typedef struct gradient_rows {
+    channel_block block;
+    const gradient_known *known;
+    size_t k, begin, end; /* the block's first column in a row; rows */
+} gradient_rows;
+
+/* Adds a block's columns over its rows to a and b. centre: of every column. */
+static __attribute__((noinline)) void sum_block_rows(const gradient_walk *w, const gradient_rows *at,
+                                                     const channel_column_factors *f, const double *centre, double *a, double *b)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    const size_t width = at->block.channels * at->block.per, most = rows_at_once(w, width, at->end - at->begin);
+    gradient_stage room;
+    for (size_t i = 0; i < GRADIENT_COLUMNS; i++)
+        a[i] = b[i] = 0;
+    for (size_t row = at->begin, rows; row < at->end; row += rows) {
+        rows = at->end - row < most ? at->end - row : most;
+        gradient_columns columns = {.x = job->x + row * job->x_stride + at->k * w->size,
+                                    .x_stride = job->x_stride,
+                                    .rows = rows,
+                                    .width = width,
+                                    .prefetch = job->stream};
+        columns.d = rows_gradient(w, &room, &at->block, f, at->k, row, rows, 0, &columns.d_stride);
+        add_columns(&columns, centre, a, b, w->D);
+    }
+}
+
+/* Factors of the forward pass, where do1 needs o1. */
+static void forward_factors(const gradient_walk *w, const channel_block *block, channel_column_factors *f)
+{
+    if (w->job->activation)
+        fill_factors(f, block, w->D);
+}
+
+/* The gradient's factors of n channels of a set, in vectors. */
+NRG_INLINE void fill_alpha_of(float *alpha, const char *weights, double rstd, size_t n, nrg_dtype D)
+{
+    const vd inverse = vd_set1(rstd);
+    for (size_t i = 0; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n);
+        const vf w = !weights ? v_set1(1) : lanes == VN ? load_whole(weights, i, D) : load_part(weights, i, lanes, D);
+        store_lanes(alpha + i, v_from_vd(vd_mul(inverse, vd_low(w)), vd_mul(inverse, vd_high(w))), lanes);
+    }
+}
+
+static void fill_constant(float *to, float value, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = value;
+}
+
+/* Factors of all columns. */
+static __attribute__((noinline)) void fill_gradient(const gradient_walk *w, const channel_block *block,
+                                                    const gradient_known *known, gradient_column_factors *f)
+{
+    f->plain = 1;
+    f->frozen = w->job->fixed_mean != NULL;
+    if (block->group > 1 && block->per == 1 && block->plain_weights) {
+        for (size_t k = 0, n; k < block->channels; k += n) {
+            const size_t left = block->channels - k, at = bytes_of(block->c + k, w->D, block->w_f32);
+            const nrg_channel_gradient g = gradient_of(w, &known[k / block->group]);
+            const char *weights = block->w ? block->w + at : NULL;
+            n = left < block->group ? left : block->group;
+            /* weights and 1/s from 2^-40 to 2^40 leave no room for an alpha that is not plain */
+            f->plain &= nrg_gradient_is_plain(&g, 1) && nrg_gradient_between(g.rstd, 0x1p-40, 0x1p40);
+            if (w->D == NRG_F32 || block->w_f32)
+                fill_alpha_of(f->alpha + k, weights, g.rstd, n, NRG_F32);
+            else if (w->D == NRG_F16)
+                fill_alpha_of(f->alpha + k, weights, g.rstd, n, NRG_F16);
+            else
+                fill_alpha_of(f->alpha + k, weights, g.rstd, n, NRG_BF16);
+            fill_constant(f->centre + k, g.centre, n);
+            fill_constant(f->minus_beta + k, -(float)g.beta, n);
+            fill_constant(f->gamma + k, (float)g.gamma, n);
+        }
+        return;
+    }
+    for (size_t channel = 0; channel < block->channels; channel++) {
+        const gradient_known *of = &known[channel / block->group];
+        const nrg_channel_gradient g = gradient_of(w, of);
+        const float w_c = channel_parameter(block->w, block->c + channel, block->w_f32, w->D, 1);
+        const gradient_factors factors = gradient_factors_of(&g, &of->stat, w_c);
+        const size_t k = channel * block->per;
+        f->plain &= factors.plain;
+        fill_constant(f->centre + k, factors.centre, block->per);
+        fill_constant(f->alpha + k, factors.alpha, block->per);
+        fill_constant(f->minus_beta + k, factors.minus_beta, block->per);
+        fill_constant(f->gamma + k, factors.gamma, block->per);
+    }
+}
+
+static __attribute__((noinline)) void apply_careful_block(const gradient_walk *w, const gradient_column_run *run,
+                                                          const gradient_rows *at, const gradient_column_factors *f)
+{
+    const channel_block *block = &at->block;
+    for (size_t first = 0; first < run->width; first += GRADIENT_CAREFUL_COLUMNS) {
+        const size_t left = run->width - first;
+        gradient_careful_factors c;
+        gradient_column_run part = *run;
+        memset(&c, 0, sizeof c);
+        part.width = left < GRADIENT_CAREFUL_COLUMNS ? left : GRADIENT_CAREFUL_COLUMNS;
+        part.d += first;
+        part.x += first * w->size;
+        part.dx = part.dx ? part.dx + first * w->size : NULL;
+        part.dy = part.dy ? part.dy + first * w->size : NULL;
+        part.stream_dx = part.stream_dy = 0;
+        for (size_t k = 0; k < part.width; k++) {
+            const size_t channel = (first + k) / block->per;
+            const gradient_known *of = &at->known[channel / block->group];
+            const nrg_channel_gradient g = gradient_of(w, of);
+            const float w_c = channel_parameter(block->w, block->c + channel, block->w_f32, w->D, 1);
+            const gradient_factors factors = gradient_factors_of(&g, &of->stat, w_c);
+            c.plain[k] = factors.plain ? 1 : 0;
+            c.mean[k] = factors.mean;
+            c.mean_low[k] = factors.mean_low;
+            c.alpha[k] = factors.exact_alpha;
+            c.minus_beta[k] = factors.exact_minus_beta;
+            c.gamma[k] = factors.careful_gamma;
+        }
+        apply_gradient_columns_careful(&part, f, first, &c, w->D);
+    }
+}
+
+static __attribute__((noinline)) void apply_block_rows(const gradient_walk *w, const gradient_rows *at)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    const size_t width = at->block.channels * at->block.per, most = rows_at_once(w, width, at->end - at->begin);
+    float store[4 * GRADIENT_COLUMNS + VN] __attribute__((aligned(64)));
+    channel_column_factors forward = factors_in(store, GRADIENT_COLUMNS);
+    gradient_column_factors f;
+    gradient_stage room;
+    if (!job->dx && !job->dy)
+        return;
+    fill_gradient(w, &at->block, at->known, &f);
+    if (!w->kept)
+        forward_factors(w, &at->block, &forward);
+    for (size_t row = at->begin, rows; row < at->end; row += rows) {
+        rows = at->end - row < most ? at->end - row : most;
+        gradient_column_run run = {.x = job->x + row * job->x_stride + at->k * w->size,
+                                   .dx = job->dx ? job->dx + row * job->dx_stride + at->k * w->size : NULL,
+                                   .dy = job->dy ? job->dy + row * job->dy_stride + at->k * w->size : NULL,
+                                   .x_stride = job->x_stride,
+                                   .dx_stride = job->dx_stride,
+                                   .dy_stride = job->dy_stride,
+                                   .rows = rows,
+                                   .width = width,
+                                   .prefetch = job->stream};
+        /* pieces of rows in whole lines: what a line lacks would be read first */
+        run.stream_dx = w->stream_dx && (((uintptr_t)run.dx | run.dx_stride | width * w->size) & 63) == 0;
+        run.stream_dy = w->stream_dy && (((uintptr_t)run.dy | run.dy_stride | width * w->size) & 63) == 0;
+        run.d = rows_gradient(w, &room, &at->block, &forward, at->k, row, rows, 1, &run.d_stride);
+        if (f.plain)
+            apply_gradient_columns(&run, &f, w->D);
+        else
+            apply_careful_block(w, &run, at, &f);
+    }
+}
+
+/* Channels of batch norm that fill a block: their sums, and what follows from them. */
+static __attribute__((noinline)) void sum_channel_columns(const gradient_walk *w, const gradient_rows *at, gradient_known *known)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    const size_t channels = at->block.channels, per = at->block.per, all_rows = at->end;
+    const size_t length = w->cut.length / per, period = job->nhwc ? w->cut.period : all_rows; /* in rows */
+    float store[4 * GRADIENT_COLUMNS + VN] __attribute__((aligned(64)));
+    channel_column_factors f = factors_in(store, GRADIENT_COLUMNS);
+    channel_total total[GRADIENT_COLUMNS];
+    double a[GRADIENT_COLUMNS], b[GRADIENT_COLUMNS], centre[GRADIENT_COLUMNS] = {0};
+    forward_factors(w, &at->block, &f);
+    memset(total, 0, channels * sizeof total[0]);
+    for (size_t k = 0; k < channels * per; k++)
+        centre[k] = (double)nrg_gradient_of(&known[k / per].stat, 0).centre;
+    gradient_rows part = *at;
+    for (size_t row = 0; row < all_rows && !job->given_sums; row = part.end) {
+        const size_t left = period - row % period, segment = left < length ? left : length;
+        part.begin = row;
+        part.end = length == 0 ? all_rows : row + segment; /* segments of less than a row are left to the reference */
+        sum_block_rows(w, &part, &f, centre, a, b);
+        for (size_t i = 0; i < channels; i++) {
+            add_gradient_segment(&total[i], (double)((part.end - row) * per), per == 1 ? a[i] : fold_columns(a + i * per, per),
+                                 per == 1 ? b[i] : fold_columns(b + i * per, per));
+            total[i].lost |= length == 0;
+        }
+    }
+    for (size_t i = 0; i < channels; i++)
+        finish_channel(w, at->block.c + i, job->given_sums ? NULL : &total[i], &known[i],
+                       channel_parameter(job->w, at->block.c + i, job->w_f32, w->D, 1));
+}
+
+/* Statistics of sets side by side. */
+static __attribute__((noinline)) void know_sets(const gradient_walk *w, size_t set, size_t count, gradient_known *known)
+{
+    enum { AT_ONCE = 16 };
+    nrg_channel_statistics stat[AT_ONCE];
+    for (size_t i = 0, some; i < count; i += some) {
+        some = count - i < AT_ONCE ? count - i : AT_ONCE;
+        find_statistics(w, set + i, some, stat);
+        for (size_t j = 0; j < some; j++)
+            known[i + j] = (gradient_known){.stat = stat[j]};
+    }
+}
+
+/* Whole channels of batch norm, side by side. */
+static __attribute__((noinline)) void batch_columns(const gradient_walk *w)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    const size_t per = job->nhwc ? 1 : job->s, most = GRADIENT_COLUMNS / per, all_rows = job->nhwc ? job->n * job->s : job->n;
+    gradient_known known[GRADIENT_COLUMNS];
+    for (size_t c = job->begin, channels; c < job->end; c += channels) {
+        channels = job->end - c < most ? job->end - c : most;
+        know_sets(w, c, channels, known);
+        const gradient_rows at = {.block = gradient_block(w, &known[0].stat, sizeof known[0], c, channels, per),
+                                  .known = known,
+                                  .k = c * per,
+                                  .end = all_rows};
+        sum_channel_columns(w, &at, known);
+        if (!job->sums)
+            apply_block_rows(w, &at);
+    }
+}
+
+/* The sums of a block of columns of one sample, `into` channels into its first group, added to its groups' lanes, and to dw and
+ * db. */
+static __attribute__((noinline)) void sum_group_columns(const gradient_walk *w, const gradient_rows *at, size_t into,
+                                                        double *lanes_a, double *lanes_b, size_t block_number, int first)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    const channel_block *block = &at->block;
+    double a[GRADIENT_COLUMNS], b[GRADIENT_COLUMNS], centre[GRADIENT_COLUMNS] = {0};
+    float store[4 * GRADIENT_COLUMNS + VN] __attribute__((aligned(64)));
+    channel_column_factors f = factors_in(store, GRADIENT_COLUMNS);
+    forward_factors(w, block, &f);
+    for (size_t k = 0; k < block->channels; k++)
+        centre[k] = (double)nrg_gradient_of(&at->known[k / block->group].stat, 0).centre;
+    sum_block_rows(w, at, &f, centre, a, b);
+    for (size_t begin = 0, n; begin < block->channels; begin += n) {
+        const size_t group = begin / block->group, left = block->channels - begin;
+        const nrg_channel_gradient g = nrg_gradient_of(&at->known[group].stat, job->fixed_mean != NULL);
+        double *lane_a = lanes_a + group * CHANNEL_COLUMN_LANES, *lane_b = lanes_b + group * CHANNEL_COLUMN_LANES;
+        n = left < block->group ? left : block->group;
+        for (size_t k = 0; k < n; k++) {
+            const size_t lane = (into + k) % CHANNEL_COLUMN_LANES, c = block->c + begin + k;
+            const double w_c = (double)channel_parameter(job->w, c, job->w_f32, w->D, 1);
+            lane_a[lane] = __builtin_fma(w_c, a[begin + k], lane_a[lane]);
+            lane_b[lane] = __builtin_fma(w_c, b[begin + k], lane_b[lane]);
+            add_parameters(w, block_number, c, first, nrg_gradient_cross(&g, a[begin + k], b[begin + k]) * g.rstd, a[begin + k]);
+        }
+    }
+}
+
+enum { GRADIENT_GROUPS = GRADIENT_COLUMNS / 2 }; /* at once */
+
+/* Columns c to c + GRADIENT_COLUMNS of `all` that some groups of sample n have, the first of them group `begin`. */
+static inline gradient_rows group_rows(const gradient_walk *w, const gradient_known *known, size_t n, size_t begin, size_t c,
+                                       size_t all)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    const size_t width = all - c < GRADIENT_COLUMNS ? all - c : GRADIENT_COLUMNS, k = begin * job->group_channels + c;
+    return (gradient_rows){.block = gradient_block(w, &known[0].stat, sizeof known[0], k, width, 1),
+                           .known = known,
+                           .k = k,
+                           .begin = n * job->s,
+                           .end = (n + 1) * job->s};
+}
+
+static __attribute__((noinline)) void sum_groups_columns(const gradient_walk *w, gradient_known *known, size_t n, size_t begin,
+                                                         size_t groups, size_t block_number, int first)
+{
+    const size_t all = groups * w->job->group_channels;
+    double lanes_a[CHANNEL_COLUMN_LANES * GRADIENT_GROUPS], lanes_b[CHANNEL_COLUMN_LANES * GRADIENT_GROUPS];
+    memset(lanes_a, 0, groups * CHANNEL_COLUMN_LANES * sizeof lanes_a[0]);
+    memset(lanes_b, 0, groups * CHANNEL_COLUMN_LANES * sizeof lanes_b[0]);
+    for (size_t c = 0; c < all; c += GRADIENT_COLUMNS) {
+        const gradient_rows at = group_rows(w, known, n, begin, c, all);
+        sum_group_columns(w, &at, c, lanes_a, lanes_b, block_number, first);
+    }
+    for (size_t i = 0; i < groups; i++)
+        set_gradient(w, &known[i], fold_of(lanes_a + i * CHANNEL_COLUMN_LANES), fold_of(lanes_b + i * CHANNEL_COLUMN_LANES));
+}
+
+/* Groups begin to end of sample n, which fill a block together, or one that is wider. */
+static __attribute__((noinline)) void group_columns(const gradient_walk *w, size_t n, size_t begin, size_t end,
+                                                    size_t block_number, int first)
+{
+    const size_t all = (end - begin) * w->job->group_channels;
+    gradient_known known[GRADIENT_GROUPS];
+    know_sets(w, n * w->job->groups + begin, end - begin, known);
+    sum_groups_columns(w, known, n, begin, end - begin, block_number, first);
+    for (size_t c = 0; c < all; c += GRADIENT_COLUMNS) {
+        const gradient_rows at = group_rows(w, known, n, begin, c, all);
+        apply_block_rows(w, &at);
+    }
+}
+
+#endif

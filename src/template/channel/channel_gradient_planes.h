@@ -1,0 +1,118 @@
+/* The backward walk over planes: the positions of a channel lie together.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_PLANES_H
+#define NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_PLANES_H
+
+#include "channel_gradient_walk.h"
+
+/* Adds elements begin to end of a channel of a sample to lanes. */
+static __attribute__((noinline)) void sum_plane(const gradient_walk *w, const channel_factors *f, float centre,
+                                                gradient_lanes *lanes, size_t n, size_t c, size_t begin, size_t end)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    gradient_stage room;
+    for (size_t i = begin, next; i < end; i = next) {
+        next = w->staged && end - i > GRADIENT_STAGE ? i + GRADIENT_STAGE : end;
+        add_gradients(lanes, plane_gradient(w, &room, f, n, c, i, next, 0),
+                      job->x + n * job->x_stride + (c * job->s + i) * w->size, centre, next - i, w->D);
+    }
+}
+
+static __attribute__((noinline)) void apply_plane(const gradient_walk *w, const channel_factors *f,
+                                                  const gradient_factors *factors, size_t n, size_t c)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    gradient_stage room;
+    if (!job->dx && !job->dy)
+        return;
+    for (size_t i = 0, next; i < job->s; i = next) {
+        const size_t at = (c * job->s + i) * w->size;
+        next = w->staged && job->s - i > GRADIENT_STAGE ? i + GRADIENT_STAGE : job->s;
+        gradient_run run = {.d = plane_gradient(w, &room, f, n, c, i, next, 1),
+                            .x = job->x + n * job->x_stride + at,
+                            .dx = job->dx ? job->dx + n * job->dx_stride + at : NULL,
+                            .dy = job->dy ? job->dy + n * job->dy_stride + at : NULL,
+                            .n = next - i,
+                            .f = *factors};
+        run.stream_dx = w->stream_dx && ((uintptr_t)run.dx & 15) == 0;
+        run.stream_dy = w->stream_dy && ((uintptr_t)run.dy & 15) == 0;
+        apply_gradient(&run, w->D);
+    }
+}
+
+static __attribute__((noinline)) void sum_channel_planes(const gradient_walk *w, size_t c, const channel_factors *f, float centre,
+                                                         channel_total *total)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    const size_t most = w->cut.length < job->s ? 0 : w->cut.length / job->s; /* samples of a segment; 0: a part of one */
+    gradient_lanes lanes;
+    double a, b;
+    memset(total, 0, sizeof *total);
+    for (size_t n = 0, samples; n < job->n; n += samples) {
+        const size_t left = job->n - n, length = most ? job->s : w->cut.length;
+        samples = most == 0 ? 1 : left < most ? left : most;
+        for (size_t begin = 0; begin < job->s; begin += length) {
+            const size_t end = job->s - begin < length ? job->s : begin + length;
+            clear_gradients(&lanes);
+            for (size_t i = 0; i < samples; i++)
+                sum_plane(w, f, centre, &lanes, n + i, c, begin, end);
+            fold_gradients(&lanes, &a, &b);
+            add_gradient_segment(total, (double)(samples * (end - begin)), a, b);
+        }
+    }
+}
+
+static __attribute__((noinline)) void batch_planes(const gradient_walk *w)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    for (size_t c = job->begin; c < job->end; c++) {
+        gradient_known known;
+        channel_total total;
+        find_statistics(w, c, 1, &known.stat);
+        const channel_block block = gradient_block(w, &known.stat, 0, c, 1, 1);
+        const channel_factors f = block_factors(&block, 0, w->D);
+        const float w_c = channel_parameter(job->w, c, job->w_f32, w->D, 1);
+        if (!job->given_sums)
+            sum_channel_planes(w, c, &f, nrg_gradient_of(&known.stat, 0).centre, &total);
+        finish_channel(w, c, job->given_sums ? NULL : &total, &known, w_c);
+        if (job->sums)
+            continue;
+        const nrg_channel_gradient g = gradient_of(w, &known);
+        const gradient_factors factors = gradient_factors_of(&g, &known.stat, w_c);
+        for (size_t n = 0; n < job->n; n++)
+            apply_plane(w, &f, &factors, n, c);
+    }
+}
+
+static __attribute__((noinline)) void group_planes(const gradient_walk *w, size_t n, size_t group, size_t block_number, int first)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    const size_t channels = job->group_channels, c_begin = group * channels;
+    double lanes_a[CHANNEL_COLUMN_LANES] = {0}, lanes_b[CHANNEL_COLUMN_LANES] = {0};
+    gradient_known known;
+    find_statistics(w, n * job->groups + group, 1, &known.stat);
+    nrg_channel_gradient g = nrg_gradient_of(&known.stat, job->fixed_mean != NULL);
+    const channel_block block = gradient_block(w, &known.stat, 0, c_begin, channels, 1);
+    for (size_t k = 0; k < channels; k++) {
+        const channel_factors f = block_factors(&block, k, w->D);
+        const float w_c = channel_parameter(job->w, c_begin + k, job->w_f32, w->D, 1);
+        gradient_lanes lanes;
+        double a, b, *lane_a = &lanes_a[k % CHANNEL_COLUMN_LANES], *lane_b = &lanes_b[k % CHANNEL_COLUMN_LANES];
+        clear_gradients(&lanes);
+        sum_plane(w, &f, g.centre, &lanes, n, c_begin + k, 0, job->s);
+        fold_gradients(&lanes, &a, &b);
+        *lane_a = __builtin_fma((double)w_c, a, *lane_a);
+        *lane_b = __builtin_fma((double)w_c, b, *lane_b);
+        add_parameters(w, block_number, c_begin + k, first, nrg_gradient_cross(&g, a, b) * g.rstd, a);
+    }
+    nrg_gradient_set(&g, fold_of(lanes_a), fold_of(lanes_b), known.stat.count, job->centred);
+    for (size_t k = 0; k < channels; k++) {
+        const channel_factors f = block_factors(&block, k, w->D);
+        const float w_c = channel_parameter(job->w, c_begin + k, job->w_f32, w->D, 1);
+        const gradient_factors factors = gradient_factors_of(&g, &known.stat, w_c);
+        apply_plane(w, &f, &factors, n, c_begin + k);
+    }
+}
+
+#endif

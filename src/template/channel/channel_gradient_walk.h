@@ -1,0 +1,301 @@
+/* What the backward walks over planes and over columns share: statistics, do1, and what follows from the sums of a set.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_WALK_H
+#define NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_WALK_H
+
+#include "channel_factors.h"
+#include "channel_gradient_apply.h"
+
+enum { GRADIENT_STAGE = 192 }; /* floats: whole steps of the activations; small, since two of them are on the stack */
+
+typedef struct gradient_walk {
+    const nrg_channel_norm_backward_job *job;
+    nrg_dtype D;
+    size_t size; /* of an element */
+    int plain_weights;
+    nrg_segments cut;
+    int staged; /* do1 is not d_o as it is in memory */
+    int stream_dx, stream_dy;
+    /* where do1 is kept in f32 between the two walks, so that activations are computed once: an output that is f32 and whose
+     * place nothing is read from any more; or NULL */
+    char *kept;
+    size_t kept_stride;
+} gradient_walk;
+
+/* Room for a chunk of do1. */
+typedef struct gradient_stage {
+    float stage[GRADIENT_STAGE], slope[GRADIENT_STAGE];
+} gradient_stage;
+
+/* What is known of a set: at first its statistics. */
+typedef struct gradient_known {
+    nrg_channel_statistics stat;
+    double beta, gamma, careful_gamma;
+} gradient_known;
+
+static inline nrg_channel_gradient gradient_of(const gradient_walk *w, const gradient_known *known)
+{
+    nrg_channel_gradient g = nrg_gradient_of(&known->stat, w->job->fixed_mean != NULL);
+    g.beta = known->beta;
+    g.gamma = known->gamma;
+    g.careful_gamma = known->careful_gamma;
+    return g;
+}
+
+/* a, b: of the set. */
+static inline void set_gradient(const gradient_walk *w, gradient_known *known, double a, double b)
+{
+    nrg_channel_gradient g = nrg_gradient_of(&known->stat, w->job->fixed_mean != NULL);
+    nrg_gradient_set(&g, a, b, known->stat.count, w->job->centred);
+    known->beta = g.beta;
+    known->gamma = g.gamma;
+    known->careful_gamma = g.careful_gamma;
+}
+
+/* ---- statistics ---- */
+
+/* Of sets set to set + count, of one sample: they lie one after the other. */
+static void find_statistics(const gradient_walk *w, size_t set, size_t count, nrg_channel_statistics *stat)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    for (size_t i = 0; i < count && job->fixed_mean; i++) {
+        const size_t c = (set + i) % job->c;
+        stat[i] = nrg_statistics_fixed(job->fixed_mean[c], job->fixed_var[c], job->eps);
+    }
+    if (job->fixed_mean)
+        return;
+    if (job->given) {
+        memcpy(stat, job->given + set, count * sizeof *stat);
+        return;
+    }
+    const nrg_channel_norm_job forward = {
+        .x = job->x,
+        .statistics = (nrg_channel_statistics *)((uintptr_t)stat - set * sizeof *stat), /* where that of set 0 would be */
+        .n = job->n,
+        .c = job->c,
+        .s = job->s,
+        .groups = job->groups,
+        .group_channels = job->group_channels,
+        .x_stride = job->x_stride,
+        .segment = job->segment,
+        .begin = set,
+        .end = set + count,
+        .by_channel = job->by_channel,
+        .nhwc = job->nhwc,
+        .centred = job->centred,
+        .stream = job->stream,
+        .eps = job->eps,
+    };
+    NRG_PATH_NAME(channel_statistics)(&forward, w->D);
+}
+
+static inline channel_block gradient_block(const gradient_walk *w, const nrg_channel_statistics *stat, size_t stat_stride,
+                                           size_t c, size_t channels, size_t per)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    return (channel_block){.stat = stat,
+                           .stat_stride = stat_stride,
+                           .group = job->groups ? job->group_channels : 1,
+                           .c = c,
+                           .channels = channels,
+                           .per = per,
+                           .w = job->w,
+                           .b = job->b,
+                           .w_f32 = job->w_f32,
+                           .plain_weights = w->plain_weights};
+}
+
+/* ---- do1 ---- */
+
+/* n elements of d_o to floats. */
+NRG_INLINE void widen_of(float *to, const char *from, size_t n, nrg_dtype D)
+{
+    for (size_t i = 0; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n);
+        store_lanes(to + i, lanes == VN ? load_whole(from, i, D) : load_part(from, i, lanes, D), lanes);
+    }
+}
+
+NRG_INLINE void multiply_of(float *slope, const char *d, size_t n, nrg_dtype D)
+{
+    for (size_t i = 0; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n);
+        const vf dv = lanes == VN ? load_whole(d, i, D) : load_part(d, i, lanes, D);
+        store_lanes(slope + i, v_mul(dv, load_lanes(slope + i, lanes)), lanes);
+    }
+}
+
+/* slope: g′, which becomes do1; or, without an activation, room for it. */
+static __attribute__((noinline)) void make_gradient(float *slope, const char *d, size_t n, int activated, nrg_dtype D)
+{
+    if (activated && D == NRG_F32)
+        multiply_of(slope, d, n, NRG_F32);
+    else if (activated && D == NRG_F16)
+        multiply_of(slope, d, n, NRG_F16);
+    else if (activated)
+        multiply_of(slope, d, n, NRG_BF16);
+    else if (D == NRG_F16)
+        widen_of(slope, d, n, NRG_F16);
+    else
+        widen_of(slope, d, n, NRG_BF16);
+}
+
+/* o1 + y in the stage becomes the slope there. ReLU's is too short for a call. */
+static __attribute__((noinline)) void slopes(const gradient_walk *w, gradient_stage *room, size_t n)
+{
+    if (w->job->activation != NRG_ACT_RELU) {
+        NRG_PATH_NAME(activate_both)(w->job->activation, room->stage, room->stage, room->slope, n);
+        return;
+    }
+    const vf one = v_set1(1), zero = v_zero();
+    for (size_t i = 0; i < n; i += VN) {                                          /* the stage has room for whole vectors */
+        const vf v = v_ld_f32(room->stage + i), same = v_max(one, v_min(one, v)); /* as act_one: NaN where v is */
+        v_st_f32(room->slope + i, v_select(v_lt(zero, v), same, v_sub(same, one)));
+    }
+}
+
+/* do1 of elements begin to end of channel c of sample n, at most a stage. again: in the second walk. */
+static const float *plane_gradient(const gradient_walk *w, gradient_stage *room, const channel_factors *f, size_t n, size_t c,
+                                   size_t begin, size_t end, int again)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    const size_t at = (c * job->s + begin) * w->size, count = end - begin;
+    const char *d = job->d_o + n * job->d_o_stride + at;
+    if (!w->staged)
+        return (const float *)d;
+    if (w->kept && again)
+        return (const float *)(w->kept + n * w->kept_stride + at);
+    if (job->activation) {
+        channel_factors one = *f;
+        const channel_run run = {.x = job->x + n * job->x_stride + at,
+                                 .y = job->y ? job->y + n * job->y_stride + at : NULL,
+                                 .o = (char *)room->stage,
+                                 .n = count,
+                                 .planes = 1,
+                                 .finish = CHANNEL_TO_STAGE,
+                                 .f = {&one.hi, &one.lo, &one.shift, &one.shift_lo, 1}};
+        if (f->plain)
+            apply_run(&run, w->D);
+        else
+            apply_run_careful(&run, f, w->D);
+        slopes(w, room, count);
+    }
+    make_gradient(room->slope, d, count, job->activation != NRG_ACT_IDENTITY, w->D);
+    if (w->kept)
+        memcpy(w->kept + n * w->kept_stride + at, room->slope, count * sizeof(float));
+    return room->slope;
+}
+
+/* The same of rows of a block of columns; stride: of what it returns, in bytes. */
+static const float *rows_gradient(const gradient_walk *w, gradient_stage *room, const channel_block *block,
+                                  const channel_column_factors *f, size_t k, size_t row, size_t rows, int again, size_t *stride)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    const size_t width = block->channels * block->per;
+    const char *d = job->d_o + row * job->d_o_stride + k * w->size;
+    *stride = job->d_o_stride;
+    if (!w->staged)
+        return (const float *)d;
+    if (w->kept && again) {
+        *stride = w->kept_stride;
+        return (const float *)(w->kept + row * w->kept_stride + k * w->size);
+    }
+    *stride = width * sizeof(float);
+    if (job->activation) {
+        const channel_column_run run = {.x = job->x + row * job->x_stride + k * w->size,
+                                        .y = job->y ? job->y + row * job->y_stride + k * w->size : NULL,
+                                        .o = (char *)room->stage,
+                                        .x_stride = job->x_stride,
+                                        .y_stride = job->y_stride,
+                                        .o_stride = *stride,
+                                        .rows = rows,
+                                        .width = width,
+                                        .finish = CHANNEL_TO_STAGE};
+        if (f->plain)
+            apply_columns(&run, f, w->D);
+        else
+            apply_block_careful(&run, block, f, w->D);
+        slopes(w, room, rows * width);
+    }
+    for (size_t i = 0; i < rows; i++) {
+        make_gradient(room->slope + i * width, d + i * job->d_o_stride, width, job->activation != NRG_ACT_IDENTITY, w->D);
+        if (w->kept)
+            memcpy(w->kept + (row + i) * w->kept_stride + k * w->size, room->slope + i * width, width * sizeof(float));
+    }
+    return room->slope;
+}
+
+/* Rows of a block that are staged at once. */
+static inline size_t rows_at_once(const gradient_walk *w, size_t width, size_t rows)
+{
+    const size_t most = w->staged ? GRADIENT_STAGE / width : rows;
+    return most < rows ? most : rows;
+}
+
+/* ---- what follows from sums ---- */
+
+/* A channel whose sums two doubles do not hold: seldom, and left to the reference. */
+static __attribute__((noinline)) void lost_gradient(const gradient_walk *w, size_t c, const nrg_channel_statistics *stat,
+                                                    int64_t *record)
+{
+    nrg_channel_norm_backward_job one = *w->job;
+    one.sums = (int64_t *)((uintptr_t)record - c * NRG_SUMS_WORDS * sizeof *record);
+    one.given = (const nrg_channel_statistics *)((uintptr_t)stat - c * sizeof *stat);
+    one.given_sums = NULL;
+    one.dw = one.db = NULL;
+    one.begin = c;
+    one.end = c + 1;
+    if (w->D == NRG_F32)
+        nrg_scalar_channel_norm_backward_f32(&one);
+    else if (w->D == NRG_F16)
+        nrg_scalar_channel_norm_backward_f16(&one);
+    else
+        nrg_scalar_channel_norm_backward_bf16(&one);
+}
+
+/* Everything that follows from a channel's sums; total: NULL where the sums are given. w_c: its weight. */
+static __attribute__((noinline)) void finish_channel(const gradient_walk *w, size_t c, const channel_total *total,
+                                                     gradient_known *known, float w_c)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    nrg_set_sums sums;
+    int64_t own[NRG_SUMS_WORDS], *record = job->sums ? job->sums + c * NRG_SUMS_WORDS : own;
+    if (!total)
+        sums = nrg_sums_value(job->given_sums + c * NRG_SUMS_WORDS);
+    else if (total->lost) {
+        lost_gradient(w, c, &known->stat, record);
+        sums = nrg_sums_value(record);
+    } else {
+        sums = total_sums(total);
+        if (job->sums)
+            nrg_sums_put(record, &sums);
+    }
+    const nrg_channel_gradient g = nrg_gradient_of(&known->stat, job->fixed_mean != NULL);
+    const double dw = nrg_gradient_cross(&g, sums.t, sums.q) * g.rstd;
+    if (job->dw)
+        job->dw[c] = (float)(job->accumulate ? (double)job->dw[c] + dw : dw);
+    if (job->db)
+        job->db[c] = (float)(job->accumulate ? (double)job->db[c] + sums.t : sums.t);
+    set_gradient(w, known, (double)w_c * sums.t, (double)w_c * sums.q);
+}
+
+static inline void add_gradient_segment(channel_total *total, double count, double a, double b)
+{
+    total->count += count;
+    if (!add_exactly(&total->t, &total->t_low, a) || !add_exactly(&total->q, &total->q_low, b))
+        total->lost = 1;
+}
+
+/* Sums over the samples of a block, of one channel. */
+static inline void add_parameters(const gradient_walk *w, size_t block, size_t c, int first, double dw, double db)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    const size_t at = block * job->c + c;
+    if (job->block_dw)
+        job->block_dw[at] = first ? dw : job->block_dw[at] + dw;
+    if (job->block_db)
+        job->block_db[at] = first ? db : job->block_db[at] + db;
+}
+
+#endif

@@ -1,0 +1,331 @@
+/* Sums of elements that lie together, in 32 lanes, and of columns, each in a sum of its own: Σx and Σx² in double, in the order
+ * that every path keeps (docs/channel_norm.md).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_SUM_H
+#define NRG_TEMPLATE_CHANNEL_CHANNEL_SUM_H
+
+#include "../../exact/channel_sums.h"
+#include "../norm/norm_scalars.h"
+#include "../norm/norm_sum.h"
+
+enum {
+    CHANNEL_LANES_S = 64,  /* batch sets of NCHW with fewer positions are summed by columns */
+    CHANNEL_COLUMNS = 128, /* columns that are summed at once: their sums are on the stack */
+    CHANNEL_WIDE = 256,    /* columns that are normalized at once: long pieces of a row, for the sake of the memory */
+    CHANNEL_FACTORS = 4 * CHANNEL_WIDE + VN, /* their factors; a vector that begins with the last of them ends in it, too */
+    CHANNEL_COLUMN_LANES = 8,                /* that columns fold to */
+    CHANNEL_ROW_BYTES = 8192                 /* rows of a block of columns that strips go over in turn: they stay in L1 */
+};
+
+typedef struct channel_lanes {
+    vd t[NORM_LANE_REGISTERS], q[NORM_LANE_REGISTERS];
+} channel_lanes;
+
+/* Whole steps of a block, in registers; returns where they end. */
+NRG_INLINE size_t add_whole(channel_lanes *lanes, const norm_options *opt, norm_row row, size_t begin, size_t end, nrg_dtype D,
+                            int centred)
+{
+    const int G = centred ? V_SUM2 : V_SUM1;
+    const size_t stride = (size_t)G * VN > NORM_LANES ? (size_t)G * VN : NORM_LANES;
+    const size_t whole = end - (end - begin) % stride;
+    if (begin == whole)
+        return whole;
+    sum_group(lanes->t, lanes->q, G, opt, row, begin, whole, stride, D, centred);
+    if (G < NORM_LANE_VECTORS)
+        sum_group(lanes->t + 2 * G, lanes->q + 2 * G, G, opt, row, begin + (size_t)G * VN, whole, stride, D, centred);
+    return whole;
+}
+
+/* Adds n elements from the first lane on. Ends of runs are frequent here: what does not fill a step goes to the lanes in memory,
+ * which are found without an index. */
+NRG_INLINE void add_elements_of(channel_lanes *lanes, const char *x, size_t n, int centred, int prefetch, nrg_dtype D)
+{
+    const norm_options opt = {.dim = n, .sum_from = NORM_FROM_X, .prefetch = prefetch};
+    const norm_row row = {.x = x};
+    size_t i = 0;
+    for (size_t begin = 0, next; begin < n; begin = next) {
+        next = n - begin > NORM_BLOCK ? begin + NORM_BLOCK : n;
+        i = centred ? add_whole(lanes, &opt, row, begin, next, D, 1) : add_whole(lanes, &opt, row, begin, next, D, 0);
+    }
+    for (; i < n; i += NORM_LANES) {
+        NRG_UNROLL
+        for (int j = 0; j < NORM_LANE_VECTORS; j++)
+            if (i + (size_t)j * VN < n) {
+                const vf v = load_part(x, i + (size_t)j * VN, lanes_at(i + (size_t)j * VN, n), D);
+                add_to_lanes(lanes->t + 2 * j, lanes->q + 2 * j, vd_low(v), vd_high(v), 1);
+            }
+    }
+}
+
+static __attribute__((noinline)) void add_elements_f32(channel_lanes *lanes, const char *x, size_t n, int centred, int prefetch)
+{
+    add_elements_of(lanes, x, n, centred, prefetch, NRG_F32);
+}
+
+static __attribute__((noinline)) void add_elements_f16(channel_lanes *lanes, const char *x, size_t n, int centred, int prefetch)
+{
+    add_elements_of(lanes, x, n, centred, prefetch, NRG_F16);
+}
+
+static __attribute__((noinline)) void add_elements_bf16(channel_lanes *lanes, const char *x, size_t n, int centred, int prefetch)
+{
+    add_elements_of(lanes, x, n, centred, prefetch, NRG_BF16);
+}
+
+static inline void add_elements(channel_lanes *lanes, const char *x, size_t n, int centred, int prefetch, nrg_dtype D)
+{
+    if (D == NRG_F32)
+        add_elements_f32(lanes, x, n, centred, prefetch);
+    else if (D == NRG_F16)
+        add_elements_f16(lanes, x, n, centred, prefetch);
+    else
+        add_elements_bf16(lanes, x, n, centred, prefetch);
+}
+
+NRG_INLINE void fold_sums(channel_lanes *lanes, double *t, double *q, int centred)
+{
+    const vd8 folded = fold_lanes(lanes->q);
+    *q = vd8_sum(&folded);
+    *t = 0;
+    if (centred) { /* where it is not, some of the elements are in t nevertheless */
+        const vd8 folded_t = fold_lanes(lanes->t);
+        *t = vd8_sum(&folded_t);
+    }
+}
+
+/* Small sets, n elements each, one after the other: at most NORM_BATCH of them, whose folds share their shuffles. */
+enum { CHANNEL_SMALL = 512 };
+
+NRG_INLINE void sum_small_of(const char *x, size_t n, size_t count, double *t, double *q, nrg_dtype D)
+{
+    vd8 folded_t[NORM_BATCH], folded_q[NORM_BATCH];
+    double sums[NORM_BATCH];
+    for (size_t set = 0; set < count; set++) {
+        const char *at = x + set * bytes_of(n, D, 0);
+        vd lanes_t[NORM_LANE_REGISTERS], lanes_q[NORM_LANE_REGISTERS];
+        size_t i = 0;
+        clear_lanes(lanes_t, lanes_q, 1);
+        for (; i + NORM_LANES <= n; i += NORM_LANES) {
+            NRG_UNROLL
+            for (int j = 0; j < NORM_LANE_VECTORS; j++) {
+                const vf v = load_whole(at, i + (size_t)j * VN, D);
+                add_to_lanes(lanes_t + 2 * j, lanes_q + 2 * j, vd_low(v), vd_high(v), 1);
+            }
+        }
+        NRG_UNROLL
+        for (int j = 0; j < NORM_LANE_VECTORS; j++)
+            if (i + (size_t)j * VN < n) {
+                const vf v = load_part(at, i + (size_t)j * VN, lanes_at(i + (size_t)j * VN, n), D);
+                add_to_lanes(lanes_t + 2 * j, lanes_q + 2 * j, vd_low(v), vd_high(v), 1);
+            }
+        folded_t[set] = fold_lanes(lanes_t);
+        folded_q[set] = fold_lanes(lanes_q);
+    }
+    for (size_t set = count; set < NORM_BATCH; set++) {
+        folded_t[set] = folded_t[0];
+        folded_q[set] = folded_q[0];
+    }
+    vd8_sum_rows(folded_t, sums);
+    memcpy(t, sums, count * sizeof *t);
+    vd8_sum_rows(folded_q, sums);
+    memcpy(q, sums, count * sizeof *q);
+}
+
+static __attribute__((noinline)) void sum_small_f32(const char *x, size_t n, size_t count, double *t, double *q)
+{
+    sum_small_of(x, n, count, t, q, NRG_F32);
+}
+
+static __attribute__((noinline)) void sum_small_f16(const char *x, size_t n, size_t count, double *t, double *q)
+{
+    sum_small_of(x, n, count, t, q, NRG_F16);
+}
+
+static __attribute__((noinline)) void sum_small_bf16(const char *x, size_t n, size_t count, double *t, double *q)
+{
+    sum_small_of(x, n, count, t, q, NRG_BF16);
+}
+
+static inline void sum_small(const char *x, size_t n, size_t count, double *t, double *q, int centred, nrg_dtype D)
+{
+    if (D == NRG_F32)
+        sum_small_f32(x, n, count, t, q);
+    else if (D == NRG_F16)
+        sum_small_f16(x, n, count, t, q);
+    else
+        sum_small_bf16(x, n, count, t, q);
+    for (size_t i = 0; i < count && !centred; i++)
+        t[i] = 0;
+}
+
+/* ---- columns ---- */
+
+/* Rows of at most CHANNEL_COLUMNS columns. */
+typedef struct channel_columns {
+    const char *x;
+    size_t stride, rows, width;
+    int centred;
+    int prefetch; /* what lies right of these columns: the next block, or of rows without a gap the next rows */
+} channel_columns;
+
+/* A strip of G vectors, or of the first n columns of one. */
+/* ahead: bytes from a row to one that is asked for; 0: none. */
+NRG_INLINE void sum_strip(const char *x, size_t stride, size_t rows, size_t ahead, double *t, double *q, int G, size_t n,
+                          nrg_dtype D)
+{
+    vd kept_t[2 * NORM_STEP], kept_q[2 * NORM_STEP];
+    NRG_UNROLL
+    for (int j = 0; j < 2 * G; j++) {
+        kept_t[j] = vd_ld(t + j * (VN / 2));
+        kept_q[j] = vd_ld(q + j * (VN / 2));
+    }
+    for (size_t row = 0; row < rows; row++) {
+        vf v[NORM_STEP];
+        if (ahead) {
+            NRG_UNROLL
+            for (size_t b = 0; b < bytes_of((size_t)G * VN, D, 0); b += 64)
+                __builtin_prefetch((const void *)((uintptr_t)x + row * stride + ahead + b));
+        }
+        if (D != NRG_F32 || G == 1)
+            load_step(v, G, x + row * stride, 0, n, D);
+        NRG_UNROLL
+        for (int j = 0; j < G; j++) {
+            const float *p = (const float *)(x + row * stride) + j * VN;
+            const int direct = D == NRG_F32 && G != 1;
+            const vd low = direct ? vd_ld_f32(p) : vd_low(v[j]), high = direct ? vd_ld_f32(p + VN / 2) : vd_high(v[j]);
+            kept_t[2 * j] = vd_add(kept_t[2 * j], low);
+            kept_t[2 * j + 1] = vd_add(kept_t[2 * j + 1], high);
+            kept_q[2 * j] = vd_fma(low, low, kept_q[2 * j]);
+            kept_q[2 * j + 1] = vd_fma(high, high, kept_q[2 * j + 1]);
+        }
+    }
+    NRG_UNROLL
+    for (int j = 0; j < 2 * G; j++) {
+        vd_st(t + j * (VN / 2), kept_t[j]);
+        vd_st(q + j * (VN / 2), kept_q[j]);
+    }
+}
+
+/* Σx and Σx² of every column, to t and q, which have room for CHANNEL_COLUMNS. */
+NRG_INLINE void sum_columns_of(const channel_columns *c, double *t, double *q, nrg_dtype D)
+{
+    enum { STRIP = V_SUM2 * VN };
+    const size_t size = bytes_of(1, D, 0), most = CHANNEL_ROW_BYTES / (c->width * size) + 1;
+    for (size_t k = 0; k < (c->width + VN - 1) / VN * VN; k++)
+        t[k] = q[k] = 0;
+    for (size_t row = 0; row < c->rows; row += most) {
+        const size_t rows = c->rows - row < most ? c->rows - row : most;
+        const char *x = c->x + row * c->stride;
+        size_t k = 0;
+        /* the rows of the next round; after the last, the first of the columns right of these */
+        const size_t ahead = !c->prefetch ? 0 : row + most < c->rows ? most * c->stride : c->width * size - row * c->stride;
+        for (; k + STRIP <= c->width; k += STRIP)
+            sum_strip(x + k * size, c->stride, rows, ahead, t + k, q + k, V_SUM2, STRIP, D);
+        for (; k < c->width; k += VN)
+            sum_strip(x + k * size, c->stride, rows, ahead, t + k, q + k, 1, lanes_at(k, c->width), D);
+    }
+    if (!c->centred)
+        for (size_t k = 0; k < c->width; k++)
+            t[k] = 0;
+}
+
+static __attribute__((noinline)) void sum_columns_f32(const channel_columns *c, double *t, double *q)
+{
+    sum_columns_of(c, t, q, NRG_F32);
+}
+
+static __attribute__((noinline)) void sum_columns_f16(const channel_columns *c, double *t, double *q)
+{
+    sum_columns_of(c, t, q, NRG_F16);
+}
+
+static __attribute__((noinline)) void sum_columns_bf16(const channel_columns *c, double *t, double *q)
+{
+    sum_columns_of(c, t, q, NRG_BF16);
+}
+
+static inline void sum_columns(const channel_columns *c, double *t, double *q, nrg_dtype D)
+{
+    if (D == NRG_F32)
+        sum_columns_f32(c, t, q);
+    else if (D == NRG_F16)
+        sum_columns_f16(c, t, q);
+    else
+        sum_columns_bf16(c, t, q);
+}
+
+/* Adds n columns to eight lanes, column k to lane k mod 8. */
+static inline void fold_into(double lanes[CHANNEL_COLUMN_LANES], const double *columns, size_t n)
+{
+    size_t k = 0;
+    for (; k + CHANNEL_COLUMN_LANES <= n; k += CHANNEL_COLUMN_LANES)
+        for (int l = 0; l < CHANNEL_COLUMN_LANES; l++)
+            lanes[l] += columns[k + (size_t)l];
+    for (; k < n; k++)
+        lanes[k % CHANNEL_COLUMN_LANES] += columns[k];
+}
+
+/* By halves. */
+static inline double fold_of(double lanes[CHANNEL_COLUMN_LANES])
+{
+    for (int half = CHANNEL_COLUMN_LANES / 2; half; half /= 2)
+        for (int l = 0; l < half; l++)
+            lanes[l] += lanes[l + half];
+    return lanes[0];
+}
+
+static inline double fold_columns(const double *columns, size_t n)
+{
+    double lanes[CHANNEL_COLUMN_LANES] = {0};
+    fold_into(lanes, columns, n);
+    return fold_of(lanes);
+}
+
+/* ---- the sum of segments, exactly ---- */
+
+/* Σ of a set's segments so far as two doubles each. Nearly always that is exact; where it is not, `lost` says so, and the set is
+ * summed again in integers. */
+typedef struct channel_total {
+    double count, t, t_low, q, q_low;
+    int lost;
+} channel_total;
+
+/* Adds x to high + low. Returns whether that is still exact. */
+static inline int add_exactly(double *high, double *low, double x)
+{
+    const double sum = *high + x, back = sum - *high, error = (*high - (sum - back)) + (x - back);
+    const double rest = *low + error, rest_back = rest - *low, rest_error = (*low - (rest - rest_back)) + (error - rest_back);
+    *high = sum;
+    *low = rest;
+    return rest_error == 0;
+}
+
+static inline void add_segment(channel_total *total, double count, double t, double q, int centred)
+{
+    const double mean = t / count;
+    total->count += count;
+    if (centred && q <= DBL_MAX && !nrg_variance_is_sound(mean, q * (1 / count) - mean * mean))
+        total->lost = 1;
+    if (!add_exactly(&total->t, &total->t_low, t) || !add_exactly(&total->q, &total->q_low, q))
+        total->lost = 1;
+}
+
+/* As the nearest double and the nearest to what that leaves. */
+static inline void split_sum(double high, double low, double *nearest, double *rest)
+{
+    const double sum = high + low, back = sum - high;
+    *nearest = sum;
+    *rest = (high - (sum - back)) + (low - back);
+}
+
+/* Once all are there. */
+static inline nrg_set_sums total_sums(const channel_total *total)
+{
+    nrg_set_sums sums = {.count = total->count};
+    split_sum(total->t, total->t_low, &sums.t, &sums.t_low);
+    split_sum(total->q, total->q_low, &sums.q, &sums.q_low);
+    return sums;
+}
+
+#endif

@@ -1,0 +1,253 @@
+/* The sums of a row that its gradient needs, with q = p - mean: Σq and Σq², for 1/s, in double; Σdh and Σdh·q, where
+ * dh = do1 · (w + weight_offset), of four elements of a lane in f32 and in double beyond.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_NORM_NORM_BACKWARD_SUM_H
+#define NRG_TEMPLATE_NORM_NORM_BACKWARD_SUM_H
+
+#include "norm_sum.h"
+
+enum { BACKWARD_BLOCK = 4 * NORM_LANES };
+
+/* A chunk of a row: floats, or 16-bit elements as they are in memory. */
+typedef struct backward_chunk {
+    const char *d, *p; /* do1 and p */
+    const float *w;    /* with the weight offset; NULL, of floats only: ones */
+} backward_chunk;
+
+/* What multiplies a row's elements: h = q·rstd - left and dp = dh·a - q·b + c. */
+typedef struct backward_factors {
+    int careful;
+    /* plain */
+    float mean, rstd, left;
+    float a, b, c;
+    /* careful: the mean in two parts, 1/s; dp = dh·a - h·b + c */
+    double pilot, shift, inverse, careful_a, careful_b, careful_c;
+} backward_factors;
+
+/* A row's sums so far: the lanes of the present segment, and the segments before it. */
+typedef struct backward_sums {
+    vd q[NORM_LANE_REGISTERS], qq[NORM_LANE_REGISTERS], d[NORM_LANE_REGISTERS], dq[NORM_LANE_REGISTERS];
+    double total_q, total_qq, total_d, total_dq;
+} backward_sums;
+
+/* Four elements of a lane, on their way. */
+typedef struct backward_few {
+    vf d, dq;
+} backward_few;
+
+/* Not centred, the mean is 0 and Σq and Σdh are of no interest. */
+NRG_INLINE void backward_square(vd *q, vd *qq, vd p, vd mean, int centred)
+{
+    vd exact = centred ? vd_sub(p, mean) : p;
+    *qq = vd_fma(exact, exact, *qq);
+    if (centred)
+        *q = vd_add(*q, exact);
+}
+
+NRG_INLINE void backward_cross(backward_few *few, vf p, vf d, vf mean, int first, int centred)
+{
+    vf q = centred ? v_sub(p, mean) : p;
+    few->dq = first ? v_mul(d, q) : v_fma(d, q, few->dq);
+    if (centred)
+        few->d = first ? d : v_add(few->d, d);
+}
+
+NRG_INLINE void backward_to_lanes(backward_sums *s, size_t at, const backward_few *few, int centred)
+{
+    s->dq[at] = vd_add(s->dq[at], vd_low(few->dq));
+    s->dq[at + 1] = vd_add(s->dq[at + 1], vd_high(few->dq));
+    if (centred) {
+        s->d[at] = vd_add(s->d[at], vd_low(few->d));
+        s->d[at + 1] = vd_add(s->d[at + 1], vd_high(few->d));
+    }
+}
+
+/* The lanes from `lane` on, G vectors wide, of n elements, whole blocks. */
+NRG_INLINE void backward_sum_group(backward_sums *sums, int G, const backward_chunk *chunk, float row_mean, size_t lane, size_t n,
+                                   int centred, int weighted, int prefetch, nrg_dtype D)
+{
+    const size_t first = lane / (VN / 2);
+    const backward_chunk c = *chunk;
+    const vf mean = v_set1(row_mean);
+    const vd exact_mean = vd_set1((double)row_mean);
+    backward_sums s; /* the group's lanes, in registers */
+    NRG_UNROLL
+    for (int j = 0; j < 2 * G; j++) {
+        s.qq[j] = sums->qq[first + (size_t)j];
+        s.dq[j] = sums->dq[first + (size_t)j];
+        s.q[j] = centred ? sums->q[first + (size_t)j] : vd_zero();
+        s.d[j] = centred ? sums->d[first + (size_t)j] : vd_zero();
+    }
+    for (size_t i = lane; i < n; i += BACKWARD_BLOCK) {
+        backward_few few[4];
+        if (prefetch && lane == 0) {
+            NRG_UNROLL
+            for (size_t at = 0; at < bytes_of(BACKWARD_BLOCK, D, 0); at += 64) {
+                __builtin_prefetch((const void *)((uintptr_t)c.p + bytes_of(i, D, 0) + at + 4096));
+                __builtin_prefetch((const void *)((uintptr_t)c.d + bytes_of(i, D, 0) + at + 4096));
+            }
+        }
+        NRG_UNROLL
+        for (int step = 0; step < 4; step++) {
+            NRG_UNROLL
+            for (int j = 0; j < G; j++) {
+                const size_t at = i + (size_t)step * NORM_LANES + (size_t)j * VN;
+                vf d = load_whole(c.d, at, D), p = load_whole(c.p, at, D);
+                if (weighted)
+                    d = v_mul(d, v_ld_f32(c.w + at));
+                backward_cross(&few[j], p, d, mean, step == 0, centred);
+                /* straight from memory where it is floats */
+                vd low = D == NRG_F32 ? vd_ld_f32((const float *)c.p + at) : vd_low(p);
+                vd high = D == NRG_F32 ? vd_ld_f32((const float *)c.p + at + VN / 2) : vd_high(p);
+                backward_square(&s.q[2 * j], &s.qq[2 * j], low, exact_mean, centred);
+                backward_square(&s.q[2 * j + 1], &s.qq[2 * j + 1], high, exact_mean, centred);
+            }
+        }
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            backward_to_lanes(&s, 2 * (size_t)j, &few[j], centred);
+    }
+    NRG_UNROLL
+    for (int j = 0; j < 2 * G; j++) {
+        sums->qq[first + (size_t)j] = s.qq[j];
+        sums->dq[first + (size_t)j] = s.dq[j];
+        if (centred) {
+            sums->q[first + (size_t)j] = s.q[j];
+            sums->d[first + (size_t)j] = s.d[j];
+        }
+    }
+}
+
+/* n elements, the first in lane 0; less than a block is the end of a row. */
+NRG_INLINE void backward_sum_chunk(backward_sums *s, const backward_chunk *c, float row_mean, size_t n, int centred, int weighted,
+                                   int prefetch, nrg_dtype D)
+{
+    const int most = centred ? V_SUM4 : V_SUM2, G = most < NORM_LANE_VECTORS ? most : NORM_LANE_VECTORS;
+    const size_t whole = n - n % BACKWARD_BLOCK;
+    if (whole)
+        for (size_t lane = 0; lane < NORM_LANES; lane += (size_t)G * VN)
+            backward_sum_group(s, G, c, row_mean, lane, whole, centred, weighted, prefetch, D);
+    if (whole == n)
+        return;
+    const vf mean = v_set1(row_mean);
+    const vd exact_mean = vd_set1((double)row_mean);
+    backward_few few[NORM_LANE_VECTORS];
+    memset(few, 0, sizeof few);
+    for (size_t i = whole; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n), at = (i - whole) / VN % NORM_LANE_VECTORS;
+        vf p = load_part(c->p, i, lanes, D), d = load_part(c->d, i, lanes, D);
+        if (lanes < VN && centred) {
+            /* beyond the end p has to be the mean, so that q is 0 */
+            float part[VN];
+            v_st_f32(part, p);
+            for (size_t l = lanes; l < VN; l++)
+                part[l] = row_mean;
+            p = v_ld_f32(part);
+        }
+        if (weighted)
+            d = v_mul(d, v_ldn_f32(c->w + i, lanes));
+        backward_cross(&few[at], p, d, mean, 0, centred);
+        backward_square(&s->q[2 * at], &s->qq[2 * at], vd_low(p), exact_mean, centred);
+        backward_square(&s->q[2 * at + 1], &s->qq[2 * at + 1], vd_high(p), exact_mean, centred);
+    }
+    for (size_t j = 0; j < NORM_LANE_VECTORS; j++)
+        backward_to_lanes(s, 2 * j, &few[j], centred);
+}
+
+NRG_INLINE double lanes_sum(const vd *lanes)
+{
+    vd8 folded = fold_lanes(lanes);
+    return vd8_sum(&folded);
+}
+
+NRG_INLINE void backward_clear(backward_sums *s)
+{
+    NRG_UNROLL
+    for (int j = 0; j < NORM_LANE_REGISTERS; j++)
+        s->q[j] = s->qq[j] = s->d[j] = s->dq[j] = vd_zero();
+}
+
+NRG_INLINE void backward_sum_any(backward_sums *s, const backward_chunk *c, float mean, size_t n, int centred, int prefetch,
+                                 nrg_dtype D)
+{
+    const int weighted = D != NRG_F32 || c->w; /* 16-bit rows without weights are given ones: half the code */
+    if (centred && weighted)
+        backward_sum_chunk(s, c, mean, n, 1, 1, prefetch, D);
+    else if (weighted)
+        backward_sum_chunk(s, c, mean, n, 0, 1, prefetch, D);
+    else if (centred)
+        backward_sum_chunk(s, c, mean, n, 1, 0, prefetch, D);
+    else
+        backward_sum_chunk(s, c, mean, n, 0, 0, prefetch, D);
+}
+
+/* Adds elements begin to end of a row of dim elements of dtype D; begin is a multiple of a block and no segment's end lies
+ * between. */
+static __attribute__((noinline)) void backward_sum(backward_sums *s, const backward_chunk *c, float mean, size_t begin,
+                                                   size_t end, size_t dim, int centred, int prefetch, nrg_dtype D)
+{
+    if (begin == 0) {
+        s->total_q = s->total_qq = s->total_d = s->total_dq = 0;
+        backward_clear(s);
+    }
+    if (D == NRG_F32)
+        backward_sum_any(s, c, mean, end - begin, centred, prefetch, NRG_F32);
+    else if (D == NRG_F16)
+        backward_sum_any(s, c, mean, end - begin, centred, prefetch, NRG_F16);
+    else
+        backward_sum_any(s, c, mean, end - begin, centred, prefetch, NRG_BF16);
+    if (end != dim && end % NORM_SEGMENT != 0)
+        return;
+    s->total_qq += lanes_sum(s->qq);
+    s->total_dq += lanes_sum(s->dq);
+    if (centred) {
+        s->total_q += lanes_sum(s->q);
+        s->total_d += lanes_sum(s->d);
+    }
+    backward_clear(s);
+}
+
+/* ---- rows that need care: rare, so lane by lane in memory, in double ---- */
+
+typedef struct careful_sums {
+    double t[NORM_LANES], tt[NORM_LANES], d[NORM_LANES], dt[NORM_LANES];
+    double total_t, total_tt, total_d, total_dt;
+} careful_sums;
+
+NRG_INLINE double memory_lanes_sum(double *lanes)
+{
+    for (int half = NORM_LANES / 2; half; half /= 2)
+        for (int l = 0; l < half; l++)
+            lanes[l] += lanes[l + half];
+    double sum = lanes[0];
+    memset(lanes, 0, NORM_LANES * sizeof *lanes);
+    return sum;
+}
+
+/* Σt, Σt², Σdh and Σdh·t of t = p - pilot; floats. */
+static __attribute__((noinline)) void backward_sum_around(careful_sums *s, const backward_chunk *c, double pilot, size_t begin,
+                                                          size_t end, size_t dim)
+{
+    const float *p = (const float *)c->p, *d = (const float *)c->d;
+    if (begin == 0)
+        memset(s, 0, sizeof *s);
+    for (size_t i = 0; i < end - begin; i++) {
+        const size_t lane = i % NORM_LANES;
+        double t = (double)p[i] - pilot, dh = (double)d[i];
+        if (c->w)
+            dh *= (double)c->w[i];
+        s->t[lane] += t;
+        s->tt[lane] += t * t;
+        s->d[lane] += dh;
+        s->dt[lane] = __builtin_fma(dh, t, s->dt[lane]);
+    }
+    if (end != dim && end % NORM_SEGMENT != 0)
+        return;
+    s->total_t += memory_lanes_sum(s->t);
+    s->total_tt += memory_lanes_sum(s->tt);
+    s->total_d += memory_lanes_sum(s->d);
+    s->total_dt += memory_lanes_sum(s->dt);
+}
+
+#endif

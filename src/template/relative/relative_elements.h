@@ -1,0 +1,197 @@
+/* Relative position representations: what touches elements. Elements as floats and doubles, sums of long runs, results into rows:
+ * once for each dtype. Dot products, and the product of matrices in double that two of the three operations are made of: once, of
+ * whole vectors of floats; everything else is widened and padded with zeros first, a few rows at a time.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_RELATIVE_RELATIVE_ELEMENTS_H
+#define NRG_TEMPLATE_RELATIVE_RELATIVE_ELEMENTS_H
+
+#include "../step.h"
+
+#define REL_NOINLINE static __attribute__((noinline))
+
+enum {
+    REL_ROWS = 4,   /* queries, or slots, that share what is loaded */
+    REL_SLOTS = 64, /* slots on the stack at once */
+    REL_COLUMNS = NRG_RELATIVE_COLUMNS,
+    REL_VECTORS = (int)V_SUM2 / 2,  /* vectors of columns whose sums are in registers at once, for REL_ROWS rows */
+    REL_CLASSES = V_SUM2 * VN / 16, /* rows of the table that are multiplied with REL_ROWS queries at once */
+    REL_WIDE = 32,                  /* floats that are padded to */
+    REL_LANES = 32,
+    REL_LANE_REGISTERS = 2 * REL_LANES / VN
+};
+
+_Static_assert((int)REL_WIDE % ((int)REL_VECTORS * VN) == 0 && (int)REL_COLUMNS % (int)REL_WIDE == 0,
+               "what is padded is whole steps");
+
+/* ---- elements of one dtype ---- */
+
+/* n elements from p on as floats, and zeros up to a multiple of REL_WIDE. */
+NRG_INLINE void widen_elements(float *to, const char *p, size_t n, nrg_dtype D)
+{
+    size_t i = 0;
+    for (; i + VN <= n; i += VN)
+        v_st_f32(to + i, load_whole(p, i, D));
+    if (i < n) {
+        v_st_f32(to + i, load_part(p, i, n - i, D));
+        i += VN;
+    }
+    for (; i % REL_WIDE; i += VN)
+        v_st_f32(to + i, v_zero());
+}
+
+NRG_INLINE void add_to_lanes(vd *lanes, const char *p, size_t i, nrg_dtype D)
+{
+    if (D == NRG_F32) {
+        lanes[0] = vd_add(lanes[0], vd_ld_f32((const float *)p + i));
+        lanes[1] = vd_add(lanes[1], vd_ld_f32((const float *)p + i + VN / 2));
+        return;
+    }
+    const vf v = load_whole(p, i, D);
+    lanes[0] = vd_add(lanes[0], vd_low(v));
+    lanes[1] = vd_add(lanes[1], vd_high(v));
+}
+
+/* Σ of n elements, the t-th in lane t mod 32. */
+NRG_INLINE double sum_elements(const char *p, size_t n, nrg_dtype D)
+{
+    enum { Q = REL_LANE_REGISTERS / 4 };
+    vd lanes[REL_LANE_REGISTERS];
+    size_t i = 0;
+    NRG_UNROLL
+    for (int j = 0; j < REL_LANE_REGISTERS; j++)
+        lanes[j] = vd_zero();
+    for (; i + REL_LANES <= n; i += REL_LANES) {
+        NRG_UNROLL
+        for (int j = 0; j < REL_LANE_REGISTERS; j += 2)
+            add_to_lanes(lanes + j, p, i + (size_t)j * (VN / 2), D);
+    }
+    if (i < n) {
+        float rest[REL_WIDE];
+        widen_elements(rest, p + bytes_of(i, D, 0), n - i, D);
+        NRG_UNROLL
+        for (int j = 0; j < REL_LANE_REGISTERS; j += 2)
+            add_to_lanes(lanes + j, (const char *)rest, (size_t)j * (VN / 2), NRG_F32);
+    }
+    vd8 folded;
+    NRG_UNROLL
+    for (int j = 0; j < Q; j++)
+        folded.v[j] = vd_add(vd_add(lanes[j], lanes[j + 2 * Q]), vd_add(lanes[j + Q], lanes[j + 3 * Q]));
+    return vd8_sum(&folded);
+}
+
+/* n elements of a row become what is at `from`, or all of them *from, or take it in addition. */
+NRG_INLINE void put_elements(char *out, const float *from, size_t n, int slice, int accumulate, nrg_dtype D)
+{
+    const vf one = v_set1(*from);
+    size_t i = 0;
+    vf v[V_APPLY], before[V_APPLY];
+    for (; i + V_APPLY * VN <= n; i += V_APPLY * VN) {
+        NRG_UNROLL
+        for (int j = 0; j < V_APPLY; j++)
+            v[j] = slice ? v_ld_f32(from + i + j * VN) : one;
+        if (accumulate) {
+            load_step(before, V_APPLY, out, i, 0, D);
+            NRG_UNROLL
+            for (int j = 0; j < V_APPLY; j++)
+                v[j] = v_add(before[j], v[j]);
+        }
+        store_step(v, V_APPLY, out, i, 0, D, 0);
+    }
+    for (; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n);
+        v[0] = slice ? v_ldn_f32(from + i, lanes) : one;
+        if (accumulate)
+            v[0] = v_add(load_part(out, i, lanes, D), v[0]);
+        store_step(v, 1, out, i, lanes, D, 0);
+    }
+}
+
+enum { REL_AHEAD = 32 };
+
+/* n elements, at most 8, of each of so many rows `step` bytes apart, as 8 doubles: zeros behind them. Those of rows further on
+ * are fetched: nothing else in the processor knows that they will be asked for. */
+NRG_INLINE void gather_elements(double *to, const char *p, size_t step, size_t rows, size_t n, nrg_dtype D)
+{
+    for (; rows; rows--, p += step, to += 8) {
+        __builtin_prefetch((const void *)((uintptr_t)p + REL_AHEAD * step));
+        NRG_UNROLL
+        for (size_t i = 0; i < 8; i += VN) {
+            const vf v = i < n ? load_part(p, i, lanes_at(i, n), D) : v_zero();
+            vd_st(to + i, vd_low(v));
+            if (i + VN / 2 < 8)
+                vd_st(to + i + VN / 2, vd_high(v));
+        }
+    }
+}
+
+#define REL_DTYPE(name, D)                                                                                                       \
+    REL_NOINLINE void rel_widen_##name(float *to, const char *p, size_t n) { widen_elements(to, p, n, D); }                      \
+    REL_NOINLINE double rel_sum_##name(const char *p, size_t n) { return sum_elements(p, n, D); }                                \
+    REL_NOINLINE void rel_gather_##name(double *to, const char *p, size_t step, size_t rows, size_t n)                           \
+    {                                                                                                                            \
+        gather_elements(to, p, step, rows, n, D);                                                                                \
+    }                                                                                                                            \
+    REL_NOINLINE void rel_put_##name(char *out, const float *from, size_t n, int slice, int accumulate)                          \
+    {                                                                                                                            \
+        put_elements(out, from, n, slice, accumulate, D);                                                                        \
+    }
+REL_DTYPE(f32, NRG_F32)
+REL_DTYPE(f16, NRG_F16)
+REL_DTYPE(bf16, NRG_BF16)
+#undef REL_DTYPE
+
+/* ---- the same, once a run ---- */
+
+#define REL_CHOOSE(D, call, arguments)                                                                                           \
+    (D == NRG_F32 ? call##_f32 arguments : D == NRG_F16 ? call##_f16 arguments : call##_bf16 arguments)
+
+REL_NOINLINE void rel_widen(float *to, const char *p, size_t n, nrg_dtype D) { REL_CHOOSE(D, rel_widen, (to, p, n)); }
+
+REL_NOINLINE double rel_sum(const char *p, size_t n, nrg_dtype D) { return REL_CHOOSE(D, rel_sum, (p, n)); }
+
+REL_NOINLINE void rel_put(char *out, const float *from, size_t n, int slice, int accumulate, nrg_dtype D)
+{
+    REL_CHOOSE(D, rel_put, (out, from, n, slice, accumulate));
+}
+
+NRG_INLINE void rel_gather(double *to, const char *p, size_t step, size_t rows, size_t n, nrg_dtype D)
+{
+    REL_CHOOSE(D, rel_gather, (to, p, step, rows, n));
+}
+
+#undef REL_CHOOSE
+
+enum {
+    REL_STAGE = NRG_RELATIVE_SEGMENT,
+    REL_STAGE_STEP = VN > 8 ? VN : 8 /* doubles that are padded to */
+};
+
+/* n elements from p on, at most REL_STAGE, as doubles; zeros up to a multiple of REL_STAGE_STEP. */
+REL_NOINLINE void rel_stage(double *to, const char *p, size_t n, nrg_dtype D)
+{
+    float floats[REL_STAGE];
+    rel_widen(floats, p, n, D);
+    for (size_t i = 0; i < n; i += REL_STAGE_STEP) {
+        NRG_UNROLL
+        for (size_t j = 0; j < REL_STAGE_STEP; j += VN / 2)
+            vd_st(to + i + j, vd_ld_f32(floats + i + j));
+    }
+}
+
+NRG_INLINE void rel_clear(double *sums, size_t n)
+{
+    for (size_t i = 0; i < n; i += VN / 2)
+        vd_st(sums + i, vd_zero());
+}
+
+/* n sums, as they are rounded, to out. */
+REL_NOINLINE void rel_put_sums(char *out, const double *sums, size_t n, int accumulate, nrg_dtype D)
+{
+    float rounded[REL_COLUMNS];
+    for (size_t i = 0; i < REL_COLUMNS; i += VN)
+        v_st_f32(rounded + i, v_from_vd(vd_ld(sums + i), vd_ld(sums + i + VN / 2)));
+    rel_put(out, rounded, n, 1, accumulate, D);
+}
+
+#endif

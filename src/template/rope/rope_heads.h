@@ -1,0 +1,30 @@
+/* The heads of one token, which share its cosines and sines.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_ROPE_ROPE_HEADS_H
+#define NRG_TEMPLATE_ROPE_ROPE_HEADS_H
+
+#include "../step.h"
+
+/* Heads of one token. */
+typedef struct rope_heads {
+    const char *x;
+    char *o;
+    size_t x_stride, o_stride, count;
+    size_t pairs;
+} rope_heads;
+
+/* Elements of a block: its cosines and sines lie side by side in L1, and all heads of a token go by. */
+enum { ROPE_BLOCK = 512 };
+
+/* Streamed tensors come from memory, and the hardware stops asking at the end of a page. */
+enum { ROPE_AHEAD = 4096 };
+
+NRG_INLINE void rope_prefetch(const char *x, size_t i, size_t n, nrg_dtype D)
+{
+    const char *from = x + bytes_of(i, D, 0) + ROPE_AHEAD;
+    for (size_t line = 0; line < bytes_of(n, D, 0); line += 64)
+        __builtin_prefetch(from + line);
+}
+
+#endif

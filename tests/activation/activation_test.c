@@ -1,0 +1,463 @@
+/* The activations and their slopes as functions: special values; every path against scalar, bit by bit; scalar against the exact
+ * value. Inputs are one in 61 of all floats, an odd stride, so that the low bits take all values in every binade.
+ *
+ *   activation_test --report   prints the largest errors as a Markdown table, behind the rest
+ *   activation_test --all      takes all 2^32 floats: vector paths against each other, one block in 61 against scalar and truth
+ *   activation_test --all --scalar   holds every block against scalar, which takes hours
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../harness/element.h"
+#include "internal.h"
+#include "../harness/support.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+enum { ACTIVATIONS = NRG_ACT_SOFTPLUS + 1, BLOCK = 4096, THREADS = 2 };
+
+static int all_floats, all_by_scalar;
+
+/* Truth is slower: one in so many of the inputs. */
+enum { TRUTH_EVERY = 7, SCALAR_EVERY = 61 };
+
+static uint32_t input_stride(void) { return all_floats ? 1 : test_small() ? 61 * 1021 : 61; }
+
+/* ---- the functions of each path ---- */
+
+typedef struct path_functions {
+    nrg_isa isa;
+    void (*activate)(nrg_activation g, const float *in, float *out, size_t n);
+    void (*both)(nrg_activation g, const float *in, float *out, float *slope, size_t n);
+} path_functions;
+
+static const path_functions functions[] = {
+    {NRG_ISA_SCALAR, nrg_scalar_activate, nrg_scalar_activate_both},
+#if defined(__x86_64__)
+    {NRG_ISA_AVX2, nrg_avx2_activate, nrg_avx2_activate_both},
+    {NRG_ISA_AVX512, nrg_avx512_activate, nrg_avx512_activate_both},
+#elif defined(__aarch64__)
+    {NRG_ISA_NEON, nrg_neon_activate, nrg_neon_activate_both},
+#endif
+};
+
+START_TEST(every_path_is_here)
+{
+    size_t found = 0;
+    nrg_isa paths[NRG_ISA_COUNT];
+    for (size_t i = 0; i < COUNT(functions); i++)
+        found += nrg_isa_supported(functions[i].isa) != 0;
+    ck_assert_uint_eq(found, test_paths(paths));
+}
+END_TEST
+
+/* ---- special values, written down by hand ---- */
+
+typedef struct special_value {
+    nrg_activation activation;
+    float x, g, slope;
+} special_value;
+
+#define TINY 0x1p-148f
+
+static const special_value special_values[] = {
+    {NRG_ACT_IDENTITY, 0, 0, 1},
+    {NRG_ACT_IDENTITY, -0.0f, -0.0f, 1},
+    {NRG_ACT_IDENTITY, TINY, TINY, 1},
+    {NRG_ACT_IDENTITY, -INFINITY, -INFINITY, 1},
+    {NRG_ACT_IDENTITY, INFINITY, INFINITY, 1},
+    {NRG_ACT_SIGMOID, 0, 0.5f, 0.25f},
+    {NRG_ACT_SIGMOID, -0.0f, 0.5f, 0.25f},
+    {NRG_ACT_SIGMOID, -TINY, 0.5f, 0.25f},
+    {NRG_ACT_SIGMOID, 30, 1, 0x1.a56e0cp-44f}, /* e^-30 */
+    {NRG_ACT_SIGMOID, -30, 0x1.a56e0cp-44f, 0x1.a56e0cp-44f},
+    {NRG_ACT_SIGMOID, -100, 0x1.bp-145f, 0x1.bp-145f}, /* e^-100: 26.5 · 2^-149 */
+    {NRG_ACT_SIGMOID, 100, 1, 0x1.bp-145f},
+    {NRG_ACT_SIGMOID, FLT_MAX, 1, 0},
+    {NRG_ACT_SIGMOID, -FLT_MAX, 0, 0},
+    {NRG_ACT_SIGMOID, INFINITY, 1, 0},
+    {NRG_ACT_SIGMOID, -INFINITY, 0, 0},
+    {NRG_ACT_SILU, 0, 0, 0.5f},
+    {NRG_ACT_SILU, -0.0f, -0.0f, 0.5f},
+    {NRG_ACT_SILU, TINY, TINY / 2, 0.5f},
+    {NRG_ACT_SILU, -TINY, -TINY / 2, 0.5f},
+    {NRG_ACT_SILU, -100, -0x1.4bep-138f, -0x1.488p-138f}, /* -100·e^-100, -99·e^-100: 2654.7 and 2628.2 · 2^-149 */
+    {NRG_ACT_SILU, FLT_MAX, FLT_MAX, 1},
+    {NRG_ACT_SILU, -FLT_MAX, -0.0f, -0.0f},
+    {NRG_ACT_SILU, INFINITY, INFINITY, 1},
+    {NRG_ACT_SILU, -INFINITY, -0.0f, -0.0f},
+    {NRG_ACT_RELU, 0, 0, 0},
+    {NRG_ACT_RELU, -0.0f, -0.0f, 0},
+    {NRG_ACT_RELU, TINY, TINY, 1},
+    {NRG_ACT_RELU, -TINY, 0, 0},
+    {NRG_ACT_RELU, FLT_MAX, FLT_MAX, 1},
+    {NRG_ACT_RELU, -FLT_MAX, 0, 0},
+    {NRG_ACT_RELU, INFINITY, INFINITY, 1},
+    {NRG_ACT_RELU, -INFINITY, 0, 0},
+    {NRG_ACT_RELU2, 0, 0, 0},
+    {NRG_ACT_RELU2, -0.0f, 0, -0.0f},
+    {NRG_ACT_RELU2, 3, 9, 6},
+    {NRG_ACT_RELU2, TINY, 0, 2 * TINY},
+    {NRG_ACT_RELU2, -3, 0, 0},
+    {NRG_ACT_RELU2, FLT_MAX, INFINITY, INFINITY},
+    {NRG_ACT_RELU2, -FLT_MAX, 0, 0},
+    {NRG_ACT_RELU2, INFINITY, INFINITY, INFINITY},
+    {NRG_ACT_RELU2, -INFINITY, 0, 0},
+    {NRG_ACT_TANH, 0, 0, 1},
+    {NRG_ACT_TANH, -0.0f, -0.0f, 1},
+    {NRG_ACT_TANH, TINY, TINY, 1},
+    {NRG_ACT_TANH, -TINY, -TINY, 1},
+    {NRG_ACT_TANH, 0x1p-14f, 0x1p-14f, 1},    /* minus x³/3: a third of an ulp, and less */
+    {NRG_ACT_TANH, -15, -1, 0x1.a56e0cp-42f}, /* 4·e^-30 */
+    {NRG_ACT_TANH, 50, 1, 0x1.a8p-143f},      /* 4·e^-100: 106.2 · 2^-149 */
+    {NRG_ACT_TANH, FLT_MAX, 1, 0},
+    {NRG_ACT_TANH, -FLT_MAX, -1, 0},
+    {NRG_ACT_TANH, INFINITY, 1, 0},
+    {NRG_ACT_TANH, -INFINITY, -1, 0},
+    {NRG_ACT_GELU, 0, 0, 0.5f},
+    {NRG_ACT_GELU, -0.0f, -0.0f, 0.5f},
+    {NRG_ACT_GELU, TINY, TINY / 2, 0.5f},
+    {NRG_ACT_GELU, -TINY, -TINY / 2, 0.5f},
+    {NRG_ACT_GELU, 20, 20, 1},
+    {NRG_ACT_GELU, -20, -0.0f, -0.0f},
+    {NRG_ACT_GELU, FLT_MAX, FLT_MAX, 1},
+    {NRG_ACT_GELU, -FLT_MAX, -0.0f, -0.0f},
+    {NRG_ACT_GELU, INFINITY, INFINITY, 1},
+    {NRG_ACT_GELU, -INFINITY, -0.0f, -0.0f},
+    {NRG_ACT_GELU_TANH, 0, 0, 0.5f},
+    {NRG_ACT_GELU_TANH, -0.0f, -0.0f, 0.5f},
+    {NRG_ACT_GELU_TANH, TINY, TINY / 2, 0.5f},
+    {NRG_ACT_GELU_TANH, -TINY, -TINY / 2, 0.5f},
+    {NRG_ACT_GELU_TANH, 20, 20, 1},
+    {NRG_ACT_GELU_TANH, -20, -0.0f, -0.0f},
+    {NRG_ACT_GELU_TANH, FLT_MAX, FLT_MAX, 1},
+    {NRG_ACT_GELU_TANH, -FLT_MAX, -0.0f, -0.0f},
+    {NRG_ACT_GELU_TANH, INFINITY, INFINITY, 1},
+    {NRG_ACT_GELU_TANH, -INFINITY, -0.0f, -0.0f},
+    {NRG_ACT_SOFTPLUS, 0, 0x1.62e43p-1f, 0.5f}, /* ln 2 */
+    {NRG_ACT_SOFTPLUS, -0.0f, 0x1.62e43p-1f, 0.5f},
+    {NRG_ACT_SOFTPLUS, TINY, 0x1.62e43p-1f, 0.5f},
+    {NRG_ACT_SOFTPLUS, 100, 100, 1},
+    {NRG_ACT_SOFTPLUS, -30, 0x1.a56e0cp-44f, 0x1.a56e0cp-44f},
+    {NRG_ACT_SOFTPLUS, -100, 0x1.bp-145f, 0x1.bp-145f},
+    {NRG_ACT_SOFTPLUS, FLT_MAX, FLT_MAX, 1},
+    {NRG_ACT_SOFTPLUS, -FLT_MAX, 0, 0},
+    {NRG_ACT_SOFTPLUS, INFINITY, INFINITY, 1},
+    {NRG_ACT_SOFTPLUS, -INFINITY, 0, 0},
+};
+
+/* Equal bits, or both NaN. */
+static int same(float a, float b) { return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b)); }
+
+static void check_special(const path_functions *path, nrg_activation g, float x, float value, float slope)
+{
+    /* more than a step, so that the loop and what is left over are in it */
+    float in[131], out[131], both[131], slopes[131];
+    for (size_t i = 0; i < COUNT(in); i++)
+        in[i] = x;
+    path->activate(g, in, out, COUNT(in));
+    path->both(g, in, both, slopes, COUNT(in));
+    for (size_t i = 0; i < COUNT(in); i++)
+        if (!same(out[i], value) || !same(both[i], value) || !same(slopes[i], slope))
+            ck_abort_msg("%s, %s(%a), element %zu: %a, with its slope %a and %a; expected %a and %a", nrg_isa_name(path->isa),
+                         nrg_activation_name(g), (double)x, i, (double)out[i], (double)both[i], (double)slopes[i], (double)value,
+                         (double)slope);
+}
+
+START_TEST(special_values_are_right)
+{
+    for (size_t p = 0; p < COUNT(functions); p++) {
+        if (!nrg_isa_supported(functions[p].isa))
+            continue;
+        for (size_t i = 0; i < COUNT(special_values); i++) {
+            const special_value *v = &special_values[i];
+            check_special(&functions[p], v->activation, v->x, v->g, v->slope);
+        }
+        for (int g = 0; g < ACTIVATIONS; g++) {
+            check_special(&functions[p], (nrg_activation)g, NAN, NAN, NAN);
+            check_special(&functions[p], (nrg_activation)g, -NAN, NAN, NAN);
+        }
+    }
+}
+END_TEST
+
+/* ---- the exact value: double arithmetic, 2^29 times as fine. No formula here subtracts what is nearly equal, but for slopes
+ * where they cross 0; their unit is the largest term ---- */
+
+typedef struct exact {
+    double g, slope;
+    double unit; /* of the slope: the magnitude whose ulp it is measured in */
+} exact;
+
+static exact of_terms(double g, double a, double b)
+{
+    exact e = {g, a + b, fmax(fabs(a), fabs(b))};
+    return e;
+}
+
+/* σ(h) and 1 - σ(h) */
+static void logistic(double h, double *s, double *other)
+{
+    double e = exp(-fabs(h)), small = e / (1 + e), large = 1 / (1 + e);
+    *s = h < 0 ? small : large;
+    *other = h < 0 ? large : small;
+}
+
+static exact exact_at(nrg_activation g, double x)
+{
+    const double c1 = 1.5957691216057307, c3 = c1 * 0.044715; /* √(8/π) */
+    double s, other;
+    switch (g) {
+    case NRG_ACT_SIGMOID:
+        logistic(x, &s, &other);
+        return of_terms(s, s * other, 0);
+    case NRG_ACT_SILU:
+        logistic(x, &s, &other);
+        return of_terms(x * s, s, x * s * other);
+    case NRG_ACT_RELU:
+        return of_terms(x > 0 ? x : 0, x > 0, 0);
+    case NRG_ACT_RELU2:
+        return of_terms(x > 0 ? x * x : 0, x > 0 ? 2 * x : 0, 0);
+    case NRG_ACT_TANH:
+        logistic(2 * x, &s, &other);
+        return of_terms(tanh(x), 4 * s * other, 0);
+    case NRG_ACT_GELU:
+        s = erfc(-x * 0.70710678118654752) / 2;
+        return of_terms(x * s, s, x * exp(-x * x / 2) * 0.39894228040143268);
+    case NRG_ACT_GELU_TANH:
+        logistic(x * (c1 + c3 * x * x), &s, &other);
+        return of_terms(x * s, s, x * s * other * (c1 + 3 * c3 * x * x));
+    case NRG_ACT_SOFTPLUS:
+        logistic(x, &s, &other);
+        return of_terms(fmax(x, 0) + log1p(exp(-fabs(x))), s, 0);
+    case NRG_ACT_IDENTITY:
+        break;
+    }
+    return of_terms(x, 1, 0);
+}
+
+/* Where the exact formulas stop: beyond it g is x or 0 in double as well, and x² overflows nothing. */
+static double cut_off(nrg_activation g, double x)
+{
+    const double end = g == NRG_ACT_IDENTITY || g == NRG_ACT_RELU || g == NRG_ACT_RELU2 ? INFINITY : 0x1p60;
+    return fmin(fmax(x, -end), end);
+}
+
+/* ---- limits in ulps: what docs/activations.md says was measured, and a little ---- */
+
+static const struct {
+    double g, slope;
+} limits[ACTIVATIONS] = {
+    [NRG_ACT_IDENTITY] = {0, 0},  [NRG_ACT_SIGMOID] = {1.2, 1.7},   [NRG_ACT_SILU] = {1.2, 2.5},
+    [NRG_ACT_RELU] = {0, 0},      [NRG_ACT_RELU2] = {0.5, 0.5},     [NRG_ACT_TANH] = {1, 1.6},
+    [NRG_ACT_GELU] = {1.85, 2.2}, [NRG_ACT_GELU_TANH] = {1.4, 3.4}, [NRG_ACT_SOFTPLUS] = {1.75, 2.5},
+};
+
+/* The largest errors, and where. */
+typedef struct worst_errors {
+    double g, slope;
+    float g_at, slope_at;
+    uint64_t inputs;
+} worst_errors;
+
+static worst_errors *worst; /* of each activation, in shared memory */
+
+static void worse(double *largest, float *at, double error, float x)
+{
+    if (!(error <= *largest)) {
+        *largest = error;
+        *at = x;
+    }
+}
+
+/* In ulps. What is beyond the floats and came out as infinity is right. */
+static double error_of(float got, double value, double unit)
+{
+    if (isinf(got) && fabs(value) >= 0x1.ffffffp127)
+        return 0;
+    return fabs((double)got - value) / element_ulp(fmin(unit, FLT_MAX), NRG_F32);
+}
+
+/* ---- a sweep: every THREADSth block of inputs ---- */
+
+typedef struct sweep {
+    nrg_activation activation;
+    unsigned thread;
+    worst_errors worst;
+    char failure[400];
+} sweep;
+
+static void compare(sweep *s, const path_functions *path, const float *x, const float *expected, const float *got,
+                    const char *what)
+{
+    if (memcmp(expected, got, BLOCK * sizeof *got) == 0)
+        return;
+    for (size_t i = 0; i < BLOCK && !s->failure[0]; i++)
+        if (!same(expected[i], got[i]))
+            snprintf(s->failure, sizeof s->failure, "%s: %s of %s at %a: %a and not %a", nrg_isa_name(path->isa), what,
+                     nrg_activation_name(s->activation), (double)x[i], (double)got[i], (double)expected[i]);
+}
+
+static void measure(sweep *s, const float *x, const float *out, const float *slope, size_t i)
+{
+    if (isnan(x[i])) {
+        if (!isnan(out[i]) || !isnan(slope[i]))
+            snprintf(s->failure, sizeof s->failure, "%s of NaN is a number", nrg_activation_name(s->activation));
+        return;
+    }
+    if (isinf(x[i]))
+        return; /* the special values have it */
+    exact e = exact_at(s->activation, cut_off(s->activation, (double)x[i]));
+    if (fabs((double)x[i]) > 0x1p60 && s->activation != NRG_ACT_SIGMOID && s->activation != NRG_ACT_TANH)
+        e.g = x[i] > 0 ? (s->activation == NRG_ACT_RELU2 ? (double)x[i] * x[i] : (double)x[i]) : s->activation ? 0 : (double)x[i];
+    worse(&s->worst.g, &s->worst.g_at, error_of(out[i], e.g, fabs(e.g)), x[i]);
+    worse(&s->worst.slope, &s->worst.slope_at, error_of(slope[i], e.slope, e.unit), x[i]);
+    s->worst.inputs++;
+}
+
+/* Scalar where this CPU has none. */
+static size_t first_vector_path(void)
+{
+    for (size_t p = 1; p < COUNT(functions); p++)
+        if (nrg_isa_supported(functions[p].isa))
+            return p;
+    return 0;
+}
+
+static void *run_sweep(void *argument)
+{
+    static const uint64_t floats = (uint64_t)1 << 32;
+    sweep *s = argument;
+    float *memory = malloc(5 * BLOCK * sizeof *memory);
+    if (!memory)
+        abort();
+    float *x = memory, *out = x + BLOCK, *slope = out + BLOCK, *got = slope + BLOCK, *got_slope = got + BLOCK;
+    const uint64_t stride = input_stride(), inputs = floats / stride, blocks = (inputs + BLOCK - 1) / BLOCK;
+    uint64_t number = 0;
+    for (uint64_t b = s->thread; b < blocks && !s->failure[0]; b += THREADS) {
+        for (size_t i = 0; i < BLOCK; i++) {
+            /* beyond the last: from the first on again */
+            uint32_t bits = (uint32_t)((b * BLOCK + i) % inputs * stride);
+            memcpy(&x[i], &bits, sizeof bits);
+        }
+        /* of all floats the vector paths are held against each other, and against scalar, a hundred times as slow, in some blocks
+         */
+        const int by_scalar = !all_floats || all_by_scalar || b % SCALAR_EVERY == 0;
+        const size_t reference = by_scalar ? 0 : first_vector_path();
+        functions[reference].both(s->activation, x, out, slope, BLOCK);
+        if (b % 64 == s->thread) {
+            nrg_scalar_activate(s->activation, x, got, BLOCK);
+            compare(s, &functions[0], x, out, got, "g alone");
+        }
+        for (size_t p = 1; p < COUNT(functions); p++) {
+            if (!nrg_isa_supported(functions[p].isa))
+                continue;
+            functions[p].activate(s->activation, x, got, BLOCK);
+            compare(s, &functions[p], x, out, got, "g");
+            functions[p].both(s->activation, x, got, got_slope, BLOCK);
+            compare(s, &functions[p], x, out, got, "g beside its slope");
+            compare(s, &functions[p], x, slope, got_slope, "the slope");
+        }
+        for (size_t i = 0; by_scalar && i < BLOCK; i++)
+            if (number++ % TRUTH_EVERY == 0)
+                measure(s, x, out, slope, i);
+    }
+    free(memory);
+    return NULL;
+}
+
+START_TEST(paths_and_truth)
+{
+    sweep sweeps[THREADS];
+    pthread_t threads[THREADS];
+    memset(sweeps, 0, sizeof sweeps);
+    for (unsigned t = 0; t < THREADS; t++) {
+        sweeps[t].activation = (nrg_activation)_i;
+        sweeps[t].thread = t;
+        ck_assert_int_eq(pthread_create(&threads[t], NULL, run_sweep, &sweeps[t]), 0);
+    }
+    for (unsigned t = 0; t < THREADS; t++)
+        pthread_join(threads[t], NULL);
+    worst_errors *w = &worst[_i];
+    for (unsigned t = 0; t < THREADS; t++) {
+        const worst_errors *part = &sweeps[t].worst;
+        if (sweeps[t].failure[0])
+            ck_abort_msg("%s", sweeps[t].failure);
+        worse(&w->g, &w->g_at, part->g, part->g_at);
+        worse(&w->slope, &w->slope_at, part->slope, part->slope_at);
+        w->inputs += part->inputs;
+    }
+    if (!(w->g <= limits[_i].g))
+        ck_abort_msg("%s(%a): %g ulp", nrg_activation_name((nrg_activation)_i), (double)w->g_at, w->g);
+    if (!(w->slope <= limits[_i].slope))
+        ck_abort_msg("the slope of %s at %a: %g ulp", nrg_activation_name((nrg_activation)_i), (double)w->slope_at, w->slope);
+}
+END_TEST
+
+/* Every length, in place and not, and the floats beside the outputs. */
+START_TEST(every_length)
+{
+    enum { LONGEST = 300, ROOM = LONGEST + 2 };
+    float x[LONGEST], expected[LONGEST], slopes[LONGEST], out[ROOM], slope[ROOM];
+    for (size_t i = 0; i < LONGEST; i++)
+        x[i] = (float)(test_mix(i) % 4000) / 100 - 20;
+    for (size_t p = 0; p < COUNT(functions); p++) {
+        if (!nrg_isa_supported(functions[p].isa))
+            continue;
+        for (int g = 0; g < ACTIVATIONS; g++) {
+            nrg_scalar_activate_both((nrg_activation)g, x, expected, slopes, LONGEST);
+            for (size_t n = 0; n <= LONGEST; n++) {
+                for (size_t i = 0; i < ROOM; i++)
+                    out[i] = slope[i] = -77;
+                functions[p].both((nrg_activation)g, x, out + 1, slope + 1, n);
+                ck_assert(memcmp(out + 1, expected, n * sizeof *x) == 0 && memcmp(slope + 1, slopes, n * sizeof *x) == 0);
+                ck_assert(out[0] == -77 && slope[0] == -77 && out[n + 1] == -77 && slope[n + 1] == -77);
+                memcpy(out + 1, x, n * sizeof *x);
+                functions[p].activate((nrg_activation)g, out + 1, out + 1, n);
+                ck_assert(memcmp(out + 1, expected, n * sizeof *x) == 0 && out[0] == -77 && out[n + 1] == -77);
+                memcpy(out + 1, x, n * sizeof *x);
+                functions[p].both((nrg_activation)g, out + 1, out + 1, slope + 1, n);
+                ck_assert(memcmp(out + 1, expected, n * sizeof *x) == 0 && out[n + 1] == -77 && slope[n + 1] == -77);
+            }
+        }
+    }
+}
+END_TEST
+
+static void report(void)
+{
+    printf("| activation | g, ulp | at | g′, ulp | at |\n| --- | ---: | ---: | ---: | ---: |\n");
+    for (int g = 0; g < ACTIVATIONS; g++)
+        printf("| %s | %.3f | %.6g | %.3f | %.6g |\n", nrg_activation_name((nrg_activation)g), worst[g].g, (double)worst[g].g_at,
+               worst[g].slope, (double)worst[g].slope_at);
+    printf("\n%llu inputs each against the exact value, one in %u of all floats for the paths\n",
+           (unsigned long long)worst[NRG_ACT_SILU].inputs, (unsigned)input_stride());
+}
+
+int main(int argc, char **argv)
+{
+    int reports = 0;
+    argc = test_arguments(argc, argv);
+    for (int i = 1; i < argc; i++) {
+        reports |= strcmp(argv[i], "--report") == 0;
+        all_floats |= strcmp(argv[i], "--all") == 0;
+        all_by_scalar |= strcmp(argv[i], "--scalar") == 0;
+    }
+    worst = test_shared(ACTIVATIONS * sizeof *worst);
+    Suite *suite = suite_create("activation: g and its slope");
+    TCase *values = test_case(suite, "values");
+    tcase_add_test(values, every_path_is_here);
+    tcase_add_test(values, special_values_are_right);
+    tcase_add_test(values, every_length);
+    TCase *sweeps = test_case(suite, "sweeps");
+    tcase_set_timeout(sweeps, all_floats ? 36000 : 1200);
+    tcase_add_loop_test(sweeps, paths_and_truth, 0, ACTIVATIONS);
+    int status = test_run(suite);
+    if (reports)
+        report();
+    return status;
+}

@@ -1,0 +1,331 @@
+/* nrg_score_bias_forward and nrg_score_bias_backward: every path gives the bits of scalar, for odd shapes, strides in either
+ * order, in place, any shares; and with a batch stride of its own, and out of a part of a larger table.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../harness/call_harness.h"
+#include "../harness/element.h"
+
+static const nrg_dtype dtypes[] = {NRG_F32, NRG_F16, NRG_BF16};
+
+typedef struct shape {
+    size_t batch, heads, queries, keys;
+} shape;
+
+/* What a call has beside its operands. */
+typedef struct options {
+    shape s;
+    float scale;
+    nrg_store store;
+    int accumulate;
+} options;
+
+static void vary(void *context, uint64_t draw) { ((options *)context)->store = (nrg_store)(draw / 2 % 3); }
+
+/* ---- forward ---- */
+
+enum { SCORES, TABLE, O, OPERANDS };
+
+static nrg_status forward(void *context, const call_operand *all, int ith, int nth)
+{
+    const options *opt = context;
+    nrg_score_bias_args args = nrg_score_bias_args_init((nrg_dtype)all[SCORES].type, opt->s.batch, opt->s.heads, opt->s.queries,
+                                                        opt->s.keys, all[SCORES].at, all[TABLE].at, all[O].at);
+    args.scores_query_stride = all[SCORES].stride;
+    args.scores_head_stride = all[SCORES].group_stride;
+    args.scores_batch_stride = opt->s.heads * all[SCORES].group_stride; /* samples are groups like others */
+    args.o_query_stride = all[O].stride;
+    args.o_head_stride = all[O].group_stride;
+    args.o_batch_stride = opt->s.heads * all[O].group_stride;
+    args.diagonals_stride = all[TABLE].stride;
+    args.scale = opt->scale;
+    args.store = opt->store;
+    return nrg_score_bias_forward(&args, ith, nth);
+}
+
+static void sweep_forward(shape s, float scale, nrg_dtype dtype, int layouts, uint64_t seed)
+{
+    options opt = {s, scale, NRG_STORE_AUTO, 0};
+    char text[96];
+    const size_t rows = s.batch * s.heads * s.queries;
+    snprintf(text, sizeof text, "%zux%zux%zux%zu, scale %g", s.batch, s.heads, s.queries, s.keys, (double)scale);
+    const call_operand operands[OPERANDS] = {
+        [SCORES] =
+            {.name = "scores", .type = (int)dtype, .rows = rows, .dim = s.keys, .group = s.queries, .padded = 1, .turned = 1},
+        [TABLE] =
+            {.name = "diagonals", .type = NRG_F32, .rows = s.heads, .dim = nrg_score_diagonals(s.queries, s.keys), .padded = 1},
+        [O] = {.name = "o",
+               .role = CALL_OUTPUT,
+               .type = (int)dtype,
+               .rows = rows,
+               .dim = s.keys,
+               .group = s.queries,
+               .padded = 1,
+               .turned = 1,
+               .over = CALL_OVER(SCORES)},
+    };
+    const call_case c = {.op = "score_bias",
+                         .text = text,
+                         .dtype = dtype,
+                         .run = {forward},
+                         .context = &opt,
+                         .operands = operands,
+                         .count = OPERANDS,
+                         .layouts = layouts,
+                         .seed = seed,
+                         .vary = vary};
+    call_sweep(&c);
+}
+
+/* ---- backward ---- */
+
+enum { D_O, SUMS };
+
+static nrg_status backward(void *context, const call_operand *all, int ith, int nth)
+{
+    const options *opt = context;
+    nrg_score_bias_backward_args args = nrg_score_bias_backward_args_init((nrg_dtype)all[D_O].type, opt->s.batch, opt->s.heads,
+                                                                          opt->s.queries, opt->s.keys, all[D_O].at, all[SUMS].at);
+    args.d_o_query_stride = all[D_O].stride;
+    args.d_o_head_stride = all[D_O].group_stride;
+    args.d_o_batch_stride = opt->s.heads * all[D_O].group_stride;
+    args.d_diagonals_stride = all[SUMS].stride;
+    args.accumulate = opt->accumulate;
+    return nrg_score_bias_backward(&args, ith, nth);
+}
+
+static void sweep_backward(shape s, int accumulate, nrg_dtype dtype, int layouts, uint64_t seed)
+{
+    options opt = {s, 0, NRG_STORE_AUTO, accumulate};
+    char text[96];
+    snprintf(text, sizeof text, "%zux%zux%zux%zu%s", s.batch, s.heads, s.queries, s.keys, accumulate ? ", added to" : "");
+    const call_operand operands[] = {
+        [D_O] = {.name = "d_o",
+                 .type = (int)dtype,
+                 .rows = s.batch * s.heads * s.queries,
+                 .dim = s.keys,
+                 .group = s.queries,
+                 .padded = 1,
+                 .turned = 1},
+        [SUMS] = {.name = "d_diagonals",
+                  .role = accumulate ? CALL_INOUT : CALL_OUTPUT,
+                  .type = CALL_F64,
+                  .rows = s.heads,
+                  .dim = nrg_score_diagonals(s.queries, s.keys),
+                  .padded = 1},
+    };
+    const call_case c = {.op = "score_bias_backward",
+                         .text = text,
+                         .dtype = dtype,
+                         .run = {backward},
+                         .context = &opt,
+                         .operands = operands,
+                         .count = 2,
+                         .work = s.heads * nrg_score_diagonals(s.queries, s.keys),
+                         .layouts = layouts,
+                         .seed = seed};
+    call_sweep(&c);
+}
+
+/* ---- shapes ---- */
+
+/* Small ones, one in eight of them long in keys, one in eight in queries. */
+static shape draw_shape(uint64_t *state)
+{
+    shape s = {test_draw(state, 2) + 1, test_draw(state, 3) + 1, test_draw(state, 20) + 1, test_draw(state, 150) + 1};
+    const size_t how = test_draw(state, 8);
+    if (how == 0)
+        s.keys += 200 + test_draw(state, 200);
+    if (how == 1)
+        s.queries += 20 + test_draw(state, 60);
+    return s;
+}
+
+enum { CHUNKS = 8 };
+
+START_TEST(any_shape)
+{
+    static const float scales[] = {0, 0.125f, -3, 0x1p-140f};
+    uint64_t state = test_mix((uint64_t)_i);
+    for (int n = test_small() ? 3 : 25; n > 0; n--)
+        for (size_t d = 0; d < 3; d++) {
+            const shape s = draw_shape(&state);
+            sweep_forward(s, scales[test_draw(&state, 4)], dtypes[d], 0, state);
+            sweep_backward(s, (int)test_draw(&state, 2), dtypes[d], 0, state + 1);
+        }
+}
+END_TEST
+
+/* Every number of keys about the vectors and the lines; enough queries for bf16 to take the table apart, and not. */
+START_TEST(every_number_of_keys)
+{
+    for (size_t keys = (size_t)_i + 1; keys <= 140; keys += test_small() ? 3 * CHUNKS : CHUNKS)
+        for (size_t d = 0; d < 3; d++) {
+            sweep_forward((shape){1, 2, 1 + keys % 7, keys}, 0.5f, dtypes[d], 2, keys);
+            sweep_forward((shape){1, 1, 8 + keys % 13, keys}, 0, dtypes[d], 2, keys + 1);
+            sweep_backward((shape){1, 2, 1 + keys % 21, keys}, (int)(keys % 2), dtypes[d], 2, keys + 2);
+        }
+}
+END_TEST
+
+/* Beyond the pieces that bf16 takes the table apart in, by rows and by columns; pieces that end a few keys before the row. */
+START_TEST(large_shapes)
+{
+    static const shape large[] = {{1, 1, 9, 2048}, {1, 1, 12, 2050}, {1, 2, 9, 2079}, {1, 1, 13, 4200},
+                                  {1, 2, 460, 65}, {1, 1, 1, 5000},  {2, 1, 3, 3000}};
+    const shape s = large[_i];
+    for (size_t d = 0; d < 3; d++) {
+        sweep_forward(s, 0, dtypes[d], test_small() ? 2 : 6, (uint64_t)_i);
+        sweep_backward(s, _i % 2, dtypes[d], 2, (uint64_t)_i);
+    }
+}
+END_TEST
+
+START_TEST(sweeps_met_everything)
+{
+    call_check_account("score_bias");
+    call_check_account("score_bias_backward");
+}
+END_TEST
+
+/* ---- what the harness does not vary ---- */
+
+/* A part of a matrix with a part of the table has the bits of the whole one, on every path; samples may be apart. */
+START_TEST(parts)
+{
+    enum { BATCH = 2, HEADS = 2, QUERIES = 37, KEYS = 81, FROM_QUERY = 11, PART_QUERIES = 17, FROM_KEY = 29, PART_KEYS = 40 };
+    enum { HEAD = QUERIES * KEYS, SAMPLE = HEADS * HEAD + 7, DIAGONALS = QUERIES + KEYS - 1 };
+    static float scores[BATCH * SAMPLE], table[HEADS * DIAGONALS], whole[BATCH * SAMPLE], part[BATCH * SAMPLE];
+    nrg_isa paths[NRG_ISA_COUNT];
+    uint64_t state = 5;
+    for (size_t i = 0; i < BATCH * SAMPLE; i++)
+        scores[i] = (float)test_draw(&state, 2000) / 64 - 10;
+    for (size_t i = 0; i < HEADS * DIAGONALS; i++)
+        table[i] = (float)test_draw(&state, 2000) / 128 - 5;
+    for (size_t p = test_paths(paths); p-- > 0;) {
+        ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
+        memset(whole, 0, sizeof whole);
+        memset(part, 0, sizeof part);
+        nrg_score_bias_args args = nrg_score_bias_args_init(NRG_F32, BATCH, HEADS, QUERIES, KEYS, scores, table, whole);
+        args.scores_batch_stride = args.o_batch_stride = SAMPLE * sizeof(float);
+        ck_assert_int_eq(nrg_score_bias_forward(&args, 0, 1), NRG_OK);
+        const size_t first = FROM_QUERY * KEYS + FROM_KEY;
+        args.queries = PART_QUERIES;
+        args.keys = PART_KEYS;
+        args.scores = scores + first;
+        args.o = part + first;
+        args.diagonals = table + (QUERIES - FROM_QUERY - PART_QUERIES) + FROM_KEY;
+        args.diagonals_stride = DIAGONALS * sizeof(float);
+        args.scores_head_stride = args.o_head_stride = HEAD * sizeof(float);
+        args.scores_query_stride = args.o_query_stride = KEYS * sizeof(float);
+        ck_assert_int_eq(nrg_score_bias_forward(&args, 0, 1), NRG_OK);
+        for (size_t n = 0; n < BATCH * SAMPLE; n++) {
+            const size_t in_sample = n % SAMPLE, i = in_sample % HEAD / KEYS, j = in_sample % KEYS;
+            const int inside = in_sample < HEADS * HEAD && i >= FROM_QUERY && i < FROM_QUERY + PART_QUERIES && j >= FROM_KEY &&
+                               j < FROM_KEY + PART_KEYS;
+            if (part[n] != (inside ? whole[n] : 0))
+                ck_abort_msg("%s: sample %zu, query %zu, key %zu", nrg_isa_name(paths[p]), n / SAMPLE, i, j);
+        }
+    }
+}
+END_TEST
+
+/* Layers that add to the same sums: the bits of one sum over the samples of both. A -0 that is added to counts as 0. */
+START_TEST(layers)
+{
+    enum { HEADS = 3, QUERIES = 21, KEYS = 50, DIAGONALS = QUERIES + KEYS - 1, SAMPLE = HEADS * QUERIES * KEYS };
+    static float d_o[2 * SAMPLE];
+    static double once[HEADS * DIAGONALS], twice[HEADS * DIAGONALS];
+    uint64_t state = 6;
+    for (size_t i = 0; i < 2 * SAMPLE; i++)
+        d_o[i] = (float)test_draw(&state, 20000) / 777 - 10;
+    nrg_isa paths[NRG_ISA_COUNT];
+    for (size_t p = test_paths(paths); p-- > 0;) {
+        ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
+        nrg_score_bias_backward_args args = nrg_score_bias_backward_args_init(NRG_F32, 2, HEADS, QUERIES, KEYS, d_o, once);
+        ck_assert_int_eq(nrg_score_bias_backward(&args, 0, 1), NRG_OK);
+        args.batch = 1;
+        args.d_diagonals = twice;
+        ck_assert_int_eq(nrg_score_bias_backward(&args, 0, 1), NRG_OK);
+        args.d_o = d_o + SAMPLE;
+        args.accumulate = 1;
+        ck_assert_int_eq(nrg_score_bias_backward(&args, 0, 1), NRG_OK);
+        ck_assert(memcmp(once, twice, sizeof once) == 0);
+
+        /* no samples: 0, or what is there */
+        args.batch = 0;
+        args.d_o = NULL;
+        for (size_t i = 0; i < HEADS * DIAGONALS; i++)
+            twice[i] = i % 2 ? -0.0 : (double)i;
+        for (int ith = 0; ith < 5; ith++)
+            ck_assert_int_eq(nrg_score_bias_backward(&args, ith, 5), NRG_OK);
+        for (size_t i = 0; i < HEADS * DIAGONALS; i++) {
+            const double expected = i % 2 ? 0 : (double)i;
+            if (memcmp(&twice[i], &expected, sizeof expected) != 0)
+                ck_abort_msg("%s: a sum of no samples", nrg_isa_name(paths[p]));
+        }
+        args.accumulate = 0;
+        ck_assert_int_eq(nrg_score_bias_backward(&args, 0, 1), NRG_OK);
+        for (size_t i = 0; i < HEADS * DIAGONALS; i++)
+            if (twice[i] != 0)
+                ck_abort_msg("%s: a sum of no samples", nrg_isa_name(paths[p]));
+    }
+}
+END_TEST
+
+/* Shares of the sums have as many elements of d_o as any other, to within a line of eight diagonals at either end. */
+START_TEST(shares_are_equal)
+{
+    enum { MOST = 4096 };
+    static double sums[MOST];
+    static float d_o[2 * 64 * 64];
+    static const shape shapes[] = {{1, 2, 64, 64}, {1, 1, 5, 90}, {1, 1, 90, 5}, {1, 3, 1, 40}, {1, 2, 40, 1}, {1, 1, 1, 1}};
+    for (size_t n = 0; n < sizeof shapes / sizeof shapes[0]; n++)
+        for (int nth = 1; nth <= 9; nth++) {
+            const shape s = shapes[n];
+            const size_t diagonals = nrg_score_diagonals(s.queries, s.keys), all = s.heads * s.queries * s.keys;
+            const size_t shorter = s.queries < s.keys ? s.queries : s.keys;
+            size_t sum = 0;
+            for (size_t i = 0; i < s.heads * diagonals; i++)
+                sums[i] = -1;
+            for (int ith = 0; ith < nth; ith++) {
+                nrg_score_bias_backward_args args =
+                    nrg_score_bias_backward_args_init(NRG_F32, 1, s.heads, s.queries, s.keys, d_o, sums);
+                ck_assert_int_eq(nrg_score_bias_backward(&args, ith, nth), NRG_OK);
+                size_t elements = 0;
+                for (size_t i = 0; i < s.heads * diagonals; i++)
+                    if (sums[i] == 0) {
+                        const size_t e = i % diagonals, from_end = diagonals - 1 - e, near_end = e < from_end ? e : from_end;
+                        elements += near_end + 1 < shorter ? near_end + 1 : shorter;
+                        sums[i] = 1; /* taken */
+                    }
+                sum += elements;
+                const size_t fair = all / (size_t)nth, off = elements > fair ? elements - fair : fair - elements;
+                ck_assert_msg(off <= 9 * shorter, "%zu x %zu: share %d of %d has %zu elements of %zu", s.queries, s.keys, ith,
+                              nth, elements, all);
+            }
+            ck_assert_uint_eq(sum, all);
+        }
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    test_arguments(argc, argv);
+    test_note_crashes();
+    call_start();
+    Suite *suite = suite_create("score_bias and score_bias_backward");
+    TCase *sweeps = test_case(suite, "paths against scalar");
+    tcase_add_loop_test(sweeps, any_shape, 0, CHUNKS);
+    tcase_add_loop_test(sweeps, every_number_of_keys, 0, CHUNKS);
+    tcase_add_loop_test(sweeps, large_shapes, 0, 7);
+    TCase *rest = test_case(suite, "parts, layers, shares");
+    tcase_add_test(rest, parts);
+    tcase_add_test(rest, layers);
+    tcase_add_test(rest, shares_are_equal);
+    tcase_add_test(test_case(suite, "account"), sweeps_met_everything);
+    return test_run(suite);
+}

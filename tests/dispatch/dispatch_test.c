@@ -1,0 +1,319 @@
+/* Which path runs: every set of CPU features against every NRG_ISA, forced paths, and what a process sees that starts with
+ * NRG_ISA in its environment.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "internal.h"
+#include "../harness/support.h"
+
+enum { FEATURE_BITS = 8 };
+
+/* Written down again, from the header's words, and not taken from dispatch.c. */
+static int runnable(nrg_isa isa, unsigned features)
+{
+    const unsigned avx2 = NRG_CPU_AVX2 | NRG_CPU_FMA | NRG_CPU_F16C;
+    const unsigned avx512 = avx2 | NRG_CPU_AVX512F | NRG_CPU_AVX512BW | NRG_CPU_AVX512DQ | NRG_CPU_AVX512VL;
+    switch (isa) {
+    case NRG_ISA_SCALAR:
+        return 1;
+#if defined(__x86_64__)
+    case NRG_ISA_AVX2:
+        return (features & avx2) == avx2;
+    case NRG_ISA_AVX512:
+        return (features & avx512) == avx512;
+#elif defined(__aarch64__)
+    case NRG_ISA_NEON:
+        return (features & NRG_CPU_NEON) != 0;
+#endif
+    default:
+        (void)features, (void)avx512;
+        return 0;
+    }
+}
+
+static nrg_isa best(unsigned features)
+{
+    static const nrg_isa order[] = {NRG_ISA_AVX512, NRG_ISA_AVX2, NRG_ISA_NEON, NRG_ISA_SCALAR};
+    size_t i = 0;
+    while (!runnable(order[i], features))
+        i++;
+    return order[i];
+}
+
+static const char *const values[] = {NULL, "", "scalar", "avx2", "avx512", "neon", "nonsense", "AVX2", "avx2 ", "avx", "avx5122"};
+
+static int names_path(const char *value, nrg_isa *isa)
+{
+    static const char *const names[NRG_ISA_COUNT] = {"scalar", "avx2", "avx512", "neon"};
+    for (int i = 0; i < NRG_ISA_COUNT; i++)
+        if (value && strcmp(value, names[i]) == 0) {
+            *isa = (nrg_isa)i;
+            return 1;
+        }
+    return 0;
+}
+
+START_TEST(every_feature_set)
+{
+    for (unsigned features = 0; features < 1u << FEATURE_BITS; features++) {
+        ck_assert_int_eq(nrg_best_isa(features), best(features));
+        for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+            const char *value = values[i], *reason = NULL;
+            nrg_isa asked, expected = best(features), chosen = nrg_choose_isa(value, features, &reason);
+            int named = names_path(value, &asked), forced = named && runnable(asked, features);
+            if (forced)
+                expected = asked;
+            if (chosen != expected || !runnable(chosen, features))
+                ck_abort_msg("features 0x%x, NRG_ISA=%s: %s and not %s", features, value ? value : "(unset)",
+                             nrg_isa_name(chosen), nrg_isa_name(expected));
+            /* the sentence says whether NRG_ISA was followed, refused, or not there */
+            ck_assert_ptr_nonnull(reason);
+            int mentions = strstr(reason, "NRG_ISA") != NULL, ignored = strstr(reason, "ignored") != NULL;
+            if (mentions != (value && *value) || ignored != (mentions && !forced))
+                ck_abort_msg("features 0x%x, NRG_ISA=%s: reason \"%s\"", features, value ? value : "(unset)", reason);
+        }
+    }
+}
+END_TEST
+
+START_TEST(this_machine)
+{
+    unsigned features = nrg_cpu_features();
+    ck_assert_uint_eq(features >> FEATURE_BITS, 0);
+    for (int isa = 0; isa < NRG_ISA_COUNT; isa++)
+        ck_assert_int_eq(nrg_isa_supported((nrg_isa)isa), runnable((nrg_isa)isa, features));
+    ck_assert_int_eq(nrg_isa_built(NRG_ISA_SCALAR), 1);
+    ck_assert_int_eq(nrg_isa_supported(NRG_ISA_SCALAR), 1);
+#if defined(__x86_64__)
+    ck_assert(nrg_isa_built(NRG_ISA_AVX2) && nrg_isa_built(NRG_ISA_AVX512) && !nrg_isa_built(NRG_ISA_NEON));
+    ck_assert_uint_eq(features & NRG_CPU_NEON, 0);
+    /* the compiler's own look at this CPU: __builtin_cpu_supports heeds XCR0 as well */
+    __builtin_cpu_init();
+    ck_assert_int_eq((features & NRG_CPU_AVX2) != 0, __builtin_cpu_supports("avx2") != 0);
+    ck_assert_int_eq((features & NRG_CPU_FMA) != 0, __builtin_cpu_supports("fma") != 0);
+    ck_assert_int_eq((features & NRG_CPU_AVX512F) != 0, __builtin_cpu_supports("avx512f") != 0);
+    ck_assert_int_eq((features & NRG_CPU_AVX512BW) != 0, __builtin_cpu_supports("avx512bw") != 0);
+    ck_assert_int_eq((features & NRG_CPU_AVX512DQ) != 0, __builtin_cpu_supports("avx512dq") != 0);
+    ck_assert_int_eq((features & NRG_CPU_AVX512VL) != 0, __builtin_cpu_supports("avx512vl") != 0);
+#elif defined(__aarch64__)
+    ck_assert(nrg_isa_built(NRG_ISA_NEON) && !nrg_isa_built(NRG_ISA_AVX2) && !nrg_isa_built(NRG_ISA_AVX512));
+    ck_assert_uint_eq(features, NRG_CPU_NEON);
+#endif
+    ck_assert_uint_gt(nrg_l2_bytes(), 0);
+    ck_assert_uint_eq(nrg_l2_bytes(), nrg_l2_bytes());
+}
+END_TEST
+
+START_TEST(names)
+{
+    static const char *const features[FEATURE_BITS] = {"avx2",     "fma",      "f16c",     "avx512f",
+                                                       "avx512bw", "avx512dq", "avx512vl", "neon"};
+    for (unsigned i = 0; i < FEATURE_BITS; i++)
+        ck_assert_str_eq(nrg_cpu_feature_name(i), features[i]);
+    ck_assert_ptr_null(nrg_cpu_feature_name(FEATURE_BITS));
+    ck_assert_ptr_null(nrg_cpu_feature_name(~0u));
+    for (int i = 0; i < NRG_ISA_COUNT; i++) {
+        nrg_isa isa = NRG_ISA_COUNT;
+        ck_assert_int_eq(nrg_isa_from_name(nrg_isa_name((nrg_isa)i), &isa), NRG_OK);
+        ck_assert_int_eq(isa, i);
+    }
+    nrg_isa isa = NRG_ISA_AVX512;
+    ck_assert_int_eq(nrg_isa_from_name("sse2", &isa), NRG_ERR_ISA_UNKNOWN);
+    ck_assert_int_eq(nrg_isa_from_name("", &isa), NRG_ERR_ISA_UNKNOWN);
+    ck_assert_int_eq(nrg_isa_from_name(NULL, &isa), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_isa_from_name("avx2", NULL), NRG_ERR_NULL);
+    ck_assert_int_eq(isa, NRG_ISA_AVX512);
+    ck_assert_str_eq(nrg_isa_name(NRG_ISA_COUNT), "?");
+    ck_assert_str_eq(nrg_isa_name((nrg_isa)-1), "?");
+    ck_assert_int_eq(nrg_isa_built(NRG_ISA_COUNT), 0);
+    ck_assert_int_eq(nrg_isa_supported(NRG_ISA_COUNT), 0);
+    ck_assert_int_eq(nrg_isa_supported((nrg_isa)-1), 0);
+    ck_assert_str_eq(nrg_version(), "0.2.0");
+}
+END_TEST
+
+START_TEST(forced_paths)
+{
+    for (int isa = 0; isa < NRG_ISA_COUNT; isa++) {
+        nrg_isa before = nrg_isa_active();
+        const char *reason = nrg_isa_reason();
+        if (nrg_isa_supported((nrg_isa)isa)) {
+            ck_assert_int_eq(nrg_isa_set((nrg_isa)isa), NRG_OK);
+            ck_assert_int_eq(nrg_isa_active(), isa);
+            ck_assert_int_eq(nrg_active_table()->isa, isa);
+            ck_assert_ptr_nonnull(strstr(nrg_isa_reason(), "nrg_isa_set"));
+        } else {
+            ck_assert_int_eq(nrg_isa_set((nrg_isa)isa), NRG_ERR_ISA_UNSUPPORTED);
+            ck_assert_int_eq(nrg_isa_active(), before);
+            ck_assert_str_eq(nrg_isa_reason(), reason);
+        }
+    }
+    nrg_isa before = nrg_isa_active();
+    ck_assert_int_eq(nrg_isa_set(NRG_ISA_COUNT), NRG_ERR_ISA_UNKNOWN);
+    ck_assert_int_eq(nrg_isa_set((nrg_isa)-1), NRG_ERR_ISA_UNKNOWN);
+    ck_assert_int_eq(nrg_isa_active(), before);
+}
+END_TEST
+
+START_TEST(full_tables)
+{
+    const nrg_table *tables[NRG_ISA_COUNT] = {0};
+    nrg_isa paths[NRG_ISA_COUNT];
+    size_t count = test_paths(paths);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_int_eq(nrg_isa_set(paths[i]), NRG_OK);
+        tables[i] = nrg_active_table();
+#define NRG_KERNEL(op, dtype, job) ck_assert(tables[i]->op##_##dtype != NULL);
+#include "kernels.def"
+#undef NRG_KERNEL
+        for (size_t j = 0; j < i; j++) {
+#define NRG_KERNEL(op, dtype, job) ck_assert(tables[i]->op##_##dtype != tables[j]->op##_##dtype);
+#include "kernels.def"
+#undef NRG_KERNEL
+        }
+    }
+}
+END_TEST
+
+START_TEST(forgotten_choice_is_made_again)
+{
+    ck_assert_int_eq(unsetenv("NRG_ISA"), 0);
+    ck_assert_int_eq(nrg_isa_set(NRG_ISA_SCALAR), NRG_OK);
+    nrg_dispatch_forget();
+    ck_assert_int_eq(nrg_isa_active(), nrg_best_isa(nrg_cpu_features()));
+    ck_assert_ptr_null(strstr(nrg_isa_reason(), "NRG_ISA"));
+    nrg_dispatch_forget();
+    ck_assert_ptr_nonnull(strstr(nrg_isa_reason(), "best"));
+    ck_assert_int_eq(setenv("NRG_ISA", "scalar", 1), 0);
+    ck_assert_int_eq(nrg_isa_active(), nrg_best_isa(nrg_cpu_features())); /* read at load, not at every call */
+    nrg_dispatch_forget();
+    ck_assert_int_eq(nrg_isa_active(), NRG_ISA_SCALAR);
+    ck_assert_str_eq(nrg_isa_reason(), "asked for by NRG_ISA");
+    /* the first thing a process does may be nrg_isa_set: first use must not undo it */
+    nrg_dispatch_forget();
+    nrg_isa best_here = nrg_best_isa(nrg_cpu_features());
+    ck_assert_int_eq(nrg_isa_set(best_here), NRG_OK);
+    ck_assert_int_eq(nrg_isa_active(), best_here);
+    ck_assert_ptr_nonnull(strstr(nrg_isa_reason(), "nrg_isa_set"));
+}
+END_TEST
+
+/* In a process of its own: prints what main found, see there. */
+static void start_with(const char *value, char *line, size_t size)
+{
+    int ends[2];
+    fflush(stdout);
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        if (value)
+            setenv("NRG_ISA", value, 1);
+        else
+            unsetenv("NRG_ISA");
+        execl("/proc/self/exe", "dispatch_test", "--say-path", (char *)NULL);
+        _exit(126);
+    }
+    close(ends[1]);
+    size_t length = 0;
+    ssize_t n;
+    while (length < size - 1 && (n = read(ends[0], line + length, size - 1 - length)) > 0)
+        length += (size_t)n;
+    line[length] = 0;
+    close(ends[0]);
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status 0x%x", status);
+}
+
+/* What main found, before any test. */
+static nrg_isa isa_at_start;
+static const char *reason_at_start;
+
+START_TEST(this_process)
+{
+    const char *reason;
+    ck_assert_int_eq(isa_at_start, nrg_choose_isa(getenv("NRG_ISA"), nrg_cpu_features(), &reason));
+    ck_assert_str_eq(reason_at_start, reason);
+}
+END_TEST
+
+START_TEST(new_processes)
+{
+    if (test_small()) {
+        /* an emulator cannot be told here to run a new program; tests/meson.build starts this one with several NRG_ISA */
+        printf("SKIP starting processes: small scale\n");
+        fflush(stdout);
+        return;
+    }
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        char line[256], expected[256];
+        const char *reason;
+        nrg_isa isa = nrg_choose_isa(values[i], nrg_cpu_features(), &reason);
+        start_with(values[i], line, sizeof line);
+        snprintf(expected, sizeof expected, "%s: %s\n", nrg_isa_name(isa), reason);
+        ck_assert_str_eq(line, expected);
+    }
+}
+END_TEST
+
+/* More bytes than the cache holds, which is when NRG_STORE_AUTO streams: the bits of ordinary stores. */
+START_TEST(larger_than_the_cache)
+{
+    enum { DIM = 4096 };
+    size_t rows = nrg_l2_bytes() / (DIM * sizeof(float)) + 1, bytes = rows * DIM * sizeof(float);
+    float *x = malloc(bytes), *o = malloc(bytes), *expected = malloc(bytes);
+    ck_assert(x && o && expected);
+    for (size_t i = 0; i < rows * DIM; i++)
+        x[i] = (float)(test_mix(i) % 1000) / 100;
+    nrg_isa paths[NRG_ISA_COUNT];
+    size_t count = test_paths(paths);
+    for (size_t path = 0; path < count; path++) {
+        nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-5);
+        nrg_norm_args args = nrg_norm_args_init(rows, x, expected);
+        ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+        spec.store = NRG_STORE_KEEP;
+        ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
+        spec.store = NRG_STORE_AUTO;
+        args.o = o;
+        memset(o, 0xff, bytes);
+        ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
+        if (memcmp(o, expected, bytes) != 0)
+            ck_abort_msg("%s: streaming changes the bits", nrg_isa_name(paths[path]));
+    }
+    free(x);
+    free(o);
+    free(expected);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    argc = test_arguments(argc, argv);
+    if (argc > 1 && strcmp(argv[1], "--say-path") == 0) {
+        printf("%s: %s\n", nrg_isa_name(nrg_isa_active()), nrg_isa_reason());
+        return EXIT_SUCCESS;
+    }
+    isa_at_start = nrg_isa_active();
+    reason_at_start = nrg_isa_reason();
+    Suite *suite = suite_create("dispatch");
+    TCase *tests = test_case(suite, "dispatch");
+    tcase_add_test(tests, every_feature_set);
+    tcase_add_test(tests, this_machine);
+    tcase_add_test(tests, names);
+    tcase_add_test(tests, forced_paths);
+    tcase_add_test(tests, full_tables);
+    tcase_add_test(tests, forgotten_choice_is_made_again);
+    tcase_add_test(tests, this_process);
+    tcase_add_test(tests, new_processes);
+    tcase_add_test(tests, larger_than_the_cache);
+    return test_run(suite);
+}

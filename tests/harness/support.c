@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "support.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+char test_note[512];
+static int quick;
+
+int test_arguments(int argc, char **argv)
+{
+    int left = 0;
+    for (int i = 0; i < argc; i++) {
+        if (i > 0 && strcmp(argv[i], "--quick") == 0)
+            quick = 1;
+        else
+            argv[left++] = argv[i];
+    }
+    return left;
+}
+
+int test_small(void)
+{
+    const char *scale = getenv("NRG_TEST_SCALE");
+    return quick || (scale && strcmp(scale, "small") == 0);
+}
+
+size_t test_paths(nrg_isa paths[NRG_ISA_COUNT])
+{
+    size_t n = 0;
+    for (int isa = 0; isa < NRG_ISA_COUNT; isa++)
+        if (nrg_isa_supported((nrg_isa)isa))
+            paths[n++] = (nrg_isa)isa;
+    return n;
+}
+
+size_t test_kernel_dtypes(const char *op, nrg_dtype dtypes[3])
+{
+    static const struct {
+        const char *op, *dtype;
+    } kernels[] = {
+#define NRG_KERNEL(op, dtype, job) {#op, #dtype},
+#include "../../src/kernels.def"
+#undef NRG_KERNEL
+    };
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+        for (int dtype = NRG_F32; dtype <= NRG_BF16; dtype++)
+            if (strcmp(kernels[i].op, op) == 0 && strcmp(kernels[i].dtype, nrg_dtype_name((nrg_dtype)dtype)) == 0)
+                dtypes[n++] = (nrg_dtype)dtype;
+    return n;
+}
+
+/* Returns how many required paths are missing. */
+static int missing_paths(void)
+{
+    const char *required = getenv("NRG_REQUIRE_PATHS");
+    char names[256];
+    int missing = 0;
+    if (!required)
+        return 0;
+    snprintf(names, sizeof names, "%s", required);
+    for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", ")) {
+        nrg_isa isa;
+        if (nrg_isa_from_name(name, &isa) == NRG_OK && nrg_isa_supported(isa))
+            continue;
+        printf("FAIL %s: NRG_REQUIRE_PATHS names it, and this machine cannot run it\n", name);
+        missing++;
+    }
+    return missing;
+}
+
+TCase *test_case(Suite *suite, const char *name)
+{
+    TCase *tests = tcase_create(name);
+    tcase_set_timeout(tests, 1200);
+    suite_add_tcase(suite, tests);
+    return tests;
+}
+
+int test_run(Suite *suite)
+{
+    int skipped = 0;
+    for (int isa = 0; isa < NRG_ISA_COUNT; isa++)
+        if (!nrg_isa_supported((nrg_isa)isa)) {
+            printf("SKIP %s: %s\n", nrg_isa_name((nrg_isa)isa),
+                   nrg_isa_built((nrg_isa)isa) ? "this machine cannot run it" : "not in this build");
+            skipped++;
+        }
+    printf("paths: %d tested, %d skipped%s\n", NRG_ISA_COUNT - skipped, skipped,
+           test_small() ? "; small scale: sweeps are shortened" : "");
+    int missing = missing_paths();
+    fflush(stdout);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner), ran = srunner_ntests_run(runner);
+    srunner_free(runner);
+    return failed == 0 && missing == 0 && ran > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+void *test_shared(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        perror("mmap");
+        exit(EXIT_FAILURE);
+    }
+    return memory;
+}
+
+void test_must_crash(void body(const void *data), const void *data)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler would exit */
+        signal(SIGBUS, SIG_DFL);
+        body(data);
+        _exit(0);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    /* SIGSEGV, as Linux has it, or SIGBUS */
+    if (!WIFSIGNALED(status) || (WTERMSIG(status) != SIGSEGV && WTERMSIG(status) != SIGBUS))
+        ck_abort_msg("a kernel that leaves its buffers lived (status 0x%x)", status);
+}
+
+static void say_note(int signal_number)
+{
+    (void)signal_number; /* the default action, restored by SA_RESETHAND, ends the process when the instruction runs again */
+    static const char intro[] = "\ndied of a signal in: ";
+    ssize_t written = write(STDERR_FILENO, intro, sizeof intro - 1);
+    written += write(STDERR_FILENO, test_note, strlen(test_note));
+    written += write(STDERR_FILENO, "\n", 1);
+    (void)written;
+}
+
+void test_note_crashes(void)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = say_note;
+    action.sa_flags = (int)SA_RESETHAND;
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        sigaction(signals[i], &action, NULL);
+}
+
+uint64_t test_mix(uint64_t seed)
+{
+    seed += 0x9e3779b97f4a7c15u;
+    seed = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9u;
+    seed = (seed ^ seed >> 27) * 0x94d049bb133111ebu;
+    return seed ^ seed >> 31;
+}
+
+size_t test_draw(uint64_t *state, size_t n)
+{
+    *state = test_mix(*state);
+    return (size_t)((*state >> 32) % n);
+}

@@ -1,0 +1,61 @@
+/* What every suite needs: the paths to test, the scale of a sweep, random numbers, a note for crashes, the runner.
+ *
+ * Environment:
+ *   NRG_TEST_SCALE=small   shorter sweeps, for emulators (also: --quick)
+ *   NRG_TEST_READABLE_FENCE=1  see fence.h
+ *   NRG_REQUIRE_PATHS=a,b  a path of this list that cannot run here is a failure, not a skip
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TESTS_HARNESS_SUPPORT_H
+#define NRG_TESTS_HARNESS_SUPPORT_H
+
+#include <check.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <nrg/nrg.h>
+
+/* AddressSanitizer moves locals to a stack of its own and wants no instrumented code before it has started. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define TEST_SANITIZED 1
+#endif
+#endif
+
+/* Reads --quick; to be called first. Returns the number of arguments it leaves, moved to the front. */
+int test_arguments(int argc, char **argv);
+
+/* 1 where sweeps should be short. */
+int test_small(void);
+
+/* The paths this machine can run, scalar first. Returns how many. */
+size_t test_paths(nrg_isa paths[NRG_ISA_COUNT]);
+
+/* The dtypes kernels.def has for an op. Returns how many. */
+size_t test_kernel_dtypes(const char *op, nrg_dtype dtypes[3]);
+
+/* Names the paths that are skipped, runs the suite, frees it. Returns the exit status of the program. */
+int test_run(Suite *suite);
+
+/* A suite of one case with a generous time limit, since it may run under an emulator or a sanitizer. */
+TCase *test_case(Suite *suite, const char *name);
+
+/* Memory that a test's child process shares with the tests after it. Zeroed, never freed. */
+void *test_shared(size_t bytes);
+
+/* Ends the test unless body(data), in a process of its own, dies of touching memory that it may not. */
+void test_must_crash(void body(const void *data), const void *data);
+
+/* What is being run now: printed if the process dies of a signal. */
+extern char test_note[512];
+void test_note_crashes(void);
+
+/* splitmix64 (Steele, Lea, Flood, OOPSLA 2014): one word in, one well-mixed word out. */
+uint64_t test_mix(uint64_t seed);
+
+/* Draws the next number below n from *state. */
+size_t test_draw(uint64_t *state, size_t n);
+
+#endif

@@ -1,0 +1,450 @@
+/* What norm.h promises of values without another implementation at hand: fused equals unfused (sum, gate, norm, activation in
+ * turn), a 16-bit result is the f32 result rounded, outputs that are asked for change nothing, a row does not know its batch nor
+ * a group its row, shares are the rows they should be, NaN and infinity stay in their row, constant rows without eps give b.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../harness/element.h"
+#include "norm_harness.h"
+
+static const size_t dims[] = {1, 3, 16, 31, 64, 80, 96, 127, 128, 129, 256, 300, 513, 1000, 4100};
+enum { DIMS = sizeof dims / sizeof dims[0] };
+
+/* Calls body for problems of every path and dtype at one length. */
+typedef void body(const norm_problem *problem, const norm_options *options, nrg_isa isa);
+
+static void each_problem(size_t dim, const enum row_kind *kinds, size_t kind_count, body *run)
+{
+    nrg_isa paths[NRG_ISA_COUNT];
+    nrg_dtype dtypes[3];
+    size_t path_count = test_paths(paths), dtype_count = test_kernel_dtypes("norm_forward", dtypes);
+    size_t step = test_small() ? 397 : dim > 600 ? 97 : 19;
+    for (size_t dtype = 0; dtype < dtype_count; dtype++)
+        for (size_t number = dim % step; number < norm_option_count(); number += step) {
+            norm_options options;
+            norm_problem problem;
+            if (!norm_options_at(&options, number, dtypes[dtype]))
+                continue;
+            norm_options_draw_gate(&options, dim, number);
+            norm_problem_make(&problem, &options, dim, dim > 600 ? 3 : 7, kinds, kind_count, test_mix(number * 8192 + dim));
+            for (size_t path = 0; path < path_count; path++) {
+                snprintf(test_note, sizeof test_note, "%s: %s", nrg_isa_name(paths[path]), problem.text);
+                ck_assert_msg(nrg_isa_set(paths[path]) == NRG_OK, "%s", nrg_isa_name(paths[path]));
+                run(&problem, &options, paths[path]);
+            }
+            norm_problem_free(&problem);
+        }
+}
+
+/* A plain call on the problem's own tensors. */
+static void forward(const norm_problem *p, const norm_result *out, int want_r, int want_mean, int want_rstd)
+{
+    nrg_norm_args args = nrg_norm_args_init(p->rows, p->x, out->o);
+    args.y = p->y;
+    args.z = p->z;
+    args.w = p->w;
+    args.b = p->b;
+    args.r = want_r ? out->r : NULL;
+    args.mean = want_mean ? out->mean : NULL;
+    args.rstd = want_rstd ? out->rstd : NULL;
+    nrg_status status = nrg_norm_forward(&p->spec, &args, 0, 1);
+    if (status != NRG_OK)
+        ck_abort_msg("%s: %s", nrg_status_string(status), p->text);
+}
+
+static void must_equal(const norm_problem *p, nrg_isa isa, const char *what, nrg_dtype dtype, size_t count, const void *expected,
+                       const void *got)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!element_equal(expected, got, i, dtype))
+            ck_abort_msg("%s, %s: element %zu is %.9g and should be %.9g\n  case: %s", nrg_isa_name(isa), what, i,
+                         (double)element_get(got, i, dtype), (double)element_get(expected, i, dtype), p->text);
+}
+
+static void asking(const norm_problem *p, const norm_options *options, nrg_isa isa)
+{
+    norm_result all, some;
+    int may_r = options->residual != RESIDUAL_AFTER;
+    size_t count = p->rows * p->spec.dim;
+    norm_result_make(&all, p);
+    norm_result_make(&some, p);
+    forward(p, &all, may_r, 1, 1);
+    for (int asked = 0; asked < 8; asked++) {
+        forward(p, &some, may_r && (asked & 1), asked & 2, asked & 4);
+        must_equal(p, isa, "o, with other outputs asked for", p->spec.dtype, count, all.o, some.o);
+        if (may_r && (asked & 1))
+            must_equal(p, isa, "r", p->r_dtype, count, all.r, some.r);
+        if (asked & 2)
+            must_equal(p, isa, "mean", NRG_F32, p->rows * p->groups, all.mean, some.mean);
+        if (asked & 4)
+            must_equal(p, isa, "rstd", NRG_F32, p->rows * p->groups, all.rstd, some.rstd);
+    }
+    norm_result_free(&all);
+    norm_result_free(&some);
+}
+
+START_TEST(outputs_asked_for_change_nothing) { each_problem(dims[_i], NULL, 0, asking); }
+END_TEST
+
+static void *as_f32(const void *tensor, size_t count, nrg_dtype dtype)
+{
+    if (!tensor)
+        return NULL;
+    float *copy = malloc(count * sizeof *copy);
+    if (!copy)
+        abort();
+    for (size_t i = 0; i < count; i++)
+        copy[i] = element_get(tensor, i, dtype);
+    return copy;
+}
+
+/* g of n floats. */
+static void activate(const norm_problem *p, const float *in, float *out, size_t n)
+{
+    nrg_status status = nrg_activation_forward(p->spec.activation, NRG_F32, n, in, out, 0, 1);
+    if (status != NRG_OK)
+        ck_abort_msg("%s: %s", nrg_status_string(status), p->text);
+}
+
+/* r of a problem, and p where it has a pre-gate, as the tests' own arithmetic has them; gate: g(z), or NULL. */
+static float *inputs_of(const norm_problem *p, const norm_options *options, float **gate)
+{
+    size_t count = p->rows * p->spec.dim;
+    float *r = as_f32(p->x, count, p->spec.dtype);
+    *gate = as_f32(p->z, count, p->spec.dtype);
+    if (*gate)
+        activate(p, *gate, *gate, count);
+    for (size_t i = 0; i < count && options->residual == RESIDUAL_BEFORE; i++)
+        r[i] = element_round(r[i] + element_get(p->y, i, p->y_dtype), p->r_dtype);
+    for (size_t i = 0; i < count && p->spec.gate == NRG_GATE_PRE; i++)
+        r[i] *= (*gate)[i];
+    return r;
+}
+
+/* The same problem in steps: the sum, rounded to r's dtype by the tests' own arithmetic; its product with a gate; the norm of it
+ * on f32 tensors; a gate or an activation; the residual; for a 16-bit dtype, one rounding. */
+static void unfused(const norm_problem *p, const norm_options *options, nrg_isa isa)
+{
+    size_t count = p->rows * p->spec.dim;
+    int after = options->residual == RESIDUAL_AFTER;
+    float *gate;
+    norm_result fused, steps;
+    norm_problem f32 = *p;
+    f32.spec.dtype = NRG_F32;
+    f32.spec.y_dtype = f32.spec.r_dtype = f32.spec.w_dtype = NRG_DTYPE_SAME;
+    f32.spec.gate = NRG_GATE_NONE;
+    f32.spec.activation = NRG_ACT_IDENTITY;
+    f32.spec.residual_mode = NRG_RESIDUAL_BEFORE;
+    f32.y_dtype = f32.r_dtype = f32.w_dtype = NRG_F32;
+    f32.x = inputs_of(p, options, &gate);
+    f32.y = f32.z = NULL;
+    f32.w = as_f32(p->w, p->spec.dim, p->w_dtype);
+    f32.b = as_f32(p->b, p->spec.dim, p->w_dtype);
+    norm_result_make(&fused, p);
+    norm_result_make(&steps, &f32);
+    forward(p, &fused, !after, 1, 1);
+    forward(&f32, &steps, 0, 1, 1);
+    for (size_t i = 0; i < count && !after; i++) {
+        float r = element_get(fused.r, i, p->r_dtype), sum = element_get(p->x, i, p->spec.dtype);
+        if (p->y)
+            sum = element_round(sum + element_get(p->y, i, p->y_dtype), p->r_dtype);
+        if (!element_equal(&r, &sum, 0, NRG_F32))
+            ck_abort_msg("%s: r %zu is %.9g and not %.9g\n  case: %s", nrg_isa_name(isa), i, (double)r, (double)sum, p->text);
+    }
+    float *o = steps.o;
+    void *rounded = malloc(count * nrg_dtype_size(p->spec.dtype));
+    if (!rounded)
+        abort();
+    if (p->spec.gate == NRG_GATE_NONE)
+        activate(p, o, o, count);
+    for (size_t i = 0; i < count; i++) {
+        if (p->spec.gate == NRG_GATE_POST)
+            o[i] *= gate[i];
+        if (after)
+            o[i] += element_get(p->y, i, p->y_dtype);
+        element_set(rounded, i, p->spec.dtype, o[i]);
+    }
+    must_equal(p, isa, "fused o", p->spec.dtype, count, rounded, fused.o);
+    must_equal(p, isa, "fused mean", NRG_F32, p->rows * p->groups, steps.mean, fused.mean);
+    must_equal(p, isa, "fused rstd", NRG_F32, p->rows * p->groups, steps.rstd, fused.rstd);
+    free(rounded);
+    free(gate);
+    norm_result_free(&fused);
+    norm_result_free(&steps);
+    norm_problem_free(&f32);
+}
+
+START_TEST(fused_is_unfused) { each_problem(dims[_i], NULL, 0, unfused); }
+END_TEST
+
+static void *at_row(void *tensor, size_t row, size_t dim, nrg_dtype dtype)
+{
+    return tensor ? (char *)tensor + row * dim * nrg_dtype_size(dtype) : NULL;
+}
+
+static void alone(const norm_problem *p, const norm_options *options, nrg_isa isa)
+{
+    norm_result batch, single;
+    size_t dim = p->spec.dim;
+    norm_result_make(&batch, p);
+    norm_result_make(&single, p);
+    forward(p, &batch, 0, 1, 1);
+    for (size_t row = 0; row < p->rows; row++) {
+        norm_problem one = *p;
+        one.rows = 1;
+        one.x = at_row(p->x, row, dim, p->spec.dtype);
+        one.y = at_row(p->y, row, dim, p->y_dtype);
+        one.z = at_row(p->z, row, dim, p->spec.dtype);
+        forward(&one, &single, 0, 1, 1);
+        must_equal(&one, isa, "o of a row alone", p->spec.dtype, dim, at_row(batch.o, row, dim, p->spec.dtype), single.o);
+        must_equal(&one, isa, "mean of a row alone", NRG_F32, p->groups, batch.mean + row * p->groups, single.mean);
+        must_equal(&one, isa, "rstd of a row alone", NRG_F32, p->groups, batch.rstd + row * p->groups, single.rstd);
+    }
+    (void)options;
+    norm_result_free(&batch);
+    norm_result_free(&single);
+}
+
+START_TEST(a_row_does_not_know_its_batch) { each_problem(dims[_i], NULL, 0, alone); }
+END_TEST
+
+/* A group is a row of its own, with its part of w and b. */
+static void group_alone(const norm_problem *p, const norm_options *options, nrg_isa isa)
+{
+    norm_result batch, single;
+    size_t dim = p->spec.dim / p->groups;
+    norm_result_make(&batch, p);
+    norm_result_make(&single, p);
+    forward(p, &batch, 0, 1, 1);
+    for (size_t n = 0; n < p->rows * p->groups && p->groups > 1; n++) {
+        norm_problem one = *p;
+        one.spec.dim = dim;
+        one.spec.groups = one.groups = one.rows = 1;
+        one.x = at_row(p->x, n, dim, p->spec.dtype);
+        one.y = at_row(p->y, n, dim, p->y_dtype);
+        one.z = at_row(p->z, n, dim, p->spec.dtype);
+        one.w = at_row(p->w, n % p->groups, dim, p->w_dtype);
+        one.b = at_row(p->b, n % p->groups, dim, p->w_dtype);
+        forward(&one, &single, 0, 1, 1);
+        must_equal(&one, isa, "o of a group alone", p->spec.dtype, dim, at_row(batch.o, n, dim, p->spec.dtype), single.o);
+        must_equal(&one, isa, "mean of a group alone", NRG_F32, 1, batch.mean + n, single.mean);
+        must_equal(&one, isa, "rstd of a group alone", NRG_F32, 1, batch.rstd + n, single.rstd);
+    }
+    (void)options;
+    norm_result_free(&batch);
+    norm_result_free(&single);
+}
+
+START_TEST(a_group_does_not_know_its_row) { each_problem(dims[_i], NULL, 0, group_alone); }
+END_TEST
+
+/* NaN or infinity in p: all of that row, or group, is NaN, and another is not. */
+static void poisoned(const norm_problem *p, const norm_options *options, nrg_isa isa)
+{
+    size_t dim = p->spec.dim / p->groups;
+    float *gate, *in = inputs_of(p, options, &gate);
+    norm_result out;
+    norm_result_make(&out, p);
+    forward(p, &out, 0, 1, 1);
+    for (size_t row = 0; row < p->rows * p->groups; row++) {
+        int poison = 0, stray = 0;
+        for (size_t i = row * dim; i < (row + 1) * dim; i++) {
+            poison |= !isfinite(in[i]);
+            stray |= isnan(element_get(out.o, i, p->spec.dtype));
+        }
+        int all = isnan(out.mean[row]) && isnan(out.rstd[row]);
+        for (size_t i = row * dim; i < (row + 1) * dim; i++)
+            all = all && isnan(element_get(out.o, i, p->spec.dtype));
+        if (poison && !all)
+            ck_abort_msg("%s: row %zu is poisoned and not all NaN\n  case: %s", nrg_isa_name(isa), row, p->text);
+        if (!poison && (isnan(out.mean[row]) || isnan(out.rstd[row])))
+            ck_abort_msg("%s: row %zu has NaN statistics without a reason\n  case: %s", nrg_isa_name(isa), row, p->text);
+        /* w, b, the z of a post-gate and a y that comes after may hold NaN themselves, or overflow */
+        if (!poison && stray && !options->w && !options->b && options->residual != RESIDUAL_AFTER &&
+            options->gate != NRG_GATE_POST)
+            ck_abort_msg("%s: row %zu has a NaN without a reason\n  case: %s", nrg_isa_name(isa), row, p->text);
+    }
+    free(in);
+    free(gate);
+    norm_result_free(&out);
+}
+
+START_TEST(poison_stays_in_its_row)
+{
+    static const enum row_kind kinds[] = {ROW_NORMAL, ROW_ONE_INF, ROW_ONE_NAN, ROW_NEAR_MAX, ROW_HUGE};
+    each_problem(dims[_i], kinds, sizeof kinds / sizeof kinds[0], poisoned);
+}
+END_TEST
+
+/* s = 0: o is b (or y, or their sum), and rstd 0. */
+static void constant(const norm_problem *p, const norm_options *options, nrg_isa isa)
+{
+    size_t dim = p->spec.dim;
+    if (!options->centred || options->residual == RESIDUAL_BEFORE || norm_options_gated(options) || p->groups > 1)
+        return;
+    norm_problem exact = *p;
+    exact.spec.eps = 0;
+    norm_result out;
+    norm_result_make(&out, p);
+    forward(&exact, &out, 0, 1, 1);
+    for (size_t row = 0; row < p->rows; row++) {
+        float first = element_get(p->x, row * dim, p->spec.dtype);
+        int same = 1;
+        for (size_t i = 1; i < dim; i++)
+            same = same && element_get(p->x, row * dim + i, p->spec.dtype) == first;
+        if (!same)
+            continue;
+        ck_assert_msg(out.rstd[row] == 0 && out.mean[row] == first, "%s: mean %.9g and rstd %.9g of a row of %.9g; %s",
+                      nrg_isa_name(isa), (double)out.mean[row], (double)out.rstd[row], (double)first, p->text);
+        for (size_t i = 0; i < dim; i++) {
+            float b = p->b ? element_get(p->b, i, p->w_dtype) : 0, w = p->w ? element_get(p->w, i, p->w_dtype) : 1;
+            float sum = p->y ? b + element_get(p->y, row * dim + i, p->y_dtype) : b;
+            float expected = element_round(sum, p->spec.dtype), got = element_get(out.o, row * dim + i, p->spec.dtype);
+            /* a weight that is no number leaves nothing to say */
+            if (isfinite(w) && got != expected && !(isnan(got) && isnan(expected)))
+                ck_abort_msg("%s: row %zu element %zu is %.9g and not %.9g\n  case: %s", nrg_isa_name(isa), row, i, (double)got,
+                             (double)expected, p->text);
+        }
+    }
+    norm_result_free(&out);
+}
+
+START_TEST(constant_rows_without_eps)
+{
+    static const enum row_kind kinds[] = {ROW_EQUAL, ROW_ZEROS, ROW_NORMAL};
+    each_problem(dims[_i], kinds, sizeof kinds / sizeof kinds[0], constant);
+}
+END_TEST
+
+/* An eps whose reciprocal no double holds makes no NaN where there is nothing beside it. */
+START_TEST(constant_rows_with_the_smallest_eps)
+{
+    enum { DIM = 64 };
+    nrg_isa paths[NRG_ISA_COUNT];
+    size_t count = test_paths(paths);
+    float x[DIM], o[DIM];
+    for (size_t path = 0; path < count; path++)
+        for (int mode = NRG_EPS_MEAN; mode <= NRG_EPS_NONE; mode++)
+            for (int centred = 0; centred < 2; centred++) {
+                nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-310);
+                nrg_norm_args args = nrg_norm_args_init(1, x, o);
+                spec.centred = centred;
+                spec.eps_mode = (nrg_eps_mode)mode;
+                for (size_t i = 0; i < DIM; i++)
+                    x[i] = centred ? 3 : 0;
+                memset(o, 0xff, sizeof o);
+                ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+                ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
+                for (size_t i = 0; i < DIM; i++)
+                    ck_assert_msg(o[i] == 0, "%s, mode %d: %g", nrg_isa_name(paths[path]), mode, (double)o[i]);
+            }
+}
+END_TEST
+
+/* One share writes its own rows and no others; shares are contiguous and as equal as can be. */
+START_TEST(shares)
+{
+    enum { DIM = 70, MOST = 23 };
+    static float x[MOST * DIM], o[MOST * DIM], all[MOST * DIM], mean[MOST];
+    nrg_isa paths[NRG_ISA_COUNT];
+    size_t count = test_paths(paths);
+    nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-5);
+    for (size_t i = 0; i < MOST * DIM; i++)
+        x[i] = (float)(test_mix(i) % 1000) / 100;
+    for (size_t path = 0; path < count; path++)
+        for (size_t rows = 0; rows <= MOST; rows++)
+            for (int nth = 1; nth <= 26; nth++) {
+                size_t next = 0, least = SIZE_MAX, most = 0;
+                ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+                ck_assert_int_eq(nrg_layer_norm_f32(rows, DIM, x, NULL, NULL, all, 1e-5), NRG_OK);
+                for (int ith = 0; ith < nth; ith++) {
+                    nrg_norm_args args = nrg_norm_args_init(rows, x, o);
+                    args.mean = mean;
+                    memset(o, 0xff, sizeof o);
+                    memset(mean, 0xff, sizeof mean);
+                    ck_assert_int_eq(nrg_norm_forward(&spec, &args, ith, nth), NRG_OK);
+                    size_t begin = next;
+                    while (next < rows && memcmp(&o[next * DIM], &all[next * DIM], DIM * sizeof(float)) == 0 &&
+                           !isnan(mean[next]))
+                        next++;
+                    for (size_t i = 0; i < MOST * DIM; i++)
+                        if ((i / DIM < begin || i / DIM >= next) && (!isnan(o[i]) || !isnan(mean[i / DIM])))
+                            ck_abort_msg("%s: share %d of %d of %zu rows writes row %zu", nrg_isa_name(paths[path]), ith, nth,
+                                         rows, i / DIM);
+                    least = next - begin < least ? next - begin : least;
+                    most = next - begin > most ? next - begin : most;
+                }
+                ck_assert_uint_eq(next, rows);
+                ck_assert_uint_le(most - least, 1);
+            }
+}
+END_TEST
+
+/* The same in groups, which are what is shared out. */
+START_TEST(shares_of_groups)
+{
+    enum { DIM = 24, MOST = 5 };
+    static float x[MOST * DIM], o[MOST * DIM], all[MOST * DIM], mean[MOST * DIM], z[MOST * DIM];
+    static const size_t numbers[] = {1, 2, 3, 4, 6, 8, 24};
+    nrg_isa paths[NRG_ISA_COUNT];
+    size_t count = test_paths(paths);
+    for (size_t i = 0; i < MOST * DIM; i++) {
+        x[i] = (float)(test_mix(i) % 1000) / 100;
+        z[i] = (float)(test_mix(i) % 100) / 50 + 1;
+    }
+    for (size_t path = 0; path < count; path++)
+        for (size_t n = 0; n < sizeof numbers / sizeof numbers[0]; n++)
+            for (size_t rows = 1; rows <= MOST; rows++)
+                for (int nth = 1; nth <= 37; nth++) {
+                    size_t groups = numbers[n], dim = DIM / groups, next = 0, least = SIZE_MAX, most = 0;
+                    nrg_norm_spec spec = nrg_rms_norm_spec(DIM, 1e-5);
+                    nrg_norm_args args = nrg_norm_args_init(rows, x, all);
+                    spec.groups = groups;
+                    spec.gate = NRG_GATE_PRE;
+                    args.z = z;
+                    args.mean = mean;
+                    ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+                    ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
+                    args.o = o;
+                    for (int ith = 0; ith < nth; ith++) {
+                        memset(o, 0xff, sizeof o);
+                        memset(mean, 0xff, sizeof mean);
+                        ck_assert_int_eq(nrg_norm_forward(&spec, &args, ith, nth), NRG_OK);
+                        size_t begin = next;
+                        while (next < rows * groups && memcmp(&o[next * dim], &all[next * dim], dim * sizeof(float)) == 0 &&
+                               !isnan(mean[next]))
+                            next++;
+                        for (size_t i = 0; i < MOST * DIM; i++)
+                            if ((i / dim < begin || i / dim >= next) && (!isnan(o[i]) || !isnan(mean[i / dim])))
+                                ck_abort_msg("%s: share %d of %d of %zu rows of %zu groups writes group %zu",
+                                             nrg_isa_name(paths[path]), ith, nth, rows, groups, i / dim);
+                        least = next - begin < least ? next - begin : least;
+                        most = next - begin > most ? next - begin : most;
+                    }
+                    ck_assert_uint_eq(next, rows * groups);
+                    ck_assert_uint_le(most - least, 1);
+                }
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    test_arguments(argc, argv);
+    test_note_crashes();
+    Suite *suite = suite_create("norm_forward: what the header promises");
+    TCase *tests = test_case(suite, "properties");
+    tcase_add_loop_test(tests, outputs_asked_for_change_nothing, 0, DIMS);
+    tcase_add_loop_test(tests, fused_is_unfused, 0, DIMS);
+    tcase_add_loop_test(tests, a_row_does_not_know_its_batch, 0, DIMS);
+    tcase_add_loop_test(tests, a_group_does_not_know_its_row, 0, DIMS);
+    tcase_add_loop_test(tests, poison_stays_in_its_row, 0, DIMS);
+    tcase_add_loop_test(tests, constant_rows_without_eps, 0, DIMS);
+    tcase_add_test(tests, constant_rows_with_the_smallest_eps);
+    tcase_add_test(tests, shares);
+    tcase_add_test(tests, shares_of_groups);
+    return test_run(suite);
+}

@@ -1,0 +1,426 @@
+/* nrg_floater_forward and nrg_floater_backward: the method they say they are, the order of the calls, positions in several calls
+ * with the bits of one, and no byte touched that is not theirs. floater_gradient_test.c has the gradients.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../harness/call_harness.h"
+#include "../harness/element.h"
+#include "floater_dynamics.h"
+
+/* ---- the order of the method ---- */
+
+/* x′ = -y, y′ = x: (cos t, sin t). */
+static void rotation(void *user, double t, size_t dim, const float *p, float *dp_dt)
+{
+    (void)user, (void)t, (void)dim;
+    dp_dt[0] = -p[1];
+    dp_dt[1] = p[0];
+}
+
+/* x′ = x·(1 - x) and y′ = -2·t·y: 1/(1 + e^-t), e^-t². */
+static void growth_and_decay(void *user, double t, size_t dim, const float *p, float *dp_dt)
+{
+    (void)user, (void)dim;
+    dp_dt[0] = p[0] * (1 - p[0]);
+    dp_dt[1] = (float)(-2 * t * (double)p[1]);
+}
+
+/* The worst error at t = 2, in steps of 2/substeps. */
+static double error_of(nrg_floater_h h, const float *p0, const double *exact, size_t substeps)
+{
+    nrg_floater_spec spec = nrg_floater_spec_init(2, 2, h, NULL, NULL);
+    double states[2][2];
+    float p[2][2];
+    spec.substeps = substeps / 2;
+    forward(&spec, p0, p, states[0]);
+    double x = fabs(states[1][0] - exact[0]), y = fabs(states[1][1] - exact[1]);
+    return x > y ? x : y;
+}
+
+/* Steps so wide that h in f32 does no harm. */
+START_TEST(fourth_order)
+{
+    static const float starts[2][2] = {{1, 0}, {0.5f, 1}};
+    const double exact[2][2] = {{cos(2), sin(2)}, {1 / (1 + exp(-2)), exp(-4)}};
+    const nrg_floater_h h = _i ? growth_and_decay : rotation;
+    double last = error_of(h, starts[_i], exact[_i], _i ? 8 : 4);
+    for (size_t substeps = _i ? 16 : 8; substeps <= (_i ? 32u : 16u); substeps *= 2) {
+        const double error = error_of(h, starts[_i], exact[_i], substeps);
+        ck_assert_msg(error < last / 12 && error > last / 24, "%zu substeps: %g after %g, %g times less", substeps, error, last,
+                      last / error);
+        last = error;
+    }
+    ck_assert(last < 1e-4);
+}
+END_TEST
+
+/* ---- the definition, to the bit ---- */
+
+/* Position k + 1 from k, as docs/recurrent.md says it. */
+static void plain_interval(const nrg_floater_spec *spec, double *state, double from, double to)
+{
+    const size_t dim = spec->dim;
+    float input[BENT_MOST], k1[BENT_MOST], k2[BENT_MOST], k3[BENT_MOST], k4[BENT_MOST];
+    const double step = (to - from) / (double)spec->substeps, half = step / 2, sixth = step / 6;
+    for (size_t substep = 0; substep < spec->substeps; substep++) {
+        const double t = from + (double)substep * step;
+        const double end = substep + 1 == spec->substeps ? to : from + (double)(substep + 1) * step;
+        for (size_t i = 0; i < dim; i++)
+            input[i] = (float)state[i];
+        spec->h(spec->user, t, dim, input, k1);
+        for (size_t i = 0; i < dim; i++)
+            input[i] = (float)(state[i] + half * (double)k1[i]);
+        spec->h(spec->user, t + half, dim, input, k2);
+        for (size_t i = 0; i < dim; i++)
+            input[i] = (float)(state[i] + half * (double)k2[i]);
+        spec->h(spec->user, t + half, dim, input, k3);
+        for (size_t i = 0; i < dim; i++)
+            input[i] = (float)(state[i] + step * (double)k3[i]);
+        spec->h(spec->user, end, dim, input, k4);
+        for (size_t i = 0; i < dim; i++)
+            state[i] += sixth * ((((double)k1[i] + 2 * (double)k2[i]) + 2 * (double)k3[i]) + (double)k4[i]);
+    }
+}
+
+START_TEST(bits)
+{
+    static const nrg_dtype dtypes[] = {NRG_F32, NRG_F16, NRG_BF16};
+    enum { N = 6 };
+    for (size_t d = 0; d < 3; d++)
+        for (size_t dim = 1; dim <= BENT_MOST; dim += 9)
+            for (size_t substeps = 1; substeps < 4; substeps++) {
+                bent x = make_bent(dim);
+                unsigned char p0[BENT_MOST * 4], p[N * BENT_MOST * 4], expected[N * BENT_MOST * 4];
+                double states[N * BENT_MOST], state[BENT_MOST];
+                float values[BENT_MOST];
+                nrg_floater_spec spec = nrg_floater_spec_init(dim, N, bent_h, NULL, &x);
+                spec.dtype = dtypes[d];
+                spec.substeps = substeps;
+                spec.t0 = 0.1;
+                spec.dt = 0.3;
+                fill(values, dim, dim + 7);
+                for (size_t i = 0; i < dim; i++) {
+                    element_set(p0, i, spec.dtype, values[i]);
+                    state[i] = element_get(p0, i, spec.dtype);
+                }
+                forward(&spec, p0, p, states);
+                ck_assert_uint_eq(x.calls, 4 * N * substeps);
+                for (size_t k = 0; k < N; k++) {
+                    plain_interval(&spec, state, 0.1 + (double)k * 0.3, 0.1 + (double)(k + 1) * 0.3);
+                    ck_assert(memcmp(state, states + k * dim, dim * sizeof *state) == 0);
+                    for (size_t i = 0; i < dim; i++)
+                        element_set(expected, k * dim + i, spec.dtype, (float)state[i]);
+                }
+                ck_assert(memcmp(p, expected, N * dim * nrg_dtype_size(spec.dtype)) == 0);
+
+                /* given times are times */
+                double times[N + 1];
+                for (size_t k = 0; k <= N; k++)
+                    times[k] = 0.1 + (double)k * 0.3;
+                spec.times = times;
+                spec.t0 = spec.dt = NAN; /* not looked at */
+                memset(p, 0, sizeof p);
+                forward(&spec, p0, p, NULL);
+                ck_assert(memcmp(p, expected, N * dim * nrg_dtype_size(spec.dtype)) == 0);
+            }
+}
+END_TEST
+
+/* ---- the calls and their order ---- */
+
+enum { MOST_CALLS = 512, LOG_DIM = 2 };
+
+typedef struct call_log {
+    int count;
+    char what[MOST_CALLS];
+    double time[MOST_CALLS];
+    float p[MOST_CALLS][LOG_DIM];
+} call_log;
+
+static void note_call(call_log *log, char what, double t, const float *p)
+{
+    ck_assert_int_lt(log->count, MOST_CALLS);
+    log->what[log->count] = what;
+    log->time[log->count] = t;
+    memcpy(log->p[log->count++], p, sizeof log->p[0]);
+}
+
+static void logged_h(void *user, double t, size_t dim, const float *p, float *dp_dt)
+{
+    (void)dim;
+    note_call(user, 'h', t, p);
+    dp_dt[0] = -p[1] + (float)t;
+    dp_dt[1] = p[0] * 0.5f;
+}
+
+static void logged_vjp(void *user, double t, size_t dim, const float *p, const float *v, float *vt_dh_dp)
+{
+    (void)dim;
+    note_call(user, 'v', t, p);
+    vt_dh_dp[0] = v[1] * 0.5f;
+    vt_dh_dp[1] = -v[0];
+}
+
+START_TEST(order_of_calls)
+{
+    enum { N = 3, SUBSTEPS = 3 };
+    static const double times[N + 1] = {-2, 0.1, 2.3, 1.1}; /* the last substep ends where the position is, to the bit */
+    static const float p0[LOG_DIM] = {0.25f, -1}, dp[N][LOG_DIM] = {{1, 2}, {3, 4}, {5, 6}};
+    static call_log forwards, backwards;
+    float p[N][LOG_DIM], dp0[LOG_DIM];
+    double states[N][LOG_DIM];
+    nrg_floater_spec spec = nrg_floater_spec_init(LOG_DIM, N, logged_h, logged_vjp, &forwards);
+    spec.times = times;
+    spec.substeps = SUBSTEPS;
+    forward(&spec, p0, p, states[0]);
+    int at = 0;
+    int rounded = 0;
+    for (int k = 0; k < N; k++) {
+        const double from = times[k], to = times[k + 1], step = (to - from) / SUBSTEPS;
+        rounded += from + SUBSTEPS * step != to;
+        for (int substep = 0; substep < SUBSTEPS; substep++, at += 4) {
+            const double begin = from + substep * step, end = substep + 1 < SUBSTEPS ? from + (substep + 1) * step : to;
+            ck_assert(memcmp(forwards.what + at, "hhhh", 4) == 0);
+            ck_assert(forwards.time[at] == begin && forwards.time[at + 3] == end);
+            ck_assert(forwards.time[at + 1] == begin + step / 2 && forwards.time[at + 2] == begin + step / 2);
+        }
+    }
+    ck_assert_int_gt(rounded, 0);
+    ck_assert_int_eq(forwards.count, at);
+
+    for (int with_states = 0; with_states < 2; with_states++) {
+        memset(&backwards, 0, sizeof backwards);
+        spec.user = &backwards;
+        backward(&spec, p0, with_states ? states[0] : NULL, dp, dp0);
+        at = 0;
+        for (; !with_states && at < 4 * SUBSTEPS * (N - 1); at++)
+            ck_assert(backwards.what[at] == 'h' && backwards.time[at] == forwards.time[at] &&
+                      memcmp(backwards.p[at], forwards.p[at], sizeof forwards.p[0]) == 0);
+        for (int k = N - 1; k >= 0; k--) {
+            const int first = 4 * SUBSTEPS * k;
+            for (int i = 0; i < 4 * SUBSTEPS - 1; i++, at++)
+                ck_assert(backwards.what[at] == 'h' && backwards.time[at] == forwards.time[first + i] &&
+                          memcmp(backwards.p[at], forwards.p[first + i], sizeof forwards.p[0]) == 0);
+            for (int i = 4 * SUBSTEPS - 1; i >= 0; i--, at++)
+                ck_assert(backwards.what[at] == 'v' && backwards.time[at] == forwards.time[first + i] &&
+                          memcmp(backwards.p[at], forwards.p[first + i], sizeof forwards.p[0]) == 0);
+        }
+        ck_assert_int_eq(backwards.count, at);
+    }
+}
+END_TEST
+
+/* ---- in parts, in shares ---- */
+
+START_TEST(positions_in_two_calls)
+{
+    enum { DIM = 11, N = 7 };
+    float p0[DIM], p[N][DIM], parts[N][DIM], dp[N][DIM], dp0[DIM], parts_dp0[DIM];
+    double states[N][DIM], parts_states[N][DIM], dstate0[DIM];
+    bent x = make_bent(3), whole;
+    fill(p0, DIM, 1);
+    fill(dp[0], N * DIM, 2);
+    nrg_floater_spec spec = nrg_floater_spec_init(DIM, N, bent_h, bent_vjp, &x);
+    double times[N + 1] = {0, 0.5, 1, 1.25, 2, 2.125, 3, 4};
+    spec.times = times;
+    spec.substeps = 2;
+    forward(&spec, p0, p[0], states[0]);
+    backward(&spec, p0, states[0], dp[0], dp0);
+    whole = x;
+    for (size_t first = 1; first < N; first++) {
+        memset(x.da, 0, sizeof x.da);
+        memset(x.db, 0, sizeof x.db);
+        static double workspace[4096];
+        nrg_floater_args args = nrg_floater_args_init(p0, parts[0], workspace, sizeof workspace);
+        args.states = parts_states[0];
+        spec.times = times;
+        spec.n = first;
+        check(nrg_floater_forward(&spec, &args, 0, 1));
+        args = nrg_floater_args_init(NULL, parts[first], workspace, sizeof workspace);
+        args.state0 = parts_states[first - 1];
+        args.states = parts_states[first];
+        spec.times = times + first;
+        spec.n = N - first;
+        check(nrg_floater_forward(&spec, &args, 0, 1));
+        ck_assert(memcmp(p, parts, sizeof p) == 0 && memcmp(states, parts_states, sizeof states) == 0);
+
+        nrg_floater_backward_args back = nrg_floater_backward_args_init(NULL, dp[first], NULL, workspace, sizeof workspace);
+        back.state0 = states[first - 1];
+        back.dstate0 = dstate0;
+        check(nrg_floater_backward(&spec, &back, 0, 1));
+        back = nrg_floater_backward_args_init(p0, dp[0], parts_dp0, workspace, sizeof workspace);
+        back.dstate_n = dstate0;
+        back.dstate0 = dstate0;
+        spec.times = times;
+        spec.n = first;
+        check(nrg_floater_backward(&spec, &back, 0, 1));
+        ck_assert(memcmp(dp0, parts_dp0, sizeof dp0) == 0);
+        ck_assert(memcmp(whole.da, x.da, sizeof x.da) == 0 && memcmp(whole.db, x.db, sizeof x.db) == 0);
+        for (size_t i = 0; i < DIM; i++)
+            ck_assert((float)dstate0[i] == dp0[i]);
+    }
+}
+END_TEST
+
+START_TEST(other_shares_do_nothing)
+{
+    enum { DIM = 3, N = 2 };
+    float p0[DIM] = {1, 2, 3}, p[N * DIM] = {0}, dp[N * DIM] = {1}, dp0[DIM] = {0};
+    double workspace[256] = {0};
+    bent x = make_bent(1);
+    nrg_floater_spec spec = nrg_floater_spec_init(DIM, N, bent_h, bent_vjp, &x);
+    nrg_floater_args args = nrg_floater_args_init(p0, p, workspace, sizeof workspace);
+    nrg_floater_backward_args back = nrg_floater_backward_args_init(p0, dp, dp0, workspace, sizeof workspace);
+    for (int ith = 1; ith < 4; ith++) {
+        check(nrg_floater_forward(&spec, &args, ith, 4));
+        check(nrg_floater_backward(&spec, &back, ith, 4));
+    }
+    ck_assert_uint_eq(x.calls, 0);
+    for (size_t i = 0; i < 256; i++)
+        ck_assert(workspace[i] == 0 && p[i % (N * DIM)] == 0 && dp0[i % DIM] == 0);
+    check(nrg_floater_forward(&spec, &args, 0, 4));
+    ck_assert_uint_eq(x.calls, 4 * N);
+}
+END_TEST
+
+/* No positions: the gradient that arrives goes through. */
+START_TEST(no_positions)
+{
+    float dp0[2] = {7, 7};
+    double dstate_n[2] = {0.1, -2}, dstate0[2] = {7, 7};
+    nrg_floater_spec spec = nrg_floater_spec_init(2, 0, NULL, NULL, NULL);
+    nrg_floater_args args = nrg_floater_args_init(NULL, NULL, NULL, 0);
+    nrg_floater_backward_args back = nrg_floater_backward_args_init(NULL, NULL, dp0, NULL, 0);
+    check(nrg_floater_forward(&spec, &args, 0, 1));
+    back.dstate0 = dstate0;
+    check(nrg_floater_backward(&spec, &back, 0, 1));
+    ck_assert(dp0[0] == 0 && dp0[1] == 0 && dstate0[0] == 0 && dstate0[1] == 0);
+    back.dstate_n = dstate_n;
+    check(nrg_floater_backward(&spec, &back, 0, 1));
+    ck_assert(dp0[0] == 0.1f && dp0[1] == -2 && dstate0[0] == 0.1 && dstate0[1] == -2);
+}
+END_TEST
+
+/* ---- memory ---- */
+
+enum { P0, P, STATES, DP, DP0, DSTATE0, WORKSPACE, OPERANDS };
+
+typedef struct memory_case {
+    nrg_floater_spec spec;
+    bent x;
+    int with_states;
+} memory_case;
+
+static size_t forward_words(const void *context, int nth)
+{
+    size_t bytes = 0;
+    (void)nth;
+    nrg_floater_workspace(&((const memory_case *)context)->spec, &bytes);
+    return bytes / 8;
+}
+
+static size_t backward_words(const void *context, int nth)
+{
+    const memory_case *m = context;
+    size_t bytes = 0;
+    static const double something;
+    nrg_floater_backward_args args = nrg_floater_backward_args_init(NULL, NULL, NULL, NULL, 0);
+    (void)nth;
+    args.states = m->with_states ? &something : NULL;
+    nrg_floater_backward_workspace(&m->spec, &args, &bytes);
+    return bytes / 8;
+}
+
+static nrg_status run_forward(void *context, const call_operand *all, int ith, int nth)
+{
+    memory_case *m = context;
+    nrg_floater_args args = nrg_floater_args_init(all[P0].at, all[P].at, all[WORKSPACE].at, forward_words(m, nth) * 8);
+    args.p_stride = all[P].stride;
+    args.states = all[STATES].at;
+    return nrg_floater_forward(&m->spec, &args, ith, nth);
+}
+
+static nrg_status run_backward(void *context, const call_operand *all, int ith, int nth)
+{
+    memory_case *m = context;
+    nrg_floater_backward_args args =
+        nrg_floater_backward_args_init(all[P0].at, all[DP].at, all[DP0].at, all[WORKSPACE].at, backward_words(m, nth) * 8);
+    args.dp_stride = all[DP].stride;
+    args.states = all[STATES].at;
+    args.dstate0 = all[DSTATE0].at;
+    return nrg_floater_backward(&m->spec, &args, ith, nth);
+}
+
+START_TEST(memory)
+{
+    static const nrg_dtype dtypes[] = {NRG_F32, NRG_F16, NRG_BF16};
+    const nrg_dtype dtype = dtypes[_i];
+    for (size_t dim = 1; dim <= 33; dim += test_small() ? 5 : 2) {
+        uint64_t state = dim;
+        memory_case m = {.spec = nrg_floater_spec_init(dim, test_draw(&state, 5) + 1, bent_h, bent_vjp, NULL),
+                         .x = make_bent(dim)};
+        m.spec.user = &m.x;
+        m.spec.dtype = dtype;
+        m.spec.p0_dtype = test_draw(&state, 2) ? NRG_F32 : NRG_DTYPE_SAME;
+        m.spec.substeps = test_draw(&state, 4);
+        m.with_states = (int)test_draw(&state, 2);
+        const size_t n = m.spec.n;
+        const unsigned kinds = 1u << ROW_NORMAL | 1u << ROW_ONE_NAN | 1u << ROW_SUBNORMAL;
+        call_operand operands[OPERANDS] = {
+            [P0] = {.name = "p0", .type = m.spec.p0_dtype ? NRG_F32 : (int)dtype, .rows = 1, .dim = dim, .kinds = kinds},
+            [P] = {.name = "p", .role = CALL_OUTPUT, .type = (int)dtype, .rows = n, .dim = dim, .padded = 1},
+            [STATES] = {.name = "states", .role = CALL_OUTPUT, .type = CALL_F64, .rows = 1, .dim = n * dim, .optional = 1},
+            [WORKSPACE] = {.name = "workspace", .role = CALL_SCRATCH, .type = CALL_F64, .scratch = forward_words},
+        };
+        call_case c = {.op = "floater",
+                       .dtype = dtype,
+                       .run = {run_forward},
+                       .context = &m,
+                       .operands = operands,
+                       .count = OPERANDS,
+                       .work = 1,
+                       .seed = dim};
+        call_sweep(&c);
+        operands[P].type = 0;
+        operands[STATES] =
+            (call_operand){.name = "states", .type = m.with_states ? CALL_F64 : 0, .rows = 1, .dim = n * dim, .kinds = kinds};
+        operands[DP] = (call_operand){.name = "dp", .type = (int)dtype, .rows = n, .dim = dim, .padded = 1, .kinds = kinds};
+        operands[DP0] = (call_operand){.name = "dp0", .role = CALL_OUTPUT, .type = NRG_F32, .rows = 1, .dim = dim, .optional = 1};
+        operands[DSTATE0] =
+            (call_operand){.name = "dstate0", .role = CALL_OUTPUT, .type = CALL_F64, .rows = 1, .dim = dim, .optional = 1};
+        operands[WORKSPACE].scratch = backward_words;
+        c.op = "floater backward";
+        c.run[0] = run_backward;
+        call_sweep(&c);
+    }
+}
+END_TEST
+
+START_TEST(account_of_forward) { call_check_account("floater"); }
+END_TEST
+START_TEST(account_of_backward) { call_check_account("floater backward"); }
+END_TEST
+
+int main(int argc, char **argv)
+{
+    test_arguments(argc, argv);
+    call_start();
+    Suite *suite = suite_create("FLOATER");
+    TCase *method = test_case(suite, "method");
+    tcase_add_loop_test(method, fourth_order, 0, 2);
+    tcase_add_test(method, bits);
+    TCase *calls = test_case(suite, "calls");
+    tcase_add_test(calls, order_of_calls);
+    tcase_add_test(calls, positions_in_two_calls);
+    tcase_add_test(calls, other_shares_do_nothing);
+    tcase_add_test(calls, no_positions);
+    TCase *bytes = test_case(suite, "memory");
+    tcase_add_loop_test(bytes, memory, 0, 3);
+    tcase_add_test(bytes, account_of_forward);
+    tcase_add_test(bytes, account_of_backward);
+    return test_run(suite);
+}

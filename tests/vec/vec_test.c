@@ -1,0 +1,1028 @@
+/* The contract of vec.h (docs/adding-an-isa.md), function by function. Compiled once a path, with the path's flags, VEC_H its
+ * vec.h, and VEC_PATH its name.
+ *
+ * Vectors are filled and looked at by memcpy: what loads and stores them is under test. The memory for that is static: locals of
+ * gcc 12's AddressSanitizer have been seen at odd multiples of 32, where the copy of a vector counted on one of 64.
+ *
+ * SPDX-License-Identifier: MIT */
+#include VEC_H
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "../harness/element.h"
+#include "../harness/fence.h"
+#include "../harness/support.h"
+#include "vec_suite.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+enum { LANES = 32, VD = VN / 2 };
+
+/* What the templates take for granted. */
+_Static_assert(VN == 4 || VN == 8 || VN == 16, "a vector holds 4, 8 or 16 floats");
+_Static_assert(sizeof(vf) == 4 * VN && sizeof(vh) == 2 * VN && sizeof(vp) == 4 * VN && sizeof(vd) == 8 * VD,
+               "vectors hold nothing but their elements");
+_Static_assert(sizeof(vd8) == 64, "eight doubles");
+_Static_assert(2 * V_SUM1 * VN == LANES || V_SUM1 * VN % LANES == 0, "a summing step takes half of the lanes, or all");
+_Static_assert(2 * V_SUM2 * VN == LANES || V_SUM2 * VN % LANES == 0, "a summing step takes half of the lanes, or all");
+_Static_assert(V_SUM2 <= V_SUM1 || V_SUM2 <= V_APPLY, "V_SUM2 is not the largest step");
+_Static_assert(V_SUM1 > 1 && V_SUM2 > 1 && V_APPLY > 1, "a step of one vector means a part of one");
+_Static_assert(V_SUM4 >= 1 && V_SUM4 <= 4, "the backward sums keep four vectors at most");
+_Static_assert(V_ROPE >= 2 && V_ROPE <= 16 && V_ROPE % 2 == 0, "half of a rotation's vectors are first elements of pairs");
+_Static_assert(V_SUM1 <= 16 && V_SUM2 <= 16 && V_APPLY <= 16, "NRG_UNROLL unrolls 16 times");
+
+static uint64_t state;
+
+static uint32_t random_bits(void)
+{
+    state = test_mix(state);
+    return (uint32_t)(state >> 32);
+}
+
+static float float_of(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* Any float; NaN and Inf are one in 256. */
+static float random_float(void) { return float_of(random_bits()); }
+
+static uint64_t random_bits_64(void)
+{
+    uint64_t upper = random_bits();
+    return upper << 32 | random_bits();
+}
+
+static double random_double(void)
+{
+    uint64_t bits = random_bits_64();
+    double d;
+    memcpy(&d, &bits, sizeof d);
+    return d;
+}
+
+/* Of either sign, from 2^-range to 2^range. */
+static double random_near_one(int range)
+{
+    int exponent = (int)test_draw(&state, (size_t)(2 * range)) - range;
+    uint64_t bits = random_bits_64();
+    double d = ldexp(1 + (double)(bits >> 12) * 0x1p-52, exponent);
+    return bits & 1 ? -d : d;
+}
+
+/* Equal bits, or both NaN. */
+static int same_float(float a, float b) { return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b)); }
+static int same_double(double a, double b) { return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b)); }
+
+/* ---- loads and stores ---- */
+
+typedef struct load_function {
+    const char *name;
+    size_t element, least, most; /* bytes of an element; the smallest n, and the largest */
+    void (*run)(void *lanes, const void *p, size_t n);
+} load_function;
+
+typedef struct store_function {
+    const char *name;
+    size_t element, least, most, alignment;
+    void (*run)(void *p, const void *lanes, size_t n);
+} store_function;
+
+static void ld_f32(void *lanes, const void *p, size_t n)
+{
+    (void)n;
+    vf v = v_ld_f32(p);
+    memcpy(lanes, &v, sizeof v);
+}
+
+static void ldn_f32(void *lanes, const void *p, size_t n)
+{
+    vf v = v_ldn_f32(p, n);
+    memcpy(lanes, &v, sizeof v);
+}
+
+static void ld_half(void *lanes, const void *p, size_t n)
+{
+    (void)n;
+    vh v = v_ld_half(p);
+    memcpy(lanes, &v, sizeof v);
+}
+
+static void ldn_half(void *lanes, const void *p, size_t n)
+{
+    vh v = v_ldn_half(p, n);
+    memcpy(lanes, &v, sizeof v);
+}
+
+static vf vf_of(const void *lanes)
+{
+    vf v;
+    memcpy(&v, lanes, sizeof v);
+    return v;
+}
+
+static vh vh_of(const void *lanes)
+{
+    vh v;
+    memcpy(&v, lanes, sizeof v);
+    return v;
+}
+
+static void ld_pair(void *lanes, const void *p, size_t n)
+{
+    (void)n;
+    vp v = v_ld_pair(p);
+    memcpy(lanes, &v, sizeof v);
+}
+
+static vp vp_of(const void *lanes)
+{
+    vp v;
+    memcpy(&v, lanes, sizeof v);
+    return v;
+}
+
+static vd vd_of(const void *lanes)
+{
+    vd v;
+    memcpy(&v, lanes, sizeof v);
+    return v;
+}
+
+static void st_f32(void *p, const void *lanes, size_t n) { (void)n, v_st_f32(p, vf_of(lanes)); }
+static void stn_f32(void *p, const void *lanes, size_t n) { v_stn_f32(p, vf_of(lanes), n); }
+static void st_half(void *p, const void *lanes, size_t n) { (void)n, v_st_half(p, vh_of(lanes)); }
+static void stn_half(void *p, const void *lanes, size_t n) { v_stn_half(p, vh_of(lanes), n); }
+
+static void st_pair(void *p, const void *lanes, size_t n) { (void)n, v_st_pair(p, vp_of(lanes)); }
+
+static void nt_f32(void *p, const void *lanes, size_t n)
+{
+    (void)n;
+    v_nt_f32(p, vf_of(lanes));
+    v_nt_fence();
+}
+
+static void nt_half(void *p, const void *lanes, size_t n)
+{
+    (void)n;
+    v_nt_half(p, vh_of(lanes));
+    v_nt_fence();
+}
+
+static void nt_pair(void *p, const void *lanes, size_t n)
+{
+    (void)n;
+    v_nt_pair(p, vp_of(lanes));
+    v_nt_fence();
+}
+
+/* A non-temporal store goes to a multiple of 16, or of its own size where that is smaller. */
+enum { NT_F32 = 16, NT_HALF = 2 * VN < 16 ? 2 * VN : 16 };
+
+static const load_function loads[] = {
+    {"v_ld_f32", 4, VN, VN, ld_f32},    {"v_ldn_f32", 4, 1, VN, ldn_f32},          {"v_ld_half", 2, VN, VN, ld_half},
+    {"v_ldn_half", 2, 1, VN, ldn_half}, {"v_ld_pair", 2, 2 * VN, 2 * VN, ld_pair},
+};
+
+static const store_function stores[] = {
+    {"v_st_f32", 4, VN, VN, 4, st_f32},           {"v_stn_f32", 4, 1, VN, 4, stn_f32},
+    {"v_nt_f32", 4, VN, VN, NT_F32, nt_f32},      {"v_st_half", 2, VN, VN, 2, st_half},
+    {"v_stn_half", 2, 1, VN, 2, stn_half},        {"v_nt_half", 2, VN, VN, NT_HALF, nt_half},
+    {"v_st_pair", 2, 2 * VN, 2 * VN, 2, st_pair}, {"v_nt_pair", 2, 2 * VN, 2 * VN, 16, nt_pair},
+};
+
+enum { CANARY = 0xa5, GAPS = 128, VECTOR_MAX = 64 };
+
+/* Every byte is random and none of them is a canary or 0. */
+static void random_bytes(unsigned char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        do
+            bytes[i] = (unsigned char)random_bits();
+        while (bytes[i] == CANARY || bytes[i] == 0);
+}
+
+/* n elements `gap` bytes from a fence, in memory that cannot be written: the lanes behind them must be 0. */
+static void one_load(const load_function *f, fence *memory, size_t n, enum fence_side side, size_t gap)
+{
+    unsigned char expected[VECTOR_MAX] = {0}, got[VECTOR_MAX];
+    snprintf(test_note, sizeof test_note, VEC_PATH ": %s, n %zu, %zu bytes from the fence %s", f->name, n, gap,
+             side == AT_END ? "behind" : "in front");
+    unsigned char *p = fence_place(memory, n * f->element, side, gap);
+    memset(memory->first, CANARY, memory->bytes);
+    random_bytes(expected, n * f->element);
+    memcpy(p, expected, n * f->element);
+    fence_protect(memory, 1);
+    f->run(got, p, n);
+    fence_protect(memory, 0);
+    if (memcmp(got, expected, f->most * f->element) != 0)
+        ck_abort_msg("%s: wrong lanes", test_note);
+}
+
+START_TEST(loads_read_their_elements)
+{
+    const load_function *f = &loads[_i];
+    fence memory = {0};
+    for (size_t n = f->least; n <= f->most; n++)
+        for (size_t gap = 0; gap < GAPS; gap += f->element) {
+            one_load(f, &memory, n, AT_END, gap);
+            one_load(f, &memory, n, AT_START, gap);
+        }
+    fence_free(&memory);
+}
+END_TEST
+
+/* n elements `gap` bytes from a fence: nothing around them may change. */
+static void one_store(const store_function *f, fence *memory, size_t n, enum fence_side side, size_t gap)
+{
+    unsigned char lanes[VECTOR_MAX];
+    snprintf(test_note, sizeof test_note, VEC_PATH ": %s, n %zu, %zu bytes from the fence %s", f->name, n, gap,
+             side == AT_END ? "behind" : "in front");
+    unsigned char *p = fence_place(memory, n * f->element, side, gap);
+    if ((uintptr_t)p % f->alignment)
+        ck_abort_msg("%s: the test does not align", test_note);
+    memset(memory->first, CANARY, memory->bytes);
+    random_bytes(lanes, sizeof lanes);
+    f->run(p, lanes, n);
+    if (memcmp(p, lanes, n * f->element) != 0)
+        ck_abort_msg("%s: wrong elements", test_note);
+    memset(p, CANARY, n * f->element);
+    for (size_t i = 0; i < memory->bytes; i++)
+        if (memory->first[i] != CANARY)
+            ck_abort_msg("%s: wrote %td bytes from its first element", test_note, memory->first + i - p);
+}
+
+START_TEST(stores_write_their_elements)
+{
+    const store_function *f = &stores[_i];
+    fence memory = {0};
+    for (size_t n = f->least; n <= f->most; n++)
+        for (size_t gap = 0; gap < GAPS; gap += f->alignment) {
+            one_store(f, &memory, n, AT_END, gap);
+            one_store(f, &memory, n, AT_START, gap);
+        }
+    fence_free(&memory);
+}
+END_TEST
+
+/* ---- arithmetic ---- */
+
+static const float specials[] = {
+    0,
+    0x1p-149f, /* the subnormals' ends */
+    0x1.fffffcp-127f,
+    FLT_MIN,
+    0x1p-75f, /* squares below the subnormals */
+    0x1p-64f,
+    FLT_EPSILON,
+    0.1f,
+    0x1.fffffep-1f,
+    1,
+    0x1.000002p0f,
+    3,
+    0x1p63f,
+    0x1p64f, /* squares beyond the largest float */
+    0x1.fffffep126f,
+    FLT_MAX,
+    INFINITY,
+    NAN,
+};
+
+enum { SPECIALS = 2 * COUNT(specials) };
+
+/* Each with both signs. */
+static float special(size_t i) { return i % 2 ? -specials[i / 2] : specials[i / 2]; }
+
+typedef struct float_function {
+    const char *name;
+    vf (*vector)(vf a, vf b, vf c);
+    float (*scalar)(float a, float b, float c);
+} float_function;
+
+static vf vector_add(vf a, vf b, vf c) { return (void)c, v_add(a, b); }
+static vf vector_sub(vf a, vf b, vf c) { return (void)c, v_sub(a, b); }
+static vf vector_mul(vf a, vf b, vf c) { return (void)c, v_mul(a, b); }
+static vf vector_fma(vf a, vf b, vf c) { return v_fma(a, b, c); }
+static vf vector_fms(vf a, vf b, vf c) { return v_fms(a, b, c); }
+static float scalar_add(float a, float b, float c) { return (void)c, a + b; }
+static float scalar_sub(float a, float b, float c) { return (void)c, a - b; }
+static float scalar_mul(float a, float b, float c) { return (void)c, a * b; }
+static vf vector_fnma(vf a, vf b, vf c) { return v_fnma(a, b, c); }
+static vf vector_div(vf a, vf b, vf c) { return (void)c, v_div(a, b); }
+static vf vector_max(vf a, vf b, vf c) { return (void)c, v_max(a, b); }
+static vf vector_min(vf a, vf b, vf c) { return (void)c, v_min(a, b); }
+static vf vector_abs(vf a, vf b, vf c) { return (void)b, (void)c, v_abs(a); }
+static vf vector_minus_abs(vf a, vf b, vf c) { return (void)b, (void)c, v_minus_abs(a); }
+static vf vector_copysign(vf a, vf b, vf c) { return (void)c, v_copysign(a, b); }
+static vf vector_select(vf a, vf b, vf c) { return v_select(v_lt(a, b), c, b); }
+static float scalar_fms(float a, float b, float c) { return fmaf(a, b, -c); }
+static float scalar_fnma(float a, float b, float c) { return fmaf(-a, b, c); }
+static float scalar_div(float a, float b, float c) { return (void)c, a / b; }
+static float scalar_max(float a, float b, float c) { return (void)c, a > b ? a : b; }
+static float scalar_min(float a, float b, float c) { return (void)c, a < b ? a : b; }
+static float scalar_abs(float a, float b, float c) { return (void)b, (void)c, fabsf(a); }
+static float scalar_minus_abs(float a, float b, float c) { return (void)b, (void)c, -fabsf(a); }
+static float scalar_copysign(float a, float b, float c) { return (void)c, copysignf(a, b); }
+static float scalar_select(float a, float b, float c) { return a < b ? c : b; }
+
+static const float_function float_functions[] = {
+    {"v_add", vector_add, scalar_add},
+    {"v_sub", vector_sub, scalar_sub},
+    {"v_mul", vector_mul, scalar_mul},
+    {"v_fma", vector_fma, fmaf},
+    {"v_fms", vector_fms, scalar_fms},
+    {"v_fnma", vector_fnma, scalar_fnma},
+    {"v_div", vector_div, scalar_div},
+    {"v_max", vector_max, scalar_max},
+    {"v_min", vector_min, scalar_min},
+    {"v_abs", vector_abs, scalar_abs},
+    {"v_minus_abs", vector_minus_abs, scalar_minus_abs},
+    {"v_copysign", vector_copysign, scalar_copysign},
+    {"v_select and v_lt", vector_select, scalar_select},
+};
+
+typedef struct float_lanes {
+    float a[VN], b[VN], c[VN];
+} float_lanes;
+
+static void check_floats(const float_function *f, const float_lanes *in)
+{
+    static float got[VN];
+    vf result = f->vector(vf_of(in->a), vf_of(in->b), vf_of(in->c));
+    memcpy(got, &result, sizeof got);
+    for (size_t l = 0; l < VN; l++) {
+        float expected = f->scalar(in->a[l], in->b[l], in->c[l]);
+        if (!same_float(got[l], expected))
+            ck_abort_msg(VEC_PATH ": %s(%a, %a, %a) in lane %zu: %a and not %a", f->name, (double)in->a[l], (double)in->b[l],
+                         (double)in->c[l], l, (double)got[l], (double)expected);
+    }
+}
+
+START_TEST(float_arithmetic)
+{
+    const float_function *f = &float_functions[_i];
+    static float_lanes in;
+    /* the last vector begins again with the first triples */
+    for (size_t i = 0; i < SPECIALS * SPECIALS * SPECIALS; i += VN) {
+        for (size_t l = 0; l < VN; l++) {
+            in.a[l] = special((i + l) % SPECIALS);
+            in.b[l] = special((i + l) / SPECIALS % SPECIALS);
+            in.c[l] = special((i + l) / (SPECIALS * SPECIALS) % SPECIALS);
+        }
+        check_floats(f, &in);
+    }
+    state = 1;
+    for (size_t i = 0, count = test_small() ? 2000 : 200000; i < count; i++) {
+        for (size_t l = 0; l < VN; l++) {
+            in.a[l] = i % 2 ? random_float() : (float)random_near_one(20);
+            in.b[l] = i % 2 ? random_float() : (float)random_near_one(20);
+            in.c[l] = random_float();
+            /* what only the rounding error of a·b is left of, and of a - b */
+            if (i % 4 == 0)
+                in.c[l] = random_bits() & 1 ? in.a[l] * in.b[l] : -in.a[l] * in.b[l];
+            if (i % 4 == 2)
+                in.b[l] = nextafterf(in.a[l], random_bits() & 1 ? INFINITY : -INFINITY);
+        }
+        check_floats(f, &in);
+    }
+}
+END_TEST
+
+static const double double_specials[] = {
+    0,      0x1p-1074,      DBL_MIN, 0x1p-540, 0x1p-149, DBL_EPSILON, 0.1, 0x1.fffffffffffffp-1, 1, 3,
+    0x1p52, 0x1.fffffep127, 0x1p511, 0x1p512,  DBL_MAX,  INFINITY,    NAN,
+};
+
+enum { DOUBLE_SPECIALS = 2 * COUNT(double_specials) };
+
+static double double_special(size_t i) { return i % 2 ? -double_specials[i / 2] : double_specials[i / 2]; }
+
+typedef struct double_function {
+    const char *name;
+    vd (*vector)(vd a, vd b, vd c);
+    double (*scalar)(double a, double b, double c);
+} double_function;
+
+static vd vector_addd(vd a, vd b, vd c) { return (void)c, vd_add(a, b); }
+static vd vector_subd(vd a, vd b, vd c) { return (void)c, vd_sub(a, b); }
+static vd vector_muld(vd a, vd b, vd c) { return (void)c, vd_mul(a, b); }
+static vd vector_fmad(vd a, vd b, vd c) { return vd_fma(a, b, c); }
+static double scalar_addd(double a, double b, double c) { return (void)c, a + b; }
+static double scalar_subd(double a, double b, double c) { return (void)c, a - b; }
+static double scalar_muld(double a, double b, double c) { return (void)c, a * b; }
+
+static const double_function double_functions[] = {
+    {"vd_add", vector_addd, scalar_addd},
+    {"vd_sub", vector_subd, scalar_subd},
+    {"vd_mul", vector_muld, scalar_muld},
+    {"vd_fma", vector_fmad, fma},
+};
+
+typedef struct double_lanes {
+    double a[VD], b[VD], c[VD];
+} double_lanes;
+
+static void check_doubles(const double_function *f, const double_lanes *in)
+{
+    static double got[VD];
+    vd result = f->vector(vd_of(in->a), vd_of(in->b), vd_of(in->c));
+    memcpy(got, &result, sizeof got);
+    for (size_t l = 0; l < VD; l++) {
+        double expected = f->scalar(in->a[l], in->b[l], in->c[l]);
+        if (!same_double(got[l], expected))
+            ck_abort_msg(VEC_PATH ": %s(%a, %a, %a) in lane %zu: %a and not %a", f->name, in->a[l], in->b[l], in->c[l], l, got[l],
+                         expected);
+    }
+}
+
+START_TEST(double_arithmetic)
+{
+    const double_function *f = &double_functions[_i];
+    static double_lanes in;
+    for (size_t i = 0; i < DOUBLE_SPECIALS * DOUBLE_SPECIALS * DOUBLE_SPECIALS; i += VD) {
+        for (size_t l = 0; l < VD; l++) {
+            in.a[l] = double_special((i + l) % DOUBLE_SPECIALS);
+            in.b[l] = double_special((i + l) / DOUBLE_SPECIALS % DOUBLE_SPECIALS);
+            in.c[l] = double_special((i + l) / (DOUBLE_SPECIALS * DOUBLE_SPECIALS) % DOUBLE_SPECIALS);
+        }
+        check_doubles(f, &in);
+    }
+    state = 2;
+    for (size_t i = 0, count = test_small() ? 2000 : 200000; i < count; i++) {
+        for (size_t l = 0; l < VD; l++) {
+            in.a[l] = i % 2 ? random_double() : random_near_one(40);
+            in.b[l] = i % 2 ? random_double() : random_near_one(40);
+            in.c[l] = random_double();
+            if (i % 4 == 0)
+                in.c[l] = -in.a[l] * in.b[l];
+            if (i % 4 == 2)
+                in.b[l] = nextafter(in.a[l], random_bits() & 1 ? INFINITY : -INFINITY);
+        }
+        check_doubles(f, &in);
+    }
+}
+END_TEST
+
+START_TEST(constants)
+{
+    static float floats[VN];
+    static double doubles[VD];
+    vf zero = v_zero();
+    memcpy(floats, &zero, sizeof floats);
+    for (size_t l = 0; l < VN; l++)
+        ck_assert(same_float(floats[l], 0));
+    for (size_t i = 0; i < SPECIALS; i++) {
+        vf v = v_set1(special(i));
+        memcpy(floats, &v, sizeof floats);
+        for (size_t l = 0; l < VN; l++)
+            ck_assert(same_float(floats[l], special(i)));
+    }
+    vd double_zero = vd_zero();
+    memcpy(doubles, &double_zero, sizeof doubles);
+    for (size_t l = 0; l < VD; l++)
+        ck_assert(same_double(doubles[l], 0));
+    for (size_t i = 0; i < DOUBLE_SPECIALS; i++) {
+        vd v = vd_set1(double_special(i));
+        memcpy(doubles, &v, sizeof doubles);
+        for (size_t l = 0; l < VD; l++)
+            ck_assert(same_double(doubles[l], double_special(i)));
+    }
+}
+END_TEST
+
+/* Doubles at any address, bit by bit, and nothing beside them. */
+START_TEST(doubles_in_memory)
+{
+    static char from[(VD + 1) * sizeof(double)], to[(VD + 2) * sizeof(double)];
+    for (size_t at = 0; at < sizeof(double); at += sizeof(double) / 2) {
+        double in[VD], got[VD];
+        for (size_t l = 0; l < VD; l++)
+            in[l] = double_special(l % DOUBLE_SPECIALS);
+        memcpy(from + at, in, sizeof in);
+        memset(to, 0x5a, sizeof to);
+        vd_st((double *)(void *)(to + at), vd_ld((const double *)(const void *)(from + at)));
+        memcpy(got, to + at, sizeof got);
+        for (size_t l = 0; l < VD; l++)
+            ck_assert(same_double(got[l], in[l]));
+        for (size_t i = 0; i < at; i++)
+            ck_assert_int_eq(to[i], 0x5a);
+        for (size_t i = at + sizeof got; i < sizeof to; i++)
+            ck_assert_int_eq(to[i], 0x5a);
+    }
+}
+END_TEST
+
+/* Powers of two times 2^n, for all n that leave a normal number. */
+START_TEST(scaling_by_powers)
+{
+    static const int exponents[] = {-126, -64, -1, 0, 64, 127};
+    static float z[VN], got[VN];
+    for (size_t i = 0; i < COUNT(exponents); i++)
+        for (int first = -126; first <= 127; first += VN) {
+            for (int l = 0; l < VN; l++)
+                z[l] = 0x1.8p23f + (float)(first + l - exponents[i]);
+            vf result = v_scale2(v_set1(ldexpf(1, exponents[i])), vf_of(z));
+            memcpy(got, &result, sizeof got);
+            for (int l = 0; l < VN && first + l <= 127; l++)
+                if (!same_float(got[l], ldexpf(1, first + l)))
+                    ck_abort_msg(VEC_PATH ": v_scale2 of 2^%d to 2^%d in lane %d: %a", exponents[i], first + l, l,
+                                 (double)got[l]);
+        }
+}
+END_TEST
+
+/* Bits 22 to 24 choose, whatever the others are; a table may start at any float. */
+START_TEST(lookups)
+{
+    static float tables[16], a[VN], got[VN];
+    state = 8;
+    for (size_t i = 0; i < 20000; i++) {
+        const float *table = tables + i % 8;
+        for (size_t k = 0; k < COUNT(tables); k++)
+            tables[k] = random_float();
+        for (size_t l = 0; l < VN; l++)
+            a[l] = random_float();
+        vf result = v_lookup8(table, v_index8(vf_of(a)));
+        memcpy(got, &result, sizeof got);
+        for (size_t l = 0; l < VN; l++) {
+            unsigned k = element_bits(a, l, NRG_F32) >> 22 & 7;
+            if (memcmp(&got[l], &table[k], sizeof got[l]) != 0)
+                ck_abort_msg(VEC_PATH ": v_lookup8 of entry %u in lane %zu: %a and not %a", k, l, (double)got[l],
+                             (double)table[k]);
+        }
+    }
+}
+END_TEST
+
+/* ---- for rotations ---- */
+
+typedef struct move {
+    const char *name;
+    vf (*run)(vf a);
+    size_t (*from)(size_t lane); /* the lane of a that comes there */
+} move;
+
+static size_t from_neighbour(size_t lane) { return lane ^ 1; }
+static size_t from_low(size_t lane) { return lane / 2; }
+static size_t from_high(size_t lane) { return VN / 2 + lane / 2; }
+
+static const move moves[] = {
+    {"v_swap_pairs", v_swap_pairs, from_neighbour},
+    {"v_twice_low", v_twice_low, from_low},
+    {"v_twice_high", v_twice_high, from_high},
+};
+
+/* Bits are moved, a signalling NaN's as well. */
+START_TEST(lanes_move)
+{
+    const move *m = &moves[_i];
+    static float a[VN], got[VN];
+    state = 9;
+    for (size_t i = 0; i < 20000; i++) {
+        for (size_t l = 0; l < VN; l++) {
+            uint32_t bits = random_bits();
+            memcpy(&a[l], &bits, sizeof bits);
+        }
+        vf result = m->run(vf_of(a));
+        memcpy(got, &result, sizeof got);
+        for (size_t l = 0; l < VN; l++)
+            if (memcmp(&got[l], &a[m->from(l)], sizeof got[l]) != 0)
+                ck_abort_msg(VEC_PATH ": %s in lane %zu: 0x%08x and not 0x%08x", m->name, l, element_bits(got, l, NRG_F32),
+                             element_bits(a, m->from(l), NRG_F32));
+    }
+}
+END_TEST
+
+typedef struct quarter_lanes {
+    double cosine[VD], sine[VD], z[VD];
+} quarter_lanes;
+
+static void check_quarters(const quarter_lanes *in, const int64_t *turns)
+{
+    static double got_cosine[VD], got_sine[VD];
+    vd c = vd_of(in->cosine), s = vd_of(in->sine);
+    vd_quarter_turns(&c, &s, vd_of(in->z));
+    memcpy(got_cosine, &c, sizeof got_cosine);
+    memcpy(got_sine, &s, sizeof got_sine);
+    for (size_t l = 0; l < VD; l++) {
+        double cosine = in->cosine[l], sine = in->sine[l];
+        /* one quarter turn at a time: cos(a + π/2) = -sin a, sin(a + π/2) = cos a */
+        for (int64_t n = 0; n < (turns[l] % 4 + 4) % 4; n++) {
+            double before = cosine;
+            cosine = -sine;
+            sine = before;
+        }
+        if (!same_double(got_cosine[l], cosine) || !same_double(got_sine[l], sine))
+            ck_abort_msg(VEC_PATH ": vd_quarter_turns(%a, %a) by %lld in lane %zu: %a, %a and not %a, %a", in->cosine[l],
+                         in->sine[l], (long long)turns[l], l, got_cosine[l], got_sine[l], cosine, sine);
+    }
+}
+
+/* Every number of quarters within 40 in every lane, the ends, and what lies between; signs of zeros are kept. */
+START_TEST(quarter_turns)
+{
+    static quarter_lanes in;
+    static int64_t turns[VD];
+    const int64_t end = (int64_t)1 << 51;
+    state = 10;
+    for (int64_t i = -40; i < (test_small() ? 2000 : 40000); i++) {
+        for (size_t l = 0; l < VD; l++) {
+            turns[l] = i < 40 ? i + (int64_t)l : (int64_t)(random_bits_64() >> (12 + test_draw(&state, 52))) - (i % 2 ? 0 : end);
+            if (i == 40)
+                turns[l] = l % 2 ? end - 1 - (int64_t)l : (int64_t)l - end;
+            if (turns[l] >= end)
+                turns[l] -= end;
+            in.z[l] = 0x1.8p52 + (double)turns[l];
+            in.cosine[l] = i % 3 ? random_near_one(30) : double_special(test_draw(&state, DOUBLE_SPECIALS));
+            in.sine[l] = i % 3 ? random_near_one(30) : double_special(test_draw(&state, DOUBLE_SPECIALS));
+        }
+        check_quarters(&in, turns);
+    }
+}
+END_TEST
+
+/* ---- 16-bit elements ---- */
+
+static const nrg_dtype halves[] = {NRG_F16, NRG_BF16};
+
+START_TEST(every_half_to_float)
+{
+    nrg_dtype dtype = halves[_i];
+    static uint16_t in[VN];
+    static float got[VN];
+    /* the second time each value is in another lane */
+    for (unsigned shift = 0; shift < 2; shift++)
+        for (unsigned first = 0; first < 65536; first += VN) {
+            for (unsigned l = 0; l < VN; l++)
+                in[l] = (uint16_t)(first + l + shift);
+            vf v = dtype == NRG_F16 ? v_from_f16(vh_of(in)) : v_from_bf16(vh_of(in));
+            memcpy(got, &v, sizeof got);
+            for (unsigned l = 0; l < VN; l++)
+                if (!same_float(got[l], element_get(in, l, dtype)))
+                    ck_abort_msg(VEC_PATH ": %s 0x%04x in lane %u: %a and not %a", nrg_dtype_name(dtype), in[l], l,
+                                 (double)got[l], (double)element_get(in, l, dtype));
+        }
+}
+END_TEST
+
+START_TEST(every_bf16_to_float_by_pairs)
+{
+    static uint16_t in[2 * VN];
+    static float even[VN], odd[VN];
+    for (unsigned shift = 0; shift < 2; shift++)
+        for (unsigned first = 0; first < 65536; first += 2 * VN) {
+            for (unsigned l = 0; l < 2 * VN; l++)
+                in[l] = (uint16_t)(first + l + shift);
+            vf of_even = v_even_from_bf16(vp_of(in)), of_odd = v_odd_from_bf16(vp_of(in));
+            memcpy(even, &of_even, sizeof even);
+            memcpy(odd, &of_odd, sizeof odd);
+            for (unsigned l = 0; l < VN; l++)
+                if (!same_float(even[l], element_get(in, 2 * l, NRG_BF16)) ||
+                    !same_float(odd[l], element_get(in, 2 * l + 1, NRG_BF16)))
+                    ck_abort_msg(VEC_PATH ": bf16 0x%04x and 0x%04x in lane %u: %a and %a", in[2 * l], in[2 * l + 1], l,
+                                 (double)even[l], (double)odd[l]);
+        }
+}
+END_TEST
+
+/* Floats on their way to 16 bits, a vector at a time. */
+typedef struct queue {
+    nrg_dtype dtype;
+    size_t length;
+    float f[VN];
+} queue;
+
+static void convert_pairs(const float *f, const uint16_t *expected)
+{
+    static float backward[VN];
+    static uint16_t got[2 * VN];
+    for (size_t l = 0; l < VN; l++)
+        backward[l] = f[VN - 1 - l];
+    vp h = v_pair_to_bf16(vf_of(f), vf_of(backward));
+    memcpy(got, &h, sizeof got);
+    for (size_t l = 0; l < VN; l++)
+        if (!element_equal(got + 2 * l, expected + l, 0, NRG_BF16) ||
+            !element_equal(got + 2 * l + 1, expected + VN - 1 - l, 0, NRG_BF16))
+            ck_abort_msg(VEC_PATH ": v_pair_to_bf16 of %a and %a in lane %zu: 0x%04x and 0x%04x", (double)f[l],
+                         (double)backward[l], l, got[2 * l], got[2 * l + 1]);
+}
+
+static void convert(queue *q)
+{
+    static uint16_t got[VN], expected[VN];
+    vh h = q->dtype == NRG_F16 ? v_to_f16(vf_of(q->f)) : v_to_bf16(vf_of(q->f));
+    memcpy(got, &h, sizeof got);
+    for (size_t l = 0; l < VN; l++) {
+        element_set(expected, l, q->dtype, q->f[l]);
+        if (!element_equal(got, expected, l, q->dtype))
+            ck_abort_msg(VEC_PATH ": %a (0x%08x) in lane %zu to %s: 0x%04x and not 0x%04x", (double)q->f[l],
+                         element_bits(q->f, l, NRG_F32), l, nrg_dtype_name(q->dtype), got[l], expected[l]);
+    }
+    if (q->dtype == NRG_BF16)
+        convert_pairs(q->f, expected);
+    q->length = 0;
+}
+
+static void push(queue *q, float f)
+{
+    q->f[q->length++] = f;
+    if (q->length == VN)
+        convert(q);
+}
+
+static void push_with_neighbours(queue *q, float f)
+{
+    push(q, f);
+    push(q, nextafterf(f, INFINITY));
+    push(q, nextafterf(f, -INFINITY));
+}
+
+/* Fills the last vector with ones. */
+static void finish(queue *q)
+{
+    while (q->length)
+        push(q, 1);
+}
+
+/* Of every 16-bit number: it, what lies halfway between it and the next, and the floats beside both. */
+START_TEST(every_boundary_to_half)
+{
+    static queue q;
+    q.dtype = halves[_i];
+    const unsigned infinity = q.dtype == NRG_F16 ? 0x7c00 : 0x7f80;
+    const double beyond = q.dtype == NRG_F16 ? 0x1p16 : 0x1p128; /* what the next after the largest would be */
+    size_t halfway_to_even = 0;
+    for (unsigned h = 0; h < 0x8000; h++) {
+        uint16_t pair[2] = {(uint16_t)h, (uint16_t)(h + 1)};
+        float value = element_get(pair, 0, q.dtype);
+        if (h >= infinity) {
+            push(&q, value);
+            push(&q, -value);
+            continue;
+        }
+        double next = h + 1 == infinity ? beyond : (double)element_get(pair, 1, q.dtype), exact = (value + next) / 2;
+        float halfway = (float)exact, rounded;
+        ck_assert_msg((double)halfway == exact, "0x%04x: the halfway point is a float", h);
+        rounded = element_round(halfway, q.dtype);
+        ck_assert_msg(rounded == value || (double)rounded == next || (h + 1 == infinity && isinf(rounded)),
+                      "0x%04x: the halfway point rounds to a neighbour", h);
+        halfway_to_even += rounded != value;
+        push_with_neighbours(&q, value);
+        push_with_neighbours(&q, -value);
+        push_with_neighbours(&q, halfway);
+        push_with_neighbours(&q, -halfway);
+    }
+    finish(&q);
+    ck_assert_uint_eq(halfway_to_even, infinity / 2);
+}
+END_TEST
+
+START_TEST(nans_to_half)
+{
+    static queue q;
+    q.dtype = halves[_i];
+    /* payloads of one bit, of all from a bit on, and of all up to one: quiet, signalling, lost in 16 bits, and carried out by
+     * an addition */
+    for (unsigned bit = 0; bit < 23; bit++)
+        for (unsigned sign = 0; sign < 2; sign++) {
+            uint32_t infinity = sign << 31 | 0x7f800000u;
+            push(&q, float_of(infinity | 1u << bit));
+            push(&q, float_of(infinity | (0x7fffffu & ~((1u << bit) - 1))));
+            push(&q, float_of(infinity | ((2u << bit) - 1)));
+        }
+    finish(&q);
+    state = 3;
+    for (size_t i = 0; i < 100000; i++)
+        push(&q, float_of(random_bits() | 0x7f800001u));
+    finish(&q);
+}
+END_TEST
+
+START_TEST(floats_to_half)
+{
+    static queue q;
+    q.dtype = halves[_i];
+    /* odd strides, so that the low bits take all values */
+    uint32_t stride = test_small() ? 262147 : 4099;
+    for (uint64_t bits = 0; bits <= UINT32_MAX; bits += stride)
+        push(&q, float_of((uint32_t)bits));
+    finish(&q);
+}
+END_TEST
+
+/* ---- floats and doubles ---- */
+
+static void check_widening(const float *in)
+{
+    static double got[VN];
+    vd low = vd_low(vf_of(in)), high = vd_high(vf_of(in));
+    memcpy(got, &low, sizeof low);
+    memcpy(got + VD, &high, sizeof high);
+    for (size_t l = 0; l < VN; l++)
+        if (!same_double(got[l], (double)in[l]))
+            ck_abort_msg(VEC_PATH ": %s of %a in lane %zu: %a", l < VD ? "vd_low" : "vd_high", (double)in[l], l, got[l]);
+}
+
+START_TEST(float_to_double)
+{
+    static float in[VN];
+    for (size_t i = 0; i < SPECIALS; i++) {
+        for (size_t l = 0; l < VN; l++)
+            in[l] = special((i + l) % SPECIALS);
+        check_widening(in);
+    }
+    state = 4;
+    for (size_t i = 0; i < 100000; i++) {
+        for (size_t l = 0; l < VN; l++)
+            in[l] = random_float();
+        check_widening(in);
+    }
+}
+END_TEST
+
+START_TEST(float_to_double_from_memory)
+{
+    static double got[VD];
+    fence memory = {0};
+    state = 7;
+    for (size_t i = 0; i < 20000; i++) {
+        size_t gap = 4 * (i / 2 % (GAPS / 4));
+        snprintf(test_note, sizeof test_note, VEC_PATH ": vd_ld_f32, %zu bytes from a fence", gap);
+        float *p = (float *)(void *)fence_place(&memory, 4 * VD, i % 2 ? AT_END : AT_START, gap);
+        for (size_t l = 0; l < VD; l++)
+            p[l] = i % 3 ? random_float() : special((i + l) % SPECIALS);
+        vd v = vd_ld_f32(p);
+        memcpy(got, &v, sizeof got);
+        for (size_t l = 0; l < VD; l++)
+            if (!same_double(got[l], (double)p[l]))
+                ck_abort_msg("%s: %a in lane %zu: %a", test_note, (double)p[l], l, got[l]);
+    }
+    fence_free(&memory);
+}
+END_TEST
+
+static void check_narrowing(const double *in, const float *expected)
+{
+    static float got[VN];
+    vf v = v_from_vd(vd_of(in), vd_of(in + VD));
+    memcpy(got, &v, sizeof got);
+    for (size_t l = 0; l < VN; l++)
+        if (!same_float(got[l], expected[l]))
+            ck_abort_msg(VEC_PATH ": v_from_vd of %a in lane %zu: %a and not %a", in[l], l, (double)got[l], (double)expected[l]);
+}
+
+START_TEST(double_to_float)
+{
+    static double in[VN];
+    static float expected[VN];
+    for (size_t i = 0; i < DOUBLE_SPECIALS; i++) {
+        for (size_t l = 0; l < VN; l++) {
+            in[l] = double_special((i + l) % DOUBLE_SPECIALS);
+            expected[l] = (float)in[l];
+        }
+        check_narrowing(in, expected);
+    }
+    state = 5;
+    for (size_t i = 0; i < 100000; i++) {
+        for (size_t l = 0; l < VN; l++) {
+            uint32_t bits = random_bits() & 0x7fffffffu;
+            /* every other vector has subnormals, or the largest, whose next is 2^128, among it */
+            if (i % 2 == 0)
+                bits = l % 4 == 0 ? 0x7f7fffffu : l % 4 == 1 ? bits & 0x7fffffu : bits;
+            if (bits >= 0x7f800000u)
+                bits ^= 0x40000000u;
+            float lower = float_of(bits), upper = float_of(bits + 1);
+            double halfway = ((double)lower + (isinf(upper) ? 0x1p128 : (double)upper)) / 2;
+            unsigned kind = random_bits() % 4;
+            in[l] = kind == 0   ? halfway
+                    : kind == 1 ? nextafter(halfway, 0)
+                    : kind == 2 ? nextafter(halfway, INFINITY)
+                                : (double)lower;
+            expected[l] = kind == 0 ? (bits & 1 ? upper : lower) : kind == 2 ? upper : lower;
+            if (random_bits() & 1) {
+                in[l] = -in[l];
+                expected[l] = -expected[l];
+            }
+        }
+        check_narrowing(in, expected);
+    }
+}
+END_TEST
+
+/* ---- reductions ---- */
+
+static vd8 vd8_of(const double *lanes)
+{
+    static vd8 s;
+    for (size_t i = 0; i < 8 / VD; i++)
+        s.v[i] = vd_of(lanes + i * VD);
+    return s;
+}
+
+/* Lane l takes l+4, then l+2, then l+1. */
+static double fold(const double *lanes)
+{
+    double s[8];
+    memcpy(s, lanes, sizeof s);
+    for (size_t half = 4; half; half /= 2)
+        for (size_t l = 0; l < half; l++)
+            s[l] += s[l + half];
+    return s[0];
+}
+
+/* Of eight rows, those whose sum shows its order: another one gives other bits. */
+static size_t check_sums(double rows[8][8], double *sums)
+{
+    static vd8 s[8];
+    size_t telling = 0;
+    for (size_t row = 0; row < 8; row++)
+        s[row] = vd8_of(rows[row]);
+    vd8_sum_rows(s, sums);
+    for (size_t row = 0; row < 8; row++) {
+        double expected = fold(rows[row]), alone = vd8_sum(&s[row]), in_order = 0, pairs = 0;
+        if (!same_double(alone, expected))
+            ck_abort_msg(VEC_PATH ": vd8_sum gives %a and not %a", alone, expected);
+        if (!same_double(sums[row], expected))
+            ck_abort_msg(VEC_PATH ": vd8_sum_rows gives %a and not %a for row %zu", sums[row], expected, row);
+        for (size_t l = 0; l < 8; l++)
+            in_order += rows[row][l];
+        for (size_t l = 0; l < 8; l += 4)
+            pairs += (rows[row][l] + rows[row][l + 1]) + (rows[row][l + 2] + rows[row][l + 3]);
+        telling += !same_double(in_order, expected) && !same_double(pairs, expected);
+    }
+    return telling;
+}
+
+START_TEST(sums_fold_by_halves)
+{
+    static double rows[8][8];
+    fence memory = {0};
+    /* sums need the alignment of a double, and end where the memory ends */
+    double *sums = (double *)(void *)fence_place(&memory, 64, AT_END, _i ? 8 : 0);
+    size_t telling = 0, count = test_small() ? 1000 : 100000;
+    snprintf(test_note, sizeof test_note, VEC_PATH ": vd8_sum_rows");
+    state = 6;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t row = 0; row < 8; row++) {
+            for (size_t l = 0; l < 8; l++)
+                rows[row][l] = random_near_one(row % 2 ? 60 : 3);
+            /* cancellation: one lane takes away what another one holds */
+            size_t from = test_draw(&state, 8), to = test_draw(&state, 8);
+            rows[row][to] = -rows[row][from];
+        }
+        telling += check_sums(rows, sums);
+    }
+    ck_assert_msg(telling > count, "few rows show the order of additions: %zu", telling);
+
+    for (size_t i = 0; i < 8; i++)
+        for (size_t l = 0; l < 8; l++) {
+            /* minus zero survives; NaN, Inf and Inf - Inf stay in their row, whichever it is */
+            for (size_t row = 0; row < 8; row++)
+                for (size_t k = 0; k < 8; k++)
+                    rows[row][k] = row == (i + 1) % 8 ? -0.0 : 1.0;
+            rows[i][l] = NAN;
+            check_sums(rows, sums);
+            rows[i][l] = INFINITY;
+            check_sums(rows, sums);
+            rows[i][(l + 3) % 8] = -INFINITY;
+            check_sums(rows, sums);
+            rows[i][(l + 3) % 8] = DBL_MAX;
+            check_sums(rows, sums);
+        }
+    fence_free(&memory);
+}
+END_TEST
+
+Suite *vec_suite(void)
+{
+    Suite *suite = suite_create("vec.h of " VEC_PATH);
+    TCase *memory = test_case(suite, "loads and stores");
+    tcase_add_loop_test(memory, loads_read_their_elements, 0, COUNT(loads));
+    tcase_add_loop_test(memory, stores_write_their_elements, 0, COUNT(stores));
+    TCase *arithmetic = test_case(suite, "arithmetic");
+    tcase_add_test(arithmetic, constants);
+    tcase_add_test(arithmetic, doubles_in_memory);
+    tcase_add_loop_test(arithmetic, float_arithmetic, 0, COUNT(float_functions));
+    tcase_add_test(arithmetic, scaling_by_powers);
+    tcase_add_test(arithmetic, lookups);
+    tcase_add_loop_test(arithmetic, double_arithmetic, 0, COUNT(double_functions));
+    TCase *rotations = test_case(suite, "rotations");
+    tcase_add_loop_test(rotations, lanes_move, 0, COUNT(moves));
+    tcase_add_test(rotations, quarter_turns);
+    TCase *conversions = test_case(suite, "conversions");
+    tcase_add_loop_test(conversions, every_half_to_float, 0, COUNT(halves));
+    tcase_add_test(conversions, every_bf16_to_float_by_pairs);
+    tcase_add_loop_test(conversions, every_boundary_to_half, 0, COUNT(halves));
+    tcase_add_loop_test(conversions, nans_to_half, 0, COUNT(halves));
+    tcase_add_loop_test(conversions, floats_to_half, 0, COUNT(halves));
+    tcase_add_test(conversions, float_to_double);
+    tcase_add_test(conversions, float_to_double_from_memory);
+    tcase_add_test(conversions, double_to_float);
+    tcase_add_loop_test(test_case(suite, "reductions"), sums_fold_by_halves, 0, 2);
+    return suite;
+}

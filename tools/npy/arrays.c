@@ -1,0 +1,98 @@
+/* What nrg norm and nrg channel-norm do with their arrays.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "arrays.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../cli.h"
+
+static int same_shape(const npy_shape *a, const npy_shape *b)
+{
+    return a->ndim == b->ndim && memcmp(a->dims, b->dims, (size_t)a->ndim * sizeof a->dims[0]) == 0;
+}
+
+int array_check_shape(const npy_array *array, const char *name, const npy_shape *wanted, const char *beside)
+{
+    char has[NPY_SHAPE_ROOM], wants[NPY_SHAPE_ROOM];
+    if (same_shape(&array->shape, wanted))
+        return CLI_DONE;
+    complain("%s: shape %s, but with %s it has to be %s", name, npy_shape_text(has, &array->shape), beside,
+             npy_shape_text(wants, wanted));
+    return CLI_REFUSED;
+}
+
+static float widen(uint16_t half)
+{
+    int exponent = half >> 10 & 31, mantissa = half & 0x3ff;
+    float magnitude = exponent == 31  ? mantissa ? NAN : INFINITY
+                      : exponent == 0 ? ldexpf((float)mantissa, -24)
+                                      : ldexpf((float)(mantissa + 1024), exponent - 25);
+    return half & 0x8000 ? -magnitude : magnitude;
+}
+
+int arrays_match_weights(npy_array *w, npy_array *b)
+{
+    if (!w->data || !b->data || w->dtype == b->dtype)
+        return CLI_DONE;
+    npy_array *narrow = w->dtype == NRG_F16 ? w : b;
+    const uint16_t *halves = narrow->data;
+    /* an input's bytes fit, and so do as many in f32: npy.c */
+    float *wide = malloc(narrow->count * sizeof *wide);
+    if (!wide)
+        return arrays_no_memory(narrow->count * sizeof *wide);
+    for (size_t i = 0; i < narrow->count; i++)
+        wide[i] = widen(halves[i]);
+    free(narrow->data);
+    narrow->data = wide;
+    narrow->dtype = NRG_F32;
+    return CLI_DONE;
+}
+
+int array_reserve(npy_array *array)
+{
+    size_t bytes = array->count * nrg_dtype_size(array->dtype);
+    array->data = malloc(bytes ? bytes : 1);
+    return array->data ? CLI_DONE : arrays_no_memory(bytes);
+}
+
+int arrays_no_memory(size_t bytes)
+{
+    complain("no memory for %zu bytes", bytes);
+    return CLI_FAILED;
+}
+
+int arrays_add(const char *const *names, int count, output_set *set)
+{
+    for (int i = 0; i < count; i++) {
+        int status = names[i] ? output_add(set, names[i]) : CLI_DONE;
+        if (status != CLI_DONE)
+            return status;
+    }
+    return CLI_DONE;
+}
+
+int arrays_write(const npy_array *arrays, const char *const *names, int count, output_set *set)
+{
+    int index = 0;
+    for (int i = 0; i < count; i++) {
+        const npy_array *array = &arrays[i];
+        if (!names[i])
+            continue;
+        char header[NPY_HEADER_ROOM];
+        size_t length = npy_header(header, array->dtype, &array->shape);
+        int status = output_write(set, index++, header, length, array->data, array->count * nrg_dtype_size(array->dtype));
+        if (status != CLI_DONE)
+            return status;
+    }
+    return output_commit(set);
+}
+
+void arrays_free(npy_array *arrays, int count)
+{
+    for (int i = 0; i < count; i++)
+        free(arrays[i].data);
+}

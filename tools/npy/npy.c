@@ -1,0 +1,408 @@
+/* .npy files. A header is a Python literal written by a stranger: what it claims is held against the size of the file before
+ * any memory is taken for it.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "npy.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../cli.h"
+
+/* The dict of an f4 or f2 array with 64 axes has 1,500 characters at most; what version 1.0 can hold is plenty. */
+enum { HEADER_MAX = 65535 };
+
+typedef struct header {
+    char descr[32];
+    int structured; /* descr is a list of fields */
+    int fortran;
+    npy_shape shape;
+} header;
+
+typedef struct cursor {
+    const char *at, *end;
+} cursor;
+
+static void skip_space(cursor *c)
+{
+    while (c->at < c->end && (*c->at == ' ' || *c->at == '\t' || *c->at == '\n' || *c->at == '\r'))
+        c->at++;
+}
+
+/* Takes the character if it comes next, spaces aside. */
+static int take(cursor *c, char wanted)
+{
+    skip_space(c);
+    if (c->at == c->end || *c->at != wanted)
+        return 0;
+    c->at++;
+    return 1;
+}
+
+/* A quoted string without escapes, which no key and no descr has. A longer one than fits is cut: it is then no known one. */
+static int take_string(cursor *c, char *text, size_t room)
+{
+    char quote = '\'';
+    if (!take(c, quote)) {
+        quote = '"';
+        if (!take(c, quote))
+            return 0;
+    }
+    size_t length = 0;
+    for (; c->at < c->end && *c->at != quote; c->at++) {
+        if (*c->at == '\\' || *c->at == '\n')
+            return 0;
+        if (length + 1 < room)
+            text[length++] = *c->at;
+    }
+    text[length] = 0;
+    return take(c, quote);
+}
+
+static int take_word(cursor *c, const char *word)
+{
+    skip_space(c);
+    size_t length = strlen(word);
+    if ((size_t)(c->end - c->at) < length || memcmp(c->at, word, length) != 0)
+        return 0;
+    c->at += length;
+    return 1;
+}
+
+/* A list of fields is not looked into: a bracket is enough to refuse it, and what follows may be anything. */
+static int take_descr(cursor *c, header *h)
+{
+    skip_space(c);
+    if (c->at < c->end && *c->at == '[') {
+        h->structured = 1;
+        return 1;
+    }
+    return take_string(c, h->descr, sizeof h->descr);
+}
+
+static int take_bool(cursor *c, int *value)
+{
+    *value = take_word(c, "True");
+    return *value || take_word(c, "False");
+}
+
+static int take_size(cursor *c, size_t *size)
+{
+    skip_space(c);
+    const char *first = c->at;
+    *size = 0;
+    for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++) {
+        size_t digit = (size_t)(*c->at - '0');
+        if (*size > (SIZE_MAX - digit) / 10)
+            return 0;
+        *size = *size * 10 + digit;
+    }
+    if (c->at == first || (*first == '0' && c->at - first > 1)) /* Python knows no 08 */
+        return 0;
+    if (c->at < c->end && *c->at == 'L') /* a long of Python 2 */
+        c->at++;
+    return 1;
+}
+
+/* (), (3,), (3, 4), (3, 4,); but (3) is a number in brackets. */
+static int take_shape(cursor *c, npy_shape *shape)
+{
+    if (!take(c, '('))
+        return 0;
+    int comma = 1;
+    for (shape->ndim = 0; !take(c, ')'); shape->ndim++) {
+        if (!comma || shape->ndim == NPY_MAX_NDIM || !take_size(c, &shape->dims[shape->ndim]))
+            return 0;
+        comma = take(c, ',');
+    }
+    return shape->ndim != 1 || comma;
+}
+
+static int parse(const char *text, size_t length, header *h)
+{
+    cursor c = {text, text + length};
+    int descr = 0, fortran = 0, shape = 0, comma = 1;
+    memset(h, 0, sizeof *h);
+    if (!take(&c, '{'))
+        return 0;
+    while (!take(&c, '}')) {
+        char key[16];
+        if (!comma || !take_string(&c, key, sizeof key) || !take(&c, ':'))
+            return 0;
+        if (strcmp(key, "descr") == 0 && !descr++) {
+            if (!take_descr(&c, h))
+                return 0;
+            if (h->structured)
+                return 1;
+        } else if (strcmp(key, "fortran_order") == 0 && !fortran++) {
+            if (!take_bool(&c, &h->fortran))
+                return 0;
+        } else if (strcmp(key, "shape") == 0 && !shape++) {
+            if (!take_shape(&c, &h->shape))
+                return 0;
+        } else {
+            return 0;
+        }
+        comma = take(&c, ',');
+    }
+    skip_space(&c);
+    return c.at == c.end && descr && fortran && shape;
+}
+
+/* The number of elements. As in NumPy, even an array without elements has a limit: the bytes of its other axes, here in f32 since
+ * outputs may be that, fit a signed size. */
+static int count_elements(const npy_shape *shape, size_t *count)
+{
+    int is_empty = 0;
+    *count = 1;
+    for (int i = 0; i < shape->ndim; i++) {
+        size_t length = shape->dims[i] ? shape->dims[i] : 1;
+        if (length > SIZE_MAX / 2 / sizeof(float) / *count)
+            return 0;
+        *count *= length;
+        is_empty |= !shape->dims[i];
+    }
+    if (is_empty)
+        *count = 0;
+    return 1;
+}
+
+/* What is taken in one place. */
+typedef struct element_type {
+    char descr[4];
+    nrg_dtype dtype;
+    size_t size;
+} element_type;
+
+static const element_type floats[2] = {{"<f4", NRG_F32, 4}, {"<f2", NRG_F16, 2}};
+static const element_type integers[2] = {{"<i4", NRG_DTYPE_SAME, 4}, {"<i8", NRG_DTYPE_SAME, 8}};
+
+static int refuse_dtype(const char *path, const header *h, const element_type types[2])
+{
+    if (h->structured)
+        complain("%s: a structured array; only '%s' and '%s' are taken", path, types[0].descr, types[1].descr);
+    else if (h->descr[0] == '>')
+        complain("%s: big-endian ('%s'); convert it with x.astype('%s') or '%s'", path, h->descr, types[0].descr, types[1].descr);
+    else
+        complain("%s: its dtype is '%s'; convert it to '%s' or '%s' with x.astype()", path, h->descr, types[0].descr,
+                 types[1].descr);
+    return CLI_REFUSED;
+}
+
+/* Turns a parsed header into an array without data; its bytes have to be exactly those that are left in the file. */
+static int interpret(const char *path, const header *h, const element_type types[2], uint64_t left, npy_array *array)
+{
+    int type = strcmp(h->descr, types[0].descr) == 0 ? 0 : 1;
+    if (strcmp(h->descr, types[type].descr) != 0 || h->structured)
+        return refuse_dtype(path, h, types);
+    if (h->fortran) {
+        complain("%s: in Fortran order; convert it with numpy.ascontiguousarray(x)", path);
+        return CLI_REFUSED;
+    }
+    array->dtype = types[type].dtype;
+    array->shape = h->shape;
+    char text[NPY_SHAPE_ROOM];
+    size_t element = types[type].size;
+    if (!count_elements(&h->shape, &array->count)) {
+        complain("%s: an array of shape %s does not fit in memory", path, npy_shape_text(text, &h->shape));
+        return CLI_REFUSED;
+    }
+    uint64_t wanted = (uint64_t)array->count * element;
+    if (left != wanted) {
+        complain("%s: %s: shape %s takes %llu bytes of data, the file has %llu", path, left < wanted ? "truncated" : "too long",
+                 npy_shape_text(text, &h->shape), (unsigned long long)wanted, (unsigned long long)left);
+        return CLI_REFUSED;
+    }
+    return CLI_DONE;
+}
+
+/* Reads bytes the file is known to have. */
+static int read_bytes(const char *path, FILE *file, void *bytes, size_t count)
+{
+    errno = 0;
+    if (fread(bytes, 1, count, file) == count)
+        return CLI_DONE;
+    complain("%s: %s", path, ferror(file) && errno ? strerror(errno) : "truncated while it was read");
+    return CLI_REFUSED;
+}
+
+static int no_memory(const char *path, uint64_t bytes)
+{
+    complain("%s: no memory for %llu bytes", path, (unsigned long long)bytes);
+    return CLI_FAILED;
+}
+
+/* Magic, version and length of the header; *left is the file's size, then what is left of it. */
+static int read_prefix(const char *path, FILE *file, uint64_t *left, size_t *length)
+{
+    unsigned char prefix[12];
+    static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
+    size_t got = *left < 8 ? (size_t)*left : 8;
+    int status = read_bytes(path, file, prefix, got);
+    if (status != CLI_DONE)
+        return status;
+    if (got < 8 || memcmp(prefix, magic, sizeof magic) != 0) {
+        complain("%s: not a .npy file", path);
+        return CLI_REFUSED;
+    }
+    if (prefix[6] < 1 || prefix[6] > 3 || prefix[7] != 0) {
+        complain("%s: .npy version %d.%d is not known (1.0, 2.0 and 3.0 are)", path, prefix[6], prefix[7]);
+        return CLI_REFUSED;
+    }
+    size_t digits = prefix[6] == 1 ? 2 : 4;
+    *left -= 8;
+    if (*left < digits) {
+        complain("%s: truncated in its header", path);
+        return CLI_REFUSED;
+    }
+    status = read_bytes(path, file, prefix + 8, digits);
+    if (status != CLI_DONE)
+        return status;
+    *left -= digits;
+    *length = prefix[8] | (size_t)prefix[9] << 8;
+    if (digits == 4)
+        *length |= (size_t)prefix[10] << 16 | (size_t)prefix[11] << 24;
+    if (*length > *left || *length > HEADER_MAX) {
+        complain("%s: %s: its header is said to have %zu bytes", path, *length > *left ? "truncated" : "broken", *length);
+        return CLI_REFUSED;
+    }
+    *left -= *length;
+    return CLI_DONE;
+}
+
+static int read_header(const char *path, FILE *file, uint64_t *left, header *h)
+{
+    size_t length;
+    int status = read_prefix(path, file, left, &length);
+    if (status != CLI_DONE)
+        return status;
+    char *text = malloc(length + 1);
+    if (!text)
+        return no_memory(path, length + 1);
+    status = read_bytes(path, file, text, length);
+    if (status == CLI_DONE && !parse(text, length, h)) {
+        complain("%s: broken .npy header", path);
+        status = CLI_REFUSED;
+    }
+    free(text);
+    return status;
+}
+
+/* 64-bit integers to 32 bits, into the lower half of the same memory. */
+static int narrow(const char *path, npy_array *array)
+{
+    for (size_t i = 0; i < array->count; i++) {
+        int64_t wide;
+        memcpy(&wide, (char *)array->data + i * sizeof wide, sizeof wide);
+        if (wide < INT32_MIN || wide > INT32_MAX) {
+            complain("%s: element %zu is %lld, which does not fit in 32 bits", path, i, (long long)wide);
+            return CLI_REFUSED;
+        }
+        int32_t element = (int32_t)wide;
+        memcpy((char *)array->data + i * sizeof element, &element, sizeof element);
+    }
+    return CLI_DONE;
+}
+
+static int read_array(const char *path, FILE *file, const element_type types[2], uint64_t left, npy_array *array)
+{
+    header h;
+    int status = read_header(path, file, &left, &h);
+    if (status == CLI_DONE)
+        status = interpret(path, &h, types, left, array);
+    if (status != CLI_DONE)
+        return status;
+    array->data = malloc(left ? (size_t)left : 1);
+    if (!array->data)
+        return no_memory(path, left);
+    status = read_bytes(path, file, array->data, (size_t)left);
+    if (status == CLI_DONE && strcmp(h.descr, "<i8") == 0)
+        status = narrow(path, array);
+    if (status != CLI_DONE) {
+        free(array->data);
+        array->data = NULL;
+    }
+    return status;
+}
+
+/* Opens a regular file and says how long it is; NULL after a complaint. */
+static FILE *open_file(const char *path, uint64_t *size)
+{
+    /* looked at before it is opened: opening a pipe would wait for its other end */
+    struct stat found;
+    FILE *file = NULL;
+    if (stat(path, &found) != 0 || (S_ISREG(found.st_mode) && !(file = fopen(path, "rb"))))
+        complain("%s: %s", path, strerror(errno));
+    else if (!file)
+        complain("%s: not a regular file", path);
+    else if (fstat(fileno(file), &found) == 0 && S_ISREG(found.st_mode)) {
+        *size = (uint64_t)found.st_size;
+        return file;
+    } else
+        complain("%s: changed while it was opened", path);
+    if (file)
+        fclose(file);
+    return NULL;
+}
+
+static int read_types(const char *path, const element_type types[2], npy_array *array)
+{
+    memset(array, 0, sizeof *array);
+    uint64_t size;
+    FILE *file = open_file(path, &size);
+    if (!file)
+        return CLI_REFUSED;
+    int status = read_array(path, file, types, size, array);
+    fclose(file);
+    return status;
+}
+
+int npy_read(const char *path, npy_array *array) { return read_types(path, floats, array); }
+
+int npy_read_integers(const char *path, npy_array *array) { return read_types(path, integers, array); }
+
+const char *npy_descr(nrg_dtype dtype) { return dtype == NRG_F32 ? "<f4" : "<f2"; }
+
+size_t npy_header(char header_text[NPY_HEADER_ROOM], nrg_dtype dtype, const npy_shape *shape)
+{
+    size_t length = 10;
+    const size_t room = NPY_HEADER_ROOM;
+    length += (size_t)snprintf(header_text + length, room - length, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                               npy_descr(dtype));
+    for (int i = 0; i < shape->ndim; i++)
+        length += (size_t)snprintf(header_text + length, room - length, "%zu%s", shape->dims[i],
+                                   shape->ndim == 1      ? ","
+                                   : i + 1 < shape->ndim ? ", "
+                                                         : "");
+    length += (size_t)snprintf(header_text + length, room - length, "), }");
+    /* at most 10 + 50 + 64 · 22 + 4 characters: there is room for the spaces and the newline */
+    while ((length + 1) % 64)
+        header_text[length++] = ' ';
+    header_text[length++] = '\n';
+    memcpy(header_text, "\x93NUMPY\1\0", 8);
+    header_text[8] = (char)((length - 10) & 255);
+    header_text[9] = (char)((length - 10) >> 8);
+    return length;
+}
+
+const char *npy_shape_text(char text[NPY_SHAPE_ROOM], const npy_shape *shape)
+{
+    size_t length = 1;
+    strcpy(text, "(");
+    for (int i = 0; i < shape->ndim; i++) {
+        if (NPY_SHAPE_ROOM - length < 32) {
+            strcpy(text + length, "...)");
+            return text;
+        }
+        length += (size_t)snprintf(text + length, NPY_SHAPE_ROOM - length, "%zu%s", shape->dims[i],
+                                   shape->ndim == 1      ? ","
+                                   : i + 1 < shape->ndim ? ", "
+                                                         : "");
+    }
+    strcpy(text + length, ")");
+    return text;
+}

@@ -1,0 +1,47 @@
+/* tools/npy/output.h: files that appear whole, all of them or none.
+ *
+ * Each is written beside its target under another name, flushed to the disk, and renamed when all of them are complete. What
+ * stood at the targets stays until then, and comes back if a later rename fails.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TOOLS_NPY_OUTPUT_H
+#define NRG_TOOLS_NPY_OUTPUT_H
+
+#include <signal.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { OUTPUT_MAX = 5 };
+
+typedef struct output {
+    const char *name; /* as the user gave it, for complaints */
+    char *target;     /* where it goes, links resolved */
+    char *temporary;  /* NULL: not written yet, or already renamed */
+    char *saved;      /* what stood at the target; NULL: nothing did, or it has not been put aside */
+    int replaces;     /* a file stands at the target */
+    mode_t mode;      /* of that file */
+} output;
+
+typedef struct output_set {
+    int count, next_name, signals_held;
+    output outputs[OUTPUT_MAX];
+    sigset_t signals_before;
+} output_set;
+
+void output_begin(output_set *set);
+
+/* Adds a file, its index in the order of calls. Refuses what is no regular file, cannot be written, or is in the set already.
+ * Touches nothing. This and the following return CLI_DONE, or complain and return the exit status; end the set then. */
+int output_add(output_set *set, const char *path);
+
+/* Writes a file's temporary: a head and a body. From the first call to output_end, SIGINT, SIGTERM and SIGHUP wait; they end the
+ * writing as an error would. */
+int output_write(output_set *set, int index, const void *head, size_t head_size, const void *body, size_t body_size);
+
+/* Puts all files in place. */
+int output_commit(output_set *set);
+
+/* Removes what has been written and not been put in place. To be called at the end in any case. */
+void output_end(output_set *set);
+
+#endif

@@ -1,0 +1,65 @@
+/* nrg position: finds the kind of encoding and runs it.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "position.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../commands.h"
+
+const char position_help[] =
+    "usage: nrg position KIND [OPTION]...\n"
+    "\n"
+    "Positional encodings for NumPy .npy files. Rotations are another command: nrg rope.\n"
+    "\n"
+    "absolute\n"
+    "  sinusoidal   the table of sines and cosines, or x plus it\n"
+    "  learned      x plus rows of a table, or the rows alone; backward: the gradient of the table\n"
+    "  embedding    tokens + positions + types, and the norm after it\n"
+    "  rnn          a chain of vectors p_k = tanh(W p_(k-1) + b)\n"
+    "relative\n"
+    "  t5           bias of attention scores by buckets of distances; backward: the gradient of its table\n"
+    "  alibi        slopes, or the bias of attention scores they make\n"
+    "  shaw         attention's terms of clipped relative positions: scores of queries, or sums of values\n"
+    "  shift        scores of distances moved to their keys: Transformer-XL, XLNet; and back\n"
+    "\n"
+    "  nrg position KIND --help\n"
+    "\n"
+    "exit status: 0 done; 1 an output cannot be written, or no memory; 2 refused\n";
+
+static const struct {
+    const char *name;
+    int (*run)(char **arguments);
+} kinds[] = {
+    {"sinusoidal", position_sinusoidal},
+    {"learned", position_learned},
+    {"embedding", position_embedding},
+    {"rnn", position_rnn},
+    {"t5", position_t5},
+    {"alibi", position_alibi},
+    {"shaw", position_shaw},
+    {"shift", position_shift},
+};
+
+int command_position(char **arguments)
+{
+    const char *name = arguments[0];
+    if (!name) {
+        complain("which kind of encoding? nrg position --help lists them");
+        return CLI_REFUSED;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        if (arguments[1]) {
+            complain("%s stands alone", name);
+            return CLI_REFUSED;
+        }
+        fputs(position_help, stdout);
+        return CLI_DONE;
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return kinds[i].run(arguments + 1);
+    complain("unknown kind '%s'; nrg position --help lists them", name);
+    return CLI_REFUSED;
+}

@@ -1,0 +1,52 @@
+/* tools/position/position.h: the kinds of nrg position, and what they share.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TOOLS_POSITION_POSITION_H
+#define NRG_TOOLS_POSITION_POSITION_H
+
+#include <stdint.h>
+
+#include "../file_command.h"
+
+/* Each takes the arguments behind its name and returns the exit status. */
+int position_sinusoidal(char **arguments);
+int position_learned(char **arguments);
+int position_embedding(char **arguments);
+int position_t5(char **arguments);
+int position_alibi(char **arguments);
+int position_shaw(char **arguments);
+int position_shift(char **arguments);
+int position_rnn(char **arguments);
+
+/* The last lines of every kind's help. */
+#define POSITION_HELP_END                                                                                                        \
+    "  --isa NAME             scalar, avx2, avx512 or neon; default: see nrg info\n"                                             \
+    "\n"                                                                                                                         \
+    "Files are NumPy's, '<f4' or '<f2', positions and ids '<i4' or '<i8', in C order. Outputs appear complete or\n"              \
+    "not at all, and may replace an input.\n"                                                                                    \
+    "\n"                                                                                                                         \
+    "exit status: 0 done; 1 an output cannot be written, or no memory; 2 refused: wrong arguments, or an input\n"                \
+    "that is no .npy file, is broken or truncated, or has another dtype, order or shape\n"
+
+/* A tensor whose last axes are rows and columns, or heads, rows and columns; what stands before them is a batch. */
+typedef struct position_shape {
+    size_t batch, heads, rows, columns;
+} position_shape;
+
+/* CLI_REFUSED after a complaint where there are fewer axes. */
+int position_rows(const file_call *call, int input, position_shape *s);
+int position_heads(const file_call *call, int input, position_shape *s);
+
+/* Which row of a table of `table_rows` each of batch · rows tokens takes: as the input has it, of shape (rows,) or of all axes
+ * but the last of `shape`; or, where it is absent, first, first + 1, … anew in every batch. *ids is from malloc. */
+int position_ids(const file_call *call, int input, const npy_shape *shape, const position_shape *s, long long first,
+                 size_t table_rows, int32_t **ids);
+
+/* A table [rows, dim] beside rows of `dim` elements of a dtype, which it has as well unless it is f32. */
+int position_check_table(const file_call *call, int input, size_t dim, nrg_dtype dtype, const char *beside);
+
+/* The result has the shape of an input with another number of columns, and its dtype; what it is added to, where that is there,
+ * has the same, and its memory becomes the result's. */
+int position_place_result(file_call *call, int input, int added_to, int result, size_t columns);
+
+#endif

@@ -1,0 +1,177 @@
+/* nrg position embedding: tokens, positions and types, and the norm after them.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+
+#include <nrg/nrg.h>
+
+#include "../npy/arrays.h"
+#include "../library.h"
+#include "position.h"
+
+static const char help[] =
+    "usage: nrg position embedding IDS.npy --table T.npy [--position-table P.npy]\n"
+    "           [--types IDS.npy --type-table S.npy] [--norm KIND] [OPTION]... --o O.npy\n"
+    "\n"
+    "  o = scale * T[id] + P[position] + S[type], from left to right, each sum rounded once; then the norm\n"
+    "\n"
+    "  IDS.npy, --ids FILE    of the tokens, of shape (tokens,) or (..., tokens)\n"
+    "  --table FILE           of shape (rows, dim); like the others of one dtype, which is also that of o\n"
+    "  --scale S              of T, default 1\n"
+    "  --position-table FILE  of shape (rows, dim)\n"
+    "  --positions FILE       its rows, of shape (tokens,) or of that of the ids; otherwise K, K + 1, ... in each\n"
+    "                         sequence\n"
+    "  --first K              default 0\n"
+    "  --type-table FILE      of shape (rows, dim)\n"
+    "  --types FILE           its rows, of shape (tokens,) or of that of the ids\n"
+    "  --norm KIND            rms, layer or l2; none without it\n"
+    "  --w, --b FILE          its weight and bias, of shape (dim,), '<f4' or of the tables' dtype\n"
+    "  --eps E                its eps; default 1e-6, 1e-5 for layer, 1e-12 for l2\n"
+    "  -o, --o FILE           the result, of shape ids.shape + (dim,) (required)\n" POSITION_HELP_END;
+
+/* The ids of table i at IN_IDS + i. */
+enum { IN_IDS, IN_POSITIONS, IN_TYPES, IN_TABLE, IN_POSITION_TABLE, IN_TYPE_TABLE, IN_W, IN_B, INPUTS, TABLES = 3 };
+enum { OUT_O, OUTPUTS };
+enum { OPT_FIRST = INPUTS + OUTPUTS, OPT_SCALE, OPT_NORM, OPT_EPS, OPT_ISA, OPT_HELP, OPTIONS };
+
+static const cli_option options[OPTIONS + 1] = {
+    [IN_IDS] = {"ids", 0, 1},
+    [IN_POSITIONS] = {"positions", 0, 1},
+    [IN_TYPES] = {"types", 0, 1},
+    [IN_TABLE] = {"table", 0, 1},
+    [IN_POSITION_TABLE] = {"position-table", 0, 1},
+    [IN_TYPE_TABLE] = {"type-table", 0, 1},
+    [IN_W] = {"w", 0, 1},
+    [IN_B] = {"b", 0, 1},
+    [INPUTS + OUT_O] = {"o", 'o', 1},
+    [OPT_FIRST] = {"first", 0, 1},
+    [OPT_SCALE] = {"scale", 0, 1},
+    [OPT_NORM] = {"norm", 0, 1},
+    [OPT_EPS] = {"eps", 0, 1},
+    [OPT_ISA] = {"isa", 0, 1},
+    [OPT_HELP] = {"help", 'h', 0},
+    [OPTIONS] = {NULL, 0, 0},
+};
+
+typedef struct request {
+    long long first;
+    float scale;
+    nrg_norm_spec norm;
+    int32_t *ids[TABLES];
+} request;
+
+static int ask(file_call *call)
+{
+    request *q = call->request;
+    q->scale = 1;
+    if (file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE ||
+        file_needs(call, IN_POSITIONS, IN_POSITION_TABLE) != CLI_DONE ||
+        file_needs(call, OPT_FIRST, IN_POSITION_TABLE) != CLI_DONE || file_needs(call, IN_TYPES, IN_TYPE_TABLE) != CLI_DONE ||
+        file_needs(call, IN_TYPE_TABLE, IN_TYPES) != CLI_DONE || file_needs(call, IN_W, OPT_NORM) != CLI_DONE ||
+        file_needs(call, IN_B, OPT_NORM) != CLI_DONE || file_needs(call, OPT_EPS, OPT_NORM) != CLI_DONE ||
+        !file_integer(call, OPT_FIRST, 0, INT32_MAX, &q->first) ||
+        (call->value[OPT_SCALE] && !cli_float("scale", call->value[OPT_SCALE], &q->scale)) ||
+        !file_norm(call, OPT_NORM, OPT_EPS, &q->norm))
+        return CLI_REFUSED;
+    if (!isfinite(q->scale) || q->scale == 0)
+        complain("--scale: '%s' is 0, infinite or NaN", call->value[OPT_SCALE]);
+    else if (!file_in(call, IN_IDS))
+        complain("no input file; nrg position embedding --help");
+    else if (!file_in(call, IN_TABLE))
+        complain("no table: --table FILE");
+    else if (!file_out(call, OUT_O))
+        complain("no output file: --o FILE");
+    else
+        return CLI_DONE;
+    return CLI_REFUSED;
+}
+
+static int add_and_normalize(file_call *call, request *q, const position_shape *s)
+{
+    npy_array *o = &call->out[OUT_O];
+    nrg_embed_args args = nrg_embed_args_init(s->batch * s->rows, s->columns, call->value[OPT_NORM] ? NULL : o->data);
+    args.dtype = args.table_dtype = o->dtype;
+    for (int i = 0; i < TABLES; i++) {
+        const npy_array *table = &call->in[IN_TABLE + i];
+        if (table->data)
+            args.tables[i] = nrg_embed_by_ids(table->data, table->shape.dims[0], q->ids[i]);
+    }
+    args.tables[0].scale = q->scale;
+    if (!call->value[OPT_NORM])
+        return library_answer(nrg_embed_forward(&args, 0, 1));
+    nrg_norm_args norm = nrg_norm_args_init(args.rows, NULL, o->data);
+    norm.w = call->in[IN_W].data;
+    norm.b = call->in[IN_B].data;
+    q->norm.dim = s->columns;
+    q->norm.dtype = o->dtype;
+    q->norm.w_dtype = norm.w ? call->in[IN_W].dtype : call->in[IN_B].dtype;
+    return library_answer(nrg_embed_norm_forward(&args, &q->norm, &norm, 0, 1));
+}
+
+/* Tables of one dtype and width, and the rows of each that the tokens take. */
+static int read_tables(file_call *call, request *q, const position_shape *s)
+{
+    const npy_array *first = &call->in[IN_TABLE];
+    for (int i = 0; i < TABLES; i++) {
+        const npy_array *table = &call->in[IN_TABLE + i];
+        if (!table->data)
+            continue;
+        int status = position_check_table(call, IN_TABLE + i, s->columns, first->dtype, file_in(call, IN_TABLE));
+        if (status == CLI_DONE && table->dtype != first->dtype) {
+            complain("%s: '<f4' beside '<f2' in %s; the tables have one dtype", file_in(call, IN_TABLE + i),
+                     file_in(call, IN_TABLE));
+            status = CLI_REFUSED;
+        }
+        if (status == CLI_DONE)
+            status = position_ids(call, IN_IDS + i, &call->out[OUT_O].shape, s, q->first, table->shape.dims[0], &q->ids[i]);
+        if (status != CLI_DONE)
+            return status;
+    }
+    return CLI_DONE;
+}
+
+static int compute(file_call *call)
+{
+    request *q = call->request;
+    const npy_array *ids = &call->in[IN_IDS], *table = &call->in[IN_TABLE];
+    char text[NPY_SHAPE_ROOM];
+    npy_shape shape = ids->shape;
+    if (!shape.ndim || shape.ndim == NPY_MAX_NDIM || table->shape.ndim != 2 || !table->shape.dims[1]) {
+        if (table->shape.ndim != 2 || !table->shape.dims[1])
+            complain("%s: shape %s; it has to be (rows, dim)", file_in(call, IN_TABLE), npy_shape_text(text, &table->shape));
+        else
+            complain("%s: shape %s; it has to be (tokens,) or (..., tokens)", file_in(call, IN_IDS),
+                     npy_shape_text(text, &ids->shape));
+        return CLI_REFUSED;
+    }
+    position_shape s = {0, 1, shape.dims[shape.ndim - 1], table->shape.dims[1]};
+    s.batch = s.rows ? ids->count / s.rows : 0;
+    shape.dims[shape.ndim++] = s.columns;
+    int status = file_reserve(call, OUT_O, table->dtype, &shape);
+    if (status == CLI_DONE)
+        status = read_tables(call, q, &s);
+    if (status == CLI_DONE)
+        status = file_check_weights(call, IN_W, IN_B, s.columns, IN_TABLE);
+    if (status == CLI_DONE)
+        status = add_and_normalize(call, q, &s);
+    for (int i = 0; i < TABLES; i++)
+        free(q->ids[i]);
+    return status;
+}
+
+int position_embedding(char **arguments)
+{
+    static const file_command command = {"position embedding",
+                                         help,
+                                         options,
+                                         INPUTS,
+                                         OUTPUTS,
+                                         OPTIONS,
+                                         IN_IDS,
+                                         1u << IN_IDS | 1u << IN_POSITIONS | 1u << IN_TYPES,
+                                         ask,
+                                         compute};
+    request q = {0};
+    return file_command_run(&command, &q, arguments);
+}

@@ -1,0 +1,171 @@
+/* nrg position learned: rows of a table, added to a tensor or alone; and the gradient of the table.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+
+#include <nrg/nrg.h>
+
+#include "../npy/arrays.h"
+#include "../library.h"
+#include "position.h"
+
+static const char help[] =
+    "usage: nrg position learned X.npy --table P.npy [OPTION]... --o O.npy\n"
+    "       nrg position learned --table P.npy --positions IDS.npy [OPTION]... --o O.npy\n"
+    "       nrg position learned --backward DO.npy --rows N [OPTION]... --o DP.npy\n"
+    "\n"
+    "  o = x + scale * table[position of each token], every product and sum rounded once\n"
+    "\n"
+    "  X.npy, -x, --x FILE    of shape (..., tokens, dim)\n"
+    "  --table FILE           of shape (rows, dim), with the dtype of x or '<f4'\n"
+    "  --positions FILE       rows of the table, of shape (tokens,) or x.shape[:-1]; otherwise K, K + 1, ...\n"
+    "  --first K              default 0\n"
+    "  --scale S              default 1\n"
+    "  -o, --o FILE           the result, with the shape and dtype of x; without x the rows, with the dtype of the\n"
+    "                         table, of shape positions.shape + (dim,) (required)\n"
+    "  --backward             x is the gradient of o; the result is that of the table, '<f4', of shape (rows, dim)\n"
+    "  --rows N               of the table, with --backward\n" POSITION_HELP_END;
+
+enum { IN_X, IN_TABLE, IN_POSITIONS, INPUTS };
+enum { OUT_O, OUTPUTS };
+enum { OPT_FIRST = INPUTS + OUTPUTS, OPT_SCALE, OPT_BACKWARD, OPT_ROWS, OPT_ISA, OPT_HELP, OPTIONS };
+
+static const cli_option options[OPTIONS + 1] = {
+    [IN_X] = {"x", 'x', 1},
+    [IN_TABLE] = {"table", 0, 1},
+    [IN_POSITIONS] = {"positions", 0, 1},
+    [INPUTS + OUT_O] = {"o", 'o', 1},
+    [OPT_FIRST] = {"first", 0, 1},
+    [OPT_SCALE] = {"scale", 0, 1},
+    [OPT_BACKWARD] = {"backward", 0, 0},
+    [OPT_ROWS] = {"rows", 0, 1},
+    [OPT_ISA] = {"isa", 0, 1},
+    [OPT_HELP] = {"help", 'h', 0},
+    [OPTIONS] = {NULL, 0, 0},
+};
+
+typedef struct request {
+    long long first;
+    size_t rows;
+    float scale;
+} request;
+
+static int ask(file_call *call)
+{
+    request *q = call->request;
+    q->scale = 1;
+    if (file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE || file_excludes(call, OPT_BACKWARD, IN_TABLE) != CLI_DONE ||
+        file_needs(call, OPT_BACKWARD, IN_X) != CLI_DONE || file_needs(call, OPT_BACKWARD, OPT_ROWS) != CLI_DONE ||
+        file_needs(call, OPT_ROWS, OPT_BACKWARD) != CLI_DONE || !file_integer(call, OPT_FIRST, 0, INT32_MAX, &q->first) ||
+        !file_count(call, OPT_ROWS, 0, &q->rows) ||
+        (call->value[OPT_SCALE] && !cli_float("scale", call->value[OPT_SCALE], &q->scale)))
+        return CLI_REFUSED;
+    if (!isfinite(q->scale) || q->scale == 0)
+        complain("--scale: '%s' is 0, infinite or NaN", call->value[OPT_SCALE]);
+    else if (!call->value[OPT_BACKWARD] && !file_in(call, IN_TABLE))
+        complain("no table: --table FILE");
+    else if (!file_in(call, IN_X) && !file_in(call, IN_POSITIONS))
+        complain("no input file: x, or --positions FILE for the rows alone");
+    else if (!file_out(call, OUT_O))
+        complain("no output file: --o FILE");
+    else
+        return CLI_DONE;
+    return CLI_REFUSED;
+}
+
+/* The rows of the table that the tokens take; and x, if it is there, whose memory is the result's. */
+static int forward(file_call *call, const request *q, const position_shape *s, const int32_t *ids)
+{
+    const npy_array *table = &call->in[IN_TABLE];
+    npy_array *o = &call->out[OUT_O];
+    int has_x = file_in(call, IN_X) != NULL;
+    if (has_x)
+        file_reuse(call, OUT_O, IN_X);
+    nrg_embed_args args = nrg_embed_args_init(s->batch * s->rows, s->columns, o->data);
+    args.x = has_x ? o->data : NULL;
+    args.dtype = o->dtype;
+    args.table_dtype = table->dtype;
+    args.tables[0] = nrg_embed_by_ids(table->data, table->shape.dims[0], ids);
+    args.tables[0].scale = q->scale;
+    return library_answer(nrg_embed_forward(&args, 0, 1));
+}
+
+static int backward(file_call *call, const request *q, const position_shape *s, const int32_t *ids)
+{
+    const npy_array *d_o = &call->in[IN_X];
+    nrg_embed_backward_args args =
+        nrg_embed_backward_args_init(s->batch * s->rows, s->columns, d_o->data, q->rows, call->out[OUT_O].data);
+    args.dtype = d_o->dtype;
+    args.table_dtype = NRG_F32;
+    args.ids = ids;
+    args.scale = q->scale;
+    nrg_status status = nrg_embed_backward_workspace(&args, &args.workspace_size);
+    if (status != NRG_OK)
+        return library_answer(status);
+    args.workspace = malloc(args.workspace_size ? args.workspace_size : 1);
+    if (!args.workspace)
+        return arrays_no_memory(args.workspace_size);
+    status = nrg_embed_backward_order(&args);
+    if (status == NRG_OK)
+        status = nrg_embed_backward(&args, 0, 1);
+    free(args.workspace);
+    return library_answer(status);
+}
+
+/* What stands for x where there is none: positions.shape + (dim,). */
+static int reserve_rows(file_call *call)
+{
+    const npy_array *positions = &call->in[IN_POSITIONS], *table = &call->in[IN_TABLE];
+    npy_shape shape = positions->shape;
+    if (shape.ndim < 1 || shape.ndim == NPY_MAX_NDIM || table->shape.ndim != 2) {
+        complain("positions have an axis at least, and the table has two: (rows, dim)");
+        return CLI_REFUSED;
+    }
+    shape.dims[shape.ndim++] = table->shape.dims[1];
+    return file_reserve(call, OUT_O, table->dtype, &shape);
+}
+
+static int compute(file_call *call)
+{
+    request *q = call->request;
+    position_shape s;
+    int has_x = file_in(call, IN_X) != NULL, is_backward = call->value[OPT_BACKWARD] != NULL;
+    int status = has_x ? position_rows(call, IN_X, &s) : reserve_rows(call);
+    if (status != CLI_DONE)
+        return status;
+    const npy_array *x = has_x ? &call->in[IN_X] : &call->out[OUT_O];
+    const npy_shape *shape = &x->shape;
+    if (!has_x) {
+        s.columns = shape->dims[shape->ndim - 1];
+        s.rows = call->in[IN_POSITIONS].count;
+        s.batch = 1;
+    }
+    if (!s.columns) {
+        complain("rows have no elements");
+        return CLI_REFUSED;
+    }
+    const size_t dims[2] = {q->rows, s.columns};
+    const npy_shape table_shape = file_shape(2, dims);
+    if (is_backward)
+        status = file_reserve(call, OUT_O, NRG_F32, &table_shape);
+    else
+        status = position_check_table(call, IN_TABLE, s.columns, x->dtype, file_in(call, has_x ? IN_X : IN_POSITIONS));
+    if (status != CLI_DONE)
+        return status;
+    int32_t *ids = NULL;
+    status =
+        position_ids(call, IN_POSITIONS, shape, &s, q->first, is_backward ? q->rows : call->in[IN_TABLE].shape.dims[0], &ids);
+    if (status == CLI_DONE)
+        status = is_backward ? backward(call, q, &s, ids) : forward(call, q, &s, ids);
+    free(ids);
+    return status;
+}
+
+int position_learned(char **arguments)
+{
+    static const file_command command = {"position learned", help, options, INPUTS, OUTPUTS, OPTIONS, IN_X,
+                                         1u << IN_POSITIONS, ask,  compute};
+    request q = {0};
+    return file_command_run(&command, &q, arguments);
+}

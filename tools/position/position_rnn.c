@@ -1,0 +1,185 @@
+/* nrg position rnn: chains of vectors, each made from the one before; and their gradients.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+
+#include <nrg/nrg.h>
+
+#include "../npy/arrays.h"
+#include "../library.h"
+#include "position.h"
+
+static const char help[] =
+    "usage: nrg position rnn --w W.npy [--b B.npy] --p0 P0.npy --n N [OPTION]... --o P.npy\n"
+    "       nrg position rnn --backward --w W.npy --p0 P0.npy --p P.npy --dp DP.npy [--dw|--db|--dp0 FILE]...\n"
+    "\n"
+    "  p_k = tanh(W p_(k-1) + b), k = 1 ... n: the encodings of n positions\n"
+    "\n"
+    "  --w FILE               of shape (dim, dim); W and b in '<f4' or p's dtype\n"
+    "  --b FILE               of shape (dim,); none: 0\n"
+    "  --p0 FILE              of shape (dim,), or (chains, dim): its dtype is p's\n"
+    "  --n N                  positions\n"
+    "  -o, --o FILE           p, of shape (n, dim) or (chains, n, dim)\n"
+    "  --backward             from p as it was written, and its gradient of the same shape and dtype\n"
+    "  --p, --dp FILE         these two\n"
+    "  --dw, --db, --dp0 FILE gradients, '<f4', with the shapes of w, b and p0: one at least\n" POSITION_HELP_END;
+
+enum { IN_P0, IN_W, IN_B, IN_P, IN_DP, INPUTS };
+enum { OUT_O, OUT_DW, OUT_DB, OUT_DP0, OUTPUTS };
+enum { OPT_N = INPUTS + OUTPUTS, OPT_BACKWARD, OPT_ISA, OPT_HELP, OPTIONS };
+
+static const cli_option options[OPTIONS + 1] = {
+    [IN_P0] = {"p0", 0, 1},
+    [IN_W] = {"w", 0, 1},
+    [IN_B] = {"b", 0, 1},
+    [IN_P] = {"p", 0, 1},
+    [IN_DP] = {"dp", 0, 1},
+    [INPUTS + OUT_O] = {"o", 'o', 1},
+    [INPUTS + OUT_DW] = {"dw", 0, 1},
+    [INPUTS + OUT_DB] = {"db", 0, 1},
+    [INPUTS + OUT_DP0] = {"dp0", 0, 1},
+    [OPT_N] = {"n", 0, 1},
+    [OPT_BACKWARD] = {"backward", 0, 0},
+    [OPT_ISA] = {"isa", 0, 1},
+    [OPT_HELP] = {"help", 'h', 0},
+    [OPTIONS] = {NULL, 0, 0},
+};
+
+typedef struct request {
+    size_t n, chains, dim;
+} request;
+
+static int ask(file_call *call)
+{
+    static const int of_backward[] = {IN_P, IN_DP, INPUTS + OUT_DW, INPUTS + OUT_DB, INPUTS + OUT_DP0};
+    static const int of_forward[] = {IN_B, OPT_N, INPUTS + OUT_O};
+    request *q = call->request;
+    for (size_t i = 0; i < sizeof of_backward / sizeof of_backward[0]; i++)
+        if (file_needs(call, of_backward[i], OPT_BACKWARD) != CLI_DONE)
+            return CLI_REFUSED;
+    for (size_t i = 0; i < sizeof of_forward / sizeof of_forward[0]; i++)
+        if (file_excludes(call, of_forward[i], OPT_BACKWARD) != CLI_DONE)
+            return CLI_REFUSED;
+    if (file_needs(call, OPT_BACKWARD, IN_P) != CLI_DONE || file_needs(call, OPT_BACKWARD, IN_DP) != CLI_DONE ||
+        !file_count(call, OPT_N, 0, &q->n))
+        return CLI_REFUSED;
+    if (!file_in(call, IN_P0) || !file_in(call, IN_W))
+        complain("no input file: --%s FILE", file_in(call, IN_P0) ? "w" : "p0");
+    else if (!call->value[OPT_BACKWARD] && !call->value[OPT_N])
+        complain("how many positions? --n N");
+    else if (!call->value[OPT_BACKWARD] && !file_out(call, OUT_O))
+        complain("no output file: --o FILE");
+    else if (call->value[OPT_BACKWARD] && !file_out(call, OUT_DW) && !file_out(call, OUT_DB) && !file_out(call, OUT_DP0))
+        complain("no output file: --dw, --db or --dp0 FILE");
+    else
+        return CLI_DONE;
+    return CLI_REFUSED;
+}
+
+/* p0's shape with n before the last axis. */
+static npy_shape shape_of_p(const file_call *call, const request *q)
+{
+    npy_shape shape = call->in[IN_P0].shape;
+    shape.dims[shape.ndim] = q->dim;
+    shape.dims[shape.ndim - 1] = q->n;
+    shape.ndim++;
+    return shape;
+}
+
+static int check_dtype(const file_call *call, int input, int may_be_f32)
+{
+    nrg_dtype dtype = call->in[input].dtype, p = call->in[IN_P0].dtype;
+    if (!call->in[input].data || dtype == p || (may_be_f32 && dtype == NRG_F32))
+        return CLI_DONE;
+    complain("%s: '%s' beside '%s' in %s", file_in(call, input), npy_descr(dtype), npy_descr(p), file_in(call, IN_P0));
+    return CLI_REFUSED;
+}
+
+static int check_inputs(file_call *call, request *q)
+{
+    const npy_array *p0 = &call->in[IN_P0];
+    char text[NPY_SHAPE_ROOM];
+    if (p0->shape.ndim < 1 || p0->shape.ndim > 2 || !p0->shape.dims[p0->shape.ndim - 1]) {
+        complain("%s: shape %s; it has to be (dim,) or (chains, dim)", file_in(call, IN_P0), npy_shape_text(text, &p0->shape));
+        return CLI_REFUSED;
+    }
+    q->dim = p0->shape.dims[p0->shape.ndim - 1];
+    q->chains = p0->count / q->dim;
+    if (call->value[OPT_BACKWARD]) /* as p has it, if its shape is right in all else */
+        q->n = call->in[IN_P].shape.ndim == p0->shape.ndim + 1 ? call->in[IN_P].shape.dims[p0->shape.ndim - 1] : 0;
+    const size_t square[2] = {q->dim, q->dim};
+    const npy_shape w = file_shape(2, square), b = file_shape(1, square), p = shape_of_p(call, q);
+    const npy_shape *const wanted[INPUTS] = {&p0->shape, &w, &b, &p, &p};
+    for (int i = 0; i < INPUTS; i++) {
+        if (!call->in[i].data)
+            continue;
+        int status = array_check_shape(&call->in[i], file_in(call, i), wanted[i], file_in(call, IN_P0));
+        if (status == CLI_DONE)
+            status = check_dtype(call, i, i == IN_W || i == IN_B);
+        if (status != CLI_DONE)
+            return status;
+    }
+    return arrays_match_weights(&call->in[IN_W], &call->in[IN_B]);
+}
+
+static int forward(file_call *call, const request *q)
+{
+    npy_shape shape = shape_of_p(call, q);
+    int status = file_reserve(call, OUT_O, call->in[IN_P0].dtype, &shape);
+    if (status != CLI_DONE)
+        return status;
+    nrg_recurrent_args args =
+        nrg_recurrent_args_init(q->dim, q->n, call->in[IN_W].data, call->in[IN_P0].data, call->out[OUT_O].data);
+    args.b = call->in[IN_B].data;
+    args.chains = q->chains;
+    args.dtype = args.p0_dtype = call->in[IN_P0].dtype;
+    args.w_dtype = call->in[IN_W].dtype;
+    return library_answer(nrg_recurrent_forward(&args, 0, 1));
+}
+
+static int backward(file_call *call, const request *q)
+{
+    const size_t square[2] = {q->dim, q->dim};
+    const npy_shape w = file_shape(2, square), b = file_shape(1, square);
+    const npy_shape *const shapes[OUTPUTS] = {NULL, &w, &b, &call->in[IN_P0].shape};
+    for (int i = OUT_DW; i < OUTPUTS; i++) {
+        int status = file_out(call, i) ? file_reserve(call, i, NRG_F32, shapes[i]) : CLI_DONE;
+        if (status != CLI_DONE)
+            return status;
+    }
+    nrg_recurrent_backward_args args = nrg_recurrent_backward_args_init(q->dim, q->n, call->in[IN_W].data, call->in[IN_P0].data,
+                                                                        call->in[IN_P].data, call->in[IN_DP].data);
+    args.chains = q->chains;
+    args.dtype = args.p0_dtype = call->in[IN_P0].dtype;
+    args.w_dtype = call->in[IN_W].dtype;
+    args.dw = call->out[OUT_DW].data;
+    args.db = call->out[OUT_DB].data;
+    args.dp0 = call->out[OUT_DP0].data;
+    nrg_status status = nrg_recurrent_workspace(&args, &args.workspace_size);
+    if (status != NRG_OK)
+        return library_answer(status);
+    args.workspace = malloc(args.workspace_size ? args.workspace_size : 1);
+    if (!args.workspace)
+        return arrays_no_memory(args.workspace_size);
+    status = nrg_recurrent_backward(&args, 0, 1);
+    if (status == NRG_OK)
+        status = nrg_recurrent_backward_reduce(&args, 0, 1);
+    free(args.workspace);
+    return library_answer(status);
+}
+
+static int compute(file_call *call)
+{
+    request *q = call->request;
+    int status = check_inputs(call, q);
+    if (status != CLI_DONE)
+        return status;
+    return call->value[OPT_BACKWARD] ? backward(call, q) : forward(call, q);
+}
+
+int position_rnn(char **arguments)
+{
+    static const file_command command = {"position rnn", help, options, INPUTS, OUTPUTS, OPTIONS, IN_P0, 0, ask, compute};
+    request q = {0};
+    return file_command_run(&command, &q, arguments);
+}

@@ -1,0 +1,116 @@
+/* What the kinds of nrg position make of the shapes of their inputs, and of ids.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../npy/arrays.h"
+#include "position.h"
+
+static int read_axes(const file_call *call, int input, int axes, const char *wanted, position_shape *s)
+{
+    const npy_shape *shape = &call->in[input].shape;
+    char text[NPY_SHAPE_ROOM];
+    if (shape->ndim < axes) {
+        complain("%s: shape %s; it has to be (..., %s)", file_in(call, input), npy_shape_text(text, shape), wanted);
+        return CLI_REFUSED;
+    }
+    s->columns = shape->dims[shape->ndim - 1];
+    s->rows = shape->dims[shape->ndim - 2];
+    s->heads = axes == 3 ? shape->dims[shape->ndim - 3] : 1;
+    s->batch = 1;
+    for (int i = 0; i < shape->ndim - axes; i++)
+        s->batch *= shape->dims[i];
+    return CLI_DONE;
+}
+
+int position_rows(const file_call *call, int input, position_shape *s) { return read_axes(call, input, 2, "tokens, dim", s); }
+
+int position_heads(const file_call *call, int input, position_shape *s)
+{
+    return read_axes(call, input, 3, "heads, queries, keys or dim", s);
+}
+
+static int check_ids(const char *name, const int32_t *ids, size_t count, size_t table_rows)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ids[i] < 0 || (size_t)ids[i] >= table_rows) {
+            complain("%s%s%ld is no row of a table of %zu", name ? name : "", name ? ": " : "position ", (long)ids[i],
+                     table_rows);
+            return CLI_REFUSED;
+        }
+    return CLI_DONE;
+}
+
+/* Those of the file, in every batch anew where it has one row of them. */
+static int copy_ids(const file_call *call, int input, const npy_shape *shape, const position_shape *s, int32_t *ids)
+{
+    const npy_array *from = &call->in[input];
+    npy_shape all = *shape;
+    char has[NPY_SHAPE_ROOM], wants[NPY_SHAPE_ROOM];
+    all.ndim--;
+    if (from->shape.ndim == 1 && from->count == s->rows) {
+        for (size_t i = 0; i < s->batch; i++)
+            memcpy(ids + i * s->rows, from->data, s->rows * sizeof *ids);
+        return CLI_DONE;
+    }
+    if (from->shape.ndim == all.ndim && memcmp(from->shape.dims, all.dims, (size_t)all.ndim * sizeof all.dims[0]) == 0) {
+        memcpy(ids, from->data, from->count * sizeof *ids);
+        return CLI_DONE;
+    }
+    complain("%s: shape %s; it has to be (%zu,)%s%s", file_in(call, input), npy_shape_text(has, &from->shape), s->rows,
+             all.ndim > 1 ? " or " : "", all.ndim > 1 ? npy_shape_text(wants, &all) : "");
+    return CLI_REFUSED;
+}
+
+int position_ids(const file_call *call, int input, const npy_shape *shape, const position_shape *s, long long first,
+                 size_t table_rows, int32_t **ids)
+{
+    size_t count = s->batch * s->rows;
+    *ids = malloc(count ? count * sizeof **ids : 1);
+    if (!*ids)
+        return arrays_no_memory(count * sizeof **ids);
+    if (file_in(call, input)) {
+        int status = copy_ids(call, input, shape, s, *ids);
+        return status == CLI_DONE ? check_ids(file_in(call, input), *ids, count, table_rows) : status;
+    }
+    if (count && (first < 0 || s->rows > table_rows || (unsigned long long)first > table_rows - s->rows)) {
+        complain("positions %lld to %lld, but the table has %zu rows", first, first + (long long)s->rows - 1, table_rows);
+        return CLI_REFUSED;
+    }
+    for (size_t i = 0; i < count; i++)
+        (*ids)[i] = (int32_t)(first + (long long)(i % s->rows));
+    return CLI_DONE;
+}
+
+int position_check_table(const file_call *call, int input, size_t dim, nrg_dtype dtype, const char *beside)
+{
+    const npy_array *table = &call->in[input];
+    char text[NPY_SHAPE_ROOM];
+    if (table->shape.ndim != 2 || table->shape.dims[1] != dim)
+        complain("%s: shape %s, but with %s it has to be (rows, %zu)", file_in(call, input), npy_shape_text(text, &table->shape),
+                 beside, dim);
+    else if (table->dtype != NRG_F32 && table->dtype != dtype)
+        complain("%s: '<f2' beside '<f4' in %s", file_in(call, input), beside);
+    else
+        return CLI_DONE;
+    return CLI_REFUSED;
+}
+
+int position_place_result(file_call *call, int input, int added_to, int result, size_t columns)
+{
+    const npy_array *from = &call->in[input], *to = &call->in[added_to];
+    npy_shape shape = from->shape;
+    shape.dims[shape.ndim - 1] = columns;
+    if (!file_in(call, added_to))
+        return file_reserve(call, result, from->dtype, &shape);
+    int status = array_check_shape(to, file_in(call, added_to), &shape, file_in(call, input));
+    if (status == CLI_DONE && to->dtype != from->dtype) {
+        complain("%s: '%s' beside '%s' in %s", file_in(call, added_to), npy_descr(to->dtype), npy_descr(from->dtype),
+                 file_in(call, input));
+        status = CLI_REFUSED;
+    }
+    if (status == CLI_DONE)
+        file_reuse(call, result, added_to);
+    return status;
+}

@@ -1,0 +1,164 @@
+/* nrg position sinusoidal: the table, or a tensor plus it.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <nrg/nrg.h>
+
+#include "../npy/arrays.h"
+#include "../library.h"
+#include "position.h"
+
+static const char help[] =
+    "usage: nrg position sinusoidal --rows N --dim D [OPTION]... --o TABLE.npy\n"
+    "       nrg position sinusoidal [OPTION]... X.npy --o O.npy\n"
+    "\n"
+    "  p[k, 2i] = sin(k * base^(-2i/dim)), p[k, 2i+1] = cos(k * base^(-2i/dim))\n"
+    "\n"
+    "  X.npy, -x, --x FILE    of shape (..., tokens, dim): o = x + p, the sum rounded once\n"
+    "  -o, --o FILE           the table, of shape (rows, dim), or o, with the shape and dtype of x (required)\n"
+    "  --rows N, --dim D      of the table\n"
+    "  --dtype TYPE           of the table: f32 (default) or f16\n"
+    "  --positions FILE       of shape (rows,) or (tokens,); otherwise K, K + 1, ...\n"
+    "  --first K              default 0\n"
+    "  --layout LAYOUT        interleaved (default): sin, cos, sin, cos; concatenated: all sines, then all cosines\n"
+    "  --base B               default 10000\n" POSITION_HELP_END;
+
+enum { IN_X, IN_POSITIONS, INPUTS };
+enum { OUT_O, OUTPUTS };
+enum { OPT_ROWS = INPUTS + OUTPUTS, OPT_DIM, OPT_DTYPE, OPT_FIRST, OPT_LAYOUT, OPT_BASE, OPT_ISA, OPT_HELP, OPTIONS };
+
+static const cli_option options[OPTIONS + 1] = {
+    [IN_X] = {"x", 'x', 1},           [IN_POSITIONS] = {"positions", 0, 1},
+    [INPUTS + OUT_O] = {"o", 'o', 1}, [OPT_ROWS] = {"rows", 0, 1},
+    [OPT_DIM] = {"dim", 0, 1},        [OPT_DTYPE] = {"dtype", 0, 1},
+    [OPT_FIRST] = {"first", 0, 1},    [OPT_LAYOUT] = {"layout", 0, 1},
+    [OPT_BASE] = {"base", 0, 1},      [OPT_ISA] = {"isa", 0, 1},
+    [OPT_HELP] = {"help", 'h', 0},    [OPTIONS] = {NULL, 0, 0},
+};
+
+static const char *const layouts[] = {"interleaved", "concatenated", NULL};
+static const char *const dtypes[] = {"f32", "f16", NULL};
+
+typedef struct request {
+    size_t rows, dim;
+    long long first;
+    double base;
+    nrg_dtype dtype;
+    nrg_sinusoidal_layout layout;
+} request;
+
+static int ask(file_call *call)
+{
+    request *q = call->request;
+    int dtype = cli_word_or_default("dtype", call->value[OPT_DTYPE], dtypes),
+        layout = cli_word_or_default("layout", call->value[OPT_LAYOUT], layouts);
+    if (dtype < 0 || layout < 0 || file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE ||
+        file_excludes(call, IN_POSITIONS, OPT_ROWS) != CLI_DONE || file_excludes(call, IN_X, OPT_ROWS) != CLI_DONE ||
+        file_excludes(call, IN_X, OPT_DIM) != CLI_DONE || file_excludes(call, IN_X, OPT_DTYPE) != CLI_DONE)
+        return CLI_REFUSED;
+    q->dtype = dtype ? NRG_F16 : NRG_F32;
+    q->layout = (nrg_sinusoidal_layout)layout;
+    q->base = 10000;
+    if (!file_count(call, OPT_ROWS, 0, &q->rows) || !file_count(call, OPT_DIM, 1, &q->dim) ||
+        !file_integer(call, OPT_FIRST, INT32_MIN, INT32_MAX, &q->first) || !file_double(call, OPT_BASE, &q->base))
+        return CLI_REFUSED;
+    if (!(q->base >= 0x1p-400 && q->base <= 0x1p400))
+        complain("--base: '%s' is not above 0 (and between 2^-400 and 2^400)", call->value[OPT_BASE]);
+    else if (!file_in(call, IN_X) && (!q->dim || (!call->value[OPT_ROWS] && !file_in(call, IN_POSITIONS))))
+        complain("no x, so the table needs --dim, and --rows or --positions");
+    else if (!file_out(call, OUT_O))
+        complain("no output file: --o FILE");
+    else
+        return CLI_DONE;
+    return CLI_REFUSED;
+}
+
+static int fill_table(const file_call *call, const request *q, double *frequencies, void *table)
+{
+    nrg_sinusoidal_args args = nrg_sinusoidal_args_init(q->rows, q->dim, frequencies, table);
+    args.dtype = q->dtype;
+    args.layout = q->layout;
+    args.positions = call->in[IN_POSITIONS].data;
+    args.first = (int32_t)q->first;
+    nrg_status status = nrg_sinusoidal_frequencies(q->dim, q->base, frequencies);
+    if (status == NRG_ERR_CONSTANT) {
+        complain("--base %s turns a pair more than 2^18 times from one position to the next", call->value[OPT_BASE]);
+        return CLI_REFUSED;
+    }
+    return library_answer(status == NRG_OK ? nrg_sinusoidal_table(&args, 0, 1) : status);
+}
+
+/* Rows as many as positions, where there are any; a row of the concatenated layout has an even length. */
+static int make_table(const file_call *call, const request *q, void *table)
+{
+    const npy_array *p = &call->in[IN_POSITIONS];
+    char text[NPY_SHAPE_ROOM];
+    if (p->data && (p->shape.ndim != 1 || p->count != q->rows)) {
+        complain("%s: shape %s; it has to be (%zu,)", file_in(call, IN_POSITIONS), npy_shape_text(text, &p->shape), q->rows);
+        return CLI_REFUSED;
+    }
+    if (!q->dim || (q->dim % 2 && q->layout == NRG_SINUSOIDAL_CONCATENATED)) {
+        complain("rows of %zu elements have no halves for --layout concatenated, or no elements", q->dim);
+        return CLI_REFUSED;
+    }
+    double *frequencies = malloc((q->dim + 1) * sizeof *frequencies);
+    if (!frequencies)
+        return arrays_no_memory((q->dim + 1) * sizeof *frequencies);
+    int status = fill_table(call, q, frequencies, table);
+    free(frequencies);
+    return status;
+}
+
+static int add(file_call *call, const request *q, const position_shape *s)
+{
+    size_t bytes = q->rows * q->dim * sizeof(float);
+    float *table = malloc(bytes ? bytes : 1);
+    if (!table)
+        return arrays_no_memory(bytes);
+    int status = make_table(call, q, table);
+    npy_array *o = &call->out[OUT_O];
+    file_reuse(call, OUT_O, IN_X);
+    for (size_t i = 0; i < s->batch && status == CLI_DONE; i++) {
+        nrg_embed_args args =
+            nrg_embed_args_init(s->rows, s->columns, (char *)o->data + i * s->rows * s->columns * nrg_dtype_size(o->dtype));
+        args.x = args.o;
+        args.dtype = o->dtype;
+        args.table_dtype = NRG_F32;
+        args.tables[0] = nrg_embed_counted(table, s->rows, 0);
+        status = library_answer(nrg_embed_forward(&args, 0, 1));
+    }
+    free(table);
+    return status;
+}
+
+static int compute(file_call *call)
+{
+    request *q = call->request;
+    position_shape s;
+    if (file_in(call, IN_X)) {
+        int status = position_rows(call, IN_X, &s);
+        q->rows = s.rows;
+        q->dim = s.columns;
+        if (status != CLI_DONE || (s.batch && s.rows && s.columns))
+            return status == CLI_DONE ? add(call, q, &s) : status;
+        file_reuse(call, OUT_O, IN_X); /* there is nothing to add */
+        return CLI_DONE;
+    }
+    if (file_in(call, IN_POSITIONS))
+        q->rows = call->in[IN_POSITIONS].count;
+    const size_t dims[2] = {q->rows, q->dim};
+    const npy_shape shape = file_shape(2, dims);
+    int status = file_reserve(call, OUT_O, q->dtype, &shape);
+    return status == CLI_DONE ? make_table(call, q, call->out[OUT_O].data) : status;
+}
+
+int position_sinusoidal(char **arguments)
+{
+    static const file_command command = {"position sinusoidal", help, options, INPUTS, OUTPUTS, OPTIONS, IN_X,
+                                         1u << IN_POSITIONS,    ask,  compute};
+    request q = {0};
+    return file_command_run(&command, &q, arguments);
+}

@@ -1,0 +1,170 @@
+/* nrg position t5: the bias of buckets of distances, the gradient of its table, and the list of buckets.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../npy/arrays.h"
+#include "../library.h"
+#include "position.h"
+#include "position_bias.h"
+
+static const char help[] =
+    "usage: nrg position t5 BETA.npy (--scores S.npy | --queries Q --keys K) [OPTION]... --o O.npy\n"
+    "       nrg position t5 --backward --scores DO.npy [OPTION]... --o DBETA.npy\n"
+    "       nrg position t5 --list [OPTION]...\n"
+    "\n"
+    "The bias of query i and key j is beta[bucket of j - i, head]. --list prints which distances each bucket has.\n"
+    "\n"
+    "  BETA.npy, --table FILE of shape (buckets, heads), '<f4' or '<f2'\n" BIAS_HELP
+    "  --causal               keys after the query have the bucket of distance 0, and no buckets of their own\n"
+    "  --max-distance N       from here on all are in the last bucket; default 128\n"
+    "  --backward             the scores are the gradient of o; the result is that of beta, '<f4'\n"
+    "  --buckets N            of --backward and --list, default 32; otherwise beta says it\n" POSITION_HELP_END;
+
+enum { OPT_CAUSAL = BIAS_NEXT, OPT_MAX_DISTANCE, OPT_BACKWARD, OPT_BUCKETS, OPT_LIST, OPT_ISA, OPT_HELP, OPTIONS };
+
+static const cli_option options[OPTIONS + 1] = {
+    BIAS_OPTIONS,
+    [BIAS_TABLE] = {"table", 0, 1},
+    [OPT_CAUSAL] = {"causal", 0, 0},
+    [OPT_MAX_DISTANCE] = {"max-distance", 0, 1},
+    [OPT_BACKWARD] = {"backward", 0, 0},
+    [OPT_BUCKETS] = {"buckets", 0, 1},
+    [OPT_LIST] = {"list", 0, 0},
+    [OPT_ISA] = {"isa", 0, 1},
+    [OPT_HELP] = {"help", 'h', 0},
+    [OPTIONS] = {NULL, 0, 0},
+};
+
+/* A rule the library has. */
+static int check_rule(const nrg_bias_spec *s)
+{
+    if (nrg_t5_bucket(0, s->bidirectional, s->buckets, s->max_distance) >= 0)
+        return CLI_DONE;
+    complain("%d buckets up to a distance of %d: there have to be %d buckets at least, and a distance beyond %d", s->buckets,
+             s->max_distance, s->bidirectional ? 4 : 2, s->buckets / (s->bidirectional ? 4 : 2));
+    return CLI_REFUSED;
+}
+
+static int ask(file_call *call)
+{
+    static const int not_of_list[] = {BIAS_SCORES,       BIAS_TABLE,       BIAS_INPUTS + BIAS_O, BIAS_QUERIES, BIAS_KEYS,
+                                      BIAS_QUERY_OFFSET, BIAS_MASK_FUTURE, BIAS_SCALE,           OPT_BACKWARD};
+    bias_request *q = call->request;
+    long long buckets = 32, max_distance = 128;
+    int is_list = call->value[OPT_LIST] != NULL, is_backward = call->value[OPT_BACKWARD] != NULL;
+    for (size_t i = 0; i < sizeof not_of_list / sizeof not_of_list[0]; i++)
+        if (file_excludes(call, OPT_LIST, not_of_list[i]) != CLI_DONE)
+            return CLI_REFUSED;
+    if (!bias_read(call, q) || !file_integer(call, OPT_BUCKETS, 2, INT32_MAX, &buckets) ||
+        !file_integer(call, OPT_MAX_DISTANCE, 2, INT32_MAX, &max_distance) ||
+        file_excludes(call, OPT_BACKWARD, BIAS_TABLE) != CLI_DONE || file_excludes(call, OPT_BACKWARD, BIAS_SCALE) != CLI_DONE ||
+        file_needs(call, OPT_BACKWARD, BIAS_SCORES) != CLI_DONE || file_excludes(call, OPT_BUCKETS, BIAS_TABLE) != CLI_DONE)
+        return CLI_REFUSED;
+    q->spec.buckets = (int)buckets;
+    q->spec.max_distance = (int)max_distance;
+    q->spec.bidirectional = !call->value[OPT_CAUSAL];
+    if (!is_list && !is_backward && !file_in(call, BIAS_TABLE)) {
+        complain("no table: --table FILE");
+        return CLI_REFUSED;
+    }
+    if (!is_list && bias_require(call) != CLI_DONE)
+        return CLI_REFUSED;
+    return file_in(call, BIAS_TABLE) ? CLI_DONE : check_rule(&q->spec);
+}
+
+/* From where the buckets no longer change on one side, inwards and out again: a line for each. */
+static void list(const nrg_bias_spec *s)
+{
+    long first = -(long)s->max_distance, last = s->bidirectional ? s->max_distance : 0, begin = first;
+    for (long distance = first; distance <= last; distance++) {
+        int bucket = nrg_t5_bucket(distance, s->bidirectional, s->buckets, s->max_distance);
+        if (distance < last && nrg_t5_bucket(distance + 1, s->bidirectional, s->buckets, s->max_distance) == bucket)
+            continue;
+        printf("%6d  ", bucket);
+        if (begin == first)
+            printf("... to %ld\n", distance);
+        else if (distance == last)
+            printf("%ld to ...\n", begin);
+        else if (begin == distance)
+            printf("%ld\n", begin);
+        else
+            printf("%ld to %ld\n", begin, distance);
+        begin = distance + 1;
+    }
+}
+
+static int forward(file_call *call, bias_request *q, size_t batch)
+{
+    const npy_array *table = &call->in[BIAS_TABLE];
+    float *diagonals = bias_diagonals(q, sizeof *diagonals);
+    if (!diagonals)
+        return CLI_FAILED;
+    int status = library_answer(nrg_t5_diagonals(&q->spec, table->dtype, table->data, 0, diagonals, 0, 0, 1));
+    if (status == CLI_DONE)
+        status = bias_add(call, q, batch, diagonals);
+    free(diagonals);
+    return status;
+}
+
+static int backward(file_call *call, const bias_request *q, size_t batch)
+{
+    const nrg_bias_spec *s = &q->spec;
+    const npy_array *d_o = &call->in[BIAS_SCORES];
+    const size_t dims[2] = {(size_t)s->buckets, s->heads};
+    const npy_shape shape = file_shape(2, dims);
+    int status = file_reserve(call, BIAS_O, NRG_F32, &shape);
+    double *diagonals = status == CLI_DONE ? bias_diagonals(q, sizeof *diagonals) : NULL;
+    if (!diagonals)
+        return status == CLI_DONE ? CLI_FAILED : status;
+    nrg_score_bias_backward_args args =
+        nrg_score_bias_backward_args_init(d_o->dtype, batch, s->heads, s->queries, s->keys, d_o->data, diagonals);
+    nrg_status answer = nrg_score_bias_backward(&args, 0, 1);
+    if (answer == NRG_OK)
+        answer = nrg_t5_backward(s, diagonals, 0, call->out[BIAS_O].data, 0, 0, 0, 1);
+    free(diagonals);
+    return library_answer(answer);
+}
+
+static int check_table(const file_call *call, bias_request *q)
+{
+    const npy_array *table = &call->in[BIAS_TABLE];
+    char text[NPY_SHAPE_ROOM];
+    size_t heads = table->shape.ndim == 2 ? table->shape.dims[1] : 0;
+    if (table->shape.ndim != 2 || table->shape.dims[0] > INT32_MAX) {
+        complain("%s: shape %s; it has to be (buckets, heads)", file_in(call, BIAS_TABLE), npy_shape_text(text, &table->shape));
+        return CLI_REFUSED;
+    }
+    if (file_in(call, BIAS_SCORES) && q->spec.heads != heads) {
+        complain("%s: %zu heads, but %s has %zu", file_in(call, BIAS_TABLE), heads, file_in(call, BIAS_SCORES), q->spec.heads);
+        return CLI_REFUSED;
+    }
+    q->spec.heads = heads;
+    q->spec.buckets = (int)table->shape.dims[0];
+    return check_rule(&q->spec);
+}
+
+static int compute(file_call *call)
+{
+    bias_request *q = call->request;
+    size_t batch;
+    if (call->value[OPT_LIST]) {
+        list(&q->spec);
+        return CLI_DONE;
+    }
+    int status = bias_shape(call, q, &batch);
+    if (status == CLI_DONE && file_in(call, BIAS_TABLE))
+        status = check_table(call, q);
+    if (status != CLI_DONE)
+        return status;
+    return call->value[OPT_BACKWARD] ? backward(call, q, batch) : forward(call, q, batch);
+}
+
+int position_t5(char **arguments)
+{
+    static const file_command command = {"position t5", help,       options, BIAS_INPUTS, BIAS_OUTPUTS,
+                                         OPTIONS,       BIAS_TABLE, 0,       ask,         compute};
+    bias_request q = {0};
+    return file_command_run(&command, &q, arguments);
+}

@@ -1,0 +1,218 @@
+/* nrg rope: the table and the rotation, for .npy files.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "rope.h"
+
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../npy/arrays.h"
+#include "../library.h"
+
+typedef struct shape {
+    size_t tokens, heads, dim;
+} shape;
+
+static int read_shape(const file_call *call, const rope_request *q, shape *s)
+{
+    const npy_array *x = &call->in[ROPE_X];
+    const size_t *dims = x->shape.dims;
+    char text[NPY_SHAPE_ROOM];
+    int wanted = q->heads_first ? 3 : 2;
+    if (x->shape.ndim > 3 || x->shape.ndim < wanted) {
+        complain("%s: shape %s; it has to be (%s, dim)%s", file_in(call, ROPE_X), npy_shape_text(text, &x->shape),
+                 q->heads_first ? "heads, tokens" : "tokens, heads", q->heads_first ? "" : " or (tokens, dim)");
+        return CLI_REFUSED;
+    }
+    s->tokens = dims[q->heads_first];
+    s->heads = x->shape.ndim == 3 ? dims[!q->heads_first] : 1;
+    s->dim = dims[x->shape.ndim - 1];
+    return CLI_DONE;
+}
+
+/* n_dims, where it was not said, and whether what is turned is there. */
+static int fit_dims(const file_call *call, rope_request *q, const shape *s)
+{
+    size_t per_dim = q->spec.mode == NRG_ROPE_VISION ? 2 : 1;
+    size_t room = s->dim > q->offset ? s->dim - q->offset : 0;
+    if (!q->spec.n_dims && room && room % (2 * per_dim) == 0)
+        q->spec.n_dims = room / per_dim;
+    if (!q->spec.n_dims)
+        complain("%s: rows of %zu elements, of which the %zu from --offset %zu on are no pairs: say --n-dims",
+                 file_in(call, ROPE_X), s->dim, room, q->offset);
+    else if (q->spec.n_dims > room / per_dim)
+        complain("%s: rows of %zu elements, but %s%zu and --offset %zu take %zu", file_in(call, ROPE_X), s->dim,
+                 per_dim == 2 ? "twice --n-dims " : "--n-dims ", q->spec.n_dims, q->offset, q->offset + q->spec.n_dims * per_dim);
+    else
+        return CLI_DONE;
+    return CLI_REFUSED;
+}
+
+/* Axes that the library reads. */
+static size_t axes_of(const nrg_rope_spec *s)
+{
+    size_t axes = 1;
+    for (size_t i = 1; i < 4; i++)
+        if (s->sections[i])
+            axes = i + 1;
+    return axes;
+}
+
+/* Positions for all axes there are: those of the file, or its one row for each. */
+static int read_positions(file_call *call, const rope_request *q, size_t tokens)
+{
+    npy_array *p = &call->in[ROPE_POSITIONS];
+    char text[NPY_SHAPE_ROOM];
+    size_t axes = axes_of(&q->spec), has = p->shape.ndim == 2 ? p->shape.dims[0] : 1;
+    if (!p->data)
+        return CLI_DONE;
+    if (p->shape.ndim < 1 || p->shape.ndim > 2 || p->shape.dims[p->shape.ndim - 1] != tokens) {
+        complain("%s: shape %s; for %zu tokens it has to be (%zu,) or (axes, %zu)", file_in(call, ROPE_POSITIONS),
+                 npy_shape_text(text, &p->shape), tokens, tokens, tokens);
+        return CLI_REFUSED;
+    }
+    if (p->shape.ndim == 2 && (has < axes || has > 4 || (axes == 1 && has > 1 && !q->spec.sections[0]))) {
+        complain("%s: positions on %zu axes; this mode and these sections take %zu", file_in(call, ROPE_POSITIONS), has, axes);
+        return CLI_REFUSED;
+    }
+    if (p->shape.ndim == 2 || axes == 1 || !tokens)
+        return CLI_DONE;
+    if (tokens > SIZE_MAX / axes / sizeof(int32_t))
+        return arrays_no_memory(SIZE_MAX);
+    int32_t *all = malloc(axes * tokens * sizeof *all);
+    if (!all)
+        return arrays_no_memory(axes * tokens * sizeof *all);
+    for (size_t i = 0; i < axes; i++)
+        memcpy(all + i * tokens, p->data, tokens * sizeof *all);
+    free(p->data);
+    p->data = all;
+    return CLI_DONE;
+}
+
+static int check_factors(file_call *call, nrg_rope_spec *s)
+{
+    const npy_array *factors = &call->in[ROPE_FREQ_FACTORS];
+    const size_t pairs = nrg_rope_pairs(s);
+    npy_shape wanted = file_shape(1, &pairs);
+    if (!factors->data)
+        return CLI_DONE;
+    if (factors->dtype != NRG_F32) {
+        complain("%s: '<f2'; --freq-factors are '<f4'", file_in(call, ROPE_FREQ_FACTORS));
+        return CLI_REFUSED;
+    }
+    int status = array_check_shape(factors, file_in(call, ROPE_FREQ_FACTORS), &wanted, "this --n-dims");
+    s->freq_factors = factors->data;
+    for (size_t i = 0; i < pairs && status == CLI_DONE; i++)
+        if (!(s->freq_factors[i] > 0 && s->freq_factors[i] <= FLT_MAX)) {
+            complain("%s: factor %zu is %g; all have to be above 0, and finite", file_in(call, ROPE_FREQ_FACTORS), i,
+                     (double)s->freq_factors[i]);
+            status = CLI_REFUSED;
+        }
+    return status;
+}
+
+/* A row of the table for each token. */
+static int fill_table(file_call *call, const rope_request *q, size_t tokens, double *frequencies, float *table)
+{
+    double magnitude;
+    nrg_status status = nrg_rope_frequencies(&q->spec, frequencies, &magnitude);
+    if (status == NRG_ERR_CONSTANT) {
+        complain("these numbers turn a pair more than 2^18 times from one position to the next");
+        return CLI_REFUSED;
+    }
+    if (status == NRG_ERR_DIM)
+        complain("--scaling ntk needs --n-dims of at least 4");
+    if (status != NRG_OK)
+        return status == NRG_ERR_DIM ? CLI_REFUSED : library_answer(status);
+    nrg_rope_table_args args = nrg_rope_table_args_init(tokens, frequencies, magnitude, table);
+    args.positions = call->in[ROPE_POSITIONS].data;
+    args.first = args.positions ? 0 : q->first;
+    return library_answer(nrg_rope_table(&q->spec, &args, 0, 1));
+}
+
+static int make_table(file_call *call, rope_request *q, size_t tokens, float *table)
+{
+    size_t pairs = nrg_rope_pairs(&q->spec);
+    double *frequencies = malloc(2 * pairs * sizeof *frequencies);
+    if (!frequencies)
+        return arrays_no_memory(2 * pairs * sizeof *frequencies);
+    int status = fill_table(call, q, tokens, frequencies, table);
+    free(frequencies);
+    return status;
+}
+
+/* The result takes the place of x. */
+static int turn(file_call *call, rope_request *q, const shape *s, const float *table)
+{
+    npy_array *o = &call->out[ROPE_O];
+    file_reuse(call, ROPE_O, ROPE_X);
+    nrg_rope_args args = nrg_rope_args_init(s->tokens, s->dim, table);
+    size_t row = s->dim * nrg_dtype_size(o->dtype);
+    args.offset = q->offset;
+    args.dtype = o->dtype;
+    args.store = q->norm.store;
+    args.q_heads = s->heads;
+    args.q = args.q_o = o->data;
+    args.q_token_stride = args.q_o_token_stride = q->heads_first ? row : row * s->heads;
+    args.q_head_stride = args.q_o_head_stride = q->heads_first ? row * s->tokens : row;
+    args.backward = q->backward;
+    if (!q->has_norm)
+        return library_answer(nrg_rope(&q->spec, &args, 0, 1));
+    nrg_norm_args norm = nrg_norm_args_init(0, NULL, NULL);
+    norm.w = call->in[ROPE_W].data;
+    norm.b = call->in[ROPE_B].data;
+    q->norm.dim = s->dim;
+    q->norm.dtype = o->dtype;
+    q->norm.w_dtype = norm.w ? call->in[ROPE_W].dtype : call->in[ROPE_B].dtype;
+    return library_answer(nrg_norm_rope_forward(&q->norm, &q->spec, &args, &norm, NULL, 0, 1));
+}
+
+static int compute_table(file_call *call, rope_request *q)
+{
+    const npy_array *p = &call->in[ROPE_POSITIONS];
+    size_t tokens = p->data && p->shape.ndim ? p->shape.dims[p->shape.ndim - 1] : q->tokens;
+    const size_t dims[2] = {tokens, 2 * nrg_rope_pairs(&q->spec)};
+    const npy_shape wanted = file_shape(2, dims);
+    int status = read_positions(call, q, tokens);
+    if (status == CLI_DONE)
+        status = check_factors(call, &q->spec);
+    if (status == CLI_DONE)
+        status = file_reserve(call, ROPE_O, NRG_F32, &wanted);
+    return status == CLI_DONE ? make_table(call, q, tokens, call->out[ROPE_O].data) : status;
+}
+
+static int compute_rotation(file_call *call, rope_request *q)
+{
+    shape s;
+    int status = read_shape(call, q, &s);
+    if (status == CLI_DONE)
+        status = fit_dims(call, q, &s);
+    if (status == CLI_DONE)
+        status = read_positions(call, q, s.tokens);
+    if (status == CLI_DONE)
+        status = check_factors(call, &q->spec);
+    if (status == CLI_DONE)
+        status = file_check_weights(call, ROPE_W, ROPE_B, s.dim, ROPE_X);
+    if (status != CLI_DONE)
+        return status;
+    if (!s.tokens || !s.heads) { /* then there may be more of the others than memory */
+        file_reuse(call, ROPE_O, ROPE_X);
+        return CLI_DONE;
+    }
+    size_t bytes = s.tokens * 2 * nrg_rope_pairs(&q->spec) * sizeof(float);
+    float *table = malloc(bytes);
+    if (!table)
+        return arrays_no_memory(bytes);
+    status = make_table(call, q, s.tokens, table);
+    if (status == CLI_DONE)
+        status = turn(call, q, &s, table);
+    free(table);
+    return status;
+}
+
+int rope_compute(file_call *call)
+{
+    rope_request *q = call->request;
+    return q->is_table ? compute_table(call, q) : compute_rotation(call, q);
+}
