@@ -1,48 +1,27 @@
 /* The public layer of row normalization: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
+#include "../operands/check.h"
+#include "../operands/norm.h"
 #include "norm_spec.h"
+#include "quick.h"
+#include "share.h"
+#include "stream.h"
 
-/* The size of the first version's struct. */
-enum { ARGS_SIZE_MIN = offsetof(nrg_norm_args, r_stride) + sizeof(size_t) };
+/* What a norm makes of its arguments: real strides, dtypes of y, r and w, bytes in all. */
+typedef struct norm_call {
+    const nrg_norm_spec *spec;
+    const nrg_norm_args *args;
+    size_t x_stride, y_stride, z_stride, o_stride, r_stride, bytes;
+    nrg_dtype y_dtype, r_dtype, w_dtype;
+} norm_call;
 
-enum operand { X = 1, Y = 2, Z = 4, W = 8, B = 16, O = 32, R = 64, MEAN = 128, RSTD = 256 };
-
-static nrg_status forward(const nrg_norm_spec *s, const nrg_norm_args *a, int ith, int nth)
+static inline void fill_job(nrg_norm_job *job, const norm_call *c, int ith, int nth)
 {
-    if (!spec_is_sound(s))
-        return name_spec_error(s);
-    if (ith < 0 || ith >= nth)
-        return NRG_ERR_THREAD;
-    const int after = s->residual_mode == NRG_RESIDUAL_AFTER;
-    if (a->rows && (!a->x || !a->o || (after && !a->y) || (s->gate && !a->z)))
-        return NRG_ERR_NULL;
-    if ((after && a->r) || (!s->gate && a->z))
-        return NRG_ERR_COMBINATION;
-
-    const nrg_dtype y_dtype = s->y_dtype ? s->y_dtype : s->dtype, r_dtype = s->r_dtype ? s->r_dtype : s->dtype;
-    const nrg_dtype w_dtype = s->w_dtype ? s->w_dtype : s->dtype;
-    const size_t groups = s->groups ? s->groups : 1, once = a->rows ? 1 : 0;
-    nrg_status status;
-    size_t x_stride = a->x_stride, y_stride = a->y_stride, o_stride = a->o_stride, r_stride = a->r_stride, z_stride = a->z_stride;
-    size_t none = 0;
-    extent operands[9];
-    extents all = {0, operands};
-    if ((status = add_operand(&all, X, ANY_OPERAND, a->x, s->dtype, s->dim, a->rows, &x_stride)) != NRG_OK ||
-        (status = add_operand(&all, Y, ANY_OPERAND, a->y, y_dtype, s->dim, a->rows, &y_stride)) != NRG_OK ||
-        (status = add_operand(&all, Z, ANY_OPERAND, a->z, s->dtype, s->dim, a->rows, &z_stride)) != NRG_OK ||
-        (status = add_operand(&all, W, ANY_OPERAND, a->w, w_dtype, s->dim, once, &none)) != NRG_OK ||
-        (none = 0, status = add_operand(&all, B, ANY_OPERAND, a->b, w_dtype, s->dim, once, &none)) != NRG_OK ||
-        (status = add_operand(&all, O, X | Y | Z, a->o, s->dtype, s->dim, a->rows, &o_stride)) != NRG_OK ||
-        (status = add_operand(&all, R, X | Y, a->r, r_dtype, s->dim, a->rows, &r_stride)) != NRG_OK ||
-        /* as one row each; rows · groups fits, since rows · dim elements of x do */
-        (none = 0, status = add_operand(&all, MEAN, 0, a->mean, NRG_F32, a->rows * groups, once, &none)) != NRG_OK ||
-        (none = 0, status = add_operand(&all, RSTD, 0, a->rstd, NRG_F32, a->rows * groups, once, &none)) != NRG_OK ||
-        (status = check_overlap(&all)) != NRG_OK)
-        return status;
-
-    const size_t rows = a->rows * groups;
-    nrg_norm_job job = {
+    const nrg_norm_spec *s = c->spec;
+    const nrg_norm_args *a = c->args;
+    const size_t groups = s->groups ? s->groups : 1, rows = a->rows * groups;
+    *job = (nrg_norm_job){
         .x = a->x,
         .y = a->y,
         .z = a->z,
@@ -52,45 +31,117 @@ static nrg_status forward(const nrg_norm_spec *s, const nrg_norm_args *a, int it
         .r = a->r,
         .mean = a->mean,
         .rstd = a->rstd,
-        .x_stride = x_stride,
-        .y_stride = y_stride,
-        .z_stride = z_stride,
-        .o_stride = o_stride,
-        .r_stride = r_stride,
+        .x_stride = c->x_stride,
+        .y_stride = c->y_stride,
+        .z_stride = c->z_stride,
+        .o_stride = c->o_stride,
+        .r_stride = c->r_stride,
         .dim = groups == 1 ? s->dim : s->dim / groups,
         .groups = groups,
-        .row_begin = nth == 1 ? 0 : share(rows, ith, nth),
-        .row_end = nth == 1 ? rows : share(rows, ith + 1, nth),
-        .y_f32 = y_dtype == NRG_F32,
-        .r_f32 = r_dtype == NRG_F32,
-        .w_f32 = w_dtype == NRG_F32,
-        .after = after,
-        .stream = wants_stream(s->store, &all),
+        .row_begin = nth == 1 ? 0 : nrg_share(rows, ith, nth),
+        .row_end = nth == 1 ? rows : nrg_share(rows, ith + 1, nth),
+        .y_f32 = c->y_dtype == NRG_F32,
+        .r_f32 = c->r_dtype == NRG_F32,
+        .w_f32 = c->w_dtype == NRG_F32,
+        .after = s->residual_mode == NRG_RESIDUAL_AFTER,
+        .stream = nrg_wants_stream(s->store, c->bytes),
         .gate = s->gate,
         .activation = s->activation,
     };
-    if (job.row_begin == job.row_end)
-        return NRG_OK;
-    set_formula(&job.formula, s, job.dim);
-    const nrg_table *table = nrg_active_table();
-    if (s->dtype == NRG_F32)
-        table->norm_forward_f32(&job);
-    else if (s->dtype == NRG_F16)
-        table->norm_forward_f16(&job);
-    else
-        table->norm_forward_bf16(&job);
+    set_formula(&job->formula, s, job->dim);
+}
+
+/* Rows of one dtype without gate, groups and statistics, which most calls are. Whether they are plainly sound; *c is then
+ * complete.
+ */
+static inline int is_plain(norm_call *c, const nrg_norm_spec *s, const nrg_norm_args *a)
+{
+    if ((s->size != sizeof *s) | (a->size != sizeof *a))
+        return 0;
+    const nrg_dtype dtype = s->dtype;
+    const int options =
+        ((unsigned)dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & (s->y_dtype == dtype || s->y_dtype == NRG_DTYPE_SAME) &
+        (s->r_dtype == dtype || s->r_dtype == NRG_DTYPE_SAME) & (s->w_dtype == dtype || s->w_dtype == NRG_DTYPE_SAME) &
+        ((unsigned)s->eps_mode <= NRG_EPS_NONE) & ((unsigned)s->store <= NRG_STORE_STREAM) & (s->eps >= 0) & (s->eps <= DBL_MAX) &
+        (fabs(s->c) <= FLT_MAX) & (fabsf(s->weight_offset) <= FLT_MAX) & (s->groups <= 1) &
+        !((unsigned)s->residual_mode | s->reserved | (unsigned)s->gate | (unsigned)s->activation);
+    const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST);
+    const int operands = (a->x != NULL) & (a->o != NULL) & !a->z & !a->mean & !a->rstd;
+    if (!(options & sizes & operands))
+        return 0;
+    const size_t element = dtype == NRG_F32 ? 4 : 2, row = s->dim * element, rows = a->rows;
+    quick_operand x, y, w, b, o, r;
+    const int lie_well =
+        quick_rows(&x, a->x, a->x_stride, rows, row, element - 1) & quick_rows(&y, a->y, a->y_stride, rows, row, element - 1) &
+        quick_rows(&w, a->w, 0, 1, row, element - 1) & quick_rows(&b, a->b, 0, 1, row, element - 1) &
+        quick_rows(&o, a->o, a->o_stride, rows, row, element - 1) & quick_rows(&r, a->r, a->r_stride, rows, row, element - 1);
+    const int apart = quick_apart(&o, &x, 1) & quick_apart(&o, &y, 1) & quick_apart(&o, &w, 0) & quick_apart(&o, &b, 0) &
+                      quick_apart(&r, &x, 1) & quick_apart(&r, &y, 1) & quick_apart(&r, &w, 0) & quick_apart(&r, &b, 0) &
+                      quick_apart(&r, &o, 0);
+    *c = (norm_call){
+        .spec = s,
+        .args = a,
+        .x_stride = x.stride,
+        .y_stride = y.stride,
+        .o_stride = o.stride,
+        .r_stride = r.stride,
+        .bytes = rows * row * (2 + (a->y != NULL) + (a->r != NULL)),
+        .y_dtype = dtype,
+        .r_dtype = dtype,
+        .w_dtype = dtype,
+    };
+    return lie_well & apart;
+}
+
+/* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_dtype *dtype, const nrg_norm_spec *spec,
+                                                     const nrg_norm_args *args, int ith, int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, &nrg_call_norm_forward, (const void *const[]){spec, args}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const norm_call call = {
+        .spec = c.part[NRG_NORM_SPEC],
+        .args = c.part[NRG_NORM_ARGS],
+        .x_stride = c.stride[NRG_NORM_X][0],
+        .y_stride = c.stride[NRG_NORM_Y][0],
+        .z_stride = c.stride[NRG_NORM_Z][0],
+        .o_stride = c.stride[NRG_NORM_O][0],
+        .r_stride = c.stride[NRG_NORM_R][0],
+        .bytes = c.bytes,
+        .y_dtype = c.sizes.type[NRG_NORM_TYPE_Y],
+        .r_dtype = c.sizes.type[NRG_NORM_TYPE_R],
+        .w_dtype = c.sizes.type[NRG_NORM_TYPE_W],
+    };
+    *dtype = call.spec->dtype;
+    fill_job(job, &call, ith, nth);
     return NRG_OK;
 }
 
 nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
 {
-    if (!spec || !args)
-        return NRG_ERR_NULL;
-    nrg_norm_spec spec_copy;
-    nrg_norm_args args_copy;
-    spec = read_struct(spec, &spec_copy, sizeof spec_copy, SPEC_SIZE_MIN);
-    args = read_struct(args, &args_copy, sizeof args_copy, ARGS_SIZE_MIN);
-    return spec && args ? forward(spec, args, ith, nth) : NRG_ERR_STRUCT_SIZE;
+    nrg_norm_job job;
+    norm_call call;
+    nrg_dtype dtype;
+    if (spec && args && (ith >= 0) & (ith < nth) && is_plain(&call, spec, args)) {
+        dtype = spec->dtype;
+        fill_job(&job, &call, ith, nth);
+    } else {
+        const nrg_status status = make_job(&job, &dtype, spec, args, ith, nth);
+        if (status != NRG_OK)
+            return status;
+    }
+    if (job.row_begin == job.row_end)
+        return NRG_OK;
+    const nrg_table *table = nrg_active_table();
+    if (dtype == NRG_F32)
+        table->norm_forward_f32(&job);
+    else if (dtype == NRG_F16)
+        table->norm_forward_f16(&job);
+    else
+        table->norm_forward_bf16(&job);
+    return NRG_OK;
 }
 
 /* What the shortcuts share: dense f32, all rows. */
@@ -102,7 +153,7 @@ static nrg_status forward_f32(nrg_norm_spec spec, size_t rows, const float *x, c
     args.w = w;
     args.b = b;
     args.r = r;
-    return forward(&spec, &args, 0, 1);
+    return nrg_norm_forward(&spec, &args, 0, 1);
 }
 
 nrg_status nrg_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *w, float *o, double eps)

@@ -1,0 +1,325 @@
+/* The checks of all calls: one loop over the parts, one over the ranges, one over the operands, and the overlaps.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "check.h"
+
+#include <string.h>
+
+/* No struct of any version is larger: such a size is an uninitialized field. */
+enum { STRUCT_MOST = 4096 };
+
+/* A caller's struct of another version, as this version's: fields it does not know yet are 0, which is their default; fields that
+ * this library does not know yet must be 0, since what they ask for could not be done. */
+static int copy_struct(void *copy, const unsigned char *from, size_t size, const nrg_part *part)
+{
+    if (size < part->least || size > STRUCT_MOST)
+        return 0;
+    for (size_t i = part->size; i < size; i++)
+        if (from[i])
+            return 0;
+    const size_t known = part->size;
+    memset(copy, 0, known);
+    memcpy(copy, from, size < known ? size : known);
+    memcpy(copy, &known, sizeof known);
+    return 1;
+}
+
+static nrg_status read_parts(nrg_checked *c, const nrg_call *call, const void *const *part)
+{
+    nrg_status status = NRG_OK;
+    size_t used = 0;
+    for (unsigned i = 0; i < call->part_count; i++) {
+        const nrg_part *p = &call->parts[i];
+        c->part[i] = part[i];
+        if (!p->least)
+            continue;
+        if (part[i] && nrg_size_at(part[i], 0) == p->size)
+            continue;
+        unsigned char *copy = c->copy + used;
+        used += (p->size + sizeof(double) - 1) / sizeof(double) * sizeof(double);
+        const size_t known = p->size;
+        c->part[i] = copy;
+        if (!part[i] && !p->may_be_absent)
+            return NRG_ERR_NULL;
+        if (!part[i]) {
+            memset(copy, 0, known);
+            memcpy(copy, &known, sizeof known);
+        } else if (!copy_struct(copy, part[i], nrg_size_at(part[i], 0), p)) {
+            status = NRG_ERR_STRUCT_SIZE; /* unless a part after it is missing */
+        }
+    }
+    return status;
+}
+
+static inline unsigned is_out_of_range(const nrg_checked *c, const nrg_range *r)
+{
+    uint32_t value;
+    memcpy(&value, (const unsigned char *)c->part[r->part] + r->at, sizeof value);
+    return value - r->low > r->span;
+}
+
+static __attribute__((noinline, cold)) nrg_status name_range(const nrg_checked *c, const nrg_call *call)
+{
+    unsigned i = 0;
+    while (!is_out_of_range(c, &call->ranges[i]))
+        i++;
+    return (nrg_status)call->ranges[i].status;
+}
+
+nrg_status nrg_check_options(nrg_checked *c, const nrg_call *call, const void *const *part)
+{
+    nrg_status status = read_parts(c, call, part);
+    if (status != NRG_OK)
+        return status;
+    unsigned wrong = 0; /* one test at the end, since all of them hold in nearly every call */
+    for (unsigned i = 0; i < call->range_count; i++)
+        wrong |= is_out_of_range(c, &call->ranges[i]);
+    if (wrong)
+        return name_range(c, call);
+    c->sizes.n[NRG_ONE] = 1;
+    c->sizes.needed = c->sizes.ignored = c->sizes.refused = c->sizes.apart = 0;
+    return call->measure(c->part, &c->sizes);
+}
+
+/* Whether an operand has elements. */
+static inline int has_elements(const nrg_operand *o, const nrg_sizes *s)
+{
+    size_t least = s->n[o->dim];
+    for (int k = 0; k < NRG_LEVELS && least && o->level[k].count != NRG_ONE; k++)
+        least = s->n[o->level[k].count];
+    return least != 0;
+}
+
+/* An operand as memory: from first up to end, rows of `bytes` bytes, `stride` apart. */
+typedef struct extent {
+    uintptr_t first, end;
+    size_t bytes, stride, rows;
+    unsigned index, element;
+} extent;
+
+/* Strides of 0 become those of a dense tensor: what is inside of a level, whichever of the inner levels lies outermost. */
+static int fill_strides(size_t stride[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s, const void *part, size_t row)
+{
+    size_t span = row;
+    for (int k = 0; k < NRG_LEVELS && o->level[k].count != NRG_ONE; k++) {
+        const size_t count = s->n[o->level[k].count];
+        size_t steps;
+        stride[k] = o->level[k].stride ? nrg_size_at(part, o->level[k].stride) : 0;
+        stride[k] = stride[k] ? stride[k] : span;
+        if (!nrg_product(count, stride[k], &steps))
+            return k + 1 == NRG_LEVELS || o->level[k + 1].count == NRG_ONE; /* nobody takes the last step */
+        span = steps > span && count != 1 ? steps : span;
+    }
+    return 1;
+}
+
+typedef struct step {
+    size_t stride, count;
+} step;
+
+/* Levels that step at all, by their strides; returns how many. */
+static unsigned sort_levels(step sorted[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s, const size_t stride[NRG_LEVELS])
+{
+    unsigned count = 0;
+    for (int k = 0; k < NRG_LEVELS && o->level[k].count != NRG_ONE; k++) {
+        const step level = {stride[k], s->n[o->level[k].count]};
+        if (level.count == 1)
+            continue;
+        unsigned at = count++;
+        for (; at > 0 && sorted[at - 1].stride > level.stride; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = level;
+    }
+    return count;
+}
+
+/* Adds one level to an extent of rows: runs that follow each other without a gap become one run, and rows at equal distances stay
+ * rows; whatever else there is becomes a run with its gaps in it. span: from the first byte of what is inside to its last. */
+static nrg_status add_level(extent *e, size_t *span, const step *level, int rows_may_meet)
+{
+    size_t before_last;
+    if (level->stride < (rows_may_meet ? e->bytes : *span))
+        return NRG_ERR_STRIDE;
+    if (!nrg_product(level->count - 1, level->stride, &before_last) || before_last > SIZE_MAX - *span)
+        return NRG_ERR_OVERFLOW;
+    if (rows_may_meet) {
+        /* one run at the end */
+    } else if (e->rows > 1 && level->stride % e->stride == 0 && level->stride / e->stride == e->rows) {
+        e->rows *= level->count;
+    } else if (level->stride == *span) {
+        e->rows = 1;
+        e->bytes = before_last + *span;
+        e->stride = e->bytes;
+    } else {
+        e->bytes = *span;
+        e->stride = level->stride;
+        e->rows = level->count;
+    }
+    *span += before_last;
+    return NRG_OK;
+}
+
+/* Rows of one stride, or one row: the operands of most calls. The stride is looked at even where there is one row. Returns
+ * whether all is well, with what can be wrong told apart afterwards (name_rows): branches cost a small call more than its row. */
+static inline int lay_rows(extent *e, size_t *stride, size_t given, size_t dim, size_t rows)
+{
+    const size_t half = (size_t)1 << (sizeof(size_t) * 4), row = dim * e->element, taken = given ? given : row;
+    const size_t bytes = (rows - 1) * taken + row;
+    e->bytes = row;
+    e->rows = rows;
+    e->stride = *stride = taken;
+    e->end = e->first + bytes;
+    return (taken >= row) & !((e->first | taken) & (e->element - 1)) & ((dim | rows | taken) < half / 8) & (e->end > e->first);
+}
+
+/* The same, slowly: for operands without elements, and for those of more than four billion. */
+static __attribute__((noinline)) nrg_status name_rows(extent *e, size_t *stride, size_t given, size_t dim, size_t rows)
+{
+    size_t before_last;
+    if (!nrg_product(dim, e->element, &e->bytes))
+        return NRG_ERR_OVERFLOW;
+    e->stride = *stride = given ? given : e->bytes;
+    if (!rows || !dim)
+        return NRG_OK;
+    if (*stride < e->bytes)
+        return NRG_ERR_STRIDE;
+    if ((e->first | *stride) & (e->element - 1))
+        return NRG_ERR_ALIGNMENT;
+    if (!nrg_product(rows - 1, *stride, &before_last) || before_last > SIZE_MAX - e->bytes ||
+        before_last + e->bytes > UINTPTR_MAX - e->first)
+        return NRG_ERR_OVERFLOW;
+    e->end = e->first + before_last + e->bytes;
+    return NRG_OK;
+}
+
+/* Rows on several levels. */
+static nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s, const void *part)
+{
+    step levels[NRG_LEVELS];
+    uintptr_t aligned = e->first;
+    size_t span;
+    if (!nrg_product(s->n[o->dim], e->element, &e->bytes) || !fill_strides(stride, o, s, part, e->bytes))
+        return NRG_ERR_OVERFLOW;
+    if (!has_elements(o, s))
+        return NRG_OK;
+    span = e->stride = e->bytes;
+    e->rows = 1;
+    const unsigned count = sort_levels(levels, o, s, stride);
+    for (unsigned k = 0; k < count; k++) {
+        const nrg_status status = add_level(e, &span, &levels[k], o->rows_may_meet);
+        if (status != NRG_OK)
+            return status;
+        aligned |= levels[k].stride;
+    }
+    if (aligned & (e->element - 1))
+        return NRG_ERR_ALIGNMENT;
+    if (span > UINTPTR_MAX - e->first)
+        return NRG_ERR_OVERFLOW;
+    if (o->rows_may_meet)
+        e->bytes = e->stride = span;
+    e->end = e->first + span;
+    return NRG_OK;
+}
+
+/* Whether rows of two operands whose extents meet share a byte. */
+static int rows_meet(const extent *a, const extent *b)
+{
+    if (a->stride != b->stride || a->rows == 1 || b->rows == 1)
+        return 1;
+    /* equal strides: where a row of b begins, counted from the start of the nearest row of a below it */
+    size_t offset =
+        a->first <= b->first ? (b->first - a->first) % a->stride : (a->stride - (a->first - b->first) % a->stride) % a->stride;
+    return offset < a->bytes || offset > a->stride - b->bytes;
+}
+
+/* Whether an output is in the place of another operand: row by row, element by element. */
+static int lies_over(const nrg_checked *c, const nrg_call *call, const extent *out, const extent *other)
+{
+    const nrg_operand *o = &call->operands[out->index], *x = &call->operands[other->index];
+    if (!(o->over & NRG_BIT(other->index)) || out->first != other->first || out->element != other->element)
+        return 0;
+    if (c->sizes.apart & NRG_BIT(out->index) && x->role != NRG_IN)
+        return 0;
+    for (int k = 0; k < NRG_LEVELS && o->level[k].count != NRG_ONE; k++)
+        if (c->sizes.n[o->level[k].count] != 1 && c->stride[out->index][k] != c->stride[other->index][k])
+            return 0;
+    return o->level[0].count == x->level[0].count;
+}
+
+static inline unsigned lowest_bit(uint32_t bits) { return (unsigned)__builtin_ctz(bits); }
+
+/* Outputs against all inputs, and against the outputs before them. outputs: bits of extents. */
+static inline nrg_status check_overlaps(const nrg_checked *c, const nrg_call *call, const extent *e, unsigned count,
+                                        uint32_t outputs)
+{
+    for (uint32_t left = outputs; left; left &= left - 1) {
+        const unsigned i = lowest_bit(left);
+        for (unsigned j = 0; j < count; j++)
+            if (e[i].end > e[j].first && e[j].end > e[i].first && (j < i || !(outputs >> j & 1)) &&
+                !lies_over(c, call, &e[i], &e[j]) && rows_meet(&e[i], &e[j]))
+                return NRG_ERR_OVERLAP;
+    }
+    return NRG_OK;
+}
+
+/* Which operands are there; or what is wrong with that. */
+static inline nrg_status find_operands(const nrg_checked *c, const nrg_call *call, uint32_t *there)
+{
+    const nrg_sizes *const s = &c->sizes;
+    const nrg_operand *const o = call->operands;
+    uint32_t given = 0, missing = s->needed;
+    for (unsigned i = 0; i < call->operand_count; i++) {
+        given |= (uint32_t)(nrg_pointer_at(c->part[o[i].part], o[i].at) != NULL) << i;
+        missing |= (uint32_t)!o[i].may_be_absent << i;
+    }
+    *there = given & ~s->ignored;
+    for (missing &= ~given & ~s->ignored; missing; missing &= missing - 1)
+        if (has_elements(&o[lowest_bit(missing)], s))
+            return NRG_ERR_NULL;
+    return *there & s->refused ? NRG_ERR_COMBINATION : NRG_OK;
+}
+
+nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *part, int ith, int nth)
+{
+    extent extents[NRG_OPERANDS], *e = extents;
+    uint32_t there, outputs = 0;
+    size_t moved = 0;
+    nrg_status status = nrg_check_options(c, call, part);
+    if (status != NRG_OK)
+        return status;
+    if (ith < 0 || ith >= nth)
+        return NRG_ERR_THREAD;
+    if ((status = find_operands(c, call, &there)) != NRG_OK)
+        return status;
+    const nrg_sizes *const s = &c->sizes;
+    memset(c->stride, 0, call->operand_count * sizeof c->stride[0]);
+    for (; there; there &= there - 1) {
+        const unsigned i = lowest_bit(there);
+        const nrg_operand *const o = &call->operands[i];
+        const void *const from = c->part[o->part];
+        const size_t dim = s->n[o->dim];
+        size_t *const stride = c->stride[i], rows = s->n[o->level[0].count];
+        e->index = i;
+        e->element = (unsigned)nrg_element_bytes(o->element, s);
+        e->first = (uintptr_t)nrg_pointer_at(from, o->at);
+        if (o->level[1].count == NRG_ONE) {
+            const size_t given = o->level[0].stride ? nrg_size_at(from, o->level[0].stride) : 0;
+            if (!lay_rows(e, stride, given, dim, rows) && (status = name_rows(e, stride, given, dim, rows)) != NRG_OK)
+                return status;
+        } else {
+            if ((status = lay_levels(e, stride, o, s, from)) != NRG_OK)
+                return status;
+            rows *= s->n[o->level[1].count] * s->n[o->level[2].count];
+        }
+        const size_t bytes = rows * dim * e->element; /* fits: rows are no longer than their stride */
+        if (!bytes)
+            continue;
+        if (o->room && nrg_size_at(from, o->room) < bytes)
+            return NRG_ERR_WORKSPACE;
+        moved = bytes > SIZE_MAX - moved ? SIZE_MAX : moved + bytes;
+        outputs |= (uint32_t)(o->role != NRG_IN) << (e - extents);
+        e++;
+    }
+    c->bytes = moved;
+    return check_overlaps(c, call, extents, (unsigned)(e - extents), outputs);
+}

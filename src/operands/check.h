@@ -1,0 +1,27 @@
+/* The one checker of all calls.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_OPERANDS_CHECK_H
+#define NRG_OPERANDS_CHECK_H
+
+#include "operand.h"
+
+enum { NRG_COPIES = 1280 };
+
+/* A call whose arguments are sound. */
+typedef struct nrg_checked {
+    const void *part[NRG_PARTS]; /* the caller's structs, as this version's */
+    nrg_sizes sizes;
+    size_t bytes;                                    /* of all operands, as often as they are there; at most SIZE_MAX */
+    size_t stride[NRG_OPERANDS][NRG_LEVELS];         /* in bytes, real ones in the place of 0; 0 of what is absent */
+    _Alignas(double) unsigned char copy[NRG_COPIES]; /* of structs of other versions */
+} nrg_checked;
+
+/* Checks everything that can be said without looking into operands: parts, struct sizes, ranges, options, share ith of nth,
+ * operands, overlaps. Writes nothing but *c, which is complete where NRG_OK comes back. */
+nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *part, int ith, int nth);
+
+/* Only parts, struct sizes, ranges and options: what a question about a call's workspace needs. */
+nrg_status nrg_check_options(nrg_checked *c, const nrg_call *call, const void *const *part);
+
+#endif

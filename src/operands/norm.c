@@ -1,0 +1,173 @@
+/* Row normalization, forward and backward.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "norm.h"
+
+#include <float.h>
+#include <math.h>
+
+/* numbers */
+enum { ROWS = 1, DIM, W_DIM, STATISTICS, SUMS, SPACE = NRG_NORM_BACKWARD_SPACE };
+
+nrg_status nrg_norm_measure_spec(const nrg_norm_spec *s, nrg_dtype type[NRG_TYPES])
+{
+    type[NRG_NORM_TYPE_X] = s->dtype;
+    if (s->dim == 0 || (s->groups > 1 && s->dim % s->groups != 0))
+        return NRG_ERR_DIM;
+    if (nrg_beside(s->y_dtype, s->dtype, &type[NRG_NORM_TYPE_Y]) != NRG_OK ||
+        nrg_beside(s->r_dtype, s->dtype, &type[NRG_NORM_TYPE_R]) != NRG_OK ||
+        nrg_beside(s->w_dtype, s->dtype, &type[NRG_NORM_TYPE_W]) != NRG_OK)
+        return NRG_ERR_DTYPE;
+    if (!(s->eps >= 0 && s->eps <= DBL_MAX))
+        return NRG_ERR_EPS;
+    return fabs(s->c) <= FLT_MAX && fabsf(s->weight_offset) <= FLT_MAX ? NRG_OK : NRG_ERR_CONSTANT;
+}
+
+/* mean and rstd: rows · groups fits wherever rows · dim elements of x do, and is looked at after them. */
+static size_t statistics_of(const nrg_norm_spec *spec, size_t rows) { return rows * (spec->groups ? spec->groups : 1); }
+
+static const nrg_range ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC)};
+
+/* ---- forward ---- */
+
+static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
+{
+    const nrg_norm_spec *spec = part[NRG_NORM_SPEC];
+    const nrg_norm_args *args = part[NRG_NORM_ARGS];
+    const nrg_status status = nrg_norm_measure_spec(spec, s->type);
+    if (status != NRG_OK)
+        return status;
+    s->n[ROWS] = args->rows;
+    s->n[DIM] = spec->dim;
+    s->n[W_DIM] = args->rows ? spec->dim : 0;
+    s->n[STATISTICS] = statistics_of(spec, args->rows);
+    if (spec->residual_mode == NRG_RESIDUAL_AFTER) {
+        s->needed |= NRG_BIT(NRG_NORM_Y);
+        s->refused |= NRG_BIT(NRG_NORM_R);
+    }
+    if (spec->gate)
+        s->needed |= NRG_BIT(NRG_NORM_Z);
+    else
+        s->refused |= NRG_BIT(NRG_NORM_Z);
+    return NRG_OK;
+}
+
+static const nrg_part forward_parts[] = {NRG_NORM_SPEC_PART, NRG_NORM_ARGS_PART};
+
+#define CHOSEN(type) (NRG_ELEMENT_CHOSEN + (type))
+#define TENSOR(field, args_type)                                                                                                 \
+    .part = NRG_NORM_ARGS, .at = NRG_AT(args_type, field), .dim = DIM,                                                           \
+    .level = {{.stride = NRG_AT(args_type, field##_stride), .count = ROWS}}
+#define LINE(field, args_type, number) .part = NRG_NORM_ARGS, .at = NRG_AT(args_type, field), .dim = (number)
+
+static const nrg_operand forward_operands[NRG_NORM_OPERANDS] = {
+    [NRG_NORM_X] = {"x", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), TENSOR(x, nrg_norm_args)},
+    [NRG_NORM_Y] = {"y", NRG_IN, CHOSEN(NRG_NORM_TYPE_Y), .may_be_absent = 1, TENSOR(y, nrg_norm_args)},
+    [NRG_NORM_Z] = {"z", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), .may_be_absent = 1, TENSOR(z, nrg_norm_args)},
+    [NRG_NORM_W] = {"w", NRG_IN, CHOSEN(NRG_NORM_TYPE_W), .may_be_absent = 1, LINE(w, nrg_norm_args, W_DIM)},
+    [NRG_NORM_B] = {"b", NRG_IN, CHOSEN(NRG_NORM_TYPE_W), .may_be_absent = 1, LINE(b, nrg_norm_args, W_DIM)},
+    [NRG_NORM_O] = {"o", NRG_OUT, CHOSEN(NRG_NORM_TYPE_X), TENSOR(o, nrg_norm_args),
+                    .over = NRG_BIT(NRG_NORM_X) | NRG_BIT(NRG_NORM_Y) | NRG_BIT(NRG_NORM_Z)},
+    [NRG_NORM_R] = {"r", NRG_OUT, CHOSEN(NRG_NORM_TYPE_R), .may_be_absent = 1, TENSOR(r, nrg_norm_args),
+                    .over = NRG_BIT(NRG_NORM_X) | NRG_BIT(NRG_NORM_Y)},
+    [NRG_NORM_MEAN] = {"mean", NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, LINE(mean, nrg_norm_args, STATISTICS)},
+    [NRG_NORM_RSTD] = {"rstd", NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, LINE(rstd, nrg_norm_args, STATISTICS)},
+};
+
+const nrg_call nrg_call_norm_forward = {
+    .name = "nrg_norm_forward",
+    .parts = forward_parts,
+    .part_count = NRG_COUNT(forward_parts),
+    .operands = forward_operands,
+    .operand_count = NRG_NORM_OPERANDS,
+    .ranges = ranges,
+    .range_count = NRG_COUNT(ranges),
+    .statuses = NRG_NORM_SPEC_STATUSES,
+    .measure = measure_forward,
+};
+
+/* ---- backward ---- */
+
+/* Doubles of the workspace: a sum for each column, block and gradient. */
+static nrg_status find_space(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t *doubles)
+{
+    const size_t sums = ((size_t)(args->dw != NULL) + (args->db != NULL)) * nrg_norm_block_count(args->rows);
+    size_t bytes;
+    *doubles = spec->dim * sums;
+    return nrg_product(spec->dim, sums * sizeof(double), &bytes) ? NRG_OK : NRG_ERR_OVERFLOW;
+}
+
+static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
+{
+    const nrg_norm_spec *spec = part[NRG_NORM_SPEC];
+    const nrg_norm_backward_args *args = part[NRG_NORM_ARGS];
+    nrg_status status = nrg_norm_measure_spec(spec, s->type);
+    if (status != NRG_OK || (status = find_space(spec, args, &s->n[SPACE])) != NRG_OK)
+        return status;
+    s->n[ROWS] = args->rows;
+    s->n[DIM] = spec->dim;
+    s->n[W_DIM] = args->rows ? spec->dim : 0;
+    s->n[STATISTICS] = statistics_of(spec, args->rows);
+    s->n[SUMS] = spec->dim; /* written where there are no rows, too */
+    if (!args->r)
+        s->needed |= NRG_BIT(NRG_NORM_BACKWARD_X);
+    if (spec->residual_mode == NRG_RESIDUAL_AFTER)
+        s->refused |= NRG_BIT(NRG_NORM_BACKWARD_R) | NRG_BIT(NRG_NORM_BACKWARD_DR_IN);
+    if (spec->gate)
+        s->needed |= NRG_BIT(NRG_NORM_BACKWARD_Z);
+    else
+        s->refused |= NRG_BIT(NRG_NORM_BACKWARD_Z) | NRG_BIT(NRG_NORM_BACKWARD_DZ);
+    /* what is not read is not looked at */
+    if (args->r)
+        s->ignored |= NRG_BIT(NRG_NORM_BACKWARD_X) | NRG_BIT(NRG_NORM_BACKWARD_Y);
+    if (spec->residual_mode == NRG_RESIDUAL_AFTER)
+        s->ignored |= NRG_BIT(NRG_NORM_BACKWARD_Y);
+    if (!spec->centred)
+        s->ignored |= NRG_BIT(NRG_NORM_BACKWARD_MEAN);
+    /* dy is d_o then, and not dx */
+    if (spec->residual_mode == NRG_RESIDUAL_AFTER)
+        s->apart |= NRG_BIT(NRG_NORM_BACKWARD_DY);
+    return NRG_OK;
+}
+
+static const nrg_part backward_parts[] = {NRG_NORM_SPEC_PART, NRG_NORM_BACKWARD_ARGS_PART};
+
+#define IN(field, type) #field, NRG_IN, CHOSEN(type), .may_be_absent = 1, TENSOR(field, nrg_norm_backward_args)
+#define OUT(field, type) #field, NRG_OUT, CHOSEN(type), .may_be_absent = 1, TENSOR(field, nrg_norm_backward_args)
+#define OPERAND(name) NRG_BIT(NRG_NORM_BACKWARD_##name)
+
+static const nrg_operand backward_operands[NRG_NORM_BACKWARD_OPERANDS] = {
+    [NRG_NORM_BACKWARD_X] = {IN(x, NRG_NORM_TYPE_X)},
+    [NRG_NORM_BACKWARD_Y] = {IN(y, NRG_NORM_TYPE_Y)},
+    [NRG_NORM_BACKWARD_Z] = {IN(z, NRG_NORM_TYPE_X)},
+    [NRG_NORM_BACKWARD_W] = {"w", NRG_IN, CHOSEN(NRG_NORM_TYPE_W), .may_be_absent = 1, LINE(w, nrg_norm_backward_args, W_DIM)},
+    [NRG_NORM_BACKWARD_B] = {"b", NRG_IN, CHOSEN(NRG_NORM_TYPE_W), .may_be_absent = 1, LINE(b, nrg_norm_backward_args, W_DIM)},
+    [NRG_NORM_BACKWARD_R] = {IN(r, NRG_NORM_TYPE_R)},
+    [NRG_NORM_BACKWARD_D_O] = {"d_o", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), TENSOR(d_o, nrg_norm_backward_args)},
+    [NRG_NORM_BACKWARD_DR_IN] = {IN(dr_in, NRG_NORM_TYPE_R)},
+    [NRG_NORM_BACKWARD_MEAN] = {"mean", NRG_IN, NRG_ELEMENT_F32, .may_be_absent = 1,
+                                LINE(mean, nrg_norm_backward_args, STATISTICS)},
+    [NRG_NORM_BACKWARD_DX] = {OUT(dx, NRG_NORM_TYPE_X), .over = OPERAND(D_O) | OPERAND(DR_IN) | OPERAND(X) | OPERAND(R)},
+    [NRG_NORM_BACKWARD_DY] = {OUT(dy, NRG_NORM_TYPE_Y),
+                              .over = OPERAND(D_O) | OPERAND(DR_IN) | OPERAND(Y) | OPERAND(R) | OPERAND(DX)},
+    [NRG_NORM_BACKWARD_DZ] = {OUT(dz, NRG_NORM_TYPE_X), .over = OPERAND(Z)},
+    [NRG_NORM_BACKWARD_DW] = {"dw", NRG_INOUT, NRG_ELEMENT_F32, .may_be_absent = 1, LINE(dw, nrg_norm_backward_args, SUMS)},
+    [NRG_NORM_BACKWARD_DB] = {"db", NRG_INOUT, NRG_ELEMENT_F32, .may_be_absent = 1, LINE(db, nrg_norm_backward_args, SUMS)},
+    [NRG_NORM_BACKWARD_WORKSPACE] = {"workspace", NRG_SCRATCH, NRG_ELEMENT_F64, LINE(workspace, nrg_norm_backward_args, SPACE),
+                                     .room = NRG_AT(nrg_norm_backward_args, workspace_size)},
+};
+
+static const nrg_range backward_ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC),
+                                            NRG_RESERVED_RANGE(NRG_NORM_ARGS, nrg_norm_backward_args, reserved)};
+
+const nrg_call nrg_call_norm_backward = {
+    .name = "nrg_norm_backward",
+    .parts = backward_parts,
+    .part_count = NRG_COUNT(backward_parts),
+    .operands = backward_operands,
+    .operand_count = NRG_NORM_BACKWARD_OPERANDS,
+    .ranges = backward_ranges,
+    .range_count = NRG_COUNT(backward_ranges),
+    .statuses = NRG_NORM_SPEC_STATUSES,
+    .measure = measure_backward,
+};

@@ -1,0 +1,94 @@
+/* What the calls of nrg/norm.h and nrg/norm_backward.h take.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_OPERANDS_NORM_H
+#define NRG_OPERANDS_NORM_H
+
+#include "../../include/nrg/norm_backward.h"
+#include "operand.h"
+
+enum { NRG_NORM_SPEC, NRG_NORM_ARGS };
+
+/* nrg_norm_forward */
+enum {
+    NRG_NORM_X,
+    NRG_NORM_Y,
+    NRG_NORM_Z,
+    NRG_NORM_W,
+    NRG_NORM_B,
+    NRG_NORM_O,
+    NRG_NORM_R,
+    NRG_NORM_MEAN,
+    NRG_NORM_RSTD,
+    NRG_NORM_OPERANDS
+};
+extern const nrg_call nrg_call_norm_forward;
+
+/* nrg_norm_backward and nrg_norm_backward_reduce */
+enum {
+    NRG_NORM_BACKWARD_X,
+    NRG_NORM_BACKWARD_Y,
+    NRG_NORM_BACKWARD_Z,
+    NRG_NORM_BACKWARD_W,
+    NRG_NORM_BACKWARD_B,
+    NRG_NORM_BACKWARD_R,
+    NRG_NORM_BACKWARD_D_O,
+    NRG_NORM_BACKWARD_DR_IN,
+    NRG_NORM_BACKWARD_MEAN,
+    NRG_NORM_BACKWARD_DX,
+    NRG_NORM_BACKWARD_DY,
+    NRG_NORM_BACKWARD_DZ,
+    NRG_NORM_BACKWARD_DW,
+    NRG_NORM_BACKWARD_DB,
+    NRG_NORM_BACKWARD_WORKSPACE,
+    NRG_NORM_BACKWARD_OPERANDS
+};
+extern const nrg_call nrg_call_norm_backward;
+
+/* What both take of a spec: its ranges and its struct, for tables of other calls that take one; and its dtypes (x, y, r, w), or
+ * what is wrong with it. */
+#define NRG_NORM_SPEC_PART                                                                                                       \
+    {                                                                                                                            \
+        .size = sizeof(nrg_norm_spec), .least = NRG_SIZE_UP_TO(nrg_norm_spec, reserved)                                          \
+    }
+#define NRG_NORM_SPEC_RANGES(part)                                                                                               \
+    NRG_DTYPE_RANGE(part, nrg_norm_spec, dtype), NRG_OTHER_DTYPE_RANGE(part, nrg_norm_spec, y_dtype),                            \
+        NRG_OTHER_DTYPE_RANGE(part, nrg_norm_spec, r_dtype), NRG_OTHER_DTYPE_RANGE(part, nrg_norm_spec, w_dtype),                \
+        NRG_ENUM_RANGE(part, nrg_norm_spec, eps_mode, NRG_EPS_NONE),                                                             \
+        NRG_ENUM_RANGE(part, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER),                                                  \
+        NRG_ENUM_RANGE(part, nrg_norm_spec, store, NRG_STORE_STREAM), NRG_ENUM_RANGE(part, nrg_norm_spec, gate, NRG_GATE_POST),  \
+        NRG_ENUM_RANGE(part, nrg_norm_spec, activation, NRG_ACT_SOFTPLUS), NRG_RESERVED_RANGE(part, nrg_norm_spec, reserved)
+enum { NRG_NORM_TYPE_X, NRG_NORM_TYPE_Y, NRG_NORM_TYPE_R, NRG_NORM_TYPE_W };
+nrg_status nrg_norm_measure_spec(const nrg_norm_spec *spec, nrg_dtype type[NRG_TYPES]);
+
+/* The statuses that come of a spec. */
+#define NRG_NORM_SPEC_STATUSES (NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_DTYPE) | NRG_BIT(NRG_ERR_EPS) | NRG_BIT(NRG_ERR_CONSTANT))
+
+#define NRG_NORM_ARGS_PART                                                                                                       \
+    {                                                                                                                            \
+        .size = sizeof(nrg_norm_args), .least = NRG_SIZE_UP_TO(nrg_norm_args, r_stride)                                          \
+    }
+#define NRG_NORM_BACKWARD_ARGS_PART                                                                                              \
+    {                                                                                                                            \
+        .size = sizeof(nrg_norm_backward_args), .least = NRG_SIZE_UP_TO(nrg_norm_backward_args, reserved)                        \
+    }
+
+/* Rows of a block, whose partial sums of dw and db are kept apart until the end: of the number of rows alone, so that dw and db
+ * do not depend on threads. Few enough blocks for a small workspace, enough for the threads of a large machine. */
+enum { NRG_NORM_BLOCKS_MOST = 64, NRG_NORM_BLOCK_ROWS_LEAST = 32, NRG_NORM_ROW_BATCH = 4 };
+static inline size_t nrg_norm_block_rows(size_t rows)
+{
+    size_t each = rows / NRG_NORM_BLOCKS_MOST + (rows % NRG_NORM_BLOCKS_MOST != 0);
+    each = (each + NRG_NORM_ROW_BATCH - 1) / NRG_NORM_ROW_BATCH * NRG_NORM_ROW_BATCH;
+    return each > NRG_NORM_BLOCK_ROWS_LEAST ? each : NRG_NORM_BLOCK_ROWS_LEAST;
+}
+static inline size_t nrg_norm_block_count(size_t rows)
+{
+    const size_t each = nrg_norm_block_rows(rows);
+    return rows / each + (rows % each != 0);
+}
+
+/* The number that holds the doubles of a backward pass's workspace. */
+enum { NRG_NORM_BACKWARD_SPACE = 6 };
+
+#endif

@@ -1,0 +1,153 @@
+/* What a public call takes, as data, said once. From a call's description its arguments are checked, tests lay its operands out
+ * and try everything that is wrong, nrg check makes its cases, and the benchmark knows what bytes it moves.
+ *
+ * A call is told in parts: the caller's structs, in the order of the function's parameters; pointers and numbers that a function
+ * takes without a struct are a part as well, a struct of the library's own. An operand is a tensor that a pointer in one of the
+ * parts leads to: rows of `dim` adjacent elements, on up to three levels with a stride each, from the innermost level of a dense
+ * tensor to its outermost.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_OPERANDS_OPERAND_H
+#define NRG_OPERANDS_OPERAND_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "../../include/nrg/base.h"
+
+enum { NRG_OPERANDS = 24, NRG_LEVELS = 3, NRG_PARTS = 5, NRG_NUMBERS = 24, NRG_TYPES = 4 };
+
+typedef enum nrg_role {
+    NRG_IN,     /* read */
+    NRG_OUT,    /* every element is written, whatever was there */
+    NRG_INOUT,  /* read and written, all of it or parts */
+    NRG_SCRATCH /* a workspace: its contents after the call are nobody's business but the next phase's */
+} nrg_role;
+
+/* An operand's elements: of one type, or of a dtype that the call's options choose. The first of those is the call's own dtype.
+ */
+typedef enum nrg_element {
+    NRG_ELEMENT_F32,
+    NRG_ELEMENT_F64,
+    NRG_ELEMENT_I32,
+    NRG_ELEMENT_I64,
+    NRG_ELEMENT_CHOSEN /* + k: nrg_sizes.type[k] */
+} nrg_element;
+
+typedef struct nrg_operand {
+    const char *name; /* as in the header */
+    unsigned char role, element, part;
+    unsigned char may_be_absent; /* NULL is no mistake, unless nrg_sizes.needed says so */
+    unsigned char rows_may_meet; /* an input whose rows may share bytes: its strides need not nest */
+    unsigned char dim;           /* the number (nrg_sizes.n) of a row's elements */
+    uint16_t at;                 /* where in the part the pointer is */
+    uint16_t room;               /* a workspace: where its size in bytes is */
+    struct {
+        uint16_t stride; /* where in the part; 0: none, the level is dense */
+        uint16_t count;  /* the number of steps; NRG_ONE: no level, and none after it */
+    } level[NRG_LEVELS];
+    uint32_t over; /* an output: operands in whose place it may be, bit by bit. Same first byte, strides and element size */
+} nrg_operand;
+
+/* A field of four bytes that may have the values low to low + span: an enum, a dtype, a reserved field. */
+typedef struct nrg_range {
+    unsigned char part, status;
+    uint16_t at;
+    uint32_t low, span;
+} nrg_range;
+
+/* What a call's options and numbers make of its operands. */
+typedef struct nrg_sizes {
+    size_t n[NRG_NUMBERS]; /* the numbers that shapes are told in; n[NRG_ONE] is 1 */
+    nrg_dtype type[NRG_TYPES];
+    uint32_t needed;  /* bits of operands that may not be absent where they have elements */
+    uint32_t ignored; /* bits of operands that are not looked at */
+    uint32_t refused; /* bits of operands that must be absent: NRG_ERR_COMBINATION */
+    uint32_t apart;   /* bits of outputs that may not be in another output's place, whatever nrg_operand.over says */
+} nrg_sizes;
+
+enum { NRG_ONE = 0 };
+
+typedef struct nrg_part {
+    uint16_t size, least; /* of this version's struct, and of the first version's; least 0: a struct of the library's own */
+    unsigned char may_be_absent; /* NULL stands for a struct of zeros with this size */
+} nrg_part;
+
+typedef struct nrg_call {
+    const char *name; /* of the public function; of the first, where several take the same */
+    const nrg_part *parts;
+    const nrg_operand *operands;
+    const nrg_range *ranges;
+    unsigned char part_count, operand_count, range_count;
+    unsigned char dtype; /* the range that is the call's dtype; where there is none, range_count */
+    uint32_t statuses;   /* bits of what else than NRG_OK `measure` and the call itself may say of their own */
+    /* Fills *s, in which n[NRG_ONE] is 1 and no bit of an operand is set, from parts whose ranges hold; or says what is wrong
+     * with them. */
+    nrg_status (*measure)(const void *const *part, nrg_sizes *s);
+} nrg_call;
+
+/* Bit of an operand of a call's enum. */
+#define NRG_BIT(operand) ((uint32_t)1 << (operand))
+
+/* For tables: an operand's or range's place in a struct; a level; a field's range. */
+#define NRG_AT(type, field) (uint16_t) offsetof(type, field)
+#define NRG_ENUM_RANGE(index, type, field, most)                                                                                 \
+    {                                                                                                                            \
+        .part = (index), .status = NRG_ERR_ENUM, .at = NRG_AT(type, field), .low = 0, .span = (most)                             \
+    }
+#define NRG_DTYPE_RANGE(index, type, field)                                                                                      \
+    {                                                                                                                            \
+        .part = (index), .status = NRG_ERR_ENUM, .at = NRG_AT(type, field), .low = NRG_F32, .span = NRG_BF16 - NRG_F32           \
+    }
+#define NRG_OTHER_DTYPE_RANGE(index, type, field) NRG_ENUM_RANGE(index, type, field, NRG_BF16)
+#define NRG_RESERVED_RANGE(index, type, field)                                                                                   \
+    {                                                                                                                            \
+        .part = (index), .status = NRG_ERR_STRUCT_SIZE, .at = NRG_AT(type, field), .low = 0, .span = 0                           \
+    }
+/* The size of the first version of a struct, by its last field. */
+#define NRG_SIZE_UP_TO(type, field) (uint16_t)(offsetof(type, field) + sizeof(((type *)0)->field))
+#define NRG_COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* a·b, or 0 where it does not fit. Divides only for numbers a tensor seldom has: a division for every operand and level would
+ * cost a small call more than its row. */
+static inline int nrg_product(size_t a, size_t b, size_t *result)
+{
+    const size_t half = (size_t)1 << (sizeof(size_t) * 4);
+    if ((a | b) >= half && b && a > SIZE_MAX / b)
+        return 0;
+    *result = a * b;
+    return 1;
+}
+
+/* The dtype of an operand that may be of another one than the call's: *type; NRG_ERR_DTYPE where it may not be this one. */
+static inline nrg_status nrg_beside(nrg_dtype other, nrg_dtype dtype, nrg_dtype *type)
+{
+    *type = other == NRG_DTYPE_SAME ? dtype : other;
+    return *type == dtype || *type == NRG_F32 ? NRG_OK : NRG_ERR_DTYPE;
+}
+
+/* Bytes of an element. */
+static inline size_t nrg_element_bytes(unsigned element, const nrg_sizes *s)
+{
+    if (element >= NRG_ELEMENT_CHOSEN)
+        return s->type[element - NRG_ELEMENT_CHOSEN] == NRG_F32 ? 4 : 2;
+    return element == NRG_ELEMENT_F64 || element == NRG_ELEMENT_I64 ? 8 : 4;
+}
+
+/* Pointers have other types in the structs, so that they are copied and not looked at. */
+static inline const void *nrg_pointer_at(const void *part, size_t at)
+{
+    const void *pointer;
+    memcpy(&pointer, (const unsigned char *)part + at, sizeof pointer);
+    return pointer;
+}
+
+static inline size_t nrg_size_at(const void *part, size_t at)
+{
+    size_t size;
+    memcpy(&size, (const unsigned char *)part + at, sizeof size);
+    return size;
+}
+
+#endif
