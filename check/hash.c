@@ -35,7 +35,7 @@ uint64_t sweep_hash(const sweep_case *c, const unsigned char *memory, uint64_t h
             continue;
         const size_t size = sweep_type_size(out->type);
         const uint64_t infinity = infinity_of(out->type), magnitude = ((uint64_t)1 << (8 * size - 1)) - 1;
-        hash = add(add(hash, out->rows), out->length);
+        hash = add(hash, out->rows * out->length);
         for (size_t row = 0; row < out->rows; row++)
             for (size_t i = 0; i < out->length; i++) {
                 uint64_t bits = 0;
