@@ -195,12 +195,9 @@ static nrg_status run_on(nrg_isa isa, const sweep_case *c, unsigned char *block)
     return status;
 }
 
-/* What scalar makes of a case: in one share, with ordinary stores, without what a forward pass saved, one step at a time. */
 static nrg_status make_expected(const sweep_case *c, const memory *m)
 {
-    sweep_case plain = *c;
-    plain.spec.store = plain.channel.store = NRG_STORE_KEEP;
-    plain.shares = plain.reduce_shares = plain.recompute = 1;
+    const sweep_case plain = sweep_plain(c);
     sweep_fill(c, m->copies[FILLED]);
     memcpy(m->copies[EXPECTED], m->copies[FILLED], c->bytes);
     nrg_status status = run_on(NRG_ISA_SCALAR, &plain, m->copies[EXPECTED]);
@@ -218,7 +215,7 @@ static int find_unwritten(const sweep_case *c, const memory *m)
         for (int i = 0; i < SWEEP_OPERANDS; i++)
             is_in_place |= i != which && c->operands[i].rows && c->operands[i].offset == out->offset;
         /* fewer bytes may be a result by chance; and nothing may be what there is to add */
-        if (size < 8 || out->may_stay || is_in_place || !c->rows || (c->accumulate && (which == SWEEP_DW || which == SWEEP_DB)))
+        if (size < 8 || out->may_stay || is_in_place || !c->rows)
             continue;
         for (size_t row = 0; row < out->rows; row++) {
             size_t at = sweep_row(out, row);

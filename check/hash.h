@@ -9,8 +9,8 @@
 /* Of no result at all. */
 #define SWEEP_HASH_START 0xcbf29ce484222325u
 
-/* Adds the elements of a case's outputs to a hash, in the order of the operands, rows and elements, and how many there are of each:
- * where they lie is no part of it, and every NaN is the same one. */
+/* Adds the elements of a case's outputs to a hash, in the order of the operands, rows and elements, and how many there are of
+ * each: where they lie is no part of it, and every NaN is the same one. */
 uint64_t sweep_hash(const sweep_case *c, const unsigned char *memory, uint64_t hash);
 
 #endif

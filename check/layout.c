@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "layout.h"
 
+#include <string.h>
+
 #include "data.h"
 
 static void add(sweep_case *c, int operand, int type, size_t length, size_t rows, size_t run, int has_stride, int has_run_stride)
@@ -32,6 +34,94 @@ void sweep_add_dense(sweep_case *c, int operand, int type, size_t length, size_t
 void sweep_add_runs(sweep_case *c, int operand, int type, size_t length, size_t run, size_t runs, int is_even)
 {
     add(c, operand, type, length, run * runs, run, 1, !is_even);
+}
+
+/* ---- from a call's description ---- */
+
+static int type_of(const nrg_operand *o, const nrg_sizes *s)
+{
+    switch (o->element) {
+    case NRG_ELEMENT_F32:
+        return NRG_F32;
+    case NRG_ELEMENT_F64:
+        return SWEEP_F64;
+    case NRG_ELEMENT_I32:
+        return SWEEP_I32;
+    case NRG_ELEMENT_I64:
+        return SWEEP_I64;
+    default:
+        return (int)s->type[o->element - NRG_ELEMENT_CHOSEN];
+    }
+}
+
+static void set_pointer(const nrg_operand *o, void *const *part, const void *pointer)
+{
+    memcpy((unsigned char *)part[o->part] + o->at, &pointer, sizeof pointer);
+}
+
+static void set_size(void *part, size_t at, size_t size) { memcpy((unsigned char *)part + at, &size, sizeof size); }
+
+static unsigned levels_of(const nrg_operand *o)
+{
+    unsigned levels = 0;
+    while (levels < NRG_LEVELS && o->level[levels].count != NRG_ONE)
+        levels++;
+    return levels;
+}
+
+/* Rows of a run: those of the innermost level, or, turned, of the next one. */
+static size_t run_of(const nrg_operand *o, const nrg_sizes *s, int is_turned)
+{
+    return s->n[o->level[levels_of(o) > 1 && is_turned ? 1 : 0].count];
+}
+
+void sweep_add_call(sweep_case *c, const nrg_call *call, void *const *part, const unsigned char *slots, uint32_t there,
+                    uint32_t turned)
+{
+    static double any;
+    nrg_sizes s;
+    memset(&s, 0, sizeof s);
+    s.n[NRG_ONE] = 1;
+    for (unsigned i = 0; i < call->operand_count; i++)
+        set_pointer(&call->operands[i], part, there >> i & 1 || !call->operands[i].may_be_absent ? &any : NULL);
+    if (call->measure((const void *const *)part, &s) != NRG_OK)
+        return; /* the call itself will say why */
+    for (unsigned i = 0; i < call->operand_count; i++) {
+        const nrg_operand *o = &call->operands[i];
+        const size_t rows = s.n[o->level[0].count] * s.n[o->level[1].count] * s.n[o->level[2].count];
+        sweep_operand *to = &c->operands[slots[i]];
+        if (!(there >> i & 1 || !o->may_be_absent) || !rows || !s.n[o->dim])
+            continue;
+        add(c, slots[i], type_of(o, &s), s.n[o->dim], rows, run_of(o, &s, turned >> i & 1), o->level[0].stride != 0,
+            o->level[1].stride != 0);
+        to->is_turned = levels_of(o) > 1 && turned >> i & 1;
+        to->outermost = s.n[o->level[2].count];
+        to->is_optional = o->role == NRG_OUT && o->may_be_absent && !(s.needed >> i & 1);
+        for (unsigned j = 0; j < call->operand_count; j++)
+            if (o->over >> j & 1 && (call->operands[j].role == NRG_IN || !(s.apart >> i & 1)))
+                to->over |= (uint32_t)1 << slots[j];
+    }
+}
+
+void sweep_bind_call(const sweep_case *c, const nrg_call *call, void *const *part, const unsigned char *slots,
+                     unsigned char *memory)
+{
+    for (unsigned i = 0; i < call->operand_count; i++) {
+        const nrg_operand *o = &call->operands[i];
+        const sweep_operand *from = &c->operands[slots[i]];
+        const unsigned levels = levels_of(o);
+        set_pointer(o, part, sweep_place(c, slots[i], memory));
+        if (o->room)
+            set_size(part[o->part], o->room, from->rows * from->length * sweep_type_size(from->type));
+        if (!from->rows || !levels || !o->level[0].stride || from->is_told_zero)
+            continue; /* the structs have strides of 0 */
+        set_size(part[o->part], o->level[0].stride, from->is_turned ? from->run_stride : from->stride);
+        if (levels > 1 && o->level[1].stride)
+            set_size(part[o->part], o->level[1].stride, from->is_turned ? from->stride : from->run_stride);
+        /* the outermost of three continues the one that lies outside of the two */
+        if (levels > 2 && o->level[2].stride)
+            set_size(part[o->part], o->level[2].stride, from->rows / from->outermost / from->run * from->run_stride);
+    }
 }
 
 /* Of a norm's operands, those with one stride a row; w, b and the like have no stride of their own. */
@@ -66,6 +156,33 @@ static size_t alignment_of(const sweep_case *c, int operand)
     return operand >= SWEEP_FIRST_SCRATCH ? sizeof(double) : sweep_type_size(c->operands[operand].type);
 }
 
+/* Whether an output may lie in the place of an input. */
+static int fits_over(const sweep_operand *out, const sweep_operand *in)
+{
+    return out->rows && in->rows == out->rows && in->length == out->length && in->run == out->run &&
+           in->is_turned == out->is_turned && out->has_stride >= in->has_stride &&
+           sweep_type_size(in->type) == sweep_type_size(out->type);
+}
+
+/* Every output that may, or none, mostly; no place is taken twice. */
+static void draw_places(sweep_case *c, uint64_t *random)
+{
+    uint32_t taken = 0;
+    if (sweep_draw(random, 2))
+        return;
+    for (int out = SWEEP_FIRST_OUTPUT; out < SWEEP_FIRST_SCRATCH; out++) {
+        const unsigned first = sweep_draw(random, SWEEP_OPERANDS), wanted = sweep_draw(random, 4);
+        for (unsigned i = 0; wanted && i < SWEEP_OPERANDS; i++) {
+            const int in = (int)((first + i) % SWEEP_OPERANDS);
+            if (!((c->operands[out].over & ~taken) >> in & 1) || !fits_over(&c->operands[out], &c->operands[in]))
+                continue;
+            sweep_share_place(c, out, in);
+            taken |= (uint32_t)1 << in | (uint32_t)1 << out;
+            break;
+        }
+    }
+}
+
 void sweep_lay_out(sweep_case *c, uint64_t *random)
 {
     unsigned alignment = sweep_draw(random, 3);
@@ -94,6 +211,7 @@ void sweep_lay_out(sweep_case *c, uint64_t *random)
         at += operand->rows / operand->run * operand->run_stride + 64;
     }
     c->bytes = (at + 63) / 64 * 64;
+    draw_places(c, random);
 }
 
 void sweep_share_place(sweep_case *c, int output, int input)
@@ -110,5 +228,6 @@ void sweep_share_place(sweep_case *c, int output, int input)
 
 void *sweep_place(const sweep_case *c, int operand, unsigned char *memory)
 {
-    return c->operands[operand].rows ? memory + c->operands[operand].offset : NULL;
+    const sweep_operand *o = &c->operands[operand];
+    return !o->rows ? NULL : o->at ? o->at : memory + o->offset;
 }

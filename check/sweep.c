@@ -78,6 +78,14 @@ const char *sweep_operand_name(const sweep_case *c, int operand)
     return (names ? names : norm_names)[operand];
 }
 
+uint64_t sweep_first(sweep_level level, int kernel)
+{
+    uint64_t first = 0;
+    for (int i = 0; i < kernel; i++)
+        first += kernels[i].family->count(level);
+    return first;
+}
+
 int sweep_make(sweep_level level, uint64_t number, sweep_case *c)
 {
     uint64_t n = number;
@@ -98,6 +106,33 @@ int sweep_make(sweep_level level, uint64_t number, sweep_case *c)
 }
 
 nrg_status sweep_run(const sweep_case *c, unsigned char *memory) { return kernels[c->kernel].family->run(c, memory); }
+
+sweep_case sweep_plain(const sweep_case *c)
+{
+    sweep_case plain = *c;
+    plain.spec.store = plain.channel.store = NRG_STORE_KEEP;
+    plain.shares = plain.reduce_shares = plain.recompute = 1;
+    return plain;
+}
+
+nrg_status sweep_each_share(const sweep_case *c, int shares, sweep_share_call *call, const void *context)
+{
+    /* a step that has no divisor in common with their number goes through all of them */
+    uint64_t random = c->order;
+    const int first = c->order ? (int)sweep_draw(&random, (unsigned)shares) : 0;
+    int step = c->order && shares > 2 ? 1 + (int)sweep_draw(&random, (unsigned)shares - 1) : 1;
+    for (int a = step, b = shares; b;) {
+        const int rest = a % b;
+        a = b;
+        b = rest;
+        if (!b && a != 1)
+            step = 1;
+    }
+    nrg_status status = NRG_OK;
+    for (int i = 0; i < shares && status == NRG_OK; i++)
+        status = call(context, (int)((first + (int64_t)i * step) % shares), shares);
+    return status;
+}
 
 void sweep_fill_operand_row(const sweep_case *c, int operand, size_t row, int is_weight, unsigned char *memory, uint64_t *random)
 {

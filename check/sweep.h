@@ -67,6 +67,12 @@ typedef struct sweep_operand {
     int has_stride, has_run_stride;      /* the call is told them, so that they may be any */
     int may_stay;                        /* an output that need not change */
     int is_read;                         /* an output that is added to: it is filled as inputs are */
+    int is_told_zero;                    /* dense, and the call is told 0 for its strides */
+    int is_turned;                       /* the second level of its strides lies inside the first */
+    size_t outermost;                    /* steps of the third level */
+    int is_optional;                     /* an output that need not be asked for, whatever the others are */
+    uint32_t over;                       /* an output: bits of the operands in whose place it may be */
+    unsigned char *at;                   /* where it is; NULL: in the case's memory, at offset */
 } sweep_operand;
 
 /* Where a row begins. */
@@ -81,6 +87,7 @@ typedef struct sweep_case {
     nrg_channel_norm_spec channel; /* instead of spec, whose dtype it has, where rows are samples with channels */
     size_t rows, positions;
     int shares, reduce_shares; /* nth, of the second phase too; the reference always takes one */
+    uint64_t order;            /* of shares: 0, from the first to the last */
     int accumulate;
     int saved;       /* statistics (in norm_backward also r) come from another call, but not in the reference */
     int recompute;   /* the reference: statistics are computed, nothing is fused */
@@ -97,6 +104,9 @@ const char *sweep_kernel_op(int kernel);
 const char *sweep_operand_name(const sweep_case *c, int operand);
 nrg_dtype sweep_kernel_dtype(int kernel);
 
+/* The number of a kernel's first case; the cases up to that of the next one are its own. */
+uint64_t sweep_first(sweep_level level, int kernel);
+
 /* Makes the case of this number; 0 when there are no more. */
 int sweep_make(sweep_level level, uint64_t number, sweep_case *c);
 
@@ -106,6 +116,14 @@ void sweep_fill(const sweep_case *c, unsigned char *memory);
 
 /* Runs a case on the active path, in place of its block of memory. */
 nrg_status sweep_run(const sweep_case *c, unsigned char *memory);
+
+/* What scalar makes of it by itself is right for every other way to run it: in one share, with ordinary stores, without what a
+ * forward pass saved, one step at a time. */
+sweep_case sweep_plain(const sweep_case *c);
+
+/* All shares of a call, in the case's order. */
+typedef nrg_status sweep_share_call(const void *context, int ith, int nth);
+nrg_status sweep_each_share(const sweep_case *c, int shares, sweep_share_call *call, const void *context);
 
 /* One line about a case. */
 enum { SWEEP_TEXT_ROOM = 1024 };

@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: MIT */
 #include "norm.h"
 
+#include "../../src/operands/norm.h"
+
 #include "../data.h"
 #include "../family.h"
 #include "../layout.h"
@@ -121,20 +123,27 @@ void sweep_norm_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
         sweep_append(text, ", residual after");
 }
 
-nrg_norm_args sweep_forward_args(const sweep_case *c, unsigned char *memory)
+const unsigned char sweep_norm_slots[] = {
+    [NRG_NORM_X] = SWEEP_X, [NRG_NORM_Y] = SWEEP_Y,       [NRG_NORM_Z] = SWEEP_Z,
+    [NRG_NORM_W] = SWEEP_W, [NRG_NORM_B] = SWEEP_B,       [NRG_NORM_O] = SWEEP_O,
+    [NRG_NORM_R] = SWEEP_R, [NRG_NORM_MEAN] = SWEEP_MEAN, [NRG_NORM_RSTD] = SWEEP_RSTD,
+};
+
+typedef struct forward_call {
+    const nrg_norm_spec *spec;
+    nrg_norm_args args;
+} forward_call;
+
+static nrg_status forward(const void *context, int ith, int nth)
 {
-    nrg_norm_args args = nrg_norm_args_init(c->rows, sweep_place(c, SWEEP_X, memory), sweep_place(c, SWEEP_O, memory));
-    args.y = sweep_place(c, SWEEP_Y, memory);
-    args.z = sweep_place(c, SWEEP_Z, memory);
-    args.w = sweep_place(c, SWEEP_W, memory);
-    args.b = sweep_place(c, SWEEP_B, memory);
-    args.r = sweep_place(c, SWEEP_R, memory);
-    args.mean = sweep_place(c, SWEEP_MEAN, memory);
-    args.rstd = sweep_place(c, SWEEP_RSTD, memory);
-    args.x_stride = c->operands[SWEEP_X].stride;
-    args.y_stride = c->operands[SWEEP_Y].stride;
-    args.z_stride = c->operands[SWEEP_Z].stride;
-    args.o_stride = c->operands[SWEEP_O].stride;
-    args.r_stride = c->operands[SWEEP_R].stride;
-    return args;
+    const forward_call *call = context;
+    return nrg_norm_forward(call->spec, &call->args, ith, nth);
+}
+
+nrg_status sweep_norm_run(const sweep_case *c, int shares, unsigned char *memory)
+{
+    nrg_norm_spec spec = c->spec;
+    forward_call call = {&spec, nrg_norm_args_init(c->rows, NULL, NULL)};
+    sweep_bind_call(c, &nrg_call_norm_forward, (void *const[]){&spec, &call.args}, sweep_norm_slots, memory);
+    return sweep_each_share(c, shares, forward, &call);
 }

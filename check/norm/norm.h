@@ -19,7 +19,10 @@ int sweep_norm_draw(sweep_level level, uint64_t combinations, uint64_t n, sweep_
 /* What is asked for, in words. */
 void sweep_norm_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);
 
-/* The operands of a forward pass. */
-nrg_norm_args sweep_forward_args(const sweep_case *c, unsigned char *memory);
+/* The operands of nrg_norm_forward. */
+extern const unsigned char sweep_norm_slots[];
+
+/* A forward pass, in so many shares. */
+nrg_status sweep_norm_run(const sweep_case *c, int shares, unsigned char *memory);
 
 #endif

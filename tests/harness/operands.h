@@ -10,7 +10,7 @@
 
 #include "fence.h"
 
-enum { OPERANDS_MOST = 16, OPERAND_MESSAGE = 768 };
+enum { OPERANDS_MOST = 24, OPERAND_MESSAGE = 768 };
 
 /* No NaN in any dtype, so that an element nobody wrote differs even from an expected NaN. */
 enum { OPERAND_CANARY = 0xa5 };

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "case_call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "call_value.h"
+
+static int type_of(int type)
+{
+    return type == SWEEP_F64 ? CALL_F64 : type == SWEEP_I64 ? CALL_I64 : type == SWEEP_I32 ? CALL_I32 : type;
+}
+
+static call_role role_of(const sweep_operand *o, int slot)
+{
+    if (slot < SWEEP_FIRST_OUTPUT)
+        return CALL_INPUT;
+    if (slot >= SWEEP_FIRST_SCRATCH)
+        return CALL_SCRATCH;
+    return o->is_read || o->may_stay ? CALL_INOUT : CALL_OUTPUT;
+}
+
+static int can_lie_over(const sweep_operand *out, const sweep_operand *in)
+{
+    return in->rows && out->is_turned == in->is_turned && out->has_stride == in->has_stride;
+}
+
+/* Inputs of the harness only: an output in another one's place is for the tests that know the op. */
+static unsigned over_of(const case_call *c, int which)
+{
+    const sweep_operand *out = &c->c.operands[c->slot[which]];
+    unsigned over = 0;
+    for (int i = 0; i < c->call.count; i++)
+        if (out->over >> c->slot[i] & 1 && c->operand[i].role == CALL_INPUT && can_lie_over(out, &c->c.operands[c->slot[i]]))
+            over |= CALL_OVER(i);
+    return over;
+}
+
+/* The case with its operands where the harness has put them. */
+static nrg_status run(void *context, const call_operand *all, int ith, int nth)
+{
+    const case_call *call = context;
+    sweep_case c = *call->wanted;
+    if (ith)
+        return NRG_OK; /* the case goes through all shares by itself, in an order of its own */
+    c.shares = c.reduce_shares = nth;
+    for (int i = 0; i < call->call.count; i++) {
+        sweep_operand *o = &c.operands[call->slot[i]];
+        o->at = all[i].at;
+        o->rows = all[i].at ? o->rows : 0;
+        o->is_told_zero = !all[i].stride;
+        o->stride = all[i].stride ? all[i].stride : call_row_bytes(&all[i]);
+        o->run_stride = all[i].group_stride ? all[i].group_stride : o->run * o->stride;
+    }
+    return sweep_run(&c, NULL);
+}
+
+static void vary(void *context, uint64_t draw)
+{
+    case_call *call = context;
+    call->wanted = draw ? &call->c : &call->plain;
+    call->c.order = draw;
+    call->c.spec.store = call->c.channel.store = (nrg_store)(draw % 3);
+}
+
+static void *copy_content(const sweep_operand *o, const unsigned char *memory)
+{
+    const size_t bytes = o->length * sweep_type_size(o->type);
+    unsigned char *content = malloc(o->rows * bytes);
+    if (!content)
+        abort();
+    for (size_t row = 0; row < o->rows; row++)
+        memcpy(content + row * bytes, memory + sweep_row(o, row), bytes);
+    return content;
+}
+
+void case_call_make(case_call *to, const sweep_case *c, unsigned char *memory)
+{
+    memset(to, 0, sizeof *to);
+    to->c = *c;
+    to->plain = sweep_plain(c);
+    sweep_describe(c, to->text);
+    sweep_fill(c, memory);
+    for (int slot = 0; slot < SWEEP_OPERANDS; slot++) {
+        const sweep_operand *o = &c->operands[slot];
+        const int i = to->call.count;
+        if (!o->rows)
+            continue;
+        ck_assert_int_lt(i, OPERANDS_MOST);
+        to->slot[i] = (unsigned char)slot;
+        to->operand[i] = (call_operand){.name = sweep_operand_name(c, slot),
+                                        .type = type_of(o->type),
+                                        .role = role_of(o, slot),
+                                        .rows = o->rows,
+                                        .dim = o->length,
+                                        .group = o->run < o->rows ? o->run : 0,
+                                        .padded = o->has_stride,
+                                        .optional = o->is_optional && !o->is_read && !o->may_stay};
+        to->operand[i].turned = o->has_run_stride && to->operand[i].group;
+        to->operand[i].fused = o->has_stride && sweep_type_size(o->type) <= 4;
+        if (slot < SWEEP_FIRST_OUTPUT || o->is_read || o->may_stay)
+            to->operand[i].content = to->content[i] = copy_content(o, memory);
+        to->call.count++;
+    }
+    for (int i = 0; i < to->call.count; i++)
+        if (to->operand[i].role == CALL_OUTPUT)
+            to->operand[i].over = over_of(to, i);
+    to->call.op = sweep_kernel_op(c->kernel);
+    to->call.text = to->text;
+    to->call.dtype = sweep_kernel_dtype(c->kernel);
+    to->call.run[0] = run;
+    to->call.context = to;
+    to->call.operands = to->operand;
+    to->call.seed = test_mix(c->number);
+    to->call.vary = vary;
+}
+
+void case_call_free(case_call *c)
+{
+    for (int i = 0; i < OPERANDS_MOST; i++)
+        free(c->content[i]);
+}

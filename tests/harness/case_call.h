@@ -1,0 +1,25 @@
+/* The cases of nrg check as calls of the harness: the same options and data, with operands between fences, and layouts, shares
+ * and places of their own.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TESTS_HARNESS_CASE_CALL_H
+#define NRG_TESTS_HARNESS_CASE_CALL_H
+
+#include "../../check/sweep.h"
+#include "call_harness.h"
+
+typedef struct case_call {
+    call_case call;
+    call_operand operand[OPERANDS_MOST];
+    unsigned char slot[OPERANDS_MOST]; /* of the case's operands */
+    void *content[OPERANDS_MOST];      /* dense, of those that are given */
+    sweep_case c, plain;
+    const sweep_case *wanted; /* what the next call runs: one of the two */
+    char text[SWEEP_TEXT_ROOM];
+} case_call;
+
+/* memory: room for c->bytes, which is filled. To be freed. */
+void case_call_make(case_call *to, const sweep_case *c, unsigned char *memory);
+void case_call_free(case_call *c);
+
+#endif
