@@ -72,13 +72,7 @@ static nrg_status forward(const nrg_norm_spec *s, const nrg_norm_args *a, int it
     if (job.row_begin == job.row_end)
         return NRG_OK;
     set_formula(&job.formula, s, job.dim);
-    const nrg_table *table = nrg_active_table();
-    if (s->dtype == NRG_F32)
-        table->norm_forward_f32(&job);
-    else if (s->dtype == NRG_F16)
-        table->norm_forward_f16(&job);
-    else
-        table->norm_forward_bf16(&job);
+    NRG_ACTIVE_KERNEL(norm_forward, s->dtype)(&job);
     return NRG_OK;
 }
 

@@ -198,13 +198,7 @@ nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_
     nrg_norm_backward_rows(args, ith, nth, &job.row_begin, &job.row_end);
     if (job.row_begin >= job.row_end || !(job.dx || job.dy || job.dz || job.dw || job.db))
         return NRG_OK;
-    const nrg_table *table = nrg_active_table();
-    if (spec->dtype == NRG_F32)
-        table->norm_backward_f32(&job);
-    else if (spec->dtype == NRG_F16)
-        table->norm_backward_f16(&job);
-    else
-        table->norm_backward_bf16(&job);
+    NRG_ACTIVE_KERNEL(norm_backward, spec->dtype)(&job);
     return NRG_OK;
 }
 
