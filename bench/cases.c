@@ -12,10 +12,11 @@
 
 /* An op without a family under its own name does not compile: see family.h. */
 static const struct kernel {
-    const char *name, *dtype;
+    const char *name;
+    nrg_dtype dtype;
     const bench_family *family;
 } kernels[] = {
-#define NRG_KERNEL(op, dtype, job) {#op, #dtype, &bench_##op},
+#define NRG_KERNEL(family, op, job) {#op, NRG_F32, &bench_##op}, {#op, NRG_F16, &bench_##op}, {#op, NRG_BF16, &bench_##op},
 #include "kernels.def"
 #undef NRG_KERNEL
 };
@@ -24,14 +25,6 @@ _Noreturn static void stop(const char *what, const char *name)
 {
     fprintf(stderr, "nrg-bench: %s: %s\n", what, name);
     exit(2);
-}
-
-static nrg_dtype dtype_of(const char *name)
-{
-    for (nrg_dtype dtype = NRG_F32; dtype <= NRG_BF16; dtype++)
-        if (strcmp(nrg_dtype_name(dtype), name) == 0)
-            return dtype;
-    stop("no dtype of this name", name);
 }
 
 /* A family that was copied, and still calls itself by the other name, may well call the other's function too. */
@@ -81,7 +74,7 @@ void bench_each_case(const bench_family *family, void (*visit)(const bench_case 
                 continue;
             for (const bench_op *op = f->ops; op < f->ops + f->op_count; op++)
                 for (size_t shape = 0; shape < op->shape_count; shape++) {
-                    bench_case c = {f, dtype_of(k->dtype), (nrg_isa)isa, op, op->shapes[shape], NRG_STORE_AUTO};
+                    bench_case c = {f, k->dtype, (nrg_isa)isa, op, op->shapes[shape], NRG_STORE_AUTO};
                     visit(&c, ctx);
                 }
         }

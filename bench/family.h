@@ -61,27 +61,8 @@ typedef struct bench_family {
 } bench_family;
 
 /* One for each op of kernels.def, under its name: cases.c does not compile or link without. An op never stands in for another. */
-extern const bench_family bench_norm_forward;
-extern const bench_family bench_norm_backward;
-extern const bench_family bench_activation;
-extern const bench_family bench_activation_backward;
-extern const bench_family bench_channel_norm_forward;
-extern const bench_family bench_channel_norm_backward;
-extern const bench_family bench_position_table;
-extern const bench_family bench_rope;
-extern const bench_family bench_norm_rope;
-extern const bench_family bench_recurrent;
-extern const bench_family bench_recurrent_backward;
-extern const bench_family bench_recurrent_reduce;
-extern const bench_family bench_embed;
-extern const bench_family bench_embed_backward;
-extern const bench_family bench_relative_scores;
-extern const bench_family bench_relative_values;
-extern const bench_family bench_relative_backward;
-extern const bench_family bench_relative_shift;
-extern const bench_family bench_head_bias_pair;
-extern const bench_family bench_head_bias_pair_backward;
-extern const bench_family bench_score_bias;
-extern const bench_family bench_score_bias_backward;
+#define NRG_KERNEL(family, op, job) extern const bench_family bench_##op;
+#include "kernels.def"
+#undef NRG_KERNEL
 
 #endif

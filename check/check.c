@@ -250,7 +250,7 @@ static nrg_status check_path(nrg_isa isa, const sweep_case *c, const memory *m, 
 
 enum {
     KERNELS = 0
-#define NRG_KERNEL(op, dtype, job) +1
+#define NRG_KERNEL(family, op, job) +3
 #include "../src/kernels.def"
 #undef NRG_KERNEL
 };
@@ -399,7 +399,7 @@ static int hash_case(nrg_isa isa, const sweep_case *c, memory *m, uint64_t *hash
     return CLI_DONE;
 }
 
-/* A line for each line of kernels.def: its name, cases and hash. By case: one before it for each of its cases. */
+/* A line for each kernel: its name, cases and hash. By case: one before it for each of its cases. */
 static int print_hashes(sweep_level level, int only, const char *op, int by_case)
 {
     memory m = {{NULL}, 0};

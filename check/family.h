@@ -33,7 +33,7 @@ __attribute__((format(printf, 2, 3)))
 #endif
 void sweep_append(char text[SWEEP_TEXT_ROOM], const char *format, ...);
 
-#define NRG_KERNEL(op, dtype, job) extern const sweep_family sweep_family_##op;
+#define NRG_KERNEL(family, op, job) extern const sweep_family sweep_family_##op;
 #include "../src/kernels.def"
 #undef NRG_KERNEL
 

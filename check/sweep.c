@@ -1,4 +1,4 @@
-/* The cases of nrg check: those of each line of kernels.def in turn.
+/* The cases of nrg check: those of each line of kernels.def in turn, dtype by dtype.
  *
  * SPDX-License-Identifier: MIT */
 #include "sweep.h"
@@ -52,16 +52,14 @@ size_t sweep_row(const sweep_operand *operand, size_t row)
     return operand->offset + row / operand->run * operand->run_stride + row % operand->run * operand->stride;
 }
 
-/* The list that kernels are made from, so that none can be left out: an op without a sweep_family, or a dtype that is not one of
- * these, does not compile. */
-enum { DTYPE_f32 = NRG_F32, DTYPE_f16 = NRG_F16, DTYPE_bf16 = NRG_BF16 };
-
+/* The list that kernels are made from, so that none can be left out: an op without a sweep_family does not compile. */
 static const struct {
     const char *op;
     nrg_dtype dtype;
     const sweep_family *family;
 } kernels[] = {
-#define NRG_KERNEL(op, dtype, job) {#op, (nrg_dtype)DTYPE_##dtype, &sweep_family_##op},
+#define NRG_KERNEL(family, op, job)                                                                                              \
+    {#op, NRG_F32, &sweep_family_##op}, {#op, NRG_F16, &sweep_family_##op}, {#op, NRG_BF16, &sweep_family_##op},
 #include "../src/kernels.def"
 #undef NRG_KERNEL
 };

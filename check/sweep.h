@@ -80,7 +80,7 @@ size_t sweep_row(const sweep_operand *operand, size_t row);
 
 typedef struct sweep_case {
     uint64_t number; /* from 0 */
-    int kernel;      /* index of a line of kernels.def */
+    int kernel;      /* of an op and a dtype */
     sweep_level level;
     uint64_t n; /* number among the cases of that line */
     nrg_norm_spec spec;
@@ -98,7 +98,7 @@ typedef struct sweep_case {
     size_t bytes; /* of memory, all operands and the gaps around them */
 } sweep_case;
 
-/* The lines of kernels.def. */
+/* The lines of kernels.def, three kernels each. */
 extern const int sweep_kernels;
 const char *sweep_kernel_op(int kernel);
 const char *sweep_operand_name(const sweep_case *c, int operand);

@@ -1,11 +1,10 @@
 /* What scripts/neon-mca.sh runs under qemu to see which instructions a loop executes: one row through the sum and the apply step.
  *
  *     neon-mca steps       elements a turn: of a sum, of a centred sum, of apply
- *     neon-mca CASE        one row through the neon path itself (norm.c, linked beside this file)
+ *     neon-mca CASE        one row through the kernel itself
  *     neon-mca CASE fixed  one row through instances of the same templates with the case's options as constants
  *
  * SPDX-License-Identifier: MIT */
-#define NRG_PATH neon
 #include "../src/neon/vec.h"
 
 #include "../src/template/norm/norm.h"

@@ -26,10 +26,9 @@ fi
 
 dim=4096 # DIM of neon-mca.c
 flags=(-std=c11 -O2 -fPIC -ffp-contract=off -fno-math-errno -fvisibility=hidden)
-"$cc" "${flags[@]}" -c "$root/src/neon/norm.c" -o "$work/norm.o"
 "$cc" "${flags[@]}" -c "$root/src/neon/activation.c" -o "$work/activation.o"
 "$cc" "${flags[@]}" -c "$root/scripts/neon-mca.c" -o "$work/main.o"
-"$cc" -static -no-pie "$work/main.o" "$work/norm.o" "$work/activation.o" -lm -o "$work/neon-mca"
+"$cc" -static -no-pie "$work/main.o" "$work/activation.o" -lm -o "$work/neon-mca"
 "llvm-nm$suffix" -S --defined-only "$work/neon-mca" >"$work/symbols"
 "llvm-objdump$suffix" -d --no-show-raw-insn "$work/neon-mca" >"$work/listing"
 read -r step_sum step_centred step_apply < <("$qemu" "$work/neon-mca" steps)

@@ -1,4 +1,4 @@
-/* Which path runs: CPU features, NRG_ISA, and one atomic pointer to a table.
+/* Which path runs: CPU features, NRG_ISA, and one atomic that names it.
  *
  * On x86 a feature counts when CPUID has it and XCR0 says that the operating system saves its registers (Intel SDM vol. 1,
  * 13.2 and 14.3 for AVX, 15.2 to 15.4 for AVX-512). On AArch64 AT_HWCAP counts where there is one (Linux); elsewhere Advanced
@@ -21,37 +21,28 @@
 #endif
 #endif
 
-/* An embedder that leaves a path's folder out defines NRG_NO_AVX2, NRG_NO_AVX512 or NRG_NO_NEON. */
 static const struct {
     const char *name;
     unsigned needs;
-    const nrg_table *table; /* NULL: not in this build */
 } paths[NRG_ISA_COUNT] = {
-    [NRG_ISA_SCALAR] = {"scalar", 0, &nrg_table_scalar},
-    [NRG_ISA_AVX2] = {"avx2", NRG_CPU_AVX2 | NRG_CPU_FMA | NRG_CPU_F16C,
-#if defined(NRG_X86) && !defined(NRG_NO_AVX2)
-                      &nrg_table_avx2
-#else
-                      NULL
-#endif
-    },
-    [NRG_ISA_AVX512] = {"avx512",
-                        NRG_CPU_AVX2 | NRG_CPU_FMA | NRG_CPU_F16C | NRG_CPU_AVX512F | NRG_CPU_AVX512BW | NRG_CPU_AVX512DQ |
-                            NRG_CPU_AVX512VL,
-#if defined(NRG_X86) && !defined(NRG_NO_AVX512)
-                        &nrg_table_avx512
-#else
-                        NULL
-#endif
-    },
-    [NRG_ISA_NEON] = {"neon", NRG_CPU_NEON,
-#if defined(NRG_ARM64) && !defined(NRG_NO_NEON)
-                      &nrg_table_neon
-#else
-                      NULL
-#endif
-    },
+    [NRG_ISA_SCALAR] = {"scalar", 0},
+    [NRG_ISA_AVX2] = {"avx2", NRG_CPU_AVX2 | NRG_CPU_FMA | NRG_CPU_F16C},
+    [NRG_ISA_AVX512] = {"avx512", NRG_CPU_AVX2 | NRG_CPU_FMA | NRG_CPU_F16C | NRG_CPU_AVX512F | NRG_CPU_AVX512BW |
+                                      NRG_CPU_AVX512DQ | NRG_CPU_AVX512VL},
+    [NRG_ISA_NEON] = {"neon", NRG_CPU_NEON},
 };
+
+#define ISA_OF(path, isa, unused) isa,
+static const nrg_isa built[NRG_PATHS] = {NRG_EACH_PATH(ISA_OF, )};
+
+/* The row of a path in the kernel tables; NRG_PATHS: it is not in this build. */
+static unsigned row_of(nrg_isa isa)
+{
+    unsigned row = 0;
+    while (row < NRG_PATHS && built[row] != isa)
+        row++;
+    return row;
+}
 
 static int is_path(nrg_isa isa) { return (unsigned)isa < NRG_ISA_COUNT; }
 
@@ -146,7 +137,7 @@ size_t nrg_l2_bytes(void)
     return bytes;
 }
 
-static int can_run(nrg_isa isa, unsigned features) { return paths[isa].table && (paths[isa].needs & ~features) == 0; }
+static int can_run(nrg_isa isa, unsigned features) { return nrg_isa_built(isa) && (paths[isa].needs & ~features) == 0; }
 
 nrg_isa nrg_best_isa(unsigned features)
 {
@@ -174,33 +165,34 @@ nrg_isa nrg_choose_isa(const char *env, unsigned features, const char **reason)
     return nrg_best_isa(features);
 }
 
-/* The table is what calls need; the reason is for people, and may lag behind it for an instant when two threads set paths. */
-static _Atomic(const nrg_table *) active;
+/* The row is what calls need, here as row + 1, and 0 before there is a choice. The reason is for people, and may lag behind it
+ * for an instant when two threads set paths. */
+static _Atomic unsigned active;
 static _Atomic(const char *) active_reason;
 
 /* Before the constructor has run, and where there are no constructors: chosen here. Two threads at once choose the same; neither
  * replaces what a third has set meanwhile. */
-static const nrg_table *choose(void)
+static unsigned choose(void)
 {
     const char *reason;
-    const nrg_table *chosen = paths[nrg_choose_isa(getenv("NRG_ISA"), nrg_cpu_features(), &reason)].table, *expected = NULL;
+    unsigned chosen = row_of(nrg_choose_isa(getenv("NRG_ISA"), nrg_cpu_features(), &reason)) + 1, expected = 0;
     if (!atomic_compare_exchange_strong(&active, &expected, chosen))
-        return expected;
+        return expected - 1;
     const char *no_reason = NULL;
     atomic_compare_exchange_strong(&active_reason, &no_reason, reason);
-    return chosen;
+    return chosen - 1;
 }
 
-const nrg_table *nrg_active_table(void)
+unsigned nrg_active_path(void)
 {
-    const nrg_table *table = atomic_load_explicit(&active, memory_order_acquire);
-    return table ? table : choose();
+    const unsigned row = atomic_load_explicit(&active, memory_order_acquire);
+    return row ? row - 1 : choose();
 }
 
 #if defined(__GNUC__)
 __attribute__((constructor)) static void at_load(void)
 {
-    nrg_active_table();
+    nrg_active_path();
     nrg_l2_bytes();
 }
 #endif
@@ -208,7 +200,7 @@ __attribute__((constructor)) static void at_load(void)
 void nrg_dispatch_forget(void)
 {
     atomic_store(&active_reason, NULL);
-    atomic_store(&active, NULL);
+    atomic_store(&active, 0);
 }
 
 const char *nrg_isa_name(nrg_isa isa) { return is_path(isa) ? paths[isa].name : "?"; }
@@ -225,11 +217,11 @@ nrg_status nrg_isa_from_name(const char *name, nrg_isa *isa)
     return NRG_ERR_ISA_UNKNOWN;
 }
 
-int nrg_isa_built(nrg_isa isa) { return is_path(isa) && paths[isa].table; }
+int nrg_isa_built(nrg_isa isa) { return row_of(isa) < NRG_PATHS; }
 
 int nrg_isa_supported(nrg_isa isa) { return is_path(isa) && can_run(isa, nrg_cpu_features()); }
 
-nrg_isa nrg_isa_active(void) { return nrg_active_table()->isa; }
+nrg_isa nrg_isa_active(void) { return built[nrg_active_path()]; }
 
 nrg_status nrg_isa_set(nrg_isa isa)
 {
@@ -238,13 +230,13 @@ nrg_status nrg_isa_set(nrg_isa isa)
     if (!can_run(isa, nrg_cpu_features()))
         return NRG_ERR_ISA_UNSUPPORTED;
     atomic_store(&active_reason, "set by nrg_isa_set()");
-    atomic_store_explicit(&active, paths[isa].table, memory_order_release);
+    atomic_store_explicit(&active, row_of(isa) + 1, memory_order_release);
     return NRG_OK;
 }
 
 const char *nrg_isa_reason(void)
 {
-    nrg_active_table();
+    nrg_active_path();
     const char *reason = atomic_load(&active_reason);
     return reason ? reason : "being chosen";
 }

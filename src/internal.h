@@ -1,4 +1,4 @@
-/* What the public layer and the paths share: jobs (checked arguments) and the kernel table.
+/* What the public layer and the paths share: jobs (checked arguments) and the kernels.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_INTERNAL_H
@@ -7,6 +7,7 @@
 #include <float.h>
 
 #include "../include/nrg/nrg.h"
+#include "paths.h"
 
 /* The results are defined to the last bit, and these options change bits. */
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||                                   \
@@ -140,13 +141,10 @@ typedef struct nrg_channel_norm_backward_job {
 
 /* g of n floats; in may be out. g and its slope g' likewise; none of the outputs may overlap the other. Each path has its own,
  * called once a few hundred elements by the kernels that fuse an activation. */
-#define NRG_ACTIVATE(path)                                                                                                       \
+#define NRG_ACTIVATE(path, isa, unused)                                                                                          \
     void nrg_##path##_activate(nrg_activation g, const float *in, float *out, size_t n);                                         \
     void nrg_##path##_activate_both(nrg_activation g, const float *in, float *out, float *slope, size_t n);
-NRG_ACTIVATE(scalar)
-NRG_ACTIVATE(avx2)
-NRG_ACTIVATE(avx512)
-NRG_ACTIVATE(neon)
+NRG_EACH_PATH(NRG_ACTIVATE, )
 #undef NRG_ACTIVATE
 
 /* norm_backward.c, for the call that rotates what arrives first: its checks alone; how many shares cut the rows into blocks, or
@@ -165,27 +163,7 @@ void nrg_neon_channel_statistics(const nrg_channel_norm_job *job, nrg_dtype dtyp
 #include "job/relative.h"
 #include "job/score_bias.h"
 
-/* The kernels of one path: one function pointer per line of kernels.def. Tables are const and have no holes. */
-typedef struct nrg_table {
-    nrg_isa isa;
-#define NRG_KERNEL(op, dtype, job) void (*op##_##dtype)(const struct nrg_##job##_job *);
-#include "kernels.def"
-#undef NRG_KERNEL
-} nrg_table;
-
-/* The kernels themselves; a path that is not in the build is declared and never called. */
-#define NRG_KERNEL(op, dtype, job)                                                                                               \
-    void nrg_scalar_##op##_##dtype(const struct nrg_##job##_job *);                                                              \
-    void nrg_avx2_##op##_##dtype(const struct nrg_##job##_job *);                                                                \
-    void nrg_avx512_##op##_##dtype(const struct nrg_##job##_job *);                                                              \
-    void nrg_neon_##op##_##dtype(const struct nrg_##job##_job *);
-#include "kernels.def"
-#undef NRG_KERNEL
-
-extern const nrg_table nrg_table_scalar, nrg_table_avx2, nrg_table_avx512, nrg_table_neon;
-
-/* dispatch.c: the table calls go through. Never NULL, at any time of the process's life. */
-const nrg_table *nrg_active_table(void);
+#include "kernels.h"
 
 /* dispatch.c, for the tests: the best built path for a set of feature bits; what a start with this NRG_ISA and these
  * features would choose; the state before the constructor ran. */

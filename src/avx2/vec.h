@@ -8,6 +8,8 @@
 
 #include "../template/vec.h"
 
+#define NRG_PATH avx2
+
 enum {
     VN = 8,
     V_SUM1 = 4,

@@ -11,6 +11,8 @@
 
 #include "../template/vec.h"
 
+#define NRG_PATH avx512
+
 enum {
     VN = 16,     /* floats in a vector */
     V_SUM1 = 4,  /* vectors a summing step works on at once */

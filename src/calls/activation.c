@@ -48,13 +48,7 @@ nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t n, c
     nrg_status status = prepare(&job, g, dtype, n, x, NULL, 0, o, ith, nth);
     if (status != NRG_OK || job.begin == job.end)
         return status;
-    const nrg_table *table = nrg_active_table();
-    if (dtype == NRG_F32)
-        table->activation_f32(&job);
-    else if (dtype == NRG_F16)
-        table->activation_f16(&job);
-    else
-        table->activation_bf16(&job);
+    NRG_ACTIVE_KERNEL(activation, dtype)(&job);
     return NRG_OK;
 }
 
@@ -65,12 +59,6 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, 
     nrg_status status = prepare(&job, g, dtype, n, x, d_o, 1, dx, ith, nth);
     if (status != NRG_OK || job.begin == job.end)
         return status;
-    const nrg_table *table = nrg_active_table();
-    if (dtype == NRG_F32)
-        table->activation_backward_f32(&job);
-    else if (dtype == NRG_F16)
-        table->activation_backward_f16(&job);
-    else
-        table->activation_backward_bf16(&job);
+    NRG_ACTIVE_KERNEL(activation_backward, dtype)(&job);
     return NRG_OK;
 }

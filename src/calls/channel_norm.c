@@ -21,17 +21,6 @@ enum operand {
     SUMS = 1024
 };
 
-static void run(const nrg_channel_norm_job *job, nrg_dtype dtype)
-{
-    const nrg_table *table = nrg_active_table();
-    if (dtype == NRG_F32)
-        table->channel_norm_forward_f32(job);
-    else if (dtype == NRG_F16)
-        table->channel_norm_forward_f16(job);
-    else
-        table->channel_norm_forward_bf16(job);
-}
-
 /* Sets whose running statistics are those of one channel each. */
 static int sets_are_channels(const nrg_channel_norm_spec *s)
 {
@@ -174,7 +163,7 @@ static nrg_status forward(const nrg_channel_norm_spec *s, const nrg_channel_norm
         job.out_end = share(shape.sets, ith + 1, nth);
     }
     if (job.begin < job.end || job.out_begin < job.out_end)
-        run(&job, s->dtype);
+        NRG_ACTIVE_KERNEL(channel_norm_forward, s->dtype)(&job);
     return NRG_OK;
 }
 
@@ -239,7 +228,7 @@ nrg_status nrg_channel_norm_sums(const nrg_channel_norm_spec *spec, const nrg_ch
         for (size_t set = job.begin; set < job.end; set++)
             nrg_sums_clear(sums + set * NRG_SUMS_WORDS);
     else if (job.begin < job.end)
-        run(&job, spec->dtype);
+        NRG_ACTIVE_KERNEL(channel_norm_forward, spec->dtype)(&job);
     return NRG_OK;
 }
 

@@ -227,13 +227,7 @@ static nrg_status backward(const nrg_channel_norm_spec *spec, const nrg_channel_
     }
     if (job.begin == job.end || !(job.dx || job.dy || job.dw || job.db || job.block_dw || job.block_db || job.sums))
         return NRG_OK;
-    const nrg_table *table = nrg_active_table();
-    if (spec->dtype == NRG_F32)
-        table->channel_norm_backward_f32(&job);
-    else if (spec->dtype == NRG_F16)
-        table->channel_norm_backward_f16(&job);
-    else
-        table->channel_norm_backward_bf16(&job);
+    NRG_ACTIVE_KERNEL(channel_norm_backward, spec->dtype)(&job);
     return NRG_OK;
 }
 

@@ -33,13 +33,7 @@ static nrg_status forward(const nrg_embed_args *a, int ith, int nth)
     job.stream = a->o != a->x && wants_stream(a->store, &all);
     if (job.row_begin == job.row_end)
         return NRG_OK;
-    const nrg_table *table = nrg_active_table();
-    if (a->dtype == NRG_F32)
-        table->embed_f32(&job);
-    else if (a->dtype == NRG_F16)
-        table->embed_f16(&job);
-    else
-        table->embed_bf16(&job);
+    NRG_ACTIVE_KERNEL(embed, a->dtype)(&job);
     return NRG_OK;
 }
 

@@ -191,13 +191,7 @@ static nrg_status backward(const nrg_embed_backward_args *a, int ith, int nth)
     job.column_end = end.column;
     if (begin.row == end.row && begin.column == end.column)
         return NRG_OK;
-    const nrg_table *table = nrg_active_table();
-    if (a->dtype == NRG_F32)
-        table->embed_backward_f32(&job);
-    else if (a->dtype == NRG_F16)
-        table->embed_backward_f16(&job);
-    else
-        table->embed_backward_bf16(&job);
+    NRG_ACTIVE_KERNEL(embed_backward, a->dtype)(&job);
     return NRG_OK;
 }
 

@@ -24,20 +24,6 @@ static size_t turn_rows(size_t row_bytes)
     return rows ? rows : 1;
 }
 
-static void run(const nrg_table *table, nrg_dtype dtype, const nrg_embed_job *embed, const nrg_norm_job *norm)
-{
-    if (dtype == NRG_F32) {
-        table->embed_f32(embed);
-        table->norm_forward_f32(norm);
-    } else if (dtype == NRG_F16) {
-        table->embed_f16(embed);
-        table->norm_forward_f16(norm);
-    } else {
-        table->embed_bf16(embed);
-        table->norm_forward_bf16(norm);
-    }
-}
-
 /* What the two have to agree on, and what has no place here. */
 static nrg_status combination(const nrg_embed_args *a, const nrg_norm_spec *s, const nrg_norm_args *n)
 {
@@ -116,7 +102,9 @@ static nrg_status forward(const nrg_embed_args *a, const nrg_norm_spec *s, const
     if ((status = make_jobs(&embed, &norm, a, s, n)) != NRG_OK)
         return status;
 
-    const nrg_table *table = nrg_active_table();
+    const unsigned path = nrg_active_path();
+    nrg_embed_kernel *const sum = NRG_KERNEL_ON(path, embed, a->dtype);
+    nrg_norm_forward_kernel *const normalize = NRG_KERNEL_ON(path, norm_forward, a->dtype);
     const size_t end = share(a->rows, ith + 1, nth), turn = turn_rows(a->dim * nrg_dtype_size(a->dtype));
     embed.ahead_end = end;
     for (size_t row = share(a->rows, ith, nth); row < end; row = embed.row_end) {
@@ -124,7 +112,8 @@ static nrg_status forward(const nrg_embed_args *a, const nrg_norm_spec *s, const
         embed.row_end = end - row > turn ? row + turn : end;
         norm.row_begin = embed.row_begin * norm.groups;
         norm.row_end = embed.row_end * norm.groups;
-        run(table, a->dtype, &embed, &norm);
+        sum(&embed);
+        normalize(&norm);
     }
     return NRG_OK;
 }

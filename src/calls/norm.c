@@ -134,13 +134,7 @@ nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args
     }
     if (job.row_begin == job.row_end)
         return NRG_OK;
-    const nrg_table *table = nrg_active_table();
-    if (dtype == NRG_F32)
-        table->norm_forward_f32(&job);
-    else if (dtype == NRG_F16)
-        table->norm_forward_f16(&job);
-    else
-        table->norm_forward_bf16(&job);
+    NRG_ACTIVE_KERNEL(norm_forward, dtype)(&job);
     return NRG_OK;
 }
 

@@ -119,13 +119,7 @@ nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_
     const nrg_status status = make_rows(&job, &dtype, spec, args, ith, nth);
     if (status != NRG_OK || job.row_begin >= job.row_end || !(job.dx || job.dy || job.dz || job.dw || job.db))
         return status;
-    const nrg_table *table = nrg_active_table();
-    if (dtype == NRG_F32)
-        table->norm_backward_f32(&job);
-    else if (dtype == NRG_F16)
-        table->norm_backward_f16(&job);
-    else
-        table->norm_backward_bf16(&job);
+    NRG_ACTIVE_KERNEL(norm_backward, dtype)(&job);
     return NRG_OK;
 }
 

@@ -135,10 +135,7 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec 
     nrg_status status = make_jobs(job, &dtype, norm, rope_spec, rope, q, k, ith, nth);
     if (status != NRG_OK)
         return status;
-    const nrg_table *table = nrg_active_table();
-    void (*norm_rope)(const nrg_norm_rope_job *) = dtype == NRG_F32   ? table->norm_rope_f32
-                                                   : dtype == NRG_F16 ? table->norm_rope_f16
-                                                                      : table->norm_rope_bf16;
+    nrg_norm_rope_kernel *const norm_rope = NRG_ACTIVE_KERNEL(norm_rope, dtype);
     for (int i = 0; i < 2; i++)
         if (job[i].rope.begin < job[i].rope.end)
             norm_rope(&job[i]);
@@ -248,11 +245,7 @@ nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec
     nrg_status status = make_halves(h, &s, norm, rope_spec, rope, q, k, ith, nth);
     if (status != NRG_OK)
         return status;
-    const nrg_table *table = nrg_active_table();
-    const nrg_dtype dtype = s.norm->dtype;
-    void (*rope_of)(const nrg_rope_job *) = dtype == NRG_F32   ? table->rope_f32
-                                            : dtype == NRG_F16 ? table->rope_f16
-                                                               : table->rope_bf16;
+    nrg_rope_kernel *const rope_of = NRG_ACTIVE_KERNEL(rope, s.norm->dtype);
     nrg_norm_spec kept = *s.norm;
     kept.size = sizeof kept;
     kept.store = NRG_STORE_KEEP;

@@ -13,7 +13,7 @@
 enum { SPEC_SIZE_MIN = offsetof(nrg_norm_spec, reserved) + sizeof(uint32_t) };
 
 /* What is wrong with a spec that failed the test below. */
-static inline __attribute__((noinline)) nrg_status name_spec_error(const nrg_norm_spec *s)
+static inline nrg_status name_spec_error(const nrg_norm_spec *s)
 {
     if (s->dim == 0 || (s->groups > 1 && s->dim % s->groups != 0))
         return NRG_ERR_DIM;

@@ -104,13 +104,7 @@ nrg_status nrg_recurrent_forward(const nrg_recurrent_args *args, int ith, int nt
     };
     if (!some || job.begin == job.end)
         return NRG_OK;
-    const nrg_table *table = nrg_active_table();
-    if (a->dtype == NRG_F32)
-        table->recurrent_f32(&job);
-    else if (a->dtype == NRG_F16)
-        table->recurrent_f16(&job);
-    else
-        table->recurrent_bf16(&job);
+    NRG_ACTIVE_KERNEL(recurrent, a->dtype)(&job);
     return NRG_OK;
 }
 
@@ -214,13 +208,7 @@ nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *args, int i
     job.end = share(args->chains, ith + 1, nth);
     if (job.begin == job.end || (!job.n && !job.dp0))
         return NRG_OK;
-    const nrg_table *table = nrg_active_table();
-    if (args->dtype == NRG_F32)
-        table->recurrent_backward_f32(&job);
-    else if (args->dtype == NRG_F16)
-        table->recurrent_backward_f16(&job);
-    else
-        table->recurrent_backward_bf16(&job);
+    NRG_ACTIVE_KERNEL(recurrent_backward, args->dtype)(&job);
     return NRG_OK;
 }
 
@@ -240,12 +228,6 @@ nrg_status nrg_recurrent_backward_reduce(const nrg_recurrent_backward_args *args
     job.end = share(args->dim, ith + 1, nth);
     if (job.begin == job.end || !(job.dw || job.db))
         return NRG_OK;
-    const nrg_table *table = nrg_active_table();
-    if (args->dtype == NRG_F32)
-        table->recurrent_reduce_f32(&job);
-    else if (args->dtype == NRG_F16)
-        table->recurrent_reduce_f16(&job);
-    else
-        table->recurrent_reduce_bf16(&job);
+    NRG_ACTIVE_KERNEL(recurrent_reduce, args->dtype)(&job);
     return NRG_OK;
 }

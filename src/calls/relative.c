@@ -140,13 +140,7 @@ nrg_status nrg_relative_scores(const nrg_relative_args *args, int ith, int nth)
     nrg_status status = prepare(&job, args, Q | TABLE | SCORES, 0, ith, nth);
     if (status != NRG_OK || !share_rows(&job, ith, nth))
         return status;
-    const nrg_table *table = nrg_active_table();
-    if (args->dtype == NRG_F32)
-        table->relative_scores_f32(&job);
-    else if (args->dtype == NRG_F16)
-        table->relative_scores_f16(&job);
-    else
-        table->relative_scores_bf16(&job);
+    NRG_ACTIVE_KERNEL(relative_scores, args->dtype)(&job);
     return NRG_OK;
 }
 
@@ -156,13 +150,7 @@ nrg_status nrg_relative_values(const nrg_relative_args *args, int ith, int nth)
     nrg_status status = prepare(&job, args, A | TABLE | O | ENDS_OUT, O | ENDS_OUT, ith, nth);
     if (status != NRG_OK || !share_rows(&job, ith, nth))
         return status;
-    const nrg_table *table = nrg_active_table();
-    if (args->dtype == NRG_F32)
-        table->relative_values_f32(&job);
-    else if (args->dtype == NRG_F16)
-        table->relative_values_f16(&job);
-    else
-        table->relative_values_bf16(&job);
+    NRG_ACTIVE_KERNEL(relative_values, args->dtype)(&job);
     return NRG_OK;
 }
 
@@ -181,12 +169,6 @@ nrg_status nrg_relative_backward(const nrg_relative_args *args, int ith, int nth
     job.step = (size_t)nth;
     if (job.begin >= job.end)
         return NRG_OK;
-    const nrg_table *table = nrg_active_table();
-    if (args->dtype == NRG_F32)
-        table->relative_backward_f32(&job);
-    else if (args->dtype == NRG_F16)
-        table->relative_backward_f16(&job);
-    else
-        table->relative_backward_bf16(&job);
+    NRG_ACTIVE_KERNEL(relative_backward, args->dtype)(&job);
     return NRG_OK;
 }

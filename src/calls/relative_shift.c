@@ -75,13 +75,7 @@ static nrg_status shift(const nrg_relative_shift_args *args, int backward, int i
     };
     if (job.begin == job.end)
         return NRG_OK;
-    const nrg_table *table = nrg_active_table();
-    if (a->dtype == NRG_F32)
-        table->relative_shift_f32(&job);
-    else if (a->dtype == NRG_F16)
-        table->relative_shift_f16(&job);
-    else
-        table->relative_shift_bf16(&job);
+    NRG_ACTIVE_KERNEL(relative_shift, a->dtype)(&job);
     return NRG_OK;
 }
 
@@ -168,13 +162,7 @@ nrg_status nrg_head_bias_pair(const nrg_head_bias_args *args, int ith, int nth)
     };
     if (job.begin == job.end)
         return NRG_OK;
-    const nrg_table *table = nrg_active_table();
-    if (a->dtype == NRG_F32)
-        table->head_bias_pair_f32(&job);
-    else if (a->dtype == NRG_F16)
-        table->head_bias_pair_f16(&job);
-    else
-        table->head_bias_pair_bf16(&job);
+    NRG_ACTIVE_KERNEL(head_bias_pair, a->dtype)(&job);
     return NRG_OK;
 }
 
@@ -240,12 +228,6 @@ nrg_status nrg_head_bias_pair_backward(const nrg_head_bias_args *args, int ith, 
     };
     if (job.begin >= job.end)
         return NRG_OK;
-    const nrg_table *table = nrg_active_table();
-    if (a->dtype == NRG_F32)
-        table->head_bias_pair_backward_f32(&job);
-    else if (a->dtype == NRG_F16)
-        table->head_bias_pair_backward_f16(&job);
-    else
-        table->head_bias_pair_backward_bf16(&job);
+    NRG_ACTIVE_KERNEL(head_bias_pair_backward, a->dtype)(&job);
     return NRG_OK;
 }

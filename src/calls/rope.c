@@ -79,7 +79,7 @@ nrg_status nrg_rope_table(const nrg_rope_spec *spec, const nrg_rope_table_args *
         return NRG_ERR_STRUCT_SIZE;
     nrg_status status = table_job(&job, spec, args, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
-        nrg_active_table()->position_table_f32(&job);
+        NRG_ACTIVE_KERNEL(position_table, NRG_F32)(&job);
     return status;
 }
 
@@ -104,10 +104,7 @@ nrg_status nrg_rope(const nrg_rope_spec *spec, const nrg_rope_args *args, int it
                  end = nth == 1 ? rows : share(rows, ith + 1, nth);
     rope_share(&job[0], 0, q_rows, begin, end);
     rope_share(&job[1], q_rows, k_rows, begin, end);
-    const nrg_table *table = nrg_active_table();
-    void (*rope)(const nrg_rope_job *) = args->dtype == NRG_F32   ? table->rope_f32
-                                         : args->dtype == NRG_F16 ? table->rope_f16
-                                                                  : table->rope_bf16;
+    nrg_rope_kernel *const rope = NRG_ACTIVE_KERNEL(rope, args->dtype);
     for (int i = 0; i < 2; i++)
         if (job[i].heads && job[i].begin < job[i].end)
             rope(&job[i]);

@@ -167,13 +167,7 @@ nrg_status nrg_score_bias_forward(const nrg_score_bias_args *args, int ith, int 
     };
     if (job.begin == job.end)
         return NRG_OK;
-    const nrg_table *table = nrg_active_table();
-    if (a->dtype == NRG_F32)
-        table->score_bias_f32(&job);
-    else if (a->dtype == NRG_F16)
-        table->score_bias_f16(&job);
-    else
-        table->score_bias_bf16(&job);
+    NRG_ACTIVE_KERNEL(score_bias, a->dtype)(&job);
     return NRG_OK;
 }
 
@@ -255,12 +249,6 @@ nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *args, int
     };
     if (job.begin == job.end)
         return NRG_OK;
-    const nrg_table *table = nrg_active_table();
-    if (a->dtype == NRG_F32)
-        table->score_bias_backward_f32(&job);
-    else if (a->dtype == NRG_F16)
-        table->score_bias_backward_f16(&job);
-    else
-        table->score_bias_backward_bf16(&job);
+    NRG_ACTIVE_KERNEL(score_bias_backward, a->dtype)(&job);
     return NRG_OK;
 }

@@ -55,12 +55,6 @@ nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_args *args, int ith, int nt
     };
     if (job.begin >= job.end)
         return NRG_OK;
-    const nrg_table *table = nrg_active_table();
-    if (a->dtype == NRG_F32)
-        table->position_table_f32(&job);
-    else if (a->dtype == NRG_F16)
-        table->position_table_f16(&job);
-    else
-        table->position_table_bf16(&job);
+    NRG_ACTIVE_KERNEL(position_table, a->dtype)(&job);
     return NRG_OK;
 }

@@ -8,6 +8,8 @@
 
 #include "../template/vec.h"
 
+#define NRG_PATH neon
+
 enum {
     VN = 4,
     V_SUM1 = 4, /* 8 would fill the lanes at once, and spill seven of them where elements are 16-bit */

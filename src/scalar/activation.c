@@ -240,9 +240,5 @@ static void backward(const nrg_activation_job *job, nrg_dtype dtype)
     }
 }
 
-void nrg_scalar_activation_f32(const nrg_activation_job *job) { forward(job, NRG_F32); }
-void nrg_scalar_activation_f16(const nrg_activation_job *job) { forward(job, NRG_F16); }
-void nrg_scalar_activation_bf16(const nrg_activation_job *job) { forward(job, NRG_BF16); }
-void nrg_scalar_activation_backward_f32(const nrg_activation_job *job) { backward(job, NRG_F32); }
-void nrg_scalar_activation_backward_f16(const nrg_activation_job *job) { backward(job, NRG_F16); }
-void nrg_scalar_activation_backward_bf16(const nrg_activation_job *job) { backward(job, NRG_BF16); }
+SCALAR_KERNELS(activation, activation, forward)
+SCALAR_KERNELS(activation_backward, activation, backward)

@@ -97,6 +97,4 @@ static void channel_norm(const nrg_channel_norm_job *job, nrg_dtype dtype)
     }
 }
 
-void nrg_scalar_channel_norm_forward_f32(const nrg_channel_norm_job *job) { channel_norm(job, NRG_F32); }
-void nrg_scalar_channel_norm_forward_f16(const nrg_channel_norm_job *job) { channel_norm(job, NRG_F16); }
-void nrg_scalar_channel_norm_forward_bf16(const nrg_channel_norm_job *job) { channel_norm(job, NRG_BF16); }
+SCALAR_KERNELS(channel_norm_forward, channel_norm, channel_norm)

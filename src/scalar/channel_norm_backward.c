@@ -210,6 +210,4 @@ static void channel_norm_backward(const nrg_channel_norm_backward_job *job, nrg_
     }
 }
 
-void nrg_scalar_channel_norm_backward_f32(const nrg_channel_norm_backward_job *job) { channel_norm_backward(job, NRG_F32); }
-void nrg_scalar_channel_norm_backward_f16(const nrg_channel_norm_backward_job *job) { channel_norm_backward(job, NRG_F16); }
-void nrg_scalar_channel_norm_backward_bf16(const nrg_channel_norm_backward_job *job) { channel_norm_backward(job, NRG_BF16); }
+SCALAR_KERNELS(channel_norm_backward, channel_norm_backward, channel_norm_backward)

@@ -4,8 +4,8 @@
 #ifndef NRG_SCALAR_ELEMENT_H
 #define NRG_SCALAR_ELEMENT_H
 
-#include "../internal.h"
 #include "convert.h"
+#include "kernels.h"
 
 static inline size_t element_size(nrg_dtype dtype) { return dtype == NRG_F32 ? 4 : 2; }
 

@@ -62,9 +62,5 @@ static void backward(const nrg_embed_backward_job *job, nrg_dtype dtype)
     }
 }
 
-void nrg_scalar_embed_f32(const nrg_embed_job *job) { forward(job, NRG_F32); }
-void nrg_scalar_embed_f16(const nrg_embed_job *job) { forward(job, NRG_F16); }
-void nrg_scalar_embed_bf16(const nrg_embed_job *job) { forward(job, NRG_BF16); }
-void nrg_scalar_embed_backward_f32(const nrg_embed_backward_job *job) { backward(job, NRG_F32); }
-void nrg_scalar_embed_backward_f16(const nrg_embed_backward_job *job) { backward(job, NRG_F16); }
-void nrg_scalar_embed_backward_bf16(const nrg_embed_backward_job *job) { backward(job, NRG_BF16); }
+SCALAR_KERNELS(embed, embed, forward)
+SCALAR_KERNELS(embed_backward, embed_backward, backward)

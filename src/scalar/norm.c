@@ -176,6 +176,4 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
     }
 }
 
-void nrg_scalar_norm_forward_f32(const nrg_norm_job *job) { norm_forward(job, NRG_F32); }
-void nrg_scalar_norm_forward_f16(const nrg_norm_job *job) { norm_forward(job, NRG_F16); }
-void nrg_scalar_norm_forward_bf16(const nrg_norm_job *job) { norm_forward(job, NRG_BF16); }
+SCALAR_KERNELS(norm_forward, norm, norm_forward)

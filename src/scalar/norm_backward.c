@@ -371,6 +371,4 @@ static void norm_backward(const nrg_norm_backward_job *job, nrg_dtype dtype)
     }
 }
 
-void nrg_scalar_norm_backward_f32(const nrg_norm_backward_job *job) { norm_backward(job, NRG_F32); }
-void nrg_scalar_norm_backward_f16(const nrg_norm_backward_job *job) { norm_backward(job, NRG_F16); }
-void nrg_scalar_norm_backward_bf16(const nrg_norm_backward_job *job) { norm_backward(job, NRG_BF16); }
+SCALAR_KERNELS(norm_backward, norm_backward, norm_backward)

@@ -2,18 +2,8 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../norm_rope_rows.h"
+#include "kernels.h"
 
-void nrg_scalar_norm_rope_f32(const nrg_norm_rope_job *job)
-{
-    nrg_norm_rope_rows(job, 4, nrg_scalar_norm_forward_f32, nrg_scalar_rope_f32);
-}
-
-void nrg_scalar_norm_rope_f16(const nrg_norm_rope_job *job)
-{
-    nrg_norm_rope_rows(job, 2, nrg_scalar_norm_forward_f16, nrg_scalar_rope_f16);
-}
-
-void nrg_scalar_norm_rope_bf16(const nrg_norm_rope_job *job)
-{
-    nrg_norm_rope_rows(job, 2, nrg_scalar_norm_forward_bf16, nrg_scalar_rope_bf16);
-}
+SCALAR_KERNEL(norm_rope, f32, norm_rope, nrg_norm_rope_rows(job, 4, nrg_scalar_norm_forward_f32, nrg_scalar_rope_f32))
+SCALAR_KERNEL(norm_rope, f16, norm_rope, nrg_norm_rope_rows(job, 2, nrg_scalar_norm_forward_f16, nrg_scalar_rope_f16))
+SCALAR_KERNEL(norm_rope, bf16, norm_rope, nrg_norm_rope_rows(job, 2, nrg_scalar_norm_forward_bf16, nrg_scalar_rope_bf16))

@@ -79,6 +79,4 @@ static void position_table(const nrg_position_table_job *job, nrg_dtype dtype)
     }
 }
 
-void nrg_scalar_position_table_f32(const nrg_position_table_job *job) { position_table(job, NRG_F32); }
-void nrg_scalar_position_table_f16(const nrg_position_table_job *job) { position_table(job, NRG_F16); }
-void nrg_scalar_position_table_bf16(const nrg_position_table_job *job) { position_table(job, NRG_BF16); }
+SCALAR_KERNELS(position_table, position_table, position_table)

@@ -40,9 +40,7 @@ static void forward(const nrg_recurrent_job *job, nrg_dtype dtype)
     }
 }
 
-void nrg_scalar_recurrent_f32(const nrg_recurrent_job *job) { forward(job, NRG_F32); }
-void nrg_scalar_recurrent_f16(const nrg_recurrent_job *job) { forward(job, NRG_F16); }
-void nrg_scalar_recurrent_bf16(const nrg_recurrent_job *job) { forward(job, NRG_BF16); }
+SCALAR_KERNELS(recurrent, recurrent, forward)
 
 /* ---- backward: g_k from the last position to the first ---- */
 
@@ -78,9 +76,7 @@ static void backward(const nrg_recurrent_backward_job *job, nrg_dtype dtype)
     }
 }
 
-void nrg_scalar_recurrent_backward_f32(const nrg_recurrent_backward_job *job) { backward(job, NRG_F32); }
-void nrg_scalar_recurrent_backward_f16(const nrg_recurrent_backward_job *job) { backward(job, NRG_F16); }
-void nrg_scalar_recurrent_backward_bf16(const nrg_recurrent_backward_job *job) { backward(job, NRG_BF16); }
+SCALAR_KERNELS(recurrent_backward, recurrent_backward, backward)
 
 /* ---- dW and db: sums over chains and positions, in order ---- */
 
@@ -115,6 +111,4 @@ static void reduce(const nrg_recurrent_backward_job *job, nrg_dtype dtype)
     }
 }
 
-void nrg_scalar_recurrent_reduce_f32(const nrg_recurrent_backward_job *job) { reduce(job, NRG_F32); }
-void nrg_scalar_recurrent_reduce_f16(const nrg_recurrent_backward_job *job) { reduce(job, NRG_F16); }
-void nrg_scalar_recurrent_reduce_bf16(const nrg_recurrent_backward_job *job) { reduce(job, NRG_BF16); }
+SCALAR_KERNELS(recurrent_reduce, recurrent_backward, reduce)

@@ -190,12 +190,6 @@ static void backward(const nrg_relative_job *job, nrg_dtype dtype)
     }
 }
 
-void nrg_scalar_relative_scores_f32(const nrg_relative_job *job) { scores(job, NRG_F32); }
-void nrg_scalar_relative_scores_f16(const nrg_relative_job *job) { scores(job, NRG_F16); }
-void nrg_scalar_relative_scores_bf16(const nrg_relative_job *job) { scores(job, NRG_BF16); }
-void nrg_scalar_relative_values_f32(const nrg_relative_job *job) { values(job, NRG_F32); }
-void nrg_scalar_relative_values_f16(const nrg_relative_job *job) { values(job, NRG_F16); }
-void nrg_scalar_relative_values_bf16(const nrg_relative_job *job) { values(job, NRG_BF16); }
-void nrg_scalar_relative_backward_f32(const nrg_relative_job *job) { backward(job, NRG_F32); }
-void nrg_scalar_relative_backward_f16(const nrg_relative_job *job) { backward(job, NRG_F16); }
-void nrg_scalar_relative_backward_bf16(const nrg_relative_job *job) { backward(job, NRG_BF16); }
+SCALAR_KERNELS(relative_scores, relative, scores)
+SCALAR_KERNELS(relative_values, relative, values)
+SCALAR_KERNELS(relative_backward, relative, backward)

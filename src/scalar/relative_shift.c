@@ -75,12 +75,6 @@ static void bias_pair_backward(const nrg_head_bias_backward_job *job, nrg_dtype 
     }
 }
 
-void nrg_scalar_relative_shift_f32(const nrg_relative_shift_job *job) { shift(job, NRG_F32); }
-void nrg_scalar_relative_shift_f16(const nrg_relative_shift_job *job) { shift(job, NRG_F16); }
-void nrg_scalar_relative_shift_bf16(const nrg_relative_shift_job *job) { shift(job, NRG_BF16); }
-void nrg_scalar_head_bias_pair_f32(const nrg_head_bias_job *job) { bias_pair(job, NRG_F32); }
-void nrg_scalar_head_bias_pair_f16(const nrg_head_bias_job *job) { bias_pair(job, NRG_F16); }
-void nrg_scalar_head_bias_pair_bf16(const nrg_head_bias_job *job) { bias_pair(job, NRG_BF16); }
-void nrg_scalar_head_bias_pair_backward_f32(const nrg_head_bias_backward_job *job) { bias_pair_backward(job, NRG_F32); }
-void nrg_scalar_head_bias_pair_backward_f16(const nrg_head_bias_backward_job *job) { bias_pair_backward(job, NRG_F16); }
-void nrg_scalar_head_bias_pair_backward_bf16(const nrg_head_bias_backward_job *job) { bias_pair_backward(job, NRG_BF16); }
+SCALAR_KERNELS(relative_shift, relative_shift, shift)
+SCALAR_KERNELS(head_bias_pair, head_bias, bias_pair)
+SCALAR_KERNELS(head_bias_pair_backward, head_bias_backward, bias_pair_backward)

@@ -33,6 +33,4 @@ static void rope(const nrg_rope_job *job, nrg_dtype dtype)
     }
 }
 
-void nrg_scalar_rope_f32(const nrg_rope_job *job) { rope(job, NRG_F32); }
-void nrg_scalar_rope_f16(const nrg_rope_job *job) { rope(job, NRG_F16); }
-void nrg_scalar_rope_bf16(const nrg_rope_job *job) { rope(job, NRG_BF16); }
+SCALAR_KERNELS(rope, rope, rope)

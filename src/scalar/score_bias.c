@@ -50,9 +50,5 @@ static void backward(const nrg_score_bias_backward_job *job, nrg_dtype dtype)
     }
 }
 
-void nrg_scalar_score_bias_f32(const nrg_score_bias_job *job) { forward(job, NRG_F32); }
-void nrg_scalar_score_bias_f16(const nrg_score_bias_job *job) { forward(job, NRG_F16); }
-void nrg_scalar_score_bias_bf16(const nrg_score_bias_job *job) { forward(job, NRG_BF16); }
-void nrg_scalar_score_bias_backward_f32(const nrg_score_bias_backward_job *job) { backward(job, NRG_F32); }
-void nrg_scalar_score_bias_backward_f16(const nrg_score_bias_backward_job *job) { backward(job, NRG_F16); }
-void nrg_scalar_score_bias_backward_bf16(const nrg_score_bias_backward_job *job) { backward(job, NRG_BF16); }
+SCALAR_KERNELS(score_bias, score_bias, forward)
+SCALAR_KERNELS(score_bias_backward, score_bias_backward, backward)

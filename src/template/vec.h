@@ -10,10 +10,20 @@
 
 #define NRG_INLINE static inline __attribute__((always_inline))
 
-/* nrg_<path>_<name>, where the including file defines NRG_PATH. */
+/* nrg_<path>_<name>: a path's vec.h defines NRG_PATH. */
 #define NRG_PATH_NAME__(path, name) nrg_##path##_##name
 #define NRG_PATH_NAME_(path, name) NRG_PATH_NAME__(path, name)
 #define NRG_PATH_NAME(name) NRG_PATH_NAME_(NRG_PATH, name)
+
+/* One kernel of an op of kernels.def, which is the given call. */
+#define NRG_PATH_KERNEL(op, dtype, job_name, call)                                                                               \
+    void NRG_PATH_NAME(op##_##dtype)(const nrg_##job_name##_job *job) { call; }
+
+/* The three kernels of an op: body(job, dtype). */
+#define NRG_PATH_KERNELS(op, job_name, body)                                                                                     \
+    NRG_PATH_KERNEL(op, f32, job_name, body(job, NRG_F32))                                                                       \
+    NRG_PATH_KERNEL(op, f16, job_name, body(job, NRG_F16))                                                                       \
+    NRG_PATH_KERNEL(op, bf16, job_name, body(job, NRG_BF16))
 
 /* The bodies hold vectors in small arrays; those live in registers only when the loops over them are unrolled, which gcc does not
  * do by itself at -O2. */

@@ -41,18 +41,15 @@ size_t test_paths(nrg_isa paths[NRG_ISA_COUNT])
 
 size_t test_kernel_dtypes(const char *op, nrg_dtype dtypes[3])
 {
-    static const struct {
-        const char *op, *dtype;
-    } kernels[] = {
-#define NRG_KERNEL(op, dtype, job) {#op, #dtype},
+    static const char *const ops[] = {
+#define NRG_KERNEL(family, op, job) #op,
 #include "../../src/kernels.def"
 #undef NRG_KERNEL
     };
     size_t n = 0;
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        for (int dtype = NRG_F32; dtype <= NRG_BF16; dtype++)
-            if (strcmp(kernels[i].op, op) == 0 && strcmp(kernels[i].dtype, nrg_dtype_name((nrg_dtype)dtype)) == 0)
-                dtypes[n++] = (nrg_dtype)dtype;
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        for (int dtype = NRG_F32; dtype <= NRG_BF16 && strcmp(ops[i], op) == 0; dtype++)
+            dtypes[n++] = (nrg_dtype)dtype;
     return n;
 }
 

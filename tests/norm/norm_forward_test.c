@@ -68,7 +68,7 @@ START_TEST(every_op_has_a_sweep)
     };
     /* clang-format on */
     static const char *const ops[] = {
-#define NRG_KERNEL(op, dtype, job) #op,
+#define NRG_KERNEL(family, op, job) #op,
 #include "../../src/kernels.def"
 #undef NRG_KERNEL
     };

@@ -306,4 +306,6 @@ NRG_INLINE void score_forward(const nrg_score_bias_job *at, nrg_dtype D)
         v_nt_fence();
 }
 
+NRG_PATH_KERNELS(score_bias, score_bias, score_forward)
+
 #endif

@@ -118,4 +118,6 @@ NRG_INLINE void score_backward(const nrg_score_bias_backward_job *at, nrg_dtype 
     }
 }
 
+NRG_PATH_KERNELS(score_bias_backward, score_bias_backward, score_backward)
+
 #endif

@@ -69,4 +69,6 @@ static void channel_norm_backward(const nrg_channel_norm_backward_job *job, nrg_
     v_nt_fence();
 }
 
+NRG_PATH_KERNELS(channel_norm_backward, channel_norm_backward, channel_norm_backward)
+
 #endif

@@ -169,4 +169,6 @@ static __attribute__((noinline)) void embed_forward(const nrg_embed_job *job, nr
         v_nt_fence();
 }
 
+NRG_PATH_KERNELS(embed, embed, embed_forward)
+
 #endif

@@ -207,4 +207,6 @@ static __attribute__((noinline)) void embed_backward(const nrg_embed_backward_jo
         v_nt_fence();
 }
 
+NRG_PATH_KERNELS(embed_backward, embed_backward, embed_backward)
+
 #endif

@@ -42,4 +42,8 @@ NRG_INLINE size_t piece_end(size_t begin, size_t dim) { return dim - begin > 2 *
 #define NORM_HAS_RMS 0
 #include "norm_rows.h"
 
+NRG_PATH_KERNEL(norm_forward, f32, norm, norm_forward_f32(job))
+NRG_PATH_KERNEL(norm_forward, f16, norm, norm_forward_f16(job))
+NRG_PATH_KERNEL(norm_forward, bf16, norm, norm_forward_bf16(job))
+
 #endif

@@ -536,4 +536,6 @@ static void norm_backward(const nrg_norm_backward_job *given, nrg_dtype D)
         v_nt_fence();
 }
 
+NRG_PATH_KERNELS(norm_backward, norm_backward, norm_backward)
+
 #endif

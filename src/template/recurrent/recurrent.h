@@ -284,4 +284,6 @@ static void recurrent(const nrg_recurrent_job *job, nrg_dtype D)
     }
 }
 
+NRG_PATH_KERNELS(recurrent, recurrent, recurrent)
+
 #endif

@@ -310,4 +310,7 @@ static void recurrent_reduce(const nrg_recurrent_backward_job *job, nrg_dtype D)
         }
 }
 
+NRG_PATH_KERNELS(recurrent_backward, recurrent_backward, recurrent_backward)
+NRG_PATH_KERNELS(recurrent_reduce, recurrent_backward, recurrent_reduce)
+
 #endif

@@ -212,4 +212,7 @@ static __attribute__((noinline)) void head_bias_pair_backward(const nrg_head_bia
         v_nt_fence();
 }
 
+NRG_PATH_KERNELS(head_bias_pair, head_bias, head_bias_pair)
+NRG_PATH_KERNELS(head_bias_pair_backward, head_bias_backward, head_bias_pair_backward)
+
 #endif

@@ -178,4 +178,6 @@ REL_NOINLINE void relative_backward(const nrg_relative_job *job, nrg_dtype D)
     }
 }
 
+NRG_PATH_KERNELS(relative_backward, relative, relative_backward)
+
 #endif

@@ -77,4 +77,6 @@ REL_NOINLINE void relative_scores(const nrg_relative_job *job, nrg_dtype D)
     }
 }
 
+NRG_PATH_KERNELS(relative_scores, relative, relative_scores)
+
 #endif

@@ -102,4 +102,6 @@ static __attribute__((noinline)) void relative_shift(const nrg_relative_shift_jo
         v_nt_fence();
 }
 
+NRG_PATH_KERNELS(relative_shift, relative_shift, relative_shift)
+
 #endif

@@ -121,4 +121,6 @@ REL_NOINLINE void relative_values(const nrg_relative_job *job, nrg_dtype D)
     }
 }
 
+NRG_PATH_KERNELS(relative_values, relative, relative_values)
+
 #endif

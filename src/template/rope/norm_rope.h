@@ -16,4 +16,8 @@
 #define NORM_ROPE_D NRG_BF16
 #include "norm_rope_rows.h"
 
+NRG_PATH_KERNEL(norm_rope, f32, norm_rope, norm_rope_f32(job))
+NRG_PATH_KERNEL(norm_rope, f16, norm_rope, norm_rope_f16(job))
+NRG_PATH_KERNEL(norm_rope, bf16, norm_rope, norm_rope_bf16(job))
+
 #endif

@@ -109,4 +109,6 @@ NRG_INLINE void position_table(const nrg_position_table_job *job, nrg_dtype D)
     }
 }
 
+NRG_PATH_KERNELS(position_table, position_table, position_table)
+
 #endif

@@ -227,4 +227,6 @@ NRG_INLINE void rope(const nrg_rope_job *job, nrg_dtype D)
         v_nt_fence();
 }
 
+NRG_PATH_KERNELS(rope, rope, rope)
+
 #endif

@@ -1,0 +1,36 @@
+/* The paths of this build, in the order of the rows of the kernel tables, which therefore have no holes.
+ *
+ * An embedder that leaves a path's folder out defines NRG_NO_AVX2, NRG_NO_AVX512 or NRG_NO_NEON.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_PATHS_H
+#define NRG_PATHS_H
+
+#if defined(__x86_64__) && !defined(NRG_NO_AVX2)
+#define NRG_WITH_AVX2(...) __VA_ARGS__
+#else
+#define NRG_WITH_AVX2(...)
+#endif
+
+#if defined(__x86_64__) && !defined(NRG_NO_AVX512)
+#define NRG_WITH_AVX512(...) __VA_ARGS__
+#else
+#define NRG_WITH_AVX512(...)
+#endif
+
+#if defined(__aarch64__) && !defined(NRG_NO_NEON)
+#define NRG_WITH_NEON(...) __VA_ARGS__
+#else
+#define NRG_WITH_NEON(...)
+#endif
+
+/* each(path, nrg_isa, …) for every path. */
+#define NRG_EACH_PATH(each, ...)                                                                                                 \
+    each(scalar, NRG_ISA_SCALAR, __VA_ARGS__) NRG_WITH_AVX2(each(avx2, NRG_ISA_AVX2, __VA_ARGS__))                               \
+        NRG_WITH_AVX512(each(avx512, NRG_ISA_AVX512, __VA_ARGS__)) NRG_WITH_NEON(each(neon, NRG_ISA_NEON, __VA_ARGS__))
+
+#define NRG_COUNT_PATH(path, isa, unused) +1
+enum { NRG_PATHS = NRG_EACH_PATH(NRG_COUNT_PATH, ) };
+#undef NRG_COUNT_PATH
+
+#endif

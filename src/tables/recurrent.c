@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+#define NRG_TABLES_recurrent NRG_TABLE
+#include "table.h"
