@@ -220,6 +220,8 @@ static nrg_status make_halves(half h[2], specs *s, const nrg_norm_spec *norm, co
         (status = add_outputs(&all, &h[0], s->norm)) != NRG_OK || (status = add_outputs(&all, &h[1], s->norm)) != NRG_OK ||
         (status = check_overlap(&all)) != NRG_OK)
         return status;
+    nrg_norm_spec own = *s->norm; /* whose size may be another version's */
+    own.size = sizeof own;
     for (int i = 0; i < 2; i++) {
         nrg_rope_job *r = &job[i];
         if (r->heads > 1 && s->rope->tokens > 1 && r->o_token_stride != r->heads * r->o_head_stride)
@@ -231,7 +233,7 @@ static nrg_status make_halves(half h[2], specs *s, const nrg_norm_spec *norm, co
             r->stream = 0; /* it is read again at once */
             h[i].job = *r;
         }
-        if ((status = nrg_norm_backward_check(s->norm, &h[i].norm, ith, nth)) != NRG_OK)
+        if ((status = nrg_norm_backward_check(&own, &h[i].norm, ith, nth)) != NRG_OK)
             return status;
     }
     return NRG_OK;
