@@ -25,6 +25,7 @@ stages=(
     "nehalem    an x86 CPU without AVX, under qemu"
     "haswell    an x86 CPU with AVX2, under qemu"
     "neon       AArch64, under qemu"
+    "avx512     the AVX-512 path where the CPU has none, emulated"
     "coverage   lines of src/ that tests reach"
 )
 
@@ -389,6 +390,28 @@ stage_neon() {
     NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=scalar,neon part run_tests "$build/neon" --timeout-multiplier 10
     build_gcc
     part expect_digest "${qemu_arm64[@]}" "$build/neon/tools/nrg"
+    parts_done
+}
+
+# The path over vectors made of AVX2's: tests/emulated/.
+stage_avx512() {
+    local tests paths
+    x86_only || return 0
+    paths=$(cpu_paths)
+    if [[ $paths != scalar,avx2 ]]; then
+        skip "the paths of this CPU are $paths: the emulation is made of AVX2, for CPUs without AVX-512"
+        return 0
+    fi
+    configure "$build/avx512" gcc "${common_options[@]}" -Dbench=disabled -Dexamples=disabled -Doptimization=2 \
+        -Demulate_avx512=true
+    compile "$build/avx512"
+    part expect_path avx512 "$build/avx512/tools/nrg"
+    # not what asks the CPU itself, nor the use of stack: emulated vectors live there
+    mapfile -t tests < <(meson test -C "$build/avx512" --no-rebuild --list 2>/dev/null | sed 's|.* / ||' |
+        grep -vE '^dispatch|^stack$')
+    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths,avx512 part run_tests "$build/avx512" "${tests[@]}"
+    build_gcc
+    part expect_digest "$build/avx512/tools/nrg"
     parts_done
 }
 

@@ -171,7 +171,7 @@ nrg_isa nrg_best_isa(unsigned features);
 nrg_isa nrg_choose_isa(const char *env, unsigned features, const char **reason);
 void nrg_dispatch_forget(void);
 
-/* dispatch.c: L2 size in bytes as the CPU reports it, or a cautious 1 MiB: the scale of the streaming rule. */
+/* cpu.c: L2 size in bytes as the CPU reports it, or a cautious 1 MiB: the scale of the streaming rule. */
 size_t nrg_l2_bytes(void);
 
 #endif
