@@ -694,6 +694,28 @@ START_TEST(overlap_matrix)
 END_TEST
 
 /* The sums that a part writes. */
+/* Rows that are as long as a vector of channels, and tensors of one row: strides do not tell an operand from another then. */
+START_TEST(overlap_of_rows_like_vectors)
+{
+    const enum mode mode = (enum mode)_i;
+    as(mode);
+    for (size_t n = 1; n <= N; n += N - 1)
+        for (int layout = NRG_NCHW; layout <= NRG_NHWC; layout++)
+            for (int output = DX; output <= WORKSPACE; output++)
+                for (int other = D_O; other <= WORKSPACE; other++) {
+                    if (other == output || !is_present(output) || !is_present(other))
+                        continue;
+                    args.n = n;
+                    spec.layout = (nrg_channel_layout)layout;
+                    move(output, zone(other));
+                    if (allowed(output, other))
+                        ACCEPTED(BOTH);
+                    else
+                        REFUSED(BOTH, NRG_ERR_OVERLAP);
+                }
+}
+END_TEST
+
 START_TEST(overlap_of_sums)
 {
     as(BATCH);
@@ -843,6 +865,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, workspace);
     tcase_add_test(tests, workspace_errors);
     tcase_add_loop_test(tests, overlap_matrix, 0, MODES);
+    tcase_add_loop_test(tests, overlap_of_rows_like_vectors, 0, MODES);
     tcase_add_test(tests, overlap_of_sums);
     tcase_add_test(tests, overlap_of_three);
     tcase_add_test(tests, overlap_needs_the_same_layout);

@@ -694,6 +694,29 @@ START_TEST(overlap_matrix)
 }
 END_TEST
 
+/* Rows that are as long as a vector of channels, and tensors of one row: strides do not tell an operand from another then. */
+START_TEST(overlap_of_rows_like_vectors)
+{
+    const nrg_channel_source source = (nrg_channel_source)_i;
+    for (size_t n = 1; n <= N; n += N - 1)
+        for (int layout = NRG_NCHW; layout <= NRG_NHWC; layout++)
+            for (int output = O; output <= RUNNING_VAR; output++)
+                for (int other = X; other <= RUNNING_VAR; other++) {
+                    from(source);
+                    if (other == output || !is_output(output) || !is_present(output) || !is_present(other))
+                        continue;
+                    args.n = n;
+                    spec.layout = (nrg_channel_layout)layout;
+                    move(output, zone(other));
+                    if (output == O && other <= Y)
+                        ACCEPTED(FORWARD);
+                    else
+                        REFUSED(FORWARD, NRG_ERR_OVERLAP);
+                }
+    set_up();
+}
+END_TEST
+
 /* The other functions' operands. */
 START_TEST(overlap_of_sums_and_factors)
 {
@@ -887,6 +910,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, count);
     tcase_add_test(tests, shares);
     tcase_add_loop_test(tests, overlap_matrix, NRG_STATISTICS_COMPUTE, NRG_STATISTICS_FOLDED + 1);
+    tcase_add_loop_test(tests, overlap_of_rows_like_vectors, NRG_STATISTICS_COMPUTE, NRG_STATISTICS_FOLDED + 1);
     tcase_add_test(tests, overlap_of_sums_and_factors);
     tcase_add_test(tests, overlap_of_groups);
     tcase_add_test(tests, overlap_needs_the_same_layout);

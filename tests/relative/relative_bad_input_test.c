@@ -605,6 +605,24 @@ START_TEST(bias_pair)
     bias.o_u = zone(BIAS_Q); /* the same place, other steps */
     bias.o_u_strides.batch = ROWS * HEADS * DIM * 4 + 4;
     REFUSED(NRG_ERR_OVERLAP);
+    /* dense as well, but heads outside of rows: both are one run of bytes */
+    bias.o_u = zone(BIAS_Q);
+    bias.o_u_strides = (nrg_head_strides){HEADS * ROWS * DIM * 4, ROWS * DIM * 4, DIM * 4};
+    REFUSED(NRG_ERR_OVERLAP);
+    bias.o_v = zone(BIAS_Q);
+    bias.q_strides = (nrg_head_strides){HEADS * ROWS * DIM * 4, ROWS * DIM * 4, DIM * 4};
+    REFUSED(NRG_ERR_OVERLAP);
+    static const nrg_head_strides steps[] = {{1000, 400, 40}, {40, 500, 100}};
+    for (size_t n = 0; n < sizeof steps / sizeof steps[0]; n++)
+        for (int level = 0; level < 3; level++) { /* one step another, the outermost or not */
+            bias.o_u = zone(BIAS_Q);
+            bias.q_strides = bias.o_u_strides = steps[n];
+            *(size_t *[]){&bias.o_u_strides.batch, &bias.o_u_strides.head, &bias.o_u_strides.row}[level] += 20;
+            REFUSED(NRG_ERR_OVERLAP);
+            bias.o_u = zone(BIAS_Q);
+            bias.q_strides = bias.o_u_strides = steps[n];
+            ACCEPTED();
+        }
     bias.o_u = zone(BIAS_Q);
     bias.o_u_strides = bias.q_strides = (nrg_head_strides){HEADS * ROWS * DIM * 4, ROWS * DIM * 4, DIM * 4};
     ACCEPTED();
@@ -659,6 +677,12 @@ START_TEST(bias_pair_backward)
     REFUSED(NRG_ERR_OVERLAP);
     bias.dq = zone(D_O_U);
     bias.dq_strides.row = HEADS * DIM * 4 + 4;
+    REFUSED(NRG_ERR_OVERLAP);
+    bias.dq = zone(D_O_U); /* dense as well, but heads outside of rows */
+    bias.dq_strides = (nrg_head_strides){HEADS * ROWS * DIM * 4, ROWS * DIM * 4, DIM * 4};
+    REFUSED(NRG_ERR_OVERLAP);
+    bias.dq = zone(D_O_V);
+    bias.d_o_v_strides = (nrg_head_strides){HEADS * ROWS * DIM * 4, ROWS * DIM * 4, DIM * 4};
     REFUSED(NRG_ERR_OVERLAP);
     bias.du = bias.dv;
     REFUSED(NRG_ERR_OVERLAP);

@@ -1,0 +1,157 @@
+/* What a kernel has stored past the cache is fenced before it returns: whoever reads the result next, on this thread or on one
+ * that is told through an atomic, then finds it. x86 keeps such stores back otherwise; no test of values can show it, since the
+ * thread that stored always reads what it stored.
+ *
+ * The paths are compiled once more for this, with count_fences.h before every file. The calls are the cases of nrg check.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../check/sweep.h"
+#include "../../src/internal.h"
+#include "../harness/support.h"
+#include "count_fences.h"
+
+unsigned long fences_streamed, fences_pending;
+
+/* The ops that choose how they store. All others keep to ordinary stores: a table or a sum is read again at once. */
+static const char *const streaming[] = {"norm_forward",
+                                        "norm_backward",
+                                        "activation",
+                                        "activation_backward",
+                                        "channel_norm_forward",
+                                        "channel_norm_backward",
+                                        "rope",
+                                        "norm_rope",
+                                        "embed",
+                                        "embed_backward",
+                                        "relative_shift",
+                                        "head_bias_pair",
+                                        "head_bias_pair_backward",
+                                        "score_bias"};
+
+static int may_stream(const char *op)
+{
+    for (size_t i = 0; i < sizeof streaming / sizeof streaming[0]; i++)
+        if (strcmp(op, streaming[i]) == 0)
+            return 1;
+    return 0;
+}
+
+static void *allocate(size_t bytes)
+{
+    void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    ck_assert_ptr_nonnull(memory);
+    return memory;
+}
+
+static void must_be_fenced(nrg_status status, const char *text)
+{
+    if (status != NRG_OK || fences_pending)
+        ck_abort_msg("%s: %lu stores past the cache after the last fence, status %d; %s", nrg_isa_name(nrg_isa_active()),
+                     fences_pending, (int)status, text);
+}
+
+/* Stores past the cache by line of kernels.def. One share each, so that no other call's fence hides that one is missing. */
+static void run_cases(unsigned long *streamed)
+{
+    unsigned char *memory = NULL;
+    size_t room = 0;
+    sweep_case c;
+    for (uint64_t number = 0; sweep_make(SWEEP_QUICK, number, &c); number++) {
+        c.spec.store = c.channel.store = NRG_STORE_STREAM;
+        c.shares = c.reduce_shares = 1;
+        if (c.bytes > room) {
+            free(memory);
+            room = c.bytes + c.bytes / 4;
+            memory = allocate(room);
+        }
+        sweep_fill(&c, memory);
+        fences_pending = 0;
+        const unsigned long before = fences_streamed;
+        const nrg_status status = sweep_run(&c, memory);
+        char text[SWEEP_TEXT_ROOM];
+        sweep_describe(&c, text);
+        must_be_fenced(status, text);
+        streamed[c.kernel] += fences_streamed - before;
+    }
+    free(memory);
+}
+
+/* The activations have no field to ask for it: only tensors that are too large for the cache are streamed. */
+static void run_activation(const char *op, nrg_dtype dtype)
+{
+    const size_t bytes = 2 * nrg_l2_bytes(), n = bytes / nrg_dtype_size(dtype);
+    void *x = allocate(bytes), *o = allocate(bytes);
+    memset(x, 0, bytes);
+    fences_pending = 0;
+    must_be_fenced(strcmp(op, "activation") == 0 ? nrg_activation_forward(NRG_ACT_RELU, dtype, n, x, o, 0, 1)
+                                                 : nrg_activation_backward(NRG_ACT_RELU, dtype, n, x, x, o, 0, 1),
+                   op);
+    free(x);
+    free(o);
+}
+
+/* Only rows that are whole lines are streamed here, and the cases have none. */
+static void run_norm_rope(nrg_dtype dtype)
+{
+    enum { TOKENS = 5, HEADS = 3, DIM = 64, ELEMENTS = TOKENS * HEADS * DIM };
+    static float table[TOKENS * DIM], ones[DIM];
+    static _Alignas(64) unsigned char q[ELEMENTS * sizeof(float)], o[ELEMENTS * sizeof(float)];
+    nrg_norm_spec norm = nrg_rms_norm_spec(DIM, 1e-5);
+    nrg_rope_args args = nrg_rope_args_init(TOKENS, DIM, table);
+    const nrg_rope_spec spec = nrg_rope_spec_init(DIM, NRG_ROPE_NEOX, 10000);
+    nrg_norm_args w = nrg_norm_args_init(0, NULL, NULL);
+    for (size_t i = 0; i < DIM; i++)
+        ones[i] = 1;
+    w.w = ones;
+    norm.w_dtype = NRG_F32;
+    norm.dtype = args.dtype = dtype;
+    args.store = NRG_STORE_STREAM;
+    args.table_rows = TOKENS;
+    args.q_heads = HEADS;
+    args.q = q;
+    args.q_o = o;
+    fences_pending = 0;
+    must_be_fenced(nrg_norm_rope_forward(&norm, &spec, &args, &w, NULL, 0, 1), "norm_rope");
+}
+
+static void run_path(nrg_isa isa)
+{
+    enum { MOST = 512 };
+    unsigned long streamed[MOST] = {0};
+    ck_assert_int_le(sweep_kernels, MOST);
+    ck_assert_int_eq(nrg_isa_set(isa), NRG_OK);
+    run_cases(streamed);
+    for (int kernel = 0; kernel < sweep_kernels; kernel++) {
+        const char *op = sweep_kernel_op(kernel);
+        const nrg_dtype dtype = sweep_kernel_dtype(kernel);
+        const unsigned long before = fences_streamed;
+        if (strncmp(op, "activation", 10) == 0)
+            run_activation(op, dtype);
+        else if (strcmp(op, "norm_rope") == 0)
+            run_norm_rope(dtype);
+        streamed[kernel] += fences_streamed - before;
+        if ((streamed[kernel] != 0) != may_stream(op))
+            ck_abort_msg("%s: %s_%s: %lu stores past the cache", nrg_isa_name(isa), op, nrg_dtype_name(dtype), streamed[kernel]);
+    }
+}
+
+START_TEST(kernels_end_with_a_fence)
+{
+    nrg_isa paths[NRG_ISA_COUNT];
+    for (size_t i = test_paths(paths); i-- > 0;)
+        if (paths[i] != NRG_ISA_SCALAR)
+            run_path(paths[i]);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    test_arguments(argc, argv);
+    test_note_crashes();
+    Suite *suite = suite_create("stores past the cache are fenced");
+    tcase_add_test(test_case(suite, "fences"), kernels_end_with_a_fence);
+    return test_run(suite);
+}
