@@ -129,7 +129,7 @@ NRG_API nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const 
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
 NRG_API nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth);
 
-/* Phase 2: the columns of share ith of nth, workspace into dw and db. Statuses as in phase 1. */
+/* Phase 2: the columns of share ith of nth, workspace into dw and db. Returns the statuses of nrg_norm_backward. */
 NRG_API nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth);
 
 #ifdef __cplusplus

@@ -1,0 +1,408 @@
+/* Bad input, from the descriptions of the calls: everything that can be wrong with a sound call gives the status it should and
+ * writes nothing; what is allowed is not refused.
+ *
+ * From a sound call (sound_<family>.c) each thing is made wrong by itself: structs that are missing or of another size, options,
+ * shares, pointers, alignments, strides, sizes, workspaces, and every operand in every place around every other. What the call
+ * should say is found by verdict.c, which reads the same descriptions and decides by brute force. That the descriptions are those
+ * of the headers is looked up in these: the matrix of operands that may lie in each other's place, and the list of statuses,
+ * which are those that were met.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../harness/support.h"
+#include "header.h"
+#include "sound.h"
+#include "verdict.h"
+
+static const sound_family *const families[] = {&sound_norm};
+enum { FAMILIES = sizeof families / sizeof families[0], VARIANTS_MOST = 16, CALLS_MOST = 16 };
+
+/* Operands stand here, each with room around it for others to be moved into. */
+enum { ROOM = 1 << 16, GAP = 1024 };
+static _Alignas(64) unsigned char memory[ROOM], before[ROOM];
+
+/* A call as it is being tried. */
+typedef struct trial {
+    const sound_call *sound;
+    int variant;
+    _Alignas(16) unsigned char parts[NRG_PARTS][SOUND_PART_BYTES];
+    void *part[NRG_PARTS];
+    nrg_sizes sizes;
+    verdict_operand operands[NRG_OPERANDS];
+    uint32_t there, met; /* operands; statuses that came back */
+} trial;
+
+static const char *what; /* is wrong, for messages */
+
+static const nrg_call *call_of(const trial *t) { return t->sound->call; }
+
+static void set_bytes(void *part, size_t at, const void *from, size_t bytes) { memcpy((char *)part + at, from, bytes); }
+
+static void set_pointer(trial *t, int i, const void *pointer)
+{
+    const nrg_operand *o = &call_of(t)->operands[i];
+    set_bytes(t->part[o->part], o->at, &pointer, sizeof pointer);
+}
+
+static unsigned char *pointer_of(const trial *t, int i)
+{
+    const nrg_operand *o = &call_of(t)->operands[i];
+    unsigned char *pointer;
+    memcpy(&pointer, (char *)t->part[o->part] + o->at, sizeof pointer);
+    return pointer;
+}
+
+static void set_number(trial *t, int part, size_t at, size_t number) { set_bytes(t->part[part], at, &number, sizeof number); }
+
+/* Bytes from an operand's first to its last, dense. */
+static size_t extent_of(const trial *t, int i) { return t->operands[i].row * t->operands[i].rows; }
+
+/* Everything sound: dense operands, apart, holding small numbers. */
+static void set_up(trial *t)
+{
+    const nrg_call *call = call_of(t);
+    static double any;
+    memset(t->parts, 0, sizeof t->parts);
+    for (int i = 0; i < NRG_PARTS; i++)
+        t->part[i] = t->parts[i];
+    const uint32_t optional = t->sound->set_up(t->part, t->variant);
+    t->there = 0;
+    for (int i = 0; i < call->operand_count; i++) {
+        t->there |= !call->operands[i].may_be_absent || optional >> i & 1 ? NRG_BIT(i) : 0;
+        set_pointer(t, i, t->there >> i & 1 ? &any : NULL);
+    }
+    const nrg_status status = verdict_measure(call, (const void *const *)t->part, &t->sizes, t->operands);
+    ck_assert_msg(status == NRG_OK, "%s variant %d: its options are wrong: %d", t->sound->function, t->variant, (int)status);
+    size_t at = GAP;
+    for (int i = 0; i < call->operand_count; i++) {
+        const nrg_operand *o = &call->operands[i];
+        if (!(t->there >> i & 1))
+            continue;
+        ck_assert_msg(at + extent_of(t, i) + GAP <= ROOM, "%s: operands are too large", t->sound->function);
+        set_pointer(t, i, memory + at);
+        if (o->room)
+            set_number(t, o->part, o->room, extent_of(t, i));
+        at = (at + extent_of(t, i) + GAP + 63) / 64 * 64;
+    }
+    /* a small positive number in every dtype, and as an integer not far from 0 only where fill() says so */
+    for (size_t i = 0; i < ROOM; i++)
+        memory[i] = i % 2 ? 0x3c : 0;
+    if (t->sound->fill)
+        t->sound->fill(t->part);
+}
+
+static nrg_status run(trial *t, int ith, int nth)
+{
+    const nrg_status status = t->sound->run(t->part, ith, nth);
+    t->met |= NRG_BIT(status);
+    return status;
+}
+
+static void complain(const trial *t, nrg_status got, nrg_status should)
+{
+    ck_abort_msg("%s, variant %d, %s: status %d (%s) and not %d (%s)", t->sound->function, t->variant, what, (int)got,
+                 nrg_status_string(got), (int)should, nrg_status_string(should));
+}
+
+/* Refused, whichever share asks, and nothing is written; then everything is right again. */
+static void refused(trial *t, nrg_status status)
+{
+    static const int shares[][2] = {{0, 1}, {2, 3}, {99, 100}};
+    for (size_t i = 0; i < (t->sound->has_shares ? sizeof shares / sizeof shares[0] : 1); i++) {
+        memcpy(before, memory, sizeof before);
+        const nrg_status got = run(t, shares[i][0], shares[i][1]);
+        if (got != status)
+            complain(t, got, status);
+        ck_assert_msg(memcmp(before, memory, sizeof before) == 0, "%s, variant %d, %s: a refused call wrote something",
+                      t->sound->function, t->variant, what);
+    }
+    set_up(t);
+}
+
+static void accepted(trial *t)
+{
+    const nrg_status got = run(t, 0, 1);
+    if (got != NRG_OK)
+        complain(t, got, NRG_OK);
+    set_up(t);
+}
+
+/* As verdict.c has it. */
+static void judged(trial *t)
+{
+    int is_open;
+    const nrg_status should = verdict_of(call_of(t), (const void *const *)t->part, 0, 1, &is_open);
+    if (is_open && run(t, 0, 1) == NRG_ERR_OVERLAP)
+        set_up(t);
+    else if (should == NRG_OK)
+        accepted(t);
+    else
+        refused(t, should);
+}
+
+/* ---- what is made wrong ---- */
+
+static void wrong_parts(trial *t)
+{
+    const nrg_call *call = call_of(t);
+    for (int i = 0; i < call->part_count; i++) {
+        const nrg_part *p = &call->parts[i];
+        if (!p->least)
+            continue;
+        what = "a struct is missing";
+        t->part[i] = NULL;
+        if (!p->may_be_absent)
+            refused(t, NRG_ERR_NULL);
+        set_up(t);
+        what = "a struct's size";
+        const size_t bad[] = {0, 1, 8, p->least - 8u, p->least - 1u, 4097, (size_t)1 << 31, SIZE_MAX};
+        for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
+            set_number(t, i, 0, bad[k]);
+            refused(t, NRG_ERR_STRUCT_SIZE);
+        }
+        what = "a later struct";
+        for (size_t later = p->size + 1u; later <= p->size + 64u; later++) {
+            set_number(t, i, 0, later);
+            accepted(t);
+            set_number(t, i, 0, later);
+            t->parts[i][later - 1] = 1;
+            refused(t, NRG_ERR_STRUCT_SIZE);
+        }
+        what = "an earlier struct";
+        for (size_t earlier = p->least; earlier < p->size; earlier += 8) {
+            static const unsigned char zero[SOUND_PART_BYTES];
+            if (memcmp(t->parts[i] + earlier, zero, p->size - earlier) != 0)
+                continue; /* what this variant asks for came later */
+            memset(t->parts[i] + earlier, 0xff, sizeof t->parts[i] - earlier);
+            set_number(t, i, 0, earlier);
+            accepted(t);
+        }
+    }
+}
+
+static void wrong_options(trial *t)
+{
+    const nrg_call *call = call_of(t);
+    for (int i = 0; i < call->range_count; i++) {
+        const nrg_range *r = &call->ranges[i];
+        const int64_t last = (int64_t)r->low + r->span, values[] = {(int64_t)r->low - 1, last + 1, INT32_MIN, INT32_MAX, 77};
+        what = "an option out of its range";
+        for (size_t k = 0; k < sizeof values / sizeof values[0]; k++) {
+            const int32_t value = (int32_t)values[k];
+            if (value >= (int64_t)r->low && value <= last)
+                continue;
+            set_bytes(t->part[r->part], r->at, &value, sizeof value);
+            refused(t, (nrg_status)r->status);
+        }
+    }
+    what = "a wrong option";
+    for (int i = 0; i < t->sound->wrong_count && t->variant == 0; i++) {
+        const sound_wrong *w = &t->sound->wrong[i];
+        set_bytes(t->part[w->part], w->at, &w->value, w->bytes);
+        refused(t, w->status);
+    }
+}
+
+static void wrong_shares(trial *t)
+{
+    static const int shares[][2] = {{0, 0}, {1, 1}, {-1, 1}, {0, -1}, {INT_MIN, INT_MAX}, {5, 4}, {INT_MAX, INT_MAX}};
+    what = "a share";
+    for (size_t i = 0; i < sizeof shares / sizeof shares[0] && t->sound->has_shares; i++) {
+        memcpy(before, memory, sizeof before);
+        const nrg_status got = run(t, shares[i][0], shares[i][1]);
+        if (got != NRG_ERR_THREAD)
+            complain(t, got, NRG_ERR_THREAD);
+        ck_assert_mem_eq(before, memory, sizeof before);
+    }
+    what = "the last share of very many";
+    if (t->sound->has_shares && run(t, INT_MAX - 1, INT_MAX) != NRG_OK)
+        complain(t, NRG_ERR_THREAD, NRG_OK);
+    set_up(t);
+}
+
+static void wrong_pointer(trial *t, int i)
+{
+    const nrg_operand *o = &call_of(t)->operands[i];
+    const verdict_operand v = t->operands[i];
+    unsigned char *const at = pointer_of(t, i);
+    what = "no pointer";
+    set_pointer(t, i, NULL);
+    judged(t);
+    what = "a pointer that is not aligned";
+    for (size_t off = 1; off < v.element; off *= 2) {
+        set_pointer(t, i, at + off);
+        judged(t);
+        set_pointer(t, i, at - off);
+        judged(t);
+    }
+    what = "the end of memory";
+    set_pointer(t, i, (void *)(UINTPTR_MAX - (v.element - 1))); /* NOLINT */
+    judged(t);
+    if (!o->room)
+        return;
+    what = "a workspace that is too small";
+    const size_t sizes[] = {0, 1, extent_of(t, i) - 1};
+    for (size_t k = 0; k < 3; k++) {
+        set_number(t, o->part, o->room, sizes[k]);
+        judged(t);
+    }
+}
+
+static void wrong_strides(trial *t, int i)
+{
+    const nrg_operand *o = &call_of(t)->operands[i];
+    const verdict_operand v = t->operands[i];
+    for (unsigned k = 0; k < v.levels; k++) {
+        const size_t strides[] = {v.row - v.element,         v.row - 1, 1,         v.element,        v.row + 1,
+                                  2 * v.row + v.element / 2, v.row,     2 * v.row, SIZE_MAX / 8 * 8, SIZE_MAX / 4 * 4,
+                                  SIZE_MAX / 8 * 4};
+        what = "a stride";
+        for (size_t n = 0; n < sizeof strides / sizeof strides[0] && o->level[k].stride; n++) {
+            int is_open;
+            if (!strides[n])
+                continue;
+            set_number(t, o->part, o->level[k].stride, strides[n]);
+            /* only those that the call must refuse: the others would need room */
+            if (verdict_of(call_of(t), (const void *const *)t->part, 0, 1, &is_open) != NRG_OK)
+                judged(t);
+            else
+                set_up(t);
+        }
+    }
+}
+
+/* Every other operand's place, and the bytes around its first and its last one; with its strides, and with others. */
+static void wrong_places(trial *t, int i)
+{
+    const nrg_operand *o = &call_of(t)->operands[i];
+    const ptrdiff_t own = (ptrdiff_t)extent_of(t, i), element = (ptrdiff_t)t->operands[i].element;
+    for (int j = 0; j < call_of(t)->operand_count; j++) {
+        if (j == i || !(t->there >> j & 1) || !extent_of(t, j))
+            continue;
+        const ptrdiff_t other = (ptrdiff_t)extent_of(t, j);
+        const ptrdiff_t places[] = {0,           element,           -element,        other, other - element, -own, -own + element,
+                                    2 * element, other / 2 / 8 * 8, -own / 2 / 8 * 8};
+        for (size_t k = 0; k < sizeof places / sizeof places[0]; k++) {
+            unsigned char *const at = pointer_of(t, j);
+            what = "a place beside another operand";
+            set_pointer(t, i, at + places[k]);
+            judged(t);
+        }
+        what = "another operand's place, with another stride";
+        for (unsigned k = 0; k < t->operands[i].levels; k++) {
+            if (!o->level[k].stride)
+                continue;
+            set_pointer(t, i, pointer_of(t, j));
+            /* wider than all that is inside of it */
+            size_t inside = t->operands[i].row;
+            for (unsigned n = 0; n < k; n++)
+                inside *= t->operands[i].count[n];
+            set_number(t, o->part, o->level[k].stride, inside + (size_t)(t->operands[i].element));
+            judged(t);
+        }
+    }
+}
+
+static void wrong_sizes(trial *t)
+{
+    const size_t numbers[] = {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4, SIZE_MAX / 8 + 1};
+    int overflows = 0;
+    what = "a number of elements that memory does not hold";
+    for (int i = 0; i < t->sound->size_count; i++)
+        for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++) {
+            set_number(t, t->sound->sizes[i].part, t->sound->sizes[i].at, numbers[k]);
+            memcpy(before, memory, sizeof before);
+            const nrg_status got = run(t, 0, 1);
+            if (got == NRG_OK)
+                complain(t, got, NRG_ERR_OVERFLOW);
+            overflows += got == NRG_ERR_OVERFLOW;
+            ck_assert_mem_eq(before, memory, sizeof before);
+            set_up(t);
+        }
+    ck_assert_msg(overflows || !t->sound->size_count, "%s: no size overflows", t->sound->function);
+}
+
+/* Operands that options forbid; those that are not looked at may be anything. */
+static void unwanted(trial *t)
+{
+    for (int i = 0; i < call_of(t)->operand_count; i++) {
+        const uint32_t refused_bits = t->sizes.refused, ignored = t->sizes.ignored;
+        if (refused_bits >> i & 1) {
+            what = "an operand that the options forbid";
+            set_pointer(t, i, memory);
+            refused(t, NRG_ERR_COMBINATION);
+        } else if (ignored >> i & 1 && !(t->there >> i & 1)) {
+            what = "an operand that is not looked at";
+            set_pointer(t, i, memory + 1);
+            judged(t);
+        }
+    }
+}
+
+static const sound_call *sound_at(int family, int call)
+{
+    return call < families[family]->count ? &families[family]->calls[call] : NULL;
+}
+
+START_TEST(wrong_one_at_a_time)
+{
+    static trial t;
+    const sound_call *sound = sound_at(_i / CALLS_MOST, _i % CALLS_MOST);
+    uint32_t met = 0;
+    for (int variant = 0; sound && variant < sound->variants; variant++) {
+        memset(&t, 0, sizeof t);
+        t.sound = sound;
+        t.variant = variant;
+        set_up(&t);
+        what = "nothing";
+        accepted(&t);
+        wrong_parts(&t);
+        wrong_options(&t);
+        wrong_shares(&t);
+        wrong_sizes(&t);
+        unwanted(&t);
+        for (int i = 0; i < sound->call->operand_count; i++) {
+            if (!(t.there >> i & 1))
+                continue;
+            wrong_pointer(&t, i);
+            wrong_strides(&t, i);
+            wrong_places(&t, i);
+        }
+        met |= t.met;
+    }
+    if (!sound)
+        return;
+    met &= ~NRG_BIT(NRG_OK);
+    const uint32_t listed = header_statuses(sound->header, sound->function);
+    ck_assert_msg(!(met & ~listed), "%s says %#x, which %s does not list", sound->function, met & ~listed, sound->header);
+    ck_assert_msg(!(listed & ~met), "%s lists %#x for %s, which nothing made it say", sound->header, listed & ~met,
+                  sound->function);
+}
+END_TEST
+
+START_TEST(places_are_the_headers)
+{
+    const sound_call *sound = sound_at(_i / CALLS_MOST, _i % CALLS_MOST);
+    for (int i = 0; sound && i < sound->call->operand_count; i++) {
+        const nrg_operand *o = &sound->call->operands[i];
+        const uint32_t over = o->role == NRG_IN ? 0 : header_over(sound->header, sound->function, sound->call, i);
+        ck_assert_msg(o->over == over, "%s: %s may lie over %#x, and in the matrix of %s over %#x", sound->function, o->name,
+                      o->over, sound->header, over);
+    }
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    test_arguments(argc, argv);
+    test_note_crashes();
+    Suite *suite = suite_create("calls: bad input");
+    TCase *all = test_case(suite, "one thing wrong at a time");
+    tcase_add_loop_test(all, wrong_one_at_a_time, 0, FAMILIES * CALLS_MOST);
+    tcase_add_loop_test(all, places_are_the_headers, 0, FAMILIES * CALLS_MOST);
+    return test_run(suite);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "header.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../harness/support.h"
+
+#ifndef NRG_HEADERS
+#error "NRG_HEADERS: the folder of the public headers"
+#endif
+
+enum { TEXT = 1 << 16, NAME = 64 };
+
+static const char *const status_names[] = {
+    [NRG_ERR_NULL] = "NRG_ERR_NULL",         [NRG_ERR_STRUCT_SIZE] = "NRG_ERR_STRUCT_SIZE",
+    [NRG_ERR_DIM] = "NRG_ERR_DIM",           [NRG_ERR_OVERFLOW] = "NRG_ERR_OVERFLOW",
+    [NRG_ERR_STRIDE] = "NRG_ERR_STRIDE",     [NRG_ERR_ALIGNMENT] = "NRG_ERR_ALIGNMENT",
+    [NRG_ERR_OVERLAP] = "NRG_ERR_OVERLAP",   [NRG_ERR_ENUM] = "NRG_ERR_ENUM",
+    [NRG_ERR_DTYPE] = "NRG_ERR_DTYPE",       [NRG_ERR_EPS] = "NRG_ERR_EPS",
+    [NRG_ERR_CONSTANT] = "NRG_ERR_CONSTANT", [NRG_ERR_COMBINATION] = "NRG_ERR_COMBINATION",
+    [NRG_ERR_THREAD] = "NRG_ERR_THREAD",     [NRG_ERR_WORKSPACE] = "NRG_ERR_WORKSPACE",
+    [NRG_ERR_COUNT] = "NRG_ERR_COUNT",       [NRG_ERR_POSITION] = "NRG_ERR_POSITION",
+};
+
+static const char *read_header(const char *header)
+{
+    static char text[TEXT], path[512];
+    snprintf(path, sizeof path, "%s/%s", NRG_HEADERS, header);
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        ck_abort_msg("%s cannot be read", path);
+    const size_t bytes = fread(text, 1, sizeof text - 1, file);
+    ck_assert_msg(bytes && bytes < sizeof text - 1, "%s is too long for this test", path);
+    fclose(file);
+    text[bytes] = 0;
+    return text;
+}
+
+/* Where a function is declared, NULL where it is not. */
+static const char *find_declaration(const char *text, const char *function)
+{
+    char declaration[NAME + 16];
+    snprintf(declaration, sizeof declaration, "nrg_status %s(", function);
+    return strstr(text, declaration);
+}
+
+/* The comments that end right before `end`, one after the other: where the first of them begins. */
+static const char *comments_before(const char *text, const char *end)
+{
+    for (;;) {
+        const char *p = end;
+        while (p > text && strchr(" \n\t", p[-1]))
+            p--;
+        if (p > text + 6 && memcmp(p - 7, "NRG_API", 7) == 0) {
+            end = p - 7;
+            continue;
+        }
+        if (p - text < 4 || p[-1] != '/' || p[-2] != '*')
+            return end;
+        for (p -= 2; p > text && !(p[-1] == '/' && p[0] == '*'); p--)
+            ;
+        end = p > text ? p - 1 : text;
+    }
+}
+
+static int is_name(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
+
+uint32_t header_statuses(const char *header, const char *function)
+{
+    static const char reference[] = "he statuses of ";
+    static const char *const headers[] = {"activation.h", "channel_norm.h", "channel_norm_backward.h", "embed.h",
+                                          "floater.h",    "norm.h",         "norm_backward.h",         "norm_rope.h",
+                                          "recurrent.h",  "relative.h",     "relative_shift.h",        "rope.h",
+                                          "score_bias.h", "sinusoidal.h"};
+    const char *text = read_header(header), *end = find_declaration(text, function);
+    if (!end)
+        ck_abort_msg("%s: no declaration of %s", header, function);
+    const char *begin = comments_before(text, end);
+    const size_t bytes = (size_t)(end - begin);
+    char comment[TEXT / 4];
+    ck_assert_uint_lt(bytes, sizeof comment);
+    memcpy(comment, begin, bytes);
+    comment[bytes] = 0;
+    uint32_t statuses = 0;
+    for (size_t i = 0; i < sizeof status_names / sizeof status_names[0]; i++) {
+        const size_t length = status_names[i] ? strlen(status_names[i]) : 0;
+        for (const char *p = comment; length && (p = strstr(p, status_names[i])); p += length)
+            if (!is_name(p[length]))
+                statuses |= NRG_BIT(i);
+    }
+    const char *other = strstr(comment, reference);
+    if (!other)
+        return statuses;
+    char name[NAME];
+    size_t length = 0;
+    for (other += strlen(reference); is_name(other[length]) && length + 1 < sizeof name; length++)
+        name[length] = other[length];
+    name[length] = 0;
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
+        if (find_declaration(read_header(headers[i]), name))
+            return statuses | header_statuses(headers[i], name);
+    ck_abort_msg("%s: %s refers to %s, which no header declares", header, function, name);
+    return 0;
+}
+
+/* The operand whose name stands at the beginning of a text, -1 if none. */
+static int operand_at(const nrg_call *call, const char *text, size_t length)
+{
+    for (int i = 0; i < call->operand_count; i++)
+        if (strlen(call->operands[i].name) == length && memcmp(call->operands[i].name, text, length) == 0)
+            return i;
+    return -1;
+}
+
+/* A line of names: which operand begins at which column. Returns how many; 0 where there is another word. */
+static int read_columns(const nrg_call *call, const char *line, size_t length, int at[NRG_OPERANDS])
+{
+    int count = 0;
+    for (int i = 0; i < NRG_OPERANDS; i++)
+        at[i] = -1;
+    for (size_t i = 0; i < length;) {
+        size_t word = 0;
+        while (i + word < length && line[i + word] != ' ')
+            word++;
+        if (!word || (word == 1 && line[i] == '*')) {
+            i += word + 1;
+            continue;
+        }
+        const int operand = operand_at(call, line + i, word);
+        if (operand < 0)
+            return 0;
+        at[operand] = (int)i;
+        count++;
+        i += word;
+    }
+    return count;
+}
+
+uint32_t header_over(const char *header, const char *function, const nrg_call *call, int out)
+{
+    const char *text = read_header(header), *end = find_declaration(text, function), *name = call->operands[out].name;
+    int columns[NRG_OPERANDS], next[NRG_OPERANDS], has_columns = 0;
+    uint32_t over = 0;
+    if (!end)
+        ck_abort_msg("%s: no declaration of %s", header, function);
+    for (const char *line = text; line < end; line = strchr(line, '\n') + 1) {
+        const size_t length = (size_t)(strchr(line, '\n') - line), name_length = strlen(name);
+        if (read_columns(call, line, length, next) >= 2) {
+            memcpy(columns, next, sizeof columns);
+            has_columns = 1;
+            continue;
+        }
+        const size_t first = strspn(line, " *"), cell = first + name_length + strspn(line + first + name_length, " ");
+        if (!has_columns || cell >= length || memcmp(line + first, name, name_length) != 0 || line[first + name_length] != ' ' ||
+            (memcmp(line + cell, "yes", 3) != 0 && memcmp(line + cell, "no", 2) != 0))
+            continue;
+        over = 0;
+        for (int i = 0; i < call->operand_count; i++)
+            if (columns[i] >= 0 && (size_t)columns[i] + 3 <= length && memcmp(line + columns[i], "yes", 3) == 0)
+                over |= NRG_BIT(i);
+    }
+    return over;
+}

@@ -1,0 +1,79 @@
+/* Sound calls of every public function with a description: where all that is wrong begins.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TESTS_CALLS_SOUND_H
+#define NRG_TESTS_CALLS_SOUND_H
+
+#include <nrg/nrg.h>
+
+#include "../../src/operands/operand.h"
+
+enum { SOUND_PART_BYTES = 512 };
+
+/* An option that no range holds, and what it makes of the call: the field's bytes and the status. */
+typedef struct sound_wrong {
+    unsigned char part, bytes;
+    uint16_t at;
+    nrg_status status;
+    union {
+        double f64;
+        float f32;
+        uint32_t u32;
+        uint64_t u64;
+    } value;
+} sound_wrong;
+
+#define WRONG_F64(index, type, field, number, status_)                                                                           \
+    {                                                                                                                            \
+        .part = (index), .bytes = 8, .at = NRG_AT(type, field), .status = (status_), .value.f64 = (number)                       \
+    }
+#define WRONG_F32(index, type, field, number, status_)                                                                           \
+    {                                                                                                                            \
+        .part = (index), .bytes = 4, .at = NRG_AT(type, field), .status = (status_), .value.f32 = (number)                       \
+    }
+#define WRONG_U32(index, type, field, number, status_)                                                                           \
+    {                                                                                                                            \
+        .part = (index), .bytes = 4, .at = NRG_AT(type, field), .status = (status_), .value.u32 = (uint32_t)(number)             \
+    }
+#define WRONG_U64(index, type, field, number, status_)                                                                           \
+    {                                                                                                                            \
+        .part = (index), .bytes = 8, .at = NRG_AT(type, field), .status = (status_), .value.u64 = (uint64_t)(number)             \
+    }
+
+/* A number of elements in a struct: too many of them must be refused. */
+typedef struct sound_size {
+    unsigned char part;
+    uint16_t at;
+} sound_size;
+
+typedef struct sound_call {
+    const nrg_call *call;
+    const char *header, *function; /* whose comment lists the statuses, and the name it stands before */
+    int has_shares;                /* the function takes (ith, nth) */
+    int variants;
+
+    /* Options and numbers of variant n, in parts that are zero; pointers and strides may stay. Returns the bits of the operands
+     * that are there beside those that may not be absent. */
+    uint32_t (*set_up)(void *const *part, int variant);
+
+    /* Operands have their places and hold small numbers: whatever else has to be in them, ids above all. May be NULL. */
+    void (*fill)(void *const *part);
+
+    nrg_status (*run)(void *const *part, int ith, int nth);
+
+    const sound_wrong *wrong; /* of variant 0 */
+    int wrong_count;
+    const sound_size *sizes;
+    int size_count;
+} sound_call;
+
+/* The calls of a family. */
+typedef struct sound_family {
+    const char *name;
+    const sound_call *calls;
+    int count;
+} sound_family;
+
+extern const sound_family sound_norm;
+
+#endif
