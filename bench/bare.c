@@ -12,10 +12,10 @@ static int bare_job(limit_job *job, const bench_case *c, const bench_memory *m, 
     for (int i = 0; i < 4; i++)
         count[i] = 0;
     for (int i = 0; i < BENCH_OPERANDS; i++) {
-        bench_kind kind = c->family->operand[i].kind;
-        if (kind == BENCH_SCRATCH && c->op->operands >> i & 1)
+        const bench_kind kind = bench_operand_of(c, i).kind;
+        if (kind == BENCH_SCRATCH && bench_operand_is_there(c, i))
             scratch = bench_memory_at(m, i, placement);
-        if (!(c->op->operands >> i & 1) || kind == BENCH_SCRATCH || kind == BENCH_CHANNEL_IN || kind == BENCH_CHANNEL_F32)
+        if (!bench_operand_is_there(c, i) || kind == BENCH_SCRATCH || kind == BENCH_CHANNEL_IN || kind == BENCH_CHANNEL_F32)
             continue;
         if (count[kind] == most[kind])
             return 0;
@@ -83,7 +83,7 @@ const char *bench_bare_bind_twice(bench_bare *bare, const limit_loop *loop, cons
         bare->first[p] = (limit_job){.out = {bare->job[p].out[0]}};
         tensors = 0;
         for (int i = 0; i < BENCH_OPERANDS; i++) {
-            if (!(c->family->read_twice & c->op->operands & 1u << i))
+            if (!(c->family->read_twice >> i & 1 && bench_operand_is_there(c, i)))
                 continue;
             if (tensors == LIMIT_FIRST_INS)
                 return "no limit loop for these operands";

@@ -92,28 +92,7 @@ bench_case bench_case_of(const char *kernel, const char *op, nrg_dtype dtype, nr
     stop("no op of this name", op);
 }
 
-size_t bench_operand_bytes(const bench_case *c, int operand)
-{
-    size_t row = c->shape.dim * nrg_dtype_size(c->dtype);
-    if (!(c->op->operands >> operand & 1))
-        return 0;
-    switch (c->family->operand[operand].kind) {
-    case BENCH_IN:
-    case BENCH_OUT:
-        return c->shape.rows * row;
-    case BENCH_ROW_IN:
-        return row;
-    case BENCH_ROW_OUT:
-        return c->shape.dim * sizeof(float);
-    case BENCH_CHANNEL_IN:
-        return c->shape.channels * nrg_dtype_size(c->dtype);
-    case BENCH_CHANNEL_F32:
-        return c->shape.channels * sizeof(float);
-    case BENCH_SCRATCH:
-        break;
-    }
-    return 0;
-}
+size_t bench_operand_bytes(const bench_case *c, int operand) { return bench_operand_of(c, operand).bytes; }
 
 size_t bench_case_bytes(const bench_case *c)
 {
@@ -127,7 +106,7 @@ size_t bench_case_tensors(const bench_case *c)
 {
     size_t n = 0;
     for (int i = 0; i < BENCH_OPERANDS; i++)
-        n += (c->op->operands >> i & 1) && (c->family->operand[i].kind == BENCH_IN || c->family->operand[i].kind == BENCH_OUT);
+        n += bench_operand_bytes(c, i) && bench_operand_of(c, i).kind <= BENCH_OUT;
     return n;
 }
 

@@ -14,9 +14,10 @@ enum { PAGE = 4096, LINE = 64 };
 
 /* Where operands begin within a page, in cache lines. A load waits for an earlier store to the same offset modulo 4096 (the CPU
  * compares the low 12 bits first), so one placement would measure one accident; operands of a user lie anywhere. Within a
- * placement all are at least five lines apart, so none is an accident of the worst kind; but for the eleventh, for which there
- * is no room (a workspace, which every family has last). */
-static const unsigned char place[BENCH_PLACEMENTS][BENCH_OPERANDS] = {
+ * placement the first ten that are there are at least five lines apart, so none is an accident of the worst kind; for more there
+ * is no room. */
+enum { PLACES = 11 };
+static const unsigned char place[BENCH_PLACEMENTS][PLACES] = {
     {0, 11, 22, 33, 43, 54, 16, 38, 27, 48, 0}, {5, 37, 58, 16, 26, 47, 31, 10, 52, 21, 0},
     {61, 19, 8, 51, 30, 40, 45, 24, 56, 13, 0}, {29, 1, 44, 60, 13, 21, 7, 49, 34, 54, 0},
     {50, 27, 36, 3, 62, 10, 15, 43, 56, 20, 0},
@@ -24,7 +25,10 @@ static const unsigned char place[BENCH_PLACEMENTS][BENCH_OPERANDS] = {
 
 char *bench_memory_at(const bench_memory *m, int operand, unsigned placement)
 {
-    return m->slab[operand] ? m->slab[operand] + place[placement][operand] * LINE : NULL;
+    int before = 0;
+    for (int i = 0; i < operand; i++)
+        before += m->slab[i] != NULL;
+    return m->slab[operand] ? m->slab[operand] + place[placement][before < PLACES ? before : PLACES - 1] * LINE : NULL;
 }
 
 /* One page of numbers. Made of bits, so that the three dtypes need no conversion. */
@@ -67,32 +71,28 @@ static char *make_slab(size_t bytes, nrg_dtype dtype, bench_fill fill, uint32_t 
     return slab;
 }
 
-/* Some operands are f32 beside a 16-bit dtype. */
-static nrg_dtype dtype_of(const bench_case *c, int operand)
-{
-    bench_kind kind = c->family->operand[operand].kind;
-    return kind == BENCH_ROW_OUT || kind == BENCH_CHANNEL_F32 ? NRG_F32 : c->dtype;
-}
-
 int bench_memory_make(bench_memory *m, const bench_case *c, size_t n)
 {
     const bench_family *f = c->family;
     memset(m, 0, sizeof *m);
-    size_t bytes[BENCH_OPERANDS] = {0};
+    bench_memory_of operand[BENCH_OPERANDS];
+    memset(operand, 0, sizeof operand);
     for (; n; n--, c++) {
         for (int i = 0; i < BENCH_OPERANDS; i++)
-            if (bench_operand_bytes(c, i))
-                bytes[i] = bench_operand_bytes(c, i);
+            if (bench_operand_bytes(c, i) > operand[i].bytes)
+                operand[i] = bench_operand_of(c, i);
         size_t scratch = f->scratch ? f->scratch(c) : 0;
         if (scratch > m->scratch)
             m->scratch = scratch;
     }
     for (int i = 0; i < BENCH_OPERANDS; i++) {
-        if (f->operand[i].kind == BENCH_SCRATCH)
-            bytes[i] = m->scratch;
-        if (!bytes[i])
+        if (!f->call && f->operand[i].kind == BENCH_SCRATCH) {
+            operand[i] = bench_operand_of(&c[-1], i);
+            operand[i].bytes = m->scratch;
+        }
+        if (!operand[i].bytes)
             continue;
-        m->slab[i] = make_slab(bytes[i], dtype_of(&c[-1], i), f->operand[i].fill, 12345u + 777u * (unsigned)i);
+        m->slab[i] = make_slab(operand[i].bytes, operand[i].dtype, operand[i].fill, 12345u + 777u * (unsigned)i);
         if (!m->slab[i]) {
             bench_memory_free(m);
             return 0;
@@ -108,20 +108,25 @@ void bench_memory_free(bench_memory *m)
     memset(m, 0, sizeof *m);
 }
 
+static size_t bound_size(const bench_family *f) { return f->call ? sizeof(bench_parts) : f->bound_size; }
+
 static const void *bound_at(const bench_call *call, unsigned placement)
 {
-    return call->bound + placement * call->family->bound_size;
+    return call->bound + placement * bound_size(call->family);
 }
 
 nrg_status bench_call_share(const bench_call *call, unsigned placement, int phase, int ith, int nth)
 {
+    const bench_parts *parts = bound_at(call, placement);
+    if (call->family->call)
+        return call->family->share[phase](parts->part, ith, nth);
     return call->family->phase[phase](bound_at(call, placement), ith, nth);
 }
 
 int bench_call_phases(const bench_call *call)
 {
     int n = 0;
-    while (n < BENCH_PHASES && call->family->phase[n])
+    while (n < BENCH_PHASES && (call->family->call ? call->family->share[n] != NULL : call->family->phase[n] != NULL))
         n++;
     return n;
 }
@@ -142,14 +147,17 @@ static const char *refused(bench_call *call)
 
 const char *bench_call_bind(bench_call *call, const bench_case *c, const bench_memory *m)
 {
-    *call = (bench_call){c->family, c->isa, calloc(BENCH_PLACEMENTS, c->family->bound_size)};
+    *call = (bench_call){c->family, c->isa, calloc(BENCH_PLACEMENTS, bound_size(c->family))};
     if (!call->bound)
         return "not enough memory";
     for (unsigned p = 0; p < BENCH_PLACEMENTS; p++) {
         char *operand[BENCH_OPERANDS];
         for (int i = 0; i < BENCH_OPERANDS; i++)
-            operand[i] = c->op->operands >> i & 1 ? bench_memory_at(m, i, p) : NULL;
-        c->family->bind(call->bound + p * c->family->bound_size, c, operand, m->scratch);
+            operand[i] = bench_operand_is_there(c, i) ? bench_memory_at(m, i, p) : NULL;
+        if (c->family->call)
+            bench_parts_bind((bench_parts *)(void *)(call->bound + p * sizeof(bench_parts)), c, operand);
+        else
+            c->family->bind(call->bound + p * c->family->bound_size, c, operand, m->scratch);
     }
     return refused(call);
 }

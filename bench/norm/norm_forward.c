@@ -1,16 +1,15 @@
 /* nrg_norm_forward.
  *
  * SPDX-License-Identifier: MIT */
-#include "../family.h"
+#include "norm.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-enum { X, Y, W, B, R, O, Z };
 enum {
-    ROWS = 1 << X | 1 << W | 1 << O,
-    ADD = 1 << Y | 1 << R,
-    BIAS = 1 << B,
-    GATE = 1 << Z,
+    ROWS = 1 << NRG_NORM_W,
+    ADD = 1 << NRG_NORM_Y | 1 << NRG_NORM_R,
+    BIAS = 1 << NRG_NORM_B,
+    GATE = 1 << NRG_NORM_Z,
 };
 
 /* One token (1 row), a prompt (512), far out of cache (8192), QK-norm (4096 rows of one head). 1x64 is the cost of a call. */
@@ -42,40 +41,23 @@ static const bench_op ops[] = {
     {"rms+silu-post-g8", ROWS | GATE, POST(SILU), .groups = 8},
 };
 
-struct bound {
-    nrg_norm_spec spec;
-    nrg_norm_args args;
-};
-
-static void bind(void *bound, const bench_case *c, char *const operand[BENCH_OPERANDS], size_t scratch)
+static void prepare(const bench_case *c, void *const *part)
 {
-    (void)scratch;
-    struct bound *b = bound;
-    b->spec = c->op->centred ? nrg_layer_norm_spec(c->shape.dim, 1e-5) : nrg_rms_norm_spec(c->shape.dim, 1e-6);
-    b->spec.dtype = c->dtype;
-    b->spec.store = c->store;
-    b->spec.gate = c->op->gate;
-    b->spec.activation = c->op->activation;
-    b->spec.groups = c->op->groups;
-    b->args = nrg_norm_args_init(c->shape.rows, operand[X], operand[O]);
-    b->args.w = operand[W];
-    b->args.b = operand[B];
-    b->args.y = operand[Y];
-    b->args.r = operand[R];
-    b->args.z = operand[Z];
+    nrg_norm_spec *spec = part[NRG_NORM_SPEC];
+    *spec = bench_norm_spec(c);
+    *(nrg_norm_args *)part[NRG_NORM_ARGS] = nrg_norm_args_init(c->shape.rows, NULL, NULL);
 }
 
-static nrg_status share(const void *bound, int ith, int nth)
+static nrg_status share(void *const *part, int ith, int nth)
 {
-    const struct bound *b = bound;
-    return nrg_norm_forward(&b->spec, &b->args, ith, nth);
+    return nrg_norm_forward(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth);
 }
 
 static void run(const void *bound, size_t calls)
 {
-    const struct bound *b = bound;
+    const bench_parts *b = bound;
     for (; calls; calls--)
-        nrg_norm_forward(&b->spec, &b->args, 0, 1);
+        nrg_norm_forward(b->part[NRG_NORM_SPEC], b->part[NRG_NORM_ARGS], 0, 1);
 }
 
 const bench_family bench_norm_forward = {
@@ -84,15 +66,9 @@ const bench_family bench_norm_forward = {
     .op_count = COUNT(ops),
     .quick_ops = "rms,add+rms,rms+silu-post",
     .quick_shapes = "1x4096,512x4096,8192x4096,4096x128",
-    .operand = {[X] = {"x", BENCH_IN, BENCH_EVEN},
-                [Y] = {"y", BENCH_IN, BENCH_EVEN},
-                [W] = {"w", BENCH_ROW_IN, BENCH_EVEN},
-                [B] = {"b", BENCH_ROW_IN, BENCH_EVEN},
-                [R] = {"r", BENCH_OUT, BENCH_EVEN},
-                [O] = {"o", BENCH_OUT, BENCH_EVEN},
-                [Z] = {"z", BENCH_IN, BENCH_WIDE}},
-    .bound_size = sizeof(struct bound),
-    .bind = bind,
-    .phase = {share},
+    .call = &nrg_call_norm_forward,
+    .prepare = prepare,
+    .share = {share},
+    .wide = 1 << NRG_NORM_Z,
     .run = run,
 };

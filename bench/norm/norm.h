@@ -1,0 +1,21 @@
+/* What both families of norms have.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_BENCH_NORM_NORM_H
+#define NRG_BENCH_NORM_NORM_H
+
+#include "../../src/operands/norm.h"
+#include "../family.h"
+
+static inline nrg_norm_spec bench_norm_spec(const bench_case *c)
+{
+    nrg_norm_spec spec = c->op->centred ? nrg_layer_norm_spec(c->shape.dim, 1e-5) : nrg_rms_norm_spec(c->shape.dim, 1e-6);
+    spec.dtype = c->dtype;
+    spec.store = c->store;
+    spec.gate = c->op->gate;
+    spec.activation = c->op->activation;
+    spec.groups = c->op->groups;
+    return spec;
+}
+
+#endif
