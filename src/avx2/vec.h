@@ -232,32 +232,6 @@ NRG_INLINE void vd_quarter_turns(vd *cosine, vd *sine, vd z)
     *sine = _mm256_xor_pd(s, _mm256_and_pd(_mm256_castsi256_pd(_mm256_slli_epi64(n, 62)), sign));
 }
 
-/* ---- 2·VN bf16 elements as one vector: those at even places, and those at odd ones ---- */
-
-NRG_INLINE vf v_bf16_even(vf two) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(two), 16)); }
-NRG_INLINE vf v_bf16_odd(vf two) { return _mm256_and_ps(two, _mm256_castsi256_ps(_mm256_set1_epi32((int)0xffff0000))); }
-
-/* One comparison for both, and a branch that is taken for NaNs only: 6 instructions less than patching as v_to_bf16 does. */
-NRG_INLINE __m256i v_bf16_rounded(vf a)
-{
-    __m256i u = _mm256_castps_si256(a), last = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
-    return _mm256_add_epi32(u, _mm256_add_epi32(last, _mm256_set1_epi32(0x7fff)));
-}
-NRG_INLINE __m256i v_bf16_nan(vf a, __m256i rounded)
-{
-    __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
-    return _mm256_or_si256(rounded, _mm256_and_si256(nan, _mm256_set1_epi32(0x7fc00000)));
-}
-NRG_INLINE vf v_bf16_join(vf even, vf odd)
-{
-    __m256i low = v_bf16_rounded(even), high = v_bf16_rounded(odd);
-    if (__builtin_expect(_mm256_movemask_ps(_mm256_cmp_ps(even, odd, _CMP_UNORD_Q)), 0)) {
-        low = v_bf16_nan(even, low);
-        high = v_bf16_nan(odd, high);
-    }
-    return _mm256_castsi256_ps(_mm256_blend_epi16(_mm256_srli_epi32(low, 16), high, 0xaa));
-}
-
 NRG_INLINE vf v_even(vf a, vf b)
 {
     __m256d mixed = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88));

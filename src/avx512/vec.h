@@ -247,28 +247,6 @@ NRG_INLINE void vd_quarter_turns(vd *cosine, vd *sine, vd z)
     *sine = _mm512_castsi512_pd(_mm512_xor_si512(_mm512_castpd_si512(s), s_sign));
 }
 
-/* ---- 2·VN bf16 elements as one vector: those at even places, and those at odd ones ---- */
-
-NRG_INLINE vf v_bf16_even(vf two) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(two), 16)); }
-NRG_INLINE vf v_bf16_odd(vf two)
-{
-    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(two), _mm512_set1_epi32((int)0xffff0000)));
-}
-
-/* As v_to_bf16, without its gathering of halves: 12 instructions for 32 elements where two of those take 14 and their loads 4. */
-NRG_INLINE __m512i v_bf16_rounded(vf a)
-{
-    __m512i u = _mm512_castps_si512(a);
-    __mmask16 odd = _mm512_test_epi32_mask(u, _mm512_set1_epi32(0x10000)), nan = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
-    __m512i rounded = _mm512_mask_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd, u, _mm512_set1_epi32(0x8000));
-    return _mm512_mask_or_epi32(rounded, nan, u, _mm512_set1_epi32(0x400000));
-}
-NRG_INLINE vf v_bf16_join(vf even, vf odd)
-{
-    __m512i low = _mm512_srli_epi32(v_bf16_rounded(even), 16);
-    return _mm512_castsi512_ps(_mm512_mask_blend_epi16(0xaaaaaaaa, low, v_bf16_rounded(odd)));
-}
-
 NRG_INLINE vf v_even(vf a, vf b)
 {
     return _mm512_permutex2var_ps(a, _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), b);

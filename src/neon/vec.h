@@ -210,22 +210,6 @@ NRG_INLINE void vd_quarter_turns(vd *cosine, vd *sine, vd z)
     *sine = vreinterpretq_f64_u64(veorq_u64(vreinterpretq_u64_f64(s), s_sign));
 }
 
-/* ---- 2·VN bf16 elements as one vector: those at even places, and those at odd ones ---- */
-
-NRG_INLINE vf v_bf16_even(vf two) { return vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_f32(two), 16)); }
-NRG_INLINE vf v_bf16_odd(vf two) { return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(two), vdupq_n_u32(0xffff0000))); }
-
-NRG_INLINE uint32x4_t v_bf16_rounded(vf a)
-{
-    uint32x4_t u = vreinterpretq_u32_f32(a), last = vandq_u32(vshrq_n_u32(u, 16), vdupq_n_u32(1));
-    uint32x4_t rounded = vaddq_u32(u, vaddq_u32(last, vdupq_n_u32(0x7fff)));
-    return vbslq_u32(vceqq_f32(a, a), rounded, vorrq_u32(u, vdupq_n_u32(0x400000)));
-}
-NRG_INLINE vf v_bf16_join(vf even, vf odd)
-{
-    return vreinterpretq_f32_u32(vsriq_n_u32(v_bf16_rounded(odd), v_bf16_rounded(even), 16));
-}
-
 NRG_INLINE vf v_even(vf a, vf b) { return vuzp1q_f32(a, b); }
 NRG_INLINE vf v_odd(vf a, vf b) { return vuzp2q_f32(a, b); }
 

@@ -563,32 +563,39 @@ END_TEST
 
 typedef struct move {
     const char *name;
-    vf (*run)(vf a);
-    size_t (*from)(size_t lane); /* the lane of a that comes there */
+    vf (*run)(vf a, vf b);
+    size_t (*from)(size_t lane); /* the lane that comes there: of a, and from VN on of b */
 } move;
 
+static vf move_swap_pairs(vf a, vf b) { return (void)b, v_swap_pairs(a); }
+static vf move_twice_low(vf a, vf b) { return (void)b, v_twice_low(a); }
+static vf move_twice_high(vf a, vf b) { return (void)b, v_twice_high(a); }
 static size_t from_neighbour(size_t lane) { return lane ^ 1; }
 static size_t from_low(size_t lane) { return lane / 2; }
 static size_t from_high(size_t lane) { return VN / 2 + lane / 2; }
+static size_t from_even(size_t lane) { return 2 * lane; }
+static size_t from_odd(size_t lane) { return 2 * lane + 1; }
 
 static const move moves[] = {
-    {"v_swap_pairs", v_swap_pairs, from_neighbour},
-    {"v_twice_low", v_twice_low, from_low},
-    {"v_twice_high", v_twice_high, from_high},
+    {"v_swap_pairs", move_swap_pairs, from_neighbour},
+    {"v_twice_low", move_twice_low, from_low},
+    {"v_twice_high", move_twice_high, from_high},
+    {"v_even", v_even, from_even},
+    {"v_odd", v_odd, from_odd},
 };
 
 /* Bits are moved, a signalling NaN's as well. */
 START_TEST(lanes_move)
 {
     const move *m = &moves[_i];
-    static float a[VN], got[VN];
+    static float a[2 * VN], got[VN];
     state = 9;
     for (size_t i = 0; i < 20000; i++) {
-        for (size_t l = 0; l < VN; l++) {
+        for (size_t l = 0; l < 2 * VN; l++) {
             uint32_t bits = random_bits();
             memcpy(&a[l], &bits, sizeof bits);
         }
-        vf result = m->run(vf_of(a));
+        vf result = m->run(vf_of(a), vf_of(a + VN));
         memcpy(got, &result, sizeof got);
         for (size_t l = 0; l < VN; l++)
             if (memcmp(&got[l], &a[m->from(l)], sizeof got[l]) != 0)

@@ -8,15 +8,15 @@
 
 #include "rope_heads.h"
 
-NRG_INLINE vf rope_load_two(const char *x, size_t i) { return v_ld_f32((const float *)(const void *)(x + 2 * i)); }
+NRG_INLINE vp rope_load_pair(const char *x, size_t i) { return v_ld_pair((const uint16_t *)(const void *)x + i); }
 
-NRG_INLINE void rope_store_two(char *o, size_t i, vf two, int stream)
+NRG_INLINE void rope_store_pair(char *o, size_t i, vf even, vf odd, int stream)
 {
-    float *to = (float *)(void *)(o + 2 * i);
+    uint16_t *to = (uint16_t *)(void *)o + i;
     if (stream)
-        v_nt_f32(to, two);
+        v_nt_pair(to, v_pair_to_bf16(even, odd));
     else
-        v_st_f32(to, two);
+        v_st_pair(to, v_pair_to_bf16(even, odd));
 }
 
 /* Interleaved: an even place and the odd one after it are a pair. cosines and sines are a table's. */
@@ -29,9 +29,9 @@ NRG_INLINE void rope_bf16_interleaved(const rope_heads *h, const float *cosines,
         for (size_t p = 0; p < pairs; p += VN) {
             if (stream)
                 rope_prefetch(x, 2 * p, 2 * VN, NRG_BF16);
-            vf two = rope_load_two(x, 2 * p), a = v_bf16_even(two), b = v_bf16_odd(two);
-            vf c = v_ld_f32(cosines + p), s = v_ld_f32(sines + p);
-            rope_store_two(o, 2 * p, v_bf16_join(v_fms(a, c, v_mul(b, s)), v_fma(b, c, v_mul(a, s))), stream);
+            const vp pair = rope_load_pair(x, 2 * p);
+            vf a = v_even_from_bf16(pair), b = v_odd_from_bf16(pair), c = v_ld_f32(cosines + p), s = v_ld_f32(sines + p);
+            rope_store_pair(o, 2 * p, v_fms(a, c, v_mul(b, s)), v_fma(b, c, v_mul(a, s)), stream);
         }
 }
 
@@ -47,12 +47,12 @@ NRG_INLINE void rope_bf16_halves(const rope_heads *h, const float *cosines, cons
                 rope_prefetch(x, p, 2 * VN, NRG_BF16);
                 rope_prefetch(x, p + pairs, 2 * VN, NRG_BF16);
             }
-            vf first = rope_load_two(x, p), second = rope_load_two(x, p + pairs);
-            vf a = v_bf16_even(first), b = v_bf16_even(second), c = v_ld_f32(cosines + p), s = v_ld_f32(sines + p);
-            vf a_odd = v_bf16_odd(first), b_odd = v_bf16_odd(second);
+            const vp first = rope_load_pair(x, p), second = rope_load_pair(x, p + pairs);
+            vf a = v_even_from_bf16(first), b = v_even_from_bf16(second), c = v_ld_f32(cosines + p), s = v_ld_f32(sines + p);
+            vf a_odd = v_odd_from_bf16(first), b_odd = v_odd_from_bf16(second);
             vf c_odd = v_ld_f32(cosines + p + VN), s_odd = v_ld_f32(sines + p + VN);
-            rope_store_two(o, p, v_bf16_join(v_fms(a, c, v_mul(b, s)), v_fms(a_odd, c_odd, v_mul(b_odd, s_odd))), stream);
-            rope_store_two(o, p + pairs, v_bf16_join(v_fma(b, c, v_mul(a, s)), v_fma(b_odd, c_odd, v_mul(a_odd, s_odd))), stream);
+            rope_store_pair(o, p, v_fms(a, c, v_mul(b, s)), v_fms(a_odd, c_odd, v_mul(b_odd, s_odd)), stream);
+            rope_store_pair(o, p + pairs, v_fma(b, c, v_mul(a, s)), v_fma(b_odd, c_odd, v_mul(a_odd, s_odd)), stream);
         }
 }
 
