@@ -743,6 +743,37 @@ START_TEST(shares)
 }
 END_TEST
 
+/* An eps below 2^-600 is none: where σ is 0, so is 1/s. From 2^-600 on it is an eps. */
+START_TEST(eps_about_the_smallest_that_counts)
+{
+    enum { N = 2, C = 4, S = 33 };
+    static const struct {
+        double eps, rstd;
+    } cases[] = {{0x1p-1074, 0},      {0x1p-700, 0},      {0x1p-650, 0}, {0x1.fffffffffffffp-601, 0},
+                 {0x1p-600, 0x1p300}, {0x1p-580, 0x1p290}};
+    float x[N * C * S], o[N * C * S];
+    nrg_isa paths[NRG_ISA_COUNT];
+    for (size_t i = 0; i < N * C * S; i++)
+        x[i] = 3;
+    for (size_t path = test_paths(paths); path-- > 0;)
+        for (size_t n = 0; n < 4 * sizeof cases / sizeof cases[0]; n++) {
+            const double eps = cases[n / 4].eps, rstd = cases[n / 4].rstd;
+            nrg_channel_norm_spec spec = n % 2 ? nrg_batch_norm_spec(C, eps) : nrg_group_norm_spec(C, 2, eps);
+            spec.layout = n / 2 % 2 ? NRG_NHWC : NRG_NCHW;
+            nrg_channel_statistics statistics[N * C];
+            nrg_channel_norm_args args = nrg_channel_norm_args_init(N, S, x, o);
+            args.statistics = statistics;
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            ck_assert_int_eq(nrg_channel_norm_forward(&spec, &args, 0, 1), NRG_OK);
+            for (size_t set = 0; set < (n % 2 ? C : N * 2); set++)
+                if (statistics[set].rstd != rstd)
+                    ck_abort_msg("%s, eps %a: 1/s is %a", nrg_isa_name(paths[path]), eps, statistics[set].rstd);
+            for (size_t i = 0; i < N * C * S; i++)
+                ck_assert(o[i] == 0);
+        }
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
@@ -757,6 +788,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tests, a_set_does_not_know_the_others, 0, CHANNEL_POSITIONS);
     tcase_add_loop_test(tests, poison_stays_in_its_set, 0, CHANNEL_POSITIONS);
     tcase_add_loop_test(tests, constant_sets_without_eps, 0, CHANNEL_POSITIONS);
+    tcase_add_test(tests, eps_about_the_smallest_that_counts);
     tcase_add_loop_test(tests, running_statistics, 0, CHANNEL_POSITIONS);
     tcase_add_test(tests, average_of_all_batches);
     tcase_add_test(tests, ends_of_the_momentum);

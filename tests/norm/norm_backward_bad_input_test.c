@@ -2,6 +2,7 @@
  * the header allows is not refused. bad_input_test.c does this for the forward pass.
  *
  * SPDX-License-Identifier: MIT */
+#include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <stdint.h>
@@ -274,6 +275,13 @@ START_TEST(spec_errors)
     REFUSED(NRG_ERR_CONSTANT);
     spec.weight_offset = NAN;
     REFUSED(NRG_ERR_CONSTANT);
+    for (int sign = -1; sign <= 1; sign += 2) {
+        spec.c = sign * nextafter(FLT_MAX, INFINITY);
+        REFUSED(NRG_ERR_CONSTANT);
+        spec.c = sign * (double)FLT_MAX;
+        spec.weight_offset = (float)-sign * FLT_MAX;
+        ACCEPTED();
+    }
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* What norm_backward.h promises of values without another implementation at hand: 16-bit results are the f32 results rounded, +
  * dr_in is one addition, a row does not know its batch nor a group its row, NaN and infinity stay in their row, an accumulation
- * to 0 is the sum itself.
+ * to 0 is the sum itself, and one to anything is rounded once; a clamp holds where both sides are equal.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -286,6 +286,71 @@ static void accumulation(const norm_backward_problem *p, const norm_options *opt
 START_TEST(added_to_zero) { each_problem(dims[_i], NULL, 0, accumulation); }
 END_TEST
 
+/* dw and db are added to what is there and rounded once: 1 + (2^-24 + 2^-50), where 2^-24 alone is a tie and goes down to 1. What
+ * is small comes from rows that are not added up in f32 with the others, or are of another block. */
+START_TEST(added_in_one_rounding)
+{
+    enum { ROWS = 70 };
+    static const size_t small[] = {4, 31, 32, 69};
+    nrg_isa paths[NRG_ISA_COUNT];
+    for (size_t path = test_paths(paths); path-- > 0;)
+        for (size_t n = 0; n < sizeof small / sizeof small[0]; n++) {
+            float x[ROWS], d_o[ROWS] = {0x1p-24f}, dw = 1, db = 1;
+            double workspace[2 * ROWS];
+            for (size_t row = 0; row < ROWS; row++)
+                x[row] = 3; /* h is 1 */
+            d_o[small[n]] = 0x1p-50f;
+            const nrg_norm_spec spec = nrg_rms_norm_spec(1, 0);
+            nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, x, d_o, NULL);
+            args.dw = &dw;
+            args.db = &db;
+            args.accumulate = 1;
+            args.workspace = workspace;
+            args.workspace_size = sizeof workspace;
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            ck_assert_int_eq(nrg_norm_backward(&spec, &args, 0, 1), NRG_OK);
+            ck_assert_int_eq(nrg_norm_backward_reduce(&spec, &args, 0, 1), NRG_OK);
+            if (dw != 1 + 0x1p-23f || db != 1 + 0x1p-23f)
+                ck_abort_msg("%s, row %zu: dw %a, db %a", nrg_isa_name(paths[path]), small[n], (double)dw, (double)db);
+        }
+}
+END_TEST
+
+/* NRG_EPS_MAX where σ is as large as eps, neither larger: the clamp holds, s does not depend on the row, and d_o goes through it
+ * without what it would lose in the direction of the row. All numbers here are exact. Rows of 2^60 are done in double. */
+START_TEST(clamp_holds_where_both_are_equal)
+{
+    enum { DIM = 4 };
+    static const float signs[DIM] = {1, -1, 1, -1}, scales[] = {2, 0x1p60f, 0x1p-60f};
+    nrg_isa paths[NRG_ISA_COUNT];
+    for (size_t path = test_paths(paths); path-- > 0;)
+        for (size_t n = 0; n < 3 * 2 * 3; n++) {
+            const float scale = scales[n % 3];
+            const int centred = n / 3 % 2;
+            float x[DIM], d_o[DIM] = {scale}, dx[DIM];
+            for (int i = 0; i < DIM; i++)
+                x[i] = signs[i] * scale;
+            nrg_norm_spec spec = centred ? nrg_layer_norm_spec(DIM, 0) : nrg_rms_norm_spec(DIM, 0);
+            spec.eps_mode = NRG_EPS_MAX;
+            const double norm = 2 * (double)scale; /* ‖q‖, √4 times σ */
+            spec.eps = n / 6 == 0 ? norm : n / 6 == 1 ? nextafter(norm, INFINITY) : norm * (1 - 0x1p-50);
+            const nrg_norm_backward_args args = nrg_norm_backward_args_init(1, x, d_o, dx);
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            ck_assert_int_eq(nrg_norm_backward(&spec, &args, 0, 1), NRG_OK);
+            for (int i = 0; i < DIM; i++) {
+                float expected = i == 0 ? 1 : 0;
+                if (n / 6 == 2)
+                    expected -= signs[i] * 0.25f;
+                if (centred)
+                    expected -= 0.25f;
+                if (dx[i] != expected)
+                    ck_abort_msg("%s, %s, scale %a, eps %a: dx %d is %a and not %a", nrg_isa_name(paths[path]),
+                                 centred ? "layer" : "rms", (double)scale, spec.eps, i, (double)dx[i], (double)expected);
+            }
+        }
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
@@ -297,5 +362,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tests, a_group_does_not_know_its_row, 0, DIMS);
     tcase_add_loop_test(tests, poison_is_not_lost, 0, DIMS);
     tcase_add_loop_test(tests, added_to_zero, 0, DIMS);
+    tcase_add_test(tests, added_in_one_rounding);
+    tcase_add_test(tests, clamp_holds_where_both_are_equal);
     return test_run(suite);
 }

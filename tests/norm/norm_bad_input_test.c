@@ -1,6 +1,7 @@
 /* Bad input: every refusal norm.h lists gives its status and writes nothing; what the header allows is not refused.
  *
  * SPDX-License-Identifier: MIT */
+#include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <stdint.h>
@@ -438,6 +439,13 @@ START_TEST(constants)
     spec.c = -3;
     spec.weight_offset = -1;
     ACCEPTED();
+    for (int sign = -1; sign <= 1; sign += 2) {
+        spec.c = sign * nextafter(FLT_MAX, INFINITY);
+        REFUSED(NRG_ERR_CONSTANT);
+        spec.c = sign * (double)FLT_MAX;
+        spec.weight_offset = (float)-sign * FLT_MAX;
+        ACCEPTED();
+    }
 }
 END_TEST
 

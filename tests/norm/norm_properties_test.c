@@ -3,6 +3,7 @@
  * a group its row, shares are the rows they should be, NaN and infinity stay in their row, constant rows without eps give b.
  *
  * SPDX-License-Identifier: MIT */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -345,6 +346,98 @@ START_TEST(constant_rows_with_the_smallest_eps)
 }
 END_TEST
 
+/* An eps below 2^-600 is none: where σ is 0, so is 1/s. From 2^-600 on it is an eps, and 1/s beyond the floats. */
+START_TEST(eps_about_the_smallest_that_counts)
+{
+    enum { DIM = 64 };
+    static const double none[] = {0x1p-1074, 0x1p-1000, 0x1p-700, 0x1p-650, 0x1p-611, 0x1.fffffffffffffp-601},
+                        some[] = {0x1p-600, 0x1p-580};
+    static const nrg_eps_mode modes[] = {NRG_EPS_MEAN, NRG_EPS_SIGMA, NRG_EPS_SUM, NRG_EPS_MAX};
+    nrg_isa paths[NRG_ISA_COUNT];
+    float x[DIM], o[DIM], rstd;
+    for (size_t path = test_paths(paths); path-- > 0;)
+        for (size_t n = 0; n < 8 * 8; n++) {
+            const size_t which = n % 8;
+            const int centred = n / 8 % 2;
+            nrg_norm_spec spec = nrg_layer_norm_spec(DIM, which < 6 ? none[which] : some[which - 6]);
+            spec.eps_mode = modes[n / 16];
+            spec.centred = centred;
+            /* what counts is eps/d, and eps/√d */
+            if (spec.eps_mode == NRG_EPS_SUM)
+                spec.eps *= DIM;
+            if (spec.eps_mode == NRG_EPS_MAX)
+                spec.eps *= 8;
+            for (size_t i = 0; i < DIM; i++)
+                x[i] = centred ? 3 : 0;
+            nrg_norm_args args = nrg_norm_args_init(1, x, o);
+            args.rstd = &rstd;
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
+            if (rstd != (which < 6 ? 0 : INFINITY) || o[0] != 0)
+                ck_abort_msg("%s, eps mode %d %a: rstd %g, o %g", nrg_isa_name(paths[path]), (int)spec.eps_mode, spec.eps,
+                             (double)rstd, (double)o[0]);
+        }
+}
+END_TEST
+
+/* The largest c there may be, and what comes of it: ±1 times c/√d. */
+START_TEST(largest_constant)
+{
+    static const size_t lengths[] = {1, 4, 64};
+    nrg_isa paths[NRG_ISA_COUNT];
+    float x[64], o[64];
+    for (size_t path = test_paths(paths); path-- > 0;)
+        for (size_t n = 0; n < 3 * 2 * 2; n++) {
+            const size_t dim = lengths[n % 3];
+            const double c = n / 3 % 2 ? -FLT_MAX : FLT_MAX;
+            nrg_norm_spec spec = n / 6 && dim > 1 ? nrg_layer_norm_spec(dim, 0) : nrg_rms_norm_spec(dim, 0);
+            spec.c = c;
+            for (size_t i = 0; i < dim; i++)
+                x[i] = i % 2 ? -7 : 7;
+            const nrg_norm_args args = nrg_norm_args_init(1, x, o);
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
+            for (size_t i = 0; i < dim; i++)
+                if (o[i] != (float)((i % 2 ? -c : c) / sqrt((double)dim)))
+                    ck_abort_msg("%s, c %a, dim %zu: o %zu is %a", nrg_isa_name(paths[path]), c, dim, i, (double)o[i]);
+        }
+}
+END_TEST
+
+/* A NaN of any bits in f32 is one in 16 bits, where rounding like a number would make of the last of them a zero; also in r. */
+START_TEST(nans_of_any_bits)
+{
+    enum { DIM = 40 };
+    static const uint32_t payloads[] = {0x7fffffff, 0xffffffff, 0x7fc00000, 0xffc00000, 0x7fffc000, 0x7fff8000,
+                                        0x7ff00000, 0x7fc00001, 0x7fe01fff, 0xffffefff, 0x7fff7fff};
+    static const nrg_dtype halves[] = {NRG_F16, NRG_BF16};
+    nrg_isa paths[NRG_ISA_COUNT];
+    for (size_t path = test_paths(paths); path-- > 0;)
+        for (size_t n = 0; n < 2 * DIM * sizeof payloads / sizeof payloads[0]; n++) {
+            uint16_t x[DIM], o[DIM], r[DIM];
+            float y[DIM];
+            const size_t place = n / 2 % DIM;
+            nrg_norm_spec spec = nrg_rms_norm_spec(DIM, 1e-5);
+            spec.dtype = halves[n % 2];
+            spec.y_dtype = NRG_F32;
+            for (size_t i = 0; i < DIM; i++) {
+                element_set(x, i, spec.dtype, 1);
+                y[i] = (float)i;
+            }
+            memcpy(&y[place], &payloads[n / 2 / DIM], sizeof y[0]);
+            nrg_norm_args args = nrg_norm_args_init(1, x, o);
+            args.y = y;
+            args.r = r;
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
+            for (size_t i = 0; i < DIM; i++)
+                if (!isnan(element_get(o, i, spec.dtype)) || !isnan(element_get(r, i, spec.dtype)) != (i != place))
+                    ck_abort_msg("%s, %s, 0x%08x at %zu: o %zu is 0x%04x, r 0x%04x", nrg_isa_name(paths[path]),
+                                 nrg_dtype_name(spec.dtype), (unsigned)payloads[n / 2 / DIM], place, i, o[i], r[i]);
+        }
+}
+END_TEST
+
 /* One share writes its own rows and no others; shares are contiguous and as equal as can be. */
 START_TEST(shares)
 {
@@ -444,6 +537,9 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tests, poison_stays_in_its_row, 0, DIMS);
     tcase_add_loop_test(tests, constant_rows_without_eps, 0, DIMS);
     tcase_add_test(tests, constant_rows_with_the_smallest_eps);
+    tcase_add_test(tests, eps_about_the_smallest_that_counts);
+    tcase_add_test(tests, largest_constant);
+    tcase_add_test(tests, nans_of_any_bits);
     tcase_add_test(tests, shares);
     tcase_add_test(tests, shares_of_groups);
     return test_run(suite);
