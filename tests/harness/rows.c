@@ -8,7 +8,7 @@
 
 const char *row_kind_name(enum row_kind kind)
 {
-    static const char *const names[ROW_KINDS] = {
+    static const char *const names[ROW_ALL_KINDS] = {
         [ROW_NORMAL] = "N(0,1)",
         [ROW_MEAN_1E3] = "mean 1e3, std 1",
         [ROW_MEAN_1E4] = "mean 1e4, std 1e-2",
@@ -31,6 +31,9 @@ const char *row_kind_name(enum row_kind kind)
         [ROW_ANY_MAGNITUDE] = "any magnitude",
         [ROW_AT_QUIET_LIMIT] = "mean square at a limit",
         [ROW_AT_MEAN_LIMIT] = "mean of half σ",
+        [ROW_LARGE_MEAN] = "mean of 2^8 σ and more",
+        [ROW_LEVELS] = "pieces of one value",
+        [ROW_SCALES] = "pieces of any scale",
     };
     return names[kind];
 }
@@ -60,8 +63,50 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* A power of two whose multiples by numbers near 1 the dtype has. */
+static double draw_scale(uint64_t *state, nrg_dtype dtype)
+{
+    const int low = dtype == NRG_F16 ? -20 : -140, high = dtype == NRG_F16 ? 12 : 120;
+    return ldexp(1, low + (int)test_draw(state, (size_t)(high - low + 1)));
+}
+
+static float clamped(double v, nrg_dtype dtype)
+{
+    const double largest = (double)element_max(dtype);
+    return element_round((float)fmax(-largest, fmin(largest, v)), dtype);
+}
+
+static void fill_large_mean(float *row, size_t dim, nrg_dtype dtype, uint64_t state)
+{
+    const size_t start = test_draw(&state, POOL);
+    const double mean = draw_scale(&state, dtype) * (test_draw(&state, 2) ? 1 : -1) * (1 + (double)normal(start) / 16);
+    const double sigma = ldexp(mean, -(int)(8 + test_draw(&state, 23)));
+    for (size_t i = 0; i < dim; i++)
+        row[i] = clamped(mean + sigma * (double)normal(start + i), dtype);
+}
+
+static void fill_pieces(float *row, size_t dim, enum row_kind kind, nrg_dtype dtype, uint64_t state)
+{
+    for (size_t i = 0, end; i < dim; i = end) {
+        const size_t most = test_draw(&state, 2) ? dim : 300, length = 1 + test_draw(&state, most);
+        const size_t start = test_draw(&state, POOL);
+        const double scale = draw_scale(&state, dtype);
+        end = length < dim - i ? i + length : dim;
+        for (size_t k = i; k < end; k++)
+            row[k] = clamped(scale * (double)normal(kind == ROW_LEVELS ? start : start + k), dtype);
+    }
+}
+
 void row_fill(float *row, size_t dim, enum row_kind kind, nrg_dtype dtype, uint64_t seed)
 {
+    if (kind == ROW_LARGE_MEAN) {
+        fill_large_mean(row, dim, dtype, seed);
+        return;
+    }
+    if (kind == ROW_LEVELS || kind == ROW_SCALES) {
+        fill_pieces(row, dim, kind, dtype, seed);
+        return;
+    }
     int f16 = dtype == NRG_F16;
     uint64_t state = seed;
     size_t start = test_draw(&state, POOL), step = 2 * test_draw(&state, 1000) + 1, place = test_draw(&state, dim);

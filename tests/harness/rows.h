@@ -32,7 +32,12 @@ enum row_kind {
     ROW_LAST_OUTLIER,
     ROW_ANY_MAGNITUDE,
     ROW_AT_QUIET_LIMIT, /* around the mean squares where a row begins to need care */
-    ROW_KINDS
+    ROW_KINDS,
+    /* and where a test names them: what the sums of a set over channels may stumble over */
+    ROW_LARGE_MEAN = ROW_KINDS, /* from 2^8 to 2^30 σ, of any magnitude */
+    ROW_LEVELS,                 /* pieces of one value each, which segments cross */
+    ROW_SCALES,                 /* pieces of magnitudes that no two doubles hold a sum of */
+    ROW_ALL_KINDS
 };
 
 const char *row_kind_name(enum row_kind kind);
