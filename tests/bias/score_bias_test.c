@@ -2,6 +2,7 @@
  * order, in place, any shares; and with a batch stride of its own, and out of a part of a larger table.
  *
  * SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,6 +234,41 @@ START_TEST(parts)
 }
 END_TEST
 
+/* bf16 takes the table apart, and the last entry of an odd number of them by itself: it is the last key's in the first row, which
+ * whole steps of any path read, rows that are streamed too. What a call before has left in the same place is a NaN. */
+START_TEST(last_entry)
+{
+    enum { KEYS = 192, ROWS = 9, OFFSET = 32 };
+    static _Alignas(64) uint16_t scores[ROWS * KEYS], o[ROWS * KEYS + OFFSET];
+    static float table[ROWS + KEYS - 1], nans[ROWS + KEYS - 1];
+    nrg_isa paths[NRG_ISA_COUNT];
+    for (size_t i = 0; i < ROWS + KEYS - 1; i++) {
+        table[i] = (float)(i + 1);
+        nans[i] = NAN;
+    }
+    for (size_t p = test_paths(paths); p-- > 0;) {
+        ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
+        for (size_t rows = 8; rows <= ROWS; rows++)
+            for (size_t keys = 31; keys <= KEYS; keys++)
+                for (size_t n = 0; n < 2 * OFFSET; n += keys % 32 ? 5 : 1) {
+                    uint16_t *to = o + n / 2;
+                    nrg_score_bias_args args = nrg_score_bias_args_init(NRG_BF16, 1, 1, rows, keys, scores, nans, to);
+                    args.store = n % 2 ? NRG_STORE_STREAM : NRG_STORE_KEEP;
+                    ck_assert_int_eq(nrg_score_bias_forward(&args, 0, 1), NRG_OK);
+                    args.diagonals = table;
+                    ck_assert_int_eq(nrg_score_bias_forward(&args, 0, 1), NRG_OK);
+                    for (size_t i = 0; i < rows * keys; i++) {
+                        const size_t entry = i % keys + (rows - 1) - i / keys;
+                        if (element_get(to, i, NRG_BF16) != table[entry])
+                            ck_abort_msg("%s, %zu rows of %zu keys, store %d, offset %zu: row %zu, key %zu is %g and not %g",
+                                         nrg_isa_name(paths[p]), rows, keys, (int)args.store, n / 2, i / keys, i % keys,
+                                         (double)element_get(to, i, NRG_BF16), (double)table[entry]);
+                    }
+                }
+    }
+}
+END_TEST
+
 /* Layers that add to the same sums: the bits of one sum over the samples of both. A -0 that is added to counts as 0. */
 START_TEST(layers)
 {
@@ -324,6 +360,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(sweeps, large_shapes, 0, 7);
     TCase *rest = test_case(suite, "parts, layers, shares");
     tcase_add_test(rest, parts);
+    tcase_add_test(rest, last_entry);
     tcase_add_test(rest, layers);
     tcase_add_test(rest, shares_are_equal);
     tcase_add_test(test_case(suite, "account"), sweeps_met_everything);

@@ -83,6 +83,42 @@ START_TEST(slopes)
 }
 END_TEST
 
+/* Where a slope goes over from one float to the next, to the last bits of max_bias: the exponent is a product of two numbers that
+ * has more bits than a double. Half an ulp, and what arithmetic in double may lose: 2^-49 of the slope. */
+START_TEST(slopes_between_floats)
+{
+    static const size_t all_heads[] = {3, 7, 12, 24, 100, 1000};
+    static float got[1000];
+    double worst = 0;
+    uint64_t state = 11;
+    for (int n = 0; n < 240; n++) {
+        const size_t heads = all_heads[n % 6], h = test_draw(&state, heads);
+        size_t whole = 1;
+        while (2 * whole <= heads)
+            whole *= 2;
+        const double times = (double)(h < whole ? 2 * (h + 1) : 2 * (h - whole) + 1) / (double)(2 * whole);
+        double low = (20 + (double)test_draw(&state, 1 << 20) * 0x1p-20 * 100) / times, high = low * (1 + 0x1p-20);
+        ck_assert_int_eq(nrg_alibi_slopes(heads, low, got), NRG_OK);
+        const float first = got[h];
+        while (nextafter(low, high) < high) {
+            const double middle = low + (high - low) / 2;
+            ck_assert_int_eq(nrg_alibi_slopes(heads, middle, got), NRG_OK);
+            *(got[h] == first ? &low : &high) = middle;
+        }
+        for (int side = 0; side < 2; side++) {
+            const double max_bias = side ? high : low;
+            ck_assert_int_eq(nrg_alibi_slopes(heads, max_bias, got), NRG_OK);
+            const double off = ulps_off(got[h], slope_of(heads, h, max_bias), NRG_F32);
+            worst = off > worst ? off : worst;
+            if (!(off <= 0.5 + 0x1p-25))
+                ck_abort_msg("max_bias %a, slope %zu of %zu: %a, half an ulp and %a", max_bias, h, heads, (double)got[h],
+                             off - 0.5);
+        }
+    }
+    note_error("slopes between floats", worst);
+}
+END_TEST
+
 START_TEST(published_slopes)
 {
     float got[12];
@@ -325,6 +361,7 @@ int main(int argc, char **argv)
     Suite *suite = suite_create("attention score biases against 113 bits");
     TCase *alibi = test_case(suite, "ALiBi");
     tcase_add_test(alibi, slopes);
+    tcase_add_test(alibi, slopes_between_floats);
     tcase_add_test(alibi, published_slopes);
     tcase_add_test(alibi, alibi_diagonals);
     TCase *calls = test_case(suite, "scores and gradients");

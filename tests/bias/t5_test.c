@@ -172,6 +172,18 @@ START_TEST(ties)
         ck_assert_int_eq(nrg_t5_bucket(-powers[i][0], 1, 32, 128), powers[i][1]);
         ck_assert_int_eq(nrg_t5_bucket(powers[i][0], 1, 32, 128), 16 + powers[i][1]);
     }
+    /* and as integers of so many words that their ends are cut off at first: E = 8199 and M = E·2^9, of 9·911 buckets. At 2^7
+     * the side that is larger is cut by more. E = 119 and M = E·2^24, of 24·5 buckets */
+    static const struct {
+        int buckets, exact, max_distance, times, step;
+    } long_ones[] = {{16398, 8199, 4197888, 9, 911}, {16415, 8207, 4201984, 9, 912}, {239, 119, 1996488704, 24, 5}};
+    for (size_t n = 0; n < sizeof long_ones / sizeof long_ones[0]; n++)
+        for (int i = 1; i < long_ones[n].times; i++) {
+            const int64_t tie = (int64_t)long_ones[n].exact << i;
+            const int bucket = long_ones[n].exact + i * long_ones[n].step;
+            ck_assert_int_eq(nrg_t5_bucket(-tie, 0, long_ones[n].buckets, long_ones[n].max_distance), bucket);
+            ck_assert_int_lt(nrg_t5_bucket(-tie + 1, 0, long_ones[n].buckets, long_ones[n].max_distance), bucket);
+        }
     static const int thirds[][2] = {{23, 19}, {24, 20}, {35, 23}, {36, 24}, {53, 27}, {54, 28}};
     for (size_t i = 0; i < sizeof thirds / sizeof thirds[0]; i++)
         ck_assert_int_eq(nrg_t5_bucket(-thirds[i][0], 0, 32, 81), thirds[i][1]);
