@@ -147,9 +147,8 @@ typedef struct nrg_channel_norm_backward_job {
 NRG_EACH_PATH(NRG_ACTIVATE, )
 #undef NRG_ACTIVATE
 
-/* norm_backward.c, for the call that rotates what arrives first: its checks alone; how many shares cut the rows into blocks, or
- * (without dw and db) into pieces of `rows`; and the rows of share ith of nth. */
-nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth);
+/* norm_backward.c, for the call that rotates what arrives first: how many shares cut the rows into blocks, or (without dw and db)
+ * into pieces of `rows`; and the rows of share ith of nth. */
 size_t nrg_norm_backward_pieces(const nrg_norm_backward_args *args, size_t rows);
 void nrg_norm_backward_rows(const nrg_norm_backward_args *args, int ith, int nth, size_t *begin, size_t *end);
 

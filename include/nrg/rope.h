@@ -123,7 +123,9 @@ NRG_API size_t nrg_rope_pairs(const nrg_rope_spec *spec);
  *   NRG_ERR_CONSTANT     a number of the spec (or of freq_factors) is NaN, infinite or out of its range: those above 0 between
  *                        2^-400 and 2^400, n_ctx_orig above 0 where it is used, freq_base not 1 with YaRN; or a pair turns more
  *                        than 2^18 times from one position to the next
- *   NRG_ERR_ALIGNMENT    a pointer that is no multiple of its elements' size */
+ *   NRG_ERR_ALIGNMENT    a pointer that is no multiple of its elements' size
+ *   NRG_ERR_OVERLAP      frequencies, magnitude and freq_factors share bytes
+ *   NRG_ERR_OVERFLOW     an operand would wrap around the end of memory */
 NRG_API nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, double *magnitude);
 
 /* The attention factor of LongRoPE, √(1 + ln s/ln n_ctx_orig) with s = n_ctx/n_ctx_orig, for attn_factor; 1 where s ≤ 1. 0 where

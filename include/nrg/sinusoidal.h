@@ -31,7 +31,8 @@ typedef enum nrg_sinusoidal_layout {
  *   NRG_ERR_NULL       frequencies
  *   NRG_ERR_DIM        dim is 0 or beyond 2^31
  *   NRG_ERR_CONSTANT   base is not between 2^-400 and 2^400, or a pair turns more than 2^18 times from one position to the next
- *   NRG_ERR_ALIGNMENT  frequencies is no multiple of 8 */
+ *   NRG_ERR_ALIGNMENT  frequencies is no multiple of 8
+ *   NRG_ERR_OVERFLOW   frequencies would wrap around the end of memory */
 NRG_API nrg_status nrg_sinusoidal_frequencies(size_t dim, double base, double *frequencies);
 
 typedef struct nrg_sinusoidal_args {

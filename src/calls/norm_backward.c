@@ -61,12 +61,6 @@ static nrg_status make_job(nrg_norm_backward_job *job, nrg_checked *c, const nrg
     return NRG_OK;
 }
 
-nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
-{
-    nrg_checked c;
-    return nrg_check(&c, &nrg_call_norm_backward, (const void *const[]){spec, args}, ith, nth);
-}
-
 size_t nrg_norm_backward_pieces(const nrg_norm_backward_args *args, size_t rows)
 {
     const size_t pieces = args->dw || args->db ? nrg_norm_block_count(args->rows) : args->rows / rows + (args->rows % rows != 0);

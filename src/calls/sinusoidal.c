@@ -1,44 +1,16 @@
 /* The public layer of the sinusoidal table.
  *
  * SPDX-License-Identifier: MIT */
-#include "checks.h"
+#include "../internal.h"
+#include "../operands/check.h"
+#include "../operands/sinusoidal.h"
+#include "quick_table.h"
+#include "share.h"
 
-enum { ARGS_SIZE_MIN = sizeof(nrg_sinusoidal_args) };
-
-enum operand { FREQUENCIES = 1, POSITIONS = 2, TABLE = 4 };
-
-nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_args *args, int ith, int nth)
+static void fill_job(nrg_position_table_job *job, const nrg_sinusoidal_args *a, size_t table_stride, int ith, int nth)
 {
-    if (!args)
-        return NRG_ERR_NULL;
-    nrg_sinusoidal_args copy;
-    const nrg_sinusoidal_args *a = read_struct(args, &copy, sizeof copy, ARGS_SIZE_MIN);
-    if (!a || a->reserved)
-        return NRG_ERR_STRUCT_SIZE;
-    if (!is_dtype(a->dtype) || (unsigned)a->layout > NRG_SINUSOIDAL_CONCATENATED)
-        return NRG_ERR_ENUM;
-    if (a->dim == 0 || (a->layout == NRG_SINUSOIDAL_CONCATENATED && a->dim % 2))
-        return NRG_ERR_DIM;
-    if (ith < 0 || ith >= nth)
-        return NRG_ERR_THREAD;
-    if (a->rows && (!a->frequencies || !a->table))
-        return NRG_ERR_NULL;
-    if (!a->positions && a->rows && a->rows - 1 > (size_t)((int64_t)INT32_MAX - a->first))
-        return NRG_ERR_POSITION;
-
-    const size_t pairs = a->dim / 2 + a->dim % 2, once = a->rows ? 1 : 0;
-    size_t none = 0, table_stride = a->table_stride;
-    nrg_status status;
-    extent operands[3];
-    extents all = {0, operands};
-    if (pairs > SIZE_MAX / 2)
-        return NRG_ERR_OVERFLOW;
-    if ((status = add_words(&all, FREQUENCIES, ANY_OPERAND, a->frequencies, once ? 2 * pairs : 0, sizeof(double))) != NRG_OK ||
-        (status = add_operand(&all, POSITIONS, ANY_OPERAND, a->positions, NRG_F32, a->rows, once, &none)) != NRG_OK ||
-        (status = add_operand(&all, TABLE, 0, a->table, a->dtype, a->dim, a->rows, &table_stride)) != NRG_OK ||
-        (status = check_overlap(&all)) != NRG_OK)
-        return status;
-    const nrg_position_table_job job = {
+    const size_t pairs = nrg_sinusoidal_pairs(a->dim);
+    *job = (nrg_position_table_job){
         .high = a->frequencies,
         .low = a->rows ? a->frequencies + pairs : NULL,
         .magnitude = 1,
@@ -50,11 +22,61 @@ nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_args *args, int ith, int nt
         .dim = a->dim,
         .table = a->table,
         .table_stride = table_stride,
-        .begin = share(a->rows, ith, nth),
-        .end = share(a->rows, ith + 1, nth),
+        .begin = nrg_share(a->rows, ith, nth),
+        .end = nrg_share(a->rows, ith + 1, nth),
     };
+}
+
+/* Whether a call is plainly sound; *table_stride is then the real one. */
+static inline int is_plain(size_t *table_stride, const nrg_sinusoidal_args *a)
+{
+    if ((a->size != sizeof *a) | ((unsigned)a->dtype - NRG_F32 > NRG_BF16 - NRG_F32) |
+        ((unsigned)a->layout > NRG_SINUSOIDAL_CONCATENATED) | (a->layout == NRG_SINUSOIDAL_CONCATENATED && a->dim % 2) |
+        (a->reserved != 0))
+        return 0;
+    quick_table table = {a->frequencies,
+                         a->positions,
+                         a->first,
+                         a->table,
+                         a->table_stride,
+                         a->rows,
+                         a->dim,
+                         a->dtype == NRG_F32 ? 4 : 2,
+                         nrg_sinusoidal_pairs(a->dim)};
+    const int is_sound = quick_table_is_sound(&table);
+    *table_stride = table.stride;
+    return is_sound;
+}
+
+/* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_job(nrg_position_table_job *job, nrg_dtype *dtype,
+                                                     const nrg_sinusoidal_args *args, int ith, int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, &nrg_call_sinusoidal_table, (const void *const[]){args}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const nrg_sinusoidal_args *a = c.part[NRG_SINUSOIDAL_ARGS];
+    *dtype = a->dtype;
+    fill_job(job, a, c.stride[NRG_SINUSOIDAL_TABLE_TABLE][0], ith, nth);
+    return NRG_OK;
+}
+
+nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_args *args, int ith, int nth)
+{
+    nrg_position_table_job job;
+    nrg_dtype dtype;
+    size_t table_stride;
+    if (args && (ith >= 0) & (ith < nth) && is_plain(&table_stride, args)) {
+        dtype = args->dtype;
+        fill_job(&job, args, table_stride, ith, nth);
+    } else {
+        const nrg_status status = make_job(&job, &dtype, args, ith, nth);
+        if (status != NRG_OK)
+            return status;
+    }
     if (job.begin >= job.end)
         return NRG_OK;
-    NRG_ACTIVE_KERNEL(position_table, a->dtype)(&job);
+    NRG_ACTIVE_KERNEL(position_table, dtype)(&job);
     return NRG_OK;
 }

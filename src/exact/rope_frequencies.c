@@ -2,16 +2,18 @@
  * written for accuracy: 1 µs a pair.
  *
  * SPDX-License-Identifier: MIT */
+#include <float.h>
 #include <math.h>
 
+#include "../internal.h"
+#include "../operands/check.h"
+#include "../operands/rope.h"
+#include "../operands/sinusoidal.h"
 #include "double_double.h"
-#include "../calls/rope_spec.h"
 
 /* The most turns a pair may make from one position to the next: k·θ/2π then has 2^49 whole turns, and a position table's double
  * arithmetic leaves their fraction exact. */
 #define TURNS_MAX 0x1p18
-
-static int in_range(double a) { return a >= 0x1p-400 && a <= 0x1p400; }
 
 static wide wide_reciprocal_power(wide log_base, double numerator, double denominator)
 {
@@ -62,24 +64,12 @@ static wide llama3(const nrg_rope_spec *s, wide theta)
     return wide_add(slow, wide_mul(blend, wide_add(theta, wide_minus(slow))));
 }
 
-static nrg_status check_constants(const nrg_rope_spec *s)
+static int factors_are_sound(const float *factors, size_t pairs)
 {
-    const int yarn = s->ext_factor != 0, llama = s->scaling == NRG_ROPE_SCALING_LLAMA3;
-    if (!in_range(s->freq_base) || !in_range(s->freq_scale) || !(fabs(s->attn_factor) <= 0x1p400) ||
-        !(fabs(s->ext_factor) <= 0x1p400))
-        return NRG_ERR_CONSTANT;
-    if ((yarn || llama) && s->n_ctx_orig <= 0)
-        return NRG_ERR_CONSTANT;
-    if (yarn && (s->freq_base == 1 || !in_range(s->beta_fast) || !in_range(s->beta_slow)))
-        return NRG_ERR_CONSTANT;
-    if (s->scaling != NRG_ROPE_SCALING_NONE && !in_range(s->factor))
-        return NRG_ERR_CONSTANT;
-    if (llama && !(s->low_freq_factor >= 0 && s->high_freq_factor > s->low_freq_factor && s->high_freq_factor <= 0x1p400))
-        return NRG_ERR_CONSTANT;
-    for (size_t p = 0; s->freq_factors && p < rope_pairs(s); p++)
-        if (!(s->freq_factors[p] > 0 && s->freq_factors[p] <= FLT_MAX))
-            return NRG_ERR_CONSTANT;
-    return NRG_OK;
+    for (size_t p = 0; factors && p < pairs; p++)
+        if (!(factors[p] > 0 && factors[p] <= FLT_MAX))
+            return 0;
+    return 1;
 }
 
 /* The turns of pair p. */
@@ -96,26 +86,16 @@ static wide frequency(const nrg_rope_spec *s, wide log_base, const ramp *r, size
 
 nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, double *magnitude)
 {
-    nrg_rope_spec copy;
-    nrg_status status;
-    if (!spec || !frequencies || !magnitude)
-        return NRG_ERR_NULL;
-    const nrg_rope_spec *s = read_struct(spec, &copy, sizeof copy, ROPE_SPEC_SIZE_MIN);
-    if (!s)
-        return NRG_ERR_STRUCT_SIZE;
-    if ((status = rope_check_shape(s)) != NRG_OK)
+    nrg_checked c;
+    const nrg_rope_frequencies_args args = {frequencies, magnitude};
+    const nrg_status status = nrg_check(&c, &nrg_call_rope_frequencies, (const void *const[]){spec, &args}, 0, 1);
+    if (status != NRG_OK)
         return status;
-    if ((unsigned)s->scaling > NRG_ROPE_SCALING_LLAMA3)
-        return NRG_ERR_ENUM;
-    if (s->scaling == NRG_ROPE_SCALING_NTK && s->n_dims < 4)
-        return NRG_ERR_DIM;
-    if ((uintptr_t)frequencies % sizeof(double) || (uintptr_t)magnitude % sizeof(double) ||
-        (uintptr_t)s->freq_factors % sizeof(float))
-        return NRG_ERR_ALIGNMENT;
-    if ((status = rope_check_sections(s)) != NRG_OK || (status = check_constants(s)) != NRG_OK)
-        return status;
+    const nrg_rope_spec *s = c.part[NRG_ROPE_SPEC];
+    const size_t pairs = nrg_rope_pairs_of(s);
+    if (!factors_are_sound(s->freq_factors, pairs))
+        return NRG_ERR_CONSTANT;
 
-    const size_t pairs = rope_pairs(s);
     wide log_base = wide_log(s->freq_base);
     if (s->scaling == NRG_ROPE_SCALING_NTK) /* (n/(n - 2)) · ln factor beside ln base */
         log_base = wide_add(log_base,
@@ -138,15 +118,12 @@ nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, 
 
 nrg_status nrg_sinusoidal_frequencies(size_t dim, double base, double *frequencies)
 {
-    if (!frequencies)
-        return NRG_ERR_NULL;
-    if (dim == 0 || dim > ROPE_DIMS_MAX)
-        return NRG_ERR_DIM;
-    if ((uintptr_t)frequencies % sizeof(double))
-        return NRG_ERR_ALIGNMENT;
-    const size_t pairs = dim / 2 + dim % 2;
-    if (!in_range(base))
-        return NRG_ERR_CONSTANT;
+    nrg_checked c;
+    const nrg_sinusoidal_frequencies_args args = {frequencies, dim, base};
+    const nrg_status status = nrg_check(&c, &nrg_call_sinusoidal_frequencies, (const void *const[]){&args}, 0, 1);
+    if (status != NRG_OK)
+        return status;
+    const size_t pairs = nrg_sinusoidal_pairs(dim);
     const wide log_base = wide_log(base);
     /* a base below 1 makes the last pair the fastest */
     const wide fastest = wide_reciprocal_power(log_base, 2 * (double)(pairs - 1), (double)dim);

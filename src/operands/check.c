@@ -108,7 +108,7 @@ static int fill_strides(size_t stride[NRG_LEVELS], const nrg_operand *o, const n
         stride[k] = stride[k] ? stride[k] : span;
         if (!nrg_product(count, stride[k], &steps))
             return k + 1 == NRG_LEVELS || o->level[k + 1].count == NRG_ONE; /* nobody takes the last step */
-        span = steps > span && count != 1 ? steps : span;
+        span = steps > span && (count != 1 || o->strides_multiply) ? steps : span;
     }
     return 1;
 }
@@ -215,8 +215,10 @@ static nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_ope
         return NRG_ERR_ALIGNMENT;
     if (span > UINTPTR_MAX - e->first)
         return NRG_ERR_OVERFLOW;
-    if (o->rows_may_meet)
+    if (o->rows_may_meet || o->has_no_gaps) {
         e->bytes = e->stride = span;
+        e->rows = 1;
+    }
     e->end = e->first + span;
     return NRG_OK;
 }

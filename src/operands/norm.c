@@ -88,10 +88,9 @@ const nrg_call nrg_call_norm_forward = {
 
 /* ---- backward ---- */
 
-/* Doubles of the workspace: a sum for each column, block and gradient. */
-static nrg_status find_space(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t *doubles)
+nrg_status nrg_norm_measure_space(const nrg_norm_spec *spec, size_t rows, const nrg_norm_backward_args *args, size_t *doubles)
 {
-    const size_t sums = ((size_t)(args->dw != NULL) + (args->db != NULL)) * nrg_norm_block_count(args->rows);
+    const size_t sums = ((size_t)(args->dw != NULL) + (args->db != NULL)) * nrg_norm_block_count(rows);
     size_t bytes;
     *doubles = spec->dim * sums;
     return nrg_product(spec->dim, sums * sizeof(double), &bytes) ? NRG_OK : NRG_ERR_OVERFLOW;
@@ -102,7 +101,7 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
     const nrg_norm_spec *spec = part[NRG_NORM_SPEC];
     const nrg_norm_backward_args *args = part[NRG_NORM_ARGS];
     nrg_status status = nrg_norm_measure_spec(spec, s->type);
-    if (status != NRG_OK || (status = find_space(spec, args, &s->n[SPACE])) != NRG_OK)
+    if (status != NRG_OK || (status = nrg_norm_measure_space(spec, args->rows, args, &s->n[SPACE])) != NRG_OK)
         return status;
     s->n[ROWS] = args->rows;
     s->n[DIM] = spec->dim;

@@ -88,7 +88,8 @@ static inline size_t nrg_norm_block_count(size_t rows)
     return rows / each + (rows % each != 0);
 }
 
-/* The number that holds the doubles of a backward pass's workspace. */
+/* The number that holds the doubles of a backward pass's workspace: a sum for each column, block and gradient. */
 enum { NRG_NORM_BACKWARD_SPACE = 6 };
+nrg_status nrg_norm_measure_space(const nrg_norm_spec *spec, size_t rows, const nrg_norm_backward_args *args, size_t *doubles);
 
 #endif

@@ -40,9 +40,13 @@ typedef struct nrg_operand {
     unsigned char role, element, part;
     unsigned char may_be_absent; /* NULL is no mistake, unless nrg_sizes.needed says so */
     unsigned char rows_may_meet; /* an input whose rows may share bytes: its strides need not nest */
-    unsigned char dim;           /* the number (nrg_sizes.n) of a row's elements */
-    uint16_t at;                 /* where in the part the pointer is */
-    uint16_t room;               /* a workspace: where its size in bytes is */
+    unsigned char has_no_gaps;   /* what lies between its rows counts as its own: nothing may be there */
+    /* A stride of 0 is the next inner one times its count, or what is inside of it, whichever is longer. Without this, a level of
+     * one step does not count. */
+    unsigned char strides_multiply;
+    unsigned char dim; /* the number (nrg_sizes.n) of a row's elements */
+    uint16_t at;       /* where in the part the pointer is */
+    uint16_t room;     /* a workspace: where its size in bytes is */
     struct {
         uint16_t stride; /* where in the part; 0: none, the level is dense */
         uint16_t count;  /* the number of steps; NRG_ONE: no level, and none after it */

@@ -1,0 +1,69 @@
+/* The jobs of a rotation: for nrg_rope, and for the calls that fuse it with a norm.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_CALLS_ROPE_JOB_H
+#define NRG_CALLS_ROPE_JOB_H
+
+#include "../operands/check.h"
+#include "../operands/rope.h"
+#include "stream.h"
+
+static inline int rope_positions_fit(const int32_t *positions, size_t tokens, size_t rows)
+{
+    for (size_t t = 0; t < tokens; t++)
+        if (positions[t] < 0 || (size_t)positions[t] >= rows)
+            return 0;
+    return 1;
+}
+
+/* The job of q, or of k, without its share. Strides: of heads, then of tokens. Field by field: an initializer clears the job
+ * first, which takes as long as a head. */
+static inline void rope_fill_job(nrg_rope_job *job, const nrg_rope_spec *s, const nrg_rope_args *a, int is_k, size_t table_stride,
+                                 const size_t x_strides[2], const size_t o_strides[2], int stream)
+{
+    job->x = is_k ? a->k : a->q;
+    job->o = is_k ? a->k_o : a->q_o;
+    job->x_token_stride = x_strides[1];
+    job->x_head_stride = x_strides[0];
+    job->o_token_stride = o_strides[1];
+    job->o_head_stride = o_strides[0];
+    job->table = (const char *)a->table;
+    job->table_stride = table_stride;
+    job->positions = a->positions;
+    job->heads = is_k ? a->k_heads : a->q_heads;
+    job->dim = a->dim;
+    job->offset = a->offset;
+    job->pairs = nrg_rope_pairs_of(s);
+    job->interleaved = s->mode == NRG_ROPE_NORMAL;
+    job->backward = a->backward != 0;
+    job->stream = stream;
+}
+
+/* Jobs of q and k without their shares, from a call that nrg_check finds sound; q_o: its operand. heads of a job is 0 where there
+ * is nothing to do. Positions are looked at here: the last that can be wrong. */
+static inline nrg_status rope_make_jobs(nrg_rope_job job[2], const nrg_checked *c, const nrg_rope_spec *s, const nrg_rope_args *a,
+                                        unsigned q_o)
+{
+    const size_t *const n = c->sizes.n;
+    const int stream = nrg_wants_stream(a->store, c->bytes);
+    if (n[NRG_ROPE_N_TABLE_ROWS] && a->positions && !rope_positions_fit(a->positions, a->tokens, n[NRG_ROPE_N_TABLE_ROWS]))
+        return NRG_ERR_POSITION;
+    for (unsigned k = 0; k < 2; k++) {
+        job[k].heads = 0;
+        if (n[NRG_ROPE_N_Q_HEADS + k])
+            rope_fill_job(&job[k], s, a, (int)k, c->stride[NRG_ROPE_TABLE][0], c->stride[NRG_ROPE_Q + k], c->stride[q_o + k],
+                          stream);
+    }
+    return NRG_OK;
+}
+
+/* A share of a call's rows, q's before k's, as a share of one tensor's. */
+static inline void rope_share(nrg_rope_job *job, size_t rows_before, size_t rows, size_t begin, size_t end)
+{
+    begin = begin > rows_before ? begin - rows_before : 0;
+    end = end > rows_before ? end - rows_before : 0;
+    job->begin = begin < rows ? begin : rows;
+    job->end = end < rows ? end : rows;
+}
+
+#endif

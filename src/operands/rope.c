@@ -1,0 +1,228 @@
+/* Rotary position embedding: frequencies, tables, the rotation.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "rope.h"
+
+#include <math.h>
+
+#include "../internal.h"
+
+static int is_mode(nrg_rope_mode mode) { return mode == NRG_ROPE_NORMAL || mode == NRG_ROPE_NEOX || nrg_rope_has_sections(mode); }
+
+/* What all calls look at of a spec. */
+static nrg_status measure_pairs(const nrg_rope_spec *s, size_t *pairs)
+{
+    if (!is_mode(s->mode))
+        return NRG_ERR_ENUM;
+    if (s->n_dims == 0 || s->n_dims % 2 || s->n_dims > NRG_ROPE_DIMS_MOST)
+        return NRG_ERR_DIM;
+    *pairs = nrg_rope_pairs_of(s);
+    return NRG_OK;
+}
+
+static nrg_status check_sections(const nrg_rope_spec *s)
+{
+    if (!nrg_rope_has_sections(s->mode))
+        return NRG_OK;
+    int some = 0;
+    for (int i = 0; i < 4; i++) {
+        if (s->sections[i] < 0)
+            return NRG_ERR_DIM;
+        some |= s->sections[i];
+    }
+    return some ? NRG_OK : NRG_ERR_DIM;
+}
+
+#define SPEC_RANGES NRG_RESERVED_RANGE(NRG_ROPE_SPEC, nrg_rope_spec, reserved)
+
+/* ---- pairs ---- */
+
+static nrg_status measure_spec(const void *const *part, nrg_sizes *s)
+{
+    return measure_pairs(part[NRG_ROPE_SPEC], &s->n[NRG_ROPE_PAIRS]);
+}
+
+static const nrg_part spec_parts[] = {NRG_ROPE_SPEC_PART};
+static const nrg_range spec_ranges[] = {SPEC_RANGES};
+
+const nrg_call nrg_call_rope_pairs = {
+    .name = "nrg_rope_pairs",
+    .parts = spec_parts,
+    .part_count = NRG_COUNT(spec_parts),
+    .ranges = spec_ranges,
+    .range_count = NRG_COUNT(spec_ranges),
+    .dtype = NRG_COUNT(spec_ranges),
+    .statuses = NRG_BIT(NRG_ERR_ENUM) | NRG_BIT(NRG_ERR_DIM),
+    .measure = measure_spec,
+};
+
+/* ---- frequencies ---- */
+
+enum { FACTORS = NRG_ROPE_PAIRS, FREQUENCIES };
+
+/* The numbers of a spec; those of freq_factors are looked at where they are used. */
+static int constants_are_sound(const nrg_rope_spec *s)
+{
+    const int yarn = s->ext_factor != 0, llama = s->scaling == NRG_ROPE_SCALING_LLAMA3;
+    if (!nrg_rope_in_range(s->freq_base) || !nrg_rope_in_range(s->freq_scale) || !(fabs(s->attn_factor) <= 0x1p400) ||
+        !(fabs(s->ext_factor) <= 0x1p400))
+        return 0;
+    if ((yarn || llama) && s->n_ctx_orig <= 0)
+        return 0;
+    if (yarn && (s->freq_base == 1 || !nrg_rope_in_range(s->beta_fast) || !nrg_rope_in_range(s->beta_slow)))
+        return 0;
+    if (s->scaling != NRG_ROPE_SCALING_NONE && !nrg_rope_in_range(s->factor))
+        return 0;
+    return !llama || (s->low_freq_factor >= 0 && s->high_freq_factor > s->low_freq_factor && s->high_freq_factor <= 0x1p400);
+}
+
+static nrg_status measure_frequencies(const void *const *part, nrg_sizes *s)
+{
+    const nrg_rope_spec *spec = part[NRG_ROPE_SPEC];
+    nrg_status status = measure_pairs(spec, &s->n[FACTORS]);
+    if (status != NRG_OK)
+        return status;
+    if (spec->scaling == NRG_ROPE_SCALING_NTK && spec->n_dims < 4)
+        return NRG_ERR_DIM;
+    if ((status = check_sections(spec)) != NRG_OK)
+        return status;
+    s->n[FREQUENCIES] = 2 * s->n[FACTORS];
+    return constants_are_sound(spec) ? NRG_OK : NRG_ERR_CONSTANT;
+}
+
+static const nrg_part frequencies_parts[] = {NRG_ROPE_SPEC_PART, {.size = sizeof(nrg_rope_frequencies_args)}};
+
+static const nrg_operand frequencies_operands[NRG_ROPE_FREQUENCIES_OPERANDS] = {
+    [NRG_ROPE_FREQUENCIES_FACTORS] = {"freq_factors", NRG_IN, NRG_ELEMENT_F32, .may_be_absent = 1, .part = NRG_ROPE_SPEC,
+                                      .at = NRG_AT(nrg_rope_spec, freq_factors), .dim = FACTORS},
+    [NRG_ROPE_FREQUENCIES_FREQUENCIES] = {"frequencies", NRG_OUT, NRG_ELEMENT_F64, .part = NRG_ROPE_ARGS,
+                                          .at = NRG_AT(nrg_rope_frequencies_args, frequencies), .dim = FREQUENCIES},
+    [NRG_ROPE_FREQUENCIES_MAGNITUDE] = {"magnitude", NRG_OUT, NRG_ELEMENT_F64, .part = NRG_ROPE_ARGS,
+                                        .at = NRG_AT(nrg_rope_frequencies_args, magnitude), .dim = NRG_ONE},
+};
+
+static const nrg_range frequencies_ranges[] = {SPEC_RANGES,
+                                               NRG_ENUM_RANGE(NRG_ROPE_SPEC, nrg_rope_spec, scaling, NRG_ROPE_SCALING_LLAMA3)};
+
+const nrg_call nrg_call_rope_frequencies = {
+    .name = "nrg_rope_frequencies",
+    .parts = frequencies_parts,
+    .part_count = NRG_COUNT(frequencies_parts),
+    .operands = frequencies_operands,
+    .operand_count = NRG_ROPE_FREQUENCIES_OPERANDS,
+    .ranges = frequencies_ranges,
+    .range_count = NRG_COUNT(frequencies_ranges),
+    .dtype = NRG_COUNT(frequencies_ranges),
+    .statuses = NRG_BIT(NRG_ERR_ENUM) | NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_CONSTANT),
+    .measure = measure_frequencies,
+};
+
+/* ---- the table ---- */
+
+enum { TABLE_TOKENS = 1, TABLE_AXES, TABLE_FREQUENCIES, TABLE_DIM };
+
+static nrg_status measure_table(const void *const *part, nrg_sizes *s)
+{
+    const nrg_rope_spec *spec = part[NRG_ROPE_SPEC];
+    const nrg_rope_table_args *args = part[NRG_ROPE_ARGS];
+    const size_t tokens = args->tokens;
+    size_t pairs, axes = 1;
+    nrg_status status = measure_pairs(spec, &pairs);
+    if (status != NRG_OK || (status = check_sections(spec)) != NRG_OK)
+        return status;
+    if (!(fabs(args->magnitude) <= DBL_MAX))
+        return NRG_ERR_CONSTANT;
+    if (!args->positions && tokens && tokens - 1 > (size_t)((int64_t)INT32_MAX - args->first))
+        return NRG_ERR_POSITION;
+    for (size_t i = 1; nrg_rope_has_sections(spec->mode) && i < 4; i++)
+        if (spec->sections[i])
+            axes = i + 1;
+    s->n[TABLE_TOKENS] = tokens;
+    s->n[TABLE_AXES] = axes;
+    s->n[TABLE_FREQUENCIES] = tokens ? 2 * pairs : 0;
+    s->n[TABLE_DIM] = 2 * pairs;
+    return NRG_OK;
+}
+
+static const nrg_part table_parts[] = {NRG_ROPE_SPEC_PART,
+                                       {.size = sizeof(nrg_rope_table_args), .least = sizeof(nrg_rope_table_args)}};
+
+#define TABLE_OPERAND(field) .part = NRG_ROPE_ARGS, .at = NRG_AT(nrg_rope_table_args, field)
+
+static const nrg_operand table_operands[NRG_ROPE_TABLE_OPERANDS] = {
+    [NRG_ROPE_TABLE_POSITIONS] = {"positions", NRG_IN, NRG_ELEMENT_I32, .may_be_absent = 1, TABLE_OPERAND(positions),
+                                  .dim = TABLE_TOKENS,
+                                  .level = {{.stride = NRG_AT(nrg_rope_table_args, positions_stride), .count = TABLE_AXES}}},
+    [NRG_ROPE_TABLE_FREQUENCIES] = {"frequencies", NRG_IN, NRG_ELEMENT_F64, TABLE_OPERAND(frequencies), .dim = TABLE_FREQUENCIES},
+    [NRG_ROPE_TABLE_TABLE] = {"table", NRG_OUT, NRG_ELEMENT_F32, TABLE_OPERAND(table), .dim = TABLE_DIM,
+                              .level = {{.stride = NRG_AT(nrg_rope_table_args, table_stride), .count = TABLE_TOKENS}}},
+};
+
+static const nrg_range table_ranges[] = {SPEC_RANGES, NRG_RESERVED_RANGE(NRG_ROPE_ARGS, nrg_rope_table_args, reserved)};
+
+const nrg_call nrg_call_rope_table = {
+    .name = "nrg_rope_table",
+    .parts = table_parts,
+    .part_count = NRG_COUNT(table_parts),
+    .operands = table_operands,
+    .operand_count = NRG_ROPE_TABLE_OPERANDS,
+    .ranges = table_ranges,
+    .range_count = NRG_COUNT(table_ranges),
+    .dtype = NRG_COUNT(table_ranges),
+    .statuses = NRG_BIT(NRG_ERR_ENUM) | NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_CONSTANT) | NRG_BIT(NRG_ERR_POSITION),
+    .measure = measure_table,
+};
+
+/* ---- the rotation ---- */
+
+nrg_status nrg_rope_measure(const nrg_rope_spec *spec, const nrg_rope_args *args, unsigned q_o, nrg_sizes *s)
+{
+    const size_t tokens = args->tokens;
+    size_t pairs;
+    const nrg_status status = measure_pairs(spec, &pairs);
+    if (status != NRG_OK)
+        return status;
+    if (2 * pairs > args->dim || args->offset > args->dim - 2 * pairs)
+        return NRG_ERR_DIM;
+    const size_t q_heads = tokens ? args->q_heads : 0, k_heads = tokens ? args->k_heads : 0;
+    const int is_used = (q_heads | k_heads) != 0;
+    const size_t table_rows = !is_used ? 0 : args->table_rows ? args->table_rows : tokens;
+    s->type[0] = args->dtype;
+    s->n[NRG_ROPE_N_TOKENS] = tokens;
+    s->n[NRG_ROPE_N_Q_HEADS] = q_heads;
+    s->n[NRG_ROPE_N_K_HEADS] = k_heads;
+    s->n[NRG_ROPE_N_DIM] = args->dim;
+    s->n[NRG_ROPE_N_TABLE_DIM] = 2 * pairs;
+    s->n[NRG_ROPE_N_TABLE_ROWS] = table_rows;
+    if (!q_heads)
+        s->ignored |= NRG_BIT(NRG_ROPE_Q) | NRG_BIT(q_o);
+    if (!k_heads)
+        s->ignored |= NRG_BIT(NRG_ROPE_K) | NRG_BIT(q_o + 1);
+    if (!is_used)
+        s->ignored |= NRG_BIT(NRG_ROPE_TABLE) | NRG_BIT(NRG_ROPE_POSITIONS);
+    return is_used && !args->positions && table_rows < tokens ? NRG_ERR_POSITION : NRG_OK;
+}
+
+static nrg_status measure_rope(const void *const *part, nrg_sizes *s)
+{
+    return nrg_rope_measure(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], NRG_ROPE_Q_O, s);
+}
+
+static const nrg_part rope_parts[] = {NRG_ROPE_SPEC_PART, NRG_ROPE_ARGS_PART};
+
+static const nrg_operand rope_operands[NRG_ROPE_OPERANDS] = {NRG_ROPE_INPUTS(NRG_ROPE_ARGS),
+                                                             NRG_ROPE_OUTPUTS(NRG_ROPE_ARGS, NRG_ROPE_Q_O)};
+
+static const nrg_range rope_ranges[] = {NRG_ROPE_RANGES(NRG_ROPE_SPEC, NRG_ROPE_ARGS)};
+
+const nrg_call nrg_call_rope = {
+    .name = "nrg_rope",
+    .parts = rope_parts,
+    .part_count = NRG_COUNT(rope_parts),
+    .operands = rope_operands,
+    .operand_count = NRG_ROPE_OPERANDS,
+    .ranges = rope_ranges,
+    .range_count = NRG_COUNT(rope_ranges),
+    .statuses = NRG_ROPE_STATUSES,
+    .measure = measure_rope,
+};

@@ -1,0 +1,97 @@
+/* What the calls of nrg/rope.h take.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_OPERANDS_ROPE_H
+#define NRG_OPERANDS_ROPE_H
+
+#include "../../include/nrg/rope.h"
+#include "operand.h"
+
+enum { NRG_ROPE_SPEC, NRG_ROPE_ARGS };
+
+/* nrg_rope_pairs, which has no operands: how many there are is this number. */
+enum { NRG_ROPE_PAIRS = 1 };
+extern const nrg_call nrg_call_rope_pairs;
+
+/* nrg_rope_frequencies */
+typedef struct nrg_rope_frequencies_args {
+    double *frequencies, *magnitude;
+} nrg_rope_frequencies_args;
+enum {
+    NRG_ROPE_FREQUENCIES_FACTORS,
+    NRG_ROPE_FREQUENCIES_FREQUENCIES,
+    NRG_ROPE_FREQUENCIES_MAGNITUDE,
+    NRG_ROPE_FREQUENCIES_OPERANDS
+};
+extern const nrg_call nrg_call_rope_frequencies;
+
+/* nrg_rope_table */
+enum { NRG_ROPE_TABLE_POSITIONS, NRG_ROPE_TABLE_FREQUENCIES, NRG_ROPE_TABLE_TABLE, NRG_ROPE_TABLE_OPERANDS };
+extern const nrg_call nrg_call_rope_table;
+
+/* nrg_rope */
+enum { NRG_ROPE_TABLE, NRG_ROPE_POSITIONS, NRG_ROPE_Q, NRG_ROPE_K, NRG_ROPE_Q_O, NRG_ROPE_K_O, NRG_ROPE_OPERANDS };
+extern const nrg_call nrg_call_rope;
+
+/* Numbers between 2^-400 and 2^400: bases, scales and factors. */
+static inline int nrg_rope_in_range(double a) { return a >= 0x1p-400 && a <= 0x1p400; }
+
+#define NRG_ROPE_DIMS_MOST ((size_t)1 << 31)
+
+static inline size_t nrg_rope_pairs_of(const nrg_rope_spec *s) { return s->mode == NRG_ROPE_VISION ? s->n_dims : s->n_dims / 2; }
+
+/* For tables of other calls that turn q and k: the parts, the operands and ranges of the rotation, its numbers, the statuses that
+ * come of its options. The first four operands of such a call are the rotation's; q_o: the number of its fifth one, after which
+ * k_o comes. */
+#define NRG_ROPE_SPEC_PART                                                                                                       \
+    {                                                                                                                            \
+        .size = sizeof(nrg_rope_spec), .least = sizeof(nrg_rope_spec)                                                            \
+    }
+#define NRG_ROPE_ARGS_PART                                                                                                       \
+    {                                                                                                                            \
+        .size = sizeof(nrg_rope_args), .least = sizeof(nrg_rope_args)                                                            \
+    }
+#define NRG_ROPE_RANGES(spec, args)                                                                                              \
+    NRG_DTYPE_RANGE(args, nrg_rope_args, dtype), NRG_ENUM_RANGE(args, nrg_rope_args, store, NRG_STORE_STREAM),                   \
+        NRG_RESERVED_RANGE(spec, nrg_rope_spec, reserved), NRG_RESERVED_RANGE(args, nrg_rope_args, reserved)
+#define NRG_ROPE_STATUSES (NRG_BIT(NRG_ERR_ENUM) | NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_POSITION))
+
+enum {
+    NRG_ROPE_N_TOKENS = 1,
+    NRG_ROPE_N_Q_HEADS,
+    NRG_ROPE_N_K_HEADS,
+    NRG_ROPE_N_DIM,
+    NRG_ROPE_N_TABLE_DIM,
+    NRG_ROPE_N_TABLE_ROWS,
+    NRG_ROPE_NUMBERS
+};
+nrg_status nrg_rope_measure(const nrg_rope_spec *spec, const nrg_rope_args *args, unsigned q_o, nrg_sizes *s);
+
+#define NRG_ROPE_HEADS(field, args, heads)                                                                                       \
+    .part = (args), .at = NRG_AT(nrg_rope_args, field), .dim = NRG_ROPE_N_DIM, .strides_multiply = 1,                            \
+    .level = {{.stride = NRG_AT(nrg_rope_args, field##_head_stride), .count = (heads)},                                          \
+              {.stride = NRG_AT(nrg_rope_args, field##_token_stride), .count = NRG_ROPE_N_TOKENS}}
+#define NRG_ROPE_INPUTS(args)                                                                                                    \
+    [NRG_ROPE_TABLE] = {"table",                                                                                                 \
+                        NRG_IN,                                                                                                  \
+                        NRG_ELEMENT_F32,                                                                                         \
+                        .part = (args),                                                                                          \
+                        .at = NRG_AT(nrg_rope_args, table),                                                                      \
+                        .dim = NRG_ROPE_N_TABLE_DIM,                                                                             \
+                        .level = {{.stride = NRG_AT(nrg_rope_args, table_stride), .count = NRG_ROPE_N_TABLE_ROWS}}},             \
+    [NRG_ROPE_POSITIONS] = {"positions",                                                                                         \
+                            NRG_IN,                                                                                              \
+                            NRG_ELEMENT_I32,                                                                                     \
+                            .may_be_absent = 1,                                                                                  \
+                            .part = (args),                                                                                      \
+                            .at = NRG_AT(nrg_rope_args, positions),                                                              \
+                            .dim = NRG_ROPE_N_TOKENS},                                                                           \
+    [NRG_ROPE_Q] = {"q", NRG_IN, NRG_ELEMENT_CHOSEN, NRG_ROPE_HEADS(q, args, NRG_ROPE_N_Q_HEADS)},                               \
+    [NRG_ROPE_K] = {"k", NRG_IN, NRG_ELEMENT_CHOSEN, NRG_ROPE_HEADS(k, args, NRG_ROPE_N_K_HEADS)}
+#define NRG_ROPE_OUTPUTS(args, first)                                                                                            \
+    [(first)] = {"q_o", NRG_OUT, NRG_ELEMENT_CHOSEN, NRG_ROPE_HEADS(q_o, args, NRG_ROPE_N_Q_HEADS),                              \
+                 .over = NRG_BIT(NRG_ROPE_Q)},                                                                                   \
+    [(first) + 1] = {"k_o", NRG_OUT, NRG_ELEMENT_CHOSEN, NRG_ROPE_HEADS(k_o, args, NRG_ROPE_N_K_HEADS),                          \
+                     .over = NRG_BIT(NRG_ROPE_K)}
+
+#endif

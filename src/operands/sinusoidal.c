@@ -1,0 +1,85 @@
+/* Sinusoidal positions.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "sinusoidal.h"
+
+#include "rope.h"
+
+enum { ROWS = 1, DIM, FREQUENCIES };
+
+/* ---- frequencies ---- */
+
+static nrg_status measure_frequencies(const void *const *part, nrg_sizes *s)
+{
+    const nrg_sinusoidal_frequencies_args *args = part[NRG_SINUSOIDAL_ARGS];
+    if (args->dim == 0 || args->dim > NRG_ROPE_DIMS_MOST)
+        return NRG_ERR_DIM;
+    s->n[FREQUENCIES] = 2 * nrg_sinusoidal_pairs(args->dim);
+    return nrg_rope_in_range(args->base) ? NRG_OK : NRG_ERR_CONSTANT;
+}
+
+static const nrg_part frequencies_parts[] = {{.size = sizeof(nrg_sinusoidal_frequencies_args)}};
+
+static const nrg_operand frequencies_operands[NRG_SINUSOIDAL_FREQUENCIES_OPERANDS] = {
+    [NRG_SINUSOIDAL_FREQUENCIES_FREQUENCIES] = {"frequencies", NRG_OUT, NRG_ELEMENT_F64, .part = NRG_SINUSOIDAL_ARGS,
+                                                .at = NRG_AT(nrg_sinusoidal_frequencies_args, frequencies), .dim = FREQUENCIES},
+};
+
+const nrg_call nrg_call_sinusoidal_frequencies = {
+    .name = "nrg_sinusoidal_frequencies",
+    .parts = frequencies_parts,
+    .part_count = NRG_COUNT(frequencies_parts),
+    .operands = frequencies_operands,
+    .operand_count = NRG_SINUSOIDAL_FREQUENCIES_OPERANDS,
+    .statuses = NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_CONSTANT),
+    .measure = measure_frequencies,
+};
+
+/* ---- the table ---- */
+
+static nrg_status measure_table(const void *const *part, nrg_sizes *s)
+{
+    const nrg_sinusoidal_args *args = part[NRG_SINUSOIDAL_ARGS];
+    const size_t rows = args->rows, pairs = nrg_sinusoidal_pairs(args->dim);
+    if (args->dim == 0 || (args->layout == NRG_SINUSOIDAL_CONCATENATED && args->dim % 2))
+        return NRG_ERR_DIM;
+    if (!args->positions && rows && rows - 1 > (size_t)((int64_t)INT32_MAX - args->first))
+        return NRG_ERR_POSITION;
+    if (pairs > SIZE_MAX / 2)
+        return NRG_ERR_OVERFLOW;
+    s->type[0] = args->dtype;
+    s->n[ROWS] = rows;
+    s->n[DIM] = args->dim;
+    s->n[FREQUENCIES] = rows ? 2 * pairs : 0;
+    return NRG_OK;
+}
+
+static const nrg_part table_parts[] = {{.size = sizeof(nrg_sinusoidal_args), .least = sizeof(nrg_sinusoidal_args)}};
+
+#define OPERAND(field) .part = NRG_SINUSOIDAL_ARGS, .at = NRG_AT(nrg_sinusoidal_args, field)
+
+static const nrg_operand table_operands[NRG_SINUSOIDAL_TABLE_OPERANDS] = {
+    [NRG_SINUSOIDAL_TABLE_POSITIONS] = {"positions", NRG_IN, NRG_ELEMENT_I32, .may_be_absent = 1, OPERAND(positions),
+                                        .dim = ROWS},
+    [NRG_SINUSOIDAL_TABLE_FREQUENCIES] = {"frequencies", NRG_IN, NRG_ELEMENT_F64, OPERAND(frequencies), .dim = FREQUENCIES},
+    [NRG_SINUSOIDAL_TABLE_TABLE] = {"table", NRG_OUT, NRG_ELEMENT_CHOSEN, OPERAND(table), .dim = DIM,
+                                    .level = {{.stride = NRG_AT(nrg_sinusoidal_args, table_stride), .count = ROWS}}},
+};
+
+static const nrg_range table_ranges[] = {
+    NRG_DTYPE_RANGE(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, dtype),
+    NRG_ENUM_RANGE(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, layout, NRG_SINUSOIDAL_CONCATENATED),
+    NRG_RESERVED_RANGE(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, reserved),
+};
+
+const nrg_call nrg_call_sinusoidal_table = {
+    .name = "nrg_sinusoidal_table",
+    .parts = table_parts,
+    .part_count = NRG_COUNT(table_parts),
+    .operands = table_operands,
+    .operand_count = NRG_SINUSOIDAL_TABLE_OPERANDS,
+    .ranges = table_ranges,
+    .range_count = NRG_COUNT(table_ranges),
+    .statuses = NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_POSITION),
+    .measure = measure_table,
+};
