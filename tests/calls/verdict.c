@@ -64,7 +64,7 @@ static int find_strides(const nrg_operand *o, const verdict_operand *v, const vo
         stride[k] = given ? given : inside;
         if (stride[k] > SIZE_MAX)
             return 0;
-        if (v->count[k] != 1 && stride[k] * v->count[k] > inside)
+        if ((v->count[k] != 1 || o->strides_multiply) && stride[k] * v->count[k] > inside)
             inside = stride[k] * v->count[k];
     }
     return 1;
@@ -200,7 +200,8 @@ nrg_status verdict_of(const nrg_call *call, const void *const *part, int ith, in
                 continue;
             if (lies_in_place(&c, i, j) || !extents_meet(&c, i, j))
                 continue;
-            if (share_a_byte(&c, i, j) || (v[i].levels < 2 && v[j].levels < 2 && !may_interleave(&c, i, j)))
+            const int has_no_gaps = call->operands[i].has_no_gaps || call->operands[j].has_no_gaps;
+            if (has_no_gaps || share_a_byte(&c, i, j) || (v[i].levels < 2 && v[j].levels < 2 && !may_interleave(&c, i, j)))
                 return NRG_ERR_OVERLAP;
             *is_open |= v[i].levels > 1 || v[j].levels > 1;
         }
