@@ -21,7 +21,13 @@ extern "C" {
  * norm: any spec without residual or gate; dim and dtype are those of rope, and so is the store. Share ith of nth: heads of
  * tokens, as in nrg_rope.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing: as nrg_norm_forward and nrg_rope, and
+ * Aliasing, here and below:
+ *
+ *               q     k
+ *       q_o     yes   no
+ *       k_o     no    yes
+ *
+ * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_forward and nrg_rope, and
  *   NRG_ERR_NULL         norm, rope_spec or rope
  *   NRG_ERR_DIM          the dims are not the same
  *   NRG_ERR_DTYPE        the dtypes are not the same
@@ -38,13 +44,13 @@ NRG_API nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_ro
  * dw and db need a workspace of nrg_norm_backward_workspace bytes for each of q and k. A share is of q's blocks of rows and of
  * k's, as in nrg_norm_backward.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing: as nrg_norm_backward and nrg_rope, and as above;
+ * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_backward, nrg_norm_rope_forward, and
  *   NRG_ERR_STRIDE       rows of a dx at unequal distances
  *   NRG_ERR_COMBINATION  also d_o, dx, y, r, z, dr_in, dy or dz in q or k, or other rows than tokens · heads */
 NRG_API nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
                                           const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth);
 
-/* Phase 2: the workspaces into dw and db, as nrg_norm_backward_reduce. Statuses as in phase 1. */
+/* Phase 2: the workspaces into dw and db, as nrg_norm_backward_reduce. The statuses of nrg_norm_rope_backward. */
 NRG_API nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
                                                  const nrg_rope_args *rope, const nrg_norm_backward_args *q,
                                                  const nrg_norm_backward_args *k, int ith, int nth);

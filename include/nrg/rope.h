@@ -162,7 +162,7 @@ static inline nrg_rope_table_args nrg_rope_table_args_init(size_t tokens, const 
 
 /* Rows of share ith of nth. Of the spec only n_dims, mode and sections are looked at.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing: as nrg_rope_frequencies, and
+ * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_rope_frequencies, and
  *   NRG_ERR_NULL       spec or args; with tokens, frequencies or table
  *   NRG_ERR_CONSTANT   magnitude NaN or infinite
  *   NRG_ERR_POSITION   first + tokens beyond what an int32_t holds
@@ -174,8 +174,13 @@ NRG_API nrg_status nrg_rope_table(const nrg_rope_spec *spec, const nrg_rope_tabl
  * stride of dim elements, a token stride of heads of them). So q and k may be slices of the rows of one q-k-v matrix, or
  * [heads, tokens, dim].
  *
- * Aliasing: q_o may be q, and k_o may be k, with the same strides. Otherwise outputs share no byte with anything. Two tensors are
- * seen as rows: heads, where all heads of all tokens lie at equal distances; otherwise a token (or a head, where heads are
+ * Aliasing: q_o may be q, and k_o may be k, with the same strides:
+ *
+ *               q     k
+ *       q_o     yes   no
+ *       k_o     no    yes
+ *
+ * Otherwise outputs share no byte with anything. Two tensors are seen as rows: heads, where all heads of all tokens lie at equal distances; otherwise a token (or a head, where heads are
  * further apart than tokens) from its first to its last byte. Such rows of two tensors may interleave where their strides are
  * equal. */
 typedef struct nrg_rope_args {

@@ -67,13 +67,22 @@ static const char *comments_before(const char *text, const char *end)
 
 static int is_name(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
 
-uint32_t header_statuses(const char *header, const char *function)
+static uint32_t statuses_by_name(const char *of, const char *name)
 {
-    static const char reference[] = "he statuses of ";
     static const char *const headers[] = {"activation.h", "channel_norm.h", "channel_norm_backward.h", "embed.h",
                                           "floater.h",    "norm.h",         "norm_backward.h",         "norm_rope.h",
                                           "recurrent.h",  "relative.h",     "relative_shift.h",        "rope.h",
                                           "score_bias.h", "sinusoidal.h"};
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
+        if (find_declaration(read_header(headers[i]), name))
+            return header_statuses(headers[i], name);
+    ck_abort_msg("%s refers to the statuses of %s, which no header declares", of, name);
+    return 0;
+}
+
+uint32_t header_statuses(const char *header, const char *function)
+{
+    static const char reference[] = "he statuses of ";
     const char *text = read_header(header), *end = find_declaration(text, function);
     if (!end)
         ck_abort_msg("%s: no declaration of %s", header, function);
@@ -91,18 +100,17 @@ uint32_t header_statuses(const char *header, const char *function)
                 statuses |= NRG_BIT(i);
     }
     const char *other = strstr(comment, reference);
-    if (!other)
-        return statuses;
-    char name[NAME];
-    size_t length = 0;
-    for (other += strlen(reference); is_name(other[length]) && length + 1 < sizeof name; length++)
-        name[length] = other[length];
-    name[length] = 0;
-    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
-        if (find_declaration(read_header(headers[i]), name))
-            return statuses | header_statuses(headers[i], name);
-    ck_abort_msg("%s: %s refers to %s, which no header declares", header, function, name);
-    return 0;
+    for (other = other ? other + strlen(reference) : comment; memcmp(other, "nrg_", 4) == 0 && strstr(comment, reference);) {
+        char name[NAME];
+        size_t length = 0;
+        for (; is_name(other[length]) && length + 1 < sizeof name; length++)
+            name[length] = other[length];
+        name[length] = 0;
+        statuses |= statuses_by_name(function, name);
+        other += length + strspn(other + length, ", \n*");
+        other += memcmp(other, "and ", 4) == 0 ? 4 : 0;
+    }
+    return statuses;
 }
 
 /* The operand whose name stands at the beginning of a text, -1 if none. */
