@@ -44,7 +44,8 @@ static void fill_table_job(nrg_position_table_job *job, const nrg_rope_spec *s, 
 static inline int is_plain_table(size_t *table_stride, const nrg_rope_spec *s, const nrg_rope_table_args *a)
 {
     if ((s->size != sizeof *s) | (a->size != sizeof *a) | (s->reserved | a->reserved) ||
-        ((s->mode != NRG_ROPE_NORMAL) & (s->mode != NRG_ROPE_NEOX)) | (s->n_dims % 2 != 0) | !(fabs(a->magnitude) <= DBL_MAX))
+        ((s->mode != NRG_ROPE_NORMAL) & (s->mode != NRG_ROPE_NEOX)) | (s->n_dims % 2 != 0) | !(fabs(a->magnitude) <= DBL_MAX) |
+            (a->positions_stride != 0))
         return 0;
     quick_table table = {a->frequencies, a->positions, a->first,      (void *)a->table, a->table_stride,
                          a->tokens,      s->n_dims,    sizeof(float), s->n_dims / 2};
