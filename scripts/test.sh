@@ -4,7 +4,10 @@
 #   scripts/test.sh              every stage
 #   scripts/test.sh STAGE ...    only these
 #   scripts/test.sh --list       their names
-#   NRG_TEST_SCALE=full scripts/test.sh gcc    sweeps of rows and channels in full, half an hour
+#   scripts/test.sh --full ...   sweeps in full, all suites under the emulators, both compilers embedded every way: hours
+#
+# Without --full it takes at most 20 minutes on two idle cores: sweeps are short but for the bits, and emulators run what depends on
+# the path: bits, bad input, dispatch and the vector headers.
 #
 # Builds go to build-test/, or to $NRG_BUILD_DIR; a second run builds only what has changed, and tests everything again.
 # What cannot be tested here is printed as SKIP and counted. With CI=true that is a failure, unless it is the CPU that lacks it.
@@ -35,6 +38,8 @@ size_limit=1310720 # bytes, with the three x86 paths: rows, channels, activation
 stack_limit=16384 # bytes, any call; promised in nrg/norm.h
 common_options=(-Dwerror=true)
 qemu_arm64=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
+full=0
+path_suites=(--suite bits --suite calls --suite dispatch --suite vec --suite harness) # what an emulator runs without --full
 
 # --- what stages are made of -------------------------------------------------------------------------------------------------
 
@@ -176,13 +181,11 @@ stage_gcc() {
     paths=$(cpu_paths)
     say "paths of this CPU: $paths"
     build_gcc
-    # The sweeps of rows and channels take half an hour in full on two cores, so they are short here; NRG_TEST_SCALE=full runs all.
-    if [[ ${NRG_TEST_SCALE-} == full ]]; then
+    if ((full)); then
         NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc"
     else
-        NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc" --suite norm --suite channel
-        print_output truth "$build/gcc"
-        NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc" --no-suite norm --no-suite channel
+        NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc" --suite bits
+        NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc" --no-suite bits
     fi
     print_output truth "$build/gcc"
     part expect_path "${paths##*,}" "$build/gcc/tools/nrg"
@@ -324,14 +327,16 @@ stage_sanitize() {
 }
 
 stage_threads() {
-    local tests
+    local tests targets
     configure "$build/threads" gcc "${common_options[@]}" -Dbench=disabled -Dbuildtype=debug -Doptimization=1 -Db_sanitize=thread
-    compile "$build/threads"
     mapfile -t tests < <(meson test -C "$build/threads" --no-rebuild --list 2>/dev/null | grep -E 'thread|pool' | sed 's|.* / ||')
     if ((${#tests[@]} == 0)); then
         say "no test has 'thread' or 'pool' in its name"
         return 1
     fi
+    mapfile -t targets < <(ninja -C "$build/threads" -t targets all |
+        grep -oE "^(tests|examples)/($(paste -sd '|' <<<"${tests[*]}" | tr ' ' '|'))(_test)?:" | tr -d :)
+    quietly "$build/threads.compile.log" ninja -C "$build/threads" "${targets[@]}"
     # ThreadSanitizer's shadow wants addresses where newer kernels' randomization may not put them. Containers may forbid setarch.
     local wrapper=()
     if setarch -R true 2>/dev/null; then
@@ -350,7 +355,7 @@ under_qemu() {
     # a path the CPU lacks is refused, whoever asks
     NRG_ISA=avx512 part expect_path "${paths##*,}" "${qemu[@]}" "$build/gcc/tools/nrg"
     # not the examples over MPI: mpirun would start its ranks outside of qemu; nor the hashes: the digest below says as much
-    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc" --no-suite mpi --no-suite hashes \
+    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc" "${path_suites[@]}" \
         --wrapper "${qemu[*]}" --timeout-multiplier 10
     part expect_digest "${qemu[@]}" "$build/gcc/tools/nrg"
     parts_done
@@ -380,7 +385,7 @@ stage_neon() {
     fi
     build_neon
     part expect_path neon "${qemu_arm64[@]}" "$build/neon/tools/nrg"
-    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=scalar,neon part run_tests "$build/neon" --no-suite hashes --timeout-multiplier 10
+    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=scalar,neon part run_tests "$build/neon" "${path_suites[@]}" --timeout-multiplier 10
     build_gcc
     part expect_digest "${qemu_arm64[@]}" "$build/neon/tools/nrg"
     parts_done
@@ -480,6 +485,11 @@ names=()
 for entry in "${stages[@]}"; do
     names+=("${entry%% *}")
 done
+if [[ ${1-} == --full ]]; then
+    full=1
+    path_suites=(--no-suite mpi --no-suite hashes) # mpirun would start its ranks outside of the emulator
+    shift
+fi
 if [[ ${1-} == --list ]]; then
     printf '%s\n' "${stages[@]}"
     exit 0
