@@ -113,11 +113,11 @@ void sweep_bind_call(const sweep_case *c, const nrg_call *call, void *const *par
         set_pointer(o, part, sweep_place(c, slots[i], memory));
         if (o->room)
             set_size(part[o->part], o->room, from->rows * from->length * sweep_type_size(from->type));
-        if (!from->rows || !levels || !o->level[0].stride || from->is_told_zero)
+        if (!from->rows || !levels || !o->level[0].stride)
             continue; /* the structs have strides of 0 */
-        set_size(part[o->part], o->level[0].stride, from->is_turned ? from->run_stride : from->stride);
+        set_size(part[o->part], o->level[0].stride, from->is_turned ? from->run_stride : sweep_stride(c, slots[i]));
         if (levels > 1 && o->level[1].stride)
-            set_size(part[o->part], o->level[1].stride, from->is_turned ? from->stride : from->run_stride);
+            set_size(part[o->part], o->level[1].stride, from->is_turned ? from->stride : sweep_run_stride(c, slots[i]));
         /* the outermost of three continues the one that lies outside of the two */
         if (levels > 2 && o->level[2].stride)
             set_size(part[o->part], o->level[2].stride, from->rows / from->outermost / from->run * from->run_stride);
@@ -224,6 +224,16 @@ void sweep_share_place(sweep_case *c, int output, int input)
     to->stride = from->stride;
     to->run = from->run;
     to->run_stride = from->run_stride;
+}
+
+size_t sweep_stride(const sweep_case *c, int operand)
+{
+    return c->operands[operand].is_told_zero ? 0 : c->operands[operand].stride;
+}
+
+size_t sweep_run_stride(const sweep_case *c, int operand)
+{
+    return c->operands[operand].run_is_told_zero ? 0 : c->operands[operand].run_stride;
 }
 
 void *sweep_place(const sweep_case *c, int operand, unsigned char *memory)

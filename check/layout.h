@@ -36,6 +36,10 @@ void sweep_lay_out(sweep_case *c, uint64_t *random);
 /* In place: the output where the input is; nothing, where one is absent or their elements differ in size. */
 void sweep_share_place(sweep_case *c, int output, int input);
 
+/* Its stride as a call is told it: 0, where the case says so and an operand of one level is dense; and that of runs. */
+size_t sweep_stride(const sweep_case *c, int operand);
+size_t sweep_run_stride(const sweep_case *c, int operand);
+
 /* The operand in the case's memory; NULL where absent. */
 void *sweep_place(const sweep_case *c, int operand, unsigned char *memory);
 

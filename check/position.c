@@ -30,11 +30,15 @@ void sweep_add_heads(sweep_case *c, int operand, int type, size_t dim, size_t to
     sweep_add_runs(c, operand, type, dim, by_head ? tokens : heads, by_head ? heads : tokens, is_even);
 }
 
-void sweep_head_strides(const sweep_case *c, int operand, int by_head, size_t *token_stride, size_t *head_stride)
+void sweep_head_strides(const sweep_case *c, int operand, int by_head, int dense_by_head, size_t *token_stride,
+                        size_t *head_stride)
 {
     const sweep_operand *o = &c->operands[operand];
-    *token_stride = by_head ? o->stride : o->run_stride;
-    *head_stride = by_head ? o->run_stride : o->stride;
+    const int may_be_zero = by_head == dense_by_head;
+    const size_t stride = may_be_zero ? sweep_stride(c, operand) : o->stride,
+                 run_stride = may_be_zero ? sweep_run_stride(c, operand) : o->run_stride;
+    *token_stride = by_head ? stride : run_stride;
+    *head_stride = by_head ? run_stride : stride;
 }
 
 void sweep_add_batches(sweep_case *c, int operand, int type, size_t dim, const size_t shape[3], int by_head)
@@ -43,10 +47,10 @@ void sweep_add_batches(sweep_case *c, int operand, int type, size_t dim, const s
                     by_head, 0);
 }
 
-void sweep_batch_strides(const sweep_case *c, int operand, const size_t shape[3], int by_head, size_t *batch, size_t *head,
-                         size_t *row)
+void sweep_batch_strides(const sweep_case *c, int operand, const size_t shape[3], int by_head, int dense_by_head, size_t *batch,
+                         size_t *head, size_t *row)
 {
-    sweep_head_strides(c, operand, by_head, row, head);
+    sweep_head_strides(c, operand, by_head, dense_by_head, row, head);
     *batch = by_head ? shape[1] * *head : shape[2] * *row;
 }
 

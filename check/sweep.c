@@ -113,12 +113,14 @@ sweep_case sweep_plain(const sweep_case *c)
     return plain;
 }
 
-nrg_status sweep_each_share(const sweep_case *c, int shares, sweep_share_call *call, const void *context)
+int sweep_share(const sweep_case *c, int i, int shares)
 {
-    /* a step that has no divisor in common with their number goes through all of them */
+    if (!c->order)
+        return i;
     uint64_t random = c->order;
-    const int first = c->order ? (int)sweep_draw(&random, (unsigned)shares) : 0;
-    int step = c->order && shares > 2 ? 1 + (int)sweep_draw(&random, (unsigned)shares - 1) : 1;
+    const int first = (int)sweep_draw(&random, (unsigned)shares);
+    int step = shares > 2 ? 1 + (int)sweep_draw(&random, (unsigned)shares - 1) : 1;
+    /* one that has no divisor in common with their number goes through all of them */
     for (int a = step, b = shares; b;) {
         const int rest = a % b;
         a = b;
@@ -126,10 +128,7 @@ nrg_status sweep_each_share(const sweep_case *c, int shares, sweep_share_call *c
         if (!b && a != 1)
             step = 1;
     }
-    nrg_status status = NRG_OK;
-    for (int i = 0; i < shares && status == NRG_OK; i++)
-        status = call(context, (int)((first + (int64_t)i * step) % shares), shares);
-    return status;
+    return (int)((first + (int64_t)i * step) % shares);
 }
 
 void sweep_fill_operand_row(const sweep_case *c, int operand, size_t row, int is_weight, unsigned char *memory, uint64_t *random)

@@ -67,9 +67,11 @@ typedef struct sweep_operand {
     int has_stride, has_run_stride;      /* the call is told them, so that they may be any */
     int may_stay;                        /* an output that need not change */
     int is_read;                         /* an output that is added to: it is filled as inputs are */
-    int is_told_zero;                    /* dense, and the call is told 0 for its strides */
+    int is_told_zero;                    /* rows lie together, and the call is told 0 for their stride */
+    int run_is_told_zero;                /* likewise runs */
     int is_turned;                       /* the second level of its strides lies inside the first */
     size_t outermost;                    /* steps of the third level */
+    int is_alone;                        /* no other operand may lie between its rows */
     int is_optional;                     /* an output that need not be asked for, whatever the others are */
     uint32_t over;                       /* an output: bits of the operands in whose place it may be */
     unsigned char *at;                   /* where it is; NULL: in the case's memory, at offset */
@@ -121,9 +123,8 @@ nrg_status sweep_run(const sweep_case *c, unsigned char *memory);
  * forward pass saved, one step at a time. */
 sweep_case sweep_plain(const sweep_case *c);
 
-/* All shares of a call, in the case's order. */
-typedef nrg_status sweep_share_call(const void *context, int ith, int nth);
-nrg_status sweep_each_share(const sweep_case *c, int shares, sweep_share_call *call, const void *context);
+/* Which share of so many is called i-th: the case's order. */
+int sweep_share(const sweep_case *c, int i, int shares);
 
 /* One line about a case. */
 enum { SWEEP_TEXT_ROOM = 1024 };

@@ -80,7 +80,7 @@ static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
     nrg_status status = NRG_OK;
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
         status = nrg_activation_forward(c->spec.activation, c->spec.dtype, c->spec.dim, sweep_place(c, SWEEP_X, memory),
-                                        sweep_place(c, SWEEP_O, memory), i, c->shares);
+                                        sweep_place(c, SWEEP_O, memory), sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 
@@ -89,7 +89,8 @@ static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
     nrg_status status = NRG_OK;
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
         status = nrg_activation_backward(c->spec.activation, c->spec.dtype, c->spec.dim, sweep_place(c, SWEEP_X, memory),
-                                         sweep_place(c, SWEEP_D_O, memory), sweep_place(c, SWEEP_DX, memory), i, c->shares);
+                                         sweep_place(c, SWEEP_D_O, memory), sweep_place(c, SWEEP_DX, memory),
+                                         sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 

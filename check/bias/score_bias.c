@@ -79,6 +79,7 @@ static void make(sweep_level level, uint64_t n, sweep_case *c)
         sweep_add_dense(c, TABLE, NRG_F32, b.shape[1], 1);
     sweep_add_tensor(c, b.kind == ANY ? DIAGONALS : MADE, NRG_F32, diagonals, b.shape[1]);
     sweep_add_batches(c, O, c->spec.dtype, b.keys, b.shape, b.o_by_head);
+    c->operands[SCORES].is_alone = c->operands[O].is_alone = 1;
     sweep_lay_out(c, &random);
     if (b.in_place)
         sweep_share_place(c, O, SCORES);
@@ -87,12 +88,13 @@ static void make(sweep_level level, uint64_t n, sweep_case *c)
 static nrg_status make_diagonals(const sweep_case *c, const bias_case *b, unsigned char *memory)
 {
     float *diagonals = sweep_place(c, MADE, memory);
-    size_t stride = c->operands[MADE].stride;
+    size_t stride = sweep_stride(c, MADE);
     nrg_status status = NRG_OK;
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = b->kind == T5 ? nrg_t5_diagonals(&b->spec, c->spec.dtype, sweep_place(c, TABLE, memory),
-                                                  c->operands[TABLE].stride, diagonals, stride, i, c->shares)
-                               : nrg_alibi_diagonals(&b->spec, sweep_place(c, TABLE, memory), diagonals, stride, i, c->shares);
+        status = b->kind == T5 ? nrg_t5_diagonals(&b->spec, c->spec.dtype, sweep_place(c, TABLE, memory), sweep_stride(c, TABLE),
+                                                  diagonals, stride, sweep_share(c, i, c->shares), c->shares)
+                               : nrg_alibi_diagonals(&b->spec, sweep_place(c, TABLE, memory), diagonals, stride,
+                                                     sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 
@@ -106,12 +108,12 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
                                  sweep_place(c, diagonals, memory), sweep_place(c, O, memory));
     args.store = c->spec.store;
     args.scale = b.scale;
-    args.diagonals_stride = c->operands[diagonals].stride;
-    sweep_batch_strides(c, SCORES, b.shape, b.by_head, &args.scores_batch_stride, &args.scores_head_stride,
+    args.diagonals_stride = sweep_stride(c, diagonals);
+    sweep_batch_strides(c, SCORES, b.shape, b.by_head, 1, &args.scores_batch_stride, &args.scores_head_stride,
                         &args.scores_query_stride);
-    sweep_batch_strides(c, O, b.shape, b.o_by_head, &args.o_batch_stride, &args.o_head_stride, &args.o_query_stride);
+    sweep_batch_strides(c, O, b.shape, b.o_by_head, 1, &args.o_batch_stride, &args.o_head_stride, &args.o_query_stride);
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_score_bias_forward(&args, i, c->shares);
+        status = nrg_score_bias_forward(&args, sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 

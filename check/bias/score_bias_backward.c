@@ -72,6 +72,7 @@ static void make(sweep_level level, uint64_t n, sweep_case *c)
     /* without accumulate, every number is written; with it, those of d_table are added to, but d_diagonals have one use */
     if (g.accumulate && g.has_table)
         sweep_accumulate(c, D_TABLE);
+    c->operands[D_O].is_alone = 1;
     sweep_lay_out(c, &random);
 }
 
@@ -81,16 +82,16 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     double *diagonals = sweep_place(c, D_DIAGONALS, memory);
     nrg_score_bias_backward_args args = nrg_score_bias_backward_args_init(c->spec.dtype, g.shape[0], g.shape[1], g.shape[2],
                                                                           g.keys, sweep_place(c, D_O, memory), diagonals);
-    args.d_diagonals_stride = c->operands[D_DIAGONALS].stride;
-    sweep_batch_strides(c, D_O, g.shape, g.by_head, &args.d_o_batch_stride, &args.d_o_head_stride, &args.d_o_query_stride);
+    args.d_diagonals_stride = sweep_stride(c, D_DIAGONALS);
+    sweep_batch_strides(c, D_O, g.shape, g.by_head, 1, &args.d_o_batch_stride, &args.d_o_head_stride, &args.d_o_query_stride);
     nrg_status status = NRG_OK;
     /* the second time is added to the first */
     for (args.accumulate = 0; args.accumulate <= g.accumulate && status == NRG_OK; args.accumulate++)
         for (int i = 0; i < c->shares && status == NRG_OK; i++)
-            status = nrg_score_bias_backward(&args, i, c->shares);
+            status = nrg_score_bias_backward(&args, sweep_share(c, i, c->shares), c->shares);
     for (int i = 0; g.has_table && i < c->shares && status == NRG_OK; i++)
-        status = nrg_t5_backward(&g.spec, diagonals, c->operands[D_DIAGONALS].stride, sweep_place(c, D_TABLE, memory),
-                                 c->operands[D_TABLE].stride, g.accumulate, i, c->shares);
+        status = nrg_t5_backward(&g.spec, diagonals, sweep_stride(c, D_DIAGONALS), sweep_place(c, D_TABLE, memory),
+                                 sweep_stride(c, D_TABLE), g.accumulate, sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 

@@ -49,6 +49,9 @@ sweep_part sweep_channel_part(const sweep_case *c, size_t number);
 void *sweep_part_tensor(const sweep_case *c, const sweep_part *part, int operand, unsigned char *memory);
 void *sweep_part_weight(const sweep_case *c, const sweep_part *part, int operand, unsigned char *memory);
 
+/* The stride of an operand of x's shape, as a call with that part is told it. */
+size_t sweep_part_stride(const sweep_case *c, const sweep_part *part, int operand);
+
 /* All of it, as one part. */
 sweep_part sweep_channel_whole(const sweep_case *c);
 

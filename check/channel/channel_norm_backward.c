@@ -98,6 +98,8 @@ static void make(sweep_level level, uint64_t n, sweep_case *c)
     add_inputs(c, &random);
     draw_source(c, &random);
     add_outputs(c, &random);
+    for (int i = SWEEP_DW; i <= SWEEP_DB; i++)
+        c->operands[i].may_stay = c->accumulate;
     sweep_lay_out(c, &random);
     draw_places(c, &random);
 }
@@ -116,11 +118,11 @@ static nrg_channel_norm_backward_args part_args(const sweep_case *c, const sweep
     args.db = sweep_place(c, SWEEP_DB, memory);
     args.running_mean = sweep_place(c, SWEEP_RUNNING_MEAN, memory);
     args.running_var = sweep_place(c, SWEEP_RUNNING_VAR, memory);
-    args.d_o_stride = c->operands[SWEEP_D_O].stride;
-    args.x_stride = c->operands[SWEEP_X].stride;
-    args.y_stride = c->operands[SWEEP_Y].stride;
-    args.dx_stride = c->operands[SWEEP_DX].stride;
-    args.dy_stride = c->operands[SWEEP_DY].stride;
+    args.d_o_stride = sweep_part_stride(c, part, SWEEP_D_O);
+    args.x_stride = sweep_part_stride(c, part, SWEEP_X);
+    args.y_stride = sweep_part_stride(c, part, SWEEP_Y);
+    args.dx_stride = sweep_part_stride(c, part, SWEEP_DX);
+    args.dy_stride = sweep_part_stride(c, part, SWEEP_DY);
     args.accumulate = c->accumulate;
     return args;
 }
@@ -137,7 +139,7 @@ static nrg_status run_sums(const sweep_case *c, const nrg_channel_norm_backward_
 {
     nrg_status status = NRG_OK;
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_channel_norm_backward_sums(&c->channel, args, sums, i, c->shares);
+        status = nrg_channel_norm_backward_sums(&c->channel, args, sums, sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 
@@ -145,9 +147,9 @@ static nrg_status run_phases(const sweep_case *c, const nrg_channel_norm_spec *s
 {
     nrg_status status = NRG_OK;
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_channel_norm_backward(spec, args, i, c->shares);
+        status = nrg_channel_norm_backward(spec, args, sweep_share(c, i, c->shares), c->shares);
     for (int i = 0; i < c->reduce_shares && status == NRG_OK; i++)
-        status = nrg_channel_norm_backward_reduce(spec, args, i, c->reduce_shares);
+        status = nrg_channel_norm_backward_reduce(spec, args, sweep_share(c, i, c->reduce_shares), c->reduce_shares);
     return status;
 }
 

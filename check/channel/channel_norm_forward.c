@@ -90,6 +90,8 @@ static void make(sweep_level level, uint64_t n, sweep_case *c)
     draw_source(c, &random);
     if (sweep_draw(&random, 3) == 0)
         sweep_add(c, SWEEP_SUMS, SWEEP_I64, NRG_SUMS_WORDS, sweep_channel_sets(c));
+    for (int i = SWEEP_FIRST_OUTPUT; i < SWEEP_FIRST_SCRATCH && !c->rows; i++)
+        c->operands[i].may_stay = 1; /* of no samples there is nothing to say */
     sweep_lay_out(c, &random);
     switch (sweep_draw(&random, 6)) {
     case 0:
@@ -104,11 +106,11 @@ static void make(sweep_level level, uint64_t n, sweep_case *c)
     }
 }
 
-static nrg_status forward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int shares)
+static nrg_status forward(const sweep_case *c, const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args)
 {
     nrg_status status = NRG_OK;
-    for (int i = 0; i < shares && status == NRG_OK; i++)
-        status = nrg_channel_norm_forward(spec, args, i, shares);
+    for (int i = 0; i < c->shares && status == NRG_OK; i++)
+        status = nrg_channel_norm_forward(spec, args, sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 
@@ -127,7 +129,7 @@ static nrg_status run_sums(const sweep_case *c, const sweep_part *part, int64_t 
     nrg_channel_norm_args args = sweep_channel_args(c, part, memory);
     nrg_status status = NRG_OK;
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_channel_norm_sums(&part->spec, &args, sums, i, c->shares);
+        status = nrg_channel_norm_sums(&part->spec, &args, sums, sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 
@@ -150,7 +152,7 @@ static nrg_status run_parts(const sweep_case *c, nrg_channel_norm_args *all, uns
     if (!early)
         all->mean = all->rstd = NULL;
     for (int i = 0; i < c->reduce_shares && status == NRG_OK; i++)
-        status = nrg_channel_norm_statistics(&c->channel, all, total, i, c->reduce_shares);
+        status = nrg_channel_norm_statistics(&c->channel, all, total, sweep_share(c, i, c->reduce_shares), c->reduce_shares);
     for (size_t i = 0; i < parts && status == NRG_OK; i++) {
         sweep_part part = sweep_channel_part(c, i);
         nrg_channel_norm_args args = sweep_channel_args(c, &part, memory);
@@ -158,7 +160,7 @@ static nrg_status run_parts(const sweep_case *c, nrg_channel_norm_args *all, uns
         ask_for(c, part.first_set, &args, memory);
         if (early)
             args.mean = args.rstd = NULL;
-        status = forward(&part.spec, &args, c->shares);
+        status = forward(c, &part.spec, &args);
     }
     return status;
 }
@@ -178,7 +180,7 @@ static nrg_status run_folded(const sweep_case *c, nrg_channel_norm_args *args, u
         args->b = shift;
         spec.w_dtype = NRG_F32;
     }
-    return forward(&spec, args, c->shares);
+    return forward(c, &spec, args);
 }
 
 /* What is there is used, or, where it is to be updated, a copy of it. */
@@ -207,7 +209,7 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     if (c->saved && !c->recompute)
         return run_parts(c, &args, memory);
     ask_for(c, 0, &args, memory);
-    return forward(&c->channel, &args, c->shares);
+    return forward(c, &c->channel, &args);
 }
 
 const sweep_family sweep_family_channel_norm_forward = {count, make, sweep_channel_fill, run, sweep_channel_describe, NULL};

@@ -103,6 +103,12 @@ void *sweep_part_weight(const sweep_case *c, const sweep_part *part, int operand
     return first ? first + part->first_channel * sweep_type_size(c->operands[operand].type) : NULL;
 }
 
+size_t sweep_part_stride(const sweep_case *c, const sweep_part *part, int operand)
+{
+    /* what is dense in a part need not be in the whole */
+    return part->spec.channels < c->channel.channels ? c->operands[operand].stride : sweep_stride(c, operand);
+}
+
 nrg_channel_norm_args sweep_channel_args(const sweep_case *c, const sweep_part *part, unsigned char *memory)
 {
     nrg_channel_norm_args args = nrg_channel_norm_args_init(part->n, part->s, sweep_part_tensor(c, part, SWEEP_X, memory),
@@ -111,8 +117,8 @@ nrg_channel_norm_args sweep_channel_args(const sweep_case *c, const sweep_part *
     args.w = sweep_part_weight(c, part, SWEEP_W, memory);
     args.b = sweep_part_weight(c, part, SWEEP_B, memory);
     args.batches = c->number % 1000;
-    args.x_stride = c->operands[SWEEP_X].stride;
-    args.y_stride = c->operands[SWEEP_Y].stride;
-    args.o_stride = c->operands[SWEEP_O].stride;
+    args.x_stride = sweep_part_stride(c, part, SWEEP_X);
+    args.y_stride = sweep_part_stride(c, part, SWEEP_Y);
+    args.o_stride = sweep_part_stride(c, part, SWEEP_O);
     return args;
 }

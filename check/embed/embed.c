@@ -164,13 +164,13 @@ static nrg_embed_args embed_args(const sweep_case *c, const embed_case *e, unsig
     args.table_dtype = e->table_dtype;
     args.store = c->spec.store;
     args.x = sweep_place(c, X, memory);
-    args.x_stride = c->operands[X].stride;
+    args.x_stride = sweep_stride(c, X);
     for (int i = 0; i < NRG_EMBED_TABLES; i++) {
         nrg_embed_table *t = &args.tables[i];
         if (!(e->terms >> i & 2))
             continue;
         t->table = sweep_place(c, TABLES + i, memory);
-        t->stride = c->operands[TABLES + i].stride;
+        t->stride = sweep_stride(c, TABLES + i);
         t->rows = e->tables[i].rows;
         t->ids = sweep_place(c, IDS + i, memory);
         t->first = t->ids ? 0 : e->tables[i].first;
@@ -179,13 +179,13 @@ static nrg_embed_args embed_args(const sweep_case *c, const embed_case *e, unsig
     return args;
 }
 
-static nrg_status forward(nrg_embed_args *args, void *o, size_t stride, int shares)
+static nrg_status forward(const sweep_case *c, nrg_embed_args *args, int operand, int shares, unsigned char *memory)
 {
     nrg_status status = NRG_OK;
-    args->o = o;
-    args->o_stride = stride;
+    args->o = sweep_place(c, operand, memory);
+    args->o_stride = sweep_stride(c, operand);
     for (int i = 0; i < shares && status == NRG_OK; i++)
-        status = nrg_embed_forward(args, i, shares);
+        status = nrg_embed_forward(args, sweep_share(c, i, shares), shares);
     return status;
 }
 
@@ -194,23 +194,23 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     embed_case e = draw(c);
     nrg_embed_args args = embed_args(c, &e, memory);
     if (!c->fused)
-        return forward(&args, sweep_place(c, O, memory), c->operands[O].stride, c->shares);
+        return forward(c, &args, O, c->shares, memory);
     nrg_norm_args norm = nrg_norm_args_init(e.tokens, NULL, sweep_place(c, O, memory));
-    norm.o_stride = c->operands[O].stride;
+    norm.o_stride = sweep_stride(c, O);
     norm.w = sweep_place(c, W, memory);
     norm.b = sweep_place(c, B, memory);
     norm.r = sweep_place(c, R, memory);
-    norm.r_stride = c->operands[R].stride;
+    norm.r_stride = sweep_stride(c, R);
     norm.mean = sweep_place(c, MEAN, memory);
     norm.rstd = sweep_place(c, RSTD, memory);
     nrg_status status = NRG_OK;
     if (c->recompute) {
-        status = forward(&args, sweep_place(c, SUM, memory), 0, 1);
+        status = forward(c, &args, SUM, 1, memory);
         norm.x = sweep_place(c, SUM, memory);
         return status == NRG_OK ? nrg_norm_forward(&e.norm, &norm, 0, 1) : status;
     }
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_embed_norm_forward(&args, &e.norm, &norm, i, c->shares);
+        status = nrg_embed_norm_forward(&args, &e.norm, &norm, sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 

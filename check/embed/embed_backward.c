@@ -70,8 +70,8 @@ static nrg_embed_backward_args gradient_args(const sweep_case *c, const gradient
     args.ids = sweep_place(c, IDS, memory);
     args.first = args.ids ? 0 : g->first;
     args.scale = g->scale;
-    args.d_o_stride = c->operands[D_O].stride;
-    args.d_table_stride = c->operands[D_TABLE].stride;
+    args.d_o_stride = sweep_stride(c, D_O);
+    args.d_table_stride = sweep_stride(c, D_TABLE);
     args.workspace = sweep_place(c, WORKSPACE, memory);
     args.workspace_size = c->operands[WORKSPACE].length * sizeof(float);
     return args;
@@ -122,7 +122,7 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     nrg_embed_backward_args args = gradient_args(c, &g, memory);
     nrg_status status = nrg_embed_backward_order(&args);
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_embed_backward(&args, i, c->shares);
+        status = nrg_embed_backward(&args, sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 

@@ -129,21 +129,13 @@ const unsigned char sweep_norm_slots[] = {
     [NRG_NORM_R] = SWEEP_R, [NRG_NORM_MEAN] = SWEEP_MEAN, [NRG_NORM_RSTD] = SWEEP_RSTD,
 };
 
-typedef struct forward_call {
-    const nrg_norm_spec *spec;
-    nrg_norm_args args;
-} forward_call;
-
-static nrg_status forward(const void *context, int ith, int nth)
-{
-    const forward_call *call = context;
-    return nrg_norm_forward(call->spec, &call->args, ith, nth);
-}
-
 nrg_status sweep_norm_run(const sweep_case *c, int shares, unsigned char *memory)
 {
     nrg_norm_spec spec = c->spec;
-    forward_call call = {&spec, nrg_norm_args_init(c->rows, NULL, NULL)};
-    sweep_bind_call(c, &nrg_call_norm_forward, (void *const[]){&spec, &call.args}, sweep_norm_slots, memory);
-    return sweep_each_share(c, shares, forward, &call);
+    nrg_norm_args args = nrg_norm_args_init(c->rows, NULL, NULL);
+    nrg_status status = NRG_OK;
+    sweep_bind_call(c, &nrg_call_norm_forward, (void *const[]){&spec, &args}, sweep_norm_slots, memory);
+    for (int i = 0; i < shares && status == NRG_OK; i++)
+        status = nrg_norm_forward(&spec, &args, sweep_share(c, i, shares), shares);
+    return status;
 }

@@ -82,40 +82,24 @@ static void make(sweep_level level, uint64_t n, sweep_case *c)
     sweep_lay_out(c, &random);
 }
 
-typedef struct backward_call {
-    const nrg_norm_spec *spec;
-    nrg_norm_backward_args args;
-} backward_call;
-
-static nrg_status rows(const void *context, int ith, int nth)
-{
-    const backward_call *call = context;
-    return nrg_norm_backward(call->spec, &call->args, ith, nth);
-}
-
-static nrg_status columns(const void *context, int ith, int nth)
-{
-    const backward_call *call = context;
-    return nrg_norm_backward_reduce(call->spec, &call->args, ith, nth);
-}
-
 static nrg_status run(const sweep_case *c, unsigned char *memory)
 {
     nrg_norm_spec spec = c->spec;
-    backward_call call = {&spec, nrg_norm_backward_args_init(c->rows, NULL, NULL, NULL)};
-    nrg_norm_backward_args *args = &call.args;
-    sweep_bind_call(c, &nrg_call_norm_backward, (void *const[]){&spec, args}, slots, memory);
-    args->accumulate = c->accumulate;
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(c->rows, NULL, NULL, NULL);
+    sweep_bind_call(c, &nrg_call_norm_backward, (void *const[]){&spec, &args}, slots, memory);
+    args.accumulate = c->accumulate;
     nrg_status status = c->saved ? sweep_norm_run(c, 1, memory) : NRG_OK;
     if (!c->saved || c->recompute) {
-        args->mean = NULL;
+        args.mean = NULL;
     } else if (c->operands[SWEEP_R].rows) {
-        args->r = sweep_place(c, SWEEP_R, memory);
-        args->r_stride = c->operands[SWEEP_R].stride;
+        args.r = sweep_place(c, SWEEP_R, memory);
+        args.r_stride = sweep_stride(c, SWEEP_R);
     }
-    if (status == NRG_OK)
-        status = sweep_each_share(c, c->shares, rows, &call);
-    return status == NRG_OK ? sweep_each_share(c, c->reduce_shares, columns, &call) : status;
+    for (int i = 0; i < c->shares && status == NRG_OK; i++)
+        status = nrg_norm_backward(&spec, &args, sweep_share(c, i, c->shares), c->shares);
+    for (int i = 0; i < c->reduce_shares && status == NRG_OK; i++)
+        status = nrg_norm_backward_reduce(&spec, &args, sweep_share(c, i, c->reduce_shares), c->reduce_shares);
+    return status;
 }
 
 const sweep_family sweep_family_norm_backward = {count, make, sweep_fill_rows, run, sweep_norm_describe, NULL};

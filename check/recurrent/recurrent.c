@@ -141,11 +141,11 @@ static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
     args.w_dtype = r.w_dtype;
     args.p0_dtype = r.p0_dtype;
     args.b = sweep_place(c, B, memory);
-    args.w_stride = c->operands[W].stride;
-    args.p0_stride = c->operands[P0].stride;
-    sweep_head_strides(c, O, !r.p_side_by_side, &args.p_stride, &args.p_chain_stride);
+    args.w_stride = sweep_stride(c, W);
+    args.p0_stride = sweep_stride(c, P0);
+    sweep_head_strides(c, O, !r.p_side_by_side, 1, &args.p_stride, &args.p_chain_stride);
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_recurrent_forward(&args, i, c->shares);
+        status = nrg_recurrent_forward(&args, sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 
@@ -165,16 +165,16 @@ static nrg_status run_gradient(const sweep_case *c, unsigned char *memory)
     args.dp0 = sweep_place(c, DP0, memory);
     args.workspace = sweep_place(c, G, memory);
     args.workspace_size = c->operands[G].rows * c->operands[G].stride;
-    args.w_stride = c->operands[W].stride;
-    args.p0_stride = c->operands[P0].stride;
-    args.dw_stride = c->operands[DW].stride;
-    args.dp0_stride = c->operands[DP0].stride;
-    sweep_head_strides(c, P, !r.p_side_by_side, &args.p_stride, &args.p_chain_stride);
-    sweep_head_strides(c, DP, !r.dp_side_by_side, &args.dp_stride, &args.dp_chain_stride);
+    args.w_stride = sweep_stride(c, W);
+    args.p0_stride = sweep_stride(c, P0);
+    args.dw_stride = sweep_stride(c, DW);
+    args.dp0_stride = sweep_stride(c, DP0);
+    sweep_head_strides(c, P, !r.p_side_by_side, 1, &args.p_stride, &args.p_chain_stride);
+    sweep_head_strides(c, DP, !r.dp_side_by_side, 1, &args.dp_stride, &args.dp_chain_stride);
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_recurrent_backward(&args, i, c->shares);
+        status = nrg_recurrent_backward(&args, sweep_share(c, i, c->shares), c->shares);
     for (int i = 0; i < c->reduce_shares && (args.dw || args.db) && status == NRG_OK; i++)
-        status = nrg_recurrent_backward_reduce(&args, i, c->reduce_shares);
+        status = nrg_recurrent_backward_reduce(&args, sweep_share(c, i, c->reduce_shares), c->reduce_shares);
     return status;
 }
 

@@ -130,7 +130,7 @@ static nrg_head_bias_args pair_args(const sweep_case *c, const pair_case *p, uns
     args.du = sweep_place(c, DU, memory);
     args.dv = sweep_place(c, DV, memory);
     for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
-        sweep_batch_strides(c, tensors[i].operand, p->shape, tensors[i].by_head, &tensors[i].strides->batch,
+        sweep_batch_strides(c, tensors[i].operand, p->shape, tensors[i].by_head, 0, &tensors[i].strides->batch,
                             &tensors[i].strides->head, &tensors[i].strides->row);
     return args;
 }
@@ -141,7 +141,7 @@ static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
     nrg_head_bias_args args = pair_args(c, &p, memory);
     nrg_status status = NRG_OK;
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_head_bias_pair(&args, i, c->shares);
+        status = nrg_head_bias_pair(&args, sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 
@@ -151,7 +151,7 @@ static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
     nrg_head_bias_args args = pair_args(c, &p, memory);
     nrg_status status = NRG_OK;
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_head_bias_pair_backward(&args, i, c->shares);
+        status = nrg_head_bias_pair_backward(&args, sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 

@@ -124,7 +124,7 @@ static void make(sweep_level level, uint64_t n, sweep_case *c)
 
 static void strides_of(const sweep_case *c, const relative_case *r, int operand, int by_head, nrg_head_strides *strides)
 {
-    sweep_batch_strides(c, operand, r->shape, by_head, &strides->batch, &strides->head, &strides->row);
+    sweep_batch_strides(c, operand, r->shape, by_head, 1, &strides->batch, &strides->head, &strides->row);
 }
 
 static nrg_relative_args relative_args(const sweep_case *c, const relative_case *r, unsigned char *memory)
@@ -146,9 +146,9 @@ static nrg_relative_args relative_args(const sweep_case *c, const relative_case 
     strides_of(c, r, A, r->a_by_head, &args.a_strides);
     strides_of(c, r, SCORES, r->a_by_head, &args.scores_strides);
     strides_of(c, r, O, r->o_by_head, &args.o_strides);
-    args.table_stride = c->operands[TABLE].stride;
+    args.table_stride = sweep_stride(c, TABLE);
     args.table_head_stride = r->table_by_head ? c->operands[TABLE].run_stride : 0;
-    args.d_table_stride = c->operands[D_TABLE].stride;
+    args.d_table_stride = sweep_stride(c, D_TABLE);
     args.d_table_head_stride = r->table_by_head ? c->operands[D_TABLE].run_stride : 0;
     return args;
 }
@@ -177,7 +177,7 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
         args.ends = sweep_place(c, WORK_ENDS, memory);
     }
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = operations[r.operation](&args, i, c->shares);
+        status = operations[r.operation](&args, sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 

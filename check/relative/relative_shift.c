@@ -90,10 +90,11 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     args.scores = sweep_place(c, SCORES, memory);
     args.d_scores = sweep_place(c, D_SCORES, memory);
     args.dx = sweep_place(c, DX, memory);
-    sweep_batch_strides(c, s.backward ? D_SCORES : X, s.shape, s.from_by_head, &from->batch, &from->head, &from->row);
-    sweep_batch_strides(c, s.backward ? DX : SCORES, s.shape, s.to_by_head, &to->batch, &to->head, &to->row);
+    sweep_batch_strides(c, s.backward ? D_SCORES : X, s.shape, s.from_by_head, 1, &from->batch, &from->head, &from->row);
+    sweep_batch_strides(c, s.backward ? DX : SCORES, s.shape, s.to_by_head, 1, &to->batch, &to->head, &to->row);
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = s.backward ? nrg_relative_shift_backward(&args, i, c->shares) : nrg_relative_shift(&args, i, c->shares);
+        status = s.backward ? nrg_relative_shift_backward(&args, sweep_share(c, i, c->shares), c->shares)
+                            : nrg_relative_shift(&args, sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 

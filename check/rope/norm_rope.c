@@ -12,7 +12,7 @@ static nrg_norm_backward_args backward_args(const sweep_case *c, const rope_case
 {
     nrg_norm_backward_args args = nrg_norm_backward_args_init(r->tokens * r->heads[k], NULL, NULL, NULL);
     args.x = sweep_place(c, ROPE_Q_X + k, memory);
-    args.x_stride = c->operands[ROPE_Q_X + k].stride;
+    args.x_stride = sweep_stride(c, ROPE_Q_X + k);
     args.w = sweep_place(c, ROPE_Q_W + k, memory);
     args.b = sweep_place(c, ROPE_Q_B + k, memory);
     args.dw = sweep_place(c, ROPE_Q_DW + k, memory);
@@ -101,7 +101,7 @@ static nrg_status run_forward(const sweep_case *c, const rope_case *r, unsigned 
     nrg_status status = NRG_OK;
     if (!c->recompute) {
         for (int i = 0; i < c->shares && status == NRG_OK; i++)
-            status = nrg_norm_rope_forward(&r->norm, &r->spec, &rope, &q, &k, i, c->shares);
+            status = nrg_norm_rope_forward(&r->norm, &r->spec, &rope, &q, &k, sweep_share(c, i, c->shares), c->shares);
         return status;
     }
     status = normalize(c, r, &rope, 0, memory);
@@ -121,7 +121,7 @@ static nrg_status differentiate(const sweep_case *c, const rope_case *r, int k, 
 {
     nrg_norm_backward_args args = backward_args(c, r, k, memory);
     args.d_o = args.dx = sweep_place(c, ROPE_Q_O + k, memory);
-    args.d_o_stride = args.dx_stride = c->operands[ROPE_Q_O + k].stride;
+    args.d_o_stride = args.dx_stride = sweep_stride(c, ROPE_Q_O + k);
     nrg_status status = nrg_norm_backward(&r->norm, &args, 0, 1);
     return status == NRG_OK ? nrg_norm_backward_reduce(&r->norm, &args, 0, 1) : status;
 }
@@ -133,9 +133,10 @@ static nrg_status run_backward(const sweep_case *c, const rope_case *r, unsigned
     nrg_status status = NRG_OK;
     if (!c->recompute) {
         for (int i = 0; i < c->shares && status == NRG_OK; i++)
-            status = nrg_norm_rope_backward(&r->norm, &r->spec, &rope, &q, &k, i, c->shares);
+            status = nrg_norm_rope_backward(&r->norm, &r->spec, &rope, &q, &k, sweep_share(c, i, c->shares), c->shares);
         for (int i = 0; i < c->reduce_shares && status == NRG_OK; i++)
-            status = nrg_norm_rope_backward_reduce(&r->norm, &r->spec, &rope, &q, &k, i, c->reduce_shares);
+            status = nrg_norm_rope_backward_reduce(&r->norm, &r->spec, &rope, &q, &k, sweep_share(c, i, c->reduce_shares),
+                                                   c->reduce_shares);
         return status;
     }
     rope.backward = 1;

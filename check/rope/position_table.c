@@ -108,6 +108,7 @@ static void make(sweep_level level, uint64_t n, sweep_case *c)
         sweep_add_dense(c, FACTORS, NRG_F32, t.dim / 2, 1);
     sweep_add_tensor(c, TABLE, c->spec.dtype, t.dim, t.rows);
     sweep_add_dense(c, FREQUENCIES, SWEEP_F64, (t.dim + 1) / 2, 2);
+    c->operands[POSITIONS].is_alone = 1;
     sweep_lay_out(c, &random);
 }
 
@@ -128,10 +129,10 @@ static nrg_status run_sinusoidal(const sweep_case *c, const table_case *t, unsig
     args.layout = t->layout;
     args.positions = sweep_place(c, POSITIONS, memory);
     args.first = t->first;
-    args.table_stride = c->operands[TABLE].stride;
+    args.table_stride = sweep_stride(c, TABLE);
     nrg_status status = nrg_sinusoidal_frequencies(t->dim, t->spec.freq_base, frequencies);
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_sinusoidal_table(&args, i, c->shares);
+        status = nrg_sinusoidal_table(&args, sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 
@@ -145,11 +146,11 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     nrg_status status = nrg_rope_frequencies(&t.spec, frequencies, &magnitude);
     nrg_rope_table_args args = nrg_rope_table_args_init(t.rows, frequencies, magnitude, sweep_place(c, TABLE, memory));
     args.positions = sweep_place(c, POSITIONS, memory);
-    args.positions_stride = c->operands[POSITIONS].stride;
+    args.positions_stride = sweep_stride(c, POSITIONS);
     args.first = t.first;
-    args.table_stride = c->operands[TABLE].stride;
+    args.table_stride = sweep_stride(c, TABLE);
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_rope_table(&t.spec, &args, i, c->shares);
+        status = nrg_rope_table(&t.spec, &args, sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 

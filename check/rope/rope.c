@@ -170,7 +170,7 @@ nrg_rope_args sweep_rope_args(const sweep_case *c, const rope_case *r, unsigned 
     args.offset = r->offset;
     args.dtype = c->spec.dtype;
     args.store = c->spec.store;
-    args.table_stride = c->operands[ROPE_TABLE].stride;
+    args.table_stride = sweep_stride(c, ROPE_TABLE);
     args.table_rows = r->table_rows;
     args.positions = sweep_place(c, ROPE_POSITIONS, memory);
     args.q_heads = r->heads[0];
@@ -179,10 +179,10 @@ nrg_rope_args sweep_rope_args(const sweep_case *c, const rope_case *r, unsigned 
     args.k = sweep_place(c, ROPE_K, memory);
     args.q_o = sweep_place(c, ROPE_Q_O, memory);
     args.k_o = sweep_place(c, ROPE_K_O, memory);
-    sweep_head_strides(c, ROPE_Q, r->by_head[0], &args.q_token_stride, &args.q_head_stride);
-    sweep_head_strides(c, ROPE_K, r->by_head[1], &args.k_token_stride, &args.k_head_stride);
-    sweep_head_strides(c, ROPE_Q_O, r->o_by_head[0], &args.q_o_token_stride, &args.q_o_head_stride);
-    sweep_head_strides(c, ROPE_K_O, r->o_by_head[1], &args.k_o_token_stride, &args.k_o_head_stride);
+    sweep_head_strides(c, ROPE_Q, r->by_head[0], 0, &args.q_token_stride, &args.q_head_stride);
+    sweep_head_strides(c, ROPE_K, r->by_head[1], 0, &args.k_token_stride, &args.k_head_stride);
+    sweep_head_strides(c, ROPE_Q_O, r->o_by_head[0], 0, &args.q_o_token_stride, &args.q_o_head_stride);
+    sweep_head_strides(c, ROPE_K_O, r->o_by_head[1], 0, &args.k_o_token_stride, &args.k_o_head_stride);
     args.backward = r->backward;
     return args;
 }
@@ -195,7 +195,7 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     nrg_rope_args args = sweep_rope_args(c, &r, memory);
     nrg_status status = NRG_OK;
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_rope(&r.spec, &args, i, c->shares);
+        status = nrg_rope(&r.spec, &args, sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 

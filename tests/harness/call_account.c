@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPS = 16 };
+enum { OPS = 32, ENOUGH = 100 };
 
 static const char *const mark_names[CALL_MARKS] = {
     "in place",    "odd gaps",  "padded", "in shares", "fused", "turned", "left out", "stride 0", "more shares than work",
@@ -13,12 +13,11 @@ static const char *const mark_names[CALL_MARKS] = {
 
 typedef struct tally {
     unsigned met[COMBINATIONS], marks[CALL_MARKS];
+    unsigned could_meet[COMBINATIONS], could_have[CALL_MARKS]; /* calls whose cases offer it */
 } tally;
 
 typedef struct entry {
     char op[CALL_OP_NAME];
-    /* by dtype: marks, and a bit for each combination of the first four */
-    unsigned offered[NRG_BF16 + 1], combinations[NRG_BF16 + 1];
     tally of[NRG_ISA_COUNT][NRG_BF16 + 1];
 } entry;
 
@@ -42,42 +41,47 @@ static entry *find(const char *op)
     return NULL;
 }
 
-void call_account_offer(const call_case *c)
-{
-    entry *e = find(c->op);
-    e->offered[c->dtype] |= call_marks_offered(c);
-    for (unsigned n = 0; n < COMBINATIONS; n++)
-        if (!(n & ~call_marks_offered(c)))
-            e->combinations[c->dtype] |= 1u << n;
-}
-
 void call_account_enter(const call_case *c, nrg_isa isa, const call_layout *l)
 {
     tally *t = &find(c->op)->of[isa][c->dtype];
-    const unsigned marks = call_marks(c, l);
+    const unsigned marks = call_marks(c, l), offered = call_marks_offered(c);
     t->met[marks % COMBINATIONS]++;
-    for (int i = 0; i < CALL_MARKS; i++)
+    for (unsigned n = 0; n < COMBINATIONS; n++)
+        t->could_meet[n] += !(n & ~offered);
+    for (int i = 0; i < CALL_MARKS; i++) {
         t->marks[i] += marks >> i & 1;
+        t->could_have[i] += offered >> i & 1;
+    }
 }
+
+static unsigned calls_of(const tally *t)
+{
+    unsigned calls = 0;
+    for (unsigned i = 0; i < COMBINATIONS; i++)
+        calls += t->met[i];
+    return calls;
+}
+
+/* What few of the calls can have may be missing: layouts are drawn. */
+static int should_be_met(unsigned could, unsigned calls) { return could && (could >= ENOUGH || could > calls / 8); }
 
 static const char *judge(const entry *e, nrg_isa isa, nrg_dtype dtype)
 {
     static char message[OPERAND_MESSAGE];
     const tally *t = &e->of[isa][dtype];
-    unsigned calls = 0;
+    const unsigned calls = calls_of(t);
     int n = snprintf(message, sizeof message, "%s %s on %s: ", e->op, nrg_dtype_name(dtype), nrg_isa_name(isa));
     char *rest = message + n;
     const size_t room = sizeof message - (size_t)n;
     for (unsigned i = 0; i < COMBINATIONS; i++) {
-        calls += t->met[i];
-        if (!(e->combinations[dtype] >> i & 1) || t->met[i] || test_small())
+        if (!should_be_met(t->could_meet[i], calls) || t->met[i] || test_small())
             continue;
         snprintf(rest, room, "no call was%s in place,%s with odd gaps,%s padded,%s in shares", i & IN_PLACE ? "" : " not",
                  i & ODD_GAPS ? "" : " not", i & PADDED ? "" : " not", i & SHARED ? "" : " not");
         return message;
     }
     for (int i = 0; i < CALL_MARKS; i++)
-        if (e->offered[dtype] >> i & 1 && (!t->marks[i] || (1 << i < COMBINATIONS && t->marks[i] == calls))) {
+        if (should_be_met(t->could_have[i], calls) && (!t->marks[i] || (1 << i < COMBINATIONS && t->marks[i] == calls))) {
             snprintf(rest, room, "%s: %s call of %u", mark_names[i], t->marks[i] ? "every" : "no", calls);
             return message;
         }
@@ -94,7 +98,7 @@ const char *call_account_verdict(const char *op)
     const char *failure = NULL;
     size_t dtype_count = listed;
     for (int dtype = NRG_F32; dtype <= NRG_BF16 && !listed; dtype++)
-        if (e->offered[dtype])
+        if (calls_of(&e->of[NRG_ISA_SCALAR][dtype]))
             dtypes[dtype_count++] = (nrg_dtype)dtype;
     for (size_t p = 0; p < path_count; p++)
         for (size_t d = 0; d < dtype_count && !failure; d++)

@@ -8,8 +8,7 @@
 
 enum { CALL_OP_NAME = 48 };
 
-/* What a case offers, before its first call; then each call. */
-void call_account_offer(const call_case *c);
+/* After a call. */
 void call_account_enter(const call_case *c, nrg_isa isa, const call_layout *l);
 
 #endif

@@ -184,7 +184,6 @@ const char *call_verdict(const call_case *c)
     nrg_isa paths[NRG_ISA_COUNT];
     const size_t path_count = test_paths(paths);
     check_case(c);
-    call_account_offer(c);
     tensors t = make_tensors(c);
     const call_layout reference = call_layout_plain(c);
     const char *failure = run(c, NRG_ISA_SCALAR, &reference, &t, t.expected);

@@ -105,7 +105,7 @@ const char *call_verdict(const call_case *c);
 
 /* Ends the test unless every path and dtype of an op (those of kernels.def; for an op that is not there, those it was called
  * with) has met all combinations of in place, odd gaps, padded rows and shares that its cases offer, under test_small() each of
- * the four, and each of what else they offer. A hundred calls a path and dtype usually do. */
+ * the four, and each of what else they offer, unless very few do. A hundred calls a path and dtype usually do. */
 void call_check_account(const char *op);
 
 /* The same as a verdict: NULL, or what was not met. In static storage. */

@@ -25,14 +25,18 @@ static int can_lie_over(const sweep_operand *out, const sweep_operand *in)
     return in->rows && out->is_turned == in->is_turned && out->has_stride == in->has_stride;
 }
 
-/* Inputs of the harness only: an output in another one's place is for the tests that know the op. */
+/* Where the call's description lets it be, or where the case itself has it. Inputs of the harness only: an output in another
+ * one's place is for the tests that know the op. */
 static unsigned over_of(const case_call *c, int which)
 {
     const sweep_operand *out = &c->c.operands[c->slot[which]];
     unsigned over = 0;
-    for (int i = 0; i < c->call.count; i++)
-        if (out->over >> c->slot[i] & 1 && c->operand[i].role == CALL_INPUT && can_lie_over(out, &c->c.operands[c->slot[i]]))
+    for (int i = 0; i < c->call.count; i++) {
+        const sweep_operand *in = &c->c.operands[c->slot[i]];
+        const int may = out->over >> c->slot[i] & 1 || out->offset == in->offset;
+        if (may && c->operand[i].role == CALL_INPUT && can_lie_over(out, in))
             over |= CALL_OVER(i);
+    }
     return over;
 }
 
@@ -48,8 +52,11 @@ static nrg_status run(void *context, const call_operand *all, int ith, int nth)
         sweep_operand *o = &c.operands[call->slot[i]];
         o->at = all[i].at;
         o->rows = all[i].at ? o->rows : 0;
+        if (all[i].role == CALL_SCRATCH)
+            continue; /* dense */
         o->is_told_zero = !all[i].stride;
-        o->stride = all[i].stride ? all[i].stride : call_row_bytes(&all[i]);
+        o->run_is_told_zero = !all[i].group_stride && o->is_told_zero;
+        o->stride = all[i].stride ? all[i].stride : o->length * sweep_type_size(o->type);
         o->run_stride = all[i].group_stride ? all[i].group_stride : o->run * o->stride;
     }
     return sweep_run(&c, NULL);
@@ -74,6 +81,27 @@ static void *copy_content(const sweep_operand *o, const unsigned char *memory)
     return content;
 }
 
+static call_operand operand_of(const sweep_case *c, int slot)
+{
+    const sweep_operand *o = &c->operands[slot];
+    call_operand to = {.name = sweep_operand_name(c, slot),
+                       .type = type_of(o->type),
+                       .role = role_of(o, slot),
+                       .rows = o->rows,
+                       .dim = o->length,
+                       .group = o->has_run_stride && o->run < o->rows ? o->run : 0,
+                       .padded = o->has_stride,
+                       .optional = o->is_optional && !o->is_read && !o->may_stay};
+    to.turned = to.group != 0;
+    to.fused = o->has_stride && !o->is_alone && sweep_type_size(o->type) <= 4;
+    if (to.role == CALL_SCRATCH) { /* aligned as a double, whatever is in it */
+        to.type = CALL_F64;
+        to.dim = (o->rows * o->length * sweep_type_size(o->type) + sizeof(double) - 1) / sizeof(double);
+        to.rows = 1;
+    }
+    return to;
+}
+
 void case_call_make(case_call *to, const sweep_case *c, unsigned char *memory)
 {
     memset(to, 0, sizeof *to);
@@ -88,16 +116,7 @@ void case_call_make(case_call *to, const sweep_case *c, unsigned char *memory)
             continue;
         ck_assert_int_lt(i, OPERANDS_MOST);
         to->slot[i] = (unsigned char)slot;
-        to->operand[i] = (call_operand){.name = sweep_operand_name(c, slot),
-                                        .type = type_of(o->type),
-                                        .role = role_of(o, slot),
-                                        .rows = o->rows,
-                                        .dim = o->length,
-                                        .group = o->run < o->rows ? o->run : 0,
-                                        .padded = o->has_stride,
-                                        .optional = o->is_optional && !o->is_read && !o->may_stay};
-        to->operand[i].turned = o->has_run_stride && to->operand[i].group;
-        to->operand[i].fused = o->has_stride && sweep_type_size(o->type) <= 4;
+        to->operand[i] = operand_of(c, slot);
         if (slot < SWEEP_FIRST_OUTPUT || o->is_read || o->may_stay)
             to->operand[i].content = to->content[i] = copy_content(o, memory);
         to->call.count++;
