@@ -131,6 +131,14 @@ int sweep_share(const sweep_case *c, int i, int shares)
     return (int)((first + (int64_t)i * step) % shares);
 }
 
+nrg_status sweep_each_share(const sweep_case *c, int shares, sweep_share_call *call, const void *context)
+{
+    nrg_status status = NRG_OK;
+    for (int i = 0; i < shares && status == NRG_OK; i++)
+        status = call(context, sweep_share(c, i, shares), shares);
+    return status;
+}
+
 void sweep_fill_operand_row(const sweep_case *c, int operand, size_t row, int is_weight, unsigned char *memory, uint64_t *random)
 {
     const sweep_operand *o = &c->operands[operand];

@@ -126,6 +126,10 @@ sweep_case sweep_plain(const sweep_case *c);
 /* Which share of so many is called i-th: the case's order. */
 int sweep_share(const sweep_case *c, int i, int shares);
 
+/* All shares of a call, in the case's order. */
+typedef nrg_status sweep_share_call(const void *context, int ith, int nth);
+nrg_status sweep_each_share(const sweep_case *c, int shares, sweep_share_call *call, const void *context);
+
 /* One line about a case. */
 enum { SWEEP_TEXT_ROOM = 1024 };
 void sweep_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);

@@ -5,88 +5,143 @@
 #include "../position.h"
 #include "rope.h"
 
-static float any;
+static const unsigned char forward_slots[] = {
+    [NRG_ROPE_TABLE] = ROPE_TABLE,
+    [NRG_ROPE_POSITIONS] = ROPE_POSITIONS,
+    [NRG_ROPE_Q] = ROPE_Q,
+    [NRG_ROPE_K] = ROPE_K,
+    [NRG_NORM_ROPE_Q_W] = ROPE_Q_W,
+    [NRG_NORM_ROPE_K_W] = ROPE_K_W,
+    [NRG_NORM_ROPE_Q_B] = ROPE_Q_B,
+    [NRG_NORM_ROPE_K_B] = ROPE_K_B,
+    [NRG_NORM_ROPE_Q_O] = ROPE_Q_O,
+    [NRG_NORM_ROPE_K_O] = ROPE_K_O,
+    [NRG_NORM_ROPE_Q_MEAN] = ROPE_Q_MEAN,
+    [NRG_NORM_ROPE_K_MEAN] = ROPE_K_MEAN,
+    [NRG_NORM_ROPE_Q_RSTD] = ROPE_Q_RSTD,
+    [NRG_NORM_ROPE_K_RSTD] = ROPE_K_RSTD,
+};
 
-/* What phase 1 and 2 of the gradient take beside the rotation's tensors. */
-static nrg_norm_backward_args backward_args(const sweep_case *c, const rope_case *r, int k, unsigned char *memory)
-{
-    nrg_norm_backward_args args = nrg_norm_backward_args_init(r->tokens * r->heads[k], NULL, NULL, NULL);
-    args.x = sweep_place(c, ROPE_Q_X + k, memory);
-    args.x_stride = sweep_stride(c, ROPE_Q_X + k);
-    args.w = sweep_place(c, ROPE_Q_W + k, memory);
-    args.b = sweep_place(c, ROPE_Q_B + k, memory);
-    args.dw = sweep_place(c, ROPE_Q_DW + k, memory);
-    args.db = sweep_place(c, ROPE_Q_DB + k, memory);
-    args.workspace = sweep_place(c, ROPE_Q_WORKSPACE + k, memory);
-    args.workspace_size = c->operands[ROPE_Q_WORKSPACE + k].length * sizeof(float);
-    args.accumulate = r->accumulate;
-    return args;
-}
+static const unsigned char backward_slots[] = {
+    [NRG_ROPE_TABLE] = ROPE_TABLE,
+    [NRG_ROPE_POSITIONS] = ROPE_POSITIONS,
+    [NRG_ROPE_Q] = ROPE_Q,
+    [NRG_ROPE_K] = ROPE_K,
+    [NRG_NORM_ROPE_BACKWARD_Q_X] = ROPE_Q_X,
+    [NRG_NORM_ROPE_BACKWARD_K_X] = ROPE_K_X,
+    [NRG_NORM_ROPE_BACKWARD_Q_W] = ROPE_Q_W,
+    [NRG_NORM_ROPE_BACKWARD_K_W] = ROPE_K_W,
+    [NRG_NORM_ROPE_BACKWARD_Q_B] = ROPE_Q_B,
+    [NRG_NORM_ROPE_BACKWARD_K_B] = ROPE_K_B,
+    [NRG_NORM_ROPE_BACKWARD_Q_MEAN] = ROPE_Q_MEAN,
+    [NRG_NORM_ROPE_BACKWARD_K_MEAN] = ROPE_K_MEAN,
+    [NRG_NORM_ROPE_BACKWARD_Q_O] = ROPE_Q_O,
+    [NRG_NORM_ROPE_BACKWARD_K_O] = ROPE_K_O,
+    [NRG_NORM_ROPE_BACKWARD_Q_DW] = ROPE_Q_DW,
+    [NRG_NORM_ROPE_BACKWARD_K_DW] = ROPE_K_DW,
+    [NRG_NORM_ROPE_BACKWARD_Q_DB] = ROPE_Q_DB,
+    [NRG_NORM_ROPE_BACKWARD_K_DB] = ROPE_K_DB,
+    [NRG_NORM_ROPE_BACKWARD_Q_WORKSPACE] = ROPE_Q_WORKSPACE,
+    [NRG_NORM_ROPE_BACKWARD_K_WORKSPACE] = ROPE_K_WORKSPACE,
+};
 
-static void add_gradients(sweep_case *c, const rope_case *r, int k)
+/* The structs of a call, forward or backward. */
+typedef struct norm_rope_call {
+    nrg_norm_spec norm;
+    nrg_rope_spec spec;
+    nrg_rope_args rope;
+    nrg_norm_args forward[2];
+    nrg_norm_backward_args backward[2];
+} norm_rope_call;
+
+static norm_rope_call call_of(const sweep_case *c, const rope_case *r)
 {
-    size_t bytes;
-    nrg_norm_backward_args args = nrg_norm_backward_args_init(r->tokens * r->heads[k], NULL, NULL, NULL);
-    args.dw = r->has_w[k] ? &any : NULL;
-    args.db = r->has_b[k] ? &any : NULL;
-    sweep_add_tensor(c, ROPE_Q_X + k, c->spec.dtype, r->dim, r->tokens * r->heads[k]);
-    if (r->has_w[k])
-        sweep_add_dense(c, ROPE_Q_DW + k, NRG_F32, r->dim, 1);
-    if (r->has_b[k])
-        sweep_add_dense(c, ROPE_Q_DB + k, NRG_F32, r->dim, 1);
-    if (r->accumulate) {
-        sweep_accumulate(c, ROPE_Q_DW + k);
-        sweep_accumulate(c, ROPE_Q_DB + k);
+    norm_rope_call call = {.norm = r->norm, .spec = r->spec, .rope = sweep_rope_args(c, r)};
+    for (int k = 0; k < 2; k++) {
+        call.forward[k] = nrg_norm_args_init(0, NULL, NULL);
+        call.backward[k] = nrg_norm_backward_args_init(r->tokens * r->heads[k], NULL, NULL, NULL);
+        call.backward[k].accumulate = r->accumulate;
     }
-    if (nrg_norm_backward_workspace(&r->norm, &args, &bytes) == NRG_OK && bytes)
-        sweep_add_dense(c, ROPE_Q_WORKSPACE + k, NRG_F32, bytes / sizeof(float), 1);
+    return call;
 }
 
-void sweep_norm_rope_add(sweep_case *c, const rope_case *r)
+static void add_forward(sweep_case *c, const rope_case *r, norm_rope_call *call, uint32_t there)
 {
     for (int k = 0; k < 2; k++) {
-        size_t rows = r->tokens * r->heads[k];
-        if (!rows)
+        if (!r->tokens || !r->heads[k])
             continue;
-        if (r->has_w[k])
-            sweep_add_dense(c, ROPE_Q_W + k, r->norm.w_dtype, r->dim, 1);
-        if (r->has_b[k])
-            sweep_add_dense(c, ROPE_Q_B + k, r->norm.w_dtype, r->dim, 1);
-        if (r->kind == ROPE_NORM_BACKWARD)
-            add_gradients(c, r, k);
-        else if (r->has_statistics[k]) {
-            sweep_add_dense(c, ROPE_Q_MEAN + k, NRG_F32, r->norm.groups ? r->norm.groups : 1, rows);
-            sweep_add_dense(c, ROPE_Q_RSTD + k, NRG_F32, r->norm.groups ? r->norm.groups : 1, rows);
+        there |= r->has_w[k] ? NRG_BIT(NRG_NORM_ROPE_Q_W + k) : 0;
+        there |= r->has_b[k] ? NRG_BIT(NRG_NORM_ROPE_Q_B + k) : 0;
+        there |= r->has_statistics[k] ? NRG_BIT(NRG_NORM_ROPE_Q_MEAN + k) | NRG_BIT(NRG_NORM_ROPE_Q_RSTD + k) : 0;
+    }
+    sweep_add_call(c, &nrg_call_norm_rope_forward,
+                   (void *const[]){&call->norm, &call->spec, &call->rope, &call->forward[0], &call->forward[1]}, forward_slots,
+                   there, sweep_rope_turned(r, NRG_NORM_ROPE_Q_O));
+}
+
+static void add_backward(sweep_case *c, const rope_case *r, norm_rope_call *call, uint32_t there)
+{
+    for (int k = 0; k < 2; k++) {
+        if (!r->tokens || !r->heads[k])
+            continue;
+        there |= r->has_w[k] ? NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_W + k) | NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_DW + k) : 0;
+        there |= r->has_b[k] ? NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_B + k) | NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_DB + k) : 0;
+    }
+    sweep_add_call(c, &nrg_call_norm_rope_backward,
+                   (void *const[]){&call->norm, &call->spec, &call->rope, &call->backward[0], &call->backward[1]}, backward_slots,
+                   there, sweep_rope_turned(r, NRG_NORM_ROPE_BACKWARD_Q_O));
+    for (int k = 0; k < 2; k++) {
+        /* rows of a dx lie at equal distances, and what it may lie over does, too */
+        c->operands[ROPE_Q_O + k].has_run_stride = 0;
+        if (r->in_place[k])
+            c->operands[ROPE_Q + k].has_run_stride = 0;
+        else
+            c->operands[ROPE_Q_O + k].over = 0;
+        if (r->accumulate) {
+            sweep_accumulate(c, ROPE_Q_DW + k);
+            sweep_accumulate(c, ROPE_Q_DB + k);
         }
     }
 }
 
-static nrg_norm_args forward_args(const sweep_case *c, int k, unsigned char *memory)
+void sweep_norm_rope_add(sweep_case *c, const rope_case *r)
 {
-    nrg_norm_args args = nrg_norm_args_init(0, NULL, NULL);
-    args.w = sweep_place(c, ROPE_Q_W + k, memory);
-    args.b = sweep_place(c, ROPE_Q_B + k, memory);
-    args.mean = sweep_place(c, ROPE_Q_MEAN + k, memory);
-    args.rstd = sweep_place(c, ROPE_Q_RSTD + k, memory);
-    return args;
+    norm_rope_call call = call_of(c, r);
+    const uint32_t there = r->has_positions ? NRG_BIT(NRG_ROPE_POSITIONS) : 0;
+    if (r->kind == ROPE_NORM_BACKWARD)
+        add_backward(c, r, &call, there);
+    else
+        add_forward(c, r, &call, there);
+}
+
+/* ---- forward ---- */
+
+static nrg_status forward(const void *context, int ith, int nth)
+{
+    const norm_rope_call *call = context;
+    return nrg_norm_rope_forward(&call->norm, &call->spec, &call->rope, &call->forward[0], &call->forward[1], ith, nth);
 }
 
 /* One row at a time, so that strides are nobody's business. */
-static nrg_status normalize(const sweep_case *c, const rope_case *r, const nrg_rope_args *rope, int k, unsigned char *memory)
+static nrg_status normalize(const rope_case *r, const norm_rope_call *call, int k)
 {
-    nrg_norm_args args = forward_args(c, k, memory);
+    const nrg_rope_args *rope = &call->rope;
+    nrg_norm_args args = call->forward[k];
     const char *x = k ? rope->k : rope->q;
     char *o = k ? rope->k_o : rope->q_o;
-    size_t token_stride = k ? rope->k_token_stride : rope->q_token_stride,
-           head_stride = k ? rope->k_head_stride : rope->q_head_stride;
-    size_t o_token_stride = k ? rope->k_o_token_stride : rope->q_o_token_stride,
-           o_head_stride = k ? rope->k_o_head_stride : rope->q_o_head_stride, groups = r->norm.groups ? r->norm.groups : 1;
+    const size_t bytes = r->dim * nrg_dtype_size(rope->dtype), groups = r->norm.groups ? r->norm.groups : 1;
+    size_t head = k ? rope->k_head_stride : rope->q_head_stride, token = k ? rope->k_token_stride : rope->q_token_stride;
+    size_t o_head = k ? rope->k_o_head_stride : rope->q_o_head_stride,
+           o_token = k ? rope->k_o_token_stride : rope->q_o_token_stride;
     nrg_status status = NRG_OK;
+    head = head ? head : bytes;
+    token = token ? token : r->heads[k] * head;
+    o_head = o_head ? o_head : bytes;
+    o_token = o_token ? o_token : r->heads[k] * o_head;
     args.rows = 1;
     for (size_t row = 0; row < r->tokens * r->heads[k] && status == NRG_OK; row++) {
-        size_t token = row / r->heads[k], head = row % r->heads[k];
-        args.x = x + token * token_stride + head * head_stride;
-        args.o = o + token * o_token_stride + head * o_head_stride;
+        args.x = x + row / r->heads[k] * token + row % r->heads[k] * head;
+        args.o = o + row / r->heads[k] * o_token + row % r->heads[k] * o_head;
         status = nrg_norm_forward(&r->norm, &args, 0, 1);
         args.mean += args.mean ? groups : 0;
         args.rstd += args.rstd ? groups : 0;
@@ -96,54 +151,64 @@ static nrg_status normalize(const sweep_case *c, const rope_case *r, const nrg_r
 
 static nrg_status run_forward(const sweep_case *c, const rope_case *r, unsigned char *memory)
 {
-    nrg_rope_args rope = sweep_rope_args(c, r, memory);
-    nrg_norm_args q = forward_args(c, 0, memory), k = forward_args(c, 1, memory);
-    nrg_status status = NRG_OK;
-    if (!c->recompute) {
-        for (int i = 0; i < c->shares && status == NRG_OK; i++)
-            status = nrg_norm_rope_forward(&r->norm, &r->spec, &rope, &q, &k, sweep_share(c, i, c->shares), c->shares);
-        return status;
-    }
-    status = normalize(c, r, &rope, 0, memory);
+    norm_rope_call call = call_of(c, r);
+    nrg_rope_args *rope = &call.rope;
+    sweep_bind_call(c, &nrg_call_norm_rope_forward,
+                    (void *const[]){&call.norm, &call.spec, rope, &call.forward[0], &call.forward[1]}, forward_slots, memory);
+    if (!c->recompute)
+        return sweep_each_share(c, c->shares, forward, &call);
+    nrg_status status = normalize(r, &call, 0);
     if (status == NRG_OK)
-        status = normalize(c, r, &rope, 1, memory);
-    rope.q = rope.q_o;
-    rope.k = rope.k_o;
-    rope.q_token_stride = rope.q_o_token_stride;
-    rope.q_head_stride = rope.q_o_head_stride;
-    rope.k_token_stride = rope.k_o_token_stride;
-    rope.k_head_stride = rope.k_o_head_stride;
-    return status == NRG_OK ? nrg_rope(&r->spec, &rope, 0, 1) : status;
+        status = normalize(r, &call, 1);
+    rope->q = rope->q_o;
+    rope->k = rope->k_o;
+    rope->q_token_stride = rope->q_o_token_stride;
+    rope->q_head_stride = rope->q_o_head_stride;
+    rope->k_token_stride = rope->k_o_token_stride;
+    rope->k_head_stride = rope->k_o_head_stride;
+    return status == NRG_OK ? nrg_rope(&r->spec, rope, 0, 1) : status;
+}
+
+/* ---- backward ---- */
+
+static nrg_status backward(const void *context, int ith, int nth)
+{
+    const norm_rope_call *call = context;
+    return nrg_norm_rope_backward(&call->norm, &call->spec, &call->rope, &call->backward[0], &call->backward[1], ith, nth);
+}
+
+static nrg_status reduce(const void *context, int ith, int nth)
+{
+    const norm_rope_call *call = context;
+    return nrg_norm_rope_backward_reduce(&call->norm, &call->spec, &call->rope, &call->backward[0], &call->backward[1], ith, nth);
 }
 
 /* The gradient of a norm whose rotated gradient is in the place of the result. */
-static nrg_status differentiate(const sweep_case *c, const rope_case *r, int k, unsigned char *memory)
+static nrg_status differentiate(const sweep_case *c, const rope_case *r, nrg_norm_backward_args *args, int k,
+                                unsigned char *memory)
 {
-    nrg_norm_backward_args args = backward_args(c, r, k, memory);
-    args.d_o = args.dx = sweep_place(c, ROPE_Q_O + k, memory);
-    args.d_o_stride = args.dx_stride = sweep_stride(c, ROPE_Q_O + k);
-    nrg_status status = nrg_norm_backward(&r->norm, &args, 0, 1);
-    return status == NRG_OK ? nrg_norm_backward_reduce(&r->norm, &args, 0, 1) : status;
+    args->d_o = args->dx = sweep_place(c, ROPE_Q_O + k, memory);
+    args->d_o_stride = args->dx_stride = sweep_stride(c, ROPE_Q_O + k);
+    const nrg_status status = nrg_norm_backward(&r->norm, args, 0, 1);
+    return status == NRG_OK ? nrg_norm_backward_reduce(&r->norm, args, 0, 1) : status;
 }
 
 static nrg_status run_backward(const sweep_case *c, const rope_case *r, unsigned char *memory)
 {
-    nrg_rope_args rope = sweep_rope_args(c, r, memory);
-    nrg_norm_backward_args q = backward_args(c, r, 0, memory), k = backward_args(c, r, 1, memory);
-    nrg_status status = NRG_OK;
+    norm_rope_call call = call_of(c, r);
+    sweep_bind_call(c, &nrg_call_norm_rope_backward,
+                    (void *const[]){&call.norm, &call.spec, &call.rope, &call.backward[0], &call.backward[1]}, backward_slots,
+                    memory);
+    nrg_status status;
     if (!c->recompute) {
-        for (int i = 0; i < c->shares && status == NRG_OK; i++)
-            status = nrg_norm_rope_backward(&r->norm, &r->spec, &rope, &q, &k, sweep_share(c, i, c->shares), c->shares);
-        for (int i = 0; i < c->reduce_shares && status == NRG_OK; i++)
-            status = nrg_norm_rope_backward_reduce(&r->norm, &r->spec, &rope, &q, &k, sweep_share(c, i, c->reduce_shares),
-                                                   c->reduce_shares);
-        return status;
+        status = sweep_each_share(c, c->shares, backward, &call);
+        return status == NRG_OK ? sweep_each_share(c, c->reduce_shares, reduce, &call) : status;
     }
-    rope.backward = 1;
-    status = nrg_rope(&r->spec, &rope, 0, 1);
-    for (int i = 0; i < 2 && status == NRG_OK; i++)
-        if (r->heads[i])
-            status = differentiate(c, r, i, memory);
+    call.rope.backward = 1;
+    status = nrg_rope(&r->spec, &call.rope, 0, 1);
+    for (int k = 0; k < 2 && status == NRG_OK; k++)
+        if (r->heads[k])
+            status = differentiate(c, r, &call.backward[k], k, memory);
     return status;
 }
 

@@ -126,6 +126,35 @@ static rope_case draw(const sweep_case *c)
     return r;
 }
 
+static const unsigned char slots[] = {
+    [NRG_ROPE_TABLE] = ROPE_TABLE, [NRG_ROPE_POSITIONS] = ROPE_POSITIONS,
+    [NRG_ROPE_Q] = ROPE_Q,         [NRG_ROPE_K] = ROPE_K,
+    [NRG_ROPE_Q_O] = ROPE_Q_O,     [NRG_ROPE_K_O] = ROPE_K_O,
+};
+
+nrg_rope_args sweep_rope_args(const sweep_case *c, const rope_case *r)
+{
+    nrg_rope_args args = nrg_rope_args_init(r->tokens, r->dim, NULL);
+    args.offset = r->offset;
+    args.dtype = c->spec.dtype;
+    args.store = c->spec.store;
+    args.table_rows = r->table_rows;
+    args.q_heads = r->heads[0];
+    args.k_heads = r->heads[1];
+    args.backward = r->backward;
+    return args;
+}
+
+uint32_t sweep_rope_turned(const rope_case *r, int q_o)
+{
+    uint32_t turned = 0;
+    for (int k = 0; k < 2; k++) {
+        turned |= r->by_head[k] ? NRG_BIT(NRG_ROPE_Q + k) : 0;
+        turned |= r->o_by_head[k] ? NRG_BIT(q_o + k) : 0;
+    }
+    return turned;
+}
+
 static void make(sweep_level level, uint64_t n, sweep_case *c)
 {
     (void)level;
@@ -135,22 +164,16 @@ static void make(sweep_level level, uint64_t n, sweep_case *c)
     c->rows = r.tokens * (r.heads[0] + r.heads[1]);
     c->shares = sweep_draw_shares(&random);
     c->fused = r.kind != ROPE_ALONE;
-    sweep_add_tensor(c, ROPE_TABLE, NRG_F32, 2 * nrg_rope_pairs(&r.spec), r.table_rows);
-    if (r.has_positions && r.tokens)
-        sweep_add_dense(c, ROPE_POSITIONS, SWEEP_I32, r.tokens, 1);
-    for (int k = 0; k < 2; k++) {
-        int is_even = r.kind == ROPE_NORM_BACKWARD;
-        sweep_add_heads(c, ROPE_Q + k, c->spec.dtype, r.dim, r.tokens, r.heads[k], r.by_head[k], is_even && r.in_place[k]);
-        sweep_add_heads(c, ROPE_Q_O + k, c->spec.dtype, r.dim, r.tokens, r.heads[k], r.o_by_head[k], is_even);
-    }
-    if (r.kind != ROPE_ALONE)
-        sweep_norm_rope_add(c, &r);
     if (r.kind == ROPE_NORM_BACKWARD)
         c->reduce_shares = sweep_draw_shares(&random);
+    if (r.kind == ROPE_ALONE) {
+        nrg_rope_args args = sweep_rope_args(c, &r);
+        sweep_add_call(c, &nrg_call_rope, (void *const[]){&r.spec, &args}, slots,
+                       r.has_positions ? NRG_BIT(NRG_ROPE_POSITIONS) : 0, sweep_rope_turned(&r, NRG_ROPE_Q_O));
+    } else {
+        sweep_norm_rope_add(c, &r);
+    }
     sweep_lay_out(c, &random);
-    for (int k = 0; k < 2; k++)
-        if (r.in_place[k])
-            sweep_share_place(c, ROPE_Q_O + k, ROPE_Q + k);
 }
 
 static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random)
@@ -164,27 +187,15 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
         sweep_fill_operand_row(c, operand, row, operand == ROPE_TABLE || operand >= ROPE_Q_W, memory, random);
 }
 
-nrg_rope_args sweep_rope_args(const sweep_case *c, const rope_case *r, unsigned char *memory)
+typedef struct rope_call {
+    const nrg_rope_spec *spec;
+    nrg_rope_args args;
+} rope_call;
+
+static nrg_status turn(const void *context, int ith, int nth)
 {
-    nrg_rope_args args = nrg_rope_args_init(r->tokens, r->dim, sweep_place(c, ROPE_TABLE, memory));
-    args.offset = r->offset;
-    args.dtype = c->spec.dtype;
-    args.store = c->spec.store;
-    args.table_stride = sweep_stride(c, ROPE_TABLE);
-    args.table_rows = r->table_rows;
-    args.positions = sweep_place(c, ROPE_POSITIONS, memory);
-    args.q_heads = r->heads[0];
-    args.k_heads = r->heads[1];
-    args.q = sweep_place(c, ROPE_Q, memory);
-    args.k = sweep_place(c, ROPE_K, memory);
-    args.q_o = sweep_place(c, ROPE_Q_O, memory);
-    args.k_o = sweep_place(c, ROPE_K_O, memory);
-    sweep_head_strides(c, ROPE_Q, r->by_head[0], 0, &args.q_token_stride, &args.q_head_stride);
-    sweep_head_strides(c, ROPE_K, r->by_head[1], 0, &args.k_token_stride, &args.k_head_stride);
-    sweep_head_strides(c, ROPE_Q_O, r->o_by_head[0], 0, &args.q_o_token_stride, &args.q_o_head_stride);
-    sweep_head_strides(c, ROPE_K_O, r->o_by_head[1], 0, &args.k_o_token_stride, &args.k_o_head_stride);
-    args.backward = r->backward;
-    return args;
+    const rope_call *call = context;
+    return nrg_rope(call->spec, &call->args, ith, nth);
 }
 
 static nrg_status run(const sweep_case *c, unsigned char *memory)
@@ -192,11 +203,9 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     rope_case r = draw(c);
     if (r.kind != ROPE_ALONE)
         return sweep_norm_rope_run(c, &r, memory);
-    nrg_rope_args args = sweep_rope_args(c, &r, memory);
-    nrg_status status = NRG_OK;
-    for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_rope(&r.spec, &args, sweep_share(c, i, c->shares), c->shares);
-    return status;
+    rope_call call = {&r.spec, sweep_rope_args(c, &r)};
+    sweep_bind_call(c, &nrg_call_rope, (void *const[]){&r.spec, &call.args}, slots, memory);
+    return sweep_each_share(c, c->shares, turn, &call);
 }
 
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])

@@ -4,6 +4,7 @@
 #ifndef NRG_CHECK_ROPE_ROPE_H
 #define NRG_CHECK_ROPE_ROPE_H
 
+#include "../../src/operands/norm_rope.h"
 #include "../sweep.h"
 
 /* Of q, and at the next number of k. In the backward pass q and k are gradients, and x is what the norm has had. */
@@ -42,8 +43,9 @@ typedef struct rope_case {
     int has_w[2], has_b[2], has_statistics[2];
 } rope_case;
 
-/* The rotation's arguments, all of them. */
-nrg_rope_args sweep_rope_args(const sweep_case *c, const rope_case *r, unsigned char *memory);
+/* The rotation's arguments, without operands; and the bits of those that lie by head, of a call whose q_o has that number. */
+nrg_rope_args sweep_rope_args(const sweep_case *c, const rope_case *r);
+uint32_t sweep_rope_turned(const rope_case *r, int q_o);
 
 /* The operands of the norm, and the calls that fuse the two; the reference calls them one after the other. */
 void sweep_norm_rope_add(sweep_case *c, const rope_case *r);
