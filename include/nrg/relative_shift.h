@@ -109,13 +109,22 @@ static inline nrg_relative_shift_args nrg_xlnet_shift_args(size_t batch, size_t 
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
 /* clang-format on */
 NRG_API nrg_status nrg_relative_shift(const nrg_relative_shift_args *args, int ith, int nth);
+/* The other way round, with the statuses of nrg_relative_shift. */
 NRG_API nrg_status nrg_relative_shift_backward(const nrg_relative_shift_args *args, int ith, int nth);
 
 /* Where the data is. The biases are added where a projection has just written: a stride of 0 stands for a dense tensor [batch,
  * rows, heads, dim] here, heads before rows.
  *
- * Aliasing: o_u or o_v may be q, not both; dq may be d_o_u or d_o_v (the whole operand, same first byte, same strides). Otherwise
- * no output shares a byte with another operand, but rows may interleave where they are one stride apart. */
+ * Aliasing: o_u or o_v may be q, not both; dq may be d_o_u or d_o_v (the whole operand, same first byte, same strides):
+ *
+ *               q     u     v
+ *       o_u     yes   no    no
+ *       o_v     yes   no    no
+ *
+ *               d_o_u d_o_v
+ *        dq     yes   yes
+ *
+ * Otherwise no output shares a byte with another operand, but rows may interleave where they are one stride apart. */
 typedef struct nrg_head_bias_args {
     size_t size;  /* sizeof(nrg_head_bias_args) */
     size_t batch; /* 0 is fine for this and the next two */
@@ -157,16 +166,18 @@ static inline nrg_head_bias_args nrg_head_bias_args_init(size_t batch, size_t he
 /* o_u = q + u and o_v = q + v in one walk over q. Shares are rows of all heads where those lie together, or else rows of one
  * head.
  *
- * Statuses as nrg_relative_shift (without NRG_ERR_POSITION), and
- *   NRG_ERR_NULL   with elements: q; u with o_u; v with o_v
+ * Returns NRG_OK, or says what is wrong and writes nothing:
+ *   NRG_ERR_NULL   args; with elements: q; u with o_u; v with o_v
  *   NRG_ERR_DIM    dim is 0
- *   NRG_ERR_DTYPE  bias_dtype neither dtype nor f32 */
+ *   NRG_ERR_DTYPE  bias_dtype neither dtype nor f32
+ *   NRG_ERR_STRUCT_SIZE, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_THREAD  as
+ *                  nrg_relative_shift */
 NRG_API nrg_status nrg_head_bias_pair(const nrg_head_bias_args *args, int ith, int nth);
 
 /* dq = d_o_u + d_o_v, and the sums du and dv. A share is columns, in groups of 32 of all heads · dim, of every row. A sum over no
  * rows is 0.
  *
- * Statuses as above, and NRG_ERR_NULL: with elements and something to write, both of d_o_u and d_o_v. */
+ * Returns the statuses of nrg_head_bias_pair; NRG_ERR_NULL: with elements and something to write, both of d_o_u and d_o_v. */
 NRG_API nrg_status nrg_head_bias_pair_backward(const nrg_head_bias_args *args, int ith, int nth);
 
 #ifdef __cplusplus

@@ -18,7 +18,7 @@
 #include "sound.h"
 #include "verdict.h"
 
-static const sound_family *const families[] = {&sound_norm, &sound_rope};
+static const sound_family *const families[] = {&sound_norm, &sound_rope, &sound_relative};
 enum { FAMILIES = sizeof families / sizeof families[0], VARIANTS_MOST = 16, CALLS_MOST = 16 };
 
 /* Operands stand here, each with room around it for others to be moved into. */

@@ -74,6 +74,6 @@ typedef struct sound_family {
     int count;
 } sound_family;
 
-extern const sound_family sound_norm, sound_rope;
+extern const sound_family sound_norm, sound_rope, sound_relative;
 
 #endif
