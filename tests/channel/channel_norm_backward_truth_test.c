@@ -17,9 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../harness/quad_dual.h"
+#include "../harness/truth.h"
 #include "channel_norm_backward_exact.h"
 #include "channel_norm_data.h"
-#include "../harness/quad_dual.h"
 
 enum { ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
 
@@ -39,8 +40,6 @@ enum column {
 
 static double (*worst)[COLUMNS];
 static unsigned long *measured, *beyond; /* beyond: what nothing can be said of */
-static int reporting, broken;
-static char failure[1024];
 
 /* ---- the formulas against automatic differentiation ---- */
 
@@ -109,8 +108,6 @@ static exact_element element_of_dual(const exact_sets *t, const dual_case *in, s
     return e;
 }
 
-static double uniform(uint64_t *state) { return (double)test_draw(state, 1u << 30) / (1 << 29) - 1; }
-
 static void differentiate(const nrg_channel_norm_spec *spec, size_t n, size_t s, uint64_t seed)
 {
     const exact_sets t = exact_sets_of(spec, n, s);
@@ -121,16 +118,16 @@ static void differentiate(const nrg_channel_norm_spec *spec, size_t n, size_t s,
     ck_assert_uint_le(exact_count(&t), MOST);
     memset(&in, 0, sizeof in);
     for (size_t i = 0; i < exact_count(&t); i++) {
-        x[i] = (float)(2 * uniform(&state));
+        x[i] = (float)(2 * test_uniform(&state));
         in.x[i] = dual_of(x[i]);
-        in.y[i] = dual_of(uniform(&state));
-        in.d_o[i] = uniform(&state);
+        in.y[i] = dual_of(test_uniform(&state));
+        in.d_o[i] = test_uniform(&state);
     }
     for (size_t c = 0; c < t.c; c++) {
-        in.w[c] = dual_of(2 * uniform(&state));
-        in.b[c] = dual_of(2 * uniform(&state));
-        in.mean[c] = uniform(&state);
-        in.variance[c] = 0.5 + fabs(uniform(&state));
+        in.w[c] = dual_of(2 * test_uniform(&state));
+        in.b[c] = dual_of(2 * test_uniform(&state));
+        in.mean[c] = test_uniform(&state);
+        in.variance[c] = 0.5 + fabs(test_uniform(&state));
     }
     for (size_t set = 0; set < t.sets; set++) {
         exact_statistics exact = exact_statistics_of(spec, &t, set, x);
@@ -282,8 +279,8 @@ typedef struct outputs {
 static outputs new_outputs(const backward_case *t)
 {
     const size_t count = exact_count(&t->sets);
-    outputs out = {set_allocate(count, sizeof(float)), set_allocate(count, sizeof(float)), set_allocate(t->sets.c, sizeof(float)),
-                   set_allocate(t->sets.c, sizeof(float))};
+    outputs out = {test_allocate(count, sizeof(float)), test_allocate(count, sizeof(float)),
+                   test_allocate(t->sets.c, sizeof(float)), test_allocate(t->sets.c, sizeof(float))};
     return out;
 }
 
@@ -300,7 +297,7 @@ static nrg_status save_statistics(const backward_case *t, const nrg_channel_norm
                                   nrg_channel_statistics *statistics)
 {
     nrg_channel_norm_spec forward = *spec;
-    void *o = set_allocate(exact_count(&t->sets), nrg_dtype_size(spec->dtype));
+    void *o = test_allocate(exact_count(&t->sets), nrg_dtype_size(spec->dtype));
     nrg_channel_norm_args args = nrg_channel_norm_args_init(t->sets.n, t->sets.s, x, o);
     forward.statistics = NRG_STATISTICS_COMPUTE;
     forward.activation = NRG_ACT_IDENTITY;
@@ -313,7 +310,7 @@ static nrg_status save_statistics(const backward_case *t, const nrg_channel_norm
 /* dw and db with the sums; dx and dy from them. */
 static nrg_status run_parts(const backward_case *t, const nrg_channel_norm_spec *spec, nrg_channel_norm_backward_args *args)
 {
-    int64_t *sums = set_allocate(t->sets.sets * NRG_SUMS_WORDS, sizeof *sums);
+    int64_t *sums = test_allocate(t->sets.sets * NRG_SUMS_WORDS, sizeof *sums);
     nrg_status status = nrg_channel_norm_backward_sums(spec, args, sums, 0, 1);
     args->sums = sums;
     args->dw = args->db = NULL;
@@ -326,7 +323,7 @@ static nrg_status run_parts(const backward_case *t, const nrg_channel_norm_spec 
 static nrg_status run_whole(const nrg_channel_norm_spec *spec, nrg_channel_norm_backward_args *args)
 {
     nrg_status status = nrg_channel_norm_backward_workspace(spec, args, &args->workspace_size);
-    void *workspace = args->workspace_size ? set_allocate(args->workspace_size, 1) : NULL;
+    void *workspace = args->workspace_size ? test_allocate(args->workspace_size, 1) : NULL;
     args->workspace = workspace;
     if (status == NRG_OK)
         status = nrg_channel_norm_backward(spec, args, 0, 1);
@@ -340,11 +337,11 @@ static nrg_status run_whole(const nrg_channel_norm_spec *spec, nrg_channel_norm_
 static const char *run(nrg_isa isa, const backward_case *t, const nrg_channel_norm_spec *spec, outputs *out)
 {
     const size_t count = exact_count(&t->sets), c = t->sets.c, element = nrg_dtype_size(spec->dtype);
-    void *x = set_stored(t->x, count, spec->dtype), *d_o = set_stored(t->d_o, count, spec->dtype);
-    void *y = set_stored(t->y, count, spec->dtype), *w = set_stored(t->w, c, spec->w_dtype),
-         *b = set_stored(t->b, c, spec->w_dtype);
-    void *dx = set_allocate(count, element), *dy = set_allocate(count, element);
-    nrg_channel_statistics *statistics = set_allocate(t->sets.sets, sizeof *statistics);
+    void *x = element_stored(t->x, count, spec->dtype), *d_o = element_stored(t->d_o, count, spec->dtype);
+    void *y = element_stored(t->y, count, spec->dtype), *w = element_stored(t->w, c, spec->w_dtype),
+         *b = element_stored(t->b, c, spec->w_dtype);
+    void *dx = test_allocate(count, element), *dy = test_allocate(count, element);
+    nrg_channel_statistics *statistics = test_allocate(t->sets.sets, sizeof *statistics);
     nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(t->sets.n, t->sets.s, x, d_o, dx);
     args.y = y;
     args.w = w;
@@ -381,11 +378,8 @@ static const char *same(const char *name, const char *where, const float *expect
 {
     for (size_t i = 0; i < count; i++) {
         const float rounded = element_round(expected[i], dtype);
-        if (!element_equal(&rounded, &got[i], 0, NRG_F32)) {
-            snprintf(failure, sizeof failure, "%s %zu: %s has %.9g and not %.9g", name, i, where, (double)got[i],
-                     (double)rounded);
-            return failure;
-        }
+        if (!element_equal(&rounded, &got[i], 0, NRG_F32))
+            return truth_wrong("%s %zu: %s has %.9g and not %.9g", name, i, where, (double)got[i], (double)rounded);
     }
     return NULL;
 }
@@ -407,7 +401,7 @@ static const char *same_outputs(const backward_case *t, const char *where, const
 static const char *hold(const backward_case *t, enum column column, const char *name, size_t i, quad exact, float got,
                         double unit, double limit, double beside)
 {
-    const double off = exact_magnitude(exact - got), size = exact_magnitude(exact), bound = limit * unit + beside;
+    const double off = quad_magnitude(exact - got), size = quad_magnitude(exact), bound = limit * unit + beside;
     if (!(bound <= DBL_MAX)) {
         ++*beyond;
         return NULL;
@@ -422,9 +416,8 @@ static const char *hold(const backward_case *t, enum column column, const char *
     ++*measured;
     if (off <= bound)
         return NULL;
-    snprintf(failure, sizeof failure, "%s %zu is %.9g and should be %.17g: off by %.3g, limit %.1f units of %.3g, beside %.3g",
-             name, i, (double)got, (double)exact, off, limit, unit, beside);
-    return failure;
+    return truth_wrong("%s %zu is %.9g and should be %.17g: off by %.3g, limit %.1f units of %.3g, beside %.3g", name, i,
+                       (double)got, (double)exact, off, limit, unit, beside);
 }
 
 /* What an activation lets do1 be off by. Nothing can be said where g' or do1 is beyond the floats. */
@@ -432,14 +425,14 @@ static double error_of_do1(const nrg_channel_norm_spec *spec, const exact_elemen
 {
     if (spec->activation == NRG_ACT_IDENTITY)
         return 0;
-    if (exact_magnitude(exact_larger(e->slope_size, e->do1)) > 0x1p126)
+    if (quad_magnitude(exact_larger(e->slope_size, e->do1)) > 0x1p126)
         return INFINITY;
     const quad sum = e->o1 + e->y;
     double change = 0, reach = exact_o1_bound(e->o1, e->w, e->b);
-    reach += exact_ulp(quad_abs(sum) + (quad)reach) / 2;
+    reach += quad_ulp(quad_abs(sum) + (quad)reach) / 2;
     for (int side = -1; side <= 1; side += 2)
-        change = fmax(change, exact_magnitude(quad_activation(spec->activation, sum + side * (quad)reach).slope - e->slope));
-    return exact_magnitude(e->d_o) * (change + slope_limit * exact_ulp(e->slope_size)) + exact_ulp(e->do1) / 2;
+        change = fmax(change, quad_magnitude(quad_activation(spec->activation, sum + side * (quad)reach).slope - e->slope));
+    return quad_magnitude(e->d_o) * (change + slope_limit * quad_ulp(e->slope_size)) + quad_ulp(e->do1) / 2;
 }
 
 /* Of a channel, over all samples. */
@@ -477,7 +470,7 @@ static void add_element(const backward_case *t, const measured_element *m, exact
                         channel_sums *channel)
 {
     const quad dw = m->e.do1 * m->e.h;
-    const double dh = m->off * exact_magnitude(m->e.w) / (double)t->sets.size, h = exact_magnitude(m->e.h);
+    const double dh = m->off * quad_magnitude(m->e.w) / (double)t->sets.size, h = quad_magnitude(m->e.h);
     exact_sums_add(sums, &m->e);
     error->dh += dh;
     error->dh_h += dh * h;
@@ -503,10 +496,10 @@ static const char *measure_element(const backward_case *t, const exact_statistic
     const nrg_channel_norm_spec *spec = &t->spec;
     const double inverse = (double)exact->inverse;
     quad size, dx = exact_dx(spec, exact, sums, t->sets.size, &m->e, &size);
-    double beside = m->off * exact_magnitude(m->e.w) * inverse;
+    double beside = m->off * quad_magnitude(m->e.w) * inverse;
     if (spec->statistics != NRG_STATISTICS_RUNNING)
-        beside += (exact_magnitude(m->e.h) * error->dh_h + (spec->centred ? error->dh : 0)) * inverse;
-    const char *wrong = hold(t, column_of(spec), "dx", at, dx, f32->dx[at], exact_ulp(size + (quad)beside), term_limit, beside);
+        beside += (quad_magnitude(m->e.h) * error->dh_h + (spec->centred ? error->dh : 0)) * inverse;
+    const char *wrong = hold(t, column_of(spec), "dx", at, dx, f32->dx[at], quad_ulp(size + (quad)beside), term_limit, beside);
     if (!wrong && spec->activation)
         wrong = hold(t, COLUMN_DY, "dy", at, m->e.do1, f32->dy[at], m->off, 1, 0);
     if (!wrong && !spec->activation && !element_equal(&f32->dy[at], &t->d_o[at], 0, NRG_F32))
@@ -521,7 +514,7 @@ static const char *measure_set(const backward_case *t, size_t set, const outputs
                                        ? exact_statistics_given(&t->spec, t->running_mean[c], t->running_var[c])
                                        : exact_statistics_of(&t->spec, &t->sets, set, t->x);
     /* the exact activations are slow; sets without one may be too large to be kept */
-    measured_element *kept = t->spec.activation ? set_allocate(d, sizeof *kept) : NULL;
+    measured_element *kept = t->spec.activation ? test_allocate(d, sizeof *kept) : NULL;
     exact_sums sums = {0, 0, 0, 0};
     sums_error error = {0, 0};
     const char *wrong = NULL;
@@ -545,17 +538,17 @@ static const char *measure_set(const backward_case *t, size_t set, const outputs
 static const char *measure_sum(const backward_case *t, enum column column, const char *name, size_t c, quad sum, quad size,
                                double beside, const float *before, float got)
 {
-    const double terms = fmax(exact_magnitude(size) + beside, 0x1p-126); /* the result may be subnormal */
+    const double terms = fmax(quad_magnitude(size) + beside, 0x1p-126); /* the result may be subnormal */
     if (before) {
         sum += *before;
-        beside += exact_ulp(quad_abs(sum) + (quad)beside) / 2;
+        beside += quad_ulp(quad_abs(sum) + (quad)beside) / 2;
     }
     return hold(t, column, name, c, sum, got, 0x1p-24 * terms, sum_limit, beside);
 }
 
 static const char *measure(const backward_case *t, const outputs *f32)
 {
-    channel_sums *channels = set_allocate(t->sets.c, sizeof *channels);
+    channel_sums *channels = test_allocate(t->sets.c, sizeof *channels);
     const char *wrong = NULL;
     for (size_t set = 0; set < t->sets.sets && !wrong; set++)
         wrong = measure_set(t, set, f32, channels);
@@ -602,13 +595,7 @@ static void check_one(enum set_over over, int kind, nrg_dtype dtype, nrg_channel
     backward_case t;
     uint64_t seed = (((size * 4 + dtype) * SET_KINDS + (uint64_t)kind) * SET_OVERS + over) * 2 + layout;
     make_case(&t, over, kind, dtype, layout, size, test_mix(seed * 64 + round));
-    const char *wrong = check(&t);
-    if (wrong && !reporting)
-        ck_abort_msg("%s\n  case: %s", wrong, t.text);
-    if (wrong) {
-        fprintf(stderr, "%s\n  case: %s\n", wrong, t.text);
-        broken = 1;
-    }
+    truth_judge(check(&t), t.text);
     free_case(&t);
 }
 
@@ -620,7 +607,7 @@ enum { SIZES = sizeof sizes / sizeof sizes[0] };
 /* Of the largest there are few, unless a report is wanted. */
 static int is_taken(int kind, size_t size)
 {
-    if (size <= 65536 || reporting)
+    if (size <= 65536 || truth_reporting())
         return 1;
     return size > 1000003 ? kind == ROW_MEAN_1E3 || kind == SET_RELU : kind % 2 == (size == 100352);
 }
@@ -650,33 +637,12 @@ static void check_size(int n)
                 }
 }
 
-static void print_row(const char *name, const double *errors)
-{
-    printf("| %s |", name);
-    for (int column = 0; column < COLUMNS; column++)
-        printf(" %.3f |", errors[column]);
-    printf("\n");
-}
-
 static void print_table(void)
 {
     static const char *const names[COLUMNS] = {"dx, not centred", "dx, centred", "dx, running", "dx with g",
                                                "dy with g",       "dw",          "db"};
-    double all[COLUMNS] = {0};
-    printf("| set |");
-    for (int column = 0; column < COLUMNS; column++)
-        printf(" %s |", names[column]);
-    printf("\n| --- |");
-    for (int column = 0; column < COLUMNS; column++)
-        printf(" ---: |");
-    printf("\n");
-    for (int kind = 0; kind < SET_KINDS; kind++) {
-        print_row(set_kind_name(kind), worst[kind]);
-        for (int column = 0; column < COLUMNS; column++)
-            all[column] = fmax(all[column], worst[kind][column]);
-    }
-    print_row("**worst**", all);
-    fflush(stdout);
+    const truth_table table = {"set", SET_KINDS, COLUMNS, set_kind_name, names, worst[0]};
+    truth_print(&table);
 }
 
 START_TEST(sets) { check_size(_i); }
@@ -703,22 +669,26 @@ START_TEST(worst_cases)
 }
 END_TEST
 
-int main(int argc, char **argv)
+static void report(void)
 {
-    argc = test_arguments(argc, argv);
-    worst = test_shared(SET_KINDS * sizeof *worst);
-    measured = test_shared(sizeof *measured);
-    beyond = test_shared(sizeof *beyond);
-    if (argc > 1 && strcmp(argv[1], "--report") == 0) {
-        reporting = 1;
-        for (int n = 0; n < SIZES; n++)
-            check_size(n);
-        print_table();
-        return broken;
-    }
+    for (int n = 0; n < SIZES; n++)
+        check_size(n);
+    print_table();
+}
+
+static Suite *make_suite(void)
+{
     Suite *suite = suite_create("channel_norm_backward: scalar against the exact gradient");
     tcase_add_test(test_case(suite, "formulas"), formulas);
     tcase_add_loop_test(test_case(suite, "sets"), sets, 0, SIZES);
     tcase_add_test(test_case(suite, "worst cases"), worst_cases);
-    return test_run(suite);
+    return suite;
+}
+
+int main(int argc, char **argv)
+{
+    worst = test_shared(SET_KINDS * sizeof *worst);
+    measured = test_shared(sizeof *measured);
+    beyond = test_shared(sizeof *beyond);
+    return truth_main(argc, argv, report, make_suite);
 }

@@ -76,17 +76,9 @@ exact_sets set_draw_shape(nrg_channel_norm_spec *spec, enum set_over over, size_
     return exact_sets_of(spec, n, s);
 }
 
-void *set_allocate(size_t count, size_t size)
-{
-    void *memory = calloc(count ? count : 1, size);
-    if (!memory)
-        abort();
-    return memory;
-}
-
 float *set_tensor(const exact_sets *t, int kind, nrg_dtype dtype, uint64_t seed)
 {
-    float *tensor = set_allocate(exact_count(t), sizeof *tensor), *set = set_allocate(t->size, sizeof *set);
+    float *tensor = test_allocate(exact_count(t), sizeof *tensor), *set = test_allocate(t->size, sizeof *set);
     for (size_t k = 0; k < t->sets; k++) {
         set_fill(set, t->size, kind, dtype, test_mix(seed + k));
         for (size_t i = 0; i < t->size; i++)
@@ -100,7 +92,7 @@ float *set_parameters(int wanted, size_t channels, nrg_dtype dtype, uint64_t see
 {
     if (!wanted)
         return NULL;
-    float *values = set_allocate(channels, sizeof *values);
+    float *values = test_allocate(channels, sizeof *values);
     row_fill(values, channels, ROW_NORMAL, dtype, seed);
     return values;
 }
@@ -120,14 +112,4 @@ void set_running(const nrg_channel_norm_spec *spec, const exact_sets *t, const f
             (*variance)[c] = (float)fmin((double)exact.variance, 1e38);
         }
     }
-}
-
-void *set_stored(const float *values, size_t count, nrg_dtype dtype)
-{
-    if (!values)
-        return NULL;
-    void *tensor = set_allocate(count, nrg_dtype_size(dtype));
-    for (size_t i = 0; i < count; i++)
-        element_set(tensor, i, dtype, values[i]);
-    return tensor;
 }

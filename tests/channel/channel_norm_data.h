@@ -32,9 +32,6 @@ const char *set_over_name(enum set_over over);
  * the spec. */
 exact_sets set_draw_shape(nrg_channel_norm_spec *spec, enum set_over over, size_t size, uint64_t *state);
 
-/* Zeroed; never NULL. */
-void *set_allocate(size_t count, size_t size);
-
 /* A new tensor whose every set is of this kind. */
 float *set_tensor(const exact_sets *t, int kind, nrg_dtype dtype, uint64_t seed);
 
@@ -44,8 +41,5 @@ float *set_parameters(int wanted, size_t channels, nrg_dtype dtype, uint64_t see
 /* New running statistics of every channel: those of its data in x, or others. */
 void set_running(const nrg_channel_norm_spec *spec, const exact_sets *t, const float *x, float **mean, float **variance,
                  uint64_t seed);
-
-/* New, the same values in their dtype; NULL where there are none. */
-void *set_stored(const float *values, size_t count, nrg_dtype dtype);
 
 #endif

@@ -7,11 +7,7 @@
 
 #include <nrg/nrg.h>
 
-#include "../harness/element.h"
-#include "../harness/quad.h"
-
-static inline double exact_magnitude(quad value) { return (double)quad_abs(value); }
-static inline double exact_ulp(quad value) { return element_ulp(exact_magnitude(value), NRG_F32); }
+#include "../harness/quad_ulp.h"
 
 /* A tensor, and how it falls into sets. */
 typedef struct exact_sets {
@@ -82,8 +78,8 @@ static inline exact_statistics exact_statistics_of(const nrg_channel_norm_spec *
 /* What the header allows o1 to be off by. */
 static inline double exact_o1_bound(quad o1, quad w, quad b)
 {
-    const double size = fmax(exact_magnitude(o1), exact_magnitude(b));
-    return element_ulp(size, NRG_F32) + 0x1p-24 * exact_magnitude(w);
+    const double size = fmax(quad_magnitude(o1), quad_magnitude(b));
+    return element_ulp(size, NRG_F32) + 0x1p-24 * quad_magnitude(w);
 }
 
 #endif

@@ -13,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "channel_norm_data.h"
 #include "../harness/element.h"
 #include "../harness/quad_activation.h"
+#include "../harness/truth.h"
+#include "channel_norm_data.h"
 
 enum { ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
 
@@ -49,8 +50,6 @@ enum column {
 static double (*worst)[COLUMNS];
 static double *worst_activation;
 static unsigned long *measured;
-static char failure[1024];
-static int reporting, broken;
 
 /* ---- cases ---- */
 
@@ -137,14 +136,14 @@ typedef struct outputs {
 static outputs new_outputs(const truth_case *t)
 {
     const size_t c = t->sets.c, sets = t->sets.sets;
-    outputs out = {set_allocate(exact_count(&t->sets), sizeof(float)),
-                   set_allocate(sets, sizeof(float)),
-                   set_allocate(sets, sizeof(float)),
-                   set_allocate(sets, sizeof(nrg_channel_statistics)),
-                   set_allocate(c, sizeof(float)),
-                   set_allocate(c, sizeof(float)),
-                   set_allocate(c, sizeof(float)),
-                   set_allocate(c, sizeof(float))};
+    outputs out = {test_allocate(exact_count(&t->sets), sizeof(float)),
+                   test_allocate(sets, sizeof(float)),
+                   test_allocate(sets, sizeof(float)),
+                   test_allocate(sets, sizeof(nrg_channel_statistics)),
+                   test_allocate(c, sizeof(float)),
+                   test_allocate(c, sizeof(float)),
+                   test_allocate(c, sizeof(float)),
+                   test_allocate(c, sizeof(float))};
     return out;
 }
 
@@ -159,7 +158,7 @@ static void free_outputs(outputs *out)
 /* From sums, as several machines would. */
 static nrg_status give_statistics(const truth_case *t, const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args)
 {
-    int64_t *sums = set_allocate(t->sets.sets * NRG_SUMS_WORDS, sizeof *sums);
+    int64_t *sums = test_allocate(t->sets.sets * NRG_SUMS_WORDS, sizeof *sums);
     nrg_status status = nrg_channel_norm_sums(spec, args, sums, 0, 1);
     if (status == NRG_OK)
         status = nrg_channel_norm_statistics(spec, args, sums, 0, 1);
@@ -174,9 +173,9 @@ static const char *run(nrg_isa isa, const truth_case *t, const nrg_channel_norm_
     const size_t count = exact_count(&t->sets), c = t->sets.c;
     const nrg_dtype w_dtype = spec->w_dtype;
     nrg_channel_norm_spec with = *spec;
-    void *o = set_allocate(count, nrg_dtype_size(spec->dtype)), *xs = set_stored(x, count, spec->dtype),
-         *ys = set_stored(y, count, spec->dtype);
-    void *w = set_stored(t->w, c, w_dtype), *b = set_stored(t->b, c, w_dtype);
+    void *o = test_allocate(count, nrg_dtype_size(spec->dtype)), *xs = element_stored(x, count, spec->dtype),
+         *ys = element_stored(y, count, spec->dtype);
+    void *w = element_stored(t->w, c, w_dtype), *b = element_stored(t->b, c, w_dtype);
     nrg_channel_norm_args args = nrg_channel_norm_args_init(t->sets.n, t->sets.s, xs, o);
     args.y = ys;
     args.w = w;
@@ -248,7 +247,7 @@ static double share_of(quad exact, float got, nrg_dtype dtype, double bound)
         return INFINITY;
     if (isinf(got)) {
         double largest = (double)element_max(dtype);
-        return (exact > 0) == (got > 0) && exact_magnitude(exact) + bound >= largest ? 0 : INFINITY;
+        return (exact > 0) == (got > 0) && quad_magnitude(exact) + bound >= largest ? 0 : INFINITY;
     }
     if (exact == got)
         return 0;
@@ -264,9 +263,7 @@ static const char *hold(const truth_case *t, enum column column, const char *nam
     ++*measured;
     if (share <= limit)
         return NULL;
-    snprintf(failure, sizeof failure, "%s %zu is %.9g and should be %.17g: off by %.4f, limit %.2f", name, i, got, (double)exact,
-             share, limit);
-    return failure;
+    return truth_wrong("%s %zu is %.9g and should be %.17g: off by %.4f, limit %.2f", name, i, got, (double)exact, share, limit);
 }
 
 /* nrg_channel_statistics: doubles, exact where there is nothing to round. */
@@ -283,26 +280,21 @@ static const char *measure_doubles(const truth_case *t, const exact_statistics *
         wrong = hold(t, COLUMN_VARIANCE, "variance", set, off > 0 ? (double)(off / unit) : 0, variance_limit, got->variance,
                      exact->variance);
     const quad square = (quad)got->variance + t->spec.eps, rstd = square > 0 ? 1 / quad_sqrt(square) : 0;
-    if (!wrong && quad_abs(rstd - got->rstd) > (quad)0x1p-50 * rstd) {
-        snprintf(failure, sizeof failure, "rstd %zu of the statistics is %.17g, and %.17g from their variance", set, got->rstd,
-                 (double)rstd);
-        wrong = failure;
-    }
-    if (!wrong && !is_fixed(t) && got->count != (double)t->sets.size) {
-        snprintf(failure, sizeof failure, "set %zu: count is %.17g", set, got->count);
-        wrong = failure;
-    }
+    if (!wrong && quad_abs(rstd - got->rstd) > (quad)0x1p-50 * rstd)
+        wrong = truth_wrong("rstd %zu of the statistics is %.17g, and %.17g from their variance", set, got->rstd, (double)rstd);
+    if (!wrong && !is_fixed(t) && got->count != (double)t->sets.size)
+        wrong = truth_wrong("set %zu: count is %.17g", set, got->count);
     return wrong;
 }
 
 /* The statistics that a call made for a set, or took. */
 static const char *measure_statistics(const truth_case *t, const exact_statistics *exact, const outputs *out, size_t set)
 {
-    const double unit = exact_ulp(exact->mean) + 0x1p-24 * (double)exact->sigma;
+    const double unit = quad_ulp(exact->mean) + 0x1p-24 * (double)exact->sigma;
     const char *wrong = hold(t, COLUMN_MEAN, "mean", set, share_of(exact->mean, out->mean[set], NRG_F32, unit), 1,
                              (double)out->mean[set], exact->mean);
     if (!wrong)
-        wrong = hold(t, COLUMN_RSTD, "rstd", set, share_of(exact->inverse, out->rstd[set], NRG_F32, exact_ulp(exact->inverse)), 1,
+        wrong = hold(t, COLUMN_RSTD, "rstd", set, share_of(exact->inverse, out->rstd[set], NRG_F32, quad_ulp(exact->inverse)), 1,
                      (double)out->rstd[set], exact->inverse);
     return wrong ? wrong : measure_doubles(t, exact, &out->statistics[set], set);
 }
@@ -324,12 +316,12 @@ static const char *measure_running(const truth_case *t, const exact_statistics *
         }
         mean = (1 - momentum) * t->running_mean[c] + momentum * mean;
         variance = (1 - momentum) * t->running_var[c] + momentum * variance;
-        const double unit = exact_ulp(mean) + 0x1p-24 * (double)(momentum * sigma);
+        const double unit = quad_ulp(mean) + 0x1p-24 * (double)(momentum * sigma);
         wrong = hold(t, COLUMN_UPDATED_MEAN, "running_mean", c, share_of(mean, out->running_mean[c], NRG_F32, unit), 1,
                      (double)out->running_mean[c], mean);
         if (!wrong)
             wrong = hold(t, COLUMN_UPDATED_VAR, "running_var", c,
-                         share_of(variance, out->running_var[c], NRG_F32, exact_ulp(variance)), 1, (double)out->running_var[c],
+                         share_of(variance, out->running_var[c], NRG_F32, quad_ulp(variance)), 1, (double)out->running_var[c],
                          variance);
     }
     return wrong;
@@ -341,13 +333,11 @@ static const char *measure_fold(const truth_case *t, const exact_statistics *exa
     for (size_t c = 0; c < t->sets.c; c++) {
         const quad w = t->w ? t->w[c] : 1, b = t->b ? t->b[c] : 0, scale = exact[c].inverse * w,
                    shift = b - exact[c].mean * scale;
-        const double size = fmax(exact_magnitude(shift), exact_magnitude(b));
-        if (!(share_of(scale, out->scale[c], NRG_F32, exact_ulp(scale)) <= 0.5 + 0x1p-20) ||
-            !(share_of(shift, out->shift[c], NRG_F32, exact_ulp(shift) / 2 + 0x1p-48 * size) <= 1 + 0x1p-20)) {
-            snprintf(failure, sizeof failure, "channel %zu: scale %.9g should be %.17g, shift %.9g should be %.17g", c,
-                     (double)out->scale[c], (double)scale, (double)out->shift[c], (double)shift);
-            return failure;
-        }
+        const double size = fmax(quad_magnitude(shift), quad_magnitude(b));
+        if (!(share_of(scale, out->scale[c], NRG_F32, quad_ulp(scale)) <= 0.5 + 0x1p-20) ||
+            !(share_of(shift, out->shift[c], NRG_F32, quad_ulp(shift) / 2 + 0x1p-48 * size) <= 1 + 0x1p-20))
+            return truth_wrong("channel %zu: scale %.9g should be %.17g, shift %.9g should be %.17g", c, (double)out->scale[c],
+                               (double)scale, (double)out->shift[c], (double)shift);
     }
     return NULL;
 }
@@ -356,8 +346,8 @@ static const char *measure_fold(const truth_case *t, const exact_statistics *exa
 static double slope_beside(nrg_activation g, quad x, double bound)
 {
     const double most = bound > 0.125 ? 1.25 : 0;
-    return fmax(most, fmax(exact_magnitude(quad_activation(g, x - (quad)bound).slope),
-                           exact_magnitude(quad_activation(g, x + (quad)bound).slope)));
+    return fmax(most, fmax(quad_magnitude(quad_activation(g, x - (quad)bound).slope),
+                           quad_magnitude(quad_activation(g, x + (quad)bound).slope)));
 }
 
 /* What o should be, and what it may be off by. */
@@ -375,7 +365,7 @@ static expected expect(const truth_case *t, const exact_statistics *exact, const
     e.bound = exact_o1_bound(e.value, w, b);
     if (t->spec.statistics == NRG_STATISTICS_FOLDED) {
         const float scale = out->scale[place.channel], shift = out->shift[place.channel];
-        const double size = fmax(exact_magnitude(x * scale), fabs((double)shift));
+        const double size = fmax(quad_magnitude(x * scale), fabs((double)shift));
         const int sound = size <= (double)FLT_MAX && !is_subnormal(scale) && !is_subnormal(shift);
         e.bound = sound ? folded_limit * element_ulp(size, NRG_F32) : INFINITY;
     }
@@ -383,13 +373,13 @@ static expected expect(const truth_case *t, const exact_statistics *exact, const
         return e;
     if (t->y) {
         e.value += t->y[place.at];
-        e.bound += 0.5 * exact_ulp(quad_abs(e.value) + (quad)e.bound);
+        e.bound += 0.5 * quad_ulp(quad_abs(e.value) + (quad)e.bound);
     }
     if (t->spec.activation != NRG_ACT_IDENTITY) {
         const quad_g g = quad_activation(t->spec.activation, e.value);
-        e.bound *= fmax(exact_magnitude(g.slope), slope_beside(t->spec.activation, e.value, e.bound));
+        e.bound *= fmax(quad_magnitude(g.slope), slope_beside(t->spec.activation, e.value, e.bound));
         e.value = g.value;
-        e.bound += activation_limit * exact_ulp(quad_abs(e.value) + (quad)e.bound);
+        e.bound += activation_limit * quad_ulp(quad_abs(e.value) + (quad)e.bound);
     }
     return e;
 }
@@ -426,14 +416,11 @@ static const char *measure_element(const truth_case *t, const exact_statistics *
     if (wrong || dtype == NRG_F32)
         return wrong;
     const float rounded = element_round(f32->o[at], dtype);
-    if (!element_equal(&out->o[at], &rounded, 0, NRG_F32)) {
-        snprintf(failure, sizeof failure, "element %zu: %.9g is not %.9g, the f32 result, rounded", at, (double)out->o[at],
-                 (double)f32->o[at]);
-        return failure;
-    }
+    if (!element_equal(&out->o[at], &rounded, 0, NRG_F32))
+        return truth_wrong("element %zu: %.9g is not %.9g, the f32 result, rounded", at, (double)out->o[at], (double)f32->o[at]);
     if (t->y || t->spec.activation != NRG_ACT_IDENTITY || t->spec.statistics == NRG_STATISTICS_FOLDED)
         return NULL;
-    const double grid = element_ulp(fmax(exact_magnitude(e.value), fabs((double)rounded)), dtype);
+    const double grid = element_ulp(fmax(quad_magnitude(e.value), fabs((double)rounded)), dtype);
     return hold(t, dtype == NRG_F16 ? COLUMN_F16 : COLUMN_BF16, "o", at, share_of(e.value, out->o[at], dtype, grid + e.bound), 1,
                 (double)out->o[at], e.value);
 }
@@ -450,7 +437,7 @@ static const char *measure(const truth_case *t, const outputs *f32, const output
 {
     const exact_sets *sets = &t->sets;
     const size_t step = looked_at(t);
-    exact_statistics *exact = set_allocate(sets->sets, sizeof *exact);
+    exact_statistics *exact = test_allocate(sets->sets, sizeof *exact);
     const char *wrong = NULL;
     for (size_t set = 0; set < sets->sets && !wrong; set++) {
         if (is_fixed(t)) {
@@ -477,7 +464,7 @@ static float *transposed(const float *tensor, const exact_sets *from, const exac
 {
     if (!tensor)
         return NULL;
-    float *other = set_allocate(exact_count(from), sizeof *other);
+    float *other = test_allocate(exact_count(from), sizeof *other);
     for (size_t set = 0; set < from->sets; set++)
         for (size_t i = 0; i < from->size; i++)
             other[exact_place_of(to, set, i).at] = tensor[exact_place_of(from, set, i).at];
@@ -530,10 +517,8 @@ static const char *check(const truth_case *t)
     const char *wrong = run(NRG_ISA_SCALAR, t, &t->spec, t->x, t->y, &out);
     for (size_t i = 1; i < count && !wrong; i++) {
         wrong = run(paths[i], t, &t->spec, t->x, t->y, &other);
-        if (!wrong && !same_outputs(t, &out, &other, 1)) {
-            snprintf(failure, sizeof failure, "%s has not the bits of scalar", nrg_isa_name(paths[i]));
-            wrong = failure;
-        }
+        if (!wrong && !same_outputs(t, &out, &other, 1))
+            wrong = truth_wrong("%s has not the bits of scalar", nrg_isa_name(paths[i]));
     }
     const outputs *f32 = &out;
     if (!wrong && t->spec.dtype != NRG_F32) {
@@ -558,13 +543,7 @@ static void check_one(enum set_over over, int kind, nrg_dtype dtype, nrg_channel
     truth_case t;
     uint64_t seed = (((size * 4 + dtype) * SET_KINDS + (uint64_t)kind) * SET_OVERS + over) * 2 + layout;
     make_case(&t, over, kind, dtype, layout, size, test_mix(seed * 64 + round));
-    const char *wrong = check(&t);
-    if (wrong && !reporting)
-        ck_abort_msg("%s\n  case: %s", wrong, t.text);
-    if (wrong) {
-        fprintf(stderr, "%s\n  case: %s\n", wrong, t.text);
-        broken = 1;
-    }
+    truth_judge(check(&t), t.text);
     free_case(&t);
 }
 
@@ -597,21 +576,13 @@ static void check_size(int n)
             for (int layout = 0; layout < 2; layout++)
                 for (uint64_t round = 0; round < rounds; round++) {
                     const int turn = (kind + over + 4 * layout + n) % 8;
-                    if (turn % of || (size > 1000003 && !reporting && !is_hard(kind)))
+                    if (turn % of || (size > 1000003 && !truth_reporting() && !is_hard(kind)))
                         continue;
                     check_one((enum set_over)over, kind, NRG_F32, (nrg_channel_layout)layout, size, round);
                     if ((size + round + (size_t)turn) % 3 == 0 && size <= 100352)
                         check_one((enum set_over)over, kind, (size + (size_t)kind) % 2 ? NRG_F16 : NRG_BF16,
                                   (nrg_channel_layout)layout, size, round);
                 }
-}
-
-static void print_row(const char *name, const double *errors)
-{
-    printf("| %s |", name);
-    for (int column = 0; column < COLUMNS; column++)
-        printf(" %.3f |", errors[column]);
-    printf("\n");
 }
 
 static void print_tables(void)
@@ -632,20 +603,8 @@ static void print_tables(void)
                                                "running_var",
                                                "σ² of NCHW and NHWC, 2^-40",
                                                "o of NCHW and NHWC"};
-    double all[COLUMNS] = {0};
-    printf("| set |");
-    for (int column = 0; column < COLUMNS; column++)
-        printf(" %s |", names[column]);
-    printf("\n| --- |");
-    for (int column = 0; column < COLUMNS; column++)
-        printf(" ---: |");
-    printf("\n");
-    for (int kind = 0; kind < SET_KINDS; kind++) {
-        print_row(set_kind_name(kind), worst[kind]);
-        for (int column = 0; column < COLUMNS; column++)
-            all[column] = fmax(all[column], worst[kind][column]);
-    }
-    print_row("**worst**", all);
+    const truth_table table = {"set", SET_KINDS, COLUMNS, set_kind_name, names, worst[0]};
+    truth_print(&table);
     printf("\n| g | of the bound |\n| --- | ---: |\n");
     for (int g = 1; g < ACTIVATIONS; g++)
         printf("| %s | %.3f |\n", nrg_activation_name((nrg_activation)g), worst_activation[g]);
@@ -675,21 +634,25 @@ START_TEST(worst_cases)
 }
 END_TEST
 
-int main(int argc, char **argv)
+static void report(void)
 {
-    argc = test_arguments(argc, argv);
-    worst = test_shared(SET_KINDS * sizeof *worst);
-    worst_activation = test_shared(ACTIVATIONS * sizeof *worst_activation);
-    measured = test_shared(sizeof *measured);
-    if (argc > 1 && strcmp(argv[1], "--report") == 0) {
-        reporting = 1;
-        for (int n = 0; n < SIZES; n++)
-            check_size(n);
-        print_tables();
-        return broken;
-    }
+    for (int n = 0; n < SIZES; n++)
+        check_size(n);
+    print_tables();
+}
+
+static Suite *make_suite(void)
+{
     Suite *suite = suite_create("channel_norm_forward: scalar against the exact value");
     tcase_add_loop_test(test_case(suite, "sets"), sets, 0, SIZES);
     tcase_add_test(test_case(suite, "worst cases"), worst_cases);
-    return test_run(suite);
+    return suite;
+}
+
+int main(int argc, char **argv)
+{
+    worst = test_shared(SET_KINDS * sizeof *worst);
+    worst_activation = test_shared(ACTIVATIONS * sizeof *worst_activation);
+    measured = test_shared(sizeof *measured);
+    return truth_main(argc, argv, report, make_suite);
 }

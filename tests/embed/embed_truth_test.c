@@ -15,36 +15,24 @@
 #include <string.h>
 
 #include "../harness/element.h"
-#include "../harness/quad.h"
+#include "../harness/quad_ulp.h"
 #include "../harness/rows.h"
+#include "../harness/truth.h"
 
 enum { FORWARD_COLUMNS = NRG_EMBED_TABLES + 1, BACKWARD_COLUMNS = 3, COLUMNS = FORWARD_COLUMNS + BACKWARD_COLUMNS };
 
 /* Largest error by kind of row. Forward, by the number of terms: in ulps of the largest partial sum or product; backward, f32,
  * f16 and bf16 tables: in ulps of the result. And the largest part of what is allowed. */
 static double (*worst)[COLUMNS], *worst_part;
-static int reporting, broken;
-static char failure[512];
 
-static double ulp(quad value) { return element_ulp((double)value, NRG_F32); }
-static double magnitude(quad value) { return (double)quad_abs(value); }
 static double at_least(double a, double b) { return a > b ? a : b; }
 
 /* Not there where f32 has no finite number for it. */
 static int is_finite_f32(quad value) { return value < 0x1p128 && value > -0x1p128; }
 
-static void *new_memory(size_t bytes)
-{
-    void *memory = calloc(bytes ? bytes : 1, 1);
-    if (!memory)
-        abort();
-    return memory;
-}
-
 static const char *too_far(const char *what, double error, double allowed)
 {
-    snprintf(failure, sizeof failure, "%s: off by %g, where %g is allowed", what, error, allowed);
-    return failure;
+    return truth_wrong("%s: off by %g, where %g is allowed", what, error, allowed);
 }
 
 static const char *allow(enum row_kind kind, int column, const char *what, double error, double unit, double allowed)
@@ -73,7 +61,7 @@ typedef struct forward_case {
 static forward_case *make_forward(enum row_kind kind, uint64_t seed)
 {
     static const float scales[] = {0, 27.712813f, 1, -0.3f};
-    forward_case *f = new_memory(sizeof *f);
+    forward_case *f = test_allocate(1, sizeof *f);
     uint64_t state = seed;
     f->kind = kind;
     f->with_x = (int)test_draw(&state, 2);
@@ -109,24 +97,24 @@ static const char *forward_element(const forward_case *f, size_t t, size_t i, fl
 {
     quad sum = f->with_x ? (quad)f->x[t * DIM + i] : 0;
     int terms = f->with_x;
-    double allowed = 0, unit = terms ? ulp(sum) : 0;
+    double allowed = 0, unit = terms ? quad_ulp(sum) : 0;
     for (int k = 0; k < f->tables; k++) {
         const float scale = f->scale[k] != 0 ? f->scale[k] : 1;
         const quad term = (quad)f->table[k][(size_t)f->ids[k][t] * DIM + i] * scale;
         if (scale != 1)
-            allowed += ulp(term) / 2;
+            allowed += quad_ulp(term) / 2;
         sum += term;
         terms++;
         /* the partial sum that is rounded is the exact one but for the errors before */
         if (terms > 1)
-            allowed += ulp(magnitude(sum) + allowed) / 2;
-        unit = at_least(unit, at_least(ulp(term), ulp(sum)));
+            allowed += quad_ulp(quad_magnitude(sum) + allowed) / 2;
+        unit = at_least(unit, at_least(quad_ulp(term), quad_ulp(sum)));
         if (!is_finite_f32(term) || !is_finite_f32(sum))
             return NULL;
     }
-    if (magnitude(sum) + allowed >= 0x1.ffffffp127)
+    if (quad_magnitude(sum) + allowed >= 0x1.ffffffp127)
         return NULL;
-    return allow(f->kind, terms - 1, "forward", magnitude((quad)got - sum), unit, allowed);
+    return allow(f->kind, terms - 1, "forward", quad_magnitude((quad)got - sum), unit, allowed);
 }
 
 /* The same numbers as 16-bit elements: the f32 sum, rounded. */
@@ -190,11 +178,11 @@ static const char *check_backward(enum row_kind kind, size_t tokens, size_t entr
     uint64_t state = seed;
     const float scale = scales[test_draw(&state, 4)];
     const int accumulate = (int)test_draw(&state, 2), column = FORWARD_COLUMNS + (int)table_dtype - NRG_F32;
-    float *row = new_memory(dim * sizeof *row);
-    char *d_o = new_memory(tokens * dim * 4), *d_table = new_memory(entries * dim * 4);
-    int32_t *ids = new_memory(tokens * sizeof *ids);
-    quad *sum = new_memory(entries * dim * sizeof *sum);
-    double *size = new_memory(entries * dim * sizeof *size), *count = new_memory(entries * sizeof *count);
+    float *row = test_allocate(1, dim * sizeof *row);
+    char *d_o = test_allocate(1, tokens * dim * 4), *d_table = test_allocate(1, entries * dim * 4);
+    int32_t *ids = test_allocate(1, tokens * sizeof *ids);
+    quad *sum = test_allocate(1, entries * dim * sizeof *sum);
+    double *size = test_allocate(1, entries * dim * sizeof *size), *count = test_allocate(1, entries * sizeof *count);
     for (size_t t = 0; t < tokens; t++) {
         ids[t] = (int32_t)test_draw(&state, entries);
         row_fill(row, dim, kind, dtype, test_draw(&state, 1u << 30));
@@ -206,14 +194,14 @@ static const char *check_backward(enum row_kind kind, size_t tokens, size_t entr
         for (size_t i = 0; i < dim; i++) {
             const quad value = element_get(d_o, t * dim + i, dtype);
             sum[(size_t)ids[t] * dim + i] += value;
-            size[(size_t)ids[t] * dim + i] += magnitude(value);
+            size[(size_t)ids[t] * dim + i] += quad_magnitude(value);
         }
     }
     for (size_t i = 0; i < entries * dim; i++) {
         element_set(d_table, i, table_dtype, (float)test_draw(&state, 2000) / 1000 - 1);
         const double factor = scale != 0 ? (double)scale : 1;
         sum[i] = sum[i] * (quad)factor + (accumulate ? (quad)element_get(d_table, i, table_dtype) : 0);
-        size[i] = size[i] * magnitude(factor) + (accumulate ? 1 : 0);
+        size[i] = size[i] * quad_magnitude(factor) + (accumulate ? 1 : 0);
     }
 
     nrg_embed_backward_args args = nrg_embed_backward_args_init(tokens, dim, d_o, entries, d_table);
@@ -223,20 +211,20 @@ static const char *check_backward(enum row_kind kind, size_t tokens, size_t entr
     args.scale = scale;
     args.accumulate = accumulate;
     nrg_status status = nrg_embed_backward_workspace(&args, &args.workspace_size);
-    void *workspace = args.workspace = new_memory(args.workspace_size);
+    void *workspace = args.workspace = test_allocate(1, args.workspace_size);
     if (status == NRG_OK)
         status = nrg_embed_backward_order(&args);
     if (status == NRG_OK)
         status = nrg_embed_backward(&args, 0, 1);
     const char *wrong = status == NRG_OK ? NULL : nrg_status_string(status);
     for (size_t i = 0; i < entries * dim && !wrong; i++) {
-        const double most = (double)element_max(table_dtype), exact = magnitude(sum[i]);
+        const double most = (double)element_max(table_dtype), exact = quad_magnitude(sum[i]);
         if (exact > most * (1 - 0x1p-9))
             continue;
         const double unit = element_ulp((double)sum[i], table_dtype), drift = (count[i / dim] + 2) * size[i] * 0x1p-53;
-        const double first = ulp(exact + drift) / 2 + drift;
+        const double first = quad_ulp(exact + drift) / 2 + drift;
         const double second = table_dtype == NRG_F32 ? 0 : element_ulp(exact + first, table_dtype) / 2;
-        wrong = allow(kind, column, "backward", magnitude((quad)element_get(d_table, i, table_dtype) - sum[i]), unit + drift,
+        wrong = allow(kind, column, "backward", quad_magnitude((quad)element_get(d_table, i, table_dtype) - sum[i]), unit + drift,
                       first + second);
     }
     free(row);
@@ -254,12 +242,9 @@ static const char *check_backward(enum row_kind kind, size_t tokens, size_t entr
 
 static void judge(const char *wrong, const char *what, enum row_kind kind, uint64_t seed)
 {
-    if (!wrong)
-        return;
-    if (!reporting)
-        ck_abort_msg("%s; %s, %s, seed 0x%llx", wrong, what, row_kind_name(kind), (unsigned long long)seed);
-    fprintf(stderr, "%s; %s, %s, seed 0x%llx\n", wrong, what, row_kind_name(kind), (unsigned long long)seed);
-    broken = 1;
+    char text[128];
+    snprintf(text, sizeof text, "%s, %s, seed 0x%llx", what, row_kind_name(kind), (unsigned long long)seed);
+    truth_judge(wrong, text);
 }
 
 static void run_forward(enum row_kind kind)
@@ -289,21 +274,10 @@ enum { TWO_ROWS_CASES = 6 };
 
 static void print_table(void)
 {
-    printf("| row | one term | two | three | four | dT f32 | dT f16 | dT bf16 |\n| --- |");
-    for (int column = 0; column < COLUMNS; column++)
-        printf(" ---: |");
-    double all[COLUMNS] = {0};
-    for (int kind = 0; kind < ROW_STRESS_KINDS; kind++) {
-        printf("\n| %s |", row_kind_name((enum row_kind)kind));
-        for (int column = 0; column < COLUMNS; column++) {
-            printf(" %.3f |", worst[kind][column]);
-            all[column] = at_least(all[column], worst[kind][column]);
-        }
-    }
-    printf("\n| **worst** |");
-    for (int column = 0; column < COLUMNS; column++)
-        printf(" **%.3f** |", all[column]);
-    printf("\n\nAt most %.3f of what is allowed.\n", *worst_part);
+    static const char *const names[COLUMNS] = {"one term", "two", "three", "four", "dT f32", "dT f16", "dT bf16"};
+    const truth_table table = {"row", ROW_STRESS_KINDS, COLUMNS, truth_row_name, names, worst[0]};
+    truth_print(&table);
+    printf("\nAt most %.3f of what is allowed.\n", *worst_part);
     fflush(stdout);
 }
 
@@ -327,28 +301,32 @@ START_TEST(worst_cases)
 }
 END_TEST
 
-int main(int argc, char **argv)
+static void report(void)
 {
-    argc = test_arguments(argc, argv);
-    worst = test_shared(ROW_KINDS * sizeof *worst);
-    worst_part = test_shared(sizeof *worst_part);
-    nrg_isa_set(NRG_ISA_SCALAR); /* which every machine has */
-    if (argc > 1 && strcmp(argv[1], "--report") == 0) {
-        reporting = 1;
-        for (int kind = 0; kind < ROW_STRESS_KINDS; kind++) {
-            run_forward((enum row_kind)kind);
-            run_backward((enum row_kind)kind);
-        }
-        for (int n = 0; n < TWO_ROWS_CASES; n++)
-            run_two_rows(n);
-        print_table();
-        return broken;
+    for (int kind = 0; kind < ROW_STRESS_KINDS; kind++) {
+        run_forward((enum row_kind)kind);
+        run_backward((enum row_kind)kind);
     }
+    for (int n = 0; n < TWO_ROWS_CASES; n++)
+        run_two_rows(n);
+    print_table();
+}
+
+static Suite *make_suite(void)
+{
     Suite *suite = suite_create("embed and embed_backward: scalar against the exact value");
     tcase_add_loop_test(test_case(suite, "forward"), forward, 0, ROW_STRESS_KINDS);
     TCase *gradients = test_case(suite, "backward");
     tcase_add_loop_test(gradients, backward, 0, ROW_STRESS_KINDS);
     tcase_add_loop_test(gradients, two_rows, 0, TWO_ROWS_CASES);
     tcase_add_test(test_case(suite, "worst cases"), worst_cases);
-    return test_run(suite);
+    return suite;
+}
+
+int main(int argc, char **argv)
+{
+    worst = test_shared(ROW_KINDS * sizeof *worst);
+    worst_part = test_shared(sizeof *worst_part);
+    nrg_isa_set(NRG_ISA_SCALAR); /* which every machine has */
+    return truth_main(argc, argv, report, make_suite);
 }

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "support.h"
+
 /* Bits of significand, the hidden one included, and exponent of the smallest normal number 2^(least - 1), as frexp counts. */
 static const struct {
     int digits, least;
@@ -107,4 +109,14 @@ int element_equal(const void *a, const void *b, size_t i, nrg_dtype dtype)
 {
     return element_bits(a, i, dtype) == element_bits(b, i, dtype) ||
            (isnan(element_get(a, i, dtype)) && isnan(element_get(b, i, dtype)));
+}
+
+void *element_stored(const float *values, size_t count, nrg_dtype dtype)
+{
+    if (!values)
+        return NULL;
+    void *tensor = test_allocate(count, nrg_dtype_size(dtype));
+    for (size_t i = 0; i < count; i++)
+        element_set(tensor, i, dtype, values[i]);
+    return tensor;
 }

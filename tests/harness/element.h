@@ -15,6 +15,9 @@ float element_get(const void *tensor, size_t i, nrg_dtype dtype);
 /* Rounds to nearest, ties to even. */
 void element_set(void *tensor, size_t i, nrg_dtype dtype, float value);
 
+/* New memory with these values; NULL where there are none. */
+void *element_stored(const float *values, size_t count, nrg_dtype dtype);
+
 /* value rounded to dtype, as a float. */
 float element_round(float value, nrg_dtype dtype);
 

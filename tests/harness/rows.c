@@ -198,3 +198,10 @@ void row_fill(float *row, size_t dim, enum row_kind kind, nrg_dtype dtype, uint6
         break;
     }
 }
+
+float *row_new(size_t dim, enum row_kind kind, nrg_dtype dtype, uint64_t seed)
+{
+    float *row = test_allocate(dim, sizeof *row);
+    row_fill(row, dim, kind, dtype, seed);
+    return row;
+}

@@ -45,4 +45,7 @@ const char *row_kind_name(enum row_kind kind);
 /* dim values that dtype represents. Kinds beyond the range of f16 take the nearest thing f16 has. */
 void row_fill(float *row, size_t dim, enum row_kind kind, nrg_dtype dtype, uint64_t seed);
 
+/* The same in new memory. */
+float *row_new(size_t dim, enum row_kind kind, nrg_dtype dtype, uint64_t seed);
+
 #endif

@@ -110,6 +110,14 @@ void *test_shared(size_t bytes)
     return memory;
 }
 
+void *test_allocate(size_t count, size_t size)
+{
+    void *memory = calloc(count ? count : 1, size);
+    if (!memory)
+        abort();
+    return memory;
+}
+
 void test_must_crash(void body(const void *data), const void *data)
 {
     fflush(stdout);
@@ -162,3 +170,5 @@ size_t test_draw(uint64_t *state, size_t n)
     *state = test_mix(*state);
     return (size_t)((*state >> 32) % n);
 }
+
+double test_uniform(uint64_t *state) { return (double)test_draw(state, 1u << 30) / (1 << 29) - 1; }

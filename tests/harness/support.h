@@ -48,6 +48,9 @@ void *test_shared(size_t bytes);
 /* Ends the test unless body(data), in a process of its own, dies of touching memory that it may not. */
 void test_must_crash(void body(const void *data), const void *data);
 
+/* Zeroed memory; never NULL. */
+void *test_allocate(size_t count, size_t size);
+
 /* What is being run now: printed if the process dies of a signal. */
 extern char test_note[512];
 void test_note_crashes(void);
@@ -57,5 +60,8 @@ uint64_t test_mix(uint64_t seed);
 
 /* Draws the next number below n from *state. */
 size_t test_draw(uint64_t *state, size_t n);
+
+/* Draws a multiple of 2^-29 from -1 to 1. */
+double test_uniform(uint64_t *state);
 
 #endif

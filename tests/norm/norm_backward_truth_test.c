@@ -20,9 +20,11 @@
 #include <string.h>
 
 #include "../harness/element.h"
-#include "norm_backward_exact.h"
 #include "../harness/quad_dual.h"
+#include "../harness/quad_ulp.h"
 #include "../harness/rows.h"
+#include "../harness/truth.h"
+#include "norm_backward_exact.h"
 
 enum { GATES = NRG_GATE_POST + 1, ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
 
@@ -32,25 +34,12 @@ enum column { COLUMN_DX_RMS, COLUMN_DX_LAYER, COLUMN_DX_GATED, COLUMN_DZ, COLUMN
 
 static double (*worst)[COLUMNS];
 static unsigned long *measured;
-static int reporting, broken;
-static char failure[1024];
 
 static void record(enum row_kind kind, enum column column, double error)
 {
     if (error > worst[kind][column])
         worst[kind][column] = error;
     ++*measured;
-}
-
-static double magnitude(quad value) { return (double)quad_abs(value); }
-static double ulp(quad value) { return element_ulp(magnitude(value), NRG_F32); }
-
-static void *allocate(size_t count, size_t size)
-{
-    void *memory = malloc((count ? count : 1) * size);
-    if (!memory)
-        abort();
-    return memory;
 }
 
 /* ---- the formulas against automatic differentiation ---- */
@@ -100,8 +89,6 @@ static dual loss(const nrg_norm_spec *spec, size_t d, const dual *r, const dual 
     return sum;
 }
 
-static double uniform(uint64_t *state) { return (double)test_draw(state, 1u << 30) / (1 << 29) - 1; }
-
 static void differentiate(const nrg_norm_spec *spec, size_t d, uint64_t seed)
 {
     enum { MOST = 16 };
@@ -112,8 +99,8 @@ static void differentiate(const nrg_norm_spec *spec, size_t d, uint64_t seed)
     memset(e, 0, sizeof e);
     for (size_t i = 0; i < d; i++) {
         for (int which = 0; which < 4; which++)
-            inputs[which][i] = dual_of(2 * uniform(&state));
-        d_o[i] = uniform(&state);
+            inputs[which][i] = dual_of(2 * test_uniform(&state));
+        d_o[i] = test_uniform(&state);
         e[i].r = inputs[0][i].v;
         e[i].z = inputs[1][i].v;
         e[i].w = inputs[2][i].v;
@@ -188,7 +175,7 @@ typedef struct backward_case {
 
 static float *new_rows(size_t rows, size_t dim, enum row_kind kind, uint64_t seed)
 {
-    float *all = allocate(rows * dim, sizeof *all);
+    float *all = test_allocate(rows * dim, sizeof *all);
     for (size_t row = 0; row < rows; row++)
         row_fill(all + row * dim, dim, kind, NRG_F32, test_mix(seed + row));
     return all;
@@ -226,10 +213,10 @@ static void make_case(backward_case *t, enum row_kind kind, size_t dim, size_t r
             t->d_o[i] = 0;
     if (test_draw(&state, 4) == 0)
         t->dr_in = new_rows(rows, dim, ROW_NORMAL, test_draw(&state, 1u << 30));
-    t->dx = allocate(rows * dim, sizeof *t->dx);
-    t->dz = allocate(rows * dim, sizeof *t->dz);
-    t->dw = allocate(dim, sizeof *t->dw);
-    t->db = allocate(dim, sizeof *t->db);
+    t->dx = test_allocate(rows * dim, sizeof *t->dx);
+    t->dz = test_allocate(rows * dim, sizeof *t->dz);
+    t->dw = test_allocate(dim, sizeof *t->dw);
+    t->db = test_allocate(dim, sizeof *t->db);
     static const char *const gradients[] = {"constant", "one-hot", "random", "random"};
     snprintf(t->text, sizeof t->text,
              "%s, d_o %s, gate %d, %s, %s, dim %zu groups %zu rows %zu, features %zu, eps mode %d %g, c %g, seed 0x%llx",
@@ -258,7 +245,7 @@ static const char *run(nrg_isa isa, const backward_case *t, float *dx, float *dz
     nrg_status status = nrg_isa_set(isa);
     if (status == NRG_OK)
         status = nrg_norm_backward_workspace(&t->spec, &args, &args.workspace_size);
-    args.workspace = allocate(args.workspace_size, 1);
+    args.workspace = test_allocate(args.workspace_size, 1);
     if (status == NRG_OK)
         status = nrg_norm_backward(&t->spec, &args, 0, 1);
     if (status == NRG_OK)
@@ -276,31 +263,28 @@ typedef struct slack {
 static double error_of_do1(const nrg_norm_spec *spec, const exact_element *e)
 {
     if (spec->gate == NRG_GATE_POST)
-        return magnitude(e->d_o) * activation_limit * ulp(e->g) + ulp(e->do1) / 2;
+        return quad_magnitude(e->d_o) * activation_limit * quad_ulp(e->g) + quad_ulp(e->do1) / 2;
     if (spec->gate != NRG_GATE_NONE || spec->activation == NRG_ACT_IDENTITY)
         return 0;
-    double change = 0, reach = 3 * ulp(e->o1_size);
+    double change = 0, reach = 3 * quad_ulp(e->o1_size);
     quad slope = quad_activation(spec->activation, e->o1).slope;
     for (int side = -1; side <= 1; side += 2)
-        change = fmax(change, magnitude(quad_activation(spec->activation, e->o1 + side * (quad)reach).slope - slope));
-    return magnitude(e->d_o) * (change + activation_limit * ulp(e->slope_size)) + ulp(e->do1) / 2;
+        change = fmax(change, quad_magnitude(quad_activation(spec->activation, e->o1 + side * (quad)reach).slope - slope));
+    return quad_magnitude(e->d_o) * (change + activation_limit * quad_ulp(e->slope_size)) + quad_ulp(e->do1) / 2;
 }
 
-/* got against exact. bound: 4 units, and what is beside them. Returns 0 where it is broken. */
-static int within(const backward_case *t, enum column column, const char *name, size_t i, quad exact, float got, double unit,
-                  double limit, double beside)
+/* got against exact. bound: 4 units, and what is beside them. NULL, or what broke it. */
+static const char *hold(const backward_case *t, enum column column, const char *name, size_t i, quad exact, float got,
+                        double unit, double limit, double beside)
 {
-    double off = magnitude(exact - got);
-    if (isinf(got) && (got > 0) == (exact > 0) && magnitude(exact) + limit * unit + beside >= 0x1.fffffep127)
-        return 1;
-    if (off <= limit * unit + beside) {
-        record(t->kind, column, unit > 0 ? fmax(0, off - beside) / unit : 0);
-        return 1;
-    }
-    snprintf(failure, sizeof failure, "%s %zu is %.9g and should be %.17g: off by %.3f of the unit %.3g, beside %.3g", name, i,
-             (double)got, (double)exact, (off - beside) / unit, unit, beside);
-    record(t->kind, column, fmax(0, off - beside) / unit);
-    return 0;
+    const double off = quad_magnitude(exact - got);
+    if (isinf(got) && (got > 0) == (exact > 0) && quad_magnitude(exact) + limit * unit + beside >= 0x1.fffffep127)
+        return NULL;
+    record(t->kind, column, unit > 0 ? fmax(0, off - beside) / unit : 0);
+    if (off <= limit * unit + beside)
+        return NULL;
+    return truth_wrong("%s %zu is %.9g and should be %.17g: off by %.3f of the unit %.3g, beside %.3g", name, i, (double)got,
+                       (double)exact, (off - beside) / unit, unit, beside);
 }
 
 /* The sums of a column over the rows. */
@@ -325,7 +309,7 @@ static const char *measure_group(const backward_case *t, size_t row, size_t at, 
         if (spec->gate == NRG_GATE_PRE && nrg_activation_forward(spec->activation, NRG_F32, 1, &t->z[first + i], &g, 0, 1))
             return "nrg_activation_forward";
         e[i].p = spec->gate == NRG_GATE_PRE ? t->x[first + i] * g : t->x[first + i];
-        if (magnitude(e[i].p) > 0x1.fffffep127)
+        if (quad_magnitude(e[i].p) > 0x1.fffffep127)
             return NULL; /* p overflows: the row is NaN, and norm_backward_properties_test.c has that */
     }
     const exact_group group = exact_backward(spec, d, e, scratch);
@@ -335,13 +319,13 @@ static const char *measure_group(const backward_case *t, size_t row, size_t at, 
     double cross = 0, mean = 0;
     for (size_t i = 0; i < d; i++) {
         double off = error_of_do1(spec, &e[i]);
-        sums[at + i].dw_beside += off * magnitude(group.k * e[i].h) + 0x1p-149; /* a term may be subnormal */
+        sums[at + i].dw_beside += off * quad_magnitude(group.k * e[i].h) + 0x1p-149; /* a term may be subnormal */
         sums[at + i].db_beside += off;
-        dh_slack[i] = off * magnitude(group.k * e[i].w * group.inverse);
-        cross += dh_slack[i] * magnitude(e[i].h) / (double)d;
+        dh_slack[i] = off * quad_magnitude(group.k * e[i].w * group.inverse);
+        cross += dh_slack[i] * quad_magnitude(e[i].h) / (double)d;
     }
     for (size_t i = 0; i < d; i++) {
-        dh_slack[i] += magnitude(e[i].h * group.a) * cross;
+        dh_slack[i] += quad_magnitude(e[i].h * group.a) * cross;
         mean += dh_slack[i] / (double)d;
     }
     const enum column column = spec->gate || spec->activation ? COLUMN_DX_GATED : spec->centred ? COLUMN_DX_LAYER : COLUMN_DX_RMS;
@@ -349,35 +333,38 @@ static const char *measure_group(const backward_case *t, size_t row, size_t at, 
         const exact_element *x = &e[i];
         const double beside = dh_slack[i] + (spec->centred ? mean : 0);
         quad dx = x->dr + (t->dr_in ? t->dr_in[first + i] : 0);
-        double unit = ulp(x->dp_size), more = beside;
+        double unit = quad_ulp(x->dp_size), more = beside;
         sums[at + i].dw += x->dw;
         sums[at + i].db += x->db;
         sums[at + i].dw_size += quad_abs(x->do1 * group.k * x->h_size);
         sums[at + i].db_size += quad_abs(x->db);
-        if (magnitude(x->dp_size) > 0x1p126)
+        if (quad_magnitude(x->dp_size) > 0x1p126)
             continue; /* dp overflows */
         if (spec->gate == NRG_GATE_PRE) {
-            more = magnitude(x->g) * beside + magnitude(x->dp) * activation_limit * ulp(x->g);
-            unit = fmax(magnitude(x->g) * unit, ulp(x->dp_size * x->g));
+            more = quad_magnitude(x->g) * beside + quad_magnitude(x->dp) * activation_limit * quad_ulp(x->g);
+            unit = fmax(quad_magnitude(x->g) * unit, quad_ulp(x->dp_size * x->g));
         }
         if (t->limit < 1) /* a single rounding is one of the result, which may be larger than its terms */
-            unit = fmax(unit, ulp(dx));
+            unit = fmax(unit, quad_ulp(dx));
         if (t->dr_in)
-            unit = fmax(unit, fmax(ulp(t->dr_in[first + i]), ulp(dx)));
-        if (!within(t, column, "dx", first + i, dx, t->dx[first + i], unit, t->limit, more))
-            return failure;
+            unit = fmax(unit, fmax(quad_ulp(t->dr_in[first + i]), quad_ulp(dx)));
+        const char *wrong = hold(t, column, "dx", first + i, dx, t->dx[first + i], unit, t->limit, more);
+        if (wrong)
+            return wrong;
         if (!t->z)
             continue;
         if (spec->gate == NRG_GATE_PRE)
-            more = magnitude(x->r * x->slope_size) * beside + magnitude(x->dp * x->r) * activation_limit * ulp(x->slope_size);
+            more = quad_magnitude(x->r * x->slope_size) * beside +
+                   quad_magnitude(x->dp * x->r) * activation_limit * quad_ulp(x->slope_size);
         else
-            more = magnitude(x->d_o * x->o1) * activation_limit * ulp(x->slope_size);
+            more = quad_magnitude(x->d_o * x->o1) * activation_limit * quad_ulp(x->slope_size);
         /* the product before g' is a float of its own, which may be subnormal or overflow */
-        unit = fmax(ulp(x->dz_size), magnitude(x->slope_size) * 0x1p-149);
-        if (magnitude(spec->gate == NRG_GATE_PRE ? x->dz_size : x->d_o * x->o1_size) > 0x1p126)
+        unit = fmax(quad_ulp(x->dz_size), quad_magnitude(x->slope_size) * 0x1p-149);
+        if (quad_magnitude(spec->gate == NRG_GATE_PRE ? x->dz_size : x->d_o * x->o1_size) > 0x1p126)
             continue;
-        if (!within(t, COLUMN_DZ, "dz", first + i, x->dz, t->dz[first + i], unit, t->limit, more))
-            return failure;
+        wrong = hold(t, COLUMN_DZ, "dz", first + i, x->dz, t->dz[first + i], unit, t->limit, more);
+        if (wrong)
+            return wrong;
     }
     return NULL;
 }
@@ -385,13 +372,12 @@ static const char *measure_group(const backward_case *t, size_t row, size_t at, 
 static const char *measure(const backward_case *t)
 {
     const size_t dim = t->spec.dim, d = dim / (t->spec.groups ? t->spec.groups : 1);
-    exact_element *e = allocate(d, sizeof *e);
-    quad *scratch = allocate(d, sizeof *scratch);
-    double *dh_slack = allocate(d, sizeof *dh_slack);
-    column_sum *sums = allocate(dim, sizeof *sums);
+    exact_element *e = test_allocate(d, sizeof *e);
+    quad *scratch = test_allocate(d, sizeof *scratch);
+    double *dh_slack = test_allocate(d, sizeof *dh_slack);
+    column_sum *sums = test_allocate(dim, sizeof *sums);
     const char *wrong = NULL;
     int overflow = 0;
-    memset(sums, 0, dim * sizeof *sums);
     for (size_t row = 0; row < t->rows && !wrong; row++)
         for (size_t at = 0; at < dim && !wrong; at += d)
             wrong = measure_group(t, row, at, d, e, scratch, dh_slack, sums);
@@ -399,11 +385,11 @@ static const char *measure(const backward_case *t)
         overflow |= isnan(t->dx[i]);
     for (size_t i = 0; i < dim && !wrong && !overflow; i++) {
         const column_sum *s = &sums[i];
-        if (!within(t, COLUMN_DW, "dw", i, s->dw, t->dw[i], 0x1p-24 * magnitude(s->dw_size), dw_limit,
-                    s->dw_beside + ulp(s->dw) / 2) ||
-            !within(t, COLUMN_DB, "db", i, s->db, t->db[i], 0x1p-24 * magnitude(s->db_size), db_limit,
-                    s->db_beside + ulp(s->db) / 2))
-            wrong = failure;
+        wrong = hold(t, COLUMN_DW, "dw", i, s->dw, t->dw[i], 0x1p-24 * quad_magnitude(s->dw_size), dw_limit,
+                     s->dw_beside + quad_ulp(s->dw) / 2);
+        if (!wrong)
+            wrong = hold(t, COLUMN_DB, "db", i, s->db, t->db[i], 0x1p-24 * quad_magnitude(s->db_size), db_limit,
+                         s->db_beside + quad_ulp(s->db) / 2);
     }
     free(e);
     free(scratch);
@@ -415,10 +401,8 @@ static const char *measure(const backward_case *t)
 static const char *same(const char *name, nrg_isa isa, const float *a, const float *b, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (!element_equal(a, b, i, NRG_F32)) {
-            snprintf(failure, sizeof failure, "%s %zu: %s has not the bits of scalar", name, i, nrg_isa_name(isa));
-            return failure;
-        }
+        if (!element_equal(a, b, i, NRG_F32))
+            return truth_wrong("%s %zu: %s has not the bits of scalar", name, i, nrg_isa_name(isa));
     return NULL;
 }
 
@@ -426,8 +410,8 @@ static const char *compare_paths(const backward_case *t)
 {
     nrg_isa paths[NRG_ISA_COUNT];
     size_t count = test_paths(paths), all = t->rows * t->spec.dim;
-    float *dx = allocate(all, sizeof *dx), *dz = allocate(all, sizeof *dz), *dw = allocate(t->spec.dim, sizeof *dw),
-          *db = allocate(t->spec.dim, sizeof *db);
+    float *dx = test_allocate(all, sizeof *dx), *dz = test_allocate(all, sizeof *dz),
+          *dw = test_allocate(t->spec.dim, sizeof *dw), *db = test_allocate(t->spec.dim, sizeof *db);
     const char *wrong = NULL;
     for (size_t i = 1; i < count && !wrong; i++) {
         wrong = run(paths[i], t, dx, dz, dw, db);
@@ -450,12 +434,7 @@ static void check_one(enum row_kind kind, size_t dim, size_t rows, int gated, ui
     const char *wrong = run(NRG_ISA_SCALAR, &t, t.dx, t.dz, t.dw, t.db);
     wrong = wrong ? wrong : compare_paths(&t);
     wrong = wrong ? wrong : measure(&t);
-    if (wrong && !reporting)
-        ck_abort_msg("%s\n  case: %s", wrong, t.text);
-    if (wrong) {
-        fprintf(stderr, "%s\n  case: %s\n", wrong, t.text);
-        broken = 1;
-    }
+    truth_judge(wrong, t.text);
     free_case(&t);
 }
 
@@ -481,7 +460,7 @@ START_TEST(lengths) { check_dim(_i); }
 END_TEST
 
 /* A million rows of three, whose gradients cancel nearly: what is left of dw and db shows how they are summed. */
-static const char *check_million(void)
+static void check_million(void)
 {
     const size_t dim = 3, rows = test_small() ? 20000 : 1000000;
     backward_case t;
@@ -501,23 +480,17 @@ static const char *check_million(void)
             if (i < 2)
                 t.d_o[row * dim + i] = -t.d_o[(row - 1) * dim + i] * (i ? 1 - 0x1p-20f : 1);
         }
-    t.dx = allocate(rows * dim, sizeof *t.dx);
-    t.dw = allocate(dim, sizeof *t.dw);
-    t.db = allocate(dim, sizeof *t.db);
+    t.dx = test_allocate(rows * dim, sizeof *t.dx);
+    t.dw = test_allocate(dim, sizeof *t.dw);
+    t.db = test_allocate(dim, sizeof *t.db);
     snprintf(t.text, sizeof t.text, "%zu rows of %zu that cancel", rows, dim);
     const char *wrong = run(NRG_ISA_SCALAR, &t, t.dx, NULL, t.dw, t.db);
     wrong = wrong ? wrong : compare_paths(&t);
-    wrong = wrong ? wrong : measure(&t);
+    truth_judge(wrong ? wrong : measure(&t), t.text);
     free_case(&t);
-    return wrong;
 }
 
-START_TEST(a_million_rows)
-{
-    const char *wrong = check_million();
-    if (wrong)
-        ck_abort_msg("%s", wrong);
-}
+START_TEST(a_million_rows) { check_million(); }
 END_TEST
 
 /* ---- where a row begins to be done in double ---- */
@@ -537,7 +510,7 @@ static int is_in_double(const backward_case *t, exact_element *e, quad *scratch)
     for (size_t i = 0; i < d; i++)
         cross += e[i].d_o * e[i].h / (quad)d;
     const double inverse = (double)group.inverse, square = (double)(group.stat.squares / (quad)d);
-    const double a = magnitude(group.k * group.inverse), b = magnitude(group.k * group.inverse * cross * group.inverse);
+    const double a = quad_magnitude(group.k * group.inverse), b = quad_magnitude(group.k * group.inverse * cross * group.inverse);
     const double over[] = {0x1p-40 / inverse, inverse / 0x1p40, 0x1p-80 / square, 0x1p-100 / a, 0x1p-100 / b, b / 0x1p100};
     int outside = 0;
     for (size_t i = 0; i < sizeof over / sizeof over[0]; i++) {
@@ -558,9 +531,9 @@ static void make_near_limit(backward_case *t, int limit, size_t dim, uint64_t se
     t->spec = test_draw(&state, 2) ? nrg_layer_norm_spec(dim, 0) : nrg_rms_norm_spec(dim, 0);
     t->x = new_rows(1, dim, ROW_NORMAL, test_draw(&state, 1u << 30));
     t->d_o = new_rows(1, dim, ROW_NORMAL, test_draw(&state, 1u << 30));
-    t->dx = allocate(dim, sizeof *t->dx);
-    t->dw = allocate(dim, sizeof *t->dw);
-    t->db = allocate(dim, sizeof *t->db);
+    t->dx = test_allocate(dim, sizeof *t->dx);
+    t->dw = test_allocate(dim, sizeof *t->dw);
+    t->db = test_allocate(dim, sizeof *t->db);
     const int beyond = (int)test_draw(&state, 49) - 24;
     int x_exponent = 0, gradient_exponent = 0;
     t->spec.c = sqrt((double)dim);
@@ -605,9 +578,7 @@ START_TEST(limits_of_floats)
             t.limit = in_double == 1 ? 0.501 : term_limit;
             const char *wrong = run(NRG_ISA_SCALAR, &t, t.dx, NULL, t.dw, t.db);
             wrong = wrong ? wrong : compare_paths(&t);
-            wrong = wrong ? wrong : measure(&t);
-            if (wrong)
-                ck_abort_msg("%s\n  case: %s", wrong, t.text);
+            truth_judge(wrong ? wrong : measure(&t), t.text);
             if (in_double >= 0)
                 sides[in_double]++;
             free_case(&t);
@@ -620,25 +591,8 @@ END_TEST
 static void print_table(void)
 {
     static const char *const names[COLUMNS] = {"dx, rms", "dx, layer", "dx with g", "dz", "dw", "db"};
-    double all[COLUMNS] = {0};
-    printf("| row |");
-    for (int column = 0; column < COLUMNS; column++)
-        printf(" %s |", names[column]);
-    printf("\n| --- |");
-    for (int column = 0; column < COLUMNS; column++)
-        printf(" ---: |");
-    for (int kind = 0; kind < ROW_STRESS_KINDS; kind++) {
-        printf("\n| %s |", row_kind_name((enum row_kind)kind));
-        for (int column = 0; column < COLUMNS; column++) {
-            printf(" %.3f |", worst[kind][column]);
-            all[column] = fmax(all[column], worst[kind][column]);
-        }
-    }
-    printf("\n| **worst** |");
-    for (int column = 0; column < COLUMNS; column++)
-        printf(" **%.3f** |", all[column]);
-    printf("\n");
-    fflush(stdout);
+    const truth_table table = {"row", ROW_STRESS_KINDS, COLUMNS, truth_row_name, names, worst[0]};
+    truth_print(&table);
 }
 
 START_TEST(worst_cases)
@@ -654,21 +608,16 @@ START_TEST(worst_cases)
 }
 END_TEST
 
-int main(int argc, char **argv)
+static void report(void)
 {
-    argc = test_arguments(argc, argv);
-    worst = test_shared(ROW_KINDS * sizeof *worst);
-    measured = test_shared(sizeof *measured);
-    if (argc > 1 && strcmp(argv[1], "--report") == 0) {
-        reporting = 1;
-        for (int n = 0; n < DIMS; n++)
-            check_dim(n);
-        const char *wrong = check_million();
-        if (wrong)
-            fprintf(stderr, "%s\n", wrong);
-        print_table();
-        return broken || wrong;
-    }
+    for (int n = 0; n < DIMS; n++)
+        check_dim(n);
+    check_million();
+    print_table();
+}
+
+static Suite *make_suite(void)
+{
     Suite *suite = suite_create("norm_backward: scalar against the exact gradient");
     TCase *formula = test_case(suite, "formulas");
     tcase_add_test(formula, formulas);
@@ -677,5 +626,12 @@ int main(int argc, char **argv)
     tcase_add_loop_test(test_case(suite, "limits"), limits_of_floats, 0, 4);
     tcase_add_test(test_case(suite, "sums"), a_million_rows);
     tcase_add_test(test_case(suite, "worst cases"), worst_cases);
-    return test_run(suite);
+    return suite;
+}
+
+int main(int argc, char **argv)
+{
+    worst = test_shared(ROW_KINDS * sizeof *worst);
+    measured = test_shared(sizeof *measured);
+    return truth_main(argc, argv, report, make_suite);
 }

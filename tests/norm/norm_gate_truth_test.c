@@ -22,9 +22,11 @@
 #include <string.h>
 
 #include "../harness/element.h"
-#include "norm_exact.h"
 #include "../harness/quad_activation.h"
+#include "../harness/quad_ulp.h"
 #include "../harness/rows.h"
+#include "../harness/truth.h"
+#include "norm_exact.h"
 
 enum { GATES = NRG_GATE_POST + 1, ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
 
@@ -34,8 +36,6 @@ static const double activation_limit = 2;
 static double (*worst)[GATES];
 static unsigned long (*measured)[GATES];
 static unsigned long *beyond; /* groups of which nothing can be said */
-static int reporting, broken;
-static char failure[1024];
 
 typedef struct gate_case {
     nrg_norm_spec spec;
@@ -43,15 +43,6 @@ typedef struct gate_case {
     float *x, *y, *z, *w, *b; /* NULL where absent */
     char text[256];
 } gate_case;
-
-static float *new_row(size_t dim, enum row_kind kind, uint64_t seed)
-{
-    float *row = malloc(dim * sizeof *row);
-    if (!row)
-        abort();
-    row_fill(row, dim, kind, NRG_F32, seed);
-    return row;
-}
 
 static void make_case(gate_case *t, nrg_gate gate, nrg_activation g, enum row_kind kind, size_t dim, uint64_t seed)
 {
@@ -67,17 +58,17 @@ static void make_case(gate_case *t, nrg_gate gate, nrg_activation g, enum row_ki
     t->spec.gate = gate;
     t->spec.activation = g;
     t->spec.groups = dim % groups == 0 ? groups : 1;
-    t->x = new_row(dim, kind, test_draw(&state, 1u << 30));
+    t->x = row_new(dim, kind, NRG_F32, test_draw(&state, 1u << 30));
     if (features & 3)
-        t->w = new_row(dim, ROW_NORMAL, test_draw(&state, 1u << 30));
+        t->w = row_new(dim, ROW_NORMAL, NRG_F32, test_draw(&state, 1u << 30));
     if (features == 3 || features == 4)
-        t->b = new_row(dim, ROW_NORMAL, test_draw(&state, 1u << 30));
+        t->b = row_new(dim, ROW_NORMAL, NRG_F32, test_draw(&state, 1u << 30));
     if (features == 5)
-        t->y = new_row(dim, ROW_NORMAL, test_draw(&state, 1u << 30));
+        t->y = row_new(dim, ROW_NORMAL, NRG_F32, test_draw(&state, 1u << 30));
     t->spec.weight_offset = features == 2 ? 1 : 0;
     t->spec.residual_mode = t->y ? NRG_RESIDUAL_AFTER : NRG_RESIDUAL_BEFORE;
     if (gate != NRG_GATE_NONE) {
-        t->z = new_row(dim, test_draw(&state, 8) ? ROW_NORMAL : ROW_1E_20, test_draw(&state, 1u << 30));
+        t->z = row_new(dim, test_draw(&state, 8) ? ROW_NORMAL : ROW_1E_20, NRG_F32, test_draw(&state, 1u << 30));
         float scale = test_draw(&state, 2) ? 1 : 4;
         for (size_t i = 0; i < dim; i++)
             t->z[i] *= scale;
@@ -112,15 +103,15 @@ static const char *run(nrg_isa isa, const gate_case *t, float *o)
     return status == NRG_OK ? NULL : nrg_status_string(status);
 }
 
-static double ulp(quad value) { return element_ulp((double)value, NRG_F32); }
-static double magnitude(quad value) { return (double)quad_abs(value); }
-
 /* What an error of p does to a group: δ of every element, and of s. */
 typedef struct input_error {
     double mean, s; /* mean δ, δs */
 } input_error;
 
-static double error_of_input(quad r, quad g, quad p) { return magnitude(r) * activation_limit * ulp(g) + ulp(p) / 2; }
+static double error_of_input(quad r, quad g, quad p)
+{
+    return quad_magnitude(r) * activation_limit * quad_ulp(g) + quad_ulp(p) / 2;
+}
 
 static input_error error_of_inputs(const gate_case *t, size_t at, size_t d, const quad *p, const quad_g *gate,
                                    const norm_exact *exact)
@@ -131,7 +122,7 @@ static input_error error_of_inputs(const gate_case *t, size_t at, size_t d, cons
         e.mean += error_of_input(t->x[at + i], gate[i].value, p[i]) / (double)d;
     for (size_t i = 0; i < d; i++) {
         double delta = error_of_input(t->x[at + i], gate[i].value, p[i]) + e.mean;
-        product += magnitude(p[i] - exact->mean) * delta / (double)d;
+        product += quad_magnitude(p[i] - exact->mean) * delta / (double)d;
         square += delta * delta / (double)d;
     }
     e.s = sqrt(square);
@@ -145,7 +136,7 @@ static double largest_slope(nrg_activation g, quad x, double bound)
 {
     double slope = 0;
     for (int side = -1; side <= 1; side++)
-        slope = fmax(slope, magnitude(quad_activation(g, x + side * (quad)bound).slope));
+        slope = fmax(slope, quad_magnitude(quad_activation(g, x + side * (quad)bound).slope));
     return slope;
 }
 
@@ -158,7 +149,7 @@ static const char *measure(const gate_case *t, const float *o, size_t at, size_t
     for (size_t i = 0; i < d; i++) {
         gate[i] = mode != NRG_GATE_NONE ? quad_activation(g, t->z[at + i]) : (quad_g){1, 0, 0};
         p[i] = mode == NRG_GATE_PRE ? t->x[at + i] * gate[i].value : t->x[at + i];
-        overflow |= magnitude(p[i]) > 0x1.fffffp127;
+        overflow |= quad_magnitude(p[i]) > 0x1.fffffp127;
     }
     const norm_exact exact = norm_exact_of(&t->spec, d, p);
     const quad k = norm_exact_k(&t->spec, d), factor = exact.s > 0 ? k / exact.s : 0;
@@ -172,40 +163,39 @@ static const char *measure(const gate_case *t, const float *o, size_t at, size_t
     const double follow = exact.s > 0 ? error.s / (double)exact.s * (1 + 2 * error.s / (double)exact.s) : 0;
     for (size_t i = 0; i < d; i++) {
         const quad w = t->w ? (quad)t->w[at + i] + t->spec.weight_offset : 1, o1 = (p[i] - exact.mean) * factor * w;
-        double bound = ulp(o1) + 0x1p-148 * magnitude(factor) + (t->spec.centred ? 0x1p-24 * magnitude(k * w) : 0);
+        double bound = quad_ulp(o1) + 0x1p-148 * quad_magnitude(factor) + (t->spec.centred ? 0x1p-24 * quad_magnitude(k * w) : 0);
         if (mode == NRG_GATE_PRE)
-            bound +=
-                magnitude(factor * w) * (error_of_input(t->x[at + i], gate[i].value, p[i]) + error.mean) + magnitude(o1) * follow;
+            bound += quad_magnitude(factor * w) * (error_of_input(t->x[at + i], gate[i].value, p[i]) + error.mean) +
+                     quad_magnitude(o1) * follow;
         quad value = o1;
         if (t->b) {
             value += t->b[at + i];
-            bound += 0.5 * element_ulp(fmax(fmax(magnitude(o1), magnitude(t->b[at + i])), magnitude(value)), NRG_F32);
+            bound +=
+                0.5 * element_ulp(fmax(fmax(quad_magnitude(o1), quad_magnitude(t->b[at + i])), quad_magnitude(value)), NRG_F32);
         }
         if (mode == NRG_GATE_POST) {
-            bound = magnitude(gate[i].value) * bound + magnitude(value) * activation_limit * ulp(gate[i].value);
+            bound = quad_magnitude(gate[i].value) * bound + quad_magnitude(value) * activation_limit * quad_ulp(gate[i].value);
             value *= gate[i].value;
-            bound += ulp(value) / 2;
+            bound += quad_ulp(value) / 2;
         } else if (mode == NRG_GATE_NONE) {
             const double slope = largest_slope(g, value, bound);
             value = quad_activation(g, value).value;
-            bound = slope * bound + activation_limit * ulp(value);
+            bound = slope * bound + activation_limit * quad_ulp(value);
         }
         if (t->y) {
-            double size = fmax(magnitude(value), magnitude(t->y[at + i]));
+            double size = fmax(quad_magnitude(value), quad_magnitude(t->y[at + i]));
             value += t->y[at + i];
-            bound += 0.5 * element_ulp(fmax(size, magnitude(value)), NRG_F32);
+            bound += 0.5 * element_ulp(fmax(size, quad_magnitude(value)), NRG_F32);
         }
-        if (isinf(o[at + i]) && magnitude(value) >= 0x1.fffffep127)
+        if (isinf(o[at + i]) && quad_magnitude(value) >= 0x1.fffffep127)
             continue;
-        double share = magnitude(value - o[at + i]) / bound;
+        double share = quad_magnitude(value - o[at + i]) / bound;
         if (!t->b && !t->y && !(share <= worst[g][mode]))
             worst[g][mode] = share;
         ++measured[g][mode];
-        if (!(share <= 1)) {
-            snprintf(failure, sizeof failure, "element %zu of o is %.9g and should be %.17g: %.3f of the bound", at + i,
-                     (double)o[at + i], (double)value, share);
-            return failure;
-        }
+        if (!(share <= 1))
+            return truth_wrong("element %zu of o is %.9g and should be %.17g: %.3f of the bound", at + i, (double)o[at + i],
+                               (double)value, share);
     }
     return NULL;
 }
@@ -216,28 +206,19 @@ static void check_one(nrg_gate gate, nrg_activation g, enum row_kind kind, size_
     make_case(&t, gate, g, kind, dim, test_mix((((dim * ACTIVATIONS + g) * GATES + gate) * ROW_KINDS + kind) * 16 + round));
     nrg_isa paths[NRG_ISA_COUNT];
     size_t count = test_paths(paths), d = dim / t.spec.groups;
-    float *o = new_row(dim, ROW_ZEROS, 0), *other = new_row(dim, ROW_ZEROS, 0);
-    quad *p = malloc(d * sizeof *p);
-    quad_g *gates = malloc(d * sizeof *gates);
-    if (!p || !gates)
-        abort();
+    float *o = row_new(dim, ROW_ZEROS, NRG_F32, 0), *other = row_new(dim, ROW_ZEROS, NRG_F32, 0);
+    quad *p = test_allocate(d, sizeof *p);
+    quad_g *gates = test_allocate(d, sizeof *gates);
     const char *wrong = run(NRG_ISA_SCALAR, &t, o);
     for (size_t i = 1; i < count && !wrong; i++) {
         wrong = run(paths[i], &t, other);
         for (size_t n = 0; n < dim && !wrong; n++)
-            if (!element_equal(o, other, n, NRG_F32)) {
-                snprintf(failure, sizeof failure, "%s has not the bits of scalar", nrg_isa_name(paths[i]));
-                wrong = failure;
-            }
+            if (!element_equal(o, other, n, NRG_F32))
+                wrong = truth_wrong("%s has not the bits of scalar", nrg_isa_name(paths[i]));
     }
     for (size_t at = 0; at < dim && !wrong; at += d)
         wrong = measure(&t, o, at, d, p, gates);
-    if (wrong && !reporting)
-        ck_abort_msg("%s\n  case: %s", wrong, t.text);
-    if (wrong) {
-        fprintf(stderr, "%s\n  case: %s\n", wrong, t.text);
-        broken = 1;
-    }
+    truth_judge(wrong, t.text);
     free(o);
     free(other);
     free(p);
@@ -286,21 +267,25 @@ START_TEST(worst_cases)
 }
 END_TEST
 
-int main(int argc, char **argv)
+static void report(void)
 {
-    argc = test_arguments(argc, argv);
-    worst = test_shared(ACTIVATIONS * sizeof *worst);
-    measured = test_shared(ACTIVATIONS * sizeof *measured);
-    beyond = test_shared(sizeof *beyond);
-    if (argc > 1 && strcmp(argv[1], "--report") == 0) {
-        reporting = 1;
-        for (int n = 0; n < DIMS; n++)
-            check_dim(n);
-        print_table();
-        return broken;
-    }
+    for (int n = 0; n < DIMS; n++)
+        check_dim(n);
+    print_table();
+}
+
+static Suite *make_suite(void)
+{
     Suite *suite = suite_create("norm_forward with gates: scalar against the exact value");
     tcase_add_loop_test(test_case(suite, "lengths"), lengths, 0, DIMS);
     tcase_add_test(test_case(suite, "worst cases"), worst_cases);
-    return test_run(suite);
+    return suite;
+}
+
+int main(int argc, char **argv)
+{
+    worst = test_shared(ACTIVATIONS * sizeof *worst);
+    measured = test_shared(ACTIVATIONS * sizeof *measured);
+    beyond = test_shared(sizeof *beyond);
+    return truth_main(argc, argv, report, make_suite);
 }

@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "../harness/element.h"
-#include "norm_exact.h"
 #include "../harness/rows.h"
+#include "../harness/truth.h"
+#include "norm_exact.h"
 
 /* What the header promises, in ulps: the product, a term more for each of + b and + y, and the statistics. */
 static const double product_limit = 1, addition_limit = 0.5, statistic_limit = 1;
@@ -54,15 +55,6 @@ typedef struct truth_case {
     char text[256];
 } truth_case;
 
-static float *new_row(size_t dim, enum row_kind kind, nrg_dtype dtype, uint64_t seed)
-{
-    float *row = malloc(dim * sizeof *row);
-    if (!row)
-        abort();
-    row_fill(row, dim, kind, dtype, seed);
-    return row;
-}
-
 static void make_case(truth_case *t, enum op op, enum row_kind kind, nrg_dtype dtype, size_t dim, uint64_t seed)
 {
     static const double eps[] = {1e-5, 1e-6, 1e-12, 0};
@@ -83,16 +75,16 @@ static void make_case(truth_case *t, enum op op, enum row_kind kind, nrg_dtype d
     t->spec.r_dtype = test_draw(&state, 2) ? NRG_F32 : dtype;
     /* none; w; w + 1; w and b; b; y before and w; y after and w; y after, w and b */
     size_t features = test_draw(&state, 8);
-    t->x = new_row(dim, kind, dtype, test_draw(&state, 1u << 30));
+    t->x = row_new(dim, kind, dtype, test_draw(&state, 1u << 30));
     if (features == 1 || features == 2 || features == 3 || features > 4)
-        t->w = new_row(dim, ROW_NORMAL, t->w_dtype, test_draw(&state, 1u << 30));
+        t->w = row_new(dim, ROW_NORMAL, t->w_dtype, test_draw(&state, 1u << 30));
     if (features == 3 || features == 4 || features == 7)
-        t->b = new_row(dim, ROW_NORMAL, t->w_dtype, test_draw(&state, 1u << 30));
+        t->b = row_new(dim, ROW_NORMAL, t->w_dtype, test_draw(&state, 1u << 30));
     if (features > 4)
-        t->y = new_row(dim, features >= 6 ? ROW_NORMAL : kind, t->y_dtype, test_draw(&state, 1u << 30));
+        t->y = row_new(dim, features >= 6 ? ROW_NORMAL : kind, t->y_dtype, test_draw(&state, 1u << 30));
     t->spec.weight_offset = features == 2 || (features > 2 && test_draw(&state, 2)) ? 1 : 0;
     t->spec.residual_mode = features >= 6 ? NRG_RESIDUAL_AFTER : NRG_RESIDUAL_BEFORE;
-    t->r = new_row(dim, ROW_ZEROS, NRG_F32, 0);
+    t->r = row_new(dim, ROW_ZEROS, NRG_F32, 0);
     for (size_t i = 0; i < dim; i++) {
         t->r[i] = t->x[i];
         if (features == 5)
@@ -119,9 +111,7 @@ static void free_case(truth_case *t)
 /* The exact statistics of t->r. */
 static norm_exact exact_statistics(const truth_case *t)
 {
-    quad *p = malloc(t->spec.dim * sizeof *p);
-    if (!p)
-        abort();
+    quad *p = test_allocate(t->spec.dim, sizeof *p);
     for (size_t i = 0; i < t->spec.dim; i++)
         p[i] = t->r[i];
     norm_exact exact = norm_exact_of(&t->spec, t->spec.dim, p);
@@ -134,24 +124,13 @@ typedef struct outputs {
     float *o, mean, rstd;
 } outputs;
 
-static void *stored(const float *values, size_t dim, nrg_dtype dtype)
-{
-    if (!values)
-        return NULL;
-    void *tensor = malloc(dim * nrg_dtype_size(dtype));
-    if (!tensor)
-        abort();
-    for (size_t i = 0; i < dim; i++)
-        element_set(tensor, i, dtype, values[i]);
-    return tensor;
-}
-
 static const char *run(nrg_isa isa, const truth_case *t, const nrg_norm_spec *spec, const float *x, const float *y, outputs *out)
 {
     size_t dim = spec->dim;
     nrg_dtype y_dtype = spec->y_dtype ? spec->y_dtype : spec->dtype, w_dtype = spec->w_dtype ? spec->w_dtype : spec->dtype;
-    void *o = stored(x, dim, spec->dtype), *xs = stored(x, dim, spec->dtype), *ys = stored(y, dim, y_dtype);
-    void *w = stored(t->w, dim, w_dtype), *b = stored(t->b, dim, w_dtype);
+    void *o = element_stored(x, dim, spec->dtype), *xs = element_stored(x, dim, spec->dtype),
+         *ys = element_stored(y, dim, y_dtype);
+    void *w = element_stored(t->w, dim, w_dtype), *b = element_stored(t->b, dim, w_dtype);
     nrg_norm_args args = nrg_norm_args_init(1, xs, o);
     args.y = ys;
     args.w = w;
@@ -178,8 +157,6 @@ static int same_outputs(const outputs *a, const outputs *b, size_t dim)
         same = element_equal(a->o, b->o, i, NRG_F32);
     return same;
 }
-
-static char failure[1024];
 
 /* got against exact: the error as a share of `bound`. An infinity is right where rounding reaches beyond the largest number. */
 static double share_of(quad exact, float got, nrg_dtype dtype, double bound)
@@ -230,18 +207,12 @@ static const char *measure(const truth_case *t, const outputs *f32, const output
         if (dtype == NRG_F32)
             continue;
         float rounded = element_round(f32->o[i], dtype);
-        if (!element_equal(&out->o[i], &rounded, 0, NRG_F32)) {
-            snprintf(failure, sizeof failure, "element %zu: %.9g is not %.9g, the f32 result, rounded", i, (double)out->o[i],
-                     (double)f32->o[i]);
-            return failure;
-        }
+        if (!element_equal(&out->o[i], &rounded, 0, NRG_F32))
+            return truth_wrong("element %zu: %.9g is not %.9g, the f32 result, rounded", i, (double)out->o[i], (double)f32->o[i]);
         double grid = element_ulp(fmax(size, fabs((double)rounded)), dtype);
         highest_16 = fmax(highest_16, share_of(value, out->o[i], dtype, grid + allowance + 0x1p-148 * fabs((double)factor)));
-        if (!(share_of(value, out->o[i], dtype, grid / 2 + limit * bound) <= 1)) {
-            snprintf(failure, sizeof failure, "element %zu: %.9g is more than half a step from %.17g", i, (double)out->o[i],
-                     (double)value);
-            return failure;
-        }
+        if (!(share_of(value, out->o[i], dtype, grid / 2 + limit * bound) <= 1))
+            return truth_wrong("element %zu: %.9g is more than half a step from %.17g", i, (double)out->o[i], (double)value);
     }
     record(t->kind, column, highest);
     if (dtype != NRG_F32)
@@ -253,16 +224,12 @@ static const char *measure(const truth_case *t, const outputs *f32, const output
     rstd_share = share_of(rstd, out->rstd, NRG_F32, element_ulp((double)rstd, NRG_F32));
     record(t->kind, COLUMN_MEAN, mean_share);
     record(t->kind, COLUMN_RSTD, rstd_share);
-    if (!(highest <= limit)) {
-        snprintf(failure, sizeof failure, "element %zu of o, %.9g, is off by %.4f ulp, limit %.1f", where, (double)f32->o[where],
-                 highest, limit);
-        return failure;
-    }
-    if (!(mean_share <= statistic_limit) || !(rstd_share <= statistic_limit)) {
-        snprintf(failure, sizeof failure, "mean %.9g (exact %.17g) is off by %.4f of its bound, rstd %.9g (exact %.17g) by %.4f",
-                 (double)out->mean, (double)exact.mean, mean_share, (double)out->rstd, (double)rstd, rstd_share);
-        return failure;
-    }
+    if (!(highest <= limit))
+        return truth_wrong("element %zu of o, %.9g, is off by %.4f ulp, limit %.1f", where, (double)f32->o[where], highest,
+                           limit);
+    if (!(mean_share <= statistic_limit) || !(rstd_share <= statistic_limit))
+        return truth_wrong("mean %.9g (exact %.17g) is off by %.4f of its bound, rstd %.9g (exact %.17g) by %.4f",
+                           (double)out->mean, (double)exact.mean, mean_share, (double)out->rstd, (double)rstd, rstd_share);
     return NULL;
 }
 
@@ -281,16 +248,14 @@ static const char *check(const truth_case *t)
     nrg_isa paths[NRG_ISA_COUNT];
     size_t count = test_paths(paths);
     outputs out, other, f32;
-    out.o = new_row(dim, ROW_ZEROS, NRG_F32, 0);
-    other.o = new_row(dim, ROW_ZEROS, NRG_F32, 0);
-    f32.o = new_row(dim, ROW_ZEROS, NRG_F32, 0);
+    out.o = row_new(dim, ROW_ZEROS, NRG_F32, 0);
+    other.o = row_new(dim, ROW_ZEROS, NRG_F32, 0);
+    f32.o = row_new(dim, ROW_ZEROS, NRG_F32, 0);
     const char *wrong = run(NRG_ISA_SCALAR, t, &t->spec, t->x, t->y, &out);
     for (size_t i = 1; i < count && !wrong; i++) {
         wrong = run(paths[i], t, &t->spec, t->x, t->y, &other);
-        if (!wrong && !same_outputs(&out, &other, dim)) {
-            snprintf(failure, sizeof failure, "%s has not the bits of scalar", nrg_isa_name(paths[i]));
-            wrong = failure;
-        }
+        if (!wrong && !same_outputs(&out, &other, dim))
+            wrong = truth_wrong("%s has not the bits of scalar", nrg_isa_name(paths[i]));
     }
     if (!wrong && t->poisoned)
         wrong = check_poisoned(t, &out);
@@ -309,19 +274,11 @@ static const char *check(const truth_case *t)
     return wrong;
 }
 
-static int reporting, broken;
-
 static void check_one(enum op op, enum row_kind kind, nrg_dtype dtype, size_t dim, uint64_t round)
 {
     truth_case t;
     make_case(&t, op, kind, dtype, dim, test_mix((((dim * 4 + dtype) * ROW_KINDS + kind) * OPS + op) * 16 + round));
-    const char *wrong = check(&t);
-    if (wrong && !reporting)
-        ck_abort_msg("%s\n  case: %s", wrong, t.text);
-    if (wrong) {
-        fprintf(stderr, "%s\n  case: %s\n", wrong, t.text);
-        broken = 1;
-    }
+    truth_judge(check(&t), t.text);
     free_case(&t);
 }
 
@@ -368,25 +325,8 @@ static void print_table(void)
 {
     static const char *const names[COLUMNS] = {"rms",  "l2",   "layer", "rms, l2 with + b or + y", "layer with + b or + y", "f16",
                                                "bf16", "mean", "rstd"};
-    printf("| row |");
-    for (int column = 0; column < COLUMNS; column++)
-        printf(" %s |", names[column]);
-    printf("\n| --- |");
-    for (int column = 0; column < COLUMNS; column++)
-        printf(" ---: |");
-    double all[COLUMNS] = {0};
-    for (int kind = 0; kind < ROW_STRESS_KINDS; kind++) {
-        printf("\n| %s |", row_kind_name((enum row_kind)kind));
-        for (int column = 0; column < COLUMNS; column++) {
-            printf(" %.3f |", worst[kind][column]);
-            all[column] = fmax(all[column], worst[kind][column]);
-        }
-    }
-    printf("\n| **worst** |");
-    for (int column = 0; column < COLUMNS; column++)
-        printf(" **%.3f** |", all[column]);
-    printf("\n");
-    fflush(stdout);
+    const truth_table table = {"row", ROW_STRESS_KINDS, COLUMNS, truth_row_name, names, worst[0]};
+    truth_print(&table);
 }
 
 START_TEST(short_rows) { check_short(_i); }
@@ -409,23 +349,27 @@ START_TEST(worst_cases)
 }
 END_TEST
 
-int main(int argc, char **argv)
+static void report(void)
 {
-    argc = test_arguments(argc, argv);
-    worst = test_shared(ROW_KINDS * sizeof *worst);
-    measured = test_shared(sizeof *measured);
-    if (argc > 1 && strcmp(argv[1], "--report") == 0) {
-        reporting = 1;
-        for (int chunk = 0; chunk < CHUNKS; chunk++)
-            check_short(chunk);
-        for (int i = 0; i < LONG_DIMS; i++)
-            check_long(i);
-        print_table();
-        return broken;
-    }
+    for (int chunk = 0; chunk < CHUNKS; chunk++)
+        check_short(chunk);
+    for (int i = 0; i < LONG_DIMS; i++)
+        check_long(i);
+    print_table();
+}
+
+static Suite *make_suite(void)
+{
     Suite *suite = suite_create("norm_forward: scalar against the exact value");
     tcase_add_loop_test(test_case(suite, "short"), short_rows, 0, CHUNKS);
     tcase_add_loop_test(test_case(suite, "long"), long_rows, 0, LONG_DIMS);
     tcase_add_test(test_case(suite, "worst cases"), worst_cases);
-    return test_run(suite);
+    return suite;
+}
+
+int main(int argc, char **argv)
+{
+    worst = test_shared(ROW_KINDS * sizeof *worst);
+    measured = test_shared(sizeof *measured);
+    return truth_main(argc, argv, report, make_suite);
 }

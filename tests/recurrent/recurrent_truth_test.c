@@ -11,7 +11,7 @@
 
 #include "../harness/element.h"
 #include "../harness/quad_dual.h"
-#include "../harness/support.h"
+#include "../harness/truth.h"
 
 /* What the header promises, in ulps of f32 beyond what cancellation leaves; in 16 bits half an ulp of theirs more. */
 static const double value_limit = 2, gradient_limit = 0.51;
@@ -36,14 +36,6 @@ typedef struct chain_case {
     float *w, *b, *p0, *p, *dp, *g, *dw, *db, *dp0; /* the values, all as floats; b: NULL where absent */
 } chain_case;
 
-static float *new_floats(size_t n)
-{
-    float *floats = calloc(n ? n : 1, sizeof *floats);
-    if (!floats)
-        abort();
-    return floats;
-}
-
 static float draw(uint64_t *state) { return ((float)test_draw(state, 1u << 24) + 0.5f) * 0x1p-23f - 1; }
 
 static void fill(float *to, size_t n, float size, nrg_dtype dtype, uint64_t *state)
@@ -59,14 +51,14 @@ static chain_case make_chain(size_t dim, size_t n, size_t chains, nrg_dtype dtyp
     const float size = contents == LARGE ? 30 : 2, small = 0x1p-135f;
     const size_t vectors = n * chains;
     chain_case c = {.dim = dim, .n = n, .chains = chains, .dtype = dtype};
-    c.w = new_floats(dim * dim);
-    c.p0 = new_floats(chains * dim);
-    c.p = new_floats(vectors * dim);
-    c.dp = new_floats(vectors * dim);
-    c.g = new_floats(vectors * dim);
-    c.dw = new_floats(dim * dim);
-    c.db = new_floats(dim);
-    c.dp0 = new_floats(chains * dim);
+    c.w = test_allocate(dim * dim, sizeof(float));
+    c.p0 = test_allocate(chains * dim, sizeof(float));
+    c.p = test_allocate(vectors * dim, sizeof(float));
+    c.dp = test_allocate(vectors * dim, sizeof(float));
+    c.g = test_allocate(vectors * dim, sizeof(float));
+    c.dw = test_allocate(dim * dim, sizeof(float));
+    c.db = test_allocate(dim, sizeof(float));
+    c.dp0 = test_allocate(chains * dim, sizeof(float));
     fill(c.w, dim * dim, size / sqrtf((float)dim), NRG_F32, &state);
     fill(c.p0, chains * dim, contents == TINY ? small : 1, NRG_F32, &state);
     fill(c.dp, vectors * dim, contents == TINY ? small : 1, dtype, &state);
@@ -79,7 +71,7 @@ static chain_case make_chain(size_t dim, size_t n, size_t chains, nrg_dtype dtyp
                 c.p0[i] = c.p0[i - 1];
         }
     if (contents == NORMAL || test_draw(&state, 2)) {
-        c.b = new_floats(dim);
+        c.b = test_allocate(dim, sizeof(float));
         fill(c.b, dim, contents == TINY ? small : contents == CANCELLING ? 0x1p-30f : 0.5f, NRG_F32, &state);
     }
     return c;
@@ -368,20 +360,13 @@ START_TEST(derivatives_of_the_recursion)
 }
 END_TEST
 
+static const char *contents_name(int contents) { return contents_names[contents]; }
+
 static void report(void)
 {
-    printf("| numbers |");
-    for (int column = 0; column < COLUMNS; column++)
-        printf(" %s |", column_names[column]);
-    printf("\n| --- |");
-    for (int column = 0; column < COLUMNS; column++)
-        printf(" ---: |");
-    for (int contents = 0; contents < CONTENTS; contents++) {
-        printf("\n| %s |", contents_names[contents]);
-        for (int column = 0; column < COLUMNS; column++)
-            printf(" %.3f |", worst[contents][column]);
-    }
-    printf("\n\nWhole gradients, parts of the bound that is carried along: f32 %.3f, f16 %.3f, bf16 %.3f\n", whole[0], whole[1],
+    const truth_table table = {"numbers", CONTENTS, COLUMNS, contents_name, column_names, worst[0]};
+    truth_print(&table);
+    printf("\nWhole gradients, parts of the bound that is carried along: f32 %.3f, f16 %.3f, bf16 %.3f\n", whole[0], whole[1],
            whole[2]);
 }
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "../harness/element.h"
+#include "../harness/truth.h"
 #include "rope_exact.h"
-#include "../harness/support.h"
 
 /* The bounds. Frequencies in 2^-90 of their value, tables in ulps. The rest in u = 2^-24, the largest part of a number that
  * rounding takes from it, and by counting: an entry of the table has half an ulp, 0.501 u at most below 1, and of itself 1.002 u;
@@ -68,21 +68,12 @@ typedef struct record {
 } record;
 
 static record *worst;
-static int reporting, broken;
-
-static void wrong(const char *text)
-{
-    if (!reporting)
-        ck_abort_msg("%s", text);
-    fprintf(stderr, "%s\n", text);
-    broken = 1;
-}
 
 /* Not ck_assert, which wants a test around it. */
 static void accepted(nrg_status status)
 {
     if (status != NRG_OK)
-        wrong(nrg_status_string(status));
+        truth_judge(nrg_status_string(status), NULL);
 }
 
 static void at_least(double *most, double value)
@@ -252,15 +243,15 @@ static double frequency_error(const nrg_rope_spec *s, const rope_exact *exact, c
 {
     double most = fabs((double)((exact->magnitude - magnitude) / exact->magnitude)) * 0x1p52;
     if (nrg_rope_pairs(s) != exact->pairs)
-        wrong("the number of pairs");
+        truth_judge("the number of pairs", NULL);
     if (!(most <= 1))
-        wrong("the magnitude is not within 2^-52");
+        truth_judge("the magnitude is not within 2^-52", NULL);
     most = 0;
     for (size_t p = 0; p < exact->pairs; p++) {
         const quad turns = exact->theta[p] / (2 * QUAD_PI), got = (quad)frequencies[p] + frequencies[exact->pairs + p];
         at_least(&most, fabs((double)((got - turns) / turns)) * 0x1p90);
         if (fabs(frequencies[exact->pairs + p]) > 0x1p-52 * fabs(frequencies[p]))
-            wrong("the lower part of a frequency is not below the higher one");
+            truth_judge("the lower part of a frequency is not below the higher one", NULL);
     }
     return most;
 }
@@ -287,7 +278,7 @@ static void check_run(int angles, const char *name, const nrg_rope_spec *s, cons
         accepted(nrg_isa_set(paths[i]));
         accepted(nrg_rope_table(s, &args, 0, 1));
         if (i && memcmp(table, other, count * 2 * pairs * sizeof(float)) != 0)
-            wrong("a path has not the bits of scalar");
+            truth_judge("a path has not the bits of scalar", NULL);
     }
     for (size_t p = 0; p < pairs; p++) {
         walk w = walk_begin(exact->theta[p]);
@@ -304,7 +295,7 @@ static void check_run(int angles, const char *name, const nrg_rope_spec *s, cons
             char text[256];
             snprintf(text, sizeof text, "%s: pair %zu at %d: cos %.9g (%.17g), sin %.9g (%.17g), off by %.5f ulp", name, p,
                      positions[exact->axis[p]][t], (double)c, (double)turned.cosine, (double)sine, (double)turned.sine, error);
-            wrong(text);
+            truth_judge(text, NULL);
         }
     }
 }
@@ -318,7 +309,7 @@ static void check_angles(int i)
     accepted(nrg_rope_frequencies(&s, frequencies, &magnitude));
     worst->frequency[i] = frequency_error(&s, &exact, frequencies, magnitude);
     if (!(worst->frequency[i] <= frequency_limit))
-        wrong(name);
+        truth_judge(name, NULL);
     for (int run = 0; run < RUNS; run++)
         check_run(i, name, &s, &exact, frequencies, magnitude, run);
 }
@@ -345,7 +336,7 @@ static void check_any_frequencies(void)
         for (size_t p = 0; p < exact.pairs; p++)
             fast |= quad_abs(exact.theta[p]) > (quad)0x1p18 * 2 * QUAD_PI;
         if (status != (fast ? NRG_ERR_CONSTANT : NRG_OK))
-            wrong("a pair that turns too fast, or does not, and the status does not say so");
+            truth_judge("a pair that turns too fast, or does not, and the status does not say so", NULL);
         if (fast || status != NRG_OK)
             continue;
         allowed++;
@@ -354,11 +345,11 @@ static void check_any_frequencies(void)
             snprintf(text, sizeof text, "base %a, n_dims %zu, scaling %d by %g, context %d, scale %g, ext %g: %.3f · 2^-90",
                      s.freq_base, s.n_dims, (int)s.scaling, s.factor, s.n_ctx_orig, s.freq_scale, s.ext_factor,
                      frequency_error(&s, &exact, frequencies, magnitude));
-            wrong(text);
+            truth_judge(text, NULL);
         }
     }
     if (allowed < cases / 4)
-        wrong("few specs were allowed");
+        truth_judge("few specs were allowed", NULL);
 }
 
 static void check_longrope_factor(void)
@@ -369,7 +360,7 @@ static void check_longrope_factor(void)
         const quad exact = quad_sqrt(1 + quad_log(ratio) / quad_log(contexts[i][1]));
         const double got = nrg_rope_longrope_attn_factor(contexts[i][0], contexts[i][1]);
         if (!(fabs((double)(exact - got)) <= 0x1p-51 * (double)exact))
-            wrong("LongRoPE's attention factor");
+            truth_judge("LongRoPE's attention factor", NULL);
     }
 }
 
@@ -448,7 +439,7 @@ static void check_pairs(int32_t position, double magnitude)
         const double output = fmax(fabs((double)(exact0 - o0)), fabs((double)(exact1 - o1))) / size;
         at_least(&worst->figure[magnitude == 1 ? OUTPUT : OUTPUT_SCALED], output);
         if (!(output <= limit))
-            wrong("an output is not within its bound");
+            truth_judge("an output is not within its bound", NULL);
         if (magnitude != 1)
             continue;
         const quad length = quad_sqrt(x0 * x0 + x1 * x1);
@@ -461,7 +452,7 @@ static void check_pairs(int32_t position, double magnitude)
         at_least(&worst->figure[BACK_LENGTH_ULP], distance * (double)length * 0x1p-24 / element_ulp((double)length, NRG_F32));
         at_least(&worst->figure[BACK_ULP], fmax(fabs((double)b0), fabs((double)b1)) / element_ulp(larger, NRG_F32));
         if (!(change <= length_limit) || !(distance <= back_limit))
-            wrong("a pair's length, or what comes back of it, is not within its bound");
+            truth_judge("a pair's length, or what comes back of it, is not within its bound", NULL);
     }
 }
 
@@ -509,7 +500,7 @@ static void check_distance(size_t dim, enum figure figure, uint64_t seed)
     const double error = fabs((double)difference) / size * 0x1p24;
     at_least(&worst->figure[figure], error);
     if (!(error <= (figure == DOT ? long_dot_limit : dot_limit)))
-        wrong("a dot product does not depend on the distance alone");
+        truth_judge("a dot product does not depend on the distance alone", NULL);
 }
 
 static void check_distances(void)
@@ -551,7 +542,7 @@ static void check_sinusoid(int which, int layout, int run)
         walk w = walk_begin(theta);
         const quad got = (quad)frequencies[p] + frequencies[pairs + p];
         if (!(fabs((double)(got * 2 * QUAD_PI / theta - 1)) <= frequency_limit * 0x1p-90))
-            wrong("a frequency of a sinusoidal table");
+            truth_judge("a frequency of a sinusoidal table", NULL);
         for (size_t t = 0; t < count; t++) {
             const quad_turned turned = walk_to(&w, position_of(run, t));
             const int apart = layout == NRG_SINUSOIDAL_CONCATENATED;
@@ -562,7 +553,7 @@ static void check_sinusoid(int which, int layout, int run)
             at_least(&worst->sinusoid[which][run], error);
             worst->entries += 2;
             if (!(error <= table_limit))
-                wrong("an entry of a sinusoidal table is not within its bound");
+                truth_judge("an entry of a sinusoidal table is not within its bound", NULL);
         }
     }
     for (int dtype = NRG_F16; dtype <= NRG_BF16; dtype++) {
@@ -571,7 +562,7 @@ static void check_sinusoid(int which, int layout, int run)
         accepted(nrg_sinusoidal_table(&args, 0, 1));
         for (size_t i = 0; i < count * dim; i++)
             if (element_get(halves, i, args.dtype) != element_round(table[i], args.dtype))
-                wrong("a 16-bit entry is not the f32 one rounded");
+                truth_judge("a 16-bit entry is not the f32 one rounded", NULL);
     }
 }
 
@@ -646,24 +637,22 @@ START_TEST(worst_cases)
 }
 END_TEST
 
-int main(int argc, char **argv)
+static void report(void)
 {
-    argc = test_arguments(argc, argv);
-    worst = test_shared(sizeof *worst);
-    if (argc > 1 && strcmp(argv[1], "--report") == 0) {
-        reporting = 1;
-        for (int i = 0; i < ANGLES; i++)
-            check_angles(i);
-        check_any_frequencies();
-        check_longrope_factor();
-        for (int i = 0; i < CHUNKS; i++)
-            check_rotations(i);
-        check_distances();
-        for (int i = 0; i < SINUSOIDS; i++)
-            check_sinusoids(i);
-        print_worst();
-        return broken;
-    }
+    for (int i = 0; i < ANGLES; i++)
+        check_angles(i);
+    check_any_frequencies();
+    check_longrope_factor();
+    for (int i = 0; i < CHUNKS; i++)
+        check_rotations(i);
+    check_distances();
+    for (int i = 0; i < SINUSOIDS; i++)
+        check_sinusoids(i);
+    print_worst();
+}
+
+static Suite *make_suite(void)
+{
     Suite *suite = suite_create("rope: against the exact value");
     tcase_add_loop_test(test_case(suite, "angles"), angles, 0, ANGLES);
     tcase_add_test(test_case(suite, "any frequencies"), any_frequencies);
@@ -671,5 +660,11 @@ int main(int argc, char **argv)
     tcase_add_test(test_case(suite, "distances"), distances);
     tcase_add_loop_test(test_case(suite, "sinusoidal"), sinusoidal, 0, SINUSOIDS);
     tcase_add_test(test_case(suite, "worst cases"), worst_cases);
-    return test_run(suite);
+    return suite;
+}
+
+int main(int argc, char **argv)
+{
+    worst = test_shared(sizeof *worst);
+    return truth_main(argc, argv, report, make_suite);
 }
