@@ -11,7 +11,7 @@ typedef struct nrg_channel_gradient {
     float centre; /* μ, the mean as f32 */
     double delta; /* what it lacks */
     double rstd;
-    double beta, gamma, careful_gamma;
+    double beta, gamma, exact_gamma;
     int frozen; /* the statistics are constants */
 } nrg_channel_gradient;
 
@@ -33,8 +33,8 @@ static inline void nrg_gradient_set(nrg_channel_gradient *g, double a, double b,
 {
     const double inverse = 1 / count;
     g->beta = (g->rstd * ((nrg_gradient_cross(g, a, b) * g->rstd) * inverse)) * g->rstd;
-    g->careful_gamma = centred ? -(g->rstd * (a * inverse)) : -0.0;
-    g->gamma = __builtin_fma(g->delta, g->beta, g->careful_gamma);
+    g->exact_gamma = centred ? -(g->rstd * (a * inverse)) : -0.0;
+    g->gamma = __builtin_fma(g->delta, g->beta, g->exact_gamma);
 }
 
 static inline int nrg_gradient_between(double value, double least, double most)

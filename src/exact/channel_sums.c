@@ -71,15 +71,12 @@ void nrg_sums_segment_around(int64_t *record, double count, double a, double u, 
         record[POISON]++;
         return;
     }
-    deposit_t(record, count * a);
-    deposit_t(record, u);
-    /* v + 2a·u + count·a², products with what their rounding left */
-    const double cross = 2 * a * u, square = a * a, squares = count * square;
-    deposit_q(record, v);
-    deposit_q(record, cross);
-    deposit_q(record, fma(2 * a, u, -cross));
-    deposit_q(record, squares);
-    deposit_q(record, fma(count, square, -squares));
+    double t[NRG_AROUND_T], q[NRG_AROUND_Q];
+    nrg_around_terms(count, a, u, v, t, q);
+    for (int i = 0; i < NRG_AROUND_T; i++)
+        deposit_t(record, t[i]);
+    for (int i = 0; i < NRG_AROUND_Q; i++)
+        deposit_q(record, q[i]);
 }
 
 /* Every digit but the last into 0 … 2^32 - 1. */
@@ -163,21 +160,4 @@ nrg_set_sums nrg_sums_value(const int64_t *record)
     sums.q = take_double(copy + Q_FIRST, Q_DIGITS, Q_EXPONENT);
     sums.q_low = take_double(copy + Q_FIRST, Q_DIGITS, Q_EXPONENT);
     return sums;
-}
-
-nrg_channel_statistics nrg_statistics_careful(const nrg_set_sums *sums, double eps)
-{
-    const double d = sums->count, t = sums->t, q = sums->q;
-    nrg_channel_statistics stat = {NAN, NAN, NAN, NAN, d};
-    if (!(q <= DBL_MAX))
-        return stat;
-    stat.mean = t / d;
-    stat.mean_low = (fma(-stat.mean, d, t) + sums->t_low) / d;
-    const double dq = d * q, tt = t * t;
-    const double rest = fma(d, q, -dq) - fma(t, t, -tt);
-    stat.variance = ((dq - tt) + (rest + (d * sums->q_low - 2 * t * sums->t_low))) / d / d;
-    if (!(stat.variance > 0))
-        stat.variance = 0;
-    stat.rstd = nrg_channel_rstd(stat.variance, eps);
-    return stat;
 }

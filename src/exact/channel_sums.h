@@ -24,6 +24,21 @@ void nrg_sums_segment(int64_t *record, double count, double t, double q);
 /* The same from sums around a, which is a float's value: u = Σ(x - a), v = Σ(x - a)². */
 void nrg_sums_segment_around(int64_t *record, double count, double a, double u, double v);
 
+/* The doubles whose sums are that segment's Σx and Σx², exactly: count·a + u, and v + 2a·u + count·a², products with what their
+ * rounding left. */
+enum { NRG_AROUND_T = 2, NRG_AROUND_Q = 5 };
+static inline void nrg_around_terms(double count, double a, double u, double v, double t[NRG_AROUND_T], double q[NRG_AROUND_Q])
+{
+    const double cross = 2 * a * u, square = a * a, squares = count * square;
+    t[0] = count * a;
+    t[1] = u;
+    q[0] = v;
+    q[1] = cross;
+    q[2] = __builtin_fma(2 * a, u, -cross);
+    q[3] = squares;
+    q[4] = __builtin_fma(count, square, -squares);
+}
+
 /* Carries: so that this record can be added to 2^30 others. */
 void nrg_sums_carry(int64_t *record);
 
@@ -31,9 +46,6 @@ void nrg_sums_carry(int64_t *record);
 void nrg_sums_put(int64_t *record, const nrg_set_sums *sums);
 
 nrg_set_sums nrg_sums_value(const int64_t *record);
-
-/* Where the plain formula lost too much: a mean of more than 256 σ, or a poisoned set. */
-nrg_channel_statistics nrg_statistics_careful(const nrg_set_sums *sums, double eps);
 
 /* Whether σ² = square - mean² kept enough of its 53 bits: a column of 4096 like elements may have lost ten before. False for NaN.
  */
@@ -50,17 +62,35 @@ static inline double nrg_channel_rstd(double variance, double eps)
     return square == square && square == 0 ? 0 : NAN;
 }
 
+/* Where the plain formula lost too much: a mean of more than 256 σ, or a poisoned set. */
+static inline nrg_channel_statistics nrg_statistics_exact(const nrg_set_sums *sums, double eps)
+{
+    const double d = sums->count, t = sums->t, q = sums->q;
+    nrg_channel_statistics stat = {NAN, NAN, NAN, NAN, d};
+    if (!(q <= DBL_MAX))
+        return stat;
+    stat.mean = t / d;
+    stat.mean_low = (__builtin_fma(-stat.mean, d, t) + sums->t_low) / d;
+    const double dq = d * q, tt = t * t;
+    const double rest = __builtin_fma(d, q, -dq) - __builtin_fma(t, t, -tt);
+    stat.variance = ((dq - tt) + (rest + (d * sums->q_low - 2 * t * sums->t_low))) / d / d;
+    if (!(stat.variance > 0))
+        stat.variance = 0;
+    stat.rstd = nrg_channel_rstd(stat.variance, eps);
+    return stat;
+}
+
 static inline nrg_channel_statistics nrg_statistics_of(const nrg_set_sums *sums, int centred, double eps)
 {
     const double inverse = 1 / sums->count;
     nrg_channel_statistics stat = {0, 0, sums->q * inverse, 0, sums->count};
     if (!(stat.variance <= DBL_MAX))
-        return nrg_statistics_careful(sums, eps);
+        return nrg_statistics_exact(sums, eps);
     if (centred) {
         stat.mean = sums->t / sums->count;
         stat.variance -= stat.mean * stat.mean;
         if (!nrg_variance_is_sound(stat.mean, stat.variance))
-            return nrg_statistics_careful(sums, eps);
+            return nrg_statistics_exact(sums, eps);
     }
     stat.rstd = nrg_channel_rstd(stat.variance, eps);
     return stat;

@@ -97,7 +97,7 @@ static void write_element(const backward *b, const channel_factors *f, const nrg
         if (plain)
             dx = fmaf(d, (float)alpha, fmaf(x - g->centre, -(float)g->beta, (float)g->gamma));
         else
-            dx = (float)fma((double)d, alpha, fma(((double)x - f->mean) - f->mean_low, -g->beta, g->careful_gamma));
+            dx = (float)fma((double)d, alpha, fma(((double)x - f->mean) - f->mean_low, -g->beta, g->exact_gamma));
     }
     if (job->dx)
         store(job->dx, element_at(&b->t, job->dx_stride, n, c, s), b->dtype, dx);

@@ -4,22 +4,7 @@
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_COLUMNS_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_COLUMNS_H
 
-#include "channel_walk.h"
-
-/* A set of one sample whose elements lie together. */
-static inline void sum_set(const channel_walk *w, const char *x, size_t count, channel_total *total)
-{
-    memset(total, 0, sizeof *total);
-    for (size_t begin = 0, end; begin < count; begin = end) {
-        channel_lanes lanes;
-        double t, q;
-        end = count - begin > w->cut.length ? begin + w->cut.length : count;
-        clear_lanes(lanes.t, lanes.q, 1);
-        add_elements(&lanes, x + begin * w->size, end - begin, w->job->centred, w->job->stream, w->D);
-        fold_sums(&lanes, &t, &q, w->job->centred);
-        add_segment(total, (double)(end - begin), t, q, w->job->centred);
-    }
-}
+#include "channel_column_sum.h"
 
 /* Rows begin to end of some columns, `width` from column k of a row on. Rows are positions, or with NCHW samples. */
 static inline channel_column_run column_run(const channel_walk *w, size_t k, size_t width, size_t begin, size_t end)
@@ -56,7 +41,7 @@ static __attribute__((noinline)) void apply_run_staged(const channel_walk *w, co
         part.o_stride = run->width * sizeof(float);
         part.stream = 0;
         if (block)
-            apply_block_careful(&part, block, f, w->D);
+            apply_columns_fallback(&part, block, f, w->D);
         else
             apply_columns(&part, f, w->D);
         NRG_PATH_NAME(activate)(w->job->activation, stage, stage, part.rows * run->width);
@@ -71,7 +56,7 @@ static __attribute__((noinline)) void apply_run_columns(const channel_walk *w, c
 {
     if (run->finish != CHANNEL_TO_STAGE) {
         if (block)
-            apply_block_careful(run, block, f, w->D);
+            apply_columns_fallback(run, block, f, w->D);
         else
             apply_columns(run, f, w->D);
         return;
@@ -116,112 +101,18 @@ static void apply_wide(const channel_walk *w, const channel_column_factors *f, s
     apply_run_columns(w, &run, NULL, f);
 }
 
-/* Whole channels of batch norm, side by side: at most CHANNEL_COLUMNS columns. */
-static __attribute__((noinline)) void sum_batch_block(const channel_walk *w, size_t c, size_t channels, size_t per,
-                                                      channel_sums *sums)
-{
-    const nrg_channel_norm_job *job = w->job;
-    const size_t all_rows = job->nhwc ? job->n * job->s : job->n;
-    const size_t length = w->cut.length / per, period = job->nhwc ? w->cut.period : all_rows; /* in rows */
-    clear_sums(sums, channels);
-    for (size_t row = 0, rows; row < all_rows; row += rows) {
-        double t[CHANNEL_COLUMNS], q[CHANNEL_COLUMNS];
-        const size_t left = period - row % period;
-        rows = length == 0 ? all_rows : left < length ? left : length;
-        const channel_columns columns = {.x = job->x + row * job->x_stride + c * per * w->size,
-                                         .stride = job->x_stride,
-                                         .rows = rows,
-                                         .width = channels * per,
-                                         .centred = job->centred,
-                                         .prefetch = job->stream};
-        sum_columns(&columns, t, q, w->D);
-        add_segments(sums, channels, per, (double)(rows * per), t, q, job->centred);
-    }
-    for (size_t i = 0; i < channels && length == 0; i++) /* segments of less than a row are left to the reference */
-        sums->lost[i] = 1;
-}
-
-/* The sums of one group of a sample, of D channels side by side: more than a block holds. */
-static __attribute__((noinline)) void sum_wide_group(const channel_walk *w, const char *x, channel_sums *sums)
-{
-    const nrg_channel_norm_job *job = w->job;
-    const size_t channels = job->group_channels, most = w->cut.length / channels;
-    clear_sums(sums, 1);
-    for (size_t row = 0, rows; row < job->s; row += rows) {
-        double lanes_t[CHANNEL_COLUMN_LANES] = {0}, lanes_q[CHANNEL_COLUMN_LANES] = {0}, t[CHANNEL_COLUMNS], q[CHANNEL_COLUMNS];
-        rows = job->s - row < most ? job->s - row : most;
-        for (size_t c = 0; c < channels; c += CHANNEL_COLUMNS) {
-            const channel_columns columns = {.x = x + row * job->x_stride + c * w->size,
-                                             .stride = job->x_stride,
-                                             .rows = rows,
-                                             .width = channels - c < CHANNEL_COLUMNS ? channels - c : CHANNEL_COLUMNS,
-                                             .centred = job->centred,
-                                             .prefetch = job->stream};
-            sum_columns(&columns, t, q, w->D);
-            fold_into(lanes_t, t, columns.width);
-            fold_into(lanes_q, q, columns.width);
-        }
-        t[0] = fold_of(lanes_t);
-        q[0] = fold_of(lanes_q);
-        add_segments(sums, 1, 1, (double)(rows * channels), t, q, job->centred);
-    }
-}
-
-/* Some groups of a sample that fill a block together. */
-static __attribute__((noinline)) void sum_group_block(const channel_walk *w, const char *x, size_t groups, channel_sums *sums)
-{
-    const nrg_channel_norm_job *job = w->job;
-    const size_t channels = job->group_channels, most = w->cut.length / channels;
-    clear_sums(sums, groups);
-    for (size_t row = 0, rows; row < job->s; row += rows) {
-        double t[CHANNEL_COLUMNS], q[CHANNEL_COLUMNS];
-        rows = job->s - row < most ? job->s - row : most;
-        const channel_columns columns = {.x = x + row * job->x_stride,
-                                         .stride = job->x_stride,
-                                         .rows = rows,
-                                         .width = groups * channels,
-                                         .centred = job->centred,
-                                         .prefetch = job->stream};
-        sum_columns(&columns, t, q, w->D);
-        add_segments(sums, groups, channels, (double)(rows * channels), t, q, job->centred);
-    }
-}
-
-/* The same where a sample has one position, so that a set's elements lie together. */
-static __attribute__((noinline)) void sum_group_row(const channel_walk *w, const char *x, size_t groups, channel_sums *sums)
-{
-    const size_t channels = w->job->group_channels;
-    clear_sums(sums, groups);
-    if (channels <= CHANNEL_SMALL && channels <= w->cut.length) {
-        sum_small_sets(w, x, channels, groups, sums);
-        return;
-    }
-    for (size_t i = 0; i < groups; i++) {
-        channel_total total;
-        sum_set(w, x + i * channels * w->size, channels, &total);
-        sums->t[i] = total.t;
-        sums->t_low[i] = total.t_low;
-        sums->q[i] = total.q;
-        sums->q_low[i] = total.q_low;
-        sums->lost[i] = (unsigned char)total.lost;
-    }
-    sums->count = (double)channels;
-}
-
 /* A block with columns that are done in double, a few sets at a time: their statistics once more. */
-static __attribute__((noinline)) void apply_careful_sets(const channel_walk *w, const channel_sets *sets,
-                                                         const channel_sums *sums, const channel_column_factors *f, size_t row,
-                                                         size_t row_end)
+static __attribute__((noinline)) void apply_fallback_sets(const channel_walk *w, const channel_sets *sets,
+                                                          const channel_totals *totals, const channel_column_factors *f,
+                                                          size_t row, size_t row_end)
 {
-    enum { AT_ONCE = 8 };
+    enum { AT_ONCE = 16 };
     const size_t columns = sets->channels_each * sets->per;
     nrg_channel_statistics stat[AT_ONCE];
     for (size_t i = 0, count; i < sets->count; i += count) {
         count = sets->count - i < AT_ONCE ? sets->count - i : AT_ONCE;
-        for (size_t j = 0; j < count; j++) {
-            const channel_total total = total_of(sums, i + j);
-            stat[j] = total_statistics(w, sets->set + i + j, &total);
-        }
+        for (size_t j = 0; j < count; j++)
+            stat[j] = statistics_of(w, totals, i + j);
         const channel_block block = sets_block(w, sets, i, count, stat);
         channel_column_factors from = factors_from(f, i * columns);
         from.plain = 0;
@@ -229,35 +120,17 @@ static __attribute__((noinline)) void apply_careful_sets(const channel_walk *w, 
     }
 }
 
-/* The sums of a block of groups of sample n. */
-static void sum_groups(const channel_walk *w, size_t n, size_t group, size_t groups, channel_sums *sums)
-{
-    const nrg_channel_norm_job *job = w->job;
-    const size_t channels = job->group_channels;
-    const char *x = job->x + n * job->s * job->x_stride + group * channels * w->size;
-    if (job->s == 1)
-        sum_group_row(w, x, groups, sums);
-    else if (channels > CHANNEL_COLUMNS)
-        sum_wide_group(w, x, sums);
-    else
-        sum_group_block(w, x, groups, sums);
-}
-
 /* Statistics, or sums, and nothing else: channels of batch norm, or groups of sample n. A function of its own, since the backward
  * pass calls it from deep in the stack. */
 static __attribute__((noinline)) void column_statistics(const channel_walk *w, size_t n, size_t begin, size_t end)
 {
     const nrg_channel_norm_job *job = w->job;
-    const size_t per = job->nhwc ? 1 : job->s, each = job->groups ? job->group_channels : per;
-    const size_t most = each < CHANNEL_COLUMNS ? CHANNEL_COLUMNS / each : 1;
-    channel_sums sums;
+    const size_t per = job->nhwc || job->groups ? 1 : job->s, channels = job->groups ? job->group_channels : 1;
+    const size_t each = groups_are_small(w) ? 1 : channels * per, most = each < CHANNEL_COLUMNS ? CHANNEL_COLUMNS / each : 1;
     for (size_t at = begin, count; at < end; at += count) {
         count = end - at < most ? end - at : most;
-        if (job->groups)
-            sum_groups(w, n, at, count, &sums);
-        else
-            sum_batch_block(w, at, count, per, &sums);
-        write_sets(w, n * job->groups + at, count, &sums);
+        const channel_sets sets = {n * job->groups + at, count, at * channels, channels, per};
+        write_sets(w, &sets);
     }
 }
 
@@ -271,7 +144,8 @@ static __attribute__((noinline)) void batch_columns(const channel_walk *w, size_
     const channel_column_factors wide = factors_in(store, CHANNEL_WIDE);
     size_t first = begin; /* channels from here on wait to be normalized */
     for (size_t c = begin, channels; c < end; c += channels) {
-        channel_sums sums;
+        totals_room room;
+        channel_totals totals = block_totals(&room);
         channels = end - c < most ? end - c : most;
         if ((c + channels - first) * per > CHANNEL_WIDE) {
             apply_wide(w, &wide, first * per, (c - first) * per, 0, all_rows);
@@ -279,12 +153,12 @@ static __attribute__((noinline)) void batch_columns(const channel_walk *w, size_
         }
         const channel_sets sets = {c, channels, c, 1, per};
         channel_column_factors f = factors_from(&wide, (c - first) * per);
-        sum_batch_block(w, c, channels, per, &sums);
-        finish_sets(w, &sets, &sums, &f, NULL);
+        sum_set_block(w, &sets, &totals);
+        finish_sets(w, &sets, &totals, &f, NULL);
         if (f.plain)
             continue;
         apply_wide(w, &wide, first * per, (c - first) * per, 0, all_rows);
-        apply_careful_sets(w, &sets, &sums, &f, 0, all_rows);
+        apply_fallback_sets(w, &sets, &totals, &f, 0, all_rows);
         first = c + channels;
     }
     apply_wide(w, &wide, first * per, (end - first) * per, 0, all_rows);
@@ -298,11 +172,12 @@ static __attribute__((noinline)) void wide_groups(const channel_walk *w, size_t 
     const size_t channels = job->group_channels, row = n * job->s;
     float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
     for (size_t group = begin; group < end; group++) {
-        channel_sums sums;
-        sum_groups(w, n, group, 1, &sums);
-        const channel_total total = total_of(&sums, 0);
-        const nrg_channel_statistics stat =
-            finish_set(w, n * job->groups + group, &total, running ? &running[group - begin] : NULL);
+        totals_room room;
+        channel_totals totals = block_totals(&room);
+        const channel_sets set = {n * job->groups + group, 1, group * channels, channels, 1};
+        sum_set_block(w, &set, &totals);
+        const nrg_set_sums value = sums_of(&totals, 0);
+        const nrg_channel_statistics stat = finish_set(w, set.set, &value, running ? &running[group - begin] : NULL);
         for (size_t c = 0, width; c < channels; c += width) {
             width = channels - c < CHANNEL_WIDE ? channels - c : CHANNEL_WIDE;
             channel_column_factors f = factors_in(store, CHANNEL_WIDE);
@@ -324,7 +199,8 @@ static __attribute__((noinline)) void group_columns(const channel_walk *w, size_
     const channel_column_factors wide = factors_in(store, CHANNEL_WIDE);
     size_t first = begin; /* groups from here on wait to be normalized */
     for (size_t group = begin, groups; group < end; group += groups) {
-        channel_sums sums;
+        totals_room room;
+        channel_totals totals = block_totals(&room);
         groups = end - group < most ? end - group : most;
         if ((group + groups - first) * channels > CHANNEL_WIDE) {
             apply_wide(w, &wide, first * channels, (group - first) * channels, row, row + job->s);
@@ -332,12 +208,12 @@ static __attribute__((noinline)) void group_columns(const channel_walk *w, size_
         }
         const channel_sets sets = {n * job->groups + group, groups, group * channels, channels, 1};
         channel_column_factors f = factors_from(&wide, (group - first) * channels);
-        sum_groups(w, n, group, groups, &sums);
-        finish_sets(w, &sets, &sums, &f, running ? running + (group - begin) : NULL);
+        sum_set_block(w, &sets, &totals);
+        finish_sets(w, &sets, &totals, &f, running ? running + (group - begin) : NULL);
         if (f.plain)
             continue;
         apply_wide(w, &wide, first * channels, (group - first) * channels, row, row + job->s);
-        apply_careful_sets(w, &sets, &sums, &f, row, row + job->s);
+        apply_fallback_sets(w, &sets, &totals, &f, row, row + job->s);
         first = group + groups;
     }
     apply_wide(w, &wide, first * channels, (end - first) * channels, row, row + job->s);

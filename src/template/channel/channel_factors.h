@@ -1,33 +1,42 @@
-/* The factors of a block of columns, and what is done with the block: rows of it from x to o.
+/* The factors of channels, and of a block of columns.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_FACTORS_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_FACTORS_H
 
-#include "channel_apply.h"
+#include "channel_elements.h"
 
-/* Channels side by side, `per` columns each, `group` of them with the same statistics. */
-typedef struct channel_block {
-    const nrg_channel_statistics *stat; /* of the first group of the block; NULL: folded */
-    size_t stat_stride;                 /* bytes to that of the next group */
-    size_t group, c, channels, per;
-    const char *w, *b;
-    int w_f32;
-    int plain_weights; /* all of them */
-} channel_block;
-
-static inline const nrg_channel_statistics *block_stat(const channel_block *block, size_t group)
+float half_parameter(const char *p, size_t c, nrg_dtype D)
 {
-    return (const nrg_channel_statistics *)((const char *)block->stat + group * block->stat_stride);
+    float floats[VN];
+    v_st_f32(floats, from_half(v_ldn_half((const uint16_t *)p + c, 1), D));
+    return floats[0];
 }
 
-/* Whether all weights leave their channels plain: looked at once, since sets share them. */
-static __attribute__((noinline)) int weights_are_plain(const char *w, int w_f32, size_t channels, nrg_dtype D)
+int weights_are_plain(const char *w, int w_f32, size_t channels, nrg_dtype D)
 {
     for (size_t c = 0; c < channels && w; c++)
-        if (!channel_between(fabs((double)channel_parameter(w, c, w_f32, D, 1)), 0x1p-40, 0x1p40))
+        if (!channel_weight_is_plain(channel_parameter(w, c, w_f32, D, 1)))
             return 0;
     return 1;
+}
+
+static inline channel_factors channel_factors_of(const nrg_channel_statistics *stat, float w, float b)
+{
+    const double mean = stat->mean + stat->mean_low, rstd = stat->rstd;
+    const float high = (float)rstd, low = (float)(rstd - (double)high);
+    channel_factors f;
+    f.hi = w * high;
+    f.lo = __builtin_fmaf(w, low, __builtin_fmaf(w, high, -f.hi));
+    const double shift = __builtin_fma(-(mean * rstd), (double)w, (double)b);
+    f.shift = (float)shift;
+    f.shift_lo = (float)(shift - (double)f.shift);
+    f.plain = channel_set_is_plain(stat) & channel_weight_is_plain(w);
+    f.mean = stat->mean;
+    f.mean_low = stat->mean_low;
+    f.a = rstd * (double)w;
+    f.b = (double)b;
+    return f;
 }
 
 /* Up to VN channels of one set, one column each: as channel_factors_of. */
@@ -71,16 +80,16 @@ static inline void fill_set(channel_column_factors *f, const channel_block *bloc
         fill_set_of(f, w, b, stat, k, n, NRG_BF16);
 }
 
-static inline channel_factors block_factors(const channel_block *block, size_t channel, nrg_dtype D)
+channel_factors block_factors(const channel_block *block, size_t channel, nrg_dtype D)
 {
     const float w = channel_parameter(block->w, block->c + channel, block->w_f32, D, 1);
     const float b = channel_parameter(block->b, block->c + channel, block->w_f32, D, 0);
     if (!block->stat)
         return (channel_factors){.plain = 1, .hi = w, .shift = b};
-    return channel_factors_of(block_stat(block, channel / block->group), w, b);
+    return channel_factors_of(block_stat(block, block_group(block, channel)), w, b);
 }
 
-static __attribute__((noinline)) void fill_factors(channel_column_factors *f, const channel_block *block, nrg_dtype D)
+void fill_factors(channel_column_factors *f, const channel_block *block, nrg_dtype D)
 {
     f->plain = 1;
     if (block->stat && block->per == 1 && block->group > 1 && block->plain_weights) {
@@ -101,32 +110,6 @@ static __attribute__((noinline)) void fill_factors(channel_column_factors *f, co
             f->shift[k] = of.shift;
             f->shift_lo[k] = of.shift_lo;
         }
-    }
-}
-
-/* A block of which some columns are done in double. */
-static __attribute__((noinline)) void apply_block_careful(const channel_column_run *run, const channel_block *block,
-                                                          const channel_column_factors *f, nrg_dtype D)
-{
-    const size_t size = bytes_of(1, D, 0), o_size = run->finish == CHANNEL_TO_STAGE ? sizeof(float) : size;
-    for (size_t first = 0; first < run->width; first += CHANNEL_CAREFUL_COLUMNS) {
-        channel_careful_factors c;
-        channel_column_run part = *run;
-        const size_t left = run->width - first;
-        memset(&c, 0, sizeof c);
-        part.width = left < CHANNEL_CAREFUL_COLUMNS ? left : CHANNEL_CAREFUL_COLUMNS;
-        part.x += first * size;
-        part.y = part.y ? part.y + first * size : NULL;
-        part.o += first * o_size;
-        for (size_t k = 0; k < part.width; k++) {
-            const channel_factors of = block_factors(block, (first + k) / block->per, D);
-            c.plain[k] = of.plain ? 1 : 0;
-            c.mean[k] = of.mean;
-            c.mean_low[k] = of.mean_low;
-            c.a[k] = of.a;
-            c.b[k] = of.b;
-        }
-        apply_columns_careful(&part, f, first, &c, D);
     }
 }
 

@@ -12,7 +12,7 @@
 typedef struct gradient_factors {
     int plain, frozen;
     float centre, alpha, minus_beta, gamma;
-    double mean, mean_low, exact_alpha, exact_minus_beta, careful_gamma; /* where not plain */
+    double mean, mean_low, exact_alpha, exact_minus_beta, exact_gamma; /* where not plain */
 } gradient_factors;
 
 static inline gradient_factors gradient_factors_of(const nrg_channel_gradient *g, const nrg_channel_statistics *stat, float w)
@@ -28,7 +28,7 @@ static inline gradient_factors gradient_factors_of(const nrg_channel_gradient *g
                           .mean_low = stat->mean_low,
                           .exact_alpha = alpha,
                           .exact_minus_beta = -g->beta,
-                          .careful_gamma = g->careful_gamma};
+                          .exact_gamma = g->exact_gamma};
     return f;
 }
 
@@ -80,8 +80,8 @@ static __attribute__((noinline)) void gradient_run_f16(const gradient_run *run) 
 static __attribute__((noinline)) void gradient_run_bf16(const gradient_run *run) { gradient_run_of(run, NRG_BF16); }
 
 /* One vector in double. */
-NRG_INLINE vf gradient_careful(vf d, vf x, int frozen, vd mean_l, vd mean_h, vd low_l, vd low_h, vd alpha_l, vd alpha_h,
-                               vd beta_l, vd beta_h, vd gamma_l, vd gamma_h)
+NRG_INLINE vf gradient_in_double(vf d, vf x, int frozen, vd mean_l, vd mean_h, vd low_l, vd low_h, vd alpha_l, vd alpha_h,
+                                 vd beta_l, vd beta_h, vd gamma_l, vd gamma_h)
 {
     if (frozen)
         return v_from_vd(vd_mul(vd_low(d), alpha_l), vd_mul(vd_high(d), alpha_h));
@@ -89,17 +89,17 @@ NRG_INLINE vf gradient_careful(vf d, vf x, int frozen, vd mean_l, vd mean_h, vd 
                      vd_fma(vd_high(d), alpha_h, vd_fma(vd_sub(vd_sub(vd_high(x), mean_h), low_h), beta_h, gamma_h)));
 }
 
-static __attribute__((noinline)) void gradient_run_careful(const gradient_run *run, nrg_dtype D)
+static __attribute__((noinline)) void gradient_run_fallback(const gradient_run *run, nrg_dtype D)
 {
     const vd mean = vd_set1(run->f.mean), low = vd_set1(run->f.mean_low), alpha = vd_set1(run->f.exact_alpha),
-             beta = vd_set1(run->f.exact_minus_beta), gamma = vd_set1(run->f.careful_gamma);
+             beta = vd_set1(run->f.exact_minus_beta), gamma = vd_set1(run->f.exact_gamma);
     for (size_t i = 0; i < run->n; i += VN) {
         const size_t n = lanes_at(i, run->n);
         vf d[V_APPLY], x[V_APPLY];
         load_step(d, 1, (const char *)run->d, i, n, NRG_F32);
         if (run->dx) {
             load_step(x, 1, run->x, i, n, D);
-            x[0] = gradient_careful(d[0], x[0], run->f.frozen, mean, mean, low, low, alpha, alpha, beta, beta, gamma, gamma);
+            x[0] = gradient_in_double(d[0], x[0], run->f.frozen, mean, mean, low, low, alpha, alpha, beta, beta, gamma, gamma);
             store_step(x, 1, run->dx, i, n, D, 0);
         }
         if (run->dy)
@@ -110,7 +110,7 @@ static __attribute__((noinline)) void gradient_run_careful(const gradient_run *r
 static inline void apply_gradient(const gradient_run *run, nrg_dtype D)
 {
     if (!run->f.plain)
-        gradient_run_careful(run, D);
+        gradient_run_fallback(run, D);
     else if (D == NRG_F32)
         gradient_run_f32(run);
     else if (D == NRG_F16)
@@ -121,19 +121,22 @@ static inline void apply_gradient(const gradient_run *run, nrg_dtype D)
 
 /* ---- columns ---- */
 
+/* Those of some columns: four arrays of the caller's, one after the other, so that one address finds them all. */
+enum { F_CENTRE = 0, F_ALPHA = GRADIENT_COLUMNS, F_MINUS_BETA = 2 * GRADIENT_COLUMNS, F_GAMMA = 3 * GRADIENT_COLUMNS };
+
 typedef struct gradient_column_factors {
-    float centre[GRADIENT_COLUMNS], alpha[GRADIENT_COLUMNS], minus_beta[GRADIENT_COLUMNS], gamma[GRADIENT_COLUMNS];
+    float *at; /* 4 · GRADIENT_COLUMNS + VN, of which the first columns may be left out */
     int plain, frozen;
 } gradient_column_factors;
 
 /* The same where some are not plain: for few columns. */
-enum { GRADIENT_CAREFUL_COLUMNS = 16 };
+enum { GRADIENT_FALLBACK_COLUMNS = 16 };
 
-typedef struct gradient_careful_factors {
-    float plain[GRADIENT_CAREFUL_COLUMNS]; /* 1, or 0 where an element is done in double */
-    double mean[GRADIENT_CAREFUL_COLUMNS], mean_low[GRADIENT_CAREFUL_COLUMNS], alpha[GRADIENT_CAREFUL_COLUMNS],
-        minus_beta[GRADIENT_CAREFUL_COLUMNS], gamma[GRADIENT_CAREFUL_COLUMNS];
-} gradient_careful_factors;
+typedef struct gradient_fallback_factors {
+    float plain[GRADIENT_FALLBACK_COLUMNS]; /* 1, or 0 where an element is done in double */
+    double mean[GRADIENT_FALLBACK_COLUMNS], mean_low[GRADIENT_FALLBACK_COLUMNS], alpha[GRADIENT_FALLBACK_COLUMNS],
+        minus_beta[GRADIENT_FALLBACK_COLUMNS], gamma[GRADIENT_FALLBACK_COLUMNS];
+} gradient_fallback_factors;
 
 typedef struct gradient_column_run {
     const float *d;
@@ -145,7 +148,7 @@ typedef struct gradient_column_run {
 } gradient_column_run;
 
 NRG_INLINE void gradient_column_step(const gradient_column_run *run, const gradient_column_factors *f,
-                                     const gradient_careful_factors *c, size_t first, size_t row, size_t k, int G, size_t n,
+                                     const gradient_fallback_factors *c, size_t first, size_t row, size_t k, int G, size_t n,
                                      nrg_dtype D)
 {
     const size_t size = bytes_of(1, D, 0);
@@ -165,17 +168,17 @@ NRG_INLINE void gradient_column_step(const gradient_column_run *run, const gradi
         NRG_UNROLL
         for (int j = 0; j < G; j++) {
             const size_t at = first + k + (size_t)j * VN;
-            const vf alpha = v_ld_f32(f->alpha + at), x = f->frozen ? v_zero() : v[j];
+            const vf alpha = v_ld_f32(f->at + F_ALPHA + at), x = f->frozen ? v_zero() : v[j];
             v[j] = f->frozen ? v_mul(d[j], alpha)
-                             : gradient_plain(d[j], x, v_ld_f32(f->centre + at), alpha, v_ld_f32(f->minus_beta + at),
-                                              v_ld_f32(f->gamma + at));
+                             : gradient_plain(d[j], x, v_ld_f32(f->at + F_CENTRE + at), alpha,
+                                              v_ld_f32(f->at + F_MINUS_BETA + at), v_ld_f32(f->at + F_GAMMA + at));
             if (c) {
                 const size_t h = k + VN / 2;
-                const vf careful =
-                    gradient_careful(d[j], x, f->frozen, vd_ld(c->mean + k), vd_ld(c->mean + h), vd_ld(c->mean_low + k),
-                                     vd_ld(c->mean_low + h), vd_ld(c->alpha + k), vd_ld(c->alpha + h), vd_ld(c->minus_beta + k),
-                                     vd_ld(c->minus_beta + h), vd_ld(c->gamma + k), vd_ld(c->gamma + h));
-                v[j] = v_select(v_lt(v_zero(), v_ld_f32(c->plain + k)), v[j], careful);
+                const vf in_double =
+                    gradient_in_double(d[j], x, f->frozen, vd_ld(c->mean + k), vd_ld(c->mean + h), vd_ld(c->mean_low + k),
+                                       vd_ld(c->mean_low + h), vd_ld(c->alpha + k), vd_ld(c->alpha + h), vd_ld(c->minus_beta + k),
+                                       vd_ld(c->minus_beta + h), vd_ld(c->gamma + k), vd_ld(c->gamma + h));
+                v[j] = v_select(v_lt(v_zero(), v_ld_f32(c->plain + k)), v[j], in_double);
             }
         }
         store_step(v, G, run->dx + row * run->dx_stride + k * size, 0, n, D, run->stream_dx);
@@ -184,20 +187,21 @@ NRG_INLINE void gradient_column_step(const gradient_column_run *run, const gradi
         store_step(d, G, run->dy + row * run->dy_stride + k * size, 0, n, D, run->stream_dy);
 }
 
-NRG_INLINE void gradient_columns_of(const gradient_column_run *at, const gradient_column_factors *f, nrg_dtype D)
+NRG_INLINE void gradient_columns_of(const gradient_column_run *at, const gradient_column_factors *factors, nrg_dtype D)
 {
     enum { G = GRADIENT_COLUMNS >= V_APPLY * VN ? V_APPLY : 2, STEP = G * VN };
     const gradient_column_run run = *at;
+    const gradient_column_factors f = *factors;
     for (size_t row = 0; row < run.rows; row++) {
         size_t k = 0;
         for (; k + STEP <= run.width; k += STEP)
-            gradient_column_step(&run, f, NULL, 0, row, k, G, STEP, D);
+            gradient_column_step(&run, &f, NULL, 0, row, k, G, STEP, D);
         if (G > 2 && k + 2 * VN <= run.width) {
-            gradient_column_step(&run, f, NULL, 0, row, k, 2, 2 * VN, D);
+            gradient_column_step(&run, &f, NULL, 0, row, k, 2, 2 * VN, D);
             k += 2 * VN;
         }
         for (; k < run.width; k += VN)
-            gradient_column_step(&run, f, NULL, 0, row, k, 1, lanes_at(k, run.width), D);
+            gradient_column_step(&run, &f, NULL, 0, row, k, 1, lanes_at(k, run.width), D);
     }
 }
 
@@ -226,10 +230,10 @@ static inline void apply_gradient_columns(const gradient_column_run *run, const 
         gradient_columns_bf16(run, f);
 }
 
-/* run: of at most GRADIENT_CAREFUL_COLUMNS columns, whose factors begin at column `first` of f. */
-static __attribute__((noinline)) void apply_gradient_columns_careful(const gradient_column_run *run,
-                                                                     const gradient_column_factors *f, size_t first,
-                                                                     const gradient_careful_factors *c, nrg_dtype D)
+/* run: of at most GRADIENT_FALLBACK_COLUMNS columns, whose factors begin at column `first` of f. */
+static __attribute__((noinline)) void apply_gradient_columns_fallback(const gradient_column_run *run,
+                                                                      const gradient_column_factors *f, size_t first,
+                                                                      const gradient_fallback_factors *c, nrg_dtype D)
 {
     for (size_t row = 0; row < run->rows; row++)
         for (size_t k = 0; k < run->width; k += VN)

@@ -13,14 +13,38 @@ typedef struct gradient_rows {
     size_t k, begin, end; /* the block's first column in a row; rows */
 } gradient_rows;
 
-/* Adds a block's columns over its rows to a and b. centre: of every column. */
-static __attribute__((noinline)) void sum_block_rows(const gradient_walk *w, const gradient_rows *at,
-                                                     const channel_column_factors *f, const double *centre, double *a, double *b)
+/* `channels` channels of a block, which begins with a group, from number `first` on. */
+static inline gradient_rows some_columns(const gradient_rows *all, size_t first, size_t channels)
+{
+    const size_t group = first / all->block.group;
+    gradient_rows at = *all;
+    at.block.c += first;
+    at.block.channels = channels;
+    at.block.into = first - group * all->block.group;
+    at.block.stat = block_stat(&all->block, group);
+    at.known += group;
+    at.k += first * all->block.per;
+    return at;
+}
+
+/* How many channels are done at once from number `first` on, where some are done in double and do1 is staged: few columns, so
+ * that what is worked out of them serves some rows. */
+static inline size_t narrow_channels(const channel_block *block, size_t first)
+{
+    const size_t left = block->channels - first, most = FALLBACK_COLUMNS < block->per ? 1 : FALLBACK_COLUMNS / block->per;
+    return left < most ? left : most;
+}
+
+/* Adds some columns over their rows to a and b. centre: of every column. */
+static __attribute__((noinline)) void sum_some_rows(const gradient_walk *w, const gradient_rows *at,
+                                                    const channel_column_factors *f, const float *centre, double *a, double *b)
 {
     const nrg_channel_norm_backward_job *job = w->job;
     const size_t width = at->block.channels * at->block.per, most = rows_at_once(w, width, at->end - at->begin);
     gradient_stage room;
-    for (size_t i = 0; i < GRADIENT_COLUMNS; i++)
+    fallback_factors own;
+    const fallback_factors *fallback = strip_factors(w, &own, &at->block, f);
+    for (size_t i = 0; i < (width + VN - 1) / VN * VN; i++)
         a[i] = b[i] = 0;
     for (size_t row = at->begin, rows; row < at->end; row += rows) {
         rows = at->end - row < most ? at->end - row : most;
@@ -29,8 +53,22 @@ static __attribute__((noinline)) void sum_block_rows(const gradient_walk *w, con
                                     .rows = rows,
                                     .width = width,
                                     .prefetch = job->stream};
-        columns.d = rows_gradient(w, &room, &at->block, f, at->k, row, rows, 0, &columns.d_stride);
+        columns.d = rows_gradient(w, &room, &at->block, f, fallback, at->k, row, rows, 0, &columns.d_stride);
         add_columns(&columns, centre, a, b, w->D);
+    }
+}
+
+/* Of a block. a and b have room for GRADIENT_ROOM. */
+static __attribute__((noinline)) void sum_block_rows(const gradient_walk *w, const gradient_rows *at,
+                                                     const channel_column_factors *f, const float *centre, double *a, double *b)
+{
+    for (size_t first = 0, some; first < at->block.channels; first += some) {
+        some = f->plain ? at->block.channels : narrow_channels(&at->block, first);
+        const gradient_rows part = some_columns(at, first, some);
+        const size_t k = first * at->block.per;
+        channel_column_factors own = factors_from(f, k);
+        own.plain = f->plain;
+        sum_some_rows(w, &part, &own, centre + k, a + k, b + k);
     }
 }
 
@@ -73,14 +111,14 @@ static __attribute__((noinline)) void fill_gradient(const gradient_walk *w, cons
             /* weights and 1/s from 2^-40 to 2^40 leave no room for an alpha that is not plain */
             f->plain &= nrg_gradient_is_plain(&g, 1) && nrg_gradient_between(g.rstd, 0x1p-40, 0x1p40);
             if (w->D == NRG_F32 || block->w_f32)
-                fill_alpha_of(f->alpha + k, weights, g.rstd, n, NRG_F32);
+                fill_alpha_of(f->at + F_ALPHA + k, weights, g.rstd, n, NRG_F32);
             else if (w->D == NRG_F16)
-                fill_alpha_of(f->alpha + k, weights, g.rstd, n, NRG_F16);
+                fill_alpha_of(f->at + F_ALPHA + k, weights, g.rstd, n, NRG_F16);
             else
-                fill_alpha_of(f->alpha + k, weights, g.rstd, n, NRG_BF16);
-            fill_constant(f->centre + k, g.centre, n);
-            fill_constant(f->minus_beta + k, -(float)g.beta, n);
-            fill_constant(f->gamma + k, (float)g.gamma, n);
+                fill_alpha_of(f->at + F_ALPHA + k, weights, g.rstd, n, NRG_BF16);
+            fill_constant(f->at + F_CENTRE + k, g.centre, n);
+            fill_constant(f->at + F_MINUS_BETA + k, -(float)g.beta, n);
+            fill_constant(f->at + F_GAMMA + k, (float)g.gamma, n);
         }
         return;
     }
@@ -91,23 +129,23 @@ static __attribute__((noinline)) void fill_gradient(const gradient_walk *w, cons
         const gradient_factors factors = gradient_factors_of(&g, &of->stat, w_c);
         const size_t k = channel * block->per;
         f->plain &= factors.plain;
-        fill_constant(f->centre + k, factors.centre, block->per);
-        fill_constant(f->alpha + k, factors.alpha, block->per);
-        fill_constant(f->minus_beta + k, factors.minus_beta, block->per);
-        fill_constant(f->gamma + k, factors.gamma, block->per);
+        fill_constant(f->at + F_CENTRE + k, factors.centre, block->per);
+        fill_constant(f->at + F_ALPHA + k, factors.alpha, block->per);
+        fill_constant(f->at + F_MINUS_BETA + k, factors.minus_beta, block->per);
+        fill_constant(f->at + F_GAMMA + k, factors.gamma, block->per);
     }
 }
 
-static __attribute__((noinline)) void apply_careful_block(const gradient_walk *w, const gradient_column_run *run,
-                                                          const gradient_rows *at, const gradient_column_factors *f)
+static __attribute__((noinline)) void apply_fallback_block(const gradient_walk *w, const gradient_column_run *run,
+                                                           const gradient_rows *at, const gradient_column_factors *f)
 {
     const channel_block *block = &at->block;
-    for (size_t first = 0; first < run->width; first += GRADIENT_CAREFUL_COLUMNS) {
+    for (size_t first = 0; first < run->width; first += GRADIENT_FALLBACK_COLUMNS) {
         const size_t left = run->width - first;
-        gradient_careful_factors c;
+        gradient_fallback_factors c;
         gradient_column_run part = *run;
         memset(&c, 0, sizeof c);
-        part.width = left < GRADIENT_CAREFUL_COLUMNS ? left : GRADIENT_CAREFUL_COLUMNS;
+        part.width = left < GRADIENT_FALLBACK_COLUMNS ? left : GRADIENT_FALLBACK_COLUMNS;
         part.d += first;
         part.x += first * w->size;
         part.dx = part.dx ? part.dx + first * w->size : NULL;
@@ -115,7 +153,7 @@ static __attribute__((noinline)) void apply_careful_block(const gradient_walk *w
         part.stream_dx = part.stream_dy = 0;
         for (size_t k = 0; k < part.width; k++) {
             const size_t channel = (first + k) / block->per;
-            const gradient_known *of = &at->known[channel / block->group];
+            const gradient_known *of = &at->known[block_group(block, channel)];
             const nrg_channel_gradient g = gradient_of(w, of);
             const float w_c = channel_parameter(block->w, block->c + channel, block->w_f32, w->D, 1);
             const gradient_factors factors = gradient_factors_of(&g, &of->stat, w_c);
@@ -124,25 +162,21 @@ static __attribute__((noinline)) void apply_careful_block(const gradient_walk *w
             c.mean_low[k] = factors.mean_low;
             c.alpha[k] = factors.exact_alpha;
             c.minus_beta[k] = factors.exact_minus_beta;
-            c.gamma[k] = factors.careful_gamma;
+            c.gamma[k] = factors.exact_gamma;
         }
-        apply_gradient_columns_careful(&part, f, first, &c, w->D);
+        apply_gradient_columns_fallback(&part, f, first, &c, w->D);
     }
 }
 
-static __attribute__((noinline)) void apply_block_rows(const gradient_walk *w, const gradient_rows *at)
+/* Rows of some columns, with their factors of both passes. */
+static __attribute__((noinline)) void apply_some_rows(const gradient_walk *w, const gradient_rows *at,
+                                                      const gradient_column_factors *f, const channel_column_factors *forward)
 {
     const nrg_channel_norm_backward_job *job = w->job;
     const size_t width = at->block.channels * at->block.per, most = rows_at_once(w, width, at->end - at->begin);
-    float store[4 * GRADIENT_COLUMNS + VN] __attribute__((aligned(64)));
-    channel_column_factors forward = factors_in(store, GRADIENT_COLUMNS);
-    gradient_column_factors f;
     gradient_stage room;
-    if (!job->dx && !job->dy)
-        return;
-    fill_gradient(w, &at->block, at->known, &f);
-    if (!w->kept)
-        forward_factors(w, &at->block, &forward);
+    fallback_factors own;
+    const fallback_factors *fallback = strip_factors(w, &own, &at->block, forward);
     for (size_t row = at->begin, rows; row < at->end; row += rows) {
         rows = at->end - row < most ? at->end - row : most;
         gradient_column_run run = {.x = job->x + row * job->x_stride + at->k * w->size,
@@ -157,43 +191,122 @@ static __attribute__((noinline)) void apply_block_rows(const gradient_walk *w, c
         /* pieces of rows in whole lines: what a line lacks would be read first */
         run.stream_dx = w->stream_dx && (((uintptr_t)run.dx | run.dx_stride | width * w->size) & 63) == 0;
         run.stream_dy = w->stream_dy && (((uintptr_t)run.dy | run.dy_stride | width * w->size) & 63) == 0;
-        run.d = rows_gradient(w, &room, &at->block, &forward, at->k, row, rows, 1, &run.d_stride);
-        if (f.plain)
-            apply_gradient_columns(&run, &f, w->D);
+        run.d = rows_gradient(w, &room, &at->block, forward, fallback, at->k, row, rows, 1, &run.d_stride);
+        if (f->plain)
+            apply_gradient_columns(&run, f, w->D);
         else
-            apply_careful_block(w, &run, at, &f);
+            apply_fallback_block(w, &run, at, f);
     }
 }
 
-/* Channels of batch norm that fill a block: their sums, and what follows from them. */
-static __attribute__((noinline)) void sum_channel_columns(const gradient_walk *w, const gradient_rows *at, gradient_known *known)
+static __attribute__((noinline)) void apply_block_rows(const gradient_walk *w, const gradient_rows *at)
 {
-    const nrg_channel_norm_backward_job *job = w->job;
+    float store[4 * GRADIENT_COLUMNS + VN] __attribute__((aligned(64))),
+        forward_store[4 * GRADIENT_COLUMNS + VN] __attribute__((aligned(64)));
+    gradient_column_factors f = {store, 1, 0};
+    channel_column_factors forward = factors_in(forward_store, GRADIENT_COLUMNS);
+    if (!w->job->dx && !w->job->dy)
+        return;
+    fill_gradient(w, &at->block, at->known, &f);
+    if (!w->kept)
+        forward_factors(w, &at->block, &forward);
+    const int narrow = w->staged && !(f.plain && forward.plain);
+    for (size_t first = 0, some; first < at->block.channels; first += some) {
+        some = narrow ? narrow_channels(&at->block, first) : at->block.channels;
+        const gradient_rows part = some_columns(at, first, some);
+        const size_t k = first * at->block.per;
+        const gradient_column_factors own = {f.at + k, f.plain, f.frozen};
+        channel_column_factors own_forward = factors_from(&forward, k);
+        own_forward.plain = forward.plain;
+        apply_some_rows(w, &part, &own, &own_forward);
+    }
+}
+
+/* The sums of channels of batch norm that fill a block, to totals, or where records are given to these, one a channel. */
+static __attribute__((noinline)) void sum_block_columns(const gradient_walk *w, const gradient_rows *at, channel_totals *totals,
+                                                        int64_t *records)
+{
     const size_t channels = at->block.channels, per = at->block.per, all_rows = at->end;
-    const size_t length = w->cut.length / per, period = job->nhwc ? w->cut.period : all_rows; /* in rows */
+    const size_t length = w->cut.length / per, period = w->job->nhwc ? w->cut.period : all_rows; /* in rows */
     float store[4 * GRADIENT_COLUMNS + VN] __attribute__((aligned(64)));
     channel_column_factors f = factors_in(store, GRADIENT_COLUMNS);
-    channel_total total[GRADIENT_COLUMNS];
-    double a[GRADIENT_COLUMNS], b[GRADIENT_COLUMNS], centre[GRADIENT_COLUMNS] = {0};
+    double a[GRADIENT_ROOM] __attribute__((aligned(64))), b[GRADIENT_ROOM] __attribute__((aligned(64)));
+    float centre[GRADIENT_ROOM] = {0};
     forward_factors(w, &at->block, &f);
-    memset(total, 0, channels * sizeof total[0]);
     for (size_t k = 0; k < channels * per; k++)
-        centre[k] = (double)nrg_gradient_of(&known[k / per].stat, 0).centre;
+        centre[k] = nrg_gradient_of(&at->known[k / per].stat, 0).centre;
     gradient_rows part = *at;
-    for (size_t row = 0; row < all_rows && !job->given_sums; row = part.end) {
+    for (size_t row = 0; row < all_rows; row = part.end) {
         const size_t left = period - row % period, segment = left < length ? left : length;
+        /* segments of less than a row of a channel's positions are pieces of it */
+        const size_t piece = length == 0 ? w->cut.length : per;
         part.begin = row;
-        part.end = length == 0 ? all_rows : row + segment; /* segments of less than a row are left to the reference */
+        part.end = length == 0 ? row + 1 : row + segment;
         sum_block_rows(w, &part, &f, centre, a, b);
-        for (size_t i = 0; i < channels; i++) {
-            add_gradient_segment(&total[i], (double)((part.end - row) * per), per == 1 ? a[i] : fold_columns(a + i * per, per),
-                                 per == 1 ? b[i] : fold_columns(b + i * per, per));
-            total[i].lost |= length == 0;
-        }
+        for (size_t i = 0; i < channels; i++)
+            for (size_t begin = 0, n; begin < per; begin += n) {
+                const size_t k = i * per + begin;
+                n = per - begin < piece ? per - begin : piece;
+                add_segment_of(totals, records, i, (double)((part.end - row) * n), per == 1 ? a[k] : fold_columns(a + k, n),
+                               per == 1 ? b[k] : fold_columns(b + k, n));
+            }
     }
+}
+
+static inline void finish_column(const gradient_walk *w, const gradient_rows *at, size_t i, const nrg_set_sums *sums,
+                                 gradient_known *known)
+{
+    const size_t c = at->block.c + i;
+    finish_channel(w, c, sums, &known[i], channel_parameter(w->job->w, c, w->job->w_f32, w->D, 1));
+}
+
+enum { GRADIENT_AGAIN = 4 }; /* channels whose integers are on the stack */
+
+/* The sums of channels that fill a block, and what follows from them. Those that two doubles do not hold are left to
+ * finish_again: returned is one bit for every GRADIENT_AGAIN channels. */
+static __attribute__((noinline)) unsigned sum_channel_columns(const gradient_walk *w, const gradient_rows *at,
+                                                              gradient_known *known)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    const size_t channels = at->block.channels;
+    double store[4 * GRADIENT_COLUMNS];
+    unsigned char state[GRADIENT_COLUMNS];
+    channel_totals totals = totals_in(store, state, GRADIENT_COLUMNS);
+    unsigned again = 0;
+    clear_totals(&totals, channels);
+    totals.count = (double)((at->end - at->begin) * at->block.per);
+    if (!job->given_sums)
+        sum_block_columns(w, at, &totals, NULL);
     for (size_t i = 0; i < channels; i++)
-        finish_channel(w, at->block.c + i, job->given_sums ? NULL : &total[i], &known[i],
-                       channel_parameter(job->w, at->block.c + i, job->w_f32, w->D, 1));
+        again |= (unsigned)needs_integers(state[i], job->sums != NULL) << i / GRADIENT_AGAIN;
+    for (size_t i = 0; i < channels; i++) {
+        const size_t c = (at->block.c + i) * NRG_SUMS_WORDS;
+        const channel_total total = total_of(&totals, i);
+        if (again >> i / GRADIENT_AGAIN & 1)
+            continue;
+        const nrg_set_sums sums = job->given_sums ? nrg_sums_value(job->given_sums + c) : total_sums(&total);
+        if (job->sums)
+            nrg_sums_put(job->sums + c, &sums);
+        finish_column(w, at, i, &sums, known);
+    }
+    return again;
+}
+
+/* GRADIENT_AGAIN channels from number `first` on, in integers. */
+static __attribute__((noinline)) void finish_again(const gradient_walk *w, const gradient_rows *at, size_t first,
+                                                   gradient_known *known)
+{
+    const size_t left = at->block.channels - first, channels = left < GRADIENT_AGAIN ? left : GRADIENT_AGAIN;
+    const gradient_rows some = some_columns(at, first, channels);
+    int64_t own[GRADIENT_AGAIN * NRG_SUMS_WORDS], *records = w->job->sums ? w->job->sums + some.block.c * NRG_SUMS_WORDS : own;
+    for (size_t i = 0; i < channels; i++)
+        nrg_sums_clear(records + i * NRG_SUMS_WORDS);
+    sum_block_columns(w, &some, NULL, records);
+    for (size_t i = 0; i < channels; i++) {
+        nrg_sums_carry(records + i * NRG_SUMS_WORDS);
+        const nrg_set_sums sums = nrg_sums_value(records + i * NRG_SUMS_WORDS);
+        finish_column(w, at, first + i, &sums, known);
+    }
 }
 
 /* Statistics of sets side by side. */
@@ -222,7 +335,10 @@ static __attribute__((noinline)) void batch_columns(const gradient_walk *w)
                                   .known = known,
                                   .k = c * per,
                                   .end = all_rows};
-        sum_channel_columns(w, &at, known);
+        const unsigned again = sum_channel_columns(w, &at, known);
+        for (size_t first = 0; first < channels; first += GRADIENT_AGAIN)
+            if (again >> first / GRADIENT_AGAIN & 1)
+                finish_again(w, &at, first, known);
         if (!job->sums)
             apply_block_rows(w, &at);
     }
@@ -235,12 +351,13 @@ static __attribute__((noinline)) void sum_group_columns(const gradient_walk *w, 
 {
     const nrg_channel_norm_backward_job *job = w->job;
     const channel_block *block = &at->block;
-    double a[GRADIENT_COLUMNS], b[GRADIENT_COLUMNS], centre[GRADIENT_COLUMNS] = {0};
+    double a[GRADIENT_ROOM] __attribute__((aligned(64))), b[GRADIENT_ROOM] __attribute__((aligned(64)));
+    float centre[GRADIENT_ROOM] = {0};
     float store[4 * GRADIENT_COLUMNS + VN] __attribute__((aligned(64)));
     channel_column_factors f = factors_in(store, GRADIENT_COLUMNS);
     forward_factors(w, block, &f);
     for (size_t k = 0; k < block->channels; k++)
-        centre[k] = (double)nrg_gradient_of(&at->known[k / block->group].stat, 0).centre;
+        centre[k] = nrg_gradient_of(&at->known[k / block->group].stat, 0).centre;
     sum_block_rows(w, at, &f, centre, a, b);
     for (size_t begin = 0, n; begin < block->channels; begin += n) {
         const size_t group = begin / block->group, left = block->channels - begin;

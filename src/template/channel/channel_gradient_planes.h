@@ -41,8 +41,9 @@ static __attribute__((noinline)) void apply_plane(const gradient_walk *w, const 
     }
 }
 
+/* record: as add_segment has it. */
 static __attribute__((noinline)) void sum_channel_planes(const gradient_walk *w, size_t c, const channel_factors *f, float centre,
-                                                         channel_total *total)
+                                                         channel_total *total, int64_t *record)
 {
     const nrg_channel_norm_backward_job *job = w->job;
     const size_t most = w->cut.length < job->s ? 0 : w->cut.length / job->s; /* samples of a segment; 0: a part of one */
@@ -58,9 +59,30 @@ static __attribute__((noinline)) void sum_channel_planes(const gradient_walk *w,
             for (size_t i = 0; i < samples; i++)
                 sum_plane(w, f, centre, &lanes, n + i, c, begin, end);
             fold_gradients(&lanes, &a, &b);
-            add_gradient_segment(total, (double)(samples * (end - begin)), a, b);
+            add_segment(total, record, (double)(samples * (end - begin)), a, b);
         }
     }
+}
+
+/* The sums of a channel: given, or taken here. */
+static __attribute__((noinline)) nrg_set_sums plane_sums(const gradient_walk *w, size_t c, const channel_factors *f, float centre)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    int64_t own[NRG_SUMS_WORDS], *record = job->sums ? job->sums + c * NRG_SUMS_WORDS : own;
+    channel_total total;
+    if (job->given_sums)
+        return nrg_sums_value(job->given_sums + c * NRG_SUMS_WORDS);
+    sum_channel_planes(w, c, f, centre, &total, NULL);
+    if (needs_integers(total.state, job->sums != NULL)) {
+        nrg_sums_clear(record);
+        sum_channel_planes(w, c, f, centre, &total, record);
+        nrg_sums_carry(record);
+        return nrg_sums_value(record);
+    }
+    const nrg_set_sums sums = total_sums(&total);
+    if (job->sums)
+        nrg_sums_put(record, &sums);
+    return sums;
 }
 
 static __attribute__((noinline)) void batch_planes(const gradient_walk *w)
@@ -68,14 +90,12 @@ static __attribute__((noinline)) void batch_planes(const gradient_walk *w)
     const nrg_channel_norm_backward_job *job = w->job;
     for (size_t c = job->begin; c < job->end; c++) {
         gradient_known known;
-        channel_total total;
         find_statistics(w, c, 1, &known.stat);
         const channel_block block = gradient_block(w, &known.stat, 0, c, 1, 1);
         const channel_factors f = block_factors(&block, 0, w->D);
         const float w_c = channel_parameter(job->w, c, job->w_f32, w->D, 1);
-        if (!job->given_sums)
-            sum_channel_planes(w, c, &f, nrg_gradient_of(&known.stat, 0).centre, &total);
-        finish_channel(w, c, job->given_sums ? NULL : &total, &known, w_c);
+        const nrg_set_sums sums = plane_sums(w, c, &f, nrg_gradient_of(&known.stat, 0).centre);
+        finish_channel(w, c, &sums, &known, w_c);
         if (job->sums)
             continue;
         const nrg_channel_gradient g = gradient_of(w, &known);

@@ -112,7 +112,8 @@ static inline void fold_gradients(const gradient_lanes *lanes, double *a, double
 /* ---- columns ---- */
 
 enum {
-    GRADIENT_COLUMNS = 64, /* at once: half of the forward pass's, since stacks are small */
+    GRADIENT_COLUMNS = 64,                 /* at once: half of the forward pass's, since stacks are small */
+    GRADIENT_ROOM = GRADIENT_COLUMNS + VN, /* for their sums: a vector may begin with the last of them */
     GRADIENT_AHEAD = 16 /* rows that are asked for: the pieces of a row are too short for the hardware to see where they lead */
 };
 
@@ -124,7 +125,7 @@ typedef struct gradient_columns {
     int prefetch;
 } gradient_columns;
 
-NRG_INLINE void gradient_strip(const gradient_columns *c, size_t k, size_t row, size_t rows, const double *centre, double *a,
+NRG_INLINE void gradient_strip(const gradient_columns *c, size_t k, size_t row, size_t rows, const float *centre, double *a,
                                double *b, int G, size_t n, nrg_dtype D)
 {
     vd kept_a[2 * NORM_STEP], kept_b[2 * NORM_STEP], mean[2 * NORM_STEP];
@@ -132,7 +133,7 @@ NRG_INLINE void gradient_strip(const gradient_columns *c, size_t k, size_t row, 
     for (int j = 0; j < 2 * G; j++) {
         kept_a[j] = vd_ld(a + k + j * (VN / 2));
         kept_b[j] = vd_ld(b + k + j * (VN / 2));
-        mean[j] = vd_ld(centre + k + j * (VN / 2));
+        mean[j] = vd_ld_f32(centre + k + j * (VN / 2));
     }
     for (size_t i = row; i < row + rows; i++) {
         const float *d = (const float *)((const char *)c->d + i * c->d_stride) + k;
@@ -160,8 +161,8 @@ NRG_INLINE void gradient_strip(const gradient_columns *c, size_t k, size_t row, 
     }
 }
 
-/* Adds rows to the sums of every column. centre, a and b have room for GRADIENT_COLUMNS. */
-NRG_INLINE void add_columns_of(const gradient_columns *c, const double *centre, double *a, double *b, nrg_dtype D)
+/* Adds rows to the sums of every column. centre, a and b have room for whole vectors. */
+NRG_INLINE void add_columns_of(const gradient_columns *c, const float *centre, double *a, double *b, nrg_dtype D)
 {
     enum { STRIP = V_SUM4 * VN };
     const size_t most = CHANNEL_ROW_BYTES / (c->width * sizeof(float) * 2) + 1;
@@ -176,7 +177,7 @@ NRG_INLINE void add_columns_of(const gradient_columns *c, const double *centre, 
     }
 }
 
-static __attribute__((noinline)) void add_columns(const gradient_columns *c, const double *centre, double *a, double *b,
+static __attribute__((noinline)) void add_columns(const gradient_columns *c, const float *centre, double *a, double *b,
                                                   nrg_dtype D)
 {
     if (D == NRG_F32)

@@ -4,8 +4,9 @@
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_WALK_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_WALK_H
 
-#include "channel_factors.h"
+#include "channel_elements.h"
 #include "channel_gradient_apply.h"
+#include "channel_total.h"
 
 enum { GRADIENT_STAGE = 192 }; /* floats: whole steps of the activations; small, since two of them are on the stack */
 
@@ -31,15 +32,15 @@ typedef struct gradient_stage {
 /* What is known of a set: at first its statistics. */
 typedef struct gradient_known {
     nrg_channel_statistics stat;
-    double beta, gamma, careful_gamma;
+    double beta, exact_gamma; /* then these, from which the rest follows */
 } gradient_known;
 
 static inline nrg_channel_gradient gradient_of(const gradient_walk *w, const gradient_known *known)
 {
     nrg_channel_gradient g = nrg_gradient_of(&known->stat, w->job->fixed_mean != NULL);
     g.beta = known->beta;
-    g.gamma = known->gamma;
-    g.careful_gamma = known->careful_gamma;
+    g.exact_gamma = known->exact_gamma;
+    g.gamma = __builtin_fma(g.delta, g.beta, g.exact_gamma);
     return g;
 }
 
@@ -49,8 +50,7 @@ static inline void set_gradient(const gradient_walk *w, gradient_known *known, d
     nrg_channel_gradient g = nrg_gradient_of(&known->stat, w->job->fixed_mean != NULL);
     nrg_gradient_set(&g, a, b, known->stat.count, w->job->centred);
     known->beta = g.beta;
-    known->gamma = g.gamma;
-    known->careful_gamma = g.careful_gamma;
+    known->exact_gamma = g.exact_gamma;
 }
 
 /* ---- statistics ---- */
@@ -178,7 +178,7 @@ static const float *plane_gradient(const gradient_walk *w, gradient_stage *room,
         if (f->plain)
             apply_run(&run, w->D);
         else
-            apply_run_careful(&run, f, w->D);
+            apply_run_fallback(&run, f, w->D);
         slopes(w, room, count);
     }
     make_gradient(room->slope, d, count, job->activation != NRG_ACT_IDENTITY, w->D);
@@ -187,9 +187,10 @@ static const float *plane_gradient(const gradient_walk *w, gradient_stage *room,
     return room->slope;
 }
 
-/* The same of rows of a block of columns; stride: of what it returns, in bytes. */
+/* The same of rows of a block of columns. fallback: of a strip; NULL: to be made. stride: of what it returns, in bytes. */
 static const float *rows_gradient(const gradient_walk *w, gradient_stage *room, const channel_block *block,
-                                  const channel_column_factors *f, size_t k, size_t row, size_t rows, int again, size_t *stride)
+                                  const channel_column_factors *f, const fallback_factors *fallback, size_t k, size_t row,
+                                  size_t rows, int again, size_t *stride)
 {
     const nrg_channel_norm_backward_job *job = w->job;
     const size_t width = block->channels * block->per;
@@ -214,8 +215,10 @@ static const float *rows_gradient(const gradient_walk *w, gradient_stage *room, 
                                         .finish = CHANNEL_TO_STAGE};
         if (f->plain)
             apply_columns(&run, f, w->D);
+        else if (fallback)
+            apply_strip_fallback(&run, f, fallback, w->D);
         else
-            apply_block_careful(&run, block, f, w->D);
+            apply_columns_fallback(&run, block, f, w->D);
         slopes(w, room, rows * width);
     }
     for (size_t i = 0; i < rows; i++) {
@@ -224,6 +227,16 @@ static const float *rows_gradient(const gradient_walk *w, gradient_stage *room, 
             memcpy(w->kept + (row + i) * w->kept_stride + k * w->size, room->slope + i * width, width * sizeof(float));
     }
     return room->slope;
+}
+
+/* A strip's factors, made once for all of its rows. Returns NULL where there is no need, or the block is no strip. */
+static inline const fallback_factors *strip_factors(const gradient_walk *w, fallback_factors *room, const channel_block *block,
+                                                    const channel_column_factors *f)
+{
+    if (f->plain || block->channels * block->per > FALLBACK_COLUMNS)
+        return NULL;
+    fill_fallback(room, block, w->D);
+    return room;
 }
 
 /* Rows of a block that are staged at once. */
@@ -235,56 +248,18 @@ static inline size_t rows_at_once(const gradient_walk *w, size_t width, size_t r
 
 /* ---- what follows from sums ---- */
 
-/* A channel whose sums two doubles do not hold: seldom, and left to the reference. */
-static __attribute__((noinline)) void lost_gradient(const gradient_walk *w, size_t c, const nrg_channel_statistics *stat,
-                                                    int64_t *record)
-{
-    nrg_channel_norm_backward_job one = *w->job;
-    one.sums = (int64_t *)((uintptr_t)record - c * NRG_SUMS_WORDS * sizeof *record);
-    one.given = (const nrg_channel_statistics *)((uintptr_t)stat - c * sizeof *stat);
-    one.given_sums = NULL;
-    one.dw = one.db = NULL;
-    one.begin = c;
-    one.end = c + 1;
-    if (w->D == NRG_F32)
-        nrg_scalar_channel_norm_backward_f32(&one);
-    else if (w->D == NRG_F16)
-        nrg_scalar_channel_norm_backward_f16(&one);
-    else
-        nrg_scalar_channel_norm_backward_bf16(&one);
-}
-
-/* Everything that follows from a channel's sums; total: NULL where the sums are given. w_c: its weight. */
-static __attribute__((noinline)) void finish_channel(const gradient_walk *w, size_t c, const channel_total *total,
+/* Everything that follows from a channel's sums. w_c: its weight. */
+static __attribute__((noinline)) void finish_channel(const gradient_walk *w, size_t c, const nrg_set_sums *sums,
                                                      gradient_known *known, float w_c)
 {
     const nrg_channel_norm_backward_job *job = w->job;
-    nrg_set_sums sums;
-    int64_t own[NRG_SUMS_WORDS], *record = job->sums ? job->sums + c * NRG_SUMS_WORDS : own;
-    if (!total)
-        sums = nrg_sums_value(job->given_sums + c * NRG_SUMS_WORDS);
-    else if (total->lost) {
-        lost_gradient(w, c, &known->stat, record);
-        sums = nrg_sums_value(record);
-    } else {
-        sums = total_sums(total);
-        if (job->sums)
-            nrg_sums_put(record, &sums);
-    }
     const nrg_channel_gradient g = nrg_gradient_of(&known->stat, job->fixed_mean != NULL);
-    const double dw = nrg_gradient_cross(&g, sums.t, sums.q) * g.rstd;
+    const double dw = nrg_gradient_cross(&g, sums->t, sums->q) * g.rstd;
     if (job->dw)
         job->dw[c] = (float)(job->accumulate ? (double)job->dw[c] + dw : dw);
     if (job->db)
-        job->db[c] = (float)(job->accumulate ? (double)job->db[c] + sums.t : sums.t);
-    set_gradient(w, known, (double)w_c * sums.t, (double)w_c * sums.q);
-}
-
-static inline void add_gradient_segment(channel_total *total, double count, double a, double b)
-{
-    total->count += count;
-    if (!add_exactly(&total->t, &total->t_low, a) || !add_exactly(&total->q, &total->q_low, b))
-        total->lost = 1;
+        job->db[c] = (float)(job->accumulate ? (double)job->db[c] + sums->t : sums->t);
+    set_gradient(w, known, (double)w_c * sums->t, (double)w_c * sums->q);
 }
 
 /* Sums over the samples of a block, of one channel. */

@@ -3,8 +3,12 @@
  *
  * Sets lie in memory in two ways. *Planes*: whole runs of positions of one channel (NCHW), summed in lanes. *Columns*: a channel,
  * or one position of a channel, is a column of a matrix (NHWC; batch norm of few positions), summed each by itself, in blocks of
- * columns. Either way a set's sums come first (channel_sum.h), then its statistics, then its elements (channel_apply.h,
- * channel_factors.h).
+ * columns. Either way a set's sums come first (channel_sum.h; channel_plane_sum.h and channel_column_sum.h walk over them), then
+ * its statistics (channel_walk.h), then its elements (channel_elements.h).
+ *
+ * Some sets need more than their sums in double. Where a mean is large beside σ, the segment is summed again around it at once
+ * (channel_around.h); where two doubles do not hold the sum of the segments, the set is summed again in integers
+ * (channel_total.h); and elements that floats do not serve are done in double (channel_apply_fallback.h).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_NORM_H
@@ -17,7 +21,7 @@
 
 static void group_sets(const channel_walk *w, size_t n, size_t begin, size_t end, nrg_running_sums *running)
 {
-    if (!w->job->nhwc && groups_are_small(w))
+    if (groups_are_small(w))
         small_plane_sets(w, n, begin, end, running);
     else if (!w->job->nhwc)
         plane_sets(w, n, begin, end, running);
@@ -30,10 +34,8 @@ static void group_sets(const channel_walk *w, size_t n, size_t begin, size_t end
 /* The same where statistics, or sums, are all that is wanted. */
 static void group_statistics(const channel_walk *w, size_t n, size_t begin, size_t end)
 {
-    if (w->job->nhwc)
+    if (w->job->nhwc || groups_are_small(w))
         column_statistics(w, n, begin, end);
-    else if (groups_are_small(w))
-        small_plane_statistics(w, n, begin, end);
     else
         plane_sets(w, n, begin, end, NULL);
 }

@@ -3,7 +3,8 @@
  *
  * Two walks over a set: its sums (channel_gradient_sum.h), and once the set's factors follow from them, its elements
  * (channel_gradient_apply.h). Both read do1, which is d_o as it is in memory, or a chunk at a time staged in f32: converted, and
- * where there is an activation multiplied with its slope at o1 + y, which is computed as in the forward pass (channel_apply.h).
+ * where there is an activation multiplied with its slope at o1 + y, which is computed as in the forward pass
+ * (channel_elements.h).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_NORM_BACKWARD_H

@@ -7,12 +7,9 @@
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_PLANES_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_PLANES_H
 
-#include "channel_walk.h"
+#include "channel_column_sum.h"
 
-enum {
-    PLANE_CHUNK = 1024, /* elements of a long plane: sums prefetch half as far */
-    PLANE_CHANNELS = 64 /* whose factors are made at once */
-};
+enum { PLANE_CHANNELS = 64 }; /* whose factors are made at once */
 
 /* ---- elements ---- */
 
@@ -67,7 +64,7 @@ static __attribute__((noinline)) void apply_run_mixed(const channel_run *run, co
         if (f.plain)
             apply_run(&one, D);
         else
-            apply_run_careful(&one, &f, D);
+            apply_run_fallback(&one, &f, D);
     }
 }
 
@@ -125,84 +122,7 @@ static __attribute__((noinline)) void apply_planes(const channel_walk *w, const 
         ;
 }
 
-/* ---- sums ---- */
-
-/* How far a set has been summed: runs of elements that lie together, `stride` bytes apart. */
-typedef struct plane_sum {
-    const char *x;               /* of the present run */
-    size_t length, stride, runs; /* runs: those left */
-    size_t i;                    /* of the present run */
-    size_t segment, in_segment;  /* elements of a whole one; summed of the present one */
-    int across;                  /* a segment is several runs; otherwise a run ends its segment */
-    channel_lanes lanes;
-    channel_total total;
-} plane_sum;
-
-static void start_sum(const channel_walk *w, plane_sum *sum, const char *x, size_t length, size_t stride, size_t runs)
-{
-    sum->x = x;
-    sum->length = length;
-    sum->stride = stride;
-    sum->runs = runs;
-    sum->i = sum->in_segment = 0;
-    sum->segment = w->cut.length;
-    sum->across = !w->job->groups && w->cut.length >= length;
-    clear_lanes(sum->lanes.t, sum->lanes.q, 1);
-    memset(&sum->total, 0, sizeof sum->total);
-}
-
-static inline void ask_for_lines(const char *from, size_t bytes)
-{
-    for (size_t at = 0; at < bytes; at += 64)
-        __builtin_prefetch(from + at);
-}
-
-/* The next chunk. Returns 0 when there are no more. */
-static int sum_some(const channel_walk *w, plane_sum *sum)
-{
-    const nrg_channel_norm_job *job = w->job;
-    if (!sum->runs)
-        return 0;
-    const size_t left = sum->length - sum->i, room = sum->segment - sum->in_segment;
-    size_t n = left < PLANE_CHUNK ? left : PLANE_CHUNK;
-    n = n < room ? n : room;
-    /* short runs lie far apart, and the hardware finds no way from one to the next: the same place of the next one is asked for.
-     * Of long ones, its beginning. */
-    const int far = job->stream && sum->runs > 1 && sum->length <= 2 * PLANE_CHUNK;
-    if (far)
-        ask_for_lines(sum->x + sum->stride + sum->i * w->size, n * w->size);
-    else if (job->stream && sum->runs > 1 && n == left)
-        ask_for_lines(sum->x + sum->stride, PLANE_CHUNK * 2);
-    add_elements(&sum->lanes, sum->x + sum->i * w->size, n, job->centred, job->stream && !far, w->D);
-    sum->i += n;
-    sum->in_segment += n;
-    if (sum->i == sum->length) {
-        sum->x += sum->stride;
-        sum->i = 0;
-        sum->runs--;
-    }
-    if (sum->in_segment == sum->segment || !sum->runs || (!sum->across && sum->i == 0)) {
-        double t, q;
-        fold_sums(&sum->lanes, &t, &q, job->centred);
-        add_segment(&sum->total, (double)sum->in_segment, t, q, job->centred);
-        clear_lanes(sum->lanes.t, sum->lanes.q, 1);
-        sum->in_segment = 0;
-    }
-    return 1;
-}
-
 /* ---- sets ---- */
-
-/* The set that is number `unit` of a share: a channel, or a group of sample n. */
-static void start_set(const channel_walk *w, plane_sum *sum, size_t n, size_t unit)
-{
-    const nrg_channel_norm_job *job = w->job;
-    const size_t channels = job->groups ? job->group_channels : 1, at = unit * channels * job->s * w->size;
-    if (job->groups)
-        start_sum(w, sum, job->x + n * job->x_stride + at, channels * job->s, 0, 1);
-    else
-        start_sum(w, sum, job->x + at, job->s, job->x_stride, job->n);
-}
 
 /* Planes of sample n from channel c on whose factors are all there, and plain. */
 static __attribute__((noinline)) void apply_filled(const channel_walk *w, const channel_column_factors *f, size_t n, size_t c,
@@ -235,51 +155,30 @@ static __attribute__((noinline)) void apply_filled(const channel_walk *w, const 
     }
 }
 
-/* Whether groups are so small that many are summed, and then normalized, at once. */
-static inline int groups_are_small(const channel_walk *w)
-{
-    const nrg_channel_norm_job *job = w->job;
-    return job->groups && job->s <= CHANNEL_SMALL && job->group_channels <= CHANNEL_SMALL / job->s &&
-           job->group_channels <= CHANNEL_WIDE && job->group_channels * job->s <= w->cut.length;
-}
-
 static __attribute__((noinline)) void small_plane_sets(const channel_walk *w, size_t n, size_t begin, size_t end,
                                                        nrg_running_sums *running)
 {
     const nrg_channel_norm_job *job = w->job;
-    const size_t channels = job->group_channels, count = channels * job->s;
+    const size_t channels = job->group_channels;
     const size_t most = CHANNEL_WIDE / channels < CHANNEL_COLUMNS ? CHANNEL_WIDE / channels : CHANNEL_COLUMNS;
     float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
     for (size_t group = begin, groups; group < end; group += groups) {
-        channel_sums sums;
+        totals_room room;
+        channel_totals totals = block_totals(&room);
         channel_column_factors f = factors_in(store, CHANNEL_WIDE);
         groups = end - group < most ? end - group : most;
-        sum_small_sets(w, job->x + n * job->x_stride + group * count * w->size, count, groups, &sums);
         const channel_sets sets = {n * job->groups + group, groups, group * channels, channels, 1};
-        finish_sets(w, &sets, &sums, &f, running ? running + (group - begin) : NULL);
+        sum_set_block(w, &sets, &totals);
+        finish_sets(w, &sets, &totals, &f, running ? running + (group - begin) : NULL);
         if (f.plain) {
             apply_filled(w, &f, n, group * channels, groups * channels);
             continue;
         }
         for (size_t i = 0; i < groups; i++) {
-            const channel_total total = total_of(&sums, i);
-            const nrg_channel_statistics stat = total_statistics(w, sets.set + i, &total);
+            const nrg_channel_statistics stat = statistics_of(w, &totals, i);
             const channel_block block = sets_block(w, &sets, i, 1, &stat);
             apply_planes(w, &block, n, n + 1);
         }
-    }
-}
-
-/* The statistics, or sums, of small groups, and nothing else. */
-static __attribute__((noinline)) void small_plane_statistics(const channel_walk *w, size_t n, size_t begin, size_t end)
-{
-    const nrg_channel_norm_job *job = w->job;
-    const size_t count = job->group_channels * job->s;
-    channel_sums sums;
-    for (size_t group = begin, groups; group < end; group += groups) {
-        groups = end - group < CHANNEL_COLUMNS ? end - group : CHANNEL_COLUMNS;
-        sum_small_sets(w, job->x + n * job->x_stride + group * count * w->size, count, groups, &sums);
-        write_sets(w, n * job->groups + group, groups, &sums);
     }
 }
 
@@ -295,14 +194,13 @@ static __attribute__((noinline)) void plane_sets(const channel_walk *w, size_t n
     while (sum_some(w, &sum))
         ;
     for (size_t unit = begin; unit < end; unit++) {
-        const size_t set = job->groups ? n * job->groups + unit : unit;
         const channel_total total = sum.total;
         if (unit + 1 < end)
             start_set(w, &sum, n, unit + 1);
         if (job->sums)
-            write_sums(w, set, &total);
+            write_sums(w, n, unit, &total);
         else {
-            const nrg_channel_statistics stat = finish_set(w, set, &total, running ? &running[unit - begin] : NULL);
+            const nrg_channel_statistics stat = finish_plane(w, n, unit, &total, running ? &running[unit - begin] : NULL);
             if (job->o) {
                 const channel_block block = block_of(w, &stat, unit * channels, channels, 1);
                 start_apply(&apply, &block, job->groups ? n : 0, job->groups ? n + 1 : job->n);

@@ -5,17 +5,14 @@
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_SUM_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_SUM_H
 
-#include "../../exact/channel_sums.h"
 #include "../norm/norm_scalars.h"
 #include "../norm/norm_sum.h"
 
 enum {
-    CHANNEL_LANES_S = 64,  /* batch sets of NCHW with fewer positions are summed by columns */
-    CHANNEL_COLUMNS = 128, /* columns that are summed at once: their sums are on the stack */
-    CHANNEL_WIDE = 256,    /* columns that are normalized at once: long pieces of a row, for the sake of the memory */
-    CHANNEL_FACTORS = 4 * CHANNEL_WIDE + VN, /* their factors; a vector that begins with the last of them ends in it, too */
-    CHANNEL_COLUMN_LANES = 8,                /* that columns fold to */
-    CHANNEL_ROW_BYTES = 8192                 /* rows of a block of columns that strips go over in turn: they stay in L1 */
+    CHANNEL_LANES_S = 64,     /* batch sets of NCHW with fewer positions are summed by columns */
+    CHANNEL_COLUMNS = 128,    /* columns that are summed at once: their sums are on the stack */
+    CHANNEL_COLUMN_LANES = 8, /* that columns fold to */
+    CHANNEL_ROW_BYTES = 8192  /* rows of a block of columns that strips go over in turn: they stay in L1 */
 };
 
 typedef struct channel_lanes {
@@ -275,57 +272,11 @@ static inline double fold_of(double lanes[CHANNEL_COLUMN_LANES])
     return lanes[0];
 }
 
-static inline double fold_columns(const double *columns, size_t n)
+static __attribute__((noinline)) double fold_columns(const double *columns, size_t n)
 {
     double lanes[CHANNEL_COLUMN_LANES] = {0};
     fold_into(lanes, columns, n);
     return fold_of(lanes);
-}
-
-/* ---- the sum of segments, exactly ---- */
-
-/* Σ of a set's segments so far as two doubles each. Nearly always that is exact; where it is not, `lost` says so, and the set is
- * summed again in integers. */
-typedef struct channel_total {
-    double count, t, t_low, q, q_low;
-    int lost;
-} channel_total;
-
-/* Adds x to high + low. Returns whether that is still exact. */
-static inline int add_exactly(double *high, double *low, double x)
-{
-    const double sum = *high + x, back = sum - *high, error = (*high - (sum - back)) + (x - back);
-    const double rest = *low + error, rest_back = rest - *low, rest_error = (*low - (rest - rest_back)) + (error - rest_back);
-    *high = sum;
-    *low = rest;
-    return rest_error == 0;
-}
-
-static inline void add_segment(channel_total *total, double count, double t, double q, int centred)
-{
-    const double mean = t / count;
-    total->count += count;
-    if (centred && q <= DBL_MAX && !nrg_variance_is_sound(mean, q * (1 / count) - mean * mean))
-        total->lost = 1;
-    if (!add_exactly(&total->t, &total->t_low, t) || !add_exactly(&total->q, &total->q_low, q))
-        total->lost = 1;
-}
-
-/* As the nearest double and the nearest to what that leaves. */
-static inline void split_sum(double high, double low, double *nearest, double *rest)
-{
-    const double sum = high + low, back = sum - high;
-    *nearest = sum;
-    *rest = (high - (sum - back)) + (low - back);
-}
-
-/* Once all are there. */
-static inline nrg_set_sums total_sums(const channel_total *total)
-{
-    nrg_set_sums sums = {.count = total->count};
-    split_sum(total->t, total->t_low, &sums.t, &sums.t_low);
-    split_sum(total->q, total->q_low, &sums.q, &sums.q_low);
-    return sums;
 }
 
 #endif
