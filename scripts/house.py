@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Holds the tree against what docs/adding-a-kernel.md says of it: the files of an op, the same names on every path, one way down."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PATHS = ("avx2", "avx512", "neon")
+# Ops that have every file of the list under their own name; the others share some with them.
+WHOLE = {"norm": "norm", "channel": "channel_norm", "activation": "activation", "rope": "rope", "embed": "embed", "bias": "score_bias",
+         "relative": "relative", "recurrent": "recurrent"}
+
+failures = []
+
+
+def expect(condition, text):
+    if not condition:
+        failures.append(text)
+
+
+def kernels():
+    text = (ROOT / "src/kernels.def").read_text()
+    return re.findall(r"^NRG_KERNEL\((\w+), (\w+), (\w+)\)", text, re.M)
+
+
+def files_of_an_op():
+    """Every file of the list is there for one op of each family."""
+    text = (ROOT / "docs/adding-a-kernel.md").read_text()
+    block = text.split("<!-- checked by scripts/house.py: files -->\n```\n")[1].split("```")[0]
+    patterns = [line.split()[0] for line in block.splitlines()]
+    expect(len(patterns) > 8, "docs/adding-a-kernel.md lists no files")
+    families = {family for family, _, _ in kernels()}
+    expect(families == set(WHOLE), f"families of kernels.def: {sorted(families)}")
+    for family, file in WHOLE.items():
+        for pattern in patterns:
+            name = pattern.replace("{family}", family).replace("{file}", file)
+            # a family may have a file a direction: norm_forward.c beside norm_backward.c
+            stem = name.rsplit(".", 1)[0]
+            found = (ROOT / name).exists() or list((ROOT / name).parent.glob(pathlib.Path(stem).name + "_*"))
+            expect(found, f"{name}: listed in docs/adding-a-kernel.md, and not there")
+
+
+def same_names():
+    """The folders of the paths hold the same files, of three lines each; scalar has one for each as well."""
+    names = {path: sorted(p.name for p in (ROOT / "src" / path).iterdir()) for path in PATHS}
+    for path in PATHS[1:]:
+        expect(names[path] == names[PATHS[0]], f"src/{path} and src/{PATHS[0]} hold different files")
+    for path in PATHS:
+        for name in names[path]:
+            if name != "vec.h":
+                lines = [line for line in (ROOT / "src" / path / name).read_text().splitlines()
+                         if line.strip() and not line.lstrip().startswith(("/*", "*", " *"))]
+                expect(len(lines) <= 3, f"src/{path}/{name} has {len(lines)} lines")
+
+
+def one_way_down():
+    """Templates name nothing of scalar's; the two share no header but jobs and lists of kernels; no circle of includes in src/."""
+    graph = {}
+    for file in list((ROOT / "src").rglob("*.[ch]")):
+        text = file.read_text()
+        name = file.relative_to(ROOT).as_posix()
+        graph[name] = {(file.parent / include).resolve().relative_to(ROOT).as_posix()
+                       for include in re.findall(r'^#include "([^"]+)"', text, re.M) if (file.parent / include).exists()}
+        if name.startswith("src/template/"):
+            expect("nrg_scalar_" not in text, f"{name} names something of the scalar path")
+
+    def reach(name, seen, trail):
+        expect(name not in trail, "a circle of includes: " + " -> ".join([*trail, name]))
+        if name in trail or name in seen:
+            return seen
+        seen.add(name)
+        for other in graph.get(name, ()):
+            reach(other, seen, [*trail, name])
+        return seen
+
+    for name in graph:
+        reach(name, set(), [])
+    scalar = set().union(*(reach(name, set(), []) for name in graph if name.startswith("src/scalar/")))
+    template = set().union(*(reach(name, set(), []) for name in graph if name.startswith("src/template/")))
+    shared = {name for name in scalar & template if not re.match(r"include/|src/(job/|kernels|internal|paths)", name)}
+    for name in sorted(shared):
+        expect(name in ALLOWED, f"{name} is included by scalar and by templates")
+
+
+# What both sides have to agree on, and is no arithmetic of a kernel's own.
+ALLOWED = {"src/exact/channel_sums.h"}
+
+files_of_an_op()
+same_names()
+one_way_down()
+for failure in failures:
+    print(failure)
+print(f"{len(kernels())} ops: {'the house is as described' if not failures else f'{len(failures)} things are not as described'}")
+sys.exit(bool(failures))
