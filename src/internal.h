@@ -58,14 +58,8 @@ typedef struct nrg_norm_job {
     nrg_norm_formula formula;
 } nrg_norm_job;
 
-enum {
-    /* Rows whose partial sums of dw and db are kept apart until the end: few enough for a small workspace, enough for the threads
-     * of a large machine. The size of a block follows from the number of rows alone, and so does the order of the sums. */
-    NRG_BLOCKS_MAX = 64,
-    NRG_BLOCK_ROWS_MIN = 32,
-    /* Rows that are taken together: they add up in f32 before one addition to the partial sum in double. */
-    NRG_ROW_BATCH = 4
-};
+/* Rows that norm_backward takes together: they add up in f32 before one addition to the partial sum in double. */
+enum { NRG_ROW_BATCH = 4 };
 
 /* A share for norm_backward: blocks of rows (the last block ends at `rows`). Without partial sums a share is one block. */
 typedef struct nrg_norm_backward_job {

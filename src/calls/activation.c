@@ -1,9 +1,11 @@
 /* The public layer of the activations: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
-#include "checks.h"
-
-enum operand { X = 1, D_O = 2, OUT = 4 };
+#include "../operands/activation.h"
+#include "../operands/check.h"
+#include "quick.h"
+#include "share.h"
+#include "stream.h"
 
 const char *nrg_activation_name(nrg_activation g)
 {
@@ -11,41 +13,57 @@ const char *nrg_activation_name(nrg_activation g)
     return (unsigned)g <= NRG_ACT_SOFTPLUS ? names[g] : "?";
 }
 
-/* Fills the job; one of no elements where there is nothing to do. */
-static nrg_status prepare(nrg_activation_job *job, nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o,
-                          int backward, void *out, int ith, int nth)
+/* One of no elements where there is nothing to do. */
+static inline void fill_job(nrg_activation_job *job, const nrg_activation_args *args, size_t bytes, int ith, int nth)
 {
-    if ((unsigned)g > NRG_ACT_SOFTPLUS || (dtype != NRG_F32 && dtype != NRG_F16 && dtype != NRG_BF16))
-        return NRG_ERR_ENUM;
-    if (ith < 0 || ith >= nth)
-        return NRG_ERR_THREAD;
-    if (n && (!x || !out || (backward && !d_o)))
-        return NRG_ERR_NULL;
-    /* a tensor is one row of n elements */
-    const size_t rows = n ? 1 : 0;
-    size_t x_stride = 0, d_o_stride = 0, out_stride = 0;
-    extent operands[3];
-    extents all = {0, operands};
-    nrg_status status;
-    if ((status = add_operand(&all, X, ANY_OPERAND, x, dtype, n, rows, &x_stride)) != NRG_OK ||
-        (status = add_operand(&all, D_O, ANY_OPERAND, backward ? d_o : NULL, dtype, n, rows, &d_o_stride)) != NRG_OK ||
-        (status = add_operand(&all, OUT, X | D_O, out, dtype, n, rows, &out_stride)) != NRG_OK ||
-        (status = check_overlap(&all)) != NRG_OK)
-        return status;
-    job->x = x;
-    job->d_o = d_o;
-    job->o = out;
-    job->begin = share(n, ith, nth);
-    job->end = share(n, ith + 1, nth);
-    job->stream = wants_stream(NRG_STORE_AUTO, &all);
-    job->activation = g;
+    job->x = args->x;
+    job->d_o = args->d_o;
+    job->o = args->out;
+    job->begin = nrg_share(args->n, ith, nth);
+    job->end = nrg_share(args->n, ith + 1, nth);
+    job->stream = nrg_wants_stream(NRG_STORE_AUTO, bytes);
+    job->activation = args->activation;
+}
+
+/* Whether a call is plainly sound; *bytes is then what it moves. */
+static inline int is_plain(size_t *bytes, const nrg_activation_args *a, int is_backward, int ith, int nth)
+{
+    const size_t element = a->dtype == NRG_F32 ? 4 : 2, row = a->n * element;
+    quick_operand x, d_o, out;
+    const int options = ((unsigned)a->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & ((unsigned)a->activation <= NRG_ACT_SOFTPLUS) &
+                        (a->n - 1 < QUICK_MOST) & (ith >= 0) & (ith < nth);
+    const int operands = (a->x != NULL) & (a->out != NULL) & ((a->d_o != NULL) == is_backward);
+    const int lie_well = quick_rows(&x, a->x, 0, 1, row, element - 1) & quick_rows(&d_o, a->d_o, 0, 1, row, element - 1) &
+                         quick_rows(&out, a->out, 0, 1, row, element - 1);
+    *bytes = row * (size_t)(2 + is_backward);
+    return options & operands & lie_well & quick_apart(&out, &x, 1) & quick_apart(&out, &d_o, 1);
+}
+
+/* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_job(nrg_activation_job *job, const nrg_call *call,
+                                                     const nrg_activation_args *args, int ith, int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, call, (const void *const[]){args}, ith, nth);
+    if (status == NRG_OK)
+        fill_job(job, args, c.bytes, ith, nth);
+    return status;
+}
+
+static inline nrg_status prepare(nrg_activation_job *job, const nrg_activation_args *args, int is_backward, int ith, int nth)
+{
+    size_t bytes;
+    if (!is_plain(&bytes, args, is_backward, ith, nth))
+        return make_job(job, is_backward ? &nrg_call_activation_backward : &nrg_call_activation_forward, args, ith, nth);
+    fill_job(job, args, bytes, ith, nth);
     return NRG_OK;
 }
 
 nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, void *o, int ith, int nth)
 {
     nrg_activation_job job;
-    nrg_status status = prepare(&job, g, dtype, n, x, NULL, 0, o, ith, nth);
+    const nrg_activation_args args = {.dtype = dtype, .activation = g, .n = n, .x = x, .out = o};
+    const nrg_status status = prepare(&job, &args, 0, ith, nth);
     if (status != NRG_OK || job.begin == job.end)
         return status;
     NRG_ACTIVE_KERNEL(activation, dtype)(&job);
@@ -56,7 +74,8 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, 
                                    int nth)
 {
     nrg_activation_job job;
-    nrg_status status = prepare(&job, g, dtype, n, x, d_o, 1, dx, ith, nth);
+    const nrg_activation_args args = {.dtype = dtype, .activation = g, .n = n, .x = x, .d_o = d_o, .out = dx};
+    const nrg_status status = prepare(&job, &args, 1, ith, nth);
     if (status != NRG_OK || job.begin == job.end)
         return status;
     NRG_ACTIVE_KERNEL(activation_backward, dtype)(&job);

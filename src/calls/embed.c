@@ -1,47 +1,92 @@
 /* The public layer of the embedding layer, forward: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
+#include <float.h>
+#include <math.h>
+
 #include "embed_inputs.h"
+#include "quick.h"
+#include "share.h"
+#include "stream.h"
 
-enum operand { O = EMBED_AFTER };
-
-static nrg_status forward(const nrg_embed_args *a, int ith, int nth)
+static inline nrg_status fill_job(nrg_embed_job *job, const embed_call *call, size_t o_stride, int ith, int nth)
 {
-    nrg_embed_job job;
-    size_t o_stride = a->o_stride;
-    extent operands[EMBED_INPUTS + 1];
-    extents all = {0, operands};
-    nrg_status status = embed_options(a);
+    const nrg_embed_args *a = call->args;
+    embed_terms(job, call);
+    const nrg_status status = embed_positions(job, a);
     if (status != NRG_OK)
         return status;
-    if (ith < 0 || ith >= nth)
-        return NRG_ERR_THREAD;
-    if (a->rows && !a->o)
-        return NRG_ERR_NULL;
-    if ((status = embed_pointers(a)) != NRG_OK || (status = embed_inputs(&job, &all, a)) != NRG_OK ||
-        (status = add_operand(&all, O, EMBED_X, a->o, a->dtype, a->dim, a->rows, &o_stride)) != NRG_OK ||
-        (status = check_overlap(&all)) != NRG_OK || (status = embed_positions(&job, a)) != NRG_OK)
-        return status;
-
-    embed_touched(&all, a->rows);
-    job.o = a->o;
-    job.o_stride = o_stride;
-    job.dim = a->dim;
-    job.row_begin = share(a->rows, ith, nth);
-    job.row_end = job.ahead_end = share(a->rows, ith + 1, nth);
+    job->o = a->o;
+    job->o_stride = o_stride;
+    job->dim = a->dim;
+    job->row_begin = nrg_share(a->rows, ith, nth);
+    job->row_end = job->ahead_end = nrg_share(a->rows, ith + 1, nth);
     /* lines that are in cache because the call is in place gain nothing by streaming */
-    job.stream = a->o != a->x && wants_stream(a->store, &all);
-    if (job.row_begin == job.row_end)
-        return NRG_OK;
-    NRG_ACTIVE_KERNEL(embed, a->dtype)(&job);
+    job->stream = a->o != a->x && nrg_wants_stream(a->store, call->bytes);
     return NRG_OK;
+}
+
+/* One table, and x or none: the lookup of a token, the addition of a position. Whether they are plainly sound; *call and
+ * *o_stride are then complete. */
+static inline int is_plain(embed_call *call, size_t *o_stride, const nrg_embed_args *a)
+{
+    const nrg_embed_table *t = &a->tables[0];
+    const nrg_dtype dtype = a->dtype;
+    if (a->size != sizeof *a)
+        return 0;
+    int others = 0;
+    for (int k = 1; k < NRG_EMBED_TABLES; k++)
+        others |= (a->tables[k].table != NULL) | (a->tables[k].ids != NULL) | !(fabsf(a->tables[k].scale) <= FLT_MAX);
+    const int options = ((unsigned)dtype - NRG_F32 <= NRG_BF16 - NRG_F32) &
+                        (a->table_dtype == NRG_DTYPE_SAME || a->table_dtype == dtype) & ((unsigned)a->store <= NRG_STORE_STREAM) &
+                        !a->reserved & (fabsf(t->scale) <= FLT_MAX);
+    const int sizes = (a->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) & (t->rows - 1 < QUICK_MOST);
+    if (!(options & sizes & !others & (a->o != NULL) & (t->table != NULL) & !(t->ids && t->first)))
+        return 0;
+    const size_t element = dtype == NRG_F32 ? 4 : 2, row = a->dim * element, rows = a->rows, ids_bytes = rows * sizeof *t->ids;
+    quick_operand x, table, ids, o;
+    const int lie_well = quick_rows(&x, a->x, a->x_stride, rows, row, element - 1) &
+                         quick_rows(&table, t->table, t->stride, t->rows, row, element - 1) &
+                         quick_rows(&ids, t->ids, 0, 1, ids_bytes, sizeof *t->ids - 1) &
+                         quick_rows(&o, a->o, a->o_stride, rows, row, element - 1);
+    *o_stride = o.stride;
+    *call = (embed_call){
+        .args = a,
+        .x_stride = x.stride,
+        .table_stride = {table.stride},
+        .bytes = row * (rows * (1 + (a->x != NULL)) + (t->rows < rows ? t->rows : rows)) + (t->ids ? ids_bytes : 0),
+        .table_dtype = dtype,
+    };
+    return lie_well & quick_apart(&o, &x, 1) & quick_apart(&o, &table, 0) & quick_apart(&o, &ids, 0);
+}
+
+/* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_job(nrg_embed_job *job, nrg_dtype *dtype, const nrg_embed_args *args, int ith,
+                                                     int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, &nrg_call_embed_forward, (const void *const[]){args}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const embed_call call = embed_checked(&c);
+    *dtype = call.args->dtype;
+    return fill_job(job, &call, c.stride[NRG_EMBED_O][0], ith, nth);
 }
 
 nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nth)
 {
-    if (!args)
-        return NRG_ERR_NULL;
-    nrg_embed_args copy;
-    args = read_struct(args, &copy, sizeof copy, EMBED_SIZE_MIN);
-    return args ? forward(args, ith, nth) : NRG_ERR_STRUCT_SIZE;
+    nrg_embed_job job;
+    embed_call call;
+    nrg_dtype dtype;
+    size_t o_stride;
+    nrg_status status;
+    if (args && (ith >= 0) & (ith < nth) && is_plain(&call, &o_stride, args)) {
+        dtype = args->dtype;
+        status = fill_job(&job, &call, o_stride, ith, nth);
+    } else
+        status = make_job(&job, &dtype, args, ith, nth);
+    if (status != NRG_OK || job.row_begin == job.row_end)
+        return status;
+    NRG_ACTIVE_KERNEL(embed, dtype)(&job);
+    return NRG_OK;
 }

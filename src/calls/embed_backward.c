@@ -1,15 +1,17 @@
 /* The public layer of the embedding layer's gradients: the order of the tokens, which needs no kernel, and the sums.
  *
  * SPDX-License-Identifier: MIT */
-#include "embed_inputs.h"
+#include <string.h>
 
-enum {
-    ARGS_SIZE_MIN = offsetof(nrg_embed_backward_args, scale) + sizeof(float),
-    /* Shares end at whole columns of this many: whole steps of every kernel, and whole cache lines. */
-    COLUMNS = 64
-};
+#include "../internal.h"
+#include "../operands/check.h"
+#include "../operands/embed.h"
+#include "embed_rows.h"
+#include "share.h"
+#include "stream.h"
 
-enum operand { D_O = 1, D_TABLE = 2, IDS = 4, WORKSPACE = 8 };
+/* Shares end at whole columns of this many: whole steps of every kernel, and whole cache lines. */
+enum { COLUMNS = 64 };
 
 /* What the workspace begins with; behind it start[table_rows + 1], then order[rows]. The tokens of row k are order[start[k]] up
  * to order[start[k + 1]]. */
@@ -21,61 +23,18 @@ static const uint64_t heading_mark = UINT64_C(0x6e72672d6f726465);
 
 static inline uint32_t *start_of(void *workspace) { return (uint32_t *)(void *)((heading *)workspace + 1); }
 
-static nrg_status workspace_bytes(const nrg_embed_backward_args *a, size_t *bytes)
-{
-    *bytes = 0;
-    if (!a->ids)
-        return NRG_OK;
-    if (a->rows >= UINT32_MAX || a->table_rows >= UINT32_MAX)
-        return NRG_ERR_OVERFLOW;
-    const uint64_t numbers = (uint64_t)a->rows + a->table_rows + 1,
-                   all = sizeof(heading) + (numbers + 1) / 2 * 2 * sizeof(uint32_t);
-    if (all > SIZE_MAX)
-        return NRG_ERR_OVERFLOW;
-    *bytes = (size_t)all;
-    return NRG_OK;
-}
-
-/* What the two phases check. Strides become the real ones. */
-static nrg_status check(const nrg_embed_backward_args *a, extents *all, size_t *d_o_stride, size_t *d_table_stride)
-{
-    if (a->dim == 0)
-        return NRG_ERR_DIM;
-    if (!is_dtype(a->dtype) || (a->table_dtype != NRG_DTYPE_SAME && !is_dtype(a->table_dtype)) ||
-        (unsigned)a->store > NRG_STORE_STREAM)
-        return NRG_ERR_ENUM;
-    if (!is_beside(a->table_dtype, a->dtype))
-        return NRG_ERR_DTYPE;
-    if (!(fabsf(a->scale) <= FLT_MAX))
-        return NRG_ERR_CONSTANT;
-    if ((a->rows && !a->d_o) || (a->table_rows && !a->d_table) || (a->ids && !a->workspace))
-        return NRG_ERR_NULL;
-    if (a->ids && a->first)
-        return NRG_ERR_COMBINATION;
-    const nrg_dtype table_dtype = a->table_dtype ? a->table_dtype : a->dtype;
-    size_t space, ids_stride = 0;
-    nrg_status status = workspace_bytes(a, &space);
-    if (status != NRG_OK)
-        return status;
-    if (space > a->workspace_size)
-        return NRG_ERR_WORKSPACE;
-    *d_o_stride = a->d_o_stride;
-    *d_table_stride = a->d_table_stride;
-    if ((status = add_operand(all, D_O, ANY_OPERAND, a->d_o, a->dtype, a->dim, a->rows, d_o_stride)) != NRG_OK ||
-        (status = add_operand(all, IDS, ANY_OPERAND, a->ids, NRG_F32, a->rows, a->rows ? 1 : 0, &ids_stride)) != NRG_OK ||
-        (status = add_operand(all, D_TABLE, 0, a->d_table, table_dtype, a->dim, a->table_rows, d_table_stride)) != NRG_OK ||
-        (status = add_words(all, WORKSPACE, 0, a->ids ? a->workspace : NULL, space / 8, 8)) != NRG_OK)
-        return status;
-    return check_overlap(all);
-}
+_Static_assert(sizeof(heading) == NRG_EMBED_BACKWARD_HEADING * sizeof(double), "the workspace has room for it");
 
 nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *args, size_t *bytes)
 {
-    if (!args || !bytes)
+    nrg_checked c;
+    if (!bytes)
         return NRG_ERR_NULL;
-    nrg_embed_backward_args copy;
-    args = read_struct(args, &copy, sizeof copy, ARGS_SIZE_MIN);
-    return args ? workspace_bytes(args, bytes) : NRG_ERR_STRUCT_SIZE;
+    const nrg_status status = nrg_check_options(&c, &nrg_call_embed_backward_workspace, (const void *const[]){args});
+    if (status != NRG_OK)
+        return status;
+    *bytes = c.sizes.n[NRG_EMBED_BACKWARD_SPACE] * sizeof(double);
+    return NRG_OK;
 }
 
 /* A counting sort that keeps tokens of the same id in order. */
@@ -94,18 +53,13 @@ static void sort_tokens(const int32_t *ids, uint32_t rows, uint32_t table_rows, 
 
 nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args)
 {
-    if (!args)
-        return NRG_ERR_NULL;
-    nrg_embed_backward_args copy;
-    args = read_struct(args, &copy, sizeof copy, ARGS_SIZE_MIN);
-    if (!args)
-        return NRG_ERR_STRUCT_SIZE;
-    size_t d_o_stride, d_table_stride;
-    extent operands[4];
-    extents all = {0, operands};
-    nrg_status status = check(args, &all, &d_o_stride, &d_table_stride);
-    if (status != NRG_OK || !args->ids)
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, &nrg_call_embed_backward, (const void *const[]){args}, 0, 1);
+    if (status != NRG_OK)
         return status;
+    args = c.part[0];
+    if (!args->ids)
+        return NRG_OK;
     if (!embed_ids_exist(args->ids, args->rows, args->table_rows))
         return NRG_ERR_POSITION;
     heading *h = args->workspace;
@@ -149,17 +103,15 @@ static place place_at(const nrg_embed_backward_job *job, size_t table_rows, size
     return p;
 }
 
-static nrg_status backward(const nrg_embed_backward_args *a, int ith, int nth)
+/* In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_job(nrg_embed_backward_job *job, nrg_dtype *dtype,
+                                                     const nrg_embed_backward_args *args, int ith, int nth)
 {
-    if (ith < 0 || ith >= nth)
-        return NRG_ERR_THREAD;
-    nrg_embed_backward_job job;
-    extent operands[4];
-    extents all = {0, operands};
-    size_t work;
-    nrg_status status = check(a, &all, &job.d_o_stride, &job.d_table_stride);
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, &nrg_call_embed_backward, (const void *const[]){args}, ith, nth);
     if (status != NRG_OK)
         return status;
+    const nrg_embed_backward_args *a = c.part[0];
     if (!a->ids && !embed_counted_rows_exist(a->first, a->rows, a->table_rows))
         return NRG_ERR_POSITION;
     if (a->ids) {
@@ -167,39 +119,42 @@ static nrg_status backward(const nrg_embed_backward_args *a, int ith, int nth)
         if (h->rows != heading_mark + a->rows || h->table_rows != heading_mark + a->table_rows)
             return NRG_ERR_WORKSPACE;
     }
-    job.start = a->ids ? start_of(a->workspace) : NULL;
-    job.order = a->ids ? job.start + a->table_rows + 1 : NULL;
-    job.d_o = a->d_o;
-    job.d_table = a->d_table;
-    job.first = a->ids || a->first < 0 ? 0 : (size_t)a->first;
-    job.tokens = a->rows;
-    job.dim = a->dim;
-    job.ahead = embed_rows_ahead(a->dim * (a->dtype == NRG_F32 ? 4 : 2)) - 1;
-    job.scale = a->scale != 0 ? (double)a->scale : 1;
-    job.accumulate = a->accumulate != 0;
-    job.table_f32 = (a->table_dtype ? a->table_dtype : a->dtype) == NRG_F32;
-    job.stream = wants_stream(a->store, &all);
+    job->start = a->ids ? start_of(a->workspace) : NULL;
+    job->order = a->ids ? job->start + a->table_rows + 1 : NULL;
+    job->d_o = a->d_o;
+    job->d_table = a->d_table;
+    job->first = a->ids || a->first < 0 ? 0 : (size_t)a->first;
+    job->tokens = a->rows;
+    job->dim = a->dim;
+    job->d_o_stride = c.stride[NRG_EMBED_BACKWARD_D_O][0];
+    job->d_table_stride = c.stride[NRG_EMBED_BACKWARD_D_TABLE][0];
+    job->ahead = embed_rows_ahead(a->dim * (a->dtype == NRG_F32 ? 4 : 2)) - 1;
+    job->scale = a->scale != 0 ? (double)a->scale : 1;
+    job->accumulate = a->accumulate != 0;
+    job->table_f32 = c.sizes.type[NRG_EMBED_BACKWARD_TYPE_TABLE] == NRG_F32;
+    job->stream = nrg_wants_stream(a->store, c.bytes);
+    *dtype = a->dtype;
 
     const size_t columns = a->dim / COLUMNS + (a->dim % COLUMNS != 0);
-    if (!product(a->rows + a->table_rows, columns, &work))
+    size_t work;
+    if (!nrg_product(a->rows + a->table_rows, columns, &work))
         return NRG_ERR_OVERFLOW;
-    const place begin = place_at(&job, a->table_rows, share(work, ith, nth), columns);
-    const place end = place_at(&job, a->table_rows, share(work, ith + 1, nth), columns);
-    job.row_begin = begin.row;
-    job.column_begin = begin.column;
-    job.row_end = end.row;
-    job.column_end = end.column;
-    if (begin.row == end.row && begin.column == end.column)
-        return NRG_OK;
-    NRG_ACTIVE_KERNEL(embed_backward, a->dtype)(&job);
+    const place begin = place_at(job, a->table_rows, nrg_share(work, ith, nth), columns);
+    const place end = place_at(job, a->table_rows, nrg_share(work, ith + 1, nth), columns);
+    job->row_begin = begin.row;
+    job->column_begin = begin.column;
+    job->row_end = end.row;
+    job->column_end = end.column;
     return NRG_OK;
 }
 
 nrg_status nrg_embed_backward(const nrg_embed_backward_args *args, int ith, int nth)
 {
-    if (!args)
-        return NRG_ERR_NULL;
-    nrg_embed_backward_args copy;
-    args = read_struct(args, &copy, sizeof copy, ARGS_SIZE_MIN);
-    return args ? backward(args, ith, nth) : NRG_ERR_STRUCT_SIZE;
+    nrg_embed_backward_job job;
+    nrg_dtype dtype;
+    const nrg_status status = make_job(&job, &dtype, args, ith, nth);
+    if (status != NRG_OK || (job.row_begin == job.row_end && job.column_begin == job.column_end))
+        return status;
+    NRG_ACTIVE_KERNEL(embed_backward, dtype)(&job);
+    return NRG_OK;
 }

@@ -77,7 +77,7 @@ nrg_status nrg_check_options(nrg_checked *c, const nrg_call *call, const void *c
     if (wrong)
         return name_range(c, call);
     c->sizes.n[NRG_ONE] = 1;
-    c->sizes.needed = c->sizes.ignored = c->sizes.refused = c->sizes.apart = 0;
+    c->sizes.needed = c->sizes.always = c->sizes.ignored = c->sizes.refused = c->sizes.apart = c->sizes.read_only = 0;
     return call->measure(c->part, &c->sizes);
 }
 
@@ -281,6 +281,8 @@ static inline nrg_status find_operands(nrg_checked *c, const nrg_call *call, uin
         missing |= (uint32_t)!o[i].may_be_absent << i;
     }
     *there = given & ~s->ignored;
+    if (s->always & ~given)
+        return NRG_ERR_NULL;
     for (missing &= ~given & ~s->ignored; missing; missing &= missing - 1)
         if (has_elements(&o[lowest_bit(missing)], s))
             return NRG_ERR_NULL;
@@ -324,7 +326,7 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         if (o->room && nrg_size_at(from, o->room) < bytes)
             return NRG_ERR_WORKSPACE;
         moved = bytes > SIZE_MAX - moved ? SIZE_MAX : moved + bytes;
-        outputs |= (uint32_t)(o->role != NRG_IN) << (e - extents);
+        outputs |= (uint32_t)(o->role != NRG_IN && !(s->read_only & NRG_BIT(i))) << (e - extents);
         e++;
     }
     c->bytes = moved;

@@ -16,7 +16,7 @@
 
 #include "../../include/nrg/base.h"
 
-enum { NRG_OPERANDS = 24, NRG_LEVELS = 3, NRG_PARTS = 5, NRG_NUMBERS = 24, NRG_TYPES = 4 };
+enum { NRG_OPERANDS = 24, NRG_LEVELS = 3, NRG_PARTS = 5, NRG_NUMBERS = 24, NRG_TYPES = 5 };
 
 typedef enum nrg_role {
     NRG_IN,     /* read */
@@ -65,10 +65,12 @@ typedef struct nrg_range {
 typedef struct nrg_sizes {
     size_t n[NRG_NUMBERS]; /* the numbers that shapes are told in; n[NRG_ONE] is 1 */
     nrg_dtype type[NRG_TYPES];
-    uint32_t needed;  /* bits of operands that may not be absent where they have elements */
-    uint32_t ignored; /* bits of operands that are not looked at */
-    uint32_t refused; /* bits of operands that must be absent: NRG_ERR_COMBINATION */
-    uint32_t apart;   /* bits of outputs that may not be in another output's place, whatever nrg_operand.over says */
+    uint32_t needed;    /* bits of operands that may not be absent where they have elements */
+    uint32_t always;    /* bits of operands that may not be absent even where they have none */
+    uint32_t ignored;   /* bits of operands that are not looked at */
+    uint32_t refused;   /* bits of operands that must be absent: NRG_ERR_COMBINATION */
+    uint32_t apart;     /* bits of outputs that may not be in another output's place, whatever nrg_operand.over says */
+    uint32_t read_only; /* bits of outputs that are inputs here */
 } nrg_sizes;
 
 enum { NRG_ONE = 0 };

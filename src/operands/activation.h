@@ -1,0 +1,26 @@
+/* What the calls of nrg/activation.h take.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_OPERANDS_ACTIVATION_H
+#define NRG_OPERANDS_ACTIVATION_H
+
+#include "../../include/nrg/activation.h"
+#include "operand.h"
+
+typedef struct nrg_activation_args {
+    nrg_dtype dtype;
+    nrg_activation activation;
+    size_t n;
+    const void *x, *d_o;
+    void *out; /* o or dx */
+} nrg_activation_args;
+
+/* nrg_activation_forward */
+enum { NRG_ACTIVATION_X, NRG_ACTIVATION_O, NRG_ACTIVATION_OPERANDS };
+extern const nrg_call nrg_call_activation_forward;
+
+/* nrg_activation_backward */
+enum { NRG_ACTIVATION_BACKWARD_X, NRG_ACTIVATION_BACKWARD_D_O, NRG_ACTIVATION_BACKWARD_DX, NRG_ACTIVATION_BACKWARD_OPERANDS };
+extern const nrg_call nrg_call_activation_backward;
+
+#endif

@@ -1,0 +1,253 @@
+/* Channel normalization: forward, statistics in parts, folding.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "channel_norm.h"
+
+#include <float.h>
+
+nrg_status nrg_channel_measure_spec(const nrg_channel_norm_spec *spec, nrg_sizes *sizes)
+{
+    sizes->type[NRG_CHANNEL_TYPE_X] = spec->dtype;
+    if (spec->channels == 0 || (spec->over == NRG_OVER_GROUP && spec->groups > 1 && spec->channels % spec->groups != 0))
+        return NRG_ERR_DIM;
+    if (nrg_beside(spec->w_dtype, spec->dtype, &sizes->type[NRG_CHANNEL_TYPE_W]) != NRG_OK)
+        return NRG_ERR_DTYPE;
+    if (!(spec->eps >= 0 && spec->eps <= DBL_MAX))
+        return NRG_ERR_EPS;
+    if (!(spec->momentum >= 0 && spec->momentum <= 1))
+        return NRG_ERR_CONSTANT;
+    if ((spec->over == NRG_OVER_BATCH && spec->groups) || spec->segment > NRG_CHANNEL_SEGMENT)
+        return NRG_ERR_COMBINATION;
+    return NRG_OK;
+}
+
+nrg_status nrg_channel_measure_tensor(const nrg_channel_norm_spec *spec, size_t n, size_t s, nrg_sizes *sizes)
+{
+    const size_t c = spec->channels, groups = nrg_channel_groups(spec);
+    const int is_nhwc = nrg_channel_is_nhwc(spec, s);
+    size_t sample, elements;
+    if (s == 0)
+        return NRG_ERR_DIM;
+    if (!nrg_product(c, s, &sample) || !nrg_product(n, sample, &elements))
+        return NRG_ERR_OVERFLOW;
+    /* no product below has more factors than the elements have */
+    sizes->n[NRG_CHANNEL_ROWS] = is_nhwc ? n * s : n;
+    sizes->n[NRG_CHANNEL_DIM] = is_nhwc ? c : sample;
+    sizes->n[NRG_CHANNEL_CHANNELS] = c;
+    sizes->n[NRG_CHANNEL_USED_CHANNELS] = n ? c : 0;
+    sizes->n[NRG_CHANNEL_SETS] = groups ? n * groups : c;
+    sizes->n[NRG_CHANNEL_STATISTIC] = sizeof(nrg_channel_statistics) / sizeof(double);
+    sizes->n[NRG_CHANNEL_RECORD] = NRG_SUMS_WORDS;
+    return NRG_OK;
+}
+
+/* Refuses running statistics where they have no place: both or neither, of sets that are channels. */
+static void measure_running(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, nrg_sizes *s, uint32_t mean,
+                            uint32_t var)
+{
+    if (!nrg_channel_may_run(spec) || !args->running_mean)
+        s->refused |= var;
+    if (!nrg_channel_may_run(spec) || !args->running_var)
+        s->refused |= mean;
+}
+
+static const nrg_range ranges[] = {NRG_CHANNEL_SPEC_RANGES};
+
+#define ARGS_PART                                                                                                                \
+    {                                                                                                                            \
+        .size = sizeof(nrg_channel_norm_args), .least = NRG_SIZE_UP_TO(nrg_channel_norm_args, o_stride)                          \
+    }
+#define TENSOR(field, role) NRG_CHANNEL_TENSOR(nrg_channel_norm_args, field, role)
+#define LINE(field, role, number) NRG_CHANNEL_LINE(nrg_channel_norm_args, field, role, NRG_ELEMENT_F32, number)
+#define WEIGHT(field, number) NRG_CHANNEL_WEIGHT(nrg_channel_norm_args, field, number)
+#define STATISTICS(field, role) NRG_CHANNEL_STATISTICS_OF(nrg_channel_norm_args, field, role)
+#define SUMS(index, type, field, role)                                                                                           \
+#field, role, NRG_ELEMENT_I64, .part = (index), .at = NRG_AT(type, field), .dim = NRG_CHANNEL_RECORD,                        \
+                                   .level = {{.count = NRG_CHANNEL_SETS } }
+#define CALL(call_parts, call_operands)                                                                                          \
+    .parts = (call_parts), .part_count = NRG_COUNT(call_parts), .operands = (call_operands),                                     \
+    .operand_count = NRG_COUNT(call_operands), .ranges = ranges, .range_count = NRG_COUNT(ranges)
+
+/* ---- forward ---- */
+
+/* Where m and σ² come from decides what statistics and running statistics are. */
+static nrg_status measure_source(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, nrg_sizes *s)
+{
+    const uint32_t statistics = NRG_BIT(NRG_CHANNEL_STATISTICS), mean = NRG_BIT(NRG_CHANNEL_RUNNING_MEAN),
+                   var = NRG_BIT(NRG_CHANNEL_RUNNING_VAR);
+    measure_running(spec, args, s, mean, var);
+    switch (spec->statistics) {
+    case NRG_STATISTICS_COMPUTE:
+        break;
+    case NRG_STATISTICS_GIVEN:
+        s->needed |= statistics;
+        s->read_only |= statistics;
+        s->refused |= mean | var;
+        break;
+    case NRG_STATISTICS_RUNNING:
+        if (!nrg_channel_may_run(spec))
+            return NRG_ERR_COMBINATION;
+        s->always |= mean | var;
+        s->read_only |= mean | var;
+        break;
+    case NRG_STATISTICS_FOLDED:
+        s->needed |= NRG_BIT(NRG_CHANNEL_W);
+        s->refused |= mean | var | statistics | NRG_BIT(NRG_CHANNEL_MEAN) | NRG_BIT(NRG_CHANNEL_RSTD);
+        break;
+    }
+    return NRG_OK;
+}
+
+static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
+{
+    const nrg_channel_norm_spec *spec = part[NRG_CHANNEL_SPEC];
+    const nrg_channel_norm_args *args = part[NRG_CHANNEL_ARGS];
+    nrg_status status = nrg_channel_measure_spec(spec, s);
+    if (status != NRG_OK || (status = nrg_channel_measure_tensor(spec, args->n, args->s, s)) != NRG_OK)
+        return status;
+    if ((status = measure_source(spec, args, s)) != NRG_OK)
+        return status;
+    if (!args->n) {
+        s->n[NRG_CHANNEL_SETS] = 0;
+        return NRG_OK;
+    }
+    /* an unbiased variance wants two elements */
+    const size_t samples = spec->over == NRG_OVER_BATCH ? args->n : 1;
+    const int is_updated =
+        spec->statistics == NRG_STATISTICS_COMPUTE && args->running_mean && !(s->refused & NRG_BIT(NRG_CHANNEL_RUNNING_MEAN));
+    return is_updated && samples == 1 && args->s == 1 ? NRG_ERR_COUNT : NRG_OK;
+}
+
+static const nrg_part forward_parts[] = {NRG_CHANNEL_SPEC_PART, ARGS_PART};
+
+static const nrg_operand forward_operands[NRG_CHANNEL_OPERANDS] = {
+    [NRG_CHANNEL_X] = {TENSOR(x, NRG_IN)},
+    [NRG_CHANNEL_Y] = {TENSOR(y, NRG_IN), .may_be_absent = 1},
+    [NRG_CHANNEL_W] = {WEIGHT(w, NRG_CHANNEL_USED_CHANNELS), .may_be_absent = 1},
+    [NRG_CHANNEL_B] = {WEIGHT(b, NRG_CHANNEL_USED_CHANNELS), .may_be_absent = 1},
+    [NRG_CHANNEL_RUNNING_MEAN] = {LINE(running_mean, NRG_INOUT, NRG_CHANNEL_USED_CHANNELS), .may_be_absent = 1},
+    [NRG_CHANNEL_RUNNING_VAR] = {LINE(running_var, NRG_INOUT, NRG_CHANNEL_USED_CHANNELS), .may_be_absent = 1},
+    [NRG_CHANNEL_O] = {TENSOR(o, NRG_OUT), .over = NRG_BIT(NRG_CHANNEL_X) | NRG_BIT(NRG_CHANNEL_Y)},
+    [NRG_CHANNEL_MEAN] = {LINE(mean, NRG_OUT, NRG_CHANNEL_SETS), .may_be_absent = 1},
+    [NRG_CHANNEL_RSTD] = {LINE(rstd, NRG_OUT, NRG_CHANNEL_SETS), .may_be_absent = 1},
+    [NRG_CHANNEL_STATISTICS] = {STATISTICS(statistics, NRG_OUT), .may_be_absent = 1},
+};
+
+const nrg_call nrg_call_channel_norm_forward = {
+    .name = "nrg_channel_norm_forward",
+    CALL(forward_parts, forward_operands),
+    .statuses = NRG_CHANNEL_SPEC_STATUSES | NRG_BIT(NRG_ERR_COUNT),
+    .measure = measure_forward,
+};
+
+/* ---- statistics in parts ---- */
+
+static nrg_status measure_sums(const void *const *part, nrg_sizes *s)
+{
+    const nrg_channel_norm_spec *spec = part[NRG_CHANNEL_SPEC];
+    const nrg_channel_norm_args *args = part[NRG_CHANNEL_ARGS];
+    const nrg_status status = nrg_channel_measure_spec(spec, s);
+    return status == NRG_OK ? nrg_channel_measure_tensor(spec, args->n, args->s, s) : status;
+}
+
+static const nrg_part parts_with_sums[] = {NRG_CHANNEL_SPEC_PART, ARGS_PART, {.size = sizeof(nrg_channel_sums)}};
+
+static const nrg_operand sums_operands[NRG_CHANNEL_SUMS_OPERANDS] = {
+    [NRG_CHANNEL_SUMS_X] = {TENSOR(x, NRG_IN)},
+    [NRG_CHANNEL_SUMS_SUMS] = {SUMS(NRG_CHANNEL_MORE, nrg_channel_sums, sums, NRG_OUT)},
+};
+
+const nrg_call nrg_call_channel_norm_sums = {
+    .name = "nrg_channel_norm_sums",
+    CALL(parts_with_sums, sums_operands),
+    .statuses = NRG_CHANNEL_SPEC_STATUSES,
+    .measure = measure_sums,
+};
+
+static nrg_status measure_sums_add(const void *const *part, nrg_sizes *s)
+{
+    const nrg_sums_add_args *args = part[0];
+    s->n[NRG_CHANNEL_SETS] = args->sets;
+    s->n[NRG_CHANNEL_RECORD] = NRG_SUMS_WORDS;
+    return NRG_OK;
+}
+
+static const nrg_part sums_add_parts[] = {{.size = sizeof(nrg_sums_add_args)}};
+
+static const nrg_operand sums_add_operands[NRG_SUMS_ADD_OPERANDS] = {
+    [NRG_SUMS_ADD_FROM] = {SUMS(0, nrg_sums_add_args, from, NRG_IN)},
+    [NRG_SUMS_ADD_INTO] = {SUMS(0, nrg_sums_add_args, into, NRG_INOUT)},
+};
+
+const nrg_call nrg_call_sums_add = {
+    .name = "nrg_sums_add",
+    .parts = sums_add_parts,
+    .part_count = NRG_COUNT(sums_add_parts),
+    .operands = sums_add_operands,
+    .operand_count = NRG_SUMS_ADD_OPERANDS,
+    .measure = measure_sums_add,
+};
+
+/* As a forward pass with NRG_STATISTICS_COMPUTE, whatever the spec says. The sums are of whole sets, of any number of positions.
+ */
+static nrg_status measure_statistics(const void *const *part, nrg_sizes *s)
+{
+    const nrg_channel_norm_spec *spec = part[NRG_CHANNEL_SPEC];
+    const nrg_channel_norm_args *args = part[NRG_CHANNEL_ARGS];
+    nrg_status status = nrg_channel_measure_spec(spec, s);
+    if (status != NRG_OK || (status = nrg_channel_measure_tensor(spec, args->n, 1, s)) != NRG_OK)
+        return status;
+    s->n[NRG_CHANNEL_USED_CHANNELS] = s->n[NRG_CHANNEL_SETS] ? spec->channels : 0;
+    measure_running(spec, args, s, NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_MEAN), NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_VAR));
+    return NRG_OK;
+}
+
+static const nrg_operand statistics_operands[NRG_CHANNEL_STATISTICS_OPERANDS] = {
+    [NRG_CHANNEL_STATISTICS_RUNNING_MEAN] = {LINE(running_mean, NRG_INOUT, NRG_CHANNEL_USED_CHANNELS), .may_be_absent = 1},
+    [NRG_CHANNEL_STATISTICS_RUNNING_VAR] = {LINE(running_var, NRG_INOUT, NRG_CHANNEL_USED_CHANNELS), .may_be_absent = 1},
+    [NRG_CHANNEL_STATISTICS_SUMS] = {SUMS(NRG_CHANNEL_MORE, nrg_channel_sums, sums, NRG_IN)},
+    [NRG_CHANNEL_STATISTICS_MEAN] = {LINE(mean, NRG_OUT, NRG_CHANNEL_SETS), .may_be_absent = 1},
+    [NRG_CHANNEL_STATISTICS_RSTD] = {LINE(rstd, NRG_OUT, NRG_CHANNEL_SETS), .may_be_absent = 1},
+    [NRG_CHANNEL_STATISTICS_STATISTICS] = {STATISTICS(statistics, NRG_OUT), .may_be_absent = 1},
+};
+
+const nrg_call nrg_call_channel_norm_statistics = {
+    .name = "nrg_channel_norm_statistics",
+    CALL(parts_with_sums, statistics_operands),
+    .statuses = NRG_CHANNEL_SPEC_STATUSES | NRG_BIT(NRG_ERR_COUNT),
+    .measure = measure_statistics,
+};
+
+/* ---- folding ---- */
+
+static nrg_status measure_fold(const void *const *part, nrg_sizes *s)
+{
+    const nrg_channel_norm_spec *spec = part[NRG_CHANNEL_SPEC];
+    const nrg_status status = nrg_channel_measure_spec(spec, s);
+    if (status != NRG_OK)
+        return status;
+    s->n[NRG_CHANNEL_CHANNELS] = spec->channels;
+    return nrg_channel_may_run(spec) ? NRG_OK : NRG_ERR_COMBINATION;
+}
+
+static const nrg_part fold_parts[] = {NRG_CHANNEL_SPEC_PART, ARGS_PART, {.size = sizeof(nrg_channel_factors)}};
+
+#define FACTOR(field)                                                                                                            \
+#field, NRG_OUT, NRG_ELEMENT_F32, .part = NRG_CHANNEL_MORE, .at = NRG_AT(nrg_channel_factors, field),                        \
+                                      .dim = NRG_CHANNEL_CHANNELS
+
+static const nrg_operand fold_operands[NRG_CHANNEL_FOLD_OPERANDS] = {
+    [NRG_CHANNEL_FOLD_W] = {WEIGHT(w, NRG_CHANNEL_CHANNELS), .may_be_absent = 1},
+    [NRG_CHANNEL_FOLD_B] = {WEIGHT(b, NRG_CHANNEL_CHANNELS), .may_be_absent = 1},
+    [NRG_CHANNEL_FOLD_RUNNING_MEAN] = {LINE(running_mean, NRG_IN, NRG_CHANNEL_CHANNELS)},
+    [NRG_CHANNEL_FOLD_RUNNING_VAR] = {LINE(running_var, NRG_IN, NRG_CHANNEL_CHANNELS)},
+    [NRG_CHANNEL_FOLD_SCALE] = {FACTOR(scale)},
+    [NRG_CHANNEL_FOLD_SHIFT] = {FACTOR(shift)},
+};
+
+const nrg_call nrg_call_channel_norm_fold = {
+    .name = "nrg_channel_norm_fold",
+    CALL(fold_parts, fold_operands),
+    .statuses = NRG_CHANNEL_SPEC_STATUSES,
+    .measure = measure_fold,
+};

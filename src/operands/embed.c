@@ -1,0 +1,235 @@
+/* The embedding layer, alone and with the norm after it, and its gradients.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "embed.h"
+
+#include <float.h>
+#include <math.h>
+
+/* numbers; table k has TABLE_ROWS + k rows */
+enum { ROWS = 1, DIM, W_DIM, STATISTICS, TABLE_ROWS };
+
+_Static_assert((int)NRG_EMBED_TYPE_TABLE < (int)NRG_TYPES, "room for a type beside the norm's");
+
+#define CHOSEN(type) (NRG_ELEMENT_CHOSEN + (type))
+
+/* ---- what is added up ---- */
+
+static nrg_status measure_terms(const nrg_embed_args *args, nrg_sizes *s)
+{
+    int has_table = 0;
+    if (args->dim == 0)
+        return NRG_ERR_DIM;
+    if (nrg_beside(args->table_dtype, args->dtype, &s->type[NRG_EMBED_TYPE_TABLE]) != NRG_OK)
+        return NRG_ERR_DTYPE;
+    s->n[ROWS] = args->rows;
+    s->n[DIM] = args->dim;
+    for (int k = 0; k < NRG_EMBED_TABLES; k++) {
+        const nrg_embed_table *t = &args->tables[k];
+        if (!(fabsf(t->scale) <= FLT_MAX))
+            return NRG_ERR_CONSTANT;
+        s->n[TABLE_ROWS + k] = t->rows;
+        has_table |= t->table != NULL;
+        if (t->ids)
+            s->always |= NRG_BIT(NRG_EMBED_TABLE + k);
+        if (t->first)
+            s->refused |= NRG_BIT(NRG_EMBED_IDS + k);
+    }
+    /* there is at least one term */
+    if (!has_table)
+        s->needed |= NRG_BIT(NRG_EMBED_X);
+    return NRG_OK;
+}
+
+#define EMBED_PART                                                                                                               \
+    {                                                                                                                            \
+        .size = sizeof(nrg_embed_args), .least = NRG_SIZE_UP_TO(nrg_embed_args, tables)                                          \
+    }
+#define EMBED_RANGES                                                                                                             \
+    NRG_DTYPE_RANGE(NRG_EMBED_ARGS, nrg_embed_args, dtype), NRG_OTHER_DTYPE_RANGE(NRG_EMBED_ARGS, nrg_embed_args, table_dtype),  \
+        NRG_ENUM_RANGE(NRG_EMBED_ARGS, nrg_embed_args, store, NRG_STORE_STREAM),                                                 \
+        NRG_RESERVED_RANGE(NRG_EMBED_ARGS, nrg_embed_args, reserved)
+#define EMBED_STATUSES (NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_DTYPE) | NRG_BIT(NRG_ERR_CONSTANT) | NRG_BIT(NRG_ERR_POSITION))
+
+#define TENSOR(index, type, field, field_stride)                                                                                 \
+    .part = (index), .at = NRG_AT(type, field), .dim = DIM, .level = {{NRG_AT(type, field_stride), ROWS}}
+#define TABLE(k, table_name, ids_name)                                                                                           \
+    [NRG_EMBED_TABLE + (k)] = {table_name,                                                                                       \
+                               NRG_IN,                                                                                           \
+                               CHOSEN(NRG_EMBED_TYPE_TABLE),                                                                     \
+                               .part = NRG_EMBED_ARGS,                                                                           \
+                               .may_be_absent = 1,                                                                               \
+                               .at = NRG_AT(nrg_embed_args, tables[k].table),                                                    \
+                               .dim = DIM,                                                                                       \
+                               .level = {{NRG_AT(nrg_embed_args, tables[k].stride), TABLE_ROWS + (k)}}},                         \
+                       [NRG_EMBED_IDS + (k)] = {ids_name,           NRG_IN,                                                      \
+                                                NRG_ELEMENT_I32,    .part = NRG_EMBED_ARGS,                                      \
+                                                .may_be_absent = 1, .at = NRG_AT(nrg_embed_args, tables[k].ids),                 \
+                                                .dim = ROWS}
+#define TERMS                                                                                                                    \
+    [NRG_EMBED_X] = {"x", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), TENSOR(NRG_EMBED_ARGS, nrg_embed_args, x, x_stride),                  \
+                     .may_be_absent = 1},                                                                                        \
+    TABLE(0, "tables[0].table", "tables[0].ids"), TABLE(1, "tables[1].table", "tables[1].ids"),                                  \
+    TABLE(2, "tables[2].table", "tables[2].ids")
+_Static_assert(NRG_EMBED_TABLES == 3, "TERMS has them all");
+
+/* ---- alone ---- */
+
+static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
+{
+    const nrg_embed_args *args = part[NRG_EMBED_ARGS];
+    s->type[NRG_NORM_TYPE_X] = args->dtype;
+    return measure_terms(args, s);
+}
+
+static const nrg_part forward_parts[] = {EMBED_PART};
+static const nrg_range forward_ranges[] = {EMBED_RANGES};
+
+static const nrg_operand forward_operands[NRG_EMBED_OPERANDS] = {
+    TERMS,
+    [NRG_EMBED_O] = {"o", NRG_OUT, CHOSEN(NRG_NORM_TYPE_X), TENSOR(NRG_EMBED_ARGS, nrg_embed_args, o, o_stride),
+                     .over = NRG_BIT(NRG_EMBED_X)},
+};
+
+const nrg_call nrg_call_embed_forward = {
+    .name = "nrg_embed_forward",
+    .parts = forward_parts,
+    .part_count = NRG_COUNT(forward_parts),
+    .operands = forward_operands,
+    .operand_count = NRG_EMBED_OPERANDS,
+    .ranges = forward_ranges,
+    .range_count = NRG_COUNT(forward_ranges),
+    .statuses = EMBED_STATUSES,
+    .measure = measure_forward,
+};
+
+/* ---- with the norm ---- */
+
+static nrg_status measure_norm(const void *const *part, nrg_sizes *s)
+{
+    const nrg_embed_args *args = part[NRG_EMBED_ARGS];
+    const nrg_norm_spec *spec = part[NRG_EMBED_NORM_SPEC];
+    const nrg_norm_args *norm = part[NRG_EMBED_NORM_ARGS];
+    nrg_status status = measure_terms(args, s);
+    if (status != NRG_OK || (status = nrg_norm_measure_spec(spec, s->type)) != NRG_OK)
+        return status;
+    if (args->dim != spec->dim || args->dtype != spec->dtype || args->rows != norm->rows || spec->gate ||
+        spec->residual_mode != NRG_RESIDUAL_BEFORE)
+        return NRG_ERR_COMBINATION;
+    s->n[W_DIM] = args->rows ? args->dim : 0;
+    /* fits wherever the elements of o do, and is looked at after them */
+    s->n[STATISTICS] = args->rows * (spec->groups ? spec->groups : 1);
+    s->refused |= NRG_BIT(NRG_EMBED_NORM_X) | NRG_BIT(NRG_EMBED_NORM_Y) | NRG_BIT(NRG_EMBED_NORM_Z) | NRG_BIT(NRG_EMBED_NORM_SUM);
+    return NRG_OK;
+}
+
+static const nrg_part norm_parts[] = {EMBED_PART, NRG_NORM_SPEC_PART, NRG_NORM_ARGS_PART};
+static const nrg_range norm_ranges[] = {EMBED_RANGES, NRG_NORM_SPEC_RANGES(NRG_EMBED_NORM_SPEC)};
+
+#define NORM_TENSOR(field) TENSOR(NRG_EMBED_NORM_ARGS, nrg_norm_args, field, field##_stride)
+#define NORM_LINE(field, number) .part = NRG_EMBED_NORM_ARGS, .at = NRG_AT(nrg_norm_args, field), .dim = (number)
+
+static const nrg_operand norm_operands[NRG_EMBED_NORM_OPERANDS] = {
+    TERMS,
+    [NRG_EMBED_NORM_W] = {"w", NRG_IN, CHOSEN(NRG_NORM_TYPE_W), NORM_LINE(w, W_DIM), .may_be_absent = 1},
+    [NRG_EMBED_NORM_B] = {"b", NRG_IN, CHOSEN(NRG_NORM_TYPE_W), NORM_LINE(b, W_DIM), .may_be_absent = 1},
+    [NRG_EMBED_NORM_O] = {"o", NRG_OUT, CHOSEN(NRG_NORM_TYPE_X), NORM_TENSOR(o), .over = NRG_BIT(NRG_EMBED_X)},
+    [NRG_EMBED_NORM_R] = {"r", NRG_OUT, CHOSEN(NRG_NORM_TYPE_R), NORM_TENSOR(r), .may_be_absent = 1,
+                          .over = NRG_BIT(NRG_EMBED_X)},
+    [NRG_EMBED_NORM_MEAN] = {"mean", NRG_OUT, NRG_ELEMENT_F32, NORM_LINE(mean, STATISTICS), .may_be_absent = 1},
+    [NRG_EMBED_NORM_RSTD] = {"rstd", NRG_OUT, NRG_ELEMENT_F32, NORM_LINE(rstd, STATISTICS), .may_be_absent = 1},
+    [NRG_EMBED_NORM_X] = {"norm.x", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), NORM_TENSOR(x), .may_be_absent = 1},
+    [NRG_EMBED_NORM_Y] = {"norm.y", NRG_IN, CHOSEN(NRG_NORM_TYPE_Y), NORM_TENSOR(y), .may_be_absent = 1},
+    [NRG_EMBED_NORM_Z] = {"norm.z", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), NORM_TENSOR(z), .may_be_absent = 1},
+    [NRG_EMBED_NORM_SUM] = {"args.o", NRG_OUT, CHOSEN(NRG_NORM_TYPE_X), TENSOR(NRG_EMBED_ARGS, nrg_embed_args, o, o_stride),
+                            .may_be_absent = 1},
+};
+
+const nrg_call nrg_call_embed_norm_forward = {
+    .name = "nrg_embed_norm_forward",
+    .parts = norm_parts,
+    .part_count = NRG_COUNT(norm_parts),
+    .operands = norm_operands,
+    .operand_count = NRG_EMBED_NORM_OPERANDS,
+    .ranges = norm_ranges,
+    .range_count = NRG_COUNT(norm_ranges),
+    .statuses = EMBED_STATUSES | NRG_NORM_SPEC_STATUSES | NRG_BIT(NRG_ERR_COMBINATION),
+    .measure = measure_norm,
+};
+
+/* ---- gradients ---- */
+
+/* numbers */
+enum { TOKENS = NRG_EMBED_BACKWARD_SPACE + 1, D_DIM, D_ROWS };
+
+/* The order of the tokens in 32 bits each: where each row's begin, where the last one's end, and the tokens. */
+static nrg_status find_space(const void *const *part, nrg_sizes *s)
+{
+    const nrg_embed_backward_args *args = part[0];
+    s->n[NRG_EMBED_BACKWARD_SPACE] = 0;
+    if (!args->ids)
+        return NRG_OK;
+    if (args->rows >= UINT32_MAX || args->table_rows >= UINT32_MAX)
+        return NRG_ERR_OVERFLOW;
+    const uint64_t numbers = (uint64_t)args->rows + args->table_rows + 1,
+                   doubles = NRG_EMBED_BACKWARD_HEADING + (numbers + 1) / 2;
+    s->n[NRG_EMBED_BACKWARD_SPACE] = (size_t)doubles;
+    return doubles <= SIZE_MAX / sizeof(double) ? NRG_OK : NRG_ERR_OVERFLOW;
+}
+
+static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
+{
+    const nrg_embed_backward_args *args = part[0];
+    s->type[NRG_EMBED_BACKWARD_TYPE_X] = args->dtype;
+    if (args->dim == 0)
+        return NRG_ERR_DIM;
+    if (nrg_beside(args->table_dtype, args->dtype, &s->type[NRG_EMBED_BACKWARD_TYPE_TABLE]) != NRG_OK)
+        return NRG_ERR_DTYPE;
+    if (!(fabsf(args->scale) <= FLT_MAX))
+        return NRG_ERR_CONSTANT;
+    s->n[TOKENS] = args->rows;
+    s->n[D_DIM] = args->dim;
+    s->n[D_ROWS] = args->table_rows;
+    if (args->first)
+        s->refused |= NRG_BIT(NRG_EMBED_BACKWARD_IDS);
+    return find_space(part, s);
+}
+
+static const nrg_part backward_parts[] = {
+    {.size = sizeof(nrg_embed_backward_args), .least = NRG_SIZE_UP_TO(nrg_embed_backward_args, scale)}};
+
+static const nrg_range backward_ranges[] = {NRG_DTYPE_RANGE(0, nrg_embed_backward_args, dtype),
+                                            NRG_OTHER_DTYPE_RANGE(0, nrg_embed_backward_args, table_dtype),
+                                            NRG_ENUM_RANGE(0, nrg_embed_backward_args, store, NRG_STORE_STREAM)};
+
+#define AT(field) .at = NRG_AT(nrg_embed_backward_args, field)
+
+static const nrg_operand backward_operands[NRG_EMBED_BACKWARD_OPERANDS] = {
+    [NRG_EMBED_BACKWARD_D_O] = {"d_o", NRG_IN, CHOSEN(NRG_EMBED_BACKWARD_TYPE_X), AT(d_o), .dim = D_DIM,
+                                .level = {{NRG_AT(nrg_embed_backward_args, d_o_stride), TOKENS}}},
+    [NRG_EMBED_BACKWARD_IDS] = {"ids", NRG_IN, NRG_ELEMENT_I32, AT(ids), .may_be_absent = 1, .dim = TOKENS},
+    [NRG_EMBED_BACKWARD_D_TABLE] = {"d_table", NRG_INOUT, CHOSEN(NRG_EMBED_BACKWARD_TYPE_TABLE), AT(d_table), .dim = D_DIM,
+                                    .level = {{NRG_AT(nrg_embed_backward_args, d_table_stride), D_ROWS}}},
+    [NRG_EMBED_BACKWARD_WORKSPACE] = {"workspace", NRG_SCRATCH, NRG_ELEMENT_F64, AT(workspace), .dim = NRG_EMBED_BACKWARD_SPACE,
+                                      .room = NRG_AT(nrg_embed_backward_args, workspace_size)},
+};
+
+const nrg_call nrg_call_embed_backward = {
+    .name = "nrg_embed_backward",
+    .parts = backward_parts,
+    .part_count = NRG_COUNT(backward_parts),
+    .operands = backward_operands,
+    .operand_count = NRG_EMBED_BACKWARD_OPERANDS,
+    .ranges = backward_ranges,
+    .range_count = NRG_COUNT(backward_ranges),
+    .statuses = NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_DTYPE) | NRG_BIT(NRG_ERR_CONSTANT) | NRG_BIT(NRG_ERR_POSITION) |
+                NRG_BIT(NRG_ERR_WORKSPACE),
+    .measure = measure_backward,
+};
+
+const nrg_call nrg_call_embed_backward_workspace = {
+    .name = "nrg_embed_backward_workspace",
+    .parts = backward_parts,
+    .part_count = NRG_COUNT(backward_parts),
+    .measure = find_space,
+};

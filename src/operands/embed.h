@@ -1,0 +1,62 @@
+/* What the calls of nrg/embed.h take.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_OPERANDS_EMBED_H
+#define NRG_OPERANDS_EMBED_H
+
+#include "../../include/nrg/embed.h"
+#include "norm.h"
+
+/* What both forward passes add up. Table k of args is NRG_EMBED_TABLE + k, its ids NRG_EMBED_IDS + k. */
+enum {
+    NRG_EMBED_X,
+    NRG_EMBED_TABLE,
+    NRG_EMBED_IDS = NRG_EMBED_TABLE + NRG_EMBED_TABLES,
+    NRG_EMBED_INPUTS = NRG_EMBED_IDS + NRG_EMBED_TABLES
+};
+
+enum { NRG_EMBED_ARGS, NRG_EMBED_NORM_SPEC, NRG_EMBED_NORM_ARGS };
+
+/* nrg_embed_forward */
+enum { NRG_EMBED_O = NRG_EMBED_INPUTS, NRG_EMBED_OPERANDS };
+extern const nrg_call nrg_call_embed_forward;
+
+/* nrg_embed_norm_forward. The last four have no place in it. */
+enum {
+    NRG_EMBED_NORM_W = NRG_EMBED_INPUTS,
+    NRG_EMBED_NORM_B,
+    NRG_EMBED_NORM_O,
+    NRG_EMBED_NORM_R,
+    NRG_EMBED_NORM_MEAN,
+    NRG_EMBED_NORM_RSTD,
+    NRG_EMBED_NORM_X,
+    NRG_EMBED_NORM_Y,
+    NRG_EMBED_NORM_Z,
+    NRG_EMBED_NORM_SUM,
+    NRG_EMBED_NORM_OPERANDS
+};
+extern const nrg_call nrg_call_embed_norm_forward;
+
+/* Beside those of the norm; NRG_NORM_TYPE_X is that of x and o in both. */
+enum { NRG_EMBED_TYPE_TABLE = NRG_NORM_TYPE_W + 1 };
+
+/* nrg_embed_backward_order and nrg_embed_backward */
+enum {
+    NRG_EMBED_BACKWARD_D_O,
+    NRG_EMBED_BACKWARD_IDS,
+    NRG_EMBED_BACKWARD_D_TABLE,
+    NRG_EMBED_BACKWARD_WORKSPACE,
+    NRG_EMBED_BACKWARD_OPERANDS
+};
+enum { NRG_EMBED_BACKWARD_TYPE_X, NRG_EMBED_BACKWARD_TYPE_TABLE };
+extern const nrg_call nrg_call_embed_backward;
+
+/* nrg_embed_backward_workspace, which looks at little of args. NRG_EMBED_BACKWARD_SPACE, the number of the workspace's doubles,
+ * is the answer. */
+extern const nrg_call nrg_call_embed_backward_workspace;
+enum { NRG_EMBED_BACKWARD_SPACE = 1 };
+
+/* Doubles at the beginning of the workspace, before the order itself. */
+enum { NRG_EMBED_BACKWARD_HEADING = 2 };
+
+#endif
