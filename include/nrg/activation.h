@@ -39,7 +39,10 @@ typedef enum nrg_activation {
 /* "identity", "sigmoid", "silu", "relu", "relu2", "tanh", "gelu", "gelu_tanh", "softplus"; "?" for any other value. */
 NRG_API const char *nrg_activation_name(nrg_activation g);
 
-/* o = g(x): n elements of dtype, without gaps. o may be x itself, and otherwise shares no byte with it.
+/* o = g(x): n elements of dtype, without gaps. o may be x itself, and otherwise shares no byte with it:
+ *
+ *               x     o
+ *         o     yes
  *
  * Does share ith of nth, as nrg_norm_forward does. n = 0 succeeds. Returns NRG_OK, or says what is wrong and writes nothing:
  *   NRG_ERR_ENUM       g or dtype unknown (NRG_DTYPE_SAME included)
@@ -50,8 +53,12 @@ NRG_API const char *nrg_activation_name(nrg_activation g);
  *   NRG_ERR_OVERLAP    o overlaps x and is not x */
 NRG_API nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, void *o, int ith, int nth);
 
-/* dx = d_o ⊙ g′(x), where d_o is the gradient of g(x). dx may be x or d_o itself. Statuses as above; x and d_o are inputs, dx is
- * the output. */
+/* dx = d_o ⊙ g′(x), where d_o is the gradient of g(x). dx may be x or d_o itself:
+ *
+ *               x     d_o
+ *        dx     yes   yes
+ *
+ * Returns the statuses of nrg_activation_forward. */
 NRG_API nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o, void *dx,
                                            int ith, int nth);
 

@@ -131,7 +131,10 @@ typedef struct nrg_channel_statistics {
  * a larger one.
  *
  * Aliasing: o may be x or y (the whole operand, same first byte, same stride); otherwise no output shares a byte with another
- * operand. */
+ * operand.
+ *
+ *               x     y
+ *         o     yes   yes */
 typedef struct nrg_channel_norm_args {
     size_t size;                        /* sizeof(nrg_channel_norm_args) */
     size_t n;                           /* samples; 0 is fine: nothing is done */
@@ -226,7 +229,11 @@ NRG_API nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *spec, c
  * segment, centred and args.n, s, x, x_stride count; the other fields of the spec are checked and not used. With NRG_OVER_BATCH a
  * part is a range of the samples. With NRG_OVER_GROUP it is a range of the channels (NRG_NCHW; one group) or of the positions
  * (NRG_NHWC; two or more, since a single one is summed otherwise): channels, or s, then are the part's. The sets of share ith of
- * nth are overwritten, others not touched. */
+ * nth are overwritten, others not touched.
+ *
+ * Returns NRG_OK, or says what is wrong as nrg_channel_norm_forward does, and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
+ * NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
+ * NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_THREAD. */
 NRG_API nrg_status nrg_channel_norm_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int64_t *sums,
                                          int ith, int nth);
 

@@ -43,7 +43,11 @@ extern "C" {
 /* Where the data is; as nrg_channel_norm_args. Every output may be NULL.
  *
  * Aliasing: dx may be d_o, x or y, dy may be d_o or y (the whole operand, same first byte, same stride); dx and dy are apart.
- * Nothing else overlaps an output. */
+ * Nothing else overlaps an output.
+ *
+ *               d_o   x     y
+ *        dx     yes   yes   yes
+ *        dy     yes   no    yes */
 typedef struct nrg_channel_norm_backward_args {
     size_t size;       /* sizeof(nrg_channel_norm_backward_args) */
     size_t n, s;       /* samples, positions */
@@ -88,7 +92,7 @@ NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_sp
 /* The gradients of share ith of nth: whole channels with NRG_OVER_BATCH, otherwise whole sets, in blocks of samples where dw or
  * db is asked for. At most 16 KB of stack in an optimized build.
  *
- * Statuses as nrg_channel_norm_forward, and
+ * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_channel_norm_forward, and
  *   NRG_ERR_NULL         (with n > 0) x or d_o; statistics with GIVEN, or with sums; workspace where one is needed
  *   NRG_ERR_COMBINATION  NRG_STATISTICS_FOLDED; statistics with RUNNING; sums with NRG_OVER_GROUP or RUNNING, or with dw or db
  *   NRG_ERR_COUNT        sums or statistics of no elements
@@ -96,7 +100,8 @@ NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_sp
 NRG_API nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                                              int ith, int nth);
 
-/* Phase 2: channels of share ith of nth, from the workspace to dw and db. Does nothing where there is no workspace. */
+/* Phase 2: channels of share ith of nth, from the workspace to dw and db. Does nothing where there is no workspace. Returns
+ * the statuses of nrg_channel_norm_backward. */
 NRG_API nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                                                     int ith, int nth);
 

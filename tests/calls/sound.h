@@ -12,7 +12,7 @@ enum { SOUND_PART_BYTES = 512 };
 
 /* An option that no range holds, and what it makes of the call: the field's bytes and the status. */
 typedef struct sound_wrong {
-    unsigned char part, bytes;
+    unsigned char part, bytes, variant;
     uint16_t at;
     nrg_status status;
     union {
@@ -61,7 +61,11 @@ typedef struct sound_call {
 
     nrg_status (*run)(void *const *part, int ith, int nth);
 
-    const sound_wrong *wrong; /* of variant 0 */
+    /* Makes the contents of operands wrong in the n-th way, and returns the status; NRG_OK: this variant has no such. May be
+     * NULL. */
+    nrg_status (*spoil)(void *const *part, int n);
+
+    const sound_wrong *wrong; /* of variant 0, or of that which they say */
     int wrong_count;
     const sound_size *sizes;
     int size_count;
@@ -74,6 +78,6 @@ typedef struct sound_family {
     int count;
 } sound_family;
 
-extern const sound_family sound_norm, sound_rope, sound_relative;
+extern const sound_family sound_activation, sound_channel, sound_norm, sound_relative, sound_rope;
 
 #endif

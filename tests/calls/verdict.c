@@ -169,6 +169,11 @@ static int lies_in_place(const judged *c, int out, int other)
     return 1;
 }
 
+static int is_input(const nrg_call *call, const nrg_sizes *s, int i)
+{
+    return call->operands[i].role == NRG_IN || s->read_only >> i & 1;
+}
+
 nrg_status verdict_of(const nrg_call *call, const void *const *part, int ith, int nth, int *is_open)
 {
     *is_open = 0;
@@ -185,6 +190,9 @@ nrg_status verdict_of(const nrg_call *call, const void *const *part, int ith, in
             (!call->operands[i].may_be_absent || s.needed >> i & 1))
             return NRG_ERR_NULL;
     for (int i = 0; i < call->operand_count; i++)
+        if (s.always >> i & 1 && !pointer_of(&call->operands[i], part))
+            return NRG_ERR_NULL;
+    for (int i = 0; i < call->operand_count; i++)
         if (v[i].is_there && s.refused >> i & 1)
             return NRG_ERR_COMBINATION;
     for (int i = 0; i < call->operand_count; i++)
@@ -196,7 +204,7 @@ nrg_status verdict_of(const nrg_call *call, const void *const *part, int ith, in
             if (i == j || !v[i].is_there || !v[j].is_there || !v[i].has_elements || !v[j].has_elements)
                 continue;
             /* an output against inputs, and against the outputs before it */
-            if (call->operands[i].role == NRG_IN || (call->operands[j].role != NRG_IN && j > i))
+            if (is_input(call, &s, i) || (!is_input(call, &s, j) && j > i))
                 continue;
             if (lies_in_place(&c, i, j) || !extents_meet(&c, i, j))
                 continue;
