@@ -1,0 +1,432 @@
+"""scripts/mutants.sh, once everything is installed: makes small wrong changes, and tells which of them the suites notice.
+
+A mutant is one operator at one place of one file. Operators go in turn, and take the files in an order that a hash makes, those
+that had the fewest mutants first; in a file, the place that a hash says, and from there on the next. A place counts if what comes
+of it compiles to other code than the original.
+
+SPDX-License-Identifier: MIT"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import time
+
+PER_OPERATOR = 3  # mutants, of different files
+TRIES = 6  # places of a file, until one counts
+LEAST = 80
+SHARE = 0.95
+
+# What is changed: folders and files, and names that are not there are no matter. Of the paths only AVX2's is, which any machine
+# can run that runs this.
+FILES = [
+    "src/calls", "src/operands", "src/exact", "src/scalar", "src/template", "src/tables", "src/avx2/vec.h",
+    "src/dispatch.c", "src/cpu.c", "src/channel_gradient.h", "src/norm_rope_rows.h", "src/token_heads.h",
+]
+
+# Whose suites a file's mutants meet: the first word that its name has. A file of no family meets all suites.
+FAMILIES = [
+    ("channel", "channel"), ("activation", "activation"), ("recurrent", "recurrent"), ("floater", "recurrent"),
+    ("relative", "relative"), ("head_bias", "relative"), ("bias", "bias"), ("alibi", "bias"), ("t5", "bias"),
+    ("embed", "embed"), ("sinusoidal", "rope"), ("position_table", "rope"), ("rope", "rope"), ("heads", "relative"),
+    ("norm", "norm"),
+]
+EVERYWHERE = ["calls", "dispatch", "vec", "fences", "bits"]  # suites that are no family's, after those of the family
+NEVER = ["harness", "mpi", "examples"]  # of the tests themselves, and of programs
+
+WORD = r"[A-Za-z_]\w*(?:(?:->|\.)[A-Za-z_]\w*)*"
+
+# The operators: a name, what to look for in a line of code, what to put there. Comments, strings and lines of the preprocessor are
+# not looked at. A replacement may be a function of the match.
+def swap(a, b):
+    return (r"\b(?:%s|%s)\b" % (a, b), lambda m: b if m.group() == a else a)
+
+
+def next_number(m):
+    return str(int(m.group()) + 1)
+
+
+def other_half(m):
+    return {"low": "high", "high": "low", "lo": "hi", "hi": "lo"}[m.group()]
+
+
+def other_bit(m):
+    return "0x%x%s" % (int(m.group(1), 16) ^ 1, m.group(2))
+
+
+OPERATORS = [
+    # comparisons
+    ("< as <=", r"(?<= )<(?= )", "<="),
+    ("<= as <", r"(?<= )<=(?= )", "<"),
+    ("> as >=", r"(?<= )>(?= )", ">="),
+    (">= as >", r"(?<= )>=(?= )", ">"),
+    ("== as !=", r"(?<= )==(?= )", "!="),
+    ("&& as ||", r"(?<= )&&(?= )", "||"),
+    ("|| as &&", r"(?<= )\|\|(?= )", "&&"),
+    ("not dropped", r"!(?=[A-Za-z_(])", ""),
+    ("if always", None, "1"),
+    ("if never", None, "0"),
+    ("choice swapped", r"\? ([\w.>-]+) : ([\w.>-]+)(?=[;,)])", r"? \2 : \1"),
+    # arithmetic
+    ("+ as -", r"(?<= )\+(?= )", "-"),
+    ("- as +", r"(?<=[\w)\]] )-(?= )", "+"),
+    ("+ 1 dropped", r" \+ 1\b(?![.\w])", ""),
+    ("- 1 dropped", r" - 1\b(?![.\w])", ""),
+    ("% as /", r"(?<= )%(?= )", "/"),
+    ("+= as =", r"(?<= )\+=(?= )", "="),
+    ("|= as =", r"(?<= )[|&]=(?= )", "="),
+    ("shift the other way", r"<<|>>(?!=)", lambda m: ">>" if m.group() == "<<" else "<<"),
+    ("number + 1", r"(?<![\w.])(?:[2-9]|[1-9]\d{1,4})(?![\w.])", next_number),
+    ("power of two + 1", r"(?<=0x1p)[-+]?\d+", next_number),
+    ("mask's last bit", r"\b0x([0-9a-f]{2,16})(u?)\b(?!p)", other_bit),
+    ("sign of a product", r"\bfmaf?\((?=\w)", lambda m: m.group() + "- "),
+    ("fma as fms", r"\bv_fma\b", "v_fms"),
+    ("double as float", r"\(double\)", "(float)"),
+    # lanes, tails, strides, shares
+    ("a whole vector for a part", r"\blanes_at\([^()]*\)", "VN"),
+    ("mask one short", r"\bv_mask\(n\)", "v_mask(n - 1)"),
+    ("low as high", r"(?<=\bvd_)(?:low|high)\b|(?<=\bv_twice_)(?:low|high)\b|(?<=_unpack)(?:lo|hi)(?=_)", other_half),
+    ("even as odd",) + swap("even", "odd"),
+    ("begin as end", r"(?<=[.>])(?:begin|end|row_begin|row_end)\b(?! =)",
+     lambda m: m.group().replace("begin", "x").replace("end", "begin").replace("x", "end")),
+    ("another stride", None, None),
+    ("share of another", r"\bith\b(?=[,) ])", "0"),
+    ("smaller as larger", r"\b\w*(?:smaller|larger|_min|_max)\b(?=\()",
+     lambda m: re.sub("smaller|larger|_min|_max",
+                      lambda n: {"smaller": "larger", "larger": "smaller", "_min": "_max", "_max": "_min"}[n.group()], m.group())),
+    # types, NaN, fences
+    ("f16 as bf16",) + swap("NRG_F16", "NRG_BF16"),
+    ("NaN not seen", r"\b(?:__builtin_)?isnan\([^()]*\)", "0"),
+    ("NaN as number", r"\b_CMP_UNORD_Q\b", "_CMP_ORD_Q"),
+    ("fence dropped", r"\b(?:v_nt_fence|_mm_sfence)\(\);", ";"),
+    # checks
+    ("status dropped", r"\breturn NRG_ERR_\w+;", ";"),
+    ("another status", r"(?<=return )NRG_ERR_\w+(?=;)", lambda m: "NRG_ERR_DIM" if m.group() != "NRG_ERR_DIM" else "NRG_ERR_NULL"),
+    ("NULL not checked", r"!(?:a|s|args|spec|job|\*spec|\*args)(?:->\w+)?\b(?!->|\()", "0"),
+    ("step left out", r"\b(?:continue|break);", ";"),
+]
+
+
+def digest(*parts):
+    return int.from_bytes(hashlib.sha256("|".join(parts).encode()).digest()[:8], "big")
+
+
+def code_of(text):
+    """The text with everything that is not code blanked, character by character."""
+    def blank(m):
+        return re.sub(r"[^\n]", " ", m.group())
+    text = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', blank, text, flags=re.S)
+    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", blank, text, flags=re.M)
+
+
+def closing(code, at):
+    """Where the parenthesis that opens at `at` closes."""
+    depth = 0
+    for i in range(at, len(code)):
+        depth += {"(": 1, ")": -1}.get(code[i], 0)
+        if depth == 0:
+            return i
+    return -1
+
+
+def places_of(operator, code):
+    """(begin, end, what to put there) of every occurrence."""
+    name, pattern, replacement = operator
+    found = []
+    if name.startswith("if "):
+        for m in re.finditer(r"\bif \(", code):
+            end = closing(code, m.end() - 1)
+            if end > 0 and "\n" not in code[m.start():end]:
+                found.append((m.end(), end, replacement))
+        return found
+    if name == "another stride":
+        # a field of the same struct: the next one of the file
+        names = sorted(set(re.findall(r"(?:->|\.)(\w+_stride)\b", code)))
+        for m in re.finditer(r"(?<=[.>])(\w+_stride)\b(?! =)", code):
+            if len(names) > 1:
+                found.append((m.start(), m.end(), names[(names.index(m.group()) + 1) % len(names)]))
+        return found
+    for m in re.finditer(pattern, code):
+        found.append((m.start(), m.end(), replacement(m) if callable(replacement) else m.expand(replacement)))
+    return found
+
+
+class Mutant:
+    def __init__(self, operator, file, text, place):
+        begin, end, new = place
+        first = text.rfind("\n", 0, begin) + 1
+        self.operator, self.file = operator, file
+        self.line = text.count("\n", 0, begin) + 1
+        self.was = " ".join(text[first:text.find("\n", begin)].split())
+        self.text = text[:begin] + new + text[end:]
+        self.now = " ".join(self.text[first:self.text.find("\n", begin)].split())
+        self.name = "%s | %s | %s" % (file, operator, self.was)
+
+
+def source_files(root):
+    files = []
+    for entry in FILES:
+        path = os.path.join(root, entry)
+        if os.path.isfile(path):
+            files.append(entry)
+        for folder, _, names in os.walk(path):
+            files += [os.path.relpath(os.path.join(folder, name), root) for name in names if name.endswith((".c", ".h"))]
+    return sorted(files)
+
+
+def candidates(root):
+    """Operator by operator, files in the order they are asked, and in each the places in the order they are tried."""
+    code = {}
+    for file in source_files(root):
+        with open(os.path.join(root, file), encoding="utf-8") as f:
+            text = f.read()
+        code[file] = (text, code_of(text))
+    for operator in OPERATORS:
+        files = []
+        for file, (text, blanked) in code.items():
+            places = places_of(operator, blanked)
+            if places:
+                start = digest(operator[0], os.path.basename(file)) % len(places)
+                files.append((file, text, places[start:] + places[:start]))
+        yield operator[0], files
+
+
+def family_of(file):
+    name = os.path.relpath(file, "src")
+    for word, family in FAMILIES:
+        if word in os.path.basename(name):
+            return family
+    for word, family in FAMILIES:
+        if "/" + word + "/" in "/" + name:
+            return family
+    return None
+
+
+class Build:
+    """A copy of the tree, and a build of it in which only what a mutant changes is made again. Paths that this CPU cannot run are
+    built of another copy, which nothing changes."""
+
+    def __init__(self, root, where, isas):
+        self.tree, self.dir, self.isas = os.path.join(where, "tree"), os.path.join(where, "build"), isas
+        self.copy(root, self.tree, "")
+        self.copy(root, os.path.join(where, "unchanged"), "src/")
+        self.copy(root, os.path.join(where, "unchanged"), "include/")
+        if not os.path.exists(os.path.join(self.dir, "build.ninja")):
+            # no optimization that takes long: what is wrong at -O1 is wrong at -O3
+            compiler = {"CC": "ccache gcc"} if shutil.which("ccache") else {}
+            self.must(["meson", "setup", self.dir, self.tree, "-Doptimization=1", "-Dbench=disabled", "-Dmpi=disabled",
+                       "-Dexamples=disabled", "-Ddefault_library=shared"], compiler)
+        self.must(["ninja", "-C", self.dir, "build.ninja"])
+        rules = os.path.join(self.dir, "build.ninja")
+        with open(rules, encoding="utf-8") as f:
+            text = f.read()
+        idle = "|".join({"scalar", "avx2", "avx512", "neon"} - set(isas))
+        with open(rules, "w", encoding="utf-8") as f:
+            f.write(re.sub(r"(?<= c_COMPILER \.\./)tree(?=/src/(?:%s)/)" % idle, "unchanged", text))
+        self.must(["ninja", "-C", self.dir])
+        targets = json.loads(self.must(["meson", "introspect", "--targets", self.dir]))
+        self.libraries = [os.path.relpath(t["filename"][0], self.dir) for t in targets
+                          if t["type"] == "static library" and t["defined_in"].endswith(os.path.join("src", "meson.build"))]
+        self.tests = {}
+        for test in json.loads(self.must(["meson", "introspect", "--tests", self.dir])):
+            suites = [suite.split(":")[-1] for suite in test["suite"]]
+            if not set(suites) & set(NEVER):
+                self.tests[test["name"]] = (suites[0], test["cmd"], test["env"])
+        self.objects = self.object_digests()
+        self.seconds = {}
+
+    @staticmethod
+    def copy(root, to, beginning):
+        """The files git knows whose names begin so, where they differ: a second run builds only what has changed."""
+        listed = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                                capture_output=True, check=True).stdout.decode().split("\0")
+        for file in filter(None, listed):
+            source, target = os.path.join(root, file), os.path.join(to, file)
+            if not file.startswith(beginning) or not os.path.isfile(source):
+                continue
+            with open(source, "rb") as f:
+                content = f.read()
+            if os.path.exists(target):
+                with open(target, "rb") as f:
+                    if f.read() == content:
+                        continue
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(target, "wb") as f:
+                f.write(content)
+            shutil.copymode(source, target)
+        for folder, _, names in os.walk(os.path.join(to, "src")):
+            for name in names:
+                if os.path.relpath(os.path.join(folder, name), to) not in listed:
+                    os.remove(os.path.join(folder, name))
+
+    @staticmethod
+    def must(command, environment=None):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ, **(environment or {})))
+        if done.returncode:
+            sys.exit("%s\n%s\nmutants: failed: %s" % (done.stdout[-4000:], done.stderr[-4000:], " ".join(command)))
+        return done.stdout
+
+    def object_digests(self):
+        found = {}
+        for library in self.libraries:
+            folder = os.path.join(self.dir, library + ".p")
+            for name in sorted(os.listdir(folder)):
+                if name.endswith(".o"):
+                    with open(os.path.join(folder, name), "rb") as f:
+                        found[library, name] = hashlib.sha256(f.read()).hexdigest()
+        return found
+
+    def write(self, file, text):
+        with open(os.path.join(self.tree, file), "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def make(self, targets):
+        return subprocess.run(["ninja", "-j2", "-C", self.dir] + targets, capture_output=True, check=False).returncode == 0
+
+    def changed(self):
+        """The libraries whose code is another one than the original's."""
+        now = self.object_digests()
+        return {library for (library, name), value in now.items() if self.objects.get((library, name)) != value}
+
+    def run(self, name, command, environment, seconds):
+        """Seconds it took, or what was wrong."""
+        def limits():
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+            resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 5, int(seconds) + 10))
+        begin = time.monotonic()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=limits,
+                              env=dict(os.environ, NRG_TEST_SCALE="small", **environment)) as process:
+            try:
+                output = process.communicate(timeout=seconds)[0]
+            except subprocess.TimeoutExpired:
+                process.terminate()  # a suite ends its test, which is a process of its own
+                try:
+                    process.communicate(timeout=10)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                return "takes too long"
+        took = time.monotonic() - begin
+        if process.returncode:
+            return "fails" if process.returncode > 0 else "dies"
+        if name.startswith("hash"):
+            with open(os.path.join(self.tree, "tests/hashes-quick.txt"), "rb") as f:
+                if f.read() != output:
+                    return "differs"
+        return took
+
+    def steps(self, family, libraries):
+        """(name, target, command, environment): hashes of the paths that are concerned and the family's suites, and then those of everybody; the
+        quick ones first."""
+        nrg = os.path.join(self.dir, "tools", "nrg")
+        concerned = [isa for isa in self.isas if "libnrg-%s.a" % isa in {os.path.basename(library) for library in libraries}]
+        if len(concerned) < len(libraries):
+            concerned = self.isas
+        steps = [("hash " + isa, "tools/nrg", [nrg, "check", "--hash", "--quick", "--isa", isa], {}) for isa in concerned]
+        steps += [(name, os.path.relpath(command[0], self.dir), command, environment)
+                  for name, (suite, command, environment) in self.tests.items() if family in (None, suite) or suite in EVERYWHERE]
+        of_family = {name for name, (suite, _, _) in self.tests.items() if family in (None, suite)}
+        return sorted(steps, key=lambda s: (s[0] in self.tests and s[0] not in of_family, self.seconds.get(s[0], 0)))
+
+    def baseline(self):
+        """The original has to pass everything; how long that takes is the measure for mutants."""
+        for name, _, command, environment in self.steps(None, self.libraries):
+            took = self.run(name, command, environment, 3600)
+            if isinstance(took, str):
+                sys.exit("mutants: %s: %s, without any change" % (name, took))
+            self.seconds[name] = took
+
+    def verdict(self, mutant, libraries):
+        """What notices it; None: nothing does."""
+        for name, target, command, environment in self.steps(family_of(mutant.file), libraries):
+            if not self.make([target]):
+                return "%s does not build" % name
+            result = self.run(name, command, environment, 60 + 10 * self.seconds[name])
+            if isinstance(result, str):
+                return "%s: %s" % (name, result)
+        return None
+
+
+def explanations(root):
+    """Lines of mutants.txt: name = same | missed: why."""
+    found = {}
+    path = os.path.join(root, "scripts", "mutants.txt")
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as f:
+            for line in f:
+                m = re.match(r"(.*\S) +=> +(same|missed): (.*\S)", line)
+                if m and not line.startswith("#"):
+                    found[" ".join(m.group(1).split())] = (m.group(2), m.group(3))
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--root", required=True)
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--paths", required=True, help="what this CPU runs: scalar,avx2")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    if options.list:
+        for operator, files in candidates(options.root):
+            print("%-26s %4d places in %2d files" % (operator, sum(len(places) for _, _, places in files), len(files)))
+        return 0
+
+    why = explanations(options.root)
+    build = Build(options.root, options.build, options.paths.split(","))
+    build.baseline()
+    print("the original passes: %d suites and hashes, %.0f s" % (len(build.seconds), sum(build.seconds.values())), flush=True)
+    used, caught, same, missed, unexplained = {}, 0, 0, [], []
+    for operator, files in candidates(options.root):
+        made = 0
+        for file, text, places in sorted(files, key=lambda f: (used.get(f[0], 0), digest(operator, "file", os.path.basename(f[0])))):
+            if made == PER_OPERATOR:
+                break
+            for place in places[:TRIES]:
+                mutant = Mutant(operator, file, text, place)
+                build.write(file, mutant.text)
+                libraries = build.changed() if build.make(build.libraries) else None
+                if libraries:
+                    begin = time.monotonic()
+                    counted = options.only in mutant.name
+                    by = build.verdict(mutant, libraries) if counted else None
+                    build.write(file, text)
+                    used[file] = used.get(file, 0) + 1
+                    made += 1
+                    if not counted:
+                        break
+                    known = why.get(mutant.name)
+                    if by:
+                        caught += 1
+                    elif known and known[0] == "same":
+                        same += 1
+                    else:
+                        missed.append(mutant)
+                        if not known:
+                            unexplained.append(mutant)
+                    print("%3d %s:%d: %s: `%s` is now `%s`: %s (%.0f s)" % (
+                        caught + same + len(missed), file, mutant.line, operator, mutant.was, mutant.now,
+                        "caught by " + by if by else "SURVIVED, %s: %s" % known if known else "SURVIVED",
+                        time.monotonic() - begin), flush=True)
+                    break
+                build.write(file, text)
+    build.make(build.libraries)
+    total = caught + len(missed)
+    print("%d mutants; %d change no result; of the other %d, %d are caught: %.1f %%" % (
+        total + same, same, total, caught, 100 * caught / max(total, 1)))
+    for mutant in unexplained:
+        print("not explained in scripts/mutants.txt: " + mutant.name)
+    if not options.only and total + same < LEAST:
+        print("fewer than %d" % LEAST)
+        return 1
+    return int(bool(unexplained) or caught < SHARE * total)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
