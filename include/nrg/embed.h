@@ -75,7 +75,10 @@ static inline nrg_embed_table nrg_embed_counted(const void *table, size_t rows, 
 /* Make one with nrg_embed_args_init, then set what else there is. Strides, alignment and hints as in nrg_norm_args.
  *
  * Aliasing: inputs may overlap each other as they like. o shares no byte with a table or with ids; it may be x, the whole of it:
- * same first byte, same stride. */
+ * same first byte, same stride.
+ *
+ *               x     o
+ *         o     yes */
 typedef struct nrg_embed_args {
     size_t size;           /* sizeof(nrg_embed_args) */
     size_t rows;           /* tokens; 0 is fine */
@@ -136,7 +139,11 @@ NRG_API nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nt
  *
  * Aliasing: norm.o or norm.r may be args.x, the whole of it; otherwise an output shares no byte with another operand.
  *
- * The statuses of both, and
+ *               x     o     r
+ *         o     yes         no
+ *         r     yes   no
+ *
+ * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_embed_forward, nrg_norm_forward, and
  *   NRG_ERR_NULL         (with rows > 0) norm.o
  *   NRG_ERR_COMBINATION  dim, dtype or rows differ between the structs; args.o, norm.x, norm.y or norm.z is there; a gate;
  *                        NRG_RESIDUAL_AFTER
@@ -203,7 +210,9 @@ static inline nrg_embed_backward_args nrg_embed_backward_args_init(size_t rows, 
  * table_rows and ids are looked at. */
 NRG_API nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *args, size_t *bytes);
 
-/* Phase 1, on one thread. Returns NRG_OK, or the statuses of nrg_embed_backward, having written nothing, and
+/* Phase 1, on one thread. Returns NRG_OK, or says what is wrong as phase 2 does and writes nothing: NRG_ERR_NULL,
+ * NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM,
+ * NRG_ERR_DTYPE, NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_WORKSPACE, and
  *   NRG_ERR_POSITION     an id that is negative, or not less than table_rows
  * It does not read d_o and dT, nor write dT. */
 NRG_API nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args);

@@ -18,7 +18,8 @@
 #include "sound.h"
 #include "verdict.h"
 
-static const sound_family *const families[] = {&sound_activation, &sound_channel, &sound_norm, &sound_relative, &sound_rope};
+static const sound_family *const families[] = {&sound_activation, &sound_channel,  &sound_embed,
+                                               &sound_norm,       &sound_relative, &sound_rope};
 enum { FAMILIES = sizeof families / sizeof families[0], VARIANTS_MOST = 16, CALLS_MOST = 16 };
 
 /* Operands stand here, each with room around it for others to be moved into. */

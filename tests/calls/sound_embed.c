@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+
+#include "../../src/operands/embed.h"
+#include "sound.h"
+
+enum { ARGS = NRG_EMBED_ARGS, SPEC = NRG_EMBED_NORM_SPEC, NORM = NRG_EMBED_NORM_ARGS, TOKENS = 5, DIM = 6, ENTRIES = 4 };
+
+/* ---- forward ---- */
+
+/* One table, of the tokens' ids; x, three tables, of which one is counted, and 16 bits. */
+static uint32_t set_up(void *const *part, int variant)
+{
+    nrg_embed_args *args = part[ARGS];
+    *args = nrg_embed_args_init(TOKENS, DIM, NULL);
+    args->store = NRG_STORE_KEEP;
+    args->tables[0].rows = ENTRIES;
+    if (!variant)
+        return NRG_BIT(NRG_EMBED_TABLE) | NRG_BIT(NRG_EMBED_IDS);
+    args->dtype = NRG_BF16;
+    args->table_dtype = NRG_F32;
+    args->tables[1].rows = TOKENS + 2;
+    args->tables[1].first = 2;
+    args->tables[2].rows = 1;
+    args->tables[2].scale = -3;
+    return NRG_BIT(NRG_EMBED_X) | NRG_BIT(NRG_EMBED_TABLE) | NRG_BIT(NRG_EMBED_TABLE + 1) | NRG_BIT(NRG_EMBED_TABLE + 2) |
+           NRG_BIT(NRG_EMBED_IDS) | NRG_BIT(NRG_EMBED_IDS + 2);
+}
+
+static void fill_ids(const int32_t *ids, size_t tokens, size_t entries)
+{
+    for (size_t t = 0; ids && t < tokens; t++)
+        ((int32_t *)ids)[t] = (int32_t)(t % entries); /* the test's own memory */
+}
+
+static void fill(void *const *part)
+{
+    const nrg_embed_args *args = part[ARGS];
+    for (int k = 0; k < NRG_EMBED_TABLES; k++)
+        fill_ids(args->tables[k].ids, args->rows, args->tables[k].rows);
+}
+
+static nrg_status spoil(void *const *part, int n)
+{
+    const nrg_embed_args *args = part[ARGS];
+    if (n > 1)
+        return NRG_OK;
+    ((int32_t *)args->tables[0].ids)[TOKENS - 1] = n ? ENTRIES : -1;
+    return NRG_ERR_POSITION;
+}
+
+static nrg_status run(void *const *part, int ith, int nth) { return nrg_embed_forward(part[ARGS], ith, nth); }
+
+#define WRONG_TERMS                                                                                                              \
+    WRONG_U64(ARGS, nrg_embed_args, dim, 0, NRG_ERR_DIM), WRONG_U32(ARGS, nrg_embed_args, table_dtype, NRG_F16, NRG_ERR_DTYPE),  \
+        WRONG_F32(ARGS, nrg_embed_args, tables[0].scale, INFINITY, NRG_ERR_CONSTANT),                                            \
+        WRONG_F32(ARGS, nrg_embed_args, tables[2].scale, NAN, NRG_ERR_CONSTANT),                                                 \
+        WRONG_U32(ARGS, nrg_embed_args, tables[0].first, 1, NRG_ERR_COMBINATION)
+
+static const sound_wrong wrong[] = {WRONG_TERMS};
+static const sound_size sizes[] = {
+    {ARGS, NRG_AT(nrg_embed_args, rows)}, {ARGS, NRG_AT(nrg_embed_args, dim)}, {ARGS, NRG_AT(nrg_embed_args, tables[0].rows)}};
+
+/* ---- with the norm ---- */
+
+static uint32_t set_up_norm(void *const *part, int variant)
+{
+    nrg_norm_spec *spec = part[SPEC];
+    nrg_norm_args *norm = part[NORM];
+    const uint32_t there = set_up(part, variant);
+    *spec = nrg_layer_norm_spec(DIM, 1e-12);
+    spec->dtype = ((const nrg_embed_args *)part[ARGS])->dtype;
+    spec->r_dtype = variant ? NRG_F32 : NRG_DTYPE_SAME;
+    spec->store = NRG_STORE_KEEP;
+    *norm = nrg_norm_args_init(TOKENS, NULL, NULL);
+    return there | NRG_BIT(NRG_EMBED_NORM_W) | NRG_BIT(NRG_EMBED_NORM_B) | NRG_BIT(NRG_EMBED_NORM_R) |
+           (variant ? NRG_BIT(NRG_EMBED_NORM_MEAN) | NRG_BIT(NRG_EMBED_NORM_RSTD) : 0);
+}
+
+static nrg_status run_norm(void *const *part, int ith, int nth)
+{
+    return nrg_embed_norm_forward(part[ARGS], part[SPEC], part[NORM], ith, nth);
+}
+
+static const sound_wrong wrong_norm[] = {
+    WRONG_TERMS,
+    WRONG_F64(SPEC, nrg_norm_spec, eps, NAN, NRG_ERR_EPS),
+    WRONG_U64(SPEC, nrg_norm_spec, dim, DIM + 1, NRG_ERR_COMBINATION),
+    WRONG_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_PRE, NRG_ERR_COMBINATION),
+    WRONG_U32(SPEC, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_COMBINATION),
+    WRONG_U64(NORM, nrg_norm_args, rows, TOKENS - 1, NRG_ERR_COMBINATION),
+};
+/* rows and dim stand in two structs each, and may not differ */
+static const sound_size norm_sizes[] = {{ARGS, NRG_AT(nrg_embed_args, tables[0].rows)}};
+
+/* ---- backward ---- */
+
+static uint32_t set_up_backward(void *const *part, int variant)
+{
+    nrg_embed_backward_args *args = part[ARGS];
+    *args = nrg_embed_backward_args_init(TOKENS, DIM, NULL, variant ? TOKENS + 3 : ENTRIES, NULL);
+    args->store = NRG_STORE_KEEP;
+    args->first = variant ? 3 : 0;
+    args->dtype = variant ? NRG_F16 : NRG_F32;
+    return variant ? 0 : NRG_BIT(NRG_EMBED_BACKWARD_IDS);
+}
+
+static void fill_order(void *const *part)
+{
+    const nrg_embed_backward_args *args = part[ARGS];
+    fill_ids(args->ids, args->rows, args->table_rows);
+}
+
+static nrg_status spoil_order(void *const *part, int n)
+{
+    const nrg_embed_backward_args *args = part[ARGS];
+    if (n > 1 || !args->ids)
+        return NRG_OK;
+    ((int32_t *)args->ids)[0] = n ? ENTRIES : -1;
+    return NRG_ERR_POSITION;
+}
+
+static nrg_status run_order(void *const *part, int ith, int nth)
+{
+    (void)ith;
+    (void)nth;
+    return nrg_embed_backward_order(part[ARGS]);
+}
+
+/* Phase 2 wants phase 1 to have been there. */
+static void fill_backward(void *const *part)
+{
+    fill_order(part);
+    nrg_embed_backward_order(part[ARGS]);
+}
+
+static nrg_status spoil_backward(void *const *part, int n)
+{
+    nrg_embed_backward_args *args = part[ARGS];
+    if (n || !args->ids)
+        return NRG_OK;
+    *(char *)args->workspace ^= 1;
+    return NRG_ERR_WORKSPACE;
+}
+
+static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_embed_backward(part[ARGS], ith, nth); }
+
+#define WRONG_BACKWARD                                                                                                           \
+    WRONG_U64(ARGS, nrg_embed_backward_args, dim, 0, NRG_ERR_DIM),                                                               \
+        WRONG_U32(ARGS, nrg_embed_backward_args, table_dtype, NRG_F16, NRG_ERR_DTYPE),                                           \
+        WRONG_F32(ARGS, nrg_embed_backward_args, scale, NAN, NRG_ERR_CONSTANT),                                                  \
+        WRONG_U32(ARGS, nrg_embed_backward_args, first, 1, NRG_ERR_COMBINATION)
+
+static const sound_wrong wrong_order[] = {WRONG_BACKWARD};
+static const sound_wrong wrong_backward[] = {
+    WRONG_BACKWARD,
+    {.part = ARGS,
+     .bytes = 4,
+     .variant = 1,
+     .at = NRG_AT(nrg_embed_backward_args, first),
+     .status = NRG_ERR_POSITION,
+     .value.u32 = 4},
+};
+static const sound_size backward_sizes[] = {{ARGS, NRG_AT(nrg_embed_backward_args, rows)},
+                                            {ARGS, NRG_AT(nrg_embed_backward_args, dim)},
+                                            {ARGS, NRG_AT(nrg_embed_backward_args, table_rows)}};
+
+#define WRONG(options, numbers)                                                                                                  \
+    .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = numbers, .size_count = NRG_COUNT(numbers)
+
+static const sound_call calls[] = {
+    {&nrg_call_embed_forward, "embed.h", "nrg_embed_forward", 1, 2, set_up, fill, run, spoil, WRONG(wrong, sizes)},
+    {&nrg_call_embed_norm_forward, "embed.h", "nrg_embed_norm_forward", 1, 2, set_up_norm, fill, run_norm, spoil,
+     WRONG(wrong_norm, norm_sizes)},
+    {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward_order", 0, 2, set_up_backward, fill_order, run_order, spoil_order,
+     WRONG(wrong_order, backward_sizes)},
+    {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward", 1, 2, set_up_backward, fill_backward, run_backward,
+     spoil_backward, WRONG(wrong_backward, backward_sizes)},
+};
+
+const sound_family sound_embed = {"embed", calls, NRG_COUNT(calls)};
