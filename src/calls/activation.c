@@ -5,12 +5,6 @@
 
 enum operand { X = 1, D_O = 2, OUT = 4 };
 
-const char *nrg_activation_name(nrg_activation g)
-{
-    static const char *const names[] = {"identity", "sigmoid", "silu", "relu", "relu2", "tanh", "gelu", "gelu_tanh", "softplus"};
-    return (unsigned)g <= NRG_ACT_SOFTPLUS ? names[g] : "?";
-}
-
 /* Fills the job; one of no elements where there is nothing to do. */
 static nrg_status prepare(nrg_activation_job *job, nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o,
                           int backward, void *out, int ith, int nth)
@@ -52,6 +46,7 @@ nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t n, c
     return NRG_OK;
 }
 
+#ifndef NRG_NO_BACKWARD
 nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o, void *dx, int ith,
                                    int nth)
 {
@@ -62,3 +57,4 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, 
     NRG_ACTIVE_KERNEL(activation_backward, dtype)(&job);
     return NRG_OK;
 }
+#endif
