@@ -8,6 +8,10 @@
 #include "../include/nrg/nrg.h"
 #include "paths.h"
 
+#if defined(NRG_NO_ACTIVATION) && !(defined(NRG_NO_NORM) && defined(NRG_NO_CHANNEL) && defined(NRG_NO_RECURRENT))
+#error "norm, channel and recurrent need activation"
+#endif
+
 /* nrg_<op>_kernel, the type of its functions nrg_<path>_<op>_<dtype>; and nrg_<op>_kernels, the table of them. */
 #define NRG_DECLARE_KERNELS(path, isa, op)                                                                                       \
     nrg_##op##_kernel nrg_##path##_##op##_f32, nrg_##path##_##op##_f16, nrg_##path##_##op##_bf16;

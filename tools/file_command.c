@@ -103,15 +103,19 @@ int file_check_weights(file_call *call, int w, int b, size_t dim, int beside)
 int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec)
 {
     static const char *const norms[] = {"rms", "layer", "l2", NULL};
-    static float any;
     int kind = cli_word_or_default(option_name(call, norm), call->value[norm], norms);
     if (kind < 0)
         return 0;
     *spec = kind == 0 ? nrg_rms_norm_spec(1, 1e-6) : kind == 1 ? nrg_layer_norm_spec(1, 1e-5) : nrg_l2_norm_spec(1, 1e-12);
     if (!file_double(call, eps, &spec->eps))
         return 0;
+#ifdef NRG_NO_NORM
+    return !call->value[norm] || library_holds("--norm", "norm");
+#else
+    static float any;
     nrg_norm_args args = nrg_norm_args_init(0, &any, &any);
     return library_answer(nrg_norm_forward(spec, &args, 0, 1)) == CLI_DONE;
+#endif
 }
 
 static int read_inputs(file_call *call)

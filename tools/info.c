@@ -11,7 +11,8 @@
 const char info_help[] = "usage: nrg info\n"
                          "\n"
                          "Prints the version, the CPU features that count (the CPU has them and the operating system\n"
-                         "has switched them on), the paths, and which one runs and why.\n";
+                         "has switched them on), the paths, the families of functions and whether their backward\n"
+                         "passes are in this build, and which path runs and why.\n";
 
 static const char *yes_no(int yes) { return yes ? "yes" : "no"; }
 
@@ -37,6 +38,10 @@ int command_info(char **arguments)
     for (int i = 0; i < NRG_ISA_COUNT; i++)
         printf("  %-9s %-6s %s\n", nrg_isa_name((nrg_isa)i), yes_no(nrg_isa_built((nrg_isa)i)),
                yes_no(nrg_isa_supported((nrg_isa)i)));
+    printf("\nFamilies    built\n");
+    for (unsigned i = 0; nrg_family_name(i); i++)
+        printf("  %-11s %s\n", nrg_family_name(i), yes_no(nrg_family_built(nrg_family_name(i))));
+    printf("  %-11s %s\n", "backward", yes_no(nrg_backward_built()));
     printf("\nActive path %s: %s\n", nrg_isa_name(nrg_isa_active()), nrg_isa_reason());
     return CLI_DONE;
 }

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "library.h"
 
+#include <string.h>
+
 #include "cli.h"
 
 const char *const library_stores[] = {"auto", "keep", "stream", NULL};
@@ -19,6 +21,15 @@ int library_set_isa(const char *name)
         return CLI_DONE;
     complain("--isa %s: %s", name, nrg_status_string(status));
     return CLI_REFUSED;
+}
+
+int library_holds(const char *option, const char *what)
+{
+    const int is_backward = strcmp(what, "backward") == 0;
+    if (is_backward ? nrg_backward_built() : nrg_family_built(what))
+        return 1;
+    complain("%s: this nrg was built without %s", option, is_backward ? "backward passes" : what);
+    return 0;
 }
 
 int library_answer(nrg_status status)

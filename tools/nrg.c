@@ -9,14 +9,31 @@
 #include "cli.h"
 #include "commands.h"
 
+#if defined(NRG_NO_ROPE) && defined(NRG_NO_RECURRENT) && defined(NRG_NO_EMBED) && defined(NRG_NO_RELATIVE) && defined(NRG_NO_BIAS)
+#define HAS_POSITIONS 0
+#else
+#define HAS_POSITIONS 1
+#endif
+
 static const struct {
     const char *name;
     int (*run)(char **arguments);
     const char *help;
 } commands[] = {
-    {"info", command_info, info_help}, {"check", command_check, check_help},
-    {"norm", command_norm, norm_help}, {"channel-norm", command_channel_norm, channel_norm_help},
-    {"rope", command_rope, rope_help}, {"position", command_position, position_help},
+    {"info", command_info, info_help},
+    {"check", command_check, check_help},
+#ifndef NRG_NO_NORM
+    {"norm", command_norm, norm_help},
+#endif
+#ifndef NRG_NO_CHANNEL
+    {"channel-norm", command_channel_norm, channel_norm_help},
+#endif
+#ifndef NRG_NO_ROPE
+    {"rope", command_rope, rope_help},
+#endif
+#if HAS_POSITIONS
+    {"position", command_position, position_help},
+#endif
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
@@ -25,10 +42,18 @@ static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
                             "\n"
                             "  nrg info           what this CPU has, which paths there are, which one runs and why\n"
                             "  nrg check          does every path of this CPU give the bits of the scalar one?\n"
+#ifndef NRG_NO_NORM
                             "  nrg norm           normalize the rows of a NumPy .npy file\n"
+#endif
+#ifndef NRG_NO_CHANNEL
                             "  nrg channel-norm   batch, group, instance or layer norm of a .npy file with channels\n"
+#endif
+#ifndef NRG_NO_ROPE
                             "  nrg rope           rotary position embedding of a .npy file, or the table of its angles\n"
+#endif
+#if HAS_POSITIONS
                             "  nrg position       other positional encodings of .npy files\n"
+#endif
                             "\n"
                             "  nrg COMMAND --help, nrg --version\n"
                             "\n"

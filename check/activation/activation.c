@@ -54,8 +54,6 @@ static void make_one(sweep_level level, uint64_t n, sweep_case *c, int other, in
 
 static void make_forward(sweep_level level, uint64_t n, sweep_case *c) { make_one(level, n, c, SWEEP_O, SWEEP_O); }
 
-static void make_backward(sweep_level level, uint64_t n, sweep_case *c) { make_one(level, n, c, SWEEP_D_O, SWEEP_DX); }
-
 /* The bit patterns of a dtype, in even steps; the lower bits, where there are any between two steps, are drawn. */
 static void fill_every_value(const sweep_operand *operand, unsigned char *row, uint64_t *random)
 {
@@ -84,6 +82,16 @@ static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
     return status;
 }
 
+static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
+{
+    sweep_append(text, " %s of %zu", nrg_activation_name(c->spec.activation), c->spec.dim);
+}
+
+const sweep_family sweep_family_activation = {count, make_forward, fill, run_forward, describe, NULL};
+
+#ifndef NRG_NO_BACKWARD
+static void make_backward(sweep_level level, uint64_t n, sweep_case *c) { make_one(level, n, c, SWEEP_D_O, SWEEP_DX); }
+
 static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
 {
     nrg_status status = NRG_OK;
@@ -94,10 +102,5 @@ static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
     return status;
 }
 
-static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
-{
-    sweep_append(text, " %s of %zu", nrg_activation_name(c->spec.activation), c->spec.dim);
-}
-
-const sweep_family sweep_family_activation = {count, make_forward, fill, run_forward, describe, NULL};
 const sweep_family sweep_family_activation_backward = {count, make_backward, fill, run_backward, describe, NULL};
+#endif

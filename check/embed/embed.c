@@ -140,7 +140,7 @@ static void make(sweep_level level, uint64_t n, sweep_case *c)
                 sweep_add_dense(c, IDS + i, SWEEP_I32, e.tokens, 1);
         }
     sweep_add_tensor(c, O, c->spec.dtype, e.dim, e.tokens);
-    if (ways[n % WAYS].has_norm)
+    if (ways[n % WAYS].has_norm && nrg_family_built("norm"))
         add_norm(c, &e);
     sweep_lay_out(c, &random);
     if (e.in_place)
@@ -189,13 +189,10 @@ static nrg_status forward(const sweep_case *c, nrg_embed_args *args, int operand
     return status;
 }
 
-static nrg_status run(const sweep_case *c, unsigned char *memory)
+#ifndef NRG_NO_NORM
+static nrg_status run_fused(const sweep_case *c, const embed_case *e, nrg_embed_args *args, unsigned char *memory)
 {
-    embed_case e = draw(c);
-    nrg_embed_args args = embed_args(c, &e, memory);
-    if (!c->fused)
-        return forward(c, &args, O, c->shares, memory);
-    nrg_norm_args norm = nrg_norm_args_init(e.tokens, NULL, sweep_place(c, O, memory));
+    nrg_norm_args norm = nrg_norm_args_init(e->tokens, NULL, sweep_place(c, O, memory));
     norm.o_stride = sweep_stride(c, O);
     norm.w = sweep_place(c, W, memory);
     norm.b = sweep_place(c, B, memory);
@@ -205,13 +202,25 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     norm.rstd = sweep_place(c, RSTD, memory);
     nrg_status status = NRG_OK;
     if (c->recompute) {
-        status = forward(c, &args, SUM, 1, memory);
+        status = forward(c, args, SUM, 1, memory);
         norm.x = sweep_place(c, SUM, memory);
-        return status == NRG_OK ? nrg_norm_forward(&e.norm, &norm, 0, 1) : status;
+        return status == NRG_OK ? nrg_norm_forward(&e->norm, &norm, 0, 1) : status;
     }
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_embed_norm_forward(&args, &e.norm, &norm, sweep_share(c, i, c->shares), c->shares);
+        status = nrg_embed_norm_forward(args, &e->norm, &norm, sweep_share(c, i, c->shares), c->shares);
     return status;
+}
+#endif
+
+static nrg_status run(const sweep_case *c, unsigned char *memory)
+{
+    embed_case e = draw(c);
+    nrg_embed_args args = embed_args(c, &e, memory);
+#ifndef NRG_NO_NORM
+    if (c->fused)
+        return run_fused(c, &e, &args, memory);
+#endif
+    return forward(c, &args, O, c->shares, memory);
 }
 
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])

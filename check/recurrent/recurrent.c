@@ -79,6 +79,7 @@ static void make_forward(sweep_level level, uint64_t n, sweep_case *c)
     sweep_lay_out(c, &random);
 }
 
+#ifndef NRG_NO_BACKWARD
 /* Phase 1 shows g and dp0, phase 2 dw and db. */
 static void make_gradient(uint64_t n, sweep_case *c, int sums)
 {
@@ -116,6 +117,7 @@ static void make_reduce(sweep_level level, uint64_t n, sweep_case *c)
     (void)level;
     make_gradient(n, c, 1);
 }
+#endif
 
 /* Mostly a matrix that leaves vectors where the tangent is not flat. */
 static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random)
@@ -149,6 +151,7 @@ static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
     return status;
 }
 
+#ifndef NRG_NO_BACKWARD
 static nrg_status run_gradient(const sweep_case *c, unsigned char *memory)
 {
     recurrent_case r = draw(c);
@@ -177,6 +180,7 @@ static nrg_status run_gradient(const sweep_case *c, unsigned char *memory)
         status = nrg_recurrent_backward_reduce(&args, sweep_share(c, i, c->reduce_shares), c->reduce_shares);
     return status;
 }
+#endif
 
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
@@ -186,5 +190,7 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 }
 
 const sweep_family sweep_family_recurrent = {count, make_forward, fill, run_forward, describe, names};
+#ifndef NRG_NO_BACKWARD
 const sweep_family sweep_family_recurrent_backward = {count, make_backward, fill, run_gradient, describe, names};
 const sweep_family sweep_family_recurrent_reduce = {count, make_reduce, fill, run_gradient, describe, names};
+#endif

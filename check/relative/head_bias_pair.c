@@ -83,29 +83,6 @@ static void make_forward(sweep_level level, uint64_t n, sweep_case *c)
         sweep_share_place(c, p.has[0] ? O_U : O_V, Q);
 }
 
-static void make_backward(sweep_level level, uint64_t n, sweep_case *c)
-{
-    (void)level;
-    c->spec.store = (nrg_store)(n / 5 % 3);
-    pair_case p = draw(c);
-    uint64_t random = ~(c->number << 8);
-    c->rows = p.shape[0];
-    c->shares = sweep_draw_shares(&random);
-    for (int i = 0; i < 2; i++) {
-        if (p.has[i])
-            sweep_add_batches(c, D_O_U + i, c->spec.dtype, p.dim, p.shape, p.by_head[i]);
-        if (p.has_sums[i])
-            sweep_add_dense(c, DU + i, NRG_F32, p.dim, p.shape[1]);
-        if (p.has_sums[i] && p.accumulate)
-            sweep_accumulate(c, DU + i);
-    }
-    if (p.has_dq)
-        sweep_add_batches(c, DQ, c->spec.dtype, p.dim, p.shape, p.q_by_head);
-    sweep_lay_out(c, &random);
-    if (p.in_place)
-        sweep_share_place(c, DQ, p.has[0] ? D_O_U : D_O_V);
-}
-
 static nrg_head_bias_args pair_args(const sweep_case *c, const pair_case *p, unsigned char *memory)
 {
     nrg_head_bias_args args = nrg_head_bias_args_init(p->shape[0], p->shape[1], p->shape[2], p->dim);
@@ -145,6 +122,40 @@ static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
     return status;
 }
 
+static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
+{
+    static const char *const stores[] = {"auto", "keep", "stream"};
+    pair_case p = draw(c);
+    sweep_append(text, " %zux%zux%zux%zu%s, store %s", p.shape[0], p.shape[1], p.shape[2], p.dim,
+                 p.accumulate ? ", accumulate" : "", stores[c->spec.store]);
+}
+
+const sweep_family sweep_family_head_bias_pair = {count, make_forward, sweep_fill_rows, run_forward, describe, names};
+
+#ifndef NRG_NO_BACKWARD
+static void make_backward(sweep_level level, uint64_t n, sweep_case *c)
+{
+    (void)level;
+    c->spec.store = (nrg_store)(n / 5 % 3);
+    pair_case p = draw(c);
+    uint64_t random = ~(c->number << 8);
+    c->rows = p.shape[0];
+    c->shares = sweep_draw_shares(&random);
+    for (int i = 0; i < 2; i++) {
+        if (p.has[i])
+            sweep_add_batches(c, D_O_U + i, c->spec.dtype, p.dim, p.shape, p.by_head[i]);
+        if (p.has_sums[i])
+            sweep_add_dense(c, DU + i, NRG_F32, p.dim, p.shape[1]);
+        if (p.has_sums[i] && p.accumulate)
+            sweep_accumulate(c, DU + i);
+    }
+    if (p.has_dq)
+        sweep_add_batches(c, DQ, c->spec.dtype, p.dim, p.shape, p.q_by_head);
+    sweep_lay_out(c, &random);
+    if (p.in_place)
+        sweep_share_place(c, DQ, p.has[0] ? D_O_U : D_O_V);
+}
+
 static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
 {
     pair_case p = draw(c);
@@ -155,13 +166,5 @@ static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
     return status;
 }
 
-static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
-{
-    static const char *const stores[] = {"auto", "keep", "stream"};
-    pair_case p = draw(c);
-    sweep_append(text, " %zux%zux%zux%zu%s, store %s", p.shape[0], p.shape[1], p.shape[2], p.dim,
-                 p.accumulate ? ", accumulate" : "", stores[c->spec.store]);
-}
-
-const sweep_family sweep_family_head_bias_pair = {count, make_forward, sweep_fill_rows, run_forward, describe, names};
 const sweep_family sweep_family_head_bias_pair_backward = {count, make_backward, sweep_fill_rows, run_backward, describe, names};
+#endif

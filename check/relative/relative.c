@@ -167,8 +167,13 @@ static nrg_status make_ends(const sweep_case *c, const nrg_relative_args *args, 
 
 static nrg_status run(const sweep_case *c, unsigned char *memory)
 {
-    static nrg_status (*const operations[])(const nrg_relative_args *, int, int) = {nrg_relative_scores, nrg_relative_values,
-                                                                                    nrg_relative_backward};
+    static nrg_status (*const operations[])(const nrg_relative_args *, int, int) = {
+        [OF_SCORES] = nrg_relative_scores,
+        [OF_VALUES] = nrg_relative_values,
+#ifndef NRG_NO_BACKWARD
+        [OF_BACKWARD] = nrg_relative_backward,
+#endif
+    };
     relative_case r = draw(c);
     nrg_relative_args args = relative_args(c, &r, memory);
     nrg_status status = NRG_OK;
@@ -191,4 +196,6 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 
 const sweep_family sweep_family_relative_scores = {count, make, sweep_fill_rows, run, describe, names};
 const sweep_family sweep_family_relative_values = {count, make, sweep_fill_rows, run, describe, names};
+#ifndef NRG_NO_BACKWARD
 const sweep_family sweep_family_relative_backward = {count, make, sweep_fill_rows, run, describe, names};
+#endif

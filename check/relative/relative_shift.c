@@ -14,7 +14,12 @@ enum { SCORES = SWEEP_OUT, DX };
 static const char *const names[SWEEP_OPERANDS] = {[X] = "x", [D_SCORES] = "d_scores", [SCORES] = "scores", [DX] = "dx"};
 
 /* Every number of keys, as Transformer-XL and XLNet have it or with any shift, forward and backward. */
-enum { TRANSFORMER_XL, XLNET, ANY, KINDS, WAYS = 2 * KINDS };
+enum { TRANSFORMER_XL, XLNET, ANY, KINDS };
+#ifdef NRG_NO_BACKWARD
+enum { WAYS = KINDS };
+#else
+enum { WAYS = 2 * KINDS };
+#endif
 
 static const struct {
     size_t batch, heads, queries, keys;
@@ -37,7 +42,7 @@ static shift_case draw(const sweep_case *c)
     uint64_t random = c->number, length = c->n / WAYS;
     memset(&s, 0, sizeof s);
     s.kind = (int)(c->n % KINDS);
-    s.backward = (int)(c->n / KINDS % 2);
+    s.backward = c->n % WAYS >= KINDS;
     s.shape[0] = sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 2) : 0;
     s.shape[1] = 1 + sweep_draw(&random, 3);
     s.shape[2] = 1 + sweep_draw(&random, 9);
@@ -92,9 +97,13 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     args.dx = sweep_place(c, DX, memory);
     sweep_batch_strides(c, s.backward ? D_SCORES : X, s.shape, s.from_by_head, 1, &from->batch, &from->head, &from->row);
     sweep_batch_strides(c, s.backward ? DX : SCORES, s.shape, s.to_by_head, 1, &to->batch, &to->head, &to->row);
+    nrg_status (*call)(const nrg_relative_shift_args *, int, int) = nrg_relative_shift;
+#ifndef NRG_NO_BACKWARD
+    if (s.backward)
+        call = nrg_relative_shift_backward;
+#endif
     for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = s.backward ? nrg_relative_shift_backward(&args, sweep_share(c, i, c->shares), c->shares)
-                            : nrg_relative_shift(&args, sweep_share(c, i, c->shares), c->shares);
+        status = call(&args, sweep_share(c, i, c->shares), c->shares);
     return status;
 }
 

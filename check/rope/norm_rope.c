@@ -22,6 +22,7 @@ static const unsigned char forward_slots[] = {
     [NRG_NORM_ROPE_K_RSTD] = ROPE_K_RSTD,
 };
 
+#ifndef NRG_NO_BACKWARD
 static const unsigned char backward_slots[] = {
     [NRG_ROPE_TABLE] = ROPE_TABLE,
     [NRG_ROPE_POSITIONS] = ROPE_POSITIONS,
@@ -44,6 +45,7 @@ static const unsigned char backward_slots[] = {
     [NRG_NORM_ROPE_BACKWARD_Q_WORKSPACE] = ROPE_Q_WORKSPACE,
     [NRG_NORM_ROPE_BACKWARD_K_WORKSPACE] = ROPE_K_WORKSPACE,
 };
+#endif
 
 /* The structs of a call, forward or backward. */
 typedef struct norm_rope_call {
@@ -79,6 +81,7 @@ static void add_forward(sweep_case *c, const rope_case *r, norm_rope_call *call,
                    there, sweep_rope_turned(r, NRG_NORM_ROPE_Q_O));
 }
 
+#ifndef NRG_NO_BACKWARD
 static void add_backward(sweep_case *c, const rope_case *r, norm_rope_call *call, uint32_t there)
 {
     for (int k = 0; k < 2; k++) {
@@ -103,15 +106,19 @@ static void add_backward(sweep_case *c, const rope_case *r, norm_rope_call *call
         }
     }
 }
+#endif
 
 void sweep_norm_rope_add(sweep_case *c, const rope_case *r)
 {
     norm_rope_call call = call_of(c, r);
     const uint32_t there = r->has_positions ? NRG_BIT(NRG_ROPE_POSITIONS) : 0;
-    if (r->kind == ROPE_NORM_BACKWARD)
+#ifndef NRG_NO_BACKWARD
+    if (r->kind == ROPE_NORM_BACKWARD) {
         add_backward(c, r, &call, there);
-    else
-        add_forward(c, r, &call, there);
+        return;
+    }
+#endif
+    add_forward(c, r, &call, there);
 }
 
 /* ---- forward ---- */
@@ -169,6 +176,7 @@ static nrg_status run_forward(const sweep_case *c, const rope_case *r, unsigned 
     return status == NRG_OK ? nrg_rope(&r->spec, rope, 0, 1) : status;
 }
 
+#ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
 
 static nrg_status backward(const void *context, int ith, int nth)
@@ -211,8 +219,13 @@ static nrg_status run_backward(const sweep_case *c, const rope_case *r, unsigned
             status = differentiate(c, r, &call.backward[k], k, memory);
     return status;
 }
+#endif
 
 nrg_status sweep_norm_rope_run(const sweep_case *c, const rope_case *r, unsigned char *memory)
 {
-    return r->kind == ROPE_NORM_BACKWARD ? run_backward(c, r, memory) : run_forward(c, r, memory);
+#ifndef NRG_NO_BACKWARD
+    if (r->kind == ROPE_NORM_BACKWARD)
+        return run_backward(c, r, memory);
+#endif
+    return run_forward(c, r, memory);
 }

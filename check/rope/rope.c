@@ -99,9 +99,9 @@ static rope_case draw(const sweep_case *c)
         r.tokens = large[length - small[c->level]].tokens;
         r.heads[0] = large[length - small[c->level]].heads;
     }
-    r.kind = strcmp(sweep_kernel_op(c->kernel), "rope") == 0 ? ROPE_ALONE
-             : ways[c->n % WAYS].backward                    ? ROPE_NORM_BACKWARD
-                                                             : ROPE_NORM;
+    r.kind = strcmp(sweep_kernel_op(c->kernel), "rope") == 0      ? ROPE_ALONE
+             : ways[c->n % WAYS].backward && nrg_backward_built() ? ROPE_NORM_BACKWARD
+                                                                  : ROPE_NORM;
     r.backward = r.kind == ROPE_ALONE && ways[c->n % WAYS].backward;
     draw_spec(&r, pairs, ways[c->n % WAYS].interleaved, &random);
     r.has_positions = sweep_draw(&random, 2) != 0;
@@ -170,9 +170,11 @@ static void make(sweep_level level, uint64_t n, sweep_case *c)
         nrg_rope_args args = sweep_rope_args(c, &r);
         sweep_add_call(c, &nrg_call_rope, (void *const[]){&r.spec, &args}, slots,
                        r.has_positions ? NRG_BIT(NRG_ROPE_POSITIONS) : 0, sweep_rope_turned(&r, NRG_ROPE_Q_O));
-    } else {
-        sweep_norm_rope_add(c, &r);
     }
+#ifndef NRG_NO_NORM
+    else
+        sweep_norm_rope_add(c, &r);
+#endif
     sweep_lay_out(c, &random);
 }
 
@@ -201,8 +203,10 @@ static nrg_status turn(const void *context, int ith, int nth)
 static nrg_status run(const sweep_case *c, unsigned char *memory)
 {
     rope_case r = draw(c);
+#ifndef NRG_NO_NORM
     if (r.kind != ROPE_ALONE)
         return sweep_norm_rope_run(c, &r, memory);
+#endif
     rope_call call = {&r.spec, sweep_rope_args(c, &r)};
     sweep_bind_call(c, &nrg_call_rope, (void *const[]){&r.spec, &call.args}, slots, memory);
     return sweep_each_share(c, c->shares, turn, &call);
@@ -222,4 +226,6 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 }
 
 const sweep_family sweep_family_rope = {count, make, fill, run, describe, names};
+#ifndef NRG_NO_NORM
 const sweep_family sweep_family_norm_rope = {count, make, fill, run, describe, names};
+#endif

@@ -67,6 +67,27 @@ NRG_API size_t nrg_dtype_size(nrg_dtype dtype);
 /* "f32", "f16", "bf16"; "?" for any other value. */
 NRG_API const char *nrg_dtype_name(nrg_dtype dtype);
 
+/* Families of functions, each of which a build may leave out; a call of a function that is not there does not link.
+ *
+ *   norm        norm.h, norm_backward.h
+ *   activation  activation.h
+ *   channel     channel_norm.h, channel_norm_backward.h
+ *   rope        rope.h, sinusoidal.h; and norm_rope.h, where norm is there too
+ *   recurrent   recurrent.h, floater.h
+ *   embed       embed.h; nrg_embed_norm_forward() where norm is there too
+ *   relative    relative.h, relative_shift.h
+ *   bias        score_bias.h
+ *
+ * The name of family i (0-based), or NULL past the last: iterate from 0 until NULL. */
+NRG_API const char *nrg_family_name(unsigned i);
+
+/* 1 if this build holds the family of that name, else 0, also for a name that is none and for NULL. */
+NRG_API int nrg_family_built(const char *name);
+
+/* 1 if this build holds the backward passes of its families: every function whose name has "backward" in it, and
+ * nrg_recurrent_workspace(). Else 0. */
+NRG_API int nrg_backward_built(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT */
 #include "vec.h"
 
-#include "../template/recurrent/recurrent_backward.h"
+#include "../template/recurrent/recurrent_kernels.h"

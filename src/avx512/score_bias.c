@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT */
 #include "vec.h"
 
-#include "../template/bias/score_bias_backward.h"
+#include "../template/bias/score_bias_kernels.h"

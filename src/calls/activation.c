@@ -7,12 +7,6 @@
 #include "share.h"
 #include "stream.h"
 
-const char *nrg_activation_name(nrg_activation g)
-{
-    static const char *const names[] = {"identity", "sigmoid", "silu", "relu", "relu2", "tanh", "gelu", "gelu_tanh", "softplus"};
-    return (unsigned)g <= NRG_ACT_SOFTPLUS ? names[g] : "?";
-}
-
 /* One of no elements where there is nothing to do. */
 static inline void fill_job(nrg_activation_job *job, const nrg_activation_args *args, size_t bytes, int ith, int nth)
 {
@@ -70,6 +64,7 @@ nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t n, c
     return NRG_OK;
 }
 
+#ifndef NRG_NO_BACKWARD
 nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o, void *dx, int ith,
                                    int nth)
 {
@@ -81,3 +76,4 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, 
     NRG_ACTIVE_KERNEL(activation_backward, dtype)(&job);
     return NRG_OK;
 }
+#endif

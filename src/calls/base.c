@@ -1,4 +1,4 @@
-/* Version, status sentences, element types.
+/* Version, status sentences, element types, names.
  *
  * SPDX-License-Identifier: MIT */
 #include "../internal.h"
@@ -71,4 +71,10 @@ const char *nrg_dtype_name(nrg_dtype dtype)
         break;
     }
     return "?";
+}
+
+const char *nrg_activation_name(nrg_activation g)
+{
+    static const char *const names[] = {"identity", "sigmoid", "silu", "relu", "relu2", "tanh", "gelu", "gelu_tanh", "softplus"};
+    return (unsigned)g <= NRG_ACT_SOFTPLUS ? names[g] : "?";
 }

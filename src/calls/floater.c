@@ -154,6 +154,7 @@ nrg_status nrg_floater_forward(const nrg_floater_spec *spec, const nrg_floater_a
     return status;
 }
 
+#ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
 
 static nrg_status backward_bytes(const nrg_floater_spec *s, int with_states, size_t *bytes)
@@ -277,3 +278,4 @@ nrg_status nrg_floater_backward(const nrg_floater_spec *spec, const nrg_floater_
     hand_out(a, s->n ? a->workspace : a->dstate_n, s->dim);
     return NRG_OK;
 }
+#endif

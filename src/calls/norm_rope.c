@@ -62,6 +62,7 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec 
     return NRG_OK;
 }
 
+#ifndef NRG_NO_BACKWARD
 /* The two calls' arguments for q or k, and a job for the rotation: the rotated gradient is in dx, and norm_backward takes it from
  * there. */
 typedef struct half {
@@ -135,3 +136,4 @@ nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_ro
         status = nrg_norm_backward_reduce(&own, &h[i].norm, ith, nth);
     return status;
 }
+#endif

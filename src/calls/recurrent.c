@@ -108,6 +108,7 @@ nrg_status nrg_recurrent_forward(const nrg_recurrent_args *args, int ith, int nt
     return NRG_OK;
 }
 
+#ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
 
 static nrg_status workspace_bytes(const nrg_recurrent_backward_args *a, size_t *bytes)
@@ -231,3 +232,4 @@ nrg_status nrg_recurrent_backward_reduce(const nrg_recurrent_backward_args *args
     NRG_ACTIVE_KERNEL(recurrent_reduce, args->dtype)(&job);
     return NRG_OK;
 }
+#endif

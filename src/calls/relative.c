@@ -109,6 +109,7 @@ nrg_status nrg_relative_values(const nrg_relative_args *args, int ith, int nth)
     return status;
 }
 
+#ifndef NRG_NO_BACKWARD
 /* Every nth piece. */
 static void share_pieces(nrg_relative_job *job, int ith, int nth)
 {
@@ -157,3 +158,4 @@ nrg_status nrg_relative_backward(const nrg_relative_args *args, int ith, int nth
         NRG_ACTIVE_KERNEL(relative_backward, dtype)(&job);
     return status;
 }
+#endif

@@ -56,7 +56,9 @@ static nrg_status shift(const nrg_relative_shift_args *args, int backward, int i
 
 nrg_status nrg_relative_shift(const nrg_relative_shift_args *args, int ith, int nth) { return shift(args, 0, ith, nth); }
 
+#ifndef NRG_NO_BACKWARD
 nrg_status nrg_relative_shift_backward(const nrg_relative_shift_args *args, int ith, int nth) { return shift(args, 1, ith, nth); }
+#endif
 
 /* ---- the two biases ---- */
 
@@ -115,6 +117,7 @@ nrg_status nrg_head_bias_pair(const nrg_head_bias_args *args, int ith, int nth)
     return status;
 }
 
+#ifndef NRG_NO_BACKWARD
 static __attribute__((noinline)) nrg_status make_pair_backward(nrg_head_bias_backward_job *job, nrg_dtype *dtype,
                                                                const nrg_head_bias_args *args, int ith, int nth)
 {
@@ -166,3 +169,4 @@ nrg_status nrg_head_bias_pair_backward(const nrg_head_bias_args *args, int ith, 
         NRG_ACTIVE_KERNEL(head_bias_pair_backward, dtype)(&job);
     return status;
 }
+#endif

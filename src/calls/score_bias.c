@@ -171,6 +171,7 @@ nrg_status nrg_score_bias_forward(const nrg_score_bias_args *args, int ith, int 
     return NRG_OK;
 }
 
+#ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
 
 enum { LINE_OF_DOUBLES = 8 };
@@ -252,3 +253,4 @@ nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *args, int
     NRG_ACTIVE_KERNEL(score_bias_backward, a->dtype)(&job);
     return NRG_OK;
 }
+#endif

@@ -112,6 +112,7 @@ nrg_status nrg_t5_diagonals(const nrg_bias_spec *spec, nrg_dtype dtype, const vo
     return NRG_OK;
 }
 
+#ifndef NRG_NO_BACKWARD
 nrg_status nrg_t5_backward(const nrg_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride, float *d_table,
                            size_t d_table_stride, int accumulate, int ith, int nth)
 {
@@ -156,3 +157,4 @@ nrg_status nrg_t5_backward(const nrg_bias_spec *spec, const double *d_diagonals,
     }
     return NRG_OK;
 }
+#endif

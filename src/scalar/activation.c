@@ -217,11 +217,13 @@ void nrg_scalar_activate(nrg_activation g, const float *in, float *out, size_t n
         out[i] = evaluate(g, in[i], NULL);
 }
 
+#ifndef NRG_NO_BACKWARD
 void nrg_scalar_activate_both(nrg_activation g, const float *in, float *out, float *slope, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         out[i] = evaluate(g, in[i], &slope[i]);
 }
+#endif
 
 /* ---- the kernels ---- */
 
@@ -231,6 +233,9 @@ static void forward(const nrg_activation_job *job, nrg_dtype dtype)
         store(job->o, i, dtype, evaluate(job->activation, load(job->x, i, dtype), NULL));
 }
 
+SCALAR_KERNELS(activation, activation, forward)
+
+#ifndef NRG_NO_BACKWARD
 static void backward(const nrg_activation_job *job, nrg_dtype dtype)
 {
     for (size_t i = job->begin; i < job->end; i++) {
@@ -240,5 +245,5 @@ static void backward(const nrg_activation_job *job, nrg_dtype dtype)
     }
 }
 
-SCALAR_KERNELS(activation, activation, forward)
 SCALAR_KERNELS(activation_backward, activation, backward)
+#endif

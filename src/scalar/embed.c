@@ -24,6 +24,9 @@ static void forward(const nrg_embed_job *job, nrg_dtype dtype)
         }
 }
 
+SCALAR_KERNELS(embed, embed, forward)
+
+#ifndef NRG_NO_BACKWARD
 /* ---- dT[k] = scale · Σ d_o[t] ---- */
 
 /* How many tokens row k has, and number n of them, which is the n-th in the sequence. */
@@ -62,5 +65,5 @@ static void backward(const nrg_embed_backward_job *job, nrg_dtype dtype)
     }
 }
 
-SCALAR_KERNELS(embed, embed, forward)
 SCALAR_KERNELS(embed_backward, embed_backward, backward)
+#endif

@@ -42,6 +42,7 @@ static void forward(const nrg_recurrent_job *job, nrg_dtype dtype)
 
 SCALAR_KERNELS(recurrent, recurrent, forward)
 
+#ifndef NRG_NO_BACKWARD
 /* ---- backward: g_k from the last position to the first ---- */
 
 /* Element j of Wᵀ g, rows of W in order; g NULL: 0. */
@@ -112,3 +113,4 @@ static void reduce(const nrg_recurrent_backward_job *job, nrg_dtype dtype)
 }
 
 SCALAR_KERNELS(recurrent_reduce, recurrent_backward, reduce)
+#endif

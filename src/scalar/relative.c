@@ -148,6 +148,10 @@ static void values(const nrg_relative_job *job, nrg_dtype dtype)
     }
 }
 
+SCALAR_KERNELS(relative_scores, relative, scores)
+SCALAR_KERNELS(relative_values, relative, values)
+
+#ifndef NRG_NO_BACKWARD
 /* Columns begin to end of d_table in one slot, of one head or (heads: all) of all. */
 static void backward_slot(const nrg_relative_job *job, size_t first_head, size_t end_head, nrg_dtype dtype, size_t slot,
                           size_t begin, size_t end)
@@ -190,6 +194,5 @@ static void backward(const nrg_relative_job *job, nrg_dtype dtype)
     }
 }
 
-SCALAR_KERNELS(relative_scores, relative, scores)
-SCALAR_KERNELS(relative_values, relative, values)
 SCALAR_KERNELS(relative_backward, relative, backward)
+#endif

@@ -48,6 +48,10 @@ static void bias_pair(const nrg_head_bias_job *job, nrg_dtype dtype)
     }
 }
 
+SCALAR_KERNELS(relative_shift, relative_shift, shift)
+SCALAR_KERNELS(head_bias_pair, head_bias, bias_pair)
+
+#ifndef NRG_NO_BACKWARD
 static void add_up(float *out, double sum, int accumulate)
 {
     if (out)
@@ -75,6 +79,5 @@ static void bias_pair_backward(const nrg_head_bias_backward_job *job, nrg_dtype 
     }
 }
 
-SCALAR_KERNELS(relative_shift, relative_shift, shift)
-SCALAR_KERNELS(head_bias_pair, head_bias, bias_pair)
 SCALAR_KERNELS(head_bias_pair_backward, head_bias_backward, bias_pair_backward)
+#endif

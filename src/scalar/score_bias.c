@@ -23,6 +23,9 @@ static void forward(const nrg_score_bias_job *job, nrg_dtype dtype)
     }
 }
 
+SCALAR_KERNELS(score_bias, score_bias, forward)
+
+#ifndef NRG_NO_BACKWARD
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -50,5 +53,5 @@ static void backward(const nrg_score_bias_backward_job *job, nrg_dtype dtype)
     }
 }
 
-SCALAR_KERNELS(score_bias, score_bias, forward)
 SCALAR_KERNELS(score_bias_backward, score_bias_backward, backward)
+#endif

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-#define NRG_TABLES_activation NRG_TABLE
+#define NRG_OP activation
 #include "table.h"

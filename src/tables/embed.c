@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-#define NRG_TABLES_embed NRG_TABLE
+#define NRG_OP embed
 #include "table.h"

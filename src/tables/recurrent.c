@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-#define NRG_TABLES_recurrent NRG_TABLE
+#define NRG_OP recurrent
 #include "table.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-#define NRG_TABLES_rope NRG_TABLE
+#define NRG_OP rope
 #include "table.h"

@@ -166,8 +166,8 @@ START_TEST(rows_of_paths)
     if (nrg_isa_supported(isa)) {                                                                                                \
         ck_assert_int_eq(nrg_isa_set(isa), NRG_OK);                                                                              \
         ck_assert(NRG_ACTIVE_KERNEL(norm_forward, NRG_F32) == nrg_##path##_norm_forward_f32);                                    \
-        ck_assert(NRG_ACTIVE_KERNEL(rope, NRG_F16) == nrg_##path##_rope_f16);                                                    \
-        ck_assert(NRG_ACTIVE_KERNEL(embed, NRG_BF16) == nrg_##path##_embed_bf16);                                                \
+        ck_assert(NRG_ACTIVE_KERNEL(norm_forward, NRG_F16) == nrg_##path##_norm_forward_f16);                                    \
+        ck_assert(NRG_ACTIVE_KERNEL(norm_forward, NRG_BF16) == nrg_##path##_norm_forward_bf16);                                  \
     }
     NRG_EACH_PATH(ROW_OF, )
 #undef ROW_OF

@@ -121,6 +121,7 @@ static int forward(const channel_request *q, const channel_tensors *t)
     return library_answer(status);
 }
 
+#ifndef NRG_NO_BACKWARD
 static int backward(const channel_request *q, channel_tensors *t)
 {
     nrg_channel_norm_backward_args args =
@@ -145,11 +146,16 @@ static int backward(const channel_request *q, channel_tensors *t)
         status = nrg_channel_norm_backward_reduce(&q->spec, &args, 0, 1);
     return library_answer(status);
 }
+#endif
 
 int channel_norm_compute(const channel_request *q, channel_tensors *t)
 {
     int status = reserve(q, t);
     if (status != CLI_DONE)
         return status;
-    return q->backward ? backward(q, t) : forward(q, t);
+#ifndef NRG_NO_BACKWARD
+    if (q->backward)
+        return backward(q, t);
+#endif
+    return forward(q, t);
 }

@@ -290,6 +290,8 @@ int channel_norm_parse(char **arguments, channel_request *q)
     for (int i = 0; i < OUTPUTS; i++)
         q->outputs[i] = value[OPT_OUTPUT + i];
     q->backward = value[OPT_BACKWARD] != NULL;
+    if (q->backward && !library_holds("--backward", "backward"))
+        return CLI_REFUSED;
     q->train = value[OPT_TRAIN] != NULL;
     q->fold = value[OPT_FOLD] != NULL;
     q->spec = nrg_batch_norm_spec(1, 1e-5);

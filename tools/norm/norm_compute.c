@@ -73,6 +73,7 @@ static int forward(const request *q, const tensors *t)
     return library_answer(nrg_norm_forward(&q->spec, &args, 0, 1));
 }
 
+#ifndef NRG_NO_BACKWARD
 static int backward(const request *q, tensors *t)
 {
     nrg_norm_backward_args args = nrg_norm_backward_args_init(t->rows, t->in[IN_X].data, t->in[IN_D_O].data, t->out[OUT_DX].data);
@@ -99,11 +100,16 @@ static int backward(const request *q, tensors *t)
         status = nrg_norm_backward_reduce(&q->spec, &args, 0, 1);
     return library_answer(status);
 }
+#endif
 
 int norm_compute(const request *q, tensors *t)
 {
     int status = reserve(q, t);
     if (status != CLI_DONE)
         return status;
-    return q->backward ? backward(q, t) : forward(q, t);
+#ifndef NRG_NO_BACKWARD
+    if (q->backward)
+        return backward(q, t);
+#endif
+    return forward(q, t);
 }

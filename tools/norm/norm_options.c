@@ -292,6 +292,8 @@ int norm_parse(char **arguments, request *q)
     for (int i = 0; i < OUTPUTS; i++)
         q->outputs[i] = value[OPT_OUTPUT + i];
     q->backward = value[OPT_BACKWARD] != NULL;
+    if (q->backward && !library_holds("--backward", "backward"))
+        return CLI_REFUSED;
     q->spec = value[OPT_LAYER] ? nrg_layer_norm_spec(1, 1e-5)
               : value[OPT_L2]  ? nrg_l2_norm_spec(1, 1e-12)
                                : nrg_rms_norm_spec(1, 1e-6);

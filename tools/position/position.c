@@ -14,15 +14,27 @@ const char position_help[] =
     "Positional encodings for NumPy .npy files. Rotations are another command: nrg rope.\n"
     "\n"
     "absolute\n"
+#ifndef NRG_NO_ROPE
     "  sinusoidal   the table of sines and cosines, or x plus it\n"
+#endif
+#ifndef NRG_NO_EMBED
     "  learned      x plus rows of a table, or the rows alone; backward: the gradient of the table\n"
+#ifndef NRG_NO_NORM
     "  embedding    tokens + positions + types, and the norm after it\n"
+#endif
+#endif
+#ifndef NRG_NO_RECURRENT
     "  rnn          a chain of vectors p_k = tanh(W p_(k-1) + b)\n"
+#endif
     "relative\n"
+#ifndef NRG_NO_BIAS
     "  t5           bias of attention scores by buckets of distances; backward: the gradient of its table\n"
     "  alibi        slopes, or the bias of attention scores they make\n"
+#endif
+#ifndef NRG_NO_RELATIVE
     "  shaw         attention's terms of clipped relative positions: scores of queries, or sums of values\n"
     "  shift        scores of distances moved to their keys: Transformer-XL, XLNet; and back\n"
+#endif
     "\n"
     "  nrg position KIND --help\n"
     "\n"
@@ -32,14 +44,27 @@ static const struct {
     const char *name;
     int (*run)(char **arguments);
 } kinds[] = {
+#ifndef NRG_NO_ROPE
     {"sinusoidal", position_sinusoidal},
+#endif
+#ifndef NRG_NO_EMBED
     {"learned", position_learned},
+#ifndef NRG_NO_NORM
     {"embedding", position_embedding},
+#endif
+#endif
+#ifndef NRG_NO_RECURRENT
     {"rnn", position_rnn},
+#endif
+#ifndef NRG_NO_BIAS
     {"t5", position_t5},
     {"alibi", position_alibi},
+#endif
+#ifndef NRG_NO_RELATIVE
     {"shaw", position_shaw},
     {"shift", position_shift},
+#endif
+    {NULL, NULL},
 };
 
 int command_position(char **arguments)
@@ -57,7 +82,7 @@ int command_position(char **arguments)
         fputs(position_help, stdout);
         return CLI_DONE;
     }
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    for (size_t i = 0; kinds[i].name; i++)
         if (strcmp(kinds[i].name, name) == 0)
             return kinds[i].run(arguments + 1);
     complain("unknown kind '%s'; nrg position --help lists them", name);

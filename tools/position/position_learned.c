@@ -55,6 +55,8 @@ static int ask(file_call *call)
 {
     request *q = call->request;
     q->scale = 1;
+    if (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward"))
+        return CLI_REFUSED;
     if (file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE || file_excludes(call, OPT_BACKWARD, IN_TABLE) != CLI_DONE ||
         file_needs(call, OPT_BACKWARD, IN_X) != CLI_DONE || file_needs(call, OPT_BACKWARD, OPT_ROWS) != CLI_DONE ||
         file_needs(call, OPT_ROWS, OPT_BACKWARD) != CLI_DONE || !file_integer(call, OPT_FIRST, 0, INT32_MAX, &q->first) ||
@@ -91,6 +93,7 @@ static int forward(file_call *call, const request *q, const position_shape *s, c
     return library_answer(nrg_embed_forward(&args, 0, 1));
 }
 
+#ifndef NRG_NO_BACKWARD
 static int backward(file_call *call, const request *q, const position_shape *s, const int32_t *ids)
 {
     const npy_array *d_o = &call->in[IN_X];
@@ -112,6 +115,7 @@ static int backward(file_call *call, const request *q, const position_shape *s, 
     free(args.workspace);
     return library_answer(status);
 }
+#endif
 
 /* What stands for x where there is none: positions.shape + (dim,). */
 static int reserve_rows(file_call *call)
@@ -156,8 +160,12 @@ static int compute(file_call *call)
     int32_t *ids = NULL;
     status =
         position_ids(call, IN_POSITIONS, shape, &s, q->first, is_backward ? q->rows : call->in[IN_TABLE].shape.dims[0], &ids);
-    if (status == CLI_DONE)
-        status = is_backward ? backward(call, q, &s, ids) : forward(call, q, &s, ids);
+#ifndef NRG_NO_BACKWARD
+    if (status == CLI_DONE && is_backward)
+        status = backward(call, q, &s, ids);
+#endif
+    if (status == CLI_DONE && !is_backward)
+        status = forward(call, q, &s, ids);
     free(ids);
     return status;
 }

@@ -54,6 +54,8 @@ static int ask(file_call *call)
     static const int of_backward[] = {IN_P, IN_DP, INPUTS + OUT_DW, INPUTS + OUT_DB, INPUTS + OUT_DP0};
     static const int of_forward[] = {IN_B, OPT_N, INPUTS + OUT_O};
     request *q = call->request;
+    if (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward"))
+        return CLI_REFUSED;
     for (size_t i = 0; i < sizeof of_backward / sizeof of_backward[0]; i++)
         if (file_needs(call, of_backward[i], OPT_BACKWARD) != CLI_DONE)
             return CLI_REFUSED;
@@ -137,6 +139,7 @@ static int forward(file_call *call, const request *q)
     return library_answer(nrg_recurrent_forward(&args, 0, 1));
 }
 
+#ifndef NRG_NO_BACKWARD
 static int backward(file_call *call, const request *q)
 {
     const size_t square[2] = {q->dim, q->dim};
@@ -167,6 +170,7 @@ static int backward(file_call *call, const request *q)
     free(args.workspace);
     return library_answer(status);
 }
+#endif
 
 static int compute(file_call *call)
 {
@@ -174,7 +178,11 @@ static int compute(file_call *call)
     int status = check_inputs(call, q);
     if (status != CLI_DONE)
         return status;
-    return call->value[OPT_BACKWARD] ? backward(call, q) : forward(call, q);
+#ifndef NRG_NO_BACKWARD
+    if (call->value[OPT_BACKWARD])
+        return backward(call, q);
+#endif
+    return forward(call, q);
 }
 
 int position_rnn(char **arguments)

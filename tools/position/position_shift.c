@@ -57,6 +57,8 @@ static int ask(file_call *call)
     const long long far = 1LL << 40;
     request *q = call->request;
     q->kind = cli_word_or_default("kind", call->value[OPT_KIND], kinds);
+    if (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward"))
+        return CLI_REFUSED;
     if (q->kind < 0 || file_excludes(call, OPT_KEYS, OPT_BACKWARD) != CLI_DONE ||
         file_needs(call, OPT_REL, OPT_BACKWARD) != CLI_DONE || !file_integer(call, OPT_SHIFT, -far, far, &q->shift) ||
         !file_count(call, OPT_KEYS, 0, &q->columns) || !file_count(call, OPT_REL, 0, &q->columns))
@@ -107,11 +109,13 @@ static int compute(file_call *call)
                                                                 is_backward ? q->columns : s.columns, shift);
     args.dtype = call->in[IN_X].dtype;
     args.accumulate = file_in(call, IN_ADD) != NULL;
+#ifndef NRG_NO_BACKWARD
     if (is_backward) {
         args.d_scores = call->in[IN_X].data;
         args.dx = call->out[OUT_O].data;
         return library_answer(nrg_relative_shift_backward(&args, 0, 1));
     }
+#endif
     args.x = call->in[IN_X].data;
     args.scores = call->out[OUT_O].data;
     return library_answer(nrg_relative_shift(&args, 0, 1));

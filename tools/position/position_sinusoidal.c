@@ -55,6 +55,8 @@ static int ask(file_call *call)
     request *q = call->request;
     int dtype = cli_word_or_default("dtype", call->value[OPT_DTYPE], dtypes),
         layout = cli_word_or_default("layout", call->value[OPT_LAYOUT], layouts);
+    if (file_in(call, IN_X) && !library_holds("x plus the table", "embed"))
+        return CLI_REFUSED;
     if (dtype < 0 || layout < 0 || file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE ||
         file_excludes(call, IN_POSITIONS, OPT_ROWS) != CLI_DONE || file_excludes(call, IN_X, OPT_ROWS) != CLI_DONE ||
         file_excludes(call, IN_X, OPT_DIM) != CLI_DONE || file_excludes(call, IN_X, OPT_DTYPE) != CLI_DONE)
@@ -112,6 +114,7 @@ static int make_table(const file_call *call, const request *q, void *table)
     return status;
 }
 
+#ifndef NRG_NO_EMBED
 static int add(file_call *call, const request *q, const position_shape *s)
 {
     size_t bytes = q->rows * q->dim * sizeof(float);
@@ -133,6 +136,7 @@ static int add(file_call *call, const request *q, const position_shape *s)
     free(table);
     return status;
 }
+#endif
 
 static int compute(file_call *call)
 {
@@ -142,8 +146,12 @@ static int compute(file_call *call)
         int status = position_rows(call, IN_X, &s);
         q->rows = s.rows;
         q->dim = s.columns;
-        if (status != CLI_DONE || (s.batch && s.rows && s.columns))
-            return status == CLI_DONE ? add(call, q, &s) : status;
+        if (status != CLI_DONE)
+            return status;
+#ifndef NRG_NO_EMBED
+        if (s.batch && s.rows && s.columns)
+            return add(call, q, &s);
+#endif
         file_reuse(call, OUT_O, IN_X); /* there is nothing to add */
         return CLI_DONE;
     }

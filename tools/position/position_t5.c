@@ -54,6 +54,8 @@ static int ask(file_call *call)
     bias_request *q = call->request;
     long long buckets = 32, max_distance = 128;
     int is_list = call->value[OPT_LIST] != NULL, is_backward = call->value[OPT_BACKWARD] != NULL;
+    if (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward"))
+        return CLI_REFUSED;
     for (size_t i = 0; i < sizeof not_of_list / sizeof not_of_list[0]; i++)
         if (file_excludes(call, OPT_LIST, not_of_list[i]) != CLI_DONE)
             return CLI_REFUSED;
@@ -108,6 +110,7 @@ static int forward(file_call *call, bias_request *q, size_t batch)
     return status;
 }
 
+#ifndef NRG_NO_BACKWARD
 static int backward(file_call *call, const bias_request *q, size_t batch)
 {
     const nrg_bias_spec *s = &q->spec;
@@ -126,6 +129,7 @@ static int backward(file_call *call, const bias_request *q, size_t batch)
     free(diagonals);
     return library_answer(answer);
 }
+#endif
 
 static int check_table(const file_call *call, bias_request *q)
 {
@@ -158,7 +162,11 @@ static int compute(file_call *call)
         status = check_table(call, q);
     if (status != CLI_DONE)
         return status;
-    return call->value[OPT_BACKWARD] ? backward(call, q, batch) : forward(call, q, batch);
+#ifndef NRG_NO_BACKWARD
+    if (call->value[OPT_BACKWARD])
+        return backward(call, q, batch);
+#endif
+    return forward(call, q, batch);
 }
 
 int position_t5(char **arguments)

@@ -142,6 +142,19 @@ static int make_table(file_call *call, rope_request *q, size_t tokens, float *ta
     return status;
 }
 
+#ifndef NRG_NO_NORM
+static int normalize_and_turn(file_call *call, rope_request *q, const shape *s, const nrg_rope_args *rope)
+{
+    nrg_norm_args norm = nrg_norm_args_init(0, NULL, NULL);
+    norm.w = call->in[ROPE_W].data;
+    norm.b = call->in[ROPE_B].data;
+    q->norm.dim = s->dim;
+    q->norm.dtype = rope->dtype;
+    q->norm.w_dtype = norm.w ? call->in[ROPE_W].dtype : call->in[ROPE_B].dtype;
+    return library_answer(nrg_norm_rope_forward(&q->norm, &q->spec, rope, &norm, NULL, 0, 1));
+}
+#endif
+
 /* The result takes the place of x. */
 static int turn(file_call *call, rope_request *q, const shape *s, const float *table)
 {
@@ -157,15 +170,11 @@ static int turn(file_call *call, rope_request *q, const shape *s, const float *t
     args.q_token_stride = args.q_o_token_stride = q->heads_first ? row : row * s->heads;
     args.q_head_stride = args.q_o_head_stride = q->heads_first ? row * s->tokens : row;
     args.backward = q->backward;
-    if (!q->has_norm)
-        return library_answer(nrg_rope(&q->spec, &args, 0, 1));
-    nrg_norm_args norm = nrg_norm_args_init(0, NULL, NULL);
-    norm.w = call->in[ROPE_W].data;
-    norm.b = call->in[ROPE_B].data;
-    q->norm.dim = s->dim;
-    q->norm.dtype = o->dtype;
-    q->norm.w_dtype = norm.w ? call->in[ROPE_W].dtype : call->in[ROPE_B].dtype;
-    return library_answer(nrg_norm_rope_forward(&q->norm, &q->spec, &args, &norm, NULL, 0, 1));
+#ifndef NRG_NO_NORM
+    if (q->has_norm)
+        return normalize_and_turn(call, q, s, &args);
+#endif
+    return library_answer(nrg_rope(&q->spec, &args, 0, 1));
 }
 
 static int compute_table(file_call *call, rope_request *q)

@@ -251,17 +251,20 @@ void NRG_PATH_NAME(activate)(nrg_activation g, const float *in, float *out, size
     act_run(g, ACT_VALUES, a, n);
 }
 
+NRG_PATH_KERNEL(activation, f32, activation, act_f32(job, ACT_VALUES))
+NRG_PATH_KERNEL(activation, f16, activation, act_half(job, ACT_VALUES, NRG_F16))
+NRG_PATH_KERNEL(activation, bf16, activation, act_half(job, ACT_VALUES, NRG_BF16))
+
+#ifndef NRG_NO_BACKWARD
 void NRG_PATH_NAME(activate_both)(nrg_activation g, const float *in, float *out, float *slope, size_t n)
 {
     act_data a = {in, NULL, out, slope};
     act_run(g, ACT_BOTH, a, n);
 }
 
-NRG_PATH_KERNEL(activation, f32, activation, act_f32(job, ACT_VALUES))
-NRG_PATH_KERNEL(activation, f16, activation, act_half(job, ACT_VALUES, NRG_F16))
-NRG_PATH_KERNEL(activation, bf16, activation, act_half(job, ACT_VALUES, NRG_BF16))
 NRG_PATH_KERNEL(activation_backward, f32, activation, act_f32(job, ACT_BACKWARD))
 NRG_PATH_KERNEL(activation_backward, f16, activation, act_half(job, ACT_BACKWARD, NRG_F16))
 NRG_PATH_KERNEL(activation_backward, bf16, activation, act_half(job, ACT_BACKWARD, NRG_BF16))
+#endif
 
 #endif

@@ -52,6 +52,9 @@ static __attribute__((noinline)) void head_bias_pair(const nrg_head_bias_job *jo
         v_nt_fence();
 }
 
+NRG_PATH_KERNELS(head_bias_pair, head_bias, head_bias_pair)
+
+#ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
 
 /* Rows that are taken together, at the first column of a strip, and the sums of the strip. An input that is not there is a row of
@@ -212,7 +215,7 @@ static __attribute__((noinline)) void head_bias_pair_backward(const nrg_head_bia
         v_nt_fence();
 }
 
-NRG_PATH_KERNELS(head_bias_pair, head_bias, head_bias_pair)
 NRG_PATH_KERNELS(head_bias_pair_backward, head_bias_backward, head_bias_pair_backward)
+#endif
 
 #endif

@@ -1,4 +1,4 @@
-/* The relative shift and the bias pair: one file's, since they share functions that are not inline.
+/* The relative shift and the bias pair: one file's, since they share functions.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_RELATIVE_RELATIVE_SHIFT_KERNELS_H

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-#define NRG_TABLES_bias NRG_TABLE
+#define NRG_OP relative_backward
 #include "table.h"

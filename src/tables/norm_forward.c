@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-#define NRG_TABLES_norm NRG_TABLE
+#define NRG_OP norm_forward
 #include "table.h"

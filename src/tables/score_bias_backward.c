@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-#define NRG_TABLES_channel NRG_TABLE
+#define NRG_OP score_bias_backward
 #include "table.h"

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-#define NRG_TABLES_relative NRG_TABLE
+#define NRG_OP head_bias_pair
 #include "table.h"

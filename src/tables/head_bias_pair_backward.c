@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+#define NRG_OP head_bias_pair_backward
+#include "table.h"

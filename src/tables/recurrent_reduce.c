@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+#define NRG_OP recurrent_reduce
+#include "table.h"

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+#define NRG_OP relative_values
+#include "table.h"
