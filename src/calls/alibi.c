@@ -3,9 +3,10 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
-#include "score_bias_checks.h"
-
-enum operand { SLOPES = 1, DIAGONALS = 2 };
+#include "../internal.h"
+#include "../operands/check.h"
+#include "../operands/score_bias.h"
+#include "share.h"
 
 /* 2^(-(high + low)) for high ≥ 0, to within 2^-51 of itself. Nothing but + - · / and an exact change of the exponent, so that it
  * is the same everywhere: e^t by its series, of which t^15/15! is below 2^-62 of the sum for |t| ≤ ln(2)/2. */
@@ -23,16 +24,9 @@ static double power_of_half(double high, double low)
 
 nrg_status nrg_alibi_slopes(size_t heads, double max_bias, float *slopes)
 {
-    if (!(max_bias >= 0 && max_bias <= DBL_MAX))
-        return NRG_ERR_CONSTANT;
-    if (!heads)
-        return NRG_OK;
-    if (!slopes)
-        return NRG_ERR_NULL;
-    extent operands[1];
-    extents all = {0, operands};
-    size_t stride = 0;
-    nrg_status status = add_operand(&all, SLOPES, 0, slopes, NRG_F32, heads, 1, &stride);
+    nrg_checked c;
+    const nrg_alibi_slopes_args args = {slopes, heads, max_bias};
+    const nrg_status status = nrg_check(&c, &nrg_call_alibi_slopes, (const void *const[]){&args}, 0, 1);
     if (status != NRG_OK)
         return status;
     size_t whole = 1; /* the power of two */
@@ -50,26 +44,20 @@ nrg_status nrg_alibi_slopes(size_t heads, double max_bias, float *slopes)
 nrg_status nrg_alibi_diagonals(const nrg_bias_spec *spec, const float *slopes, float *diagonals, size_t diagonals_stride, int ith,
                                int nth)
 {
-    nrg_bias_spec copy;
-    bias_table t;
-    const nrg_bias_spec *s = spec;
-    nrg_status status = read_bias_spec(&s, &copy, &t, ith, nth);
+    nrg_checked c;
+    const nrg_alibi_args args = {slopes, diagonals, diagonals_stride};
+    const nrg_status status = nrg_check(&c, &nrg_call_alibi_diagonals, (const void *const[]){spec, &args}, ith, nth);
     if (status != NRG_OK)
         return status;
-    if (t.diagonals && (!slopes || !diagonals))
-        return NRG_ERR_NULL;
-    extent operands[2];
-    extents all = {0, operands};
-    size_t slopes_stride = 0;
-    if ((status = add_operand(&all, SLOPES, ANY_OPERAND, slopes, NRG_F32, t.heads, t.heads ? 1 : 0, &slopes_stride)) != NRG_OK ||
-        (status = add_operand(&all, DIAGONALS, 0, diagonals, NRG_F32, t.diagonals, t.heads, &diagonals_stride)) != NRG_OK ||
-        (status = check_overlap(&all)) != NRG_OK)
-        return status;
-    for (size_t h = share(t.heads, ith, nth), end = share(t.heads, ith + 1, nth); h < end; h++) {
+    const nrg_bias_spec *const s = c.part[NRG_BIAS_SPEC];
+    const size_t heads = c.sizes.n[NRG_BIAS_HEADS], entries = c.sizes.n[NRG_BIAS_DIAGONALS];
+    const int64_t lowest = entries ? nrg_bias_lowest(s) : 0;
+    diagonals_stride = c.stride[NRG_ALIBI_DIAGONALS][0];
+    for (size_t h = nrg_share(heads, ith, nth), end = nrg_share(heads, ith + 1, nth); h < end; h++) {
         float *of_head = (float *)((char *)diagonals + h * diagonals_stride);
         const double slope = (double)slopes[h];
-        for (size_t e = 0; e < t.diagonals; e++) {
-            const int32_t distance = (int32_t)(t.lowest + (int64_t)e), away = distance < 0 ? -distance : distance;
+        for (size_t e = 0; e < entries; e++) {
+            const int32_t distance = (int32_t)(lowest + (int64_t)e), away = distance < 0 ? -distance : distance;
             /* the product is exact in double. -0 at distance 0: adding that changes nothing at all */
             const float bias = (float)(slope * -(double)away);
             of_head[e] = distance > 0 && s->mask_future ? -INFINITY : bias;

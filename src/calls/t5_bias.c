@@ -3,11 +3,11 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
-#include "../scalar/convert.h"
-#include "score_bias_checks.h"
 #include "../exact/t5_rule.h"
-
-enum operand { TABLE = 1, DIAGONALS = 2 };
+#include "../operands/check.h"
+#include "../operands/score_bias.h"
+#include "../scalar/convert.h"
+#include "share.h"
 
 int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int max_distance)
 {
@@ -19,6 +19,24 @@ int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int max_dist
     return nrg_t5_rule_bucket(&rule, distance < -INT64_MAX ? INT64_MAX : -distance);
 }
 
+/* A table of diagonals that a spec describes. */
+typedef struct bias_table {
+    const nrg_bias_spec *spec;
+    t5_rule rule;
+    size_t heads, diagonals; /* both 0: nothing to make */
+    int64_t lowest;          /* the distance of entry 0 */
+} bias_table;
+
+static bias_table table_of(const nrg_checked *c)
+{
+    const nrg_bias_spec *s = c->part[NRG_BIAS_SPEC];
+    bias_table t = {.spec = s, .heads = c->sizes.n[NRG_BIAS_HEADS], .diagonals = c->sizes.n[NRG_BIAS_DIAGONALS]};
+    nrg_t5_rule_make(&t.rule, s->bidirectional, s->buckets, s->max_distance);
+    if (t.diagonals)
+        t.lowest = nrg_bias_lowest(s);
+    return t;
+}
+
 /* Diagonals begin to end, all of one bucket. */
 typedef struct bucket_run {
     int bucket;
@@ -26,18 +44,19 @@ typedef struct bucket_run {
 } bucket_run;
 
 /* The run that starts at diagonal begin. All diagonals of a bucket are neighbours. */
-static bucket_run run_from(const t5_rule *rule, const nrg_bias_spec *s, const bias_table *t, int64_t begin)
+static bucket_run run_from(const bias_table *t, int64_t begin)
 {
+    const t5_rule *rule = &t->rule;
     const int64_t distance = t->lowest + begin;
     bucket_run run = {0, begin, (int64_t)t->diagonals};
     int64_t last = INT64_MAX; /* the last distance of the bucket */
-    if (distance > 0 && s->bidirectional) {
+    if (distance > 0 && t->spec->bidirectional) {
         const int near = nrg_t5_rule_bucket(rule, distance);
         run.bucket = rule->side + near;
         last = nrg_t5_rule_first(rule, near + 1) - 1;
     } else if (distance <= 0) {
         run.bucket = nrg_t5_rule_bucket(rule, -distance);
-        if (run.bucket || s->bidirectional)
+        if (run.bucket || t->spec->bidirectional)
             last = -nrg_t5_rule_first(rule, run.bucket);
     }
     if (last - distance < run.end - begin)
@@ -46,9 +65,9 @@ static bucket_run run_from(const t5_rule *rule, const nrg_bias_spec *s, const bi
 }
 
 /* The diagonals that have a bucket: all, or those whose key does not come after the query. */
-static int64_t bucket_diagonals(const nrg_bias_spec *s, const bias_table *t)
+static int64_t bucket_diagonals(const bias_table *t)
 {
-    if (!s->mask_future || t->lowest + (int64_t)t->diagonals <= 1)
+    if (!t->spec->mask_future || t->lowest + (int64_t)t->diagonals <= 1)
         return (int64_t)t->diagonals;
     return t->lowest <= 0 ? 1 - t->lowest : 0;
 }
@@ -61,41 +80,25 @@ static float number_at(const char *p, size_t i, nrg_dtype dtype)
     return dtype == NRG_F16 ? nrg_f16_to_f32(h) : nrg_bf16_to_f32(h);
 }
 
-/* What both directions check. rows: of the table of numbers. */
-static nrg_status read_rule(t5_rule *rule, const nrg_bias_spec *s)
-{
-    return nrg_t5_rule_make(rule, s->bidirectional, s->buckets, s->max_distance) ? NRG_OK : NRG_ERR_CONSTANT;
-}
-
 nrg_status nrg_t5_diagonals(const nrg_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride, float *diagonals,
                             size_t diagonals_stride, int ith, int nth)
 {
-    nrg_bias_spec copy;
-    bias_table t;
-    t5_rule rule;
-    const nrg_bias_spec *s = spec;
-    if (!is_dtype(dtype))
-        return NRG_ERR_ENUM;
-    nrg_status status = read_bias_spec(&s, &copy, &t, ith, nth);
-    if (status != NRG_OK || (status = read_rule(&rule, s)) != NRG_OK)
+    nrg_checked c;
+    const nrg_t5_args args = {table, diagonals, table_stride, diagonals_stride, dtype};
+    const nrg_status status = nrg_check(&c, &nrg_call_t5_diagonals, (const void *const[]){spec, &args}, ith, nth);
+    if (status != NRG_OK)
         return status;
-    if (t.diagonals && (!table || !diagonals))
-        return NRG_ERR_NULL;
-    extent operands[2];
-    extents all = {0, operands};
-    if ((status = add_operand(&all, TABLE, ANY_OPERAND, table, dtype, s->heads, t.heads ? (size_t)s->buckets : 0,
-                              &table_stride)) != NRG_OK ||
-        (status = add_operand(&all, DIAGONALS, 0, diagonals, NRG_F32, t.diagonals, t.heads, &diagonals_stride)) != NRG_OK ||
-        (status = check_overlap(&all)) != NRG_OK)
-        return status;
-    const size_t begin = share(t.heads, ith, nth), end = share(t.heads, ith + 1, nth);
+    const bias_table t = table_of(&c);
+    const size_t begin = nrg_share(t.heads, ith, nth), end = nrg_share(t.heads, ith + 1, nth);
     if (begin == end)
         return NRG_OK;
 
     char *to = (char *)diagonals;
-    const int64_t with_bucket = bucket_diagonals(s, &t);
+    const int64_t with_bucket = bucket_diagonals(&t);
+    table_stride = c.stride[NRG_T5_TABLE][0];
+    diagonals_stride = c.stride[NRG_T5_DIAGONALS][0];
     for (bucket_run run = {0, 0, 0}; run.end < with_bucket;) {
-        run = run_from(&rule, s, &t, run.end);
+        run = run_from(&t, run.end);
         if (run.end > with_bucket)
             run.end = with_bucket;
         const char *numbers = (const char *)table + (size_t)run.bucket * table_stride;
@@ -116,34 +119,26 @@ nrg_status nrg_t5_diagonals(const nrg_bias_spec *spec, nrg_dtype dtype, const vo
 nrg_status nrg_t5_backward(const nrg_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride, float *d_table,
                            size_t d_table_stride, int accumulate, int ith, int nth)
 {
-    nrg_bias_spec copy;
-    bias_table t;
-    t5_rule rule;
-    const nrg_bias_spec *s = spec;
-    nrg_status status = read_bias_spec(&s, &copy, &t, ith, nth);
-    if (status != NRG_OK || (status = read_rule(&rule, s)) != NRG_OK)
+    nrg_checked c;
+    const nrg_t5_backward_args args = {d_diagonals, d_table, d_diagonals_stride, d_table_stride};
+    const nrg_status status = nrg_check(&c, &nrg_call_t5_backward, (const void *const[]){spec, &args}, ith, nth);
+    if (status != NRG_OK)
         return status;
-    if ((t.diagonals && !d_diagonals) || (s->heads && !d_table))
-        return NRG_ERR_NULL;
-    extent operands[2];
-    extents all = {0, operands};
-    if ((status = add_doubles(&all, DIAGONALS, ANY_OPERAND, d_diagonals, t.diagonals, t.heads, &d_diagonals_stride)) != NRG_OK ||
-        (status = add_operand(&all, TABLE, 0, d_table, NRG_F32, s->heads, s->heads ? (size_t)s->buckets : 0, &d_table_stride)) !=
-            NRG_OK ||
-        (status = check_overlap(&all)) != NRG_OK)
-        return status;
-    const size_t begin = share(s->heads, ith, nth), end = share(s->heads, ith + 1, nth);
+    const bias_table t = table_of(&c);
+    const size_t begin = nrg_share(t.spec->heads, ith, nth), end = nrg_share(t.spec->heads, ith + 1, nth);
     if (begin == end)
         return NRG_OK;
 
     char *to = (char *)d_table;
+    d_diagonals_stride = c.stride[NRG_T5_BACKWARD_D_DIAGONALS][0];
+    d_table_stride = c.stride[NRG_T5_BACKWARD_D_TABLE][0];
     if (!accumulate)
-        for (size_t bucket = 0; bucket < (size_t)s->buckets; bucket++)
+        for (size_t bucket = 0; bucket < (size_t)t.spec->buckets; bucket++)
             for (size_t h = begin; h < end; h++)
                 ((float *)(to + bucket * d_table_stride))[h] = 0;
-    const int64_t with_bucket = t.diagonals ? bucket_diagonals(s, &t) : 0;
+    const int64_t with_bucket = t.diagonals ? bucket_diagonals(&t) : 0;
     for (bucket_run run = {0, 0, 0}; run.end < with_bucket;) {
-        run = run_from(&rule, s, &t, run.end);
+        run = run_from(&t, run.end);
         if (run.end > with_bucket)
             run.end = with_bucket;
         float *numbers = (float *)(to + (size_t)run.bucket * d_table_stride);
