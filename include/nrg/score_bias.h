@@ -119,7 +119,8 @@ NRG_API nrg_status nrg_t5_diagonals(const nrg_bias_spec *spec, nrg_dtype dtype, 
 NRG_API nrg_status nrg_alibi_slopes(size_t heads, double max_bias, float *slopes);
 
 /* ALiBi's diagonals from slopes [heads]; -0 at distance 0. The fields of spec that are T5's are not looked at. Otherwise as
- * nrg_t5_diagonals. */
+ * nrg_t5_diagonals: NRG_OK, NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_POSITION, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE,
+ * NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD. */
 NRG_API nrg_status nrg_alibi_diagonals(const nrg_bias_spec *spec, const float *slopes, float *diagonals, size_t diagonals_stride,
                                        int ith, int nth);
 
@@ -131,7 +132,12 @@ NRG_API nrg_status nrg_alibi_diagonals(const nrg_bias_spec *spec, const float *s
  * heads) as long as they nest: sorted by size, each must be at least as long as all that it steps over. Those of scores need only
  * be no shorter than a row.
  *
- * Aliasing: o may be scores (same first byte, same strides). Otherwise no operand may begin or end between the first and the last
+ * Aliasing: o may be scores (same first byte, same strides):
+ *
+ *               scores diagonals
+ *         o     yes    no
+ *
+ * Otherwise no operand may begin or end between the first and the last
  * byte of o, even where it would lie in the gaps that the strides leave. */
 typedef struct nrg_score_bias_args {
     size_t size;  /* sizeof(nrg_score_bias_args) */
@@ -227,14 +233,19 @@ static inline nrg_score_bias_backward_args nrg_score_bias_backward_args_init(nrg
 
 /* d_diagonals[h][e] = Σ d_o[b][h][i][j] over b and all (i, j) of that diagonal; with accumulate, what is there (a -0 as 0) is the
  * first number of the sum. A share is a range of diagonals with as many elements of d_o as any other, so that more threads than
- * heads have work; it has no workspace and no second phase. Statuses as nrg_score_bias_forward; with batch = 0, d_diagonals is
- * needed still. */
+ * heads have work; it has no workspace and no second phase. With batch = 0, d_diagonals is needed still.
+ *
+ * Returns NRG_OK, or says what is wrong as nrg_score_bias_forward does and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
+ * NRG_ERR_ENUM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD. */
 NRG_API nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *args, int ith, int nth);
 
 /* The gradient of T5's table from that of the diagonals: d_table[bucket][h] = Σ d_diagonals[h][e] over the diagonals of the
  * bucket, ascending, in double; rounded once, together with what is there where accumulate is not 0. d_table: [buckets][heads]
  * in f32; buckets without a diagonal are 0, or keep their value. With mask_future the diagonals after the query count for no
- * bucket. The heads of share ith of nth. Statuses as nrg_t5_diagonals; with queries or keys = 0, d_table is needed still. */
+ * bucket. The heads of share ith of nth. With queries or keys = 0, d_table is needed still.
+ *
+ * Returns NRG_OK, or says what is wrong as nrg_t5_diagonals does and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
+ * NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD. */
 NRG_API nrg_status nrg_t5_backward(const nrg_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride,
                                    float *d_table, size_t d_table_stride, int accumulate, int ith, int nth);
 

@@ -78,6 +78,6 @@ typedef struct sound_family {
     int count;
 } sound_family;
 
-extern const sound_family sound_activation, sound_channel, sound_embed, sound_norm, sound_relative, sound_rope;
+extern const sound_family sound_activation, sound_bias, sound_channel, sound_embed, sound_norm, sound_relative, sound_rope;
 
 #endif

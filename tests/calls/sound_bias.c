@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+
+#include "../../src/operands/score_bias.h"
+#include "sound.h"
+
+enum { SPEC = NRG_BIAS_SPEC, TABLE = NRG_BIAS_ARGS, ARGS = 0, BATCH = 2, HEADS = 2, QUERIES = 3, KEYS = 4, BUCKETS = 8 };
+
+/* ---- making the table ---- */
+
+static void set_up_spec(void *const *part, int variant)
+{
+    nrg_bias_spec *spec = part[SPEC];
+    *spec = nrg_bias_spec_init(HEADS, QUERIES, KEYS);
+    spec->buckets = BUCKETS;
+    spec->max_distance = 20;
+    spec->mask_future = variant;
+    spec->bidirectional = !variant;
+}
+
+static uint32_t set_up_t5(void *const *part, int variant)
+{
+    set_up_spec(part, variant);
+    ((nrg_t5_args *)part[TABLE])->dtype = variant ? NRG_F16 : NRG_F32;
+    return 0;
+}
+
+static uint32_t set_up_other(void *const *part, int variant)
+{
+    set_up_spec(part, variant);
+    return 0;
+}
+
+static nrg_status run_t5(void *const *part, int ith, int nth)
+{
+    const nrg_t5_args *a = part[TABLE];
+    return nrg_t5_diagonals(part[SPEC], a->dtype, a->table, a->table_stride, a->diagonals, a->diagonals_stride, ith, nth);
+}
+
+static nrg_status run_t5_backward(void *const *part, int ith, int nth)
+{
+    const nrg_t5_backward_args *a = part[TABLE];
+    return nrg_t5_backward(part[SPEC], a->d_diagonals, a->d_diagonals_stride, a->d_table, a->d_table_stride, 0, ith, nth);
+}
+
+static nrg_status run_alibi(void *const *part, int ith, int nth)
+{
+    const nrg_alibi_args *a = part[TABLE];
+    return nrg_alibi_diagonals(part[SPEC], a->slopes, a->diagonals, a->diagonals_stride, ith, nth);
+}
+
+#define WRONG_POSITIONS                                                                                                          \
+    WRONG_U64(SPEC, nrg_bias_spec, query_offset, (1 << 29) - QUERIES + 2, NRG_ERR_POSITION),                                     \
+        WRONG_U64(SPEC, nrg_bias_spec, query_offset, -(int64_t)(1 << 29) + KEYS - 2, NRG_ERR_POSITION),                          \
+        WRONG_U64(SPEC, nrg_bias_spec, query_offset, INT64_MAX, NRG_ERR_POSITION),                                               \
+        WRONG_U64(SPEC, nrg_bias_spec, query_offset, INT64_MIN, NRG_ERR_POSITION),                                               \
+        WRONG_U64(SPEC, nrg_bias_spec, keys, (uint64_t)1 << 40, NRG_ERR_POSITION)
+static const sound_wrong wrong_t5[] = {
+    WRONG_POSITIONS,
+    WRONG_U32(SPEC, nrg_bias_spec, buckets, 3, NRG_ERR_CONSTANT),
+    WRONG_U32(SPEC, nrg_bias_spec, buckets, -8, NRG_ERR_CONSTANT),
+    WRONG_U32(SPEC, nrg_bias_spec, max_distance, BUCKETS / 4, NRG_ERR_CONSTANT),
+};
+static const sound_wrong wrong_alibi[] = {WRONG_POSITIONS};
+static const sound_size spec_sizes[] = {{SPEC, NRG_AT(nrg_bias_spec, heads)}, {SPEC, NRG_AT(nrg_bias_spec, queries)}};
+
+static uint32_t set_up_slopes(void *const *part, int variant)
+{
+    nrg_alibi_slopes_args *args = part[ARGS];
+    args->heads = variant ? 6 : 8;
+    args->max_bias = 8;
+    return 0;
+}
+
+static nrg_status run_slopes(void *const *part, int ith, int nth)
+{
+    const nrg_alibi_slopes_args *args = part[ARGS];
+    (void)ith;
+    (void)nth;
+    return nrg_alibi_slopes(args->heads, args->max_bias, args->slopes);
+}
+
+static const sound_wrong wrong_slopes[] = {
+    WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, -1, NRG_ERR_CONSTANT),
+    WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, -0x1p-1074, NRG_ERR_CONSTANT),
+    WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, INFINITY, NRG_ERR_CONSTANT),
+    WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, NAN, NRG_ERR_CONSTANT),
+};
+static const sound_size slopes_sizes[] = {{ARGS, NRG_AT(nrg_alibi_slopes_args, heads)}};
+
+/* ---- adding it ---- */
+
+static uint32_t set_up_forward(void *const *part, int variant)
+{
+    nrg_score_bias_args *args = part[ARGS];
+    *args = nrg_score_bias_args_init(variant ? NRG_BF16 : NRG_F32, BATCH, HEADS, QUERIES, KEYS, NULL, NULL, NULL);
+    args->store = NRG_STORE_KEEP;
+    return 0;
+}
+
+static nrg_status run_forward(void *const *part, int ith, int nth) { return nrg_score_bias_forward(part[ARGS], ith, nth); }
+
+static const sound_wrong wrong_forward[] = {
+    WRONG_F32(ARGS, nrg_score_bias_args, scale, INFINITY, NRG_ERR_CONSTANT),
+    WRONG_F32(ARGS, nrg_score_bias_args, scale, -INFINITY, NRG_ERR_CONSTANT),
+    WRONG_F32(ARGS, nrg_score_bias_args, scale, NAN, NRG_ERR_CONSTANT),
+};
+static const sound_size forward_sizes[] = {{ARGS, NRG_AT(nrg_score_bias_args, batch)},
+                                           {ARGS, NRG_AT(nrg_score_bias_args, heads)},
+                                           {ARGS, NRG_AT(nrg_score_bias_args, queries)},
+                                           {ARGS, NRG_AT(nrg_score_bias_args, keys)}};
+
+static uint32_t set_up_backward(void *const *part, int variant)
+{
+    *(nrg_score_bias_backward_args *)part[ARGS] =
+        nrg_score_bias_backward_args_init(variant ? NRG_F16 : NRG_F32, BATCH, HEADS, QUERIES, KEYS, NULL, NULL);
+    return 0;
+}
+
+static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_score_bias_backward(part[ARGS], ith, nth); }
+
+static const sound_size backward_sizes[] = {{ARGS, NRG_AT(nrg_score_bias_backward_args, batch)},
+                                            {ARGS, NRG_AT(nrg_score_bias_backward_args, heads)},
+                                            {ARGS, NRG_AT(nrg_score_bias_backward_args, queries)},
+                                            {ARGS, NRG_AT(nrg_score_bias_backward_args, keys)}};
+
+#define SIZES(numbers) .sizes = numbers, .size_count = NRG_COUNT(numbers)
+#define WRONG(options, numbers) .wrong = options, .wrong_count = NRG_COUNT(options), SIZES(numbers)
+
+static const sound_call calls[] = {
+    {&nrg_call_t5_diagonals, "score_bias.h", "nrg_t5_diagonals", 1, 2, set_up_t5, NULL, run_t5, WRONG(wrong_t5, spec_sizes)},
+    {&nrg_call_t5_backward, "score_bias.h", "nrg_t5_backward", 1, 2, set_up_other, NULL, run_t5_backward,
+     WRONG(wrong_t5, spec_sizes)},
+    {&nrg_call_alibi_slopes, "score_bias.h", "nrg_alibi_slopes", 0, 2, set_up_slopes, NULL, run_slopes,
+     WRONG(wrong_slopes, slopes_sizes)},
+    {&nrg_call_alibi_diagonals, "score_bias.h", "nrg_alibi_diagonals", 1, 2, set_up_other, NULL, run_alibi,
+     WRONG(wrong_alibi, spec_sizes)},
+    {&nrg_call_score_bias_forward, "score_bias.h", "nrg_score_bias_forward", 1, 2, set_up_forward, NULL, run_forward,
+     WRONG(wrong_forward, forward_sizes)},
+    {&nrg_call_score_bias_backward, "score_bias.h", "nrg_score_bias_backward", 1, 2, set_up_backward, NULL, run_backward,
+     SIZES(backward_sizes)},
+};
+
+const sound_family sound_bias = {"bias", calls, NRG_COUNT(calls)};
