@@ -4,8 +4,9 @@
     stack_use.py LIMIT FOLDER ...
 
 Prints the way through the library that needs most, and fails if it is above LIMIT bytes, if a frame has no bound, or if functions
-call each other in a circle. A call through a pointer counts as a call of whichever kernel needs most, but for the functions in
-REACHES; frames of the C library do not count.
+call each other in a circle.
+A call through a pointer counts as a call of whichever kernel needs most, but for the functions in REACHES.
+Frames of the C library do not count.
 """
 import pathlib
 import re
@@ -14,10 +15,13 @@ import sys
 NODE = re.compile(r'node: \{ title: "([^"]*)" label: "[^"]*?\\n[^"]*?\\n(\d+) bytes \(([^)]*)\)')
 EDGE = re.compile(r'edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"')
 INDIRECT = "__indirect_call"
-# Functions that call a kernel through the table while they hold much themselves: the only operations they can reach.
-REACHES = {"nrg_norm_backward": ["norm_backward"], "nrg_norm_rope_forward": ["norm_rope"],
-           "nrg_norm_rope_backward": ["rope"]}
-KERNEL = re.compile(r"nrg_(scalar|avx2|avx512|neon)_\w+_(f32|f16|bf16)")
+DTYPE = "(f32|f16|bf16)"
+KERNEL = re.compile(rf"nrg_(scalar|avx2|avx512|neon)_\w+_{DTYPE}")
+# Functions that call through a pointer while they hold much themselves, or that call no kernel: all that they can reach.
+REACHES = {"nrg_norm_backward": rf"nrg_[a-z0-9]+_norm_backward_{DTYPE}",
+           "nrg_norm_rope_forward": rf"nrg_[a-z0-9]+_norm_rope_{DTYPE}",
+           "nrg_norm_rope_backward": rf"nrg_[a-z0-9]+_rope_{DTYPE}",
+           "nrg_check_options": r".*operands/\w+\.c:(measure|find)\w*"}
 
 
 def main():
@@ -36,10 +40,13 @@ def main():
     if not kernels:
         sys.exit("no kernel found: was this built by gcc with -fcallgraph-info=su?")
     calls[INDIRECT] = kernels
-    for caller, ops in REACHES.items():
+    for caller, pattern in REACHES.items():
         if INDIRECT in calls.get(caller, ()):
+            reached = {name for name in frames if re.fullmatch(pattern, name)}
+            if not reached:
+                sys.exit(f"{caller}: nothing is named as what it calls")
             calls[caller].remove(INDIRECT)
-            calls[caller].update(k for k in kernels if any(re.fullmatch(rf"nrg_[a-z0-9]+_{op}_(f32|f16|bf16)", k) for op in ops))
+            calls[caller].update(reached)
 
     deepest = {}
 
