@@ -63,7 +63,7 @@ static inline int is_plain(norm_call *c, const nrg_norm_spec *s, const nrg_norm_
         ((unsigned)dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & (s->y_dtype == dtype || s->y_dtype == NRG_DTYPE_SAME) &
         (s->r_dtype == dtype || s->r_dtype == NRG_DTYPE_SAME) & (s->w_dtype == dtype || s->w_dtype == NRG_DTYPE_SAME) &
         ((unsigned)s->eps_mode <= NRG_EPS_NONE) & ((unsigned)s->store <= NRG_STORE_STREAM) & (s->eps >= 0) & (s->eps <= DBL_MAX) &
-        (fabs(s->c) <= FLT_MAX) & (fabsf(s->weight_offset) <= FLT_MAX) & (s->groups <= 1) &
+        (fabs(s->c) <= (double)FLT_MAX) & (fabsf(s->weight_offset) <= FLT_MAX) & (s->groups <= 1) &
         !((unsigned)s->residual_mode | s->reserved | (unsigned)s->gate | (unsigned)s->activation);
     const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST);
     const int operands = (a->x != NULL) & (a->o != NULL) & !a->z & !a->mean & !a->rstd;

@@ -37,7 +37,7 @@ static inline int spec_is_sound(const nrg_norm_spec *s)
     return (s->dim != 0) & is_dtype(s->dtype) & is_beside(s->y_dtype, s->dtype) & is_beside(s->r_dtype, s->dtype) &
            is_beside(s->w_dtype, s->dtype) & ((unsigned)s->eps_mode <= NRG_EPS_NONE) &
            ((unsigned)s->residual_mode <= NRG_RESIDUAL_AFTER) & ((unsigned)s->store <= NRG_STORE_STREAM) & (s->eps >= 0) &
-           (s->eps <= DBL_MAX) & (fabs(s->c) <= FLT_MAX) & (fabsf(s->weight_offset) <= FLT_MAX) & (s->reserved == 0) &
+           (s->eps <= DBL_MAX) & (fabs(s->c) <= (double)FLT_MAX) & (fabsf(s->weight_offset) <= FLT_MAX) & (s->reserved == 0) &
            ((unsigned)s->gate <= NRG_GATE_POST) & ((unsigned)s->activation <= NRG_ACT_SOFTPLUS) &
            (s->groups <= 1 || s->dim % s->groups == 0);
 }

@@ -20,7 +20,7 @@ nrg_status nrg_norm_measure_spec(const nrg_norm_spec *s, nrg_dtype type[NRG_TYPE
         return NRG_ERR_DTYPE;
     if (!(s->eps >= 0 && s->eps <= DBL_MAX))
         return NRG_ERR_EPS;
-    return fabs(s->c) <= FLT_MAX && fabsf(s->weight_offset) <= FLT_MAX ? NRG_OK : NRG_ERR_CONSTANT;
+    return fabs(s->c) <= (double)FLT_MAX && fabsf(s->weight_offset) <= FLT_MAX ? NRG_OK : NRG_ERR_CONSTANT;
 }
 
 /* mean and rstd: rows · groups fits wherever rows · dim elements of x do, and is looked at after them. */

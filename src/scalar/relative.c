@@ -23,9 +23,9 @@ static query query_of_row(const nrg_relative_job *job, size_t n)
     return query_at(job, n / job->queries / job->heads, n / job->queries % job->heads, n % job->queries);
 }
 
-static const char *row_of(const char *tensor, nrg_head_strides s, query at)
+static size_t row_at(nrg_head_strides s, query at)
 {
-    return tensor + at.batch * s.batch + at.head * s.head + at.row * s.row;
+    return at.batch * s.batch + at.head * s.head + at.row * s.row;
 }
 
 /* The keys of a slot, first to end; none: first = end. */
@@ -96,8 +96,8 @@ static void scores(const nrg_relative_job *job, nrg_dtype dtype)
     const nrg_dtype table_dtype = job->table_f32 ? NRG_F32 : dtype;
     for (size_t n = job->begin; n < job->end; n++) {
         const query at = query_of_row(job, n);
-        const char *q = row_of(job->q, job->q_strides, at), *table = job->table + at.head * job->table_head_stride;
-        char *out = (char *)row_of(job->out, job->out_strides, at);
+        const char *q = job->q + row_at(job->q_strides, at), *table = job->table + at.head * job->table_head_stride;
+        char *out = job->out + row_at(job->out_strides, at);
         const key_range slots = slots_of_query(job, at);
         for (size_t slot = slots.first; slot < slots.end; slot++) {
             const float u = dot(job, q, dtype, table - slot * job->table_stride, table_dtype);
@@ -112,7 +112,7 @@ static void scores(const nrg_relative_job *job, nrg_dtype dtype)
 static void value_columns(const nrg_relative_job *job, query at, nrg_dtype dtype, size_t begin, size_t end)
 {
     const nrg_dtype table_dtype = job->table_f32 ? NRG_F32 : dtype;
-    const char *a = row_of(job->a, job->a_strides, at), *table = job->table + at.head * job->table_head_stride;
+    const char *a = job->a + row_at(job->a_strides, at), *table = job->table + at.head * job->table_head_stride;
     const key_range slots = slots_of_query(job, at);
     double sums[NRG_RELATIVE_COLUMNS] = {0};
     for (size_t slot = slots.first; slot < slots.end; slot++) {
@@ -121,7 +121,7 @@ static void value_columns(const nrg_relative_job *job, query at, nrg_dtype dtype
         for (size_t c = begin; c < end; c++)
             sums[c - begin] = fma(weight, (double)load(r, c, table_dtype), sums[c - begin]);
     }
-    char *o = (char *)row_of(job->out, job->out_strides, at);
+    char *o = job->out + row_at(job->out_strides, at);
     for (size_t c = begin; c < end; c++) {
         const float value = (float)sums[c - begin];
         store(o, c, dtype, job->accumulate ? load(o, c, dtype) + value : value);
@@ -141,7 +141,7 @@ static void values(const nrg_relative_job *job, nrg_dtype dtype)
         for (size_t c = 0; c < job->dim; c += NRG_RELATIVE_COLUMNS)
             value_columns(job, at, dtype, c, job->dim - c < NRG_RELATIVE_COLUMNS ? job->dim : c + NRG_RELATIVE_COLUMNS);
         if (job->ends_out) {
-            const char *a = job->a ? row_of(job->a, job->a_strides, at) : NULL;
+            const char *a = job->a ? job->a + row_at(job->a_strides, at) : NULL;
             job->ends_out[2 * n] = end_of(job, a, at, dtype, 0);
             job->ends_out[2 * n + 1] = end_of(job, a, at, dtype, job->slots - 1);
         }
@@ -167,8 +167,8 @@ static void backward_slot(const nrg_relative_job *job, size_t first_head, size_t
                 const double *ends = job->ends ? job->ends + 2 * ((batch * job->heads + head) * job->queries + row) : NULL;
                 const double weight = ends && is_end(job, slot)
                                           ? ends[slot ? 1 : 0]
-                                          : sum_of_slot(row_of(job->a, job->a_strides, at), dtype, keys, is_end(job, slot));
-                const char *q = row_of(job->q, job->q_strides, at);
+                                          : sum_of_slot(job->a + row_at(job->a_strides, at), dtype, keys, is_end(job, slot));
+                const char *q = job->q + row_at(job->q_strides, at);
                 for (size_t c = begin; c < end; c++)
                     sums[c - begin] = fma(weight, (double)load(q, c, dtype), sums[c - begin]);
             }

@@ -28,9 +28,9 @@ NRG_INLINE void rel_find_slots(rel_query *q, const nrg_relative_job *job)
     }
 }
 
-NRG_INLINE const char *rel_row(const char *tensor, nrg_head_strides s, const rel_query *q)
+NRG_INLINE size_t rel_row_at(nrg_head_strides s, const rel_query *q)
 {
-    return tensor + q->batch * s.batch + q->head * s.head + q->row * s.row;
+    return q->batch * s.batch + q->head * s.head + q->row * s.row;
 }
 
 /* Rows n and those after it that may share a table's rows: at most REL_ROWS. Returns how many. */

@@ -47,7 +47,7 @@ REL_NOINLINE void gradient_ends(double ends[2], const gradient_piece *p, const r
     if (job->ends)
         memcpy(ends, job->ends + 2 * ((q->batch * job->heads + q->head) * job->queries + q->row), 2 * sizeof *ends);
     else
-        rel_ends(ends, job, rel_row(job->a, job->a_strides, q), q->zero, p->slot == 0, p->slot_end == job->slots, D);
+        rel_ends(ends, job, job->a + rel_row_at(job->a_strides, q), q->zero, p->slot == 0, p->slot_end == job->slots, D);
 }
 
 /* Weights of so many queries from q on, which have all slots of the piece. */
@@ -57,7 +57,7 @@ NRG_INLINE void gradient_weights(double *weights, const gradient_piece *p, rel_q
     const size_t last = job->slots - 1, size = bytes_of(1, D, 0);
     const size_t first = p->slot ? p->slot : 1, end = p->slot_end <= last ? p->slot_end : last;
     if (first < end) /* one key further in every row */
-        rel_gather(weights + (first - p->slot), rel_row(job->a, job->a_strides, &q) + (size_t)(q.zero + (int64_t)first) * size,
+        rel_gather(weights + (first - p->slot), job->a + rel_row_at(job->a_strides, &q) + (size_t)(q.zero + (int64_t)first) * size,
                    job->a_strides.row + size, count, end - first, D);
     else
         rel_clear(weights, GRADIENT_ROWS * GRADIENT_SLOTS);
@@ -84,7 +84,7 @@ NRG_INLINE void gradient_rows(const gradient_piece *p, rel_query q, size_t count
         .row_step = 1,
         .step = GRADIENT_SLOTS,
         .count = count,
-        .x = rel_row(job->q, job->q_strides, &q) + bytes_of(p->column, D, 0),
+        .x = job->q + rel_row_at(job->q_strides, &q) + bytes_of(p->column, D, 0),
         .x_step = (ptrdiff_t)job->q_strides.row,
         .columns = p->columns,
     };
@@ -107,14 +107,14 @@ REL_NOINLINE void gradient_row(const gradient_piece *p, const rel_query *q, nrg_
     double ends[2] = {0, 0};
     if (first == 0 || end == job->slots)
         gradient_ends(ends, p, q, D);
-    rel_stage_slots(weights, job, rel_row(job->a, job->a_strides, q), q->zero, ends, first, end, D);
+    rel_stage_slots(weights, job, job->a + rel_row_at(job->a_strides, q), q->zero, ends, first, end, D);
     for (size_t s = first; s < end; s++) {
         const rel_product product = {
             .sums = p->sums + (s - p->slot) * REL_COLUMNS,
             .weights = weights + (s - first),
             .step = 1,
             .count = 1,
-            .x = rel_row(job->q, job->q_strides, q) + bytes_of(p->column, D, 0),
+            .x = job->q + rel_row_at(job->q_strides, q) + bytes_of(p->column, D, 0),
             .columns = p->columns,
         };
         rel_multiply(&product, 0, D);

@@ -11,7 +11,7 @@
 REL_NOINLINE void score_slots(const nrg_relative_job *job, const rel_query *q, size_t first, size_t end, const float *u,
                               nrg_dtype D)
 {
-    char *out = (char *)rel_row(job->out, job->out_strides, q);
+    char *out = job->out + rel_row_at(job->out_strides, q);
     const int accumulate = job->accumulate;
     const size_t last = job->slots - 1, size = bytes_of(1, D, 0), right = rel_right_begin(job, q->zero);
     const size_t inner = first ? first : 1, inner_end = end <= last ? end : last;
@@ -29,7 +29,7 @@ NRG_INLINE void stage_queries(double *q, const nrg_relative_job *job, const rel_
 {
     for (size_t m = 0; m < REL_ROWS; m++, q += NRG_RELATIVE_SEGMENT) {
         if (m < count)
-            rel_stage(q, rel_row(job->q, job->q_strides, group + m) + bytes_of(c, D, 0), n, D);
+            rel_stage(q, job->q + rel_row_at(job->q_strides, group + m) + bytes_of(c, D, 0), n, D);
         else
             rel_clear(q, NRG_RELATIVE_SEGMENT);
     }

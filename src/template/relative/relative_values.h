@@ -34,7 +34,7 @@ NRG_INLINE void value_group_at(value_group *g, const nrg_relative_job *job, size
         g->shared_end = q->end < g->shared_end ? q->end : g->shared_end;
         g->ends[m][0] = g->ends[m][1] = 0;
         if (job->a) {
-            g->a[m] = rel_row(job->a, job->a_strides, q);
+            g->a[m] = job->a + rel_row_at(job->a_strides, q);
             rel_ends(g->ends[m], job, g->a[m], q->zero, 1, 1, D);
         }
         if (job->ends_out)
@@ -114,7 +114,7 @@ REL_NOINLINE void relative_values(const nrg_relative_job *job, nrg_dtype D)
                 value_slots(job, &g, &block, slot, g.end - slot < REL_SLOTS ? g.end : slot + REL_SLOTS, D, T);
             }
             for (size_t m = 0; m < g.count; m++) {
-                char *o = (char *)rel_row(job->out, job->out_strides, &g.query[m]) + bytes_of(c, D, 0);
+                char *o = job->out + rel_row_at(job->out_strides, &g.query[m]) + bytes_of(c, D, 0);
                 rel_put_sums(o, sums + m * REL_COLUMNS, columns, job->accumulate, D);
             }
         }
