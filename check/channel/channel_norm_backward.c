@@ -162,7 +162,7 @@ static nrg_status run_parts(const sweep_case *c, const nrg_channel_statistics *s
     given.statistics = NRG_STATISTICS_GIVEN;
     memset(total, 0, channels * NRG_SUMS_WORDS * sizeof *total);
     for (size_t i = 0; i < parts && status == NRG_OK; i++) {
-        sweep_part part = sweep_channel_part(c, parts - 1 - i);
+        sweep_part part = sweep_channel_part(c, parts - 1 - (size_t)sweep_share(c, (int)i, (int)parts));
         nrg_channel_norm_backward_args args = part_args(c, &part, memory);
         args.statistics = statistics;
         status = run_sums(c, &args, sums);

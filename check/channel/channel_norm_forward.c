@@ -143,7 +143,7 @@ static nrg_status run_parts(const sweep_case *c, nrg_channel_norm_args *all, uns
     nrg_status status = NRG_OK;
     memset(total, 0, sets * NRG_SUMS_WORDS * sizeof *total);
     for (size_t i = 0; i < parts && status == NRG_OK; i++) {
-        sweep_part part = sweep_channel_part(c, parts - 1 - i);
+        sweep_part part = sweep_channel_part(c, parts - 1 - (size_t)sweep_share(c, (int)i, (int)parts));
         status = run_sums(c, &part, sums, memory);
         if (status == NRG_OK)
             status = nrg_sums_add(part.sets, total + part.first_set * NRG_SUMS_WORDS, sums);

@@ -10,108 +10,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "channel_norm_harness.h"
-#include "channel_norm_sweep.h"
-#include "../harness/element.h"
+#include "channel_problem.h"
 
-/* Calls body for problems of every path and dtype with one number of positions. */
-typedef void body(const channel_problem *problem, const channel_options *options, nrg_isa isa);
-typedef void change(channel_options *options);
-
-static void each_problem(size_t i, const enum row_kind *kinds, size_t kind_count, change *want, body *run)
-{
-    nrg_isa paths[NRG_ISA_COUNT];
-    nrg_dtype dtypes[3];
-    const size_t path_count = test_paths(paths), dtype_count = test_kernel_dtypes("channel_norm_forward", dtypes);
-    const size_t s = channel_positions[i], most = test_small() ? 1000 : 8000;
-    const int cases = test_small() ? 2 : 10;
-    for (size_t dtype = 0; dtype < dtype_count; dtype++)
-        for (int number = 0; number < cases; number++) {
-            uint64_t seed = test_mix((s * 8 + dtype) * 4096 + (uint64_t)number + 99);
-            channel_shape shape = channel_draw_shape(s, most, seed);
-            for (uint64_t again = seed; shape.n == 0; shape = channel_draw_shape(s, most, again))
-                again = test_mix(again);
-            channel_options options;
-            channel_problem problem;
-            channel_options_draw(&options, &shape, dtypes[dtype], seed + 1);
-            if (want)
-                want(&options);
-            channel_options_settle(&options, &shape);
-            channel_problem_make(&problem, &options, &shape, kinds, kind_count, seed);
-            for (size_t path = 0; path < path_count; path++) {
-                snprintf(test_note, sizeof test_note, "%s: %s", nrg_isa_name(paths[path]), problem.text);
-                ck_assert_msg(nrg_isa_set(paths[path]) == NRG_OK, "%s", nrg_isa_name(paths[path]));
-                run(&problem, &options, paths[path]);
-            }
-            channel_problem_free(&problem);
-        }
-}
-
-/* A plain call on the problem's own tensors. */
-static void forward(const channel_problem *p, const channel_result *out)
-{
-    nrg_channel_norm_args args = channel_args(p, out);
-    nrg_status status = nrg_channel_norm_forward(&p->spec, &args, 0, 1);
-    if (status != NRG_OK)
-        ck_abort_msg("%s: %s", nrg_status_string(status), p->text);
-}
-
-static void must_equal(const channel_problem *p, nrg_isa isa, const char *what, nrg_dtype dtype, size_t count,
-                       const void *expected, const void *got)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!element_equal(expected, got, i, dtype))
-            ck_abort_msg("%s, %s: element %zu is %.9g and should be %.9g\n  case: %s", nrg_isa_name(isa), what, i,
-                         (double)element_get(got, i, dtype), (double)element_get(expected, i, dtype), p->text);
-}
-
-/* Every output that both problems have. */
-static void must_be_the_same(const channel_problem *p, nrg_isa isa, const char *what, const channel_result *expected,
-                             const channel_result *got)
-{
-    const channel_layout all = channel_layout_plain(p);
-    const char *failure = channel_compare(p, &all, expected, got);
-    if (failure)
-        ck_abort_msg("%s, %s: %s\n  case: %s", nrg_isa_name(isa), what, failure, p->text);
-}
-
-static float *as_f32(const void *tensor, size_t count, nrg_dtype dtype)
-{
-    if (!tensor)
-        return NULL;
-    float *copy = norm_tensor(1, count, NRG_F32);
-    for (size_t i = 0; i < count; i++)
-        copy[i] = element_get(tensor, i, dtype);
-    return copy;
-}
+static const char op[] = "channel_norm_forward";
 
 /* The same problem in steps: the norm on f32 tensors; the residual; the activation; for a 16-bit dtype, one rounding. */
-static void unfused(const channel_problem *p, const channel_options *options, nrg_isa isa)
+static void unfused(const channel_problem *p, nrg_isa isa)
 {
-    const size_t count = p->rows * p->dim;
+    const size_t count = channel_count(p);
     channel_result fused, steps;
     channel_problem f32 = *p;
     f32.spec.dtype = f32.w_dtype = NRG_F32;
     f32.spec.w_dtype = NRG_DTYPE_SAME;
     f32.spec.activation = NRG_ACT_IDENTITY;
-    f32.x = as_f32(p->x, count, p->spec.dtype);
+    f32.x = element_floats(p->x, count, p->spec.dtype);
     f32.y = NULL;
-    f32.w = as_f32(p->w, p->spec.channels, p->w_dtype);
-    f32.b = as_f32(p->b, p->spec.channels, p->w_dtype);
+    f32.w = element_floats(p->w, p->spec.channels, p->w_dtype);
+    f32.b = element_floats(p->b, p->spec.channels, p->w_dtype);
     channel_result_make(&fused, p);
     channel_result_make(&steps, &f32);
-    forward(p, &fused);
-    forward(&f32, &steps);
+    channel_forward(p, &fused);
+    channel_forward(&f32, &steps);
     float *o = steps.o;
     for (size_t i = 0; i < count && p->y; i++)
         o[i] += element_get(p->y, i, p->spec.dtype);
-    ck_assert_int_eq(nrg_activation_forward(options->activation, NRG_F32, count, o, o, 0, 1), NRG_OK);
-    void *rounded = norm_tensor(p->rows, p->dim, p->spec.dtype);
+    ck_assert_int_eq(nrg_activation_forward(p->spec.activation, NRG_F32, count, o, o, 0, 1), NRG_OK);
+    void *rounded = element_tensor(channel_count(p), p->spec.dtype);
     for (size_t i = 0; i < count; i++)
         element_set(rounded, i, p->spec.dtype, o[i]);
     free(steps.o);
     steps.o = rounded;
-    must_be_the_same(p, isa, "fused", &steps, &fused);
+    channel_must_equal(p, isa, "fused", &steps, &fused);
     free(f32.x);
     free(f32.w);
     free(f32.b);
@@ -119,33 +48,33 @@ static void unfused(const channel_problem *p, const channel_options *options, nr
     channel_result_free(&steps);
 }
 
-START_TEST(fused_is_unfused) { each_problem((size_t)_i, NULL, 0, NULL, unfused); }
+START_TEST(fused_is_unfused) { channel_each(op, _i, NULL, 0, NULL, unfused); }
 END_TEST
 
-static void compute(channel_options *o) { o->source = NRG_STATISTICS_COMPUTE; }
+static void compute(channel_problem *p) { p->spec.statistics = NRG_STATISTICS_COMPUTE; }
 
 /* What is handed out, and handed in again, makes the same; and agrees with mean and rstd. */
-static void given(const channel_problem *p, const channel_options *options, nrg_isa isa)
+static void given(const channel_problem *p, nrg_isa isa)
 {
     channel_result computed, again;
     channel_problem saved = *p;
     channel_result_make(&computed, p);
     channel_result_make(&again, p);
-    forward(p, &computed);
+    channel_forward(p, &computed);
     saved.spec.statistics = NRG_STATISTICS_GIVEN;
     saved.statistics = computed.statistics;
-    saved.running_mean = saved.running_var = NULL;
-    forward(&saved, &again);
-    must_be_the_same(&saved, isa, "statistics given", &computed, &again);
-    for (size_t i = 0; i < p->sets; i++) {
+    saved.updates = 0;
+    channel_forward(&saved, &again);
+    channel_must_equal(&saved, isa, "statistics given", &computed, &again);
+    for (size_t i = 0; i < p->sets.sets; i++) {
         const nrg_channel_statistics *s = &computed.statistics[i];
         const float mean = (float)(s->mean + s->mean_low), rstd = (float)s->rstd;
-        int sound = s->count == (double)p->set_size && element_equal(&mean, &computed.mean[i], 0, NRG_F32) &&
+        int sound = s->count == (double)p->sets.size && element_equal(&mean, &computed.mean[i], 0, NRG_F32) &&
                     element_equal(&rstd, &computed.rstd[i], 0, NRG_F32) && !(s->variance < 0) && !(s->rstd < 0);
         if (isnan(mean))
             sound = sound && isnan(s->variance) && isnan(rstd);
         else
-            sound = sound && fabs(s->mean_low) <= DBL_EPSILON * fabs(s->mean) && (options->centred || s->mean == 0);
+            sound = sound && fabs(s->mean_low) <= DBL_EPSILON * fabs(s->mean) && (p->spec.centred || s->mean == 0);
         if (!sound)
             ck_abort_msg("%s: set %zu has mean %.17g + %.17g (%.9g), variance %.17g, rstd %.17g (%.9g), count %g\n  case: %s",
                          nrg_isa_name(isa), i, s->mean, s->mean_low, (double)computed.mean[i], s->variance, s->rstd,
@@ -155,26 +84,48 @@ static void given(const channel_problem *p, const channel_options *options, nrg_
     channel_result_free(&again);
 }
 
-START_TEST(given_is_computed) { each_problem((size_t)_i, NULL, 0, compute, given); }
+static void of_any_kind(channel_problem *p) { p->spec.statistics = NRG_STATISTICS_GIVEN; }
+
+/* Statistics that are no data's, up to the ends of what doubles hold, and weights likewise: every path gives the bits of scalar.
+ */
+static void like_scalar(const channel_problem *p, nrg_isa isa)
+{
+    channel_result expected, got;
+    channel_result_make(&expected, p);
+    channel_result_make(&got, p);
+    ck_assert_int_eq(nrg_isa_set(NRG_ISA_SCALAR), NRG_OK);
+    channel_forward(p, &expected);
+    ck_assert_int_eq(nrg_isa_set(isa), NRG_OK);
+    channel_forward(p, &got);
+    channel_must_equal(p, isa, "statistics of any kind", &expected, &got);
+    channel_result_free(&expected);
+    channel_result_free(&got);
+}
+
+START_TEST(given_of_any_kind) { channel_each(op, _i, NULL, 0, of_any_kind, like_scalar); }
 END_TEST
 
-static void running(channel_options *o)
+START_TEST(given_is_computed) { channel_each(op, _i, NULL, 0, compute, given); }
+END_TEST
+
+static void running(channel_problem *p)
 {
-    o->kind = o->kind == CHANNEL_BATCH || o->kind == CHANNEL_GROUP ? CHANNEL_BATCH : CHANNEL_INSTANCE;
-    o->source = NRG_STATISTICS_RUNNING;
-    o->centred = 1;
+    if (p->spec.over == NRG_OVER_GROUP)
+        p->spec.groups = p->spec.channels;
+    p->spec.statistics = NRG_STATISTICS_RUNNING;
+    p->spec.centred = 1;
 }
 
 /* The statistics that are handed out are the running ones. */
-static void frozen(const channel_problem *p, const channel_options *options, nrg_isa isa)
+static void frozen(const channel_problem *p, nrg_isa isa)
 {
     channel_result out, again;
     channel_problem saved = *p;
     channel_result_make(&out, p);
     channel_result_make(&again, p);
-    forward(p, &out);
-    for (size_t i = 0; i < p->sets; i++) {
-        const size_t c = options->kind == CHANNEL_BATCH ? i : i % p->spec.channels;
+    channel_forward(p, &out);
+    for (size_t i = 0; i < p->sets.sets; i++) {
+        const size_t c = i % p->spec.channels;
         const nrg_channel_statistics *s = &out.statistics[i];
         /* + 0: the sign of a 0 is nothing that counts */
         const float mean = (float)(s->mean + s->mean_low), variance = (float)s->variance, kept = p->running_mean[c] + 0.0f;
@@ -186,53 +137,58 @@ static void frozen(const channel_problem *p, const channel_options *options, nrg
     }
     saved.spec.statistics = NRG_STATISTICS_GIVEN;
     saved.statistics = out.statistics;
-    saved.running_mean = saved.running_var = NULL;
-    forward(&saved, &again);
-    must_be_the_same(&saved, isa, "running statistics given", &out, &again);
+    saved.updates = 0;
+    channel_forward(&saved, &again);
+    channel_must_equal(&saved, isa, "running statistics given", &out, &again);
     channel_result_free(&out);
     channel_result_free(&again);
 }
 
-START_TEST(running_is_given) { each_problem((size_t)_i, NULL, 0, running, frozen); }
+START_TEST(running_is_given) { channel_each(op, _i, NULL, 0, running, frozen); }
 END_TEST
 
 /* A tensor of one position has one layout. */
-static void either_layout(const channel_problem *p, const channel_options *options, nrg_isa isa)
+static void either_layout(const channel_problem *p, nrg_isa isa)
 {
     channel_result here, there;
     channel_problem other = *p;
-    other.spec.layout = options->layout == NRG_NCHW ? NRG_NHWC : NRG_NCHW;
+    other.spec.layout = p->spec.layout == NRG_NCHW ? NRG_NHWC : NRG_NCHW;
     channel_result_make(&here, p);
     channel_result_make(&there, p);
-    forward(p, &here);
-    forward(&other, &there);
-    must_be_the_same(p, isa, "one position in the other layout", &here, &there);
+    channel_forward(p, &here);
+    channel_forward(&other, &there);
+    channel_must_equal(p, isa, "one position in the other layout", &here, &there);
     channel_result_free(&here);
     channel_result_free(&there);
 }
 
-START_TEST(one_position) { each_problem(0, NULL, 0, NULL, either_layout); }
+static void one(channel_problem *p) { p->s = 1; }
+
+START_TEST(one_position) { channel_each(op, _i, NULL, 0, one, either_layout); }
 END_TEST
 
 /* groups 0 and 1 say the same. */
-static void layer(channel_options *o) { o->kind = CHANNEL_LAYER; }
+static void layer(channel_problem *p)
+{
+    p->spec.over = NRG_OVER_GROUP;
+    p->spec.groups = 0;
+}
 
-static void no_groups(const channel_problem *p, const channel_options *options, nrg_isa isa)
+static void no_groups(const channel_problem *p, nrg_isa isa)
 {
     channel_result here, there;
     channel_problem other = *p;
-    (void)options;
-    other.spec.groups = !p->spec.groups;
+    other.spec.groups = 1;
     channel_result_make(&here, p);
     channel_result_make(&there, p);
-    forward(p, &here);
-    forward(&other, &there);
-    must_be_the_same(p, isa, "groups 0 and 1", &here, &there);
+    channel_forward(p, &here);
+    channel_forward(&other, &there);
+    channel_must_equal(p, isa, "groups 0 and 1", &here, &there);
     channel_result_free(&here);
     channel_result_free(&there);
 }
 
-START_TEST(no_groups_are_one) { each_problem((size_t)_i, NULL, 0, layer, no_groups); }
+START_TEST(no_groups_are_one) { channel_each(op, _i, NULL, 0, layer, no_groups); }
 END_TEST
 
 /* A set's elements, of a tensor. */
@@ -240,9 +196,9 @@ static void *gather(const channel_problem *p, const void *tensor, size_t set)
 {
     if (!tensor)
         return NULL;
-    void *alone = norm_tensor(1, p->set_size, p->spec.dtype);
-    for (size_t i = 0; i < p->set_size; i++)
-        element_set(alone, i, p->spec.dtype, element_get(tensor, channel_at_set(p, set, i), p->spec.dtype));
+    void *alone = element_tensor(p->sets.size, p->spec.dtype);
+    for (size_t i = 0; i < p->sets.size; i++)
+        element_set(alone, i, p->spec.dtype, element_get(tensor, channel_at(p, set, i), p->spec.dtype));
     return alone;
 }
 
@@ -251,51 +207,44 @@ static void *as_tensor(const channel_problem *one, void *gathered)
 {
     if (!gathered)
         return NULL;
-    void *tensor = norm_tensor(one->rows, one->dim, one->spec.dtype);
-    for (size_t i = 0; i < one->set_size; i++)
-        element_set(tensor, channel_at_set(one, 0, i), one->spec.dtype, element_get(gathered, i, one->spec.dtype));
+    void *tensor = element_tensor(one->sets.size, one->spec.dtype);
+    for (size_t i = 0; i < one->sets.size; i++)
+        element_set(tensor, channel_at(one, 0, i), one->spec.dtype, element_get(gathered, i, one->spec.dtype));
     free(gathered);
     return tensor;
 }
 
-static void *part(const void *vector, size_t at, nrg_dtype dtype)
+static void without_update(channel_problem *p)
 {
-    return vector ? (char *)(uintptr_t)vector + at * nrg_dtype_size(dtype) : NULL;
-}
-
-static void without_update(channel_options *o)
-{
-    o->source = NRG_STATISTICS_COMPUTE;
-    o->update = UPDATE_NONE;
+    p->spec.statistics = NRG_STATISTICS_COMPUTE;
+    p->updates = 0;
 }
 
 /* A set is a tensor of its own, with its part of w and b. */
-static void alone(const channel_problem *p, const channel_options *options, nrg_isa isa)
+static void alone(const channel_problem *p, nrg_isa isa)
 {
     channel_result all;
-    const size_t channels = options->kind == CHANNEL_BATCH ? 1 : p->spec.channels / (p->spec.groups ? p->spec.groups : 1);
+    const size_t channels = p->sets.groups ? p->spec.channels / p->sets.groups : 1;
     channel_result_make(&all, p);
-    forward(p, &all);
-    for (size_t set = 0; set < p->sets; set += 1 + p->sets / 8) {
+    channel_forward(p, &all);
+    for (size_t set = 0; set < p->sets.sets; set += 1 + p->sets.sets / 8) {
         channel_problem one = *p;
         channel_result single;
-        const size_t first = channel_of(p, channel_at_set(p, set, 0));
+        const size_t first = channel_of(p, channel_at(p, set, 0));
         one.spec.channels = channels;
         one.spec.groups = 0;
-        one.n = options->kind == CHANNEL_BATCH ? p->n : 1;
-        one.sets = 1;
-        one.rows = options->layout == NRG_NHWC ? one.n * one.s : one.n;
-        one.dim = options->layout == NRG_NHWC ? channels : channels * one.s;
+        one.n = p->sets.groups ? 1 : p->n;
+        one.sets = exact_sets_of(&one.spec, one.n, one.s);
         one.x = as_tensor(&one, gather(p, p->x, set));
         one.y = as_tensor(&one, gather(p, p->y, set));
-        one.w = part(p->w, first, p->w_dtype);
-        one.b = part(p->b, first, p->w_dtype);
+        one.w = element_at(p->w, first, p->w_dtype);
+        one.b = element_at(p->b, first, p->w_dtype);
         channel_result_make(&single, &one);
-        forward(&one, &single);
+        channel_forward(&one, &single);
         void *expected = as_tensor(&one, gather(p, all.o, set));
-        must_equal(p, isa, "o of a set alone", p->spec.dtype, p->set_size, expected, single.o);
-        must_equal(p, isa, "mean of a set alone", NRG_F32, 1, &all.mean[set], single.mean);
-        must_equal(p, isa, "rstd of a set alone", NRG_F32, 1, &all.rstd[set], single.rstd);
+        channel_arrays_must_equal(p, isa, "o of a set alone", p->spec.dtype, p->sets.size, expected, single.o);
+        channel_arrays_must_equal(p, isa, "mean of a set alone", NRG_F32, 1, &all.mean[set], single.mean);
+        channel_arrays_must_equal(p, isa, "rstd of a set alone", NRG_F32, 1, &all.rstd[set], single.rstd);
         ck_assert_msg(channel_statistics_equal(&all.statistics[set], single.statistics), "%s: statistics of set %zu alone; %s",
                       nrg_isa_name(isa), set, p->text);
         free(expected);
@@ -306,26 +255,26 @@ static void alone(const channel_problem *p, const channel_options *options, nrg_
     channel_result_free(&all);
 }
 
-START_TEST(a_set_does_not_know_the_others) { each_problem((size_t)_i, NULL, 0, without_update, alone); }
+START_TEST(a_set_does_not_know_the_others) { channel_each(op, _i, NULL, 0, without_update, alone); }
 END_TEST
 
 /* NaN or infinity in a set: all of it is NaN, and another is as if that were not there. */
-static void poisoned(const channel_problem *p, const channel_options *options, nrg_isa isa)
+static void poisoned(const channel_problem *p, nrg_isa isa)
 {
     static const float poisons[] = {NAN, INFINITY, -INFINITY};
-    const size_t count = p->rows * p->dim, size = nrg_dtype_size(p->spec.dtype);
+    const size_t count = channel_count(p), size = nrg_dtype_size(p->spec.dtype);
     channel_result clean, spoiled;
     channel_problem other = *p;
-    uint64_t state = p->set_size + count;
-    other.x = norm_tensor(p->rows, p->dim, p->spec.dtype);
+    uint64_t state = p->sets.size + count;
+    other.x = element_tensor(channel_count(p), p->spec.dtype);
     channel_result_make(&clean, p);
     channel_result_make(&spoiled, p);
-    forward(p, &clean);
+    channel_forward(p, &clean);
     for (size_t i = 0; i < 3; i++) {
         const size_t at = test_draw(&state, count), set = channel_set_of(p, at);
         memcpy(other.x, p->x, count * size);
         element_set(other.x, at, p->spec.dtype, poisons[i]);
-        forward(&other, &spoiled);
+        channel_forward(&other, &spoiled);
         for (size_t n = 0; n < count; n++) {
             const int inside = channel_set_of(p, n) == set;
             if (inside ? !isnan(element_get(spoiled.o, n, p->spec.dtype)) : !element_equal(clean.o, spoiled.o, n, p->spec.dtype))
@@ -333,16 +282,15 @@ static void poisoned(const channel_problem *p, const channel_options *options, n
                              n, channel_set_of(p, n), (double)element_get(spoiled.o, n, p->spec.dtype), (double)poisons[i], at,
                              set, p->text);
         }
-        for (size_t n = 0; n < p->sets; n++) {
+        for (size_t n = 0; n < p->sets.sets; n++) {
             const nrg_channel_statistics *s = &spoiled.statistics[n];
             const int all_nan = isnan(s->mean) && isnan(s->mean_low) && isnan(s->variance) && isnan(s->rstd) &&
-                                s->count == (double)p->set_size && isnan(spoiled.mean[n]) && isnan(spoiled.rstd[n]);
+                                s->count == (double)p->sets.size && isnan(spoiled.mean[n]) && isnan(spoiled.rstd[n]);
             if (n == set ? !all_nan : !channel_statistics_equal(&clean.statistics[n], s))
                 ck_abort_msg("%s: the statistics of set %zu, with %g in set %zu\n  case: %s", nrg_isa_name(isa), n,
                              (double)poisons[i], set, p->text);
         }
     }
-    (void)options;
     free(other.x);
     channel_result_free(&clean);
     channel_result_free(&spoiled);
@@ -352,30 +300,30 @@ static void poisoned(const channel_problem *p, const channel_options *options, n
 START_TEST(poison_stays_in_its_set)
 {
     static const enum row_kind kinds[] = {ROW_NORMAL, ROW_NEAR_MAX, ROW_HUGE, ROW_MEAN_1E3};
-    each_problem((size_t)_i, kinds, sizeof kinds / sizeof kinds[0], without_update, poisoned);
+    channel_each(op, _i, kinds, sizeof kinds / sizeof kinds[0], without_update, poisoned);
 }
 END_TEST
 
 /* s = 0: o is b, or b + y, and rstd 0. */
-static void constant(const channel_problem *p, const channel_options *options, nrg_isa isa)
+static void constant(const channel_problem *p, nrg_isa isa)
 {
     channel_problem exact = *p;
     channel_result out;
     exact.spec.eps = 0;
     channel_result_make(&out, p);
-    forward(&exact, &out);
-    for (size_t set = 0; set < p->sets; set++) {
-        const float first = element_get(p->x, channel_at_set(p, set, 0), p->spec.dtype);
-        int same = options->centred || first == 0;
-        for (size_t i = 1; i < p->set_size; i++)
-            same = same && element_get(p->x, channel_at_set(p, set, i), p->spec.dtype) == first;
+    channel_forward(&exact, &out);
+    for (size_t set = 0; set < p->sets.sets; set++) {
+        const float first = element_get(p->x, channel_at(p, set, 0), p->spec.dtype);
+        int same = p->spec.centred || first == 0;
+        for (size_t i = 1; i < p->sets.size; i++)
+            same = same && element_get(p->x, channel_at(p, set, i), p->spec.dtype) == first;
         if (!same)
             continue;
-        ck_assert_msg(out.rstd[set] == 0 && out.mean[set] == (options->centred ? first : 0),
+        ck_assert_msg(out.rstd[set] == 0 && out.mean[set] == (p->spec.centred ? first : 0),
                       "%s: mean %.9g and rstd %.9g of a set of %.9g; %s", nrg_isa_name(isa), (double)out.mean[set],
                       (double)out.rstd[set], (double)first, p->text);
-        for (size_t i = 0; i < p->set_size; i++) {
-            const size_t at = channel_at_set(p, set, i), c = channel_of(p, at);
+        for (size_t i = 0; i < p->sets.size; i++) {
+            const size_t at = channel_at(p, set, i), c = channel_of(p, at);
             const float b = p->b ? element_get(p->b, c, p->w_dtype) : 0, w = p->w ? element_get(p->w, c, p->w_dtype) : 1;
             const float sum = p->y ? b + element_get(p->y, at, p->spec.dtype) : b;
             const float expected = element_round(sum, p->spec.dtype), got = element_get(out.o, at, p->spec.dtype);
@@ -388,38 +336,37 @@ static void constant(const channel_problem *p, const channel_options *options, n
     channel_result_free(&out);
 }
 
-static void plain(channel_options *o)
+static void plain(channel_problem *p)
 {
-    o->source = NRG_STATISTICS_COMPUTE;
-    o->activation = NRG_ACT_IDENTITY;
-    o->update = UPDATE_NONE;
+    without_update(p);
+    p->spec.activation = NRG_ACT_IDENTITY;
 }
 
 START_TEST(constant_sets_without_eps)
 {
     static const enum row_kind kinds[] = {ROW_EQUAL, ROW_ZEROS, ROW_NORMAL};
-    each_problem((size_t)_i, kinds, sizeof kinds / sizeof kinds[0], plain, constant);
+    channel_each(op, _i, kinds, sizeof kinds / sizeof kinds[0], plain, constant);
 }
 END_TEST
 
-static void updating(channel_options *o)
+static void updating(channel_problem *p)
 {
-    running(o);
-    o->source = NRG_STATISTICS_COMPUTE;
-    o->update = o->update == UPDATE_NONE ? UPDATE_MOMENTUM : o->update;
+    running(p);
+    p->spec.statistics = NRG_STATISTICS_COMPUTE;
+    p->updates = 1;
 }
 
 /* docs/channel_norm.md's formula, from the statistics that are handed out: the unbiased variance, and the average of instance
  * norm's samples. */
-static void updated(const channel_problem *p, const channel_options *options, nrg_isa isa)
+static void updated(const channel_problem *p, nrg_isa isa)
 {
     channel_result out;
-    if (!p->running_mean)
+    if (!p->updates)
         return; /* sets of one element */
-    const double f = options->update == UPDATE_CUMULATIVE ? 1 / ((double)p->batches + 1) : p->spec.momentum;
-    const size_t samples = options->kind == CHANNEL_BATCH ? 1 : p->n;
+    const double f = p->spec.cumulative ? 1 / ((double)p->batches + 1) : p->spec.momentum;
+    const size_t samples = p->spec.over == NRG_OVER_BATCH ? 1 : p->n;
     channel_result_make(&out, p);
-    forward(p, &out);
+    channel_forward(p, &out);
     for (size_t c = 0; c < p->spec.channels; c++) {
         double mean = 0, variance = 0;
         for (size_t n = 0; n < samples; n++) {
@@ -431,13 +378,13 @@ static void updated(const channel_problem *p, const channel_options *options, nr
         variance /= (double)samples;
         const float expected[] = {(float)((1 - f) * (double)p->running_mean[c] + f * mean),
                                   (float)((1 - f) * (double)p->running_var[c] + f * variance)};
-        must_equal(p, isa, "running_mean", NRG_F32, 1, &expected[0], &out.running_mean[c]);
-        must_equal(p, isa, "running_var", NRG_F32, 1, &expected[1], &out.running_var[c]);
+        channel_arrays_must_equal(p, isa, "running_mean", NRG_F32, 1, &expected[0], &out.running_mean[c]);
+        channel_arrays_must_equal(p, isa, "running_var", NRG_F32, 1, &expected[1], &out.running_var[c]);
     }
     channel_result_free(&out);
 }
 
-START_TEST(running_statistics) { each_problem((size_t)_i, NULL, 0, updating, updated); }
+START_TEST(running_statistics) { channel_each(op, _i, NULL, 0, updating, updated); }
 END_TEST
 
 /* Cumulative: after k batches of one size, the average of what these had, to a rounding a batch. */
@@ -446,34 +393,34 @@ START_TEST(average_of_all_batches)
     enum { BATCHES = 10, CHANNELS = 5 };
     nrg_isa paths[NRG_ISA_COUNT];
     const size_t count = test_paths(paths);
-    const channel_shape shape = {.n = 4, .c = CHANNELS, .s = 19};
     const enum row_kind kinds[] = {ROW_NORMAL};
     for (size_t path = 0; path < count; path++)
-        for (int kind = CHANNEL_BATCH; kind <= CHANNEL_INSTANCE; kind += CHANNEL_INSTANCE - CHANNEL_BATCH) {
-            const channel_options options = {.dtype = NRG_F32,
-                                             .kind = (enum channel_kind)kind,
-                                             .source = NRG_STATISTICS_COMPUTE,
-                                             .update = UPDATE_CUMULATIVE,
-                                             .centred = 1};
+        for (int over = NRG_OVER_BATCH; over <= NRG_OVER_GROUP; over++) {
             float mean[CHANNELS], variance[CHANNELS];
             double means[CHANNELS] = {0}, variances[CHANNELS] = {0};
             for (size_t c = 0; c < CHANNELS; c++)
                 mean[c] = 77, variance[c] = 88; /* before the first batch: to be forgotten */
             ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
             for (uint64_t batch = 0; batch < BATCHES; batch++) {
-                channel_problem p;
+                channel_problem p = {.spec = over == NRG_OVER_BATCH ? nrg_batch_norm_spec(CHANNELS, 1e-5)
+                                                                    : nrg_group_norm_spec(CHANNELS, CHANNELS, 1e-5),
+                                     .n = 4,
+                                     .s = 19,
+                                     .updates = 1,
+                                     .batches = batch};
                 channel_result out;
-                channel_problem_make(&p, &options, &shape, kinds, 1, batch);
+                p.spec.cumulative = 1;
+                channel_problem_fill(&p, kinds, 1, batch);
                 channel_result_make(&out, &p);
-                p.batches = batch;
                 nrg_channel_norm_args args = channel_args(&p, &out);
                 args.running_mean = mean;
                 args.running_var = variance;
                 ck_assert_int_eq(nrg_channel_norm_forward(&p.spec, &args, 0, 1), NRG_OK);
-                for (size_t set = 0; set < p.sets; set++) {
+                for (size_t set = 0; set < p.sets.sets; set++) {
                     const nrg_channel_statistics *s = &out.statistics[set];
-                    means[set % CHANNELS] += s->mean / (double)p.sets * CHANNELS / BATCHES;
-                    variances[set % CHANNELS] += s->variance * s->count / (s->count - 1) / (double)p.sets * CHANNELS / BATCHES;
+                    means[set % CHANNELS] += s->mean / (double)p.sets.sets * CHANNELS / BATCHES;
+                    variances[set % CHANNELS] +=
+                        s->variance * s->count / (s->count - 1) / (double)p.sets.sets * CHANNELS / BATCHES;
                 }
                 channel_problem_free(&p);
                 channel_result_free(&out);
@@ -491,23 +438,21 @@ END_TEST
 /* No momentum: nothing changes. All of it: nothing is left. */
 START_TEST(ends_of_the_momentum)
 {
-    const channel_shape shape = {.n = 3, .c = 4, .s = 10};
-    const channel_options options = {
-        .dtype = NRG_F32, .kind = CHANNEL_BATCH, .source = NRG_STATISTICS_COMPUTE, .update = UPDATE_MOMENTUM, .centred = 1};
+    enum { CHANNELS = 4 };
     const enum row_kind kinds[] = {ROW_NORMAL};
-    channel_problem p;
+    channel_problem p = {.spec = nrg_batch_norm_spec(CHANNELS, 1e-5), .n = 3, .s = 10, .updates = 1};
     channel_result out;
-    channel_problem_make(&p, &options, &shape, kinds, 1, 3);
+    channel_problem_fill(&p, kinds, 1, 3);
     channel_result_make(&out, &p);
-    for (size_t c = 0; c < shape.c; c++)
+    for (size_t c = 0; c < CHANNELS; c++)
         p.running_mean[c] = p.running_var[c] = 5;
     p.spec.momentum = 0;
-    forward(&p, &out);
-    for (size_t c = 0; c < shape.c; c++)
+    channel_forward(&p, &out);
+    for (size_t c = 0; c < CHANNELS; c++)
         ck_assert(out.running_mean[c] == 5 && out.running_var[c] == 5);
     p.spec.momentum = 1;
-    forward(&p, &out);
-    for (size_t c = 0; c < shape.c; c++)
+    channel_forward(&p, &out);
+    for (size_t c = 0; c < CHANNELS; c++)
         ck_assert(out.running_mean[c] == out.mean[c] && out.running_var[c] != 5);
     channel_problem_free(&p);
     channel_result_free(&out);
@@ -524,16 +469,16 @@ static double bound_of_o1(double o1, double w, double b)
 
 /* Scale and shift made once, against running statistics in every call: 2.5 ulp of the larger term, and what running itself is
  * allowed. */
-static void folded(const channel_problem *p, const channel_options *options, nrg_isa isa)
+static void folded(const channel_problem *p, nrg_isa isa)
 {
     const size_t c = p->spec.channels;
     channel_result out, fold;
     channel_problem once = *p;
     nrg_channel_norm_args args = nrg_channel_norm_args_init(0, 0, NULL, NULL);
-    float *scale = norm_tensor(1, c, NRG_F32), *shift = norm_tensor(1, c, NRG_F32);
+    float *scale = element_tensor(c, NRG_F32), *shift = element_tensor(c, NRG_F32);
     channel_result_make(&out, p);
     channel_result_make(&fold, p);
-    forward(p, &out);
+    channel_forward(p, &out);
     args.running_mean = p->running_mean;
     args.running_var = p->running_var;
     args.w = p->w;
@@ -541,11 +486,10 @@ static void folded(const channel_problem *p, const channel_options *options, nrg
     ck_assert_int_eq(nrg_channel_norm_fold(&p->spec, &args, scale, shift), NRG_OK);
     once.spec.statistics = NRG_STATISTICS_FOLDED;
     once.spec.w_dtype = once.w_dtype = NRG_F32;
-    once.running_mean = once.running_var = NULL;
     once.w = scale;
     once.b = shift;
-    forward(&once, &fold);
-    for (size_t i = 0; i < p->rows * p->dim; i++) {
+    channel_forward(&once, &fold);
+    for (size_t i = 0; i < channel_count(p); i++) {
         const size_t channel = channel_of(p, i);
         const double x = (double)element_get(p->x, i, p->spec.dtype), a = (double)element_get(out.o, i, p->spec.dtype),
                      o = (double)element_get(fold.o, i, p->spec.dtype);
@@ -554,7 +498,7 @@ static void folded(const channel_problem *p, const channel_options *options, nrg
         const double term = largest(fabs(x * (double)scale[channel]), fabs((double)shift[channel]));
         /* a 16-bit result is the f32 result rounded once: half an ulp each */
         const double bound = 2.5 * element_ulp(term, NRG_F32) + bound_of_o1(a, w, b) +
-                             (options->dtype == NRG_F32 ? 0 : element_ulp(largest(fabs(a), fabs(o)), options->dtype));
+                             (p->spec.dtype == NRG_F32 ? 0 : element_ulp(largest(fabs(a), fabs(o)), p->spec.dtype));
         /* of factors that are normal floats: others have lost bits before they are used */
         const int normal = fabsf(scale[channel]) >= FLT_MIN || w == 0;
         if (isfinite(a) && isfinite(term) && normal && !(fabs(a - o) <= bound))
@@ -567,52 +511,51 @@ static void folded(const channel_problem *p, const channel_options *options, nrg
     channel_result_free(&fold);
 }
 
-static void running_only(channel_options *o)
+static void running_only(channel_problem *p)
 {
-    running(o);
-    o->y = 0;
-    o->activation = NRG_ACT_IDENTITY;
+    running(p);
+    p->has_y = 0;
+    p->spec.activation = NRG_ACT_IDENTITY;
 }
 
 START_TEST(folded_is_running)
 {
     static const enum row_kind kinds[] = {ROW_NORMAL, ROW_MEAN_1E3, ROW_OUTLIER};
-    each_problem((size_t)_i, kinds, sizeof kinds / sizeof kinds[0], running_only, folded);
+    channel_each(op, _i, kinds, sizeof kinds / sizeof kinds[0], running_only, folded);
 }
 END_TEST
 
 /* The tensor in the other layout: statistics to 2^-26 of σ², or 2^-40 where the mean is small; results to an ulp, of o1, b or w.
  */
-static void transposed(const channel_problem *p, const channel_options *options, nrg_isa isa)
+static void transposed(const channel_problem *p, nrg_isa isa)
 {
     channel_result here, there;
     channel_problem other = *p;
-    other.spec.layout = options->layout == NRG_NCHW ? NRG_NHWC : NRG_NCHW;
-    other.rows = other.spec.layout == NRG_NHWC ? p->n * p->s : p->n;
-    other.dim = other.spec.layout == NRG_NHWC ? p->spec.channels : p->spec.channels * p->s;
-    other.x = norm_tensor(other.rows, other.dim, p->spec.dtype);
-    for (size_t set = 0; set < p->sets; set++)
-        for (size_t i = 0; i < p->set_size; i++)
-            element_set(other.x, channel_at_set(&other, set, i), p->spec.dtype,
-                        element_get(p->x, channel_at_set(p, set, i), p->spec.dtype));
+    other.spec.layout = p->spec.layout == NRG_NCHW ? NRG_NHWC : NRG_NCHW;
+    other.sets = exact_sets_of(&other.spec, p->n, p->s);
+    other.x = element_tensor(channel_count(p), p->spec.dtype);
+    for (size_t set = 0; set < p->sets.sets; set++)
+        for (size_t i = 0; i < p->sets.size; i++)
+            element_set(other.x, channel_at(&other, set, i), p->spec.dtype,
+                        element_get(p->x, channel_at(p, set, i), p->spec.dtype));
     channel_result_make(&here, p);
     channel_result_make(&there, &other);
-    forward(p, &here);
-    forward(&other, &there);
-    for (size_t set = 0; set < p->sets; set++) {
+    channel_forward(p, &here);
+    channel_forward(&other, &there);
+    for (size_t set = 0; set < p->sets.sets; set++) {
         const nrg_channel_statistics *a = &here.statistics[set], *b = &there.statistics[set];
         const double mean = (a->mean - b->mean) + (a->mean_low - b->mean_low), sigma = sqrt(a->variance);
         const double limit = fabs(a->mean) < 10 * sigma ? 0x1p-40 : 0x1p-26;
         if (!(fabs(a->variance - b->variance) <= limit * a->variance) || !(fabs(mean) <= limit * sigma))
             ck_abort_msg("%s: set %zu has mean %.17g + %.17g, variance %.17g and %.17g + %.17g, %.17g\n  case: %s",
                          nrg_isa_name(isa), set, a->mean, a->mean_low, a->variance, b->mean, b->mean_low, b->variance, p->text);
-        for (size_t i = 0; i < p->set_size; i++) {
-            const size_t at = channel_at_set(p, set, i), c = channel_of(p, at);
+        for (size_t i = 0; i < p->sets.size; i++) {
+            const size_t at = channel_at(p, set, i), c = channel_of(p, at);
             const double w = p->w ? fabs((double)element_get(p->w, c, p->w_dtype)) : 1,
                          shift = p->b ? fabs((double)element_get(p->b, c, p->w_dtype)) : 0,
-                         o = (double)element_get(here.o, at, options->dtype),
-                         q = (double)element_get(there.o, channel_at_set(&other, set, i), options->dtype);
-            const double bound = largest(element_ulp(largest(fabs(o), fabs(q)), options->dtype),
+                         o = (double)element_get(here.o, at, p->spec.dtype),
+                         q = (double)element_get(there.o, channel_at(&other, set, i), p->spec.dtype);
+            const double bound = largest(element_ulp(largest(fabs(o), fabs(q)), p->spec.dtype),
                                          element_ulp(largest(largest(fabs(o), w), shift), NRG_F32));
             if (isfinite(o) && isfinite(w) && !(fabs(o - q) <= bound))
                 ck_abort_msg("%s: set %zu element %zu is %.9g, transposed %.9g: %g of the bound\n  case: %s", nrg_isa_name(isa),
@@ -624,29 +567,29 @@ static void transposed(const channel_problem *p, const channel_options *options,
     channel_result_free(&there);
 }
 
-static void plain_norm(channel_options *o)
+static void plain_norm(channel_problem *p)
 {
-    plain(o);
-    o->y = 0;
+    plain(p);
+    p->has_y = 0;
 }
 
 START_TEST(nchw_is_nhwc)
 {
     static const enum row_kind kinds[] = {ROW_NORMAL, ROW_MEAN_1E3, ROW_MEAN_1E4, ROW_OUTLIER, ROW_SORTED};
-    each_problem((size_t)_i, kinds, sizeof kinds / sizeof kinds[0], plain_norm, transposed);
+    channel_each(op, _i, kinds, sizeof kinds / sizeof kinds[0], plain_norm, transposed);
 }
 END_TEST
 
 /* Layer norm over (c, s) is that of rows, to the bounds of both; not centred, it is RMS norm. */
-static void as_row(const channel_problem *p, const channel_options *options, nrg_isa isa)
+static void as_row(const channel_problem *p, nrg_isa isa)
 {
     const size_t dim = p->spec.channels * p->s;
     channel_result out;
-    float *o = norm_tensor(p->n, dim, NRG_F32);
-    nrg_norm_spec spec = options->centred ? nrg_layer_norm_spec(dim, p->spec.eps) : nrg_rms_norm_spec(dim, p->spec.eps);
+    float *o = element_tensor(p->n * dim, NRG_F32);
+    nrg_norm_spec spec = p->spec.centred ? nrg_layer_norm_spec(dim, p->spec.eps) : nrg_rms_norm_spec(dim, p->spec.eps);
     nrg_norm_args args = nrg_norm_args_init(p->n, p->x, o);
     channel_result_make(&out, p);
-    forward(p, &out);
+    channel_forward(p, &out);
     ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
     for (size_t i = 0; i < p->n * dim; i++) {
         const double a = (double)o[i], b = (double)element_get(out.o, i, NRG_F32);
@@ -658,36 +601,36 @@ static void as_row(const channel_problem *p, const channel_options *options, nrg
     channel_result_free(&out);
 }
 
-static void layer_of_rows(channel_options *o)
+static void layer_of_rows(channel_problem *p)
 {
-    o->dtype = NRG_F32;
-    o->kind = CHANNEL_LAYER;
-    o->source = NRG_STATISTICS_COMPUTE;
-    o->activation = NRG_ACT_IDENTITY;
-    o->w = o->b = o->y = 0;
+    plain_norm(p);
+    layer(p);
+    p->spec.dtype = NRG_F32;
+    p->spec.w_dtype = NRG_DTYPE_SAME;
+    p->has_w = p->has_b = 0;
 }
 
 START_TEST(layer_norm_is_that_of_rows)
 {
     static const enum row_kind kinds[] = {ROW_NORMAL, ROW_MEAN_1E3, ROW_1E_20, ROW_HUGE};
-    each_problem((size_t)_i, kinds, sizeof kinds / sizeof kinds[0], layer_of_rows, as_row);
+    channel_each(op, _i, kinds, sizeof kinds / sizeof kinds[0], layer_of_rows, as_row);
 }
 END_TEST
 
 /* Shares write each element and each set once, and a share whole sets where these are computed. */
 static void shares_of(const channel_problem *p, nrg_isa isa, int nth)
 {
-    const size_t count = p->rows * p->dim;
+    const size_t count = channel_count(p);
     channel_result out;
-    unsigned char *written = calloc(count, 1), *sets = calloc(p->sets, 1);
+    unsigned char *written = calloc(count, 1), *sets = calloc(p->sets.sets, 1);
     ck_assert(written && sets);
     channel_result_make(&out, p);
     for (int ith = 0; ith < nth; ith++) {
         nrg_channel_norm_args args = channel_args(p, &out);
         memset(out.o, 0xff, count * nrg_dtype_size(p->spec.dtype));
-        memset(out.mean, 0xff, p->sets * sizeof(float));
+        memset(out.mean, 0xff, p->sets.sets * sizeof(float));
         ck_assert_int_eq(nrg_channel_norm_forward(&p->spec, &args, ith, nth), NRG_OK);
-        for (size_t set = 0; set < p->sets; set++)
+        for (size_t set = 0; set < p->sets.sets; set++)
             sets[set] += args.mean && !isnan(out.mean[set]);
         for (size_t i = 0; i < count; i++) {
             const int mine = !isnan(element_get(out.o, i, p->spec.dtype));
@@ -700,7 +643,7 @@ static void shares_of(const channel_problem *p, nrg_isa isa, int nth)
     for (size_t i = 0; i < count; i++)
         if (written[i] != 1)
             ck_abort_msg("%s: %d shares of %d write element %zu\n  case: %s", nrg_isa_name(isa), written[i], nth, i, p->text);
-    for (size_t set = 0; set < p->sets && p->spec.statistics != NRG_STATISTICS_FOLDED; set++)
+    for (size_t set = 0; set < p->sets.sets && p->spec.statistics != NRG_STATISTICS_FOLDED; set++)
         if (sets[set] != 1)
             ck_abort_msg("%s: %d shares of %d write the mean of set %zu\n  case: %s", nrg_isa_name(isa), sets[set], nth, set,
                          p->text);
@@ -714,24 +657,25 @@ START_TEST(shares)
     nrg_isa paths[NRG_ISA_COUNT];
     const size_t count = test_paths(paths);
     const enum row_kind kinds[] = {ROW_NORMAL};
-    const channel_shape shape = {.n = 3, .c = 6, .s = 5, .groups = 3};
-    for (int kind = 0; kind < CHANNEL_KINDS; kind++)
-        for (int source = 0; source < CHANNEL_SOURCES; source++)
-            for (int memory = 0; memory < CHANNEL_LAYOUTS; memory++) {
-                channel_options options = {.dtype = NRG_F32,
-                                           .layout = (nrg_channel_layout)memory,
-                                           .kind = (enum channel_kind)kind,
-                                           .source = (nrg_channel_source)source,
-                                           .centred = 1};
-                channel_problem p;
-                channel_options_settle(&options, &shape);
-                channel_problem_make(&p, &options, &shape, kinds, 1, 1);
+    enum { CHANNELS = 6 };
+    static const size_t groups[] = {0, 3, CHANNELS, 1}; /* 0: over the batch */
+    for (size_t kind = 0; kind < 4; kind++)
+        for (int source = 0; source <= NRG_STATISTICS_FOLDED; source++)
+            for (int memory = 0; memory <= NRG_NHWC; memory++) {
+                channel_problem p = {.spec = nrg_batch_norm_spec(CHANNELS, 1e-5), .n = 3, .s = 5};
+                p.spec.layout = (nrg_channel_layout)memory;
+                p.spec.over = groups[kind] ? NRG_OVER_GROUP : NRG_OVER_BATCH;
+                p.spec.groups = groups[kind];
+                if (source != NRG_STATISTICS_RUNNING || channel_has_running(&p))
+                    p.spec.statistics = (nrg_channel_source)source;
+                p.has_w = source == NRG_STATISTICS_FOLDED;
+                channel_problem_fill(&p, kinds, 1, 1);
                 /* statistics, running ones, weights: ordinary, so that a NaN is an element nobody wrote */
-                for (size_t i = 0; i < p.sets && p.statistics; i++)
-                    p.statistics[i] = (nrg_channel_statistics){0.5, 0, 4, 0.5, (double)p.set_size};
-                for (size_t c = 0; c < shape.c && p.running_mean; c++)
+                for (size_t i = 0; i < p.sets.sets && p.statistics; i++)
+                    p.statistics[i] = (nrg_channel_statistics){0.5, 0, 4, 0.5, (double)p.sets.size};
+                for (size_t c = 0; c < CHANNELS; c++)
                     p.running_mean[c] = p.running_var[c] = 1;
-                for (size_t c = 0; c < shape.c && p.w; c++)
+                for (size_t c = 0; c < CHANNELS && p.w; c++)
                     element_set(p.w, c, NRG_F32, 2);
                 for (size_t path = 0; path < count; path++)
                     for (int nth = 1; nth < 24; nth++) {
@@ -780,21 +724,22 @@ int main(int argc, char **argv)
     test_note_crashes();
     Suite *suite = suite_create("channel_norm_forward: what the header promises");
     TCase *tests = test_case(suite, "properties");
-    tcase_add_loop_test(tests, fused_is_unfused, 0, CHANNEL_POSITIONS);
-    tcase_add_loop_test(tests, given_is_computed, 0, CHANNEL_POSITIONS);
-    tcase_add_loop_test(tests, running_is_given, 0, CHANNEL_POSITIONS);
-    tcase_add_test(tests, one_position);
-    tcase_add_loop_test(tests, no_groups_are_one, 0, CHANNEL_POSITIONS);
-    tcase_add_loop_test(tests, a_set_does_not_know_the_others, 0, CHANNEL_POSITIONS);
-    tcase_add_loop_test(tests, poison_stays_in_its_set, 0, CHANNEL_POSITIONS);
-    tcase_add_loop_test(tests, constant_sets_without_eps, 0, CHANNEL_POSITIONS);
+    tcase_add_loop_test(tests, fused_is_unfused, 0, CHANNEL_PARTS);
+    tcase_add_loop_test(tests, given_is_computed, 0, CHANNEL_PARTS);
+    tcase_add_loop_test(tests, given_of_any_kind, 0, CHANNEL_PARTS);
+    tcase_add_loop_test(tests, running_is_given, 0, CHANNEL_PARTS);
+    tcase_add_loop_test(tests, one_position, 0, CHANNEL_PARTS);
+    tcase_add_loop_test(tests, no_groups_are_one, 0, CHANNEL_PARTS);
+    tcase_add_loop_test(tests, a_set_does_not_know_the_others, 0, CHANNEL_PARTS);
+    tcase_add_loop_test(tests, poison_stays_in_its_set, 0, CHANNEL_PARTS);
+    tcase_add_loop_test(tests, constant_sets_without_eps, 0, CHANNEL_PARTS);
     tcase_add_test(tests, eps_about_the_smallest_that_counts);
-    tcase_add_loop_test(tests, running_statistics, 0, CHANNEL_POSITIONS);
+    tcase_add_loop_test(tests, running_statistics, 0, CHANNEL_PARTS);
     tcase_add_test(tests, average_of_all_batches);
     tcase_add_test(tests, ends_of_the_momentum);
-    tcase_add_loop_test(tests, folded_is_running, 0, CHANNEL_POSITIONS);
-    tcase_add_loop_test(tests, nchw_is_nhwc, 0, CHANNEL_POSITIONS);
-    tcase_add_loop_test(tests, layer_norm_is_that_of_rows, 0, CHANNEL_POSITIONS);
+    tcase_add_loop_test(tests, folded_is_running, 0, CHANNEL_PARTS);
+    tcase_add_loop_test(tests, nchw_is_nhwc, 0, CHANNEL_PARTS);
+    tcase_add_loop_test(tests, layer_norm_is_that_of_rows, 0, CHANNEL_PARTS);
     tcase_add_test(tests, shares);
     return test_run(suite);
 }

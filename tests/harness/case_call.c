@@ -134,6 +134,14 @@ void case_call_make(case_call *to, const sweep_case *c, unsigned char *memory)
     to->call.vary = vary;
 }
 
+void *case_call_content(const case_call *c, int slot)
+{
+    for (int i = 0; i < c->call.count; i++)
+        if (c->slot[i] == slot)
+            return c->content[i];
+    return NULL;
+}
+
 void case_call_free(case_call *c)
 {
     for (int i = 0; i < OPERANDS_MOST; i++)

@@ -20,6 +20,9 @@ typedef struct case_call {
 
 /* memory: room for c->bytes, which is filled. To be freed. */
 void case_call_make(case_call *to, const sweep_case *c, unsigned char *memory);
+/* What an operand holds before each call, dense; NULL where it is absent, or not given. A test may change it. */
+void *case_call_content(const case_call *c, int slot);
+
 void case_call_free(case_call *c);
 
 #endif

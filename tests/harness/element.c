@@ -120,3 +120,20 @@ void *element_stored(const float *values, size_t count, nrg_dtype dtype)
         element_set(tensor, i, dtype, values[i]);
     return tensor;
 }
+
+void *element_tensor(size_t count, nrg_dtype dtype) { return test_allocate(count, nrg_dtype_size(dtype)); }
+
+float *element_floats(const void *tensor, size_t count, nrg_dtype dtype)
+{
+    if (!tensor)
+        return NULL;
+    float *copy = element_tensor(count, NRG_F32);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = element_get(tensor, i, dtype);
+    return copy;
+}
+
+void *element_at(const void *tensor, size_t i, nrg_dtype dtype)
+{
+    return tensor ? (char *)(uintptr_t)tensor + i * nrg_dtype_size(dtype) : NULL;
+}

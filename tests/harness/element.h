@@ -21,6 +21,11 @@ void *element_stored(const float *values, size_t count, nrg_dtype dtype);
 /* value rounded to dtype, as a float. */
 float element_round(float value, nrg_dtype dtype);
 
+/* Memory for elements; never NULL. A copy as floats, and where an element is; NULL for NULL. */
+void *element_tensor(size_t count, nrg_dtype dtype);
+float *element_floats(const void *tensor, size_t count, nrg_dtype dtype);
+void *element_at(const void *tensor, size_t i, nrg_dtype dtype);
+
 /* The largest finite value of a dtype. */
 float element_max(nrg_dtype dtype);
 

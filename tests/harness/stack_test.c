@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include "../channel/channel_norm_backward_case.h"
-#include "../norm/norm_backward_case.h"
+#include "../channel/channel_problem.h"
+#include "../norm/norm_problem.h"
 
 enum { LIMIT = 16 << 10, STACK = 256 << 10, PAINT = 0x5c };
 
@@ -96,75 +96,63 @@ static nrg_status call_backward(void)
     return status == NRG_OK ? nrg_norm_backward_reduce(the_spec, &the_backward_args, 0, 1) : status;
 }
 
-static void forward(const norm_options *options, norm_problem *problem, nrg_isa isa, size_t *deepest)
+/* The deepest of each call on each path, by dtype. */
+enum { CALLS = 4 };
+static size_t deepest[CALLS][NRG_ISA_COUNT][NRG_BF16 + 1];
+
+static void report(const char *const names[], size_t calls)
 {
+    nrg_isa paths[NRG_ISA_COUNT];
+    const size_t count = test_paths(paths);
+    for (size_t path = 0; path < count; path++)
+        for (int dtype = NRG_F32; dtype <= NRG_BF16; dtype++) {
+            printf("stack, %s, %s:", nrg_isa_name(paths[path]), nrg_dtype_name((nrg_dtype)dtype));
+            for (size_t i = 0; i < calls; i++) {
+                printf(" %s %zu bytes%s", names[i], deepest[i][paths[path]][dtype], i + 1 < calls ? "," : "\n");
+                ck_assert_uint_gt(deepest[i][paths[path]][dtype], 0);
+            }
+        }
+    fflush(stdout);
+}
+
+static void forward(const plain_case *c, nrg_isa isa)
+{
+    const norm_problem p = norm_problem_of(c);
     norm_result result;
-    norm_result_make(&result, problem);
-    the_spec = &problem->spec;
-    the_args = nrg_norm_args_init(problem->rows, problem->x, result.o);
-    the_args.y = problem->y;
-    the_args.z = problem->z;
-    the_args.w = problem->w;
-    the_args.b = problem->b;
-    the_args.r = options->residual == RESIDUAL_AFTER ? NULL : result.r;
+    norm_result_make(&result, &p);
+    the_spec = &p.spec;
+    the_args = nrg_norm_args_init(p.rows, p.x, result.o);
+    the_args.y = p.y;
+    the_args.z = p.z;
+    the_args.w = p.w;
+    the_args.b = p.b;
+    the_args.r = norm_adds_after(&p) ? NULL : result.r;
     the_args.mean = result.mean;
     the_args.rstd = result.rstd;
-    measure(call_forward, deepest, isa, problem->text);
+    measure(call_forward, &deepest[p.spec.gate || p.spec.activation][isa][p.spec.dtype], isa, p.text);
     norm_result_free(&result);
 }
 
-static void backward(norm_backward_problem *problem, nrg_isa isa, size_t *deepest)
+static void backward(const plain_case *c, nrg_isa isa)
 {
+    norm_backward_problem p;
     norm_backward_result result;
-    norm_backward_result_make(&result, problem);
-    the_spec = &problem->forward.spec;
-    nrg_norm_backward_args args = nrg_norm_backward_args_init(problem->forward.rows, problem->forward.x, problem->d_o, result.dx);
-    args.y = problem->forward.y;
-    args.z = problem->forward.z;
-    args.w = problem->forward.w;
-    args.b = problem->forward.b;
-    args.dr_in = problem->dr_in;
-    args.dy = result.dy;
-    args.dz = args.z ? result.dz : NULL;
-    args.dw = result.dw;
-    args.db = result.db;
-    args.accumulate = 0;
-    ck_assert_int_eq(nrg_norm_backward_workspace(the_spec, &args, &args.workspace_size), NRG_OK);
-    args.workspace = malloc(args.workspace_size);
-    ck_assert_ptr_nonnull(args.workspace);
-    the_backward_args = args;
-    measure(call_backward, deepest, isa, problem->text);
-    free(args.workspace);
+    norm_backward_problem_make(&p, c);
+    norm_backward_result_make(&result, &p);
+    the_spec = &p.forward.spec;
+    the_backward_args = norm_backward_args(&p, &result);
+    measure(call_backward, &deepest[2][isa][the_spec->dtype], isa, p.forward.text);
+    free(the_backward_args.workspace);
     norm_backward_result_free(&result);
+    norm_backward_problem_free(&p);
 }
 
 START_TEST(every_call)
 {
-    static const size_t dims[] = {1, 17, 64, 80, 96, 128, 256, 257, 1000, 4096, 12289};
-    nrg_isa paths[NRG_ISA_COUNT];
-    nrg_dtype dtypes[3];
-    size_t path_count = test_paths(paths), dtype_count = test_kernel_dtypes("norm_forward", dtypes);
-    for (size_t path = 0; path < path_count; path++)
-        for (size_t dtype = 0; dtype < dtype_count; dtype++) {
-            size_t plain = 0, gated = 0, back = 0;
-            for (size_t n = 0; n < sizeof dims / sizeof dims[0]; n++)
-                for (size_t number = 0; number < norm_option_count(); number += test_small() ? 211 : dims[n] > 300 ? 101 : 19) {
-                    norm_options options;
-                    if (!norm_options_at(&options, number, dtypes[dtype]))
-                        continue;
-                    norm_options_draw_gate(&options, dims[n], number);
-                    norm_backward_problem problem;
-                    norm_backward_problem_make(&problem, &options, dims[n], dims[n] > 300 ? 2 : 33, NULL, 0, number);
-                    problem.forward.spec.store = (nrg_store)(number % 3);
-                    forward(&options, &problem.forward, paths[path], norm_options_gated(&options) ? &gated : &plain);
-                    backward(&problem, paths[path], &back);
-                    norm_backward_problem_free(&problem);
-                }
-            printf("stack, %s, %s: norm_forward %zu bytes, with gates %zu, norm_backward %zu\n", nrg_isa_name(paths[path]),
-                   nrg_dtype_name(dtypes[dtype]), plain, gated, back);
-            ck_assert(plain && gated && back);
-        }
-    fflush(stdout);
+    static const char *const names[] = {"norm_forward", "with gates", "norm_backward"};
+    plain_each("norm_forward", 0, 1, 1500, forward);
+    plain_each("norm_backward", 0, 1, 1000, backward);
+    report(names, 3);
 }
 END_TEST
 
@@ -192,71 +180,59 @@ static nrg_status call_channel_backward_sums(void)
     return nrg_channel_norm_backward_sums(channel_spec, &channel_gradient_args, channel_sums, 0, 1);
 }
 
-/* deepest: of the forward pass, of its sums, of the backward pass, of its sums. */
-static void channel_calls(const channel_options *options, const channel_shape *shape, nrg_isa isa, uint64_t seed,
-                          size_t deepest[4])
+static void make_sums(const channel_problem *p)
 {
-    channel_problem problem;
-    channel_backward_problem back;
-    channel_result result;
-    channel_backward_result gradients;
-    channel_problem_make(&problem, options, shape, NULL, 0, seed);
-    channel_result_make(&result, &problem);
-    problem.spec.store = (nrg_store)(seed % 3);
-    channel_spec = &problem.spec;
-    channel_forward_args = channel_args(&problem, &result);
-    measure(call_channel_forward, &deepest[0], isa, problem.text);
-    channel_sums = malloc((problem.sets + shape->c) * NRG_SUMS_WORDS * sizeof *channel_sums);
+    channel_sums = malloc((p->sets.sets + p->spec.channels) * NRG_SUMS_WORDS * sizeof *channel_sums);
     ck_assert_ptr_nonnull(channel_sums);
-    if (problem.spec.statistics == NRG_STATISTICS_COMPUTE)
-        measure(call_channel_sums, &deepest[1], isa, problem.text);
-    channel_result_free(&result);
-    channel_problem_free(&problem);
+}
 
-    channel_backward_problem_make(&back, options, shape, NULL, 0, seed);
-    channel_backward_result_make(&gradients, &back);
-    back.accumulate = 0;
-    back.forward.spec.store = (nrg_store)(seed % 3);
-    channel_spec = &back.forward.spec;
-    nrg_channel_norm_backward_args args = channel_backward_args(&back, &gradients);
-    ck_assert_int_eq(nrg_channel_norm_backward_workspace(channel_spec, &args, &args.workspace_size), NRG_OK);
-    args.workspace = args.workspace_size ? malloc(args.workspace_size) : NULL;
-    ck_assert(args.workspace || !args.workspace_size);
-    channel_gradient_args = args;
-    measure(call_channel_backward, &deepest[2], isa, back.text);
-    if (options->kind == CHANNEL_BATCH && back.statistics) {
-        channel_gradient_args.statistics = back.statistics;
-        measure(call_channel_backward_sums, &deepest[3], isa, back.text);
-    }
-    free(args.workspace);
+static void channel_forward_calls(const channel_problem *p, nrg_isa isa)
+{
+    channel_result result;
+    channel_result_make(&result, p);
+    channel_spec = &p->spec;
+    channel_forward_args = channel_args(p, &result);
+    measure(call_channel_forward, &deepest[0][isa][p->spec.dtype], isa, p->text);
+    make_sums(p);
+    if (p->spec.statistics == NRG_STATISTICS_COMPUTE)
+        measure(call_channel_sums, &deepest[1][isa][p->spec.dtype], isa, p->text);
     free(channel_sums);
-    channel_backward_result_free(&gradients);
-    channel_backward_problem_free(&back);
+    channel_result_free(&result);
+}
+
+static void channel_backward_calls(const channel_problem *p, nrg_isa isa)
+{
+    channel_gradients result;
+    channel_gradients_make(&result, p);
+    channel_spec = &p->spec;
+    channel_gradient_args = channel_backward_args(p, &result);
+    size_t *const space = &channel_gradient_args.workspace_size;
+    ck_assert_int_eq(nrg_channel_norm_backward_workspace(channel_spec, &channel_gradient_args, space), NRG_OK);
+    channel_gradient_args.workspace = malloc(*space + 1);
+    ck_assert_ptr_nonnull(channel_gradient_args.workspace);
+    measure(call_channel_backward, &deepest[2][isa][p->spec.dtype], isa, p->text);
+    free(channel_gradient_args.workspace);
+    if (p->spec.over == NRG_OVER_BATCH && p->spec.statistics == NRG_STATISTICS_COMPUTE) {
+        channel_result saved;
+        channel_result_make(&saved, p);
+        channel_forward(p, &saved);
+        channel_gradient_args.statistics = saved.statistics;
+        make_sums(p);
+        measure(call_channel_backward_sums, &deepest[3][isa][p->spec.dtype], isa, p->text);
+        free(channel_sums);
+        channel_result_free(&saved);
+    }
+    channel_gradients_free(&result);
 }
 
 START_TEST(every_channel_call)
 {
-    static const channel_shape shapes[] = {{.n = 2, .c = 6, .s = 1, .groups = 2},     {.n = 3, .c = 70, .s = 7, .groups = 7},
-                                           {.n = 2, .c = 64, .s = 49, .groups = 8},   {.n = 5, .c = 10, .s = 130, .groups = 5},
-                                           {.n = 2, .c = 33, .s = 257, .groups = 11}, {.n = 1, .c = 300, .s = 64, .groups = 10},
-                                           {.n = 1, .c = 3, .s = 9000, .groups = 1},  {.n = 2, .c = 1030, .s = 9, .groups = 10}};
-    nrg_isa paths[NRG_ISA_COUNT];
-    nrg_dtype dtypes[3];
-    size_t path_count = test_paths(paths), dtype_count = test_kernel_dtypes("channel_norm_forward", dtypes);
-    for (size_t path = 0; path < path_count; path++)
-        for (size_t dtype = 0; dtype < dtype_count; dtype++) {
-            size_t deepest[4] = {0};
-            for (size_t shape = 0; shape < sizeof shapes / sizeof shapes[0]; shape++)
-                for (uint64_t i = 0; i < (test_small() ? 16 : 64); i++) {
-                    channel_options options;
-                    channel_options_draw(&options, &shapes[shape], dtypes[dtype], test_mix(shape * 4096 + i));
-                    channel_calls(&options, &shapes[shape], paths[path], i, deepest);
-                }
-            printf("stack, %s, %s: channel_norm_forward %zu bytes, sums %zu, channel_norm_backward %zu, sums %zu\n",
-                   nrg_isa_name(paths[path]), nrg_dtype_name(dtypes[dtype]), deepest[0], deepest[1], deepest[2], deepest[3]);
-            ck_assert(deepest[0] && deepest[1] && deepest[2] && deepest[3]);
-        }
-    fflush(stdout);
+    static const char *const names[] = {"channel_norm_forward", "sums", "channel_norm_backward", "sums"};
+    for (int i = 0; i < CHANNEL_PARTS; i++) {
+        channel_each("channel_norm_forward", i, NULL, 0, NULL, channel_forward_calls);
+        channel_each("channel_norm_backward", i, NULL, 0, NULL, channel_backward_calls);
+    }
+    report(names, 4);
 }
 END_TEST
 

@@ -10,35 +10,25 @@
 #include <string.h>
 
 #include "../harness/element.h"
-#include "norm_harness.h"
+#include "norm_problem.h"
 
-static const size_t dims[] = {1, 3, 16, 31, 64, 80, 96, 127, 128, 129, 256, 300, 513, 1000, 4100};
-enum { DIMS = sizeof dims / sizeof dims[0] };
+enum { PARTS = 15 };
 
-/* Calls body for problems of every path and dtype at one length. */
-typedef void body(const norm_problem *problem, const norm_options *options, nrg_isa isa);
+/* Calls body for problems of every path and dtype. */
+typedef void body(const norm_problem *problem, nrg_isa isa);
 
-static void each_problem(size_t dim, const enum row_kind *kinds, size_t kind_count, body *run)
+static body *the_body;
+
+static void call_body(const plain_case *c, nrg_isa isa)
 {
-    nrg_isa paths[NRG_ISA_COUNT];
-    nrg_dtype dtypes[3];
-    size_t path_count = test_paths(paths), dtype_count = test_kernel_dtypes("norm_forward", dtypes);
-    size_t step = test_small() ? 397 : dim > 600 ? 97 : 19;
-    for (size_t dtype = 0; dtype < dtype_count; dtype++)
-        for (size_t number = dim % step; number < norm_option_count(); number += step) {
-            norm_options options;
-            norm_problem problem;
-            if (!norm_options_at(&options, number, dtypes[dtype]))
-                continue;
-            norm_options_draw_gate(&options, dim, number);
-            norm_problem_make(&problem, &options, dim, dim > 600 ? 3 : 7, kinds, kind_count, test_mix(number * 8192 + dim));
-            for (size_t path = 0; path < path_count; path++) {
-                snprintf(test_note, sizeof test_note, "%s: %s", nrg_isa_name(paths[path]), problem.text);
-                ck_assert_msg(nrg_isa_set(paths[path]) == NRG_OK, "%s", nrg_isa_name(paths[path]));
-                run(&problem, &options, paths[path]);
-            }
-            norm_problem_free(&problem);
-        }
+    const norm_problem problem = norm_problem_of(c);
+    the_body(&problem, isa);
+}
+
+static void each_problem(int part, body *run)
+{
+    the_body = run;
+    plain_each("norm_forward", part, PARTS, 1600, call_body);
 }
 
 /* A plain call on the problem's own tensors. */
@@ -66,10 +56,10 @@ static void must_equal(const norm_problem *p, nrg_isa isa, const char *what, nrg
                          (double)element_get(got, i, dtype), (double)element_get(expected, i, dtype), p->text);
 }
 
-static void asking(const norm_problem *p, const norm_options *options, nrg_isa isa)
+static void asking(const norm_problem *p, nrg_isa isa)
 {
     norm_result all, some;
-    int may_r = options->residual != RESIDUAL_AFTER;
+    int may_r = !norm_adds_after(p);
     size_t count = p->rows * p->spec.dim;
     norm_result_make(&all, p);
     norm_result_make(&some, p);
@@ -88,20 +78,8 @@ static void asking(const norm_problem *p, const norm_options *options, nrg_isa i
     norm_result_free(&some);
 }
 
-START_TEST(outputs_asked_for_change_nothing) { each_problem(dims[_i], NULL, 0, asking); }
+START_TEST(outputs_asked_for_change_nothing) { each_problem(_i, asking); }
 END_TEST
-
-static void *as_f32(const void *tensor, size_t count, nrg_dtype dtype)
-{
-    if (!tensor)
-        return NULL;
-    float *copy = malloc(count * sizeof *copy);
-    if (!copy)
-        abort();
-    for (size_t i = 0; i < count; i++)
-        copy[i] = element_get(tensor, i, dtype);
-    return copy;
-}
 
 /* g of n floats. */
 static void activate(const norm_problem *p, const float *in, float *out, size_t n)
@@ -112,14 +90,14 @@ static void activate(const norm_problem *p, const float *in, float *out, size_t 
 }
 
 /* r of a problem, and p where it has a pre-gate, as the tests' own arithmetic has them; gate: g(z), or NULL. */
-static float *inputs_of(const norm_problem *p, const norm_options *options, float **gate)
+static float *inputs_of(const norm_problem *p, float **gate)
 {
     size_t count = p->rows * p->spec.dim;
-    float *r = as_f32(p->x, count, p->spec.dtype);
-    *gate = as_f32(p->z, count, p->spec.dtype);
+    float *r = element_floats(p->x, count, p->spec.dtype);
+    *gate = element_floats(p->z, count, p->spec.dtype);
     if (*gate)
         activate(p, *gate, *gate, count);
-    for (size_t i = 0; i < count && options->residual == RESIDUAL_BEFORE; i++)
+    for (size_t i = 0; i < count && norm_adds_before(p); i++)
         r[i] = element_round(r[i] + element_get(p->y, i, p->y_dtype), p->r_dtype);
     for (size_t i = 0; i < count && p->spec.gate == NRG_GATE_PRE; i++)
         r[i] *= (*gate)[i];
@@ -128,10 +106,10 @@ static float *inputs_of(const norm_problem *p, const norm_options *options, floa
 
 /* The same problem in steps: the sum, rounded to r's dtype by the tests' own arithmetic; its product with a gate; the norm of it
  * on f32 tensors; a gate or an activation; the residual; for a 16-bit dtype, one rounding. */
-static void unfused(const norm_problem *p, const norm_options *options, nrg_isa isa)
+static void unfused(const norm_problem *p, nrg_isa isa)
 {
     size_t count = p->rows * p->spec.dim;
-    int after = options->residual == RESIDUAL_AFTER;
+    int after = norm_adds_after(p);
     float *gate;
     norm_result fused, steps;
     norm_problem f32 = *p;
@@ -141,10 +119,10 @@ static void unfused(const norm_problem *p, const norm_options *options, nrg_isa 
     f32.spec.activation = NRG_ACT_IDENTITY;
     f32.spec.residual_mode = NRG_RESIDUAL_BEFORE;
     f32.y_dtype = f32.r_dtype = f32.w_dtype = NRG_F32;
-    f32.x = inputs_of(p, options, &gate);
+    f32.x = inputs_of(p, &gate);
     f32.y = f32.z = NULL;
-    f32.w = as_f32(p->w, p->spec.dim, p->w_dtype);
-    f32.b = as_f32(p->b, p->spec.dim, p->w_dtype);
+    f32.w = element_floats(p->w, p->spec.dim, p->w_dtype);
+    f32.b = element_floats(p->b, p->spec.dim, p->w_dtype);
     norm_result_make(&fused, p);
     norm_result_make(&steps, &f32);
     forward(p, &fused, !after, 1, 1);
@@ -176,18 +154,17 @@ static void unfused(const norm_problem *p, const norm_options *options, nrg_isa 
     free(gate);
     norm_result_free(&fused);
     norm_result_free(&steps);
-    norm_problem_free(&f32);
+    free(f32.x);
+    free(f32.w);
+    free(f32.b);
 }
 
-START_TEST(fused_is_unfused) { each_problem(dims[_i], NULL, 0, unfused); }
+START_TEST(fused_is_unfused) { each_problem(_i, unfused); }
 END_TEST
 
-static void *at_row(void *tensor, size_t row, size_t dim, nrg_dtype dtype)
-{
-    return tensor ? (char *)tensor + row * dim * nrg_dtype_size(dtype) : NULL;
-}
+static void *at_row(void *tensor, size_t row, size_t dim, nrg_dtype dtype) { return element_at(tensor, row * dim, dtype); }
 
-static void alone(const norm_problem *p, const norm_options *options, nrg_isa isa)
+static void alone(const norm_problem *p, nrg_isa isa)
 {
     norm_result batch, single;
     size_t dim = p->spec.dim;
@@ -205,16 +182,15 @@ static void alone(const norm_problem *p, const norm_options *options, nrg_isa is
         must_equal(&one, isa, "mean of a row alone", NRG_F32, p->groups, batch.mean + row * p->groups, single.mean);
         must_equal(&one, isa, "rstd of a row alone", NRG_F32, p->groups, batch.rstd + row * p->groups, single.rstd);
     }
-    (void)options;
     norm_result_free(&batch);
     norm_result_free(&single);
 }
 
-START_TEST(a_row_does_not_know_its_batch) { each_problem(dims[_i], NULL, 0, alone); }
+START_TEST(a_row_does_not_know_its_batch) { each_problem(_i, alone); }
 END_TEST
 
 /* A group is a row of its own, with its part of w and b. */
-static void group_alone(const norm_problem *p, const norm_options *options, nrg_isa isa)
+static void group_alone(const norm_problem *p, nrg_isa isa)
 {
     norm_result batch, single;
     size_t dim = p->spec.dim / p->groups;
@@ -235,19 +211,18 @@ static void group_alone(const norm_problem *p, const norm_options *options, nrg_
         must_equal(&one, isa, "mean of a group alone", NRG_F32, 1, batch.mean + n, single.mean);
         must_equal(&one, isa, "rstd of a group alone", NRG_F32, 1, batch.rstd + n, single.rstd);
     }
-    (void)options;
     norm_result_free(&batch);
     norm_result_free(&single);
 }
 
-START_TEST(a_group_does_not_know_its_row) { each_problem(dims[_i], NULL, 0, group_alone); }
+START_TEST(a_group_does_not_know_its_row) { each_problem(_i, group_alone); }
 END_TEST
 
 /* NaN or infinity in p: all of that row, or group, is NaN, and another is not. */
-static void poisoned(const norm_problem *p, const norm_options *options, nrg_isa isa)
+static void poisoned(const norm_problem *p, nrg_isa isa)
 {
     size_t dim = p->spec.dim / p->groups;
-    float *gate, *in = inputs_of(p, options, &gate);
+    float *gate, *in = inputs_of(p, &gate);
     norm_result out;
     norm_result_make(&out, p);
     forward(p, &out, 0, 1, 1);
@@ -265,8 +240,7 @@ static void poisoned(const norm_problem *p, const norm_options *options, nrg_isa
         if (!poison && (isnan(out.mean[row]) || isnan(out.rstd[row])))
             ck_abort_msg("%s: row %zu has NaN statistics without a reason\n  case: %s", nrg_isa_name(isa), row, p->text);
         /* w, b, the z of a post-gate and a y that comes after may hold NaN themselves, or overflow */
-        if (!poison && stray && !options->w && !options->b && options->residual != RESIDUAL_AFTER &&
-            options->gate != NRG_GATE_POST)
+        if (!poison && stray && !p->w && !p->b && !norm_adds_after(p) && p->spec.gate != NRG_GATE_POST)
             ck_abort_msg("%s: row %zu has a NaN without a reason\n  case: %s", nrg_isa_name(isa), row, p->text);
     }
     free(in);
@@ -274,18 +248,14 @@ static void poisoned(const norm_problem *p, const norm_options *options, nrg_isa
     norm_result_free(&out);
 }
 
-START_TEST(poison_stays_in_its_row)
-{
-    static const enum row_kind kinds[] = {ROW_NORMAL, ROW_ONE_INF, ROW_ONE_NAN, ROW_NEAR_MAX, ROW_HUGE};
-    each_problem(dims[_i], kinds, sizeof kinds / sizeof kinds[0], poisoned);
-}
+START_TEST(poison_stays_in_its_row) { each_problem(_i, poisoned); }
 END_TEST
 
 /* s = 0: o is b (or y, or their sum), and rstd 0. */
-static void constant(const norm_problem *p, const norm_options *options, nrg_isa isa)
+static void constant(const norm_problem *p, nrg_isa isa)
 {
     size_t dim = p->spec.dim;
-    if (!options->centred || options->residual == RESIDUAL_BEFORE || norm_options_gated(options) || p->groups > 1)
+    if (!p->spec.centred || norm_adds_before(p) || p->spec.gate || p->spec.activation || p->groups > 1)
         return;
     norm_problem exact = *p;
     exact.spec.eps = 0;
@@ -314,11 +284,7 @@ static void constant(const norm_problem *p, const norm_options *options, nrg_isa
     norm_result_free(&out);
 }
 
-START_TEST(constant_rows_without_eps)
-{
-    static const enum row_kind kinds[] = {ROW_EQUAL, ROW_ZEROS, ROW_NORMAL};
-    each_problem(dims[_i], kinds, sizeof kinds / sizeof kinds[0], constant);
-}
+START_TEST(constant_rows_without_eps) { each_problem(_i, constant); }
 END_TEST
 
 /* An eps whose reciprocal no double holds makes no NaN where there is nothing beside it. */
@@ -530,12 +496,12 @@ int main(int argc, char **argv)
     test_note_crashes();
     Suite *suite = suite_create("norm_forward: what the header promises");
     TCase *tests = test_case(suite, "properties");
-    tcase_add_loop_test(tests, outputs_asked_for_change_nothing, 0, DIMS);
-    tcase_add_loop_test(tests, fused_is_unfused, 0, DIMS);
-    tcase_add_loop_test(tests, a_row_does_not_know_its_batch, 0, DIMS);
-    tcase_add_loop_test(tests, a_group_does_not_know_its_row, 0, DIMS);
-    tcase_add_loop_test(tests, poison_stays_in_its_row, 0, DIMS);
-    tcase_add_loop_test(tests, constant_rows_without_eps, 0, DIMS);
+    tcase_add_loop_test(tests, outputs_asked_for_change_nothing, 0, PARTS);
+    tcase_add_loop_test(tests, fused_is_unfused, 0, PARTS);
+    tcase_add_loop_test(tests, a_row_does_not_know_its_batch, 0, PARTS);
+    tcase_add_loop_test(tests, a_group_does_not_know_its_row, 0, PARTS);
+    tcase_add_loop_test(tests, poison_stays_in_its_row, 0, PARTS);
+    tcase_add_loop_test(tests, constant_rows_without_eps, 0, PARTS);
     tcase_add_test(tests, constant_rows_with_the_smallest_eps);
     tcase_add_test(tests, eps_about_the_smallest_that_counts);
     tcase_add_test(tests, largest_constant);
