@@ -130,8 +130,8 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
     const nrg_relative_args *a = part[NRG_RELATIVE_ARGS];
     if (!has_rows(a) || !a->keys)
         s->ignored |= NRG_BIT(NRG_RELATIVE_BACKWARD_Q) | NRG_BIT(NRG_RELATIVE_BACKWARD_A) | NRG_BIT(NRG_RELATIVE_BACKWARD_ENDS);
-    const nrg_status status = measure(a, a->d_table_head_stride, s);
-    return status == NRG_OK && !a->d_table ? NRG_ERR_NULL : status; /* also where it has no elements */
+    s->always |= NRG_BIT(NRG_RELATIVE_BACKWARD_D_TABLE);
+    return measure(a, a->d_table_head_stride, s);
 }
 
 static const nrg_operand backward_operands[NRG_RELATIVE_BACKWARD_OPERANDS] = {
