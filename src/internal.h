@@ -21,7 +21,7 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-/* The three forms the divisor takes once sum, mean and none are folded into one eps (set_formula in norm_spec.h). */
+/* The three forms the divisor takes once sum, mean and none are folded into one eps (set_formula in norm_formula.h). */
 enum nrg_divisor {
     NRG_DIV_ROOT,  /* s = √(σ² + eps) */
     NRG_DIV_SIGMA, /* s = σ + eps */

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "embed_inputs.h"
-#include "norm_spec.h"
+#include "norm_formula.h"
 #include "share.h"
 #include "stream.h"
 

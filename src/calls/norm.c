@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "../operands/check.h"
 #include "../operands/norm.h"
-#include "norm_spec.h"
+#include "norm_formula.h"
 #include "quick.h"
 #include "share.h"
 #include "stream.h"

@@ -6,7 +6,7 @@
 
 #include "../operands/check.h"
 #include "../operands/norm.h"
-#include "norm_spec.h"
+#include "norm_formula.h"
 #include "reduce.h"
 #include "share.h"
 #include "stream.h"

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../operands/norm_rope.h"
-#include "norm_spec.h"
+#include "norm_formula.h"
 #include "rope_job.h"
 #include "share.h"
 

@@ -1,0 +1,43 @@
+/* What a norm's forward and backward pass compute, of their spec.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_CALLS_NORM_FORMULA_H
+#define NRG_CALLS_NORM_FORMULA_H
+
+#include <math.h>
+
+#include "../internal.h"
+
+/* The divisor's three forms: a sum's eps is a mean's of eps/d, a length's of eps/√d. d is a group's. */
+static inline void set_formula(nrg_norm_formula *f, const nrg_norm_spec *s, size_t group_dim)
+{
+    double dim = (double)group_dim;
+    f->centred = s->centred != 0;
+    f->w_offset = s->weight_offset;
+    f->divisor = NRG_DIV_ROOT;
+    f->eps = s->eps;
+    switch (s->eps_mode) {
+    case NRG_EPS_MEAN:
+        break;
+    case NRG_EPS_SUM:
+        f->eps = s->eps / dim;
+        break;
+    case NRG_EPS_NONE:
+        f->eps = 0;
+        break;
+    case NRG_EPS_SIGMA:
+        f->divisor = NRG_DIV_SIGMA;
+        break;
+    case NRG_EPS_MAX:
+        f->divisor = NRG_DIV_MAX;
+        f->eps = s->eps / sqrt(dim);
+        break;
+    }
+    if (f->eps < 0x1p-600) /* beside floats it is 0, and 1/s would overflow where σ is 0 */
+        f->eps = 0;
+    f->d = dim;
+    f->inv_dim = 1 / dim;
+    f->k = s->c != 0 ? s->c / sqrt(dim) : 1;
+}
+
+#endif
