@@ -140,3 +140,45 @@ grep -qx $best nrg/paths.txt || die "the whole library is without $best"
 diff <(grep -vx $best nrg/paths.txt) without/paths.txt ||
     die "the library without src/$best should have all the other paths, and only those"
 say "without src/$best: $(paste -sd ' ' without/paths.txt), the same bits"
+
+# "Leaving families out": norms, activations and rope, forward
+kept=(norm activation rope)
+mapfile -t left_out < <(block families | tr -s ' ' '\n' | grep -v '\.c$' | sort -u | grep -vxF -f <(printf '%s\n' "${kept[@]}"))
+cp -R "$root/src" every-file
+block families | while read -r -a words; do
+    part=() files=()
+    for word in "${words[@]}"; do
+        if [[ $word == *.c ]]; then files+=("$word"); else part+=("$word"); fi
+    done
+    ((${#files[@]})) || die "docs/embedding.md: a family's line without files"
+    if printf '%s\n' "${left_out[@]}" | grep -qxF -f <(printf '%s\n' "${part[@]}"); then
+        for file in "${files[@]}"; do
+            found=$(cd every-file && for path in scalar avx2 avx512 neon; do find "${file/PATH/$path}" 2>/dev/null || :; done | sort -u)
+            [[ -n $found ]] || die "docs/embedding.md: no file $file"
+            printf '%s\n' "$found"
+        done
+    fi
+done | sort >left-out-files
+mkdir families
+cp -R "$root/src" "$root/include" families
+(cd families/src && xargs rm) <left-out-files
+definitions=$(printf ' -DNRG_NO_%s' "${left_out[@]^^}")
+(cd families && CC="$compiler$definitions" sh -e ../build.sh)
+# every symbol that is left is there
+"$compiler" -shared -o libfamilies.so -Wl,--whole-archive families/libnrg.a -Wl,--no-whole-archive -Wl,--no-undefined -lm
+cat >families.c <<'END'
+#include <nrg/nrg.h>
+#include <stdio.h>
+
+int main(void)
+{
+    for (unsigned i = 0; nrg_family_name(i); i++)
+        if (nrg_family_built(nrg_family_name(i)))
+            printf("%s\n", nrg_family_name(i));
+    return nrg_backward_built();
+}
+END
+"$compiler" -std=c11 -Wall -Wextra -Werror -I families/include families.c families/libnrg.a -lm -o families/families
+"${runner[@]}" families/families | sort >families/built || die "a build without backward says that it has it"
+diff <(printf '%s\n' "${kept[@]}" | sort) families/built || die "not the families (<) that were asked for"
+say "only ${kept[*]}, forward: $(stat -c %s libfamilies.so) bytes"
