@@ -15,7 +15,6 @@ import resource
 import shutil
 import subprocess
 import sys
-import time
 
 PER_OPERATOR = 3  # mutants, of different files
 TRIES = 6  # places of a file, until one counts
@@ -159,6 +158,7 @@ def places_of(operator, code):
 class Mutant:
     def __init__(self, operator, file, text, place):
         begin, end, new = place
+        self.id = "%s at %d of %s" % (operator, begin, file)
         first = text.rfind("\n", 0, begin) + 1
         self.operator, self.file = operator, file
         self.line = text.count("\n", 0, begin) + 1
@@ -238,7 +238,7 @@ class Build:
             if not set(suites) & set(NEVER):
                 self.tests[test["name"]] = (suites[0], test["cmd"], test["env"])
         self.objects = self.object_digests()
-        self.seconds = {}
+        self.recall()
 
     @staticmethod
     def copy(root, to, beginning):
@@ -294,35 +294,31 @@ class Build:
         return {library for (library, name), value in now.items() if self.objects.get((library, name)) != value}
 
     def run(self, name, command, environment, seconds):
-        """Seconds it took, or what was wrong."""
+        """Seconds of CPU it took, or what was wrong. The limit is of CPU, too: this has a low priority."""
         def limits():
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
-            resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 5, int(seconds) + 10))
-        begin = time.monotonic()
+            resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 5))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=limits,
                               env=dict(os.environ, NRG_TEST_SCALE="small", **environment)) as process:
             try:
-                output = process.communicate(timeout=seconds)[0]
+                output = process.communicate(timeout=3600)[0]
             except subprocess.TimeoutExpired:
-                process.terminate()  # a suite ends its test, which is a process of its own
-                try:
-                    process.communicate(timeout=10)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                return "takes too long"
-        took = time.monotonic() - begin
+                process.terminate()
+                return "does not end"
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if process.returncode:
-            return "fails" if process.returncode > 0 else "dies"
+            return "fails" if process.returncode > 0 else "dies of signal %d" % -process.returncode
         if name.startswith("hash"):
             with open(os.path.join(self.tree, "tests/hashes-quick.txt"), "rb") as f:
                 if f.read() != output:
                     return "differs"
-        return took
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     def steps(self, family, libraries):
-        """(name, target, command, environment): hashes of the paths that are concerned and the family's suites, and then those of everybody; the
-        quick ones first."""
+        """(name, target, command, environment): hashes of the paths that are concerned and the family's suites, and then those of
+        everybody; the quick ones first."""
         nrg = os.path.join(self.dir, "tools", "nrg")
         concerned = [isa for isa in self.isas if "libnrg-%s.a" % isa in {os.path.basename(library) for library in libraries}]
         if len(concerned) < len(libraries):
@@ -336,20 +332,60 @@ class Build:
     def baseline(self):
         """The original has to pass everything; how long that takes is the measure for mutants."""
         for name, _, command, environment in self.steps(None, self.libraries):
+            if name in self.seconds:
+                continue
             took = self.run(name, command, environment, 3600)
             if isinstance(took, str):
                 sys.exit("mutants: %s: %s, without any change" % (name, took))
             self.seconds[name] = took
+            self.remember()
 
-    def verdict(self, mutant, libraries):
-        """What notices it; None: nothing does."""
+    def verdict(self, mutant):
+        """What notices it; "" where nothing does, None where it does not count."""
+        libraries = self.changed() if self.make(self.libraries) else None
+        if not libraries:
+            return None
         for name, target, command, environment in self.steps(family_of(mutant.file), libraries):
             if not self.make([target]):
                 return "%s does not build" % name
-            result = self.run(name, command, environment, 60 + 10 * self.seconds[name])
+            result = self.run(name, command, environment, 20 + 10 * self.seconds[name])
             if isinstance(result, str):
                 return "%s: %s" % (name, result)
-        return None
+        return ""
+
+    def try_mutant(self, mutant, original):
+        """The verdict, of this run or of one before it on the same tree."""
+        if mutant.id not in self.verdicts:
+            self.write(mutant.file, mutant.text)
+            try:
+                self.verdicts[mutant.id] = self.verdict(mutant)
+            finally:
+                self.write(mutant.file, original)
+            self.remember()
+        return self.verdicts[mutant.id]
+
+    def recall(self):
+        """Of what an earlier run found, what still holds: nothing has changed that is built."""
+        sums = hashlib.sha256()
+        for folder, folders, names in os.walk(self.tree):
+            folders.sort()
+            for name in sorted(names):
+                path = os.path.join(folder, name)
+                if not os.path.relpath(path, self.tree).startswith(("scripts", "docs", "bench", "examples")):
+                    with open(path, "rb") as f:
+                        sums.update(path.encode() + f.read())
+        self.state, self.digest = os.path.join(os.path.dirname(self.tree), "state.json"), sums.hexdigest()
+        self.seconds, self.verdicts = {}, {}
+        if os.path.exists(self.state):
+            with open(self.state, encoding="utf-8") as f:
+                state = json.load(f)
+            if state["digest"] == self.digest:
+                self.seconds, self.verdicts = state["seconds"], state["verdicts"]
+
+    def remember(self):
+        with open(self.state + ".new", "w", encoding="utf-8") as f:
+            json.dump({"digest": self.digest, "seconds": self.seconds, "verdicts": self.verdicts}, f)
+        os.replace(self.state + ".new", self.state)
 
 
 def explanations(root):
@@ -365,67 +401,56 @@ def explanations(root):
     return found
 
 
+def mutants(root, build):
+    """The mutants that count, and what notices them."""
+    used = {}
+    for operator, files in candidates(root):
+        made = 0
+        for file, text, places in sorted(files, key=lambda f: (used.get(f[0], 0), digest(operator, "file", os.path.basename(f[0])))):
+            for place in places[:TRIES] if made < PER_OPERATOR else []:
+                mutant = Mutant(operator, file, text, place)
+                by = build.try_mutant(mutant, text)
+                if by is not None:
+                    used[file] = used.get(file, 0) + 1
+                    made += 1
+                    yield mutant, by
+                    break
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--root", required=True)
     parser.add_argument("--build", required=True)
     parser.add_argument("--paths", required=True, help="what this CPU runs: scalar,avx2")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--only", default="")
     options = parser.parse_args()
     if options.list:
         for operator, files in candidates(options.root):
             print("%-26s %4d places in %2d files" % (operator, sum(len(places) for _, _, places in files), len(files)))
         return 0
 
-    why = explanations(options.root)
     build = Build(options.root, options.build, options.paths.split(","))
     build.baseline()
     print("the original passes: %d suites and hashes, %.0f s" % (len(build.seconds), sum(build.seconds.values())), flush=True)
-    used, caught, same, missed, unexplained = {}, 0, 0, [], []
-    for operator, files in candidates(options.root):
-        made = 0
-        for file, text, places in sorted(files, key=lambda f: (used.get(f[0], 0), digest(operator, "file", os.path.basename(f[0])))):
-            if made == PER_OPERATOR:
-                break
-            for place in places[:TRIES]:
-                mutant = Mutant(operator, file, text, place)
-                build.write(file, mutant.text)
-                libraries = build.changed() if build.make(build.libraries) else None
-                if libraries:
-                    begin = time.monotonic()
-                    counted = options.only in mutant.name
-                    by = build.verdict(mutant, libraries) if counted else None
-                    build.write(file, text)
-                    used[file] = used.get(file, 0) + 1
-                    made += 1
-                    if not counted:
-                        break
-                    known = why.get(mutant.name)
-                    if by:
-                        caught += 1
-                    elif known and known[0] == "same":
-                        same += 1
-                    else:
-                        missed.append(mutant)
-                        if not known:
-                            unexplained.append(mutant)
-                    print("%3d %s:%d: %s: `%s` is now `%s`: %s (%.0f s)" % (
-                        caught + same + len(missed), file, mutant.line, operator, mutant.was, mutant.now,
-                        "caught by " + by if by else "SURVIVED, %s: %s" % known if known else "SURVIVED",
-                        time.monotonic() - begin), flush=True)
-                    break
-                build.write(file, text)
-    build.make(build.libraries)
-    total = caught + len(missed)
-    print("%d mutants; %d change no result; of the other %d, %d are caught: %.1f %%" % (
-        total + same, same, total, caught, 100 * caught / max(total, 1)))
-    for mutant in unexplained:
-        print("not explained in scripts/mutants.txt: " + mutant.name)
-    if not options.only and total + same < LEAST:
-        print("fewer than %d" % LEAST)
+    count = {"caught": 0, "same": 0, "missed": 0}
+    why, unexplained = explanations(options.root), []
+    for mutant, by in mutants(options.root, build):
+        kind, reason = ("caught", "by " + by) if by else why.get(mutant.name, ("missed", ""))
+        count[kind] += 1
+        if not by and not reason:
+            unexplained.append(mutant.name)
+        print("%3d %s:%d: %s: `%s` is now `%s`: %s %s" % (
+            sum(count.values()), mutant.file, mutant.line, mutant.operator, mutant.was, mutant.now,
+            kind if by else "SURVIVED (%s)" % kind, reason), flush=True)
+    total = count["caught"] + count["missed"]
+    print("%d mutants; %d of them change no result; of the other %d, %d are caught: %.1f %%" % (
+        total + count["same"], count["same"], total, count["caught"], 100 * count["caught"] / max(total, 1)))
+    for name in unexplained:
+        print("not explained in scripts/mutants.txt: " + name)
+    if total + count["same"] < LEAST:
+        print("these are fewer than %d" % LEAST)
         return 1
-    return int(bool(unexplained) or caught < SHARE * total)
+    return int(bool(unexplained) or count["caught"] < SHARE * total)
 
 
 if __name__ == "__main__":

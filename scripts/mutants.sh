@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # What do the tests notice? About a hundred small wrong changes of src/, each built and run against a minute of suites.
 #
-#   scripts/mutants.sh              all of them: hours on two cores, at the lowest priority
-#   scripts/mutants.sh --list       what is tried, and how often it occurs
-#   scripts/mutants.sh --only TEXT  those whose name has TEXT
+#   scripts/mutants.sh           all of them: hours on two cores, at the lowest priority; what an earlier run found is kept
+#   scripts/mutants.sh --list    what is tried, and how often it occurs
 #
 # Nothing is picked by hand: mutants.py has a list of operators and a list of files, and draws from both. Every change that the
 # suites do not notice has to be explained by a line of mutants.txt. Fails where fewer than 95 % of those that change a result are
