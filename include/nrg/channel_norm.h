@@ -243,13 +243,23 @@ NRG_API nrg_status nrg_sums_add(size_t sets, int64_t *into, const int64_t *from)
 
 /* From the sums of whole sets to args.statistics, args.mean, args.rstd (each may be NULL) and the running statistics, as a
  * forward pass with NRG_STATISTICS_COMPUTE would have made them. sums: [sets]; the number of sets follows from spec and args.n.
- * x, o, s and strides are not looked at. Every share is `sets` in order. A set of no elements is refused (NRG_ERR_COUNT). */
+ * x, o, s and strides are not looked at. Every share is `sets` in order.
+ *
+ * Returns NRG_OK, or says what is wrong as nrg_channel_norm_forward does, and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
+ * NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT,
+ * NRG_ERR_COMBINATION, NRG_ERR_THREAD, and
+ *   NRG_ERR_COUNT   a set of no elements, or of one where there are running statistics */
 NRG_API nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
                                                const int64_t *sums, int ith, int nth);
 
 /* Scale and shift of batch norm's inference: o1 = x ⊙ scale + shift, to be used as w and b (both f32) of NRG_STATISTICS_FOLDED.
  * From args.running_mean, running_var, w and b; scale and shift: [c]. Each is rounded once from double; o1 is then one fused
- * multiply-add, within 2.5 ulp of the larger of its terms where neither scale nor shift is subnormal. */
+ * multiply-add, within 2.5 ulp of the larger of its terms where neither scale nor shift is subnormal.
+ *
+ * Returns NRG_OK, or says what is wrong as nrg_channel_norm_forward does, and writes nothing: NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM,
+ * NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT, and
+ *   NRG_ERR_NULL         spec, args, running_mean, running_var, scale or shift
+ *   NRG_ERR_COMBINATION  a spec that no call takes; sets that are no channels, or not centred */
 NRG_API nrg_status nrg_channel_norm_fold(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, float *scale,
                                          float *shift);
 

@@ -106,7 +106,12 @@ NRG_API nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec 
                                                     int ith, int nth);
 
 /* NRG_OVER_BATCH: Σdo1 and Σdo1 ⊙ (x - m) of a part, [c][NRG_SUMS_WORDS], with statistics given (of all parts); dw and db, where
- * asked for, are the part's own. dx, dy and args.sums are not looked at. */
+ * asked for, are the part's own. dx, dy and args.sums are not looked at.
+ *
+ * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_channel_norm_forward, and
+ *   NRG_ERR_NULL         sums; (with n > 0) x, d_o or statistics
+ *   NRG_ERR_COMBINATION  NRG_OVER_GROUP, NRG_STATISTICS_RUNNING or NRG_STATISTICS_FOLDED
+ *   NRG_ERR_COUNT        statistics of no elements */
 NRG_API nrg_status nrg_channel_norm_backward_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                                                   int64_t *sums, int ith, int nth);
 

@@ -128,6 +128,73 @@ static nrg_status run_add(void *const *part, int ith, int nth)
 
 static const sound_size add_sizes[] = {{0, NRG_AT(nrg_sums_add_args, sets)}};
 
+/* Batch norm, with running statistics; group norm. */
+static uint32_t set_up_statistics(void *const *part, int variant)
+{
+    const uint32_t out = NRG_BIT(NRG_CHANNEL_STATISTICS_MEAN) | NRG_BIT(NRG_CHANNEL_STATISTICS_RSTD) |
+                         NRG_BIT(NRG_CHANNEL_STATISTICS_STATISTICS),
+                   running = NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_MEAN) | NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_VAR);
+    set_up_forward(part, variant ? GROUP : BATCH);
+    return variant ? out : out | running;
+}
+
+/* Sums begin with the number of elements. */
+static int64_t *counts_of(void *const *part)
+{
+    const nrg_channel_sums *more = part[MORE];
+    return (int64_t *)more->sums; /* the test's own memory */
+}
+
+static void fill_sums(void *const *part)
+{
+    const nrg_channel_norm_spec *spec = part[SPEC];
+    const size_t sets = spec->over == NRG_OVER_BATCH ? CHANNELS : SAMPLES * spec->groups;
+    memset(counts_of(part), 0, sets * NRG_SUMS_WORDS * sizeof(int64_t));
+    for (size_t set = 0; set < sets; set++)
+        counts_of(part)[set * NRG_SUMS_WORDS] = 2;
+}
+
+/* One element is enough where no running variance is to be unbiased. */
+static nrg_status spoil_statistics(void *const *part, int n)
+{
+    const nrg_channel_norm_args *args = part[ARGS];
+    if (n > 1 || (n && !args->running_mean))
+        return NRG_OK;
+    counts_of(part)[NRG_SUMS_WORDS] = n;
+    return NRG_ERR_COUNT;
+}
+
+static nrg_status run_statistics(void *const *part, int ith, int nth)
+{
+    return nrg_channel_norm_statistics(part[SPEC], part[ARGS], counts_of(part), ith, nth);
+}
+
+static const sound_wrong wrong_running[] = {
+    WRONG_SPEC,
+    WRONG_U32(SPEC, nrg_channel_norm_spec, over, NRG_OVER_GROUP, NRG_ERR_COMBINATION),
+    WRONG_U32(SPEC, nrg_channel_norm_spec, centred, 0, NRG_ERR_COMBINATION),
+};
+static const sound_size channels_size[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)}};
+
+/* ---- folding ---- */
+
+/* Batch norm; instance norm of 16 bits. */
+static uint32_t set_up_fold(void *const *part, int variant)
+{
+    set_up_forward(part, variant ? GROUP : BATCH);
+    if (variant)
+        ((nrg_channel_norm_spec *)part[SPEC])->groups = CHANNELS;
+    return NRG_BIT(NRG_CHANNEL_FOLD_B) | (variant ? 0 : NRG_BIT(NRG_CHANNEL_FOLD_W));
+}
+
+static nrg_status run_fold(void *const *part, int ith, int nth)
+{
+    const nrg_channel_factors *factors = part[MORE];
+    (void)ith;
+    (void)nth;
+    return nrg_channel_norm_fold(part[SPEC], part[ARGS], (float *)factors->scale, (float *)factors->shift);
+}
+
 /* ---- backward ---- */
 
 static uint32_t set_up_backward(void *const *part, int variant)
@@ -181,14 +248,38 @@ static nrg_status spoil_backward(void *const *part, int n)
     return NRG_ERR_COUNT;
 }
 
-static const sound_wrong wrong_backward[] = {
-    WRONG_SPEC,
-    WRONG_U64(ARGS, nrg_channel_norm_backward_args, s, 0, NRG_ERR_DIM),
-    WRONG_U32(SPEC, nrg_channel_norm_spec, statistics, NRG_STATISTICS_FOLDED, NRG_ERR_COMBINATION),
-};
+#define WRONG_BACKWARD                                                                                                           \
+    WRONG_SPEC, WRONG_U64(ARGS, nrg_channel_norm_backward_args, s, 0, NRG_ERR_DIM),                                              \
+        WRONG_U32(SPEC, nrg_channel_norm_spec, statistics, NRG_STATISTICS_FOLDED, NRG_ERR_COMBINATION)
+
+static const sound_wrong wrong_backward[] = {WRONG_BACKWARD};
 static const sound_size backward_sizes[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)},
                                             {ARGS, NRG_AT(nrg_channel_norm_backward_args, n)},
                                             {ARGS, NRG_AT(nrg_channel_norm_backward_args, s)}};
+
+/* ---- backward, sums in parts ---- */
+
+/* As little as there may be; all there is. */
+static uint32_t set_up_backward_sums(void *const *part, int variant)
+{
+    set_up_backward(part, BATCH);
+    if (!variant)
+        return 0;
+    ((nrg_channel_norm_spec *)part[SPEC])->activation = NRG_ACT_SILU;
+    return NRG_BIT(NRG_CHANNEL_BACKWARD_Y) | NRG_BIT(NRG_CHANNEL_BACKWARD_W) | NRG_BIT(NRG_CHANNEL_BACKWARD_B) |
+           NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_DB);
+}
+
+static nrg_status run_backward_sums(void *const *part, int ith, int nth)
+{
+    return nrg_channel_norm_backward_sums(part[SPEC], part[ARGS], counts_of(part), ith, nth);
+}
+
+static const sound_wrong wrong_backward_sums[] = {
+    WRONG_BACKWARD,
+    WRONG_U32(SPEC, nrg_channel_norm_spec, over, NRG_OVER_GROUP, NRG_ERR_COMBINATION),
+    WRONG_U32(SPEC, nrg_channel_norm_spec, statistics, NRG_STATISTICS_RUNNING, NRG_ERR_COMBINATION),
+};
 
 #define WRONG(options, numbers)                                                                                                  \
     .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = numbers, .size_count = NRG_COUNT(numbers)
@@ -200,10 +291,16 @@ static const sound_call calls[] = {
      WRONG(wrong_forward, forward_sizes)},
     {&nrg_call_sums_add, "channel_norm.h", "nrg_sums_add", 0, 1, set_up_add, NULL, run_add, .sizes = add_sizes,
      .size_count = NRG_COUNT(add_sizes)},
+    {&nrg_call_channel_norm_statistics, "channel_norm.h", "nrg_channel_norm_statistics", 1, 2, set_up_statistics, fill_sums,
+     run_statistics, spoil_statistics, WRONG(wrong_running, channels_size)},
+    {&nrg_call_channel_norm_fold, "channel_norm.h", "nrg_channel_norm_fold", 0, 2, set_up_fold, NULL, run_fold,
+     WRONG(wrong_running, channels_size)},
     {&nrg_call_channel_norm_backward, "channel_norm_backward.h", "nrg_channel_norm_backward", 1, 5, set_up_backward,
      fill_backward, run_backward, WRONG(wrong_backward, backward_sizes), .spoil = spoil_backward},
     {&nrg_call_channel_norm_backward_reduce, "channel_norm_backward.h", "nrg_channel_norm_backward_reduce", 1, 5, set_up_backward,
      fill_backward, run_reduce, WRONG(wrong_backward, backward_sizes), .spoil = spoil_backward},
+    {&nrg_call_channel_norm_backward_sums, "channel_norm_backward.h", "nrg_channel_norm_backward_sums", 1, 2,
+     set_up_backward_sums, fill_backward, run_backward_sums, WRONG(wrong_backward_sums, backward_sizes), .spoil = spoil_backward},
 };
 
 const sound_family sound_channel = {"channel", calls, NRG_COUNT(calls)};
