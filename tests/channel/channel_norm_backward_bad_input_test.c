@@ -1,5 +1,6 @@
 /* Bad input for the backward pass over channels: every refusal channel_norm_backward.h lists gives its status, in every phase,
  * and writes nothing; what the header allows is not refused. channel_norm_bad_input_test.c does this for the forward pass.
+ * Sizes of structs, strides, alignment, overflow, shares and places come from the descriptions: tests/calls/bad_input_test.c.
  *
  * SPDX-License-Identifier: MIT */
 #include <limits.h>
@@ -271,55 +272,6 @@ START_TEST(what_is_not_read)
 }
 END_TEST
 
-START_TEST(struct_size)
-{
-    static const size_t spec_sizes[] = {0, 1, sizeof(size_t), offsetof(nrg_channel_norm_spec, reserved), 4097, SIZE_MAX};
-    static const size_t args_sizes[] = {0, 1, sizeof(size_t), offsetof(nrg_channel_norm_backward_args, reserved), 4097, SIZE_MAX};
-    for (int mode = GROUP; mode <= BATCH; mode++) {
-        const int by = mode == GROUP ? BOTH : BOTH | PARTS;
-        as((enum mode)mode);
-        for (size_t i = 0; i < sizeof spec_sizes / sizeof spec_sizes[0]; i++) {
-            spec.size = spec_sizes[i];
-            REFUSED(by, NRG_ERR_STRUCT_SIZE);
-            args.size = args_sizes[i];
-            REFUSED(by, NRG_ERR_STRUCT_SIZE);
-        }
-        spec.reserved = 1;
-        REFUSED(by, NRG_ERR_STRUCT_SIZE);
-        args.reserved = 1;
-        REFUSED(by, NRG_ERR_STRUCT_SIZE);
-    }
-}
-END_TEST
-
-START_TEST(structs_of_a_later_version)
-{
-    struct {
-        nrg_channel_norm_backward_args args;
-        unsigned char later[32];
-    } new_args;
-    memset(&new_args, 0, sizeof new_args);
-    new_args.args = args;
-    new_args.args.size = sizeof new_args;
-    memcpy(before, memory, sizeof before);
-    for (size_t i = 0; i < sizeof new_args.later; i++) {
-        /* asked for by fields this version does not know: any byte of them */
-        new_args.later[i] = 0x80;
-        ck_assert_int_eq(nrg_channel_norm_backward(&spec, &new_args.args, 0, 1), NRG_ERR_STRUCT_SIZE);
-        ck_assert_int_eq(nrg_channel_norm_backward_reduce(&spec, &new_args.args, 0, 1), NRG_ERR_STRUCT_SIZE);
-        ck_assert_int_eq(nrg_channel_norm_backward_sums(&spec, &new_args.args, sums(SUMS), 0, 1), NRG_ERR_STRUCT_SIZE);
-        new_args.later[i] = 0;
-    }
-    ck_assert_mem_eq(before, memory, sizeof memory);
-    /* zero there: nothing is asked for */
-    ck_assert_int_eq(nrg_channel_norm_backward(&spec, &args, 0, 1), NRG_OK);
-    memcpy(before, memory, sizeof before);
-    set_up();
-    ck_assert_int_eq(nrg_channel_norm_backward(&spec, &new_args.args, 0, 1), NRG_OK);
-    ck_assert_mem_eq(before, memory, sizeof memory);
-}
-END_TEST
-
 START_TEST(spec_errors)
 {
     for (int mode = GROUP; mode <= BATCH; mode++) {
@@ -417,29 +369,6 @@ START_TEST(count)
 }
 END_TEST
 
-START_TEST(shares)
-{
-    static const int bad[][2] = {{-1, 1}, {1, 1}, {0, 0}, {0, -1}, {5, 3}, {INT_MIN, 1}, {INT_MAX, INT_MAX}, {0, INT_MIN}};
-    for (int mode = GROUP; mode <= BATCH; mode++) {
-        const int by = mode == GROUP ? BOTH : BOTH | PARTS;
-        as((enum mode)mode);
-        for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-            refused_share(by, NRG_ERR_THREAD, bad[i][0], bad[i][1], __LINE__);
-        refused_share(by, NRG_OK, INT_MAX - 1, INT_MAX, __LINE__); /* nothing to do */
-        for (int i = 0; i < CALLS; i++)
-            if (by & 1 << i)
-                ck_assert_int_eq(calls[i](0, INT_MAX), NRG_OK);
-    }
-}
-END_TEST
-
-static size_t *stride_of(int operand)
-{
-    size_t *const all[ZONES] = {
-        [D_O] = &args.d_o_stride, [X] = &args.x_stride, [Y] = &args.y_stride, [DX] = &args.dx_stride, [DY] = &args.dy_stride};
-    return all[operand];
-}
-
 static void move(int operand, unsigned char *to)
 {
     switch (operand) {
@@ -508,84 +437,6 @@ static int is_present(int operand)
         return operand <= DY;
     }
 }
-
-static int is_of_doubles(int operand) { return operand == STATISTICS || operand == SUMS_IN || operand == WORKSPACE; }
-
-START_TEST(strides)
-{
-    for (int layout = NRG_NCHW; layout <= NRG_NHWC; layout++)
-        for (int operand = D_O; operand <= DY; operand++) {
-            if (!stride_of(operand))
-                continue;
-            const size_t row = layout == NRG_NHWC ? VECTOR : S * VECTOR;
-            spec.layout = (nrg_channel_layout)layout;
-            *stride_of(operand) = row - sizeof(float);
-            REFUSED(BOTH, NRG_ERR_STRIDE);
-            spec.layout = (nrg_channel_layout)layout;
-            *stride_of(operand) = row + 2;
-            REFUSED(BOTH, NRG_ERR_ALIGNMENT);
-            spec.layout = (nrg_channel_layout)layout;
-            *stride_of(operand) = SIZE_MAX / 8 * 4 + 4;
-            REFUSED(BOTH, NRG_ERR_OVERFLOW);
-            spec.layout = (nrg_channel_layout)layout;
-            *stride_of(operand) = row;
-            ACCEPTED(BOTH);
-            spec.layout = (nrg_channel_layout)layout;
-            *stride_of(operand) = row + sizeof(float);
-            ACCEPTED(BOTH);
-        }
-}
-END_TEST
-
-START_TEST(overflow)
-{
-    static const size_t huge[] = {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4 + 1, SIZE_MAX / sizeof(float) / C / N + 1};
-    size_t *const numbers[] = {&args.n, &args.s, &spec.channels};
-    for (int mode = GROUP; mode <= BATCH; mode++)
-        for (int number = 0; number < 3; number++)
-            for (size_t i = 0; i < sizeof huge / sizeof huge[0]; i++)
-                for (int layout = NRG_NCHW; layout <= NRG_NHWC; layout++) {
-                    as((enum mode)mode);
-                    *numbers[number] = huge[i];
-                    if (mode == GROUP)
-                        spec.groups = 1;
-                    spec.layout = (nrg_channel_layout)layout;
-                    args.workspace_size = SIZE_MAX;
-                    REFUSED(mode == GROUP ? BOTH : BOTH | PARTS, NRG_ERR_OVERFLOW);
-                }
-}
-END_TEST
-
-START_TEST(alignment)
-{
-    for (int mode = 0; mode < MODES; mode++) {
-        as((enum mode)mode);
-        for (int operand = D_O; operand <= WORKSPACE; operand++)
-            for (int bytes = 1; bytes < (is_of_doubles(operand) ? 8 : 4) && is_present(operand); bytes++) {
-                move(operand, zone(operand) + bytes);
-                REFUSED(BOTH, NRG_ERR_ALIGNMENT);
-            }
-    }
-    as(GROUP);
-    move(DW, zone(DW) + 4);
-    move(DB, zone(DB) + 12);
-    move(DX, zone(DX) + 4);
-    ACCEPTED(BOTH);
-    spec.dtype = NRG_F16;
-    move(D_O, zone(D_O) + 2);
-    move(DX, zone(DX) + 6);
-    move(W, zone(W) + 2);
-    ACCEPTED(BOTH);
-    /* dw is f32 whatever the dtype */
-    spec.dtype = NRG_F16;
-    move(DW, zone(DW) + 2);
-    REFUSED(BOTH, NRG_ERR_ALIGNMENT);
-    spec.dtype = NRG_F16;
-    spec.w_dtype = NRG_F32;
-    move(W, zone(W) + 2);
-    REFUSED(BOTH, NRG_ERR_ALIGNMENT);
-}
-END_TEST
 
 START_TEST(workspace)
 {
@@ -663,36 +514,6 @@ static int allowed(int output, int other)
     return output == DX ? other == D_O || other == X || other == Y : output == DY && (other == D_O || other == Y);
 }
 
-START_TEST(overlap_matrix)
-{
-    const enum mode mode = (enum mode)_i;
-    as(mode);
-    for (int output = DX; output <= WORKSPACE; output++)
-        for (int other = D_O; other <= WORKSPACE; other++) {
-            if (other == output || !is_present(output) || !is_present(other))
-                continue;
-            const size_t step = is_of_doubles(output) || is_of_doubles(other) ? 8 : 4;
-            move(output, zone(other));
-            if (allowed(output, other))
-                ACCEPTED(BOTH);
-            else
-                REFUSED(BOTH, NRG_ERR_OVERLAP);
-            /* by an element at either end, and somewhere inside: never */
-            move(output, zone(other) + (bytes_of(other) - 1) / step * step);
-            REFUSED(BOTH, NRG_ERR_OVERLAP);
-            move(output, zone(other) - bytes_of(output) + step);
-            REFUSED(BOTH, NRG_ERR_OVERLAP);
-            move(output, zone(other) + step);
-            REFUSED(BOTH, NRG_ERR_OVERLAP);
-            /* side by side: always */
-            move(output, zone(other) + bytes_of(other));
-            ACCEPTED(BOTH);
-            move(output, zone(other) - bytes_of(output));
-            ACCEPTED(BOTH);
-        }
-}
-END_TEST
-
 /* The sums that a part writes. */
 /* Rows that are as long as a vector of channels, and tensors of one row: strides do not tell an operand from another then. */
 START_TEST(overlap_of_rows_like_vectors)
@@ -763,36 +584,6 @@ START_TEST(overlap_of_three)
 }
 END_TEST
 
-START_TEST(overlap_needs_the_same_layout)
-{
-    for (int layout = NRG_NCHW; layout <= NRG_NHWC; layout++) {
-        const size_t row = layout == NRG_NHWC ? VECTOR : S * VECTOR;
-        spec.layout = (nrg_channel_layout)layout;
-        move(DX, zone(X));
-        args.dx_stride = row + 4;
-        REFUSED(BOTH, NRG_ERR_OVERLAP);
-        spec.layout = (nrg_channel_layout)layout;
-        move(DY, zone(D_O));
-        args.d_o_stride = row + 4;
-        REFUSED(BOTH, NRG_ERR_OVERLAP);
-        spec.layout = (nrg_channel_layout)layout;
-        move(DX, zone(X));
-        args.x_stride = row; /* 0 says the same */
-        ACCEPTED(BOTH);
-        /* slices of one buffer, side by side, or one element too close */
-        for (int close = 0; close < 2; close++) {
-            spec.layout = (nrg_channel_layout)layout;
-            move(X, zone(DX) + row - (close ? sizeof(float) : 0));
-            args.x_stride = args.dx_stride = 2 * row;
-            if (close)
-                REFUSED(BOTH, NRG_ERR_OVERLAP);
-            else
-                ACCEPTED(BOTH);
-        }
-    }
-}
-END_TEST
-
 /* Nothing is read; dw and db are sums of nothing, in the phase that has them. */
 START_TEST(no_samples)
 {
@@ -853,22 +644,14 @@ int main(int argc, char **argv)
     tcase_add_test(tests, null);
     tcase_add_test(tests, what_may_be_absent);
     tcase_add_test(tests, what_is_not_read);
-    tcase_add_test(tests, struct_size);
-    tcase_add_test(tests, structs_of_a_later_version);
     tcase_add_test(tests, spec_errors);
     tcase_add_test(tests, combination);
     tcase_add_test(tests, count);
-    tcase_add_test(tests, shares);
-    tcase_add_test(tests, strides);
-    tcase_add_test(tests, overflow);
-    tcase_add_test(tests, alignment);
     tcase_add_test(tests, workspace);
     tcase_add_test(tests, workspace_errors);
-    tcase_add_loop_test(tests, overlap_matrix, 0, MODES);
     tcase_add_loop_test(tests, overlap_of_rows_like_vectors, 0, MODES);
     tcase_add_test(tests, overlap_of_sums);
     tcase_add_test(tests, overlap_of_three);
-    tcase_add_test(tests, overlap_needs_the_same_layout);
     tcase_add_test(tests, no_samples);
     return test_run(suite);
 }

@@ -1,5 +1,6 @@
 /* Bad input for the forward pass over channels, for statistics in parts and for folding: every refusal channel_norm.h lists gives
  * its status and writes nothing; what the header allows is not refused. bad_input_test.c does this for rows.
+ * Sizes of structs, strides, alignment, overflow, shares and places come from the descriptions: tests/calls/bad_input_test.c.
  *
  * SPDX-License-Identifier: MIT */
 #include <limits.h>
@@ -234,60 +235,6 @@ START_TEST(what_may_be_absent)
 }
 END_TEST
 
-START_TEST(struct_size)
-{
-    static const size_t spec_sizes[] = {0, 1, sizeof(size_t), offsetof(nrg_channel_norm_spec, reserved), 4097, SIZE_MAX};
-    static const size_t args_sizes[] = {0, 1, sizeof(size_t), offsetof(nrg_channel_norm_args, o_stride), 4097, SIZE_MAX};
-    for (size_t i = 0; i < sizeof spec_sizes / sizeof spec_sizes[0]; i++) {
-        spec.size = spec_sizes[i];
-        REFUSED(ALL, NRG_ERR_STRUCT_SIZE);
-        args.size = args_sizes[i];
-        REFUSED(ALL, NRG_ERR_STRUCT_SIZE);
-    }
-    spec.reserved = 1;
-    REFUSED(ALL, NRG_ERR_STRUCT_SIZE);
-}
-END_TEST
-
-START_TEST(structs_of_a_later_version)
-{
-    struct {
-        nrg_channel_norm_spec spec;
-        unsigned char later[32];
-    } new_spec;
-    struct {
-        nrg_channel_norm_args args;
-        unsigned char later[32];
-    } new_args;
-    memset(&new_spec, 0, sizeof new_spec);
-    memset(&new_args, 0, sizeof new_args);
-    new_spec.spec = spec;
-    new_args.args = args;
-    new_spec.spec.size = sizeof new_spec;
-    new_args.args.size = sizeof new_args;
-    memcpy(before, memory, sizeof before);
-    for (size_t i = 0; i < sizeof new_spec.later; i++) {
-        /* asked for by fields this version does not know: any byte of them */
-        new_spec.later[i] = 1;
-        ck_assert_int_eq(nrg_channel_norm_forward(&new_spec.spec, &args, 0, 1), NRG_ERR_STRUCT_SIZE);
-        ck_assert_int_eq(nrg_channel_norm_sums(&new_spec.spec, &args, sums(), 0, 1), NRG_ERR_STRUCT_SIZE);
-        ck_assert_int_eq(nrg_channel_norm_statistics(&new_spec.spec, &args, sums(), 0, 1), NRG_ERR_STRUCT_SIZE);
-        new_spec.later[i] = 0;
-        new_args.later[i] = 0x80;
-        ck_assert_int_eq(nrg_channel_norm_forward(&spec, &new_args.args, 0, 1), NRG_ERR_STRUCT_SIZE);
-        ck_assert_int_eq(nrg_channel_norm_fold(&spec, &new_args.args, floats(SCALE), floats(SHIFT)), NRG_ERR_STRUCT_SIZE);
-        new_args.later[i] = 0;
-    }
-    ck_assert_mem_eq(before, memory, sizeof memory);
-    /* zero there: nothing is asked for */
-    ck_assert_int_eq(nrg_channel_norm_forward(&spec, &args, 0, 1), NRG_OK);
-    memcpy(before, memory, sizeof before);
-    set_up();
-    ck_assert_int_eq(nrg_channel_norm_forward(&new_spec.spec, &new_args.args, 0, 1), NRG_OK);
-    ck_assert_mem_eq(before, memory, sizeof memory);
-}
-END_TEST
-
 /* Group norm, of statistics that no channel has for itself. */
 static void group(size_t groups)
 {
@@ -320,78 +267,8 @@ START_TEST(dim)
 }
 END_TEST
 
-START_TEST(overflow)
-{
-    static const size_t huge[] = {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4 + 1, SIZE_MAX / sizeof(float) / C / N + 1};
-    for (int layout = NRG_NCHW; layout <= NRG_NHWC; layout++)
-        for (size_t i = 0; i < sizeof huge / sizeof huge[0]; i++) {
-            spec.layout = (nrg_channel_layout)layout;
-            args.n = huge[i];
-            REFUSED(FORWARD | PARTS, NRG_ERR_OVERFLOW);
-            spec.layout = (nrg_channel_layout)layout;
-            args.s = huge[i];
-            REFUSED(FORWARD | PARTS, NRG_ERR_OVERFLOW);
-            spec.layout = (nrg_channel_layout)layout;
-            spec.channels = huge[i];
-            REFUSED(FORWARD | PARTS, NRG_ERR_OVERFLOW);
-        }
-    size_t *strides[] = {&args.x_stride, &args.y_stride, &args.o_stride};
-    for (int layout = NRG_NCHW; layout <= NRG_NHWC; layout++)
-        for (int i = 0; i < 3; i++) {
-            spec.layout = (nrg_channel_layout)layout;
-            *strides[i] = SIZE_MAX / 4 * 4;
-            REFUSED(i ? FORWARD : FORWARD | PARTS, NRG_ERR_OVERFLOW);
-            spec.layout = (nrg_channel_layout)layout;
-            *strides[i] = SIZE_MAX / 8 * 4 + 4; /* twice that, to the last row, is 4 more than SIZE_MAX counts */
-            REFUSED(i ? FORWARD : FORWARD | PARTS, NRG_ERR_OVERFLOW);
-        }
-    /* to the end of memory, and beyond */
-    args.o = (void *)(UINTPTR_MAX - 3);
-    REFUSED(FORWARD, NRG_ERR_OVERFLOW);
-    args.mean = (float *)(void *)(UINTPTR_MAX - 7);
-    REFUSED(FORWARD | TOTALS, NRG_ERR_OVERFLOW);
-    args.statistics = (nrg_channel_statistics *)(void *)(UINTPTR_MAX - 15);
-    REFUSED(FORWARD | TOTALS, NRG_ERR_OVERFLOW);
-    /* statistics have more bytes than a 16-bit tensor of one element a set */
-    group(0);
-    spec.channels = args.s = 1;
-    spec.dtype = NRG_F16;
-    args.n = SIZE_MAX / 8;
-    args.y = args.w = args.b = NULL;
-    args.mean = args.rstd = NULL;
-    REFUSED(FORWARD, NRG_ERR_OVERFLOW);
-    memcpy(before, memory, sizeof before);
-    ck_assert_int_eq(nrg_sums_add(SIZE_MAX / 256 + 1, sums(), (int64_t *)(void *)zone(SCALE)), NRG_ERR_OVERFLOW);
-    ck_assert_int_eq(nrg_sums_add(SIZE_MAX, sums(), (int64_t *)(void *)zone(SCALE)), NRG_ERR_OVERFLOW);
-    ck_assert_int_eq(nrg_sums_add(SIZE_MAX / 256, sums(), (int64_t *)(void *)zone(SCALE)), NRG_ERR_OVERFLOW);
-    ck_assert_mem_eq(before, memory, sizeof memory);
-}
-END_TEST
-
 /* A sample's elements, or a position's. */
 static size_t row_bytes(void) { return (spec.layout == NRG_NHWC ? 1 : S) * VECTOR; }
-
-START_TEST(stride)
-{
-    size_t *strides[] = {&args.x_stride, &args.y_stride, &args.o_stride};
-    for (int layout = NRG_NCHW; layout <= NRG_NHWC; layout++)
-        for (int i = 0; i < 3; i++) {
-            const int by = i ? FORWARD : FORWARD | PARTS;
-            spec.layout = (nrg_channel_layout)layout;
-            *strides[i] = row_bytes() - sizeof(float);
-            REFUSED(by, NRG_ERR_STRIDE);
-            spec.layout = (nrg_channel_layout)layout;
-            *strides[i] = sizeof(float);
-            REFUSED(by, NRG_ERR_STRIDE);
-            spec.layout = (nrg_channel_layout)layout;
-            *strides[i] = row_bytes();
-            ACCEPTED(by);
-            spec.layout = (nrg_channel_layout)layout;
-            *strides[i] = row_bytes() + sizeof(float);
-            ACCEPTED(by);
-        }
-}
-END_TEST
 
 static void move(int operand, unsigned char *to)
 {
@@ -428,45 +305,6 @@ static void move(int operand, unsigned char *to)
         break;
     }
 }
-
-START_TEST(alignment)
-{
-    size_t *strides[] = {&args.x_stride, &args.y_stride, &args.o_stride};
-    for (int bytes = 1; bytes < 4; bytes++) {
-        for (int operand = X; operand <= RUNNING_VAR; operand++) {
-            const int by = operand == X ? FORWARD | PARTS : operand <= O ? FORWARD : FORWARD | TOTALS;
-            move(operand, zone(operand) + bytes);
-            REFUSED(by, NRG_ERR_ALIGNMENT);
-        }
-        for (int i = 0; i < 3; i++) {
-            *strides[i] = row_bytes() + (size_t)bytes;
-            REFUSED(i ? FORWARD : FORWARD | PARTS, NRG_ERR_ALIGNMENT);
-        }
-    }
-    for (int operand = W; operand <= RUNNING_VAR; operand++)
-        if (operand <= B || operand >= RUNNING_MEAN) {
-            move(operand, zone(operand) + 2);
-            REFUSED(FOLD, NRG_ERR_ALIGNMENT);
-        }
-    move(STATISTICS, zone(STATISTICS) + 4); /* of a double */
-    REFUSED(FORWARD | TOTALS, NRG_ERR_ALIGNMENT);
-    spec.dtype = NRG_F16;
-    move(X, zone(X) + 1);
-    REFUSED(FORWARD | PARTS, NRG_ERR_ALIGNMENT);
-    /* an element's alignment is enough */
-    spec.dtype = NRG_F16;
-    move(X, zone(X) + 2);
-    move(O, zone(O) + 6);
-    move(W, zone(W) + 2);
-    args.x_stride = C * S * 2 + 2;
-    ACCEPTED(FORWARD | PARTS);
-    /* beside f16, w and b in f32 have their own */
-    spec.dtype = NRG_F16;
-    spec.w_dtype = NRG_F32;
-    move(W, zone(W) + 2);
-    REFUSED(FORWARD | FOLD, NRG_ERR_ALIGNMENT);
-}
-END_TEST
 
 START_TEST(enums)
 {
@@ -633,18 +471,6 @@ START_TEST(count)
 }
 END_TEST
 
-START_TEST(shares)
-{
-    static const int bad[][2] = {
-        {-1, 1}, {1, 1}, {0, 0}, {0, -1}, {5, 3}, {3, 3}, {INT_MIN, 1}, {INT_MAX, INT_MAX}, {0, INT_MIN}, {INT_MIN, INT_MIN}};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        refused_share(FORWARD | PARTS | TOTALS, NRG_ERR_THREAD, bad[i][0], bad[i][1], __LINE__);
-    refused_share(FORWARD | PARTS | TOTALS, NRG_OK, INT_MAX - 1, INT_MAX, __LINE__); /* a share without sets */
-    for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(calls[i](0, INT_MAX), NRG_OK);
-}
-END_TEST
-
 static int is_output(int operand)
 {
     if (operand >= RUNNING_MEAN)
@@ -658,41 +484,6 @@ static int is_present(int operand)
         return args.running_mean != NULL;
     return operand < MEAN || args.mean;
 }
-
-START_TEST(overlap_matrix)
-{
-    const nrg_channel_source source = (nrg_channel_source)_i;
-    for (int output = O; output <= RUNNING_VAR; output++)
-        for (int other = X; other <= RUNNING_VAR; other++) {
-            from(source);
-            if (other == output || !is_output(output) || !is_present(output) || !is_present(other))
-                continue;
-            const size_t step = output == STATISTICS || other == STATISTICS ? 8 : 4;
-            move(output, zone(other));
-            if (output == O && other <= Y)
-                ACCEPTED(FORWARD);
-            else
-                REFUSED(FORWARD, NRG_ERR_OVERLAP);
-            /* by an element, at either end, and somewhere inside: never */
-            from(source);
-            move(output, zone(other) + (bytes_of(other) - 1) / step * step);
-            REFUSED(FORWARD, NRG_ERR_OVERLAP);
-            from(source);
-            move(output, zone(other) - bytes_of(output) + step);
-            REFUSED(FORWARD, NRG_ERR_OVERLAP);
-            from(source);
-            move(output, zone(other) + step);
-            REFUSED(FORWARD, NRG_ERR_OVERLAP);
-            /* side by side: always */
-            from(source);
-            move(output, zone(other) + bytes_of(other));
-            ACCEPTED(FORWARD);
-            from(source);
-            move(output, zone(other) - bytes_of(output));
-            ACCEPTED(FORWARD);
-        }
-}
-END_TEST
 
 /* Rows that are as long as a vector of channels, and tensors of one row: strides do not tell an operand from another then. */
 START_TEST(overlap_of_rows_like_vectors)
@@ -776,37 +567,6 @@ START_TEST(overlap_of_groups)
         else
             ACCEPTED(FORWARD);
     }
-}
-END_TEST
-
-START_TEST(overlap_needs_the_same_layout)
-{
-    for (int layout = NRG_NCHW; layout <= NRG_NHWC; layout++) {
-        spec.layout = (nrg_channel_layout)layout;
-        move(O, zone(X));
-        args.o_stride = row_bytes() + sizeof(float);
-        REFUSED(FORWARD, NRG_ERR_OVERLAP);
-        spec.layout = (nrg_channel_layout)layout;
-        move(O, zone(Y));
-        args.y_stride = row_bytes() + sizeof(float);
-        REFUSED(FORWARD, NRG_ERR_OVERLAP);
-        spec.layout = (nrg_channel_layout)layout;
-        move(O, zone(X));
-        args.o_stride = args.x_stride = row_bytes() + sizeof(float);
-        ACCEPTED(FORWARD);
-        spec.layout = (nrg_channel_layout)layout;
-        move(O, zone(X));
-        args.x_stride = row_bytes(); /* 0 says the same */
-        ACCEPTED(FORWARD);
-    }
-    args.y = args.w = args.b = args.x; /* inputs may be one another */
-    ACCEPTED(FORWARD);
-    args.y = args.x;
-    move(O, zone(X));
-    ACCEPTED(FORWARD);
-    args.w = args.x;
-    move(O, zone(X));
-    REFUSED(FORWARD, NRG_ERR_OVERLAP);
 }
 END_TEST
 
@@ -897,23 +657,15 @@ int main(int argc, char **argv)
     tcase_add_test(tests, right_calls);
     tcase_add_test(tests, null);
     tcase_add_test(tests, what_may_be_absent);
-    tcase_add_test(tests, struct_size);
-    tcase_add_test(tests, structs_of_a_later_version);
     tcase_add_test(tests, dim);
-    tcase_add_test(tests, overflow);
-    tcase_add_test(tests, stride);
-    tcase_add_test(tests, alignment);
     tcase_add_test(tests, enums);
     tcase_add_test(tests, dtypes);
     tcase_add_test(tests, constants);
     tcase_add_test(tests, combination);
     tcase_add_test(tests, count);
-    tcase_add_test(tests, shares);
-    tcase_add_loop_test(tests, overlap_matrix, NRG_STATISTICS_COMPUTE, NRG_STATISTICS_FOLDED + 1);
     tcase_add_loop_test(tests, overlap_of_rows_like_vectors, NRG_STATISTICS_COMPUTE, NRG_STATISTICS_FOLDED + 1);
     tcase_add_test(tests, overlap_of_sums_and_factors);
     tcase_add_test(tests, overlap_of_groups);
-    tcase_add_test(tests, overlap_needs_the_same_layout);
     tcase_add_test(tests, slices_of_one_buffer);
     tcase_add_test(tests, no_samples);
     tcase_add_test(tests, constructors);
