@@ -26,38 +26,42 @@ static inline nrg_status fill_job(nrg_embed_job *job, const embed_call *call, si
     return NRG_OK;
 }
 
-/* One table, and x or none: the lookup of a token, the addition of a position. Whether they are plainly sound; *call and
- * *o_stride are then complete. */
+/* Terms of one dtype. Whether they are plainly sound; *call and *o_stride are then complete. */
 static inline int is_plain(embed_call *call, size_t *o_stride, const nrg_embed_args *a)
 {
-    const nrg_embed_table *t = &a->tables[0];
     const nrg_dtype dtype = a->dtype;
+    const size_t element = dtype == NRG_F32 ? 4 : 2, row = a->dim * element, rows = a->rows;
     if (a->size != sizeof *a)
         return 0;
-    int others = 0;
-    for (int k = 1; k < NRG_EMBED_TABLES; k++)
-        others |= (a->tables[k].table != NULL) | (a->tables[k].ids != NULL) | !(fabsf(a->tables[k].scale) <= FLT_MAX);
     const int options = ((unsigned)dtype - NRG_F32 <= NRG_BF16 - NRG_F32) &
                         (a->table_dtype == NRG_DTYPE_SAME || a->table_dtype == dtype) & ((unsigned)a->store <= NRG_STORE_STREAM) &
-                        !a->reserved & (fabsf(t->scale) <= FLT_MAX);
-    const int sizes = (a->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) & (t->rows - 1 < QUICK_MOST);
-    if (!(options & sizes & !others & (a->o != NULL) & (t->table != NULL) & !(t->ids && t->first)))
+                        !a->reserved;
+    const int sizes = (a->dim - 1 < QUICK_MOST) & (rows - 1 < QUICK_MOST) & (a->o != NULL);
+    if (!(options & sizes))
         return 0;
-    const size_t element = dtype == NRG_F32 ? 4 : 2, row = a->dim * element, rows = a->rows, ids_bytes = rows * sizeof *t->ids;
-    quick_operand x, table, ids, o;
-    const int lie_well = quick_rows(&x, a->x, a->x_stride, rows, row, element - 1) &
-                         quick_rows(&table, t->table, t->stride, t->rows, row, element - 1) &
-                         quick_rows(&ids, t->ids, 0, 1, ids_bytes, sizeof *t->ids - 1) &
-                         quick_rows(&o, a->o, a->o_stride, rows, row, element - 1);
+    quick_operand o, x;
+    int is_sound = quick_rows(&o, a->o, a->o_stride, rows, row, element - 1) &
+                   quick_rows(&x, a->x, a->x_stride, rows, row, element - 1) & quick_apart(&o, &x, 1);
+    int terms = a->x != NULL;
     *o_stride = o.stride;
-    *call = (embed_call){
-        .args = a,
-        .x_stride = x.stride,
-        .table_stride = {table.stride},
-        .bytes = row * (rows * (1 + (a->x != NULL)) + (t->rows < rows ? t->rows : rows)) + (t->ids ? ids_bytes : 0),
-        .table_dtype = dtype,
-    };
-    return lie_well & quick_apart(&o, &x, 1) & quick_apart(&o, &table, 0) & quick_apart(&o, &ids, 0);
+    *call = (embed_call){.args = a, .x_stride = x.stride, .bytes = row * rows * (size_t)(1 + terms), .table_dtype = dtype};
+    for (int k = 0; k < NRG_EMBED_TABLES; k++) {
+        const nrg_embed_table *t = &a->tables[k];
+        is_sound &= fabsf(t->scale) <= FLT_MAX;
+        if (!t->table) {
+            is_sound &= !t->ids;
+            continue;
+        }
+        const size_t ids_bytes = rows * sizeof *t->ids;
+        quick_operand table, ids;
+        is_sound &= quick_rows(&table, t->table, t->stride, t->rows, row, element - 1) & quick_apart(&o, &table, 0) &
+                    quick_rows(&ids, t->ids, 0, 1, ids_bytes, sizeof *t->ids - 1) & quick_apart(&o, &ids, 0) &
+                    (t->rows - 1 < QUICK_MOST) & !(t->ids && t->first);
+        call->table_stride[k] = table.stride;
+        call->bytes += row * (t->rows < rows ? t->rows : rows) + (t->ids ? ids_bytes : 0);
+        terms++;
+    }
+    return is_sound & (terms != 0);
 }
 
 /* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
