@@ -45,7 +45,9 @@ NRG_INLINE vf load_lanes_of(const char *p, size_t n, nrg_dtype D)
 }
 
 /* ---- steps of G vectors, whole; or with G = 1 of the first n lanes of one, n from 1 to VN: one copy of the code for all that
- * does not fill a step ---- */
+ * does not fill a step. Where n is the constant VN, that one is whole ---- */
+
+NRG_INLINE int is_part(int G, size_t n) { return G == 1 && !(__builtin_constant_p(n == VN) && n == VN); }
 
 /* How many of the VN lanes from element i on exist. */
 NRG_INLINE size_t lanes_at(size_t i, size_t end) { return end - i < VN ? end - i : VN; }
@@ -64,7 +66,7 @@ NRG_INLINE void store_lanes(float *p, vf v, size_t n)
 
 NRG_INLINE void load_step(vf *v, int G, const char *p, size_t i, size_t n, nrg_dtype D)
 {
-    if (G == 1) {
+    if (is_part(G, n)) {
         v[0] = load_part(p, i, n, D);
         return;
     }
@@ -81,32 +83,74 @@ NRG_INLINE void load_step_or_f32(vf *v, int G, const char *p, size_t i, size_t n
         load_step(v, G, p, i, n, D);
 }
 
+/* Past the cache, p a multiple of 16. All vectors are aligned where the first one is: the compiler is told, so that v_nt_f32 need
+ * not look. */
+NRG_INLINE void stream_f32_step(const vf *v, int G, float *p)
+{
+    const int aligned = (uintptr_t)p % (VN * sizeof *p) == 0;
+    if (!NRG_RARELY(!aligned)) {
+        float *at = __builtin_assume_aligned(p, VN * sizeof *p);
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            v_nt_f32(at + j * VN, v[j]);
+        return;
+    }
+    NRG_UNROLL
+    for (int j = 0; j < G; j++) {
+        float *at = p + j * VN;
+        if ((uintptr_t)at % (VN * sizeof *p) == 0)
+            __builtin_unreachable();
+        v_nt_f32(at, v[j]);
+    }
+}
+
 NRG_INLINE void store_f32_step(const vf *v, int G, float *p, size_t n, int stream)
 {
-    if (G == 1) {
+    if (is_part(G, n)) {
         store_lanes(p, v[0], n);
+        return;
+    }
+    if (stream) {
+        stream_f32_step(v, G, p);
         return;
     }
     NRG_UNROLL
     for (int j = 0; j < G; j++)
-        if (stream)
-            v_nt_f32(p + j * VN, v[j]);
-        else
-            v_st_f32(p + j * VN, v[j]);
+        v_st_f32(p + j * VN, v[j]);
+}
+
+NRG_INLINE void stream_half_step(const vh *h, int G, uint16_t *p)
+{
+    const int aligned = (uintptr_t)p % (VN * sizeof *p) == 0;
+    if (!NRG_RARELY(!aligned)) {
+        uint16_t *at = __builtin_assume_aligned(p, VN * sizeof *p);
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            v_nt_half(at + j * VN, h[j]);
+        return;
+    }
+    NRG_UNROLL
+    for (int j = 0; j < G; j++) {
+        uint16_t *at = p + j * VN;
+        if ((uintptr_t)at % (VN * sizeof *p) == 0)
+            __builtin_unreachable();
+        v_nt_half(at, h[j]);
+    }
 }
 
 NRG_INLINE void store_half_step(const vh *h, int G, uint16_t *p, size_t n, int stream)
 {
-    if (G == 1) {
+    if (is_part(G, n)) {
         v_stn_half(p, h[0], n);
+        return;
+    }
+    if (stream) {
+        stream_half_step(h, G, p);
         return;
     }
     NRG_UNROLL
     for (int j = 0; j < G; j++)
-        if (stream)
-            v_nt_half(p + j * VN, h[j]);
-        else
-            v_st_half(p + j * VN, h[j]);
+        v_st_half(p + j * VN, h[j]);
 }
 
 NRG_INLINE void store_step(const vf *v, int G, char *p, size_t i, size_t n, nrg_dtype D, int stream)

@@ -10,6 +10,9 @@
 
 #define NRG_INLINE static inline __attribute__((always_inline))
 
+/* A condition that seldom holds: what depends on it goes out of the way of what comes always. */
+#define NRG_RARELY(condition) __builtin_expect(!!(condition), 0)
+
 /* nrg_<path>_<name>: a path's vec.h defines NRG_PATH. */
 #define NRG_PATH_NAME__(path, name) nrg_##path##_##name
 #define NRG_PATH_NAME_(path, name) NRG_PATH_NAME__(path, name)

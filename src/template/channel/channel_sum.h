@@ -20,17 +20,17 @@ typedef struct channel_lanes {
 } channel_lanes;
 
 /* Whole steps of a block, in registers; returns where they end. */
-NRG_INLINE size_t add_whole(channel_lanes *lanes, const norm_options *opt, norm_row row, size_t begin, size_t end, nrg_dtype D,
-                            int centred)
+NRG_INLINE size_t add_whole(channel_lanes *lanes, unsigned how, norm_row row, size_t begin, size_t end, nrg_dtype D, int centred)
 {
     const int G = centred ? V_SUM2 : V_SUM1;
     const size_t stride = (size_t)G * VN > NORM_LANES ? (size_t)G * VN : NORM_LANES;
     const size_t whole = end - (end - begin) % stride;
     if (begin == whole)
         return whole;
-    sum_group(lanes->t, lanes->q, G, opt, row, begin, whole, stride, D, centred);
+    sum_group(lanes->t, lanes->q, G, how, NORM_PREFETCH, row, begin, whole, stride, D, centred);
     if (G < NORM_LANE_VECTORS)
-        sum_group(lanes->t + 2 * G, lanes->q + 2 * G, G, opt, row, begin + (size_t)G * VN, whole, stride, D, centred);
+        sum_group(lanes->t + 2 * G, lanes->q + 2 * G, G, how, NORM_PREFETCH, row, begin + (size_t)G * VN, whole, stride, D,
+                  centred);
     return whole;
 }
 
@@ -38,12 +38,12 @@ NRG_INLINE size_t add_whole(channel_lanes *lanes, const norm_options *opt, norm_
  * which are found without an index. */
 NRG_INLINE void add_elements_of(channel_lanes *lanes, const char *x, size_t n, int centred, int prefetch, nrg_dtype D)
 {
-    const norm_options opt = {.dim = n, .sum_from = NORM_FROM_X, .prefetch = prefetch};
+    const unsigned how = prefetch ? NORM_PREFETCH : 0;
     const norm_row row = {.x = x};
     size_t i = 0;
     for (size_t begin = 0, next; begin < n; begin = next) {
         next = n - begin > NORM_BLOCK ? begin + NORM_BLOCK : n;
-        i = centred ? add_whole(lanes, &opt, row, begin, next, D, 1) : add_whole(lanes, &opt, row, begin, next, D, 0);
+        i = centred ? add_whole(lanes, how, row, begin, next, D, 1) : add_whole(lanes, how, row, begin, next, D, 0);
     }
     for (; i < n; i += NORM_LANES) {
         NRG_UNROLL

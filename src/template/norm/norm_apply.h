@@ -9,12 +9,20 @@
 #define NRG_TEMPLATE_NORM_NORM_APPLY_H
 
 #include "norm_row.h"
+#include "norm_scalars.h"
 
 /* A row's multipliers. Plain rows use the floats; careful ones the doubles. */
 typedef struct norm_factors {
     vf hi, lo, minus_mean;
     vd pilot, offset, factor; /* m is pilot + offset */
 } norm_factors;
+
+NRG_INLINE norm_factors factors_of(const norm_scalars *s, int k)
+{
+    norm_factors f = {.hi = v_set1(s->hi[k]), .lo = v_set1(s->lo[k]), .minus_mean = v_set1(s->minus_mean[k])};
+    f.pilot = f.offset = f.factor = vd_zero();
+    return f;
+}
 
 /* r·w·(hi + lo) - m·w·(hi + lo), for w with the error w_low. */
 NRG_INLINE vf multiply(vf r, vf w, vf w_low, const norm_factors *f, int has_offset, int centred)
@@ -30,95 +38,112 @@ NRG_INLINE vf multiply(vf r, vf w, vf w_low, const norm_factors *f, int has_offs
     return v_fma(p, f->hi, rest);
 }
 
-NRG_INLINE void normalize_step(vf *v, int G, const norm_options *opt, const char *weight, const norm_factors *f, size_t i,
-                               size_t n, nrg_dtype D, int centred)
+/* w_offset is read where it is wanted: the loop's registers are all taken. */
+NRG_INLINE void normalize_step(vf *v, int G, unsigned how, const float *w_offset, const char *weight, const norm_factors *f,
+                               size_t i, size_t n, nrg_dtype D)
 {
-    if (!weight) {
+    const int centred = how & NORM_CENTRED;
+    if (NRG_RARELY(!weight)) {
         NRG_UNROLL
         for (int j = 0; j < G; j++)
             v[j] = v_fma(v[j], f->hi, centred ? v_fma(v[j], f->lo, f->minus_mean) : v_mul(v[j], f->lo));
         return;
     }
     vf w[V_APPLY];
-    load_step_or_f32(w, G, weight, i, n, D, opt->w_f32);
-    if (opt->w_offset == 0) {
+    load_step_or_f32(w, G, weight, i, n, D, how & NORM_W_F32);
+    if (NRG_RARELY(how & NORM_W_OFFSET)) {
+        const vf offset = v_set1(*w_offset);
         NRG_UNROLL
-        for (int j = 0; j < G; j++)
-            v[j] = multiply(v[j], w[j], w[j], f, 0, centred);
+        for (int j = 0; j < G; j++) {
+            vf sum = v_add(w[j], offset), part = v_sub(sum, w[j]);
+            vf w_low = v_add(v_sub(w[j], v_sub(sum, part)), v_sub(offset, part));
+            v[j] = multiply(v[j], sum, w_low, f, 1, centred);
+        }
         return;
     }
-    vf offset = v_set1(opt->w_offset);
     NRG_UNROLL
-    for (int j = 0; j < G; j++) {
-        vf sum = v_add(w[j], offset), part = v_sub(sum, w[j]);
-        vf w_low = v_add(v_sub(w[j], v_sub(sum, part)), v_sub(offset, part));
-        v[j] = multiply(v[j], sum, w_low, f, 1, centred);
-    }
+    for (int j = 0; j < G; j++)
+        v[j] = multiply(v[j], w[j], w[j], f, 0, centred);
 }
 
 /* The same in double, (r - m) · (w + weight_offset) · factor. */
-NRG_INLINE void normalize_careful(vf *v, int G, const norm_options *opt, const char *weight, const norm_factors *f, size_t i,
-                                  size_t n, nrg_dtype D)
+NRG_INLINE void normalize_careful(vf *v, int G, unsigned how, const float *w_offset, const char *weight, const norm_factors *f,
+                                  size_t i, size_t n, nrg_dtype D)
 {
     vf w[V_APPLY];
     if (weight)
-        load_step_or_f32(w, G, weight, i, n, D, opt->w_f32);
-    const vd w_offset = vd_set1((double)opt->w_offset);
+        load_step_or_f32(w, G, weight, i, n, D, how & NORM_W_F32);
+    const vd offset = vd_set1((double)*w_offset);
     NRG_UNROLL
     for (int j = 0; j < G; j++) {
         vd low = vd_sub(vd_sub(vd_low(v[j]), f->pilot), f->offset), high = vd_sub(vd_sub(vd_high(v[j]), f->pilot), f->offset);
         if (weight) {
-            low = vd_mul(low, vd_add(vd_low(w[j]), w_offset));
-            high = vd_mul(high, vd_add(vd_high(w[j]), w_offset));
+            low = vd_mul(low, vd_add(vd_low(w[j]), offset));
+            high = vd_mul(high, vd_add(vd_high(w[j]), offset));
         }
         v[j] = v_from_vd(vd_mul(low, f->factor), vd_mul(high, f->factor));
     }
 }
 
-NRG_INLINE void apply_step(int G, const norm_options *opt, norm_row row, const norm_factors *f, size_t i, size_t n, nrg_dtype D,
-                           int centred, int careful, int staged)
+NRG_INLINE void apply_step(int G, unsigned how, const float *w_offset, norm_row row, const norm_factors *f, size_t i, size_t n,
+                           nrg_dtype D, int careful)
 {
-    vf v[V_APPLY], more[V_APPLY];
-    load_r(v, G, opt, row, opt->apply_from, i, n, D);
+    vf v[V_APPLY];
+    load_again(v, G, how, row, i, n, D);
     if (careful)
-        normalize_careful(v, G, opt, row.w, f, i, n, D);
+        normalize_careful(v, G, how, w_offset, row.w, f, i, n, D);
     else
-        normalize_step(v, G, opt, row.w, f, i, n, D, centred);
+        normalize_step(v, G, how, w_offset, row.w, f, i, n, D);
     if (row.b) {
-        load_step_or_f32(more, G, row.b, i, n, D, opt->w_f32);
+        vf b[V_APPLY];
+        load_step_or_f32(b, G, row.b, i, n, D, how & NORM_W_F32);
         NRG_UNROLL
         for (int j = 0; j < G; j++)
-            v[j] = v_add(v[j], more[j]);
+            v[j] = v_add(v[j], b[j]);
     }
-    if (staged && opt->gated) {
-        load_step(more, G, (const char *)row.stage, i, n, NRG_F32);
-        NRG_UNROLL
-        for (int j = 0; j < G; j++)
-            v[j] = v_mul(v[j], more[j]);
+    if (NRG_RARELY(how & NORM_LAST)) {
+        if (how & NORM_TIMES_GATE)
+            multiply_gate(v, G, row.stage, i, n);
+        if (how & NORM_TO_STAGE) {
+            store_f32_step(v, G, row.stage + i, n, 0);
+            return;
+        }
+        if (how & NORM_AFTER)
+            add_y(v, G, how, row, i, n, D);
     }
-    if (staged && opt->to_stage) {
-        store_f32_step(v, G, row.stage + i, n, 0);
-        return;
-    }
-    if (opt->after) {
-        load_step_or_f32(more, G, row.y, i, n, D, opt->y_f32);
-        NRG_UNROLL
-        for (int j = 0; j < G; j++)
-            v[j] = v_add(v[j], more[j]);
-    }
-    store_step(v, G, row.o, i, n, D, opt->stream_o);
+    store_step(v, G, row.o, i, n, D, how & NORM_STREAM_O);
 }
 
-/* Elements begin to end of a row. staged, a constant: the row may have a gate or an activation to come. */
-NRG_INLINE void apply_range(const norm_options *opt, norm_row row, const norm_factors *f, size_t begin, size_t end, nrg_dtype D,
-                            int centred, int careful, int staged)
+/* What does not fill a step, and rows that need care (their elements in double, if `careful`): rare, so the dtype is looked up at
+ * run time, and there is one small copy of this code a path. */
+static __attribute__((noinline)) void apply_rest(const norm_options *opt, const norm_row *row, const norm_factors *f,
+                                                 size_t begin, size_t end, nrg_dtype D, int careful)
 {
-    const size_t step = (size_t)V_APPLY * VN;
-    size_t i = begin;
-    for (; i + step <= end; i += step)
-        apply_step(V_APPLY, opt, row, f, i, step, D, centred, careful, staged);
-    for (; i < end; i += VN)
-        apply_step(1, opt, row, f, i, lanes_at(i, end), D, centred, careful, staged);
+    const norm_row at = *row;
+    for (size_t i = begin; i < end; i += VN)
+        apply_step(1, opt->how, &opt->w_offset, at, f, i, lanes_at(i, end), D, careful);
+}
+
+/* Elements begin to end of some rows, but for those whose scalars are in doubt. */
+NRG_INLINE void apply_part(const norm_part *part, const norm_scalars *s, nrg_dtype D)
+{
+    const size_t step = (size_t)V_APPLY * VN, end = part->end;
+    const unsigned how = part->opt->how;
+    for (int k = 0; k < part->count; k++) {
+        if (s->doubt[k] != 0)
+            continue;
+        const norm_row row = part->row[k];
+        const norm_factors f = factors_of(s, k);
+        size_t i = part->begin;
+        for (; i + step <= end; i += step)
+            apply_step(V_APPLY, options_in_register(how, NORM_ANY), &part->opt->w_offset, row, &f, i, step, D, 0);
+        for (; i + VN <= end; i += VN)
+            apply_step(1, options_in_register(how, NORM_ANY), &part->opt->w_offset, row, &f, i, VN, D, 0);
+        if (NRG_RARELY(i < end)) {
+            const norm_factors copy = f; /* an address that is taken must not keep the loop's from their registers */
+            apply_rest(part->opt, part->row + k, &copy, i, end, D, 0);
+        }
+    }
 }
 
 #endif

@@ -122,15 +122,25 @@ static __attribute__((noinline)) void statistics_part(const backward *b, norm_su
                                                       size_t end)
 {
     const int centred = b->job->formula.centred;
+    const norm_options opt = {.dim = b->job->dim, .how = (b->job->stream ? NORM_PREFETCH : 0) | (centred ? NORM_CENTRED : 0)};
     for (size_t next; begin < end; begin = next) {
         next = b->D == NRG_F32 && b->sum_chunk != BACKWARD_SUM_CHUNK ? end : staged_end(b, begin);
         const float *p = input_floats(b, row, begin, next - begin);
-        const norm_options opt = {.dim = b->job->dim, .sum_from = NORM_FROM_X, .prefetch = b->job->stream};
         const norm_row at = {.x = (const char *)((uintptr_t)p - begin * sizeof *p)}; /* element 0, were it there */
+        norm_part part = {.opt = &opt, .row = &at, .count = 1, .begin = begin, .end = next};
+        vd8 t, tt;
+        part.fold = can_fold(&part);
+        memset(&t, 0, sizeof t);
+        memset(&tt, 0, sizeof tt);
         if (centred)
-            sum_range(sums, &opt, at, begin, next, NRG_F32, 1);
+            sum_rows(&sums->lanes, &t, &tt, &part, NORM_PREFETCH, NRG_F32, 1);
         else
-            sum_range(sums, &opt, at, begin, next, NRG_F32, 0);
+            sum_rows(&sums->lanes, &t, &tt, &part, NORM_PREFETCH, NRG_F32, 0);
+        if (!ends_segment(&part))
+            continue;
+        if (!part.fold)
+            finish_lanes(&sums->lanes, &t, &tt, &part, NRG_F32);
+        add_row_segment(sums, &t, &tt, &part);
     }
 }
 

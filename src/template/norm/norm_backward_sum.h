@@ -5,7 +5,7 @@
 #ifndef NRG_TEMPLATE_NORM_NORM_BACKWARD_SUM_H
 #define NRG_TEMPLATE_NORM_NORM_BACKWARD_SUM_H
 
-#include "norm_sum.h"
+#include "norm_sum_rows.h"
 
 enum { BACKWARD_BLOCK = 4 * NORM_LANES };
 

@@ -32,7 +32,7 @@ static __attribute__((noinline)) void sum_around(careful_sums *sums, const norm_
         vf v[1];
         float p[VN];
         const size_t n = lanes_at(i, end);
-        load_r(v, 1, opt, *row, opt->apply_from, i, n, D);
+        load_again(v, 1, opt->how, *row, i, n, D);
         v_st_f32(p, v[0]);
         for (size_t l = 0; l < n; l++) {
             double t = (double)p[l] - pilot;
@@ -105,13 +105,6 @@ static __attribute__((noinline)) int careful_factors(norm_factors *f, const nrg_
     return !floats_serve(tt * formula->inv_dim, mean, inverse, factor);
 }
 
-static __attribute__((noinline)) void careful_apply(const norm_options *opt, const norm_row *row, const norm_factors *f,
-                                                    size_t begin, size_t end, nrg_dtype D, int careful)
-{
-    for (size_t i = begin; i < end; i += VN)
-        apply_step(1, opt, *row, f, i, lanes_at(i, end), D, opt->centred, careful, 1);
-}
-
 /* Row n from its stored or recomputed r to o, mean and rstd, given its plain sums. */
 static __attribute__((noinline)) void careful_row(const nrg_norm_job *job, size_t n, double t, double tt, nrg_dtype D)
 {
@@ -125,7 +118,7 @@ static __attribute__((noinline)) void careful_row(const nrg_norm_job *job, size_
         second_statistics(&stat, &job->formula, &sums);
     }
     const int careful = careful_factors(&f, job, &stat, tt, n);
-    careful_apply(&opt, &row, &f, 0, opt.dim, D, careful);
+    apply_rest(&opt, &row, &f, 0, opt.dim, D, careful);
 }
 
 #endif

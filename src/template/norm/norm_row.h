@@ -6,50 +6,80 @@
 
 #include "../step.h"
 
-/* Where r = x + y is read from. */
-typedef enum norm_source {
-    NORM_FROM_X,  /* there is no y (or it comes after the norm) */
-    NORM_FROM_XY, /* add again: r is not stored, or was streamed out of the cache */
-    NORM_FROM_R   /* r is stored, perhaps over x or y */
-} norm_source;
+/* What is done to the rows of a job. The loops test these as they run, in one register. */
+enum {
+    NORM_CENTRED = 1 << 0,
+    NORM_Y_F32 = 1 << 1, /* beside 16-bit x */
+    NORM_R_F32 = 1 << 2,
+    NORM_W_F32 = 1 << 3,
+    NORM_W_OFFSET = 1 << 4, /* it is not 0 */
+    NORM_PREFETCH = 1 << 5, /* the job is streamed: its inputs are not in cache either */
+    NORM_STREAM_R = 1 << 6,
+    NORM_STREAM_O = 1 << 7,
+    /* the first pass does more than read x */
+    NORM_ADD_Y = 1 << 8,       /* r = x + y */
+    NORM_STORE_R = 1 << 9,     /* perhaps over x or y */
+    NORM_GATE_FIRST = 1 << 10, /* p = r · a staged gate is summed, and staged */
+    NORM_FIRST = NORM_ADD_Y | NORM_STORE_R | NORM_GATE_FIRST,
+    /* the passes after it: read r or p where it is stored; otherwise x and y again, and perhaps · a staged gate */
+    NORM_READ_R = 1 << 11,
+    NORM_GATE_AGAIN = 1 << 12,
+    /* what may follow the norm */
+    NORM_TIMES_GATE = 1 << 13, /* · a staged gate */
+    NORM_TO_STAGE = 1 << 14,   /* the output goes, in f32, to the stage */
+    NORM_AFTER = 1 << 15,      /* + y */
+    NORM_LAST = NORM_TIMES_GATE | NORM_TO_STAGE | NORM_AFTER,
+    NORM_ANY = (1 << 16) - 1
+};
 
-/* What is the same for all rows of a job, by value: stores to rows could alias the job itself, and would make the compiler read
- * its options again after each. */
 typedef struct norm_options {
     size_t dim;
     float w_offset;
-    int y_f32, r_f32, w_f32;
-    int centred, after, store_r, stream_r, stream_o;
-    int gated;    /* rows have a staged gate, which the output is multiplied with; see norm_gated.h */
-    int to_stage; /* the output goes, in f32, to the row's stage */
-    int prefetch; /* the job is streamed: its inputs are not in cache either */
-    norm_source sum_from, apply_from;
+    unsigned how;
 } norm_options;
 
 typedef struct norm_row {
     const char *x, *y, *z, *w, *b;
     char *r, *o;
-    float *stage; /* element 0 of what is staged for the chunk at hand */
+    float *stage;      /* element 0 of what is staged for the chunk at hand */
+    const float *gate; /* the same of its gate, for NORM_GATE_FIRST */
 } norm_row;
+
+/* Elements begin to end of some rows, which the loops over elements are called for. */
+typedef struct norm_part {
+    const norm_options *opt;
+    const norm_row *row;
+    int count;
+    int fold; /* the first pass: a segment ends here, with a whole step */
+    size_t begin, end;
+} norm_part;
 
 NRG_INLINE norm_row row_at(const nrg_norm_job *job, size_t n, nrg_dtype D)
 {
-    size_t at = 0; /* where the group begins in the row */
-    size_t group = n;
-    if (job->groups > 1) {
+    size_t group = 0;
+    if (NRG_RARELY(job->groups > 1)) {
+        group = n % job->groups;
         n /= job->groups;
-        at = (group - n * job->groups) * job->dim;
     }
     norm_row row = {
-        .x = job->x + n * job->x_stride + bytes_of(at, D, 0),
-        .y = job->y ? job->y + n * job->y_stride + bytes_of(at, D, job->y_f32) : NULL,
-        .z = job->z ? job->z + n * job->z_stride + bytes_of(at, D, 0) : NULL,
-        .w = job->w ? job->w + bytes_of(at, D, job->w_f32) : NULL,
-        .b = job->b ? job->b + bytes_of(at, D, job->w_f32) : NULL,
-        .r = job->r ? job->r + n * job->r_stride + bytes_of(at, D, job->r_f32) : NULL,
-        .o = job->o + n * job->o_stride + bytes_of(at, D, 0),
-        .stage = NULL,
+        .x = job->x + n * job->x_stride,
+        .y = job->y ? job->y + n * job->y_stride : NULL,
+        .z = job->z ? job->z + n * job->z_stride : NULL,
+        .w = job->w,
+        .b = job->b,
+        .r = job->r ? job->r + n * job->r_stride : NULL,
+        .o = job->o + n * job->o_stride,
     };
+    if (NRG_RARELY(group)) {
+        const size_t at = group * job->dim; /* where the group begins in the row */
+        row.x += bytes_of(at, D, 0);
+        row.y = row.y ? row.y + bytes_of(at, D, job->y_f32) : NULL;
+        row.z = row.z ? row.z + bytes_of(at, D, 0) : NULL;
+        row.w = row.w ? row.w + bytes_of(at, D, job->w_f32) : NULL;
+        row.b = row.b ? row.b + bytes_of(at, D, job->w_f32) : NULL;
+        row.r = row.r ? row.r + bytes_of(at, D, job->r_f32) : NULL;
+        row.o += bytes_of(at, D, 0);
+    }
     return row;
 }
 
@@ -63,33 +93,40 @@ NRG_INLINE int can_stream(const nrg_norm_job *job, const char *out, size_t strid
 
 NRG_INLINE norm_options options_of(const nrg_norm_job *job, nrg_dtype D)
 {
-    norm_options opt = {
-        .dim = job->dim,
-        .w_offset = job->formula.w_offset,
-        .y_f32 = job->y_f32,
-        .r_f32 = job->r_f32,
-        .w_f32 = job->w_f32,
-        .centred = job->formula.centred,
-        .after = job->after,
-        .store_r = job->r != NULL,
-        .stream_r = job->r && can_stream(job, job->r, job->r_stride, bytes_of(job->dim, D, job->r_f32)),
-        .stream_o = can_stream(job, job->o, job->o_stride, bytes_of(job->dim, D, 0)),
-        .prefetch = job->stream,
-        .sum_from = job->y && !job->after ? NORM_FROM_XY : NORM_FROM_X,
-    };
-    opt.apply_from = opt.store_r && !opt.stream_r ? NORM_FROM_R : opt.sum_from;
-    return opt;
+    unsigned how = 0;
+    how |= job->formula.centred ? NORM_CENTRED : 0;
+    how |= job->y_f32 ? NORM_Y_F32 : 0;
+    how |= job->r_f32 ? NORM_R_F32 : 0;
+    how |= job->w_f32 ? NORM_W_F32 : 0;
+    how |= job->formula.w_offset != 0 ? NORM_W_OFFSET : 0;
+    how |= job->stream ? NORM_PREFETCH : 0;
+    how |= job->r && can_stream(job, job->r, job->r_stride, bytes_of(job->dim, D, job->r_f32)) ? NORM_STREAM_R : 0;
+    how |= can_stream(job, job->o, job->o_stride, bytes_of(job->dim, D, 0)) ? NORM_STREAM_O : 0;
+    how |= job->y && !job->after ? NORM_ADD_Y : 0;
+    how |= job->r ? NORM_STORE_R : 0;
+    how |= job->r && !(how & NORM_STREAM_R) ? NORM_READ_R : 0;
+    how |= job->after ? NORM_AFTER : 0;
+    return (norm_options){.dim = job->dim, .w_offset = job->formula.w_offset, .how = how};
+}
+
+/* The options of a step, to be tested in the one register they are in. Otherwise the compiler makes a variable of every option
+ * before it enters a loop, which takes longer than a short row, and more registers than there are. may, a constant: those there
+ * can be. */
+NRG_INLINE unsigned options_in_register(unsigned how, unsigned may)
+{
+    __asm__ volatile("" : "+r"(how));
+    return how & may;
 }
 
 /* Asks for what a step of G vectors reads 2 KB further on, in the next row where a row ends: further than the hardware looks past
  * a page. Worth 1.2 × out of cache; at 1 or 4 KB a little less, and two distances at once nothing more. */
-NRG_INLINE void prefetch_step(int G, const norm_options *opt, norm_row row, size_t i, nrg_dtype D)
+NRG_INLINE void prefetch_step(int G, unsigned how, norm_row row, size_t i, nrg_dtype D)
 {
-    const size_t size = D == NRG_F32 ? 4 : 2, y_size = D == NRG_F32 || opt->y_f32 ? 4 : 2;
+    const size_t size = D == NRG_F32 ? 4 : 2, y_size = D == NRG_F32 || how & NORM_Y_F32 ? 4 : 2;
     NRG_UNROLL
     for (size_t b = 0; b < (size_t)G * VN * size; b += 64)
         __builtin_prefetch((const void *)((uintptr_t)row.x + i * size + b + 2048));
-    if (opt->sum_from == NORM_FROM_XY) {
+    if (how & NORM_ADD_Y) {
         NRG_UNROLL
         for (size_t b = 0; b < (size_t)G * VN * 4; b += 64)
             if (b < (size_t)G * VN * y_size)
@@ -97,53 +134,72 @@ NRG_INLINE void prefetch_step(int G, const norm_options *opt, norm_row row, size
     }
 }
 
-/* x, or x + y; lanes that do not exist are 0. */
-NRG_INLINE void load_sum(vf *v, int G, const norm_options *opt, norm_row row, norm_source from, size_t i, size_t n, nrg_dtype D)
+/* v + y */
+NRG_INLINE void add_y(vf *v, int G, unsigned how, norm_row row, size_t i, size_t n, nrg_dtype D)
 {
-    load_step(v, G, row.x, i, n, D);
-    if (from == NORM_FROM_X)
-        return;
     vf y[NORM_STEP];
-    load_step_or_f32(y, G, row.y, i, n, D, opt->y_f32);
+    load_step_or_f32(y, G, row.y, i, n, D, how & NORM_Y_F32);
     NRG_UNROLL
     for (int j = 0; j < G; j++)
         v[j] = v_add(v[j], y[j]);
 }
 
-/* r, rounded to its dtype. */
-NRG_INLINE void load_r(vf *v, int G, const norm_options *opt, norm_row row, norm_source from, size_t i, size_t n, nrg_dtype D)
+/* v · the staged gate */
+NRG_INLINE void multiply_gate(vf *v, int G, const float *staged, size_t i, size_t n)
 {
-    if (from == NORM_FROM_R) {
-        load_step_or_f32(v, G, row.r, i, n, D, opt->r_f32);
-        return;
-    }
-    load_sum(v, G, opt, row, from, i, n, D);
-    if (D == NRG_F32 || opt->r_f32 || from == NORM_FROM_X)
-        return;
+    vf gate[NORM_STEP];
+    load_step(gate, G, (const char *)staged, i, n, NRG_F32);
     NRG_UNROLL
     for (int j = 0; j < G; j++)
-        v[j] = from_half(to_half(v[j], D), D);
+        v[j] = v_mul(v[j], gate[j]);
 }
 
-/* The same for the first pass over a row, which stores r where it is asked for. The rounding to 16 bits is done once for both. */
-NRG_INLINE void load_and_store_r(vf *v, int G, const norm_options *opt, norm_row row, size_t i, size_t n, nrg_dtype D)
+/* What the first pass over a row sums: x, or r, rounded to its dtype and stored where it is asked for, or p = r · gate, staged.
+ * Lanes that do not exist are 0. */
+NRG_INLINE void load_first(vf *v, int G, unsigned how, norm_row row, size_t i, size_t n, nrg_dtype D)
 {
-    if (!opt->store_r) {
-        load_r(v, G, opt, row, opt->sum_from, i, n, D);
+    load_step(v, G, row.x, i, n, D);
+    if (!(how & NORM_FIRST))
         return;
+    if (how & NORM_ADD_Y)
+        add_y(v, G, how, row, i, n, D);
+    if (D == NRG_F32 || how & NORM_R_F32) {
+        if (how & NORM_STORE_R)
+            store_f32_step(v, G, (float *)row.r + i, n, how & NORM_STREAM_R);
+    } else if (how & (NORM_STORE_R | NORM_ADD_Y)) {
+        vh h[NORM_STEP];
+        NRG_UNROLL
+        for (int j = 0; j < G; j++) {
+            h[j] = to_half(v[j], D);
+            v[j] = from_half(h[j], D);
+        }
+        if (how & NORM_STORE_R)
+            store_half_step(h, G, (uint16_t *)row.r + i, n, how & NORM_STREAM_R);
     }
-    load_sum(v, G, opt, row, opt->sum_from, i, n, D);
-    if (D == NRG_F32 || opt->r_f32) {
-        store_f32_step(v, G, (float *)row.r + i, n, opt->stream_r);
-        return;
+    if (NRG_RARELY(how & NORM_GATE_FIRST)) {
+        multiply_gate(v, G, row.gate, i, n);
+        store_f32_step(v, G, row.stage + i, n, 0);
     }
-    vh h[NORM_STEP];
-    NRG_UNROLL
-    for (int j = 0; j < G; j++) {
-        h[j] = to_half(v[j], D);
-        v[j] = from_half(h[j], D);
+}
+
+/* The same for the passes after it. */
+NRG_INLINE void load_again(vf *v, int G, unsigned how, norm_row row, size_t i, size_t n, nrg_dtype D)
+{
+    if (how & NORM_READ_R)
+        load_step_or_f32(v, G, row.r, i, n, D, how & NORM_R_F32);
+    else {
+        load_step(v, G, row.x, i, n, D);
+        if (NRG_RARELY(how & NORM_ADD_Y)) {
+            add_y(v, G, how, row, i, n, D);
+            if (D != NRG_F32 && !(how & NORM_R_F32)) {
+                NRG_UNROLL
+                for (int j = 0; j < G; j++)
+                    v[j] = from_half(to_half(v[j], D), D);
+            }
+        }
     }
-    store_half_step(h, G, (uint16_t *)row.r + i, n, opt->stream_r);
+    if (NRG_RARELY(how & NORM_GATE_AGAIN))
+        multiply_gate(v, G, row.stage, i, n);
 }
 
 #endif

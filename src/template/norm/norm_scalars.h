@@ -76,12 +76,4 @@ NRG_INLINE void scalars_of(norm_scalars *s, const nrg_norm_job *job, const doubl
         scalars_for(s, job, NRG_DIV_MAX, t, tt, count);
 }
 
-/* The scalars of one row, and of a batch. */
-NRG_INLINE void row_scalars(norm_scalars *s, const nrg_norm_job *job, double t, double tt) { scalars_of(s, job, &t, &tt, 1); }
-
-NRG_INLINE void batch_scalars(norm_scalars *s, const nrg_norm_job *job, const double *t, const double *tt)
-{
-    scalars_of(s, job, t, tt, NORM_BATCH);
-}
-
 #endif

@@ -19,12 +19,6 @@ enum {
     NORM_LANE_REGISTERS = 2 * NORM_LANES / VN /* vectors of doubles that hold them */
 };
 
-/* A row's sums so far: the lanes of the present segment, and the segments before it. */
-typedef struct norm_sums {
-    vd t[NORM_LANE_REGISTERS], tt[NORM_LANE_REGISTERS];
-    double total_t, total_tt;
-} norm_sums;
-
 NRG_INLINE void add_to_lanes(vd *t, vd *tt, vd low, vd high, int centred)
 {
     if (centred) {
@@ -35,14 +29,13 @@ NRG_INLINE void add_to_lanes(vd *t, vd *tt, vd low, vd high, int centred)
     tt[1] = vd_fma(high, high, tt[1]);
 }
 
-/* Adds a step of r to lanes, which begin with those of its first vector and are `vectors` vectors long, and stores r where it is
- * asked for. */
-NRG_INLINE void sum_step(vd *t, vd *tt, int vectors, int G, const norm_options *opt, norm_row row, size_t i, size_t n,
-                         nrg_dtype D, int centred)
+/* Adds a step of r to lanes, which begin with those of its first vector and are `vectors` vectors long. */
+NRG_INLINE void sum_step(vd *t, vd *tt, int vectors, int G, unsigned how, norm_row row, size_t i, size_t n, nrg_dtype D,
+                         int centred)
 {
-    if (G > 1 && opt->prefetch)
-        prefetch_step(G, opt, row, i, D);
-    if (D == NRG_F32 && G > 1 && opt->sum_from == NORM_FROM_X && !opt->store_r) {
+    if (G > 1 && how & NORM_PREFETCH)
+        prefetch_step(G, how, row, i, D);
+    if (D == NRG_F32 && G > 1 && !(how & NORM_FIRST)) {
         const float *x = (const float *)row.x + i;
         NRG_UNROLL
         for (int j = 0; j < G; j++) {
@@ -52,7 +45,7 @@ NRG_INLINE void sum_step(vd *t, vd *tt, int vectors, int G, const norm_options *
         return;
     }
     vf v[NORM_STEP];
-    load_and_store_r(v, G, opt, row, i, n, D);
+    load_first(v, G, how, row, i, n, D);
     NRG_UNROLL
     for (int j = 0; j < G; j++) {
         const int lane = 2 * (j % vectors);
@@ -61,7 +54,7 @@ NRG_INLINE void sum_step(vd *t, vd *tt, int vectors, int G, const norm_options *
 }
 
 /* All whole steps from begin to end, which is begin plus a multiple of `stride` elements, for the lanes of a step's vectors. */
-NRG_INLINE void sum_group(vd *t, vd *tt, int G, const norm_options *opt, norm_row row, size_t begin, size_t end, size_t stride,
+NRG_INLINE void sum_group(vd *t, vd *tt, int G, unsigned how, unsigned may, norm_row row, size_t begin, size_t end, size_t stride,
                           nrg_dtype D, int centred)
 {
     const int vectors = G < NORM_LANE_VECTORS ? G : NORM_LANE_VECTORS;
@@ -73,39 +66,13 @@ NRG_INLINE void sum_group(vd *t, vd *tt, int G, const norm_options *opt, norm_ro
         kept_tt[j] = tt[j];
     }
     for (size_t i = begin; i < end; i += stride)
-        sum_step(kept_t, kept_tt, vectors, G, opt, row, i, (size_t)G * VN, D, centred);
+        sum_step(kept_t, kept_tt, vectors, G, options_in_register(how, may), row, i, (size_t)G * VN, D, centred);
     NRG_UNROLL
     for (int j = 0; j < 2 * vectors; j++) {
         if (centred)
             t[j] = kept_t[j];
         tt[j] = kept_tt[j];
     }
-}
-
-/* Elements begin to end of a row, at most a block, begin a multiple of the lanes. Where the registers do not hold all lanes, two
- * halves of them take turns; what does not fill a step goes vector by vector, so that there is one copy of the code for the end
- * of a row. */
-NRG_INLINE void sum_block(vd *t, vd *tt, const norm_options *opt, norm_row row, size_t begin, size_t end, nrg_dtype D,
-                          int centred)
-{
-    const int G = centred ? V_SUM2 : V_SUM1;
-    const size_t stride = (size_t)G * VN > NORM_LANES ? (size_t)G * VN : NORM_LANES;
-    const size_t whole = end - (end - begin) % stride;
-    sum_group(t, tt, G, opt, row, begin, whole, stride, D, centred);
-    if (G < NORM_LANE_VECTORS && begin < whole)
-        sum_group(t + 2 * G, tt + 2 * G, G, opt, row, begin + (size_t)G * VN, whole, stride, D, centred);
-    if (whole == end)
-        return;
-    /* through memory: an index that is not a constant must not keep the lanes above from their registers */
-    vd rest_t[NORM_LANE_REGISTERS], rest_tt[NORM_LANE_REGISTERS];
-    if (centred)
-        memcpy(rest_t, t, sizeof rest_t);
-    memcpy(rest_tt, tt, sizeof rest_tt);
-    for (size_t i = whole, lane = 0; i < end; i += VN, lane = (lane + 2) % NORM_LANE_REGISTERS)
-        sum_step(rest_t + lane, rest_tt + lane, 1, 1, opt, row, i, lanes_at(i, end), D, centred);
-    if (centred)
-        memcpy(t, rest_t, sizeof rest_t);
-    memcpy(tt, rest_tt, sizeof rest_tt);
 }
 
 /* 32 lanes to 8: lane l takes l+16, then l+8. */
@@ -126,29 +93,6 @@ NRG_INLINE void clear_lanes(vd *t, vd *tt, int centred)
         if (centred)
             t[j] = vd_zero();
         tt[j] = vd_zero();
-    }
-}
-
-/* Adds elements begin to end of a row to its sums; begin is a multiple of a block, end too or the row's end. */
-NRG_INLINE void sum_range(norm_sums *sums, const norm_options *opt, norm_row row, size_t begin, size_t end, nrg_dtype D,
-                          int centred)
-{
-    if (begin == 0) {
-        sums->total_t = sums->total_tt = 0;
-        clear_lanes(sums->t, sums->tt, centred);
-    }
-    for (size_t i = begin, next; i < end; i = next) {
-        next = end - i > NORM_BLOCK ? i + NORM_BLOCK : end;
-        sum_block(sums->t, sums->tt, opt, row, i, next, D, centred);
-        if (next == opt->dim || next % NORM_SEGMENT == 0) {
-            vd8 t, tt = fold_lanes(sums->tt);
-            sums->total_tt += vd8_sum(&tt);
-            if (centred) {
-                t = fold_lanes(sums->t);
-                sums->total_t += vd8_sum(&t);
-            }
-            clear_lanes(sums->t, sums->tt, centred);
-        }
     }
 }
 

@@ -36,7 +36,7 @@ static __attribute__((noinline)) size_t NORM_ROPE_(some_rows)(const nrg_norm_rop
         for (int i = count; i < NORM_BATCH; i++)
             tt[i] = tt[0];
         vd8_sum_rows(tt, total_tt);
-        batch_scalars(&s, &job->norm, total_t, total_tt);
+        scalars_of(&s, &job->norm, total_t, total_tt, NORM_BATCH);
         *doubt = 0;
         for (int i = 0; i < count; i++) {
             char *o = p.o + token * p.o_token_stride + head * p.o_head_stride;
