@@ -48,7 +48,7 @@ static inline int nrg_gradient_is_plain(const nrg_channel_gradient *g, double al
     if (!nrg_gradient_between(alpha, 0x1p-100, 0x1p100))
         return 0;
     return g->frozen || (nrg_gradient_between(g->rstd, 0x1p-40, 0x1p40) && nrg_gradient_between(g->beta, 0x1p-100, 0x1p100) &&
-                         fabs(g->gamma) <= FLT_MAX);
+                         fabs(g->gamma) <= (double)FLT_MAX);
 }
 
 #endif

@@ -152,7 +152,7 @@ nrg_set_sums nrg_sums_value(const int64_t *record)
 {
     int64_t copy[NRG_SUMS_WORDS];
     memcpy(copy, record, sizeof copy);
-    nrg_set_sums sums = {(double)record[COUNT], NAN, NAN, NAN, NAN};
+    nrg_set_sums sums = {(double)record[COUNT], (double)NAN, (double)NAN, (double)NAN, (double)NAN};
     if (record[POISON])
         return sums;
     sums.t = take_double(copy + T_FIRST, T_DIGITS, T_EXPONENT);

@@ -59,14 +59,14 @@ static inline double nrg_channel_rstd(double variance, double eps)
         return 0;
     if (square > 0)
         return __builtin_sqrt(square) * (1 / square);
-    return square == square && square == 0 ? 0 : NAN;
+    return square == square && square == 0 ? 0 : (double)NAN;
 }
 
 /* Where the plain formula lost too much: a mean of more than 256 σ, or a poisoned set. */
 static inline nrg_channel_statistics nrg_statistics_exact(const nrg_set_sums *sums, double eps)
 {
     const double d = sums->count, t = sums->t, q = sums->q;
-    nrg_channel_statistics stat = {NAN, NAN, NAN, NAN, d};
+    nrg_channel_statistics stat = {(double)NAN, (double)NAN, (double)NAN, (double)NAN, d};
     if (!(q <= DBL_MAX))
         return stat;
     stat.mean = t / d;

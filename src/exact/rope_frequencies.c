@@ -79,7 +79,7 @@ static wide frequency(const nrg_rope_spec *s, wide log_base, const ramp *r, size
     if (s->scaling == NRG_ROPE_SCALING_LLAMA3)
         theta = llama3(s, theta);
     if (s->freq_factors)
-        theta = wide_div(theta, wide_of(s->freq_factors[pair]));
+        theta = wide_div(theta, wide_of((double)s->freq_factors[pair]));
     theta = s->ext_factor != 0 ? yarn(s, r, pair, theta) : wide_mul(theta, wide_of(s->freq_scale));
     return wide_div(theta, wide_two_pi);
 }

@@ -54,4 +54,9 @@ static inline const char *group_at(const char *tensor, size_t stride, nrg_dtype 
     return tensor ? tensor + n / groups * stride + n % groups * dim * element_size(dtype) : NULL;
 }
 
+static inline char *group_into(char *tensor, size_t stride, nrg_dtype dtype, size_t n, size_t groups, size_t dim)
+{
+    return tensor ? tensor + n / groups * stride + n % groups * dim * element_size(dtype) : NULL;
+}
+
 #endif

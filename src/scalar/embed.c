@@ -56,10 +56,10 @@ static void backward(const nrg_embed_backward_job *job, nrg_dtype dtype)
                 continue;
             }
             /* from the first token on, and not from 0: a sum of -0 alone stays what it is */
-            double sum = load(job->d_o + token_of(job, k, 0) * job->d_o_stride, i, dtype);
+            double sum = (double)load(job->d_o + token_of(job, k, 0) * job->d_o_stride, i, dtype);
             for (size_t n = 1; n < count; n++)
                 sum += (double)load(job->d_o + token_of(job, k, n) * job->d_o_stride, i, dtype);
-            double result = job->accumulate ? fma(job->scale, sum, load(row, i, table_dtype)) : job->scale * sum;
+            double result = job->accumulate ? fma(job->scale, sum, (double)load(row, i, table_dtype)) : job->scale * sum;
             store(row, i, table_dtype, (float)result);
         }
     }

@@ -71,7 +71,7 @@ static statistics row_statistics(const norm_row *row)
     double square = first.tt * job->formula.inv_dim;
     statistics stat = {square, square, 0, 0};
     if (!(stat.variance <= DBL_MAX)) {
-        stat.pilot = stat.variance = NAN; /* an Inf or a NaN in the row: finite floats cannot overflow the sum */
+        stat.pilot = stat.variance = (double)NAN; /* an Inf or a NaN in the row: finite floats cannot overflow the sum */
         return stat;
     }
     if (!job->formula.centred)
@@ -161,7 +161,7 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
         row.b = group_at(job->b, 0, row.w_dtype, n, groups, dim);
         row.r = NULL;
         if (job->r) {
-            char *r = (char *)group_at(job->r, job->r_stride, row.r_dtype, n, groups, dim);
+            char *r = group_into(job->r, job->r_stride, row.r_dtype, n, groups, dim);
             for (size_t i = 0; i < dim; i++)
                 store(r, i, row.r_dtype, residual(&row, i));
             row.r = r;
@@ -172,7 +172,7 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
             job->mean[n] = (float)(stat.pilot + stat.offset);
         if (job->rstd)
             job->rstd[n] = (float)inverse;
-        apply(&row, (char *)group_at(job->o, job->o_stride, dtype, n, groups, dim), &stat, inverse);
+        apply(&row, group_into(job->o, job->o_stride, dtype, n, groups, dim), &stat, inverse);
     }
 }
 

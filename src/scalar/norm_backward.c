@@ -132,7 +132,7 @@ static statistics row_statistics(const backward_row *row)
     sum_row(row, 0, &t, &tt);
     stat.variance = tt * f->inv_dim;
     if (!(stat.variance <= DBL_MAX))
-        stat.pilot = stat.variance = NAN;
+        stat.pilot = stat.variance = (double)NAN;
     else if (f->centred) {
         stat.pilot = t / f->d;
         stat.variance -= stat.pilot * stat.pilot;
@@ -183,7 +183,7 @@ static plain_sums sum_plain(const backward_row *row, const backward_factors *f, 
     return total;
 }
 
-static int in_floats(double value) { return fabs(value) <= FLT_MAX; }
+static int in_floats(double value) { return fabs(value) <= (double)FLT_MAX; }
 
 /* Returns 0 where floats do not serve. */
 static int plain_factors(const backward_row *row, backward_factors *f, float mean, int needs_output)
@@ -339,9 +339,9 @@ static void backward(const nrg_norm_backward_job *job, size_t n, size_t rows, si
         float few_w = 0, few_b = 0;
         for (size_t k = 0; k < rows; k++) {
             const size_t at = (n + k) * groups + group;
-            char *dx = (char *)group_at(job->dx, job->dx_stride, dtype, at, groups, dim);
-            char *dy = (char *)group_at(job->dy, job->dy_stride, row[k].y_dtype, at, groups, dim);
-            char *dz = (char *)group_at(job->dz, job->dz_stride, dtype, at, groups, dim);
+            char *dx = group_into(job->dx, job->dx_stride, dtype, at, groups, dim);
+            char *dy = group_into(job->dy, job->dy_stride, row[k].y_dtype, at, groups, dim);
+            char *dz = group_into(job->dz, job->dz_stride, dtype, at, groups, dim);
             element e = backward_element(&row[k], i, &f[k]);
             few_w = k ? fmaf(e.d, e.h, few_w) : e.d * e.h;
             few_b = k ? few_b + e.d : e.d;

@@ -24,7 +24,7 @@ static inline double fold(double lanes[LANES])
 static inline double inverse_divisor(const nrg_norm_formula *f, double variance)
 {
     if (isnan(variance))
-        return NAN;
+        return (double)NAN;
     if (f->divisor == NRG_DIV_ROOT) {
         double square = variance + f->eps;
         return square > 0 ? sqrt(square) * (1 / square) : 0;

@@ -64,7 +64,7 @@ static void backward(const nrg_recurrent_backward_job *job, nrg_dtype dtype)
             const char *dp = job->dp + chain * job->dp_chain_stride + k * job->dp_stride;
             float *g = job->g + (chain * job->n + k) * job->dim;
             for (size_t j = 0; j < job->dim; j++) {
-                double value = load(p, j, dtype), slope = 1 - value * value;
+                double value = (double)load(p, j, dtype), slope = 1 - value * value;
                 g[j] = (float)(((double)load(dp, j, dtype) + transposed(job, w_dtype, after, j)) * slope);
             }
             after = g;
@@ -85,8 +85,8 @@ SCALAR_KERNELS(recurrent_backward, recurrent_backward, backward)
 static double before_at(const nrg_recurrent_backward_job *job, nrg_dtype dtype, size_t chain, size_t k, size_t j)
 {
     if (k == 0)
-        return load(job->p0 + chain * job->p0_stride, j, job->p0_f32 ? NRG_F32 : dtype);
-    return load(job->p + chain * job->p_chain_stride + (k - 1) * job->p_stride, j, dtype);
+        return (double)load(job->p0 + chain * job->p0_stride, j, job->p0_f32 ? NRG_F32 : dtype);
+    return (double)load(job->p + chain * job->p_chain_stride + (k - 1) * job->p_stride, j, dtype);
 }
 
 static void add_total(float *to, double sum, int accumulate) { *to = (float)(accumulate ? (double)*to + sum : sum); }

@@ -112,7 +112,7 @@ static __attribute__((noinline)) void sink_columns(const sums_sink *sink, const 
     for (size_t i = 0; i < sets; i++) {
         const double set_t = each == 1 ? t[i] : fold_columns(t + i * each, each);
         const double set_q = each == 1 ? q[i] : fold_columns(q + i * each, each);
-        t[i] = NAN; /* a column of this set, or of one before: it has been read */
+        t[i] = (double)NAN; /* a column of this set, or of one before: it has been read */
         if (c->centred && segment_needs_centring(count, set_t, set_q)) {
             t[i] = (double)(float)(set_t / count);
             some = 1;

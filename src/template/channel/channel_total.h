@@ -52,7 +52,7 @@ static inline void split_sum(double high, double low, double *nearest, double *r
 /* Once all are there, and not overflowed. */
 static inline nrg_set_sums total_sums(const channel_total *total)
 {
-    nrg_set_sums sums = {total->count, NAN, NAN, NAN, NAN};
+    nrg_set_sums sums = {total->count, (double)NAN, (double)NAN, (double)NAN, (double)NAN};
     if (total->state & CHANNEL_POISONED)
         return sums;
     if (total->state & CHANNEL_ROUNDED) /* the rest of what is left may make their sum another double */

@@ -162,7 +162,7 @@ static __attribute__((noinline)) backward_statistics row_statistics(const backwa
     const double t = sums->statistics.total_t, tt = sums->statistics.total_tt;
     backward_statistics stat = {0, 0, tt * f->inv_dim, 0};
     if (!(stat.variance <= DBL_MAX))
-        stat.pilot = stat.variance = NAN; /* finite floats cannot overflow the sum */
+        stat.pilot = stat.variance = (double)NAN; /* finite floats cannot overflow the sum */
     else if (f->centred) {
         stat.pilot = t / f->d;
         stat.variance -= stat.pilot * stat.pilot;
@@ -174,13 +174,13 @@ static __attribute__((noinline)) backward_statistics row_statistics(const backwa
                 stat.variance = 0;
         }
     }
-    stat.inverse = isnan(stat.variance) ? NAN : inverse_divisor(f->divisor, f->eps, stat.variance);
+    stat.inverse = isnan(stat.variance) ? (double)NAN : inverse_divisor(f->divisor, f->eps, stat.variance);
     return stat;
 }
 
 /* ---- factors ---- */
 
-NRG_INLINE int in_floats(double value) { return fabs(value) <= FLT_MAX; }
+NRG_INLINE int in_floats(double value) { return fabs(value) <= (double)FLT_MAX; }
 
 NRG_INLINE void ask_for(const char *tensor, size_t begin, size_t n, size_t size)
 {
@@ -228,7 +228,7 @@ static __attribute__((noinline)) int plain_factors(const backward *b, backward_f
     double variance = s->total_qq * formula->inv_dim - shift * shift, slope = 1;
     if (variance < 0)
         variance = 0;
-    const double inverse = isnan(variance) ? NAN : inverse_divisor(formula->divisor, formula->eps, variance);
+    const double inverse = isnan(variance) ? (double)NAN : inverse_divisor(formula->divisor, formula->eps, variance);
     const double sigma = __builtin_sqrt(variance);
     if (!(inverse >= 0x1p-40 && inverse <= 0x1p40 && (s->total_qq == 0 || s->total_qq * formula->inv_dim >= 0x1p-80)))
         return 0;

@@ -13,7 +13,13 @@ typedef struct backward_row {
     char *dx, *dy, *dz;
 } backward_row;
 
+/* Operands that are not there stay so. */
 NRG_INLINE const char *group_of(const char *tensor, size_t stride, size_t n, size_t at, nrg_dtype D, int is_f32)
+{
+    return tensor ? tensor + n * stride + bytes_of(at, D, is_f32) : NULL;
+}
+
+NRG_INLINE char *group_into(char *tensor, size_t stride, size_t n, size_t at, nrg_dtype D, int is_f32)
 {
     return tensor ? tensor + n * stride + bytes_of(at, D, is_f32) : NULL;
 }
@@ -29,9 +35,9 @@ NRG_INLINE backward_row backward_row_at(const nrg_norm_backward_job *job, size_t
         .z = group_of(job->z, job->z_stride, n, at, D, 0),
         .w = group_of(job->w, 0, 0, at, D, job->w_f32),
         .b = group_of(job->b, 0, 0, at, D, job->w_f32),
-        .dx = (char *)group_of(job->dx, job->dx_stride, n, at, D, 0),
-        .dy = (char *)group_of(job->dy, job->dy_stride, n, at, D, job->y_f32),
-        .dz = (char *)group_of(job->dz, job->dz_stride, n, at, D, 0),
+        .dx = group_into(job->dx, job->dx_stride, n, at, D, 0),
+        .dy = group_into(job->dy, job->dy_stride, n, at, D, job->y_f32),
+        .dz = group_into(job->dz, job->dz_stride, n, at, D, 0),
     };
     return row;
 }

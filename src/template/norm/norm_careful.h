@@ -58,7 +58,7 @@ NRG_INLINE norm_statistics first_statistics(const nrg_norm_formula *f, double t,
 {
     norm_statistics stat = {0, 0, tt * f->inv_dim};
     if (!(stat.variance <= DBL_MAX))
-        stat.pilot = stat.variance = NAN; /* finite floats cannot overflow the sum */
+        stat.pilot = stat.variance = (double)NAN; /* finite floats cannot overflow the sum */
     else if (f->centred) {
         stat.pilot = t / f->d;
         stat.variance -= stat.pilot * stat.pilot;
@@ -87,7 +87,7 @@ static __attribute__((noinline)) int careful_factors(norm_factors *f, const nrg_
 {
     const nrg_norm_formula *formula = &job->formula;
     const double mean = stat->pilot + stat->offset;
-    const double inverse = isnan(stat->variance) ? NAN : inverse_divisor(formula->divisor, formula->eps, stat->variance);
+    const double inverse = isnan(stat->variance) ? (double)NAN : inverse_divisor(formula->divisor, formula->eps, stat->variance);
     const double factor = formula->k * inverse;
     float hi = (float)factor;
     *f = (norm_factors){
