@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "channel_spec.h"
 #include "../exact/channel_sums.h"
-#include "../scalar/convert.h"
+#include "../exact/element.h"
 
 enum { ARGS_SIZE_MIN = offsetof(nrg_channel_norm_args, o_stride) + sizeof(size_t) };
 
@@ -305,12 +305,7 @@ nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const 
 /* Element c of w or b, in double. */
 static double parameter(const void *p, size_t c, nrg_dtype dtype, double absent)
 {
-    if (!p)
-        return absent;
-    if (dtype == NRG_F32)
-        return (double)((const float *)p)[c];
-    const uint16_t half = ((const uint16_t *)p)[c];
-    return (double)(dtype == NRG_F16 ? nrg_f16_to_f32(half) : nrg_bf16_to_f32(half));
+    return p ? (double)load(p, c, dtype) : absent;
 }
 
 nrg_status nrg_channel_norm_fold(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, float *scale, float *shift)

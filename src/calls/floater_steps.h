@@ -5,7 +5,7 @@
 #ifndef NRG_CALLS_FLOATER_STEPS_H
 #define NRG_CALLS_FLOATER_STEPS_H
 
-#include "../scalar/element.h"
+#include "../exact/element.h"
 
 enum { STAGES = 4 };
 
