@@ -146,11 +146,6 @@ NRG_EACH_PATH(NRG_ACTIVATE, )
 size_t nrg_norm_backward_pieces(const nrg_norm_backward_args *args, size_t rows);
 void nrg_norm_backward_rows(const nrg_norm_backward_args *args, int ith, int nth, size_t *begin, size_t *end);
 
-/* Statistics of the sets of a share whose o is NULL, for the backward passes of the vector paths. */
-void nrg_avx2_channel_statistics(const nrg_channel_norm_job *job, nrg_dtype dtype);
-void nrg_avx512_channel_statistics(const nrg_channel_norm_job *job, nrg_dtype dtype);
-void nrg_neon_channel_statistics(const nrg_channel_norm_job *job, nrg_dtype dtype);
-
 #include "job/recurrent.h"
 #include "job/embed.h"
 #include "job/relative.h"

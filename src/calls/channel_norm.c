@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../exact/channel_sums.h"
+#include "../exact/element.h"
 #include "../operands/check.h"
-#include "../scalar/convert.h"
 #include "channel_spec.h"
 #include "quick.h"
 #include "share.h"
@@ -209,12 +209,7 @@ nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const 
 /* Element c of w or b, in double. */
 static double parameter(const void *p, size_t c, nrg_dtype dtype, double absent)
 {
-    if (!p)
-        return absent;
-    if (dtype == NRG_F32)
-        return (double)((const float *)p)[c];
-    const uint16_t half = ((const uint16_t *)p)[c];
-    return (double)(dtype == NRG_F16 ? nrg_f16_to_f32(half) : nrg_bf16_to_f32(half));
+    return p ? (double)load(p, c, dtype) : absent;
 }
 
 nrg_status nrg_channel_norm_fold(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, float *scale, float *shift)

@@ -5,8 +5,8 @@
 #ifndef NRG_CALLS_FLOATER_STEPS_H
 #define NRG_CALLS_FLOATER_STEPS_H
 
+#include "../exact/element.h"
 #include "../operands/floater.h"
-#include "../scalar/element.h"
 
 enum { STAGES = NRG_FLOATER_STAGES };
 

@@ -3,10 +3,10 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include "../exact/element.h"
 #include "../exact/t5_rule.h"
 #include "../operands/check.h"
 #include "../operands/score_bias.h"
-#include "../scalar/convert.h"
 #include "share.h"
 
 int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int max_distance)
@@ -72,14 +72,6 @@ static int64_t bucket_diagonals(const bias_table *t)
     return t->lowest <= 0 ? 1 - t->lowest : 0;
 }
 
-static float number_at(const char *p, size_t i, nrg_dtype dtype)
-{
-    if (dtype == NRG_F32)
-        return ((const float *)p)[i];
-    const uint16_t h = ((const uint16_t *)p)[i];
-    return dtype == NRG_F16 ? nrg_f16_to_f32(h) : nrg_bf16_to_f32(h);
-}
-
 nrg_status nrg_t5_diagonals(const nrg_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride, float *diagonals,
                             size_t diagonals_stride, int ith, int nth)
 {
@@ -104,7 +96,7 @@ nrg_status nrg_t5_diagonals(const nrg_bias_spec *spec, nrg_dtype dtype, const vo
         const char *numbers = (const char *)table + (size_t)run.bucket * table_stride;
         for (size_t h = begin; h < end; h++) {
             float *of_head = (float *)(to + h * diagonals_stride);
-            const float bias = number_at(numbers, h, dtype);
+            const float bias = load(numbers, h, dtype);
             for (int64_t e = run.begin; e < run.end; e++)
                 of_head[e] = bias;
         }

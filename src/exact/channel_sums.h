@@ -1,5 +1,6 @@
 /* Sums of a set: of one segment as they are, of several exactly, in integers that anyone may add (nrg/channel_norm.h); and the
- * statistics that follow from them. docs/channel_norm.md, "Statistics", is this in words.
+ * statistics that follow from them. docs/channel_norm.md, "Statistics", is this in words. For the public layer and the vector
+ * paths; the reference has its own, in src/scalar/channel_sums.h.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_EXACT_CHANNEL_SUMS_H

@@ -1,4 +1,4 @@
-/* The jobs of positional tables and of the rotation, and which position turns a pair.
+/* The jobs of positional tables and of the rotation.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_JOB_ROPE_H
@@ -49,36 +49,10 @@ typedef struct nrg_norm_rope_job {
     nrg_rope_job rope;
 } nrg_norm_rope_job;
 
+/* Whether a token has four positions, one of which turns a pair. */
 static inline int nrg_rope_has_sections(nrg_rope_mode mode)
 {
     return mode == NRG_ROPE_MROPE || mode == NRG_ROPE_VISION || mode == NRG_ROPE_IMROPE;
-}
-
-/* Which of the four positions of a token turns a pair, as ggml has it: sections repeat where they are fewer than pairs. But for
- * one thing: interleaved pairs whose section is over take the time where there is no fourth section, as the models were trained.
- */
-static inline int nrg_rope_axis(nrg_rope_mode mode, const int sections[4], size_t pair)
-{
-    if (!nrg_rope_has_sections(mode))
-        return 0;
-    const size_t time = (size_t)sections[0], height = (size_t)sections[1], width = (size_t)sections[2];
-    const size_t sector = pair % (time + height + width + (size_t)sections[3]);
-    if (mode == NRG_ROPE_IMROPE) {
-        const size_t axis = sector % 3;
-        return sector < 3 * (size_t)sections[axis] ? (int)axis : sections[3] ? 3 : 0;
-    }
-    return sector < time ? 0 : sector < time + height ? 1 : sector < time + height + width ? 2 : 3;
-}
-
-/* The power of the base that a pair turns with: it counts anew in every section of NRG_ROPE_VISION. */
-static inline size_t nrg_rope_exponent(nrg_rope_mode mode, const int sections[4], size_t pair)
-{
-    if (mode != NRG_ROPE_VISION)
-        return pair;
-    size_t sector = pair % ((size_t)sections[0] + (size_t)sections[1] + (size_t)sections[2] + (size_t)sections[3]);
-    for (int axis = 0; axis < 3 && sector >= (size_t)sections[axis]; axis++)
-        sector -= (size_t)sections[axis];
-    return sector;
 }
 
 #endif

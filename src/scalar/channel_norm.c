@@ -1,6 +1,7 @@
 /* Channel normalization, forward: the reference. docs/channel_norm.md says in words what these loops do to the last bit.
  *
  * SPDX-License-Identifier: MIT */
+#include "activation.h"
 #include "channel_set.h"
 
 /* g(o1 + y) of all elements of channel c in positions i_begin to i_end of sample n. */
@@ -38,7 +39,7 @@ static void apply_share(const nrg_channel_norm_job *job, const channel_tensor *t
             const size_t c = job->nhwc ? k : at % job->c;
             nrg_channel_statistics stat = {0, 0, 0, 0, 0};
             if (job->fixed_mean)
-                stat = nrg_statistics_fixed(job->fixed_mean[c], job->fixed_var[c], job->eps);
+                stat = fixed_statistics(job->fixed_mean[c], job->fixed_var[c], job->eps);
             else if (job->given)
                 stat = job->given[job->groups ? n * job->groups + c / job->group_channels : c];
             apply(job, t, n, c, s, job->nhwc ? s + 1 : job->s, &stat, dtype);
@@ -47,7 +48,7 @@ static void apply_share(const nrg_channel_norm_job *job, const channel_tensor *t
         nrg_channel_statistics stat;
         if (job->fixed_mean) {
             const size_t c = job->groups ? set % job->c : set;
-            stat = nrg_statistics_fixed(job->fixed_mean[c], job->fixed_var[c], job->eps);
+            stat = fixed_statistics(job->fixed_mean[c], job->fixed_var[c], job->eps);
         } else
             stat = job->given[set];
         write_statistics(job, set, &stat);
@@ -73,10 +74,7 @@ static void channel_norm(const nrg_channel_norm_job *job, nrg_dtype dtype)
     if (job->sums) {
         for (size_t set = job->begin; set < job->end; set++) {
             const channel_set at = set_at(&t, set);
-            int64_t *record = job->sums + set * NRG_SUMS_WORDS;
-            nrg_sums_clear(record);
-            sum_segments(&t, &at, job->segment, job->centred, record, dtype);
-            nrg_sums_carry(record);
+            sum_segments(&t, &at, job->segment, job->centred, job->sums + set * NRG_SUMS_WORDS, dtype);
         }
         return;
     }
@@ -87,13 +85,13 @@ static void channel_norm(const nrg_channel_norm_job *job, nrg_dtype dtype)
     for (size_t at = job->begin; at < job->end; at++) {
         /* a set; or the sets of a channel */
         const size_t samples = job->by_channel && job->groups ? job->n : 1;
-        nrg_running_sums running = {0, 0};
+        running_sums running = {0, 0};
         for (size_t n = 0; n < samples; n++) {
             const nrg_channel_statistics stat = normalize_set(job, &t, n * job->groups + at, dtype);
-            nrg_running_add(&running, &stat);
+            add_to_running(&running, &stat);
         }
         if (job->running_mean)
-            nrg_running_update(job->running_mean + at, job->running_var + at, &running, samples, job->momentum);
+            update_running(job->running_mean + at, job->running_var + at, &running, samples, job->momentum);
     }
 }
 

@@ -1,8 +1,44 @@
 /* Channel normalization, backward: the reference. docs/channel_norm.md says in words what these loops do to the last bit.
  *
  * SPDX-License-Identifier: MIT */
-#include "../channel_gradient.h"
+#include "activation.h"
 #include "channel_set.h"
+
+/* What the backward pass makes of a set: docs/channel_norm.md, "Backward", 3. */
+typedef struct set_gradient {
+    float centre; /* μ, the mean as f32 */
+    double delta; /* what it lacks */
+    double rstd, beta, gamma, exact_gamma;
+    int frozen; /* the statistics are constants */
+} set_gradient;
+
+static set_gradient gradient_around(const nrg_channel_statistics *stat, int frozen)
+{
+    set_gradient g = {.centre = (float)(stat->mean + stat->mean_low), .rstd = stat->rstd, .frozen = frozen};
+    g.delta = (stat->mean - (double)g.centre) + stat->mean_low;
+    return g;
+}
+
+/* Σdo1 ⊙ (x - m) from that around μ. */
+static double around_mean(const set_gradient *g, double a, double b) { return fma(-g->delta, a, b); }
+
+/* a, b: A* and B* of the set. */
+static void find_gradient(set_gradient *g, double a, double b, double count, int centred)
+{
+    const double inverse = 1 / count;
+    g->beta = (g->rstd * ((around_mean(g, a, b) * g->rstd) * inverse)) * g->rstd;
+    g->exact_gamma = centred ? -(g->rstd * (a * inverse)) : -0.0;
+    g->gamma = fma(g->delta, g->beta, g->exact_gamma);
+}
+
+/* Whether a channel's elements can be done in f32. */
+static int is_plain(const set_gradient *g, double alpha)
+{
+    if (!between(fabs(alpha), 0x1p-100, 0x1p100))
+        return 0;
+    return g->frozen || (between(fabs(g->rstd), 0x1p-40, 0x1p40) && between(fabs(g->beta), 0x1p-100, 0x1p100) &&
+                         fabs(g->gamma) <= (double)FLT_MAX);
+}
 
 /* What of a job the loops need. */
 typedef struct backward {
@@ -25,7 +61,7 @@ static float gradient(const backward *b, const channel_factors *f, size_t n, siz
 }
 
 /* do1 and x - μ of one element, added up. */
-static void add_element(const backward *b, const channel_factors *f, const nrg_channel_gradient *g, size_t n, size_t c, size_t s,
+static void add_element(const backward *b, const channel_factors *f, const set_gradient *g, size_t n, size_t c, size_t s,
                         double *sum_a, double *sum_b)
 {
     const double d = (double)gradient(b, f, n, c, s);
@@ -37,7 +73,7 @@ static void add_element(const backward *b, const channel_factors *f, const nrg_c
 /* ---- batch: a channel is a set ---- */
 
 /* A and B of elements begin to end of a channel, which are a segment. */
-static void sum_batch_segment(const backward *b, size_t c, const channel_factors *f, const nrg_channel_gradient *g, size_t begin,
+static void sum_batch_segment(const backward *b, size_t c, const channel_factors *f, const set_gradient *g, size_t begin,
                               size_t end, double *total_a, double *total_b)
 {
     const size_t s = b->t.s;
@@ -64,31 +100,28 @@ static void sum_batch_segment(const backward *b, size_t c, const channel_factors
     *total_b = fold(lanes_b);
 }
 
-static void sum_batch(const backward *b, size_t c, const channel_factors *f, const nrg_channel_gradient *g, int64_t *record)
+static void sum_batch(const backward *b, size_t c, const channel_factors *f, const set_gradient *g, int64_t *record)
 {
     const channel_tensor *t = &b->t;
-    const nrg_segments cut = nrg_segments_of(t->n, t->s, 0, 1, t->nhwc, b->job->segment);
     const size_t count = t->n * t->s;
-    nrg_sums_clear(record);
+    memset(record, 0, NRG_SUMS_WORDS * sizeof *record);
     for (size_t begin = 0, end; begin < count; begin = end) {
-        const size_t left = cut.period - begin % cut.period;
         double total_a, total_b;
-        end = begin + (left < cut.length ? left : cut.length);
+        end = segment_end(t, count, b->job->segment, begin);
         sum_batch_segment(b, c, f, g, begin, end, &total_a, &total_b);
-        nrg_sums_segment(record, (double)(end - begin), total_a, total_b);
+        add_segment(record, (double)(end - begin), total_a, total_b);
     }
-    nrg_sums_carry(record);
+    carry_sums(record);
 }
 
 /* ---- elements ---- */
 
-static void write_element(const backward *b, const channel_factors *f, const nrg_channel_gradient *g, size_t n, size_t c,
-                          size_t s)
+static void write_element(const backward *b, const channel_factors *f, const set_gradient *g, size_t n, size_t c, size_t s)
 {
     const nrg_channel_norm_backward_job *job = b->job;
     const float d = gradient(b, f, n, c, s);
     const double alpha = g->rstd * (double)f->w;
-    const int plain = nrg_gradient_is_plain(g, alpha);
+    const int plain = is_plain(g, alpha);
     float dx;
     if (g->frozen)
         dx = plain ? d * (float)alpha : (float)((double)d * alpha);
@@ -110,7 +143,7 @@ static nrg_channel_statistics statistics_at(const backward *b, size_t set)
     const nrg_channel_norm_backward_job *job = b->job;
     if (job->fixed_mean) {
         const size_t c = job->groups ? set % job->c : set;
-        return nrg_statistics_fixed(job->fixed_mean[c], job->fixed_var[c], job->eps);
+        return fixed_statistics(job->fixed_mean[c], job->fixed_var[c], job->eps);
     }
     if (job->given)
         return job->given[set];
@@ -129,16 +162,16 @@ static void batch_channel(const backward *b, size_t c)
     const nrg_channel_norm_backward_job *job = b->job;
     const nrg_channel_statistics stat = statistics_at(b, c);
     const channel_factors f = factors_of(&stat, job->w, job->b, c, job->w_f32, b->dtype);
-    nrg_channel_gradient g = nrg_gradient_of(&stat, job->fixed_mean != NULL);
+    set_gradient g = gradient_around(&stat, job->fixed_mean != NULL);
     int64_t own[NRG_SUMS_WORDS], *record = job->sums ? job->sums + c * NRG_SUMS_WORDS : own;
     if (!job->given_sums)
         sum_batch(b, c, &f, &g, record);
-    const nrg_set_sums sums = nrg_sums_value(job->given_sums ? job->given_sums + c * NRG_SUMS_WORDS : record);
-    put_gradient(job->dw, c, nrg_gradient_cross(&g, sums.t, sums.q) * g.rstd, job->accumulate);
+    const set_sums sums = sums_of(job->given_sums ? job->given_sums + c * NRG_SUMS_WORDS : record);
+    put_gradient(job->dw, c, around_mean(&g, sums.t, sums.q) * g.rstd, job->accumulate);
     put_gradient(job->db, c, sums.t, job->accumulate);
     if (job->sums)
         return;
-    nrg_gradient_set(&g, (double)f.w * sums.t, (double)f.w * sums.q, stat.count, job->centred);
+    find_gradient(&g, (double)f.w * sums.t, (double)f.w * sums.q, stat.count, job->centred);
     for (size_t n = 0; n < job->n; n++)
         for (size_t s = 0; s < job->s; s++)
             write_element(b, &f, &g, n, c, s);
@@ -147,8 +180,8 @@ static void batch_channel(const backward *b, size_t c)
 /* ---- group ---- */
 
 /* A and B of a channel of one sample. */
-static void sum_channel(const backward *b, size_t n, size_t c, const channel_factors *f, const nrg_channel_gradient *g,
-                        double *total_a, double *total_b)
+static void sum_channel(const backward *b, size_t n, size_t c, const channel_factors *f, const set_gradient *g, double *total_a,
+                        double *total_b)
 {
     if (b->t.nhwc || b->t.s == 1) {
         *total_a = *total_b = 0;
@@ -170,7 +203,7 @@ static void group_set(const backward *b, size_t n, size_t group, size_t block, i
     const size_t set = n * job->groups + group, c_begin = group * job->group_channels;
     double lanes_a[COLUMN_LANES] = {0}, lanes_b[COLUMN_LANES] = {0};
     nrg_channel_statistics stat = statistics_at(b, set);
-    nrg_channel_gradient g = nrg_gradient_of(&stat, job->fixed_mean != NULL);
+    set_gradient g = gradient_around(&stat, job->fixed_mean != NULL);
     for (size_t k = 0; k < job->group_channels; k++) {
         const size_t c = c_begin + k, at = block * job->c + c;
         const channel_factors f = factors_of(&stat, job->w, job->b, c, job->w_f32, b->dtype);
@@ -178,13 +211,13 @@ static void group_set(const backward *b, size_t n, size_t group, size_t block, i
         sum_channel(b, n, c, &f, &g, &sum_a, &sum_b);
         lanes_a[k % COLUMN_LANES] = fma((double)f.w, sum_a, lanes_a[k % COLUMN_LANES]);
         lanes_b[k % COLUMN_LANES] = fma((double)f.w, sum_b, lanes_b[k % COLUMN_LANES]);
-        const double dw = nrg_gradient_cross(&g, sum_a, sum_b) * g.rstd;
+        const double dw = around_mean(&g, sum_a, sum_b) * g.rstd;
         if (job->block_dw)
             job->block_dw[at] = first ? dw : job->block_dw[at] + dw;
         if (job->block_db)
             job->block_db[at] = first ? sum_a : job->block_db[at] + sum_a;
     }
-    nrg_gradient_set(&g, fold_columns(lanes_a), fold_columns(lanes_b), stat.count, job->centred);
+    find_gradient(&g, fold_columns(lanes_a), fold_columns(lanes_b), stat.count, job->centred);
     for (size_t k = 0; k < job->group_channels; k++) {
         const channel_factors f = factors_of(&stat, job->w, job->b, c_begin + k, job->w_f32, b->dtype);
         for (size_t s = 0; s < job->s; s++)

@@ -5,7 +5,7 @@
 #ifndef NRG_SCALAR_CHANNEL_SET_H
 #define NRG_SCALAR_CHANNEL_SET_H
 
-#include "../exact/channel_sums.h"
+#include "channel_sums.h"
 #include "element.h"
 #include "norm_statistics.h"
 
@@ -164,50 +164,64 @@ static inline void sum_segment_around(const channel_tensor *t, const channel_set
     }
 }
 
-/* Adds one segment to a record. Returns 1 where it is sound as it is, with its sums. */
-static inline int sum_one(const channel_tensor *t, const channel_set *set, size_t begin, size_t end, int centred, int64_t *record,
-                          nrg_set_sums *sums, nrg_dtype dtype)
+/* Adds elements begin to end of a set, which are a segment, to a record: as they are, or, where the mean is large beside σ,
+ * around it. */
+static inline void sum_one(const channel_tensor *t, const channel_set *set, size_t begin, size_t end, int centred,
+                           int64_t *record, nrg_dtype dtype)
 {
     const double count = (double)(end - begin);
     double total_t, total_q;
     sum_segment(t, set, begin, end, &total_t, &total_q, dtype);
-    if (centred) {
-        const double mean = total_t / count, variance = total_q * (1 / count) - mean * mean;
-        if (total_q <= DBL_MAX && !nrg_variance_is_sound(mean, variance)) {
-            double u, v;
-            sum_segment_around(t, set, begin, end, (float)mean, &u, &v, dtype);
-            nrg_sums_segment_around(record, count, (double)(float)mean, u, v);
-            return 0;
-        }
-    } else
-        total_t = 0;
-    nrg_sums_segment(record, count, total_t, total_q);
-    *sums = (nrg_set_sums){count, total_t, 0, total_q, 0};
-    return 1;
+    if (!centred) {
+        add_segment(record, count, 0, total_q);
+        return;
+    }
+    const double mean = total_t / count, variance = total_q * (1 / count) - mean * mean;
+    if (!are_finite(total_t, total_q) || variance_is_sound(mean, variance)) {
+        add_segment(record, count, total_t, total_q);
+        return;
+    }
+    double u, v;
+    sum_segment_around(t, set, begin, end, (float)mean, &u, &v, dtype);
+    add_segment_around(record, count, (double)(float)mean, u, v);
+}
+
+/* Where the segment ends that begins with element `begin` of a set of `count`. */
+static inline size_t segment_end(const channel_tensor *t, size_t count, size_t segment, size_t begin)
+{
+    const size_t left = count - begin;
+    size_t length = segment;
+    if (!t->groups && t->s <= segment) /* whole samples */
+        length = segment / t->s * t->s;
+    else if (!t->groups) /* a part of one */
+        length = t->s - begin % t->s < segment ? t->s - begin % t->s : segment;
+    else if (t->nhwc && t->s > 1) { /* some positions */
+        const size_t channels = t->group_channels < 64 ? t->group_channels : 64;
+        length = (segment > channels ? segment / channels : 1) * t->group_channels;
+    }
+    return begin + (length < left ? length : left);
 }
 
 /* All segments of a set. */
 static inline void sum_segments(const channel_tensor *t, const channel_set *set, size_t segment, int centred, int64_t *record,
                                 nrg_dtype dtype)
 {
-    const nrg_segments cut = nrg_segments_of(t->n, t->s, t->groups, t->group_channels, t->nhwc, segment);
     const size_t count = (set->n_end - set->n) * (set->c_end - set->c) * t->s;
-    nrg_set_sums sums;
+    memset(record, 0, NRG_SUMS_WORDS * sizeof *record);
     for (size_t begin = 0, end; begin < count; begin = end) {
-        const size_t left = cut.period - begin % cut.period;
-        end = begin + (left < cut.length ? left : cut.length);
-        sum_one(t, set, begin, end, centred, record, &sums, dtype);
+        end = segment_end(t, count, segment, begin);
+        sum_one(t, set, begin, end, centred, record, dtype);
     }
+    carry_sums(record);
 }
 
 static inline nrg_channel_statistics set_statistics(const channel_tensor *t, const channel_set *set, size_t segment, int centred,
                                                     double eps, nrg_dtype dtype)
 {
     int64_t record[NRG_SUMS_WORDS];
-    nrg_sums_clear(record);
     sum_segments(t, set, segment, centred, record, dtype);
-    const nrg_set_sums sums = nrg_sums_value(record);
-    return nrg_statistics_of(&sums, centred, eps);
+    const set_sums sums = sums_of(record);
+    return statistics_of(&sums, centred, eps);
 }
 
 /* ---- elements ---- */

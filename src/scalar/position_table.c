@@ -51,12 +51,34 @@ static turned turn(const nrg_position_table_job *job, double position, size_t pa
     return (turned){(float)(c * job->magnitude), (float)(s * job->magnitude)};
 }
 
+/* Which of the four positions of a token turns a pair, as ggml has it. A sector is a round of pairs that has all sections: it
+ * repeats where these are fewer than the pairs. */
+static size_t axis_of(nrg_rope_mode mode, const int sections[4], size_t pair)
+{
+    size_t length[4], sector = 0;
+    for (int i = 0; i < 4; i++)
+        sector += length[i] = (size_t)sections[i];
+    size_t place = pair % sector;
+    if (mode == NRG_ROPE_IMROPE) {
+        /* time, height and width take turns. Where the one whose turn it is has no pair left, it is the fourth, or, unlike in
+         * ggml and as the models were trained, time where there is no fourth. */
+        const size_t axis = place % 3, turn = place / 3;
+        if (turn < length[axis])
+            return axis;
+        return length[3] ? 3 : 0;
+    }
+    size_t axis = 0;
+    for (; axis < 3 && place >= length[axis]; axis++)
+        place -= length[axis];
+    return axis;
+}
+
 static double position_of(const nrg_position_table_job *job, size_t row, size_t pair)
 {
     if (!job->positions)
         return (double)job->first + (double)row;
-    const int axis = nrg_rope_axis(job->mode, job->sections, pair);
-    return ((const int32_t *)((const char *)job->positions + (size_t)axis * job->positions_stride))[row];
+    const size_t axis = nrg_rope_has_sections(job->mode) ? axis_of(job->mode, job->sections, pair) : 0;
+    return ((const int32_t *)((const char *)job->positions + axis * job->positions_stride))[row];
 }
 
 static void position_table(const nrg_position_table_job *job, nrg_dtype dtype)

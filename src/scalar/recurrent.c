@@ -2,6 +2,7 @@
  * loops do to the last bit.
  *
  * SPDX-License-Identifier: MIT */
+#include "activation.h"
 #include "element.h"
 
 enum { LANES = 32 };

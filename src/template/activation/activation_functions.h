@@ -11,7 +11,7 @@
 #define NRG_TEMPLATE_ACTIVATION_ACTIVATION_FUNCTIONS_H
 
 #include "../../internal.h"
-#include "../../scalar/activation.h"
+#include "activation_numbers.h"
 
 /* What follows is done for vector j of the step. */
 #define ACT_EACH NRG_UNROLL for (int j = 0; j < V_ACT; j++)

@@ -1,7 +1,7 @@
 /* What a channel's elements are normalized with, and from x to o1, + y, and what an activation makes of that: elements that lie
  * together and have the factors of one channel, and rows of columns with factors of their own.
  *
- * The loops are compiled once a path, in its channel_elements.c: the backward pass wants o1 as well.
+ * The forward and the backward pass both want o1: its loops are compiled once a path, in channel_elements.c.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_ELEMENTS_H
@@ -32,8 +32,12 @@ typedef struct channel_factors {
 } channel_factors;
 
 /* Element c of 16-bit w or b. */
-#define half_parameter NRG_PATH_NAME(half_parameter)
-float half_parameter(const char *p, size_t c, nrg_dtype D);
+static __attribute__((noinline)) float half_parameter(const char *p, size_t c, nrg_dtype D)
+{
+    float floats[VN];
+    v_st_f32(floats, from_half(v_ldn_half((const uint16_t *)p + c, 1), D));
+    return floats[0];
+}
 
 /* Element c of w or b. */
 static inline float channel_parameter(const char *p, size_t c, int is_f32, nrg_dtype D, float absent)
@@ -167,5 +171,11 @@ void apply_columns_fallback(const channel_column_run *run, const channel_block *
 void fill_fallback(fallback_factors *to, const channel_block *strip, nrg_dtype D);
 void apply_strip_fallback(const channel_column_run *strip, const channel_column_factors *f, const fallback_factors *factors,
                           nrg_dtype D);
+
+/* ---- channel_norm.c ---- */
+
+/* Statistics of the sets of a share whose o is NULL, for the backward pass. */
+#define find_channel_statistics NRG_PATH_NAME(channel_statistics)
+void find_channel_statistics(const nrg_channel_norm_job *job, nrg_dtype D);
 
 #endif

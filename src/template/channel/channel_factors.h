@@ -6,13 +6,6 @@
 
 #include "channel_elements.h"
 
-float half_parameter(const char *p, size_t c, nrg_dtype D)
-{
-    float floats[VN];
-    v_st_f32(floats, from_half(v_ldn_half((const uint16_t *)p + c, 1), D));
-    return floats[0];
-}
-
 int weights_are_plain(const char *w, int w_f32, size_t channels, nrg_dtype D)
 {
     for (size_t c = 0; c < channels && w; c++)

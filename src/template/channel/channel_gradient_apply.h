@@ -5,7 +5,7 @@
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_APPLY_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_APPLY_H
 
-#include "../../channel_gradient.h"
+#include "channel_gradient.h"
 #include "channel_gradient_sum.h"
 
 /* What a channel's elements are multiplied with. */
@@ -15,10 +15,10 @@ typedef struct gradient_factors {
     double mean, mean_low, exact_alpha, exact_minus_beta, exact_gamma; /* where not plain */
 } gradient_factors;
 
-static inline gradient_factors gradient_factors_of(const nrg_channel_gradient *g, const nrg_channel_statistics *stat, float w)
+static inline gradient_factors gradient_factors_of(const channel_gradient *g, const nrg_channel_statistics *stat, float w)
 {
     const double alpha = g->rstd * (double)w;
-    gradient_factors f = {.plain = nrg_gradient_is_plain(g, alpha),
+    gradient_factors f = {.plain = gradient_is_plain(g, alpha),
                           .frozen = g->frozen,
                           .centre = g->centre,
                           .alpha = (float)alpha,

@@ -105,11 +105,11 @@ static __attribute__((noinline)) void fill_gradient(const gradient_walk *w, cons
     if (block->group > 1 && block->per == 1 && block->plain_weights) {
         for (size_t k = 0, n; k < block->channels; k += n) {
             const size_t left = block->channels - k, at = bytes_of(block->c + k, w->D, block->w_f32);
-            const nrg_channel_gradient g = gradient_of(w, &known[k / block->group]);
+            const channel_gradient g = gradient_of(w, &known[k / block->group]);
             const char *weights = block->w ? block->w + at : NULL;
             n = left < block->group ? left : block->group;
             /* weights and 1/s from 2^-40 to 2^40 leave no room for an alpha that is not plain */
-            f->plain &= nrg_gradient_is_plain(&g, 1) && nrg_gradient_between(g.rstd, 0x1p-40, 0x1p40);
+            f->plain &= gradient_is_plain(&g, 1) && gradient_between(g.rstd, 0x1p-40, 0x1p40);
             if (w->D == NRG_F32 || block->w_f32)
                 fill_alpha_of(f->at + F_ALPHA + k, weights, g.rstd, n, NRG_F32);
             else if (w->D == NRG_F16)
@@ -124,7 +124,7 @@ static __attribute__((noinline)) void fill_gradient(const gradient_walk *w, cons
     }
     for (size_t channel = 0; channel < block->channels; channel++) {
         const gradient_known *of = &known[channel / block->group];
-        const nrg_channel_gradient g = gradient_of(w, of);
+        const channel_gradient g = gradient_of(w, of);
         const float w_c = channel_parameter(block->w, block->c + channel, block->w_f32, w->D, 1);
         const gradient_factors factors = gradient_factors_of(&g, &of->stat, w_c);
         const size_t k = channel * block->per;
@@ -154,7 +154,7 @@ static __attribute__((noinline)) void apply_fallback_block(const gradient_walk *
         for (size_t k = 0; k < part.width; k++) {
             const size_t channel = (first + k) / block->per;
             const gradient_known *of = &at->known[block_group(block, channel)];
-            const nrg_channel_gradient g = gradient_of(w, of);
+            const channel_gradient g = gradient_of(w, of);
             const float w_c = channel_parameter(block->w, block->c + channel, block->w_f32, w->D, 1);
             const gradient_factors factors = gradient_factors_of(&g, &of->stat, w_c);
             c.plain[k] = factors.plain ? 1 : 0;
@@ -234,7 +234,7 @@ static __attribute__((noinline)) void sum_block_columns(const gradient_walk *w, 
     float centre[GRADIENT_ROOM] = {0};
     forward_factors(w, &at->block, &f);
     for (size_t k = 0; k < channels * per; k++)
-        centre[k] = nrg_gradient_of(&at->known[k / per].stat, 0).centre;
+        centre[k] = gradient_around(&at->known[k / per].stat, 0).centre;
     gradient_rows part = *at;
     for (size_t row = 0; row < all_rows; row = part.end) {
         const size_t left = period - row % period, segment = left < length ? left : length;
@@ -357,11 +357,11 @@ static __attribute__((noinline)) void sum_group_columns(const gradient_walk *w, 
     channel_column_factors f = factors_in(store, GRADIENT_COLUMNS);
     forward_factors(w, block, &f);
     for (size_t k = 0; k < block->channels; k++)
-        centre[k] = nrg_gradient_of(&at->known[k / block->group].stat, 0).centre;
+        centre[k] = gradient_around(&at->known[k / block->group].stat, 0).centre;
     sum_block_rows(w, at, &f, centre, a, b);
     for (size_t begin = 0, n; begin < block->channels; begin += n) {
         const size_t group = begin / block->group, left = block->channels - begin;
-        const nrg_channel_gradient g = nrg_gradient_of(&at->known[group].stat, job->fixed_mean != NULL);
+        const channel_gradient g = gradient_around(&at->known[group].stat, job->fixed_mean != NULL);
         double *lane_a = lanes_a + group * CHANNEL_COLUMN_LANES, *lane_b = lanes_b + group * CHANNEL_COLUMN_LANES;
         n = left < block->group ? left : block->group;
         for (size_t k = 0; k < n; k++) {
@@ -369,7 +369,8 @@ static __attribute__((noinline)) void sum_group_columns(const gradient_walk *w, 
             const double w_c = (double)channel_parameter(job->w, c, job->w_f32, w->D, 1);
             lane_a[lane] = __builtin_fma(w_c, a[begin + k], lane_a[lane]);
             lane_b[lane] = __builtin_fma(w_c, b[begin + k], lane_b[lane]);
-            add_parameters(w, block_number, c, first, nrg_gradient_cross(&g, a[begin + k], b[begin + k]) * g.rstd, a[begin + k]);
+            add_parameters(w, block_number, c, first, gradient_around_mean(&g, a[begin + k], b[begin + k]) * g.rstd,
+                           a[begin + k]);
         }
     }
 }

@@ -94,11 +94,11 @@ static __attribute__((noinline)) void batch_planes(const gradient_walk *w)
         const channel_block block = gradient_block(w, &known.stat, 0, c, 1, 1);
         const channel_factors f = block_factors(&block, 0, w->D);
         const float w_c = channel_parameter(job->w, c, job->w_f32, w->D, 1);
-        const nrg_set_sums sums = plane_sums(w, c, &f, nrg_gradient_of(&known.stat, 0).centre);
+        const nrg_set_sums sums = plane_sums(w, c, &f, gradient_around(&known.stat, 0).centre);
         finish_channel(w, c, &sums, &known, w_c);
         if (job->sums)
             continue;
-        const nrg_channel_gradient g = gradient_of(w, &known);
+        const channel_gradient g = gradient_of(w, &known);
         const gradient_factors factors = gradient_factors_of(&g, &known.stat, w_c);
         for (size_t n = 0; n < job->n; n++)
             apply_plane(w, &f, &factors, n, c);
@@ -112,7 +112,7 @@ static __attribute__((noinline)) void group_planes(const gradient_walk *w, size_
     double lanes_a[CHANNEL_COLUMN_LANES] = {0}, lanes_b[CHANNEL_COLUMN_LANES] = {0};
     gradient_known known;
     find_statistics(w, n * job->groups + group, 1, &known.stat);
-    nrg_channel_gradient g = nrg_gradient_of(&known.stat, job->fixed_mean != NULL);
+    channel_gradient g = gradient_around(&known.stat, job->fixed_mean != NULL);
     const channel_block block = gradient_block(w, &known.stat, 0, c_begin, channels, 1);
     for (size_t k = 0; k < channels; k++) {
         const channel_factors f = block_factors(&block, k, w->D);
@@ -124,9 +124,9 @@ static __attribute__((noinline)) void group_planes(const gradient_walk *w, size_
         fold_gradients(&lanes, &a, &b);
         *lane_a = __builtin_fma((double)w_c, a, *lane_a);
         *lane_b = __builtin_fma((double)w_c, b, *lane_b);
-        add_parameters(w, block_number, c_begin + k, first, nrg_gradient_cross(&g, a, b) * g.rstd, a);
+        add_parameters(w, block_number, c_begin + k, first, gradient_around_mean(&g, a, b) * g.rstd, a);
     }
-    nrg_gradient_set(&g, fold_of(lanes_a), fold_of(lanes_b), known.stat.count, job->centred);
+    gradient_of_set(&g, fold_of(lanes_a), fold_of(lanes_b), known.stat.count, job->centred);
     for (size_t k = 0; k < channels; k++) {
         const channel_factors f = block_factors(&block, k, w->D);
         const float w_c = channel_parameter(job->w, c_begin + k, job->w_f32, w->D, 1);

@@ -35,9 +35,9 @@ typedef struct gradient_known {
     double beta, exact_gamma; /* then these, from which the rest follows */
 } gradient_known;
 
-static inline nrg_channel_gradient gradient_of(const gradient_walk *w, const gradient_known *known)
+static inline channel_gradient gradient_of(const gradient_walk *w, const gradient_known *known)
 {
-    nrg_channel_gradient g = nrg_gradient_of(&known->stat, w->job->fixed_mean != NULL);
+    channel_gradient g = gradient_around(&known->stat, w->job->fixed_mean != NULL);
     g.beta = known->beta;
     g.exact_gamma = known->exact_gamma;
     g.gamma = __builtin_fma(g.delta, g.beta, g.exact_gamma);
@@ -47,8 +47,8 @@ static inline nrg_channel_gradient gradient_of(const gradient_walk *w, const gra
 /* a, b: of the set. */
 static inline void set_gradient(const gradient_walk *w, gradient_known *known, double a, double b)
 {
-    nrg_channel_gradient g = nrg_gradient_of(&known->stat, w->job->fixed_mean != NULL);
-    nrg_gradient_set(&g, a, b, known->stat.count, w->job->centred);
+    channel_gradient g = gradient_around(&known->stat, w->job->fixed_mean != NULL);
+    gradient_of_set(&g, a, b, known->stat.count, w->job->centred);
     known->beta = g.beta;
     known->exact_gamma = g.exact_gamma;
 }
@@ -87,7 +87,7 @@ static void find_statistics(const gradient_walk *w, size_t set, size_t count, nr
         .stream = job->stream,
         .eps = job->eps,
     };
-    NRG_PATH_NAME(channel_statistics)(&forward, w->D);
+    find_channel_statistics(&forward, w->D);
 }
 
 static inline channel_block gradient_block(const gradient_walk *w, const nrg_channel_statistics *stat, size_t stat_stride,
@@ -253,8 +253,8 @@ static __attribute__((noinline)) void finish_channel(const gradient_walk *w, siz
                                                      gradient_known *known, float w_c)
 {
     const nrg_channel_norm_backward_job *job = w->job;
-    const nrg_channel_gradient g = nrg_gradient_of(&known->stat, job->fixed_mean != NULL);
-    const double dw = nrg_gradient_cross(&g, sums->t, sums->q) * g.rstd;
+    const channel_gradient g = gradient_around(&known->stat, job->fixed_mean != NULL);
+    const double dw = gradient_around_mean(&g, sums->t, sums->q) * g.rstd;
     if (job->dw)
         job->dw[c] = (float)(job->accumulate ? (double)job->dw[c] + dw : dw);
     if (job->db)

@@ -201,7 +201,7 @@ static void channel_norm(const nrg_channel_norm_job *job, nrg_dtype D)
     v_nt_fence();
 }
 
-void NRG_PATH_NAME(channel_statistics)(const nrg_channel_norm_job *job, nrg_dtype dtype) { channel_statistics(job, dtype); }
+void find_channel_statistics(const nrg_channel_norm_job *job, nrg_dtype D) { channel_statistics(job, D); }
 
 NRG_PATH_KERNELS(channel_norm_forward, channel_norm, channel_norm)
 

@@ -1,5 +1,5 @@
 /* RMSNorm of every head and its rotation in one pass, for heads of up to 512 elements that are whole vectors. The arithmetic is
- * that of norm_rows.h and rope.h; other heads, and rows that need care, go through those (norm_rope_rows.h).
+ * that of norm_rows.h and rope.h; other heads, and rows that need care, go through those (norm_rope_in_turn.h).
  *
  * Eight heads at a time: their sums, their scalars side by side, then their elements, which come from L1 a second time and are
  * turned in registers.
@@ -8,11 +8,10 @@
 #ifndef NRG_TEMPLATE_ROPE_NORM_ROPE_ROW_H
 #define NRG_TEMPLATE_ROPE_NORM_ROPE_ROW_H
 
-#include "../../norm_rope_rows.h"
-
 #include "../norm/norm_apply.h"
 #include "../norm/norm_scalars.h"
 #include "../norm/norm_sum.h"
+#include "norm_rope_in_turn.h"
 
 /* What is the same for all rows, and the multipliers of the present token, as they are wanted. */
 typedef struct norm_rope_plan {

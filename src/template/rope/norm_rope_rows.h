@@ -72,7 +72,7 @@ static __attribute__((noinline)) size_t NORM_ROPE_(some_rows)(const nrg_norm_rop
 
 static __attribute__((noinline)) void NORM_ROPE_(in_turn)(const nrg_norm_rope_job *job)
 {
-    nrg_norm_rope_rows(job, NORM_ROPE_D == NRG_F32 ? 4 : 2, NORM_ROPE_KERNEL(norm_forward), NORM_ROPE_KERNEL(rope));
+    norm_rope_in_turn(job, NORM_ROPE_D == NRG_F32 ? 4 : 2, NORM_ROPE_KERNEL(norm_forward), NORM_ROPE_KERNEL(rope));
 }
 
 /* The rows that need care go through the two kernels, outside the frame with the arrays. */

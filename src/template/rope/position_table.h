@@ -56,12 +56,26 @@ NRG_INLINE void load_numbers(vd v[2], const double *p, size_t n)
     v[1] = vd_ld(padded + VN / 2);
 }
 
+/* Which of the four positions of a token turns a pair, as ggml has it: sections repeat where they are fewer than pairs. But for
+ * one thing: interleaved pairs whose section is over take the time where there is no fourth section, as the models were trained.
+ */
+static inline size_t position_axis(nrg_rope_mode mode, const int sections[4], size_t pair)
+{
+    const size_t time = (size_t)sections[0], height = (size_t)sections[1], width = (size_t)sections[2];
+    const size_t sector = pair % (time + height + width + (size_t)sections[3]);
+    if (mode == NRG_ROPE_IMROPE) {
+        const size_t axis = sector % 3;
+        return sector < 3 * (size_t)sections[axis] ? axis : sections[3] ? 3 : 0;
+    }
+    return sector < time ? 0 : sector < time + height ? 1 : sector < time + height + width ? 2 : 3;
+}
+
 /* Positions of n pairs of a row. */
 NRG_INLINE void load_positions(vd v[2], const nrg_position_table_job *job, size_t row, size_t pair, size_t n)
 {
     double at[VN] = {0};
     for (size_t i = 0; i < n; i++) {
-        const size_t axis = (size_t)nrg_rope_axis(job->mode, job->sections, pair + i);
+        const size_t axis = position_axis(job->mode, job->sections, pair + i);
         at[i] = ((const int32_t *)((const char *)job->positions + axis * job->positions_stride))[row];
     }
     v[0] = vd_ld(at);

@@ -1,19 +1,19 @@
-/* A norm of rows and then their rotation where they stand, a few rows at a time, so that they are still in L1: what scalar does,
- * and what the other paths do with rows that have no code of their own.
+/* A norm of rows and then their rotation where they stand, a few rows at a time, so that they are still in L1: for rows that have
+ * no code of their own.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_NORM_ROPE_ROWS_H
-#define NRG_NORM_ROPE_ROWS_H
+#ifndef NRG_TEMPLATE_ROPE_NORM_ROPE_IN_TURN_H
+#define NRG_TEMPLATE_ROPE_NORM_ROPE_IN_TURN_H
 
-#include "internal.h"
+#include "../../internal.h"
 
 /* Short rows of a norm go eight together; more than a few thousand bytes do not stay in L1 beside w and the table. */
 enum { NORM_ROPE_BYTES = 8192 };
 
 /* Always inline, so that the kernels are called by name. */
-static inline __attribute__((always_inline)) void nrg_norm_rope_rows(const nrg_norm_rope_job *job, size_t element,
-                                                                     void (*norm)(const nrg_norm_job *),
-                                                                     void (*rope)(const nrg_rope_job *))
+static inline __attribute__((always_inline)) void norm_rope_in_turn(const nrg_norm_rope_job *job, size_t element,
+                                                                    void (*norm)(const nrg_norm_job *),
+                                                                    void (*rope)(const nrg_rope_job *))
 {
     nrg_norm_job n = job->norm;
     nrg_rope_job r = job->rope;

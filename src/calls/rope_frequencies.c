@@ -5,11 +5,11 @@
 #include <float.h>
 #include <math.h>
 
+#include "../exact/double_double.h"
 #include "../internal.h"
 #include "../operands/check.h"
 #include "../operands/rope.h"
 #include "../operands/sinusoidal.h"
-#include "double_double.h"
 
 /* The most turns a pair may make from one position to the next: k·θ/2π then has 2^49 whole turns, and a position table's double
  * arithmetic leaves their fraction exact. */
@@ -72,10 +72,21 @@ static int factors_are_sound(const float *factors, size_t pairs)
     return 1;
 }
 
+/* The power of the base that a pair turns with: it counts anew in every section of NRG_ROPE_VISION. */
+static size_t exponent_of(nrg_rope_mode mode, const int sections[4], size_t pair)
+{
+    if (mode != NRG_ROPE_VISION)
+        return pair;
+    size_t sector = pair % ((size_t)sections[0] + (size_t)sections[1] + (size_t)sections[2] + (size_t)sections[3]);
+    for (int axis = 0; axis < 3 && sector >= (size_t)sections[axis]; axis++)
+        sector -= (size_t)sections[axis];
+    return sector;
+}
+
 /* The turns of pair p. */
 static wide frequency(const nrg_rope_spec *s, wide log_base, const ramp *r, size_t pair)
 {
-    wide theta = wide_reciprocal_power(log_base, 2 * (double)nrg_rope_exponent(s->mode, s->sections, pair), (double)s->n_dims);
+    wide theta = wide_reciprocal_power(log_base, 2 * (double)exponent_of(s->mode, s->sections, pair), (double)s->n_dims);
     if (s->scaling == NRG_ROPE_SCALING_LLAMA3)
         theta = llama3(s, theta);
     if (s->freq_factors)

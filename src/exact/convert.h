@@ -1,11 +1,12 @@
-/* f16 and bf16 to f32 and back, in integer arithmetic: the definition of the conversions on every path.
+/* f16 and bf16 to f32 and back, in integer arithmetic: the definition of the conversions on every path. The reference kernels and
+ * the calls that need no kernel are written with it; vectors have conversions of their own, in each path's vec.h.
  * To 16 bits: to nearest, ties to even; overflow to infinity; subnormals kept; a NaN stays a NaN and becomes quiet.
  *
  * Formats: IEEE 754-2019 binary16; bfloat16 as in the Intel white paper 338302-001US.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_SCALAR_CONVERT_H
-#define NRG_SCALAR_CONVERT_H
+#ifndef NRG_EXACT_CONVERT_H
+#define NRG_EXACT_CONVERT_H
 
 #include <stdint.h>
 #include <string.h>
