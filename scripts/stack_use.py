@@ -21,6 +21,7 @@ KERNEL = re.compile(rf"nrg_(scalar|avx2|avx512|neon)_\w+_{DTYPE}")
 REACHES = {"nrg_norm_backward": rf"nrg_[a-z0-9]+_norm_backward_{DTYPE}",
            "nrg_norm_rope_forward": rf"nrg_[a-z0-9]+_norm_rope_{DTYPE}",
            "nrg_norm_rope_backward": rf"nrg_[a-z0-9]+_rope_{DTYPE}",
+           "scalar/norm_rope.c:norm_rope": rf"nrg_scalar_(norm_forward|rope)_{DTYPE}",
            "nrg_check_options": r".*operands/\w+\.c:(measure|find)\w*"}
 
 
@@ -40,9 +41,9 @@ def main():
     if not kernels:
         sys.exit("no kernel found: was this built by gcc with -fcallgraph-info=su?")
     calls[INDIRECT] = kernels
-    for caller, pattern in REACHES.items():
-        if INDIRECT in calls.get(caller, ()):
-            reached = {name for name in frames if re.fullmatch(pattern, name)}
+    for name, pattern in REACHES.items():
+        for caller in (c for c in calls if (c == name or c.endswith("/" + name)) and INDIRECT in calls[c]):
+            reached = {kernel for kernel in frames if re.fullmatch(pattern, kernel)}
             if not reached:
                 sys.exit(f"{caller}: nothing is named as what it calls")
             calls[caller].remove(INDIRECT)

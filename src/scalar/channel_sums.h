@@ -140,7 +140,7 @@ typedef struct set_sums {
 static inline set_sums sums_of(const int64_t *record)
 {
     int64_t left[NRG_SUMS_WORDS];
-    set_sums sums = {(double)record[SUMS_COUNT], NAN, NAN, NAN, NAN};
+    set_sums sums = {(double)record[SUMS_COUNT], (double)NAN, (double)NAN, (double)NAN, (double)NAN};
     if (record[SUMS_POISON])
         return sums;
     memcpy(left, record, sizeof left);
@@ -159,14 +159,14 @@ static inline double inverse_root(double variance, double eps)
 {
     const double square = variance + eps;
     if (!(square >= 0))
-        return NAN;
+        return (double)NAN;
     return square > 0 && square <= DBL_MAX ? sqrt(square) * (1 / square) : 0;
 }
 
 static inline nrg_channel_statistics statistics_of(const set_sums *sums, int centred, double eps)
 {
     const double d = sums->count, t = sums->t, q = sums->q;
-    nrg_channel_statistics stat = {NAN, NAN, NAN, NAN, d};
+    nrg_channel_statistics stat = {(double)NAN, (double)NAN, (double)NAN, (double)NAN, d};
     if (isnan(q))
         return stat;
     stat.mean = centred ? t / d : 0;
