@@ -23,10 +23,7 @@ static query query_of_row(const nrg_relative_job *job, size_t n)
     return query_at(job, n / job->queries / job->heads, n / job->queries % job->heads, n % job->queries);
 }
 
-static size_t row_at(nrg_head_strides s, query at)
-{
-    return at.batch * s.batch + at.head * s.head + at.row * s.row;
-}
+static size_t row_at(nrg_head_strides s, query at) { return at.batch * s.batch + at.head * s.head + at.row * s.row; }
 
 /* The keys of a slot, first to end; none: first = end. */
 typedef struct key_range {

@@ -57,8 +57,9 @@ NRG_INLINE void gradient_weights(double *weights, const gradient_piece *p, rel_q
     const size_t last = job->slots - 1, size = bytes_of(1, D, 0);
     const size_t first = p->slot ? p->slot : 1, end = p->slot_end <= last ? p->slot_end : last;
     if (first < end) /* one key further in every row */
-        rel_gather(weights + (first - p->slot), job->a + rel_row_at(job->a_strides, &q) + (size_t)(q.zero + (int64_t)first) * size,
-                   job->a_strides.row + size, count, end - first, D);
+        rel_gather(weights + (first - p->slot),
+                   job->a + rel_row_at(job->a_strides, &q) + (size_t)(q.zero + (int64_t)first) * size, job->a_strides.row + size,
+                   count, end - first, D);
     else
         rel_clear(weights, GRADIENT_ROWS * GRADIENT_SLOTS);
     if (p->slot && p->slot_end <= last)
