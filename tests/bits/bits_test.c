@@ -6,7 +6,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../harness/case_call.h"
@@ -25,56 +24,12 @@ static int is_wanted(const char *op)
     return !wanted_count;
 }
 
-/* A case in so many: the full level of an op with many options would take hours. Odd, as the numbers of options, lengths and
- * layouts that take turns are mostly even. */
-static uint64_t step_of(uint64_t cases)
-{
-    enum { MOST = 5000 };
-    return test_small() ? 1 : cases / MOST | 1;
-}
-
-/* Under an emulator or a sanitizer, long operands now and then; never so long that nothing but their length is tested. */
-static int takes_part(const sweep_case *c)
-{
-    return test_small() ? c->bytes < 1 << 16 || c->number % 8 == 0 : c->bytes < 1 << 24;
-}
-
-/* Layouts are drawn for every case; where there are few cases, there are more of them. */
-static int layouts_of(uint64_t cases, uint64_t n)
-{
-    if (test_small())
-        return 1 + (n % 3 == 0);
-    return cases < 3000 ? 4 : 1 + (int)(n % 2);
-}
-
 START_TEST(cases)
 {
-    const int kernel = _i / PARTS;
-    const sweep_level level = test_small() ? SWEEP_QUICK : SWEEP_FULL;
-    unsigned char *memory = NULL;
-    size_t room = 0;
-    sweep_case c;
-    if (!is_wanted(sweep_kernel_op(kernel)))
-        return;
-    const uint64_t first = sweep_first(level, kernel), end = sweep_first(level, kernel + 1);
-    const uint64_t step = step_of(end - first);
-    for (uint64_t n = (uint64_t)(_i % PARTS), number; (number = first + n * step) < end; n += PARTS) {
-        sweep_make(level, number, &c);
-        if (!takes_part(&c))
-            continue;
-        if (c.bytes > room) {
-            free(memory);
-            room = c.bytes + c.bytes / 2;
-            memory = malloc(room);
-            ck_assert_ptr_nonnull(memory);
-        }
-        case_call call;
-        case_call_make(&call, &c, memory);
-        call.call.layouts = layouts_of(end - first, n / PARTS);
-        call_sweep(&call.call);
-        case_call_free(&call);
-    }
-    free(memory);
+    /* the full level of an op with many options would take hours */
+    const uint64_t most = test_small() ? UINT64_MAX : 2000;
+    if (is_wanted(sweep_kernel_op(_i / PARTS)))
+        case_sweep(_i / PARTS, _i % PARTS, PARTS, most, NULL);
 }
 END_TEST
 

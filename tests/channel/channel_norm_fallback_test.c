@@ -26,40 +26,33 @@ enum { LISTS = sizeof lists / sizeof lists[0], LIST = sizeof lists[0] / sizeof l
 
 enum { PARTS = 12 };
 
-/* The case's calls, with other data in the tensors that are given. */
-static void sweep(const sweep_case *c, size_t list, int layouts)
+/* Other data in the tensors that are given. */
+static int refill(case_call *call)
 {
     static const int given[] = {SWEEP_X, SWEEP_D_O};
+    const sweep_case *c = &call->c;
     const exact_sets sets = exact_sets_of(&c->channel, c->rows, c->positions);
-    unsigned char *memory = malloc(c->bytes);
-    case_call call;
-    ck_assert_ptr_nonnull(memory);
-    case_call_make(&call, c, memory);
     for (size_t i = 0; i < 2; i++) {
-        void *tensor = case_call_content(&call, given[i]);
+        void *tensor = case_call_content(call, given[i]);
         if (tensor)
-            channel_fill(&sets, tensor, c->spec.dtype, lists[list], LIST, test_mix(c->number + i));
+            channel_fill(&sets, tensor, c->spec.dtype, lists[c->number % LISTS], LIST, test_mix(c->number + i));
     }
-    call.call.layouts = layouts;
+    return c->channel.statistics != NRG_STATISTICS_FOLDED;
+}
+
+static void sweep(const sweep_case *c, case_change *change)
+{
+    unsigned char *memory = test_allocate(c->bytes, 1);
+    case_call call;
+    case_call_make(&call, c, memory);
+    change(&call);
+    call.call.layouts = 1;
     call_sweep(&call.call);
     case_call_free(&call);
     free(memory);
 }
 
-static void sweep_cases(const char *op, int part)
-{
-    const sweep_level level = test_small() ? SWEEP_QUICK : SWEEP_DEFAULT;
-    const uint64_t most = test_small() ? 60 : 700;
-    sweep_case c;
-    for (int kernel = 0; kernel < sweep_kernels; kernel++) {
-        const uint64_t first = sweep_first(level, kernel), end = sweep_first(level, kernel + 1), step = (end - first) / most | 1;
-        for (uint64_t n = (uint64_t)part; strcmp(sweep_kernel_op(kernel), op) == 0 && first + n * step < end; n += PARTS) {
-            sweep_make(level, first + n * step, &c);
-            if (c.channel.statistics != NRG_STATISTICS_FOLDED)
-                sweep(&c, n / PARTS % LISTS, 2);
-        }
-    }
-}
+static void sweep_cases(const char *op, int part) { case_sweep_op(op, part, PARTS, test_small() ? 60 : 700, refill); }
 
 START_TEST(forward) { sweep_cases("channel_norm_forward", _i); }
 END_TEST
@@ -125,7 +118,7 @@ static void sweep_large(const char *op, size_t shape)
         spec.groups = kind == 1 ? large[shape].groups : kind == 2 ? spec.channels : 0;
         sweep_case c = make_case(op, &spec, large[shape].n, large[shape].s);
         c.number = 8 * shape + i;
-        sweep(&c, i % LISTS, 1);
+        sweep(&c, refill);
     }
 }
 
@@ -137,29 +130,28 @@ END_TEST
 
 /* The segment of a group with NHWC may have so many elements that its sums around the mean are not exact, where a few of them lie
  * far from the others: only then does the order of the sums count. */
+enum { WIDE = 150001, SEGMENTS = 2 };
+
+static int far_from_few(case_call *call)
+{
+    uint64_t state = call->c.number;
+    void *x = case_call_content(call, SWEEP_X);
+    for (size_t i = 0; i < WIDE * SEGMENTS; i++)
+        element_set(x, i, NRG_F32, 1000 + (float)test_draw(&state, 4096) / 8192);
+    for (size_t segment = 0; segment < SEGMENTS; segment++)
+        for (uint64_t i = 0; i <= call->c.number % 3; i++)
+            element_set(x, segment * WIDE + test_draw(&state, WIDE), NRG_F32, (float)test_draw(&state, 1u << 20) * 0x1p-30f);
+    return 1;
+}
+
 START_TEST(order_of_wide_segments)
 {
-    enum { CHANNELS = 150001, S = 2 };
-    uint64_t state = (uint64_t)_i;
-    nrg_channel_norm_spec spec = nrg_group_norm_spec(CHANNELS, 1, 1e-5);
+    nrg_channel_norm_spec spec = nrg_group_norm_spec(WIDE, 1, 1e-5);
     spec.layout = NRG_NHWC;
     spec.segment = 64;
-    const sweep_case c = make_case("channel_norm_forward", &spec, 1, S);
-    unsigned char *memory = malloc(c.bytes);
-    case_call call;
-    ck_assert_ptr_nonnull(memory);
-    case_call_make(&call, &c, memory);
-    void *x = case_call_content(&call, SWEEP_X);
-    for (size_t i = 0; i < CHANNELS * S; i++)
-        element_set(x, i, NRG_F32, 1000 + (float)test_draw(&state, 4096) / 8192);
-    for (size_t segment = 0; segment < S; segment++)
-        for (int i = 0; i <= _i % 3; i++)
-            element_set(x, segment * CHANNELS + test_draw(&state, CHANNELS), NRG_F32,
-                        (float)test_draw(&state, 1u << 20) * 0x1p-30f);
-    call.call.layouts = 1;
-    call_sweep(&call.call);
-    case_call_free(&call);
-    free(memory);
+    sweep_case c = make_case("channel_norm_forward", &spec, 1, SEGMENTS);
+    c.number = (uint64_t)_i;
+    sweep(&c, far_from_few);
 }
 END_TEST
 

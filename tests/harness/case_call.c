@@ -147,3 +147,52 @@ void case_call_free(case_call *c)
     for (int i = 0; i < OPERANDS_MOST; i++)
         free(c->content[i]);
 }
+
+/* Under an emulator or a sanitizer, long operands now and then; never so long that nothing but their length is tested. */
+static int takes_part(const sweep_case *c)
+{
+    return test_small() ? c->bytes < 1 << 16 || c->number % 8 == 0 : c->bytes < 1 << 24;
+}
+
+/* Layouts are drawn for every case; where there are few cases, there are more of them. */
+static int layouts_of(uint64_t cases, uint64_t n)
+{
+    if (test_small())
+        return 1 + (n % 3 == 0);
+    return cases < 1000 ? 4 : 2;
+}
+
+void case_sweep(int kernel, int i, int parts, uint64_t most, case_change *change)
+{
+    const sweep_level level = test_small() ? SWEEP_QUICK : SWEEP_FULL;
+    const uint64_t first = sweep_first(level, kernel), cases = sweep_first(level, kernel + 1) - first;
+    unsigned char *memory = NULL;
+    size_t room = 0;
+    for (uint64_t n = (uint64_t)i; n < cases; n += (uint64_t)parts) {
+        sweep_case c;
+        if (test_mix(n) % cases >= most) /* in steps, some options would never meet */
+            continue;
+        sweep_make(level, first + n, &c);
+        if (!takes_part(&c))
+            continue;
+        if (c.bytes > room) {
+            free(memory);
+            room = c.bytes + c.bytes / 2;
+            memory = test_allocate(room, 1);
+        }
+        case_call call;
+        case_call_make(&call, &c, memory);
+        call.call.layouts = layouts_of(cases, n / (uint64_t)parts);
+        if (!change || change(&call))
+            call_sweep(&call.call);
+        case_call_free(&call);
+    }
+    free(memory);
+}
+
+void case_sweep_op(const char *op, int i, int parts, uint64_t most, case_change *change)
+{
+    for (int kernel = 0; kernel < sweep_kernels; kernel++)
+        if (strcmp(sweep_kernel_op(kernel), op) == 0)
+            case_sweep(kernel, i, parts, most, change);
+}

@@ -1,5 +1,5 @@
-/* nrg/relative_shift.h: every path gives the bits of scalar; the shift is what the papers' own way of shifting gives; the
- * backward passes are the adjoints of the forward ones.
+/* nrg/relative_shift.h: the shift is what the papers' own way of shifting gives; the backward passes are the adjoints of the
+ * forward ones.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -7,249 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../harness/call_harness.h"
 #include "../harness/element.h"
 #include "../harness/quad.h"
-
-static const nrg_dtype dtypes[] = {NRG_F32, NRG_F16, NRG_BF16};
-
-/* ---- the shift, paths against scalar ---- */
-
-enum { IN, OUT, SHIFT_OPERANDS };
-
-typedef struct shift_problem {
-    nrg_relative_shift_args args;
-    int backward;
-} shift_problem;
-
-static nrg_head_strides strides_of(size_t outer, const call_operand *o)
-{
-    return (nrg_head_strides){outer * o->group_stride, o->group_stride, o->stride};
-}
-
-static nrg_status shift_share(void *context, const call_operand *all, int ith, int nth)
-{
-    const shift_problem *p = context;
-    nrg_relative_shift_args args = p->args;
-    if (p->backward) {
-        args.d_scores = all[IN].at;
-        args.d_scores_strides = strides_of(args.heads, &all[IN]);
-        args.dx = all[OUT].at;
-        args.dx_strides = strides_of(args.heads, &all[OUT]);
-        return nrg_relative_shift_backward(&args, ith, nth);
-    }
-    args.x = all[IN].at;
-    args.x_strides = strides_of(args.heads, &all[IN]);
-    args.scores = all[OUT].at;
-    args.scores_strides = strides_of(args.heads, &all[OUT]);
-    return nrg_relative_shift(&args, ith, nth);
-}
-
-static void vary_shift_store(void *context, uint64_t draw) { ((shift_problem *)context)->args.store = (nrg_store)(draw % 3); }
-
-static call_operand tensor(const char *name, nrg_dtype dtype, size_t rows, size_t group, size_t dim, call_role role)
-{
-    return (call_operand){.name = name,
-                          .type = (int)dtype,
-                          .role = role,
-                          .rows = rows,
-                          .dim = dim,
-                          .group = group,
-                          .padded = 1,
-                          .turned = 1,
-                          .fused = 1};
-}
-
-static void sweep_shift(shift_problem p, uint64_t seed, int layouts)
-{
-    const nrg_relative_shift_args *args = &p.args;
-    const size_t rows = args->batch * args->heads * args->queries;
-    const call_operand operands[SHIFT_OPERANDS] = {
-        [IN] = tensor("in", args->dtype, rows, args->queries, p.backward ? args->keys : args->rel, CALL_INPUT),
-        [OUT] = tensor("out", args->dtype, rows, args->queries, p.backward ? args->rel : args->keys,
-                       args->accumulate ? CALL_INOUT : CALL_OUTPUT),
-    };
-    char text[160];
-    snprintf(text, sizeof text, "%s, b %zu h %zu q %zu k %zu rel %zu shift %d%s", p.backward ? "backward" : "forward",
-             args->batch, args->heads, args->queries, args->keys, args->rel, (int)args->shift, args->accumulate ? ", added" : "");
-    const call_case c = {.op = "relative_shift",
-                         .text = text,
-                         .dtype = args->dtype,
-                         .run = {shift_share},
-                         .context = &p,
-                         .operands = operands,
-                         .count = SHIFT_OPERANDS,
-                         .layouts = layouts,
-                         .seed = seed,
-                         .vary = vary_shift_store};
-    call_sweep(&c);
-}
-
-START_TEST(any_shift)
-{
-    uint64_t state = test_mix((uint64_t)_i);
-    for (int i = 0; i < (test_small() ? 50 : 600); i++) {
-        const size_t queries = 1 + test_draw(&state, 9), keys = 1 + test_draw(&state, test_draw(&state, 4) ? 40 : 330);
-        const size_t batch = 1 + test_draw(&state, 2), heads = 1 + test_draw(&state, 3), how = test_draw(&state, 4);
-        shift_problem p = {.backward = (int)test_draw(&state, 2)};
-        if (how == 0)
-            p.args = nrg_transformer_xl_shift_args(batch, heads, queries, keys);
-        else if (how == 1)
-            p.args = nrg_xlnet_shift_args(batch, heads, queries, keys);
-        else
-            p.args = nrg_relative_shift_args_init(batch, heads, queries, keys, 1 + test_draw(&state, 60),
-                                                  (int64_t)test_draw(&state, 120) - 60);
-        p.args.dtype = dtypes[_i];
-        p.args.accumulate = test_draw(&state, 2) == 0;
-        sweep_shift(p, test_mix(state), 4);
-    }
-}
-END_TEST
-
-/* Too large for the cache, so that it is streamed without being told. */
-START_TEST(large_shift)
-{
-    const size_t queries = test_small() ? 40 : 620;
-    for (int backward = 0; backward < 2; backward++) {
-        shift_problem p = {nrg_xlnet_shift_args(1, 2, queries, queries + 13), backward};
-        p.args.dtype = dtypes[_i];
-        sweep_shift(p, (uint64_t)backward, 2);
-    }
-}
-END_TEST
-
-/* ---- the bias pair, paths against scalar ---- */
-
-enum { Q, U, V, O_U, O_V, BIAS_OPERANDS };
-enum { D_O_U, D_O_V, DQ, DU, DV, BIAS_BACKWARD_OPERANDS };
-
-static nrg_head_strides token_strides(const nrg_head_bias_args *args, const call_operand *o)
-{
-    return (nrg_head_strides){args->rows * o->group_stride, o->stride, o->group_stride};
-}
-
-static nrg_status bias_share(void *context, const call_operand *all, int ith, int nth)
-{
-    nrg_head_bias_args args = *(const nrg_head_bias_args *)context;
-    args.q = all[Q].at;
-    args.u = all[U].at;
-    args.v = all[V].at;
-    args.o_u = all[O_U].at;
-    args.o_v = all[O_V].at;
-    args.q_strides = token_strides(&args, &all[Q]);
-    args.o_u_strides = token_strides(&args, &all[O_U]);
-    args.o_v_strides = token_strides(&args, &all[O_V]);
-    return nrg_head_bias_pair(&args, ith, nth);
-}
-
-static nrg_status bias_backward_share(void *context, const call_operand *all, int ith, int nth)
-{
-    nrg_head_bias_args args = *(const nrg_head_bias_args *)context;
-    args.d_o_u = all[D_O_U].at;
-    args.d_o_v = all[D_O_V].at;
-    args.dq = all[DQ].at;
-    args.du = all[DU].at;
-    args.dv = all[DV].at;
-    args.d_o_u_strides = token_strides(&args, &all[D_O_U]);
-    args.d_o_v_strides = token_strides(&args, &all[D_O_V]);
-    args.dq_strides = token_strides(&args, &all[DQ]);
-    return nrg_head_bias_pair_backward(&args, ith, nth);
-}
-
-static void vary_bias_store(void *context, uint64_t draw) { ((nrg_head_bias_args *)context)->store = (nrg_store)(draw % 3); }
-
-static void sweep_bias(nrg_head_bias_args args, uint64_t seed, int layouts)
-{
-    const nrg_dtype bias_dtype = args.bias_dtype ? args.bias_dtype : args.dtype;
-    const size_t rows = args.batch * args.rows * args.heads;
-    call_operand operands[BIAS_OPERANDS] = {
-        [Q] = tensor("q", args.dtype, rows, args.heads, args.dim, CALL_INPUT),
-        [U] = {.name = "u", .type = (int)bias_dtype, .rows = 1, .dim = args.heads * args.dim},
-        [V] = {.name = "v", .type = (int)bias_dtype, .rows = 1, .dim = args.heads * args.dim},
-        [O_U] = tensor("o_u", args.dtype, rows, args.heads, args.dim, CALL_OUTPUT),
-        [O_V] = tensor("o_v", args.dtype, rows, args.heads, args.dim, CALL_OUTPUT),
-    };
-    operands[O_U].over = operands[O_V].over = CALL_OVER(Q);
-    operands[O_U].optional = operands[O_V].optional = 1;
-    char text[120];
-    snprintf(text, sizeof text, "b %zu h %zu rows %zu d %zu%s", args.batch, args.heads, args.rows, args.dim,
-             args.bias_dtype == NRG_F32 ? ", f32 biases" : "");
-    const call_case c = {.op = "head_bias_pair",
-                         .text = text,
-                         .dtype = args.dtype,
-                         .run = {bias_share},
-                         .context = &args,
-                         .operands = operands,
-                         .count = BIAS_OPERANDS,
-                         .layouts = layouts,
-                         .seed = seed,
-                         .vary = vary_bias_store};
-    call_sweep(&c);
-}
-
-/* absent: 1: no d_o_u, 2: no d_o_v */
-static void sweep_bias_backward(nrg_head_bias_args args, size_t absent, uint64_t seed, int layouts)
-{
-    const size_t rows = args.batch * args.rows * args.heads, columns = args.heads * args.dim;
-    const call_role sum = args.accumulate ? CALL_INOUT : CALL_OUTPUT;
-    call_operand operands[BIAS_BACKWARD_OPERANDS] = {
-        [D_O_U] = tensor("d_o_u", absent == 1 ? NRG_DTYPE_SAME : args.dtype, rows, args.heads, args.dim, CALL_INPUT),
-        [D_O_V] = tensor("d_o_v", absent == 2 ? NRG_DTYPE_SAME : args.dtype, rows, args.heads, args.dim, CALL_INPUT),
-        [DQ] = tensor("dq", args.dtype, rows, args.heads, args.dim, CALL_OUTPUT),
-        [DU] = {.name = "du", .role = sum, .type = NRG_F32, .rows = 1, .dim = columns, .optional = sum == CALL_OUTPUT},
-        [DV] = {.name = "dv", .role = sum, .type = NRG_F32, .rows = 1, .dim = columns, .optional = sum == CALL_OUTPUT},
-    };
-    operands[DQ].over = CALL_OVER(D_O_U) | CALL_OVER(D_O_V);
-    operands[DQ].optional = 1;
-    char text[120];
-    snprintf(text, sizeof text, "b %zu h %zu rows %zu d %zu%s", args.batch, args.heads, args.rows, args.dim,
-             args.accumulate ? ", added" : "");
-    const call_case c = {.op = "head_bias_pair_backward",
-                         .text = text,
-                         .dtype = args.dtype,
-                         .run = {bias_backward_share},
-                         .context = &args,
-                         .operands = operands,
-                         .count = BIAS_BACKWARD_OPERANDS,
-                         .work = (columns + 31) / 32,
-                         .layouts = layouts,
-                         .seed = seed,
-                         .vary = vary_bias_store};
-    call_sweep(&c);
-}
-
-START_TEST(any_bias)
-{
-    uint64_t state = test_mix((uint64_t)_i);
-    for (int i = 0; i < (test_small() ? 36 : 400); i++) {
-        nrg_head_bias_args args =
-            nrg_head_bias_args_init(1 + test_draw(&state, 2), 1 + test_draw(&state, 4), 1 + test_draw(&state, 11),
-                                    1 + test_draw(&state, test_draw(&state, 3) ? 70 : 400));
-        args.dtype = dtypes[_i];
-        args.bias_dtype = test_draw(&state, 2) ? NRG_F32 : NRG_DTYPE_SAME;
-        args.accumulate = test_draw(&state, 2) == 0;
-        sweep_bias(args, test_mix(state), 4);
-        sweep_bias_backward(args, test_draw(&state, 8), test_mix(state), 4);
-    }
-}
-END_TEST
-
-START_TEST(large_bias)
-{
-    nrg_head_bias_args args = nrg_head_bias_args_init(2, 3, test_small() ? 30 : 600, 459);
-    args.dtype = dtypes[_i];
-    sweep_bias(args, 1, 2);
-    sweep_bias_backward(args, 0, 2, 2);
-}
-END_TEST
-
-START_TEST(sweeps_met_everything)
-{
-    call_check_account("relative_shift");
-    call_check_account("head_bias_pair");
-    call_check_account("head_bias_pair_backward");
-}
-END_TEST
+#include "../harness/rows.h"
 
 /* ---- the papers' way: rows shift because a matrix with one column more or less is read as one of another shape ---- */
 
@@ -418,18 +178,11 @@ int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
     test_note_crashes();
-    call_start();
     Suite *suite = suite_create("relative shift and bias pair");
-    TCase *sweeps = test_case(suite, "paths against scalar");
-    tcase_add_loop_test(sweeps, any_shift, 0, 3);
-    tcase_add_loop_test(sweeps, large_shift, 0, 3);
-    tcase_add_loop_test(sweeps, any_bias, 0, 3);
-    tcase_add_loop_test(sweeps, large_bias, 0, 3);
     TCase *truth = test_case(suite, "against the papers");
     tcase_add_test(truth, as_the_papers_do);
     tcase_add_test(truth, distances);
     tcase_add_test(truth, adjoint_shift);
     tcase_add_test(truth, sums_of_rows);
-    tcase_add_test(test_case(suite, "account"), sweeps_met_everything);
     return test_run(suite);
 }
