@@ -1,10 +1,11 @@
-/* The public layer of rotary position embedding: the table and the rotation.
+/* The public layer of rotary position embedding: frequencies, the table and the rotation.
  *
  * SPDX-License-Identifier: MIT */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
+#include "../exact/rope_frequencies.h"
 #include "quick.h"
 #include "quick_table.h"
 #include "rope_job.h"
@@ -15,6 +16,27 @@ size_t nrg_rope_pairs(const nrg_rope_spec *spec)
     nrg_checked c;
     const nrg_status status = nrg_check_options(&c, &nrg_call_rope_pairs, (const void *const[]){spec});
     return status == NRG_OK ? c.sizes.n[NRG_ROPE_PAIRS] : 0;
+}
+
+static int factors_are_sound(const float *factors, size_t pairs)
+{
+    for (size_t p = 0; factors && p < pairs; p++)
+        if (!(factors[p] > 0 && factors[p] <= FLT_MAX))
+            return 0;
+    return 1;
+}
+
+nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, double *magnitude)
+{
+    nrg_checked c;
+    const nrg_rope_frequencies_args args = {frequencies, magnitude};
+    const nrg_status status = nrg_check(&c, &nrg_call_rope_frequencies, (const void *const[]){spec, &args}, 0, 1);
+    if (status != NRG_OK)
+        return status;
+    const nrg_rope_spec *s = c.part[NRG_ROPE_SPEC];
+    const size_t pairs = nrg_rope_pairs_of(s);
+    return factors_are_sound(s->freq_factors, pairs) && nrg_rope_turns(s, pairs, frequencies, magnitude) ? NRG_OK
+                                                                                                         : NRG_ERR_CONSTANT;
 }
 
 static void fill_table_job(nrg_position_table_job *job, const nrg_rope_spec *s, const nrg_rope_table_args *a,

@@ -1,11 +1,22 @@
-/* The public layer of the sinusoidal table.
+/* The public layer of the sinusoidal table and its frequencies.
  *
  * SPDX-License-Identifier: MIT */
+#include "../exact/rope_frequencies.h"
 #include "../internal.h"
 #include "../operands/check.h"
 #include "../operands/sinusoidal.h"
 #include "quick_table.h"
 #include "share.h"
+
+nrg_status nrg_sinusoidal_frequencies(size_t dim, double base, double *frequencies)
+{
+    nrg_checked c;
+    const nrg_sinusoidal_frequencies_args args = {frequencies, dim, base};
+    const nrg_status status = nrg_check(&c, &nrg_call_sinusoidal_frequencies, (const void *const[]){&args}, 0, 1);
+    if (status != NRG_OK)
+        return status;
+    return nrg_sinusoidal_turns(dim, nrg_sinusoidal_pairs(dim), base, frequencies) ? NRG_OK : NRG_ERR_CONSTANT;
+}
 
 static void fill_job(nrg_position_table_job *job, const nrg_sinusoidal_args *a, size_t table_stride, int ith, int nth)
 {

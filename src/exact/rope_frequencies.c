@@ -2,14 +2,11 @@
  * written for accuracy: 1 µs a pair.
  *
  * SPDX-License-Identifier: MIT */
-#include <float.h>
+#include "rope_frequencies.h"
+
 #include <math.h>
 
-#include "../exact/double_double.h"
-#include "../internal.h"
-#include "../operands/check.h"
-#include "../operands/rope.h"
-#include "../operands/sinusoidal.h"
+#include "double_double.h"
 
 /* The most turns a pair may make from one position to the next: k·θ/2π then has 2^49 whole turns, and a position table's double
  * arithmetic leaves their fraction exact. */
@@ -64,14 +61,6 @@ static wide llama3(const nrg_rope_spec *s, wide theta)
     return wide_add(slow, wide_mul(blend, wide_add(theta, wide_minus(slow))));
 }
 
-static int factors_are_sound(const float *factors, size_t pairs)
-{
-    for (size_t p = 0; factors && p < pairs; p++)
-        if (!(factors[p] > 0 && factors[p] <= FLT_MAX))
-            return 0;
-    return 1;
-}
-
 /* The power of the base that a pair turns with: it counts anew in every section of NRG_ROPE_VISION. */
 static size_t exponent_of(nrg_rope_mode mode, const int sections[4], size_t pair)
 {
@@ -95,18 +84,8 @@ static wide frequency(const nrg_rope_spec *s, wide log_base, const ramp *r, size
     return wide_div(theta, wide_two_pi);
 }
 
-nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, double *magnitude)
+int nrg_rope_turns(const nrg_rope_spec *s, size_t pairs, double *turns, double *magnitude)
 {
-    nrg_checked c;
-    const nrg_rope_frequencies_args args = {frequencies, magnitude};
-    const nrg_status status = nrg_check(&c, &nrg_call_rope_frequencies, (const void *const[]){spec, &args}, 0, 1);
-    if (status != NRG_OK)
-        return status;
-    const nrg_rope_spec *s = c.part[NRG_ROPE_SPEC];
-    const size_t pairs = nrg_rope_pairs_of(s);
-    if (!factors_are_sound(s->freq_factors, pairs))
-        return NRG_ERR_CONSTANT;
-
     wide log_base = wide_log(s->freq_base);
     if (s->scaling == NRG_ROPE_SCALING_NTK) /* (n/(n - 2)) · ln factor beside ln base */
         log_base = wide_add(log_base,
@@ -115,37 +94,31 @@ nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, 
     /* before anything is written: exponents rise, so that the first or the last of a section turns fastest */
     for (size_t p = 0; p < pairs; p++)
         if (!(fabs(frequency(s, log_base, &r, p).high) <= TURNS_MAX))
-            return NRG_ERR_CONSTANT;
+            return 0;
     for (size_t p = 0; p < pairs; p++) {
-        const wide turns = frequency(s, log_base, &r, p);
-        frequencies[p] = turns.high;
-        frequencies[pairs + p] = turns.low;
+        const wide of_pair = frequency(s, log_base, &r, p);
+        turns[p] = of_pair.high;
+        turns[pairs + p] = of_pair.low;
     }
     /* a factor that is no power of the data: nothing is gained by more than a double */
     const wide more = wide_mul(wide_of(0.1), wide_minus(wide_log(s->freq_scale)));
     *magnitude = s->ext_factor != 0 ? wide_mul(wide_of(s->attn_factor), wide_add(wide_of(1), more)).high : s->attn_factor;
-    return NRG_OK;
+    return 1;
 }
 
-nrg_status nrg_sinusoidal_frequencies(size_t dim, double base, double *frequencies)
+int nrg_sinusoidal_turns(size_t dim, size_t pairs, double base, double *turns)
 {
-    nrg_checked c;
-    const nrg_sinusoidal_frequencies_args args = {frequencies, dim, base};
-    const nrg_status status = nrg_check(&c, &nrg_call_sinusoidal_frequencies, (const void *const[]){&args}, 0, 1);
-    if (status != NRG_OK)
-        return status;
-    const size_t pairs = nrg_sinusoidal_pairs(dim);
     const wide log_base = wide_log(base);
     /* a base below 1 makes the last pair the fastest */
     const wide fastest = wide_reciprocal_power(log_base, 2 * (double)(pairs - 1), (double)dim);
     if (fastest.high > TURNS_MAX * wide_two_pi.high)
-        return NRG_ERR_CONSTANT;
+        return 0;
     for (size_t p = 0; p < pairs; p++) {
-        const wide turns = wide_div(wide_reciprocal_power(log_base, 2 * (double)p, (double)dim), wide_two_pi);
-        frequencies[p] = turns.high;
-        frequencies[pairs + p] = turns.low;
+        const wide of_pair = wide_div(wide_reciprocal_power(log_base, 2 * (double)p, (double)dim), wide_two_pi);
+        turns[p] = of_pair.high;
+        turns[pairs + p] = of_pair.low;
     }
-    return NRG_OK;
+    return 1;
 }
 
 double nrg_rope_longrope_attn_factor(int n_ctx, int n_ctx_orig)
