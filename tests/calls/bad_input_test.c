@@ -22,7 +22,8 @@ static const sound_family *const families[] = {&sound_activation, &sound_bias,  
                                                &sound_norm,       &sound_relative, &sound_rope};
 enum { FAMILIES = sizeof families / sizeof families[0], VARIANTS_MOST = 16, CALLS_MOST = 16 };
 
-/* Operands stand here, each with room around it for others to be moved into. */
+/* Operands stand here, each with room around it for others to be moved into: before the first and behind the last one, room for
+ * any of them, with wider strides, too. */
 enum { ROOM = 1 << 16, GAP = 1024 };
 static _Alignas(64) unsigned char memory[ROOM], before[ROOM];
 
@@ -78,12 +79,16 @@ static void set_up(trial *t)
     }
     const nrg_status status = verdict_measure(call, (const void *const *)t->part, &t->sizes, t->operands);
     ck_assert_msg(status == NRG_OK, "%s variant %d: its options are wrong: %d", t->sound->function, t->variant, (int)status);
-    size_t at = GAP;
+    size_t around = GAP;
+    for (int i = 0; i < call->operand_count; i++)
+        if (t->there >> i & 1 && 2 * extent_of(t, i) > around)
+            around = (2 * extent_of(t, i) + 63) / 64 * 64;
+    size_t at = around;
     for (int i = 0; i < call->operand_count; i++) {
         const nrg_operand *o = &call->operands[i];
         if (!(t->there >> i & 1))
             continue;
-        ck_assert_msg(at + extent_of(t, i) + GAP <= ROOM, "%s: operands are too large", t->sound->function);
+        ck_assert_msg(at + extent_of(t, i) + around <= ROOM, "%s: operands are too large", t->sound->function);
         set_pointer(t, i, memory + at);
         if (o->room)
             set_number(t, o->part, o->room, extent_of(t, i));
