@@ -20,6 +20,7 @@ stages=(
     "gcc        gcc, release: tests, command line, nrg check"
     "symbols    what the library exports, and what it takes from outside"
     "size       size of the shared library, stack use of a call"
+    "reduced    a build of norms, activations and RoPE without backward passes: tests, size"
     "install    meson install, pkg-config, a ten-line program"
     "embedding  docs/embedding.md, word for word"
     "clang      clang, release: tests"
@@ -35,6 +36,8 @@ stages=(
 build=${NRG_BUILD_DIR:-$root/build-test}
 machine=$(uname -m)
 size_limit=1000000 # bytes, with the three x86 paths: rows, channels, activations and positions, forward and backward, in three dtypes
+program_limit=300000 # bytes: a program that calls nrg_rms_norm_f32 alone, libc and libm apart
+reduced_limit=500000 # bytes: the shared library of norms, activations and RoPE without backward passes
 stack_limit=16384 # bytes, any call; promised in nrg/norm.h
 common_options=(-Dwerror=true)
 qemu_arm64=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
@@ -233,17 +236,43 @@ stage_symbols() {
     fi
 }
 
-stage_size() {
+# check_size TITLE FILE LIMIT: of a stripped copy.
+check_size() {
     local bytes
-    build_gcc
-    strip --strip-unneeded -o "$state/libnrg.so" "$build/gcc/libnrg.so"
-    bytes=$(stat -c %s "$state/libnrg.so")
-    size -A "$state/libnrg.so" | grep -E '^\.(text|rodata|data\.rel\.ro|eh_frame)' || true
-    say "stripped shared library: $bytes bytes of $size_limit"
-    note "$bytes bytes"
-    ((bytes <= size_limit)) || return 1
+    strip --strip-unneeded -o "$state/stripped" "$2"
+    bytes=$(stat -c %s "$state/stripped")
+    size -A "$state/stripped" | grep -E '^\.(text|rodata|data\.rel\.ro|eh_frame)' || true
+    say "$1, stripped: $bytes bytes of $3"
+    note "$1 $bytes bytes"
+    ((bytes <= $3))
+}
 
-    "$(numpy_python)" "$root/scripts/stack_use.py" "$stack_limit" "$build/gcc/src"
+stage_size() {
+    build_gcc
+    part check_size "shared library" "$build/gcc/libnrg.so" "$size_limit"
+    cat >"$state/program.c" <<'END'
+#include <nrg/norm.h>
+
+int main(void)
+{
+    float x[4] = {2, -2, 2, -2}, w[4] = {1, 2, 3, 4}, o[4];
+    return nrg_rms_norm_f32(1, 4, x, w, o, 0.0);
+}
+END
+    gcc -O2 -I "$root/include" "$state/program.c" "$build/gcc/libnrg.a" -lm -Wl,--gc-sections -o "$state/program"
+    "$state/program"
+    part check_size "program with nrg_rms_norm_f32 alone" "$state/program" "$program_limit"
+    part "$(numpy_python)" "$root/scripts/stack_use.py" "$stack_limit" "$build/gcc/src"
+    parts_done
+}
+
+stage_reduced() {
+    configure "$build/reduced" gcc "${common_options[@]}" -Dbench=disabled -Dfamilies=norm,activation,rope -Dbackward=false
+    compile "$build/reduced"
+    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$(cpu_paths) part run_tests "$build/reduced"
+    part "$build/reduced/tools/nrg" check
+    part check_size "shared library" "$build/reduced/libnrg.so" "$reduced_limit"
+    parts_done
 }
 
 stage_install() {

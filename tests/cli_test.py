@@ -2155,13 +2155,15 @@ def outputs_of_channels_that_cannot_be_written_leave_nothing():
 
 
 @test
-def info_lists_features_and_paths():
+def info_lists_features_paths_and_families():
     run = Run("info", env={"NRG_ISA": ""})
     assert run.status == 0 and not run.err, str(run)
     for feature in ("avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "neon"):
         assert re.search(rf"^  {feature} +(yes|no)$", run.out, re.M), feature
     for path in ("scalar", "avx2", "avx512", "neon"):
         assert re.search(rf"^  {path} +(yes|no) +(yes|no)$", run.out, re.M), path
+    for family in ("norm", "activation", "channel", "rope", "recurrent", "embed", "relative", "bias", "backward"):
+        assert re.search(rf"^  {family} +yes$", run.out, re.M), family
     assert re.search(r"^nrg \d+\.\d+\.\d+$", run.out, re.M) and re.search(r"^  scalar +yes +yes$", run.out, re.M)
     active = re.search(r"^Active path (\w+): the best", run.out, re.M)
     assert active and re.search(rf"^  {active[1]} +yes +yes$", run.out, re.M), run.out

@@ -1,6 +1,7 @@
 /* The public layer of the activations: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
+#include "../job/activation.h"
 #include "../operands/activation.h"
 #include "../operands/check.h"
 #include "quick.h"

@@ -1,6 +1,7 @@
 /* The public layer of channel normalization: checks the arguments once, then calls through the table; and what needs no kernel.
  *
  * SPDX-License-Identifier: MIT */
+#include "../job/channel.h"
 #include "../exact/channel_sums.h"
 #include "../exact/element.h"
 #include "../operands/check.h"

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "../job/channel.h"
 #include "../operands/channel_norm_backward.h"
 #include "../operands/check.h"
 #include "channel_spec.h"

@@ -4,6 +4,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "../job/embed.h"
 #include "embed_inputs.h"
 #include "quick.h"
 #include "share.h"

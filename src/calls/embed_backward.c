@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../internal.h"
+#include "../job/embed.h"
 #include "../operands/check.h"
 #include "../operands/embed.h"
 #include "embed_rows.h"

@@ -6,6 +6,7 @@
 #define NRG_CALLS_EMBED_INPUTS_H
 
 #include "../internal.h"
+#include "../job/embed.h"
 #include "../operands/check.h"
 #include "../operands/embed.h"
 #include "embed_rows.h"

@@ -1,6 +1,7 @@
 /* The public layer of row normalization: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
+#include "../job/norm.h"
 #include "../operands/check.h"
 #include "../operands/norm.h"
 #include "norm_formula.h"

@@ -4,8 +4,10 @@
  * SPDX-License-Identifier: MIT */
 #include <limits.h>
 
+#include "../job/norm.h"
 #include "../operands/check.h"
 #include "../operands/norm.h"
+#include "norm_backward.h"
 #include "norm_formula.h"
 #include "reduce.h"
 #include "share.h"

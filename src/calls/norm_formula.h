@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "../internal.h"
+#include "../job/norm.h"
 
 /* The divisor's three forms: a sum's eps is a mean's of eps/d, a length's of eps/√d. d is a group's. */
 static inline void set_formula(nrg_norm_formula *f, const nrg_norm_spec *s, size_t group_dim)

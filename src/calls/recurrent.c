@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../internal.h"
+#include "../job/recurrent.h"
 #include "../operands/check.h"
 #include "../operands/recurrent.h"
 #include "share.h"

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../internal.h"
+#include "../job/relative.h"
 #include "../operands/check.h"
 #include "../operands/heads.h"
 #include "../operands/relative_shift.h"

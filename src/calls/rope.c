@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../exact/rope_frequencies.h"
+#include "../job/rope.h"
 #include "quick.h"
 #include "quick_table.h"
 #include "rope_job.h"

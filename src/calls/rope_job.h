@@ -4,6 +4,7 @@
 #ifndef NRG_CALLS_ROPE_JOB_H
 #define NRG_CALLS_ROPE_JOB_H
 
+#include "../job/rope.h"
 #include "../operands/check.h"
 #include "../operands/rope.h"
 #include "stream.h"

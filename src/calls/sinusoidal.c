@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "../exact/rope_frequencies.h"
 #include "../internal.h"
+#include "../job/rope.h"
 #include "../operands/check.h"
 #include "../operands/sinusoidal.h"
 #include "quick_table.h"

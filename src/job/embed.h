@@ -4,7 +4,7 @@
 #ifndef NRG_JOB_EMBED_H
 #define NRG_JOB_EMBED_H
 
-#include "../../include/nrg/nrg.h"
+#include "../../include/nrg/embed.h"
 
 /* x, and the tables. */
 enum { NRG_EMBED_TERMS = 1 + NRG_EMBED_TABLES };

@@ -4,7 +4,7 @@
 #ifndef NRG_JOB_RECURRENT_H
 #define NRG_JOB_RECURRENT_H
 
-#include "../../include/nrg/nrg.h"
+#include "../../include/nrg/recurrent.h"
 
 /* Chains begin to end, with n positions each. Everything has been checked; strides are the real ones, in bytes. */
 typedef struct nrg_recurrent_job {

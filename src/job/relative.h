@@ -4,7 +4,8 @@
 #ifndef NRG_JOB_RELATIVE_H
 #define NRG_JOB_RELATIVE_H
 
-#include "../../include/nrg/nrg.h"
+#include "../../include/nrg/relative.h"
+#include "../../include/nrg/relative_shift.h"
 
 enum {
     /* A piece of relative_backward. */

@@ -4,7 +4,9 @@
 #ifndef NRG_JOB_ROPE_H
 #define NRG_JOB_ROPE_H
 
-#include "../../include/nrg/nrg.h"
+#include "../../include/nrg/norm_rope.h"
+#include "../../include/nrg/sinusoidal.h"
+#include "norm.h"
 
 /* How a row of a table lies. */
 typedef enum nrg_table_order {
@@ -45,7 +47,7 @@ typedef struct nrg_rope_job {
 /* A norm of every row, whose x, o and strides are those of the rotation. Rows of the norm: one for each row of the rotation, or
  * one for each of its groups. */
 typedef struct nrg_norm_rope_job {
-    struct nrg_norm_job norm;
+    nrg_norm_job norm;
     nrg_rope_job rope;
 } nrg_norm_rope_job;
 

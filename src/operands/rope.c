@@ -3,9 +3,10 @@
  * SPDX-License-Identifier: MIT */
 #include "rope.h"
 
+#include <float.h>
 #include <math.h>
 
-#include "../internal.h"
+#include "../job/rope.h"
 
 static int is_mode(nrg_rope_mode mode) { return mode == NRG_ROPE_NORMAL || mode == NRG_ROPE_NEOX || nrg_rope_has_sections(mode); }
 

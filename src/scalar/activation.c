@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include "../job/activation.h"
 #include "element.h"
 
 /* The numbers below are those of docs/activations.md. Polynomials are the project's own minimax fits with float coefficients,

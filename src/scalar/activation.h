@@ -5,6 +5,7 @@
 #define NRG_SCALAR_ACTIVATION_H
 
 #include "../internal.h"
+#include "../job/activation.h"
 
 static inline float activate(nrg_activation g, float x)
 {

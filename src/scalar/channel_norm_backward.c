@@ -1,6 +1,7 @@
 /* Channel normalization, backward: the reference. docs/channel_norm.md says in words what these loops do to the last bit.
  *
  * SPDX-License-Identifier: MIT */
+#include "../job/channel.h"
 #include "activation.h"
 #include "channel_set.h"
 

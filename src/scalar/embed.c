@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include "../job/embed.h"
 #include "element.h"
 
 /* ---- o[t] = term 0 + term 1 + … ---- */

@@ -5,6 +5,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "../job/norm.h"
 #include "activation.h"
 #include "element.h"
 #include "norm_statistics.h"

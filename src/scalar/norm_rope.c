@@ -1,6 +1,8 @@
 /* A norm of every head, then its rotation: the reference is the two references in turn, row by row.
  *
  * SPDX-License-Identifier: MIT */
+#include "../job/norm.h"
+#include "../job/rope.h"
 #include "kernels.h"
 
 static void norm_rope(const nrg_norm_rope_job *job, void (*norm)(const nrg_norm_job *), void (*rope)(const nrg_rope_job *))

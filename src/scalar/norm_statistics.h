@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "../internal.h"
+#include "../job/norm.h"
 
 /* Element i belongs to lane i mod LANES; the lanes fold after every SEGMENT elements, and at the row's end. */
 enum { LANES = 32, SEGMENT = 4096 };

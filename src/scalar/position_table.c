@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include "../job/rope.h"
 #include "element.h"
 
 /* (2π)^k/k! with alternating signs: sin 2πt = t·S(t²), cos 2πt = C(t²). For |t| ≤ 1/8 what is left out is below 2^-44. */

@@ -2,6 +2,7 @@
  * loops do to the last bit.
  *
  * SPDX-License-Identifier: MIT */
+#include "../job/recurrent.h"
 #include "activation.h"
 #include "element.h"
 

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include "../job/relative.h"
 #include "element.h"
 
 /* One query of a job. */

@@ -1,6 +1,7 @@
 /* The relative shift and the bias pair: the reference.
  *
  * SPDX-License-Identifier: MIT */
+#include "../job/relative.h"
 #include "element.h"
 
 static size_t row_at(nrg_head_strides s, size_t batch, size_t head, size_t row)

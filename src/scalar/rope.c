@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../job/rope.h"
 #include "element.h"
 
 static void rope_head(const nrg_rope_job *job, const char *x, char *o, const float *table, nrg_dtype dtype)

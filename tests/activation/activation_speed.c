@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "internal.h"
+#include "job/activation.h"
 
 enum { N = 4096, TURNS = 301, REPEATS = 10 };
 

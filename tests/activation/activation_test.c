@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "../harness/element.h"
-#include "internal.h"
+#include "job/activation.h"
 #include "../harness/support.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])

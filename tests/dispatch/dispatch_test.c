@@ -174,6 +174,30 @@ START_TEST(rows_of_paths)
 }
 END_TEST
 
+/* Every family has a name, and is there where one of its kernels is. */
+START_TEST(families)
+{
+    static const char *const names[] = {"norm", "activation", "channel", "rope", "recurrent", "embed", "relative", "bias"};
+    enum { FAMILIES = sizeof names / sizeof names[0] };
+    int built[FAMILIES] = {0}, backward = 0;
+    for (unsigned i = 0; i < FAMILIES; i++) {
+        ck_assert_str_eq(nrg_family_name(i), names[i]);
+#define NRG_KERNEL(family, op, job)                                                                                              \
+    built[i] |= strcmp(#family, names[i]) == 0;                                                                                  \
+    backward |= strstr(#op, "backward") != NULL;
+#include "kernels.def"
+#undef NRG_KERNEL
+        ck_assert_int_eq(nrg_family_built(names[i]), built[i]);
+    }
+    ck_assert_ptr_null(nrg_family_name(FAMILIES));
+    ck_assert_ptr_null(nrg_family_name(~0u));
+    ck_assert_int_eq(nrg_family_built("nor"), 0);
+    ck_assert_int_eq(nrg_family_built(""), 0);
+    ck_assert_int_eq(nrg_family_built(NULL), 0);
+    ck_assert_int_eq(nrg_backward_built(), backward);
+}
+END_TEST
+
 typedef void any_kernel(void);
 
 /* Every op has a function for every path and dtype of this build, and no two are the same. */
@@ -331,6 +355,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, this_machine);
     tcase_add_test(tests, names);
     tcase_add_test(tests, forced_paths);
+    tcase_add_test(tests, families);
     tcase_add_test(tests, rows_of_paths);
     tcase_add_test(tests, full_tables);
     tcase_add_test(tests, forgotten_choice_is_made_again);

@@ -8,6 +8,7 @@
 #ifndef NRG_TEMPLATE_ACTIVATION_ACTIVATION_H
 #define NRG_TEMPLATE_ACTIVATION_ACTIVATION_H
 
+#include "../../job/activation.h"
 #include "activation_functions.h"
 
 enum {

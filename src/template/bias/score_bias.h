@@ -4,6 +4,7 @@
 #ifndef NRG_TEMPLATE_BIAS_SCORE_BIAS_H
 #define NRG_TEMPLATE_BIAS_SCORE_BIAS_H
 
+#include "../../job/bias.h"
 #include "../step.h"
 
 NRG_INLINE size_t score_larger(size_t a, size_t b) { return a > b ? a : b; }

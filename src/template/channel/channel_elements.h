@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "../../job/channel.h"
 #include "../step.h"
 
 enum {

@@ -4,6 +4,8 @@
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_WALK_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_WALK_H
 
+#include "../../job/activation.h"
+#include "../../job/channel.h"
 #include "channel_elements.h"
 #include "channel_gradient_apply.h"
 #include "channel_total.h"

@@ -4,6 +4,8 @@
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_WALK_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_WALK_H
 
+#include "../../job/activation.h"
+#include "../../job/channel.h"
 #include "channel_around.h"
 #include "channel_elements.h"
 #include "channel_sum.h"

@@ -7,6 +7,7 @@
 #ifndef NRG_TEMPLATE_EMBED_EMBED_H
 #define NRG_TEMPLATE_EMBED_EMBED_H
 
+#include "../../job/embed.h"
 #include "../step.h"
 
 /* A token's terms, by value: stores to o could alias the job. */

@@ -5,6 +5,7 @@
 #ifndef NRG_TEMPLATE_NORM_NORM_BACKWARD_STAGE_H
 #define NRG_TEMPLATE_NORM_NORM_BACKWARD_STAGE_H
 
+#include "../../job/norm.h"
 #include "../step.h"
 
 /* One row, or one group of a row. */

@@ -4,6 +4,8 @@
 #ifndef NRG_TEMPLATE_NORM_NORM_ROW_H
 #define NRG_TEMPLATE_NORM_NORM_ROW_H
 
+#include "../../job/activation.h"
+#include "../../job/norm.h"
 #include "../step.h"
 
 /* What is done to the rows of a job. The loops test these as they run, in one register. */

@@ -10,6 +10,8 @@
 #ifndef NRG_TEMPLATE_RECURRENT_RECURRENT_H
 #define NRG_TEMPLATE_RECURRENT_RECURRENT_H
 
+#include "../../job/activation.h"
+#include "../../job/recurrent.h"
 #include "../step.h"
 
 enum {

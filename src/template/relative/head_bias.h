@@ -4,6 +4,7 @@
 #ifndef NRG_TEMPLATE_RELATIVE_HEAD_BIAS_H
 #define NRG_TEMPLATE_RELATIVE_HEAD_BIAS_H
 
+#include "../../job/relative.h"
 #include "../runs.h"
 
 enum {

@@ -6,6 +6,7 @@
 #ifndef NRG_TEMPLATE_RELATIVE_RELATIVE_ELEMENTS_H
 #define NRG_TEMPLATE_RELATIVE_RELATIVE_ELEMENTS_H
 
+#include "../../job/relative.h"
 #include "../step.h"
 
 #define REL_NOINLINE static __attribute__((noinline))

@@ -4,6 +4,7 @@
 #ifndef NRG_TEMPLATE_RELATIVE_RELATIVE_SHIFT_H
 #define NRG_TEMPLATE_RELATIVE_RELATIVE_SHIFT_H
 
+#include "../../job/relative.h"
 #include "../runs.h"
 
 /* One row, in bytes: those from `from` to `to` have a partner, that of the first at `in`. */

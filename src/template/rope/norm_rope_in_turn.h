@@ -6,6 +6,8 @@
 #define NRG_TEMPLATE_ROPE_NORM_ROPE_IN_TURN_H
 
 #include "../../internal.h"
+#include "../../job/norm.h"
+#include "../../job/rope.h"
 
 /* Short rows of a norm go eight together; more than a few thousand bytes do not stay in L1 beside w and the table. */
 enum { NORM_ROPE_BYTES = 8192 };

@@ -7,6 +7,7 @@
 #ifndef NRG_TEMPLATE_ROPE_POSITION_TABLE_H
 #define NRG_TEMPLATE_ROPE_POSITION_TABLE_H
 
+#include "../../job/rope.h"
 #include "../step.h"
 
 NRG_INLINE void turn_half(vd *cosine, vd *sine, vd position, vd high, vd low, vd magnitude)

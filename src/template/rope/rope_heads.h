@@ -4,6 +4,7 @@
 #ifndef NRG_TEMPLATE_ROPE_ROPE_HEADS_H
 #define NRG_TEMPLATE_ROPE_ROPE_HEADS_H
 
+#include "../../job/rope.h"
 #include "../step.h"
 
 /* Heads of one token. */

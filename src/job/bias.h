@@ -1,10 +1,10 @@
 /* What the kernels of nrg/score_bias.h are handed.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_JOB_SCORE_BIAS_H
-#define NRG_JOB_SCORE_BIAS_H
+#ifndef NRG_JOB_BIAS_H
+#define NRG_JOB_BIAS_H
 
-#include "../../include/nrg/nrg.h"
+#include "../../include/nrg/score_bias.h"
 
 /* A tensor [batch, heads, queries, keys]: strides are the real ones, in bytes. */
 typedef struct nrg_score_strides {

@@ -1,0 +1,13 @@
+/* What a call that fuses a norm's gradient with something else needs of norm_backward.c.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_CALLS_NORM_BACKWARD_H
+#define NRG_CALLS_NORM_BACKWARD_H
+
+#include "../../include/nrg/norm_backward.h"
+
+/* How many shares cut the rows into blocks, or (without dw and db) into pieces of `rows`; and the rows of share ith of nth. */
+size_t nrg_norm_backward_pieces(const nrg_norm_backward_args *args, size_t rows);
+void nrg_norm_backward_rows(const nrg_norm_backward_args *args, int ith, int nth, size_t *begin, size_t *end);
+
+#endif

@@ -1,0 +1,66 @@
+/* The jobs of the norms of rows.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_JOB_NORM_H
+#define NRG_JOB_NORM_H
+
+#include "../../include/nrg/norm_backward.h"
+
+/* The three forms the divisor takes once sum, mean and none are folded into one eps (set_formula in norm_formula.h). */
+enum nrg_divisor {
+    NRG_DIV_ROOT,  /* s = √(σ² + eps) */
+    NRG_DIV_SIGMA, /* s = σ + eps */
+    NRG_DIV_MAX    /* s = max(σ, eps) */
+};
+
+/* What a norm computes, beside its operands. */
+typedef struct nrg_norm_formula {
+    int centred;
+    enum nrg_divisor divisor;
+    double eps;        /* of the divisor form above */
+    double d, inv_dim; /* elements of a row or group as a double, and 1/d */
+    double k;          /* c/√d */
+    float w_offset;
+} nrg_norm_formula;
+
+/* A share of rows for norm_forward. Everything in it has been checked; strides are the real ones, in bytes.
+ *
+ * With groups > 1 a row of the job is one group of a row of the tensor: row n is group n mod groups of row n / groups. */
+typedef struct nrg_norm_job {
+    const char *x, *y; /* y: NULL where absent */
+    const char *z;     /* NULL without a gate */
+    const char *w, *b; /* NULL where absent */
+    char *o, *r;       /* r: NULL where not asked for */
+    float *mean, *rstd;
+    size_t x_stride, y_stride, z_stride, o_stride, r_stride;
+    size_t dim, groups;        /* dim: of a group */
+    size_t row_begin, row_end; /* the share */
+    int y_f32, r_f32, w_f32;   /* 1: that operand is f32 beside 16-bit x (for f32 x: always 1) */
+    int after;                 /* y is added to the output, not before the norm */
+    int stream;                /* 1: non-temporal stores where the alignment allows them */
+    nrg_gate gate;
+    nrg_activation activation;
+    nrg_norm_formula formula;
+} nrg_norm_job;
+
+/* Rows that norm_backward takes together: they add up in f32 before one addition to the partial sum in double. */
+enum { NRG_ROW_BATCH = 4 };
+
+/* A share for norm_backward: blocks of rows (the last block ends at `rows`). Without partial sums a share is one block. */
+typedef struct nrg_norm_backward_job {
+    const char *d_o, *dr_in, *x, *y, *z, *w, *b; /* NULL where absent. x: r itself where that is given; then y is NULL */
+    char *dx, *dy, *dz;                          /* NULL where not asked for */
+    const float *mean;                           /* [rows, groups]; NULL: to be recomputed, or not centred */
+    double *dw, *db;                             /* partial sums, [blocks][groups · dim]; NULL where not asked for */
+    size_t d_o_stride, dr_in_stride, x_stride, y_stride, z_stride, dx_stride, dy_stride, dz_stride;
+    size_t dim, groups;        /* dim: of a group */
+    size_t row_begin, row_end; /* the share, in rows of the tensor: whole blocks where there are partial sums */
+    size_t block_rows;
+    int x_f32, y_f32, r_f32, w_f32; /* 1: that operand is f32 beside a 16-bit dtype (f32: always 1). dr_in is as r */
+    int after, stream;
+    nrg_gate gate;
+    nrg_activation activation;
+    nrg_norm_formula formula;
+} nrg_norm_backward_job;
+
+#endif
