@@ -21,7 +21,7 @@ static inline nrg_status fill_job(nrg_embed_job *job, const embed_call *call, si
     job->o_stride = o_stride;
     job->dim = a->dim;
     job->row_begin = nrg_share(a->rows, ith, nth);
-    job->row_end = job->ahead_end = nrg_share(a->rows, ith + 1, nth);
+    job->row_end = job->prefetch_end = nrg_share(a->rows, ith + 1, nth);
     /* lines that are in cache because the call is in place gain nothing by streaming */
     job->stream = a->o != a->x && nrg_wants_stream(a->store, call->bytes);
     return NRG_OK;

@@ -129,7 +129,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_embed_backward_job *job
     job->dim = a->dim;
     job->d_o_stride = c.stride[NRG_EMBED_BACKWARD_D_O][0];
     job->d_table_stride = c.stride[NRG_EMBED_BACKWARD_D_TABLE][0];
-    job->ahead = embed_rows_ahead(a->dim * (a->dtype == NRG_F32 ? 4 : 2)) - 1;
+    job->prefetch = embed_prefetch_rows(a->dim * (a->dtype == NRG_F32 ? 4 : 2)) - 1;
     job->scale = a->scale != 0 ? (double)a->scale : 1;
     job->accumulate = a->accumulate != 0;
     job->table_f32 = c.sizes.type[NRG_EMBED_BACKWARD_TYPE_TABLE] == NRG_F32;

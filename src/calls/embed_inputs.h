@@ -61,7 +61,7 @@ static inline void embed_terms(nrg_embed_job *job, const embed_call *call)
         if (job->far < 0 && t->ids && t->rows > nrg_l2_bytes() / term->stride)
             job->far = (int)(term - job->term);
     }
-    job->ahead = job->far >= 0 ? embed_rows_ahead(a->dim * (table_f32 ? 4 : 2)) : 0;
+    job->prefetch = job->far >= 0 ? embed_prefetch_rows(a->dim * (table_f32 ? 4 : 2)) : 0;
     job->is_copy = job->terms == 1 && !job->scaled && job->term[0].f32 == (a->dtype == NRG_F32);
 }
 

@@ -91,7 +91,7 @@ nrg_status nrg_embed_norm_forward(const nrg_embed_args *args, const nrg_norm_spe
     nrg_embed_kernel *const sum = NRG_KERNEL_ON(path, embed, dtype);
     nrg_norm_forward_kernel *const normalize = NRG_KERNEL_ON(path, norm_forward, dtype);
     const size_t end = nrg_share(rows, ith + 1, nth), turn = turn_rows(embed.dim * nrg_dtype_size(dtype));
-    embed.ahead_end = end;
+    embed.prefetch_end = end;
     for (size_t row = nrg_share(rows, ith, nth); row < end; row = embed.row_end) {
         embed.row_begin = row;
         embed.row_end = end - row > turn ? row + turn : end;

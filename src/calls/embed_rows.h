@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How many rows later one is asked for: the next, or as many as make two kilobytes. Measured with rows of 768 from memory, one
+/* How many rows later one is prefetched: the next, or as many as make two kilobytes. Measured with rows of 768 from memory, one
  * row or two: with bf16 two are 1.3 × as fast, with f32 they are alike. */
-static inline size_t embed_rows_ahead(size_t row_bytes) { return 1 + 2048 / row_bytes; }
+static inline size_t embed_prefetch_rows(size_t row_bytes) { return 1 + 2048 / row_bytes; }
 
 /* Whether n rows from `first` on are rows of a table. */
 static inline int embed_counted_rows_exist(int32_t first, size_t n, size_t rows)

@@ -100,7 +100,7 @@ static inline void set_start(double *state, const nrg_floater_spec *s, const voi
 /* ---- the steps reversed ---- */
 
 /* gradient: with regard to the state at the end of a step, becomes that at its beginning. The room's input is what the stages
- * were asked for; v and slope are lost. */
+ * were asked for; v and slope are overwritten. */
 static inline void reverse_step(const nrg_floater_spec *s, const rk_room *r, double *gradient, float *v, rk_step step)
 {
     const size_t dim = s->dim;

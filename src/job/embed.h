@@ -27,8 +27,8 @@ typedef struct nrg_embed_job {
     int stream;                           /* 1: non-temporal stores where the alignment allows them */
     char *o;
     size_t o_stride, dim;
-    size_t row_begin, row_end; /* the share: tokens */
-    size_t ahead, ahead_end;   /* of so many tokens later the row is asked for, where that is before ahead_end */
+    size_t row_begin, row_end;     /* the share: tokens */
+    size_t prefetch, prefetch_end; /* of so many tokens later the row is prefetched, where that is before prefetch_end */
 } nrg_embed_job;
 
 /* A share for embed_backward: from column_begin of row row_begin to column_end (not included) of row row_end of the table, by
@@ -39,7 +39,7 @@ typedef struct nrg_embed_backward_job {
     const uint32_t *start, *order; /* the tokens of row k: order[start[k]] up to order[start[k + 1]]; NULL: there are no ids */
     size_t first, tokens;          /* no ids: row first + t has token t and no other */
     size_t d_o_stride, d_table_stride, dim;
-    size_t ahead; /* of so many tokens after those that are read, in their order, the row is asked for */
+    size_t prefetch; /* of so many tokens after those that are read, in their order, the row is prefetched */
     size_t row_begin, column_begin, row_end, column_end;
     double scale;
     int accumulate;

@@ -13,7 +13,7 @@ typedef struct set_gradient {
     int frozen; /* the statistics are constants */
 } set_gradient;
 
-static set_gradient gradient_around(const nrg_channel_statistics *stat, int frozen)
+static set_gradient backward_around(const nrg_channel_statistics *stat, int frozen)
 {
     set_gradient g = {.centre = (float)(stat->mean + stat->mean_low), .rstd = stat->rstd, .frozen = frozen};
     g.delta = (stat->mean - (double)g.centre) + stat->mean_low;
@@ -163,7 +163,7 @@ static void batch_channel(const backward *b, size_t c)
     const nrg_channel_norm_backward_job *job = b->job;
     const nrg_channel_statistics stat = statistics_at(b, c);
     const channel_factors f = factors_of(&stat, job->w, job->b, c, job->w_f32, b->dtype);
-    set_gradient g = gradient_around(&stat, job->fixed_mean != NULL);
+    set_gradient g = backward_around(&stat, job->fixed_mean != NULL);
     int64_t own[NRG_SUMS_WORDS], *record = job->sums ? job->sums + c * NRG_SUMS_WORDS : own;
     if (!job->given_sums)
         sum_batch(b, c, &f, &g, record);
@@ -204,7 +204,7 @@ static void group_set(const backward *b, size_t n, size_t group, size_t block, i
     const size_t set = n * job->groups + group, c_begin = group * job->group_channels;
     double lanes_a[COLUMN_LANES] = {0}, lanes_b[COLUMN_LANES] = {0};
     nrg_channel_statistics stat = statistics_at(b, set);
-    set_gradient g = gradient_around(&stat, job->fixed_mean != NULL);
+    set_gradient g = backward_around(&stat, job->fixed_mean != NULL);
     for (size_t k = 0; k < job->group_channels; k++) {
         const size_t c = c_begin + k, at = block * job->c + c;
         const channel_factors f = factors_of(&stat, job->w, job->b, c, job->w_f32, b->dtype);

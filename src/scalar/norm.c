@@ -117,7 +117,7 @@ static float plain_element(const norm_row *row, size_t i, float p, float hi, flo
 
 /* The same in double, for where floats do not reach: a mean that is large beside s, rows or factors that are very large or small.
  */
-static float careful_element(const norm_row *row, size_t i, float p, double pilot, double offset, double factor)
+static float fallback_element(const norm_row *row, size_t i, float p, double pilot, double offset, double factor)
 {
     double difference = ((double)p - pilot) - offset;
     if (row->w)
@@ -135,7 +135,7 @@ static void apply(const norm_row *row, char *o, const statistics *stat, double i
     for (size_t i = 0; i < job->dim; i++) {
         float p = input(row, i);
         float out =
-            plain ? plain_element(row, i, p, hi, lo, minus_mean) : careful_element(row, i, p, stat->pilot, stat->offset, factor);
+            plain ? plain_element(row, i, p, hi, lo, minus_mean) : fallback_element(row, i, p, stat->pilot, stat->offset, factor);
         if (row->b)
             out += load(row->b, i, row->w_dtype);
         if (job->gate == NRG_GATE_POST)

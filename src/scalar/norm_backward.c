@@ -24,12 +24,12 @@ typedef struct backward_row {
 
 /* What multiplies a row's elements: with q = p - mean, h = q·rstd - left and dp = dh·a - q·b + c. */
 typedef struct backward_factors {
-    int careful;
+    int fallback;
     /* plain */
     float mean, rstd, left;
     float a, b, c;
-    /* careful: the mean in two parts, 1/s; dp = dh·a - h·b + c */
-    double pilot, shift, inverse, careful_a, careful_b, careful_c;
+    /* fallback: the mean in two parts, 1/s; dp = dh·a - h·b + c */
+    double pilot, shift, inverse, fallback_a, fallback_b, fallback_c;
 } backward_factors;
 
 static float residual(const backward_row *row, size_t i)
@@ -47,7 +47,7 @@ static float input(const backward_row *row, size_t i)
     return row->job->gate == NRG_GATE_PRE ? r * gate(row, i) : r;
 }
 
-static double careful_normalized(const backward_row *row, size_t i, const backward_factors *f)
+static double fallback_normalized(const backward_row *row, size_t i, const backward_factors *f)
 {
     return (((double)input(row, i) - f->pilot) - f->shift) * f->inverse;
 }
@@ -55,8 +55,8 @@ static double careful_normalized(const backward_row *row, size_t i, const backwa
 /* h, what came out of the norm. */
 static float normalized(const backward_row *row, size_t i, const backward_factors *f)
 {
-    if (f->careful)
-        return (float)careful_normalized(row, i, f);
+    if (f->fallback)
+        return (float)fallback_normalized(row, i, f);
     return fmaf(input(row, i) - f->mean, f->rstd, -f->left);
 }
 
@@ -96,7 +96,7 @@ static float weighted(const backward_row *row, size_t i, const backward_factors 
     return row->w ? d * weight(row, i) : d;
 }
 
-static double careful_weighted(const backward_row *row, size_t i, const backward_factors *f)
+static double fallback_weighted(const backward_row *row, size_t i, const backward_factors *f)
 {
     double d = (double)gradient(row, i, f);
     return row->w ? d * (double)weight(row, i) : d;
@@ -163,18 +163,18 @@ static plain_sums sum_plain(const backward_row *row, const backward_factors *f, 
     for (size_t segment = 0; segment < dim; segment += SEGMENT) {
         double q[LANES] = {0}, qq[LANES] = {0}, d[LANES] = {0}, dq[LANES] = {0};
         for (size_t block = segment; block < dim && block < segment + SEGMENT; block += BLOCK) {
-            float few_d[LANES] = {0}, few_dq[LANES] = {0};
+            float partial_d[LANES] = {0}, partial_dq[LANES] = {0};
             for (size_t i = block; i < dim && i < block + BLOCK; i++) {
                 float p = input(row, i), g = with_d ? weighted(row, i, f) : 0;
                 double exact = (double)p - (double)f->mean;
                 q[i % LANES] += exact;
                 qq[i % LANES] = fma(exact, exact, qq[i % LANES]);
-                few_d[i % LANES] += g;
-                few_dq[i % LANES] = fmaf(g, p - f->mean, few_dq[i % LANES]);
+                partial_d[i % LANES] += g;
+                partial_dq[i % LANES] = fmaf(g, p - f->mean, partial_dq[i % LANES]);
             }
             for (int l = 0; l < LANES; l++) {
-                d[l] += (double)few_d[l];
-                dq[l] += (double)few_dq[l];
+                d[l] += (double)partial_d[l];
+                dq[l] += (double)partial_dq[l];
             }
         }
         total.q += fold(q);
@@ -191,7 +191,7 @@ static int in_floats(double value) { return fabs(value) <= (double)FLT_MAX; }
 static int plain_factors(const backward_row *row, backward_factors *f, float mean, int needs_output)
 {
     const nrg_norm_formula *formula = &row->job->formula;
-    f->careful = 0;
+    f->fallback = 0;
     f->mean = mean;
     plain_sums s = sum_plain(row, f, !needs_output);
     double shift = formula->centred ? s.q / formula->d : 0, variance = s.qq * formula->inv_dim - shift * shift, slope = 1;
@@ -219,19 +219,19 @@ static int plain_factors(const backward_row *row, backward_factors *f, float mea
            (b == 0 || (fabs(b) >= 0x1p-100 && fabs(b) <= 0x1p100));
 }
 
-static void careful_factors(const backward_row *row, backward_factors *f, const statistics *stat)
+static void fallback_factors(const backward_row *row, backward_factors *f, const statistics *stat)
 {
     const nrg_norm_formula *formula = &row->job->formula;
     size_t dim = row->job->dim;
     double total_d = 0, total_dt = 0, over = stat->inverse, sigma = sqrt(stat->variance); /* over: a/s */
-    f->careful = 1;
+    f->fallback = 1;
     f->pilot = stat->pilot;
     f->shift = stat->shift;
     f->inverse = stat->inverse;
     for (size_t segment = 0; segment < dim; segment += SEGMENT) {
         double d[LANES] = {0}, dt[LANES] = {0};
         for (size_t i = segment; i < dim && i < segment + SEGMENT; i++) {
-            double g = careful_weighted(row, i, f);
+            double g = fallback_weighted(row, i, f);
             d[i % LANES] += g;
             dt[i % LANES] = fma(g, (double)input(row, i) - f->pilot, dt[i % LANES]);
         }
@@ -245,9 +245,9 @@ static void careful_factors(const backward_row *row, backward_factors *f, const 
     double cross = total_dt;
     if (formula->centred)
         cross -= f->shift * total_d;
-    f->careful_a = formula->k * f->inverse;
-    f->careful_b = f->careful_a * (cross * formula->inv_dim * over);
-    f->careful_c = formula->centred ? -(f->careful_a * (total_d / formula->d)) : -0.0;
+    f->fallback_a = formula->k * f->inverse;
+    f->fallback_b = f->fallback_a * (cross * formula->inv_dim * over);
+    f->fallback_c = formula->centred ? -(f->fallback_a * (total_d / formula->d)) : -0.0;
 }
 
 static void row_factors(const backward_row *row, backward_factors *f)
@@ -260,12 +260,12 @@ static void row_factors(const backward_row *row, backward_factors *f)
         if (plain_factors(row, f, formula->centred ? *row->mean : 0, needs_output))
             return;
         statistics stat = row_statistics(row);
-        careful_factors(row, f, &stat);
+        fallback_factors(row, f, &stat);
         return;
     }
     statistics stat = row_statistics(row);
     if (!plain_factors(row, f, (float)(stat.pilot + stat.shift), needs_output))
-        careful_factors(row, f, &stat);
+        fallback_factors(row, f, &stat);
 }
 
 /* ---- elements ---- */
@@ -283,15 +283,15 @@ static element backward_element(const backward_row *row, size_t i, const backwar
     e.d = gradient(row, i, f);
     e.h = normalized(row, i, f);
     double dp = 0;
-    if (f->careful) {
-        dp = fma(careful_weighted(row, i, f), f->careful_a, fma(careful_normalized(row, i, f), -f->careful_b, f->careful_c));
+    if (f->fallback) {
+        dp = fma(fallback_weighted(row, i, f), f->fallback_a, fma(fallback_normalized(row, i, f), -f->fallback_b, f->fallback_c));
         e.dx = (float)dp;
     } else
         e.dx = fmaf(weighted(row, i, f), f->a, fmaf(input(row, i) - f->mean, -f->b, f->c));
     e.dz = 0;
     if (job->gate == NRG_GATE_PRE) {
         float z = load(row->z, i, row->dtype);
-        if (!f->careful)
+        if (!f->fallback)
             dp = (double)e.dx;
         e.dz = (float)(dp * (double)residual(row, i) * (double)slope_of(job->activation, z));
         e.dx *= activate(job->activation, z);
@@ -338,15 +338,15 @@ static void backward(const nrg_norm_backward_job *job, size_t n, size_t rows, si
         row_factors(&row[k], &f[k]);
     }
     for (size_t i = 0; i < dim; i++) {
-        float few_w = 0, few_b = 0;
+        float partial_w = 0, partial_b = 0;
         for (size_t k = 0; k < rows; k++) {
             const size_t at = (n + k) * groups + group;
             char *dx = group_into(job->dx, job->dx_stride, dtype, at, groups, dim);
             char *dy = group_into(job->dy, job->dy_stride, row[k].y_dtype, at, groups, dim);
             char *dz = group_into(job->dz, job->dz_stride, dtype, at, groups, dim);
             element e = backward_element(&row[k], i, &f[k]);
-            few_w = k ? fmaf(e.d, e.h, few_w) : e.d * e.h;
-            few_b = k ? few_b + e.d : e.d;
+            partial_w = k ? fmaf(e.d, e.h, partial_w) : e.d * e.h;
+            partial_b = k ? partial_b + e.d : e.d;
             if (dx)
                 store(dx, i, dtype, e.dx);
             if (dy)
@@ -355,9 +355,9 @@ static void backward(const nrg_norm_backward_job *job, size_t n, size_t rows, si
                 store(dz, i, dtype, e.dz);
         }
         if (dw)
-            dw[i] = fresh ? (double)few_w : dw[i] + (double)few_w;
+            dw[i] = fresh ? (double)partial_w : dw[i] + (double)partial_w;
         if (db)
-            db[i] = fresh ? (double)few_b : db[i] + (double)few_b;
+            db[i] = fresh ? (double)partial_b : db[i] + (double)partial_b;
     }
 }
 

@@ -30,11 +30,11 @@ static double polynomial(const double *c, int terms, double u)
     return sum;
 }
 
-typedef struct turned {
+typedef struct rotated {
     float cosine, sine;
-} turned;
+} rotated;
 
-static turned turn(const nrg_position_table_job *job, double position, size_t pair)
+static rotated turn(const nrg_position_table_job *job, double position, size_t pair)
 {
     /* turns = high + low exactly enough: position·frequency in two parts, less the nearest number of quarters */
     const double high = position * job->high[pair];
@@ -49,7 +49,7 @@ static turned turn(const nrg_position_table_job *job, double position, size_t pa
         c = -c;
     if (n & 2)
         s = -s;
-    return (turned){(float)(c * job->magnitude), (float)(s * job->magnitude)};
+    return (rotated){(float)(c * job->magnitude), (float)(s * job->magnitude)};
 }
 
 /* Which of the four positions of a token turns a pair, as ggml has it. A sector is a round of pairs that has all sections: it
@@ -88,7 +88,7 @@ static void position_table(const nrg_position_table_job *job, nrg_dtype dtype)
     for (size_t row = job->begin; row < job->end; row++) {
         char *to = job->table + row * job->table_stride;
         for (size_t p = 0; p < pairs; p++) {
-            const turned value = turn(job, position_of(job, row, p), p);
+            const rotated value = turn(job, position_of(job, row, p), p);
             if (job->order == NRG_TABLE_INTERLEAVED) {
                 store(to, 2 * p, dtype, value.sine);
                 if (2 * p + 1 < job->dim)

@@ -20,15 +20,15 @@ typedef struct add_run {
     const char *a, *b;
     size_t n;
     int b_f32, stream;
-    size_t a_ahead, b_ahead; /* bytes to what is wanted next, which is fetched meanwhile; 0: nothing */
+    size_t a_prefetch, b_prefetch; /* bytes to what is wanted next, which is prefetched; 0: nothing */
 } add_run;
 
 /* A step of p, in lines of the cache. */
-NRG_INLINE void fetch_step(const char *p, size_t ahead, size_t size)
+NRG_INLINE void prefetch_lines(const char *p, size_t prefetch, size_t size)
 {
     NRG_UNROLL
     for (size_t line = 0; line < (RUN_STEP * VN * size + 63) / 64; line++)
-        __builtin_prefetch((const void *)((uintptr_t)p + ahead + 64 * line));
+        __builtin_prefetch((const void *)((uintptr_t)p + prefetch + 64 * line));
 }
 
 NRG_INLINE vf add_vector(const add_run *r, size_t i, nrg_dtype D)
@@ -57,9 +57,9 @@ NRG_INLINE void add_elements(const add_run *r, nrg_dtype D)
     for (int end = 0; overlap && end < 2; end++) /* before anything is written over them */
         ends[end] = add_vector(r, ends_at[end], D);
     for (; i + RUN_STEP * VN <= n; i += RUN_STEP * VN) {
-        if (r->a_ahead) {
-            fetch_step(r->a + i * size, r->a_ahead, size);
-            fetch_step(r->b + i * size, r->b_ahead, size);
+        if (r->a_prefetch) {
+            prefetch_lines(r->a + i * size, r->a_prefetch, size);
+            prefetch_lines(r->b + i * size, r->b_prefetch, size);
         }
         NRG_UNROLL
         for (size_t j = 0; j < RUN_STEP; j++)
@@ -110,7 +110,7 @@ NRG_INLINE void move_vector(char *out, const char *in, size_t size)
         v_st_half((uint16_t *)out, v_ld_half((const uint16_t *)in));
 }
 
-NRG_INLINE void move_run(char *out, const char *in, size_t n, size_t size, size_t ahead)
+NRG_INLINE void move_run(char *out, const char *in, size_t n, size_t size, size_t prefetch)
 {
     if (n < VN) {
         if (n)
@@ -120,8 +120,8 @@ NRG_INLINE void move_run(char *out, const char *in, size_t n, size_t size, size_
     size_t i = run_head(out, size, size * VN);
     move_vector(out, in, size);
     for (; i + RUN_STEP * VN <= n; i += RUN_STEP * VN) {
-        if (ahead)
-            fetch_step(in + i * size, ahead, size);
+        if (prefetch)
+            prefetch_lines(in + i * size, prefetch, size);
         NRG_UNROLL
         for (size_t j = 0; j < RUN_STEP; j++)
             move_vector(out + (i + j * VN) * size, in + (i + j * VN) * size, size);
@@ -131,23 +131,23 @@ NRG_INLINE void move_run(char *out, const char *in, size_t n, size_t size, size_
     move_vector(out + (n - VN) * size, in + (n - VN) * size, size);
 }
 
-static __attribute__((noinline)) void move_run_f32(char *out, const char *in, size_t n, size_t ahead)
+static __attribute__((noinline)) void move_run_f32(char *out, const char *in, size_t n, size_t prefetch)
 {
-    move_run(out, in, n, 4, ahead);
+    move_run(out, in, n, 4, prefetch);
 }
 
-static __attribute__((noinline)) void move_run_half(char *out, const char *in, size_t n, size_t ahead)
+static __attribute__((noinline)) void move_run_half(char *out, const char *in, size_t n, size_t prefetch)
 {
-    move_run(out, in, n, 2, ahead);
+    move_run(out, in, n, 2, prefetch);
 }
 
-/* ahead: as in add_run. */
-NRG_INLINE void run_move(char *out, const char *in, size_t n, nrg_dtype D, size_t ahead)
+/* prefetch: as in add_run. */
+NRG_INLINE void run_move(char *out, const char *in, size_t n, nrg_dtype D, size_t prefetch)
 {
     if (D == NRG_F32)
-        move_run_f32(out, in, n, ahead);
+        move_run_f32(out, in, n, prefetch);
     else
-        move_run_half(out, in, n, ahead);
+        move_run_half(out, in, n, prefetch);
 }
 
 /* ---- whole lines of out, past the cache ---- */
@@ -163,22 +163,22 @@ NRG_INLINE void stream_line(char *out, const char *in, size_t size)
     }
 }
 
-NRG_INLINE void stream_lines(char *out, const char *in, size_t bytes, size_t size, size_t ahead)
+NRG_INLINE void stream_lines(char *out, const char *in, size_t bytes, size_t size, size_t prefetch)
 {
     for (size_t i = 0; i < bytes; i += 64) {
-        __builtin_prefetch((const void *)((uintptr_t)in + i + ahead));
+        __builtin_prefetch((const void *)((uintptr_t)in + i + prefetch));
         stream_line(out + i, in + i, size);
     }
 }
 
-static __attribute__((noinline)) void run_stream_f32(char *out, const char *in, size_t bytes, size_t ahead)
+static __attribute__((noinline)) void run_stream_f32(char *out, const char *in, size_t bytes, size_t prefetch)
 {
-    stream_lines(out, in, bytes, 4, ahead);
+    stream_lines(out, in, bytes, 4, prefetch);
 }
 
-static __attribute__((noinline)) void run_stream_half(char *out, const char *in, size_t bytes, size_t ahead)
+static __attribute__((noinline)) void run_stream_half(char *out, const char *in, size_t bytes, size_t prefetch)
 {
-    stream_lines(out, in, bytes, 2, ahead);
+    stream_lines(out, in, bytes, 2, prefetch);
 }
 
 static __attribute__((noinline)) void run_stream_zeros(char *out, size_t bytes)

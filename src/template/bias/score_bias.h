@@ -46,17 +46,17 @@ typedef struct score_piece {
 } score_piece;
 
 /* Where a row is read and written, from some key on. */
-typedef struct score_place {
+typedef struct score_stream {
     const char *scores;
     char *o;
     const float *bias, *even, *odd; /* even and odd: with a piece */
-} score_place;
+} score_stream;
 
-NRG_INLINE score_place score_place_of(const score_run *run, const score_piece *piece, size_t r, size_t key, nrg_dtype D)
+NRG_INLINE score_stream score_place_of(const score_run *run, const score_piece *piece, size_t r, size_t key, nrg_dtype D)
 {
     const size_t before = bytes_of(key, D, 0);
-    score_place at = {run->scores + r * run->scores_stride + before, run->o + r * run->o_stride + before, run->bias - r + key,
-                      NULL, NULL};
+    score_stream at = {run->scores + r * run->scores_stride + before, run->o + r * run->o_stride + before, run->bias - r + key,
+                       NULL, NULL};
     if (piece) {
         const size_t entry = (size_t)(at.bias - piece->first);
         at.even = entry % 2 ? piece->odd + entry / 2 : piece->even + entry / 2;
@@ -67,7 +67,7 @@ NRG_INLINE score_place score_place_of(const score_run *run, const score_piece *p
 
 /* ---- vectors of a row ---- */
 
-NRG_INLINE vf score_biased(const score_place *at, size_t j, vf scale, nrg_dtype D)
+NRG_INLINE vf score_biased(const score_stream *at, size_t j, vf scale, nrg_dtype D)
 {
     return v_fma(load_whole(at->scores, j, D), scale, v_ld_f32(at->bias + j));
 }
@@ -86,7 +86,7 @@ NRG_INLINE void score_store(char *o, size_t j, vf v, int stream, nrg_dtype D)
 }
 
 /* G vectors. All loads come before the stores. */
-NRG_INLINE void score_vectors(const score_place *at, size_t j, int G, vf scale, int stream, nrg_dtype D)
+NRG_INLINE void score_vectors(const score_stream *at, size_t j, int G, vf scale, int stream, nrg_dtype D)
 {
     vf v[SCORE_LINE_MOST];
     NRG_UNROLL
@@ -99,7 +99,7 @@ NRG_INLINE void score_vectors(const score_place *at, size_t j, int G, vf scale, 
 
 /* Keys from j to end, which are few: the dtype is looked up at run time, and the code is there once. The last vector is whole
  * where it can be, and lies over the one before it; so o may not be the scores then. */
-static __attribute__((noinline)) void score_few(const score_place *at, size_t j, size_t end, float scale, nrg_dtype D)
+static __attribute__((noinline)) void score_few(const score_stream *at, size_t j, size_t end, float scale, nrg_dtype D)
 {
     const vf factor = v_set1(scale);
     if (end - j < VN) {
@@ -114,7 +114,7 @@ static __attribute__((noinline)) void score_few(const score_place *at, size_t j,
     }
 }
 
-NRG_INLINE vp score_biased_pair(const score_place *at, size_t j, vf scale)
+NRG_INLINE vp score_biased_pair(const score_stream *at, size_t j, vf scale)
 {
     const vp h = v_ld_pair((const uint16_t *)at->scores + j);
     return v_pair_to_bf16(v_fma(v_even_from_bf16(h), scale, v_ld_f32(at->even + j / 2)),
@@ -122,7 +122,7 @@ NRG_INLINE vp score_biased_pair(const score_place *at, size_t j, vf scale)
 }
 
 /* SCORE_WIDTH keys. */
-NRG_INLINE void score_step(const score_place *at, size_t j, vf scale, int stream, int pairs, nrg_dtype D)
+NRG_INLINE void score_step(const score_stream *at, size_t j, vf scale, int stream, int pairs, nrg_dtype D)
 {
     if (!pairs) {
         score_vectors(at, j, SCORE_VECTORS, scale, stream, D);
@@ -150,7 +150,7 @@ NRG_INLINE void score_rows_kept(const score_run *run, const score_piece *piece, 
     const int over = keys % VN && keys > VN;
     const vf scale = v_set1(run->scale);
     for (size_t r = 0; r < rows; r++) {
-        const score_place at = score_place_of(run, piece, r, begin, D);
+        const score_stream at = score_place_of(run, piece, r, begin, D);
         vf end = v_zero();
         if (over)
             end = score_biased(&at, keys - VN, scale, D);
@@ -170,39 +170,39 @@ NRG_INLINE void score_rows_kept(const score_run *run, const score_piece *piece, 
 
 /* Quarters of a run side by side. Out of cache, AVX-512, f32: 0.93 of the limit, where row after row is 0.82; AVX2, bf16: 0.87
  * and 0.77. Neighbouring rows side by side are slower than one (33 ms where that takes 28). */
-enum { SCORE_PLACES = 4 };
+enum { SCORE_STREAMS = 4 };
 
-/* Lines are asked for this far ahead, in bytes, also where another row or nothing follows: 1.06 × for the 16-bit types. */
-enum { SCORE_AHEAD = 2048 };
+/* Lines are prefetched this far ahead, in bytes, also where another row or nothing follows: 1.06 × for the 16-bit types. */
+enum { SCORE_PREFETCH = 2048 };
 
-/* Whole steps of some places. Returns their keys. */
-NRG_INLINE size_t score_steps(const score_place *some, int places, size_t keys, vf scale, int pairs, nrg_dtype D)
+/* Whole steps of some streams. Returns their keys. */
+NRG_INLINE size_t score_steps(const score_stream *some, int streams, size_t keys, vf scale, int pairs, nrg_dtype D)
 {
-    score_place at[SCORE_PLACES]; /* a copy, which lives in registers */
+    score_stream at[SCORE_STREAMS]; /* a copy, which lives in registers */
     NRG_UNROLL
-    for (int p = 0; p < places; p++)
+    for (int p = 0; p < streams; p++)
         at[p] = some[p];
     size_t j = 0;
     for (; j + SCORE_WIDTH <= keys; j += SCORE_WIDTH) {
         NRG_UNROLL
-        for (int p = 0; p < places; p++) {
+        for (int p = 0; p < streams; p++) {
             for (size_t line = 0; line < bytes_of(SCORE_WIDTH, D, 0); line += 64)
-                __builtin_prefetch((const void *)((uintptr_t)at[p].scores + bytes_of(j, D, 0) + line + SCORE_AHEAD));
+                __builtin_prefetch((const void *)((uintptr_t)at[p].scores + bytes_of(j, D, 0) + line + SCORE_PREFETCH));
             score_step(&at[p], j, scale, 1, pairs, D);
         }
     }
     return j;
 }
 
-/* Rows for some places, `apart` rows apart: what is before their first lines is done, and `at` is where these begin, with left[p]
- * keys from there on. Returns how many all have. The dtype is looked up at run time. */
+/* Rows for some streams, `apart` rows apart: what is before their first lines is done, and `at` is where these begin, with
+ * left[p] keys from there on. Returns how many all have. The dtype is looked up at run time. */
 static __attribute__((noinline)) size_t score_before_lines(const score_run *run, const score_piece *piece, size_t r, size_t apart,
-                                                           int places, score_place *at, size_t *left, nrg_dtype D)
+                                                           int streams, score_stream *at, size_t *left, nrg_dtype D)
 {
     const size_t begin = piece ? piece->begin : 0, end = piece ? piece->end : run->keys;
     size_t together = SIZE_MAX;
-    for (int p = 0; p < places; p++, r += apart) {
-        const score_place row = score_place_of(run, piece, r, begin, D);
+    for (int p = 0; p < streams; p++, r += apart) {
+        const score_stream row = score_place_of(run, piece, r, begin, D);
         const size_t before = (64 - ((uintptr_t)row.o & 63)) % 64 / bytes_of(1, D, 0);
         /* every piece ends where a line does, or the row */
         const size_t from = score_smaller(begin + before, run->keys), to = score_smaller(end + before, run->keys);
@@ -221,18 +221,18 @@ static __attribute__((noinline)) size_t score_before_lines(const score_run *run,
     return together;
 }
 
-NRG_INLINE void score_rows_streamed(const score_run *run, const score_piece *piece, size_t r, size_t apart, int places, int pairs,
-                                    nrg_dtype D)
+NRG_INLINE void score_rows_streamed(const score_run *run, const score_piece *piece, size_t r, size_t apart, int streams,
+                                    int pairs, nrg_dtype D)
 {
     const size_t line = 64 / bytes_of(1, D, 0);
     const vf scale = v_set1(run->scale);
-    score_place at[SCORE_PLACES];
-    size_t left[SCORE_PLACES];
-    const size_t together = score_before_lines(run, piece, r, apart, places, at, left, D);
+    score_stream at[SCORE_STREAMS];
+    size_t left[SCORE_STREAMS];
+    const size_t together = score_before_lines(run, piece, r, apart, streams, at, left, D);
     /* bf16 without pairs is for fewer rows than that */
-    const size_t done = places == 1 || (D == NRG_BF16 && !pairs) ? score_steps(at, 1, together, scale, pairs, D)
-                                                                 : score_steps(at, SCORE_PLACES, together, scale, pairs, D);
-    for (int p = 0; p < places; p++) {
+    const size_t done = streams == 1 || (D == NRG_BF16 && !pairs) ? score_steps(at, 1, together, scale, pairs, D)
+                                                                  : score_steps(at, SCORE_STREAMS, together, scale, pairs, D);
+    for (int p = 0; p < streams; p++) {
         size_t j = done;
         for (; j + line <= left[p]; j += line)
             score_vectors(&at[p], j, (int)(line / VN), scale, 1, D);
@@ -247,10 +247,10 @@ NRG_INLINE void score_rows(const score_run *run, const score_piece *piece, int p
         score_rows_kept(run, piece, pairs, D);
         return;
     }
-    const int places = run->rows >= SCORE_ROWS_WORTH && (pairs || D != NRG_BF16) ? SCORE_PLACES : 1;
-    const size_t apart = run->rows / (size_t)places, all = apart * (size_t)places;
+    const int streams = run->rows >= SCORE_ROWS_WORTH && (pairs || D != NRG_BF16) ? SCORE_STREAMS : 1;
+    const size_t apart = run->rows / (size_t)streams, all = apart * (size_t)streams;
     for (size_t r = 0; r < run->rows; r = r + 1 == apart ? all : r + 1)
-        score_rows_streamed(run, piece, r, apart, r < all ? places : 1, pairs, D);
+        score_rows_streamed(run, piece, r, apart, r < all ? streams : 1, pairs, D);
 }
 
 static __attribute__((noinline)) void score_run_bf16(const score_run *run)

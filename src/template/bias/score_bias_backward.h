@@ -7,8 +7,8 @@
 #include "score_bias.h"
 
 /* Rows that are added to a piece of the table while it is in registers, and vectors of that piece. 32 heads of 2048×2048 in f32:
- * 0.33 of what reading takes with 2 rows, 0.45 with 4, 0.50 with 8, and 0.62 with 8 rows that are asked for ahead of time. */
-enum { SCORE_ROWS = VN < 8 ? VN : 8, SCORE_SUMS = 4, SCORE_SUMS_AHEAD = 1024 };
+ * 0.33 of what reading takes with 2 rows, 0.45 with 4, 0.50 with 8, and 0.62 with 8 rows that are prefetched. */
+enum { SCORE_ROWS = VN < 8 ? VN : 8, SCORE_SUMS = 4, SCORE_SUMS_PREFETCH = 1024 };
 
 /* The table of one head, or a range of it. A sum is never -0, so that adding 0 for what a row does not have changes nothing. */
 typedef struct score_sums {
@@ -39,7 +39,7 @@ NRG_INLINE void score_add_step(double *sum, const char *row, size_t stride, size
         const size_t at = j + r;
         if (G > 1)
             for (size_t line = 0; line < bytes_of(SCORE_SUMS * VN, D, 0); line += 64)
-                __builtin_prefetch((const void *)((uintptr_t)row + bytes_of(at, D, 0) + line + SCORE_SUMS_AHEAD));
+                __builtin_prefetch((const void *)((uintptr_t)row + bytes_of(at, D, 0) + line + SCORE_SUMS_PREFETCH));
         NRG_UNROLL
         for (int k = 0; k < G; k++)
             score_add_vector(acc + 2 * k, row, at + (size_t)k * VN, D);

@@ -8,7 +8,7 @@
 
 #include "channel_apply.h"
 
-enum { FALLBACK_AHEAD = 16 }; /* rows that are asked for: a strip is too narrow for the hardware to see where it leads */
+enum { FALLBACK_PREFETCH = 16 }; /* rows that are prefetched: a strip is too narrow for the hardware to see where it leads */
 
 /* Where a walk over the columns of a block stands. */
 typedef struct block_cursor {
@@ -121,8 +121,8 @@ NRG_INLINE void fallback_rows(const channel_column_run *at, const channel_column
         const char *x = run.x + row * run.x_stride;
         char *o = run.o + row * run.o_stride;
         vf v[FALLBACK_VECTORS];
-        __builtin_prefetch((const void *)((uintptr_t)x + FALLBACK_AHEAD * run.x_stride));
-        __builtin_prefetch((const void *)((uintptr_t)o + FALLBACK_AHEAD * run.o_stride), 1);
+        __builtin_prefetch((const void *)((uintptr_t)x + FALLBACK_PREFETCH * run.x_stride));
+        __builtin_prefetch((const void *)((uintptr_t)o + FALLBACK_PREFETCH * run.o_stride), 1);
         load_step(v, G, x, 0, n, D);
         NRG_UNROLL
         for (int j = 0; j < G; j++) {

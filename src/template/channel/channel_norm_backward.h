@@ -1,8 +1,8 @@
 /* Channel normalization, backward, over the vectors of a path's vec.h. The order of all arithmetic is that of
  * src/scalar/channel_norm_backward.c.
  *
- * Two walks over a set: its sums (channel_gradient_sum.h), and once the set's factors follow from them, its elements
- * (channel_gradient_apply.h). Both read do1, which is d_o as it is in memory, or a chunk at a time staged in f32: converted, and
+ * Two walks over a set: its sums (channel_backward_sum.h), and once the set's factors follow from them, its elements
+ * (channel_backward_apply.h). Both read do1, which is d_o as it is in memory, or a chunk at a time staged in f32: converted, and
  * where there is an activation multiplied with its slope at o1 + y, which is computed as in the forward pass
  * (channel_elements.h).
  *
@@ -10,8 +10,8 @@
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_NORM_BACKWARD_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_NORM_BACKWARD_H
 
-#include "channel_gradient_columns.h"
-#include "channel_gradient_planes.h"
+#include "channel_backward_columns.h"
+#include "channel_backward_planes.h"
 
 static int apart_from(const char *out, const nrg_channel_norm_backward_job *job)
 {
@@ -20,7 +20,7 @@ static int apart_from(const char *out, const nrg_channel_norm_backward_job *job)
 
 /* Where do1 may be kept: dy is do1, and dx is written after it has been read. Not over an input: the sums may have to be taken
  * again. */
-static void find_kept(gradient_walk *w)
+static void find_kept(backward_walk *w)
 {
     const nrg_channel_norm_backward_job *job = w->job;
     if (w->D != NRG_F32 || !job->activation || job->given_sums || job->sums)
@@ -36,7 +36,7 @@ static void find_kept(gradient_walk *w)
 
 static void channel_norm_backward(const nrg_channel_norm_backward_job *job, nrg_dtype D)
 {
-    gradient_walk w = {
+    backward_walk w = {
         .job = job,
         .D = D,
         .size = bytes_of(1, D, 0),
@@ -57,7 +57,7 @@ static void channel_norm_backward(const nrg_channel_norm_backward_job *job, nrg_
         for (size_t at = job->begin, next; at < job->end; at = next) {
             const size_t block = at / job->groups, group = at % job->groups, first = block * job->block_samples;
             const size_t end = job->n - first < job->block_samples ? job->n : first + job->block_samples;
-            const size_t fit = job->group_channels < 2 ? GRADIENT_GROUPS : GRADIENT_COLUMNS / job->group_channels;
+            const size_t fit = job->group_channels < 2 ? BACKWARD_GROUPS : BACKWARD_COLUMNS / job->group_channels;
             const size_t most = !job->nhwc || fit == 0 ? 1 : fit, left = job->groups - group;
             const size_t groups = left < most ? left : most;
             next = job->end - at < groups ? job->end : at + groups;

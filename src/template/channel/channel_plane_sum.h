@@ -68,7 +68,7 @@ static int sum_some(const channel_walk *w, plane_sum *sum)
     n = n < room ? n : room;
     if (!sum->in_segment)
         sum->first = sum->x + sum->i * w->size;
-    /* short runs lie far apart, and the hardware finds no way from one to the next: the same place of the next one is asked for.
+    /* short runs lie far apart, and the hardware finds no way from one to the next: the same place of the next one is prefetched.
      * Of long ones, its beginning. */
     const int far = job->stream && sum->runs > 1 && sum->length <= 2 * PLANE_CHUNK;
     if (far)

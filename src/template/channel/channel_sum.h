@@ -167,8 +167,8 @@ typedef struct channel_columns {
 } channel_columns;
 
 /* A strip of G vectors, or of the first n columns of one. */
-/* ahead: bytes from a row to one that is asked for; 0: none. */
-NRG_INLINE void sum_strip(const char *x, size_t stride, size_t rows, size_t ahead, double *t, double *q, int G, size_t n,
+/* prefetch: bytes from a row to one that is prefetched; 0: none. */
+NRG_INLINE void sum_strip(const char *x, size_t stride, size_t rows, size_t prefetch, double *t, double *q, int G, size_t n,
                           nrg_dtype D)
 {
     vd kept_t[2 * NORM_STEP], kept_q[2 * NORM_STEP];
@@ -179,10 +179,10 @@ NRG_INLINE void sum_strip(const char *x, size_t stride, size_t rows, size_t ahea
     }
     for (size_t row = 0; row < rows; row++) {
         vf v[NORM_STEP];
-        if (ahead) {
+        if (prefetch) {
             NRG_UNROLL
             for (size_t b = 0; b < bytes_of((size_t)G * VN, D, 0); b += 64)
-                __builtin_prefetch((const void *)((uintptr_t)x + row * stride + ahead + b));
+                __builtin_prefetch((const void *)((uintptr_t)x + row * stride + prefetch + b));
         }
         if (D != NRG_F32 || G == 1)
             load_step(v, G, x + row * stride, 0, n, D);
@@ -216,11 +216,11 @@ NRG_INLINE void sum_columns_of(const channel_columns *c, double *t, double *q, n
         const char *x = c->x + row * c->stride;
         size_t k = 0;
         /* the rows of the next round; after the last, the first of the columns right of these */
-        const size_t ahead = !c->prefetch ? 0 : row + most < c->rows ? most * c->stride : c->width * size - row * c->stride;
+        const size_t prefetch = !c->prefetch ? 0 : row + most < c->rows ? most * c->stride : c->width * size - row * c->stride;
         for (; k + STRIP <= c->width; k += STRIP)
-            sum_strip(x + k * size, c->stride, rows, ahead, t + k, q + k, V_SUM2, STRIP, D);
+            sum_strip(x + k * size, c->stride, rows, prefetch, t + k, q + k, V_SUM2, STRIP, D);
         for (; k < c->width; k += VN)
-            sum_strip(x + k * size, c->stride, rows, ahead, t + k, q + k, 1, lanes_at(k, c->width), D);
+            sum_strip(x + k * size, c->stride, rows, prefetch, t + k, q + k, 1, lanes_at(k, c->width), D);
     }
     if (!c->centred)
         for (size_t k = 0; k < c->width; k++)

@@ -16,8 +16,8 @@ typedef struct embed_row {
     float scale[NRG_EMBED_TERMS];
     int f32[NRG_EMBED_TERMS];
     int terms, scaled, stream;
-    const char *ahead; /* what a later token picks from a table that is not in cache; NULL: nothing */
-    int ahead_f32;
+    const char *prefetch; /* what a later token picks from a table that is not in cache; NULL: nothing */
+    int prefetch_f32;
 } embed_row;
 
 NRG_INLINE const char *embed_pick(const nrg_embed_term *term, size_t token)
@@ -27,9 +27,10 @@ NRG_INLINE const char *embed_pick(const nrg_embed_term *term, size_t token)
 
 /* What a later token picks: the hardware sees a row coming only when a part of it has been read. Worth 1.4 × (AVX-512) and 2 ×
  * (AVX2) for tokens of 768 f32 from a table of 94 MB. */
-NRG_INLINE const char *embed_ahead(const nrg_embed_job *job, size_t token)
+NRG_INLINE const char *embed_prefetch_row(const nrg_embed_job *job, size_t token)
 {
-    return job->far >= 0 && job->ahead < job->ahead_end - token ? embed_pick(&job->term[job->far], token + job->ahead) : NULL;
+    return job->far >= 0 && job->prefetch < job->prefetch_end - token ? embed_pick(&job->term[job->far], token + job->prefetch)
+                                                                      : NULL;
 }
 
 NRG_INLINE void embed_prefetch(const char *p, size_t bytes)
@@ -46,10 +47,10 @@ NRG_INLINE void embed_step(int G, const embed_row *row, char *o, size_t i, size_
     NRG_UNROLL
     for (int j = 0; j < G; j++)
         sum[j] = nothing;
-    if (G > 1 && row->ahead) {
-        embed_prefetch(row->ahead + bytes_of(i, D, row->ahead_f32), bytes_of((size_t)G * VN, D, 0));
-        if (D != NRG_F32 && row->ahead_f32)
-            embed_prefetch(row->ahead + bytes_of(i + (size_t)G * VN / 2, D, 1), bytes_of((size_t)G * VN, D, 0));
+    if (G > 1 && row->prefetch) {
+        embed_prefetch(row->prefetch + bytes_of(i, D, row->prefetch_f32), bytes_of((size_t)G * VN, D, 0));
+        if (D != NRG_F32 && row->prefetch_f32)
+            embed_prefetch(row->prefetch + bytes_of(i + (size_t)G * VN / 2, D, 1), bytes_of((size_t)G * VN, D, 0));
     }
     for (int k = 0; k < row->terms; k++) {
         load_step_or_f32(v, G, row->from[k], i, n, D, row->f32[k]);
@@ -93,13 +94,13 @@ NRG_INLINE void embed_copy_step(int G, const char *from, char *to, size_t i, siz
     store_half_step(h, G, (uint16_t *)(void *)to + i, n, stream);
 }
 
-NRG_INLINE void embed_copy_row(const char *from, char *to, size_t n, const char *ahead, int stream, nrg_dtype D)
+NRG_INLINE void embed_copy_row(const char *from, char *to, size_t n, const char *prefetch, int stream, nrg_dtype D)
 {
     const size_t step = (size_t)V_APPLY * VN;
     size_t i = 0;
     for (; i + step <= n; i += step) {
-        if (ahead)
-            embed_prefetch(ahead + bytes_of(i, D, 0), bytes_of(step, D, 0));
+        if (prefetch)
+            embed_prefetch(prefetch + bytes_of(i, D, 0), bytes_of(step, D, 0));
         embed_copy_step(V_APPLY, from, to, i, step, stream, D);
     }
     for (; i < n; i += VN)
@@ -124,22 +125,22 @@ static __attribute__((noinline)) void embed_sum_bf16(const embed_row *row, char 
     embed_sum_row(row, o, dim, NRG_BF16);
 }
 
-static __attribute__((noinline)) void embed_copy_f32(const char *from, char *to, size_t n, const char *ahead, int stream)
+static __attribute__((noinline)) void embed_copy_f32(const char *from, char *to, size_t n, const char *prefetch, int stream)
 {
-    embed_copy_row(from, to, n, ahead, stream, NRG_F32);
+    embed_copy_row(from, to, n, prefetch, stream, NRG_F32);
 }
 
-static __attribute__((noinline)) void embed_copy_half(const char *from, char *to, size_t n, const char *ahead, int stream)
+static __attribute__((noinline)) void embed_copy_half(const char *from, char *to, size_t n, const char *prefetch, int stream)
 {
-    embed_copy_row(from, to, n, ahead, stream, NRG_F16);
+    embed_copy_row(from, to, n, prefetch, stream, NRG_F16);
 }
 
-NRG_INLINE void embed_copy(const char *from, char *to, size_t n, const char *ahead, int stream, nrg_dtype dtype)
+NRG_INLINE void embed_copy(const char *from, char *to, size_t n, const char *prefetch, int stream, nrg_dtype dtype)
 {
     if (dtype == NRG_F32)
-        embed_copy_f32(from, to, n, ahead, stream);
+        embed_copy_f32(from, to, n, prefetch, stream);
     else
-        embed_copy_half(from, to, n, ahead, stream);
+        embed_copy_half(from, to, n, prefetch, stream);
 }
 
 static __attribute__((noinline)) void embed_forward(const nrg_embed_job *job, nrg_dtype dtype)
@@ -151,14 +152,14 @@ static __attribute__((noinline)) void embed_forward(const nrg_embed_job *job, nr
         row.scale[k] = job->term[k].scale;
         row.f32[k] = job->term[k].f32;
     }
-    row.ahead_f32 = job->far >= 0 && row.f32[job->far];
+    row.prefetch_f32 = job->far >= 0 && row.f32[job->far];
     for (size_t token = job->row_begin, end = job->row_end; token < end; token++) {
         char *o = job->o + token * job->o_stride;
         for (int k = 0; k < terms; k++)
             row.from[k] = embed_pick(&job->term[k], token);
-        row.ahead = embed_ahead(job, token);
+        row.prefetch = embed_prefetch_row(job, token);
         if (job->is_copy)
-            embed_copy(row.from[0], o, dim, row.ahead, stream, dtype);
+            embed_copy(row.from[0], o, dim, row.prefetch, stream, dtype);
         else if (dtype == NRG_F32)
             embed_sum_f32(&row, o, dim);
         else if (dtype == NRG_F16)

@@ -19,7 +19,7 @@ enum {
 /* A batch of the tokens of a row of the table. */
 typedef struct embed_batch {
     const char *from[EMBED_BATCH];
-    const char *ahead[EMBED_BATCH]; /* rows of d_o that are read after those of the batch */
+    const char *prefetch[EMBED_BATCH]; /* rows of d_o that are read after those of the batch */
     int tokens;
     int first, last; /* of the row's batches */
     int accumulate, table_f32, stream;
@@ -75,7 +75,7 @@ NRG_INLINE void embed_batch_step(int G, const embed_batch *b, char *d_table, dou
     }
     for (int token = 0; token < b->tokens; token++) {
         if (G > 1)
-            embed_prefetch(b->ahead[token] + bytes_of(i, D, 0), bytes_of(EMBED_STEP, D, 0));
+            embed_prefetch(b->prefetch[token] + bytes_of(i, D, 0), bytes_of(EMBED_STEP, D, 0));
         embed_load(d, G, b->from[token], i, n, D);
         NRG_UNROLL
         for (int j = 0; j < 2 * G; j++)
@@ -166,9 +166,9 @@ static void embed_add_tokens(const nrg_embed_backward_job *job, embed_batch *b, 
             b->first = done == 0;
             b->last = done + (size_t)b->tokens == t.count;
             for (int token = 0; token < b->tokens; token++) {
-                const char *ahead = embed_token(job, t, done + (size_t)(token + b->tokens) + job->ahead);
+                const char *prefetch = embed_token(job, t, done + (size_t)(token + b->tokens) + job->prefetch);
                 b->from[token] = embed_token(job, t, done + (size_t)token);
-                b->ahead[token] = ahead ? ahead : b->from[token];
+                b->prefetch[token] = prefetch ? prefetch : b->from[token];
             }
             if (dtype == NRG_F32)
                 embed_batch_f32(b, d_table, sums, piece, piece_end);
@@ -197,9 +197,9 @@ static __attribute__((noinline)) void embed_backward(const nrg_embed_backward_jo
         if (!t.count && !accumulate)
             embed_zero(d_table, begin, end, table_size, stream);
         else if (t.count == 1 && !accumulate && b.scale == 1 && table_size == size) {
-            const char *ahead = embed_token(job, t, 1 + job->ahead);
+            const char *prefetch = embed_token(job, t, 1 + job->prefetch);
             embed_copy(embed_token(job, t, 0) + begin * size, d_table + begin * size, end - begin,
-                       ahead ? ahead + begin * size : NULL, stream, dtype);
+                       prefetch ? prefetch + begin * size : NULL, stream, dtype);
         } else if (t.count)
             embed_add_tokens(job, &b, d_table, t, begin, end, dtype);
     }

@@ -7,7 +7,7 @@
 #define NRG_TEMPLATE_NORM_NORM_H
 
 #include "norm_apply.h"
-#include "norm_careful.h"
+#include "norm_fallback.h"
 #include "norm_scalars.h"
 #include "norm_sum_rows.h"
 

@@ -11,7 +11,7 @@
 #include "norm_row.h"
 #include "norm_scalars.h"
 
-/* A row's multipliers. Plain rows use the floats; careful ones the doubles. */
+/* A row's multipliers. Plain rows use the floats; fallback ones the doubles. */
 typedef struct norm_factors {
     vf hi, lo, minus_mean;
     vd pilot, offset, factor; /* m is pilot + offset */
@@ -67,8 +67,8 @@ NRG_INLINE void normalize_step(vf *v, int G, unsigned how, const float *w_offset
 }
 
 /* The same in double, (r - m) · (w + weight_offset) · factor. */
-NRG_INLINE void normalize_careful(vf *v, int G, unsigned how, const float *w_offset, const char *weight, const norm_factors *f,
-                                  size_t i, size_t n, nrg_dtype D)
+NRG_INLINE void normalize_fallback(vf *v, int G, unsigned how, const float *w_offset, const char *weight, const norm_factors *f,
+                                   size_t i, size_t n, nrg_dtype D)
 {
     vf w[V_APPLY];
     if (weight)
@@ -86,12 +86,12 @@ NRG_INLINE void normalize_careful(vf *v, int G, unsigned how, const float *w_off
 }
 
 NRG_INLINE void apply_step(int G, unsigned how, const float *w_offset, norm_row row, const norm_factors *f, size_t i, size_t n,
-                           nrg_dtype D, int careful)
+                           nrg_dtype D, int fallback)
 {
     vf v[V_APPLY];
     load_again(v, G, how, row, i, n, D);
-    if (careful)
-        normalize_careful(v, G, how, w_offset, row.w, f, i, n, D);
+    if (fallback)
+        normalize_fallback(v, G, how, w_offset, row.w, f, i, n, D);
     else
         normalize_step(v, G, how, w_offset, row.w, f, i, n, D);
     if (row.b) {
@@ -114,23 +114,23 @@ NRG_INLINE void apply_step(int G, unsigned how, const float *w_offset, norm_row 
     store_step(v, G, row.o, i, n, D, how & NORM_STREAM_O);
 }
 
-/* What does not fill a step, and rows that need care (their elements in double, if `careful`): rare, so the dtype is looked up at
- * run time, and there is one small copy of this code a path. */
+/* What does not fill a step, and rows that need the fallback (their elements in double, if `fallback`): rare, so the dtype is
+ * looked up at run time, and there is one small copy of this code a path. */
 static __attribute__((noinline)) void apply_rest(const norm_options *opt, const norm_row *row, const norm_factors *f,
-                                                 size_t begin, size_t end, nrg_dtype D, int careful)
+                                                 size_t begin, size_t end, nrg_dtype D, int fallback)
 {
     const norm_row at = *row;
     for (size_t i = begin; i < end; i += VN)
-        apply_step(1, opt->how, &opt->w_offset, at, f, i, lanes_at(i, end), D, careful);
+        apply_step(1, opt->how, &opt->w_offset, at, f, i, lanes_at(i, end), D, fallback);
 }
 
-/* Elements begin to end of some rows, but for those whose scalars are in doubt. */
+/* Elements begin to end of some rows, but for those whose scalars need the fallback. */
 NRG_INLINE void apply_part(const norm_part *part, const norm_scalars *s, nrg_dtype D)
 {
     const size_t step = (size_t)V_APPLY * VN, end = part->end;
     const unsigned how = part->opt->how;
     for (int k = 0; k < part->count; k++) {
-        if (s->doubt[k] != 0)
+        if (s->needs_fallback[k] != 0)
             continue;
         const norm_row row = part->row[k];
         const norm_factors f = factors_of(s, k);

@@ -107,7 +107,7 @@ NRG_INLINE backward_chunk sum_floats(const backward *b, const backward_row *row,
 typedef union backward_row_sums {
     norm_sums statistics;
     backward_sums gradient;
-    careful_sums careful;
+    fallback_sums fallback;
 } backward_row_sums;
 
 /* ---- statistics, where they were not saved: as in the forward pass ---- */
@@ -144,7 +144,7 @@ static __attribute__((noinline)) void statistics_part(const backward *b, norm_su
     }
 }
 
-static void sum_around(const backward *b, careful_sums *sums, const backward_row *row, double pilot, const backward_factors *f,
+static void sum_around(const backward *b, fallback_sums *sums, const backward_row *row, double pilot, const backward_factors *f,
                        int with_d)
 {
     for (size_t begin = 0, end; begin < b->job->dim; begin = end) {
@@ -154,7 +154,7 @@ static void sum_around(const backward *b, careful_sums *sums, const backward_row
     }
 }
 
-/* From Σp and Σp² in sums, which are lost. */
+/* From Σp and Σp² in sums, which are overwritten. */
 static __attribute__((noinline)) backward_statistics row_statistics(const backward *b, const backward_row *row,
                                                                     backward_row_sums *sums)
 {
@@ -167,9 +167,9 @@ static __attribute__((noinline)) backward_statistics row_statistics(const backwa
         stat.pilot = t / f->d;
         stat.variance -= stat.pilot * stat.pilot;
         if (!variance_is_sound(stat.pilot, stat.variance)) {
-            sum_around(b, &sums->careful, row, stat.pilot, NULL, 0);
-            stat.shift = sums->careful.total_t / f->d;
-            stat.variance = sums->careful.total_tt * f->inv_dim - stat.shift * stat.shift;
+            sum_around(b, &sums->fallback, row, stat.pilot, NULL, 0);
+            stat.shift = sums->fallback.total_t / f->d;
+            stat.variance = sums->fallback.total_tt * f->inv_dim - stat.shift * stat.shift;
             if (!(stat.variance > 0))
                 stat.variance = 0;
         }
@@ -254,8 +254,8 @@ static __attribute__((noinline)) int plain_factors(const backward *b, backward_f
 }
 
 /* The factors of a row in double, from statistics of its own. */
-static __attribute__((noinline)) void careful_factors(const backward *b, backward_factors *f, const backward_row *row,
-                                                      backward_row_sums *sums)
+static __attribute__((noinline)) void fallback_factors(const backward *b, backward_factors *f, const backward_row *row,
+                                                       backward_row_sums *sums)
 {
     const nrg_norm_formula *formula = &b->job->formula;
     const size_t dim = b->job->dim;
@@ -264,22 +264,22 @@ static __attribute__((noinline)) void careful_factors(const backward *b, backwar
         statistics_part(b, &sums->statistics, row, begin, end);
     }
     const backward_statistics stat = row_statistics(b, row, sums);
-    f->careful = 1;
+    f->fallback = 1;
     f->pilot = stat.pilot;
     f->shift = stat.shift;
     f->inverse = stat.inverse;
-    sum_around(b, &sums->careful, row, stat.pilot, f, 1);
+    sum_around(b, &sums->fallback, row, stat.pilot, f, 1);
     /* a/s of the header's formula */
-    double over = stat.inverse, sigma = __builtin_sqrt(stat.variance), cross = sums->careful.total_dt;
+    double over = stat.inverse, sigma = __builtin_sqrt(stat.variance), cross = sums->fallback.total_dt;
     if (formula->divisor == NRG_DIV_SIGMA)
         over = sigma > 0 ? 1 / sigma : 0;
     if (formula->divisor == NRG_DIV_MAX && sigma <= formula->eps)
         over = 0;
     if (formula->centred)
-        cross -= f->shift * sums->careful.total_d;
-    f->careful_a = formula->k * f->inverse;
-    f->careful_b = f->careful_a * (cross * formula->inv_dim * over);
-    f->careful_c = formula->centred ? -(f->careful_a * (sums->careful.total_d / formula->d)) : -0.0;
+        cross -= f->shift * sums->fallback.total_d;
+    f->fallback_a = formula->k * f->inverse;
+    f->fallback_b = f->fallback_a * (cross * formula->inv_dim * over);
+    f->fallback_c = formula->centred ? -(f->fallback_a * (sums->fallback.total_d / formula->d)) : -0.0;
 }
 
 /* ---- the walk over the rows of a batch that ends with their factors ---- */
@@ -336,7 +336,7 @@ static void walk_on(const backward *b, backward_walk *walk)
     if (end < dim)
         return;
     if (!plain_factors(b, f, row, &walk->sums.gradient))
-        careful_factors(b, f, row, &walk->sums);
+        fallback_factors(b, f, row, &walk->sums);
     walk->row++;
     start_row(b, walk);
 }
@@ -402,15 +402,15 @@ static void row_chunk(const backward *b, const backward_batch *batch, int k, siz
     const backward_factors *f = &batch->f[k];
     enum { C = BACKWARD_ELEMENT_CHUNK };
     float *d = b->scratch, *p = d + C, *gate = p + C, *slope = gate + C, *residual = slope + C, *h = residual + C;
-    float *o1 = h + C, *dz = o1, *few_w = o1 + C, *few_b = few_w + C, *weights = few_b + C;
+    float *o1 = h + C, *dz = o1, *partial_w = o1 + C, *partial_b = partial_w + C, *weights = partial_b + C;
     /* arrays that serve twice: b is needed where p is r, and the slope no more when the rest is done */
     float *const bias_copy = p, *const more = slope;
     const float *bias = row->b ? as_floats(row->b, D, job->w_f32, begin, n, bias_copy) : NULL;
     backward_rows rows = {.f = {f}, .dp = {(char *)d}, .first = k == 0};
     rows.w = weight_floats(job, row, D, begin, n, weights);
     column_sums(&rows, b, batch, begin);
-    rows.few_w = rows.dw ? few_w : NULL;
-    rows.few_b = rows.db ? few_b : NULL;
+    rows.partial_w = rows.dw ? partial_w : NULL;
+    rows.partial_b = rows.db ? partial_b : NULL;
     const float *input = residual_floats(job, row, D, begin, n, residual, h);
     const float *d_o = as_floats(row->d_o, D, 0, begin, n, d);
     if (job->gate != NRG_GATE_NONE)
@@ -450,9 +450,9 @@ static void row_chunk(const backward *b, const backward_batch *batch, int k, siz
     if (k + 1 < batch->rows)
         return;
     if (rows.dw)
-        backward_add_few(rows.dw, few_w, n, rows.fresh);
+        backward_add_partial(rows.dw, partial_w, n, rows.fresh);
     if (rows.db)
-        backward_add_few(rows.db, few_b, n, rows.fresh);
+        backward_add_partial(rows.db, partial_b, n, rows.fresh);
 }
 
 static void row_chunks(const backward *b, const backward_batch *batch, size_t begin, size_t end)
@@ -466,10 +466,10 @@ static void row_chunks(const backward *b, const backward_batch *batch, size_t be
 
 NRG_INLINE int is_plain(const backward *b, const backward_batch *batch)
 {
-    int careful = 0;
+    int fallback = 0;
     for (int k = 0; k < batch->rows; k++)
-        careful |= batch->f[k].careful;
-    return !b->gated && !careful && batch->rows == NRG_ROW_BATCH;
+        fallback |= batch->f[k].fallback;
+    return !b->gated && !fallback && batch->rows == NRG_ROW_BATCH;
 }
 
 /* ---- rows ---- */

@@ -21,14 +21,15 @@ typedef struct backward_rows {
     int fresh;                        /* they begin with these rows */
     const float *r, *slope;           /* of a single row: with dz, dp·r·slope is wanted too */
     float *dz;
-    float *few_w, *few_b; /* of a single row: what the rows before it in its batch have added up to; NULL where not asked for */
-    int first;            /* it is the first of its batch */
+    float *partial_w,
+        *partial_b; /* of a single row: what the rows before it in its batch have added up to; NULL where not asked for */
+    int first;      /* it is the first of its batch */
 } backward_rows;
 
 /* Adds a vector of floats to n sums. */
-NRG_INLINE void add_to_sums(double *sums, vf few, size_t n, int fresh)
+NRG_INLINE void add_to_sums(double *sums, vf partial, size_t n, int fresh)
 {
-    vd low = vd_low(few), high = vd_high(few);
+    vd low = vd_low(partial), high = vd_high(partial);
     if (n == VN) {
         vd_st(sums, fresh ? low : vd_add(vd_ld(sums), low));
         vd_st(sums + VN / 2, fresh ? high : vd_add(vd_ld(sums + VN / 2), high));
@@ -58,7 +59,7 @@ NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int 
                               nrg_dtype D)
 {
     enum { MOST = 2 };
-    vf w[MOST], few_w[MOST], few_b[MOST];
+    vf w[MOST], partial_w[MOST], partial_b[MOST];
     if (b->w)
         load_step(w, G, (const char *)b->w, i, n, NRG_F32);
     else
@@ -74,9 +75,9 @@ NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int 
             vf q = centred ? v_sub(p[j], f[row].mean) : p[j];
             vf h = centred ? v_fma(q, f[row].rstd, f[row].minus_left) : v_mul(q, f[row].rstd);
             dp[j] = v_fma(v_mul(d[j], w[j]), f[row].a, centred ? v_fma(q, f[row].minus_b, f[row].c) : v_mul(q, f[row].minus_b));
-            few_w[j] = row ? v_fma(d[j], h, few_w[j]) : v_mul(d[j], h);
+            partial_w[j] = row ? v_fma(d[j], h, partial_w[j]) : v_mul(d[j], h);
             if (centred)
-                few_b[j] = row ? v_add(few_b[j], d[j]) : d[j];
+                partial_b[j] = row ? v_add(partial_b[j], d[j]) : d[j];
         }
         if (b->dr_in[row]) {
             vf dr_in[MOST];
@@ -90,12 +91,12 @@ NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int 
     if (b->dw) {
         NRG_UNROLL
         for (int j = 0; j < G; j++)
-            add_to_sums(b->dw + i + j * VN, few_w[j], G == 1 ? n : VN, b->fresh);
+            add_to_sums(b->dw + i + j * VN, partial_w[j], G == 1 ? n : VN, b->fresh);
     }
     if (centred && b->db) {
         NRG_UNROLL
         for (int j = 0; j < G; j++)
-            add_to_sums(b->db + i + j * VN, few_b[j], G == 1 ? n : VN, b->fresh);
+            add_to_sums(b->db + i + j * VN, partial_b[j], G == 1 ? n : VN, b->fresh);
     }
 }
 
@@ -143,7 +144,7 @@ static __attribute__((noinline)) void backward_normalized(float *h, const float 
     for (size_t i = 0; i < n; i += VN) {
         const size_t lanes = lanes_at(i, n);
         vf v = load_lanes(p + i, lanes);
-        if (f.careful) {
+        if (f.fallback) {
             vd low = vd_sub(vd_sub(vd_low(v), vd_set1(f.pilot)), vd_set1(f.shift));
             vd high = vd_sub(vd_sub(vd_high(v), vd_set1(f.pilot)), vd_set1(f.shift));
             v = v_from_vd(vd_mul(low, vd_set1(f.inverse)), vd_mul(high, vd_set1(f.inverse)));
@@ -154,11 +155,11 @@ static __attribute__((noinline)) void backward_normalized(float *h, const float 
 }
 
 /* dp in double, for one half of a vector. */
-NRG_INLINE vd careful_dp(const backward_factors *f, vd p, vd d, vd w, int weighted)
+NRG_INLINE vd fallback_dp(const backward_factors *f, vd p, vd d, vd w, int weighted)
 {
     vd h = vd_mul(vd_sub(vd_sub(p, vd_set1(f->pilot)), vd_set1(f->shift)), vd_set1(f->inverse));
     vd dh = weighted ? vd_mul(d, w) : d;
-    return vd_fma(dh, vd_set1(f->careful_a), vd_fma(h, vd_set1(-f->careful_b), vd_set1(f->careful_c)));
+    return vd_fma(dh, vd_set1(f->fallback_a), vd_fma(h, vd_set1(-f->fallback_b), vd_set1(f->fallback_c)));
 }
 
 NRG_INLINE void store_dz(const backward_rows *b, vd low, vd high, size_t i, size_t lanes)
@@ -169,7 +170,7 @@ NRG_INLINE void store_dz(const backward_rows *b, vd low, vd high, size_t i, size
     store_lanes(b->dz + i, v_from_vd(low, high), lanes);
 }
 
-/* n columns of a row by itself: one of a batch that is not whole, or needs care, or has a gate. h: of the chunk. */
+/* n columns of a row by itself: one of a batch that is not whole, or needs the fallback, or has a gate. h: of the chunk. */
 static __attribute__((noinline)) void backward_row_elements(const backward_rows *rows, const float *chunk_h, size_t n)
 {
     const backward_rows b = *rows;
@@ -181,9 +182,9 @@ static __attribute__((noinline)) void backward_row_elements(const backward_rows 
         if (b.w)
             w = load_lanes(b.w + i, lanes);
         vf p = load_lanes((const float *)b.p[0] + i, lanes);
-        if (f->careful) {
-            vd low = careful_dp(f, vd_low(p), vd_low(d), vd_low(w), b.w != NULL);
-            vd high = careful_dp(f, vd_high(p), vd_high(d), vd_high(w), b.w != NULL);
+        if (f->fallback) {
+            vd low = fallback_dp(f, vd_low(p), vd_low(d), vd_low(w), b.w != NULL);
+            vd high = fallback_dp(f, vd_high(p), vd_high(d), vd_high(w), b.w != NULL);
             dp = v_from_vd(low, high);
             if (b.dz)
                 store_dz(&b, low, high, i, lanes);
@@ -193,19 +194,19 @@ static __attribute__((noinline)) void backward_row_elements(const backward_rows 
             if (b.dz)
                 store_dz(&b, vd_low(dp), vd_high(dp), i, lanes);
         }
-        if (b.few_w)
-            store_lanes(b.few_w + i, b.first ? v_mul(d, h) : v_fma(d, h, load_lanes(b.few_w + i, lanes)), lanes);
-        if (b.few_b)
-            store_lanes(b.few_b + i, b.first ? d : v_add(load_lanes(b.few_b + i, lanes), d), lanes);
+        if (b.partial_w)
+            store_lanes(b.partial_w + i, b.first ? v_mul(d, h) : v_fma(d, h, load_lanes(b.partial_w + i, lanes)), lanes);
+        if (b.partial_b)
+            store_lanes(b.partial_b + i, b.first ? d : v_add(load_lanes(b.partial_b + i, lanes), d), lanes);
         store_lanes((float *)b.dp[0] + i, dp, lanes);
     }
 }
 
 /* What a batch's rows have added up to, into the column sums. */
-static __attribute__((noinline)) void backward_add_few(double *sums, const float *few, size_t n, int fresh)
+static __attribute__((noinline)) void backward_add_partial(double *sums, const float *partial, size_t n, int fresh)
 {
     for (size_t i = 0; i < n; i += VN)
-        add_to_sums(sums + i, load_lanes(few + i, lanes_at(i, n)), lanes_at(i, n), fresh);
+        add_to_sums(sums + i, load_lanes(partial + i, lanes_at(i, n)), lanes_at(i, n), fresh);
 }
 
 /* o1 = k·h·(w + weight_offset) + b of a row's chunk, as the forward pass had it but for its last bit. */

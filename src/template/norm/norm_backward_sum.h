@@ -17,12 +17,12 @@ typedef struct backward_chunk {
 
 /* What multiplies a row's elements: h = q·rstd - left and dp = dh·a - q·b + c. */
 typedef struct backward_factors {
-    int careful;
+    int fallback;
     /* plain */
     float mean, rstd, left;
     float a, b, c;
-    /* careful: the mean in two parts, 1/s; dp = dh·a - h·b + c */
-    double pilot, shift, inverse, careful_a, careful_b, careful_c;
+    /* fallback: the mean in two parts, 1/s; dp = dh·a - h·b + c */
+    double pilot, shift, inverse, fallback_a, fallback_b, fallback_c;
 } backward_factors;
 
 /* A row's sums so far: the lanes of the present segment, and the segments before it. */
@@ -32,9 +32,9 @@ typedef struct backward_sums {
 } backward_sums;
 
 /* Four elements of a lane, on their way. */
-typedef struct backward_few {
+typedef struct backward_partial {
     vf d, dq;
-} backward_few;
+} backward_partial;
 
 /* Not centred, the mean is 0 and Σq and Σdh are of no interest. */
 NRG_INLINE void backward_square(vd *q, vd *qq, vd p, vd mean, int centred)
@@ -45,21 +45,21 @@ NRG_INLINE void backward_square(vd *q, vd *qq, vd p, vd mean, int centred)
         *q = vd_add(*q, exact);
 }
 
-NRG_INLINE void backward_cross(backward_few *few, vf p, vf d, vf mean, int first, int centred)
+NRG_INLINE void backward_cross(backward_partial *partial, vf p, vf d, vf mean, int first, int centred)
 {
     vf q = centred ? v_sub(p, mean) : p;
-    few->dq = first ? v_mul(d, q) : v_fma(d, q, few->dq);
+    partial->dq = first ? v_mul(d, q) : v_fma(d, q, partial->dq);
     if (centred)
-        few->d = first ? d : v_add(few->d, d);
+        partial->d = first ? d : v_add(partial->d, d);
 }
 
-NRG_INLINE void backward_to_lanes(backward_sums *s, size_t at, const backward_few *few, int centred)
+NRG_INLINE void backward_to_lanes(backward_sums *s, size_t at, const backward_partial *partial, int centred)
 {
-    s->dq[at] = vd_add(s->dq[at], vd_low(few->dq));
-    s->dq[at + 1] = vd_add(s->dq[at + 1], vd_high(few->dq));
+    s->dq[at] = vd_add(s->dq[at], vd_low(partial->dq));
+    s->dq[at + 1] = vd_add(s->dq[at + 1], vd_high(partial->dq));
     if (centred) {
-        s->d[at] = vd_add(s->d[at], vd_low(few->d));
-        s->d[at + 1] = vd_add(s->d[at + 1], vd_high(few->d));
+        s->d[at] = vd_add(s->d[at], vd_low(partial->d));
+        s->d[at + 1] = vd_add(s->d[at + 1], vd_high(partial->d));
     }
 }
 
@@ -80,7 +80,7 @@ NRG_INLINE void backward_sum_group(backward_sums *sums, int G, const backward_ch
         s.d[j] = centred ? sums->d[first + (size_t)j] : vd_zero();
     }
     for (size_t i = lane; i < n; i += BACKWARD_BLOCK) {
-        backward_few few[4];
+        backward_partial partial[4];
         if (prefetch && lane == 0) {
             NRG_UNROLL
             for (size_t at = 0; at < bytes_of(BACKWARD_BLOCK, D, 0); at += 64) {
@@ -96,7 +96,7 @@ NRG_INLINE void backward_sum_group(backward_sums *sums, int G, const backward_ch
                 vf d = load_whole(c.d, at, D), p = load_whole(c.p, at, D);
                 if (weighted)
                     d = v_mul(d, v_ld_f32(c.w + at));
-                backward_cross(&few[j], p, d, mean, step == 0, centred);
+                backward_cross(&partial[j], p, d, mean, step == 0, centred);
                 /* straight from memory where it is floats */
                 vd low = D == NRG_F32 ? vd_ld_f32((const float *)c.p + at) : vd_low(p);
                 vd high = D == NRG_F32 ? vd_ld_f32((const float *)c.p + at + VN / 2) : vd_high(p);
@@ -106,7 +106,7 @@ NRG_INLINE void backward_sum_group(backward_sums *sums, int G, const backward_ch
         }
         NRG_UNROLL
         for (int j = 0; j < G; j++)
-            backward_to_lanes(&s, 2 * (size_t)j, &few[j], centred);
+            backward_to_lanes(&s, 2 * (size_t)j, &partial[j], centred);
     }
     NRG_UNROLL
     for (int j = 0; j < 2 * G; j++) {
@@ -132,8 +132,8 @@ NRG_INLINE void backward_sum_chunk(backward_sums *s, const backward_chunk *c, fl
         return;
     const vf mean = v_set1(row_mean);
     const vd exact_mean = vd_set1((double)row_mean);
-    backward_few few[NORM_LANE_VECTORS];
-    memset(few, 0, sizeof few);
+    backward_partial partial[NORM_LANE_VECTORS];
+    memset(partial, 0, sizeof partial);
     for (size_t i = whole; i < n; i += VN) {
         const size_t lanes = lanes_at(i, n), at = (i - whole) / VN % NORM_LANE_VECTORS;
         vf p = load_part(c->p, i, lanes, D), d = load_part(c->d, i, lanes, D);
@@ -147,12 +147,12 @@ NRG_INLINE void backward_sum_chunk(backward_sums *s, const backward_chunk *c, fl
         }
         if (weighted)
             d = v_mul(d, v_ldn_f32(c->w + i, lanes));
-        backward_cross(&few[at], p, d, mean, 0, centred);
+        backward_cross(&partial[at], p, d, mean, 0, centred);
         backward_square(&s->q[2 * at], &s->qq[2 * at], vd_low(p), exact_mean, centred);
         backward_square(&s->q[2 * at + 1], &s->qq[2 * at + 1], vd_high(p), exact_mean, centred);
     }
     for (size_t j = 0; j < NORM_LANE_VECTORS; j++)
-        backward_to_lanes(s, 2 * j, &few[j], centred);
+        backward_to_lanes(s, 2 * j, &partial[j], centred);
 }
 
 NRG_INLINE double lanes_sum(const vd *lanes)
@@ -208,12 +208,12 @@ static __attribute__((noinline)) void backward_sum(backward_sums *s, const backw
     backward_clear(s);
 }
 
-/* ---- rows that need care: rare, so lane by lane in memory, in double ---- */
+/* ---- rows that need the fallback: rare, so lane by lane in memory, in double ---- */
 
-typedef struct careful_sums {
+typedef struct fallback_sums {
     double t[NORM_LANES], tt[NORM_LANES], d[NORM_LANES], dt[NORM_LANES];
     double total_t, total_tt, total_d, total_dt;
-} careful_sums;
+} fallback_sums;
 
 NRG_INLINE double memory_lanes_sum(double *lanes)
 {
@@ -226,7 +226,7 @@ NRG_INLINE double memory_lanes_sum(double *lanes)
 }
 
 /* Σt, Σt², Σdh and Σdh·t of t = p - pilot; floats. */
-static __attribute__((noinline)) void backward_sum_around(careful_sums *s, const backward_chunk *c, double pilot, size_t begin,
+static __attribute__((noinline)) void backward_sum_around(fallback_sums *s, const backward_chunk *c, double pilot, size_t begin,
                                                           size_t end, size_t dim)
 {
     const float *p = (const float *)c->p, *d = (const float *)c->d;

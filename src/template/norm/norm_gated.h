@@ -22,7 +22,7 @@ enum { NORM_STAGE = 4 * NORM_BLOCK };
 /* A row's sums, of one kind or the other: stacks are small. */
 typedef union gated_sums {
     norm_sums plain;
-    careful_sums careful;
+    fallback_sums fallback;
 } gated_sums;
 
 /* Element 0 of an array whose element `begin` is at p. As a number: the array does not exist down to there. */
@@ -143,22 +143,22 @@ static __attribute__((noinline)) void finish(const gated *g, const norm_row *row
     }
 }
 
-/* careful: NULL, or the multipliers of a row that needs care; in_double: its elements in double. */
-static void second_pass(const gated *g, norm_row *row, char *r, const norm_scalars *s, const norm_factors *careful, int in_double,
-                        size_t begin, size_t end)
+/* fallback: NULL, or the multipliers of a row that needs the fallback; in_double: its elements in double. */
+static void second_pass(const gated *g, norm_row *row, char *r, const norm_scalars *s, const norm_factors *fallback,
+                        int in_double, size_t begin, size_t end)
 {
     const norm_options *opt = read_again(g, row, r, begin, end);
     const norm_part part = {.opt = opt, .row = row, .count = 1, .begin = begin, .end = end};
-    if (careful)
-        apply_rest(opt, row, careful, begin, end, g->D, in_double);
+    if (fallback)
+        apply_rest(opt, row, fallback, begin, end, g->D, in_double);
     else
         apply_any(&part, s, g->D);
     if (opt->how & NORM_TO_STAGE)
         finish(g, row, begin, end);
 }
 
-/* The multipliers of row n when its plain sums do not serve; the sums are lost. */
-static __attribute__((noinline)) int gated_careful(const gated *g, norm_factors *f, norm_row *row, gated_sums *sums, size_t n)
+/* The multipliers of row n when its plain sums do not serve; the sums are overwritten. */
+static __attribute__((noinline)) int gated_fallback(const gated *g, norm_factors *f, norm_row *row, gated_sums *sums, size_t n)
 {
     const nrg_norm_job *job = g->job;
     norm_statistics stat = first_statistics(&job->formula, sums->plain.total_t, sums->plain.total_tt);
@@ -168,12 +168,12 @@ static __attribute__((noinline)) int gated_careful(const gated *g, norm_factors 
         for (size_t begin = 0, end; begin < job->dim; begin = end) {
             end = chunk_end(begin, job->dim, NORM_BLOCK);
             const norm_options *opt = read_again(g, row, r, begin, end);
-            sum_around(&sums->careful, opt, row, stat.pilot, begin, end, g->D);
+            sum_around(&sums->fallback, opt, row, stat.pilot, begin, end, g->D);
         }
-        second_statistics(&stat, &job->formula, &sums->careful);
+        second_statistics(&stat, &job->formula, &sums->fallback);
     }
     row->r = r;
-    return careful_factors(f, job, &stat, tt, n);
+    return fallback_factors(f, job, &stat, tt, n);
 }
 
 /* As in long_rows one loop does the second pass of a row and the first of the next, chunk by chunk; the second goes first, so
@@ -207,17 +207,17 @@ static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, const 
         if (!last)
             *next = row_at(job, n + 1, D);
         norm_factors f;
-        int careful = 0, in_double = 0;
+        int fallback = 0, in_double = 0;
         row_scalars(&s, job, sums.plain.total_t, sums.plain.total_tt);
-        if (s.doubt[0] != 0) {
-            careful = 1;
-            in_double = gated_careful(&g, &f, row, &sums, n);
+        if (s.needs_fallback[0] != 0) {
+            fallback = 1;
+            in_double = gated_fallback(&g, &f, row, &sums, n);
         } else
             row_finish(job, &s, 0, 0, 0, n, D);
         char *r = row->r;
         for (size_t begin = 0, end; begin < dim; begin = end) {
             end = chunk_end(begin, dim, NORM_BLOCK);
-            second_pass(&g, row, r, &s, careful ? &f : NULL, in_double, begin, end);
+            second_pass(&g, row, r, &s, fallback ? &f : NULL, in_double, begin, end);
             if (!last)
                 first_pass(&g, &sums.plain, next, begin, end);
         }

@@ -5,7 +5,7 @@
 #define NRG_TEMPLATE_NORM_NORM_ROWS_H
 
 #include "norm_apply.h"
-#include "norm_careful.h"
+#include "norm_fallback.h"
 #include "norm_sum_rows.h"
 
 /* ---- the loops over elements, for any dtype ---- */
@@ -88,11 +88,11 @@ static void sum_batch(norm_scalars *s, double *total_t, double *total_tt, const 
 
 /* ---- rows ---- */
 
-/* What a row's scalars have to say about it; rows that need care are done here. */
+/* What a row's scalars have to say about it; rows that need the fallback are done here. */
 static void row_finish(const nrg_norm_job *job, const norm_scalars *s, double t, double tt, int k, size_t n, nrg_dtype D)
 {
-    if (NRG_RARELY(s->doubt[k] != 0)) {
-        careful_row(job, n, t, tt, D);
+    if (NRG_RARELY(s->needs_fallback[k] != 0)) {
+        fallback_row(job, n, t, tt, D);
         return;
     }
     if (job->mean)

@@ -18,7 +18,7 @@ typedef struct norm_scalars {
     double mean[NORM_BATCH], inverse[NORM_BATCH]; /* m and 1/s */
     float hi[NORM_BATCH], lo[NORM_BATCH];         /* (c/√d)/s as two floats */
     float minus_mean[NORM_BATCH];                 /* -m · (c/√d)/s */
-    double doubt[NORM_BATCH];                     /* 0: as computed; not 0: this row needs care (norm_careful.h) */
+    double needs_fallback[NORM_BATCH];            /* 0: as computed; not 0: this row needs the fallback (norm_fallback.h) */
 } norm_scalars;
 
 /* 1/s; 0 where s is 0. The root and the reciprocal do not wait for each other: by their latencies, about 22 cycles instead of 32.
@@ -62,7 +62,7 @@ NRG_INLINE void scalars_for(norm_scalars *s, const nrg_norm_job *job, enum nrg_d
         s->hi[i] = (float)factor;
         s->lo[i] = (float)(factor - (double)(float)factor);
         s->minus_mean[i] = (float)(-mean * factor);
-        s->doubt[i] = sound ? 0 : 1;
+        s->needs_fallback[i] = sound ? 0 : 1;
     }
 }
 

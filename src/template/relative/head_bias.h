@@ -10,7 +10,7 @@
 enum {
     BIAS_PIECE = 1024, /* elements of a row that both outputs are made of, one after the other */
     BIAS_ROWS = 2,     /* rows whose elements are added to a sum between its load and its store */
-    BIAS_AHEAD = 4,    /* rows between the one that is added up and the one that is fetched */
+    BIAS_PREFETCH = 4, /* rows between the one that is added up and the one that is prefetched */
     BIAS_STRIP = 512   /* columns whose sums are on the stack */
 };
 
@@ -43,7 +43,7 @@ static __attribute__((noinline)) void head_bias_pair(const nrg_head_bias_job *jo
                     .n = count,
                     .b_f32 = bias_f32,
                     .stream = stream,
-                    .a_ahead = job->prefetch && turn == 0 ? bytes_of(BIAS_PIECE, D, 0) : 0,
+                    .a_prefetch = job->prefetch && turn == 0 ? bytes_of(BIAS_PIECE, D, 0) : 0,
                 };
                 run_add(&run, D);
             }
@@ -70,9 +70,9 @@ typedef struct bias_strip {
 
 /* A strip is a fraction of a row, and the next row's is on another page: the processor does not see it coming. Waiting for it
  * would be a third of the time of a call out of the cache (AVX-512, 8192 × 1024 f32). */
-NRG_INLINE void bias_fetch(const char *p, size_t row_bytes)
+NRG_INLINE void bias_prefetch(const char *p, size_t row_bytes)
 {
-    __builtin_prefetch((const void *)((uintptr_t)p + BIAS_AHEAD * row_bytes));
+    __builtin_prefetch((const void *)((uintptr_t)p + BIAS_PREFETCH * row_bytes));
 }
 
 NRG_INLINE vf bias_load(const char *p, size_t n, nrg_dtype D) { return n ? load_part(p, 0, n, D) : load_whole(p, 0, D); }
@@ -98,8 +98,8 @@ NRG_INLINE void bias_sum_step(const bias_strip *s, int R, size_t i, size_t n, nr
         const char *from_u = s->d_o_u + (size_t)r * s->d_o_u_row + bytes, *from_v = s->d_o_v + (size_t)r * s->d_o_v_row + bytes;
         const vf u = bias_load(from_u, n, D), v = bias_load(from_v, n, D);
         if (!n && s->prefetch) {
-            bias_fetch(from_u, s->d_o_u_row);
-            bias_fetch(from_v, s->d_o_v_row);
+            bias_prefetch(from_u, s->d_o_u_row);
+            bias_prefetch(from_v, s->d_o_v_row);
         }
         u_low = vd_add(u_low, vd_low(u));
         u_high = vd_add(u_high, vd_high(u));

@@ -11,17 +11,17 @@ enum { GRADIENT_ROWS = 32, GRADIENT_SLOTS = NRG_RELATIVE_SLOTS };
 
 _Static_assert((int)GRADIENT_SLOTS == 2 * (int)REL_ROWS, "slots are multiplied four at a time");
 
-typedef struct gradient_piece {
+typedef struct backward_piece {
     const nrg_relative_job *job;
     double *sums;           /* GRADIENT_SLOTS rows of REL_COLUMNS */
     size_t slot, slot_end;  /* of the piece */
     size_t column, columns; /* likewise */
     size_t first, end;      /* queries that have a key in any of the slots */
     size_t full, full_end;  /* that have one in all of them; none: full = full_end = end */
-} gradient_piece;
+} backward_piece;
 
 /* The queries from the first to the last of those that have a key in a slot of the piece. */
-NRG_INLINE void find_queries(gradient_piece *p)
+NRG_INLINE void find_queries(backward_piece *p)
 {
     const nrg_relative_job *job = p->job;
     const size_t queries = job->queries, last = job->slots - 1;
@@ -41,7 +41,7 @@ NRG_INLINE void find_queries(gradient_piece *p)
 }
 
 /* The sums of a query's outermost slots, as far as the piece has them. */
-REL_NOINLINE void gradient_ends(double ends[2], const gradient_piece *p, const rel_query *q, nrg_dtype D)
+REL_NOINLINE void backward_ends(double ends[2], const backward_piece *p, const rel_query *q, nrg_dtype D)
 {
     const nrg_relative_job *job = p->job;
     if (job->ends)
@@ -51,7 +51,7 @@ REL_NOINLINE void gradient_ends(double ends[2], const gradient_piece *p, const r
 }
 
 /* Weights of so many queries from q on, which have all slots of the piece. */
-NRG_INLINE void gradient_weights(double *weights, const gradient_piece *p, rel_query q, size_t count, nrg_dtype D)
+NRG_INLINE void backward_weights(double *weights, const backward_piece *p, rel_query q, size_t count, nrg_dtype D)
 {
     const nrg_relative_job *job = p->job;
     const size_t last = job->slots - 1, size = bytes_of(1, D, 0);
@@ -66,7 +66,7 @@ NRG_INLINE void gradient_weights(double *weights, const gradient_piece *p, rel_q
         return;
     for (; count; count--, weights += GRADIENT_SLOTS, q.row++, q.zero++) {
         double ends[2];
-        gradient_ends(ends, p, &q, D);
+        backward_ends(ends, p, &q, D);
         if (!p->slot)
             weights[0] = ends[0];
         if (p->slot_end > last)
@@ -75,7 +75,7 @@ NRG_INLINE void gradient_weights(double *weights, const gradient_piece *p, rel_q
 }
 
 /* Queries from q on that have all slots of the piece, at most GRADIENT_ROWS. */
-NRG_INLINE void gradient_rows(const gradient_piece *p, rel_query q, size_t count, nrg_dtype D)
+NRG_INLINE void backward_rows(const backward_piece *p, rel_query q, size_t count, nrg_dtype D)
 {
     double weights[(GRADIENT_ROWS + 1) * GRADIENT_SLOTS];
     const nrg_relative_job *job = p->job;
@@ -89,7 +89,7 @@ NRG_INLINE void gradient_rows(const gradient_piece *p, rel_query q, size_t count
         .x_step = (ptrdiff_t)job->q_strides.row,
         .columns = p->columns,
     };
-    gradient_weights(weights, p, q, count, D);
+    backward_weights(weights, p, q, count, D);
     rel_multiply(&product, 1, D);
     product.sums += REL_ROWS * REL_COLUMNS;
     product.weights += REL_ROWS;
@@ -98,7 +98,7 @@ NRG_INLINE void gradient_rows(const gradient_piece *p, rel_query q, size_t count
 }
 
 /* A query that has some of the slots, or none. */
-REL_NOINLINE void gradient_row(const gradient_piece *p, const rel_query *q, nrg_dtype D)
+REL_NOINLINE void backward_row(const backward_piece *p, const rel_query *q, nrg_dtype D)
 {
     double weights[GRADIENT_SLOTS + REL_STAGE_STEP + 1];
     const nrg_relative_job *job = p->job;
@@ -107,7 +107,7 @@ REL_NOINLINE void gradient_row(const gradient_piece *p, const rel_query *q, nrg_
         return;
     double ends[2] = {0, 0};
     if (first == 0 || end == job->slots)
-        gradient_ends(ends, p, q, D);
+        backward_ends(ends, p, q, D);
     rel_stage_slots(weights, job, job->a + rel_row_at(job->a_strides, q), q->zero, ends, first, end, D);
     for (size_t s = first; s < end; s++) {
         const rel_product product = {
@@ -122,7 +122,7 @@ REL_NOINLINE void gradient_row(const gradient_piece *p, const rel_query *q, nrg_
     }
 }
 
-NRG_INLINE void gradient_head(const gradient_piece *p, size_t batch, size_t head, nrg_dtype D)
+NRG_INLINE void backward_head(const backward_piece *p, size_t batch, size_t head, nrg_dtype D)
 {
     for (size_t row = p->first, count; row < p->end; row += count) {
         rel_query q = {.batch = batch, .head = head, .row = row};
@@ -130,14 +130,14 @@ NRG_INLINE void gradient_head(const gradient_piece *p, size_t batch, size_t head
         count = 1;
         if (row >= p->full && row < p->full_end) {
             count = p->full_end - row < GRADIENT_ROWS ? p->full_end - row : GRADIENT_ROWS;
-            gradient_rows(p, q, count, D);
+            backward_rows(p, q, count, D);
         } else {
-            gradient_row(p, &q, D);
+            backward_row(p, &q, D);
         }
     }
 }
 
-REL_NOINLINE void gradient_store(float *out, const double *sums, size_t n, int accumulate)
+REL_NOINLINE void backward_store(float *out, const double *sums, size_t n, int accumulate)
 {
     for (size_t i = 0; i < n; i += VN) {
         const size_t lanes = lanes_at(i, n);
@@ -159,7 +159,7 @@ REL_NOINLINE void relative_backward(const nrg_relative_job *job, nrg_dtype D)
         /* the outermost blocks first, so that different threads have them */
         const size_t turn = n % blocks, block = turn == 0 ? 0 : turn == 1 ? blocks - 1 : turn - 1;
         const size_t table = n / blocks % tables, slot = block * GRADIENT_SLOTS, column = n / blocks / tables * REL_COLUMNS;
-        gradient_piece p = {
+        backward_piece p = {
             .job = job,
             .sums = sums,
             .slot = slot,
@@ -171,10 +171,10 @@ REL_NOINLINE void relative_backward(const nrg_relative_job *job, nrg_dtype D)
         rel_clear(sums, GRADIENT_SLOTS * REL_COLUMNS);
         for (size_t batch = 0; batch < job->batch; batch++)
             for (size_t head = per_head ? table : 0; head < (per_head ? table + 1 : job->heads); head++)
-                gradient_head(&p, batch, head, D);
+                backward_head(&p, batch, head, D);
         for (size_t s = slot; s < p.slot_end; s++) {
             char *out = (char *)job->d_table + table * per_head - s * job->d_table_stride;
-            gradient_store((float *)(void *)out + column, sums + (s - slot) * REL_COLUMNS, p.columns, job->accumulate);
+            backward_store((float *)(void *)out + column, sums + (s - slot) * REL_COLUMNS, p.columns, job->accumulate);
         }
     }
 }

@@ -108,14 +108,14 @@ NRG_INLINE void put_elements(char *out, const float *from, size_t n, int slice, 
     }
 }
 
-enum { REL_AHEAD = 32 };
+enum { REL_PREFETCH = 32 };
 
 /* n elements, at most 8, of each of so many rows `step` bytes apart, as 8 doubles: zeros behind them. Those of rows further on
  * are fetched: nothing else in the processor knows that they will be asked for. */
 NRG_INLINE void gather_elements(double *to, const char *p, size_t step, size_t rows, size_t n, nrg_dtype D)
 {
     for (; rows; rows--, p += step, to += 8) {
-        __builtin_prefetch((const void *)((uintptr_t)p + REL_AHEAD * step));
+        __builtin_prefetch((const void *)((uintptr_t)p + REL_PREFETCH * step));
         NRG_UNROLL
         for (size_t i = 0; i < 8; i += VN) {
             const vf v = i < n ? load_part(p, i, lanes_at(i, n), D) : v_zero();

@@ -12,7 +12,7 @@ typedef struct shift_row {
     char *out;
     const char *in;
     size_t from, to, end;
-    size_t ahead; /* from a partner to that of the next row, to be fetched; 0: not */
+    size_t prefetch; /* from a partner to that of the next row, to be prefetched; 0: not */
 } shift_row;
 
 NRG_INLINE size_t shift_clip(int64_t at, size_t most) { return at < 0 ? 0 : (uint64_t)at > most ? most : (size_t)at; }
@@ -39,9 +39,9 @@ static __attribute__((noinline)) void shift_stream(const shift_row *r, nrg_dtype
             const size_t bytes = (r->to < last ? r->to : last) - at;
             next = at + bytes / 64 * 64;
             if (D == NRG_F32)
-                run_stream_f32(r->out + at, r->in + (at - r->from), next - at, r->ahead);
+                run_stream_f32(r->out + at, r->in + (at - r->from), next - at, r->prefetch);
             else
-                run_stream_half(r->out + at, r->in + (at - r->from), next - at, r->ahead);
+                run_stream_half(r->out + at, r->in + (at - r->from), next - at, r->prefetch);
         } else if (at + 64 <= r->from || at >= r->to) {
             const size_t bytes = (at < r->from && r->from < last ? r->from : last) - at;
             next = at + bytes / 64 * 64;
@@ -64,22 +64,22 @@ NRG_INLINE void shift_one_row(const nrg_relative_shift_job *job, char *out, cons
     const size_t to = shift_clip((int64_t)job->in_dim - offset, out_dim), least = shift_clip(-offset, out_dim);
     const size_t from = least < to ? least : to;
     const char *partner = from < to ? in + (size_t)((int64_t)from + offset) * size : in;
-    const size_t ahead = job->prefetch ? job->in_strides.row : 0;
+    const size_t prefetch = job->prefetch ? job->in_strides.row : 0;
     if (job->accumulate) {
         const add_run run = {.out = out + from * size,
                              .a = out + from * size,
                              .b = partner,
                              .n = to - from,
                              .b_f32 = D == NRG_F32,
-                             .a_ahead = job->prefetch ? job->out_strides.row : 0,
-                             .b_ahead = ahead};
+                             .a_prefetch = job->prefetch ? job->out_strides.row : 0,
+                             .b_prefetch = prefetch};
         run_add(&run, D);
     } else if (job->stream) {
-        const shift_row r = {out, partner, from * size, to * size, out_dim * size, ahead};
+        const shift_row r = {out, partner, from * size, to * size, out_dim * size, prefetch};
         shift_stream(&r, D);
     } else {
         memset(out, 0, from * size);
-        run_move(out + from * size, partner, to - from, D, ahead);
+        run_move(out + from * size, partner, to - from, D, prefetch);
         memset(out + to * size, 0, (out_dim - to) * size);
     }
 }

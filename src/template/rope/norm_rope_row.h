@@ -1,8 +1,8 @@
 /* RMSNorm of every head and its rotation in one pass, for heads of up to 512 elements that are whole vectors. The arithmetic is
- * that of norm_rows.h and rope.h; other heads, and rows that need care, go through those (norm_rope_in_turn.h).
+ * that of norm_rows.h and rope.h; other heads, and rows that need the fallback, go through those (norm_rope_in_turn.h).
  *
  * Eight heads at a time: their sums, their scalars side by side, then their elements, which come from L1 a second time and are
- * turned in registers.
+ * rotated in registers.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_ROPE_NORM_ROPE_ROW_H
@@ -117,8 +117,8 @@ NRG_INLINE void norm_rope_row(const norm_rope_plan *p, const norm_factors *f, co
     if (p->interleaved) {
         for (size_t i = offset; i < past; i += VN) {
             vf v = norm_rope_element(p, f, x, i, D, has_offset);
-            vf turned = v_fma(v, v_ld_f32(cosines + (i - offset)), v_mul(v_swap_pairs(v), v_ld_f32(sines + (i - offset))));
-            store_whole(o, i, turned, D, stream);
+            vf rotated = v_fma(v, v_ld_f32(cosines + (i - offset)), v_mul(v_swap_pairs(v), v_ld_f32(sines + (i - offset))));
+            store_whole(o, i, rotated, D, stream);
         }
     } else {
         for (size_t i = offset; i < offset + pairs; i += VN) {

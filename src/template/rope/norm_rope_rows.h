@@ -8,9 +8,9 @@
 #define NORM_ROPE_(name) NORM_ROPE_PASTE(name, NORM_ROPE_DTYPE)
 #define NORM_ROPE_KERNEL(op) NRG_PATH_NAME(NORM_ROPE_(op))
 
-/* Rows from n on, up to the job's end or the first eight among which some need care: those are the bits of *doubt. Returns the
- * first row of these eight, or the end. */
-static __attribute__((noinline)) size_t NORM_ROPE_(some_rows)(const nrg_norm_rope_job *job, size_t n, unsigned *doubt)
+/* Rows from n on, up to the job's end or the first eight among which some need the fallback: those are the bits of
+ * *needs_fallback. Returns the first row of these eight, or the end. */
+static __attribute__((noinline)) size_t NORM_ROPE_(some_rows)(const nrg_norm_rope_job *job, size_t n, unsigned *needs_fallback)
 {
     const nrg_dtype D = NORM_ROPE_D;
     norm_rope_plan p;
@@ -37,11 +37,11 @@ static __attribute__((noinline)) size_t NORM_ROPE_(some_rows)(const nrg_norm_rop
             tt[i] = tt[0];
         vd8_sum_rows(tt, total_tt);
         scalars_of(&s, &job->norm, total_t, total_tt, NORM_BATCH);
-        *doubt = 0;
+        *needs_fallback = 0;
         for (int i = 0; i < count; i++) {
             char *o = p.o + token * p.o_token_stride + head * p.o_head_stride;
-            if (s.doubt[i] != 0)
-                *doubt |= 1u << i;
+            if (s.needs_fallback[i] != 0)
+                *needs_fallback |= 1u << i;
             else {
                 const norm_factors f = {.hi = v_set1(s.hi[i]), .lo = v_set1(s.lo[i]), .minus_mean = v_zero()};
                 if (p.mean)
@@ -62,7 +62,7 @@ static __attribute__((noinline)) size_t NORM_ROPE_(some_rows)(const nrg_norm_rop
                     norm_rope_token(&p, token);
             }
         }
-        if (*doubt)
+        if (*needs_fallback)
             break;
     }
     if (p.stream)
@@ -75,18 +75,18 @@ static __attribute__((noinline)) void NORM_ROPE_(in_turn)(const nrg_norm_rope_jo
     norm_rope_in_turn(job, NORM_ROPE_D == NRG_F32 ? 4 : 2, NORM_ROPE_KERNEL(norm_forward), NORM_ROPE_KERNEL(rope));
 }
 
-/* The rows that need care go through the two kernels, outside the frame with the arrays. */
+/* The rows that need the fallback go through the two kernels, outside the frame with the arrays. */
 static void NORM_ROPE_(norm_rope)(const nrg_norm_rope_job *job)
 {
     if (!norm_rope_serves(job)) {
         NORM_ROPE_(in_turn)(job);
         return;
     }
-    unsigned doubt;
+    unsigned needs_fallback;
     for (size_t n = job->rope.begin, end = job->rope.end; n < end; n += NORM_BATCH) {
-        n = NORM_ROPE_(some_rows)(job, n, &doubt);
+        n = NORM_ROPE_(some_rows)(job, n, &needs_fallback);
         for (size_t i = 0; n < end && i < NORM_BATCH; i++)
-            if (doubt >> i & 1) {
+            if (needs_fallback >> i & 1) {
                 nrg_norm_rope_job one = *job;
                 one.rope.begin = n + i;
                 one.rope.end = n + i + 1;

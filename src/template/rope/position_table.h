@@ -83,7 +83,7 @@ NRG_INLINE void load_positions(vd v[2], const nrg_position_table_job *job, size_
     v[1] = vd_ld(at + VN / 2);
 }
 
-NRG_INLINE void store_turned(const nrg_position_table_job *job, char *to, size_t pair, size_t n, vf cosine, vf sine, nrg_dtype D)
+NRG_INLINE void store_rotated(const nrg_position_table_job *job, char *to, size_t pair, size_t n, vf cosine, vf sine, nrg_dtype D)
 {
     if (job->order == NRG_TABLE_INTERLEAVED) {
         static const float alternate[16] = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
@@ -119,7 +119,7 @@ NRG_INLINE void position_table(const nrg_position_table_job *job, nrg_dtype D)
             NRG_UNROLL
             for (int i = 0; i < 2; i++)
                 turn_half(&cosine[i], &sine[i], position[i], high[i], low[i], magnitude);
-            store_turned(&j, to, p, n, v_from_vd(cosine[0], cosine[1]), v_from_vd(sine[0], sine[1]), D);
+            store_rotated(&j, to, p, n, v_from_vd(cosine[0], cosine[1]), v_from_vd(sine[0], sine[1]), D);
         }
     }
 }

@@ -39,7 +39,7 @@ NRG_INLINE void rope_halves_streamed(const rope_heads *h, const float *cosines, 
     char *o = h->o;
     for (size_t left = h->count; left; left--, x += h->x_stride, o += h->o_stride)
         for (size_t i = begin; i < end; i += step) {
-            vf a[V_ROPE / 2], b[V_ROPE / 2], turned[V_ROPE / 2];
+            vf a[V_ROPE / 2], b[V_ROPE / 2], rotated[V_ROPE / 2];
             rope_prefetch(x, i, step, D);
             rope_prefetch(x, i + h->pairs, step, D);
             load_step(a, V_ROPE / 2, x, i, step, D);
@@ -48,10 +48,10 @@ NRG_INLINE void rope_halves_streamed(const rope_heads *h, const float *cosines, 
             for (int j = 0; j < V_ROPE / 2; j++) {
                 const size_t at = i - begin + (size_t)j * VN;
                 vf c = v_ld_f32(cosines + at), s = v_ld_f32(sines + at);
-                turned[j] = v_fms(a[j], c, v_mul(b[j], s));
+                rotated[j] = v_fms(a[j], c, v_mul(b[j], s));
                 b[j] = v_fma(b[j], c, v_mul(a[j], s));
             }
-            store_step(turned, V_ROPE / 2, o, i, step, D, 1);
+            store_step(rotated, V_ROPE / 2, o, i, step, D, 1);
             store_step(b, V_ROPE / 2, o, i + h->pairs, step, D, 1);
         }
 }
@@ -128,15 +128,15 @@ NRG_INLINE void rope_halves_kept(const rope_heads *h, const float *cosines, floa
     char *o = h->o;
     const size_t x_stride = h->x_stride, o_stride = h->o_stride, second = i + h->pairs;
     for (size_t left = h->count; left; left--, x += x_stride, o += o_stride) {
-        vf a[V_ROPE / 2], b[V_ROPE / 2], turned[V_ROPE / 2];
+        vf a[V_ROPE / 2], b[V_ROPE / 2], rotated[V_ROPE / 2];
         load_step(a, G, x, i, n, D);
         load_step(b, G, x, second, n, D);
         NRG_UNROLL
         for (int j = 0; j < G; j++) {
-            turned[j] = v_fms(a[j], cosine[j], v_mul(b[j], sine[j]));
+            rotated[j] = v_fms(a[j], cosine[j], v_mul(b[j], sine[j]));
             b[j] = v_fma(b[j], cosine[j], v_mul(a[j], sine[j]));
         }
-        store_step(turned, G, o, i, n, D, 0);
+        store_step(rotated, G, o, i, n, D, 0);
         store_step(b, G, o, second, n, D, 0);
     }
 }

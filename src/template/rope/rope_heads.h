@@ -19,11 +19,11 @@ typedef struct rope_heads {
 enum { ROPE_BLOCK = 512 };
 
 /* Streamed tensors come from memory, and the hardware stops asking at the end of a page. */
-enum { ROPE_AHEAD = 4096 };
+enum { ROPE_PREFETCH = 4096 };
 
 NRG_INLINE void rope_prefetch(const char *x, size_t i, size_t n, nrg_dtype D)
 {
-    const char *from = x + bytes_of(i, D, 0) + ROPE_AHEAD;
+    const char *from = x + bytes_of(i, D, 0) + ROPE_PREFETCH;
     for (size_t line = 0; line < bytes_of(n, D, 0); line += 64)
         __builtin_prefetch(from + line);
 }

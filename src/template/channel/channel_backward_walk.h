@@ -7,12 +7,12 @@
 #include "../../job/activation.h"
 #include "../../job/channel.h"
 #include "channel_elements.h"
-#include "channel_gradient_apply.h"
+#include "channel_backward_apply.h"
 #include "channel_total.h"
 
-enum { GRADIENT_STAGE = 192 }; /* floats: whole steps of the activations; small, since two of them are on the stack */
+enum { BACKWARD_STAGE = 192 }; /* floats: whole steps of the activations; small, since two of them are on the stack */
 
-typedef struct gradient_walk {
+typedef struct backward_walk {
     const nrg_channel_norm_backward_job *job;
     nrg_dtype D;
     size_t size; /* of an element */
@@ -24,22 +24,22 @@ typedef struct gradient_walk {
      * place nothing is read from any more; or NULL */
     char *kept;
     size_t kept_stride;
-} gradient_walk;
+} backward_walk;
 
 /* Room for a chunk of do1. */
-typedef struct gradient_stage {
-    float stage[GRADIENT_STAGE], slope[GRADIENT_STAGE];
-} gradient_stage;
+typedef struct backward_stage {
+    float stage[BACKWARD_STAGE], slope[BACKWARD_STAGE];
+} backward_stage;
 
 /* What is known of a set: at first its statistics. */
-typedef struct gradient_known {
+typedef struct backward_known {
     nrg_channel_statistics stat;
     double beta, exact_gamma; /* then these, from which the rest follows */
-} gradient_known;
+} backward_known;
 
-static inline channel_gradient gradient_of(const gradient_walk *w, const gradient_known *known)
+static inline channel_backward backward_of(const backward_walk *w, const backward_known *known)
 {
-    channel_gradient g = gradient_around(&known->stat, w->job->fixed_mean != NULL);
+    channel_backward g = backward_around(&known->stat, w->job->fixed_mean != NULL);
     g.beta = known->beta;
     g.exact_gamma = known->exact_gamma;
     g.gamma = __builtin_fma(g.delta, g.beta, g.exact_gamma);
@@ -47,10 +47,10 @@ static inline channel_gradient gradient_of(const gradient_walk *w, const gradien
 }
 
 /* a, b: of the set. */
-static inline void set_gradient(const gradient_walk *w, gradient_known *known, double a, double b)
+static inline void set_backward(const backward_walk *w, backward_known *known, double a, double b)
 {
-    channel_gradient g = gradient_around(&known->stat, w->job->fixed_mean != NULL);
-    gradient_of_set(&g, a, b, known->stat.count, w->job->centred);
+    channel_backward g = backward_around(&known->stat, w->job->fixed_mean != NULL);
+    backward_of_set(&g, a, b, known->stat.count, w->job->centred);
     known->beta = g.beta;
     known->exact_gamma = g.exact_gamma;
 }
@@ -58,7 +58,7 @@ static inline void set_gradient(const gradient_walk *w, gradient_known *known, d
 /* ---- statistics ---- */
 
 /* Of sets set to set + count, of one sample: they lie one after the other. */
-static void find_statistics(const gradient_walk *w, size_t set, size_t count, nrg_channel_statistics *stat)
+static void find_statistics(const backward_walk *w, size_t set, size_t count, nrg_channel_statistics *stat)
 {
     const nrg_channel_norm_backward_job *job = w->job;
     for (size_t i = 0; i < count && job->fixed_mean; i++) {
@@ -92,7 +92,7 @@ static void find_statistics(const gradient_walk *w, size_t set, size_t count, nr
     find_channel_statistics(&forward, w->D);
 }
 
-static inline channel_block gradient_block(const gradient_walk *w, const nrg_channel_statistics *stat, size_t stat_stride,
+static inline channel_block backward_block(const backward_walk *w, const nrg_channel_statistics *stat, size_t stat_stride,
                                            size_t c, size_t channels, size_t per)
 {
     const nrg_channel_norm_backward_job *job = w->job;
@@ -144,7 +144,7 @@ static __attribute__((noinline)) void make_gradient(float *slope, const char *d,
 }
 
 /* o1 + y in the stage becomes the slope there. ReLU's is too short for a call. */
-static __attribute__((noinline)) void slopes(const gradient_walk *w, gradient_stage *room, size_t n)
+static __attribute__((noinline)) void slopes(const backward_walk *w, backward_stage *room, size_t n)
 {
     if (w->job->activation != NRG_ACT_RELU) {
         NRG_PATH_NAME(activate_both)(w->job->activation, room->stage, room->stage, room->slope, n);
@@ -158,7 +158,7 @@ static __attribute__((noinline)) void slopes(const gradient_walk *w, gradient_st
 }
 
 /* do1 of elements begin to end of channel c of sample n, at most a stage. again: in the second walk. */
-static const float *plane_gradient(const gradient_walk *w, gradient_stage *room, const channel_factors *f, size_t n, size_t c,
+static const float *plane_backward(const backward_walk *w, backward_stage *room, const channel_factors *f, size_t n, size_t c,
                                    size_t begin, size_t end, int again)
 {
     const nrg_channel_norm_backward_job *job = w->job;
@@ -190,7 +190,7 @@ static const float *plane_gradient(const gradient_walk *w, gradient_stage *room,
 }
 
 /* The same of rows of a block of columns. fallback: of a strip; NULL: to be made. stride: of what it returns, in bytes. */
-static const float *rows_gradient(const gradient_walk *w, gradient_stage *room, const channel_block *block,
+static const float *rows_backward(const backward_walk *w, backward_stage *room, const channel_block *block,
                                   const channel_column_factors *f, const fallback_factors *fallback, size_t k, size_t row,
                                   size_t rows, int again, size_t *stride)
 {
@@ -232,7 +232,7 @@ static const float *rows_gradient(const gradient_walk *w, gradient_stage *room, 
 }
 
 /* A strip's factors, made once for all of its rows. Returns NULL where there is no need, or the block is no strip. */
-static inline const fallback_factors *strip_factors(const gradient_walk *w, fallback_factors *room, const channel_block *block,
+static inline const fallback_factors *strip_factors(const backward_walk *w, fallback_factors *room, const channel_block *block,
                                                     const channel_column_factors *f)
 {
     if (f->plain || block->channels * block->per > FALLBACK_COLUMNS)
@@ -242,30 +242,30 @@ static inline const fallback_factors *strip_factors(const gradient_walk *w, fall
 }
 
 /* Rows of a block that are staged at once. */
-static inline size_t rows_at_once(const gradient_walk *w, size_t width, size_t rows)
+static inline size_t rows_at_once(const backward_walk *w, size_t width, size_t rows)
 {
-    const size_t most = w->staged ? GRADIENT_STAGE / width : rows;
+    const size_t most = w->staged ? BACKWARD_STAGE / width : rows;
     return most < rows ? most : rows;
 }
 
 /* ---- what follows from sums ---- */
 
 /* Everything that follows from a channel's sums. w_c: its weight. */
-static __attribute__((noinline)) void finish_channel(const gradient_walk *w, size_t c, const nrg_set_sums *sums,
-                                                     gradient_known *known, float w_c)
+static __attribute__((noinline)) void finish_channel(const backward_walk *w, size_t c, const nrg_set_sums *sums,
+                                                     backward_known *known, float w_c)
 {
     const nrg_channel_norm_backward_job *job = w->job;
-    const channel_gradient g = gradient_around(&known->stat, job->fixed_mean != NULL);
-    const double dw = gradient_around_mean(&g, sums->t, sums->q) * g.rstd;
+    const channel_backward g = backward_around(&known->stat, job->fixed_mean != NULL);
+    const double dw = backward_around_mean(&g, sums->t, sums->q) * g.rstd;
     if (job->dw)
         job->dw[c] = (float)(job->accumulate ? (double)job->dw[c] + dw : dw);
     if (job->db)
         job->db[c] = (float)(job->accumulate ? (double)job->db[c] + sums->t : sums->t);
-    set_gradient(w, known, (double)w_c * sums->t, (double)w_c * sums->q);
+    set_backward(w, known, (double)w_c * sums->t, (double)w_c * sums->q);
 }
 
 /* Sums over the samples of a block, of one channel. */
-static inline void add_parameters(const gradient_walk *w, size_t block, size_t c, int first, double dw, double db)
+static inline void add_parameters(const backward_walk *w, size_t block, size_t c, int first, double dw, double db)
 {
     const nrg_channel_norm_backward_job *job = w->job;
     const size_t at = block * job->c + c;

@@ -8,9 +8,9 @@
 
 #include "channel_sum.h"
 
-typedef struct gradient_lanes {
+typedef struct backward_lanes {
     vd a[NORM_LANE_REGISTERS], b[NORM_LANE_REGISTERS];
-} gradient_lanes;
+} backward_lanes;
 
 NRG_INLINE void add_gradient(vd *a, vd *b, vd d, vd x, vd centre)
 {
@@ -19,7 +19,7 @@ NRG_INLINE void add_gradient(vd *a, vd *b, vd d, vd x, vd centre)
 }
 
 /* G vectors of d and x, or the first n lanes of one, to the lanes of the first. */
-NRG_INLINE void gradient_sum_step(vd *a, vd *b, int G, const float *d, const char *x, vd centre, size_t i, size_t n, nrg_dtype D)
+NRG_INLINE void backward_sum_step(vd *a, vd *b, int G, const float *d, const char *x, vd centre, size_t i, size_t n, nrg_dtype D)
 {
     vf dv[NORM_STEP], xv[NORM_STEP];
     const int direct = G > 1 && D == NRG_F32;
@@ -37,7 +37,7 @@ NRG_INLINE void gradient_sum_step(vd *a, vd *b, int G, const float *d, const cha
 }
 
 /* The lanes of G vectors from `lane` on, of whole rounds of all lanes up to `whole`. */
-NRG_INLINE void gradient_sum_group(gradient_lanes *lanes, int G, size_t lane, size_t whole, const float *d, const char *x,
+NRG_INLINE void backward_sum_group(backward_lanes *lanes, int G, size_t lane, size_t whole, const float *d, const char *x,
                                    vd centre, nrg_dtype D)
 {
     const size_t first = lane / (VN / 2);
@@ -48,7 +48,7 @@ NRG_INLINE void gradient_sum_group(gradient_lanes *lanes, int G, size_t lane, si
         b[j] = lanes->b[first + (size_t)j];
     }
     for (size_t i = lane; i < whole; i += NORM_LANES)
-        gradient_sum_step(a, b, G, d, x, centre, i, (size_t)G * VN, D);
+        backward_sum_step(a, b, G, d, x, centre, i, (size_t)G * VN, D);
     NRG_UNROLL
     for (int j = 0; j < 2 * G; j++) {
         lanes->a[first + (size_t)j] = a[j];
@@ -57,7 +57,7 @@ NRG_INLINE void gradient_sum_group(gradient_lanes *lanes, int G, size_t lane, si
 }
 
 /* Adds n elements from the first lane on. */
-NRG_INLINE void add_gradients_of(gradient_lanes *lanes, const float *d, const char *x, float mean, size_t n, nrg_dtype D)
+NRG_INLINE void add_gradients_of(backward_lanes *lanes, const float *d, const char *x, float mean, size_t n, nrg_dtype D)
 {
     enum { G = (int)V_SUM2 < (int)NORM_LANE_VECTORS ? (int)V_SUM2 : (int)NORM_LANE_VECTORS };
     const vd centre = vd_set1((double)mean);
@@ -66,31 +66,31 @@ NRG_INLINE void add_gradients_of(gradient_lanes *lanes, const float *d, const ch
         const char *at = x + bytes_of(begin, D, 0);
         const size_t count = end - begin, whole = count / NORM_LANES * NORM_LANES;
         for (size_t lane = 0; lane < NORM_LANES; lane += (size_t)G * VN)
-            gradient_sum_group(lanes, G, lane, whole, d + begin, at, centre, D);
+            backward_sum_group(lanes, G, lane, whole, d + begin, at, centre, D);
         for (size_t i = whole, lane = 0; i < count; i += VN, lane += 2)
-            gradient_sum_step(lanes->a + lane, lanes->b + lane, 1, d + begin, at, centre, i, lanes_at(i, count), D);
+            backward_sum_step(lanes->a + lane, lanes->b + lane, 1, d + begin, at, centre, i, lanes_at(i, count), D);
     }
 }
 
-static __attribute__((noinline)) void add_gradients_f32(gradient_lanes *lanes, const float *d, const char *x, float mean,
+static __attribute__((noinline)) void add_gradients_f32(backward_lanes *lanes, const float *d, const char *x, float mean,
                                                         size_t n)
 {
     add_gradients_of(lanes, d, x, mean, n, NRG_F32);
 }
 
-static __attribute__((noinline)) void add_gradients_f16(gradient_lanes *lanes, const float *d, const char *x, float mean,
+static __attribute__((noinline)) void add_gradients_f16(backward_lanes *lanes, const float *d, const char *x, float mean,
                                                         size_t n)
 {
     add_gradients_of(lanes, d, x, mean, n, NRG_F16);
 }
 
-static __attribute__((noinline)) void add_gradients_bf16(gradient_lanes *lanes, const float *d, const char *x, float mean,
+static __attribute__((noinline)) void add_gradients_bf16(backward_lanes *lanes, const float *d, const char *x, float mean,
                                                          size_t n)
 {
     add_gradients_of(lanes, d, x, mean, n, NRG_BF16);
 }
 
-static inline void add_gradients(gradient_lanes *lanes, const float *d, const char *x, float mean, size_t n, nrg_dtype D)
+static inline void add_gradients(backward_lanes *lanes, const float *d, const char *x, float mean, size_t n, nrg_dtype D)
 {
     if (D == NRG_F32)
         add_gradients_f32(lanes, d, x, mean, n);
@@ -100,9 +100,9 @@ static inline void add_gradients(gradient_lanes *lanes, const float *d, const ch
         add_gradients_bf16(lanes, d, x, mean, n);
 }
 
-static inline void clear_gradients(gradient_lanes *lanes) { clear_lanes(lanes->a, lanes->b, 1); }
+static inline void clear_gradients(backward_lanes *lanes) { clear_lanes(lanes->a, lanes->b, 1); }
 
-static inline void fold_gradients(const gradient_lanes *lanes, double *a, double *b)
+static inline void fold_gradients(const backward_lanes *lanes, double *a, double *b)
 {
     const vd8 folded_a = fold_lanes(lanes->a), folded_b = fold_lanes(lanes->b);
     *a = vd8_sum(&folded_a);
@@ -112,20 +112,21 @@ static inline void fold_gradients(const gradient_lanes *lanes, double *a, double
 /* ---- columns ---- */
 
 enum {
-    GRADIENT_COLUMNS = 64,                 /* at once: half of the forward pass's, since stacks are small */
-    GRADIENT_ROOM = GRADIENT_COLUMNS + VN, /* for their sums: a vector may begin with the last of them */
-    GRADIENT_AHEAD = 16 /* rows that are asked for: the pieces of a row are too short for the hardware to see where they lead */
+    BACKWARD_COLUMNS = 64,                 /* at once: half of the forward pass's, since stacks are small */
+    BACKWARD_ROOM = BACKWARD_COLUMNS + VN, /* for their sums: a vector may begin with the last of them */
+    BACKWARD_PREFETCH =
+        16 /* rows that are prefetched: the pieces of a row are too short for the hardware to see where they lead */
 };
 
-/* Rows of at most GRADIENT_COLUMNS columns. */
-typedef struct gradient_columns {
+/* Rows of at most BACKWARD_COLUMNS columns. */
+typedef struct backward_columns {
     const float *d;
     const char *x;
     size_t d_stride, x_stride, rows, width; /* strides in bytes */
     int prefetch;
-} gradient_columns;
+} backward_columns;
 
-NRG_INLINE void gradient_strip(const gradient_columns *c, size_t k, size_t row, size_t rows, const float *centre, double *a,
+NRG_INLINE void backward_strip(const backward_columns *c, size_t k, size_t row, size_t rows, const float *centre, double *a,
                                double *b, int G, size_t n, nrg_dtype D)
 {
     vd kept_a[2 * NORM_STEP], kept_b[2 * NORM_STEP], mean[2 * NORM_STEP];
@@ -142,8 +143,8 @@ NRG_INLINE void gradient_strip(const gradient_columns *c, size_t k, size_t row, 
         if (c->prefetch) {
             NRG_UNROLL
             for (size_t at = 0; at < (size_t)G * VN * sizeof(float); at += 64) {
-                __builtin_prefetch((const void *)((uintptr_t)d + GRADIENT_AHEAD * c->d_stride + at));
-                __builtin_prefetch((const void *)((uintptr_t)x + bytes_of(k, D, 0) + GRADIENT_AHEAD * c->x_stride + at));
+                __builtin_prefetch((const void *)((uintptr_t)d + BACKWARD_PREFETCH * c->d_stride + at));
+                __builtin_prefetch((const void *)((uintptr_t)x + bytes_of(k, D, 0) + BACKWARD_PREFETCH * c->x_stride + at));
             }
         }
         load_step(dv, G, (const char *)d, 0, n, NRG_F32);
@@ -162,7 +163,7 @@ NRG_INLINE void gradient_strip(const gradient_columns *c, size_t k, size_t row, 
 }
 
 /* Adds rows to the sums of every column. centre, a and b have room for whole vectors. */
-NRG_INLINE void add_columns_of(const gradient_columns *c, const float *centre, double *a, double *b, nrg_dtype D)
+NRG_INLINE void add_columns_of(const backward_columns *c, const float *centre, double *a, double *b, nrg_dtype D)
 {
     enum { STRIP = V_SUM4 * VN };
     const size_t most = CHANNEL_ROW_BYTES / (c->width * sizeof(float) * 2) + 1;
@@ -171,13 +172,13 @@ NRG_INLINE void add_columns_of(const gradient_columns *c, const float *centre, d
         size_t k = 0;
         if (V_SUM4 > 1)
             for (; k + STRIP <= c->width; k += STRIP)
-                gradient_strip(c, k, row, rows, centre, a, b, V_SUM4, STRIP, D);
+                backward_strip(c, k, row, rows, centre, a, b, V_SUM4, STRIP, D);
         for (; k < c->width; k += VN)
-            gradient_strip(c, k, row, rows, centre, a, b, 1, lanes_at(k, c->width), D);
+            backward_strip(c, k, row, rows, centre, a, b, 1, lanes_at(k, c->width), D);
     }
 }
 
-static __attribute__((noinline)) void add_columns(const gradient_columns *c, const float *centre, double *a, double *b,
+static __attribute__((noinline)) void add_columns(const backward_columns *c, const float *centre, double *a, double *b,
                                                   nrg_dtype D)
 {
     if (D == NRG_F32)

@@ -17,13 +17,13 @@ typedef struct norm_statistics {
 } norm_statistics;
 
 /* Σt and Σt² of t = p - pilot, lane by lane in memory. */
-typedef struct careful_sums {
+typedef struct fallback_sums {
     double t[NORM_LANES], tt[NORM_LANES];
     double total_t, total_tt;
-} careful_sums;
+} fallback_sums;
 
 /* Adds elements begin to end, which is the row's end or a multiple of the lanes, like begin. */
-static __attribute__((noinline)) void sum_around(careful_sums *sums, const norm_options *opt, const norm_row *row, double pilot,
+static __attribute__((noinline)) void sum_around(fallback_sums *sums, const norm_options *opt, const norm_row *row, double pilot,
                                                  size_t begin, size_t end, nrg_dtype D)
 {
     if (begin == 0)
@@ -73,7 +73,7 @@ NRG_INLINE int needs_second(const nrg_norm_formula *f, const norm_statistics *st
 }
 
 /* A constant row's mean is exact, and what is left of the row is 0. */
-NRG_INLINE void second_statistics(norm_statistics *stat, const nrg_norm_formula *f, const careful_sums *sums)
+NRG_INLINE void second_statistics(norm_statistics *stat, const nrg_norm_formula *f, const fallback_sums *sums)
 {
     stat->offset = sums->total_t / f->d;
     stat->variance = sums->total_tt * f->inv_dim - stat->offset * stat->offset;
@@ -82,8 +82,8 @@ NRG_INLINE void second_statistics(norm_statistics *stat, const nrg_norm_formula 
 }
 
 /* The multipliers of row n, whose mean and rstd are stored. Returns whether its elements are to be done in double. */
-static __attribute__((noinline)) int careful_factors(norm_factors *f, const nrg_norm_job *job, const norm_statistics *stat,
-                                                     double tt, size_t n)
+static __attribute__((noinline)) int fallback_factors(norm_factors *f, const nrg_norm_job *job, const norm_statistics *stat,
+                                                      double tt, size_t n)
 {
     const nrg_norm_formula *formula = &job->formula;
     const double mean = stat->pilot + stat->offset;
@@ -106,19 +106,19 @@ static __attribute__((noinline)) int careful_factors(norm_factors *f, const nrg_
 }
 
 /* Row n from its stored or recomputed r to o, mean and rstd, given its plain sums. */
-static __attribute__((noinline)) void careful_row(const nrg_norm_job *job, size_t n, double t, double tt, nrg_dtype D)
+static __attribute__((noinline)) void fallback_row(const nrg_norm_job *job, size_t n, double t, double tt, nrg_dtype D)
 {
     const norm_options opt = options_of(job, D);
     norm_row row = row_at(job, n, D);
     norm_statistics stat = first_statistics(&job->formula, t, tt);
-    careful_sums sums;
+    fallback_sums sums;
     norm_factors f;
     if (needs_second(&job->formula, &stat)) {
         sum_around(&sums, &opt, &row, stat.pilot, 0, opt.dim, D);
         second_statistics(&stat, &job->formula, &sums);
     }
-    const int careful = careful_factors(&f, job, &stat, tt, n);
-    apply_rest(&opt, &row, &f, 0, opt.dim, D, careful);
+    const int fallback = fallback_factors(&f, job, &stat, tt, n);
+    apply_rest(&opt, &row, &f, 0, opt.dim, D, fallback);
 }
 
 #endif

@@ -4,32 +4,32 @@
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_PLANES_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_PLANES_H
 
-#include "channel_gradient_walk.h"
+#include "channel_backward_walk.h"
 
 /* Adds elements begin to end of a channel of a sample to lanes. */
-static __attribute__((noinline)) void sum_plane(const gradient_walk *w, const channel_factors *f, float centre,
-                                                gradient_lanes *lanes, size_t n, size_t c, size_t begin, size_t end)
+static __attribute__((noinline)) void sum_plane(const backward_walk *w, const channel_factors *f, float centre,
+                                                backward_lanes *lanes, size_t n, size_t c, size_t begin, size_t end)
 {
     const nrg_channel_norm_backward_job *job = w->job;
-    gradient_stage room;
+    backward_stage room;
     for (size_t i = begin, next; i < end; i = next) {
-        next = w->staged && end - i > GRADIENT_STAGE ? i + GRADIENT_STAGE : end;
-        add_gradients(lanes, plane_gradient(w, &room, f, n, c, i, next, 0),
+        next = w->staged && end - i > BACKWARD_STAGE ? i + BACKWARD_STAGE : end;
+        add_gradients(lanes, plane_backward(w, &room, f, n, c, i, next, 0),
                       job->x + n * job->x_stride + (c * job->s + i) * w->size, centre, next - i, w->D);
     }
 }
 
-static __attribute__((noinline)) void apply_plane(const gradient_walk *w, const channel_factors *f,
-                                                  const gradient_factors *factors, size_t n, size_t c)
+static __attribute__((noinline)) void apply_plane(const backward_walk *w, const channel_factors *f,
+                                                  const backward_factors *factors, size_t n, size_t c)
 {
     const nrg_channel_norm_backward_job *job = w->job;
-    gradient_stage room;
+    backward_stage room;
     if (!job->dx && !job->dy)
         return;
     for (size_t i = 0, next; i < job->s; i = next) {
         const size_t at = (c * job->s + i) * w->size;
-        next = w->staged && job->s - i > GRADIENT_STAGE ? i + GRADIENT_STAGE : job->s;
-        gradient_run run = {.d = plane_gradient(w, &room, f, n, c, i, next, 1),
+        next = w->staged && job->s - i > BACKWARD_STAGE ? i + BACKWARD_STAGE : job->s;
+        backward_run run = {.d = plane_backward(w, &room, f, n, c, i, next, 1),
                             .x = job->x + n * job->x_stride + at,
                             .dx = job->dx ? job->dx + n * job->dx_stride + at : NULL,
                             .dy = job->dy ? job->dy + n * job->dy_stride + at : NULL,
@@ -37,17 +37,17 @@ static __attribute__((noinline)) void apply_plane(const gradient_walk *w, const 
                             .f = *factors};
         run.stream_dx = w->stream_dx && ((uintptr_t)run.dx & 15) == 0;
         run.stream_dy = w->stream_dy && ((uintptr_t)run.dy & 15) == 0;
-        apply_gradient(&run, w->D);
+        apply_backward(&run, w->D);
     }
 }
 
 /* record: as add_segment has it. */
-static __attribute__((noinline)) void sum_channel_planes(const gradient_walk *w, size_t c, const channel_factors *f, float centre,
+static __attribute__((noinline)) void sum_channel_planes(const backward_walk *w, size_t c, const channel_factors *f, float centre,
                                                          channel_total *total, int64_t *record)
 {
     const nrg_channel_norm_backward_job *job = w->job;
     const size_t most = w->cut.length < job->s ? 0 : w->cut.length / job->s; /* samples of a segment; 0: a part of one */
-    gradient_lanes lanes;
+    backward_lanes lanes;
     double a, b;
     memset(total, 0, sizeof *total);
     for (size_t n = 0, samples; n < job->n; n += samples) {
@@ -65,7 +65,7 @@ static __attribute__((noinline)) void sum_channel_planes(const gradient_walk *w,
 }
 
 /* The sums of a channel: given, or taken here. */
-static __attribute__((noinline)) nrg_set_sums plane_sums(const gradient_walk *w, size_t c, const channel_factors *f, float centre)
+static __attribute__((noinline)) nrg_set_sums plane_sums(const backward_walk *w, size_t c, const channel_factors *f, float centre)
 {
     const nrg_channel_norm_backward_job *job = w->job;
     int64_t own[NRG_SUMS_WORDS], *record = job->sums ? job->sums + c * NRG_SUMS_WORDS : own;
@@ -85,52 +85,52 @@ static __attribute__((noinline)) nrg_set_sums plane_sums(const gradient_walk *w,
     return sums;
 }
 
-static __attribute__((noinline)) void batch_planes(const gradient_walk *w)
+static __attribute__((noinline)) void batch_planes(const backward_walk *w)
 {
     const nrg_channel_norm_backward_job *job = w->job;
     for (size_t c = job->begin; c < job->end; c++) {
-        gradient_known known;
+        backward_known known;
         find_statistics(w, c, 1, &known.stat);
-        const channel_block block = gradient_block(w, &known.stat, 0, c, 1, 1);
+        const channel_block block = backward_block(w, &known.stat, 0, c, 1, 1);
         const channel_factors f = block_factors(&block, 0, w->D);
         const float w_c = channel_parameter(job->w, c, job->w_f32, w->D, 1);
-        const nrg_set_sums sums = plane_sums(w, c, &f, gradient_around(&known.stat, 0).centre);
+        const nrg_set_sums sums = plane_sums(w, c, &f, backward_around(&known.stat, 0).centre);
         finish_channel(w, c, &sums, &known, w_c);
         if (job->sums)
             continue;
-        const channel_gradient g = gradient_of(w, &known);
-        const gradient_factors factors = gradient_factors_of(&g, &known.stat, w_c);
+        const channel_backward g = backward_of(w, &known);
+        const backward_factors factors = backward_factors_of(&g, &known.stat, w_c);
         for (size_t n = 0; n < job->n; n++)
             apply_plane(w, &f, &factors, n, c);
     }
 }
 
-static __attribute__((noinline)) void group_planes(const gradient_walk *w, size_t n, size_t group, size_t block_number, int first)
+static __attribute__((noinline)) void group_planes(const backward_walk *w, size_t n, size_t group, size_t block_number, int first)
 {
     const nrg_channel_norm_backward_job *job = w->job;
     const size_t channels = job->group_channels, c_begin = group * channels;
     double lanes_a[CHANNEL_COLUMN_LANES] = {0}, lanes_b[CHANNEL_COLUMN_LANES] = {0};
-    gradient_known known;
+    backward_known known;
     find_statistics(w, n * job->groups + group, 1, &known.stat);
-    channel_gradient g = gradient_around(&known.stat, job->fixed_mean != NULL);
-    const channel_block block = gradient_block(w, &known.stat, 0, c_begin, channels, 1);
+    channel_backward g = backward_around(&known.stat, job->fixed_mean != NULL);
+    const channel_block block = backward_block(w, &known.stat, 0, c_begin, channels, 1);
     for (size_t k = 0; k < channels; k++) {
         const channel_factors f = block_factors(&block, k, w->D);
         const float w_c = channel_parameter(job->w, c_begin + k, job->w_f32, w->D, 1);
-        gradient_lanes lanes;
+        backward_lanes lanes;
         double a, b, *lane_a = &lanes_a[k % CHANNEL_COLUMN_LANES], *lane_b = &lanes_b[k % CHANNEL_COLUMN_LANES];
         clear_gradients(&lanes);
         sum_plane(w, &f, g.centre, &lanes, n, c_begin + k, 0, job->s);
         fold_gradients(&lanes, &a, &b);
         *lane_a = __builtin_fma((double)w_c, a, *lane_a);
         *lane_b = __builtin_fma((double)w_c, b, *lane_b);
-        add_parameters(w, block_number, c_begin + k, first, gradient_around_mean(&g, a, b) * g.rstd, a);
+        add_parameters(w, block_number, c_begin + k, first, backward_around_mean(&g, a, b) * g.rstd, a);
     }
-    gradient_of_set(&g, fold_of(lanes_a), fold_of(lanes_b), known.stat.count, job->centred);
+    backward_of_set(&g, fold_of(lanes_a), fold_of(lanes_b), known.stat.count, job->centred);
     for (size_t k = 0; k < channels; k++) {
         const channel_factors f = block_factors(&block, k, w->D);
         const float w_c = channel_parameter(job->w, c_begin + k, job->w_f32, w->D, 1);
-        const gradient_factors factors = gradient_factors_of(&g, &known.stat, w_c);
+        const backward_factors factors = backward_factors_of(&g, &known.stat, w_c);
         apply_plane(w, &f, &factors, n, c_begin + k);
     }
 }

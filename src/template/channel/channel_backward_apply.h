@@ -5,20 +5,20 @@
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_APPLY_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_APPLY_H
 
-#include "channel_gradient.h"
-#include "channel_gradient_sum.h"
+#include "channel_backward.h"
+#include "channel_backward_sum.h"
 
 /* What a channel's elements are multiplied with. */
-typedef struct gradient_factors {
+typedef struct backward_factors {
     int plain, frozen;
     float centre, alpha, minus_beta, gamma;
     double mean, mean_low, exact_alpha, exact_minus_beta, exact_gamma; /* where not plain */
-} gradient_factors;
+} backward_factors;
 
-static inline gradient_factors gradient_factors_of(const channel_gradient *g, const nrg_channel_statistics *stat, float w)
+static inline backward_factors backward_factors_of(const channel_backward *g, const nrg_channel_statistics *stat, float w)
 {
     const double alpha = g->rstd * (double)w;
-    gradient_factors f = {.plain = gradient_is_plain(g, alpha),
+    backward_factors f = {.plain = backward_is_plain(g, alpha),
                           .frozen = g->frozen,
                           .centre = g->centre,
                           .alpha = (float)alpha,
@@ -32,21 +32,21 @@ static inline gradient_factors gradient_factors_of(const channel_gradient *g, co
     return f;
 }
 
-typedef struct gradient_run {
+typedef struct backward_run {
     const float *d;
     const char *x;
     char *dx, *dy; /* NULL where not asked for */
     size_t n;
     int stream_dx, stream_dy;
-    gradient_factors f;
-} gradient_run;
+    backward_factors f;
+} backward_run;
 
-NRG_INLINE vf gradient_plain(vf d, vf x, vf centre, vf alpha, vf minus_beta, vf gamma)
+NRG_INLINE vf backward_plain(vf d, vf x, vf centre, vf alpha, vf minus_beta, vf gamma)
 {
     return v_fma(d, alpha, v_fma(v_sub(x, centre), minus_beta, gamma));
 }
 
-NRG_INLINE void gradient_run_step(const gradient_run *run, int G, size_t i, size_t n, nrg_dtype D)
+NRG_INLINE void backward_run_step(const backward_run *run, int G, size_t i, size_t n, nrg_dtype D)
 {
     const vf centre = v_set1(run->f.centre), alpha = v_set1(run->f.alpha), minus_beta = v_set1(run->f.minus_beta),
              gamma = v_set1(run->f.gamma);
@@ -57,30 +57,30 @@ NRG_INLINE void gradient_run_step(const gradient_run *run, int G, size_t i, size
             load_step(v, G, run->x, i, n, D);
         NRG_UNROLL
         for (int j = 0; j < G; j++)
-            v[j] = run->f.frozen ? v_mul(d[j], alpha) : gradient_plain(d[j], v[j], centre, alpha, minus_beta, gamma);
+            v[j] = run->f.frozen ? v_mul(d[j], alpha) : backward_plain(d[j], v[j], centre, alpha, minus_beta, gamma);
         store_step(v, G, run->dx, i, n, D, run->stream_dx);
     }
     if (run->dy)
         store_step(d, G, run->dy, i, n, D, run->stream_dy);
 }
 
-NRG_INLINE void gradient_run_of(const gradient_run *at, nrg_dtype D)
+NRG_INLINE void backward_run_of(const backward_run *at, nrg_dtype D)
 {
     const size_t step = (size_t)V_APPLY * VN;
-    const gradient_run run = *at;
+    const backward_run run = *at;
     size_t i = 0;
     for (; i + step <= run.n; i += step)
-        gradient_run_step(&run, V_APPLY, i, step, D);
+        backward_run_step(&run, V_APPLY, i, step, D);
     for (; i < run.n; i += VN)
-        gradient_run_step(&run, 1, i, lanes_at(i, run.n), D);
+        backward_run_step(&run, 1, i, lanes_at(i, run.n), D);
 }
 
-static __attribute__((noinline)) void gradient_run_f32(const gradient_run *run) { gradient_run_of(run, NRG_F32); }
-static __attribute__((noinline)) void gradient_run_f16(const gradient_run *run) { gradient_run_of(run, NRG_F16); }
-static __attribute__((noinline)) void gradient_run_bf16(const gradient_run *run) { gradient_run_of(run, NRG_BF16); }
+static __attribute__((noinline)) void backward_run_f32(const backward_run *run) { backward_run_of(run, NRG_F32); }
+static __attribute__((noinline)) void backward_run_f16(const backward_run *run) { backward_run_of(run, NRG_F16); }
+static __attribute__((noinline)) void backward_run_bf16(const backward_run *run) { backward_run_of(run, NRG_BF16); }
 
 /* One vector in double. */
-NRG_INLINE vf gradient_in_double(vf d, vf x, int frozen, vd mean_l, vd mean_h, vd low_l, vd low_h, vd alpha_l, vd alpha_h,
+NRG_INLINE vf backward_in_double(vf d, vf x, int frozen, vd mean_l, vd mean_h, vd low_l, vd low_h, vd alpha_l, vd alpha_h,
                                  vd beta_l, vd beta_h, vd gamma_l, vd gamma_h)
 {
     if (frozen)
@@ -89,7 +89,7 @@ NRG_INLINE vf gradient_in_double(vf d, vf x, int frozen, vd mean_l, vd mean_h, v
                      vd_fma(vd_high(d), alpha_h, vd_fma(vd_sub(vd_sub(vd_high(x), mean_h), low_h), beta_h, gamma_h)));
 }
 
-static __attribute__((noinline)) void gradient_run_fallback(const gradient_run *run, nrg_dtype D)
+static __attribute__((noinline)) void backward_run_fallback(const backward_run *run, nrg_dtype D)
 {
     const vd mean = vd_set1(run->f.mean), low = vd_set1(run->f.mean_low), alpha = vd_set1(run->f.exact_alpha),
              beta = vd_set1(run->f.exact_minus_beta), gamma = vd_set1(run->f.exact_gamma);
@@ -99,7 +99,7 @@ static __attribute__((noinline)) void gradient_run_fallback(const gradient_run *
         load_step(d, 1, (const char *)run->d, i, n, NRG_F32);
         if (run->dx) {
             load_step(x, 1, run->x, i, n, D);
-            x[0] = gradient_in_double(d[0], x[0], run->f.frozen, mean, mean, low, low, alpha, alpha, beta, beta, gamma, gamma);
+            x[0] = backward_in_double(d[0], x[0], run->f.frozen, mean, mean, low, low, alpha, alpha, beta, beta, gamma, gamma);
             store_step(x, 1, run->dx, i, n, D, 0);
         }
         if (run->dy)
@@ -107,48 +107,48 @@ static __attribute__((noinline)) void gradient_run_fallback(const gradient_run *
     }
 }
 
-static inline void apply_gradient(const gradient_run *run, nrg_dtype D)
+static inline void apply_backward(const backward_run *run, nrg_dtype D)
 {
     if (!run->f.plain)
-        gradient_run_fallback(run, D);
+        backward_run_fallback(run, D);
     else if (D == NRG_F32)
-        gradient_run_f32(run);
+        backward_run_f32(run);
     else if (D == NRG_F16)
-        gradient_run_f16(run);
+        backward_run_f16(run);
     else
-        gradient_run_bf16(run);
+        backward_run_bf16(run);
 }
 
 /* ---- columns ---- */
 
 /* Those of some columns: four arrays of the caller's, one after the other, so that one address finds them all. */
-enum { F_CENTRE = 0, F_ALPHA = GRADIENT_COLUMNS, F_MINUS_BETA = 2 * GRADIENT_COLUMNS, F_GAMMA = 3 * GRADIENT_COLUMNS };
+enum { F_CENTRE = 0, F_ALPHA = BACKWARD_COLUMNS, F_MINUS_BETA = 2 * BACKWARD_COLUMNS, F_GAMMA = 3 * BACKWARD_COLUMNS };
 
-typedef struct gradient_column_factors {
-    float *at; /* 4 · GRADIENT_COLUMNS + VN, of which the first columns may be left out */
+typedef struct backward_column_factors {
+    float *at; /* 4 · BACKWARD_COLUMNS + VN, of which the first columns may be left out */
     int plain, frozen;
-} gradient_column_factors;
+} backward_column_factors;
 
 /* The same where some are not plain: for few columns. */
-enum { GRADIENT_FALLBACK_COLUMNS = 16 };
+enum { BACKWARD_FALLBACK_COLUMNS = 16 };
 
-typedef struct gradient_fallback_factors {
-    float plain[GRADIENT_FALLBACK_COLUMNS]; /* 1, or 0 where an element is done in double */
-    double mean[GRADIENT_FALLBACK_COLUMNS], mean_low[GRADIENT_FALLBACK_COLUMNS], alpha[GRADIENT_FALLBACK_COLUMNS],
-        minus_beta[GRADIENT_FALLBACK_COLUMNS], gamma[GRADIENT_FALLBACK_COLUMNS];
-} gradient_fallback_factors;
+typedef struct backward_fallback_factors {
+    float plain[BACKWARD_FALLBACK_COLUMNS]; /* 1, or 0 where an element is done in double */
+    double mean[BACKWARD_FALLBACK_COLUMNS], mean_low[BACKWARD_FALLBACK_COLUMNS], alpha[BACKWARD_FALLBACK_COLUMNS],
+        minus_beta[BACKWARD_FALLBACK_COLUMNS], gamma[BACKWARD_FALLBACK_COLUMNS];
+} backward_fallback_factors;
 
-typedef struct gradient_column_run {
+typedef struct backward_column_run {
     const float *d;
     const char *x;
     char *dx, *dy;
     size_t d_stride, x_stride, dx_stride, dy_stride; /* bytes */
     size_t rows, width;
     int stream_dx, stream_dy, prefetch;
-} gradient_column_run;
+} backward_column_run;
 
-NRG_INLINE void gradient_column_step(const gradient_column_run *run, const gradient_column_factors *f,
-                                     const gradient_fallback_factors *c, size_t first, size_t row, size_t k, int G, size_t n,
+NRG_INLINE void backward_column_step(const backward_column_run *run, const backward_column_factors *f,
+                                     const backward_fallback_factors *c, size_t first, size_t row, size_t k, int G, size_t n,
                                      nrg_dtype D)
 {
     const size_t size = bytes_of(1, D, 0);
@@ -157,8 +157,8 @@ NRG_INLINE void gradient_column_step(const gradient_column_run *run, const gradi
         NRG_UNROLL
         for (size_t at = 0; at < (size_t)G * VN * sizeof(float); at += 64) {
             __builtin_prefetch(
-                (const void *)((uintptr_t)run->d + (row + GRADIENT_AHEAD) * run->d_stride + k * sizeof(float) + at));
-            __builtin_prefetch((const void *)((uintptr_t)run->x + (row + GRADIENT_AHEAD) * run->x_stride + k * size + at));
+                (const void *)((uintptr_t)run->d + (row + BACKWARD_PREFETCH) * run->d_stride + k * sizeof(float) + at));
+            __builtin_prefetch((const void *)((uintptr_t)run->x + (row + BACKWARD_PREFETCH) * run->x_stride + k * size + at));
         }
     }
     load_step(d, G, (const char *)run->d + row * run->d_stride, k, n, NRG_F32);
@@ -170,12 +170,12 @@ NRG_INLINE void gradient_column_step(const gradient_column_run *run, const gradi
             const size_t at = first + k + (size_t)j * VN;
             const vf alpha = v_ld_f32(f->at + F_ALPHA + at), x = f->frozen ? v_zero() : v[j];
             v[j] = f->frozen ? v_mul(d[j], alpha)
-                             : gradient_plain(d[j], x, v_ld_f32(f->at + F_CENTRE + at), alpha,
+                             : backward_plain(d[j], x, v_ld_f32(f->at + F_CENTRE + at), alpha,
                                               v_ld_f32(f->at + F_MINUS_BETA + at), v_ld_f32(f->at + F_GAMMA + at));
             if (c) {
                 const size_t h = k + VN / 2;
                 const vf in_double =
-                    gradient_in_double(d[j], x, f->frozen, vd_ld(c->mean + k), vd_ld(c->mean + h), vd_ld(c->mean_low + k),
+                    backward_in_double(d[j], x, f->frozen, vd_ld(c->mean + k), vd_ld(c->mean + h), vd_ld(c->mean_low + k),
                                        vd_ld(c->mean_low + h), vd_ld(c->alpha + k), vd_ld(c->alpha + h), vd_ld(c->minus_beta + k),
                                        vd_ld(c->minus_beta + h), vd_ld(c->gamma + k), vd_ld(c->gamma + h));
                 v[j] = v_select(v_lt(v_zero(), v_ld_f32(c->plain + k)), v[j], in_double);
@@ -187,57 +187,57 @@ NRG_INLINE void gradient_column_step(const gradient_column_run *run, const gradi
         store_step(d, G, run->dy + row * run->dy_stride + k * size, 0, n, D, run->stream_dy);
 }
 
-NRG_INLINE void gradient_columns_of(const gradient_column_run *at, const gradient_column_factors *factors, nrg_dtype D)
+NRG_INLINE void backward_columns_of(const backward_column_run *at, const backward_column_factors *factors, nrg_dtype D)
 {
-    enum { G = GRADIENT_COLUMNS >= V_APPLY * VN ? V_APPLY : 2, STEP = G * VN };
-    const gradient_column_run run = *at;
-    const gradient_column_factors f = *factors;
+    enum { G = BACKWARD_COLUMNS >= V_APPLY * VN ? V_APPLY : 2, STEP = G * VN };
+    const backward_column_run run = *at;
+    const backward_column_factors f = *factors;
     for (size_t row = 0; row < run.rows; row++) {
         size_t k = 0;
         for (; k + STEP <= run.width; k += STEP)
-            gradient_column_step(&run, &f, NULL, 0, row, k, G, STEP, D);
+            backward_column_step(&run, &f, NULL, 0, row, k, G, STEP, D);
         if (G > 2 && k + 2 * VN <= run.width) {
-            gradient_column_step(&run, &f, NULL, 0, row, k, 2, 2 * VN, D);
+            backward_column_step(&run, &f, NULL, 0, row, k, 2, 2 * VN, D);
             k += 2 * VN;
         }
         for (; k < run.width; k += VN)
-            gradient_column_step(&run, &f, NULL, 0, row, k, 1, lanes_at(k, run.width), D);
+            backward_column_step(&run, &f, NULL, 0, row, k, 1, lanes_at(k, run.width), D);
     }
 }
 
-static __attribute__((noinline)) void gradient_columns_f32(const gradient_column_run *run, const gradient_column_factors *f)
+static __attribute__((noinline)) void backward_columns_f32(const backward_column_run *run, const backward_column_factors *f)
 {
-    gradient_columns_of(run, f, NRG_F32);
+    backward_columns_of(run, f, NRG_F32);
 }
 
-static __attribute__((noinline)) void gradient_columns_f16(const gradient_column_run *run, const gradient_column_factors *f)
+static __attribute__((noinline)) void backward_columns_f16(const backward_column_run *run, const backward_column_factors *f)
 {
-    gradient_columns_of(run, f, NRG_F16);
+    backward_columns_of(run, f, NRG_F16);
 }
 
-static __attribute__((noinline)) void gradient_columns_bf16(const gradient_column_run *run, const gradient_column_factors *f)
+static __attribute__((noinline)) void backward_columns_bf16(const backward_column_run *run, const backward_column_factors *f)
 {
-    gradient_columns_of(run, f, NRG_BF16);
+    backward_columns_of(run, f, NRG_BF16);
 }
 
-static inline void apply_gradient_columns(const gradient_column_run *run, const gradient_column_factors *f, nrg_dtype D)
+static inline void apply_backward_columns(const backward_column_run *run, const backward_column_factors *f, nrg_dtype D)
 {
     if (D == NRG_F32)
-        gradient_columns_f32(run, f);
+        backward_columns_f32(run, f);
     else if (D == NRG_F16)
-        gradient_columns_f16(run, f);
+        backward_columns_f16(run, f);
     else
-        gradient_columns_bf16(run, f);
+        backward_columns_bf16(run, f);
 }
 
-/* run: of at most GRADIENT_FALLBACK_COLUMNS columns, whose factors begin at column `first` of f. */
-static __attribute__((noinline)) void apply_gradient_columns_fallback(const gradient_column_run *run,
-                                                                      const gradient_column_factors *f, size_t first,
-                                                                      const gradient_fallback_factors *c, nrg_dtype D)
+/* run: of at most BACKWARD_FALLBACK_COLUMNS columns, whose factors begin at column `first` of f. */
+static __attribute__((noinline)) void apply_backward_columns_fallback(const backward_column_run *run,
+                                                                      const backward_column_factors *f, size_t first,
+                                                                      const backward_fallback_factors *c, nrg_dtype D)
 {
     for (size_t row = 0; row < run->rows; row++)
         for (size_t k = 0; k < run->width; k += VN)
-            gradient_column_step(run, f, c, first, row, k, 1, lanes_at(k, run->width), D);
+            backward_column_step(run, f, c, first, row, k, 1, lanes_at(k, run->width), D);
 }
 
 #endif

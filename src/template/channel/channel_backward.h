@@ -7,47 +7,47 @@
 #include "../../exact/channel_sums.h"
 
 /* Of a set. */
-typedef struct channel_gradient {
+typedef struct channel_backward {
     float centre; /* μ, the mean as f32 */
     double delta; /* what it lacks */
     double rstd;
     double beta, gamma, exact_gamma;
     int frozen; /* the statistics are constants */
-} channel_gradient;
+} channel_backward;
 
-static inline channel_gradient gradient_around(const nrg_channel_statistics *stat, int frozen)
+static inline channel_backward backward_around(const nrg_channel_statistics *stat, int frozen)
 {
-    channel_gradient g = {.centre = (float)(stat->mean + stat->mean_low), .rstd = stat->rstd, .frozen = frozen};
+    channel_backward g = {.centre = (float)(stat->mean + stat->mean_low), .rstd = stat->rstd, .frozen = frozen};
     g.delta = (stat->mean - (double)g.centre) + stat->mean_low;
     return g;
 }
 
 /* Σdo1 ⊙ (x - m) from that around μ. */
-static inline double gradient_around_mean(const channel_gradient *g, double a, double b)
+static inline double backward_around_mean(const channel_backward *g, double a, double b)
 {
     return __builtin_fma(-g->delta, a, b);
 }
 
 /* a, b: Σ dh and Σ dh ⊙ (x - μ) of the set. */
-static inline void gradient_of_set(channel_gradient *g, double a, double b, double count, int centred)
+static inline void backward_of_set(channel_backward *g, double a, double b, double count, int centred)
 {
     const double inverse = 1 / count;
-    g->beta = (g->rstd * ((gradient_around_mean(g, a, b) * g->rstd) * inverse)) * g->rstd;
+    g->beta = (g->rstd * ((backward_around_mean(g, a, b) * g->rstd) * inverse)) * g->rstd;
     g->exact_gamma = centred ? -(g->rstd * (a * inverse)) : -0.0;
     g->gamma = __builtin_fma(g->delta, g->beta, g->exact_gamma);
 }
 
-static inline int gradient_between(double value, double least, double most)
+static inline int backward_between(double value, double least, double most)
 {
     return value == 0 || (fabs(value) >= least && fabs(value) <= most);
 }
 
 /* Whether a channel's elements can be done in f32. alpha: 1/s · w. */
-static inline int gradient_is_plain(const channel_gradient *g, double alpha)
+static inline int backward_is_plain(const channel_backward *g, double alpha)
 {
-    if (!gradient_between(alpha, 0x1p-100, 0x1p100))
+    if (!backward_between(alpha, 0x1p-100, 0x1p100))
         return 0;
-    return g->frozen || (gradient_between(g->rstd, 0x1p-40, 0x1p40) && gradient_between(g->beta, 0x1p-100, 0x1p100) &&
+    return g->frozen || (backward_between(g->rstd, 0x1p-40, 0x1p40) && backward_between(g->beta, 0x1p-100, 0x1p100) &&
                          fabs(g->gamma) <= (double)FLT_MAX);
 }
 
