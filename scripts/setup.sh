@@ -11,7 +11,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # libc6-dev and its like are only recommended by the compilers, and recommended packages are not installed.
 demo_packages=(gcc g++ libc6-dev meson ninja-build pkg-config libbenchmark-dev python3 python3-numpy)
-test_packages=("${demo_packages[@]}" binutils check clang gcovr libopenmpi-dev openmpi-bin)
+test_packages=("${demo_packages[@]}" binutils ccache check clang gcovr libopenmpi-dev openmpi-bin)
 demo_commands=(gcc g++ meson ninja pkg-config)
 test_commands=("${demo_commands[@]}" clang clang++ gcov gcovr mpicc mpirun nm strip)
 demo_modules=(benchmark)
