@@ -1,5 +1,5 @@
 /* nrg/embed.h: the embedding layer: rows gathered from tables and added up, alone or with the norm that follows; and its
- * gradients.
+ * backward pass.
  *
  * For every one of `rows` tokens t:
  *
@@ -152,7 +152,7 @@ NRG_API nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nt
 NRG_API nrg_status nrg_embed_norm_forward(const nrg_embed_args *args, const nrg_norm_spec *spec, const nrg_norm_args *norm,
                                           int ith, int nth);
 
-/* The gradients. That of x is d_o itself: nothing has to be called. That of a table, for every row k of it:
+/* The backward pass. The gradient of x is d_o itself: nothing has to be called. That of a table, for every row k of it:
  *
  *     dT[k] = scale · Σ d_o[t]    over the tokens t with ids[t] = k,    or with `accumulate` that plus what dT[k] was
  *

@@ -18,9 +18,9 @@
  * the papers named there.
  *
  * Statistics: the mean of a centred norm as the forward pass stored it, or recomputed where it is not given: the same bits, and
- * one walk over the row in cache less. (That it was rounded to f32 costs nothing: what is left of it is summed and taken out
- * again.) 1/s is always summed again, in double, in the walk that the gradient needs anyway: the f32 of the forward pass would
- * enter the gradient three times over with its rounding, and take no less time.
+ * one pass over the row in cache less. (That it was rounded to f32 costs nothing: the rest of the mean is summed and taken
+ * out.) 1/s is always summed again, in double, in the pass that is needed anyway: the f32 of the forward pass would enter the
+ * gradient three times over with its rounding, and take no less time.
  *
  * What holds:
  * - The bits are the same on every path, for any (ith, nth), alignment, stride, in place or not, with the mean saved or

@@ -1,7 +1,7 @@
 /* nrg/norm_rope.h: a norm of every head of q and k, then their rotation, in one pass (the QK-norm of Qwen 3 and Gemma 3).
  *
  * The call takes what the two calls would take, nrg_norm_forward over [tokens · heads, dim] and nrg_rope, and gives their bits:
- * with 16-bit types, too, the norm is rounded before it is turned. Rows stay in L1 between the two.
+ * with 16-bit types, too, the norm is rounded before it is rotated. Rows stay in L1 between the two.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_NORM_ROPE_H

@@ -141,12 +141,11 @@ NRG_API nrg_status nrg_relative_scores(const nrg_relative_args *args, int ith, i
  * Shares as above, and the statuses of nrg_relative_scores. Without keys the sum is 0. */
 NRG_API nrg_status nrg_relative_values(const nrg_relative_args *args, int ith, int nth);
 
-/* d_table[c, :] (+)= Σ_{b, h, i} q[b, h, i, :] · Σ_{j: class(i, j) = c} a[b, h, i, j]             (not over h where a head has
- * its own)
+/* d_table[c, :] (+)= Σ_{b, h, i} q[b, h, i, :] · Σ_{j: class(i, j) = c} a[b, h, i, j]
  *
- * A share is every nth piece, of 8 classes and 64 columns of one table each; so at most ⌈classes/8⌉·⌈dim/64⌉ threads have work,
- * times heads where each has a table. Without `ends` the two threads that have the outermost classes read all of a. A sum over
- * nothing is 0. Returns the statuses of nrg_relative_scores. */
+ * The sum is not over h where a head has a table of its own. A share is every nth piece, of 8 classes and 64 columns of one table
+ * each; so at most ⌈classes/8⌉·⌈dim/64⌉ threads have work, times heads where each has a table. Without `ends` the two threads
+ * that have the outermost classes read all of a. A sum over nothing is 0. Returns the statuses of nrg_relative_scores. */
 NRG_API nrg_status nrg_relative_backward(const nrg_relative_args *args, int ith, int nth);
 
 #ifdef __cplusplus

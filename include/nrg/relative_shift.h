@@ -5,8 +5,9 @@
  * Dai, Yang, Carbonell, Salakhutdinov, Le, "XLNet", arXiv:1906.08237. A score of query i and key j has four terms there, of which
  * the last two depend on the distance alone:
  *
- *     (q_i + u) · k_j + (q_i + v) · r_{distance(i, j)}          q = W_q E_x, k = W_k,E E_x, r_t = W_k,R R_t (a sinusoid of
- * distance t)
+ *     (q_i + u) · k_j + (q_i + v) · r_{distance(i, j)}
+ *
+ * with q = W_q E_x, k = W_k,E E_x and r_t = W_k,R R_t, a sinusoid of distance t.
  *
  * 1. nrg_head_bias_pair makes q + u and q + v.
  * 2. The caller multiplies q + u with the keys, which gives scores [queries, keys], and q + v with the r_t, which gives
@@ -163,7 +164,7 @@ static inline nrg_head_bias_args nrg_head_bias_args_init(size_t batch, size_t he
     return args;
 }
 
-/* o_u = q + u and o_v = q + v in one walk over q. Shares are rows of all heads where those lie together, or else rows of one
+/* o_u = q + u and o_v = q + v in one pass over q. Shares are rows of all heads where those lie together, or else rows of one
  * head.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:

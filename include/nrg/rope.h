@@ -10,7 +10,7 @@
  *
  *     nrg_rope_frequencies   θ of every pair, to 100 bits, and the magnitude: once for a model
  *     nrg_rope_table         cos and sin of every pair and position: once for a graph, or once for all positions there will be
- *     nrg_rope               turns q and k, in all layers and heads, forward or backward
+ *     nrg_rope               rotates q and k, in all layers and heads, forward or backward
  *
  * Parameters have the names and meanings of ggml's rope call (n_dims, mode, n_ctx_orig, freq_base, freq_scale, ext_factor,
  * attn_factor, beta_fast, beta_slow, sections, and freq_factors), so that a port is a copy.
@@ -32,7 +32,7 @@
 extern "C" {
 #endif
 
-/* How pairs lie, and which position turns them. Numbers as in ggml (GGML_ROPE_TYPE_…). */
+/* How pairs lie, and which position rotates them. Numbers as in ggml (GGML_ROPE_TYPE_…). */
 typedef enum nrg_rope_mode {
     NRG_ROPE_NORMAL = 0, /* interleaved pairs (2p, 2p + 1): the paper, Llama */
     NRG_ROPE_NEOX = 2,   /* half-split pairs (p, p + pairs): GPT-NeoX, and Llama in PyTorch's layout */
@@ -170,7 +170,7 @@ static inline nrg_rope_table_args nrg_rope_table_args_init(size_t tokens, const 
  *                      byte with anything */
 NRG_API nrg_status nrg_rope_table(const nrg_rope_spec *spec, const nrg_rope_table_args *args, int ith, int nth);
 
-/* What is turned. A tensor is [tokens, heads, dim] in any layout whose strides are given in bytes: 0 stands for dense (a head
+/* What is rotated. A tensor is [tokens, heads, dim] in any layout whose strides are given in bytes: 0 stands for dense (a head
  * stride of dim elements, a token stride of heads of them). So q and k may be slices of the rows of one q-k-v matrix, or
  * [heads, tokens, dim].
  *
@@ -180,9 +180,9 @@ NRG_API nrg_status nrg_rope_table(const nrg_rope_spec *spec, const nrg_rope_tabl
  *       q_o     yes   no
  *       k_o     no    yes
  *
- * Otherwise outputs share no byte with anything. Two tensors are seen as rows: heads, where all heads of all tokens lie at equal distances; otherwise a token (or a head, where heads are
- * further apart than tokens) from its first to its last byte. Such rows of two tensors may interleave where their strides are
- * equal. */
+ * Otherwise outputs share no byte with anything. Two tensors are seen as rows: heads, where all heads of all tokens lie at equal
+ * distances; otherwise a token (or a head, where heads are further apart than tokens) from its first to its last byte. Such rows
+ * of two tensors may interleave where their strides are equal. */
 typedef struct nrg_rope_args {
     size_t size;              /* sizeof(nrg_rope_args) */
     size_t tokens;            /* 0 is fine */

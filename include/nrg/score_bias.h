@@ -194,7 +194,7 @@ static inline nrg_score_bias_args nrg_score_bias_args_init(nrg_dtype dtype, size
 /* clang-format on */
 NRG_API nrg_status nrg_score_bias_forward(const nrg_score_bias_args *args, int ith, int nth);
 
-/* ---- its gradient ---- */
+/* ---- its backward pass ---- */
 
 /* Where the data is. Make one with nrg_score_bias_backward_args_init. d_o as scores above; d_diagonals may lie nowhere between
  * its first and its last byte. */
