@@ -16,7 +16,8 @@ import shutil
 import subprocess
 import sys
 
-PER_OPERATOR = 3  # mutants, of different files
+MUTANTS = 88  # in all; those of an operator are of different files
+ROUNDS = 4
 TRIES = 6  # places of a file, until one counts
 LEAST = 80
 SKIPPED = 77  # what a test's program returns that this CPU cannot run
@@ -403,19 +404,29 @@ def explanations(root):
 
 
 def mutants(root, build):
-    """The mutants that count, and what notices them."""
-    used = {}
-    for operator, files in candidates(root):
-        made = 0
-        for file, text, places in sorted(files, key=lambda f: (used.get(f[0], 0), digest(operator, "file", os.path.basename(f[0])))):
-            for place in places[:TRIES] if made < PER_OPERATOR else []:
-                mutant = Mutant(operator, file, text, place)
-                by = build.try_mutant(mutant, text)
-                if by is not None:
-                    used[file] = used.get(file, 0) + 1
-                    made += 1
-                    yield mutant, by
-                    break
+    """The mutants that count, and what notices them: in rounds, one of each operator in a round."""
+    used, total = {}, 0
+    operators = [(operator, files, set()) for operator, files in candidates(root)]
+    for _ in range(ROUNDS):
+        for operator, files, done in operators:
+            order = sorted(files, key=lambda f: (used.get(f[0], 0), digest(operator, "file", os.path.basename(f[0]))))
+            found = None
+            for file, text, places in order:
+                if found or file in done:
+                    continue
+                done.add(file)
+                for place in places[:TRIES]:
+                    mutant = Mutant(operator, file, text, place)
+                    by = build.try_mutant(mutant, text)
+                    if by is not None:
+                        found = mutant, by
+                        used[file] = used.get(file, 0) + 1
+                        break
+            if found:
+                total += 1
+                yield found
+            if total == MUTANTS:
+                return
 
 
 def main():

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What do the tests notice? About a hundred small wrong changes of src/, each built and run against a minute of suites.
+# What do the tests notice? Some ninety small wrong changes of src/, each built and run against a minute of suites.
 #
 #   scripts/mutants.sh           all of them: hours on two cores, at the lowest priority; what an earlier run found is kept
 #   scripts/mutants.sh --list    what is tried, and how often it occurs
