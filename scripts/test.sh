@@ -4,10 +4,10 @@
 #   scripts/test.sh              every stage
 #   scripts/test.sh STAGE ...    only these
 #   scripts/test.sh --list       their names
-#   scripts/test.sh --full ...   sweeps in full, all suites under the emulators: hours
+#   scripts/test.sh --full ...   with gcc sweeps in full; all suites under the emulators: an hour or two
 #
-# Without --full it takes at most 20 minutes on two idle cores: sweeps are short but for the bits, and emulators run what depends on
-# the path: bits, bad input, dispatch and the vector headers.
+# Without --full it takes at most 20 minutes on two idle cores: sweeps are short, and emulators run what depends on the path (bits,
+# vector headers) or on the CPU (dispatch); of paths that this CPU runs itself, not the bits but their digest.
 #
 # Builds go to build-test/, or to $NRG_BUILD_DIR; a second run builds only what has changed, and tests everything again.
 # What cannot be tested here is printed as SKIP and counted. With CI=true that is a failure, unless it is the CPU that lacks it.
@@ -41,8 +41,10 @@ reduced_limit=500000 # bytes: the shared library of norms, activations and RoPE 
 stack_limit=16384 # bytes, any call; promised in nrg/norm.h
 common_options=(-Dwerror=true)
 qemu_arm64=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
+scale=small
 full=0
-path_suites=(--suite bits --suite calls --suite dispatch --suite vec --suite harness) # what an emulator runs without --full
+path_suites=(bits) # what runs under an emulator without --full, of a path that nothing else runs
+cpu_suites=(dispatch vec harness) # and of any path
 
 # --- what stages are made of -------------------------------------------------------------------------------------------------
 
@@ -63,11 +65,26 @@ missing() {
 
 # part COMMAND ...: one of several things a stage looks at. A failure is remembered, and the stage goes on with the others.
 part() {
-    "$@" </dev/null && return 0
-    say "FAILED $stage: $(sed "s|$root/||g; s|$build/||g" <<<"$*")"
+    "$@" </dev/null || failed_part "$*"
+}
+failed_part() {
+    say "FAILED $stage: $(sed "s|$root/||g; s|$build/||g" <<<"$1")"
     failed_parts=$((failed_parts + 1))
 }
 parts_done() { ((failed_parts == 0)); }
+
+# side_by_side "COMMAND ..." ...: parts that keep one core busy each.
+side_by_side() {
+    local commands=("$@") jobs=() i
+    for i in "${!commands[@]}"; do
+        ${commands[i]} >"$state/side-$i" 2>&1 </dev/null &
+        jobs+=($!)
+    done
+    for i in "${!commands[@]}"; do
+        wait "${jobs[i]}" || failed_part "${commands[i]}"
+        cat "$state/side-$i"
+    done
+}
 
 x86_only() {
     [[ $machine == x86_64 ]] && return 0
@@ -185,16 +202,10 @@ stage_gcc() {
     paths=$(cpu_paths)
     say "paths of this CPU: $paths"
     build_gcc
-    if ((full)); then
-        NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc"
-    else
-        NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc" --suite bits
-        NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc" --no-suite bits
-    fi
+    NRG_TEST_SCALE=$scale NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc"
     print_output truth "$build/gcc"
     part expect_path "${paths##*,}" "$build/gcc/tools/nrg"
-    part "$build/gcc/tools/nrg" check
-    part "$(numpy_python)" "$root/tests/cli_test.py" "$build/gcc/tools/nrg"
+    side_by_side "$build/gcc/tools/nrg check" "$(numpy_python) $root/tests/cli_test.py $build/gcc/tools/nrg"
     parts_done
 }
 
@@ -326,7 +337,7 @@ stage_embedding() {
         job[$compiler]=$!
     done
     for compiler in "${compilers[@]}"; do
-        part wait "${job[$compiler]}"
+        wait "${job[$compiler]}" || failed_part "embed-check.sh $compiler"
         say "$compiler:"
         cat "$state/embedding-$compiler"
     done
@@ -353,8 +364,7 @@ stage_sanitize() {
     # no detect_stack_use_after_return: its frames lose the 64-byte alignment of vectors (gcc bug 110027, mended in gcc 13.3)
     export ASAN_OPTIONS=detect_stack_use_after_return=0:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
     NRG_REQUIRE_PATHS=$(cpu_paths) NRG_TEST_SCALE=small part run_tests "$build/sanitize" --timeout-multiplier 5
-    part "$build/sanitize/tools/nrg" check --quick
-    part "$(numpy_python)" "$root/tests/cli_test.py" "$build/sanitize/tools/nrg"
+    side_by_side "$build/sanitize/tools/nrg check --quick" "$(numpy_python) $root/tests/cli_test.py $build/sanitize/tools/nrg"
     parts_done
 }
 
@@ -377,17 +387,29 @@ stage_threads() {
     run_tests "$build/threads" "${wrapper[@]}" --timeout-multiplier 5 "${tests[@]}"
 }
 
+# emulated_suites PATH: what runs under an emulator whose best path this is, as arguments of meson test. Never the examples over
+# MPI, since mpirun would start its ranks outside of it, nor the hashes: the digest says as much.
+emulated_suites() {
+    local suites=("${cpu_suites[@]}")
+    if ((full)); then
+        printf '%s\n' --no-suite mpi --no-suite hashes
+        return
+    fi
+    [[ ,$(cpu_paths), == *,$1,* ]] || suites+=("${path_suites[@]}")
+    printf -- '--suite\n%s\n' "${suites[@]}"
+}
+
 # under_qemu CPU PATHS: the gcc build's tests on an older CPU, whose best path is the last of PATHS.
 under_qemu() {
-    local cpu=$1 paths=$2 qemu
+    local cpu=$1 paths=$2 qemu suites
     x86_only || return 0
     qemu=(qemu-x86_64 -cpu "$cpu")
     build_gcc
     part expect_path "${paths##*,}" "${qemu[@]}" "$build/gcc/tools/nrg"
     # a path the CPU lacks is refused, whoever asks
     NRG_ISA=avx512 part expect_path "${paths##*,}" "${qemu[@]}" "$build/gcc/tools/nrg"
-    # not the examples over MPI: mpirun would start its ranks outside of qemu; nor the hashes: the digest below says as much
-    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc" "${path_suites[@]}" \
+    mapfile -t suites < <(emulated_suites "${paths##*,}")
+    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc" "${suites[@]}" \
         --wrapper "${qemu[*]}" --timeout-multiplier 10
     part expect_digest "${qemu[@]}" "$build/gcc/tools/nrg"
     parts_done
@@ -407,6 +429,7 @@ stage_haswell() {
 }
 
 stage_neon() {
+    local suites
     if [[ $machine == aarch64 ]]; then
         skip "this machine is AArch64: the gcc and clang stages are this one"
         return 0
@@ -417,7 +440,8 @@ stage_neon() {
     fi
     build_neon
     part expect_path neon "${qemu_arm64[@]}" "$build/neon/tools/nrg"
-    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=scalar,neon part run_tests "$build/neon" "${path_suites[@]}" --timeout-multiplier 10
+    mapfile -t suites < <(emulated_suites neon)
+    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=scalar,neon part run_tests "$build/neon" "${suites[@]}" --timeout-multiplier 10
     build_gcc
     part expect_digest "${qemu_arm64[@]}" "$build/neon/tools/nrg"
     parts_done
@@ -519,7 +543,7 @@ for entry in "${stages[@]}"; do
 done
 if [[ ${1-} == --full ]]; then
     full=1
-    path_suites=(--no-suite mpi --no-suite hashes) # mpirun would start its ranks outside of the emulator
+    scale=full
     shift
 fi
 if [[ ${1-} == --list ]]; then
