@@ -177,17 +177,17 @@ END_TEST
 /* Every family has a name, and is there where one of its kernels is. */
 START_TEST(families)
 {
-    static const char *const names[] = {"norm", "activation", "channel", "rope", "recurrent", "embed", "relative", "bias"};
-    enum { FAMILIES = sizeof names / sizeof names[0] };
+    static const char *const expected[] = {"norm", "activation", "channel", "rope", "recurrent", "embed", "relative", "bias"};
+    enum { FAMILIES = sizeof expected / sizeof expected[0] };
     int built[FAMILIES] = {0}, backward = 0;
     for (unsigned i = 0; i < FAMILIES; i++) {
-        ck_assert_str_eq(nrg_family_name(i), names[i]);
+        ck_assert_str_eq(nrg_family_name(i), expected[i]);
 #define NRG_KERNEL(family, op, job)                                                                                              \
-    built[i] |= strcmp(#family, names[i]) == 0;                                                                                  \
+    built[i] |= strcmp(#family, expected[i]) == 0;                                                                               \
     backward |= strstr(#op, "backward") != NULL;
 #include "kernels.def"
 #undef NRG_KERNEL
-        ck_assert_int_eq(nrg_family_built(names[i]), built[i]);
+        ck_assert_int_eq(nrg_family_built(expected[i]), built[i]);
     }
     ck_assert_ptr_null(nrg_family_name(FAMILIES));
     ck_assert_ptr_null(nrg_family_name(~0u));
