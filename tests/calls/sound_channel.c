@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <float.h>
 #include <math.h>
 
 #include "../../src/operands/channel_norm_backward.h"
@@ -14,7 +15,7 @@ enum { SPEC = NRG_CHANNEL_SPEC, ARGS = NRG_CHANNEL_ARGS, MORE = NRG_CHANNEL_MORE
 
 /* Of batch norm in f32. */
 #define WRONG_SPEC                                                                                                               \
-    SPEC_U64(channels, 0, NRG_ERR_DIM), SPEC_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM),                                           \
+    SPEC_U64(channels, 0, NRG_ERR_DIM), SPEC_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM), SPEC_U32(dtype, NRG_BF16, NRG_OK),        \
         SPEC_U32(dtype, NRG_BF16 + 1, NRG_ERR_ENUM), SPEC_U32(w_dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                              \
         SPEC_U32(w_dtype, NRG_F16, NRG_ERR_DTYPE), SPEC_U32(w_dtype, NRG_BF16, NRG_ERR_DTYPE),                                   \
         SPEC_U32(over, NRG_OVER_GROUP + 1, NRG_ERR_ENUM), SPEC_U32(layout, NRG_NHWC, NRG_OK),                                    \
@@ -23,7 +24,7 @@ enum { SPEC = NRG_CHANNEL_SPEC, ARGS = NRG_CHANNEL_ARGS, MORE = NRG_CHANNEL_MORE
         SPEC_U32(store, NRG_STORE_STREAM, NRG_OK), SPEC_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                          \
         SPEC_U32(reserved, 1, NRG_ERR_STRUCT_SIZE), SPEC_F64(eps, -1, NRG_ERR_EPS), SPEC_F64(eps, -5e-324, NRG_ERR_EPS),         \
         SPEC_F64(eps, NAN, NRG_ERR_EPS), SPEC_F64(eps, INFINITY, NRG_ERR_EPS), SPEC_F64(eps, -INFINITY, NRG_ERR_EPS),            \
-        SPEC_F64(eps, 0, NRG_OK), SPEC_F64(eps, 1e300, NRG_OK), SPEC_F64(momentum, -5e-324, NRG_ERR_CONSTANT),                   \
+        SPEC_F64(eps, 0, NRG_OK), SPEC_F64(eps, DBL_MAX, NRG_OK), SPEC_F64(momentum, -5e-324, NRG_ERR_CONSTANT),                 \
         SPEC_F64(momentum, 0x1.0000000000001p0, NRG_ERR_CONSTANT), SPEC_F64(momentum, NAN, NRG_ERR_CONSTANT),                    \
         SPEC_F64(momentum, INFINITY, NRG_ERR_CONSTANT), SPEC_F64(momentum, 0, NRG_OK), SPEC_F64(momentum, 1, NRG_OK),            \
         SPEC_U64(groups, 1, NRG_ERR_COMBINATION), SPEC_U64(groups, 2, NRG_ERR_COMBINATION),                                      \
@@ -108,6 +109,8 @@ static nrg_status run_forward(void *const *part, int ith, int nth)
 
 static const sound_wrong wrong_forward[] = {
     WRONG_SPEC,
+    ARGS_U64(s, SIZE_MAX / CHANNELS + 2, NRG_ERR_OVERFLOW),
+    ARGS_U64(n, SIZE_MAX / CHANNELS / POSITIONS + 2, NRG_ERR_OVERFLOW),
     ARGS_U64(s, 0, NRG_ERR_DIM),
     WITH(n, 0),
     ARGS_U64(s, 0, NRG_ERR_DIM),

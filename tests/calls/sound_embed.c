@@ -6,7 +6,7 @@ enum { ARGS = NRG_EMBED_ARGS, SPEC = NRG_EMBED_NORM_SPEC, NORM = NRG_EMBED_NORM_
 
 /* ---- forward ---- */
 
-/* One table, of the tokens' ids; x, three tables, of which one is counted, and 16 bits. */
+/* One table, of the tokens' ids; x, three tables, of which one is counted, and 16 bits; two tables with ids. */
 static uint32_t set_up(void *const *part, int variant)
 {
     nrg_embed_args *args = part[ARGS];
@@ -15,6 +15,10 @@ static uint32_t set_up(void *const *part, int variant)
     args->tables[0].rows = ENTRIES;
     if (!variant)
         return NRG_BIT(NRG_EMBED_TABLE) | NRG_BIT(NRG_EMBED_IDS);
+    if (variant == 2) {
+        args->tables[1].rows = ENTRIES;
+        return NRG_BIT(NRG_EMBED_TABLE) | NRG_BIT(NRG_EMBED_TABLE + 1) | NRG_BIT(NRG_EMBED_IDS) | NRG_BIT(NRG_EMBED_IDS + 1);
+    }
     args->dtype = NRG_BF16;
     args->table_dtype = NRG_F32;
     args->tables[1].rows = TOKENS + 2;
@@ -42,9 +46,10 @@ static nrg_status spoil(void *const *part, int n)
 {
     const nrg_embed_args *args = part[ARGS];
     static const int32_t wrong_ids[] = {-1, INT32_MIN, ENTRIES, INT32_MAX};
-    if (n >= 4 * TOKENS)
+    const int k = n / 4 / TOKENS;
+    if (k > 1 || !args->tables[k].ids)
         return NRG_OK;
-    ((int32_t *)args->tables[0].ids)[n / 4] = wrong_ids[n % 4]; /* the test's own memory */
+    ((int32_t *)args->tables[k].ids)[n / 4 % TOKENS] = wrong_ids[n % 4]; /* the test's own memory */
     return NRG_ERR_POSITION;
 }
 
@@ -175,7 +180,7 @@ static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg
 #define BACKWARD_F32(field, value, status) WRONG_F32(ARGS, nrg_embed_backward_args, field, value, status)
 
 #define WRONG_BACKWARD                                                                                                           \
-    BACKWARD_U64(dim, 0, NRG_ERR_DIM), BACKWARD_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM),                                        \
+    BACKWARD_U64(dim, 0, NRG_ERR_DIM), BACKWARD_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM), BACKWARD_U32(dtype, NRG_BF16, NRG_OK), \
         BACKWARD_U32(dtype, NRG_BF16 + 1, NRG_ERR_ENUM), BACKWARD_U32(table_dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                  \
         BACKWARD_U32(table_dtype, NRG_F16, NRG_ERR_DTYPE), BACKWARD_U32(table_dtype, NRG_BF16, NRG_ERR_DTYPE),                   \
         BACKWARD_U32(store, NRG_STORE_STREAM, NRG_OK), BACKWARD_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                  \
@@ -220,8 +225,8 @@ static uint32_t spared_by_sums(void *const *part)
     .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = numbers, .size_count = NRG_COUNT(numbers)
 
 static const sound_call calls[] = {
-    {&nrg_call_embed_forward, "embed.h", "nrg_embed_forward", 1, 2, set_up, fill, run, spoil, WRONG(wrong, sizes)},
-    {&nrg_call_embed_norm_forward, "embed.h", "nrg_embed_norm_forward", 1, 2, set_up_norm, fill, run_norm, spoil,
+    {&nrg_call_embed_forward, "embed.h", "nrg_embed_forward", 1, 3, set_up, fill, run, spoil, WRONG(wrong, sizes)},
+    {&nrg_call_embed_norm_forward, "embed.h", "nrg_embed_norm_forward", 1, 3, set_up_norm, fill, run_norm, spoil,
      WRONG(wrong_norm, norm_sizes)},
     {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward_order", 0, 2, set_up_backward, fill_order, run_order, spoil_order,
      spared_by_order, WRONG(wrong_order, backward_sizes)},

@@ -20,16 +20,16 @@
         NORM_U32(part, dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM), NORM_U32(part, dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                  \
         NORM_U32(part, y_dtype, NRG_BF16 + 1, NRG_ERR_ENUM), NORM_U32(part, r_dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                \
         NORM_U32(part, w_dtype, NRG_BF16 + 1, NRG_ERR_ENUM), NORM_U32(part, y_dtype, NRG_F16, NRG_ERR_DTYPE),                    \
-        NORM_U32(part, r_dtype, NRG_BF16, NRG_ERR_DTYPE), NORM_U32(part, w_dtype, NRG_F16, NRG_ERR_DTYPE),                       \
-        NORM_U32(part, w_dtype, NRG_BF16, NRG_ERR_DTYPE), NORM_U32(part, eps_mode, NRG_EPS_NONE, NRG_OK),                        \
-        NORM_U32(part, eps_mode, NRG_EPS_NONE + 1, NRG_ERR_ENUM),                                                                \
+        NORM_U32(part, y_dtype, NRG_BF16, NRG_ERR_DTYPE), NORM_U32(part, r_dtype, NRG_BF16, NRG_ERR_DTYPE),                      \
+        NORM_U32(part, w_dtype, NRG_F16, NRG_ERR_DTYPE), NORM_U32(part, w_dtype, NRG_BF16, NRG_ERR_DTYPE),                       \
+        NORM_U32(part, eps_mode, NRG_EPS_NONE, NRG_OK), NORM_U32(part, eps_mode, NRG_EPS_NONE + 1, NRG_ERR_ENUM),                \
         NORM_U32(part, residual_mode, NRG_RESIDUAL_AFTER + 1, NRG_ERR_ENUM), NORM_U32(part, store, NRG_STORE_STREAM, NRG_OK),    \
         NORM_U32(part, store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM), NORM_U32(part, gate, NRG_GATE_POST + 1, NRG_ERR_ENUM),        \
         NORM_U32(part, activation, NRG_ACT_SOFTPLUS, NRG_OK), NORM_U32(part, activation, NRG_ACT_SOFTPLUS + 1, NRG_ERR_ENUM),    \
         NORM_U32(part, reserved, 1, NRG_ERR_STRUCT_SIZE), NORM_F64(part, eps, -1e-6, NRG_ERR_EPS),                               \
         NORM_F64(part, eps, -5e-324, NRG_ERR_EPS), NORM_F64(part, eps, INFINITY, NRG_ERR_EPS),                                   \
         NORM_F64(part, eps, -INFINITY, NRG_ERR_EPS), NORM_F64(part, eps, NAN, NRG_ERR_EPS), NORM_F64(part, eps, 0, NRG_OK),      \
-        NORM_F64(part, eps, 1e300, NRG_OK), NORM_F64(part, c, NAN, NRG_ERR_CONSTANT),                                            \
+        NORM_F64(part, eps, DBL_MAX, NRG_OK), NORM_F64(part, c, NAN, NRG_ERR_CONSTANT),                                          \
         NORM_F64(part, c, INFINITY, NRG_ERR_CONSTANT), NORM_F64(part, c, -INFINITY, NRG_ERR_CONSTANT),                           \
         NORM_F64(part, c, 0x1.fffffe0000001p127, NRG_ERR_CONSTANT), NORM_F64(part, c, -0x1.fffffe0000001p127, NRG_ERR_CONSTANT), \
         NORM_F64(part, c, (double)FLT_MAX, NRG_OK), NORM_F64(part, c, -(double)FLT_MAX, NRG_OK),                                 \

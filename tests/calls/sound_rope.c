@@ -312,10 +312,11 @@ static nrg_status run_norm_rope(void *const *part, int ith, int nth)
         AGAIN(part, nrg_norm_args, x_stride), AGAIN(part, nrg_norm_args, y_stride), AGAIN(part, nrg_norm_args, z_stride),        \
         AGAIN(part, nrg_norm_args, o_stride), AGAIN(part, nrg_norm_args, r_stride)
 #define WRONG_BACKWARD_ARGS(part)                                                                                                \
-    AGAIN(part, nrg_norm_backward_args, d_o), AGAIN(part, nrg_norm_backward_args, dr_in),                                        \
-        AGAIN(part, nrg_norm_backward_args, y), AGAIN(part, nrg_norm_backward_args, r), AGAIN(part, nrg_norm_backward_args, z),  \
-        AGAIN(part, nrg_norm_backward_args, dx), AGAIN(part, nrg_norm_backward_args, dy),                                        \
-        AGAIN(part, nrg_norm_backward_args, dz), WRONG_U64(part, nrg_norm_backward_args, rows, 1, NRG_ERR_COMBINATION),          \
+    WRONG_U32(part, nrg_norm_backward_args, reserved, 1, NRG_ERR_STRUCT_SIZE), AGAIN(part, nrg_norm_backward_args, d_o),         \
+        AGAIN(part, nrg_norm_backward_args, dr_in), AGAIN(part, nrg_norm_backward_args, y),                                      \
+        AGAIN(part, nrg_norm_backward_args, r), AGAIN(part, nrg_norm_backward_args, z), AGAIN(part, nrg_norm_backward_args, dx), \
+        AGAIN(part, nrg_norm_backward_args, dy), AGAIN(part, nrg_norm_backward_args, dz),                                        \
+        WRONG_U64(part, nrg_norm_backward_args, rows, 1, NRG_ERR_COMBINATION),                                                   \
         WRONG_U64(part, nrg_norm_backward_args, rows, SIZE_MAX, NRG_ERR_COMBINATION)
 
 static const sound_wrong wrong_norm_rope[] = {
