@@ -141,8 +141,8 @@ static const sound_wrong wrong_forward[] = {
     WITH_OVER_GROUP,
     WITH_U64(SPEC, nrg_channel_norm_spec, groups, 1),
     SPEC_U64(channels, 1, NRG_OK), /* one group is a channel where there is but one */
-    WITH(running_var, 0),
     ARGS_U64(running_mean, 0, NRG_ERR_NULL),
+    ARGS_U64(running_var, 0, NRG_ERR_NULL),
     WITH(n, 1),
     ARGS_U64(s, 1, NRG_OK),
     WRONG_VARIANT(UPDATED),
@@ -430,8 +430,8 @@ static const sound_wrong wrong_backward[] = {
     SPEC_U32(over, NRG_OVER_GROUP, NRG_ERR_COMBINATION),
     WITH_OVER_GROUP,
     SPEC_U64(groups, 2, NRG_ERR_COMBINATION),
-    BACKWARD_WITH(running_var, 0),
     BACKWARD_U64(running_mean, 0, NRG_ERR_NULL),
+    BACKWARD_U64(running_var, 0, NRG_ERR_NULL),
 };
 static const sound_size backward_sizes[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)},
                                             {ARGS, NRG_AT(nrg_channel_norm_backward_args, n)},
