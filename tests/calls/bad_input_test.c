@@ -26,6 +26,7 @@ enum { FAMILIES = sizeof families / sizeof families[0], VARIANTS_MOST = 16, CALL
  * any of them, with wider strides, too. */
 enum { ROOM = 1 << 16, GAP = 1024 };
 static _Alignas(64) unsigned char memory[ROOM], before[ROOM];
+static unsigned char contents[ROOM]; /* small positive ones in every dtype; what integers have to be, fill() says */
 
 /* A call as it is being tried. */
 typedef struct trial {
@@ -35,8 +36,9 @@ typedef struct trial {
     void *part[NRG_PARTS];
     nrg_sizes sizes;
     verdict_operand operands[NRG_OPERANDS];
-    uint32_t there, met; /* operands; statuses that came back */
-    size_t room;         /* bytes of memory in which this call's operands stand */
+    unsigned char *behind;        /* all operands */
+    size_t room;                  /* bytes of memory in which this call's operands stand */
+    uint32_t there, settled, met; /* operands, those that some variant has or forbids; statuses that came back */
 } trial;
 
 static const char *what; /* is wrong, for messages */
@@ -75,15 +77,18 @@ static void set_up(trial *t)
     const uint32_t optional = t->sound->set_up(t->part, t->variant);
     t->there = 0;
     for (int i = 0; i < call->operand_count; i++) {
+        ck_assert_msg(call->operands[i].may_be_absent || !(optional >> i & 1), "%s: %s may not be absent", t->sound->function,
+                      call->operands[i].name);
         t->there |= !call->operands[i].may_be_absent || optional >> i & 1 ? NRG_BIT(i) : 0;
         set_pointer(t, i, t->there >> i & 1 ? &any : NULL);
     }
     const nrg_status status = verdict_measure(call, (const void *const *)t->part, &t->sizes, t->operands);
     ck_assert_msg(status == NRG_OK, "%s variant %d: its options are wrong: %d", t->sound->function, t->variant, (int)status);
+    t->settled |= optional | t->sizes.refused;
     size_t around = GAP;
     for (int i = 0; i < call->operand_count; i++)
-        if (t->there >> i & 1 && 2 * extent_of(t, i) > around)
-            around = (2 * extent_of(t, i) + 63) / 64 * 64;
+        if (t->there >> i & 1 && 4 * extent_of(t, i) > around)
+            around = (4 * extent_of(t, i) + 63) / 64 * 64;
     size_t at = around;
     for (int i = 0; i < call->operand_count; i++) {
         const nrg_operand *o = &call->operands[i];
@@ -96,9 +101,8 @@ static void set_up(trial *t)
         at = (at + extent_of(t, i) + GAP + 63) / 64 * 64;
     }
     t->room = at + around;
-    /* a small positive number in every dtype, and as an integer not far from 0 only where fill() says so */
-    for (size_t i = 0; i < t->room; i++)
-        memory[i] = i % 2 ? 0x3c : 0;
+    t->behind = memory + at;
+    memcpy(memory, contents, t->room);
     if (t->sound->fill)
         t->sound->fill(t->part);
 }
@@ -131,12 +135,41 @@ static void refused(trial *t, nrg_status status)
     set_up(t);
 }
 
+static int is_output(const trial *t, int i) { return call_of(t)->operands[i].role != NRG_IN && !(t->sizes.read_only >> i & 1); }
+
+/* Accepted, and what is written are outputs that are this phase's: nothing else, and each of them where `all`. They are dense. */
+static void accepted_outputs(trial *t, int all)
+{
+    const uint32_t spared = t->sound->spares ? t->sound->spares(t->part) : 0;
+    memcpy(before, memory, t->room);
+    const nrg_status got = run(t, 0, 1);
+    if (got != NRG_OK)
+        complain(t, got, NRG_OK);
+    for (int i = 0; i < call_of(t)->operand_count; i++) {
+        unsigned char *const at = pointer_of(t, i);
+        if (!at || !is_output(t, i) || spared >> i & 1)
+            continue;
+        const int is_same = memcmp(before + (at - memory), at, extent_of(t, i)) == 0;
+        ck_assert_msg(!all || !is_same || !extent_of(t, i) || call_of(t)->operands[i].role == NRG_SCRATCH,
+                      "%s, variant %d: does not write %s", t->sound->function, t->variant, call_of(t)->operands[i].name);
+        memcpy(before + (at - memory), at, extent_of(t, i));
+    }
+    ck_assert_msg(memcmp(before, memory, t->room) == 0, "%s, variant %d, %s: wrote what is no output of its own",
+                  t->sound->function, t->variant, what);
+    set_up(t);
+}
+
 static void accepted(trial *t)
 {
     const nrg_status got = run(t, 0, 1);
     if (got != NRG_OK)
         complain(t, got, NRG_OK);
     set_up(t);
+}
+
+static int is_of_contents(const trial *t, nrg_status status)
+{
+    return t->sound->fill && (status == NRG_ERR_COUNT || status == NRG_ERR_POSITION);
 }
 
 /* As verdict.c has it. */
@@ -149,8 +182,8 @@ static void judged(trial *t)
     const nrg_status got = is_open || t->sound->fill ? run(t, 0, 1) : should;
     if (is_open && got == NRG_ERR_OVERLAP)
         set_up(t);
-    /* inputs may overlap, and then not hold what each of them should */
-    else if (should == NRG_OK && t->sound->fill && (got == NRG_ERR_COUNT || got == NRG_ERR_POSITION))
+    /* inputs may overlap, and then not hold what each of them should; a call may say more of strides than its description */
+    else if (should == NRG_OK && (is_of_contents(t, got) || (got == NRG_ERR_STRIDE && call_of(t)->statuses & NRG_BIT(got))))
         set_up(t);
     else if (should == NRG_OK && got == NRG_OK)
         accepted(t);
@@ -158,7 +191,28 @@ static void judged(trial *t)
         refused(t, should);
 }
 
+static void refused_or_not(trial *t, nrg_status status)
+{
+    if (status == NRG_OK)
+        accepted(t);
+    else
+        refused(t, status);
+}
+
 /* ---- what is made wrong ---- */
+
+/* The verdict where a part ends after so many bytes: what it does not have is 0. */
+static nrg_status verdict_up_to(trial *t, int i, size_t bytes)
+{
+    int is_open;
+    unsigned char whole[SOUND_PART_BYTES];
+    memcpy(whole, t->parts[i], sizeof whole);
+    memset(t->parts[i] + bytes, 0, sizeof whole - bytes);
+    set_number(t, i, 0, call_of(t)->parts[i].size);
+    const nrg_status status = verdict_of(call_of(t), (const void *const *)t->part, 0, 1, &is_open);
+    memcpy(t->parts[i], whole, sizeof whole);
+    return status;
+}
 
 static void wrong_parts(trial *t)
 {
@@ -168,10 +222,9 @@ static void wrong_parts(trial *t)
         if (!p->least)
             continue;
         what = "a struct is missing";
+        const nrg_status missing = p->may_be_absent ? verdict_up_to(t, i, 0) : NRG_ERR_NULL;
         t->part[i] = NULL;
-        if (!p->may_be_absent)
-            refused(t, NRG_ERR_NULL);
-        set_up(t);
+        refused_or_not(t, missing);
         what = "a struct's size";
         const size_t bad[] = {0, 1, 8, p->least - 8u, p->least - 1u, 4097, (size_t)1 << 31, SIZE_MAX};
         for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
@@ -188,18 +241,17 @@ static void wrong_parts(trial *t)
         }
         what = "an earlier struct";
         for (size_t earlier = p->least; earlier < p->size; earlier += 8) {
-            static const unsigned char zero[SOUND_PART_BYTES];
-            if (memcmp(t->parts[i] + earlier, zero, p->size - earlier) != 0)
-                continue; /* what this variant asks for came later */
+            const nrg_status status = verdict_up_to(t, i, earlier);
             memset(t->parts[i] + earlier, 0xff, sizeof t->parts[i] - earlier);
             set_number(t, i, 0, earlier);
-            accepted(t);
+            refused_or_not(t, status);
         }
     }
 }
 
 static void wrong_options(trial *t)
 {
+    static char entry[64];
     const nrg_call *call = call_of(t);
     for (int i = 0; i < call->range_count; i++) {
         const nrg_range *r = &call->ranges[i];
@@ -213,13 +265,18 @@ static void wrong_options(trial *t)
             refused(t, (nrg_status)r->status);
         }
     }
-    what = "a wrong option";
+    int variant = 0;
     for (int i = 0; i < t->sound->wrong_count; i++) {
         const sound_wrong *w = &t->sound->wrong[i];
-        if (w->variant != t->variant)
+        variant = w->bytes ? variant : w->variant;
+        if (variant != t->variant || !w->bytes)
             continue;
         set_bytes(t->part[w->part], w->at, &w->value, w->bytes);
-        refused(t, w->status);
+        if (w->is_more)
+            continue;
+        snprintf(entry, sizeof entry, "entry %d of its wrong options", i);
+        what = entry;
+        refused_or_not(t, w->status);
     }
 }
 
@@ -323,6 +380,99 @@ static void wrong_places(trial *t, int i)
     }
 }
 
+/* Outputs in two places where each may be, or one of them and another operand in the same place. */
+static void wrong_pairs(trial *t)
+{
+    const nrg_operand *o = call_of(t)->operands;
+    const int count = call_of(t)->operand_count;
+    what = "two operands in the places of others";
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < count; j++) {
+            if (!(t->there >> i & 1) || !(o[i].over & t->there & NRG_BIT(j)))
+                continue;
+            for (int k = 0; k < count; k++)
+                for (int l = 0; l < count; l++) {
+                    if (k == i || k == l || !(t->there >> k & 1) || !(t->there >> l & 1) || !(l == j || o[k].over >> l & 1))
+                        continue;
+                    unsigned char *const at[] = {pointer_of(t, j), pointer_of(t, l)};
+                    set_pointer(t, i, at[0]);
+                    set_pointer(t, k, at[1]);
+                    judged(t);
+                }
+        }
+}
+
+/* Bytes of a step of the outermost level, where the inner ones are dense. */
+static size_t step_of(const verdict_operand *v)
+{
+    size_t bytes = v->row;
+    for (unsigned k = 0; k + 1 < v->levels; k++)
+        bytes *= v->count[k];
+    return bytes;
+}
+
+static uint16_t outer_stride(const trial *t, int i)
+{
+    const unsigned levels = t->operands[i].levels;
+    return levels ? call_of(t)->operands[i].level[levels - 1].stride : 0;
+}
+
+/* Slices of the rows of one buffer: side by side, closer, and with strides that differ. */
+static void wrong_slices(trial *t, int i)
+{
+    const nrg_operand *o = call_of(t)->operands;
+    const int at_i = outer_stride(t, i);
+    for (int j = 0; j < call_of(t)->operand_count; j++) {
+        const int at_j = outer_stride(t, j);
+        if (j == i || !(t->there >> j & 1) || !at_i || !at_j || !extent_of(t, i) || !extent_of(t, j))
+            continue;
+        const size_t step_i = step_of(&t->operands[i]), step_j = step_of(&t->operands[j]), aligned = (step_j + 7) / 8 * 8,
+                     wide = (step_i + aligned + 7) / 8 * 8, element = t->operands[i].element;
+        const struct {
+            size_t from, stride;
+        } slices[] = {{aligned, 0}, {wide - step_i, 0}, {step_j - element, 0}, {wide - step_i + element, 0}, {aligned, 8}};
+        what = "slices of one buffer";
+        for (size_t n = 0; n < sizeof slices / sizeof slices[0]; n++) {
+            unsigned char *const at = t->behind;
+            set_pointer(t, j, at);
+            set_pointer(t, i, at + slices[n].from / element * element);
+            set_number(t, o[i].part, (size_t)at_i, wide + slices[n].stride);
+            set_number(t, o[j].part, (size_t)at_j, wide);
+            judged(t);
+        }
+    }
+}
+
+/* Without tokens, samples, rows: with the pointers as they are, and without any. */
+static void no_elements(trial *t)
+{
+    what = "nothing to do";
+    for (int i = 0; i < t->sound->size_count; i++)
+        for (int has_pointers = 0; has_pointers < 2; has_pointers++) {
+            set_number(t, t->sound->sizes[i].part, t->sound->sizes[i].at, 0);
+            for (int k = 0; k < call_of(t)->operand_count && !has_pointers; k++)
+                set_pointer(t, k, NULL);
+            int is_open;
+            if (verdict_of(call_of(t), (const void *const *)t->part, 0, 1, &is_open) != NRG_OK) {
+                judged(t);
+                continue;
+            }
+            if (t->sound->fill)
+                t->sound->fill(t->part);
+            if (t->sound->has_shares && run(t, 1, 1) != NRG_ERR_THREAD)
+                complain(t, NRG_OK, NRG_ERR_THREAD);
+            verdict_measure(call_of(t), (const void *const *)t->part, &t->sizes, t->operands);
+            memcpy(before, memory, t->room);
+            const nrg_status got = run(t, 0, 1);
+            memcpy(memory, before, t->room);
+            /* ids into a table without rows, which have no order either; or the number stands in another struct as well */
+            if (t->sound->fill && (got == NRG_ERR_POSITION || got == NRG_ERR_WORKSPACE || got == NRG_ERR_COMBINATION))
+                set_up(t);
+            else
+                accepted_outputs(t, 0);
+        }
+}
+
 static void wrong_sizes(trial *t)
 {
     const size_t numbers[] = {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4, SIZE_MAX / 8 + 1};
@@ -367,6 +517,9 @@ static void unwanted(trial *t)
         } else if (ignored >> i & 1 && !(t->there >> i & 1)) {
             what = "an operand that is not looked at";
             set_pointer(t, i, memory + 1);
+            for (unsigned k = 0; k < t->operands[i].levels; k++)
+                if (call_of(t)->operands[i].level[k].stride)
+                    set_number(t, call_of(t)->operands[i].part, call_of(t)->operands[i].level[k].stride, 1);
             judged(t);
         }
     }
@@ -381,19 +534,23 @@ START_TEST(wrong_one_at_a_time)
 {
     static trial t;
     const sound_call *sound = sound_at(_i / CALLS_MOST, _i % CALLS_MOST);
-    uint32_t met = 0;
+    uint32_t met = 0, settled = 0;
+    for (size_t i = 0; i < ROOM; i++)
+        contents[i] = i % 2 ? 0x3c : (unsigned char)test_mix(i);
     for (int variant = 0; sound && variant < sound->variants; variant++) {
         memset(&t, 0, sizeof t);
         t.sound = sound;
         t.variant = variant;
         set_up(&t);
         what = "nothing";
-        accepted(&t);
+        accepted_outputs(&t, 1);
         wrong_parts(&t);
         wrong_options(&t);
         wrong_shares(&t);
         wrong_sizes(&t);
+        no_elements(&t);
         wrong_contents(&t);
+        wrong_pairs(&t);
         unwanted(&t);
         for (int i = 0; i < sound->call->operand_count; i++) {
             if (!(t.there >> i & 1))
@@ -401,11 +558,16 @@ START_TEST(wrong_one_at_a_time)
             wrong_pointer(&t, i);
             wrong_strides(&t, i);
             wrong_places(&t, i);
+            wrong_slices(&t, i);
         }
         met |= t.met;
+        settled |= t.settled;
     }
     if (!sound)
         return;
+    for (int i = 0; i < sound->call->operand_count; i++)
+        ck_assert_msg(!sound->call->operands[i].may_be_absent || settled >> i & 1, "%s: no variant says that %s may be absent",
+                      sound->function, sound->call->operands[i].name);
     met &= ~NRG_BIT(NRG_OK);
     const uint32_t listed = header_statuses(sound->header, sound->function);
     ck_assert_msg(!(met & ~listed), "%s says %#x, which %s does not list", sound->function, met & ~listed, sound->header);

@@ -10,9 +10,11 @@
 
 enum { SOUND_PART_BYTES = 512 };
 
-/* An option that no range holds, and what it makes of the call: the field's bytes and the status. */
+/* An option, and what it makes of the call: the field's bytes and the status; NRG_OK where it is right at the edge of what is
+ * wrong. Where is_more is set, those after it are options of the same call. Without bytes: those after it are for this variant.
+ */
 typedef struct sound_wrong {
-    unsigned char part, bytes, variant;
+    unsigned char part, bytes, variant, is_more;
     uint16_t at;
     nrg_status status;
     union {
@@ -23,6 +25,22 @@ typedef struct sound_wrong {
     } value;
 } sound_wrong;
 
+#define WRONG_VARIANT(n)                                                                                                         \
+    {                                                                                                                            \
+        .variant = (n)                                                                                                           \
+    }
+#define WITH_F64(index, type, field, number)                                                                                     \
+    {                                                                                                                            \
+        .part = (index), .bytes = 8, .is_more = 1, .at = NRG_AT(type, field), .value.f64 = (number)                              \
+    }
+#define WITH_U32(index, type, field, number)                                                                                     \
+    {                                                                                                                            \
+        .part = (index), .bytes = 4, .is_more = 1, .at = NRG_AT(type, field), .value.u32 = (uint32_t)(number)                    \
+    }
+#define WITH_U64(index, type, field, number)                                                                                     \
+    {                                                                                                                            \
+        .part = (index), .bytes = 8, .is_more = 1, .at = NRG_AT(type, field), .value.u64 = (uint64_t)(number)                    \
+    }
 #define WRONG_F64(index, type, field, number, status_)                                                                           \
     {                                                                                                                            \
         .part = (index), .bytes = 8, .at = NRG_AT(type, field), .status = (status_), .value.f64 = (number)                       \
@@ -53,7 +71,7 @@ typedef struct sound_call {
     int variants;
 
     /* Options and numbers of variant n, in parts that are zero; pointers and strides may stay. Returns the bits of the operands
-     * that are there beside those that may not be absent. */
+     * that are there beside those that may not be absent: each that may is in some variant's. */
     uint32_t (*set_up)(void *const *part, int variant);
 
     /* Operands have their places and hold small numbers: whatever else has to be in them, ids above all. May be NULL. */
@@ -65,7 +83,10 @@ typedef struct sound_call {
      * NULL. */
     nrg_status (*spoil)(void *const *part, int n);
 
-    const sound_wrong *wrong; /* of variant 0, or of that which they say */
+    /* Bits of outputs that are another phase's. May be NULL: none. */
+    uint32_t (*spares)(void *const *part);
+
+    const sound_wrong *wrong; /* of variant 0, up to the first WRONG_VARIANT */
     int wrong_count;
     const sound_size *sizes;
     int size_count;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <float.h>
 #include <math.h>
 
 #include "../../src/operands/channel_norm_backward.h"
@@ -6,20 +7,40 @@
 
 enum { SPEC = NRG_CHANNEL_SPEC, ARGS = NRG_CHANNEL_ARGS, MORE = NRG_CHANNEL_MORE, SAMPLES = 3, CHANNELS = 4, POSITIONS = 5 };
 
+#define SPEC_U32(field, value, status) WRONG_U32(SPEC, nrg_channel_norm_spec, field, value, status)
+#define SPEC_U64(field, value, status) WRONG_U64(SPEC, nrg_channel_norm_spec, field, value, status)
+#define SPEC_F64(field, value, status) WRONG_F64(SPEC, nrg_channel_norm_spec, field, value, status)
+#define WITH_OVER_GROUP WITH_U32(SPEC, nrg_channel_norm_spec, over, NRG_OVER_GROUP)
+#define WITH_STATISTICS(source) WITH_U32(SPEC, nrg_channel_norm_spec, statistics, NRG_STATISTICS_##source)
+
+/* Of batch norm in f32. */
 #define WRONG_SPEC                                                                                                               \
-    WRONG_U64(SPEC, nrg_channel_norm_spec, channels, 0, NRG_ERR_DIM),                                                            \
-        WRONG_U32(SPEC, nrg_channel_norm_spec, w_dtype, NRG_F16, NRG_ERR_DTYPE),                                                 \
-        WRONG_F64(SPEC, nrg_channel_norm_spec, eps, -1, NRG_ERR_EPS),                                                            \
-        WRONG_F64(SPEC, nrg_channel_norm_spec, eps, NAN, NRG_ERR_EPS),                                                           \
-        WRONG_F64(SPEC, nrg_channel_norm_spec, momentum, 1.5, NRG_ERR_CONSTANT),                                                 \
-        WRONG_F64(SPEC, nrg_channel_norm_spec, momentum, NAN, NRG_ERR_CONSTANT),                                                 \
-        WRONG_U64(SPEC, nrg_channel_norm_spec, groups, 2, NRG_ERR_COMBINATION),                                                  \
-        WRONG_U64(SPEC, nrg_channel_norm_spec, segment, 4097, NRG_ERR_COMBINATION)
+    SPEC_U64(channels, 0, NRG_ERR_DIM), SPEC_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM), SPEC_U32(dtype, NRG_BF16, NRG_OK),        \
+        SPEC_U32(dtype, NRG_BF16 + 1, NRG_ERR_ENUM), SPEC_U32(w_dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                              \
+        SPEC_U32(w_dtype, NRG_F16, NRG_ERR_DTYPE), SPEC_U32(w_dtype, NRG_BF16, NRG_ERR_DTYPE),                                   \
+        SPEC_U32(over, NRG_OVER_GROUP + 1, NRG_ERR_ENUM), SPEC_U32(layout, NRG_NHWC, NRG_OK),                                    \
+        SPEC_U32(layout, NRG_NHWC + 1, NRG_ERR_ENUM), SPEC_U32(statistics, NRG_STATISTICS_FOLDED + 1, NRG_ERR_ENUM),             \
+        SPEC_U32(activation, NRG_ACT_SOFTPLUS, NRG_OK), SPEC_U32(activation, NRG_ACT_SOFTPLUS + 1, NRG_ERR_ENUM),                \
+        SPEC_U32(store, NRG_STORE_STREAM, NRG_OK), SPEC_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                          \
+        SPEC_U32(reserved, 1, NRG_ERR_STRUCT_SIZE), SPEC_F64(eps, -1, NRG_ERR_EPS), SPEC_F64(eps, -5e-324, NRG_ERR_EPS),         \
+        SPEC_F64(eps, NAN, NRG_ERR_EPS), SPEC_F64(eps, INFINITY, NRG_ERR_EPS), SPEC_F64(eps, -INFINITY, NRG_ERR_EPS),            \
+        SPEC_F64(eps, 0, NRG_OK), SPEC_F64(eps, DBL_MAX, NRG_OK), SPEC_F64(momentum, -5e-324, NRG_ERR_CONSTANT),                 \
+        SPEC_F64(momentum, 0x1.0000000000001p0, NRG_ERR_CONSTANT), SPEC_F64(momentum, NAN, NRG_ERR_CONSTANT),                    \
+        SPEC_F64(momentum, INFINITY, NRG_ERR_CONSTANT), SPEC_F64(momentum, 0, NRG_OK), SPEC_F64(momentum, 1, NRG_OK),            \
+        SPEC_U64(groups, 1, NRG_ERR_COMBINATION), SPEC_U64(groups, 2, NRG_ERR_COMBINATION),                                      \
+        SPEC_U64(groups, CHANNELS, NRG_ERR_COMBINATION), SPEC_U64(segment, 4096, NRG_OK), SPEC_U64(segment, 1, NRG_OK),          \
+        SPEC_U64(segment, 4097, NRG_ERR_COMBINATION), SPEC_U64(segment, SIZE_MAX, NRG_ERR_COMBINATION)
+
+/* Of the variants with groups, which are all the second one. */
+#define WRONG_GROUPS                                                                                                             \
+    WRONG_VARIANT(GROUP), SPEC_U64(groups, 3, NRG_ERR_DIM), SPEC_U64(groups, 8, NRG_ERR_DIM),                                    \
+        SPEC_U64(groups, SIZE_MAX, NRG_ERR_DIM)
 
 /* ---- forward ---- */
 
-/* Batch norm in training, with and without running statistics; group norm of 16 bits; statistics given, running, folded. */
-enum { BATCH, GROUP, GIVEN, RUNNING, UPDATED, FOLDED, VARIANTS };
+/* Batch norm in training, with and without running statistics; group norm of 16 bits; statistics given, running, folded; a tensor
+ * of one row, as long as a vector of channels. */
+enum { BATCH, GROUP, GIVEN, RUNNING, UPDATED, ROW, FOLDED, VARIANTS };
 
 static nrg_channel_norm_spec spec_of(int variant)
 {
@@ -42,7 +63,8 @@ static nrg_channel_norm_spec spec_of(int variant)
 static uint32_t set_up_forward(void *const *part, int variant)
 {
     *(nrg_channel_norm_spec *)part[SPEC] = spec_of(variant);
-    *(nrg_channel_norm_args *)part[ARGS] = nrg_channel_norm_args_init(SAMPLES, variant == UPDATED ? 1 : POSITIONS, NULL, NULL);
+    *(nrg_channel_norm_args *)part[ARGS] = nrg_channel_norm_args_init(
+        variant == ROW ? 1 : SAMPLES, variant == UPDATED || variant == ROW ? 1 : POSITIONS, NULL, NULL);
     const uint32_t weights = NRG_BIT(NRG_CHANNEL_W) | NRG_BIT(NRG_CHANNEL_B), residual = NRG_BIT(NRG_CHANNEL_Y),
                    out = NRG_BIT(NRG_CHANNEL_MEAN) | NRG_BIT(NRG_CHANNEL_RSTD) | NRG_BIT(NRG_CHANNEL_STATISTICS),
                    running = NRG_BIT(NRG_CHANNEL_RUNNING_MEAN) | NRG_BIT(NRG_CHANNEL_RUNNING_VAR);
@@ -82,17 +104,85 @@ static nrg_status run_forward(void *const *part, int ith, int nth)
     return nrg_channel_norm_forward(part[SPEC], part[ARGS], ith, nth);
 }
 
+#define ARGS_U64(field, value, status) WRONG_U64(ARGS, nrg_channel_norm_args, field, value, status)
+#define WITH(field, value) WITH_U64(ARGS, nrg_channel_norm_args, field, value)
+
 static const sound_wrong wrong_forward[] = {
     WRONG_SPEC,
-    WRONG_U64(ARGS, nrg_channel_norm_args, s, 0, NRG_ERR_DIM),
-    /* one element has no unbiased variance */
-    {.part = ARGS,
-     .bytes = 8,
-     .variant = UPDATED,
-     .at = NRG_AT(nrg_channel_norm_args, n),
-     .status = NRG_ERR_COUNT,
-     .value.u64 = 1},
+    ARGS_U64(s, SIZE_MAX / CHANNELS + 2, NRG_ERR_OVERFLOW),
+    ARGS_U64(n, SIZE_MAX / CHANNELS / POSITIONS + 2, NRG_ERR_OVERFLOW),
+    ARGS_U64(s, 0, NRG_ERR_DIM),
+    WITH(n, 0),
+    ARGS_U64(s, 0, NRG_ERR_DIM),
+    WITH(n, 0),
+    SPEC_U64(channels, 0, NRG_ERR_DIM),
+    WITH(n, 0),
+    SPEC_F64(eps, -1, NRG_ERR_EPS),
+    WITH(n, 1),
+    ARGS_U64(s, 1, NRG_OK),
+    SPEC_U32(centred, 0, NRG_OK),
+    SPEC_U32(statistics, NRG_STATISTICS_GIVEN, NRG_ERR_NULL),
+    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_NULL),
+    SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_OK),
+    WRONG_GROUPS,
+    SPEC_U64(groups, 0, NRG_OK),
+    WITH(running_mean, 64),
+    ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
+    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_COMBINATION),
+    WRONG_VARIANT(GIVEN),
+    WITH(running_mean, 64),
+    ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
+    ARGS_U64(statistics, 0, NRG_ERR_NULL),
+    WRONG_VARIANT(RUNNING),
+    SPEC_U32(centred, 0, NRG_ERR_COMBINATION),
+    SPEC_U32(over, NRG_OVER_GROUP, NRG_ERR_COMBINATION),
+    WITH_OVER_GROUP,
+    SPEC_U64(groups, 2, NRG_ERR_COMBINATION),
+    WITH_OVER_GROUP,
+    WITH_U64(SPEC, nrg_channel_norm_spec, groups, 1),
+    SPEC_U64(channels, 1, NRG_OK), /* one group is a channel where there is but one */
+    ARGS_U64(running_mean, 0, NRG_ERR_NULL),
+    ARGS_U64(running_var, 0, NRG_ERR_NULL),
+    WITH(n, 1),
+    ARGS_U64(s, 1, NRG_OK),
+    WRONG_VARIANT(UPDATED),
+    SPEC_U32(centred, 0, NRG_ERR_COMBINATION),
+    SPEC_U32(over, NRG_OVER_GROUP, NRG_ERR_COMBINATION),
+    WITH_OVER_GROUP,
+    SPEC_U64(groups, 2, NRG_ERR_COMBINATION),
+    ARGS_U64(running_mean, 0, NRG_ERR_COMBINATION),
+    ARGS_U64(running_var, 0, NRG_ERR_COMBINATION),
+    WITH(n, 0),
+    ARGS_U64(running_var, 0, NRG_ERR_COMBINATION),
+    WITH(running_mean, 0),
+    WITH(running_var, 0),
+    SPEC_U32(centred, 0, NRG_OK),
+    /* one element has no unbiased variance; instance norm: whatever n is */
+    ARGS_U64(n, 1, NRG_ERR_COUNT),
+    ARGS_U64(n, 2, NRG_OK),
+    WITH_U32(SPEC, nrg_channel_norm_spec, layout, NRG_NHWC),
+    ARGS_U64(n, 1, NRG_ERR_COUNT),
+    WITH_OVER_GROUP,
+    SPEC_U64(groups, CHANNELS, NRG_ERR_COUNT),
+    WITH(running_mean, 0),
+    WITH(running_var, 0),
+    ARGS_U64(n, 1, NRG_OK),
+    WRONG_VARIANT(FOLDED),
+    ARGS_U64(w, 0, NRG_ERR_NULL),
+    ARGS_U64(b, 0, NRG_OK),
+    ARGS_U64(mean, 64, NRG_ERR_COMBINATION),
+    ARGS_U64(rstd, 64, NRG_ERR_COMBINATION),
+    ARGS_U64(statistics, 64, NRG_ERR_COMBINATION),
+    WITH(running_mean, 64),
+    ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
 };
+
+static const sound_wrong wrong_sums[] = {WRONG_SPEC,
+                                         ARGS_U64(s, 0, NRG_ERR_DIM),
+                                         WITH(n, 0),
+                                         ARGS_U64(s, 0, NRG_ERR_DIM),
+                                         SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_OK),
+                                         WRONG_GROUPS};
 static const sound_size forward_sizes[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)},
                                            {ARGS, NRG_AT(nrg_channel_norm_args, n)},
                                            {ARGS, NRG_AT(nrg_channel_norm_args, s)}};
@@ -145,22 +235,23 @@ static int64_t *counts_of(void *const *part)
     return (int64_t *)more->sums; /* the test's own memory */
 }
 
+/* One element is enough where no running variance is to be unbiased. */
 static void fill_sums(void *const *part)
 {
     const nrg_channel_norm_spec *spec = part[SPEC];
+    const nrg_channel_norm_args *args = part[ARGS];
     const size_t sets = spec->over == NRG_OVER_BATCH ? CHANNELS : SAMPLES * spec->groups;
-    memset(counts_of(part), 0, sets * NRG_SUMS_WORDS * sizeof(int64_t));
-    for (size_t set = 0; set < sets; set++)
-        counts_of(part)[set * NRG_SUMS_WORDS] = 2;
+    for (size_t i = 0; counts_of(part) && i < sets * NRG_SUMS_WORDS; i++)
+        counts_of(part)[i] = i % NRG_SUMS_WORDS ? 0 : args->running_mean ? 2 : 1;
 }
 
-/* One element is enough where no running variance is to be unbiased. */
 static nrg_status spoil_statistics(void *const *part, int n)
 {
     const nrg_channel_norm_args *args = part[ARGS];
-    if (n > 1 || (n && !args->running_mean))
+    const int counts = args->running_mean ? 2 : 1;
+    if (n >= counts * CHANNELS)
         return NRG_OK;
-    counts_of(part)[NRG_SUMS_WORDS] = n;
+    counts_of(part)[n / counts * NRG_SUMS_WORDS] = n % counts;
     return NRG_ERR_COUNT;
 }
 
@@ -169,11 +260,20 @@ static nrg_status run_statistics(void *const *part, int ith, int nth)
     return nrg_channel_norm_statistics(part[SPEC], part[ARGS], counts_of(part), ith, nth);
 }
 
-static const sound_wrong wrong_running[] = {
-    WRONG_SPEC,
-    WRONG_U32(SPEC, nrg_channel_norm_spec, over, NRG_OVER_GROUP, NRG_ERR_COMBINATION),
-    WRONG_U32(SPEC, nrg_channel_norm_spec, centred, 0, NRG_ERR_COMBINATION),
-};
+/* Neither looks at s, x and o, nor where statistics come from. */
+#define WRONG_CHANNELS                                                                                                           \
+    WRONG_SPEC, SPEC_U32(over, NRG_OVER_GROUP, NRG_ERR_COMBINATION), SPEC_U32(centred, 0, NRG_ERR_COMBINATION), WITH_OVER_GROUP, \
+        SPEC_U64(groups, 2, NRG_ERR_COMBINATION), WITH(s, 0), WITH(x, 3), WITH(o, 3), WITH(x_stride, 3), WITH(o_stride, 3),      \
+        SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_OK)
+
+static const sound_wrong wrong_statistics[] = {WRONG_CHANNELS,
+                                               ARGS_U64(running_mean, 0, NRG_ERR_COMBINATION),
+                                               ARGS_U64(running_var, 0, NRG_ERR_COMBINATION),
+                                               WITH(running_mean, 0),
+                                               WITH(running_var, 0),
+                                               SPEC_U32(centred, 0, NRG_OK),
+                                               WRONG_GROUPS};
+static const sound_wrong wrong_fold[] = {WRONG_CHANNELS, WRONG_GROUPS};
 static const sound_size channels_size[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)}};
 
 /* ---- folding ---- */
@@ -197,19 +297,30 @@ static nrg_status run_fold(void *const *part, int ith, int nth)
 
 /* ---- backward ---- */
 
+/* In the place of those that are a forward pass's only: groups with dw alone, and with statistics. GIVEN: also the sums. */
+enum { ONE_SUM = UPDATED, BACKWARD_VARIANTS = FOLDED };
+
 static uint32_t set_up_backward(void *const *part, int variant)
 {
-    *(nrg_channel_norm_spec *)part[SPEC] = spec_of(variant == 4 ? GROUP : variant);
-    *(nrg_channel_norm_backward_args *)part[ARGS] = nrg_channel_norm_backward_args_init(SAMPLES, POSITIONS, NULL, NULL, NULL);
+    nrg_channel_norm_spec *spec = part[SPEC];
+    *spec = spec_of(variant == ONE_SUM ? GROUP : variant);
+    if (variant == ROW)
+        spec->activation = NRG_ACT_SILU;
+    *(nrg_channel_norm_backward_args *)part[ARGS] =
+        nrg_channel_norm_backward_args_init(variant == ROW ? 1 : SAMPLES, variant == ROW ? 1 : POSITIONS, NULL, NULL, NULL);
     const uint32_t usual = NRG_BIT(NRG_CHANNEL_BACKWARD_W) | NRG_BIT(NRG_CHANNEL_BACKWARD_DX),
                    sums = NRG_BIT(NRG_CHANNEL_BACKWARD_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_DB);
     switch (variant) {
     case BATCH:
         return usual | sums;
     case GROUP:
-    case 4:
-        return usual | NRG_BIT(NRG_CHANNEL_BACKWARD_Y) | NRG_BIT(NRG_CHANNEL_BACKWARD_B) | NRG_BIT(NRG_CHANNEL_BACKWARD_DY) |
-               (variant == 4 ? NRG_BIT(NRG_CHANNEL_BACKWARD_DW) : sums);
+        return usual | sums | NRG_BIT(NRG_CHANNEL_BACKWARD_Y) | NRG_BIT(NRG_CHANNEL_BACKWARD_B) |
+               NRG_BIT(NRG_CHANNEL_BACKWARD_DY);
+    case ONE_SUM:
+        return usual | NRG_BIT(NRG_CHANNEL_BACKWARD_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_STATISTICS);
+    case ROW:
+        return usual | sums | NRG_BIT(NRG_CHANNEL_BACKWARD_Y) | NRG_BIT(NRG_CHANNEL_BACKWARD_B) |
+               NRG_BIT(NRG_CHANNEL_BACKWARD_DY) | NRG_BIT(NRG_CHANNEL_BACKWARD_STATISTICS);
     case GIVEN:
         return usual | NRG_BIT(NRG_CHANNEL_BACKWARD_STATISTICS) | NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS);
     default:
@@ -219,8 +330,10 @@ static uint32_t set_up_backward(void *const *part, int variant)
 
 static void fill_backward(void *const *part)
 {
+    const nrg_channel_norm_spec *spec = part[SPEC];
     const nrg_channel_norm_backward_args *args = part[ARGS];
-    fill_statistics((nrg_channel_statistics *)args->statistics, CHANNELS); /* the test's own memory */
+    const size_t sets = spec->over == NRG_OVER_BATCH ? CHANNELS : SAMPLES * spec->groups;
+    fill_statistics((nrg_channel_statistics *)args->statistics, sets); /* the test's own memory */
     for (size_t set = 0; args->sums && set < CHANNELS; set++)
         ((int64_t *)args->sums)[set * NRG_SUMS_WORDS] = 1;
 }
@@ -239,20 +352,87 @@ static nrg_status run_reduce(void *const *part, int ith, int nth)
 static nrg_status spoil_backward(void *const *part, int n)
 {
     const nrg_channel_norm_backward_args *args = part[ARGS];
-    if (n == 0 && args->sums)
-        ((int64_t *)args->sums)[NRG_SUMS_WORDS] = 0;
-    else if (n < 2 && args->statistics)
-        ((nrg_channel_statistics *)args->statistics)[CHANNELS - 1].count = 0;
-    else
+    if (n >= 2 * CHANNELS || !args->statistics)
         return NRG_OK;
+    if (args->sums && n % 2)
+        ((int64_t *)args->sums)[n / 2 * NRG_SUMS_WORDS] = 0;
+    else
+        ((nrg_channel_statistics *)args->statistics)[n / 2].count = 0;
     return NRG_ERR_COUNT;
 }
 
-#define WRONG_BACKWARD                                                                                                           \
-    WRONG_SPEC, WRONG_U64(ARGS, nrg_channel_norm_backward_args, s, 0, NRG_ERR_DIM),                                              \
-        WRONG_U32(SPEC, nrg_channel_norm_spec, statistics, NRG_STATISTICS_FOLDED, NRG_ERR_COMBINATION)
+#define SUMS_OF_CHANNELS (NRG_BIT(NRG_CHANNEL_BACKWARD_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_DB))
 
-static const sound_wrong wrong_backward[] = {WRONG_BACKWARD};
+static uint32_t spared_by_backward(void *const *part)
+{
+    const nrg_channel_norm_spec *spec = part[SPEC];
+    return spec->over == NRG_OVER_GROUP ? SUMS_OF_CHANNELS : 0;
+}
+
+static uint32_t spared_by_reduce(void *const *part)
+{
+    return NRG_BIT(NRG_CHANNEL_BACKWARD_DX) | NRG_BIT(NRG_CHANNEL_BACKWARD_DY) | NRG_BIT(NRG_CHANNEL_BACKWARD_WORKSPACE) |
+           (SUMS_OF_CHANNELS & ~spared_by_backward(part));
+}
+
+#define BACKWARD_U64(field, value, status) WRONG_U64(ARGS, nrg_channel_norm_backward_args, field, value, status)
+#define BACKWARD_U32(field, value, status) WRONG_U32(ARGS, nrg_channel_norm_backward_args, field, value, status)
+#define BACKWARD_WITH(field, value) WITH_U64(ARGS, nrg_channel_norm_backward_args, field, value)
+
+/* 3: a pointer that nobody may look at. */
+#define WRONG_INPUTS                                                                                                             \
+    BACKWARD_U64(s, 0, NRG_ERR_DIM), BACKWARD_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),                                             \
+        SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_ERR_COMBINATION), BACKWARD_WITH(n, 0), SPEC_F64(eps, -1, NRG_ERR_EPS),   \
+        BACKWARD_WITH(n, 0), SPEC_U64(channels, 0, NRG_ERR_DIM), BACKWARD_WITH(y, 3), BACKWARD_WITH(b, 3),                       \
+        BACKWARD_U64(y_stride, 1, NRG_OK), BACKWARD_WITH(workspace, 3), BACKWARD_U64(workspace_size, 3, NRG_OK),                 \
+        BACKWARD_WITH(running_mean, 3), BACKWARD_U64(running_var, 3, NRG_OK)
+
+enum { SUM_BYTES = CHANNELS * SAMPLES * 8 };
+
+static const sound_wrong wrong_backward[] = {
+    WRONG_SPEC,
+    WRONG_INPUTS,
+    SPEC_U32(statistics, NRG_STATISTICS_GIVEN, NRG_ERR_NULL),
+    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_NULL),
+    WRONG_GROUPS,
+    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_COMBINATION),
+    BACKWARD_WITH(dw, 0),
+    BACKWARD_WITH(db, 0),
+    BACKWARD_U64(workspace, 0, NRG_OK),
+    BACKWARD_WITH(dw, 0),
+    BACKWARD_U64(workspace, 0, NRG_ERR_NULL),
+    BACKWARD_WITH(db, 0),
+    BACKWARD_U64(workspace, 0, NRG_ERR_NULL),
+    BACKWARD_WITH(dw, 0),
+    BACKWARD_U64(workspace_size, SUM_BYTES, NRG_OK),
+    BACKWARD_WITH(db, 0),
+    BACKWARD_U64(workspace_size, SUM_BYTES - 1, NRG_ERR_WORKSPACE),
+    BACKWARD_U64(workspace_size, 2 * SUM_BYTES - 1, NRG_ERR_WORKSPACE),
+    BACKWARD_U64(workspace_size, SIZE_MAX, NRG_OK),
+    WRONG_VARIANT(ROW),
+    BACKWARD_WITH(dw, 0),
+    BACKWARD_U64(sums, 64, NRG_ERR_COMBINATION),
+    BACKWARD_WITH(db, 0),
+    BACKWARD_U64(sums, 64, NRG_ERR_COMBINATION),
+    WRONG_VARIANT(ONE_SUM),
+    BACKWARD_WITH(dw, 0),
+    BACKWARD_U64(sums, 64, NRG_ERR_COMBINATION), /* of a group */
+    WRONG_VARIANT(GIVEN),
+    BACKWARD_U64(dw, 64, NRG_ERR_COMBINATION),
+    BACKWARD_U64(db, 64, NRG_ERR_COMBINATION),
+    BACKWARD_U64(statistics, 0, NRG_ERR_NULL),
+    WRONG_VARIANT(RUNNING),
+    BACKWARD_U64(statistics, 64, NRG_ERR_COMBINATION),
+    BACKWARD_WITH(dw, 0),
+    BACKWARD_WITH(db, 0),
+    BACKWARD_U64(sums, 64, NRG_ERR_COMBINATION),
+    SPEC_U32(centred, 0, NRG_ERR_COMBINATION),
+    SPEC_U32(over, NRG_OVER_GROUP, NRG_ERR_COMBINATION),
+    WITH_OVER_GROUP,
+    SPEC_U64(groups, 2, NRG_ERR_COMBINATION),
+    BACKWARD_U64(running_mean, 0, NRG_ERR_NULL),
+    BACKWARD_U64(running_var, 0, NRG_ERR_NULL),
+};
 static const sound_size backward_sizes[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)},
                                             {ARGS, NRG_AT(nrg_channel_norm_backward_args, n)},
                                             {ARGS, NRG_AT(nrg_channel_norm_backward_args, s)}};
@@ -275,10 +455,17 @@ static nrg_status run_backward_sums(void *const *part, int ith, int nth)
     return nrg_channel_norm_backward_sums(part[SPEC], part[ARGS], counts_of(part), ith, nth);
 }
 
+/* What the second phase writes is not looked at. */
 static const sound_wrong wrong_backward_sums[] = {
-    WRONG_BACKWARD,
-    WRONG_U32(SPEC, nrg_channel_norm_spec, over, NRG_OVER_GROUP, NRG_ERR_COMBINATION),
-    WRONG_U32(SPEC, nrg_channel_norm_spec, statistics, NRG_STATISTICS_RUNNING, NRG_ERR_COMBINATION),
+    WRONG_SPEC,
+    WRONG_INPUTS,
+    SPEC_U32(over, NRG_OVER_GROUP, NRG_ERR_COMBINATION),
+    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_COMBINATION),
+    BACKWARD_WITH(dx, 3),
+    BACKWARD_WITH(dy, 3),
+    BACKWARD_WITH(sums, 3),
+    BACKWARD_WITH(dx_stride, 1),
+    BACKWARD_U64(dy_stride, 1, NRG_OK),
 };
 
 #define WRONG(options, numbers)                                                                                                  \
@@ -288,17 +475,17 @@ static const sound_call calls[] = {
     {&nrg_call_channel_norm_forward, "channel_norm.h", "nrg_channel_norm_forward", 1, VARIANTS, set_up_forward, fill_forward,
      run_forward, WRONG(wrong_forward, forward_sizes)},
     {&nrg_call_channel_norm_sums, "channel_norm.h", "nrg_channel_norm_sums", 1, 2, set_up_sums, NULL, run_sums,
-     WRONG(wrong_forward, forward_sizes)},
+     WRONG(wrong_sums, forward_sizes)},
     {&nrg_call_sums_add, "channel_norm.h", "nrg_sums_add", 0, 1, set_up_add, NULL, run_add, .sizes = add_sizes,
      .size_count = NRG_COUNT(add_sizes)},
     {&nrg_call_channel_norm_statistics, "channel_norm.h", "nrg_channel_norm_statistics", 1, 2, set_up_statistics, fill_sums,
-     run_statistics, spoil_statistics, WRONG(wrong_running, channels_size)},
+     run_statistics, spoil_statistics, WRONG(wrong_statistics, channels_size)},
     {&nrg_call_channel_norm_fold, "channel_norm.h", "nrg_channel_norm_fold", 0, 2, set_up_fold, NULL, run_fold,
-     WRONG(wrong_running, channels_size)},
-    {&nrg_call_channel_norm_backward, "channel_norm_backward.h", "nrg_channel_norm_backward", 1, 5, set_up_backward,
-     fill_backward, run_backward, WRONG(wrong_backward, backward_sizes), .spoil = spoil_backward},
-    {&nrg_call_channel_norm_backward_reduce, "channel_norm_backward.h", "nrg_channel_norm_backward_reduce", 1, 5, set_up_backward,
-     fill_backward, run_reduce, WRONG(wrong_backward, backward_sizes), .spoil = spoil_backward},
+     WRONG(wrong_fold, channels_size)},
+    {&nrg_call_channel_norm_backward, "channel_norm_backward.h", "nrg_channel_norm_backward", 1, BACKWARD_VARIANTS,
+     set_up_backward, fill_backward, run_backward, spoil_backward, spared_by_backward, WRONG(wrong_backward, backward_sizes)},
+    {&nrg_call_channel_norm_backward_reduce, "channel_norm_backward.h", "nrg_channel_norm_backward_reduce", 1, BACKWARD_VARIANTS,
+     set_up_backward, fill_backward, run_reduce, spoil_backward, spared_by_reduce, WRONG(wrong_backward, backward_sizes)},
     {&nrg_call_channel_norm_backward_sums, "channel_norm_backward.h", "nrg_channel_norm_backward_sums", 1, 2,
      set_up_backward_sums, fill_backward, run_backward_sums, WRONG(wrong_backward_sums, backward_sizes), .spoil = spoil_backward},
 };

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include <math.h>
-
 #include "../../src/operands/embed.h"
-#include "sound.h"
+#include "sound_norm_spec.h"
 
 enum { ARGS = NRG_EMBED_ARGS, SPEC = NRG_EMBED_NORM_SPEC, NORM = NRG_EMBED_NORM_ARGS, TOKENS = 5, DIM = 6, ENTRIES = 4 };
 
 /* ---- forward ---- */
 
-/* One table, of the tokens' ids; x, three tables, of which one is counted, and 16 bits. */
+/* One table, of the tokens' ids; x, three tables, of which one is counted, and 16 bits; two tables with ids. */
 static uint32_t set_up(void *const *part, int variant)
 {
     nrg_embed_args *args = part[ARGS];
@@ -17,6 +15,10 @@ static uint32_t set_up(void *const *part, int variant)
     args->tables[0].rows = ENTRIES;
     if (!variant)
         return NRG_BIT(NRG_EMBED_TABLE) | NRG_BIT(NRG_EMBED_IDS);
+    if (variant == 2) {
+        args->tables[1].rows = ENTRIES;
+        return NRG_BIT(NRG_EMBED_TABLE) | NRG_BIT(NRG_EMBED_TABLE + 1) | NRG_BIT(NRG_EMBED_IDS) | NRG_BIT(NRG_EMBED_IDS + 1);
+    }
     args->dtype = NRG_BF16;
     args->table_dtype = NRG_F32;
     args->tables[1].rows = TOKENS + 2;
@@ -29,7 +31,7 @@ static uint32_t set_up(void *const *part, int variant)
 
 static void fill_ids(const int32_t *ids, size_t tokens, size_t entries)
 {
-    for (size_t t = 0; ids && t < tokens; t++)
+    for (size_t t = 0; ids && entries && t < tokens; t++)
         ((int32_t *)ids)[t] = (int32_t)(t % entries); /* the test's own memory */
 }
 
@@ -43,21 +45,40 @@ static void fill(void *const *part)
 static nrg_status spoil(void *const *part, int n)
 {
     const nrg_embed_args *args = part[ARGS];
-    if (n > 1)
+    static const int32_t wrong_ids[] = {-1, INT32_MIN, ENTRIES, INT32_MAX};
+    const int k = n / 4 / TOKENS;
+    if (k > 1 || !args->tables[k].ids)
         return NRG_OK;
-    ((int32_t *)args->tables[0].ids)[TOKENS - 1] = n ? ENTRIES : -1;
+    ((int32_t *)args->tables[k].ids)[n / 4 % TOKENS] = wrong_ids[n % 4]; /* the test's own memory */
     return NRG_ERR_POSITION;
 }
 
 static nrg_status run(void *const *part, int ith, int nth) { return nrg_embed_forward(part[ARGS], ith, nth); }
 
-#define WRONG_TERMS                                                                                                              \
-    WRONG_U64(ARGS, nrg_embed_args, dim, 0, NRG_ERR_DIM), WRONG_U32(ARGS, nrg_embed_args, table_dtype, NRG_F16, NRG_ERR_DTYPE),  \
-        WRONG_F32(ARGS, nrg_embed_args, tables[0].scale, INFINITY, NRG_ERR_CONSTANT),                                            \
-        WRONG_F32(ARGS, nrg_embed_args, tables[2].scale, NAN, NRG_ERR_CONSTANT),                                                 \
-        WRONG_U32(ARGS, nrg_embed_args, tables[0].first, 1, NRG_ERR_COMBINATION)
+#define TERMS_U32(field, value, status) WRONG_U32(ARGS, nrg_embed_args, field, value, status)
+#define TERMS_U64(field, value, status) WRONG_U64(ARGS, nrg_embed_args, field, value, status)
+#define TERMS_F32(field, value, status) WRONG_F32(ARGS, nrg_embed_args, field, value, status)
 
-static const sound_wrong wrong[] = {WRONG_TERMS};
+#define WRONG_TERMS                                                                                                              \
+    TERMS_U64(dim, 0, NRG_ERR_DIM), TERMS_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM),                                              \
+        TERMS_U32(dtype, NRG_BF16 + 1, NRG_ERR_ENUM), TERMS_U32(table_dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                        \
+        TERMS_U32(table_dtype, NRG_F16, NRG_ERR_DTYPE), TERMS_U32(table_dtype, NRG_BF16, NRG_ERR_DTYPE),                         \
+        TERMS_U32(store, NRG_STORE_STREAM, NRG_OK), TERMS_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                        \
+        TERMS_U32(reserved, 1, NRG_ERR_STRUCT_SIZE), TERMS_F32(tables[0].scale, INFINITY, NRG_ERR_CONSTANT),                     \
+        TERMS_F32(tables[1].scale, -INFINITY, NRG_ERR_CONSTANT), TERMS_F32(tables[2].scale, NAN, NRG_ERR_CONSTANT),              \
+        TERMS_F32(tables[0].scale, -FLT_MAX, NRG_OK), TERMS_U32(tables[0].first, 1, NRG_ERR_COMBINATION),                        \
+        TERMS_U64(tables[0].rows, ENTRIES - 1, NRG_ERR_POSITION), TERMS_U64(tables[0].rows, 0, NRG_ERR_POSITION),                \
+        WITH_U64(ARGS, nrg_embed_args, tables[0].ids, 0), TERMS_U64(tables[0].table, 0, NRG_ERR_NULL),                           \
+        TERMS_U64(tables[0].table, 0, NRG_ERR_NULL), WRONG_VARIANT(1), TERMS_U64(tables[2].table, 0, NRG_ERR_NULL),              \
+        TERMS_U64(x, 0, NRG_OK), TERMS_U64(tables[1].table, 0, NRG_OK), TERMS_U32(tables[1].first, -1, NRG_ERR_POSITION),        \
+        TERMS_U32(tables[1].first, 3, NRG_ERR_POSITION), TERMS_U32(tables[1].first, TOKENS + 2, NRG_ERR_POSITION),               \
+        TERMS_U32(tables[1].first, TOKENS + 3, NRG_ERR_POSITION), TERMS_U32(tables[1].first, INT32_MIN, NRG_ERR_POSITION),       \
+        TERMS_U32(tables[1].first, INT32_MAX, NRG_ERR_POSITION), TERMS_U64(tables[1].rows, TOKENS + 1, NRG_ERR_POSITION),        \
+        WITH_U32(ARGS, nrg_embed_args, tables[1].first, 0), TERMS_U64(tables[1].rows, TOKENS, NRG_OK), WRONG_VARIANT(0)
+
+static const sound_wrong wrong[] = {WRONG_TERMS, WITH_U32(ARGS, nrg_embed_args, dtype, NRG_F16),
+                                    TERMS_U32(table_dtype, NRG_BF16, NRG_ERR_DTYPE), WITH_U64(ARGS, nrg_embed_args, rows, 0),
+                                    TERMS_U32(dtype, 7, NRG_ERR_ENUM)};
 static const sound_size sizes[] = {
     {ARGS, NRG_AT(nrg_embed_args, rows)}, {ARGS, NRG_AT(nrg_embed_args, dim)}, {ARGS, NRG_AT(nrg_embed_args, tables[0].rows)}};
 
@@ -84,11 +105,20 @@ static nrg_status run_norm(void *const *part, int ith, int nth)
 
 static const sound_wrong wrong_norm[] = {
     WRONG_TERMS,
-    WRONG_F64(SPEC, nrg_norm_spec, eps, NAN, NRG_ERR_EPS),
+    WRONG_NORM_SPEC(SPEC),
     WRONG_U64(SPEC, nrg_norm_spec, dim, DIM + 1, NRG_ERR_COMBINATION),
+    WRONG_U32(SPEC, nrg_norm_spec, dtype, NRG_BF16, NRG_ERR_COMBINATION),
     WRONG_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_PRE, NRG_ERR_COMBINATION),
+    WRONG_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_POST, NRG_ERR_COMBINATION),
     WRONG_U32(SPEC, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_COMBINATION),
     WRONG_U64(NORM, nrg_norm_args, rows, TOKENS - 1, NRG_ERR_COMBINATION),
+    WRONG_U64(NORM, nrg_norm_args, rows, 0, NRG_ERR_COMBINATION),
+    WRONG_U64(NORM, nrg_norm_args, x, 64, NRG_ERR_COMBINATION),
+    WRONG_U64(NORM, nrg_norm_args, y, 64, NRG_ERR_COMBINATION),
+    WRONG_U64(NORM, nrg_norm_args, z, 64, NRG_ERR_COMBINATION),
+    WRONG_U64(ARGS, nrg_embed_args, o, 64, NRG_ERR_COMBINATION),
+    WITH_U64(ARGS, nrg_embed_args, rows, 0),
+    WRONG_U64(NORM, nrg_norm_args, rows, 0, NRG_OK),
 };
 /* rows and dim stand in two structs each, and may not differ */
 static const sound_size norm_sizes[] = {{ARGS, NRG_AT(nrg_embed_args, tables[0].rows)}};
@@ -114,9 +144,9 @@ static void fill_order(void *const *part)
 static nrg_status spoil_order(void *const *part, int n)
 {
     const nrg_embed_backward_args *args = part[ARGS];
-    if (n > 1 || !args->ids)
+    if (n >= 2 * TOKENS || !args->ids)
         return NRG_OK;
-    ((int32_t *)args->ids)[0] = n ? ENTRIES : -1;
+    ((int32_t *)args->ids)[n / 2] = n % 2 ? ENTRIES : -1; /* the test's own memory */
     return NRG_ERR_POSITION;
 }
 
@@ -145,37 +175,63 @@ static nrg_status spoil_backward(void *const *part, int n)
 
 static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_embed_backward(part[ARGS], ith, nth); }
 
-#define WRONG_BACKWARD                                                                                                           \
-    WRONG_U64(ARGS, nrg_embed_backward_args, dim, 0, NRG_ERR_DIM),                                                               \
-        WRONG_U32(ARGS, nrg_embed_backward_args, table_dtype, NRG_F16, NRG_ERR_DTYPE),                                           \
-        WRONG_F32(ARGS, nrg_embed_backward_args, scale, NAN, NRG_ERR_CONSTANT),                                                  \
-        WRONG_U32(ARGS, nrg_embed_backward_args, first, 1, NRG_ERR_COMBINATION)
+#define BACKWARD_U32(field, value, status) WRONG_U32(ARGS, nrg_embed_backward_args, field, value, status)
+#define BACKWARD_U64(field, value, status) WRONG_U64(ARGS, nrg_embed_backward_args, field, value, status)
+#define BACKWARD_F32(field, value, status) WRONG_F32(ARGS, nrg_embed_backward_args, field, value, status)
 
-static const sound_wrong wrong_order[] = {WRONG_BACKWARD};
+#define WRONG_BACKWARD                                                                                                           \
+    BACKWARD_U64(dim, 0, NRG_ERR_DIM), BACKWARD_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM), BACKWARD_U32(dtype, NRG_BF16, NRG_OK), \
+        BACKWARD_U32(dtype, NRG_BF16 + 1, NRG_ERR_ENUM), BACKWARD_U32(table_dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                  \
+        BACKWARD_U32(table_dtype, NRG_F16, NRG_ERR_DTYPE), BACKWARD_U32(table_dtype, NRG_BF16, NRG_ERR_DTYPE),                   \
+        BACKWARD_U32(store, NRG_STORE_STREAM, NRG_OK), BACKWARD_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                  \
+        BACKWARD_F32(scale, NAN, NRG_ERR_CONSTANT), BACKWARD_F32(scale, INFINITY, NRG_ERR_CONSTANT),                             \
+        BACKWARD_F32(scale, -INFINITY, NRG_ERR_CONSTANT), BACKWARD_U32(first, 1, NRG_ERR_COMBINATION)
+
+static const sound_wrong wrong_order[] = {
+    WRONG_BACKWARD, WITH_U64(ARGS, nrg_embed_backward_args, ids, 0), BACKWARD_U64(workspace, 0, NRG_OK),
+    BACKWARD_U64(table_rows, ENTRIES - 1, NRG_ERR_POSITION), BACKWARD_U64(table_rows, 0, NRG_ERR_POSITION)};
+
+/* Another call's order is none. */
 static const sound_wrong wrong_backward[] = {
     WRONG_BACKWARD,
-    {.part = ARGS,
-     .bytes = 4,
-     .variant = 1,
-     .at = NRG_AT(nrg_embed_backward_args, first),
-     .status = NRG_ERR_POSITION,
-     .value.u32 = 4},
+    BACKWARD_U64(table_rows, ENTRIES - 1, NRG_ERR_WORKSPACE),
+    BACKWARD_U64(rows, TOKENS - 1, NRG_ERR_WORKSPACE),
+    WRONG_VARIANT(1),
+    BACKWARD_U64(workspace, 0, NRG_OK),
+    BACKWARD_U32(first, 4, NRG_ERR_POSITION),
+    BACKWARD_U32(first, -1, NRG_ERR_POSITION),
+    BACKWARD_U32(first, TOKENS + 3, NRG_ERR_POSITION),
+    BACKWARD_U32(first, TOKENS + 4, NRG_ERR_POSITION),
+    BACKWARD_U32(first, INT32_MIN, NRG_ERR_POSITION),
+    BACKWARD_U32(first, INT32_MAX, NRG_ERR_POSITION),
 };
 static const sound_size backward_sizes[] = {{ARGS, NRG_AT(nrg_embed_backward_args, rows)},
                                             {ARGS, NRG_AT(nrg_embed_backward_args, dim)},
                                             {ARGS, NRG_AT(nrg_embed_backward_args, table_rows)}};
 
+static uint32_t spared_by_order(void *const *part)
+{
+    (void)part;
+    return NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE);
+}
+
+static uint32_t spared_by_sums(void *const *part)
+{
+    (void)part;
+    return NRG_BIT(NRG_EMBED_BACKWARD_WORKSPACE);
+}
+
 #define WRONG(options, numbers)                                                                                                  \
     .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = numbers, .size_count = NRG_COUNT(numbers)
 
 static const sound_call calls[] = {
-    {&nrg_call_embed_forward, "embed.h", "nrg_embed_forward", 1, 2, set_up, fill, run, spoil, WRONG(wrong, sizes)},
-    {&nrg_call_embed_norm_forward, "embed.h", "nrg_embed_norm_forward", 1, 2, set_up_norm, fill, run_norm, spoil,
+    {&nrg_call_embed_forward, "embed.h", "nrg_embed_forward", 1, 3, set_up, fill, run, spoil, WRONG(wrong, sizes)},
+    {&nrg_call_embed_norm_forward, "embed.h", "nrg_embed_norm_forward", 1, 3, set_up_norm, fill, run_norm, spoil,
      WRONG(wrong_norm, norm_sizes)},
     {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward_order", 0, 2, set_up_backward, fill_order, run_order, spoil_order,
-     WRONG(wrong_order, backward_sizes)},
+     spared_by_order, WRONG(wrong_order, backward_sizes)},
     {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward", 1, 2, set_up_backward, fill_backward, run_backward,
-     spoil_backward, WRONG(wrong_backward, backward_sizes)},
+     spoil_backward, spared_by_sums, WRONG(wrong_backward, backward_sizes)},
 };
 
 const sound_family sound_embed = {"embed", calls, NRG_COUNT(calls)};

@@ -1,32 +1,63 @@
 /* SPDX-License-Identifier: MIT */
-#include <float.h>
-#include <math.h>
-
 #include "../../src/operands/norm.h"
-#include "sound.h"
+#include "sound_norm_spec.h"
 
 enum { SPEC = NRG_NORM_SPEC, ARGS = NRG_NORM_ARGS, ROWS = 5, DIM = 12 };
 
-static const sound_wrong wrong_spec[] = {
-    WRONG_U64(SPEC, nrg_norm_spec, dim, 0, NRG_ERR_DIM),
-    WRONG_U64(SPEC, nrg_norm_spec, groups, 5, NRG_ERR_DIM),
-    WRONG_U32(SPEC, nrg_norm_spec, y_dtype, NRG_F16, NRG_ERR_DTYPE),
-    WRONG_U32(SPEC, nrg_norm_spec, r_dtype, NRG_BF16, NRG_ERR_DTYPE),
-    WRONG_U32(SPEC, nrg_norm_spec, w_dtype, NRG_F16, NRG_ERR_DTYPE),
-    WRONG_F64(SPEC, nrg_norm_spec, eps, -1e-6, NRG_ERR_EPS),
-    WRONG_F64(SPEC, nrg_norm_spec, eps, INFINITY, NRG_ERR_EPS),
-    WRONG_F64(SPEC, nrg_norm_spec, eps, NAN, NRG_ERR_EPS),
-    WRONG_F64(SPEC, nrg_norm_spec, c, NAN, NRG_ERR_CONSTANT),
-    WRONG_F64(SPEC, nrg_norm_spec, c, 3.5e38, NRG_ERR_CONSTANT),
-    WRONG_F64(SPEC, nrg_norm_spec, c, -INFINITY, NRG_ERR_CONSTANT),
-    WRONG_F32(SPEC, nrg_norm_spec, weight_offset, INFINITY, NRG_ERR_CONSTANT),
-    WRONG_F32(SPEC, nrg_norm_spec, weight_offset, NAN, NRG_ERR_CONSTANT),
+/* Plain; residual and statistics; gated groups of 16 bits; the residual after; wider dtypes beside 16 bits; one row. */
+enum { PLAIN, RESIDUAL, GATED, AFTER, WIDE, ROW, VARIANTS };
+
+/* What forward and backward take alike, in a plain call. */
+#define WRONG_PLAIN(type)                                                                                                        \
+    WRONG_NORM_SPEC(SPEC), WITH_U64(ARGS, type, rows, 0), WRONG_U64(SPEC, nrg_norm_spec, dim, 0, NRG_ERR_DIM),                   \
+        WITH_U64(ARGS, type, rows, 0), WRONG_F64(SPEC, nrg_norm_spec, eps, -1, NRG_ERR_EPS),                                     \
+        WITH_U32(SPEC, nrg_norm_spec, dtype, NRG_F16), WRONG_U32(SPEC, nrg_norm_spec, w_dtype, NRG_F32, NRG_OK),                 \
+        WITH_U32(SPEC, nrg_norm_spec, dtype, NRG_BF16), WRONG_U32(SPEC, nrg_norm_spec, w_dtype, NRG_BF16, NRG_OK),               \
+        WITH_U32(SPEC, nrg_norm_spec, dtype, NRG_F16), WRONG_U32(SPEC, nrg_norm_spec, y_dtype, NRG_BF16, NRG_ERR_DTYPE),         \
+        WRONG_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_PRE, NRG_ERR_NULL),                                                        \
+        WRONG_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_POST, NRG_ERR_NULL), WRONG_U64(ARGS, type, z, 64, NRG_ERR_COMBINATION)
+
+static const sound_wrong wrong_forward[] = {
+    WRONG_PLAIN(nrg_norm_args),
+    WRONG_U32(SPEC, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_NULL),
+    WRONG_VARIANT(AFTER),
+    WRONG_U64(ARGS, nrg_norm_args, r, 64, NRG_ERR_COMBINATION),
+};
+
+/* 3: a pointer that nobody may look at. */
+static const sound_wrong wrong_backward[] = {
+    WRONG_PLAIN(nrg_norm_backward_args),
+    WRONG_U64(ARGS, nrg_norm_backward_args, dz, 64, NRG_ERR_COMBINATION),
+    WRONG_U32(ARGS, nrg_norm_backward_args, reserved, 1, NRG_ERR_STRUCT_SIZE),
+    WRONG_VARIANT(RESIDUAL),
+    WITH_U64(ARGS, nrg_norm_backward_args, x, 3),
+    WITH_U64(ARGS, nrg_norm_backward_args, x_stride, 1),
+    WRONG_U64(ARGS, nrg_norm_backward_args, y, 3, NRG_OK),
+    WITH_U32(SPEC, nrg_norm_spec, centred, 0),
+    WRONG_U64(ARGS, nrg_norm_backward_args, mean, 3, NRG_OK),
+    WITH_U64(ARGS, nrg_norm_backward_args, dw, 0),
+    WRONG_U64(ARGS, nrg_norm_backward_args, workspace, 0, NRG_ERR_NULL),
+    WITH_U64(ARGS, nrg_norm_backward_args, db, 0),
+    WRONG_U64(ARGS, nrg_norm_backward_args, workspace, 0, NRG_ERR_NULL),
+    WITH_U64(ARGS, nrg_norm_backward_args, dw, 0),
+    WITH_U64(ARGS, nrg_norm_backward_args, db, 0),
+    WRONG_U64(ARGS, nrg_norm_backward_args, workspace, 0, NRG_OK),
+    WITH_U64(ARGS, nrg_norm_backward_args, dw, 0),
+    WRONG_U64(ARGS, nrg_norm_backward_args, workspace_size, DIM * 8, NRG_OK),
+    WITH_U64(ARGS, nrg_norm_backward_args, db, 0),
+    WRONG_U64(ARGS, nrg_norm_backward_args, workspace_size, DIM * 8, NRG_OK),
+    WITH_U64(ARGS, nrg_norm_backward_args, dw, 0),
+    WRONG_U64(ARGS, nrg_norm_backward_args, workspace_size, DIM * 8 - 1, NRG_ERR_WORKSPACE),
+    WRONG_U64(ARGS, nrg_norm_backward_args, workspace_size, 2 * DIM * 8 - 1, NRG_ERR_WORKSPACE),
+    WRONG_U64(ARGS, nrg_norm_backward_args, workspace_size, SIZE_MAX, NRG_OK),
+    WRONG_VARIANT(AFTER),
+    WRONG_U64(ARGS, nrg_norm_backward_args, r, 64, NRG_ERR_COMBINATION),
+    WRONG_U64(ARGS, nrg_norm_backward_args, dr_in, 64, NRG_ERR_COMBINATION),
+    WITH_U64(ARGS, nrg_norm_backward_args, y_stride, 1),
+    WRONG_U64(ARGS, nrg_norm_backward_args, y, 3, NRG_OK),
 };
 
 static const sound_size sizes[] = {{SPEC, NRG_AT(nrg_norm_spec, dim)}, {ARGS, NRG_AT(nrg_norm_args, rows)}};
-
-/* Plain; residual and statistics; gated groups of 16 bits; the residual after; wider dtypes beside 16 bits; one row. */
-enum { PLAIN, RESIDUAL, GATED, AFTER, WIDE, ROW, VARIANTS };
 
 static nrg_norm_spec spec_of(int variant)
 {
@@ -98,14 +129,37 @@ static nrg_status run_reduce(void *const *part, int ith, int nth)
     return nrg_norm_backward_reduce(part[SPEC], part[ARGS], ith, nth);
 }
 
-#define SPEC_IS_WRONG .wrong = wrong_spec, .wrong_count = NRG_COUNT(wrong_spec), .sizes = sizes, .size_count = NRG_COUNT(sizes)
+/* After the norm dy is d_o, and not dx. */
+static nrg_status spoil_backward(void *const *part, int n)
+{
+    const nrg_norm_spec *spec = part[SPEC];
+    nrg_norm_backward_args *args = part[ARGS];
+    if (n || spec->residual_mode != NRG_RESIDUAL_AFTER)
+        return NRG_OK;
+    args->dy = args->dx;
+    return NRG_ERR_OVERLAP;
+}
+
+static uint32_t spared_by_rows(void *const *part)
+{
+    (void)part;
+    return OPERAND(DW) | OPERAND(DB);
+}
+
+static uint32_t spared_by_reduce(void *const *part)
+{
+    (void)part;
+    return OPERAND(DX) | OPERAND(DY) | OPERAND(DZ) | OPERAND(WORKSPACE);
+}
+
+#define WRONG(options) .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = sizes, .size_count = NRG_COUNT(sizes)
 
 static const sound_call calls[] = {
-    {&nrg_call_norm_forward, "norm.h", "nrg_norm_forward", 1, VARIANTS, set_up_forward, NULL, run_forward, SPEC_IS_WRONG},
+    {&nrg_call_norm_forward, "norm.h", "nrg_norm_forward", 1, VARIANTS, set_up_forward, NULL, run_forward, WRONG(wrong_forward)},
     {&nrg_call_norm_backward, "norm_backward.h", "nrg_norm_backward", 1, VARIANTS, set_up_backward, NULL, run_backward,
-     SPEC_IS_WRONG},
+     spoil_backward, spared_by_rows, WRONG(wrong_backward)},
     {&nrg_call_norm_backward, "norm_backward.h", "nrg_norm_backward_reduce", 1, VARIANTS, set_up_backward, NULL, run_reduce,
-     SPEC_IS_WRONG},
+     spoil_backward, spared_by_reduce, WRONG(wrong_backward)},
 };
 
 const sound_family sound_norm = {"norm", calls, NRG_COUNT(calls)};

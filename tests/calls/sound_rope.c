@@ -1,11 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-#include <math.h>
+#include <limits.h>
 
 #include "../../src/operands/norm_rope.h"
 #include "../../src/operands/sinusoidal.h"
-#include "sound.h"
+#include "sound_norm_spec.h"
 
 enum { TOKENS = 3, Q_HEADS = 2, K_HEADS = 1, DIM = 12, N_DIMS = 8 };
+
+#define ROPE_U32(part, field, value, status) WRONG_U32(part, nrg_rope_spec, field, value, status)
+#define ROPE_U64(part, field, value, status) WRONG_U64(part, nrg_rope_spec, field, value, status)
+
+/* What all calls look at of a spec; and numbers that only nrg_rope_frequencies does. */
+#define WRONG_ROPE_SPEC(part)                                                                                                    \
+    ROPE_U32(part, mode, -1, NRG_ERR_ENUM), ROPE_U32(part, mode, 1, NRG_ERR_ENUM), ROPE_U32(part, mode, 3, NRG_ERR_ENUM),        \
+        ROPE_U32(part, mode, 4, NRG_ERR_ENUM), ROPE_U32(part, mode, 9, NRG_ERR_ENUM), ROPE_U32(part, mode, 10, NRG_ERR_ENUM),    \
+        ROPE_U32(part, mode, 16, NRG_ERR_ENUM), ROPE_U32(part, mode, 25, NRG_ERR_ENUM), ROPE_U32(part, mode, 26, NRG_ERR_ENUM),  \
+        ROPE_U32(part, mode, 32, NRG_ERR_ENUM), ROPE_U32(part, mode, 41, NRG_ERR_ENUM), ROPE_U32(part, mode, 42, NRG_ERR_ENUM),  \
+        ROPE_U32(part, mode, 56, NRG_ERR_ENUM), ROPE_U32(part, mode, 256, NRG_ERR_ENUM),                                         \
+        ROPE_U32(part, mode, INT_MAX, NRG_ERR_ENUM), ROPE_U32(part, mode, INT_MIN, NRG_ERR_ENUM),                                \
+        ROPE_U32(part, reserved, 1, NRG_ERR_STRUCT_SIZE), ROPE_U64(part, n_dims, 0, NRG_ERR_DIM),                                \
+        ROPE_U64(part, n_dims, 1, NRG_ERR_DIM), ROPE_U64(part, n_dims, 7, NRG_ERR_DIM),                                          \
+        ROPE_U64(part, n_dims, ((uint64_t)1 << 31) + 1, NRG_ERR_DIM),                                                            \
+        ROPE_U64(part, n_dims, ((uint64_t)1 << 31) + 2, NRG_ERR_DIM), ROPE_U64(part, n_dims, SIZE_MAX, NRG_ERR_DIM),             \
+        ROPE_U64(part, n_dims, SIZE_MAX - 1, NRG_ERR_DIM)
+#define UNUSED_CONSTANTS(part)                                                                                                   \
+    WITH_F64(part, nrg_rope_spec, freq_base, NAN), WITH_F64(part, nrg_rope_spec, freq_scale, NAN),                               \
+        WITH_F64(part, nrg_rope_spec, attn_factor, NAN), WRONG_F64(part, nrg_rope_spec, ext_factor, NAN, NRG_OK)
 
 /* ---- frequencies and tables ---- */
 
@@ -23,23 +43,111 @@ static nrg_status run_frequencies(void *const *part, int ith, int nth)
     return nrg_rope_frequencies(part[NRG_ROPE_SPEC], args->frequencies, args->magnitude);
 }
 
+#define SPEC_U32(field, value, status) ROPE_U32(NRG_ROPE_SPEC, field, value, status)
+#define SPEC_U64(field, value, status) ROPE_U64(NRG_ROPE_SPEC, field, value, status)
+#define SPEC_F64(field, value, status) WRONG_F64(NRG_ROPE_SPEC, nrg_rope_spec, field, value, status)
+#define SPEC_WITH(field, value) WITH_U32(NRG_ROPE_SPEC, nrg_rope_spec, field, value)
+#define SPEC_WITH_F64(field, value) WITH_F64(NRG_ROPE_SPEC, nrg_rope_spec, field, value)
+
+/* Sections where there are any to be had, and where nobody looks. */
+#define WRONG_SECTION(k, value)                                                                                                  \
+    SPEC_WITH(mode, NRG_ROPE_MROPE), SPEC_WITH(sections[((k) + 1) % 4], 1), SPEC_U32(sections[k], value, NRG_ERR_DIM)
+#define WRONG_SECTIONS                                                                                                           \
+    SPEC_U32(mode, NRG_ROPE_MROPE, NRG_ERR_DIM), SPEC_U32(mode, NRG_ROPE_VISION, NRG_ERR_DIM),                                   \
+        SPEC_U32(mode, NRG_ROPE_IMROPE, NRG_ERR_DIM), WRONG_SECTION(0, -1), WRONG_SECTION(1, -1), WRONG_SECTION(2, -1),          \
+        WRONG_SECTION(3, -1), WRONG_SECTION(0, INT_MIN), WRONG_SECTION(3, INT_MIN), SPEC_WITH(sections[0], -1),                  \
+        SPEC_U32(mode, NRG_ROPE_NEOX, NRG_OK)
+
+/* Numbers that have to be from 2^-400 to 2^400, with the options that go before, each with a comma. */
+#define NO_NUMBER(field, ...)                                                                                                    \
+    __VA_ARGS__ SPEC_F64(field, NAN, NRG_ERR_CONSTANT), __VA_ARGS__ SPEC_F64(field, INFINITY, NRG_ERR_CONSTANT),                 \
+        __VA_ARGS__ SPEC_F64(field, -INFINITY, NRG_ERR_CONSTANT),                                                                \
+        __VA_ARGS__ SPEC_F64(field, 0x1.0000000000001p400, NRG_ERR_CONSTANT)
+#define NOT_POSITIVE(field, ...)                                                                                                 \
+    NO_NUMBER(field, __VA_ARGS__), __VA_ARGS__ SPEC_F64(field, 0, NRG_ERR_CONSTANT),                                             \
+        __VA_ARGS__ SPEC_F64(field, -1, NRG_ERR_CONSTANT), __VA_ARGS__ SPEC_F64(field, 0x1.fffffffffffffp-401, NRG_ERR_CONSTANT)
+#define YARN SPEC_WITH_F64(ext_factor, 1), SPEC_WITH(n_ctx_orig, 4096),
+#define NTK SPEC_WITH(scaling, NRG_ROPE_SCALING_NTK),
+#define LLAMA3 SPEC_WITH(scaling, NRG_ROPE_SCALING_LLAMA3), SPEC_WITH(n_ctx_orig, 8192),
+#define WRONG_BAND(low, high) LLAMA3 SPEC_WITH_F64(low_freq_factor, low), SPEC_F64(high_freq_factor, high, NRG_ERR_CONSTANT)
+
 static const sound_wrong wrong_frequencies[] = {
-    WRONG_U32(NRG_ROPE_SPEC, nrg_rope_spec, mode, 1, NRG_ERR_ENUM),
-    WRONG_U64(NRG_ROPE_SPEC, nrg_rope_spec, n_dims, 0, NRG_ERR_DIM),
-    WRONG_U64(NRG_ROPE_SPEC, nrg_rope_spec, n_dims, 7, NRG_ERR_DIM),
-    WRONG_U64(NRG_ROPE_SPEC, nrg_rope_spec, n_dims, ((uint64_t)1 << 31) + 2, NRG_ERR_DIM),
-    WRONG_F64(NRG_ROPE_SPEC, nrg_rope_spec, freq_base, 0, NRG_ERR_CONSTANT),
-    WRONG_F64(NRG_ROPE_SPEC, nrg_rope_spec, freq_base, NAN, NRG_ERR_CONSTANT),
-    WRONG_F64(NRG_ROPE_SPEC, nrg_rope_spec, freq_scale, INFINITY, NRG_ERR_CONSTANT),
-    WRONG_F64(NRG_ROPE_SPEC, nrg_rope_spec, attn_factor, NAN, NRG_ERR_CONSTANT),
+    WRONG_ROPE_SPEC(NRG_ROPE_SPEC),
+    WRONG_SECTIONS,
+    SPEC_U32(scaling, NRG_ROPE_SCALING_LLAMA3 + 1, NRG_ERR_ENUM),
+    NTK SPEC_U64(n_dims, 2, NRG_ERR_DIM),
+    NOT_POSITIVE(freq_base, ),
+    NOT_POSITIVE(freq_scale, ),
+    NOT_POSITIVE(factor, NTK),
+    NOT_POSITIVE(beta_fast, YARN),
+    NOT_POSITIVE(beta_slow, YARN),
+    NO_NUMBER(attn_factor, ),
+    NO_NUMBER(ext_factor, SPEC_WITH(n_ctx_orig, 4096), ),
+    YARN SPEC_U32(n_ctx_orig, 0, NRG_ERR_CONSTANT),
+    YARN SPEC_U32(n_ctx_orig, -1, NRG_ERR_CONSTANT),
+    YARN SPEC_F64(freq_base, 1, NRG_ERR_CONSTANT),
+    LLAMA3 SPEC_U32(n_ctx_orig, 0, NRG_ERR_CONSTANT),
+    LLAMA3 SPEC_U32(n_ctx_orig, -1, NRG_ERR_CONSTANT),
+    WRONG_BAND(4, 1),
+    WRONG_BAND(2, 2),
+    WRONG_BAND(-1, 4),
+    WRONG_BAND(NAN, 4),
+    WRONG_BAND(1, NAN),
+    WRONG_BAND(1, INFINITY),
+    WRONG_BAND(INFINITY, INFINITY),
+    /* what is not used is not looked at */
+    SPEC_WITH_F64(factor, NAN),
+    SPEC_WITH_F64(beta_fast, NAN),
+    SPEC_WITH_F64(beta_slow, NAN),
+    SPEC_WITH_F64(low_freq_factor, NAN),
+    SPEC_WITH_F64(high_freq_factor, NAN),
+    SPEC_U32(n_ctx_orig, INT_MIN, NRG_OK),
+    /* no pair turns more than 2^18 radians from one position to the next: the last one, with a base below 1 */
+    SPEC_F64(freq_base, 0x1p-40, NRG_ERR_CONSTANT),
+    SPEC_F64(freq_base, 0x1p-24, NRG_OK),
+    SPEC_F64(freq_base, 0x1p400, NRG_OK),
 };
 
+/* A pair's factor: no number above 0, or one that makes it too fast. */
+static nrg_status spoil_frequencies(void *const *part, int n)
+{
+    static const float factors[] = {0, -0.0f, -1, NAN, INFINITY, -INFINITY, 0x1p-60f};
+    const nrg_rope_spec *spec = part[NRG_ROPE_SPEC];
+    const int count = sizeof factors / sizeof factors[0];
+    if (!spec->freq_factors || n >= N_DIMS / 2 * count)
+        return NRG_OK;
+    ((float *)spec->freq_factors)[n / count] = factors[n % count]; /* the test's own memory */
+    return NRG_ERR_CONSTANT;
+}
+
+#define TABLE_U32(field, value, status) WRONG_U32(NRG_ROPE_ARGS, nrg_rope_table_args, field, value, status)
+#define TABLE_U64(field, value, status) WRONG_U64(NRG_ROPE_ARGS, nrg_rope_table_args, field, value, status)
+#define TABLE_F64(field, value, status) WRONG_F64(NRG_ROPE_ARGS, nrg_rope_table_args, field, value, status)
+
+/* Of the last variant, which has positions: what then is not looked at. */
 static const sound_wrong wrong_table[] = {
-    WRONG_U32(NRG_ROPE_SPEC, nrg_rope_spec, mode, 1, NRG_ERR_ENUM),
-    WRONG_U64(NRG_ROPE_SPEC, nrg_rope_spec, n_dims, 7, NRG_ERR_DIM),
-    WRONG_F64(NRG_ROPE_ARGS, nrg_rope_table_args, magnitude, NAN, NRG_ERR_CONSTANT),
-    WRONG_F64(NRG_ROPE_ARGS, nrg_rope_table_args, magnitude, INFINITY, NRG_ERR_CONSTANT),
-    WRONG_U32(NRG_ROPE_ARGS, nrg_rope_table_args, first, INT32_MAX - 1, NRG_ERR_POSITION),
+    WRONG_ROPE_SPEC(NRG_ROPE_SPEC),
+    WITH_U64(NRG_ROPE_SPEC, nrg_rope_spec, sections, 0),
+    SPEC_WITH(sections[2], 0),
+    SPEC_U32(mode, NRG_ROPE_MROPE, NRG_ERR_DIM),
+    WRONG_SECTION(0, -1),
+    WRONG_SECTION(1, -1),
+    WRONG_SECTION(2, -1),
+    WRONG_SECTION(3, INT_MIN),
+    SPEC_U32(sections[0], -1, NRG_OK),
+    UNUSED_CONSTANTS(NRG_ROPE_SPEC),
+    TABLE_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),
+    TABLE_F64(magnitude, NAN, NRG_ERR_CONSTANT),
+    TABLE_F64(magnitude, INFINITY, NRG_ERR_CONSTANT),
+    TABLE_F64(magnitude, -INFINITY, NRG_ERR_CONSTANT),
+    TABLE_U32(first, INT32_MAX - TOKENS + 2, NRG_ERR_POSITION),
+    TABLE_U32(first, INT32_MAX - TOKENS + 1, NRG_OK),
+    TABLE_U32(first, INT32_MIN, NRG_OK),
+    TABLE_U64(tokens, (uint64_t)1 << 32, NRG_ERR_POSITION),
+    WITH_U64(NRG_ROPE_ARGS, nrg_rope_table_args, tokens, 0),
+    SPEC_U64(n_dims, 7, NRG_ERR_DIM),
+    WRONG_VARIANT(2),
+    TABLE_U32(first, INT32_MAX, NRG_OK),
 };
 static const sound_size table_sizes[] = {{NRG_ROPE_ARGS, NRG_AT(nrg_rope_table_args, tokens)}};
 
@@ -88,18 +196,57 @@ static void fill_positions(const nrg_rope_args *args)
 
 static void fill_rope(void *const *part) { fill_positions(part[NRG_ROPE_ARGS]); }
 
+static nrg_status spoil_positions(nrg_rope_args *args, int n)
+{
+    static const int32_t wrong[] = {-1, INT32_MIN, TOKENS + 1, INT32_MAX};
+    int32_t *positions = (int32_t *)args->positions; /* the test's own memory */
+    if (!positions || n > 4 * TOKENS)
+        return NRG_OK;
+    if (n < 4 * TOKENS) {
+        positions[n / 4] = wrong[n % 4];
+    } else {
+        args->table_rows = 0; /* as many as tokens */
+        positions[0] = TOKENS;
+    }
+    return NRG_ERR_POSITION;
+}
+
+static nrg_status spoil_rope(void *const *part, int n) { return spoil_positions(part[NRG_ROPE_ARGS], n); }
+
 static nrg_status run_rope(void *const *part, int ith, int nth)
 {
     return nrg_rope(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], ith, nth);
 }
 
-static const sound_wrong wrong_rope[] = {
-    WRONG_U32(NRG_ROPE_SPEC, nrg_rope_spec, mode, 1, NRG_ERR_ENUM),
-    WRONG_U64(NRG_ROPE_SPEC, nrg_rope_spec, n_dims, 7, NRG_ERR_DIM),
-    WRONG_U64(NRG_ROPE_SPEC, nrg_rope_spec, n_dims, DIM + 2, NRG_ERR_DIM),
-    WRONG_U64(NRG_ROPE_ARGS, nrg_rope_args, offset, DIM - N_DIMS + 1, NRG_ERR_DIM),
-    WRONG_U64(NRG_ROPE_ARGS, nrg_rope_args, table_rows, TOKENS - 1, NRG_ERR_POSITION),
-};
+#define ARGS_U32(part, field, value, status) WRONG_U32(part, nrg_rope_args, field, value, status)
+#define ARGS_U64(part, field, value, status) WRONG_U64(part, nrg_rope_args, field, value, status)
+#define ARGS_WITH(part, field, value) WITH_U64(part, nrg_rope_args, field, value)
+
+#define WRONG_ROTATION(spec, args)                                                                                               \
+    WRONG_ROPE_SPEC(spec), UNUSED_CONSTANTS(spec), WITH_U32(spec, nrg_rope_spec, sections[0], -1),                               \
+        ROPE_U32(spec, mode, NRG_ROPE_MROPE, NRG_OK), ROPE_U64(spec, n_dims, DIM + 2, NRG_ERR_DIM),                              \
+        WITH_U32(spec, nrg_rope_spec, mode, NRG_ROPE_VISION), ROPE_U64(spec, n_dims, DIM / 2 + 1, NRG_ERR_DIM),                  \
+        ARGS_U64(args, offset, DIM - N_DIMS, NRG_OK), ARGS_U64(args, offset, DIM - N_DIMS + 1, NRG_ERR_DIM),                     \
+        ARGS_U64(args, offset, DIM, NRG_ERR_DIM), ARGS_U64(args, offset, DIM + 1, NRG_ERR_DIM),                                  \
+        ARGS_U64(args, offset, SIZE_MAX, NRG_ERR_DIM), ARGS_U64(args, offset, SIZE_MAX - N_DIMS + 1, NRG_ERR_DIM),               \
+        ARGS_U64(args, dim, 0, NRG_ERR_DIM), ARGS_U32(args, dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM),                                \
+        ARGS_U32(args, dtype, NRG_BF16 + 1, NRG_ERR_ENUM), ARGS_U32(args, store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),            \
+        ARGS_U32(args, store, NRG_STORE_STREAM, NRG_OK), ARGS_U32(args, reserved, 1, NRG_ERR_STRUCT_SIZE),                       \
+        ARGS_U64(args, table_rows, TOKENS - 1, NRG_ERR_POSITION), ARGS_U64(args, table_rows, TOKENS, NRG_OK),                    \
+        ARGS_WITH(args, tokens, 0), ROPE_U64(spec, n_dims, 7, NRG_ERR_DIM)
+
+/* Without heads nobody looks at their pointers and strides. */
+#define WITHOUT_Q(args)                                                                                                          \
+    ARGS_WITH(args, q_heads, 0), ARGS_WITH(args, q, 1), ARGS_WITH(args, q_o, 1), ARGS_WITH(args, q_token_stride, 1),             \
+        ARGS_WITH(args, q_head_stride, 1), ARGS_WITH(args, q_o_token_stride, 1)
+#define WITHOUT_K(args)                                                                                                          \
+    ARGS_WITH(args, k_heads, 0), ARGS_WITH(args, k, 1), ARGS_WITH(args, k_o, 1), ARGS_WITH(args, k_token_stride, 1),             \
+        ARGS_WITH(args, k_head_stride, 1), ARGS_WITH(args, k_o_token_stride, 1)
+#define WITHOUT_HEADS(args)                                                                                                      \
+    WITHOUT_Q(args), ARGS_U32(args, backward, 0, NRG_OK), WITHOUT_K(args), ARGS_U32(args, backward, 0, NRG_OK), WITHOUT_Q(args), \
+        WITHOUT_K(args), ARGS_U64(args, table, 0, NRG_OK)
+
+static const sound_wrong wrong_rope[] = {WRONG_ROTATION(NRG_ROPE_SPEC, NRG_ROPE_ARGS), WITHOUT_HEADS(NRG_ROPE_ARGS)};
 static const sound_size rope_sizes[] = {{NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, tokens)},
                                         {NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, dim)},
                                         {NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, q_heads)},
@@ -126,11 +273,14 @@ static uint32_t set_up_norm_rope(void *const *part, int variant)
     *(nrg_norm_args *)part[NRG_NORM_ROPE_K_ARGS] = nrg_norm_args_init(0, NULL, NULL);
     const uint32_t q =
         NRG_BIT(NRG_NORM_ROPE_Q_W) | NRG_BIT(NRG_NORM_ROPE_Q_B) | NRG_BIT(NRG_NORM_ROPE_Q_MEAN) | NRG_BIT(NRG_NORM_ROPE_Q_RSTD);
-    const uint32_t k = NRG_BIT(NRG_NORM_ROPE_K_W) | NRG_BIT(NRG_NORM_ROPE_K_RSTD);
+    const uint32_t k = NRG_BIT(NRG_NORM_ROPE_K_W) | NRG_BIT(NRG_NORM_ROPE_K_RSTD) |
+                       (variant ? NRG_BIT(NRG_NORM_ROPE_K_B) | NRG_BIT(NRG_NORM_ROPE_K_MEAN) : 0);
     return (variant == 1 ? q : q | k) | (variant ? NRG_BIT(NRG_ROPE_POSITIONS) : 0);
 }
 
 static void fill_norm_rope(void *const *part) { fill_positions(part[NRG_NORM_ROPE_ARGS]); }
+
+static nrg_status spoil_norm_rope(void *const *part, int n) { return spoil_positions(part[NRG_NORM_ROPE_ARGS], n); }
 
 static nrg_status run_norm_rope(void *const *part, int ith, int nth)
 {
@@ -138,20 +288,40 @@ static nrg_status run_norm_rope(void *const *part, int ith, int nth)
                                  part[NRG_NORM_ROPE_Q_ARGS], part[NRG_NORM_ROPE_K_ARGS], ith, nth);
 }
 
+#define WITH_DTYPES(dtype_)                                                                                                      \
+    WITH_U32(NRG_NORM_ROPE_NORM, nrg_norm_spec, dtype, dtype_), WITH_U32(NRG_NORM_ROPE_ARGS, nrg_rope_args, dtype, dtype_)
+
 #define WRONG_SPECS                                                                                                              \
-    WRONG_U64(NRG_NORM_ROPE_NORM, nrg_norm_spec, dim, DIM - 1, NRG_ERR_DIM),                                                     \
-        WRONG_U32(NRG_NORM_ROPE_NORM, nrg_norm_spec, dtype, NRG_F16, NRG_ERR_DTYPE),                                             \
-        WRONG_F64(NRG_NORM_ROPE_NORM, nrg_norm_spec, eps, NAN, NRG_ERR_EPS),                                                     \
-        WRONG_F64(NRG_NORM_ROPE_NORM, nrg_norm_spec, c, NAN, NRG_ERR_CONSTANT),                                                  \
-        WRONG_U32(NRG_NORM_ROPE_NORM, nrg_norm_spec, gate, NRG_GATE_PRE, NRG_ERR_COMBINATION),                                   \
-        WRONG_U32(NRG_NORM_ROPE_NORM, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_COMBINATION),                    \
-        WRONG_U32(NRG_NORM_ROPE_ARGS, nrg_rope_args, backward, 1, NRG_ERR_COMBINATION),                                          \
-        WRONG_U64(NRG_NORM_ROPE_ARGS, nrg_rope_args, table_rows, TOKENS - 1, NRG_ERR_POSITION)
+    WRONG_NORM_SPEC(NRG_NORM_ROPE_NORM), WRONG_ROTATION(NRG_NORM_ROPE_SPEC, NRG_NORM_ROPE_ARGS),                                 \
+        WRONG_U64(NRG_NORM_ROPE_NORM, nrg_norm_spec, dim, DIM + 1, NRG_ERR_DIM),                                                 \
+        ARGS_U64(NRG_NORM_ROPE_ARGS, dim, DIM - 1, NRG_ERR_DIM), NORM_U32(NRG_NORM_ROPE_NORM, dtype, NRG_F16, NRG_ERR_DTYPE),    \
+        NORM_U32(NRG_NORM_ROPE_NORM, dtype, NRG_BF16, NRG_ERR_DTYPE),                                                            \
+        ARGS_U32(NRG_NORM_ROPE_ARGS, dtype, NRG_F16, NRG_ERR_DTYPE), WITH_DTYPES(NRG_F16),                                       \
+        NORM_U32(NRG_NORM_ROPE_NORM, w_dtype, NRG_BF16, NRG_ERR_DTYPE), WITH_DTYPES(NRG_F16),                                    \
+        NORM_U32(NRG_NORM_ROPE_NORM, w_dtype, NRG_F32, NRG_OK),                                                                  \
+        NORM_U32(NRG_NORM_ROPE_NORM, gate, NRG_GATE_PRE, NRG_ERR_COMBINATION),                                                   \
+        NORM_U32(NRG_NORM_ROPE_NORM, gate, NRG_GATE_POST, NRG_ERR_COMBINATION),                                                  \
+        NORM_U32(NRG_NORM_ROPE_NORM, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_COMBINATION),                                    \
+        ARGS_U32(NRG_NORM_ROPE_ARGS, backward, 1, NRG_ERR_COMBINATION)
+
+/* What the rotation has is not said again. */
+#define AGAIN(part, type, field) WRONG_U64(part, type, field, 64, NRG_ERR_COMBINATION)
+#define WRONG_ARGS(part)                                                                                                         \
+    AGAIN(part, nrg_norm_args, rows), AGAIN(part, nrg_norm_args, x), AGAIN(part, nrg_norm_args, y),                              \
+        AGAIN(part, nrg_norm_args, z), AGAIN(part, nrg_norm_args, o), AGAIN(part, nrg_norm_args, r),                             \
+        AGAIN(part, nrg_norm_args, x_stride), AGAIN(part, nrg_norm_args, y_stride), AGAIN(part, nrg_norm_args, z_stride),        \
+        AGAIN(part, nrg_norm_args, o_stride), AGAIN(part, nrg_norm_args, r_stride)
+#define WRONG_BACKWARD_ARGS(part)                                                                                                \
+    WRONG_U32(part, nrg_norm_backward_args, reserved, 1, NRG_ERR_STRUCT_SIZE), AGAIN(part, nrg_norm_backward_args, d_o),         \
+        AGAIN(part, nrg_norm_backward_args, dr_in), AGAIN(part, nrg_norm_backward_args, y),                                      \
+        AGAIN(part, nrg_norm_backward_args, r), AGAIN(part, nrg_norm_backward_args, z), AGAIN(part, nrg_norm_backward_args, dx), \
+        AGAIN(part, nrg_norm_backward_args, dy), AGAIN(part, nrg_norm_backward_args, dz),                                        \
+        WRONG_U64(part, nrg_norm_backward_args, rows, 1, NRG_ERR_COMBINATION),                                                   \
+        WRONG_U64(part, nrg_norm_backward_args, rows, SIZE_MAX, NRG_ERR_COMBINATION)
 
 static const sound_wrong wrong_norm_rope[] = {
-    WRONG_SPECS,
-    WRONG_U64(NRG_NORM_ROPE_Q_ARGS, nrg_norm_args, rows, 1, NRG_ERR_COMBINATION),
-    WRONG_U64(NRG_NORM_ROPE_K_ARGS, nrg_norm_args, x_stride, 64, NRG_ERR_COMBINATION),
+    WRONG_SPECS,      WITHOUT_HEADS(NRG_NORM_ROPE_ARGS), WRONG_ARGS(NRG_NORM_ROPE_Q_ARGS), WRONG_ARGS(NRG_NORM_ROPE_K_ARGS),
+    WRONG_VARIANT(1), WRONG_ARGS(NRG_NORM_ROPE_K_ARGS),
 };
 static const sound_size norm_rope_sizes[] = {{NRG_NORM_ROPE_ARGS, NRG_AT(nrg_rope_args, tokens)},
                                              {NRG_NORM_ROPE_ARGS, NRG_AT(nrg_rope_args, q_heads)}};
@@ -164,8 +334,8 @@ static uint32_t set_up_norm_rope_backward(void *const *part, int variant)
     *(nrg_norm_backward_args *)part[NRG_NORM_ROPE_Q_ARGS] = nrg_norm_backward_args_init(TOKENS * Q_HEADS, NULL, NULL, NULL);
     *(nrg_norm_backward_args *)part[NRG_NORM_ROPE_K_ARGS] =
         nrg_norm_backward_args_init(variant == 1 ? 0 : TOKENS * K_HEADS, NULL, NULL, NULL);
-    const uint32_t q = OPERAND(Q_X) | OPERAND(Q_W) | OPERAND(Q_B) | OPERAND(Q_MEAN) | OPERAND(Q_DW) | OPERAND(Q_DB),
-                   k = OPERAND(K_X) | OPERAND(K_W) | OPERAND(K_DB);
+    const uint32_t q = OPERAND(Q_W) | OPERAND(Q_B) | OPERAND(Q_MEAN) | OPERAND(Q_DW) | OPERAND(Q_DB),
+                   k = OPERAND(K_W) | OPERAND(K_DB) | (variant ? OPERAND(K_B) | OPERAND(K_MEAN) | OPERAND(K_DW) : 0);
     return (variant == 1 ? q : q | k) | (variant ? NRG_BIT(NRG_ROPE_POSITIONS) : 0);
 }
 
@@ -181,10 +351,47 @@ static nrg_status run_norm_rope_reduce(void *const *part, int ith, int nth)
                                          part[NRG_NORM_ROPE_Q_ARGS], part[NRG_NORM_ROPE_K_ARGS], ith, nth);
 }
 
+#define BACKWARD_U64(part, field, value, status) WRONG_U64(part, nrg_norm_backward_args, field, value, status)
+#define BACKWARD_WITH(part, field, value) WITH_U64(part, nrg_norm_backward_args, field, value)
+
 static const sound_wrong wrong_norm_rope_backward[] = {
     WRONG_SPECS,
-    WRONG_U64(NRG_NORM_ROPE_Q_ARGS, nrg_norm_backward_args, rows, 1, NRG_ERR_COMBINATION),
+    WRONG_BACKWARD_ARGS(NRG_NORM_ROPE_Q_ARGS),
+    WRONG_BACKWARD_ARGS(NRG_NORM_ROPE_K_ARGS),
+    BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, rows, 0, NRG_ERR_COMBINATION),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, q_o_token_stride, (Q_HEADS + 1) * DIM * 4, NRG_ERR_STRIDE),
+    BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, rows, TOKENS *Q_HEADS + 1, NRG_ERR_COMBINATION),
+    WITHOUT_Q(NRG_NORM_ROPE_ARGS),
+    BACKWARD_WITH(NRG_NORM_ROPE_Q_ARGS, x, 1),
+    BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, rows, 0, NRG_OK),
+    WITHOUT_K(NRG_NORM_ROPE_ARGS),
+    BACKWARD_WITH(NRG_NORM_ROPE_K_ARGS, x, 1),
+    BACKWARD_U64(NRG_NORM_ROPE_K_ARGS, rows, 0, NRG_OK),
+    BACKWARD_WITH(NRG_NORM_ROPE_Q_ARGS, dw, 0),
+    BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, workspace_size, DIM * 8, NRG_OK),
+    BACKWARD_WITH(NRG_NORM_ROPE_Q_ARGS, db, 0),
+    BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, workspace_size, DIM * 8 - 1, NRG_ERR_WORKSPACE),
+    BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, workspace_size, 2 * DIM * 8 - 1, NRG_ERR_WORKSPACE),
+    BACKWARD_U64(NRG_NORM_ROPE_K_ARGS, workspace_size, DIM * 8 - 1, NRG_ERR_WORKSPACE),
+    BACKWARD_WITH(NRG_NORM_ROPE_Q_ARGS, workspace_size, SIZE_MAX),
+    BACKWARD_U64(NRG_NORM_ROPE_K_ARGS, workspace_size, SIZE_MAX, NRG_OK),
+    BACKWARD_WITH(NRG_NORM_ROPE_K_ARGS, db, 0),
+    BACKWARD_U64(NRG_NORM_ROPE_K_ARGS, workspace, 0, NRG_OK),
+    WRONG_VARIANT(1),
+    WRONG_BACKWARD_ARGS(NRG_NORM_ROPE_K_ARGS),
 };
+
+static uint32_t spared_by_rows(void *const *part)
+{
+    (void)part;
+    return OPERAND(Q_DW) | OPERAND(Q_DB) | OPERAND(K_DW) | OPERAND(K_DB);
+}
+
+static uint32_t spared_by_reduce(void *const *part)
+{
+    (void)part;
+    return OPERAND(Q_O) | OPERAND(K_O) | OPERAND(Q_WORKSPACE) | OPERAND(K_WORKSPACE);
+}
 
 /* ---- sinusoids ---- */
 
@@ -204,11 +411,22 @@ static nrg_status run_sines(void *const *part, int ith, int nth)
     return nrg_sinusoidal_frequencies(args->dim, args->base, args->frequencies);
 }
 
+#define SINES_F64(field, value, status) WRONG_F64(0, nrg_sinusoidal_frequencies_args, field, value, status)
+#define SINES_U64(field, value, status) WRONG_U64(0, nrg_sinusoidal_frequencies_args, field, value, status)
+
 static const sound_wrong wrong_sines[] = {
-    WRONG_U64(0, nrg_sinusoidal_frequencies_args, dim, 0, NRG_ERR_DIM),
-    WRONG_U64(0, nrg_sinusoidal_frequencies_args, dim, ((uint64_t)1 << 31) + 2, NRG_ERR_DIM),
-    WRONG_F64(0, nrg_sinusoidal_frequencies_args, base, 0, NRG_ERR_CONSTANT),
-    WRONG_F64(0, nrg_sinusoidal_frequencies_args, base, NAN, NRG_ERR_CONSTANT),
+    SINES_U64(dim, 0, NRG_ERR_DIM),
+    SINES_U64(dim, ((uint64_t)1 << 31) + 1, NRG_ERR_DIM),
+    SINES_U64(dim, SIZE_MAX, NRG_ERR_DIM),
+    SINES_F64(base, NAN, NRG_ERR_CONSTANT),
+    SINES_F64(base, INFINITY, NRG_ERR_CONSTANT),
+    SINES_F64(base, -INFINITY, NRG_ERR_CONSTANT),
+    SINES_F64(base, 0, NRG_ERR_CONSTANT),
+    SINES_F64(base, -1, NRG_ERR_CONSTANT),
+    SINES_F64(base, 0x1.fffffffffffffp-401, NRG_ERR_CONSTANT),
+    SINES_F64(base, 0x1.0000000000001p400, NRG_ERR_CONSTANT),
+    SINES_F64(base, 0x1p-40, NRG_ERR_CONSTANT),
+    SINES_F64(base, 0x1p-24, NRG_OK),
 };
 
 static uint32_t set_up_sine_table(void *const *part, int variant)
@@ -224,9 +442,25 @@ static nrg_status run_sine_table(void *const *part, int ith, int nth)
     return nrg_sinusoidal_table(part[NRG_SINUSOIDAL_ARGS], ith, nth);
 }
 
+#define SINE_U32(field, value, status) WRONG_U32(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, field, value, status)
+#define SINE_U64(field, value, status) WRONG_U64(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, field, value, status)
+
 static const sound_wrong wrong_sine_table[] = {
-    WRONG_U64(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, dim, 0, NRG_ERR_DIM),
-    WRONG_U32(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, first, INT32_MAX - 1, NRG_ERR_POSITION),
+    SINE_U64(dim, 0, NRG_ERR_DIM),
+    SINE_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM),
+    SINE_U32(dtype, NRG_BF16 + 1, NRG_ERR_ENUM),
+    SINE_U32(layout, NRG_SINUSOIDAL_CONCATENATED, NRG_OK),
+    SINE_U32(layout, NRG_SINUSOIDAL_CONCATENATED + 1, NRG_ERR_ENUM),
+    SINE_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),
+    SINE_U32(first, INT32_MAX - TOKENS + 2, NRG_ERR_POSITION),
+    SINE_U32(first, INT32_MAX - TOKENS + 1, NRG_OK),
+    SINE_U32(first, INT32_MIN, NRG_OK),
+    SINE_U64(rows, SIZE_MAX, NRG_ERR_POSITION),
+    WITH_U64(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, rows, 0),
+    SINE_U64(dim, 0, NRG_ERR_DIM),
+    WRONG_VARIANT(1),
+    SINE_U32(layout, NRG_SINUSOIDAL_CONCATENATED, NRG_ERR_DIM), /* of an odd dim */
+    SINE_U32(first, INT32_MAX, NRG_OK),
 };
 static const sound_size sine_table_sizes[] = {{NRG_SINUSOIDAL_ARGS, NRG_AT(nrg_sinusoidal_args, rows)},
                                               {NRG_SINUSOIDAL_ARGS, NRG_AT(nrg_sinusoidal_args, dim)}};
@@ -236,15 +470,15 @@ static const sound_size sine_table_sizes[] = {{NRG_SINUSOIDAL_ARGS, NRG_AT(nrg_s
 
 static const sound_call calls[] = {
     {&nrg_call_rope_frequencies, "rope.h", "nrg_rope_frequencies", 0, 2, set_up_frequencies, NULL, run_frequencies,
-     .wrong = wrong_frequencies, .wrong_count = NRG_COUNT(wrong_frequencies)},
+     spoil_frequencies, .wrong = wrong_frequencies, .wrong_count = NRG_COUNT(wrong_frequencies)},
     {&nrg_call_rope_table, "rope.h", "nrg_rope_table", 1, 3, set_up_table, NULL, run_table, WRONG(wrong_table, table_sizes)},
-    {&nrg_call_rope, "rope.h", "nrg_rope", 1, 3, set_up_rope, fill_rope, run_rope, WRONG(wrong_rope, rope_sizes)},
+    {&nrg_call_rope, "rope.h", "nrg_rope", 1, 3, set_up_rope, fill_rope, run_rope, spoil_rope, WRONG(wrong_rope, rope_sizes)},
     {&nrg_call_norm_rope_forward, "norm_rope.h", "nrg_norm_rope_forward", 1, 3, set_up_norm_rope, fill_norm_rope, run_norm_rope,
-     WRONG(wrong_norm_rope, norm_rope_sizes)},
+     spoil_norm_rope, WRONG(wrong_norm_rope, norm_rope_sizes)},
     {&nrg_call_norm_rope_backward, "norm_rope.h", "nrg_norm_rope_backward", 1, 3, set_up_norm_rope_backward, fill_norm_rope,
-     run_norm_rope_backward, WRONG(wrong_norm_rope_backward, norm_rope_sizes)},
+     run_norm_rope_backward, spoil_norm_rope, spared_by_rows, WRONG(wrong_norm_rope_backward, norm_rope_sizes)},
     {&nrg_call_norm_rope_backward, "norm_rope.h", "nrg_norm_rope_backward_reduce", 1, 3, set_up_norm_rope_backward,
-     fill_norm_rope, run_norm_rope_reduce, WRONG(wrong_norm_rope_backward, norm_rope_sizes)},
+     fill_norm_rope, run_norm_rope_reduce, spoil_norm_rope, spared_by_reduce, WRONG(wrong_norm_rope_backward, norm_rope_sizes)},
     {&nrg_call_sinusoidal_frequencies, "sinusoidal.h", "nrg_sinusoidal_frequencies", 0, 2, set_up_sines, NULL, run_sines,
      .wrong = wrong_sines, .wrong_count = NRG_COUNT(wrong_sines)},
     {&nrg_call_sinusoidal_table, "sinusoidal.h", "nrg_sinusoidal_table", 1, 2, set_up_sine_table, NULL, run_sine_table,

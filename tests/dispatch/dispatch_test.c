@@ -2,6 +2,7 @@
  * NRG_ISA in its environment.
  *
  * SPDX-License-Identifier: MIT */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -340,6 +341,33 @@ START_TEST(larger_than_the_cache)
 }
 END_TEST
 
+START_TEST(strings_of_statuses_and_dtypes)
+{
+    for (int a = NRG_OK; a <= NRG_ERR_POSITION; a++) {
+        const char *text = nrg_status_string((nrg_status)a);
+        ck_assert_ptr_nonnull(text);
+        ck_assert_uint_gt(strlen(text), 1);
+        for (int b = NRG_OK; b < a; b++)
+            ck_assert_str_ne(text, nrg_status_string((nrg_status)b));
+        ck_assert_str_ne(text, nrg_status_string((nrg_status)999));
+    }
+    static const int unknown[] = {-1, NRG_ERR_POSITION + 1, 999, INT_MAX, INT_MIN};
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
+        ck_assert_uint_gt(strlen(nrg_status_string((nrg_status)unknown[i])), 1);
+    ck_assert_uint_eq(nrg_dtype_size(NRG_F32), 4);
+    ck_assert_uint_eq(nrg_dtype_size(NRG_F16), 2);
+    ck_assert_uint_eq(nrg_dtype_size(NRG_BF16), 2);
+    ck_assert_uint_eq(nrg_dtype_size(NRG_DTYPE_SAME), 0);
+    ck_assert_uint_eq(nrg_dtype_size((nrg_dtype)-1), 0);
+    ck_assert_uint_eq(nrg_dtype_size((nrg_dtype)4), 0);
+    ck_assert_str_eq(nrg_dtype_name(NRG_F32), "f32");
+    ck_assert_str_eq(nrg_dtype_name(NRG_F16), "f16");
+    ck_assert_str_eq(nrg_dtype_name(NRG_BF16), "bf16");
+    ck_assert_str_eq(nrg_dtype_name(NRG_DTYPE_SAME), "?");
+    ck_assert_str_eq(nrg_dtype_name((nrg_dtype)4), "?");
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     argc = test_arguments(argc, argv);
@@ -354,6 +382,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, every_feature_set);
     tcase_add_test(tests, this_machine);
     tcase_add_test(tests, names);
+    tcase_add_test(tests, strings_of_statuses_and_dtypes);
     tcase_add_test(tests, forced_paths);
     tcase_add_test(tests, families);
     tcase_add_test(tests, rows_of_paths);

@@ -1,4 +1,5 @@
-/* nrg_embed_backward, beside what bits_test does: the order of its sums, and shares of equal work.
+/* nrg/embed.h, beside what bits_test and bad_input_test do: the order of the gradients' sums, shares of equal work, workspaces,
+ * constructors.
  *
  * SPDX-License-Identifier: MIT */
 #include "../harness/support.h"
@@ -79,12 +80,92 @@ START_TEST(equal_shares)
 }
 END_TEST
 
+/* The workspace; and what its contents are good for: one order serves many calls. */
+START_TEST(workspace)
+{
+    enum { ROWS = 5, DIM = 4, TABLE_ROWS = 9, SPACE = 80 };
+    static float d_o[ROWS * DIM], d_table[TABLE_ROWS * DIM];
+    static const int32_t ids[ROWS] = {0, 4, 8, 0, 4};
+    static uint64_t space[SPACE / 8];
+    size_t bytes = 1;
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(ROWS, DIM, d_o, TABLE_ROWS, d_table);
+    ck_assert_int_eq(nrg_embed_backward_workspace(&args, &bytes), NRG_OK);
+    ck_assert_uint_eq(bytes, 0);
+    args.ids = ids;
+    ck_assert_int_eq(nrg_embed_backward_workspace(&args, &bytes), NRG_OK);
+    ck_assert_uint_eq(bytes, SPACE);
+    ck_assert_int_eq(nrg_embed_backward_workspace(NULL, &bytes), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_embed_backward_workspace(&args, NULL), NRG_ERR_NULL);
+    args.rows = UINT32_MAX;
+    ck_assert_int_eq(nrg_embed_backward_workspace(&args, &bytes), NRG_ERR_OVERFLOW);
+    args.rows = 0;
+    args.table_rows = UINT32_MAX;
+    ck_assert_int_eq(nrg_embed_backward_workspace(&args, &bytes), NRG_ERR_OVERFLOW);
+    args.ids = NULL;
+    ck_assert_int_eq(nrg_embed_backward_workspace(&args, &bytes), NRG_OK);
+    args.rows = ROWS;
+    args.table_rows = TABLE_ROWS;
+    args.ids = ids;
+    args.workspace = space;
+    args.workspace_size = SPACE;
+    ck_assert_int_eq(nrg_embed_backward(&args, 0, 1), NRG_ERR_WORKSPACE); /* there is no order yet */
+    ck_assert_int_eq(nrg_embed_backward_order(&args), NRG_OK);
+    ck_assert_int_eq(nrg_embed_backward(&args, 0, 1), NRG_OK);
+    ck_assert_int_eq(nrg_embed_backward(&args, 0, 1), NRG_OK);
+}
+END_TEST
+
+/* No tokens: rows of zeros, or what was there. */
+START_TEST(no_tokens)
+{
+    enum { DIM = 4, TABLE_ROWS = 9 };
+    static const float zero[TABLE_ROWS * DIM];
+    static uint64_t space[TABLE_ROWS];
+    static const int32_t ids[1];
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        float d_table[TABLE_ROWS * DIM], before[TABLE_ROWS * DIM];
+        for (int i = 0; i < TABLE_ROWS * DIM; i++)
+            d_table[i] = before[i] = (float)(i + 1);
+        nrg_embed_backward_args args = nrg_embed_backward_args_init(0, DIM, NULL, TABLE_ROWS, d_table);
+        args.ids = ids;
+        args.workspace = space;
+        args.workspace_size = sizeof space;
+        args.accumulate = accumulate;
+        ck_assert_int_eq(nrg_embed_backward_order(&args), NRG_OK);
+        ck_assert_int_eq(nrg_embed_backward(&args, 0, 1), NRG_OK);
+        ck_assert_mem_eq(d_table, accumulate ? before : zero, sizeof d_table);
+    }
+}
+END_TEST
+
+START_TEST(constructors)
+{
+    static const int32_t ids[1];
+    float x, o;
+    nrg_embed_args a = nrg_embed_args_init(3, 7, &o);
+    ck_assert(a.size == sizeof a && a.rows == 3 && a.dim == 7 && a.o == &o && a.dtype == NRG_F32 &&
+              a.table_dtype == NRG_DTYPE_SAME && a.store == NRG_STORE_AUTO && !a.x && !a.x_stride && !a.o_stride && !a.reserved);
+    for (int k = 0; k < NRG_EMBED_TABLES; k++)
+        ck_assert(!a.tables[k].table && !a.tables[k].ids && !a.tables[k].rows && a.tables[k].scale == 0);
+    nrg_embed_table t = nrg_embed_by_ids(&x, 5, ids);
+    ck_assert(t.table == &x && t.rows == 5 && t.ids == ids && t.first == 0 && t.scale == 0 && t.stride == 0);
+    t = nrg_embed_counted(&x, 5, 2);
+    ck_assert(t.table == &x && t.rows == 5 && !t.ids && t.first == 2 && t.scale == 0 && t.stride == 0);
+    nrg_embed_backward_args b = nrg_embed_backward_args_init(3, 7, &x, 5, &o);
+    ck_assert(b.size == sizeof b && b.rows == 3 && b.dim == 7 && b.d_o == &x && b.table_rows == 5 && b.d_table == &o &&
+              b.dtype == NRG_F32 && !b.ids && !b.workspace && !b.workspace_size && !b.accumulate && b.scale == 0 && !b.first);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
-    Suite *suite = suite_create("embed_backward");
+    Suite *suite = suite_create("embed");
     TCase *properties = test_case(suite, "properties");
     tcase_add_test(properties, order_of_the_sum);
     tcase_add_test(properties, equal_shares);
+    tcase_add_test(properties, workspace);
+    tcase_add_test(properties, no_tokens);
+    tcase_add_test(properties, constructors);
     return test_run(suite);
 }

@@ -1,0 +1,40 @@
+/* What can be wrong with a norm's spec, for the families that take one: at the edges of its ranges, too.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TESTS_CALLS_SOUND_NORM_SPEC_H
+#define NRG_TESTS_CALLS_SOUND_NORM_SPEC_H
+
+#include <float.h>
+#include <math.h>
+
+#include "sound.h"
+
+#define NORM_U32(part, field, value, status) WRONG_U32(part, nrg_norm_spec, field, value, status)
+#define NORM_U64(part, field, value, status) WRONG_U64(part, nrg_norm_spec, field, value, status)
+#define NORM_F32(part, field, value, status) WRONG_F32(part, nrg_norm_spec, field, value, status)
+#define NORM_F64(part, field, value, status) WRONG_F64(part, nrg_norm_spec, field, value, status)
+
+#define WRONG_NORM_SPEC(part)                                                                                                    \
+    NORM_U64(part, dim, 0, NRG_ERR_DIM), NORM_U64(part, groups, 5, NRG_ERR_DIM), NORM_U64(part, groups, SIZE_MAX, NRG_ERR_DIM),  \
+        NORM_U64(part, groups, 1, NRG_OK), NORM_U64(part, groups, 2, NRG_OK),                                                    \
+        NORM_U32(part, dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM), NORM_U32(part, dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                  \
+        NORM_U32(part, y_dtype, NRG_BF16 + 1, NRG_ERR_ENUM), NORM_U32(part, r_dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                \
+        NORM_U32(part, w_dtype, NRG_BF16 + 1, NRG_ERR_ENUM), NORM_U32(part, y_dtype, NRG_F16, NRG_ERR_DTYPE),                    \
+        NORM_U32(part, y_dtype, NRG_BF16, NRG_ERR_DTYPE), NORM_U32(part, r_dtype, NRG_BF16, NRG_ERR_DTYPE),                      \
+        NORM_U32(part, w_dtype, NRG_F16, NRG_ERR_DTYPE), NORM_U32(part, w_dtype, NRG_BF16, NRG_ERR_DTYPE),                       \
+        NORM_U32(part, eps_mode, NRG_EPS_NONE, NRG_OK), NORM_U32(part, eps_mode, NRG_EPS_NONE + 1, NRG_ERR_ENUM),                \
+        NORM_U32(part, residual_mode, NRG_RESIDUAL_AFTER + 1, NRG_ERR_ENUM), NORM_U32(part, store, NRG_STORE_STREAM, NRG_OK),    \
+        NORM_U32(part, store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM), NORM_U32(part, gate, NRG_GATE_POST + 1, NRG_ERR_ENUM),        \
+        NORM_U32(part, activation, NRG_ACT_SOFTPLUS, NRG_OK), NORM_U32(part, activation, NRG_ACT_SOFTPLUS + 1, NRG_ERR_ENUM),    \
+        NORM_U32(part, reserved, 1, NRG_ERR_STRUCT_SIZE), NORM_F64(part, eps, -1e-6, NRG_ERR_EPS),                               \
+        NORM_F64(part, eps, -5e-324, NRG_ERR_EPS), NORM_F64(part, eps, INFINITY, NRG_ERR_EPS),                                   \
+        NORM_F64(part, eps, -INFINITY, NRG_ERR_EPS), NORM_F64(part, eps, NAN, NRG_ERR_EPS), NORM_F64(part, eps, 0, NRG_OK),      \
+        NORM_F64(part, eps, DBL_MAX, NRG_OK), NORM_F64(part, c, NAN, NRG_ERR_CONSTANT),                                          \
+        NORM_F64(part, c, INFINITY, NRG_ERR_CONSTANT), NORM_F64(part, c, -INFINITY, NRG_ERR_CONSTANT),                           \
+        NORM_F64(part, c, 0x1.fffffe0000001p127, NRG_ERR_CONSTANT), NORM_F64(part, c, -0x1.fffffe0000001p127, NRG_ERR_CONSTANT), \
+        NORM_F64(part, c, (double)FLT_MAX, NRG_OK), NORM_F64(part, c, -(double)FLT_MAX, NRG_OK),                                 \
+        NORM_F32(part, weight_offset, INFINITY, NRG_ERR_CONSTANT), NORM_F32(part, weight_offset, -INFINITY, NRG_ERR_CONSTANT),   \
+        NORM_F32(part, weight_offset, NAN, NRG_ERR_CONSTANT), NORM_F32(part, weight_offset, FLT_MAX, NRG_OK),                    \
+        NORM_F32(part, weight_offset, -FLT_MAX, NRG_OK)
+
+#endif

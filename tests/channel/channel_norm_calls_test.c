@@ -1,0 +1,143 @@
+/* What the descriptions of nrg/channel_norm.h and nrg/channel_norm_backward.h do not say: constructors, sizes of workspaces, and
+ * sums of no samples. All bad input beside this: tests/calls/bad_input_test.c.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "../harness/support.h"
+
+enum { CHANNELS = 4, POSITIONS = 5, GROUPS = 2 };
+
+START_TEST(constructors)
+{
+    const nrg_channel_norm_spec batch = nrg_batch_norm_spec(6, 0.5), grouped = nrg_group_norm_spec(6, 3, 0.5);
+    ck_assert(batch.size == sizeof batch && batch.channels == 6 && batch.groups == 0 && batch.segment == 0);
+    ck_assert(batch.over == NRG_OVER_BATCH && batch.layout == NRG_NCHW && batch.statistics == NRG_STATISTICS_COMPUTE);
+    ck_assert(batch.dtype == NRG_F32 && batch.w_dtype == NRG_DTYPE_SAME && batch.activation == NRG_ACT_IDENTITY);
+    ck_assert(batch.store == NRG_STORE_AUTO && batch.centred && batch.eps == 0.5 && batch.momentum == 0.1);
+    ck_assert(!batch.cumulative && !batch.reserved);
+    ck_assert(grouped.size == sizeof grouped && grouped.channels == 6 && grouped.groups == 3 && grouped.over == NRG_OVER_GROUP);
+    ck_assert(grouped.centred && grouped.eps == 0.5 && grouped.layout == NRG_NCHW && grouped.dtype == NRG_F32);
+    float x, o;
+    const nrg_channel_norm_args a = nrg_channel_norm_args_init(3, 7, &x, &o);
+    ck_assert(a.size == sizeof a && a.n == 3 && a.s == 7 && a.x == &x && a.o == &o && !a.y && !a.w && !a.b && !a.mean &&
+              !a.rstd && !a.statistics && !a.running_mean && !a.running_var && !a.batches && !a.x_stride && !a.y_stride &&
+              !a.o_stride);
+}
+END_TEST
+
+START_TEST(workspace)
+{
+    static const size_t channels[] = {1, 7, 4096};
+    nrg_channel_norm_spec spec = nrg_batch_norm_spec(CHANNELS, 1e-5);
+    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(0, 0, NULL, NULL, NULL);
+    float some;
+    for (size_t c = 0; c < 3; c++)
+        for (size_t n = 0; n < 9000; n += n < 300 ? 1 : 97)
+            for (int asked = 0; asked < 4; asked++)
+                for (int over = NRG_OVER_BATCH; over <= NRG_OVER_GROUP; over++) {
+                    const size_t each = (n + 63) / 64, blocks = n ? (n + each - 1) / each : 0;
+                    const size_t sums = (size_t)(asked & 1) + (size_t)(asked >> 1);
+                    size_t bytes = 1;
+                    spec.channels = channels[c];
+                    spec.over = (nrg_channel_over)over;
+                    args.n = n;
+                    args.dw = asked & 1 ? &some : NULL;
+                    args.db = asked & 2 ? &some : NULL;
+                    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, &bytes), NRG_OK);
+                    ck_assert_uint_eq(bytes, over == NRG_OVER_BATCH ? 0 : 8 * channels[c] * blocks * sums);
+                    ck_assert_uint_le(blocks, 64);
+                }
+}
+END_TEST
+
+START_TEST(workspace_errors)
+{
+    float some;
+    size_t bytes = 12345;
+    nrg_channel_norm_spec spec = nrg_group_norm_spec(CHANNELS, GROUPS, 1e-5);
+    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(3, POSITIONS, NULL, NULL, NULL);
+    args.dw = &some;
+    ck_assert_int_eq(nrg_channel_norm_backward_workspace(NULL, &args, &bytes), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, NULL, &bytes), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, NULL), NRG_ERR_NULL);
+    args.size--;
+    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_STRUCT_SIZE);
+    args.size++;
+    args.reserved = 1;
+    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_STRUCT_SIZE);
+    args.reserved = 0;
+    spec.size = 3;
+    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_STRUCT_SIZE);
+    spec.size = sizeof spec;
+    spec.channels = 0;
+    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_DIM);
+    spec.channels = SIZE_MAX / 8 / GROUPS * GROUPS;
+    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_OVERFLOW);
+    spec.channels = CHANNELS;
+    spec.dtype = (nrg_dtype)9;
+    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_ENUM);
+    ck_assert_uint_eq(bytes, 12345);
+}
+END_TEST
+
+/* A part without samples has the sums of nothing. */
+START_TEST(parts_of_no_samples)
+{
+    static int64_t sums[2][CHANNELS][NRG_SUMS_WORDS], zero[CHANNELS][NRG_SUMS_WORDS];
+    static const nrg_channel_statistics statistics[CHANNELS];
+    const nrg_channel_norm_spec spec = nrg_batch_norm_spec(CHANNELS, 1e-5);
+    const nrg_channel_norm_args args = nrg_channel_norm_args_init(0, POSITIONS, NULL, NULL);
+    nrg_channel_norm_backward_args back = nrg_channel_norm_backward_args_init(0, POSITIONS, NULL, NULL, NULL);
+    back.statistics = statistics;
+    memset(sums, 0x77, sizeof sums);
+    for (int ith = 0; ith < 2; ith++) {
+        ck_assert_int_eq(nrg_channel_norm_sums(&spec, &args, sums[0][0], ith, 2), NRG_OK);
+        ck_assert_int_eq(nrg_channel_norm_backward_sums(&spec, &back, sums[1][0], ith, 2), NRG_OK);
+    }
+    ck_assert_mem_eq(sums[0], zero, sizeof zero);
+    ck_assert_mem_eq(sums[1], zero, sizeof zero);
+}
+END_TEST
+
+/* dw and db are sums of nothing, in the phase that has them. */
+START_TEST(gradients_of_no_samples)
+{
+    static const float zero[CHANNELS], before[CHANNELS] = {1, 2, 3, 4};
+    for (int over = NRG_OVER_BATCH; over <= NRG_OVER_GROUP; over++)
+        for (int accumulate = 0; accumulate < 2; accumulate++)
+            for (int nth = 1; nth < 7; nth++) {
+                const nrg_channel_norm_spec spec =
+                    over == NRG_OVER_BATCH ? nrg_batch_norm_spec(CHANNELS, 1e-5) : nrg_group_norm_spec(CHANNELS, GROUPS, 1e-5);
+                nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(0, POSITIONS, NULL, NULL, NULL);
+                float dw[CHANNELS], db[CHANNELS];
+                memcpy(dw, before, sizeof dw);
+                memcpy(db, before, sizeof db);
+                args.dw = dw;
+                args.db = db;
+                args.accumulate = accumulate;
+                const float *should = accumulate ? before : zero;
+                for (int ith = 0; ith < nth; ith++)
+                    ck_assert_int_eq(nrg_channel_norm_backward(&spec, &args, ith, nth), NRG_OK);
+                ck_assert_mem_eq(dw, over == NRG_OVER_BATCH ? should : before, sizeof dw);
+                ck_assert_mem_eq(db, over == NRG_OVER_BATCH ? should : before, sizeof db);
+                for (int ith = 0; ith < nth; ith++)
+                    ck_assert_int_eq(nrg_channel_norm_backward_reduce(&spec, &args, ith, nth), NRG_OK);
+                ck_assert_mem_eq(dw, should, sizeof dw);
+                ck_assert_mem_eq(db, should, sizeof db);
+            }
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    test_arguments(argc, argv);
+    Suite *suite = suite_create("channel_norm: calls");
+    TCase *tests = test_case(suite, "calls");
+    tcase_add_test(tests, constructors);
+    tcase_add_test(tests, workspace);
+    tcase_add_test(tests, workspace_errors);
+    tcase_add_test(tests, parts_of_no_samples);
+    tcase_add_test(tests, gradients_of_no_samples);
+    return test_run(suite);
+}

@@ -1,0 +1,198 @@
+/* What the descriptions of nrg/norm.h and nrg/norm_backward.h do not say: shortcuts, constructors, sizes of workspaces, and sums
+ * of no rows. All bad input beside this: tests/calls/bad_input_test.c.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "../harness/support.h"
+
+enum { ROWS = 3, DIM = 8 };
+enum { X, Y, W, B, O, R, TENSORS };
+
+static float memory[TENSORS][ROWS * DIM], expected[TENSORS][ROWS * DIM];
+
+static void set_up(void)
+{
+    for (size_t i = 0; i < TENSORS * ROWS * DIM; i++)
+        memory[i / (ROWS * DIM)][i % (ROWS * DIM)] = (float)(test_mix(i) % 2000) / 1000 - 1;
+}
+
+/* What the general call makes of the memory is expected of a shortcut. */
+static void general(nrg_norm_spec spec, const float *y, const float *w, const float *b, float *r)
+{
+    nrg_norm_args args = nrg_norm_args_init(ROWS, memory[X], memory[O]);
+    args.y = y;
+    args.w = w;
+    args.b = b;
+    args.r = r;
+    ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
+    memcpy(expected, memory, sizeof expected);
+    set_up();
+}
+
+static void shortcut(nrg_status status)
+{
+    ck_assert_int_eq(status, NRG_OK);
+    ck_assert_mem_eq(expected, memory, sizeof memory);
+    set_up();
+}
+
+START_TEST(shortcuts_are_the_general_call)
+{
+    float *x = memory[X], *y = memory[Y], *o = memory[O];
+    const nrg_norm_spec rms = nrg_rms_norm_spec(DIM, 1e-3), layer = nrg_layer_norm_spec(DIM, 1e-3);
+    for (int with = 0; with < 8; with++) {
+        float *w = with & 1 ? memory[W] : NULL, *b = with & 2 ? memory[B] : NULL, *r = with & 4 ? memory[R] : NULL;
+        general(rms, NULL, w, NULL, NULL);
+        shortcut(nrg_rms_norm_f32(ROWS, DIM, x, w, o, 1e-3));
+        general(rms, y, w, NULL, r);
+        shortcut(nrg_add_rms_norm_f32(ROWS, DIM, x, y, w, r, o, 1e-3));
+        general(layer, NULL, w, b, NULL);
+        shortcut(nrg_layer_norm_f32(ROWS, DIM, x, w, b, o, 1e-3));
+        general(layer, y, w, b, r);
+        shortcut(nrg_add_layer_norm_f32(ROWS, DIM, x, y, w, b, r, o, 1e-3));
+        general(nrg_l2_norm_spec(DIM, 1e-3), NULL, NULL, NULL, NULL);
+        shortcut(nrg_l2_norm_f32(ROWS, DIM, x, o, 1e-3));
+    }
+    /* r in the place of x or y, as the header allows */
+    general(rms, y, NULL, NULL, x);
+    shortcut(nrg_add_rms_norm_f32(ROWS, DIM, x, y, NULL, x, o, 1e-3));
+    general(layer, y, NULL, NULL, y);
+    shortcut(nrg_add_layer_norm_f32(ROWS, DIM, x, y, NULL, NULL, y, o, 1e-3));
+}
+END_TEST
+
+START_TEST(shortcuts_refuse)
+{
+    float *x = memory[X], *y = memory[Y], *o = memory[O], *r = memory[R];
+    memcpy(expected, memory, sizeof expected);
+    ck_assert_int_eq(nrg_rms_norm_f32(ROWS, DIM, NULL, NULL, o, 1e-5), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_rms_norm_f32(ROWS, DIM, x, NULL, NULL, 1e-5), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_layer_norm_f32(ROWS, DIM, NULL, NULL, NULL, o, 1e-5), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_layer_norm_f32(ROWS, DIM, x, NULL, NULL, NULL, 1e-5), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_l2_norm_f32(ROWS, DIM, NULL, o, 1e-5), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_l2_norm_f32(ROWS, DIM, x, NULL, 1e-5), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_add_rms_norm_f32(ROWS, DIM, x, NULL, NULL, r, o, 1e-5), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_add_rms_norm_f32(ROWS, DIM, NULL, y, NULL, r, o, 1e-5), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_add_layer_norm_f32(ROWS, DIM, x, NULL, NULL, NULL, r, o, 1e-5), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_add_layer_norm_f32(ROWS, DIM, x, y, NULL, NULL, r, NULL, 1e-5), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_rms_norm_f32(ROWS, 0, x, NULL, o, 1e-5), NRG_ERR_DIM);
+    ck_assert_int_eq(nrg_add_layer_norm_f32(ROWS, DIM, x, y, NULL, NULL, o, o, 1e-5), NRG_ERR_OVERLAP);
+    ck_assert_int_eq(nrg_l2_norm_f32(ROWS, DIM, x, o, -1), NRG_ERR_EPS);
+    ck_assert_int_eq(nrg_rms_norm_f32(0, DIM, NULL, NULL, NULL, 1e-5), NRG_OK);
+    ck_assert_int_eq(nrg_add_rms_norm_f32(0, DIM, NULL, NULL, NULL, NULL, NULL, 1e-5), NRG_OK);
+    ck_assert_int_eq(nrg_layer_norm_f32(0, DIM, NULL, NULL, NULL, NULL, 1e-5), NRG_OK);
+    ck_assert_int_eq(nrg_add_layer_norm_f32(0, DIM, NULL, NULL, NULL, NULL, NULL, NULL, 1e-5), NRG_OK);
+    ck_assert_int_eq(nrg_l2_norm_f32(0, DIM, NULL, NULL, 1e-5), NRG_OK);
+    ck_assert_mem_eq(expected, memory, sizeof memory);
+}
+END_TEST
+
+START_TEST(constructors)
+{
+    nrg_norm_spec rms = nrg_rms_norm_spec(7, 0.5), layer = nrg_layer_norm_spec(7, 0.5), l2 = nrg_l2_norm_spec(7, 0.5);
+    ck_assert_uint_eq(rms.size, sizeof rms);
+    ck_assert_uint_eq(rms.dim, 7);
+    ck_assert(rms.eps == 0.5 && rms.c == 0 && rms.weight_offset == 0 && rms.dtype == NRG_F32);
+    ck_assert(!rms.centred && rms.eps_mode == NRG_EPS_MEAN && rms.store == NRG_STORE_AUTO);
+    ck_assert(rms.gate == NRG_GATE_NONE && rms.activation == NRG_ACT_IDENTITY && rms.groups == 0);
+    ck_assert(layer.centred && layer.eps_mode == NRG_EPS_MEAN && layer.c == 0 && layer.dim == 7 && layer.eps == 0.5);
+    ck_assert(!l2.centred && l2.eps_mode == NRG_EPS_MAX && l2.c == 1 && l2.dim == 7 && l2.eps == 0.5);
+    nrg_norm_args a = nrg_norm_args_init(3, &rms, &layer);
+    ck_assert(a.size == sizeof a && a.rows == 3 && a.x == &rms && a.o == &layer && !a.y && !a.w && !a.b && !a.r && !a.mean &&
+              !a.rstd && !a.x_stride && !a.y_stride && !a.o_stride && !a.r_stride && !a.z && !a.z_stride);
+}
+END_TEST
+
+START_TEST(workspace)
+{
+    static const size_t dims[] = {1, 7, 4096};
+    nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-5);
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(0, NULL, NULL, NULL); /* pointers and strides are not looked at */
+    float some;
+    for (size_t dim = 0; dim < 3; dim++)
+        for (size_t rows = 0; rows < 20000; rows += rows < 5000 ? 1 : 97)
+            for (int asked = 0; asked < 4; asked++) {
+                const size_t blocks = rows <= 2048 ? (rows + 31) / 32 : 64, sums = (size_t)(asked & 1) + (size_t)(asked >> 1),
+                             most = sums * blocks * 8 * dims[dim];
+                size_t bytes = 1;
+                spec.dim = dims[dim];
+                args.rows = rows;
+                args.dw = asked & 1 ? &some : NULL;
+                args.db = asked & 2 ? &some : NULL;
+                ck_assert_int_eq(nrg_norm_backward_workspace(&spec, &args, &bytes), NRG_OK);
+                /* beyond 2048 rows the header's number is the most there can be */
+                ck_assert_msg(bytes <= most && (rows > 2048 ? bytes > most / 2 || !sums : bytes == most), "%zu rows: %zu bytes",
+                              rows, bytes);
+            }
+}
+END_TEST
+
+START_TEST(workspace_errors)
+{
+    float some;
+    size_t bytes = 12345;
+    nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-5);
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, NULL, NULL, NULL);
+    args.dw = &some;
+    ck_assert_int_eq(nrg_norm_backward_workspace(NULL, &args, &bytes), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_norm_backward_workspace(&spec, NULL, &bytes), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_norm_backward_workspace(&spec, &args, NULL), NRG_ERR_NULL);
+    args.size--;
+    ck_assert_int_eq(nrg_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_STRUCT_SIZE);
+    args.size++;
+    spec.size = 3;
+    ck_assert_int_eq(nrg_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_STRUCT_SIZE);
+    spec.size = sizeof spec;
+    spec.dim = 0;
+    ck_assert_int_eq(nrg_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_DIM);
+    spec.dim = SIZE_MAX / 8 + 1;
+    ck_assert_int_eq(nrg_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_OVERFLOW);
+    spec.dim = DIM;
+    spec.dtype = (nrg_dtype)9;
+    ck_assert_int_eq(nrg_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_ENUM);
+    ck_assert_uint_eq(bytes, 12345);
+}
+END_TEST
+
+/* dw and db are sums of nothing, which the second phase writes. */
+START_TEST(no_rows)
+{
+    static const float zero[DIM];
+    const nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-5);
+    for (int accumulate = 0; accumulate < 2; accumulate++)
+        for (int nth = 1; nth < 7; nth++) {
+            nrg_norm_backward_args args = nrg_norm_backward_args_init(0, NULL, NULL, NULL);
+            args.dw = memory[W];
+            args.db = memory[B];
+            args.accumulate = accumulate;
+            memcpy(expected, memory, sizeof expected);
+            for (int ith = 0; ith < nth; ith++)
+                ck_assert_int_eq(nrg_norm_backward(&spec, &args, ith, nth), NRG_OK);
+            ck_assert_mem_eq(expected, memory, sizeof memory);
+            for (int ith = 0; ith < nth; ith++)
+                ck_assert_int_eq(nrg_norm_backward_reduce(&spec, &args, ith, nth), NRG_OK);
+            if (!accumulate) {
+                memcpy(expected[W], zero, sizeof zero);
+                memcpy(expected[B], zero, sizeof zero);
+            }
+            ck_assert_mem_eq(expected, memory, sizeof memory);
+            set_up();
+        }
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    test_arguments(argc, argv);
+    Suite *suite = suite_create("norm: calls");
+    TCase *tests = test_case(suite, "calls");
+    tcase_add_checked_fixture(tests, set_up, NULL);
+    tcase_add_test(tests, shortcuts_are_the_general_call);
+    tcase_add_test(tests, shortcuts_refuse);
+    tcase_add_test(tests, constructors);
+    tcase_add_test(tests, workspace);
+    tcase_add_test(tests, workspace_errors);
+    tcase_add_test(tests, no_rows);
+    return test_run(suite);
+}
