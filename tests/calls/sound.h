@@ -58,6 +58,9 @@ typedef struct sound_wrong {
         .part = (index), .bytes = 8, .at = NRG_AT(type, field), .status = (status_), .value.u64 = (uint64_t)(number)             \
     }
 
+/* A stride that a description may not forget; where there is more than one step. */
+#define WRONG_STRIDE(index, type, field) WRONG_U64(index, type, field, 1, NRG_ERR_STRIDE)
+
 /* A pointer that options make necessary. */
 #define WRONG_NULL(index, type, field)                                                                                           \
     {                                                                                                                            \

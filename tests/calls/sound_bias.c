@@ -62,17 +62,18 @@ static nrg_status run_alibi(void *const *part, int ith, int nth)
         WRONG_U64(SPEC, nrg_bias_spec, query_offset, INT64_MIN, NRG_ERR_POSITION),                                               \
         WRONG_U64(SPEC, nrg_bias_spec, keys, (uint64_t)1 << 40, NRG_ERR_POSITION),                                               \
         WRONG_U64(SPEC, nrg_bias_spec, queries, (uint64_t)1 << 40, NRG_ERR_POSITION)
-static const sound_wrong wrong_t5[] = {
-    WRONG_POSITIONS,
-    WRONG_U32(SPEC, nrg_bias_spec, buckets, 3, NRG_ERR_CONSTANT),
-    WRONG_U32(SPEC, nrg_bias_spec, buckets, -8, NRG_ERR_CONSTANT),
-    WRONG_U32(SPEC, nrg_bias_spec, max_distance, BUCKETS / 4 + 1, NRG_OK),
-    WRONG_U32(SPEC, nrg_bias_spec, max_distance, BUCKETS / 4, NRG_ERR_CONSTANT),
-    WRONG_VARIANT(CAUSAL),
-    WRONG_U32(SPEC, nrg_bias_spec, max_distance, BUCKETS / 2 + 1, NRG_OK),
-    WRONG_U32(SPEC, nrg_bias_spec, max_distance, BUCKETS / 2, NRG_ERR_CONSTANT),
-};
-static const sound_wrong wrong_alibi[] = {WRONG_POSITIONS};
+#define WRONG_RULE                                                                                                               \
+    WRONG_POSITIONS, WRONG_U32(SPEC, nrg_bias_spec, buckets, 3, NRG_ERR_CONSTANT),                                               \
+        WRONG_U32(SPEC, nrg_bias_spec, buckets, -8, NRG_ERR_CONSTANT),                                                           \
+        WRONG_U32(SPEC, nrg_bias_spec, max_distance, BUCKETS / 4 + 1, NRG_OK),                                                   \
+        WRONG_U32(SPEC, nrg_bias_spec, max_distance, BUCKETS / 4, NRG_ERR_CONSTANT), WRONG_VARIANT(CAUSAL),                      \
+        WRONG_U32(SPEC, nrg_bias_spec, max_distance, BUCKETS / 2 + 1, NRG_OK),                                                   \
+        WRONG_U32(SPEC, nrg_bias_spec, max_distance, BUCKETS / 2, NRG_ERR_CONSTANT)
+static const sound_wrong wrong_t5[] = {WRONG_STRIDE(TABLE, nrg_t5_args, table_stride),
+                                       WRONG_STRIDE(TABLE, nrg_t5_args, diagonals_stride), WRONG_RULE};
+static const sound_wrong wrong_t5_backward[] = {WRONG_STRIDE(TABLE, nrg_t5_backward_args, d_diagonals_stride),
+                                                WRONG_STRIDE(TABLE, nrg_t5_backward_args, d_table_stride), WRONG_RULE};
+static const sound_wrong wrong_alibi[] = {WRONG_POSITIONS, WRONG_STRIDE(TABLE, nrg_alibi_args, diagonals_stride)};
 static const sound_size spec_sizes[] = {{SPEC, NRG_AT(nrg_bias_spec, heads)}, {SPEC, NRG_AT(nrg_bias_spec, queries)}};
 
 static uint32_t set_up_slopes(void *const *part, int variant)
@@ -126,7 +127,13 @@ static uint32_t set_up_forward(void *const *part, int variant)
 
 static nrg_status run_forward(void *const *part, int ith, int nth) { return nrg_score_bias_forward(part[ARGS], ith, nth); }
 
+#define WRONG_SCORES(type, field)                                                                                                \
+    WRONG_STRIDE(ARGS, type, field##_query_stride), WRONG_STRIDE(ARGS, type, field##_head_stride),                               \
+        WRONG_STRIDE(ARGS, type, field##_batch_stride)
 static const sound_wrong wrong_forward[] = {
+    WRONG_SCORES(nrg_score_bias_args, scores),
+    WRONG_SCORES(nrg_score_bias_args, o),
+    WRONG_STRIDE(ARGS, nrg_score_bias_args, diagonals_stride),
     WRONG_F32(ARGS, nrg_score_bias_args, scale, -FLT_MAX, NRG_OK),
     WRONG_F32(ARGS, nrg_score_bias_args, scale, INFINITY, NRG_ERR_CONSTANT),
     WRONG_F32(ARGS, nrg_score_bias_args, scale, -INFINITY, NRG_ERR_CONSTANT),
@@ -146,6 +153,8 @@ static uint32_t set_up_backward(void *const *part, int variant)
 
 static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_score_bias_backward(part[ARGS], ith, nth); }
 
+static const sound_wrong wrong_backward[] = {WRONG_SCORES(nrg_score_bias_backward_args, d_o),
+                                             WRONG_STRIDE(ARGS, nrg_score_bias_backward_args, d_diagonals_stride)};
 static const sound_size backward_sizes[] = {{ARGS, NRG_AT(nrg_score_bias_backward_args, batch)},
                                             {ARGS, NRG_AT(nrg_score_bias_backward_args, heads)},
                                             {ARGS, NRG_AT(nrg_score_bias_backward_args, queries)},
@@ -158,7 +167,7 @@ static const sound_call calls[] = {
     {&nrg_call_t5_diagonals, "score_bias.h", "nrg_t5_diagonals", 1, SPEC_VARIANTS, set_up_t5, NULL, run_t5,
      WRONG(wrong_t5, spec_sizes)},
     {&nrg_call_t5_backward, "score_bias.h", "nrg_t5_backward", 1, SPEC_VARIANTS, set_up_other, NULL, run_t5_backward,
-     WRONG(wrong_t5, spec_sizes)},
+     WRONG(wrong_t5_backward, spec_sizes)},
     {&nrg_call_alibi_slopes, "score_bias.h", "nrg_alibi_slopes", 0, 3, set_up_slopes, NULL, run_slopes,
      WRONG(wrong_slopes, slopes_sizes)},
     {&nrg_call_alibi_diagonals, "score_bias.h", "nrg_alibi_diagonals", 1, SPEC_VARIANTS, set_up_other, NULL, run_alibi,
@@ -166,7 +175,7 @@ static const sound_call calls[] = {
     {&nrg_call_score_bias_forward, "score_bias.h", "nrg_score_bias_forward", 1, VARIANTS, set_up_forward, NULL, run_forward,
      WRONG(wrong_forward, forward_sizes)},
     {&nrg_call_score_bias_backward, "score_bias.h", "nrg_score_bias_backward", 1, VARIANTS, set_up_backward, NULL, run_backward,
-     SIZES(backward_sizes)},
+     WRONG(wrong_backward, backward_sizes)},
 };
 
 const sound_family sound_bias = {"bias", calls, NRG_COUNT(calls)};

@@ -53,6 +53,10 @@ static const sound_wrong wrong_recurrent[] = {
     WRONG_U64(ARGS, nrg_recurrent_args, dim, 0, NRG_ERR_DIM),
     WRONG_U32(ARGS, nrg_recurrent_args, w_dtype, NRG_F16, NRG_ERR_DTYPE),
     WRONG_U32(ARGS, nrg_recurrent_args, p0_dtype, NRG_BF16, NRG_ERR_DTYPE),
+    WRONG_STRIDE(ARGS, nrg_recurrent_args, w_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_args, p0_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_args, p_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_args, p_chain_stride),
 };
 static const sound_size recurrent_sizes[] = {
     {ARGS, NRG_AT(nrg_recurrent_args, dim)}, {ARGS, NRG_AT(nrg_recurrent_args, n)}, {ARGS, NRG_AT(nrg_recurrent_args, chains)}};
@@ -109,6 +113,14 @@ static const sound_wrong wrong_recurrent_backward[] = {
     WRONG_U64(ARGS, nrg_recurrent_backward_args, dim, 0, NRG_ERR_DIM),
     WRONG_U32(ARGS, nrg_recurrent_backward_args, w_dtype, NRG_BF16, NRG_ERR_DTYPE),
     WRONG_U32(ARGS, nrg_recurrent_backward_args, p0_dtype, NRG_F16, NRG_ERR_DTYPE),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, w_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, p0_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, p_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, p_chain_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dp_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dp_chain_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dw_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dp0_stride),
 };
 static const sound_wrong wrong_recurrent_workspace[] = {WRONG_U64(ARGS, nrg_recurrent_backward_args, dim, 0, NRG_ERR_DIM)};
 static const sound_size recurrent_backward_sizes[] = {{ARGS, NRG_AT(nrg_recurrent_backward_args, dim)},
@@ -253,8 +265,9 @@ static nrg_status spoil_times(void *const *part, int n)
         WRONG_F64(SPEC, nrg_floater_spec, dt, -INFINITY, NRG_ERR_POSITION),                                                      \
         WRONG_F64(SPEC, nrg_floater_spec, dt, NAN, NRG_ERR_POSITION),                                                            \
         WRONG_F64(SPEC, nrg_floater_spec, dt, 1e308, NRG_ERR_POSITION), NOT_LOOKED_AT(TIMES), NOT_LOOKED_AT(NOWHERE)
-static const sound_wrong wrong_floater[] = {WRONG_SPEC};
-static const sound_wrong wrong_floater_backward[] = {WRONG_NULL(SPEC, nrg_floater_spec, vjp), WRONG_SPEC};
+static const sound_wrong wrong_floater[] = {WRONG_STRIDE(PATH, nrg_floater_args, p_stride), WRONG_SPEC};
+static const sound_wrong wrong_floater_backward[] = {WRONG_STRIDE(PATH, nrg_floater_backward_args, dp_stride),
+                                                     WRONG_NULL(SPEC, nrg_floater_spec, vjp), WRONG_SPEC};
 static const sound_wrong wrong_floater_workspace[] = {WRONG_DIM};
 static const sound_size floater_sizes[] = {{SPEC, NRG_AT(nrg_floater_spec, dim)}, {SPEC, NRG_AT(nrg_floater_spec, n)}};
 static const sound_size floater_backward_sizes[] = {

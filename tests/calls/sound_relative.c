@@ -64,8 +64,19 @@ static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg
         WRONG_U64(ARGS, nrg_relative_args, query_offset, FARTHEST + 1, NRG_ERR_POSITION),                                        \
         WRONG_U64(ARGS, nrg_relative_args, query_offset, -FARTHEST, NRG_OK),                                                     \
         WRONG_U64(ARGS, nrg_relative_args, query_offset, -FARTHEST - 1, NRG_ERR_POSITION)
-static const sound_wrong wrong_relative[] = {WRONG_OPTIONS};
-static const sound_wrong wrong_backward[] = {WRONG_OPTIONS, WRONG_VARIANT(NO_HEADS),
+#define WRONG_STRIDES(type, field)                                                                                               \
+    WRONG_STRIDE(ARGS, type, field.row), WRONG_STRIDE(ARGS, type, field.head), WRONG_STRIDE(ARGS, type, field.batch)
+#define WRONG_TABLE WRONG_STRIDE(ARGS, nrg_relative_args, table_stride), WRONG_STRIDE(ARGS, nrg_relative_args, table_head_stride)
+static const sound_wrong wrong_scores[] = {WRONG_OPTIONS, WRONG_TABLE, WRONG_STRIDES(nrg_relative_args, q_strides),
+                                           WRONG_STRIDES(nrg_relative_args, scores_strides)};
+static const sound_wrong wrong_values[] = {WRONG_OPTIONS, WRONG_TABLE, WRONG_STRIDES(nrg_relative_args, a_strides),
+                                           WRONG_STRIDES(nrg_relative_args, o_strides)};
+static const sound_wrong wrong_backward[] = {WRONG_OPTIONS,
+                                             WRONG_STRIDE(ARGS, nrg_relative_args, d_table_stride),
+                                             WRONG_STRIDE(ARGS, nrg_relative_args, d_table_head_stride),
+                                             WRONG_STRIDES(nrg_relative_args, q_strides),
+                                             WRONG_STRIDES(nrg_relative_args, a_strides),
+                                             WRONG_VARIANT(NO_HEADS),
                                              WRONG_NULL(ARGS, nrg_relative_args, d_table)};
 static const sound_size relative_sizes[] = {{ARGS, NRG_AT(nrg_relative_args, batch)},
                                             {ARGS, NRG_AT(nrg_relative_args, heads)},
@@ -95,12 +106,15 @@ static nrg_status run_shift_back(void *const *part, int ith, int nth)
     return nrg_relative_shift_backward(part[ARGS], ith, nth);
 }
 
-static const sound_wrong wrong_shift[] = {
-    WRONG_U64(ARGS, nrg_relative_shift_args, shift, FARTHEST, NRG_OK),
-    WRONG_U64(ARGS, nrg_relative_shift_args, shift, FARTHEST + 1, NRG_ERR_POSITION),
-    WRONG_U64(ARGS, nrg_relative_shift_args, shift, -FARTHEST, NRG_OK),
-    WRONG_U64(ARGS, nrg_relative_shift_args, shift, -FARTHEST - 1, NRG_ERR_POSITION),
-};
+#define WRONG_SHIFT                                                                                                              \
+    WRONG_U64(ARGS, nrg_relative_shift_args, shift, FARTHEST, NRG_OK),                                                           \
+        WRONG_U64(ARGS, nrg_relative_shift_args, shift, FARTHEST + 1, NRG_ERR_POSITION),                                         \
+        WRONG_U64(ARGS, nrg_relative_shift_args, shift, -FARTHEST, NRG_OK),                                                      \
+        WRONG_U64(ARGS, nrg_relative_shift_args, shift, -FARTHEST - 1, NRG_ERR_POSITION)
+static const sound_wrong wrong_shift[] = {WRONG_SHIFT, WRONG_STRIDES(nrg_relative_shift_args, x_strides),
+                                          WRONG_STRIDES(nrg_relative_shift_args, scores_strides)};
+static const sound_wrong wrong_shift_back[] = {WRONG_SHIFT, WRONG_STRIDES(nrg_relative_shift_args, d_scores_strides),
+                                               WRONG_STRIDES(nrg_relative_shift_args, dx_strides)};
 static const sound_size shift_sizes[] = {{ARGS, NRG_AT(nrg_relative_shift_args, batch)},
                                          {ARGS, NRG_AT(nrg_relative_shift_args, heads)},
                                          {ARGS, NRG_AT(nrg_relative_shift_args, queries)},
@@ -148,9 +162,18 @@ static nrg_status run_pair_back(void *const *part, int ith, int nth) { return nr
 #define WRONG_BIAS                                                                                                               \
     WRONG_U64(ARGS, nrg_head_bias_args, dim, 0, NRG_ERR_DIM),                                                                    \
         WRONG_U32(ARGS, nrg_head_bias_args, bias_dtype, NRG_BF16, NRG_ERR_DTYPE)
-static const sound_wrong wrong_pair[] = {WRONG_BIAS, WRONG_NULL(ARGS, nrg_head_bias_args, u),
+static const sound_wrong wrong_pair[] = {WRONG_BIAS,
+                                         WRONG_STRIDES(nrg_head_bias_args, q_strides),
+                                         WRONG_STRIDES(nrg_head_bias_args, o_u_strides),
+                                         WRONG_STRIDES(nrg_head_bias_args, o_v_strides),
+                                         WRONG_NULL(ARGS, nrg_head_bias_args, u),
                                          WRONG_NULL(ARGS, nrg_head_bias_args, v)};
-static const sound_wrong wrong_pair_back[] = {WRONG_BIAS, WRONG_VARIANT(FIRST), WRONG_NULL(ARGS, nrg_head_bias_args, d_o_u)};
+static const sound_wrong wrong_pair_back[] = {WRONG_BIAS,
+                                              WRONG_STRIDES(nrg_head_bias_args, d_o_u_strides),
+                                              WRONG_STRIDES(nrg_head_bias_args, d_o_v_strides),
+                                              WRONG_STRIDES(nrg_head_bias_args, dq_strides),
+                                              WRONG_VARIANT(FIRST),
+                                              WRONG_NULL(ARGS, nrg_head_bias_args, d_o_u)};
 static const sound_size pair_sizes[] = {{ARGS, NRG_AT(nrg_head_bias_args, batch)},
                                         {ARGS, NRG_AT(nrg_head_bias_args, heads)},
                                         {ARGS, NRG_AT(nrg_head_bias_args, rows)},
@@ -161,15 +184,15 @@ static const sound_size pair_sizes[] = {{ARGS, NRG_AT(nrg_head_bias_args, batch)
 
 static const sound_call calls[] = {
     {&nrg_call_relative_scores, "relative.h", "nrg_relative_scores", 1, RELATIVE_VARIANTS, set_up_scores, NULL, run_scores,
-     WRONG(wrong_relative, relative_sizes)},
+     WRONG(wrong_scores, relative_sizes)},
     {&nrg_call_relative_values, "relative.h", "nrg_relative_values", 1, RELATIVE_VARIANTS, set_up_values, NULL, run_values,
-     WRONG(wrong_relative, relative_sizes)},
+     WRONG(wrong_values, relative_sizes)},
     {&nrg_call_relative_backward, "relative.h", "nrg_relative_backward", 1, RELATIVE_VARIANTS, set_up_backward, NULL,
      run_backward, WRONG(wrong_backward, relative_sizes)},
     {&nrg_call_relative_shift, "relative_shift.h", "nrg_relative_shift", 1, 4, set_up_shift, NULL, run_shift,
      WRONG(wrong_shift, shift_sizes)},
     {&nrg_call_relative_shift_backward, "relative_shift.h", "nrg_relative_shift_backward", 1, 4, set_up_shift, NULL,
-     run_shift_back, WRONG(wrong_shift, shift_sizes)},
+     run_shift_back, WRONG(wrong_shift_back, shift_sizes)},
     {&nrg_call_head_bias_pair, "relative_shift.h", "nrg_head_bias_pair", 1, PAIR_VARIANTS, set_up_pair, NULL, run_pair,
      WRONG(wrong_pair, pair_sizes)},
     {&nrg_call_head_bias_pair_backward, "relative_shift.h", "nrg_head_bias_pair_backward", 1, PAIR_VARIANTS, set_up_pair_back,
