@@ -111,7 +111,8 @@ static inline nrg_floater_args nrg_floater_args_init(const void *p0, void *p, vo
     return args;
 }
 
-/* Bytes of workspace: 24 · dim. Only dim of spec is looked at. */
+/* Bytes of workspace: 24 · dim. Only dim of spec is looked at. Returns NRG_OK, or writes nothing: NRG_ERR_NULL,
+ * NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW. */
 NRG_API nrg_status nrg_floater_workspace(const nrg_floater_spec *spec, size_t *bytes);
 
 /* clang-format off */
@@ -135,7 +136,12 @@ NRG_API nrg_status nrg_floater_workspace(const nrg_floater_spec *spec, size_t *b
 /* clang-format on */
 NRG_API nrg_status nrg_floater_forward(const nrg_floater_spec *spec, const nrg_floater_args *args, int ith, int nth);
 
-/* Aliasing: no output, nor the workspace, shares a byte with another operand, but that dstate0 may be dstate_n. */
+/* Aliasing: dstate0 may be dstate_n:
+ *
+ *               states dstate_n
+ *   dstate0     no     yes
+ *
+ * Otherwise no output, nor the workspace, shares a byte with another operand. */
 typedef struct nrg_floater_backward_args {
     size_t size;            /* sizeof(nrg_floater_backward_args) */
     const void *p0;         /* [dim] as in the forward pass */
@@ -165,7 +171,7 @@ static inline nrg_floater_backward_args nrg_floater_backward_args_init(const voi
 }
 
 /* Bytes of workspace: (32 + 16 · substeps) · dim, and 8 · n · dim more without states. Only dim, n and substeps of spec and
- * states of args are looked at. */
+ * states of args are looked at. Returns the statuses of nrg_floater_workspace. */
 NRG_API nrg_status nrg_floater_backward_workspace(const nrg_floater_spec *spec, const nrg_floater_backward_args *args,
                                                   size_t *bytes);
 
@@ -177,7 +183,7 @@ NRG_API nrg_status nrg_floater_backward_workspace(const nrg_floater_spec *spec, 
  *       h for the substeps in ascending order, stages 1 to 4, but for stage 4 of the last substep, which nothing depends on;
  *       vjp for the substeps in descending order, stages 4 to 1.
  *
- * n = 0: dstate_n, or 0, is the gradient. Statuses as in nrg_floater_forward, and
+ * n = 0: dstate_n, or 0, is the gradient. Returns the statuses of nrg_floater_forward, and
  *   NRG_ERR_NULL         spec or args; (with n > 0) spec.h, spec.vjp, dp, workspace, or both of p0 and state0 */
 NRG_API nrg_status nrg_floater_backward(const nrg_floater_spec *spec, const nrg_floater_backward_args *args, int ith, int nth);
 

@@ -160,18 +160,19 @@ static inline nrg_recurrent_backward_args nrg_recurrent_backward_args_init(size_
     return args;
 }
 
-/* Bytes of workspace: 4 · chains · n · dim, whatever is asked for. Only these three of args are looked at. */
+/* Bytes of workspace: 4 · chains · n · dim, whatever is asked for. Only these three of args are looked at. Returns NRG_OK, or
+ * writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW. */
 NRG_API nrg_status nrg_recurrent_workspace(const nrg_recurrent_backward_args *args, size_t *bytes);
 
-/* Phase 1: g_k and dp0 of the chains of share ith of nth. Statuses as in nrg_recurrent_forward, and
+/* Phase 1: g_k and dp0 of the chains of share ith of nth. Returns the statuses of nrg_recurrent_forward, and
  *   NRG_ERR_NULL         (with n and chains > 0) w, p or dp; workspace; p0 with dw
  *   NRG_ERR_OVERLAP      an output, or the workspace, overlaps another operand
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
 NRG_API nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *args, int ith, int nth);
 
 /* Phase 2: the rows of dw, and elements of db, of share ith of nth, from the workspace. Sums are over chains and their positions,
- * both in ascending order. nth may differ from that of phase 1. Nothing is done where neither is asked for. Statuses as in
- * phase 1. */
+ * both in ascending order. nth may differ from that of phase 1. Nothing is done where neither is asked for.
+ * Returns the statuses of nrg_recurrent_backward. */
 NRG_API nrg_status nrg_recurrent_backward_reduce(const nrg_recurrent_backward_args *args, int ith, int nth);
 
 #ifdef __cplusplus

@@ -18,8 +18,8 @@
 #include "sound.h"
 #include "verdict.h"
 
-static const sound_family *const families[] = {&sound_activation, &sound_bias,     &sound_channel, &sound_embed,
-                                               &sound_norm,       &sound_relative, &sound_rope};
+static const sound_family *const families[] = {&sound_activation, &sound_bias,      &sound_channel,  &sound_embed,
+                                               &sound_norm,       &sound_recurrent, &sound_relative, &sound_rope};
 enum { FAMILIES = sizeof families / sizeof families[0], VARIANTS_MOST = 16, CALLS_MOST = 16 };
 
 /* Operands stand here, each with room around it for others to be moved into: before the first and behind the last one, room for
@@ -109,6 +109,7 @@ static void set_up(trial *t)
 
 static nrg_status run(trial *t, int ith, int nth)
 {
+    snprintf(test_note, sizeof test_note, "%s, variant %d, %s", t->sound->function, t->variant, what);
     const nrg_status status = t->sound->run(t->part, ith, nth);
     t->met |= NRG_BIT(status);
     return status;
@@ -325,22 +326,63 @@ static void wrong_pointer(trial *t, int i)
     }
 }
 
+enum { SPREAD = 8 }; /* elements */
+
+/* Gives an operand strides with a gap at the end of every level. inside[k]: the bytes from the first to the last of those that
+ * level k steps over. Returns 0, and the call is to be set up again, where not every level has a stride, or its surroundings are
+ * too small. */
+static int spread(trial *t, int i, size_t inside[NRG_LEVELS])
+{
+    const nrg_operand *o = &call_of(t)->operands[i];
+    const verdict_operand *v = &t->operands[i];
+    size_t span = v->row;
+    for (unsigned k = 0; k < v->levels; k++) {
+        if (!o->level[k].stride || !v->has_elements)
+            return 0;
+        inside[k] = span;
+        set_number(t, o->part, o->level[k].stride, span + SPREAD * v->element);
+        span += (v->count[k] - 1) * (span + SPREAD * v->element);
+    }
+    return v->levels && span <= extent_of(t, i) + GAP;
+}
+
+/* Whether a step of a level is taken, as its strides stand now: some of them make levels. */
+static int is_taken(const trial *t, int i, unsigned k)
+{
+    nrg_sizes s;
+    verdict_operand operands[NRG_OPERANDS];
+    if (verdict_measure(call_of(t), (const void *const *)t->part, &s, operands) != NRG_OK)
+        return 0;
+    return operands[i].count[k] != 1 || (call_of(t)->operands[i].strides_multiply && k + 1 < operands[i].levels);
+}
+
 static void wrong_strides(trial *t, int i)
 {
     const nrg_operand *o = &call_of(t)->operands[i];
     const verdict_operand v = t->operands[i];
+    const size_t row = v.row, e = v.element;
+    what = "a stride as short as can be, or shorter";
+    for (unsigned k = 0; k < v.levels; k++)
+        for (size_t less = 0; less <= e; less += e) {
+            size_t inside[NRG_LEVELS];
+            if (spread(t, i, inside)) {
+                set_number(t, o->part, o->level[k].stride, inside[k] - less);
+                judged(t);
+            }
+            set_up(t);
+        }
     for (unsigned k = 0; k < v.levels; k++) {
-        const size_t strides[] = {v.row - v.element,         v.row - 1, 1,         v.element,        v.row + 1,
-                                  2 * v.row + v.element / 2, v.row,     2 * v.row, SIZE_MAX / 8 * 8, SIZE_MAX / 16 * 8,
-                                  SIZE_MAX / 64 * 8};
+        const size_t strides[] = {
+            row - e,           row - 1,          row, row + 1, 1, e, 2 * row - e, 2 * row, 2 * row + e / 2, SIZE_MAX / 8 * 8,
+            SIZE_MAX / 16 * 8, SIZE_MAX / 64 * 8};
         what = "a stride";
         for (size_t n = 0; n < sizeof strides / sizeof strides[0] && o->level[k].stride; n++) {
             int is_open;
             if (!strides[n])
                 continue;
             set_number(t, o->part, o->level[k].stride, strides[n]);
-            /* only those that the call must refuse: the others would need room */
-            if (verdict_of(call_of(t), (const void *const *)t->part, 0, 1, &is_open) != NRG_OK)
+            /* only those that the call must refuse, and steps that nobody takes: the others would need room */
+            if (!is_taken(t, i, k) || verdict_of(call_of(t), (const void *const *)t->part, 0, 1, &is_open) != NRG_OK)
                 judged(t);
             else
                 set_up(t);
@@ -378,6 +420,24 @@ static void wrong_places(trial *t, int i)
             judged(t);
         }
     }
+}
+
+/* The place of an operand that it may lie over, with the same strides, and with one of them another. */
+static void wrong_strides_in_place(trial *t, int i)
+{
+    const nrg_operand *o = &call_of(t)->operands[i];
+    what = "another operand's place, with one stride another";
+    for (int j = 0; j < call_of(t)->operand_count; j++)
+        for (unsigned k = 0; k <= t->operands[i].levels && o->over & t->there & NRG_BIT(j); k++) {
+            size_t inside[NRG_LEVELS];
+            if (spread(t, j, inside) && spread(t, i, inside)) {
+                set_pointer(t, i, pointer_of(t, j));
+                if (k < t->operands[i].levels)
+                    set_number(t, o->part, o->level[k].stride, inside[k] + (SPREAD + 1) * t->operands[i].element);
+                judged(t);
+            }
+            set_up(t);
+        }
 }
 
 /* Outputs in two places where each may be, or one of them and another operand in the same place. */
@@ -559,6 +619,7 @@ START_TEST(wrong_one_at_a_time)
             wrong_strides(&t, i);
             wrong_places(&t, i);
             wrong_slices(&t, i);
+            wrong_strides_in_place(&t, i);
         }
         met |= t.met;
         settled |= t.settled;

@@ -58,6 +58,15 @@ typedef struct sound_wrong {
         .part = (index), .bytes = 8, .at = NRG_AT(type, field), .status = (status_), .value.u64 = (uint64_t)(number)             \
     }
 
+/* A stride that a description may not forget; where there is more than one step. */
+#define WRONG_STRIDE(index, type, field) WRONG_U64(index, type, field, 1, NRG_ERR_STRIDE)
+
+/* A pointer that options make necessary. */
+#define WRONG_NULL(index, type, field)                                                                                           \
+    {                                                                                                                            \
+        .part = (index), .bytes = sizeof(void *), .at = NRG_AT(type, field), .status = NRG_ERR_NULL                              \
+    }
+
 /* A number of elements in a struct: too many of them must be refused. */
 typedef struct sound_size {
     unsigned char part;
@@ -99,6 +108,7 @@ typedef struct sound_family {
     int count;
 } sound_family;
 
-extern const sound_family sound_activation, sound_bias, sound_channel, sound_embed, sound_norm, sound_relative, sound_rope;
+extern const sound_family sound_activation, sound_bias, sound_channel, sound_embed, sound_norm, sound_recurrent, sound_relative,
+    sound_rope;
 
 #endif

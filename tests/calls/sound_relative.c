@@ -7,14 +7,24 @@ enum { BATCH = 2, HEADS = 2, QUERIES = 3, KEYS = 4, DIM = 6, ARGS = 0 };
 
 /* ---- Shaw's ---- */
 
-/* Dense; a table for each head, and 16 bits. */
+/* Dense; a table for each head, and 16 bits; heads within rows, of one sample; no heads that each would have a table; no keys. */
+enum { DENSE, PER_HEAD, ONE_SAMPLE, NO_HEADS, NO_KEYS, RELATIVE_VARIANTS };
+
 static nrg_relative_args relative_args(int variant)
 {
-    nrg_relative_args args = nrg_relative_args_init(BATCH, HEADS, QUERIES, KEYS, DIM, -2, 2);
-    if (variant) {
+    nrg_relative_args args = nrg_relative_args_init(variant == ONE_SAMPLE ? 1 : BATCH, variant == NO_HEADS ? 0 : HEADS, QUERIES,
+                                                    variant == NO_KEYS ? 0 : KEYS, DIM, -2, 2);
+    args.accumulate = variant != NO_KEYS; /* the sums of nothing are written */
+    if (variant == PER_HEAD || variant == NO_HEADS) {
         args.dtype = NRG_F16;
         args.table_dtype = NRG_F32;
         args.table_head_stride = args.d_table_head_stride = 5 * DIM * sizeof(float);
+    }
+    if (variant == ONE_SAMPLE) {
+        const nrg_head_strides vectors = {0, DIM * sizeof(float), HEADS * DIM * sizeof(float)},
+                               rows = {0, KEYS * sizeof(float), HEADS * KEYS * sizeof(float)};
+        args.q_strides = args.o_strides = vectors;
+        args.a_strides = args.scores_strides = rows;
     }
     return args;
 }
@@ -28,29 +38,46 @@ static uint32_t set_up_scores(void *const *part, int variant)
 static uint32_t set_up_values(void *const *part, int variant)
 {
     *(nrg_relative_args *)part[ARGS] = relative_args(variant);
-    return variant ? NRG_BIT(NRG_RELATIVE_VALUES_ENDS) : 0;
+    return variant == DENSE ? 0 : NRG_BIT(NRG_RELATIVE_VALUES_ENDS);
 }
 
 static uint32_t set_up_backward(void *const *part, int variant)
 {
     *(nrg_relative_args *)part[ARGS] = relative_args(variant);
-    return variant ? NRG_BIT(NRG_RELATIVE_BACKWARD_ENDS) : 0;
+    return variant == DENSE ? 0 : NRG_BIT(NRG_RELATIVE_BACKWARD_ENDS);
 }
 
 static nrg_status run_scores(void *const *part, int ith, int nth) { return nrg_relative_scores(part[ARGS], ith, nth); }
 static nrg_status run_values(void *const *part, int ith, int nth) { return nrg_relative_values(part[ARGS], ith, nth); }
 static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_relative_backward(part[ARGS], ith, nth); }
 
-static const sound_wrong wrong_relative[] = {
-    WRONG_U64(ARGS, nrg_relative_args, dim, 0, NRG_ERR_DIM),
-    WRONG_U32(ARGS, nrg_relative_args, table_dtype, NRG_BF16, NRG_ERR_DTYPE),
-    WRONG_U64(ARGS, nrg_relative_args, p_min, 3, NRG_ERR_POSITION),
-    WRONG_U64(ARGS, nrg_relative_args, p_max, ((uint64_t)1 << 60) + 1, NRG_ERR_POSITION),
-    WRONG_U64(ARGS, nrg_relative_args, p_min, -((int64_t)1 << 60) - 1, NRG_ERR_POSITION),
-    WRONG_U64(ARGS, nrg_relative_args, query_offset, INT64_MAX, NRG_ERR_POSITION),
-    WRONG_U64(ARGS, nrg_relative_args, query_offset, INT64_MIN, NRG_ERR_POSITION),
-    WRONG_U64(ARGS, nrg_relative_args, p_max, (uint64_t)1 << 60, NRG_ERR_OVERFLOW),
-};
+#define FARTHEST ((int64_t)1 << 60)
+#define WRONG_OPTIONS                                                                                                            \
+    WRONG_U64(ARGS, nrg_relative_args, dim, 0, NRG_ERR_DIM),                                                                     \
+        WRONG_U32(ARGS, nrg_relative_args, table_dtype, NRG_BF16, NRG_ERR_DTYPE),                                                \
+        WRONG_U64(ARGS, nrg_relative_args, p_min, 2, NRG_OK), WRONG_U64(ARGS, nrg_relative_args, p_min, 3, NRG_ERR_POSITION),    \
+        WRONG_U64(ARGS, nrg_relative_args, p_max, FARTHEST, NRG_ERR_OVERFLOW),                                                   \
+        WRONG_U64(ARGS, nrg_relative_args, p_max, FARTHEST + 1, NRG_ERR_POSITION),                                               \
+        WRONG_U64(ARGS, nrg_relative_args, p_min, -FARTHEST, NRG_ERR_OVERFLOW),                                                  \
+        WRONG_U64(ARGS, nrg_relative_args, p_min, -FARTHEST - 1, NRG_ERR_POSITION),                                              \
+        WRONG_U64(ARGS, nrg_relative_args, query_offset, FARTHEST, NRG_OK),                                                      \
+        WRONG_U64(ARGS, nrg_relative_args, query_offset, FARTHEST + 1, NRG_ERR_POSITION),                                        \
+        WRONG_U64(ARGS, nrg_relative_args, query_offset, -FARTHEST, NRG_OK),                                                     \
+        WRONG_U64(ARGS, nrg_relative_args, query_offset, -FARTHEST - 1, NRG_ERR_POSITION)
+#define WRONG_STRIDES(type, field)                                                                                               \
+    WRONG_STRIDE(ARGS, type, field.row), WRONG_STRIDE(ARGS, type, field.head), WRONG_STRIDE(ARGS, type, field.batch)
+#define WRONG_TABLE WRONG_STRIDE(ARGS, nrg_relative_args, table_stride), WRONG_STRIDE(ARGS, nrg_relative_args, table_head_stride)
+static const sound_wrong wrong_scores[] = {WRONG_OPTIONS, WRONG_TABLE, WRONG_STRIDES(nrg_relative_args, q_strides),
+                                           WRONG_STRIDES(nrg_relative_args, scores_strides)};
+static const sound_wrong wrong_values[] = {WRONG_OPTIONS, WRONG_TABLE, WRONG_STRIDES(nrg_relative_args, a_strides),
+                                           WRONG_STRIDES(nrg_relative_args, o_strides)};
+static const sound_wrong wrong_backward[] = {WRONG_OPTIONS,
+                                             WRONG_STRIDE(ARGS, nrg_relative_args, d_table_stride),
+                                             WRONG_STRIDE(ARGS, nrg_relative_args, d_table_head_stride),
+                                             WRONG_STRIDES(nrg_relative_args, q_strides),
+                                             WRONG_STRIDES(nrg_relative_args, a_strides),
+                                             WRONG_VARIANT(NO_HEADS),
+                                             WRONG_NULL(ARGS, nrg_relative_args, d_table)};
 static const sound_size relative_sizes[] = {{ARGS, NRG_AT(nrg_relative_args, batch)},
                                             {ARGS, NRG_AT(nrg_relative_args, heads)},
                                             {ARGS, NRG_AT(nrg_relative_args, queries)},
@@ -59,12 +86,17 @@ static const sound_size relative_sizes[] = {{ARGS, NRG_AT(nrg_relative_args, bat
 
 /* ---- the shift ---- */
 
+/* Transformer-XL's; XLNet's, and 16 bits; the same without keys; without columns. */
 static uint32_t set_up_shift(void *const *part, int variant)
 {
     nrg_relative_shift_args *args = part[ARGS];
     *args =
         variant ? nrg_xlnet_shift_args(BATCH, HEADS, QUERIES, KEYS) : nrg_transformer_xl_shift_args(BATCH, HEADS, QUERIES, KEYS);
     args->dtype = variant ? NRG_BF16 : NRG_F32;
+    if (variant == 2)
+        args->keys = 0;
+    if (variant == 3)
+        args->rel = 0;
     return 0;
 }
 
@@ -74,10 +106,15 @@ static nrg_status run_shift_back(void *const *part, int ith, int nth)
     return nrg_relative_shift_backward(part[ARGS], ith, nth);
 }
 
-static const sound_wrong wrong_shift[] = {
-    WRONG_U64(ARGS, nrg_relative_shift_args, shift, ((uint64_t)1 << 60) + 1, NRG_ERR_POSITION),
-    WRONG_U64(ARGS, nrg_relative_shift_args, shift, INT64_MIN, NRG_ERR_POSITION),
-};
+#define WRONG_SHIFT                                                                                                              \
+    WRONG_U64(ARGS, nrg_relative_shift_args, shift, FARTHEST, NRG_OK),                                                           \
+        WRONG_U64(ARGS, nrg_relative_shift_args, shift, FARTHEST + 1, NRG_ERR_POSITION),                                         \
+        WRONG_U64(ARGS, nrg_relative_shift_args, shift, -FARTHEST, NRG_OK),                                                      \
+        WRONG_U64(ARGS, nrg_relative_shift_args, shift, -FARTHEST - 1, NRG_ERR_POSITION)
+static const sound_wrong wrong_shift[] = {WRONG_SHIFT, WRONG_STRIDES(nrg_relative_shift_args, x_strides),
+                                          WRONG_STRIDES(nrg_relative_shift_args, scores_strides)};
+static const sound_wrong wrong_shift_back[] = {WRONG_SHIFT, WRONG_STRIDES(nrg_relative_shift_args, d_scores_strides),
+                                               WRONG_STRIDES(nrg_relative_shift_args, dx_strides)};
 static const sound_size shift_sizes[] = {{ARGS, NRG_AT(nrg_relative_shift_args, batch)},
                                          {ARGS, NRG_AT(nrg_relative_shift_args, heads)},
                                          {ARGS, NRG_AT(nrg_relative_shift_args, queries)},
@@ -86,11 +123,14 @@ static const sound_size shift_sizes[] = {{ARGS, NRG_AT(nrg_relative_shift_args, 
 
 /* ---- the two biases ---- */
 
+/* Both of them; in 16 bits; the first one, of one head; none; of no rows. */
+enum { BOTH, HALVES, FIRST, NONE, NO_ROWS, PAIR_VARIANTS };
+
 static nrg_head_bias_args bias_args(int variant)
 {
-    nrg_head_bias_args args = nrg_head_bias_args_init(BATCH, HEADS, QUERIES, DIM);
+    nrg_head_bias_args args = nrg_head_bias_args_init(BATCH, variant == FIRST ? 1 : HEADS, variant == NO_ROWS ? 0 : QUERIES, DIM);
     args.store = NRG_STORE_KEEP;
-    if (variant) {
+    if (variant == HALVES) {
         args.dtype = NRG_F16;
         args.bias_dtype = NRG_F32;
     }
@@ -101,7 +141,9 @@ static uint32_t set_up_pair(void *const *part, int variant)
 {
     *(nrg_head_bias_args *)part[ARGS] = bias_args(variant);
     const uint32_t first = NRG_BIT(NRG_HEAD_BIAS_U) | NRG_BIT(NRG_HEAD_BIAS_O_U);
-    return variant == 2 ? first : first | NRG_BIT(NRG_HEAD_BIAS_V) | NRG_BIT(NRG_HEAD_BIAS_O_V);
+    if (variant == NONE)
+        return 0;
+    return variant == FIRST ? first : first | NRG_BIT(NRG_HEAD_BIAS_V) | NRG_BIT(NRG_HEAD_BIAS_O_V);
 }
 
 static uint32_t set_up_pair_back(void *const *part, int variant)
@@ -109,16 +151,29 @@ static uint32_t set_up_pair_back(void *const *part, int variant)
     *(nrg_head_bias_args *)part[ARGS] = bias_args(variant);
     const uint32_t first =
         NRG_BIT(NRG_HEAD_BIAS_BACKWARD_D_O_U) | NRG_BIT(NRG_HEAD_BIAS_BACKWARD_DQ) | NRG_BIT(NRG_HEAD_BIAS_BACKWARD_DU);
-    return variant == 2 ? first : first | NRG_BIT(NRG_HEAD_BIAS_BACKWARD_D_O_V) | NRG_BIT(NRG_HEAD_BIAS_BACKWARD_DV);
+    if (variant == NONE)
+        return 0;
+    return variant == FIRST ? first : first | NRG_BIT(NRG_HEAD_BIAS_BACKWARD_D_O_V) | NRG_BIT(NRG_HEAD_BIAS_BACKWARD_DV);
 }
 
 static nrg_status run_pair(void *const *part, int ith, int nth) { return nrg_head_bias_pair(part[ARGS], ith, nth); }
 static nrg_status run_pair_back(void *const *part, int ith, int nth) { return nrg_head_bias_pair_backward(part[ARGS], ith, nth); }
 
-static const sound_wrong wrong_pair[] = {
-    WRONG_U64(ARGS, nrg_head_bias_args, dim, 0, NRG_ERR_DIM),
-    WRONG_U32(ARGS, nrg_head_bias_args, bias_dtype, NRG_BF16, NRG_ERR_DTYPE),
-};
+#define WRONG_BIAS                                                                                                               \
+    WRONG_U64(ARGS, nrg_head_bias_args, dim, 0, NRG_ERR_DIM),                                                                    \
+        WRONG_U32(ARGS, nrg_head_bias_args, bias_dtype, NRG_BF16, NRG_ERR_DTYPE)
+static const sound_wrong wrong_pair[] = {WRONG_BIAS,
+                                         WRONG_STRIDES(nrg_head_bias_args, q_strides),
+                                         WRONG_STRIDES(nrg_head_bias_args, o_u_strides),
+                                         WRONG_STRIDES(nrg_head_bias_args, o_v_strides),
+                                         WRONG_NULL(ARGS, nrg_head_bias_args, u),
+                                         WRONG_NULL(ARGS, nrg_head_bias_args, v)};
+static const sound_wrong wrong_pair_back[] = {WRONG_BIAS,
+                                              WRONG_STRIDES(nrg_head_bias_args, d_o_u_strides),
+                                              WRONG_STRIDES(nrg_head_bias_args, d_o_v_strides),
+                                              WRONG_STRIDES(nrg_head_bias_args, dq_strides),
+                                              WRONG_VARIANT(FIRST),
+                                              WRONG_NULL(ARGS, nrg_head_bias_args, d_o_u)};
 static const sound_size pair_sizes[] = {{ARGS, NRG_AT(nrg_head_bias_args, batch)},
                                         {ARGS, NRG_AT(nrg_head_bias_args, heads)},
                                         {ARGS, NRG_AT(nrg_head_bias_args, rows)},
@@ -128,20 +183,20 @@ static const sound_size pair_sizes[] = {{ARGS, NRG_AT(nrg_head_bias_args, batch)
     .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = numbers, .size_count = NRG_COUNT(numbers)
 
 static const sound_call calls[] = {
-    {&nrg_call_relative_scores, "relative.h", "nrg_relative_scores", 1, 2, set_up_scores, NULL, run_scores,
-     WRONG(wrong_relative, relative_sizes)},
-    {&nrg_call_relative_values, "relative.h", "nrg_relative_values", 1, 2, set_up_values, NULL, run_values,
-     WRONG(wrong_relative, relative_sizes)},
-    {&nrg_call_relative_backward, "relative.h", "nrg_relative_backward", 1, 2, set_up_backward, NULL, run_backward,
-     WRONG(wrong_relative, relative_sizes)},
-    {&nrg_call_relative_shift, "relative_shift.h", "nrg_relative_shift", 1, 2, set_up_shift, NULL, run_shift,
+    {&nrg_call_relative_scores, "relative.h", "nrg_relative_scores", 1, RELATIVE_VARIANTS, set_up_scores, NULL, run_scores,
+     WRONG(wrong_scores, relative_sizes)},
+    {&nrg_call_relative_values, "relative.h", "nrg_relative_values", 1, RELATIVE_VARIANTS, set_up_values, NULL, run_values,
+     WRONG(wrong_values, relative_sizes)},
+    {&nrg_call_relative_backward, "relative.h", "nrg_relative_backward", 1, RELATIVE_VARIANTS, set_up_backward, NULL,
+     run_backward, WRONG(wrong_backward, relative_sizes)},
+    {&nrg_call_relative_shift, "relative_shift.h", "nrg_relative_shift", 1, 4, set_up_shift, NULL, run_shift,
      WRONG(wrong_shift, shift_sizes)},
-    {&nrg_call_relative_shift_backward, "relative_shift.h", "nrg_relative_shift_backward", 1, 2, set_up_shift, NULL,
-     run_shift_back, WRONG(wrong_shift, shift_sizes)},
-    {&nrg_call_head_bias_pair, "relative_shift.h", "nrg_head_bias_pair", 1, 3, set_up_pair, NULL, run_pair,
+    {&nrg_call_relative_shift_backward, "relative_shift.h", "nrg_relative_shift_backward", 1, 4, set_up_shift, NULL,
+     run_shift_back, WRONG(wrong_shift_back, shift_sizes)},
+    {&nrg_call_head_bias_pair, "relative_shift.h", "nrg_head_bias_pair", 1, PAIR_VARIANTS, set_up_pair, NULL, run_pair,
      WRONG(wrong_pair, pair_sizes)},
-    {&nrg_call_head_bias_pair_backward, "relative_shift.h", "nrg_head_bias_pair_backward", 1, 3, set_up_pair_back, NULL,
-     run_pair_back, WRONG(wrong_pair, pair_sizes)},
+    {&nrg_call_head_bias_pair_backward, "relative_shift.h", "nrg_head_bias_pair_backward", 1, PAIR_VARIANTS, set_up_pair_back,
+     NULL, run_pair_back, WRONG(wrong_pair_back, pair_sizes)},
 };
 
 const sound_family sound_relative = {"relative", calls, NRG_COUNT(calls)};

@@ -307,6 +307,29 @@ END_TEST
 
 /* ---- memory ---- */
 
+START_TEST(workspaces)
+{
+    enum { DIM = 5, N = 3 };
+    static const double state[DIM];
+    nrg_floater_spec spec = nrg_floater_spec_init(DIM, N, NULL, NULL, NULL);
+    nrg_floater_backward_args back = nrg_floater_backward_args_init(NULL, NULL, NULL, NULL, 0);
+    size_t bytes;
+    check(nrg_floater_workspace(&spec, &bytes));
+    ck_assert_uint_eq(bytes, 24 * DIM);
+    for (size_t substeps = 0; substeps < 4; substeps++) {
+        spec.substeps = substeps;
+        back.states = NULL;
+        check(nrg_floater_backward_workspace(&spec, &back, &bytes));
+        ck_assert_uint_eq(bytes, (32 + 16 * (substeps ? substeps : 1)) * DIM + 8 * N * DIM);
+        back.states = state;
+        check(nrg_floater_backward_workspace(&spec, &back, &bytes));
+        ck_assert_uint_eq(bytes, (32 + 16 * (substeps ? substeps : 1)) * DIM);
+    }
+    ck_assert_int_eq(nrg_floater_workspace(&spec, NULL), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_floater_backward_workspace(&spec, &back, NULL), NRG_ERR_NULL);
+}
+END_TEST
+
 enum { P0, P, STATES, DP, DP0, DSTATE0, WORKSPACE, OPERANDS };
 
 typedef struct memory_case {
@@ -419,6 +442,7 @@ int main(int argc, char **argv)
     tcase_add_test(calls, other_shares_do_nothing);
     tcase_add_test(calls, no_positions);
     TCase *bytes = test_case(suite, "memory");
+    tcase_add_test(bytes, workspaces);
     tcase_add_loop_test(bytes, memory, 0, 3);
     tcase_add_test(bytes, account_of_forward);
     tcase_add_test(bytes, account_of_backward);

@@ -184,6 +184,31 @@ START_TEST(nothing_to_do)
 }
 END_TEST
 
+/* The vectors of another operand between those of p. */
+START_TEST(between_the_vectors)
+{
+    enum { DIM = 5, N = 3, CHAINS = 2, VECTOR = DIM * 4 };
+    float w[DIM * DIM] = {0}, rows[2 * CHAINS * N * DIM + 1] = {0};
+    nrg_recurrent_args args = nrg_recurrent_args_init(DIM, N, w, rows + DIM, rows);
+    args.chains = CHAINS;
+    args.p_stride = args.p0_stride = 2 * VECTOR;
+    ck_assert_int_eq(nrg_recurrent_forward(&args, 0, 1), NRG_OK);
+    args.p_chain_stride = 2 * N * VECTOR + sizeof(float); /* not all of the gaps are alike */
+    ck_assert_int_eq(nrg_recurrent_forward(&args, 0, 1), NRG_ERR_OVERLAP);
+}
+END_TEST
+
+START_TEST(workspace)
+{
+    nrg_recurrent_backward_args args = nrg_recurrent_backward_args_init(5, 3, NULL, NULL, NULL, NULL);
+    size_t bytes;
+    args.chains = 2;
+    ck_assert_int_eq(nrg_recurrent_workspace(&args, &bytes), NRG_OK);
+    ck_assert_uint_eq(bytes, 2 * 3 * 5 * sizeof(float));
+    ck_assert_int_eq(nrg_recurrent_workspace(&args, NULL), NRG_ERR_NULL);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
@@ -193,5 +218,7 @@ int main(int argc, char **argv)
     TCase *tests = test_case(suite, "chains");
     tcase_add_test(tests, chains_continued_and_alone);
     tcase_add_test(tests, nothing_to_do);
+    tcase_add_test(tests, between_the_vectors);
+    tcase_add_test(tests, workspace);
     return test_run(suite);
 }

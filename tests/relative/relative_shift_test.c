@@ -1,5 +1,5 @@
 /* nrg/relative_shift.h: the shift is what the papers' own way of shifting gives; the backward passes are the adjoints of the
- * forward ones.
+ * forward ones; sums of nothing.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -174,6 +174,55 @@ START_TEST(sums_of_rows)
 }
 END_TEST
 
+/* ---- what has no terms, and what lies beside each other ---- */
+
+START_TEST(nothing_to_add_up)
+{
+    enum { BATCH = 2, HEADS = 2, QUERIES = 3, COLUMNS = 4, DIM = 5 };
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        const float left = accumulate ? 3 : 0;
+        float scores[BATCH * HEADS * QUERIES * COLUMNS], dx[BATCH * HEADS * QUERIES * COLUMNS], du[HEADS * DIM], dv[HEADS * DIM];
+        for (size_t i = 0; i < sizeof dx / sizeof *dx; i++)
+            scores[i] = dx[i] = du[i % (HEADS * DIM)] = dv[i % (HEADS * DIM)] = 3;
+        nrg_relative_shift_args forward = nrg_relative_shift_args_init(BATCH, HEADS, QUERIES, COLUMNS, 0, 2);
+        forward.scores = scores;
+        forward.accumulate = accumulate;
+        ck_assert_int_eq(nrg_relative_shift(&forward, 0, 1), NRG_OK);
+        nrg_relative_shift_args backward = nrg_relative_shift_args_init(BATCH, HEADS, QUERIES, 0, COLUMNS, 2);
+        backward.dx = dx;
+        backward.accumulate = accumulate;
+        ck_assert_int_eq(nrg_relative_shift_backward(&backward, 0, 1), NRG_OK);
+        for (size_t i = 0; i < sizeof dx / sizeof *dx; i++)
+            ck_assert(scores[i] == left && dx[i] == left);
+        nrg_head_bias_args pair = nrg_head_bias_args_init(BATCH, HEADS, 0, DIM);
+        pair.du = du;
+        pair.dv = dv;
+        pair.accumulate = accumulate;
+        ck_assert_int_eq(nrg_head_bias_pair_backward(&pair, 0, 1), NRG_OK);
+        for (size_t i = 0; i < HEADS * DIM; i++)
+            ck_assert(du[i] == left && dv[i] == left);
+    }
+}
+END_TEST
+
+/* q, q + u and q + v: three slices of every token. Both sums in the place of q are one too many. */
+START_TEST(slices_of_a_token)
+{
+    enum { BATCH = 2, HEADS = 2, ROWS = 3, DIM = 5, SLICE = HEADS * DIM };
+    float tokens[BATCH * ROWS * 3 * SLICE] = {0}, bias[SLICE] = {0};
+    nrg_head_bias_args args = nrg_head_bias_args_init(BATCH, HEADS, ROWS, DIM);
+    args.q_strides = (nrg_head_strides){ROWS * sizeof(float[3 * SLICE]), sizeof(float[DIM]), sizeof(float[3 * SLICE])};
+    args.o_u_strides = args.o_v_strides = args.q_strides;
+    args.u = args.v = bias;
+    args.q = tokens;
+    args.o_u = tokens + SLICE;
+    args.o_v = tokens + 2 * SLICE;
+    ck_assert_int_eq(nrg_head_bias_pair(&args, 0, 1), NRG_OK);
+    args.o_u = args.o_v = tokens;
+    ck_assert_int_eq(nrg_head_bias_pair(&args, 0, 1), NRG_ERR_OVERLAP);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
@@ -184,5 +233,8 @@ int main(int argc, char **argv)
     tcase_add_test(truth, distances);
     tcase_add_test(truth, adjoint_shift);
     tcase_add_test(truth, sums_of_rows);
+    TCase *cases = test_case(suite, "cases");
+    tcase_add_test(cases, nothing_to_add_up);
+    tcase_add_test(cases, slices_of_a_token);
     return test_run(suite);
 }

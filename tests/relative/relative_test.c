@@ -1,5 +1,5 @@
-/* nrg/relative.h: sums whose order shows, which have the bits of scalar; positions at the end of what they may be; and what
- * nobody depends on.
+/* nrg/relative.h: sums whose order shows, which have the bits of scalar; sums of nothing; rows beside each other; positions at
+ * the end of what they may be; and what nobody depends on.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -41,6 +41,61 @@ START_TEST(order_of_the_sums)
 {
     static const char *const names[] = {"relative_scores", "relative_values", "relative_backward"};
     case_sweep_op(names[_i], 0, 1, test_small() ? 60 : UINT64_MAX, spread_inputs);
+}
+END_TEST
+
+/* ---- sums of nothing ---- */
+
+START_TEST(nothing_to_add_up)
+{
+    enum { BATCH = 2, HEADS = 2, QUERIES = 3, KEYS = 4, DIM = 5, CLASSES = 4, ROWS = BATCH * HEADS * QUERIES };
+    for (int none = 0; none < 4; none++)
+        for (int accumulate = 0; accumulate < 2; accumulate++) {
+            float scores[ROWS * KEYS], o[ROWS * DIM], d_table[CLASSES * DIM];
+            double ends[ROWS * 2];
+            for (int i = 0; i < ROWS * DIM; i++)
+                scores[i % (ROWS * KEYS)] = o[i] = d_table[i % (CLASSES * DIM)] = 3;
+            for (int i = 0; i < ROWS * 2; i++)
+                ends[i] = 3;
+            nrg_relative_args args = nrg_relative_args_init(none == 0 ? 0 : BATCH, none == 1 ? 0 : HEADS, none == 2 ? 0 : QUERIES,
+                                                            none == 3 ? 0 : KEYS, DIM, -2, 1);
+            args.accumulate = accumulate;
+            args.scores = scores;
+            args.o = o;
+            args.d_table = d_table;
+            args.ends = ends;
+            ck_assert_int_eq(nrg_relative_scores(&args, 0, 1), NRG_OK);
+            ck_assert_int_eq(nrg_relative_values(&args, 0, 1), NRG_OK);
+            ck_assert_int_eq(nrg_relative_backward(&args, 0, 1), NRG_OK);
+            const int has_rows = none == 3;
+            for (int i = 0; i < ROWS * KEYS; i++)
+                ck_assert(scores[i] == 3);
+            for (int i = 0; i < ROWS * DIM; i++)
+                ck_assert(o[i] == (has_rows && !accumulate ? 0 : 3));
+            for (int i = 0; i < ROWS * 2; i++)
+                ck_assert(ends[i] == (has_rows ? 0 : 3));
+            for (int i = 0; i < CLASSES * DIM; i++)
+                ck_assert(d_table[i] == (accumulate ? 3 : 0));
+        }
+}
+END_TEST
+
+/* ---- rows beside each other ---- */
+
+/* Weights and output of a query in one row of memory. */
+START_TEST(interleaved)
+{
+    enum { BATCH = 2, HEADS = 2, QUERIES = 3, KEYS = 4, DIM = 5, ROW = KEYS + DIM };
+    float rows[BATCH * HEADS * QUERIES * ROW] = {0}, table[4 * DIM] = {0};
+    nrg_relative_args args = nrg_relative_args_init(BATCH, HEADS, QUERIES, KEYS, DIM, -2, 1);
+    args.a_strides = (nrg_head_strides){HEADS * QUERIES * sizeof(float[ROW]), QUERIES * sizeof(float[ROW]), sizeof(float[ROW])};
+    args.o_strides = args.a_strides;
+    args.table = table;
+    args.a = rows;
+    args.o = rows + KEYS;
+    ck_assert_int_eq(nrg_relative_values(&args, 0, 1), NRG_OK);
+    args.o = rows + KEYS - 1;
+    ck_assert_int_eq(nrg_relative_values(&args, 0, 1), NRG_ERR_OVERLAP);
 }
 END_TEST
 
@@ -149,6 +204,8 @@ int main(int argc, char **argv)
     Suite *suite = suite_create("relative position representations");
     tcase_add_loop_test(test_case(suite, "sums"), order_of_the_sums, 0, 3);
     TCase *cases = test_case(suite, "cases");
+    tcase_add_test(cases, nothing_to_add_up);
+    tcase_add_test(cases, interleaved);
     tcase_add_test(cases, far_positions);
     tcase_add_test(cases, nan_stays_where_it_is);
     return test_run(suite);

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+
+#include "../../src/operands/floater.h"
+#include "../../src/operands/recurrent.h"
+#include "../harness/support.h"
+#include "sound.h"
+
+enum { N = 3, CHAINS = 2, DIM = 5 };
+
+#define SIZES(numbers) .sizes = numbers, .size_count = NRG_COUNT(numbers)
+#define WRONG(options, numbers) .wrong = options, .wrong_count = NRG_COUNT(options), SIZES(numbers)
+
+/* A call that only says how large a workspace is leaves *bytes alone where it refuses. */
+enum { NOT_SAID = 12345 };
+
+static nrg_status said(nrg_status status, size_t bytes)
+{
+    ck_assert((status == NRG_OK) == (bytes != NOT_SAID));
+    return status;
+}
+
+/* ---- the recurrence ---- */
+
+enum { ARGS = NRG_RECURRENT_ARGS };
+
+/* Two chains; one of 16 bits; chains side by side, of which p0 and dw are not asked for; no positions; no chains. */
+enum { USUAL, HALVES, BESIDE, NO_POSITIONS, NO_CHAINS, RECURRENT_VARIANTS };
+
+static size_t chains_of(int variant) { return variant == HALVES ? 1 : variant == NO_CHAINS ? 0 : CHAINS; }
+static size_t positions_of(int variant) { return variant == NO_POSITIONS ? 0 : N; }
+
+static uint32_t set_up_recurrent(void *const *part, int variant)
+{
+    nrg_recurrent_args *args = part[ARGS];
+    *args = nrg_recurrent_args_init(DIM, positions_of(variant), NULL, NULL, NULL);
+    args->chains = chains_of(variant);
+    if (variant == BESIDE) {
+        args->p_stride = CHAINS * DIM * sizeof(float);
+        args->p_chain_stride = DIM * sizeof(float);
+    }
+    if (variant == HALVES) {
+        args->dtype = NRG_F16;
+        args->w_dtype = NRG_F32;
+        args->p0_dtype = NRG_F16;
+    }
+    return variant == BESIDE ? 0 : NRG_BIT(NRG_RECURRENT_B);
+}
+
+static nrg_status run_recurrent(void *const *part, int ith, int nth) { return nrg_recurrent_forward(part[ARGS], ith, nth); }
+
+static const sound_wrong wrong_recurrent[] = {
+    WRONG_U64(ARGS, nrg_recurrent_args, dim, 0, NRG_ERR_DIM),
+    WRONG_U32(ARGS, nrg_recurrent_args, w_dtype, NRG_F16, NRG_ERR_DTYPE),
+    WRONG_U32(ARGS, nrg_recurrent_args, p0_dtype, NRG_BF16, NRG_ERR_DTYPE),
+    WRONG_STRIDE(ARGS, nrg_recurrent_args, w_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_args, p0_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_args, p_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_args, p_chain_stride),
+};
+static const sound_size recurrent_sizes[] = {
+    {ARGS, NRG_AT(nrg_recurrent_args, dim)}, {ARGS, NRG_AT(nrg_recurrent_args, n)}, {ARGS, NRG_AT(nrg_recurrent_args, chains)}};
+
+static uint32_t set_up_recurrent_backward(void *const *part, int variant)
+{
+    nrg_recurrent_backward_args *args = part[ARGS];
+    *args = nrg_recurrent_backward_args_init(DIM, positions_of(variant), NULL, NULL, NULL, NULL);
+    args->chains = chains_of(variant);
+    if (variant == BESIDE) {
+        args->p_stride = args->dp_stride = CHAINS * DIM * sizeof(float);
+        args->p_chain_stride = args->dp_chain_stride = DIM * sizeof(float);
+    }
+    if (variant == HALVES) {
+        args->dtype = NRG_BF16;
+        args->w_dtype = NRG_BF16;
+        args->p0_dtype = NRG_F32;
+    }
+    return variant == BESIDE
+               ? NRG_BIT(NRG_RECURRENT_BACKWARD_DB)
+               : NRG_BIT(NRG_RECURRENT_BACKWARD_DP0) | NRG_BIT(NRG_RECURRENT_BACKWARD_DW) | NRG_BIT(NRG_RECURRENT_BACKWARD_DB);
+}
+
+/* What the other phase writes. */
+static uint32_t backward_spares(void *const *part)
+{
+    (void)part;
+    return NRG_BIT(NRG_RECURRENT_BACKWARD_DW) | NRG_BIT(NRG_RECURRENT_BACKWARD_DB);
+}
+
+static uint32_t reduce_spares(void *const *part)
+{
+    (void)part;
+    return NRG_BIT(NRG_RECURRENT_BACKWARD_DP0) | NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE);
+}
+
+static nrg_status run_recurrent_backward(void *const *part, int ith, int nth)
+{
+    return nrg_recurrent_backward(part[ARGS], ith, nth);
+}
+
+static nrg_status run_reduce(void *const *part, int ith, int nth) { return nrg_recurrent_backward_reduce(part[ARGS], ith, nth); }
+
+static nrg_status run_recurrent_workspace(void *const *part, int ith, int nth)
+{
+    size_t bytes = NOT_SAID;
+    (void)ith;
+    (void)nth;
+    const nrg_status status = nrg_recurrent_workspace(part[ARGS], &bytes);
+    return said(status, bytes);
+}
+
+static const sound_wrong wrong_recurrent_backward[] = {
+    WRONG_U64(ARGS, nrg_recurrent_backward_args, dim, 0, NRG_ERR_DIM),
+    WRONG_U32(ARGS, nrg_recurrent_backward_args, w_dtype, NRG_BF16, NRG_ERR_DTYPE),
+    WRONG_U32(ARGS, nrg_recurrent_backward_args, p0_dtype, NRG_F16, NRG_ERR_DTYPE),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, w_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, p0_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, p_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, p_chain_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dp_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dp_chain_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dw_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dp0_stride),
+};
+static const sound_wrong wrong_recurrent_workspace[] = {WRONG_U64(ARGS, nrg_recurrent_backward_args, dim, 0, NRG_ERR_DIM)};
+static const sound_size recurrent_backward_sizes[] = {{ARGS, NRG_AT(nrg_recurrent_backward_args, dim)},
+                                                      {ARGS, NRG_AT(nrg_recurrent_backward_args, n)},
+                                                      {ARGS, NRG_AT(nrg_recurrent_backward_args, chains)}};
+
+/* ---- the path of a dynamical system ---- */
+
+enum { SPEC = NRG_FLOATER_SPEC, PATH = NRG_FLOATER_ARGS };
+
+/* The caller's functions, which a refused call does not call. */
+static int calls_made;
+
+static void decay(void *user, double t, size_t dim, const float *p, float *dp_dt)
+{
+    (void)user;
+    (void)t;
+    calls_made++;
+    for (size_t i = 0; i < dim; i++)
+        dp_dt[i] = -p[i];
+}
+
+static void decay_vjp(void *user, double t, size_t dim, const float *p, const float *v, float *vt_dh_dp)
+{
+    (void)user;
+    (void)t;
+    (void)p;
+    calls_made++;
+    for (size_t i = 0; i < dim; i++)
+        vt_dh_dp[i] = -v[i];
+}
+
+static nrg_status quiet(nrg_status status)
+{
+    ck_assert_msg(status == NRG_OK || !calls_made, "a refused call called something");
+    calls_made = 0;
+    return status;
+}
+
+/* Even times; times, and 16 bits; from a state; from nothing to nowhere. */
+enum { EVEN, TIMES, FROM_STATE, NOWHERE, FLOATER_VARIANTS };
+
+static void set_spec(void *const *part, int variant)
+{
+    nrg_floater_spec *spec = part[SPEC];
+    *spec = nrg_floater_spec_init(DIM, N, decay, decay_vjp, NULL);
+    if (variant == TIMES) {
+        spec->dtype = NRG_BF16;
+        spec->p0_dtype = NRG_F32;
+        spec->substeps = 2;
+    }
+    if (variant == NOWHERE)
+        *spec = nrg_floater_spec_init(DIM, 0, NULL, NULL, NULL);
+}
+
+static uint32_t set_up_floater(void *const *part, int variant)
+{
+    set_spec(part, variant);
+    *(nrg_floater_args *)part[PATH] = nrg_floater_args_init(NULL, NULL, NULL, 0);
+    switch (variant) {
+    case EVEN:
+        return NRG_BIT(NRG_FLOATER_P0);
+    case TIMES:
+        return NRG_BIT(NRG_FLOATER_P0) | NRG_BIT(NRG_FLOATER_TIMES) | NRG_BIT(NRG_FLOATER_STATES);
+    case FROM_STATE:
+        return NRG_BIT(NRG_FLOATER_STATE0) | NRG_BIT(NRG_FLOATER_STATES);
+    default:
+        return 0;
+    }
+}
+
+static nrg_status run_floater(void *const *part, int ith, int nth)
+{
+    return quiet(nrg_floater_forward(part[SPEC], part[PATH], ith, nth));
+}
+
+static nrg_status run_floater_workspace(void *const *part, int ith, int nth)
+{
+    size_t bytes = NOT_SAID;
+    (void)ith;
+    (void)nth;
+    const nrg_status status = nrg_floater_workspace(part[SPEC], &bytes);
+    return said(status, bytes);
+}
+
+static uint32_t set_up_floater_backward(void *const *part, int variant)
+{
+    set_spec(part, variant);
+    *(nrg_floater_backward_args *)part[PATH] = nrg_floater_backward_args_init(NULL, NULL, NULL, NULL, 0);
+    const uint32_t starts = NRG_BIT(NRG_FLOATER_BACKWARD_DP0) | NRG_BIT(NRG_FLOATER_BACKWARD_DSTATE0);
+    switch (variant) {
+    case EVEN:
+        return NRG_BIT(NRG_FLOATER_BACKWARD_P0) | NRG_BIT(NRG_FLOATER_BACKWARD_DP0);
+    case TIMES:
+        return starts | NRG_BIT(NRG_FLOATER_BACKWARD_P0) | NRG_BIT(NRG_FLOATER_BACKWARD_TIMES) |
+               NRG_BIT(NRG_FLOATER_BACKWARD_STATES) | NRG_BIT(NRG_FLOATER_BACKWARD_DSTATE_N);
+    case FROM_STATE:
+        return NRG_BIT(NRG_FLOATER_BACKWARD_STATE0) | NRG_BIT(NRG_FLOATER_BACKWARD_STATES) |
+               NRG_BIT(NRG_FLOATER_BACKWARD_DSTATE0);
+    default:
+        return starts | NRG_BIT(NRG_FLOATER_BACKWARD_DSTATE_N);
+    }
+}
+
+static nrg_status run_floater_backward(void *const *part, int ith, int nth)
+{
+    return quiet(nrg_floater_backward(part[SPEC], part[PATH], ith, nth));
+}
+
+static nrg_status run_floater_backward_workspace(void *const *part, int ith, int nth)
+{
+    size_t bytes = NOT_SAID;
+    (void)ith;
+    (void)nth;
+    const nrg_status status = nrg_floater_backward_workspace(part[SPEC], part[PATH], &bytes);
+    return said(status, bytes);
+}
+
+/* Times that are no numbers; and numbers too far from each other. */
+static nrg_status spoil_times(void *const *part, int n)
+{
+    static const double wrong[] = {NAN, INFINITY, -INFINITY};
+    double *times = (double *)(uintptr_t)((nrg_floater_spec *)part[SPEC])->times;
+    if (!times || n > 3 * (N + 1))
+        return NRG_OK;
+    if (n < 3 * (N + 1)) {
+        times[n / 3] = wrong[n % 3];
+    } else {
+        times[0] = -1.5e308;
+        times[1] = 1.5e308;
+    }
+    return NRG_ERR_POSITION;
+}
+
+#define WRONG_DIM WRONG_U64(SPEC, nrg_floater_spec, dim, 0, NRG_ERR_DIM)
+#define NOT_LOOKED_AT(variant)                                                                                                   \
+    WRONG_VARIANT(variant), WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_OK), WRONG_F64(SPEC, nrg_floater_spec, dt, NAN, NRG_OK)
+#define WRONG_SPEC                                                                                                               \
+    WRONG_DIM, WRONG_U32(SPEC, nrg_floater_spec, p0_dtype, NRG_F16, NRG_ERR_DTYPE), WRONG_NULL(SPEC, nrg_floater_spec, h),       \
+        WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_ERR_POSITION),                                                            \
+        WRONG_F64(SPEC, nrg_floater_spec, t0, INFINITY, NRG_ERR_POSITION),                                                       \
+        WRONG_F64(SPEC, nrg_floater_spec, dt, -INFINITY, NRG_ERR_POSITION),                                                      \
+        WRONG_F64(SPEC, nrg_floater_spec, dt, NAN, NRG_ERR_POSITION),                                                            \
+        WRONG_F64(SPEC, nrg_floater_spec, dt, 1e308, NRG_ERR_POSITION), NOT_LOOKED_AT(TIMES), NOT_LOOKED_AT(NOWHERE)
+static const sound_wrong wrong_floater[] = {WRONG_STRIDE(PATH, nrg_floater_args, p_stride), WRONG_SPEC};
+static const sound_wrong wrong_floater_backward[] = {WRONG_STRIDE(PATH, nrg_floater_backward_args, dp_stride),
+                                                     WRONG_NULL(SPEC, nrg_floater_spec, vjp), WRONG_SPEC};
+static const sound_wrong wrong_floater_workspace[] = {WRONG_DIM};
+static const sound_size floater_sizes[] = {{SPEC, NRG_AT(nrg_floater_spec, dim)}, {SPEC, NRG_AT(nrg_floater_spec, n)}};
+static const sound_size floater_backward_sizes[] = {
+    {SPEC, NRG_AT(nrg_floater_spec, dim)}, {SPEC, NRG_AT(nrg_floater_spec, n)}, {SPEC, NRG_AT(nrg_floater_spec, substeps)}};
+
+static const sound_call calls[] = {
+    {&nrg_call_recurrent_forward, "recurrent.h", "nrg_recurrent_forward", 1, RECURRENT_VARIANTS, set_up_recurrent, NULL,
+     run_recurrent, WRONG(wrong_recurrent, recurrent_sizes)},
+    {&nrg_call_recurrent_backward, "recurrent.h", "nrg_recurrent_backward", 1, RECURRENT_VARIANTS, set_up_recurrent_backward,
+     NULL, run_recurrent_backward, WRONG(wrong_recurrent_backward, recurrent_backward_sizes), .spares = backward_spares},
+    {&nrg_call_recurrent_backward, "recurrent.h", "nrg_recurrent_backward_reduce", 1, RECURRENT_VARIANTS,
+     set_up_recurrent_backward, NULL, run_reduce, WRONG(wrong_recurrent_backward, recurrent_backward_sizes),
+     .spares = reduce_spares},
+    {&nrg_call_recurrent_workspace, "recurrent.h", "nrg_recurrent_workspace", 0, RECURRENT_VARIANTS, set_up_recurrent_backward,
+     NULL, run_recurrent_workspace, WRONG(wrong_recurrent_workspace, recurrent_backward_sizes)},
+    {&nrg_call_floater_forward, "floater.h", "nrg_floater_forward", 1, FLOATER_VARIANTS, set_up_floater, NULL, run_floater,
+     WRONG(wrong_floater, floater_sizes), .spoil = spoil_times},
+    {&nrg_call_floater_workspace, "floater.h", "nrg_floater_workspace", 0, FLOATER_VARIANTS, set_up_floater, NULL,
+     run_floater_workspace, WRONG(wrong_floater_workspace, floater_sizes)},
+    {&nrg_call_floater_backward, "floater.h", "nrg_floater_backward", 1, FLOATER_VARIANTS, set_up_floater_backward, NULL,
+     run_floater_backward, WRONG(wrong_floater_backward, floater_backward_sizes), .spoil = spoil_times},
+    {&nrg_call_floater_backward_workspace, "floater.h", "nrg_floater_backward_workspace", 0, FLOATER_VARIANTS,
+     set_up_floater_backward, NULL, run_floater_backward_workspace, WRONG(wrong_floater_workspace, floater_backward_sizes)},
+};
+
+const sound_family sound_recurrent = {"recurrent", calls, NRG_COUNT(calls)};
