@@ -26,6 +26,10 @@ typedef struct sweep_family {
     void (*describe)(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);
 } sweep_family;
 
+/* As many ways on all levels; the lengths of each. */
+#define SWEEP_LENGTHS(ways_, quick, middle, full, large_)                                                                        \
+    .ways = {ways_, ways_, ways_}, .small = {quick, middle, full}, .large = (large_)
+
 /* Each row of another kind. */
 void sweep_fill_rows(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random);
 

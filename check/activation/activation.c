@@ -23,7 +23,7 @@ static const struct {
               [SWEEP_FULL] = {600, 1, 1 << 24}};
 
 /* After the lengths of a level, the longer ones; after them, as the only large shape, every value. */
-#define LENGTHS .ways = {ACTIVATIONS, ACTIVATIONS, ACTIVATIONS}, .small = {23 + LARGE - 1, 130 + LARGE, 600 + LARGE}, .large = 1
+#define LENGTHS SWEEP_LENGTHS(ACTIVATIONS, 23 + LARGE - 1, 130 + LARGE, 600 + LARGE, 1)
 
 static nrg_activation_args args_of(const sweep_case *c)
 {

@@ -17,7 +17,7 @@ static const size_t large[][4] = {{1, 2, 70, 65},  {2, 1, 3, 1000}, {1, 3, 130, 
                                   {1, 1, 1, 4097}, {2, 2, 33, 129}, {1, 8, 64, 64}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
-#define LENGTHS(ways_) .ways = {ways_, ways_, ways_}, .small = {70, 140, 600}, .large = LARGE
+#define LENGTHS(ways_) SWEEP_LENGTHS(ways_, 70, 140, 600, LARGE)
 
 static nrg_bias_spec draw_spec(const size_t shape[4], uint64_t *random)
 {

@@ -172,10 +172,5 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
                      nrg_activation_name(e.norm.activation));
 }
 
-const sweep_family sweep_family_embed = {.ways = {WAYS, WAYS, WAYS},
-                                         .small = {40, 140, 600},
-                                         .large = LARGE,
-                                         .make = make,
-                                         .fill = fill,
-                                         .run = run,
+const sweep_family sweep_family_embed = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE), .make = make, .fill = fill, .run = run,
                                          .describe = describe};

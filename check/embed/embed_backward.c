@@ -88,10 +88,5 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
                  (double)args.scale);
 }
 
-const sweep_family sweep_family_embed_backward = {.ways = {WAYS, WAYS, WAYS},
-                                                  .small = {40, 140, 600},
-                                                  .large = LARGE,
-                                                  .make = make,
-                                                  .fill = fill,
-                                                  .run = run,
-                                                  .describe = describe};
+const sweep_family sweep_family_embed_backward = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE), .make = make, .fill = fill,
+                                                  .run = run, .describe = describe};

@@ -12,7 +12,7 @@ enum { WAYS = 3 }; /* for every length of a head */
 static const size_t large[][4] = {{1, 8, 20, 64}, {2, 3, 100, 16}, {1, 2, 3, 513}, {1, 1, 2, 4100}, {3, 16, 5, 40}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
-#define LENGTHS .ways = {WAYS, WAYS, WAYS}, .small = {40, 140, 600}, .large = LARGE
+#define LENGTHS SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE)
 
 /* Of the two outputs or, backward, inputs one is there. */
 typedef struct pair_case {

@@ -85,7 +85,7 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
                  r.has_ends ? ", ends" : "");
 }
 
-#define LENGTHS .ways = {WAYS, WAYS, WAYS}, .small = {40, 100, 400}, .large = LARGE
+#define LENGTHS SWEEP_LENGTHS(WAYS, 40, 100, 400, LARGE)
 
 static void make_scores(sweep_case *c)
 {

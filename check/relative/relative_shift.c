@@ -85,5 +85,5 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
                  is_backward(c) ? ", backward" : "");
 }
 
-const sweep_family sweep_family_relative_shift = {
-    .ways = {WAYS, WAYS, WAYS}, .small = {40, 140, 600}, .large = LARGE, .make = make, .run = run, .describe = describe};
+const sweep_family sweep_family_relative_shift = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE), .make = make, .run = run,
+                                                  .describe = describe};

@@ -172,10 +172,5 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     sweep_append(text, ", n_ctx_orig %d, scaling %s by %g", s->n_ctx_orig, scalings[s->scaling], s->factor);
 }
 
-const sweep_family sweep_family_position_table = {.ways = {WAYS, WAYS, WAYS},
-                                                  .small = {40, 140, 600},
-                                                  .large = LARGE,
-                                                  .make = make,
-                                                  .fill = fill,
-                                                  .run = run,
-                                                  .describe = describe};
+const sweep_family sweep_family_position_table = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE), .make = make, .fill = fill,
+                                                  .run = run, .describe = describe};

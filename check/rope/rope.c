@@ -177,9 +177,7 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
                      nrg_activation_name(r.norm.activation));
 }
 
-#define CASES                                                                                                                    \
-    .ways = {WAYS, WAYS, WAYS}, .small = {40, 130, 500}, .large = LARGE, .make = make, .fill = fill, .run = run,                 \
-    .describe = describe
+#define CASES SWEEP_LENGTHS(WAYS, 40, 130, 500, LARGE), .make = make, .fill = fill, .run = run, .describe = describe
 
 const sweep_family sweep_family_rope = {CASES};
 #ifndef NRG_NO_NORM
