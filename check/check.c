@@ -75,30 +75,6 @@ static int reserve(memory *m, size_t bytes)
     return 1;
 }
 
-static uint64_t load(const unsigned char *p, size_t size)
-{
-    uint64_t bits = 0;
-    memcpy(&bits, p, size); /* little-endian, as every host of nrg is */
-    return bits;
-}
-
-/* The bits of infinity; of integers, which have none, no bits are more. */
-static uint64_t infinity_of(int type)
-{
-    switch (type) {
-    case NRG_F32:
-        return 0x7f800000;
-    case NRG_F16:
-        return 0x7c00;
-    case NRG_BF16:
-        return 0x7f80;
-    case SWEEP_F64:
-        return 0x7ff0000000000000;
-    default:
-        return UINT64_MAX;
-    }
-}
-
 /* Scratch has no result in it. */
 static void forget_scratch(const sweep_case *c, unsigned char *block)
 {
@@ -115,11 +91,10 @@ static void unify_nans(const sweep_case *c, unsigned char *block)
         if (!out->rows)
             continue;
         size_t size = sweep_type_size(out->type);
-        uint64_t infinity = infinity_of(out->type), magnitude = ((uint64_t)1 << (8 * size - 1)) - 1;
         for (size_t row = 0; row < out->rows; row++)
             for (size_t i = 0; i < out->length; i++) {
                 unsigned char *p = block + sweep_row(out, row) + i * size;
-                if ((load(p, size) & magnitude) > infinity)
+                if (sweep_is_nan(out->type, p))
                     memset(p, 0xff, size);
             }
     }
@@ -145,8 +120,8 @@ static void describe_difference(const sweep_case *c, const memory *m, char *text
         for (size_t row = 0; row < operand->rows; row++)
             for (size_t i = 0; i < operand->length; i++) {
                 size_t at = sweep_row(operand, row) + i * (size_t)size;
-                uint64_t expected = load(m->copies[EXPECTED] + at, (size_t)size);
-                uint64_t result = load(m->copies[RESULT] + at, (size_t)size);
+                uint64_t expected = sweep_load(operand->type, m->copies[EXPECTED] + at);
+                uint64_t result = sweep_load(operand->type, m->copies[RESULT] + at);
                 if (expected == result)
                     continue;
                 snprintf(text, room, ": %s[%zu][%zu] is 0x%0*llx, scalar has 0x%0*llx", sweep_operand_name(c, which), row, i,
@@ -248,6 +223,14 @@ static nrg_status check_path(nrg_isa isa, const sweep_case *c, const memory *m, 
     return NRG_OK;
 }
 
+static int complain_of_case(const sweep_case *c, const char *before, const char *word, const char *after)
+{
+    char text[SWEEP_TEXT_ROOM];
+    sweep_describe(c, text);
+    complain("FAIL: %s%s%s: %s", before, word, after, text);
+    return CLI_FAILED;
+}
+
 enum {
     KERNELS = 0
 #define NRG_KERNEL(family, op, job) +3
@@ -284,15 +267,10 @@ static int sweep(sweep_level level, int only, const char *op, memory *m, sweep_r
             if (is_checked(i, only) && !(i == NRG_ISA_SCALAR && is_left_out(level, number)))
                 status = check_path((nrg_isa)i, &c, m, &result->paths[i]);
         int unwritten = status == NRG_OK ? find_unwritten(&c, m) : -1;
-        if (status != NRG_OK || unwritten >= 0) {
-            char text[SWEEP_TEXT_ROOM];
-            sweep_describe(&c, text);
-            if (status != NRG_OK)
-                complain("FAIL: the library refuses a case: %s: %s", nrg_status_string(status), text);
-            else
-                complain("FAIL: scalar leaves %s unwritten: %s", sweep_operand_name(&c, unwritten), text);
-            return CLI_FAILED;
-        }
+        if (status != NRG_OK)
+            return complain_of_case(&c, "the library refuses a case: ", nrg_status_string(status), "");
+        if (unwritten >= 0)
+            return complain_of_case(&c, "scalar leaves ", sweep_operand_name(&c, unwritten), " unwritten");
         result->cases++;
         result->kernel_cases[c.kernel]++;
         result->bytes += c.bytes;
@@ -389,12 +367,8 @@ static int hash_case(nrg_isa isa, const sweep_case *c, memory *m, uint64_t *hash
     }
     sweep_fill(c, m->copies[RESULT]);
     const nrg_status status = run_on(isa, c, m->copies[RESULT]);
-    if (status != NRG_OK) {
-        char text[SWEEP_TEXT_ROOM];
-        sweep_describe(c, text);
-        complain("FAIL: the library refuses a case: %s: %s", nrg_status_string(status), text);
-        return CLI_FAILED;
-    }
+    if (status != NRG_OK)
+        return complain_of_case(c, "the library refuses a case: ", nrg_status_string(status), "");
     *hash = sweep_hash(c, m->copies[RESULT], *hash);
     return CLI_DONE;
 }

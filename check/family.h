@@ -8,25 +8,36 @@
 
 #include "sweep.h"
 
+enum { SWEEP_LEVELS = SWEEP_FULL + 1 };
+
 /* Of an op with options that no field of sweep_case has: make, fill, run and describe draw a description of their own, the same
  * each time, from the number, level and n of the case. */
 typedef struct sweep_family {
-    uint64_t (*count)(sweep_level level); /* of cases for each dtype */
-    /* Makes case n of these, in c's dtype. c is empty but for its number, its kernel, spec.size and spec.dtype. */
-    void (*make)(sweep_level level, uint64_t n, sweep_case *c);
-    /* Gives an input that the case has its data. */
+    /* The cases of each dtype: every length from 1 to small, and large shapes, in so many ways; and all that in so many rounds,
+     * for 0 of which there is one. */
+    uint64_t ways[SWEEP_LEVELS], small[SWEEP_LEVELS], large, rounds[SWEEP_LEVELS];
+    /* Makes a case, in its dtype. It is empty but for its number, kernel, level, n, what this is divided into, spec.size and
+     * spec.dtype. */
+    void (*make)(sweep_case *c);
+    /* Gives an operand that the case has its data; NULL: sweep_fill_rows. */
     void (*fill)(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random);
     nrg_status (*run)(const sweep_case *c, unsigned char *memory);
     /* Appends what is asked for. */
     void (*describe)(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);
-    const char *const *names; /* of SWEEP_OPERANDS operands; NULL: the norms' */
 } sweep_family;
+
+/* As many ways on all levels; the lengths of each. */
+#define SWEEP_LENGTHS(ways_, quick, middle, full, large_)                                                                        \
+    .ways = {ways_, ways_, ways_}, .small = {quick, middle, full}, .large = (large_)
 
 /* Each row of another kind. */
 void sweep_fill_rows(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random);
 
-/* One row. */
-void sweep_fill_operand_row(const sweep_case *c, int operand, size_t row, int is_weight, unsigned char *memory, uint64_t *random);
+/* Positions from least to most, the ends among them. */
+void sweep_fill_positions(const sweep_case *c, int operand, int32_t least, int32_t most, unsigned char *memory, uint64_t *random);
+
+/* Batch, heads, rows and what the case's length is of: up to most of the first three, now and then no batch; or a large shape. */
+void sweep_draw_shape(const sweep_case *c, const unsigned most[3], const size_t (*large)[4], size_t shape[4], uint64_t *random);
 
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))

@@ -20,6 +20,19 @@ static uint64_t infinity_of(int type)
     }
 }
 
+uint64_t sweep_load(int type, const unsigned char *element)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, element, sweep_type_size(type));
+    return bits;
+}
+
+int sweep_is_nan(int type, const unsigned char *element)
+{
+    const uint64_t infinity = infinity_of(type), magnitude = ((uint64_t)1 << (8 * sweep_type_size(type) - 1)) - 1;
+    return infinity < UINT64_MAX && (sweep_load(type, element) & magnitude) > infinity;
+}
+
 /* FNV-1a over elements, with the high bits folded down, which its product never does. */
 static uint64_t add(uint64_t hash, uint64_t word)
 {
@@ -34,13 +47,11 @@ uint64_t sweep_hash(const sweep_case *c, const unsigned char *memory, uint64_t h
         if (!out->rows)
             continue;
         const size_t size = sweep_type_size(out->type);
-        const uint64_t infinity = infinity_of(out->type), magnitude = ((uint64_t)1 << (8 * size - 1)) - 1;
         hash = add(hash, out->rows * out->length);
         for (size_t row = 0; row < out->rows; row++)
             for (size_t i = 0; i < out->length; i++) {
-                uint64_t bits = 0;
-                memcpy(&bits, memory + sweep_row(out, row) + i * size, size); /* little-endian, as every host of nrg is */
-                hash = add(hash, infinity < UINT64_MAX && (bits & magnitude) > infinity ? UINT64_MAX : bits);
+                const unsigned char *element = memory + sweep_row(out, row) + i * size;
+                hash = add(hash, sweep_is_nan(out->type, element) ? UINT64_MAX : sweep_load(out->type, element));
             }
     }
     return hash;

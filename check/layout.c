@@ -7,37 +7,6 @@
 
 #include "data.h"
 
-static void add(sweep_case *c, int operand, int type, size_t length, size_t rows, size_t run, int has_stride, int has_run_stride)
-{
-    size_t stride = length * sweep_type_size(type);
-    sweep_operand o = {.type = type,
-                       .length = length,
-                       .stride = stride,
-                       .rows = rows,
-                       .run = run ? run : 1,
-                       .run_stride = run * stride,
-                       .has_stride = has_stride,
-                       .has_run_stride = has_run_stride};
-    c->operands[operand] = o;
-}
-
-void sweep_add_tensor(sweep_case *c, int operand, int type, size_t length, size_t rows)
-{
-    add(c, operand, type, length, rows, rows, 1, 0);
-}
-
-void sweep_add_dense(sweep_case *c, int operand, int type, size_t length, size_t rows)
-{
-    add(c, operand, type, length, rows, rows, 0, 0);
-}
-
-void sweep_add_runs(sweep_case *c, int operand, int type, size_t length, size_t run, size_t runs, int is_even)
-{
-    add(c, operand, type, length, run * runs, run, 1, !is_even);
-}
-
-/* ---- from a call's description ---- */
-
 static int type_of(const nrg_operand *o, const nrg_sizes *s)
 {
     switch (o->element) {
@@ -75,6 +44,43 @@ static size_t run_of(const nrg_operand *o, const nrg_sizes *s, int is_turned)
     return s->n[o->level[levels_of(o) > 1 && is_turned ? 1 : 0].count];
 }
 
+static int slot_of(const nrg_call *call, const unsigned char *slots, unsigned i)
+{
+    static const int first[] = {
+        [NRG_IN] = SWEEP_IN, [NRG_OUT] = SWEEP_OUT, [NRG_INOUT] = SWEEP_OUT, [NRG_SCRATCH] = SWEEP_SCRATCH};
+    if (slots)
+        return slots[i];
+    int slot = first[call->operands[i].role];
+    for (unsigned j = 0; j < i; j++)
+        slot += first[call->operands[j].role] == first[call->operands[i].role];
+    return slot;
+}
+
+/* An operand, dense and without a place yet. */
+static void add(sweep_case *c, int slot, const nrg_operand *o, const nrg_sizes *s, int is_turned)
+{
+    sweep_operand *to = &c->operands[slot];
+    const size_t rows = s->n[o->level[0].count] * s->n[o->level[1].count] * s->n[o->level[2].count];
+    if (!rows || !s->n[o->dim])
+        return;
+    to->name = o->name;
+    to->type = type_of(o, s);
+    to->length = s->n[o->dim];
+    to->rows = rows;
+    to->run = run_of(o, s, is_turned);
+    to->stride = to->length * sweep_type_size(to->type);
+    to->run_stride = to->run * to->stride;
+    to->outermost = s->n[o->level[2].count];
+    if (slot < SWEEP_FIRST_SCRATCH) {
+        to->has_stride = o->level[0].stride != 0;
+        to->has_run_stride = o->level[1].stride != 0;
+        to->is_alone = o->has_no_gaps || o->rows_may_meet;
+        to->may_stay = to->is_read = slot >= SWEEP_FIRST_OUTPUT && o->role == NRG_INOUT && c->accumulate;
+    }
+    to->is_turned = levels_of(o) > 1 && is_turned;
+    to->is_optional = 1;
+}
+
 void sweep_add_call(sweep_case *c, const nrg_call *call, void *const *part, const unsigned char *slots, uint32_t there,
                     uint32_t turned)
 {
@@ -82,24 +88,40 @@ void sweep_add_call(sweep_case *c, const nrg_call *call, void *const *part, cons
     nrg_sizes s;
     memset(&s, 0, sizeof s);
     s.n[NRG_ONE] = 1;
-    for (unsigned i = 0; i < call->operand_count; i++)
-        set_pointer(&call->operands[i], part, there >> i & 1 || !call->operands[i].may_be_absent ? &any : NULL);
+    for (unsigned i = 0; i < call->operand_count; i++) {
+        there |= call->operands[i].may_be_absent ? 0 : NRG_BIT(i);
+        if (slot_of(call, slots, i) != SWEEP_NOWHERE)
+            set_pointer(&call->operands[i], part, there >> i & 1 ? &any : NULL);
+    }
     if (call->measure((const void *const *)part, &s) != NRG_OK)
         return; /* the call itself will say why */
     for (unsigned i = 0; i < call->operand_count; i++) {
         const nrg_operand *o = &call->operands[i];
-        const size_t rows = s.n[o->level[0].count] * s.n[o->level[1].count] * s.n[o->level[2].count];
-        sweep_operand *to = &c->operands[slots[i]];
-        if (!(there >> i & 1 || !o->may_be_absent) || !rows || !s.n[o->dim])
+        const int slot = slot_of(call, slots, i);
+        sweep_operand *to = &c->operands[slot];
+        if (slot == SWEEP_NOWHERE || !(there >> i & 1))
             continue;
-        add(c, slots[i], type_of(o, &s), s.n[o->dim], rows, run_of(o, &s, turned >> i & 1), o->level[0].stride != 0,
-            o->level[1].stride != 0);
-        to->is_turned = levels_of(o) > 1 && turned >> i & 1;
-        to->outermost = s.n[o->level[2].count];
-        to->is_optional = o->role == NRG_OUT && o->may_be_absent && !(s.needed >> i & 1);
+        if (!to->rows)
+            add(c, slot, o, &s, turned >> i & 1);
+        to->is_optional &= o->role == NRG_OUT && o->may_be_absent && !(s.needed >> i & 1);
         for (unsigned j = 0; j < call->operand_count; j++)
             if (o->over >> j & 1 && (call->operands[j].role == NRG_IN || !(s.apart >> i & 1)))
-                to->over |= (uint32_t)1 << slots[j];
+                to->over |= (uint32_t)((uint64_t)1 << slot_of(call, slots, j)); /* no bit of SWEEP_NOWHERE */
+    }
+}
+
+void sweep_add_before(sweep_case *c, const nrg_call *call, void *const *part, const unsigned char *slots, uint32_t there)
+{
+    uint32_t over[SWEEP_OPERANDS];
+    for (int i = 0; i < SWEEP_OPERANDS; i++)
+        over[i] = c->operands[i].over;
+    sweep_add_call(c, call, part, slots, there, 0);
+    for (unsigned i = 0; i < call->operand_count; i++) {
+        const int slot = slot_of(call, slots, i);
+        if (call->operands[i].role != NRG_IN && slot != SWEEP_NOWHERE) {
+            c->operands[slot].is_optional = 0;
+            c->operands[slot].over = over[slot];
+        }
     }
 }
 
@@ -108,46 +130,24 @@ void sweep_bind_call(const sweep_case *c, const nrg_call *call, void *const *par
 {
     for (unsigned i = 0; i < call->operand_count; i++) {
         const nrg_operand *o = &call->operands[i];
-        const sweep_operand *from = &c->operands[slots[i]];
+        const int slot = slot_of(call, slots, i);
+        const sweep_operand *from = &c->operands[slot];
         const unsigned levels = levels_of(o);
-        set_pointer(o, part, sweep_place(c, slots[i], memory));
+        if (slot == SWEEP_NOWHERE)
+            continue;
+        set_pointer(o, part, sweep_place(c, slot, memory));
         if (o->room)
             set_size(part[o->part], o->room, from->rows * from->length * sweep_type_size(from->type));
         if (!from->rows || !levels || !o->level[0].stride)
             continue; /* the structs have strides of 0 */
-        set_size(part[o->part], o->level[0].stride, from->is_turned ? from->run_stride : sweep_stride(c, slots[i]));
+        const size_t inner = sweep_stride(c, slot), outer = sweep_run_stride(c, slot);
+        set_size(part[o->part], o->level[0].stride, from->is_turned ? outer : inner);
         if (levels > 1 && o->level[1].stride)
-            set_size(part[o->part], o->level[1].stride, from->is_turned ? from->stride : sweep_run_stride(c, slots[i]));
+            set_size(part[o->part], o->level[1].stride, from->is_turned ? inner : outer);
         /* the outermost of three continues the one that lies outside of the two */
         if (levels > 2 && o->level[2].stride)
-            set_size(part[o->part], o->level[2].stride, from->rows / from->outermost / from->run * from->run_stride);
+            set_size(part[o->part], o->level[2].stride, from->rows / from->outermost / from->run * outer);
     }
-}
-
-/* Of a norm's operands, those with one stride a row; w, b and the like have no stride of their own. */
-static int norm_has_stride(int operand)
-{
-    switch (operand) {
-    case SWEEP_X:
-    case SWEEP_Y:
-    case SWEEP_Z:
-    case SWEEP_R_IN:
-    case SWEEP_D_O:
-    case SWEEP_DR_IN:
-    case SWEEP_O:
-    case SWEEP_R:
-    case SWEEP_DX:
-    case SWEEP_DY:
-    case SWEEP_DZ:
-        return 1;
-    default:
-        return 0;
-    }
-}
-
-void sweep_add(sweep_case *c, int operand, int type, size_t length, size_t rows)
-{
-    add(c, operand, type, length, rows, rows, norm_has_stride(operand), 0);
 }
 
 /* Elements, or what the library wants for its scratch. */
@@ -164,6 +164,13 @@ static int fits_over(const sweep_operand *out, const sweep_operand *in)
            sweep_type_size(in->type) == sweep_type_size(out->type);
 }
 
+static void share_place(sweep_operand *to, const sweep_operand *from)
+{
+    to->offset = from->offset;
+    to->stride = from->stride;
+    to->run_stride = from->run_stride;
+}
+
 /* Every output that may, or none, mostly; no place is taken twice. */
 static void draw_places(sweep_case *c, uint64_t *random)
 {
@@ -176,7 +183,7 @@ static void draw_places(sweep_case *c, uint64_t *random)
             const int in = (int)((first + i) % SWEEP_OPERANDS);
             if (!((c->operands[out].over & ~taken) >> in & 1) || !fits_over(&c->operands[out], &c->operands[in]))
                 continue;
-            sweep_share_place(c, out, in);
+            share_place(&c->operands[out], &c->operands[in]);
             taken |= (uint32_t)1 << in | (uint32_t)1 << out;
             break;
         }
@@ -214,26 +221,17 @@ void sweep_lay_out(sweep_case *c, uint64_t *random)
     draw_places(c, random);
 }
 
-void sweep_share_place(sweep_case *c, int output, int input)
-{
-    sweep_operand *to = &c->operands[output];
-    const sweep_operand *from = &c->operands[input];
-    if (!to->rows || !from->rows || sweep_type_size(to->type) != sweep_type_size(from->type))
-        return;
-    to->offset = from->offset;
-    to->stride = from->stride;
-    to->run = from->run;
-    to->run_stride = from->run_stride;
-}
-
+/* What is dense in the other order only is told the strides it has. */
 size_t sweep_stride(const sweep_case *c, int operand)
 {
-    return c->operands[operand].is_told_zero ? 0 : c->operands[operand].stride;
+    const sweep_operand *o = &c->operands[operand];
+    return o->is_told_zero && !o->is_turned ? 0 : o->stride;
 }
 
 size_t sweep_run_stride(const sweep_case *c, int operand)
 {
-    return c->operands[operand].run_is_told_zero ? 0 : c->operands[operand].run_stride;
+    const sweep_operand *o = &c->operands[operand];
+    return o->run_is_told_zero && !o->is_turned ? 0 : o->run_stride;
 }
 
 void *sweep_place(const sweep_case *c, int operand, unsigned char *memory)

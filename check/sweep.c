@@ -10,33 +10,6 @@
 #include "data.h"
 #include "family.h"
 
-static const char *const norm_names[SWEEP_OPERANDS] = {[SWEEP_X] = "x",
-                                                       [SWEEP_Y] = "y",
-                                                       [SWEEP_Z] = "z",
-                                                       [SWEEP_W] = "w",
-                                                       [SWEEP_B] = "b",
-                                                       [SWEEP_R_IN] = "r",
-                                                       [SWEEP_D_O] = "d_o",
-                                                       [SWEEP_DR_IN] = "dr_in",
-                                                       [SWEEP_RUNNING_MEAN] = "running mean",
-                                                       [SWEEP_RUNNING_VAR] = "running var",
-                                                       [SWEEP_O] = "o",
-                                                       [SWEEP_R] = "r",
-                                                       [SWEEP_MEAN] = "mean",
-                                                       [SWEEP_RSTD] = "rstd",
-                                                       [SWEEP_STATISTICS] = "statistics",
-                                                       [SWEEP_SUMS] = "sums",
-                                                       [SWEEP_NEW_MEAN] = "updated mean",
-                                                       [SWEEP_NEW_VAR] = "updated var",
-                                                       [SWEEP_SCALE] = "scale",
-                                                       [SWEEP_SHIFT] = "shift",
-                                                       [SWEEP_DX] = "dx",
-                                                       [SWEEP_DY] = "dy",
-                                                       [SWEEP_DZ] = "dz",
-                                                       [SWEEP_DW] = "dw",
-                                                       [SWEEP_DB] = "db",
-                                                       [SWEEP_WORKSPACE] = "workspace"};
-
 size_t sweep_type_size(int type)
 {
     return type == SWEEP_F64 || type == SWEEP_I64 ? 8 : type == SWEEP_I32 ? 4 : nrg_dtype_size((nrg_dtype)type);
@@ -70,36 +43,43 @@ const char *sweep_kernel_op(int kernel) { return kernels[kernel].op; }
 
 nrg_dtype sweep_kernel_dtype(int kernel) { return kernels[kernel].dtype; }
 
-const char *sweep_operand_name(const sweep_case *c, int operand)
+const char *sweep_operand_name(const sweep_case *c, int operand) { return c->operands[operand].name; }
+
+static uint64_t lengths(const sweep_family *family, sweep_level level) { return family->small[level] + family->large; }
+
+static uint64_t count(const sweep_family *family, sweep_level level)
 {
-    const char *const *names = kernels[c->kernel].family->names;
-    return (names ? names : norm_names)[operand];
+    const uint64_t rounds = family->rounds[level] ? family->rounds[level] : 1;
+    return rounds * lengths(family, level) * family->ways[level];
 }
 
 uint64_t sweep_first(sweep_level level, int kernel)
 {
     uint64_t first = 0;
     for (int i = 0; i < kernel; i++)
-        first += kernels[i].family->count(level);
+        first += count(kernels[i].family, level);
     return first;
 }
 
 int sweep_make(sweep_level level, uint64_t number, sweep_case *c)
 {
-    uint64_t n = number;
+    const sweep_family *family = kernels[0].family;
     memset(c, 0, sizeof *c);
-    c->number = number;
+    c->number = c->n = number;
     c->level = level;
-    while (n >= kernels[c->kernel].family->count(level)) {
-        n -= kernels[c->kernel].family->count(level);
+    while (c->n >= count(family, level)) {
+        c->n -= count(family, level);
         if (++c->kernel == sweep_kernels)
             return 0;
+        family = kernels[c->kernel].family;
     }
+    c->way = c->n % family->ways[level];
+    c->length = (size_t)(c->n / family->ways[level] % lengths(family, level)) + 1;
+    c->large = c->length > family->small[level] ? c->length - (size_t)family->small[level] : 0;
     c->spec = nrg_rms_norm_spec(1, 0);
     c->spec.dtype = kernels[c->kernel].dtype;
     c->shares = c->reduce_shares = 1;
-    c->n = n;
-    kernels[c->kernel].family->make(level, n, c);
+    family->make(c);
     return 1;
 }
 
@@ -131,29 +111,44 @@ int sweep_share(const sweep_case *c, int i, int shares)
     return (int)((first + (int64_t)i * step) % shares);
 }
 
-nrg_status sweep_each_share(const sweep_case *c, int shares, sweep_share_call *call, const void *context)
-{
-    nrg_status status = NRG_OK;
-    for (int i = 0; i < shares && status == NRG_OK; i++)
-        status = call(context, sweep_share(c, i, shares), shares);
-    return status;
-}
-
-void sweep_fill_operand_row(const sweep_case *c, int operand, size_t row, int is_weight, unsigned char *memory, uint64_t *random)
-{
-    const sweep_operand *o = &c->operands[operand];
-    sweep_fill_row(memory + sweep_row(o, row), (nrg_dtype)o->type, o->length, is_weight, random);
-}
-
 void sweep_fill_rows(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random)
 {
-    for (size_t row = 0; row < c->operands[operand].rows; row++)
-        sweep_fill_operand_row(c, operand, row, operand == SWEEP_W || operand == SWEEP_B, memory, random);
+    const sweep_operand *o = &c->operands[operand];
+    for (size_t row = 0; row < o->rows; row++)
+        sweep_fill_row(memory + sweep_row(o, row), (nrg_dtype)o->type, o->length, c->weights >> operand & 1, random);
+}
+
+void sweep_fill_positions(const sweep_case *c, int operand, int32_t least, int32_t most, unsigned char *memory, uint64_t *random)
+{
+    const sweep_operand *o = &c->operands[operand];
+    uint64_t span = (uint64_t)((int64_t)most - least) + 1;
+    /* of a wide range, mostly a part in which there are positions of texts */
+    uint64_t near_zero = least < 0 && span > 1 << 20 && sweep_draw(random, 3) ? 1 << 20 : 0;
+    for (size_t row = 0; row < o->rows; row++)
+        for (size_t i = 0; i < o->length; i++) {
+            uint64_t drawn = sweep_random(random), end = drawn >> 40 & 15;
+            int32_t position = end == 0    ? least
+                               : end == 1  ? most
+                               : near_zero ? (int32_t)(drawn % near_zero)
+                                           : (int32_t)(least + (int64_t)((drawn & 0xffffffff) * span >> 32));
+            memcpy(memory + sweep_row(o, row) + i * sizeof position, &position, sizeof position);
+        }
+}
+
+void sweep_draw_shape(const sweep_case *c, const unsigned most[3], const size_t (*large)[4], size_t shape[4], uint64_t *random)
+{
+    shape[0] = sweep_draw(random, 24) ? 1 + sweep_draw(random, most[0]) : 0;
+    shape[1] = 1 + sweep_draw(random, most[1]);
+    shape[2] = 1 + sweep_draw(random, most[2]);
+    shape[3] = c->length;
+    if (c->large)
+        memcpy(shape, large[c->large - 1], sizeof *large);
 }
 
 void sweep_fill(const sweep_case *c, unsigned char *memory)
 {
     enum { GAP = 0xff, UNWRITTEN = 0xa5 }; /* as a number of any dtype: a NaN; something small and negative */
+    const sweep_family *family = kernels[c->kernel].family;
     uint64_t random = ~c->number;
     memset(memory, GAP, c->bytes);
     for (int i = SWEEP_FIRST_OUTPUT; i < SWEEP_FIRST_SCRATCH; i++)
@@ -163,7 +158,7 @@ void sweep_fill(const sweep_case *c, unsigned char *memory)
                        c->operands[i].length * sweep_type_size(c->operands[i].type));
     for (int i = 0; i < SWEEP_FIRST_SCRATCH; i++)
         if (c->operands[i].rows && (i < SWEEP_FIRST_OUTPUT || c->operands[i].is_read))
-            kernels[c->kernel].family->fill(c, i, memory, &random);
+            (family->fill ? family->fill : sweep_fill_rows)(c, i, memory, &random);
 }
 
 void sweep_append(char text[SWEEP_TEXT_ROOM], const char *format, ...)
@@ -187,9 +182,11 @@ static void describe_place(const sweep_case *c, int output, char text[SWEEP_TEXT
 
 void sweep_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
+    static const char *const stores[] = {"auto", "keep", "stream"};
     snprintf(text, SWEEP_TEXT_ROOM, "case %llu: %s_%s", (unsigned long long)c->number, kernels[c->kernel].op,
              nrg_dtype_name(c->spec.dtype));
     kernels[c->kernel].family->describe(c, text);
+    sweep_append(text, ", store %s", stores[c->channel.channels ? c->channel.store : c->spec.store]);
     sweep_append(text, ", %d share%s", c->shares, c->shares == 1 ? "" : "s");
     if (c->reduce_shares > 1)
         sweep_append(text, " and %d", c->reduce_shares);

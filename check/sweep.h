@@ -15,8 +15,7 @@ typedef enum sweep_level { SWEEP_QUICK, SWEEP_DEFAULT, SWEEP_FULL } sweep_level;
 
 /* Inputs, then outputs, then scratch: memory that is lent to a call, whose contents afterwards are nobody's business.
  *
- * The names are the norms'. A family with other operands has SWEEP_IN, SWEEP_IN + 1, …, SWEEP_OUT, …, SWEEP_SCRATCH, … and names
- * of its own for them. */
+ * The names are the norms'. A family with other operands has SWEEP_IN, SWEEP_IN + 1, …, SWEEP_OUT, …, SWEEP_SCRATCH, … */
 enum {
     SWEEP_X,
     SWEEP_Y,
@@ -51,7 +50,8 @@ enum {
     SWEEP_FIRST_SCRATCH = SWEEP_WORKSPACE,
     SWEEP_IN = SWEEP_X,
     SWEEP_OUT = SWEEP_FIRST_OUTPUT,
-    SWEEP_SCRATCH = SWEEP_FIRST_SCRATCH
+    SWEEP_SCRATCH = SWEEP_FIRST_SCRATCH,
+    SWEEP_NOWHERE = SWEEP_OPERANDS /* of a call's operand that is none of the case's */
 };
 
 /* What an operand is made of: an nrg_dtype, or one of these. */
@@ -61,6 +61,7 @@ const char *sweep_type_name(int type);
 
 /* Where an operand lies in the case's memory. Absent: no rows. */
 typedef struct sweep_operand {
+    const char *name;
     int type;
     size_t offset, length, stride, rows; /* length in elements, the others in bytes and rows */
     size_t run, run_stride;              /* rows lie in runs of so many, as heads of a token do; bytes from run to run */
@@ -84,18 +85,22 @@ typedef struct sweep_case {
     uint64_t number; /* from 0 */
     int kernel;      /* of an op and a dtype */
     sweep_level level;
-    uint64_t n; /* number among the cases of that line */
+    uint64_t n;    /* number among the cases of that line */
+    uint64_t way;  /* what the family makes of it: one of its ways, */
+    size_t length; /* and a length; */
+    size_t large;  /* 0, or the number, from 1, of one of its large shapes */
     nrg_norm_spec spec;
     nrg_channel_norm_spec channel; /* instead of spec, whose dtype it has, where rows are samples with channels */
     size_t rows, positions;
     int shares, reduce_shares; /* nth, of the second phase too; the reference always takes one */
     uint64_t order;            /* of shares: 0, from the first to the last */
-    int accumulate;
-    int saved;       /* statistics (in norm_backward also r) come from another call, but not in the reference */
-    int recompute;   /* the reference: statistics are computed, nothing is fused */
-    int fused;       /* one call does what several do in the reference */
-    int parts;       /* into which the tensor is cut where that call is one for each part */
-    int every_value; /* x goes through all bit patterns of its dtype, in as many steps as it has elements */
+    int accumulate;            /* to gradients, or whatever else a call reads and writes */
+    uint32_t weights;          /* bits of operands that hold weights */
+    int saved;                 /* statistics (in norm_backward also r) come from another call, but not in the reference */
+    int recompute;             /* the reference: statistics are computed, nothing is fused */
+    int fused;                 /* one call does what several do in the reference */
+    int parts;                 /* into which the tensor is cut where that call is one for each part */
+    int every_value;           /* x goes through all bit patterns of its dtype, in as many steps as it has elements */
     sweep_operand operands[SWEEP_OPERANDS];
     size_t bytes; /* of memory, all operands and the gaps around them */
 } sweep_case;
@@ -126,9 +131,13 @@ sweep_case sweep_plain(const sweep_case *c);
 /* Which share of so many is called i-th: the case's order. */
 int sweep_share(const sweep_case *c, int i, int shares);
 
-/* All shares of a call, in the case's order. */
-typedef nrg_status sweep_share_call(const void *context, int ith, int nth);
-nrg_status sweep_each_share(const sweep_case *c, int shares, sweep_share_call *call, const void *context);
+/* All shares of a call, in the case's order, up to the first that fails: an expression with ith and nth, the share and their
+ * number, that is an nrg_status. */
+#define SWEEP_EACH_SHARE(status, c, shares, call)                                                                                \
+    for (int i_ = 0, nth = (shares); i_ < nth && (status) == NRG_OK; i_++) {                                                     \
+        const int ith = sweep_share(c, i_, nth);                                                                                 \
+        (status) = (call);                                                                                                       \
+    }
 
 /* One line about a case. */
 enum { SWEEP_TEXT_ROOM = 1024 };

@@ -4,55 +4,50 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "../../src/operands/activation.h"
+
 #include "../data.h"
 #include "../family.h"
 #include "../layout.h"
-#include "../norm/norm.h"
 
 enum { ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
 
 static const size_t large[] = {255, 256, 257, 1000, 4097, 70001};
 enum { LARGE = sizeof large / sizeof large[0] };
 
-/* Every length from 1 to small, in steps of step; the first so many of those above; and f32 values. */
+/* Lengths from 1 in steps, so many of them; and f32 values. */
 static const struct {
-    size_t small, step, large, values;
-} levels[] = {[SWEEP_QUICK] = {67, 3, LARGE - 1, 1 << 14},
-              [SWEEP_DEFAULT] = {130, 1, LARGE, 1 << 19}, /* which is memory enough to be streamed */
-              [SWEEP_FULL] = {600, 1, LARGE, 1 << 24}};
+    size_t small, step, values;
+} levels[] = {[SWEEP_QUICK] = {23, 3, 1 << 14},
+              [SWEEP_DEFAULT] = {130, 1, 1 << 19}, /* which is memory enough to be streamed */
+              [SWEEP_FULL] = {600, 1, 1 << 24}};
 
-static uint64_t lengths(sweep_level level) { return (levels[level].small + levels[level].step - 1) / levels[level].step; }
+/* After the lengths of a level, the longer ones; after them, as the only large shape, every value. */
+#define LENGTHS SWEEP_LENGTHS(ACTIVATIONS, 23 + LARGE - 1, 130 + LARGE, 600 + LARGE, 1)
 
-static uint64_t count(sweep_level level) { return ACTIVATIONS * (lengths(level) + levels[level].large + 1); }
-
-/* The three operands, in one row each: x, the other input where there is one, the output. */
-static void make_one(sweep_level level, uint64_t n, sweep_case *c, int other, int output)
+static nrg_activation_args args_of(const sweep_case *c)
 {
-    uint64_t random = c->number, length = n / ACTIVATIONS, few = lengths(level);
-    c->spec.activation = (nrg_activation)(n % ACTIVATIONS);
-    c->rows = 1;
-    if (length < few)
-        /* with steps, each activation has lengths of its own */
-        c->spec.dim = (size_t)length * levels[level].step + 1 + c->spec.activation % levels[level].step;
-    else if (length < few + levels[level].large)
-        c->spec.dim = large[length - few];
-    else {
-        c->spec.dim = c->spec.dtype == NRG_F32 ? levels[level].values : 1 << 16;
-        c->every_value = 1;
-    }
-    sweep_add(c, SWEEP_X, c->spec.dtype, c->spec.dim, 1);
-    if (other != output)
-        sweep_add(c, other, c->spec.dtype, c->spec.dim, 1);
-    sweep_add(c, output, c->spec.dtype, c->spec.dim, 1);
-    sweep_lay_out(c, &random);
-    if (sweep_draw(&random, 3) == 0)
-        sweep_share_place(c, output, SWEEP_X);
-    else if (sweep_draw(&random, 3) == 0)
-        sweep_share_place(c, output, other);
-    c->shares = sweep_draw_shares(&random);
+    return (nrg_activation_args){.dtype = c->spec.dtype, .activation = c->spec.activation, .n = c->spec.dim};
 }
 
-static void make_forward(sweep_level level, uint64_t n, sweep_case *c) { make_one(level, n, c, SWEEP_O, SWEEP_O); }
+static void make(sweep_case *c, const nrg_call *call)
+{
+    uint64_t random = c->number;
+    const size_t small = levels[c->level].small, step = levels[c->level].step;
+    c->spec.activation = (nrg_activation)c->way;
+    c->rows = 1;
+    c->every_value = c->large != 0;
+    if (c->every_value)
+        c->spec.dim = c->spec.dtype == NRG_F32 ? levels[c->level].values : 1 << 16;
+    else if (c->length > small)
+        c->spec.dim = large[c->length - small - 1];
+    else /* with steps, each activation has lengths of its own */
+        c->spec.dim = (c->length - 1) * step + 1 + (size_t)c->way % step;
+    nrg_activation_args args = args_of(c);
+    sweep_add_call(c, call, (void *const[]){&args}, NULL, 0, 0);
+    sweep_lay_out(c, &random);
+    c->shares = sweep_draw_shares(&random);
+}
 
 /* The bit patterns of a dtype, in even steps; the lower bits, where there are any between two steps, are drawn. */
 static void fill_every_value(const sweep_operand *operand, unsigned char *row, uint64_t *random)
@@ -73,34 +68,37 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
         sweep_fill_rows(c, operand, memory, random);
 }
 
-static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
-{
-    nrg_status status = NRG_OK;
-    for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_activation_forward(c->spec.activation, c->spec.dtype, c->spec.dim, sweep_place(c, SWEEP_X, memory),
-                                        sweep_place(c, SWEEP_O, memory), sweep_share(c, i, c->shares), c->shares);
-    return status;
-}
-
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     sweep_append(text, " %s of %zu", nrg_activation_name(c->spec.activation), c->spec.dim);
 }
 
-const sweep_family sweep_family_activation = {count, make_forward, fill, run_forward, describe, NULL};
+static void make_forward(sweep_case *c) { make(c, &nrg_call_activation_forward); }
 
-#ifndef NRG_NO_BACKWARD
-static void make_backward(sweep_level level, uint64_t n, sweep_case *c) { make_one(level, n, c, SWEEP_D_O, SWEEP_DX); }
-
-static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
+static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
 {
+    nrg_activation_args a = args_of(c);
     nrg_status status = NRG_OK;
-    for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_activation_backward(c->spec.activation, c->spec.dtype, c->spec.dim, sweep_place(c, SWEEP_X, memory),
-                                         sweep_place(c, SWEEP_D_O, memory), sweep_place(c, SWEEP_DX, memory),
-                                         sweep_share(c, i, c->shares), c->shares);
+    sweep_bind_call(c, &nrg_call_activation_forward, (void *const[]){&a}, NULL, memory);
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_activation_forward(a.activation, a.dtype, a.n, a.x, a.out, ith, nth));
     return status;
 }
 
-const sweep_family sweep_family_activation_backward = {count, make_backward, fill, run_backward, describe, NULL};
+const sweep_family sweep_family_activation = {LENGTHS, .make = make_forward, .fill = fill, .run = run_forward,
+                                              .describe = describe};
+
+#ifndef NRG_NO_BACKWARD
+static void make_backward(sweep_case *c) { make(c, &nrg_call_activation_backward); }
+
+static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
+{
+    nrg_activation_args a = args_of(c);
+    nrg_status status = NRG_OK;
+    sweep_bind_call(c, &nrg_call_activation_backward, (void *const[]){&a}, NULL, memory);
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_activation_backward(a.activation, a.dtype, a.n, a.x, a.d_o, a.out, ith, nth));
+    return status;
+}
+
+const sweep_family sweep_family_activation_backward = {LENGTHS, .make = make_backward, .fill = fill, .run = run_backward,
+                                                       .describe = describe};
 #endif

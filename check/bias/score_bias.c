@@ -1,131 +1,196 @@
-/* The cases of score_bias, with diagonals of T5's and ALiBi's among them.
+/* The cases of score_bias, with diagonals of T5's and ALiBi's among them; of score_bias_backward, and of the gradient of T5's
+ * table.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "../../src/operands/score_bias.h"
+
 #include "../data.h"
 #include "../family.h"
 #include "../layout.h"
-#include "../position.h"
-
-enum { SCORES = SWEEP_IN, DIAGONALS, TABLE };
-enum { O = SWEEP_OUT, MADE };
-
-static const char *const names[SWEEP_OPERANDS] = {
-    [SCORES] = "scores", [DIAGONALS] = "diagonals", [TABLE] = "table", [O] = "o", [MADE] = "made diagonals"};
 
 /* Where diagonals come from; each for every number of keys. */
 enum { ANY, T5, ALIBI, WAYS };
 
-static const struct {
-    size_t batch, heads, queries, keys;
-} large[] = {{1, 2, 70, 65}, {2, 1, 3, 1000}, {1, 3, 130, 7}, {1, 1, 1, 4097}, {2, 2, 33, 129}, {1, 8, 64, 64}};
+static const size_t large[][4] = {{1, 2, 70, 65},  {2, 1, 3, 1000}, {1, 3, 130, 7},
+                                  {1, 1, 1, 4097}, {2, 2, 33, 129}, {1, 8, 64, 64}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
-static const size_t small[] = {[SWEEP_QUICK] = 70, [SWEEP_DEFAULT] = 140, [SWEEP_FULL] = 600};
+#define LENGTHS(ways_) SWEEP_LENGTHS(ways_, 70, 140, 600, LARGE)
 
-static uint64_t count(sweep_level level) { return WAYS * (small[level] + LARGE); }
+static nrg_bias_spec draw_spec(const size_t shape[4], uint64_t *random)
+{
+    nrg_bias_spec spec = nrg_bias_spec_init(shape[1], shape[2], shape[3]);
+    spec.query_offset = sweep_draw(random, 2) ? 0 : (int64_t)sweep_draw(random, 2000) - 1000;
+    spec.mask_future = sweep_draw(random, 3) == 0;
+    spec.bidirectional = sweep_draw(random, 2) != 0;
+    spec.buckets = 4 + (int)sweep_draw(random, 40);
+    spec.max_distance = spec.buckets + (int)sweep_draw(random, 200);
+    return spec;
+}
+
+static void describe_t5(const nrg_bias_spec *s, char text[SWEEP_TEXT_ROOM])
+{
+    sweep_append(text, ", %d buckets to %d%s", s->buckets, s->max_distance, s->bidirectional ? " both ways" : "");
+}
+
+/* ---- forward ---- */
+
+enum { SCORES = SWEEP_IN, DIAGONALS, TABLE };
+enum { O = SWEEP_OUT, MADE };
+
+static const unsigned char given[] = {
+    [NRG_SCORE_BIAS_SCORES] = SCORES, [NRG_SCORE_BIAS_DIAGONALS] = DIAGONALS, [NRG_SCORE_BIAS_O] = O};
+static const unsigned char made[] = {[NRG_SCORE_BIAS_SCORES] = SCORES, [NRG_SCORE_BIAS_DIAGONALS] = MADE, [NRG_SCORE_BIAS_O] = O};
+static const unsigned char t5[] = {[NRG_T5_TABLE] = TABLE, [NRG_T5_DIAGONALS] = MADE};
+static const unsigned char alibi[] = {[NRG_ALIBI_SLOPES] = TABLE, [NRG_ALIBI_DIAGONALS] = MADE};
 
 typedef struct bias_case {
-    int kind, by_head, o_by_head, in_place;
-    size_t shape[3], keys; /* batch, heads, queries */
     nrg_bias_spec spec;
-    float scale;
+    nrg_t5_args t5;
+    nrg_alibi_args alibi;
+    nrg_score_bias_args args;
+    uint32_t turned;
 } bias_case;
 
 static bias_case draw(const sweep_case *c)
 {
+    static const unsigned most[] = {2, 4, 9};
     static const float scales[] = {0, 0, 1, 0.125f, -3.3f};
-    bias_case b;
-    uint64_t random = c->number, length = c->n / WAYS;
-    memset(&b, 0, sizeof b);
-    b.kind = (int)(c->n % WAYS);
-    b.shape[0] = sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 2) : 0;
-    b.shape[1] = 1 + sweep_draw(&random, 4);
-    b.shape[2] = 1 + sweep_draw(&random, 9);
-    b.keys = (size_t)length + 1;
-    if (length >= small[c->level]) {
-        b.shape[0] = large[length - small[c->level]].batch;
-        b.shape[1] = large[length - small[c->level]].heads;
-        b.shape[2] = large[length - small[c->level]].queries;
-        b.keys = large[length - small[c->level]].keys;
-    }
-    b.in_place = sweep_draw(&random, 3) == 0;
-    b.o_by_head = sweep_draw(&random, 3) != 0;
-    b.by_head = b.in_place ? b.o_by_head : sweep_draw(&random, 3) != 0;
-    b.scale = scales[sweep_draw(&random, 5)];
-    b.spec = nrg_bias_spec_init(b.shape[1], b.shape[2], b.keys);
-    b.spec.query_offset = sweep_draw(&random, 2) ? 0 : (int64_t)sweep_draw(&random, 2000) - 1000;
-    b.spec.mask_future = sweep_draw(&random, 3) == 0;
-    b.spec.bidirectional = sweep_draw(&random, 2) != 0;
-    b.spec.buckets = 4 + (int)sweep_draw(&random, 40);
-    b.spec.max_distance = b.spec.buckets + (int)sweep_draw(&random, 200);
+    bias_case b = {.t5.dtype = c->spec.dtype};
+    uint64_t random = c->number;
+    size_t shape[4];
+    sweep_draw_shape(c, most, large, shape, &random);
+    b.args = nrg_score_bias_args_init(c->spec.dtype, shape[0], shape[1], shape[2], shape[3], NULL, NULL, NULL);
+    const int is_alike = sweep_draw(&random, 3) == 0, by_head = sweep_draw(&random, 3) != 0;
+    b.turned = by_head ? 0 : NRG_BIT(NRG_SCORE_BIAS_O);
+    if (is_alike ? !by_head : sweep_draw(&random, 3) == 0)
+        b.turned |= NRG_BIT(NRG_SCORE_BIAS_SCORES);
+    b.args.scale = scales[sweep_draw(&random, 5)];
+    b.args.store = c->spec.store;
+    b.spec = draw_spec(shape, &random);
     return b;
 }
 
-static void make(sweep_level level, uint64_t n, sweep_case *c)
+static void make(sweep_case *c)
 {
-    (void)level;
-    c->spec.store = (nrg_store)(n / 5 % 3);
+    c->spec.store = (nrg_store)(c->n / 5 % 3);
     bias_case b = draw(c);
     uint64_t random = ~(c->number << 8);
-    size_t diagonals = nrg_score_diagonals(b.shape[2], b.keys);
-    c->rows = b.shape[0];
+    c->rows = b.args.batch;
     c->shares = sweep_draw_shares(&random);
-    sweep_add_batches(c, SCORES, c->spec.dtype, b.keys, b.shape, b.by_head);
-    if (b.kind == T5)
-        sweep_add_tensor(c, TABLE, c->spec.dtype, b.shape[1], (size_t)b.spec.buckets);
-    else if (b.kind == ALIBI)
-        sweep_add_dense(c, TABLE, NRG_F32, b.shape[1], 1);
-    sweep_add_tensor(c, b.kind == ANY ? DIAGONALS : MADE, NRG_F32, diagonals, b.shape[1]);
-    sweep_add_batches(c, O, c->spec.dtype, b.keys, b.shape, b.o_by_head);
-    c->operands[SCORES].is_alone = c->operands[O].is_alone = 1;
+    if (c->way == T5)
+        sweep_add_before(c, &nrg_call_t5_diagonals, (void *const[]){&b.spec, &b.t5}, t5, 0);
+    else if (c->way == ALIBI)
+        sweep_add_before(c, &nrg_call_alibi_diagonals, (void *const[]){&b.spec, &b.alibi}, alibi, 0);
+    sweep_add_call(c, &nrg_call_score_bias_forward, (void *const[]){&b.args}, c->way == ANY ? given : made, 0, b.turned);
     sweep_lay_out(c, &random);
-    if (b.in_place)
-        sweep_share_place(c, O, SCORES);
-}
-
-static nrg_status make_diagonals(const sweep_case *c, const bias_case *b, unsigned char *memory)
-{
-    float *diagonals = sweep_place(c, MADE, memory);
-    size_t stride = sweep_stride(c, MADE);
-    nrg_status status = NRG_OK;
-    for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = b->kind == T5 ? nrg_t5_diagonals(&b->spec, c->spec.dtype, sweep_place(c, TABLE, memory), sweep_stride(c, TABLE),
-                                                  diagonals, stride, sweep_share(c, i, c->shares), c->shares)
-                               : nrg_alibi_diagonals(&b->spec, sweep_place(c, TABLE, memory), diagonals, stride,
-                                                     sweep_share(c, i, c->shares), c->shares);
-    return status;
 }
 
 static nrg_status run(const sweep_case *c, unsigned char *memory)
 {
     bias_case b = draw(c);
-    nrg_status status = b.kind == ANY ? NRG_OK : make_diagonals(c, &b, memory);
-    int diagonals = b.kind == ANY ? DIAGONALS : MADE;
-    nrg_score_bias_args args =
-        nrg_score_bias_args_init(c->spec.dtype, b.shape[0], b.shape[1], b.shape[2], b.keys, sweep_place(c, SCORES, memory),
-                                 sweep_place(c, diagonals, memory), sweep_place(c, O, memory));
-    args.store = c->spec.store;
-    args.scale = b.scale;
-    args.diagonals_stride = sweep_stride(c, diagonals);
-    sweep_batch_strides(c, SCORES, b.shape, b.by_head, 1, &args.scores_batch_stride, &args.scores_head_stride,
-                        &args.scores_query_stride);
-    sweep_batch_strides(c, O, b.shape, b.o_by_head, 1, &args.o_batch_stride, &args.o_head_stride, &args.o_query_stride);
-    for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_score_bias_forward(&args, sweep_share(c, i, c->shares), c->shares);
+    nrg_status status = NRG_OK;
+    if (c->way == T5) {
+        sweep_bind_call(c, &nrg_call_t5_diagonals, (void *const[]){&b.spec, &b.t5}, t5, memory);
+        SWEEP_EACH_SHARE(status, c, c->shares,
+                         nrg_t5_diagonals(&b.spec, b.t5.dtype, b.t5.table, b.t5.table_stride, b.t5.diagonals,
+                                          b.t5.diagonals_stride, ith, nth));
+    } else if (c->way == ALIBI) {
+        sweep_bind_call(c, &nrg_call_alibi_diagonals, (void *const[]){&b.spec, &b.alibi}, alibi, memory);
+        SWEEP_EACH_SHARE(status, c, c->shares,
+                         nrg_alibi_diagonals(&b.spec, b.alibi.slopes, b.alibi.diagonals, b.alibi.diagonals_stride, ith, nth));
+    }
+    sweep_bind_call(c, &nrg_call_score_bias_forward, (void *const[]){&b.args}, c->way == ANY ? given : made, memory);
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_score_bias_forward(&b.args, ith, nth));
     return status;
 }
 
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
-    static const char *const kinds[] = {"any", "t5", "alibi"}, *const stores[] = {"auto", "keep", "stream"};
-    bias_case b = draw(c);
-    sweep_append(text, " %zux%zux%zux%zu %s times %g, offset %ld%s, store %s", b.shape[0], b.shape[1], b.shape[2], b.keys,
-                 kinds[b.kind], (double)b.scale, (long)b.spec.query_offset, b.spec.mask_future ? ", mask_future" : "",
-                 stores[c->spec.store]);
-    if (b.kind == T5)
-        sweep_append(text, ", %d buckets to %d%s", b.spec.buckets, b.spec.max_distance, b.spec.bidirectional ? " both ways" : "");
+    static const char *const kinds[] = {"any", "t5", "alibi"};
+    const bias_case b = draw(c);
+    sweep_append(text, " %zux%zux%zux%zu %s times %g, offset %ld%s", b.args.batch, b.args.heads, b.args.queries, b.args.keys,
+                 kinds[c->way], (double)b.args.scale, (long)b.spec.query_offset, b.spec.mask_future ? ", mask_future" : "");
+    if (c->way == T5)
+        describe_t5(&b.spec, text);
 }
 
-const sweep_family sweep_family_score_bias = {count, make, sweep_fill_rows, run, describe, names};
+const sweep_family sweep_family_score_bias = {LENGTHS(WAYS), .make = make, .run = run, .describe = describe};
+
+#ifndef NRG_NO_BACKWARD
+/* ---- backward ---- */
+
+enum { D_O = SWEEP_IN };
+enum { D_DIAGONALS = SWEEP_OUT, D_TABLE };
+
+static const unsigned char t5_backward[] = {[NRG_T5_BACKWARD_D_DIAGONALS] = D_DIAGONALS, [NRG_T5_BACKWARD_D_TABLE] = D_TABLE};
+
+typedef struct gradient_case {
+    nrg_score_bias_backward_args args;
+    int by_head, accumulate, has_table;
+    nrg_bias_spec spec;
+    nrg_t5_backward_args t5;
+} gradient_case;
+
+static gradient_case draw_backward(const sweep_case *c)
+{
+    static const unsigned most[] = {3, 4, 9};
+    gradient_case g = {.accumulate = 0};
+    uint64_t random = c->number;
+    size_t shape[4];
+    sweep_draw_shape(c, most, large, shape, &random);
+    if (c->large == LARGE) /* more of a batch than is added up at a time */
+        memcpy(shape, (const size_t[]){40, 1, 5, 9}, sizeof shape);
+    g.args = nrg_score_bias_backward_args_init(c->spec.dtype, shape[0], shape[1], shape[2], shape[3], NULL, NULL);
+    g.by_head = sweep_draw(&random, 3) != 0;
+    g.accumulate = sweep_draw(&random, 3) == 0;
+    g.has_table = sweep_draw(&random, 2) != 0;
+    g.spec = draw_spec(shape, &random);
+    return g;
+}
+
+static void make_backward(sweep_case *c)
+{
+    gradient_case g = draw_backward(c);
+    uint64_t random = ~(c->number << 8);
+    c->rows = g.args.heads;
+    c->shares = sweep_draw_shares(&random);
+    sweep_add_call(c, &nrg_call_score_bias_backward, (void *const[]){&g.args}, NULL, 0,
+                   g.by_head ? 0 : NRG_BIT(NRG_SCORE_BIAS_BACKWARD_D_O));
+    /* d_diagonals, which the second call uses, are added to by a second call of the first */
+    c->accumulate = g.accumulate;
+    if (g.has_table)
+        sweep_add_call(c, &nrg_call_t5_backward, (void *const[]){&g.spec, &g.t5}, t5_backward, 0, 0);
+    sweep_lay_out(c, &random);
+}
+
+static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
+{
+    gradient_case g = draw_backward(c);
+    nrg_status status = NRG_OK;
+    sweep_bind_call(c, &nrg_call_score_bias_backward, (void *const[]){&g.args}, NULL, memory);
+    sweep_bind_call(c, &nrg_call_t5_backward, (void *const[]){&g.spec, &g.t5}, t5_backward, memory);
+    for (g.args.accumulate = 0; g.args.accumulate <= g.accumulate; g.args.accumulate++)
+        SWEEP_EACH_SHARE(status, c, c->shares, nrg_score_bias_backward(&g.args, ith, nth));
+    if (g.has_table)
+        SWEEP_EACH_SHARE(status, c, c->shares,
+                         nrg_t5_backward(&g.spec, g.t5.d_diagonals, g.t5.d_diagonals_stride, g.t5.d_table, g.t5.d_table_stride,
+                                         g.accumulate, ith, nth));
+    return status;
+}
+
+static void describe_backward(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
+{
+    const gradient_case g = draw_backward(c);
+    sweep_append(text, " %zux%zux%zux%zu", g.args.batch, g.args.heads, g.args.queries, g.args.keys);
+    if (g.has_table) {
+        sweep_append(text, ", offset %ld", (long)g.spec.query_offset);
+        describe_t5(&g.spec, text);
+    }
+}
+
+const sweep_family sweep_family_score_bias_backward = {LENGTHS(2), .make = make_backward, .run = run_backward,
+                                                       .describe = describe_backward};
+#endif

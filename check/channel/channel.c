@@ -9,7 +9,6 @@
 #include "../data.h"
 #include "../family.h"
 #include "../layout.h"
-#include "../norm/norm.h"
 
 /* Beyond the lengths from 1 up: around the lengths at which sums are taken otherwise, and more segments, samples or channels than
  * are worked on at a time. */
@@ -19,16 +18,9 @@ static const struct {
              {2, 4, 784},  {1, 12, 700}, {40, 4, 49},  {130, 3, 7},  {4100, 1, 1}, {1500, 1, 3}, {66, 20, 4},
              {200, 5, 2},  {1, 320, 16}, {1, 1030, 5}, {1, 128, 49}, {1, 16, 300}, {1, 130, 65}, {70, 96, 1},
              {12, 16, 33}, {2, 8, 513},  {65, 2, 100}, {1, 1, 20011}};
-enum { LARGE = sizeof large / sizeof large[0] };
-
-/* Every length from 1 to here. */
-static const size_t small[] = {[SWEEP_QUICK] = 70, [SWEEP_DEFAULT] = 150, [SWEEP_FULL] = 400};
+_Static_assert(sizeof large / sizeof large[0] == SWEEP_CHANNEL_LARGE, "sweep_channel_draw knows them all");
 
 enum kind_of_set { BATCH, GROUP, INSTANCE, LAYER };
-
-static uint64_t lengths(sweep_level level) { return small[level] + LARGE; }
-
-uint64_t sweep_channel_count(sweep_level level, uint64_t ways, uint64_t rounds) { return rounds * lengths(level) * ways; }
 
 /* A divisor of c. */
 static size_t draw_groups(size_t c, uint64_t *random)
@@ -113,24 +105,23 @@ static void draw_spec(sweep_case *c, uint64_t *random)
         s->activation = (nrg_activation)sweep_draw(random, NRG_ACT_SOFTPLUS + 1);
 }
 
-void sweep_channel_draw(sweep_level level, uint64_t ways, uint64_t n, sweep_case *c, uint64_t *random)
+void sweep_channel_draw(sweep_case *c, uint64_t ways, uint64_t *random)
 {
     nrg_channel_norm_spec *s = &c->channel;
-    uint64_t rest = n / ways;
-    size_t length = (size_t)(rest % lengths(level));
     /* where not all ways are gone, neighbours go different ones */
-    int way = (int)((n % ways * (SWEEP_CHANNEL_WAYS / ways) + rest) % SWEEP_CHANNEL_WAYS);
+    int way = (int)((c->way * (SWEEP_CHANNEL_WAYS / ways) + c->n / ways) % SWEEP_CHANNEL_WAYS);
     enum kind_of_set sets = (enum kind_of_set)(way >> 1 & 3);
     *s = nrg_batch_norm_spec(1, 0);
     s->dtype = c->spec.dtype;
     s->layout = (nrg_channel_layout)(way & 1);
     s->over = sets == BATCH ? NRG_OVER_BATCH : NRG_OVER_GROUP;
-    if (length < small[level])
-        draw_small(c, length + 1, sets, way >> 3, random);
+    c->weights = NRG_BIT(SWEEP_W) | NRG_BIT(SWEEP_B);
+    if (!c->large)
+        draw_small(c, c->length, sets, way >> 3, random);
     else {
-        c->rows = large[length - small[level]].n;
-        c->positions = large[length - small[level]].s;
-        s->channels = large[length - small[level]].c;
+        c->rows = large[c->large - 1].n;
+        c->positions = large[c->large - 1].s;
+        s->channels = large[c->large - 1].c;
         s->groups = sets == GROUP ? draw_groups(s->channels, random) : 0;
     }
     if (sets == INSTANCE)
@@ -154,31 +145,48 @@ size_t sweep_channel_sets(const sweep_case *c)
     return s->over == NRG_OVER_BATCH ? s->channels : c->rows * (s->groups ? s->groups : 1);
 }
 
-void sweep_channel_add_tensor(sweep_case *c, int operand)
+const unsigned char sweep_channel_slots[] = {
+    [NRG_CHANNEL_X] = SWEEP_X,
+    [NRG_CHANNEL_Y] = SWEEP_Y,
+    [NRG_CHANNEL_W] = SWEEP_W,
+    [NRG_CHANNEL_B] = SWEEP_B,
+    [NRG_CHANNEL_RUNNING_MEAN] = SWEEP_RUNNING_MEAN,
+    [NRG_CHANNEL_RUNNING_VAR] = SWEEP_RUNNING_VAR,
+    [NRG_CHANNEL_O] = SWEEP_O,
+    [NRG_CHANNEL_MEAN] = SWEEP_MEAN,
+    [NRG_CHANNEL_RSTD] = SWEEP_RSTD,
+    [NRG_CHANNEL_STATISTICS] = SWEEP_STATISTICS,
+};
+
+const unsigned char sweep_channel_sums_slots[] = {[NRG_CHANNEL_SUMS_X] = SWEEP_X, [NRG_CHANNEL_SUMS_SUMS] = SWEEP_SUMS};
+
+void sweep_channel_add_before(sweep_case *c, const nrg_call *call, const unsigned char *slots, uint32_t there)
 {
-    const nrg_channel_norm_spec *s = &c->channel;
-    if (s->layout == NRG_NHWC)
-        sweep_add(c, operand, s->dtype, s->channels, c->rows * c->positions);
-    else
-        sweep_add(c, operand, s->dtype, s->channels * c->positions, c->rows);
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(c->rows, c->positions, NULL, NULL);
+    const void *more[2]; /* as much as any of these calls takes beside spec and args */
+    sweep_add_before(c, call, (void *const[]){&c->channel, &args, more}, slots, there);
 }
 
-void sweep_channel_add_weights(sweep_case *c, uint64_t *random)
+void sweep_channel_add_running(sweep_case *c, int mean, int var)
 {
-    if (sweep_draw(random, 3))
-        sweep_add(c, SWEEP_W, c->channel.w_dtype, c->channel.channels, 1);
-    if (sweep_draw(random, 3))
-        sweep_add(c, SWEEP_B, c->channel.w_dtype, c->channel.channels, 1);
+    const unsigned char slots[] = {[NRG_CHANNEL_FOLD_W] = SWEEP_NOWHERE,
+                                   [NRG_CHANNEL_FOLD_B] = SWEEP_NOWHERE,
+                                   [NRG_CHANNEL_FOLD_RUNNING_MEAN] = (unsigned char)mean,
+                                   [NRG_CHANNEL_FOLD_RUNNING_VAR] = (unsigned char)var,
+                                   [NRG_CHANNEL_FOLD_SCALE] = SWEEP_NOWHERE,
+                                   [NRG_CHANNEL_FOLD_SHIFT] = SWEEP_NOWHERE};
+    sweep_channel_add_before(c, &nrg_call_channel_norm_fold, slots, 0);
 }
 
-void sweep_channel_add_statistics(sweep_case *c)
+void sweep_channel_add_parts(sweep_case *c)
 {
-    sweep_add(c, SWEEP_STATISTICS, SWEEP_F64, sizeof(nrg_channel_statistics) / sizeof(double), sweep_channel_sets(c));
+    static const unsigned char slots[] = {[NRG_SUMS_ADD_FROM] = SWEEP_PART_SUMS, [NRG_SUMS_ADD_INTO] = SWEEP_TOTAL};
+    nrg_sums_add_args args = {.sets = sweep_channel_sets(c)};
+    sweep_add_before(c, &nrg_call_sums_add, (void *const[]){&args}, slots, 0);
 }
 
 void sweep_channel_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
-    static const char *const stores[] = {"auto", "keep", "stream"};
     static const char *const sources[] = {"computed", "given", "running", "folded"};
     const nrg_channel_norm_spec *s = &c->channel;
     sweep_append(text, " %zux%zux%zu %s", c->rows, s->channels, c->positions, s->layout == NRG_NHWC ? "nhwc" : "nchw");
@@ -194,7 +202,6 @@ void sweep_channel_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
         sweep_append(text, ", cumulative");
     else
         sweep_append(text, ", momentum %g", s->momentum);
-    sweep_append(text, ", store %s", stores[s->store]);
     if (c->parts)
         sweep_append(text, ", %d part%s", c->parts, c->parts == 1 ? "" : "s");
 }

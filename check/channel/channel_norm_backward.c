@@ -3,34 +3,49 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "../../src/operands/channel_norm_backward.h"
+
 #include "channel.h"
 #include "../data.h"
 #include "../family.h"
 #include "../layout.h"
 
-static const struct {
-    uint64_t ways, rounds;
-} levels[] = {[SWEEP_QUICK] = {3, 1}, [SWEEP_DEFAULT] = {16, 1}, [SWEEP_FULL] = {16, 3}};
+static const unsigned char slots[] = {
+    [NRG_CHANNEL_BACKWARD_X] = SWEEP_X,
+    [NRG_CHANNEL_BACKWARD_Y] = SWEEP_Y,
+    [NRG_CHANNEL_BACKWARD_W] = SWEEP_W,
+    [NRG_CHANNEL_BACKWARD_B] = SWEEP_B,
+    [NRG_CHANNEL_BACKWARD_D_O] = SWEEP_D_O,
+    [NRG_CHANNEL_BACKWARD_RUNNING_MEAN] = SWEEP_RUNNING_MEAN,
+    [NRG_CHANNEL_BACKWARD_RUNNING_VAR] = SWEEP_RUNNING_VAR,
+    [NRG_CHANNEL_BACKWARD_STATISTICS] = SWEEP_NOWHERE, /* computed, or what a forward pass has saved */
+    [NRG_CHANNEL_BACKWARD_SUMS] = SWEEP_NOWHERE,       /* of parts only */
+    [NRG_CHANNEL_BACKWARD_DX] = SWEEP_DX,
+    [NRG_CHANNEL_BACKWARD_DY] = SWEEP_DY,
+    [NRG_CHANNEL_BACKWARD_DW] = SWEEP_DW,
+    [NRG_CHANNEL_BACKWARD_DB] = SWEEP_DB,
+    [NRG_CHANNEL_BACKWARD_WORKSPACE] = SWEEP_WORKSPACE,
+};
 
-static uint64_t count(sweep_level level) { return sweep_channel_count(level, levels[level].ways, levels[level].rounds); }
+static const unsigned char sums_slots[] = {
+    [NRG_CHANNEL_BACKWARD_X] = SWEEP_X,
+    [NRG_CHANNEL_BACKWARD_Y] = SWEEP_Y,
+    [NRG_CHANNEL_BACKWARD_W] = SWEEP_W,
+    [NRG_CHANNEL_BACKWARD_B] = SWEEP_B,
+    [NRG_CHANNEL_BACKWARD_D_O] = SWEEP_D_O,
+    [NRG_CHANNEL_BACKWARD_SUMS_STATISTICS] = SWEEP_STATISTICS,
+    [NRG_CHANNEL_BACKWARD_SUMS_SUMS] = SWEEP_SUMS,
+    [NRG_CHANNEL_BACKWARD_SUMS_DW] = SWEEP_NOWHERE,
+    [NRG_CHANNEL_BACKWARD_SUMS_DB] = SWEEP_NOWHERE,
+};
 
-static void add_inputs(sweep_case *c, uint64_t *random)
+#define OPERAND(name) NRG_BIT(NRG_CHANNEL_BACKWARD_##name)
+
+void sweep_channel_add_backward(sweep_case *c, uint32_t there)
 {
-    sweep_channel_add_tensor(c, SWEEP_X);
-    sweep_channel_add_tensor(c, SWEEP_D_O);
-    /* read with an activation only */
-    if (sweep_draw(random, 3) == 0)
-        sweep_channel_add_tensor(c, SWEEP_Y);
-    sweep_channel_add_weights(c, random);
-}
-
-/* Σdo1 and Σdo1 ⊙ (x - m) of parts, and dx and dy from the sum of all. dw and db are then the parts' own: the whole's, where one
- * part is all. */
-static void draw_parts(sweep_case *c, uint64_t *random)
-{
-    c->parts = 1 + (int)sweep_draw(random, 4);
-    sweep_add(c, SWEEP_WORKSPACE, SWEEP_I64, NRG_SUMS_WORDS, 2 * c->channel.channels);
-    sweep_add(c, SWEEP_SUMS, SWEEP_I64, NRG_SUMS_WORDS, c->channel.channels);
+    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(c->rows, c->positions, NULL, NULL, NULL);
+    sweep_add_call(c, &nrg_call_channel_norm_backward, (void *const[]){&c->channel, &args}, slots, there, 0);
+    c->operands[SWEEP_DW].is_read = c->operands[SWEEP_DB].is_read = 0; /* what there is before them is not drawn */
 }
 
 /* Constant statistics; or saved ones, with or without sums in parts; or none. */
@@ -39,91 +54,55 @@ static void draw_source(sweep_case *c, uint64_t *random)
     unsigned way = sweep_draw(random, 6);
     if (way == 0 && sweep_channel_may_run(c)) {
         c->channel.statistics = NRG_STATISTICS_RUNNING;
-        sweep_add(c, SWEEP_RUNNING_MEAN, NRG_F32, c->channel.channels, 1);
-        sweep_add(c, SWEEP_RUNNING_VAR, NRG_F32, c->channel.channels, 1);
+        sweep_channel_add_running(c, SWEEP_RUNNING_MEAN, SWEEP_RUNNING_VAR);
     } else if (way < 4 && c->rows) {
         c->saved = 1;
-        sweep_channel_add_tensor(c, SWEEP_O);
-        sweep_channel_add_statistics(c);
+        /* Σdo1 and Σdo1 ⊙ (x - m) of parts, and dx and dy from the sum of all. dw and db are then the parts' own: the whole's,
+         * where one part is all. */
         if (way < 3 && c->channel.over == NRG_OVER_BATCH)
-            draw_parts(c, random);
+            c->parts = 1 + (int)sweep_draw(random, 4);
     }
 }
 
-/* As much as the library says. If it refuses to, its run will say why. */
-static void add_workspace(sweep_case *c)
+static void add_saved(sweep_case *c)
 {
-    static float any;
-    size_t bytes;
     nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(c->rows, c->positions, NULL, NULL, NULL);
-    args.dw = c->operands[SWEEP_DW].rows ? &any : NULL;
-    args.db = c->operands[SWEEP_DB].rows ? &any : NULL;
-    if (nrg_channel_norm_backward_workspace(&c->channel, &args, &bytes) == NRG_OK && bytes)
-        sweep_add(c, SWEEP_WORKSPACE, SWEEP_F64, bytes / sizeof(double), 1);
+    nrg_channel_sums sums;
+    sweep_channel_add_before(c, &nrg_call_channel_norm_forward, sweep_channel_slots, NRG_BIT(NRG_CHANNEL_STATISTICS));
+    if (c->parts) {
+        sweep_channel_add_parts(c);
+        sweep_add_before(c, &nrg_call_channel_norm_backward_sums, (void *const[]){&c->channel, &args, &sums}, sums_slots, 0);
+    }
 }
 
-/* Mostly all of them; dy also where there was no y, dw and db where there was no w or b. */
-static void add_outputs(sweep_case *c, uint64_t *random)
-{
-    if (sweep_draw(random, 8))
-        sweep_channel_add_tensor(c, SWEEP_DX);
-    if (sweep_draw(random, 2))
-        sweep_channel_add_tensor(c, SWEEP_DY);
-    if (c->parts < 2 && sweep_draw(random, 3))
-        sweep_add(c, SWEEP_DW, NRG_F32, c->channel.channels, 1);
-    if (c->parts < 2 && sweep_draw(random, 3))
-        sweep_add(c, SWEEP_DB, NRG_F32, c->channel.channels, 1);
-    c->accumulate = sweep_draw(random, 3) == 0;
-    if (!c->parts)
-        add_workspace(c);
-}
-
-/* In place, as channel_norm_backward.h allows. */
-static void draw_places(sweep_case *c, uint64_t *random)
-{
-    static const int dx[] = {SWEEP_D_O, SWEEP_X, SWEEP_Y}, dy[] = {SWEEP_D_O, SWEEP_Y};
-    int x_place = dx[sweep_draw(random, 3)], y_place = dy[sweep_draw(random, 2)];
-    if (sweep_draw(random, 3) == 0)
-        sweep_share_place(c, SWEEP_DX, x_place);
-    else
-        x_place = -1;
-    if (sweep_draw(random, 3) == 0 && y_place != x_place)
-        sweep_share_place(c, SWEEP_DY, y_place);
-}
-
-static void make(sweep_level level, uint64_t n, sweep_case *c)
+/* Mostly all outputs; dy also where there was no y, dw and db where there was no w or b. */
+static void make(sweep_case *c)
 {
     uint64_t random = c->number;
-    sweep_channel_draw(level, levels[level].ways, n, c, &random);
-    add_inputs(c, &random);
+    sweep_channel_draw(c, sweep_family_channel_norm_backward.ways[c->level], &random);
+    uint32_t there = sweep_draw(&random, 3) == 0 ? OPERAND(Y) : 0; /* read with an activation only */
+    there |= sweep_draw(&random, 3) ? OPERAND(W) : 0;
+    there |= sweep_draw(&random, 3) ? OPERAND(B) : 0;
     draw_source(c, &random);
-    add_outputs(c, &random);
-    for (int i = SWEEP_DW; i <= SWEEP_DB; i++)
-        c->operands[i].may_stay = c->accumulate;
+    there |= c->channel.statistics == NRG_STATISTICS_RUNNING ? OPERAND(RUNNING_MEAN) | OPERAND(RUNNING_VAR) : 0;
+    there |= sweep_draw(&random, 8) ? OPERAND(DX) : 0;
+    there |= sweep_draw(&random, 2) ? OPERAND(DY) : 0;
+    there |= c->parts < 2 && sweep_draw(&random, 3) ? OPERAND(DW) : 0;
+    there |= c->parts < 2 && sweep_draw(&random, 3) ? OPERAND(DB) : 0;
+    c->accumulate = sweep_draw(&random, 3) == 0;
+    sweep_channel_add_backward(c, there);
+    if (c->saved)
+        add_saved(c);
     sweep_lay_out(c, &random);
-    draw_places(c, &random);
 }
 
 /* The operands of a part. */
 static nrg_channel_norm_backward_args part_args(const sweep_case *c, const sweep_part *part, unsigned char *memory)
 {
-    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(
-        part->n, part->s, sweep_part_tensor(c, part, SWEEP_X, memory), sweep_part_tensor(c, part, SWEEP_D_O, memory),
-        sweep_part_tensor(c, part, SWEEP_DX, memory));
-    args.y = sweep_part_tensor(c, part, SWEEP_Y, memory);
-    args.w = sweep_place(c, SWEEP_W, memory);
-    args.b = sweep_place(c, SWEEP_B, memory);
-    args.dy = sweep_part_tensor(c, part, SWEEP_DY, memory);
-    args.dw = sweep_place(c, SWEEP_DW, memory);
-    args.db = sweep_place(c, SWEEP_DB, memory);
-    args.running_mean = sweep_place(c, SWEEP_RUNNING_MEAN, memory);
-    args.running_var = sweep_place(c, SWEEP_RUNNING_VAR, memory);
-    args.d_o_stride = sweep_part_stride(c, part, SWEEP_D_O);
-    args.x_stride = sweep_part_stride(c, part, SWEEP_X);
-    args.y_stride = sweep_part_stride(c, part, SWEEP_Y);
-    args.dx_stride = sweep_part_stride(c, part, SWEEP_DX);
-    args.dy_stride = sweep_part_stride(c, part, SWEEP_DY);
+    nrg_channel_norm_spec spec = part->spec;
+    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(part->n, part->s, NULL, NULL, NULL);
     args.accumulate = c->accumulate;
+    sweep_channel_bind(c, part, &nrg_call_channel_norm_backward, (void *const[]){&spec, &args}, slots, memory);
     return args;
 }
 
@@ -131,25 +110,21 @@ static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
 {
     sweep_part whole = sweep_channel_whole(c);
     nrg_channel_norm_args args = sweep_channel_args(c, &whole, memory);
-    args.statistics = sweep_place(c, SWEEP_STATISTICS, memory);
     return nrg_channel_norm_forward(&c->channel, &args, 0, 1);
 }
 
 static nrg_status run_sums(const sweep_case *c, const nrg_channel_norm_backward_args *args, int64_t *sums)
 {
     nrg_status status = NRG_OK;
-    for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_channel_norm_backward_sums(&c->channel, args, sums, sweep_share(c, i, c->shares), c->shares);
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_channel_norm_backward_sums(&c->channel, args, sums, ith, nth));
     return status;
 }
 
 static nrg_status run_phases(const sweep_case *c, const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args)
 {
     nrg_status status = NRG_OK;
-    for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_channel_norm_backward(spec, args, sweep_share(c, i, c->shares), c->shares);
-    for (int i = 0; i < c->reduce_shares && status == NRG_OK; i++)
-        status = nrg_channel_norm_backward_reduce(spec, args, sweep_share(c, i, c->reduce_shares), c->reduce_shares);
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_channel_norm_backward(spec, args, ith, nth));
+    SWEEP_EACH_SHARE(status, c, c->reduce_shares, nrg_channel_norm_backward_reduce(spec, args, ith, nth));
     return status;
 }
 
@@ -157,7 +132,7 @@ static nrg_status run_parts(const sweep_case *c, const nrg_channel_statistics *s
 {
     nrg_channel_norm_spec given = c->channel;
     size_t channels = given.channels, parts = sweep_channel_parts(c);
-    int64_t *total = sweep_place(c, SWEEP_WORKSPACE, memory), *sums = total + channels * NRG_SUMS_WORDS;
+    int64_t *total = sweep_place(c, SWEEP_TOTAL, memory), *sums = sweep_place(c, SWEEP_PART_SUMS, memory);
     nrg_status status = NRG_OK;
     given.statistics = NRG_STATISTICS_GIVEN;
     memset(total, 0, channels * NRG_SUMS_WORDS * sizeof *total);
@@ -202,11 +177,13 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
         args.statistics = statistics;
         spec.statistics = c->number % 2 ? NRG_STATISTICS_GIVEN : NRG_STATISTICS_COMPUTE;
     }
-    if (!c->parts) {
-        args.workspace = sweep_place(c, SWEEP_WORKSPACE, memory);
-        args.workspace_size = c->operands[SWEEP_WORKSPACE].length * sizeof(double);
-    }
     return run_phases(c, &spec, &args);
 }
 
-const sweep_family sweep_family_channel_norm_backward = {count, make, sweep_channel_fill, run, sweep_channel_describe, NULL};
+const sweep_family sweep_family_channel_norm_backward = {.ways = {3, 16, 16},
+                                                         SWEEP_CHANNEL_LENGTHS,
+                                                         .rounds = {1, 1, 3},
+                                                         .make = make,
+                                                         .fill = sweep_channel_fill,
+                                                         .run = run,
+                                                         .describe = sweep_channel_describe};

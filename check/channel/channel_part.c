@@ -90,35 +90,46 @@ sweep_part sweep_channel_part(const sweep_case *c, size_t number)
     return part;
 }
 
-void *sweep_part_tensor(const sweep_case *c, const sweep_part *part, int operand, unsigned char *memory)
+/* Bytes from an operand's begin to that of a part of it. */
+static size_t offset_of(const sweep_part *part, const nrg_operand *o, const sweep_operand *whole, size_t positions)
 {
-    const sweep_operand *o = &c->operands[operand];
-    unsigned char *first = sweep_place(c, operand, memory);
-    return first ? first + part->first_row * o->stride + part->first_channel * c->positions * sweep_type_size(o->type) : NULL;
+    const size_t element = sweep_type_size(whole->type);
+    switch (o->dim) {
+    case NRG_CHANNEL_DIM:
+        return part->first_row * whole->stride + part->first_channel * positions * element;
+    case NRG_CHANNEL_CHANNELS:
+    case NRG_CHANNEL_USED_CHANNELS:
+        return part->first_channel * element;
+    case NRG_CHANNEL_SETS:
+        return part->first_set * element;
+    case NRG_CHANNEL_STATISTIC:
+        return part->first_set * sizeof(nrg_channel_statistics);
+    default:
+        return 0;
+    }
 }
 
-void *sweep_part_weight(const sweep_case *c, const sweep_part *part, int operand, unsigned char *memory)
+void sweep_channel_bind(const sweep_case *c, const sweep_part *part, const nrg_call *call, void *const *structs,
+                        const unsigned char *slots, unsigned char *memory)
 {
-    unsigned char *first = sweep_place(c, operand, memory);
-    return first ? first + part->first_channel * sweep_type_size(c->operands[operand].type) : NULL;
-}
-
-size_t sweep_part_stride(const sweep_case *c, const sweep_part *part, int operand)
-{
-    /* what is dense in a part need not be in the whole */
-    return part->spec.channels < c->channel.channels ? c->operands[operand].stride : sweep_stride(c, operand);
+    sweep_case moved = *c;
+    for (unsigned i = 0; i < call->operand_count; i++) {
+        sweep_operand *o = &moved.operands[slots[i]];
+        if (slots[i] == SWEEP_NOWHERE || !o->rows)
+            continue;
+        o->at = (unsigned char *)sweep_place(c, slots[i], memory) +
+                offset_of(part, &call->operands[i], &c->operands[slots[i]], c->positions);
+        /* what is dense in a part need not be in the whole */
+        o->is_told_zero &= part->spec.channels == c->channel.channels;
+    }
+    sweep_bind_call(&moved, call, structs, slots, memory);
 }
 
 nrg_channel_norm_args sweep_channel_args(const sweep_case *c, const sweep_part *part, unsigned char *memory)
 {
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(part->n, part->s, sweep_part_tensor(c, part, SWEEP_X, memory),
-                                                            sweep_part_tensor(c, part, SWEEP_O, memory));
-    args.y = sweep_part_tensor(c, part, SWEEP_Y, memory);
-    args.w = sweep_part_weight(c, part, SWEEP_W, memory);
-    args.b = sweep_part_weight(c, part, SWEEP_B, memory);
+    nrg_channel_norm_spec spec = part->spec;
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(part->n, part->s, NULL, NULL);
     args.batches = c->number % 1000;
-    args.x_stride = sweep_part_stride(c, part, SWEEP_X);
-    args.y_stride = sweep_part_stride(c, part, SWEEP_Y);
-    args.o_stride = sweep_part_stride(c, part, SWEEP_O);
+    sweep_channel_bind(c, part, &nrg_call_channel_norm_forward, (void *const[]){&spec, &args}, sweep_channel_slots, memory);
     return args;
 }

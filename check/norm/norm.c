@@ -19,15 +19,7 @@ static const struct {
              {4099, 0},   {6144, 0}, {8192, 0},  {12288, 0}, {16399, 0}, {65539, 0}, {64, 2500},
              {128, 1003}, {96, 517}, {256, 259}, {768, 131}, {4096, 67}, {4097, 66}, {8192, 35}};
 
-/* Every length from 1 to here. */
-static const size_t small[] = {[SWEEP_QUICK] = 130, [SWEEP_DEFAULT] = 300, [SWEEP_FULL] = 1100};
-
-static uint64_t lengths(sweep_level level) { return small[level] + sizeof large / sizeof large[0]; }
-
-uint64_t sweep_norm_count(sweep_level level, uint64_t combinations, uint64_t rounds)
-{
-    return rounds * lengths(level) * combinations;
-}
+_Static_assert(sizeof large / sizeof large[0] == SWEEP_NORM_LARGE, "sweep_norm_draw knows them all");
 
 static size_t draw_rows(size_t dim, uint64_t *random)
 {
@@ -80,22 +72,21 @@ static void draw_spec(nrg_norm_spec *s, int combination, uint64_t *random)
         s->residual_mode = NRG_RESIDUAL_AFTER;
 }
 
-int sweep_norm_draw(sweep_level level, uint64_t combinations, uint64_t n, sweep_case *c, uint64_t *random)
+int sweep_norm_draw(sweep_case *c, uint64_t combinations, uint64_t *random)
 {
-    uint64_t rest = n / combinations;
-    size_t length = (size_t)(rest % lengths(level));
     /* where not all combinations are run, neighbours run different ones */
-    int combination = (int)((n % combinations * (SWEEP_COMBINATIONS / combinations) + rest) % SWEEP_COMBINATIONS);
+    int combination = (int)((c->way * (SWEEP_COMBINATIONS / combinations) + c->n / combinations) % SWEEP_COMBINATIONS);
     size_t rows = 0;
-    c->spec.dim = length + 1;
-    if (length >= small[level]) {
-        c->spec.dim = large[length - small[level]].dim;
+    c->weights = NRG_BIT(SWEEP_W) | NRG_BIT(SWEEP_B);
+    c->spec.dim = c->length;
+    if (c->large) {
+        c->spec.dim = large[c->large - 1].dim;
         /* tall tensors take time: a quarter of the combinations, or, with few of those, of the lengths, others for each dtype */
-        uint64_t turn = n % combinations + (combinations < 4 ? length + 3 * c->spec.dtype : 0);
-        rows = turn % 4 == 0 ? large[length - small[level]].rows : 0;
+        uint64_t turn = c->way + (combinations < 4 ? c->length - 1 + 3 * c->spec.dtype : 0);
+        rows = turn % 4 == 0 ? large[c->large - 1].rows : 0;
     }
     draw_spec(&c->spec, combination, random);
-    choose_gate(&c->spec, n);
+    choose_gate(&c->spec, c->n);
     if (rows) {
         c->spec.groups = sweep_draw(random, 2) && c->spec.dim % 4 == 0 ? 4 : 0;
         c->rows = rows;
@@ -110,11 +101,10 @@ int sweep_norm_draw(sweep_level level, uint64_t combinations, uint64_t n, sweep_
 void sweep_norm_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     static const char *const eps_modes[] = {"mean", "sum", "sigma", "max", "none"};
-    static const char *const stores[] = {"auto", "keep", "stream"};
     static const char *const gates[] = {"none", "pre", "post"};
     const nrg_norm_spec *s = &c->spec;
-    sweep_append(text, " %zux%zu %s, eps %g (%s), c %g, weight offset %g, store %s", c->rows, s->dim,
-                 s->centred ? "layer" : "rms", s->eps, eps_modes[s->eps_mode], s->c, (double)s->weight_offset, stores[s->store]);
+    sweep_append(text, " %zux%zu %s, eps %g (%s), c %g, weight offset %g", c->rows, s->dim, s->centred ? "layer" : "rms", s->eps,
+                 eps_modes[s->eps_mode], s->c, (double)s->weight_offset);
     if (s->gate || s->activation)
         sweep_append(text, ", gate %s of %s", gates[s->gate], nrg_activation_name(s->activation));
     if (s->groups > 1)
@@ -135,7 +125,6 @@ nrg_status sweep_norm_run(const sweep_case *c, int shares, unsigned char *memory
     nrg_norm_args args = nrg_norm_args_init(c->rows, NULL, NULL);
     nrg_status status = NRG_OK;
     sweep_bind_call(c, &nrg_call_norm_forward, (void *const[]){&spec, &args}, sweep_norm_slots, memory);
-    for (int i = 0; i < shares && status == NRG_OK; i++)
-        status = nrg_norm_forward(&spec, &args, sweep_share(c, i, shares), shares);
+    SWEEP_EACH_SHARE(status, c, shares, nrg_norm_forward(&spec, &args, ith, nth));
     return status;
 }

@@ -10,11 +10,12 @@
 enum { SWEEP_CENTRED = 1, SWEEP_WEIGHT = 2, SWEEP_BIAS = 4, SWEEP_RESIDUAL_SHIFT = 3, SWEEP_COMBINATIONS = 32 };
 enum { SWEEP_RESIDUAL_NONE, SWEEP_RESIDUAL_SUM, SWEEP_RESIDUAL_R, SWEEP_RESIDUAL_AFTER };
 
-/* Every row length with `combinations` of the 32, and all that `rounds` times with other draws. */
-uint64_t sweep_norm_count(sweep_level level, uint64_t combinations, uint64_t rounds);
+/* The lengths of both. */
+#define SWEEP_NORM_LENGTHS .small = {130, 300, 1100}, .large = SWEEP_NORM_LARGE
+enum { SWEEP_NORM_LARGE = 21 };
 
-/* Draws shape, spec and shares of case n of those; returns its combination. */
-int sweep_norm_draw(sweep_level level, uint64_t combinations, uint64_t n, sweep_case *c, uint64_t *random);
+/* Draws shape, spec and shares of a case, of a family whose ways are `combinations` of the 32; returns its combination. */
+int sweep_norm_draw(sweep_case *c, uint64_t combinations, uint64_t *random);
 
 /* What is asked for, in words. */
 void sweep_norm_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);

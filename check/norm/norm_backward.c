@@ -7,12 +7,6 @@
 #include "../layout.h"
 #include "norm.h"
 
-static const struct {
-    uint64_t combinations, rounds;
-} levels[] = {[SWEEP_QUICK] = {1, 1}, [SWEEP_DEFAULT] = {4, 1}, [SWEEP_FULL] = {32, 2}};
-
-static uint64_t count(sweep_level level) { return sweep_norm_count(level, levels[level].combinations, levels[level].rounds); }
-
 static const unsigned char slots[] = {
     [NRG_NORM_BACKWARD_X] = SWEEP_X,     [NRG_NORM_BACKWARD_Y] = SWEEP_Y,         [NRG_NORM_BACKWARD_Z] = SWEEP_Z,
     [NRG_NORM_BACKWARD_W] = SWEEP_W,     [NRG_NORM_BACKWARD_B] = SWEEP_B,         [NRG_NORM_BACKWARD_R] = SWEEP_R_IN,
@@ -55,29 +49,27 @@ static uint32_t draw_outputs(sweep_case *c, uint64_t *random)
 /* With what a forward pass saved, where one can be run: it has the same inputs. */
 static void draw_saved(sweep_case *c, uint64_t *random)
 {
-    const nrg_norm_spec *s = &c->spec;
-    int after = s->residual_mode == NRG_RESIDUAL_AFTER;
+    nrg_norm_args args = nrg_norm_args_init(c->rows, NULL, NULL);
+    uint32_t there = NRG_BIT(NRG_NORM_MEAN);
+    int after = c->spec.residual_mode == NRG_RESIDUAL_AFTER;
     if (sweep_draw(random, 3) || c->operands[SWEEP_R_IN].rows || (after && !c->operands[SWEEP_Y].rows))
         return;
     c->saved = 1;
-    sweep_add(c, SWEEP_O, s->dtype, s->dim, c->rows);
-    sweep_add(c, SWEEP_MEAN, NRG_F32, s->groups ? s->groups : 1, c->rows);
-    if (!after && sweep_draw(random, 2))
-        sweep_add(c, SWEEP_R, s->r_dtype, s->dim, c->rows);
+    there |= !after && sweep_draw(random, 2) ? NRG_BIT(NRG_NORM_R) : 0;
+    sweep_add_before(c, &nrg_call_norm_forward, (void *const[]){&c->spec, &args}, sweep_norm_slots, there);
 }
 
-static void make(sweep_level level, uint64_t n, sweep_case *c)
+static void make(sweep_case *c)
 {
     uint64_t random = c->number;
     nrg_norm_backward_args args = nrg_norm_backward_args_init(0, NULL, NULL, NULL);
-    int combination = sweep_norm_draw(level, levels[level].combinations, n, c, &random);
+    int combination = sweep_norm_draw(c, sweep_family_norm_backward.ways[c->level], &random);
     c->reduce_shares = sweep_draw_shares(&random);
     uint32_t there = draw_inputs(c, combination, &random);
     there |= draw_outputs(c, &random);
     args.rows = c->rows;
     sweep_add_call(c, &nrg_call_norm_backward, (void *const[]){&c->spec, &args}, slots, there, 0);
-    for (int i = SWEEP_DW; i <= SWEEP_DB; i++)
-        c->operands[i].may_stay |= c->accumulate;
+    c->operands[SWEEP_DW].is_read = c->operands[SWEEP_DB].is_read = 0; /* what there is before them is not drawn */
     draw_saved(c, &random);
     sweep_lay_out(c, &random);
 }
@@ -95,11 +87,10 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
         args.r = sweep_place(c, SWEEP_R, memory);
         args.r_stride = sweep_stride(c, SWEEP_R);
     }
-    for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_norm_backward(&spec, &args, sweep_share(c, i, c->shares), c->shares);
-    for (int i = 0; i < c->reduce_shares && status == NRG_OK; i++)
-        status = nrg_norm_backward_reduce(&spec, &args, sweep_share(c, i, c->reduce_shares), c->reduce_shares);
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_norm_backward(&spec, &args, ith, nth));
+    SWEEP_EACH_SHARE(status, c, c->reduce_shares, nrg_norm_backward_reduce(&spec, &args, ith, nth));
     return status;
 }
 
-const sweep_family sweep_family_norm_backward = {count, make, sweep_fill_rows, run, sweep_norm_describe, NULL};
+const sweep_family sweep_family_norm_backward = {
+    .ways = {1, 4, 32}, SWEEP_NORM_LENGTHS, .rounds = {1, 1, 2}, .make = make, .run = run, .describe = sweep_norm_describe};

@@ -7,12 +7,6 @@
 #include "../layout.h"
 #include "norm.h"
 
-static const struct {
-    uint64_t combinations, rounds;
-} levels[] = {[SWEEP_QUICK] = {2, 1}, [SWEEP_DEFAULT] = {16, 1}, [SWEEP_FULL] = {32, 3}};
-
-static uint64_t count(sweep_level level) { return sweep_norm_count(level, levels[level].combinations, levels[level].rounds); }
-
 static void add_operands(sweep_case *c, int combination, uint64_t *random)
 {
     const int residual = combination >> SWEEP_RESIDUAL_SHIFT;
@@ -30,14 +24,15 @@ static void add_operands(sweep_case *c, int combination, uint64_t *random)
     sweep_add_call(c, &nrg_call_norm_forward, (void *const[]){&c->spec, &args}, sweep_norm_slots, there, 0);
 }
 
-static void make(sweep_level level, uint64_t n, sweep_case *c)
+static void make(sweep_case *c)
 {
     uint64_t random = c->number;
-    int combination = sweep_norm_draw(level, levels[level].combinations, n, c, &random);
+    int combination = sweep_norm_draw(c, sweep_family_norm_forward.ways[c->level], &random);
     add_operands(c, combination, &random);
     sweep_lay_out(c, &random);
 }
 
 static nrg_status run(const sweep_case *c, unsigned char *memory) { return sweep_norm_run(c, c->shares, memory); }
 
-const sweep_family sweep_family_norm_forward = {count, make, sweep_fill_rows, run, sweep_norm_describe, NULL};
+const sweep_family sweep_family_norm_forward = {
+    .ways = {2, 16, 32}, SWEEP_NORM_LENGTHS, .rounds = {1, 1, 3}, .make = make, .run = run, .describe = sweep_norm_describe};

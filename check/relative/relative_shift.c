@@ -1,17 +1,11 @@
 /* The cases of relative_shift, forward and backward.
  *
  * SPDX-License-Identifier: MIT */
-#include <string.h>
+#include "../../src/operands/relative_shift.h"
 
 #include "../data.h"
 #include "../family.h"
 #include "../layout.h"
-#include "../position.h"
-
-enum { X = SWEEP_IN, D_SCORES };
-enum { SCORES = SWEEP_OUT, DX };
-
-static const char *const names[SWEEP_OPERANDS] = {[X] = "x", [D_SCORES] = "d_scores", [SCORES] = "scores", [DX] = "dx"};
 
 /* Every number of keys, as Transformer-XL and XLNet have it or with any shift, forward and backward. */
 enum { TRANSFORMER_XL, XLNET, ANY, KINDS };
@@ -21,98 +15,75 @@ enum { WAYS = KINDS };
 enum { WAYS = 2 * KINDS };
 #endif
 
-static const struct {
-    size_t batch, heads, queries, keys;
-} large[] = {{1, 2, 70, 65}, {2, 1, 3, 1000}, {1, 3, 130, 7}, {1, 1, 1, 4097}, {2, 2, 33, 129}, {1, 8, 64, 64}};
+static const size_t large[][4] = {{1, 2, 70, 65},  {2, 1, 3, 1000}, {1, 3, 130, 7},
+                                  {1, 1, 1, 4097}, {2, 2, 33, 129}, {1, 8, 64, 64}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
-static const size_t small[] = {[SWEEP_QUICK] = 40, [SWEEP_DEFAULT] = 140, [SWEEP_FULL] = 600};
-
-static uint64_t count(sweep_level level) { return WAYS * (small[level] + LARGE); }
-
 typedef struct shift_case {
-    int kind, backward, from_by_head, to_by_head, accumulate;
-    size_t shape[3], keys, rel; /* batch, heads, queries */
-    int64_t shift;
+    const nrg_call *call;
+    nrg_relative_shift_args args;
+    uint32_t turned;
 } shift_case;
+
+static int is_backward(const sweep_case *c) { return c->way >= KINDS; }
 
 static shift_case draw(const sweep_case *c)
 {
-    shift_case s;
-    uint64_t random = c->number, length = c->n / WAYS;
-    memset(&s, 0, sizeof s);
-    s.kind = (int)(c->n % KINDS);
-    s.backward = c->n % WAYS >= KINDS;
-    s.shape[0] = sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 2) : 0;
-    s.shape[1] = 1 + sweep_draw(&random, 3);
-    s.shape[2] = 1 + sweep_draw(&random, 9);
-    s.keys = (size_t)length + 1;
-    if (length >= small[c->level]) {
-        s.shape[0] = large[length - small[c->level]].batch;
-        s.shape[1] = large[length - small[c->level]].heads;
-        s.shape[2] = large[length - small[c->level]].queries;
-        s.keys = large[length - small[c->level]].keys;
+    static const unsigned most[] = {2, 3, 9};
+    shift_case s = {.call = is_backward(c) ? &nrg_call_relative_shift_backward : &nrg_call_relative_shift};
+    uint64_t random = c->number;
+    const int kind = (int)(c->n % KINDS);
+    size_t shape[4];
+    sweep_draw_shape(c, most, large, shape, &random);
+    const size_t queries = shape[2], keys = shape[3];
+    size_t rel = kind == TRANSFORMER_XL ? keys : queries + keys;
+    int64_t shift = kind == TRANSFORMER_XL ? (int64_t)queries - 1 : (int64_t)queries;
+    if (kind == ANY) {
+        rel = 1 + sweep_draw(&random, 2 * (unsigned)keys);
+        shift = (int64_t)sweep_draw(&random, 3 * (unsigned)keys) - (int64_t)keys;
     }
-    s.rel = s.kind == TRANSFORMER_XL ? s.keys
-            : s.kind == XLNET        ? s.shape[2] + s.keys
-                                     : 1 + sweep_draw(&random, 2 * (unsigned)s.keys);
-    s.shift = s.kind == TRANSFORMER_XL ? (int64_t)s.shape[2] - 1
-              : s.kind == XLNET        ? (int64_t)s.shape[2]
-                                       : (int64_t)sweep_draw(&random, 3 * (unsigned)s.keys) - (int64_t)s.keys;
-    s.from_by_head = sweep_draw(&random, 3) != 0;
-    s.to_by_head = sweep_draw(&random, 3) != 0;
-    s.accumulate = sweep_draw(&random, 3) == 0;
+    s.turned |= sweep_draw(&random, 3) ? 0 : NRG_BIT(NRG_RELATIVE_SHIFT_IN);
+    s.turned |= sweep_draw(&random, 3) ? 0 : NRG_BIT(NRG_RELATIVE_SHIFT_OUT);
+    s.args = nrg_relative_shift_args_init(shape[0], shape[1], queries, keys, rel, shift);
+    s.args.accumulate = sweep_draw(&random, 3) == 0;
+    s.args.dtype = c->spec.dtype;
+    s.args.store = c->spec.store;
     return s;
 }
 
-static void make(sweep_level level, uint64_t n, sweep_case *c)
+static void make(sweep_case *c)
 {
-    (void)level;
-    c->spec.store = (nrg_store)(n / 7 % 3);
+    c->spec.store = (nrg_store)(c->n / 7 % 3);
     shift_case s = draw(c);
     uint64_t random = ~(c->number << 8);
-    int to = s.backward ? DX : SCORES;
-    c->rows = s.shape[0];
+    c->rows = s.args.batch;
     c->shares = sweep_draw_shares(&random);
-    sweep_add_batches(c, s.backward ? D_SCORES : X, c->spec.dtype, s.backward ? s.keys : s.rel, s.shape, s.from_by_head);
-    sweep_add_batches(c, to, c->spec.dtype, s.backward ? s.rel : s.keys, s.shape, s.to_by_head);
-    if (s.accumulate)
-        sweep_accumulate(c, to);
+    c->accumulate = s.args.accumulate;
+    sweep_add_call(c, s.call, (void *const[]){&s.args}, NULL, 0, s.turned);
     sweep_lay_out(c, &random);
 }
 
 static nrg_status run(const sweep_case *c, unsigned char *memory)
 {
     shift_case s = draw(c);
-    nrg_relative_shift_args args = nrg_relative_shift_args_init(s.shape[0], s.shape[1], s.shape[2], s.keys, s.rel, s.shift);
-    nrg_head_strides *from = s.backward ? &args.d_scores_strides : &args.x_strides,
-                     *to = s.backward ? &args.dx_strides : &args.scores_strides;
     nrg_status status = NRG_OK;
-    args.dtype = c->spec.dtype;
-    args.store = c->spec.store;
-    args.accumulate = s.accumulate;
-    args.x = sweep_place(c, X, memory);
-    args.scores = sweep_place(c, SCORES, memory);
-    args.d_scores = sweep_place(c, D_SCORES, memory);
-    args.dx = sweep_place(c, DX, memory);
-    sweep_batch_strides(c, s.backward ? D_SCORES : X, s.shape, s.from_by_head, 1, &from->batch, &from->head, &from->row);
-    sweep_batch_strides(c, s.backward ? DX : SCORES, s.shape, s.to_by_head, 1, &to->batch, &to->head, &to->row);
-    nrg_status (*call)(const nrg_relative_shift_args *, int, int) = nrg_relative_shift;
+    sweep_bind_call(c, s.call, (void *const[]){&s.args}, NULL, memory);
 #ifndef NRG_NO_BACKWARD
-    if (s.backward)
-        call = nrg_relative_shift_backward;
+    if (is_backward(c)) {
+        SWEEP_EACH_SHARE(status, c, c->shares, nrg_relative_shift_backward(&s.args, ith, nth));
+        return status;
+    }
 #endif
-    for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = call(&args, sweep_share(c, i, c->shares), c->shares);
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_relative_shift(&s.args, ith, nth));
     return status;
 }
 
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
-    static const char *const stores[] = {"auto", "keep", "stream"};
-    shift_case s = draw(c);
-    sweep_append(text, " %zux%zux%zux%zu, rel %zu, shift %ld%s%s, store %s", s.shape[0], s.shape[1], s.shape[2], s.keys, s.rel,
-                 (long)s.shift, s.backward ? ", backward" : "", s.accumulate ? ", accumulate" : "", stores[c->spec.store]);
+    const nrg_relative_shift_args a = draw(c).args;
+    sweep_append(text, " %zux%zux%zux%zu, rel %zu, shift %ld%s", a.batch, a.heads, a.queries, a.keys, a.rel, (long)a.shift,
+                 is_backward(c) ? ", backward" : "");
 }
 
-const sweep_family sweep_family_relative_shift = {count, make, sweep_fill_rows, run, describe, names};
+const sweep_family sweep_family_relative_shift = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE), .make = make, .run = run,
+                                                  .describe = describe};

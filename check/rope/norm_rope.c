@@ -2,50 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../layout.h"
-#include "../position.h"
 #include "rope.h"
-
-static const unsigned char forward_slots[] = {
-    [NRG_ROPE_TABLE] = ROPE_TABLE,
-    [NRG_ROPE_POSITIONS] = ROPE_POSITIONS,
-    [NRG_ROPE_Q] = ROPE_Q,
-    [NRG_ROPE_K] = ROPE_K,
-    [NRG_NORM_ROPE_Q_W] = ROPE_Q_W,
-    [NRG_NORM_ROPE_K_W] = ROPE_K_W,
-    [NRG_NORM_ROPE_Q_B] = ROPE_Q_B,
-    [NRG_NORM_ROPE_K_B] = ROPE_K_B,
-    [NRG_NORM_ROPE_Q_O] = ROPE_Q_O,
-    [NRG_NORM_ROPE_K_O] = ROPE_K_O,
-    [NRG_NORM_ROPE_Q_MEAN] = ROPE_Q_MEAN,
-    [NRG_NORM_ROPE_K_MEAN] = ROPE_K_MEAN,
-    [NRG_NORM_ROPE_Q_RSTD] = ROPE_Q_RSTD,
-    [NRG_NORM_ROPE_K_RSTD] = ROPE_K_RSTD,
-};
-
-#ifndef NRG_NO_BACKWARD
-static const unsigned char backward_slots[] = {
-    [NRG_ROPE_TABLE] = ROPE_TABLE,
-    [NRG_ROPE_POSITIONS] = ROPE_POSITIONS,
-    [NRG_ROPE_Q] = ROPE_Q,
-    [NRG_ROPE_K] = ROPE_K,
-    [NRG_NORM_ROPE_BACKWARD_Q_X] = ROPE_Q_X,
-    [NRG_NORM_ROPE_BACKWARD_K_X] = ROPE_K_X,
-    [NRG_NORM_ROPE_BACKWARD_Q_W] = ROPE_Q_W,
-    [NRG_NORM_ROPE_BACKWARD_K_W] = ROPE_K_W,
-    [NRG_NORM_ROPE_BACKWARD_Q_B] = ROPE_Q_B,
-    [NRG_NORM_ROPE_BACKWARD_K_B] = ROPE_K_B,
-    [NRG_NORM_ROPE_BACKWARD_Q_MEAN] = ROPE_Q_MEAN,
-    [NRG_NORM_ROPE_BACKWARD_K_MEAN] = ROPE_K_MEAN,
-    [NRG_NORM_ROPE_BACKWARD_Q_O] = ROPE_Q_O,
-    [NRG_NORM_ROPE_BACKWARD_K_O] = ROPE_K_O,
-    [NRG_NORM_ROPE_BACKWARD_Q_DW] = ROPE_Q_DW,
-    [NRG_NORM_ROPE_BACKWARD_K_DW] = ROPE_K_DW,
-    [NRG_NORM_ROPE_BACKWARD_Q_DB] = ROPE_Q_DB,
-    [NRG_NORM_ROPE_BACKWARD_K_DB] = ROPE_K_DB,
-    [NRG_NORM_ROPE_BACKWARD_Q_WORKSPACE] = ROPE_Q_WORKSPACE,
-    [NRG_NORM_ROPE_BACKWARD_K_WORKSPACE] = ROPE_K_WORKSPACE,
-};
-#endif
 
 /* The structs of a call, forward or backward. */
 typedef struct norm_rope_call {
@@ -55,6 +12,7 @@ typedef struct norm_rope_call {
     nrg_norm_args forward[2];
     nrg_norm_backward_args backward[2];
 } norm_rope_call;
+#define PARTS(call, args) ((void *const[]){&(call)->norm, &(call)->spec, &(call)->rope, &(call)->args[0], &(call)->args[1]})
 
 static norm_rope_call call_of(const sweep_case *c, const rope_case *r)
 {
@@ -76,9 +34,8 @@ static void add_forward(sweep_case *c, const rope_case *r, norm_rope_call *call,
         there |= r->has_b[k] ? NRG_BIT(NRG_NORM_ROPE_Q_B + k) : 0;
         there |= r->has_statistics[k] ? NRG_BIT(NRG_NORM_ROPE_Q_MEAN + k) | NRG_BIT(NRG_NORM_ROPE_Q_RSTD + k) : 0;
     }
-    sweep_add_call(c, &nrg_call_norm_rope_forward,
-                   (void *const[]){&call->norm, &call->spec, &call->rope, &call->forward[0], &call->forward[1]}, forward_slots,
-                   there, sweep_rope_turned(r, NRG_NORM_ROPE_Q_O));
+    c->weights |= ~(uint32_t)0 << NRG_NORM_ROPE_Q_W;
+    sweep_add_call(c, &nrg_call_norm_rope_forward, PARTS(call, forward), NULL, there, sweep_rope_turned(r, NRG_NORM_ROPE_Q_O));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -90,20 +47,17 @@ static void add_backward(sweep_case *c, const rope_case *r, norm_rope_call *call
         there |= r->has_w[k] ? NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_W + k) | NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_DW + k) : 0;
         there |= r->has_b[k] ? NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_B + k) | NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_DB + k) : 0;
     }
-    sweep_add_call(c, &nrg_call_norm_rope_backward,
-                   (void *const[]){&call->norm, &call->spec, &call->rope, &call->backward[0], &call->backward[1]}, backward_slots,
-                   there, sweep_rope_turned(r, NRG_NORM_ROPE_BACKWARD_Q_O));
+    c->weights |= ~(uint32_t)0 << NRG_NORM_ROPE_BACKWARD_Q_W;
+    c->accumulate = r->accumulate;
+    sweep_add_call(c, &nrg_call_norm_rope_backward, PARTS(call, backward), NULL, there,
+                   sweep_rope_turned(r, NRG_NORM_ROPE_BACKWARD_Q_O));
     for (int k = 0; k < 2; k++) {
         /* rows of a dx lie at equal distances, and what it may lie over does, too */
-        c->operands[ROPE_Q_O + k].has_run_stride = 0;
+        c->operands[SWEEP_OUT + k].has_run_stride = 0;
         if (r->in_place[k])
-            c->operands[ROPE_Q + k].has_run_stride = 0;
+            c->operands[NRG_ROPE_Q + k].has_run_stride = 0;
         else
-            c->operands[ROPE_Q_O + k].over = 0;
-        if (r->accumulate) {
-            sweep_accumulate(c, ROPE_Q_DW + k);
-            sweep_accumulate(c, ROPE_Q_DB + k);
-        }
+            c->operands[SWEEP_OUT + k].over = 0;
     }
 }
 #endif
@@ -122,12 +76,6 @@ void sweep_norm_rope_add(sweep_case *c, const rope_case *r)
 }
 
 /* ---- forward ---- */
-
-static nrg_status forward(const void *context, int ith, int nth)
-{
-    const norm_rope_call *call = context;
-    return nrg_norm_rope_forward(&call->norm, &call->spec, &call->rope, &call->forward[0], &call->forward[1], ith, nth);
-}
 
 /* One row at a time, so that strides are nobody's business. */
 static nrg_status normalize(const rope_case *r, const norm_rope_call *call, int k)
@@ -160,11 +108,14 @@ static nrg_status run_forward(const sweep_case *c, const rope_case *r, unsigned 
 {
     norm_rope_call call = call_of(c, r);
     nrg_rope_args *rope = &call.rope;
-    sweep_bind_call(c, &nrg_call_norm_rope_forward,
-                    (void *const[]){&call.norm, &call.spec, rope, &call.forward[0], &call.forward[1]}, forward_slots, memory);
-    if (!c->recompute)
-        return sweep_each_share(c, c->shares, forward, &call);
-    nrg_status status = normalize(r, &call, 0);
+    nrg_status status = NRG_OK;
+    sweep_bind_call(c, &nrg_call_norm_rope_forward, PARTS(&call, forward), NULL, memory);
+    if (!c->recompute) {
+        SWEEP_EACH_SHARE(status, c, c->shares,
+                         nrg_norm_rope_forward(&call.norm, &call.spec, rope, &call.forward[0], &call.forward[1], ith, nth));
+        return status;
+    }
+    status = normalize(r, &call, 0);
     if (status == NRG_OK)
         status = normalize(r, &call, 1);
     rope->q = rope->q_o;
@@ -179,24 +130,12 @@ static nrg_status run_forward(const sweep_case *c, const rope_case *r, unsigned 
 #ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
 
-static nrg_status backward(const void *context, int ith, int nth)
-{
-    const norm_rope_call *call = context;
-    return nrg_norm_rope_backward(&call->norm, &call->spec, &call->rope, &call->backward[0], &call->backward[1], ith, nth);
-}
-
-static nrg_status reduce(const void *context, int ith, int nth)
-{
-    const norm_rope_call *call = context;
-    return nrg_norm_rope_backward_reduce(&call->norm, &call->spec, &call->rope, &call->backward[0], &call->backward[1], ith, nth);
-}
-
 /* The gradient of a norm whose rotated gradient is in the place of the result. */
 static nrg_status differentiate(const sweep_case *c, const rope_case *r, nrg_norm_backward_args *args, int k,
                                 unsigned char *memory)
 {
-    args->d_o = args->dx = sweep_place(c, ROPE_Q_O + k, memory);
-    args->d_o_stride = args->dx_stride = sweep_stride(c, ROPE_Q_O + k);
+    args->d_o = args->dx = sweep_place(c, SWEEP_OUT + k, memory);
+    args->d_o_stride = args->dx_stride = sweep_stride(c, SWEEP_OUT + k);
     const nrg_status status = nrg_norm_backward(&r->norm, args, 0, 1);
     return status == NRG_OK ? nrg_norm_backward_reduce(&r->norm, args, 0, 1) : status;
 }
@@ -204,19 +143,20 @@ static nrg_status differentiate(const sweep_case *c, const rope_case *r, nrg_nor
 static nrg_status run_backward(const sweep_case *c, const rope_case *r, unsigned char *memory)
 {
     norm_rope_call call = call_of(c, r);
-    sweep_bind_call(c, &nrg_call_norm_rope_backward,
-                    (void *const[]){&call.norm, &call.spec, &call.rope, &call.backward[0], &call.backward[1]}, backward_slots,
-                    memory);
-    nrg_status status;
+    nrg_norm_backward_args *q = &call.backward[0], *k = &call.backward[1];
+    nrg_status status = NRG_OK;
+    sweep_bind_call(c, &nrg_call_norm_rope_backward, PARTS(&call, backward), NULL, memory);
     if (!c->recompute) {
-        status = sweep_each_share(c, c->shares, backward, &call);
-        return status == NRG_OK ? sweep_each_share(c, c->reduce_shares, reduce, &call) : status;
+        SWEEP_EACH_SHARE(status, c, c->shares, nrg_norm_rope_backward(&call.norm, &call.spec, &call.rope, q, k, ith, nth));
+        SWEEP_EACH_SHARE(status, c, c->reduce_shares,
+                         nrg_norm_rope_backward_reduce(&call.norm, &call.spec, &call.rope, q, k, ith, nth));
+        return status;
     }
     call.rope.backward = 1;
     status = nrg_rope(&r->spec, &call.rope, 0, 1);
-    for (int k = 0; k < 2 && status == NRG_OK; k++)
-        if (r->heads[k])
-            status = differentiate(c, r, &call.backward[k], k, memory);
+    for (int i = 0; i < 2 && status == NRG_OK; i++)
+        if (r->heads[i])
+            status = differentiate(c, r, &call.backward[i], i, memory);
     return status;
 }
 #endif

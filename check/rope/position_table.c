@@ -1,18 +1,26 @@
 /* The cases of position_table: the tables of rope, with every mode and scaling, and the sinusoidal ones.
  *
  * SPDX-License-Identifier: MIT */
-#include <string.h>
+#include "../../src/operands/rope.h"
+#include "../../src/operands/sinusoidal.h"
 
 #include "../data.h"
 #include "../family.h"
 #include "../layout.h"
-#include "../position.h"
 
 enum { POSITIONS = SWEEP_IN, FACTORS };
 enum { TABLE = SWEEP_OUT, FREQUENCIES };
 
-static const char *const names[SWEEP_OPERANDS] = {
-    [POSITIONS] = "positions", [FACTORS] = "freq_factors", [TABLE] = "table", [FREQUENCIES] = "frequencies"};
+/* Of the frequencies, and of the table that is made of them. A magnitude is none of the case's operands. */
+static const unsigned char rope_frequencies[] = {[NRG_ROPE_FREQUENCIES_FACTORS] = FACTORS,
+                                                 [NRG_ROPE_FREQUENCIES_FREQUENCIES] = FREQUENCIES,
+                                                 [NRG_ROPE_FREQUENCIES_MAGNITUDE] = SWEEP_NOWHERE};
+static const unsigned char rope_table[] = {
+    [NRG_ROPE_TABLE_POSITIONS] = POSITIONS, [NRG_ROPE_TABLE_FREQUENCIES] = FREQUENCIES, [NRG_ROPE_TABLE_TABLE] = TABLE};
+static const unsigned char sinusoidal_frequencies[] = {[NRG_SINUSOIDAL_FREQUENCIES_FREQUENCIES] = FREQUENCIES};
+static const unsigned char sinusoidal_table[] = {[NRG_SINUSOIDAL_TABLE_POSITIONS] = POSITIONS,
+                                                 [NRG_SINUSOIDAL_TABLE_FREQUENCIES] = FREQUENCIES,
+                                                 [NRG_SINUSOIDAL_TABLE_TABLE] = TABLE};
 
 /* The ways to make a table: the modes of rope, and the layouts of a sinusoidal one. A 16-bit table is always the latter. */
 static const nrg_rope_mode modes[] = {NRG_ROPE_NORMAL, NRG_ROPE_NEOX, NRG_ROPE_MROPE, NRG_ROPE_VISION, NRG_ROPE_IMROPE};
@@ -24,17 +32,14 @@ static const struct {
 } large[] = {{128, 33}, {257, 9}, {1025, 3}, {3, 700}, {64, 90}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
-static const size_t small[] = {[SWEEP_QUICK] = 40, [SWEEP_DEFAULT] = 140, [SWEEP_FULL] = 600};
-
-static uint64_t count(sweep_level level) { return WAYS * (small[level] + LARGE); }
-
 typedef struct table_case {
     int is_sinusoidal;
-    nrg_sinusoidal_layout layout;
-    size_t dim, rows; /* of the table */
+    nrg_sinusoidal_frequencies_args wave;
+    nrg_sinusoidal_args sinusoidal;
     nrg_rope_spec spec;
+    nrg_rope_frequencies_args turns;
+    nrg_rope_table_args rope;
     int has_positions, has_factors;
-    int32_t first;
 } table_case;
 
 static void draw_scaling(nrg_rope_spec *s, uint64_t *random)
@@ -68,47 +73,57 @@ static void draw_sections(nrg_rope_spec *s, size_t pairs, uint64_t *random)
 static table_case draw(const sweep_case *c)
 {
     table_case t;
-    uint64_t random = c->number, way = c->n % WAYS, length = c->n / WAYS;
-    size_t pairs = (size_t)length + 1;
-    memset(&t, 0, sizeof t);
-    t.rows = sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 9) : 0;
-    if (length >= small[c->level]) {
-        pairs = large[length - small[c->level]].pairs;
-        t.rows = large[length - small[c->level]].rows;
+    uint64_t random = c->number;
+    size_t pairs = c->length, rows = sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 9) : 0;
+    if (c->large) {
+        pairs = large[c->large - 1].pairs;
+        rows = large[c->large - 1].rows;
     }
-    t.is_sinusoidal = way >= MODES || c->spec.dtype != NRG_F32;
-    t.layout = (nrg_sinusoidal_layout)(way % 2);
-    t.dim = 2 * pairs;
-    if (t.is_sinusoidal && t.layout == NRG_SINUSOIDAL_INTERLEAVED)
-        t.dim -= sweep_draw(&random, 2);
-    t.spec = nrg_rope_spec_init(2 * pairs, way < MODES ? modes[way] : NRG_ROPE_NORMAL, 10000);
+    const nrg_sinusoidal_layout layout = (nrg_sinusoidal_layout)(c->way % 2);
+    size_t dim = 2 * pairs;
+    t.is_sinusoidal = c->way >= MODES || c->spec.dtype != NRG_F32;
+    if (t.is_sinusoidal && layout == NRG_SINUSOIDAL_INTERLEAVED)
+        dim -= sweep_draw(&random, 2);
+    t.spec = nrg_rope_spec_init(2 * pairs, c->way < MODES ? modes[c->way] : NRG_ROPE_NORMAL, 10000);
     if (t.spec.mode == NRG_ROPE_VISION)
-        t.dim = 4 * pairs;
+        dim = 4 * pairs;
     draw_scaling(&t.spec, &random);
-    draw_sections(&t.spec, t.dim / 2, &random);
+    draw_sections(&t.spec, dim / 2, &random);
     t.has_positions = sweep_draw(&random, 2) != 0;
     t.has_factors = !t.is_sinusoidal && sweep_draw(&random, 3) == 0;
-    t.first = (int32_t)(sweep_draw(&random, 4) ? sweep_draw(&random, 5000) : sweep_draw(&random, 0x7ffffff0)) -
-              (sweep_draw(&random, 4) ? 0 : 100000);
-    if (t.first > INT32_MAX - (int32_t)t.rows)
-        t.first -= (int32_t)t.rows;
+    int32_t first = (int32_t)(sweep_draw(&random, 4) ? sweep_draw(&random, 5000) : sweep_draw(&random, 0x7ffffff0)) -
+                    (sweep_draw(&random, 4) ? 0 : 100000);
+    if (first > INT32_MAX - (int32_t)rows)
+        first -= (int32_t)rows;
+    t.wave = (nrg_sinusoidal_frequencies_args){NULL, dim, t.spec.freq_base};
+    t.sinusoidal = nrg_sinusoidal_args_init(rows, dim, NULL, NULL);
+    t.sinusoidal.dtype = c->spec.dtype;
+    t.sinusoidal.layout = layout;
+    t.turns = (nrg_rope_frequencies_args){NULL, NULL};
+    t.rope = nrg_rope_table_args_init(rows, NULL, 0, NULL);
+    t.sinusoidal.first = t.rope.first = first;
     return t;
 }
 
-static void make(sweep_level level, uint64_t n, sweep_case *c)
+static void make(sweep_case *c)
 {
-    (void)level;
     table_case t = draw(c);
-    uint64_t random = c->number + n;
-    c->rows = t.rows;
+    uint64_t random = c->number + c->n;
+    c->rows = t.rope.tokens;
     c->shares = sweep_draw_shares(&random);
-    if (t.has_positions && t.rows)
-        sweep_add_tensor(c, POSITIONS, SWEEP_I32, t.rows, t.is_sinusoidal ? 1 : 4);
-    if (t.has_factors)
-        sweep_add_dense(c, FACTORS, NRG_F32, t.dim / 2, 1);
-    sweep_add_tensor(c, TABLE, c->spec.dtype, t.dim, t.rows);
-    sweep_add_dense(c, FREQUENCIES, SWEEP_F64, (t.dim + 1) / 2, 2);
-    c->operands[POSITIONS].is_alone = 1;
+    if (t.is_sinusoidal) {
+        sweep_add_call(c, &nrg_call_sinusoidal_table, (void *const[]){&t.sinusoidal}, sinusoidal_table,
+                       t.has_positions ? NRG_BIT(NRG_SINUSOIDAL_TABLE_POSITIONS) : 0, 0);
+        sweep_add_before(c, &nrg_call_sinusoidal_frequencies, (void *const[]){&t.wave}, sinusoidal_frequencies, 0);
+    } else {
+        sweep_add_call(c, &nrg_call_rope_table, (void *const[]){&t.spec, &t.rope}, rope_table,
+                       t.has_positions ? NRG_BIT(NRG_ROPE_TABLE_POSITIONS) : 0, 0);
+        sweep_add_before(c, &nrg_call_rope_frequencies, (void *const[]){&t.spec, &t.turns}, rope_frequencies,
+                         t.has_factors ? NRG_BIT(NRG_ROPE_FREQUENCIES_FACTORS) : 0);
+        /* a token has four positions, however many of them the sections use */
+        if (c->operands[POSITIONS].rows)
+            c->operands[POSITIONS].rows = c->operands[POSITIONS].run = 4;
+    }
     sweep_lay_out(c, &random);
 }
 
@@ -121,36 +136,21 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
                         sweep_kind_near_one(), random);
 }
 
-static nrg_status run_sinusoidal(const sweep_case *c, const table_case *t, unsigned char *memory)
-{
-    double *frequencies = sweep_place(c, FREQUENCIES, memory);
-    nrg_sinusoidal_args args = nrg_sinusoidal_args_init(t->rows, t->dim, frequencies, sweep_place(c, TABLE, memory));
-    args.dtype = c->spec.dtype;
-    args.layout = t->layout;
-    args.positions = sweep_place(c, POSITIONS, memory);
-    args.first = t->first;
-    args.table_stride = sweep_stride(c, TABLE);
-    nrg_status status = nrg_sinusoidal_frequencies(t->dim, t->spec.freq_base, frequencies);
-    for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_sinusoidal_table(&args, sweep_share(c, i, c->shares), c->shares);
-    return status;
-}
-
 static nrg_status run(const sweep_case *c, unsigned char *memory)
 {
     table_case t = draw(c);
-    if (t.is_sinusoidal)
-        return run_sinusoidal(c, &t, memory);
-    double *frequencies = sweep_place(c, FREQUENCIES, memory), magnitude = 0;
-    t.spec.freq_factors = sweep_place(c, FACTORS, memory);
-    nrg_status status = nrg_rope_frequencies(&t.spec, frequencies, &magnitude);
-    nrg_rope_table_args args = nrg_rope_table_args_init(t.rows, frequencies, magnitude, sweep_place(c, TABLE, memory));
-    args.positions = sweep_place(c, POSITIONS, memory);
-    args.positions_stride = sweep_stride(c, POSITIONS);
-    args.first = t.first;
-    args.table_stride = sweep_stride(c, TABLE);
-    for (int i = 0; i < c->shares && status == NRG_OK; i++)
-        status = nrg_rope_table(&t.spec, &args, sweep_share(c, i, c->shares), c->shares);
+    nrg_status status;
+    if (t.is_sinusoidal) {
+        sweep_bind_call(c, &nrg_call_sinusoidal_frequencies, (void *const[]){&t.wave}, sinusoidal_frequencies, memory);
+        sweep_bind_call(c, &nrg_call_sinusoidal_table, (void *const[]){&t.sinusoidal}, sinusoidal_table, memory);
+        status = nrg_sinusoidal_frequencies(t.wave.dim, t.wave.base, t.wave.frequencies);
+        SWEEP_EACH_SHARE(status, c, c->shares, nrg_sinusoidal_table(&t.sinusoidal, ith, nth));
+        return status;
+    }
+    sweep_bind_call(c, &nrg_call_rope_frequencies, (void *const[]){&t.spec, &t.turns}, rope_frequencies, memory);
+    sweep_bind_call(c, &nrg_call_rope_table, (void *const[]){&t.spec, &t.rope}, rope_table, memory);
+    status = nrg_rope_frequencies(&t.spec, t.turns.frequencies, &t.rope.magnitude);
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_rope_table(&t.spec, &t.rope, ith, nth));
     return status;
 }
 
@@ -159,11 +159,11 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     static const char *const scalings[] = {"none", "ntk", "llama3"};
     table_case t = draw(c);
     const nrg_rope_spec *s = &t.spec;
-    sweep_append(text, " %zux%zu", t.rows, t.dim);
+    sweep_append(text, " %zux%zu", t.sinusoidal.rows, t.sinusoidal.dim);
     if (!t.has_positions)
-        sweep_append(text, " from %ld", (long)t.first);
+        sweep_append(text, " from %ld", (long)t.rope.first);
     if (t.is_sinusoidal) {
-        sweep_append(text, " sinusoidal %s", t.layout == NRG_SINUSOIDAL_CONCATENATED ? "concatenated" : "interleaved");
+        sweep_append(text, " sinusoidal %s", t.sinusoidal.layout == NRG_SINUSOIDAL_CONCATENATED ? "concatenated" : "interleaved");
         return;
     }
     sweep_append(text, " rope mode %d, sections %d %d %d %d, freq_base %g, freq_scale %g, ext_factor %g, attn_factor %g",
@@ -172,4 +172,5 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     sweep_append(text, ", n_ctx_orig %d, scaling %s by %g", s->n_ctx_orig, scalings[s->scaling], s->factor);
 }
 
-const sweep_family sweep_family_position_table = {count, make, fill, run, describe, names};
+const sweep_family sweep_family_position_table = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE), .make = make, .fill = fill,
+                                                  .run = run, .describe = describe};

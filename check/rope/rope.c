@@ -8,30 +8,6 @@
 #include "../data.h"
 #include "../family.h"
 #include "../layout.h"
-#include "../position.h"
-
-static const char *const names[SWEEP_OPERANDS] = {[ROPE_TABLE] = "table",
-                                                  [ROPE_POSITIONS] = "positions",
-                                                  [ROPE_Q] = "q",
-                                                  [ROPE_K] = "k",
-                                                  [ROPE_Q_X] = "q's x",
-                                                  [ROPE_K_X] = "k's x",
-                                                  [ROPE_Q_W] = "q's w",
-                                                  [ROPE_K_W] = "k's w",
-                                                  [ROPE_Q_B] = "q's b",
-                                                  [ROPE_K_B] = "k's b",
-                                                  [ROPE_Q_O] = "q_o",
-                                                  [ROPE_K_O] = "k_o",
-                                                  [ROPE_Q_MEAN] = "q's mean",
-                                                  [ROPE_K_MEAN] = "k's mean",
-                                                  [ROPE_Q_RSTD] = "q's rstd",
-                                                  [ROPE_K_RSTD] = "k's rstd",
-                                                  [ROPE_Q_DW] = "q's dw",
-                                                  [ROPE_K_DW] = "k's dw",
-                                                  [ROPE_Q_DB] = "q's db",
-                                                  [ROPE_K_DB] = "k's db",
-                                                  [ROPE_Q_WORKSPACE] = "q's workspace",
-                                                  [ROPE_K_WORKSPACE] = "k's workspace"};
 
 /* What every number of pairs is turned by, alone and with a norm: interleaved or half-split pairs, forward or backward. */
 enum { WAYS = 4 };
@@ -44,10 +20,6 @@ static const struct {
     size_t pairs, tokens, heads;
 } large[] = {{64, 70, 8}, {128, 9, 3}, {150, 5, 2}, {515, 3, 2}, {32, 260, 4}, {1500, 2, 1}};
 enum { LARGE = sizeof large / sizeof large[0] };
-
-static const size_t small[] = {[SWEEP_QUICK] = 40, [SWEEP_DEFAULT] = 130, [SWEEP_FULL] = 500};
-
-static uint64_t count(sweep_level level) { return WAYS * (small[level] + LARGE); }
 
 static void draw_spec(rope_case *r, size_t pairs, int interleaved, uint64_t *random)
 {
@@ -88,22 +60,22 @@ static void draw_norm(const sweep_case *c, rope_case *r, uint64_t *random)
 static rope_case draw(const sweep_case *c)
 {
     rope_case r;
-    uint64_t random = c->number, length = c->n / WAYS;
-    size_t pairs = (size_t)length + 1;
+    uint64_t random = c->number;
+    size_t pairs = c->length;
     memset(&r, 0, sizeof r);
     r.tokens = sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 6) : 0;
     r.heads[0] = sweep_draw(&random, 8) ? 1 + sweep_draw(&random, 5) : 0;
     r.heads[1] = sweep_draw(&random, 3) ? 0 : 1 + sweep_draw(&random, 3);
-    if (length >= small[c->level]) {
-        pairs = large[length - small[c->level]].pairs;
-        r.tokens = large[length - small[c->level]].tokens;
-        r.heads[0] = large[length - small[c->level]].heads;
+    if (c->large) {
+        pairs = large[c->large - 1].pairs;
+        r.tokens = large[c->large - 1].tokens;
+        r.heads[0] = large[c->large - 1].heads;
     }
-    r.kind = strcmp(sweep_kernel_op(c->kernel), "rope") == 0      ? ROPE_ALONE
-             : ways[c->n % WAYS].backward && nrg_backward_built() ? ROPE_NORM_BACKWARD
-                                                                  : ROPE_NORM;
-    r.backward = r.kind == ROPE_ALONE && ways[c->n % WAYS].backward;
-    draw_spec(&r, pairs, ways[c->n % WAYS].interleaved, &random);
+    r.kind = strcmp(sweep_kernel_op(c->kernel), "rope") == 0 ? ROPE_ALONE
+             : ways[c->way].backward && nrg_backward_built() ? ROPE_NORM_BACKWARD
+                                                             : ROPE_NORM;
+    r.backward = r.kind == ROPE_ALONE && ways[c->way].backward;
+    draw_spec(&r, pairs, ways[c->way].interleaved, &random);
     r.has_positions = sweep_draw(&random, 2) != 0;
     r.table_rows = r.tokens + (sweep_draw(&random, 2) ? sweep_draw(&random, 9) : 0);
     if (r.has_positions && r.table_rows > 2)
@@ -125,12 +97,6 @@ static rope_case draw(const sweep_case *c)
     draw_norm(c, &r, &random);
     return r;
 }
-
-static const unsigned char slots[] = {
-    [NRG_ROPE_TABLE] = ROPE_TABLE, [NRG_ROPE_POSITIONS] = ROPE_POSITIONS,
-    [NRG_ROPE_Q] = ROPE_Q,         [NRG_ROPE_K] = ROPE_K,
-    [NRG_ROPE_Q_O] = ROPE_Q_O,     [NRG_ROPE_K_O] = ROPE_K_O,
-};
 
 nrg_rope_args sweep_rope_args(const sweep_case *c, const rope_case *r)
 {
@@ -155,20 +121,20 @@ uint32_t sweep_rope_turned(const rope_case *r, int q_o)
     return turned;
 }
 
-static void make(sweep_level level, uint64_t n, sweep_case *c)
+static void make(sweep_case *c)
 {
-    (void)level;
-    c->spec.store = (nrg_store)(n / 3 % 3);
+    c->spec.store = (nrg_store)(c->n / 3 % 3);
     rope_case r = draw(c);
     uint64_t random = ~(c->number << 8);
     c->rows = r.tokens * (r.heads[0] + r.heads[1]);
     c->shares = sweep_draw_shares(&random);
     c->fused = r.kind != ROPE_ALONE;
+    c->weights = NRG_BIT(NRG_ROPE_TABLE);
     if (r.kind == ROPE_NORM_BACKWARD)
         c->reduce_shares = sweep_draw_shares(&random);
     if (r.kind == ROPE_ALONE) {
         nrg_rope_args args = sweep_rope_args(c, &r);
-        sweep_add_call(c, &nrg_call_rope, (void *const[]){&r.spec, &args}, slots,
+        sweep_add_call(c, &nrg_call_rope, (void *const[]){&r.spec, &args}, NULL,
                        r.has_positions ? NRG_BIT(NRG_ROPE_POSITIONS) : 0, sweep_rope_turned(&r, NRG_ROPE_Q_O));
     }
 #ifndef NRG_NO_NORM
@@ -180,52 +146,40 @@ static void make(sweep_level level, uint64_t n, sweep_case *c)
 
 static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random)
 {
-    if (operand == ROPE_POSITIONS) {
-        rope_case r = draw(c);
-        sweep_fill_positions(c, operand, 0, (int32_t)r.table_rows - 1, memory, random);
-        return;
-    }
-    for (size_t row = 0; row < c->operands[operand].rows; row++)
-        sweep_fill_operand_row(c, operand, row, operand == ROPE_TABLE || operand >= ROPE_Q_W, memory, random);
-}
-
-typedef struct rope_call {
-    const nrg_rope_spec *spec;
-    nrg_rope_args args;
-} rope_call;
-
-static nrg_status turn(const void *context, int ith, int nth)
-{
-    const rope_call *call = context;
-    return nrg_rope(call->spec, &call->args, ith, nth);
+    if (operand == NRG_ROPE_POSITIONS)
+        sweep_fill_positions(c, operand, 0, (int32_t)draw(c).table_rows - 1, memory, random);
+    else
+        sweep_fill_rows(c, operand, memory, random);
 }
 
 static nrg_status run(const sweep_case *c, unsigned char *memory)
 {
     rope_case r = draw(c);
+    nrg_rope_args args = sweep_rope_args(c, &r);
+    nrg_status status = NRG_OK;
 #ifndef NRG_NO_NORM
     if (r.kind != ROPE_ALONE)
         return sweep_norm_rope_run(c, &r, memory);
 #endif
-    rope_call call = {&r.spec, sweep_rope_args(c, &r)};
-    sweep_bind_call(c, &nrg_call_rope, (void *const[]){&r.spec, &call.args}, slots, memory);
-    return sweep_each_share(c, c->shares, turn, &call);
+    sweep_bind_call(c, &nrg_call_rope, (void *const[]){&r.spec, &args}, NULL, memory);
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_rope(&r.spec, &args, ith, nth));
+    return status;
 }
 
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
-    static const char *const stores[] = {"auto", "keep", "stream"};
     static const char *const kinds[] = {"", ", after a norm", ", and then a norm's gradient"};
     rope_case r = draw(c);
-    sweep_append(text, " %zux(%zu + %zu)x%zu, mode %d, n_dims %zu from %zu%s%s, store %s", r.tokens, r.heads[0], r.heads[1],
-                 r.dim, (int)r.spec.mode, r.spec.n_dims, r.offset, r.backward ? ", backward" : "", kinds[r.kind],
-                 stores[c->spec.store]);
+    sweep_append(text, " %zux(%zu + %zu)x%zu, mode %d, n_dims %zu from %zu%s%s", r.tokens, r.heads[0], r.heads[1], r.dim,
+                 (int)r.spec.mode, r.spec.n_dims, r.offset, r.backward ? ", backward" : "", kinds[r.kind]);
     if (r.kind != ROPE_ALONE)
         sweep_append(text, " (%s, eps %g, %zu groups, %s)", r.norm.centred ? "layer" : "rms", r.norm.eps, r.norm.groups,
                      nrg_activation_name(r.norm.activation));
 }
 
-const sweep_family sweep_family_rope = {count, make, fill, run, describe, names};
+#define CASES SWEEP_LENGTHS(WAYS, 40, 130, 500, LARGE), .make = make, .fill = fill, .run = run, .describe = describe
+
+const sweep_family sweep_family_rope = {CASES};
 #ifndef NRG_NO_NORM
-const sweep_family sweep_family_norm_rope = {count, make, fill, run, describe, names};
+const sweep_family sweep_family_norm_rope = {CASES};
 #endif

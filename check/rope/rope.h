@@ -7,32 +7,6 @@
 #include "../../src/operands/norm_rope.h"
 #include "../sweep.h"
 
-/* Of q, and at the next number of k. In the backward pass q and k are gradients, and x is what the norm has had. */
-enum {
-    ROPE_TABLE = SWEEP_IN,
-    ROPE_POSITIONS,
-    ROPE_Q,
-    ROPE_K,
-    ROPE_Q_X,
-    ROPE_K_X,
-    ROPE_Q_W,
-    ROPE_K_W,
-    ROPE_Q_B,
-    ROPE_K_B,
-    ROPE_Q_O = SWEEP_OUT,
-    ROPE_K_O,
-    ROPE_Q_MEAN,
-    ROPE_K_MEAN,
-    ROPE_Q_RSTD,
-    ROPE_K_RSTD,
-    ROPE_Q_DW,
-    ROPE_K_DW,
-    ROPE_Q_DB,
-    ROPE_K_DB,
-    ROPE_Q_WORKSPACE = SWEEP_SCRATCH,
-    ROPE_K_WORKSPACE
-};
-
 typedef struct rope_case {
     nrg_rope_spec spec;
     enum { ROPE_ALONE, ROPE_NORM, ROPE_NORM_BACKWARD } kind;

@@ -8,6 +8,7 @@
 
 #include "../../check/channel/channel.h"
 #include "../../check/layout.h"
+#include "../../src/operands/channel_norm_backward.h"
 #include "../harness/case_call.h"
 #include "channel_problem.h"
 
@@ -82,25 +83,13 @@ static sweep_case make_case(const char *op, const nrg_channel_norm_spec *spec, s
     c.rows = n;
     c.positions = s;
     c.shares = c.reduce_shares = 1;
-    sweep_channel_add_tensor(&c, SWEEP_X);
     if (strcmp(op, "channel_norm_forward") == 0) {
-        const size_t sets = sweep_channel_sets(&c);
-        sweep_channel_add_tensor(&c, SWEEP_O);
-        sweep_add(&c, SWEEP_MEAN, NRG_F32, sets, 1);
-        sweep_channel_add_statistics(&c);
-        sweep_add(&c, SWEEP_SUMS, SWEEP_I64, NRG_SUMS_WORDS, sets);
+        sweep_channel_add_before(&c, &nrg_call_channel_norm_forward, sweep_channel_slots,
+                                 NRG_BIT(NRG_CHANNEL_MEAN) | NRG_BIT(NRG_CHANNEL_STATISTICS));
+        sweep_channel_add_before(&c, &nrg_call_channel_norm_sums, sweep_channel_sums_slots, 0);
     } else {
-        static float any;
-        nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(n, s, NULL, NULL, NULL);
-        size_t bytes;
-        args.dw = args.db = &any;
-        ck_assert_int_eq(nrg_channel_norm_backward_workspace(spec, &args, &bytes), NRG_OK);
-        sweep_channel_add_tensor(&c, SWEEP_D_O);
-        sweep_channel_add_tensor(&c, SWEEP_DX);
-        sweep_add(&c, SWEEP_DW, NRG_F32, spec->channels, 1);
-        sweep_add(&c, SWEEP_DB, NRG_F32, spec->channels, 1);
-        if (bytes)
-            sweep_add(&c, SWEEP_WORKSPACE, SWEEP_F64, bytes / sizeof(double), 1);
+        sweep_channel_add_backward(&c, NRG_BIT(NRG_CHANNEL_BACKWARD_DX) | NRG_BIT(NRG_CHANNEL_BACKWARD_DW) |
+                                           NRG_BIT(NRG_CHANNEL_BACKWARD_DB));
     }
     sweep_lay_out(&c, &random);
     return c;

@@ -16,9 +16,9 @@ static int refill(case_call *call)
 {
     static const enum row_kind kinds[] = {ROW_NORMAL,    ROW_ONE_NAN,  ROW_AT_QUIET_LIMIT, ROW_AT_MEAN_LIMIT,
                                           ROW_SUBNORMAL, ROW_NEAR_MAX, ROW_ZEROS,          ROW_ANY_MAGNITUDE};
-    for (int i = ROPE_Q; i <= ROPE_K_X; i++) {
+    for (int i = NRG_ROPE_Q; i <= NRG_NORM_ROPE_BACKWARD_K_X; i++) {
         const sweep_operand *o = &call->c.operands[i];
-        void *rows = case_call_content(call, i);
+        void *rows = call->c.weights >> i & 1 ? NULL : case_call_content(call, i);
         uint64_t state = call->c.number * 8 + (uint64_t)i;
         float *row = element_tensor(o->length, NRG_F32);
         for (size_t n = 0; rows && n < o->rows; n++) {
