@@ -118,11 +118,12 @@ static const char *refused(bench_call *call)
     bench_call_before(call);
     if (nrg_isa_active() != call->isa)
         return "the path was refused";
-    for (int phase = 0; phase < bench_call_phases(call); phase++) {
-        nrg_status status = bench_call_share(call, 0, phase, 0, 1);
-        if (status != NRG_OK)
-            return nrg_status_string(status);
-    }
+    for (unsigned p = 0; p < BENCH_PLACEMENTS; p++)
+        for (int phase = 0; phase < bench_call_phases(call); phase++) {
+            nrg_status status = bench_call_share(call, p, phase, 0, 1);
+            if (status != NRG_OK)
+                return nrg_status_string(status);
+        }
     return NULL;
 }
 

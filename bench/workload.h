@@ -28,7 +28,7 @@ typedef struct bench_call {
     bench_parts *parts; /* one for each placement */
 } bench_call;
 
-/* Binds, and tries the call once. NULL, or what went wrong; to be freed either way. */
+/* Binds, and tries the call once in every placement. NULL, or what went wrong; to be freed either way. */
 const char *bench_call_bind(bench_call *call, const bench_case *c, const bench_memory *m);
 void bench_call_free(bench_call *call);
 
