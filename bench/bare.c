@@ -3,36 +3,41 @@
  * SPDX-License-Identifier: MIT */
 #include "bare.h"
 
+/* Tensors and rows of a kind that loops have. */
+enum { KINDS = BENCH_ROW_OUT + 1 };
+static const int most[KINDS] = {
+    [BENCH_IN] = LIMIT_INS, [BENCH_OUT] = LIMIT_OUTS, [BENCH_ROW_IN] = LIMIT_ROW_INS, [BENCH_ROW_OUT] = LIMIT_ROW_OUTS};
+
 /* The operands of a case as a bare loop's, by kind. 0: more of a kind than there are loops for. */
-static int bare_job(limit_job *job, const bench_case *c, const bench_memory *m, unsigned placement, int count[4])
+static int bare_job(limit_job *job, const bench_case *c, const bench_memory *m, unsigned placement, int count[KINDS])
 {
-    static const int most[] = {
-        [BENCH_IN] = LIMIT_INS, [BENCH_OUT] = LIMIT_OUTS, [BENCH_ROW_IN] = LIMIT_ROW_INS, [BENCH_ROW_OUT] = LIMIT_ROW_OUTS};
-    char *scratch = NULL;
-    for (int i = 0; i < 4; i++)
+    char *aside = NULL;
+    for (int i = 0; i < KINDS; i++)
         count[i] = 0;
     for (int i = 0; i < BENCH_OPERANDS; i++) {
-        const bench_kind kind = bench_operand_of(c, i).kind;
-        if (kind == BENCH_SCRATCH && bench_operand_is_there(c, i))
-            scratch = bench_memory_at(m, i, placement);
-        if (!bench_operand_is_there(c, i) || kind == BENCH_SCRATCH || kind == BENCH_CHANNEL_IN || kind == BENCH_CHANNEL_F32)
-            continue;
-        if (count[kind] == most[kind])
-            return 0;
-        int n = count[kind]++;
+        const bench_operand o = bench_operand_of(c, i);
         char *p = bench_memory_at(m, i, placement);
-        if (kind == BENCH_IN)
+        if (!o.bytes || o.kind == BENCH_FEW)
+            continue;
+        if (o.kind == BENCH_ASIDE) {
+            aside = p;
+            continue;
+        }
+        if (count[o.kind] == most[o.kind])
+            return 0;
+        int n = count[o.kind]++;
+        if (o.kind == BENCH_IN)
             job->in[n] = p;
-        else if (kind == BENCH_OUT)
+        else if (o.kind == BENCH_OUT)
             job->out[n] = p;
-        else if (kind == BENCH_ROW_IN)
+        else if (o.kind == BENCH_ROW_IN)
             job->row_in[n] = p;
         else
             job->row_out[n] = p;
     }
     if (!count[BENCH_OUT]) { /* what is read comes to something small: the loops that only read leave their sum there */
-        job->out[0] = scratch;
-        return scratch && count[BENCH_IN] > 0 && count[BENCH_IN] <= LIMIT_FIRST_INS;
+        job->out[0] = aside;
+        return aside && count[BENCH_IN] > 0 && count[BENCH_IN] <= LIMIT_FIRST_INS;
     }
     return count[BENCH_IN] > 0;
 }
@@ -46,7 +51,7 @@ static void lay_out(limit_job *job, size_t bytes)
 
 const char *bench_bare_bind(bench_bare *bare, const limit_loop *loop, const bench_case *c, const bench_memory *m)
 {
-    int count[4];
+    int count[KINDS];
     bare->loop = loop;
     for (unsigned p = 0; p < BENCH_PLACEMENTS; p++) {
         limit_job *job = &bare->job[p];
@@ -83,7 +88,7 @@ const char *bench_bare_bind_twice(bench_bare *bare, const limit_loop *loop, cons
         bare->first[p] = (limit_job){.out = {bare->job[p].out[0]}};
         tensors = 0;
         for (int i = 0; i < BENCH_OPERANDS; i++) {
-            if (!(c->family->read_twice >> i & 1 && bench_operand_is_there(c, i)))
+            if (!(c->family->read_twice >> i & 1 && bench_operand_of(c, i).bytes))
                 continue;
             if (tensors == LIMIT_FIRST_INS)
                 return "no limit loop for these operands";

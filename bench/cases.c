@@ -8,8 +8,6 @@
 #include "family.h"
 #include "internal.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 /* An op without a family under its own name does not compile: see family.h. */
 static const struct kernel {
     const char *name;
@@ -56,7 +54,7 @@ void bench_case_name(const bench_case *c, char name[BENCH_NAME_MAX])
 const bench_family *bench_family_at(size_t i)
 {
     const bench_family *last = NULL;
-    for (const struct kernel *k = kernels; k < kernels + COUNT(kernels); k++)
+    for (const struct kernel *k = kernels; k < kernels + NRG_COUNT(kernels); k++)
         if (k->family != last) {
             last = family_of(k);
             if (i-- == 0)
@@ -67,7 +65,7 @@ const bench_family *bench_family_at(size_t i)
 
 void bench_each_case(const bench_family *family, void (*visit)(const bench_case *c, void *ctx), void *ctx)
 {
-    for (const struct kernel *k = kernels; k < kernels + COUNT(kernels); k++) {
+    for (const struct kernel *k = kernels; k < kernels + NRG_COUNT(kernels); k++) {
         const bench_family *f = family_of(k);
         for (int isa = 0; (!family || f == family) && isa < NRG_ISA_COUNT; isa++) {
             if (!nrg_isa_supported((nrg_isa)isa))
@@ -83,7 +81,7 @@ void bench_each_case(const bench_family *family, void (*visit)(const bench_case 
 
 bench_case bench_case_of(const char *kernel, const char *op, nrg_dtype dtype, nrg_isa isa, bench_shape shape)
 {
-    for (const struct kernel *k = kernels; k < kernels + COUNT(kernels); k++) {
+    for (const struct kernel *k = kernels; k < kernels + NRG_COUNT(kernels); k++) {
         const bench_family *f = family_of(k);
         for (size_t i = 0; strcmp(f->kernel, kernel) == 0 && i < f->op_count; i++)
             if (strcmp(f->ops[i].name, op) == 0)
@@ -92,21 +90,23 @@ bench_case bench_case_of(const char *kernel, const char *op, nrg_dtype dtype, nr
     stop("no op of this name", op);
 }
 
-size_t bench_operand_bytes(const bench_case *c, int operand) { return bench_operand_of(c, operand).bytes; }
-
 size_t bench_case_bytes(const bench_case *c)
 {
     size_t sum = 0;
-    for (int i = 0; i < BENCH_OPERANDS; i++)
-        sum += bench_operand_bytes(c, i);
+    for (int i = 0; i < BENCH_OPERANDS; i++) {
+        const bench_operand o = bench_operand_of(c, i);
+        sum += o.kind == BENCH_ASIDE ? 0 : o.bytes;
+    }
     return sum;
 }
 
 size_t bench_case_tensors(const bench_case *c)
 {
     size_t n = 0;
-    for (int i = 0; i < BENCH_OPERANDS; i++)
-        n += bench_operand_bytes(c, i) && bench_operand_of(c, i).kind <= BENCH_OUT;
+    for (int i = 0; i < BENCH_OPERANDS; i++) {
+        const bench_operand o = bench_operand_of(c, i);
+        n += o.bytes && (o.kind == BENCH_IN || o.kind == BENCH_OUT);
+    }
     return n;
 }
 

@@ -12,7 +12,9 @@
 extern "C" {
 #endif
 
-typedef struct bench_family bench_family; /* family.h */
+/* family.h */
+typedef struct bench_family bench_family;
+typedef struct bench_function bench_function;
 
 /* Rows of dim elements; a tensor with channels has a sample as its row, and its dim is channels times height times width. */
 typedef struct bench_shape {
@@ -32,10 +34,12 @@ typedef struct bench_shape {
 /* An op is a call of a kernel with certain options and a certain set of operands. */
 typedef struct bench_op {
     const char *name;
-    unsigned operands; /* bit i: the family's operand i is there */
+    unsigned operands; /* bit i: operand i of the call is there, if it may be absent at all */
     const bench_shape *shapes;
     size_t shape_count;
+    const bench_function *function; /* NULL: the family's */
     /* options; 0 where the family has no such thing */
+    size_t option; /* what the family says it is */
     int centred;
     nrg_gate gate;
     nrg_activation activation;
@@ -43,8 +47,6 @@ typedef struct bench_op {
     nrg_channel_over over;
     nrg_channel_layout layout;
     nrg_channel_source statistics;
-    nrg_rope_mode rope;
-    int normed; /* heads are normalized before they are turned: 1 in one call, 2 in two */
 } bench_op;
 
 typedef struct bench_case {
@@ -75,9 +77,6 @@ bench_case bench_case_of(const char *kernel, const char *op, nrg_dtype dtype, nr
 
 /* What a call moves: bytes of each operand, read or written once. */
 size_t bench_case_bytes(const bench_case *c);
-
-/* The same of one operand. */
-size_t bench_operand_bytes(const bench_case *c, int operand);
 
 /* How many tensors are read and written. */
 size_t bench_case_tensors(const bench_case *c);

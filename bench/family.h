@@ -1,5 +1,5 @@
-/* A family: all that the benchmark knows of one op of kernels.def. Its variants ("ops") and shapes, the operands a call has, and
- * the call itself. What a call moves, its memory and its limit follow from the operands.
+/* A family: what the benchmark knows of one op of kernels.def. Its variants ("ops"), their shapes and options, and the calls. The
+ * operands are those of the call's description: what a call moves, its memory and its limit follow from it.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_BENCH_FAMILY_H
@@ -8,17 +8,17 @@
 #include "../src/operands/operand.h"
 #include "cases.h"
 
-/* Operands a family can have, and phases: parts of a call that threads have to wait for each other between. */
-enum { BENCH_OPERANDS = NRG_OPERANDS, BENCH_PHASES = 2 };
+/* Operands of a case: the call's, and one that only the limit has. Phases: parts of a call that threads have to wait for each
+ * other between. */
+enum { BENCH_OPERANDS = NRG_OPERANDS + 1, BENCH_PHASES = 2 };
 
 typedef enum bench_kind {
-    BENCH_IN,          /* a tensor that is read */
-    BENCH_OUT,         /* a tensor that is written */
-    BENCH_ROW_IN,      /* one row, read */
-    BENCH_ROW_OUT,     /* one row of f32, written */
-    BENCH_CHANNEL_IN,  /* one number a channel, read; so few beside the tensors that no bare loop reads them */
-    BENCH_CHANNEL_F32, /* the same in f32 whatever the dtype is, read or written */
-    BENCH_SCRATCH      /* workspace: as many bytes as the family asks for, and no part of what a call moves */
+    BENCH_ASIDE,   /* no part of what a call moves: a workspace, a table that stays in cache */
+    BENCH_IN,      /* a tensor that is read */
+    BENCH_OUT,     /* a tensor that is written */
+    BENCH_ROW_IN,  /* one row, read */
+    BENCH_ROW_OUT, /* one row of f32, written */
+    BENCH_FEW      /* so few numbers beside the tensors that no bare loop moves them */
 } bench_kind;
 
 /* What an operand is filled with, in either sign where nothing else is said. */
@@ -28,67 +28,77 @@ typedef enum bench_fill {
     BENCH_POSITIVE /* numbers in [0.5, 2): variances */
 } bench_fill;
 
-typedef struct bench_operand {
-    const char *name;
-    bench_kind kind;
-    bench_fill fill;
-} bench_operand;
+/* What is called, on parts as the description has them. */
+struct bench_function {
+    const nrg_call *call;
+    nrg_status (*share[BENCH_PHASES])(void *const *part, int ith, int nth); /* the last ones may be NULL */
+    void (*run)(void *const *part, size_t calls);                           /* all phases, a number of times */
+};
 
-typedef struct bench_family {
+/* Makes one of one phase, or of two: expressions in part, ith and nth. The loop has nothing between the calls that a user would
+ * not have there. */
+#define BENCH_FUNCTION(name, described, expression)                                                                              \
+    BENCH_SHARE(name##_share, expression)                                                                                        \
+    BENCH_RUN(name##_run, name##_share(part, 0, 1))                                                                              \
+    static const bench_function name = {&(described), {name##_share}, name##_run};
+#define BENCH_FUNCTION_OF_TWO(name, described, first, second)                                                                    \
+    BENCH_SHARE(name##_first, first)                                                                                             \
+    BENCH_SHARE(name##_second, second)                                                                                           \
+    BENCH_RUN(name##_run, (name##_first(part, 0, 1), name##_second(part, 0, 1)))                                                 \
+    static const bench_function name = {&(described), {name##_first, name##_second}, name##_run};
+#define BENCH_SHARE(name, expression)                                                                                            \
+    static nrg_status name(void *const *part, int ith, int nth) { return (expression); }
+#define BENCH_RUN(name, calls_)                                                                                                  \
+    static void name(void *const *part, size_t calls)                                                                            \
+    {                                                                                                                            \
+        for (; calls; calls--)                                                                                                   \
+            (void)(calls_);                                                                                                      \
+    }
+
+struct bench_family {
     const char *kernel; /* as in kernels.def */
     int flat;           /* shapes are one row, and named by its length alone */
     const bench_op *ops;
     size_t op_count;
     const char *quick_ops, *quick_shapes; /* what --quick leaves */
-    bench_operand operand[BENCH_OPERANDS];
+    const bench_function *function;       /* of ops that name no other */
 
-    /* A family of a described call has these, and no operands, scratch, bind, phase and bound_size: its operands are the call's,
-     * in bits of the call's numbers for them, and each is what its shape and role make it. */
-    const nrg_call *call;
     void (*prepare)(const bench_case *c, void *const *part); /* options and numbers, in parts that are zero */
     void (*ready)(const bench_case *c, void *const *part);   /* operands have their places: what else; may be NULL */
-    nrg_status (*share[BENCH_PHASES])(void *const *part, int ith, int nth);
-    unsigned wide, positive; /* operands that are filled so, and not with BENCH_EVEN */
-    unsigned aside;          /* operands that are no part of what a call moves: tables that stay in cache */
 
-    /* Bytes of BENCH_SCRATCH; NULL where there is no such operand. */
-    size_t (*scratch)(const bench_case *c);
+    /* Bits of the call's operands: what is filled otherwise than with BENCH_EVEN, and what is BENCH_ASIDE. */
+    unsigned wide, positive, aside;
+
+    /* A tensor or row that the limit moves for an operand that is set aside, or for the old contents of what is added to;
+     * BENCH_ASIDE: none. */
+    bench_kind also;
 
     /* Where a call needs statistics before it can write: elements of a tensor that they take at once, and the operands that are
      * read for them and again for the output. NULL where there is no such thing. */
     size_t (*set_elements)(const bench_case *c);
     unsigned read_twice;
+};
 
-    /* Makes a call of bound_size bytes from a case and its operands (NULL: not in this op). */
-    size_t bound_size;
-    void (*bind)(void *bound, const bench_case *c, char *const operand[BENCH_OPERANDS], size_t scratch);
+#define BENCH_OPS(array) .ops = (array), .op_count = NRG_COUNT(array)
+#define BENCH_SHAPES(array) .shapes = (array), .shape_count = NRG_COUNT(array)
 
-    /* Share ith of nth of each phase; the last ones may be NULL. */
-    nrg_status (*phase[BENCH_PHASES])(const void *bound, int ith, int nth);
-
-    /* The whole call, a number of times: a loop without anything between the calls that a user would not have there. */
-    void (*run)(const void *bound, size_t calls);
-} bench_family;
-
-/* An operand of a case: of its family's list, or of the described call. bytes: 0 where it is absent, or scratch that only the
- * family knows. */
-typedef struct bench_memory_of {
+/* An operand of a case; bytes 0: it is absent. */
+typedef struct bench_operand {
     bench_kind kind;
     bench_fill fill;
     nrg_dtype dtype; /* of the numbers it is filled with */
     size_t bytes;
-} bench_memory_of;
-bench_memory_of bench_operand_of(const bench_case *c, int operand);
-int bench_operand_is_there(const bench_case *c, int operand);
+} bench_operand;
+bench_operand bench_operand_of(const bench_case *c, int operand);
 
-/* What a described call is bound to. */
+const bench_function *bench_function_of(const bench_case *c);
+
+/* What a call takes: options, numbers and pointers (NULL: not in this op). */
 enum { BENCH_PART_BYTES = 512 };
 typedef struct bench_parts {
     _Alignas(16) unsigned char bytes[NRG_PARTS][BENCH_PART_BYTES];
     void *part[NRG_PARTS];
 } bench_parts;
-
-/* Makes them: options, numbers and pointers (NULL: not in this op). */
 void bench_parts_bind(bench_parts *parts, const bench_case *c, char *const operand[BENCH_OPERANDS]);
 
 /* One for each op of kernels.def, under its name: cases.c does not compile or link without. An op never stands in for another. */

@@ -1,46 +1,17 @@
-/* The operands of a case: from its family's list, or from the description of its call.
+/* The operands of a case, from the description of its call.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
 #include "family.h"
 
-static bench_memory_of listed(const bench_case *c, int operand)
-{
-    const bench_operand *o = &c->family->operand[operand];
-    const size_t element = nrg_dtype_size(c->dtype), row = c->shape.dim * element;
-    bench_memory_of m = {o->kind, o->fill, c->dtype, 0};
-    if (o->kind == BENCH_ROW_OUT || o->kind == BENCH_CHANNEL_F32)
-        m.dtype = NRG_F32;
-    if (!(c->op->operands >> operand & 1))
-        return m;
-    switch (o->kind) {
-    case BENCH_IN:
-    case BENCH_OUT:
-        m.bytes = c->shape.rows * row;
-        break;
-    case BENCH_ROW_IN:
-        m.bytes = row;
-        break;
-    case BENCH_ROW_OUT:
-        m.bytes = c->shape.dim * sizeof(float);
-        break;
-    case BENCH_CHANNEL_IN:
-        m.bytes = c->shape.channels * element;
-        break;
-    case BENCH_CHANNEL_F32:
-        m.bytes = c->shape.channels * sizeof(float);
-        break;
-    case BENCH_SCRATCH:
-        break;
-    }
-    return m;
-}
+const bench_function *bench_function_of(const bench_case *c) { return c->op->function ? c->op->function : c->family->function; }
 
-static int is_there(const bench_case *c, int operand)
+static const nrg_call *call_of(const bench_case *c) { return bench_function_of(c)->call; }
+
+static int is_asked_for(const bench_case *c, int operand)
 {
-    const nrg_call *call = c->family->call;
-    return operand < call->operand_count && (!call->operands[operand].may_be_absent || c->op->operands >> operand & 1);
+    return !call_of(c)->operands[operand].may_be_absent || c->op->operands >> operand & 1;
 }
 
 static void set_pointer(const nrg_operand *o, void *const *part, const void *pointer)
@@ -56,18 +27,18 @@ static void start(bench_parts *parts, const bench_case *c)
     c->family->prepare(c, parts->part);
 }
 
-/* Sizes as the call sees them, with all operands of the case there. */
-static nrg_status measure(const bench_case *c, nrg_sizes *s)
+/* Sizes as the call sees them, with all operands of the case there. 0: it will be refused. */
+static int measure(const bench_case *c, nrg_sizes *s)
 {
     static double any;
-    const nrg_call *call = c->family->call;
+    const nrg_call *call = call_of(c);
     bench_parts parts;
     start(&parts, c);
     memset(s, 0, sizeof *s);
     s->n[NRG_ONE] = 1;
     for (int i = 0; i < call->operand_count; i++)
-        set_pointer(&call->operands[i], parts.part, is_there(c, i) ? &any : NULL);
-    return call->measure((const void *const *)parts.part, s);
+        set_pointer(&call->operands[i], parts.part, is_asked_for(c, i) ? &any : NULL);
+    return call->measure((const void *const *)parts.part, s) == NRG_OK;
 }
 
 static size_t elements_of(const nrg_operand *o, const nrg_sizes *s)
@@ -75,43 +46,57 @@ static size_t elements_of(const nrg_operand *o, const nrg_sizes *s)
     return s->n[o->dim] * s->n[o->level[0].count] * s->n[o->level[1].count] * s->n[o->level[2].count];
 }
 
-static bench_memory_of described(const bench_case *c, int operand)
+/* Of a case of one row a tensor has as many elements as that row: more rows tell them apart. */
+static int is_tensor(const bench_case *c, const nrg_operand *o, size_t elements)
+{
+    bench_case more = *c;
+    nrg_sizes s;
+    more.shape.rows++;
+    return elements == bench_shape_elements(c->shape) &&
+           (c->shape.rows > 1 || (measure(&more, &s) && elements_of(o, &s) > elements));
+}
+
+static bench_kind kind_of(const bench_case *c, int operand, size_t elements)
+{
+    const nrg_operand *o = &call_of(c)->operands[operand];
+    if (o->role == NRG_SCRATCH || c->family->aside >> operand & 1)
+        return BENCH_ASIDE;
+    if (is_tensor(c, o, elements))
+        return o->role == NRG_IN ? BENCH_IN : BENCH_OUT;
+    if (elements == c->shape.dim && !c->shape.channels)
+        return o->role == NRG_IN ? BENCH_ROW_IN : BENCH_ROW_OUT;
+    return BENCH_FEW;
+}
+
+/* What only the limit moves. */
+static bench_operand also_of(const bench_case *c)
+{
+    const size_t elements = c->family->also == BENCH_ROW_IN ? c->shape.dim : bench_shape_elements(c->shape);
+    return (bench_operand){c->family->also, BENCH_EVEN, c->dtype, c->family->also ? elements * nrg_dtype_size(c->dtype) : 0};
+}
+
+bench_operand bench_operand_of(const bench_case *c, int operand)
 {
     const bench_family *f = c->family;
-    bench_memory_of m = {BENCH_SCRATCH, BENCH_EVEN, c->dtype, 0};
+    bench_operand result = {BENCH_ASIDE, BENCH_EVEN, c->dtype, 0};
     nrg_sizes s;
-    if (operand >= f->call->operand_count || !is_there(c, operand) || measure(c, &s) != NRG_OK)
-        return m;
-    const nrg_operand *o = &f->call->operands[operand];
-    const size_t elements = elements_of(o, &s), row = c->shape.dim;
-    const int is_read = o->role == NRG_IN;
-    m.fill = f->wide >> operand & 1 ? BENCH_WIDE : f->positive >> operand & 1 ? BENCH_POSITIVE : BENCH_EVEN;
-    m.dtype = nrg_element_bytes(o->element, &s) == 2 ? c->dtype : NRG_F32;
-    m.bytes = elements * nrg_element_bytes(o->element, &s);
-    if (o->role == NRG_SCRATCH || f->aside >> operand & 1)
-        m.kind = BENCH_SCRATCH;
-    else if (elements == c->shape.rows * row && (o->level[0].count != NRG_ONE || elements != row || f->flat))
-        m.kind = is_read ? BENCH_IN : BENCH_OUT;
-    else if (elements == row)
-        m.kind = is_read ? BENCH_ROW_IN : BENCH_ROW_OUT;
-    else
-        m.kind = m.dtype == c->dtype && is_read ? BENCH_CHANNEL_IN : BENCH_CHANNEL_F32;
-    return m;
-}
-
-int bench_operand_is_there(const bench_case *c, int operand)
-{
-    return c->family->call ? is_there(c, operand) : (int)(c->op->operands >> operand & 1);
-}
-
-bench_memory_of bench_operand_of(const bench_case *c, int operand)
-{
-    return c->family->call ? described(c, operand) : listed(c, operand);
+    if (operand == BENCH_OPERANDS - 1)
+        return also_of(c);
+    if (operand >= call_of(c)->operand_count || !is_asked_for(c, operand) || !measure(c, &s) ||
+        (s.ignored | s.refused) >> operand & 1)
+        return result;
+    const nrg_operand *o = &call_of(c)->operands[operand];
+    const size_t elements = elements_of(o, &s), bytes = nrg_element_bytes(o->element, &s);
+    result.kind = kind_of(c, operand, elements);
+    result.fill = f->wide >> operand & 1 ? BENCH_WIDE : f->positive >> operand & 1 ? BENCH_POSITIVE : BENCH_EVEN;
+    result.dtype = bytes == 2 ? c->dtype : NRG_F32;
+    result.bytes = elements * bytes;
+    return result;
 }
 
 void bench_parts_bind(bench_parts *parts, const bench_case *c, char *const operand[BENCH_OPERANDS])
 {
-    const nrg_call *call = c->family->call;
+    const nrg_call *call = call_of(c);
     start(parts, c);
     for (int i = 0; i < call->operand_count; i++) {
         const nrg_operand *o = &call->operands[i];

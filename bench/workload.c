@@ -73,26 +73,17 @@ static char *make_slab(size_t bytes, nrg_dtype dtype, bench_fill fill, uint32_t 
 
 int bench_memory_make(bench_memory *m, const bench_case *c, size_t n)
 {
-    const bench_family *f = c->family;
     memset(m, 0, sizeof *m);
-    bench_memory_of operand[BENCH_OPERANDS];
-    memset(operand, 0, sizeof operand);
-    for (; n; n--, c++) {
-        for (int i = 0; i < BENCH_OPERANDS; i++)
-            if (bench_operand_bytes(c, i) > operand[i].bytes)
-                operand[i] = bench_operand_of(c, i);
-        size_t scratch = f->scratch ? f->scratch(c) : 0;
-        if (scratch > m->scratch)
-            m->scratch = scratch;
-    }
     for (int i = 0; i < BENCH_OPERANDS; i++) {
-        if (!f->call && f->operand[i].kind == BENCH_SCRATCH) {
-            operand[i] = bench_operand_of(&c[-1], i);
-            operand[i].bytes = m->scratch;
+        bench_operand largest = {0};
+        for (size_t k = 0; k < n; k++) {
+            const bench_operand o = bench_operand_of(&c[k], i);
+            if (o.bytes > largest.bytes)
+                largest = o;
         }
-        if (!operand[i].bytes)
+        if (!largest.bytes)
             continue;
-        m->slab[i] = make_slab(operand[i].bytes, operand[i].dtype, operand[i].fill, 12345u + 777u * (unsigned)i);
+        m->slab[i] = make_slab(largest.bytes, largest.dtype, largest.fill, 12345u + 777u * (unsigned)i);
         if (!m->slab[i]) {
             bench_memory_free(m);
             return 0;
@@ -108,25 +99,15 @@ void bench_memory_free(bench_memory *m)
     memset(m, 0, sizeof *m);
 }
 
-static size_t bound_size(const bench_family *f) { return f->call ? sizeof(bench_parts) : f->bound_size; }
-
-static const void *bound_at(const bench_call *call, unsigned placement)
-{
-    return call->bound + placement * bound_size(call->family);
-}
-
 nrg_status bench_call_share(const bench_call *call, unsigned placement, int phase, int ith, int nth)
 {
-    const bench_parts *parts = bound_at(call, placement);
-    if (call->family->call)
-        return call->family->share[phase](parts->part, ith, nth);
-    return call->family->phase[phase](bound_at(call, placement), ith, nth);
+    return call->function->share[phase](call->parts[placement].part, ith, nth);
 }
 
 int bench_call_phases(const bench_call *call)
 {
     int n = 0;
-    while (n < BENCH_PHASES && (call->family->call ? call->family->share[n] != NULL : call->family->phase[n] != NULL))
+    while (n < BENCH_PHASES && call->function->share[n])
         n++;
     return n;
 }
@@ -137,35 +118,36 @@ static const char *refused(bench_call *call)
     bench_call_before(call);
     if (nrg_isa_active() != call->isa)
         return "the path was refused";
-    for (int phase = 0; phase < bench_call_phases(call); phase++) {
-        nrg_status status = bench_call_share(call, 0, phase, 0, 1);
-        if (status != NRG_OK)
-            return nrg_status_string(status);
-    }
+    for (unsigned p = 0; p < BENCH_PLACEMENTS; p++)
+        for (int phase = 0; phase < bench_call_phases(call); phase++) {
+            nrg_status status = bench_call_share(call, p, phase, 0, 1);
+            if (status != NRG_OK)
+                return nrg_status_string(status);
+        }
     return NULL;
 }
 
 const char *bench_call_bind(bench_call *call, const bench_case *c, const bench_memory *m)
 {
-    *call = (bench_call){c->family, c->isa, calloc(BENCH_PLACEMENTS, bound_size(c->family))};
-    if (!call->bound)
+    *call = (bench_call){bench_function_of(c), c->isa, calloc(BENCH_PLACEMENTS, sizeof(bench_parts))};
+    if (!call->parts)
         return "not enough memory";
     for (unsigned p = 0; p < BENCH_PLACEMENTS; p++) {
         char *operand[BENCH_OPERANDS];
-        for (int i = 0; i < BENCH_OPERANDS; i++)
-            operand[i] = bench_operand_is_there(c, i) ? bench_memory_at(m, i, p) : NULL;
-        if (c->family->call)
-            bench_parts_bind((bench_parts *)(void *)(call->bound + p * sizeof(bench_parts)), c, operand);
-        else
-            c->family->bind(call->bound + p * c->family->bound_size, c, operand, m->scratch);
+        for (int i = 0; i < BENCH_OPERANDS; i++) {
+            const bench_operand o = bench_operand_of(c, i);
+            /* what a family fills itself stays where it is, or one placement's numbers would lie across another's */
+            operand[i] = o.bytes ? bench_memory_at(m, i, o.kind == BENCH_ASIDE ? 0 : p) : NULL;
+        }
+        bench_parts_bind(&call->parts[p], c, operand);
     }
     return refused(call);
 }
 
 void bench_call_free(bench_call *call)
 {
-    free(call->bound);
-    call->bound = NULL;
+    free(call->parts);
+    call->parts = NULL;
 }
 
 void bench_call_before(void *call)
@@ -178,5 +160,5 @@ void bench_call_before(void *call)
 void bench_call_run(void *call, unsigned placement, size_t calls)
 {
     const bench_call *c = call;
-    c->family->run(bound_at(c, placement), calls);
+    c->function->run(c->parts[placement].part, calls);
 }

@@ -11,8 +11,7 @@
 enum { BENCH_PLACEMENTS = 5 };
 
 typedef struct bench_memory {
-    char *slab[BENCH_OPERANDS]; /* by the family's operands */
-    size_t scratch;             /* bytes of workspace */
+    char *slab[BENCH_OPERANDS]; /* by operands of the case */
 } bench_memory;
 
 /* Allocates and fills what n cases of one family, dtype and shape need, every page touched. 0: no memory. */
@@ -24,12 +23,12 @@ char *bench_memory_at(const bench_memory *m, int operand, unsigned placement);
 
 /* A case bound to memory: a contender's context for bench_call_run. */
 typedef struct bench_call {
-    const bench_family *family;
+    const bench_function *function;
     nrg_isa isa;
-    char *bound; /* one for each placement */
+    bench_parts *parts; /* one for each placement */
 } bench_call;
 
-/* Binds, and tries the call once. NULL, or what went wrong; to be freed either way. */
+/* Binds, and tries the call once in every placement. NULL, or what went wrong; to be freed either way. */
 const char *bench_call_bind(bench_call *call, const bench_case *c, const bench_memory *m);
 void bench_call_free(bench_call *call);
 

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "npy/arrays.h"
@@ -19,6 +20,16 @@ static const char *option_name(const file_call *call, int option) { return call-
 int file_double(const file_call *call, int option, double *number)
 {
     return !call->value[option] || cli_double(option_name(call, option), call->value[option], number);
+}
+
+int file_float(const file_call *call, int option, float *number)
+{
+    return !call->value[option] || cli_float(option_name(call, option), call->value[option], number);
+}
+
+int file_word(const file_call *call, int option, const char *const *words)
+{
+    return cli_word_or_default(option_name(call, option), call->value[option], words);
 }
 
 int file_count(const file_call *call, int option, size_t least, size_t *number)
@@ -79,6 +90,14 @@ void file_reuse(file_call *call, int which, int input)
     call->in[input].data = NULL;
 }
 
+int file_workspace(file_call *call, nrg_status answer, size_t bytes, void **workspace)
+{
+    if (answer != NRG_OK)
+        return library_answer(answer);
+    *workspace = call->workspace = malloc(bytes ? bytes : 1);
+    return *workspace ? CLI_DONE : arrays_no_memory(bytes);
+}
+
 int file_check_weights(file_call *call, int w, int b, size_t dim, int beside)
 {
     const npy_shape wanted = file_shape(1, &dim);
@@ -103,7 +122,7 @@ int file_check_weights(file_call *call, int w, int b, size_t dim, int beside)
 int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec)
 {
     static const char *const norms[] = {"rms", "layer", "l2", NULL};
-    int kind = cli_word_or_default(option_name(call, norm), call->value[norm], norms);
+    int kind = file_word(call, norm, norms);
     if (kind < 0)
         return 0;
     *spec = kind == 0 ? nrg_rms_norm_spec(1, 1e-6) : kind == 1 ? nrg_layer_norm_spec(1, 1e-5) : nrg_l2_norm_spec(1, 1e-12);
@@ -168,5 +187,6 @@ int file_command_run(const file_command *command, void *request, char **argument
     output_end(&set);
     arrays_free(call.in, command->inputs);
     arrays_free(call.out, command->outputs);
+    free(call.workspace);
     return status;
 }

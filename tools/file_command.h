@@ -12,7 +12,7 @@
 #include "npy/npy.h"
 #include "npy/output.h"
 
-enum { FILE_INPUTS = 8, FILE_OUTPUTS = OUTPUT_MAX, FILE_OPTIONS = 40 };
+enum { FILE_INPUTS = 9, FILE_OUTPUTS = 11, FILE_OPTIONS = 40 };
 
 typedef struct file_call file_call;
 
@@ -33,6 +33,7 @@ struct file_call {
     void *request;                   /* the command's own */
     const char *value[FILE_OPTIONS]; /* of options: NULL where not given, itself where it takes none */
     npy_array in[FILE_INPUTS], out[FILE_OUTPUTS];
+    void *workspace;
 };
 
 int file_command_run(const file_command *command, void *request, char **arguments);
@@ -43,8 +44,12 @@ const char *file_out(const file_call *call, int which);
 
 /* Options as numbers; what is not given leaves the number alone. 0 after a complaint. */
 int file_double(const file_call *call, int option, double *number);
+int file_float(const file_call *call, int option, float *number);
 int file_count(const file_call *call, int option, size_t least, size_t *number);
 int file_integer(const file_call *call, int option, long long least, long long most, long long *number);
+
+/* The index of an option's value in words, 0 where it is not given; -1 after a complaint. */
+int file_word(const file_call *call, int option, const char *const *words);
 
 /* CLI_REFUSED after a complaint that the option needs, or excludes, another; else CLI_DONE. */
 int file_needs(const file_call *call, int option, int other);
@@ -56,6 +61,9 @@ int file_reserve(file_call *call, int which, nrg_dtype dtype, const npy_shape *s
 /* The input's memory becomes the output's, which has its shape and dtype. */
 void file_reuse(file_call *call, int which, int input);
 
+/* Takes the workspace of a call, after the library's answer to how large it is; it is freed at the end. */
+int file_workspace(file_call *call, nrg_status answer, size_t bytes, void **workspace);
+
 /* A weight and a bias [dim] of a norm, where they are there: '<f4', or the dtype of the input `beside`; then both of one dtype.
  */
 int file_check_weights(file_call *call, int w, int b, size_t dim, int beside);
@@ -65,5 +73,15 @@ int file_check_weights(file_call *call, int w, int b, size_t dim, int beside);
 int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec);
 
 npy_shape file_shape(int ndim, const size_t *dims);
+
+/* The end of a command's help. */
+#define FILE_HELP_END                                                                                                            \
+    "\n"                                                                                                                         \
+    "Outputs appear complete, all of them or none: they are written beside their targets and renamed at\n"                       \
+    "the end. What they replace is left alone until then, so an output may also be an input; two outputs\n"                      \
+    "may not be one file. A symbolic link is followed, a device or pipe is refused.\n"                                           \
+    "\n"                                                                                                                         \
+    "exit status: 0 done; 1 an output cannot be written, or no memory; 2 refused: wrong arguments, or an\n"                      \
+    "input that is no .npy file, is broken or truncated, or has another dtype, order or shape\n"
 
 #endif

@@ -1,105 +1,61 @@
-/* nrg_activation_forward and nrg_activation_backward: two ops of kernels.def, and a family for each.
+/* nrg_activation_forward and nrg_activation_backward.
  *
  * SPDX-License-Identifier: MIT */
+#include "../../src/operands/activation.h"
 #include "../family.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
-enum { X, D_O, O };
-enum { FORWARD = 1 << X | 1 << O, BACKWARD = 1 << X | 1 << D_O | 1 << O };
 
 /* In L1, in L2, from memory. */
 static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(1, 65536), BENCH_ROWS(1, 33554432)};
 
-#define SHAPES .shapes = shapes, .shape_count = COUNT(shapes)
+#define OP(name, g)                                                                                                              \
+    {                                                                                                                            \
+        name, 0, BENCH_SHAPES(shapes), .activation = NRG_ACT_##g                                                                 \
+    }
 
 static const bench_op forward_ops[] = {
-    {"identity", FORWARD, SHAPES, .activation = NRG_ACT_IDENTITY},
-    {"sigmoid", FORWARD, SHAPES, .activation = NRG_ACT_SIGMOID},
-    {"silu", FORWARD, SHAPES, .activation = NRG_ACT_SILU},
-    {"relu", FORWARD, SHAPES, .activation = NRG_ACT_RELU},
-    {"relu2", FORWARD, SHAPES, .activation = NRG_ACT_RELU2},
-    {"tanh", FORWARD, SHAPES, .activation = NRG_ACT_TANH},
-    {"gelu", FORWARD, SHAPES, .activation = NRG_ACT_GELU},
-    {"gelu_tanh", FORWARD, SHAPES, .activation = NRG_ACT_GELU_TANH},
-    {"softplus", FORWARD, SHAPES, .activation = NRG_ACT_SOFTPLUS},
+    OP("identity", IDENTITY), OP("sigmoid", SIGMOID), OP("silu", SILU),           OP("relu", RELU),         OP("relu2", RELU2),
+    OP("tanh", TANH),         OP("gelu", GELU),       OP("gelu_tanh", GELU_TANH), OP("softplus", SOFTPLUS),
 };
 
-static const bench_op backward_ops[] = {
-    {"silu", BACKWARD, SHAPES, .activation = NRG_ACT_SILU},
-    {"gelu", BACKWARD, SHAPES, .activation = NRG_ACT_GELU},
-    {"tanh", BACKWARD, SHAPES, .activation = NRG_ACT_TANH},
-};
+static const bench_op backward_ops[] = {OP("silu", SILU), OP("gelu", GELU), OP("tanh", TANH)};
 
-struct bound {
-    nrg_activation g;
-    nrg_dtype dtype;
-    size_t n;
-    const char *x, *d_o;
-    char *o;
-};
-
-static void bind(void *bound, const bench_case *c, char *const operand[BENCH_OPERANDS], size_t scratch)
+static void prepare(const bench_case *c, void *const *part)
 {
-    (void)scratch;
-    *(struct bound *)bound = (struct bound){
-        .g = c->op->activation,
-        .dtype = c->dtype,
-        .n = c->shape.rows * c->shape.dim,
-        .x = operand[X],
-        .d_o = operand[D_O],
-        .o = operand[O],
-    };
+    *(nrg_activation_args *)part[0] =
+        (nrg_activation_args){.dtype = c->dtype, .activation = c->op->activation, .n = bench_shape_elements(c->shape)};
 }
 
-static nrg_status forward(const void *bound, int ith, int nth)
+static nrg_status call_forward(const nrg_activation_args *a, int ith, int nth)
 {
-    const struct bound *b = bound;
-    return nrg_activation_forward(b->g, b->dtype, b->n, b->x, b->o, ith, nth);
+    return nrg_activation_forward(a->activation, a->dtype, a->n, a->x, a->out, ith, nth);
 }
 
-static nrg_status backward(const void *bound, int ith, int nth)
+static nrg_status call_backward(const nrg_activation_args *a, int ith, int nth)
 {
-    const struct bound *b = bound;
-    return nrg_activation_backward(b->g, b->dtype, b->n, b->x, b->d_o, b->o, ith, nth);
+    return nrg_activation_backward(a->activation, a->dtype, a->n, a->x, a->d_o, a->out, ith, nth);
 }
 
-static void run_forward(const void *bound, size_t calls)
-{
-    for (; calls; calls--)
-        forward(bound, 0, 1);
-}
-
-static void run_backward(const void *bound, size_t calls)
-{
-    for (; calls; calls--)
-        backward(bound, 0, 1);
-}
+BENCH_FUNCTION(forward, nrg_call_activation_forward, call_forward(part[0], ith, nth))
+BENCH_FUNCTION(backward, nrg_call_activation_backward, call_backward(part[0], ith, nth))
 
 const bench_family bench_activation = {
     .kernel = "activation",
     .flat = 1,
-    .ops = forward_ops,
-    .op_count = COUNT(forward_ops),
+    BENCH_OPS(forward_ops),
     .quick_ops = "silu,gelu",
     .quick_shapes = "4096,33554432",
-    .operand = {[X] = {"x", BENCH_IN, BENCH_WIDE}, [O] = {"o", BENCH_OUT, BENCH_EVEN}},
-    .bound_size = sizeof(struct bound),
-    .bind = bind,
-    .phase = {forward},
-    .run = run_forward,
+    .function = &forward,
+    .prepare = prepare,
+    .wide = NRG_BIT(NRG_ACTIVATION_X),
 };
 
 const bench_family bench_activation_backward = {
     .kernel = "activation_backward",
     .flat = 1,
-    .ops = backward_ops,
-    .op_count = COUNT(backward_ops),
+    BENCH_OPS(backward_ops),
     .quick_ops = "silu,gelu",
     .quick_shapes = "4096,33554432",
-    .operand = {[X] = {"x", BENCH_IN, BENCH_WIDE}, [D_O] = {"d_o", BENCH_IN, BENCH_EVEN}, [O] = {"dx", BENCH_OUT, BENCH_EVEN}},
-    .bound_size = sizeof(struct bound),
-    .bind = bind,
-    .phase = {backward},
-    .run = run_backward,
+    .function = &backward,
+    .prepare = prepare,
+    .wide = NRG_BIT(NRG_ACTIVATION_BACKWARD_X),
 };

@@ -1,13 +1,9 @@
-/* nrg_score_bias_forward and nrg_score_bias_backward: two ops of kernels.def, and a family for each. Shapes are batch x heads x
- * queries x keys. The table is no part of what a call moves: it is read from cache, or added up in it.
+/* nrg_score_bias_forward and nrg_score_bias_backward. Shapes are batch x heads x queries x keys. The table is no part of what a
+ * call moves: it is read from cache, or added up in it.
  *
  * SPDX-License-Identifier: MIT */
+#include "../../src/operands/score_bias.h"
 #include "../family.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
-enum { SCORES, O, TABLE };
-enum { FORWARD = 1 << SCORES | 1 << O | 1 << TABLE, BACKWARD = 1 << SCORES | 1 << TABLE };
 
 /* In L1 or near it, in L2, in what caches there are behind it, from memory; rows that no vector divides; one query and a cache.
  */
@@ -16,31 +12,39 @@ static const bench_shape shapes[] = {BENCH_IMAGES(1, 1, 64, 64),    BENCH_IMAGES
                                      BENCH_IMAGES(8, 16, 511, 513), BENCH_IMAGES(16, 32, 1, 4096)};
 static const bench_shape large[] = {BENCH_IMAGES(1, 8, 512, 512), BENCH_IMAGES(1, 32, 2048, 2048)};
 
-#define SHAPES .shapes = shapes, .shape_count = COUNT(shapes)
-
+/* option: the table that the op is named after */
+enum { T5, ALIBI };
 static const bench_op forward_ops[] = {
-    {"t5", FORWARD, SHAPES},
-    {"alibi", FORWARD, .shapes = large, .shape_count = COUNT(large)},
+    {"t5", 0, BENCH_SHAPES(shapes), .option = T5},
+    {"alibi", 0, BENCH_SHAPES(large), .option = ALIBI},
 };
+static const bench_op backward_ops[] = {{"t5", 0, BENCH_SHAPES(shapes)}};
 
-static const bench_op backward_ops[] = {
-    {"t5", BACKWARD, SHAPES},
-};
-
-static size_t table_bytes(const bench_case *c)
+static void prepare_forward(const bench_case *c, void *const *part)
 {
-    return c->shape.channels * nrg_score_diagonals(c->shape.height, c->shape.width) * sizeof(double);
+    const bench_shape s = c->shape;
+    nrg_score_bias_args *args = part[NRG_SCORE_BIAS_ARGS];
+    *args = nrg_score_bias_args_init(c->dtype, s.rows, s.channels, s.height, s.width, NULL, NULL, NULL);
+    args->store = c->store;
+}
+
+static void prepare_backward(const bench_case *c, void *const *part)
+{
+    const bench_shape s = c->shape;
+    *(nrg_score_bias_backward_args *)part[NRG_SCORE_BIAS_ARGS] =
+        nrg_score_bias_backward_args_init(c->dtype, s.rows, s.channels, s.height, s.width, NULL, NULL);
 }
 
 enum { BUCKETS = 32, HEADS_MOST = 64 };
 
-/* The table that the op is named after. */
-static void fill_table(const bench_case *c, float *diagonals)
+static void fill_table(const bench_case *c, void *const *part)
 {
     static float numbers[BUCKETS * HEADS_MOST];
+    const nrg_score_bias_args *args = part[NRG_SCORE_BIAS_ARGS];
     const nrg_bias_spec spec = nrg_bias_spec_init(c->shape.channels, c->shape.height, c->shape.width);
-    if (c->op == &forward_ops[0]) {
-        for (size_t i = 0; i < COUNT(numbers); i++)
+    float *diagonals = (float *)args->diagonals; /* the benchmark's own memory */
+    if (c->op->option == T5) {
+        for (size_t i = 0; i < NRG_COUNT(numbers); i++)
             numbers[i] = (float)(i % 61) * 0.0625f - 2;
         nrg_t5_diagonals(&spec, NRG_F32, numbers, 0, diagonals, 0, 0, 1);
     } else {
@@ -49,64 +53,28 @@ static void fill_table(const bench_case *c, float *diagonals)
     }
 }
 
-static void bind_forward(void *bound, const bench_case *c, char *const operand[BENCH_OPERANDS], size_t scratch)
-{
-    (void)scratch;
-    fill_table(c, (float *)operand[TABLE]);
-    nrg_score_bias_args args = nrg_score_bias_args_init(c->dtype, c->shape.rows, c->shape.channels, c->shape.height,
-                                                        c->shape.width, operand[SCORES], (float *)operand[TABLE], operand[O]);
-    args.store = c->store;
-    *(nrg_score_bias_args *)bound = args;
-}
-
-static void bind_backward(void *bound, const bench_case *c, char *const operand[BENCH_OPERANDS], size_t scratch)
-{
-    (void)scratch;
-    *(nrg_score_bias_backward_args *)bound = nrg_score_bias_backward_args_init(
-        c->dtype, c->shape.rows, c->shape.channels, c->shape.height, c->shape.width, operand[SCORES], (double *)operand[TABLE]);
-}
-
-static nrg_status forward(const void *bound, int ith, int nth) { return nrg_score_bias_forward(bound, ith, nth); }
-static nrg_status backward(const void *bound, int ith, int nth) { return nrg_score_bias_backward(bound, ith, nth); }
-
-static void run_forward(const void *bound, size_t calls)
-{
-    for (; calls; calls--)
-        forward(bound, 0, 1);
-}
-
-static void run_backward(const void *bound, size_t calls)
-{
-    for (; calls; calls--)
-        backward(bound, 0, 1);
-}
+BENCH_FUNCTION(forward, nrg_call_score_bias_forward, nrg_score_bias_forward(part[NRG_SCORE_BIAS_ARGS], ith, nth))
+BENCH_FUNCTION(backward, nrg_call_score_bias_backward, nrg_score_bias_backward(part[NRG_SCORE_BIAS_ARGS], ith, nth))
 
 const bench_family bench_score_bias = {
     .kernel = "score_bias",
-    .ops = forward_ops,
-    .op_count = COUNT(forward_ops),
+    BENCH_OPS(forward_ops),
     .quick_ops = "t5,alibi",
     .quick_shapes = "1x4x128x128,1x32x2048x2048",
-    .operand = {[SCORES] = {"scores", BENCH_IN, BENCH_WIDE},
-                [O] = {"o", BENCH_OUT, BENCH_EVEN},
-                [TABLE] = {"diagonals", BENCH_SCRATCH, BENCH_EVEN}},
-    .scratch = table_bytes,
-    .bound_size = sizeof(nrg_score_bias_args),
-    .bind = bind_forward,
-    .phase = {forward},
-    .run = run_forward,
+    .function = &forward,
+    .prepare = prepare_forward,
+    .ready = fill_table,
+    .wide = NRG_BIT(NRG_SCORE_BIAS_SCORES),
+    .aside = NRG_BIT(NRG_SCORE_BIAS_DIAGONALS),
 };
 
 const bench_family bench_score_bias_backward = {
     .kernel = "score_bias_backward",
-    .ops = backward_ops,
-    .op_count = COUNT(backward_ops),
+    BENCH_OPS(backward_ops),
     .quick_ops = "t5",
     .quick_shapes = "1x4x128x128,1x32x2048x2048",
-    .operand = {[SCORES] = {"d_o", BENCH_IN, BENCH_WIDE}, [TABLE] = {"d_diagonals", BENCH_SCRATCH, BENCH_EVEN}},
-    .scratch = table_bytes,
-    .bound_size = sizeof(nrg_score_bias_backward_args),
-    .bind = bind_backward,
-    .phase = {backward},
-    .run = run_backward,
+    .function = &backward,
+    .prepare = prepare_backward,
+    .wide = NRG_BIT(NRG_SCORE_BIAS_BACKWARD_D_O),
+    .aside = NRG_BIT(NRG_SCORE_BIAS_BACKWARD_D_DIAGONALS),
 };

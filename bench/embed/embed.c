@@ -1,115 +1,133 @@
-/* nrg_embed_forward, and nrg_embed_norm_forward: alone, and beside the two calls that it stands for.
+/* nrg_embed_forward; nrg_embed_norm_forward, alone and beside the two calls that it stands for; and nrg_embed_backward with
+ * nrg_embed_backward_order: both phases are one call.
  *
  * The token table has as many rows as there are tokens, and each is picked once, in an order that no prefetcher knows: so the
  * call moves one tensor for it. Segments are a table of one row.
  *
  * SPDX-License-Identifier: MIT */
+#include "../../src/operands/embed.h"
 #include "../family.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#define TABLE(k) (1 << (NRG_EMBED_TABLE + (k)))
+#define IDS(k) (1 << (NRG_EMBED_IDS + (k)))
 
-enum { X, TOKENS, POSITIONS, SEGMENT, W, B, O, R, IDS = BENCH_OPERANDS - 1 };
 enum {
-    GATHER = 1 << TOKENS | 1 << O | 1 << IDS,
-    ADD = 1 << X | 1 << POSITIONS | 1 << O,
-    SUM = GATHER | 1 << POSITIONS,
-    BERT = SUM | 1 << SEGMENT,
-    NORM = SUM | 1 << W | 1 << B /* there are limits for two such rows beside the tensors, and not for three */
+    TOKENS = TABLE(0) | IDS(0),
+    POSITIONS = TABLE(1),
+    SEGMENTS = TABLE(2) | IDS(2),
+    /* there are limits for two such rows beside the tensors, and not for three */
+    NORM = TOKENS | POSITIONS | 1 << NRG_EMBED_NORM_W | 1 << NRG_EMBED_NORM_B
 };
 
 /* A few tokens of inference; a batch in L2; a batch from memory. */
 static const bench_shape shapes[] = {BENCH_ROWS(4, 4096), BENCH_ROWS(128, 768), BENCH_ROWS(16384, 768)};
+static const bench_shape batches[] = {BENCH_ROWS(128, 768), BENCH_ROWS(16384, 768)};
 
-#define SHAPES .shapes = shapes, .shape_count = COUNT(shapes)
+BENCH_FUNCTION(sum, nrg_call_embed_forward, nrg_embed_forward(part[NRG_EMBED_ARGS], ith, nth))
+BENCH_FUNCTION(sum_and_norm, nrg_call_embed_norm_forward,
+               nrg_embed_norm_forward(part[NRG_EMBED_ARGS], part[NRG_EMBED_NORM_SPEC], part[NRG_EMBED_NORM_ARGS], ith, nth))
 
-/* `centred` says that a LayerNorm follows; groups 2 that it has a call of its own. */
+/* The shares of both are the same rows. */
+static nrg_status call_both(void *const *part, int ith, int nth)
+{
+    const nrg_status status = nrg_embed_forward(part[NRG_EMBED_ARGS], ith, nth);
+    return status == NRG_OK ? nrg_norm_forward(part[NRG_EMBED_NORM_SPEC], part[NRG_EMBED_NORM_ARGS], ith, nth) : status;
+}
+BENCH_FUNCTION(sum_then_norm, nrg_call_embed_norm_forward, call_both(part, ith, nth))
+
 static const bench_op ops[] = {
-    {"gather", GATHER, SHAPES},
-    {"x+position", ADD, SHAPES},
-    {"bert", BERT, SHAPES},
-    {"sum+layer", NORM, SHAPES, .centred = 1},
-    {"sum+layer_r", NORM | 1 << R, SHAPES, .centred = 1},
-    {"sum_layer", NORM, SHAPES, .centred = 1, .groups = 2},
+    {"gather", TOKENS, BENCH_SHAPES(shapes)},
+    {"x+position", 1 << NRG_EMBED_X | POSITIONS, BENCH_SHAPES(shapes)},
+    {"bert", TOKENS | POSITIONS | SEGMENTS, BENCH_SHAPES(shapes)},
+    {"sum+layer", NORM, BENCH_SHAPES(shapes), .function = &sum_and_norm},
+    {"sum+layer_r", NORM | 1 << NRG_EMBED_NORM_R, BENCH_SHAPES(shapes), .function = &sum_and_norm},
+    {"sum_layer", NORM, BENCH_SHAPES(shapes), .function = &sum_then_norm},
 };
 
-struct bound {
-    nrg_embed_args args;
-    nrg_norm_spec spec;
-    nrg_norm_args norm;
-    int with_norm, apart;
-};
-
-static size_t scratch_of(const bench_case *c) { return c->shape.rows * 2 * sizeof(int32_t); }
-
-static void bind(void *bound, const bench_case *c, char *const operand[BENCH_OPERANDS], size_t scratch)
+static void prepare(const bench_case *c, void *const *part)
 {
     const size_t rows = c->shape.rows;
-    int32_t *ids = (int32_t *)(void *)operand[IDS];
-    struct bound *b = bound;
-    (void)scratch;
-    *b = (struct bound){.args = nrg_embed_args_init(rows, c->shape.dim, operand[O]),
-                        .spec = nrg_layer_norm_spec(c->shape.dim, 1e-12),
-                        .norm = nrg_norm_args_init(rows, NULL, operand[O]),
-                        .with_norm = c->op->centred,
-                        .apart = c->op->groups == 2};
-    b->args.dtype = b->spec.dtype = c->dtype;
-    b->args.store = b->spec.store = c->store;
-    b->args.x = operand[X];
-    if (operand[TOKENS]) {
-        /* rows in the order of a linear congruential generator with a full period: rows are powers of two */
-        for (size_t t = 0, id = 0; t < rows; t++, id = (id * 5 + 1371) % rows) {
-            ids[t] = (int32_t)id;
-            ids[rows + t] = 0;
-        }
-        b->args.tables[0] = nrg_embed_by_ids(operand[TOKENS], rows, ids);
+    nrg_embed_args *args = part[NRG_EMBED_ARGS];
+    nrg_norm_spec *spec = part[NRG_EMBED_NORM_SPEC];
+    *args = nrg_embed_args_init(rows, c->shape.dim, NULL);
+    *spec = nrg_layer_norm_spec(c->shape.dim, 1e-12);
+    *(nrg_norm_args *)part[NRG_EMBED_NORM_ARGS] = nrg_norm_args_init(rows, NULL, NULL);
+    args->dtype = spec->dtype = c->dtype;
+    args->store = spec->store = c->store;
+    args->tables[0].rows = args->tables[1].rows = rows;
+    args->tables[2].rows = 1;
+}
+
+/* Rows in the order of a linear congruential generator with a full period: their numbers are powers of two. each: tokens that a
+ * row with tokens has. */
+static void fill_ids(const int32_t *ids, size_t rows, size_t each)
+{
+    int32_t *to = (int32_t *)ids; /* the benchmark's own memory */
+    for (size_t t = 0, id = 0; ids && t < rows; t++, id = (id * 5 + 1371) % rows)
+        to[t] = (int32_t)(id - id % each);
+}
+
+static void ready(const bench_case *c, void *const *part)
+{
+    const size_t rows = c->shape.rows;
+    nrg_embed_args *args = part[NRG_EMBED_ARGS];
+    nrg_norm_args *norm = part[NRG_EMBED_NORM_ARGS];
+    fill_ids(args->tables[0].ids, rows, 1);
+    fill_ids(args->tables[2].ids, rows, rows);
+    if (c->op->function == &sum_then_norm) {
+        args->o = norm->o;
+        norm->x = norm->o;
     }
-    if (operand[POSITIONS])
-        b->args.tables[1] = nrg_embed_counted(operand[POSITIONS], rows, 0);
-    if (operand[SEGMENT])
-        b->args.tables[2] = nrg_embed_by_ids(operand[SEGMENT], 1, ids + rows);
-    b->norm.w = operand[W];
-    b->norm.b = operand[B];
-    if (b->apart)
-        b->norm.x = operand[O];
-    else if (b->with_norm)
-        b->args.o = NULL;
-    b->norm.r = operand[R];
-}
-
-static nrg_status call(const void *bound, int ith, int nth)
-{
-    const struct bound *b = bound;
-    if (b->with_norm && !b->apart)
-        return nrg_embed_norm_forward(&b->args, &b->spec, &b->norm, ith, nth);
-    nrg_status status = nrg_embed_forward(&b->args, ith, nth);
-    /* the shares of both are the same rows */
-    return b->apart && status == NRG_OK ? nrg_norm_forward(&b->spec, &b->norm, ith, nth) : status;
-}
-
-static void run(const void *bound, size_t calls)
-{
-    for (; calls; calls--)
-        call(bound, 0, 1);
 }
 
 const bench_family bench_embed = {
     .kernel = "embed",
-    .ops = ops,
-    .op_count = COUNT(ops),
+    BENCH_OPS(ops),
     .quick_ops = "gather,bert",
     .quick_shapes = "128x768,16384x768",
-    .operand = {[X] = {"x", BENCH_IN, BENCH_EVEN},
-                [TOKENS] = {"tokens", BENCH_IN, BENCH_EVEN},
-                [POSITIONS] = {"positions", BENCH_IN, BENCH_EVEN},
-                [SEGMENT] = {"segment", BENCH_ROW_IN, BENCH_EVEN},
-                [W] = {"w", BENCH_ROW_IN, BENCH_EVEN},
-                [B] = {"b", BENCH_ROW_IN, BENCH_EVEN},
-                [O] = {"o", BENCH_OUT, BENCH_EVEN},
-                [R] = {"r", BENCH_OUT, BENCH_EVEN},
-                [IDS] = {"ids", BENCH_SCRATCH, BENCH_EVEN}},
-    .scratch = scratch_of,
-    .bound_size = sizeof(struct bound),
-    .bind = bind,
-    .phase = {call},
-    .run = run,
+    .function = &sum,
+    .prepare = prepare,
+    .ready = ready,
+    .aside = IDS(0) | IDS(2),
+};
+
+/* ---- gradients ---- */
+
+enum { BY_IDS = 1 << NRG_EMBED_BACKWARD_IDS };
+
+/* option: tokens that a row with tokens has; 0: all of them, whose gradient is f32 as large sums want it. `positions` has no ids.
+ */
+static const bench_op backward_ops[] = {
+    {"tokens", BY_IDS, BENCH_SHAPES(batches), .option = 1},
+    {"pairs", BY_IDS, BENCH_SHAPES(batches), .option = 2},
+    {"one_row", BY_IDS, BENCH_SHAPES(batches)},
+    {"positions", 0, BENCH_SHAPES(batches)},
+};
+
+static void prepare_backward(const bench_case *c, void *const *part)
+{
+    nrg_embed_backward_args *args = part[0];
+    *args = nrg_embed_backward_args_init(c->shape.rows, c->shape.dim, NULL, c->shape.rows, NULL);
+    args->dtype = c->dtype;
+    args->store = c->store;
+}
+
+static void ready_backward(const bench_case *c, void *const *part)
+{
+    const size_t rows = c->shape.rows;
+    fill_ids(((const nrg_embed_backward_args *)part[0])->ids, rows, c->op->option ? c->op->option : rows);
+}
+
+BENCH_FUNCTION_OF_TWO(backward, nrg_call_embed_backward, ((void)nth, ith ? NRG_OK : nrg_embed_backward_order(part[0])),
+                      nrg_embed_backward(part[0], ith, nth))
+
+const bench_family bench_embed_backward = {
+    .kernel = "embed_backward",
+    BENCH_OPS(backward_ops),
+    .quick_ops = "tokens,one_row",
+    .quick_shapes = "128x768,16384x768",
+    .function = &backward,
+    .prepare = prepare_backward,
+    .ready = ready_backward,
+    .aside = BY_IDS,
 };

@@ -3,8 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include "norm.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 #define OPERAND(name) (1 << NRG_NORM_BACKWARD_##name)
 
 enum {
@@ -20,7 +18,7 @@ enum {
 static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(64, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096),
                                      BENCH_ROWS(4096, 128)};
 
-#define SHAPES .shapes = shapes, .shape_count = COUNT(shapes)
+#define SHAPES BENCH_SHAPES(shapes)
 
 /* -dx: without gradients of w and b, as below a frozen norm; -saved: with the mean that the forward pass stored */
 static const bench_op ops[] = {
@@ -52,36 +50,21 @@ static void ready(const bench_case *c, void *const *part)
         nrg_norm_forward(part[NRG_NORM_SPEC], &args, 0, 1);
 }
 
-static nrg_status rows(void *const *part, int ith, int nth)
+static nrg_status reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
 {
-    return nrg_norm_backward(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth);
+    return args->dw || args->db ? nrg_norm_backward_reduce(spec, args, ith, nth) : NRG_OK;
 }
 
-static nrg_status columns(void *const *part, int ith, int nth)
-{
-    const nrg_norm_backward_args *args = part[NRG_NORM_ARGS];
-    return args->dw || args->db ? nrg_norm_backward_reduce(part[NRG_NORM_SPEC], args, ith, nth) : NRG_OK;
-}
-
-static void run(const void *bound, size_t calls)
-{
-    const bench_parts *b = bound;
-    for (; calls; calls--) {
-        rows(b->part, 0, 1);
-        columns(b->part, 0, 1);
-    }
-}
+BENCH_FUNCTION_OF_TWO(backward, nrg_call_norm_backward, nrg_norm_backward(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth),
+                      reduce(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth))
 
 const bench_family bench_norm_backward = {
     .kernel = "norm_backward",
-    .ops = ops,
-    .op_count = COUNT(ops),
+    BENCH_OPS(ops),
     .quick_ops = "rms,add+rms,rms+silu-post",
     .quick_shapes = "1x4096,512x4096,8192x4096,4096x128",
-    .call = &nrg_call_norm_backward,
+    .function = &backward,
     .prepare = prepare,
     .ready = ready,
-    .share = {rows, columns},
     .wide = OPERAND(Z),
-    .run = run,
 };

@@ -3,8 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include "norm.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 enum {
     ROWS = 1 << NRG_NORM_W,
     ADD = 1 << NRG_NORM_Y | 1 << NRG_NORM_R,
@@ -23,8 +21,8 @@ static const bench_shape shapes[] = {
 static const bench_shape gate_shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(64, 4096), BENCH_ROWS(512, 4096),
                                           BENCH_ROWS(8192, 4096), BENCH_ROWS(4096, 128)};
 
-#define PLAIN .shapes = shapes, .shape_count = COUNT(shapes)
-#define GATED .shapes = gate_shapes, .shape_count = COUNT(gate_shapes)
+#define PLAIN BENCH_SHAPES(shapes)
+#define GATED BENCH_SHAPES(gate_shapes)
 #define PRE(g) GATED, .gate = NRG_GATE_PRE, .activation = NRG_ACT_##g
 #define POST(g) GATED, .gate = NRG_GATE_POST, .activation = NRG_ACT_##g
 
@@ -48,27 +46,14 @@ static void prepare(const bench_case *c, void *const *part)
     *(nrg_norm_args *)part[NRG_NORM_ARGS] = nrg_norm_args_init(c->shape.rows, NULL, NULL);
 }
 
-static nrg_status share(void *const *part, int ith, int nth)
-{
-    return nrg_norm_forward(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth);
-}
-
-static void run(const void *bound, size_t calls)
-{
-    const bench_parts *b = bound;
-    for (; calls; calls--)
-        nrg_norm_forward(b->part[NRG_NORM_SPEC], b->part[NRG_NORM_ARGS], 0, 1);
-}
+BENCH_FUNCTION(forward, nrg_call_norm_forward, nrg_norm_forward(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth))
 
 const bench_family bench_norm_forward = {
     .kernel = "norm_forward",
-    .ops = ops,
-    .op_count = COUNT(ops),
+    BENCH_OPS(ops),
     .quick_ops = "rms,add+rms,rms+silu-post",
     .quick_shapes = "1x4096,512x4096,8192x4096,4096x128",
-    .call = &nrg_call_norm_forward,
+    .function = &forward,
     .prepare = prepare,
-    .share = {share},
     .wide = 1 << NRG_NORM_Z,
-    .run = run,
 };

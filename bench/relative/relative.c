@@ -1,35 +1,86 @@
-/* SPDX-License-Identifier: MIT */
-#include "relative.h"
-
-#include <string.h>
+/* nrg_relative_scores, which adds to scores that are there; nrg_relative_values, which keeps the ends; nrg_relative_backward,
+ * with the ends that it has kept.
+ *
+ * Rows are the queries of all heads, and elements of a row keys. Scores are one tensor to the call, and two to the limit: what is
+ * read and what is written. To what only reads such a tensor the limit, which writes another, is no more than a unit. What has as
+ * many elements as a query, or is a table, is aside.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../../src/operands/relative.h"
+#include "../family.h"
 
 enum { DIM = 64, CLIP = 16, HEADS = 8 };
 
-const bench_shape relative_shapes[2] = {BENCH_ROWS(8 * 128, 128), BENCH_ROWS(8 * 1024, 1024)};
+static const bench_shape shapes[] = {BENCH_ROWS(HEADS * 128, 128), BENCH_ROWS(HEADS * 1024, 1024)};
 
-static size_t classes_of(const bench_case *c) { return strcmp(c->op->name, "clip") == 0 ? 2 * CLIP + 1 : 2 * c->shape.dim - 1; }
+/* option: the farthest distance that counts; 0: every one does */
+#define OPS(operands)                                                                                                            \
+    {                                                                                                                            \
+        {"clip", operands, BENCH_SHAPES(shapes), .option = CLIP}, { "all", operands, BENCH_SHAPES(shapes) }                      \
+    }
+static const bench_op scores_ops[] = OPS(0);
+static const bench_op values_ops[] = OPS(1 << NRG_RELATIVE_VALUES_ENDS);
+static const bench_op backward_ops[] = OPS(1 << NRG_RELATIVE_BACKWARD_ENDS);
 
-/* Bytes of one operand, at whole lines. */
-static size_t lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-size_t relative_scratch(const bench_case *c)
+/* Queries and keys of every case stand at the same positions. */
+static void prepare(const bench_case *c, void *const *part)
 {
-    const size_t vectors = lines(c->shape.rows * DIM * sizeof(float)), table = lines(classes_of(c) * DIM * sizeof(float));
-    return vectors + 2 * table + lines(2 * c->shape.rows * sizeof(double));
-}
-
-void relative_bind(nrg_relative_args *args, const bench_case *c, char *const operand[BENCH_OPERANDS])
-{
-    const size_t vectors = lines(c->shape.rows * DIM * sizeof(float)), table = lines(classes_of(c) * DIM * sizeof(float));
-    const int64_t farthest = (int64_t)(classes_of(c) / 2);
-    char *scratch = operand[RELATIVE_SCRATCH];
-    *args = nrg_relative_args_init(1, HEADS, c->shape.rows / HEADS, c->shape.dim, DIM, -farthest, farthest);
-    args->query_offset = (int64_t)c->shape.dim - (int64_t)(c->shape.rows / HEADS);
+    const size_t queries = c->shape.rows / HEADS, keys = c->shape.dim;
+    const int64_t farthest = (int64_t)(c->op->option ? c->op->option : keys - 1);
+    nrg_relative_args *args = part[NRG_RELATIVE_ARGS];
+    *args = nrg_relative_args_init(1, HEADS, queries, keys, DIM, -farthest, farthest);
+    args->query_offset = (int64_t)keys - (int64_t)queries;
     args->dtype = c->dtype;
-    args->a = operand[RELATIVE_IN];
-    args->scores = args->o = operand[RELATIVE_OUT];
-    args->q = scratch;
-    args->table = scratch + vectors;
-    args->d_table = (float *)(void *)(scratch + vectors + table);
-    args->ends = (double *)(void *)(scratch + vectors + 2 * table);
 }
+
+/* What the values are is of no interest: their table lies where d_table does, and o where q does. */
+static void find_ends(const bench_case *c, void *const *part)
+{
+    nrg_relative_args *args = part[NRG_RELATIVE_ARGS], values;
+    (void)c;
+    args->accumulate = 0;
+    values = *args;
+    values.table = args->d_table;
+    values.table_dtype = NRG_F32;
+    values.o = (void *)args->q; /* the benchmark's own memory */
+    if (nrg_relative_values(&values, 0, 1) != NRG_OK)
+        args->ends = NULL;
+}
+
+BENCH_FUNCTION(scores, nrg_call_relative_scores, nrg_relative_scores(part[NRG_RELATIVE_ARGS], ith, nth))
+BENCH_FUNCTION(values, nrg_call_relative_values, nrg_relative_values(part[NRG_RELATIVE_ARGS], ith, nth))
+BENCH_FUNCTION(backward, nrg_call_relative_backward, nrg_relative_backward(part[NRG_RELATIVE_ARGS], ith, nth))
+
+const bench_family bench_relative_scores = {
+    .kernel = "relative_scores",
+    BENCH_OPS(scores_ops),
+    .quick_ops = "clip",
+    .quick_shapes = "1024x128",
+    .function = &scores,
+    .prepare = prepare,
+    .aside = NRG_BIT(NRG_RELATIVE_SCORES_Q) | NRG_BIT(NRG_RELATIVE_SCORES_TABLE),
+    .also = BENCH_IN,
+};
+
+const bench_family bench_relative_values = {
+    .kernel = "relative_values",
+    BENCH_OPS(values_ops),
+    .quick_ops = "clip",
+    .quick_shapes = "1024x128",
+    .function = &values,
+    .prepare = prepare,
+    .aside = (unsigned)~NRG_BIT(NRG_RELATIVE_VALUES_A),
+    .also = BENCH_OUT,
+};
+
+const bench_family bench_relative_backward = {
+    .kernel = "relative_backward",
+    BENCH_OPS(backward_ops),
+    .quick_ops = "clip",
+    .quick_shapes = "1024x128",
+    .function = &backward,
+    .prepare = prepare,
+    .ready = find_ends,
+    .aside = (unsigned)~NRG_BIT(NRG_RELATIVE_BACKWARD_A),
+    .also = BENCH_OUT,
+};

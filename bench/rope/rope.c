@@ -1,108 +1,110 @@
 /* nrg_rope and nrg_norm_rope_forward: 32 heads of 128 turned, out of place; and with a norm of each head before.
  *
  * SPDX-License-Identifier: MIT */
+#include "../../src/operands/norm_rope.h"
 #include "../family.h"
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
-enum { X, W, O, TABLE };
 enum { HEAD = 128 };
-enum { TURNED = 1 << X | 1 << O | 1 << TABLE, NORMED = TURNED | 1 << W };
 
 static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096)};
 
-#define SHAPES .shapes = shapes, .shape_count = COUNT(shapes)
+/* Parts of nrg_norm_rope_forward from here on are those of nrg_rope. */
+enum { ROTATION = NRG_NORM_ROPE_SPEC };
 
-static const bench_op turned_ops[] = {
-    {"normal", TURNED, SHAPES, .rope = NRG_ROPE_NORMAL},
-    {"neox", TURNED, SHAPES, .rope = NRG_ROPE_NEOX},
-};
-
-/* In one call, and in two. */
-static const bench_op normed_ops[] = {
-    {"norm+normal", NORMED, SHAPES, .rope = NRG_ROPE_NORMAL, .normed = 1},
-    {"norm+neox", NORMED, SHAPES, .rope = NRG_ROPE_NEOX, .normed = 1},
-    {"norm,normal", NORMED, SHAPES, .rope = NRG_ROPE_NORMAL, .normed = 2},
-    {"norm,neox", NORMED, SHAPES, .rope = NRG_ROPE_NEOX, .normed = 2},
-};
-
-/* The table: one row a token, small beside its heads. */
-static size_t scratch(const bench_case *c) { return c->shape.rows * HEAD * sizeof(float); }
-
-struct bound {
-    nrg_rope_spec spec;
-    nrg_rope_args rope;
-    nrg_norm_spec norm;
-    nrg_norm_args fused, first; /* for one call; the first of two */
-    int normed;
-};
-
-static void bind(void *bound, const bench_case *c, char *const operand[BENCH_OPERANDS], size_t bytes)
+/* option: the mode */
+static void prepare_rotation(const bench_case *c, void *const *part)
 {
-    (void)bytes;
-    struct bound *b = bound;
+    nrg_rope_args *args = part[NRG_ROPE_ARGS];
+    *(nrg_rope_spec *)part[NRG_ROPE_SPEC] = nrg_rope_spec_init(HEAD, (nrg_rope_mode)c->op->option, 10000);
+    *args = nrg_rope_args_init(c->shape.rows, HEAD, NULL);
+    args->dtype = c->dtype;
+    args->store = c->store;
+    args->q_heads = c->shape.dim / HEAD;
+}
+
+static void ready_rotation(const bench_case *c, void *const *part)
+{
+    const nrg_rope_args *args = part[NRG_ROPE_ARGS];
     double frequencies[HEAD], magnitude;
-    const size_t tokens = c->shape.rows, heads = c->shape.dim / HEAD;
-    b->spec = nrg_rope_spec_init(HEAD, c->op->rope, 10000);
-    nrg_rope_frequencies(&b->spec, frequencies, &magnitude);
-    const nrg_rope_table_args table = nrg_rope_table_args_init(tokens, frequencies, magnitude, (float *)(void *)operand[TABLE]);
-    nrg_rope_table(&b->spec, &table, 0, 1);
-    b->normed = c->op->normed;
-    b->rope = nrg_rope_args_init(tokens, HEAD, table.table);
-    b->rope.dtype = c->dtype;
-    b->rope.store = c->store;
-    b->rope.q_heads = heads;
-    b->rope.q = b->normed == 2 ? operand[O] : operand[X];
-    b->rope.q_o = operand[O];
-    b->norm = nrg_rms_norm_spec(HEAD, 1e-6);
-    b->norm.dtype = c->dtype;
-    b->norm.store = c->store;
-    b->fused = nrg_norm_args_init(0, NULL, NULL);
-    b->fused.w = operand[W];
-    b->first = nrg_norm_args_init(tokens * heads, operand[X], operand[O]);
-    b->first.w = operand[W];
+    nrg_rope_frequencies(part[NRG_ROPE_SPEC], frequencies, &magnitude);
+    const nrg_rope_table_args table =
+        nrg_rope_table_args_init(c->shape.rows, frequencies, magnitude, (float *)args->table); /* the benchmark's own memory */
+    nrg_rope_table(part[NRG_ROPE_SPEC], &table, 0, 1);
 }
 
-static nrg_status share(const void *bound, int ith, int nth)
-{
-    const struct bound *b = bound;
-    if (b->normed == 1)
-        return nrg_norm_rope_forward(&b->norm, &b->spec, &b->rope, &b->fused, NULL, ith, nth);
-    if (b->normed == 2) {
-        nrg_status status = nrg_norm_forward(&b->norm, &b->first, ith, nth);
-        if (status != NRG_OK)
-            return status;
-    }
-    return nrg_rope(&b->spec, &b->rope, ith, nth);
-}
+BENCH_FUNCTION(rotation, nrg_call_rope, nrg_rope(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], ith, nth))
 
-static void run(const void *bound, size_t calls)
-{
-    for (; calls; calls--)
-        share(bound, 0, 1);
-}
-
-#define OPERANDS                                                                                                                 \
-    .operand = {[X] = {"x", BENCH_IN, BENCH_EVEN},                                                                               \
-                [W] = {"w", BENCH_ROW_IN, BENCH_EVEN},                                                                           \
-                [O] = {"o", BENCH_OUT, BENCH_EVEN},                                                                              \
-                [TABLE] = {"table", BENCH_SCRATCH, BENCH_EVEN}},                                                                 \
-    .scratch = scratch, .bound_size = sizeof(struct bound), .bind = bind, .phase = {share}, .run = run
+static const bench_op ops[] = {
+    {"normal", 0, BENCH_SHAPES(shapes), .option = NRG_ROPE_NORMAL},
+    {"neox", 0, BENCH_SHAPES(shapes), .option = NRG_ROPE_NEOX},
+};
 
 const bench_family bench_rope = {
     .kernel = "rope",
-    .ops = turned_ops,
-    .op_count = COUNT(turned_ops),
+    BENCH_OPS(ops),
     .quick_ops = "normal,neox",
     .quick_shapes = "1x4096,512x4096",
-    OPERANDS,
+    .function = &rotation,
+    .prepare = prepare_rotation,
+    .ready = ready_rotation,
+    .aside = NRG_BIT(NRG_ROPE_TABLE),
 };
+
+/* ---- with a norm, in one call and in two ---- */
+
+BENCH_FUNCTION(in_one, nrg_call_norm_rope_forward,
+               nrg_norm_rope_forward(part[NRG_NORM_ROPE_NORM], part[NRG_NORM_ROPE_SPEC], part[NRG_NORM_ROPE_ARGS],
+                                     part[NRG_NORM_ROPE_Q_ARGS], NULL, ith, nth))
+
+static nrg_status call_both(void *const *part, int ith, int nth)
+{
+    const nrg_status status = nrg_norm_forward(part[NRG_NORM_ROPE_NORM], part[NRG_NORM_ROPE_Q_ARGS], ith, nth);
+    return status == NRG_OK ? rotation_share(part + ROTATION, ith, nth) : status;
+}
+BENCH_FUNCTION(in_two, nrg_call_norm_rope_forward, call_both(part, ith, nth))
+
+#define NORMED(name, call, mode)                                                                                                 \
+    {                                                                                                                            \
+        name, 1 << NRG_NORM_ROPE_Q_W, BENCH_SHAPES(shapes), .function = &(call), .option = NRG_ROPE_##mode                       \
+    }
+static const bench_op normed_ops[] = {
+    NORMED("norm+normal", in_one, NORMAL),
+    NORMED("norm+neox", in_one, NEOX),
+    NORMED("norm,normal", in_two, NORMAL),
+    NORMED("norm,neox", in_two, NEOX),
+};
+
+static void prepare_normed(const bench_case *c, void *const *part)
+{
+    nrg_norm_spec *spec = part[NRG_NORM_ROPE_NORM];
+    prepare_rotation(c, part + ROTATION);
+    *spec = nrg_rms_norm_spec(HEAD, 1e-6);
+    spec->dtype = c->dtype;
+    spec->store = c->store;
+    *(nrg_norm_args *)part[NRG_NORM_ROPE_Q_ARGS] = nrg_norm_args_init(0, NULL, NULL);
+}
+
+static void ready_normed(const bench_case *c, void *const *part)
+{
+    nrg_norm_args *norm = part[NRG_NORM_ROPE_Q_ARGS];
+    nrg_rope_args *rope = part[NRG_NORM_ROPE_ARGS];
+    ready_rotation(c, part + ROTATION);
+    if (c->op->function == &in_two) {
+        norm->rows = rope->tokens * rope->q_heads;
+        norm->x = rope->q;
+        norm->o = rope->q_o;
+        rope->q = rope->q_o;
+    }
+}
 
 const bench_family bench_norm_rope = {
     .kernel = "norm_rope",
-    .ops = normed_ops,
-    .op_count = COUNT(normed_ops),
+    BENCH_OPS(normed_ops),
     .quick_ops = "norm+neox",
     .quick_shapes = "1x4096,512x4096",
-    OPERANDS,
+    .function = &in_one,
+    .prepare = prepare_normed,
+    .ready = ready_normed,
+    .aside = NRG_BIT(NRG_ROPE_TABLE) | NRG_BIT(NRG_NORM_ROPE_Q_W),
+    .also = BENCH_ROW_IN, /* w: a row of limits is a token's heads */
 };

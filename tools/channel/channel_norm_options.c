@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "channel_norm.h"
-#include "../cli.h"
 #include "../commands.h"
 #include "../library.h"
 
@@ -60,19 +59,10 @@ const char channel_norm_help[] =
     "  --segment L           add x up in segments of about L elements, at most 4096 (default); changes\n"
     "                        last bits\n"
     "  --store KIND          auto (default), keep or stream: how the kernel stores; changes no bit\n"
-    "  --isa NAME            scalar, avx2, avx512 or neon; default: see nrg info\n"
-    "\n"
-    "Outputs appear complete, all of them or none: they are written beside their targets and renamed at\n"
-    "the end. What they replace is left alone until then, so an output may also be an input; two outputs\n"
-    "may not be one file. A symbolic link is followed, a device or pipe is refused.\n"
-    "\n"
-    "exit status: 0 done; 1 an output cannot be written, or no memory; 2 refused: wrong arguments, or an\n"
-    "input that is no .npy file, is broken or truncated, or has another dtype, order or shape\n";
+    "  --isa NAME            scalar, avx2, avx512 or neon; default: see nrg info\n" FILE_HELP_END;
 
 /* Files first, in the order of the two enumerations in channel_norm.h. */
 enum {
-    OPT_INPUT = 0,
-    OPT_OUTPUT = INPUTS,
     OPT_BACKWARD = INPUTS + OUTPUTS,
     OPT_OVER,
     OPT_GROUPS,
@@ -93,24 +83,24 @@ enum {
 };
 
 static const cli_option options[OPTIONS + 1] = {
-    [OPT_INPUT + IN_X] = {"x", 'x', 1},
-    [OPT_INPUT + IN_Y] = {"y", 0, 1},
-    [OPT_INPUT + IN_W] = {"w", 0, 1},
-    [OPT_INPUT + IN_B] = {"b", 0, 1},
-    [OPT_INPUT + IN_RUNNING_MEAN] = {"running-mean", 0, 1},
-    [OPT_INPUT + IN_RUNNING_VAR] = {"running-var", 0, 1},
-    [OPT_INPUT + IN_D_O] = {"do", 0, 1},
-    [OPT_OUTPUT + OUT_O] = {"o", 'o', 1},
-    [OPT_OUTPUT + OUT_MEAN] = {"mean", 0, 1},
-    [OPT_OUTPUT + OUT_RSTD] = {"rstd", 0, 1},
-    [OPT_OUTPUT + OUT_RUNNING_MEAN] = {"running-mean-out", 0, 1},
-    [OPT_OUTPUT + OUT_RUNNING_VAR] = {"running-var-out", 0, 1},
-    [OPT_OUTPUT + OUT_SCALE] = {"scale", 0, 1},
-    [OPT_OUTPUT + OUT_SHIFT] = {"shift", 0, 1},
-    [OPT_OUTPUT + OUT_DX] = {"dx", 0, 1},
-    [OPT_OUTPUT + OUT_DY] = {"dy", 0, 1},
-    [OPT_OUTPUT + OUT_DW] = {"dw", 0, 1},
-    [OPT_OUTPUT + OUT_DB] = {"db", 0, 1},
+    [IN_X] = {"x", 'x', 1},
+    [IN_Y] = {"y", 0, 1},
+    [IN_W] = {"w", 0, 1},
+    [IN_B] = {"b", 0, 1},
+    [IN_RUNNING_MEAN] = {"running-mean", 0, 1},
+    [IN_RUNNING_VAR] = {"running-var", 0, 1},
+    [IN_D_O] = {"do", 0, 1},
+    [INPUTS + OUT_O] = {"o", 'o', 1},
+    [INPUTS + OUT_MEAN] = {"mean", 0, 1},
+    [INPUTS + OUT_RSTD] = {"rstd", 0, 1},
+    [INPUTS + OUT_RUNNING_MEAN] = {"running-mean-out", 0, 1},
+    [INPUTS + OUT_RUNNING_VAR] = {"running-var-out", 0, 1},
+    [INPUTS + OUT_SCALE] = {"scale", 0, 1},
+    [INPUTS + OUT_SHIFT] = {"shift", 0, 1},
+    [INPUTS + OUT_DX] = {"dx", 0, 1},
+    [INPUTS + OUT_DY] = {"dy", 0, 1},
+    [INPUTS + OUT_DW] = {"dw", 0, 1},
+    [INPUTS + OUT_DB] = {"db", 0, 1},
     [OPT_BACKWARD] = {"backward", 0, 0},
     [OPT_OVER] = {"over", 0, 1},
     [OPT_GROUPS] = {"groups", 0, 1},
@@ -134,78 +124,73 @@ static const cli_option options[OPTIONS + 1] = {
 static const char *const overs[] = {"batch", "group", "instance", "layer", NULL};
 static const char *const layouts[] = {"nchw", "nhwc", NULL};
 
-/* Of the options given; for those without a value, themselves. */
-typedef const char *option_values[OPTIONS];
-
 /* An option that the direction asked for has no use for. */
-static int find_foreign(const option_values value, int backward)
+static int find_foreign(const file_call *call, int backward)
 {
-    if (value[OPT_INPUT + IN_D_O] && !backward)
-        return OPT_INPUT + IN_D_O;
+    if (call->value[IN_D_O] && !backward)
+        return IN_D_O;
     for (int i = 0; i < OUTPUTS; i++)
-        if (value[OPT_OUTPUT + i] && (i >= FIRST_GRADIENT) != backward)
-            return OPT_OUTPUT + i;
+        if (call->value[INPUTS + i] && (i >= FIRST_GRADIENT) != backward)
+            return INPUTS + i;
     for (int i = OPT_TRAIN; i <= OPT_FOLD; i++)
-        if (value[i] && backward)
+        if (call->value[i] && backward)
             return i;
     return -1;
 }
 
-/* An option whose other one is missing, and that other one. */
-static int find_lonely(const option_values value, int *needed)
+/* An option whose other one is missing. */
+static int needs_another(const file_call *call)
 {
     static const struct {
         int option, needed;
     } pairs[] = {
-        {OPT_INPUT + IN_RUNNING_MEAN, OPT_INPUT + IN_RUNNING_VAR},
-        {OPT_INPUT + IN_RUNNING_VAR, OPT_INPUT + IN_RUNNING_MEAN},
-        {OPT_OUTPUT + OUT_RUNNING_MEAN, OPT_TRAIN},
-        {OPT_OUTPUT + OUT_RUNNING_VAR, OPT_TRAIN},
+        {IN_RUNNING_MEAN, IN_RUNNING_VAR},
+        {IN_RUNNING_VAR, IN_RUNNING_MEAN},
+        {INPUTS + OUT_RUNNING_MEAN, OPT_TRAIN},
+        {INPUTS + OUT_RUNNING_VAR, OPT_TRAIN},
         {OPT_MOMENTUM, OPT_TRAIN},
         {OPT_CUMULATIVE, OPT_TRAIN},
-        {OPT_TRAIN, OPT_OUTPUT + OUT_RUNNING_MEAN},
-        {OPT_TRAIN, OPT_OUTPUT + OUT_RUNNING_VAR},
+        {OPT_TRAIN, INPUTS + OUT_RUNNING_MEAN},
+        {OPT_TRAIN, INPUTS + OUT_RUNNING_VAR},
         {OPT_BATCHES, OPT_CUMULATIVE},
-        {OPT_OUTPUT + OUT_SCALE, OPT_FOLD},
-        {OPT_OUTPUT + OUT_SHIFT, OPT_FOLD},
-        {OPT_FOLD, OPT_INPUT + IN_RUNNING_MEAN},
+        {INPUTS + OUT_SCALE, OPT_FOLD},
+        {INPUTS + OUT_SHIFT, OPT_FOLD},
+        {OPT_FOLD, IN_RUNNING_MEAN},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
-        if (value[pairs[i].option] && !value[pairs[i].needed]) {
-            *needed = pairs[i].needed;
-            return pairs[i].option;
-        }
-    return -1;
+        if (file_needs(call, pairs[i].option, pairs[i].needed) != CLI_DONE)
+            return 1;
+    return 0;
 }
 
-static int has_gradient(const option_values value)
+static int has_gradient(const file_call *call)
 {
     for (int i = FIRST_GRADIENT; i < OUTPUTS; i++)
-        if (value[OPT_OUTPUT + i])
+        if (call->value[INPUTS + i])
             return 1;
     return 0;
 }
 
 /* What excludes what. */
-static int check_combination(const channel_request *q, const option_values value)
+static int check_combination(const file_call *call, const channel_request *q)
 {
-    int running = q->train || q->inputs[IN_RUNNING_MEAN];
-    if (q->over == OVER_GROUP && !value[OPT_GROUPS])
+    int running = q->train || file_in(call, IN_RUNNING_MEAN);
+    if (q->over == OVER_GROUP && !call->value[OPT_GROUPS])
         complain("--over group needs --groups");
-    else if (q->over != OVER_GROUP && value[OPT_GROUPS])
+    else if (q->over != OVER_GROUP && call->value[OPT_GROUPS])
         complain("--groups is for --over group");
     else if (running && q->over != OVER_BATCH && q->over != OVER_INSTANCE)
         complain("running statistics are those of channels: for --over batch or instance");
-    else if (running && value[OPT_RMS])
+    else if (running && call->value[OPT_RMS])
         complain("--rms has no running statistics");
     else if (q->train && q->fold)
         complain("--train and --fold exclude each other: scale and shift are for inference");
-    else if (q->fold && (q->outputs[OUT_MEAN] || q->outputs[OUT_RSTD]))
-        complain("--%s cannot be asked for with --fold", q->outputs[OUT_MEAN] ? "mean" : "rstd");
-    else if (value[OPT_CUMULATIVE] && value[OPT_MOMENTUM])
+    else if (q->fold && (file_out(call, OUT_MEAN) || file_out(call, OUT_RSTD)))
+        complain("--%s cannot be asked for with --fold", file_out(call, OUT_MEAN) ? "mean" : "rstd");
+    else if (call->value[OPT_CUMULATIVE] && call->value[OPT_MOMENTUM])
         complain("--momentum and --cumulative exclude each other");
     else if (!(q->spec.momentum >= 0 && q->spec.momentum <= 1))
-        complain("--momentum: '%s' is not from 0 to 1", value[OPT_MOMENTUM]);
+        complain("--momentum: '%s' is not from 0 to 1", call->value[OPT_MOMENTUM]);
     else if (q->spec.segment > 4096)
         complain("--segment: %zu is more than 4096", q->spec.segment);
     else
@@ -213,36 +198,29 @@ static int check_combination(const channel_request *q, const option_values value
     return 0;
 }
 
-static int require(const channel_request *q, const option_values value)
+static int require(const file_call *call, const channel_request *q)
 {
-    int foreign = find_foreign(value, q->backward), needed = 0, lonely = find_lonely(value, &needed);
+    int foreign = find_foreign(call, q->backward);
     if (foreign >= 0)
         complain(q->backward ? "--%s is of the forward pass, and not for --backward" : "--%s is for --backward",
                  options[foreign].name);
-    else if (!q->inputs[IN_X])
+    else if (!file_in(call, IN_X))
         complain("no input file; nrg channel-norm --help");
-    else if (q->backward && !q->inputs[IN_D_O])
+    else if (q->backward && !file_in(call, IN_D_O))
         complain("--backward needs --do FILE, the gradient of o");
-    else if (q->backward && !has_gradient(value))
+    else if (q->backward && !has_gradient(call))
         complain("no output file: --dx, --dy, --dw or --db FILE");
-    else if (!q->backward && !q->outputs[OUT_O])
+    else if (!q->backward && !file_out(call, OUT_O))
         complain("no output file: --o FILE");
-    else if (lonely >= 0)
-        complain("--%s needs --%s", options[lonely].name, options[needed].name);
     else
-        return 1;
+        return !needs_another(call);
     return 0;
 }
 
-static int word(const option_values value, int option, const char *const *words)
+static int read_words(const file_call *call, channel_request *q)
 {
-    return cli_word_or_default(options[option].name, value[option], words);
-}
-
-static int read_words(const option_values value, channel_request *q)
-{
-    int over = word(value, OPT_OVER, overs), layout = word(value, OPT_LAYOUT, layouts);
-    int act = word(value, OPT_ACT, library_activations), store = word(value, OPT_STORE, library_stores);
+    int over = file_word(call, OPT_OVER, overs), layout = file_word(call, OPT_LAYOUT, layouts);
+    int act = file_word(call, OPT_ACT, library_activations), store = file_word(call, OPT_STORE, library_stores);
     if (over < 0 || layout < 0 || act < 0 || store < 0)
         return 0;
     q->over = (channel_over)over;
@@ -253,15 +231,13 @@ static int read_words(const option_values value, channel_request *q)
     return 1;
 }
 
-static int read_numbers(const option_values value, channel_request *q)
+static int read_numbers(const file_call *call, channel_request *q)
 {
     nrg_channel_norm_spec *s = &q->spec;
     size_t batches = 0;
-    if ((value[OPT_GROUPS] && !cli_count("groups", value[OPT_GROUPS], 1, &s->groups)) ||
-        (value[OPT_EPS] && !cli_double("eps", value[OPT_EPS], &s->eps)) ||
-        (value[OPT_MOMENTUM] && !cli_double("momentum", value[OPT_MOMENTUM], &s->momentum)) ||
-        (value[OPT_BATCHES] && !cli_count("batches", value[OPT_BATCHES], 0, &batches)) ||
-        (value[OPT_SEGMENT] && !cli_count("segment", value[OPT_SEGMENT], 1, &s->segment)))
+    if (!file_count(call, OPT_GROUPS, 1, &s->groups) || !file_double(call, OPT_EPS, &s->eps) ||
+        !file_double(call, OPT_MOMENTUM, &s->momentum) || !file_count(call, OPT_BATCHES, 0, &batches) ||
+        !file_count(call, OPT_SEGMENT, 1, &s->segment))
         return 0;
     q->batches = batches;
     return 1;
@@ -278,29 +254,29 @@ static int ask_library(const channel_request *q)
     return library_answer(nrg_channel_norm_forward(&spec, &args, 0, 1));
 }
 
-int channel_norm_parse(char **arguments, channel_request *q)
+static int channel_norm_ask(file_call *call)
 {
-    option_values value = {NULL};
+    channel_request *q = call->request;
     memset(q, 0, sizeof *q);
-    int status = cli_collect(arguments, options, OPT_INPUT + IN_X, OPT_HELP, value);
-    if (status != CLI_DONE)
-        return status;
-    for (int i = 0; i < INPUTS; i++)
-        q->inputs[i] = value[OPT_INPUT + i];
-    for (int i = 0; i < OUTPUTS; i++)
-        q->outputs[i] = value[OPT_OUTPUT + i];
-    q->backward = value[OPT_BACKWARD] != NULL;
+    q->backward = call->value[OPT_BACKWARD] != NULL;
     if (q->backward && !library_holds("--backward", "backward"))
         return CLI_REFUSED;
-    q->train = value[OPT_TRAIN] != NULL;
-    q->fold = value[OPT_FOLD] != NULL;
+    q->train = call->value[OPT_TRAIN] != NULL;
+    q->fold = call->value[OPT_FOLD] != NULL;
     q->spec = nrg_batch_norm_spec(1, 1e-5);
-    q->spec.centred = !value[OPT_RMS];
-    q->spec.cumulative = value[OPT_CUMULATIVE] != NULL;
-    if (q->inputs[IN_RUNNING_MEAN] && !q->train)
+    q->spec.centred = !call->value[OPT_RMS];
+    q->spec.cumulative = call->value[OPT_CUMULATIVE] != NULL;
+    if (file_in(call, IN_RUNNING_MEAN) && !q->train)
         q->spec.statistics = NRG_STATISTICS_RUNNING;
-    if (!require(q, value) || !read_words(value, q) || !read_numbers(value, q) || !check_combination(q, value))
+    if (!require(call, q) || !read_words(call, q) || !read_numbers(call, q) || !check_combination(call, q))
         return CLI_REFUSED;
-    status = value[OPT_ISA] ? library_set_isa(value[OPT_ISA]) : CLI_DONE;
-    return status == CLI_DONE ? ask_library(q) : status;
+    return ask_library(q);
+}
+
+int command_channel_norm(char **arguments)
+{
+    static const file_command command = {"channel-norm",   channel_norm_help,   options, INPUTS, OUTPUTS, OPTIONS, IN_X, 0,
+                                         channel_norm_ask, channel_norm_compute};
+    channel_request q;
+    return file_command_run(&command, &q, arguments);
 }

@@ -3,43 +3,203 @@
  * SPDX-License-Identifier: MIT */
 #include "norm.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "../library.h"
 #include "../npy/arrays.h"
-#include "../cli.h"
-#include "../commands.h"
 
-/* Targets are looked at first: reading gigabytes to find that nothing can be written would be unkind. */
-static int normalize(request *q, tensors *t, output_set *set)
+/* What gives shape and dtype: x, or do where r stands for x. */
+static int leader(const file_call *call) { return file_in(call, IN_X) ? IN_X : IN_D_O; }
+
+/* Splits the shape into rows and dim. */
+static int split_shape(const file_call *call, request *q)
 {
-    int status = arrays_add(q->outputs, OUTPUTS, set);
-    if (status == CLI_DONE)
-        status = norm_read(q, t);
-    if (status == CLI_DONE)
-        status = norm_compute(q, t);
-    return status == CLI_DONE ? arrays_write(t->out, q->outputs, OUTPUTS, set) : status;
+    const char *name = file_in(call, leader(call));
+    const npy_array *array = &call->in[leader(call)];
+    if (!array->shape.ndim) {
+        complain("%s: a scalar (0 axes); at least one axis is needed", name);
+        return CLI_REFUSED;
+    }
+    const size_t dim = array->shape.dims[array->shape.ndim - 1];
+    if (!dim) {
+        char text[NPY_SHAPE_ROOM];
+        complain("%s: shape %s: its rows have no elements", name, npy_shape_text(text, &array->shape));
+        return CLI_REFUSED;
+    }
+    if (q->spec.groups && dim % q->spec.groups) {
+        complain("%s: rows of %zu elements cannot be divided by --groups %zu", name, dim, q->spec.groups);
+        return CLI_REFUSED;
+    }
+    q->spec.dim = dim;
+    q->spec.dtype = array->dtype;
+    q->rows = array->count / dim;
+    return CLI_DONE;
 }
 
-int command_norm(char **arguments)
+/* Of mean and rstd: without the last axis; the groups of a row are an axis of their own. */
+static npy_shape statistics_shape(const file_call *call, const request *q)
 {
-    request q;
-    int status = norm_parse(arguments, &q);
-    if (status == CLI_HELP_GIVEN) {
-        fputs(norm_help, stdout);
-        return CLI_DONE;
+    npy_shape shape = call->in[leader(call)].shape;
+    shape.ndim--;
+    if (q->spec.groups > 1)
+        shape.dims[shape.ndim++] = q->spec.groups;
+    return shape;
+}
+
+static int check_shape(const file_call *call, const request *q, int input)
+{
+    npy_shape wanted = call->in[leader(call)].shape;
+    if (input == IN_W || input == IN_B) {
+        wanted = file_shape(1, &q->spec.dim);
+    } else if (input == IN_MEAN) {
+        wanted = statistics_shape(call, q);
     }
+    return array_check_shape(&call->in[input], file_in(call, input), &wanted, file_in(call, leader(call)));
+}
+
+/* z and do have the dtype of x, dr_in that of r; the others may be f32 beside f16. */
+static int check_dtype(const file_call *call, const request *q, int input)
+{
+    nrg_dtype dtype = call->in[input].dtype, first = call->in[leader(call)].dtype;
+    nrg_dtype wanted = input == IN_DR_IN && q->spec.r_dtype ? q->spec.r_dtype : input == IN_MEAN ? NRG_F32 : first;
+    if (dtype == wanted)
+        return CLI_DONE;
+    if (input == IN_MEAN)
+        complain("%s: '<f2'; the mean is '<f4'", file_in(call, input));
+    else if (input == IN_DR_IN)
+        complain("%s: '%s', but r is '%s', and dr_in has the dtype of r", file_in(call, input), npy_descr(dtype),
+                 npy_descr(wanted));
+    else if (input == IN_Z || input == IN_D_O)
+        complain("%s: '%s' beside '%s' in %s; z and do have the dtype of x", file_in(call, input), npy_descr(dtype),
+                 npy_descr(first), file_in(call, leader(call)));
+    else if (dtype != NRG_F32)
+        complain("%s: '<f2' beside '<f4' in %s; y, w, b and r have the dtype of x or '<f4'", file_in(call, input),
+                 file_in(call, leader(call)));
+    else
+        return CLI_DONE;
+    return CLI_REFUSED;
+}
+
+/* r before dr_in, which has its dtype. */
+static int check_inputs(file_call *call, request *q)
+{
+    static const int order[] = {IN_X, IN_Y, IN_Z, IN_W, IN_B, IN_D_O, IN_R, IN_DR_IN, IN_MEAN};
+    for (int i = 0; i < INPUTS; i++) {
+        int input = order[i], status;
+        if (!file_in(call, input))
+            continue;
+        status = check_shape(call, q, input);
+        if (status == CLI_DONE)
+            status = check_dtype(call, q, input);
+        if (status != CLI_DONE)
+            return status;
+        if (input == IN_R)
+            q->spec.r_dtype = call->in[IN_R].dtype;
+    }
+    return CLI_DONE;
+}
+
+static int read_spec(file_call *call, request *q)
+{
+    nrg_norm_spec *s = &q->spec;
+    int status = split_shape(call, q);
+    if (status == CLI_DONE)
+        status = check_inputs(call, q);
+    if (status == CLI_DONE)
+        status = arrays_match_weights(&call->in[IN_W], &call->in[IN_B]);
+    s->w_dtype = call->in[IN_W].data ? call->in[IN_W].dtype : call->in[IN_B].dtype;
+    if (call->in[IN_Y].data)
+        s->y_dtype = call->in[IN_Y].dtype;
+    if (!s->y_dtype)
+        s->y_dtype = s->dtype;
+    if (!s->r_dtype)
+        s->r_dtype = s->dtype;
+    return status;
+}
+
+static nrg_dtype dtype_of(const nrg_norm_spec *s, int which)
+{
+    switch (which) {
+    case OUT_R:
+        return s->r_dtype;
+    case OUT_DY:
+        return s->y_dtype;
+    case OUT_MEAN:
+    case OUT_RSTD:
+    case OUT_DW:
+    case OUT_DB:
+        return NRG_F32;
+    default:
+        return s->dtype;
+    }
+}
+
+/* o takes x's place in memory, which the library allows. */
+static int reserve(file_call *call, const request *q)
+{
+    const npy_shape shape = call->in[leader(call)].shape, statistics = statistics_shape(call, q),
+                    line = file_shape(1, &q->spec.dim);
+    if (file_out(call, OUT_O))
+        file_reuse(call, OUT_O, IN_X);
+    for (int i = OUT_O + 1; i < OUTPUTS; i++) {
+        const int is_statistic = i == OUT_MEAN || i == OUT_RSTD, is_line = i == OUT_DW || i == OUT_DB;
+        const npy_shape *wanted = is_statistic ? &statistics : is_line ? &line : &shape;
+        int status = file_out(call, i) ? file_reserve(call, i, dtype_of(&q->spec, i), wanted) : CLI_DONE;
+        if (status != CLI_DONE)
+            return status;
+    }
+    return CLI_DONE;
+}
+
+static int forward(const file_call *call, const request *q)
+{
+    nrg_norm_args args = nrg_norm_args_init(q->rows, call->out[OUT_O].data, call->out[OUT_O].data);
+    args.y = call->in[IN_Y].data;
+    args.z = call->in[IN_Z].data;
+    args.w = call->in[IN_W].data;
+    args.b = call->in[IN_B].data;
+    args.r = call->out[OUT_R].data;
+    args.mean = call->out[OUT_MEAN].data;
+    args.rstd = call->out[OUT_RSTD].data;
+    return library_answer(nrg_norm_forward(&q->spec, &args, 0, 1));
+}
+
+#ifndef NRG_NO_BACKWARD
+static int backward(file_call *call, const request *q)
+{
+    nrg_norm_backward_args args =
+        nrg_norm_backward_args_init(q->rows, call->in[IN_X].data, call->in[IN_D_O].data, call->out[OUT_DX].data);
+    args.dr_in = call->in[IN_DR_IN].data;
+    args.y = call->in[IN_Y].data;
+    args.r = call->in[IN_R].data;
+    args.z = call->in[IN_Z].data;
+    args.w = call->in[IN_W].data;
+    args.b = call->in[IN_B].data;
+    args.mean = call->in[IN_MEAN].data;
+    args.dy = call->out[OUT_DY].data;
+    args.dz = call->out[OUT_DZ].data;
+    args.dw = call->out[OUT_DW].data;
+    args.db = call->out[OUT_DB].data;
+    nrg_status status = nrg_norm_backward_workspace(&q->spec, &args, &args.workspace_size);
+    int taken = file_workspace(call, status, args.workspace_size, &args.workspace);
+    if (taken != CLI_DONE)
+        return taken;
+    status = nrg_norm_backward(&q->spec, &args, 0, 1);
+    if (status == NRG_OK)
+        status = nrg_norm_backward_reduce(&q->spec, &args, 0, 1);
+    return library_answer(status);
+}
+#endif
+
+int norm_compute(file_call *call)
+{
+    request *q = call->request;
+    int status = read_spec(call, q);
+    if (status == CLI_DONE)
+        status = reserve(call, q);
     if (status != CLI_DONE)
         return status;
-    tensors t;
-    output_set set;
-    memset(&t, 0, sizeof t);
-    output_begin(&set);
-    status = normalize(&q, &t, &set);
-    output_end(&set);
-    arrays_free(t.in, INPUTS);
-    arrays_free(t.out, OUTPUTS);
-    free(t.workspace);
-    return status;
+#ifndef NRG_NO_BACKWARD
+    if (q->backward)
+        return backward(call, q);
+#endif
+    return forward(call, q);
 }

@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "../cli.h"
 #include "../commands.h"
 #include "../library.h"
 #include "norm.h"
@@ -57,19 +56,10 @@ const char norm_help[] = "usage: nrg norm [OPTION]... X.npy --o O.npy\n"
                          "  --r-dtype TYPE        same (as x, default), f32 or f16: r is rounded to it, written or not\n"
                          "  --y-dtype TYPE        same (as x, default), f32 or f16: of dy, where no --y says it\n"
                          "  --store KIND          auto (default), keep or stream: how the kernel stores; changes no bit\n"
-                         "  --isa NAME            scalar, avx2, avx512 or neon; default: see nrg info\n"
-                         "\n"
-                         "Outputs appear complete, all of them or none: they are written beside their targets and renamed at\n"
-                         "the end. What they replace is left alone until then, so an output may also be an input; two outputs\n"
-                         "may not be one file. A symbolic link is followed, a device or pipe is refused.\n"
-                         "\n"
-                         "exit status: 0 done; 1 an output cannot be written, or no memory; 2 refused: wrong arguments, or an\n"
-                         "input that is no .npy file, is broken or truncated, or has another dtype, order or shape\n";
+                         "  --isa NAME            scalar, avx2, avx512 or neon; default: see nrg info\n" FILE_HELP_END;
 
 /* Files first, in the order of the two enumerations in norm.h. */
 enum {
-    OPT_INPUT = 0,
-    OPT_OUTPUT = INPUTS,
     OPT_BACKWARD = INPUTS + OUTPUTS,
     OPT_RMS,
     OPT_LAYER,
@@ -91,24 +81,24 @@ enum {
 };
 
 static const cli_option options[OPTIONS + 1] = {
-    [OPT_INPUT + IN_X] = {"x", 'x', 1},
-    [OPT_INPUT + IN_Y] = {"y", 0, 1},
-    [OPT_INPUT + IN_Z] = {"z", 0, 1},
-    [OPT_INPUT + IN_W] = {"w", 0, 1},
-    [OPT_INPUT + IN_B] = {"b", 0, 1},
-    [OPT_INPUT + IN_D_O] = {"do", 0, 1},
-    [OPT_INPUT + IN_DR_IN] = {"dr-in", 0, 1},
-    [OPT_INPUT + IN_R] = {"r-in", 0, 1},
-    [OPT_INPUT + IN_MEAN] = {"mean-in", 0, 1},
-    [OPT_OUTPUT + OUT_O] = {"o", 'o', 1},
-    [OPT_OUTPUT + OUT_R] = {"r", 0, 1},
-    [OPT_OUTPUT + OUT_MEAN] = {"mean", 0, 1},
-    [OPT_OUTPUT + OUT_RSTD] = {"rstd", 0, 1},
-    [OPT_OUTPUT + OUT_DX] = {"dx", 0, 1},
-    [OPT_OUTPUT + OUT_DY] = {"dy", 0, 1},
-    [OPT_OUTPUT + OUT_DZ] = {"dz", 0, 1},
-    [OPT_OUTPUT + OUT_DW] = {"dw", 0, 1},
-    [OPT_OUTPUT + OUT_DB] = {"db", 0, 1},
+    [IN_X] = {"x", 'x', 1},
+    [IN_Y] = {"y", 0, 1},
+    [IN_Z] = {"z", 0, 1},
+    [IN_W] = {"w", 0, 1},
+    [IN_B] = {"b", 0, 1},
+    [IN_D_O] = {"do", 0, 1},
+    [IN_DR_IN] = {"dr-in", 0, 1},
+    [IN_R] = {"r-in", 0, 1},
+    [IN_MEAN] = {"mean-in", 0, 1},
+    [INPUTS + OUT_O] = {"o", 'o', 1},
+    [INPUTS + OUT_R] = {"r", 0, 1},
+    [INPUTS + OUT_MEAN] = {"mean", 0, 1},
+    [INPUTS + OUT_RSTD] = {"rstd", 0, 1},
+    [INPUTS + OUT_DX] = {"dx", 0, 1},
+    [INPUTS + OUT_DY] = {"dy", 0, 1},
+    [INPUTS + OUT_DZ] = {"dz", 0, 1},
+    [INPUTS + OUT_DW] = {"dw", 0, 1},
+    [INPUTS + OUT_DB] = {"db", 0, 1},
     [OPT_BACKWARD] = {"backward", 0, 0},
     [OPT_RMS] = {"rms", 0, 0},
     [OPT_LAYER] = {"layer", 0, 0},
@@ -135,92 +125,84 @@ static const char *const residual_modes[] = {"before", "after", NULL};
 static const char *const dtypes[] = {"same", "f32", "f16", NULL};
 static const char *const gates[] = {"pre", "post", NULL};
 
-/* Of the options given; for those without a value, themselves. */
-typedef const char *option_values[OPTIONS];
-
 /* An option that the direction asked for has no use for. */
-static int find_foreign(const option_values value, int backward)
+static int find_foreign(const file_call *call, int backward)
 {
-    for (int i = OPT_INPUT + IN_D_O; i < OPT_INPUT + INPUTS; i++)
-        if (value[i] && !backward)
+    for (int i = IN_D_O; i < INPUTS; i++)
+        if (call->value[i] && !backward)
             return i;
     for (int i = 0; i < OUTPUTS; i++)
-        if (value[OPT_OUTPUT + i] && (i >= FIRST_GRADIENT) != backward)
-            return OPT_OUTPUT + i;
-    return value[OPT_Y_DTYPE] && !backward ? OPT_Y_DTYPE : -1;
+        if (call->value[INPUTS + i] && (i >= FIRST_GRADIENT) != backward)
+            return INPUTS + i;
+    return call->value[OPT_Y_DTYPE] && !backward ? OPT_Y_DTYPE : -1;
 }
 
-static int has_gradient(const request *q)
+static int has_gradient(const file_call *call)
 {
     for (int i = FIRST_GRADIENT; i < OUTPUTS; i++)
-        if (q->outputs[i])
+        if (file_out(call, i))
             return 1;
     return 0;
 }
 
-static int require_forward(const request *q)
+static int require_forward(const file_call *call)
 {
-    if (!q->inputs[IN_X])
+    if (!file_in(call, IN_X))
         complain("no input file; nrg norm --help");
-    else if (!q->outputs[OUT_O])
+    else if (!file_out(call, OUT_O))
         complain("no output file: --o FILE");
     else
         return 1;
     return 0;
 }
 
-static int require_backward(const request *q, const option_values value)
+static int require_backward(const file_call *call)
 {
-    if (!q->inputs[IN_X] && !q->inputs[IN_R])
+    if (!file_in(call, IN_X) && !file_in(call, IN_R))
         complain("no input file: x, or --r-in FILE; nrg norm --help");
-    else if (q->inputs[IN_R] && (q->inputs[IN_X] || q->inputs[IN_Y]))
-        complain("--r-in and %s exclude each other: r is the sum of x and y", q->inputs[IN_X] ? "x" : "--y");
-    else if (!q->inputs[IN_D_O])
+    else if (file_in(call, IN_R) && (file_in(call, IN_X) || file_in(call, IN_Y)))
+        complain("--r-in and %s exclude each other: r is the sum of x and y", file_in(call, IN_X) ? "x" : "--y");
+    else if (!file_in(call, IN_D_O))
         complain("--backward needs --do FILE, the gradient of o");
-    else if (!has_gradient(q))
+    else if (!has_gradient(call))
         complain("no output file: --dx, --dy, --dz, --dw or --db FILE");
-    else if (q->inputs[IN_MEAN] && !value[OPT_LAYER])
+    else if (file_in(call, IN_MEAN) && !call->value[OPT_LAYER])
         complain("--mean-in is for --layer: other norms subtract no mean");
-    else if (q->inputs[IN_R] && value[OPT_R_DTYPE])
+    else if (file_in(call, IN_R) && call->value[OPT_R_DTYPE])
         complain("--r-dtype and --r-in exclude each other: the file has a dtype");
-    else if (value[OPT_Y_DTYPE] && !q->outputs[OUT_DY])
+    else if (call->value[OPT_Y_DTYPE] && !file_out(call, OUT_DY))
         complain("--y-dtype is for --dy");
-    else if (value[OPT_Y_DTYPE] && q->inputs[IN_Y])
+    else if (call->value[OPT_Y_DTYPE] && file_in(call, IN_Y))
         complain("--y-dtype and --y exclude each other: the file has a dtype");
     else
         return 1;
     return 0;
 }
 
-static int require(const request *q, const option_values value)
+static int require(const file_call *call, const request *q)
 {
-    int foreign = find_foreign(value, q->backward);
+    int foreign = find_foreign(call, q->backward);
     if (foreign >= 0)
         complain(q->backward ? "--%s is of the forward pass, and not for --backward" : "--%s is for --backward",
                  options[foreign].name);
-    else if (!!value[OPT_RMS] + !!value[OPT_LAYER] + !!value[OPT_L2] > 1)
+    else if (!!call->value[OPT_RMS] + !!call->value[OPT_LAYER] + !!call->value[OPT_L2] > 1)
         complain("--rms, --layer and --l2 exclude each other");
     else
-        return q->backward ? require_backward(q, value) : require_forward(q);
+        return q->backward ? require_backward(call) : require_forward(call);
     return 0;
 }
 
-static int word(const option_values value, int option, const char *const *words)
+static int read_words(const file_call *call, nrg_norm_spec *s)
 {
-    return cli_word_or_default(options[option].name, value[option], words);
-}
-
-static int read_words(const option_values value, nrg_norm_spec *s)
-{
-    int eps_mode = word(value, OPT_EPS_MODE, eps_modes), residual = word(value, OPT_RESIDUAL, residual_modes);
-    int store = word(value, OPT_STORE, library_stores), r_dtype = word(value, OPT_R_DTYPE, dtypes);
-    int y_dtype = word(value, OPT_Y_DTYPE, dtypes), gate = word(value, OPT_GATE, gates),
-        act = word(value, OPT_ACT, library_activations);
+    int eps_mode = file_word(call, OPT_EPS_MODE, eps_modes), residual = file_word(call, OPT_RESIDUAL, residual_modes);
+    int store = file_word(call, OPT_STORE, library_stores), r_dtype = file_word(call, OPT_R_DTYPE, dtypes);
+    int y_dtype = file_word(call, OPT_Y_DTYPE, dtypes), gate = file_word(call, OPT_GATE, gates),
+        act = file_word(call, OPT_ACT, library_activations);
     if (eps_mode < 0 || residual < 0 || store < 0 || r_dtype < 0 || y_dtype < 0 || gate < 0 || act < 0)
         return 0;
-    if (value[OPT_EPS_MODE])
+    if (call->value[OPT_EPS_MODE])
         s->eps_mode = (nrg_eps_mode)eps_mode;
-    if (value[OPT_GATE])
+    if (call->value[OPT_GATE])
         s->gate = (nrg_gate)(gate + 1); /* "none" is not to be said */
     s->residual_mode = (nrg_residual_mode)residual;
     s->store = (nrg_store)store;
@@ -230,32 +212,30 @@ static int read_words(const option_values value, nrg_norm_spec *s)
     return 1;
 }
 
-static int read_numbers(const option_values value, nrg_norm_spec *s)
+static int read_numbers(const file_call *call, nrg_norm_spec *s)
 {
-    return (!value[OPT_EPS] || cli_double("eps", value[OPT_EPS], &s->eps)) &&
-           (!value[OPT_C] || cli_double("c", value[OPT_C], &s->c)) &&
-           (!value[OPT_WEIGHT_OFFSET] || cli_float("weight-offset", value[OPT_WEIGHT_OFFSET], &s->weight_offset)) &&
-           (!value[OPT_GROUPS] || cli_count("groups", value[OPT_GROUPS], 1, &s->groups));
+    return file_double(call, OPT_EPS, &s->eps) && file_double(call, OPT_C, &s->c) &&
+           file_float(call, OPT_WEIGHT_OFFSET, &s->weight_offset) && file_count(call, OPT_GROUPS, 1, &s->groups);
 }
 
 /* Files that the spec needs, or has no use for. */
-static int check_combination(const request *q)
+static int check_combination(const file_call *call, const request *q)
 {
     const nrg_norm_spec *s = &q->spec;
     int after = s->residual_mode == NRG_RESIDUAL_AFTER;
-    if (after && !q->backward && !q->inputs[IN_Y])
+    if (after && !q->backward && !file_in(call, IN_Y))
         complain("--residual after needs --y");
-    else if (after && q->outputs[OUT_R])
+    else if (after && file_out(call, OUT_R))
         complain("--r cannot be asked for with --residual after: the sum is o itself");
-    else if (after && q->inputs[IN_R])
+    else if (after && file_in(call, IN_R))
         complain("--r-in cannot be given with --residual after: r is x");
-    else if (after && q->inputs[IN_DR_IN])
+    else if (after && file_in(call, IN_DR_IN))
         complain("--dr-in cannot be given with --residual after: there is no r but x");
-    else if (s->gate && !q->inputs[IN_Z])
+    else if (s->gate && !file_in(call, IN_Z))
         complain("--gate needs --z");
-    else if (!s->gate && q->inputs[IN_Z])
+    else if (!s->gate && file_in(call, IN_Z))
         complain("--z needs --gate pre or --gate post");
-    else if (!s->gate && q->outputs[OUT_DZ])
+    else if (!s->gate && file_out(call, OUT_DZ))
         complain("--dz needs --gate pre or --gate post");
     else
         return 1;
@@ -263,14 +243,14 @@ static int check_combination(const request *q)
 }
 
 /* The library's own word on the spec and on the operands asked for, before files are read: no rows, so no pointer is followed. */
-static int ask_library(const request *q)
+static int ask_library(const file_call *call, const request *q)
 {
     static float any;
     nrg_norm_spec spec = q->spec;
     nrg_norm_args args = nrg_norm_args_init(0, &any, &any);
-    args.y = q->inputs[IN_Y] ? &any : NULL;
-    args.z = q->inputs[IN_Z] ? &any : NULL;
-    args.r = q->outputs[OUT_R] ? &any : NULL;
+    args.y = file_in(call, IN_Y) ? &any : NULL;
+    args.z = file_in(call, IN_Z) ? &any : NULL;
+    args.r = file_out(call, OUT_R) ? &any : NULL;
     spec.dim = spec.groups ? spec.groups : 1;
     nrg_status status = nrg_norm_forward(&spec, &args, 0, 1);
     /* the dtypes are known only when x has been read */
@@ -280,25 +260,24 @@ static int ask_library(const request *q)
     return CLI_REFUSED;
 }
 
-int norm_parse(char **arguments, request *q)
+static int norm_ask(file_call *call)
 {
-    option_values value = {NULL};
+    request *q = call->request;
     memset(q, 0, sizeof *q);
-    int status = cli_collect(arguments, options, OPT_INPUT + IN_X, OPT_HELP, value);
-    if (status != CLI_DONE)
-        return status;
-    for (int i = 0; i < INPUTS; i++)
-        q->inputs[i] = value[OPT_INPUT + i];
-    for (int i = 0; i < OUTPUTS; i++)
-        q->outputs[i] = value[OPT_OUTPUT + i];
-    q->backward = value[OPT_BACKWARD] != NULL;
+    q->backward = call->value[OPT_BACKWARD] != NULL;
     if (q->backward && !library_holds("--backward", "backward"))
         return CLI_REFUSED;
-    q->spec = value[OPT_LAYER] ? nrg_layer_norm_spec(1, 1e-5)
-              : value[OPT_L2]  ? nrg_l2_norm_spec(1, 1e-12)
-                               : nrg_rms_norm_spec(1, 1e-6);
-    if (!require(q, value) || !read_words(value, &q->spec) || !read_numbers(value, &q->spec) || !check_combination(q))
+    q->spec = call->value[OPT_LAYER] ? nrg_layer_norm_spec(1, 1e-5)
+              : call->value[OPT_L2]  ? nrg_l2_norm_spec(1, 1e-12)
+                                     : nrg_rms_norm_spec(1, 1e-6);
+    if (!require(call, q) || !read_words(call, &q->spec) || !read_numbers(call, &q->spec) || !check_combination(call, q))
         return CLI_REFUSED;
-    status = value[OPT_ISA] ? library_set_isa(value[OPT_ISA]) : CLI_DONE;
-    return status == CLI_DONE ? ask_library(q) : status;
+    return ask_library(call, q);
+}
+
+int command_norm(char **arguments)
+{
+    static const file_command command = {"norm", norm_help, options, INPUTS, OUTPUTS, OPTIONS, IN_X, 0, norm_ask, norm_compute};
+    request q;
+    return file_command_run(&command, &q, arguments);
 }

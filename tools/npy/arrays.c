@@ -1,4 +1,4 @@
-/* What nrg norm and nrg channel-norm do with their arrays.
+/* What commands do with the arrays of their files.
  *
  * SPDX-License-Identifier: MIT */
 #include "arrays.h"

@@ -1,4 +1,4 @@
-/* tools/npy/arrays.h: what nrg norm and nrg channel-norm do with their arrays: check, take memory, write, free.
+/* tools/npy/arrays.h: what commands do with the arrays of their files: check, take memory, write, free.
  *
  * Arrays and the names of their files come in pairs of lists. An array whose name is NULL is absent.
  *

@@ -18,8 +18,7 @@ int bias_read(const file_call *call, bias_request *q)
     q->spec = nrg_bias_spec_init(0, 0, 0);
     q->scale = 1;
     if (!file_count(call, BIAS_QUERIES, 0, &q->spec.queries) || !file_count(call, BIAS_KEYS, 0, &q->spec.keys) ||
-        !file_integer(call, BIAS_QUERY_OFFSET, INT32_MIN, INT32_MAX, &offset) ||
-        (call->value[BIAS_SCALE] && !cli_float("scale", call->value[BIAS_SCALE], &q->scale)))
+        !file_integer(call, BIAS_QUERY_OFFSET, INT32_MIN, INT32_MAX, &offset) || !file_float(call, BIAS_SCALE, &q->scale))
         return 0;
     q->spec.query_offset = offset;
     q->spec.mask_future = call->value[BIAS_MASK_FUTURE] != NULL;

@@ -70,8 +70,7 @@ static int ask(file_call *call)
         file_needs(call, OPT_FIRST, IN_POSITION_TABLE) != CLI_DONE || file_needs(call, IN_TYPES, IN_TYPE_TABLE) != CLI_DONE ||
         file_needs(call, IN_TYPE_TABLE, IN_TYPES) != CLI_DONE || file_needs(call, IN_W, OPT_NORM) != CLI_DONE ||
         file_needs(call, IN_B, OPT_NORM) != CLI_DONE || file_needs(call, OPT_EPS, OPT_NORM) != CLI_DONE ||
-        !file_integer(call, OPT_FIRST, 0, INT32_MAX, &q->first) ||
-        (call->value[OPT_SCALE] && !cli_float("scale", call->value[OPT_SCALE], &q->scale)) ||
+        !file_integer(call, OPT_FIRST, 0, INT32_MAX, &q->first) || !file_float(call, OPT_SCALE, &q->scale) ||
         !file_norm(call, OPT_NORM, OPT_EPS, &q->norm))
         return CLI_REFUSED;
     if (!isfinite(q->scale) || q->scale == 0)

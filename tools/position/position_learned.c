@@ -60,8 +60,7 @@ static int ask(file_call *call)
     if (file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE || file_excludes(call, OPT_BACKWARD, IN_TABLE) != CLI_DONE ||
         file_needs(call, OPT_BACKWARD, IN_X) != CLI_DONE || file_needs(call, OPT_BACKWARD, OPT_ROWS) != CLI_DONE ||
         file_needs(call, OPT_ROWS, OPT_BACKWARD) != CLI_DONE || !file_integer(call, OPT_FIRST, 0, INT32_MAX, &q->first) ||
-        !file_count(call, OPT_ROWS, 0, &q->rows) ||
-        (call->value[OPT_SCALE] && !cli_float("scale", call->value[OPT_SCALE], &q->scale)))
+        !file_count(call, OPT_ROWS, 0, &q->rows) || !file_float(call, OPT_SCALE, &q->scale))
         return CLI_REFUSED;
     if (!isfinite(q->scale) || q->scale == 0)
         complain("--scale: '%s' is 0, infinite or NaN", call->value[OPT_SCALE]);
@@ -104,15 +103,12 @@ static int backward(file_call *call, const request *q, const position_shape *s, 
     args.ids = ids;
     args.scale = q->scale;
     nrg_status status = nrg_embed_backward_workspace(&args, &args.workspace_size);
-    if (status != NRG_OK)
-        return library_answer(status);
-    args.workspace = malloc(args.workspace_size ? args.workspace_size : 1);
-    if (!args.workspace)
-        return arrays_no_memory(args.workspace_size);
+    int taken = file_workspace(call, status, args.workspace_size, &args.workspace);
+    if (taken != CLI_DONE)
+        return taken;
     status = nrg_embed_backward_order(&args);
     if (status == NRG_OK)
         status = nrg_embed_backward(&args, 0, 1);
-    free(args.workspace);
     return library_answer(status);
 }
 #endif

@@ -159,15 +159,12 @@ static int backward(file_call *call, const request *q)
     args.db = call->out[OUT_DB].data;
     args.dp0 = call->out[OUT_DP0].data;
     nrg_status status = nrg_recurrent_workspace(&args, &args.workspace_size);
-    if (status != NRG_OK)
-        return library_answer(status);
-    args.workspace = malloc(args.workspace_size ? args.workspace_size : 1);
-    if (!args.workspace)
-        return arrays_no_memory(args.workspace_size);
+    int taken = file_workspace(call, status, args.workspace_size, &args.workspace);
+    if (taken != CLI_DONE)
+        return taken;
     status = nrg_recurrent_backward(&args, 0, 1);
     if (status == NRG_OK)
         status = nrg_recurrent_backward_reduce(&args, 0, 1);
-    free(args.workspace);
     return library_answer(status);
 }
 #endif

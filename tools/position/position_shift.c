@@ -56,7 +56,7 @@ static int ask(file_call *call)
 {
     const long long far = 1LL << 40;
     request *q = call->request;
-    q->kind = cli_word_or_default("kind", call->value[OPT_KIND], kinds);
+    q->kind = file_word(call, OPT_KIND, kinds);
     if (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward"))
         return CLI_REFUSED;
     if (q->kind < 0 || file_excludes(call, OPT_KEYS, OPT_BACKWARD) != CLI_DONE ||

@@ -53,8 +53,7 @@ typedef struct request {
 static int ask(file_call *call)
 {
     request *q = call->request;
-    int dtype = cli_word_or_default("dtype", call->value[OPT_DTYPE], dtypes),
-        layout = cli_word_or_default("layout", call->value[OPT_LAYOUT], layouts);
+    int dtype = file_word(call, OPT_DTYPE, dtypes), layout = file_word(call, OPT_LAYOUT, layouts);
     if (file_in(call, IN_X) && !library_holds("x plus the table", "embed"))
         return CLI_REFUSED;
     if (dtype < 0 || layout < 0 || file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE ||

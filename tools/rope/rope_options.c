@@ -131,11 +131,6 @@ static const char *const mode_names[] = {"normal", "neox", "mrope", "vision", "i
 static const nrg_rope_mode modes[] = {NRG_ROPE_NORMAL, NRG_ROPE_NEOX, NRG_ROPE_MROPE, NRG_ROPE_VISION, NRG_ROPE_IMROPE};
 static const char *const scalings[] = {"none", "ntk", "llama3", NULL};
 
-static int word(const file_call *call, int option, const char *const *words)
-{
-    return cli_word_or_default(options[option].name, call->value[option], words);
-}
-
 /* What goes with what, and what does not. */
 static int check_combination(const file_call *call)
 {
@@ -226,7 +221,7 @@ static int check_numbers(const file_call *call, const nrg_rope_spec *s)
 static int read_spec(const file_call *call, rope_request *q)
 {
     nrg_rope_spec *s = &q->spec;
-    int mode = word(call, OPT_MODE, mode_names), scaling = word(call, OPT_SCALING, scalings);
+    int mode = file_word(call, OPT_MODE, mode_names), scaling = file_word(call, OPT_SCALING, scalings);
     long long n_ctx_orig = 0;
     if (mode < 0 || scaling < 0)
         return 0;
@@ -251,12 +246,12 @@ static int read_spec(const file_call *call, rope_request *q)
 static int read_norm(const file_call *call, rope_request *q)
 {
     nrg_norm_spec *s = &q->norm;
-    int store = word(call, OPT_STORE, library_stores);
+    int store = file_word(call, OPT_STORE, library_stores);
     if (store < 0 || !file_norm(call, OPT_NORM, OPT_EPS, s))
         return 0;
     s->store = (nrg_store)store;
     q->has_norm = call->value[OPT_NORM] != NULL;
-    return !call->value[OPT_WEIGHT_OFFSET] || cli_float("weight-offset", call->value[OPT_WEIGHT_OFFSET], &s->weight_offset);
+    return file_float(call, OPT_WEIGHT_OFFSET, &s->weight_offset);
 }
 
 static int rope_ask(file_call *call)
