@@ -16,7 +16,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 stages=(
-    "headers    public headers compile alone: C99 and C++17, gcc and clang; what the files of src/ may include"
+    "headers    public headers compile alone: C99 and C++17, gcc and clang; what the files of src/ may include; the house"
     "gcc        gcc, release: tests, command line, nrg check"
     "symbols    what the library exports, and what it takes from outside"
     "size       size of the shared library, stack use of a call"
@@ -195,6 +195,7 @@ stage_headers() {
     done
     note "$count headers"
     "$(numpy_python)" "$root/scripts/layers.py"
+    "$(numpy_python)" "$root/scripts/house.py"
 }
 
 stage_gcc() {
