@@ -312,7 +312,7 @@ class Build:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if process.returncode not in (0, SKIPPED):
             return "fails" if process.returncode > 0 else "dies of signal %d" % -process.returncode
-        if name.startswith("hash"):
+        if name.startswith("hash "):
             with open(os.path.join(self.tree, "tests/hashes-quick.txt"), "rb") as f:
                 if f.read() != output:
                     return "differs"
