@@ -29,6 +29,7 @@ block() {
 # A compiler that remembers, if there is ccache: most files of the libraries below are the same text again. It knows commands with
 # one source only, and the document's have a folder each.
 if command -v ccache >/dev/null; then
+    mkdir -p "$(dirname "$work")"
     export CCACHE_DIR=$work.ccache CCACHE_CONFIGPATH=/dev/null
     cat >"$work.cc" <<'END'
 #!/usr/bin/env bash

@@ -120,9 +120,11 @@ static void make(sweep_case *c)
                        t.has_positions ? NRG_BIT(NRG_ROPE_TABLE_POSITIONS) : 0, 0);
         sweep_add_before(c, &nrg_call_rope_frequencies, (void *const[]){&t.spec, &t.turns}, rope_frequencies,
                          t.has_factors ? NRG_BIT(NRG_ROPE_FREQUENCIES_FACTORS) : 0);
-        /* a token has four positions, however many of them the sections use */
-        if (c->operands[POSITIONS].rows)
+        /* a token has four positions, however many of them the sections use; the call knows the room of these only */
+        if (c->operands[POSITIONS].rows) {
             c->operands[POSITIONS].rows = c->operands[POSITIONS].run = 4;
+            c->operands[POSITIONS].is_alone = 1;
+        }
     }
     sweep_lay_out(c, &random);
 }
