@@ -5,6 +5,7 @@ Needs NumPy, and a C compiler ($CC or cc) for two small helpers: one lets the sy
 other is a library with a fault, which nrg check has to find. SPDX-License-Identifier: MIT"""
 import concurrent.futures
 import math
+import multiprocessing
 import os
 import pathlib
 import re
@@ -15,13 +16,14 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import zlib
 
 import numpy as np
 
 NRG = os.path.abspath(sys.argv[1]) if len(sys.argv) == 2 else sys.exit("usage: cli_test.py PATH-TO-nrg")
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CC = os.environ.get("CC", "cc").split()
-random = np.random.default_rng(1)
+random = np.random.default_rng(1)  # outcome() gives every test its own
 tests = []
 
 
@@ -2065,7 +2067,7 @@ int fsync(int fd)
 
 
 def shim(fail):
-    library = os.path.join(SCRATCH, "shim.so")
+    library = os.path.join(SCRATCH, f"shim-{os.getpid()}.so")
     if not os.path.exists(library):
         subprocess.run([*CC, "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-ldl"], input=SHIM, text=True, check=True)
     return {"LD_PRELOAD": library, "FAIL": fail}
@@ -2898,7 +2900,7 @@ def compile_faulty(program, root=ROOT):
 
 
 def faulty(fault, program=None, op=None, **more):
-    program = program or os.path.join(SCRATCH, "faulty")
+    program = program or os.path.join(SCRATCH, f"faulty-{os.getpid()}")
     if not os.path.exists(program):
         compiled = compile_faulty(program)
         assert compiled.returncode == 0, compiled.stderr
@@ -3037,26 +3039,31 @@ def a_report_nobody_receives_is_a_failure():
             assert run.status == 1 and "standard output" in run.err, str(run)
 
 
+def outcome(number):
+    """What went wrong in a test; runs in a process of its own."""
+    global random
+    function = tests[number]
+    random = np.random.default_rng(zlib.crc32(function.__name__.encode()))
+    os.umask(0o022)
+    os.mkdir(os.path.join(SCRATCH, function.__name__))
+    os.chdir(os.path.join(SCRATCH, function.__name__))
+    try:
+        function()
+    except Exception:
+        return f"FAIL {function.__name__}\n{traceback.format_exc()}"
+    return ""
+
+
 def main():
     global SCRATCH
     SCRATCH = tempfile.mkdtemp(prefix="nrg-cli-")
     os.chmod(SCRATCH, 0o755)
-    passed = failed = 0
-    for function in tests:
-        os.umask(0o022)
-        os.mkdir(os.path.join(SCRATCH, function.__name__))
-        os.chdir(os.path.join(SCRATCH, function.__name__))
-        try:
-            function()
-            passed += 1
-        except Exception:
-            failed += 1
-            print(f"FAIL {function.__name__}")
-            traceback.print_exc(file=sys.stdout)
-    os.chdir("/")
+    # the longest are the last ones: they begin
+    with multiprocessing.get_context("fork").Pool() as pool:
+        failures = list(filter(None, pool.imap_unordered(outcome, reversed(range(len(tests))))))
     shutil.rmtree(SCRATCH)
-    print(f"{passed} passed, {failed} failed")
-    return failed != 0
+    print("".join(failures) + f"{len(tests) - len(failures)} passed, {len(failures)} failed")
+    return bool(failures)
 
 
 if __name__ == "__main__":
