@@ -115,6 +115,65 @@ START_TEST(nothing_to_say)
 }
 END_TEST
 
+/* ---- heads that fit registers ---- */
+
+/* Rows of whole lanes, rotations that begin and end with a vector's elements: what models have, and what the paths rotate before
+ * it is stored. Some rows, and all of some tokens, need the fallback. */
+START_TEST(heads_in_registers)
+{
+    enum { MOST_TOKENS = 5, MOST_HEADS = 7, MOST_DIM = 256, MOST = MOST_TOKENS * MOST_HEADS * MOST_DIM };
+    static float table[MOST_TOKENS * MOST_DIM], rstd[2][MOST_TOKENS * MOST_HEADS], w[MOST_DIM], x[MOST];
+    static _Alignas(64) float o[2][MOST];
+    static const size_t dims[] = {32, 64, 96, 128, MOST_DIM};
+    const nrg_dtype dtype = (nrg_dtype)(NRG_F32 + _i % 3);
+    uint64_t state = test_mix((uint64_t)_i);
+    row_fill(table, MOST_TOKENS * MOST_DIM, ROW_NORMAL, NRG_F32, 3);
+    row_fill(w, MOST_DIM, ROW_NORMAL, NRG_F32, 4);
+    for (unsigned n = 0; n < 120; n++) {
+        const size_t dim = dims[test_draw(&state, 5)],
+                     n_dims = test_draw(&state, 2) ? dim : 16 * (1 + test_draw(&state, dim / 16));
+        const size_t offset = 16 * test_draw(&state, (dim - n_dims) / 16 + 1), heads = 1 + test_draw(&state, MOST_HEADS);
+        const size_t tokens = 1 + test_draw(&state, MOST_TOKENS), bytes = tokens * heads * dim * nrg_dtype_size(dtype);
+        const int32_t positions[MOST_TOKENS] = {3, 0, 4, 4, 1};
+        for (size_t i = 0; i < tokens * heads * dim; i++) {
+            const float scale = n % 3 == 0 && i / dim % 4 == 1 ? 0x1p-60f : 1; /* what f16 cannot hold is a row of zeros */
+            element_set(x, i, dtype, scale * ((float)test_draw(&state, 4001) / 1000 - 2));
+        }
+        nrg_norm_spec norm = nrg_rms_norm_spec(dim, 1e-6);
+        norm.dtype = dtype;
+        norm.w_dtype = NRG_F32;
+        norm.weight_offset = n % 2 ? 1 : 0;
+        nrg_rope_spec spec = nrg_rope_spec_init(n_dims, n / 2 % 2 ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 10000);
+        nrg_rope_args rope = nrg_rope_args_init(tokens, dim, table);
+        nrg_norm_args args = nrg_norm_args_init(0, NULL, NULL);
+        rope.dtype = dtype;
+        rope.offset = offset;
+        rope.store = (nrg_store)(n / 4 % 3);
+        rope.table_rows = MOST_TOKENS;
+        rope.positions = n / 3 % 2 ? positions : NULL;
+        rope.q_heads = heads;
+        rope.q = x;
+        args.w = w;
+        nrg_isa paths[NRG_ISA_COUNT];
+        rope.q_o = o[0];
+        args.rstd = rstd[0];
+        ck_assert_int_eq(nrg_isa_set(NRG_ISA_SCALAR), NRG_OK);
+        ck_assert_int_eq(nrg_norm_rope_forward(&norm, &spec, &rope, &args, NULL, 0, 1), NRG_OK);
+        rope.q_o = o[1];
+        args.rstd = rstd[1];
+        for (size_t p = test_paths(paths); p-- > 0;) {
+            memset(o[1], 0xff, bytes);
+            ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
+            for (int ith = 1; ith >= 0; ith--)
+                ck_assert_int_eq(nrg_norm_rope_forward(&norm, &spec, &rope, &args, NULL, ith, 2), NRG_OK);
+            ck_assert_msg(memcmp(o[0], o[1], bytes) == 0 && memcmp(rstd[0], rstd[1], tokens * heads * sizeof(float)) == 0,
+                          "%s: %s, %zu heads of %zu, %zu rotated from %zu on, mode %d, store %d", nrg_isa_name(paths[p]),
+                          nrg_dtype_name(dtype), heads, dim, n_dims, offset, (int)spec.mode, (int)rope.store);
+        }
+    }
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
@@ -124,5 +183,6 @@ int main(int argc, char **argv)
     TCase *turn = test_case(suite, "the two calls in turn");
     tcase_add_loop_test(turn, many_rows, 0, 6);
     tcase_add_test(turn, nothing_to_say);
+    tcase_add_loop_test(test_case(suite, "heads in registers"), heads_in_registers, 0, 6);
     return test_run(suite);
 }
