@@ -13,6 +13,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -302,12 +303,13 @@ class Build:
             resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
             resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 5))
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=limits,
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=limits, start_new_session=True,
                               env=dict(os.environ, NRG_TEST_SCALE="small", **environment)) as process:
             try:
-                output = process.communicate(timeout=3600)[0]
+                output = process.communicate(timeout=600)[0]
             except subprocess.TimeoutExpired:
-                process.terminate()
+                # a suite forks for every test, and each of them has the limit for itself
+                os.killpg(process.pid, signal.SIGKILL)
                 return "does not end"
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if process.returncode not in (0, SKIPPED):
