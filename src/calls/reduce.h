@@ -6,6 +6,28 @@
 
 #include <stddef.h>
 
+/* Eight at a time, a number that compilers know: at -O2 gcc makes vectors of no other loop, and a backward pass of one row took
+ * 1.5 times as long. */
+static inline void reduce_add(double *sums, const double *from, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (size_t j = 0; j < 8; j++)
+            sums[i + j] += from[i + j];
+    for (; i < n; i++)
+        sums[i] += from[i];
+}
+
+static inline void reduce_store(float *out, const double *sums, double k, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (size_t j = 0; j < 8; j++)
+            out[i + j] = (float)(k * sums[i + j]);
+    for (; i < n; i++)
+        out[i] = (float)(k * sums[i]);
+}
+
 /* Columns begin to end: blocks in order of their rows, in double, rounded once. The sums of a few hundred columns stay in L1
  * while the blocks pass by. Plain C: 64 blocks are a hundredth of the backward pass over the rows they come from. */
 static inline void reduce(const double *partial, size_t dim, size_t blocks, size_t begin, size_t end, float *out, double k,
@@ -17,13 +39,13 @@ static inline void reduce(const double *partial, size_t dim, size_t blocks, size
         const size_t n = end - at < CHUNK ? end - at : CHUNK;
         for (size_t i = 0; i < n; i++)
             sums[i] = 0;
-        for (size_t block = 0; block < blocks; block++) {
-            const double *from = partial + block * dim + at;
+        for (size_t block = 0; block < blocks; block++)
+            reduce_add(sums, partial + block * dim + at, n);
+        if (accumulate)
             for (size_t i = 0; i < n; i++)
-                sums[i] += from[i];
-        }
-        for (size_t i = 0; i < n; i++)
-            out[at + i] = (float)(accumulate ? (double)out[at + i] + k * sums[i] : k * sums[i]);
+                out[at + i] = (float)((double)out[at + i] + k * sums[i]);
+        else
+            reduce_store(out + at, sums, k, n);
     }
 }
 
