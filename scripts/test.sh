@@ -6,7 +6,7 @@
 #   scripts/test.sh --list       their names
 #   scripts/test.sh --full ...   with gcc sweeps in full; all suites under the emulators: an hour or two
 #
-# Without --full it takes at most 20 minutes on two idle cores: sweeps are short, and emulators run what depends on the path (bits,
+# Without --full it is to take at most 20 minutes on two idle cores: sweeps are short, and emulators run what depends on the path (bits,
 # vector headers) or on the CPU (dispatch); of paths that this CPU runs itself, not the bits but their digest.
 #
 # Builds go to build-test/, or to $NRG_BUILD_DIR; a second run builds only what has changed, and tests everything again.
