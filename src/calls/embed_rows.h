@@ -17,14 +17,20 @@ static inline int embed_counted_rows_exist(int32_t first, size_t n, size_t rows)
     return !n || (first >= 0 && (size_t)first <= rows && n <= rows - (size_t)first);
 }
 
-/* Whether all of n ids are rows of a table. A loop without exits, which the compiler makes vectors of. */
+/* Whether all of n ids are rows of a table. Loops without exits, and eight at a time: what gcc makes vectors of at -O2. */
 static inline int embed_ids_exist(const int32_t *ids, size_t n, size_t rows)
 {
     const uint32_t limit = rows < (uint32_t)INT32_MAX + 1 ? (uint32_t)rows : (uint32_t)INT32_MAX + 1;
-    uint32_t wrong = 0;
-    for (size_t t = 0; t < n; t++)
-        wrong |= (uint32_t)ids[t] >= limit;
-    return !wrong;
+    uint32_t wrong[8] = {0}, any = 0;
+    size_t t = 0;
+    for (; t + 8 <= n; t += 8)
+        for (size_t i = 0; i < 8; i++)
+            wrong[i] |= (uint32_t)ids[t + i] >= limit;
+    for (; t < n; t++)
+        any |= (uint32_t)ids[t] >= limit;
+    for (size_t i = 0; i < 8; i++)
+        any |= wrong[i];
+    return !any;
 }
 
 #endif
