@@ -198,7 +198,7 @@ static uint32_t set_up_sums(void *const *part, int variant)
 static nrg_status run_sums(void *const *part, int ith, int nth)
 {
     const nrg_channel_sums *more = part[MORE];
-    return nrg_channel_norm_sums(part[SPEC], part[ARGS], (int64_t *)more->sums, ith, nth); /* the test's own memory */
+    return nrg_channel_norm_sums(part[SPEC], part[ARGS], own_memory(more->sums), ith, nth);
 }
 
 static uint32_t set_up_add(void *const *part, int variant)
@@ -213,7 +213,7 @@ static nrg_status run_add(void *const *part, int ith, int nth)
     const nrg_sums_add_args *args = part[0];
     (void)ith;
     (void)nth;
-    return nrg_sums_add(args->sets, (int64_t *)args->into, args->from);
+    return nrg_sums_add(args->sets, own_memory(args->into), args->from);
 }
 
 static const sound_size add_sizes[] = {{0, NRG_AT(nrg_sums_add_args, sets)}};
@@ -232,7 +232,7 @@ static uint32_t set_up_statistics(void *const *part, int variant)
 static int64_t *counts_of(void *const *part)
 {
     const nrg_channel_sums *more = part[MORE];
-    return (int64_t *)more->sums; /* the test's own memory */
+    return own_memory(more->sums);
 }
 
 /* One element is enough where no running variance is to be unbiased. */
@@ -292,7 +292,7 @@ static nrg_status run_fold(void *const *part, int ith, int nth)
     const nrg_channel_factors *factors = part[MORE];
     (void)ith;
     (void)nth;
-    return nrg_channel_norm_fold(part[SPEC], part[ARGS], (float *)factors->scale, (float *)factors->shift);
+    return nrg_channel_norm_fold(part[SPEC], part[ARGS], own_memory(factors->scale), own_memory(factors->shift));
 }
 
 /* ---- backward ---- */
@@ -333,9 +333,10 @@ static void fill_backward(void *const *part)
     const nrg_channel_norm_spec *spec = part[SPEC];
     const nrg_channel_norm_backward_args *args = part[ARGS];
     const size_t sets = spec->over == NRG_OVER_BATCH ? CHANNELS : SAMPLES * spec->groups;
-    fill_statistics((nrg_channel_statistics *)args->statistics, sets); /* the test's own memory */
-    for (size_t set = 0; args->sums && set < CHANNELS; set++)
-        ((int64_t *)args->sums)[set * NRG_SUMS_WORDS] = 1;
+    fill_statistics(own_memory(args->statistics), sets);
+    int64_t *sums = own_memory(args->sums);
+    for (size_t set = 0; sums && set < CHANNELS; set++)
+        sums[set * NRG_SUMS_WORDS] = 1;
 }
 
 static nrg_status run_backward(void *const *part, int ith, int nth)
@@ -354,10 +355,12 @@ static nrg_status spoil_backward(void *const *part, int n)
     const nrg_channel_norm_backward_args *args = part[ARGS];
     if (n >= 2 * CHANNELS || !args->statistics)
         return NRG_OK;
-    if (args->sums && n % 2)
-        ((int64_t *)args->sums)[n / 2 * NRG_SUMS_WORDS] = 0;
+    int64_t *sums = own_memory(args->sums);
+    nrg_channel_statistics *statistics = own_memory(args->statistics);
+    if (sums && n % 2)
+        sums[n / 2 * NRG_SUMS_WORDS] = 0;
     else
-        ((nrg_channel_statistics *)args->statistics)[n / 2].count = 0;
+        statistics[n / 2].count = 0;
     return NRG_ERR_COUNT;
 }
 

@@ -31,8 +31,9 @@ static uint32_t set_up(void *const *part, int variant)
 
 static void fill_ids(const int32_t *ids, size_t tokens, size_t entries)
 {
-    for (size_t t = 0; ids && entries && t < tokens; t++)
-        ((int32_t *)ids)[t] = (int32_t)(t % entries); /* the test's own memory */
+    int32_t *own = own_memory(ids);
+    for (size_t t = 0; own && entries && t < tokens; t++)
+        own[t] = (int32_t)(t % entries);
 }
 
 static void fill(void *const *part)
@@ -49,7 +50,8 @@ static nrg_status spoil(void *const *part, int n)
     const int k = n / 4 / TOKENS;
     if (k > 1 || !args->tables[k].ids)
         return NRG_OK;
-    ((int32_t *)args->tables[k].ids)[n / 4 % TOKENS] = wrong_ids[n % 4]; /* the test's own memory */
+    int32_t *ids = own_memory(args->tables[k].ids);
+    ids[n / 4 % TOKENS] = wrong_ids[n % 4];
     return NRG_ERR_POSITION;
 }
 
@@ -146,7 +148,8 @@ static nrg_status spoil_order(void *const *part, int n)
     const nrg_embed_backward_args *args = part[ARGS];
     if (n >= 2 * TOKENS || !args->ids)
         return NRG_OK;
-    ((int32_t *)args->ids)[n / 2] = n % 2 ? ENTRIES : -1; /* the test's own memory */
+    int32_t *ids = own_memory(args->ids);
+    ids[n / 2] = n % 2 ? ENTRIES : -1;
     return NRG_ERR_POSITION;
 }
 

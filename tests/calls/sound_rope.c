@@ -116,7 +116,8 @@ static nrg_status spoil_frequencies(void *const *part, int n)
     const int count = sizeof factors / sizeof factors[0];
     if (!spec->freq_factors || n >= N_DIMS / 2 * count)
         return NRG_OK;
-    ((float *)spec->freq_factors)[n / count] = factors[n % count]; /* the test's own memory */
+    float *own = own_memory(spec->freq_factors);
+    own[n / count] = factors[n % count];
     return NRG_ERR_CONSTANT;
 }
 
@@ -189,7 +190,7 @@ static uint32_t set_up_rope(void *const *part, int variant)
 
 static void fill_positions(const nrg_rope_args *args)
 {
-    int32_t *positions = (int32_t *)args->positions; /* the test's own memory */
+    int32_t *positions = own_memory(args->positions);
     for (size_t t = 0; positions && t < args->tokens; t++)
         positions[t] = (int32_t)(t % 2);
 }
@@ -199,7 +200,7 @@ static void fill_rope(void *const *part) { fill_positions(part[NRG_ROPE_ARGS]); 
 static nrg_status spoil_positions(nrg_rope_args *args, int n)
 {
     static const int32_t wrong[] = {-1, INT32_MIN, TOKENS + 1, INT32_MAX};
-    int32_t *positions = (int32_t *)args->positions; /* the test's own memory */
+    int32_t *positions = own_memory(args->positions);
     if (!positions || n > 4 * TOKENS)
         return NRG_OK;
     if (n < 4 * TOKENS) {
