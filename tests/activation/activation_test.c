@@ -35,15 +35,8 @@ typedef struct path_functions {
     void (*both)(nrg_activation g, const float *in, float *out, float *slope, size_t n);
 } path_functions;
 
-static const path_functions functions[] = {
-    {NRG_ISA_SCALAR, nrg_scalar_activate, nrg_scalar_activate_both},
-#if defined(__x86_64__)
-    {NRG_ISA_AVX2, nrg_avx2_activate, nrg_avx2_activate_both},
-    {NRG_ISA_AVX512, nrg_avx512_activate, nrg_avx512_activate_both},
-#elif defined(__aarch64__)
-    {NRG_ISA_NEON, nrg_neon_activate, nrg_neon_activate_both},
-#endif
-};
+#define FUNCTIONS_OF(path, isa, unused) {isa, nrg_##path##_activate, nrg_##path##_activate_both},
+static const path_functions functions[] = {NRG_EACH_PATH(FUNCTIONS_OF, )};
 
 START_TEST(every_path_is_here)
 {
