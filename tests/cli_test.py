@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""The nrg command from outside: usage: cli_test.py PATH-TO-nrg
+"""The nrg command from outside: usage: cli_test.py [--this-program-only] PATH-TO-nrg
+
+--this-program-only: not those tests that compile nrg check anew, with a library that has a fault.
 
 Needs NumPy, and a C compiler ($CC or cc) for two small helpers: one lets the system calls that put files in place fail, the
 other is a library with a fault, which nrg check has to find. SPDX-License-Identifier: MIT"""
@@ -20,7 +22,8 @@ import zlib
 
 import numpy as np
 
-NRG = os.path.abspath(sys.argv[1]) if len(sys.argv) == 2 else sys.exit("usage: cli_test.py PATH-TO-nrg")
+ONLY = "--this-program-only" in sys.argv[1:2]
+NRG = os.path.abspath(sys.argv[-1]) if len(sys.argv) == 2 + ONLY else sys.exit("usage: cli_test.py [--this-program-only] PATH-TO-nrg")
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CC = os.environ.get("CC", "cc").split()
 random = np.random.default_rng(1)  # outcome() gives every test its own
@@ -30,6 +33,10 @@ tests = []
 def test(function):
     tests.append(function)
     return function
+
+
+def test_of_a_faulty_library(function):
+    return function if ONLY else test(function)
 
 
 class Run:
@@ -2891,8 +2898,8 @@ def sources(*folders):
     return [str(path) for folder in folders for path in sorted(pathlib.Path(folder).rglob("*.c"))]
 
 
-def compile_faulty(program, root=ROOT):
-    return subprocess.run([*CC, "-std=c11", "-O2", "-D_XOPEN_SOURCE=700", "-I", os.path.join(ROOT, "include"),
+def compile_faulty(program, root=ROOT, optimization="-O2"):
+    return subprocess.run([*CC, "-std=c11", optimization, "-D_XOPEN_SOURCE=700", "-I", os.path.join(ROOT, "include"),
                            *sources(*(os.path.join(root, *folder) for folder in (["tools"], ["check"], ["src", "operands"]))),
                            *(os.path.join(root, "src", name) for name in ("calls/base.c", "calls/families.c", "exact/t5_rule.c")),
                            "-x", "c", "-", "-o", program, "-lm"],
@@ -2900,14 +2907,11 @@ def compile_faulty(program, root=ROOT):
 
 
 def faulty(fault, program=None, op=None, **more):
-    program = program or os.path.join(SCRATCH, f"faulty-{os.getpid()}")
-    if not os.path.exists(program):
-        compiled = compile_faulty(program)
-        assert compiled.returncode == 0, compiled.stderr
-    return Run("check", "--quick", *(("--op", op) if op else ()), program=program, env={"FAULT": fault, **more})
+    return Run("check", "--quick", *(("--op", op) if op else ()), program=program or os.path.join(SCRATCH, "faulty"),
+               env={"FAULT": fault, **more})
 
 
-@test
+@test_of_a_faulty_library
 def check_finds_a_faulty_path():
     faults = {
         "norm_forward": ("bit", "zero", "rstd", "past the end", "before the start", "input", "split", "tail", "gate", "groups", "rstd of a group"),
@@ -2940,7 +2944,6 @@ def check_finds_a_faulty_path():
     text = open(os.path.join(ROOT, "src", "kernels.def")).read()
     assert set(faults) == set(re.findall(r"^NRG_KERNEL\(\w+, (\w+)", text, re.M)), "an operation without a fault"
     pairs = [(op, fault) for op, names in faults.items() for fault in names]
-    faulty("")  # compiles it, once for all
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = list(pool.map(lambda pair: faulty(pair[1], op=pair[0]), pairs))
     for fault, run in zip(pairs, runs):
@@ -2949,7 +2952,7 @@ def check_finds_a_faulty_path():
         assert re.search(r"case \d+: .*(scalar has 0x|a byte of no operand)", run.out), f"{fault}: {run}"
 
 
-@test
+@test_of_a_faulty_library
 def check_finds_a_kernel_that_does_nothing():
     for fault, op, operand in (("activation is left out", "activation", "o"), ("db is left out", "norm_backward", "db"),
                                ("channels are left out", "channel_norm_forward", "o"), ("mean is left out", "channel_norm_forward", "mean"),
@@ -2961,7 +2964,7 @@ def check_finds_a_kernel_that_does_nothing():
         assert run.status == 1 and f"scalar leaves {operand} unwritten" in run.err, f"{fault}: {run}"
 
 
-@test
+@test_of_a_faulty_library
 def check_cannot_leave_a_kernel_out():
     """A line more in kernels.def, or an op whose sweep is empty."""
 
@@ -2972,26 +2975,26 @@ def check_cannot_leave_a_kernel_out():
         old = open(f"copy/{name}").read()
         assert text in old
         open(f"copy/{name}", "w").write(old.replace(text, replacement, 1))
-        return compile_faulty("changed", "copy")
+        return compile_faulty("changed", "copy", "-O0")
 
     last = "NRG_KERNEL(activation, activation_backward, activation)"
     compiled = changed("src/kernels.def", last, f"{last}\nNRG_KERNEL(activation, scale, scale)\n")
     assert compiled.returncode != 0 and "sweep_family_scale" in compiled.stderr, compiled.stderr
     compiled = changed("check/activation/activation.c", "SWEEP_LENGTHS(ACTIVATIONS,", "SWEEP_LENGTHS(0,")
     assert compiled.returncode == 0, compiled.stderr
-    run = faulty("", program="./changed")
+    run = faulty("", program="./changed", op="activation")
     one_line(run)
     assert run.status == 1 and "no case runs activation_f32" in run.err, str(run)
 
 
-@test
+@test_of_a_faulty_library
 def check_lets_any_nan_equal_any_nan():
-    for fault in ("", "nan", "channel nan"):
-        run = faulty(fault)
+    for fault, op in (("", None), ("nan", "norm_forward"), ("channel nan", "channel_norm_forward")):
+        run = faulty(fault, op=op)
         assert run.status == 0 and run.out.endswith("2 passed, 0 failed, 2 skipped\n"), f"{fault}: {run}"
 
 
-@test
+@test_of_a_faulty_library
 def check_reports_a_path_that_dies_or_refuses():
     run = faulty("die")
     assert run.status in (-signal.SIGILL, -signal.SIGTRAP) and "the avx2 path died in case" in run.err or run.status == -signal.SIGTRAP, str(run)
@@ -3009,7 +3012,7 @@ def check_reports_a_path_that_dies_or_refuses():
         assert run.status == 1 and "refuses a case" in run.err and f" {op}_f32" in run.err, str(run)
 
 
-@test
+@test_of_a_faulty_library
 def check_says_when_there_is_only_scalar():
     run = faulty("", ONLY_SCALAR="1")
     assert run.status == 0 and "nothing to compare it with\n" in run.out, str(run)
@@ -3058,6 +3061,10 @@ def main():
     global SCRATCH
     SCRATCH = tempfile.mkdtemp(prefix="nrg-cli-")
     os.chmod(SCRATCH, 0o755)
+    if not ONLY:
+        compiled = compile_faulty(os.path.join(SCRATCH, "faulty"))
+        if compiled.returncode:
+            sys.exit(compiled.stderr)
     # the longest are the last ones: they begin
     with multiprocessing.get_context("fork").Pool() as pool:
         failures = list(filter(None, pool.imap_unordered(outcome, reversed(range(len(tests))))))
