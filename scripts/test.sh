@@ -361,8 +361,7 @@ stage_sanitize() {
     # no detect_stack_use_after_return: its frames lose the 64-byte alignment of vectors (gcc bug 110027, mended in gcc 13.3)
     export ASAN_OPTIONS=detect_stack_use_after_return=0:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
     NRG_REQUIRE_PATHS=$(cpu_paths) NRG_TEST_SCALE=small part run_tests "$build/sanitize" --timeout-multiplier 5
-    side_by_side "$build/sanitize/tools/nrg check --quick" \
-        "$(numpy_python) $root/tests/cli_test.py --this-program-only $build/sanitize/tools/nrg"
+    part "$(numpy_python)" "$root/tests/cli_test.py" --this-program-only "$build/sanitize/tools/nrg"
     parts_done
 }
 
