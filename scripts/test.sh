@@ -136,6 +136,13 @@ run_tests() {
         say "no test ran in $dir"
         return 1
     fi
+    while (($#)); do
+        if [[ $1 == --suite ]] && ! grep -qE "\"name\": \"[^ ]*[:+]$2[+ ]" "$log"; then
+            say "no test of the suite $2 in $dir"
+            status=1
+        fi
+        shift
+    done
     ok=$(grep -Ec '"result": "(OK|EXPECTEDFAIL)"' "$log" || true)
     note "$ok tests"
     while read -r name; do
