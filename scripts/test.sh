@@ -122,7 +122,7 @@ build_neon() {
 # run_tests DIR [MESON-TEST-ARGUMENT ...]: a build's tests. Those that skip themselves are counted, and are missing
 # unless $expected_skips names them or they are for a path that $NRG_REQUIRE_PATHS does not ask for; no test at all is a failure.
 run_tests() {
-    local dir=$1 status=0 log ok name path expected=${expected_skips-}
+    local dir=$1 status=0 log ok count name test path expected=${expected_skips-}
     shift
     for path in avx2 avx512 neon; do
         if [[ -n ${NRG_REQUIRE_PATHS-} && ,$NRG_REQUIRE_PATHS, != *,$path,* ]]; then
@@ -145,13 +145,15 @@ run_tests() {
     done
     ok=$(grep -Ec '"result": "(OK|EXPECTEDFAIL)"' "$log" || true)
     note "$ok tests"
-    while read -r name; do
-        if [[ " $expected " == *" ${name##*[ /]} "* ]]; then
-            skip "test $name"
+    while read -r count name; do
+        test="test $name"
+        ((count == 1)) || test+=", $count of them"
+        if [[ " $expected " == *" $name "* ]]; then
+            skip "$test"
         else
-            missing "test $name" || status=1
+            missing "$test" || status=1
         fi
-    done < <(grep '"result": "SKIP"' "$log" | sed 's/.*"name": "\([^"]*\)".*/\1/')
+    done < <(grep '"result": "SKIP"' "$log" | sed 's/.*"name": "\([^"]*\)".*/\1/; s/.*[ /]//' | sort | uniq -c)
     ((ok > 0)) || status=1
     return "$status"
 }
