@@ -5,6 +5,7 @@
 #ifndef NRG_BENCH_FAMILY_H
 #define NRG_BENCH_FAMILY_H
 
+#include "../check/own_memory.h"
 #include "../src/operands/operand.h"
 #include "cases.h"
 

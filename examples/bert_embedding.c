@@ -146,7 +146,7 @@ static int is_the_sum(const char *name, const float *dx, const int32_t *ids, siz
             double sum = 0;
             for (size_t t = 0; t < TOKENS; t++)
                 if ((size_t)ids[t] == k)
-                    sum += dx[t * DIM + i];
+                    sum += (double)dx[t * DIM + i];
             if (d_table[k * DIM + i] != (float)sum) {
                 fprintf(stderr, "bert_embedding: FAILED: the gradient of the %s table, row %zu\n", name, k);
                 return 0;

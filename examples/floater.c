@@ -131,10 +131,10 @@ static double loss(const nrg_floater_spec *spec)
 {
     double sum = 0;
     if (forward(spec) != NRG_OK)
-        return NAN;
+        return (double)NAN;
     for (size_t k = 0; k < POSITIONS; k++)
         for (size_t i = 0; i < DIM; i++)
-            sum += (double)dp[k][i] * states[k][i];
+            sum += (double)dp[k][i] * (double)states[k][i];
     return sum;
 }
 
@@ -143,10 +143,10 @@ static double difference(const nrg_floater_spec *spec, float *parameter, float g
 {
     const float value = *parameter, step = 0x1p-7f;
     *parameter = value + step;
-    double change = loss(spec), width = *parameter;
+    double change = loss(spec), width = (double)*parameter;
     *parameter = value - step;
     change -= loss(spec);
-    width -= *parameter;
+    width -= (double)*parameter;
     *parameter = value;
     return fabs(change / width - (double)gradient) / (1 + fabs((double)gradient));
 }

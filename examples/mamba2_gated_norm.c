@@ -18,12 +18,12 @@ static void plain(int row, double *out)
     for (int group = 0; group < GROUPS; group++) {
         double p[GROUP], sum = 0;
         for (int i = 0; i < GROUP; i++) {
-            double gate = z[row][group * GROUP + i];
-            p[i] = x[row][group * GROUP + i] * (gate / (1 + exp(-gate)));
+            const double gate = (double)z[row][group * GROUP + i];
+            p[i] = (double)x[row][group * GROUP + i] * (gate / (1 + exp(-gate)));
             sum += p[i] * p[i];
         }
         for (int i = 0; i < GROUP; i++)
-            out[group * GROUP + i] = p[i] / sqrt(sum / GROUP + eps) * w[group * GROUP + i];
+            out[group * GROUP + i] = p[i] / sqrt(sum / GROUP + eps) * (double)w[group * GROUP + i];
     }
 }
 
@@ -64,7 +64,7 @@ int main(void)
         double exact[DIM];
         plain(i, exact);
         for (int j = 0; j < DIM; j++) {
-            double error = fabs(o[i][j] - exact[j]) / fmax(fabs(exact[j]), 0x1p-126);
+            double error = fabs((double)o[i][j] - exact[j]) / fmax(fabs(exact[j]), 0x1p-126);
             if (!(error <= worst)) /* so that a NaN stays */
                 worst = error;
         }

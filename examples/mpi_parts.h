@@ -138,7 +138,7 @@ static inline int is_alive(const float *values, size_t count)
 {
     double sum = 0;
     for (size_t i = 0; i < count; i++)
-        sum += (double)values[i] * values[i];
+        sum += (double)values[i] * (double)values[i];
     return sum > 0 && sum < 1e30;
 }
 

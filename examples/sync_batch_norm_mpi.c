@@ -111,7 +111,7 @@ static double add_gradients(const team *t, float *mine, const float *alone, size
     MPI_Allreduce(MPI_IN_PLACE, mine, (int)c, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     for (size_t i = 0; i < c; i++) {
         double allowed = (t->ranks + 2) * 0x1p-24 * magnitude[i];
-        double error = fabs((double)mine[i] - alone[i]) / fmax(allowed, 0x1p-126);
+        double error = fabs((double)mine[i] - (double)alone[i]) / fmax(allowed, 0x1p-126);
         if (!(error <= worst)) /* so that a NaN stays */
             worst = error;
     }

@@ -42,7 +42,7 @@ static void fill_table(const bench_case *c, void *const *part)
     static float numbers[BUCKETS * HEADS_MOST];
     const nrg_score_bias_args *args = part[NRG_SCORE_BIAS_ARGS];
     const nrg_bias_spec spec = nrg_bias_spec_init(c->shape.channels, c->shape.height, c->shape.width);
-    float *diagonals = (float *)args->diagonals; /* the benchmark's own memory */
+    float *diagonals = own_memory(args->diagonals);
     if (c->op->option == T5) {
         for (size_t i = 0; i < NRG_COUNT(numbers); i++)
             numbers[i] = (float)(i % 61) * 0.0625f - 2;

@@ -85,7 +85,7 @@ static void find_statistics(const bench_case *c, void *const *part)
     nrg_channel_norm_backward_args *back = part[NRG_CHANNEL_ARGS];
     nrg_channel_norm_args args = nrg_channel_norm_args_init(c->shape.rows, positions_of(c), back->x, back->dx);
     spec.activation = NRG_ACT_IDENTITY;
-    args.statistics = (nrg_channel_statistics *)back->statistics; /* the benchmark's own memory */
+    args.statistics = own_memory(back->statistics);
     if (nrg_channel_norm_forward(&spec, &args, 0, 1) != NRG_OK)
         back->size = 0; /* refused and reported, where recomputed statistics would be measured for saved ones */
 }

@@ -62,7 +62,7 @@ static void prepare(const bench_case *c, void *const *part)
  * row with tokens has. */
 static void fill_ids(const int32_t *ids, size_t rows, size_t each)
 {
-    int32_t *to = (int32_t *)ids; /* the benchmark's own memory */
+    int32_t *to = own_memory(ids);
     for (size_t t = 0, id = 0; ids && t < rows; t++, id = (id * 5 + 1371) % rows)
         to[t] = (int32_t)(id - id % each);
 }

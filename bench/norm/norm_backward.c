@@ -45,7 +45,7 @@ static void ready(const bench_case *c, void *const *part)
 {
     const nrg_norm_backward_args *back = part[NRG_NORM_ARGS];
     nrg_norm_args args = nrg_norm_args_init(c->shape.rows, back->r ? back->r : back->x, back->dx);
-    args.mean = (float *)back->mean; /* the benchmark's own memory */
+    args.mean = own_memory(back->mean);
     if (args.mean)
         nrg_norm_forward(part[NRG_NORM_SPEC], &args, 0, 1);
 }

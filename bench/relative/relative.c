@@ -42,7 +42,7 @@ static void find_ends(const bench_case *c, void *const *part)
     values = *args;
     values.table = args->d_table;
     values.table_dtype = NRG_F32;
-    values.o = (void *)args->q; /* the benchmark's own memory */
+    values.o = own_memory(args->q);
     if (nrg_relative_values(&values, 0, 1) != NRG_OK)
         args->ends = NULL;
 }

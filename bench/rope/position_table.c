@@ -25,7 +25,7 @@ static void prepare(const bench_case *c, void *const *part)
 static void ready(const bench_case *c, void *const *part)
 {
     const nrg_sinusoidal_args *args = part[NRG_SINUSOIDAL_ARGS];
-    nrg_sinusoidal_frequencies(c->shape.dim, 10000, (double *)args->frequencies); /* the benchmark's own memory */
+    nrg_sinusoidal_frequencies(c->shape.dim, 10000, own_memory(args->frequencies));
 }
 
 BENCH_FUNCTION(table, nrg_call_sinusoidal_table, nrg_sinusoidal_table(part[NRG_SINUSOIDAL_ARGS], ith, nth))

@@ -27,8 +27,7 @@ static void ready_rotation(const bench_case *c, void *const *part)
     const nrg_rope_args *args = part[NRG_ROPE_ARGS];
     double frequencies[HEAD], magnitude;
     nrg_rope_frequencies(part[NRG_ROPE_SPEC], frequencies, &magnitude);
-    const nrg_rope_table_args table =
-        nrg_rope_table_args_init(c->shape.rows, frequencies, magnitude, (float *)args->table); /* the benchmark's own memory */
+    const nrg_rope_table_args table = nrg_rope_table_args_init(c->shape.rows, frequencies, magnitude, own_memory(args->table));
     nrg_rope_table(part[NRG_ROPE_SPEC], &table, 0, 1);
 }
 

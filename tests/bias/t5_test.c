@@ -250,7 +250,7 @@ static nrg_bias_spec spec_of(rule r, const table_case *t)
 static int64_t distance_of(const table_case *t, size_t e) { return (int64_t)e - (int64_t)(t->queries - 1) - t->offset; }
 
 /* Values that all dtypes have, so that each bucket and head has its own. */
-static float number_of(int bucket, size_t h) { return (float)(bucket % 64 * 8 + (int)h) / 4 * (bucket / 64 + 1); }
+static float number_of(int bucket, size_t h) { return (float)(bucket % 64 * 8 + (int)h) / 4 * (float)(bucket / 64 + 1); }
 
 START_TEST(table_of_diagonals)
 {

@@ -6,19 +6,10 @@
 
 #include <nrg/nrg.h>
 
+#include "../../check/own_memory.h"
 #include "../../src/operands/operand.h"
 
 enum { SOUND_PART_BYTES = 512 };
-
-/* What args point to is const for the library, and here the test's own memory. */
-static inline void *own_memory(const void *operand)
-{
-    const union {
-        const void *from;
-        void *to;
-    } own = {operand};
-    return own.to;
-}
 
 /* An option, and what it makes of the call: the field's bytes and the status; NRG_OK where it is right at the edge of what is
  * wrong. Where is_more is set, those after it are options of the same call. Without bytes: those after it are for this variant.

@@ -225,7 +225,7 @@ static void shares_of(const channel_problem *p, nrg_isa isa, int nth)
 {
     const size_t count = channel_count(p), channels = p->spec.channels;
     channel_gradients out;
-    unsigned char *written = calloc(count + channels, 1);
+    int *written = calloc(count + channels, sizeof *written);
     ck_assert_ptr_nonnull(written);
     channel_gradients_make(&out, p);
     nrg_channel_norm_backward_args args = channel_backward_args(p, &out);

@@ -622,7 +622,7 @@ static void shares_of(const channel_problem *p, nrg_isa isa, int nth)
 {
     const size_t count = channel_count(p);
     channel_result out;
-    unsigned char *written = calloc(count, 1), *sets = calloc(p->sets.sets, 1);
+    int *written = calloc(count, sizeof *written), *sets = calloc(p->sets.sets, sizeof *sets);
     ck_assert(written && sets);
     channel_result_make(&out, p);
     for (int ith = 0; ith < nth; ith++) {
@@ -634,7 +634,7 @@ static void shares_of(const channel_problem *p, nrg_isa isa, int nth)
             sets[set] += args.mean && !isnan(out.mean[set]);
         for (size_t i = 0; i < count; i++) {
             const int mine = !isnan(element_get(out.o, i, p->spec.dtype));
-            written[i] += (unsigned char)mine;
+            written[i] += mine;
             if (p->spec.statistics == NRG_STATISTICS_COMPUTE && mine != !isnan(out.mean[channel_set_of(p, i)]))
                 ck_abort_msg("%s: share %d of %d has a part of set %zu\n  case: %s", nrg_isa_name(isa), ith, nth,
                              channel_set_of(p, i), p->text);

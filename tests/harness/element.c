@@ -30,7 +30,7 @@ static uint16_t to_16(float value, nrg_dtype dtype)
     int digits = formats[dtype].digits, least = formats[dtype].least, exponent;
     uint16_t sign = signbit(value) ? 0x8000 : 0, infinity = dtype == NRG_F16 ? 0x7c00 : 0x7f80;
     if (isnan(value))
-        return sign | infinity | 1u << (digits - 2);
+        return (uint16_t)(sign | infinity | 1u << (digits - 2));
     double magnitude = fabs((double)value), step = unit(magnitude, dtype);
     if (magnitude + step / 2 >= ldexp(1, dtype == NRG_F16 ? 16 : 128))
         return sign | infinity;

@@ -134,7 +134,8 @@ static void fill(void *tensor, size_t count, nrg_dtype dtype, double scale, int 
     uint64_t state = seed;
     for (size_t i = 0; i < count; i++) {
         double size = scale * (0.3 + (double)test_draw(&state, 1000) / 1000);
-        element_set(tensor, i, dtype, (float)(alternating ? i % 2 : test_draw(&state, 2)) ? (float)size : (float)-size);
+        const int is_positive = alternating ? i % 2 != 0 : test_draw(&state, 2) != 0;
+        element_set(tensor, i, dtype, (float)(is_positive ? size : -size));
     }
 }
 

@@ -142,7 +142,7 @@ START_TEST(heads_in_registers)
         nrg_norm_spec norm = nrg_rms_norm_spec(dim, 1e-6);
         norm.dtype = dtype;
         norm.w_dtype = NRG_F32;
-        norm.weight_offset = n % 2 ? 1 : 0;
+        norm.weight_offset = n % 2 ? 1.0f : 0.0f;
         nrg_rope_spec spec = nrg_rope_spec_init(n_dims, n / 2 % 2 ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 10000);
         nrg_rope_args rope = nrg_rope_args_init(tokens, dim, table);
         nrg_norm_args args = nrg_norm_args_init(0, NULL, NULL);
