@@ -2,7 +2,7 @@
  *
  *     neon-mca steps       elements a turn: of a sum, of a centred sum, of apply
  *     neon-mca CASE        one row through the kernel itself
- *     neon-mca CASE fixed  one row through instances of the same templates with the case's options as constants
+ *     neon-mca CASE fixed  one row through loops over the same steps with the case's options as constants
  *
  * SPDX-License-Identifier: MIT */
 #include "../src/neon/vec.h"
@@ -25,30 +25,42 @@ NRG_INLINE norm_row fixed_row(const norm_row *given, int bias)
     return row;
 }
 
-/* The options of a case, all constants but dim. */
-NRG_INLINE norm_options fixed_options(const norm_options *options, int centred, int add)
+/* The options of a case, constants. */
+NRG_INLINE unsigned fixed_options(int centred, int add)
 {
-    norm_options opt = {.dim = options->dim};
-    opt.centred = centred;
-    opt.store_r = add;
-    opt.sum_from = add ? NORM_FROM_XY : NORM_FROM_X;
-    opt.apply_from = add ? NORM_FROM_R : NORM_FROM_X;
-    return opt;
+    return (centred ? NORM_CENTRED : 0) | (add ? NORM_ADD_Y | NORM_STORE_R | NORM_READ_R : 0);
+}
+
+/* The loops of sum_group, for the first of its groups of lanes, and of apply_part. Not these functions themselves:
+ * options_in_register hides even a constant. dim is a multiple of both steps. */
+NRG_INLINE void fixed_sum(norm_lanes *lanes, const norm_row *given, size_t dim, nrg_dtype D, int centred, int add, int bias)
+{
+    const int G = centred ? V_SUM2 : V_SUM1, vectors = G < NORM_LANE_VECTORS ? G : NORM_LANE_VECTORS;
+    const norm_row row = fixed_row(given, bias);
+    vd t[NORM_LANE_REGISTERS], tt[NORM_LANE_REGISTERS];
+    clear_lanes(t, tt, centred);
+    for (size_t i = 0; i < dim; i += NORM_SUM_STEP)
+        sum_step(t, tt, vectors, G, fixed_options(centred, add), row, i, (size_t)G * VN, D, centred);
+    copy_lanes(lanes->t, lanes->tt, t, tt, centred);
+}
+
+NRG_INLINE void fixed_apply(const norm_scalars *s, const norm_row *given, size_t dim, nrg_dtype D, int centred, int add, int bias)
+{
+    const size_t step = (size_t)V_APPLY * VN;
+    const norm_row row = fixed_row(given, bias);
+    const norm_factors f = factors_of(s, 0);
+    for (size_t i = 0; i + step <= dim; i += step)
+        apply_step(V_APPLY, fixed_options(centred, add), NULL, row, &f, i, step, D, 0);
 }
 
 #define CASE(name, D, centred, add, bias)                                                                                        \
-    static __attribute__((noinline)) void fixed_sum_##name(norm_sums *sums, const norm_options *options, const norm_row *row,    \
-                                                           size_t begin, size_t end)                                             \
+    static __attribute__((noinline)) void fixed_sum_##name(norm_lanes *lanes, const norm_row *row, size_t dim)                   \
     {                                                                                                                            \
-        const norm_options opt = fixed_options(options, centred, add);                                                           \
-        sum_range(sums, &opt, fixed_row(row, bias), begin, end, D, centred);                                                     \
+        fixed_sum(lanes, row, dim, D, centred, add, bias);                                                                       \
     }                                                                                                                            \
-    static __attribute__((noinline)) void fixed_apply_##name(const norm_options *options, const norm_row *row,                   \
-                                                             const norm_scalars *s, size_t begin, size_t end)                    \
+    static __attribute__((noinline)) void fixed_apply_##name(const norm_scalars *s, const norm_row *row, size_t dim)             \
     {                                                                                                                            \
-        const norm_options opt = fixed_options(options, centred, add);                                                           \
-        const norm_factors f = factors_of(s, 0);                                                                                 \
-        apply_range(&opt, fixed_row(row, bias), &f, begin, end, D, centred, 0, 0);                                               \
+        fixed_apply(s, row, dim, D, centred, add, bias);                                                                         \
     }
 
 #define CASES                                                                                                                    \
@@ -65,8 +77,8 @@ typedef struct test_case {
     const char *name;
     nrg_dtype dtype;
     int centred, add, bias;
-    void (*sum)(norm_sums *, const norm_options *, const norm_row *, size_t, size_t);
-    void (*apply)(const norm_options *, const norm_row *, const norm_scalars *, size_t, size_t);
+    void (*sum)(norm_lanes *, const norm_row *, size_t);
+    void (*apply)(const norm_scalars *, const norm_row *, size_t);
 } test_case;
 
 #define CASE(name, D, centred, add, bias) {#name, D, centred, add, bias, fixed_sum_##name, fixed_apply_##name},
@@ -112,13 +124,12 @@ int main(int argc, char **argv)
         if (argc == 2) {
             (c->dtype == NRG_F32 ? nrg_neon_norm_forward_f32 : nrg_neon_norm_forward_bf16)(&job);
         } else {
-            norm_options opt = options_of(&job, c->dtype);
-            norm_row row = row_at(&job, 0, c->dtype);
-            norm_sums sums;
+            const norm_row row = row_at(&job, 0, c->dtype);
+            norm_lanes lanes;
             norm_scalars s;
-            c->sum(&sums, &opt, &row, 0, DIM);
-            row_scalars(&s, &job, sums.total_t, sums.total_tt);
-            c->apply(&opt, &row, &s, 0, DIM);
+            c->sum(&lanes, &row, DIM);
+            row_scalars(&s, &job, 0, DIM); /* what the whole row sums up to */
+            c->apply(&s, &row, DIM);
         }
         return 0;
     }

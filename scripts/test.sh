@@ -200,6 +200,11 @@ stage_headers() {
     "$(numpy_python)" "$root/scripts/house.py"
 }
 
+# Of all cases; the suites hold tests/hashes-quick.txt.
+same_hashes() {
+    "$build/gcc/tools/nrg" check --hash | diff "$root/tests/hashes.txt" - && say "the hashes of tests/hashes.txt"
+}
+
 stage_gcc() {
     local paths
     paths=$(cpu_paths)
@@ -209,6 +214,7 @@ stage_gcc() {
     print_output truth "$build/gcc"
     part expect_path "${paths##*,}" "$build/gcc/tools/nrg"
     side_by_side "$build/gcc/tools/nrg check" "$(numpy_python) $root/tests/cli_test.py $build/gcc/tools/nrg"
+    ((!full)) || part same_hashes
     parts_done
 }
 
@@ -445,6 +451,8 @@ stage_neon() {
         return 0
     fi
     build_neon
+    # by hand only, and made of the templates: it is to follow them
+    part aarch64-linux-gnu-gcc -std=c11 -O2 -Wall -Wextra -Werror -I "$root/include" -fsyntax-only "$root/scripts/neon-mca.c"
     part expect_path neon "${qemu_arm64[@]}" "$build/neon/tools/nrg"
     mapfile -t suites < <(emulated_suites neon)
     NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=scalar,neon part run_tests "$build/neon" "${suites[@]}" --timeout-multiplier 10
