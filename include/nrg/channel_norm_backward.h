@@ -85,7 +85,9 @@ static inline nrg_channel_norm_backward_args nrg_channel_norm_backward_args_init
 }
 
 /* Bytes of workspace: 0 with NRG_OVER_BATCH, and where neither dw nor db is asked for; otherwise 8 · channels for each of them
- * and each of at most 64 blocks of samples. Only n, dw and db of args are looked at. */
+ * and each of at most 64 blocks of samples. Only n, dw and db of args are looked at. Returns NRG_OK, or writes nothing:
+ * NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT,
+ * NRG_ERR_COMBINATION. */
 NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_spec *spec,
                                                        const nrg_channel_norm_backward_args *args, size_t *bytes);
 

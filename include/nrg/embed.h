@@ -207,7 +207,7 @@ static inline nrg_embed_backward_args nrg_embed_backward_args_init(size_t rows, 
 }
 
 /* Bytes of workspace for these args: 4 for every token and for every row of the table, and a few more; 0 without ids. Only rows,
- * table_rows and ids are looked at. */
+ * table_rows and ids are looked at. Returns NRG_OK, or writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_OVERFLOW. */
 NRG_API nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *args, size_t *bytes);
 
 /* Phase 1, on one thread. Returns NRG_OK, or says what is wrong as phase 2 does and writes nothing: NRG_ERR_NULL,

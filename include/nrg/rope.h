@@ -107,7 +107,8 @@ static inline nrg_rope_spec nrg_rope_spec_init(size_t n_dims, nrg_rope_mode mode
     return spec;
 }
 
-/* Pairs of a head: n_dims/2, or n_dims with NRG_ROPE_VISION. 0 where the spec is NULL or n_dims odd or 0. */
+/* Pairs of a head: n_dims/2, or n_dims with NRG_ROPE_VISION. 0 where nrg_rope says of the spec: NRG_ERR_NULL,
+ * NRG_ERR_STRUCT_SIZE, NRG_ERR_ENUM of its mode, NRG_ERR_DIM of n_dims, which is 0, odd or beyond 2^31. */
 NRG_API size_t nrg_rope_pairs(const nrg_rope_spec *spec);
 
 /* frequencies [2][pairs]: the turns θ_p/2π that pair p makes from one position to the next, as two doubles whose sum has 90

@@ -88,7 +88,7 @@ nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm
     nrg_checked c;
     if (!bytes)
         return NRG_ERR_NULL;
-    nrg_status status = nrg_check_options(&c, &nrg_call_norm_backward, (const void *const[]){spec, args});
+    nrg_status status = nrg_check_options(&c, &nrg_call_norm_backward_workspace, (const void *const[]){spec, args});
     if (status != NRG_OK)
         return status;
     *bytes = c.sizes.n[NRG_NORM_BACKWARD_SPACE] * sizeof(double);

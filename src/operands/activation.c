@@ -29,7 +29,7 @@ static const nrg_operand forward_operands[NRG_ACTIVATION_OPERANDS] = {
     [NRG_ACTIVATION_O] = {ELEMENTS("o", NRG_OUT, out), .over = NRG_BIT(NRG_ACTIVATION_X)},
 };
 
-const nrg_call nrg_call_activation_forward = {.name = "nrg_activation_forward", CALL(forward_operands)};
+const nrg_call nrg_call_activation_forward = {CALL(forward_operands)};
 
 static const nrg_operand backward_operands[NRG_ACTIVATION_BACKWARD_OPERANDS] = {
     [NRG_ACTIVATION_BACKWARD_X] = {ELEMENTS("x", NRG_IN, x)},
@@ -38,4 +38,4 @@ static const nrg_operand backward_operands[NRG_ACTIVATION_BACKWARD_OPERANDS] = {
                                     .over = NRG_BIT(NRG_ACTIVATION_BACKWARD_X) | NRG_BIT(NRG_ACTIVATION_BACKWARD_D_O)},
 };
 
-const nrg_call nrg_call_activation_backward = {.name = "nrg_activation_backward", CALL(backward_operands)};
+const nrg_call nrg_call_activation_backward = {CALL(backward_operands)};

@@ -134,9 +134,7 @@ static const nrg_operand forward_operands[NRG_CHANNEL_OPERANDS] = {
 };
 
 const nrg_call nrg_call_channel_norm_forward = {
-    .name = "nrg_channel_norm_forward",
     CALL(forward_parts, forward_operands),
-    .statuses = NRG_CHANNEL_SPEC_STATUSES | NRG_BIT(NRG_ERR_COUNT),
     .measure = measure_forward,
 };
 
@@ -158,9 +156,7 @@ static const nrg_operand sums_operands[NRG_CHANNEL_SUMS_OPERANDS] = {
 };
 
 const nrg_call nrg_call_channel_norm_sums = {
-    .name = "nrg_channel_norm_sums",
     CALL(parts_with_sums, sums_operands),
-    .statuses = NRG_CHANNEL_SPEC_STATUSES,
     .measure = measure_sums,
 };
 
@@ -180,7 +176,6 @@ static const nrg_operand sums_add_operands[NRG_SUMS_ADD_OPERANDS] = {
 };
 
 const nrg_call nrg_call_sums_add = {
-    .name = "nrg_sums_add",
     .parts = sums_add_parts,
     .part_count = NRG_COUNT(sums_add_parts),
     .operands = sums_add_operands,
@@ -212,9 +207,7 @@ static const nrg_operand statistics_operands[NRG_CHANNEL_STATISTICS_OPERANDS] = 
 };
 
 const nrg_call nrg_call_channel_norm_statistics = {
-    .name = "nrg_channel_norm_statistics",
     CALL(parts_with_sums, statistics_operands),
-    .statuses = NRG_CHANNEL_SPEC_STATUSES | NRG_BIT(NRG_ERR_COUNT),
     .measure = measure_statistics,
 };
 
@@ -246,8 +239,6 @@ static const nrg_operand fold_operands[NRG_CHANNEL_FOLD_OPERANDS] = {
 };
 
 const nrg_call nrg_call_channel_norm_fold = {
-    .name = "nrg_channel_norm_fold",
     CALL(fold_parts, fold_operands),
-    .statuses = NRG_CHANNEL_SPEC_STATUSES,
     .measure = measure_fold,
 };

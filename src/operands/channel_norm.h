@@ -97,9 +97,6 @@ enum {
         NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, activation, NRG_ACT_SOFTPLUS),                                   \
         NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, store, NRG_STORE_STREAM),                                        \
         NRG_RESERVED_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, reserved)
-#define NRG_CHANNEL_SPEC_STATUSES                                                                                                \
-    (NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_DTYPE) | NRG_BIT(NRG_ERR_EPS) | NRG_BIT(NRG_ERR_CONSTANT) |                          \
-     NRG_BIT(NRG_ERR_COMBINATION))
 
 /* Operands that args point to: a tensor; a number for each channel or set; an array for each set. */
 #define NRG_CHANNEL_TENSOR(args, field, role)                                                                                    \

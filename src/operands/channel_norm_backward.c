@@ -133,32 +133,24 @@ static const nrg_operand sums_operands[NRG_CHANNEL_BACKWARD_SUMS_OPERANDS] = {
     .operand_count = NRG_COUNT(call_operands), .ranges = ranges, .range_count = NRG_COUNT(ranges)
 
 const nrg_call nrg_call_channel_norm_backward = {
-    .name = "nrg_channel_norm_backward",
     CALL(0, operands),
-    .statuses = NRG_CHANNEL_SPEC_STATUSES | NRG_BIT(NRG_ERR_COUNT),
     .measure = measure_gradients,
 };
 
 const nrg_call nrg_call_channel_norm_backward_reduce = {
-    .name = "nrg_channel_norm_backward_reduce",
     CALL(0, operands),
-    .statuses = NRG_CHANNEL_SPEC_STATUSES | NRG_BIT(NRG_ERR_COUNT),
     .measure = measure_reduction,
 };
 
 const nrg_call nrg_call_channel_norm_backward_sums = {
-    .name = "nrg_channel_norm_backward_sums",
     CALL(1, sums_operands),
-    .statuses = NRG_CHANNEL_SPEC_STATUSES | NRG_BIT(NRG_ERR_COUNT),
     .measure = measure_sums,
 };
 
 const nrg_call nrg_call_channel_norm_backward_workspace = {
-    .name = "nrg_channel_norm_backward_workspace",
     .parts = parts,
     .part_count = NRG_CHANNEL_ARGS + 1,
     .ranges = ranges,
     .range_count = NRG_COUNT(ranges),
-    .statuses = NRG_CHANNEL_SPEC_STATUSES,
     .measure = measure_workspace,
 };

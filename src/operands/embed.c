@@ -49,7 +49,6 @@ static nrg_status measure_terms(const nrg_embed_args *args, nrg_sizes *s)
     NRG_DTYPE_RANGE(NRG_EMBED_ARGS, nrg_embed_args, dtype), NRG_OTHER_DTYPE_RANGE(NRG_EMBED_ARGS, nrg_embed_args, table_dtype),  \
         NRG_ENUM_RANGE(NRG_EMBED_ARGS, nrg_embed_args, store, NRG_STORE_STREAM),                                                 \
         NRG_RESERVED_RANGE(NRG_EMBED_ARGS, nrg_embed_args, reserved)
-#define EMBED_STATUSES (NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_DTYPE) | NRG_BIT(NRG_ERR_CONSTANT) | NRG_BIT(NRG_ERR_POSITION))
 
 #define TENSOR(index, type, field, field_stride)                                                                                 \
     .part = (index), .at = NRG_AT(type, field), .dim = DIM, .level = {{NRG_AT(type, field_stride), ROWS}}
@@ -92,14 +91,12 @@ static const nrg_operand forward_operands[NRG_EMBED_OPERANDS] = {
 };
 
 const nrg_call nrg_call_embed_forward = {
-    .name = "nrg_embed_forward",
     .parts = forward_parts,
     .part_count = NRG_COUNT(forward_parts),
     .operands = forward_operands,
     .operand_count = NRG_EMBED_OPERANDS,
     .ranges = forward_ranges,
     .range_count = NRG_COUNT(forward_ranges),
-    .statuses = EMBED_STATUSES,
     .measure = measure_forward,
 };
 
@@ -146,14 +143,12 @@ static const nrg_operand norm_operands[NRG_EMBED_NORM_OPERANDS] = {
 };
 
 const nrg_call nrg_call_embed_norm_forward = {
-    .name = "nrg_embed_norm_forward",
     .parts = norm_parts,
     .part_count = NRG_COUNT(norm_parts),
     .operands = norm_operands,
     .operand_count = NRG_EMBED_NORM_OPERANDS,
     .ranges = norm_ranges,
     .range_count = NRG_COUNT(norm_ranges),
-    .statuses = EMBED_STATUSES | NRG_NORM_SPEC_STATUSES | NRG_BIT(NRG_ERR_COMBINATION),
     .measure = measure_norm,
 };
 
@@ -215,20 +210,16 @@ static const nrg_operand backward_operands[NRG_EMBED_BACKWARD_OPERANDS] = {
 };
 
 const nrg_call nrg_call_embed_backward = {
-    .name = "nrg_embed_backward",
     .parts = backward_parts,
     .part_count = NRG_COUNT(backward_parts),
     .operands = backward_operands,
     .operand_count = NRG_EMBED_BACKWARD_OPERANDS,
     .ranges = backward_ranges,
     .range_count = NRG_COUNT(backward_ranges),
-    .statuses = NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_DTYPE) | NRG_BIT(NRG_ERR_CONSTANT) | NRG_BIT(NRG_ERR_POSITION) |
-                NRG_BIT(NRG_ERR_WORKSPACE),
     .measure = measure_backward,
 };
 
 const nrg_call nrg_call_embed_backward_workspace = {
-    .name = "nrg_embed_backward_workspace",
     .parts = backward_parts,
     .part_count = NRG_COUNT(backward_parts),
     .measure = find_space,

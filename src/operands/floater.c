@@ -55,8 +55,6 @@ static nrg_status measure(const nrg_floater_spec *spec, const void *state0, unsi
 _Static_assert(NRG_FLOATER_P0 == NRG_FLOATER_TIMES + 1 && NRG_FLOATER_BACKWARD_P0 == NRG_FLOATER_BACKWARD_TIMES + 1,
                "p0 comes after times");
 
-#define STATUSES (NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_DTYPE) | NRG_BIT(NRG_ERR_POSITION))
-
 #define SPEC_PART                                                                                                                \
     {                                                                                                                            \
         .size = sizeof(nrg_floater_spec), .least = sizeof(nrg_floater_spec)                                                      \
@@ -110,14 +108,12 @@ static const nrg_operand forward_operands[NRG_FLOATER_OPERANDS] = {
 };
 
 const nrg_call nrg_call_floater_forward = {
-    .name = "nrg_floater_forward",
     .parts = forward_parts,
     .part_count = NRG_COUNT(forward_parts),
     .operands = forward_operands,
     .operand_count = NRG_FLOATER_OPERANDS,
     .ranges = ranges,
     .range_count = NRG_COUNT(ranges),
-    .statuses = STATUSES,
     .measure = measure_forward,
 };
 
@@ -128,10 +124,8 @@ static nrg_status measure_workspace(const void *const *part, nrg_sizes *s)
 }
 
 const nrg_call nrg_call_floater_workspace = {
-    .name = "nrg_floater_workspace",
     .parts = forward_parts,
     .part_count = NRG_FLOATER_ARGS,
-    .statuses = NRG_BIT(NRG_ERR_DIM),
     .measure = measure_workspace,
 };
 
@@ -166,14 +160,12 @@ static const nrg_operand backward_operands[NRG_FLOATER_BACKWARD_OPERANDS] = {
 };
 
 const nrg_call nrg_call_floater_backward = {
-    .name = "nrg_floater_backward",
     .parts = backward_parts,
     .part_count = NRG_COUNT(backward_parts),
     .operands = backward_operands,
     .operand_count = NRG_FLOATER_BACKWARD_OPERANDS,
     .ranges = ranges,
     .range_count = NRG_COUNT(ranges),
-    .statuses = STATUSES,
     .measure = measure_backward,
 };
 
@@ -185,9 +177,7 @@ static nrg_status measure_backward_workspace(const void *const *part, nrg_sizes 
 }
 
 const nrg_call nrg_call_floater_backward_workspace = {
-    .name = "nrg_floater_backward_workspace",
     .parts = backward_parts,
     .part_count = NRG_COUNT(backward_parts),
-    .statuses = NRG_BIT(NRG_ERR_DIM),
     .measure = measure_backward_workspace,
 };

@@ -75,14 +75,12 @@ static const nrg_operand forward_operands[NRG_NORM_OPERANDS] = {
 };
 
 const nrg_call nrg_call_norm_forward = {
-    .name = "nrg_norm_forward",
     .parts = forward_parts,
     .part_count = NRG_COUNT(forward_parts),
     .operands = forward_operands,
     .operand_count = NRG_NORM_OPERANDS,
     .ranges = ranges,
     .range_count = NRG_COUNT(ranges),
-    .statuses = NRG_NORM_SPEC_STATUSES,
     .measure = measure_forward,
 };
 
@@ -160,13 +158,19 @@ static const nrg_range backward_ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC),
                                             NRG_RESERVED_RANGE(NRG_NORM_ARGS, nrg_norm_backward_args, reserved)};
 
 const nrg_call nrg_call_norm_backward = {
-    .name = "nrg_norm_backward",
     .parts = backward_parts,
     .part_count = NRG_COUNT(backward_parts),
     .operands = backward_operands,
     .operand_count = NRG_NORM_BACKWARD_OPERANDS,
     .ranges = backward_ranges,
     .range_count = NRG_COUNT(backward_ranges),
-    .statuses = NRG_NORM_SPEC_STATUSES,
+    .measure = measure_backward,
+};
+
+const nrg_call nrg_call_norm_backward_workspace = {
+    .parts = backward_parts,
+    .part_count = NRG_COUNT(backward_parts),
+    .ranges = backward_ranges,
+    .range_count = NRG_COUNT(backward_ranges),
     .measure = measure_backward,
 };

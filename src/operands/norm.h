@@ -45,6 +45,9 @@ enum {
 };
 extern const nrg_call nrg_call_norm_backward;
 
+/* nrg_norm_backward_workspace: options only. NRG_NORM_BACKWARD_SPACE is the answer. */
+extern const nrg_call nrg_call_norm_backward_workspace;
+
 /* What both take of a spec: its ranges and its struct, for tables of other calls that take one; and its dtypes (x, y, r, w), or
  * what is wrong with it. */
 #define NRG_NORM_SPEC_PART                                                                                                       \
@@ -60,9 +63,6 @@ extern const nrg_call nrg_call_norm_backward;
         NRG_ENUM_RANGE(part, nrg_norm_spec, activation, NRG_ACT_SOFTPLUS), NRG_RESERVED_RANGE(part, nrg_norm_spec, reserved)
 enum { NRG_NORM_TYPE_X, NRG_NORM_TYPE_Y, NRG_NORM_TYPE_R, NRG_NORM_TYPE_W };
 nrg_status nrg_norm_measure_spec(const nrg_norm_spec *spec, nrg_dtype type[NRG_TYPES]);
-
-/* The statuses that come of a spec. */
-#define NRG_NORM_SPEC_STATUSES (NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_DTYPE) | NRG_BIT(NRG_ERR_EPS) | NRG_BIT(NRG_ERR_CONSTANT))
 
 #define NRG_NORM_ARGS_PART                                                                                                       \
     {                                                                                                                            \

@@ -38,7 +38,6 @@ static nrg_status measure_specs(const void *const *part, unsigned q_o, nrg_sizes
 
 #define SPEC_PARTS [NORM] = NRG_NORM_SPEC_PART, [SPEC] = NRG_ROPE_SPEC_PART, [ARGS] = NRG_ROPE_ARGS_PART
 #define SPEC_RANGES NRG_NORM_SPEC_RANGES(NORM), NRG_ROPE_RANGES(SPEC, ARGS)
-#define STATUSES (NRG_NORM_SPEC_STATUSES | NRG_ROPE_STATUSES | NRG_BIT(NRG_ERR_COMBINATION))
 
 #define CHOSEN(type) (NRG_ELEMENT_CHOSEN + (type))
 #define LINE(k, type, field, number) .part = Q_ARGS + (k), .at = NRG_AT(type, field), .dim = (number)
@@ -85,14 +84,12 @@ static const nrg_operand forward_operands[NRG_NORM_ROPE_OPERANDS] = {
 static const nrg_range forward_ranges[] = {SPEC_RANGES};
 
 const nrg_call nrg_call_norm_rope_forward = {
-    .name = "nrg_norm_rope_forward",
     .parts = forward_parts,
     .part_count = NRG_COUNT(forward_parts),
     .operands = forward_operands,
     .operand_count = NRG_NORM_ROPE_OPERANDS,
     .ranges = forward_ranges,
     .range_count = NRG_COUNT(forward_ranges),
-    .statuses = STATUSES,
     .measure = measure_forward,
 };
 
@@ -158,13 +155,12 @@ static const nrg_range backward_ranges[] = {SPEC_RANGES, NRG_RESERVED_RANGE(Q_AR
                                             NRG_RESERVED_RANGE(Q_ARGS + 1, nrg_norm_backward_args, reserved)};
 
 const nrg_call nrg_call_norm_rope_backward = {
-    .name = "nrg_norm_rope_backward",
     .parts = backward_parts,
     .part_count = NRG_COUNT(backward_parts),
     .operands = backward_operands,
     .operand_count = NRG_NORM_ROPE_BACKWARD_OPERANDS,
     .ranges = backward_ranges,
     .range_count = NRG_COUNT(backward_ranges),
-    .statuses = STATUSES | NRG_BIT(NRG_ERR_STRIDE),
+    .may_refuse_strides = 1,
     .measure = measure_backward,
 };

@@ -81,13 +81,11 @@ typedef struct nrg_part {
 } nrg_part;
 
 typedef struct nrg_call {
-    const char *name; /* of the public function; of the first, where several take the same */
     const nrg_part *parts;
     const nrg_operand *operands;
     const nrg_range *ranges;
     unsigned char part_count, operand_count, range_count;
-    unsigned char dtype; /* the range that is the call's dtype; where there is none, range_count */
-    uint32_t statuses;   /* bits of what else than NRG_OK `measure` and the call itself may say of their own */
+    unsigned char may_refuse_strides; /* 1: some that every operand may have alone are refused by the call itself */
     /* Fills *s, in which n[NRG_ONE] is 1 and no bit of an operand is set, from parts whose ranges hold; or says what is wrong
      * with them. */
     nrg_status (*measure)(const void *const *part, nrg_sizes *s);

@@ -23,8 +23,6 @@ static nrg_status measure(size_t dim, size_t n, size_t chains, nrg_dtype dtype, 
     return status == NRG_OK ? nrg_beside(p0_dtype, dtype, &s->type[NRG_RECURRENT_TYPE_P0]) : status;
 }
 
-#define STATUSES (NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_DTYPE))
-
 #define CHOSEN(type) (NRG_ELEMENT_CHOSEN + (type))
 #define FIELD(type, field) #field, .part = NRG_RECURRENT_ARGS, .at = NRG_AT(type, field)
 #define ROWS(type, field, rows)                                                                                                  \
@@ -59,14 +57,12 @@ static const nrg_range forward_ranges[] = {RANGES(nrg_recurrent_args),
                                            NRG_RESERVED_RANGE(NRG_RECURRENT_ARGS, nrg_recurrent_args, reserved)};
 
 const nrg_call nrg_call_recurrent_forward = {
-    .name = "nrg_recurrent_forward",
     .parts = forward_parts,
     .part_count = NRG_COUNT(forward_parts),
     .operands = forward_operands,
     .operand_count = NRG_RECURRENT_OPERANDS,
     .ranges = forward_ranges,
     .range_count = NRG_COUNT(forward_ranges),
-    .statuses = STATUSES,
     .measure = measure_forward,
 };
 
@@ -115,14 +111,12 @@ static const nrg_operand backward_operands[NRG_RECURRENT_BACKWARD_OPERANDS] = {
 static const nrg_range backward_ranges[] = {RANGES(nrg_recurrent_backward_args)};
 
 const nrg_call nrg_call_recurrent_backward = {
-    .name = "nrg_recurrent_backward",
     .parts = backward_parts,
     .part_count = NRG_COUNT(backward_parts),
     .operands = backward_operands,
     .operand_count = NRG_RECURRENT_BACKWARD_OPERANDS,
     .ranges = backward_ranges,
     .range_count = NRG_COUNT(backward_ranges),
-    .statuses = STATUSES,
     .measure = measure_backward,
 };
 
@@ -134,9 +128,7 @@ static nrg_status measure_workspace(const void *const *part, nrg_sizes *s)
 }
 
 const nrg_call nrg_call_recurrent_workspace = {
-    .name = "nrg_recurrent_workspace",
     .parts = backward_parts,
     .part_count = NRG_COUNT(backward_parts),
-    .statuses = NRG_BIT(NRG_ERR_DIM),
     .measure = measure_workspace,
 };

@@ -47,8 +47,6 @@ static const nrg_range ranges[] = {
     NRG_RESERVED_RANGE(NRG_RELATIVE_ARGS, nrg_relative_args, reserved),
 };
 
-#define STATUSES (NRG_BIT(NRG_ERR_DTYPE) | NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_POSITION))
-
 #define CHOSEN(type) (NRG_ELEMENT_CHOSEN + (type))
 #define FIELD(field) #field, .part = NRG_RELATIVE_ARGS, .at = NRG_AT(nrg_relative_args, field)
 #define ROWS(field, number)                                                                                                      \
@@ -81,14 +79,12 @@ static const nrg_operand scores_operands[NRG_RELATIVE_SCORES_OPERANDS] = {
 };
 
 const nrg_call nrg_call_relative_scores = {
-    .name = "nrg_relative_scores",
     .parts = parts,
     .part_count = NRG_COUNT(parts),
     .operands = scores_operands,
     .operand_count = NRG_RELATIVE_SCORES_OPERANDS,
     .ranges = ranges,
     .range_count = NRG_COUNT(ranges),
-    .statuses = STATUSES,
     .measure = measure_scores,
 };
 
@@ -112,14 +108,12 @@ static const nrg_operand values_operands[NRG_RELATIVE_VALUES_OPERANDS] = {
 };
 
 const nrg_call nrg_call_relative_values = {
-    .name = "nrg_relative_values",
     .parts = parts,
     .part_count = NRG_COUNT(parts),
     .operands = values_operands,
     .operand_count = NRG_RELATIVE_VALUES_OPERANDS,
     .ranges = ranges,
     .range_count = NRG_COUNT(ranges),
-    .statuses = STATUSES,
     .measure = measure_values,
 };
 
@@ -142,13 +136,11 @@ static const nrg_operand backward_operands[NRG_RELATIVE_BACKWARD_OPERANDS] = {
 };
 
 const nrg_call nrg_call_relative_backward = {
-    .name = "nrg_relative_backward",
     .parts = parts,
     .part_count = NRG_COUNT(parts),
     .operands = backward_operands,
     .operand_count = NRG_RELATIVE_BACKWARD_OPERANDS,
     .ranges = ranges,
     .range_count = NRG_COUNT(ranges),
-    .statuses = STATUSES,
     .measure = measure_backward,
 };

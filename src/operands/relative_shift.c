@@ -50,14 +50,12 @@ static const nrg_operand shift_operands[NRG_RELATIVE_SHIFT_OPERANDS] = {
 };
 
 const nrg_call nrg_call_relative_shift = {
-    .name = "nrg_relative_shift",
     .parts = shift_parts,
     .part_count = NRG_COUNT(shift_parts),
     .operands = shift_operands,
     .operand_count = NRG_RELATIVE_SHIFT_OPERANDS,
     .ranges = shift_ranges,
     .range_count = NRG_COUNT(shift_ranges),
-    .statuses = NRG_BIT(NRG_ERR_POSITION),
     .measure = measure_shift,
 };
 
@@ -67,14 +65,12 @@ static const nrg_operand shift_backward_operands[NRG_RELATIVE_SHIFT_OPERANDS] = 
 };
 
 const nrg_call nrg_call_relative_shift_backward = {
-    .name = "nrg_relative_shift_backward",
     .parts = shift_parts,
     .part_count = NRG_COUNT(shift_parts),
     .operands = shift_backward_operands,
     .operand_count = NRG_RELATIVE_SHIFT_OPERANDS,
     .ranges = shift_ranges,
     .range_count = NRG_COUNT(shift_ranges),
-    .statuses = NRG_BIT(NRG_ERR_POSITION),
     .measure = measure_shift,
 };
 
@@ -101,8 +97,6 @@ static const nrg_range bias_ranges[] = {
     NRG_ENUM_RANGE(NRG_HEAD_BIAS_ARGS, nrg_head_bias_args, store, NRG_STORE_STREAM),
     NRG_RESERVED_RANGE(NRG_HEAD_BIAS_ARGS, nrg_head_bias_args, reserved),
 };
-
-#define BIAS_STATUSES (NRG_BIT(NRG_ERR_DTYPE) | NRG_BIT(NRG_ERR_DIM))
 
 #define CHOSEN(type) (NRG_ELEMENT_CHOSEN + (type))
 #define VECTORS(field)                                                                                                           \
@@ -135,14 +129,12 @@ static const nrg_operand pair_operands[NRG_HEAD_BIAS_OPERANDS] = {
 };
 
 const nrg_call nrg_call_head_bias_pair = {
-    .name = "nrg_head_bias_pair",
     .parts = bias_parts,
     .part_count = NRG_COUNT(bias_parts),
     .operands = pair_operands,
     .operand_count = NRG_HEAD_BIAS_OPERANDS,
     .ranges = bias_ranges,
     .range_count = NRG_COUNT(bias_ranges),
-    .statuses = BIAS_STATUSES,
     .measure = measure_pair,
 };
 
@@ -165,13 +157,11 @@ static const nrg_operand pair_backward_operands[NRG_HEAD_BIAS_BACKWARD_OPERANDS]
 };
 
 const nrg_call nrg_call_head_bias_pair_backward = {
-    .name = "nrg_head_bias_pair_backward",
     .parts = bias_parts,
     .part_count = NRG_COUNT(bias_parts),
     .operands = pair_backward_operands,
     .operand_count = NRG_HEAD_BIAS_BACKWARD_OPERANDS,
     .ranges = bias_ranges,
     .range_count = NRG_COUNT(bias_ranges),
-    .statuses = BIAS_STATUSES,
     .measure = measure_pair_backward,
 };

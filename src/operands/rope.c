@@ -47,13 +47,10 @@ static const nrg_part spec_parts[] = {NRG_ROPE_SPEC_PART};
 static const nrg_range spec_ranges[] = {SPEC_RANGES};
 
 const nrg_call nrg_call_rope_pairs = {
-    .name = "nrg_rope_pairs",
     .parts = spec_parts,
     .part_count = NRG_COUNT(spec_parts),
     .ranges = spec_ranges,
     .range_count = NRG_COUNT(spec_ranges),
-    .dtype = NRG_COUNT(spec_ranges),
-    .statuses = NRG_BIT(NRG_ERR_ENUM) | NRG_BIT(NRG_ERR_DIM),
     .measure = measure_spec,
 };
 
@@ -106,15 +103,12 @@ static const nrg_range frequencies_ranges[] = {SPEC_RANGES,
                                                NRG_ENUM_RANGE(NRG_ROPE_SPEC, nrg_rope_spec, scaling, NRG_ROPE_SCALING_LLAMA3)};
 
 const nrg_call nrg_call_rope_frequencies = {
-    .name = "nrg_rope_frequencies",
     .parts = frequencies_parts,
     .part_count = NRG_COUNT(frequencies_parts),
     .operands = frequencies_operands,
     .operand_count = NRG_ROPE_FREQUENCIES_OPERANDS,
     .ranges = frequencies_ranges,
     .range_count = NRG_COUNT(frequencies_ranges),
-    .dtype = NRG_COUNT(frequencies_ranges),
-    .statuses = NRG_BIT(NRG_ERR_ENUM) | NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_CONSTANT),
     .measure = measure_frequencies,
 };
 
@@ -162,15 +156,12 @@ static const nrg_operand table_operands[NRG_ROPE_TABLE_OPERANDS] = {
 static const nrg_range table_ranges[] = {SPEC_RANGES, NRG_RESERVED_RANGE(NRG_ROPE_ARGS, nrg_rope_table_args, reserved)};
 
 const nrg_call nrg_call_rope_table = {
-    .name = "nrg_rope_table",
     .parts = table_parts,
     .part_count = NRG_COUNT(table_parts),
     .operands = table_operands,
     .operand_count = NRG_ROPE_TABLE_OPERANDS,
     .ranges = table_ranges,
     .range_count = NRG_COUNT(table_ranges),
-    .dtype = NRG_COUNT(table_ranges),
-    .statuses = NRG_BIT(NRG_ERR_ENUM) | NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_CONSTANT) | NRG_BIT(NRG_ERR_POSITION),
     .measure = measure_table,
 };
 
@@ -217,13 +208,11 @@ static const nrg_operand rope_operands[NRG_ROPE_OPERANDS] = {NRG_ROPE_INPUTS(NRG
 static const nrg_range rope_ranges[] = {NRG_ROPE_RANGES(NRG_ROPE_SPEC, NRG_ROPE_ARGS)};
 
 const nrg_call nrg_call_rope = {
-    .name = "nrg_rope",
     .parts = rope_parts,
     .part_count = NRG_COUNT(rope_parts),
     .operands = rope_operands,
     .operand_count = NRG_ROPE_OPERANDS,
     .ranges = rope_ranges,
     .range_count = NRG_COUNT(rope_ranges),
-    .statuses = NRG_ROPE_STATUSES,
     .measure = measure_rope,
 };

@@ -40,9 +40,8 @@ static inline int nrg_rope_in_range(double a) { return a >= 0x1p-400 && a <= 0x1
 
 static inline size_t nrg_rope_pairs_of(const nrg_rope_spec *s) { return s->mode == NRG_ROPE_VISION ? s->n_dims : s->n_dims / 2; }
 
-/* For tables of other calls that turn q and k: the parts, the operands and ranges of the rotation, its numbers, the statuses that
- * come of its options. The first four operands of such a call are the rotation's; q_o: the number of its fifth one, after which
- * k_o comes. */
+/* For tables of other calls that turn q and k: the parts, the operands and ranges of the rotation, its numbers. The first four
+ * operands of such a call are the rotation's; q_o: the number of its fifth one, after which k_o comes. */
 #define NRG_ROPE_SPEC_PART                                                                                                       \
     {                                                                                                                            \
         .size = sizeof(nrg_rope_spec), .least = sizeof(nrg_rope_spec)                                                            \
@@ -54,7 +53,6 @@ static inline size_t nrg_rope_pairs_of(const nrg_rope_spec *s) { return s->mode 
 #define NRG_ROPE_RANGES(spec, args)                                                                                              \
     NRG_DTYPE_RANGE(args, nrg_rope_args, dtype), NRG_ENUM_RANGE(args, nrg_rope_args, store, NRG_STORE_STREAM),                   \
         NRG_RESERVED_RANGE(spec, nrg_rope_spec, reserved), NRG_RESERVED_RANGE(args, nrg_rope_args, reserved)
-#define NRG_ROPE_STATUSES (NRG_BIT(NRG_ERR_ENUM) | NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_POSITION))
 
 enum {
     NRG_ROPE_N_TOKENS = 1,

@@ -83,14 +83,12 @@ static const nrg_operand t5_operands[NRG_T5_OPERANDS] = {
 static const nrg_range t5_ranges[] = {NRG_DTYPE_RANGE(NRG_BIAS_ARGS, nrg_t5_args, dtype), SPEC_RANGE};
 
 const nrg_call nrg_call_t5_diagonals = {
-    .name = "nrg_t5_diagonals",
     .parts = t5_parts,
     .part_count = NRG_COUNT(t5_parts),
     .operands = t5_operands,
     .operand_count = NRG_T5_OPERANDS,
     .ranges = t5_ranges,
     .range_count = NRG_COUNT(t5_ranges),
-    .statuses = NRG_BIT(NRG_ERR_POSITION) | NRG_BIT(NRG_ERR_CONSTANT),
     .measure = measure_t5,
 };
 
@@ -115,15 +113,12 @@ static const nrg_operand t5_backward_operands[NRG_T5_BACKWARD_OPERANDS] = {
 static const nrg_range spec_ranges[] = {SPEC_RANGE};
 
 const nrg_call nrg_call_t5_backward = {
-    .name = "nrg_t5_backward",
     .parts = t5_backward_parts,
     .part_count = NRG_COUNT(t5_backward_parts),
     .operands = t5_backward_operands,
     .operand_count = NRG_T5_BACKWARD_OPERANDS,
     .ranges = spec_ranges,
     .range_count = NRG_COUNT(spec_ranges),
-    .dtype = NRG_COUNT(spec_ranges),
-    .statuses = NRG_BIT(NRG_ERR_POSITION) | NRG_BIT(NRG_ERR_CONSTANT),
     .measure = measure_t5_backward,
 };
 
@@ -144,12 +139,10 @@ static const nrg_operand slopes_operands[NRG_ALIBI_SLOPES_OPERANDS] = {
 };
 
 const nrg_call nrg_call_alibi_slopes = {
-    .name = "nrg_alibi_slopes",
     .parts = slopes_parts,
     .part_count = NRG_COUNT(slopes_parts),
     .operands = slopes_operands,
     .operand_count = NRG_ALIBI_SLOPES_OPERANDS,
-    .statuses = NRG_BIT(NRG_ERR_CONSTANT),
     .measure = measure_slopes,
 };
 
@@ -165,15 +158,12 @@ static const nrg_operand alibi_operands[NRG_ALIBI_OPERANDS] = {
 };
 
 const nrg_call nrg_call_alibi_diagonals = {
-    .name = "nrg_alibi_diagonals",
     .parts = alibi_parts,
     .part_count = NRG_COUNT(alibi_parts),
     .operands = alibi_operands,
     .operand_count = NRG_ALIBI_OPERANDS,
     .ranges = spec_ranges,
     .range_count = NRG_COUNT(spec_ranges),
-    .dtype = NRG_COUNT(spec_ranges),
-    .statuses = NRG_BIT(NRG_ERR_POSITION),
     .measure = measure_alibi,
 };
 
@@ -234,14 +224,12 @@ static const nrg_range forward_ranges[] = {
 };
 
 const nrg_call nrg_call_score_bias_forward = {
-    .name = "nrg_score_bias_forward",
     .parts = forward_parts,
     .part_count = NRG_COUNT(forward_parts),
     .operands = forward_operands,
     .operand_count = NRG_SCORE_BIAS_OPERANDS,
     .ranges = forward_ranges,
     .range_count = NRG_COUNT(forward_ranges),
-    .statuses = NRG_BIT(NRG_ERR_CONSTANT),
     .measure = measure_forward,
 };
 
@@ -267,7 +255,6 @@ static const nrg_operand backward_operands[NRG_SCORE_BIAS_BACKWARD_OPERANDS] = {
 static const nrg_range backward_ranges[] = {NRG_DTYPE_RANGE(NRG_SCORE_BIAS_ARGS, nrg_score_bias_backward_args, dtype)};
 
 const nrg_call nrg_call_score_bias_backward = {
-    .name = "nrg_score_bias_backward",
     .parts = backward_parts,
     .part_count = NRG_COUNT(backward_parts),
     .operands = backward_operands,

@@ -26,12 +26,10 @@ static const nrg_operand frequencies_operands[NRG_SINUSOIDAL_FREQUENCIES_OPERAND
 };
 
 const nrg_call nrg_call_sinusoidal_frequencies = {
-    .name = "nrg_sinusoidal_frequencies",
     .parts = frequencies_parts,
     .part_count = NRG_COUNT(frequencies_parts),
     .operands = frequencies_operands,
     .operand_count = NRG_SINUSOIDAL_FREQUENCIES_OPERANDS,
-    .statuses = NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_CONSTANT),
     .measure = measure_frequencies,
 };
 
@@ -73,13 +71,11 @@ static const nrg_range table_ranges[] = {
 };
 
 const nrg_call nrg_call_sinusoidal_table = {
-    .name = "nrg_sinusoidal_table",
     .parts = table_parts,
     .part_count = NRG_COUNT(table_parts),
     .operands = table_operands,
     .operand_count = NRG_SINUSOIDAL_TABLE_OPERANDS,
     .ranges = table_ranges,
     .range_count = NRG_COUNT(table_ranges),
-    .statuses = NRG_BIT(NRG_ERR_DIM) | NRG_BIT(NRG_ERR_POSITION),
     .measure = measure_table,
 };

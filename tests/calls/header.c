@@ -2,7 +2,6 @@
 #include "header.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../harness/support.h"
@@ -38,12 +37,17 @@ static const char *read_header(const char *header)
     return text;
 }
 
-/* Where a function is declared, NULL where it is not. */
+/* Where a function is declared that returns a status, or a number; NULL where it is not. */
 static const char *find_declaration(const char *text, const char *function)
 {
-    char declaration[NAME + 16];
-    snprintf(declaration, sizeof declaration, "nrg_status %s(", function);
-    return strstr(text, declaration);
+    static const char *const types[] = {"nrg_status", "size_t"};
+    const char *found = NULL;
+    for (size_t i = 0; i < sizeof types / sizeof types[0] && !found; i++) {
+        char declaration[NAME + 16];
+        snprintf(declaration, sizeof declaration, "%s %s(", types[i], function);
+        found = strstr(text, declaration);
+    }
+    return found;
 }
 
 /* The comments that end right before `end`, one after the other: where the first of them begins. */

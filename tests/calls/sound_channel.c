@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "../../src/operands/channel_norm_backward.h"
-#include "sound.h"
+#include "sound_workspace.h"
 
 enum { SPEC = NRG_CHANNEL_SPEC, ARGS = NRG_CHANNEL_ARGS, MORE = NRG_CHANNEL_MORE, SAMPLES = 3, CHANNELS = 4, POSITIONS = 5 };
 
@@ -440,6 +440,41 @@ static const sound_size backward_sizes[] = {{SPEC, NRG_AT(nrg_channel_norm_spec,
                                             {ARGS, NRG_AT(nrg_channel_norm_backward_args, n)},
                                             {ARGS, NRG_AT(nrg_channel_norm_backward_args, s)}};
 
+/* Without operands: dw and db are there or not. */
+static uint32_t set_up_workspace(void *const *part, int variant)
+{
+    static float any;
+    const uint32_t there = set_up_backward(part, variant);
+    nrg_channel_norm_backward_args *args = part[ARGS];
+    args->dw = there & NRG_BIT(NRG_CHANNEL_BACKWARD_DW) ? &any : NULL;
+    args->db = there & NRG_BIT(NRG_CHANNEL_BACKWARD_DB) ? &any : NULL;
+    return 0;
+}
+
+RUN_WORKSPACE(run_workspace, nrg_channel_norm_backward_workspace, part[SPEC], part[ARGS])
+
+/* Of args only n, dw and db are looked at. */
+#define MOST_CHANNELS(gradients) (SIZE_MAX / 8 / SAMPLES / (gradients) / 2 * 2)
+#define WRONG_BYTES(gradients)                                                                                                   \
+    SPEC_U64(channels, MOST_CHANNELS(gradients), NRG_OK), SPEC_U64(channels, MOST_CHANNELS(gradients) + 2, NRG_ERR_OVERFLOW)
+static const sound_wrong wrong_workspace[] = {
+    WRONG_SPEC,
+    BACKWARD_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),
+    SPEC_U32(statistics, NRG_STATISTICS_GIVEN, NRG_OK),
+    SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_OK),
+    SPEC_U64(channels, SIZE_MAX, NRG_OK),
+    BACKWARD_WITH(x, 3),
+    BACKWARD_WITH(x_stride, 1),
+    BACKWARD_WITH(sums, 64),
+    BACKWARD_WITH(workspace, 3),
+    BACKWARD_WITH(n, SIZE_MAX),
+    BACKWARD_U64(s, 0, NRG_OK),
+    WRONG_GROUPS,
+    WRONG_BYTES(2),
+    WRONG_VARIANT(ONE_SUM),
+    WRONG_BYTES(1),
+};
+
 /* ---- backward, sums in parts ---- */
 
 /* As little as there may be; all there is. */
@@ -491,6 +526,8 @@ static const sound_call calls[] = {
      set_up_backward, fill_backward, run_reduce, spoil_backward, spared_by_reduce, WRONG(wrong_backward, backward_sizes)},
     {&nrg_call_channel_norm_backward_sums, "channel_norm_backward.h", "nrg_channel_norm_backward_sums", 1, 2,
      set_up_backward_sums, fill_backward, run_backward_sums, WRONG(wrong_backward_sums, backward_sizes), .spoil = spoil_backward},
+    {&nrg_call_channel_norm_backward_workspace, "channel_norm_backward.h", "nrg_channel_norm_backward_workspace", 0,
+     BACKWARD_VARIANTS, set_up_workspace, NULL, run_workspace, WRONG(wrong_workspace, backward_sizes)},
 };
 
 const sound_family sound_channel = {"channel", calls, NRG_COUNT(calls)};

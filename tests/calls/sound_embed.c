@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../src/operands/embed.h"
 #include "sound_norm_spec.h"
+#include "sound_workspace.h"
 
 enum { ARGS = NRG_EMBED_ARGS, SPEC = NRG_EMBED_NORM_SPEC, NORM = NRG_EMBED_NORM_ARGS, TOKENS = 5, DIM = 6, ENTRIES = 4 };
 
@@ -224,6 +225,36 @@ static uint32_t spared_by_sums(void *const *part)
     return NRG_BIT(NRG_EMBED_BACKWARD_WORKSPACE);
 }
 
+/* Without operands: ids are there or not. */
+static uint32_t set_up_workspace(void *const *part, int variant)
+{
+    static const int32_t any;
+    set_up_backward(part, variant);
+    ((nrg_embed_backward_args *)part[ARGS])->ids = variant ? NULL : &any;
+    return 0;
+}
+
+RUN_WORKSPACE(run_workspace, nrg_embed_backward_workspace, part[ARGS])
+
+/* Only rows, table_rows and ids are looked at. */
+static const sound_wrong wrong_workspace[] = {
+    BACKWARD_U64(rows, UINT32_MAX, NRG_ERR_OVERFLOW),
+    BACKWARD_U64(table_rows, UINT32_MAX, NRG_ERR_OVERFLOW),
+    WITH_U64(ARGS, nrg_embed_backward_args, rows, 0),
+    BACKWARD_U64(table_rows, UINT32_MAX, NRG_ERR_OVERFLOW),
+    WITH_U64(ARGS, nrg_embed_backward_args, rows, UINT32_MAX - 1),
+    BACKWARD_U64(table_rows, UINT32_MAX - 1, NRG_OK),
+    WITH_U64(ARGS, nrg_embed_backward_args, dim, 0),
+    WITH_U32(ARGS, nrg_embed_backward_args, dtype, NRG_BF16 + 1),
+    WITH_U32(ARGS, nrg_embed_backward_args, store, NRG_STORE_STREAM + 1),
+    WITH_U32(ARGS, nrg_embed_backward_args, first, 1),
+    WITH_U64(ARGS, nrg_embed_backward_args, workspace, 3),
+    BACKWARD_F32(scale, NAN, NRG_OK),
+    WRONG_VARIANT(1),
+    WITH_U64(ARGS, nrg_embed_backward_args, rows, SIZE_MAX),
+    BACKWARD_U64(table_rows, SIZE_MAX, NRG_OK),
+};
+
 #define WRONG(options, numbers)                                                                                                  \
     .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = numbers, .size_count = NRG_COUNT(numbers)
 
@@ -235,6 +266,8 @@ static const sound_call calls[] = {
      spared_by_order, WRONG(wrong_order, backward_sizes)},
     {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward", 1, 2, set_up_backward, fill_backward, run_backward,
      spoil_backward, spared_by_sums, WRONG(wrong_backward, backward_sizes)},
+    {&nrg_call_embed_backward_workspace, "embed.h", "nrg_embed_backward_workspace", 0, 2, set_up_workspace, NULL, run_workspace,
+     WRONG(wrong_workspace, backward_sizes)},
 };
 
 const sound_family sound_embed = {"embed", calls, NRG_COUNT(calls)};

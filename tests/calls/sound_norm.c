@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "../../src/operands/norm.h"
 #include "sound_norm_spec.h"
+#include "sound_workspace.h"
 
 enum { SPEC = NRG_NORM_SPEC, ARGS = NRG_NORM_ARGS, ROWS = 5, DIM = 12 };
 
@@ -55,6 +56,24 @@ static const sound_wrong wrong_backward[] = {
     WRONG_U64(ARGS, nrg_norm_backward_args, dr_in, 64, NRG_ERR_COMBINATION),
     WITH_U64(ARGS, nrg_norm_backward_args, y_stride, 1),
     WRONG_U64(ARGS, nrg_norm_backward_args, y, 3, NRG_OK),
+};
+
+/* Of args only rows, dw and db are looked at. */
+#define WRONG_BYTES(variant, gradients)                                                                                          \
+    WRONG_VARIANT(variant), WRONG_U64(SPEC, nrg_norm_spec, dim, SIZE_MAX / 8 / (gradients), NRG_OK),                             \
+        WRONG_U64(SPEC, nrg_norm_spec, dim, SIZE_MAX / 8 / (gradients) + 1, NRG_ERR_OVERFLOW)
+static const sound_wrong wrong_workspace[] = {
+    WRONG_NORM_SPEC(SPEC),
+    WRONG_U32(ARGS, nrg_norm_backward_args, reserved, 1, NRG_ERR_STRUCT_SIZE),
+    WRONG_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_PRE, NRG_OK),
+    WRONG_U64(SPEC, nrg_norm_spec, dim, SIZE_MAX, NRG_OK),
+    WITH_U64(ARGS, nrg_norm_backward_args, z, 64),
+    WITH_U64(ARGS, nrg_norm_backward_args, x, 3),
+    WITH_U64(ARGS, nrg_norm_backward_args, x_stride, 1),
+    WITH_U64(ARGS, nrg_norm_backward_args, workspace, 3),
+    WRONG_U64(ARGS, nrg_norm_backward_args, rows, SIZE_MAX, NRG_OK),
+    WRONG_BYTES(RESIDUAL, 2),
+    WRONG_BYTES(WIDE, 1),
 };
 
 static const sound_size sizes[] = {{SPEC, NRG_AT(nrg_norm_spec, dim)}, {ARGS, NRG_AT(nrg_norm_args, rows)}};
@@ -129,6 +148,19 @@ static nrg_status run_reduce(void *const *part, int ith, int nth)
     return nrg_norm_backward_reduce(part[SPEC], part[ARGS], ith, nth);
 }
 
+/* Without operands: dw and db are there or not. */
+static uint32_t set_up_workspace(void *const *part, int variant)
+{
+    static float any;
+    const uint32_t there = set_up_backward(part, variant);
+    nrg_norm_backward_args *args = part[ARGS];
+    args->dw = there & OPERAND(DW) ? &any : NULL;
+    args->db = there & OPERAND(DB) ? &any : NULL;
+    return 0;
+}
+
+RUN_WORKSPACE(run_workspace, nrg_norm_backward_workspace, part[SPEC], part[ARGS])
+
 /* After the norm dy is d_o, and not dx. */
 static nrg_status spoil_backward(void *const *part, int n)
 {
@@ -160,6 +192,8 @@ static const sound_call calls[] = {
      spoil_backward, spared_by_rows, WRONG(wrong_backward)},
     {&nrg_call_norm_backward, "norm_backward.h", "nrg_norm_backward_reduce", 1, VARIANTS, set_up_backward, NULL, run_reduce,
      spoil_backward, spared_by_reduce, WRONG(wrong_backward)},
+    {&nrg_call_norm_backward_workspace, "norm_backward.h", "nrg_norm_backward_workspace", 0, VARIANTS, set_up_workspace, NULL,
+     run_workspace, WRONG(wrong_workspace)},
 };
 
 const sound_family sound_norm = {"norm", calls, NRG_COUNT(calls)};

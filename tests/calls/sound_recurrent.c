@@ -3,22 +3,12 @@
 
 #include "../../src/operands/floater.h"
 #include "../../src/operands/recurrent.h"
-#include "../harness/support.h"
-#include "sound.h"
+#include "sound_workspace.h"
 
 enum { N = 3, CHAINS = 2, DIM = 5 };
 
 #define SIZES(numbers) .sizes = numbers, .size_count = NRG_COUNT(numbers)
 #define WRONG(options, numbers) .wrong = options, .wrong_count = NRG_COUNT(options), SIZES(numbers)
-
-/* A call that only says how large a workspace is leaves *bytes alone where it refuses. */
-enum { NOT_SAID = 12345 };
-
-static nrg_status said(nrg_status status, size_t bytes)
-{
-    ck_assert((status == NRG_OK) == (bytes != NOT_SAID));
-    return status;
-}
 
 /* ---- the recurrence ---- */
 
@@ -100,14 +90,7 @@ static nrg_status run_recurrent_backward(void *const *part, int ith, int nth)
 
 static nrg_status run_reduce(void *const *part, int ith, int nth) { return nrg_recurrent_backward_reduce(part[ARGS], ith, nth); }
 
-static nrg_status run_recurrent_workspace(void *const *part, int ith, int nth)
-{
-    size_t bytes = NOT_SAID;
-    (void)ith;
-    (void)nth;
-    const nrg_status status = nrg_recurrent_workspace(part[ARGS], &bytes);
-    return said(status, bytes);
-}
+RUN_WORKSPACE(run_recurrent_workspace, nrg_recurrent_workspace, part[ARGS])
 
 static const sound_wrong wrong_recurrent_backward[] = {
     WRONG_U64(ARGS, nrg_recurrent_backward_args, dim, 0, NRG_ERR_DIM),
@@ -197,14 +180,7 @@ static nrg_status run_floater(void *const *part, int ith, int nth)
     return quiet(nrg_floater_forward(part[SPEC], part[PATH], ith, nth));
 }
 
-static nrg_status run_floater_workspace(void *const *part, int ith, int nth)
-{
-    size_t bytes = NOT_SAID;
-    (void)ith;
-    (void)nth;
-    const nrg_status status = nrg_floater_workspace(part[SPEC], &bytes);
-    return said(status, bytes);
-}
+RUN_WORKSPACE(run_floater_workspace, nrg_floater_workspace, part[SPEC])
 
 static uint32_t set_up_floater_backward(void *const *part, int variant)
 {
@@ -230,14 +206,7 @@ static nrg_status run_floater_backward(void *const *part, int ith, int nth)
     return quiet(nrg_floater_backward(part[SPEC], part[PATH], ith, nth));
 }
 
-static nrg_status run_floater_backward_workspace(void *const *part, int ith, int nth)
-{
-    size_t bytes = NOT_SAID;
-    (void)ith;
-    (void)nth;
-    const nrg_status status = nrg_floater_backward_workspace(part[SPEC], part[PATH], &bytes);
-    return said(status, bytes);
-}
+RUN_WORKSPACE(run_floater_backward_workspace, nrg_floater_backward_workspace, part[SPEC], part[PATH])
 
 /* Times that are no numbers; and numbers too far from each other. */
 static nrg_status spoil_times(void *const *part, int n)

@@ -3,6 +3,7 @@
 
 #include "../../src/operands/norm_rope.h"
 #include "../../src/operands/sinusoidal.h"
+#include "../harness/support.h"
 #include "sound_norm_spec.h"
 
 enum { TOKENS = 3, Q_HEADS = 2, K_HEADS = 1, DIM = 12, N_DIMS = 8 };
@@ -26,6 +27,29 @@ enum { TOKENS = 3, Q_HEADS = 2, K_HEADS = 1, DIM = 12, N_DIMS = 8 };
 #define UNUSED_CONSTANTS(part)                                                                                                   \
     WITH_F64(part, nrg_rope_spec, freq_base, NAN), WITH_F64(part, nrg_rope_spec, freq_scale, NAN),                               \
         WITH_F64(part, nrg_rope_spec, attn_factor, NAN), WRONG_F64(part, nrg_rope_spec, ext_factor, NAN, NRG_OK)
+
+/* ---- pairs ---- */
+
+/* Two modes of which one has twice as many. */
+static uint32_t set_up_pairs(void *const *part, int variant)
+{
+    *(nrg_rope_spec *)part[NRG_ROPE_SPEC] = nrg_rope_spec_init(N_DIMS, variant ? NRG_ROPE_VISION : NRG_ROPE_NEOX, 10000);
+    return 0;
+}
+
+/* It has no status, and is 0 where nrg_rope, of no tokens, has one. */
+static nrg_status run_pairs(void *const *part, int ith, int nth)
+{
+    const nrg_rope_args nothing = nrg_rope_args_init(0, SIZE_MAX, NULL);
+    const nrg_status status = nrg_rope(part[NRG_ROPE_SPEC], &nothing, 0, 1);
+    (void)ith;
+    (void)nth;
+    ck_assert((nrg_rope_pairs(part[NRG_ROPE_SPEC]) != 0) == (status == NRG_OK));
+    return status;
+}
+
+static const sound_wrong wrong_pairs[] = {WRONG_ROPE_SPEC(NRG_ROPE_SPEC), UNUSED_CONSTANTS(NRG_ROPE_SPEC),
+                                          ROPE_U64(NRG_ROPE_SPEC, n_dims, (uint64_t)1 << 31, NRG_OK)};
 
 /* ---- frequencies and tables ---- */
 
@@ -470,6 +494,8 @@ static const sound_size sine_table_sizes[] = {{NRG_SINUSOIDAL_ARGS, NRG_AT(nrg_s
     .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = numbers, .size_count = NRG_COUNT(numbers)
 
 static const sound_call calls[] = {
+    {&nrg_call_rope_pairs, "rope.h", "nrg_rope_pairs", 0, 2, set_up_pairs, NULL, run_pairs, .wrong = wrong_pairs,
+     .wrong_count = NRG_COUNT(wrong_pairs)},
     {&nrg_call_rope_frequencies, "rope.h", "nrg_rope_frequencies", 0, 2, set_up_frequencies, NULL, run_frequencies,
      spoil_frequencies, .wrong = wrong_frequencies, .wrong_count = NRG_COUNT(wrong_frequencies)},
     {&nrg_call_rope_table, "rope.h", "nrg_rope_table", 1, 3, set_up_table, NULL, run_table, WRONG(wrong_table, table_sizes)},

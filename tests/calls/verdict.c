@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "verdict.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Of 64-bit numbers, sums and products of a few: never more. */

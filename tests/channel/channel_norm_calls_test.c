@@ -51,36 +51,6 @@ START_TEST(workspace)
 }
 END_TEST
 
-START_TEST(workspace_errors)
-{
-    float some;
-    size_t bytes = 12345;
-    nrg_channel_norm_spec spec = nrg_group_norm_spec(CHANNELS, GROUPS, 1e-5);
-    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(3, POSITIONS, NULL, NULL, NULL);
-    args.dw = &some;
-    ck_assert_int_eq(nrg_channel_norm_backward_workspace(NULL, &args, &bytes), NRG_ERR_NULL);
-    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, NULL, &bytes), NRG_ERR_NULL);
-    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, NULL), NRG_ERR_NULL);
-    args.size--;
-    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_STRUCT_SIZE);
-    args.size++;
-    args.reserved = 1;
-    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_STRUCT_SIZE);
-    args.reserved = 0;
-    spec.size = 3;
-    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_STRUCT_SIZE);
-    spec.size = sizeof spec;
-    spec.channels = 0;
-    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_DIM);
-    spec.channels = SIZE_MAX / 8 / GROUPS * GROUPS;
-    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_OVERFLOW);
-    spec.channels = CHANNELS;
-    spec.dtype = (nrg_dtype)9;
-    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, &bytes), NRG_ERR_ENUM);
-    ck_assert_uint_eq(bytes, 12345);
-}
-END_TEST
-
 /* A part without samples has the sums of nothing. */
 START_TEST(parts_of_no_samples)
 {
@@ -136,7 +106,6 @@ int main(int argc, char **argv)
     TCase *tests = test_case(suite, "calls");
     tcase_add_test(tests, constructors);
     tcase_add_test(tests, workspace);
-    tcase_add_test(tests, workspace_errors);
     tcase_add_test(tests, parts_of_no_samples);
     tcase_add_test(tests, gradients_of_no_samples);
     return test_run(suite);

@@ -3,10 +3,9 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../../src/operands/floater.h"
 #include "../harness/call_harness.h"
 #include "../harness/element.h"
 #include "floater_dynamics.h"
@@ -325,100 +324,98 @@ START_TEST(workspaces)
         check(nrg_floater_backward_workspace(&spec, &back, &bytes));
         ck_assert_uint_eq(bytes, (32 + 16 * (substeps ? substeps : 1)) * DIM);
     }
-    ck_assert_int_eq(nrg_floater_workspace(&spec, NULL), NRG_ERR_NULL);
-    ck_assert_int_eq(nrg_floater_backward_workspace(&spec, &back, NULL), NRG_ERR_NULL);
 }
 END_TEST
 
-enum { P0, P, STATES, DP, DP0, DSTATE0, WORKSPACE, OPERANDS };
-
+/* A call of either direction, with the operands that its description has. */
 typedef struct memory_case {
+    const nrg_call *call;
     nrg_floater_spec spec;
+    nrg_floater_args forward;
+    nrg_floater_backward_args backward;
+    void *part[2];
+    call_operand operands[NRG_FLOATER_BACKWARD_OPERANDS];
     bent x;
-    int with_states;
 } memory_case;
 
-static size_t forward_words(const void *context, int nth)
+static call_operand operand_of(const nrg_operand *o, const nrg_sizes *s)
 {
-    size_t bytes = 0;
-    (void)nth;
-    nrg_floater_workspace(&((const memory_case *)context)->spec, &bytes);
-    return bytes / 8;
+    static const call_role roles[] = {[NRG_IN] = CALL_INPUT, [NRG_OUT] = CALL_OUTPUT, [NRG_SCRATCH] = CALL_SCRATCH};
+    const int chosen = o->element >= NRG_ELEMENT_CHOSEN ? (int)s->type[o->element - NRG_ELEMENT_CHOSEN] : NRG_F32;
+    return (call_operand){.name = o->name,
+                          .type = o->element == NRG_ELEMENT_F64 ? CALL_F64 : chosen,
+                          .role = roles[o->role],
+                          .rows = s->n[o->level[0].count],
+                          .dim = s->n[o->dim],
+                          .padded = o->level[0].stride != 0,
+                          .optional = o->role == NRG_OUT && o->may_be_absent,
+                          .over = o->over,
+                          .kinds = 1u << ROW_NORMAL | 1u << ROW_ONE_NAN | 1u << ROW_SUBNORMAL};
 }
 
-static size_t backward_words(const void *context, int nth)
+static nrg_status run(void *context, const call_operand *all, int ith, int nth)
 {
     const memory_case *m = context;
-    size_t bytes = 0;
-    static const double something;
-    nrg_floater_backward_args args = nrg_floater_backward_args_init(NULL, NULL, NULL, NULL, 0);
-    (void)nth;
-    args.states = m->with_states ? &something : NULL;
-    nrg_floater_backward_workspace(&m->spec, &args, &bytes);
-    return bytes / 8;
+    for (int i = 0; i < m->call->operand_count; i++) {
+        const nrg_operand *o = &m->call->operands[i];
+        char *part = m->part[o->part];
+        memcpy(part + o->at, &all[i].at, sizeof all[i].at);
+        if (o->level[0].stride)
+            memcpy(part + o->level[0].stride, &all[i].stride, sizeof all[i].stride);
+        const size_t bytes = all[i].dim * sizeof(double);
+        if (o->room)
+            memcpy(part + o->room, &bytes, sizeof bytes);
+    }
+    return m->call == &nrg_call_floater_forward ? nrg_floater_forward(&m->spec, &m->forward, ith, nth)
+                                                : nrg_floater_backward(&m->spec, &m->backward, ith, nth);
 }
 
-static nrg_status run_forward(void *context, const call_operand *all, int ith, int nth)
+static void sweep(memory_case *m, const char *op, const nrg_call *call, void *args, uint32_t absent)
 {
-    memory_case *m = context;
-    nrg_floater_args args = nrg_floater_args_init(all[P0].at, all[P].at, all[WORKSPACE].at, forward_words(m, nth) * 8);
-    args.p_stride = all[P].stride;
-    args.states = all[STATES].at;
-    return nrg_floater_forward(&m->spec, &args, ith, nth);
-}
-
-static nrg_status run_backward(void *context, const call_operand *all, int ith, int nth)
-{
-    memory_case *m = context;
-    nrg_floater_backward_args args =
-        nrg_floater_backward_args_init(all[P0].at, all[DP].at, all[DP0].at, all[WORKSPACE].at, backward_words(m, nth) * 8);
-    args.dp_stride = all[DP].stride;
-    args.states = all[STATES].at;
-    args.dstate0 = all[DSTATE0].at;
-    return nrg_floater_backward(&m->spec, &args, ith, nth);
+    static const double zero;
+    const double *const any = &zero;
+    nrg_sizes s = {.n = {[NRG_ONE] = 1}};
+    m->call = call;
+    m->part[NRG_FLOATER_SPEC] = &m->spec;
+    m->part[NRG_FLOATER_ARGS] = args;
+    for (int i = 0; i < call->operand_count; i++)
+        if (!(absent >> i & 1))
+            memcpy((char *)m->part[call->operands[i].part] + call->operands[i].at, &any, sizeof any);
+    check(call->measure((const void *const *)m->part, &s));
+    for (int i = 0; i < call->operand_count; i++)
+        m->operands[i] = absent >> i & 1 ? (call_operand){.name = call->operands[i].name} : operand_of(&call->operands[i], &s);
+    const call_case c = {.op = op,
+                         .dtype = m->spec.dtype,
+                         .run = {run},
+                         .context = m,
+                         .operands = m->operands,
+                         .count = call->operand_count,
+                         .work = 1,
+                         .layouts = 2 * CALL_LAYOUTS,
+                         .seed = m->spec.dim};
+    call_sweep(&c);
 }
 
 START_TEST(memory)
 {
     static const nrg_dtype dtypes[] = {NRG_F32, NRG_F16, NRG_BF16};
-    const nrg_dtype dtype = dtypes[_i];
     for (size_t dim = 1; dim <= 33; dim += test_small() ? 5 : 2) {
         uint64_t state = dim;
         memory_case m = {.spec = nrg_floater_spec_init(dim, test_draw(&state, 5) + 1, bent_h, bent_vjp, NULL),
+                         .forward = nrg_floater_args_init(NULL, NULL, NULL, 0),
+                         .backward = nrg_floater_backward_args_init(NULL, NULL, NULL, NULL, 0),
                          .x = make_bent(dim)};
         m.spec.user = &m.x;
-        m.spec.dtype = dtype;
+        m.spec.dtype = dtypes[_i];
         m.spec.p0_dtype = test_draw(&state, 2) ? NRG_F32 : NRG_DTYPE_SAME;
         m.spec.substeps = test_draw(&state, 4);
-        m.with_states = (int)test_draw(&state, 2);
-        const size_t n = m.spec.n;
-        const unsigned kinds = 1u << ROW_NORMAL | 1u << ROW_ONE_NAN | 1u << ROW_SUBNORMAL;
-        call_operand operands[OPERANDS] = {
-            [P0] = {.name = "p0", .type = m.spec.p0_dtype ? NRG_F32 : (int)dtype, .rows = 1, .dim = dim, .kinds = kinds},
-            [P] = {.name = "p", .role = CALL_OUTPUT, .type = (int)dtype, .rows = n, .dim = dim, .padded = 1},
-            [STATES] = {.name = "states", .role = CALL_OUTPUT, .type = CALL_F64, .rows = 1, .dim = n * dim, .optional = 1},
-            [WORKSPACE] = {.name = "workspace", .role = CALL_SCRATCH, .type = CALL_F64, .scratch = forward_words},
-        };
-        call_case c = {.op = "floater",
-                       .dtype = dtype,
-                       .run = {run_forward},
-                       .context = &m,
-                       .operands = operands,
-                       .count = OPERANDS,
-                       .work = 1,
-                       .seed = dim};
-        call_sweep(&c);
-        operands[P].type = 0;
-        operands[STATES] =
-            (call_operand){.name = "states", .type = m.with_states ? CALL_F64 : 0, .rows = 1, .dim = n * dim, .kinds = kinds};
-        operands[DP] = (call_operand){.name = "dp", .type = (int)dtype, .rows = n, .dim = dim, .padded = 1, .kinds = kinds};
-        operands[DP0] = (call_operand){.name = "dp0", .role = CALL_OUTPUT, .type = NRG_F32, .rows = 1, .dim = dim, .optional = 1};
-        operands[DSTATE0] =
-            (call_operand){.name = "dstate0", .role = CALL_OUTPUT, .type = CALL_F64, .rows = 1, .dim = dim, .optional = 1};
-        operands[WORKSPACE].scratch = backward_words;
-        c.op = "floater backward";
-        c.run[0] = run_backward;
-        call_sweep(&c);
+        const size_t from_state = test_draw(&state, 2), some = test_draw(&state, 8);
+        sweep(&m, "floater", &nrg_call_floater_forward, &m.forward,
+              NRG_BIT(NRG_FLOATER_TIMES) | NRG_BIT(from_state ? NRG_FLOATER_P0 : NRG_FLOATER_STATE0));
+        sweep(&m, "floater backward", &nrg_call_floater_backward, &m.backward,
+              NRG_BIT(NRG_FLOATER_BACKWARD_TIMES) | NRG_BIT(from_state ? NRG_FLOATER_BACKWARD_P0 : NRG_FLOATER_BACKWARD_STATE0) |
+                  (some & 1 ? NRG_BIT(NRG_FLOATER_BACKWARD_STATES) : 0) |
+                  (some > 5 ? NRG_BIT(NRG_FLOATER_BACKWARD_DSTATE_N) : 0));
     }
 }
 END_TEST
