@@ -42,7 +42,7 @@ static int bare_job(limit_job *job, const bench_case *c, const bench_memory *m, 
     return count[BENCH_IN] > 0;
 }
 
-/* Bytes without a row of their own as four rows, which loops with four places need, or as one. */
+/* Bytes without a row of their own as four rows, which loops with four streams need, or as one. */
 static void lay_out(limit_job *job, size_t bytes)
 {
     job->rows = bytes % (4 * LIMIT_ROW_STEP) == 0 ? 4 : 1;

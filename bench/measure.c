@@ -5,7 +5,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200112L
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

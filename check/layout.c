@@ -38,10 +38,10 @@ static unsigned levels_of(const nrg_operand *o)
     return levels;
 }
 
-/* Rows of a run: those of the innermost level, or, turned, of the next one. */
-static size_t run_of(const nrg_operand *o, const nrg_sizes *s, int is_turned)
+/* Rows of a run: those of the innermost level, or, transposed, of the next one. */
+static size_t run_of(const nrg_operand *o, const nrg_sizes *s, int is_transposed)
 {
-    return s->n[o->level[levels_of(o) > 1 && is_turned ? 1 : 0].count];
+    return s->n[o->level[levels_of(o) > 1 && is_transposed ? 1 : 0].count];
 }
 
 static int slot_of(const nrg_call *call, const unsigned char *slots, unsigned i)
@@ -57,7 +57,7 @@ static int slot_of(const nrg_call *call, const unsigned char *slots, unsigned i)
 }
 
 /* An operand, dense and without a place yet. */
-static void add(sweep_case *c, int slot, const nrg_operand *o, const nrg_sizes *s, int is_turned)
+static void add(sweep_case *c, int slot, const nrg_operand *o, const nrg_sizes *s, int is_transposed)
 {
     sweep_operand *to = &c->operands[slot];
     const size_t rows = s->n[o->level[0].count] * s->n[o->level[1].count] * s->n[o->level[2].count];
@@ -67,7 +67,7 @@ static void add(sweep_case *c, int slot, const nrg_operand *o, const nrg_sizes *
     to->type = type_of(o, s);
     to->length = s->n[o->dim];
     to->rows = rows;
-    to->run = run_of(o, s, is_turned);
+    to->run = run_of(o, s, is_transposed);
     to->stride = to->length * sweep_type_size(to->type);
     to->run_stride = to->run * to->stride;
     to->outermost = s->n[o->level[2].count];
@@ -77,12 +77,12 @@ static void add(sweep_case *c, int slot, const nrg_operand *o, const nrg_sizes *
         to->is_alone = o->has_no_gaps || o->rows_may_meet;
         to->may_stay = to->is_read = slot >= SWEEP_FIRST_OUTPUT && o->role == NRG_INOUT && c->accumulate;
     }
-    to->is_turned = levels_of(o) > 1 && is_turned;
+    to->is_transposed = levels_of(o) > 1 && is_transposed;
     to->is_optional = 1;
 }
 
 void sweep_add_call(sweep_case *c, const nrg_call *call, void *const *part, const unsigned char *slots, uint32_t there,
-                    uint32_t turned)
+                    uint32_t transposed)
 {
     static double any;
     nrg_sizes s;
@@ -102,7 +102,7 @@ void sweep_add_call(sweep_case *c, const nrg_call *call, void *const *part, cons
         if (slot == SWEEP_NOWHERE || !(there >> i & 1))
             continue;
         if (!to->rows)
-            add(c, slot, o, &s, turned >> i & 1);
+            add(c, slot, o, &s, transposed >> i & 1);
         to->is_optional &= o->role == NRG_OUT && o->may_be_absent && !(s.needed >> i & 1);
         for (unsigned j = 0; j < call->operand_count; j++)
             if (o->over >> j & 1 && (call->operands[j].role == NRG_IN || !(s.apart >> i & 1)))
@@ -141,9 +141,9 @@ void sweep_bind_call(const sweep_case *c, const nrg_call *call, void *const *par
         if (!from->rows || !levels || !o->level[0].stride)
             continue; /* the structs have strides of 0 */
         const size_t inner = sweep_stride(c, slot), outer = sweep_run_stride(c, slot);
-        set_size(part[o->part], o->level[0].stride, from->is_turned ? outer : inner);
+        set_size(part[o->part], o->level[0].stride, from->is_transposed ? outer : inner);
         if (levels > 1 && o->level[1].stride)
-            set_size(part[o->part], o->level[1].stride, from->is_turned ? inner : outer);
+            set_size(part[o->part], o->level[1].stride, from->is_transposed ? inner : outer);
         /* the outermost of three continues the one that lies outside of the two */
         if (levels > 2 && o->level[2].stride)
             set_size(part[o->part], o->level[2].stride, from->rows / from->outermost / from->run * outer);
@@ -160,7 +160,7 @@ static size_t alignment_of(const sweep_case *c, int operand)
 static int fits_over(const sweep_operand *out, const sweep_operand *in)
 {
     return out->rows && in->rows == out->rows && in->length == out->length && in->run == out->run &&
-           in->is_turned == out->is_turned && out->has_stride >= in->has_stride &&
+           in->is_transposed == out->is_transposed && out->has_stride >= in->has_stride &&
            sweep_type_size(in->type) == sweep_type_size(out->type);
 }
 
@@ -225,13 +225,13 @@ void sweep_lay_out(sweep_case *c, uint64_t *random)
 size_t sweep_stride(const sweep_case *c, int operand)
 {
     const sweep_operand *o = &c->operands[operand];
-    return o->is_told_zero && !o->is_turned ? 0 : o->stride;
+    return o->is_told_zero && !o->is_transposed ? 0 : o->stride;
 }
 
 size_t sweep_run_stride(const sweep_case *c, int operand)
 {
     const sweep_operand *o = &c->operands[operand];
-    return o->run_is_told_zero && !o->is_turned ? 0 : o->run_stride;
+    return o->run_is_told_zero && !o->is_transposed ? 0 : o->run_stride;
 }
 
 void *sweep_place(const sweep_case *c, int operand, unsigned char *memory)

@@ -10,10 +10,10 @@
 /* The operands of a call, as its description has them: those whose bit is set in `there` or that may not be absent; each under
  * the number that slots has for it, or, where slots is NULL, after those before it: inputs from SWEEP_IN on, outputs from
  * SWEEP_OUT on, scratch from SWEEP_SCRATCH on. What another call has added stays as it is. part: the structs with their options
- * and numbers set; the pointers in them are overwritten. turned: bits of operands with two levels or three whose second lies
+ * and numbers set; the pointers in them are overwritten. transposed: bits of operands with two levels or three whose second lies
  * inside the first. In place, or absent, they may be as the descriptions of all calls say. */
 void sweep_add_call(sweep_case *c, const nrg_call *call, void *const *part, const unsigned char *slots, uint32_t there,
-                    uint32_t turned);
+                    uint32_t transposed);
 
 /* The same of a call that the case makes before another one, which takes what this one writes. */
 void sweep_add_before(sweep_case *c, const nrg_call *call, void *const *part, const unsigned char *slots, uint32_t there);

@@ -70,7 +70,7 @@ typedef struct sweep_operand {
     int is_read;                         /* an output that is added to: it is filled as inputs are */
     int is_told_zero;                    /* rows lie together, and the call is told 0 for their stride */
     int run_is_told_zero;                /* likewise runs */
-    int is_turned;                       /* the second level of its strides lies inside the first */
+    int is_transposed;                   /* the second level of its strides lies inside the first */
     size_t outermost;                    /* steps of the third level */
     int is_alone;                        /* no other operand may lie between its rows */
     int is_optional;                     /* an output that need not be asked for, whatever the others are */

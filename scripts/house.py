@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the tree against what docs/adding-a-kernel.md says of it: the files of an op, the same names on every path, one way down."""
+"""Holds the tree against what docs/adding-a-kernel.md says of it: the files of an op, the lists that have it, the same names
+on every path. What may include what is in layers.py."""
 import pathlib
 import re
 import sys
@@ -53,41 +54,20 @@ def same_names():
                 expect(len(lines) <= 3, f"src/{path}/{name} has {len(lines)} lines")
 
 
-def one_way_down():
-    """Templates name nothing of scalar's; the two share no header but jobs and lists of kernels; no circle of includes in src/."""
-    graph = {}
-    for file in list((ROOT / "src").rglob("*.[ch]")):
-        text = file.read_text()
-        name = file.relative_to(ROOT).as_posix()
-        graph[name] = {(file.parent / include).resolve().relative_to(ROOT).as_posix()
-                       for include in re.findall(r'^#include "([^"]+)"', text, re.M) if (file.parent / include).exists()}
-        if name.startswith("src/template/"):
-            expect("nrg_scalar_" not in text, f"{name} names something of the scalar path")
+def lists():
+    """Every public header is installed, and nrg/nrg.h has it; every op has a fault that the command line tests look for."""
+    build, all_of_it = ((ROOT / name).read_text() for name in ("src/meson.build", "include/nrg/nrg.h"))
+    for header in sorted(p.name for p in (ROOT / "include/nrg").iterdir()):
+        expect(f"'../include/nrg/{header}'" in build, f"include/nrg/{header} is not in src/meson.build")
+        expect(header == "nrg.h" or f'"{header}"' in all_of_it, f"include/nrg/{header} is not in nrg/nrg.h")
+    faults = (ROOT / "tests/cli_test.py").read_text()
+    for _, op, _ in kernels():
+        expect(f'"{op}": (' in faults, f"{op} has no fault in tests/cli_test.py")
 
-    def reach(name, seen, trail):
-        expect(name not in trail, "a circle of includes: " + " -> ".join([*trail, name]))
-        if name in trail or name in seen:
-            return seen
-        seen.add(name)
-        for other in graph.get(name, ()):
-            reach(other, seen, [*trail, name])
-        return seen
-
-    for name in graph:
-        reach(name, set(), [])
-    scalar = set().union(*(reach(name, set(), []) for name in graph if name.startswith("src/scalar/")))
-    template = set().union(*(reach(name, set(), []) for name in graph if name.startswith("src/template/")))
-    shared = {name for name in scalar & template if not re.match(r"include/|src/(job/|kernels|internal|paths)", name)}
-    for name in sorted(shared):
-        expect(name in ALLOWED, f"{name} is included by scalar and by templates")
-
-
-# What both sides have to agree on, and is no arithmetic of a kernel's own.
-ALLOWED = {"src/exact/channel_sums.h"}
 
 files_of_an_op()
 same_names()
-one_way_down()
+lists()
 for failure in failures:
     print(failure)
 print(f"{len(kernels())} ops: {'the house is as described' if not failures else f'{len(failures)} things are not as described'}")

@@ -34,8 +34,8 @@ ROOMS = {
     "neon": CONTRACT | {"template"},
 }
 VECTORS = {"template", "avx2", "avx512", "neon"}
-# What the scalar path and the vector paths are both told: jobs and names. No arithmetic is in them, so that paths which agree
-# have come to it by two ways.
+# What the scalar path and the vector paths are both told: jobs, the units that shares are counted in, and names. No rule of the
+# arithmetic is in them, so that paths which agree have come to it by two ways.
 SHARED = CONTRACT
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 SCALAR_KERNEL = re.compile(r"\bnrg_scalar_\w+")

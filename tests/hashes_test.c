@@ -27,7 +27,7 @@ static int write_hashes(FILE *to, char *path, char *op)
     return status || lost;
 }
 
-/* A line of the file is "OP_DTYPE HASH". */
+/* A line of the file is "OP_DTYPE CASES HASH". */
 static int is_of(const char *line, const char *op)
 {
     static const char *const dtypes[] = {"_f32 ", "_f16 ", "_bf16 "};

@@ -57,19 +57,19 @@ INLINE void keep_4(words *loop, const limit_job *j, int outs)
 }
 
 /* Tensors that are read only. */
-static void read_all(const limit_job *j, int ins, size_t places)
+static void read_all(const limit_job *j, int ins, size_t streams)
 {
     enum { PIECE = 512 };
-    const size_t bytes = j->rows * j->row_bytes, part = bytes / places / PIECE * PIECE;
+    const size_t bytes = j->rows * j->row_bytes, part = bytes / streams / PIECE * PIECE;
     uint32_t sum = 0;
     for (size_t c = 0; c < part; c += PIECE)
-        for (size_t p = 0; p < places; p++)
+        for (size_t p = 0; p < streams; p++)
             for (int in = 0; in < ins; in++) {
                 const uint32_t *at = (const uint32_t *)(j->in[in] + p * part + c);
                 for (size_t i = 0; i < PIECE / 4; i++)
                     sum += at[i];
             }
-    for (size_t c = places * part; c < bytes; c += 4)
+    for (size_t c = streams * part; c < bytes; c += 4)
         for (int in = 0; in < ins; in++)
             sum += *(const uint32_t *)(j->in[in] + c);
     *(uint32_t *)j->out[0] = sum;
@@ -100,6 +100,6 @@ LIMIT_INSTANCES(INSTANCE)
 
 const limit_loop limit_loops_scalar[] = {
     {"ordinary stores", LIMIT_TABLE(keep), {read_1, read_2}},
-    {"ordinary stores, 4 places", LIMIT_TABLE(keep_4), {read_4_1, read_4_2}},
+    {"ordinary stores, 4 streams", LIMIT_TABLE(keep_4), {read_4_1, read_4_2}},
     {.name = NULL},
 };

@@ -24,13 +24,13 @@ enum { AHEAD = 2048 };
 
 /* The first three: how many tensors are read, tensors written, rows read. */
 struct options {
-    int ins, outs, row_ins, stream, prefetch, places;
+    int ins, outs, row_ins, non_temporal, prefetch, streams;
 };
 
 INLINE void store(char *to, const vec *v, int n, struct options opt)
 {
     for (int i = 0; i < n; i += 2) {
-        if (opt.stream)
+        if (opt.non_temporal)
             v_stream2(to + i * VEC_BYTES, v[i], v[i + 1]);
         else
             v_store2(to + i * VEC_BYTES, v[i], v[i + 1]);
@@ -65,23 +65,23 @@ INLINE void step(limit_job j, size_t a, size_t c, int n, struct options opt)
     store(j.out[opt.outs - 1] + a, t, n, opt);
 }
 
-/* Bytes [from, to) of rows `apart` bytes apart, as many as there are places; a is the first row's start. */
+/* Bytes [from, to) of rows `apart` bytes apart, as many as there are streams; a is the first row's start. */
 INLINE void rows(limit_job j, size_t a, size_t apart, size_t from, size_t to, struct options opt)
 {
     size_t c = from;
     for (; c + STEP <= to; c += STEP)
-        for (int p = 0; p < opt.places; p++)
+        for (int p = 0; p < opt.streams; p++)
             step(j, a + (size_t)p * apart + c, c, STEP_VECS, opt);
     for (; c < to; c += HALF_STEP)
-        for (int p = 0; p < opt.places; p++)
+        for (int p = 0; p < opt.streams; p++)
             step(j, a + (size_t)p * apart + c, c, STEP_VECS / 2, opt);
 }
 
-/* Four places of the tensor at once: its quarters, by rows; of a single row: by columns. */
+/* Four streams of the tensor at once: its quarters, by rows; of a single row: by columns. */
 INLINE void quarters(limit_job j, struct options opt)
 {
     struct options one = opt;
-    one.places = 1;
+    one.streams = 1;
     size_t done = 0, from = 0, apart = j.rows / 4 * j.row_bytes;
     if (j.rows >= 4) {
         for (; done < j.rows / 4; done++)
@@ -111,26 +111,26 @@ INLINE void write_rows(limit_job j)
 INLINE void walk(const limit_job *job, struct options opt)
 {
     limit_job j = *job; /* a copy: stores of bytes could change what the pointer leads to */
-    if (opt.places == 4)
+    if (opt.streams == 4)
         quarters(j, opt);
     else
         for (size_t row = 0; row < j.rows; row++)
             rows(j, row * j.row_bytes, 0, 0, j.row_bytes, opt);
     write_rows(j);
-    if (opt.stream)
+    if (opt.non_temporal)
         v_fence();
 }
 
 /* Tensors that are read only. Without the store of the sum the compiler would drop the loads. */
-INLINE void read_all(const limit_job *job, int ins, int prefetch, size_t places)
+INLINE void read_all(const limit_job *job, int ins, int prefetch, size_t streams)
 {
     const limit_job j = *job;
-    const size_t bytes = j.rows * j.row_bytes, part = bytes / places / STEP * STEP;
+    const size_t bytes = j.rows * j.row_bytes, part = bytes / streams / STEP * STEP;
     vec sum[STEP_VECS];
     for (int i = 0; i < STEP_VECS; i++)
         sum[i] = v_load(j.in[0]);
     for (size_t c = 0; c < part; c += STEP)
-        for (size_t p = 0; p < places; p++)
+        for (size_t p = 0; p < streams; p++)
             for (int in = 0; in < ins; in++) {
                 const char *at = j.in[in] + p * part + c;
                 if (prefetch)
@@ -139,15 +139,15 @@ INLINE void read_all(const limit_job *job, int ins, int prefetch, size_t places)
                 for (int i = 0; i < STEP_VECS; i++)
                     sum[i] = v_add(sum[i], v_load(at + i * VEC_BYTES));
             }
-    for (size_t c = places * part; c < bytes; c += VEC_BYTES)
+    for (size_t c = streams * part; c < bytes; c += VEC_BYTES)
         for (int in = 0; in < ins; in++)
             sum[0] = v_add(sum[0], v_load(j.in[in] + c));
     v_store2(j.out[0], v_add(sum[0], sum[1]), v_add(sum[2], sum[3]));
 }
 
-#define READ(name, prefetch, places)                                                                                             \
-    static void name##_1(const limit_job *job) { read_all(job, 1, prefetch, places); }                                           \
-    static void name##_2(const limit_job *job) { read_all(job, 2, prefetch, places); }
+#define READ(name, prefetch, streams)                                                                                            \
+    static void name##_1(const limit_job *job) { read_all(job, 1, prefetch, streams); }                                          \
+    static void name##_2(const limit_job *job) { read_all(job, 2, prefetch, streams); }
 READ(read, 0, 1)
 READ(read_prefetch, 1, 1)
 READ(read_4, 0, 4)
@@ -173,11 +173,11 @@ LIMIT_INSTANCES(INSTANCE)
 const limit_loop LIMIT_LOOPS[] = {
     {"ordinary stores", LIMIT_TABLE(keep), {read_1, read_2}},
     {"ordinary stores, prefetch", LIMIT_TABLE(keep_prefetch), {read_prefetch_1, read_prefetch_2}},
-    {"ordinary stores, 4 places", LIMIT_TABLE(keep_4), {read_4_1, read_4_2}},
-    {"ordinary stores, 4 places, prefetch", LIMIT_TABLE(keep_4_prefetch), {read_4_prefetch_1, read_4_prefetch_2}},
+    {"ordinary stores, 4 streams", LIMIT_TABLE(keep_4), {read_4_1, read_4_2}},
+    {"ordinary stores, 4 streams, prefetch", LIMIT_TABLE(keep_4_prefetch), {read_4_prefetch_1, read_4_prefetch_2}},
     {"non-temporal stores", LIMIT_TABLE(stream), {read_1, read_2}},
     {"non-temporal stores, prefetch", LIMIT_TABLE(stream_prefetch), {read_prefetch_1, read_prefetch_2}},
-    {"non-temporal stores, 4 places", LIMIT_TABLE(stream_4), {read_4_1, read_4_2}},
-    {"non-temporal stores, 4 places, prefetch", LIMIT_TABLE(stream_4_prefetch), {read_4_prefetch_1, read_4_prefetch_2}},
+    {"non-temporal stores, 4 streams", LIMIT_TABLE(stream_4), {read_4_1, read_4_2}},
+    {"non-temporal stores, 4 streams, prefetch", LIMIT_TABLE(stream_4_prefetch), {read_4_prefetch_1, read_4_prefetch_2}},
     {.name = NULL},
 };

@@ -1,8 +1,6 @@
 /* Cases against each other.
  *
  * SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-
 #include "compare.h"
 #include "../workload.h"
 

@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "compare.h"
 #include "../family.h"

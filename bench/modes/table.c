@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "table.h"
 

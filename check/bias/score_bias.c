@@ -51,7 +51,7 @@ typedef struct bias_case {
     nrg_t5_args t5;
     nrg_alibi_args alibi;
     nrg_score_bias_args args;
-    uint32_t turned;
+    uint32_t transposed;
 } bias_case;
 
 static bias_case draw(const sweep_case *c)
@@ -64,9 +64,9 @@ static bias_case draw(const sweep_case *c)
     sweep_draw_shape(c, most, large, shape, &random);
     b.args = nrg_score_bias_args_init(c->spec.dtype, shape[0], shape[1], shape[2], shape[3], NULL, NULL, NULL);
     const int is_alike = sweep_draw(&random, 3) == 0, by_head = sweep_draw(&random, 3) != 0;
-    b.turned = by_head ? 0 : NRG_BIT(NRG_SCORE_BIAS_O);
+    b.transposed = by_head ? 0 : NRG_BIT(NRG_SCORE_BIAS_O);
     if (is_alike ? !by_head : sweep_draw(&random, 3) == 0)
-        b.turned |= NRG_BIT(NRG_SCORE_BIAS_SCORES);
+        b.transposed |= NRG_BIT(NRG_SCORE_BIAS_SCORES);
     b.args.scale = scales[sweep_draw(&random, 5)];
     b.args.store = c->spec.store;
     b.spec = draw_spec(shape, &random);
@@ -84,7 +84,7 @@ static void make(sweep_case *c)
         sweep_add_before(c, &nrg_call_t5_diagonals, (void *const[]){&b.spec, &b.t5}, t5, 0);
     else if (c->way == ALIBI)
         sweep_add_before(c, &nrg_call_alibi_diagonals, (void *const[]){&b.spec, &b.alibi}, alibi, 0);
-    sweep_add_call(c, &nrg_call_score_bias_forward, (void *const[]){&b.args}, c->way == ANY ? given : made, 0, b.turned);
+    sweep_add_call(c, &nrg_call_score_bias_forward, (void *const[]){&b.args}, c->way == ANY ? given : made, 0, b.transposed);
     sweep_lay_out(c, &random);
 }
 
@@ -127,17 +127,17 @@ enum { D_DIAGONALS = SWEEP_OUT, D_TABLE };
 
 static const unsigned char t5_backward[] = {[NRG_T5_BACKWARD_D_DIAGONALS] = D_DIAGONALS, [NRG_T5_BACKWARD_D_TABLE] = D_TABLE};
 
-typedef struct gradient_case {
+typedef struct backward_case {
     nrg_score_bias_backward_args args;
     int by_head, accumulate, has_table;
     nrg_bias_spec spec;
     nrg_t5_backward_args t5;
-} gradient_case;
+} backward_case;
 
-static gradient_case draw_backward(const sweep_case *c)
+static backward_case draw_backward(const sweep_case *c)
 {
     static const unsigned most[] = {3, 4, 9};
-    gradient_case g = {.accumulate = 0};
+    backward_case g = {.accumulate = 0};
     uint64_t random = c->number;
     size_t shape[4];
     sweep_draw_shape(c, most, large, shape, &random);
@@ -153,7 +153,7 @@ static gradient_case draw_backward(const sweep_case *c)
 
 static void make_backward(sweep_case *c)
 {
-    gradient_case g = draw_backward(c);
+    backward_case g = draw_backward(c);
     uint64_t random = ~(c->number << 8);
     c->rows = g.args.heads;
     c->shares = sweep_draw_shares(&random);
@@ -168,7 +168,7 @@ static void make_backward(sweep_case *c)
 
 static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
 {
-    gradient_case g = draw_backward(c);
+    backward_case g = draw_backward(c);
     nrg_status status = NRG_OK;
     sweep_bind_call(c, &nrg_call_score_bias_backward, (void *const[]){&g.args}, NULL, memory);
     sweep_bind_call(c, &nrg_call_t5_backward, (void *const[]){&g.spec, &g.t5}, t5_backward, memory);
@@ -183,7 +183,7 @@ static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
 
 static void describe_backward(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
-    const gradient_case g = draw_backward(c);
+    const backward_case g = draw_backward(c);
     sweep_append(text, " %zux%zux%zux%zu", g.args.batch, g.args.heads, g.args.queries, g.args.keys);
     if (g.has_table) {
         sweep_append(text, ", offset %ld", (long)g.spec.query_offset);

@@ -1,8 +1,6 @@
 /* What tensors with channels hold in nrg check.
  *
  * SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "channel.h"
 #include "../data.h"
 #include "../family.h"

@@ -12,7 +12,7 @@
 #include "../family.h"
 #include "../layout.h"
 
-/* Beyond the lengths from 1 up. rows: 0, drawn; else tall tensors, whose rows are worked on in several places at once. */
+/* Beyond the lengths from 1 up. rows: 0, drawn; else tall tensors, whose rows are worked on in several streams. */
 static const struct {
     size_t dim, rows;
 } large[] = {{511, 0},    {512, 0},  {513, 0},   {1024, 0},  {2048, 0},  {4095, 0},  {4096, 0},

@@ -111,15 +111,15 @@ static const unsigned char backward_slots[] = {
     [NRG_RECURRENT_BACKWARD_DB] = DB, [NRG_RECURRENT_BACKWARD_WORKSPACE] = G,
 };
 
-static void make_gradient(sweep_case *c, int has_sums)
+static void make_both(sweep_case *c, int has_sums)
 {
     uint64_t random;
     recurrent_case r = begin(c, &random);
     uint32_t there = r.has_dp0 ? NRG_BIT(NRG_RECURRENT_BACKWARD_DP0) : 0,
-             turned = r.p_side_by_side ? NRG_BIT(NRG_RECURRENT_BACKWARD_P) : 0;
+             transposed = r.p_side_by_side ? NRG_BIT(NRG_RECURRENT_BACKWARD_P) : 0;
     there |= has_sums && r.has_dw ? NRG_BIT(NRG_RECURRENT_BACKWARD_DW) : 0;
     there |= has_sums && r.has_db ? NRG_BIT(NRG_RECURRENT_BACKWARD_DB) : 0;
-    turned |= r.dp_side_by_side ? NRG_BIT(NRG_RECURRENT_BACKWARD_DP) : 0;
+    transposed |= r.dp_side_by_side ? NRG_BIT(NRG_RECURRENT_BACKWARD_DP) : 0;
     c->reduce_shares = has_sums ? sweep_draw_shares(&random) : 1;
     c->accumulate = has_sums && r.backward.accumulate;
     if (!c->rows) { /* w and the p0 there are, which nothing is computed from, as where there is something */
@@ -129,15 +129,15 @@ static void make_gradient(sweep_case *c, int has_sums)
         some.chains += !some.chains;
         sweep_add_call(c, &nrg_call_recurrent_forward, (void *const[]){&some}, slots, 0, 0);
     }
-    sweep_add_call(c, &nrg_call_recurrent_backward, (void *const[]){&r.backward}, backward_slots, there, turned);
+    sweep_add_call(c, &nrg_call_recurrent_backward, (void *const[]){&r.backward}, backward_slots, there, transposed);
     sweep_lay_out(c, &random);
 }
 
-static void make_backward(sweep_case *c) { make_gradient(c, 0); }
+static void make_backward(sweep_case *c) { make_both(c, 0); }
 
-static void make_reduce(sweep_case *c) { make_gradient(c, 1); }
+static void make_reduce(sweep_case *c) { make_both(c, 1); }
 
-static nrg_status run_gradient(const sweep_case *c, unsigned char *memory)
+static nrg_status run_both(const sweep_case *c, unsigned char *memory)
 {
     nrg_recurrent_backward_args args = draw(c).backward;
     nrg_status status = NRG_OK;
@@ -148,8 +148,8 @@ static nrg_status run_gradient(const sweep_case *c, unsigned char *memory)
     return status;
 }
 
-const sweep_family sweep_family_recurrent_backward = {LENGTHS, .make = make_backward, .fill = fill, .run = run_gradient,
+const sweep_family sweep_family_recurrent_backward = {LENGTHS, .make = make_backward, .fill = fill, .run = run_both,
                                                       .describe = describe};
-const sweep_family sweep_family_recurrent_reduce = {LENGTHS, .make = make_reduce, .fill = fill, .run = run_gradient,
+const sweep_family sweep_family_recurrent_reduce = {LENGTHS, .make = make_reduce, .fill = fill, .run = run_both,
                                                     .describe = describe};
 #endif

@@ -59,12 +59,12 @@ static void make_forward(sweep_case *c)
 {
     uint64_t random;
     pair_case p = begin(c, &random);
-    uint32_t there = 0, turned = p.q_by_head ? NRG_BIT(NRG_HEAD_BIAS_Q) : 0;
+    uint32_t there = 0, transposed = p.q_by_head ? NRG_BIT(NRG_HEAD_BIAS_Q) : 0;
     for (int i = 0; i < 2; i++) {
         there |= p.has[i] ? NRG_BIT(NRG_HEAD_BIAS_U + i) | NRG_BIT(NRG_HEAD_BIAS_O_U + i) : 0;
-        turned |= p.by_head[i] ? NRG_BIT(NRG_HEAD_BIAS_O_U + i) : 0;
+        transposed |= p.by_head[i] ? NRG_BIT(NRG_HEAD_BIAS_O_U + i) : 0;
     }
-    sweep_add_call(c, &nrg_call_head_bias_pair, (void *const[]){&p.args}, NULL, there, turned);
+    sweep_add_call(c, &nrg_call_head_bias_pair, (void *const[]){&p.args}, NULL, there, transposed);
     sweep_lay_out(c, &random);
 }
 
@@ -91,15 +91,15 @@ static void make_backward(sweep_case *c)
     uint64_t random;
     pair_case p = begin(c, &random);
     uint32_t there = p.has_dq ? NRG_BIT(NRG_HEAD_BIAS_BACKWARD_DQ) : 0,
-             turned = p.q_by_head ? NRG_BIT(NRG_HEAD_BIAS_BACKWARD_DQ) : 0;
+             transposed = p.q_by_head ? NRG_BIT(NRG_HEAD_BIAS_BACKWARD_DQ) : 0;
     for (int i = 0; i < 2; i++) {
         there |= p.has[i] ? NRG_BIT(NRG_HEAD_BIAS_BACKWARD_D_O_U + i) : 0;
         there |= p.has_sums[i] ? NRG_BIT(NRG_HEAD_BIAS_BACKWARD_DU + i) : 0;
-        turned |= p.by_head[i] ? NRG_BIT(NRG_HEAD_BIAS_BACKWARD_D_O_U + i) : 0;
+        transposed |= p.by_head[i] ? NRG_BIT(NRG_HEAD_BIAS_BACKWARD_D_O_U + i) : 0;
     }
     c->weights = NRG_BIT(NRG_HEAD_BIAS_BACKWARD_D_O_U) | NRG_BIT(NRG_HEAD_BIAS_BACKWARD_D_O_V);
     c->accumulate = p.args.accumulate;
-    sweep_add_call(c, &nrg_call_head_bias_pair_backward, (void *const[]){&p.args}, NULL, there, turned);
+    sweep_add_call(c, &nrg_call_head_bias_pair_backward, (void *const[]){&p.args}, NULL, there, transposed);
     sweep_lay_out(c, &random);
 }
 

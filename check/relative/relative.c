@@ -58,13 +58,13 @@ static relative_case draw(const sweep_case *c)
     return r;
 }
 
-static void make(sweep_case *c, relative_case *r, const nrg_call *call, uint32_t there, uint32_t turned)
+static void make(sweep_case *c, relative_case *r, const nrg_call *call, uint32_t there, uint32_t transposed)
 {
     uint64_t random = ~(c->number << 8);
     c->rows = r->args.batch * r->args.heads * r->args.queries;
     c->shares = sweep_draw_shares(&random);
     c->accumulate = r->args.accumulate;
-    sweep_add_call(c, call, (void *const[]){&r->args}, NULL, there, turned);
+    sweep_add_call(c, call, (void *const[]){&r->args}, NULL, there, transposed);
     sweep_lay_out(c, &random);
 }
 

@@ -22,7 +22,7 @@ enum { LARGE = sizeof large / sizeof large[0] };
 typedef struct shift_case {
     const nrg_call *call;
     nrg_relative_shift_args args;
-    uint32_t turned;
+    uint32_t transposed;
 } shift_case;
 
 static int is_backward(const sweep_case *c) { return c->way >= KINDS; }
@@ -42,8 +42,8 @@ static shift_case draw(const sweep_case *c)
         rel = 1 + sweep_draw(&random, 2 * (unsigned)keys);
         shift = (int64_t)sweep_draw(&random, 3 * (unsigned)keys) - (int64_t)keys;
     }
-    s.turned |= sweep_draw(&random, 3) ? 0 : NRG_BIT(NRG_RELATIVE_SHIFT_IN);
-    s.turned |= sweep_draw(&random, 3) ? 0 : NRG_BIT(NRG_RELATIVE_SHIFT_OUT);
+    s.transposed |= sweep_draw(&random, 3) ? 0 : NRG_BIT(NRG_RELATIVE_SHIFT_IN);
+    s.transposed |= sweep_draw(&random, 3) ? 0 : NRG_BIT(NRG_RELATIVE_SHIFT_OUT);
     s.args = nrg_relative_shift_args_init(shape[0], shape[1], queries, keys, rel, shift);
     s.args.accumulate = sweep_draw(&random, 3) == 0;
     s.args.dtype = c->spec.dtype;
@@ -59,7 +59,7 @@ static void make(sweep_case *c)
     c->rows = s.args.batch;
     c->shares = sweep_draw_shares(&random);
     c->accumulate = s.args.accumulate;
-    sweep_add_call(c, s.call, (void *const[]){&s.args}, NULL, 0, s.turned);
+    sweep_add_call(c, s.call, (void *const[]){&s.args}, NULL, 0, s.transposed);
     sweep_lay_out(c, &random);
 }
 

@@ -35,7 +35,8 @@ static void add_forward(sweep_case *c, const rope_case *r, norm_rope_call *call,
         there |= r->has_statistics[k] ? NRG_BIT(NRG_NORM_ROPE_Q_MEAN + k) | NRG_BIT(NRG_NORM_ROPE_Q_RSTD + k) : 0;
     }
     c->weights |= ~(uint32_t)0 << NRG_NORM_ROPE_Q_W;
-    sweep_add_call(c, &nrg_call_norm_rope_forward, PARTS(call, forward), NULL, there, sweep_rope_turned(r, NRG_NORM_ROPE_Q_O));
+    sweep_add_call(c, &nrg_call_norm_rope_forward, PARTS(call, forward), NULL, there,
+                   sweep_rope_transposed(r, NRG_NORM_ROPE_Q_O));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -50,7 +51,7 @@ static void add_backward(sweep_case *c, const rope_case *r, norm_rope_call *call
     c->weights |= ~(uint32_t)0 << NRG_NORM_ROPE_BACKWARD_Q_W;
     c->accumulate = r->accumulate;
     sweep_add_call(c, &nrg_call_norm_rope_backward, PARTS(call, backward), NULL, there,
-                   sweep_rope_turned(r, NRG_NORM_ROPE_BACKWARD_Q_O));
+                   sweep_rope_transposed(r, NRG_NORM_ROPE_BACKWARD_Q_O));
     for (int k = 0; k < 2; k++) {
         /* rows of a dx lie at equal distances, and what it may lie over does, too */
         c->operands[SWEEP_OUT + k].has_run_stride = 0;

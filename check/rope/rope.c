@@ -111,14 +111,14 @@ nrg_rope_args sweep_rope_args(const sweep_case *c, const rope_case *r)
     return args;
 }
 
-uint32_t sweep_rope_turned(const rope_case *r, int q_o)
+uint32_t sweep_rope_transposed(const rope_case *r, int q_o)
 {
-    uint32_t turned = 0;
+    uint32_t transposed = 0;
     for (int k = 0; k < 2; k++) {
-        turned |= r->by_head[k] ? NRG_BIT(NRG_ROPE_Q + k) : 0;
-        turned |= r->o_by_head[k] ? NRG_BIT(q_o + k) : 0;
+        transposed |= r->by_head[k] ? NRG_BIT(NRG_ROPE_Q + k) : 0;
+        transposed |= r->o_by_head[k] ? NRG_BIT(q_o + k) : 0;
     }
-    return turned;
+    return transposed;
 }
 
 static void make(sweep_case *c)
@@ -135,7 +135,7 @@ static void make(sweep_case *c)
     if (r.kind == ROPE_ALONE) {
         nrg_rope_args args = sweep_rope_args(c, &r);
         sweep_add_call(c, &nrg_call_rope, (void *const[]){&r.spec, &args}, NULL,
-                       r.has_positions ? NRG_BIT(NRG_ROPE_POSITIONS) : 0, sweep_rope_turned(&r, NRG_ROPE_Q_O));
+                       r.has_positions ? NRG_BIT(NRG_ROPE_POSITIONS) : 0, sweep_rope_transposed(&r, NRG_ROPE_Q_O));
     }
 #ifndef NRG_NO_NORM
     else

@@ -19,7 +19,7 @@ typedef struct rope_case {
 
 /* The rotation's arguments, without operands; and the bits of those that lie by head, of a call whose q_o has that number. */
 nrg_rope_args sweep_rope_args(const sweep_case *c, const rope_case *r);
-uint32_t sweep_rope_turned(const rope_case *r, int q_o);
+uint32_t sweep_rope_transposed(const rope_case *r, int q_o);
 
 /* The operands of the norm, and the calls that fuse the two; the reference calls them one after the other. */
 void sweep_norm_rope_add(sweep_case *c, const rope_case *r);

@@ -9,7 +9,6 @@
 #define NRG_EXACT_DOUBLE_DOUBLE_H
 
 #include <math.h>
-#include <stddef.h>
 
 typedef struct wide {
     double high, low; /* |low| is at most half a last place of high */

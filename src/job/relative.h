@@ -11,8 +11,6 @@ enum {
     /* A piece of relative_backward. */
     NRG_RELATIVE_SLOTS = 8,
     NRG_RELATIVE_COLUMNS = 64,
-    /* Elements of a dot product that are summed before they are folded. */
-    NRG_RELATIVE_SEGMENT = 128,
     /* Columns that stay with one thread in head_bias_pair_backward: at least 64 bytes of every operand. */
     NRG_BIAS_COLUMNS = 32
 };

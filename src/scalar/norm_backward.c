@@ -325,14 +325,17 @@ static backward_row row_at(const nrg_norm_backward_job *job, size_t n, size_t gr
     return row;
 }
 
+/* Rows that add up in f32 before one addition to the partial sum in double. */
+enum { ROW_BATCH = 4 };
+
 /* One group of up to four rows from row n of the tensor on. dw and db: the group's columns in the partial sums of the block,
  * which begin with these rows if they are `fresh`; NULL where not asked for. */
 static void backward(const nrg_norm_backward_job *job, size_t n, size_t rows, size_t group, nrg_dtype dtype, double *dw,
                      double *db, int fresh)
 {
     const size_t groups = job->groups, dim = job->dim;
-    backward_row row[NRG_ROW_BATCH];
-    backward_factors f[NRG_ROW_BATCH];
+    backward_row row[ROW_BATCH];
+    backward_factors f[ROW_BATCH];
     for (size_t k = 0; k < rows; k++) {
         row[k] = row_at(job, n + k, group, dtype);
         row_factors(&row[k], &f[k]);
@@ -363,8 +366,8 @@ static void backward(const nrg_norm_backward_job *job, size_t n, size_t rows, si
 
 static void norm_backward(const nrg_norm_backward_job *job, nrg_dtype dtype)
 {
-    for (size_t n = job->row_begin; n < job->row_end; n += NRG_ROW_BATCH) {
-        const size_t rows = job->row_end - n < NRG_ROW_BATCH ? job->row_end - n : NRG_ROW_BATCH;
+    for (size_t n = job->row_begin; n < job->row_end; n += ROW_BATCH) {
+        const size_t rows = job->row_end - n < ROW_BATCH ? job->row_end - n : ROW_BATCH;
         for (size_t group = 0; group < job->groups; group++) {
             const size_t at = (n / job->block_rows * job->groups + group) * job->dim;
             backward(job, n, rows, group, dtype, job->dw ? job->dw + at : NULL, job->db ? job->db + at : NULL,

@@ -78,7 +78,8 @@ static double position_of(const nrg_position_table_job *job, size_t row, size_t 
 {
     if (!job->positions)
         return (double)job->first + (double)row;
-    const size_t axis = nrg_rope_has_sections(job->mode) ? axis_of(job->mode, job->sections, pair) : 0;
+    const int has_axes = job->mode != NRG_ROPE_NORMAL && job->mode != NRG_ROPE_NEOX;
+    const size_t axis = has_axes ? axis_of(job->mode, job->sections, pair) : 0;
     return ((const int32_t *)((const char *)job->positions + axis * job->positions_stride))[row];
 }
 

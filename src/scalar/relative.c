@@ -1,12 +1,15 @@
 /* Relative position representations: the reference. docs/relative.md says in words what these loops do to the last bit.
  *
- * A slot is a class counted from p_max down, so that slots ascend with the keys (src/relative_job.h).
+ * A slot is a class counted from p_max down, so that slots ascend with the keys (src/job/relative.h).
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "../job/relative.h"
 #include "element.h"
+
+/* Elements of a dot product that are summed before they are folded. */
+enum { SEGMENT = 128 };
 
 /* One query of a job. */
 typedef struct query {
@@ -69,9 +72,9 @@ static double fold(double *lanes, size_t n)
 static float dot(const nrg_relative_job *job, const char *q, nrg_dtype dtype, const char *r, nrg_dtype table_dtype)
 {
     double total = 0;
-    for (size_t segment = 0; segment < job->dim; segment += NRG_RELATIVE_SEGMENT) {
+    for (size_t segment = 0; segment < job->dim; segment += SEGMENT) {
         double lanes[8] = {0};
-        for (size_t c = segment; c < job->dim && c < segment + NRG_RELATIVE_SEGMENT; c++)
+        for (size_t c = segment; c < job->dim && c < segment + SEGMENT; c++)
             lanes[c % 8] += (double)load(q, c, dtype) * (double)load(r, c, table_dtype);
         total += fold(lanes, 8);
     }

@@ -38,12 +38,6 @@ NRG_INLINE vf load_part(const char *p, size_t i, size_t n, nrg_dtype D)
     return D == NRG_F32 ? v_ldn_f32((const float *)p + i, n) : from_half(v_ldn_half((const uint16_t *)p + i, n), D);
 }
 
-/* The first n elements of a vector of any dtype; a whole one without a mask. */
-NRG_INLINE vf load_lanes_of(const char *p, size_t n, nrg_dtype D)
-{
-    return n == VN ? load_whole(p, 0, D) : load_part(p, 0, n, D);
-}
-
 /* ---- steps of G vectors, whole; or with G = 1 of the first n lanes of one, n from 1 to VN: one copy of the code for all that
  * does not fill a step. Where n is the constant VN, that one is whole ---- */
 

@@ -1,7 +1,7 @@
 /* The activations beside the same made of SLEEF's functions: elements a nanosecond, on 4096 floats in L1, and ulps. Not a test,
  * and not part of the build. Needs AVX-512 and SLEEF (Debian: libsleef-dev).
  *
- *     gcc -O2 -march=native -ffp-contract=off -Iinclude -Isrc tests/activation_speed.c build/libnrg.a -lsleef -lm
+ *     gcc -O2 -march=native -ffp-contract=off -Iinclude -Isrc tests/activation/activation_speed.c build/libnrg.a -lsleef -lm
  *     taskset -c 1 ./a.out
  *
  * All contenders take turns; the figure is the median of the turns. The sum of twelve uniform numbers, doubled, is the input:

@@ -13,7 +13,7 @@ const char *set_kind_name(int kind)
         return "half zeros";
     case SET_MEAN_2:
         return "mean of 2 σ";
-    case SET_AT_CARE_LIMIT:
+    case SET_AT_FALLBACK_LIMIT:
         return "mean of 256 σ";
     case SET_TWO_VALUES:
         return "two values, mean of 250 σ";
@@ -27,7 +27,7 @@ const char *set_kind_name(int kind)
 void set_fill(float *values, size_t size, int kind, nrg_dtype dtype, uint64_t seed)
 {
     static const double means[] = {
-        [SET_MEAN_2] = 2, [SET_AT_CARE_LIMIT] = 256, [SET_TWO_VALUES] = 250, [SET_AT_PLAIN_LIMIT] = 1024};
+        [SET_MEAN_2] = 2, [SET_AT_FALLBACK_LIMIT] = 256, [SET_TWO_VALUES] = 250, [SET_AT_PLAIN_LIMIT] = 1024};
     uint64_t state = test_mix(seed);
     const double scale = 1 + (double)test_draw(&state, 1u << 24) / 0x1p24;
     row_fill(values, size, kind < ROW_STRESS_KINDS ? (enum row_kind)kind : ROW_NORMAL, dtype, seed);

@@ -12,9 +12,9 @@
 enum {
     SET_RELU = ROW_STRESS_KINDS, /* what an activation left: half zeros */
     SET_MEAN_2,
-    SET_AT_CARE_LIMIT,  /* around the mean where a segment is summed again */
-    SET_TWO_VALUES,     /* below it: squares that are alike, and whose sums all round alike */
-    SET_AT_PLAIN_LIMIT, /* around the mean where a channel is no longer plain */
+    SET_AT_FALLBACK_LIMIT, /* around the mean where a segment is summed again */
+    SET_TWO_VALUES,        /* below it: squares that are alike, and whose sums all round alike */
+    SET_AT_PLAIN_LIMIT,    /* around the mean where a channel is no longer plain */
     SET_KINDS
 };
 

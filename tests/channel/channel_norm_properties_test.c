@@ -6,7 +6,6 @@
  * SPDX-License-Identifier: MIT */
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"

@@ -12,7 +12,6 @@
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../harness/element.h"
 #include "../harness/quad_ulp.h"

@@ -8,7 +8,7 @@
 enum { OPS = 32, ENOUGH = 100 };
 
 static const char *const mark_names[CALL_MARKS] = {
-    "in place",    "odd gaps",  "padded", "in shares", "fused", "turned", "left out", "stride 0", "more shares than work",
+    "in place",    "odd gaps",  "padded", "in shares", "fused", "transposed", "left out", "stride 0", "more shares than work",
     "front fence", "back fence"};
 
 typedef struct tally {

@@ -24,8 +24,8 @@ static void check_case(const call_case *c)
             ck_abort_msg("%s: operand %d has no name, a strange type, or no whole number of groups", c->op, i);
         if ((o->over || o->optional) && o->role != CALL_OUTPUT)
             ck_abort_msg("%s: %s is in place, or optional, and no output", c->op, o->name);
-        if ((o->fused && (!o->padded || value_bytes(o->type) > 4)) || (o->turned && (!o->padded || !o->group)))
-            ck_abort_msg("%s: %s is fused or turned, and cannot be", c->op, o->name);
+        if ((o->fused && (!o->padded || value_bytes(o->type) > 4)) || (o->transposed && (!o->padded || !o->group)))
+            ck_abort_msg("%s: %s is fused or transposed, and cannot be", c->op, o->name);
         for (int j = 0; j < OPERANDS_MOST; j++)
             if (o->over & CALL_OVER(j) && (j >= c->count || c->operands[j].role != CALL_INPUT))
                 ck_abort_msg("%s: %s over an operand that is no input", c->op, o->name);

@@ -54,11 +54,11 @@ typedef struct call_operand {
     size_t group; /* rows of a group, such as the heads of a token: groups then have a stride of their own; 0: no groups */
 
     /* what the call allows */
-    int padded;    /* rows, and groups, may be apart: the call takes strides */
-    int turned;    /* with groups: these may be closer than their rows, as in a tensor of [heads][tokens][dim] */
-    int fused;     /* its rows, or groups, and those of other fused operands may be slices of one buffer's rows (q, k, v) */
-    int optional;  /* an output that need not be asked for: NULL now and then, and the others must be the same */
-    unsigned over; /* an output: the inputs in whose place it may be; those of another type or shape do not count */
+    int padded;     /* rows, and groups, may be apart: the call takes strides */
+    int transposed; /* with groups: these may be closer than their rows, as in a tensor of [heads][tokens][dim] */
+    int fused;      /* its rows, or groups, and those of other fused operands may be slices of one buffer's rows (q, k, v) */
+    int optional;   /* an output that need not be asked for: NULL now and then, and the others must be the same */
+    unsigned over;  /* an output: the inputs in whose place it may be; those of another type or shape do not count */
 
     /* what an input, or in and out, holds: the test's dense content, or what the case's seed draws */
     const void *content;

@@ -36,7 +36,7 @@ static size_t work_of(const call_case *c)
 }
 
 static int can_be_apart(const call_operand *o) { return o->type && o->padded && o->rows > 1; }
-static int can_turn(const call_operand *o) { return o->type && o->turned && o->group > 1 && o->rows > o->group; }
+static int can_be_transposed(const call_operand *o) { return o->type && o->transposed && o->group > 1 && o->rows > o->group; }
 
 unsigned call_marks_offered(const call_case *c)
 {
@@ -44,7 +44,7 @@ unsigned call_marks_offered(const call_case *c)
     marks |= work_of(c) + 4 < CALL_MOST_SHARES ? SURPLUS : 0;
     for (int i = 0; i < c->count; i++) {
         marks |= can_be_apart(&c->operands[i]) ? PADDED | STRIDE_0 : 0;
-        marks |= can_turn(&c->operands[i]) ? TURNED : 0;
+        marks |= can_be_transposed(&c->operands[i]) ? TRANSPOSED : 0;
         marks |= c->operands[i].type && c->operands[i].optional ? LEFT_OUT : 0;
         for (int j = 0; j < c->count; j++) {
             marks |= fits_over(c, i, j) ? IN_PLACE : 0;
@@ -81,8 +81,8 @@ unsigned call_marks(const call_case *c, const call_layout *l)
         marks |= p->pad || p->group_pad ? PADDED : 0;
         if (call_is_fused(c, l, i))
             continue;
-        marks |= p->turned ? TURNED : 0;
-        marks |= l->say_zero[i] && can_be_apart(o) && !p->pad && !p->turned ? STRIDE_0 : 0;
+        marks |= p->transposed ? TRANSPOSED : 0;
+        marks |= l->say_zero[i] && can_be_apart(o) && !p->pad && !p->transposed ? STRIDE_0 : 0;
     }
     return marks;
 }
@@ -90,7 +90,7 @@ unsigned call_marks(const call_case *c, const call_layout *l)
 static void draw_places(const call_case *c, call_layout *l, unsigned wanted, uint64_t *state)
 {
     const enum fence_side side = test_draw(state, 2) ? AT_START : AT_END;
-    const int turned = test_draw(state, 2) == 0;
+    const int transposed = test_draw(state, 2) == 0;
     int padded = 0;
     for (int i = 0; i < c->count; i++) {
         const call_operand *o = &c->operands[i];
@@ -98,7 +98,7 @@ static void draw_places(const call_case *c, call_layout *l, unsigned wanted, uin
         p->side = side;
         if (wanted & ODD_GAPS)
             p->gap = i == 0 || test_draw(state, 4) ? 2 * test_draw(state, 10) + 1 : 16;
-        p->turned = turned && can_turn(o);
+        p->transposed = transposed && can_be_transposed(o);
         if (!(wanted & PADDED) || !can_be_apart(o) || !call_stands(c, l, i) || (padded && test_draw(state, 4) == 0))
             continue;
         /* kernels look at alignment: pads of anything, of whole vectors, and up to the next cache line */
@@ -189,7 +189,7 @@ void call_layout_write(char *text, size_t room, const call_case *c, const call_l
         else if (l->left_out[i])
             n += (size_t)snprintf(text + n, room - n, "; no %s", name);
         else if (c->operands[i].type)
-            n += (size_t)snprintf(text + n, room - n, "; %s gap %zu%s%s%s", name, p->gap, p->turned ? " turned" : "",
+            n += (size_t)snprintf(text + n, room - n, "; %s gap %zu%s%s%s", name, p->gap, p->transposed ? " transposed" : "",
                                   call_is_fused(c, l, i) ? " fused" : "", l->say_zero[i] && !p->pad ? " stride 0" : "");
         if (n < room && call_stands(c, l, i) && (p->pad || p->group_pad))
             n += (size_t)snprintf(text + n, room - n, " pad %zu, %zu", p->pad, p->group_pad);

@@ -14,7 +14,7 @@ enum call_mark {
     SHARED = 1 << 3,
     COMBINATIONS = 1 << 4, /* of these */
     FUSED = 1 << 4,
-    TURNED = 1 << 5,
+    TRANSPOSED = 1 << 5,
     LEFT_OUT = 1 << 6,
     STRIDE_0 = 1 << 7,
     SURPLUS = 1 << 8,

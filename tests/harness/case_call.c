@@ -22,7 +22,7 @@ static call_role role_of(const sweep_operand *o, int slot)
 
 static int can_lie_over(const sweep_operand *out, const sweep_operand *in)
 {
-    return in->rows && out->is_turned == in->is_turned && out->has_stride == in->has_stride;
+    return in->rows && out->is_transposed == in->is_transposed && out->has_stride == in->has_stride;
 }
 
 /* Where the call's description lets it be, or where the case itself has it. Inputs of the harness only: an output in another
@@ -92,7 +92,7 @@ static call_operand operand_of(const sweep_case *c, int slot)
                        .group = o->has_run_stride && o->run < o->rows ? o->run : 0,
                        .padded = o->has_stride,
                        .optional = o->is_optional && !o->is_read && !o->may_stay};
-    to.turned = to.group != 0;
+    to.transposed = to.group != 0;
     to.fused = o->has_stride && !o->is_alone && sweep_type_size(o->type) <= 4;
     if (to.role == CALL_SCRATCH) { /* aligned as a double, whatever is in it */
         to.type = CALL_F64;

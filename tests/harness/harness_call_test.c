@@ -2,7 +2,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -197,7 +196,7 @@ static const char *verdict_of(const char *op, nrg_dtype dtype, uint64_t seed, in
                                  .dim = DIM,
                                  .group = HEADS,
                                  .padded = 1,
-                                 .turned = 1,
+                                 .transposed = 1,
                                  .fused = 1};
     call_operand operands[OPERANDS] = {
         [X] = tensor,

@@ -57,14 +57,14 @@ static void place_alone(operand *o, int host, const operand_place *place)
     bytes = span(o->rows, o->stride, row_bytes(o));
     if (o->group) {
         size_t first = o->group, second = groups(o); /* counts of the rows that are closer, and of what they make */
-        if (place->turned) {
+        if (place->transposed) {
             second = first;
             first = groups(o);
         }
         size_t outer = first * o->stride + group_pad;
         bytes = span(second, outer, span(first, o->stride, row_bytes(o)));
-        o->group_stride = place->turned ? o->stride : outer;
-        o->stride = place->turned ? outer : o->stride;
+        o->group_stride = place->transposed ? o->stride : outer;
+        o->stride = place->transposed ? outer : o->stride;
     }
     o->at = claim(o, host, bytes, place->side, place->gap * step(o));
     o->host = host;

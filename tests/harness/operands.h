@@ -1,6 +1,5 @@
 /* The operands of a call as fenced memory: each in pages of its own, or in the place of another, or side by side in the rows of
- * one buffer. Everything a call does to memory that is not its own is noticed here; call_harness.h, norm_harness.h and their like
- * say which operands there are.
+ * one buffer. Everything a call does to memory that is not its own is noticed here; call_harness.h says which operands there are.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TESTS_HARNESS_OPERANDS_H
@@ -21,7 +20,7 @@ typedef struct operand_place {
     size_t gap;       /* elements between the buffer and its fence */
     size_t pad;       /* elements between rows */
     size_t group_pad; /* more of them between groups of rows */
-    int turned;       /* the groups' first rows beside each other, then their second ones, … */
+    int transposed;   /* the groups' first rows beside each other, then their second ones, … */
 } operand_place;
 
 typedef struct operand {

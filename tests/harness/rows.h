@@ -22,7 +22,7 @@ enum row_kind {
     ROW_SORTED,
     ROW_FIRST_64,
     ROW_NEARLY_EQUAL,  /* all equal but one, which is a float below: the mean is a thousand σ and more */
-    ROW_AT_MEAN_LIMIT, /* around the mean, in units of sigma, where a row begins to need care */
+    ROW_AT_MEAN_LIMIT, /* around the mean, in units of sigma, where a row begins to need the fallback */
     ROW_STRESS_KINDS,
     /* and for comparing paths */
     ROW_HUGE = ROW_STRESS_KINDS,
@@ -31,7 +31,7 @@ enum row_kind {
     ROW_ONE_NAN,
     ROW_LAST_OUTLIER,
     ROW_ANY_MAGNITUDE,
-    ROW_AT_QUIET_LIMIT, /* around the mean squares where a row begins to need care */
+    ROW_AT_QUIET_LIMIT, /* around the mean squares where a row begins to need the fallback */
     ROW_KINDS,
     /* and where a test names them: what the sums of a set over channels may stumble over */
     ROW_LARGE_MEAN = ROW_KINDS, /* from 2^8 to 2^30 σ, of any magnitude */

@@ -4,9 +4,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../harness/element.h"
 #include "norm_problem.h"

@@ -1,5 +1,5 @@
-/* nrg_norm_rope, beside what bits_test does: rows that need care among others that do not, and more rows than the blocks of the
- * sums begin with; structs that say nothing may be left out.
+/* nrg_norm_rope, beside what bits_test does: rows that need the fallback among others that do not, and more rows than the blocks
+ * of the sums begin with; structs that say nothing may be left out.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>

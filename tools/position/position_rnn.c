@@ -1,8 +1,6 @@
 /* nrg position rnn: chains of vectors, each made from the one before; and their gradients.
  *
  * SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-
 #include <nrg/nrg.h>
 
 #include "../npy/arrays.h"

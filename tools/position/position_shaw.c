@@ -1,9 +1,6 @@
 /* nrg position shaw: attention's two terms of relative positions.
  *
  * SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-#include <string.h>
-
 #include <nrg/nrg.h>
 
 #include "../npy/arrays.h"

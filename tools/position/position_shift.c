@@ -1,8 +1,6 @@
 /* nrg position shift: scores of distances moved to the keys at those distances, and back.
  *
  * SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include <nrg/nrg.h>
 
 #include "../npy/arrays.h"

@@ -1,9 +1,7 @@
 /* nrg position sinusoidal: the table, or a tensor plus it.
  *
  * SPDX-License-Identifier: MIT */
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <nrg/nrg.h>
 

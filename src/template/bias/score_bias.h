@@ -99,7 +99,7 @@ NRG_INLINE void score_vectors(const score_stream *at, size_t j, int G, vf scale,
 
 /* Keys from j to end, which are few: the dtype is looked up at run time, and the code is there once. The last vector is whole
  * where it can be, and lies over the one before it; so o may not be the scores then. */
-static __attribute__((noinline)) void score_few(const score_stream *at, size_t j, size_t end, float scale, nrg_dtype D)
+static __attribute__((noinline)) void score_rest(const score_stream *at, size_t j, size_t end, float scale, nrg_dtype D)
 {
     const vf factor = v_set1(scale);
     if (end - j < VN) {
@@ -162,7 +162,7 @@ NRG_INLINE void score_rows_kept(const score_run *run, const score_piece *piece, 
         if (over)
             score_store(at.o, keys - VN, end, 0, D);
         else if (j < keys)
-            score_few(&at, j, keys, run->scale, D);
+            score_rest(&at, j, keys, run->scale, D);
     }
 }
 
@@ -207,7 +207,7 @@ static __attribute__((noinline)) size_t score_before_lines(const score_run *run,
         /* every piece ends where a line does, or the row */
         const size_t from = score_smaller(begin + before, run->keys), to = score_smaller(end + before, run->keys);
         if (before && !begin)
-            score_few(&row, 0, from, run->scale, D);
+            score_rest(&row, 0, from, run->scale, D);
         at[p] = score_place_of(run, piece, r, from, D);
         left[p] = to - from;
         /* the lines at the row's end and at the next one's start are not whole, and come from memory */
@@ -237,7 +237,7 @@ NRG_INLINE void score_rows_streamed(const score_run *run, const score_piece *pie
         for (; j + line <= left[p]; j += line)
             score_vectors(&at[p], j, (int)(line / VN), scale, 1, D);
         if (j < left[p])
-            score_few(&at[p], j, left[p], run->scale, D);
+            score_rest(&at[p], j, left[p], run->scale, D);
     }
 }
 

@@ -53,8 +53,8 @@ NRG_INLINE void score_add_step(double *sum, const char *row, size_t stride, size
 /* Entries `from` to `to`, fewer than 2·VN, one at a time: those that are no whole vector, and those of which not every row has an
  * element. What there is of the rows passes through an array, so that there is one copy of this for all dtypes. (Vectors that are
  * read from that array at an offset, to be added without masks, have to wait for it: 1.5 × the time of a matrix of 64×64.) */
-static __attribute__((noinline)) void score_add_few(const score_sums *s, const char *row, size_t stride, size_t rows,
-                                                    size_t first, size_t from, size_t to, nrg_dtype D)
+static __attribute__((noinline)) void score_add_rest(const score_sums *s, const char *row, size_t stride, size_t rows,
+                                                     size_t first, size_t from, size_t to, nrg_dtype D)
 {
     float some[SCORE_ROWS][2 * VN];
     size_t skipped[SCORE_ROWS];
@@ -90,9 +90,9 @@ NRG_INLINE void score_add_rows(const score_sums *s, const char *row, size_t stri
         score_add_step(s->sum + e, row, stride, rows, e - first, 1, D);
     const size_t last = score_smaller(after, s->end), low = score_larger(first - others, s->begin);
     if (e < last)
-        score_add_few(s, row, stride, rows, first, e, last, D);
+        score_add_rest(s, row, stride, rows, first, e, last, D);
     if (low < first)
-        score_add_few(s, row, stride, rows, first, low, score_smaller(first, s->end), D);
+        score_add_rest(s, row, stride, rows, first, low, score_smaller(first, s->end), D);
 }
 
 NRG_INLINE void score_backward(const nrg_score_bias_backward_job *at, nrg_dtype D)

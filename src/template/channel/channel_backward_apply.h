@@ -2,8 +2,8 @@
  * their own. docs/channel_norm.md, "Backward", step 4.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_APPLY_H
-#define NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_APPLY_H
+#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_APPLY_H
+#define NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_APPLY_H
 
 #include "channel_backward.h"
 #include "channel_backward_sum.h"

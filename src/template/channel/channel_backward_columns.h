@@ -1,8 +1,8 @@
 /* The backward walk over columns: sets whose channels, or positions, lie side by side.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_COLUMNS_H
-#define NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_COLUMNS_H
+#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_COLUMNS_H
+#define NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_COLUMNS_H
 
 #include "channel_backward_walk.h"
 

@@ -1,8 +1,8 @@
 /* The backward walk over planes: the positions of a channel lie together.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_PLANES_H
-#define NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_PLANES_H
+#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_PLANES_H
+#define NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_PLANES_H
 
 #include "channel_backward_walk.h"
 

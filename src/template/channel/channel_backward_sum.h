@@ -3,8 +3,8 @@
  * d is floats: d_o as it is, or what has been staged of it.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_SUM_H
-#define NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_SUM_H
+#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_SUM_H
+#define NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_SUM_H
 
 #include "channel_sum.h"
 

@@ -1,8 +1,8 @@
 /* What the backward walks over planes and over columns share: statistics, do1, and what follows from the sums of a set.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_WALK_H
-#define NRG_TEMPLATE_CHANNEL_CHANNEL_GRADIENT_WALK_H
+#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_WALK_H
+#define NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_WALK_H
 
 #include "../../job/activation.h"
 #include "../../job/channel.h"
@@ -129,7 +129,7 @@ NRG_INLINE void multiply_of(float *slope, const char *d, size_t n, nrg_dtype D)
 }
 
 /* slope: g′, which becomes do1; or, without an activation, room for it. */
-static __attribute__((noinline)) void make_gradient(float *slope, const char *d, size_t n, int activated, nrg_dtype D)
+static __attribute__((noinline)) void make_slope(float *slope, const char *d, size_t n, int activated, nrg_dtype D)
 {
     if (activated && D == NRG_F32)
         multiply_of(slope, d, n, NRG_F32);
@@ -183,7 +183,7 @@ static const float *plane_backward(const backward_walk *w, backward_stage *room,
             apply_run_fallback(&run, f, w->D);
         slopes(w, room, count);
     }
-    make_gradient(room->slope, d, count, job->activation != NRG_ACT_IDENTITY, w->D);
+    make_slope(room->slope, d, count, job->activation != NRG_ACT_IDENTITY, w->D);
     if (w->kept)
         memcpy(w->kept + n * w->kept_stride + at, room->slope, count * sizeof(float));
     return room->slope;
@@ -224,7 +224,7 @@ static const float *rows_backward(const backward_walk *w, backward_stage *room, 
         slopes(w, room, rows * width);
     }
     for (size_t i = 0; i < rows; i++) {
-        make_gradient(room->slope + i * width, d + i * job->d_o_stride, width, job->activation != NRG_ACT_IDENTITY, w->D);
+        make_slope(room->slope + i * width, d + i * job->d_o_stride, width, job->activation != NRG_ACT_IDENTITY, w->D);
         if (w->kept)
             memcpy(w->kept + (row + i) * w->kept_stride + k * w->size, room->slope + i * width, width * sizeof(float));
     }

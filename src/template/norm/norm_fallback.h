@@ -4,8 +4,8 @@
  * Rare, so the dtype is looked up at run time: one small copy of this code a path.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef NRG_TEMPLATE_NORM_NORM_CAREFUL_H
-#define NRG_TEMPLATE_NORM_NORM_CAREFUL_H
+#ifndef NRG_TEMPLATE_NORM_NORM_FALLBACK_H
+#define NRG_TEMPLATE_NORM_NORM_FALLBACK_H
 
 #include "norm_apply.h"
 #include "norm_scalars.h"

@@ -161,7 +161,7 @@ static __attribute__((noinline)) void one_row(const nrg_norm_job *job, const nor
 
 /* Longer rows: one loop applies a row while it sums the next, piece by piece, so that the memory never waits for arithmetic nor a
  * row's tail for its statistics. Two blocks a piece are up to 10 % faster in cache (512 rows of 768), and 14 % slower from memory
- * (8192 of 4096; RMSNorm, Zen 3). Measured in docs/speed.md, with what did not help: several places of the tensor in turn. */
+ * (8192 of 4096; RMSNorm, Zen 3). Measured in docs/speed.md, with what did not help: several streams in turn. */
 static __attribute__((noinline)) void long_rows(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
 {
     const size_t dim = opt->dim, most = 2 * NORM_BLOCK, piece = opt->how & NORM_PREFETCH && dim > most ? NORM_BLOCK : most;

@@ -4,7 +4,6 @@
 #ifndef NRG_TEMPLATE_NORM_NORM_SCALARS_H
 #define NRG_TEMPLATE_NORM_NORM_SCALARS_H
 
-#include <float.h>
 #include <math.h>
 
 #include "norm_row.h"

@@ -1,5 +1,5 @@
 /* Relative position representations: what their three operations share about queries, and the slots their keys fall into. A slot
- * is a class counted from p_max down (src/relative_job.h).
+ * is a class counted from p_max down (src/job/relative.h).
  *
  * The code that walks knows the dtype at run time, and is there once; see relative_elements.h.
  *

@@ -15,6 +15,7 @@ enum {
     REL_ROWS = 4,   /* queries, or slots, that share what is loaded */
     REL_SLOTS = 64, /* slots on the stack at once */
     REL_COLUMNS = NRG_RELATIVE_COLUMNS,
+    REL_SEGMENT = 128,              /* elements of a dot product that are summed before they are folded */
     REL_VECTORS = (int)V_SUM2 / 2,  /* vectors of columns whose sums are in registers at once, for REL_ROWS rows */
     REL_CLASSES = V_SUM2 * VN / 16, /* rows of the table that are multiplied with REL_ROWS queries at once */
     REL_WIDE = 32,                  /* floats that are padded to */
@@ -164,7 +165,7 @@ NRG_INLINE void rel_gather(double *to, const char *p, size_t step, size_t rows, 
 #undef REL_CHOOSE
 
 enum {
-    REL_STAGE = NRG_RELATIVE_SEGMENT,
+    REL_STAGE = REL_SEGMENT,
     REL_STAGE_STEP = VN > 8 ? VN : 8 /* doubles that are padded to */
 };
 

@@ -33,7 +33,7 @@ NRG_INLINE void dot_tile(vd8 *lanes, const double *q, const float *const *r, siz
                 x[k] = vd_ld_f32(r[k] + at);
             NRG_UNROLL
             for (int m = 0; m < REL_ROWS; m++) {
-                const vd query = vd_ld(q + m * NRG_RELATIVE_SEGMENT + at);
+                const vd query = vd_ld(q + m * REL_SEGMENT + at);
                 NRG_UNROLL
                 for (int k = 0; k < REL_CLASSES; k++) {
                     vd *sum = sums + (m * REL_CLASSES + k) * DOT_REGISTERS + part % DOT_REGISTERS;
@@ -53,11 +53,11 @@ NRG_INLINE void dot_tile(vd8 *lanes, const double *q, const float *const *r, siz
     }
 }
 
-/* u[m·REL_SLOTS + s] += q_m · R of slot s, over the n elements of a segment. q: rows of NRG_RELATIVE_SEGMENT, with zeros up to a
+/* u[m·REL_SLOTS + s] += q_m · R of slot s, over the n elements of a segment. q: rows of REL_SEGMENT, with zeros up to a
  * multiple of REL_WIDE; r: of slot 0, `step` bytes down to the next. */
 REL_NOINLINE void rel_dots(double *u, const double *q, const char *r, size_t step, size_t slots, size_t n, nrg_dtype D)
 {
-    float copies[DOT_SLOTS * NRG_RELATIVE_SEGMENT];
+    float copies[DOT_SLOTS * REL_SEGMENT];
     const int as_it_is = D == NRG_F32 && n % DOT_STEP == 0;
     const size_t padded = (n + DOT_STEP - 1) / DOT_STEP * DOT_STEP;
     for (size_t slot = 0; slot < slots; slot += DOT_SLOTS) {
@@ -69,8 +69,8 @@ REL_NOINLINE void rel_dots(double *u, const double *q, const char *r, size_t ste
             if (k < count && as_it_is) {
                 rows[k] = (const float *)(const void *)(r - (slot + k) * step);
             } else if (k < count) {
-                rel_widen(copies + k * NRG_RELATIVE_SEGMENT, r - (slot + k) * step, n, D);
-                rows[k] = copies + k * NRG_RELATIVE_SEGMENT;
+                rel_widen(copies + k * REL_SEGMENT, r - (slot + k) * step, n, D);
+                rows[k] = copies + k * REL_SEGMENT;
             } else {
                 rows[k] = rows[k - 1]; /* not there: the last one again */
             }

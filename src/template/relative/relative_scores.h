@@ -27,17 +27,17 @@ REL_NOINLINE void score_slots(const nrg_relative_job *job, const rel_query *q, s
 NRG_INLINE void stage_queries(double *q, const nrg_relative_job *job, const rel_query *group, size_t count, size_t c, size_t n,
                               nrg_dtype D)
 {
-    for (size_t m = 0; m < REL_ROWS; m++, q += NRG_RELATIVE_SEGMENT) {
+    for (size_t m = 0; m < REL_ROWS; m++, q += REL_SEGMENT) {
         if (m < count)
             rel_stage(q, job->q + rel_row_at(job->q_strides, group + m) + bytes_of(c, D, 0), n, D);
         else
-            rel_clear(q, NRG_RELATIVE_SEGMENT);
+            rel_clear(q, REL_SEGMENT);
     }
 }
 
 NRG_INLINE void score_group(const nrg_relative_job *job, const rel_query *group, size_t count, nrg_dtype D)
 {
-    double q[REL_ROWS * NRG_RELATIVE_SEGMENT], u[REL_ROWS * REL_SLOTS];
+    double q[REL_ROWS * REL_SEGMENT], u[REL_ROWS * REL_SLOTS];
     float rounded[REL_ROWS * REL_SLOTS];
     const nrg_dtype T = job->table_f32 ? NRG_F32 : D;
     const char *table = job->table + group->head * job->table_head_stride;
@@ -51,9 +51,9 @@ NRG_INLINE void score_group(const nrg_relative_job *job, const rel_query *group,
         slots = end - slot < REL_SLOTS ? end - slot : REL_SLOTS;
         rel_clear(u, REL_ROWS * REL_SLOTS);
         for (size_t c = 0, n; c < dim; c += n) {
-            n = dim - c < NRG_RELATIVE_SEGMENT ? dim - c : NRG_RELATIVE_SEGMENT;
+            n = dim - c < REL_SEGMENT ? dim - c : REL_SEGMENT;
             /* one segment is all there is, most of the time */
-            if (slot == first || dim > NRG_RELATIVE_SEGMENT)
+            if (slot == first || dim > REL_SEGMENT)
                 stage_queries(q, job, group, count, c, n, D);
             rel_dots(u, q, table - slot * step + bytes_of(c, T, 0), step, slots, n, T);
         }
