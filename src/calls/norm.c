@@ -52,33 +52,43 @@ static inline void fill_job(nrg_norm_job *job, const norm_call *c, int ith, int 
     set_formula(&job->formula, s, job->dim);
 }
 
-/* Rows of one dtype without gate, groups and statistics, which most calls are. Whether they are plainly sound; *c is then
- * complete.
- */
+/* The dtype of what may be of another one than x; whether it may be this one. */
+static inline int is_beside(nrg_dtype *type, nrg_dtype asked, nrg_dtype dtype)
+{
+    *type = asked == NRG_DTYPE_SAME ? dtype : asked;
+    return (*type == dtype) | (*type == NRG_F32);
+}
+
+/* Rows without gate, groups and statistics, which most calls are. Whether they are plainly sound; *c is then complete. */
 static inline int is_plain(norm_call *c, const nrg_norm_spec *s, const nrg_norm_args *a)
 {
     if ((s->size != sizeof *s) | (a->size != sizeof *a))
         return 0;
     const nrg_dtype dtype = s->dtype;
-    const int options =
-        ((unsigned)dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & (s->y_dtype == dtype || s->y_dtype == NRG_DTYPE_SAME) &
-        (s->r_dtype == dtype || s->r_dtype == NRG_DTYPE_SAME) & (s->w_dtype == dtype || s->w_dtype == NRG_DTYPE_SAME) &
-        ((unsigned)s->eps_mode <= NRG_EPS_NONE) & ((unsigned)s->store <= NRG_STORE_STREAM) & (s->eps >= 0) & (s->eps <= DBL_MAX) &
-        (fabs(s->c) <= (double)FLT_MAX) & (fabsf(s->weight_offset) <= FLT_MAX) & (s->groups <= 1) &
-        !((unsigned)s->residual_mode | s->reserved | (unsigned)s->gate | (unsigned)s->activation);
+    nrg_dtype y_dtype, r_dtype, w_dtype;
+    const int options = ((unsigned)dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & is_beside(&y_dtype, s->y_dtype, dtype) &
+                        is_beside(&r_dtype, s->r_dtype, dtype) & is_beside(&w_dtype, s->w_dtype, dtype) &
+                        ((unsigned)s->eps_mode <= NRG_EPS_NONE) & ((unsigned)s->store <= NRG_STORE_STREAM) & (s->eps >= 0) &
+                        (s->eps <= DBL_MAX) & (fabs(s->c) <= (double)FLT_MAX) & (fabsf(s->weight_offset) <= FLT_MAX) &
+                        (s->groups <= 1) &
+                        !((unsigned)s->residual_mode | s->reserved | (unsigned)s->gate | (unsigned)s->activation);
     const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST);
     const int operands = (a->x != NULL) & (a->o != NULL) & !a->z & !a->mean & !a->rstd;
     if (!(options & sizes & operands))
         return 0;
-    const size_t element = dtype == NRG_F32 ? 4 : 2, row = s->dim * element, rows = a->rows;
+    const size_t rows = a->rows, element = dtype == NRG_F32 ? 4 : 2, row = s->dim * element;
+    const size_t y_element = y_dtype == NRG_F32 ? 4 : 2, y_row = s->dim * y_element;
+    const size_t r_element = r_dtype == NRG_F32 ? 4 : 2, r_row = s->dim * r_element;
+    const size_t w_element = w_dtype == NRG_F32 ? 4 : 2, w_row = s->dim * w_element;
     quick_operand x, y, w, b, o, r;
-    const int lie_well =
-        quick_rows(&x, a->x, a->x_stride, rows, row, element - 1) & quick_rows(&y, a->y, a->y_stride, rows, row, element - 1) &
-        quick_rows(&w, a->w, 0, 1, row, element - 1) & quick_rows(&b, a->b, 0, 1, row, element - 1) &
-        quick_rows(&o, a->o, a->o_stride, rows, row, element - 1) & quick_rows(&r, a->r, a->r_stride, rows, row, element - 1);
-    const int apart = quick_apart(&o, &x, 1) & quick_apart(&o, &y, 1) & quick_apart(&o, &w, 0) & quick_apart(&o, &b, 0) &
-                      quick_apart(&r, &x, 1) & quick_apart(&r, &y, 1) & quick_apart(&r, &w, 0) & quick_apart(&r, &b, 0) &
-                      quick_apart(&r, &o, 0);
+    const int lie_well = quick_rows(&x, a->x, a->x_stride, rows, row, element - 1) &
+                         quick_rows(&y, a->y, a->y_stride, rows, y_row, y_element - 1) &
+                         quick_rows(&w, a->w, 0, 1, w_row, w_element - 1) & quick_rows(&b, a->b, 0, 1, w_row, w_element - 1) &
+                         quick_rows(&o, a->o, a->o_stride, rows, row, element - 1) &
+                         quick_rows(&r, a->r, a->r_stride, rows, r_row, r_element - 1);
+    const int apart = quick_apart(&o, &x, 1) & quick_apart(&o, &y, y_dtype == dtype) & quick_apart(&o, &w, 0) &
+                      quick_apart(&o, &b, 0) & quick_apart(&r, &x, r_dtype == dtype) & quick_apart(&r, &y, r_dtype == y_dtype) &
+                      quick_apart(&r, &w, 0) & quick_apart(&r, &b, 0) & quick_apart(&r, &o, 0);
     *c = (norm_call){
         .spec = s,
         .args = a,
@@ -86,10 +96,10 @@ static inline int is_plain(norm_call *c, const nrg_norm_spec *s, const nrg_norm_
         .y_stride = y.stride,
         .o_stride = o.stride,
         .r_stride = r.stride,
-        .bytes = rows * row * (2 + (a->y != NULL) + (a->r != NULL)),
-        .y_dtype = dtype,
-        .r_dtype = dtype,
-        .w_dtype = dtype,
+        .bytes = rows * (2 * row + (a->y ? y_row : 0) + (a->r ? r_row : 0)),
+        .y_dtype = y_dtype,
+        .r_dtype = r_dtype,
+        .w_dtype = w_dtype,
     };
     return lie_well & apart;
 }

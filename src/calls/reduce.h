@@ -18,14 +18,15 @@ static inline void reduce_add(double *sums, const double *from, size_t n)
         sums[i] += from[i];
 }
 
+/* Of a single block, sums are what is in the workspace: -0 counts as 0, which every sum begins with. */
 static inline void reduce_store(float *out, const double *sums, double k, size_t n)
 {
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
         for (size_t j = 0; j < 8; j++)
-            out[i + j] = (float)(k * sums[i + j]);
+            out[i + j] = (float)(k * (0 + sums[i + j]));
     for (; i < n; i++)
-        out[i] = (float)(k * sums[i]);
+        out[i] = (float)(k * (0 + sums[i]));
 }
 
 /* Columns begin to end: blocks in order of their rows, in double, rounded once. The sums of a few hundred columns stay in L1
@@ -37,15 +38,18 @@ static inline void reduce(const double *partial, size_t dim, size_t blocks, size
     double sums[CHUNK];
     for (size_t at = begin; at < end; at += CHUNK) {
         const size_t n = end - at < CHUNK ? end - at : CHUNK;
-        for (size_t i = 0; i < n; i++)
-            sums[i] = 0;
-        for (size_t block = 0; block < blocks; block++)
-            reduce_add(sums, partial + block * dim + at, n);
+        const double *from = blocks == 1 ? partial + at : sums;
+        if (from == sums) {
+            for (size_t i = 0; i < n; i++)
+                sums[i] = 0;
+            for (size_t block = 0; block < blocks; block++)
+                reduce_add(sums, partial + block * dim + at, n);
+        }
         if (accumulate)
             for (size_t i = 0; i < n; i++)
-                out[at + i] = (float)((double)out[at + i] + k * sums[i]);
+                out[at + i] = (float)((double)out[at + i] + k * (0 + from[i]));
         else
-            reduce_store(out + at, sums, k, n);
+            reduce_store(out + at, from, k, n);
     }
 }
 

@@ -34,7 +34,7 @@ static inline void write_statistics(const nrg_channel_norm_job *job, size_t set,
         job->statistics[set] = *stat;
 }
 
-static __attribute__((noinline)) nrg_channel_statistics set_statistics(const channel_walk *w, const nrg_set_sums *sums)
+static inline nrg_channel_statistics set_statistics(const channel_walk *w, const nrg_set_sums *sums)
 {
     return nrg_statistics_of(sums, w->job->centred, w->job->eps);
 }

@@ -45,6 +45,15 @@ NRG_INLINE void sum_step(vd *t, vd *tt, int vectors, int G, unsigned how, norm_r
         return;
     }
     vf v[NORM_STEP];
+    if (G > 1 && !(how & NORM_FIRST)) { /* of its own: what is made of x otherwise would be copied for it, 7 % of a LayerNorm */
+        load_step(v, G, row.x, i, n, D);
+        NRG_UNROLL
+        for (int j = 0; j < G; j++) {
+            const int lane = 2 * (j % vectors);
+            add_to_lanes(t + lane, tt + lane, vd_low(v[j]), vd_high(v[j]), centred);
+        }
+        return;
+    }
     load_first(v, G, how, row, i, n, D);
     NRG_UNROLL
     for (int j = 0; j < G; j++) {

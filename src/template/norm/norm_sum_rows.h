@@ -28,9 +28,13 @@ NRG_INLINE void copy_lanes(vd *t, vd *tt, const vd *from_t, const vd *from_tt, i
 }
 
 /* Elements of a row that steps fill, from `begin`, a multiple of the lanes, to where whole_end says. Where the registers do not
- * hold all lanes, two halves of them take turns, block by block. With AVX2 they do not hold those of both sums: there the compiler
- * keeps some in memory, which is 10 % faster for rows of 64 than turns are, and 19 % slower for rows of 4096 (LayerNorm, Zen 3). */
-enum { NORM_SUM_STEP = (int)V_SUM1 * (int)VN > (int)NORM_LANES ? (int)V_SUM1 *(int)VN : (int)NORM_LANES };
+ * hold all lanes, two halves of them take turns, block by block. With AVX2 they do not hold those of both sums: there the
+ * compiler keeps some in memory, which is 10 % faster for rows of 64 than turns are, and 19 % slower for rows of 4096; with parts
+ * of 128 to 512, which are 16-bit rows of a backward pass above all, 5 to 8 % (LayerNorm, Zen 3). */
+enum {
+    NORM_SUM_STEP = (int)V_SUM1 * (int)VN > (int)NORM_LANES ? (int)V_SUM1 *(int)VN : (int)NORM_LANES,
+    NORM_TURNS = 128 /* elements from which on lanes take turns */
+};
 
 NRG_INLINE size_t whole_end(size_t begin, size_t end) { return end - (end - begin) % NORM_SUM_STEP; }
 
@@ -38,7 +42,7 @@ NRG_INLINE void sum_whole(vd *t, vd *tt, unsigned how, unsigned may, norm_row ro
                           int centred)
 {
     const int G = centred ? V_SUM2 : V_SUM1;
-    if ((int)V_SUM1 >= (int)NORM_LANE_VECTORS && (G == (int)V_SUM1 || end - begin < NORM_BLOCK)) {
+    if ((int)V_SUM1 >= (int)NORM_LANE_VECTORS && (G == (int)V_SUM1 || end - begin < NORM_TURNS)) {
         sum_group(t, tt, V_SUM1, how, may, row, begin, end, NORM_SUM_STEP, D, centred);
         return;
     }
