@@ -53,6 +53,9 @@ NRG_API const char *nrg_activation_name(nrg_activation g);
  *   NRG_ERR_OVERLAP    o overlaps x and is not x */
 NRG_API nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, void *o, int ith, int nth);
 
+/* What nrg_activation_forward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, void *o);
+
 /* dx = d_o ⊙ g′(x), where d_o is the gradient of g(x). dx may be x or d_o itself:
  *
  *               x     d_o
@@ -61,6 +64,10 @@ NRG_API nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, siz
  * Returns the statuses of nrg_activation_forward. */
 NRG_API nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o, void *dx,
                                            int ith, int nth);
+
+/* What nrg_activation_backward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o,
+                                                 void *dx);
 
 #ifdef __cplusplus
 }

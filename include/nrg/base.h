@@ -46,6 +46,14 @@ typedef enum nrg_status {
     NRG_ERR_POSITION = 18         /* a position or an id that its table does not have, or that nothing can be computed for */
 } nrg_status;
 
+/* Asking first. Every function that takes (ith, nth), the share of a thread, has one beside it whose name ends in _check and that
+ * takes the same without them. It returns what each share of the call would return at this moment, NRG_ERR_THREAD aside, and
+ * writes and computes nothing: so threads that must all decide alike may each ask, or one for all of them, before the first
+ * begins; and a program that has code of its own for what is refused knows before anything is changed. It looks into operands
+ * where the call does before it writes: positions, ids, counts of elements, and whether a phase before has left its workspace,
+ * so these have to be there. A function without (ith, nth) is for one thread, and its own status comes before the others begin.
+ */
+
 /* A sentence for a status: static storage, never NULL, unknown values included. */
 NRG_API const char *nrg_status_string(nrg_status status);
 

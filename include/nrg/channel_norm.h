@@ -219,6 +219,9 @@ static inline nrg_channel_norm_args nrg_channel_norm_args_init(size_t n, size_t 
 NRG_API nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int ith,
                                             int nth);
 
+/* What nrg_channel_norm_forward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_channel_norm_forward_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args);
+
 /* ---- statistics in parts ---- */
 
 /* Integers that hold the sums of one set. Opaque but for this: the sums of two parts are added integer by integer (wrapping
@@ -237,6 +240,10 @@ NRG_API nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *spec, c
 NRG_API nrg_status nrg_channel_norm_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int64_t *sums,
                                          int ith, int nth);
 
+/* What nrg_channel_norm_sums would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_channel_norm_sums_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
+                                               int64_t *sums);
+
 /* into += from, for `sets` sets. into may not overlap from. Returns NRG_OK, NRG_ERR_NULL, NRG_ERR_ALIGNMENT, NRG_ERR_OVERFLOW or
  * NRG_ERR_OVERLAP. */
 NRG_API nrg_status nrg_sums_add(size_t sets, int64_t *into, const int64_t *from);
@@ -251,6 +258,10 @@ NRG_API nrg_status nrg_sums_add(size_t sets, int64_t *into, const int64_t *from)
  *   NRG_ERR_COUNT   a set of no elements, or of one where there are running statistics */
 NRG_API nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
                                                const int64_t *sums, int ith, int nth);
+
+/* What nrg_channel_norm_statistics would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_channel_norm_statistics_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
+                                                     const int64_t *sums);
 
 /* Scale and shift of batch norm's inference: o1 = x ⊙ scale + shift, to be used as w and b (both f32) of NRG_STATISTICS_FOLDED.
  * From args.running_mean, running_var, w and b; scale and shift: [c]. Each is rounded once from double; o1 is then one fused

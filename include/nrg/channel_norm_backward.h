@@ -102,10 +102,17 @@ NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_sp
 NRG_API nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                                              int ith, int nth);
 
+/* What nrg_channel_norm_backward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_channel_norm_backward_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args);
+
 /* Phase 2: channels of share ith of nth, from the workspace to dw and db. Does nothing where there is no workspace. Returns
  * the statuses of nrg_channel_norm_backward. */
 NRG_API nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                                                     int ith, int nth);
+
+/* What nrg_channel_norm_backward_reduce would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_channel_norm_backward_reduce_check(const nrg_channel_norm_spec *spec,
+                                                          const nrg_channel_norm_backward_args *args);
 
 /* NRG_OVER_BATCH: Σdo1 and Σdo1 ⊙ (x - m) of a part, [c][NRG_SUMS_WORDS], with statistics given (of all parts); dw and db, where
  * asked for, are the part's own. dx, dy and args.sums are not looked at.
@@ -116,6 +123,10 @@ NRG_API nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec 
  *   NRG_ERR_COUNT        statistics of no elements */
 NRG_API nrg_status nrg_channel_norm_backward_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                                                   int64_t *sums, int ith, int nth);
+
+/* What nrg_channel_norm_backward_sums would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_channel_norm_backward_sums_check(const nrg_channel_norm_spec *spec,
+                                                        const nrg_channel_norm_backward_args *args, int64_t *sums);
 
 #ifdef __cplusplus
 }

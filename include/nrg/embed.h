@@ -126,6 +126,9 @@ static inline nrg_embed_args nrg_embed_args_init(size_t rows, size_t dim, void *
 /* clang-format on */
 NRG_API nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nth);
 
+/* What nrg_embed_forward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_embed_forward_check(const nrg_embed_args *args);
+
 /* nrg_embed_forward, and nrg_norm_forward over what comes out of it, with the bits of the two in turn: a few tokens at a time, so
  * that the sums are normalized while they are in the nearest cache.
  *
@@ -151,6 +154,9 @@ NRG_API nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nt
  * At most 16 KB of stack in an optimized build, as all calls. */
 NRG_API nrg_status nrg_embed_norm_forward(const nrg_embed_args *args, const nrg_norm_spec *spec, const nrg_norm_args *norm,
                                           int ith, int nth);
+
+/* What nrg_embed_norm_forward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_embed_norm_forward_check(const nrg_embed_args *args, const nrg_norm_spec *spec, const nrg_norm_args *norm);
 
 /* The backward pass. The gradient of x is d_o itself: nothing has to be called. That of a table, for every row k of it:
  *
@@ -226,6 +232,9 @@ NRG_API nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args)
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed, or phase 1 has not been there with these numbers of rows */
 /* clang-format on */
 NRG_API nrg_status nrg_embed_backward(const nrg_embed_backward_args *args, int ith, int nth);
+
+/* What nrg_embed_backward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_embed_backward_check(const nrg_embed_backward_args *args);
 
 #ifdef __cplusplus
 }

@@ -136,6 +136,9 @@ NRG_API nrg_status nrg_floater_workspace(const nrg_floater_spec *spec, size_t *b
 /* clang-format on */
 NRG_API nrg_status nrg_floater_forward(const nrg_floater_spec *spec, const nrg_floater_args *args, int ith, int nth);
 
+/* What nrg_floater_forward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_floater_forward_check(const nrg_floater_spec *spec, const nrg_floater_args *args);
+
 /* Aliasing: dstate0 may be dstate_n:
  *
  *               states dstate_n
@@ -186,6 +189,9 @@ NRG_API nrg_status nrg_floater_backward_workspace(const nrg_floater_spec *spec, 
  * n = 0: dstate_n, or 0, is the gradient. Returns the statuses of nrg_floater_forward, and
  *   NRG_ERR_NULL         spec or args; (with n > 0) spec.h, spec.vjp, dp, workspace, or both of p0 and state0 */
 NRG_API nrg_status nrg_floater_backward(const nrg_floater_spec *spec, const nrg_floater_backward_args *args, int ith, int nth);
+
+/* What nrg_floater_backward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_floater_backward_check(const nrg_floater_spec *spec, const nrg_floater_backward_args *args);
 
 #ifdef __cplusplus
 }

@@ -192,6 +192,9 @@ static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, void 
 /* clang-format on */
 NRG_API nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth);
 
+/* What nrg_norm_forward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_norm_forward_check(const nrg_norm_spec *spec, const nrg_norm_args *args);
+
 /* The usual cases in one line: dense f32 tensors, the whole job, statuses as above. w and b may be NULL. */
 
 /* o = rms_norm(x) ⊙ w */

@@ -130,8 +130,14 @@ NRG_API nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const 
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
 NRG_API nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth);
 
+/* What nrg_norm_backward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args);
+
 /* Phase 2: the columns of share ith of nth, workspace into dw and db. Returns the statuses of nrg_norm_backward. */
 NRG_API nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth);
+
+/* What nrg_norm_backward_reduce would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_norm_backward_reduce_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args);
 
 #ifdef __cplusplus
 }

@@ -35,6 +35,10 @@ extern "C" {
 NRG_API nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
                                          const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth);
 
+/* What nrg_norm_rope_forward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
+                                               const nrg_rope_args *rope, const nrg_norm_args *q, const nrg_norm_args *k);
+
 /* dx from the gradient of o, phase 1 of two. rope: its q and k are the gradients that arrive, its q_o and k_o the dx; dx may lie
  * over the gradient. q, k: as for nrg_norm_backward, with rows = tokens · heads, which in x, too, lie at equal distances
  * (x_stride), and x, w, b, mean, dw, db, workspace, x_stride and accumulate; d_o and dx are NULL, since rope has them. Rows of a
@@ -50,10 +54,20 @@ NRG_API nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_ro
 NRG_API nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
                                           const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth);
 
+/* What nrg_norm_rope_backward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_norm_rope_backward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
+                                                const nrg_rope_args *rope, const nrg_norm_backward_args *q,
+                                                const nrg_norm_backward_args *k);
+
 /* Phase 2: the workspaces into dw and db, as nrg_norm_backward_reduce. The statuses of nrg_norm_rope_backward. */
 NRG_API nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
                                                  const nrg_rope_args *rope, const nrg_norm_backward_args *q,
                                                  const nrg_norm_backward_args *k, int ith, int nth);
+
+/* What nrg_norm_rope_backward_reduce would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_norm_rope_backward_reduce_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
+                                                       const nrg_rope_args *rope, const nrg_norm_backward_args *q,
+                                                       const nrg_norm_backward_args *k);
 
 #ifdef __cplusplus
 }

@@ -111,6 +111,9 @@ static inline nrg_recurrent_args nrg_recurrent_args_init(size_t dim, size_t n, c
 /* clang-format on */
 NRG_API nrg_status nrg_recurrent_forward(const nrg_recurrent_args *args, int ith, int nth);
 
+/* What nrg_recurrent_forward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_recurrent_forward_check(const nrg_recurrent_args *args);
+
 /* Dtypes and strides as above; dp has dtype. dw, db and dp0 are f32 whatever the dtype.
  *
  * Aliasing: inputs may overlap each other; dw, db, dp0 and the workspace share no byte with anything. */
@@ -170,10 +173,16 @@ NRG_API nrg_status nrg_recurrent_workspace(const nrg_recurrent_backward_args *ar
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
 NRG_API nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *args, int ith, int nth);
 
+/* What nrg_recurrent_backward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_recurrent_backward_check(const nrg_recurrent_backward_args *args);
+
 /* Phase 2: the rows of dw, and elements of db, of share ith of nth, from the workspace. Sums are over chains and their positions,
  * both in ascending order. nth may differ from that of phase 1. Nothing is done where neither is asked for.
  * Returns the statuses of nrg_recurrent_backward. */
 NRG_API nrg_status nrg_recurrent_backward_reduce(const nrg_recurrent_backward_args *args, int ith, int nth);
+
+/* What nrg_recurrent_backward_reduce would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_recurrent_backward_reduce_check(const nrg_recurrent_backward_args *args);
 
 #ifdef __cplusplus
 }

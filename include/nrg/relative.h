@@ -136,10 +136,16 @@ static inline nrg_relative_args nrg_relative_args_init(size_t batch, size_t head
 /* clang-format on */
 NRG_API nrg_status nrg_relative_scores(const nrg_relative_args *args, int ith, int nth);
 
+/* What nrg_relative_scores would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_relative_scores_check(const nrg_relative_args *args);
+
 /* o[b, h, i, :] (+)= Σ_j a[b, h, i, j] · table[class(i, j), :]
  *
  * Shares as above, and the statuses of nrg_relative_scores. Without keys the sum is 0. */
 NRG_API nrg_status nrg_relative_values(const nrg_relative_args *args, int ith, int nth);
+
+/* What nrg_relative_values would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_relative_values_check(const nrg_relative_args *args);
 
 /* d_table[c, :] (+)= Σ_{b, h, i} q[b, h, i, :] · Σ_{j: class(i, j) = c} a[b, h, i, j]
  *
@@ -147,6 +153,9 @@ NRG_API nrg_status nrg_relative_values(const nrg_relative_args *args, int ith, i
  * each; so at most ⌈classes/8⌉·⌈dim/64⌉ threads have work, times heads where each has a table. Without `ends` the two threads
  * that have the outermost classes read all of a. A sum over nothing is 0. Returns the statuses of nrg_relative_scores. */
 NRG_API nrg_status nrg_relative_backward(const nrg_relative_args *args, int ith, int nth);
+
+/* What nrg_relative_backward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_relative_backward_check(const nrg_relative_args *args);
 
 #ifdef __cplusplus
 }

@@ -110,8 +110,14 @@ static inline nrg_relative_shift_args nrg_xlnet_shift_args(size_t batch, size_t 
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
 /* clang-format on */
 NRG_API nrg_status nrg_relative_shift(const nrg_relative_shift_args *args, int ith, int nth);
+
+/* What nrg_relative_shift would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_relative_shift_check(const nrg_relative_shift_args *args);
 /* The other way round, with the statuses of nrg_relative_shift. */
 NRG_API nrg_status nrg_relative_shift_backward(const nrg_relative_shift_args *args, int ith, int nth);
+
+/* What nrg_relative_shift_backward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_relative_shift_backward_check(const nrg_relative_shift_args *args);
 
 /* Where the data is. The biases are added where a projection has just written: a stride of 0 stands for a dense tensor [batch,
  * rows, heads, dim] here, heads before rows.
@@ -175,11 +181,17 @@ static inline nrg_head_bias_args nrg_head_bias_args_init(size_t batch, size_t he
  *                  nrg_relative_shift */
 NRG_API nrg_status nrg_head_bias_pair(const nrg_head_bias_args *args, int ith, int nth);
 
+/* What nrg_head_bias_pair would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_head_bias_pair_check(const nrg_head_bias_args *args);
+
 /* dq = d_o_u + d_o_v, and the sums du and dv. A share is columns, in groups of 32 of all heads · dim, of every row. A sum over no
  * rows is 0.
  *
  * Returns the statuses of nrg_head_bias_pair; NRG_ERR_NULL: with elements and something to write, both of d_o_u and d_o_v. */
 NRG_API nrg_status nrg_head_bias_pair_backward(const nrg_head_bias_args *args, int ith, int nth);
+
+/* What nrg_head_bias_pair_backward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_head_bias_pair_backward_check(const nrg_head_bias_args *args);
 
 #ifdef __cplusplus
 }

@@ -171,6 +171,9 @@ static inline nrg_rope_table_args nrg_rope_table_args_init(size_t tokens, const 
  *                      byte with anything */
 NRG_API nrg_status nrg_rope_table(const nrg_rope_spec *spec, const nrg_rope_table_args *args, int ith, int nth);
 
+/* What nrg_rope_table would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_rope_table_check(const nrg_rope_spec *spec, const nrg_rope_table_args *args);
+
 /* What is rotated. A tensor is [tokens, heads, dim] in any layout whose strides are given in bytes: 0 stands for dense (a head
  * stride of dim elements, a token stride of heads of them). So q and k may be slices of the rows of one q-k-v matrix, or
  * [heads, tokens, dim].
@@ -230,6 +233,9 @@ static inline nrg_rope_args nrg_rope_args_init(size_t tokens, size_t dim, const 
  *   NRG_ERR_STRIDE       heads or tokens of a tensor lie over each other
  *   NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD  as in nrg/norm.h */
 NRG_API nrg_status nrg_rope(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth);
+
+/* What nrg_rope would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_rope_check(const nrg_rope_spec *spec, const nrg_rope_args *args);
 
 #ifdef __cplusplus
 }

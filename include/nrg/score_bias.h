@@ -113,6 +113,10 @@ NRG_API int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int 
 NRG_API nrg_status nrg_t5_diagonals(const nrg_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride,
                                     float *diagonals, size_t diagonals_stride, int ith, int nth);
 
+/* What nrg_t5_diagonals would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_t5_diagonals_check(const nrg_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride,
+                                          float *diagonals, size_t diagonals_stride);
+
 /* ALiBi's slopes. For a power of two, heads = m: slopes[h] = 2^(-max_bias · (h + 1) / m); the paper's max_bias is 8. For other
  * numbers as in the paper's code: the slopes of the next lower power of two m, then every other one of those of 2m. Returns
  * NRG_OK, NRG_ERR_NULL, NRG_ERR_ALIGNMENT, NRG_ERR_OVERFLOW, or NRG_ERR_CONSTANT where max_bias is negative, infinite or NaN. */
@@ -123,6 +127,10 @@ NRG_API nrg_status nrg_alibi_slopes(size_t heads, double max_bias, float *slopes
  * NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD. */
 NRG_API nrg_status nrg_alibi_diagonals(const nrg_bias_spec *spec, const float *slopes, float *diagonals, size_t diagonals_stride,
                                        int ith, int nth);
+
+/* What nrg_alibi_diagonals would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_alibi_diagonals_check(const nrg_bias_spec *spec, const float *slopes, float *diagonals,
+                                             size_t diagonals_stride);
 
 /* ---- adding it ---- */
 
@@ -194,6 +202,9 @@ static inline nrg_score_bias_args nrg_score_bias_args_init(nrg_dtype dtype, size
 /* clang-format on */
 NRG_API nrg_status nrg_score_bias_forward(const nrg_score_bias_args *args, int ith, int nth);
 
+/* What nrg_score_bias_forward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_score_bias_forward_check(const nrg_score_bias_args *args);
+
 /* ---- its backward pass ---- */
 
 /* Where the data is. Make one with nrg_score_bias_backward_args_init. d_o as scores above; d_diagonals may lie nowhere between
@@ -239,6 +250,9 @@ static inline nrg_score_bias_backward_args nrg_score_bias_backward_args_init(nrg
  * NRG_ERR_ENUM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD. */
 NRG_API nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *args, int ith, int nth);
 
+/* What nrg_score_bias_backward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_score_bias_backward_check(const nrg_score_bias_backward_args *args);
+
 /* The gradient of T5's table from that of the diagonals: d_table[bucket][h] = Σ d_diagonals[h][e] over the diagonals of the
  * bucket, ascending, in double; rounded once, together with what is there where accumulate is not 0. d_table: [buckets][heads]
  * in f32; buckets without a diagonal are 0, or keep their value. With mask_future the diagonals after the query count for no
@@ -248,6 +262,10 @@ NRG_API nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *a
  * NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD. */
 NRG_API nrg_status nrg_t5_backward(const nrg_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride,
                                    float *d_table, size_t d_table_stride, int accumulate, int ith, int nth);
+
+/* What nrg_t5_backward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_t5_backward_check(const nrg_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride,
+                                         float *d_table, size_t d_table_stride, int accumulate);
 
 #ifdef __cplusplus
 }

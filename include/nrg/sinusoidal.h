@@ -74,6 +74,9 @@ static inline nrg_sinusoidal_args nrg_sinusoidal_args_init(size_t rows, size_t d
  *                        byte with anything */
 NRG_API nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_args *args, int ith, int nth);
 
+/* What nrg_sinusoidal_table would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_sinusoidal_table_check(const nrg_sinusoidal_args *args);
+
 #ifdef __cplusplus
 }
 #endif

@@ -65,6 +65,13 @@ nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t n, c
     return NRG_OK;
 }
 
+nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, void *o)
+{
+    nrg_activation_job job;
+    const nrg_activation_args args = {.dtype = dtype, .activation = g, .n = n, .x = x, .out = o};
+    return prepare(&job, &args, 0, 0, 1);
+}
+
 #ifndef NRG_NO_BACKWARD
 nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o, void *dx, int ith,
                                    int nth)
@@ -76,5 +83,12 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, 
         return status;
     NRG_ACTIVE_KERNEL(activation_backward, dtype)(&job);
     return NRG_OK;
+}
+
+nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o, void *dx)
+{
+    nrg_activation_job job;
+    const nrg_activation_args args = {.dtype = dtype, .activation = g, .n = n, .x = x, .d_o = d_o, .out = dx};
+    return prepare(&job, &args, 1, 0, 1);
 }
 #endif

@@ -92,6 +92,13 @@ nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *spec, const nrg
     return status;
 }
 
+nrg_status nrg_channel_norm_forward_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args)
+{
+    nrg_channel_norm_job job;
+    nrg_dtype dtype;
+    return make_forward(&job, &dtype, spec, args, 0, 1);
+}
+
 static __attribute__((noinline)) nrg_status make_sums(nrg_channel_norm_job *job, nrg_dtype *dtype,
                                                       const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
                                                       int64_t *sums, int ith, int nth)
@@ -142,6 +149,13 @@ nrg_status nrg_channel_norm_sums(const nrg_channel_norm_spec *spec, const nrg_ch
     return NRG_OK;
 }
 
+nrg_status nrg_channel_norm_sums_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int64_t *sums)
+{
+    nrg_channel_norm_job job;
+    nrg_dtype dtype;
+    return make_sums(&job, &dtype, spec, args, sums, 0, 1);
+}
+
 /* Whether sums are plainly sound. */
 static inline int are_plain(size_t sets, const int64_t *into, const int64_t *from)
 {
@@ -166,13 +180,25 @@ nrg_status nrg_sums_add(size_t sets, int64_t *into, const int64_t *from)
     return NRG_OK;
 }
 
+static nrg_status check_statistics(nrg_checked *c, const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
+                                   const int64_t *sums, int ith, int nth)
+{
+    const nrg_channel_sums more = {sums};
+    const nrg_status status = nrg_check(c, &nrg_call_channel_norm_statistics, (const void *const[]){spec, args, &more}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const int update = ((const nrg_channel_norm_args *)c->part[NRG_CHANNEL_ARGS])->running_mean != NULL;
+    for (size_t set = 0; set < c->sizes.n[NRG_CHANNEL_SETS]; set++)
+        if (sums[set * NRG_SUMS_WORDS] < (update ? 2 : 1)) /* the count */
+            return NRG_ERR_COUNT;
+    return NRG_OK;
+}
+
 nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, const int64_t *sums,
                                        int ith, int nth)
 {
     nrg_checked c;
-    const nrg_channel_sums more = {sums};
-    const nrg_status status =
-        nrg_check(&c, &nrg_call_channel_norm_statistics, (const void *const[]){spec, args, &more}, ith, nth);
+    const nrg_status status = check_statistics(&c, spec, args, sums, ith, nth);
     if (status != NRG_OK)
         return status;
     spec = c.part[NRG_CHANNEL_SPEC];
@@ -180,9 +206,6 @@ nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const 
     const channel_shape shape = shape_of(spec, 1);
     const size_t sets = c.sizes.n[NRG_CHANNEL_SETS];
     const int update = args->running_mean != NULL;
-    for (size_t set = 0; set < sets; set++)
-        if (sums[set * NRG_SUMS_WORDS] < (update ? 2 : 1)) /* the count */
-            return NRG_ERR_COUNT;
 
     /* by channels, where those have running statistics */
     const size_t samples = sets && update && shape.groups ? args->n : 1, units = sets / samples;
@@ -205,6 +228,13 @@ nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const 
             nrg_running_update(args->running_mean + at, args->running_var + at, &running, samples, momentum);
     }
     return NRG_OK;
+}
+
+nrg_status nrg_channel_norm_statistics_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
+                                             const int64_t *sums)
+{
+    nrg_checked c;
+    return check_statistics(&c, spec, args, sums, 0, 1);
 }
 
 /* Element c of w or b, in double. */

@@ -139,10 +139,23 @@ static nrg_status backward(const nrg_call *call, const void *const *part, int64_
     return NRG_OK;
 }
 
+/* What the call would say. */
+static nrg_status ask(const nrg_call *call, const void *const *part)
+{
+    nrg_channel_norm_backward_job job;
+    nrg_checked c;
+    return make_job(&job, &c, call, part, 0, 1);
+}
+
 nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args, int ith,
                                      int nth)
 {
     return backward(&nrg_call_channel_norm_backward, (const void *const[]){spec, args}, NULL, ith, nth);
+}
+
+nrg_status nrg_channel_norm_backward_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args)
+{
+    return ask(&nrg_call_channel_norm_backward, (const void *const[]){spec, args});
 }
 
 nrg_status nrg_channel_norm_backward_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
@@ -150,6 +163,13 @@ nrg_status nrg_channel_norm_backward_sums(const nrg_channel_norm_spec *spec, con
 {
     const nrg_channel_sums more = {sums};
     return backward(&nrg_call_channel_norm_backward_sums, (const void *const[]){spec, args, &more}, sums, ith, nth);
+}
+
+nrg_status nrg_channel_norm_backward_sums_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
+                                                int64_t *sums)
+{
+    const nrg_channel_sums more = {sums};
+    return ask(&nrg_call_channel_norm_backward_sums, (const void *const[]){spec, args, &more});
 }
 
 nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
@@ -170,4 +190,9 @@ nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec, c
     if (job.groups && args->db)
         reduce(job.block_db, job.c, blocks, begin, end, args->db, 1, args->accumulate);
     return NRG_OK;
+}
+
+nrg_status nrg_channel_norm_backward_reduce_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args)
+{
+    return ask(&nrg_call_channel_norm_backward_reduce, (const void *const[]){spec, args});
 }

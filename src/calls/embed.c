@@ -95,3 +95,10 @@ nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nth)
     NRG_ACTIVE_KERNEL(embed, dtype)(&job);
     return NRG_OK;
 }
+
+nrg_status nrg_embed_forward_check(const nrg_embed_args *args)
+{
+    nrg_embed_job job;
+    nrg_dtype dtype;
+    return make_job(&job, &dtype, args, 0, 1);
+}

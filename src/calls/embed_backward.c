@@ -159,3 +159,10 @@ nrg_status nrg_embed_backward(const nrg_embed_backward_args *args, int ith, int 
     NRG_ACTIVE_KERNEL(embed_backward, dtype)(&job);
     return NRG_OK;
 }
+
+nrg_status nrg_embed_backward_check(const nrg_embed_backward_args *args)
+{
+    nrg_embed_backward_job job;
+    nrg_dtype dtype;
+    return make_job(&job, &dtype, args, 0, 1);
+}

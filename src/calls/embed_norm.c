@@ -102,3 +102,12 @@ nrg_status nrg_embed_norm_forward(const nrg_embed_args *args, const nrg_norm_spe
     }
     return NRG_OK;
 }
+
+nrg_status nrg_embed_norm_forward_check(const nrg_embed_args *args, const nrg_norm_spec *spec, const nrg_norm_args *norm_args)
+{
+    nrg_embed_job embed;
+    nrg_norm_job norm;
+    nrg_dtype dtype;
+    size_t rows;
+    return make_jobs(&embed, &norm, &dtype, &rows, (const void *const[]){args, spec, norm_args}, 0, 1);
+}

@@ -81,6 +81,12 @@ nrg_status nrg_floater_forward(const nrg_floater_spec *spec, const nrg_floater_a
     return status;
 }
 
+nrg_status nrg_floater_forward_check(const nrg_floater_spec *spec, const nrg_floater_args *args)
+{
+    forward_call f;
+    return check_forward(&f, spec, args, 0, 1);
+}
+
 #ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
 
@@ -168,5 +174,11 @@ nrg_status nrg_floater_backward(const nrg_floater_spec *spec, const nrg_floater_
         backward(&b.spec, &b.args, b.dp_stride);
     hand_out(&b.args, b.spec.n ? b.args.workspace : b.args.dstate_n, b.spec.dim);
     return NRG_OK;
+}
+
+nrg_status nrg_floater_backward_check(const nrg_floater_spec *spec, const nrg_floater_backward_args *args)
+{
+    backward_call b;
+    return check_backward(&b, spec, args, 0, 1);
 }
 #endif

@@ -149,6 +149,13 @@ nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args
     return NRG_OK;
 }
 
+nrg_status nrg_norm_forward_check(const nrg_norm_spec *spec, const nrg_norm_args *args)
+{
+    nrg_norm_job job;
+    nrg_dtype dtype;
+    return make_job(&job, &dtype, spec, args, 0, 1);
+}
+
 /* What the shortcuts share: dense f32, all rows. */
 static nrg_status forward_f32(nrg_norm_spec spec, size_t rows, const float *x, const float *y, const float *w, const float *b,
                               float *r, float *o)

@@ -119,6 +119,13 @@ nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_
     return NRG_OK;
 }
 
+nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)
+{
+    nrg_norm_backward_job job;
+    nrg_dtype dtype;
+    return make_rows(&job, &dtype, spec, args, 0, 1);
+}
+
 nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
 {
     nrg_checked c;
@@ -134,6 +141,11 @@ nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_ba
     if (args->db)
         reduce(job.db, dim, blocks, begin, end, args->db, 1, args->accumulate);
     return NRG_OK;
+}
+
+nrg_status nrg_norm_backward_reduce_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)
+{
+    return nrg_norm_backward_check(spec, args); /* the same operands */
 }
 
 _Static_assert((int)NRG_NORM_ROW_BATCH == (int)NRG_ROW_BATCH, "a block is whole batches");

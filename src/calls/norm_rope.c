@@ -65,6 +65,14 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec 
     return NRG_OK;
 }
 
+nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
+                                       const nrg_norm_args *q, const nrg_norm_args *k)
+{
+    nrg_norm_rope_job job[2];
+    nrg_dtype dtype;
+    return make_jobs(job, &dtype, (const void *const[]){norm, rope_spec, rope, q, k}, 0, 1);
+}
+
 #ifndef NRG_NO_BACKWARD
 /* The two calls' arguments for q or k, and a job for the rotation: the rotated gradient is in dx, and norm_backward takes it from
  * there. */
@@ -129,6 +137,14 @@ nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec
     return NRG_OK;
 }
 
+nrg_status nrg_norm_rope_backward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
+                                        const nrg_norm_backward_args *q, const nrg_norm_backward_args *k)
+{
+    half h[2];
+    nrg_norm_spec own;
+    return make_halves(h, &own, (const void *const[]){norm, rope_spec, rope, q, k}, 0, 1);
+}
+
 nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
                                          const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth)
 {
@@ -138,5 +154,12 @@ nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_ro
     for (int i = 0; i < 2 && status == NRG_OK; i++)
         status = nrg_norm_backward_reduce(&own, &h[i].norm, ith, nth);
     return status;
+}
+
+nrg_status nrg_norm_rope_backward_reduce_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
+                                               const nrg_rope_args *rope, const nrg_norm_backward_args *q,
+                                               const nrg_norm_backward_args *k)
+{
+    return nrg_norm_rope_backward_check(norm, rope_spec, rope, q, k); /* the same operands */
 }
 #endif

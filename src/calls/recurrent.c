@@ -48,6 +48,13 @@ nrg_status nrg_recurrent_forward(const nrg_recurrent_args *args, int ith, int nt
     return status;
 }
 
+nrg_status nrg_recurrent_forward_check(const nrg_recurrent_args *args)
+{
+    nrg_recurrent_job job;
+    nrg_dtype dtype;
+    return make_job(&job, &dtype, args, 0, 1);
+}
+
 #ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
 
@@ -113,6 +120,13 @@ nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *args, int i
     return NRG_OK;
 }
 
+nrg_status nrg_recurrent_backward_check(const nrg_recurrent_backward_args *args)
+{
+    nrg_recurrent_backward_job job;
+    nrg_dtype dtype;
+    return make_backward_job(&job, &dtype, args, 0, 1);
+}
+
 nrg_status nrg_recurrent_backward_reduce(const nrg_recurrent_backward_args *args, int ith, int nth)
 {
     nrg_recurrent_backward_job job;
@@ -125,5 +139,10 @@ nrg_status nrg_recurrent_backward_reduce(const nrg_recurrent_backward_args *args
     if (job.begin < job.end && (job.dw || job.db))
         NRG_ACTIVE_KERNEL(recurrent_reduce, dtype)(&job);
     return NRG_OK;
+}
+
+nrg_status nrg_recurrent_backward_reduce_check(const nrg_recurrent_backward_args *args)
+{
+    return nrg_recurrent_backward_check(args); /* the same operands */
 }
 #endif

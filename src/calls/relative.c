@@ -78,6 +78,13 @@ nrg_status nrg_relative_scores(const nrg_relative_args *args, int ith, int nth)
     return status;
 }
 
+nrg_status nrg_relative_scores_check(const nrg_relative_args *args)
+{
+    nrg_relative_job job;
+    nrg_dtype dtype;
+    return make_scores(&job, &dtype, args, 0, 1);
+}
+
 static __attribute__((noinline)) nrg_status make_values(nrg_relative_job *job, nrg_dtype *dtype, const nrg_relative_args *args,
                                                         int ith, int nth)
 {
@@ -108,6 +115,13 @@ nrg_status nrg_relative_values(const nrg_relative_args *args, int ith, int nth)
     if (status == NRG_OK && job.begin < job.end)
         NRG_ACTIVE_KERNEL(relative_values, dtype)(&job);
     return status;
+}
+
+nrg_status nrg_relative_values_check(const nrg_relative_args *args)
+{
+    nrg_relative_job job;
+    nrg_dtype dtype;
+    return make_values(&job, &dtype, args, 0, 1);
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -158,5 +172,12 @@ nrg_status nrg_relative_backward(const nrg_relative_args *args, int ith, int nth
     if (status == NRG_OK && job.begin < job.end)
         NRG_ACTIVE_KERNEL(relative_backward, dtype)(&job);
     return status;
+}
+
+nrg_status nrg_relative_backward_check(const nrg_relative_args *args)
+{
+    nrg_relative_job job;
+    nrg_dtype dtype;
+    return make_backward(&job, &dtype, args, 0, 1);
 }
 #endif

@@ -57,8 +57,22 @@ static nrg_status shift(const nrg_relative_shift_args *args, int backward, int i
 
 nrg_status nrg_relative_shift(const nrg_relative_shift_args *args, int ith, int nth) { return shift(args, 0, ith, nth); }
 
+nrg_status nrg_relative_shift_check(const nrg_relative_shift_args *args)
+{
+    nrg_relative_shift_job job;
+    nrg_dtype dtype;
+    return make_shift(&job, &dtype, args, 0, 0, 1);
+}
+
 #ifndef NRG_NO_BACKWARD
 nrg_status nrg_relative_shift_backward(const nrg_relative_shift_args *args, int ith, int nth) { return shift(args, 1, ith, nth); }
+
+nrg_status nrg_relative_shift_backward_check(const nrg_relative_shift_args *args)
+{
+    nrg_relative_shift_job job;
+    nrg_dtype dtype;
+    return make_shift(&job, &dtype, args, 1, 0, 1);
+}
 #endif
 
 /* ---- the two biases ---- */
@@ -118,6 +132,13 @@ nrg_status nrg_head_bias_pair(const nrg_head_bias_args *args, int ith, int nth)
     return status;
 }
 
+nrg_status nrg_head_bias_pair_check(const nrg_head_bias_args *args)
+{
+    nrg_head_bias_job job;
+    nrg_dtype dtype;
+    return make_pair(&job, &dtype, args, 0, 1);
+}
+
 #ifndef NRG_NO_BACKWARD
 static __attribute__((noinline)) nrg_status make_pair_backward(nrg_head_bias_backward_job *job, nrg_dtype *dtype,
                                                                const nrg_head_bias_args *args, int ith, int nth)
@@ -169,5 +190,12 @@ nrg_status nrg_head_bias_pair_backward(const nrg_head_bias_args *args, int ith, 
     if (status == NRG_OK && job.begin < job.end)
         NRG_ACTIVE_KERNEL(head_bias_pair_backward, dtype)(&job);
     return status;
+}
+
+nrg_status nrg_head_bias_pair_backward_check(const nrg_head_bias_args *args)
+{
+    nrg_head_bias_backward_job job;
+    nrg_dtype dtype;
+    return make_pair_backward(&job, &dtype, args, 0, 1);
 }
 #endif

@@ -105,6 +105,12 @@ nrg_status nrg_rope_table(const nrg_rope_spec *spec, const nrg_rope_table_args *
     return NRG_OK;
 }
 
+nrg_status nrg_rope_table_check(const nrg_rope_spec *spec, const nrg_rope_table_args *args)
+{
+    nrg_position_table_job job;
+    return make_table_job(&job, spec, args, 0, 1);
+}
+
 /* A tensor of a plain call, and its strides: of heads, then of tokens. */
 typedef struct plain_tensor {
     quick_operand rows;
@@ -194,4 +200,10 @@ nrg_status nrg_rope(const nrg_rope_spec *spec, const nrg_rope_args *args, int it
         if (job[i].heads && job[i].begin < job[i].end)
             rope(&job[i]);
     return NRG_OK;
+}
+
+nrg_status nrg_rope_check(const nrg_rope_spec *spec, const nrg_rope_args *args)
+{
+    nrg_rope_job job[2];
+    return make_jobs(job, spec, args, 0, 1);
 }

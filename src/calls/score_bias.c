@@ -106,6 +106,13 @@ nrg_status nrg_score_bias_forward(const nrg_score_bias_args *args, int ith, int 
     return NRG_OK;
 }
 
+nrg_status nrg_score_bias_forward_check(const nrg_score_bias_args *args)
+{
+    nrg_score_bias_job job;
+    nrg_dtype dtype;
+    return make_job(&job, &dtype, args, 0, 1);
+}
+
 #ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
 
@@ -179,5 +186,12 @@ nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *args, int
     if (status == NRG_OK && job.begin != job.end)
         NRG_ACTIVE_KERNEL(score_bias_backward, dtype)(&job);
     return status;
+}
+
+nrg_status nrg_score_bias_backward_check(const nrg_score_bias_backward_args *args)
+{
+    nrg_score_bias_backward_job job;
+    nrg_dtype dtype;
+    return make_backward_job(&job, &dtype, args, 0, 1);
 }
 #endif

@@ -92,3 +92,10 @@ nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_args *args, int ith, int nt
     NRG_ACTIVE_KERNEL(position_table, dtype)(&job);
     return NRG_OK;
 }
+
+nrg_status nrg_sinusoidal_table_check(const nrg_sinusoidal_args *args)
+{
+    nrg_position_table_job job;
+    nrg_dtype dtype;
+    return make_job(&job, &dtype, args, 0, 1);
+}

@@ -115,6 +115,14 @@ nrg_status nrg_t5_diagonals(const nrg_bias_spec *spec, nrg_dtype dtype, const vo
     return NRG_OK;
 }
 
+nrg_status nrg_t5_diagonals_check(const nrg_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride,
+                                  float *diagonals, size_t diagonals_stride)
+{
+    nrg_checked c;
+    const nrg_t5_args args = {table, diagonals, table_stride, diagonals_stride, dtype};
+    return nrg_check(&c, &nrg_call_t5_diagonals, (const void *const[]){spec, &args}, 0, 1);
+}
+
 #ifndef NRG_NO_BACKWARD
 nrg_status nrg_t5_backward(const nrg_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride, float *d_table,
                            size_t d_table_stride, int accumulate, int ith, int nth)
@@ -151,5 +159,14 @@ nrg_status nrg_t5_backward(const nrg_bias_spec *spec, const double *d_diagonals,
         }
     }
     return NRG_OK;
+}
+
+nrg_status nrg_t5_backward_check(const nrg_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride, float *d_table,
+                                 size_t d_table_stride, int accumulate)
+{
+    nrg_checked c;
+    const nrg_t5_backward_args args = {d_diagonals, d_table, d_diagonals_stride, d_table_stride};
+    (void)accumulate;
+    return nrg_check(&c, &nrg_call_t5_backward, (const void *const[]){spec, &args}, 0, 1);
 }
 #endif

@@ -123,10 +123,26 @@ static void complain(const trial *t, nrg_status got, nrg_status should)
                  nrg_status_string(got), (int)should, nrg_status_string(should));
 }
 
+/* Whoever asks first is told what the call is going to say, and nothing is written. */
+static void ask(trial *t, nrg_status should)
+{
+    if (!t->sound->has_shares)
+        return;
+    memcpy(before, memory, t->room);
+    snprintf(test_note, sizeof test_note, "asking %s, variant %d, %s", t->sound->function, t->variant, what);
+    const nrg_status said = t->sound->ask(t->part);
+    if (said != should)
+        ck_abort_msg("%s_check, variant %d, %s: says %d (%s), and the call %d (%s)", t->sound->function, t->variant, what,
+                     (int)said, nrg_status_string(said), (int)should, nrg_status_string(should));
+    ck_assert_msg(memcmp(before, memory, t->room) == 0, "%s_check, variant %d, %s: wrote something", t->sound->function,
+                  t->variant, what);
+}
+
 /* Refused, whichever share asks, and nothing is written; then everything is right again. */
 static void refused(trial *t, nrg_status status)
 {
     static const int shares[][2] = {{0, 1}, {2, 3}, {99, 100}};
+    ask(t, status);
     for (size_t i = 0; i < (t->sound->has_shares ? sizeof shares / sizeof shares[0] : 1); i++) {
         memcpy(before, memory, t->room);
         const nrg_status got = run(t, shares[i][0], shares[i][1]);
@@ -144,6 +160,7 @@ static int is_output(const trial *t, int i) { return call_of(t)->operands[i].rol
 static void accepted_outputs(trial *t, int all)
 {
     const uint32_t spared = t->sound->spares ? t->sound->spares(t->part) : 0;
+    ask(t, NRG_OK);
     memcpy(before, memory, t->room);
     const nrg_status got = run(t, 0, 1);
     if (got != NRG_OK)
@@ -164,6 +181,7 @@ static void accepted_outputs(trial *t, int all)
 
 static void accepted(trial *t)
 {
+    ask(t, NRG_OK);
     const nrg_status got = run(t, 0, 1);
     if (got != NRG_OK)
         complain(t, got, NRG_OK);
@@ -605,6 +623,8 @@ START_TEST(wrong_one_at_a_time)
     static trial t;
     const sound_call *sound = wanted[_i];
     uint32_t met = 0, settled = 0;
+    ck_assert_msg(sound->has_shares ? sound->ask != NULL : sound->ask == NULL,
+                  "%s takes shares, so it is asked first, or neither", sound->function);
     for (size_t i = 0; i < ROOM; i++)
         contents[i] = i % 2 ? 0x3c : (unsigned char)test_mix(i);
     for (int variant = 0; variant < sound->variants; variant++) {

@@ -88,6 +88,7 @@ typedef struct sound_call {
     void (*fill)(void *const *part);
 
     nrg_status (*run)(void *const *part, int ith, int nth);
+    nrg_status (*ask)(void *const *part); /* what run would say; NULL where has_shares is 0 */
 
     /* Makes the contents of operands wrong in the n-th way, and returns the status; NRG_OK: this variant has no such. May be
      * NULL. */

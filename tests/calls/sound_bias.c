@@ -41,16 +41,34 @@ static nrg_status run_t5(void *const *part, int ith, int nth)
     return nrg_t5_diagonals(part[SPEC], a->dtype, a->table, a->table_stride, a->diagonals, a->diagonals_stride, ith, nth);
 }
 
+static nrg_status ask_t5(void *const *part)
+{
+    const nrg_t5_args *a = part[TABLE];
+    return nrg_t5_diagonals_check(part[SPEC], a->dtype, a->table, a->table_stride, a->diagonals, a->diagonals_stride);
+}
+
 static nrg_status run_t5_backward(void *const *part, int ith, int nth)
 {
     const nrg_t5_backward_args *a = part[TABLE];
     return nrg_t5_backward(part[SPEC], a->d_diagonals, a->d_diagonals_stride, a->d_table, a->d_table_stride, 0, ith, nth);
 }
 
+static nrg_status ask_t5_backward(void *const *part)
+{
+    const nrg_t5_backward_args *a = part[TABLE];
+    return nrg_t5_backward_check(part[SPEC], a->d_diagonals, a->d_diagonals_stride, a->d_table, a->d_table_stride, 0);
+}
+
 static nrg_status run_alibi(void *const *part, int ith, int nth)
 {
     const nrg_alibi_args *a = part[TABLE];
     return nrg_alibi_diagonals(part[SPEC], a->slopes, a->diagonals, a->diagonals_stride, ith, nth);
+}
+
+static nrg_status ask_alibi(void *const *part)
+{
+    const nrg_alibi_args *a = part[TABLE];
+    return nrg_alibi_diagonals_check(part[SPEC], a->slopes, a->diagonals, a->diagonals_stride);
 }
 
 #define WRONG_POSITIONS                                                                                                          \
@@ -126,6 +144,7 @@ static uint32_t set_up_forward(void *const *part, int variant)
 }
 
 static nrg_status run_forward(void *const *part, int ith, int nth) { return nrg_score_bias_forward(part[ARGS], ith, nth); }
+static nrg_status ask_forward(void *const *part) { return nrg_score_bias_forward_check(part[ARGS]); }
 
 #define WRONG_SCORES(type, field)                                                                                                \
     WRONG_STRIDE(ARGS, type, field##_query_stride), WRONG_STRIDE(ARGS, type, field##_head_stride),                               \
@@ -152,6 +171,7 @@ static uint32_t set_up_backward(void *const *part, int variant)
 }
 
 static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_score_bias_backward(part[ARGS], ith, nth); }
+static nrg_status ask_backward(void *const *part) { return nrg_score_bias_backward_check(part[ARGS]); }
 
 static const sound_wrong wrong_backward[] = {WRONG_SCORES(nrg_score_bias_backward_args, d_o),
                                              WRONG_STRIDE(ARGS, nrg_score_bias_backward_args, d_diagonals_stride)};
@@ -164,18 +184,18 @@ static const sound_size backward_sizes[] = {{ARGS, NRG_AT(nrg_score_bias_backwar
 #define WRONG(options, numbers) .wrong = options, .wrong_count = NRG_COUNT(options), SIZES(numbers)
 
 static const sound_call calls[] = {
-    {&nrg_call_t5_diagonals, "score_bias.h", "nrg_t5_diagonals", 1, SPEC_VARIANTS, set_up_t5, NULL, run_t5,
+    {&nrg_call_t5_diagonals, "score_bias.h", "nrg_t5_diagonals", 1, SPEC_VARIANTS, set_up_t5, NULL, run_t5, ask_t5,
      WRONG(wrong_t5, spec_sizes)},
     {&nrg_call_t5_backward, "score_bias.h", "nrg_t5_backward", 1, SPEC_VARIANTS, set_up_other, NULL, run_t5_backward,
-     WRONG(wrong_t5_backward, spec_sizes)},
+     ask_t5_backward, WRONG(wrong_t5_backward, spec_sizes)},
     {&nrg_call_alibi_slopes, "score_bias.h", "nrg_alibi_slopes", 0, 3, set_up_slopes, NULL, run_slopes,
      WRONG(wrong_slopes, slopes_sizes)},
-    {&nrg_call_alibi_diagonals, "score_bias.h", "nrg_alibi_diagonals", 1, SPEC_VARIANTS, set_up_other, NULL, run_alibi,
+    {&nrg_call_alibi_diagonals, "score_bias.h", "nrg_alibi_diagonals", 1, SPEC_VARIANTS, set_up_other, NULL, run_alibi, ask_alibi,
      WRONG(wrong_alibi, spec_sizes)},
     {&nrg_call_score_bias_forward, "score_bias.h", "nrg_score_bias_forward", 1, VARIANTS, set_up_forward, NULL, run_forward,
-     WRONG(wrong_forward, forward_sizes)},
+     ask_forward, WRONG(wrong_forward, forward_sizes)},
     {&nrg_call_score_bias_backward, "score_bias.h", "nrg_score_bias_backward", 1, VARIANTS, set_up_backward, NULL, run_backward,
-     WRONG(wrong_backward, backward_sizes)},
+     ask_backward, WRONG(wrong_backward, backward_sizes)},
 };
 
 const sound_family sound_bias = {"bias", calls, NRG_COUNT(calls)};

@@ -104,6 +104,8 @@ static nrg_status run_forward(void *const *part, int ith, int nth)
     return nrg_channel_norm_forward(part[SPEC], part[ARGS], ith, nth);
 }
 
+static nrg_status ask_forward(void *const *part) { return nrg_channel_norm_forward_check(part[SPEC], part[ARGS]); }
+
 #define ARGS_U64(field, value, status) WRONG_U64(ARGS, nrg_channel_norm_args, field, value, status)
 #define WITH(field, value) WITH_U64(ARGS, nrg_channel_norm_args, field, value)
 
@@ -201,6 +203,12 @@ static nrg_status run_sums(void *const *part, int ith, int nth)
     return nrg_channel_norm_sums(part[SPEC], part[ARGS], own_memory(more->sums), ith, nth);
 }
 
+static nrg_status ask_sums(void *const *part)
+{
+    const nrg_channel_sums *more = part[MORE];
+    return nrg_channel_norm_sums_check(part[SPEC], part[ARGS], own_memory(more->sums));
+}
+
 static uint32_t set_up_add(void *const *part, int variant)
 {
     (void)variant;
@@ -258,6 +266,11 @@ static nrg_status spoil_statistics(void *const *part, int n)
 static nrg_status run_statistics(void *const *part, int ith, int nth)
 {
     return nrg_channel_norm_statistics(part[SPEC], part[ARGS], counts_of(part), ith, nth);
+}
+
+static nrg_status ask_statistics(void *const *part)
+{
+    return nrg_channel_norm_statistics_check(part[SPEC], part[ARGS], counts_of(part));
 }
 
 /* Neither looks at s, x and o, nor where statistics come from. */
@@ -344,10 +357,14 @@ static nrg_status run_backward(void *const *part, int ith, int nth)
     return nrg_channel_norm_backward(part[SPEC], part[ARGS], ith, nth);
 }
 
+static nrg_status ask_backward(void *const *part) { return nrg_channel_norm_backward_check(part[SPEC], part[ARGS]); }
+
 static nrg_status run_reduce(void *const *part, int ith, int nth)
 {
     return nrg_channel_norm_backward_reduce(part[SPEC], part[ARGS], ith, nth);
 }
+
+static nrg_status ask_reduce(void *const *part) { return nrg_channel_norm_backward_reduce_check(part[SPEC], part[ARGS]); }
 
 /* Sums, or statistics, of no elements. */
 static nrg_status spoil_backward(void *const *part, int n)
@@ -493,6 +510,11 @@ static nrg_status run_backward_sums(void *const *part, int ith, int nth)
     return nrg_channel_norm_backward_sums(part[SPEC], part[ARGS], counts_of(part), ith, nth);
 }
 
+static nrg_status ask_backward_sums(void *const *part)
+{
+    return nrg_channel_norm_backward_sums_check(part[SPEC], part[ARGS], counts_of(part));
+}
+
 /* What the second phase writes is not looked at. */
 static const sound_wrong wrong_backward_sums[] = {
     WRONG_SPEC,
@@ -511,21 +533,24 @@ static const sound_wrong wrong_backward_sums[] = {
 
 static const sound_call calls[] = {
     {&nrg_call_channel_norm_forward, "channel_norm.h", "nrg_channel_norm_forward", 1, VARIANTS, set_up_forward, fill_forward,
-     run_forward, WRONG(wrong_forward, forward_sizes)},
-    {&nrg_call_channel_norm_sums, "channel_norm.h", "nrg_channel_norm_sums", 1, 2, set_up_sums, NULL, run_sums,
+     run_forward, ask_forward, WRONG(wrong_forward, forward_sizes)},
+    {&nrg_call_channel_norm_sums, "channel_norm.h", "nrg_channel_norm_sums", 1, 2, set_up_sums, NULL, run_sums, ask_sums,
      WRONG(wrong_sums, forward_sizes)},
     {&nrg_call_sums_add, "channel_norm.h", "nrg_sums_add", 0, 1, set_up_add, NULL, run_add, .sizes = add_sizes,
      .size_count = NRG_COUNT(add_sizes)},
     {&nrg_call_channel_norm_statistics, "channel_norm.h", "nrg_channel_norm_statistics", 1, 2, set_up_statistics, fill_sums,
-     run_statistics, spoil_statistics, WRONG(wrong_statistics, channels_size)},
+     run_statistics, ask_statistics, spoil_statistics, WRONG(wrong_statistics, channels_size)},
     {&nrg_call_channel_norm_fold, "channel_norm.h", "nrg_channel_norm_fold", 0, 2, set_up_fold, NULL, run_fold,
      WRONG(wrong_fold, channels_size)},
     {&nrg_call_channel_norm_backward, "channel_norm_backward.h", "nrg_channel_norm_backward", 1, BACKWARD_VARIANTS,
-     set_up_backward, fill_backward, run_backward, spoil_backward, spared_by_backward, WRONG(wrong_backward, backward_sizes)},
+     set_up_backward, fill_backward, run_backward, ask_backward, spoil_backward, spared_by_backward,
+     WRONG(wrong_backward, backward_sizes)},
     {&nrg_call_channel_norm_backward_reduce, "channel_norm_backward.h", "nrg_channel_norm_backward_reduce", 1, BACKWARD_VARIANTS,
-     set_up_backward, fill_backward, run_reduce, spoil_backward, spared_by_reduce, WRONG(wrong_backward, backward_sizes)},
+     set_up_backward, fill_backward, run_reduce, ask_reduce, spoil_backward, spared_by_reduce,
+     WRONG(wrong_backward, backward_sizes)},
     {&nrg_call_channel_norm_backward_sums, "channel_norm_backward.h", "nrg_channel_norm_backward_sums", 1, 2,
-     set_up_backward_sums, fill_backward, run_backward_sums, WRONG(wrong_backward_sums, backward_sizes), .spoil = spoil_backward},
+     set_up_backward_sums, fill_backward, run_backward_sums, ask_backward_sums, WRONG(wrong_backward_sums, backward_sizes),
+     .spoil = spoil_backward},
     {&nrg_call_channel_norm_backward_workspace, "channel_norm_backward.h", "nrg_channel_norm_backward_workspace", 0,
      BACKWARD_VARIANTS, set_up_workspace, NULL, run_workspace, WRONG(wrong_workspace, backward_sizes)},
 };

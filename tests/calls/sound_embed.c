@@ -57,6 +57,7 @@ static nrg_status spoil(void *const *part, int n)
 }
 
 static nrg_status run(void *const *part, int ith, int nth) { return nrg_embed_forward(part[ARGS], ith, nth); }
+static nrg_status ask(void *const *part) { return nrg_embed_forward_check(part[ARGS]); }
 
 #define TERMS_U32(field, value, status) WRONG_U32(ARGS, nrg_embed_args, field, value, status)
 #define TERMS_U64(field, value, status) WRONG_U64(ARGS, nrg_embed_args, field, value, status)
@@ -105,6 +106,8 @@ static nrg_status run_norm(void *const *part, int ith, int nth)
 {
     return nrg_embed_norm_forward(part[ARGS], part[SPEC], part[NORM], ith, nth);
 }
+
+static nrg_status ask_norm(void *const *part) { return nrg_embed_norm_forward_check(part[ARGS], part[SPEC], part[NORM]); }
 
 static const sound_wrong wrong_norm[] = {
     WRONG_TERMS,
@@ -178,6 +181,7 @@ static nrg_status spoil_backward(void *const *part, int n)
 }
 
 static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_embed_backward(part[ARGS], ith, nth); }
+static nrg_status ask_backward(void *const *part) { return nrg_embed_backward_check(part[ARGS]); }
 
 #define BACKWARD_U32(field, value, status) WRONG_U32(ARGS, nrg_embed_backward_args, field, value, status)
 #define BACKWARD_U64(field, value, status) WRONG_U64(ARGS, nrg_embed_backward_args, field, value, status)
@@ -259,12 +263,12 @@ static const sound_wrong wrong_workspace[] = {
     .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = numbers, .size_count = NRG_COUNT(numbers)
 
 static const sound_call calls[] = {
-    {&nrg_call_embed_forward, "embed.h", "nrg_embed_forward", 1, 3, set_up, fill, run, spoil, WRONG(wrong, sizes)},
-    {&nrg_call_embed_norm_forward, "embed.h", "nrg_embed_norm_forward", 1, 3, set_up_norm, fill, run_norm, spoil,
+    {&nrg_call_embed_forward, "embed.h", "nrg_embed_forward", 1, 3, set_up, fill, run, ask, spoil, WRONG(wrong, sizes)},
+    {&nrg_call_embed_norm_forward, "embed.h", "nrg_embed_norm_forward", 1, 3, set_up_norm, fill, run_norm, ask_norm, spoil,
      WRONG(wrong_norm, norm_sizes)},
-    {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward_order", 0, 2, set_up_backward, fill_order, run_order, spoil_order,
-     spared_by_order, WRONG(wrong_order, backward_sizes)},
-    {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward", 1, 2, set_up_backward, fill_backward, run_backward,
+    {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward_order", 0, 2, set_up_backward, fill_order, run_order, NULL,
+     spoil_order, spared_by_order, WRONG(wrong_order, backward_sizes)},
+    {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward", 1, 2, set_up_backward, fill_backward, run_backward, ask_backward,
      spoil_backward, spared_by_sums, WRONG(wrong_backward, backward_sizes)},
     {&nrg_call_embed_backward_workspace, "embed.h", "nrg_embed_backward_workspace", 0, 2, set_up_workspace, NULL, run_workspace,
      WRONG(wrong_workspace, backward_sizes)},

@@ -116,6 +116,7 @@ static uint32_t set_up_forward(void *const *part, int variant)
 }
 
 static nrg_status run_forward(void *const *part, int ith, int nth) { return nrg_norm_forward(part[SPEC], part[ARGS], ith, nth); }
+static nrg_status ask_forward(void *const *part) { return nrg_norm_forward_check(part[SPEC], part[ARGS]); }
 
 #define OPERAND(name) NRG_BIT(NRG_NORM_BACKWARD_##name)
 
@@ -143,10 +144,14 @@ static nrg_status run_backward(void *const *part, int ith, int nth)
     return nrg_norm_backward(part[SPEC], part[ARGS], ith, nth);
 }
 
+static nrg_status ask_backward(void *const *part) { return nrg_norm_backward_check(part[SPEC], part[ARGS]); }
+
 static nrg_status run_reduce(void *const *part, int ith, int nth)
 {
     return nrg_norm_backward_reduce(part[SPEC], part[ARGS], ith, nth);
 }
+
+static nrg_status ask_reduce(void *const *part) { return nrg_norm_backward_reduce_check(part[SPEC], part[ARGS]); }
 
 /* Without operands: dw and db are there or not. */
 static uint32_t set_up_workspace(void *const *part, int variant)
@@ -187,11 +192,12 @@ static uint32_t spared_by_reduce(void *const *part)
 #define WRONG(options) .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = sizes, .size_count = NRG_COUNT(sizes)
 
 static const sound_call calls[] = {
-    {&nrg_call_norm_forward, "norm.h", "nrg_norm_forward", 1, VARIANTS, set_up_forward, NULL, run_forward, WRONG(wrong_forward)},
+    {&nrg_call_norm_forward, "norm.h", "nrg_norm_forward", 1, VARIANTS, set_up_forward, NULL, run_forward, ask_forward,
+     WRONG(wrong_forward)},
     {&nrg_call_norm_backward, "norm_backward.h", "nrg_norm_backward", 1, VARIANTS, set_up_backward, NULL, run_backward,
-     spoil_backward, spared_by_rows, WRONG(wrong_backward)},
+     ask_backward, spoil_backward, spared_by_rows, WRONG(wrong_backward)},
     {&nrg_call_norm_backward, "norm_backward.h", "nrg_norm_backward_reduce", 1, VARIANTS, set_up_backward, NULL, run_reduce,
-     spoil_backward, spared_by_reduce, WRONG(wrong_backward)},
+     ask_reduce, spoil_backward, spared_by_reduce, WRONG(wrong_backward)},
     {&nrg_call_norm_backward_workspace, "norm_backward.h", "nrg_norm_backward_workspace", 0, VARIANTS, set_up_workspace, NULL,
      run_workspace, WRONG(wrong_workspace)},
 };

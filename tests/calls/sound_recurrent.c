@@ -38,6 +38,7 @@ static uint32_t set_up_recurrent(void *const *part, int variant)
 }
 
 static nrg_status run_recurrent(void *const *part, int ith, int nth) { return nrg_recurrent_forward(part[ARGS], ith, nth); }
+static nrg_status ask_recurrent(void *const *part) { return nrg_recurrent_forward_check(part[ARGS]); }
 
 static const sound_wrong wrong_recurrent[] = {
     WRONG_U64(ARGS, nrg_recurrent_args, dim, 0, NRG_ERR_DIM),
@@ -88,7 +89,10 @@ static nrg_status run_recurrent_backward(void *const *part, int ith, int nth)
     return nrg_recurrent_backward(part[ARGS], ith, nth);
 }
 
+static nrg_status ask_recurrent_backward(void *const *part) { return nrg_recurrent_backward_check(part[ARGS]); }
+
 static nrg_status run_reduce(void *const *part, int ith, int nth) { return nrg_recurrent_backward_reduce(part[ARGS], ith, nth); }
+static nrg_status ask_reduce(void *const *part) { return nrg_recurrent_backward_reduce_check(part[ARGS]); }
 
 RUN_WORKSPACE(run_recurrent_workspace, nrg_recurrent_workspace, part[ARGS])
 
@@ -180,6 +184,8 @@ static nrg_status run_floater(void *const *part, int ith, int nth)
     return quiet(nrg_floater_forward(part[SPEC], part[PATH], ith, nth));
 }
 
+static nrg_status ask_floater(void *const *part) { return quiet(nrg_floater_forward_check(part[SPEC], part[PATH])); }
+
 RUN_WORKSPACE(run_floater_workspace, nrg_floater_workspace, part[SPEC])
 
 static uint32_t set_up_floater_backward(void *const *part, int variant)
@@ -205,6 +211,8 @@ static nrg_status run_floater_backward(void *const *part, int ith, int nth)
 {
     return quiet(nrg_floater_backward(part[SPEC], part[PATH], ith, nth));
 }
+
+static nrg_status ask_floater_backward(void *const *part) { return quiet(nrg_floater_backward_check(part[SPEC], part[PATH])); }
 
 RUN_WORKSPACE(run_floater_backward_workspace, nrg_floater_backward_workspace, part[SPEC], part[PATH])
 
@@ -244,20 +252,21 @@ static const sound_size floater_backward_sizes[] = {
 
 static const sound_call calls[] = {
     {&nrg_call_recurrent_forward, "recurrent.h", "nrg_recurrent_forward", 1, RECURRENT_VARIANTS, set_up_recurrent, NULL,
-     run_recurrent, WRONG(wrong_recurrent, recurrent_sizes)},
+     run_recurrent, ask_recurrent, WRONG(wrong_recurrent, recurrent_sizes)},
     {&nrg_call_recurrent_backward, "recurrent.h", "nrg_recurrent_backward", 1, RECURRENT_VARIANTS, set_up_recurrent_backward,
-     NULL, run_recurrent_backward, WRONG(wrong_recurrent_backward, recurrent_backward_sizes), .spares = backward_spares},
+     NULL, run_recurrent_backward, ask_recurrent_backward, WRONG(wrong_recurrent_backward, recurrent_backward_sizes),
+     .spares = backward_spares},
     {&nrg_call_recurrent_backward, "recurrent.h", "nrg_recurrent_backward_reduce", 1, RECURRENT_VARIANTS,
-     set_up_recurrent_backward, NULL, run_reduce, WRONG(wrong_recurrent_backward, recurrent_backward_sizes),
+     set_up_recurrent_backward, NULL, run_reduce, ask_reduce, WRONG(wrong_recurrent_backward, recurrent_backward_sizes),
      .spares = reduce_spares},
     {&nrg_call_recurrent_workspace, "recurrent.h", "nrg_recurrent_workspace", 0, RECURRENT_VARIANTS, set_up_recurrent_backward,
      NULL, run_recurrent_workspace, WRONG(wrong_recurrent_workspace, recurrent_backward_sizes)},
     {&nrg_call_floater_forward, "floater.h", "nrg_floater_forward", 1, FLOATER_VARIANTS, set_up_floater, NULL, run_floater,
-     WRONG(wrong_floater, floater_sizes), .spoil = spoil_times},
+     ask_floater, WRONG(wrong_floater, floater_sizes), .spoil = spoil_times},
     {&nrg_call_floater_workspace, "floater.h", "nrg_floater_workspace", 0, FLOATER_VARIANTS, set_up_floater, NULL,
      run_floater_workspace, WRONG(wrong_floater_workspace, floater_sizes)},
     {&nrg_call_floater_backward, "floater.h", "nrg_floater_backward", 1, FLOATER_VARIANTS, set_up_floater_backward, NULL,
-     run_floater_backward, WRONG(wrong_floater_backward, floater_backward_sizes), .spoil = spoil_times},
+     run_floater_backward, ask_floater_backward, WRONG(wrong_floater_backward, floater_backward_sizes), .spoil = spoil_times},
     {&nrg_call_floater_backward_workspace, "floater.h", "nrg_floater_backward_workspace", 0, FLOATER_VARIANTS,
      set_up_floater_backward, NULL, run_floater_backward_workspace, WRONG(wrong_floater_workspace, floater_backward_sizes)},
 };

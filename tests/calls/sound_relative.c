@@ -48,8 +48,11 @@ static uint32_t set_up_backward(void *const *part, int variant)
 }
 
 static nrg_status run_scores(void *const *part, int ith, int nth) { return nrg_relative_scores(part[ARGS], ith, nth); }
+static nrg_status ask_scores(void *const *part) { return nrg_relative_scores_check(part[ARGS]); }
 static nrg_status run_values(void *const *part, int ith, int nth) { return nrg_relative_values(part[ARGS], ith, nth); }
+static nrg_status ask_values(void *const *part) { return nrg_relative_values_check(part[ARGS]); }
 static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_relative_backward(part[ARGS], ith, nth); }
+static nrg_status ask_backward(void *const *part) { return nrg_relative_backward_check(part[ARGS]); }
 
 #define FARTHEST ((int64_t)1 << 60)
 #define WRONG_OPTIONS                                                                                                            \
@@ -101,10 +104,13 @@ static uint32_t set_up_shift(void *const *part, int variant)
 }
 
 static nrg_status run_shift(void *const *part, int ith, int nth) { return nrg_relative_shift(part[ARGS], ith, nth); }
+static nrg_status ask_shift(void *const *part) { return nrg_relative_shift_check(part[ARGS]); }
 static nrg_status run_shift_back(void *const *part, int ith, int nth)
 {
     return nrg_relative_shift_backward(part[ARGS], ith, nth);
 }
+
+static nrg_status ask_shift_back(void *const *part) { return nrg_relative_shift_backward_check(part[ARGS]); }
 
 #define WRONG_SHIFT                                                                                                              \
     WRONG_U64(ARGS, nrg_relative_shift_args, shift, FARTHEST, NRG_OK),                                                           \
@@ -157,7 +163,9 @@ static uint32_t set_up_pair_back(void *const *part, int variant)
 }
 
 static nrg_status run_pair(void *const *part, int ith, int nth) { return nrg_head_bias_pair(part[ARGS], ith, nth); }
+static nrg_status ask_pair(void *const *part) { return nrg_head_bias_pair_check(part[ARGS]); }
 static nrg_status run_pair_back(void *const *part, int ith, int nth) { return nrg_head_bias_pair_backward(part[ARGS], ith, nth); }
+static nrg_status ask_pair_back(void *const *part) { return nrg_head_bias_pair_backward_check(part[ARGS]); }
 
 #define WRONG_BIAS                                                                                                               \
     WRONG_U64(ARGS, nrg_head_bias_args, dim, 0, NRG_ERR_DIM),                                                                    \
@@ -184,19 +192,19 @@ static const sound_size pair_sizes[] = {{ARGS, NRG_AT(nrg_head_bias_args, batch)
 
 static const sound_call calls[] = {
     {&nrg_call_relative_scores, "relative.h", "nrg_relative_scores", 1, RELATIVE_VARIANTS, set_up_scores, NULL, run_scores,
-     WRONG(wrong_scores, relative_sizes)},
+     ask_scores, WRONG(wrong_scores, relative_sizes)},
     {&nrg_call_relative_values, "relative.h", "nrg_relative_values", 1, RELATIVE_VARIANTS, set_up_values, NULL, run_values,
-     WRONG(wrong_values, relative_sizes)},
+     ask_values, WRONG(wrong_values, relative_sizes)},
     {&nrg_call_relative_backward, "relative.h", "nrg_relative_backward", 1, RELATIVE_VARIANTS, set_up_backward, NULL,
-     run_backward, WRONG(wrong_backward, relative_sizes)},
-    {&nrg_call_relative_shift, "relative_shift.h", "nrg_relative_shift", 1, 4, set_up_shift, NULL, run_shift,
+     run_backward, ask_backward, WRONG(wrong_backward, relative_sizes)},
+    {&nrg_call_relative_shift, "relative_shift.h", "nrg_relative_shift", 1, 4, set_up_shift, NULL, run_shift, ask_shift,
      WRONG(wrong_shift, shift_sizes)},
     {&nrg_call_relative_shift_backward, "relative_shift.h", "nrg_relative_shift_backward", 1, 4, set_up_shift, NULL,
-     run_shift_back, WRONG(wrong_shift_back, shift_sizes)},
-    {&nrg_call_head_bias_pair, "relative_shift.h", "nrg_head_bias_pair", 1, PAIR_VARIANTS, set_up_pair, NULL, run_pair,
+     run_shift_back, ask_shift_back, WRONG(wrong_shift_back, shift_sizes)},
+    {&nrg_call_head_bias_pair, "relative_shift.h", "nrg_head_bias_pair", 1, PAIR_VARIANTS, set_up_pair, NULL, run_pair, ask_pair,
      WRONG(wrong_pair, pair_sizes)},
     {&nrg_call_head_bias_pair_backward, "relative_shift.h", "nrg_head_bias_pair_backward", 1, PAIR_VARIANTS, set_up_pair_back,
-     NULL, run_pair_back, WRONG(wrong_pair_back, pair_sizes)},
+     NULL, run_pair_back, ask_pair_back, WRONG(wrong_pair_back, pair_sizes)},
 };
 
 const sound_family sound_relative = {"relative", calls, NRG_COUNT(calls)};

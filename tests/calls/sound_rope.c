@@ -191,6 +191,8 @@ static nrg_status run_table(void *const *part, int ith, int nth)
     return nrg_rope_table(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], ith, nth);
 }
 
+static nrg_status ask_table(void *const *part) { return nrg_rope_table_check(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS]); }
+
 /* ---- the rotation ---- */
 
 static nrg_rope_args rope_args(int variant)
@@ -242,6 +244,8 @@ static nrg_status run_rope(void *const *part, int ith, int nth)
 {
     return nrg_rope(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], ith, nth);
 }
+
+static nrg_status ask_rope(void *const *part) { return nrg_rope_check(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS]); }
 
 #define ARGS_U32(part, field, value, status) WRONG_U32(part, nrg_rope_args, field, value, status)
 #define ARGS_U64(part, field, value, status) WRONG_U64(part, nrg_rope_args, field, value, status)
@@ -313,6 +317,12 @@ static nrg_status run_norm_rope(void *const *part, int ith, int nth)
                                  part[NRG_NORM_ROPE_Q_ARGS], part[NRG_NORM_ROPE_K_ARGS], ith, nth);
 }
 
+static nrg_status ask_norm_rope(void *const *part)
+{
+    return nrg_norm_rope_forward_check(part[NRG_NORM_ROPE_NORM], part[NRG_NORM_ROPE_SPEC], part[NRG_NORM_ROPE_ARGS],
+                                       part[NRG_NORM_ROPE_Q_ARGS], part[NRG_NORM_ROPE_K_ARGS]);
+}
+
 #define WITH_DTYPES(dtype_)                                                                                                      \
     WITH_U32(NRG_NORM_ROPE_NORM, nrg_norm_spec, dtype, dtype_), WITH_U32(NRG_NORM_ROPE_ARGS, nrg_rope_args, dtype, dtype_)
 
@@ -370,10 +380,22 @@ static nrg_status run_norm_rope_backward(void *const *part, int ith, int nth)
                                   part[NRG_NORM_ROPE_Q_ARGS], part[NRG_NORM_ROPE_K_ARGS], ith, nth);
 }
 
+static nrg_status ask_norm_rope_backward(void *const *part)
+{
+    return nrg_norm_rope_backward_check(part[NRG_NORM_ROPE_NORM], part[NRG_NORM_ROPE_SPEC], part[NRG_NORM_ROPE_ARGS],
+                                        part[NRG_NORM_ROPE_Q_ARGS], part[NRG_NORM_ROPE_K_ARGS]);
+}
+
 static nrg_status run_norm_rope_reduce(void *const *part, int ith, int nth)
 {
     return nrg_norm_rope_backward_reduce(part[NRG_NORM_ROPE_NORM], part[NRG_NORM_ROPE_SPEC], part[NRG_NORM_ROPE_ARGS],
                                          part[NRG_NORM_ROPE_Q_ARGS], part[NRG_NORM_ROPE_K_ARGS], ith, nth);
+}
+
+static nrg_status ask_norm_rope_reduce(void *const *part)
+{
+    return nrg_norm_rope_backward_reduce_check(part[NRG_NORM_ROPE_NORM], part[NRG_NORM_ROPE_SPEC], part[NRG_NORM_ROPE_ARGS],
+                                               part[NRG_NORM_ROPE_Q_ARGS], part[NRG_NORM_ROPE_K_ARGS]);
 }
 
 #define BACKWARD_U64(part, field, value, status) WRONG_U64(part, nrg_norm_backward_args, field, value, status)
@@ -467,6 +489,8 @@ static nrg_status run_sine_table(void *const *part, int ith, int nth)
     return nrg_sinusoidal_table(part[NRG_SINUSOIDAL_ARGS], ith, nth);
 }
 
+static nrg_status ask_sine_table(void *const *part) { return nrg_sinusoidal_table_check(part[NRG_SINUSOIDAL_ARGS]); }
+
 #define SINE_U32(field, value, status) WRONG_U32(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, field, value, status)
 #define SINE_U64(field, value, status) WRONG_U64(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, field, value, status)
 
@@ -496,20 +520,24 @@ static const sound_size sine_table_sizes[] = {{NRG_SINUSOIDAL_ARGS, NRG_AT(nrg_s
 static const sound_call calls[] = {
     {&nrg_call_rope_pairs, "rope.h", "nrg_rope_pairs", 0, 2, set_up_pairs, NULL, run_pairs, .wrong = wrong_pairs,
      .wrong_count = NRG_COUNT(wrong_pairs)},
-    {&nrg_call_rope_frequencies, "rope.h", "nrg_rope_frequencies", 0, 2, set_up_frequencies, NULL, run_frequencies,
+    {&nrg_call_rope_frequencies, "rope.h", "nrg_rope_frequencies", 0, 2, set_up_frequencies, NULL, run_frequencies, NULL,
      spoil_frequencies, .wrong = wrong_frequencies, .wrong_count = NRG_COUNT(wrong_frequencies)},
-    {&nrg_call_rope_table, "rope.h", "nrg_rope_table", 1, 3, set_up_table, NULL, run_table, WRONG(wrong_table, table_sizes)},
-    {&nrg_call_rope, "rope.h", "nrg_rope", 1, 3, set_up_rope, fill_rope, run_rope, spoil_rope, WRONG(wrong_rope, rope_sizes)},
+    {&nrg_call_rope_table, "rope.h", "nrg_rope_table", 1, 3, set_up_table, NULL, run_table, ask_table,
+     WRONG(wrong_table, table_sizes)},
+    {&nrg_call_rope, "rope.h", "nrg_rope", 1, 3, set_up_rope, fill_rope, run_rope, ask_rope, spoil_rope,
+     WRONG(wrong_rope, rope_sizes)},
     {&nrg_call_norm_rope_forward, "norm_rope.h", "nrg_norm_rope_forward", 1, 3, set_up_norm_rope, fill_norm_rope, run_norm_rope,
-     spoil_norm_rope, WRONG(wrong_norm_rope, norm_rope_sizes)},
+     ask_norm_rope, spoil_norm_rope, WRONG(wrong_norm_rope, norm_rope_sizes)},
     {&nrg_call_norm_rope_backward, "norm_rope.h", "nrg_norm_rope_backward", 1, 3, set_up_norm_rope_backward, fill_norm_rope,
-     run_norm_rope_backward, spoil_norm_rope, spared_by_rows, WRONG(wrong_norm_rope_backward, norm_rope_sizes)},
+     run_norm_rope_backward, ask_norm_rope_backward, spoil_norm_rope, spared_by_rows,
+     WRONG(wrong_norm_rope_backward, norm_rope_sizes)},
     {&nrg_call_norm_rope_backward, "norm_rope.h", "nrg_norm_rope_backward_reduce", 1, 3, set_up_norm_rope_backward,
-     fill_norm_rope, run_norm_rope_reduce, spoil_norm_rope, spared_by_reduce, WRONG(wrong_norm_rope_backward, norm_rope_sizes)},
+     fill_norm_rope, run_norm_rope_reduce, ask_norm_rope_reduce, spoil_norm_rope, spared_by_reduce,
+     WRONG(wrong_norm_rope_backward, norm_rope_sizes)},
     {&nrg_call_sinusoidal_frequencies, "sinusoidal.h", "nrg_sinusoidal_frequencies", 0, 2, set_up_sines, NULL, run_sines,
      .wrong = wrong_sines, .wrong_count = NRG_COUNT(wrong_sines)},
     {&nrg_call_sinusoidal_table, "sinusoidal.h", "nrg_sinusoidal_table", 1, 2, set_up_sine_table, NULL, run_sine_table,
-     WRONG(wrong_sine_table, sine_table_sizes)},
+     ask_sine_table, WRONG(wrong_sine_table, sine_table_sizes)},
 };
 
 const sound_family sound_rope = {"rope", calls, NRG_COUNT(calls)};
