@@ -21,16 +21,16 @@ static const bench_op backward_ops[] = {OP("silu", SILU), OP("gelu", GELU), OP("
 
 static void prepare(const bench_case *c, void *const *part)
 {
-    *(nrg_activation_args *)part[0] =
-        (nrg_activation_args){.dtype = c->dtype, .activation = c->op->activation, .n = bench_shape_elements(c->shape)};
+    *(nrg_activation_flat *)part[0] =
+        (nrg_activation_flat){.dtype = c->dtype, .activation = c->op->activation, .n = bench_shape_elements(c->shape)};
 }
 
-static nrg_status call_forward(const nrg_activation_args *a, int ith, int nth)
+static nrg_status call_forward(const nrg_activation_flat *a, int ith, int nth)
 {
     return nrg_activation_forward(a->activation, a->dtype, a->n, a->x, a->out, ith, nth);
 }
 
-static nrg_status call_backward(const nrg_activation_args *a, int ith, int nth)
+static nrg_status call_backward(const nrg_activation_flat *a, int ith, int nth)
 {
     return nrg_activation_backward(a->activation, a->dtype, a->n, a->x, a->d_o, a->out, ith, nth);
 }

@@ -25,9 +25,9 @@ static const struct {
 /* After the lengths of a level, the longer ones; after them, as the only large shape, every value. */
 #define LENGTHS SWEEP_LENGTHS(ACTIVATIONS, 23 + LARGE - 1, 130 + LARGE, 600 + LARGE, 1)
 
-static nrg_activation_args args_of(const sweep_case *c)
+static nrg_activation_flat args_of(const sweep_case *c)
 {
-    return (nrg_activation_args){.dtype = c->spec.dtype, .activation = c->spec.activation, .n = c->spec.dim};
+    return (nrg_activation_flat){.dtype = c->spec.dtype, .activation = c->spec.activation, .n = c->spec.dim};
 }
 
 static void make(sweep_case *c, const nrg_call *call)
@@ -43,7 +43,7 @@ static void make(sweep_case *c, const nrg_call *call)
         c->spec.dim = large[c->length - small - 1];
     else /* with steps, each activation has lengths of its own */
         c->spec.dim = (c->length - 1) * step + 1 + (size_t)c->way % step;
-    nrg_activation_args args = args_of(c);
+    nrg_activation_flat args = args_of(c);
     sweep_add_call(c, call, (void *const[]){&args}, NULL, 0, 0);
     sweep_lay_out(c, &random);
     c->shares = sweep_draw_shares(&random);
@@ -77,7 +77,7 @@ static void make_forward(sweep_case *c) { make(c, &nrg_call_activation_forward);
 
 static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
 {
-    nrg_activation_args a = args_of(c);
+    nrg_activation_flat a = args_of(c);
     nrg_status status = NRG_OK;
     sweep_bind_call(c, &nrg_call_activation_forward, (void *const[]){&a}, NULL, memory);
     SWEEP_EACH_SHARE(status, c, c->shares, nrg_activation_forward(a.activation, a.dtype, a.n, a.x, a.out, ith, nth));
@@ -92,7 +92,7 @@ static void make_backward(sweep_case *c) { make(c, &nrg_call_activation_backward
 
 static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
 {
-    nrg_activation_args a = args_of(c);
+    nrg_activation_flat a = args_of(c);
     nrg_status status = NRG_OK;
     sweep_bind_call(c, &nrg_call_activation_backward, (void *const[]){&a}, NULL, memory);
     SWEEP_EACH_SHARE(status, c, c->shares, nrg_activation_backward(a.activation, a.dtype, a.n, a.x, a.d_o, a.out, ith, nth));

@@ -18,6 +18,8 @@
 #ifndef NRG_ACTIVATION_H
 #define NRG_ACTIVATION_H
 
+#include <string.h>
+
 #include "base.h"
 
 #ifdef __cplusplus
@@ -68,6 +70,80 @@ NRG_API nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, si
 /* What nrg_activation_backward would say: asking first, nrg/base.h. */
 NRG_API nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o,
                                                  void *dx);
+
+/* Rows in up to four dimensions (nrg/base.h), each tensor with strides of its own. Row i of plane j of volume k of x:
+ *
+ *     x + i·x_stride + j·x_stride2 + k·x_stride3       bytes; a stride of 0 stands for dense
+ *
+ * Zero everything, set size (nrg_activation_args_init does), then what there is. */
+typedef struct nrg_activation_args {
+    size_t size;               /* sizeof(nrg_activation_args) */
+    nrg_activation activation; /* g */
+    nrg_dtype dtype;           /* of all tensors */
+    size_t dim;                /* elements of a row, at least 1 */
+    size_t rows;               /* 0 is fine */
+    size_t rows2;              /* planes of rows, and volumes of planes; 0 stands for 1 */
+    size_t rows3;
+    const void *x;   /* [rows3, rows2, rows, dim] input */
+    const void *d_o; /* backward: gradient of g(x); forward: NULL */
+    void *o;         /* forward: output; backward: NULL */
+    void *dx;        /* backward: output; forward: NULL */
+    size_t x_stride; /* bytes from row to row, from plane to plane, from volume to volume; likewise below */
+    size_t x_stride2;
+    size_t x_stride3;
+    size_t d_o_stride;
+    size_t d_o_stride2;
+    size_t d_o_stride3;
+    size_t o_stride;
+    size_t o_stride2;
+    size_t o_stride3;
+    size_t dx_stride;
+    size_t dx_stride2;
+    size_t dx_stride3;
+} nrg_activation_args;
+
+/* Forward; for the backward pass, o is NULL, and d_o and dx are set. */
+static inline nrg_activation_args nrg_activation_args_init(nrg_activation g, nrg_dtype dtype, size_t rows, size_t dim,
+                                                           const void *x, void *o)
+{
+    nrg_activation_args args;
+    memset(&args, 0, sizeof args);
+    args.size = sizeof args;
+    args.activation = g;
+    args.dtype = dtype;
+    args.dim = dim;
+    args.rows = rows;
+    args.x = x;
+    args.o = o;
+    return args;
+}
+
+/* o = g(x), row by row, the bits of nrg_activation_forward. o may be x, with its strides, and otherwise shares no byte with it:
+ *
+ *               x     o
+ *         o     yes
+ *
+ * Share ith of nth: elements, in the order in which rows lie in o. Returns the statuses of nrg_activation_forward, and
+ *   NRG_ERR_NULL         args
+ *   NRG_ERR_STRUCT_SIZE  as in nrg_norm_forward
+ *   NRG_ERR_DIM          dim is 0
+ *   NRG_ERR_STRIDE       a stride shorter than a row, or than what lies inside of it
+ *   NRG_ERR_COMBINATION  d_o or dx is there */
+NRG_API nrg_status nrg_activation_rows_forward(const nrg_activation_args *args, int ith, int nth);
+
+/* What nrg_activation_rows_forward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_activation_rows_forward_check(const nrg_activation_args *args);
+
+/* dx = d_o ⊙ g′(x), row by row, the bits of nrg_activation_backward. dx may be x or d_o, with its strides:
+ *
+ *               x     d_o
+ *        dx     yes   yes
+ *
+ * Returns the statuses of nrg_activation_rows_forward; NRG_ERR_COMBINATION where o is there. */
+NRG_API nrg_status nrg_activation_rows_backward(const nrg_activation_args *args, int ith, int nth);
+
+/* What nrg_activation_rows_backward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_activation_rows_backward_check(const nrg_activation_args *args);
 
 #ifdef __cplusplus
 }

@@ -46,6 +46,35 @@ typedef enum nrg_status {
     NRG_ERR_POSITION = 18         /* a position or an id that its table does not have, or that nothing can be computed for */
 } nrg_status;
 
+/* Four dimensions. Rows of `dim` adjacent elements may lie in up to three dimensions more, as in ggml's ne and nb: `rows` of them
+ * make a plane, `rows2` planes make a volume, and there are `rows3` volumes. rows2 and rows3 of 0 stand for 1, so that who has a
+ * matrix never meets them. Row i of plane j of volume k of an operand t begins
+ *
+ *     t + i·t_stride + j·t_stride2 + k·t_stride3       bytes
+ *
+ * and a stride of 0 stands for dense: what is inside of that dimension, without a gap. Strides may come in any order: a tensor of
+ * [tokens][heads][dim] is the planes of its heads with t_stride the bytes of a token and t_stride2 those of a head. Sorted by
+ * size, each that is taken at all must step over what is inside of it, so that no row meets another. Elements of a row are
+ * adjacent: where a program's are not, as in the transposed view of a matrix, it makes them so first.
+ *
+ * An input may repeat over dimensions: one row for all rows of a plane, one plane for all volumes. That is said, since a stride
+ * of 0 means another thing, and the stride of a dimension that repeats is not looked at. nrg_repeat values are bits.
+ *
+ * What is computed are the rows, one as if it were alone: each has the bits that it has in a dense matrix of all of them, in the
+ * order i, j, k; and where gradients are summed over rows, that is their order, too.
+ *
+ * Outputs over other operands: an operand in the place of another has its first byte, its element size and its strides, each that
+ * is taken, and repeats nowhere. Otherwise, where the bytes from the first to the last of the two overlap, rows of both must be
+ * at equal distances and share no byte, as slices of the rows of one buffer do; everything else is refused. Runs that follow
+ * without a gap count as one row there. So heads of one buffer [tokens][q, k and v heads][dim] may be read and written at once; a
+ * checkerboard of two tensors that would be apart may be refused. */
+typedef enum nrg_repeat {
+    NRG_REPEAT_NONE = 0,
+    NRG_REPEAT_ROWS = 1,  /* the same row for all rows of a plane */
+    NRG_REPEAT_ROWS2 = 2, /* the same plane for all planes of a volume */
+    NRG_REPEAT_ROWS3 = 4  /* the same volume for all */
+} nrg_repeat;
+
 /* Asking first. Every function that takes (ith, nth), the share of a thread, has one beside it whose name ends in _check and that
  * takes the same without them. It returns what each share of the call would return at this moment, NRG_ERR_THREAD aside, and
  * writes and computes nothing: so threads that must all decide alike may each ask, or one for all of them, before the first

@@ -149,7 +149,7 @@ NRG_API nrg_status nrg_embed_forward_check(const nrg_embed_args *args);
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_embed_forward, nrg_norm_forward, and
  *   NRG_ERR_NULL         (with rows > 0) norm.o
  *   NRG_ERR_COMBINATION  dim, dtype or rows differ between the structs; args.o, norm.x, norm.y or norm.z is there; a gate;
- *                        NRG_RESIDUAL_AFTER
+ *                        NRG_RESIDUAL_AFTER; planes in norm; NRG_WEIGHTS_GROUP with groups
  *
  * At most 16 KB of stack in an optimized build, as all calls. */
 NRG_API nrg_status nrg_embed_norm_forward(const nrg_embed_args *args, const nrg_norm_spec *spec, const nrg_norm_args *norm,

@@ -1,6 +1,7 @@
 /* nrg/norm.h: row normalization (LayerNorm, RMSNorm, L2 and their relatives), fused with a residual and a gate.
  *
- * A tensor is `rows` rows of `dim` elements. For every row, or for every one of its groups (⊙ element-wise, d = dim / groups):
+ * A tensor is `rows` rows of `dim` elements, in up to four dimensions (nrg/base.h). For every row, or for every one of its groups
+ * (⊙ element-wise, d = dim / groups):
  *
  *     r  = x + y         rounded to r_dtype; y absent: r = x             (residual before the norm, the default)
  *     p  = r ⊙ g(z)      rounded to f32, with NRG_GATE_PRE;  p = r otherwise
@@ -75,6 +76,13 @@ typedef enum nrg_store {
     NRG_STORE_STREAM = 2 /* non-temporal stores past the cache, where rows start at a multiple of 16 bytes */
 } nrg_store;
 
+/* What one w and one b are for. */
+typedef enum nrg_weights {
+    NRG_WEIGHTS_ROW = 0, /* a row: [dim], with groups a part for each of them (the heads of Cohere's query norms, Mamba-2) */
+    NRG_WEIGHTS_GROUP =
+        1 /* a group: [dim / groups], the same for all (query and key norms of Qwen 3 and Gemma 3 on whole rows) */
+} nrg_weights;
+
 /* What is computed. Make one with a constructor below, then change fields: later versions append fields, and `size` tells
  * the library which of them a compiled caller knows. By hand: zero everything, then set size, dim, dtype and eps. */
 typedef struct nrg_norm_spec {
@@ -91,17 +99,22 @@ typedef struct nrg_norm_spec {
     double eps;                      /* finite, at least 0; below 2^-600 it counts as 0 */
     double c;                        /* constant of the formula; 0 stands for √d: LayerNorm, RMSNorm. 1: unit length */
     float weight_offset;             /* added to every w: 0, or 1 as Gemma stores its weights. Without w: unused */
-    uint32_t reserved;               /* 0 */
+    nrg_weights weights;             /* what w and b are for; was reserved before 0.3 */
     nrg_gate gate;                   /* where z goes. New in 0.2, like the fields below */
     nrg_activation activation;       /* g */
-    size_t groups;                   /* a row is normalized in this many equal parts, w and b spanning it all; 0 stands for 1 */
+    size_t groups;                   /* a row is normalized in this many equal parts; 0 stands for 1 */
 } nrg_norm_spec;
 
 /* Where the data is. Make one with nrg_norm_args_init, then set what else there is. Pointers need the alignment of their
- * element only. A row stride is in bytes, from the start of one row to the start of the next; 0 stands for a dense tensor.
+ * element only. Strides are in bytes; 0 stands for dense. Row i of plane j of volume k of x, of rows, rows2 and rows3 of them:
+ *
+ *     x + i·x_stride + j·x_stride2 + k·x_stride3
+ *
+ * and so for y, z, o and r. y and z may repeat over each of the three (y_repeat, z_repeat). mean and rstd are dense, in the
+ * order k, j, i.
  *
  * Aliasing. Inputs may overlap each other as they like. An output shares no byte with another operand, except: the whole
- * operand, same first byte, same stride, same element size, as in this matrix.
+ * operand, same first byte, same strides, same element size, as in this matrix.
  *
  *               x     y     z     w     b     o     r     mean  rstd
  *         o     yes   yes   yes   no    no          no    no    no
@@ -109,14 +122,15 @@ typedef struct nrg_norm_spec {
  *      mean     no    no    no    no    no    no    no          no
  *      rstd     no    no    no    no    no    no    no    no
  *
- * Rows of two operands may interleave without touching (slices of one buffer) when their strides are equal. */
+ * Rows of two operands may interleave without touching (slices of one buffer) when their strides are equal. With planes, the rule
+ * is that of nrg/base.h. */
 typedef struct nrg_norm_args {
     size_t size;     /* sizeof(nrg_norm_args), set by nrg_norm_args_init */
     size_t rows;     /* 0 is fine: the call checks what it was given, and does nothing */
     const void *x;   /* [rows, dim] input */
     const void *y;   /* [rows, dim] residual, or NULL */
-    const void *w;   /* [dim] weight, or NULL */
-    const void *b;   /* [dim] bias, or NULL */
+    const void *w;   /* [dim] weight, or NULL; [dim / groups] with NRG_WEIGHTS_GROUP */
+    const void *b;   /* bias, or NULL; as w */
     void *o;         /* [rows, dim] output */
     void *r;         /* [rows, dim] output: the residual sum in r_dtype, or NULL */
     float *mean;     /* [rows, groups] output: m (0 where not centred), or NULL */
@@ -127,6 +141,20 @@ typedef struct nrg_norm_args {
     size_t r_stride;
     const void *z; /* [rows, dim] gate; NULL with NRG_GATE_NONE. New in 0.2 */
     size_t z_stride;
+    size_t rows2; /* planes of rows, and volumes of planes; 0 stands for 1. New in 0.3, like the fields below */
+    size_t rows3;
+    size_t x_stride2; /* bytes from plane to plane; 0: dense; likewise below */
+    size_t x_stride3; /* bytes from volume to volume */
+    size_t y_stride2;
+    size_t y_stride3;
+    size_t z_stride2;
+    size_t z_stride3;
+    size_t o_stride2;
+    size_t o_stride3;
+    size_t r_stride2;
+    size_t r_stride3;
+    uint32_t y_repeat; /* nrg_repeat bits: where y is one for all */
+    uint32_t z_repeat; /* the same of z */
 } nrg_norm_args;
 
 /* RMSNorm: not centred, √(mean square + eps), f32. */
@@ -176,14 +204,13 @@ static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, void 
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
  *   NRG_ERR_NULL         spec, args, or (with rows > 0) x or o; y with NRG_RESIDUAL_AFTER, or in the add_ shortcuts; z with a gate
- *   NRG_ERR_STRUCT_SIZE  a size smaller than the first version's struct, larger than this one's and not zero there, or over 4096;
- *                        reserved not 0
+ *   NRG_ERR_STRUCT_SIZE  a size smaller than the first version's struct, larger than this one's and not zero there, or over 4096
  *   NRG_ERR_DIM          dim is 0, or no multiple of groups
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
- *   NRG_ERR_STRIDE       a stride shorter than a row
+ *   NRG_ERR_STRIDE       a stride shorter than a row, or than what lies inside of it
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERLAP      operands overlap in a way the matrix above does not allow
- *   NRG_ERR_ENUM         dtype, eps_mode, residual_mode, store, gate or activation unknown
+ *   NRG_ERR_ENUM         dtype, eps_mode, residual_mode, store, weights, gate or activation unknown; y_repeat or z_repeat over 7
  *   NRG_ERR_DTYPE        y_dtype, r_dtype or w_dtype neither dtype nor f32
  *   NRG_ERR_EPS          eps negative, infinite or NaN
  *   NRG_ERR_CONSTANT     c or weight_offset NaN, or beyond the largest float

@@ -100,6 +100,28 @@ typedef struct nrg_norm_backward_args {
     size_t dz_stride;
     int accumulate;    /* not 0: dw and db are added to what is there, in one rounding; 0: overwritten */
     uint32_t reserved; /* 0 */
+    size_t rows2;      /* planes of rows, and volumes of planes; 0 stands for 1. New in 0.3, like the fields below */
+    size_t rows3;
+    size_t d_o_stride2; /* bytes from plane to plane; 0: dense; likewise below */
+    size_t d_o_stride3; /* bytes from volume to volume */
+    size_t dr_in_stride2;
+    size_t dr_in_stride3;
+    size_t x_stride2;
+    size_t x_stride3;
+    size_t y_stride2;
+    size_t y_stride3;
+    size_t r_stride2;
+    size_t r_stride3;
+    size_t z_stride2;
+    size_t z_stride3;
+    size_t dx_stride2;
+    size_t dx_stride3;
+    size_t dy_stride2;
+    size_t dy_stride3;
+    size_t dz_stride2;
+    size_t dz_stride3;
+    uint32_t y_repeat; /* nrg_repeat bits, as in the forward pass */
+    uint32_t z_repeat;
 } nrg_norm_backward_args;
 
 static inline nrg_norm_backward_args nrg_norm_backward_args_init(size_t rows, const void *x, const void *d_o, void *dx)

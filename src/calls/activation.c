@@ -4,12 +4,13 @@
 #include "../job/activation.h"
 #include "../operands/activation.h"
 #include "../operands/check.h"
+#include "planes.h"
 #include "quick.h"
 #include "share.h"
 #include "stream.h"
 
 /* One of no elements where there is nothing to do. */
-static inline void fill_job(nrg_activation_job *job, const nrg_activation_args *args, size_t bytes, int ith, int nth)
+static inline void fill_job(nrg_activation_job *job, const nrg_activation_flat *args, size_t bytes, int ith, int nth)
 {
     job->x = args->x;
     job->d_o = args->d_o;
@@ -21,7 +22,7 @@ static inline void fill_job(nrg_activation_job *job, const nrg_activation_args *
 }
 
 /* Whether a call is plainly sound; *bytes is then what it moves. */
-static inline int is_plain(size_t *bytes, const nrg_activation_args *a, int is_backward, int ith, int nth)
+static inline int is_plain(size_t *bytes, const nrg_activation_flat *a, int is_backward, int ith, int nth)
 {
     const size_t element = a->dtype == NRG_F32 ? 4 : 2, row = a->n * element;
     quick_operand x, d_o, out;
@@ -36,7 +37,7 @@ static inline int is_plain(size_t *bytes, const nrg_activation_args *a, int is_b
 
 /* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_job(nrg_activation_job *job, const nrg_call *call,
-                                                     const nrg_activation_args *args, int ith, int nth)
+                                                     const nrg_activation_flat *args, int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, call, (const void *const[]){args}, ith, nth);
@@ -45,7 +46,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_activation_job *job, co
     return status;
 }
 
-static inline nrg_status prepare(nrg_activation_job *job, const nrg_activation_args *args, int is_backward, int ith, int nth)
+static inline nrg_status prepare(nrg_activation_job *job, const nrg_activation_flat *args, int is_backward, int ith, int nth)
 {
     size_t bytes;
     if (!is_plain(&bytes, args, is_backward, ith, nth))
@@ -57,7 +58,7 @@ static inline nrg_status prepare(nrg_activation_job *job, const nrg_activation_a
 nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, void *o, int ith, int nth)
 {
     nrg_activation_job job;
-    const nrg_activation_args args = {.dtype = dtype, .activation = g, .n = n, .x = x, .out = o};
+    const nrg_activation_flat args = {.dtype = dtype, .activation = g, .n = n, .x = x, .out = o};
     const nrg_status status = prepare(&job, &args, 0, ith, nth);
     if (status != NRG_OK || job.begin == job.end)
         return status;
@@ -68,7 +69,7 @@ nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t n, c
 nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, void *o)
 {
     nrg_activation_job job;
-    const nrg_activation_args args = {.dtype = dtype, .activation = g, .n = n, .x = x, .out = o};
+    const nrg_activation_flat args = {.dtype = dtype, .activation = g, .n = n, .x = x, .out = o};
     return prepare(&job, &args, 0, 0, 1);
 }
 
@@ -77,7 +78,7 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, 
                                    int nth)
 {
     nrg_activation_job job;
-    const nrg_activation_args args = {.dtype = dtype, .activation = g, .n = n, .x = x, .d_o = d_o, .out = dx};
+    const nrg_activation_flat args = {.dtype = dtype, .activation = g, .n = n, .x = x, .d_o = d_o, .out = dx};
     const nrg_status status = prepare(&job, &args, 1, ith, nth);
     if (status != NRG_OK || job.begin == job.end)
         return status;
@@ -88,7 +89,90 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, 
 nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o, void *dx)
 {
     nrg_activation_job job;
-    const nrg_activation_args args = {.dtype = dtype, .activation = g, .n = n, .x = x, .d_o = d_o, .out = dx};
+    const nrg_activation_flat args = {.dtype = dtype, .activation = g, .n = n, .x = x, .d_o = d_o, .out = dx};
     return prepare(&job, &args, 1, 0, 1);
+}
+#endif
+
+/* ---- rows ---- */
+
+enum { X, D_O, OUT }; /* tensors of the planes, whose lowest level are the elements of a row */
+
+/* In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_rows(nrg_activation_job *job, nrg_planes *p, nrg_dtype *dtype,
+                                                      const nrg_call *call, const nrg_activation_args *args, int ith, int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, call, (const void *const[]){args}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const nrg_activation_args *a = c.part[0];
+    const int is_backward = call == &nrg_call_activation_rows_backward;
+    const nrg_activation_flat flat = {.activation = a->activation,
+                                      .n = a->dim * nrg_all_rows(a->rows, a->rows2, a->rows3),
+                                      .x = a->x,
+                                      .d_o = a->d_o,
+                                      .out = is_backward ? a->dx : a->o};
+    const size_t element = a->dtype == NRG_F32 ? 4 : 2;
+    *dtype = a->dtype;
+    fill_job(job, &flat, c.bytes, ith, nth);
+    planes_begin(p, a->dim, a->rows, a->rows2, a->rows3);
+    planes_add(p, X, a->x, element, c.stride[NRG_ACTIVATION_X]);
+    planes_add(p, D_O, a->d_o, element, c.stride[NRG_ACTIVATION_BACKWARD_D_O]);
+    planes_add(p, OUT, flat.out, element, c.stride[is_backward ? NRG_ACTIVATION_BACKWARD_DX : NRG_ACTIVATION_O]);
+    planes_sort(p, 1, OUT);
+    planes_fold(p, 1);
+    return NRG_OK;
+}
+
+/* A call for each run of elements that lie together in all tensors. */
+static void run_rows(nrg_activation_kernel *kernel, const nrg_activation_job *all, const nrg_planes *p)
+{
+    const size_t each = p->count[0];
+    nrg_activation_job job = *all;
+    for (size_t row = all->begin / each; row * each < all->end; row++) {
+        const size_t first = row * each;
+        job.x = all->x + planes_offset(p, X, row);
+        job.d_o = all->d_o ? all->d_o + planes_offset(p, D_O, row) : NULL;
+        job.o = all->o + planes_offset(p, OUT, row);
+        job.begin = all->begin > first ? all->begin - first : 0;
+        job.end = all->end - first < each ? all->end - first : each;
+        kernel(&job);
+    }
+}
+
+nrg_status nrg_activation_rows_forward(const nrg_activation_args *args, int ith, int nth)
+{
+    nrg_activation_job job;
+    nrg_planes planes;
+    nrg_dtype dtype;
+    const nrg_status status = make_rows(&job, &planes, &dtype, &nrg_call_activation_rows_forward, args, ith, nth);
+    if (status == NRG_OK && job.begin < job.end)
+        run_rows(NRG_ACTIVE_KERNEL(activation, dtype), &job, &planes);
+    return status;
+}
+
+nrg_status nrg_activation_rows_forward_check(const nrg_activation_args *args)
+{
+    nrg_checked c;
+    return nrg_check(&c, &nrg_call_activation_rows_forward, (const void *const[]){args}, 0, 1);
+}
+
+#ifndef NRG_NO_BACKWARD
+nrg_status nrg_activation_rows_backward(const nrg_activation_args *args, int ith, int nth)
+{
+    nrg_activation_job job;
+    nrg_planes planes;
+    nrg_dtype dtype;
+    const nrg_status status = make_rows(&job, &planes, &dtype, &nrg_call_activation_rows_backward, args, ith, nth);
+    if (status == NRG_OK && job.begin < job.end)
+        run_rows(NRG_ACTIVE_KERNEL(activation_backward, dtype), &job, &planes);
+    return status;
+}
+
+nrg_status nrg_activation_rows_backward_check(const nrg_activation_args *args)
+{
+    nrg_checked c;
+    return nrg_check(&c, &nrg_call_activation_rows_backward, (const void *const[]){args}, 0, 1);
 }
 #endif

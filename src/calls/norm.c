@@ -5,6 +5,7 @@
 #include "../operands/check.h"
 #include "../operands/norm.h"
 #include "norm_formula.h"
+#include "planes.h"
 #include "quick.h"
 #include "share.h"
 #include "stream.h"
@@ -14,6 +15,7 @@ typedef struct norm_call {
     const nrg_norm_spec *spec;
     const nrg_norm_args *args;
     size_t x_stride, y_stride, z_stride, o_stride, r_stride, bytes;
+    size_t rows, groups; /* of the kernel: groups with a w and b of their own make rows */
     nrg_dtype y_dtype, r_dtype, w_dtype;
 } norm_call;
 
@@ -21,7 +23,7 @@ static inline void fill_job(nrg_norm_job *job, const norm_call *c, int ith, int 
 {
     const nrg_norm_spec *s = c->spec;
     const nrg_norm_args *a = c->args;
-    const size_t groups = s->groups ? s->groups : 1, rows = a->rows * groups;
+    const size_t dim = nrg_norm_w_dim(s), groups = c->groups, rows = c->rows * groups;
     *job = (nrg_norm_job){
         .x = a->x,
         .y = a->y,
@@ -37,7 +39,7 @@ static inline void fill_job(nrg_norm_job *job, const norm_call *c, int ith, int 
         .z_stride = c->z_stride,
         .o_stride = c->o_stride,
         .r_stride = c->r_stride,
-        .dim = groups == 1 ? s->dim : s->dim / groups,
+        .dim = groups == 1 ? dim : dim / groups,
         .groups = groups,
         .row_begin = nth == 1 ? 0 : nrg_share(rows, ith, nth),
         .row_end = nth == 1 ? rows : nrg_share(rows, ith + 1, nth),
@@ -70,9 +72,10 @@ static inline int is_plain(norm_call *c, const nrg_norm_spec *s, const nrg_norm_
                         is_beside(&r_dtype, s->r_dtype, dtype) & is_beside(&w_dtype, s->w_dtype, dtype) &
                         ((unsigned)s->eps_mode <= NRG_EPS_NONE) & ((unsigned)s->store <= NRG_STORE_STREAM) & (s->eps >= 0) &
                         (s->eps <= DBL_MAX) & (fabs(s->c) <= (double)FLT_MAX) & (fabsf(s->weight_offset) <= FLT_MAX) &
-                        (s->groups <= 1) &
-                        !((unsigned)s->residual_mode | s->reserved | (unsigned)s->gate | (unsigned)s->activation);
-    const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST);
+                        (s->groups <= 1) & ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) &
+                        !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation);
+    const int sizes =
+        (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) & ((a->rows2 | a->rows3) <= 1) & !(a->y_repeat | a->z_repeat);
     const int operands = (a->x != NULL) & (a->o != NULL) & !a->z & !a->mean & !a->rstd;
     if (!(options & sizes & operands))
         return 0;
@@ -97,6 +100,8 @@ static inline int is_plain(norm_call *c, const nrg_norm_spec *s, const nrg_norm_
         .o_stride = o.stride,
         .r_stride = r.stride,
         .bytes = rows * (2 * row + (a->y ? y_row : 0) + (a->r ? r_row : 0)),
+        .rows = rows,
+        .groups = 1,
         .y_dtype = y_dtype,
         .r_dtype = r_dtype,
         .w_dtype = w_dtype,
@@ -104,15 +109,40 @@ static inline int is_plain(norm_call *c, const nrg_norm_spec *s, const nrg_norm_
     return lie_well & apart;
 }
 
-/* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_dtype *dtype, const nrg_norm_spec *spec,
-                                                     const nrg_norm_args *args, int ith, int nth)
+/* ---- all other calls ---- */
+
+enum { X, Y, Z, O, R }; /* tensors of the planes */
+
+/* Rows in planes, or groups as rows: where they lie, and the strides inside of a plane. */
+static __attribute__((noinline)) void set_planes(nrg_planes *p, norm_call *call, const nrg_checked *c, nrg_dtype dtype)
+{
+    const nrg_norm_args *a = call->args;
+    const size_t dim = nrg_norm_w_dim(call->spec), row = dim * (dtype == NRG_F32 ? 4 : 2);
+    planes_begin(p, nrg_norm_alike(call->spec), a->rows, a->rows2, a->rows3);
+    planes_add(p, X, a->x, row, c->stride[NRG_NORM_X]);
+    planes_add(p, Y, a->y, dim * (call->y_dtype == NRG_F32 ? 4 : 2), c->stride[NRG_NORM_Y]);
+    planes_add(p, Z, a->z, row, c->stride[NRG_NORM_Z]);
+    planes_add(p, O, a->o, row, c->stride[NRG_NORM_O]);
+    planes_add(p, R, a->r, dim * (call->r_dtype == NRG_F32 ? 4 : 2), c->stride[NRG_NORM_R]);
+    if (!a->mean && !a->rstd)
+        planes_sort(p, 0, O);
+    planes_fold(p, 0);
+    call->x_stride = p->stride[X][0];
+    call->y_stride = p->stride[Y][0];
+    call->z_stride = p->stride[Z][0];
+    call->o_stride = p->stride[O][0];
+    call->r_stride = p->stride[R][0];
+}
+
+/* In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_planes *planes, nrg_dtype *dtype,
+                                                     const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, &nrg_call_norm_forward, (const void *const[]){spec, args}, ith, nth);
     if (status != NRG_OK)
         return status;
-    const norm_call call = {
+    norm_call call = {
         .spec = c.part[NRG_NORM_SPEC],
         .args = c.part[NRG_NORM_ARGS],
         .x_stride = c.stride[NRG_NORM_X][0],
@@ -126,7 +156,49 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_dtyp
         .w_dtype = c.sizes.type[NRG_NORM_TYPE_W],
     };
     *dtype = call.spec->dtype;
+    const size_t alike = nrg_norm_alike(call.spec);
+    call.rows = nrg_all_rows(call.args->rows, call.args->rows2, call.args->rows3) * alike;
+    call.groups = nrg_norm_groups(call.spec);
+    planes->count[1] = 1;
+    if (!c.sizes.is_matrix || alike > 1)
+        set_planes(planes, &call, &c, *dtype);
     fill_job(job, &call, ith, nth);
+    return NRG_OK;
+}
+
+/* A call for each plane of the share. */
+static void run_planes(nrg_norm_forward_kernel *norm, const nrg_norm_job *all, const nrg_planes *p)
+{
+    const size_t each = p->count[0] * all->groups;
+    nrg_norm_job job = *all;
+    for (size_t plane = all->row_begin / each; plane * each < all->row_end; plane++) {
+        const size_t first = plane * each;
+        job.x = all->x + planes_offset(p, X, plane);
+        job.y = all->y ? all->y + planes_offset(p, Y, plane) : NULL;
+        job.z = all->z ? all->z + planes_offset(p, Z, plane) : NULL;
+        job.o = all->o + planes_offset(p, O, plane);
+        job.r = all->r ? all->r + planes_offset(p, R, plane) : NULL;
+        job.mean = all->mean ? all->mean + first : NULL;
+        job.rstd = all->rstd ? all->rstd + first : NULL;
+        job.row_begin = all->row_begin > first ? all->row_begin - first : 0;
+        job.row_end = all->row_end - first < each ? all->row_end - first : each;
+        norm(&job);
+    }
+}
+
+static __attribute__((noinline)) nrg_status forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
+{
+    nrg_norm_job job;
+    nrg_planes planes;
+    nrg_dtype dtype;
+    const nrg_status status = make_job(&job, &planes, &dtype, spec, args, ith, nth);
+    if (status != NRG_OK || job.row_begin == job.row_end)
+        return status;
+    nrg_norm_forward_kernel *const norm = NRG_ACTIVE_KERNEL(norm_forward, dtype);
+    if (planes_are_one(&planes))
+        norm(&job);
+    else
+        run_planes(norm, &job, &planes);
     return NRG_OK;
 }
 
@@ -134,26 +206,20 @@ nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args
 {
     nrg_norm_job job;
     norm_call call;
-    nrg_dtype dtype;
-    if (spec && args && (ith >= 0) & (ith < nth) && is_plain(&call, spec, args)) {
-        dtype = spec->dtype;
-        fill_job(&job, &call, ith, nth);
-    } else {
-        const nrg_status status = make_job(&job, &dtype, spec, args, ith, nth);
-        if (status != NRG_OK)
-            return status;
-    }
-    if (job.row_begin == job.row_end)
-        return NRG_OK;
-    NRG_ACTIVE_KERNEL(norm_forward, dtype)(&job);
+    if (!(spec && args && (ith >= 0) & (ith < nth) && is_plain(&call, spec, args)))
+        return forward(spec, args, ith, nth);
+    fill_job(&job, &call, ith, nth);
+    if (job.row_begin != job.row_end)
+        NRG_ACTIVE_KERNEL(norm_forward, spec->dtype)(&job);
     return NRG_OK;
 }
 
 nrg_status nrg_norm_forward_check(const nrg_norm_spec *spec, const nrg_norm_args *args)
 {
     nrg_norm_job job;
+    nrg_planes planes;
     nrg_dtype dtype;
-    return make_job(&job, &dtype, spec, args, 0, 1);
+    return make_job(&job, &planes, &dtype, spec, args, 0, 1);
 }
 
 /* What the shortcuts share: dense f32, all rows. */

@@ -9,12 +9,48 @@
 #include "../operands/norm.h"
 #include "norm_backward.h"
 #include "norm_formula.h"
+#include "planes.h"
 #include "reduce.h"
 #include "share.h"
 #include "stream.h"
 
+/* Rows of the kernel: groups with a w and b of their own make rows. */
+static size_t rows_of(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)
+{
+    return nrg_all_rows(args->rows, args->rows2, args->rows3) * nrg_norm_alike(spec);
+}
+
+/* Rows in planes, or groups as rows: where they lie, and the strides inside of a plane. */
+static __attribute__((noinline)) void set_planes(nrg_planes *p, nrg_norm_backward_job *job, const nrg_norm_spec *s,
+                                                 const nrg_norm_backward_args *a, const nrg_checked *c)
+{
+    const size_t dim = nrg_norm_w_dim(s), row = dim * (s->dtype == NRG_F32 ? 4 : 2),
+                 x_row = dim * (c->sizes.type[a->r ? NRG_NORM_TYPE_R : NRG_NORM_TYPE_X] == NRG_F32 ? 4 : 2),
+                 y_row = dim * (c->sizes.type[NRG_NORM_TYPE_Y] == NRG_F32 ? 4 : 2),
+                 r_row = dim * (c->sizes.type[NRG_NORM_TYPE_R] == NRG_F32 ? 4 : 2);
+    planes_begin(p, nrg_norm_alike(s), a->rows, a->rows2, a->rows3);
+    planes_add(p, NRG_PLANES_D_O, job->d_o, row, c->stride[NRG_NORM_BACKWARD_D_O]);
+    planes_add(p, NRG_PLANES_DR_IN, job->dr_in, r_row, c->stride[NRG_NORM_BACKWARD_DR_IN]);
+    planes_add(p, NRG_PLANES_X, job->x, x_row, c->stride[a->r ? NRG_NORM_BACKWARD_R : NRG_NORM_BACKWARD_X]);
+    planes_add(p, NRG_PLANES_Y, job->y, y_row, c->stride[NRG_NORM_BACKWARD_Y]);
+    planes_add(p, NRG_PLANES_Z, job->z, row, c->stride[NRG_NORM_BACKWARD_Z]);
+    planes_add(p, NRG_PLANES_DX, job->dx, row, c->stride[NRG_NORM_BACKWARD_DX]);
+    planes_add(p, NRG_PLANES_DY, job->dy, y_row, c->stride[NRG_NORM_BACKWARD_DY]);
+    planes_add(p, NRG_PLANES_DZ, job->dz, row, c->stride[NRG_NORM_BACKWARD_DZ]);
+    planes_fold(p, 0);
+    job->d_o_stride = p->stride[NRG_PLANES_D_O][0];
+    job->dr_in_stride = p->stride[NRG_PLANES_DR_IN][0];
+    job->x_stride = p->stride[NRG_PLANES_X][0];
+    job->y_stride = p->stride[NRG_PLANES_Y][0];
+    job->z_stride = p->stride[NRG_PLANES_Z][0];
+    job->dx_stride = p->stride[NRG_PLANES_DX][0];
+    job->dy_stride = p->stride[NRG_PLANES_DY][0];
+    job->dz_stride = p->stride[NRG_PLANES_DZ][0];
+    job->planes = planes_are_one(p) ? NULL : p;
+}
+
 /* Everything that the two phases check; *spec and *args are then this version's, in *c. The job has no share yet. */
-static nrg_status make_job(nrg_norm_backward_job *job, nrg_checked *c, const nrg_norm_spec **spec,
+static nrg_status make_job(nrg_norm_backward_job *job, nrg_planes *planes, nrg_checked *c, const nrg_norm_spec **spec,
                            const nrg_norm_backward_args **args, int ith, int nth)
 {
     const nrg_status status = nrg_check(c, &nrg_call_norm_backward, (const void *const[]){*spec, *args}, ith, nth);
@@ -23,7 +59,7 @@ static nrg_status make_job(nrg_norm_backward_job *job, nrg_checked *c, const nrg
     const nrg_norm_spec *s = *spec = c->part[NRG_NORM_SPEC];
     const nrg_norm_backward_args *a = *args = c->part[NRG_NORM_ARGS];
     const int after = s->residual_mode == NRG_RESIDUAL_AFTER;
-    const size_t groups = s->groups ? s->groups : 1;
+    const size_t dim = nrg_norm_w_dim(s), groups = nrg_norm_groups(s), rows = rows_of(s, a);
     double *partial = a->workspace;
     *job = (nrg_norm_backward_job){
         .d_o = a->d_o,
@@ -38,7 +74,7 @@ static nrg_status make_job(nrg_norm_backward_job *job, nrg_checked *c, const nrg
         .dy = a->dy,
         .dz = a->dz,
         .dw = a->dw ? partial : NULL,
-        .db = a->db && partial ? partial + (a->dw ? nrg_norm_block_count(a->rows) * s->dim : 0) : NULL,
+        .db = a->db && partial ? partial + (a->dw ? nrg_norm_block_count(rows) * dim : 0) : NULL,
         .d_o_stride = c->stride[NRG_NORM_BACKWARD_D_O][0],
         .dr_in_stride = c->stride[NRG_NORM_BACKWARD_DR_IN][0],
         .x_stride = c->stride[a->r ? NRG_NORM_BACKWARD_R : NRG_NORM_BACKWARD_X][0],
@@ -47,9 +83,9 @@ static nrg_status make_job(nrg_norm_backward_job *job, nrg_checked *c, const nrg
         .dx_stride = c->stride[NRG_NORM_BACKWARD_DX][0],
         .dy_stride = c->stride[NRG_NORM_BACKWARD_DY][0],
         .dz_stride = c->stride[NRG_NORM_BACKWARD_DZ][0],
-        .dim = groups == 1 ? s->dim : s->dim / groups,
+        .dim = groups == 1 ? dim : dim / groups,
         .groups = groups,
-        .block_rows = nrg_norm_block_rows(a->rows),
+        .block_rows = nrg_norm_block_rows(rows),
         .x_f32 = c->sizes.type[a->r ? NRG_NORM_TYPE_R : NRG_NORM_TYPE_X] == NRG_F32,
         .y_f32 = c->sizes.type[NRG_NORM_TYPE_Y] == NRG_F32,
         .r_f32 = c->sizes.type[NRG_NORM_TYPE_R] == NRG_F32,
@@ -60,6 +96,8 @@ static nrg_status make_job(nrg_norm_backward_job *job, nrg_checked *c, const nrg
         .activation = s->activation,
     };
     set_formula(&job->formula, s, job->dim);
+    if (!c->sizes.is_matrix || nrg_norm_alike(s) > 1)
+        set_planes(planes, job, s, a, c);
     return NRG_OK;
 }
 
@@ -69,9 +107,9 @@ size_t nrg_norm_backward_pieces(const nrg_norm_backward_args *args, size_t rows)
     return pieces < INT_MAX ? pieces : INT_MAX;
 }
 
-void nrg_norm_backward_rows(const nrg_norm_backward_args *args, int ith, int nth, size_t *begin, size_t *end)
+/* Of so many rows. */
+static void share_rows(const nrg_norm_backward_args *args, size_t rows, int ith, int nth, size_t *begin, size_t *end)
 {
-    const size_t rows = args->rows;
     if (args->dw || args->db) {
         const size_t each = nrg_norm_block_rows(rows), blocks = nrg_norm_block_count(rows),
                      last = nrg_share(blocks, ith + 1, nth) * each;
@@ -81,6 +119,11 @@ void nrg_norm_backward_rows(const nrg_norm_backward_args *args, int ith, int nth
     }
     *begin = nrg_share(rows, ith, nth);
     *end = nrg_share(rows, ith + 1, nth);
+}
+
+void nrg_norm_backward_rows(const nrg_norm_backward_args *args, int ith, int nth, size_t *begin, size_t *end)
+{
+    share_rows(args, args->rows, ith, nth, begin, end);
 }
 
 nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t *bytes)
@@ -96,23 +139,25 @@ nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm
 }
 
 /* Phase 1 without what checking takes, which shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_rows(nrg_norm_backward_job *job, nrg_dtype *dtype, const nrg_norm_spec *spec,
-                                                      const nrg_norm_backward_args *args, int ith, int nth)
+static __attribute__((noinline)) nrg_status make_rows(nrg_norm_backward_job *job, nrg_planes *planes, nrg_dtype *dtype,
+                                                      const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith,
+                                                      int nth)
 {
     nrg_checked c;
-    const nrg_status status = make_job(job, &c, &spec, &args, ith, nth);
+    const nrg_status status = make_job(job, planes, &c, &spec, &args, ith, nth);
     if (status != NRG_OK)
         return status;
     *dtype = spec->dtype;
-    nrg_norm_backward_rows(args, ith, nth, &job->row_begin, &job->row_end);
+    share_rows(args, rows_of(spec, args), ith, nth, &job->row_begin, &job->row_end);
     return NRG_OK;
 }
 
 nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
 {
     nrg_norm_backward_job job;
+    nrg_planes planes;
     nrg_dtype dtype;
-    const nrg_status status = make_rows(&job, &dtype, spec, args, ith, nth);
+    const nrg_status status = make_rows(&job, &planes, &dtype, spec, args, ith, nth);
     if (status != NRG_OK || job.row_begin >= job.row_end || !(job.dx || job.dy || job.dz || job.dw || job.db))
         return status;
     NRG_ACTIVE_KERNEL(norm_backward, dtype)(&job);
@@ -122,18 +167,20 @@ nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_
 nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)
 {
     nrg_norm_backward_job job;
+    nrg_planes planes;
     nrg_dtype dtype;
-    return make_rows(&job, &dtype, spec, args, 0, 1);
+    return make_rows(&job, &planes, &dtype, spec, args, 0, 1);
 }
 
 nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
 {
     nrg_checked c;
     nrg_norm_backward_job job;
-    const nrg_status status = make_job(&job, &c, &spec, &args, ith, nth);
+    nrg_planes planes;
+    const nrg_status status = make_job(&job, &planes, &c, &spec, &args, ith, nth);
     if (status != NRG_OK)
         return status;
-    const size_t blocks = nrg_norm_block_count(args->rows), dim = spec->dim, begin = nrg_share(dim, ith, nth),
+    const size_t blocks = nrg_norm_block_count(rows_of(spec, args)), dim = nrg_norm_w_dim(spec), begin = nrg_share(dim, ith, nth),
                  end = nrg_share(dim, ith + 1, nth);
     /* no rows, no blocks, no workspace: the sums are 0 */
     if (args->dw)

@@ -6,7 +6,8 @@
 
 #include "../../include/nrg/norm_backward.h"
 
-/* How many shares cut the rows into blocks, or (without dw and db) into pieces of `rows`; and the rows of share ith of nth. */
+/* How many shares cut args->rows, without planes, into blocks, or (without dw and db) into pieces of `rows`; and the rows of
+ * share ith of nth of them. */
 size_t nrg_norm_backward_pieces(const nrg_norm_backward_args *args, size_t rows);
 void nrg_norm_backward_rows(const nrg_norm_backward_args *args, int ith, int nth, size_t *begin, size_t *end);
 

@@ -5,6 +5,7 @@
 #define NRG_JOB_NORM_H
 
 #include "../../include/nrg/norm_backward.h"
+#include "planes.h"
 
 /* The three forms the divisor takes once sum, mean and none are folded into one eps (set_formula in norm_formula.h). */
 enum nrg_divisor {
@@ -46,6 +47,9 @@ typedef struct nrg_norm_job {
 /* Rows that norm_backward takes together: they add up in f32 before one addition to the partial sum in double. */
 enum { NRG_ROW_BATCH = 4 };
 
+/* The tensors of a norm_backward in planes. */
+enum { NRG_PLANES_D_O, NRG_PLANES_DR_IN, NRG_PLANES_X, NRG_PLANES_Y, NRG_PLANES_Z, NRG_PLANES_DX, NRG_PLANES_DY, NRG_PLANES_DZ };
+
 /* A share for norm_backward: blocks of rows (the last block ends at `rows`). Without partial sums a share is one block. */
 typedef struct nrg_norm_backward_job {
     const char *d_o, *dr_in, *x, *y, *z, *w, *b; /* NULL where absent. x: r itself where that is given; then y is NULL */
@@ -53,6 +57,7 @@ typedef struct nrg_norm_backward_job {
     const float *mean;                           /* [rows, groups]; NULL: to be recomputed, or not centred */
     double *dw, *db;                             /* partial sums, [blocks][groups · dim]; NULL where not asked for */
     size_t d_o_stride, dr_in_stride, x_stride, y_stride, z_stride, dx_stride, dy_stride, dz_stride;
+    const nrg_planes *planes;  /* NULL: all rows lie at those strides; otherwise those of a plane do */
     size_t dim, groups;        /* dim: of a group */
     size_t row_begin, row_end; /* the share, in rows of the tensor: whole blocks where there are partial sums */
     size_t block_rows;

@@ -7,13 +7,14 @@
 #include "../../include/nrg/activation.h"
 #include "operand.h"
 
-typedef struct nrg_activation_args {
+/* nrg_activation_forward and nrg_activation_backward: elements without gaps. */
+typedef struct nrg_activation_flat {
     nrg_dtype dtype;
     nrg_activation activation;
     size_t n;
     const void *x, *d_o;
     void *out; /* o or dx */
-} nrg_activation_args;
+} nrg_activation_flat;
 
 /* nrg_activation_forward */
 enum { NRG_ACTIVATION_X, NRG_ACTIVATION_O, NRG_ACTIVATION_OPERANDS };
@@ -22,5 +23,8 @@ extern const nrg_call nrg_call_activation_forward;
 /* nrg_activation_backward */
 enum { NRG_ACTIVATION_BACKWARD_X, NRG_ACTIVATION_BACKWARD_D_O, NRG_ACTIVATION_BACKWARD_DX, NRG_ACTIVATION_BACKWARD_OPERANDS };
 extern const nrg_call nrg_call_activation_backward;
+
+/* nrg_activation_rows_forward and nrg_activation_rows_backward, with the operands of those */
+extern const nrg_call nrg_call_activation_rows_forward, nrg_call_activation_rows_backward;
 
 #endif

@@ -77,7 +77,8 @@ nrg_status nrg_check_options(nrg_checked *c, const nrg_call *call, const void *c
     if (wrong)
         return name_range(c, call);
     c->sizes.n[NRG_ONE] = 1;
-    c->sizes.needed = c->sizes.always = c->sizes.ignored = c->sizes.refused = c->sizes.apart = c->sizes.read_only = 0;
+    c->sizes.needed = c->sizes.always = c->sizes.ignored = c->sizes.refused = c->sizes.apart = c->sizes.read_only =
+        c->sizes.is_matrix = 0;
     return call->measure(c->part, &c->sizes);
 }
 
@@ -102,11 +103,16 @@ typedef struct extent {
 static int fill_strides(size_t stride[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s, const void *part, size_t row,
                         size_t *dense)
 {
-    size_t span = row, any = 0;
+    const uint32_t repeated = nrg_repeated(o, part);
+    size_t span = row, any = repeated;
     *dense = 0;
     for (int k = 0; k < NRG_LEVELS && o->level[k].count != NRG_ONE; k++) {
         const size_t count = s->n[o->level[k].count], given = o->level[k].stride ? nrg_size_at(part, o->level[k].stride) : 0;
         size_t steps;
+        if (repeated >> k & 1) {
+            stride[k] = 0;
+            continue;
+        }
         any |= given;
         stride[k] = given ? given : span;
         if (!nrg_product(count, stride[k], &steps))
@@ -122,12 +128,13 @@ typedef struct step {
 } step;
 
 /* Levels that step at all, by their strides; returns how many. */
-static unsigned sort_levels(step sorted[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s, const size_t stride[NRG_LEVELS])
+static unsigned sort_levels(step sorted[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s, uint32_t repeated,
+                            const size_t stride[NRG_LEVELS])
 {
     unsigned count = 0;
     for (int k = 0; k < NRG_LEVELS && o->level[k].count != NRG_ONE; k++) {
         const step level = {stride[k], s->n[o->level[k].count]};
-        if (level.count == 1)
+        if (level.count == 1 || repeated >> k & 1)
             continue;
         unsigned at = count++;
         for (; at > 0 && sorted[at - 1].stride > level.stride; at--)
@@ -199,17 +206,23 @@ static __attribute__((noinline)) nrg_status name_rows(extent *e, size_t *stride,
 /* Rows on several levels. */
 static nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s, const void *part)
 {
+    const uint32_t repeated = nrg_repeated(o, part);
     step levels[NRG_LEVELS];
     uintptr_t aligned = e->first;
-    size_t span, dense;
-    if (!nrg_product(s->n[o->dim], e->element, &e->bytes) || !fill_strides(stride, o, s, part, e->bytes, &dense))
+    size_t row, span, dense;
+    if (!nrg_product(s->n[o->dim], e->element, &row) || !fill_strides(stride, o, s, part, row, &dense))
         return NRG_ERR_OVERFLOW;
     if (!has_elements(o, s))
         return NRG_OK;
-    span = dense ? dense : e->bytes;
+    span = dense ? dense : row;
     e->bytes = e->stride = span;
     e->rows = 1;
-    const unsigned count = dense ? 0 : sort_levels(levels, o, s, stride);
+    const unsigned count = dense ? 0 : sort_levels(levels, o, s, repeated, stride);
+    if (o->has_planes && !(repeated & NRG_REPEAT_ROWS)) {
+        if (stride[0] < row)
+            return NRG_ERR_STRIDE;
+        aligned |= stride[0];
+    }
     for (unsigned k = 0; k < count; k++) {
         const nrg_status status = add_level(e, &span, &levels[k], o->rows_may_meet);
         if (status != NRG_OK)
@@ -311,7 +324,7 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         e->index = i;
         e->element = (unsigned)nrg_element_bytes(o->element, s);
         e->first = (uintptr_t)nrg_pointer_at(from, o->at);
-        if (o->level[1].count == NRG_ONE) {
+        if ((o->level[1].count == NRG_ONE) | (o->has_planes & s->is_matrix)) {
             const size_t given = o->level[0].stride ? nrg_size_at(from, o->level[0].stride) : 0;
             if (!lay_rows(e, stride, given, dim, rows) && (status = name_rows(e, stride, given, dim, rows)) != NRG_OK)
                 return status;

@@ -110,8 +110,8 @@ static nrg_status measure_norm(const void *const *part, nrg_sizes *s)
     nrg_status status = measure_terms(args, s);
     if (status != NRG_OK || (status = nrg_norm_measure_spec(spec, s->type)) != NRG_OK)
         return status;
-    if (args->dim != spec->dim || args->dtype != spec->dtype || args->rows != norm->rows || spec->gate ||
-        spec->residual_mode != NRG_RESIDUAL_BEFORE)
+    if (args->dim != spec->dim || args->dtype != spec->dtype || args->rows != norm->rows || norm->rows2 > 1 || norm->rows3 > 1 ||
+        spec->gate || spec->residual_mode != NRG_RESIDUAL_BEFORE || nrg_norm_alike(spec) > 1)
         return NRG_ERR_COMBINATION;
     s->n[W_DIM] = args->rows ? args->dim : 0;
     /* fits wherever the elements of o do, and is looked at after them */

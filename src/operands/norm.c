@@ -7,7 +7,7 @@
 #include <math.h>
 
 /* numbers */
-enum { ROWS = 1, DIM, W_DIM, STATISTICS, SUMS, SPACE = NRG_NORM_BACKWARD_SPACE };
+enum { ROWS = 1, ROWS2, ROWS3, DIM, W_DIM, STATISTICS, SUMS, SPACE = NRG_NORM_BACKWARD_SPACE };
 
 nrg_status nrg_norm_measure_spec(const nrg_norm_spec *s, nrg_dtype type[NRG_TYPES])
 {
@@ -26,7 +26,25 @@ nrg_status nrg_norm_measure_spec(const nrg_norm_spec *s, nrg_dtype type[NRG_TYPE
 /* mean and rstd: rows · groups fits wherever rows · dim elements of x do, and is looked at after them. */
 static size_t statistics_of(const nrg_norm_spec *spec, size_t rows) { return rows * (spec->groups ? spec->groups : 1); }
 
-static const nrg_range ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC)};
+/* Rows in planes. Where their number does not fit, neither do the tensors, which says so: only what all of them may repeat over
+ * must not come before. */
+static size_t measure_rows(nrg_sizes *s, const nrg_norm_spec *spec, size_t rows, size_t rows2, size_t rows3, uint32_t repeated)
+{
+    const size_t all = nrg_all_rows(rows, rows2, rows3);
+    s->n[ROWS] = rows;
+    s->n[ROWS2] = nrg_or_one(rows2);
+    s->n[ROWS3] = nrg_or_one(rows3);
+    s->n[DIM] = spec->dim;
+    s->n[W_DIM] = rows ? nrg_norm_w_dim(spec) : 0;
+    s->n[STATISTICS] = statistics_of(spec, all);
+    s->is_matrix = ((rows2 | rows3) <= 1) & !repeated;
+    return all;
+}
+
+#define REPEAT_RANGES(type)                                                                                                      \
+    NRG_ENUM_RANGE(NRG_NORM_ARGS, type, y_repeat, NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3),                        \
+        NRG_ENUM_RANGE(NRG_NORM_ARGS, type, z_repeat, NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3)
+static const nrg_range ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC), REPEAT_RANGES(nrg_norm_args)};
 
 /* ---- forward ---- */
 
@@ -37,10 +55,7 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
     const nrg_status status = nrg_norm_measure_spec(spec, s->type);
     if (status != NRG_OK)
         return status;
-    s->n[ROWS] = args->rows;
-    s->n[DIM] = spec->dim;
-    s->n[W_DIM] = args->rows ? spec->dim : 0;
-    s->n[STATISTICS] = statistics_of(spec, args->rows);
+    measure_rows(s, spec, args->rows, args->rows2, args->rows3, args->y_repeat | args->z_repeat);
     if (spec->residual_mode == NRG_RESIDUAL_AFTER) {
         s->needed |= NRG_BIT(NRG_NORM_Y);
         s->refused |= NRG_BIT(NRG_NORM_R);
@@ -56,14 +71,19 @@ static const nrg_part forward_parts[] = {NRG_NORM_SPEC_PART, NRG_NORM_ARGS_PART}
 
 #define CHOSEN(type) (NRG_ELEMENT_CHOSEN + (type))
 #define TENSOR(field, args_type)                                                                                                 \
-    .part = NRG_NORM_ARGS, .at = NRG_AT(args_type, field), .dim = DIM,                                                           \
-    .level = {{.stride = NRG_AT(args_type, field##_stride), .count = ROWS}}
+    .part = NRG_NORM_ARGS, .at = NRG_AT(args_type, field), .dim = DIM, .has_planes = 1,                                          \
+    .level = {{.stride = NRG_AT(args_type, field##_stride), .count = ROWS},                                                      \
+              {.stride = NRG_AT(args_type, field##_stride2), .count = ROWS2},                                                    \
+              {.stride = NRG_AT(args_type, field##_stride3), .count = ROWS3}}
+#define REPEATS(field, args_type) .repeat = NRG_AT(args_type, field##_repeat)
 #define LINE(field, args_type, number) .part = NRG_NORM_ARGS, .at = NRG_AT(args_type, field), .dim = (number)
 
 static const nrg_operand forward_operands[NRG_NORM_OPERANDS] = {
     [NRG_NORM_X] = {"x", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), TENSOR(x, nrg_norm_args)},
-    [NRG_NORM_Y] = {"y", NRG_IN, CHOSEN(NRG_NORM_TYPE_Y), .may_be_absent = 1, TENSOR(y, nrg_norm_args)},
-    [NRG_NORM_Z] = {"z", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), .may_be_absent = 1, TENSOR(z, nrg_norm_args)},
+    [NRG_NORM_Y] = {"y", NRG_IN, CHOSEN(NRG_NORM_TYPE_Y), .may_be_absent = 1, TENSOR(y, nrg_norm_args),
+                    REPEATS(y, nrg_norm_args)},
+    [NRG_NORM_Z] = {"z", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), .may_be_absent = 1, TENSOR(z, nrg_norm_args),
+                    REPEATS(z, nrg_norm_args)},
     [NRG_NORM_W] = {"w", NRG_IN, CHOSEN(NRG_NORM_TYPE_W), .may_be_absent = 1, LINE(w, nrg_norm_args, W_DIM)},
     [NRG_NORM_B] = {"b", NRG_IN, CHOSEN(NRG_NORM_TYPE_W), .may_be_absent = 1, LINE(b, nrg_norm_args, W_DIM)},
     [NRG_NORM_O] = {"o", NRG_OUT, CHOSEN(NRG_NORM_TYPE_X), TENSOR(o, nrg_norm_args),
@@ -88,10 +108,11 @@ const nrg_call nrg_call_norm_forward = {
 
 nrg_status nrg_norm_measure_space(const nrg_norm_spec *spec, size_t rows, const nrg_norm_backward_args *args, size_t *doubles)
 {
-    const size_t sums = ((size_t)(args->dw != NULL) + (args->db != NULL)) * nrg_norm_block_count(rows);
+    const size_t sums = ((size_t)(args->dw != NULL) + (args->db != NULL)) * nrg_norm_block_count(rows * nrg_norm_alike(spec));
+    const size_t columns = nrg_norm_w_dim(spec);
     size_t bytes;
-    *doubles = spec->dim * sums;
-    return nrg_product(spec->dim, sums * sizeof(double), &bytes) ? NRG_OK : NRG_ERR_OVERFLOW;
+    *doubles = columns * sums;
+    return nrg_product(columns, sums * sizeof(double), &bytes) ? NRG_OK : NRG_ERR_OVERFLOW;
 }
 
 static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
@@ -99,13 +120,12 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
     const nrg_norm_spec *spec = part[NRG_NORM_SPEC];
     const nrg_norm_backward_args *args = part[NRG_NORM_ARGS];
     nrg_status status = nrg_norm_measure_spec(spec, s->type);
-    if (status != NRG_OK || (status = nrg_norm_measure_space(spec, args->rows, args, &s->n[SPACE])) != NRG_OK)
+    if (status != NRG_OK)
         return status;
-    s->n[ROWS] = args->rows;
-    s->n[DIM] = spec->dim;
-    s->n[W_DIM] = args->rows ? spec->dim : 0;
-    s->n[STATISTICS] = statistics_of(spec, args->rows);
-    s->n[SUMS] = spec->dim; /* written where there are no rows, too */
+    const size_t rows = measure_rows(s, spec, args->rows, args->rows2, args->rows3, args->y_repeat | args->z_repeat);
+    if ((status = nrg_norm_measure_space(spec, rows, args, &s->n[SPACE])) != NRG_OK)
+        return status;
+    s->n[SUMS] = nrg_norm_w_dim(spec); /* written where there are no rows, too */
     if (!args->r)
         s->needed |= NRG_BIT(NRG_NORM_BACKWARD_X);
     if (spec->residual_mode == NRG_RESIDUAL_AFTER)
@@ -135,8 +155,8 @@ static const nrg_part backward_parts[] = {NRG_NORM_SPEC_PART, NRG_NORM_BACKWARD_
 
 static const nrg_operand backward_operands[NRG_NORM_BACKWARD_OPERANDS] = {
     [NRG_NORM_BACKWARD_X] = {IN(x, NRG_NORM_TYPE_X)},
-    [NRG_NORM_BACKWARD_Y] = {IN(y, NRG_NORM_TYPE_Y)},
-    [NRG_NORM_BACKWARD_Z] = {IN(z, NRG_NORM_TYPE_X)},
+    [NRG_NORM_BACKWARD_Y] = {IN(y, NRG_NORM_TYPE_Y), REPEATS(y, nrg_norm_backward_args)},
+    [NRG_NORM_BACKWARD_Z] = {IN(z, NRG_NORM_TYPE_X), REPEATS(z, nrg_norm_backward_args)},
     [NRG_NORM_BACKWARD_W] = {"w", NRG_IN, CHOSEN(NRG_NORM_TYPE_W), .may_be_absent = 1, LINE(w, nrg_norm_backward_args, W_DIM)},
     [NRG_NORM_BACKWARD_B] = {"b", NRG_IN, CHOSEN(NRG_NORM_TYPE_W), .may_be_absent = 1, LINE(b, nrg_norm_backward_args, W_DIM)},
     [NRG_NORM_BACKWARD_R] = {IN(r, NRG_NORM_TYPE_R)},
@@ -154,7 +174,7 @@ static const nrg_operand backward_operands[NRG_NORM_BACKWARD_OPERANDS] = {
                                      .room = NRG_AT(nrg_norm_backward_args, workspace_size)},
 };
 
-static const nrg_range backward_ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC),
+static const nrg_range backward_ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC), REPEAT_RANGES(nrg_norm_backward_args),
                                             NRG_RESERVED_RANGE(NRG_NORM_ARGS, nrg_norm_backward_args, reserved)};
 
 const nrg_call nrg_call_norm_backward = {

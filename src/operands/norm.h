@@ -52,7 +52,7 @@ extern const nrg_call nrg_call_norm_backward_workspace;
  * what is wrong with it. */
 #define NRG_NORM_SPEC_PART                                                                                                       \
     {                                                                                                                            \
-        .size = sizeof(nrg_norm_spec), .least = NRG_SIZE_UP_TO(nrg_norm_spec, reserved)                                          \
+        .size = sizeof(nrg_norm_spec), .least = NRG_SIZE_UP_TO(nrg_norm_spec, weights)                                           \
     }
 #define NRG_NORM_SPEC_RANGES(part)                                                                                               \
     NRG_DTYPE_RANGE(part, nrg_norm_spec, dtype), NRG_OTHER_DTYPE_RANGE(part, nrg_norm_spec, y_dtype),                            \
@@ -60,9 +60,25 @@ extern const nrg_call nrg_call_norm_backward_workspace;
         NRG_ENUM_RANGE(part, nrg_norm_spec, eps_mode, NRG_EPS_NONE),                                                             \
         NRG_ENUM_RANGE(part, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER),                                                  \
         NRG_ENUM_RANGE(part, nrg_norm_spec, store, NRG_STORE_STREAM), NRG_ENUM_RANGE(part, nrg_norm_spec, gate, NRG_GATE_POST),  \
-        NRG_ENUM_RANGE(part, nrg_norm_spec, activation, NRG_ACT_SOFTPLUS), NRG_RESERVED_RANGE(part, nrg_norm_spec, reserved)
+        NRG_ENUM_RANGE(part, nrg_norm_spec, activation, NRG_ACT_SOFTPLUS),                                                       \
+        NRG_ENUM_RANGE(part, nrg_norm_spec, weights, NRG_WEIGHTS_GROUP)
 enum { NRG_NORM_TYPE_X, NRG_NORM_TYPE_Y, NRG_NORM_TYPE_R, NRG_NORM_TYPE_W };
 nrg_status nrg_norm_measure_spec(const nrg_norm_spec *spec, nrg_dtype type[NRG_TYPES]);
+
+/* Groups that share one w and b, and so are rows of their own; those that have parts of them; and elements of w and b. */
+static inline size_t nrg_norm_alike(const nrg_norm_spec *spec)
+{
+    return spec->weights == NRG_WEIGHTS_GROUP && spec->groups ? spec->groups : 1;
+}
+static inline size_t nrg_norm_groups(const nrg_norm_spec *spec)
+{
+    return spec->weights == NRG_WEIGHTS_ROW && spec->groups ? spec->groups : 1;
+}
+static inline size_t nrg_norm_w_dim(const nrg_norm_spec *spec)
+{
+    const size_t alike = nrg_norm_alike(spec);
+    return alike == 1 ? spec->dim : spec->dim / alike;
+}
 
 #define NRG_NORM_ARGS_PART                                                                                                       \
     {                                                                                                                            \
@@ -88,8 +104,9 @@ static inline size_t nrg_norm_block_count(size_t rows)
     return rows / each + (rows % each != 0);
 }
 
-/* The number that holds the doubles of a backward pass's workspace: a sum for each column, block and gradient. */
-enum { NRG_NORM_BACKWARD_SPACE = 6 };
+/* The number that holds the doubles of a backward pass's workspace: a sum for each column, block and gradient. rows: of the
+ * tensor. */
+enum { NRG_NORM_BACKWARD_SPACE = 8 };
 nrg_status nrg_norm_measure_space(const nrg_norm_spec *spec, size_t rows, const nrg_norm_backward_args *args, size_t *doubles);
 
 #endif

@@ -23,7 +23,7 @@ static nrg_status measure_specs(const void *const *part, unsigned q_o, nrg_sizes
         return NRG_ERR_DIM;
     if (norm->dtype != rope->dtype)
         return NRG_ERR_DTYPE;
-    if (norm->gate || norm->residual_mode || rope->backward)
+    if (norm->gate || norm->residual_mode || rope->backward || nrg_norm_alike(norm) > 1)
         return NRG_ERR_COMBINATION;
     if ((status = nrg_rope_measure(part[SPEC], rope, q_o, s)) != NRG_OK)
         return status;
@@ -47,8 +47,8 @@ static nrg_status measure_specs(const void *const *part, unsigned q_o, nrg_sizes
 /* What the rotation has is not said again. */
 static int is_weights_only(const nrg_norm_args *a)
 {
-    return !(a->rows || a->x || a->y || a->z || a->o || a->r || a->x_stride || a->y_stride || a->z_stride || a->o_stride ||
-             a->r_stride);
+    return !(a->rows || a->rows2 || a->rows3 || a->x || a->y || a->z || a->o || a->r || a->x_stride || a->y_stride ||
+             a->z_stride || a->o_stride || a->r_stride);
 }
 
 static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
@@ -103,7 +103,7 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
         return status;
     for (int k = 0; k < 2; k++) {
         const nrg_norm_backward_args *a = part[Q_ARGS + k];
-        if (a->d_o || a->dx || a->y || a->r || a->z || a->dr_in || a->dy || a->dz)
+        if (a->d_o || a->dx || a->y || a->r || a->z || a->dr_in || a->dy || a->dz || a->rows2 > 1 || a->rows3 > 1)
             return NRG_ERR_COMBINATION;
         if ((status = nrg_norm_measure_space(norm, s->n[ROWS + k], a, &s->n[SPACE + k])) != NRG_OK)
             return status;

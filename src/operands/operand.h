@@ -44,9 +44,12 @@ typedef struct nrg_operand {
     /* A stride of 0 is the next inner one times its count, or what is inside of it, whichever is longer. Without this, a level of
      * one step does not count. */
     unsigned char strides_multiply;
+    /* Rows of a tensor in up to four dimensions (nrg/base.h): the innermost stride is looked at even where it is not taken. */
+    unsigned char has_planes;
     unsigned char dim; /* the number (nrg_sizes.n) of a row's elements */
     uint16_t at;       /* where in the part the pointer is */
     uint16_t room;     /* a workspace: where its size in bytes is */
+    uint16_t repeat;   /* where the levels that repeat are said, bit by bit (nrg_repeat); 0: none does */
     struct {
         uint16_t stride; /* where in the part; 0: none, the level is dense */
         uint16_t count;  /* the number of steps; NRG_ONE: no level, and none after it */
@@ -71,6 +74,7 @@ typedef struct nrg_sizes {
     uint32_t refused;   /* bits of operands that must be absent: NRG_ERR_COMBINATION */
     uint32_t apart;     /* bits of outputs that may not be in another output's place, whatever nrg_operand.over says */
     uint32_t read_only; /* bits of outputs that are inputs here */
+    uint32_t is_matrix; /* 1: operands with has_planes have one plane, and no row repeats */
 } nrg_sizes;
 
 enum { NRG_ONE = 0 };
@@ -137,6 +141,22 @@ static inline size_t nrg_element_bytes(unsigned element, const nrg_sizes *s)
     if (element >= NRG_ELEMENT_CHOSEN)
         return s->type[element - NRG_ELEMENT_CHOSEN] == NRG_F32 ? 4 : 2;
     return element == NRG_ELEMENT_F64 || element == NRG_ELEMENT_I64 ? 8 : 4;
+}
+
+/* Dimensions beside the rows: 0 stands for 1; and rows of all of them. */
+static inline size_t nrg_or_one(size_t given) { return given ? given : 1; }
+static inline size_t nrg_all_rows(size_t rows, size_t rows2, size_t rows3)
+{
+    return rows * nrg_or_one(rows2) * nrg_or_one(rows3);
+}
+
+/* The levels of an operand that repeat: they take no step. */
+static inline uint32_t nrg_repeated(const nrg_operand *o, const void *part)
+{
+    uint32_t bits = 0;
+    if (o->repeat)
+        memcpy(&bits, (const unsigned char *)part + o->repeat, sizeof bits);
+    return bits;
 }
 
 /* Pointers have other types in the structs, so that they are copied and not looked at. */

@@ -306,6 +306,36 @@ static element backward_element(const backward_row *row, size_t i, const backwar
     return e;
 }
 
+/* Bytes from the first plane of a tensor to that of row n; and the row's number in it. */
+static size_t plane_at(const nrg_planes *planes, int tensor, size_t *n)
+{
+    size_t bytes = 0, plane;
+    if (!planes)
+        return 0;
+    plane = *n / planes->count[0];
+    *n %= planes->count[0];
+    for (int k = 1; k < NRG_PLANE_LEVELS; k++) {
+        bytes += plane % planes->count[k] * planes->stride[tensor][k];
+        plane /= planes->count[k];
+    }
+    return bytes;
+}
+
+/* One group of row n of a tensor; NULL where it is absent. */
+static const char *input_at(const nrg_norm_backward_job *job, int tensor, const char *first, size_t stride, nrg_dtype dtype,
+                            size_t n, size_t group)
+{
+    const size_t plane = plane_at(job->planes, tensor, &n);
+    return first ? first + plane + n * stride + group * job->dim * element_size(dtype) : NULL;
+}
+
+static char *output_at(const nrg_norm_backward_job *job, int tensor, char *first, size_t stride, nrg_dtype dtype, size_t n,
+                       size_t group)
+{
+    const size_t plane = plane_at(job->planes, tensor, &n);
+    return first ? first + plane + n * stride + group * job->dim * element_size(dtype) : NULL;
+}
+
 static backward_row row_at(const nrg_norm_backward_job *job, size_t n, size_t group, nrg_dtype dtype)
 {
     const size_t at = n * job->groups + group, groups = job->groups, dim = job->dim;
@@ -314,11 +344,11 @@ static backward_row row_at(const nrg_norm_backward_job *job, size_t n, size_t gr
     row.y_dtype = job->y_f32 ? NRG_F32 : dtype;
     row.r_dtype = job->r_f32 ? NRG_F32 : dtype;
     row.w_dtype = job->w_f32 ? NRG_F32 : dtype;
-    row.d_o = group_at(job->d_o, job->d_o_stride, dtype, at, groups, dim);
-    row.dr_in = group_at(job->dr_in, job->dr_in_stride, row.r_dtype, at, groups, dim);
-    row.x = group_at(job->x, job->x_stride, row.x_dtype, at, groups, dim);
-    row.y = group_at(job->y, job->y_stride, row.y_dtype, at, groups, dim);
-    row.z = group_at(job->z, job->z_stride, dtype, at, groups, dim);
+    row.d_o = input_at(job, NRG_PLANES_D_O, job->d_o, job->d_o_stride, dtype, n, group);
+    row.dr_in = input_at(job, NRG_PLANES_DR_IN, job->dr_in, job->dr_in_stride, row.r_dtype, n, group);
+    row.x = input_at(job, NRG_PLANES_X, job->x, job->x_stride, row.x_dtype, n, group);
+    row.y = input_at(job, NRG_PLANES_Y, job->y, job->y_stride, row.y_dtype, n, group);
+    row.z = input_at(job, NRG_PLANES_Z, job->z, job->z_stride, dtype, n, group);
     row.w = group_at(job->w, 0, row.w_dtype, at, groups, dim);
     row.b = group_at(job->b, 0, row.w_dtype, at, groups, dim);
     row.mean = job->mean ? job->mean + at : NULL;
@@ -333,7 +363,7 @@ enum { ROW_BATCH = 4 };
 static void backward(const nrg_norm_backward_job *job, size_t n, size_t rows, size_t group, nrg_dtype dtype, double *dw,
                      double *db, int fresh)
 {
-    const size_t groups = job->groups, dim = job->dim;
+    const size_t dim = job->dim;
     backward_row row[ROW_BATCH];
     backward_factors f[ROW_BATCH];
     for (size_t k = 0; k < rows; k++) {
@@ -343,10 +373,9 @@ static void backward(const nrg_norm_backward_job *job, size_t n, size_t rows, si
     for (size_t i = 0; i < dim; i++) {
         float partial_w = 0, partial_b = 0;
         for (size_t k = 0; k < rows; k++) {
-            const size_t at = (n + k) * groups + group;
-            char *dx = group_into(job->dx, job->dx_stride, dtype, at, groups, dim);
-            char *dy = group_into(job->dy, job->dy_stride, row[k].y_dtype, at, groups, dim);
-            char *dz = group_into(job->dz, job->dz_stride, dtype, at, groups, dim);
+            char *dx = output_at(job, NRG_PLANES_DX, job->dx, job->dx_stride, dtype, n + k, group);
+            char *dy = output_at(job, NRG_PLANES_DY, job->dy, job->dy_stride, row[k].y_dtype, n + k, group);
+            char *dz = output_at(job, NRG_PLANES_DZ, job->dz, job->dz_stride, dtype, n + k, group);
             element e = backward_element(&row[k], i, &f[k]);
             partial_w = k ? fmaf(e.d, e.h, partial_w) : e.d * e.h;
             partial_b = k ? partial_b + e.d : e.d;

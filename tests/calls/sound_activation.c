@@ -6,7 +6,7 @@ enum { ARGS, N = 21 };
 
 static uint32_t set_up(void *const *part, int variant)
 {
-    nrg_activation_args *args = part[ARGS];
+    nrg_activation_flat *args = part[ARGS];
     args->dtype = variant ? NRG_BF16 : NRG_F32;
     args->activation = variant ? NRG_ACT_GELU : NRG_ACT_SILU;
     args->n = N;
@@ -15,35 +15,76 @@ static uint32_t set_up(void *const *part, int variant)
 
 static nrg_status run_forward(void *const *part, int ith, int nth)
 {
-    const nrg_activation_args *a = part[ARGS];
+    const nrg_activation_flat *a = part[ARGS];
     return nrg_activation_forward(a->activation, a->dtype, a->n, a->x, a->out, ith, nth);
 }
 
 static nrg_status ask_forward(void *const *part)
 {
-    const nrg_activation_args *a = part[ARGS];
+    const nrg_activation_flat *a = part[ARGS];
     return nrg_activation_forward_check(a->activation, a->dtype, a->n, a->x, a->out);
 }
 
 static nrg_status run_backward(void *const *part, int ith, int nth)
 {
-    const nrg_activation_args *a = part[ARGS];
+    const nrg_activation_flat *a = part[ARGS];
     return nrg_activation_backward(a->activation, a->dtype, a->n, a->x, a->d_o, a->out, ith, nth);
 }
 
 static nrg_status ask_backward(void *const *part)
 {
-    const nrg_activation_args *a = part[ARGS];
+    const nrg_activation_flat *a = part[ARGS];
     return nrg_activation_backward_check(a->activation, a->dtype, a->n, a->x, a->d_o, a->out);
 }
 
-static const sound_size sizes[] = {{ARGS, NRG_AT(nrg_activation_args, n)}};
+/* ---- rows: a matrix, and four dimensions of 16 bits ---- */
+
+static uint32_t set_up_rows(void *const *part, int variant)
+{
+    nrg_activation_args *args = part[ARGS];
+    *args = nrg_activation_args_init(NRG_ACT_SILU, variant ? NRG_BF16 : NRG_F32, 3, 7, NULL, NULL);
+    args->rows2 = variant ? 2 : 0;
+    args->rows3 = variant ? 2 : 0;
+    return 0;
+}
+
+static nrg_status run_rows(void *const *part, int ith, int nth) { return nrg_activation_rows_forward(part[ARGS], ith, nth); }
+
+static nrg_status ask_rows(void *const *part) { return nrg_activation_rows_forward_check(part[ARGS]); }
+
+static nrg_status run_rows_back(void *const *part, int ith, int nth)
+{
+    return nrg_activation_rows_backward(part[ARGS], ith, nth);
+}
+
+static nrg_status ask_rows_back(void *const *part) { return nrg_activation_rows_backward_check(part[ARGS]); }
+
+#define ROWS_U64(field, value, status) WRONG_U64(ARGS, nrg_activation_args, field, value, status)
+static const sound_wrong wrong_rows[] = {
+    ROWS_U64(dim, 0, NRG_ERR_DIM),
+    ROWS_U64(d_o, 64, NRG_ERR_COMBINATION),
+    ROWS_U64(dx, 64, NRG_ERR_COMBINATION),
+    ROWS_U64(dx_stride, 1, NRG_OK),
+};
+static const sound_wrong wrong_rows_back[] = {ROWS_U64(dim, 0, NRG_ERR_DIM), ROWS_U64(o, 64, NRG_ERR_COMBINATION)};
+
+static const sound_size rows_sizes[] = {{ARGS, NRG_AT(nrg_activation_args, rows)},
+                                        {ARGS, NRG_AT(nrg_activation_args, rows2)},
+                                        {ARGS, NRG_AT(nrg_activation_args, rows3)}};
+
+static const sound_size sizes[] = {{ARGS, NRG_AT(nrg_activation_flat, n)}};
 
 static const sound_call calls[] = {
     {&nrg_call_activation_forward, "activation.h", "nrg_activation_forward", 1, 2, set_up, NULL, run_forward, ask_forward,
      .sizes = sizes, .size_count = NRG_COUNT(sizes)},
     {&nrg_call_activation_backward, "activation.h", "nrg_activation_backward", 1, 2, set_up, NULL, run_backward, ask_backward,
      .sizes = sizes, .size_count = NRG_COUNT(sizes)},
+    {&nrg_call_activation_rows_forward, "activation.h", "nrg_activation_rows_forward", 1, 2, set_up_rows, NULL, run_rows,
+     ask_rows, .wrong = wrong_rows, .wrong_count = NRG_COUNT(wrong_rows), .sizes = rows_sizes,
+     .size_count = NRG_COUNT(rows_sizes)},
+    {&nrg_call_activation_rows_backward, "activation.h", "nrg_activation_rows_backward", 1, 2, set_up_rows, NULL, run_rows_back,
+     ask_rows_back, .wrong = wrong_rows_back, .wrong_count = NRG_COUNT(wrong_rows_back), .sizes = rows_sizes,
+     .size_count = NRG_COUNT(rows_sizes)},
 };
 
 const sound_family sound_activation = {"activation", calls, NRG_COUNT(calls)};

@@ -5,8 +5,9 @@
 
 enum { SPEC = NRG_NORM_SPEC, ARGS = NRG_NORM_ARGS, ROWS = 5, DIM = 12 };
 
-/* Plain; residual and statistics; gated groups of 16 bits; the residual after; wider dtypes beside 16 bits; one row. */
-enum { PLAIN, RESIDUAL, GATED, AFTER, WIDE, ROW, VARIANTS };
+/* Plain; residual and statistics; gated groups of 16 bits; the residual after; wider dtypes beside 16 bits; one row; four
+ * dimensions; the same where y and z repeat, groups that share w and b. */
+enum { PLAIN, RESIDUAL, GATED, AFTER, WIDE, ROW, PLANES, REPEATED, VARIANTS };
 
 /* What forward and backward take alike, in a plain call. */
 #define WRONG_PLAIN(type)                                                                                                        \
@@ -23,6 +24,13 @@ static const sound_wrong wrong_forward[] = {
     WRONG_U32(SPEC, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_NULL),
     WRONG_VARIANT(AFTER),
     WRONG_U64(ARGS, nrg_norm_args, r, 64, NRG_ERR_COMBINATION),
+    WRONG_VARIANT(REPEATED), /* the strides of what repeats are not looked at */
+    WITH_U64(ARGS, nrg_norm_args, y_stride2, 1),
+    WITH_U64(ARGS, nrg_norm_args, z_stride, 1),
+    WRONG_U64(ARGS, nrg_norm_args, z_stride3, 3, NRG_OK),
+    WRONG_U64(ARGS, nrg_norm_args, z_stride2, 2, NRG_ERR_STRIDE),
+    WRONG_U32(ARGS, nrg_norm_args, y_repeat, 8, NRG_ERR_ENUM),
+    WRONG_U32(ARGS, nrg_norm_args, y_repeat, 7, NRG_OK),
 };
 
 /* 3: a pointer that nobody may look at. */
@@ -76,12 +84,31 @@ static const sound_wrong wrong_workspace[] = {
     WRONG_BYTES(WIDE, 1),
 };
 
-static const sound_size sizes[] = {{SPEC, NRG_AT(nrg_norm_spec, dim)}, {ARGS, NRG_AT(nrg_norm_args, rows)}};
+#define SIZES(type)                                                                                                              \
+    {                                                                                                                            \
+        {SPEC, NRG_AT(nrg_norm_spec, dim)}, {ARGS, NRG_AT(type, rows)}, {ARGS, NRG_AT(type, rows2)},                             \
+        {                                                                                                                        \
+            ARGS, NRG_AT(type, rows3)                                                                                            \
+        }                                                                                                                        \
+    }
+static const sound_size forward_sizes[] = SIZES(nrg_norm_args), sizes[] = SIZES(nrg_norm_backward_args);
+
+/* Planes and volumes, and what repeats. */
+#define SET_PLANES(args, variant)                                                                                                \
+    do {                                                                                                                         \
+        if ((variant) != PLANES && (variant) != REPEATED)                                                                        \
+            break;                                                                                                               \
+        (args)->rows = 3;                                                                                                        \
+        (args)->rows2 = (args)->rows3 = 2;                                                                                       \
+        (args)->y_repeat = (variant) == REPEATED ? NRG_REPEAT_ROWS2 : NRG_REPEAT_NONE;                                           \
+        (args)->z_repeat = (variant) == REPEATED ? NRG_REPEAT_ROWS | NRG_REPEAT_ROWS3 : NRG_REPEAT_NONE;                         \
+    } while (0)
 
 static nrg_norm_spec spec_of(int variant)
 {
     nrg_norm_spec spec = variant == PLAIN ? nrg_rms_norm_spec(DIM, 1e-6) : nrg_layer_norm_spec(DIM, 1e-6);
-    if (variant == GATED) {
+    if (variant == GATED || variant == REPEATED) {
+        spec.weights = variant == REPEATED ? NRG_WEIGHTS_GROUP : NRG_WEIGHTS_ROW;
         spec.dtype = NRG_F16;
         spec.gate = NRG_GATE_POST;
         spec.activation = NRG_ACT_SILU;
@@ -101,12 +128,14 @@ static uint32_t set_up_forward(void *const *part, int variant)
 {
     *(nrg_norm_spec *)part[SPEC] = spec_of(variant);
     *(nrg_norm_args *)part[ARGS] = nrg_norm_args_init(variant == ROW ? 1 : ROWS, NULL, NULL);
+    SET_PLANES((nrg_norm_args *)part[ARGS], variant);
     const uint32_t weights = NRG_BIT(NRG_NORM_W) | NRG_BIT(NRG_NORM_B), residual = NRG_BIT(NRG_NORM_Y) | NRG_BIT(NRG_NORM_R),
                    statistics = NRG_BIT(NRG_NORM_MEAN) | NRG_BIT(NRG_NORM_RSTD);
     switch (variant) {
     case PLAIN:
         return NRG_BIT(NRG_NORM_W);
     case GATED:
+    case REPEATED:
         return weights | residual | statistics | NRG_BIT(NRG_NORM_Z);
     case AFTER:
         return weights | NRG_BIT(NRG_NORM_Y);
@@ -124,6 +153,7 @@ static uint32_t set_up_backward(void *const *part, int variant)
 {
     *(nrg_norm_spec *)part[SPEC] = spec_of(variant);
     *(nrg_norm_backward_args *)part[ARGS] = nrg_norm_backward_args_init(variant == ROW ? 1 : ROWS, NULL, NULL, NULL);
+    SET_PLANES((nrg_norm_backward_args *)part[ARGS], variant);
     const uint32_t sums = OPERAND(DW) | OPERAND(DB), usual = OPERAND(W) | OPERAND(B) | OPERAND(MEAN) | OPERAND(DX) | OPERAND(DY);
     switch (variant) {
     case PLAIN:
@@ -131,6 +161,7 @@ static uint32_t set_up_backward(void *const *part, int variant)
     case RESIDUAL:
         return usual | sums | OPERAND(R) | OPERAND(DR_IN);
     case GATED:
+    case REPEATED:
         return usual | sums | OPERAND(X) | OPERAND(Y) | OPERAND(Z) | OPERAND(DZ);
     case AFTER:
         return usual | OPERAND(X);
@@ -193,7 +224,8 @@ static uint32_t spared_by_reduce(void *const *part)
 
 static const sound_call calls[] = {
     {&nrg_call_norm_forward, "norm.h", "nrg_norm_forward", 1, VARIANTS, set_up_forward, NULL, run_forward, ask_forward,
-     WRONG(wrong_forward)},
+     .wrong = wrong_forward, .wrong_count = NRG_COUNT(wrong_forward), .sizes = forward_sizes,
+     .size_count = NRG_COUNT(forward_sizes)},
     {&nrg_call_norm_backward, "norm_backward.h", "nrg_norm_backward", 1, VARIANTS, set_up_backward, NULL, run_backward,
      ask_backward, spoil_backward, spared_by_rows, WRONG(wrong_backward)},
     {&nrg_call_norm_backward, "norm_backward.h", "nrg_norm_backward_reduce", 1, VARIANTS, set_up_backward, NULL, run_reduce,

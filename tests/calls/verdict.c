@@ -42,12 +42,17 @@ nrg_status verdict_measure(const nrg_call *call, const void *const *part, nrg_si
         v->row = v->dim * v->element;
         v->rows = 1;
         v->has_elements = v->dim != 0;
+        if (o->repeat)
+            memcpy(&v->repeated, (const char *)part[o->part] + o->repeat, sizeof v->repeated);
         while (v->levels < NRG_LEVELS && o->level[v->levels].count != NRG_ONE) {
-            v->count[v->levels] = s->n[o->level[v->levels].count];
+            const size_t count = s->n[o->level[v->levels].count];
+            v->has_elements &= count != 0;
+            v->count[v->levels] = v->repeated >> v->levels & 1 ? 1 : count;
             v->rows *= v->count[v->levels];
-            v->has_elements &= v->count[v->levels] != 0;
             v->levels++;
         }
+        if (o->has_planes && v->count[1] == 1 && v->count[2] == 1 && !v->repeated)
+            v->levels = 1; /* as if there were no more dimensions */
     }
     return status;
 }
@@ -61,6 +66,10 @@ static int find_strides(const nrg_operand *o, const verdict_operand *v, const vo
     for (unsigned k = 0; k < v->levels; k++) {
         const size_t given = o->level[k].stride ? number_at(part, o->level[k].stride) : 0;
         stride[k] = given ? given : inside;
+        if (v->repeated >> k & 1) {
+            stride[k] = 0;
+            continue;
+        }
         if (stride[k] > SIZE_MAX)
             return 0;
         if ((v->count[k] != 1 || o->strides_multiply) && stride[k] * v->count[k] > inside)
@@ -80,6 +89,11 @@ static nrg_status judge_operand(const nrg_operand *o, const verdict_operand *v, 
         return NRG_OK;
     if (o->room && number_at(part[o->part], o->room) < span)
         return NRG_ERR_WORKSPACE;
+    if (o->has_planes && !(v->repeated & 1)) {
+        if (stride[0] < v->row)
+            return NRG_ERR_STRIDE;
+        misaligned |= stride[0] % v->element != 0;
+    }
     /* from the smallest stride up, each steps over what is inside */
     unsigned done = 0;
     for (unsigned n = 0; n < v->levels; n++) {

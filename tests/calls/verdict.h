@@ -13,6 +13,7 @@ typedef struct verdict_operand {
     size_t element, dim, row;       /* bytes, elements, bytes */
     size_t count[NRG_LEVELS], rows; /* steps of each level, and their product */
     unsigned levels;
+    uint32_t repeated; /* levels that take no step: their count is 1 here */
 } verdict_operand;
 
 /* Measures all operands; or says what is wrong with parts and options. */

@@ -489,10 +489,15 @@ static void next_batch(const backward *b, backward_batch *batch, const backward_
         batch->row[k] = backward_row_at(job, batch->n + (size_t)k, batch->group, b->D);
 }
 
-NRG_INLINE int backward_can_stream(const nrg_norm_backward_job *job, const char *out, size_t stride, size_t group_bytes)
+/* tensor: of the planes. */
+NRG_INLINE int backward_can_stream(const nrg_norm_backward_job *job, const char *out, size_t stride, int tensor,
+                                   size_t group_bytes)
 {
-    return job->stream && (((uintptr_t)out | stride | (job->groups > 1 ? group_bytes : 0)) & 15) == 0 && out != job->d_o &&
-           out != job->dr_in && out != job->x && out != job->y && out != job->z;
+    size_t steps = (uintptr_t)out | stride | (job->groups > 1 ? group_bytes : 0);
+    for (int k = 1; job->planes && k < NRG_PLANE_LEVELS; k++)
+        steps |= job->planes->stride[tensor][k];
+    return job->stream && (steps & 15) == 0 && out != job->d_o && out != job->dr_in && out != job->x && out != job->y &&
+           out != job->z;
 }
 
 static void norm_backward(const nrg_norm_backward_job *given, nrg_dtype D)
@@ -508,9 +513,9 @@ static void norm_backward(const nrg_norm_backward_job *given, nrg_dtype D)
     b.gated = b.on_output || job->gate != NRG_GATE_NONE;
     b.raw = D != NRG_F32 && !b.gated && !job->y && !job->x_f32 && !job->dy && job->dx;
     b.direct = b.raw || (D == NRG_F32 && !b.gated && !job->dy && job->dx);
-    b.stream_dx = job->dx && backward_can_stream(job, job->dx, job->dx_stride, bytes_of(dim, D, 0));
-    b.stream_dy = job->dy && backward_can_stream(job, job->dy, job->dy_stride, bytes_of(dim, D, job->y_f32));
-    b.stream_dz = job->dz && backward_can_stream(job, job->dz, job->dz_stride, bytes_of(dim, D, 0));
+    b.stream_dx = job->dx && backward_can_stream(job, job->dx, job->dx_stride, NRG_PLANES_DX, bytes_of(dim, D, 0));
+    b.stream_dy = job->dy && backward_can_stream(job, job->dy, job->dy_stride, NRG_PLANES_DY, bytes_of(dim, D, job->y_f32));
+    b.stream_dz = job->dz && backward_can_stream(job, job->dz, job->dz_stride, NRG_PLANES_DZ, bytes_of(dim, D, 0));
 
     const int as_it_is = D == NRG_F32 && !b.gated && !job->y && job->formula.w_offset == 0;
     b.sum_chunk = b.raw ? BACKWARD_RAW_CHUNK : as_it_is ? BACKWARD_WHOLE_SUM_CHUNK : BACKWARD_SUM_CHUNK;

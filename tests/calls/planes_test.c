@@ -1,0 +1,415 @@
+/* Calls on tensors in four dimensions, from their descriptions: rows in any order of dimensions, with gaps, in place, repeated,
+ * cut into shares. Each has the bits of one matrix of all its rows, on the scalar path, and nothing between the rows is written.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../src/operands/activation.h"
+#include "../../src/operands/norm.h"
+#include "../harness/element.h"
+#include "../harness/support.h"
+
+enum { PARTS = 2, PART_BYTES = 512, DIMS = 3 };
+
+typedef struct planes_op {
+    const char *name;
+    const nrg_call *call;
+    unsigned args;                                                          /* the part that has the numbers of rows */
+    size_t rows, rows2, rows3;                                              /* where in it they are */
+    uint32_t (*draw)(void *const *part, nrg_dtype dtype, uint64_t *random); /* the operands that may be absent and are there */
+    nrg_status (*run)(void *const *part, int ith, int nth);
+    nrg_status (*reduce)(void *const *part, int ith, int nth); /* NULL: one phase */
+} planes_op;
+
+/* An operand in one of two places: all rows together, or as it lies in four dimensions. */
+typedef struct tensor {
+    int is_there, over; /* over: the operand in whose place it is, or itself */
+    size_t element, row, rows, bytes;
+    size_t step[DIMS];
+    uint32_t repeated;
+    unsigned char *matrix, *contents; /* in rows; results of the matrix, and what was there before */
+    unsigned char *memory, *before;
+} tensor;
+
+typedef struct trial {
+    const planes_op *op;
+    _Alignas(16) unsigned char bytes[PARTS][PART_BYTES];
+    void *part[PARTS];
+    size_t n[DIMS];
+    nrg_sizes sizes;
+    tensor t[NRG_OPERANDS];
+} trial;
+
+static const nrg_operand *operand_of(const trial *t, int i) { return &t->op->call->operands[i]; }
+
+static void set_bytes(trial *t, unsigned part, size_t at, const void *from, size_t bytes)
+{
+    memcpy((char *)t->part[part] + at, from, bytes);
+}
+
+static void set_number(trial *t, unsigned part, size_t at, size_t number) { set_bytes(t, part, at, &number, sizeof number); }
+
+static void set_pointer(trial *t, int i, const void *pointer)
+{
+    set_bytes(t, operand_of(t, i)->part, operand_of(t, i)->at, &pointer, sizeof pointer);
+}
+
+static void set_rows(trial *t, size_t rows, size_t rows2, size_t rows3)
+{
+    set_number(t, t->op->args, t->op->rows, rows);
+    set_number(t, t->op->args, t->op->rows2, rows2);
+    set_number(t, t->op->args, t->op->rows3, rows3);
+}
+
+static void set_repeat(trial *t, int i, uint32_t repeated)
+{
+    if (operand_of(t, i)->repeat)
+        set_bytes(t, operand_of(t, i)->part, operand_of(t, i)->repeat, &repeated, sizeof repeated);
+}
+
+/* Row n of all, as an index of each dimension. */
+static void indices_of(const trial *t, size_t n, size_t index[DIMS])
+{
+    for (int k = 0; k < DIMS; k++) {
+        index[k] = n % t->n[k];
+        n /= t->n[k];
+    }
+}
+
+static size_t offset_of(const trial *t, const tensor *operand, size_t n)
+{
+    size_t index[DIMS], offset = 0;
+    indices_of(t, n, index);
+    for (int k = 0; k < DIMS; k++)
+        offset += index[k] * operand->step[k];
+    return offset;
+}
+
+/* The row that row n repeats. */
+static size_t first_of(const trial *t, const tensor *operand, size_t n)
+{
+    size_t index[DIMS], first = 0;
+    indices_of(t, n, index);
+    for (int k = DIMS - 1; k >= 0; k--)
+        first = first * t->n[k] + (operand->repeated >> k & 1 ? 0 : index[k]);
+    return first;
+}
+
+static size_t all_rows(const trial *t) { return t->n[0] * t->n[1] * t->n[2]; }
+
+/* ---- a case ---- */
+
+static void draw_contents(trial *t, int i, uint64_t *random)
+{
+    const nrg_operand *o = operand_of(t, i);
+    tensor *to = &t->t[i];
+    const int is_float = o->element == NRG_ELEMENT_F32 || o->element >= NRG_ELEMENT_CHOSEN;
+    const nrg_dtype dtype = o->element >= NRG_ELEMENT_CHOSEN ? t->sizes.type[o->element - NRG_ELEMENT_CHOSEN] : NRG_F32;
+    for (size_t k = 0; k < to->rows * to->row / to->element && is_float; k++)
+        element_set(to->contents, k, dtype, (float)(4 * test_uniform(random)));
+    if (!o->has_planes)
+        return;
+    for (size_t n = 0; n < to->rows; n++)
+        memmove(to->contents + n * to->row, to->contents + first_of(t, to, n) * to->row, to->row);
+}
+
+/* Where an operand lies: a place of its own, dimensions in a drawn order, gaps between rows and planes. */
+static void draw_place(trial *t, int i, const unsigned char *order, uint64_t *random)
+{
+    const nrg_operand *o = operand_of(t, i);
+    tensor *to = &t->t[i];
+    const size_t gap = test_draw(random, 2) ? test_draw(random, 5) * to->element : 0;
+    size_t span = to->row + gap;
+    int is_dense = !gap;
+    to->over = i;
+    for (int k = 0; k < DIMS && o->has_planes; k++) {
+        const unsigned dim = order[k];
+        is_dense &= dim == (unsigned)k;
+        to->step[dim] = to->repeated >> dim & 1 ? 0 : span;
+        if (!(to->repeated >> dim & 1))
+            span *= t->n[dim];
+    }
+    to->bytes = o->has_planes ? offset_of(t, to, to->rows - 1) + to->row : to->rows * to->row;
+    is_dense &= (int)test_draw(random, 2);
+    for (int k = 0; k < DIMS && o->has_planes; k++)
+        set_number(t, o->part, o->level[k].stride, is_dense ? 0 : to->repeated >> k & 1 ? test_draw(random, 9) : to->step[k]);
+}
+
+/* An output in the place of an input, where it may be and fits. */
+static void draw_in_place(trial *t, int i, uint64_t *random)
+{
+    const nrg_operand *o = operand_of(t, i);
+    const int j = (int)test_draw(random, t->op->call->operand_count);
+    tensor *to = &t->t[i], *at = &t->t[j];
+    if (o->role != NRG_OUT || !to->is_there || !at->is_there || !(o->over >> j & 1) || operand_of(t, j)->role != NRG_IN ||
+        at->repeated || at->element != to->element || at->over != j)
+        return;
+    for (int k = 0; k < t->op->call->operand_count; k++)
+        if (k != i && t->t[k].over == j && k != j)
+            return; /* taken */
+    to->over = j;
+    to->bytes = at->bytes;
+    memcpy(to->step, at->step, sizeof to->step);
+    for (int k = 0; k < DIMS; k++) {
+        size_t stride;
+        memcpy(&stride, (char *)t->part[operand_of(t, j)->part] + operand_of(t, j)->level[k].stride, sizeof stride);
+        set_number(t, o->part, o->level[k].stride, stride);
+    }
+}
+
+static void draw(trial *t, const planes_op *op, nrg_dtype dtype, uint64_t *random)
+{
+    static const unsigned char orders[6][DIMS] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    static double any;
+    const int count = op->call->operand_count, is_one_order = test_draw(random, 3) == 0;
+    const unsigned char *order = orders[test_draw(random, 6)];
+    memset(t, 0, sizeof *t);
+    t->op = op;
+    for (int i = 0; i < PARTS; i++)
+        t->part[i] = t->bytes[i];
+    const uint32_t there = op->draw(t->part, dtype, random);
+    for (int k = 0; k < DIMS; k++)
+        t->n[k] = 1 + test_draw(random, test_draw(random, 4) ? 4 : 12);
+    set_rows(t, all_rows(t), 0, 0);
+    for (int i = 0; i < count; i++)
+        set_pointer(t, i, !operand_of(t, i)->may_be_absent || there >> i & 1 ? &any : NULL);
+    t->sizes.n[NRG_ONE] = 1;
+    ck_assert_int_eq(op->call->measure((const void *const *)t->part, &t->sizes), NRG_OK);
+    for (int i = 0; i < count; i++) {
+        const nrg_operand *o = operand_of(t, i);
+        tensor *to = &t->t[i];
+        to->is_there = !o->may_be_absent || there >> i & 1;
+        to->element = nrg_element_bytes(o->element, &t->sizes);
+        to->row = to->element * t->sizes.n[o->dim];
+        to->rows = o->has_planes ? all_rows(t) : 1;
+        to->repeated = o->repeat && test_draw(random, 2) ? (uint32_t)test_draw(random, 8) : 0;
+        set_repeat(t, i, to->repeated);
+        if (o->room)
+            set_number(t, o->part, o->room, to->row);
+        draw_place(t, i, is_one_order ? order : orders[test_draw(random, 6)], random);
+    }
+    if (test_draw(random, 2))
+        for (int n = 0; n < 2 * count; n++)
+            draw_in_place(t, (int)test_draw(random, (size_t)count), random);
+    for (int i = 0; i < count; i++) {
+        tensor *to = &t->t[i];
+        if (!to->is_there)
+            continue;
+        to->matrix = test_allocate(to->rows * to->row + 1, 1);
+        to->contents = test_allocate(to->rows * to->row + 1, 1);
+        to->memory = test_allocate(to->bytes + 1, 1);
+        to->before = test_allocate(to->bytes + 1, 1);
+        draw_contents(t, i, random);
+        for (size_t k = 0; k < to->bytes; k++)
+            to->before[k] = (unsigned char)test_mix(k);
+        for (size_t n = 0; n < to->rows; n++)
+            memcpy(to->before + offset_of(t, to, n), to->contents + n * to->row, to->row);
+    }
+}
+
+static void free_trial(trial *t)
+{
+    for (int i = 0; i < t->op->call->operand_count; i++) {
+        free(t->t[i].matrix);
+        free(t->t[i].contents);
+        free(t->t[i].memory);
+        free(t->t[i].before);
+    }
+}
+
+/* ---- calls ---- */
+
+static void run_shares(const trial *t, int nth)
+{
+    for (int ith = nth - 1; ith >= 0; ith--)
+        ck_assert_msg(t->op->run(t->part, ith, nth) == NRG_OK, "%s: %s", test_note,
+                      nrg_status_string(t->op->run(t->part, ith, nth)));
+    for (int ith = 0; ith < nth && t->op->reduce; ith++)
+        ck_assert_int_eq(t->op->reduce(t->part, ith, nth), NRG_OK);
+}
+
+/* All rows as one matrix. */
+static void run_matrix(const trial *in_planes)
+{
+    trial t = *in_planes;
+    for (int i = 0; i < PARTS; i++)
+        t.part[i] = t.bytes[i];
+    set_rows(&t, all_rows(&t), 0, 0);
+    for (int i = 0; i < t.op->call->operand_count; i++) {
+        tensor *to = &t.t[i];
+        if (!to->is_there)
+            continue;
+        memcpy(to->matrix, to->contents, to->rows * to->row);
+        set_pointer(&t, i, to->matrix);
+        set_repeat(&t, i, NRG_REPEAT_NONE);
+        for (int k = 0; k < DIMS && operand_of(&t, i)->has_planes; k++)
+            set_number(&t, operand_of(&t, i)->part, operand_of(&t, i)->level[k].stride, 0);
+    }
+    ck_assert_int_eq(nrg_isa_set(NRG_ISA_SCALAR), NRG_OK);
+    run_shares(&t, 1);
+}
+
+static void run_planes(trial *t, int nth)
+{
+    set_rows(t, t->n[0], t->n[1], t->n[2]);
+    for (int i = 0; i < t->op->call->operand_count; i++)
+        if (t->t[i].is_there) {
+            memcpy(t->t[i].memory, t->t[i].before, t->t[i].bytes);
+            set_pointer(t, i, t->t[t->t[i].over].memory);
+        }
+    run_shares(t, nth);
+}
+
+/* Results are the matrix's, and whatever is no result is as before. */
+static void compare(trial *t)
+{
+    for (int i = 0; i < t->op->call->operand_count; i++) {
+        const nrg_operand *o = operand_of(t, i);
+        tensor *to = &t->t[i], *at = &t->t[to->over];
+        if (!to->is_there || o->role == NRG_IN || o->role == NRG_SCRATCH)
+            continue;
+        for (size_t n = 0; n < to->rows; n++) {
+            unsigned char *const row = at->memory + offset_of(t, to, n);
+            ck_assert_msg(memcmp(row, to->matrix + n * to->row, to->row) == 0, "%s: row %zu of %s", test_note, n, o->name);
+            memcpy(row, at->before + offset_of(t, to, n), to->row); /* so that the rest can be looked at */
+        }
+    }
+    for (int i = 0; i < t->op->call->operand_count; i++)
+        if (t->t[i].is_there && operand_of(t, i)->role != NRG_SCRATCH)
+            ck_assert_msg(memcmp(t->t[i].memory, t->t[i].before, t->t[i].bytes) == 0, "%s: something beside the rows of %s",
+                          test_note, operand_of(t, i)->name);
+}
+
+/* ---- the calls ---- */
+
+enum { SPEC = NRG_NORM_SPEC, ARGS = NRG_NORM_ARGS };
+
+static nrg_dtype draw_beside(nrg_dtype dtype, uint64_t *random) { return test_draw(random, 2) ? NRG_F32 : dtype; }
+
+static nrg_norm_spec draw_norm(nrg_dtype dtype, uint64_t *random)
+{
+    nrg_norm_spec spec = nrg_rms_norm_spec(0, 1e-5);
+    spec.groups = test_draw(random, 2) ? 1 + test_draw(random, 3) : 0;
+    spec.dim = (1 + test_draw(random, 70)) * (spec.groups ? spec.groups : 1);
+    spec.weights = test_draw(random, 2) ? NRG_WEIGHTS_GROUP : NRG_WEIGHTS_ROW;
+    spec.centred = (int)test_draw(random, 2);
+    spec.dtype = dtype;
+    spec.y_dtype = draw_beside(dtype, random);
+    spec.r_dtype = draw_beside(dtype, random);
+    spec.w_dtype = draw_beside(dtype, random);
+    spec.residual_mode = test_draw(random, 4) ? NRG_RESIDUAL_BEFORE : NRG_RESIDUAL_AFTER;
+    spec.gate = (nrg_gate)test_draw(random, 3);
+    spec.activation = (nrg_activation)test_draw(random, NRG_ACT_SOFTPLUS + 1);
+    spec.store = (nrg_store)test_draw(random, 3);
+    return spec;
+}
+
+static uint32_t draw_forward(void *const *part, nrg_dtype dtype, uint64_t *random)
+{
+    nrg_norm_spec *spec = part[SPEC];
+    *spec = draw_norm(dtype, random);
+    *(nrg_norm_args *)part[ARGS] = nrg_norm_args_init(0, NULL, NULL);
+    uint32_t there = (uint32_t)test_draw(random, (size_t)1 << NRG_NORM_OPERANDS);
+    if (test_draw(random, 2))
+        there &= ~(NRG_BIT(NRG_NORM_MEAN) | NRG_BIT(NRG_NORM_RSTD));
+    if (spec->residual_mode == NRG_RESIDUAL_AFTER)
+        there = (there | NRG_BIT(NRG_NORM_Y)) & ~NRG_BIT(NRG_NORM_R);
+    return spec->gate ? there | NRG_BIT(NRG_NORM_Z) : there & ~NRG_BIT(NRG_NORM_Z);
+}
+
+static nrg_status run_forward(void *const *part, int ith, int nth) { return nrg_norm_forward(part[SPEC], part[ARGS], ith, nth); }
+
+#define BACKWARD(name) NRG_BIT(NRG_NORM_BACKWARD_##name)
+
+static uint32_t draw_backward(void *const *part, nrg_dtype dtype, uint64_t *random)
+{
+    nrg_norm_spec *spec = part[SPEC];
+    nrg_norm_backward_args *args = part[ARGS];
+    *spec = draw_norm(dtype, random);
+    *args = nrg_norm_backward_args_init(0, NULL, NULL, NULL);
+    args->accumulate = (int)test_draw(random, 2);
+    uint32_t there = (uint32_t)test_draw(random, (size_t)1 << NRG_NORM_BACKWARD_OPERANDS) & ~BACKWARD(MEAN);
+    if (spec->residual_mode == NRG_RESIDUAL_AFTER)
+        there &= ~(BACKWARD(R) | BACKWARD(DR_IN) | BACKWARD(Y));
+    if (there & BACKWARD(R))
+        there &= ~(BACKWARD(X) | BACKWARD(Y));
+    else
+        there |= BACKWARD(X);
+    if (spec->gate)
+        there |= BACKWARD(Z);
+    else
+        there &= ~(BACKWARD(Z) | BACKWARD(DZ));
+    return there;
+}
+
+static nrg_status run_backward(void *const *part, int ith, int nth)
+{
+    return nrg_norm_backward(part[SPEC], part[ARGS], ith, nth);
+}
+
+static nrg_status run_reduce(void *const *part, int ith, int nth)
+{
+    return nrg_norm_backward_reduce(part[SPEC], part[ARGS], ith, nth);
+}
+
+static uint32_t draw_activation(void *const *part, nrg_dtype dtype, uint64_t *random)
+{
+    const nrg_activation g = (nrg_activation)test_draw(random, NRG_ACT_SOFTPLUS + 1);
+    *(nrg_activation_args *)part[0] = nrg_activation_args_init(g, dtype, 0, 1 + test_draw(random, 70), NULL, NULL);
+    return 0;
+}
+
+static nrg_status run_activation(void *const *part, int ith, int nth) { return nrg_activation_rows_forward(part[0], ith, nth); }
+
+static nrg_status run_activation_back(void *const *part, int ith, int nth)
+{
+    return nrg_activation_rows_backward(part[0], ith, nth);
+}
+
+#define ROWS(part, type) part, NRG_AT(type, rows), NRG_AT(type, rows2), NRG_AT(type, rows3)
+
+static const planes_op ops[] = {
+    {"norm_forward", &nrg_call_norm_forward, ROWS(ARGS, nrg_norm_args), draw_forward, run_forward, NULL},
+    {"activation_rows", &nrg_call_activation_rows_forward, ROWS(0, nrg_activation_args), draw_activation, run_activation, NULL},
+    {"norm_backward", &nrg_call_norm_backward, ROWS(ARGS, nrg_norm_backward_args), draw_backward, run_backward, run_reduce},
+    {"activation_rows_backward", &nrg_call_activation_rows_backward, ROWS(0, nrg_activation_args), draw_activation,
+     run_activation_back, NULL},
+};
+
+START_TEST(planes_are_one_matrix)
+{
+    static const int shares[] = {1, 2, 7};
+    const planes_op *op = &ops[_i];
+    nrg_isa paths[NRG_ISA_COUNT];
+    const size_t count = test_paths(paths);
+    const int cases = test_small() ? 60 : 400;
+    uint64_t random = 12;
+    for (int n = 0; n < cases; n++)
+        for (nrg_dtype dtype = NRG_F32; dtype <= NRG_BF16; dtype++) {
+            trial t;
+            draw(&t, op, dtype, &random);
+            run_matrix(&t);
+            for (size_t p = 0; p < count; p++)
+                for (size_t k = 0; k < sizeof shares / sizeof shares[0]; k++) {
+                    snprintf(test_note, sizeof test_note, "%s, case %d, dtype %d, %s, %zu x %zu x %zu rows, %d shares", op->name,
+                             n, (int)dtype, nrg_isa_name(paths[p]), t.n[0], t.n[1], t.n[2], shares[k]);
+                    ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
+                    run_planes(&t, shares[k]);
+                    compare(&t);
+                }
+            free_trial(&t);
+        }
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    test_arguments(argc, argv);
+    test_note_crashes();
+    Suite *suite = suite_create("calls: four dimensions");
+    TCase *all = test_case(suite, "planes");
+    tcase_add_loop_test(all, planes_are_one_matrix, 0, (int)(sizeof ops / sizeof ops[0]));
+    return test_run(suite);
+}
