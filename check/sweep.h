@@ -92,6 +92,7 @@ typedef struct sweep_case {
     nrg_norm_spec spec;
     nrg_channel_norm_spec channel; /* instead of spec, whose dtype it has, where rows are samples with channels */
     size_t rows, positions;
+    size_t planes;             /* a norm: that its rows lie in */
     int shares, reduce_shares; /* nth, of the second phase too; the reference always takes one */
     uint64_t order;            /* of shares: 0, from the first to the last */
     int accumulate;            /* to gradients, or whatever else a call reads and writes */

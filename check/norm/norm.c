@@ -94,8 +94,17 @@ int sweep_norm_draw(sweep_case *c, uint64_t combinations, uint64_t *random)
         draw_groups(&c->spec, random);
         c->rows = draw_rows(c->spec.dim, random);
     }
+    /* not drawn: what there was before there were planes keeps its numbers, and its hash */
+    c->planes = c->n % 3 || !c->rows ? 1 : c->rows % 3 == 0 ? 3 : c->rows % 2 == 0 ? 2 : 1;
     c->shares = sweep_draw_shares(random);
     return combination;
+}
+
+nrg_norm_args sweep_norm_args(const sweep_case *c)
+{
+    nrg_norm_args args = nrg_norm_args_init(c->rows / c->planes, NULL, NULL);
+    args.rows2 = c->planes;
+    return args;
 }
 
 void sweep_norm_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
@@ -109,6 +118,8 @@ void sweep_norm_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
         sweep_append(text, ", gate %s of %s", gates[s->gate], nrg_activation_name(s->activation));
     if (s->groups > 1)
         sweep_append(text, ", %zu groups", s->groups);
+    if (c->planes > 1)
+        sweep_append(text, ", %zu planes", c->planes);
     if (s->residual_mode == NRG_RESIDUAL_AFTER)
         sweep_append(text, ", residual after");
 }
@@ -122,7 +133,7 @@ const unsigned char sweep_norm_slots[] = {
 nrg_status sweep_norm_run(const sweep_case *c, int shares, unsigned char *memory)
 {
     nrg_norm_spec spec = c->spec;
-    nrg_norm_args args = nrg_norm_args_init(c->rows, NULL, NULL);
+    nrg_norm_args args = sweep_norm_args(c);
     nrg_status status = NRG_OK;
     sweep_bind_call(c, &nrg_call_norm_forward, (void *const[]){&spec, &args}, sweep_norm_slots, memory);
     SWEEP_EACH_SHARE(status, c, shares, nrg_norm_forward(&spec, &args, ith, nth));

@@ -17,6 +17,9 @@ enum { SWEEP_NORM_LARGE = 21 };
 /* Draws shape, spec and shares of a case, of a family whose ways are `combinations` of the 32; returns its combination. */
 int sweep_norm_draw(sweep_case *c, uint64_t combinations, uint64_t *random);
 
+/* The rows of a case, in planes, and nothing else. */
+nrg_norm_args sweep_norm_args(const sweep_case *c);
+
 /* What is asked for, in words. */
 void sweep_norm_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM]);
 

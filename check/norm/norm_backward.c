@@ -49,7 +49,7 @@ static uint32_t draw_outputs(sweep_case *c, uint64_t *random)
 /* With what a forward pass saved, where one can be run: it has the same inputs. */
 static void draw_saved(sweep_case *c, uint64_t *random)
 {
-    nrg_norm_args args = nrg_norm_args_init(c->rows, NULL, NULL);
+    nrg_norm_args args = sweep_norm_args(c);
     uint32_t there = NRG_BIT(NRG_NORM_MEAN);
     int after = c->spec.residual_mode == NRG_RESIDUAL_AFTER;
     if (sweep_draw(random, 3) || c->operands[SWEEP_R_IN].rows || (after && !c->operands[SWEEP_Y].rows))
@@ -67,7 +67,8 @@ static void make(sweep_case *c)
     c->reduce_shares = sweep_draw_shares(&random);
     uint32_t there = draw_inputs(c, combination, &random);
     there |= draw_outputs(c, &random);
-    args.rows = c->rows;
+    args.rows = c->rows / c->planes;
+    args.rows2 = c->planes;
     sweep_add_call(c, &nrg_call_norm_backward, (void *const[]){&c->spec, &args}, slots, there, 0);
     c->operands[SWEEP_DW].is_read = c->operands[SWEEP_DB].is_read = 0; /* what there is before them is not drawn */
     draw_saved(c, &random);
@@ -77,7 +78,8 @@ static void make(sweep_case *c)
 static nrg_status run(const sweep_case *c, unsigned char *memory)
 {
     nrg_norm_spec spec = c->spec;
-    nrg_norm_backward_args args = nrg_norm_backward_args_init(c->rows, NULL, NULL, NULL);
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(c->rows / c->planes, NULL, NULL, NULL);
+    args.rows2 = c->planes;
     sweep_bind_call(c, &nrg_call_norm_backward, (void *const[]){&spec, &args}, slots, memory);
     args.accumulate = c->accumulate;
     nrg_status status = c->saved ? sweep_norm_run(c, 1, memory) : NRG_OK;
@@ -86,6 +88,7 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     } else if (c->operands[SWEEP_R].rows) {
         args.r = sweep_place(c, SWEEP_R, memory);
         args.r_stride = sweep_stride(c, SWEEP_R);
+        args.r_stride2 = sweep_run_stride(c, SWEEP_R);
     }
     SWEEP_EACH_SHARE(status, c, c->shares, nrg_norm_backward(&spec, &args, ith, nth));
     SWEEP_EACH_SHARE(status, c, c->reduce_shares, nrg_norm_backward_reduce(&spec, &args, ith, nth));

@@ -10,7 +10,7 @@
 static void add_operands(sweep_case *c, int combination, uint64_t *random)
 {
     const int residual = combination >> SWEEP_RESIDUAL_SHIFT;
-    nrg_norm_args args = nrg_norm_args_init(c->rows, NULL, NULL);
+    nrg_norm_args args = sweep_norm_args(c);
     uint32_t there = 0;
     there |= residual != SWEEP_RESIDUAL_NONE ? NRG_BIT(NRG_NORM_Y) : 0;
     there |= c->spec.gate ? NRG_BIT(NRG_NORM_Z) : 0;
