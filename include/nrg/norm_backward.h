@@ -55,13 +55,15 @@
 extern "C" {
 #endif
 
-/* Where the data is. Zero everything, set size (nrg_norm_backward_args_init does), then what there is. Strides, dtypes and
- * alignment as in nrg_norm_args: d_o, dx, z, dz have spec.dtype; y and dy y_dtype; r and dr_in r_dtype; dw and db are f32
+/* Where the data is. Zero everything, set size (nrg_norm_backward_args_init does), then what there is. Row i of plane j of volume
+ * k of x is at x + i·x_stride + j·x_stride2 + k·x_stride3, and so of every tensor of rows; y and z may repeat. Then dy and dz are
+ * still those of every row, and the gradient of what repeats is their sum, which is the caller's. Dtypes and alignment as in
+ * nrg_norm_args: d_o, dx, z, dz have spec.dtype; y and dy y_dtype; r and dr_in r_dtype; dw and db are f32
  * whatever the dtype.
  *
  * r or x: with r given, x and y are not read (and may be NULL); otherwise r is x + y again. Every output may be NULL.
  *
- * Aliasing: an output shares no byte with another operand, except the whole operand, same first byte, same stride, same element
+ * Aliasing: an output shares no byte with another operand, except the whole operand, same first byte, same strides, same element
  * size:
  *
  *               d_o   dr_in   x     y     z     r     dx
@@ -79,14 +81,14 @@ typedef struct nrg_norm_backward_args {
     const void *y;         /* [rows, dim] as in the forward pass; not read with NRG_RESIDUAL_AFTER */
     const void *r;         /* [rows, dim] r of the forward pass, or NULL; not with NRG_RESIDUAL_AFTER */
     const void *z;         /* [rows, dim] as in the forward pass */
-    const void *w;         /* [dim] as in the forward pass */
-    const void *b;         /* [dim] as in the forward pass; read for dz of NRG_GATE_POST and where g is applied to o1 */
+    const void *w;         /* [dim], or [dim / groups], as in the forward pass */
+    const void *b;         /* as w; read for dz of NRG_GATE_POST and where g is applied to o1 */
     const float *mean;     /* [rows, groups] as the forward pass stored it, or NULL: recomputed. Not read unless centred */
     void *dx;              /* [rows, dim] output, or NULL */
     void *dy;              /* [rows, dim] output, or NULL */
     void *dz;              /* [rows, dim] output, or NULL; only with NRG_GATE_PRE or NRG_GATE_POST */
-    float *dw;             /* [dim] output, or NULL; also without w: the gradient of a w of ones */
-    float *db;             /* [dim] output, or NULL; also without b */
+    float *dw;             /* as w, output, or NULL; also without w: the gradient of a w of ones */
+    float *db;             /* as b, output, or NULL; also without b */
     void *workspace;       /* multiple of 8 bytes; NULL where neither dw nor db is asked for */
     size_t workspace_size; /* bytes, at least what nrg_norm_backward_workspace says */
     size_t d_o_stride;     /* bytes; 0: dense */
@@ -136,10 +138,11 @@ static inline nrg_norm_backward_args nrg_norm_backward_args_init(size_t rows, co
     return args;
 }
 
-/* Bytes of workspace for these args: 8 · dim for each of dw and db that is asked for and each block of rows. Blocks have 32 rows,
- * or as many more as keep them at 64 or fewer: at most 512 · dim bytes for each of dw and db, however many rows and threads. 0
- * where neither is asked for. Only rows, dw and db of args are looked at. Returns NRG_OK, or writes nothing: NRG_ERR_NULL,
- * NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT. */
+/* Bytes of workspace for these args: 8 for each element of dw and db and each block of rows (with NRG_WEIGHTS_GROUP, of groups of
+ * rows). Blocks have 32 rows, or as many more as keep them at 64 or fewer: at most 512 bytes for each element of dw and db,
+ * however many rows and threads. 0 where neither is asked for. Only rows, rows2, rows3, dw and db of args are looked at. Returns
+ * NRG_OK, or writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ENUM, NRG_ERR_DTYPE,
+ * NRG_ERR_EPS, NRG_ERR_CONSTANT. */
 NRG_API nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t *bytes);
 
 /* Phase 1: the gradients of the rows of share ith of nth, and partial sums for dw and db. With dw or db a share is whole blocks
