@@ -109,7 +109,7 @@ typedef struct nrg_channel_norm_spec {
     nrg_store store;               /* how o, dx and dy are stored */
     int centred;                   /* not 0: subtract the mean */
     double eps;                    /* finite, at least 0; below 2^-600 it counts as 0 */
-    double momentum;               /* of the running statistics, 0 to 1: running = (1 - momentum)·running + momentum·batch */
+    double momentum; /* 0 to 1: running = (1 - momentum)·running + momentum·batch. Not looked at where nothing is updated by it */
     int cumulative;    /* not 0: momentum is 1/(batches + 1) instead, which makes running the average of all batches */
     uint32_t reserved; /* 0 */
 } nrg_channel_norm_spec;
@@ -210,7 +210,7 @@ static inline nrg_channel_norm_args nrg_channel_norm_args_init(size_t n, size_t 
  *   NRG_ERR_ENUM         over, layout, statistics, dtype, activation or store unknown
  *   NRG_ERR_DTYPE        w_dtype neither dtype nor f32
  *   NRG_ERR_EPS          eps negative, infinite or NaN
- *   NRG_ERR_CONSTANT     momentum not from 0 to 1
+ *   NRG_ERR_CONSTANT     momentum not from 0 to 1, where running_mean and running_var are updated and spec.cumulative is 0
  *   NRG_ERR_COMBINATION  groups with NRG_OVER_BATCH; segment over 4096; one of running_mean and running_var without the other, or
  *                        for sets that are no channels, or not centred, or with GIVEN or FOLDED; mean, rstd or statistics with FOLDED
  *   NRG_ERR_COUNT        running_var with sets of one element, which have no unbiased variance
@@ -236,7 +236,7 @@ NRG_API nrg_status nrg_channel_norm_forward_check(const nrg_channel_norm_spec *s
  *
  * Returns NRG_OK, or says what is wrong as nrg_channel_norm_forward does, and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
  * NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
- * NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_THREAD. */
+ * NRG_ERR_COMBINATION, NRG_ERR_THREAD. */
 NRG_API nrg_status nrg_channel_norm_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int64_t *sums,
                                          int ith, int nth);
 
@@ -268,7 +268,7 @@ NRG_API nrg_status nrg_channel_norm_statistics_check(const nrg_channel_norm_spec
  * multiply-add, within 2.5 ulp of the larger of its terms where neither scale nor shift is subnormal.
  *
  * Returns NRG_OK, or says what is wrong as nrg_channel_norm_forward does, and writes nothing: NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM,
- * NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT, and
+ * NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, and
  *   NRG_ERR_NULL         spec, args, running_mean, running_var, scale or shift
  *   NRG_ERR_COMBINATION  a spec that no call takes; sets that are no channels, or not centred */
 NRG_API nrg_status nrg_channel_norm_fold(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, float *scale,

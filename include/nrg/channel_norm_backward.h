@@ -86,7 +86,7 @@ static inline nrg_channel_norm_backward_args nrg_channel_norm_backward_args_init
 
 /* Bytes of workspace: 0 with NRG_OVER_BATCH, and where neither dw nor db is asked for; otherwise 8 · channels for each of them
  * and each of at most 64 blocks of samples. Only n, dw and db of args are looked at. Returns NRG_OK, or writes nothing:
- * NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT,
+ * NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
  * NRG_ERR_COMBINATION. */
 NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_spec *spec,
                                                        const nrg_channel_norm_backward_args *args, size_t *bytes);
@@ -94,7 +94,7 @@ NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_sp
 /* The gradients of share ith of nth: whole channels with NRG_OVER_BATCH, otherwise whole sets, in blocks of samples where dw or
  * db is asked for. At most 16 KB of stack in an optimized build.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_channel_norm_forward, and
+ * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_channel_norm_sums, and
  *   NRG_ERR_NULL         (with n > 0) x or d_o; statistics with GIVEN, or with sums; workspace where one is needed
  *   NRG_ERR_COMBINATION  NRG_STATISTICS_FOLDED; statistics with RUNNING; sums with NRG_OVER_GROUP or RUNNING, or with dw or db
  *   NRG_ERR_COUNT        sums or statistics of no elements
@@ -117,7 +117,7 @@ NRG_API nrg_status nrg_channel_norm_backward_reduce_check(const nrg_channel_norm
 /* NRG_OVER_BATCH: Σdo1 and Σdo1 ⊙ (x - m) of a part, [c][NRG_SUMS_WORDS], with statistics given (of all parts); dw and db, where
  * asked for, are the part's own. dx, dy and args.sums are not looked at.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_channel_norm_forward, and
+ * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_channel_norm_sums, and
  *   NRG_ERR_NULL         sums; (with n > 0) x, d_o or statistics
  *   NRG_ERR_COMBINATION  NRG_OVER_GROUP, NRG_STATISTICS_RUNNING or NRG_STATISTICS_FOLDED
  *   NRG_ERR_COUNT        statistics of no elements */

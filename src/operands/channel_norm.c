@@ -14,8 +14,6 @@ nrg_status nrg_channel_measure_spec(const nrg_channel_norm_spec *spec, nrg_sizes
         return NRG_ERR_DTYPE;
     if (!(spec->eps >= 0 && spec->eps <= DBL_MAX))
         return NRG_ERR_EPS;
-    if (!(spec->momentum >= 0 && spec->momentum <= 1))
-        return NRG_ERR_CONSTANT;
     if ((spec->over == NRG_OVER_BATCH && spec->groups) || spec->segment > NRG_CHANNEL_SEGMENT)
         return NRG_ERR_COMBINATION;
     return NRG_OK;
@@ -51,6 +49,13 @@ static void measure_running(const nrg_channel_norm_spec *spec, const nrg_channel
         s->refused |= mean;
 }
 
+/* The momentum is looked at where it is used: where running statistics are updated, and are no average of all batches. */
+static nrg_status measure_momentum(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args)
+{
+    const int is_used = (args->running_mean || args->running_var) && !spec->cumulative;
+    return is_used && !(spec->momentum >= 0 && spec->momentum <= 1) ? NRG_ERR_CONSTANT : NRG_OK;
+}
+
 static const nrg_range ranges[] = {NRG_CHANNEL_SPEC_RANGES};
 
 #define ARGS_PART                                                                                                                \
@@ -78,7 +83,7 @@ static nrg_status measure_source(const nrg_channel_norm_spec *spec, const nrg_ch
     measure_running(spec, args, s, mean, var);
     switch (spec->statistics) {
     case NRG_STATISTICS_COMPUTE:
-        break;
+        return measure_momentum(spec, args);
     case NRG_STATISTICS_GIVEN:
         s->needed |= statistics;
         s->read_only |= statistics;
@@ -194,7 +199,7 @@ static nrg_status measure_statistics(const void *const *part, nrg_sizes *s)
         return status;
     s->n[NRG_CHANNEL_USED_CHANNELS] = s->n[NRG_CHANNEL_SETS] ? spec->channels : 0;
     measure_running(spec, args, s, NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_MEAN), NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_VAR));
-    return NRG_OK;
+    return measure_momentum(spec, args);
 }
 
 static const nrg_operand statistics_operands[NRG_CHANNEL_STATISTICS_OPERANDS] = {

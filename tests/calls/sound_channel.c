@@ -24,12 +24,20 @@ enum { SPEC = NRG_CHANNEL_SPEC, ARGS = NRG_CHANNEL_ARGS, MORE = NRG_CHANNEL_MORE
         SPEC_U32(store, NRG_STORE_STREAM, NRG_OK), SPEC_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                          \
         SPEC_U32(reserved, 1, NRG_ERR_STRUCT_SIZE), SPEC_F64(eps, -1, NRG_ERR_EPS), SPEC_F64(eps, -5e-324, NRG_ERR_EPS),         \
         SPEC_F64(eps, NAN, NRG_ERR_EPS), SPEC_F64(eps, INFINITY, NRG_ERR_EPS), SPEC_F64(eps, -INFINITY, NRG_ERR_EPS),            \
-        SPEC_F64(eps, 0, NRG_OK), SPEC_F64(eps, DBL_MAX, NRG_OK), SPEC_F64(momentum, -5e-324, NRG_ERR_CONSTANT),                 \
-        SPEC_F64(momentum, 0x1.0000000000001p0, NRG_ERR_CONSTANT), SPEC_F64(momentum, NAN, NRG_ERR_CONSTANT),                    \
-        SPEC_F64(momentum, INFINITY, NRG_ERR_CONSTANT), SPEC_F64(momentum, 0, NRG_OK), SPEC_F64(momentum, 1, NRG_OK),            \
-        SPEC_U64(groups, 1, NRG_ERR_COMBINATION), SPEC_U64(groups, 2, NRG_ERR_COMBINATION),                                      \
-        SPEC_U64(groups, CHANNELS, NRG_ERR_COMBINATION), SPEC_U64(segment, 4096, NRG_OK), SPEC_U64(segment, 1, NRG_OK),          \
-        SPEC_U64(segment, 4097, NRG_ERR_COMBINATION), SPEC_U64(segment, SIZE_MAX, NRG_ERR_COMBINATION)
+        SPEC_F64(eps, 0, NRG_OK), SPEC_F64(eps, DBL_MAX, NRG_OK), SPEC_U64(groups, 1, NRG_ERR_COMBINATION),                      \
+        SPEC_U64(groups, 2, NRG_ERR_COMBINATION), SPEC_U64(groups, CHANNELS, NRG_ERR_COMBINATION),                               \
+        SPEC_U64(segment, 4096, NRG_OK), SPEC_U64(segment, 1, NRG_OK), SPEC_U64(segment, 4097, NRG_ERR_COMBINATION),             \
+        SPEC_U64(segment, SIZE_MAX, NRG_ERR_COMBINATION)
+
+/* Where nothing is updated by it. */
+#define SPARED_MOMENTUM SPEC_F64(momentum, -1, NRG_OK), SPEC_F64(momentum, 2, NRG_OK), SPEC_F64(momentum, NAN, NRG_OK)
+
+/* Where there are running statistics to be updated. */
+#define WRONG_MOMENTUM                                                                                                           \
+    SPEC_F64(momentum, -5e-324, NRG_ERR_CONSTANT), SPEC_F64(momentum, 0x1.0000000000001p0, NRG_ERR_CONSTANT),                    \
+        SPEC_F64(momentum, NAN, NRG_ERR_CONSTANT), SPEC_F64(momentum, INFINITY, NRG_ERR_CONSTANT),                               \
+        SPEC_F64(momentum, 0, NRG_OK), SPEC_F64(momentum, 1, NRG_OK), WITH_U32(SPEC, nrg_channel_norm_spec, cumulative, 1),      \
+        SPEC_F64(momentum, NAN, NRG_OK)
 
 /* Of the variants with groups, which are all the second one. */
 #define WRONG_GROUPS                                                                                                             \
@@ -111,6 +119,7 @@ static nrg_status ask_forward(void *const *part) { return nrg_channel_norm_forwa
 
 static const sound_wrong wrong_forward[] = {
     WRONG_SPEC,
+    SPARED_MOMENTUM,
     ARGS_U64(s, SIZE_MAX / CHANNELS + 2, NRG_ERR_OVERFLOW),
     ARGS_U64(n, SIZE_MAX / CHANNELS / POSITIONS + 2, NRG_ERR_OVERFLOW),
     ARGS_U64(s, 0, NRG_ERR_DIM),
@@ -131,11 +140,14 @@ static const sound_wrong wrong_forward[] = {
     WITH(running_mean, 64),
     ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
     SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_COMBINATION),
+    SPARED_MOMENTUM,
     WRONG_VARIANT(GIVEN),
     WITH(running_mean, 64),
     ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
     ARGS_U64(statistics, 0, NRG_ERR_NULL),
+    SPARED_MOMENTUM,
     WRONG_VARIANT(RUNNING),
+    SPARED_MOMENTUM,
     SPEC_U32(centred, 0, NRG_ERR_COMBINATION),
     SPEC_U32(over, NRG_OVER_GROUP, NRG_ERR_COMBINATION),
     WITH_OVER_GROUP,
@@ -148,6 +160,12 @@ static const sound_wrong wrong_forward[] = {
     WITH(n, 1),
     ARGS_U64(s, 1, NRG_OK),
     WRONG_VARIANT(UPDATED),
+    WRONG_MOMENTUM,
+    WITH(n, 0),
+    SPEC_F64(momentum, 2, NRG_ERR_CONSTANT),
+    WITH(running_mean, 0),
+    WITH(running_var, 0),
+    SPEC_F64(momentum, 2, NRG_OK),
     SPEC_U32(centred, 0, NRG_ERR_COMBINATION),
     SPEC_U32(over, NRG_OVER_GROUP, NRG_ERR_COMBINATION),
     WITH_OVER_GROUP,
@@ -170,6 +188,7 @@ static const sound_wrong wrong_forward[] = {
     WITH(running_var, 0),
     ARGS_U64(n, 1, NRG_OK),
     WRONG_VARIANT(FOLDED),
+    SPARED_MOMENTUM,
     ARGS_U64(w, 0, NRG_ERR_NULL),
     ARGS_U64(b, 0, NRG_OK),
     ARGS_U64(mean, 64, NRG_ERR_COMBINATION),
@@ -180,6 +199,7 @@ static const sound_wrong wrong_forward[] = {
 };
 
 static const sound_wrong wrong_sums[] = {WRONG_SPEC,
+                                         SPARED_MOMENTUM,
                                          ARGS_U64(s, 0, NRG_ERR_DIM),
                                          WITH(n, 0),
                                          ARGS_U64(s, 0, NRG_ERR_DIM),
@@ -280,13 +300,18 @@ static nrg_status ask_statistics(void *const *part)
         SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_OK)
 
 static const sound_wrong wrong_statistics[] = {WRONG_CHANNELS,
+                                               WRONG_MOMENTUM,
                                                ARGS_U64(running_mean, 0, NRG_ERR_COMBINATION),
                                                ARGS_U64(running_var, 0, NRG_ERR_COMBINATION),
                                                WITH(running_mean, 0),
                                                WITH(running_var, 0),
                                                SPEC_U32(centred, 0, NRG_OK),
-                                               WRONG_GROUPS};
-static const sound_wrong wrong_fold[] = {WRONG_CHANNELS, WRONG_GROUPS};
+                                               WITH(running_mean, 0),
+                                               WITH(running_var, 0),
+                                               SPEC_F64(momentum, NAN, NRG_OK),
+                                               WRONG_GROUPS,
+                                               SPARED_MOMENTUM};
+static const sound_wrong wrong_fold[] = {WRONG_CHANNELS, SPARED_MOMENTUM, WRONG_GROUPS};
 static const sound_size channels_size[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)}};
 
 /* ---- folding ---- */
@@ -401,7 +426,7 @@ static uint32_t spared_by_reduce(void *const *part)
 
 /* 3: a pointer that nobody may look at. */
 #define WRONG_INPUTS                                                                                                             \
-    BACKWARD_U64(s, 0, NRG_ERR_DIM), BACKWARD_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),                                             \
+    SPARED_MOMENTUM, BACKWARD_U64(s, 0, NRG_ERR_DIM), BACKWARD_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),                            \
         SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_ERR_COMBINATION), BACKWARD_WITH(n, 0), SPEC_F64(eps, -1, NRG_ERR_EPS),   \
         BACKWARD_WITH(n, 0), SPEC_U64(channels, 0, NRG_ERR_DIM), BACKWARD_WITH(y, 3), BACKWARD_WITH(b, 3),                       \
         BACKWARD_U64(y_stride, 1, NRG_OK), BACKWARD_WITH(workspace, 3), BACKWARD_U64(workspace_size, 3, NRG_OK),                 \
@@ -476,6 +501,7 @@ RUN_WORKSPACE(run_workspace, nrg_channel_norm_backward_workspace, part[SPEC], pa
     SPEC_U64(channels, MOST_CHANNELS(gradients), NRG_OK), SPEC_U64(channels, MOST_CHANNELS(gradients) + 2, NRG_ERR_OVERFLOW)
 static const sound_wrong wrong_workspace[] = {
     WRONG_SPEC,
+    SPARED_MOMENTUM,
     BACKWARD_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),
     SPEC_U32(statistics, NRG_STATISTICS_GIVEN, NRG_OK),
     SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_OK),

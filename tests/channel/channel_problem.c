@@ -189,6 +189,9 @@ static void settle(channel_problem *p, int is_backward)
     if (is_backward || *source != NRG_STATISTICS_COMPUTE || !channel_has_running(p) ||
         (p->spec.over == NRG_OVER_BATCH ? p->n : 1) * p->s == 1)
         p->updates = 0;
+    /* nobody reads it */
+    if (!p->updates || p->spec.cumulative)
+        p->spec.momentum = NAN;
 }
 
 /* The problem of a case: its shape, and its options but for statistics. */
