@@ -98,7 +98,7 @@ typedef enum nrg_channel_source {
 typedef struct nrg_channel_norm_spec {
     size_t size;                   /* sizeof(nrg_channel_norm_spec) */
     size_t channels;               /* c, at least 1 */
-    size_t groups;                 /* G, a divisor of c, with NRG_OVER_GROUP; 0 stands for 1. With NRG_OVER_BATCH: 0 */
+    size_t groups;                 /* G, a divisor of c, with NRG_OVER_GROUP; 0 stands for 1. With NRG_OVER_BATCH: 0 or 1 */
     size_t segment;                /* L; 0 stands for 4096, and is at most that */
     nrg_channel_over over;         /* what a set is */
     nrg_channel_layout layout;     /* of x, y, o and the gradients */
@@ -211,8 +211,9 @@ static inline nrg_channel_norm_args nrg_channel_norm_args_init(size_t n, size_t 
  *   NRG_ERR_DTYPE        w_dtype neither dtype nor f32
  *   NRG_ERR_EPS          eps negative, infinite or NaN
  *   NRG_ERR_CONSTANT     momentum not from 0 to 1, where running_mean and running_var are updated and spec.cumulative is 0
- *   NRG_ERR_COMBINATION  groups with NRG_OVER_BATCH; segment over 4096; one of running_mean and running_var without the other, or
- *                        for sets that are no channels, or not centred, or with GIVEN or FOLDED; mean, rstd or statistics with FOLDED
+ *   NRG_ERR_COMBINATION  two groups or more with NRG_OVER_BATCH; segment over 4096; one of running_mean and running_var without the
+ *                        other, or for sets that are no channels, or not centred, or with GIVEN or FOLDED; mean, rstd or statistics
+ *                        with FOLDED
  *   NRG_ERR_COUNT        running_var with sets of one element, which have no unbiased variance
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
 /* clang-format on */

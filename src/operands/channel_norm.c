@@ -14,7 +14,7 @@ nrg_status nrg_channel_measure_spec(const nrg_channel_norm_spec *spec, nrg_sizes
         return NRG_ERR_DTYPE;
     if (!(spec->eps >= 0 && spec->eps <= DBL_MAX))
         return NRG_ERR_EPS;
-    if ((spec->over == NRG_OVER_BATCH && spec->groups) || spec->segment > NRG_CHANNEL_SEGMENT)
+    if ((spec->over == NRG_OVER_BATCH && spec->groups > 1) || spec->segment > NRG_CHANNEL_SEGMENT)
         return NRG_ERR_COMBINATION;
     return NRG_OK;
 }

@@ -24,10 +24,10 @@ enum { SPEC = NRG_CHANNEL_SPEC, ARGS = NRG_CHANNEL_ARGS, MORE = NRG_CHANNEL_MORE
         SPEC_U32(store, NRG_STORE_STREAM, NRG_OK), SPEC_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                          \
         SPEC_U32(reserved, 1, NRG_ERR_STRUCT_SIZE), SPEC_F64(eps, -1, NRG_ERR_EPS), SPEC_F64(eps, -5e-324, NRG_ERR_EPS),         \
         SPEC_F64(eps, NAN, NRG_ERR_EPS), SPEC_F64(eps, INFINITY, NRG_ERR_EPS), SPEC_F64(eps, -INFINITY, NRG_ERR_EPS),            \
-        SPEC_F64(eps, 0, NRG_OK), SPEC_F64(eps, DBL_MAX, NRG_OK), SPEC_U64(groups, 1, NRG_ERR_COMBINATION),                      \
+        SPEC_F64(eps, 0, NRG_OK), SPEC_F64(eps, DBL_MAX, NRG_OK), SPEC_U64(groups, 1, NRG_OK),                                   \
         SPEC_U64(groups, 2, NRG_ERR_COMBINATION), SPEC_U64(groups, CHANNELS, NRG_ERR_COMBINATION),                               \
-        SPEC_U64(segment, 4096, NRG_OK), SPEC_U64(segment, 1, NRG_OK), SPEC_U64(segment, 4097, NRG_ERR_COMBINATION),             \
-        SPEC_U64(segment, SIZE_MAX, NRG_ERR_COMBINATION)
+        SPEC_U64(groups, SIZE_MAX, NRG_ERR_COMBINATION), SPEC_U64(segment, 4096, NRG_OK), SPEC_U64(segment, 1, NRG_OK),          \
+        SPEC_U64(segment, 4097, NRG_ERR_COMBINATION), SPEC_U64(segment, SIZE_MAX, NRG_ERR_COMBINATION)
 
 /* Where nothing is updated by it. */
 #define SPARED_MOMENTUM SPEC_F64(momentum, -1, NRG_OK), SPEC_F64(momentum, 2, NRG_OK), SPEC_F64(momentum, NAN, NRG_OK)
@@ -46,8 +46,8 @@ enum { SPEC = NRG_CHANNEL_SPEC, ARGS = NRG_CHANNEL_ARGS, MORE = NRG_CHANNEL_MORE
 
 /* ---- forward ---- */
 
-/* Batch norm in training, with and without running statistics; group norm of 16 bits; statistics given, running, folded; a tensor
- * of one row, as long as a vector of channels. */
+/* Batch norm in training, with and without running statistics; group norm of 16 bits; statistics given, running, folded; a
+ * tensor of one row, as long as a vector of channels. */
 enum { BATCH, GROUP, GIVEN, RUNNING, UPDATED, ROW, FOLDED, VARIANTS };
 
 static nrg_channel_norm_spec spec_of(int variant)

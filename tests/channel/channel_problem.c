@@ -192,6 +192,9 @@ static void settle(channel_problem *p, int is_backward)
     /* nobody reads it */
     if (!p->updates || p->spec.cumulative)
         p->spec.momentum = NAN;
+    /* nor this, which may be 0 or 1 */
+    if (p->spec.over == NRG_OVER_BATCH)
+        p->spec.groups = p->n % 2;
 }
 
 /* The problem of a case: its shape, and its options but for statistics. */
