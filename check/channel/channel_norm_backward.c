@@ -19,7 +19,9 @@ static const unsigned char slots[] = {
     [NRG_CHANNEL_BACKWARD_RUNNING_MEAN] = SWEEP_RUNNING_MEAN,
     [NRG_CHANNEL_BACKWARD_RUNNING_VAR] = SWEEP_RUNNING_VAR,
     [NRG_CHANNEL_BACKWARD_STATISTICS] = SWEEP_NOWHERE, /* computed, or what a forward pass has saved */
-    [NRG_CHANNEL_BACKWARD_SUMS] = SWEEP_NOWHERE,       /* of parts only */
+    [NRG_CHANNEL_BACKWARD_MEAN] = SWEEP_NOWHERE,       /* the properties tests have these */
+    [NRG_CHANNEL_BACKWARD_RSTD] = SWEEP_NOWHERE,
+    [NRG_CHANNEL_BACKWARD_SUMS] = SWEEP_NOWHERE, /* of parts only */
     [NRG_CHANNEL_BACKWARD_DX] = SWEEP_DX,
     [NRG_CHANNEL_BACKWARD_DY] = SWEEP_DY,
     [NRG_CHANNEL_BACKWARD_DW] = SWEEP_DW,
@@ -34,6 +36,8 @@ static const unsigned char sums_slots[] = {
     [NRG_CHANNEL_BACKWARD_B] = SWEEP_B,
     [NRG_CHANNEL_BACKWARD_D_O] = SWEEP_D_O,
     [NRG_CHANNEL_BACKWARD_SUMS_STATISTICS] = SWEEP_STATISTICS,
+    [NRG_CHANNEL_BACKWARD_SUMS_MEAN] = SWEEP_NOWHERE,
+    [NRG_CHANNEL_BACKWARD_SUMS_RSTD] = SWEEP_NOWHERE,
     [NRG_CHANNEL_BACKWARD_SUMS_SUMS] = SWEEP_SUMS,
     [NRG_CHANNEL_BACKWARD_SUMS_DW] = SWEEP_NOWHERE,
     [NRG_CHANNEL_BACKWARD_SUMS_DB] = SWEEP_NOWHERE,
@@ -71,7 +75,8 @@ static void add_saved(sweep_case *c)
     sweep_channel_add_before(c, &nrg_call_channel_norm_forward, sweep_channel_slots, NRG_BIT(NRG_CHANNEL_STATISTICS));
     if (c->parts) {
         sweep_channel_add_parts(c);
-        sweep_add_before(c, &nrg_call_channel_norm_backward_sums, (void *const[]){&c->channel, &args, &sums}, sums_slots, 0);
+        sweep_add_before(c, &nrg_call_channel_norm_backward_sums, (void *const[]){&c->channel, &args, &sums}, sums_slots,
+                         NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_STATISTICS));
     }
 }
 

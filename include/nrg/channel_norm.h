@@ -29,7 +29,7 @@
  *     COMPUTE  from x; running_mean and running_var, where given, are updated with them (training of batch norm)
  *     GIVEN    from args.statistics: what nrg_channel_norm_statistics has made of sums that several threads or machines have
  *              added up, or what another call has saved
- *     RUNNING  m = running_mean_c, σ² = running_var_c (inference of batch norm)
+ *     RUNNING  m = running_mean_c, σ² = running_var_c (inference of batch norm): floats, which count as their exact values
  *     FOLDED   none: o1 = x ⊙ w + b, with w and b from nrg_channel_norm_fold (inference of batch norm, with the arithmetic
  *              that does not depend on x done once)
  *
@@ -114,8 +114,9 @@ typedef struct nrg_channel_norm_spec {
     uint32_t reserved; /* 0 */
 } nrg_channel_norm_spec;
 
-/* What a set's elements are normalized with. For nrg, and for saving: a forward pass hands it out, the backward pass and
- * NRG_STATISTICS_GIVEN take it. A NaN or an infinity in the set makes all but count NaN. */
+/* What a set's elements are normalized with, in double. For nrg, and for saving: a forward pass hands it out, the backward pass
+ * and NRG_STATISTICS_GIVEN take it. (As two floats a set: args.mean and args.rstd, which the backward pass takes as well.) A NaN
+ * or an infinity in the set makes all but count NaN. */
 typedef struct nrg_channel_statistics {
     double mean, mean_low; /* m is the sum of both; 0 where not centred */
     double variance;       /* σ² */
@@ -144,8 +145,8 @@ typedef struct nrg_channel_norm_args {
     const void *w;                      /* [c] weight, or NULL */
     const void *b;                      /* [c] bias, or NULL */
     void *o;                            /* as x: output */
-    float *mean;                        /* [sets] output: m, or NULL; not with NRG_STATISTICS_FOLDED */
-    float *rstd;                        /* [sets] output: 1/s, or NULL; likewise */
+    float *mean;                        /* [sets] output: m rounded to float, or NULL; not with NRG_STATISTICS_FOLDED */
+    float *rstd;                        /* [sets] output: 1/s rounded to float, or NULL; likewise */
     nrg_channel_statistics *statistics; /* [sets] COMPUTE, RUNNING: output, or NULL; GIVEN: input; FOLDED: NULL */
     float *running_mean;                /* [c] COMPUTE: updated, or NULL, with NRG_OVER_BATCH or groups = c; RUNNING: input */
     float *running_var; /* [c] likewise; both or neither. Updated with the unbiased variance, σ²·d/(d-1); instance norm: with

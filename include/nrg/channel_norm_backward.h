@@ -17,8 +17,17 @@
  * recomputed, whichever outputs are asked for, and for sums in parts.
  * - Error of dx: 4 ulp of the largest term of the formula, the sums taken of magnitudes. dw, db: 4 · 2^-24 of the sum of the
  *   magnitudes that are added up. Where g is not identity, the error of g′ (nrg/activation.h) comes on top.
+ *   Statistics given as floats: more, see below.
  * - A NaN or an infinity in x or d_o poisons its set's dx and dw of its channels, and may poison db; with NRG_STATISTICS_RUNNING
  *   its own dx only. No other set is touched.
+ *
+ * Statistics as floats. args.mean and args.rstd take the place of args.statistics: the mean and rstd of the forward pass, or what
+ * another library has kept, such as save_mean and save_invstd of PyTorch. Each counts as its exact value in double, and d is the
+ * number of elements, or with args.sums what these say: the bits are those of an nrg_channel_statistics of the same values. What
+ * floats cost: a mean rounded to float is off by up to 2^-24 |m|, which moves h by up to k = 2^-24 |m|/σ, and so dx by k (|Σ
+ * dh⊙h| + |h Σdh|)/(d s), dw by k |Σ do1|, and the o1 in which g′ is taken by k |w|. Little where |m| is a few σ; far beyond σ it
+ * is most of the error (measured: of dx, in 2^-24 of the largest term, 5 at 6 σ, 190 at 400 σ, 13000 at 25000 σ). A rounded rstd
+ * moves dx by up to 3 · 2^-24 of its terms, and dw by 2^-24. Statistics in double cost neither.
  *
  * How it is called. dx and dy alone, or NRG_OVER_BATCH: nrg_channel_norm_backward is all. dw or db with NRG_OVER_GROUP need the
  * workspace and a second phase, because the samples of a channel are in different sets:
@@ -56,7 +65,7 @@ typedef struct nrg_channel_norm_backward_args {
     const void *y;     /* as in the forward pass; read where there is an activation */
     const void *w, *b; /* as in the forward pass; b is read where there is an activation */
     const nrg_channel_statistics
-        *statistics;                         /* [sets] as the forward pass gave them; COMPUTE: NULL to have them computed again */
+        *statistics; /* [sets] as the forward pass gave them, or mean and rstd; COMPUTE: neither to have them computed again */
     const float *running_mean, *running_var; /* [c] with NRG_STATISTICS_RUNNING */
     const int64_t *sums;   /* [sets][NRG_SUMS_WORDS] of all parts, or NULL: summed here. Then dw and db must be NULL */
     void *dx;              /* as x: output, or NULL */
@@ -68,6 +77,8 @@ typedef struct nrg_channel_norm_backward_args {
     size_t d_o_stride, x_stride, y_stride, dx_stride, dy_stride; /* bytes, 0: dense */
     int accumulate;    /* not 0: dw and db are added to what is there, in one rounding */
     uint32_t reserved; /* 0 */
+    const float *mean; /* [sets] statistics as floats, both in the place of `statistics`, or NULL; not read unless centred */
+    const float *rstd; /* [sets] 1/s; or NULL */
 } nrg_channel_norm_backward_args;
 
 static inline nrg_channel_norm_backward_args nrg_channel_norm_backward_args_init(size_t n, size_t s, const void *x,
@@ -95,8 +106,10 @@ NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_sp
  * db is asked for. At most 16 KB of stack in an optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_channel_norm_sums, and
- *   NRG_ERR_NULL         (with n > 0) x or d_o; statistics with GIVEN, or with sums; workspace where one is needed
- *   NRG_ERR_COMBINATION  NRG_STATISTICS_FOLDED; statistics with RUNNING; sums with NRG_OVER_GROUP or RUNNING, or with dw or db
+ *   NRG_ERR_NULL         (with n > 0) x or d_o; statistics (or mean and rstd) with GIVEN or with sums; workspace where needed
+ *   NRG_ERR_COMBINATION  NRG_STATISTICS_FOLDED; statistics, mean or rstd with RUNNING; mean or rstd beside statistics;
+ *                        mean or rstd alone (rstd may be, where not centred); sums with NRG_OVER_GROUP or RUNNING, or with
+ *                        dw or db
  *   NRG_ERR_COUNT        sums or statistics of no elements
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
 NRG_API nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
@@ -114,12 +127,12 @@ NRG_API nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec 
 NRG_API nrg_status nrg_channel_norm_backward_reduce_check(const nrg_channel_norm_spec *spec,
                                                           const nrg_channel_norm_backward_args *args);
 
-/* NRG_OVER_BATCH: Σdo1 and Σdo1 ⊙ (x - m) of a part, [c][NRG_SUMS_WORDS], with statistics given (of all parts); dw and db, where
- * asked for, are the part's own. dx, dy and args.sums are not looked at.
+/* NRG_OVER_BATCH: Σdo1 and Σdo1 ⊙ (x - m) of a part, [c][NRG_SUMS_WORDS], with statistics given (of all parts; or
+ * as floats); dw and db, where asked for, are the part's own. dx, dy and args.sums are not looked at.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_channel_norm_sums, and
- *   NRG_ERR_NULL         sums; (with n > 0) x, d_o or statistics
- *   NRG_ERR_COMBINATION  NRG_OVER_GROUP, NRG_STATISTICS_RUNNING or NRG_STATISTICS_FOLDED
+ *   NRG_ERR_NULL         sums; (with n > 0) x, d_o, or statistics in double or as floats
+ *   NRG_ERR_COMBINATION  NRG_OVER_GROUP, NRG_STATISTICS_RUNNING or NRG_STATISTICS_FOLDED; mean or rstd as above
  *   NRG_ERR_COUNT        statistics of no elements */
 NRG_API nrg_status nrg_channel_norm_backward_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                                                   int64_t *sums, int ith, int nth);

@@ -51,6 +51,8 @@ static nrg_status make_job(nrg_channel_norm_backward_job *job, nrg_checked *c, c
         .block_dw = shape.groups && a->dw ? blocks : NULL,
         .block_db = shape.groups && a->db ? (a->dw ? blocks + nrg_channel_block_count(a->n) * s->channels : blocks) : NULL,
         .given = a->statistics,
+        .given_mean = s->centred ? a->mean : NULL,
+        .given_rstd = a->rstd,
         .fixed_mean = running ? a->running_mean : NULL,
         .fixed_var = running ? a->running_var : NULL,
         .given_sums = sums,

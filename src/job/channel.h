@@ -32,13 +32,14 @@ typedef struct nrg_channel_norm_job {
 /* A share for channel_norm_backward. */
 typedef struct nrg_channel_norm_backward_job {
     const char *d_o, *x, *y, *w, *b;
-    char *dx, *dy;                       /* NULL where not asked for */
-    float *dw, *db;                      /* [c] NRG_OVER_BATCH; NULL where not asked for */
-    double *block_dw, *block_db;         /* [blocks][c] NRG_OVER_GROUP: sums over a block of samples; NULL where not asked for */
-    const nrg_channel_statistics *given; /* [sets], NULL: to be computed */
-    const float *fixed_mean, *fixed_var; /* [c] NRG_STATISTICS_RUNNING, NULL: not running */
-    const int64_t *given_sums;           /* [c][NRG_SUMS_WORDS], NULL: to be computed */
-    int64_t *sums;                       /* [c][NRG_SUMS_WORDS]: these, and dw and db, are all that is wanted; otherwise NULL */
+    char *dx, *dy;                        /* NULL where not asked for */
+    float *dw, *db;                       /* [c] NRG_OVER_BATCH; NULL where not asked for */
+    double *block_dw, *block_db;          /* [blocks][c] NRG_OVER_GROUP: sums over a block of samples; NULL where not asked for */
+    const nrg_channel_statistics *given;  /* [sets], NULL: to be computed, or in floats: */
+    const float *given_mean, *given_rstd; /* [sets] NULL: not given; mean alone: 0 */
+    const float *fixed_mean, *fixed_var;  /* [c] NRG_STATISTICS_RUNNING, NULL: not running */
+    const int64_t *given_sums;            /* [c][NRG_SUMS_WORDS], NULL: to be computed */
+    int64_t *sums;                        /* [c][NRG_SUMS_WORDS]: these, and dw and db, are all that is wanted; otherwise NULL */
     size_t n, c, s, groups, group_channels;
     size_t d_o_stride, x_stride, y_stride, dx_stride, dy_stride;
     size_t segment;

@@ -35,6 +35,23 @@ static nrg_status measure_inputs(const nrg_channel_norm_spec *spec, const nrg_ch
     return spec->statistics == NRG_STATISTICS_FOLDED ? NRG_ERR_COMBINATION : NRG_OK;
 }
 
+/* Statistics, of which `first` is the first operand, and the floats in their place, which follow it: both, or without a mean
+ * where it is 0. */
+static void measure_statistics(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args, unsigned first,
+                               int are_needed, nrg_sizes *s)
+{
+    const uint32_t statistics = NRG_BIT(first), mean = NRG_BIT(first + 1), rstd = NRG_BIT(first + 2);
+    const int has_mean = spec->centred && args->mean;
+    if (!spec->centred)
+        s->ignored |= mean;
+    if (are_needed && !has_mean && !args->rstd)
+        s->needed |= statistics;
+    if (args->statistics || (spec->centred && !args->mean))
+        s->refused |= rstd;
+    if (args->statistics || !args->rstd)
+        s->refused |= mean;
+}
+
 /* What a call is for. */
 enum purpose { GRADIENTS, REDUCTION };
 
@@ -49,12 +66,12 @@ static nrg_status measure(const void *const *part, nrg_sizes *s, enum purpose pu
         if (!nrg_channel_may_run(spec))
             return NRG_ERR_COMBINATION;
         s->always |= OPERAND(RUNNING_MEAN) | OPERAND(RUNNING_VAR);
-        s->refused |= OPERAND(STATISTICS) | OPERAND(SUMS);
+        s->refused |= OPERAND(STATISTICS) | OPERAND(MEAN) | OPERAND(RSTD) | OPERAND(SUMS);
     } else {
         s->ignored |= OPERAND(RUNNING_MEAN) | OPERAND(RUNNING_VAR);
         /* a part's sums are around the mean of all parts */
-        if (spec->statistics == NRG_STATISTICS_GIVEN || (args->sums && purpose == GRADIENTS))
-            s->needed |= OPERAND(STATISTICS);
+        const int are_needed = spec->statistics == NRG_STATISTICS_GIVEN || (args->sums && purpose == GRADIENTS);
+        measure_statistics(spec, args, NRG_CHANNEL_BACKWARD_STATISTICS, are_needed, s);
     }
     if (spec->over != NRG_OVER_BATCH)
         s->refused |= OPERAND(SUMS);
@@ -73,6 +90,7 @@ static nrg_status measure_sums(const void *const *part, nrg_sizes *s)
     const nrg_status status = measure_inputs(spec, part[NRG_CHANNEL_ARGS], s);
     if (status != NRG_OK)
         return status;
+    measure_statistics(spec, part[NRG_CHANNEL_ARGS], NRG_CHANNEL_BACKWARD_SUMS_STATISTICS, 1, s);
     return spec->over != NRG_OVER_BATCH || spec->statistics == NRG_STATISTICS_RUNNING ? NRG_ERR_COMBINATION : NRG_OK;
 }
 
@@ -108,6 +126,8 @@ static const nrg_operand operands[NRG_CHANNEL_BACKWARD_OPERANDS] = {
     [NRG_CHANNEL_BACKWARD_RUNNING_MEAN] = {LINE(running_mean, NRG_IN, NRG_CHANNEL_USED_CHANNELS), .may_be_absent = 1},
     [NRG_CHANNEL_BACKWARD_RUNNING_VAR] = {LINE(running_var, NRG_IN, NRG_CHANNEL_USED_CHANNELS), .may_be_absent = 1},
     [NRG_CHANNEL_BACKWARD_STATISTICS] = {STATISTICS, .may_be_absent = 1},
+    [NRG_CHANNEL_BACKWARD_MEAN] = {LINE(mean, NRG_IN, NRG_CHANNEL_SETS), .may_be_absent = 1},
+    [NRG_CHANNEL_BACKWARD_RSTD] = {LINE(rstd, NRG_IN, NRG_CHANNEL_SETS), .may_be_absent = 1},
     [NRG_CHANNEL_BACKWARD_SUMS] = {SUMS(NRG_CHANNEL_ARGS, nrg_channel_norm_backward_args, NRG_IN, NRG_CHANNEL_SETS),
                                    .may_be_absent = 1},
     [NRG_CHANNEL_BACKWARD_DX] = {TENSOR(dx, NRG_OUT), .may_be_absent = 1, .over = OPERAND(D_O) | OPERAND(X) | OPERAND(Y)},
@@ -121,7 +141,9 @@ static const nrg_operand operands[NRG_CHANNEL_BACKWARD_OPERANDS] = {
 
 static const nrg_operand sums_operands[NRG_CHANNEL_BACKWARD_SUMS_OPERANDS] = {
     INPUTS,
-    [NRG_CHANNEL_BACKWARD_SUMS_STATISTICS] = {STATISTICS},
+    [NRG_CHANNEL_BACKWARD_SUMS_STATISTICS] = {STATISTICS, .may_be_absent = 1},
+    [NRG_CHANNEL_BACKWARD_SUMS_MEAN] = {LINE(mean, NRG_IN, NRG_CHANNEL_SETS), .may_be_absent = 1},
+    [NRG_CHANNEL_BACKWARD_SUMS_RSTD] = {LINE(rstd, NRG_IN, NRG_CHANNEL_SETS), .may_be_absent = 1},
     [NRG_CHANNEL_BACKWARD_SUMS_SUMS] = {SUMS(NRG_CHANNEL_MORE, nrg_channel_sums, NRG_OUT, NRG_CHANNEL_CHANNELS)},
     [NRG_CHANNEL_BACKWARD_SUMS_DW] = {GRADIENT(dw), .may_be_absent = 1},
     [NRG_CHANNEL_BACKWARD_SUMS_DB] = {GRADIENT(db), .may_be_absent = 1},

@@ -148,6 +148,14 @@ static nrg_channel_statistics statistics_at(const backward *b, size_t set)
     }
     if (job->given)
         return job->given[set];
+    if (job->given_rstd) {
+        const size_t count = job->groups ? job->group_channels * job->s : job->n * job->s;
+        return (nrg_channel_statistics){
+            .mean = job->given_mean ? (double)job->given_mean[set] : 0,
+            .rstd = (double)job->given_rstd[set],
+            .count = job->given_sums ? (double)job->given_sums[set * NRG_SUMS_WORDS + SUMS_COUNT] : (double)count,
+        };
+    }
     const channel_set at = set_at(&b->t, set);
     return set_statistics(&b->t, &at, job->segment, job->centred, job->eps, b->dtype);
 }

@@ -335,13 +335,14 @@ static nrg_status run_fold(void *const *part, int ith, int nth)
 
 /* ---- backward ---- */
 
-/* In the place of those that are a forward pass's only: groups with dw alone, and with statistics. GIVEN: also the sums. */
-enum { ONE_SUM = UPDATED, BACKWARD_VARIANTS = FOLDED };
+/* In the place of those that are a forward pass's only: groups with dw alone, and with statistics; statistics as floats. GIVEN:
+ * also the sums. */
+enum { ONE_SUM = UPDATED, FLOATS = FOLDED, BACKWARD_VARIANTS };
 
 static uint32_t set_up_backward(void *const *part, int variant)
 {
     nrg_channel_norm_spec *spec = part[SPEC];
-    *spec = spec_of(variant == ONE_SUM ? GROUP : variant);
+    *spec = spec_of(variant == ONE_SUM ? GROUP : variant == FLOATS ? GIVEN : variant);
     if (variant == ROW)
         spec->activation = NRG_ACT_SILU;
     *(nrg_channel_norm_backward_args *)part[ARGS] =
@@ -361,6 +362,8 @@ static uint32_t set_up_backward(void *const *part, int variant)
                NRG_BIT(NRG_CHANNEL_BACKWARD_DY) | NRG_BIT(NRG_CHANNEL_BACKWARD_STATISTICS);
     case GIVEN:
         return usual | NRG_BIT(NRG_CHANNEL_BACKWARD_STATISTICS) | NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS);
+    case FLOATS:
+        return usual | sums | NRG_BIT(NRG_CHANNEL_BACKWARD_MEAN) | NRG_BIT(NRG_CHANNEL_BACKWARD_RSTD);
     default:
         return usual | sums | NRG_BIT(NRG_CHANNEL_BACKWARD_RUNNING_MEAN) | NRG_BIT(NRG_CHANNEL_BACKWARD_RUNNING_VAR);
     }
@@ -432,6 +435,12 @@ static uint32_t spared_by_reduce(void *const *part)
         BACKWARD_U64(y_stride, 1, NRG_OK), BACKWARD_WITH(workspace, 3), BACKWARD_U64(workspace_size, 3, NRG_OK),                 \
         BACKWARD_WITH(running_mean, 3), BACKWARD_U64(running_var, 3, NRG_OK)
 
+/* Where mean and rstd are the statistics: one alone, and a mean that is 0. */
+#define WRONG_FLOATS                                                                                                             \
+    BACKWARD_U64(mean, 0, NRG_ERR_COMBINATION), BACKWARD_U64(rstd, 0, NRG_ERR_COMBINATION),                                      \
+        WITH_U32(SPEC, nrg_channel_norm_spec, centred, 0), BACKWARD_U64(mean, 0, NRG_OK),                                        \
+        WITH_U32(SPEC, nrg_channel_norm_spec, centred, 0), BACKWARD_U64(mean, 3, NRG_OK)
+
 enum { SUM_BYTES = CHANNELS * SAMPLES * 8 };
 
 static const sound_wrong wrong_backward[] = {
@@ -466,8 +475,19 @@ static const sound_wrong wrong_backward[] = {
     BACKWARD_U64(dw, 64, NRG_ERR_COMBINATION),
     BACKWARD_U64(db, 64, NRG_ERR_COMBINATION),
     BACKWARD_U64(statistics, 0, NRG_ERR_NULL),
+    BACKWARD_U64(mean, 64, NRG_ERR_COMBINATION),
+    BACKWARD_U64(rstd, 64, NRG_ERR_COMBINATION),
+    WRONG_VARIANT(FLOATS),
+    BACKWARD_U64(statistics, 64, NRG_ERR_COMBINATION),
+    WRONG_FLOATS,
+    BACKWARD_WITH(mean, 0),
+    BACKWARD_U64(rstd, 0, NRG_ERR_NULL),
+    SPEC_U32(statistics, NRG_STATISTICS_COMPUTE, NRG_OK),
+    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_NULL),
     WRONG_VARIANT(RUNNING),
     BACKWARD_U64(statistics, 64, NRG_ERR_COMBINATION),
+    BACKWARD_U64(mean, 64, NRG_ERR_COMBINATION),
+    BACKWARD_U64(rstd, 64, NRG_ERR_COMBINATION),
     BACKWARD_WITH(dw, 0),
     BACKWARD_WITH(db, 0),
     BACKWARD_U64(sums, 64, NRG_ERR_COMBINATION),
@@ -520,14 +540,15 @@ static const sound_wrong wrong_workspace[] = {
 
 /* ---- backward, sums in parts ---- */
 
-/* As little as there may be; all there is. */
+/* As little as there may be; all there is, and statistics as floats. */
 static uint32_t set_up_backward_sums(void *const *part, int variant)
 {
     set_up_backward(part, BATCH);
     if (!variant)
-        return 0;
+        return NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_STATISTICS);
     ((nrg_channel_norm_spec *)part[SPEC])->activation = NRG_ACT_SILU;
     return NRG_BIT(NRG_CHANNEL_BACKWARD_Y) | NRG_BIT(NRG_CHANNEL_BACKWARD_W) | NRG_BIT(NRG_CHANNEL_BACKWARD_B) |
+           NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_MEAN) | NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_RSTD) |
            NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_DB);
 }
 
@@ -552,6 +573,14 @@ static const sound_wrong wrong_backward_sums[] = {
     BACKWARD_WITH(sums, 3),
     BACKWARD_WITH(dx_stride, 1),
     BACKWARD_U64(dy_stride, 1, NRG_OK),
+    BACKWARD_U64(statistics, 0, NRG_ERR_NULL),
+    BACKWARD_U64(rstd, 64, NRG_ERR_COMBINATION),
+    BACKWARD_U64(mean, 64, NRG_ERR_COMBINATION),
+    WRONG_VARIANT(1),
+    BACKWARD_U64(statistics, 64, NRG_ERR_COMBINATION),
+    WRONG_FLOATS,
+    BACKWARD_WITH(mean, 0),
+    BACKWARD_U64(rstd, 0, NRG_ERR_NULL),
 };
 
 #define WRONG(options, numbers)                                                                                                  \

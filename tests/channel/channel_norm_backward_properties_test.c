@@ -73,6 +73,91 @@ static void like_scalar(const channel_problem *p, nrg_isa isa)
 START_TEST(given_of_any_kind) { channel_each(op, _i, NULL, 0, of_any_kind, like_scalar); }
 END_TEST
 
+/* All shares of both phases. */
+static void in_shares(const channel_problem *p, const channel_gradients *out, int nth)
+{
+    nrg_channel_norm_backward_args args = channel_backward_args(p, out);
+    ck_assert_int_eq(nrg_channel_norm_backward_workspace(&p->spec, &args, &args.workspace_size), NRG_OK);
+    args.workspace = args.workspace_size ? malloc(args.workspace_size) : NULL;
+    for (int phase = 0; phase < 2; phase++)
+        for (int ith = 0; ith < nth; ith++)
+            ck_assert_int_eq((phase ? nrg_channel_norm_backward_reduce : nrg_channel_norm_backward)(&p->spec, &args, ith, nth),
+                             NRG_OK);
+    free(args.workspace);
+}
+
+/* The sums of a part, its dw and db, and then dx and dy from sums that are all parts' and these twice. */
+static void in_parts(const channel_problem *p, const channel_gradients *out, int64_t *sums)
+{
+    nrg_channel_norm_backward_args args = channel_backward_args(p, out);
+    ck_assert_int_eq(nrg_channel_norm_backward_sums(&p->spec, &args, sums, 0, 1), NRG_OK);
+    int64_t *twice = malloc(p->sets.sets * NRG_SUMS_WORDS * sizeof *twice);
+    ck_assert_ptr_nonnull(twice);
+    memcpy(twice, sums, p->sets.sets * NRG_SUMS_WORDS * sizeof *twice);
+    ck_assert_int_eq(nrg_sums_add(p->sets.sets, twice, sums), NRG_OK);
+    args.dw = args.db = NULL;
+    args.sums = twice;
+    ck_assert_int_eq(nrg_channel_norm_backward(&p->spec, &args, 0, 1), NRG_OK);
+    free(twice);
+}
+
+/* A forward pass's floats are its doubles rounded; and as statistics they are worth what doubles of the same value are. */
+static void floats(const channel_problem *p, nrg_isa isa)
+{
+    const size_t sets = p->sets.sets;
+    channel_gradients expected, got;
+    channel_result saved;
+    channel_problem doubles = *p, singles = *p;
+    channel_result_make(&saved, p);
+    channel_gradients_make(&expected, p);
+    channel_gradients_make(&got, p);
+    channel_forward(p, &saved);
+    const nrg_channel_statistics *exact = p->statistics ? p->statistics : saved.statistics;
+    nrg_channel_statistics *rounded = malloc(sets * sizeof *rounded);
+    ck_assert_ptr_nonnull(rounded);
+    for (size_t i = 0; i < sets; i++) {
+        const float mean = (float)(exact[i].mean + exact[i].mean_low), rstd = (float)exact[i].rstd;
+        rounded[i] = (nrg_channel_statistics){(double)saved.mean[i], 0, 0, (double)saved.rstd[i], (double)p->sets.size};
+        if (!(isnan(mean) ? isnan(saved.mean[i]) : mean == saved.mean[i]) ||
+            !(isnan(rstd) ? isnan(saved.rstd[i]) : rstd == saved.rstd[i]))
+            ck_abort_msg("mean or rstd of set %zu is not that in double, rounded\n  case: %s", i, p->text);
+    }
+    doubles.spec.statistics = singles.spec.statistics = p->n % 2 ? NRG_STATISTICS_GIVEN : NRG_STATISTICS_COMPUTE;
+    doubles.statistics = rounded;
+    singles.statistics = NULL;
+    singles.mean = p->spec.centred ? saved.mean : NULL;
+    singles.rstd = saved.rstd;
+    channel_backward(&doubles, &expected);
+    channel_backward(&singles, &got);
+    channel_gradients_must_equal(p, isa, "statistics as floats", &expected, &got);
+    in_shares(&singles, &got, 3);
+    channel_gradients_must_equal(p, isa, "statistics as floats, in shares", &expected, &got);
+    if (p->spec.over == NRG_OVER_BATCH) {
+        int64_t *sums = malloc(2 * sets * NRG_SUMS_WORDS * sizeof *sums), *others = sums + sets * NRG_SUMS_WORDS;
+        ck_assert_ptr_nonnull(sums);
+        for (size_t i = 0; i < sets; i++)
+            rounded[i].count *= 2;
+        in_parts(&doubles, &expected, sums);
+        in_parts(&singles, &got, others);
+        ck_assert_mem_eq(sums, others, sets * NRG_SUMS_WORDS * sizeof *sums);
+        channel_gradients_must_equal(p, isa, "statistics as floats, sums in parts", &expected, &got);
+        free(sums);
+    }
+    free(rounded);
+    channel_gradients_free(&expected);
+    channel_gradients_free(&got);
+    channel_result_free(&saved);
+}
+
+static void not_constant(channel_problem *p)
+{
+    if (p->spec.statistics == NRG_STATISTICS_RUNNING)
+        p->spec.statistics = NRG_STATISTICS_COMPUTE;
+}
+
+START_TEST(statistics_as_floats) { channel_each(op, _i, NULL, 0, not_constant, floats); }
+END_TEST
+
 /* A tensor of one position has one layout. */
 static void either_layout(const channel_problem *p, nrg_isa isa)
 {
@@ -283,6 +368,7 @@ int main(int argc, char **argv)
     TCase *tests = test_case(suite, "properties");
     tcase_add_loop_test(tests, fused_is_unfused, 0, CHANNEL_PARTS);
     tcase_add_loop_test(tests, given_of_any_kind, 0, CHANNEL_PARTS);
+    tcase_add_loop_test(tests, statistics_as_floats, 0, CHANNEL_PARTS);
     tcase_add_loop_test(tests, one_position, 0, CHANNEL_PARTS);
     tcase_add_loop_test(tests, a_sample_does_not_know_the_others, 0, CHANNEL_PARTS);
     tcase_add_loop_test(tests, poison_stays_and_is_not_lost, 0, CHANNEL_PARTS);

@@ -363,6 +363,8 @@ nrg_channel_norm_backward_args channel_backward_args(const channel_problem *p, c
     args.w = p->w;
     args.b = p->b;
     args.statistics = p->statistics;
+    args.mean = p->mean;
+    args.rstd = p->rstd;
     if (p->spec.statistics == NRG_STATISTICS_RUNNING) {
         args.running_mean = p->running_mean;
         args.running_var = p->running_var;

@@ -18,6 +18,7 @@ typedef struct channel_problem {
     nrg_dtype w_dtype;                  /* never SAME */
     void *x, *y, *d_o, *w, *b;          /* NULL where absent */
     nrg_channel_statistics *statistics; /* [sets] with NRG_STATISTICS_GIVEN, else NULL */
+    const float *mean, *rstd;           /* [sets] of the backward pass, a test's own; else NULL */
     float *running_mean, *running_var;  /* [channels] */
     int updates;                        /* running statistics are given to be updated */
     uint64_t batches;

@@ -57,6 +57,18 @@ static inline void set_backward(const backward_walk *w, backward_known *known, d
 
 /* ---- statistics ---- */
 
+/* What two floats say of a set. */
+static nrg_channel_statistics statistics_of_floats(const nrg_channel_norm_backward_job *job, size_t set)
+{
+    const size_t count = (job->groups ? job->group_channels : job->n) * job->s;
+    nrg_channel_statistics stat = {0, 0, 0, (double)job->given_rstd[set], (double)count};
+    if (job->given_mean)
+        stat.mean = (double)job->given_mean[set];
+    if (job->given_sums)
+        stat.count = (double)job->given_sums[set * NRG_SUMS_WORDS];
+    return stat;
+}
+
 /* Of sets set to set + count, of one sample: they lie one after the other. */
 static void find_statistics(const backward_walk *w, size_t set, size_t count, nrg_channel_statistics *stat)
 {
@@ -69,6 +81,11 @@ static void find_statistics(const backward_walk *w, size_t set, size_t count, nr
         return;
     if (job->given) {
         memcpy(stat, job->given + set, count * sizeof *stat);
+        return;
+    }
+    if (job->given_rstd) {
+        for (size_t i = 0; i < count; i++)
+            stat[i] = statistics_of_floats(job, set + i);
         return;
     }
     const nrg_channel_norm_job forward = {
