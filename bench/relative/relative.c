@@ -31,6 +31,7 @@ static void prepare(const bench_case *c, void *const *part)
     *args = nrg_relative_args_init(1, HEADS, queries, keys, DIM, -farthest, farthest);
     args->query_offset = (int64_t)keys - (int64_t)queries;
     args->dtype = c->dtype;
+    args->accumulate = 1; /* to e and o, which the other term is in */
 }
 
 /* What the values are is of no interest: their table lies where d_table does, and o where q does. */

@@ -96,7 +96,8 @@ typedef struct nrg_relative_args {
     uint32_t reserved;          /* 0 */
 } nrg_relative_args;
 
-/* f32, one table for all heads, added to what is there. For nrg_relative_backward into new memory set accumulate = 0. */
+/* f32, one table for all heads; what is in scores, o or d_table is replaced. To add to it, as the formulas above do to e and o,
+ * set accumulate = 1. */
 static inline nrg_relative_args nrg_relative_args_init(size_t batch, size_t heads, size_t queries, size_t keys, size_t dim,
                                                        int64_t p_min, int64_t p_max)
 {
@@ -111,7 +112,6 @@ static inline nrg_relative_args nrg_relative_args_init(size_t batch, size_t head
     args.p_min = p_min;
     args.p_max = p_max;
     args.dtype = NRG_F32;
-    args.accumulate = 1;
     return args;
 }
 

@@ -110,11 +110,10 @@ START_TEST(far_positions)
     for (size_t path = 0; path < path_count; path++) {
         ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
         for (int far = -1; far <= 1; far += 2) {
-            float scores[2 * 3], o[4], d_r[4], weights[2 * 3] = {1, 2, 3, 4, 5, 6};
+            float scores[2 * 3] = {7}, o[4] = {7, 7, 7, 7}, d_r[4] = {7, 7, 7, 7}, weights[2 * 3] = {1, 2, 3, 4, 5, 6};
             double ends[4];
             nrg_relative_args args = nrg_relative_args_init(1, 1, 2, 3, 2, far * limit - (far > 0), far * limit + (far < 0));
             args.query_offset = -far * limit;
-            args.accumulate = 0;
             args.q = q;
             args.table = r;
             args.scores = scores;
@@ -158,6 +157,7 @@ START_TEST(nan_stays_where_it_is)
             for (int i = 0; i < QUERIES * KEYS; i++)
                 a[i] = scores[i] = -1;
             nrg_relative_args args = nrg_relative_args_init(1, 1, QUERIES, KEYS, DIM, -20, 19);
+            args.accumulate = 1;
             args.q = q;
             args.a = a;
             args.table = r;
@@ -174,13 +174,12 @@ START_TEST(nan_stays_where_it_is)
             }
         }
         for (int bad = 0; bad < QUERIES; bad++) {
-            static float q[QUERIES * DIM], a[QUERIES * KEYS], d_r[CLASSES * DIM];
+            static float q[QUERIES * DIM], a[QUERIES * KEYS], d_r[CLASSES * DIM]; /* of the round before: replaced */
             for (int i = 0; i < QUERIES * DIM; i++)
                 q[i] = i / DIM == bad ? INFINITY : 1;
             for (int i = 0; i < QUERIES * KEYS; i++)
                 a[i] = 1;
             nrg_relative_args args = nrg_relative_args_init(1, 1, QUERIES, KEYS, DIM, -20, 19);
-            args.accumulate = 0;
             args.q = q;
             args.a = a;
             args.d_table = d_r;

@@ -308,7 +308,6 @@ START_TEST(long_sums)
         a[j] = (float)(j % 2 ? -1e4 : 1e4) + (float)(test_mix(j) % 1000) / 1000;
     nrg_relative_args args = nrg_relative_args_init(1, 1, 1, KEYS, DIM, -1, 0);
     args.query_offset = 7777;
-    args.accumulate = 0;
     args.a = a;
     args.q = q;
     args.table = table;
