@@ -29,12 +29,15 @@
  * is most of the error (measured: of dx, in 2^-24 of the largest term, 5 at 6 σ, 190 at 400 σ, 13000 at 25000 σ). A rounded rstd
  * moves dx by up to 3 · 2^-24 of its terms, and dw by 2^-24. Statistics in double cost neither.
  *
- * How it is called. dx and dy alone, or NRG_OVER_BATCH: nrg_channel_norm_backward is all. dw or db with NRG_OVER_GROUP need the
- * workspace and a second phase, because the samples of a channel are in different sets:
+ * How it is called:
  *
  *     1. nrg_channel_norm_backward(&spec, &args, ith, nth) on every thread
  *     2. the host's barrier
  *     3. nrg_channel_norm_backward_reduce(&spec, &args, ith, nth) on every thread
+ *
+ * Always call both: where nothing is left to do, the second returns NRG_OK at once. It is needed for dw or db with
+ * NRG_OVER_GROUP, since the samples of a channel are in different sets, and these need the workspace. dx and dy alone, and all of
+ * NRG_OVER_BATCH, are done after the first, without a workspace and without the barrier.
  *
  * Sums in parts (synchronized batch norm; NRG_OVER_BATCH only): nrg_channel_norm_backward_sums on every part, which also writes
  * the part's own dw and db; add the integers; nrg_channel_norm_backward with args.sums, for dx and dy.
@@ -118,8 +121,9 @@ NRG_API nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec, 
 /* What nrg_channel_norm_backward would say: asking first, nrg/base.h. */
 NRG_API nrg_status nrg_channel_norm_backward_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args);
 
-/* Phase 2: channels of share ith of nth, from the workspace to dw and db. Does nothing where there is no workspace. Returns
- * the statuses of nrg_channel_norm_backward. */
+/* Phase 2, with the spec and args of phase 1: channels of share ith of nth, from the workspace to dw and db. Always call it;
+ * where nothing is left (NRG_OVER_BATCH, or neither dw nor db) it returns NRG_OK at once. What phase 1 refuses is refused here
+ * too: the statuses of nrg_channel_norm_backward. */
 NRG_API nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                                                     int ith, int nth);
 

@@ -36,14 +36,15 @@
  * goes where the formulas take it. No other row is touched.
  * - o1 is computed again, to within its last bits: where it is within those of 0, ReLU's slope may be the one of the other side.
  *
- * How it is called. dx, dy and dz: nrg_norm_backward alone. With dw or db there are two phases, because every thread's rows add
- * to the same sums:
+ * How it is called. There are two phases, because every thread's rows add to the same dw and db:
  *
  *     1. nrg_norm_backward(&spec, &args, ith, nth) on every thread: rows, and partial sums of blocks of rows into the workspace
  *     2. the host's barrier
  *     3. nrg_norm_backward_reduce(&spec, &args, ith, nth) on every thread: columns, from the workspace into dw and db
  *
- * nth may differ between the phases. examples/ has both as an OpenMP region and as two tasks of a ggml-like pool.
+ * Always call both: without dw and db nothing is left to do, no workspace is needed, and the second returns NRG_OK at once (so
+ * that who knows may leave it out, and the barrier). nth may differ between the phases. examples/ has both as an OpenMP region
+ * and as two tasks of a ggml-like pool.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_NORM_BACKWARD_H
@@ -158,7 +159,8 @@ NRG_API nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_b
 /* What nrg_norm_backward would say: asking first, nrg/base.h. */
 NRG_API nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args);
 
-/* Phase 2: the columns of share ith of nth, workspace into dw and db. Returns the statuses of nrg_norm_backward. */
+/* Phase 2, with the spec and args of phase 1: the columns of share ith of nth, workspace into dw and db. Always call it; where
+ * nothing is left (neither dw nor db) it returns NRG_OK at once. Returns the statuses of nrg_norm_backward. */
 NRG_API nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth);
 
 /* What nrg_norm_backward_reduce would say: asking first, nrg/base.h. */

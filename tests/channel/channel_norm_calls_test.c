@@ -1,5 +1,5 @@
-/* What the descriptions of nrg/channel_norm.h and nrg/channel_norm_backward.h do not say: constructors, sizes of workspaces, and
- * sums of no samples. All bad input beside this: tests/calls/bad_input_test.c.
+/* What the descriptions of nrg/channel_norm.h and nrg/channel_norm_backward.h do not say: constructors, sizes of workspaces,
+ * sums of no samples, and the second phase where it has nothing to do. All bad input beside this: tests/calls/bad_input_test.c.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
@@ -99,6 +99,59 @@ START_TEST(gradients_of_no_samples)
 }
 END_TEST
 
+/* With the args of the first phase, whatever is asked for: it does what is left, and where that is nothing, nothing. */
+START_TEST(the_second_phase_in_every_case)
+{
+    enum { SAMPLES = 3, COUNT = SAMPLES * CHANNELS * POSITIONS };
+    static float x[COUNT], d_o[COUNT], running[2][CHANNELS];
+    static double space[2 * SAMPLES * CHANNELS];
+    struct {
+        float dx[COUNT], dw[CHANNELS], db[CHANNELS];
+    } once, out, before;
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = (float)(test_mix((uint64_t)i) % 2000) / 1000 - 1;
+        d_o[i] = (float)(test_mix((uint64_t)i + COUNT) % 2000) / 1000 - 1;
+    }
+    for (int c = 0; c < CHANNELS; c++)
+        running[0][c] = running[1][c] = 1;
+    for (int over = 0; over < 3; over++) /* batch norm, with constant statistics as well; group norm */
+        for (int asked = 0; asked < 8; asked++)
+            for (nrg_dtype dtype = NRG_F32; dtype <= NRG_BF16; dtype++) {
+                nrg_channel_norm_spec spec =
+                    over < 2 ? nrg_batch_norm_spec(CHANNELS, 1e-5) : nrg_group_norm_spec(CHANNELS, GROUPS, 1e-5);
+                nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(SAMPLES, POSITIONS, x, d_o, NULL);
+                spec.dtype = dtype;
+                if (over == 1) {
+                    spec.statistics = NRG_STATISTICS_RUNNING;
+                    args.running_mean = running[0];
+                    args.running_var = running[1];
+                }
+                args.dx = asked & 4 ? once.dx : NULL;
+                args.dw = asked & 1 ? once.dw : NULL;
+                args.db = asked & 2 ? once.db : NULL;
+                ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, &args.workspace_size), NRG_OK);
+                ck_assert_uint_le(args.workspace_size, sizeof space);
+                ck_assert((args.workspace_size != 0) == (over == 2 && asked & 3));
+                args.workspace = args.workspace_size ? space : NULL;
+                memset(&once, 0x7f, sizeof once);
+                memset(&out, 0x7f, sizeof out);
+                ck_assert_int_eq(nrg_channel_norm_backward(&spec, &args, 0, 1), NRG_OK);
+                ck_assert_int_eq(nrg_channel_norm_backward_reduce(&spec, &args, 0, 1), NRG_OK);
+                args.dx = asked & 4 ? out.dx : NULL;
+                args.dw = asked & 1 ? out.dw : NULL;
+                args.db = asked & 2 ? out.db : NULL;
+                for (int ith = 2; ith >= 0; ith--)
+                    ck_assert_int_eq(nrg_channel_norm_backward(&spec, &args, ith, 3), NRG_OK);
+                memcpy(&before, &out, sizeof out);
+                ck_assert_int_eq(nrg_channel_norm_backward_reduce_check(&spec, &args), NRG_OK);
+                for (int ith = 1; ith >= 0; ith--)
+                    ck_assert_int_eq(nrg_channel_norm_backward_reduce(&spec, &args, ith, 2), NRG_OK);
+                ck_assert_mem_eq(&out, &once, sizeof out);
+                ck_assert((memcmp(&out, &before, sizeof out) == 0) == (args.workspace_size == 0));
+            }
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
@@ -108,5 +161,6 @@ int main(int argc, char **argv)
     tcase_add_test(tests, workspace);
     tcase_add_test(tests, parts_of_no_samples);
     tcase_add_test(tests, gradients_of_no_samples);
+    tcase_add_test(tests, the_second_phase_in_every_case);
     return test_run(suite);
 }

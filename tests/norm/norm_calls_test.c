@@ -1,5 +1,5 @@
-/* What the descriptions of nrg/norm.h and nrg/norm_backward.h do not say: shortcuts, constructors, sizes of workspaces, and sums
- * of no rows. All bad input beside this: tests/calls/bad_input_test.c.
+/* What the descriptions of nrg/norm.h and nrg/norm_backward.h do not say: shortcuts, constructors, sizes of workspaces, sums
+ * of no rows, and the second phase where it has nothing to do. All bad input beside this: tests/calls/bad_input_test.c.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
@@ -164,6 +164,39 @@ START_TEST(no_rows)
 }
 END_TEST
 
+/* With the args of the first phase, whatever is asked for: it does what is left, and where that is nothing, nothing. */
+START_TEST(the_second_phase_in_every_case)
+{
+    static double space[2 * DIM];
+    static float once[TENSORS][ROWS * DIM];
+    for (int asked = 0; asked < 8; asked++)
+        for (nrg_dtype dtype = NRG_F32; dtype <= NRG_BF16; dtype++)
+            for (int shares = 0; shares < 2; shares++) {
+                nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-5);
+                nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, memory[X], memory[Y], NULL);
+                spec.dtype = dtype;
+                args.dx = asked & 4 ? memory[O] : NULL;
+                args.dw = asked & 1 ? memory[W] : NULL;
+                args.db = asked & 2 ? memory[B] : NULL;
+                ck_assert_int_eq(nrg_norm_backward_workspace(&spec, &args, &args.workspace_size), NRG_OK);
+                ck_assert_uint_le(args.workspace_size, sizeof space);
+                ck_assert((args.workspace_size != 0) == ((asked & 3) != 0));
+                args.workspace = args.workspace_size ? space : NULL;
+                for (int ith = 2 * shares; ith >= 0; ith--)
+                    ck_assert_int_eq(nrg_norm_backward(&spec, &args, ith, 1 + 2 * shares), NRG_OK);
+                memcpy(expected, memory, sizeof expected);
+                ck_assert_int_eq(nrg_norm_backward_reduce_check(&spec, &args), NRG_OK);
+                for (int ith = shares; ith >= 0; ith--)
+                    ck_assert_int_eq(nrg_norm_backward_reduce(&spec, &args, ith, 1 + shares), NRG_OK);
+                ck_assert((memcmp(expected, memory, sizeof memory) == 0) == (args.workspace_size == 0));
+                if (shares)
+                    ck_assert_mem_eq(once, memory, sizeof memory);
+                memcpy(once, memory, sizeof memory);
+                set_up();
+            }
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
@@ -175,5 +208,6 @@ int main(int argc, char **argv)
     tcase_add_test(tests, constructors);
     tcase_add_test(tests, workspace);
     tcase_add_test(tests, no_rows);
+    tcase_add_test(tests, the_second_phase_in_every_case);
     return test_run(suite);
 }

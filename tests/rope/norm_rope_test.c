@@ -89,6 +89,33 @@ START_TEST(many_rows)
 }
 END_TEST
 
+/* Neither dw nor db: no workspace, and a second phase that has nothing to do. */
+START_TEST(nothing_left)
+{
+    enum { DIM = 8, COUNT = 3 * DIM };
+    float table[3 * DIM], q[COUNT], x[COUNT], dx[COUNT], before[COUNT];
+    row_fill(table, 3 * DIM, ROW_NORMAL, NRG_F32, 1);
+    row_fill(q, COUNT, ROW_NORMAL, NRG_F32, 2);
+    row_fill(x, COUNT, ROW_NORMAL, NRG_F32, 3);
+    const nrg_norm_spec norm = nrg_rms_norm_spec(DIM, 1e-6);
+    const nrg_rope_spec spec = nrg_rope_spec_init(DIM, NRG_ROPE_NORMAL, 10000);
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(3, x, NULL, NULL);
+    nrg_rope_args rope = nrg_rope_args_init(3, DIM, table);
+    rope.q_heads = 1;
+    rope.q = q;
+    rope.q_o = dx;
+    ck_assert_int_eq(nrg_norm_backward_workspace(&norm, &args, &args.workspace_size), NRG_OK);
+    ck_assert_uint_eq(args.workspace_size, 0);
+    for (int ith = 1; ith >= 0; ith--)
+        ck_assert_int_eq(nrg_norm_rope_backward(&norm, &spec, &rope, &args, NULL, ith, 2), NRG_OK);
+    memcpy(before, dx, sizeof dx);
+    ck_assert_int_eq(nrg_norm_rope_backward_reduce_check(&norm, &spec, &rope, &args, NULL), NRG_OK);
+    for (int ith = 2; ith >= 0; ith--)
+        ck_assert_int_eq(nrg_norm_rope_backward_reduce(&norm, &spec, &rope, &args, NULL, ith, 3), NRG_OK);
+    ck_assert_mem_eq(before, dx, sizeof dx);
+}
+END_TEST
+
 /* No weights and no statistics: no args. */
 START_TEST(nothing_to_say)
 {
@@ -182,6 +209,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(test_case(suite, "rows of all kinds"), rows_of_all_kinds, 0, 8);
     TCase *turn = test_case(suite, "the two calls in turn");
     tcase_add_loop_test(turn, many_rows, 0, 6);
+    tcase_add_test(turn, nothing_left);
     tcase_add_test(turn, nothing_to_say);
     tcase_add_loop_test(test_case(suite, "heads in registers"), heads_in_registers, 0, 6);
     return test_run(suite);
