@@ -17,37 +17,45 @@ const char *nrg_status_string(nrg_status status)
     case NRG_OK:
         return "success";
     case NRG_ERR_NULL:
-        return "a pointer that this call needs is NULL";
+        return "a pointer that this call needs is NULL: spec, args, or an operand that the options ask for";
     case NRG_ERR_STRUCT_SIZE:
-        return "the size or reserved field of a struct is wrong, or asks for what this version of nrg does not know";
+        return "a struct's size field is not its sizeof, which its constructor sets; or reserved, or a field that this version "
+               "of nrg does not know, is not 0";
     case NRG_ERR_DIM:
-        return "dim, channels or s is 0 (there is at least one of each), or no multiple of groups";
+        return "a number of elements (dim, channels, s, n_dims) is 0, is no multiple of groups or of 2, or is not that of "
+               "another argument";
     case NRG_ERR_OVERFLOW:
-        return "dim, rows and stride describe more memory than can be addressed";
+        return "an operand is larger than memory can be: a number of elements or rows, or a stride, is far too large";
     case NRG_ERR_STRIDE:
-        return "a row stride is shorter than a row, so that rows would overlap";
+        return "a stride is shorter than what it steps over (strides are in bytes, and 0 is dense), or distances differ where "
+               "they may not";
     case NRG_ERR_ALIGNMENT:
-        return "a pointer or a row stride is not a multiple of its element's size";
+        return "a pointer or a stride is not a multiple of its element's size (strides are in bytes)";
     case NRG_ERR_OVERLAP:
         return "an output overlaps another operand in a way that is not allowed";
     case NRG_ERR_ENUM:
-        return "a dtype, mode, layout, store kind, gate or activation is unknown";
+        return "an enum has a value that is unknown, or 0 where one has to be chosen: a dtype, mode, layout, store kind, gate or "
+               "activation";
     case NRG_ERR_DTYPE:
-        return "the dtype of y, r or w is neither that of x nor f32";
+        return "an operand's dtype (of y, r, w, a bias or a table) is neither that of the call nor f32, or two structs have "
+               "different dtypes";
     case NRG_ERR_EPS:
         return "eps is negative, infinite or NaN";
     case NRG_ERR_CONSTANT:
-        return "c or weight_offset is NaN, infinite, or beyond the largest float; or momentum is not from 0 to 1";
+        return "a constant is NaN, infinite or out of its range: c, weight_offset, scale, momentum (0 to 1), or another number "
+               "of the spec";
     case NRG_ERR_COMBINATION:
-        return "options that exclude each other, or operands that belong to another option";
+        return "an operand or a field is set that the other options have no use for (leave it NULL or 0), one of a pair is "
+               "missing, or options exclude each other";
     case NRG_ERR_THREAD:
-        return "ith and nth do not satisfy 0 <= ith < nth";
+        return "ith is not from 0 to nth - 1";
     case NRG_ERR_ISA_UNKNOWN:
         return "no instruction set path has this name or number";
     case NRG_ERR_ISA_UNSUPPORTED:
-        return "this path is not in this build of nrg, or this CPU or its operating system cannot run it";
+        return "this CPU or its operating system cannot run this path, or it is not in this build of nrg";
     case NRG_ERR_WORKSPACE:
-        return "the workspace is smaller than this call needs, or holds nothing from the phase before";
+        return "workspace_size is smaller than this call needs (a function whose name ends in _workspace says how much), or the "
+               "phase before was left out";
     case NRG_ERR_COUNT:
         return "a set has too few elements: none, or a single one where an unbiased variance is asked for";
     case NRG_ERR_POSITION:
