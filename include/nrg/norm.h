@@ -78,9 +78,8 @@ typedef enum nrg_store {
 
 /* What one w and one b are for. */
 typedef enum nrg_weights {
-    NRG_WEIGHTS_ROW = 0, /* a row: [dim], with groups a part for each of them (the heads of Cohere's query norms, Mamba-2) */
-    NRG_WEIGHTS_GROUP =
-        1 /* a group: [dim / groups], the same for all (query and key norms of Qwen 3 and Gemma 3 on whole rows) */
+    NRG_WEIGHTS_ROW = 0,  /* a row: [dim]; groups have parts of them, each its own: query norms of Command R+, Mamba-2 */
+    NRG_WEIGHTS_GROUP = 1 /* a group: [dim / groups], the same for all: query and key norms of Qwen 3, rows of all heads */
 } nrg_weights;
 
 /* What is computed. Make one with a constructor below, then change fields: later versions append fields, and `size` tells
