@@ -1052,7 +1052,7 @@ class Angles:
         if factors is not None:
             theta = theta / factors.astype("f8")
         if ext_factor:
-            corner = lambda beta: n_dims * np.log(n_ctx_orig / (2 * np.pi * beta)) / (2 * np.log(freq_base))
+            corner = lambda beta: n_dims * (np.log(n_ctx_orig / (2 * np.pi * beta)) if n_ctx_orig else -np.inf) / (2 * np.log(freq_base))
             low, high = max(0, np.floor(corner(beta_fast))), min(n_dims - 1, np.ceil(corner(beta_slow)))
             ramp = ext_factor * (1 - np.clip((np.arange(self.pairs) - low) / max(0.001, high - low), 0, 1))
             theta = theta * freq_scale * (1 - ramp) + theta * ramp
@@ -1109,6 +1109,7 @@ def rope_with_every_scaling():
     for options in ({"freq_base": 5e5}, {"freq_scale": 0.25}, {"attn_factor": 1.5}, {"scaling": "ntk", "factor": 8.0},
                     {"freq_scale": 1 / 16, "ext_factor": 1.0, "n_ctx_orig": 4096}, {"freq_scale": 0.5, "ext_factor": 0.5, "n_ctx_orig": 512, "beta_fast": 16.0,
                                                                                     "beta_slow": 2.0, "attn_factor": 0.9},
+                    {"freq_scale": 0.25, "ext_factor": 0.75, "n_ctx_orig": 0}, {"freq_base": 0.5, "freq_scale": 0.25, "ext_factor": 0.75, "n_ctx_orig": 0},
                     {"scaling": "llama3", "factor": 8.0, "n_ctx_orig": 8192, "freq_base": 5e5},
                     {"scaling": "llama3", "factor": 32.0, "n_ctx_orig": 1000, "low_freq_factor": 2.0, "high_freq_factor": 9.0}):
         for given in (None, factors):
@@ -1893,7 +1894,8 @@ def refuses_wrong_arguments_of_rope():
                             (("x.npy", "--ext-factor", 1, *o), "needs --n-ctx-orig"), (("x.npy", "--scaling", "ntk", *o), "needs --factor"),
                             (("x.npy", "--scaling", "llama3", "--factor", 8, *o), "needs --n-ctx-orig"), (("x.npy", "--factor", 8, *o), "--factor needs --scaling"),
                             (("x.npy", "--scaling", "llama3", "--factor", 8, "--n-ctx-orig", 10, "--low-freq-factor", 5, *o), "less than --high-freq-factor"),
-                            (("x.npy", "--ext-factor", 1, "--n-ctx-orig", 0, *o), "whole number from 1"),
+                            (("x.npy", "--ext-factor", 1, "--n-ctx-orig", -1, *o), "whole number from 0"),
+                            (("x.npy", "--scaling", "llama3", "--factor", 8, "--n-ctx-orig", 0, *o), "needs --n-ctx-orig"),
                             (("x.npy", "--ext-factor", 1, "--n-ctx-orig", 9, "--freq-base", 1, *o), "is not 1"),
                             (("x.npy", "--scaling", "yarn", *o), "none of none, ntk, llama3"), (("x.npy", "--first", "1.5", *o), "whole number"),
                             (("x.npy", "--first", "2147483648", *o), "whole number"), (("x.npy", "--first", " 1", *o), "whole number"),

@@ -68,6 +68,9 @@ typedef enum nrg_rope_scaling {
  *     high = min(n_dims - 1, ⌈c(beta_slow)⌉)
  *     c(β) = n_dims · ln(n_ctx_orig/(2πβ)) / (2 ln freq_base)
  *
+ * n_ctx_orig = 0 is ln 0 = -∞ in these lines, as in ggml (ggml_rope_yarn_corr_dims and rope_yarn_ramp): mix is ext_factor for
+ * pair 0 and 0 for all others; with a freq_base below 1 it is ext_factor for all pairs.
+ *
  *     magnitude = attn_factor          with YaRN times 1 + 0.1 · ln(1/freq_scale)
  *
  * With NRG_ROPE_VISION the p of the first line is counted from the beginning of the pair's section. */
@@ -75,7 +78,7 @@ typedef struct nrg_rope_spec {
     size_t size;   /* sizeof(nrg_rope_spec), set by the constructor */
     size_t n_dims; /* even, at least 2. Rotated elements of a head; with NRG_ROPE_VISION half of them */
     nrg_rope_mode mode;
-    int n_ctx_orig;              /* of the training: for YaRN and Llama 3, otherwise unused */
+    int n_ctx_orig;              /* of the training: for YaRN (0: see above) and Llama 3, otherwise unused */
     double freq_base;            /* 10000 in the paper; above 0 */
     double freq_scale;           /* 1; above 0 */
     double ext_factor;           /* 0: no YaRN; 1: YaRN */
@@ -122,8 +125,8 @@ NRG_API size_t nrg_rope_pairs(const nrg_rope_spec *spec);
  *                        that has them
  *   NRG_ERR_ENUM         mode or scaling unknown
  *   NRG_ERR_CONSTANT     a number of the spec (or of freq_factors) is NaN, infinite or out of its range: those above 0 between
- *                        2^-400 and 2^400, n_ctx_orig above 0 where it is used, freq_base not 1 with YaRN; or a pair turns more
- *                        than 2^18 times from one position to the next
+ *                        2^-400 and 2^400, n_ctx_orig at least 0 with YaRN and above 0 with Llama 3, freq_base not 1 with
+ *                        YaRN; or a pair turns more than 2^18 times from one position to the next
  *   NRG_ERR_ALIGNMENT    a pointer that is no multiple of its elements' size
  *   NRG_ERR_OVERLAP      frequencies, magnitude and freq_factors share bytes
  *   NRG_ERR_OVERFLOW     an operand would wrap around the end of memory */

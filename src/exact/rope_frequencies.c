@@ -17,9 +17,12 @@ static wide wide_reciprocal_power(wide log_base, double numerator, double denomi
     return wide_exp(wide_minus(wide_mul(log_base, wide_div(wide_of(numerator), wide_of(denominator)))));
 }
 
-/* c(β) of the header. Both ends of the ramp are rounded to whole pairs, so doubles are enough. */
+/* c(β) of the header. Both ends of the ramp are rounded to whole pairs, so doubles are enough. Without a context it is beyond all
+ * pairs, on the side that ln 0 = -∞ leaves it. */
 static double correction(const nrg_rope_spec *s, double beta)
 {
+    if (!s->n_ctx_orig)
+        return s->freq_base > 1 ? -1 : (double)s->n_dims;
     const double turns = wide_log((double)s->n_ctx_orig / (beta * wide_two_pi.high)).high;
     return (double)s->n_dims * turns / (2 * wide_log(s->freq_base).high);
 }

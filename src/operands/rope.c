@@ -65,7 +65,7 @@ static int constants_are_sound(const nrg_rope_spec *s)
     if (!nrg_rope_in_range(s->freq_base) || !nrg_rope_in_range(s->freq_scale) || !(fabs(s->attn_factor) <= 0x1p400) ||
         !(fabs(s->ext_factor) <= 0x1p400))
         return 0;
-    if ((yarn || llama) && s->n_ctx_orig <= 0)
+    if ((yarn && s->n_ctx_orig < 0) || (llama && s->n_ctx_orig <= 0))
         return 0;
     if (yarn && (s->freq_base == 1 || !nrg_rope_in_range(s->beta_fast) || !nrg_rope_in_range(s->beta_slow)))
         return 0;

@@ -60,7 +60,7 @@ static const char *const figure_names[FIGURES] = {
     "q·k for a shift of both positions, 2 elements, in 2^-24 · |q||k|",
 };
 
-enum { ANGLES = 20, SINUSOIDS = 6 };
+enum { ANGLES = 23, SINUSOIDS = 6 };
 
 typedef struct record {
     double frequency[ANGLES], table[ANGLES][RUNS], sinusoid[SINUSOIDS][RUNS], figure[FIGURES];
@@ -233,6 +233,24 @@ static nrg_rope_spec angles_of(int i, const char **name)
         s.ext_factor = 1;
         s.n_ctx_orig = 262144;
         break;
+    case 20:
+        text = "YaRN, 8 of 0";
+        s.freq_scale = 0.125;
+        s.ext_factor = 1;
+        break;
+    case 21:
+        text = "YaRN, 4 of 0, half, base 0.5";
+        s = nrg_rope_spec_init(20, NRG_ROPE_NORMAL, 0.5);
+        s.freq_scale = 0.25;
+        s.ext_factor = 0.5;
+        break;
+    case 22:
+        text = "YaRN, 3 of 0, vision of Qwen2-VL";
+        s = nrg_rope_spec_init(40, NRG_ROPE_VISION, 10000);
+        memcpy(s.sections, (const int[4]){20, 20, 0, 0}, sizeof s.sections);
+        s.freq_scale = 1.0 / 3;
+        s.ext_factor = 0.75;
+        break;
     }
     *name = text;
     return s;
@@ -326,7 +344,7 @@ static void check_any_frequencies(void)
         s.freq_base = exp2(range * ((double)test_draw(&state, 2001) / 1000 - 1));
         s.scaling = (nrg_rope_scaling)test_draw(&state, 3);
         s.factor = 1 + (double)test_draw(&state, 1000) / 64;
-        s.n_ctx_orig = 1 << test_draw(&state, 20);
+        s.n_ctx_orig = s.scaling != NRG_ROPE_SCALING_LLAMA3 && i % 4 == 0 ? 0 : 1 << test_draw(&state, 20);
         s.freq_scale = test_draw(&state, 2) ? 1 / (1 + (double)test_draw(&state, 1000) / 16) : 1;
         s.ext_factor = s.freq_base != 1 && test_draw(&state, 2) ? (double)test_draw(&state, 5) / 4 : 0;
         double frequencies[2 * EXACT_PAIRS], magnitude;

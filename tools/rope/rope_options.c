@@ -48,7 +48,7 @@ const char rope_help[] =
     "  --ext-factor E         YaRN: 1; default 0, without it\n"
     "  --attn-factor A        magnitude, default 1\n"
     "  --beta-fast, --beta-slow B  of YaRN, default 32 and 1\n"
-    "  --n-ctx-orig N         context of the training: of YaRN and llama3\n"
+    "  --n-ctx-orig N         context of the training: of YaRN (0: as in ggml) and llama3\n"
     "  --scaling KIND         none (default), ntk (freq_base grows), llama3 (slow pairs are scaled)\n"
     "  --factor F             of --scaling, default 1\n"
     "  --low-freq-factor, --high-freq-factor F  of llama3, default 1 and 4\n"
@@ -204,8 +204,9 @@ static int check_numbers(const file_call *call, const nrg_rope_spec *s)
             complain("--%s: '%s' is beyond 2^400", options[finite[i].option].name, call->value[finite[i].option]);
             return 0;
         }
-    if ((s->ext_factor != 0 || s->scaling == NRG_ROPE_SCALING_LLAMA3) && !s->n_ctx_orig)
-        complain("%s needs --n-ctx-orig", s->ext_factor != 0 ? "YaRN (--ext-factor)" : "--scaling llama3");
+    const int is_yarn = s->ext_factor != 0 && !call->value[OPT_N_CTX_ORIG];
+    if (is_yarn || (s->scaling == NRG_ROPE_SCALING_LLAMA3 && !s->n_ctx_orig))
+        complain("%s needs --n-ctx-orig", is_yarn ? "YaRN (--ext-factor)" : "--scaling llama3");
     else if (s->ext_factor != 0 && s->freq_base == 1)
         complain("YaRN (--ext-factor) needs a --freq-base that is not 1");
     else if (s->scaling != NRG_ROPE_SCALING_NONE && !call->value[OPT_FACTOR])
@@ -233,7 +234,7 @@ static int read_spec(const file_call *call, rope_request *q)
         !file_double(call, OPT_BETA_FAST, &s->beta_fast) || !file_double(call, OPT_BETA_SLOW, &s->beta_slow) ||
         !file_double(call, OPT_FACTOR, &s->factor) || !file_double(call, OPT_LOW_FREQ_FACTOR, &s->low_freq_factor) ||
         !file_double(call, OPT_HIGH_FREQ_FACTOR, &s->high_freq_factor) ||
-        !file_integer(call, OPT_N_CTX_ORIG, 1, INT32_MAX, &n_ctx_orig))
+        !file_integer(call, OPT_N_CTX_ORIG, 0, INT32_MAX, &n_ctx_orig))
         return 0;
     s->n_ctx_orig = (int)n_ctx_orig;
     if (s->n_dims % 2 || s->n_dims > (size_t)1 << 31) {
