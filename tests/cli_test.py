@@ -1039,7 +1039,9 @@ class Angles:
             axis = 0 if not sum(sections) else next(i for i in range(4) if sector < sum(sections[:i + 1]))
             power = sector - sum(sections[:axis]) if mode == "vision" else pair
             if mode == "imrope":
-                axis = sector % 3 if sector < 3 * sections[sector % 3] else 3 if sections[3] else 0
+                axis = sector % 3 if sector < 3 * sections[sector % 3] else 3
+            if mode == "imrope-time":
+                axis = pair % 3 if pair < 3 * sections[pair % 3] else 0
             axes.append(axis)
             powers.append(power)
         if scaling == "ntk":
@@ -1086,7 +1088,8 @@ def rope_options(**options):
 @test
 def rope_of_every_mode():
     for mode, sections in (("normal", None), ("neox", None), ("mrope", (3, 2, 2)), ("mrope", (2, 1)), ("vision", (5, 3)), ("imrope", (3, 2, 2)),
-                           ("imrope", (1, 1, 1, 1)), ("imrope", (1, 3, 3)), ("mrope", (1, 2, 3, 1))):
+                           ("imrope", (1, 1, 1, 1)), ("imrope", (1, 3, 3)), ("imrope-time", (1, 3, 3)), ("imrope-time", (3, 1)),
+                           ("mrope", (1, 2, 3, 1))):
         options = {"mode": mode, **({"sections": sections} if sections else {})}
         for dtype in ("f4", "f2"):
             x = draw(6, 3, 20, dtype=dtype)
@@ -1137,7 +1140,7 @@ def rope_positions_of_files_and_counted():
     assert done("rope", "x.npy").tobytes() == done("rope", "x.npy", "--first", "0").tobytes()
     # one position for all axes is the rotation without sections
     plain = done("rope", "x.npy", "--mode", "neox", "--first", 70)
-    for mode in ("mrope", "imrope"):
+    for mode in ("mrope", "imrope", "imrope-time"):
         assert done("rope", "x.npy", "--mode", mode, "--sections", "2,1,1", "--positions", "wide.npy").tobytes() == plain.tobytes(), mode
     assert done("rope", "--table", "--n-dims", 8, "--tokens", 5, "--first", 70).tobytes() == done("rope", "--table", "--n-dims", 8, "--positions",
                                                                                                  "wide.npy").tobytes()
@@ -1879,7 +1882,7 @@ def refuses_wrong_arguments_of_rope():
                             (("x.npy", "--norm", "rms", "--w", "w.npy", "--weight-offset", "inf", *o), "is infinite or NaN"),
                             (("x.npy", "--norm", "rms", "--backward", *o), "nrg norm --backward"),
                             (("x.npy", "--norm", "batch", *o), "none of rms, layer, l2"), (("x.npy", "--norm", "rms", "--eps", -1, *o), "eps is negative"),
-                            (("x.npy", "--mode", "gptj", *o), "none of normal, neox, mrope, vision, imrope"),
+                            (("x.npy", "--mode", "gptj", *o), "none of normal, neox, mrope, vision, imrope, imrope-time"),
                             (("x.npy", "--mode", "mrope", *o), "--mode mrope needs --sections"),
                             (("x.npy", "--sections", "1,2", *o), "--sections and --mode normal exclude"),
                             (("x.npy", "--mode", "vision", "--sections", "1,a", *o), "is not a list"),
@@ -1922,7 +1925,7 @@ def refuses_wrong_files_of_rope():
                         ((2, 6), "positions on 2 axes; this mode and these sections take 1")):
         np.save("bad.npy", np.zeros(shape, "i4"))
         refused("rope", "x.npy", "--positions", "bad.npy", "--o", "o.npy", says=says)
-    for mode, shape, says in (("mrope", (1, 6), "take 2"), ("mrope", (5, 6), "5 axes"), ("imrope", (1, 6), "take 2")):
+    for mode, shape, says in (("mrope", (1, 6), "take 2"), ("mrope", (5, 6), "5 axes"), ("imrope", (3, 6), "take 4"), ("imrope-time", (1, 6), "take 2")):
         np.save("bad.npy", np.zeros(shape, "i4"))
         refused("rope", "x.npy", "--mode", mode, "--sections", "2,2", "--positions", "bad.npy", "--o", "o.npy", says=says)
     for dtype, says in (("f4", "convert it to '<i4' or '<i8'"), ("u4", "convert"), (">i4", "big-endian"), ("i2", "convert")):

@@ -32,7 +32,13 @@
 extern "C" {
 #endif
 
-/* How pairs lie, and which position rotates them. Numbers as in ggml (GGML_ROPE_TYPE_…). */
+/* How pairs lie, and which position rotates them. Numbers as in ggml (GGML_ROPE_TYPE_…), but for the last.
+ *
+ * The two interleaved modes differ where the section of a pair is over: at pairs 61 and 62 of Qwen3-VL, whose sections are 24,
+ * 20, 20 and which has 64 pairs, and nowhere in Qwen3.5 (11, 11, 10, of 32 pairs). Models were trained with IMROPE_TIME;
+ * llama.cpp runs them with IMROPE and a fourth position of 0. IMROPE is IMROPE_TIME where the fourth position is the first and
+ * sections have as many pairs as there are. Sources: ggml's ggml_mrope_cache_init (ggml-cpu/ops.cpp); llama.cpp's
+ * llm_graph_input_pos; and apply_interleaved_mrope of transformers (models/qwen3_vl, qwen3_5, and others that share it). */
 typedef enum nrg_rope_mode {
     NRG_ROPE_NORMAL = 0, /* interleaved pairs (2p, 2p + 1): the paper, Llama */
     NRG_ROPE_NEOX = 2,   /* half-split pairs (p, p + pairs): GPT-NeoX, and Llama in PyTorch's layout */
@@ -40,9 +46,12 @@ typedef enum nrg_rope_mode {
     /* as MROPE, with 2·n_dims rotated elements, and p counted anew in every section: 2-D positions of image patches. (ggml does
      * not count anew after a section of 0.) */
     NRG_ROPE_VISION = 24,
-    /* as MROPE, with sections interleaved: pair p takes position p mod 3 while that section lasts, then the fourth; or, without a
-     * fourth section, the first, as Qwen3-VL was trained (ggml reads the fourth position there, whatever it is) */
-    NRG_ROPE_IMROPE = 40
+    /* as MROPE, with sections interleaved: pair p, counted anew after as many as all sections have, takes position p mod 3 while
+     * that section lasts, then the fourth, whether there is a fourth section or not */
+    NRG_ROPE_IMROPE = 40,
+    /* the same as in transformers: height takes pairs 1, 4, 7, … and width 2, 5, 8, … while their sections last, and time all
+     * others. The fourth section is not used. Not in ggml */
+    NRG_ROPE_IMROPE_TIME = 296
 } nrg_rope_mode;
 
 /* What is done to θ beyond freq_scale, freq_factors and YaRN, which are fields of their own. */
@@ -143,7 +152,7 @@ typedef struct nrg_rope_table_args {
     const double *frequencies;
     double magnitude;
     const int32_t *positions; /* [axes][tokens]; NULL: token t is at first + t, on all axes. Axes: 1, or as many as there are
-                                 sections up to the last that is not 0 */
+                                 sections up to the last that is not 0; 4 with NRG_ROPE_IMROPE */
     size_t positions_stride;  /* bytes from axis to axis; 0: 4 · tokens */
     int32_t first;            /* without positions */
     uint32_t reserved;        /* 0 */

@@ -51,10 +51,10 @@ typedef struct nrg_norm_rope_job {
     nrg_rope_job rope;
 } nrg_norm_rope_job;
 
-/* Whether a token has four positions, one of which turns a pair. */
+/* Whether a token has several positions, one of which turns a pair. */
 static inline int nrg_rope_has_sections(nrg_rope_mode mode)
 {
-    return mode == NRG_ROPE_MROPE || mode == NRG_ROPE_VISION || mode == NRG_ROPE_IMROPE;
+    return mode == NRG_ROPE_MROPE || mode == NRG_ROPE_VISION || mode == NRG_ROPE_IMROPE || mode == NRG_ROPE_IMROPE_TIME;
 }
 
 #endif

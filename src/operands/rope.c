@@ -129,8 +129,8 @@ static nrg_status measure_table(const void *const *part, nrg_sizes *s)
         return NRG_ERR_CONSTANT;
     if (!args->positions && tokens && tokens - 1 > (size_t)((int64_t)INT32_MAX - args->first))
         return NRG_ERR_POSITION;
-    for (size_t i = 1; nrg_rope_has_sections(spec->mode) && i < 4; i++)
-        if (spec->sections[i])
+    for (size_t i = 1; nrg_rope_has_sections(spec->mode) && i < (spec->mode == NRG_ROPE_IMROPE_TIME ? 3 : 4); i++)
+        if (spec->sections[i] || spec->mode == NRG_ROPE_IMROPE)
             axes = i + 1;
     s->n[TABLE_TOKENS] = tokens;
     s->n[TABLE_AXES] = axes;

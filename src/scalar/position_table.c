@@ -52,22 +52,19 @@ static rotated turn(const nrg_position_table_job *job, double position, size_t p
     return (rotated){(float)(c * job->magnitude), (float)(s * job->magnitude)};
 }
 
-/* Which of the four positions of a token turns a pair, as ggml has it. A sector is a round of pairs that has all sections: it
- * repeats where these are fewer than the pairs. */
+/* Which of the four positions of a token turns a pair, as ggml has it; or transformers. A sector is a round of pairs that has all
+ * sections: it repeats where these are fewer than the pairs. */
 static size_t axis_of(nrg_rope_mode mode, const int sections[4], size_t pair)
 {
     size_t length[4], sector = 0;
     for (int i = 0; i < 4; i++)
         sector += length[i] = (size_t)sections[i];
+    if (mode == NRG_ROPE_IMROPE_TIME) /* no rounds: what is left, however much, is time */
+        return pair / 3 < length[pair % 3] ? pair % 3 : 0;
     size_t place = pair % sector;
-    if (mode == NRG_ROPE_IMROPE) {
-        /* time, height and width take turns. Where the one whose turn it is has no pair left, it is the fourth, or, unlike in
-         * ggml and as the models were trained, time where there is no fourth. */
-        const size_t axis = place % 3, turn = place / 3;
-        if (turn < length[axis])
-            return axis;
-        return length[3] ? 3 : 0;
-    }
+    /* time, height and width take turns; where the one whose turn it is has no pair left, it is the fourth */
+    if (mode == NRG_ROPE_IMROPE)
+        return place / 3 < length[place % 3] ? place % 3 : 3;
     size_t axis = 0;
     for (; axis < 3 && place >= length[axis]; axis++)
         place -= length[axis];

@@ -18,6 +18,7 @@ enum { TOKENS = 3, Q_HEADS = 2, K_HEADS = 1, DIM = 12, N_DIMS = 8 };
         ROPE_U32(part, mode, 16, NRG_ERR_ENUM), ROPE_U32(part, mode, 25, NRG_ERR_ENUM), ROPE_U32(part, mode, 26, NRG_ERR_ENUM),  \
         ROPE_U32(part, mode, 32, NRG_ERR_ENUM), ROPE_U32(part, mode, 41, NRG_ERR_ENUM), ROPE_U32(part, mode, 42, NRG_ERR_ENUM),  \
         ROPE_U32(part, mode, 56, NRG_ERR_ENUM), ROPE_U32(part, mode, 256, NRG_ERR_ENUM),                                         \
+        ROPE_U32(part, mode, 264, NRG_ERR_ENUM), ROPE_U32(part, mode, 297, NRG_ERR_ENUM),                                        \
         ROPE_U32(part, mode, INT_MAX, NRG_ERR_ENUM), ROPE_U32(part, mode, INT_MIN, NRG_ERR_ENUM),                                \
         ROPE_U32(part, reserved, 1, NRG_ERR_STRUCT_SIZE), ROPE_U64(part, n_dims, 0, NRG_ERR_DIM),                                \
         ROPE_U64(part, n_dims, 1, NRG_ERR_DIM), ROPE_U64(part, n_dims, 7, NRG_ERR_DIM),                                          \
@@ -78,9 +79,9 @@ static nrg_status run_frequencies(void *const *part, int ith, int nth)
     SPEC_WITH(mode, NRG_ROPE_MROPE), SPEC_WITH(sections[((k) + 1) % 4], 1), SPEC_U32(sections[k], value, NRG_ERR_DIM)
 #define WRONG_SECTIONS                                                                                                           \
     SPEC_U32(mode, NRG_ROPE_MROPE, NRG_ERR_DIM), SPEC_U32(mode, NRG_ROPE_VISION, NRG_ERR_DIM),                                   \
-        SPEC_U32(mode, NRG_ROPE_IMROPE, NRG_ERR_DIM), WRONG_SECTION(0, -1), WRONG_SECTION(1, -1), WRONG_SECTION(2, -1),          \
-        WRONG_SECTION(3, -1), WRONG_SECTION(0, INT_MIN), WRONG_SECTION(3, INT_MIN), SPEC_WITH(sections[0], -1),                  \
-        SPEC_U32(mode, NRG_ROPE_NEOX, NRG_OK)
+        SPEC_U32(mode, NRG_ROPE_IMROPE, NRG_ERR_DIM), SPEC_U32(mode, NRG_ROPE_IMROPE_TIME, NRG_ERR_DIM), WRONG_SECTION(0, -1),   \
+        WRONG_SECTION(1, -1), WRONG_SECTION(2, -1), WRONG_SECTION(3, -1), WRONG_SECTION(0, INT_MIN), WRONG_SECTION(3, INT_MIN),  \
+        SPEC_WITH(sections[0], -1), SPEC_U32(mode, NRG_ROPE_NEOX, NRG_OK)
 
 /* Numbers that have to be from 2^-400 to 2^400, with the options that go before, each with a comma. */
 #define NO_NUMBER(field, ...)                                                                                                    \

@@ -14,7 +14,7 @@ enum { EXACT_PAIRS = 512 };
 typedef struct rope_exact {
     size_t pairs;
     quad theta[EXACT_PAIRS];
-    int axis[EXACT_PAIRS]; /* the position a pair turns with; of interleaved sections, 0 where none has a turn left */
+    int axis[EXACT_PAIRS]; /* the position a pair turns with */
     quad magnitude;
 } rope_exact;
 
@@ -31,8 +31,23 @@ static inline void exact_sections(rope_exact *e, const nrg_rope_spec *s, size_t 
             }
 }
 
-/* Qwen3-VL: all pairs belong to time, of which height takes every third from the second on, and width from the third. */
+/* ggml: rounds of as many pairs as the sections have, all of which belong to the fourth position, of which time, height and width
+ * take every third. */
 static inline void exact_interleaved(rope_exact *e, const nrg_rope_spec *s)
+{
+    size_t round = 0;
+    for (int axis = 0; axis < 4; axis++)
+        round += (size_t)s->sections[axis];
+    for (size_t p = 0; p < e->pairs; p++)
+        e->axis[p] = 3;
+    for (size_t first = 0; first < e->pairs; first += round)
+        for (size_t axis = 0; axis < 3; axis++)
+            for (size_t i = axis; i < 3 * (size_t)s->sections[axis] && i < round && first + i < e->pairs; i += 3)
+                e->axis[first + i] = (int)axis;
+}
+
+/* Qwen3-VL: all pairs belong to time, of which height takes every third from the second on, and width from the third. */
+static inline void exact_interleaved_time(rope_exact *e, const nrg_rope_spec *s)
 {
     for (size_t axis = 1; axis < 3; axis++)
         for (size_t i = 0; i < (size_t)s->sections[axis]; i++)
@@ -74,6 +89,8 @@ static inline rope_exact rope_exact_of(const nrg_rope_spec *s)
         exact_sections(&e, s, power);
     if (s->mode == NRG_ROPE_IMROPE)
         exact_interleaved(&e, s);
+    if (s->mode == NRG_ROPE_IMROPE_TIME)
+        exact_interleaved_time(&e, s);
 
     quad log_base = quad_log(s->freq_base);
     if (s->scaling == NRG_ROPE_SCALING_NTK)

@@ -7,8 +7,9 @@
 
 #include "../harness/support.h"
 
-static const nrg_rope_mode modes[] = {NRG_ROPE_NORMAL, NRG_ROPE_NEOX, NRG_ROPE_MROPE, NRG_ROPE_VISION, NRG_ROPE_IMROPE};
-enum { MODES = 5, PAIRS_MOST = 160, ROWS_MOST = 64, AXES = 4 };
+static const nrg_rope_mode modes[] = {NRG_ROPE_NORMAL, NRG_ROPE_NEOX,   NRG_ROPE_MROPE,
+                                      NRG_ROPE_VISION, NRG_ROPE_IMROPE, NRG_ROPE_IMROPE_TIME};
+enum { MODES = 6, PAIRS_MOST = 160, ROWS_MOST = 64, AXES = 4 };
 
 static int32_t draw_position(uint64_t *state)
 {

@@ -60,7 +60,7 @@ static const char *const figure_names[FIGURES] = {
     "q·k for a shift of both positions, 2 elements, in 2^-24 · |q||k|",
 };
 
-enum { ANGLES = 23, SINUSOIDS = 6 };
+enum { ANGLES = 26, SINUSOIDS = 6 };
 
 typedef struct record {
     double frequency[ANGLES], table[ANGLES][RUNS], sinusoid[SINUSOIDS][RUNS], figure[FIGURES];
@@ -221,7 +221,7 @@ static nrg_rope_spec angles_of(int i, const char **name)
         memcpy(s.sections, (const int[4]){20, 20, 20, 20}, sizeof s.sections);
         break;
     case 16:
-        text = "interleaved M-RoPE of Qwen3-VL";
+        text = "interleaved M-RoPE of Qwen3-VL, in ggml";
         s = nrg_rope_spec_init(128, NRG_ROPE_IMROPE, 5000000);
         memcpy(s.sections, (const int[4]){24, 20, 20, 0}, sizeof s.sections);
         break;
@@ -232,6 +232,21 @@ static nrg_rope_spec angles_of(int i, const char **name)
         s.freq_scale = 0.5;
         s.ext_factor = 1;
         s.n_ctx_orig = 262144;
+        break;
+    case 23:
+        text = "interleaved M-RoPE of Qwen3-VL, in transformers";
+        s = nrg_rope_spec_init(128, NRG_ROPE_IMROPE_TIME, 5000000);
+        memcpy(s.sections, (const int[4]){24, 20, 20, 0}, sizeof s.sections);
+        break;
+    case 24:
+        text = "interleaved M-RoPE, four sections of 15, and again";
+        s = nrg_rope_spec_init(64, NRG_ROPE_IMROPE, 10000);
+        memcpy(s.sections, (const int[4]){2, 6, 4, 3}, sizeof s.sections);
+        break;
+    case 25:
+        text = "interleaved M-RoPE in transformers, sections of 13 of 32";
+        s = nrg_rope_spec_init(64, NRG_ROPE_IMROPE_TIME, 10000);
+        memcpy(s.sections, (const int[4]){2, 4, 3, 4}, sizeof s.sections);
         break;
     case 20:
         text = "YaRN, 8 of 0";

@@ -53,8 +53,8 @@ static int fit_dims(const file_call *call, rope_request *q, const shape *s)
 static size_t axes_of(const nrg_rope_spec *s)
 {
     size_t axes = 1;
-    for (size_t i = 1; i < 4; i++)
-        if (s->sections[i])
+    for (size_t i = 1; i < (s->mode == NRG_ROPE_IMROPE_TIME ? 3 : 4); i++)
+        if (s->sections[i] || s->mode == NRG_ROPE_IMROPE)
             axes = i + 1;
     return axes;
 }

@@ -37,9 +37,9 @@ const char rope_help[] =
     "  --n-dims N             elements turned, even (of vision: half of them); default: all from --offset on\n"
     "  --offset N             of the first one in a head, default 0\n"
     "  --mode MODE            normal: pairs (2p, 2p + 1) (default); neox: pairs (p, p + n_dims/2);\n"
-    "                         mrope, vision, imrope: as neox, with sections of pairs that have positions\n"
-    "                         of their own\n"
-    "  --sections A,B,C,D     pairs of each section; with these three modes (required)\n"
+    "                         mrope, vision, imrope, imrope-time: as neox, with sections of pairs that\n"
+    "                         have positions of their own; imrope is ggml's, imrope-time transformers'\n"
+    "  --sections A,B,C,D     pairs of each section; with these four modes (required)\n"
     "  --first K              without --positions token t is at K + t; default 0\n"
     "  --heads-first          x is (heads, tokens, dim)\n"
     "angles\n"
@@ -127,8 +127,9 @@ static const cli_option options[OPTIONS + 1] = {
     [OPTIONS] = {NULL, 0, 0},
 };
 
-static const char *const mode_names[] = {"normal", "neox", "mrope", "vision", "imrope", NULL};
-static const nrg_rope_mode modes[] = {NRG_ROPE_NORMAL, NRG_ROPE_NEOX, NRG_ROPE_MROPE, NRG_ROPE_VISION, NRG_ROPE_IMROPE};
+static const char *const mode_names[] = {"normal", "neox", "mrope", "vision", "imrope", "imrope-time", NULL};
+static const nrg_rope_mode modes[] = {NRG_ROPE_NORMAL, NRG_ROPE_NEOX,   NRG_ROPE_MROPE,
+                                      NRG_ROPE_VISION, NRG_ROPE_IMROPE, NRG_ROPE_IMROPE_TIME};
 static const char *const scalings[] = {"none", "ntk", "llama3", NULL};
 
 /* What goes with what, and what does not. */

@@ -57,16 +57,16 @@ NRG_INLINE void load_numbers(vd v[2], const double *p, size_t n)
     v[1] = vd_ld(padded + VN / 2);
 }
 
-/* Which of the four positions of a token turns a pair, as ggml has it: sections repeat where they are fewer than pairs. But for
- * one thing: interleaved pairs whose section is over take the time where there is no fourth section, as the models were trained.
- */
+/* Which of the four positions of a token turns a pair, as ggml has it: sections repeat where they are fewer than pairs.
+ * Interleaved pairs whose section is over take the fourth position; or, as in transformers, time, and nothing repeats. */
 static inline size_t position_axis(nrg_rope_mode mode, const int sections[4], size_t pair)
 {
     const size_t time = (size_t)sections[0], height = (size_t)sections[1], width = (size_t)sections[2];
     const size_t sector = pair % (time + height + width + (size_t)sections[3]);
-    if (mode == NRG_ROPE_IMROPE) {
-        const size_t axis = sector % 3;
-        return sector < 3 * (size_t)sections[axis] ? axis : sections[3] ? 3 : 0;
+    const int is_time = mode == NRG_ROPE_IMROPE_TIME;
+    if (is_time || mode == NRG_ROPE_IMROPE) {
+        const size_t place = is_time ? pair : sector, axis = place % 3;
+        return place < 3 * (size_t)sections[axis] ? axis : is_time ? 0 : 3;
     }
     return sector < time ? 0 : sector < time + height ? 1 : sector < time + height + width ? 2 : 3;
 }
