@@ -1,7 +1,7 @@
 /* nrg/norm_rope.h: a norm of every head of q and k, then their rotation, in one pass (the QK-norm of Qwen 3 and Gemma 3).
  *
- * The call takes what the two calls would take, nrg_norm_forward over [tokens · heads, dim] and nrg_rope, and gives their bits:
- * with 16-bit types, too, the norm is rounded before it is rotated. Rows stay in L1 between the two.
+ * The call takes what the two calls would take, nrg_norm_forward over [batch · tokens · heads, dim] and nrg_rope, and gives their
+ * bits: with 16-bit types, too, the norm is rounded before it is rotated. Rows stay in L1 between the two.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_NORM_ROPE_H
@@ -15,8 +15,8 @@ extern "C" {
 #endif
 
 /* o = rope(norm(x)). rope: as for nrg_rope; its q and k are x, its q_o and k_o are o, in place or not, with any strides. q, k: as
- * for nrg_norm_forward, of which w, b, mean and rstd ([tokens, heads, groups], outputs or NULL) are used, and everything else is
- * 0; NULL where there are no such heads, or nothing of it.
+ * for nrg_norm_forward, of which w, b, mean and rstd ([batch, tokens, heads, groups], outputs or NULL) are used, and everything
+ * else is 0; NULL where there are no such heads, or nothing of it.
  *
  * norm: any spec without residual or gate; dim and dtype are those of rope, and so is the store. Share ith of nth: heads of
  * tokens, as in nrg_rope.
@@ -41,17 +41,17 @@ NRG_API nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const 
                                                const nrg_rope_args *rope, const nrg_norm_args *q, const nrg_norm_args *k);
 
 /* dx from the gradient of o, phase 1 of two. rope: its q and k are the gradients that arrive, its q_o and k_o the dx; dx may lie
- * over the gradient. q, k: as for nrg_norm_backward, with rows = tokens · heads, which in x, too, lie at equal distances
+ * over the gradient. q, k: as for nrg_norm_backward, with rows = batch · tokens · heads, which in x, too, lie at equal distances
  * (x_stride), and x, w, b, mean, dw, db, workspace, x_stride and accumulate; d_o and dx are NULL, since rope has them. Rows of a
- * dx must lie at equal distances: a token stride of heads · head stride. dx may not be x: the rotated gradient stands in dx
- * before x has been read.
+ * dx must lie at equal distances: a token stride of heads · head stride, a batch stride of tokens · token stride. dx may not be
+ * x: the rotated gradient stands in dx before x has been read.
  *
  * dw and db need a workspace of nrg_norm_backward_workspace bytes for each of q and k. A share is of q's blocks of rows and of
  * k's, as in nrg_norm_backward.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_backward, nrg_norm_rope_forward, and
  *   NRG_ERR_STRIDE       rows of a dx at unequal distances
- *   NRG_ERR_COMBINATION  also d_o, dx, y, r, z, dr_in, dy or dz in q or k, or other rows than tokens · heads, or planes */
+ *   NRG_ERR_COMBINATION  also d_o, dx, y, r, z, dr_in, dy or dz in q or k; planes, or other rows than batch · tokens · heads */
 NRG_API nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
                                           const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth);
 

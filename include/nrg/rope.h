@@ -186,9 +186,17 @@ NRG_API nrg_status nrg_rope_table(const nrg_rope_spec *spec, const nrg_rope_tabl
 /* What nrg_rope_table would say: asking first, nrg/base.h. */
 NRG_API nrg_status nrg_rope_table_check(const nrg_rope_spec *spec, const nrg_rope_table_args *args);
 
-/* What is rotated. A tensor is [tokens, heads, dim] in any layout whose strides are given in bytes: 0 stands for dense (a head
- * stride of dim elements, a token stride of heads of them). So q and k may be slices of the rows of one q-k-v matrix, or
- * [heads, tokens, dim].
+/* What is rotated. A tensor is [batch, tokens, heads, dim] in any layout whose strides are given in bytes:
+ *
+ *     head h of token t of batch b begins at  q + b · q_batch_stride + t · q_token_stride + h · q_head_stride
+ *     its token has the table's row           positions[b · tokens + t], or with positions_batch_stride
+ *                                             positions[t] with shared_positions, in every batch
+ *                                             t without positions, in every batch
+ *
+ * and likewise k, q_o and k_o. A stride of 0 stands for dense: a head stride of dim elements, a token stride of heads of them, a
+ * batch stride of everything inside of it. So q and k may be slices of the rows of one q-k-v matrix, or [batch, heads, tokens,
+ * dim], whose token strides are less than the head strides. In ggml: ne and nb of dim, heads, tokens, batch, in this order. The
+ * bits are those of a call for each batch.
  *
  * Aliasing: q_o may be q, and k_o may be k, with the same strides:
  *
@@ -196,9 +204,9 @@ NRG_API nrg_status nrg_rope_table_check(const nrg_rope_spec *spec, const nrg_rop
  *       q_o     yes   no
  *       k_o     no    yes
  *
- * Otherwise outputs share no byte with anything. Two tensors are seen as rows: heads, where all heads of all tokens lie at equal
- * distances; otherwise a token (or a head, where heads are further apart than tokens) from its first to its last byte. Such rows
- * of two tensors may interleave where their strides are equal. */
+ * Otherwise outputs share no byte with anything. Two tensors are seen as rows: heads, where all heads of all tokens of all
+ * batches lie at equal distances; otherwise what the largest stride steps over (a batch, a token or all tokens of a head), from
+ * its first to its last byte. Such rows of two tensors may interleave where their strides are equal. */
 typedef struct nrg_rope_args {
     size_t size;              /* sizeof(nrg_rope_args) */
     size_t tokens;            /* 0 is fine */
@@ -209,7 +217,7 @@ typedef struct nrg_rope_args {
     const float *table;       /* of nrg_rope_table */
     size_t table_stride;      /* bytes; 0: dense */
     size_t table_rows;        /* 0: as many as tokens */
-    const int32_t *positions; /* [tokens] the table's row of each token; NULL: token t has row t */
+    const int32_t *positions; /* [batch, tokens] the table's row of each token; NULL: token t has row t, in every batch */
     size_t q_heads, k_heads;  /* 0: none, and pointers are not looked at */
     const void *q, *k;
     void *q_o, *k_o;
@@ -217,8 +225,12 @@ typedef struct nrg_rope_args {
     size_t k_token_stride, k_head_stride;
     size_t q_o_token_stride, q_o_head_stride;
     size_t k_o_token_stride, k_o_head_stride;
-    int backward;      /* not 0: the transposed rotation, by the angle -k·θ: gradients of q and k from those of q_o and k_o */
-    uint32_t reserved; /* 0 */
+    int backward;         /* not 0: the transposed rotation, by -k·θ: gradients of q and k from those of q_o and k_o */
+    int shared_positions; /* not 0: positions are [tokens], the same for every batch */
+    size_t batch;         /* 0: 1 */
+    size_t q_batch_stride, k_batch_stride;
+    size_t q_o_batch_stride, k_o_batch_stride;
+    size_t positions_batch_stride; /* 0: 4 · tokens */
 } nrg_rope_args;
 
 /* Rotation of q (and k) in place, [tokens, heads, dim], f32. */
@@ -234,7 +246,7 @@ static inline nrg_rope_args nrg_rope_args_init(size_t tokens, size_t dim, const 
     return args;
 }
 
-/* Share ith of nth: of all heads of all tokens of q, then of k. Of the spec only n_dims and mode are looked at.
+/* Share ith of nth: of all heads of all tokens of all batches of q, then of k. Of the spec only n_dims and mode are looked at.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
  *   NRG_ERR_NULL         spec or args; with tokens and heads, table, q, q_o, k or k_o
@@ -242,7 +254,7 @@ static inline nrg_rope_args nrg_rope_args_init(size_t tokens, size_t dim, const 
  *   NRG_ERR_DIM          n_dims 0 or odd; offset + 2·pairs beyond dim
  *   NRG_ERR_ENUM         mode, dtype or store unknown
  *   NRG_ERR_POSITION     a position that is not below table_rows, or below 0 (all are looked at before anything is written)
- *   NRG_ERR_STRIDE       heads or tokens of a tensor lie over each other
+ *   NRG_ERR_STRIDE       heads, tokens or batches of a tensor lie over each other
  *   NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD  as in nrg/norm.h */
 NRG_API nrg_status nrg_rope(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth);
 

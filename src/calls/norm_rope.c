@@ -12,8 +12,8 @@
 enum { PIECE_ROWS = 32 /* backward without dw and db; with them a block of rows */ };
 
 /* The jobs of q and k. In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2], nrg_dtype *dtype, const void *const *part,
-                                                      int ith, int nth)
+static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2], rope_batches batches[2], nrg_dtype *dtype,
+                                                      const void *const *part, int ith, int nth)
 {
     nrg_checked c;
     nrg_rope_job job[2];
@@ -21,7 +21,7 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2],
     if (status != NRG_OK)
         return status;
     const nrg_norm_spec *norm = c.part[NRG_NORM_ROPE_NORM];
-    status = rope_make_jobs(job, &c, c.part[NRG_NORM_ROPE_SPEC], c.part[NRG_NORM_ROPE_ARGS], NRG_NORM_ROPE_Q_O);
+    status = rope_make_jobs(job, batches, &c, c.part[NRG_NORM_ROPE_SPEC], c.part[NRG_NORM_ROPE_ARGS], NRG_NORM_ROPE_Q_O);
     if (status != NRG_OK)
         return status;
     const size_t groups = norm->groups ? norm->groups : 1, *const rows = &c.sizes.n[NRG_NORM_ROPE_Q_ROWS];
@@ -50,18 +50,32 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2],
     return NRG_OK;
 }
 
+/* A share of all batches, which has rows. Statistics of the batches lie one after the other. */
+static inline void run_batches(nrg_norm_rope_kernel *norm_rope, const nrg_norm_rope_job *all, const rope_batches *b)
+{
+    nrg_norm_rope_job one = *all;
+    for (size_t batch = all->rope.begin / b->rows; batch * b->rows < all->rope.end; batch++) {
+        const size_t before = batch * b->rows * all->norm.groups;
+        rope_take_batch(&one.rope, &all->rope, b, batch);
+        one.norm.mean = all->norm.mean ? all->norm.mean + before : NULL;
+        one.norm.rstd = all->norm.rstd ? all->norm.rstd + before : NULL;
+        norm_rope(&one);
+    }
+}
+
 nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
                                  const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth)
 {
     nrg_norm_rope_job job[2];
+    rope_batches batches[2];
     nrg_dtype dtype;
-    const nrg_status status = make_jobs(job, &dtype, (const void *const[]){norm, rope_spec, rope, q, k}, ith, nth);
+    const nrg_status status = make_jobs(job, batches, &dtype, (const void *const[]){norm, rope_spec, rope, q, k}, ith, nth);
     if (status != NRG_OK)
         return status;
     nrg_norm_rope_kernel *const norm_rope = NRG_ACTIVE_KERNEL(norm_rope, dtype);
     for (int i = 0; i < 2; i++)
         if (job[i].rope.begin < job[i].rope.end)
-            norm_rope(&job[i]);
+            run_batches(norm_rope, &job[i], &batches[i]);
     return NRG_OK;
 }
 
@@ -69,8 +83,9 @@ nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope
                                        const nrg_norm_args *q, const nrg_norm_args *k)
 {
     nrg_norm_rope_job job[2];
+    rope_batches batches[2];
     nrg_dtype dtype;
-    return make_jobs(job, &dtype, (const void *const[]){norm, rope_spec, rope, q, k}, 0, 1);
+    return make_jobs(job, batches, &dtype, (const void *const[]){norm, rope_spec, rope, q, k}, 0, 1);
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -79,18 +94,36 @@ nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope
 typedef struct half {
     nrg_norm_backward_args norm;
     nrg_rope_job job;
+    rope_batches batches;
 } half;
+
+/* The distance of rows that all lie equally far from each other; 0: they do not. */
+static size_t distance_of_rows(const nrg_rope_job *job, size_t tokens, const rope_batches *b)
+{
+    const size_t count[] = {job->heads, tokens, b->count}, stride[] = {job->o_head_stride, job->o_token_stride, b->o_stride};
+    size_t distance = 0, rows = 1;
+    for (int k = 0; k < 3; k++) {
+        if (count[k] == 1)
+            continue;
+        if (distance && stride[k] != rows * distance)
+            return 0;
+        distance = distance ? distance : stride[k];
+        rows *= count[k];
+    }
+    return distance ? distance : job->o_token_stride;
+}
 
 /* Checks everything, and makes both halves and the spec of their norms. */
 static __attribute__((noinline)) nrg_status make_halves(half h[2], nrg_norm_spec *norm, const void *const *part, int ith, int nth)
 {
     nrg_checked c;
     nrg_rope_job job[2];
+    rope_batches batches[2];
     nrg_status status = nrg_check(&c, &nrg_call_norm_rope_backward, part, ith, nth);
     if (status != NRG_OK)
         return status;
     const nrg_rope_args *rope = c.part[NRG_NORM_ROPE_ARGS];
-    status = rope_make_jobs(job, &c, c.part[NRG_NORM_ROPE_SPEC], rope, NRG_NORM_ROPE_BACKWARD_Q_O);
+    status = rope_make_jobs(job, batches, &c, c.part[NRG_NORM_ROPE_SPEC], rope, NRG_NORM_ROPE_BACKWARD_Q_O);
     if (status != NRG_OK)
         return status;
     *norm = *(const nrg_norm_spec *)c.part[NRG_NORM_ROPE_NORM];
@@ -101,13 +134,14 @@ static __attribute__((noinline)) nrg_status make_halves(half h[2], nrg_norm_spec
         /* after everything else: where there are heads without args, NULL is said of what is missing in them */
         if (a->rows != c.sizes.n[NRG_NORM_ROPE_Q_ROWS + k])
             return NRG_ERR_COMBINATION;
-        if (job[k].heads > 1 && rope->tokens > 1 && job[k].o_token_stride != job[k].heads * job[k].o_head_stride)
-            return NRG_ERR_STRIDE;
         *r = job[k];
+        h[k].batches = batches[k];
         if (!r->heads)
             continue;
         a->d_o = a->dx = r->o;
-        a->d_o_stride = a->dx_stride = r->heads > 1 ? r->o_head_stride : r->o_token_stride;
+        a->d_o_stride = a->dx_stride = distance_of_rows(r, rope->tokens, &batches[k]);
+        if (!a->dx_stride)
+            return NRG_ERR_STRIDE;
         r->backward = 1;
         r->stream = 0; /* it is read again at once */
     }
@@ -128,7 +162,8 @@ nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec
         const size_t pieces = nrg_norm_backward_pieces(&h[i].norm, PIECE_ROWS);
         for (size_t piece = nrg_share(pieces, ith, nth); piece < nrg_share(pieces, ith + 1, nth); piece++) {
             nrg_norm_backward_rows(&h[i].norm, (int)piece, (int)pieces, &h[i].job.begin, &h[i].job.end);
-            rope_of(&h[i].job);
+            if (h[i].job.begin < h[i].job.end)
+                rope_turn_batches(rope_of, &h[i].job, &h[i].batches);
             status = nrg_norm_backward(&kept, &h[i].norm, (int)piece, (int)pieces);
             if (status != NRG_OK)
                 return status; /* cannot be: it was checked */

@@ -143,7 +143,7 @@ static inline int is_plain(plain_call *c, const nrg_rope_spec *s, const nrg_rope
     const size_t table_rows = a->table_rows ? a->table_rows : tokens;
     const int options = ((s->mode == NRG_ROPE_NORMAL) | (s->mode == NRG_ROPE_NEOX)) &
                         ((unsigned)a->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & ((unsigned)a->store <= NRG_STORE_STREAM) &
-                        !(s->reserved | a->reserved);
+                        !s->reserved & (a->batch <= 1) & !a->positions_batch_stride;
     const int sizes = (dim - 1 < QUICK_MOST) & ((q_heads | k_heads) - 1 < QUICK_MOST) & (tokens - 1 < QUICK_MOST) &
                       (tokens * (q_heads | k_heads) < QUICK_MOST) & (table_rows < QUICK_MOST) & (s->n_dims - 1 < dim) &
                       !(s->n_dims & 1) & (a->offset <= dim - s->n_dims);
@@ -167,43 +167,51 @@ static inline int is_plain(plain_call *c, const nrg_rope_spec *s, const nrg_rope
 }
 
 /* All other calls. */
-static __attribute__((noinline)) nrg_status make_jobs(nrg_rope_job job[2], const nrg_rope_spec *spec, const nrg_rope_args *args,
-                                                      int ith, int nth)
+static __attribute__((noinline)) nrg_status make_jobs(nrg_rope_job job[2], rope_batches batches[2], const nrg_rope_spec *spec,
+                                                      const nrg_rope_args *args, int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, &nrg_call_rope, (const void *const[]){spec, args}, ith, nth);
     if (status != NRG_OK)
         return status;
-    return rope_make_jobs(job, &c, c.part[NRG_ROPE_SPEC], c.part[NRG_ROPE_ARGS], NRG_ROPE_Q_O);
+    return rope_make_jobs(job, batches, &c, c.part[NRG_ROPE_SPEC], c.part[NRG_ROPE_ARGS], NRG_ROPE_Q_O);
 }
 
 nrg_status nrg_rope(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth)
 {
     nrg_rope_job job[2];
+    rope_batches batches[2];
     plain_call plain;
+    size_t batch = 1;
     if (spec && args && (ith >= 0) & (ith < nth) && is_plain(&plain, spec, args)) {
         const int stream = nrg_wants_stream(args->store, plain.bytes);
         rope_fill_job(&job[0], spec, args, 0, plain.table.stride, plain.q.strides, plain.q_o.strides, stream);
         rope_fill_job(&job[1], spec, args, 1, plain.table.stride, plain.k.strides, plain.k_o.strides, stream);
     } else {
-        const nrg_status status = make_jobs(job, spec, args, ith, nth);
+        const nrg_status status = make_jobs(job, batches, spec, args, ith, nth);
         if (status != NRG_OK)
             return status;
+        batch = batches[0].count;
     }
-    const size_t q_rows = args->tokens * args->q_heads, k_rows = args->tokens * args->k_heads;
+    const size_t q_rows = batch * args->tokens * args->q_heads, k_rows = batch * args->tokens * args->k_heads;
     const size_t rows = q_rows + k_rows, begin = nth == 1 ? 0 : nrg_share(rows, ith, nth),
                  end = nth == 1 ? rows : nrg_share(rows, ith + 1, nth);
     rope_share(&job[0], 0, q_rows, begin, end);
     rope_share(&job[1], q_rows, k_rows, begin, end);
     nrg_rope_kernel *const rope = NRG_ACTIVE_KERNEL(rope, args->dtype);
     for (int i = 0; i < 2; i++)
-        if (job[i].heads && job[i].begin < job[i].end)
+        if (!job[i].heads || job[i].begin == job[i].end)
+            continue;
+        else if (batch == 1)
             rope(&job[i]);
+        else
+            rope_turn_batches(rope, &job[i], &batches[i]);
     return NRG_OK;
 }
 
 nrg_status nrg_rope_check(const nrg_rope_spec *spec, const nrg_rope_args *args)
 {
     nrg_rope_job job[2];
-    return make_jobs(job, spec, args, 0, 1);
+    rope_batches batches[2];
+    return make_jobs(job, batches, spec, args, 0, 1);
 }

@@ -40,16 +40,32 @@ static inline void rope_fill_job(nrg_rope_job *job, const nrg_rope_spec *s, cons
     job->stream = stream;
 }
 
-/* Jobs of q and k without their shares, from a call that nrg_check finds sound; q_o: its operand. heads of a job is 0 where there
- * is nothing to do. Positions are looked at here: the last that can be wrong. */
-static inline nrg_status rope_make_jobs(nrg_rope_job job[2], const nrg_checked *c, const nrg_rope_spec *s, const nrg_rope_args *a,
-                                        unsigned q_o)
+/* How the batches of q, or of k, lie: each is a job of its own. */
+typedef struct rope_batches {
+    size_t count, rows; /* rows: of one */
+    size_t x_stride, o_stride, positions_stride;
+} rope_batches;
+
+/* Jobs of q and k without their shares, those of the first batch, and what the others have, from a call that nrg_check finds
+ * sound; q_o: its operand. heads of a job is 0 where there is nothing to do. Positions are looked at here: the last that can be
+ * wrong. */
+static inline nrg_status rope_make_jobs(nrg_rope_job job[2], rope_batches batches[2], const nrg_checked *c,
+                                        const nrg_rope_spec *s, const nrg_rope_args *a, unsigned q_o)
 {
-    const size_t *const n = c->sizes.n;
+    const size_t *const n = c->sizes.n, positions_stride = c->stride[NRG_ROPE_POSITIONS][0];
     const int stream = nrg_wants_stream(a->store, c->bytes);
-    if (n[NRG_ROPE_N_TABLE_ROWS] && a->positions && !rope_positions_fit(a->positions, a->tokens, n[NRG_ROPE_N_TABLE_ROWS]))
-        return NRG_ERR_POSITION;
+    for (size_t b = 0; n[NRG_ROPE_N_TABLE_ROWS] && a->positions && b < n[NRG_ROPE_N_POSITION_ROWS]; b++)
+        if (!rope_positions_fit((const int32_t *)((const char *)a->positions + b * positions_stride), a->tokens,
+                                n[NRG_ROPE_N_TABLE_ROWS]))
+            return NRG_ERR_POSITION;
     for (unsigned k = 0; k < 2; k++) {
+        batches[k] = (rope_batches){
+            .count = n[NRG_ROPE_N_BATCH],
+            .rows = a->tokens * n[NRG_ROPE_N_Q_HEADS + k],
+            .x_stride = c->stride[NRG_ROPE_Q + k][2],
+            .o_stride = c->stride[q_o + k][2],
+            .positions_stride = a->shared_positions ? 0 : positions_stride,
+        };
         job[k].heads = 0;
         if (n[NRG_ROPE_N_Q_HEADS + k])
             rope_fill_job(&job[k], s, a, (int)k, c->stride[NRG_ROPE_TABLE][0], c->stride[NRG_ROPE_Q + k], c->stride[q_o + k],
@@ -65,6 +81,28 @@ static inline void rope_share(nrg_rope_job *job, size_t rows_before, size_t rows
     end = end > rows_before ? end - rows_before : 0;
     job->begin = begin < rows ? begin : rows;
     job->end = end < rows ? end : rows;
+}
+
+/* What a share of all batches has of one of them. */
+static inline void rope_take_batch(nrg_rope_job *one, const nrg_rope_job *all, const rope_batches *b, size_t batch)
+{
+    const size_t before = batch * b->rows;
+    one->x = all->x + batch * b->x_stride;
+    one->o = all->o + batch * b->o_stride;
+    if (all->positions)
+        one->positions = (const int32_t *)((const char *)all->positions + batch * b->positions_stride);
+    one->begin = all->begin > before ? all->begin - before : 0;
+    one->end = all->end - before < b->rows ? all->end - before : b->rows;
+}
+
+/* A share of all batches, which has rows. */
+static inline void rope_turn_batches(nrg_rope_kernel *rope, const nrg_rope_job *all, const rope_batches *b)
+{
+    nrg_rope_job one = *all;
+    for (size_t batch = all->begin / b->rows; batch * b->rows < all->end; batch++) {
+        rope_take_batch(&one, all, b, batch);
+        rope(&one);
+    }
 }
 
 #endif

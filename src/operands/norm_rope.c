@@ -28,7 +28,8 @@ static nrg_status measure_specs(const void *const *part, unsigned q_o, nrg_sizes
     if ((status = nrg_rope_measure(part[SPEC], rope, q_o, s)) != NRG_OK)
         return status;
     for (int k = 0; k < 2; k++) {
-        if (!nrg_product(rope->tokens, heads[k], &s->n[ROWS + k]))
+        if (!nrg_product(rope->tokens, heads[k], &s->n[ROWS + k]) ||
+            !nrg_product(s->n[ROWS + k], s->n[NRG_ROPE_N_BATCH], &s->n[ROWS + k]))
             return NRG_ERR_OVERFLOW;
         s->n[W_DIM + k] = s->n[ROWS + k] ? norm->dim : 0;
         s->n[STATISTICS + k] = s->n[ROWS + k] * groups; /* fits wherever rows · dim elements of q or k do, which come first */

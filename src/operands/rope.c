@@ -186,6 +186,8 @@ nrg_status nrg_rope_measure(const nrg_rope_spec *spec, const nrg_rope_args *args
     s->n[NRG_ROPE_N_DIM] = args->dim;
     s->n[NRG_ROPE_N_TABLE_DIM] = 2 * pairs;
     s->n[NRG_ROPE_N_TABLE_ROWS] = table_rows;
+    s->n[NRG_ROPE_N_BATCH] = args->batch ? args->batch : 1;
+    s->n[NRG_ROPE_N_POSITION_ROWS] = args->shared_positions ? 1 : s->n[NRG_ROPE_N_BATCH];
     if (!q_heads)
         s->ignored |= NRG_BIT(NRG_ROPE_Q) | NRG_BIT(q_o);
     if (!k_heads)

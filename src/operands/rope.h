@@ -48,11 +48,11 @@ static inline size_t nrg_rope_pairs_of(const nrg_rope_spec *s) { return s->mode 
     }
 #define NRG_ROPE_ARGS_PART                                                                                                       \
     {                                                                                                                            \
-        .size = sizeof(nrg_rope_args), .least = sizeof(nrg_rope_args)                                                            \
+        .size = sizeof(nrg_rope_args), .least = NRG_SIZE_UP_TO(nrg_rope_args, shared_positions)                                  \
     }
 #define NRG_ROPE_RANGES(spec, args)                                                                                              \
     NRG_DTYPE_RANGE(args, nrg_rope_args, dtype), NRG_ENUM_RANGE(args, nrg_rope_args, store, NRG_STORE_STREAM),                   \
-        NRG_RESERVED_RANGE(spec, nrg_rope_spec, reserved), NRG_RESERVED_RANGE(args, nrg_rope_args, reserved)
+        NRG_RESERVED_RANGE(spec, nrg_rope_spec, reserved)
 
 enum {
     NRG_ROPE_N_TOKENS = 1,
@@ -61,6 +61,8 @@ enum {
     NRG_ROPE_N_DIM,
     NRG_ROPE_N_TABLE_DIM,
     NRG_ROPE_N_TABLE_ROWS,
+    NRG_ROPE_N_BATCH,
+    NRG_ROPE_N_POSITION_ROWS, /* one for each batch, or one for all */
     NRG_ROPE_NUMBERS
 };
 nrg_status nrg_rope_measure(const nrg_rope_spec *spec, const nrg_rope_args *args, unsigned q_o, nrg_sizes *s);
@@ -68,7 +70,8 @@ nrg_status nrg_rope_measure(const nrg_rope_spec *spec, const nrg_rope_args *args
 #define NRG_ROPE_HEADS(field, args, heads)                                                                                       \
     .part = (args), .at = NRG_AT(nrg_rope_args, field), .dim = NRG_ROPE_N_DIM, .strides_multiply = 1,                            \
     .level = {{.stride = NRG_AT(nrg_rope_args, field##_head_stride), .count = (heads)},                                          \
-              {.stride = NRG_AT(nrg_rope_args, field##_token_stride), .count = NRG_ROPE_N_TOKENS}}
+              {.stride = NRG_AT(nrg_rope_args, field##_token_stride), .count = NRG_ROPE_N_TOKENS},                               \
+              {.stride = NRG_AT(nrg_rope_args, field##_batch_stride), .count = NRG_ROPE_N_BATCH}}
 #define NRG_ROPE_INPUTS(args)                                                                                                    \
     [NRG_ROPE_TABLE] = {"table",                                                                                                 \
                         NRG_IN,                                                                                                  \
@@ -83,7 +86,9 @@ nrg_status nrg_rope_measure(const nrg_rope_spec *spec, const nrg_rope_args *args
                             .may_be_absent = 1,                                                                                  \
                             .part = (args),                                                                                      \
                             .at = NRG_AT(nrg_rope_args, positions),                                                              \
-                            .dim = NRG_ROPE_N_TOKENS},                                                                           \
+                            .dim = NRG_ROPE_N_TOKENS,                                                                            \
+                            .level = {{.stride = NRG_AT(nrg_rope_args, positions_batch_stride),                                  \
+                                       .count = NRG_ROPE_N_POSITION_ROWS}}},                                                     \
     [NRG_ROPE_Q] = {"q", NRG_IN, NRG_ELEMENT_CHOSEN, NRG_ROPE_HEADS(q, args, NRG_ROPE_N_Q_HEADS)},                               \
     [NRG_ROPE_K] = {"k", NRG_IN, NRG_ELEMENT_CHOSEN, NRG_ROPE_HEADS(k, args, NRG_ROPE_N_K_HEADS)}
 #define NRG_ROPE_OUTPUTS(args, first)                                                                                            \

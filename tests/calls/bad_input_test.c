@@ -262,9 +262,12 @@ static void wrong_parts(trial *t)
         }
         what = "an earlier struct";
         for (size_t earlier = p->least; earlier < p->size; earlier += 8) {
-            const nrg_status status = verdict_up_to(t, i, earlier);
+            nrg_status status = verdict_up_to(t, i, earlier);
             memset(t->parts[i] + earlier, 0xff, sizeof t->parts[i] - earlier);
             set_number(t, i, 0, earlier);
+            /* a number that it does not have yet may stand in another struct as well */
+            if (status == NRG_OK && t->sound->fill && t->sound->ask && t->sound->ask(t->part) == NRG_ERR_COMBINATION)
+                status = NRG_ERR_COMBINATION;
             refused_or_not(t, status);
         }
     }

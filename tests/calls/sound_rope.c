@@ -199,6 +199,9 @@ static nrg_status ask_table(void *const *part) { return nrg_rope_table_check(par
 
 /* ---- the rotation ---- */
 
+/* Batches: one, in two ways; two with positions of their own; three that share theirs. */
+static size_t batch_of(int variant) { return variant > 1 ? (size_t)variant : 1; }
+
 static nrg_rope_args rope_args(int variant)
 {
     nrg_rope_args args = nrg_rope_args_init(TOKENS, DIM, NULL);
@@ -207,6 +210,8 @@ static nrg_rope_args rope_args(int variant)
     args.dtype = variant == 2 ? NRG_BF16 : NRG_F32;
     args.table_rows = variant ? TOKENS + 1 : 0;
     args.offset = variant == 2 ? 3 : 0;
+    args.batch = variant ? batch_of(variant) : 0;
+    args.shared_positions = variant == 3;
     args.store = NRG_STORE_KEEP;
     return args;
 }
@@ -218,11 +223,19 @@ static uint32_t set_up_rope(void *const *part, int variant)
     return variant ? NRG_BIT(NRG_ROPE_POSITIONS) : 0;
 }
 
+static size_t position_rows(const nrg_rope_args *args) { return args->shared_positions || !args->batch ? 1 : args->batch; }
+
+static int32_t *position_of(const nrg_rope_args *args, size_t batch, size_t token)
+{
+    const size_t stride = args->positions_batch_stride ? args->positions_batch_stride : args->tokens * sizeof(int32_t);
+    return (int32_t *)((char *)own_memory(args->positions) + batch * stride) + token;
+}
+
 static void fill_positions(const nrg_rope_args *args)
 {
-    int32_t *positions = own_memory(args->positions);
-    for (size_t t = 0; positions && t < args->tokens; t++)
-        positions[t] = (int32_t)(t % 2);
+    for (size_t b = 0; args->positions && b < position_rows(args); b++)
+        for (size_t t = 0; t < args->tokens; t++)
+            *position_of(args, b, t) = (int32_t)((b + t) % 2);
 }
 
 static void fill_rope(void *const *part) { fill_positions(part[NRG_ROPE_ARGS]); }
@@ -230,14 +243,14 @@ static void fill_rope(void *const *part) { fill_positions(part[NRG_ROPE_ARGS]); 
 static nrg_status spoil_positions(nrg_rope_args *args, int n)
 {
     static const int32_t wrong[] = {-1, INT32_MIN, TOKENS + 1, INT32_MAX};
-    int32_t *positions = own_memory(args->positions);
-    if (!positions || n > 4 * TOKENS)
+    const int all = args->positions ? (int)position_rows(args) * TOKENS : 0;
+    if (!all || n > 4 * all)
         return NRG_OK;
-    if (n < 4 * TOKENS) {
-        positions[n / 4] = wrong[n % 4];
+    if (n < 4 * all) {
+        *position_of(args, (size_t)n / 4 / TOKENS, (size_t)n / 4 % TOKENS) = wrong[n % 4];
     } else {
         args->table_rows = 0; /* as many as tokens */
-        positions[0] = TOKENS;
+        *position_of(args, 0, 0) = TOKENS;
     }
     return NRG_ERR_POSITION;
 }
@@ -264,17 +277,17 @@ static nrg_status ask_rope(void *const *part) { return nrg_rope_check(part[NRG_R
         ARGS_U64(args, offset, SIZE_MAX, NRG_ERR_DIM), ARGS_U64(args, offset, SIZE_MAX - N_DIMS + 1, NRG_ERR_DIM),               \
         ARGS_U64(args, dim, 0, NRG_ERR_DIM), ARGS_U32(args, dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM),                                \
         ARGS_U32(args, dtype, NRG_BF16 + 1, NRG_ERR_ENUM), ARGS_U32(args, store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),            \
-        ARGS_U32(args, store, NRG_STORE_STREAM, NRG_OK), ARGS_U32(args, reserved, 1, NRG_ERR_STRUCT_SIZE),                       \
+        ARGS_U32(args, store, NRG_STORE_STREAM, NRG_OK), ARGS_U32(args, shared_positions, 1, NRG_OK),                            \
         ARGS_U64(args, table_rows, TOKENS - 1, NRG_ERR_POSITION), ARGS_U64(args, table_rows, TOKENS, NRG_OK),                    \
         ARGS_WITH(args, tokens, 0), ROPE_U64(spec, n_dims, 7, NRG_ERR_DIM)
 
 /* Without heads nobody looks at their pointers and strides. */
 #define WITHOUT_Q(args)                                                                                                          \
     ARGS_WITH(args, q_heads, 0), ARGS_WITH(args, q, 1), ARGS_WITH(args, q_o, 1), ARGS_WITH(args, q_token_stride, 1),             \
-        ARGS_WITH(args, q_head_stride, 1), ARGS_WITH(args, q_o_token_stride, 1)
+        ARGS_WITH(args, q_head_stride, 1), ARGS_WITH(args, q_o_token_stride, 1), ARGS_WITH(args, q_batch_stride, 1)
 #define WITHOUT_K(args)                                                                                                          \
     ARGS_WITH(args, k_heads, 0), ARGS_WITH(args, k, 1), ARGS_WITH(args, k_o, 1), ARGS_WITH(args, k_token_stride, 1),             \
-        ARGS_WITH(args, k_head_stride, 1), ARGS_WITH(args, k_o_token_stride, 1)
+        ARGS_WITH(args, k_head_stride, 1), ARGS_WITH(args, k_o_token_stride, 1), ARGS_WITH(args, k_batch_stride, 1)
 #define WITHOUT_HEADS(args)                                                                                                      \
     WITHOUT_Q(args), ARGS_U32(args, backward, 0, NRG_OK), WITHOUT_K(args), ARGS_U32(args, backward, 0, NRG_OK), WITHOUT_Q(args), \
         WITHOUT_K(args), ARGS_U64(args, table, 0, NRG_OK)
@@ -283,7 +296,8 @@ static const sound_wrong wrong_rope[] = {WRONG_ROTATION(NRG_ROPE_SPEC, NRG_ROPE_
 static const sound_size rope_sizes[] = {{NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, tokens)},
                                         {NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, dim)},
                                         {NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, q_heads)},
-                                        {NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, k_heads)}};
+                                        {NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, k_heads)},
+                                        {NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, batch)}};
 
 /* ---- with a norm ---- */
 
@@ -363,16 +377,18 @@ static const sound_wrong wrong_norm_rope[] = {
     WRONG_VARIANT(1), WRONG_ARGS(NRG_NORM_ROPE_K_ARGS),
 };
 static const sound_size norm_rope_sizes[] = {{NRG_NORM_ROPE_ARGS, NRG_AT(nrg_rope_args, tokens)},
-                                             {NRG_NORM_ROPE_ARGS, NRG_AT(nrg_rope_args, q_heads)}};
+                                             {NRG_NORM_ROPE_ARGS, NRG_AT(nrg_rope_args, q_heads)},
+                                             {NRG_NORM_ROPE_ARGS, NRG_AT(nrg_rope_args, batch)}};
 
 #define OPERAND(name) NRG_BIT(NRG_NORM_ROPE_BACKWARD_##name)
 
 static uint32_t set_up_norm_rope_backward(void *const *part, int variant)
 {
     set_up_specs(part, variant);
-    *(nrg_norm_backward_args *)part[NRG_NORM_ROPE_Q_ARGS] = nrg_norm_backward_args_init(TOKENS * Q_HEADS, NULL, NULL, NULL);
+    *(nrg_norm_backward_args *)part[NRG_NORM_ROPE_Q_ARGS] =
+        nrg_norm_backward_args_init(batch_of(variant) * TOKENS * Q_HEADS, NULL, NULL, NULL);
     *(nrg_norm_backward_args *)part[NRG_NORM_ROPE_K_ARGS] =
-        nrg_norm_backward_args_init(variant == 1 ? 0 : TOKENS * K_HEADS, NULL, NULL, NULL);
+        nrg_norm_backward_args_init(variant == 1 ? 0 : batch_of(variant) * TOKENS * K_HEADS, NULL, NULL, NULL);
     const uint32_t q = OPERAND(Q_W) | OPERAND(Q_B) | OPERAND(Q_MEAN) | OPERAND(Q_DW) | OPERAND(Q_DB),
                    k = OPERAND(K_W) | OPERAND(K_DB) | (variant ? OPERAND(K_B) | OPERAND(K_MEAN) | OPERAND(K_DW) : 0);
     return (variant == 1 ? q : q | k) | (variant ? NRG_BIT(NRG_ROPE_POSITIONS) : 0);
@@ -411,6 +427,7 @@ static const sound_wrong wrong_norm_rope_backward[] = {
     WRONG_BACKWARD_ARGS(NRG_NORM_ROPE_K_ARGS),
     BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, rows, 0, NRG_ERR_COMBINATION),
     ARGS_U64(NRG_NORM_ROPE_ARGS, q_o_token_stride, (Q_HEADS + 1) * DIM * 4, NRG_ERR_STRIDE),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, q_o_batch_stride, 1, NRG_OK), /* of one batch */
     BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, rows, TOKENS *Q_HEADS + 1, NRG_ERR_COMBINATION),
     WITHOUT_Q(NRG_NORM_ROPE_ARGS),
     BACKWARD_WITH(NRG_NORM_ROPE_Q_ARGS, x, 1),
@@ -430,6 +447,11 @@ static const sound_wrong wrong_norm_rope_backward[] = {
     BACKWARD_U64(NRG_NORM_ROPE_K_ARGS, workspace, 0, NRG_OK),
     WRONG_VARIANT(1),
     WRONG_BACKWARD_ARGS(NRG_NORM_ROPE_K_ARGS),
+    WRONG_VARIANT(3),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, q_o_batch_stride, (TOKENS + 1) * Q_HEADS * DIM * 4, NRG_ERR_STRIDE),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, k_o_batch_stride, TOKENS *K_HEADS *DIM * 4 + 4, NRG_ERR_STRIDE),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, k_o_batch_stride, TOKENS *K_HEADS *DIM * 4, NRG_OK),
+    BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, rows, TOKENS *Q_HEADS, NRG_ERR_COMBINATION),
 };
 
 static uint32_t spared_by_rows(void *const *part)
@@ -528,14 +550,14 @@ static const sound_call calls[] = {
      spoil_frequencies, .wrong = wrong_frequencies, .wrong_count = NRG_COUNT(wrong_frequencies)},
     {&nrg_call_rope_table, "rope.h", "nrg_rope_table", 1, 3, set_up_table, NULL, run_table, ask_table,
      WRONG(wrong_table, table_sizes)},
-    {&nrg_call_rope, "rope.h", "nrg_rope", 1, 3, set_up_rope, fill_rope, run_rope, ask_rope, spoil_rope,
+    {&nrg_call_rope, "rope.h", "nrg_rope", 1, 4, set_up_rope, fill_rope, run_rope, ask_rope, spoil_rope,
      WRONG(wrong_rope, rope_sizes)},
-    {&nrg_call_norm_rope_forward, "norm_rope.h", "nrg_norm_rope_forward", 1, 3, set_up_norm_rope, fill_norm_rope, run_norm_rope,
+    {&nrg_call_norm_rope_forward, "norm_rope.h", "nrg_norm_rope_forward", 1, 4, set_up_norm_rope, fill_norm_rope, run_norm_rope,
      ask_norm_rope, spoil_norm_rope, WRONG(wrong_norm_rope, norm_rope_sizes)},
-    {&nrg_call_norm_rope_backward, "norm_rope.h", "nrg_norm_rope_backward", 1, 3, set_up_norm_rope_backward, fill_norm_rope,
+    {&nrg_call_norm_rope_backward, "norm_rope.h", "nrg_norm_rope_backward", 1, 4, set_up_norm_rope_backward, fill_norm_rope,
      run_norm_rope_backward, ask_norm_rope_backward, spoil_norm_rope, spared_by_rows,
      WRONG(wrong_norm_rope_backward, norm_rope_sizes)},
-    {&nrg_call_norm_rope_backward, "norm_rope.h", "nrg_norm_rope_backward_reduce", 1, 3, set_up_norm_rope_backward,
+    {&nrg_call_norm_rope_backward, "norm_rope.h", "nrg_norm_rope_backward_reduce", 1, 4, set_up_norm_rope_backward,
      fill_norm_rope, run_norm_rope_reduce, ask_norm_rope_reduce, spoil_norm_rope, spared_by_reduce,
      WRONG(wrong_norm_rope_backward, norm_rope_sizes)},
     {&nrg_call_sinusoidal_frequencies, "sinusoidal.h", "nrg_sinusoidal_frequencies", 0, 2, set_up_sines, NULL, run_sines,

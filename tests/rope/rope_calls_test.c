@@ -69,7 +69,7 @@ START_TEST(constructors)
     const nrg_rope_args a = nrg_rope_args_init(3, 8, out);
     ck_assert(a.size == sizeof a && a.tokens == 3 && a.dim == 8 && a.table == out && a.dtype == NRG_F32 && !a.offset);
     ck_assert(a.store == NRG_STORE_AUTO && !a.table_rows && !a.table_stride && !a.positions && !a.q_heads && !a.k_heads);
-    ck_assert(!a.q && !a.k && !a.q_o && !a.k_o && !a.backward && !a.reserved);
+    ck_assert(!a.q && !a.k && !a.q_o && !a.k_o && !a.backward && !a.shared_positions && !a.batch);
     const nrg_sinusoidal_args n = nrg_sinusoidal_args_init(3, 8, frequencies, out);
     ck_assert(n.size == sizeof n && n.rows == 3 && n.dim == 8 && n.frequencies == frequencies && n.table == out);
     ck_assert(n.dtype == NRG_F32 && n.layout == NRG_SINUSOIDAL_INTERLEAVED && !n.positions && !n.first && !n.table_stride);
