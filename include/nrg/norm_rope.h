@@ -31,8 +31,8 @@ extern "C" {
  *   NRG_ERR_NULL         norm, rope_spec or rope
  *   NRG_ERR_DIM          the dims are not the same
  *   NRG_ERR_DTYPE        the dtypes are not the same
- *   NRG_ERR_COMBINATION  a gate, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups; an x, y, z, o, r, rows or stride in q or k;
- *                        backward in rope */
+ *   NRG_ERR_COMBINATION  a gate, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups; an x, y, z, o, r, rows or stride in q or
+ * k; backward in rope */
 NRG_API nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
                                          const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth);
 
@@ -40,17 +40,16 @@ NRG_API nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_ro
 NRG_API nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
                                                const nrg_rope_args *rope, const nrg_norm_args *q, const nrg_norm_args *k);
 
-/* dx from the gradient of o, phase 1 of two. rope: its q and k are the gradients that arrive, its q_o and k_o the dx; dx may lie
- * over the gradient. q, k: as for nrg_norm_backward, with rows = batch · tokens · heads, which in x, too, lie at equal distances
- * (x_stride), and x, w, b, mean, dw, db, workspace, x_stride and accumulate; d_o and dx are NULL, since rope has them. Rows of a
- * dx must lie at equal distances: a token stride of heads · head stride, a batch stride of tokens · token stride. dx may not be
- * x: the rotated gradient stands in dx before x has been read.
+/* dx from the gradient of o, phase 1 of two. rope: its q and k are the gradients that arrive, its q_o and k_o the dx, each with
+ * any strides; dx may lie over the gradient. q, k: as for nrg_norm_backward, with rows = batch · tokens · heads, and x, w, b,
+ * mean, dw, db, workspace, accumulate and the strides of x: from head to head x_stride, from token to token x_stride2, from batch
+ * to batch x_stride3 (0: dense). d_o and dx are NULL, since rope has them. dx may not be x: the rotated gradient stands in dx
+ * before x has been read.
  *
  * dw and db need a workspace of nrg_norm_backward_workspace bytes for each of q and k. A share is of q's blocks of rows and of
  * k's, as in nrg_norm_backward.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_backward, nrg_norm_rope_forward, and
- *   NRG_ERR_STRIDE       rows of a dx at unequal distances
  *   NRG_ERR_COMBINATION  also d_o, dx, y, r, z, dr_in, dy or dz in q or k; planes, or other rows than batch · tokens · heads */
 NRG_API nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
                                           const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth);

@@ -103,7 +103,8 @@ static nrg_status make_job(nrg_norm_backward_job *job, nrg_planes *planes, nrg_c
 
 size_t nrg_norm_backward_pieces(const nrg_norm_backward_args *args, size_t rows)
 {
-    const size_t pieces = args->dw || args->db ? nrg_norm_block_count(args->rows) : args->rows / rows + (args->rows % rows != 0);
+    const size_t all = nrg_all_rows(args->rows, args->rows2, args->rows3),
+                 pieces = args->dw || args->db ? nrg_norm_block_count(all) : all / rows + (all % rows != 0);
     return pieces < INT_MAX ? pieces : INT_MAX;
 }
 
@@ -123,7 +124,7 @@ static void share_rows(const nrg_norm_backward_args *args, size_t rows, int ith,
 
 void nrg_norm_backward_rows(const nrg_norm_backward_args *args, int ith, int nth, size_t *begin, size_t *end)
 {
-    share_rows(args, args->rows, ith, nth, begin, end);
+    share_rows(args, nrg_all_rows(args->rows, args->rows2, args->rows3), ith, nth, begin, end);
 }
 
 nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t *bytes)

@@ -97,20 +97,47 @@ typedef struct half {
     rope_batches batches;
 } half;
 
-/* The distance of rows that all lie equally far from each other; 0: they do not. */
-static size_t distance_of_rows(const nrg_rope_job *job, size_t tokens, const rope_batches *b)
+/* Heads, tokens and batches of a tensor, and the bytes from one to the next. */
+typedef struct shape {
+    size_t count[3], x_stride[3], o_stride[3];
+} shape;
+
+/* Whether all rows lie at equal distances, which is then that of the innermost that are more than one. */
+static int is_one_row_of_rows(const shape *s, const size_t stride[3], size_t *distance)
 {
-    const size_t count[] = {job->heads, tokens, b->count}, stride[] = {job->o_head_stride, job->o_token_stride, b->o_stride};
-    size_t distance = 0, rows = 1;
+    size_t rows = 1;
+    *distance = 0;
     for (int k = 0; k < 3; k++) {
-        if (count[k] == 1)
+        if (s->count[k] == 1)
             continue;
-        if (distance && stride[k] != rows * distance)
+        if (*distance && stride[k] != rows * *distance)
             return 0;
-        distance = distance ? distance : stride[k];
-        rows *= count[k];
+        *distance = *distance ? *distance : stride[k];
+        rows *= s->count[k];
     }
-    return distance ? distance : job->o_token_stride;
+    return 1;
+}
+
+/* Rows of the norm: a matrix where they lie so, which takes less to check; heads, tokens and batches elsewhere. */
+static void set_rows(nrg_norm_backward_args *a, const shape *s)
+{
+    size_t x, o;
+    if (is_one_row_of_rows(s, s->x_stride, &x) && is_one_row_of_rows(s, s->o_stride, &o)) {
+        a->x_stride = x;
+        a->d_o_stride = a->dx_stride = o;
+        a->rows2 = a->rows3 = 1;
+        return;
+    }
+    a->rows = a->rows ? s->count[0] : 0;
+    a->rows2 = s->count[1];
+    a->rows3 = s->count[2];
+    /* a stride that is not taken may be anything */
+    a->x_stride = s->count[0] > 1 ? s->x_stride[0] : 0;
+    a->x_stride2 = s->x_stride[1];
+    a->x_stride3 = s->x_stride[2];
+    a->d_o_stride = a->dx_stride = s->count[0] > 1 ? s->o_stride[0] : 0;
+    a->d_o_stride2 = a->dx_stride2 = s->o_stride[1];
+    a->d_o_stride3 = a->dx_stride3 = s->o_stride[2];
 }
 
 /* Checks everything, and makes both halves and the spec of their norms. */
@@ -139,9 +166,10 @@ static __attribute__((noinline)) nrg_status make_halves(half h[2], nrg_norm_spec
         if (!r->heads)
             continue;
         a->d_o = a->dx = r->o;
-        a->d_o_stride = a->dx_stride = distance_of_rows(r, rope->tokens, &batches[k]);
-        if (!a->dx_stride)
-            return NRG_ERR_STRIDE;
+        const size_t *const x = c.stride[NRG_NORM_ROPE_BACKWARD_Q_X + k];
+        set_rows(a, &(shape){.count = {r->heads, rope->tokens, batches[k].count},
+                             .x_stride = {x[0], x[1], x[2]},
+                             .o_stride = {r->o_head_stride, r->o_token_stride, batches[k].o_stride}});
         r->backward = 1;
         r->stream = 0; /* it is read again at once */
     }

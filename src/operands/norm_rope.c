@@ -126,7 +126,10 @@ static const nrg_part backward_parts[] = {SPEC_PARTS, [Q_ARGS] = BACKWARD_PART, 
 
 #define X(k)                                                                                                                     \
     NRG_IN, CHOSEN(NRG_NORM_TYPE_X), LINE(k, nrg_norm_backward_args, x, NRG_ROPE_N_DIM),                                         \
-        .level = {{.stride = NRG_AT(nrg_norm_backward_args, x_stride), .count = ROWS + (k)}}
+        .strides_multiply = 1,                                                                                                   \
+        .level = {{.stride = NRG_AT(nrg_norm_backward_args, x_stride), .count = NRG_ROPE_N_Q_HEADS + (k)},                       \
+                  {.stride = NRG_AT(nrg_norm_backward_args, x_stride2), .count = NRG_ROPE_N_TOKENS},                             \
+                  {.stride = NRG_AT(nrg_norm_backward_args, x_stride3), .count = NRG_ROPE_N_BATCH}}
 #define INPUT(k, type, field, number) NRG_IN, type, .may_be_absent = 1, LINE(k, nrg_norm_backward_args, field, (number) + (k))
 #define SUM(k, field) NRG_INOUT, NRG_ELEMENT_F32, .may_be_absent = 1, LINE(k, nrg_norm_backward_args, field, SUMS)
 #define WORKSPACE(k)                                                                                                             \
@@ -162,6 +165,5 @@ const nrg_call nrg_call_norm_rope_backward = {
     .operand_count = NRG_NORM_ROPE_BACKWARD_OPERANDS,
     .ranges = backward_ranges,
     .range_count = NRG_COUNT(backward_ranges),
-    .may_refuse_strides = 1,
     .measure = measure_backward,
 };

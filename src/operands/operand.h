@@ -89,7 +89,6 @@ typedef struct nrg_call {
     const nrg_operand *operands;
     const nrg_range *ranges;
     unsigned char part_count, operand_count, range_count;
-    unsigned char may_refuse_strides; /* 1: some that every operand may have alone are refused by the call itself */
     /* Fills *s, in which n[NRG_ONE] is 1 and no bit of an operand is set, from parts whose ranges hold; or says what is wrong
      * with them. */
     nrg_status (*measure)(const void *const *part, nrg_sizes *s);

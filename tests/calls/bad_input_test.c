@@ -203,8 +203,8 @@ static void judged(trial *t)
     const nrg_status got = is_open || t->sound->fill ? run(t, 0, 1) : should;
     if (is_open && got == NRG_ERR_OVERLAP)
         set_up(t);
-    /* inputs may overlap, and then not hold what each of them should; a call may say more of strides than its description */
-    else if (should == NRG_OK && (is_of_contents(t, got) || (got == NRG_ERR_STRIDE && call_of(t)->may_refuse_strides)))
+    /* inputs may overlap, and then not hold what each of them should */
+    else if (should == NRG_OK && is_of_contents(t, got))
         set_up(t);
     else if (should == NRG_OK && got == NRG_OK)
         accepted(t);

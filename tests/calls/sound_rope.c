@@ -426,7 +426,7 @@ static const sound_wrong wrong_norm_rope_backward[] = {
     WRONG_BACKWARD_ARGS(NRG_NORM_ROPE_Q_ARGS),
     WRONG_BACKWARD_ARGS(NRG_NORM_ROPE_K_ARGS),
     BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, rows, 0, NRG_ERR_COMBINATION),
-    ARGS_U64(NRG_NORM_ROPE_ARGS, q_o_token_stride, (Q_HEADS + 1) * DIM * 4, NRG_ERR_STRIDE),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, q_o_token_stride, (Q_HEADS + 1) * DIM * 4, NRG_OK),
     ARGS_U64(NRG_NORM_ROPE_ARGS, q_o_batch_stride, 1, NRG_OK), /* of one batch */
     BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, rows, TOKENS *Q_HEADS + 1, NRG_ERR_COMBINATION),
     WITHOUT_Q(NRG_NORM_ROPE_ARGS),
@@ -448,8 +448,8 @@ static const sound_wrong wrong_norm_rope_backward[] = {
     WRONG_VARIANT(1),
     WRONG_BACKWARD_ARGS(NRG_NORM_ROPE_K_ARGS),
     WRONG_VARIANT(3),
-    ARGS_U64(NRG_NORM_ROPE_ARGS, q_o_batch_stride, (TOKENS + 1) * Q_HEADS * DIM * 4, NRG_ERR_STRIDE),
-    ARGS_U64(NRG_NORM_ROPE_ARGS, k_o_batch_stride, TOKENS *K_HEADS *DIM * 4 + 4, NRG_ERR_STRIDE),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, k_o_batch_stride, TOKENS *K_HEADS *DIM * 4 + 4, NRG_OK),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, k_o_batch_stride, TOKENS *K_HEADS *DIM * 4 - 4, NRG_ERR_STRIDE),
     ARGS_U64(NRG_NORM_ROPE_ARGS, k_o_batch_stride, TOKENS *K_HEADS *DIM * 4, NRG_OK),
     BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, rows, TOKENS *Q_HEADS, NRG_ERR_COMBINATION),
 };

@@ -52,7 +52,7 @@ static layout draw_layout(uint64_t *state, const size_t count[3], size_t row, si
     return l;
 }
 
-/* Rows at equal distances, as the gradient of a norm wants them. */
+/* Rows at equal distances, which the gradient of a norm takes as those of a matrix. */
 static layout draw_equal(uint64_t *state, const size_t count[3], size_t row, size_t element)
 {
     const size_t distance = row + element * test_draw(state, 3);
@@ -265,7 +265,7 @@ START_TEST(gradients)
     nrg_isa paths[NRG_ISA_COUNT];
     set_up((nrg_dtype)(NRG_F32 + _i));
     for (int n = 0; n < (test_small() ? 60 : 600); n++) {
-        batches c = draw_batches(&state, (nrg_dtype)(NRG_F32 + _i), 1);
+        batches c = draw_batches(&state, (nrg_dtype)(NRG_F32 + _i), test_draw(&state, 3) == 0);
         const nrg_norm_spec norm = draw_norm(&state, &c);
         nrg_norm_backward_args args[2];
         sums wanted, given;
@@ -278,9 +278,15 @@ START_TEST(gradients)
             ck_assert_int_eq(nrg_rope(&c.spec, &one, 0, 1), NRG_OK);
         }
         for (int k = 0; k < 2; k++) {
-            for (size_t i = 0; i < c.rows[k] * c.args.dim; i++)
+            const size_t element = nrg_dtype_size(c.args.dtype);
+            const size_t count[3] = {c.heads[k], c.args.tokens, batch_count(&c)};
+            const layout rows = draw_layout(&state, count, c.args.dim * element, element);
+            for (size_t i = 0; i < ROOM / element; i++)
                 element_set(x[k], i, c.args.dtype, (float)test_draw(&state, 4001) / 1000 - 2);
             args[k] = nrg_norm_backward_args_init(c.rows[k], x[k], NULL, NULL);
+            args[k].x_stride = rows.told[0];
+            args[k].x_stride2 = rows.told[1];
+            args[k].x_stride3 = rows.told[2];
             args[k].w = test_draw(&state, 3) ? weight : NULL;
             args[k].b = bias;
             if (test_draw(&state, 4))
@@ -292,7 +298,12 @@ START_TEST(gradients)
             ck_assert_uint_le(args[k].workspace_size, sizeof workspace[k]);
             nrg_norm_backward_args alone = args[k];
             alone.d_o = alone.dx = want[c.in_place ? Q + k : Q_O + k];
+            alone.rows = c.heads[k];
+            alone.rows2 = c.args.tokens;
+            alone.rows3 = batch_count(&c);
             alone.d_o_stride = alone.dx_stride = c.at[Q_O + k].real[0];
+            alone.d_o_stride2 = alone.dx_stride2 = c.at[Q_O + k].real[1];
+            alone.d_o_stride3 = alone.dx_stride3 = c.at[Q_O + k].real[2];
             ck_assert_int_eq(nrg_norm_backward(&norm, &alone, 0, 1), NRG_OK);
             ck_assert_int_eq(nrg_norm_backward_reduce(&norm, &alone, 0, 1), NRG_OK);
             args[k].dw = args[k].dw ? given.dw[k] : NULL;
