@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define NRG_VERSION_MAJOR 0
-#define NRG_VERSION_MINOR 2
+#define NRG_VERSION_MINOR 3
 #define NRG_VERSION_PATCH 0
 
 /* Define it yourself, empty, to hide the API inside a library of your own. */
@@ -86,7 +86,7 @@ typedef enum nrg_repeat {
 /* A sentence for a status: static storage, never NULL, unknown values included. */
 NRG_API const char *nrg_status_string(nrg_status status);
 
-/* "0.2.0", the version of the library that is linked (the macros above: of the header). */
+/* "0.3.0", the version of the library that is linked (the macros above: of the header). */
 NRG_API const char *nrg_version(void);
 
 /* Element types. All arithmetic is f32 (row scalars: double); a dtype exists in loads and stores only.

@@ -136,7 +136,7 @@ START_TEST(names)
     ck_assert_int_eq(nrg_isa_built(NRG_ISA_COUNT), 0);
     ck_assert_int_eq(nrg_isa_supported(NRG_ISA_COUNT), 0);
     ck_assert_int_eq(nrg_isa_supported((nrg_isa)-1), 0);
-    ck_assert_str_eq(nrg_version(), "0.2.0");
+    ck_assert_str_eq(nrg_version(), "0.3.0");
 }
 END_TEST
 
