@@ -23,7 +23,7 @@ typedef struct layer {
 } layer;
 
 static layer weights, gradient;
-static int32_t token_ids[TOKENS], position_ids[TOKENS], segment_ids[TOKENS];
+static int32_t token_ids[TOKENS], segment_ids[TOKENS];
 static float d_o[TOKENS][DIM];
 
 /* Multiples of 2^-15 from -1 to 1. */
@@ -67,14 +67,20 @@ static void make_inputs(void)
     for (int t = 0; t < TOKENS; t++) {
         const float u = draw();
         token_ids[t] = (int32_t)((VOCABULARY - 1) * u * u); /* some of them often */
-        position_ids[t] = t % LENGTH;
         segment_ids[t] = t % LENGTH >= 20;
     }
 }
 
 static nrg_embed_table tokens(void) { return nrg_embed_by_ids(weights.token, VOCABULARY, token_ids); }
-static nrg_embed_table positions(void) { return nrg_embed_by_ids(weights.position, LENGTH, position_ids); }
 static nrg_embed_table segments(void) { return nrg_embed_by_ids(weights.segment, SEGMENTS, segment_ids); }
+
+/* 0, 1, 2, … in each sequence. */
+static nrg_embed_table positions(void)
+{
+    nrg_embed_table t = nrg_embed_counted(weights.position, LENGTH, 0);
+    t.period = LENGTH;
+    return t;
+}
 
 /* o = x + rows of one table; x may be NULL, and o may be x. */
 static void add(const void *x, nrg_embed_table table, void *o)
@@ -126,10 +132,11 @@ static void norm_backward(const nrg_norm_spec *spec, const float *x, float *dx)
 }
 
 /* The gradient of a table. With threads there is a barrier after the order, and each thread takes a share. */
-static void table_backward(const float *dx, const int32_t *ids, size_t rows, float *d_table, int nth)
+static void table_backward(const float *dx, nrg_embed_table table, float *d_table, int nth)
 {
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(TOKENS, DIM, dx, rows, d_table);
-    args.ids = ids;
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(TOKENS, DIM, dx, table.rows, d_table);
+    args.ids = table.ids;
+    args.period = table.period;
     must(nrg_embed_backward_workspace(&args, &args.workspace_size));
     void *workspace = args.workspace = allocate(args.workspace_size);
     must(nrg_embed_backward_order(&args));
@@ -139,13 +146,13 @@ static void table_backward(const float *dx, const int32_t *ids, size_t rows, flo
 }
 
 /* What the header says that a table's gradient is. */
-static int is_the_sum(const char *name, const float *dx, const int32_t *ids, size_t rows, const float *d_table)
+static int is_the_sum(const char *name, const float *dx, nrg_embed_table table, const float *d_table)
 {
-    for (size_t k = 0; k < rows; k++)
+    for (size_t k = 0; k < table.rows; k++)
         for (size_t i = 0; i < DIM; i++) {
             double sum = 0;
             for (size_t t = 0; t < TOKENS; t++)
-                if ((size_t)ids[t] == k)
+                if ((table.ids ? (size_t)table.ids[t] : t % LENGTH) == k)
                     sum += (double)dx[t * DIM + i];
             if (d_table[k * DIM + i] != (float)sum) {
                 fprintf(stderr, "bert_embedding: FAILED: the gradient of the %s table, row %zu\n", name, k);
@@ -175,12 +182,12 @@ int main(void)
 
     norm_backward(&spec, x[1], dx);
     for (int nth = 1; nth <= 5 && !failed; nth += 2) {
-        table_backward(dx, token_ids, VOCABULARY, gradient.token[0], nth);
-        table_backward(dx, position_ids, LENGTH, gradient.position[0], nth);
-        table_backward(dx, segment_ids, SEGMENTS, gradient.segment[0], nth);
-        failed |= !is_the_sum("token", dx, token_ids, VOCABULARY, gradient.token[0]) ||
-                  !is_the_sum("position", dx, position_ids, LENGTH, gradient.position[0]) ||
-                  !is_the_sum("segment", dx, segment_ids, SEGMENTS, gradient.segment[0]);
+        table_backward(dx, tokens(), gradient.token[0], nth);
+        table_backward(dx, positions(), gradient.position[0], nth);
+        table_backward(dx, segments(), gradient.segment[0], nth);
+        failed |= !is_the_sum("token", dx, tokens(), gradient.token[0]) ||
+                  !is_the_sum("position", dx, positions(), gradient.position[0]) ||
+                  !is_the_sum("segment", dx, segments(), gradient.segment[0]);
     }
     if (!failed)
         puts("backward: the gradients of the three tables are the sums over their tokens, rounded once");

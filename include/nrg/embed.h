@@ -14,6 +14,10 @@
  *     sinusoidal positions                                     x + A                A made by nrg/sinusoidal.h
  *     the embedding of BERT (Devlin et al., arXiv:1810.04805)  A + B + C            tokens, positions, segments; then LayerNorm
  *
+ * A batch of sequences of one length has the same positions in each of them. They are told once, by a period of that length:
+ * token t takes ids[t % period], and there are no more ids than that; or without ids the row first + t % period. The last
+ * sequence may be cut short, and a period of all tokens or more changes nothing. The bits are those of ids for every token.
+ *
  * A table may have a scale, which multiplies what is picked: the √d of the Transformer's token embeddings (section 3.4), of T5X
  * and Gemma.
  *
@@ -48,6 +52,7 @@ typedef struct nrg_embed_table {
     const int32_t *ids; /* [tokens] the row for each token, each at least 0 and less than rows; NULL: first, first + 1, … */
     int32_t first;      /* the row for token 0 where there are no ids (the position of the first token); with ids 0 */
     float scale;        /* finite; 0 stands for 1 */
+    size_t period;      /* tokens after which the ids, or the count, begin anew; 0: never */
 } nrg_embed_table;
 
 /* Rows of a table by their ids. */
@@ -61,7 +66,7 @@ static inline nrg_embed_table nrg_embed_by_ids(const void *table, size_t rows, c
     return t;
 }
 
-/* Rows of a table one after the other: positions. */
+/* Rows of a table one after the other: positions. Of several sequences of one length, set period to it. */
 static inline nrg_embed_table nrg_embed_counted(const void *table, size_t rows, int32_t first)
 {
     nrg_embed_table t;
@@ -121,7 +126,8 @@ static inline nrg_embed_args nrg_embed_args_init(size_t rows, size_t dim, void *
  *   NRG_ERR_DTYPE        table_dtype neither dtype nor f32
  *   NRG_ERR_CONSTANT     a scale that is NaN or infinite
  *   NRG_ERR_COMBINATION  first beside ids
- *   NRG_ERR_POSITION     an id that is negative, or not less than the table's rows; likewise first to first + rows - 1
+ *   NRG_ERR_POSITION     an id that is negative, or not less than the table's rows; without ids the same of the
+ *                        rows from first on, one for each token or, where that is less, for each of a period
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
 /* clang-format on */
 NRG_API nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nth);
@@ -186,15 +192,16 @@ typedef struct nrg_embed_backward_args {
     nrg_store store;       /* how dT is stored; a hint */
     int accumulate;        /* not 0: added to what is there; 0: overwritten */
     const void *d_o;       /* [rows, dim] gradient of o */
-    const int32_t *ids;    /* [rows] as in the forward pass; NULL: first, first + 1, … Read by the first phase alone */
+    const int32_t *ids;    /* as in the forward pass; NULL: first, first + 1, … Read by the first phase alone */
     size_t table_rows;     /* of the table; with 0 nothing is written */
     void *d_table;         /* [table_rows, dim] output */
     void *workspace;       /* multiple of 8 bytes; NULL where there are no ids */
     size_t workspace_size; /* bytes, at least what nrg_embed_backward_workspace says */
     size_t d_o_stride;     /* bytes; 0: dense */
     size_t d_table_stride;
-    int32_t first; /* as in the forward pass */
-    float scale;   /* as in the forward pass */
+    int32_t first; /* first, scale and period as in the forward pass */
+    float scale;
+    size_t period;
 } nrg_embed_backward_args;
 
 static inline nrg_embed_backward_args nrg_embed_backward_args_init(size_t rows, size_t dim, const void *d_o, size_t table_rows,
@@ -228,7 +235,7 @@ NRG_API nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args)
  *   NRG_ERR_NULL         args; with rows > 0, d_o; with table_rows > 0, d_table; with ids, workspace
  *   NRG_ERR_OVERFLOW     more than 2^32 - 2 tokens or table rows with ids
  *   NRG_ERR_OVERLAP      any overlap of dT or workspace with another operand
- *   NRG_ERR_POSITION     without ids: first to first + rows - 1 are no rows of the table
+ *   NRG_ERR_POSITION     without ids: as in the forward pass
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed, or phase 1 has not been there with these numbers of rows */
 /* clang-format on */
 NRG_API nrg_status nrg_embed_backward(const nrg_embed_backward_args *args, int ith, int nth);

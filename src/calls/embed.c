@@ -53,7 +53,7 @@ static inline int is_plain(embed_call *call, size_t *o_stride, const nrg_embed_a
             is_sound &= !t->ids;
             continue;
         }
-        const size_t ids_bytes = rows * sizeof *t->ids;
+        const size_t ids_bytes = nrg_embed_ids_count(rows, t->period) * sizeof *t->ids;
         quick_operand table, ids;
         is_sound &= quick_rows(&table, t->table, t->stride, t->rows, row, element - 1) & quick_apart(&o, &table, 0) &
                     quick_rows(&ids, t->ids, 0, 1, ids_bytes, sizeof *t->ids - 1) & quick_apart(&o, &ids, 0) &

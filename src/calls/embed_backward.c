@@ -38,18 +38,20 @@ nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *args, siz
     return NRG_OK;
 }
 
-/* A counting sort that keeps tokens of the same id in order. */
-static void sort_tokens(const int32_t *ids, uint32_t rows, uint32_t table_rows, uint32_t *start, uint32_t *order)
+/* A counting sort that keeps tokens of the same id in order. Token t has ids[t % count]. */
+static void sort_tokens(const int32_t *ids, uint32_t count, uint32_t rows, uint32_t table_rows, uint32_t *start, uint32_t *order)
 {
     memset(start, 0, ((size_t)table_rows + 1) * sizeof *start);
-    for (uint32_t t = 0; t < rows; t++)
-        start[ids[t]]++;
+    for (uint32_t t = 0, i = 0; t < rows; t++, i = i + 1 == count ? 0 : i + 1)
+        start[ids[i]]++;
     uint32_t end = 0;
     for (uint32_t k = 0; k <= table_rows; k++)
         start[k] = end += start[k];
     /* start[k] is where row k ends; from the last token backwards it becomes where it begins */
-    for (uint32_t t = rows; t-- > 0;)
-        order[--start[ids[t]]] = t;
+    for (uint32_t t = rows, i = rows ? rows % count : 0; t-- > 0;) {
+        i = (i ? i : count) - 1;
+        order[--start[ids[i]]] = t;
+    }
 }
 
 nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args)
@@ -61,11 +63,13 @@ nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args)
     args = c.part[0];
     if (!args->ids)
         return NRG_OK;
-    if (!embed_ids_exist(args->ids, args->rows, args->table_rows))
+    const size_t count = nrg_embed_ids_count(args->rows, args->period);
+    if (!embed_ids_exist(args->ids, count, args->table_rows))
         return NRG_ERR_POSITION;
     heading *h = args->workspace;
     uint32_t *start = start_of(h);
-    sort_tokens(args->ids, (uint32_t)args->rows, (uint32_t)args->table_rows, start, start + args->table_rows + 1);
+    sort_tokens(args->ids, (uint32_t)count, (uint32_t)args->rows, (uint32_t)args->table_rows, start,
+                start + args->table_rows + 1);
     h->rows = heading_mark + args->rows;
     h->table_rows = heading_mark + args->table_rows;
     return NRG_OK;
@@ -81,7 +85,11 @@ static inline size_t tokens_before(const nrg_embed_backward_job *job, size_t k)
 {
     if (job->start)
         return job->start[k];
-    return k < job->first ? 0 : k - job->first < job->tokens ? k - job->first : job->tokens;
+    if (k < job->first)
+        return 0;
+    /* each of the rows from the first on has a token for every whole period, and so many of them one more */
+    const size_t rows = k - job->first < job->period ? k - job->first : job->period, more = job->tokens % job->period;
+    return job->tokens / job->period * rows + (rows < more ? rows : more);
 }
 
 /* Where the work before is `work`: a row's is a unit for itself and one for every token, for each COLUMNS of its columns. */
@@ -113,7 +121,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_embed_backward_job *job
     if (status != NRG_OK)
         return status;
     const nrg_embed_backward_args *a = c.part[0];
-    if (!a->ids && !embed_counted_rows_exist(a->first, a->rows, a->table_rows))
+    if (!a->ids && !embed_counted_rows_exist(a->first, nrg_embed_ids_count(a->rows, a->period), a->table_rows))
         return NRG_ERR_POSITION;
     if (a->ids) {
         const heading *h = a->workspace;
@@ -126,6 +134,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_embed_backward_job *job
     job->d_table = a->d_table;
     job->first = a->ids || a->first < 0 ? 0 : (size_t)a->first;
     job->tokens = a->rows;
+    job->period = a->period ? a->period : SIZE_MAX;
     job->dim = a->dim;
     job->d_o_stride = c.stride[NRG_EMBED_BACKWARD_D_O][0];
     job->d_table_stride = c.stride[NRG_EMBED_BACKWARD_D_TABLE][0];

@@ -47,13 +47,18 @@ static inline void embed_terms(nrg_embed_job *job, const embed_call *call)
     job->far = -1;
     if (a->x)
         job->term[job->terms++] =
-            (nrg_embed_term){.from = a->x, .stride = call->x_stride, .scale = 1, .f32 = a->dtype == NRG_F32};
+            (nrg_embed_term){.from = a->x, .period = SIZE_MAX, .stride = call->x_stride, .scale = 1, .f32 = a->dtype == NRG_F32};
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
         const nrg_embed_table *t = &a->tables[k];
         if (!t->table)
             continue;
         nrg_embed_term *term = &job->term[job->terms++];
-        *term = (nrg_embed_term){.from = t->table, .ids = t->ids, .stride = call->table_stride[k], .scale = 1, .f32 = table_f32};
+        *term = (nrg_embed_term){.from = t->table,
+                                 .ids = t->ids,
+                                 .period = t->period ? t->period : SIZE_MAX,
+                                 .stride = call->table_stride[k],
+                                 .scale = 1,
+                                 .f32 = table_f32};
         if (t->scale != 0 && t->scale != 1) {
             term->scale = t->scale;
             job->scaled = 1;
@@ -73,7 +78,8 @@ static inline nrg_status embed_positions(nrg_embed_job *job, const nrg_embed_arg
         const nrg_embed_table *t = &a->tables[k];
         if (!t->table)
             continue;
-        if (!(t->ids ? embed_ids_exist(t->ids, a->rows, t->rows) : embed_counted_rows_exist(t->first, a->rows, t->rows)))
+        const size_t picked = nrg_embed_ids_count(a->rows, t->period);
+        if (!(t->ids ? embed_ids_exist(t->ids, picked, t->rows) : embed_counted_rows_exist(t->first, picked, t->rows)))
             return NRG_ERR_POSITION;
         if (!t->ids && a->rows)
             term->from += (size_t)t->first * term->stride;

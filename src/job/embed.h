@@ -12,6 +12,7 @@ enum { NRG_EMBED_TERMS = 1 + NRG_EMBED_TABLES };
 typedef struct nrg_embed_term {
     const char *from;   /* with ids row 0 of the table, otherwise the row of token 0 */
     const int32_t *ids; /* NULL: a token's row is the one after that of the token before */
+    size_t period;      /* token t takes what token t % period does; more than there are tokens: each its own */
     size_t stride;
     float scale; /* 1 where there is none */
     int f32;     /* 1: f32 beside a 16-bit dtype (f32: always 1) */
@@ -37,7 +38,8 @@ typedef struct nrg_embed_backward_job {
     const char *d_o;
     char *d_table;
     const uint32_t *start, *order; /* the tokens of row k: order[start[k]] up to order[start[k + 1]]; NULL: there are no ids */
-    size_t first, tokens;          /* no ids: row first + t has token t and no other */
+    /* no ids: row first + t % period has token t; a period of more than there are tokens: one token a row */
+    size_t first, tokens, period;
     size_t d_o_stride, d_table_stride, dim;
     size_t prefetch; /* of so many tokens after those that are read, in their order, the row is prefetched */
     size_t row_begin, column_begin, row_end, column_end;

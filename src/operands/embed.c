@@ -6,8 +6,8 @@
 #include <float.h>
 #include <math.h>
 
-/* numbers; table k has TABLE_ROWS + k rows */
-enum { ROWS = 1, DIM, W_DIM, STATISTICS, TABLE_ROWS };
+/* numbers; table k has TABLE_ROWS + k rows and IDS_COUNT + k ids */
+enum { ROWS = 1, DIM, W_DIM, STATISTICS, TABLE_ROWS, IDS_COUNT = TABLE_ROWS + NRG_EMBED_TABLES };
 
 _Static_assert((int)NRG_EMBED_TYPE_TABLE < (int)NRG_TYPES, "room for a type beside the norm's");
 
@@ -29,6 +29,7 @@ static nrg_status measure_terms(const nrg_embed_args *args, nrg_sizes *s)
         if (!(fabsf(t->scale) <= FLT_MAX))
             return NRG_ERR_CONSTANT;
         s->n[TABLE_ROWS + k] = t->rows;
+        s->n[IDS_COUNT + k] = nrg_embed_ids_count(args->rows, t->period);
         has_table |= t->table != NULL;
         if (t->ids)
             s->always |= NRG_BIT(NRG_EMBED_TABLE + k);
@@ -61,10 +62,13 @@ static nrg_status measure_terms(const nrg_embed_args *args, nrg_sizes *s)
                                .at = NRG_AT(nrg_embed_args, tables[k].table),                                                    \
                                .dim = DIM,                                                                                       \
                                .level = {{NRG_AT(nrg_embed_args, tables[k].stride), TABLE_ROWS + (k)}}},                         \
-                       [NRG_EMBED_IDS + (k)] = {ids_name,           NRG_IN,                                                      \
-                                                NRG_ELEMENT_I32,    .part = NRG_EMBED_ARGS,                                      \
-                                                .may_be_absent = 1, .at = NRG_AT(nrg_embed_args, tables[k].ids),                 \
-                                                .dim = ROWS}
+                       [NRG_EMBED_IDS + (k)] = {ids_name,                                                                        \
+                                                NRG_IN,                                                                          \
+                                                NRG_ELEMENT_I32,                                                                 \
+                                                .part = NRG_EMBED_ARGS,                                                          \
+                                                .may_be_absent = 1,                                                              \
+                                                .at = NRG_AT(nrg_embed_args, tables[k].ids),                                     \
+                                                .dim = IDS_COUNT + (k)}
 #define TERMS                                                                                                                    \
     [NRG_EMBED_X] = {"x", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), TENSOR(NRG_EMBED_ARGS, nrg_embed_args, x, x_stride),                  \
                      .may_be_absent = 1},                                                                                        \
@@ -155,7 +159,7 @@ const nrg_call nrg_call_embed_norm_forward = {
 /* ---- gradients ---- */
 
 /* numbers */
-enum { TOKENS = NRG_EMBED_BACKWARD_SPACE + 1, D_DIM, D_ROWS };
+enum { TOKENS = NRG_EMBED_BACKWARD_SPACE + 1, D_DIM, D_ROWS, D_IDS };
 
 /* The order of the tokens in 32 bits each: where each row's begin, where the last one's end, and the tokens. */
 static nrg_status find_space(const void *const *part, nrg_sizes *s)
@@ -185,13 +189,14 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
     s->n[TOKENS] = args->rows;
     s->n[D_DIM] = args->dim;
     s->n[D_ROWS] = args->table_rows;
+    s->n[D_IDS] = nrg_embed_ids_count(args->rows, args->period);
     if (args->first)
         s->refused |= NRG_BIT(NRG_EMBED_BACKWARD_IDS);
     return find_space(part, s);
 }
 
 static const nrg_part backward_parts[] = {
-    {.size = sizeof(nrg_embed_backward_args), .least = NRG_SIZE_UP_TO(nrg_embed_backward_args, scale)}};
+    {.size = sizeof(nrg_embed_backward_args), .least = NRG_SIZE_UP_TO(nrg_embed_backward_args, period)}};
 
 static const nrg_range backward_ranges[] = {NRG_DTYPE_RANGE(0, nrg_embed_backward_args, dtype),
                                             NRG_OTHER_DTYPE_RANGE(0, nrg_embed_backward_args, table_dtype),
@@ -202,7 +207,7 @@ static const nrg_range backward_ranges[] = {NRG_DTYPE_RANGE(0, nrg_embed_backwar
 static const nrg_operand backward_operands[NRG_EMBED_BACKWARD_OPERANDS] = {
     [NRG_EMBED_BACKWARD_D_O] = {"d_o", NRG_IN, CHOSEN(NRG_EMBED_BACKWARD_TYPE_X), AT(d_o), .dim = D_DIM,
                                 .level = {{NRG_AT(nrg_embed_backward_args, d_o_stride), TOKENS}}},
-    [NRG_EMBED_BACKWARD_IDS] = {"ids", NRG_IN, NRG_ELEMENT_I32, AT(ids), .may_be_absent = 1, .dim = TOKENS},
+    [NRG_EMBED_BACKWARD_IDS] = {"ids", NRG_IN, NRG_ELEMENT_I32, AT(ids), .may_be_absent = 1, .dim = D_IDS},
     [NRG_EMBED_BACKWARD_D_TABLE] = {"d_table", NRG_INOUT, CHOSEN(NRG_EMBED_BACKWARD_TYPE_TABLE), AT(d_table), .dim = D_DIM,
                                     .level = {{NRG_AT(nrg_embed_backward_args, d_table_stride), D_ROWS}}},
     [NRG_EMBED_BACKWARD_WORKSPACE] = {"workspace", NRG_SCRATCH, NRG_ELEMENT_F64, AT(workspace), .dim = NRG_EMBED_BACKWARD_SPACE,

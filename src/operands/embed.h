@@ -17,6 +17,9 @@ enum {
 
 enum { NRG_EMBED_ARGS, NRG_EMBED_NORM_SPEC, NRG_EMBED_NORM_ARGS };
 
+/* The ids of so many tokens: those of one period, where there is more than one. */
+static inline size_t nrg_embed_ids_count(size_t tokens, size_t period) { return period && period < tokens ? period : tokens; }
+
 /* nrg_embed_forward */
 enum { NRG_EMBED_O = NRG_EMBED_INPUTS, NRG_EMBED_OPERANDS };
 extern const nrg_call nrg_call_embed_forward;

@@ -10,7 +10,7 @@
 
 static float term_at(const nrg_embed_term *term, size_t token, size_t i, nrg_dtype dtype)
 {
-    size_t row = term->ids ? (size_t)term->ids[token] : token;
+    const size_t t = token % term->period, row = term->ids ? (size_t)term->ids[t] : t;
     return load(term->from + row * term->stride, i, term->f32 ? NRG_F32 : dtype) * term->scale;
 }
 
@@ -30,17 +30,19 @@ SCALAR_KERNELS(embed, embed, forward)
 #ifndef NRG_NO_BACKWARD
 /* ---- dT[k] = scale · Σ d_o[t] ---- */
 
-/* How many tokens row k has, and number n of them, which is the n-th in the sequence. */
+/* How many tokens row k has, and number n of them, which is the n-th in the sequence. Without ids they are a period apart. */
 static size_t token_count(const nrg_embed_backward_job *job, size_t k)
 {
     if (job->start)
         return job->start[k + 1] - job->start[k];
-    return k >= job->first && k - job->first < job->tokens;
+    if (k < job->first || k - job->first >= job->period || k - job->first >= job->tokens)
+        return 0;
+    return 1 + (job->tokens - 1 - (k - job->first)) / job->period;
 }
 
 static size_t token_of(const nrg_embed_backward_job *job, size_t k, size_t n)
 {
-    return job->start ? job->order[job->start[k] + n] : k - job->first;
+    return job->start ? job->order[job->start[k] + n] : k - job->first + n * job->period;
 }
 
 static void backward(const nrg_embed_backward_job *job, nrg_dtype dtype)

@@ -7,7 +7,8 @@ enum { ARGS = NRG_EMBED_ARGS, SPEC = NRG_EMBED_NORM_SPEC, NORM = NRG_EMBED_NORM_
 
 /* ---- forward ---- */
 
-/* One table, of the tokens' ids; x, three tables, of which one is counted, and 16 bits; two tables with ids. */
+/* One table, of the tokens' ids; x, three tables, of which one is counted, and 16 bits; two tables with ids, of which one repeats
+ * its own, and one that is counted and repeats. */
 static uint32_t set_up(void *const *part, int variant)
 {
     nrg_embed_args *args = part[ARGS];
@@ -18,7 +19,12 @@ static uint32_t set_up(void *const *part, int variant)
         return NRG_BIT(NRG_EMBED_TABLE) | NRG_BIT(NRG_EMBED_IDS);
     if (variant == 2) {
         args->tables[1].rows = ENTRIES;
-        return NRG_BIT(NRG_EMBED_TABLE) | NRG_BIT(NRG_EMBED_TABLE + 1) | NRG_BIT(NRG_EMBED_IDS) | NRG_BIT(NRG_EMBED_IDS + 1);
+        args->tables[1].period = 2;
+        args->tables[2].rows = ENTRIES;
+        args->tables[2].first = 1;
+        args->tables[2].period = 3;
+        return NRG_BIT(NRG_EMBED_TABLE) | NRG_BIT(NRG_EMBED_TABLE + 1) | NRG_BIT(NRG_EMBED_TABLE + 2) | NRG_BIT(NRG_EMBED_IDS) |
+               NRG_BIT(NRG_EMBED_IDS + 1);
     }
     args->dtype = NRG_BF16;
     args->table_dtype = NRG_F32;
@@ -41,19 +47,24 @@ static void fill(void *const *part)
 {
     const nrg_embed_args *args = part[ARGS];
     for (int k = 0; k < NRG_EMBED_TABLES; k++)
-        fill_ids(args->tables[k].ids, args->rows, args->tables[k].rows);
+        fill_ids(args->tables[k].ids, nrg_embed_ids_count(args->rows, args->tables[k].period), args->tables[k].rows);
 }
 
 static nrg_status spoil(void *const *part, int n)
 {
     const nrg_embed_args *args = part[ARGS];
     static const int32_t wrong_ids[] = {-1, INT32_MIN, ENTRIES, INT32_MAX};
-    const int k = n / 4 / TOKENS;
-    if (k > 1 || !args->tables[k].ids)
-        return NRG_OK;
-    int32_t *ids = own_memory(args->tables[k].ids);
-    ids[n / 4 % TOKENS] = wrong_ids[n % 4];
-    return NRG_ERR_POSITION;
+    size_t id = (size_t)n / 4;
+    for (int k = 0; k < NRG_EMBED_TABLES; k++) {
+        const size_t count = args->tables[k].ids ? nrg_embed_ids_count(args->rows, args->tables[k].period) : 0;
+        if (id < count) {
+            int32_t *ids = own_memory(args->tables[k].ids);
+            ids[id] = wrong_ids[n % 4];
+            return NRG_ERR_POSITION;
+        }
+        id -= count;
+    }
+    return NRG_OK;
 }
 
 static nrg_status run(void *const *part, int ith, int nth) { return nrg_embed_forward(part[ARGS], ith, nth); }
@@ -78,7 +89,12 @@ static nrg_status ask(void *const *part) { return nrg_embed_forward_check(part[A
         TERMS_U32(tables[1].first, 3, NRG_ERR_POSITION), TERMS_U32(tables[1].first, TOKENS + 2, NRG_ERR_POSITION),               \
         TERMS_U32(tables[1].first, TOKENS + 3, NRG_ERR_POSITION), TERMS_U32(tables[1].first, INT32_MIN, NRG_ERR_POSITION),       \
         TERMS_U32(tables[1].first, INT32_MAX, NRG_ERR_POSITION), TERMS_U64(tables[1].rows, TOKENS + 1, NRG_ERR_POSITION),        \
-        WITH_U32(ARGS, nrg_embed_args, tables[1].first, 0), TERMS_U64(tables[1].rows, TOKENS, NRG_OK), WRONG_VARIANT(0)
+        WITH_U32(ARGS, nrg_embed_args, tables[1].first, 0), TERMS_U64(tables[1].rows, TOKENS, NRG_OK),                           \
+        WITH_U64(ARGS, nrg_embed_args, tables[1].period, 3), TERMS_U64(tables[1].rows, 4, NRG_ERR_POSITION),                     \
+        WITH_U64(ARGS, nrg_embed_args, tables[1].period, 3), TERMS_U64(tables[1].rows, 5, NRG_OK), WRONG_VARIANT(2),             \
+        TERMS_U64(tables[1].period, 1, NRG_OK), TERMS_U32(tables[2].first, 2, NRG_ERR_POSITION),                                 \
+        TERMS_U64(tables[2].period, 4, NRG_ERR_POSITION), TERMS_U64(tables[2].period, SIZE_MAX, NRG_ERR_POSITION),               \
+        TERMS_U64(tables[2].period, 0, NRG_ERR_POSITION), WRONG_VARIANT(0)
 
 static const sound_wrong wrong[] = {WRONG_TERMS, WITH_U32(ARGS, nrg_embed_args, dtype, NRG_F16),
                                     TERMS_U32(table_dtype, NRG_BF16, NRG_ERR_DTYPE), WITH_U64(ARGS, nrg_embed_args, rows, 0),
@@ -136,24 +152,25 @@ static uint32_t set_up_backward(void *const *part, int variant)
     nrg_embed_backward_args *args = part[ARGS];
     *args = nrg_embed_backward_args_init(TOKENS, DIM, NULL, variant ? TOKENS + 3 : ENTRIES, NULL);
     args->store = NRG_STORE_KEEP;
-    args->first = variant ? 3 : 0;
+    args->first = variant == 1 ? 3 : 0;
+    args->period = variant == 2 ? 2 : 0;
     args->dtype = variant ? NRG_F16 : NRG_F32;
-    return variant ? 0 : NRG_BIT(NRG_EMBED_BACKWARD_IDS);
+    return variant == 1 ? 0 : NRG_BIT(NRG_EMBED_BACKWARD_IDS);
 }
 
 static void fill_order(void *const *part)
 {
     const nrg_embed_backward_args *args = part[ARGS];
-    fill_ids(args->ids, args->rows, args->table_rows);
+    fill_ids(args->ids, nrg_embed_ids_count(args->rows, args->period), args->table_rows);
 }
 
 static nrg_status spoil_order(void *const *part, int n)
 {
     const nrg_embed_backward_args *args = part[ARGS];
-    if (n >= 2 * TOKENS || !args->ids)
+    if (!args->ids || (size_t)n / 2 >= nrg_embed_ids_count(args->rows, args->period))
         return NRG_OK;
     int32_t *ids = own_memory(args->ids);
-    ids[n / 2] = n % 2 ? ENTRIES : -1;
+    ids[n / 2] = n % 2 ? (int32_t)args->table_rows : -1;
     return NRG_ERR_POSITION;
 }
 
@@ -212,6 +229,10 @@ static const sound_wrong wrong_backward[] = {
     BACKWARD_U32(first, TOKENS + 4, NRG_ERR_POSITION),
     BACKWARD_U32(first, INT32_MIN, NRG_ERR_POSITION),
     BACKWARD_U32(first, INT32_MAX, NRG_ERR_POSITION),
+    WITH_U32(ARGS, nrg_embed_backward_args, first, TOKENS + 1),
+    BACKWARD_U64(period, 2, NRG_OK),
+    WITH_U32(ARGS, nrg_embed_backward_args, first, TOKENS + 1),
+    BACKWARD_U64(period, 3, NRG_ERR_POSITION),
 };
 static const sound_size backward_sizes[] = {{ARGS, NRG_AT(nrg_embed_backward_args, rows)},
                                             {ARGS, NRG_AT(nrg_embed_backward_args, dim)},
@@ -266,9 +287,9 @@ static const sound_call calls[] = {
     {&nrg_call_embed_forward, "embed.h", "nrg_embed_forward", 1, 3, set_up, fill, run, ask, spoil, WRONG(wrong, sizes)},
     {&nrg_call_embed_norm_forward, "embed.h", "nrg_embed_norm_forward", 1, 3, set_up_norm, fill, run_norm, ask_norm, spoil,
      WRONG(wrong_norm, norm_sizes)},
-    {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward_order", 0, 2, set_up_backward, fill_order, run_order, NULL,
+    {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward_order", 0, 3, set_up_backward, fill_order, run_order, NULL,
      spoil_order, spared_by_order, WRONG(wrong_order, backward_sizes)},
-    {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward", 1, 2, set_up_backward, fill_backward, run_backward, ask_backward,
+    {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward", 1, 3, set_up_backward, fill_backward, run_backward, ask_backward,
      spoil_backward, spared_by_sums, WRONG(wrong_backward, backward_sizes)},
     {&nrg_call_embed_backward_workspace, "embed.h", "nrg_embed_backward_workspace", 0, 2, set_up_workspace, NULL, run_workspace,
      WRONG(wrong_workspace, backward_sizes)},

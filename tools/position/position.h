@@ -4,7 +4,7 @@
 #ifndef NRG_TOOLS_POSITION_POSITION_H
 #define NRG_TOOLS_POSITION_POSITION_H
 
-#include <stdint.h>
+#include <nrg/nrg.h>
 
 #include "../file_command.h"
 
@@ -38,9 +38,9 @@ int position_rows(const file_call *call, int input, position_shape *s);
 int position_heads(const file_call *call, int input, position_shape *s);
 
 /* Which row of a table of `table_rows` each of batch · rows tokens takes: as the input has it, of shape (rows,) or of all axes
- * but the last of `shape`; or, where it is absent, first, first + 1, … anew in every batch. *ids is from malloc. */
+ * but the last of `shape`; or, where it is absent, first, first + 1, … anew in every batch. Fills ids, first and period of *t. */
 int position_ids(const file_call *call, int input, const npy_shape *shape, const position_shape *s, long long first,
-                 size_t table_rows, int32_t **ids);
+                 size_t table_rows, nrg_embed_table *t);
 
 /* A table [rows, dim] beside rows of `dim` elements of a dtype, which it has as well unless it is f32. */
 int position_check_table(const file_call *call, int input, size_t dim, nrg_dtype dtype, const char *beside);

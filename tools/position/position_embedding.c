@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include <nrg/nrg.h>
 
@@ -58,7 +58,7 @@ typedef struct request {
     long long first;
     float scale;
     nrg_norm_spec norm;
-    int32_t *ids[TABLES];
+    nrg_embed_table tables[TABLES];
 } request;
 
 static int ask(file_call *call)
@@ -91,11 +91,7 @@ static int add_and_normalize(file_call *call, request *q, const position_shape *
     npy_array *o = &call->out[OUT_O];
     nrg_embed_args args = nrg_embed_args_init(s->batch * s->rows, s->columns, call->value[OPT_NORM] ? NULL : o->data);
     args.dtype = args.table_dtype = o->dtype;
-    for (int i = 0; i < TABLES; i++) {
-        const npy_array *table = &call->in[IN_TABLE + i];
-        if (table->data)
-            args.tables[i] = nrg_embed_by_ids(table->data, table->shape.dims[0], q->ids[i]);
-    }
+    memcpy(args.tables, q->tables, sizeof q->tables);
     args.tables[0].scale = q->scale;
     if (!call->value[OPT_NORM])
         return library_answer(nrg_embed_forward(&args, 0, 1));
@@ -123,7 +119,9 @@ static int read_tables(file_call *call, request *q, const position_shape *s)
             status = CLI_REFUSED;
         }
         if (status == CLI_DONE)
-            status = position_ids(call, IN_IDS + i, &call->out[OUT_O].shape, s, q->first, table->shape.dims[0], &q->ids[i]);
+            status = position_ids(call, IN_IDS + i, &call->out[OUT_O].shape, s, q->first, table->shape.dims[0], &q->tables[i]);
+        q->tables[i].table = table->data;
+        q->tables[i].rows = table->shape.dims[0];
         if (status != CLI_DONE)
             return status;
     }
@@ -154,8 +152,6 @@ static int compute(file_call *call)
         status = file_check_weights(call, IN_W, IN_B, s.columns, IN_TABLE);
     if (status == CLI_DONE)
         status = add_and_normalize(call, q, &s);
-    for (int i = 0; i < TABLES; i++)
-        free(q->ids[i]);
     return status;
 }
 

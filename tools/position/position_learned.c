@@ -2,7 +2,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdlib.h>
 
 #include <nrg/nrg.h>
 
@@ -76,7 +75,7 @@ static int ask(file_call *call)
 }
 
 /* The rows of the table that the tokens take; and x, if it is there, whose memory is the result's. */
-static int forward(file_call *call, const request *q, const position_shape *s, const int32_t *ids)
+static int forward(file_call *call, const request *q, const position_shape *s, const nrg_embed_table *rows)
 {
     const npy_array *table = &call->in[IN_TABLE];
     npy_array *o = &call->out[OUT_O];
@@ -87,20 +86,24 @@ static int forward(file_call *call, const request *q, const position_shape *s, c
     args.x = has_x ? o->data : NULL;
     args.dtype = o->dtype;
     args.table_dtype = table->dtype;
-    args.tables[0] = nrg_embed_by_ids(table->data, table->shape.dims[0], ids);
+    args.tables[0] = *rows;
+    args.tables[0].table = table->data;
+    args.tables[0].rows = table->shape.dims[0];
     args.tables[0].scale = q->scale;
     return library_answer(nrg_embed_forward(&args, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
-static int backward(file_call *call, const request *q, const position_shape *s, const int32_t *ids)
+static int backward(file_call *call, const request *q, const position_shape *s, const nrg_embed_table *rows)
 {
     const npy_array *d_o = &call->in[IN_X];
     nrg_embed_backward_args args =
         nrg_embed_backward_args_init(s->batch * s->rows, s->columns, d_o->data, q->rows, call->out[OUT_O].data);
     args.dtype = d_o->dtype;
     args.table_dtype = NRG_F32;
-    args.ids = ids;
+    args.ids = rows->ids;
+    args.first = rows->first;
+    args.period = rows->period;
     args.scale = q->scale;
     nrg_status status = nrg_embed_backward_workspace(&args, &args.workspace_size);
     int taken = file_workspace(call, status, args.workspace_size, &args.workspace);
@@ -153,16 +156,15 @@ static int compute(file_call *call)
         status = position_check_table(call, IN_TABLE, s.columns, x->dtype, file_in(call, has_x ? IN_X : IN_POSITIONS));
     if (status != CLI_DONE)
         return status;
-    int32_t *ids = NULL;
+    nrg_embed_table rows = {0};
     status =
-        position_ids(call, IN_POSITIONS, shape, &s, q->first, is_backward ? q->rows : call->in[IN_TABLE].shape.dims[0], &ids);
+        position_ids(call, IN_POSITIONS, shape, &s, q->first, is_backward ? q->rows : call->in[IN_TABLE].shape.dims[0], &rows);
 #ifndef NRG_NO_BACKWARD
     if (status == CLI_DONE && is_backward)
-        status = backward(call, q, &s, ids);
+        status = backward(call, q, &s, &rows);
 #endif
     if (status == CLI_DONE && !is_backward)
-        status = forward(call, q, &s, ids);
-    free(ids);
+        status = forward(call, q, &s, &rows);
     return status;
 }
 

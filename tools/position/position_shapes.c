@@ -1,7 +1,6 @@
 /* What the kinds of nrg position make of the shapes of their inputs, and of ids.
  *
  * SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 #include <string.h>
 
 #include "../npy/arrays.h"
@@ -43,43 +42,38 @@ static int check_ids(const char *name, const int32_t *ids, size_t count, size_t 
 }
 
 /* Those of the file, in every batch anew where it has one row of them. */
-static int copy_ids(const file_call *call, int input, const npy_shape *shape, const position_shape *s, int32_t *ids)
+static int take_ids(const file_call *call, int input, const npy_shape *shape, const position_shape *s, nrg_embed_table *t)
 {
     const npy_array *from = &call->in[input];
     npy_shape all = *shape;
     char has[NPY_SHAPE_ROOM], wants[NPY_SHAPE_ROOM];
     all.ndim--;
+    t->ids = from->data;
     if (from->shape.ndim == 1 && from->count == s->rows) {
-        for (size_t i = 0; i < s->batch; i++)
-            memcpy(ids + i * s->rows, from->data, s->rows * sizeof *ids);
+        t->period = s->rows;
         return CLI_DONE;
     }
-    if (from->shape.ndim == all.ndim && memcmp(from->shape.dims, all.dims, (size_t)all.ndim * sizeof all.dims[0]) == 0) {
-        memcpy(ids, from->data, from->count * sizeof *ids);
+    if (from->shape.ndim == all.ndim && memcmp(from->shape.dims, all.dims, (size_t)all.ndim * sizeof all.dims[0]) == 0)
         return CLI_DONE;
-    }
     complain("%s: shape %s; it has to be (%zu,)%s%s", file_in(call, input), npy_shape_text(has, &from->shape), s->rows,
              all.ndim > 1 ? " or " : "", all.ndim > 1 ? npy_shape_text(wants, &all) : "");
     return CLI_REFUSED;
 }
 
 int position_ids(const file_call *call, int input, const npy_shape *shape, const position_shape *s, long long first,
-                 size_t table_rows, int32_t **ids)
+                 size_t table_rows, nrg_embed_table *t)
 {
-    size_t count = s->batch * s->rows;
-    *ids = malloc(count ? count * sizeof **ids : 1);
-    if (!*ids)
-        return arrays_no_memory(count * sizeof **ids);
     if (file_in(call, input)) {
-        int status = copy_ids(call, input, shape, s, *ids);
-        return status == CLI_DONE ? check_ids(file_in(call, input), *ids, count, table_rows) : status;
+        int status = take_ids(call, input, shape, s, t);
+        return status == CLI_DONE ? check_ids(file_in(call, input), t->ids, s->batch ? call->in[input].count : 0, table_rows)
+                                  : status;
     }
-    if (count && (first < 0 || s->rows > table_rows || (unsigned long long)first > table_rows - s->rows)) {
+    if (s->batch && s->rows && (first < 0 || s->rows > table_rows || (unsigned long long)first > table_rows - s->rows)) {
         complain("positions %lld to %lld, but the table has %zu rows", first, first + (long long)s->rows - 1, table_rows);
         return CLI_REFUSED;
     }
-    for (size_t i = 0; i < count; i++)
-        (*ids)[i] = (int32_t)(first + (long long)(i % s->rows));
+    t->first = (int32_t)first;
+    t->period = s->rows;
     return CLI_DONE;
 }
 

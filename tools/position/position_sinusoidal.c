@@ -121,15 +121,14 @@ static int add(file_call *call, const request *q, const position_shape *s)
     int status = make_table(call, q, table);
     npy_array *o = &call->out[OUT_O];
     file_reuse(call, OUT_O, IN_X);
-    for (size_t i = 0; i < s->batch && status == CLI_DONE; i++) {
-        nrg_embed_args args =
-            nrg_embed_args_init(s->rows, s->columns, (char *)o->data + i * s->rows * s->columns * nrg_dtype_size(o->dtype));
-        args.x = args.o;
-        args.dtype = o->dtype;
-        args.table_dtype = NRG_F32;
-        args.tables[0] = nrg_embed_counted(table, s->rows, 0);
+    nrg_embed_args args = nrg_embed_args_init(s->batch * s->rows, s->columns, o->data);
+    args.x = args.o;
+    args.dtype = o->dtype;
+    args.table_dtype = NRG_F32;
+    args.tables[0] = nrg_embed_counted(table, s->rows, 0);
+    args.tables[0].period = s->rows;
+    if (status == CLI_DONE)
         status = library_answer(nrg_embed_forward(&args, 0, 1));
-    }
     free(table);
     return status;
 }

@@ -105,18 +105,22 @@ NRG_INLINE void embed_zero(char *d_table, size_t begin, size_t end, size_t size,
 typedef struct embed_tokens {
     size_t count;
     const uint32_t *at, *end; /* count of them from at; end: after the last token of the last row. NULL: there are no ids */
-    size_t only;              /* without ids, the one there is */
+    size_t only;              /* without ids, the first, from which the others are periods away */
 } embed_tokens;
 
 NRG_INLINE embed_tokens embed_tokens_of(const nrg_embed_backward_job *job, size_t k)
 {
-    embed_tokens t = {.only = k - job->first};
+    embed_tokens t = {.count = 0};
     if (job->start) {
         t.count = job->start[k + 1] - job->start[k];
         t.at = job->order + job->start[k];
         t.end = job->order + job->tokens;
-    } else
-        t.count = k >= job->first && t.only < job->tokens;
+    } else if (k >= job->first && k - job->first < job->tokens && k - job->first < job->period) {
+        t.only = k - job->first;
+        t.count = 1;
+        if (job->period < job->tokens - t.only)
+            t.count += (job->tokens - t.only - 1) / job->period;
+    }
     return t;
 }
 
@@ -124,7 +128,7 @@ NRG_INLINE embed_tokens embed_tokens_of(const nrg_embed_backward_job *job, size_
 NRG_INLINE const char *embed_token(const nrg_embed_backward_job *job, embed_tokens t, size_t n)
 {
     if (!t.at)
-        return n ? NULL : job->d_o + t.only * job->d_o_stride;
+        return n < t.count ? job->d_o + (t.only + n * job->period) * job->d_o_stride : NULL;
     return n < (size_t)(t.end - t.at) ? job->d_o + t.at[n] * job->d_o_stride : NULL;
 }
 
