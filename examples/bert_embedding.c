@@ -3,7 +3,7 @@
  *
  *   separate  x = token[id];  x = x + position[p];  x = x + segment[s];  o = layer_norm(x)
  *   fused     o, x = embed_norm(token[id] + position[p] + segment[s])
- *   backward  dx, dw, db = norm_backward(do, x);  each table's gradient from dx and the ids
+ *   backward  dx, dw, db = norm_backward(do, x);  the tables' gradients from dx and the ids, as one call
  *
  * A batch of SEQUENCES sequences of LENGTH tokens. The program fails where a bit differs, or where a table's gradient is not the
  * sum that it is said to be.
@@ -11,6 +11,7 @@
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,12 +132,13 @@ static void norm_backward(const nrg_norm_spec *spec, const float *x, float *dx)
     free(workspace);
 }
 
-/* The gradient of a table. With threads there is a barrier after the order, and each thread takes a share. */
-static void table_backward(const float *dx, nrg_embed_table table, float *d_table, int nth)
+/* The gradients of the three tables. With threads there is a barrier after the order, and each thread takes a share. */
+static void tables_backward(const float *dx, int nth)
 {
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(TOKENS, DIM, dx, table.rows, d_table);
-    args.ids = table.ids;
-    args.period = table.period;
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(TOKENS, DIM, dx);
+    args.tables[0] = nrg_embed_gradient_of(tokens(), gradient.token);
+    args.tables[1] = nrg_embed_gradient_of(positions(), gradient.position);
+    args.tables[2] = nrg_embed_gradient_of(segments(), gradient.segment);
     must(nrg_embed_backward_workspace(&args, &args.workspace_size));
     void *workspace = args.workspace = allocate(args.workspace_size);
     must(nrg_embed_backward_order(&args));
@@ -182,9 +184,8 @@ int main(void)
 
     norm_backward(&spec, x[1], dx);
     for (int nth = 1; nth <= 5 && !failed; nth += 2) {
-        table_backward(dx, tokens(), gradient.token[0], nth);
-        table_backward(dx, positions(), gradient.position[0], nth);
-        table_backward(dx, segments(), gradient.segment[0], nth);
+        memset(&gradient, 0xff, offsetof(layer, w)); /* the tables alone */
+        tables_backward(dx, nth);
         failed |= !is_the_sum("token", dx, tokens(), gradient.token[0]) ||
                   !is_the_sum("position", dx, positions(), gradient.position[0]) ||
                   !is_the_sum("segment", dx, segments(), gradient.segment[0]);

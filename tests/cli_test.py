@@ -2723,25 +2723,29 @@ nrg_status nrg_embed_norm_forward(const nrg_embed_args *a, const nrg_norm_spec *
 
 nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *a, size_t *bytes)
 {
-    *bytes = a->ids ? 4 * (a->rows + a->table_rows) : 0;
+    *bytes = a->tables[0].ids ? 4 * (a->rows + a->tables[0].rows) : 0;
     return NRG_OK;
 }
 
 nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *a)
 {
-    if (a->ids)
-        memset(a->workspace, active == NRG_ISA_AVX2, 4 * (a->rows + a->table_rows));
-    if (a->ids && fault("past the order"))
+    if (a->tables[0].ids)
+        memset(a->workspace, active == NRG_ISA_AVX2, 4 * (a->rows + a->tables[0].rows));
+    if (a->tables[0].ids && fault("past the order"))
         ((char *)a->workspace)[a->workspace_size] = 0;
     return NRG_OK;
 }
 
 nrg_status nrg_embed_backward(const nrg_embed_backward_args *a, int ith, int nth)
 {
-    for (size_t row = at(a->table_rows, ith, nth); row < at(a->table_rows, ith + 1, nth); row++)
-        if (!a->accumulate || fault("accumulated table"))
-            write_row((char *)a->d_table + row * a->d_table_stride, a->dim * nrg_dtype_size(a->table_dtype),
-                      (fault("d_table") && !a->ids && a->dim >= 40) || (fault("heavy row") && a->table_rows == 1 && nth > 1));
+    for (int k = 0; k < NRG_EMBED_TABLES; k++) {
+        const nrg_embed_gradient *t = &a->tables[k];
+        for (size_t row = at(t->rows, ith, nth); t->d_table && row < at(t->rows, ith + 1, nth); row++)
+            if (!t->accumulate || fault("accumulated table"))
+                write_row((char *)t->d_table + row * t->stride, a->dim * nrg_dtype_size(a->table_dtype),
+                          (fault("d_table") && !t->ids && a->dim >= 40) || (fault("heavy row") && t->rows == 1 && nth > 1) ||
+                              (fault("third gradient") && k == 2));
+    }
     return NRG_OK;
 }
 
@@ -2936,7 +2940,7 @@ def check_finds_a_faulty_path():
         "recurrent_reduce": ("dw of chains", "db of chains", "split of rows", "chain accumulate"),
         "embed": ("embed", "third table", "counted table", "embed in place", "scale of a table", "embed split", "tables of f32", "many tokens",
                   "fused embed", "fused embed rstd"),
-        "embed_backward": ("past the order", "accumulated table", "d_table", "heavy row"),
+        "embed_backward": ("past the order", "accumulated table", "d_table", "heavy row", "third gradient"),
         "score_bias": ("t5", "alibi", "keys", "queries before heads", "scores in place", "scale of scores", "many queries"),
         "score_bias_backward": ("d_diagonals", "second layer", "many batches", "accumulated buckets", "d_table of t5"),
         "relative_scores": ("relative scores", "long heads", "clipped", "table of a head", "offset of queries", "accumulated scores"),

@@ -93,29 +93,39 @@ const bench_family bench_embed = {
 
 /* ---- gradients ---- */
 
-enum { BY_IDS = 1 << NRG_EMBED_BACKWARD_IDS };
+#define D_TABLE(k) (1 << (NRG_EMBED_BACKWARD_D_TABLE + (k)))
+#define D_IDS(k) (1 << (NRG_EMBED_BACKWARD_IDS + (k)))
 
-/* option: tokens that a row with tokens has; 0: all of them, whose gradient is f32 as large sums want it. `positions` has no ids.
- */
+enum { BY_IDS = D_TABLE(0) | D_IDS(0), ALL = BY_IDS | D_TABLE(1) | D_TABLE(2) | D_IDS(2) };
+
+/* option: tokens that a row with tokens has; 0: all of them, whose gradient is f32 as large sums want it. `positions` has no ids,
+ * and `bert` beside the tokens positions and segments of two rows. */
 static const bench_op backward_ops[] = {
     {"tokens", BY_IDS, BENCH_SHAPES(batches), .option = 1},
     {"pairs", BY_IDS, BENCH_SHAPES(batches), .option = 2},
     {"one_row", BY_IDS, BENCH_SHAPES(batches)},
-    {"positions", 0, BENCH_SHAPES(batches)},
+    {"positions", D_TABLE(0), BENCH_SHAPES(batches)},
+    {"bert", ALL, BENCH_SHAPES(batches), .option = 1},
 };
 
 static void prepare_backward(const bench_case *c, void *const *part)
 {
     nrg_embed_backward_args *args = part[0];
-    *args = nrg_embed_backward_args_init(c->shape.rows, c->shape.dim, NULL, c->shape.rows, NULL);
+    *args = nrg_embed_backward_args_init(c->shape.rows, c->shape.dim, NULL);
     args->dtype = c->dtype;
     args->store = c->store;
+    args->tables[0].rows = args->tables[1].rows = c->shape.rows;
+    args->tables[2].rows = 2;
 }
 
 static void ready_backward(const bench_case *c, void *const *part)
 {
     const size_t rows = c->shape.rows;
-    fill_ids(((const nrg_embed_backward_args *)part[0])->ids, rows, c->op->option ? c->op->option : rows);
+    const nrg_embed_backward_args *args = part[0];
+    fill_ids(args->tables[0].ids, rows, c->op->option ? c->op->option : rows);
+    int32_t *segments = own_memory(args->tables[2].ids);
+    for (size_t t = 0; segments && t < rows; t++)
+        segments[t] = t >= rows / 2;
 }
 
 BENCH_FUNCTION_OF_TWO(backward, nrg_call_embed_backward, ((void)nth, ith ? NRG_OK : nrg_embed_backward_order(part[0])),
@@ -129,5 +139,5 @@ const bench_family bench_embed_backward = {
     .function = &backward,
     .prepare = prepare_backward,
     .ready = ready_backward,
-    .aside = BY_IDS,
+    .aside = D_IDS(0) | D_IDS(2),
 };

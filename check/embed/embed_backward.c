@@ -33,10 +33,11 @@ static nrg_embed_backward_args draw(const sweep_case *c)
         first = (int32_t)sweep_draw(&random, 4);
         rows = tokens + (size_t)first + sweep_draw(&random, 4);
     }
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(tokens, dim, NULL, rows, NULL);
-    args.first = first;
-    args.scale = scales[sweep_draw(&random, 5)];
-    args.accumulate = sweep_draw(&random, 3) == 0;
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(tokens, dim, NULL);
+    args.tables[0].rows = rows;
+    args.tables[0].first = first;
+    args.tables[0].scale = scales[sweep_draw(&random, 5)];
+    args.tables[0].accumulate = sweep_draw(&random, 3) == 0;
     args.dtype = c->spec.dtype;
     args.table_dtype = sweep_draw(&random, 3) ? NRG_F32 : c->spec.dtype;
     args.store = c->spec.store;
@@ -48,11 +49,12 @@ static void make(sweep_case *c)
     c->spec.store = (nrg_store)(c->n / 5 % 3);
     nrg_embed_backward_args args = draw(c);
     uint64_t random = ~(c->number << 8);
-    c->rows = args.table_rows;
+    uint32_t there = NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE);
+    there |= c->way != COUNTED && args.rows ? NRG_BIT(NRG_EMBED_BACKWARD_IDS) : 0;
+    c->rows = args.tables[0].rows;
     c->shares = sweep_draw_shares(&random);
-    c->accumulate = args.accumulate;
-    sweep_add_call(c, &nrg_call_embed_backward, (void *const[]){&args}, NULL,
-                   c->way != COUNTED && args.rows ? NRG_BIT(NRG_EMBED_BACKWARD_IDS) : 0, 0);
+    c->accumulate = args.tables[0].accumulate;
+    sweep_add_call(c, &nrg_call_embed_backward, (void *const[]){&args}, NULL, there, 0);
     sweep_lay_out(c, &random);
 }
 
@@ -63,9 +65,9 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
         return;
     }
     const nrg_embed_backward_args args = draw(c);
-    const int32_t most = (int32_t)(c->number % args.table_rows);
+    const int32_t most = (int32_t)(c->number % args.tables[0].rows);
     unsigned char *ids = memory + c->operands[operand].offset;
-    sweep_fill_positions(c, operand, 0, (int32_t)args.table_rows - 1, memory, random);
+    sweep_fill_positions(c, operand, 0, (int32_t)args.tables[0].rows - 1, memory, random);
     for (size_t i = 0; c->way == HEAVY && i < args.rows; i++)
         if (sweep_draw(random, 5))
             memcpy(ids + i * sizeof most, &most, sizeof most);
@@ -84,8 +86,8 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     static const char *const spreads[] = {"", ", most in one row", ", counted"};
     const nrg_embed_backward_args args = draw(c);
-    sweep_append(text, " %zux%zu into %zu rows%s, times %g", args.rows, args.dim, args.table_rows, spreads[c->way],
-                 (double)args.scale);
+    sweep_append(text, " %zux%zu into %zu rows%s, times %g", args.rows, args.dim, args.tables[0].rows, spreads[c->way],
+                 (double)args.tables[0].scale);
 }
 
 const sweep_family sweep_family_embed_backward = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE), .make = make, .fill = fill,

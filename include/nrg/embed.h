@@ -168,44 +168,68 @@ NRG_API nrg_status nrg_embed_norm_forward_check(const nrg_embed_args *args, cons
  *
  *     dT[k] = scale · Σ d_o[t]    over the tokens t with ids[t] = k,    or with `accumulate` that plus what dT[k] was
  *
- * Tables are handled one by one, with a call each. The sum is taken in double, in the order of t; the product, and with
- * `accumulate` the addition to the old value, are one fma in double; then the result is rounded to f32, and, where the gradient
- * has 16 bits, once more. So the error is half an ulp of the result, however many tokens there are, and 2^-53 · Σ|scale · d_o[t]|
- * for each of them, which shows only where they cancel. The bits depend on no number of threads. A row without a token becomes 0,
- * or is not touched with `accumulate`.
+ * The sum is taken in double, in the order of t; the product, and with `accumulate` the addition to the old value, are one fma in
+ * double; then the result is rounded to f32, and, where the gradient has 16 bits, once more. So the error is half an ulp of the
+ * result, however many tokens there are, and 2^-53 · Σ|scale · d_o[t]| for each of them, which shows only where they cancel. The
+ * bits depend on no number of threads, and on no other table of the call. A row without a token becomes 0, or is not touched with
+ * `accumulate`.
  *
- * With ids it takes two phases:
+ * All tables of a forward pass take three calls:
  *
- *     1. nrg_embed_backward_order(&args) on one thread: the tokens in the order of their ids, into the workspace
- *     2. the host's barrier
- *     3. nrg_embed_backward(&args, ith, nth) on every thread
+ *     1. nrg_embed_backward_workspace(&args, &bytes), as soon as rows and ids are in args
+ *     2. nrg_embed_backward_order(&args) on one thread: the tokens in the order of their ids, into the workspace
+ *        the host's barrier
+ *     3. nrg_embed_backward(&args, ith, nth) on every thread: its share of every table, without a barrier between them
  *
- * One order serves any number of calls of the second phase. Without ids the first phase does nothing, and may be left out. Shares
- * of the second phase are of equal work: a row that has most of the tokens is divided between threads by columns, so that a table
- * of two rows keeps all threads busy. */
-typedef struct nrg_embed_backward_args {
-    size_t size;           /* sizeof(nrg_embed_backward_args) */
-    size_t rows;           /* tokens; 0 is fine: dT is then 0, or keeps its value with accumulate */
-    size_t dim;            /* elements of a row, at least 1 */
-    nrg_dtype dtype;       /* of d_o */
-    nrg_dtype table_dtype; /* of dT: SAME, dtype, or NRG_F32 */
-    nrg_store store;       /* how dT is stored; a hint */
-    int accumulate;        /* not 0: added to what is there; 0: overwritten */
-    const void *d_o;       /* [rows, dim] gradient of o */
-    const int32_t *ids;    /* as in the forward pass; NULL: first, first + 1, … Read by the first phase alone */
-    size_t table_rows;     /* of the table; with 0 nothing is written */
-    void *d_table;         /* [table_rows, dim] output */
-    void *workspace;       /* multiple of 8 bytes; NULL where there are no ids */
-    size_t workspace_size; /* bytes, at least what nrg_embed_backward_workspace says */
-    size_t d_o_stride;     /* bytes; 0: dense */
-    size_t d_table_stride;
-    int32_t first; /* first, scale and period as in the forward pass */
+ * One order serves any number of calls of the last. Where no table has ids the first two do nothing, and may be left out. Shares
+ * are of equal work in each table: a row that has most of the tokens is divided between threads by columns, so that a table of
+ * two rows keeps all threads busy.
+ *
+ * A table that is not trained is left out, and one that was added up twice gets its gradient by two calls, the second of which
+ * accumulates. */
+
+/* The gradient of one table. All zero: no such table. */
+typedef struct nrg_embed_gradient {
+    void *d_table;      /* [rows, dim] output of table_dtype, or NULL */
+    size_t stride;      /* bytes from row to row; 0: dense */
+    size_t rows;        /* of the table; with 0 nothing is written */
+    const int32_t *ids; /* ids, first, scale and period as in the forward pass. Read by nrg_embed_backward_order alone */
+    int32_t first;
     float scale;
     size_t period;
+    int accumulate; /* not 0: added to what is there; 0: overwritten */
+} nrg_embed_gradient;
+
+/* Of what a table of the forward pass was told; dense, and overwritten. */
+static inline nrg_embed_gradient nrg_embed_gradient_of(nrg_embed_table table, void *d_table)
+{
+    nrg_embed_gradient g;
+    memset(&g, 0, sizeof g);
+    g.d_table = d_table;
+    g.rows = table.rows;
+    g.ids = table.ids;
+    g.first = table.first;
+    g.scale = table.scale;
+    g.period = table.period;
+    return g;
+}
+
+typedef struct nrg_embed_backward_args {
+    size_t size;           /* sizeof(nrg_embed_backward_args) */
+    size_t rows;           /* tokens; 0 is fine: gradients are then 0, or keep their values with accumulate */
+    size_t dim;            /* elements of a row, at least 1 */
+    nrg_dtype dtype;       /* of d_o */
+    nrg_dtype table_dtype; /* of all gradients: SAME, dtype, or NRG_F32 */
+    nrg_store store;       /* how gradients are stored; a hint */
+    uint32_t reserved;     /* 0 */
+    const void *d_o;       /* [rows, dim] gradient of o */
+    size_t d_o_stride;     /* bytes; 0: dense */
+    void *workspace;       /* multiple of 8 bytes; NULL where there are no ids */
+    size_t workspace_size; /* bytes, at least what nrg_embed_backward_workspace says */
+    nrg_embed_gradient tables[NRG_EMBED_TABLES];
 } nrg_embed_backward_args;
 
-static inline nrg_embed_backward_args nrg_embed_backward_args_init(size_t rows, size_t dim, const void *d_o, size_t table_rows,
-                                                                   void *d_table)
+static inline nrg_embed_backward_args nrg_embed_backward_args_init(size_t rows, size_t dim, const void *d_o)
 {
     nrg_embed_backward_args args;
     memset(&args, 0, sizeof args);
@@ -214,29 +238,29 @@ static inline nrg_embed_backward_args nrg_embed_backward_args_init(size_t rows, 
     args.dim = dim;
     args.dtype = NRG_F32;
     args.d_o = d_o;
-    args.table_rows = table_rows;
-    args.d_table = d_table;
     return args;
 }
 
-/* Bytes of workspace for these args: 4 for every token and for every row of the table, and a few more; 0 without ids. Only rows,
- * table_rows and ids are looked at. Returns NRG_OK, or writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_OVERFLOW. */
+/* Bytes of workspace for these args: for every table with ids 4 for every token and for every row, and a few more; 0 where none
+ * has ids. Only rows and the tables' rows and ids are looked at. Returns NRG_OK, or writes nothing: NRG_ERR_NULL,
+ * NRG_ERR_STRUCT_SIZE, NRG_ERR_OVERFLOW. */
 NRG_API nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *args, size_t *bytes);
 
-/* Phase 1, on one thread. Returns NRG_OK, or says what is wrong as phase 2 does and writes nothing: NRG_ERR_NULL,
- * NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM,
- * NRG_ERR_DTYPE, NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_WORKSPACE, and
- *   NRG_ERR_POSITION     an id that is negative, or not less than table_rows
- * It does not read d_o and dT, nor write dT. */
+/* The order of the tokens, on one thread. Returns NRG_OK, or says what is wrong as nrg_embed_backward does and writes nothing:
+ * NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP,
+ * NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_WORKSPACE, and
+ *   NRG_ERR_POSITION     an id that is negative, or not less than its table's rows
+ * It does not read d_o and the gradients, nor write these. */
 NRG_API nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args);
 
 /* clang-format off */
-/* Phase 2, share ith of nth. Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_embed_forward, and
- *   NRG_ERR_NULL         args; with rows > 0, d_o; with table_rows > 0, d_table; with ids, workspace
- *   NRG_ERR_OVERFLOW     more than 2^32 - 2 tokens or table rows with ids
- *   NRG_ERR_OVERLAP      any overlap of dT or workspace with another operand
+/* The sums, share ith of nth. Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_embed_forward, and
+ *   NRG_ERR_NULL         args; with rows > 0, d_o; no d_table at all, where the first has rows; ids without a d_table;
+ *                        with ids, workspace
+ *   NRG_ERR_OVERFLOW     more than 2^32 - 2 tokens or rows of a table with ids
+ *   NRG_ERR_OVERLAP      any overlap of a gradient or of the workspace with another operand, gradients with each other too
  *   NRG_ERR_POSITION     without ids: as in the forward pass
- *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed, or phase 1 has not been there with these numbers of rows */
+ *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed, or there is no order of these numbers of rows in it */
 /* clang-format on */
 NRG_API nrg_status nrg_embed_backward(const nrg_embed_backward_args *args, int ith, int nth);
 

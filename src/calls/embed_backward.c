@@ -14,17 +14,27 @@
 /* Shares end at whole columns of this many: whole steps of every kernel, and whole cache lines. */
 enum { COLUMNS = 64 };
 
-/* What the workspace begins with; behind it start[table_rows + 1], then order[rows]. The tokens of row k are order[start[k]] up
- * to order[start[k + 1]]. */
+/* What a table's part of the workspace begins with; behind it start[table_rows + 1], then order[rows]. The tokens of row k are
+ * order[start[k]] up to order[start[k + 1]]. */
 typedef struct heading {
     uint64_t rows, table_rows; /* plus a number that memory does not hold by chance */
 } heading;
 
 static const uint64_t heading_mark = UINT64_C(0x6e72672d6f726465);
 
-static inline uint32_t *start_of(void *workspace) { return (uint32_t *)(void *)((heading *)workspace + 1); }
+static inline uint32_t *start_of(heading *h) { return (uint32_t *)(void *)(h + 1); }
 
-_Static_assert(sizeof(heading) == NRG_EMBED_BACKWARD_HEADING * sizeof(double), "the workspace has room for it");
+/* The part of table k, which has ids. */
+static inline heading *heading_of(const nrg_embed_backward_args *args, int k)
+{
+    double *part = args->workspace;
+    for (int before = 0; before < k; before++)
+        if (args->tables[before].ids)
+            part += nrg_embed_order_doubles(args->rows, args->tables[before].rows);
+    return (heading *)(void *)part;
+}
+
+_Static_assert(sizeof(heading) == NRG_EMBED_BACKWARD_HEADING * sizeof(double), "a part has room for it");
 
 nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *args, size_t *bytes)
 {
@@ -61,21 +71,26 @@ nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args)
     if (status != NRG_OK)
         return status;
     args = c.part[0];
-    if (!args->ids)
-        return NRG_OK;
-    const size_t count = nrg_embed_ids_count(args->rows, args->period);
-    if (!embed_ids_exist(args->ids, count, args->table_rows))
-        return NRG_ERR_POSITION;
-    heading *h = args->workspace;
-    uint32_t *start = start_of(h);
-    sort_tokens(args->ids, (uint32_t)count, (uint32_t)args->rows, (uint32_t)args->table_rows, start,
-                start + args->table_rows + 1);
-    h->rows = heading_mark + args->rows;
-    h->table_rows = heading_mark + args->table_rows;
+    for (int k = 0; k < NRG_EMBED_TABLES; k++) {
+        const nrg_embed_gradient *t = &args->tables[k];
+        if (t->ids && !embed_ids_exist(t->ids, nrg_embed_ids_count(args->rows, t->period), t->rows))
+            return NRG_ERR_POSITION;
+    }
+    for (int k = 0; k < NRG_EMBED_TABLES; k++) {
+        const nrg_embed_gradient *t = &args->tables[k];
+        if (!t->ids)
+            continue;
+        heading *h = heading_of(args, k);
+        uint32_t *start = start_of(h);
+        sort_tokens(t->ids, (uint32_t)nrg_embed_ids_count(args->rows, t->period), (uint32_t)args->rows, (uint32_t)t->rows, start,
+                    start + t->rows + 1);
+        h->rows = heading_mark + args->rows;
+        h->table_rows = heading_mark + t->rows;
+    }
     return NRG_OK;
 }
 
-/* A place in the table, where shares begin and end. */
+/* A place in a table, where shares begin and end. */
 typedef struct place {
     size_t row, column;
 } place;
@@ -112,45 +127,53 @@ static place place_at(const nrg_embed_backward_job *job, size_t table_rows, size
     return p;
 }
 
-/* In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_embed_backward_job *job, nrg_dtype *dtype,
-                                                     const nrg_embed_backward_args *args, int ith, int nth)
-{
-    nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_embed_backward, (const void *const[]){args}, ith, nth);
-    if (status != NRG_OK)
-        return status;
-    const nrg_embed_backward_args *a = c.part[0];
-    if (!a->ids && !embed_counted_rows_exist(a->first, nrg_embed_ids_count(a->rows, a->period), a->table_rows))
-        return NRG_ERR_POSITION;
-    if (a->ids) {
-        const heading *h = a->workspace;
-        if (h->rows != heading_mark + a->rows || h->table_rows != heading_mark + a->table_rows)
-            return NRG_ERR_WORKSPACE;
-    }
-    job->start = a->ids ? start_of(a->workspace) : NULL;
-    job->order = a->ids ? job->start + a->table_rows + 1 : NULL;
-    job->d_o = a->d_o;
-    job->d_table = a->d_table;
-    job->first = a->ids || a->first < 0 ? 0 : (size_t)a->first;
-    job->tokens = a->rows;
-    job->period = a->period ? a->period : SIZE_MAX;
-    job->dim = a->dim;
-    job->d_o_stride = c.stride[NRG_EMBED_BACKWARD_D_O][0];
-    job->d_table_stride = c.stride[NRG_EMBED_BACKWARD_D_TABLE][0];
-    job->prefetch = embed_prefetch_rows(a->dim * (a->dtype == NRG_F32 ? 4 : 2)) - 1;
-    job->scale = a->scale != 0 ? (double)a->scale : 1;
-    job->accumulate = a->accumulate != 0;
-    job->table_f32 = c.sizes.type[NRG_EMBED_BACKWARD_TYPE_TABLE] == NRG_F32;
-    job->stream = nrg_wants_stream(a->store, c.bytes);
-    *dtype = a->dtype;
+/* What one thread does: a part of each table. */
+typedef struct share {
+    nrg_embed_backward_job job[NRG_EMBED_TABLES];
+    int jobs;
+    nrg_dtype dtype;
+} share;
 
-    const size_t columns = a->dim / COLUMNS + (a->dim % COLUMNS != 0);
+/* The job of table k without its share; its place in the table, and whether there is an order, are looked at. */
+static nrg_status fill_job(nrg_embed_backward_job *job, const nrg_checked *c, int k)
+{
+    const nrg_embed_backward_args *a = c->part[0];
+    const nrg_embed_gradient *t = &a->tables[k];
+    if (!t->ids && !embed_counted_rows_exist(t->first, nrg_embed_ids_count(a->rows, t->period), t->rows))
+        return NRG_ERR_POSITION;
+    job->start = job->order = NULL;
+    if (t->ids) {
+        heading *h = heading_of(a, k);
+        if (h->rows != heading_mark + a->rows || h->table_rows != heading_mark + t->rows)
+            return NRG_ERR_WORKSPACE;
+        job->start = start_of(h);
+        job->order = job->start + t->rows + 1;
+    }
+    job->d_o = a->d_o;
+    job->d_table = t->d_table;
+    job->first = t->ids || t->first < 0 ? 0 : (size_t)t->first;
+    job->tokens = a->rows;
+    job->period = t->period ? t->period : SIZE_MAX;
+    job->dim = a->dim;
+    job->d_o_stride = c->stride[NRG_EMBED_BACKWARD_D_O][0];
+    job->d_table_stride = c->stride[NRG_EMBED_BACKWARD_D_TABLE + k][0];
+    job->prefetch = embed_prefetch_rows(a->dim * (a->dtype == NRG_F32 ? 4 : 2)) - 1;
+    job->scale = t->scale != 0 ? (double)t->scale : 1;
+    job->accumulate = t->accumulate != 0;
+    job->table_f32 = c->sizes.type[NRG_EMBED_BACKWARD_TYPE_TABLE] == NRG_F32;
+    job->stream = nrg_wants_stream(a->store, c->bytes);
+    return NRG_OK;
+}
+
+/* Share ith of nth of a table's work. */
+static nrg_status set_share(nrg_embed_backward_job *job, size_t table_rows, int ith, int nth)
+{
+    const size_t columns = job->dim / COLUMNS + (job->dim % COLUMNS != 0);
     size_t work;
-    if (!nrg_product(a->rows + a->table_rows, columns, &work))
+    if (!nrg_product(job->tokens + table_rows, columns, &work))
         return NRG_ERR_OVERFLOW;
-    const place begin = place_at(job, a->table_rows, nrg_share(work, ith, nth), columns);
-    const place end = place_at(job, a->table_rows, nrg_share(work, ith + 1, nth), columns);
+    const place begin = place_at(job, table_rows, nrg_share(work, ith, nth), columns);
+    const place end = place_at(job, table_rows, nrg_share(work, ith + 1, nth), columns);
     job->row_begin = begin.row;
     job->column_begin = begin.column;
     job->row_end = end.row;
@@ -158,20 +181,44 @@ static __attribute__((noinline)) nrg_status make_job(nrg_embed_backward_job *job
     return NRG_OK;
 }
 
+/* In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_share(share *s, const nrg_embed_backward_args *args, int ith, int nth)
+{
+    nrg_checked c;
+    nrg_status status = nrg_check(&c, &nrg_call_embed_backward, (const void *const[]){args}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    args = c.part[0];
+    s->jobs = 0;
+    s->dtype = args->dtype;
+    for (int k = 0; k < NRG_EMBED_TABLES; k++) {
+        if (!args->tables[k].d_table)
+            continue;
+        nrg_embed_backward_job *job = &s->job[s->jobs];
+        status = fill_job(job, &c, k);
+        if (status == NRG_OK)
+            status = set_share(job, args->tables[k].rows, ith, nth);
+        if (status != NRG_OK)
+            return status;
+        s->jobs += job->row_begin != job->row_end || job->column_begin != job->column_end;
+    }
+    return NRG_OK;
+}
+
 nrg_status nrg_embed_backward(const nrg_embed_backward_args *args, int ith, int nth)
 {
-    nrg_embed_backward_job job;
-    nrg_dtype dtype;
-    const nrg_status status = make_job(&job, &dtype, args, ith, nth);
-    if (status != NRG_OK || (job.row_begin == job.row_end && job.column_begin == job.column_end))
+    share s;
+    const nrg_status status = make_share(&s, args, ith, nth);
+    if (status != NRG_OK || !s.jobs)
         return status;
-    NRG_ACTIVE_KERNEL(embed_backward, dtype)(&job);
+    nrg_embed_backward_kernel *const sum = NRG_ACTIVE_KERNEL(embed_backward, s.dtype);
+    for (int i = 0; i < s.jobs; i++)
+        sum(&s.job[i]);
     return NRG_OK;
 }
 
 nrg_status nrg_embed_backward_check(const nrg_embed_backward_args *args)
 {
-    nrg_embed_backward_job job;
-    nrg_dtype dtype;
-    return make_job(&job, &dtype, args, 0, 1);
+    share s;
+    return make_share(&s, args, 0, 1);
 }

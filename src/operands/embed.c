@@ -74,7 +74,7 @@ static nrg_status measure_terms(const nrg_embed_args *args, nrg_sizes *s)
                      .may_be_absent = 1},                                                                                        \
     TABLE(0, "tables[0].table", "tables[0].ids"), TABLE(1, "tables[1].table", "tables[1].ids"),                                  \
     TABLE(2, "tables[2].table", "tables[2].ids")
-_Static_assert(NRG_EMBED_TABLES == 3, "TERMS has them all");
+_Static_assert(NRG_EMBED_TABLES == 3, "TERMS and backward_operands have them all");
 
 /* ---- alone ---- */
 
@@ -158,20 +158,21 @@ const nrg_call nrg_call_embed_norm_forward = {
 
 /* ---- gradients ---- */
 
-/* numbers */
-enum { TOKENS = NRG_EMBED_BACKWARD_SPACE + 1, D_DIM, D_ROWS, D_IDS };
+/* numbers; table k has D_ROWS + k rows and D_IDS + k ids */
+enum { TOKENS = NRG_EMBED_BACKWARD_SPACE + 1, D_DIM, D_ROWS, D_IDS = D_ROWS + NRG_EMBED_TABLES };
 
-/* The order of the tokens in 32 bits each: where each row's begin, where the last one's end, and the tokens. */
 static nrg_status find_space(const void *const *part, nrg_sizes *s)
 {
     const nrg_embed_backward_args *args = part[0];
-    s->n[NRG_EMBED_BACKWARD_SPACE] = 0;
-    if (!args->ids)
-        return NRG_OK;
-    if (args->rows >= UINT32_MAX || args->table_rows >= UINT32_MAX)
-        return NRG_ERR_OVERFLOW;
-    const uint64_t numbers = (uint64_t)args->rows + args->table_rows + 1,
-                   doubles = NRG_EMBED_BACKWARD_HEADING + (numbers + 1) / 2;
+    uint64_t doubles = 0;
+    for (int k = 0; k < NRG_EMBED_TABLES; k++) {
+        const nrg_embed_gradient *t = &args->tables[k];
+        if (!t->ids)
+            continue;
+        if (args->rows >= UINT32_MAX || t->rows >= UINT32_MAX)
+            return NRG_ERR_OVERFLOW;
+        doubles += nrg_embed_order_doubles(args->rows, t->rows);
+    }
     s->n[NRG_EMBED_BACKWARD_SPACE] = (size_t)doubles;
     return doubles <= SIZE_MAX / sizeof(double) ? NRG_OK : NRG_ERR_OVERFLOW;
 }
@@ -179,37 +180,57 @@ static nrg_status find_space(const void *const *part, nrg_sizes *s)
 static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
 {
     const nrg_embed_backward_args *args = part[0];
+    int has_table = 0;
     s->type[NRG_EMBED_BACKWARD_TYPE_X] = args->dtype;
     if (args->dim == 0)
         return NRG_ERR_DIM;
     if (nrg_beside(args->table_dtype, args->dtype, &s->type[NRG_EMBED_BACKWARD_TYPE_TABLE]) != NRG_OK)
         return NRG_ERR_DTYPE;
-    if (!(fabsf(args->scale) <= FLT_MAX))
-        return NRG_ERR_CONSTANT;
     s->n[TOKENS] = args->rows;
     s->n[D_DIM] = args->dim;
-    s->n[D_ROWS] = args->table_rows;
-    s->n[D_IDS] = nrg_embed_ids_count(args->rows, args->period);
-    if (args->first)
-        s->refused |= NRG_BIT(NRG_EMBED_BACKWARD_IDS);
+    for (int k = 0; k < NRG_EMBED_TABLES; k++) {
+        const nrg_embed_gradient *t = &args->tables[k];
+        if (!(fabsf(t->scale) <= FLT_MAX))
+            return NRG_ERR_CONSTANT;
+        s->n[D_ROWS + k] = t->rows;
+        s->n[D_IDS + k] = nrg_embed_ids_count(args->rows, t->period);
+        has_table |= t->d_table != NULL;
+        if (t->ids)
+            s->always |= NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE + k);
+        if (t->first)
+            s->refused |= NRG_BIT(NRG_EMBED_BACKWARD_IDS + k);
+    }
+    if (!has_table)
+        s->needed |= NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE);
     return find_space(part, s);
 }
 
 static const nrg_part backward_parts[] = {
-    {.size = sizeof(nrg_embed_backward_args), .least = NRG_SIZE_UP_TO(nrg_embed_backward_args, period)}};
+    {.size = sizeof(nrg_embed_backward_args), .least = NRG_SIZE_UP_TO(nrg_embed_backward_args, tables)}};
 
 static const nrg_range backward_ranges[] = {NRG_DTYPE_RANGE(0, nrg_embed_backward_args, dtype),
                                             NRG_OTHER_DTYPE_RANGE(0, nrg_embed_backward_args, table_dtype),
-                                            NRG_ENUM_RANGE(0, nrg_embed_backward_args, store, NRG_STORE_STREAM)};
+                                            NRG_ENUM_RANGE(0, nrg_embed_backward_args, store, NRG_STORE_STREAM),
+                                            NRG_RESERVED_RANGE(0, nrg_embed_backward_args, reserved)};
 
 #define AT(field) .at = NRG_AT(nrg_embed_backward_args, field)
+#define GRADIENT(k, table_name, ids_name)                                                                                        \
+    [NRG_EMBED_BACKWARD_IDS +                                                                                                    \
+        (k)] = {ids_name, NRG_IN, NRG_ELEMENT_I32, AT(tables[k].ids), .may_be_absent = 1, .dim = D_IDS + (k)},                   \
+        [NRG_EMBED_BACKWARD_D_TABLE + (k)] = {table_name,                                                                        \
+                                              NRG_INOUT,                                                                         \
+                                              CHOSEN(NRG_EMBED_BACKWARD_TYPE_TABLE),                                             \
+                                              AT(tables[k].d_table),                                                             \
+                                              .may_be_absent = 1,                                                                \
+                                              .dim = D_DIM,                                                                      \
+                                              .level = {{NRG_AT(nrg_embed_backward_args, tables[k].stride), D_ROWS + (k)}}}
 
 static const nrg_operand backward_operands[NRG_EMBED_BACKWARD_OPERANDS] = {
     [NRG_EMBED_BACKWARD_D_O] = {"d_o", NRG_IN, CHOSEN(NRG_EMBED_BACKWARD_TYPE_X), AT(d_o), .dim = D_DIM,
                                 .level = {{NRG_AT(nrg_embed_backward_args, d_o_stride), TOKENS}}},
-    [NRG_EMBED_BACKWARD_IDS] = {"ids", NRG_IN, NRG_ELEMENT_I32, AT(ids), .may_be_absent = 1, .dim = D_IDS},
-    [NRG_EMBED_BACKWARD_D_TABLE] = {"d_table", NRG_INOUT, CHOSEN(NRG_EMBED_BACKWARD_TYPE_TABLE), AT(d_table), .dim = D_DIM,
-                                    .level = {{NRG_AT(nrg_embed_backward_args, d_table_stride), D_ROWS}}},
+    GRADIENT(0, "tables[0].d_table", "tables[0].ids"),
+    GRADIENT(1, "tables[1].d_table", "tables[1].ids"),
+    GRADIENT(2, "tables[2].d_table", "tables[2].ids"),
     [NRG_EMBED_BACKWARD_WORKSPACE] = {"workspace", NRG_SCRATCH, NRG_ELEMENT_F64, AT(workspace), .dim = NRG_EMBED_BACKWARD_SPACE,
                                       .room = NRG_AT(nrg_embed_backward_args, workspace_size)},
 };

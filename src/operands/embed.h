@@ -43,12 +43,13 @@ extern const nrg_call nrg_call_embed_norm_forward;
 /* Beside those of the norm; NRG_NORM_TYPE_X is that of x and o in both. */
 enum { NRG_EMBED_TYPE_TABLE = NRG_NORM_TYPE_W + 1 };
 
-/* nrg_embed_backward_order and nrg_embed_backward */
+/* nrg_embed_backward_order and nrg_embed_backward. Table k of args is NRG_EMBED_BACKWARD_D_TABLE + k, its ids
+ * NRG_EMBED_BACKWARD_IDS + k. */
 enum {
     NRG_EMBED_BACKWARD_D_O,
     NRG_EMBED_BACKWARD_IDS,
-    NRG_EMBED_BACKWARD_D_TABLE,
-    NRG_EMBED_BACKWARD_WORKSPACE,
+    NRG_EMBED_BACKWARD_D_TABLE = NRG_EMBED_BACKWARD_IDS + NRG_EMBED_TABLES,
+    NRG_EMBED_BACKWARD_WORKSPACE = NRG_EMBED_BACKWARD_D_TABLE + NRG_EMBED_TABLES,
     NRG_EMBED_BACKWARD_OPERANDS
 };
 enum { NRG_EMBED_BACKWARD_TYPE_X, NRG_EMBED_BACKWARD_TYPE_TABLE };
@@ -59,7 +60,13 @@ extern const nrg_call nrg_call_embed_backward;
 extern const nrg_call nrg_call_embed_backward_workspace;
 enum { NRG_EMBED_BACKWARD_SPACE = 1 };
 
-/* Doubles at the beginning of the workspace, before the order itself. */
+/* The workspace has a part for each table with ids, one after the other. Doubles at the beginning of a part, before the order
+ * itself; and of the whole part. In 32 bits each the order says where the tokens of each row begin, where the last one's end, and
+ * the tokens. */
 enum { NRG_EMBED_BACKWARD_HEADING = 2 };
+static inline uint64_t nrg_embed_order_doubles(size_t tokens, size_t table_rows)
+{
+    return NRG_EMBED_BACKWARD_HEADING + ((uint64_t)tokens + table_rows + 2) / 2;
+}
 
 #endif

@@ -147,31 +147,60 @@ static const sound_size norm_sizes[] = {{ARGS, NRG_AT(nrg_embed_args, tables[0].
 
 /* ---- backward ---- */
 
+/* The first table by ids; the second, counted, and 16 bits; all of them, by ids that repeat, by others and counted; the last by
+ * ids. */
 static uint32_t set_up_backward(void *const *part, int variant)
 {
+    enum { IDS = NRG_EMBED_BACKWARD_IDS, D_TABLE = NRG_EMBED_BACKWARD_D_TABLE };
     nrg_embed_backward_args *args = part[ARGS];
-    *args = nrg_embed_backward_args_init(TOKENS, DIM, NULL, variant ? TOKENS + 3 : ENTRIES, NULL);
+    nrg_embed_gradient *t = args->tables;
+    *args = nrg_embed_backward_args_init(TOKENS, DIM, NULL);
     args->store = NRG_STORE_KEEP;
-    args->first = variant == 1 ? 3 : 0;
-    args->period = variant == 2 ? 2 : 0;
-    args->dtype = variant ? NRG_F16 : NRG_F32;
-    return variant == 1 ? 0 : NRG_BIT(NRG_EMBED_BACKWARD_IDS);
+    args->dtype = variant == 1 ? NRG_F16 : NRG_F32;
+    if (variant == 1) {
+        t[1].rows = TOKENS + 3;
+        t[1].first = 3;
+        return NRG_BIT(D_TABLE + 1);
+    }
+    if (variant == 2) {
+        t[0].rows = ENTRIES;
+        t[0].period = 2;
+        t[0].accumulate = 1;
+        t[1].rows = 2;
+        t[2].rows = ENTRIES;
+        t[2].first = 1;
+        t[2].period = 3;
+        return NRG_BIT(D_TABLE) | NRG_BIT(D_TABLE + 1) | NRG_BIT(D_TABLE + 2) | NRG_BIT(IDS) | NRG_BIT(IDS + 1);
+    }
+    t[variant ? 2 : 0].rows = ENTRIES;
+    return variant ? NRG_BIT(D_TABLE + 2) | NRG_BIT(IDS + 2) : NRG_BIT(D_TABLE) | NRG_BIT(IDS);
+}
+
+static size_t ids_of(const nrg_embed_backward_args *args, int k)
+{
+    return args->tables[k].ids ? nrg_embed_ids_count(args->rows, args->tables[k].period) : 0;
 }
 
 static void fill_order(void *const *part)
 {
     const nrg_embed_backward_args *args = part[ARGS];
-    fill_ids(args->ids, nrg_embed_ids_count(args->rows, args->period), args->table_rows);
+    for (int k = 0; k < NRG_EMBED_TABLES; k++)
+        fill_ids(args->tables[k].ids, ids_of(args, k), args->tables[k].rows);
 }
 
 static nrg_status spoil_order(void *const *part, int n)
 {
     const nrg_embed_backward_args *args = part[ARGS];
-    if (!args->ids || (size_t)n / 2 >= nrg_embed_ids_count(args->rows, args->period))
-        return NRG_OK;
-    int32_t *ids = own_memory(args->ids);
-    ids[n / 2] = n % 2 ? (int32_t)args->table_rows : -1;
-    return NRG_ERR_POSITION;
+    size_t id = (size_t)n / 2;
+    for (int k = 0; k < NRG_EMBED_TABLES; k++) {
+        if (id < ids_of(args, k)) {
+            int32_t *ids = own_memory(args->tables[k].ids);
+            ids[id] = n % 2 ? (int32_t)args->tables[k].rows : -1;
+            return NRG_ERR_POSITION;
+        }
+        id -= ids_of(args, k);
+    }
+    return NRG_OK;
 }
 
 static nrg_status run_order(void *const *part, int ith, int nth)
@@ -188,13 +217,22 @@ static void fill_backward(void *const *part)
     nrg_embed_backward_order(part[ARGS]);
 }
 
+/* Of each table that has an order, another one. */
 static nrg_status spoil_backward(void *const *part, int n)
 {
     nrg_embed_backward_args *args = part[ARGS];
-    if (n || !args->ids)
-        return NRG_OK;
-    *(char *)args->workspace ^= 1;
-    return NRG_ERR_WORKSPACE;
+    uint64_t *at = args->workspace;
+    for (int k = 0; k < NRG_EMBED_TABLES; k++) {
+        if (!args->tables[k].ids)
+            continue;
+        if (n < 2) {
+            at[n] ^= 1;
+            return NRG_ERR_WORKSPACE;
+        }
+        n -= 2;
+        at += nrg_embed_order_doubles(args->rows, args->tables[k].rows);
+    }
+    return NRG_OK;
 }
 
 static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_embed_backward(part[ARGS], ith, nth); }
@@ -209,39 +247,60 @@ static nrg_status ask_backward(void *const *part) { return nrg_embed_backward_ch
         BACKWARD_U32(dtype, NRG_BF16 + 1, NRG_ERR_ENUM), BACKWARD_U32(table_dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                  \
         BACKWARD_U32(table_dtype, NRG_F16, NRG_ERR_DTYPE), BACKWARD_U32(table_dtype, NRG_BF16, NRG_ERR_DTYPE),                   \
         BACKWARD_U32(store, NRG_STORE_STREAM, NRG_OK), BACKWARD_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                  \
-        BACKWARD_F32(scale, NAN, NRG_ERR_CONSTANT), BACKWARD_F32(scale, INFINITY, NRG_ERR_CONSTANT),                             \
-        BACKWARD_F32(scale, -INFINITY, NRG_ERR_CONSTANT), BACKWARD_U32(first, 1, NRG_ERR_COMBINATION)
+        BACKWARD_F32(tables[0].scale, NAN, NRG_ERR_CONSTANT), BACKWARD_F32(tables[1].scale, INFINITY, NRG_ERR_CONSTANT),         \
+        BACKWARD_U32(reserved, 1, NRG_ERR_STRUCT_SIZE), BACKWARD_F32(tables[2].scale, -INFINITY, NRG_ERR_CONSTANT),              \
+        BACKWARD_U32(tables[0].first, 1, NRG_ERR_COMBINATION), BACKWARD_U32(tables[0].accumulate, -1, NRG_OK),                   \
+        WITH_U64(ARGS, nrg_embed_backward_args, tables[0].ids, 0), BACKWARD_U64(tables[0].d_table, 0, NRG_ERR_NULL),             \
+        BACKWARD_U64(tables[0].d_table, 0, NRG_ERR_NULL)
 
 static const sound_wrong wrong_order[] = {
-    WRONG_BACKWARD, WITH_U64(ARGS, nrg_embed_backward_args, ids, 0), BACKWARD_U64(workspace, 0, NRG_OK),
-    BACKWARD_U64(table_rows, ENTRIES - 1, NRG_ERR_POSITION), BACKWARD_U64(table_rows, 0, NRG_ERR_POSITION)};
+    WRONG_BACKWARD,
+    WITH_U64(ARGS, nrg_embed_backward_args, tables[0].ids, 0),
+    BACKWARD_U64(workspace, 0, NRG_OK),
+    BACKWARD_U64(tables[0].rows, ENTRIES - 1, NRG_ERR_POSITION),
+    BACKWARD_U64(tables[0].rows, 0, NRG_ERR_POSITION),
+    WRONG_VARIANT(2),
+    BACKWARD_U64(tables[1].rows, 1, NRG_ERR_POSITION),
+    BACKWARD_U64(tables[1].d_table, 0, NRG_ERR_NULL),
+    BACKWARD_U64(tables[2].d_table, 0, NRG_OK),
+    BACKWARD_U64(tables[1].period, 1, NRG_OK),
+};
 
 /* Another call's order is none. */
 static const sound_wrong wrong_backward[] = {
     WRONG_BACKWARD,
-    BACKWARD_U64(table_rows, ENTRIES - 1, NRG_ERR_WORKSPACE),
+    BACKWARD_U64(tables[0].rows, ENTRIES - 1, NRG_ERR_WORKSPACE),
     BACKWARD_U64(rows, TOKENS - 1, NRG_ERR_WORKSPACE),
     WRONG_VARIANT(1),
     BACKWARD_U64(workspace, 0, NRG_OK),
-    BACKWARD_U32(first, 4, NRG_ERR_POSITION),
-    BACKWARD_U32(first, -1, NRG_ERR_POSITION),
-    BACKWARD_U32(first, TOKENS + 3, NRG_ERR_POSITION),
-    BACKWARD_U32(first, TOKENS + 4, NRG_ERR_POSITION),
-    BACKWARD_U32(first, INT32_MIN, NRG_ERR_POSITION),
-    BACKWARD_U32(first, INT32_MAX, NRG_ERR_POSITION),
-    WITH_U32(ARGS, nrg_embed_backward_args, first, TOKENS + 1),
-    BACKWARD_U64(period, 2, NRG_OK),
-    WITH_U32(ARGS, nrg_embed_backward_args, first, TOKENS + 1),
-    BACKWARD_U64(period, 3, NRG_ERR_POSITION),
+    BACKWARD_U64(tables[1].d_table, 0, NRG_OK), /* the first has no rows */
+    WITH_U64(ARGS, nrg_embed_backward_args, tables[0].rows, 1),
+    BACKWARD_U64(tables[1].d_table, 0, NRG_ERR_NULL),
+    BACKWARD_U32(tables[1].first, 4, NRG_ERR_POSITION),
+    BACKWARD_U32(tables[1].first, -1, NRG_ERR_POSITION),
+    BACKWARD_U32(tables[1].first, TOKENS + 3, NRG_ERR_POSITION),
+    BACKWARD_U32(tables[1].first, TOKENS + 4, NRG_ERR_POSITION),
+    BACKWARD_U32(tables[1].first, INT32_MIN, NRG_ERR_POSITION),
+    BACKWARD_U32(tables[1].first, INT32_MAX, NRG_ERR_POSITION),
+    WITH_U32(ARGS, nrg_embed_backward_args, tables[1].first, TOKENS + 1),
+    BACKWARD_U64(tables[1].period, 2, NRG_OK),
+    WITH_U32(ARGS, nrg_embed_backward_args, tables[1].first, TOKENS + 1),
+    BACKWARD_U64(tables[1].period, 3, NRG_ERR_POSITION),
+    WRONG_VARIANT(2),
+    BACKWARD_U64(tables[1].rows, 1, NRG_ERR_WORKSPACE),
+    BACKWARD_U64(tables[0].rows, ENTRIES - 1, NRG_ERR_WORKSPACE),
+    BACKWARD_U64(tables[2].period, 4, NRG_ERR_POSITION),
+    BACKWARD_U64(tables[2].d_table, 0, NRG_OK),
 };
 static const sound_size backward_sizes[] = {{ARGS, NRG_AT(nrg_embed_backward_args, rows)},
                                             {ARGS, NRG_AT(nrg_embed_backward_args, dim)},
-                                            {ARGS, NRG_AT(nrg_embed_backward_args, table_rows)}};
+                                            {ARGS, NRG_AT(nrg_embed_backward_args, tables[0].rows)}};
 
 static uint32_t spared_by_order(void *const *part)
 {
     (void)part;
-    return NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE);
+    return NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE) | NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE + 1) |
+           NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE + 2);
 }
 
 static uint32_t spared_by_sums(void *const *part)
@@ -254,30 +313,35 @@ static uint32_t spared_by_sums(void *const *part)
 static uint32_t set_up_workspace(void *const *part, int variant)
 {
     static const int32_t any;
-    set_up_backward(part, variant);
-    ((nrg_embed_backward_args *)part[ARGS])->ids = variant ? NULL : &any;
+    nrg_embed_backward_args *args = part[ARGS];
+    set_up_backward(part, 0);
+    args->tables[0].ids = variant == 1 ? NULL : &any;
+    args->tables[2].ids = variant == 2 ? &any : NULL;
     return 0;
 }
 
 RUN_WORKSPACE(run_workspace, nrg_embed_backward_workspace, part[ARGS])
 
-/* Only rows, table_rows and ids are looked at. */
+/* Only rows, those of the tables and ids are looked at. */
 static const sound_wrong wrong_workspace[] = {
     BACKWARD_U64(rows, UINT32_MAX, NRG_ERR_OVERFLOW),
-    BACKWARD_U64(table_rows, UINT32_MAX, NRG_ERR_OVERFLOW),
+    BACKWARD_U64(tables[0].rows, UINT32_MAX, NRG_ERR_OVERFLOW),
     WITH_U64(ARGS, nrg_embed_backward_args, rows, 0),
-    BACKWARD_U64(table_rows, UINT32_MAX, NRG_ERR_OVERFLOW),
+    BACKWARD_U64(tables[0].rows, UINT32_MAX, NRG_ERR_OVERFLOW),
     WITH_U64(ARGS, nrg_embed_backward_args, rows, UINT32_MAX - 1),
-    BACKWARD_U64(table_rows, UINT32_MAX - 1, NRG_OK),
+    BACKWARD_U64(tables[0].rows, UINT32_MAX - 1, NRG_OK),
     WITH_U64(ARGS, nrg_embed_backward_args, dim, 0),
     WITH_U32(ARGS, nrg_embed_backward_args, dtype, NRG_BF16 + 1),
     WITH_U32(ARGS, nrg_embed_backward_args, store, NRG_STORE_STREAM + 1),
-    WITH_U32(ARGS, nrg_embed_backward_args, first, 1),
+    WITH_U32(ARGS, nrg_embed_backward_args, tables[0].first, 1),
     WITH_U64(ARGS, nrg_embed_backward_args, workspace, 3),
-    BACKWARD_F32(scale, NAN, NRG_OK),
+    BACKWARD_F32(tables[0].scale, NAN, NRG_OK),
     WRONG_VARIANT(1),
     WITH_U64(ARGS, nrg_embed_backward_args, rows, SIZE_MAX),
-    BACKWARD_U64(table_rows, SIZE_MAX, NRG_OK),
+    BACKWARD_U64(tables[0].rows, SIZE_MAX, NRG_OK),
+    WRONG_VARIANT(2),
+    BACKWARD_U64(tables[2].rows, UINT32_MAX, NRG_ERR_OVERFLOW),
+    BACKWARD_U64(tables[1].rows, SIZE_MAX, NRG_OK),
 };
 
 #define WRONG(options, numbers)                                                                                                  \
@@ -287,11 +351,11 @@ static const sound_call calls[] = {
     {&nrg_call_embed_forward, "embed.h", "nrg_embed_forward", 1, 3, set_up, fill, run, ask, spoil, WRONG(wrong, sizes)},
     {&nrg_call_embed_norm_forward, "embed.h", "nrg_embed_norm_forward", 1, 3, set_up_norm, fill, run_norm, ask_norm, spoil,
      WRONG(wrong_norm, norm_sizes)},
-    {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward_order", 0, 3, set_up_backward, fill_order, run_order, NULL,
+    {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward_order", 0, 4, set_up_backward, fill_order, run_order, NULL,
      spoil_order, spared_by_order, WRONG(wrong_order, backward_sizes)},
-    {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward", 1, 3, set_up_backward, fill_backward, run_backward, ask_backward,
+    {&nrg_call_embed_backward, "embed.h", "nrg_embed_backward", 1, 4, set_up_backward, fill_backward, run_backward, ask_backward,
      spoil_backward, spared_by_sums, WRONG(wrong_backward, backward_sizes)},
-    {&nrg_call_embed_backward_workspace, "embed.h", "nrg_embed_backward_workspace", 0, 2, set_up_workspace, NULL, run_workspace,
+    {&nrg_call_embed_backward_workspace, "embed.h", "nrg_embed_backward_workspace", 0, 3, set_up_workspace, NULL, run_workspace,
      WRONG(wrong_workspace, backward_sizes)},
 };
 

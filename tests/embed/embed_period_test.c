@@ -112,23 +112,23 @@ static void compare_backward(nrg_dtype dtype, nrg_dtype table_dtype, size_t n, i
     void *d_o = element_stored(x_values, ELEMENTS, dtype);
     void *expected = element_stored(values, ENTRIES * DIM, table_dtype);
     const int32_t *ids = make_ids(periods[n], counted, tiled);
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(TOKENS, DIM, d_o, ENTRIES, expected);
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(TOKENS, DIM, d_o);
     args.dtype = dtype;
     args.table_dtype = table_dtype;
-    args.accumulate = accumulate;
-    args.scale = -0.3f;
-    args.ids = tiled;
+    args.tables[0] = nrg_embed_gradient_of(nrg_embed_by_ids(NULL, ENTRIES, tiled), expected);
+    args.tables[0].accumulate = accumulate;
+    args.tables[0].scale = -0.3f;
     args.workspace = space[0];
     args.workspace_size = sizeof space[0];
     ck_assert_int_eq(nrg_embed_backward_order(&args), NRG_OK);
     ck_assert_int_eq(nrg_embed_backward(&args, 0, 1), NRG_OK);
-    args.ids = counted ? NULL : ids;
-    args.first = counted ? FIRST : 0;
-    args.period = periods[n];
+    args.tables[0].ids = counted ? NULL : ids;
+    args.tables[0].first = counted ? FIRST : 0;
+    args.tables[0].period = periods[n];
     args.workspace = counted ? NULL : space[1];
     ck_assert_int_eq(nrg_embed_backward_order(&args), NRG_OK);
     for (int nth = 1; nth <= 7; nth += 2) {
-        void *got = args.d_table = element_stored(values, ENTRIES * DIM, table_dtype);
+        void *got = args.tables[0].d_table = element_stored(values, ENTRIES * DIM, table_dtype);
         for (int ith = nth - 1; ith >= 0; ith--)
             ck_assert_int_eq(nrg_embed_backward(&args, ith, nth), NRG_OK);
         ck_assert_mem_eq(got, expected, bytes);
@@ -200,11 +200,12 @@ START_TEST(rows_of_a_period)
     ck_assert_int_eq(nrg_embed_forward(&args, 0, 1), NRG_ERR_POSITION);
     ck_assert_int_eq(nrg_embed_forward_check(&args), NRG_ERR_POSITION);
 
-    nrg_embed_backward_args backward = nrg_embed_backward_args_init(TOKENS, 2, d_o, PERIOD, table);
+    nrg_embed_backward_args backward = nrg_embed_backward_args_init(TOKENS, 2, d_o);
+    backward.tables[0] = nrg_embed_gradient_of(nrg_embed_counted(NULL, PERIOD, 0), table);
     ck_assert_int_eq(nrg_embed_backward(&backward, 0, 1), NRG_ERR_POSITION);
-    backward.period = PERIOD;
+    backward.tables[0].period = PERIOD;
     ck_assert_int_eq(nrg_embed_backward(&backward, 0, 1), NRG_OK);
-    backward.first = 1;
+    backward.tables[0].first = 1;
     ck_assert_int_eq(nrg_embed_backward_check(&backward), NRG_ERR_POSITION);
 
     const int32_t ids[PERIOD + 1] = {0, 5, 1, 4, 2, 3, -1};
@@ -223,9 +224,9 @@ START_TEST(equal_shares)
     float *d_o = test_allocate((size_t)ROWS * COLUMNS, sizeof *d_o), *d_table = test_allocate(TABLE_ROWS * COLUMNS, sizeof *d_o);
     for (size_t i = 0; i < (size_t)ROWS * COLUMNS; i++)
         d_o[i] = 1;
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(ROWS, COLUMNS, d_o, TABLE_ROWS, d_table);
-    args.first = 2;
-    args.period = PERIOD;
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(ROWS, COLUMNS, d_o);
+    args.tables[0] = nrg_embed_gradient_of(nrg_embed_counted(NULL, TABLE_ROWS, 2), d_table);
+    args.tables[0].period = PERIOD;
     for (int ith = 0; ith < NTH; ith++) {
         double work = 0;
         for (size_t i = 0; i < TABLE_ROWS * COLUMNS; i++)

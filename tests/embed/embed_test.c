@@ -26,8 +26,8 @@ START_TEST(order_of_the_sum)
                     d_o[t * DIM + i] = values[test_draw(&state, 5)];
                 }
             }
-            nrg_embed_backward_args args = nrg_embed_backward_args_init(ROWS, DIM, d_o, TABLE_ROWS, d_table);
-            args.ids = ids;
+            nrg_embed_backward_args args = nrg_embed_backward_args_init(ROWS, DIM, d_o);
+            args.tables[0] = nrg_embed_gradient_of(nrg_embed_by_ids(NULL, TABLE_ROWS, ids), d_table);
             args.workspace = workspace;
             args.workspace_size = sizeof workspace;
             choose(paths[p]);
@@ -60,8 +60,8 @@ START_TEST(equal_shares)
     for (size_t table_rows = 2; table_rows <= MANY; table_rows += MANY - 2) {
         for (int32_t t = 0; t < ROWS; t++)
             ids[t] = t % 10 ? t % 2 : t % (int32_t)table_rows;
-        nrg_embed_backward_args args = nrg_embed_backward_args_init(ROWS, DIM, d_o, table_rows, d_table);
-        args.ids = ids;
+        nrg_embed_backward_args args = nrg_embed_backward_args_init(ROWS, DIM, d_o);
+        args.tables[0] = nrg_embed_gradient_of(nrg_embed_by_ids(NULL, table_rows, ids), d_table);
         args.workspace = workspace;
         args.workspace_size = sizeof workspace;
         ck_assert_int_eq(nrg_embed_backward_order(&args), NRG_OK);
@@ -88,10 +88,11 @@ START_TEST(workspace)
     static const int32_t ids[ROWS] = {0, 4, 8, 0, 4};
     static uint64_t space[SPACE / 8];
     size_t bytes = 1;
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(ROWS, DIM, d_o, TABLE_ROWS, d_table);
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(ROWS, DIM, d_o);
+    args.tables[0] = nrg_embed_gradient_of(nrg_embed_counted(NULL, TABLE_ROWS, 0), d_table);
     ck_assert_int_eq(nrg_embed_backward_workspace(&args, &bytes), NRG_OK);
     ck_assert_uint_eq(bytes, 0);
-    args.ids = ids;
+    args.tables[0].ids = ids;
     ck_assert_int_eq(nrg_embed_backward_workspace(&args, &bytes), NRG_OK);
     ck_assert_uint_eq(bytes, SPACE);
     args.workspace = space;
@@ -114,11 +115,11 @@ START_TEST(no_tokens)
         float d_table[TABLE_ROWS * DIM], before[TABLE_ROWS * DIM];
         for (int i = 0; i < TABLE_ROWS * DIM; i++)
             d_table[i] = before[i] = (float)(i + 1);
-        nrg_embed_backward_args args = nrg_embed_backward_args_init(0, DIM, NULL, TABLE_ROWS, d_table);
-        args.ids = ids;
+        nrg_embed_backward_args args = nrg_embed_backward_args_init(0, DIM, NULL);
+        args.tables[0] = nrg_embed_gradient_of(nrg_embed_by_ids(NULL, TABLE_ROWS, ids), d_table);
         args.workspace = space;
         args.workspace_size = sizeof space;
-        args.accumulate = accumulate;
+        args.tables[0].accumulate = accumulate;
         ck_assert_int_eq(nrg_embed_backward_order(&args), NRG_OK);
         ck_assert_int_eq(nrg_embed_backward(&args, 0, 1), NRG_OK);
         ck_assert_mem_eq(d_table, accumulate ? before : zero, sizeof d_table);
@@ -139,9 +140,18 @@ START_TEST(constructors)
     ck_assert(t.table == &x && t.rows == 5 && t.ids == ids && t.first == 0 && t.scale == 0 && t.stride == 0);
     t = nrg_embed_counted(&x, 5, 2);
     ck_assert(t.table == &x && t.rows == 5 && !t.ids && t.first == 2 && t.scale == 0 && t.stride == 0);
-    nrg_embed_backward_args b = nrg_embed_backward_args_init(3, 7, &x, 5, &o);
-    ck_assert(b.size == sizeof b && b.rows == 3 && b.dim == 7 && b.d_o == &x && b.table_rows == 5 && b.d_table == &o &&
-              b.dtype == NRG_F32 && !b.ids && !b.workspace && !b.workspace_size && !b.accumulate && b.scale == 0 && !b.first);
+    nrg_embed_backward_args b = nrg_embed_backward_args_init(3, 7, &x);
+    ck_assert(b.size == sizeof b && b.rows == 3 && b.dim == 7 && b.d_o == &x && b.dtype == NRG_F32 && !b.workspace &&
+              !b.workspace_size && !b.d_o_stride && !b.reserved);
+    for (int k = 0; k < NRG_EMBED_TABLES; k++)
+        ck_assert(!b.tables[k].d_table && !b.tables[k].ids && !b.tables[k].rows && !b.tables[k].accumulate);
+    t.period = 4;
+    t.scale = 3;
+    t.stride = 64;
+    nrg_embed_gradient g = nrg_embed_gradient_of(t, &o);
+    ck_assert(g.d_table == &o && g.rows == 5 && !g.ids && g.first == 2 && g.period == 4 && g.scale == 3 && !g.stride &&
+              !g.accumulate);
+    ck_assert(nrg_embed_gradient_of(nrg_embed_by_ids(&x, 5, ids), &o).ids == ids);
 }
 END_TEST
 

@@ -203,12 +203,12 @@ static const char *check_backward(enum row_kind kind, size_t tokens, size_t entr
         size[i] = size[i] * quad_magnitude(factor) + (accumulate ? 1 : 0);
     }
 
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(tokens, dim, d_o, entries, d_table);
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(tokens, dim, d_o);
     args.dtype = dtype;
     args.table_dtype = table_dtype;
-    args.ids = ids;
-    args.scale = scale;
-    args.accumulate = accumulate;
+    args.tables[0] = nrg_embed_gradient_of(nrg_embed_by_ids(NULL, entries, ids), d_table);
+    args.tables[0].scale = scale;
+    args.tables[0].accumulate = accumulate;
     nrg_status status = nrg_embed_backward_workspace(&args, &args.workspace_size);
     void *workspace = args.workspace = test_allocate(1, args.workspace_size);
     if (status == NRG_OK)

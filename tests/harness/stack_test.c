@@ -291,12 +291,12 @@ START_TEST(every_embed_call)
                     embed_norm_args.r = r;
                     embed_norm_args.mean = mean;
                     embed_norm_args.rstd = rstd;
-                    embed_backward_args = nrg_embed_backward_args_init(ROWS, dims[n], r, ROWS, o);
+                    embed_backward_args = nrg_embed_backward_args_init(ROWS, dims[n], r);
                     embed_backward_args.dtype = dtypes[dtype];
                     embed_backward_args.table_dtype = embed_args.table_dtype;
                     embed_backward_args.store = embed_args.store;
-                    embed_backward_args.accumulate = staged != 0;
-                    embed_backward_args.ids = ids;
+                    embed_backward_args.tables[0] = nrg_embed_gradient_of(embed_args.tables[0], o);
+                    embed_backward_args.tables[0].accumulate = staged != 0;
                     embed_backward_args.workspace = workspace;
                     embed_backward_args.workspace_size = sizeof workspace;
                     measure(call_embed, &forward_depth, paths[path], "embed");

@@ -97,14 +97,12 @@ static int forward(file_call *call, const request *q, const position_shape *s, c
 static int backward(file_call *call, const request *q, const position_shape *s, const nrg_embed_table *rows)
 {
     const npy_array *d_o = &call->in[IN_X];
-    nrg_embed_backward_args args =
-        nrg_embed_backward_args_init(s->batch * s->rows, s->columns, d_o->data, q->rows, call->out[OUT_O].data);
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(s->batch * s->rows, s->columns, d_o->data);
     args.dtype = d_o->dtype;
     args.table_dtype = NRG_F32;
-    args.ids = rows->ids;
-    args.first = rows->first;
-    args.period = rows->period;
-    args.scale = q->scale;
+    args.tables[0] = nrg_embed_gradient_of(*rows, call->out[OUT_O].data);
+    args.tables[0].rows = q->rows;
+    args.tables[0].scale = q->scale;
     nrg_status status = nrg_embed_backward_workspace(&args, &args.workspace_size);
     int taken = file_workspace(call, status, args.workspace_size, &args.workspace);
     if (taken != CLI_DONE)
