@@ -1198,25 +1198,29 @@ def a_rotation_may_replace_its_input():
 # ---- results of position ---------------------------------------------------------------------------------------------------------
 
 
-def sinusoidal(positions, dim, base=1e4, layout="interleaved"):
-    angle = np.asarray(positions, "f8")[:, None] * base**(-2 * np.arange((dim + 1) // 2) / dim)
+def sinusoidal(positions, dim, base=1e4, layout="interleaved", to_base=()):
+    exponents = np.arange(dim // 2) / (dim // 2 - 1) if to_base else 2 * np.arange((dim + 1) // 2) / dim
+    angle = np.asarray(positions, "f8")[:, None] * base**-exponents
     if layout == "concatenated":
         return np.concatenate([np.sin(angle), np.cos(angle)], -1)
+    if layout == "cosines-first":
+        return np.concatenate([np.cos(angle), np.sin(angle)], -1)
     return np.stack([np.sin(angle), np.cos(angle)], -1).reshape(len(angle), -1)[:, :dim]
 
 
 @test
 def sinusoidal_tables_and_sums():
     save(p=np.array([5, 0, 100000, -7, 2], "i4"))
-    for dim, layout, base in ((8, "interleaved", 1e4), (7, "interleaved", 1e4), (12, "concatenated", 1e4), (64, "interleaved", 500.0)):
-        line = ("--layout", layout, "--base", base)
-        want = sinusoidal(np.arange(9) + 3, dim, base, layout)
+    for dim, layout, base, *to_base in ((8, "interleaved", 1e4), (7, "interleaved", 1e4), (12, "concatenated", 1e4), (64, "interleaved", 500.0),
+                                        (12, "concatenated", 1e4, "--to-base"), (8, "cosines-first", 1e4, "--to-base"), (8, "cosines-first", 1e4)):
+        line = ("--layout", layout, "--base", base, *to_base)
+        want = sinusoidal(np.arange(9) + 3, dim, base, layout, to_base)
         table = done("position sinusoidal", "--rows", 9, "--dim", dim, "--first", 3, *line)
         assert table.dtype == np.float32
         near(table, want, np.ones((9, dim)))
         half = done("position sinusoidal", "--rows", 9, "--dim", dim, "--first", 3, "--dtype", "f16", *line)
         assert half.tobytes() == table.astype("f2").tobytes()
-        near(done("position sinusoidal", "--dim", dim, "--positions", "p.npy", *line), sinusoidal(np.load("p.npy"), dim, base, layout), np.ones((5, dim)))
+        near(done("position sinusoidal", "--dim", dim, "--positions", "p.npy", *line), sinusoidal(np.load("p.npy"), dim, base, layout, to_base), np.ones((5, dim)))
         for shape in ((9, dim), (2, 9, dim), (2, 3, 9, dim)):
             for dtype in ("f4", "f2"):
                 x = draw(*shape, dtype=dtype)
@@ -1955,7 +1959,7 @@ def refuses_wrong_arguments_of_position():
     cases = {
         "sinusoidal": ((("--rows", 3, *o), "needs --dim"), (("--dim", 3, *o), "--rows or --positions"), (("--rows", 3, "--dim", 4), "no output"),
                        (("x.npy", "--rows", 3, *o), "--x and --rows exclude"), (("x.npy", "--dtype", "f16", *o), "--x and --dtype exclude"),
-                       (("--rows", 3, "--dim", 3, "--layout", "concatenated", *o), "no halves"), (("--rows", 3, "--dim", 0, *o), "from 1 on"),
+                       (("--rows", 3, "--dim", 3, "--layout", "concatenated", *o), "no halves"), (("--rows", 3, "--dim", 3, "--to-base", *o), "no halves"), (("--rows", 3, "--dim", 0, *o), "from 1 on"),
                        (("--rows", 3, "--dim", 4, "--layout", "mixed", *o), "none of interleaved, concatenated"),
                        (("--rows", 3, "--dim", 4, "--base", 0, *o), "not above 0"), (("--rows", 3, "--dim", 4, "--base", "nan", *o), "not above 0"),
                        (("--rows", 3, "--dim", 64, "--base", "1e-30", *o), "2^18 times"), (("--rows", 2**40, "--dim", 2**30, *o), "does not fit in memory"),
@@ -2528,10 +2532,10 @@ nrg_status nrg_rope_frequencies(const nrg_rope_spec *s, double *frequencies, dou
     return s->ext_factor > 0 && fault("refuse yarn") ? NRG_ERR_CONSTANT : NRG_OK;
 }
 
-nrg_status nrg_sinusoidal_frequencies(size_t dim, double base, double *frequencies)
+nrg_status nrg_sinusoidal_frequencies(const nrg_sinusoidal_spec *s, double *frequencies)
 {
-    for (size_t i = 0; i < (dim + 1) / 2 * 2; i++)
-        frequencies[i] = base;
+    for (size_t i = 0; i < (s->dim + 1) / 2 * 2; i++)
+        frequencies[i] = s->base;
     return NRG_OK;
 }
 

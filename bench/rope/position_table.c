@@ -16,16 +16,18 @@ static const bench_op ops[] = {
 static void prepare(const bench_case *c, void *const *part)
 {
     nrg_sinusoidal_args *args = part[NRG_SINUSOIDAL_ARGS];
-    *args = nrg_sinusoidal_args_init(c->shape.rows, c->shape.dim, NULL, NULL);
+    nrg_sinusoidal_spec spec = nrg_sinusoidal_vaswani_spec(c->shape.dim);
+    spec.layout = (nrg_sinusoidal_layout)c->op->option;
+    *args = nrg_sinusoidal_args_init(c->shape.rows, &spec, NULL, NULL);
     args->dtype = c->dtype;
-    args->layout = (nrg_sinusoidal_layout)c->op->option;
     args->first = 1000;
 }
 
 static void ready(const bench_case *c, void *const *part)
 {
     const nrg_sinusoidal_args *args = part[NRG_SINUSOIDAL_ARGS];
-    nrg_sinusoidal_frequencies(c->shape.dim, 10000, own_memory(args->frequencies));
+    const nrg_sinusoidal_spec spec = nrg_sinusoidal_vaswani_spec(c->shape.dim);
+    nrg_sinusoidal_frequencies(&spec, own_memory(args->frequencies));
 }
 
 BENCH_FUNCTION(table, nrg_call_sinusoidal_table, nrg_sinusoidal_table(part[NRG_SINUSOIDAL_ARGS], ith, nth))

@@ -34,6 +34,7 @@ enum { LARGE = sizeof large / sizeof large[0] };
 
 typedef struct table_case {
     int is_sinusoidal;
+    nrg_sinusoidal_spec waves;
     nrg_sinusoidal_frequencies_args wave;
     nrg_sinusoidal_args sinusoidal;
     nrg_rope_spec spec;
@@ -95,10 +96,12 @@ static table_case draw(const sweep_case *c)
                     (sweep_draw(&random, 4) ? 0 : 100000);
     if (first > INT32_MAX - (int32_t)rows)
         first -= (int32_t)rows;
-    t.wave = (nrg_sinusoidal_frequencies_args){NULL, dim, t.spec.freq_base};
-    t.sinusoidal = nrg_sinusoidal_args_init(rows, dim, NULL, NULL);
+    t.waves = nrg_sinusoidal_vaswani_spec(dim);
+    t.waves.base = t.spec.freq_base;
+    t.waves.layout = layout;
+    t.wave = (nrg_sinusoidal_frequencies_args){NULL};
+    t.sinusoidal = nrg_sinusoidal_args_init(rows, &t.waves, NULL, NULL);
     t.sinusoidal.dtype = c->spec.dtype;
-    t.sinusoidal.layout = layout;
     t.turns = (nrg_rope_frequencies_args){NULL, NULL};
     t.rope = nrg_rope_table_args_init(rows, NULL, 0, NULL);
     t.sinusoidal.first = t.rope.first = first;
@@ -114,7 +117,7 @@ static void make(sweep_case *c)
     if (t.is_sinusoidal) {
         sweep_add_call(c, &nrg_call_sinusoidal_table, (void *const[]){&t.sinusoidal}, sinusoidal_table,
                        t.has_positions ? NRG_BIT(NRG_SINUSOIDAL_TABLE_POSITIONS) : 0, 0);
-        sweep_add_before(c, &nrg_call_sinusoidal_frequencies, (void *const[]){&t.wave}, sinusoidal_frequencies, 0);
+        sweep_add_before(c, &nrg_call_sinusoidal_frequencies, (void *const[]){&t.waves, &t.wave}, sinusoidal_frequencies, 0);
     } else {
         sweep_add_call(c, &nrg_call_rope_table, (void *const[]){&t.spec, &t.rope}, rope_table,
                        t.has_positions ? NRG_BIT(NRG_ROPE_TABLE_POSITIONS) : 0, 0);
@@ -143,9 +146,9 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     table_case t = draw(c);
     nrg_status status;
     if (t.is_sinusoidal) {
-        sweep_bind_call(c, &nrg_call_sinusoidal_frequencies, (void *const[]){&t.wave}, sinusoidal_frequencies, memory);
+        sweep_bind_call(c, &nrg_call_sinusoidal_frequencies, (void *const[]){&t.waves, &t.wave}, sinusoidal_frequencies, memory);
         sweep_bind_call(c, &nrg_call_sinusoidal_table, (void *const[]){&t.sinusoidal}, sinusoidal_table, memory);
-        status = nrg_sinusoidal_frequencies(t.wave.dim, t.wave.base, t.wave.frequencies);
+        status = nrg_sinusoidal_frequencies(&t.waves, t.wave.frequencies);
         SWEEP_EACH_SHARE(status, c, c->shares, nrg_sinusoidal_table(&t.sinusoidal, ith, nth));
         return status;
     }
@@ -165,7 +168,7 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     if (!t.has_positions)
         sweep_append(text, " from %ld", (long)t.rope.first);
     if (t.is_sinusoidal) {
-        sweep_append(text, " sinusoidal %s", t.sinusoidal.layout == NRG_SINUSOIDAL_CONCATENATED ? "concatenated" : "interleaved");
+        sweep_append(text, " sinusoidal %s", t.waves.layout == NRG_SINUSOIDAL_CONCATENATED ? "concatenated" : "interleaved");
         return;
     }
     sweep_append(text, " rope mode %d, sections %d %d %d %d, freq_base %g, freq_scale %g, ext_factor %g, attn_factor %g",

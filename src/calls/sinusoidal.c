@@ -9,15 +9,22 @@
 #include "quick_table.h"
 #include "share.h"
 
-nrg_status nrg_sinusoidal_frequencies(size_t dim, double base, double *frequencies)
+nrg_status nrg_sinusoidal_frequencies(const nrg_sinusoidal_spec *spec, double *frequencies)
 {
     nrg_checked c;
-    const nrg_sinusoidal_frequencies_args args = {frequencies, dim, base};
-    const nrg_status status = nrg_check(&c, &nrg_call_sinusoidal_frequencies, (const void *const[]){&args}, 0, 1);
+    const nrg_sinusoidal_frequencies_args args = {frequencies};
+    const nrg_status status = nrg_check(&c, &nrg_call_sinusoidal_frequencies, (const void *const[]){spec, &args}, 0, 1);
     if (status != NRG_OK)
         return status;
-    return nrg_sinusoidal_turns(dim, nrg_sinusoidal_pairs(dim), base, frequencies) ? NRG_OK : NRG_ERR_CONSTANT;
+    spec = c.part[NRG_SINUSOIDAL_SPEC];
+    return nrg_sinusoidal_turns(spec, nrg_sinusoidal_pairs(spec->dim), frequencies) ? NRG_OK : NRG_ERR_CONSTANT;
 }
+
+static const nrg_table_order orders[NRG_SINUSOIDAL_LAYOUTS] = {
+    [NRG_SINUSOIDAL_INTERLEAVED] = NRG_TABLE_INTERLEAVED,
+    [NRG_SINUSOIDAL_CONCATENATED] = NRG_TABLE_SIN_COS,
+    [NRG_SINUSOIDAL_COSINES_FIRST] = NRG_TABLE_COS_SIN,
+};
 
 static void fill_job(nrg_position_table_job *job, const nrg_sinusoidal_args *a, size_t table_stride, int ith, int nth)
 {
@@ -29,7 +36,7 @@ static void fill_job(nrg_position_table_job *job, const nrg_sinusoidal_args *a, 
         .positions = a->positions,
         .first = a->first,
         .mode = NRG_ROPE_NORMAL,
-        .order = a->layout == NRG_SINUSOIDAL_INTERLEAVED ? NRG_TABLE_INTERLEAVED : NRG_TABLE_SIN_COS,
+        .order = orders[a->layout],
         .pairs = pairs,
         .dim = a->dim,
         .table = a->table,
@@ -43,7 +50,7 @@ static void fill_job(nrg_position_table_job *job, const nrg_sinusoidal_args *a, 
 static inline int is_plain(size_t *table_stride, const nrg_sinusoidal_args *a)
 {
     if ((a->size != sizeof *a) | ((unsigned)a->dtype - NRG_F32 > NRG_BF16 - NRG_F32) |
-        ((unsigned)a->layout > NRG_SINUSOIDAL_CONCATENATED) | (a->layout == NRG_SINUSOIDAL_CONCATENATED && a->dim % 2) |
+        ((unsigned)a->layout >= NRG_SINUSOIDAL_LAYOUTS) | (a->layout != NRG_SINUSOIDAL_INTERLEAVED && a->dim % 2) |
         (a->reserved != 0))
         return 0;
     quick_table table = {a->frequencies,

@@ -109,15 +109,17 @@ int nrg_rope_turns(const nrg_rope_spec *s, size_t pairs, double *turns, double *
     return 1;
 }
 
-int nrg_sinusoidal_turns(size_t dim, size_t pairs, double base, double *turns)
+int nrg_sinusoidal_turns(const nrg_sinusoidal_spec *s, size_t pairs, double *turns)
 {
-    const wide log_base = wide_log(base);
+    const wide log_base = wide_log(s->base);
+    /* the exponent is 2p over this; of a single pair that goes from 0 to 1 it is 0 */
+    const double parts = s->spread == NRG_SINUSOIDAL_BELOW_BASE ? (double)s->dim : s->dim > 2 ? (double)s->dim - 2 : 1;
     /* a base below 1 makes the last pair the fastest */
-    const wide fastest = wide_reciprocal_power(log_base, 2 * (double)(pairs - 1), (double)dim);
+    const wide fastest = wide_reciprocal_power(log_base, 2 * (double)(pairs - 1), parts);
     if (fastest.high > TURNS_MAX * wide_two_pi.high)
         return 0;
     for (size_t p = 0; p < pairs; p++) {
-        const wide of_pair = wide_div(wide_reciprocal_power(log_base, 2 * (double)p, (double)dim), wide_two_pi);
+        const wide of_pair = wide_div(wide_reciprocal_power(log_base, 2 * (double)p, parts), wide_two_pi);
         turns[p] = of_pair.high;
         turns[pairs + p] = of_pair.low;
     }

@@ -5,11 +5,12 @@
 #define NRG_EXACT_ROPE_FREQUENCIES_H
 
 #include "../../include/nrg/rope.h"
+#include "../../include/nrg/sinusoidal.h"
 
 /* Those of all pairs, [2][pairs], and the magnitude. Returns 0, and writes nothing, where a pair turns too fast. */
 int nrg_rope_turns(const nrg_rope_spec *s, size_t pairs, double *turns, double *magnitude);
 
-/* The same of rows of dim elements, whose last one may lack its cosine. */
-int nrg_sinusoidal_turns(size_t dim, size_t pairs, double base, double *turns);
+/* The same of sinusoids. The last pair of an odd dim lacks its cosine. */
+int nrg_sinusoidal_turns(const nrg_sinusoidal_spec *s, size_t pairs, double *turns);
 
 #endif

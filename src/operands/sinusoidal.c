@@ -11,17 +11,25 @@ enum { ROWS = 1, DIM, FREQUENCIES };
 
 static nrg_status measure_frequencies(const void *const *part, nrg_sizes *s)
 {
-    const nrg_sinusoidal_frequencies_args *args = part[NRG_SINUSOIDAL_ARGS];
-    if (args->dim == 0 || args->dim > NRG_ROPE_DIMS_MOST)
+    const nrg_sinusoidal_spec *spec = part[NRG_SINUSOIDAL_SPEC];
+    if (spec->dim == 0 || spec->dim > NRG_ROPE_DIMS_MOST || (spec->dim % 2 && (spec->spread || spec->layout)))
         return NRG_ERR_DIM;
-    s->n[FREQUENCIES] = 2 * nrg_sinusoidal_pairs(args->dim);
-    return nrg_rope_in_range(args->base) ? NRG_OK : NRG_ERR_CONSTANT;
+    s->n[FREQUENCIES] = 2 * nrg_sinusoidal_pairs(spec->dim);
+    return nrg_rope_in_range(spec->base) ? NRG_OK : NRG_ERR_CONSTANT;
 }
 
-static const nrg_part frequencies_parts[] = {{.size = sizeof(nrg_sinusoidal_frequencies_args)}};
+static const nrg_part frequencies_parts[] = {
+    {.size = sizeof(nrg_sinusoidal_spec), .least = NRG_SIZE_UP_TO(nrg_sinusoidal_spec, layout)},
+    {.size = sizeof(nrg_sinusoidal_frequencies_args)},
+};
+
+static const nrg_range frequencies_ranges[] = {
+    NRG_ENUM_RANGE(NRG_SINUSOIDAL_SPEC, nrg_sinusoidal_spec, spread, NRG_SINUSOIDAL_TO_BASE),
+    NRG_ENUM_RANGE(NRG_SINUSOIDAL_SPEC, nrg_sinusoidal_spec, layout, NRG_SINUSOIDAL_LAYOUTS - 1),
+};
 
 static const nrg_operand frequencies_operands[NRG_SINUSOIDAL_FREQUENCIES_OPERANDS] = {
-    [NRG_SINUSOIDAL_FREQUENCIES_FREQUENCIES] = {"frequencies", NRG_OUT, NRG_ELEMENT_F64, .part = NRG_SINUSOIDAL_ARGS,
+    [NRG_SINUSOIDAL_FREQUENCIES_FREQUENCIES] = {"frequencies", NRG_OUT, NRG_ELEMENT_F64, .part = NRG_SINUSOIDAL_FREQUENCIES_ARGS,
                                                 .at = NRG_AT(nrg_sinusoidal_frequencies_args, frequencies), .dim = FREQUENCIES},
 };
 
@@ -30,6 +38,8 @@ const nrg_call nrg_call_sinusoidal_frequencies = {
     .part_count = NRG_COUNT(frequencies_parts),
     .operands = frequencies_operands,
     .operand_count = NRG_SINUSOIDAL_FREQUENCIES_OPERANDS,
+    .ranges = frequencies_ranges,
+    .range_count = NRG_COUNT(frequencies_ranges),
     .measure = measure_frequencies,
 };
 
@@ -39,7 +49,7 @@ static nrg_status measure_table(const void *const *part, nrg_sizes *s)
 {
     const nrg_sinusoidal_args *args = part[NRG_SINUSOIDAL_ARGS];
     const size_t rows = args->rows, pairs = nrg_sinusoidal_pairs(args->dim);
-    if (args->dim == 0 || (args->layout == NRG_SINUSOIDAL_CONCATENATED && args->dim % 2))
+    if (args->dim == 0 || (args->layout != NRG_SINUSOIDAL_INTERLEAVED && args->dim % 2))
         return NRG_ERR_DIM;
     if (!args->positions && rows && rows - 1 > (size_t)((int64_t)INT32_MAX - args->first))
         return NRG_ERR_POSITION;
@@ -66,7 +76,7 @@ static const nrg_operand table_operands[NRG_SINUSOIDAL_TABLE_OPERANDS] = {
 
 static const nrg_range table_ranges[] = {
     NRG_DTYPE_RANGE(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, dtype),
-    NRG_ENUM_RANGE(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, layout, NRG_SINUSOIDAL_CONCATENATED),
+    NRG_ENUM_RANGE(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, layout, NRG_SINUSOIDAL_LAYOUTS - 1),
     NRG_RESERVED_RANGE(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, reserved),
 };
 

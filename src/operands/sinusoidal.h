@@ -7,18 +7,16 @@
 #include "../../include/nrg/sinusoidal.h"
 #include "operand.h"
 
-enum { NRG_SINUSOIDAL_ARGS };
-
 /* nrg_sinusoidal_frequencies */
 typedef struct nrg_sinusoidal_frequencies_args {
     double *frequencies;
-    size_t dim;
-    double base;
 } nrg_sinusoidal_frequencies_args;
+enum { NRG_SINUSOIDAL_SPEC, NRG_SINUSOIDAL_FREQUENCIES_ARGS };
 enum { NRG_SINUSOIDAL_FREQUENCIES_FREQUENCIES, NRG_SINUSOIDAL_FREQUENCIES_OPERANDS };
 extern const nrg_call nrg_call_sinusoidal_frequencies;
 
 /* nrg_sinusoidal_table */
+enum { NRG_SINUSOIDAL_ARGS };
 enum {
     NRG_SINUSOIDAL_TABLE_POSITIONS,
     NRG_SINUSOIDAL_TABLE_FREQUENCIES,

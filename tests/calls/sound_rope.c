@@ -470,22 +470,22 @@ static uint32_t spared_by_reduce(void *const *part)
 
 static uint32_t set_up_sines(void *const *part, int variant)
 {
-    nrg_sinusoidal_frequencies_args *args = part[0];
-    args->dim = variant ? 7 : 8;
-    args->base = 10000;
+    nrg_sinusoidal_spec *spec = part[NRG_SINUSOIDAL_SPEC];
+    *spec = variant == 2 ? nrg_sinusoidal_tensor2tensor_spec(8) : nrg_sinusoidal_vaswani_spec(variant ? 7 : 8);
     return 0;
 }
 
 static nrg_status run_sines(void *const *part, int ith, int nth)
 {
-    const nrg_sinusoidal_frequencies_args *args = part[0];
+    const nrg_sinusoidal_frequencies_args *args = part[NRG_SINUSOIDAL_FREQUENCIES_ARGS];
     (void)ith;
     (void)nth;
-    return nrg_sinusoidal_frequencies(args->dim, args->base, args->frequencies);
+    return nrg_sinusoidal_frequencies(part[NRG_SINUSOIDAL_SPEC], args->frequencies);
 }
 
-#define SINES_F64(field, value, status) WRONG_F64(0, nrg_sinusoidal_frequencies_args, field, value, status)
-#define SINES_U64(field, value, status) WRONG_U64(0, nrg_sinusoidal_frequencies_args, field, value, status)
+#define SINES_F64(field, value, status) WRONG_F64(NRG_SINUSOIDAL_SPEC, nrg_sinusoidal_spec, field, value, status)
+#define SINES_U32(field, value, status) WRONG_U32(NRG_SINUSOIDAL_SPEC, nrg_sinusoidal_spec, field, value, status)
+#define SINES_U64(field, value, status) WRONG_U64(NRG_SINUSOIDAL_SPEC, nrg_sinusoidal_spec, field, value, status)
 
 static const sound_wrong wrong_sines[] = {
     SINES_U64(dim, 0, NRG_ERR_DIM),
@@ -500,12 +500,26 @@ static const sound_wrong wrong_sines[] = {
     SINES_F64(base, 0x1.0000000000001p400, NRG_ERR_CONSTANT),
     SINES_F64(base, 0x1p-40, NRG_ERR_CONSTANT),
     SINES_F64(base, 0x1p-24, NRG_OK),
+    SINES_U32(spread, NRG_SINUSOIDAL_TO_BASE, NRG_OK),
+    SINES_U32(spread, NRG_SINUSOIDAL_TO_BASE + 1, NRG_ERR_ENUM),
+    SINES_U32(layout, NRG_SINUSOIDAL_COSINES_FIRST, NRG_OK),
+    SINES_U32(layout, NRG_SINUSOIDAL_COSINES_FIRST + 1, NRG_ERR_ENUM),
+    WRONG_VARIANT(1), /* of an odd dim */
+    SINES_U32(spread, NRG_SINUSOIDAL_TO_BASE, NRG_ERR_DIM),
+    SINES_U32(layout, NRG_SINUSOIDAL_CONCATENATED, NRG_ERR_DIM),
+    SINES_U32(layout, NRG_SINUSOIDAL_COSINES_FIRST, NRG_ERR_DIM),
+    WRONG_VARIANT(2),
+    SINES_U64(dim, 7, NRG_ERR_DIM),
+    SINES_U64(dim, 6, NRG_OK),
+    SINES_U64(dim, 2, NRG_OK),
+    SINES_F64(base, 0x1p-24, NRG_ERR_CONSTANT), /* which the last pair is turned by whole */
 };
 
 static uint32_t set_up_sine_table(void *const *part, int variant)
 {
     nrg_sinusoidal_args *args = part[NRG_SINUSOIDAL_ARGS];
-    *args = nrg_sinusoidal_args_init(TOKENS, variant ? 7 : 8, NULL, NULL);
+    const nrg_sinusoidal_spec spec = nrg_sinusoidal_vaswani_spec(variant ? 7 : 8);
+    *args = nrg_sinusoidal_args_init(TOKENS, &spec, NULL, NULL);
     args->dtype = variant ? NRG_F16 : NRG_F32;
     return variant ? NRG_BIT(NRG_SINUSOIDAL_TABLE_POSITIONS) : 0;
 }
@@ -525,7 +539,8 @@ static const sound_wrong wrong_sine_table[] = {
     SINE_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM),
     SINE_U32(dtype, NRG_BF16 + 1, NRG_ERR_ENUM),
     SINE_U32(layout, NRG_SINUSOIDAL_CONCATENATED, NRG_OK),
-    SINE_U32(layout, NRG_SINUSOIDAL_CONCATENATED + 1, NRG_ERR_ENUM),
+    SINE_U32(layout, NRG_SINUSOIDAL_COSINES_FIRST, NRG_OK),
+    SINE_U32(layout, NRG_SINUSOIDAL_COSINES_FIRST + 1, NRG_ERR_ENUM),
     SINE_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),
     SINE_U32(first, INT32_MAX - TOKENS + 2, NRG_ERR_POSITION),
     SINE_U32(first, INT32_MAX - TOKENS + 1, NRG_OK),
@@ -535,6 +550,7 @@ static const sound_wrong wrong_sine_table[] = {
     SINE_U64(dim, 0, NRG_ERR_DIM),
     WRONG_VARIANT(1),
     SINE_U32(layout, NRG_SINUSOIDAL_CONCATENATED, NRG_ERR_DIM), /* of an odd dim */
+    SINE_U32(layout, NRG_SINUSOIDAL_COSINES_FIRST, NRG_ERR_DIM),
     SINE_U32(first, INT32_MAX, NRG_OK),
 };
 static const sound_size sine_table_sizes[] = {{NRG_SINUSOIDAL_ARGS, NRG_AT(nrg_sinusoidal_args, rows)},
@@ -560,7 +576,7 @@ static const sound_call calls[] = {
     {&nrg_call_norm_rope_backward, "norm_rope.h", "nrg_norm_rope_backward_reduce", 1, 4, set_up_norm_rope_backward,
      fill_norm_rope, run_norm_rope_reduce, ask_norm_rope_reduce, spoil_norm_rope, spared_by_reduce,
      WRONG(wrong_norm_rope_backward, norm_rope_sizes)},
-    {&nrg_call_sinusoidal_frequencies, "sinusoidal.h", "nrg_sinusoidal_frequencies", 0, 2, set_up_sines, NULL, run_sines,
+    {&nrg_call_sinusoidal_frequencies, "sinusoidal.h", "nrg_sinusoidal_frequencies", 0, 3, set_up_sines, NULL, run_sines,
      .wrong = wrong_sines, .wrong_count = NRG_COUNT(wrong_sines)},
     {&nrg_call_sinusoidal_table, "sinusoidal.h", "nrg_sinusoidal_table", 1, 2, set_up_sine_table, NULL, run_sine_table,
      ask_sine_table, WRONG(wrong_sine_table, sine_table_sizes)},

@@ -70,7 +70,10 @@ START_TEST(constructors)
     ck_assert(a.size == sizeof a && a.tokens == 3 && a.dim == 8 && a.table == out && a.dtype == NRG_F32 && !a.offset);
     ck_assert(a.store == NRG_STORE_AUTO && !a.table_rows && !a.table_stride && !a.positions && !a.q_heads && !a.k_heads);
     ck_assert(!a.q && !a.k && !a.q_o && !a.k_o && !a.backward && !a.shared_positions && !a.batch);
-    const nrg_sinusoidal_args n = nrg_sinusoidal_args_init(3, 8, frequencies, out);
+    const nrg_sinusoidal_spec w = nrg_sinusoidal_vaswani_spec(8);
+    ck_assert(w.size == sizeof w && w.dim == 8 && w.base == 10000 && w.spread == NRG_SINUSOIDAL_BELOW_BASE &&
+              w.layout == NRG_SINUSOIDAL_INTERLEAVED);
+    const nrg_sinusoidal_args n = nrg_sinusoidal_args_init(3, &w, frequencies, out);
     ck_assert(n.size == sizeof n && n.rows == 3 && n.dim == 8 && n.frequencies == frequencies && n.table == out);
     ck_assert(n.dtype == NRG_F32 && n.layout == NRG_SINUSOIDAL_INTERLEAVED && !n.positions && !n.first && !n.table_stride);
 }

@@ -60,7 +60,7 @@ static const char *const figure_names[FIGURES] = {
     "q·k for a shift of both positions, 2 elements, in 2^-24 · |q||k|",
 };
 
-enum { ANGLES = 26, SINUSOIDS = 6 };
+enum { ANGLES = 26, SINUSOIDS = 9 };
 
 typedef struct record {
     double frequency[ANGLES], table[ANGLES][RUNS], sinusoid[SINUSOIDS][RUNS], figure[FIGURES];
@@ -551,7 +551,20 @@ static void check_distances(void)
 static const struct {
     size_t dim;
     double base;
-} sinusoids[SINUSOIDS] = {{64, 10000}, {65, 10000}, {1, 10000}, {512, 10000}, {30, 100}, {33, 2.5}};
+    nrg_sinusoidal_spread spread;
+} sinusoids[SINUSOIDS] = {
+    {64, 10000, NRG_SINUSOIDAL_BELOW_BASE},  {65, 10000, NRG_SINUSOIDAL_BELOW_BASE}, {1, 10000, NRG_SINUSOIDAL_BELOW_BASE},
+    {512, 10000, NRG_SINUSOIDAL_BELOW_BASE}, {30, 100, NRG_SINUSOIDAL_BELOW_BASE},   {33, 2.5, NRG_SINUSOIDAL_BELOW_BASE},
+    {64, 10000, NRG_SINUSOIDAL_TO_BASE},     {512, 10000, NRG_SINUSOIDAL_TO_BASE},   {2, 10000, NRG_SINUSOIDAL_TO_BASE}};
+
+/* What turns pair p, from the formulas of the header: the paper's, and tensor2tensor's timescales from 1 to the base. */
+static quad sinusoid_theta(int which, size_t p)
+{
+    const quad log_base = quad_log(sinusoids[which].base), half = (quad)sinusoids[which].dim / 2;
+    if (sinusoids[which].spread == NRG_SINUSOIDAL_BELOW_BASE)
+        return quad_exp(-(quad)p / half * log_base);
+    return p ? quad_exp(-(quad)p / (half - 1) * log_base) : 1;
+}
 
 static void check_sinusoid(int which, int layout, int run)
 {
@@ -562,27 +575,32 @@ static void check_sinusoid(int which, int layout, int run)
     const size_t dim = sinusoids[which].dim, pairs = (dim + 1) / 2, most = dim < 100 && !test_small() ? ROWS : 101;
     const size_t count = runs[run].count < most ? runs[run].count : most;
     double frequencies[WIDTH];
-    accepted(nrg_sinusoidal_frequencies(dim, sinusoids[which].base, frequencies));
-    nrg_sinusoidal_args args = nrg_sinusoidal_args_init(count, dim, frequencies, table);
+    nrg_sinusoidal_spec spec = nrg_sinusoidal_vaswani_spec(dim);
+    spec.base = sinusoids[which].base;
+    spec.spread = sinusoids[which].spread;
+    spec.layout = (nrg_sinusoidal_layout)layout;
+    accepted(nrg_sinusoidal_frequencies(&spec, frequencies));
+    nrg_sinusoidal_args args = nrg_sinusoidal_args_init(count, &spec, frequencies, table);
     for (size_t t = 0; t < count; t++)
         positions[t] = (int32_t)position_of(run, t);
     args.positions = run % 2 ? NULL : positions;
     args.first = (int32_t)runs[run].first;
-    args.layout = (nrg_sinusoidal_layout)layout;
     accepted(nrg_sinusoidal_table(&args, 0, 1));
     for (size_t p = 0; p < pairs; p++) {
-        const quad theta = quad_exp(-2 * (quad)p / (quad)dim * quad_log(sinusoids[which].base));
+        const quad theta = sinusoid_theta(which, p);
         walk w = walk_begin(theta);
         const quad got = (quad)frequencies[p] + frequencies[pairs + p];
         if (!(fabs((double)(got * 2 * QUAD_PI / theta - 1)) <= frequency_limit * 0x1p-90))
             truth_judge("a frequency of a sinusoidal table", NULL);
         for (size_t t = 0; t < count; t++) {
             const quad_turned turned = walk_to(&w, position_of(run, t));
-            const int apart = layout == NRG_SINUSOIDAL_CONCATENATED;
+            const int apart = layout != NRG_SINUSOIDAL_INTERLEAVED;
             const float *row = table + t * dim;
-            double error = ulps(turned.sine, row[apart ? p : 2 * p]);
+            const float *sines = layout == NRG_SINUSOIDAL_COSINES_FIRST ? row + pairs : row;
+            const float *cosines = layout == NRG_SINUSOIDAL_CONCATENATED ? row + pairs : apart ? row : row + 1;
+            double error = ulps(turned.sine, sines[apart ? p : 2 * p]);
             if (apart || 2 * p + 1 < dim)
-                error = fmax(error, ulps(turned.cosine, row[apart ? pairs + p : 2 * p + 1]));
+                error = fmax(error, ulps(turned.cosine, cosines[apart ? p : 2 * p]));
             at_least(&worst->sinusoid[which][run], error);
             worst->entries += 2;
             if (!(error <= table_limit))
@@ -602,7 +620,7 @@ static void check_sinusoid(int which, int layout, int run)
 static void check_sinusoids(int which)
 {
     for (int run = 0; run < RUNS; run++)
-        for (int layout = 0; layout < (sinusoids[which].dim % 2 ? 1 : 2); layout++)
+        for (int layout = 0; layout < (sinusoids[which].dim % 2 ? 1 : NRG_SINUSOIDAL_LAYOUTS); layout++)
             check_sinusoid(which, layout, run);
 }
 
@@ -626,7 +644,8 @@ static void print_worst(void)
             printf(" %.5f |", worst->table[i][run]);
     }
     for (int i = 0; i < SINUSOIDS; i++) {
-        printf("\n| sinusoidal, base %g, %zu | |", sinusoids[i].base, sinusoids[i].dim);
+        printf("\n| sinusoidal, base %g%s, %zu | |", sinusoids[i].base,
+               sinusoids[i].spread == NRG_SINUSOIDAL_TO_BASE ? " reached" : "", sinusoids[i].dim);
         for (int run = 0; run < RUNS; run++)
             printf(" %.5f |", worst->sinusoid[i][run]);
     }

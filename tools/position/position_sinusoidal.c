@@ -21,23 +21,38 @@ static const char help[] =
     "  --dtype TYPE           of the table: f32 (default) or f16\n"
     "  --positions FILE       of shape (rows,) or (tokens,); otherwise K, K + 1, ...\n"
     "  --first K              default 0\n"
-    "  --layout LAYOUT        interleaved (default): sin, cos, sin, cos; concatenated: all sines, then all cosines\n"
-    "  --base B               default 10000\n" POSITION_HELP_END;
+    "  --layout LAYOUT        interleaved (default): sin, cos, sin, cos; concatenated: all sines, then all cosines;\n"
+    "                         cosines-first: all cosines, then all sines\n"
+    "  --base B               default 10000\n"
+    "  --to-base              exponents from 0 to -1: -i/(dim/2 - 1); with --layout concatenated the tables of\n"
+    "                         tensor2tensor, fairseq, MarianNMT and Whisper\n" POSITION_HELP_END;
 
 enum { IN_X, IN_POSITIONS, INPUTS };
 enum { OUT_O, OUTPUTS };
-enum { OPT_ROWS = INPUTS + OUTPUTS, OPT_DIM, OPT_DTYPE, OPT_FIRST, OPT_LAYOUT, OPT_BASE, OPT_ISA, OPT_HELP, OPTIONS };
+enum {
+    OPT_ROWS = INPUTS + OUTPUTS,
+    OPT_DIM,
+    OPT_DTYPE,
+    OPT_FIRST,
+    OPT_LAYOUT,
+    OPT_BASE,
+    OPT_TO_BASE,
+    OPT_ISA,
+    OPT_HELP,
+    OPTIONS
+};
 
 static const cli_option options[OPTIONS + 1] = {
     [IN_X] = {"x", 'x', 1},           [IN_POSITIONS] = {"positions", 0, 1},
     [INPUTS + OUT_O] = {"o", 'o', 1}, [OPT_ROWS] = {"rows", 0, 1},
     [OPT_DIM] = {"dim", 0, 1},        [OPT_DTYPE] = {"dtype", 0, 1},
     [OPT_FIRST] = {"first", 0, 1},    [OPT_LAYOUT] = {"layout", 0, 1},
-    [OPT_BASE] = {"base", 0, 1},      [OPT_ISA] = {"isa", 0, 1},
-    [OPT_HELP] = {"help", 'h', 0},    [OPTIONS] = {NULL, 0, 0},
+    [OPT_BASE] = {"base", 0, 1},      [OPT_TO_BASE] = {"to-base", 0, 0},
+    [OPT_ISA] = {"isa", 0, 1},        [OPT_HELP] = {"help", 'h', 0},
+    [OPTIONS] = {NULL, 0, 0},
 };
 
-static const char *const layouts[] = {"interleaved", "concatenated", NULL};
+static const char *const layouts[] = {"interleaved", "concatenated", "cosines-first", NULL};
 static const char *const dtypes[] = {"f32", "f16", NULL};
 
 typedef struct request {
@@ -77,12 +92,15 @@ static int ask(file_call *call)
 
 static int fill_table(const file_call *call, const request *q, double *frequencies, void *table)
 {
-    nrg_sinusoidal_args args = nrg_sinusoidal_args_init(q->rows, q->dim, frequencies, table);
+    nrg_sinusoidal_spec spec = nrg_sinusoidal_vaswani_spec(q->dim);
+    spec.base = q->base;
+    spec.spread = call->value[OPT_TO_BASE] ? NRG_SINUSOIDAL_TO_BASE : NRG_SINUSOIDAL_BELOW_BASE;
+    spec.layout = q->layout;
+    nrg_sinusoidal_args args = nrg_sinusoidal_args_init(q->rows, &spec, frequencies, table);
     args.dtype = q->dtype;
-    args.layout = q->layout;
     args.positions = call->in[IN_POSITIONS].data;
     args.first = (int32_t)q->first;
-    nrg_status status = nrg_sinusoidal_frequencies(q->dim, q->base, frequencies);
+    nrg_status status = nrg_sinusoidal_frequencies(&spec, frequencies);
     if (status == NRG_ERR_CONSTANT) {
         complain("--base %s turns a pair more than 2^18 times from one position to the next", call->value[OPT_BASE]);
         return CLI_REFUSED;
@@ -90,7 +108,7 @@ static int fill_table(const file_call *call, const request *q, double *frequenci
     return library_answer(status == NRG_OK ? nrg_sinusoidal_table(&args, 0, 1) : status);
 }
 
-/* Rows as many as positions, where there are any; a row of the concatenated layout has an even length. */
+/* Rows as many as positions, where there are any; a row is of an even length but for the paper's. */
 static int make_table(const file_call *call, const request *q, void *table)
 {
     const npy_array *p = &call->in[IN_POSITIONS];
@@ -99,8 +117,9 @@ static int make_table(const file_call *call, const request *q, void *table)
         complain("%s: shape %s; it has to be (%zu,)", file_in(call, IN_POSITIONS), npy_shape_text(text, &p->shape), q->rows);
         return CLI_REFUSED;
     }
-    if (!q->dim || (q->dim % 2 && q->layout == NRG_SINUSOIDAL_CONCATENATED)) {
-        complain("rows of %zu elements have no halves for --layout concatenated, or no elements", q->dim);
+    if (!q->dim || (q->dim % 2 && (q->layout || call->value[OPT_TO_BASE]))) {
+        complain("rows of %zu elements have no halves for --layout concatenated, cosines-first or --to-base, or no elements",
+                 q->dim);
         return CLI_REFUSED;
     }
     double *frequencies = malloc((q->dim + 1) * sizeof *frequencies);
