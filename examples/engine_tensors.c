@@ -63,12 +63,22 @@ static void plain_rms_norm(const tensor *x, const tensor *y, const tensor *w, co
 
 /* ---- the same through the library ---- */
 
-/* ne and nb as nrg/norm.h has them. Returns 0 where elements of a row are not adjacent, which the library does not take. */
+/* Whether y has as many of a dimension as x, or one for all. */
+static int fits(const tensor *y, const tensor *x)
+{
+    for (int k = 1; k < 4; k++)
+        if (y->ne[k] != x->ne[k] && y->ne[k] != 1)
+            return 0;
+    return y->ne[0] == x->ne[0] && y->nb[0] == sizeof(float);
+}
+
+/* ne and nb as nrg/norm.h has them. Returns 0 where elements of a row are not adjacent, which the library does not take, or y
+ * repeats as a part of a dimension. */
 static int make_args(nrg_norm_args *args, const tensor *x, const tensor *y, const tensor *w, const tensor *o)
 {
-    if (x->nb[0] != sizeof(float) || o->nb[0] != sizeof(float) || w->nb[0] != sizeof(float) || (y && y->nb[0] != sizeof(float)))
+    if (x->nb[0] != sizeof(float) || o->nb[0] != sizeof(float) || w->nb[0] != sizeof(float) || (y && !fits(y, x)))
         return 0;
-    *args = nrg_norm_args_init(x->ne[1], x->data, o->data);
+    *args = nrg_norm_args_init(x->ne[2] && x->ne[3] ? x->ne[1] : 0, x->data, o->data); /* rows2 = 0 would stand for 1 */
     args->rows2 = x->ne[2];
     args->rows3 = x->ne[3];
     args->w = w->data;

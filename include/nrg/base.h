@@ -30,10 +30,10 @@ typedef enum nrg_status {
     NRG_ERR_STRUCT_SIZE = 2,      /* a struct's size field is no size of any nrg version, or reserved is not 0 */
     NRG_ERR_DIM = 3,              /* dim, channels or s is 0, or no multiple of groups */
     NRG_ERR_OVERFLOW = 4,         /* dim, rows and stride address more bytes than a size_t counts */
-    NRG_ERR_STRIDE = 5,           /* a row stride is shorter than a row */
+    NRG_ERR_STRIDE = 5,           /* a stride is shorter than a row, or than what it steps over */
     NRG_ERR_ALIGNMENT = 6,        /* a pointer or a stride is no multiple of its element's size */
     NRG_ERR_OVERLAP = 7,          /* an output overlaps another operand in a way the header does not allow */
-    NRG_ERR_ENUM = 8,             /* a dtype, mode, store kind, layout, gate or activation is unknown */
+    NRG_ERR_ENUM = 8,             /* a dtype, mode, store kind, layout, gate, activation or set of bits is unknown */
     NRG_ERR_DTYPE = 9,            /* a known dtype that this operand may not have beside spec.dtype */
     NRG_ERR_EPS = 10,             /* eps is negative, infinite or NaN */
     NRG_ERR_CONSTANT = 11,        /* c, weight_offset or momentum is NaN or out of its range */
@@ -48,26 +48,28 @@ typedef enum nrg_status {
 
 /* Four dimensions. Rows of `dim` adjacent elements may lie in up to three dimensions more, as in ggml's ne and nb: `rows` of them
  * make a plane, `rows2` planes make a volume, and there are `rows3` volumes. rows2 and rows3 of 0 stand for 1, so that who has a
- * matrix never meets them. Row i of plane j of volume k of an operand t begins
+ * matrix never meets them; a tensor without rows is one of rows = 0, whichever dimension it is that has none. Row i of plane j of
+ * volume k of an operand t begins
  *
  *     t + i·t_stride + j·t_stride2 + k·t_stride3       bytes
  *
- * and a stride of 0 stands for dense: what is inside of that dimension, without a gap. Strides may come in any order: a tensor of
- * [tokens][heads][dim] is the planes of its heads with t_stride the bytes of a token and t_stride2 those of a head. Sorted by
- * size, each that is taken at all must step over what is inside of it, so that no row meets another. Elements of a row are
- * adjacent: where a program's are not, as in the transposed view of a matrix, it makes them so first.
+ * and a stride of 0 stands for dense: the stride inside of that dimension, as often as it is taken. Strides may come in any
+ * order: a tensor of [tokens][heads][dim] is the planes of its heads with t_stride the bytes of a token and t_stride2 those of a
+ * head. Sorted by size, each that is taken at all must step over what is inside of it, so that no row meets another. Elements of
+ * a row are adjacent: where a program's are not, as in the transposed view of a matrix, it makes them so first.
  *
  * An input may repeat over dimensions: one row for all rows of a plane, one plane for all volumes. That is said, since a stride
  * of 0 means another thing, and the stride of a dimension that repeats is not looked at. nrg_repeat values are bits.
  *
- * What is computed are the rows, one as if it were alone: each has the bits that it has in a dense matrix of all of them, in the
- * order i, j, k; and where gradients are summed over rows, that is their order, too.
+ * What is computed are the rows, one as if it were alone: each has the bits that it has in a dense matrix of all of them, i
+ * fastest; and where gradients are summed over rows, that is their order, too.
  *
  * Outputs over other operands: an operand in the place of another has its first byte, its element size and its strides, each that
  * is taken, and repeats nowhere. Otherwise, where the bytes from the first to the last of the two overlap, rows of both must be
  * at equal distances and share no byte, as slices of the rows of one buffer do; everything else is refused. Runs that follow
- * without a gap count as one row there. So heads of one buffer [tokens][q, k and v heads][dim] may be read and written at once; a
- * checkerboard of two tensors that would be apart may be refused. */
+ * without a gap count as one row there. So heads of one buffer [tokens][q, k and v heads][dim] may be read and written at once,
+ * in any order of dimensions; where its batches have room for more tokens than there are, rows are not at equal distances, and
+ * that is refused, as is a checkerboard of two tensors. */
 typedef enum nrg_repeat {
     NRG_REPEAT_NONE = 0,
     NRG_REPEAT_ROWS = 1,  /* the same row for all rows of a plane */

@@ -109,8 +109,7 @@ typedef struct nrg_norm_spec {
  *
  *     x + i·x_stride + j·x_stride2 + k·x_stride3
  *
- * and so for y, z, o and r. y and z may repeat over each of the three (y_repeat, z_repeat). mean and rstd are dense, in the
- * order k, j, i.
+ * and so for y, z, o and r. y and z may repeat over each of the three (y_repeat, z_repeat). mean and rstd are dense, i fastest.
  *
  * Aliasing. Inputs may overlap each other as they like. An output shares no byte with another operand, except: the whole
  * operand, same first byte, same strides, same element size, as in this matrix.

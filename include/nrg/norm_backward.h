@@ -141,9 +141,9 @@ static inline nrg_norm_backward_args nrg_norm_backward_args_init(size_t rows, co
 
 /* Bytes of workspace for these args: 8 for each element of dw and db and each block of rows (with NRG_WEIGHTS_GROUP, of groups of
  * rows). Blocks have 32 rows, or as many more as keep them at 64 or fewer: at most 512 bytes for each element of dw and db,
- * however many rows and threads. 0 where neither is asked for. Only rows, rows2, rows3, dw and db of args are looked at. Returns
- * NRG_OK, or writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ENUM, NRG_ERR_DTYPE,
- * NRG_ERR_EPS, NRG_ERR_CONSTANT. */
+ * however many rows and threads. 0 where neither is asked for. Of args only rows, rows2, rows3, dw and db matter. Returns NRG_OK,
+ * or writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
+ * NRG_ERR_CONSTANT. */
 NRG_API nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t *bytes);
 
 /* Phase 1: the gradients of the rows of share ith of nth, and partial sums for dw and db. With dw or db a share is whole blocks

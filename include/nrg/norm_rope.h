@@ -31,8 +31,7 @@ extern "C" {
  *   NRG_ERR_NULL         norm, rope_spec or rope
  *   NRG_ERR_DIM          the dims are not the same
  *   NRG_ERR_DTYPE        the dtypes are not the same
- *   NRG_ERR_COMBINATION  a gate, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups; an x, y, z, o, r, rows or stride in q or
- * k; backward in rope */
+ *   NRG_ERR_COMBINATION  a gate or NRG_RESIDUAL_AFTER; NRG_WEIGHTS_GROUP with groups; anything else in q or k; rope.backward */
 NRG_API nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
                                          const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth);
 
@@ -50,7 +49,7 @@ NRG_API nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const 
  * k's, as in nrg_norm_backward.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_backward, nrg_norm_rope_forward, and
- *   NRG_ERR_COMBINATION  also d_o, dx, y, r, z, dr_in, dy or dz in q or k; planes, or other rows than batch · tokens · heads */
+ *   NRG_ERR_COMBINATION  also d_o, dx, y, r, z, dr_in, dy, dz or a repeat in q or k; rows that are not batch · tokens · heads */
 NRG_API nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
                                           const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth);
 

@@ -15,7 +15,7 @@ typedef struct norm_call {
     const nrg_norm_spec *spec;
     const nrg_norm_args *args;
     size_t x_stride, y_stride, z_stride, o_stride, r_stride, bytes;
-    size_t rows, groups; /* of the kernel: groups with a w and b of their own make rows */
+    size_t rows, groups; /* of the kernel: groups that share one w and b are rows */
     nrg_dtype y_dtype, r_dtype, w_dtype;
 } norm_call;
 

@@ -14,7 +14,7 @@
 #include "share.h"
 #include "stream.h"
 
-/* Rows of the kernel: groups with a w and b of their own make rows. */
+/* Rows of the kernel: groups that share one w and b are rows. */
 static size_t rows_of(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)
 {
     return nrg_all_rows(args->rows, args->rows2, args->rows3) * nrg_norm_alike(spec);

@@ -218,11 +218,6 @@ static nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_ope
     e->bytes = e->stride = span;
     e->rows = 1;
     const unsigned count = dense ? 0 : sort_levels(levels, o, s, repeated, stride);
-    if (o->has_planes && !(repeated & NRG_REPEAT_ROWS)) {
-        if (stride[0] < row)
-            return NRG_ERR_STRIDE;
-        aligned |= stride[0];
-    }
     for (unsigned k = 0; k < count; k++) {
         const nrg_status status = add_level(e, &span, &levels[k], o->rows_may_meet);
         if (status != NRG_OK)
@@ -325,7 +320,8 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         e->element = (unsigned)nrg_element_bytes(o->element, s);
         e->first = (uintptr_t)nrg_pointer_at(from, o->at);
         if ((o->level[1].count == NRG_ONE) | (o->has_planes & s->is_matrix)) {
-            const size_t given = o->level[0].stride ? nrg_size_at(from, o->level[0].stride) : 0;
+            const int is_taken = (rows != 1) | !o->has_planes;
+            const size_t given = o->level[0].stride && is_taken ? nrg_size_at(from, o->level[0].stride) : 0;
             if (!lay_rows(e, stride, given, dim, rows) && (status = name_rows(e, stride, given, dim, rows)) != NRG_OK)
                 return status;
         } else {
@@ -333,7 +329,8 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
                 return status;
             rows *= s->n[o->level[1].count] * s->n[o->level[2].count];
         }
-        const size_t bytes = rows * dim * e->element; /* fits: rows are no longer than their stride */
+        const size_t bytes =
+            rows * dim * e->element; /* fits: rows are no longer than their stride; or, where they repeat, a hint */
         if (!bytes)
             continue;
         if (o->room && nrg_size_at(from, o->room) < bytes)

@@ -26,19 +26,16 @@ nrg_status nrg_norm_measure_spec(const nrg_norm_spec *s, nrg_dtype type[NRG_TYPE
 /* mean and rstd: rows · groups fits wherever rows · dim elements of x do, and is looked at after them. */
 static size_t statistics_of(const nrg_norm_spec *spec, size_t rows) { return rows * (spec->groups ? spec->groups : 1); }
 
-/* Rows in planes. Where their number does not fit, neither do the tensors, which says so: only what all of them may repeat over
- * must not come before. */
-static size_t measure_rows(nrg_sizes *s, const nrg_norm_spec *spec, size_t rows, size_t rows2, size_t rows3, uint32_t repeated)
+/* Rows in planes. Where their number does not fit, neither do tensors that repeat nowhere, which there always are. */
+static void measure_rows(nrg_sizes *s, const nrg_norm_spec *spec, size_t rows, size_t rows2, size_t rows3, uint32_t repeated)
 {
-    const size_t all = nrg_all_rows(rows, rows2, rows3);
     s->n[ROWS] = rows;
     s->n[ROWS2] = nrg_or_one(rows2);
     s->n[ROWS3] = nrg_or_one(rows3);
     s->n[DIM] = spec->dim;
     s->n[W_DIM] = rows ? nrg_norm_w_dim(spec) : 0;
-    s->n[STATISTICS] = statistics_of(spec, all);
+    s->n[STATISTICS] = statistics_of(spec, nrg_all_rows(rows, rows2, rows3));
     s->is_matrix = ((rows2 | rows3) <= 1) & !repeated;
-    return all;
 }
 
 #define REPEAT_RANGES(type)                                                                                                      \
@@ -122,7 +119,11 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
     nrg_status status = nrg_norm_measure_spec(spec, s->type);
     if (status != NRG_OK)
         return status;
-    const size_t rows = measure_rows(s, spec, args->rows, args->rows2, args->rows3, args->y_repeat | args->z_repeat);
+    size_t planes, rows;
+    if (!nrg_product(nrg_or_one(args->rows2), nrg_or_one(args->rows3), &planes) || !nrg_product(args->rows, planes, &rows) ||
+        !nrg_product(rows, nrg_norm_alike(spec), &planes))
+        return NRG_ERR_OVERFLOW;
+    measure_rows(s, spec, args->rows, args->rows2, args->rows3, args->y_repeat | args->z_repeat);
     if ((status = nrg_norm_measure_space(spec, rows, args, &s->n[SPACE])) != NRG_OK)
         return status;
     s->n[SUMS] = nrg_norm_w_dim(spec); /* written where there are no rows, too */

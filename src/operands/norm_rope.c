@@ -48,8 +48,9 @@ static nrg_status measure_specs(const void *const *part, unsigned q_o, nrg_sizes
 /* What the rotation has is not said again. */
 static int is_weights_only(const nrg_norm_args *a)
 {
-    return !(a->rows || a->rows2 || a->rows3 || a->x || a->y || a->z || a->o || a->r || a->x_stride || a->y_stride ||
-             a->z_stride || a->o_stride || a->r_stride);
+    return !(a->rows || a->rows2 || a->rows3 || a->x_stride2 || a->x_stride3 || a->y_stride2 || a->y_stride3 || a->z_stride2 ||
+             a->z_stride3 || a->o_stride2 || a->o_stride3 || a->r_stride2 || a->r_stride3 || a->y_repeat || a->z_repeat || a->x ||
+             a->y || a->z || a->o || a->r || a->x_stride || a->y_stride || a->z_stride || a->o_stride || a->r_stride);
 }
 
 static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
@@ -155,7 +156,17 @@ static const nrg_operand backward_operands[NRG_NORM_ROPE_BACKWARD_OPERANDS] = {
     [NRG_NORM_ROPE_BACKWARD_K_WORKSPACE] = {"k's workspace", WORKSPACE(1)},
 };
 
-static const nrg_range backward_ranges[] = {SPEC_RANGES, NRG_RESERVED_RANGE(Q_ARGS, nrg_norm_backward_args, reserved),
+/* There is no y and no z that could repeat. */
+#define NO_REPEAT(k, field)                                                                                                      \
+    {                                                                                                                            \
+        .part = Q_ARGS + (k), .status = NRG_ERR_COMBINATION, .at = NRG_AT(nrg_norm_backward_args, field)                         \
+    }
+static const nrg_range backward_ranges[] = {SPEC_RANGES,
+                                            NO_REPEAT(0, y_repeat),
+                                            NO_REPEAT(0, z_repeat),
+                                            NO_REPEAT(1, y_repeat),
+                                            NO_REPEAT(1, z_repeat),
+                                            NRG_RESERVED_RANGE(Q_ARGS, nrg_norm_backward_args, reserved),
                                             NRG_RESERVED_RANGE(Q_ARGS + 1, nrg_norm_backward_args, reserved)};
 
 const nrg_call nrg_call_norm_rope_backward = {

@@ -44,7 +44,7 @@ typedef struct nrg_operand {
     /* A stride of 0 is the next inner one times its count, or what is inside of it, whichever is longer. Without this, a level of
      * one step does not count. */
     unsigned char strides_multiply;
-    /* Rows of a tensor in up to four dimensions (nrg/base.h): the innermost stride is looked at even where it is not taken. */
+    /* Rows of a tensor in up to four dimensions (nrg/base.h): no stride is looked at that is not taken. */
     unsigned char has_planes;
     unsigned char dim; /* the number (nrg_sizes.n) of a row's elements */
     uint16_t at;       /* where in the part the pointer is */

@@ -21,6 +21,7 @@ typedef struct planes_op {
     uint32_t (*draw)(void *const *part, nrg_dtype dtype, uint64_t *random); /* the operands that may be absent and are there */
     nrg_status (*run)(void *const *part, int ith, int nth);
     nrg_status (*reduce)(void *const *part, int ith, int nth); /* NULL: one phase */
+    size_t (*split)(void *const *part); /* makes groups that are rows to the call rows of a matrix; how many. NULL: none */
 } planes_op;
 
 /* An operand in one of two places: all rows together, or as it lies in four dimensions. */
@@ -137,17 +138,18 @@ static void draw_place(trial *t, int i, const unsigned char *order, uint64_t *ra
         set_number(t, o->part, o->level[k].stride, is_dense ? 0 : to->repeated >> k & 1 ? test_draw(random, 9) : to->step[k]);
 }
 
-/* An output in the place of an input, where it may be and fits. */
+/* An output in the place of another operand, where it may be and fits. */
 static void draw_in_place(trial *t, int i, uint64_t *random)
 {
     const nrg_operand *o = operand_of(t, i);
     const int j = (int)test_draw(random, t->op->call->operand_count);
     tensor *to = &t->t[i], *at = &t->t[j];
-    if (o->role != NRG_OUT || !to->is_there || !at->is_there || !(o->over >> j & 1) || operand_of(t, j)->role != NRG_IN ||
-        at->repeated || at->element != to->element || at->over != j)
+    if (o->role != NRG_OUT || !to->is_there || !at->is_there || !(o->over >> j & 1) ||
+        (operand_of(t, j)->role != NRG_IN && t->sizes.apart >> i & 1) || to->over != i || at->repeated ||
+        at->element != to->element || at->over != j)
         return;
     for (int k = 0; k < t->op->call->operand_count; k++)
-        if (k != i && t->t[k].over == j && k != j)
+        if (k != i && ((t->t[k].over == j && k != j) || t->t[k].over == i))
             return; /* taken */
     to->over = j;
     to->bytes = at->bytes;
@@ -236,7 +238,7 @@ static void run_matrix(const trial *in_planes)
     trial t = *in_planes;
     for (int i = 0; i < PARTS; i++)
         t.part[i] = t.bytes[i];
-    set_rows(&t, all_rows(&t), 0, 0);
+    set_rows(&t, all_rows(&t) * (t.op->split ? t.op->split(t.part) : 1), 0, 0);
     for (int i = 0; i < t.op->call->operand_count; i++) {
         tensor *to = &t.t[i];
         if (!to->is_there)
@@ -270,11 +272,14 @@ static void compare(trial *t)
         tensor *to = &t->t[i], *at = &t->t[to->over];
         if (!to->is_there || o->role == NRG_IN || o->role == NRG_SCRATCH)
             continue;
-        for (size_t n = 0; n < to->rows; n++) {
-            unsigned char *const row = at->memory + offset_of(t, to, n);
-            ck_assert_msg(memcmp(row, to->matrix + n * to->row, to->row) == 0, "%s: row %zu of %s", test_note, n, o->name);
-            memcpy(row, at->before + offset_of(t, to, n), to->row); /* so that the rest can be looked at */
-        }
+        for (size_t n = 0; n < to->rows; n++)
+            ck_assert_msg(memcmp(at->memory + offset_of(t, to, n), to->matrix + n * to->row, to->row) == 0, "%s: row %zu of %s",
+                          test_note, n, o->name);
+    }
+    for (int i = 0; i < t->op->call->operand_count; i++) {
+        tensor *to = &t->t[i], *at = &t->t[to->over];
+        for (size_t n = 0; to->is_there && operand_of(t, i)->role != NRG_IN && n < to->rows; n++)
+            memcpy(at->memory + offset_of(t, to, n), at->before + offset_of(t, to, n), to->row);
     }
     for (int i = 0; i < t->op->call->operand_count; i++)
         if (t->t[i].is_there && operand_of(t, i)->role != NRG_SCRATCH)
@@ -306,6 +311,18 @@ static nrg_norm_spec draw_norm(nrg_dtype dtype, uint64_t *random)
     return spec;
 }
 
+static size_t split_groups(void *const *part)
+{
+    nrg_norm_spec *spec = part[SPEC];
+    const size_t groups = spec->weights == NRG_WEIGHTS_GROUP && spec->groups ? spec->groups : 1;
+    spec->weights = NRG_WEIGHTS_ROW;
+    if (groups == 1)
+        return 1;
+    spec->dim /= groups;
+    spec->groups = 0;
+    return groups;
+}
+
 static uint32_t draw_forward(void *const *part, nrg_dtype dtype, uint64_t *random)
 {
     nrg_norm_spec *spec = part[SPEC];
@@ -330,7 +347,7 @@ static uint32_t draw_backward(void *const *part, nrg_dtype dtype, uint64_t *rand
     *spec = draw_norm(dtype, random);
     *args = nrg_norm_backward_args_init(0, NULL, NULL, NULL);
     args->accumulate = (int)test_draw(random, 2);
-    uint32_t there = (uint32_t)test_draw(random, (size_t)1 << NRG_NORM_BACKWARD_OPERANDS) & ~BACKWARD(MEAN);
+    uint32_t there = (uint32_t)test_draw(random, (size_t)1 << NRG_NORM_BACKWARD_OPERANDS);
     if (spec->residual_mode == NRG_RESIDUAL_AFTER)
         there &= ~(BACKWARD(R) | BACKWARD(DR_IN) | BACKWARD(Y));
     if (there & BACKWARD(R))
@@ -371,11 +388,13 @@ static nrg_status run_activation_back(void *const *part, int ith, int nth)
 #define ROWS(part, type) part, NRG_AT(type, rows), NRG_AT(type, rows2), NRG_AT(type, rows3)
 
 static const planes_op ops[] = {
-    {"norm_forward", &nrg_call_norm_forward, ROWS(ARGS, nrg_norm_args), draw_forward, run_forward, NULL},
-    {"activation_rows", &nrg_call_activation_rows_forward, ROWS(0, nrg_activation_args), draw_activation, run_activation, NULL},
-    {"norm_backward", &nrg_call_norm_backward, ROWS(ARGS, nrg_norm_backward_args), draw_backward, run_backward, run_reduce},
+    {"norm_forward", &nrg_call_norm_forward, ROWS(ARGS, nrg_norm_args), draw_forward, run_forward, NULL, split_groups},
+    {"activation_rows", &nrg_call_activation_rows_forward, ROWS(0, nrg_activation_args), draw_activation, run_activation, NULL,
+     NULL},
+    {"norm_backward", &nrg_call_norm_backward, ROWS(ARGS, nrg_norm_backward_args), draw_backward, run_backward, run_reduce,
+     split_groups},
     {"activation_rows_backward", &nrg_call_activation_rows_backward, ROWS(0, nrg_activation_args), draw_activation,
-     run_activation_back, NULL},
+     run_activation_back, NULL, NULL},
 };
 
 START_TEST(planes_are_one_matrix)
@@ -404,6 +423,39 @@ START_TEST(planes_are_one_matrix)
 }
 END_TEST
 
+/* Slices of one buffer [batch][tokens][q, k and v heads][dim]: what nrg/base.h says may be read and written at once. */
+START_TEST(slices_of_one_buffer)
+{
+    enum { BATCH = 2, TOKENS = 5, HEADS = 3, SLICE = 8, DIM_ = 3 * HEADS * SLICE, ALL = BATCH * TOKENS * DIM_ };
+    static float buffer[ALL], before[ALL], expected[ALL];
+    const size_t head = SLICE * sizeof(float), token = DIM_ * sizeof(float);
+    const nrg_norm_spec spec = nrg_layer_norm_spec(SLICE, 1e-5);
+    for (int order = 0; order < 2; order++) {
+        for (size_t i = 0; i < ALL; i++)
+            before[i] = expected[i] = buffer[i] = (float)(test_mix(i) % 2000) / 1000 - 1;
+        /* q normalized to where v is, by heads of tokens or by tokens of heads */
+        nrg_norm_args a = nrg_norm_args_init(order ? TOKENS : HEADS, buffer, buffer + 2 * (size_t)HEADS * SLICE);
+        a.rows2 = order ? HEADS : TOKENS;
+        a.rows3 = BATCH;
+        a.x_stride = a.o_stride = order ? token : head;
+        a.x_stride2 = a.o_stride2 = order ? head : token;
+        a.x_stride3 = a.o_stride3 = TOKENS * token;
+        ck_assert_int_eq(nrg_norm_forward_check(&spec, &a), NRG_OK);
+        for (int ith = 0; ith < 4; ith++)
+            ck_assert_int_eq(nrg_norm_forward(&spec, &a, ith, 4), NRG_OK);
+        for (size_t row = 0; row < (size_t)BATCH * TOKENS * HEADS; row++) {
+            const size_t at = row / HEADS * DIM_ + row % HEADS * SLICE;
+            nrg_norm_args one = nrg_norm_args_init(1, before + at, expected + at + 2 * (size_t)HEADS * SLICE);
+            ck_assert_int_eq(nrg_norm_forward(&spec, &one, 0, 1), NRG_OK);
+        }
+        ck_assert_mem_eq(buffer, expected, sizeof buffer);
+        /* an element further it would lie in the next token's q */
+        a.o = buffer + 2 * (size_t)HEADS * SLICE + 1;
+        ck_assert_int_eq(nrg_norm_forward(&spec, &a, 0, 1), NRG_ERR_OVERLAP);
+    }
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
@@ -411,5 +463,6 @@ int main(int argc, char **argv)
     Suite *suite = suite_create("calls: four dimensions");
     TCase *all = test_case(suite, "planes");
     tcase_add_loop_test(all, planes_are_one_matrix, 0, (int)(sizeof ops / sizeof ops[0]));
+    tcase_add_test(all, slices_of_one_buffer);
     return test_run(suite);
 }

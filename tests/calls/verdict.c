@@ -89,11 +89,6 @@ static nrg_status judge_operand(const nrg_operand *o, const verdict_operand *v, 
         return NRG_OK;
     if (o->room && number_at(part[o->part], o->room) < span)
         return NRG_ERR_WORKSPACE;
-    if (o->has_planes && !(v->repeated & 1)) {
-        if (stride[0] < v->row)
-            return NRG_ERR_STRIDE;
-        misaligned |= stride[0] % v->element != 0;
-    }
     /* from the smallest stride up, each steps over what is inside */
     unsigned done = 0;
     for (unsigned n = 0; n < v->levels; n++) {
@@ -102,7 +97,7 @@ static nrg_status judge_operand(const nrg_operand *o, const verdict_operand *v, 
             if (!(done >> k & 1) && (least == NRG_LEVELS || stride[k] < stride[least]))
                 least = k;
         done |= 1u << least;
-        if (v->count[least] == 1 && v->levels > 1)
+        if (v->count[least] == 1 && (v->levels > 1 || o->has_planes))
             continue; /* a step nobody takes */
         if (stride[least] < (o->rows_may_meet ? v->row : span))
             return NRG_ERR_STRIDE;
