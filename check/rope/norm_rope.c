@@ -52,14 +52,9 @@ static void add_backward(sweep_case *c, const rope_case *r, norm_rope_call *call
     c->accumulate = r->accumulate;
     sweep_add_call(c, &nrg_call_norm_rope_backward, PARTS(call, backward), NULL, there,
                    sweep_rope_transposed(r, NRG_NORM_ROPE_BACKWARD_Q_O));
-    for (int k = 0; k < 2; k++) {
-        /* rows of a dx lie at equal distances, and what it may lie over does, too */
-        c->operands[SWEEP_OUT + k].has_run_stride = 0;
-        if (r->in_place[k])
-            c->operands[NRG_ROPE_Q + k].has_run_stride = 0;
-        else
+    for (int k = 0; k < 2; k++)
+        if (!r->in_place[k])
             c->operands[SWEEP_OUT + k].over = 0;
-    }
 }
 #endif
 
@@ -125,18 +120,23 @@ static nrg_status run_forward(const sweep_case *c, const rope_case *r, unsigned 
     rope->q_head_stride = rope->q_o_head_stride;
     rope->k_token_stride = rope->k_o_token_stride;
     rope->k_head_stride = rope->k_o_head_stride;
+    rope->q_batch_stride = rope->q_o_batch_stride;
+    rope->k_batch_stride = rope->k_o_batch_stride;
     return status == NRG_OK ? nrg_rope(&r->spec, rope, 0, 1) : status;
 }
 
 #ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
 
-/* The gradient of a norm whose rotated gradient is in the place of the result. */
+/* The gradient of a norm whose rotated gradient is in the place of the result. Tokens lie at equal distances over batches. */
 static nrg_status differentiate(const sweep_case *c, const rope_case *r, nrg_norm_backward_args *args, int k,
                                 unsigned char *memory)
 {
     args->d_o = args->dx = sweep_place(c, SWEEP_OUT + k, memory);
+    args->rows = r->tokens ? r->heads[k] : 0;
+    args->rows2 = r->tokens;
     args->d_o_stride = args->dx_stride = sweep_stride(c, SWEEP_OUT + k);
+    args->d_o_stride2 = args->dx_stride2 = sweep_run_stride(c, SWEEP_OUT + k);
     const nrg_status status = nrg_norm_backward(&r->norm, args, 0, 1);
     return status == NRG_OK ? nrg_norm_backward_reduce(&r->norm, args, 0, 1) : status;
 }

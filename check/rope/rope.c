@@ -85,7 +85,7 @@ static rope_case draw(const sweep_case *c)
         r.by_head[i] = sweep_draw(&random, 4) == 0;
         r.o_by_head[i] = sweep_draw(&random, 4) == 0;
         r.in_place[i] = sweep_draw(&random, 3) == 0;
-        /* rows of the gradient of a norm lie at equal distances */
+        /* rows of the gradient of a norm had to lie at equal distances, and keep their numbers */
         if (r.kind == ROPE_NORM_BACKWARD)
             r.o_by_head[i] = 0;
         if (r.in_place[i])
@@ -95,12 +95,16 @@ static rope_case draw(const sweep_case *c)
         r.has_statistics[i] = sweep_draw(&random, 3) == 0;
     }
     draw_norm(c, &r, &random);
+    /* not drawn: what there was before there were batches keeps its numbers, and its hash, of rows in the order they had */
+    const int is_in_order = !(r.by_head[0] | r.by_head[1] | r.o_by_head[0] | r.o_by_head[1]);
+    r.batch = is_in_order && r.has_positions && r.tokens && c->n % 3 == 0 ? r.tokens % 3 == 0 ? 3 : r.tokens % 2 == 0 ? 2 : 1 : 1;
     return r;
 }
 
 nrg_rope_args sweep_rope_args(const sweep_case *c, const rope_case *r)
 {
-    nrg_rope_args args = nrg_rope_args_init(r->tokens, r->dim, NULL);
+    nrg_rope_args args = nrg_rope_args_init(r->tokens / r->batch, r->dim, NULL);
+    args.batch = r->batch;
     args.offset = r->offset;
     args.dtype = c->spec.dtype;
     args.store = c->spec.store;
@@ -172,6 +176,8 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     rope_case r = draw(c);
     sweep_append(text, " %zux(%zu + %zu)x%zu, mode %d, n_dims %zu from %zu%s%s", r.tokens, r.heads[0], r.heads[1], r.dim,
                  (int)r.spec.mode, r.spec.n_dims, r.offset, r.backward ? ", backward" : "", kinds[r.kind]);
+    if (r.batch > 1)
+        sweep_append(text, ", in %zu batches", r.batch);
     if (r.kind != ROPE_ALONE)
         sweep_append(text, " (%s, eps %g, %zu groups, %s)", r.norm.centred ? "layer" : "rms", r.norm.eps, r.norm.groups,
                      nrg_activation_name(r.norm.activation));

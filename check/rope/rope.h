@@ -12,6 +12,7 @@ typedef struct rope_case {
     enum { ROPE_ALONE, ROPE_NORM, ROPE_NORM_BACKWARD } kind;
     nrg_norm_spec norm;
     size_t dim, offset, tokens, heads[2], table_rows;
+    size_t batch; /* in so many batches, at least 1, lie the tokens */
     int has_positions, backward, accumulate;
     int by_head[2], o_by_head[2], in_place[2]; /* of q and k */
     int has_w[2], has_b[2], has_statistics[2];
