@@ -28,10 +28,9 @@ extern "C" {
 #endif
 
 typedef enum nrg_sinusoidal_layout {
-    NRG_SINUSOIDAL_INTERLEAVED = 0,   /* sin, cos, sin, cos: the paper. With an odd dim the last entry is a sine */
-    NRG_SINUSOIDAL_CONCATENATED = 1,  /* dim/2 sines, then dim/2 cosines */
-    NRG_SINUSOIDAL_COSINES_FIRST = 2, /* dim/2 cosines, then dim/2 sines */
-    NRG_SINUSOIDAL_LAYOUTS            /* how many there are */
+    NRG_SINUSOIDAL_INTERLEAVED = 0,  /* sin, cos, sin, cos: the paper. With an odd dim the last entry is a sine */
+    NRG_SINUSOIDAL_CONCATENATED = 1, /* dim/2 sines, then dim/2 cosines */
+    NRG_SINUSOIDAL_COSINES_FIRST = 2 /* dim/2 cosines, then dim/2 sines */
 } nrg_sinusoidal_layout;
 
 /* The angle of pair i at position k is k · base^(-e). */

@@ -20,7 +20,7 @@ nrg_status nrg_sinusoidal_frequencies(const nrg_sinusoidal_spec *spec, double *f
     return nrg_sinusoidal_turns(spec, nrg_sinusoidal_pairs(spec->dim), frequencies) ? NRG_OK : NRG_ERR_CONSTANT;
 }
 
-static const nrg_table_order orders[NRG_SINUSOIDAL_LAYOUTS] = {
+static const nrg_table_order orders[] = {
     [NRG_SINUSOIDAL_INTERLEAVED] = NRG_TABLE_INTERLEAVED,
     [NRG_SINUSOIDAL_CONCATENATED] = NRG_TABLE_SIN_COS,
     [NRG_SINUSOIDAL_COSINES_FIRST] = NRG_TABLE_COS_SIN,
@@ -50,7 +50,7 @@ static void fill_job(nrg_position_table_job *job, const nrg_sinusoidal_args *a, 
 static inline int is_plain(size_t *table_stride, const nrg_sinusoidal_args *a)
 {
     if ((a->size != sizeof *a) | ((unsigned)a->dtype - NRG_F32 > NRG_BF16 - NRG_F32) |
-        ((unsigned)a->layout >= NRG_SINUSOIDAL_LAYOUTS) | (a->layout != NRG_SINUSOIDAL_INTERLEAVED && a->dim % 2) |
+        ((unsigned)a->layout > NRG_SINUSOIDAL_COSINES_FIRST) | (a->layout != NRG_SINUSOIDAL_INTERLEAVED && a->dim % 2) |
         (a->reserved != 0))
         return 0;
     quick_table table = {a->frequencies,

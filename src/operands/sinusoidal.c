@@ -25,7 +25,7 @@ static const nrg_part frequencies_parts[] = {
 
 static const nrg_range frequencies_ranges[] = {
     NRG_ENUM_RANGE(NRG_SINUSOIDAL_SPEC, nrg_sinusoidal_spec, spread, NRG_SINUSOIDAL_TO_BASE),
-    NRG_ENUM_RANGE(NRG_SINUSOIDAL_SPEC, nrg_sinusoidal_spec, layout, NRG_SINUSOIDAL_LAYOUTS - 1),
+    NRG_ENUM_RANGE(NRG_SINUSOIDAL_SPEC, nrg_sinusoidal_spec, layout, NRG_SINUSOIDAL_COSINES_FIRST),
 };
 
 static const nrg_operand frequencies_operands[NRG_SINUSOIDAL_FREQUENCIES_OPERANDS] = {
@@ -76,7 +76,7 @@ static const nrg_operand table_operands[NRG_SINUSOIDAL_TABLE_OPERANDS] = {
 
 static const nrg_range table_ranges[] = {
     NRG_DTYPE_RANGE(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, dtype),
-    NRG_ENUM_RANGE(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, layout, NRG_SINUSOIDAL_LAYOUTS - 1),
+    NRG_ENUM_RANGE(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, layout, NRG_SINUSOIDAL_COSINES_FIRST),
     NRG_RESERVED_RANGE(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, reserved),
 };
 

@@ -620,7 +620,7 @@ static void check_sinusoid(int which, int layout, int run)
 static void check_sinusoids(int which)
 {
     for (int run = 0; run < RUNS; run++)
-        for (int layout = 0; layout < (sinusoids[which].dim % 2 ? 1 : NRG_SINUSOIDAL_LAYOUTS); layout++)
+        for (int layout = 0; layout < (sinusoids[which].dim % 2 ? 1 : NRG_SINUSOIDAL_COSINES_FIRST + 1); layout++)
             check_sinusoid(which, layout, run);
 }
 
