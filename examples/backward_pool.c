@@ -64,7 +64,6 @@ typedef struct pool {
     const graph *graph;
     int nth;
     atomic_int arrived, round;
-    atomic_int status; /* the first that is not NRG_OK */
 } pool;
 
 typedef struct worker {
@@ -89,17 +88,26 @@ static void *work(void *argument)
 {
     worker *self = argument;
     for (int i = 0; i < NODES; i++) {
-        nrg_status status = nodes[i](self->pool->graph, self->ith, self->pool->nth);
-        int none = NRG_OK;
-        if (status != NRG_OK)
-            atomic_compare_exchange_strong(&self->pool->status, &none, (int)status);
+        nodes[i](self->pool->graph, self->ith, self->pool->nth); /* it was asked */
         barrier(self->pool);
     }
     return NULL;
 }
 
+/* What the calls will say, before the first worker starts: so none of them is left to decide by itself. */
+static nrg_status ask(const graph *g)
+{
+    nrg_status status = nrg_norm_forward_check(&g->spec, &g->forward);
+    if (status == NRG_OK)
+        status = nrg_norm_backward_check(&g->spec, &g->backward);
+    return status == NRG_OK ? nrg_norm_backward_reduce_check(&g->spec, &g->backward) : status;
+}
+
 static nrg_status run(const graph *g, int nth)
 {
+    const nrg_status status = ask(g);
+    if (status != NRG_OK)
+        return status;
     pthread_t threads[WORKERS_MAX];
     worker workers[WORKERS_MAX];
     pool p;
@@ -107,7 +115,6 @@ static nrg_status run(const graph *g, int nth)
     p.nth = nth;
     atomic_init(&p.arrived, 0);
     atomic_init(&p.round, 0);
-    atomic_init(&p.status, NRG_OK);
     for (int i = 0; i < nth; i++) {
         workers[i].pool = &p;
         workers[i].ith = i;
@@ -119,7 +126,7 @@ static nrg_status run(const graph *g, int nth)
     work(&workers[0]); /* the caller is a worker, too */
     for (int i = 1; i < nth; i++)
         pthread_join(threads[i], NULL);
-    return (nrg_status)atomic_load(&p.status);
+    return NRG_OK;
 }
 
 /* --- the step, on one thread and on many
