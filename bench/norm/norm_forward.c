@@ -21,6 +21,11 @@ static const bench_shape shapes[] = {
 static const bench_shape gate_shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(64, 4096), BENCH_ROWS(512, 4096),
                                           BENCH_ROWS(8192, 4096), BENCH_ROWS(4096, 128)};
 
+/* Heads of one token lie together in x; in o those of all tokens do, a head at a time. */
+enum { HEADS = 32 };
+static const bench_shape head_shapes[] = {BENCH_ROWS(HEADS, 128), BENCH_ROWS(4096, 64), BENCH_ROWS(4096, 128),
+                                          BENCH_ROWS(HEADS * 4096, 128)};
+
 #define PLAIN BENCH_SHAPES(shapes)
 #define GATED BENCH_SHAPES(gate_shapes)
 #define PRE(g) GATED, .gate = NRG_GATE_PRE, .activation = NRG_ACT_##g
@@ -36,6 +41,7 @@ static const bench_op ops[] = {
     {"add+rms+silu-post", ROWS | ADD | GATE, POST(SILU)},
     {"layer+gelu-post", ROWS | BIAS | GATE, POST(GELU), .centred = 1},
     {"rms+silu", ROWS, GATED, .activation = NRG_ACT_SILU}, /* of the output: no z */
+    {"rms-permuted", ROWS, BENCH_SHAPES(head_shapes), .option = HEADS},
     {"rms+silu-post-g8", ROWS | GATE, POST(SILU), .groups = 8},
 };
 
@@ -43,7 +49,15 @@ static void prepare(const bench_case *c, void *const *part)
 {
     nrg_norm_spec *spec = part[NRG_NORM_SPEC];
     *spec = bench_norm_spec(c);
-    *(nrg_norm_args *)part[NRG_NORM_ARGS] = nrg_norm_args_init(c->shape.rows, NULL, NULL);
+    nrg_norm_args *args = part[NRG_NORM_ARGS];
+    *args = nrg_norm_args_init(c->shape.rows, NULL, NULL);
+    if (!c->op->option)
+        return;
+    const size_t row = c->shape.dim * nrg_dtype_size(c->dtype);
+    args->rows = c->shape.rows / c->op->option;
+    args->rows2 = c->op->option;
+    args->x_stride = c->op->option * row;
+    args->x_stride2 = row;
 }
 
 BENCH_FUNCTION(forward, nrg_call_norm_forward, nrg_norm_forward(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth))

@@ -166,23 +166,25 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_plan
     return NRG_OK;
 }
 
-/* A call for each plane of the share. */
-static void run_planes(nrg_norm_forward_kernel *norm, const nrg_norm_job *all, const nrg_planes *p)
+/* A call for each plane of the share, in a job that is made anew for each: there is no room on the stack for two. */
+static void run_planes(nrg_norm_forward_kernel *norm, nrg_norm_job *job, const nrg_planes *p)
 {
-    const size_t each = p->count[0] * all->groups;
-    nrg_norm_job job = *all;
-    for (size_t plane = all->row_begin / each; plane * each < all->row_end; plane++) {
+    const char *const x = job->x, *const y = job->y, *const z = job->z;
+    char *const o = job->o, *const r = job->r;
+    float *const mean = job->mean, *const rstd = job->rstd;
+    const size_t each = p->count[0] * job->groups, begin = job->row_begin, end = job->row_end;
+    for (size_t plane = begin / each; plane * each < end; plane++) {
         const size_t first = plane * each;
-        job.x = all->x + planes_offset(p, X, plane);
-        job.y = all->y ? all->y + planes_offset(p, Y, plane) : NULL;
-        job.z = all->z ? all->z + planes_offset(p, Z, plane) : NULL;
-        job.o = all->o + planes_offset(p, O, plane);
-        job.r = all->r ? all->r + planes_offset(p, R, plane) : NULL;
-        job.mean = all->mean ? all->mean + first : NULL;
-        job.rstd = all->rstd ? all->rstd + first : NULL;
-        job.row_begin = all->row_begin > first ? all->row_begin - first : 0;
-        job.row_end = all->row_end - first < each ? all->row_end - first : each;
-        norm(&job);
+        job->x = x + planes_offset(p, X, plane);
+        job->y = y ? y + planes_offset(p, Y, plane) : NULL;
+        job->z = z ? z + planes_offset(p, Z, plane) : NULL;
+        job->o = o + planes_offset(p, O, plane);
+        job->r = r ? r + planes_offset(p, R, plane) : NULL;
+        job->mean = mean ? mean + first : NULL;
+        job->rstd = rstd ? rstd + first : NULL;
+        job->row_begin = begin > first ? begin - first : 0;
+        job->row_end = end - first < each ? end - first : each;
+        norm(job);
     }
 }
 
@@ -204,10 +206,10 @@ static __attribute__((noinline)) nrg_status forward(const nrg_norm_spec *spec, c
 
 nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
 {
-    nrg_norm_job job;
     norm_call call;
     if (!(spec && args && (ith >= 0) & (ith < nth) && is_plain(&call, spec, args)))
         return forward(spec, args, ith, nth);
+    nrg_norm_job job;
     fill_job(&job, &call, ith, nth);
     if (job.row_begin != job.row_end)
         NRG_ACTIVE_KERNEL(norm_forward, spec->dtype)(&job);
