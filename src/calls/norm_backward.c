@@ -71,7 +71,7 @@ static nrg_status make_job(nrg_norm_backward_job *job, nrg_planes *planes, nrg_c
         .b = a->b,
         .mean = s->centred ? a->mean : NULL,
         .dx = a->dx,
-        .dy = a->dy,
+        .dy = a->dy == a->dx && !after ? NULL : a->dy, /* one tensor, stored once */
         .dz = a->dz,
         .dw = a->dw ? partial : NULL,
         .db = a->db && partial ? partial + (a->dw ? nrg_norm_block_count(rows) * dim : 0) : NULL,

@@ -53,7 +53,7 @@ enum { NRG_PLANES_D_O, NRG_PLANES_DR_IN, NRG_PLANES_X, NRG_PLANES_Y, NRG_PLANES_
 /* A share for norm_backward: blocks of rows (the last block ends at `rows`). Without partial sums a share is one block. */
 typedef struct nrg_norm_backward_job {
     const char *d_o, *dr_in, *x, *y, *z, *w, *b; /* NULL where absent. x: r itself where that is given; then y is NULL */
-    char *dx, *dy, *dz;                          /* NULL where not asked for */
+    char *dx, *dy, *dz;                          /* NULL where not asked for. dy: nor where it is dx */
     const float *mean;                           /* [rows, groups]; NULL: to be recomputed, or not centred */
     double *dw, *db;                             /* partial sums, [blocks][groups · dim]; NULL where not asked for */
     size_t d_o_stride, dr_in_stride, x_stride, y_stride, z_stride, dx_stride, dy_stride, dz_stride;

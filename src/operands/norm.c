@@ -26,22 +26,33 @@ nrg_status nrg_norm_measure_spec(const nrg_norm_spec *s, nrg_dtype type[NRG_TYPE
 /* mean and rstd: rows · groups fits wherever rows · dim elements of x do, and is looked at after them. */
 static size_t statistics_of(const nrg_norm_spec *spec, size_t rows) { return rows * (spec->groups ? spec->groups : 1); }
 
-/* Rows in planes. Where their number does not fit, neither do tensors that repeat nowhere, which there always are. */
-static void measure_rows(nrg_sizes *s, const nrg_norm_spec *spec, size_t rows, size_t rows2, size_t rows3, uint32_t repeated)
+/* Rows in planes. *all: of the kernel, groups that share w and b being rows. Where that does not fit, neither do tensors that
+ * repeat nowhere, which there always are. Inlined, and with a short way for a matrix: a call of one
+ * row is not much longer than what is checked of it. */
+static inline nrg_status measure_rows(nrg_sizes *s, const nrg_norm_spec *spec, size_t rows, size_t rows2, size_t rows3,
+                                      uint32_t repeated, size_t *all)
 {
+    const size_t alike = nrg_norm_alike(spec);
+    if (repeated > (NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3))
+        return NRG_ERR_ENUM;
+    s->is_matrix = ((rows2 | rows3) <= 1) & !repeated;
     s->n[ROWS] = rows;
     s->n[ROWS2] = nrg_or_one(rows2);
     s->n[ROWS3] = nrg_or_one(rows3);
     s->n[DIM] = spec->dim;
     s->n[W_DIM] = rows ? nrg_norm_w_dim(spec) : 0;
+    *all = rows;
+    int fits = 1;
+    if (((rows2 | rows3) > 1) | (alike > 1)) {
+        size_t each;
+        fits = nrg_product(s->n[ROWS2], s->n[ROWS3], &each) && nrg_product(each, rows, &each) && nrg_product(each, alike, all);
+        *all = nrg_all_rows(rows, rows2, rows3) * alike;
+    }
     s->n[STATISTICS] = statistics_of(spec, nrg_all_rows(rows, rows2, rows3));
-    s->is_matrix = ((rows2 | rows3) <= 1) & !repeated;
+    return fits ? NRG_OK : NRG_ERR_OVERFLOW;
 }
 
-#define REPEAT_RANGES(type)                                                                                                      \
-    NRG_ENUM_RANGE(NRG_NORM_ARGS, type, y_repeat, NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3),                        \
-        NRG_ENUM_RANGE(NRG_NORM_ARGS, type, z_repeat, NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3)
-static const nrg_range ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC), REPEAT_RANGES(nrg_norm_args)};
+static const nrg_range ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC)};
 
 /* ---- forward ---- */
 
@@ -49,10 +60,12 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
 {
     const nrg_norm_spec *spec = part[NRG_NORM_SPEC];
     const nrg_norm_args *args = part[NRG_NORM_ARGS];
-    const nrg_status status = nrg_norm_measure_spec(spec, s->type);
+    size_t rows;
+    nrg_status status = nrg_norm_measure_spec(spec, s->type);
+    if (status == NRG_OK)
+        status = measure_rows(s, spec, args->rows, args->rows2, args->rows3, args->y_repeat | args->z_repeat, &rows);
     if (status != NRG_OK)
         return status;
-    measure_rows(s, spec, args->rows, args->rows2, args->rows3, args->y_repeat | args->z_repeat);
     if (spec->residual_mode == NRG_RESIDUAL_AFTER) {
         s->needed |= NRG_BIT(NRG_NORM_Y);
         s->refused |= NRG_BIT(NRG_NORM_R);
@@ -103,28 +116,33 @@ const nrg_call nrg_call_norm_forward = {
 
 /* ---- backward ---- */
 
-nrg_status nrg_norm_measure_space(const nrg_norm_spec *spec, size_t rows, const nrg_norm_backward_args *args, size_t *doubles)
+/* rows: of the kernel. */
+static inline nrg_status measure_space(const nrg_norm_spec *spec, size_t rows, const nrg_norm_backward_args *args,
+                                       size_t *doubles)
 {
-    const size_t sums = ((size_t)(args->dw != NULL) + (args->db != NULL)) * nrg_norm_block_count(rows * nrg_norm_alike(spec));
+    const size_t sums = ((size_t)(args->dw != NULL) + (args->db != NULL)) * nrg_norm_block_count(rows);
     const size_t columns = nrg_norm_w_dim(spec);
     size_t bytes;
     *doubles = columns * sums;
     return nrg_product(columns, sums * sizeof(double), &bytes) ? NRG_OK : NRG_ERR_OVERFLOW;
 }
 
+nrg_status nrg_norm_measure_space(const nrg_norm_spec *spec, size_t rows, const nrg_norm_backward_args *args, size_t *doubles)
+{
+    return measure_space(spec, rows * nrg_norm_alike(spec), args, doubles);
+}
+
 static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
 {
     const nrg_norm_spec *spec = part[NRG_NORM_SPEC];
     const nrg_norm_backward_args *args = part[NRG_NORM_ARGS];
+    size_t rows;
     nrg_status status = nrg_norm_measure_spec(spec, s->type);
+    if (status == NRG_OK)
+        status = measure_rows(s, spec, args->rows, args->rows2, args->rows3, args->y_repeat | args->z_repeat, &rows);
+    if (status == NRG_OK)
+        status = measure_space(spec, rows, args, &s->n[SPACE]);
     if (status != NRG_OK)
-        return status;
-    size_t planes, rows;
-    if (!nrg_product(nrg_or_one(args->rows2), nrg_or_one(args->rows3), &planes) || !nrg_product(args->rows, planes, &rows) ||
-        !nrg_product(rows, nrg_norm_alike(spec), &planes))
-        return NRG_ERR_OVERFLOW;
-    measure_rows(s, spec, args->rows, args->rows2, args->rows3, args->y_repeat | args->z_repeat);
-    if ((status = nrg_norm_measure_space(spec, rows, args, &s->n[SPACE])) != NRG_OK)
         return status;
     s->n[SUMS] = nrg_norm_w_dim(spec); /* written where there are no rows, too */
     if (!args->r)
@@ -175,7 +193,7 @@ static const nrg_operand backward_operands[NRG_NORM_BACKWARD_OPERANDS] = {
                                      .room = NRG_AT(nrg_norm_backward_args, workspace_size)},
 };
 
-static const nrg_range backward_ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC), REPEAT_RANGES(nrg_norm_backward_args),
+static const nrg_range backward_ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC),
                                             NRG_RESERVED_RANGE(NRG_NORM_ARGS, nrg_norm_backward_args, reserved)};
 
 const nrg_call nrg_call_norm_backward = {

@@ -474,6 +474,17 @@ NRG_INLINE int is_plain(const backward *b, const backward_batch *batch)
 
 /* ---- rows ---- */
 
+/* In a function of its own: the loop over rows of a matrix is in the way of a call of one row. */
+static __attribute__((noinline)) void find_in_planes(const backward *b, backward_batch *batch)
+{
+    const nrg_planes *p = b->job->planes;
+    for (int k = 0; k < batch->rows; k++) {
+        const size_t n = batch->n + (size_t)k, plane = n / p->count[0];
+        batch->row[k] = backward_row_at(b->job, n % p->count[0], batch->group, b->D);
+        move_to_plane(&batch->row[k], p, plane);
+    }
+}
+
 /* The rows after `before` (NULL: the first), which may be none. */
 static void next_batch(const backward *b, backward_batch *batch, const backward_batch *before)
 {
@@ -485,6 +496,10 @@ static void next_batch(const backward *b, backward_batch *batch, const backward_
         batch->n += (size_t)before->rows;
     }
     batch->rows = job->row_end - batch->n < NRG_ROW_BATCH ? (int)(job->row_end - batch->n) : NRG_ROW_BATCH;
+    if (job->planes) {
+        find_in_planes(b, batch);
+        return;
+    }
     for (int k = 0; k < batch->rows; k++)
         batch->row[k] = backward_row_at(job, batch->n + (size_t)k, batch->group, b->D);
 }
@@ -493,29 +508,26 @@ static void next_batch(const backward *b, backward_batch *batch, const backward_
 NRG_INLINE int backward_can_stream(const nrg_norm_backward_job *job, const char *out, size_t stride, int tensor,
                                    size_t group_bytes)
 {
+    if (!job->stream || !out || out == job->d_o || out == job->dr_in || out == job->x || out == job->y || out == job->z)
+        return 0;
     size_t steps = (uintptr_t)out | stride | (job->groups > 1 ? group_bytes : 0);
     for (int k = 1; job->planes && k < NRG_PLANE_LEVELS; k++)
         steps |= job->planes->stride[tensor][k];
-    return job->stream && (steps & 15) == 0 && out != job->d_o && out != job->dr_in && out != job->x && out != job->y &&
-           out != job->z;
+    return (steps & 15) == 0;
 }
 
-static void norm_backward(const nrg_norm_backward_job *given, nrg_dtype D)
+static void norm_backward(const nrg_norm_backward_job *job, nrg_dtype D)
 {
     float scratch[BACKWARD_SCRATCH];
-    nrg_norm_backward_job copy = *given;
-    if (copy.dy == copy.dx && !copy.after)
-        copy.dy = NULL; /* one tensor, stored once */
-    const nrg_norm_backward_job *job = &copy;
     const size_t dim = job->dim;
     backward b = {.job = job, .D = D, .scratch = scratch};
     b.on_output = job->gate == NRG_GATE_NONE && job->activation != NRG_ACT_IDENTITY;
     b.gated = b.on_output || job->gate != NRG_GATE_NONE;
     b.raw = D != NRG_F32 && !b.gated && !job->y && !job->x_f32 && !job->dy && job->dx;
     b.direct = b.raw || (D == NRG_F32 && !b.gated && !job->dy && job->dx);
-    b.stream_dx = job->dx && backward_can_stream(job, job->dx, job->dx_stride, NRG_PLANES_DX, bytes_of(dim, D, 0));
-    b.stream_dy = job->dy && backward_can_stream(job, job->dy, job->dy_stride, NRG_PLANES_DY, bytes_of(dim, D, job->y_f32));
-    b.stream_dz = job->dz && backward_can_stream(job, job->dz, job->dz_stride, NRG_PLANES_DZ, bytes_of(dim, D, 0));
+    b.stream_dx = backward_can_stream(job, job->dx, job->dx_stride, NRG_PLANES_DX, bytes_of(dim, D, 0));
+    b.stream_dy = backward_can_stream(job, job->dy, job->dy_stride, NRG_PLANES_DY, bytes_of(dim, D, job->y_f32));
+    b.stream_dz = backward_can_stream(job, job->dz, job->dz_stride, NRG_PLANES_DZ, bytes_of(dim, D, 0));
 
     const int as_it_is = D == NRG_F32 && !b.gated && !job->y && job->formula.w_offset == 0;
     b.sum_chunk = b.raw ? BACKWARD_RAW_CHUNK : as_it_is ? BACKWARD_WHOLE_SUM_CHUNK : BACKWARD_SUM_CHUNK;

@@ -26,7 +26,7 @@ NRG_INLINE char *group_into(char *tensor, size_t stride, size_t n, size_t at, nr
 }
 
 /* A row of a plane, of which the job's pointers are the first. Rows of gradients add up in their order, wherever they lie. */
-static __attribute__((noinline)) void move_to_plane(backward_row *row, const nrg_planes *p, size_t plane)
+NRG_INLINE void move_to_plane(backward_row *row, const nrg_planes *p, size_t plane)
 {
     size_t at[NRG_PLANE_TENSORS] = {0};
     for (int k = 1; k < NRG_PLANE_LEVELS; k++) {
@@ -45,10 +45,10 @@ static __attribute__((noinline)) void move_to_plane(backward_row *row, const nrg
     row->dz += row->dz ? at[NRG_PLANES_DZ] : 0;
 }
 
+/* Of the first plane. */
 NRG_INLINE backward_row backward_row_at(const nrg_norm_backward_job *job, size_t n, size_t group, nrg_dtype D)
 {
-    const size_t at = group * job->dim, plane = job->planes ? n / job->planes->count[0] : 0;
-    n -= job->planes ? plane * job->planes->count[0] : 0;
+    const size_t at = group * job->dim;
     backward_row row = {
         .d_o = group_of(job->d_o, job->d_o_stride, n, at, D, 0),
         .dr_in = group_of(job->dr_in, job->dr_in_stride, n, at, D, job->r_f32),
@@ -61,8 +61,6 @@ NRG_INLINE backward_row backward_row_at(const nrg_norm_backward_job *job, size_t
         .dy = group_into(job->dy, job->dy_stride, n, at, D, job->y_f32),
         .dz = group_into(job->dz, job->dz_stride, n, at, D, 0),
     };
-    if (plane)
-        move_to_plane(&row, job->planes, plane);
     return row;
 }
 
