@@ -102,8 +102,8 @@ typedef struct shape {
     size_t count[3], x_stride[3], o_stride[3];
 } shape;
 
-/* Whether all rows lie at equal distances, which is then that of the innermost that are more than one. */
-static int is_one_row_of_rows(const shape *s, const size_t stride[3], size_t *distance)
+/* Whether all rows lie at equal distances: *distance, 0 where there is one row. */
+static int are_equally_far(const shape *s, const size_t stride[3], size_t *distance)
 {
     size_t rows = 1;
     *distance = 0;
@@ -122,7 +122,7 @@ static int is_one_row_of_rows(const shape *s, const size_t stride[3], size_t *di
 static void set_rows(nrg_norm_backward_args *a, const shape *s)
 {
     size_t x, o;
-    if (is_one_row_of_rows(s, s->x_stride, &x) && is_one_row_of_rows(s, s->o_stride, &o)) {
+    if (are_equally_far(s, s->x_stride, &x) && are_equally_far(s, s->o_stride, &o)) {
         a->x_stride = x;
         a->d_o_stride = a->dx_stride = o;
         a->rows2 = a->rows3 = 1;

@@ -199,13 +199,14 @@ nrg_status nrg_rope(const nrg_rope_spec *spec, const nrg_rope_args *args, int it
     rope_share(&job[0], 0, q_rows, begin, end);
     rope_share(&job[1], q_rows, k_rows, begin, end);
     nrg_rope_kernel *const rope = NRG_ACTIVE_KERNEL(rope, args->dtype);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         if (!job[i].heads || job[i].begin == job[i].end)
             continue;
-        else if (batch == 1)
+        if (batch == 1)
             rope(&job[i]);
         else
             rope_turn_batches(rope, &job[i], &batches[i]);
+    }
     return NRG_OK;
 }
 
