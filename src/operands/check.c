@@ -329,8 +329,8 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
                 return status;
             rows *= s->n[o->level[1].count] * s->n[o->level[2].count];
         }
-        const size_t bytes =
-            rows * dim * e->element; /* fits: rows are no longer than their stride; or, where they repeat, a hint */
+        /* fits, since rows are no longer than their stride; where they repeat it is a hint */
+        const size_t bytes = rows * dim * e->element;
         if (!bytes)
             continue;
         if (o->room && nrg_size_at(from, o->room) < bytes)

@@ -27,8 +27,8 @@ nrg_status nrg_norm_measure_spec(const nrg_norm_spec *s, nrg_dtype type[NRG_TYPE
 static size_t statistics_of(const nrg_norm_spec *spec, size_t rows) { return rows * (spec->groups ? spec->groups : 1); }
 
 /* Rows in planes. *all: of the kernel, groups that share w and b being rows. Where that does not fit, neither do tensors that
- * repeat nowhere, which there always are. Inlined, and with a short way for a matrix: a call of one
- * row is not much longer than what is checked of it. */
+ * repeat nowhere, which there always are. Inlined, and with a short way for a matrix: a third of a call of one short row is what
+ * is checked of it. */
 static inline nrg_status measure_rows(nrg_sizes *s, const nrg_norm_spec *spec, size_t rows, size_t rows2, size_t rows3,
                                       uint32_t repeated, size_t *all)
 {

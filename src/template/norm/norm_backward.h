@@ -474,7 +474,7 @@ NRG_INLINE int is_plain(const backward *b, const backward_batch *batch)
 
 /* ---- rows ---- */
 
-/* In a function of its own: the loop over rows of a matrix is in the way of a call of one row. */
+/* The rows of a batch, which may be in several planes. Apart from the walk over a matrix, which has nothing to divide. */
 static __attribute__((noinline)) void find_in_planes(const backward *b, backward_batch *batch)
 {
     const nrg_planes *p = b->job->planes;
