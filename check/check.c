@@ -34,8 +34,8 @@ const char check_help[] =
     "  --full       a large one: minutes\n"
     "  --isa NAME   this path only (scalar, avx2, avx512, neon)\n"
     "  --op NAME    this operation only, of those that the report lists\n"
-    "  --hash       compares nothing: prints a hash of the results of every op and dtype, on the\n"
-    "               active path or that of --isa; it is the same on every path and machine\n"
+    "  --hash       compares nothing: prints a hash of the results of every op, dtype and grade of\n"
+    "               accuracy, on the active path or that of --isa; it is the same on every path and machine\n"
     "  --cases      with --hash: of every case as well\n"
     "\n"
     "The first line has a digest of all results. The sweep is the same on every machine, so for one\n"
@@ -232,7 +232,7 @@ static int complain_of_case(const sweep_case *c, const char *before, const char 
 }
 
 enum {
-    KERNELS = 0
+    KERNELS = SWEEP_EXACT_KERNELS /* at most */
 #define NRG_KERNEL(family, op, job) +3
 #include "../src/kernels.def"
 #undef NRG_KERNEL
@@ -276,9 +276,10 @@ static int sweep(sweep_level level, int only, const char *op, memory *m, sweep_r
         result->bytes += c.bytes;
         result->digest = digest(result->digest, m->copies[EXPECTED], c.bytes);
     }
-    for (int i = 0; i < KERNELS; i++)
+    for (int i = 0; i < sweep_kernels; i++)
         if (!result->kernel_cases[i] && is_asked_for(i, op)) {
-            complain("FAIL: no case runs %s_%s", sweep_kernel_op(i), nrg_dtype_name(sweep_kernel_dtype(i)));
+            complain("FAIL: no case runs %s_%s%s", sweep_kernel_op(i), nrg_dtype_name(sweep_kernel_dtype(i)),
+                     sweep_kernel_grade(i));
             return CLI_FAILED;
         }
     return CLI_DONE;
@@ -303,14 +304,14 @@ static void print_path(nrg_isa isa, const tally *path)
 static void print_kernels(const sweep_result *result)
 {
     const char *last = NULL;
-    for (int i = 0; i < KERNELS; i++) {
+    for (int i = 0; i < sweep_kernels; i++) {
         if (!result->kernel_cases[i])
             continue; /* another operation was asked for */
         int is_new = !last || strcmp(sweep_kernel_op(i), last) != 0;
         if (is_new)
             printf("%s  %-23s", last ? "\n" : "", sweep_kernel_op(i));
         last = sweep_kernel_op(i);
-        printf("%s%s %llu", is_new ? " " : ", ", nrg_dtype_name(sweep_kernel_dtype(i)),
+        printf("%s%s%s %llu", is_new ? " " : ", ", nrg_dtype_name(sweep_kernel_dtype(i)), sweep_kernel_grade(i),
                (unsigned long long)result->kernel_cases[i]);
     }
     printf("\n");
@@ -383,7 +384,8 @@ static int print_hashes(sweep_level level, int only, const char *op, int by_case
     int is_there = sweep_make(level, number, &c), status = CLI_DONE;
     while (is_there && status == CLI_DONE) {
         const int kernel = c.kernel, is_wanted = is_asked_for(kernel, op);
-        const char *name = sweep_kernel_op(kernel), *dtype = nrg_dtype_name(sweep_kernel_dtype(kernel));
+        const char *name = sweep_kernel_op(kernel), *dtype = nrg_dtype_name(sweep_kernel_dtype(kernel)),
+                   *grade = sweep_kernel_grade(kernel);
         uint64_t hash = SWEEP_HASH_START, cases = 0;
         for (; is_there && c.kernel == kernel && status == CLI_DONE; is_there = sweep_make(level, ++number, &c), cases++) {
             uint64_t own = SWEEP_HASH_START;
@@ -392,10 +394,10 @@ static int print_hashes(sweep_level level, int only, const char *op, int by_case
             status = hash_case(isa, &c, &m, &own);
             hash = (hash ^ own) * 0x100000001b3u;
             if (by_case)
-                printf("%s_%s#%llu %016llx\n", name, dtype, (unsigned long long)c.n, (unsigned long long)own);
+                printf("%s_%s%s#%llu %016llx\n", name, dtype, grade, (unsigned long long)c.n, (unsigned long long)own);
         }
         if (is_wanted && status == CLI_DONE)
-            printf("%s_%s %llu %016llx\n", name, dtype, (unsigned long long)cases, (unsigned long long)hash);
+            printf("%s_%s%s %llu %016llx\n", name, dtype, grade, (unsigned long long)cases, (unsigned long long)hash);
     }
     release(&m);
     return status;
@@ -403,7 +405,7 @@ static int print_hashes(sweep_level level, int only, const char *op, int by_case
 
 static int is_an_op(const char *name)
 {
-    for (int i = 0; i < KERNELS; i++)
+    for (int i = 0; i < sweep_kernels; i++)
         if (is_asked_for(i, name))
             return 1;
     return 0;

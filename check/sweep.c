@@ -30,11 +30,31 @@ static const struct {
     const char *op;
     nrg_dtype dtype;
     const sweep_family *family;
+    nrg_accuracy accuracy;
 } kernels[] = {
 #define NRG_KERNEL(family, op, job)                                                                                              \
-    {#op, NRG_F32, &sweep_family_##op}, {#op, NRG_F16, &sweep_family_##op}, {#op, NRG_BF16, &sweep_family_##op},
+    {#op, NRG_F32, &sweep_family_##op, NRG_ACCURACY_FAST}, {#op, NRG_F16, &sweep_family_##op, NRG_ACCURACY_FAST},                \
+        {#op, NRG_BF16, &sweep_family_##op, NRG_ACCURACY_FAST},
 #include "../src/kernels.def"
 #undef NRG_KERNEL
+/* the ops that have a choice, again: after all others, so that these keep their numbers */
+#define EXACT(op) {#op, NRG_F32, &sweep_family_##op, NRG_ACCURACY_EXACT},
+#ifndef NRG_NO_NORM
+    EXACT(norm_forward)
+#ifndef NRG_NO_BACKWARD
+        EXACT(norm_backward)
+#endif
+#ifndef NRG_NO_ROPE
+            EXACT(norm_rope)
+#endif
+#endif
+#ifndef NRG_NO_CHANNEL
+                EXACT(channel_norm_forward)
+#ifndef NRG_NO_BACKWARD
+                    EXACT(channel_norm_backward)
+#endif
+#endif
+#undef EXACT
 };
 
 const int sweep_kernels = sizeof kernels / sizeof kernels[0];
@@ -42,6 +62,8 @@ const int sweep_kernels = sizeof kernels / sizeof kernels[0];
 const char *sweep_kernel_op(int kernel) { return kernels[kernel].op; }
 
 nrg_dtype sweep_kernel_dtype(int kernel) { return kernels[kernel].dtype; }
+
+const char *sweep_kernel_grade(int kernel) { return kernels[kernel].accuracy == NRG_ACCURACY_EXACT ? "-exact" : ""; }
 
 const char *sweep_operand_name(const sweep_case *c, int operand) { return c->operands[operand].name; }
 
@@ -78,6 +100,7 @@ int sweep_make(sweep_level level, uint64_t number, sweep_case *c)
     c->large = c->length > family->small[level] ? c->length - (size_t)family->small[level] : 0;
     c->spec = nrg_rms_norm_spec(1, 0);
     c->spec.dtype = kernels[c->kernel].dtype;
+    c->spec.accuracy = kernels[c->kernel].accuracy;
     c->shares = c->reduce_shares = 1;
     family->make(c);
     return 1;
@@ -183,8 +206,8 @@ static void describe_place(const sweep_case *c, int output, char text[SWEEP_TEXT
 void sweep_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     static const char *const stores[] = {"auto", "keep", "stream"};
-    snprintf(text, SWEEP_TEXT_ROOM, "case %llu: %s_%s", (unsigned long long)c->number, kernels[c->kernel].op,
-             nrg_dtype_name(c->spec.dtype));
+    snprintf(text, SWEEP_TEXT_ROOM, "case %llu: %s_%s%s", (unsigned long long)c->number, kernels[c->kernel].op,
+             nrg_dtype_name(c->spec.dtype), sweep_kernel_grade(c->kernel));
     kernels[c->kernel].family->describe(c, text);
     sweep_append(text, ", store %s", stores[c->channel.channels ? c->channel.store : c->spec.store]);
     sweep_append(text, ", %d share%s", c->shares, c->shares == 1 ? "" : "s");

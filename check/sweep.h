@@ -106,9 +106,12 @@ typedef struct sweep_case {
     size_t bytes; /* of memory, all operands and the gaps around them */
 } sweep_case;
 
-/* The lines of kernels.def, three kernels each. */
+/* The lines of kernels.def, three kernels each; and after them the f32 kernels of ops with a choice of accuracy, at the other
+ * grade, whose names end in -exact. */
+enum { SWEEP_EXACT_KERNELS = 5 };
 extern const int sweep_kernels;
 const char *sweep_kernel_op(int kernel);
+const char *sweep_kernel_grade(int kernel); /* "" or "-exact" */
 const char *sweep_operand_name(const sweep_case *c, int operand);
 nrg_dtype sweep_kernel_dtype(int kernel);
 

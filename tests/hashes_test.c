@@ -27,10 +27,10 @@ static int write_hashes(FILE *to, char *path, char *op)
     return status || lost;
 }
 
-/* A line of the file is "OP_DTYPE CASES HASH". */
+/* A line of the file is "OP_DTYPE CASES HASH"; a dtype may end in -exact. */
 static int is_of(const char *line, const char *op)
 {
-    static const char *const dtypes[] = {"_f32 ", "_f16 ", "_bf16 "};
+    static const char *const dtypes[] = {"_f32 ", "_f16 ", "_bf16 ", "_f32-exact "};
     const size_t n = strlen(op);
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
         if (strncmp(line, op, n) == 0 && strncmp(line + n, dtypes[i], strlen(dtypes[i])) == 0)
@@ -38,35 +38,41 @@ static int is_of(const char *line, const char *op)
     return 0;
 }
 
-/* The next line that is of one of the ops. */
-static int next_line(FILE *from, char *line, int room, char **ops)
+enum { MOST = 256, ROOM = 128 };
+
+/* Lines that are of one of the ops, in order: those of one op stand in a file beside each other only where it has one grade. */
+typedef struct lines {
+    char line[MOST][ROOM];
+    size_t count;
+} lines;
+
+static int by_line(const void *a, const void *b) { return strcmp(a, b); }
+
+static void read_lines(lines *to, FILE *from, char **ops)
 {
-    while (fgets(line, room, from)) {
+    while (to->count < MOST && fgets(to->line[to->count], ROOM, from)) {
         int is_wanted = !*ops;
         for (int i = 0; ops[i]; i++)
-            is_wanted |= is_of(line, ops[i]);
-        if (is_wanted)
-            return 1;
+            is_wanted |= is_of(to->line[to->count], ops[i]);
+        to->count += is_wanted;
     }
-    return 0;
+    qsort(to->line, to->count, ROOM, by_line);
 }
 
-/* How many lines of one file the other does not have at their place; what they are. */
-static int compare(FILE *expected, FILE *got, char **ops, int *count)
+/* How many lines one has and the other has not; what they are. */
+static int compare(const lines *expected, const lines *got)
 {
-    char lines[2][128];
     int differences = 0;
-    for (;;) {
-        const int is_expected = next_line(expected, lines[0], sizeof lines[0], ops);
-        const int is_there = fgets(lines[1], sizeof lines[1], got) != NULL;
-        if (!is_expected && !is_there)
-            return differences;
-        ++*count;
-        if (is_expected && is_there && strcmp(lines[0], lines[1]) == 0)
-            continue;
-        printf("expected: %sgot:      %s", is_expected ? lines[0] : "nothing\n", is_there ? lines[1] : "nothing\n");
-        differences++;
+    size_t i = 0, j = 0;
+    while (i < expected->count || j < got->count) {
+        const int order = i == expected->count ? 1 : j == got->count ? -1 : strcmp(expected->line[i], got->line[j]);
+        if (order)
+            printf("%s %s", order < 0 ? "expected:" : "got:     ", order < 0 ? expected->line[i] : got->line[j]);
+        differences += order != 0;
+        i += order <= 0;
+        j += order >= 0;
     }
+    return differences;
 }
 
 int main(int argc, char **argv)
@@ -90,8 +96,10 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     rewind(got);
-    int count = 0;
-    const int differences = compare(expected, got, ops, &count);
-    printf("%s: %d of %d lines differ\n", argv[1], differences, count);
-    return differences || !count ? EXIT_FAILURE : EXIT_SUCCESS;
+    static lines of_file, of_path;
+    read_lines(&of_file, expected, ops);
+    read_lines(&of_path, got, ops);
+    const int differences = compare(&of_file, &of_path);
+    printf("%s: %d of %zu lines differ\n", argv[1], differences, of_file.count);
+    return differences || !of_file.count || of_file.count == MOST ? EXIT_FAILURE : EXIT_SUCCESS;
 }

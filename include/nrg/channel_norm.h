@@ -110,8 +110,8 @@ typedef struct nrg_channel_norm_spec {
     int centred;                   /* not 0: subtract the mean */
     double eps;                    /* finite, at least 0; below 2^-600 it counts as 0 */
     double momentum; /* 0 to 1: running = (1 - momentum)·running + momentum·batch. Not looked at where nothing is updated by it */
-    int cumulative;    /* not 0: momentum is 1/(batches + 1) instead, which makes running the average of all batches */
-    uint32_t reserved; /* 0 */
+    int cumulative;        /* not 0: momentum is 1/(batches + 1) instead, which makes running the average of all batches */
+    nrg_accuracy accuracy; /* fast, or exact; was reserved before 0.3 */
 } nrg_channel_norm_spec;
 
 /* What a set's elements are normalized with, in double. For nrg, and for saving: a forward pass hands it out, the backward pass
@@ -208,7 +208,7 @@ static inline nrg_channel_norm_args nrg_channel_norm_args_init(size_t n, size_t 
  *   NRG_ERR_STRIDE       a stride shorter than what it steps over
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERLAP      operands overlap in a way that is not allowed
- *   NRG_ERR_ENUM         over, layout, statistics, dtype, activation or store unknown
+ *   NRG_ERR_ENUM         over, layout, statistics, dtype, activation, store or accuracy unknown
  *   NRG_ERR_DTYPE        w_dtype neither dtype nor f32
  *   NRG_ERR_EPS          eps negative, infinite or NaN
  *   NRG_ERR_CONSTANT     momentum not from 0 to 1, where running_mean and running_var are updated and spec.cumulative is 0

@@ -102,6 +102,8 @@ typedef struct nrg_norm_spec {
     nrg_gate gate;                   /* where z goes. New in 0.2, like the fields below */
     nrg_activation activation;       /* g */
     size_t groups;                   /* a row is normalized in this many equal parts; 0 stands for 1 */
+    nrg_accuracy accuracy;           /* fast, or exact. New in 0.3, like the field below */
+    uint32_t reserved;               /* 0 */
 } nrg_norm_spec;
 
 /* Where the data is. Make one with nrg_norm_args_init, then set what else there is. Pointers need the alignment of their
@@ -202,13 +204,13 @@ static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, void 
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
  *   NRG_ERR_NULL         spec, args, or (with rows > 0) x or o; y with NRG_RESIDUAL_AFTER, or in the add_ shortcuts; z with a gate
- *   NRG_ERR_STRUCT_SIZE  a size smaller than the first version's struct, larger than this one's and not zero there, or over 4096
+ *   NRG_ERR_STRUCT_SIZE  a size smaller than the first version's struct, larger than this one's and not zero there, or over 4096; reserved not 0
  *   NRG_ERR_DIM          dim is 0, or no multiple of groups
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
  *   NRG_ERR_STRIDE       a stride shorter than a row, or than what lies inside of it
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERLAP      operands overlap in a way the matrix above does not allow
- *   NRG_ERR_ENUM         dtype, eps_mode, residual_mode, store, weights, gate or activation unknown; y_repeat or z_repeat over 7
+ *   NRG_ERR_ENUM         dtype, eps_mode, residual_mode, store, weights, gate, activation or accuracy unknown; y_repeat or z_repeat over 7
  *   NRG_ERR_DTYPE        y_dtype, r_dtype or w_dtype neither dtype nor f32
  *   NRG_ERR_EPS          eps negative, infinite or NaN
  *   NRG_ERR_CONSTANT     c or weight_offset NaN, or beyond the largest float

@@ -73,6 +73,7 @@ static inline int is_plain(norm_call *c, const nrg_norm_spec *s, const nrg_norm_
                         ((unsigned)s->eps_mode <= NRG_EPS_NONE) & ((unsigned)s->store <= NRG_STORE_STREAM) & (s->eps >= 0) &
                         (s->eps <= DBL_MAX) & (fabs(s->c) <= (double)FLT_MAX) & (fabsf(s->weight_offset) <= FLT_MAX) &
                         (s->groups <= 1) & ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) &
+                        ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) & (s->reserved == 0) &
                         !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation);
     const int sizes =
         (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) & ((a->rows2 | a->rows3) <= 1) & !(a->y_repeat | a->z_repeat);

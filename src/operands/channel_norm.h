@@ -86,7 +86,7 @@ enum {
 
 #define NRG_CHANNEL_SPEC_PART                                                                                                    \
     {                                                                                                                            \
-        .size = sizeof(nrg_channel_norm_spec), .least = NRG_SIZE_UP_TO(nrg_channel_norm_spec, reserved)                          \
+        .size = sizeof(nrg_channel_norm_spec), .least = NRG_SIZE_UP_TO(nrg_channel_norm_spec, accuracy)                          \
     }
 #define NRG_CHANNEL_SPEC_RANGES                                                                                                  \
     NRG_DTYPE_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, dtype),                                                             \
@@ -96,7 +96,7 @@ enum {
         NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, statistics, NRG_STATISTICS_FOLDED),                              \
         NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, activation, NRG_ACT_SOFTPLUS),                                   \
         NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, store, NRG_STORE_STREAM),                                        \
-        NRG_RESERVED_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, reserved)
+        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, accuracy, NRG_ACCURACY_EXACT)
 
 /* Operands that args point to: a tensor; a number for each channel or set; an array for each set. */
 #define NRG_CHANNEL_TENSOR(args, field, role)                                                                                    \

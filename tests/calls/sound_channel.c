@@ -22,10 +22,10 @@ enum { SPEC = NRG_CHANNEL_SPEC, ARGS = NRG_CHANNEL_ARGS, MORE = NRG_CHANNEL_MORE
         SPEC_U32(layout, NRG_NHWC + 1, NRG_ERR_ENUM), SPEC_U32(statistics, NRG_STATISTICS_FOLDED + 1, NRG_ERR_ENUM),             \
         SPEC_U32(activation, NRG_ACT_SOFTPLUS, NRG_OK), SPEC_U32(activation, NRG_ACT_SOFTPLUS + 1, NRG_ERR_ENUM),                \
         SPEC_U32(store, NRG_STORE_STREAM, NRG_OK), SPEC_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                          \
-        SPEC_U32(reserved, 1, NRG_ERR_STRUCT_SIZE), SPEC_F64(eps, -1, NRG_ERR_EPS), SPEC_F64(eps, -5e-324, NRG_ERR_EPS),         \
-        SPEC_F64(eps, NAN, NRG_ERR_EPS), SPEC_F64(eps, INFINITY, NRG_ERR_EPS), SPEC_F64(eps, -INFINITY, NRG_ERR_EPS),            \
-        SPEC_F64(eps, 0, NRG_OK), SPEC_F64(eps, DBL_MAX, NRG_OK), SPEC_U64(groups, 1, NRG_OK),                                   \
-        SPEC_U64(groups, 2, NRG_ERR_COMBINATION), SPEC_U64(groups, CHANNELS, NRG_ERR_COMBINATION),                               \
+        SPEC_U32(accuracy, 2, NRG_ERR_ENUM), SPEC_U32(accuracy, NRG_ACCURACY_EXACT, NRG_OK), SPEC_F64(eps, -1, NRG_ERR_EPS),     \
+        SPEC_F64(eps, -5e-324, NRG_ERR_EPS), SPEC_F64(eps, NAN, NRG_ERR_EPS), SPEC_F64(eps, INFINITY, NRG_ERR_EPS),              \
+        SPEC_F64(eps, -INFINITY, NRG_ERR_EPS), SPEC_F64(eps, 0, NRG_OK), SPEC_F64(eps, DBL_MAX, NRG_OK),                         \
+        SPEC_U64(groups, 1, NRG_OK), SPEC_U64(groups, 2, NRG_ERR_COMBINATION), SPEC_U64(groups, CHANNELS, NRG_ERR_COMBINATION),  \
         SPEC_U64(groups, SIZE_MAX, NRG_ERR_COMBINATION), SPEC_U64(segment, 4096, NRG_OK), SPEC_U64(segment, 1, NRG_OK),          \
         SPEC_U64(segment, 4097, NRG_ERR_COMBINATION), SPEC_U64(segment, SIZE_MAX, NRG_ERR_COMBINATION)
 

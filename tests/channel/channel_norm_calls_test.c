@@ -15,7 +15,7 @@ START_TEST(constructors)
     ck_assert(batch.over == NRG_OVER_BATCH && batch.layout == NRG_NCHW && batch.statistics == NRG_STATISTICS_COMPUTE);
     ck_assert(batch.dtype == NRG_F32 && batch.w_dtype == NRG_DTYPE_SAME && batch.activation == NRG_ACT_IDENTITY);
     ck_assert(batch.store == NRG_STORE_AUTO && batch.centred && batch.eps == 0.5 && batch.momentum == 0.1);
-    ck_assert(!batch.cumulative && !batch.reserved);
+    ck_assert(!batch.cumulative && !batch.accuracy);
     ck_assert(grouped.size == sizeof grouped && grouped.channels == 6 && grouped.groups == 3 && grouped.over == NRG_OVER_GROUP);
     ck_assert(grouped.centred && grouped.eps == 0.5 && grouped.layout == NRG_NCHW && grouped.dtype == NRG_F32);
     float x, o;
