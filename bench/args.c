@@ -9,18 +9,21 @@
 
 void bench_print_help(void)
 {
-    fputs("nrg-bench: the kernels of nrg beside their limit, the fastest bare loop that moves the same bytes.\n"
+    fputs("nrg-bench: the kernels of nrg beside their limit, the fastest bare loop that moves the same bytes, and beside plain "
+          "loops.\n"
           "\n"
           "  nrg-bench [--benchmark_...]   all cases, through Google Benchmark; Time is the median of interleaved batches;\n"
           "                                --benchmark_min_time=<seconds> is the time spent on a case (0.3)\n"
           "\n"
           "Tables:\n"
-          "  --table      path, op, shape: ns a call, elements/ns, share of the limit\n"
+          "  --table      path, op, shape: ns a call, elements/ns, share of the limit, ratio to plain loops; activations: to "
+          "SLEEF, ulps\n"
           "  --ratios     LayerNorm against RMSNorm, 16-bit types against f32\n"
           "  --gates      norms with an activation against the activation alone\n"
           "  --threads    two threads against one\n"
           "  --stores     ordinary against non-temporal stores, by working set\n"
           "  --short      channel norms of few positions (height times width: 1 to 64): GB/s and share of the limit\n"
+          "  --rivals     what plain loops and SLEEF compute, against the kernels' results; fails where they differ\n"
           "  --selfcheck  a bare loop against itself: how far the harness can be trusted now; fails beyond 5 %\n"
           "with\n"
           "  --quick      a few shapes and ops, half a minute at most\n"
@@ -60,7 +63,8 @@ int bench_read_args(bench_args *args, int argc, char **argv)
         int *flag;
     } flags[] = {{"--table", &args->table},         {"--ratios", &args->ratios}, {"--gates", &args->gates},
                  {"--threads", &args->threads},     {"--stores", &args->stores}, {"--short", &args->short_sets},
-                 {"--selfcheck", &args->selfcheck}, {"--quick", &args->quick},   {"--markdown", &args->markdown}};
+                 {"--selfcheck", &args->selfcheck}, {"--rivals", &args->rivals}, {"--quick", &args->quick},
+                 {"--markdown", &args->markdown}};
     const struct {
         const char *name;
         const char **value;
@@ -79,7 +83,7 @@ int bench_read_args(bench_args *args, int argc, char **argv)
             stranger = argv[i];
     }
     if (!args->table && !args->ratios && !args->gates && !args->threads && !args->stores && !args->short_sets &&
-        !args->selfcheck) {
+        !args->selfcheck && !args->rivals) {
         if (argc > 1 &&
             (args->quick || args->markdown || args->dtype || args->path || args->kernel || args->op || args->shape || seconds)) {
             fputs("nrg-bench: these options go with a table (--table, --ratios, ...); see --help\n", stderr);

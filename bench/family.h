@@ -8,6 +8,7 @@
 #include "../check/own_memory.h"
 #include "../src/operands/operand.h"
 #include "cases.h"
+#include "rival.h"
 
 /* Operands of a case: the call's, and one that only the limit has. Phases: parts of a call that threads have to wait for each
  * other between. */
@@ -66,6 +67,13 @@ struct bench_family {
 
     void (*prepare)(const bench_case *c, void *const *part); /* options and numbers, in parts that are zero */
     void (*ready)(const bench_case *c, void *const *part);   /* operands have their places: what else; may be NULL */
+
+    /* The call, with its operands in their places, as a rival's; NULL where the family has no rivals. */
+    void (*rival_job)(const bench_case *c, void *const *part, rival_job *job);
+
+    /* The largest error of an op's rival, or (loop NULL) of the op itself, in ulps over a dense sample of inputs; NULL where that
+     * is no figure of one element. */
+    double (*ulp)(const bench_case *c, const rival_loop *loop);
 
     /* Bits of the call's operands: what is filled otherwise than with BENCH_EVEN, and what is BENCH_ASIDE. */
     unsigned wide, positive, aside;

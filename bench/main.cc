@@ -1,12 +1,14 @@
-// Registers the cases with Google Benchmark: <case> and limit/<case> for each.
+// Registers the cases with Google Benchmark: <case> and limit/<case> for each, naive/<case> and sleef/<case> where there are
+// such.
 //
-// A case is measured by the C harness, which interleaves kernel and limit; Google Benchmark does names, filters, repetitions and
-// formats. Its own clock would time that whole measurement, and its manual time would append "/manual_time" to every name, so
-// the harness's medians travel in the counter "ns" and replace the clock's times on their way to the reporter.
+// A case is measured by the C harness, which interleaves kernel, limit and rivals; Google Benchmark does names, filters,
+// repetitions and formats. Its own clock would time that whole measurement, and its manual time would append "/manual_time" to
+// every name, so the harness's medians travel in the counter "ns" and replace the clock's times on their way to the reporter.
 //
 // SPDX-License-Identifier: MIT
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,46 +25,56 @@ namespace
 
 double seconds = 0.3; // spent on a case
 
-// One measurement serves the kernel's entry and the limit's; a repetition of either asks for a new one.
-struct Pair {
+// What an entry is about: a rival of the kernel's, or one of these.
+enum { KERNEL = BENCH_RIVALS, LIMIT, ENTRIES };
+
+// One measurement serves the kernel's entry and those beside it; a repetition of any asks for a new one.
+struct Case {
     bench_case c;
     bench_share share = {};
     const char *wrong = nullptr;
-    bool fresh[2] = {false, false};
+    bool fresh[ENTRIES] = {};
 
     void measure(int who)
     {
         if (!fresh[who]) {
             wrong = bench_measure_share(&c, seconds, &share);
-            fresh[0] = fresh[1] = true;
+            std::fill(fresh, fresh + ENTRIES, true);
         }
         fresh[who] = false;
     }
 };
 
-void run(benchmark::State &state, Pair &pair, bool limit)
+void run(benchmark::State &state, Case &one, int who)
 {
-    pair.measure(limit);
-    if (pair.wrong) {
-        state.SkipWithError(pair.wrong);
+    one.measure(who);
+    if (one.wrong) {
+        state.SkipWithError(one.wrong);
         return;
     }
-    const bench_share &s = pair.share;
-    if (limit && s.limit_ns == 0) {
-        state.SkipWithError(s.loop);
+    const bench_share &s = one.share;
+    const double ns = who == KERNEL ? s.ns : who == LIMIT ? s.limit_ns : s.rival_ns[who];
+    if (ns == 0) {
+        state.SkipWithError(who == LIMIT ? s.loop : "not in this build");
         return;
     }
     for (auto _ : state) {
     }
-    double ns = limit ? s.limit_ns : s.ns;
     state.counters["ns"] = ns;
     state.counters["elements/ns"] = s.elements / ns;
     state.counters["bytes/ns"] = s.bytes / ns;
+    if (who != LIMIT) {
+        double ulp = bench_ulp(&one.c, static_cast<bench_rival>(who));
+        if (ulp > 0)
+            state.counters["ulp"] = ulp;
+    }
+    if (who == KERNEL && s.rival_ns[BENCH_NAIVE] > 0)
+        state.counters["x_naive"] = s.rival_ns[BENCH_NAIVE] / ns;
     if (s.limit_ns > 0)
         state.counters["share"] = s.limit_ns / ns;
     if (s.twice_ns > 0) // of two reads and one write
         state.counters["share2"] = s.twice_ns / ns;
-    state.SetLabel(std::string(limit ? "" : "limit: ") + s.loop);
+    state.SetLabel(std::string(who == LIMIT ? "" : "limit: ") + s.loop);
 }
 
 // Hands runs on with the harness's times.
@@ -101,15 +113,20 @@ class Medians : public benchmark::BenchmarkReporter
 
 void add(const bench_case *c, void *ctx)
 {
-    auto &pairs = *static_cast<std::vector<std::unique_ptr<Pair>> *>(ctx);
-    pairs.push_back(std::make_unique<Pair>());
-    Pair &pair = *pairs.back();
-    pair.c = *c;
+    auto &cases = *static_cast<std::vector<std::unique_ptr<Case>> *>(ctx);
+    cases.push_back(std::make_unique<Case>());
+    Case &one = *cases.back();
+    one.c = *c;
     char name[BENCH_NAME_MAX];
     bench_case_name(c, name);
-    benchmark::RegisterBenchmark(name, [&pair](benchmark::State &state) { run(state, pair, false); });
-    benchmark::RegisterBenchmark((std::string("limit/") + name).c_str(),
-                                 [&pair](benchmark::State &state) { run(state, pair, true); });
+    auto entry = [&one](const std::string &title, int who) {
+        benchmark::RegisterBenchmark(title.c_str(), [&one, who](benchmark::State &state) { run(state, one, who); });
+    };
+    entry(name, KERNEL);
+    entry(std::string("limit/") + name, LIMIT);
+    for (int rival = 0; rival < BENCH_RIVALS; rival++)
+        if (bench_has_rival(c, static_cast<bench_rival>(rival)))
+            entry(std::string(bench_rival_name(static_cast<bench_rival>(rival))) + "/" + name, rival);
 }
 
 const char *option(const char *arg, const char *name)
@@ -173,8 +190,8 @@ int main(int argc, char **argv)
     if (benchmark::ReportUnrecognizedArguments(count, passed.data()))
         return 2;
 
-    std::vector<std::unique_ptr<Pair>> pairs;
-    bench_each_case(nullptr, add, &pairs);
+    std::vector<std::unique_ptr<Case>> cases;
+    bench_each_case(nullptr, add, &cases);
     benchmark::AddCustomContext("nrg", nrg_version());
     Medians display(benchmark::CreateDefaultDisplayReporter());
     if (to_file)

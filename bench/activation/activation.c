@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "../../src/operands/activation.h"
 #include "../family.h"
+#include "ulp.h"
 
 /* In L1, in L2, from memory. */
 static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(1, 65536), BENCH_ROWS(1, 33554432)};
@@ -35,17 +36,26 @@ static nrg_status call_backward(const nrg_activation_flat *a, int ith, int nth)
     return nrg_activation_backward(a->activation, a->dtype, a->n, a->x, a->d_o, a->out, ith, nth);
 }
 
+static void rival_of(const bench_case *c, void *const *part, rival_job *job)
+{
+    const nrg_activation_flat *a = part[0];
+    (void)c;
+    *job = (rival_job){.dim = a->n, .x = a->x, .d_o = a->d_o, .o = a->out, .dx = a->out};
+}
+
 BENCH_FUNCTION(forward, nrg_call_activation_forward, call_forward(part[0], ith, nth))
 BENCH_FUNCTION(backward, nrg_call_activation_backward, call_backward(part[0], ith, nth))
 
 const bench_family bench_activation = {
     .kernel = "activation",
+    .ulp = bench_activation_ulp,
     .flat = 1,
     BENCH_OPS(forward_ops),
     .quick_ops = "silu,gelu",
     .quick_shapes = "4096,33554432",
     .function = &forward,
     .prepare = prepare,
+    .rival_job = rival_of,
     .wide = NRG_BIT(NRG_ACTIVATION_X),
 };
 
@@ -57,5 +67,6 @@ const bench_family bench_activation_backward = {
     .quick_shapes = "4096,33554432",
     .function = &backward,
     .prepare = prepare,
+    .rival_job = rival_of,
     .wide = NRG_BIT(NRG_ACTIVATION_BACKWARD_X),
 };

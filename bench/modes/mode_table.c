@@ -1,4 +1,4 @@
-/* --table: times and shares of the limit.
+/* --table: times, shares of the limit, and ratios to rivals.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
@@ -11,17 +11,19 @@
 /* Without --kernel and --op: the table of the README. */
 static const char default_kernel[] = "norm_forward", default_ops[] = "rms,layer,add+rms,add+layer";
 
-enum { OP_COLUMN = 2, SHAPE_COLUMN = 3, COLUMNS = 9, COLUMNS_TWICE = 11 };
+enum { OP_COLUMN = 2, SHAPE_COLUMN = 3 };
+
+/* What a family's lines have beside the columns of all. */
+static int has_second_limit(const bench_family *family) { return family->set_elements != NULL; }
+static int has_rivals(const bench_family *family) { return family->rival_job != NULL; }
+static int has_ulps(const bench_family *family) { return family->ulp != NULL; }
 
 struct share_table {
     const bench_args *args;
     table table;
-    int width[COLUMNS_TWICE];
+    int width[TABLE_COLUMNS_MAX];
     int lines; /* of the kernel at hand */
 };
-
-/* Two columns more where there are calls that have to read twice. */
-static int has_second_limit(const bench_family *family) { return family->set_elements != NULL; }
 
 static int admitted(const bench_args *args, const bench_case *c)
 {
@@ -44,8 +46,15 @@ static void widen(const bench_case *c, void *ctx)
     bench_widen(&t->width[SHAPE_COLUMN], shape);
 }
 
-/* What the second limit is. */
-static void explain(size_t l2)
+static void explain_rivals(const bench_family *family)
+{
+    puts("x naive: time of plain loops (C, -O3 -ffast-math, for the path's instruction set) / time of the kernel.");
+    if (has_ulps(family))
+        puts("x sleef: the same of loops made of SLEEF's functions. ulps: the largest error of the kernel, of naive, of SLEEF.");
+    puts("");
+}
+
+static void explain_second_limit(size_t l2)
 {
     printf(
         "Shapes are n x c x h x w. Ops ending in -nhwc have channels last (NHWC), the others NCHW.\n"
@@ -63,18 +72,63 @@ static void head(struct share_table *t, const bench_family *family)
              "%s%sTime of a call, and the share of the limit (the fastest bare loop that moves the same bytes)",
              t->args->kernel ? family->kernel : "", t->args->kernel ? ": " : "");
     bench_title(t->args, text);
-    const int second = has_second_limit(family);
-    if (second)
-        explain(nrg_l2_bytes());
-    table_row row = {COLUMNS - 1, {"path", "dtype", "op", "shape", "time", "elements/ns", "share", "limit"}};
-    if (second) {
+    if (has_rivals(family))
+        explain_rivals(family);
+    if (has_second_limit(family))
+        explain_second_limit(nrg_l2_bytes());
+    table_row row = {8, {"path", "dtype", "op", "shape", "time", "elements/ns", "share", "limit"}};
+    if (has_second_limit(family)) {
         table_cell(&row, "share 2");
         table_cell(&row, "limit 2");
     }
+    if (has_rivals(family))
+        table_cell(&row, "x naive");
+    if (has_ulps(family)) {
+        table_cell(&row, "x sleef");
+        table_cell(&row, "ulp");
+        table_cell(&row, "naive's");
+        table_cell(&row, "sleef's");
+    }
+    for (int i = 8; i < row.cells; i++)
+        t->width[i] = 8;
+    t->width[row.cells] = -39;
     table_cell(&row, "the limit's loop");
-    t->width[COLUMNS - 1] = second ? 7 : -39;
     t->table.columns = row.cells;
     table_head(&t->table, &row);
+}
+
+static void cell_or_dash(table_row *row, const char *format, double value)
+{
+    if (value > 0)
+        table_cell(row, format, value);
+    else
+        table_cell(row, "-");
+}
+
+static void limit_cells(table_row *row, double ns, double limit_ns)
+{
+    cell_or_dash(row, "%.2f", limit_ns / ns);
+    if (limit_ns > 0)
+        table_time(row, limit_ns);
+    else
+        table_cell(row, "-");
+}
+
+static void cells_of_share(table_row *row, const bench_case *c, const bench_share *s)
+{
+    table_time(row, s->ns);
+    table_cell(row, "%.2f", s->elements / s->ns);
+    limit_cells(row, s->ns, s->limit_ns);
+    if (has_second_limit(c->family))
+        limit_cells(row, s->ns, s->twice_ns);
+    if (has_rivals(c->family))
+        cell_or_dash(row, "%.2f", s->rival_ns[BENCH_NAIVE] / s->ns);
+    if (has_ulps(c->family)) {
+        cell_or_dash(row, "%.2f", s->rival_ns[BENCH_SLEEF] / s->ns);
+        cell_or_dash(row, "%.3g", bench_ulp(c, BENCH_RIVALS));
+        cell_or_dash(row, "%.3g", bench_ulp(c, BENCH_NAIVE));
+        cell_or_dash(row, "%.3g", bench_ulp(c, BENCH_SLEEF));
+    }
 }
 
 static void share_line(const bench_case *c, void *ctx)
@@ -88,18 +142,8 @@ static void share_line(const bench_case *c, void *ctx)
     bench_cells_of_case(&row, c);
     bench_share s;
     const char *wrong = bench_measure_share(c, bench_seconds(t->args), &s);
-    if (!wrong) {
-        table_time(&row, s.ns);
-        table_cell(&row, "%.2f", s.elements / s.ns);
-        if (s.limit_ns > 0) {
-            table_cell(&row, "%.2f", s.limit_ns / s.ns);
-            table_time(&row, s.limit_ns);
-        }
-        if (s.twice_ns > 0) {
-            table_cell(&row, "%.2f", s.twice_ns / s.ns);
-            table_time(&row, s.twice_ns);
-        }
-    }
+    if (!wrong)
+        cells_of_share(&row, c, &s);
     while (row.cells < t->table.columns - 1)
         table_cell(&row, "-");
     table_cell(&row, "%s", wrong ? wrong : s.loop);
@@ -108,8 +152,8 @@ static void share_line(const bench_case *c, void *ctx)
 
 int bench_table_mode(const bench_args *args)
 {
-    struct share_table t = {.args = args, .width = {-6, -5, -9, -9, 8, 11, 5, 8, -39, 8, -39}};
-    t.table = (table){args->markdown, COLUMNS, t.width};
+    struct share_table t = {.args = args, .width = {-6, -5, -9, -9, 8, 11, 5, 8}};
+    t.table = (table){args->markdown, TABLE_COLUMNS_MAX, t.width};
     bench_each_case(NULL, widen, &t);
     const bench_family *family;
     int lines = 0;

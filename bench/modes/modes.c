@@ -46,6 +46,8 @@ int bench_run_modes(const bench_args *args)
         status |= bench_selfcheck_mode(args);
     if (args->table)
         status |= bench_table_mode(args);
+    if (args->rivals)
+        status |= bench_rivals_mode(args);
     if (args->ratios)
         status |= bench_ratios_mode(args);
     if (args->gates)

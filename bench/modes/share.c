@@ -1,9 +1,10 @@
-/* A case beside its limit: the kernel and all bare loops of its path take turns on the same memory.
+/* A case beside its limit and its rivals: the kernel, they, and all bare loops of its path take turns on the same memory.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
 #include "../bare.h"
+#include "../contest.h"
 #include "../measure.h"
 #include "share.h"
 
@@ -13,7 +14,8 @@ struct field {
     bench_memory memory;
     bench_call call;
     bench_bare bare[LOOPS_MAX];
-    bench_contender contender[1 + LOOPS_MAX]; /* the kernel, then the loops */
+    bench_contest contest[BENCH_RIVALS];
+    bench_contender contender[1 + LOOPS_MAX + BENCH_RIVALS]; /* the kernel, then the loops, then the rivals */
 };
 
 /* Which limit a loop may be. */
@@ -49,8 +51,14 @@ static const char *measure(struct field *f, const bench_case *c, double seconds,
     if (wrong)
         return wrong;
     f->contender[0] = (bench_contender){.before = bench_call_before, .run = bench_call_run, .ctx = &f->call};
+    size_t rival[BENCH_RIVALS] = {0}, all = n;
+    for (int r = 0; r < BENCH_RIVALS; r++)
+        if (bench_contest_bind(&f->contest[r], (bench_rival)r, c, &f->call)) {
+            rival[r] = all;
+            f->contender[all++] = (bench_contender){.run = bench_contest_run, .ctx = &f->contest[r]};
+        }
 
-    bench_measure(f->contender, n, seconds, bench_case_bytes(c));
+    bench_measure(f->contender, all, seconds, bench_case_bytes(c));
     const size_t best = fastest(f->contender, n, ONCE), twice = fastest(f->contender, n, TWICE);
     *share = (bench_share){
         .ns = f->contender[0].ns,
@@ -60,6 +68,8 @@ static const char *measure(struct field *f, const bench_case *c, double seconds,
         .elements = (double)bench_shape_elements(c->shape),
         .bytes = (double)bench_case_bytes(c),
     };
+    for (int r = 0; r < BENCH_RIVALS; r++)
+        share->rival_ns[r] = rival[r] ? f->contender[rival[r]].ns : 0;
     return NULL;
 }
 
@@ -74,4 +84,16 @@ const char *bench_measure_share(const bench_case *c, double seconds, bench_share
     }
     free(f);
     return wrong;
+}
+
+int bench_has_rival(const bench_case *c, bench_rival rival) { return bench_contest_loop(rival, c) != NULL; }
+
+double bench_ulp(const bench_case *c, bench_rival rival)
+{
+    if (!c->family->ulp || c->dtype != NRG_F32)
+        return 0;
+    if (rival == BENCH_RIVALS)
+        return c->family->ulp(c, NULL);
+    const rival_loop *loop = bench_contest_loop(rival, c);
+    return loop && loop->run ? c->family->ulp(c, loop) : 0;
 }

@@ -4,7 +4,7 @@
 #ifndef NRG_BENCH_MODES_TABLE_H
 #define NRG_BENCH_MODES_TABLE_H
 
-enum { TABLE_COLUMNS_MAX = 12, TABLE_CELL_MAX = 48 };
+enum { TABLE_COLUMNS_MAX = 16, TABLE_CELL_MAX = 48 };
 
 typedef struct table {
     int markdown, columns;

@@ -15,6 +15,7 @@ static inline nrg_norm_spec bench_norm_spec(const bench_case *c)
     spec.gate = c->op->gate;
     spec.activation = c->op->activation;
     spec.groups = c->op->groups;
+    spec.accuracy = c->op->exact ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
     return spec;
 }
 

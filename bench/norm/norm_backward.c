@@ -28,6 +28,7 @@ static const bench_op ops[] = {
     {"add+layer", ROWS | ADD | WEIGHT | BIAS, SHAPES, .centred = 1},
     {"layer-saved", ROWS | OPERAND(X) | WEIGHT | BIAS | MEAN, SHAPES, .centred = 1},
     {"add+layer-saved", ROWS | ADD | WEIGHT | BIAS | MEAN, SHAPES, .centred = 1},
+    {"layer-exact", ROWS | OPERAND(X) | WEIGHT | BIAS, SHAPES, .centred = 1, .exact = 1}, /* its mean is computed so */
     {"rms-dx", ROWS | OPERAND(X), SHAPES},
     {"layer-dx", ROWS | OPERAND(X), SHAPES, .centred = 1},
     {"rms+silu-post", ROWS | OPERAND(X) | WEIGHT | GATE, SHAPES, .gate = NRG_GATE_POST, .activation = NRG_ACT_SILU},
@@ -50,6 +51,26 @@ static void ready(const bench_case *c, void *const *part)
         nrg_norm_forward(part[NRG_NORM_SPEC], &args, 0, 1);
 }
 
+static void rival_of(const bench_case *c, void *const *part, rival_job *job)
+{
+    const nrg_norm_backward_args *a = part[NRG_NORM_ARGS];
+    *job = (rival_job){
+        .rows = a->rows,
+        .dim = c->shape.dim,
+        .eps = (float)((const nrg_norm_spec *)part[NRG_NORM_SPEC])->eps,
+        .x = a->r ? a->r : a->x,
+        .z = a->z,
+        .w = a->w,
+        .d_o = a->d_o,
+        .dr_in = a->dr_in,
+        .mean = a->mean,
+        .dx = a->dx,
+        .dz = a->dz,
+        .dw = a->dw,
+        .db = a->db,
+    };
+}
+
 static nrg_status reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
 {
     return args->dw || args->db ? nrg_norm_backward_reduce(spec, args, ith, nth) : NRG_OK;
@@ -66,5 +87,6 @@ const bench_family bench_norm_backward = {
     .function = &backward,
     .prepare = prepare,
     .ready = ready,
+    .rival_job = rival_of,
     .wide = OPERAND(Z),
 };

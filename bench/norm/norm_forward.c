@@ -10,16 +10,20 @@ enum {
     GATE = 1 << NRG_NORM_Z,
 };
 
-/* One token (1 row), a prompt (512), far out of cache (8192), QK-norm (4096 rows of one head). 1x64 is the cost of a call. */
-static const bench_shape shapes[] = {
-    BENCH_ROWS(1, 64),      BENCH_ROWS(1, 768),   BENCH_ROWS(1, 2048),   BENCH_ROWS(1, 4096),
-    BENCH_ROWS(1, 8192),    BENCH_ROWS(512, 768), BENCH_ROWS(512, 4096), BENCH_ROWS(512, 8192),
-    BENCH_ROWS(8192, 4096), BENCH_ROWS(4096, 64), BENCH_ROWS(4096, 128),
-};
+/* One token (1 row), a prompt (512), far out of cache (8192), QK-norm (4096 rows of one head, and 64 in L1). 1x64 is the cost of
+ * a call. */
+#define SHAPES                                                                                                                   \
+    BENCH_ROWS(1, 64), BENCH_ROWS(1, 768), BENCH_ROWS(1, 2048), BENCH_ROWS(1, 4096), BENCH_ROWS(1, 8192), BENCH_ROWS(64, 64),    \
+        BENCH_ROWS(64, 128), BENCH_ROWS(512, 768), BENCH_ROWS(512, 4096), BENCH_ROWS(512, 8192), BENCH_ROWS(8192, 4096),         \
+        BENCH_ROWS(4096, 64), BENCH_ROWS(4096, 128)
+static const bench_shape shapes[] = {SHAPES};
 
-/* With 64 rows a gated op is still near the cores, and its activation counts; out of cache it hides behind the memory. */
-static const bench_shape gate_shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(64, 4096), BENCH_ROWS(512, 4096),
-                                          BENCH_ROWS(8192, 4096), BENCH_ROWS(4096, 128)};
+/* With 64 rows a gated op is still near the cores, and its activation counts; out of cache it hides behind the memory. In 8
+ * groups, rows of 128, 512 and 1024 are groups of 16, 64 and 128. */
+static const bench_shape gate_shapes[] = {SHAPES, BENCH_ROWS(64, 4096), BENCH_ROWS(4096, 512), BENCH_ROWS(4096, 1024)};
+static const bench_shape group_shapes[] = {BENCH_ROWS(1, 4096),    BENCH_ROWS(64, 4096),  BENCH_ROWS(512, 4096),
+                                           BENCH_ROWS(8192, 4096), BENCH_ROWS(4096, 128), BENCH_ROWS(4096, 512),
+                                           BENCH_ROWS(4096, 1024)};
 
 /* Heads of one token lie together in x; in o those of all tokens do, a head at a time. */
 enum { HEADS = 32 };
@@ -29,6 +33,7 @@ static const bench_shape head_shapes[] = {BENCH_ROWS(HEADS, 128), BENCH_ROWS(409
 #define PLAIN BENCH_SHAPES(shapes)
 #define GATED BENCH_SHAPES(gate_shapes)
 #define PRE(g) GATED, .gate = NRG_GATE_PRE, .activation = NRG_ACT_##g
+#define GROUPED BENCH_SHAPES(group_shapes), .groups = 8
 #define POST(g) GATED, .gate = NRG_GATE_POST, .activation = NRG_ACT_##g
 
 static const bench_op ops[] = {
@@ -42,7 +47,14 @@ static const bench_op ops[] = {
     {"layer+gelu-post", ROWS | BIAS | GATE, POST(GELU), .centred = 1},
     {"rms+silu", ROWS, GATED, .activation = NRG_ACT_SILU}, /* of the output: no z */
     {"rms-permuted", ROWS, BENCH_SHAPES(head_shapes), .option = HEADS},
-    {"rms+silu-post-g8", ROWS | GATE, POST(SILU), .groups = 8},
+    {"rms+silu-pre-g8", ROWS | GATE, GROUPED, .gate = NRG_GATE_PRE, .activation = NRG_ACT_SILU},
+    {"rms+silu-post-g8", ROWS | GATE, GROUPED, .gate = NRG_GATE_POST, .activation = NRG_ACT_SILU},
+    {"rms-exact", ROWS, PLAIN, .exact = 1},
+    {"layer-exact", ROWS | BIAS, PLAIN, .exact = 1, .centred = 1},
+    {"add+rms-exact", ROWS | ADD, PLAIN, .exact = 1},
+    {"add+layer-exact", ROWS | ADD | BIAS, PLAIN, .exact = 1, .centred = 1},
+    {"rms+silu-pre-exact", ROWS | GATE, PRE(SILU), .exact = 1},
+    {"rms+silu-post-exact", ROWS | GATE, POST(SILU), .exact = 1},
 };
 
 static void prepare(const bench_case *c, void *const *part)
@@ -60,6 +72,28 @@ static void prepare(const bench_case *c, void *const *part)
     args->x_stride2 = row;
 }
 
+static void rival_of(const bench_case *c, void *const *part, rival_job *job)
+{
+    const nrg_norm_args *a = part[NRG_NORM_ARGS];
+    const size_t element = nrg_dtype_size(c->dtype);
+    *job = (rival_job){
+        .rows = a->rows,
+        .rows2 = a->rows2,
+        .x_stride = a->x_stride / element,
+        .x_stride2 = a->x_stride2 / element,
+        .dim = c->shape.dim,
+        .groups = c->op->groups,
+        .eps = (float)((const nrg_norm_spec *)part[NRG_NORM_SPEC])->eps,
+        .x = a->x,
+        .y = a->y,
+        .z = a->z,
+        .w = a->w,
+        .b = a->b,
+        .o = a->o,
+        .r = a->r,
+    };
+}
+
 BENCH_FUNCTION(forward, nrg_call_norm_forward, nrg_norm_forward(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth))
 
 const bench_family bench_norm_forward = {
@@ -69,5 +103,6 @@ const bench_family bench_norm_forward = {
     .quick_shapes = "1x4096,512x4096,8192x4096,4096x128",
     .function = &forward,
     .prepare = prepare,
+    .rival_job = rival_of,
     .wide = 1 << NRG_NORM_Z,
 };

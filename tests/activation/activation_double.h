@@ -24,7 +24,7 @@ static inline double activation_double(nrg_activation g, double x)
     case NRG_ACT_GELU:
         return x / 2 * erfc(-x * sqrt(0.5));
     case NRG_ACT_GELU_TANH:
-        return x / 2 * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+        return x / (1 + exp(-sqrt(8 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
     case NRG_ACT_SOFTPLUS:
         return log1p(exp(x));
     default:

@@ -1,0 +1,138 @@
+/* --rivals: whether what kernels are held against computes what they compute.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../contest.h"
+#include "modes.h"
+
+/* Larger cases are left out: their loops are the same. Scalar kernels take long. */
+static size_t elements_most(nrg_isa isa) { return isa == NRG_ISA_SCALAR ? 1 << 14 : 1 << 18; }
+
+/* Of the largest number in an output. Of bf16, whose numbers are 2^-8 apart, gates before a norm are rounded in between. */
+static double tolerance(nrg_dtype dtype) { return dtype == NRG_F32 ? 1e-5 : 0x1p-6; }
+
+struct lines {
+    const bench_args *args;
+    int compared, failed;
+};
+
+static int is_output(const bench_case *c, int operand)
+{
+    const bench_operand o = bench_operand_of(c, operand);
+    return o.bytes && (o.kind == BENCH_OUT || o.kind == BENCH_ROW_OUT);
+}
+
+static double number_at(const char *p, size_t i, nrg_dtype dtype)
+{
+    uint32_t bits = 0;
+    float value;
+    if (dtype == NRG_F32)
+        memcpy(&bits, p + 4 * i, 4);
+    else {
+        uint16_t half;
+        memcpy(&half, p + 2 * i, 2);
+        bits = (uint32_t)half << 16;
+    }
+    memcpy(&value, &bits, 4);
+    return (double)value;
+}
+
+/* The largest difference of two outputs, as a multiple of the largest number in the first. */
+static double difference(const char *a, const char *b, bench_operand o)
+{
+    double most = 0, largest = 0;
+    for (size_t i = 0; i < o.bytes / nrg_dtype_size(o.dtype); i++) {
+        const double x = number_at(a, i, o.dtype), y = number_at(b, i, o.dtype);
+        largest = fmax(largest, fabs(x));
+        if (!(fabs(x - y) <= most))
+            most = fabs(x - y);
+    }
+    return largest > 0 ? most / largest : most;
+}
+
+/* Runs the kernel, and then the rival over what the kernel has left. NaN: no memory. */
+static double worst_difference(const bench_case *c, const bench_memory *m, bench_call *call, bench_contest *contest)
+{
+    char *kept[BENCH_OPERANDS] = {NULL};
+    double worst = 0;
+    bench_call_before(call);
+    if (c->family->ready) /* what it fills may be what another placement's operands gave */
+        c->family->ready(c, call->parts[0].part);
+    bench_call_run(call, 0, 1);
+    for (int i = 0; i < BENCH_OPERANDS; i++)
+        if (is_output(c, i)) {
+            const size_t bytes = bench_operand_of(c, i).bytes;
+            kept[i] = malloc(bytes);
+            if (!kept[i])
+                worst = (double)NAN;
+            else
+                memcpy(kept[i], bench_memory_at(m, i, 0), bytes);
+            memset(bench_memory_at(m, i, 0), 0xff, bytes);
+        }
+    bench_contest_run(contest, 0, 1);
+    for (int i = 0; i < BENCH_OPERANDS; i++) {
+        const double d = kept[i] ? difference(kept[i], bench_memory_at(m, i, 0), bench_operand_of(c, i)) : 0;
+        if (!(d <= worst))
+            worst = d;
+        free(kept[i]);
+    }
+    return worst;
+}
+
+static void rival_line(const bench_case *c, bench_rival rival, struct lines *lines)
+{
+    bench_memory memory;
+    bench_call call = {0};
+    bench_contest *contest = calloc(1, sizeof *contest);
+    const char *wrong = "not enough memory";
+    double d = (double)NAN;
+    int here = 1;
+    if (contest && bench_memory_make(&memory, c, 1)) {
+        wrong = bench_call_bind(&call, c, &memory);
+        if (!wrong && (here = bench_contest_bind(contest, rival, c, &call)))
+            d = worst_difference(c, &memory, &call, contest);
+        bench_call_free(&call);
+        bench_memory_free(&memory);
+    }
+    free(contest);
+    if (!here)
+        return;
+    char name[BENCH_NAME_MAX];
+    bench_case_name(c, name);
+    lines->compared++;
+    if (d <= tolerance(c->dtype))
+        return;
+    lines->failed++;
+    printf("%s/%s: %s, differs by %.3g of the largest number\n", bench_rival_name(rival), name, wrong ? wrong : "wrong", d);
+}
+
+static void rival_lines(const bench_case *c, void *ctx)
+{
+    struct lines *lines = ctx;
+    if (!bench_admits_case(lines->args, c, "all", "all") || bench_shape_elements(c->shape) > elements_most(c->isa))
+        return;
+    for (int rival = 0; rival < BENCH_RIVALS; rival++)
+        if (bench_contest_loop((bench_rival)rival, c))
+            rival_line(c, (bench_rival)rival, lines);
+}
+
+/* Whether some file's -ffast-math has reached the linker, and with it the whole program. */
+static int subnormals_count(void)
+{
+    volatile float least = 0x1p-149f, two = 2;
+    return least * two == 0x1p-148f;
+}
+
+int bench_rivals_mode(const bench_args *args)
+{
+    struct lines lines = {.args = args};
+    bench_each_case(NULL, rival_lines, &lines);
+    printf("%d rivals' results compared with kernels', %d differ\n", lines.compared, lines.failed);
+    if (!subnormals_count())
+        puts("subnormals count as zero in this program");
+    return !(lines.compared && !lines.failed && subnormals_count());
+}

@@ -1,0 +1,60 @@
+/* The instances of the naive loops: a name, the op whose case it is beside, and its options.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_BENCH_NAIVE_NAIVE_LISTS_H
+#define NRG_BENCH_NAIVE_NAIVE_LISTS_H
+
+#include "nrg/nrg.h"
+
+/* A norm, forward or backward. bias, weight: b, or the gradients of b and w. */
+typedef struct naive_norm {
+    int centred, add, bias, weight, saved, groups, planes;
+    nrg_gate gate;
+    nrg_activation activation;
+} naive_norm;
+
+#define NAIVE_PRE(g) .gate = NRG_GATE_PRE, .activation = NRG_ACT_##g
+#define NAIVE_POST(g) .gate = NRG_GATE_POST, .activation = NRG_ACT_##g
+
+#define EACH_FORWARD(F)                                                                                                          \
+    F(rms, "rms", .add = 0)                                                                                                      \
+    F(layer, "layer", .centred = 1, .bias = 1)                                                                                   \
+    F(add_rms, "add+rms", .add = 1)                                                                                              \
+    F(add_layer, "add+layer", .add = 1, .centred = 1, .bias = 1)                                                                 \
+    F(rms_silu_pre, "rms+silu-pre", NAIVE_PRE(SILU))                                                                             \
+    F(rms_silu_post, "rms+silu-post", NAIVE_POST(SILU))                                                                          \
+    F(add_rms_silu_post, "add+rms+silu-post", .add = 1, NAIVE_POST(SILU))                                                        \
+    F(layer_gelu_post, "layer+gelu-post", .centred = 1, .bias = 1, NAIVE_POST(GELU))                                             \
+    F(rms_silu, "rms+silu", .activation = NRG_ACT_SILU)                                                                          \
+    F(rms_permuted, "rms-permuted", .planes = 1)                                                                                 \
+    F(rms_silu_pre_g8, "rms+silu-pre-g8", NAIVE_PRE(SILU), .groups = 1)                                                          \
+    F(rms_silu_post_g8, "rms+silu-post-g8", NAIVE_POST(SILU), .groups = 1)
+
+#define EACH_BACKWARD(F)                                                                                                         \
+    F(rms_backward, "rms", .weight = 1)                                                                                          \
+    F(layer_backward, "layer", .weight = 1, .bias = 1, .centred = 1)                                                             \
+    F(add_rms_backward, "add+rms", .weight = 1, .add = 1)                                                                        \
+    F(add_layer_backward, "add+layer", .weight = 1, .bias = 1, .add = 1, .centred = 1)                                           \
+    F(layer_saved_backward, "layer-saved", .weight = 1, .bias = 1, .centred = 1, .saved = 1)                                     \
+    F(add_layer_saved_backward, "add+layer-saved", .weight = 1, .bias = 1, .add = 1, .centred = 1, .saved = 1)                   \
+    F(rms_dx_backward, "rms-dx", .weight = 0)                                                                                    \
+    F(layer_dx_backward, "layer-dx", .centred = 1)                                                                               \
+    F(rms_silu_post_backward, "rms+silu-post", .weight = 1, NAIVE_POST(SILU))
+
+#define EACH_ACTIVATION(F)                                                                                                       \
+    F(identity, "identity", NRG_ACT_IDENTITY)                                                                                    \
+    F(sigmoid, "sigmoid", NRG_ACT_SIGMOID)                                                                                       \
+    F(silu, "silu", NRG_ACT_SILU)                                                                                                \
+    F(relu, "relu", NRG_ACT_RELU)                                                                                                \
+    F(relu2, "relu2", NRG_ACT_RELU2)                                                                                             \
+    F(tanh_, "tanh", NRG_ACT_TANH)                                                                                               \
+    F(gelu, "gelu", NRG_ACT_GELU)                                                                                                \
+    F(gelu_tanh, "gelu_tanh", NRG_ACT_GELU_TANH)                                                                                 \
+    F(softplus, "softplus", NRG_ACT_SOFTPLUS)
+
+#define EACH_SLOPE(F)                                                                                                            \
+    F(silu_backward, "silu", NRG_ACT_SILU)                                                                                       \
+    F(gelu_backward, "gelu", NRG_ACT_GELU)                                                                                       \
+    F(tanh_backward, "tanh", NRG_ACT_TANH)
+
+#endif

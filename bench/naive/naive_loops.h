@@ -1,0 +1,156 @@
+/* The loops for one type of elements: ELEMENT, with LOAD and STORE; NAME(name) is the name of a function. Included once for each.
+ *
+ * The options of an instance are constants, which the compiler folds: what is left of a body is the loop one would write for it.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "naive_lists.h"
+
+/* ---- row norms ---- */
+
+INLINE void NAME(forward_row)(naive_norm how, size_t n, float eps, const ELEMENT *restrict x, const ELEMENT *restrict y,
+                              const ELEMENT *restrict z, const ELEMENT *restrict w, const ELEMENT *restrict b,
+                              ELEMENT *restrict o, ELEMENT *restrict r)
+{
+    /* what is normalized: r and the product with a gate are where they are written */
+    const ELEMENT *p = how.gate == NRG_GATE_PRE ? o : how.add ? r : x;
+    float sum = 0, squares = 0, mean = 0;
+    for (size_t i = 0; i < n; i++) {
+        float v = LOAD(x, i);
+        if (how.add) {
+            STORE(r, i, v + LOAD(y, i));
+            v = LOAD(r, i);
+        }
+        if (how.gate == NRG_GATE_PRE) {
+            v *= activate(how.activation, LOAD(z, i));
+            STORE(o, i, v);
+        }
+        sum += v;
+        squares += v * v;
+    }
+    if (how.centred) {
+        mean = sum / (float)n;
+        squares = 0;
+        for (size_t i = 0; i < n; i++)
+            squares += (LOAD(p, i) - mean) * (LOAD(p, i) - mean);
+    }
+    const float scale = 1 / sqrtf(squares / (float)n + eps);
+    for (size_t i = 0; i < n; i++) {
+        float v = (LOAD(p, i) - mean) * scale * LOAD(w, i);
+        if (how.bias)
+            v += LOAD(b, i);
+        if (how.gate == NRG_GATE_POST)
+            v *= activate(how.activation, LOAD(z, i));
+        if (how.gate == NRG_GATE_NONE)
+            v = activate(how.activation, v);
+        STORE(o, i, v);
+    }
+}
+
+INLINE void NAME(forward)(const rival_job *job, naive_norm how)
+{
+    const rival_job j = *job;
+    const size_t groups = how.groups ? j.groups : 1, n = j.dim / groups, planes = how.planes ? j.rows2 : 1;
+    for (size_t plane = 0; plane < planes; plane++)
+        for (size_t row = 0; row < j.rows; row++) {
+            const size_t at = (plane * j.rows + row) * j.dim;
+            const size_t x_at = how.planes ? row * j.x_stride + plane * j.x_stride2 : at;
+            for (size_t c = 0; c < j.dim; c += n)
+                NAME(forward_row)
+            (how, n, j.eps, (const ELEMENT *)j.x + x_at + c, how.add ? (const ELEMENT *)j.y + at + c : NULL,
+             how.gate != NRG_GATE_NONE ? (const ELEMENT *)j.z + at + c : NULL, (const ELEMENT *)j.w + c,
+             how.bias ? (const ELEMENT *)j.b + c : NULL, (ELEMENT *)j.o + at + c, how.add ? (ELEMENT *)j.r + at + c : NULL);
+        }
+}
+
+INLINE void NAME(backward_row)(naive_norm how, size_t n, float eps, float mean, const ELEMENT *restrict x,
+                               const ELEMENT *restrict z, const ELEMENT *restrict d_o, const ELEMENT *restrict dr_in,
+                               const ELEMENT *restrict w, ELEMENT *restrict dx, ELEMENT *restrict dz, float *restrict dw,
+                               float *restrict db)
+{
+    float squares = 0, sum = 0, dot = 0;
+    if (how.centred && !how.saved) {
+        for (size_t i = 0; i < n; i++)
+            mean += LOAD(x, i);
+        mean /= (float)n;
+    }
+    for (size_t i = 0; i < n; i++)
+        squares += (LOAD(x, i) - mean) * (LOAD(x, i) - mean);
+    const float scale = 1 / sqrtf(squares / (float)n + eps);
+    /* the gradient of what a gate is multiplied with waits where dx will be */
+    const ELEMENT *d1 = how.gate == NRG_GATE_POST ? dx : d_o;
+    for (size_t i = 0; i < n; i++) {
+        const float q = (LOAD(x, i) - mean) * scale;
+        float d = LOAD(d_o, i);
+        if (how.gate == NRG_GATE_POST) {
+            STORE(dz, i, d * q * LOAD(w, i) * slope(how.activation, LOAD(z, i)));
+            d *= activate(how.activation, LOAD(z, i));
+            STORE(dx, i, d);
+        }
+        sum += d * LOAD(w, i);
+        dot += d * LOAD(w, i) * q;
+    }
+    sum = how.centred ? sum / (float)n : 0;
+    dot /= (float)n;
+    for (size_t i = 0; i < n; i++) {
+        const float q = (LOAD(x, i) - mean) * scale, d = LOAD(d1, i);
+        float dr = scale * (d * LOAD(w, i) - sum - q * dot);
+        if (how.add)
+            dr += LOAD(dr_in, i);
+        if (how.weight)
+            dw[i] += d * q;
+        if (how.bias)
+            db[i] += d;
+        STORE(dx, i, dr);
+    }
+}
+
+INLINE void NAME(backward)(const rival_job *job, naive_norm how)
+{
+    const rival_job j = *job;
+    const size_t n = j.dim;
+    for (size_t i = 0; how.weight && i < n; i++)
+        j.dw[i] = 0;
+    for (size_t i = 0; how.bias && i < n; i++)
+        j.db[i] = 0;
+    for (size_t row = 0; row < j.rows; row++) {
+        const size_t at = row * n;
+        NAME(backward_row)
+        (how, n, j.eps, how.saved ? j.mean[row] : 0, (const ELEMENT *)j.x + at,
+         how.gate != NRG_GATE_NONE ? (const ELEMENT *)j.z + at : NULL, (const ELEMENT *)j.d_o + at,
+         how.add ? (const ELEMENT *)j.dr_in + at : NULL, j.w, (ELEMENT *)j.dx + at,
+         how.gate != NRG_GATE_NONE ? (ELEMENT *)j.dz + at : NULL, j.dw, j.db);
+    }
+}
+
+#define FORWARD(name, op, ...)                                                                                                   \
+    static void NAME(name)(const rival_job *job) { NAME(forward)(job, (naive_norm){__VA_ARGS__}); }
+#define BACKWARD(name, op, ...)                                                                                                  \
+    static void NAME(name)(const rival_job *job) { NAME(backward)(job, (naive_norm){__VA_ARGS__}); }
+EACH_FORWARD(FORWARD)
+EACH_BACKWARD(BACKWARD)
+#undef FORWARD
+#undef BACKWARD
+
+/* ---- activations ---- */
+
+INLINE void NAME(activation)(size_t n, nrg_activation g, const ELEMENT *restrict x, ELEMENT *restrict o)
+{
+    for (size_t i = 0; i < n; i++)
+        STORE(o, i, activate(g, LOAD(x, i)));
+}
+
+INLINE void NAME(activation_backward)(size_t n, nrg_activation g, const ELEMENT *restrict x, const ELEMENT *restrict d_o,
+                                      ELEMENT *restrict dx)
+{
+    for (size_t i = 0; i < n; i++)
+        STORE(dx, i, LOAD(d_o, i) * slope(g, LOAD(x, i)));
+}
+
+#define ACTIVATION(name, op, g)                                                                                                  \
+    static void NAME(name)(const rival_job *job) { NAME(activation)(job->dim, g, job->x, job->o); }
+#define SLOPE(name, op, g)                                                                                                       \
+    static void NAME(name)(const rival_job *job) { NAME(activation_backward)(job->dim, g, job->x, job->d_o, job->dx); }
+EACH_ACTIVATION(ACTIVATION)
+EACH_SLOPE(SLOPE)
+#undef ACTIVATION
+#undef SLOPE

@@ -1,0 +1,54 @@
+/* The naive loops of a path: of f32, then of bf16, whose numbers are the upper halves of floats. f16 has none, since C has no
+ * such type that all compilers know and make vectors of. The including file defines NAIVE_LOOPS, the name of the list.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "../rival.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+#include "naive_activation.h"
+
+#define ELEMENT float
+#define LOAD(p, i) ((p)[i])
+#define STORE(p, i, value) ((p)[i] = (value))
+#define NAME(name) name##_f32
+#include "naive_loops.h"
+#undef ELEMENT
+#undef LOAD
+#undef STORE
+#undef NAME
+
+INLINE float bf16_load(uint16_t half)
+{
+    const uint32_t bits = (uint32_t)half << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* To nearest, ties to even; what becomes of a NaN is nobody's business here. */
+INLINE uint16_t bf16_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+#define ELEMENT uint16_t
+#define LOAD(p, i) bf16_load((p)[i])
+#define STORE(p, i, value) ((p)[i] = bf16_of(value))
+#define NAME(name) name##_bf16
+#include "naive_loops.h"
+
+#define BOTH(kernel, op, name) {kernel, op, NRG_F32, name##_f32}, {kernel, op, NRG_BF16, name##_bf16},
+#define FORWARD(name, op, ...) BOTH("norm_forward", op, name)
+#define BACKWARD(name, op, ...) BOTH("norm_backward", op, name)
+#define ACTIVATION(name, op, ...) BOTH("activation", op, name)
+#define SLOPE(name, op, ...) BOTH("activation_backward", op, name)
+const rival_loop NAIVE_LOOPS[] = {
+    EACH_FORWARD(FORWARD) EACH_BACKWARD(BACKWARD) EACH_ACTIVATION(ACTIVATION) EACH_SLOPE(SLOPE){.kernel = NULL},
+};

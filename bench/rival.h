@@ -1,0 +1,51 @@
+/* What a kernel is held against beside its limit: other code that gives the same result within some ulps, at its own speed.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_BENCH_RIVAL_H
+#define NRG_BENCH_RIVAL_H
+
+#include <stddef.h>
+
+#include "nrg/nrg.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum bench_rival {
+    BENCH_NAIVE, /* naive/: plain loops */
+    BENCH_SLEEF, /* sleef/: activations made of SLEEF's functions */
+    BENCH_RIVALS
+} bench_rival;
+
+/* What a loop is given, by the names that the headers have for it. A tensor is dense where it has no stride here; strides are in
+ * elements. What a case has none of is NULL or 0. */
+typedef struct rival_job {
+    size_t rows, dim, groups;
+    size_t rows2, x_stride, x_stride2; /* rows in planes: of x, which lies otherwise than o does */
+    float eps;
+    const void *x, *y, *z, *w, *b, *d_o, *dr_in;
+    const float *mean;
+    void *o, *r, *dx, *dz;
+    float *dw, *db;
+} rival_job;
+
+typedef struct rival_loop {
+    const char *kernel, *op; /* as in the name of a case */
+    nrg_dtype dtype;
+    void (*run)(const rival_job *job); /* NULL: the build is without it */
+} rival_loop;
+
+/* A path's loops; the last has no kernel. */
+extern const rival_loop naive_loops_scalar[], naive_loops_avx2[], naive_loops_avx512[], naive_loops_neon[];
+extern const rival_loop sleef_loops_scalar[], sleef_loops_avx2[], sleef_loops_avx512[], sleef_loops_neon[];
+
+const char *bench_rival_name(bench_rival rival);
+
+/* The loop of a case; NULL where there is none. "-exact" at the end of op does not count: it asks for other numbers of nrg's. */
+const rival_loop *bench_rival_loop(bench_rival rival, nrg_isa isa, const char *kernel, const char *op, nrg_dtype dtype);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
