@@ -10,8 +10,9 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# Only -dev packages, so that all is linked statically and nothing has to be found again at run time under qemu.
-packages=(check libsubunit-dev)
+# Only -dev packages, so that all is linked statically and nothing has to be found again at run time under qemu; SLEEF alone has
+# no static library, and is found where it was linked.
+packages=(check libsubunit-dev libsleef-dev libsleef3)
 
 dir=${1:?usage: scripts/arm64-sysroot.sh DIR}
 is_debian || die "the arm64 libraries come as Debian or Ubuntu packages; this machine has no apt"

@@ -10,11 +10,11 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # libc6-dev and its like are only recommended by the compilers, and recommended packages are not installed.
-demo_packages=(gcc g++ libc6-dev meson ninja-build pkg-config libbenchmark-dev python3 python3-numpy)
+demo_packages=(gcc g++ libc6-dev meson ninja-build pkg-config libbenchmark-dev libsleef-dev python3 python3-numpy)
 test_packages=("${demo_packages[@]}" binutils ccache check clang gcovr libopenmpi-dev openmpi-bin)
 demo_commands=(gcc g++ meson ninja pkg-config)
 test_commands=("${demo_commands[@]}" clang clang++ gcov gcovr mpicc mpirun nm strip)
-demo_modules=(benchmark)
+demo_modules=(benchmark sleef)
 # shellcheck disable=SC2034 # by name, in name_missing
 test_modules=("${demo_modules[@]}" check)
 if [[ $(uname -m) == x86_64 ]]; then
