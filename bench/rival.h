@@ -28,6 +28,14 @@ typedef struct rival_job {
     const float *mean;
     void *o, *r, *dx, *dz;
     float *dw, *db;
+
+    size_t channels, positions; /* of channel norms, whose samples are rows */
+    float momentum;
+    float *running_mean, *running_var;
+    const nrg_channel_statistics *statistics;
+
+    size_t head_dim;    /* of rotations, whose tokens are rows */
+    const float *table; /* as nrg_rope_table makes it */
 } rival_job;
 
 typedef struct rival_loop {

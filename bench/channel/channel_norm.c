@@ -18,6 +18,11 @@ static const bench_shape instance_shapes[] = {BENCH_IMAGES(4, 64, 256, 256)};
 
 #define LAYOUTS(name, operands, ...)                                                                                             \
     {name, operands, __VA_ARGS__, .layout = NRG_NCHW}, { name "-nhwc", operands, __VA_ARGS__, .layout = NRG_NHWC }
+#define EXACT(name, operands, ...)                                                                                               \
+    {name "-exact", operands, __VA_ARGS__, .exact = 1},                                                                          \
+    {                                                                                                                            \
+        name "-nhwc-exact", operands, __VA_ARGS__, .exact = 1, .layout = NRG_NHWC                                                \
+    }
 
 enum {
     PLAIN = 1 << NRG_CHANNEL_W | 1 << NRG_CHANNEL_B,
@@ -37,6 +42,11 @@ static const bench_op forward_ops[] = {
     LAYOUTS("batch_folded", PLAIN, BATCH, .statistics = NRG_STATISTICS_FOLDED),
     LAYOUTS("instance", PLAIN, INSTANCE),
     LAYOUTS("layer", PLAIN, GROUP(1)),
+    EXACT("group", PLAIN, GROUP(32)),
+    EXACT("group_silu", PLAIN, GROUP(32), SILU),
+    EXACT("batch_train", TRAIN, BATCH),
+    EXACT("batch_infer", PLAIN | RUNNING, BATCH, .statistics = NRG_STATISTICS_RUNNING),
+    EXACT("instance", PLAIN, INSTANCE),
 };
 
 #define BACKWARD(name) (1 << NRG_CHANNEL_BACKWARD_##name)
@@ -61,6 +71,7 @@ static void prepare_spec(const bench_case *c, nrg_channel_norm_spec *spec)
     spec->dtype = c->dtype;
     spec->activation = c->op->activation;
     spec->store = c->store;
+    spec->accuracy = c->op->exact ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
     if (spec->statistics == NRG_STATISTICS_FOLDED)
         spec->w_dtype = NRG_F32; /* as nrg_channel_norm_fold makes w and b */
 }
@@ -90,6 +101,46 @@ static void find_statistics(const bench_case *c, void *const *part)
         back->size = 0; /* refused and reported, where recomputed statistics would be measured for saved ones */
 }
 
+static rival_job rival_of(const bench_case *c, void *const *part)
+{
+    const nrg_channel_norm_spec *spec = part[NRG_CHANNEL_SPEC];
+    return (rival_job){
+        .rows = c->shape.rows,
+        .channels = c->shape.channels,
+        .positions = positions_of(c),
+        .groups = groups_of(c),
+        .eps = (float)spec->eps,
+        .momentum = (float)spec->momentum,
+    };
+}
+
+static void rival_of_forward(const bench_case *c, void *const *part, rival_job *job)
+{
+    const nrg_channel_norm_args *a = part[NRG_CHANNEL_ARGS];
+    *job = rival_of(c, part);
+    job->x = a->x;
+    job->y = a->y;
+    job->w = a->w;
+    job->b = a->b;
+    job->o = a->o;
+    job->running_mean = a->running_mean;
+    job->running_var = a->running_var;
+}
+
+static void rival_of_backward(const bench_case *c, void *const *part, rival_job *job)
+{
+    const nrg_channel_norm_backward_args *a = part[NRG_CHANNEL_ARGS];
+    *job = rival_of(c, part);
+    job->x = a->x;
+    job->d_o = a->d_o;
+    job->w = a->w;
+    job->b = a->b;
+    job->statistics = a->statistics;
+    job->dx = a->dx;
+    job->dw = a->dw;
+    job->db = a->db;
+}
+
 /* A set. With NRG_NHWC, where the sets lie between each other, all that do so: those of a sample, or, over the batch, the tensor.
  */
 static size_t set_elements(const bench_case *c)
@@ -114,6 +165,7 @@ const bench_family bench_channel_norm_forward = {
     .quick_shapes = "2x640x32x32,32x256x28x28",
     .function = &forward,
     .prepare = prepare_forward,
+    .rival_job = rival_of_forward,
     .positive = NRG_BIT(NRG_CHANNEL_RUNNING_VAR),
     .aside = NRG_BIT(NRG_CHANNEL_STATISTICS),
     .set_elements = set_elements,
@@ -127,6 +179,7 @@ const bench_family bench_channel_norm_backward = {
     .quick_shapes = "2x640x32x32,32x256x28x28",
     .function = &backward,
     .prepare = prepare_backward,
+    .rival_job = rival_of_backward,
     .ready = find_statistics,
     .aside = NRG_BIT(NRG_CHANNEL_BACKWARD_STATISTICS),
     .set_elements = set_elements,

@@ -9,7 +9,7 @@
 #include "modes.h"
 
 /* What the caches hold; from memory both would be as fast as it. The smallest tensors with channels need L3. */
-static const char shapes[] = "1x4096,64x4096,1x320x64x64,2x640x32x32,32x256x28x28";
+static const char shapes[] = "1x4096,64x4096,512x768,4096x64,4096x128,1x320x64x64,2x640x32x32,32x256x28x28";
 
 struct gates_table {
     const bench_args *args;

@@ -59,7 +59,8 @@ static void head(const bench_args *args, const table *t, const char *kernel)
 /* Whether there is such a line. */
 static int admitted(const bench_args *args, const bench_case *c)
 {
-    return nrg_isa_supported(c->isa) && bench_admits(args->path, nrg_isa_name(c->isa)) &&
+    return nrg_isa_supported(c->isa) && !(c->op->exact && c->dtype != NRG_F32) &&
+           bench_admits(args->path, nrg_isa_name(c->isa)) &&
            bench_admits(args->dtype ? args->dtype : "f32", nrg_dtype_name(c->dtype)) && bench_admits(args->op, c->op->name) &&
            (!args->quick || args->op || bench_admits(c->family->quick_ops, c->op->name));
 }

@@ -57,4 +57,44 @@ typedef struct naive_norm {
     F(gelu_backward, "gelu", NRG_ACT_GELU)                                                                                       \
     F(tanh_backward, "tanh", NRG_ACT_TANH)
 
+/* A channel norm. batch: over the batch. */
+typedef struct naive_channel {
+    int nhwc, batch, add, update;
+    nrg_channel_source source;
+    nrg_activation activation;
+} naive_channel;
+
+/* The most channels there are arrays for; no case has more. */
+enum { NAIVE_CHANNELS = 1024 };
+
+#define NAIVE_LAYOUTS(F, name, op, ...) F(name, op, __VA_ARGS__) F(name##_nhwc, op "-nhwc", __VA_ARGS__, .nhwc = 1)
+
+#define EACH_CHANNEL_FORWARD(F)                                                                                                  \
+    NAIVE_LAYOUTS(F, group, "group", .batch = 0)                                                                                 \
+    NAIVE_LAYOUTS(F, group_silu, "group_silu", .activation = NRG_ACT_SILU)                                                       \
+    NAIVE_LAYOUTS(F, batch_train, "batch_train", .batch = 1, .update = 1)                                                        \
+    NAIVE_LAYOUTS(F, batch_train_relu, "batch_train_relu", .batch = 1, .update = 1, .activation = NRG_ACT_RELU)                  \
+    NAIVE_LAYOUTS(F, batch_add_relu, "batch_add_relu", .batch = 1, .update = 1, .add = 1, .activation = NRG_ACT_RELU)            \
+    NAIVE_LAYOUTS(F, batch_infer, "batch_infer", .batch = 1, .source = NRG_STATISTICS_RUNNING)                                   \
+    NAIVE_LAYOUTS(F, batch_folded, "batch_folded", .batch = 1, .source = NRG_STATISTICS_FOLDED)                                  \
+    NAIVE_LAYOUTS(F, instance, "instance", .batch = 0)                                                                           \
+    NAIVE_LAYOUTS(F, layer_image, "layer", .batch = 0)
+
+#define EACH_CHANNEL_BACKWARD(F)                                                                                                 \
+    NAIVE_LAYOUTS(F, group_backward, "group", .batch = 0)                                                                        \
+    NAIVE_LAYOUTS(F, group_silu_backward, "group_silu", .activation = NRG_ACT_SILU)                                              \
+    NAIVE_LAYOUTS(F, batch_backward, "batch", .batch = 1)                                                                        \
+    NAIVE_LAYOUTS(F, batch_relu_backward, "batch_relu", .batch = 1, .activation = NRG_ACT_RELU)                                  \
+    NAIVE_LAYOUTS(F, instance_backward, "instance", .batch = 0)
+
+/* Rotations; 1: of half-split pairs. A norm and a rotation in two calls have the same loop beside them as in one. */
+#define EACH_ROPE(F)                                                                                                             \
+    F(rope_normal, "normal", 0)                                                                                                  \
+    F(rope_neox, "neox", 1)
+#define EACH_NORM_ROPE(F)                                                                                                        \
+    F(norm_rope_normal, "norm+normal", 0)                                                                                        \
+    F(norm_rope_neox, "norm+neox", 1)                                                                                            \
+    F(norm_then_normal, "norm,normal", 0)                                                                                        \
+    F(norm_then_neox, "norm,neox", 1)
+
 #endif

@@ -154,3 +154,6 @@ EACH_ACTIVATION(ACTIVATION)
 EACH_SLOPE(SLOPE)
 #undef ACTIVATION
 #undef SLOPE
+
+#include "naive_channel.h"
+#include "naive_rope.h"

@@ -12,6 +12,18 @@
 
 #include "naive_activation.h"
 
+/* For each channel the average of its set, of sums over `together` channels; to may be sum. */
+INLINE void average(size_t channels, size_t together, float count, const float *sum, float *to)
+{
+    for (size_t c = 0; c < channels; c += together) {
+        float all = 0;
+        for (size_t i = 0; i < together; i++)
+            all += sum[c + i];
+        for (size_t i = 0; i < together; i++)
+            to[c + i] = all / count;
+    }
+}
+
 #define ELEMENT float
 #define LOAD(p, i) ((p)[i])
 #define STORE(p, i, value) ((p)[i] = (value))
@@ -49,6 +61,11 @@ INLINE uint16_t bf16_of(float value)
 #define BACKWARD(name, op, ...) BOTH("norm_backward", op, name)
 #define ACTIVATION(name, op, ...) BOTH("activation", op, name)
 #define SLOPE(name, op, ...) BOTH("activation_backward", op, name)
+#define CHANNEL_FORWARD(name, op, ...) BOTH("channel_norm_forward", op, name)
+#define CHANNEL_BACKWARD(name, op, ...) BOTH("channel_norm_backward", op, name)
+#define ROPE(name, op, ...) BOTH("rope", op, name)
+#define NORM_ROPE(name, op, ...) BOTH("norm_rope", op, name)
 const rival_loop NAIVE_LOOPS[] = {
-    EACH_FORWARD(FORWARD) EACH_BACKWARD(BACKWARD) EACH_ACTIVATION(ACTIVATION) EACH_SLOPE(SLOPE){.kernel = NULL},
+    EACH_FORWARD(FORWARD) EACH_BACKWARD(BACKWARD) EACH_ACTIVATION(ACTIVATION) EACH_SLOPE(SLOPE) EACH_CHANNEL_FORWARD(
+        CHANNEL_FORWARD) EACH_CHANNEL_BACKWARD(CHANNEL_BACKWARD) EACH_ROPE(ROPE) EACH_NORM_ROPE(NORM_ROPE){.kernel = NULL},
 };

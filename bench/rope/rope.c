@@ -31,6 +31,12 @@ static void ready_rotation(const bench_case *c, void *const *part)
     nrg_rope_table(part[NRG_ROPE_SPEC], &table, 0, 1);
 }
 
+static void rival_of_rotation(const bench_case *c, void *const *part, rival_job *job)
+{
+    const nrg_rope_args *a = part[NRG_ROPE_ARGS];
+    *job = (rival_job){.rows = a->tokens, .dim = c->shape.dim, .head_dim = HEAD, .x = a->q, .o = a->q_o, .table = a->table};
+}
+
 BENCH_FUNCTION(rotation, nrg_call_rope, nrg_rope(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], ith, nth))
 
 static const bench_op ops[] = {
@@ -45,6 +51,7 @@ const bench_family bench_rope = {
     .quick_shapes = "1x4096,512x4096",
     .function = &rotation,
     .prepare = prepare_rotation,
+    .rival_job = rival_of_rotation,
     .ready = ready_rotation,
     .aside = NRG_BIT(NRG_ROPE_TABLE),
 };
@@ -96,6 +103,16 @@ static void ready_normed(const bench_case *c, void *const *part)
     }
 }
 
+static void rival_of_normed(const bench_case *c, void *const *part, rival_job *job)
+{
+    const nrg_norm_args *norm = part[NRG_NORM_ROPE_Q_ARGS];
+    rival_of_rotation(c, part + ROTATION, job);
+    if (norm->x)
+        job->x = norm->x;
+    job->w = norm->w;
+    job->eps = (float)((const nrg_norm_spec *)part[NRG_NORM_ROPE_NORM])->eps;
+}
+
 const bench_family bench_norm_rope = {
     .kernel = "norm_rope",
     BENCH_OPS(normed_ops),
@@ -103,6 +120,7 @@ const bench_family bench_norm_rope = {
     .quick_shapes = "1x4096,512x4096",
     .function = &in_one,
     .prepare = prepare_normed,
+    .rival_job = rival_of_normed,
     .ready = ready_normed,
     .aside = NRG_BIT(NRG_ROPE_TABLE) | NRG_BIT(NRG_NORM_ROPE_Q_W),
     .also = BENCH_ROW_IN, /* w: a row of limits is a token's heads */

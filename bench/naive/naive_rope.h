@@ -1,0 +1,54 @@
+/* Rotations of heads, by type of elements like naive_loops.h; with or without a norm of each head before.
+ *
+ * SPDX-License-Identifier: MIT */
+
+INLINE void NAME(rotate)(int half_split, size_t pairs, const float *restrict table, const ELEMENT *restrict q,
+                         ELEMENT *restrict q_o)
+{
+    const size_t step = half_split ? 1 : 2, apart = half_split ? pairs : 1;
+    for (size_t p = 0; p < pairs; p++) {
+        const float a = LOAD(q, step * p), b = LOAD(q, step * p + apart), cosine = table[p], sine = table[pairs + p];
+        STORE(q_o, step * p, a * cosine - b * sine);
+        STORE(q_o, step * p + apart, a * sine + b * cosine);
+    }
+}
+
+INLINE void NAME(norm_rotate)(int half_split, size_t pairs, float eps, const float *restrict table, const ELEMENT *restrict q,
+                              const ELEMENT *restrict w, ELEMENT *restrict q_o)
+{
+    const size_t step = half_split ? 1 : 2, apart = half_split ? pairs : 1;
+    float squares = 0;
+    for (size_t i = 0; i < 2 * pairs; i++)
+        squares += LOAD(q, i) * LOAD(q, i);
+    const float scale = 1 / sqrtf(squares / (float)(2 * pairs) + eps);
+    for (size_t p = 0; p < pairs; p++) {
+        const float a = LOAD(q, step * p) * scale * LOAD(w, step * p);
+        const float b = LOAD(q, step * p + apart) * scale * LOAD(w, step * p + apart);
+        STORE(q_o, step * p, a * table[p] - b * table[pairs + p]);
+        STORE(q_o, step * p + apart, a * table[pairs + p] + b * table[p]);
+    }
+}
+
+INLINE void NAME(rope)(const rival_job *job, int half_split, int with_norm)
+{
+    const rival_job j = *job;
+    for (size_t row = 0; row < j.rows; row++)
+        for (size_t i = row * j.dim; i < (row + 1) * j.dim; i += j.head_dim) {
+            const float *table = j.table + row * j.head_dim;
+            const ELEMENT *q = (const ELEMENT *)j.x + i;
+            ELEMENT *q_o = (ELEMENT *)j.o + i;
+            if (with_norm)
+                NAME(norm_rotate)(half_split, j.head_dim / 2, j.eps, table, q, j.w, q_o);
+            else
+                NAME(rotate)(half_split, j.head_dim / 2, table, q, q_o);
+        }
+}
+
+#define ROPE(name, op, half_split)                                                                                               \
+    static void NAME(name)(const rival_job *job) { NAME(rope)(job, half_split, 0); }
+#define NORM_ROPE(name, op, half_split)                                                                                          \
+    static void NAME(name)(const rival_job *job) { NAME(rope)(job, half_split, 1); }
+EACH_ROPE(ROPE)
+EACH_NORM_ROPE(NORM_ROPE)
+#undef ROPE
+#undef NORM_ROPE
