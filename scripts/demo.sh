@@ -5,7 +5,7 @@
 #   3. nrg norm      of arrays that NumPy made, held against NumPy in double precision: add + RMSNorm, the gated norm of Mamba-2,
 #                    and the backward pass of add + RMSNorm
 #   4. nrg channel-norm   likewise: GroupNorm + SiLU, and batch norm + add + ReLU: a step of training, forward and backward
-#   5. nrg-bench     how fast, beside the limit of this machine's memory
+#   5. nrg-bench     how fast, beside the limit of this machine's memory and beside plain loops
 # A second run installs nothing and builds only what has changed.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -76,7 +76,7 @@ title "nrg channel-norm: a step of training of relu(batch_norm(x) + y)"
 )
 "$python" "$root/scripts/demo_norm.py" batch "$work" 1e-5
 
-title "nrg-bench: time of a call, and its share of what a bare loop over the same bytes reaches"
+title "nrg-bench: time of a call, its share of what a bare loop over the same bytes reaches, and how long plain loops take"
 pin=()
 if command -v taskset >/dev/null; then
     # the last CPU we may use: the first one has most of the interrupts

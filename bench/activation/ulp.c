@@ -33,7 +33,7 @@ double bench_activation_ulp(const bench_case *c, const rival_loop *loop)
         if (loop)
             loop->run(&job);
         else if (nrg_activation_forward(c->op->activation, NRG_F32, BLOCK, in, out, 0, 1) != NRG_OK)
-            return INFINITY;
+            return (double)INFINITY;
         for (size_t i = 0; i < BLOCK; i++) {
             const double error = error_of(out[i], activation_double(c->op->activation, (double)in[i]));
             if (!(error <= worst))
