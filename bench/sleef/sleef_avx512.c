@@ -13,6 +13,6 @@ enum { LANES = 16 };
 #define v_load(p) _mm512_loadu_ps(p)
 #define v_store(p, v) _mm512_storeu_ps(p, v)
 #define v_abs(v) _mm512_abs_ps(v)
-#define SLEEF(function) SLEEF_FUSED(function##f16_u10avx512f)
+#define SLEEF(function) SLEEF_VECTOR(function##f16_u10avx512f)
 #endif
 #include "sleef_template.h"

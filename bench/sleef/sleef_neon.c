@@ -13,6 +13,6 @@ enum { LANES = 4 };
 #define v_load(p) vld1q_f32(p)
 #define v_store(p, v) vst1q_f32(p, v)
 #define v_abs(v) vabsq_f32(v)
-#define SLEEF(function) SLEEF_FUSED(function##f4_u10advsimd)
+#define SLEEF(function) SLEEF_VECTOR(function##f4_u10advsimd)
 #endif
 #include "sleef_template.h"

@@ -15,9 +15,8 @@
 
 /* ---- SLEEF's functions of one double ---- */
 
-/* Without fused multiply-adds, so that these run on any CPU. */
 #define WITNESS(name, function, bound)                                                                                           \
-    static double name(double x) { return SLEEF_UNFUSED(function##d1_##bound##purec)(x); }
+    static double name(double x) { return SLEEF_DOUBLE(function, bound)(x); }
 WITNESS(its_exp, exp, u10)
 WITNESS(its_tanh, tanh, u10)
 WITNESS(its_erf, erf, u10)
