@@ -10,11 +10,13 @@
 #include "modes.h"
 
 /* What is compared of larger cases has so many rows, or is a small image, since their loops are the same; a single row that is
- * longer is left out. Scalar kernels take long. */
+ * longer is left out. Scalar kernels take long, and emulators (NRG_TEST_SCALE=small) as well. */
 static int shrink(bench_case *c)
 {
+    const char *scale = getenv("NRG_TEST_SCALE");
+    const int is_small = c->isa == NRG_ISA_SCALAR || (scale && strcmp(scale, "small") == 0);
     static const bench_shape image = BENCH_IMAGES(3, 64, 6, 7);
-    const size_t most = c->isa == NRG_ISA_SCALAR ? 1 << 14 : 1 << 16;
+    const size_t most = is_small ? 1 << 13 : 1 << 16;
     if (c->shape.channels)
         c->shape = image;
     else if (bench_shape_elements(c->shape) > most)

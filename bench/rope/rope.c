@@ -69,15 +69,14 @@ static nrg_status call_both(void *const *part, int ith, int nth)
 }
 BENCH_FUNCTION(in_two, nrg_call_norm_rope_forward, call_both(part, ith, nth))
 
-#define NORMED(name, call, mode)                                                                                                 \
+#define NORMED(name, call, mode, is_exact)                                                                                       \
     {                                                                                                                            \
-        name, 1 << NRG_NORM_ROPE_Q_W, BENCH_SHAPES(shapes), .function = &(call), .option = NRG_ROPE_##mode                       \
+        name, 1 << NRG_NORM_ROPE_Q_W, BENCH_SHAPES(shapes), .function = &(call), .option = NRG_ROPE_##mode, .exact = (is_exact)  \
     }
 static const bench_op normed_ops[] = {
-    NORMED("norm+normal", in_one, NORMAL),
-    NORMED("norm+neox", in_one, NEOX),
-    NORMED("norm,normal", in_two, NORMAL),
-    NORMED("norm,neox", in_two, NEOX),
+    NORMED("norm+normal", in_one, NORMAL, 0),       NORMED("norm+neox", in_one, NEOX, 0),
+    NORMED("norm,normal", in_two, NORMAL, 0),       NORMED("norm,neox", in_two, NEOX, 0),
+    NORMED("norm+normal-exact", in_one, NORMAL, 1), NORMED("norm+neox-exact", in_one, NEOX, 1),
 };
 
 static void prepare_normed(const bench_case *c, void *const *part)
@@ -87,6 +86,7 @@ static void prepare_normed(const bench_case *c, void *const *part)
     *spec = nrg_rms_norm_spec(HEAD, 1e-6);
     spec->dtype = c->dtype;
     spec->store = c->store;
+    spec->accuracy = c->op->exact ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
     *(nrg_norm_args *)part[NRG_NORM_ROPE_Q_ARGS] = nrg_norm_args_init(0, NULL, NULL);
 }
 
