@@ -11,7 +11,7 @@
  *     softplus   ln(1 + e^x)
  *
  * The bits are the same on every path. The arithmetic is f32, a 16-bit result is the f32 result rounded once. g is within
- * 2 ulp for all inputs, subnormal results included, and g′ within 4 ulp of the largest term of its formula;
+ * 3 ulp for all inputs, subnormal results included, and g′ within 4 ulp of the largest term of its formula;
  * docs/activations.md has the figures of each. An infinity gives the limit, a NaN a NaN, in g′ too. g′ of relu is 0 at 0.
  *
  * SPDX-License-Identifier: MIT */

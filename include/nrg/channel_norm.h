@@ -37,7 +37,7 @@
  *
  * - Every path gives the same bits; so does any (ith, nth), alignment and stride, in place or not, whichever outputs are asked
  * for, and whether a set's sums were taken in one piece or in parts (below).
- * - Error of o1: 1 ulp of the largest of o1 and b, plus 2^-24 |w|. + y rounds once more; an activation adds 2 ulp of its own to
+ * - Error of o1: 1 ulp of the largest of o1 and b, plus 2^-24 |w|. + y rounds once more; an activation adds 3 ulp of its own to
  * what it makes of that; a 16-bit result is the f32 result rounded once. mean: 1 ulp plus 2^-24 σ; rstd: 1 ulp. For finite w and
  * b, and sets of up to 2^32 elements.
  * - No spurious overflow or underflow: 1e30s and 1e-30s are normalized like ones.

@@ -30,8 +30,8 @@
  * partial sum. 16-bit results are the f32 result rounded once. mean: 1 ulp plus 2^-24 σ. rstd: 1 ulp, infinite where 1/s is
  * beyond the largest float. All this for |w + weight_offset| up to 2^60 (w must be finite) and rows of up to 2^25 elements; an
  * element with |r · w| below 2^-100, far below anything else in its row, may be off by 2^-148 · (c/√d)/s instead. A gate after
- * the norm adds 2 ulp of g and the rounding of the product; before it, 2 ulp of every p, which the norm carries on. An activation
- * of the output adds 2 ulp of its own to what it makes of the error of o1, |g′| times that.
+ * the norm adds 3 ulp of g and the rounding of the product; before it, 3 ulp of every p, which the norm carries on. An activation
+ * of the output adds 3 ulp of its own to what it makes of the error of o1, |g′| times that.
  * - No spurious overflow or underflow: a row of 1e30s or of 1e-30s is normalized like a row of ones.
  * - A NaN or an infinity in r makes o, mean and rstd of that row NaN, and touches no other row.
  *

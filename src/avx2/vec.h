@@ -16,7 +16,7 @@ enum {
     V_SUM2 = 2, /* 16 registers: 32 lanes of two sums would take them all */
     V_SUM4 = 1, /* and where four sums do */
     V_APPLY = 4,
-    V_ACT = 2,  /* with 4 the registers do not suffice */
+    V_ACT = 4,
     V_ROPE = 4, /* vectors that a rotation takes at once, with as many of cosines and of sines */
 };
 
@@ -140,7 +140,6 @@ NRG_INLINE void v_nt_fence(void) { _mm_sfence(); }
 NRG_INLINE vf v_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
 NRG_INLINE vf v_div(vf a, vf b) { return _mm256_div_ps(a, b); }
 NRG_INLINE vf v_abs(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
-NRG_INLINE vf v_minus_abs(vf a) { return _mm256_or_ps(_mm256_set1_ps(-0.0f), a); }
 NRG_INLINE vf v_copysign(vf a, vf sign)
 {
     const __m256 mask = _mm256_set1_ps(-0.0f);
@@ -153,18 +152,14 @@ typedef __m256 vm;
 
 NRG_INLINE vm v_lt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
 NRG_INLINE vf v_select(vm m, vf a, vf b) { return _mm256_blendv_ps(b, a, m); }
+/* Lanes with a sign: VBLENDVPS looks at nothing else. */
+NRG_INLINE vm v_negative(vf a) { return a; }
 
 /* n from the lower bits of z = 1.5·2^23 + n, into the exponent of s. */
 NRG_INLINE vf v_scale2(vf s, vf z)
 {
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(s), _mm256_slli_epi32(_mm256_castps_si256(z), 23)));
 }
-
-/* VPERMPS looks at the lower three bits of an index only. */
-typedef __m256i vi;
-
-NRG_INLINE vi v_index8(vf a) { return _mm256_srli_epi32(_mm256_castps_si256(a), 22); }
-NRG_INLINE vf v_lookup8(const float table[8], vi index) { return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index); }
 
 /* ---- doubles: half as many a vector ---- */
 

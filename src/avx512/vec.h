@@ -141,7 +141,6 @@ NRG_INLINE void v_nt_fence(void) { _mm_sfence(); }
 NRG_INLINE vf v_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
 NRG_INLINE vf v_div(vf a, vf b) { return _mm512_div_ps(a, b); }
 NRG_INLINE vf v_abs(vf a) { return _mm512_abs_ps(a); }
-NRG_INLINE vf v_minus_abs(vf a) { return _mm512_or_ps(_mm512_set1_ps(-0.0f), a); }
 NRG_INLINE vf v_copysign(vf a, vf sign)
 {
     /* bit by bit: the mask's bit chooses a or sign */
@@ -155,21 +154,14 @@ typedef __mmask16 vm;
 
 NRG_INLINE vm v_lt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
 NRG_INLINE vf v_select(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a); }
+/* Lanes with a sign. */
+NRG_INLINE vm v_negative(vf a) { return _mm512_movepi32_mask(_mm512_castps_si512(a)); }
 
 /* n from the lower bits of z = 1.5·2^23 + n, into the exponent of s. VSCALEFPS does it in one instruction, and no
  * faster. */
 NRG_INLINE vf v_scale2(vf s, vf z)
 {
     return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(s), _mm512_slli_epi32(_mm512_castps_si512(z), 23)));
-}
-
-/* VPERMPS looks at the lower four bits of an index: the table twice makes the fourth one indifferent. */
-typedef __m512i vi;
-
-NRG_INLINE vi v_index8(vf a) { return _mm512_srli_epi32(_mm512_castps_si512(a), 22); }
-NRG_INLINE vf v_lookup8(const float table[8], vi index)
-{
-    return _mm512_permutexvar_ps(index, _mm512_broadcast_f32x8(_mm256_loadu_ps(table)));
 }
 
 /* ---- doubles: half as many a vector ---- */

@@ -125,7 +125,6 @@ NRG_INLINE void v_nt_fence(void) {}
 NRG_INLINE vf v_fnma(vf a, vf b, vf c) { return vfmsq_f32(c, a, b); }
 NRG_INLINE vf v_div(vf a, vf b) { return vdivq_f32(a, b); }
 NRG_INLINE vf v_abs(vf a) { return vabsq_f32(a); }
-NRG_INLINE vf v_minus_abs(vf a) { return vnegq_f32(vabsq_f32(a)); }
 NRG_INLINE vf v_copysign(vf a, vf sign) { return vbslq_f32(vdupq_n_u32(0x80000000u), sign, a); }
 
 /* FMAX and FMIN order the zeros, and give NaN for a NaN on either side. */
@@ -136,25 +135,13 @@ typedef uint32x4_t vm;
 
 NRG_INLINE vm v_lt(vf a, vf b) { return vcltq_f32(a, b); }
 NRG_INLINE vf v_select(vm m, vf a, vf b) { return vbslq_f32(m, a, b); }
+/* Lanes with a sign. */
+NRG_INLINE vm v_negative(vf a) { return vcltzq_s32(vreinterpretq_s32_f32(a)); }
 
 /* n from the lower bits of z = 1.5·2^23 + n, into the exponent of s. */
 NRG_INLINE vf v_scale2(vf s, vf z)
 {
     return vreinterpretq_f32_u32(vaddq_u32(vreinterpretq_u32_f32(s), vshlq_n_u32(vreinterpretq_u32_f32(z), 23)));
-}
-
-/* TBL moves bytes: an index is the four places of a float's bytes. */
-typedef uint8x16_t vi;
-
-NRG_INLINE vi v_index8(vf a)
-{
-    uint32x4_t lane = vandq_u32(vshrq_n_u32(vreinterpretq_u32_f32(a), 22), vdupq_n_u32(7));
-    return vreinterpretq_u8_u32(vmlaq_u32(vdupq_n_u32(0x03020100), lane, vdupq_n_u32(0x04040404)));
-}
-NRG_INLINE vf v_lookup8(const float table[8], vi index)
-{
-    uint8x16x2_t bytes = {{vreinterpretq_u8_f32(vld1q_f32(table)), vreinterpretq_u8_f32(vld1q_f32(table + 4))}};
-    return vreinterpretq_f32_u8(vqtbl2q_u8(bytes, index));
 }
 
 /* ---- doubles: half as many a vector ---- */

@@ -1,9 +1,9 @@
 /* The activations g and their slopes g′: the reference. What these functions do is, to the last bit, what every path does;
  * docs/activations.md says it in words, and has the errors. Written for reading: nothing is shared with the template.
  *
- * What is left of 0 is computed, and the right follows from it: x·σ(x) = x - |x|·σ(-|x|) for x > 0, and so on. Exponentials are
- * kept as a power of two and the rest, 2^n·(1 + m), and what becomes very small on the left carries a factor of 2^64, which the
- * last operation takes away. So a result among the subnormals is rounded once there, and nothing on the way underflows.
+ * What is left of 0 is computed, and the right follows from it: x·σ(x) = x - |x|·σ(-|x|) for x > 0, and so on. What becomes very
+ * small on the left carries a factor of 2^64, and so does what it is divided by in the end. So a result among the subnormals is
+ * rounded once there, and nothing on the way underflows.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -14,75 +14,45 @@
 /* The numbers below are those of docs/activations.md. Polynomials are the project's own minimax fits with float coefficients,
  * lowest power first. */
 
-/* ---- e^h = 2^n · (1 + m), m = e^r - 1 = r + r²·q(r), |r| ≤ 0.3467 ---- */
+/* ---- e^-t = 2^n·e^-r, n = -t/ln 2 rounded, r = t + n·ln 2, |r| ≤ 0.3467. What is small carries a factor of NRG_UNIT:
+ * 2^64, so that nothing underflows, and 1.6875, for which the errors were least. ---- */
 
+#define NRG_UNIT 0x1.bp64f
 #define NRG_EXP_MAGIC 0x1.8p23f /* added to a small number it leaves the nearest integer in the lower bits */
 #define NRG_LOG2_E 0x1.715476p0f
-#define NRG_LN2_HI 0x1.62e4p-1f /* 15 bits: times an n of 8 bits it is exact */
-#define NRG_LN2_LO 0x1.7f7d1cp-20f
-static const float nrg_exp_q[5] = {0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558f2p-5f, 0x1.123a1ep-7f, 0x1.6a23d4p-10f};
+#define NRG_LN2_HI 0x1.62e43p-1f
+#define NRG_LN2_LO -0x1.05c61p-29f
+static const float nrg_exp_c[7] = {1, -1, 0x1.fffffcp-2f, -0x1.55548cp-3f, 0x1.555858p-5f, -0x1.123da8p-7f, 0x1.6ac174p-10f};
 
-/* ---- 2u = x·(c1 + c3·x²) of gelu_tanh: c1 = √(8/π), c3 = 0.044715·c1 ---- */
+/* ---- (e^-r - 1 + r)/r² ---- */
 
-#define NRG_U_C1_HI 0x1.98846p0f /* 20 bits: c1_hi - (c1_hi + c3·x²) is exact */
-#define NRG_U_C1_LO -0x1.985794p-21f
-#define NRG_U_C3_HI 0x1.2444f2p-4f
-#define NRG_U_C3_LO 0x1.49b16ap-29f
-#define NRG_U_2_C3 0x1.2444f2p-3f
+static const float nrg_expm1_c[5] = {0x1.fffffep-2f, -0x1.5554aap-3f, 0x1.55579ap-5f, -0x1.122c3ap-7f, 0x1.6ac018p-10f};
 
-/* ---- log1p(e)/e for e in [0, 1], a polynomial in e - centre. The centre is where c[0] is log1p(e)/e to 2^-29 ---- */
+/* ---- 2u = c3·t·(t² + γ) of gelu_tanh: c3 = 0.044715·√(8/π), γ = 1/0.044715. r is in units of c3 ---- */
 
-#define NRG_LOG1P_CENTRE 0x1.1ap-1f
-static const float nrg_log1p_c[10] = {0x1.97dd8p-1f,   -0x1.1a2d7ap-2f, 0x1.f7256p-4f,   -0x1.f1a69ep-5f, 0x1.04bf2p-5f,
-                                      -0x1.1c8a4cp-6f, 0x1.3862c8p-7f,  -0x1.436cb6p-8f, 0x1.eae126p-9f,  -0x1.a7a69cp-9f};
+#define NRG_U_GAMMA_HI 0x1.65d26p4f /* 2^-17 divides it: γ_hi - (γ_hi + t²) is exact */
+#define NRG_U_GAMMA_LO -0x1.226128p-20f
+#define NRG_U_LOG2_E 0x1.a5a7dp-4f /* c3/ln 2 */
+#define NRG_U_LN2_HI 0x1.36dap3f   /* ln 2/c3, 16 bits: times n it is exact */
+#define NRG_U_LN2_LO -0x1.549446p-16f
+#define NRG_U_C1 0x1.988454p0f
+#define NRG_U_3_C3 0x1.b6676cp-3f
+#define NRG_U_UNIT 0x1.cp64f
+static const float nrg_exp_u[7] = {
+    1, -0x1.2444f4p-4f, 0x1.4dad5ep-9f, -0x1.fbece2p-15f, 0x1.21f36p-20f, -0x1.0a4bc8p-26f, 0x1.91e2bcp-33f};
 
-/* ---- (1/t²)·(tanh(t)/t - 1) for t below the bound, a polynomial in t² ---- */
+/* ---- log1p(e) = u + u³·P(u²) for u = 2·e/(2 + e) ---- */
 
-#define NRG_TANH_BOUND 0x1.194p-1f /* 0.549: tanh of it is 1/2 */
-static const float nrg_tanh_c[5] = {-0x1.55554ap-2f, 0x1.110dp-3f, -0x1.b92372p-5f, 0x1.591a86p-6f, -0x1.9a8a7ep-8f};
+static const float nrg_log1p_c[4] = {0x1.555502p-4f, 0x1.99d1ccp-7f, 0x1.1ec03ap-9f, 0x1.1eca5cp-11f};
 
-/* ---- gelu(-t)·e^(t²/2) and gelu′(-t)·e^(t²/2) for t in [0, 14.6] ----
- *
- * Eight intervals, from 0, 0.5, 1, 2, 3, 5, 7 and 11 on: halves of the octaves of 1 + t. In column k is the one for which bits 22
- * to 24 of 1 + t are k. Polynomials in t - centre, where gelu(-t)·e^(t²/2) is very near a float. The first interval (column 6)
- * has the functions themselves, without the exponential, and lacks the term -t/2 of gelu: it is added last, exactly. -2^-100 is
- * in the place of its factor, for the sign of gelu(-0). */
+/* ---- gelu(-t) = -t·e^-h·(q(t) + p(t))/(2·(2 + t)·q(t)) for t in [0, 14.6], h = t²/2. e^-h is 2^n·e^-r, r = h + n·ln 2 but for
+ * n·ln2_lo: the quotient makes that good ---- */
 
-#define NRG_GELU_END 0x1.d3p3f /* 14.59: beyond it everything rounds to 0 */
-#define NRG_GELU_FIRST 1.5f    /* 1 + t below it: the first interval */
-static const float nrg_gelu_centre[8] = {0x1.7ep0f, 0x1.31p1f, 0x1.f4p1f, 0x1.848p2f, 0x1.2b8p3f, 0x1.99p3f, 0, 0x1.88p-1f};
-static const float nrg_gelu[8][8] = {
-    {-0x1.3b8386p-2f, -0x1.665d32p-2f, -0x1.81cb8cp-2f, -0x1.8e3ac2p-2f, -0x1.94012ep-2f, -0x1.960f8ep-2f, 0, -0x1.d28a1cp-3f},
-    {-0x1.22a9a4p-4f, -0x1.ee3fbcp-6f, -0x1.4035c4p-7f, -0x1.93dee2p-9f, -0x1.ddfdf6p-11f, -0x1.829f7ap-12f, -0x1p-100f,
-     -0x1.5502bp-3f},
-    {0x1.364daep-5f, 0x1.ab30cap-7f, 0x1.96c284p-9f, 0x1.6be494p-11f, 0x1.25b28p-13f, 0x1.62916ap-15f, 0x1.98845cp-2f,
-     0x1.b7e70cp-4f},
-    {-0x1.10a444p-6f, -0x1.35e356p-8f, -0x1.bb1f44p-11f, -0x1.1db9dep-13f, -0x1.3de914p-16f, -0x1.1f6706p-18f, -0x1.5a149ap-18f,
-     -0x1.c97d58p-5f},
-    {0x1.a457c2p-8f, 0x1.909198p-10f, 0x1.b5446p-13f, 0x1.9c8af8p-16f, 0x1.3f0418p-19f, 0x1.b13db4p-22f, -0x1.1011c8p-4f,
-     0x1.9b6016p-6f},
-    {-0x1.2600d6p-9f, -0x1.dc4c46p-12f, -0x1.95cfa4p-15f, -0x1.17eeep-18f, -0x1.267306p-22f, -0x1.39334ep-25f, -0x1.a6d194p-12f,
-     -0x1.4b2e26p-7f},
-    {0x1.8c9826p-11f, 0x1.0eee64p-13f, 0x1.79639ap-17f, 0x1.7d37e2p-21f, 0x1.23b2f8p-25f, 0x1.dfd298p-29f, 0x1.6f47e4p-7f,
-     0x1.ef53dep-9f},
-    {-0x1.de32c2p-13f, -0x1.fdd11cp-16f, -0x1.14ce4cp-19f, -0x1.0845b8p-23f, -0x1.8766acp-28f, -0x1.39b66ep-32f, -0x1.f0e672p-10f,
-     -0x1.6ae4p-10f},
-};
-static const float nrg_gelu_slope[7][8] = {
-    {-0x1.8e23d8p-2f, -0x1.9b830ap-1f, -0x1.76405cp0f, -0x1.2dc71ep1f, -0x1.d88982p1f, -0x1.445962p2f, 0x1p-1f, -0x1.02f0d2p-7f},
-    {-0x1.f58526p-2f, -0x1.caab74p-2f, -0x1.af3d1ep-2f, -0x1.a2cde6p-2f, -0x1.9d0778p-2f, -0x1.9af918p-2f, -0x1.988478p-1f,
-     -0x1.23e1ccp-1f},
-    {0x1.22a9bap-5f, 0x1.ee3706p-7f, 0x1.403836p-8f, 0x1.93e02ep-10f, 0x1.de43aap-12f, 0x1.81a18ap-13f, 0x1.5b849cp-15f,
-     0x1.5502b2p-4f},
-    {-0x1.9d967cp-7f, -0x1.1cca2cp-8f, -0x1.0eee6ap-10f, -0x1.e4e3fep-13f, -0x1.87728cp-15f, -0x1.d93846p-17f, 0x1.0fcd8p-2f,
-     -0x1.25439p-5f},
-    {0x1.10762ep-8f, 0x1.385d3ap-10f, 0x1.bb3be8p-13f, 0x1.1d4b7ep-15f, 0x1.32d7b6p-18f, 0x1.829684p-20f, 0x1.9cdc2cp-9f,
-     0x1.c95e7p-7f},
-    {-0x1.5baaf6p-10f, -0x1.4558e6p-12f, -0x1.71aebap-15f, -0x1.593abep-18f, -0x1.0b643ap-21f, -0x1.4c166ap-24f, -0x1.1c95c2p-4f,
-     -0x1.4bd64p-8f},
-    {0x1.9925c6p-12f, 0x1.ca94b4p-15f, 0x1.0cd09ap-17f, 0x1.8e70aep-21f, 0x1.415f04p-24f, -0x1.23b24ap-24f, 0x1.e7e1fp-7f,
-     0x1.ce41a4p-10f},
-};
+#define NRG_GELU_END 0x1.d3p3f       /* 14.59: beyond it everything rounds to 0 */
+#define NRG_GELU_PHI 0x1.988454p-2f  /* 1/√(2π) */
+#define NRG_GELU_LN2 0x1.79a8dcp-29f /* -ln2_lo/ln 2: times h, what e^-h is too large by, for the slope */
+static const float nrg_gelu_p[5] = {0x1.94p0f, 0x1.ed174cp-1f, 0x1.a9eaep-3f, 0x1.a2ade8p-9f, -0x1.eda2cp-8f};
+static const float nrg_gelu_q[5] = {0x1.94p0f, 0x1.e73c9cp0f, 0x1.05dbe4p0f, 0x1.1d18eep-2f, 0x1.314ac2p-5f};
 
 /* ---- small things ---- */
 
@@ -93,6 +63,9 @@ static float at_least(float c, float x) { return c > x ? c : x; }
 /* max(x, 0), which is -0 for -0. */
 static float positive_part(float x) { return at_least(0, x); }
 
+/* max(x, 0), which is -0 for all x < 0: less a zero, it keeps the sign that g has there. */
+static float right_part(float x) { return at_least(-0.0f, x); }
+
 /* c[0] + x·(c[1] + x·(... c[degree])) */
 static float polynomial(const float *c, int degree, float x)
 {
@@ -102,51 +75,44 @@ static float polynomial(const float *c, int degree, float x)
     return sum;
 }
 
-/* ---- the exponential, and the tail of the logistic function ---- */
+/* ---- the exponential ---- */
 
-typedef struct exponential {
-    float n, m; /* 2^n · (1 + m) */
-} exponential;
-
-static float nearest_power(float h) { return fmaf(h, NRG_LOG2_E, NRG_EXP_MAGIC) - NRG_EXP_MAGIC; }
-static float exp_less_one(float r) { return fmaf(r * r, polynomial(nrg_exp_q, 4, r), r); }
-
-/* e^h. The inner fma is exact. */
-static exponential exp_of(float h)
-{
-    float n = nearest_power(h), r = fmaf(n, -NRG_LN2_LO, fmaf(n, -NRG_LN2_HI, h));
-    exponential e = {n, exp_less_one(r)};
-    return e;
-}
-
-/* e^(h + rest), where rest is what rounding took from h. */
-static exponential exp_of_sum(float h, float rest)
-{
-    float n = nearest_power(h), r = fmaf(n, -NRG_LN2_HI, h) + fmaf(n, -NRG_LN2_LO, rest);
-    exponential e = {n, exp_less_one(r)};
-    return e;
-}
-
-/* s·2^n. For n = NaN anything: m is NaN as well. */
+/* s·2^n. For n = NaN anything: s, or what it is multiplied with, is NaN as well. */
 static float power(float s, float n) { return isnan(n) ? s : ldexpf(s, (int)n); }
 
-/* σ(-h)·2^64 = 1/d for d = (1 + e^h)·2^-64 and h ≥ 0, nearly: r·(1 - error). */
-typedef struct logistic_tail {
-    float r, error;
-} logistic_tail;
+/* e^-t = 2^n·e^-r for t ≥ 0. The first step of r is exact. */
+typedef struct reduced {
+    float n, r;
+} reduced;
 
-static logistic_tail tail_of(exponential e)
+static reduced reduce(float t)
 {
-    float p = power(0x1p-64f, e.n), inner = fmaf(p, e.m, 0x1p-64f), d = p + inner, d_rest = inner - (d - p), r = 1 / d;
-    logistic_tail tail = {r, fmaf(r, d_rest, fmaf(r, d, -1))};
-    return tail;
+    float n = fmaf(t, -NRG_LOG2_E, NRG_EXP_MAGIC) - NRG_EXP_MAGIC;
+    reduced e = {n, fmaf(n, NRG_LN2_LO, fmaf(n, NRG_LN2_HI, t))};
+    return e;
 }
 
-/* The value itself, rounded. */
-static float tail_value(logistic_tail tail) { return fmaf(-tail.r, tail.error, tail.r); }
+/* unit·2^n·c(r). The factor is in the coefficients, where a product with it would round. */
+static float unit_power(float unit, const float *c, float r, float n)
+{
+    float scaled[7];
+    for (int i = 0; i < 7; i++)
+        scaled[i] = unit * c[i];
+    return power(polynomial(scaled, 6, r), n);
+}
 
-/* A function with f(x) + f(-x) = 1, from f(-|x|)·2^64. */
-static float mirror(float left, float x) { return x < 0 ? left * 0x1p-64f : fmaf(left, -0x1p-64f, 1); }
+/* NRG_UNIT·e^-t for t from 0 to 110 */
+static float decay(float t)
+{
+    reduced e = reduce(t);
+    return unit_power(NRG_UNIT, nrg_exp_c, e.r, e.n);
+}
+
+/* e^-r - 1, with all its bits where r is small */
+static float exp_less_one(float r) { return fmaf(r * r, polynomial(nrg_expm1_c, 4, r), -r); }
+
+/* A function with f(x) + f(-x) = 1, from f(-|x|). */
+static float mirror(float left, float x) { return signbit(x) ? left : 1 - left; }
 
 /* ---- g and, where it is asked for, g′ ---- */
 
@@ -172,91 +138,84 @@ static float relu2(float x, float *slope)
     return p * p;
 }
 
-/* σ(-t) - σ(-t)², from q = σ(-t)·2^64, and still times 2^64. */
-static float tail_slope(float q) { return fmaf(-(q * 0x1p-64f), q, q); }
-
 static float sigmoid(float x, float *slope)
 {
-    float t = at_most(110, fabsf(x)), q = tail_value(tail_of(exp_of(t)));
+    float e = decay(at_most(110, fabsf(x))), a = e / (NRG_UNIT + e);
     if (slope)
-        *slope = tail_slope(q) * 0x1p-64f;
-    return mirror(q, x);
+        *slope = fmaf(-a, a, a);
+    return mirror(a, x);
 }
 
-/* t + t³·polynomial(t²), or 1 - 2·σ(-2t) where that is at least 1/2. g′ = 4·σ(-2t)·(1 - σ(-2t)). */
+/* (1 - e)/(1 + e) for e = e^-2t = 2^n·(1 + m), where 1 - 2^n is exact. g′ = 4·e/(1 + e)². */
 static float hyperbolic_tangent(float x, float *slope)
 {
-    float t = at_most(55, fabsf(x)), square = t * t, q = tail_value(tail_of(exp_of(t + t)));
-    if (slope)
-        *slope = tail_slope(q) * 0x1p-62f;
-    float near = fmaf(t * square, polynomial(nrg_tanh_c, 4, square), t), far = fmaf(q, -0x1p-63f, 1);
-    return copysignf(t < NRG_TANH_BOUND ? near : far, x);
+    reduced e = reduce(at_most(110, fabsf(x + x)));
+    float p = power(0x1p64f, e.n), m = exp_less_one(e.r);
+    float above = fmaf(-p, m, 0x1p64f - p), below = fmaf(p, m, 0x1p64f + p);
+    if (slope) {
+        float a = fmaf(p, m, p) * 4 / below;
+        *slope = fmaf(-(a * 0.25f), a, a);
+    }
+    return copysignf(above / below, x);
 }
 
-/* What silu and gelu_tanh share: x·σ(±h) = x⁺ - t·σ(-h), for t = |x|. The product with t is rounded once, although σ has an error
- * term. The slope is σ(-h)·(1 - t·h′·(1 - σ(-h))) on the left, where t·h′ is rise + rise_rest. */
-static float gated(float x, float t, exponential e, float rise, float rise_rest, float *slope)
+/* What silu and gelu_tanh share: x·σ(±h) = x⁺ - t·σ(-h) for t = |x| and e = unit·e^-h. The slope is
+ * σ(-h)·(1 - t·h′·(1 - σ(-h))) on the left, where t·h′ is rise, or rise + rise_rest: then the bracket is not rounded, either. */
+static float gated(float x, float t, float e, float unit, float rise, const float *rise_rest, float *slope)
 {
-    logistic_tail tail = tail_of(e);
+    float d = unit + e;
     if (slope) {
-        float q = tail_value(tail), other = fmaf(q, -0x1p-64f, 1);
-        *slope = mirror(q * fmaf(-rise, other, fmaf(-rise_rest, other, 1)), x);
+        float q = e / (d * 0x1p-64f), other = fmaf(-q, 0x1p-64f, 1);
+        float factor = fmaf(-rise, other, 1), left = q * factor;
+        if (rise_rest)
+            left = fmaf(q, factor, q * fmaf(-*rise_rest, other, fmaf(-rise, other, 1 - factor)));
+        *slope = mirror(left * 0x1p-64f, x);
     }
-    float left = fmaf(t, tail.r, -(t * (tail.r * tail.error)));
-    return fmaf(left, -0x1p-64f, positive_part(x));
+    return right_part(x) - t * e / d;
 }
 
 static float silu(float x, float *slope)
 {
     float t = at_most(110, fabsf(x));
-    return gated(x, t, exp_of(t), t, 0, slope);
+    return gated(x, t, decay(t), NRG_UNIT, t, NULL, slope);
 }
 
 static float gelu_tanh(float x, float *slope)
 {
-    float t = at_most(11, fabsf(x)), square = t * t, square_rest = fmaf(t, t, -square);
-    /* h = t·(c1 + c3·t²), with the rounding errors of t², of the bracket, and of its product with t */
-    float w = fmaf(NRG_U_C3_HI, square, NRG_U_C1_HI), w_rest = fmaf(NRG_U_C3_HI, square, NRG_U_C1_HI - w);
-    w_rest = fmaf(NRG_U_C3_HI, square_rest, w_rest) + fmaf(NRG_U_C3_LO, square, NRG_U_C1_LO);
-    float h = t * w, rest = fmaf(t, w_rest, fmaf(t, w, -h));
-    /* t·h′ = h + 2·c3·t³ */
-    float twice = NRG_U_2_C3 * square, rise = fmaf(t, twice, h), rise_rest = fmaf(t, twice, h - rise) + rest;
-    return gated(x, t, exp_of_sum(h, rest), rise, rise_rest, slope);
+    float t = at_most(11, fabsf(x));
+    /* h = c3·t·(w + rest), where rest is what rounding took from w = t² + γ */
+    float w = fmaf(t, t, NRG_U_GAMMA_HI), rest = fmaf(t, t, NRG_U_GAMMA_HI - w) + NRG_U_GAMMA_LO;
+    float n = fmaf(t * w, -NRG_U_LOG2_E, NRG_EXP_MAGIC) - NRG_EXP_MAGIC;
+    float r = fmaf(t, w, n * NRG_U_LN2_HI) + fmaf(t, rest, n * NRG_U_LN2_LO);
+    /* t·h′ = t·(c1 + 3·c3·t²), with the rounding errors of t², of the bracket, and of its product with t */
+    float square = t * t, steep = fmaf(NRG_U_3_C3, square, NRG_U_C1), steep_rest = fmaf(NRG_U_3_C3, square, NRG_U_C1 - steep);
+    steep_rest = fmaf(NRG_U_3_C3, fmaf(t, t, -square), steep_rest);
+    float rise = t * steep, rise_rest = fmaf(t, steep_rest, fmaf(t, steep, -rise));
+    return gated(x, t, unit_power(NRG_U_UNIT, nrg_exp_u, r, n), NRG_U_UNIT, rise, &rise_rest, slope);
 }
 
-/* x⁺ + gelu(-t) for t = |x|, where gelu(-t) is e^-(t²/2) · a polynomial; and so is its slope. */
 static float gelu(float x, float *slope)
 {
-    float t = at_most(NRG_GELU_END, fabsf(x)), minus_half = -0.5f * t, h = t * minus_half, octave = 1 + t;
-    exponential e = exp_of_sum(h, fmaf(t, minus_half, -h));
-    float p = power(0x1p64f, e.n), column[8];
-    unsigned k = nrg_f32_bits(octave) >> 22 & 7;
-    float d = t - nrg_gelu_centre[k];
-    int first = octave < NRG_GELU_FIRST;
-    float m = first ? 0 : e.m; /* n is 0 there */
+    float t = at_most(NRG_GELU_END, fabsf(x)), half = 0.5f * t, h = t * half;
+    float n = fmaf(h, -NRG_LOG2_E, NRG_EXP_MAGIC) - NRG_EXP_MAGIC, r = fmaf(n, NRG_LN2_HI, h) + fmaf(t, half, -h);
+    float m = exp_less_one(r);
+    float q = 0x1p64f * polynomial(nrg_gelu_q, 4, t), above = 0x1p64f * polynomial(nrg_gelu_p, 4, t);
+    float below = fmaf(2 * q, t, 4 * q);
     if (slope) {
-        for (int i = 0; i < 7; i++)
-            column[i] = nrg_gelu_slope[i][k];
-        float c = polynomial(column, 6, d);
-        *slope = mirror(fmaf(c, m, c) * p, x);
+        float more = fmaf(-(h * NRG_GELU_LN2), 1 + m, m), a = fmaf(-(t * NRG_GELU_PHI), below, q + above);
+        *slope = mirror(power(fmaf(a, more, a), n) / below, x);
     }
-    for (int i = 0; i < 8; i++)
-        column[i] = nrg_gelu[i][k];
-    if (first)
-        column[0] = minus_half;
-    float c = polynomial(column, 7, d);
-    return fmaf(fmaf(c, m, c) * p, 0x1p-64f, positive_part(x));
+    float left = fmaf(t, q, fmaf(t, above, fmaf(t, q, t * above) * m));
+    return right_part(x) - power(left, n) / below;
 }
 
-/* x⁺ + e·(log1p(e)/e) with e = e^-|x|. g′ is σ: 1/(1 + e), or e/(1 + e) on the left. */
+/* x⁺ + log1p(e) with e = e^-|x|, log1p(e) = 2·artanh(e/(2 + e)). g′ is σ. */
 static float softplus(float x, float *slope)
 {
-    exponential e = exp_of(at_least(-110, -fabsf(x)));
-    float p = power(0x1p64f, e.n), far = fmaf(p, e.m, p);
-    float c = polynomial(nrg_log1p_c, 9, fmaf(far, 0x1p-64f, -NRG_LOG1P_CENTRE));
+    float e = decay(at_most(110, fabsf(x))), u = e / fmaf(e, 0.5f, NRG_UNIT), s = u * u;
     if (slope)
-        *slope = (x < 0 ? far : 0x1p64f) / fmaf(far, 0x1p-64f, 1) * 0x1p-64f;
-    return fmaf(fmaf(c, e.m, c) * p, 0x1p-64f, positive_part(x));
+        *slope = mirror(e / (NRG_UNIT + e), x);
+    return fmaf(u * s, polynomial(nrg_log1p_c, 3, s), u) + positive_part(x);
 }
 
 static float evaluate(nrg_activation g, float x, float *slope)

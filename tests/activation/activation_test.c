@@ -245,9 +245,9 @@ static double cut_off(nrg_activation g, double x)
 static const struct {
     double g, slope;
 } limits[ACTIVATIONS] = {
-    [NRG_ACT_IDENTITY] = {0, 0},  [NRG_ACT_SIGMOID] = {1.2, 1.7},   [NRG_ACT_SILU] = {1.2, 2.5},
-    [NRG_ACT_RELU] = {0, 0},      [NRG_ACT_RELU2] = {0.5, 0.5},     [NRG_ACT_TANH] = {1, 1.6},
-    [NRG_ACT_GELU] = {1.85, 2.2}, [NRG_ACT_GELU_TANH] = {1.4, 3.4}, [NRG_ACT_SOFTPLUS] = {1.75, 2.5},
+    [NRG_ACT_IDENTITY] = {0, 0}, [NRG_ACT_SIGMOID] = {3, 4},   [NRG_ACT_SILU] = {3, 4},
+    [NRG_ACT_RELU] = {0, 0},     [NRG_ACT_RELU2] = {0.5, 0.5}, [NRG_ACT_TANH] = {3, 4},
+    [NRG_ACT_GELU] = {3, 4},     [NRG_ACT_GELU_TANH] = {3, 4}, [NRG_ACT_SOFTPLUS] = {3, 4},
 };
 
 /* The largest errors, and where. */

@@ -220,6 +220,10 @@ EMULATED __mmask16 _mm512_cmp_ps_mask(__m512 a, __m512 b, int predicate)
     return emulated_gather_32(_mm256_cmp_ps(a.half[0], b.half[0], _CMP_UNORD_Q),
                               _mm256_cmp_ps(a.half[1], b.half[1], _CMP_UNORD_Q));
 }
+EMULATED __mmask16 _mm512_movepi32_mask(__m512i a)
+{
+    return emulated_gather_32(_mm256_castsi256_ps(a.half[0]), _mm256_castsi256_ps(a.half[1]));
+}
 EMULATED __mmask16 _mm512_test_epi32_mask(__m512i a, __m512i b)
 {
     __m512i both = _mm512_and_si512(a, b);

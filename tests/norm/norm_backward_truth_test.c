@@ -7,7 +7,7 @@
  * The bound. A term of dq is |dh|/s, or |h|·a·(Σ|dh·h|)/(d·s), its sum taken of magnitudes; of dp, also the mean of the larger of
  * these; an error of dp is at most 4 ulp of the largest. h, where it is a factor (dw, o1), counts as 1 in centred norms where it
  * is smaller: it is a difference. What multiplies it afterwards multiplies the bound, and + dr_in is another term. Where an
- * activation is in do1, its error is not the backward pass's: do1 may be off by 1.5 ulp of g or g' (of the largest term of g'),
+ * activation is in do1, its error is not the backward pass's: do1 may be off by 3 ulp of g, or 4 of the largest term of g', by
  * half an ulp of its own, and what g' changes by within 3 ulp of o1; this is followed through the formulas and comes on top. dw
  * and db are summed over four rows in f32: half an ulp of the result, and 4 or 2 times 2^-24 of the magnitudes that are summed.
  *
@@ -28,7 +28,7 @@
 
 enum { GATES = NRG_GATE_POST + 1, ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
 
-static const double term_limit = 4, dw_limit = 4, db_limit = 2, activation_limit = 2;
+static const double term_limit = 4, dw_limit = 4, db_limit = 2, activation_limit = 3, slope_limit = 4;
 
 enum column { COLUMN_DX_RMS, COLUMN_DX_LAYER, COLUMN_DX_GATED, COLUMN_DZ, COLUMN_DW, COLUMN_DB, COLUMNS };
 
@@ -270,7 +270,7 @@ static double error_of_do1(const nrg_norm_spec *spec, const exact_element *e)
     quad slope = quad_activation(spec->activation, e->o1).slope;
     for (int side = -1; side <= 1; side += 2)
         change = fmax(change, quad_magnitude(quad_activation(spec->activation, e->o1 + side * (quad)reach).slope - slope));
-    return quad_magnitude(e->d_o) * (change + activation_limit * quad_ulp(e->slope_size)) + quad_ulp(e->do1) / 2;
+    return quad_magnitude(e->d_o) * (change + slope_limit * quad_ulp(e->slope_size)) + quad_ulp(e->do1) / 2;
 }
 
 /* got against exact. bound: 4 units, and what is beside them. NULL, or what broke it. */
@@ -355,9 +355,9 @@ static const char *measure_group(const backward_case *t, size_t row, size_t at, 
             continue;
         if (spec->gate == NRG_GATE_PRE)
             more = quad_magnitude(x->r * x->slope_size) * beside +
-                   quad_magnitude(x->dp * x->r) * activation_limit * quad_ulp(x->slope_size);
+                   quad_magnitude(x->dp * x->r) * slope_limit * quad_ulp(x->slope_size);
         else
-            more = quad_magnitude(x->d_o * x->o1) * activation_limit * quad_ulp(x->slope_size);
+            more = quad_magnitude(x->d_o * x->o1) * slope_limit * quad_ulp(x->slope_size);
         /* the product before g' is a float of its own, which may be subnormal or overflow */
         unit = fmax(quad_ulp(x->dz_size), quad_magnitude(x->slope_size) * 0x1p-149);
         if (quad_magnitude(spec->gate == NRG_GATE_PRE ? x->dz_size : x->d_o * x->o1_size) > 0x1p126)

@@ -22,79 +22,54 @@ NRG_INLINE void act_magnitude(vf *t, const vf *x, float end) { ACT_EACH t[j] = v
 /* max(x, 0), which is -0 for -0. */
 NRG_INLINE vf act_positive_part(vf x) { return v_max(v_zero(), x); }
 
+/* max(x, 0), which is -0 for all x < 0: less a zero, it keeps the sign that g has there. */
+NRG_INLINE vf act_right_part(vf x) { return v_max(v_set1(-0.0f), x); }
+
 /* 1; NaN where x is. */
 NRG_INLINE vf act_one(vf x) { return v_max(v_set1(1), v_min(v_set1(1), x)); }
 
-NRG_INLINE void act_polynomial(vf *sum, const float *c, int degree, const vf *x)
+/* times: a power of two, which goes into the coefficients */
+NRG_INLINE void act_polynomial(vf *sum, const float *c, int degree, float times, const vf *x)
 {
-    ACT_EACH sum[j] = v_set1(c[degree]);
+    ACT_EACH sum[j] = v_set1(c[degree] * times);
     NRG_UNROLL
     for (int i = degree - 1; i >= 0; i--)
-        ACT_EACH sum[j] = v_fma(sum[j], x[j], v_set1(c[i]));
+        ACT_EACH sum[j] = v_fma(sum[j], x[j], v_set1(c[i] * times));
 }
 
-/* The same with coefficients that depend on the interval. */
-NRG_INLINE void act_interval_polynomial(vf *sum, const float (*c)[8], int degree, const vi *interval, const vf *x)
+/* e^-t = 2^n·e^-r for t ≥ 0. n is z - 1.5·2^23, and v_scale2 takes it as it is. */
+NRG_INLINE void act_reduce(vf *z, vf *r, const vf *t)
 {
-    ACT_EACH sum[j] = v_lookup8(c[degree], interval[j]);
-    NRG_UNROLL
-    for (int i = degree - 1; i >= 0; i--)
-        ACT_EACH sum[j] = v_fma(sum[j], x[j], v_lookup8(c[i], interval[j]));
+    const vf magic = v_set1(NRG_EXP_MAGIC);
+    vf n[V_ACT];
+    ACT_EACH z[j] = v_fma(t[j], v_set1(-NRG_LOG2_E), magic);
+    ACT_EACH n[j] = v_sub(z[j], magic);
+    ACT_EACH r[j] = v_fma(n[j], v_set1(NRG_LN2_HI), t[j]);
+    ACT_EACH r[j] = v_fma(n[j], v_set1(NRG_LN2_LO), r[j]);
 }
 
-/* e^h = 2^n·(1 + m); n is z - 1.5·2^23, and v_scale2 takes it as it is. */
-typedef struct act_exp {
-    vf z[V_ACT], m[V_ACT];
-} act_exp;
-
-/* e^(h + rest), or without rest e^h. */
-NRG_INLINE void act_exponential(act_exp *e, const vf *h, const vf *rest)
+/* NRG_UNIT·e^-t for t from 0 to 110. Where this has to be NaN if x is, keep_nan: bits that are shifted into a NaN can make it a
+ * number. */
+NRG_INLINE void act_decay(vf *e, const vf *t, int keep_nan)
 {
-    const vf magic = v_set1(NRG_EXP_MAGIC), ln2_lo = v_set1(NRG_LN2_LO);
-    vf n[V_ACT], r[V_ACT], q[V_ACT];
-    ACT_EACH e->z[j] = v_fma(h[j], v_set1(NRG_LOG2_E), magic);
-    ACT_EACH n[j] = v_sub(e->z[j], magic);
-    ACT_EACH r[j] = v_fnma(n[j], v_set1(NRG_LN2_HI), h[j]);
-    if (rest) {
-        ACT_EACH n[j] = v_fnma(n[j], ln2_lo, rest[j]);
-        ACT_EACH r[j] = v_add(r[j], n[j]);
-    } else {
-        ACT_EACH r[j] = v_fnma(n[j], ln2_lo, r[j]);
-    }
-    act_polynomial(q, nrg_exp_q, 4, r);
-    ACT_EACH e->m[j] = v_fma(v_mul(r[j], r[j]), q[j], r[j]);
+    vf z[V_ACT], r[V_ACT];
+    act_reduce(z, r, t);
+    act_polynomial(e, nrg_exp_c, 6, keep_nan ? 0x1p-64f * NRG_UNIT : NRG_UNIT, r);
+    if (keep_nan)
+        ACT_EACH e[j] = v_mul(e[j], v_scale2(v_set1(0x1p64f), z[j]));
+    else
+        ACT_EACH e[j] = v_scale2(e[j], z[j]);
 }
 
-/* σ(-h)·2^64 for h ≥ 0, as 1/d nearly: r·(1 - error). */
-typedef struct act_tail {
-    vf r[V_ACT], error[V_ACT];
-} act_tail;
-
-NRG_INLINE void act_logistic_tail(act_tail *tail, const act_exp *e)
+/* e^-r - 1, with all its bits where r is small. */
+NRG_INLINE void act_exp_less_one(vf *m, const vf *r)
 {
-    const vf one = v_set1(1), s = v_set1(0x1p-64f);
-    vf p[V_ACT], inner[V_ACT], d[V_ACT];
-    ACT_EACH p[j] = v_scale2(s, e->z[j]);
-    ACT_EACH inner[j] = v_fma(p[j], e->m[j], s);
-    ACT_EACH d[j] = v_add(p[j], inner[j]);
-    ACT_EACH tail->r[j] = v_div(one, d[j]);
-    ACT_EACH inner[j] = v_sub(inner[j], v_sub(d[j], p[j]));
-    ACT_EACH tail->error[j] = v_fms(tail->r[j], d[j], one);
-    ACT_EACH tail->error[j] = v_fma(tail->r[j], inner[j], tail->error[j]);
+    act_polynomial(m, nrg_expm1_c, 4, 1, r);
+    ACT_EACH m[j] = v_fms(v_mul(r[j], r[j]), m[j], r[j]);
 }
 
-/* The value itself, rounded. */
-NRG_INLINE void act_tail_value(vf *q, const act_tail *tail) { ACT_EACH q[j] = v_fnma(tail->r[j], tail->error[j], tail->r[j]); }
-
-/* σ′·2^64 for q = σ·2^64 */
-NRG_INLINE vf act_tail_slope(vf q) { return v_fnma(v_mul(q, v_set1(0x1p-64f)), q, q); }
-
-/* a·2^-64 where x is negative, and elsewhere what that lacks to 1. */
-NRG_INLINE vf act_mirror(vf a, vf x)
-{
-    vm left = v_lt(x, v_zero());
-    return v_fma(a, v_select(left, v_set1(0x1p-64f), v_set1(-0x1p-64f)), v_select(left, v_zero(), v_set1(1)));
-}
+/* a where x is negative, and elsewhere what that lacks to 1. */
+NRG_INLINE vf act_mirror(vf a, vf x) { return v_select(v_negative(x), a, v_sub(v_set1(1), a)); }
 
 NRG_INLINE void act_identity(const vf *x, vf *out, vf *slope)
 {
@@ -123,141 +98,146 @@ NRG_INLINE void act_relu2(const vf *x, vf *out, vf *slope)
 
 NRG_INLINE void act_sigmoid(const vf *x, vf *out, vf *slope)
 {
-    vf t[V_ACT], q[V_ACT];
-    act_exp e;
-    act_tail tail;
+    vf t[V_ACT], e[V_ACT], a[V_ACT];
     act_magnitude(t, x, 110);
-    act_exponential(&e, t, NULL);
-    act_logistic_tail(&tail, &e);
-    act_tail_value(q, &tail);
+    act_decay(e, t, 1);
+    ACT_EACH a[j] = v_div(e[j], v_add(v_set1(NRG_UNIT), e[j]));
     if (slope)
-        ACT_EACH slope[j] = v_mul(act_tail_slope(q[j]), v_set1(0x1p-64f));
-    ACT_EACH out[j] = act_mirror(q[j], x[j]);
+        ACT_EACH slope[j] = v_fnma(a[j], a[j], a[j]);
+    ACT_EACH out[j] = act_mirror(a[j], x[j]);
 }
 
 NRG_INLINE void act_tanh(const vf *x, vf *out, vf *slope)
 {
-    vf t[V_ACT], h[V_ACT], q[V_ACT], square[V_ACT], near[V_ACT];
-    act_exp e;
-    act_tail tail;
-    act_magnitude(t, x, 55);
-    ACT_EACH h[j] = v_add(t[j], t[j]);
-    act_exponential(&e, h, NULL);
-    act_logistic_tail(&tail, &e);
-    act_tail_value(q, &tail);
+    const vf one = v_set1(0x1p64f);
+    vf t[V_ACT], z[V_ACT], r[V_ACT], m[V_ACT], p[V_ACT], above[V_ACT], below[V_ACT];
+    ACT_EACH t[j] = v_add(x[j], x[j]);
+    act_magnitude(t, t, 110);
+    act_reduce(z, r, t);
+    act_exp_less_one(m, r);
+    ACT_EACH p[j] = v_scale2(one, z[j]);
+    ACT_EACH above[j] = v_fnma(p[j], m[j], v_sub(one, p[j]));
+    ACT_EACH below[j] = v_fma(p[j], m[j], v_add(one, p[j]));
     if (slope)
-        ACT_EACH slope[j] = v_mul(act_tail_slope(q[j]), v_set1(0x1p-62f));
-    ACT_EACH square[j] = v_mul(t[j], t[j]);
-    act_polynomial(near, nrg_tanh_c, 4, square);
-    ACT_EACH near[j] = v_fma(v_mul(t[j], square[j]), near[j], t[j]);
-    ACT_EACH q[j] = v_fnma(q[j], v_set1(0x1p-63f), v_set1(1));
-    ACT_EACH out[j] = v_copysign(v_select(v_lt(t[j], v_set1(NRG_TANH_BOUND)), near[j], q[j]), x[j]);
+        ACT_EACH
+        {
+            vf a = v_div(v_mul(v_fma(p[j], m[j], p[j]), v_set1(4)), below[j]);
+            slope[j] = v_fnma(v_mul(a, v_set1(0.25f)), a, a);
+        }
+    ACT_EACH out[j] = v_copysign(v_div(above[j], below[j]), x[j]);
 }
 
-/* x·σ(±h) for t = |x|, cut off, and e = e^h. rise + rise_rest: t·h′, needed for a slope; the rest may be NULL. */
-NRG_INLINE void act_gated(const vf *x, const vf *t, const act_exp *e, const vf *rise, const vf *rise_rest, vf *out, vf *slope)
+/* x·σ(±h) for t = |x|, cut off, and e = unit·e^-h. rise + rise_rest: t·h′, needed for a slope; the rest may be NULL. */
+NRG_INLINE void act_gated(const vf *x, const vf *t, const vf *e, float unit, const vf *rise, const vf *rise_rest, vf *out,
+                          vf *slope)
 {
-    const vf one = v_set1(1);
-    act_tail tail;
-    vf left[V_ACT];
-    act_logistic_tail(&tail, e);
+    const vf one = v_set1(1), back = v_set1(0x1p-64f);
+    vf d[V_ACT];
+    ACT_EACH d[j] = v_add(v_set1(unit), e[j]);
     if (slope) {
-        vf q[V_ACT], other[V_ACT];
-        act_tail_value(q, &tail);
-        ACT_EACH other[j] = v_fnma(q[j], v_set1(0x1p-64f), one);
-        ACT_EACH other[j] = v_fnma(rise[j], other[j], rise_rest ? v_fnma(rise_rest[j], other[j], one) : one);
-        ACT_EACH slope[j] = act_mirror(v_mul(q[j], other[j]), x[j]);
+        vf q[V_ACT], other[V_ACT], left[V_ACT];
+        ACT_EACH q[j] = v_div(e[j], v_mul(d[j], back));
+        ACT_EACH other[j] = v_fnma(q[j], back, one);
+        ACT_EACH left[j] = v_fnma(rise[j], other[j], one);
+        if (rise_rest)
+            ACT_EACH
+            {
+                vf rest = v_fnma(rise[j], other[j], v_sub(one, left[j]));
+                left[j] = v_fma(q[j], left[j], v_mul(q[j], v_fnma(rise_rest[j], other[j], rest)));
+            }
+        else
+            ACT_EACH left[j] = v_mul(q[j], left[j]);
+        ACT_EACH left[j] = v_mul(left[j], back);
+        ACT_EACH slope[j] = act_mirror(left[j], x[j]);
     }
-    ACT_EACH left[j] = v_mul(tail.r[j], tail.error[j]);
-    ACT_EACH left[j] = v_mul(t[j], left[j]);
-    ACT_EACH left[j] = v_fms(t[j], tail.r[j], left[j]);
-    ACT_EACH out[j] = v_fnma(left[j], v_set1(0x1p-64f), act_positive_part(x[j]));
+    ACT_EACH out[j] = v_sub(act_right_part(x[j]), v_div(v_mul(t[j], e[j]), d[j]));
 }
 
 NRG_INLINE void act_silu(const vf *x, vf *out, vf *slope)
 {
-    vf t[V_ACT];
-    act_exp e;
+    vf t[V_ACT], e[V_ACT];
     act_magnitude(t, x, 110);
-    act_exponential(&e, t, NULL);
-    act_gated(x, t, &e, t, NULL, out, slope);
+    act_decay(e, t, 0);
+    act_gated(x, t, e, NRG_UNIT, t, NULL, out, slope);
 }
 
 NRG_INLINE void act_gelu_tanh(const vf *x, vf *out, vf *slope)
 {
-    const vf c1 = v_set1(NRG_U_C1_HI), c3 = v_set1(NRG_U_C3_HI);
-    vf t[V_ACT], square[V_ACT], rest[V_ACT], w[V_ACT], w_rest[V_ACT], h[V_ACT], rise[V_ACT], rise_rest[V_ACT];
-    act_exp e;
+    const vf magic = v_set1(NRG_EXP_MAGIC), gamma = v_set1(NRG_U_GAMMA_HI);
+    vf t[V_ACT], w[V_ACT], rest[V_ACT], z[V_ACT], n[V_ACT], r[V_ACT], e[V_ACT], rise[V_ACT];
     act_magnitude(t, x, 11);
-    ACT_EACH square[j] = v_mul(t[j], t[j]);
-    ACT_EACH w[j] = v_fma(c3, square[j], c1);
-    ACT_EACH rest[j] = v_fms(t[j], t[j], square[j]);
-    ACT_EACH w_rest[j] = v_fma(c3, square[j], v_sub(c1, w[j]));
-    ACT_EACH w_rest[j] = v_fma(c3, rest[j], w_rest[j]);
-    ACT_EACH w_rest[j] = v_add(w_rest[j], v_fma(v_set1(NRG_U_C3_LO), square[j], v_set1(NRG_U_C1_LO)));
-    ACT_EACH h[j] = v_mul(t[j], w[j]);
-    ACT_EACH rest[j] = v_fms(t[j], w[j], h[j]);
-    ACT_EACH rest[j] = v_fma(t[j], w_rest[j], rest[j]);
+    ACT_EACH w[j] = v_fma(t[j], t[j], gamma);
+    ACT_EACH rest[j] = v_fma(t[j], t[j], v_sub(gamma, w[j]));
+    ACT_EACH rest[j] = v_add(rest[j], v_set1(NRG_U_GAMMA_LO));
+    ACT_EACH z[j] = v_fma(v_mul(t[j], w[j]), v_set1(-NRG_U_LOG2_E), magic);
+    ACT_EACH n[j] = v_sub(z[j], magic);
+    ACT_EACH r[j] = v_fma(t[j], w[j], v_mul(n[j], v_set1(NRG_U_LN2_HI)));
+    ACT_EACH rest[j] = v_fma(t[j], rest[j], v_mul(n[j], v_set1(NRG_U_LN2_LO)));
+    ACT_EACH r[j] = v_add(r[j], rest[j]);
+    act_polynomial(e, nrg_exp_u, 6, NRG_U_UNIT, r);
+    ACT_EACH e[j] = v_scale2(e[j], z[j]);
     if (slope) {
-        ACT_EACH square[j] = v_mul(v_set1(NRG_U_2_C3), square[j]);
-        ACT_EACH rise[j] = v_fma(t[j], square[j], h[j]);
-        ACT_EACH rise_rest[j] = v_fma(t[j], square[j], v_sub(h[j], rise[j]));
-        ACT_EACH rise_rest[j] = v_add(rise_rest[j], rest[j]);
+        const vf c1 = v_set1(NRG_U_C1), c3 = v_set1(NRG_U_3_C3);
+        ACT_EACH r[j] = v_mul(t[j], t[j]);
+        ACT_EACH w[j] = v_fma(c3, r[j], c1);
+        ACT_EACH rise[j] = v_mul(t[j], w[j]);
+        ACT_EACH rest[j] = v_fma(c3, r[j], v_sub(c1, w[j]));
+        ACT_EACH rest[j] = v_fma(c3, v_fms(t[j], t[j], r[j]), rest[j]);
+        ACT_EACH rest[j] = v_fma(t[j], rest[j], v_fms(t[j], w[j], rise[j]));
     }
-    act_exponential(&e, h, rest);
-    act_gated(x, t, &e, rise, rise_rest, out, slope);
+    act_gated(x, t, e, NRG_U_UNIT, rise, rest, out, slope);
 }
 
 NRG_INLINE void act_gelu(const vf *x, vf *out, vf *slope)
 {
-    vf t[V_ACT], minus_half[V_ACT], h[V_ACT], rest[V_ACT], octave[V_ACT], d[V_ACT], p[V_ACT], c[V_ACT];
-    vi k[V_ACT];
-    act_exp e;
+    const vf magic = v_set1(NRG_EXP_MAGIC);
+    vf t[V_ACT], half[V_ACT], h[V_ACT], rest[V_ACT], z[V_ACT], r[V_ACT], m[V_ACT], q[V_ACT], above[V_ACT], below[V_ACT],
+        sum[V_ACT];
     act_magnitude(t, x, NRG_GELU_END);
-    ACT_EACH octave[j] = v_add(v_set1(1), t[j]);
-    ACT_EACH minus_half[j] = v_mul(v_set1(-0.5f), t[j]);
-    ACT_EACH k[j] = v_index8(octave[j]);
-    ACT_EACH h[j] = v_mul(t[j], minus_half[j]);
-    ACT_EACH d[j] = v_sub(t[j], v_lookup8(nrg_gelu_centre, k[j]));
-    ACT_EACH rest[j] = v_fms(t[j], minus_half[j], h[j]);
-    act_exponential(&e, h, rest);
-    ACT_EACH p[j] = v_scale2(v_set1(0x1p64f), e.z[j]);
-    ACT_EACH e.m[j] = v_select(v_lt(octave[j], v_set1(NRG_GELU_FIRST)), v_zero(), e.m[j]);
-    if (slope) {
-        act_interval_polynomial(c, nrg_gelu_slope, 6, k, d);
-        ACT_EACH c[j] = v_mul(v_fma(c[j], e.m[j], c[j]), p[j]);
-        ACT_EACH slope[j] = act_mirror(c[j], x[j]);
-    }
-    act_interval_polynomial(c, nrg_gelu + 1, 6, k, d);
+    ACT_EACH half[j] = v_mul(v_set1(0.5f), t[j]);
+    ACT_EACH h[j] = v_mul(t[j], half[j]);
+    ACT_EACH rest[j] = v_fms(t[j], half[j], h[j]);
+    ACT_EACH z[j] = v_fma(h[j], v_set1(-NRG_LOG2_E), magic);
+    ACT_EACH r[j] = v_fma(v_sub(z[j], magic), v_set1(NRG_LN2_HI), h[j]);
+    ACT_EACH r[j] = v_add(r[j], rest[j]);
+    act_exp_less_one(m, r);
+    act_polynomial(q, nrg_gelu_q, 4, 0x1p64f, t);
+    act_polynomial(above, nrg_gelu_p, 4, 0x1p64f, t);
     ACT_EACH
     {
-        vf c0 = v_select(v_lt(octave[j], v_set1(NRG_GELU_FIRST)), minus_half[j], v_lookup8(nrg_gelu[0], k[j]));
-        c[j] = v_fma(c[j], d[j], c0);
+        vf twice = v_add(q[j], q[j]);
+        below[j] = v_fma(twice, t[j], v_add(twice, twice));
     }
-    ACT_EACH c[j] = v_fma(c[j], e.m[j], c[j]);
-    ACT_EACH c[j] = v_mul(c[j], p[j]);
-    ACT_EACH out[j] = v_fma(c[j], v_set1(0x1p-64f), act_positive_part(x[j]));
+    if (slope)
+        ACT_EACH
+        {
+            vf missing = v_mul(h[j], v_set1(NRG_GELU_LN2));
+            vf more = v_fnma(missing, v_add(v_set1(1), m[j]), m[j]);
+            vf a = v_fnma(v_mul(t[j], v_set1(NRG_GELU_PHI)), below[j], v_add(q[j], above[j]));
+            a = v_scale2(v_fma(a, more, a), z[j]);
+            slope[j] = act_mirror(v_div(a, below[j]), x[j]);
+        }
+    ACT_EACH sum[j] = v_fma(t[j], q[j], v_mul(t[j], above[j]));
+    ACT_EACH sum[j] = v_mul(sum[j], m[j]);
+    ACT_EACH sum[j] = v_fma(t[j], above[j], sum[j]);
+    ACT_EACH sum[j] = v_fma(t[j], q[j], sum[j]);
+    ACT_EACH sum[j] = v_scale2(sum[j], z[j]);
+    ACT_EACH out[j] = v_sub(act_right_part(x[j]), v_div(sum[j], below[j]));
 }
 
 NRG_INLINE void act_softplus(const vf *x, vf *out, vf *slope)
 {
-    const vf back = v_set1(0x1p-64f);
-    vf h[V_ACT], p[V_ACT], far[V_ACT], d[V_ACT], c[V_ACT];
-    act_exp e;
-    ACT_EACH h[j] = v_max(v_set1(-110), v_minus_abs(x[j]));
-    act_exponential(&e, h, NULL);
-    ACT_EACH p[j] = v_scale2(v_set1(0x1p64f), e.z[j]);
-    ACT_EACH far[j] = v_fma(p[j], e.m[j], p[j]);
-    ACT_EACH d[j] = v_fma(far[j], back, v_set1(-NRG_LOG1P_CENTRE));
-    act_polynomial(c, nrg_log1p_c, 9, d);
-    if (slope) {
-        ACT_EACH d[j] = v_fma(far[j], back, v_set1(1));
-        ACT_EACH d[j] = v_div(v_select(v_lt(x[j], v_zero()), far[j], v_set1(0x1p64f)), d[j]);
-        ACT_EACH slope[j] = v_mul(d[j], back);
-    }
-    ACT_EACH c[j] = v_fma(c[j], e.m[j], c[j]);
-    ACT_EACH c[j] = v_mul(c[j], p[j]);
-    ACT_EACH out[j] = v_fma(c[j], back, act_positive_part(x[j]));
+    const vf unit = v_set1(NRG_UNIT);
+    vf t[V_ACT], e[V_ACT], u[V_ACT], s[V_ACT], c[V_ACT];
+    act_magnitude(t, x, 110);
+    act_decay(e, t, slope != NULL);
+    ACT_EACH u[j] = v_div(e[j], v_fma(e[j], v_set1(0.5f), unit));
+    ACT_EACH s[j] = v_mul(u[j], u[j]);
+    act_polynomial(c, nrg_log1p_c, 3, 1, s);
+    if (slope)
+        ACT_EACH slope[j] = act_mirror(v_div(e[j], v_add(unit, e[j])), x[j]);
+    ACT_EACH u[j] = v_fma(v_mul(u[j], s[j]), c[j], u[j]);
+    ACT_EACH out[j] = v_add(u[j], act_positive_part(x[j]));
 }
 
 /* g is a constant where this is called. */

@@ -6,74 +6,44 @@
 #ifndef NRG_TEMPLATE_ACTIVATION_ACTIVATION_NUMBERS_H
 #define NRG_TEMPLATE_ACTIVATION_ACTIVATION_NUMBERS_H
 
-/* ---- e^h = 2^n · (1 + m), m = e^r - 1 = r + r²·q(r), |r| ≤ 0.3467 ---- */
+/* ---- e^-t = 2^n·e^-r, n = -t/ln 2 rounded, r = t + n·ln 2, |r| ≤ 0.3467. What is small carries a factor of NRG_UNIT:
+ * 2^64, so that nothing underflows, and 1.6875, for which the errors were least. ---- */
 
+#define NRG_UNIT 0x1.bp64f
 #define NRG_EXP_MAGIC 0x1.8p23f /* added to a small number it leaves the nearest integer in the lower bits */
 #define NRG_LOG2_E 0x1.715476p0f
-#define NRG_LN2_HI 0x1.62e4p-1f /* 15 bits: times an n of 8 bits it is exact */
-#define NRG_LN2_LO 0x1.7f7d1cp-20f
-static const float nrg_exp_q[5] = {0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558f2p-5f, 0x1.123a1ep-7f, 0x1.6a23d4p-10f};
+#define NRG_LN2_HI 0x1.62e43p-1f
+#define NRG_LN2_LO -0x1.05c61p-29f
+static const float nrg_exp_c[7] = {1, -1, 0x1.fffffcp-2f, -0x1.55548cp-3f, 0x1.555858p-5f, -0x1.123da8p-7f, 0x1.6ac174p-10f};
 
-/* ---- 2u = x·(c1 + c3·x²) of gelu_tanh: c1 = √(8/π), c3 = 0.044715·c1 ---- */
+/* ---- (e^-r - 1 + r)/r² ---- */
 
-#define NRG_U_C1_HI 0x1.98846p0f /* 20 bits: c1_hi - (c1_hi + c3·x²) is exact */
-#define NRG_U_C1_LO -0x1.985794p-21f
-#define NRG_U_C3_HI 0x1.2444f2p-4f
-#define NRG_U_C3_LO 0x1.49b16ap-29f
-#define NRG_U_2_C3 0x1.2444f2p-3f
+static const float nrg_expm1_c[5] = {0x1.fffffep-2f, -0x1.5554aap-3f, 0x1.55579ap-5f, -0x1.122c3ap-7f, 0x1.6ac018p-10f};
 
-/* ---- log1p(e)/e for e in [0, 1], a polynomial in e - centre. The centre is where c[0] is log1p(e)/e to 2^-29 ---- */
+/* ---- 2u = c3·t·(t² + γ) of gelu_tanh: c3 = 0.044715·√(8/π), γ = 1/0.044715. r is in units of c3 ---- */
 
-#define NRG_LOG1P_CENTRE 0x1.1ap-1f
-static const float nrg_log1p_c[10] = {0x1.97dd8p-1f,   -0x1.1a2d7ap-2f, 0x1.f7256p-4f,   -0x1.f1a69ep-5f, 0x1.04bf2p-5f,
-                                      -0x1.1c8a4cp-6f, 0x1.3862c8p-7f,  -0x1.436cb6p-8f, 0x1.eae126p-9f,  -0x1.a7a69cp-9f};
+#define NRG_U_GAMMA_HI 0x1.65d26p4f /* 2^-17 divides it: γ_hi - (γ_hi + t²) is exact */
+#define NRG_U_GAMMA_LO -0x1.226128p-20f
+#define NRG_U_LOG2_E 0x1.a5a7dp-4f /* c3/ln 2 */
+#define NRG_U_LN2_HI 0x1.36dap3f   /* ln 2/c3, 16 bits: times n it is exact */
+#define NRG_U_LN2_LO -0x1.549446p-16f
+#define NRG_U_C1 0x1.988454p0f
+#define NRG_U_3_C3 0x1.b6676cp-3f
+#define NRG_U_UNIT 0x1.cp64f
+static const float nrg_exp_u[7] = {
+    1, -0x1.2444f4p-4f, 0x1.4dad5ep-9f, -0x1.fbece2p-15f, 0x1.21f36p-20f, -0x1.0a4bc8p-26f, 0x1.91e2bcp-33f};
 
-/* ---- (1/t²)·(tanh(t)/t - 1) for t below the bound, a polynomial in t² ---- */
+/* ---- log1p(e) = u + u³·P(u²) for u = 2·e/(2 + e) ---- */
 
-#define NRG_TANH_BOUND 0x1.194p-1f /* 0.549: tanh of it is 1/2 */
-static const float nrg_tanh_c[5] = {-0x1.55554ap-2f, 0x1.110dp-3f, -0x1.b92372p-5f, 0x1.591a86p-6f, -0x1.9a8a7ep-8f};
+static const float nrg_log1p_c[4] = {0x1.555502p-4f, 0x1.99d1ccp-7f, 0x1.1ec03ap-9f, 0x1.1eca5cp-11f};
 
-/* ---- gelu(-t)·e^(t²/2) and gelu′(-t)·e^(t²/2) for t in [0, 14.6] ----
- *
- * Eight intervals, from 0, 0.5, 1, 2, 3, 5, 7 and 11 on: halves of the octaves of 1 + t. In column k is the one for which bits 22
- * to 24 of 1 + t are k. Polynomials in t - centre, where gelu(-t)·e^(t²/2) is very near a float. The first interval (column 6)
- * has the functions themselves, without the exponential, and lacks the term -t/2 of gelu: it is added last, exactly. -2^-100 is
- * in the place of its factor, for the sign of gelu(-0). */
+/* ---- gelu(-t) = -t·e^-h·(q(t) + p(t))/(2·(2 + t)·q(t)) for t in [0, 14.6], h = t²/2. e^-h is 2^n·e^-r, r = h + n·ln 2 but for
+ * n·ln2_lo: the quotient makes that good ---- */
 
-#define NRG_GELU_END 0x1.d3p3f /* 14.59: beyond it everything rounds to 0 */
-#define NRG_GELU_FIRST 1.5f    /* 1 + t below it: the first interval */
-static const float nrg_gelu_centre[8] = {0x1.7ep0f, 0x1.31p1f, 0x1.f4p1f, 0x1.848p2f, 0x1.2b8p3f, 0x1.99p3f, 0, 0x1.88p-1f};
-static const float nrg_gelu[8][8] = {
-    {-0x1.3b8386p-2f, -0x1.665d32p-2f, -0x1.81cb8cp-2f, -0x1.8e3ac2p-2f, -0x1.94012ep-2f, -0x1.960f8ep-2f, 0, -0x1.d28a1cp-3f},
-    {-0x1.22a9a4p-4f, -0x1.ee3fbcp-6f, -0x1.4035c4p-7f, -0x1.93dee2p-9f, -0x1.ddfdf6p-11f, -0x1.829f7ap-12f, -0x1p-100f,
-     -0x1.5502bp-3f},
-    {0x1.364daep-5f, 0x1.ab30cap-7f, 0x1.96c284p-9f, 0x1.6be494p-11f, 0x1.25b28p-13f, 0x1.62916ap-15f, 0x1.98845cp-2f,
-     0x1.b7e70cp-4f},
-    {-0x1.10a444p-6f, -0x1.35e356p-8f, -0x1.bb1f44p-11f, -0x1.1db9dep-13f, -0x1.3de914p-16f, -0x1.1f6706p-18f, -0x1.5a149ap-18f,
-     -0x1.c97d58p-5f},
-    {0x1.a457c2p-8f, 0x1.909198p-10f, 0x1.b5446p-13f, 0x1.9c8af8p-16f, 0x1.3f0418p-19f, 0x1.b13db4p-22f, -0x1.1011c8p-4f,
-     0x1.9b6016p-6f},
-    {-0x1.2600d6p-9f, -0x1.dc4c46p-12f, -0x1.95cfa4p-15f, -0x1.17eeep-18f, -0x1.267306p-22f, -0x1.39334ep-25f, -0x1.a6d194p-12f,
-     -0x1.4b2e26p-7f},
-    {0x1.8c9826p-11f, 0x1.0eee64p-13f, 0x1.79639ap-17f, 0x1.7d37e2p-21f, 0x1.23b2f8p-25f, 0x1.dfd298p-29f, 0x1.6f47e4p-7f,
-     0x1.ef53dep-9f},
-    {-0x1.de32c2p-13f, -0x1.fdd11cp-16f, -0x1.14ce4cp-19f, -0x1.0845b8p-23f, -0x1.8766acp-28f, -0x1.39b66ep-32f, -0x1.f0e672p-10f,
-     -0x1.6ae4p-10f},
-};
-static const float nrg_gelu_slope[7][8] = {
-    {-0x1.8e23d8p-2f, -0x1.9b830ap-1f, -0x1.76405cp0f, -0x1.2dc71ep1f, -0x1.d88982p1f, -0x1.445962p2f, 0x1p-1f, -0x1.02f0d2p-7f},
-    {-0x1.f58526p-2f, -0x1.caab74p-2f, -0x1.af3d1ep-2f, -0x1.a2cde6p-2f, -0x1.9d0778p-2f, -0x1.9af918p-2f, -0x1.988478p-1f,
-     -0x1.23e1ccp-1f},
-    {0x1.22a9bap-5f, 0x1.ee3706p-7f, 0x1.403836p-8f, 0x1.93e02ep-10f, 0x1.de43aap-12f, 0x1.81a18ap-13f, 0x1.5b849cp-15f,
-     0x1.5502b2p-4f},
-    {-0x1.9d967cp-7f, -0x1.1cca2cp-8f, -0x1.0eee6ap-10f, -0x1.e4e3fep-13f, -0x1.87728cp-15f, -0x1.d93846p-17f, 0x1.0fcd8p-2f,
-     -0x1.25439p-5f},
-    {0x1.10762ep-8f, 0x1.385d3ap-10f, 0x1.bb3be8p-13f, 0x1.1d4b7ep-15f, 0x1.32d7b6p-18f, 0x1.829684p-20f, 0x1.9cdc2cp-9f,
-     0x1.c95e7p-7f},
-    {-0x1.5baaf6p-10f, -0x1.4558e6p-12f, -0x1.71aebap-15f, -0x1.593abep-18f, -0x1.0b643ap-21f, -0x1.4c166ap-24f, -0x1.1c95c2p-4f,
-     -0x1.4bd64p-8f},
-    {0x1.9925c6p-12f, 0x1.ca94b4p-15f, 0x1.0cd09ap-17f, 0x1.8e70aep-21f, 0x1.415f04p-24f, -0x1.23b24ap-24f, 0x1.e7e1fp-7f,
-     0x1.ce41a4p-10f},
-};
+#define NRG_GELU_END 0x1.d3p3f       /* 14.59: beyond it everything rounds to 0 */
+#define NRG_GELU_PHI 0x1.988454p-2f  /* 1/√(2π) */
+#define NRG_GELU_LN2 0x1.79a8dcp-29f /* -ln2_lo/ln 2: times h, what e^-h is too large by, for the slope */
+static const float nrg_gelu_p[5] = {0x1.94p0f, 0x1.ed174cp-1f, 0x1.a9eaep-3f, 0x1.a2ade8p-9f, -0x1.eda2cp-8f};
+static const float nrg_gelu_q[5] = {0x1.94p0f, 0x1.e73c9cp0f, 0x1.05dbe4p0f, 0x1.1d18eep-2f, 0x1.314ac2p-5f};
 
 #endif
