@@ -15,7 +15,7 @@
  *   last vector of another (p0_dtype: SAME) gives the bits of one call for all positions.
  * - W p_(k-1) is summed in double, + b is an addition in double, and their sum is rounded once to f32, of which tanh is taken
  *   (nrg/activation.h: 1.9 ulp). A 16-bit result is that f32 rounded once. Error of an element of p_k against the exact
- *   tanh(W p_(k-1) + b) of the stored p_(k-1): 3 ulp (measured: 2.1), plus what cancellation leaves of the sum in double:
+ *   tanh(W p_(k-1) + b) of the stored p_(k-1): 3 ulp (measured: 2.5), plus what cancellation leaves of the sum in double:
  *   (dim/32 + 8) · 2^-53 · Σ|W p_(k-1)|. In 16 bits half an ulp of theirs more. What a recursion makes of such errors over many
  *   positions is a matter of W: at most ‖W‖ times the error of one position enters the next.
  * - A NaN or an infinity in W or b goes where the formula takes it, which may be everywhere after two positions. No other chain
