@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# The neon path's inner loops without a machine: which instructions a turn executes, what Neoverse N2 and V1 need for them at
+# The neon path's loops of the norms without a machine: which instructions a turn executes, what Neoverse N2 and V1 need for them at
 # least, and what llvm-mca says. Prints the tables of docs/neon.md.
 #
 #   scripts/neon-mca.sh [WORK-DIR]
 #
 # The loops are not cut from the assembly by hand: qemu runs a row of 4096 elements and logs every instruction of the sum and the
-# apply function; the most frequent way round the hottest instruction is the loop, options and all. WORK-DIR keeps them (*.s).
+# apply function; the most frequent way round the hottest instruction is the loop, options and all. A sum of the fast grade has a
+# loop for a block of its lanes around that for their turns: there the way is round a block. WORK-DIR keeps them (*.s).
 #
 # Debian: gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user llvm-19. Others by CC, QEMU, LLVM_SUFFIX.
 set -euo pipefail
@@ -25,27 +26,33 @@ else
 fi
 
 dim=4096 # DIM of neon-mca.c
-flags=(-std=c11 -O2 -fPIC -ffp-contract=off -fno-math-errno -fvisibility=hidden)
+# the library's, in src/meson.build
+flags=(-std=c11 -O2 -DNDEBUG -fPIC -ffp-contract=off -fno-math-errno -fvisibility=hidden
+    -falign-functions=32 -falign-loops=32 -falign-jumps=1 -falign-labels=1)
 "$cc" "${flags[@]}" -c "$root/src/neon/activation.c" -o "$work/activation.o"
-"$cc" "${flags[@]}" -c "$root/scripts/neon-mca.c" -o "$work/main.o"
-"$cc" -static -no-pie "$work/main.o" "$work/activation.o" -lm -o "$work/neon-mca"
-"llvm-nm$suffix" -S --defined-only "$work/neon-mca" >"$work/symbols"
-"llvm-objdump$suffix" -d --no-show-raw-insn "$work/neon-mca" >"$work/listing"
-read -r step_sum step_centred step_apply < <("$qemu" "$work/neon-mca" steps)
+for program in built constant; do
+    options=()
+    [[ $program == built ]] || options=(-DNEON_MCA_CONSTANT)
+    "$cc" "${flags[@]}" "${options[@]}" -c "$root/scripts/neon-mca.c" -o "$work/$program.o"
+    "$cc" -static -no-pie "$work/$program.o" "$work/activation.o" -lm -o "$work/$program"
+    "llvm-nm$suffix" -S --defined-only "$work/$program" >"$work/$program.symbols"
+    "llvm-objdump$suffix" -d --no-show-raw-insn "$work/$program" >"$work/$program.listing"
+done
 
 one_instruction=-one-insn-per-tb # since qemu 8.1
 # -h ends with a status of its own
 help=$("$qemu" -h 2>&1 || true)
 [[ $help == *one-insn-per-tb* ]] || one_instruction=-singlestep
 
-# loop FUNCTION OUT PROGRAM-ARGUMENTS: the loop of FUNCTION, as assembly, into OUT; prints instructions of the whole call.
+# loop PROGRAM FUNCTION CASE ROUNDS OUT: the loop of FUNCTION in PROGRAM, as assembly, into OUT; prints instructions of the whole
+# call. ROUNDS: how often the row goes round it; 0: as often as the hottest instruction is met.
 loop() {
-    local function=$1 out=$2 begin size
+    local program=$work/$1 function=$2 case=$3 rounds=$4 out=$5 begin size
     # gcc may add .isra.0 and the like; two of that name would mix two functions
-    awk -v name="$function" '$4 == name || index($4, name ".") == 1 { print $1, $2 }' "$work/symbols" >"$work/range"
+    awk -v name="$function" '$4 == name || index($4, name ".") == 1 { print $1, $2 }' "$program.symbols" >"$work/range"
     (($(wc -l <"$work/range") == 1)) || die "$function: not exactly one function of this name"
     read -r begin size <"$work/range"
-    "$qemu" "$one_instruction" -d exec,nochain -dfilter "0x$begin+0x$size" -D "$work/trace" "$work/neon-mca" "${@:3}"
+    "$qemu" "$one_instruction" -d exec,nochain -dfilter "0x$begin+0x$size" -D "$work/trace" "$program" "$case"
     awk -v function_="$function" '
         FNR == 1 { file++ }
         file == 1 { # the listing: address, tab, instruction
@@ -68,7 +75,9 @@ loop() {
             for (i = 1; i <= n; i++)
                 if (++count[order[i]] > most)
                     most = count[order[i]]
-            for (i = 1; i <= n && count[order[i]] < most; i++)
+            if (rounds > 0)
+                most = rounds
+            for (i = 1; i <= n && count[order[i]] != most; i++)
                 ;
             head = order[i]
             for (turn = order[i++]; i <= n; turn = turn " " order[i++])
@@ -92,15 +101,15 @@ loop() {
                 print line >out
             }
             print n
-        }' out="$out" "$work/listing" "$work/trace" || die "$function: the trace of qemu holds no loop"
+        }' out="$out" rounds="$rounds" "$program.listing" "$work/trace" || die "$function: the trace of qemu holds no loop"
 }
 
-# mca CPU WIDTH FILE: cycles a turn, simulated. WIDTH: 0 for what the model says.
+# mca CPU WIDTH FILE TURNS: cycles a turn, simulated. WIDTH: 0 for what the model says.
 mca() {
     local width=()
     (($2)) && width=(-dispatch="$2")
-    "llvm-mca$suffix" -mtriple=aarch64 -mcpu="$1" "${width[@]}" -iterations=1000 -instruction-info=0 -resource-pressure=0 "$3" |
-        awk '/^Total Cycles:/ { print $3 / 1000 }' | grep .
+    "llvm-mca$suffix" -mtriple=aarch64 -mcpu="$1" "${width[@]}" -iterations="$4" -instruction-info=0 -resource-pressure=0 "$3" |
+        awk -v turns="$4" '/^Total Cycles:/ { print $3 / turns }' | grep .
 }
 
 # What a turn needs at least. Prints: loads stores vector other instructions; then for each CPU the cycles of the busiest ports,
@@ -173,40 +182,45 @@ bounds() {
 
 per() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", a / b }'; }
 
-# cycles_row NAME ELEMENTS BUILT FIXED CPU WIDTH PORTS PORT FRONT
+# cycles_row NAME ELEMENTS BUILT CONSTANT CPU WIDTH PORTS PORT FRONT
 cycles_row() {
-    local wide narrow fixed_narrow
-    wide=$(mca "$5" 0 "$3")
-    narrow=$(mca "$5" "$6" "$3")
-    fixed_narrow=$(mca "$5" "$6" "$4")
+    local wide narrow constant_narrow turns=$(($2 > 64 ? 250 : 1000))
+    wide=$(mca "$5" 0 "$3" "$turns")
+    narrow=$(mca "$5" "$6" "$3" "$turns")
+    constant_narrow=$(mca "$5" "$6" "$4" "$turns")
     printf '| %s | %s (%s) | %s | %s | **%s** | %s |' "$1" "$(per "$7" "$2")" "$8" "$(per "$9" "$2")" \
-        "$(per "$wide" "$2")" "$(per "$narrow" "$2")" "$(per "$fixed_narrow" "$2")"
+        "$(per "$wide" "$2")" "$(per "$narrow" "$2")" "$(per "$constant_narrow" "$2")"
 }
 
 instruction_rows=() n2_rows=() v1_rows=()
-for case in f32_rms f32_add_rms f32_layer bf16_rms bf16_add_rms bf16_layer; do
-    dtype=${case%%_*}
-    norm=${case#*_}
+for case in {exact_f32,fast_f32,fast_bf16}_{rms,add_rms,layer}; do
+    IFS=_ read -r grade dtype norm <<<"$case"
+    read -r step_sum step_apply < <("$qemu" "$work/built" "$case" steps)
     for step in sum apply; do
-        function=${step}_$dtype elements=$step_apply
-        if [[ $step == sum && $norm == layer ]]; then
-            function=sum_centred_$dtype elements=$step_centred
-        elif [[ $step == sum ]]; then
-            function=sum_rms_$dtype elements=$step_sum
+        elements=$step_apply rounds=0 function=apply
+        if [[ $step == sum ]]; then
+            elements=$step_sum function=rms
+            [[ $norm != layer ]] || function=centred
+            [[ $grade == exact ]] || rounds=$((dim / elements))
         fi
-        built=$work/$case-$step.s fixed=$work/$case-$step-fixed.s
-        whole=$(loop "$function" "$built" "$case")
-        loop "fixed_${step}_$case" "$fixed" "$case" fixed >/dev/null
+        if [[ $grade == exact ]]; then
+            function=exact_$function
+        else
+            function=fast_${function}_$dtype
+        fi
+        built=$work/$case-$step.s constant=$work/$case-$step-constant.s
+        whole=$(loop built "$function" "$case" "$rounds" "$built")
+        loop constant "${step}_$case" "$case" "$rounds" "$constant" >/dev/null
         counts=$(bounds "$built")
-        fixed_counts=$(bounds "$fixed")
+        constant_counts=$(bounds "$constant")
         read -r loads stores vector other all n2 n2_port n2_front v1 v1_port v1_front <<<"$counts"
-        read -r _ _ _ _ fixed_all _ <<<"$fixed_counts"
-        name="$dtype ${norm/_/+}: $step"
+        read -r _ _ _ _ constant_all _ <<<"$constant_counts"
+        name="$dtype ${norm/_/+}, $grade: $step"
         instruction_rows+=("| $name | $elements | $loads | $stores | $vector | $other | $all | **$(per "$all" "$elements")** |\
- $(per "$whole" "$dim") | $(per "$fixed_all" "$elements") |")
-        row=$(cycles_row "$name" "$elements" "$built" "$fixed" neoverse-n2 5 "$n2" "$n2_port" "$n2_front")
+ $(per "$whole" "$dim") | $(per "$constant_all" "$elements") |")
+        row=$(cycles_row "$name" "$elements" "$built" "$constant" neoverse-n2 5 "$n2" "$n2_port" "$n2_front")
         n2_rows+=("$row")
-        row=$(cycles_row "$name" "$elements" "$built" "$fixed" neoverse-v1 8 "$v1" "$v1_port" "$v1_front")
+        row=$(cycles_row "$name" "$elements" "$built" "$constant" neoverse-v1 8 "$v1" "$v1_port" "$v1_front")
         v1_rows+=("$row")
     done
 done

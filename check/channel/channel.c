@@ -113,6 +113,7 @@ void sweep_channel_draw(sweep_case *c, uint64_t ways, uint64_t *random)
     enum kind_of_set sets = (enum kind_of_set)(way >> 1 & 3);
     *s = nrg_batch_norm_spec(1, 0);
     s->dtype = c->spec.dtype;
+    s->accuracy = c->spec.accuracy;
     s->layout = (nrg_channel_layout)(way & 1);
     s->over = sets == BATCH ? NRG_OVER_BATCH : NRG_OVER_GROUP;
     c->weights = NRG_BIT(SWEEP_W) | NRG_BIT(SWEEP_B);

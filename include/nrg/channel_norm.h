@@ -37,12 +37,15 @@
  *
  * - Every path gives the same bits; so does any (ith, nth), alignment and stride, in place or not, whichever outputs are asked
  * for, and whether a set's sums were taken in one piece or in parts (below).
- * - Error of o1: 1 ulp of the largest of o1 and b, plus 2^-24 |w|. + y rounds once more; an activation adds 3 ulp of its own to
- * what it makes of that; a 16-bit result is the f32 result rounded once. mean: 1 ulp plus 2^-24 σ; rstd: 1 ulp. For finite w and
- * b, and sets of up to 2^32 elements.
+ * - Error of o1, in the fast grade (spec.accuracy, and 16-bit dtypes always): 3 ulp of the largest of o1 and b, plus 2^-23 |w|.
+ *   mean: 1 ulp plus 3 · 2^-24 σ; rstd: 3 · 2^-24 of itself.
+ *   In the exact grade: 1 ulp of the largest of o1 and b, plus 2^-24 |w|. mean: 1 ulp plus 2^-24 σ; rstd: 1 ulp.
+ *   + y rounds once more; an activation adds 3 ulp of its own to what it makes of that; a 16-bit result is the f32 result of the
+ *   fast grade rounded once, within 0.51 ulp of its type where nothing cancels. For finite w and b, and sets of up to 2^32
+ *   elements.
  * - No spurious overflow or underflow: 1e30s and 1e-30s are normalized like ones.
  * - NCHW and NHWC take their sums in another order: their statistics differ by less than 2^-26 of σ², and results
- *   by an ulp plus 2^-24 |w|.
+ *   by an ulp plus 2^-24 |w|; in the fast grade by less than 2^-22 of σ², and results by 3 ulp plus 2^-23 |w|.
  *   With s = 1 the two are the same, to the bit.
  * - A NaN or an infinity in x makes o, mean and rstd of its set NaN, and touches no other set. Where the statistics are not
  *   computed from x it touches its own element only, which becomes NaN or infinite.
@@ -111,7 +114,7 @@ typedef struct nrg_channel_norm_spec {
     double eps;                    /* finite, at least 0; below 2^-600 it counts as 0 */
     double momentum; /* 0 to 1: running = (1 - momentum)·running + momentum·batch. Not looked at where nothing is updated by it */
     int cumulative;        /* not 0: momentum is 1/(batches + 1) instead, which makes running the average of all batches */
-    nrg_accuracy accuracy; /* fast, or exact; was reserved before 0.3 */
+    nrg_accuracy accuracy; /* fast, or exact; of 16-bit dtypes fast either way; was reserved before 0.3 */
 } nrg_channel_norm_spec;
 
 /* What a set's elements are normalized with, in double. For nrg, and for saving: a forward pass hands it out, the backward pass
@@ -231,10 +234,10 @@ NRG_API nrg_status nrg_channel_norm_forward_check(const nrg_channel_norm_spec *s
 #define NRG_SUMS_WORDS 32
 
 /* The sums of a part: of all sets whose elements are in x, [sets][NRG_SUMS_WORDS]. spec.over, groups, channels, layout, dtype,
- * segment, centred and args.n, s, x, x_stride count; the other fields of the spec are checked and not used. With NRG_OVER_BATCH a
- * part is a range of the samples. With NRG_OVER_GROUP it is a range of the channels (NRG_NCHW; one group) or of the positions
- * (NRG_NHWC; two or more, since a single one is summed otherwise): channels, or s, then are the part's. The sets of share ith of
- * nth are overwritten, others not touched.
+ * segment, centred, accuracy (the same for all parts) and args.n, s, x, x_stride count; the other fields of the spec are checked
+ * and not used. With NRG_OVER_BATCH a part is a range of the samples. With NRG_OVER_GROUP it is a range of the channels
+ * (NRG_NCHW; one group) or of the positions (NRG_NHWC; two or more, since a single one is summed otherwise): channels, or s, then
+ * are the part's. The sets of share ith of nth are overwritten, others not touched.
  *
  * Returns NRG_OK, or says what is wrong as nrg_channel_norm_forward does, and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
  * NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,

@@ -16,8 +16,11 @@
  * - The bits are the same on every path, for any (ith, nth), alignment, stride, in place or not, with statistics saved or
  * recomputed, whichever outputs are asked for, and for sums in parts.
  * - Error of dx: 4 ulp of the largest term of the formula, the sums taken of magnitudes. dw, db: 4 · 2^-24 of the sum of the
- *   magnitudes that are added up. Where g is not identity, the error of g′ (nrg/activation.h) comes on top.
- *   Statistics given as floats: more, see below.
+ *   magnitudes that are added up. Where g is not identity, the error of g′ (nrg/activation.h) comes on top. A mean that was
+ * computed in the fast grade is off by up to k σ, k = 3 · 2^-24, which moves dx by k (|Σ dh⊙h| + |h Σdh|)/(d s) and dw by k Σ
+ * |do1| beside that. Statistics given as floats: more, see below.
+ * - spec.accuracy is the grade of what the forward pass has computed and this one computes again: o1, where there is an
+ *   activation, and statistics that are not given. With the forward pass's accuracy they have its bits.
  * - A NaN or an infinity in x or d_o poisons its set's dx and dw of its channels, and may poison db; with NRG_STATISTICS_RUNNING
  *   its own dx only. No other set is touched.
  *

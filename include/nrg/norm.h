@@ -25,13 +25,23 @@
  * - Every path gives the same bits; so does any (ith, nth), any number of rows in a call, any alignment and stride, in place or
  * not, and whether or not r, mean and rstd are asked for. r is rounded to r_dtype before the norm sees it, stored or not. So add
  * + norm fused has the bits of the add and the norm called in turn.
- * - Error of o1 against the exact value: at most 1 ulp of the result (measured: 0.501) or 2^-148, whichever is larger; for
- * centred norms plus 2^-24 · |c/√d · (w + weight_offset)|. + b and + y round once more each: half an ulp of the largest term or
- * partial sum. 16-bit results are the f32 result rounded once. mean: 1 ulp plus 2^-24 σ. rstd: 1 ulp, infinite where 1/s is
- * beyond the largest float. All this for |w + weight_offset| up to 2^60 (w must be finite) and rows of up to 2^25 elements; an
- * element with |r · w| below 2^-100, far below anything else in its row, may be off by 2^-148 · (c/√d)/s instead. A gate after
- * the norm adds 3 ulp of g and the rounding of the product; before it, 3 ulp of every p, which the norm carries on. An activation
- * of the output adds 3 ulp of its own to what it makes of the error of o1, |g′| times that.
+ * - Error of o1 against the exact value, by spec.accuracy, as ulps of the result (or 2^-148, where that is larger):
+ *
+ *                        fast (0, and every 16-bit dtype)           exact (f32)
+ *         o1             3, and one more with a weight offset       1 (measured: 0.501)
+ *         centred: plus  2^-23 · |c/√d · (w + weight_offset)|       2^-24 · |c/√d · (w + weight_offset)|
+ *         mean           3 · 2^-24 of itself and of σ               1 ulp plus 2^-24 σ
+ *         rstd           3 · 2^-24 of itself                        1 ulp
+ *
+ *   The bounds of fast hold on the stress set (docs/numerics.md has it, and the worst that was measured); a row made for the
+ *   purpose was off by 4.2 ulp, and none can be by more than about 5. A row that floats cannot sum so well is done the exact way.
+ *   A 16-bit result is the fast f32 result rounded once:
+ *   0.51 ulp of its type, plus that f32 bound where a sum cancels. + b and + y round once more each: half an ulp of the largest
+ *   term or partial sum. rstd is infinite where 1/s is beyond the largest float. All this for |w + weight_offset| up to 2^60 (w
+ *   must be finite), for rows of any length; an element with |r · w| below 2^-100, far below anything else in its row, may be off
+ *   by 2^-148 · (c/√d)/s instead, and in the fast grade one whose o1 without w is below 2^-126 by 2^-150 · |w + weight_offset|. A
+ * gate after the norm adds 3 ulp of g and the rounding of the product; before it, 3 ulp of every p, which the norm carries on. An
+ * activation of the output adds 3 ulp of its own to what it makes of the error of o1, |g′| times that.
  * - No spurious overflow or underflow: a row of 1e30s or of 1e-30s is normalized like a row of ones.
  * - A NaN or an infinity in r makes o, mean and rstd of that row NaN, and touches no other row.
  *
@@ -102,7 +112,7 @@ typedef struct nrg_norm_spec {
     nrg_gate gate;                   /* where z goes. New in 0.2, like the fields below */
     nrg_activation activation;       /* g */
     size_t groups;                   /* a row is normalized in this many equal parts; 0 stands for 1 */
-    nrg_accuracy accuracy;           /* fast, or exact. New in 0.3, like the field below */
+    nrg_accuracy accuracy;           /* fast (0), or exact: what o1 may be off by. New in 0.3, like the field below */
     uint32_t reserved;               /* 0 */
 } nrg_norm_spec;
 
@@ -222,7 +232,8 @@ NRG_API nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_ar
 /* What nrg_norm_forward would say: asking first, nrg/base.h. */
 NRG_API nrg_status nrg_norm_forward_check(const nrg_norm_spec *spec, const nrg_norm_args *args);
 
-/* The usual cases in one line: dense f32 tensors, the whole job, statuses as above. w and b may be NULL. */
+/* The usual cases in one line: dense f32 tensors, the whole job, statuses as above. w and b may be NULL. They are fast; for half
+ * an ulp make a spec by its constructor, set accuracy = NRG_ACCURACY_EXACT, and call nrg_norm_forward. */
 
 /* o = rms_norm(x) ⊙ w */
 NRG_API nrg_status nrg_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *w, float *o, double eps);

@@ -16,6 +16,10 @@ enum {
     V_SUM2 = 2, /* 16 registers: 32 lanes of two sums would take them all */
     V_SUM4 = 1, /* and where four sums do */
     V_APPLY = 4,
+    V_FAST1 = 8, /* vectors of the 64 lanes of the fast sums at once; where there are two sums, half of them are all registers */
+    V_FAST2 = 4,
+    V_FAST_HALF = 8, /* of 16-bit elements that become outputs */
+    V_FAST_ANY = 4,  /* in the loops that know all options: fewer are less code */
     V_ACT = 4,
     V_ROPE = 4, /* vectors that a rotation takes at once, with as many of cosines and of sines */
 };
@@ -174,6 +178,16 @@ NRG_INLINE vd vd_sub(vd a, vd b) { return _mm256_sub_pd(a, b); }
 NRG_INLINE vd vd_mul(vd a, vd b) { return _mm256_mul_pd(a, b); }
 NRG_INLINE vd vd_fma(vd a, vd b, vd c) { return _mm256_fmadd_pd(a, b, c); }
 
+NRG_INLINE vd vd_div(vd a, vd b) { return _mm256_div_pd(a, b); }
+NRG_INLINE vd vd_sqrt(vd a) { return _mm256_sqrt_pd(a); }
+NRG_INLINE vd vd_or(vd a, vd b) { return _mm256_or_pd(a, b); }
+
+/* 0 where a <= b; elsewhere, and where one is a NaN, a NaN. */
+NRG_INLINE vd vd_unless_le(vd a, vd b) { return _mm256_cmp_pd(a, b, _CMP_NLE_UQ); }
+
+/* Of such: whether one is not 0. */
+NRG_INLINE int vd_any(vd a) { return _mm256_movemask_pd(a) != 0; }
+
 /* Straight from memory; see src/avx512/vec.h. */
 NRG_INLINE vd vd_ld_f32(const float *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
 
@@ -208,6 +222,14 @@ NRG_INLINE void vd8_sum_rows(const vd8 s[8], double sums[8])
         __m256d b = _mm256_add_pd(_mm256_permute2f128_pd(d[1], d[3], 0x20), _mm256_permute2f128_pd(d[1], d[3], 0x31));
         _mm256_storeu_pd(sums + i, _mm256_add_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b)));
     }
+}
+
+/* The lanes of a vector of floats, folded by halves. */
+NRG_INLINE float v_fold(vf a)
+{
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
 /* ---- pairs of lanes, and quarter turns ---- */

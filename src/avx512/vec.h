@@ -14,13 +14,17 @@
 #define NRG_PATH avx512
 
 enum {
-    VN = 16,     /* floats in a vector */
-    V_SUM1 = 4,  /* vectors a summing step works on at once */
-    V_SUM2 = 4,  /* the same where two sums run side by side */
-    V_SUM4 = 2,  /* and where four sums do */
-    V_APPLY = 4, /* vectors an element-wise step works on at once */
-    V_ACT = 4,   /* vectors an activation takes at once */
-    V_ROPE = 8,  /* vectors that a rotation takes at once, with as many of cosines and of sines */
+    VN = 16,         /* floats in a vector */
+    V_SUM1 = 4,      /* vectors a summing step works on at once */
+    V_SUM2 = 4,      /* the same where two sums run side by side */
+    V_SUM4 = 2,      /* and where four sums do */
+    V_APPLY = 4,     /* vectors an element-wise step works on at once */
+    V_FAST1 = 4,     /* vectors of the 64 lanes of the fast sums at once */
+    V_FAST2 = 4,     /* the same where two sums run side by side */
+    V_FAST_HALF = 4, /* of 16-bit elements that become outputs */
+    V_FAST_ANY = 2,  /* and in the loops that know all options: fewer are less code */
+    V_ACT = 4,       /* vectors an activation takes at once */
+    V_ROPE = 8,      /* vectors that a rotation takes at once, with as many of cosines and of sines */
 };
 
 typedef __m512 vf;
@@ -177,6 +181,19 @@ NRG_INLINE vd vd_sub(vd a, vd b) { return _mm512_sub_pd(a, b); }
 NRG_INLINE vd vd_mul(vd a, vd b) { return _mm512_mul_pd(a, b); }
 NRG_INLINE vd vd_fma(vd a, vd b, vd c) { return _mm512_fmadd_pd(a, b, c); }
 
+NRG_INLINE vd vd_div(vd a, vd b) { return _mm512_div_pd(a, b); }
+NRG_INLINE vd vd_sqrt(vd a) { return _mm512_sqrt_pd(a); }
+NRG_INLINE vd vd_or(vd a, vd b) { return _mm512_or_pd(a, b); }
+
+/* 0 where a <= b; elsewhere, and where one is a NaN, a NaN. */
+NRG_INLINE vd vd_unless_le(vd a, vd b)
+{
+    return _mm512_castsi512_pd(_mm512_maskz_set1_epi64(_mm512_cmp_pd_mask(a, b, _CMP_NLE_UQ), -1));
+}
+
+/* Of such: whether one is not 0. */
+NRG_INLINE int vd_any(vd a) { return _mm512_test_epi64_mask(_mm512_castpd_si512(a), _mm512_castpd_si512(a)) != 0; }
+
 /* Straight from memory: the upper half costs no shuffle. 1.08 × for a whole rms at 1×4096, 1.16 × with AVX2. */
 NRG_INLINE vd vd_ld_f32(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
 
@@ -214,6 +231,15 @@ NRG_INLINE void vd8_sum_rows(const vd8 s[8], double sums[8])
     __m512d high = _mm512_add_pd(_mm512_shuffle_f64x2(e[2], e[3], 0x88), _mm512_shuffle_f64x2(e[2], e[3], 0xdd));
     __m512d mixed = _mm512_add_pd(_mm512_unpacklo_pd(low, high), _mm512_unpackhi_pd(low, high)); /* rows 0 4 1 5 2 6 3 7 */
     _mm512_storeu_pd(sums, _mm512_permutexvar_pd(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), mixed));
+}
+
+/* The lanes of a vector of floats, folded by halves. */
+NRG_INLINE float v_fold(vf a)
+{
+    __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
 /* ---- pairs of lanes, and quarter turns ---- */

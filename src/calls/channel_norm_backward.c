@@ -71,6 +71,7 @@ static nrg_status make_job(nrg_channel_norm_backward_job *job, nrg_checked *c, c
         .by_channel = !shape.groups,
         .nhwc = shape.nhwc,
         .centred = s->centred != 0,
+        .fast = is_fast(s),
         .w_f32 = c->sizes.type[NRG_CHANNEL_TYPE_W] == NRG_F32,
         .stream = nrg_wants_stream(s->store, c->bytes),
         .accumulate = a->accumulate != 0,

@@ -25,4 +25,10 @@ static inline channel_shape shape_of(const nrg_channel_norm_spec *spec, size_t s
     };
 }
 
+/* Whether a spec asks for the fast grade, which 16-bit types always get. */
+static inline int is_fast(const nrg_channel_norm_spec *spec)
+{
+    return spec->dtype != NRG_F32 || spec->accuracy == NRG_ACCURACY_FAST;
+}
+
 #endif

@@ -15,6 +15,7 @@ static inline void set_formula(nrg_norm_formula *f, const nrg_norm_spec *s, size
     double dim = (double)group_dim;
     f->centred = s->centred != 0;
     f->w_offset = s->weight_offset;
+    f->exact = s->accuracy == NRG_ACCURACY_EXACT;
     f->divisor = NRG_DIV_ROOT;
     f->eps = s->eps;
     switch (s->eps_mode) {

@@ -25,6 +25,7 @@ typedef struct nrg_channel_norm_job {
     size_t out_begin, out_end; /* fixed: the sets whose mean, rstd and statistics this share writes */
     int by_channel;            /* NRG_OVER_BATCH, and instance norm with running statistics to update */
     int nhwc, folded, centred, w_f32, stream;
+    int fast; /* sums and elements of the fast grade, which 16-bit types always have */
     nrg_activation activation;
     double eps, momentum;
 } nrg_channel_norm_job;
@@ -47,6 +48,7 @@ typedef struct nrg_channel_norm_backward_job {
     size_t block_samples;
     int by_channel; /* NRG_OVER_BATCH */
     int nhwc, centred, w_f32, stream, accumulate;
+    int fast; /* statistics that are computed, and o1, of the fast grade */
     nrg_activation activation;
     double eps;
 } nrg_channel_norm_backward_job;

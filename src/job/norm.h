@@ -22,7 +22,11 @@ typedef struct nrg_norm_formula {
     double d, inv_dim; /* elements of a row or group as a double, and 1/d */
     double k;          /* c/√d */
     float w_offset;
+    int exact; /* NRG_ACCURACY_EXACT */
 } nrg_norm_formula;
+
+/* Whether rows of this dtype are done the exact way: results of 16 bits have nothing of it. */
+static inline int nrg_norm_is_exact(const nrg_norm_formula *f, nrg_dtype dtype) { return f->exact && dtype == NRG_F32; }
 
 /* A share of rows for norm_forward. Everything in it has been checked; strides are the real ones, in bytes.
  *

@@ -16,6 +16,10 @@ enum {
     V_SUM2 = 4, /* 32 registers: 32 lanes of two sums would take them all */
     V_SUM4 = 2, /* and where four sums do */
     V_APPLY = 4,
+    V_FAST1 = 16, /* vectors of the 64 lanes of the fast sums at once; where there are two sums, half of them are all registers */
+    V_FAST2 = 8,
+    V_FAST_HALF = 8, /* of 16-bit elements that become outputs: 16 of bf16 and what rounds them do not fit the registers */
+    V_FAST_ANY = 4,  /* in the loops that know all options: fewer are less code */
     V_ACT = 4,
     V_ROPE = 8, /* vectors that a rotation takes at once, with as many of cosines and of sines */
 };
@@ -157,6 +161,20 @@ NRG_INLINE vd vd_sub(vd a, vd b) { return vsubq_f64(a, b); }
 NRG_INLINE vd vd_mul(vd a, vd b) { return vmulq_f64(a, b); }
 NRG_INLINE vd vd_fma(vd a, vd b, vd c) { return vfmaq_f64(c, a, b); }
 
+NRG_INLINE vd vd_div(vd a, vd b) { return vdivq_f64(a, b); }
+NRG_INLINE vd vd_sqrt(vd a) { return vsqrtq_f64(a); }
+NRG_INLINE vd vd_or(vd a, vd b) { return vreinterpretq_f64_u64(vorrq_u64(vreinterpretq_u64_f64(a), vreinterpretq_u64_f64(b))); }
+
+/* 0 where a <= b; elsewhere, and where one is a NaN, a NaN. */
+NRG_INLINE vd vd_unless_le(vd a, vd b) { return vreinterpretq_f64_u32(vmvnq_u32(vreinterpretq_u32_u64(vcleq_f64(a, b)))); }
+
+/* Of such: whether one is not 0. */
+NRG_INLINE int vd_any(vd a)
+{
+    const uint64x2_t bits = vreinterpretq_u64_f64(a);
+    return (vgetq_lane_u64(bits, 0) | vgetq_lane_u64(bits, 1)) != 0;
+}
+
 NRG_INLINE vd vd_ld_f32(const float *p) { return vcvt_f64_f32(vld1_f32(p)); }
 
 /* The lower and the upper half of a vector of floats, and back, rounded. */
@@ -180,6 +198,13 @@ NRG_INLINE void vd8_sum_rows(const vd8 s[8], double sums[8])
 {
     for (int row = 0; row < 8; row++)
         sums[row] = vd8_sum(&s[row]);
+}
+
+/* The lanes of a vector of floats, folded by halves. */
+NRG_INLINE float v_fold(vf a)
+{
+    float32x2_t two = vadd_f32(vget_low_f32(a), vget_high_f32(a));
+    return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
 }
 
 /* ---- pairs of lanes, and quarter turns ---- */

@@ -11,7 +11,7 @@ static void apply(const nrg_channel_norm_job *job, const channel_tensor *t, size
 {
     const channel_factors f = job->folded ? (channel_factors){.w = parameter(job->w, c, job->w_f32, dtype, 1),
                                                               .b = parameter(job->b, c, job->w_f32, dtype, 0)}
-                                          : factors_of(stat, job->w, job->b, c, job->w_f32, dtype);
+                                          : factors_of(stat, job->fast, job->w, job->b, c, job->w_f32, dtype);
     for (size_t s = begin; s < end; s++) {
         const float x = load(t->x, element_at(t, t->x_stride, n, c, s), dtype);
         float out = job->folded ? fmaf(x, f.w, f.b) : normalized(&f, x);
@@ -70,8 +70,8 @@ static nrg_channel_statistics normalize_set(const nrg_channel_norm_job *job, con
 
 static void channel_norm(const nrg_channel_norm_job *job, nrg_dtype dtype)
 {
-    const channel_tensor t = {job->x,    job->x_stride,      job->n, job->c, job->s, job->groups, job->group_channels,
-                              job->nhwc, element_size(dtype)};
+    const channel_tensor t = {job->x,    job->x_stride,       job->n,   job->c, job->s, job->groups, job->group_channels,
+                              job->nhwc, element_size(dtype), job->fast};
     if (job->sums) {
         for (size_t set = job->begin; set < job->end; set++) {
             const channel_set at = set_at(&t, set);

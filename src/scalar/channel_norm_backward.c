@@ -170,7 +170,7 @@ static void batch_channel(const backward *b, size_t c)
 {
     const nrg_channel_norm_backward_job *job = b->job;
     const nrg_channel_statistics stat = statistics_at(b, c);
-    const channel_factors f = factors_of(&stat, job->w, job->b, c, job->w_f32, b->dtype);
+    const channel_factors f = factors_of(&stat, job->fast, job->w, job->b, c, job->w_f32, b->dtype);
     set_gradient g = backward_around(&stat, job->fixed_mean != NULL);
     int64_t own[NRG_SUMS_WORDS], *record = job->sums ? job->sums + c * NRG_SUMS_WORDS : own;
     if (!job->given_sums)
@@ -215,7 +215,7 @@ static void group_set(const backward *b, size_t n, size_t group, size_t block, i
     set_gradient g = backward_around(&stat, job->fixed_mean != NULL);
     for (size_t k = 0; k < job->group_channels; k++) {
         const size_t c = c_begin + k, at = block * job->c + c;
-        const channel_factors f = factors_of(&stat, job->w, job->b, c, job->w_f32, b->dtype);
+        const channel_factors f = factors_of(&stat, job->fast, job->w, job->b, c, job->w_f32, b->dtype);
         double sum_a, sum_b;
         sum_channel(b, n, c, &f, &g, &sum_a, &sum_b);
         lanes_a[k % COLUMN_LANES] = fma((double)f.w, sum_a, lanes_a[k % COLUMN_LANES]);
@@ -228,7 +228,7 @@ static void group_set(const backward *b, size_t n, size_t group, size_t block, i
     }
     find_gradient(&g, fold_columns(lanes_a), fold_columns(lanes_b), stat.count, job->centred);
     for (size_t k = 0; k < job->group_channels; k++) {
-        const channel_factors f = factors_of(&stat, job->w, job->b, c_begin + k, job->w_f32, b->dtype);
+        const channel_factors f = factors_of(&stat, job->fast, job->w, job->b, c_begin + k, job->w_f32, b->dtype);
         for (size_t s = 0; s < job->s; s++)
             write_element(b, &f, &g, n, c_begin + k, s);
     }
@@ -236,10 +236,10 @@ static void group_set(const backward *b, size_t n, size_t group, size_t block, i
 
 static void channel_norm_backward(const nrg_channel_norm_backward_job *job, nrg_dtype dtype)
 {
-    const backward b = {
-        job,
-        {job->x, job->x_stride, job->n, job->c, job->s, job->groups, job->group_channels, job->nhwc, element_size(dtype)},
-        dtype};
+    const backward b = {job,
+                        {job->x, job->x_stride, job->n, job->c, job->s, job->groups, job->group_channels, job->nhwc,
+                         element_size(dtype), job->fast},
+                        dtype};
     for (size_t at = job->begin; at < job->end; at++) {
         if (job->by_channel) {
             batch_channel(&b, at);

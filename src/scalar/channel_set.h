@@ -1,107 +1,13 @@
-/* The sets of a tensor with channels, for the reference kernels: where their elements are, their sums, and what their elements
- * are normalized with.
+/* The sets of a tensor with channels, for the reference kernels: their sums, and what their elements are normalized with.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_SCALAR_CHANNEL_SET_H
 #define NRG_SCALAR_CHANNEL_SET_H
 
-#include "channel_sums.h"
-#include "element.h"
+#include "channel_segment_fast.h"
 #include "norm_statistics.h"
 
-/* COLUMN_LANES: that columns fold to. LANES_S: batch sets of NCHW with fewer positions are summed by columns. */
-enum { COLUMN_LANES = 8, LANES_S = 64 };
-
-typedef struct channel_tensor {
-    const char *x;
-    size_t x_stride; /* the stride of any operand is of samples with NCHW, of positions with NHWC */
-    size_t n, c, s, groups, group_channels;
-    int nhwc;
-    size_t size; /* of an element */
-} channel_tensor;
-
-/* Element (n, c, s) of an operand, as load and store count. A stride is a multiple of an element. */
-static inline size_t element_at(const channel_tensor *t, size_t stride, size_t n, size_t c, size_t s)
-{
-    return t->nhwc ? (n * t->s + s) * (stride / t->size) + c : n * (stride / t->size) + c * t->s + s;
-}
-
-/* Samples and channels of a set. */
-typedef struct channel_set {
-    size_t n, n_end, c, c_end;
-} channel_set;
-
-static inline channel_set set_at(const channel_tensor *t, size_t set)
-{
-    channel_set at = {0, t->n, set, set + 1};
-    if (t->groups) {
-        at.n = set / t->groups;
-        at.n_end = at.n + 1;
-        at.c = set % t->groups * t->group_channels;
-        at.c_end = at.c + t->group_channels;
-    }
-    return at;
-}
-
-/* A set in its order: runs of elements that lie together, of `length` each, `stride` elements apart. */
-typedef struct set_runs {
-    const char *first;
-    size_t length, stride;
-} set_runs;
-
-static inline set_runs runs_of(const channel_tensor *t, const channel_set *set)
-{
-    const size_t stride = t->x_stride / t->size;
-    set_runs runs = {t->x + element_at(t, t->x_stride, set->n, set->c, 0) * t->size, t->s, stride};
-    if (t->nhwc) {
-        runs.length = set->c_end - set->c;
-        runs.stride = stride;
-    } else if (t->groups)
-        runs.length = (set->c_end - set->c) * t->s; /* one run */
-    return runs;
-}
-
-/* Where a walk over the elements of a set stands. */
-typedef struct set_walk {
-    set_runs runs;
-    size_t run, i;
-} set_walk;
-
-static inline set_walk walk_from(const set_runs *runs, size_t element)
-{
-    return (set_walk){*runs, element / runs->length, element % runs->length};
-}
-
-static inline float next_x(set_walk *w, nrg_dtype dtype)
-{
-    const float x = load(w->runs.first, w->run * w->runs.stride + w->i, dtype);
-    if (++w->i == w->runs.length) {
-        w->i = 0;
-        w->run++;
-    }
-    return x;
-}
-
-/* How the elements of a segment that begins at element `first` of its set are added up: element i is in column i mod columns,
- * where there are columns; otherwise in a lane. */
-typedef struct channel_order {
-    size_t columns; /* 0: lanes */
-    size_t period;  /* lanes begin anew after so many elements: batch norm's samples */
-} channel_order;
-
-static inline channel_order order_of(const channel_tensor *t, size_t first)
-{
-    channel_order order = {0, SIZE_MAX};
-    if (!t->groups && t->nhwc)
-        order.columns = 1;
-    else if (!t->groups && t->s < LANES_S)
-        order.columns = t->s;
-    else if (!t->groups)
-        order.period = t->s - first % t->s; /* whole samples, or a part of one that does not reach the next */
-    else if (t->nhwc && t->s > 1)
-        order.columns = t->group_channels;
-    return order;
-}
+enum { COLUMN_LANES = 8 }; /* that columns fold to */
 
 /* Eight lanes, folded by halves. */
 static inline double fold_columns(double lanes[COLUMN_LANES])
@@ -164,11 +70,13 @@ static inline void sum_segment_around(const channel_tensor *t, const channel_set
     }
 }
 
-/* Adds elements begin to end of a set, which are a segment, to a record: as they are, or, where the mean is large beside σ,
- * around it. */
+/* Adds elements begin to end of a set, which are a segment, to a record: in floats, where these serve; otherwise as they are, or,
+ * where the mean is large beside σ, around it. */
 static inline void sum_one(const channel_tensor *t, const channel_set *set, size_t begin, size_t end, int centred,
                            int64_t *record, nrg_dtype dtype)
 {
+    if (t->fast && add_segment_fast(t, set, begin, end, centred, record, dtype))
+        return;
     const double count = (double)(end - begin);
     double total_t, total_q;
     sum_segment(t, set, begin, end, &total_t, &total_q, dtype);
@@ -234,8 +142,9 @@ static inline float parameter(const char *p, size_t c, int is_f32, nrg_dtype dty
 
 /* What a channel's elements are normalized with. */
 typedef struct channel_factors {
-    int plain;
+    int plain, fast;
     float w, b, hi, lo, shift, shift_lo;
+    float centre; /* fast: the mean as f32 */
     double mean, mean_low, rstd;
 } channel_factors;
 
@@ -244,27 +153,38 @@ static inline int between(double magnitude, double least, double most)
     return magnitude == 0 || (magnitude >= least && magnitude <= most);
 }
 
-static inline channel_factors factors_of(const nrg_channel_statistics *stat, const char *w, const char *b, size_t c, int w_f32,
-                                         nrg_dtype dtype)
+static inline channel_factors factors_of(const nrg_channel_statistics *stat, int fast, const char *w, const char *b, size_t c,
+                                         int w_f32, nrg_dtype dtype)
 {
     const double mean = stat->mean + stat->mean_low, rstd = stat->rstd;
-    channel_factors f = {.w = parameter(w, c, w_f32, dtype, 1), .b = parameter(b, c, w_f32, dtype, 0)};
+    channel_factors f = {.fast = fast, .w = parameter(w, c, w_f32, dtype, 1), .b = parameter(b, c, w_f32, dtype, 0)};
+    f.mean = stat->mean;
+    f.mean_low = stat->mean_low;
+    f.rstd = rstd;
+    f.plain = between(rstd, 0x1p-40, 0x1p40) && between(fabs((double)f.w), 0x1p-40, 0x1p40);
+    if (fast) {
+        const double factor = rstd * (double)f.w;
+        f.centre = (float)mean;
+        f.hi = (float)factor;
+        f.shift = (float)fma((double)f.centre - mean, factor, (double)f.b);
+        f.plain = f.plain && fabs(mean) * rstd <= 0x1p20 && fabs(mean) <= 0x1p100;
+        return f;
+    }
     const float high = (float)rstd, low = (float)(rstd - (double)high);
     f.hi = f.w * high;
     f.lo = fmaf(f.w, low, fmaf(f.w, high, -f.hi));
     const double shift = fma(-(mean * rstd), (double)f.w, (double)f.b);
     f.shift = (float)shift;
     f.shift_lo = (float)(shift - (double)f.shift);
-    f.plain = fabs(mean) * rstd <= 1024 && between(rstd, 0x1p-40, 0x1p40) && between(fabs((double)f.w), 0x1p-40, 0x1p40);
-    f.mean = stat->mean;
-    f.mean_low = stat->mean_low;
-    f.rstd = rstd;
+    f.plain = f.plain && fabs(mean) * rstd <= 1024;
     return f;
 }
 
 /* o1. */
 static inline float normalized(const channel_factors *f, float x)
 {
+    if (f->plain && f->fast)
+        return fmaf(x - f->centre, f->hi, f->shift);
     if (f->plain)
         return fmaf(x, f->hi, f->shift) + fmaf(x, f->lo, f->shift_lo);
     return (float)fma(((double)x - f->mean) - f->mean_low, f->rstd * (double)f->w, (double)f->b);

@@ -8,6 +8,7 @@
 #include "../job/norm.h"
 #include "activation.h"
 #include "element.h"
+#include "norm_fast.h"
 #include "norm_statistics.h"
 
 /* One row of a job, or one group of a row: its operands, and their dtypes. */
@@ -47,7 +48,7 @@ typedef struct sums {
 static sums sum_row(const norm_row *row, double pilot)
 {
     size_t dim = row->job->dim;
-    sums total = {0, 0};
+    compensated total_t = {0, 0}, total_tt = {0, 0};
     for (size_t segment = 0; segment < dim; segment += SEGMENT) {
         double t[LANES] = {0}, tt[LANES] = {0};
         for (size_t i = segment; i < dim && i < segment + SEGMENT; i++) {
@@ -55,10 +56,10 @@ static sums sum_row(const norm_row *row, double pilot)
             t[i % LANES] += v;
             tt[i % LANES] += v * v;
         }
-        total.t += fold(t);
-        total.tt += fold(tt);
+        add_compensated(&total_t, fold(t));
+        add_compensated(&total_tt, fold(tt));
     }
-    return total;
+    return (sums){total_t.sum + total_t.lost, total_tt.sum + total_tt.lost};
 }
 
 typedef struct statistics {
@@ -125,7 +126,22 @@ static float fallback_element(const norm_row *row, size_t i, float p, double pil
     return (float)(difference * factor);
 }
 
-static void apply(const norm_row *row, char *o, const statistics *stat, double inverse)
+/* What follows the norm, and the store. */
+static void finish(const norm_row *row, char *o, size_t i, float out)
+{
+    const nrg_norm_job *job = row->job;
+    if (row->b)
+        out += load(row->b, i, row->w_dtype);
+    if (job->gate == NRG_GATE_POST)
+        out *= gate(row, i);
+    if (job->gate == NRG_GATE_NONE)
+        out = activate(job->activation, out);
+    if (job->after)
+        out += load(row->y, i, row->y_dtype);
+    store(o, i, row->dtype, out);
+}
+
+static void apply_exact(const norm_row *row, char *o, const statistics *stat, double inverse)
 {
     const nrg_norm_job *job = row->job;
     double factor = job->formula.k * inverse, mean = stat->pilot + stat->offset, square = stat->square;
@@ -136,17 +152,25 @@ static void apply(const norm_row *row, char *o, const statistics *stat, double i
         float p = input(row, i);
         float out =
             plain ? plain_element(row, i, p, hi, lo, minus_mean) : fallback_element(row, i, p, stat->pilot, stat->offset, factor);
-        if (row->b)
-            out += load(row->b, i, row->w_dtype);
-        if (job->gate == NRG_GATE_POST)
-            out *= gate(row, i);
-        if (job->gate == NRG_GATE_NONE)
-            out = activate(job->activation, out);
-        if (job->after)
-            out += load(row->y, i, row->y_dtype);
-        store(o, i, row->dtype, out);
+        finish(row, o, i, out);
     }
 }
+
+/* The fast grade: two operations an element, three with a mean. */
+static void apply_fast(const norm_row *row, char *o, const fast_statistics *stat)
+{
+    const nrg_norm_formula *f = &row->job->formula;
+    for (size_t i = 0; i < row->job->dim; i++) {
+        float p = input(row, i), out = f->centred ? fmaf(p - stat->centre, stat->factor, stat->shift) : p * stat->factor;
+        if (row->w) {
+            float w = load(row->w, i, row->w_dtype);
+            out *= f->w_offset != 0 ? w + f->w_offset : w;
+        }
+        finish(row, o, i, out);
+    }
+}
+
+static float fast_input(const void *row, size_t i) { return input(row, i); }
 
 static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
 {
@@ -168,13 +192,23 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
                 store(r, i, row.r_dtype, residual(&row, i));
             row.r = r;
         }
-        statistics stat = row_statistics(&row);
-        double inverse = inverse_divisor(&job->formula, stat.variance);
+        char *o = group_into(job->o, job->o_stride, dtype, n, groups, dim);
+        fast_statistics fast = {0};
+        if (!nrg_norm_is_exact(&job->formula, dtype))
+            fast = fast_statistics_of(&job->formula, fast_input, &row, dim);
+        double mean = fast.mean, inverse = fast.inverse;
+        if (fast.serve)
+            apply_fast(&row, o, &fast);
+        else {
+            statistics stat = row_statistics(&row);
+            mean = stat.pilot + stat.offset;
+            inverse = inverse_divisor(&job->formula, stat.variance);
+            apply_exact(&row, o, &stat, inverse);
+        }
         if (job->mean)
-            job->mean[n] = (float)(stat.pilot + stat.offset);
+            job->mean[n] = (float)mean;
         if (job->rstd)
             job->rstd[n] = (float)inverse;
-        apply(&row, group_into(job->o, job->o_stride, dtype, n, groups, dim), &stat, inverse);
     }
 }
 

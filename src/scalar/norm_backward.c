@@ -10,6 +10,7 @@
 #include "../job/norm.h"
 #include "activation.h"
 #include "element.h"
+#include "norm_fast.h"
 #include "norm_statistics.h"
 
 enum { BLOCK = 128 };
@@ -113,7 +114,7 @@ typedef struct statistics {
 static void sum_row(const backward_row *row, double pilot, double *total_t, double *total_tt)
 {
     size_t dim = row->job->dim;
-    *total_t = *total_tt = 0;
+    compensated sum_t = {0, 0}, sum_tt = {0, 0};
     for (size_t segment = 0; segment < dim; segment += SEGMENT) {
         double t[LANES] = {0}, tt[LANES] = {0};
         for (size_t i = segment; i < dim && i < segment + SEGMENT; i++) {
@@ -121,9 +122,11 @@ static void sum_row(const backward_row *row, double pilot, double *total_t, doub
             t[i % LANES] += v;
             tt[i % LANES] += v * v;
         }
-        *total_t += fold(t);
-        *total_tt += fold(tt);
+        add_compensated(&sum_t, fold(t));
+        add_compensated(&sum_tt, fold(tt));
     }
+    *total_t = sum_t.sum + sum_t.lost;
+    *total_tt = sum_tt.sum + sum_tt.lost;
 }
 
 static statistics row_statistics(const backward_row *row)
@@ -150,6 +153,21 @@ static statistics row_statistics(const backward_row *row)
     return stat;
 }
 
+static float fast_input(const void *row, size_t i) { return input(row, i); }
+
+/* The mean of a centred norm, as the forward pass of this accuracy stores it. */
+static float row_mean(const backward_row *row)
+{
+    const nrg_norm_formula *f = &row->job->formula;
+    if (!nrg_norm_is_exact(f, row->dtype)) {
+        fast_statistics fast = fast_statistics_of(f, fast_input, row, row->job->dim);
+        if (fast.serve)
+            return (float)fast.mean;
+    }
+    statistics stat = row_statistics(row);
+    return (float)(stat.pilot + stat.shift);
+}
+
 /* ---- factors ---- */
 
 typedef struct plain_sums {
@@ -159,7 +177,7 @@ typedef struct plain_sums {
 static plain_sums sum_plain(const backward_row *row, const backward_factors *f, int with_d)
 {
     size_t dim = row->job->dim;
-    plain_sums total = {0, 0, 0, 0};
+    compensated total_q = {0, 0}, total_qq = {0, 0}, total_d = {0, 0}, total_dq = {0, 0};
     for (size_t segment = 0; segment < dim; segment += SEGMENT) {
         double q[LANES] = {0}, qq[LANES] = {0}, d[LANES] = {0}, dq[LANES] = {0};
         for (size_t block = segment; block < dim && block < segment + SEGMENT; block += BLOCK) {
@@ -177,12 +195,13 @@ static plain_sums sum_plain(const backward_row *row, const backward_factors *f, 
                 dq[l] += (double)partial_dq[l];
             }
         }
-        total.q += fold(q);
-        total.qq += fold(qq);
-        total.d += fold(d);
-        total.dq += fold(dq);
+        add_compensated(&total_q, fold(q));
+        add_compensated(&total_qq, fold(qq));
+        add_compensated(&total_d, fold(d));
+        add_compensated(&total_dq, fold(dq));
     }
-    return total;
+    return (plain_sums){total_q.sum + total_q.lost, total_qq.sum + total_qq.lost, total_d.sum + total_d.lost,
+                        total_dq.sum + total_dq.lost};
 }
 
 static int in_floats(double value) { return fabs(value) <= (double)FLT_MAX; }
@@ -223,7 +242,8 @@ static void fallback_factors(const backward_row *row, backward_factors *f, const
 {
     const nrg_norm_formula *formula = &row->job->formula;
     size_t dim = row->job->dim;
-    double total_d = 0, total_dt = 0, over = stat->inverse, sigma = sqrt(stat->variance); /* over: a/s */
+    compensated sum_d = {0, 0}, sum_dt = {0, 0};
+    double over = stat->inverse, sigma = sqrt(stat->variance); /* over: a/s */
     f->fallback = 1;
     f->pilot = stat->pilot;
     f->shift = stat->shift;
@@ -235,9 +255,10 @@ static void fallback_factors(const backward_row *row, backward_factors *f, const
             d[i % LANES] += g;
             dt[i % LANES] = fma(g, (double)input(row, i) - f->pilot, dt[i % LANES]);
         }
-        total_d += fold(d);
-        total_dt += fold(dt);
+        add_compensated(&sum_d, fold(d));
+        add_compensated(&sum_dt, fold(dt));
     }
+    const double total_d = sum_d.sum + sum_d.lost, total_dt = sum_dt.sum + sum_dt.lost;
     if (formula->divisor == NRG_DIV_SIGMA)
         over = sigma > 0 ? 1 / sigma : 0;
     if (formula->divisor == NRG_DIV_MAX && sigma <= formula->eps)
@@ -256,16 +277,10 @@ static void row_factors(const backward_row *row, backward_factors *f)
     const nrg_norm_formula *formula = &job->formula;
     const int needs_output = job->gate == NRG_GATE_NONE && job->activation != NRG_ACT_IDENTITY;
     memset(f, 0, sizeof *f);
-    if (!formula->centred || row->mean) {
-        if (plain_factors(row, f, formula->centred ? *row->mean : 0, needs_output))
-            return;
-        statistics stat = row_statistics(row);
-        fallback_factors(row, f, &stat);
+    if (plain_factors(row, f, !formula->centred ? 0 : row->mean ? *row->mean : row_mean(row), needs_output))
         return;
-    }
     statistics stat = row_statistics(row);
-    if (!plain_factors(row, f, (float)(stat.pilot + stat.shift), needs_output))
-        fallback_factors(row, f, &stat);
+    fallback_factors(row, f, &stat);
 }
 
 /* ---- elements ---- */

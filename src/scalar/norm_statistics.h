@@ -21,6 +21,18 @@ static inline double fold(double lanes[LANES])
     return lanes[0];
 }
 
+/* A sum of segments, with what its additions have lost: so that no bound depends on how many there are. */
+typedef struct compensated {
+    double sum, lost;
+} compensated;
+
+static inline void add_compensated(compensated *total, double segment)
+{
+    double sum = total->sum + segment, part = sum - total->sum;
+    total->lost += (total->sum - (sum - part)) + (segment - part);
+    total->sum = sum;
+}
+
 /* 1/s; 0 where s is 0, NaN for a poisoned row. */
 static inline double inverse_divisor(const nrg_norm_formula *f, double variance)
 {

@@ -8,7 +8,9 @@
 
 /* Vectors in the largest step of a norm, and of all. */
 enum {
-    NORM_STEP = (int)V_SUM1 > (int)V_APPLY ? (int)V_SUM1 : (int)V_APPLY,
+    FAST_LANES = 64, /* of the fast sums */
+    FAST_VECTORS = FAST_LANES / VN,
+    NORM_STEP = FAST_VECTORS, /* no other is larger */
     LARGEST_STEP = NORM_STEP > (int)V_ROPE ? NORM_STEP : (int)V_ROPE
 };
 

@@ -75,11 +75,17 @@ static inline exact_statistics exact_statistics_of(const nrg_channel_norm_spec *
     return exact_statistics_given(spec, mean, squares / d);
 }
 
-/* What the header allows o1 to be off by. */
-static inline double exact_o1_bound(quad o1, quad w, quad b)
+/* Whether a spec asks for the fast grade, which 16-bit types always get. */
+static inline int exact_is_fast(const nrg_channel_norm_spec *spec)
 {
-    const double size = fmax(quad_magnitude(o1), quad_magnitude(b));
-    return element_ulp(size, NRG_F32) + 0x1p-24 * quad_magnitude(w);
+    return spec->dtype != NRG_F32 || spec->accuracy == NRG_ACCURACY_FAST;
+}
+
+/* What the header allows o1 to be off by. */
+static inline double exact_o1_bound(int fast, quad o1, quad w, quad b)
+{
+    const double size = fmax(quad_magnitude(o1), quad_magnitude(b)), ulp = element_ulp(size, NRG_F32);
+    return fast ? 3 * ulp + 0x1p-23 * quad_magnitude(w) : ulp + 0x1p-24 * quad_magnitude(w);
 }
 
 #endif

@@ -111,7 +111,7 @@ static void invent_statistics(channel_problem *p, uint64_t seed)
         s->count = (double)p->sets.size;
         if (test_draw(&state, 8) == 0) {
             s->rstd = test_draw(&state, 2) ? 0x1p40 : 0x1p-40;
-            s->mean = p->spec.centred ? 1024 / s->rstd : 0;
+            s->mean = p->spec.centred ? (exact_is_fast(&p->spec) ? 0x1p20 : 1024) / s->rstd : 0;
             s->mean_low = 0;
             if (test_draw(&state, 2))
                 s->rstd = nextafter(s->rstd, test_draw(&state, 2) ? 0 : INFINITY);

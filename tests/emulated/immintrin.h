@@ -156,6 +156,9 @@ EMULATED_3(__m512, _mm512_fnmadd_ps, _mm256_fnmadd_ps)
 EMULATED_2(__m512d, _mm512_add_pd, _mm256_add_pd)
 EMULATED_2(__m512d, _mm512_sub_pd, _mm256_sub_pd)
 EMULATED_2(__m512d, _mm512_mul_pd, _mm256_mul_pd)
+EMULATED_2(__m512d, _mm512_div_pd, _mm256_div_pd)
+EMULATED_2(__m512d, _mm512_or_pd, _mm256_or_pd)
+EMULATED_1(__m512d, _mm512_sqrt_pd, _mm256_sqrt_pd)
 EMULATED_3(__m512d, _mm512_fmadd_pd, _mm256_fmadd_pd)
 EMULATED_2(__m512i, _mm512_add_epi16, _mm256_add_epi16)
 EMULATED_2(__m512i, _mm512_add_epi32, _mm256_add_epi32)
@@ -219,6 +222,13 @@ EMULATED __mmask16 _mm512_cmp_ps_mask(__m512 a, __m512 b, int predicate)
         __builtin_trap(); /* not written yet */
     return emulated_gather_32(_mm256_cmp_ps(a.half[0], b.half[0], _CMP_UNORD_Q),
                               _mm256_cmp_ps(a.half[1], b.half[1], _CMP_UNORD_Q));
+}
+EMULATED __mmask8 _mm512_cmp_pd_mask(__m512d a, __m512d b, int predicate)
+{
+    if (predicate != _CMP_NLE_UQ)
+        __builtin_trap(); /* not written yet */
+    return (__mmask8)(_mm256_movemask_pd(_mm256_cmp_pd(a.half[0], b.half[0], _CMP_NLE_UQ)) |
+                      _mm256_movemask_pd(_mm256_cmp_pd(a.half[1], b.half[1], _CMP_NLE_UQ)) << 4);
 }
 EMULATED __mmask16 _mm512_movepi32_mask(__m512i a)
 {
@@ -308,6 +318,15 @@ EMULATED void _mm512_stream_si512(void *p, __m512i a)
 }
 EMULATED void _mm512_stream_ps(void *p, __m512 a) { _mm512_stream_si512(p, _mm512_castps_si512(a)); }
 
+EMULATED __m512i _mm512_maskz_set1_epi64(__mmask8 mask, long long a)
+{
+    long long lanes[8];
+    for (int i = 0; i < 8; i++)
+        lanes[i] = mask >> i & 1 ? a : 0;
+    __m512i result;
+    memcpy(&result, lanes, sizeof result);
+    return result;
+}
 EMULATED __m512 _mm512_maskz_loadu_ps(__mmask16 mask, const void *p)
 {
     emulated_lanes r = {.u32 = {0}};

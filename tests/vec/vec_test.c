@@ -412,15 +412,28 @@ static vd vector_addd(vd a, vd b, vd c) { return (void)c, vd_add(a, b); }
 static vd vector_subd(vd a, vd b, vd c) { return (void)c, vd_sub(a, b); }
 static vd vector_muld(vd a, vd b, vd c) { return (void)c, vd_mul(a, b); }
 static vd vector_fmad(vd a, vd b, vd c) { return vd_fma(a, b, c); }
+static vd vector_divd(vd a, vd b, vd c) { return (void)c, vd_div(a, b); }
+static vd vector_sqrtd(vd a, vd b, vd c) { return (void)b, (void)c, vd_sqrt(a); }
+static vd vector_unless_le(vd a, vd b, vd c) { return (void)c, vd_unless_le(a, b); }
+static vd vector_unless_in(vd a, vd b, vd c) { return vd_or(vd_unless_le(a, b), vd_unless_le(b, c)); }
 static double scalar_addd(double a, double b, double c) { return (void)c, a + b; }
 static double scalar_subd(double a, double b, double c) { return (void)c, a - b; }
 static double scalar_muld(double a, double b, double c) { return (void)c, a * b; }
+
+static double scalar_divd(double a, double b, double c) { return (void)c, a / b; }
+static double scalar_sqrtd(double a, double b, double c) { return (void)b, (void)c, sqrt(a); }
+static double scalar_unless_le(double a, double b, double c) { return (void)c, a <= b ? 0 : (double)NAN; }
+static double scalar_unless_in(double a, double b, double c) { return a <= b && b <= c ? 0 : (double)NAN; }
 
 static const double_function double_functions[] = {
     {"vd_add", vector_addd, scalar_addd},
     {"vd_sub", vector_subd, scalar_subd},
     {"vd_mul", vector_muld, scalar_muld},
     {"vd_fma", vector_fmad, fma},
+    {"vd_div", vector_divd, scalar_divd},
+    {"vd_sqrt", vector_sqrtd, scalar_sqrtd},
+    {"vd_unless_le", vector_unless_le, scalar_unless_le},
+    {"vd_or", vector_unless_in, scalar_unless_in},
 };
 
 typedef struct double_lanes {
@@ -431,13 +444,17 @@ static void check_doubles(const double_function *f, const double_lanes *in)
 {
     static double got[VD];
     vd result = f->vector(vd_of(in->a), vd_of(in->b), vd_of(in->c));
+    int any = 0;
     memcpy(got, &result, sizeof got);
     for (size_t l = 0; l < VD; l++) {
         double expected = f->scalar(in->a[l], in->b[l], in->c[l]);
+        any |= expected != 0; /* NaN is */
         if (!same_double(got[l], expected))
             ck_abort_msg(VEC_PATH ": %s(%a, %a, %a) in lane %zu: %a and not %a", f->name, in->a[l], in->b[l], in->c[l], l, got[l],
                          expected);
     }
+    if (f->vector == vector_unless_in && vd_any(result) != any)
+        ck_abort_msg(VEC_PATH ": vd_any gives %d and not %d", vd_any(result), any);
 }
 
 START_TEST(double_arithmetic)
@@ -953,6 +970,23 @@ static size_t check_sums(double rows[8][8], double *sums)
     return telling;
 }
 
+START_TEST(floats_fold_by_halves)
+{
+    state = 7;
+    for (size_t i = 0; i < 10000; i++) {
+        float in[VN], s[VN];
+        for (size_t l = 0; l < VN; l++)
+            in[l] = s[l] = (float)random_near_one(l % 2 ? 20 : 3);
+        for (size_t half = VN / 2; half; half /= 2)
+            for (size_t l = 0; l < half; l++)
+                s[l] += s[l + half];
+        const float got = v_fold(v_ld_f32(in));
+        if (got != s[0])
+            ck_abort_msg(VEC_PATH ": v_fold gives %a and not %a", (double)got, (double)s[0]);
+    }
+}
+END_TEST
+
 START_TEST(sums_fold_by_halves)
 {
     static double rows[8][8];
@@ -1017,6 +1051,8 @@ Suite *vec_suite(void)
     tcase_add_test(conversions, float_to_double);
     tcase_add_test(conversions, float_to_double_from_memory);
     tcase_add_test(conversions, double_to_float);
-    tcase_add_loop_test(test_case(suite, "reductions"), sums_fold_by_halves, 0, 2);
+    TCase *reductions = test_case(suite, "reductions");
+    tcase_add_test(reductions, floats_fold_by_halves);
+    tcase_add_loop_test(reductions, sums_fold_by_halves, 0, 2);
     return suite;
 }

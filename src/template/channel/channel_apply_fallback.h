@@ -53,7 +53,7 @@ static __attribute__((noinline)) void fallback_of_columns(fallback_factors *to, 
         /* columns with the same statistics; and with the same parameters, where a channel has several */
         const size_t room = block->per == 1 ? block->group - at->in_group : block->per - at->column, c = block->c + at->channel;
         const nrg_channel_statistics stat = *at->stat;
-        const int is_plain = channel_set_is_plain(&stat);
+        const int is_plain = channel_set_is_plain(&stat, block->fast);
         some = n - k < room ? n - k : room;
         for (size_t i = k; i < k + some; i++) {
             mean[i] = stat.mean;
@@ -99,7 +99,8 @@ static void fill_strip(fallback_factors *to, const channel_block *block, block_c
     to->plain_columns = 0;
     for (size_t i = 0; i < width; i += VN) {
         const size_t n = lanes_at(i, width);
-        if (block->per == 1 && block->group - at->in_group >= n && block->plain_weights && !channel_set_is_plain(at->stat))
+        if (block->per == 1 && block->group - at->in_group >= n && block->plain_weights &&
+            !channel_set_is_plain(at->stat, block->fast))
             fallback_of_set(to, i / VN, block, at, n, D);
         else
             fallback_of_columns(to, i / VN, block, at, n, D);
@@ -129,8 +130,9 @@ NRG_INLINE void fallback_rows(const channel_column_run *at, const channel_column
             const vf in_double = normalized_in_double(v[j], &factors->exact[vector + j]);
             if (mixed) {
                 const size_t k = (vector + (size_t)j) * VN;
+                const vf hi = v_ld_f32(f->hi + k), lo = v_ld_f32(f->lo + k), shift = v_ld_f32(f->shift + k);
                 const vf plain =
-                    normalized(v[j], v_ld_f32(f->hi + k), v_ld_f32(f->lo + k), v_ld_f32(f->shift + k), v_ld_f32(f->shift_lo + k));
+                    run.fast ? normalized_fast(v[j], lo, hi, shift) : normalized(v[j], hi, lo, shift, v_ld_f32(f->shift_lo + k));
                 v[j] = v_select(v_lt(v_zero(), factors->plain[vector + j]), plain, in_double);
             } else
                 v[j] = in_double;

@@ -104,6 +104,7 @@ static void find_statistics(const backward_walk *w, size_t set, size_t count, nr
         .nhwc = job->nhwc,
         .centred = job->centred,
         .stream = job->stream,
+        .fast = job->fast,
         .eps = job->eps,
     };
     find_channel_statistics(&forward, w->D);
@@ -122,6 +123,7 @@ static inline channel_block backward_block(const backward_walk *w, const nrg_cha
                            .w = job->w,
                            .b = job->b,
                            .w_f32 = job->w_f32,
+                           .fast = job->fast,
                            .plain_weights = w->plain_weights};
 }
 
@@ -192,6 +194,7 @@ static const float *plane_backward(const backward_walk *w, backward_stage *room,
                                  .o = (char *)room->stage,
                                  .n = count,
                                  .planes = 1,
+                                 .fast = job->fast,
                                  .finish = CHANNEL_TO_STAGE,
                                  .f = {&one.hi, &one.lo, &one.shift, &one.shift_lo, 1}};
         if (f->plain)
@@ -231,6 +234,7 @@ static const float *rows_backward(const backward_walk *w, backward_stage *room, 
                                         .o_stride = *stride,
                                         .rows = rows,
                                         .width = width,
+                                        .fast = job->fast,
                                         .finish = CHANNEL_TO_STAGE};
         if (f->plain)
             apply_columns(&run, f, w->D);

@@ -19,6 +19,7 @@ static inline channel_column_run column_run(const channel_walk *w, size_t k, siz
                               .rows = end - begin,
                               .width = width,
                               .folded = job->folded,
+                              .fast = job->fast,
                               .finish = w->finish};
     /* pieces of rows in whole lines: what a line lacks would be read first */
     const size_t alignment = width * w->size == job->o_stride ? 15 : 63;
@@ -85,7 +86,8 @@ static void apply_wide(const channel_walk *w, const channel_column_factors *f, s
             f->hi[i] = f->hi[i - width];
             f->lo[i] = f->lo[i - width];
             f->shift[i] = f->shift[i - width];
-            f->shift_lo[i] = f->shift_lo[i - width];
+            if (!w->job->fast)
+                f->shift_lo[i] = f->shift_lo[i - width];
         }
         const size_t rows = run.rows / times;
         channel_column_run wide = run;

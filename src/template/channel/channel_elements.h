@@ -28,8 +28,8 @@ typedef enum channel_finish {
 /* What a channel's elements are normalized with; docs/channel_norm.md, "Elements". */
 typedef struct channel_factors {
     int plain;
-    float hi, lo, shift, shift_lo;
-    double mean, mean_low, a, b; /* where not plain */
+    float hi, lo, shift, shift_lo; /* lo: in the fast grade the mean as f32, folded 0; shift_lo: there nothing */
+    double mean, mean_low, a, b;   /* where not plain */
 } channel_factors;
 
 /* Element c of 16-bit w or b. */
@@ -57,9 +57,11 @@ static inline int channel_between(double magnitude, double least, double most)
 static inline int channel_weight_is_plain(float w) { return channel_between(fabs((double)w), 0x1p-40, 0x1p40); }
 
 /* Of the set alone: whether the plain way serves its channels, as far as they are concerned. */
-static inline int channel_set_is_plain(const nrg_channel_statistics *stat)
+static inline int channel_set_is_plain(const nrg_channel_statistics *stat, int fast)
 {
-    return (fabs(stat->mean + stat->mean_low) * stat->rstd <= 1024) & channel_between(stat->rstd, 0x1p-40, 0x1p40);
+    const double mean = fabs(stat->mean + stat->mean_low);
+    return (mean * stat->rstd <= (fast ? 0x1p20 : 1024)) & (!fast | (mean <= 0x1p100)) &
+           channel_between(stat->rstd, 0x1p-40, 0x1p40);
 }
 
 /* The factors of some columns: arrays of the caller's, of `room` floats each, a multiple of VN. */
@@ -86,7 +88,7 @@ typedef struct channel_block {
     size_t stat_stride;                 /* bytes to that of the next group */
     size_t group, into, c, channels, per;
     const char *w, *b;
-    int w_f32;
+    int w_f32, fast;   /* fast: the grade of its elements */
     int plain_weights; /* all of them */
 } channel_block;
 
@@ -103,7 +105,7 @@ typedef struct channel_run {
     const char *x, *y; /* y: NULL where absent */
     char *o;           /* or a stage */
     size_t n, planes;  /* planes of n elements each, one after the other */
-    int folded, stream;
+    int folded, fast, stream;
     channel_finish finish;
     channel_column_factors f; /* of the planes */
 } channel_run;
@@ -114,7 +116,7 @@ typedef struct channel_column_run {
     char *o;
     size_t x_stride, y_stride, o_stride; /* bytes from row to row */
     size_t rows, width;
-    int folded, stream;
+    int folded, fast, stream;
     channel_finish finish;
 } channel_column_run;
 

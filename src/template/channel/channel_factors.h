@@ -14,21 +14,28 @@ int weights_are_plain(const char *w, int w_f32, size_t channels, nrg_dtype D)
     return 1;
 }
 
-static inline channel_factors channel_factors_of(const nrg_channel_statistics *stat, float w, float b)
+static inline channel_factors channel_factors_of(const nrg_channel_statistics *stat, int fast, float w, float b)
 {
     const double mean = stat->mean + stat->mean_low, rstd = stat->rstd;
     const float high = (float)rstd, low = (float)(rstd - (double)high);
     channel_factors f;
+    f.plain = channel_set_is_plain(stat, fast) & channel_weight_is_plain(w);
+    f.mean = stat->mean;
+    f.mean_low = stat->mean_low;
+    f.a = rstd * (double)w;
+    f.b = (double)b;
+    if (fast) {
+        f.hi = (float)f.a;
+        f.lo = (float)mean;
+        f.shift = (float)__builtin_fma((double)f.lo - mean, f.a, f.b);
+        f.shift_lo = 0;
+        return f;
+    }
     f.hi = w * high;
     f.lo = __builtin_fmaf(w, low, __builtin_fmaf(w, high, -f.hi));
     const double shift = __builtin_fma(-(mean * rstd), (double)w, (double)b);
     f.shift = (float)shift;
     f.shift_lo = (float)(shift - (double)f.shift);
-    f.plain = channel_set_is_plain(stat) & channel_weight_is_plain(w);
-    f.mean = stat->mean;
-    f.mean_low = stat->mean_low;
-    f.a = rstd * (double)w;
-    f.b = (double)b;
     return f;
 }
 
@@ -45,18 +52,41 @@ NRG_INLINE void fill_step(channel_column_factors *f, vf w, vf b, vf high, vf low
     store_lanes(f->shift_lo + k, shift_lo, lanes);
 }
 
+/* The same in the fast grade. less: the mean as f32, less the mean. */
+NRG_INLINE void fill_step_fast(channel_column_factors *f, vf w, vf b, vd rstd, vf mean, vd less, size_t k, size_t lanes)
+{
+    const vd low = vd_mul(rstd, vd_low(w)), high = vd_mul(rstd, vd_high(w));
+    store_lanes(f->hi + k, v_from_vd(low, high), lanes);
+    store_lanes(f->lo + k, mean, lanes);
+    store_lanes(f->shift + k, v_from_vd(vd_fma(less, low, vd_low(b)), vd_fma(less, high, vd_high(b))), lanes);
+}
+
+NRG_INLINE void fill_set_fast_of(channel_column_factors *f, const char *w, const char *b, const nrg_channel_statistics *stat,
+                                 size_t k, size_t n, nrg_dtype D)
+{
+    const double exact = stat->mean + stat->mean_low;
+    const vf mean = v_set1((float)exact), one = v_set1(1), zero = v_zero();
+    const vd rstd = vd_set1(stat->rstd), less = vd_set1((double)(float)exact - exact);
+    for (size_t i = 0; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n);
+        fill_step_fast(f, w ? load_part(w, i, lanes, D) : one, b ? load_part(b, i, lanes, D) : zero, rstd, mean, less, k + i,
+                       lanes);
+    }
+}
+
+/* Of f32 alone: 16-bit elements have the fast grade. */
 NRG_INLINE void fill_set_of(channel_column_factors *f, const char *w, const char *b, const nrg_channel_statistics *stat, size_t k,
-                            size_t n, nrg_dtype D)
+                            size_t n)
 {
     const float high_s = (float)stat->rstd, low_s = (float)(stat->rstd - (double)high_s);
     const vf high = v_set1(high_s), low = v_set1(low_s), one = v_set1(1), zero = v_zero();
     const vd minus_mean = vd_set1(-((stat->mean + stat->mean_low) * stat->rstd));
     size_t i = 0;
     for (; i + VN <= n; i += VN)
-        fill_step(f, w ? load_whole(w, i, D) : one, b ? load_whole(b, i, D) : zero, high, low, minus_mean, k + i, VN);
+        fill_step(f, w ? load_whole(w, i, NRG_F32) : one, b ? load_whole(b, i, NRG_F32) : zero, high, low, minus_mean, k + i, VN);
     if (i < n)
-        fill_step(f, w ? load_part(w, i, n - i, D) : one, b ? load_part(b, i, n - i, D) : zero, high, low, minus_mean, k + i,
-                  n - i);
+        fill_step(f, w ? load_part(w, i, n - i, NRG_F32) : one, b ? load_part(b, i, n - i, NRG_F32) : zero, high, low, minus_mean,
+                  k + i, n - i);
 }
 
 /* n channels of one set from channel c on, to columns from k on; all weights are plain. */
@@ -65,12 +95,12 @@ static inline void fill_set(channel_column_factors *f, const channel_block *bloc
 {
     const size_t at = bytes_of(c, D, block->w_f32);
     const char *w = block->w ? block->w + at : NULL, *b = block->b ? block->b + at : NULL;
-    if (D == NRG_F32 || block->w_f32)
-        fill_set_of(f, w, b, stat, k, n, NRG_F32);
-    else if (D == NRG_F16)
-        fill_set_of(f, w, b, stat, k, n, NRG_F16);
+    if (!block->fast)
+        fill_set_of(f, w, b, stat, k, n);
+    else if (D == NRG_F32 || block->w_f32)
+        fill_set_fast_of(f, w, b, stat, k, n, NRG_F32);
     else
-        fill_set_of(f, w, b, stat, k, n, NRG_BF16);
+        fill_set_fast_of(f, w, b, stat, k, n, D);
 }
 
 channel_factors block_factors(const channel_block *block, size_t channel, nrg_dtype D)
@@ -79,7 +109,7 @@ channel_factors block_factors(const channel_block *block, size_t channel, nrg_dt
     const float b = channel_parameter(block->b, block->c + channel, block->w_f32, D, 0);
     if (!block->stat)
         return (channel_factors){.plain = 1, .hi = w, .shift = b};
-    return channel_factors_of(block_stat(block, block_group(block, channel)), w, b);
+    return channel_factors_of(block_stat(block, block_group(block, channel)), block->fast, w, b);
 }
 
 void fill_factors(channel_column_factors *f, const channel_block *block, nrg_dtype D)
@@ -90,7 +120,7 @@ void fill_factors(channel_column_factors *f, const channel_block *block, nrg_dty
             const size_t left = block->channels - k, n = left < block->group ? left : block->group;
             const nrg_channel_statistics *stat = block_stat(block, k / block->group);
             fill_set(f, block, stat, block->c + k, k, n, D);
-            f->plain &= channel_set_is_plain(stat);
+            f->plain &= channel_set_is_plain(stat, block->fast);
         }
         return;
     }

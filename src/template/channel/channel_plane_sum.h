@@ -17,7 +17,9 @@ typedef struct plane_sum {
     const char *first;           /* element of the present segment */
     int across;                  /* a segment is several runs; otherwise a run ends its segment */
     int64_t *record;             /* where the sums are taken in integers; otherwise NULL */
+    int fast;                    /* the present segment is summed in floats */
     channel_lanes lanes;
+    fast_lanes fast_lanes;
     channel_total total;
 } plane_sum;
 
@@ -41,20 +43,61 @@ static inline void ask_for_lines(const char *from, size_t bytes)
         __builtin_prefetch(from + at);
 }
 
-static __attribute__((noinline)) void end_segment(const channel_walk *w, plane_sum *sum)
+/* The present segment, whose sums are in the lanes. */
+static __attribute__((noinline)) void end_exactly(const channel_walk *w, plane_sum *sum, const channel_runs *runs)
 {
-    const double count = (double)sum->in_segment;
+    const double count = (double)runs->count;
     double t, q;
     fold_sums(&sum->lanes, &t, &q, w->job->centred);
     if (w->job->centred && segment_needs_centring(count, t, q)) {
-        const channel_runs runs = {sum->first, sum->across ? sum->length : sum->in_segment, sum->stride, sum->in_segment};
         const double a = (double)(float)(t / count);
-        const channel_around around = around_runs(&runs, a, w->D);
+        const channel_around around = around_runs(runs, a, w->D);
         add_segment_around(&sum->total, sum->record, count, a, around.u, around.v);
     } else
         add_segment(&sum->total, sum->record, count, t, q);
     clear_lanes(sum->lanes.t, sum->lanes.q, 1);
+}
+
+/* The present segment, which floats do not serve, once more in double. */
+static __attribute__((noinline)) void sum_exactly(const channel_walk *w, plane_sum *sum, const channel_runs *runs)
+{
+    const char *x = runs->x;
+    for (size_t left = runs->count, n; left; left -= n, x += runs->stride) {
+        n = left < runs->length ? left : runs->length;
+        add_elements(&sum->lanes, x, n, w->job->centred, 0, w->D);
+    }
+    end_exactly(w, sum, runs);
+}
+
+static __attribute__((noinline)) void end_segment(const channel_walk *w, plane_sum *sum)
+{
+    const channel_runs runs = {sum->first, sum->across ? sum->length : sum->in_segment, sum->stride, sum->in_segment};
     sum->in_segment = 0;
+    if (!sum->fast) {
+        end_exactly(w, sum, &runs);
+        return;
+    }
+    const double count = (double)runs.count, a = (double)sum->fast_lanes.a[0];
+    double u, v;
+    end_fast(&sum->fast_lanes, &u, &v);
+    const fast_use use = use_of_fast(count, a, &u, &v, w->job->centred);
+    if (use == FAST_PLAIN)
+        add_segment(&sum->total, sum->record, count, u, v);
+    else if (use == FAST_AROUND)
+        add_segment_around(&sum->total, sum->record, count, a, u, v);
+    else
+        sum_exactly(w, sum, &runs);
+}
+
+/* Where the next segment begins. */
+static inline void begin_segment(const channel_walk *w, plane_sum *sum)
+{
+    const size_t left = sum->across ? sum->runs * sum->length : sum->length - sum->i,
+                 count = left < sum->segment ? left : sum->segment;
+    sum->first = sum->x + sum->i * w->size;
+    sum->fast = w->job->fast && count >= SET_LEAST;
+    if (sum->fast)
+        start_fast(&sum->fast_lanes, sum->first, w->job->centred, w->D);
 }
 
 /* The next chunk. Returns 0 when there are no more. */
@@ -67,7 +110,7 @@ static int sum_some(const channel_walk *w, plane_sum *sum)
     size_t n = left < PLANE_CHUNK ? left : PLANE_CHUNK;
     n = n < room ? n : room;
     if (!sum->in_segment)
-        sum->first = sum->x + sum->i * w->size;
+        begin_segment(w, sum);
     /* short runs lie far apart, and the hardware finds no way from one to the next: the same place of the next one is prefetched.
      * Of long ones, its beginning. */
     const int far = job->stream && sum->runs > 1 && sum->length <= 2 * PLANE_CHUNK;
@@ -75,7 +118,10 @@ static int sum_some(const channel_walk *w, plane_sum *sum)
         ask_for_lines(sum->x + sum->stride + sum->i * w->size, n * w->size);
     else if (job->stream && sum->runs > 1 && n == left)
         ask_for_lines(sum->x + sum->stride, PLANE_CHUNK * 2);
-    add_elements(&sum->lanes, sum->x + sum->i * w->size, n, job->centred, job->stream && !far, w->D);
+    if (sum->fast)
+        add_fast(&sum->fast_lanes, sum->x + sum->i * w->size, n, job->stream && !far, w->D);
+    else
+        add_elements(&sum->lanes, sum->x + sum->i * w->size, n, job->centred, job->stream && !far, w->D);
     sum->i += n;
     sum->in_segment += n;
     if (sum->i == sum->length) {

@@ -85,6 +85,7 @@ static int apply_some(const channel_walk *w, plane_apply *a)
                        .o = staged ? (char *)a->stage : o,
                        .planes = 1,
                        .folded = job->folded,
+                       .fast = job->fast,
                        .stream = w->stream && !staged,
                        .finish = staged ? CHANNEL_TO_STAGE : w->finish,
                        .f = factors_from(&a->f, channel - a->first)};
@@ -143,6 +144,7 @@ static __attribute__((noinline)) void apply_filled(const channel_walk *w, const 
                                  .n = s,
                                  .planes = some,
                                  .folded = job->folded,
+                                 .fast = job->fast,
                                  .stream = w->stream && !staged,
                                  .finish = staged ? CHANNEL_TO_STAGE : w->finish,
                                  .f = factors_from(f, done)};

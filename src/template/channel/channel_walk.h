@@ -8,7 +8,7 @@
 #include "../../job/channel.h"
 #include "channel_around.h"
 #include "channel_elements.h"
-#include "channel_sum.h"
+#include "channel_sum_fast.h"
 #include "channel_total.h"
 
 /* What is the same for a whole share. */
@@ -113,6 +113,7 @@ static inline channel_block block_of(const channel_walk *w, const nrg_channel_st
                            .w = job->w,
                            .b = job->b,
                            .w_f32 = job->w_f32,
+                           .fast = job->fast,
                            .plain_weights = w->plain_weights};
 }
 

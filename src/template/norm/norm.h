@@ -1,15 +1,19 @@
 /* Row normalization, forward, over the vectors of a path's vec.h. The order of all arithmetic is that of src/scalar/norm.c.
  *
- * Read norm_rows.h first: it is the walk over the rows; norm_sum.h, norm_scalars.h and norm_apply.h are its three steps.
+ * Read norm_rows.h first: it is the walks over the rows. Each grade has its three steps: norm_fast_sum.h (and norm_fast_rows.h),
+ * norm_fast_scalars.h and norm_fast_apply.h; norm_sum.h (and norm_sum_rows.h), norm_scalars.h and norm_apply.h of the exact one,
+ * which is also what norm_fallback.h does for rows that floats do not serve. Short rows have walks of their own:
+ * norm_fast_short.h, and norm_fast_gated.h beside norm_gated.h.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_NORM_H
 #define NRG_TEMPLATE_NORM_NORM_H
 
-#include "norm_apply.h"
+#include "norm_exact_loops.h"
 #include "norm_fallback.h"
-#include "norm_scalars.h"
-#include "norm_sum_rows.h"
+#include "norm_fast_apply.h"
+#include "norm_fast_rows.h"
+#include "norm_fast_short.h"
 
 #define NORM_DTYPE f32
 #define NORM_D NRG_F32
@@ -23,13 +27,19 @@
 
 #include "norm_rows.h"
 
+#include "norm_fast_gated.h"
 #include "norm_gated.h"
 
 static void norm_forward(const nrg_norm_job *job, nrg_dtype D)
 {
     const norm_options opt = options_of(job, D);
-    if (job->gate != NRG_GATE_NONE || job->activation != NRG_ACT_IDENTITY)
-        gated_rows(job, &opt, D);
+    if (job->gate != NRG_GATE_NONE || job->activation != NRG_ACT_IDENTITY) {
+        if (gated_short_serves(job, &opt))
+            gated_short(job, &opt, D);
+        else
+            gated_rows(job, &opt, D, job->row_begin, job->row_end);
+    } else if (fast_short_serves(job, &opt, D))
+        short_fast_rows(job, &opt, D);
     else if (opt.dim <= NORM_SEGMENT && job->row_end - job->row_begin == 1)
         one_row(job, &opt, D);
     else if (opt.dim <= NORM_BLOCK)

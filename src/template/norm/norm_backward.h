@@ -106,6 +106,10 @@ NRG_INLINE backward_chunk sum_floats(const backward *b, const backward_row *row,
 /* Whatever of a row is being summed, in one place: stacks are small. */
 typedef union backward_row_sums {
     norm_sums statistics;
+    struct {
+        norm_sums mean; /* the fast grade's */
+        fast_lanes kept;
+    };
     backward_sums gradient;
     fallback_sums fallback;
 } backward_row_sums;
@@ -144,6 +148,29 @@ static __attribute__((noinline)) void statistics_part(const backward *b, norm_su
     }
 }
 
+/* The same sums in the fast grade, for the mean. */
+static __attribute__((noinline)) void mean_part(const backward *b, backward_row_sums *s, const backward_row *row, size_t begin,
+                                                size_t end)
+{
+    const norm_options opt = {.dim = b->job->dim, .how = NORM_CENTRED, .fast = 1};
+    for (size_t next; begin < end; begin = next) {
+        next = b->D == NRG_F32 && b->sum_chunk != BACKWARD_SUM_CHUNK ? end : staged_end(b, begin);
+        const float *p = input_floats(b, row, begin, next - begin);
+        const norm_row at = {.x = (const char *)((uintptr_t)p - begin * sizeof *p)};
+        const norm_part part = {.opt = &opt, .row = &at, .count = 1, .begin = begin, .end = next};
+        vf lanes_t[FAST_VECTORS], lanes_tt[FAST_VECTORS];
+        if (begin == 0)
+            s->mean.pilot = fast_pilot(&at, 0, 0, opt.dim, NRG_F32);
+        fast_row(lanes_t, lanes_tt, &s->mean.blocks, &s->kept, &part, 0, s->mean.pilot, 0, NRG_F32, 1, 1);
+        if (!ends_segment(&part))
+            continue;
+        const int one = opt.dim <= FAST_BLOCK;
+        const vd8 t = one ? fast_widen(lanes_t, NULL) : fast_widen(s->mean.blocks.t, s->mean.blocks.t_lost);
+        const vd8 tt = one ? fast_widen(lanes_tt, NULL) : fast_widen(s->mean.blocks.tt, s->mean.blocks.tt_lost);
+        add_row_segment(&s->mean, &t, &tt, &part);
+    }
+}
+
 static void sum_around(const backward *b, fallback_sums *sums, const backward_row *row, double pilot, const backward_factors *f,
                        int with_d)
 {
@@ -159,7 +186,7 @@ static __attribute__((noinline)) backward_statistics row_statistics(const backwa
                                                                     backward_row_sums *sums)
 {
     const nrg_norm_formula *f = &b->job->formula;
-    const double t = sums->statistics.total_t, tt = sums->statistics.total_tt;
+    const double t = value_of(&sums->statistics.t), tt = value_of(&sums->statistics.tt);
     backward_statistics stat = {0, 0, tt * f->inv_dim, 0};
     if (!(stat.variance <= DBL_MAX))
         stat.pilot = stat.variance = (double)NAN; /* finite floats cannot overflow the sum */
@@ -168,14 +195,42 @@ static __attribute__((noinline)) backward_statistics row_statistics(const backwa
         stat.variance -= stat.pilot * stat.pilot;
         if (!variance_is_sound(stat.pilot, stat.variance)) {
             sum_around(b, &sums->fallback, row, stat.pilot, NULL, 0);
-            stat.shift = sums->fallback.total_t / f->d;
-            stat.variance = sums->fallback.total_tt * f->inv_dim - stat.shift * stat.shift;
+            stat.shift = value_of(&sums->fallback.total_t) / f->d;
+            stat.variance = value_of(&sums->fallback.total_tt) * f->inv_dim - stat.shift * stat.shift;
             if (!(stat.variance > 0))
                 stat.variance = 0;
         }
     }
     stat.inverse = isnan(stat.variance) ? (double)NAN : inverse_divisor(f->divisor, f->eps, stat.variance);
     return stat;
+}
+
+static __attribute__((noinline)) backward_statistics exact_statistics(const backward *b, const backward_row *row,
+                                                                      backward_row_sums *sums)
+{
+    for (size_t begin = 0, end; begin < b->job->dim; begin = end) {
+        end = staged_end(b, begin);
+        statistics_part(b, &sums->statistics, row, begin, end);
+    }
+    return row_statistics(b, row, sums);
+}
+
+/* The mean as the forward pass of this accuracy stores it, from the row's sums. */
+static __attribute__((noinline)) float row_mean(const backward *b, const backward_row *row, backward_row_sums *sums)
+{
+    const nrg_norm_formula *f = &b->job->formula;
+    backward_statistics stat;
+    if (nrg_norm_is_exact(f, b->D))
+        stat = row_statistics(b, row, sums);
+    else {
+        const double offset = value_of(&sums->mean.t) * f->inv_dim;
+        const double square = value_of(&sums->mean.tt) * f->inv_dim, variance = square - offset * offset;
+        const double inverse = isnan(variance) ? (double)NAN : inverse_divisor(f->divisor, f->eps, variance);
+        if (fast_sums_serve(square, offset, variance, inverse, f->k * inverse))
+            return (float)((double)sums->mean.pilot + offset);
+        stat = exact_statistics(b, row, sums);
+    }
+    return (float)(stat.pilot + stat.shift);
 }
 
 /* ---- factors ---- */
@@ -224,13 +279,14 @@ static __attribute__((noinline)) int plain_factors(const backward *b, backward_f
                                                    backward_sums *s)
 {
     const nrg_norm_formula *formula = &b->job->formula;
-    const double shift = formula->centred ? s->total_q / formula->d : 0;
-    double variance = s->total_qq * formula->inv_dim - shift * shift, slope = 1;
+    const double total_q = formula->centred ? value_of(&s->total_q) : 0, total_qq = value_of(&s->total_qq);
+    const double shift = formula->centred ? total_q / formula->d : 0;
+    double variance = total_qq * formula->inv_dim - shift * shift, slope = 1;
     if (variance < 0)
         variance = 0;
     const double inverse = isnan(variance) ? (double)NAN : inverse_divisor(formula->divisor, formula->eps, variance);
     const double sigma = __builtin_sqrt(variance);
-    if (!(inverse >= 0x1p-40 && inverse <= 0x1p40 && (s->total_qq == 0 || s->total_qq * formula->inv_dim >= 0x1p-80)))
+    if (!(inverse >= 0x1p-40 && inverse <= 0x1p40 && (total_qq == 0 || total_qq * formula->inv_dim >= 0x1p-80)))
         return 0;
     f->rstd = (float)inverse;
     f->left = (float)(shift * inverse);
@@ -239,13 +295,14 @@ static __attribute__((noinline)) int plain_factors(const backward *b, backward_f
             end = sum_end(b, begin);
             sum_part(b, s, row, begin, end, f, 1);
         }
+    const double total_d = formula->centred ? value_of(&s->total_d) : 0, total_dq = value_of(&s->total_dq);
     if (formula->divisor == NRG_DIV_SIGMA)
         slope = sigma > 0 ? 1 / (sigma * inverse) : 0;
     if (formula->divisor == NRG_DIV_MAX)
         slope = sigma > formula->eps ? 1 : 0;
-    const double cross = (formula->centred ? s->total_dq - shift * s->total_d : s->total_dq) * inverse * formula->inv_dim;
+    const double cross = (formula->centred ? total_dq - shift * total_d : total_dq) * inverse * formula->inv_dim;
     const double a_ = formula->k * inverse, b_ = a_ * (cross * slope) * inverse;
-    const double c_ = formula->centred ? __builtin_fma(shift, b_, -(a_ * (s->total_d / formula->d))) : -0.0;
+    const double c_ = formula->centred ? __builtin_fma(shift, b_, -(a_ * (total_d / formula->d))) : -0.0;
     f->a = (float)a_;
     f->b = (float)b_;
     f->c = (float)c_;
@@ -258,28 +315,23 @@ static __attribute__((noinline)) void fallback_factors(const backward *b, backwa
                                                        backward_row_sums *sums)
 {
     const nrg_norm_formula *formula = &b->job->formula;
-    const size_t dim = b->job->dim;
-    for (size_t begin = 0, end; begin < dim; begin = end) {
-        end = staged_end(b, begin);
-        statistics_part(b, &sums->statistics, row, begin, end);
-    }
-    const backward_statistics stat = row_statistics(b, row, sums);
+    const backward_statistics stat = exact_statistics(b, row, sums);
     f->fallback = 1;
     f->pilot = stat.pilot;
     f->shift = stat.shift;
     f->inverse = stat.inverse;
     sum_around(b, &sums->fallback, row, stat.pilot, f, 1);
     /* a/s of the header's formula */
-    double over = stat.inverse, sigma = __builtin_sqrt(stat.variance), cross = sums->fallback.total_dt;
+    double over = stat.inverse, sigma = __builtin_sqrt(stat.variance), cross = value_of(&sums->fallback.total_dt);
     if (formula->divisor == NRG_DIV_SIGMA)
         over = sigma > 0 ? 1 / sigma : 0;
     if (formula->divisor == NRG_DIV_MAX && sigma <= formula->eps)
         over = 0;
     if (formula->centred)
-        cross -= f->shift * sums->fallback.total_d;
+        cross -= f->shift * value_of(&sums->fallback.total_d);
     f->fallback_a = formula->k * f->inverse;
     f->fallback_b = f->fallback_a * (cross * formula->inv_dim * over);
-    f->fallback_c = formula->centred ? -(f->fallback_a * (sums->fallback.total_d / formula->d)) : -0.0;
+    f->fallback_c = formula->centred ? -(f->fallback_a * (value_of(&sums->fallback.total_d) / formula->d)) : -0.0;
 }
 
 /* ---- the walk over the rows of a batch that ends with their factors ---- */
@@ -321,12 +373,14 @@ static void walk_on(const backward *b, backward_walk *walk)
     const backward_row *row = &walk->batch->row[walk->row];
     backward_factors *f = &walk->batch->f[walk->row];
     if (!walk->summing) {
-        statistics_part(b, &walk->sums.statistics, row, walk->begin, end);
+        if (nrg_norm_is_exact(&b->job->formula, b->D))
+            statistics_part(b, &walk->sums.statistics, row, walk->begin, end);
+        else
+            mean_part(b, &walk->sums, row, walk->begin, end);
         walk->begin = end;
         if (end < dim)
             return;
-        const backward_statistics stat = row_statistics(b, row, &walk->sums);
-        f->mean = (float)(stat.pilot + stat.shift);
+        f->mean = row_mean(b, row, &walk->sums);
         walk->begin = 0;
         walk->summing = 1;
         return;

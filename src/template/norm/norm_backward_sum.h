@@ -5,7 +5,7 @@
 #ifndef NRG_TEMPLATE_NORM_NORM_BACKWARD_SUM_H
 #define NRG_TEMPLATE_NORM_NORM_BACKWARD_SUM_H
 
-#include "norm_sum_rows.h"
+#include "norm_fast_rows.h"
 
 enum { BACKWARD_BLOCK = 4 * NORM_LANES };
 
@@ -28,7 +28,7 @@ typedef struct backward_factors {
 /* A row's sums so far: the lanes of the present segment, and the segments before it. */
 typedef struct backward_sums {
     vd q[NORM_LANE_REGISTERS], qq[NORM_LANE_REGISTERS], d[NORM_LANE_REGISTERS], dq[NORM_LANE_REGISTERS];
-    double total_q, total_qq, total_d, total_dq;
+    norm_total total_q, total_qq, total_d, total_dq;
 } backward_sums;
 
 /* Four elements of a lane, on their way. */
@@ -188,7 +188,7 @@ static __attribute__((noinline)) void backward_sum(backward_sums *s, const backw
                                                    size_t end, size_t dim, int centred, int prefetch, nrg_dtype D)
 {
     if (begin == 0) {
-        s->total_q = s->total_qq = s->total_d = s->total_dq = 0;
+        s->total_q = s->total_qq = s->total_d = s->total_dq = (norm_total){0, 0};
         backward_clear(s);
     }
     if (D == NRG_F32)
@@ -199,11 +199,11 @@ static __attribute__((noinline)) void backward_sum(backward_sums *s, const backw
         backward_sum_any(s, c, mean, end - begin, centred, prefetch, NRG_BF16);
     if (end != dim && end % NORM_SEGMENT != 0)
         return;
-    s->total_qq += lanes_sum(s->qq);
-    s->total_dq += lanes_sum(s->dq);
+    add_compensated(&s->total_qq, lanes_sum(s->qq));
+    add_compensated(&s->total_dq, lanes_sum(s->dq));
     if (centred) {
-        s->total_q += lanes_sum(s->q);
-        s->total_d += lanes_sum(s->d);
+        add_compensated(&s->total_q, lanes_sum(s->q));
+        add_compensated(&s->total_d, lanes_sum(s->d));
     }
     backward_clear(s);
 }
@@ -212,7 +212,7 @@ static __attribute__((noinline)) void backward_sum(backward_sums *s, const backw
 
 typedef struct fallback_sums {
     double t[NORM_LANES], tt[NORM_LANES], d[NORM_LANES], dt[NORM_LANES];
-    double total_t, total_tt, total_d, total_dt;
+    norm_total total_t, total_tt, total_d, total_dt;
 } fallback_sums;
 
 NRG_INLINE double memory_lanes_sum(double *lanes)
@@ -244,10 +244,10 @@ static __attribute__((noinline)) void backward_sum_around(fallback_sums *s, cons
     }
     if (end != dim && end % NORM_SEGMENT != 0)
         return;
-    s->total_t += memory_lanes_sum(s->t);
-    s->total_tt += memory_lanes_sum(s->tt);
-    s->total_d += memory_lanes_sum(s->d);
-    s->total_dt += memory_lanes_sum(s->dt);
+    add_compensated(&s->total_t, memory_lanes_sum(s->t));
+    add_compensated(&s->total_tt, memory_lanes_sum(s->tt));
+    add_compensated(&s->total_d, memory_lanes_sum(s->d));
+    add_compensated(&s->total_dt, memory_lanes_sum(s->dt));
 }
 
 #endif

@@ -33,6 +33,7 @@ typedef struct gated {
     const nrg_norm_job *job;
     nrg_dtype D;
     norm_options opt;
+    norm_options of_p;          /* the fast grade sums p where it was staged, as floats */
     norm_options from_p, again; /* the second pass over p that was kept, and over p that was not */
     float *stage;               /* p of elements below NORM_STAGE */
     float *scratch;             /* a chunk: a gate, or an output before its activation, or p that is not kept */
@@ -76,16 +77,41 @@ static float *kept(const gated *g, const norm_row *row, size_t begin)
     return g->keeps_p ? (float *)(g->in_place ? row->o : g->spare) + begin : NULL;
 }
 
+/* r and p of elements, stored and staged. */
+static __attribute__((noinline)) void stage_p(const norm_options *opt, const norm_row *row, size_t begin, size_t end, nrg_dtype D)
+{
+    const norm_row at = *row;
+    const unsigned how = opt->how;
+    size_t i = begin;
+    for (; i + (size_t)V_APPLY * VN <= end; i += (size_t)V_APPLY * VN) {
+        vf v[V_APPLY];
+        load_first(v, V_APPLY, how, at, i, (size_t)V_APPLY * VN, D);
+    }
+    for (; i < end; i += VN) {
+        vf v;
+        load_first(&v, 1, how, at, i, lanes_at(i, end), D);
+    }
+}
+
 static void first_pass(const gated *g, norm_sums *sums, norm_row *row, size_t begin, size_t end)
 {
     norm_part part = {.opt = &g->opt, .row = row, .count = 1, .begin = begin, .end = end};
+    nrg_dtype D = g->D;
+    norm_row staged;
     if (g->job->gate == NRG_GATE_PRE) {
         float *p = kept(g, row, begin);
         stage_gate(g, row, begin, end);
         row->gate = staged_at(g->scratch, begin);
         row->stage = staged_at(p ? p : g->scratch, begin);
+        if (g->opt.fast) {
+            stage_p(&g->opt, row, begin, end, D);
+            staged = (norm_row){.x = (const char *)row->stage};
+            part.opt = &g->of_p;
+            part.row = &staged;
+            D = NRG_F32;
+        }
     }
-    sum_one(sums, &part, g->D);
+    sum_one(sums, &part, D);
 }
 
 /* Makes a chunk of a row ready to be read again, and the gate that this wants; r: where the row has its r. Returns the options.
@@ -121,12 +147,11 @@ NRG_INLINE size_t finish_steps(const norm_row *at, unsigned how, size_t begin, s
     return i;
 }
 
-/* The activation of a chunk of staged outputs, and what comes after it. */
-static __attribute__((noinline)) void finish(const gated *g, const norm_row *row, size_t begin, size_t end)
+/* What comes after the activation of staged outputs. */
+static __attribute__((noinline)) void finish_staged(const gated *g, const norm_row *row, size_t begin, size_t end)
 {
     const nrg_dtype D = g->D;
     const unsigned how = g->opt.how;
-    NRG_PATH_NAME(activate)(g->job->activation, g->scratch, g->scratch, end - begin);
     size_t i;
     if (D == NRG_F32)
         i = finish_steps(row, how, begin, end, NRG_F32);
@@ -143,8 +168,15 @@ static __attribute__((noinline)) void finish(const gated *g, const norm_row *row
     }
 }
 
+/* The activation of a chunk of staged outputs, and what comes after it. */
+static void finish(const gated *g, const norm_row *row, size_t begin, size_t end)
+{
+    NRG_PATH_NAME(activate)(g->job->activation, g->scratch, g->scratch, end - begin);
+    finish_staged(g, row, begin, end);
+}
+
 /* fallback: NULL, or the multipliers of a row that needs the fallback; in_double: its elements in double. */
-static void second_pass(const gated *g, norm_row *row, char *r, const norm_scalars *s, const norm_factors *fallback,
+static void second_pass(const gated *g, norm_row *row, char *r, const some_scalars *s, const norm_factors *fallback,
                         int in_double, size_t begin, size_t end)
 {
     const norm_options *opt = read_again(g, row, r, begin, end);
@@ -157,28 +189,39 @@ static void second_pass(const gated *g, norm_row *row, char *r, const norm_scala
         finish(g, row, begin, end);
 }
 
+static void gated_sum_around(const gated *g, norm_row *row, fallback_sums *sums, double pilot)
+{
+    char *const r = row->r;
+    for (size_t begin = 0, end; begin < g->job->dim; begin = end) {
+        end = chunk_end(begin, g->job->dim, NORM_BLOCK);
+        const norm_options *opt = read_again(g, row, r, begin, end);
+        sum_around(sums, opt, row, pilot, begin, end, g->D);
+    }
+    row->r = r;
+}
+
 /* The multipliers of row n when its plain sums do not serve; the sums are overwritten. */
 static __attribute__((noinline)) int gated_fallback(const gated *g, norm_factors *f, norm_row *row, gated_sums *sums, size_t n)
 {
     const nrg_norm_job *job = g->job;
-    norm_statistics stat = first_statistics(&job->formula, sums->plain.total_t, sums->plain.total_tt);
-    const double tt = sums->plain.total_tt;
-    char *r = row->r;
+    double t = value_of(&sums->plain.t), tt = value_of(&sums->plain.tt);
+    if (g->opt.fast) {
+        gated_sum_around(g, row, &sums->fallback, 0);
+        t = value_of(&sums->fallback.t);
+        tt = value_of(&sums->fallback.tt);
+    }
+    norm_statistics stat = first_statistics(&job->formula, t, tt);
     if (needs_second(&job->formula, &stat)) {
-        for (size_t begin = 0, end; begin < job->dim; begin = end) {
-            end = chunk_end(begin, job->dim, NORM_BLOCK);
-            const norm_options *opt = read_again(g, row, r, begin, end);
-            sum_around(&sums->fallback, opt, row, stat.pilot, begin, end, g->D);
-        }
+        gated_sum_around(g, row, &sums->fallback, stat.pilot);
         second_statistics(&stat, &job->formula, &sums->fallback);
     }
-    row->r = r;
     return fallback_factors(f, job, &stat, tt, n);
 }
 
 /* As in long_rows one loop does the second pass of a row and the first of the next, chunk by chunk; the second goes first, so
  * that one stage serves both rows. */
-static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, const norm_options *options, nrg_dtype D)
+static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, const norm_options *options, nrg_dtype D,
+                                                 size_t row_begin, size_t row_end)
 {
     float stage[NORM_STAGE], scratch[NORM_BLOCK];
     gated g = {.job = job, .D = D, .opt = *options, .stage = stage, .scratch = scratch};
@@ -187,33 +230,35 @@ static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, const 
         g.opt.how |= NORM_GATE_FIRST;
     else
         g.opt.how |= job->gate == NRG_GATE_POST ? NORM_TIMES_GATE : NORM_TO_STAGE;
-    g.again = g.from_p = g.opt;
+    g.again = g.from_p = g.of_p = g.opt;
+    g.of_p.how &= NORM_CENTRED;
     g.again.how |= job->gate == NRG_GATE_PRE ? NORM_GATE_AGAIN : 0;
     g.from_p.how |= NORM_READ_R | NORM_R_F32;
     g.in_place = job->o == job->x || job->o == job->y || job->o == job->z;
     g.keeps_p = D == NRG_F32 && !(job->after && job->o == job->y);
-    g.spare = row_at(job, job->row_end - 1, D).o;
+    g.spare = row_at(job, row_end - 1, D).o;
 
     gated_sums sums;
-    norm_scalars s;
+    some_scalars s;
+    sums.plain.pilot = 0;
     norm_row rows[2], *row = &rows[0], *next = &rows[1];
-    *row = row_at(job, job->row_begin, D);
+    *row = row_at(job, row_begin, D);
     for (size_t begin = 0, end; begin < dim; begin = end) {
         end = chunk_end(begin, dim, NORM_BLOCK);
         first_pass(&g, &sums.plain, row, begin, end);
     }
-    for (size_t n = job->row_begin; n < job->row_end; n++) {
-        const int last = n + 1 == job->row_end;
+    for (size_t n = row_begin; n < row_end; n++) {
+        const int last = n + 1 == row_end;
         if (!last)
             *next = row_at(job, n + 1, D);
         norm_factors f;
         int fallback = 0, in_double = 0;
-        row_scalars(&s, job, sums.plain.total_t, sums.plain.total_tt);
-        if (s.needs_fallback[0] != 0) {
+        row_scalars(&s, job, &g.opt, sums.plain.pilot, value_of(&sums.plain.t), value_of(&sums.plain.tt));
+        if (needs_fallback(&s, &g.opt, 0)) {
             fallback = 1;
             in_double = gated_fallback(&g, &f, row, &sums, n);
         } else
-            row_finish(job, &s, 0, 0, 0, n, D);
+            finish_any(job, &s, &g.opt, 0, 0, 0, n, D);
         char *r = row->r;
         for (size_t begin = 0, end; begin < dim; begin = end) {
             end = chunk_end(begin, dim, NORM_BLOCK);

@@ -38,6 +38,7 @@ typedef struct norm_options {
     size_t dim;
     float w_offset;
     unsigned how;
+    int fast; /* the grade */
 } norm_options;
 
 typedef struct norm_row {
@@ -108,7 +109,8 @@ NRG_INLINE norm_options options_of(const nrg_norm_job *job, nrg_dtype D)
     how |= job->r ? NORM_STORE_R : 0;
     how |= job->r && !(how & NORM_STREAM_R) ? NORM_READ_R : 0;
     how |= job->after ? NORM_AFTER : 0;
-    return (norm_options){.dim = job->dim, .w_offset = job->formula.w_offset, .how = how};
+    return (norm_options){
+        .dim = job->dim, .w_offset = job->formula.w_offset, .how = how, .fast = !nrg_norm_is_exact(&job->formula, D)};
 }
 
 /* The options of a step, to be tested in the one register they are in. Otherwise the compiler makes a variable of every option

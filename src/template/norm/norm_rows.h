@@ -4,51 +4,109 @@
 #ifndef NRG_TEMPLATE_NORM_NORM_ROWS_H
 #define NRG_TEMPLATE_NORM_NORM_ROWS_H
 
-#include "norm_apply.h"
+#include "norm_exact_loops.h"
 #include "norm_fallback.h"
-#include "norm_sum_rows.h"
+#include "norm_fast_apply.h"
+#include "norm_fast_rows.h"
+#include "norm_fast_short.h"
 
 /* ---- the loops over elements, for any dtype ---- */
 
-static void sum_any(norm_lanes *lanes, vd8 *t, vd8 *tt, const norm_part *part, nrg_dtype D)
+static void sum_exact(norm_lanes *lanes, vd8 *t, vd8 *tt, const norm_part *part)
+{
+    if (part->opt->how & NORM_CENTRED)
+        exact_centred(lanes, t, tt, part);
+    else
+        exact_rms(lanes, t, tt, part);
+    if (NRG_RARELY(!part->fold && ends_segment(part)))
+        finish_lanes(lanes, t, tt, part, NRG_F32);
+}
+
+static void sum_fast(fast_blocks *blocks, float *pilot, vd8 *t, vd8 *tt, const norm_part *part, nrg_dtype D)
 {
     if (part->opt->how & NORM_CENTRED) {
         if (D == NRG_F32)
-            sum_centred_f32(lanes, t, tt, part);
+            fast_centred_f32(blocks, pilot, t, tt, part);
         else if (D == NRG_F16)
-            sum_centred_f16(lanes, t, tt, part);
+            fast_centred_f16(blocks, pilot, t, tt, part);
         else
-            sum_centred_bf16(lanes, t, tt, part);
+            fast_centred_bf16(blocks, pilot, t, tt, part);
         return;
     }
     if (D == NRG_F32)
-        sum_rms_f32(lanes, t, tt, part);
+        fast_rms_f32(blocks, tt, part);
     else if (D == NRG_F16)
-        sum_rms_f16(lanes, t, tt, part);
+        fast_rms_f16(blocks, tt, part);
     else
-        sum_rms_bf16(lanes, t, tt, part);
+        fast_rms_bf16(blocks, tt, part);
 }
 
-static void apply_any(const norm_part *part, const norm_scalars *s, nrg_dtype D)
+/* Scalars of one grade or the other, which are those of the job's options. */
+typedef union some_scalars {
+    norm_scalars exact;
+    fast_scalars fast;
+} some_scalars;
+
+static void apply_fast(const norm_part *part, const fast_scalars *s, nrg_dtype D)
 {
     if (D == NRG_F32)
-        apply_f32(part, s);
+        fast_apply_f32(part, s);
     else if (D == NRG_F16)
-        apply_f16(part, s);
+        fast_apply_f16(part, s);
     else
-        apply_bf16(part, s);
+        fast_apply_bf16(part, s);
+}
+
+static void apply_any(const norm_part *part, const some_scalars *s, nrg_dtype D)
+{
+    if (part->opt->fast)
+        apply_fast(part, &s->fast, D);
+    else
+        exact_apply(part, &s->exact);
 }
 
 /* ---- sums and scalars ---- */
 
-static __attribute__((noinline)) void row_scalars(norm_scalars *s, const nrg_norm_job *job, double t, double tt)
+static __attribute__((noinline)) void exact_row_scalars(norm_scalars *s, const nrg_norm_job *job, double t, double tt)
 {
     scalars_of(s, job, &t, &tt, 1);
 }
 
-static __attribute__((noinline)) void batch_scalars(norm_scalars *s, const nrg_norm_job *job, const double *t, const double *tt)
+static __attribute__((noinline)) void exact_batch_scalars(norm_scalars *s, const nrg_norm_job *job, const double *t,
+                                                          const double *tt)
 {
     scalars_of(s, job, t, tt, NORM_BATCH);
+}
+
+static __attribute__((noinline)) void fast_batch_scalars(fast_scalars *s, const nrg_norm_job *job, const float *pilot,
+                                                         const double *t, const double *tt, int count)
+{
+    if (job->formula.centred)
+        fast_scalars_of(s, job, pilot, t, tt, count, 1);
+    else
+        fast_scalars_of(s, job, pilot, t, tt, count, 0);
+}
+
+static void row_scalars(some_scalars *s, const nrg_norm_job *job, const norm_options *opt, float pilot, double t, double tt)
+{
+    if (opt->fast)
+        fast_scalars_alone(&s->fast, job, pilot, t, tt, 0);
+    else
+        exact_row_scalars(&s->exact, job, t, tt);
+}
+
+static int needs_fallback(const some_scalars *s, const norm_options *opt, int k)
+{
+    return (opt->fast ? s->fast.needs_fallback[k] : s->exact.needs_fallback[k]) != 0;
+}
+
+static void finish_any(const nrg_norm_job *job, const some_scalars *s, const norm_options *opt, double t, double tt, int k,
+                       size_t n, nrg_dtype D)
+{
+    if (opt->fast)
+        fast_row_finish(job, &s->fast, t, tt, k, n, D);
+    else
+        exact_row_finish(job, &s->exact, t, tt, k, n, D);
 }
 
 /* Adds a part of one row to its sums; no segment ends within it. */
@@ -57,24 +115,27 @@ static void sum_one(norm_sums *sums, norm_part *part, nrg_dtype D)
     vd8 t, tt;
     const int ends = ends_segment(part);
     part->fold = ends && whole_end(part->begin, part->end) == part->end;
-    sum_any(&sums->lanes, &t, &tt, part, D);
-    if (!ends)
-        return;
-    if (NRG_RARELY(!part->fold))
-        finish_lanes(&sums->lanes, &t, &tt, part, D);
-    add_row_segment(sums, &t, &tt, part);
+    if (part->opt->fast)
+        sum_fast(&sums->blocks, &sums->pilot, &t, &tt, part, D);
+    else
+        sum_exact(&sums->lanes, &t, &tt, part);
+    if (ends)
+        add_row_segment(sums, &t, &tt, part);
 }
 
 /* Sums and scalars of some short rows. */
-static void sum_batch(norm_scalars *s, double *total_t, double *total_tt, const nrg_norm_job *job, const norm_part *part,
+static void sum_batch(some_scalars *s, double *total_t, double *total_tt, const nrg_norm_job *job, const norm_part *part,
                       nrg_dtype D)
 {
     norm_lanes lanes[NORM_BATCH];
+    fast_blocks blocks;
     vd8 t[NORM_BATCH], tt[NORM_BATCH];
+    float pilot[FAST_ROWS] = {0};
     const int count = part->count, centred = part->opt->how & NORM_CENTRED;
-    sum_any(lanes, t, tt, part, D);
-    if (NRG_RARELY(!part->fold))
-        finish_lanes(lanes, t, tt, part, D);
+    if (part->opt->fast)
+        sum_fast(&blocks, pilot, t, tt, part, D);
+    else
+        sum_exact(lanes, t, tt, part);
     for (int k = count; k < NORM_BATCH; k++)
         tt[k] = tt[0];
     vd8_sum_rows(tt, total_tt);
@@ -83,43 +144,107 @@ static void sum_batch(norm_scalars *s, double *total_t, double *total_tt, const 
             t[k] = t[0];
         vd8_sum_rows(t, total_t);
     }
-    batch_scalars(s, job, total_t, total_tt);
+    if (part->opt->fast)
+        fast_batch_scalars(&s->fast, job, pilot, total_t, total_tt, count);
+    else
+        exact_batch_scalars(&s->exact, job, total_t, total_tt);
 }
 
 /* ---- rows ---- */
 
-/* What a row's scalars have to say about it; rows that need the fallback are done here. */
-static void row_finish(const nrg_norm_job *job, const norm_scalars *s, double t, double tt, int k, size_t n, nrg_dtype D)
-{
-    if (NRG_RARELY(s->needs_fallback[k] != 0)) {
-        fallback_row(job, n, t, tt, D);
-        return;
-    }
-    if (job->mean)
-        job->mean[n] = (float)s->mean[k];
-    if (job->rstd)
-        job->rstd[n] = (float)s->inverse[k];
-}
-
 /* Rows n to n + count. */
 static void rows_at(norm_row *row, const nrg_norm_job *job, size_t n, int count, nrg_dtype D)
 {
-    const size_t y_stride = job->y ? job->y_stride : 0, r_stride = job->r ? job->r_stride : 0;
-    row[0] = row_at(job, n, D);
-    for (int k = 1; k < count; k++)
-        if (job->groups > 1)
-            row[k] = row_at(job, n + (size_t)k, D);
-        else {
-            row[k].x = row[k - 1].x + job->x_stride;
-            row[k].y = row[k - 1].y + y_stride;
-            row[k].w = row[0].w;
-            row[k].b = row[0].b;
-            row[k].r = row[k - 1].r + r_stride;
-            row[k].o = row[k - 1].o + job->o_stride;
+    const size_t groups = job->groups, dim = job->dim, x_group = bytes_of(dim, D, 0), y_group = bytes_of(dim, D, job->y_f32),
+                 r_group = bytes_of(dim, D, job->r_f32), w_group = bytes_of(dim, D, job->w_f32);
+    norm_row at = row_at(job, n, D);
+    for (size_t k = 0, group = groups > 1 ? n % groups : 0;;) {
+        row[k] = at;
+        if (++k == (size_t)count)
+            return;
+        if (NRG_RARELY(groups > 1) && ++group < groups) {
+            at.x += x_group;
+            if (at.y)
+                at.y += y_group;
+            if (at.z)
+                at.z += x_group;
+            if (at.w)
+                at.w += w_group;
+            if (at.b)
+                at.b += w_group;
+            if (at.r)
+                at.r += r_group;
+            at.o += x_group;
+        } else if (groups > 1) {
+            group = 0;
+            at = row_at(job, n + k, D);
+        } else {
+            at.x += job->x_stride;
+            if (at.y)
+                at.y += job->y_stride;
+            if (at.z)
+                at.z += job->z_stride;
+            if (at.r)
+                at.r += job->r_stride;
+            at.o += job->o_stride;
         }
+    }
 }
 
-/* Rows of one block: the sums of up to eight rows first, then their scalars side by side, then the elements, still in L1. */
+/* Rows that the loops of norm_fast_short.h know: those of the next rows are summed before the elements of these are done. */
+
+static __attribute__((noinline)) void fast_short_centred(fast_some *b, const nrg_norm_job *job, size_t n, size_t most)
+{
+    fast_short_sums(b, job, n, most, NRG_F32, 1);
+}
+
+static void short_sums(fast_some *b, const nrg_norm_job *job, size_t n, size_t most, nrg_dtype D)
+{
+    if (job->formula.centred)
+        fast_short_centred(b, job, n, most);
+    else if (D == NRG_F32)
+        fast_short_rms_f32(b, job, n, most);
+    else if (D == NRG_F16)
+        fast_short_rms_f16(b, job, n, most);
+    else
+        fast_short_rms_bf16(b, job, n, most);
+}
+
+static void short_elements(const fast_some *b, const nrg_norm_job *job, const norm_options *opt,
+                           const fast_short_weights *weights, nrg_dtype D)
+{
+    if (D == NRG_F32)
+        fast_short_elements_f32(b, job, opt, weights);
+    else if (D == NRG_F16)
+        fast_short_elements_f16(b, job, opt, weights);
+    else
+        fast_short_elements_bf16(b, job, opt, weights);
+}
+
+static __attribute__((noinline)) void short_fast_rows(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
+{
+    const size_t fit = FAST_SHORT_ELEMENTS / opt->dim, most = fit > FAST_ROWS ? FAST_ROWS : fit;
+    fast_some both[2], *now = &both[0], *next = &both[1];
+    fast_short_weights weights;
+    weights.w = fast_short_floats(weights.place_w, job->w, opt, opt->w_offset, D);
+    weights.b = fast_short_floats(weights.place_b, job->b, opt, 0, D);
+    short_sums(now, job, job->row_begin, most, D);
+    for (;;) {
+        const size_t n = now->n + (size_t)now->count;
+        const int is_last = n == job->row_end;
+        if (!is_last)
+            short_sums(next, job, n, most, D);
+        short_elements(now, job, opt, &weights, D);
+        if (is_last)
+            return;
+        fast_some *const done = now;
+        now = next;
+        next = done;
+    }
+}
+
+/* Rows of up to 512 elements: the sums of up to eight rows first, then their scalars side by side, then the elements, still in
+ * L1. */
 static __attribute__((noinline)) void short_rows(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
 {
     norm_row row[NORM_BATCH];
@@ -127,18 +252,30 @@ static __attribute__((noinline)) void short_rows(const nrg_norm_job *job, const 
     part.fold = can_fold(&part);
     for (size_t n = job->row_begin; n < job->row_end; n += NORM_BATCH) {
         const int count = job->row_end - n < NORM_BATCH ? (int)(job->row_end - n) : NORM_BATCH;
-        double total_t[NORM_BATCH] = {0}, total_tt[NORM_BATCH];
-        norm_scalars s;
+        double total_t[FAST_ROWS] = {0}, total_tt[FAST_ROWS] = {0};
+        some_scalars s;
         part.count = count;
         rows_at(row, job, n, count, D);
         sum_batch(&s, total_t, total_tt, job, &part, D);
         apply_any(&part, &s, D);
         for (int k = 0; k < count; k++)
-            row_finish(job, &s, total_t[k], total_tt[k], k, n + (size_t)k, D);
+            finish_any(job, &s, opt, total_t[k], total_tt[k], k, n + (size_t)k, D);
     }
 }
 
 NRG_INLINE size_t chunk_end(size_t begin, size_t dim, size_t chunk) { return dim - begin > chunk ? begin + chunk : dim; }
+
+/* One row's elements, from its last piece to its first: what the first pass has read last is still in L1 (rows of 8192 floats:
+ * 1.1 ×, Zen 3). */
+static void apply_from_end(norm_part *part, const some_scalars *s, nrg_dtype D)
+{
+    const size_t piece = 2 * NORM_BLOCK;
+    for (part->begin = (part->end - 1) / piece * piece; part->begin != 0; part->begin -= piece) {
+        apply_any(part, s, D);
+        part->end = part->begin;
+    }
+    apply_any(part, s, D);
+}
 
 /* One row of one segment. */
 static __attribute__((noinline)) void one_row(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
@@ -146,17 +283,13 @@ static __attribute__((noinline)) void one_row(const nrg_norm_job *job, const nor
     const size_t n = job->row_begin;
     const norm_row row = row_at(job, n, D);
     norm_part part = {.opt = opt, .row = &row, .count = 1, .end = opt->dim};
-    norm_lanes lanes;
-    vd8 t, tt;
-    norm_scalars s;
-    part.fold = can_fold(&part);
-    sum_any(&lanes, &t, &tt, &part, D);
-    if (NRG_RARELY(!part.fold))
-        finish_lanes(&lanes, &t, &tt, &part, D);
-    const double total_t = opt->how & NORM_CENTRED ? vd8_sum(&t) : 0, total_tt = vd8_sum(&tt);
-    row_scalars(&s, job, total_t, total_tt);
-    apply_any(&part, &s, D);
-    row_finish(job, &s, total_t, total_tt, 0, n, D);
+    norm_sums sums;
+    some_scalars s;
+    sums.pilot = 0;
+    sum_one(&sums, &part, D);
+    row_scalars(&s, job, opt, sums.pilot, value_of(&sums.t), value_of(&sums.tt));
+    apply_from_end(&part, &s, D);
+    finish_any(job, &s, opt, value_of(&sums.t), value_of(&sums.tt), 0, n, D);
 }
 
 /* Longer rows: one loop applies a row while it sums the next, piece by piece, so that the memory never waits for arithmetic nor a
@@ -166,7 +299,8 @@ static __attribute__((noinline)) void long_rows(const nrg_norm_job *job, const n
 {
     const size_t dim = opt->dim, most = 2 * NORM_BLOCK, piece = opt->how & NORM_PREFETCH && dim > most ? NORM_BLOCK : most;
     norm_sums sums;
-    norm_scalars s;
+    some_scalars s;
+    sums.pilot = 0;
     norm_row rows[2], *row = &rows[0], *next = &rows[1];
     norm_part now = {.opt = opt, .count = 1}, then = now;
     then.row = row;
@@ -181,14 +315,20 @@ static __attribute__((noinline)) void long_rows(const nrg_norm_job *job, const n
             *next = row_at(job, n + 1, D);
         now.row = row;
         then.row = next;
-        row_scalars(&s, job, sums.total_t, sums.total_tt);
-        row_finish(job, &s, sums.total_t, sums.total_tt, 0, n, D);
+        const double total_t = value_of(&sums.t), total_tt = value_of(&sums.tt);
+        row_scalars(&s, job, opt, sums.pilot, total_t, total_tt);
+        finish_any(job, &s, opt, total_t, total_tt, 0, n, D);
+        if (last) {
+            now.begin = 0;
+            now.end = dim;
+            apply_from_end(&now, &s, D);
+            return;
+        }
         for (size_t begin = 0, end; begin < dim; begin = end) {
-            end = last ? dim : chunk_end(begin, dim, piece);
+            end = chunk_end(begin, dim, piece);
             now.begin = then.begin = begin;
             now.end = then.end = end;
-            if (!last)
-                sum_one(&sums, &then, D);
+            sum_one(&sums, &then, D);
             apply_any(&now, &s, D);
         }
         norm_row *done = row;

@@ -65,6 +65,15 @@ NRG_INLINE void scalars_for(norm_scalars *s, const nrg_norm_job *job, enum nrg_d
     }
 }
 
+/* Sums of floats serve where no square overflowed, where s is so large that what squares lost to underflow is nothing beside it
+ * (so with an eps rows of zeros, which are padding, need no fallback), where the pilot was so near the mean that little cancels,
+ * and where the factor leaves products room on both sides. */
+NRG_INLINE int fast_sums_serve(double square, double offset, double variance, double inverse, double factor)
+{
+    return (inverse <= 0x1p40) & (square <= 0x1p80) & (4 * (offset * offset) <= variance) & (factor * factor >= 0x1p-80) &
+           (factor * factor <= 0x1p80);
+}
+
 NRG_INLINE void scalars_of(norm_scalars *s, const nrg_norm_job *job, const double *t, const double *tt, int count)
 {
     if (job->formula.divisor == NRG_DIV_ROOT)

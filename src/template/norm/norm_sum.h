@@ -1,9 +1,6 @@
-/* Σr and Σr² of a row, in double, in the one order that every path keeps (docs/numerics.md): 32 lanes, element i in lane i mod
- * 32; after a segment of 4096 elements the lanes fold by halves, and segments are added in index order.
- *
- * Squares of floats are exact in double and cannot overflow or underflow there. Plain float lanes, compensated once a block, sum
- * three times as fast in L1, and little faster out of cache; but where the elements of a row are alike all lanes round the same
- * way, and the result is off by up to 2 ulp (docs/numerics.md).
+/* The sums of the exact grade: Σr and Σr² of a row, in double, in the one order that every path keeps (docs/numerics.md): 32
+ * lanes, element i in lane i mod 32; after a segment of 4096 elements the lanes fold by halves, and segments are added in index
+ * order, compensated. Squares of floats are exact in double and cannot overflow or underflow there.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_NORM_SUM_H
@@ -18,6 +15,20 @@ enum {
     NORM_LANE_VECTORS = NORM_LANES / VN,      /* vectors of floats that fill the lanes once */
     NORM_LANE_REGISTERS = 2 * NORM_LANES / VN /* vectors of doubles that hold them */
 };
+
+/* A sum of segments, with what its additions have lost: so that no bound depends on how many there are. */
+typedef struct norm_total {
+    double sum, lost;
+} norm_total;
+
+NRG_INLINE void add_compensated(norm_total *total, double segment)
+{
+    const double sum = total->sum + segment, part = sum - total->sum;
+    total->lost += (total->sum - (sum - part)) + (segment - part);
+    total->sum = sum;
+}
+
+NRG_INLINE double value_of(const norm_total *total) { return total->sum + total->lost; }
 
 NRG_INLINE void add_to_lanes(vd *t, vd *tt, vd low, vd high, int centred)
 {

@@ -4,16 +4,21 @@
 #ifndef NRG_TEMPLATE_NORM_NORM_SUM_ROWS_H
 #define NRG_TEMPLATE_NORM_NORM_SUM_ROWS_H
 
+#include "norm_fast_sum.h"
 #include "norm_sum.h"
 
 typedef struct norm_lanes {
     vd t[NORM_LANE_REGISTERS], tt[NORM_LANE_REGISTERS];
 } norm_lanes;
 
-/* A row's sums so far: the lanes of the present segment, and the segments before it. */
+/* A row's sums so far: those of the present segment, of one grade or the other, and the segments before it. */
 typedef struct norm_sums {
-    norm_lanes lanes;
-    double total_t, total_tt;
+    union {
+        norm_lanes lanes;
+        fast_blocks blocks;
+    };
+    float pilot;
+    norm_total t, tt;
 } norm_sums;
 
 /* Vector by vector: what memcpy copies in smaller parts, a load of a vector has to wait for. */
@@ -107,10 +112,10 @@ static __attribute__((noinline)) void finish_lanes(norm_lanes *lanes, vd8 *t, vd
 NRG_INLINE void add_row_segment(norm_sums *sums, const vd8 *t, const vd8 *tt, const norm_part *part)
 {
     if (part->begin < NORM_SEGMENT)
-        sums->total_t = sums->total_tt = 0;
-    sums->total_tt += vd8_sum(tt);
+        sums->t = sums->tt = (norm_total){0, 0};
+    add_compensated(&sums->tt, vd8_sum(tt));
     if (part->opt->how & NORM_CENTRED)
-        sums->total_t += vd8_sum(t);
+        add_compensated(&sums->t, vd8_sum(t));
 }
 
 #endif

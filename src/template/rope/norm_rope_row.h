@@ -8,33 +8,32 @@
 #ifndef NRG_TEMPLATE_ROPE_NORM_ROPE_ROW_H
 #define NRG_TEMPLATE_ROPE_NORM_ROPE_ROW_H
 
-#include "../norm/norm_apply.h"
-#include "../norm/norm_scalars.h"
-#include "../norm/norm_sum.h"
+#include "../norm/norm_fast_sum.h"
+#include "../norm/norm_fast_scalars.h"
 #include "norm_rope_in_turn.h"
 
 /* What is the same for all rows, and the multipliers of the present token, as they are wanted. */
 typedef struct norm_rope_plan {
     size_t dim, offset, pairs, past; /* past: the end of what is rotated */
-    int interleaved, has_offset, stream;
+    int interleaved, stream;
     const char *x, *table;
     char *o;
     size_t x_token_stride, x_head_stride, o_token_stride, o_head_stride, table_stride, heads;
     const int32_t *positions;
     float *mean, *rstd;
-    const float *cosines, *sines;           /* a half-split token's, in the table; otherwise of the arrays below */
-    float w[NORM_BLOCK], w_low[NORM_BLOCK]; /* w + weight_offset, and its rounding error */
+    const float *cosines, *sines; /* a half-split token's, in the table; otherwise of the arrays below */
+    float w[NORM_BLOCK];          /* w + weight_offset */
     float twice_cosine[NORM_BLOCK], twice_sine[NORM_BLOCK]; /* interleaved: c0 c0 c1 c1 …, -s0 s0 -s1 s1 … */
 } norm_rope_plan;
 
-NRG_INLINE int norm_rope_serves(const nrg_norm_rope_job *job)
+NRG_INLINE int norm_rope_serves(const nrg_norm_rope_job *job, nrg_dtype D)
 {
     const nrg_norm_job *n = &job->norm;
     const nrg_rope_job *r = &job->rope;
     const size_t rotated = 2 * r->pairs;
-    return !n->formula.centred && n->w && !n->b && n->groups == 1 && n->activation == NRG_ACT_IDENTITY && !r->backward &&
-           r->dim <= NORM_BLOCK && r->dim % NORM_LANES == 0 && r->offset % VN == 0 &&
-           (r->interleaved ? rotated : r->pairs) % VN == 0;
+    return !nrg_norm_is_exact(&n->formula, D) && !n->formula.centred && n->w && !n->b && n->groups == 1 &&
+           n->activation == NRG_ACT_IDENTITY && !r->backward && r->dim <= NORM_BLOCK && r->dim % NORM_LANES == 0 &&
+           r->offset % VN == 0 && (r->interleaved ? rotated : r->pairs) % VN == 0;
 }
 
 static __attribute__((noinline)) void norm_rope_set_up(norm_rope_plan *p, const nrg_norm_rope_job *job, nrg_dtype D)
@@ -46,7 +45,6 @@ static __attribute__((noinline)) void norm_rope_set_up(norm_rope_plan *p, const 
     p->pairs = r->pairs;
     p->past = r->offset + 2 * r->pairs;
     p->interleaved = r->interleaved;
-    p->has_offset = n->formula.w_offset != 0;
     p->x = r->x;
     p->o = r->o;
     p->table = r->table;
@@ -66,9 +64,7 @@ static __attribute__((noinline)) void norm_rope_set_up(norm_rope_plan *p, const 
     for (size_t i = 0; i < r->dim; i += VN) {
         vf w;
         load_step_or_f32(&w, 1, n->w, i, VN, D, n->w_f32);
-        vf sum = v_add(w, offset), part = v_sub(sum, w);
-        v_st_f32(p->w + i, p->has_offset ? sum : w);
-        v_st_f32(p->w_low + i, v_add(v_sub(w, v_sub(sum, part)), v_sub(offset, part)));
+        v_st_f32(p->w + i, n->formula.w_offset != 0 ? v_add(w, offset) : w);
     }
 }
 
@@ -98,68 +94,39 @@ NRG_INLINE void norm_rope_token(norm_rope_plan *p, size_t token)
 }
 
 /* Normalized elements i to i + VN, as they would be read back. */
-NRG_INLINE vf norm_rope_element(const norm_rope_plan *p, const norm_factors *f, const char *x, size_t i, nrg_dtype D,
-                                int has_offset)
+NRG_INLINE vf norm_rope_element(const norm_rope_plan *p, vf factor, const char *x, size_t i, nrg_dtype D)
 {
-    vf v = multiply(load_whole(x, i, D), v_ld_f32(p->w + i), has_offset ? v_ld_f32(p->w_low + i) : v_zero(), f, has_offset, 0);
+    vf v = v_mul(v_mul(load_whole(x, i, D), factor), v_ld_f32(p->w + i));
     return D == NRG_F32 ? v : from_half(to_half(v, D), D);
 }
 
-NRG_INLINE void norm_rope_row(const norm_rope_plan *p, const norm_factors *f, const char *x, char *o, nrg_dtype D, int has_offset,
-                              int stream)
+NRG_INLINE void norm_rope_row(const norm_rope_plan *p, vf f, const char *x, char *o, nrg_dtype D, int stream)
 {
     const size_t offset = p->offset, past = p->past, pairs = p->pairs;
     const float *cosines = p->cosines, *sines = p->sines;
     for (size_t i = 0; i < offset; i += VN) {
-        vf v = norm_rope_element(p, f, x, i, D, has_offset);
+        vf v = norm_rope_element(p, f, x, i, D);
         store_whole(o, i, v, D, stream);
     }
     if (p->interleaved) {
         for (size_t i = offset; i < past; i += VN) {
-            vf v = norm_rope_element(p, f, x, i, D, has_offset);
+            vf v = norm_rope_element(p, f, x, i, D);
             vf rotated = v_fma(v, v_ld_f32(cosines + (i - offset)), v_mul(v_swap_pairs(v), v_ld_f32(sines + (i - offset))));
             store_whole(o, i, rotated, D, stream);
         }
     } else {
         for (size_t i = offset; i < offset + pairs; i += VN) {
             vf c = v_ld_f32(cosines + (i - offset)), s = v_ld_f32(sines + (i - offset));
-            vf a = norm_rope_element(p, f, x, i, D, has_offset), b = norm_rope_element(p, f, x, i + pairs, D, has_offset);
+            vf a = norm_rope_element(p, f, x, i, D), b = norm_rope_element(p, f, x, i + pairs, D);
             vf first = v_fms(a, c, v_mul(b, s)), second = v_fma(b, c, v_mul(a, s));
             store_whole(o, i, first, D, stream);
             store_whole(o, i + pairs, second, D, stream);
         }
     }
     for (size_t i = past; i < p->dim; i += VN) {
-        vf v = norm_rope_element(p, f, x, i, D, has_offset);
+        vf v = norm_rope_element(p, f, x, i, D);
         store_whole(o, i, v, D, stream);
     }
-}
-
-/* Σx² of a row's lanes, folded to eight. */
-NRG_INLINE vd8 norm_rope_sum(const char *x, size_t dim, nrg_dtype D)
-{
-    vd lanes[NORM_LANE_REGISTERS];
-    NRG_UNROLL
-    for (int j = 0; j < NORM_LANE_REGISTERS; j++)
-        lanes[j] = vd_zero();
-    for (size_t i = 0; i < dim; i += NORM_LANES) {
-        NRG_UNROLL
-        for (int j = 0; j < NORM_LANE_VECTORS; j++) {
-            const size_t at = i + (size_t)j * VN;
-            vd low, high;
-            if (D == NRG_F32) {
-                low = vd_ld_f32((const float *)x + at);
-                high = vd_ld_f32((const float *)x + at + VN / 2);
-            } else {
-                vf v = load_whole(x, at, D);
-                low = vd_low(v);
-                high = vd_high(v);
-            }
-            lanes[2 * j] = vd_fma(low, low, lanes[2 * j]);
-            lanes[2 * j + 1] = vd_fma(high, high, lanes[2 * j + 1]);
-        }
-    }
-    return fold_lanes(lanes);
 }
 
 #endif

@@ -21,13 +21,13 @@ static __attribute__((noinline)) size_t NORM_ROPE_(some_rows)(const nrg_norm_rop
     for (; n < end; n += NORM_BATCH) {
         const int count = end - n < NORM_BATCH ? (int)(end - n) : NORM_BATCH;
         const char *x[NORM_BATCH];
-        double total_t[NORM_BATCH] = {0}, total_tt[NORM_BATCH];
+        double total_tt[FAST_ROWS] = {0};
         vd8 tt[NORM_BATCH];
-        norm_scalars s;
+        fast_scalars s;
         size_t t = token, h = head;
         for (int i = 0; i < count; i++) {
             x[i] = p.x + t * p.x_token_stride + h * p.x_head_stride;
-            tt[i] = norm_rope_sum(x[i], p.dim, D);
+            tt[i] = fast_short_sum(NULL, x[i], p.dim, NORM_BLOCK, v_zero(), D, 0);
             if (++h == heads) {
                 h = 0;
                 t++;
@@ -36,24 +36,22 @@ static __attribute__((noinline)) size_t NORM_ROPE_(some_rows)(const nrg_norm_rop
         for (int i = count; i < NORM_BATCH; i++)
             tt[i] = tt[0];
         vd8_sum_rows(tt, total_tt);
-        scalars_of(&s, &job->norm, total_t, total_tt, NORM_BATCH);
+        fast_scalars_of(&s, &job->norm, NULL, NULL, total_tt, count, 0);
         *needs_fallback = 0;
         for (int i = 0; i < count; i++) {
             char *o = p.o + token * p.o_token_stride + head * p.o_head_stride;
             if (s.needs_fallback[i] != 0)
                 *needs_fallback |= 1u << i;
             else {
-                const norm_factors f = {.hi = v_set1(s.hi[i]), .lo = v_set1(s.lo[i]), .minus_mean = v_zero()};
+                const vf f = v_set1(s.factor[i]);
                 if (p.mean)
                     p.mean[n + (size_t)i] = 0;
                 if (p.rstd)
                     p.rstd[n + (size_t)i] = (float)s.inverse[i];
-                if (p.has_offset)
-                    norm_rope_row(&p, &f, x[i], o, D, 1, 0);
-                else if (p.stream)
-                    norm_rope_row(&p, &f, x[i], o, D, 0, 1);
+                if (p.stream)
+                    norm_rope_row(&p, f, x[i], o, D, 1);
                 else
-                    norm_rope_row(&p, &f, x[i], o, D, 0, 0);
+                    norm_rope_row(&p, f, x[i], o, D, 0);
             }
             if (++head == heads) {
                 head = 0;
@@ -78,7 +76,7 @@ static __attribute__((noinline)) void NORM_ROPE_(in_turn)(const nrg_norm_rope_jo
 /* The rows that need the fallback go through the two kernels, outside the frame with the arrays. */
 static void NORM_ROPE_(norm_rope)(const nrg_norm_rope_job *job)
 {
-    if (!norm_rope_serves(job)) {
+    if (!norm_rope_serves(job, NORM_ROPE_D)) {
         NORM_ROPE_(in_turn)(job);
         return;
     }

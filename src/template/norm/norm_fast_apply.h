@@ -1,0 +1,95 @@
+/* From r to o in the fast grade: two operations an element, (p·factor)·w; three with a mean, fma(p - centre, factor, shift)·w,
+ * where centre is the mean rounded and shift is what that leaves of it.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_NORM_NORM_FAST_APPLY_H
+#define NRG_TEMPLATE_NORM_NORM_FAST_APPLY_H
+
+#include "norm_fast_scalars.h"
+#include "norm_row.h"
+
+typedef struct fast_factors {
+    vf factor, centre, shift;
+} fast_factors;
+
+NRG_INLINE void fast_apply_step(int G, unsigned how, const float *w_offset, norm_row row, const fast_factors *f, size_t i,
+                                size_t n, nrg_dtype D)
+{
+    vf v[NORM_STEP];
+    load_again(v, G, how, row, i, n, D);
+    if (how & NORM_CENTRED) {
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            v[j] = v_fma(v_sub(v[j], f->centre), f->factor, f->shift);
+    } else {
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            v[j] = v_mul(v[j], f->factor);
+    }
+    if (!NRG_RARELY(!row.w)) {
+        vf w[NORM_STEP];
+        load_step_or_f32(w, G, row.w, i, n, D, how & NORM_W_F32);
+        if (NRG_RARELY(how & NORM_W_OFFSET)) {
+            const vf offset = v_set1(*w_offset);
+            NRG_UNROLL
+            for (int j = 0; j < G; j++)
+                w[j] = v_add(w[j], offset);
+        }
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            v[j] = v_mul(v[j], w[j]);
+    }
+    if (row.b) {
+        vf b[NORM_STEP];
+        load_step_or_f32(b, G, row.b, i, n, D, how & NORM_W_F32);
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            v[j] = v_add(v[j], b[j]);
+    }
+    if (NRG_RARELY(how & NORM_LAST)) {
+        if (how & NORM_TIMES_GATE)
+            multiply_gate(v, G, row.stage, i, n);
+        if (how & NORM_TO_STAGE) {
+            store_f32_step(v, G, row.stage + i, n, 0);
+            return;
+        }
+        if (how & NORM_AFTER)
+            add_y(v, G, how, row, i, n, D);
+    }
+    store_step(v, G, row.o, i, n, D, how & NORM_STREAM_O);
+}
+
+/* Vectors of a step where few options are to be known. */
+NRG_INLINE int fast_apply_vectors(nrg_dtype D) { return D == NRG_F32 ? FAST_VECTORS : V_FAST_HALF; }
+
+/* What does not fill a vector: rare, so the dtype is looked up at run time. */
+static __attribute__((noinline)) void fast_apply_rest(const norm_options *opt, const norm_row *row, const fast_factors *f,
+                                                      size_t begin, size_t end, nrg_dtype D)
+{
+    const norm_row at = *row;
+    fast_apply_step(1, opt->how, &opt->w_offset, at, f, begin, end - begin, D);
+}
+
+/* Elements begin to end of some rows, but for those whose scalars need the fallback. */
+NRG_INLINE void fast_apply_part(const norm_part *part, const fast_scalars *s, int G, unsigned may, nrg_dtype D)
+{
+    const size_t step = (size_t)G * VN, end = part->end;
+    const unsigned how = part->opt->how;
+    for (int k = 0; k < part->count; k++) {
+        if (NRG_RARELY(s->needs_fallback[k] != 0))
+            continue;
+        const norm_row row = part->row[k];
+        const fast_factors f = {v_set1(s->factor[k]), v_set1(s->centre[k]), v_set1(s->shift[k])};
+        size_t i = part->begin;
+        for (; i + step <= end; i += step)
+            fast_apply_step(G, options_in_register(how, may), &part->opt->w_offset, row, &f, i, step, D);
+        for (; i + VN <= end; i += VN)
+            fast_apply_step(1, options_in_register(how, may), &part->opt->w_offset, row, &f, i, VN, D);
+        if (NRG_RARELY(i < end)) {
+            const fast_factors copy = f; /* an address that is taken must not keep the loop's from their registers */
+            fast_apply_rest(part->opt, part->row + k, &copy, i, end, D);
+        }
+    }
+}
+
+#endif

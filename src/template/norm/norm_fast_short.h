@@ -1,0 +1,114 @@
+/* Short rows of the fast grade without residual, gate and groups, whole vectors long: many at a time. Their sums come first, then
+ * their scalars side by side, then their elements, still in L1; and before these the sums of the next rows, so that the scalars
+ * are there when they are wanted.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_NORM_NORM_FAST_SHORT_H
+#define NRG_TEMPLATE_NORM_NORM_FAST_SHORT_H
+
+#include "norm_fallback.h"
+#include "norm_fast_apply.h"
+#include "norm_fast_rows.h"
+
+enum {
+    FAST_SHORT_ELEMENTS = 2048 /* at a time */
+};
+
+/* Whether there are loops: short LayerNorms of 16 bits are rare, and would be 22 KB. */
+NRG_INLINE int fast_short_knows(const norm_options *opt, nrg_dtype D)
+{
+    return opt->dim <= FAST_BLOCK && opt->dim % VN == 0 && (D == NRG_F32 || !(opt->how & NORM_CENTRED));
+}
+
+NRG_INLINE int fast_short_serves(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
+{
+    return opt->fast && fast_short_knows(opt, D) && !(opt->how & (NORM_FIRST | NORM_LAST)) && job->groups == 1 &&
+           job->row_end - job->row_begin > 1;
+}
+
+/* Some rows, as many as one set of scalars holds, and those. */
+typedef struct fast_some {
+    size_t n;
+    int count;
+    fast_scalars s;
+    double t[FAST_ROWS], tt[FAST_ROWS];
+} fast_some;
+
+NRG_INLINE void fast_short_sums(fast_some *b, const nrg_norm_job *job, size_t n, size_t most, nrg_dtype D, int centred)
+{
+    const size_t dim = job->dim;
+    const char *const x = job->x + n * job->x_stride;
+    const size_t x_stride = job->x_stride;
+    const int count = job->row_end - n < most ? (int)(job->row_end - n) : (int)most;
+    float pilot[FAST_ROWS];
+    vd8 t[FAST_ROWS], tt[FAST_ROWS];
+    b->n = n;
+    b->count = count;
+    /* all of them first: a row's own would have to be waited for */
+    for (int k = 0; centred && k < count; k++) {
+        const norm_row row = {.x = x + (size_t)k * x_stride};
+        pilot[k] = fast_pilot(&row, 0, 0, dim, D);
+    }
+    for (int k = 0; k < count; k++)
+        tt[k] =
+            fast_short_sum(&t[k], x + (size_t)k * x_stride, dim, FAST_BLOCK, centred ? v_set1(pilot[k]) : v_zero(), D, centred);
+    for (int k = count; k < FAST_ROWS; k++) {
+        tt[k] = tt[0];
+        if (centred) {
+            t[k] = t[0];
+            pilot[k] = pilot[0];
+        }
+    }
+    for (int k = 0; k < (VN > 8 ? (int)FAST_ROWS : count); k += 8) {
+        vd8_sum_rows(tt + k, b->tt + k);
+        if (centred)
+            vd8_sum_rows(t + k, b->t + k);
+    }
+    fast_scalars_of(&b->s, job, pilot, b->t, b->tt, count, centred);
+}
+
+/* w + weight_offset and b as the loops want them: once for all rows. */
+typedef struct fast_short_weights {
+    const char *w, *b; /* f32; NULL where absent */
+    float place_w[FAST_BLOCK], place_b[FAST_BLOCK];
+} fast_short_weights;
+
+static __attribute__((noinline)) const char *fast_short_floats(float *to, const char *from, const norm_options *opt, float offset,
+                                                               nrg_dtype D)
+{
+    if (!from || (offset == 0 && (D == NRG_F32 || opt->how & NORM_W_F32)))
+        return from;
+    for (size_t i = 0; i < opt->dim; i += VN) {
+        vf w;
+        load_step_or_f32(&w, 1, from, i, VN, D, opt->how & NORM_W_F32);
+        v_st_f32(to + i, offset != 0 ? v_add(w, v_set1(offset)) : w);
+    }
+    return (const char *)to;
+}
+
+NRG_INLINE void fast_short_elements(const fast_some *b, const nrg_norm_job *job, const norm_options *opt,
+                                    const fast_short_weights *weights, nrg_dtype D)
+{
+    const size_t dim = opt->dim, x_stride = job->x_stride, o_stride = job->o_stride;
+    const unsigned how = opt->how, may = NORM_STREAM_O | NORM_CENTRED;
+    const int any = b->s.any, G = fast_apply_vectors(D);
+    const size_t step = (size_t)G * VN;
+    norm_row row = {.x = job->x + b->n * x_stride, .w = weights->w, .b = weights->b, .o = job->o + b->n * o_stride};
+    for (int k = 0; k < b->count; k++) {
+        const fast_factors f = {v_set1(b->s.factor[k]), v_set1(b->s.centre[k]), v_set1(b->s.shift[k])};
+        if (!NRG_RARELY(any && b->s.needs_fallback[k] != 0)) {
+            size_t i = 0;
+            for (; i + step <= dim; i += step)
+                fast_apply_step(G, options_in_register(how, may) | NORM_W_F32, NULL, row, &f, i, step, D);
+            for (; i < dim; i += VN)
+                fast_apply_step(1, options_in_register(how, may) | NORM_W_F32, NULL, row, &f, i, VN, D);
+        }
+        row.x += x_stride;
+        row.o += o_stride;
+    }
+    if (NRG_RARELY(job->mean || job->rstd || any))
+        for (int k = 0; k < b->count; k++)
+            fast_row_finish(job, &b->s, b->t[k], b->tt[k], k, b->n + (size_t)k, D);
+}
+
+#endif

@@ -1,0 +1,174 @@
+/* Σt and Σt² of a row in the fast grade, t = p - pilot, in the one order that every path keeps (docs/numerics.md): 64 lanes of
+ * floats, element i in lane i mod 64; after a block of 256 elements the lanes fold to 16, which are joined to the blocks before
+ * by compensated addition; after a segment those go on in double.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_NORM_NORM_FAST_SUM_H
+#define NRG_TEMPLATE_NORM_NORM_FAST_SUM_H
+
+#include "norm_sum.h"
+
+enum {
+    FAST_BLOCK = 256,
+    FAST_FOLDED = 16 / VN /* vectors of the lanes that a block folds to */
+};
+
+/* The blocks of a segment so far: sums, and what their additions have lost. */
+typedef struct fast_blocks {
+    vf t[FAST_FOLDED], t_lost[FAST_FOLDED], tt[FAST_FOLDED], tt_lost[FAST_FOLDED];
+} fast_blocks;
+
+/* The lanes of a block that is not at its end: where a row comes in smaller chunks. */
+typedef struct fast_lanes {
+    vf t[FAST_VECTORS], tt[FAST_VECTORS];
+} fast_lanes;
+
+/* What a block's elements are read from. */
+typedef struct fast_source {
+    norm_row row;
+    unsigned how;
+    size_t begin, whole; /* elements that fill all lanes: begin to whole */
+    size_t vectors;      /* whole vectors after them, */
+    const float *rest;   /* or all that is after them, filled up to the lanes with the pilot; NULL: nothing is */
+    vf pilot;
+} fast_source;
+
+NRG_INLINE void fast_add(vf *t, vf *tt, vf p, vf pilot, int centred)
+{
+    const vf v = centred ? v_sub(p, pilot) : p;
+    if (centred)
+        *t = v_add(*t, v);
+    *tt = v_fma(v, v, *tt);
+}
+
+/* The block's lanes from vector `first` on, G of them. */
+NRG_INLINE void fast_turn(vf *t, vf *tt, int first, int G, const fast_source *source, fast_lanes *kept, unsigned may, nrg_dtype D,
+                          int centred, int staged)
+{
+    const fast_source s = *source;
+    vf sum_t[FAST_VECTORS], sum_tt[FAST_VECTORS];
+    NRG_UNROLL
+    for (int j = 0; j < G; j++) {
+        sum_t[j] = staged ? kept->t[first + j] : v_zero();
+        sum_tt[j] = staged ? kept->tt[first + j] : v_zero();
+    }
+    for (size_t i = s.begin + (size_t)first * VN; i < s.whole; i += FAST_LANES) {
+        vf v[NORM_STEP];
+        const unsigned how = may ? options_in_register(s.how, may) : 0;
+        if (may && how & NORM_PREFETCH)
+            prefetch_step(G, how, s.row, i, D);
+        load_first(v, G, how, s.row, i, (size_t)G * VN, D);
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            fast_add(&sum_t[j], &sum_tt[j], v[j], s.pilot, centred);
+    }
+    if (!(may & NORM_FIRST)) {
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            if ((size_t)(first + j) < s.vectors)
+                fast_add(&sum_t[j], &sum_tt[j], load_whole(s.row.x, s.whole + (size_t)(first + j) * VN, D), s.pilot, centred);
+    }
+    if (NRG_RARELY(s.rest != NULL)) {
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            fast_add(&sum_t[j], &sum_tt[j], v_ld_f32(s.rest + (first + j) * VN), s.pilot, centred);
+    }
+    NRG_UNROLL
+    for (int j = 0; j < G; j++) {
+        if (centred)
+            t[first + j] = sum_t[j];
+        tt[first + j] = sum_tt[j];
+    }
+}
+
+NRG_INLINE void fast_block(vf *t, vf *tt, const fast_source *s, fast_lanes *kept, unsigned may, nrg_dtype D, int centred,
+                           int staged)
+{
+    const int G = may & NORM_FIRST ? V_FAST_ANY : centred ? V_FAST2 : V_FAST1;
+    for (int first = 0; first < (int)FAST_VECTORS; first += G)
+        fast_turn(t, tt, first, G, s, kept, may, D, centred, staged);
+}
+
+/* 64 lanes to 16: lane l takes l+32, then l+16. */
+NRG_INLINE void fast_fold(vf *lanes)
+{
+    NRG_UNROLL
+    for (int j = 0; j < (int)FAST_VECTORS / 2; j++)
+        lanes[j] = v_add(lanes[j], lanes[j + FAST_VECTORS / 2]);
+    NRG_UNROLL
+    for (int j = 0; j < (int)FAST_VECTORS / 4; j++)
+        lanes[j] = v_add(lanes[j], lanes[j + FAST_VECTORS / 4]);
+}
+
+/* Two-sum (Knuth): the rounding error of an addition, whichever operand is larger. */
+NRG_INLINE void fast_join(vf *sum, vf *lost, const vf *lanes)
+{
+    NRG_UNROLL
+    for (int j = 0; j < (int)FAST_FOLDED; j++) {
+        const vf s = v_add(sum[j], lanes[j]), part = v_sub(s, sum[j]);
+        lost[j] = v_add(lost[j], v_add(v_sub(sum[j], v_sub(s, part)), v_sub(lanes[j], part)));
+        sum[j] = s;
+    }
+}
+
+/* 16 lanes to 8, in double; lost: NULL, or what the additions have lost. */
+NRG_INLINE vd8 fast_widen(const vf *sum, const vf *lost)
+{
+    vd d[2 * FAST_FOLDED];
+    vd8 eight;
+    NRG_UNROLL
+    for (int j = 0; j < (int)FAST_FOLDED; j++) {
+        d[2 * j] = vd_low(sum[j]);
+        d[2 * j + 1] = vd_high(sum[j]);
+        if (lost) {
+            d[2 * j] = vd_add(d[2 * j], vd_low(lost[j]));
+            d[2 * j + 1] = vd_add(d[2 * j + 1], vd_high(lost[j]));
+        }
+    }
+    NRG_UNROLL
+    for (int j = 0; j < (int)FAST_FOLDED; j++)
+        eight.v[j] = vd_add(d[j], d[j + FAST_FOLDED]);
+    return eight;
+}
+
+NRG_INLINE void fast_clear(fast_blocks *b)
+{
+    NRG_UNROLL
+    for (int j = 0; j < (int)FAST_FOLDED; j++)
+        b->t[j] = b->t_lost[j] = b->tt[j] = b->tt_lost[j] = v_zero();
+}
+
+/* The sums of a row of one block, or of up to two, folded to eight lanes; *t where the norm is centred. most: a constant. */
+NRG_INLINE vd8 fast_short_sum(vd8 *t, const char *x, size_t dim, size_t most, vf pilot, nrg_dtype D, int centred)
+{
+    const size_t end = most > FAST_BLOCK && dim > FAST_BLOCK ? FAST_BLOCK : dim;
+    fast_source s = {.row = {.x = x}, .whole = end - end % FAST_LANES, .vectors = end % FAST_LANES / VN, .pilot = pilot};
+    vf lanes_t[FAST_VECTORS], lanes_tt[FAST_VECTORS];
+    fast_block(lanes_t, lanes_tt, &s, NULL, 0, D, centred, 0);
+    if (centred)
+        fast_fold(lanes_t);
+    fast_fold(lanes_tt);
+    if (most <= FAST_BLOCK || dim <= FAST_BLOCK) {
+        if (centred)
+            *t = fast_widen(lanes_t, NULL);
+        return fast_widen(lanes_tt, NULL);
+    }
+    vf more_t[FAST_VECTORS], more_tt[FAST_VECTORS], lost_t[FAST_FOLDED], lost_tt[FAST_FOLDED];
+    NRG_UNROLL
+    for (int j = 0; j < (int)FAST_FOLDED; j++)
+        lost_t[j] = lost_tt[j] = v_zero();
+    s.begin = FAST_BLOCK;
+    s.whole = dim - dim % FAST_LANES;
+    s.vectors = dim % FAST_LANES / VN;
+    fast_block(more_t, more_tt, &s, NULL, 0, D, centred, 0);
+    if (centred) {
+        fast_fold(more_t);
+        fast_join(lanes_t, lost_t, more_t);
+        *t = fast_widen(lanes_t, lost_t);
+    }
+    fast_fold(more_tt);
+    fast_join(lanes_tt, lost_tt, more_tt);
+    return fast_widen(lanes_tt, lost_tt);
+}
+
+#endif
