@@ -137,7 +137,7 @@ static __attribute__((noinline)) void fallback_row(const nrg_norm_job *job, size
 }
 
 /* What a row's scalars have to say about it; rows that need the fallback are done here. */
-static void row_finish(const nrg_norm_job *job, double mean, double inverse, int needs_fallback, double t, double tt, size_t n,
+static void row_finish(const nrg_norm_job *job, float mean, float rstd, int needs_fallback, double t, double tt, size_t n,
                        nrg_dtype D)
 {
     if (NRG_RARELY(needs_fallback)) {
@@ -145,20 +145,20 @@ static void row_finish(const nrg_norm_job *job, double mean, double inverse, int
         return;
     }
     if (job->mean)
-        job->mean[n] = (float)mean;
+        job->mean[n] = mean;
     if (job->rstd)
-        job->rstd[n] = (float)inverse;
+        job->rstd[n] = rstd;
 }
 
 NRG_INLINE void exact_row_finish(const nrg_norm_job *job, const norm_scalars *s, double t, double tt, int k, size_t n,
                                  nrg_dtype D)
 {
-    row_finish(job, s->mean[k], s->inverse[k], s->needs_fallback[k] != 0, t, tt, n, D);
+    row_finish(job, (float)s->mean[k], (float)s->inverse[k], s->needs_fallback[k] != 0, t, tt, n, D);
 }
 
 NRG_INLINE void fast_row_finish(const nrg_norm_job *job, const fast_scalars *s, double t, double tt, int k, size_t n, nrg_dtype D)
 {
-    row_finish(job, job->formula.centred ? s->mean[k] : 0, s->inverse[k], s->needs_fallback[k] != 0, t, tt, n, D);
+    row_finish(job, job->formula.centred ? s->centre[k] : 0, s->rstd[k], s->needs_fallback[k] != 0, t, tt, n, D);
 }
 
 #endif

@@ -10,11 +10,11 @@
 enum { FAST_ROWS = 16 };
 
 typedef struct fast_scalars {
-    double mean[FAST_ROWS], inverse[FAST_ROWS]; /* m and 1/s */
-    float factor[FAST_ROWS];                    /* (c/√d)/s */
-    float centre[FAST_ROWS], shift[FAST_ROWS];  /* m rounded; what that leaves of it, times -(c/√d)/s */
-    double needs_fallback[FAST_ROWS];           /* 0: as computed; not 0, perhaps NaN: this row needs the fallback */
-    int any;                                    /* 0: none of them does */
+    float rstd[FAST_ROWS];                     /* 1/s */
+    float factor[FAST_ROWS];                   /* (c/√d)/s */
+    float centre[FAST_ROWS], shift[FAST_ROWS]; /* m; what its rounding leaves, times -(c/√d)/s. Not set where not centred */
+    double needs_fallback[FAST_ROWS];          /* 0: as computed; not 0, perhaps NaN: this row needs the fallback */
+    int any;                                   /* 0: none of them does */
 } fast_scalars;
 
 /* Of rows i to i + VN. What is not sound may be anything: it is not used. Returns what needs_fallback has of them. */
@@ -24,7 +24,7 @@ NRG_INLINE vd fast_scalars_side_by_side(fast_scalars *s, const nrg_norm_job *job
     const vd inv_dim = vd_set1(job->formula.inv_dim), eps = vd_set1(job->formula.eps), k = vd_set1(job->formula.k);
     const vd one = vd_set1(1), least = vd_set1(0x1p-80), most = vd_set1(0x1p80), most_inverse = vd_set1(0x1p40);
     const vf start = centred ? v_ld_f32(pilot + i) : v_zero();
-    vd factor[2], from[2], offset[2], mean[2], wrong[2];
+    vd inverse[2], factor[2], from[2], offset[2], mean[2], wrong[2];
     NRG_UNROLL
     for (int half = 0; half < 2; half++) {
         const int at = i + half * (int)(VN / 2);
@@ -38,16 +38,16 @@ NRG_INLINE vd fast_scalars_side_by_side(fast_scalars *s, const nrg_norm_job *job
             const vd lost = vd_mul(offset[half], offset[half]);
             variance = vd_sub(square, lost);
             wrong[half] = vd_or(wrong[half], vd_unless_le(vd_mul(vd_set1(4), lost), variance));
-            vd_st(s->mean + at, mean[half]);
         }
-        const vd sum = vd_add(variance, eps), inverse = vd_mul(vd_sqrt(sum), vd_div(one, sum));
-        factor[half] = vd_mul(k, inverse);
+        const vd sum = vd_add(variance, eps);
+        inverse[half] = vd_mul(vd_sqrt(sum), vd_div(one, sum));
+        factor[half] = vd_mul(k, inverse[half]);
         const vd squared = vd_mul(factor[half], factor[half]);
-        wrong[half] = vd_or(wrong[half], vd_unless_le(inverse, most_inverse));
+        wrong[half] = vd_or(wrong[half], vd_unless_le(inverse[half], most_inverse));
         wrong[half] = vd_or(wrong[half], vd_or(vd_unless_le(least, squared), vd_unless_le(squared, most)));
-        vd_st(s->inverse + at, inverse);
         vd_st(s->needs_fallback + at, wrong[half]);
     }
+    v_st_f32(s->rstd + i, v_from_vd(inverse[0], inverse[1]));
     v_st_f32(s->factor + i, v_from_vd(factor[0], factor[1]));
     if (!centred)
         return vd_or(wrong[0], wrong[1]);
@@ -67,8 +67,7 @@ static __attribute__((noinline)) void fast_scalars_alone(fast_scalars *s, const 
     const double square = tt * inv_dim, variance = square - offset * offset;
     const double inverse = inverse_divisor(job->formula.divisor, job->formula.eps, variance), factor = job->formula.k * inverse;
     const float centre = (float)(from + offset);
-    s->mean[i] = from + offset;
-    s->inverse[i] = inverse;
+    s->rstd[i] = (float)inverse;
     s->factor[i] = (float)factor;
     s->centre[i] = centre;
     s->shift[i] = (float)((((double)centre - from) - offset) * factor);

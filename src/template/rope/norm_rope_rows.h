@@ -47,7 +47,7 @@ static __attribute__((noinline)) size_t NORM_ROPE_(some_rows)(const nrg_norm_rop
                 if (p.mean)
                     p.mean[n + (size_t)i] = 0;
                 if (p.rstd)
-                    p.rstd[n + (size_t)i] = (float)s.inverse[i];
+                    p.rstd[n + (size_t)i] = s.rstd[i];
                 if (p.stream)
                     norm_rope_row(&p, f, x[i], o, D, 1);
                 else
