@@ -156,9 +156,10 @@ NRG_INLINE void exact_row_finish(const nrg_norm_job *job, const norm_scalars *s,
     row_finish(job, (float)s->mean[k], (float)s->inverse[k], s->needs_fallback[k] != 0, t, tt, n, D);
 }
 
-NRG_INLINE void fast_row_finish(const nrg_norm_job *job, const fast_scalars *s, double t, double tt, int k, size_t n, nrg_dtype D)
+/* Sums of floats are of no use to the fallback. */
+NRG_INLINE void fast_row_finish(const nrg_norm_job *job, const fast_scalars *s, int k, size_t n, nrg_dtype D)
 {
-    row_finish(job, job->formula.centred ? s->centre[k] : 0, s->rstd[k], s->needs_fallback[k] != 0, t, tt, n, D);
+    row_finish(job, job->formula.centred ? s->centre[k] : 0, s->rstd[k], s->needs_fallback[k] != 0, 0, 0, n, D);
 }
 
 #endif

@@ -39,24 +39,7 @@ NRG_INLINE void fast_apply_step(int G, unsigned how, const float *w_offset, norm
         for (int j = 0; j < G; j++)
             v[j] = v_mul(v[j], w[j]);
     }
-    if (row.b) {
-        vf b[NORM_STEP];
-        load_step_or_f32(b, G, row.b, i, n, D, how & NORM_W_F32);
-        NRG_UNROLL
-        for (int j = 0; j < G; j++)
-            v[j] = v_add(v[j], b[j]);
-    }
-    if (NRG_RARELY(how & NORM_LAST)) {
-        if (how & NORM_TIMES_GATE)
-            multiply_gate(v, G, row.stage, i, n);
-        if (how & NORM_TO_STAGE) {
-            store_f32_step(v, G, row.stage + i, n, 0);
-            return;
-        }
-        if (how & NORM_AFTER)
-            add_y(v, G, how, row, i, n, D);
-    }
-    store_step(v, G, row.o, i, n, D, how & NORM_STREAM_O);
+    finish_o1(v, G, how, row, i, n, D);
 }
 
 /* Vectors of a step where few options are to be known. */

@@ -89,15 +89,16 @@ static void sum_some(gated_some *g, nrg_dtype D)
     fast_blocks blocks;
     vd8 t[FAST_ROWS], tt[FAST_ROWS];
     float pilot[FAST_ROWS] = {0};
+    double total_t[FAST_ROWS], total_tt[FAST_ROWS];
     sum_fast(&blocks, pilot, t, tt, &part, pre ? NRG_F32 : D);
     for (int k = s->count; k < FAST_ROWS; k++)
         t[k] = tt[k] = tt[0];
     for (int k = 0; k < FAST_ROWS; k += 8) {
-        vd8_sum_rows(tt + k, s->tt + k);
+        vd8_sum_rows(tt + k, total_tt + k);
         if (g->job->formula.centred)
-            vd8_sum_rows(t + k, s->t + k);
+            vd8_sum_rows(t + k, total_t + k);
     }
-    fast_batch_scalars(&s->s, g->job, pilot, s->t, s->tt, s->count);
+    fast_batch_scalars(&s->s, g->job, pilot, total_t, total_tt, s->count);
 }
 
 /* Rows from n on, up to the job's end or the first of these many at a time among which some need the fallback: those are the bits
@@ -152,7 +153,7 @@ static __attribute__((noinline)) size_t gated_short_rows(const nrg_norm_job *job
                 finish_staged(&whole, &g.row[k], 0, dim);
         for (int k = 0; NRG_RARELY(job->mean || job->rstd) && k < g.some.count; k++)
             if (!(*fallback >> k & 1))
-                fast_row_finish(job, &g.some.s, 0, 0, k, n + (size_t)k, D);
+                fast_row_finish(job, &g.some.s, k, n + (size_t)k, D);
         if (*fallback)
             break;
     }

@@ -31,7 +31,6 @@ typedef struct fast_some {
     size_t n;
     int count;
     fast_scalars s;
-    double t[FAST_ROWS], tt[FAST_ROWS];
 } fast_some;
 
 NRG_INLINE void fast_short_sums(fast_some *b, const nrg_norm_job *job, size_t n, size_t most, nrg_dtype D, int centred)
@@ -42,6 +41,7 @@ NRG_INLINE void fast_short_sums(fast_some *b, const nrg_norm_job *job, size_t n,
     const int count = job->row_end - n < most ? (int)(job->row_end - n) : (int)most;
     float pilot[FAST_ROWS];
     vd8 t[FAST_ROWS], tt[FAST_ROWS];
+    double total_t[FAST_ROWS], total_tt[FAST_ROWS];
     b->n = n;
     b->count = count;
     /* all of them first: a row's own would have to be waited for */
@@ -60,11 +60,11 @@ NRG_INLINE void fast_short_sums(fast_some *b, const nrg_norm_job *job, size_t n,
         }
     }
     for (int k = 0; k < (VN > 8 ? (int)FAST_ROWS : count); k += 8) {
-        vd8_sum_rows(tt + k, b->tt + k);
+        vd8_sum_rows(tt + k, total_tt + k);
         if (centred)
-            vd8_sum_rows(t + k, b->t + k);
+            vd8_sum_rows(t + k, total_t + k);
     }
-    fast_scalars_of(&b->s, job, pilot, b->t, b->tt, count, centred);
+    fast_scalars_of(&b->s, job, pilot, total_t, total_tt, count, centred);
 }
 
 /* w + weight_offset and b as the loops want them: once for all rows. */
@@ -108,7 +108,7 @@ NRG_INLINE void fast_short_elements(const fast_some *b, const nrg_norm_job *job,
     }
     if (NRG_RARELY(job->mean || job->rstd || any))
         for (int k = 0; k < b->count; k++)
-            fast_row_finish(job, &b->s, b->t[k], b->tt[k], k, b->n + (size_t)k, D);
+            fast_row_finish(job, &b->s, k, b->n + (size_t)k, D);
 }
 
 #endif

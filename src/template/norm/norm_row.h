@@ -206,4 +206,27 @@ NRG_INLINE void load_again(vf *v, int G, unsigned how, norm_row row, size_t i, s
         multiply_gate(v, G, row.stage, i, n);
 }
 
+/* What follows the norm, of either grade, and the store: + b, the gate, + y. */
+NRG_INLINE void finish_o1(vf *v, int G, unsigned how, norm_row row, size_t i, size_t n, nrg_dtype D)
+{
+    if (row.b) {
+        vf b[NORM_STEP];
+        load_step_or_f32(b, G, row.b, i, n, D, how & NORM_W_F32);
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            v[j] = v_add(v[j], b[j]);
+    }
+    if (NRG_RARELY(how & NORM_LAST)) {
+        if (how & NORM_TIMES_GATE)
+            multiply_gate(v, G, row.stage, i, n);
+        if (how & NORM_TO_STAGE) {
+            store_f32_step(v, G, row.stage + i, n, 0);
+            return;
+        }
+        if (how & NORM_AFTER)
+            add_y(v, G, how, row, i, n, D);
+    }
+    store_step(v, G, row.o, i, n, D, how & NORM_STREAM_O);
+}
+
 #endif

@@ -104,7 +104,7 @@ static void finish_any(const nrg_norm_job *job, const some_scalars *s, const nor
                        size_t n, nrg_dtype D)
 {
     if (opt->fast)
-        fast_row_finish(job, &s->fast, t, tt, k, n, D);
+        fast_row_finish(job, &s->fast, k, n, D);
     else
         exact_row_finish(job, &s->exact, t, tt, k, n, D);
 }
@@ -191,8 +191,6 @@ static void rows_at(norm_row *row, const nrg_norm_job *job, size_t n, int count,
     }
 }
 
-/* Rows that the loops of norm_fast_short.h know: those of the next rows are summed before the elements of these are done. */
-
 static __attribute__((noinline)) void fast_short_centred(fast_some *b, const nrg_norm_job *job, size_t n, size_t most)
 {
     fast_short_sums(b, job, n, most, NRG_F32, 1);
@@ -221,6 +219,7 @@ static void short_elements(const fast_some *b, const nrg_norm_job *job, const no
         fast_short_elements_bf16(b, job, opt, weights);
 }
 
+/* Rows that the loops of norm_fast_short.h know: the next ones are summed before the elements of these are done. */
 static __attribute__((noinline)) void short_fast_rows(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
 {
     const size_t fit = FAST_SHORT_ELEMENTS / opt->dim, most = fit > FAST_ROWS ? FAST_ROWS : fit;
