@@ -17,7 +17,7 @@ import numpy as np
 
 ROWS, DIM = 512, 4096
 SAMPLES, CHANNELS, SIDE = 4, 320, 32
-BOUND = 1.0  # ulp of the result, as nrg/norm.h promises for norms that are not centred
+BOUND = 3.0  # ulps of the result: nrg/norm.h on norms that are not centred, in the fast grade
 
 
 def make(folder):
@@ -48,10 +48,11 @@ def load(folder, *names):
 
 
 def report(name, result, exact, size, what):
-    """The error, in units of the last place of a float32 as large as size; fails beyond 4, which leaves room for SiLU's own."""
+    """The error, in units of the last place of a float32 as large as size; fails beyond 8: three of the norm and
+    three of SiLU, which may count double where its result is multiplied on."""
     error = np.abs(result - exact) / np.ldexp(1.0, np.maximum(np.frexp(size)[1] - 24, -149))
     print(f"{name}: at most {error.max():.3f} ulp of {what} from NumPy in double precision")
-    if not error.max() <= 4:
+    if not error.max() <= 8:
         sys.exit(f"{name} is not what NumPy says")
 
 
