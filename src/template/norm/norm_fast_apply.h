@@ -12,6 +12,11 @@ typedef struct fast_factors {
     vf factor, centre, shift;
 } fast_factors;
 
+NRG_INLINE fast_factors fast_factors_of(const fast_scalars *s, int k)
+{
+    return (fast_factors){v_set1(s->factor[k]), v_set1(s->centre[k]), v_set1(s->shift[k])};
+}
+
 NRG_INLINE void fast_apply_step(int G, unsigned how, const float *w_offset, norm_row row, const fast_factors *f, size_t i,
                                 size_t n, nrg_dtype D)
 {
@@ -57,12 +62,16 @@ static __attribute__((noinline)) void fast_apply_rest(const norm_options *opt, c
 NRG_INLINE void fast_apply_part(const norm_part *part, const fast_scalars *s, int G, unsigned may, nrg_dtype D)
 {
     const size_t step = (size_t)G * VN, end = part->end;
-    const unsigned how = part->opt->how;
+    /* f32: r is nothing but another x, and a loop that knows few options will do */
+    const int x_is_r = D == NRG_F32 && part->opt->how & NORM_READ_R;
+    const unsigned how = part->opt->how & (x_is_r ? ~(unsigned)(NORM_READ_R | NORM_ADD_Y) : NORM_ANY);
     for (int k = 0; k < part->count; k++) {
         if (NRG_RARELY(s->needs_fallback[k] != 0))
             continue;
-        const norm_row row = part->row[k];
-        const fast_factors f = {v_set1(s->factor[k]), v_set1(s->centre[k]), v_set1(s->shift[k])};
+        norm_row row = part->row[k];
+        if (x_is_r)
+            row.x = row.r;
+        const fast_factors f = fast_factors_of(s, k);
         size_t i = part->begin;
         for (; i + step <= end; i += step)
             fast_apply_step(G, options_in_register(how, may), &part->opt->w_offset, row, &f, i, step, D);

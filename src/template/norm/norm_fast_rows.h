@@ -56,7 +56,7 @@ NRG_INLINE void fast_row(vf *t, vf *tt, fast_blocks *blocks, fast_lanes *kept, c
                          unsigned may, nrg_dtype D, int centred, int staged)
 {
     const size_t dim = part->opt->dim;
-    fast_source s = {.row = part->row[k], .how = part->opt->how, .pilot = v_set1(pilot)};
+    fast_source s = {.row = part->row[k], .how = part->opt->how, .pilot = v_set1(pilot), .along = part->along};
     size_t begin = part->begin, end;
     do {
         float rest[FAST_LANES];

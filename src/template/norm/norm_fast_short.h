@@ -95,7 +95,7 @@ NRG_INLINE void fast_short_elements(const fast_some *b, const nrg_norm_job *job,
     const size_t step = (size_t)G * VN;
     norm_row row = {.x = job->x + b->n * x_stride, .w = weights->w, .b = weights->b, .o = job->o + b->n * o_stride};
     for (int k = 0; k < b->count; k++) {
-        const fast_factors f = {v_set1(b->s.factor[k]), v_set1(b->s.centre[k]), v_set1(b->s.shift[k])};
+        const fast_factors f = fast_factors_of(&b->s, k);
         if (!NRG_RARELY(any && b->s.needs_fallback[k] != 0)) {
             size_t i = 0;
             for (; i + step <= dim; i += step)

@@ -6,6 +6,7 @@
 #ifndef NRG_TEMPLATE_NORM_NORM_FAST_SUM_H
 #define NRG_TEMPLATE_NORM_NORM_FAST_SUM_H
 
+#include "norm_fast_apply.h"
 #include "norm_sum.h"
 
 enum {
@@ -23,6 +24,13 @@ typedef struct fast_lanes {
     vf t[FAST_VECTORS], tt[FAST_VECTORS];
 } fast_lanes;
 
+/* A row that becomes outputs while another is summed: the same elements of both in turn, so that the memory has loads and stores
+ * to do at any time. */
+typedef struct fast_along {
+    norm_row row;
+    fast_factors factors;
+} fast_along;
+
 /* What a block's elements are read from. */
 typedef struct fast_source {
     norm_row row;
@@ -31,6 +39,7 @@ typedef struct fast_source {
     size_t vectors;      /* whole vectors after them, */
     const float *rest;   /* or all that is after them, filled up to the lanes with the pilot; NULL: nothing is */
     vf pilot;
+    const fast_along *along;
 } fast_source;
 
 NRG_INLINE void fast_add(vf *t, vf *tt, vf p, vf pilot, int centred)
@@ -61,6 +70,8 @@ NRG_INLINE void fast_turn(vf *t, vf *tt, int first, int G, const fast_source *so
         NRG_UNROLL
         for (int j = 0; j < G; j++)
             fast_add(&sum_t[j], &sum_tt[j], v[j], s.pilot, centred);
+        if (may & NORM_ALONG)
+            fast_apply_step(G, how | (centred ? NORM_CENTRED : 0), NULL, s.along->row, &s.along->factors, i, (size_t)G * VN, D);
     }
     if (!(may & NORM_FIRST)) {
         NRG_UNROLL
@@ -84,7 +95,7 @@ NRG_INLINE void fast_turn(vf *t, vf *tt, int first, int G, const fast_source *so
 NRG_INLINE void fast_block(vf *t, vf *tt, const fast_source *s, fast_lanes *kept, unsigned may, nrg_dtype D, int centred,
                            int staged)
 {
-    const int G = may & NORM_FIRST ? V_FAST_ANY : centred ? V_FAST2 : V_FAST1;
+    const int G = may & NORM_FIRST && D != NRG_F32 ? V_FAST_ANY : centred ? V_FAST2 : V_FAST1;
     for (int first = 0; first < (int)FAST_VECTORS; first += G)
         fast_turn(t, tt, first, G, s, kept, may, D, centred, staged);
 }

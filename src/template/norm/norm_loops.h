@@ -12,7 +12,7 @@
 static __attribute__((noinline)) void NORM_(fast_rms)(fast_blocks *blocks, vd8 *tt, const norm_part *part)
 {
     if (part->opt->how & NORM_FIRST)
-        fast_rows(blocks, NULL, NULL, tt, part, NORM_ANY & ~NORM_GATE_FIRST, NORM_D, 0);
+        fast_rows(blocks, NULL, NULL, tt, part, NORM_RESIDUAL, NORM_D, 0);
     else
         fast_rows(blocks, NULL, NULL, tt, part, NORM_PREFETCH, NORM_D, 0);
 }
@@ -21,17 +21,21 @@ static __attribute__((noinline)) void NORM_(fast_centred)(fast_blocks *blocks, f
                                                           const norm_part *part)
 {
     if (NORM_D != NRG_F32 || part->opt->how & NORM_FIRST) /* of 16 bits there is one loop, to save code */
-        fast_rows(blocks, pilot, t, tt, part, NORM_ANY & ~NORM_GATE_FIRST, NORM_D, 1);
+        fast_rows(blocks, pilot, t, tt, part, NORM_RESIDUAL, NORM_D, 1);
     else
         fast_rows(blocks, pilot, t, tt, part, NORM_PREFETCH, NORM_D, 1);
 }
 
 static __attribute__((noinline)) void NORM_(fast_apply)(const norm_part *part, const fast_scalars *s)
 {
-    if (part->opt->how & (NORM_W_OFFSET | NORM_LAST | NORM_GATE_AGAIN | NORM_READ_R | NORM_ADD_Y))
-        fast_apply_part(part, s, V_FAST_ANY, NORM_ANY, NORM_D);
-    else
+    const unsigned how = part->opt->how;
+    const int plain = NORM_D == NRG_F32 && how & NORM_READ_R
+                          ? !(how & (NORM_W_OFFSET | NORM_LAST | NORM_GATE_AGAIN))
+                          : !(how & (NORM_W_OFFSET | NORM_LAST | NORM_GATE_AGAIN | NORM_READ_R | NORM_ADD_Y));
+    if (plain)
         fast_apply_part(part, s, fast_apply_vectors(NORM_D), NORM_CENTRED | NORM_STREAM_O | NORM_W_F32, NORM_D);
+    else
+        fast_apply_part(part, s, V_FAST_ANY, NORM_ANY, NORM_D);
 }
 
 static __attribute__((noinline)) void NORM_(fast_short_rms)(fast_some *b, const nrg_norm_job *job, size_t n, size_t most)

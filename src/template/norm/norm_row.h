@@ -23,6 +23,7 @@ enum {
     NORM_STORE_R = 1 << 9,     /* perhaps over x or y */
     NORM_GATE_FIRST = 1 << 10, /* p = r · a staged gate is summed, and staged */
     NORM_FIRST = NORM_ADD_Y | NORM_STORE_R | NORM_GATE_FIRST,
+    NORM_RESIDUAL = NORM_ADD_Y | NORM_STORE_R | NORM_STREAM_R | NORM_PREFETCH | NORM_Y_F32 | NORM_R_F32,
     /* the passes after it: read r or p where it is stored; otherwise x and y again, and perhaps · a staged gate */
     NORM_READ_R = 1 << 11,
     NORM_GATE_AGAIN = 1 << 12,
@@ -31,7 +32,8 @@ enum {
     NORM_TO_STAGE = 1 << 14,   /* the output goes, in f32, to the stage */
     NORM_AFTER = 1 << 15,      /* + y */
     NORM_LAST = NORM_TIMES_GATE | NORM_TO_STAGE | NORM_AFTER,
-    NORM_ANY = (1 << 16) - 1
+    NORM_ANY = (1 << 16) - 1,
+    NORM_ALONG = 1 << 16 /* of a loop: it applies another row on the way (norm_part.along) */
 };
 
 typedef struct norm_options {
@@ -55,6 +57,7 @@ typedef struct norm_part {
     int count;
     int fold; /* the first pass: a segment ends here, with a whole step */
     size_t begin, end;
+    const struct fast_along *along; /* the first pass of the fast grade: NULL, or what becomes outputs on the way */
 } norm_part;
 
 NRG_INLINE norm_row row_at(const nrg_norm_job *job, size_t n, nrg_dtype D)

@@ -6,6 +6,7 @@
 
 #include "norm_exact_loops.h"
 #include "norm_fallback.h"
+#include "norm_fast_along.h"
 #include "norm_fast_apply.h"
 #include "norm_fast_rows.h"
 #include "norm_fast_short.h"
@@ -24,6 +25,10 @@ static void sum_exact(norm_lanes *lanes, vd8 *t, vd8 *tt, const norm_part *part)
 
 static void sum_fast(fast_blocks *blocks, float *pilot, vd8 *t, vd8 *tt, const norm_part *part, nrg_dtype D)
 {
+    if (part->along) {
+        sum_along(blocks, pilot, t, tt, part);
+        return;
+    }
     if (part->opt->how & NORM_CENTRED) {
         if (D == NRG_F32)
             fast_centred_f32(blocks, pilot, t, tt, part);
@@ -323,12 +328,18 @@ static __attribute__((noinline)) void long_rows(const nrg_norm_job *job, const n
             apply_from_end(&now, &s, D);
             return;
         }
+        const int alongside = along_serves(opt, D) && !needs_fallback(&s, opt, 0);
+        fast_along along;
+        if (alongside)
+            along = (fast_along){*row, fast_factors_of(&s.fast, 0)};
+        then.along = alongside ? &along : NULL;
         for (size_t begin = 0, end; begin < dim; begin = end) {
-            end = chunk_end(begin, dim, piece);
+            end = chunk_end(begin, dim, alongside ? NORM_SEGMENT : piece);
             now.begin = then.begin = begin;
             now.end = then.end = end;
             sum_one(&sums, &then, D);
-            apply_any(&now, &s, D);
+            if (!alongside)
+                apply_any(&now, &s, D);
         }
         norm_row *done = row;
         row = next;
