@@ -38,9 +38,12 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype D)
             gated_short(job, &opt, D);
         else
             gated_rows(job, &opt, D, job->row_begin, job->row_end);
-    } else if (fast_short_serves(job, &opt, D))
-        short_fast_rows(job, &opt, D);
-    else if (opt.dim <= NORM_SEGMENT && job->row_end - job->row_begin == 1)
+    } else if (fast_short_serves(job, &opt, D)) {
+        if (opt.how & NORM_FIRST)
+            short_residual_rows(job, &opt);
+        else
+            short_fast_rows(job, &opt, D);
+    } else if (opt.dim <= NORM_SEGMENT && job->row_end - job->row_begin == 1)
         one_row(job, &opt, D);
     else if (opt.dim <= NORM_BLOCK)
         short_rows(job, &opt, D);

@@ -1,4 +1,4 @@
-/* Short rows of the fast grade without residual, gate and groups, whole vectors long: many at a time. Their sums come first, then
+/* Short rows of the fast grade without gate and groups, whole vectors long: many at a time. Their sums come first, then
  * their scalars side by side, then their elements, still in L1; and before these the sums of the next rows, so that the scalars
  * are there when they are wanted.
  *
@@ -11,7 +11,8 @@
 #include "norm_fast_rows.h"
 
 enum {
-    FAST_SHORT_ELEMENTS = 2048 /* at a time */
+    FAST_SHORT_ELEMENTS = 2048, /* at a time */
+    FAST_SHORT_STAGE = 1024     /* where r is staged */
 };
 
 /* Whether there are loops: short LayerNorms of 16 bits are rare, and would be 22 KB. */
@@ -22,23 +23,63 @@ NRG_INLINE int fast_short_knows(const norm_options *opt, nrg_dtype D)
 
 NRG_INLINE int fast_short_serves(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
 {
-    return opt->fast && fast_short_knows(opt, D) && !(opt->how & (NORM_FIRST | NORM_LAST)) && job->groups == 1 &&
-           job->row_end - job->row_begin > 1;
+    return opt->fast && fast_short_knows(opt, D) && !(opt->how & (D == NRG_F32 ? NORM_LAST : NORM_FIRST | NORM_LAST)) &&
+           job->groups == 1 && job->row_end - job->row_begin > 1;
 }
 
 /* Some rows, as many as one set of scalars holds, and those. */
 typedef struct fast_some {
     size_t n;
     int count;
+    const char *x; /* what is normalized: x, or r, or where r is staged */
+    size_t x_stride;
     fast_scalars s;
 } fast_some;
 
+NRG_INLINE int fast_short_count(const nrg_norm_job *job, size_t n, size_t most)
+{
+    return job->row_end - n < most ? (int)(job->row_end - n) : (int)most;
+}
+
+/* r of some rows, stored where it is asked for, and the rows to read it from. stage: NULL where that is r itself. */
+static __attribute__((noinline)) void fast_short_residual(fast_some *b, const nrg_norm_job *job, const norm_options *opt,
+                                                          size_t n, size_t most, float *stage)
+{
+    enum { G = FAST_VECTORS, STEP = FAST_LANES };
+    const size_t dim = opt->dim;
+    const int count = fast_short_count(job, n, most);
+    norm_row row = row_at(job, n, NRG_F32);
+    b->x = stage ? (const char *)stage : row.r;
+    b->x_stride = stage ? dim * sizeof *stage : job->r_stride;
+    for (int k = 0; k < count; k++) {
+        const unsigned how = options_in_register(opt->how, NORM_ADD_Y | NORM_STORE_R | NORM_STREAM_R);
+        vf v[G];
+        size_t i = 0;
+        for (; i + STEP <= dim; i += STEP) {
+            load_first(v, G, how, row, i, STEP, NRG_F32);
+            if (stage)
+                store_f32_step(v, G, stage + i, STEP, 0);
+        }
+        for (; i < dim; i += VN) {
+            load_first(v, 1, how, row, i, VN, NRG_F32);
+            if (stage)
+                store_f32_step(v, 1, stage + i, VN, 0);
+        }
+        if (stage)
+            stage += dim;
+        row.x += job->x_stride;
+        if (how & NORM_ADD_Y)
+            row.y += job->y_stride;
+        if (how & NORM_STORE_R)
+            row.r += job->r_stride;
+    }
+}
+
 NRG_INLINE void fast_short_sums(fast_some *b, const nrg_norm_job *job, size_t n, size_t most, nrg_dtype D, int centred)
 {
-    const size_t dim = job->dim;
-    const char *const x = job->x + n * job->x_stride;
-    const size_t x_stride = job->x_stride;
-    const int count = job->row_end - n < most ? (int)(job->row_end - n) : (int)most;
+    const size_t dim = job->dim, x_stride = b->x_stride;
+    const char *const x = b->x;
+    const int count = fast_short_count(job, n, most);
     float pilot[FAST_ROWS];
     vd8 t[FAST_ROWS], tt[FAST_ROWS];
     double total_t[FAST_ROWS], total_tt[FAST_ROWS];
@@ -89,11 +130,11 @@ static __attribute__((noinline)) const char *fast_short_floats(float *to, const 
 NRG_INLINE void fast_short_elements(const fast_some *b, const nrg_norm_job *job, const norm_options *opt,
                                     const fast_short_weights *weights, nrg_dtype D)
 {
-    const size_t dim = opt->dim, x_stride = job->x_stride, o_stride = job->o_stride;
+    const size_t dim = opt->dim, x_stride = b->x_stride, o_stride = job->o_stride;
     const unsigned how = opt->how, may = NORM_STREAM_O | NORM_CENTRED;
     const int any = b->s.any, G = fast_apply_vectors(D);
     const size_t step = (size_t)G * VN;
-    norm_row row = {.x = job->x + b->n * x_stride, .w = weights->w, .b = weights->b, .o = job->o + b->n * o_stride};
+    norm_row row = {.x = b->x, .w = weights->w, .b = weights->b, .o = job->o + b->n * o_stride};
     for (int k = 0; k < b->count; k++) {
         const fast_factors f = fast_factors_of(&b->s, k);
         if (!NRG_RARELY(any && b->s.needs_fallback[k] != 0)) {

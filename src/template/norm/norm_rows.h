@@ -201,7 +201,8 @@ static __attribute__((noinline)) void fast_short_centred(fast_some *b, const nrg
     fast_short_sums(b, job, n, most, NRG_F32, 1);
 }
 
-static void short_sums(fast_some *b, const nrg_norm_job *job, size_t n, size_t most, nrg_dtype D)
+/* Of the rows that lie where b->x says. */
+static void short_sums_of(fast_some *b, const nrg_norm_job *job, size_t n, size_t most, nrg_dtype D)
 {
     if (job->formula.centred)
         fast_short_centred(b, job, n, most);
@@ -211,6 +212,13 @@ static void short_sums(fast_some *b, const nrg_norm_job *job, size_t n, size_t m
         fast_short_rms_f16(b, job, n, most);
     else
         fast_short_rms_bf16(b, job, n, most);
+}
+
+static void short_sums(fast_some *b, const nrg_norm_job *job, size_t n, size_t most, nrg_dtype D)
+{
+    b->x = job->x + n * job->x_stride;
+    b->x_stride = job->x_stride;
+    short_sums_of(b, job, n, most, D);
 }
 
 static void short_elements(const fast_some *b, const nrg_norm_job *job, const norm_options *opt,
@@ -244,6 +252,31 @@ static __attribute__((noinline)) void short_fast_rows(const nrg_norm_job *job, c
         fast_some *const done = now;
         now = next;
         next = done;
+    }
+}
+
+/* The same with a residual. r is read back where it is stored in cache, and otherwise from a stage: of two lots of rows, since
+ * the next ones are summed before the elements of these are done. */
+static __attribute__((noinline)) void short_residual_rows(const nrg_norm_job *job, const norm_options *opt)
+{
+    const int staged = !(opt->how & NORM_READ_R);
+    const size_t fit = (staged ? FAST_SHORT_STAGE : FAST_SHORT_ELEMENTS) / opt->dim, most = fit > FAST_ROWS ? FAST_ROWS : fit;
+    float stage[2][FAST_SHORT_STAGE];
+    fast_some both[2];
+    fast_short_weights weights;
+    weights.w = fast_short_floats(weights.place_w, job->w, opt, opt->w_offset, NRG_F32);
+    weights.b = job->b;
+    size_t n = job->row_begin;
+    for (int turn = 0;; turn ^= 1) {
+        if (n != job->row_end) {
+            fast_short_residual(&both[turn], job, opt, n, most, staged ? stage[turn] : NULL);
+            short_sums_of(&both[turn], job, n, most, NRG_F32);
+        }
+        if (n != job->row_begin)
+            fast_short_elements_f32(&both[turn ^ 1], job, opt, &weights);
+        if (n == job->row_end)
+            return;
+        n += (size_t)both[turn].count;
     }
 }
 
