@@ -259,5 +259,13 @@ NRG_INLINE vf v_odd(vf a, vf b)
     __m256d mixed = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
     return _mm256_castpd_ps(_mm256_permute4x64_pd(mixed, 0xd8));
 }
+NRG_INLINE vf v_zip_low(vf even, vf odd)
+{
+    return _mm256_permute2f128_ps(_mm256_unpacklo_ps(even, odd), _mm256_unpackhi_ps(even, odd), 0x20);
+}
+NRG_INLINE vf v_zip_high(vf even, vf odd)
+{
+    return _mm256_permute2f128_ps(_mm256_unpacklo_ps(even, odd), _mm256_unpackhi_ps(even, odd), 0x31);
+}
 
 #endif

@@ -132,9 +132,9 @@ NRG_INLINE vp v_pair_to_bf16(vf even, vf odd)
     __m512i e = _mm512_castps_si512(even), o = _mm512_castps_si512(odd);
     __m512i upper = _mm512_mask_mov_epi16(_mm512_srli_epi32(e, 16), odd_lanes, o);
     __m512i lower = _mm512_mask_mov_epi16(e, odd_lanes, _mm512_slli_epi32(o, 16));
-    /* (upper & 1) | 0x7ffe */
-    __m512i half = _mm512_ternarylogic_epi32(upper, _mm512_set1_epi16(1), _mm512_set1_epi16(0x7ffe), 0xea);
-    return _mm512_add_epi16(upper, _mm512_srli_epi16(_mm512_avg_epu16(lower, half), 15));
+    /* upwards from (~upper & 1) | 0x8000 on: a comparison instead of the mean, which takes an instruction more */
+    __m512i least = _mm512_ternarylogic_epi32(upper, _mm512_set1_epi16(1), _mm512_set1_epi16((short)0x8000), 0xae);
+    return _mm512_mask_add_epi16(upper, _mm512_cmpge_epu16_mask(lower, least), upper, _mm512_set1_epi16(1));
 }
 
 /* Before a thread says that its rows are done: streamed lines may still be on their way. */
@@ -272,6 +272,14 @@ NRG_INLINE vf v_even(vf a, vf b)
 NRG_INLINE vf v_odd(vf a, vf b)
 {
     return _mm512_permutex2var_ps(a, _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31), b);
+}
+NRG_INLINE vf v_zip_low(vf even, vf odd)
+{
+    return _mm512_permutex2var_ps(even, _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), odd);
+}
+NRG_INLINE vf v_zip_high(vf even, vf odd)
+{
+    return _mm512_permutex2var_ps(even, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), odd);
 }
 
 #endif

@@ -224,5 +224,7 @@ NRG_INLINE void vd_quarter_turns(vd *cosine, vd *sine, vd z)
 
 NRG_INLINE vf v_even(vf a, vf b) { return vuzp1q_f32(a, b); }
 NRG_INLINE vf v_odd(vf a, vf b) { return vuzp2q_f32(a, b); }
+NRG_INLINE vf v_zip_low(vf even, vf odd) { return vzip1q_f32(even, odd); }
+NRG_INLINE vf v_zip_high(vf even, vf odd) { return vzip2q_f32(even, odd); }
 
 #endif

@@ -162,4 +162,76 @@ NRG_INLINE void store_step(const vf *v, int G, char *p, size_t i, size_t n, nrg_
     store_half_step(h, G, (uint16_t *)p + i, n, stream);
 }
 
+/* ---- steps of bf16 in pairs of vectors: v[j] has the even elements of 2·VN, v[j + 1] the odd ones. Neither loads nor stores
+ * need a shuffle, and two vectors are rounded at once. G is even ---- */
+
+NRG_INLINE void widen_pairs(vf *v, const vp *h, int G)
+{
+    NRG_UNROLL
+    for (int j = 0; j < G; j += 2) {
+        v[j] = v_even_from_bf16(h[j / 2]);
+        v[j + 1] = v_odd_from_bf16(h[j / 2]);
+    }
+}
+
+NRG_INLINE void load_pairs(vf *v, int G, const char *p, size_t i)
+{
+    vp h[LARGEST_STEP];
+    NRG_UNROLL
+    for (int j = 0; j < G; j += 2)
+        h[j / 2] = v_ld_pair((const uint16_t *)p + i + j * VN);
+    widen_pairs(v, h, G);
+}
+
+/* From the order of elements, and back. */
+NRG_INLINE void order_to_pairs(vf *v, int G)
+{
+    NRG_UNROLL
+    for (int j = 0; j < G; j += 2) {
+        const vf a = v[j], b = v[j + 1];
+        v[j] = v_even(a, b);
+        v[j + 1] = v_odd(a, b);
+    }
+}
+
+NRG_INLINE void pairs_to_order(vf *v, int G)
+{
+    NRG_UNROLL
+    for (int j = 0; j < G; j += 2) {
+        const vf even = v[j], odd = v[j + 1];
+        v[j] = v_zip_low(even, odd);
+        v[j + 1] = v_zip_high(even, odd);
+    }
+}
+
+NRG_INLINE void store_pair_step(const vp *h, int G, uint16_t *p, int stream)
+{
+    const int aligned = (uintptr_t)p % (2 * VN * sizeof *p) == 0;
+    if (!stream) {
+        NRG_UNROLL
+        for (int j = 0; j < G / 2; j++)
+            v_st_pair(p + j * (2 * VN), h[j]);
+    } else if (!NRG_RARELY(!aligned)) {
+        uint16_t *at = __builtin_assume_aligned(p, 2 * VN * sizeof *p);
+        NRG_UNROLL
+        for (int j = 0; j < G / 2; j++)
+            v_nt_pair(at + j * (2 * VN), h[j]);
+    } else {
+        NRG_UNROLL
+        for (int j = 0; j < G / 2; j++) {
+            uint16_t *at = p + j * (2 * VN);
+            if ((uintptr_t)at % (2 * VN * sizeof *p) == 0)
+                __builtin_unreachable();
+            v_nt_pair(at, h[j]);
+        }
+    }
+}
+
+NRG_INLINE void round_pairs(vp *h, const vf *v, int G)
+{
+    NRG_UNROLL
+    for (int j = 0; j < G; j += 2)
+        h[j / 2] = v_pair_to_bf16(v[j], v[j + 1]);
+}
+
 #endif

@@ -241,6 +241,14 @@ EMULATED __mmask16 _mm512_test_epi32_mask(__m512i a, __m512i b)
     return (__mmask16)~emulated_gather_32(_mm256_castsi256_ps(_mm256_cmpeq_epi32(both.half[0], zero)),
                                           _mm256_castsi256_ps(_mm256_cmpeq_epi32(both.half[1], zero)));
 }
+EMULATED __mmask32 _mm512_cmpge_epu16_mask(__m512i a, __m512i b)
+{
+    __mmask32 mask = 0;
+    emulated_lanes x = {.si = a}, y = {.si = b};
+    for (int i = 0; i < 32; i++)
+        mask |= (__mmask32)(x.u16[i] >= y.u16[i]) << i;
+    return mask;
+}
 EMULATED __mmask8 _mm512_test_epi64_mask(__m512i a, __m512i b)
 {
     __m512i both = _mm512_and_si512(a, b);
@@ -271,6 +279,10 @@ EMULATED __m512i _mm512_mask_add_epi32(__m512i rest, __mmask16 mask, __m512i a, 
 {
     __m512 sum = _mm512_castsi512_ps(_mm512_add_epi32(a, b));
     return _mm512_castps_si512(_mm512_mask_blend_ps(mask, _mm512_castsi512_ps(rest), sum));
+}
+EMULATED __m512i _mm512_mask_add_epi16(__m512i rest, __mmask32 mask, __m512i a, __m512i b)
+{
+    return _mm512_mask_blend_epi16(mask, rest, _mm512_add_epi16(a, b));
 }
 EMULATED __m512i _mm512_mask_or_epi32(__m512i rest, __mmask16 mask, __m512i a, __m512i b)
 {

@@ -580,6 +580,8 @@ static size_t from_low(size_t lane) { return lane / 2; }
 static size_t from_high(size_t lane) { return VN / 2 + lane / 2; }
 static size_t from_even(size_t lane) { return 2 * lane; }
 static size_t from_odd(size_t lane) { return 2 * lane + 1; }
+static size_t from_zip_low(size_t lane) { return lane % 2 * VN + lane / 2; }
+static size_t from_zip_high(size_t lane) { return lane % 2 * VN + VN / 2 + lane / 2; }
 
 static const move moves[] = {
     {"v_swap_pairs", move_swap_pairs, from_neighbour},
@@ -587,6 +589,8 @@ static const move moves[] = {
     {"v_twice_high", move_twice_high, from_high},
     {"v_even", v_even, from_even},
     {"v_odd", v_odd, from_odd},
+    {"v_zip_low", v_zip_low, from_zip_low},
+    {"v_zip_high", v_zip_high, from_zip_high},
 };
 
 /* Bits are moved, a signalling NaN's as well. */

@@ -33,7 +33,7 @@ NRG_INLINE void fast_apply_step(int G, unsigned how, const float *w_offset, norm
     }
     if (!NRG_RARELY(!row.w)) {
         vf w[NORM_STEP];
-        load_step_or_f32(w, G, row.w, i, n, D, how & NORM_W_F32);
+        load_weights(w, G, how, row.w, i, n, D);
         if (NRG_RARELY(how & NORM_W_OFFSET)) {
             const vf offset = v_set1(*w_offset);
             NRG_UNROLL
@@ -74,7 +74,7 @@ NRG_INLINE void fast_apply_part(const norm_part *part, const fast_scalars *s, in
         const fast_factors f = fast_factors_of(s, k);
         size_t i = part->begin;
         for (; i + step <= end; i += step)
-            fast_apply_step(G, options_in_register(how, may), &part->opt->w_offset, row, &f, i, step, D);
+            fast_apply_step(G, options_in_register(how, may) | norm_pairs(G, D), &part->opt->w_offset, row, &f, i, step, D);
         for (; i + VN <= end; i += VN)
             fast_apply_step(1, options_in_register(how, may), &part->opt->w_offset, row, &f, i, VN, D);
         if (NRG_RARELY(i < end)) {

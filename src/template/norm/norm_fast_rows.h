@@ -9,7 +9,7 @@
 /* An estimate of a row's mean from its first elements, so that what is squared is about as large as σ. */
 NRG_INLINE float fast_pilot(const norm_row *row, unsigned how, unsigned may, size_t dim, nrg_dtype D)
 {
-    const unsigned read = may & NORM_FIRST ? how & ~(unsigned)(NORM_READ_R | NORM_GATE_AGAIN) : 0;
+    const unsigned read = may & NORM_FIRST ? how & (NORM_ANY & ~(NORM_READ_R | NORM_GATE_AGAIN)) : 0;
     vf v[NORM_STEP];
     if (NRG_RARELY(dim < FAST_LANES)) {
         NRG_UNROLL
@@ -17,9 +17,11 @@ NRG_INLINE float fast_pilot(const norm_row *row, unsigned how, unsigned may, siz
             v[j] = v_zero();
         for (size_t i = 0, j = 0; i < dim; i += VN, j++)
             load_again(v + j, 1, read, *row, i, lanes_at(i, dim), D);
+        if (norm_pairs(FAST_VECTORS, D))
+            order_to_pairs(v, FAST_VECTORS);
     } else
-        load_again(v, FAST_VECTORS, read, *row, 0, FAST_LANES, D);
-    fast_fold(v);
+        load_again(v, FAST_VECTORS, read | norm_pairs(FAST_VECTORS, D), *row, 0, FAST_LANES, D);
+    fast_fold(v, D == NRG_BF16);
     NRG_UNROLL
     for (int half = (int)FAST_FOLDED / 2; half; half /= 2) {
         NRG_UNROLL
@@ -83,8 +85,8 @@ NRG_INLINE void fast_row(vf *t, vf *tt, fast_blocks *blocks, fast_lanes *kept, c
             continue;
         }
         if (centred)
-            fast_fold(t);
-        fast_fold(tt);
+            fast_fold(t, D == NRG_BF16);
+        fast_fold(tt, D == NRG_BF16);
         if (dim <= FAST_BLOCK)
             return;
         if ((end - 1) % NORM_SEGMENT < FAST_BLOCK)

@@ -108,7 +108,7 @@ NRG_INLINE void fast_short_sums(fast_some *b, const nrg_norm_job *job, size_t n,
     fast_scalars_of(&b->s, job, pilot, total_t, total_tt, count, centred);
 }
 
-/* w + weight_offset and b as the loops want them: once for all rows. */
+/* w + weight_offset and b as the loops want them, of bf16 rows in the order of pairs as far as steps go: once for all rows. */
 typedef struct fast_short_weights {
     const char *w, *b; /* f32; NULL where absent */
     float place_w[FAST_BLOCK], place_b[FAST_BLOCK];
@@ -117,12 +117,19 @@ typedef struct fast_short_weights {
 static __attribute__((noinline)) const char *fast_short_floats(float *to, const char *from, const norm_options *opt, float offset,
                                                                nrg_dtype D)
 {
-    if (!from || (offset == 0 && (D == NRG_F32 || opt->how & NORM_W_F32)))
+    const size_t step = (size_t)fast_apply_vectors(D) * VN;
+    if (!from || (offset == 0 && (D == NRG_F32 || (D == NRG_F16 && opt->how & NORM_W_F32))))
         return from;
     for (size_t i = 0; i < opt->dim; i += VN) {
         vf w;
         load_step_or_f32(&w, 1, from, i, VN, D, opt->how & NORM_W_F32);
         v_st_f32(to + i, offset != 0 ? v_add(w, v_set1(offset)) : w);
+    }
+    for (size_t i = 0; D == NRG_BF16 && i + 2 * VN <= opt->dim / step * step; i += 2 * VN) {
+        vf w[2] = {v_ld_f32(to + i), v_ld_f32(to + i + VN)};
+        order_to_pairs(w, 2);
+        v_st_f32(to + i, w[0]);
+        v_st_f32(to + i + VN, w[1]);
     }
     return (const char *)to;
 }
@@ -131,7 +138,8 @@ NRG_INLINE void fast_short_elements(const fast_some *b, const nrg_norm_job *job,
                                     const fast_short_weights *weights, nrg_dtype D)
 {
     const size_t dim = opt->dim, x_stride = b->x_stride, o_stride = job->o_stride;
-    const unsigned how = opt->how, may = NORM_STREAM_O | NORM_CENTRED;
+    const unsigned how = opt->how, may = NORM_STREAM_O | NORM_CENTRED, pairs = norm_pairs(fast_apply_vectors(D), D),
+                   in_step = NORM_W_F32 | pairs | (pairs ? NORM_W_PAIRS : 0);
     const int any = b->s.any, G = fast_apply_vectors(D);
     const size_t step = (size_t)G * VN;
     norm_row row = {.x = b->x, .w = weights->w, .b = weights->b, .o = job->o + b->n * o_stride};
@@ -140,7 +148,7 @@ NRG_INLINE void fast_short_elements(const fast_some *b, const nrg_norm_job *job,
         if (!NRG_RARELY(any && b->s.needs_fallback[k] != 0)) {
             size_t i = 0;
             for (; i + step <= dim; i += step)
-                fast_apply_step(G, options_in_register(how, may) | NORM_W_F32, NULL, row, &f, i, step, D);
+                fast_apply_step(G, options_in_register(how, may) | in_step, NULL, row, &f, i, step, D);
             for (; i < dim; i += VN)
                 fast_apply_step(1, options_in_register(how, may) | NORM_W_F32, NULL, row, &f, i, VN, D);
         }

@@ -63,7 +63,7 @@ NRG_INLINE void fast_turn(vf *t, vf *tt, int first, int G, const fast_source *so
     }
     for (size_t i = s.begin + (size_t)first * VN; i < s.whole; i += FAST_LANES) {
         vf v[NORM_STEP];
-        const unsigned how = may ? options_in_register(s.how, may) : 0;
+        const unsigned how = (may ? options_in_register(s.how, may) : 0) | norm_pairs(G, D);
         if (may && how & NORM_PREFETCH)
             prefetch_step(G, how, s.row, i, D);
         load_first(v, G, how, s.row, i, (size_t)G * VN, D);
@@ -74,15 +74,28 @@ NRG_INLINE void fast_turn(vf *t, vf *tt, int first, int G, const fast_source *so
             fast_apply_step(G, how | (centred ? NORM_CENTRED : 0), NULL, s.along->row, &s.along->factors, i, (size_t)G * VN, D);
     }
     if (!(may & NORM_FIRST)) {
+        const int together = norm_pairs(G, D) ? 2 : 1;
         NRG_UNROLL
-        for (int j = 0; j < G; j++)
-            if ((size_t)(first + j) < s.vectors)
-                fast_add(&sum_t[j], &sum_tt[j], load_whole(s.row.x, s.whole + (size_t)(first + j) * VN, D), s.pilot, centred);
+        for (int j = 0; j < G; j += together)
+            if ((size_t)(first + j) < s.vectors) {
+                const char *x = s.row.x;
+                const size_t i = s.whole + (size_t)(first + j) * VN;
+                vf v[2] = {load_whole(x, i, D), s.pilot}; /* the pilot adds nothing */
+                if (together == 2) {
+                    if ((size_t)(first + j + 1) < s.vectors)
+                        v[1] = load_whole(x, i + VN, D);
+                    order_to_pairs(v, 2);
+                }
+                for (int k = 0; k < together; k++)
+                    fast_add(&sum_t[j + k], &sum_tt[j + k], v[k], s.pilot, centred);
+            }
     }
     if (NRG_RARELY(s.rest != NULL)) {
+        vf v[NORM_STEP];
+        load_operand(v, G, norm_pairs(G, D), (const char *)s.rest, (size_t)first * VN, (size_t)G * VN, NRG_F32, 1);
         NRG_UNROLL
         for (int j = 0; j < G; j++)
-            fast_add(&sum_t[j], &sum_tt[j], v_ld_f32(s.rest + (first + j) * VN), s.pilot, centred);
+            fast_add(&sum_t[j], &sum_tt[j], v[j], s.pilot, centred);
     }
     NRG_UNROLL
     for (int j = 0; j < G; j++) {
@@ -100,15 +113,20 @@ NRG_INLINE void fast_block(vf *t, vf *tt, const fast_source *s, fast_lanes *kept
         fast_turn(t, tt, first, G, s, kept, may, D, centred, staged);
 }
 
-/* 64 lanes to 16: lane l takes l+32, then l+16. */
-NRG_INLINE void fast_fold(vf *lanes)
+/* 64 lanes to 16: lane l takes l+32, then l+16. Where they lie in pairs of vectors, they are put in order as soon as a vector has
+ * not both. */
+NRG_INLINE void fast_fold(vf *lanes, int in_pairs)
 {
     NRG_UNROLL
     for (int j = 0; j < (int)FAST_VECTORS / 2; j++)
         lanes[j] = v_add(lanes[j], lanes[j + FAST_VECTORS / 2]);
+    if (in_pairs && FAST_FOLDED == 1)
+        pairs_to_order(lanes, 2);
     NRG_UNROLL
     for (int j = 0; j < (int)FAST_VECTORS / 4; j++)
         lanes[j] = v_add(lanes[j], lanes[j + FAST_VECTORS / 4]);
+    if (in_pairs && FAST_FOLDED > 1)
+        pairs_to_order(lanes, FAST_FOLDED);
 }
 
 /* Two-sum (Knuth): the rounding error of an addition, whichever operand is larger. */
@@ -157,8 +175,8 @@ NRG_INLINE vd8 fast_short_sum(vd8 *t, const char *x, size_t dim, size_t most, vf
     vf lanes_t[FAST_VECTORS], lanes_tt[FAST_VECTORS];
     fast_block(lanes_t, lanes_tt, &s, NULL, 0, D, centred, 0);
     if (centred)
-        fast_fold(lanes_t);
-    fast_fold(lanes_tt);
+        fast_fold(lanes_t, D == NRG_BF16);
+    fast_fold(lanes_tt, D == NRG_BF16);
     if (most <= FAST_BLOCK || dim <= FAST_BLOCK) {
         if (centred)
             *t = fast_widen(lanes_t, NULL);
@@ -173,11 +191,11 @@ NRG_INLINE vd8 fast_short_sum(vd8 *t, const char *x, size_t dim, size_t most, vf
     s.vectors = dim % FAST_LANES / VN;
     fast_block(more_t, more_tt, &s, NULL, 0, D, centred, 0);
     if (centred) {
-        fast_fold(more_t);
+        fast_fold(more_t, D == NRG_BF16);
         fast_join(lanes_t, lost_t, more_t);
         *t = fast_widen(lanes_t, lost_t);
     }
-    fast_fold(more_tt);
+    fast_fold(more_tt, D == NRG_BF16);
     fast_join(lanes_tt, lost_tt, more_tt);
     return fast_widen(lanes_tt, lost_tt);
 }

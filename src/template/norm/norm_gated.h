@@ -81,7 +81,7 @@ static float *kept(const gated *g, const norm_row *row, size_t begin)
 static __attribute__((noinline)) void stage_p(const norm_options *opt, const norm_row *row, size_t begin, size_t end, nrg_dtype D)
 {
     const norm_row at = *row;
-    const unsigned how = opt->how;
+    const unsigned how = opt->how & NORM_ANY;
     size_t i = begin;
     for (; i + (size_t)V_APPLY * VN <= end; i += (size_t)V_APPLY * VN) {
         vf v[V_APPLY];

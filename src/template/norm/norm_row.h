@@ -33,8 +33,18 @@ enum {
     NORM_AFTER = 1 << 15,      /* + y */
     NORM_LAST = NORM_TIMES_GATE | NORM_TO_STAGE | NORM_AFTER,
     NORM_ANY = (1 << 16) - 1,
-    NORM_ALONG = 1 << 16 /* of a loop: it applies another row on the way (norm_part.along) */
+    /* of a loop, not of a job: it applies another row on the way (norm_part.along); */
+    NORM_ALONG = 1 << 16,
+    /* steps of bf16 in pairs of vectors (step.h), and w and b as floats that lie in that order */
+    NORM_PAIRS = 1 << 17,
+    NORM_W_PAIRS = 1 << 18
 };
+
+/* What a loop with steps of G vectors is to add to its options. */
+NRG_INLINE unsigned norm_pairs(int G, nrg_dtype D) { return D == NRG_BF16 && G > 1 ? NORM_PAIRS : 0; }
+
+/* Whether a step is one of pairs: what a compiler knows of single vectors without looking at the options. */
+NRG_INLINE int in_pairs(int G, unsigned how) { return G > 1 && how & NORM_PAIRS; }
 
 typedef struct norm_options {
     size_t dim;
@@ -141,21 +151,57 @@ NRG_INLINE void prefetch_step(int G, unsigned how, norm_row row, size_t i, nrg_d
     }
 }
 
+/* A step of an operand. */
+NRG_INLINE void load_operand(vf *v, int G, unsigned how, const char *p, size_t i, size_t n, nrg_dtype D, int is_f32)
+{
+    if (!in_pairs(G, how))
+        load_step_or_f32(v, G, p, i, n, D, is_f32);
+    else if (is_f32) {
+        load_step(v, G, p, i, n, NRG_F32);
+        order_to_pairs(v, G);
+    } else
+        load_pairs(v, G, p, i);
+}
+
+/* Floats to r or the stage. */
+NRG_INLINE void store_f32_operand(const vf *v, int G, unsigned how, float *p, size_t n, int stream)
+{
+    vf ordered[NORM_STEP];
+    if (!in_pairs(G, how)) {
+        store_f32_step(v, G, p, n, stream);
+        return;
+    }
+    NRG_UNROLL
+    for (int j = 0; j < G; j++)
+        ordered[j] = v[j];
+    pairs_to_order(ordered, G);
+    store_f32_step(ordered, G, p, n, stream);
+}
+
+/* A step of w or b. */
+NRG_INLINE void load_weights(vf *v, int G, unsigned how, const char *p, size_t i, size_t n, nrg_dtype D)
+{
+    if (how & NORM_W_PAIRS)
+        load_step(v, G, p, i, n, NRG_F32);
+    else
+        load_operand(v, G, how, p, i, n, D, how & NORM_W_F32);
+}
+
 /* v + y */
 NRG_INLINE void add_y(vf *v, int G, unsigned how, norm_row row, size_t i, size_t n, nrg_dtype D)
 {
     vf y[NORM_STEP];
-    load_step_or_f32(y, G, row.y, i, n, D, how & NORM_Y_F32);
+    load_operand(y, G, how, row.y, i, n, D, how & NORM_Y_F32);
     NRG_UNROLL
     for (int j = 0; j < G; j++)
         v[j] = v_add(v[j], y[j]);
 }
 
 /* v · the staged gate */
-NRG_INLINE void multiply_gate(vf *v, int G, const float *staged, size_t i, size_t n)
+NRG_INLINE void multiply_gate(vf *v, int G, unsigned how, const float *staged, size_t i, size_t n)
 {
     vf gate[NORM_STEP];
-    load_step(gate, G, (const char *)staged, i, n, NRG_F32);
+    load_operand(gate, G, how, (const char *)staged, i, n, NRG_F32, 1);
     NRG_UNROLL
     for (int j = 0; j < G; j++)
         v[j] = v_mul(v[j], gate[j]);
@@ -165,14 +211,22 @@ NRG_INLINE void multiply_gate(vf *v, int G, const float *staged, size_t i, size_
  * Lanes that do not exist are 0. */
 NRG_INLINE void load_first(vf *v, int G, unsigned how, norm_row row, size_t i, size_t n, nrg_dtype D)
 {
-    load_step(v, G, row.x, i, n, D);
+    load_operand(v, G, how, row.x, i, n, D, 0);
     if (!(how & NORM_FIRST))
         return;
     if (how & NORM_ADD_Y)
         add_y(v, G, how, row, i, n, D);
     if (D == NRG_F32 || how & NORM_R_F32) {
         if (how & NORM_STORE_R)
-            store_f32_step(v, G, (float *)row.r + i, n, how & NORM_STREAM_R);
+            store_f32_operand(v, G, how, (float *)row.r + i, n, how & NORM_STREAM_R);
+    } else if (in_pairs(G, how)) {
+        if (how & (NORM_STORE_R | NORM_ADD_Y)) {
+            vp h[NORM_STEP];
+            round_pairs(h, v, G);
+            widen_pairs(v, h, G);
+            if (how & NORM_STORE_R)
+                store_pair_step(h, G, (uint16_t *)row.r + i, how & NORM_STREAM_R);
+        }
     } else if (how & (NORM_STORE_R | NORM_ADD_Y)) {
         vh h[NORM_STEP];
         NRG_UNROLL
@@ -184,8 +238,8 @@ NRG_INLINE void load_first(vf *v, int G, unsigned how, norm_row row, size_t i, s
             store_half_step(h, G, (uint16_t *)row.r + i, n, how & NORM_STREAM_R);
     }
     if (NRG_RARELY(how & NORM_GATE_FIRST)) {
-        multiply_gate(v, G, row.gate, i, n);
-        store_f32_step(v, G, row.stage + i, n, 0);
+        multiply_gate(v, G, how, row.gate, i, n);
+        store_f32_operand(v, G, how, row.stage + i, n, 0);
     }
 }
 
@@ -193,12 +247,16 @@ NRG_INLINE void load_first(vf *v, int G, unsigned how, norm_row row, size_t i, s
 NRG_INLINE void load_again(vf *v, int G, unsigned how, norm_row row, size_t i, size_t n, nrg_dtype D)
 {
     if (how & NORM_READ_R)
-        load_step_or_f32(v, G, row.r, i, n, D, how & NORM_R_F32);
+        load_operand(v, G, how, row.r, i, n, D, how & NORM_R_F32);
     else {
-        load_step(v, G, row.x, i, n, D);
+        load_operand(v, G, how, row.x, i, n, D, 0);
         if (NRG_RARELY(how & NORM_ADD_Y)) {
             add_y(v, G, how, row, i, n, D);
-            if (D != NRG_F32 && !(how & NORM_R_F32)) {
+            if (in_pairs(G, how) && !(how & NORM_R_F32)) {
+                vp h[NORM_STEP];
+                round_pairs(h, v, G);
+                widen_pairs(v, h, G);
+            } else if (D != NRG_F32 && !(how & NORM_R_F32)) {
                 NRG_UNROLL
                 for (int j = 0; j < G; j++)
                     v[j] = from_half(to_half(v[j], D), D);
@@ -206,7 +264,7 @@ NRG_INLINE void load_again(vf *v, int G, unsigned how, norm_row row, size_t i, s
         }
     }
     if (NRG_RARELY(how & NORM_GATE_AGAIN))
-        multiply_gate(v, G, row.stage, i, n);
+        multiply_gate(v, G, how, row.stage, i, n);
 }
 
 /* What follows the norm, of either grade, and the store: + b, the gate, + y. */
@@ -214,22 +272,27 @@ NRG_INLINE void finish_o1(vf *v, int G, unsigned how, norm_row row, size_t i, si
 {
     if (row.b) {
         vf b[NORM_STEP];
-        load_step_or_f32(b, G, row.b, i, n, D, how & NORM_W_F32);
+        load_weights(b, G, how, row.b, i, n, D);
         NRG_UNROLL
         for (int j = 0; j < G; j++)
             v[j] = v_add(v[j], b[j]);
     }
     if (NRG_RARELY(how & NORM_LAST)) {
         if (how & NORM_TIMES_GATE)
-            multiply_gate(v, G, row.stage, i, n);
+            multiply_gate(v, G, how, row.stage, i, n);
         if (how & NORM_TO_STAGE) {
-            store_f32_step(v, G, row.stage + i, n, 0);
+            store_f32_operand(v, G, how, row.stage + i, n, 0);
             return;
         }
         if (how & NORM_AFTER)
             add_y(v, G, how, row, i, n, D);
     }
-    store_step(v, G, row.o, i, n, D, how & NORM_STREAM_O);
+    if (in_pairs(G, how)) {
+        vp h[NORM_STEP];
+        round_pairs(h, v, G);
+        store_pair_step(h, G, (uint16_t *)row.o + i, how & NORM_STREAM_O);
+    } else
+        store_step(v, G, row.o, i, n, D, how & NORM_STREAM_O);
 }
 
 #endif
