@@ -121,8 +121,9 @@ static __attribute__((noinline)) size_t gated_short_rows(const nrg_norm_job *job
     apply = g.opt;
     if (pre)
         apply.how |= NORM_READ_R | NORM_R_F32;
+    /* centred rows of 16 bits would be made floats, and there is no room for these on the stack */
     g.is_dense =
-        fast_short_knows(options, pre ? NRG_F32 : D) &&
+        fast_short_knows(options) && (pre || D == NRG_F32 || !(options->how & NORM_CENTRED)) &&
         (pre || (!(options->how & NORM_FIRST) && (job->groups == 1 || job->x_stride == job->groups * bytes_of(dim, D, 0))));
     g.dense = *job;
     g.dense.x_stride = pre ? dim * sizeof *stage : job->groups == 1 ? job->x_stride : bytes_of(dim, D, 0);

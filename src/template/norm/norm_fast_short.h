@@ -12,18 +12,16 @@
 
 enum {
     FAST_SHORT_ELEMENTS = 2048, /* at a time */
-    FAST_SHORT_STAGE = 1024     /* where r is staged */
+    FAST_SHORT_STAGE = 1024,    /* where r is staged */
+    FAST_SHORT_WIDENED = 1536   /* of rows that are made floats first, on the stack */
 };
 
-/* Whether there are loops: short LayerNorms of 16 bits are rare, and would be 22 KB. */
-NRG_INLINE int fast_short_knows(const norm_options *opt, nrg_dtype D)
-{
-    return opt->dim <= FAST_BLOCK && opt->dim % VN == 0 && (D == NRG_F32 || !(opt->how & NORM_CENTRED));
-}
+/* Whether there are loops. */
+NRG_INLINE int fast_short_knows(const norm_options *opt) { return opt->dim <= FAST_BLOCK && opt->dim % VN == 0; }
 
 NRG_INLINE int fast_short_serves(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
 {
-    return opt->fast && fast_short_knows(opt, D) && !(opt->how & (D == NRG_F32 ? NORM_LAST : NORM_FIRST | NORM_LAST)) &&
+    return opt->fast && fast_short_knows(opt) && !(opt->how & (D == NRG_F32 ? NORM_LAST : NORM_FIRST | NORM_LAST)) &&
            job->groups == 1 && job->row_end - job->row_begin > 1;
 }
 

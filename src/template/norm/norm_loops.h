@@ -20,7 +20,7 @@ static __attribute__((noinline)) void NORM_(fast_rms)(fast_blocks *blocks, vd8 *
 static __attribute__((noinline)) void NORM_(fast_centred)(fast_blocks *blocks, float *pilot, vd8 *t, vd8 *tt,
                                                           const norm_part *part)
 {
-    if (NORM_D != NRG_F32 || part->opt->how & NORM_FIRST) /* of 16 bits there is one loop, to save code */
+    if (part->opt->how & NORM_FIRST)
         fast_rows(blocks, pilot, t, tt, part, NORM_RESIDUAL, NORM_D, 1);
     else
         fast_rows(blocks, pilot, t, tt, part, NORM_PREFETCH, NORM_D, 1);

@@ -201,7 +201,7 @@ static __attribute__((noinline)) void fast_short_centred(fast_some *b, const nrg
     fast_short_sums(b, job, n, most, NRG_F32, 1);
 }
 
-/* Of the rows that lie where b->x says. */
+/* Of the rows that lie where b->x says; centred ones are floats. */
 static void short_sums_of(fast_some *b, const nrg_norm_job *job, size_t n, size_t most, nrg_dtype D)
 {
     if (job->formula.centred)
@@ -221,6 +221,32 @@ static void short_sums(fast_some *b, const nrg_norm_job *job, size_t n, size_t m
     short_sums_of(b, job, n, most, D);
 }
 
+NRG_INLINE void widen_row(float *to, const char *x, size_t dim, nrg_dtype D)
+{
+    for (size_t i = 0; i < dim; i += VN)
+        v_st_f32(to + i, load_whole(x, i, D));
+}
+
+/* Rows of 16 bits, made floats first: the sums then take the loops there are. */
+static __attribute__((noinline)) void fast_short_centred_half(fast_some *b, const nrg_norm_job *job, size_t n, size_t most,
+                                                              nrg_dtype D)
+{
+    float rows[FAST_SHORT_WIDENED];
+    const size_t dim = job->dim, left = job->row_end - n, count = left < most ? left : most;
+    for (size_t k = 0; k < count; k++) {
+        const char *const x = job->x + (n + k) * job->x_stride;
+        if (D == NRG_F16)
+            widen_row(rows + k * dim, x, dim, NRG_F16);
+        else
+            widen_row(rows + k * dim, x, dim, NRG_BF16);
+    }
+    b->x = (const char *)rows;
+    b->x_stride = dim * sizeof *rows;
+    fast_short_centred(b, job, n, most);
+    b->x = job->x + n * job->x_stride;
+    b->x_stride = job->x_stride;
+}
+
 static void short_elements(const fast_some *b, const nrg_norm_job *job, const norm_options *opt,
                            const fast_short_weights *weights, nrg_dtype D)
 {
@@ -232,20 +258,29 @@ static void short_elements(const fast_some *b, const nrg_norm_job *job, const no
         fast_short_elements_bf16(b, job, opt, weights);
 }
 
+static void short_row_sums(fast_some *b, const nrg_norm_job *job, size_t n, size_t most, nrg_dtype D)
+{
+    if (job->formula.centred && D != NRG_F32)
+        fast_short_centred_half(b, job, n, most, D);
+    else
+        short_sums(b, job, n, most, D);
+}
+
 /* Rows that the loops of norm_fast_short.h know: the next ones are summed before the elements of these are done. */
 static __attribute__((noinline)) void short_fast_rows(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
 {
-    const size_t fit = FAST_SHORT_ELEMENTS / opt->dim, most = fit > FAST_ROWS ? FAST_ROWS : fit;
+    const int widened = opt->how & NORM_CENTRED && D != NRG_F32;
+    const size_t fit = (widened ? FAST_SHORT_WIDENED : FAST_SHORT_ELEMENTS) / opt->dim, most = fit > FAST_ROWS ? FAST_ROWS : fit;
     fast_some both[2], *now = &both[0], *next = &both[1];
     fast_short_weights weights;
     weights.w = fast_short_floats(weights.place_w, job->w, opt, opt->w_offset, D);
     weights.b = fast_short_floats(weights.place_b, job->b, opt, 0, D);
-    short_sums(now, job, job->row_begin, most, D);
+    short_row_sums(now, job, job->row_begin, most, D);
     for (;;) {
         const size_t n = now->n + (size_t)now->count;
         const int is_last = n == job->row_end;
         if (!is_last)
-            short_sums(next, job, n, most, D);
+            short_row_sums(next, job, n, most, D);
         short_elements(now, job, opt, &weights, D);
         if (is_last)
             return;
