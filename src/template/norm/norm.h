@@ -3,7 +3,7 @@
  * Read norm_rows.h first: it is the walks over the rows. Each grade has its three steps: norm_fast_sum.h (and norm_fast_rows.h),
  * norm_fast_scalars.h and norm_fast_apply.h; norm_sum.h (and norm_sum_rows.h), norm_scalars.h and norm_apply.h of the exact one,
  * which is also what norm_fallback.h does for rows that floats do not serve. Short rows have walks of their own:
- * norm_fast_short.h, and norm_fast_gated.h beside norm_gated.h.
+ * norm_fast_short.h, and norm_fast_gated.h beside norm_gated.h; a row alone is in norm_fast_alone.h.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_NORM_H
@@ -27,6 +27,7 @@
 
 #include "norm_rows.h"
 
+#include "norm_fast_alone.h"
 #include "norm_fast_gated.h"
 #include "norm_gated.h"
 
@@ -43,7 +44,9 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype D)
             short_residual_rows(job, &opt);
         else
             short_fast_rows(job, &opt, D);
-    } else if (opt.dim <= NORM_SEGMENT && job->row_end - job->row_begin == 1)
+    } else if (alone_serves(job, &opt, D))
+        alone_row(job, &opt);
+    else if (opt.dim <= NORM_SEGMENT && job->row_end - job->row_begin == 1)
         one_row(job, &opt, D);
     else if (opt.dim <= NORM_BLOCK)
         short_rows(job, &opt, D);

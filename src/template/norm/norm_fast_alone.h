@@ -1,0 +1,93 @@
+/* A row of the fast grade alone, f32, of one segment and with few options: what a decoder normalizes for a token. The walks of
+ * norm_rows.h would do the same; of 1x64 they are half the time.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_NORM_NORM_FAST_ALONE_H
+#define NRG_TEMPLATE_NORM_NORM_FAST_ALONE_H
+
+#include "norm_fallback.h"
+#include "norm_fast_apply.h"
+#include "norm_fast_rows.h"
+
+NRG_INLINE int alone_serves(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
+{
+    return job->row_end - job->row_begin == 1 && D == NRG_F32 && opt->fast && opt->dim % FAST_LANES == 0 &&
+           opt->dim <= NORM_SEGMENT && job->groups == 1 && !(opt->how & (NORM_PREFETCH | NORM_W_OFFSET | NORM_LAST));
+}
+
+NRG_INLINE void alone_sums(double *t, double *tt, float *pilot, const norm_options *opt, const norm_row *row, int centred)
+{
+    vf lanes_t[FAST_VECTORS], lanes_tt[FAST_VECTORS];
+    *pilot = centred ? fast_pilot(row, opt->how, NORM_RESIDUAL, opt->dim, NRG_F32) : 0;
+    fast_source s = {.row = *row, .how = opt->how, .pilot = v_set1(*pilot)};
+    vd8 eight;
+    if (opt->dim <= FAST_BLOCK) {
+        s.whole = opt->dim;
+        fast_block(lanes_t, lanes_tt, &s, NULL, NORM_RESIDUAL, NRG_F32, centred, 0);
+        if (centred) {
+            fast_fold(lanes_t, 0);
+            eight = fast_widen(lanes_t, NULL);
+            *t = vd8_sum(&eight);
+        }
+        fast_fold(lanes_tt, 0);
+        eight = fast_widen(lanes_tt, NULL);
+        *tt = vd8_sum(&eight);
+        return;
+    }
+    fast_blocks blocks;
+    fast_clear(&blocks);
+    for (; s.begin < opt->dim; s.begin = s.whole) {
+        s.whole = opt->dim - s.begin > FAST_BLOCK ? s.begin + FAST_BLOCK : opt->dim;
+        fast_block(lanes_t, lanes_tt, &s, NULL, NORM_RESIDUAL, NRG_F32, centred, 0);
+        if (centred) {
+            fast_fold(lanes_t, 0);
+            fast_join(blocks.t, blocks.t_lost, lanes_t);
+        }
+        fast_fold(lanes_tt, 0);
+        fast_join(blocks.tt, blocks.tt_lost, lanes_tt);
+    }
+    if (centred) {
+        eight = fast_widen(blocks.t, blocks.t_lost);
+        *t = vd8_sum(&eight);
+    }
+    eight = fast_widen(blocks.tt, blocks.tt_lost);
+    *tt = vd8_sum(&eight);
+}
+
+static __attribute__((noinline)) void alone_rms(double *tt, const norm_options *opt, const norm_row *row)
+{
+    float pilot;
+    alone_sums(NULL, tt, &pilot, opt, row, 0);
+}
+
+static __attribute__((noinline)) void alone_centred(double *t, double *tt, float *pilot, const norm_options *opt,
+                                                    const norm_row *row)
+{
+    alone_sums(t, tt, pilot, opt, row, 1);
+}
+
+static __attribute__((noinline)) void alone_row(const nrg_norm_job *job, const norm_options *opt)
+{
+    const size_t n = job->row_begin, piece = 2 * NORM_BLOCK;
+    const norm_row row = row_at(job, n, NRG_F32);
+    double t = 0, tt;
+    float pilot = 0;
+    fast_scalars s;
+    if (opt->how & NORM_CENTRED)
+        alone_centred(&t, &tt, &pilot, opt, &row);
+    else
+        alone_rms(&tt, opt, &row);
+    fast_scalars_alone(&s, job, pilot, t, tt, 0);
+    norm_part part = {.opt = opt, .row = &row, .count = 1, .end = opt->dim};
+    /* from the last piece to the first: what was read last is still in L1 */
+    for (part.begin = (part.end - 1) / piece * piece;; part.begin -= piece) {
+        fast_apply_f32(&part, &s);
+        if (part.begin == 0)
+            break;
+        part.end = part.begin;
+    }
+    if (NRG_RARELY(job->mean || job->rstd || s.needs_fallback[0] != 0))
+        fast_row_finish(job, &s, 0, n, NRG_F32);
+}
+
+#endif
