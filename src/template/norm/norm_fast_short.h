@@ -109,7 +109,6 @@ NRG_INLINE void fast_short_sums(fast_some *b, const nrg_norm_job *job, size_t n,
 /* w + weight_offset and b as the loops want them, of bf16 rows in the order of pairs as far as steps go: once for all rows. */
 typedef struct fast_short_weights {
     const char *w, *b; /* f32; NULL where absent */
-    float place_w[FAST_BLOCK], place_b[FAST_BLOCK];
 } fast_short_weights;
 
 static __attribute__((noinline)) const char *fast_short_floats(float *to, const char *from, const norm_options *opt, float offset,

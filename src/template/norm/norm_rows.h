@@ -273,8 +273,9 @@ static __attribute__((noinline)) void short_fast_rows(const nrg_norm_job *job, c
     const size_t fit = (widened ? FAST_SHORT_WIDENED : FAST_SHORT_ELEMENTS) / opt->dim, most = fit > FAST_ROWS ? FAST_ROWS : fit;
     fast_some both[2], *now = &both[0], *next = &both[1];
     fast_short_weights weights;
-    weights.w = fast_short_floats(weights.place_w, job->w, opt, opt->w_offset, D);
-    weights.b = fast_short_floats(weights.place_b, job->b, opt, 0, D);
+    float place_w[FAST_BLOCK], place_b[FAST_BLOCK];
+    weights.w = fast_short_floats(place_w, job->w, opt, opt->w_offset, D);
+    weights.b = fast_short_floats(place_b, job->b, opt, 0, D);
     short_row_sums(now, job, job->row_begin, most, D);
     for (;;) {
         const size_t n = now->n + (size_t)now->count;
@@ -299,7 +300,8 @@ static __attribute__((noinline)) void short_residual_rows(const nrg_norm_job *jo
     float stage[2][FAST_SHORT_STAGE];
     fast_some both[2];
     fast_short_weights weights;
-    weights.w = fast_short_floats(weights.place_w, job->w, opt, opt->w_offset, NRG_F32);
+    float place_w[FAST_BLOCK];
+    weights.w = fast_short_floats(place_w, job->w, opt, opt->w_offset, NRG_F32);
     weights.b = job->b;
     size_t n = job->row_begin;
     for (int turn = 0;; turn ^= 1) {
