@@ -126,10 +126,10 @@ static void run_activation(const char *op, nrg_dtype dtype)
     free(o);
 }
 
-/* Only rows that are whole lines are streamed here, and the cases have none. */
-static void run_norm_rope(nrg_dtype dtype)
+/* Only rows that are whole lines are streamed here, and hardly a case has such. is_normed: after a norm of each head. */
+static void run_rope(nrg_dtype dtype, int is_normed)
 {
-    enum { TOKENS = 5, HEADS = 3, DIM = 64, ELEMENTS = TOKENS * HEADS * DIM };
+    enum { TOKENS = 5, HEADS = 3, DIM = 128, ELEMENTS = TOKENS * HEADS * DIM };
     static float table[TOKENS * DIM], ones[DIM];
     static _Alignas(64) unsigned char q[ELEMENTS * sizeof(float)], o[ELEMENTS * sizeof(float)], kept[ELEMENTS * sizeof(float)];
     nrg_norm_spec norm = nrg_rms_norm_spec(DIM, 1e-5);
@@ -151,11 +151,13 @@ static void run_norm_rope(nrg_dtype dtype)
     args.q = q;
     args.q_o = o;
     fences_pending = 0;
-    must_be_fenced(nrg_norm_rope_forward(&norm, &spec, &args, &w, NULL, 0, 1), "norm_rope");
+    must_be_fenced(is_normed ? nrg_norm_rope_forward(&norm, &spec, &args, &w, NULL, 0, 1) : nrg_rope(&spec, &args, 0, 1),
+                   is_normed ? "norm_rope" : "rope");
     args.store = NRG_STORE_KEEP;
     args.q_o = kept;
-    ck_assert_int_eq(nrg_norm_rope_forward(&norm, &spec, &args, &w, NULL, 0, 1), NRG_OK);
-    must_be_equal(o, kept, sizeof o, "norm_rope");
+    ck_assert_int_eq(is_normed ? nrg_norm_rope_forward(&norm, &spec, &args, &w, NULL, 0, 1) : nrg_rope(&spec, &args, 0, 1),
+                     NRG_OK);
+    must_be_equal(o, kept, sizeof o, is_normed ? "norm_rope" : "rope");
 }
 
 static void run_path(nrg_isa isa)
@@ -171,8 +173,8 @@ static void run_path(nrg_isa isa)
         const unsigned long before = fences_streamed;
         if (strncmp(op, "activation", 10) == 0)
             run_activation(op, dtype);
-        else if (strcmp(op, "norm_rope") == 0)
-            run_norm_rope(dtype);
+        else if (strcmp(op, "norm_rope") == 0 || strcmp(op, "rope") == 0)
+            run_rope(dtype, op[0] == 'n');
         streamed[kernel] += fences_streamed - before;
         if ((streamed[kernel] != 0) != may_stream(op))
             ck_abort_msg("%s: %s_%s: %lu stores past the cache", nrg_isa_name(isa), op, nrg_dtype_name(dtype), streamed[kernel]);
