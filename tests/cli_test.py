@@ -383,6 +383,17 @@ def every_eps_mode():
 
 
 @test
+def exact_is_the_nearest_float_almost_always():
+    x, w = draw(9, 4096), draw(4096)
+    save(x=x, w=w)
+    norm("x.npy", "--w", "w.npy", "--o", "o.npy")
+    norm("x.npy", "--w", "w.npy", "--exact", "--o", "p.npy")
+    want = expected(x, w=w)[0]
+    off = [np.abs(np.load(name).astype("f8") - want) / np.spacing(np.abs(want).astype("f4")) for name in ("o.npy", "p.npy")]
+    assert off[1].max() < 0.51 < off[0].max() < 3.1, f"exact is off by {off[1].max()} ulp, fast by {off[0].max()}"
+
+
+@test
 def constant_and_weight_offset():
     x, w = draw(4, 96), draw(96)
     save(x=x, w=w)
@@ -721,6 +732,17 @@ def channel_inputs(shape, c, dtype="f4"):
 
 
 SETS = (("batch", 1), ("group", 1), ("group", 3), ("group", 12), ("instance", 1), ("layer", 1))
+
+
+@test
+def channel_norms_have_two_grades():
+    x = channel_inputs((2, 3, 64, 64), 3)["x"]
+    fast, exact = (channel_norm("x.npy", "--over", "instance", *more)["o"] for more in ((), ("--exact",)))
+    e = x.astype("f8").reshape(2, 3, -1)
+    q = e - e.mean(-1, keepdims=True)
+    want = (q / np.sqrt((q * q).mean(-1, keepdims=True) + 1e-5)).reshape(x.shape)
+    allowed = np.spacing(np.abs(want).astype("f4")) + 2.0**-24
+    assert (np.abs(exact - want) <= allowed).all() and (fast != exact).any() and np.allclose(fast, exact, rtol=4e-7, atol=4e-7)
 
 
 @test

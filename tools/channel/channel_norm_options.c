@@ -58,6 +58,7 @@ const char channel_norm_help[] =
     "                        the running statistics, w and b\n"
     "  --segment L           add x up in segments of about L elements, at most 4096 (default); changes\n"
     "                        last bits\n"
+    "  --exact               the exact grade: within 1 ulp, in f32; default: fast, within about 3\n"
     "  --store KIND          auto (default), keep or stream: how the kernel stores; changes no bit\n"
     "  --isa NAME            scalar, avx2, avx512 or neon; default: see nrg info\n" FILE_HELP_END;
 
@@ -76,6 +77,7 @@ enum {
     OPT_BATCHES,
     OPT_FOLD,
     OPT_SEGMENT,
+    OPT_EXACT,
     OPT_STORE,
     OPT_ISA,
     OPT_HELP,
@@ -114,6 +116,7 @@ static const cli_option options[OPTIONS + 1] = {
     [OPT_BATCHES] = {"batches", 0, 1},
     [OPT_FOLD] = {"fold", 0, 0},
     [OPT_SEGMENT] = {"segment", 0, 1},
+    [OPT_EXACT] = {"exact", 0, 0},
     [OPT_STORE] = {"store", 0, 1},
     [OPT_ISA] = {"isa", 0, 1},
     [OPT_HELP] = {"help", 'h', 0},
@@ -265,6 +268,7 @@ static int channel_norm_ask(file_call *call)
     q->fold = call->value[OPT_FOLD] != NULL;
     q->spec = nrg_batch_norm_spec(1, 1e-5);
     q->spec.centred = !call->value[OPT_RMS];
+    q->spec.accuracy = call->value[OPT_EXACT] ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
     q->spec.cumulative = call->value[OPT_CUMULATIVE] != NULL;
     if (file_in(call, IN_RUNNING_MEAN) && !q->train)
         q->spec.statistics = NRG_STATISTICS_RUNNING;

@@ -55,6 +55,7 @@ const char norm_help[] = "usage: nrg norm [OPTION]... X.npy --o O.npy\n"
                          "  --residual WHERE      before: as above (default); after: r = x, and y is added to o\n"
                          "  --r-dtype TYPE        same (as x, default), f32 or f16: r is rounded to it, written or not\n"
                          "  --y-dtype TYPE        same (as x, default), f32 or f16: of dy, where no --y says it\n"
+                         "  --exact               the exact grade: within 1 ulp, in f32; default: fast, within about 3\n"
                          "  --store KIND          auto (default), keep or stream: how the kernel stores; changes no bit\n"
                          "  --isa NAME            scalar, avx2, avx512 or neon; default: see nrg info\n" FILE_HELP_END;
 
@@ -74,6 +75,7 @@ enum {
     OPT_RESIDUAL,
     OPT_R_DTYPE,
     OPT_Y_DTYPE,
+    OPT_EXACT,
     OPT_STORE,
     OPT_ISA,
     OPT_HELP,
@@ -113,6 +115,7 @@ static const cli_option options[OPTIONS + 1] = {
     [OPT_RESIDUAL] = {"residual", 0, 1},
     [OPT_R_DTYPE] = {"r-dtype", 0, 1},
     [OPT_Y_DTYPE] = {"y-dtype", 0, 1},
+    [OPT_EXACT] = {"exact", 0, 0},
     [OPT_STORE] = {"store", 0, 1},
     [OPT_ISA] = {"isa", 0, 1},
     [OPT_HELP] = {"help", 'h', 0},
@@ -206,6 +209,7 @@ static int read_words(const file_call *call, nrg_norm_spec *s)
         s->gate = (nrg_gate)(gate + 1); /* "none" is not to be said */
     s->residual_mode = (nrg_residual_mode)residual;
     s->store = (nrg_store)store;
+    s->accuracy = call->value[OPT_EXACT] ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
     s->r_dtype = (nrg_dtype)r_dtype;
     s->y_dtype = (nrg_dtype)y_dtype;
     s->activation = (nrg_activation)act;
