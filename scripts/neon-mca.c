@@ -2,7 +2,7 @@
  * step.
  *
  *     neon-mca CASE steps  elements a turn: of the sums, of apply
- *     neon-mca CASE        one row through the kernel itself
+ *     neon-mca CASE        one row through the walk that all rows of its kind can take
  *
  * Built with NEON_MCA_CONSTANT, the row goes through the same loops with the case's options as constants.
  *
@@ -53,16 +53,16 @@ typedef struct test_case {
 /* The loops of the exact grade are those of norm_exact_loops.h, the others' those of norm_loops.h: which vectors they take at
  * once follows from the options there may be. */
 
-NRG_INLINE unsigned sum_may(unsigned how, nrg_dtype D, int exact)
+NRG_INLINE unsigned sum_may(unsigned how, int exact)
 {
     if (exact)
         return NORM_ANY;
-    return how & NORM_FIRST || (D != NRG_F32 && how & NORM_CENTRED) ? NORM_ANY & ~NORM_GATE_FIRST : NORM_PREFETCH;
+    return how & NORM_FIRST ? NORM_RESIDUAL : NORM_PREFETCH;
 }
 
 NRG_INLINE int apply_vectors(unsigned how, nrg_dtype D)
 {
-    return how & (NORM_READ_R | NORM_ADD_Y) ? V_FAST_ANY : fast_apply_vectors(D);
+    return how & (NORM_READ_R | NORM_ADD_Y) && D != NRG_F32 ? V_FAST_ANY : fast_apply_vectors(D);
 }
 
 NRG_INLINE unsigned options_of_case(nrg_dtype D, int centred, int add)
@@ -89,7 +89,7 @@ NRG_INLINE void constant_sum(case_sums *sums, const norm_row *given, size_t dim,
     const norm_row row = row_of_case(given, bias);
     const norm_options opt = {.dim = dim, .how = options_of_case(D, centred, add), .fast = !exact};
     const norm_part part = {.opt = &opt, .row = &row, .count = 1, .fold = 1, .end = dim};
-    const unsigned may = sum_may(opt.how, D, exact);
+    const unsigned may = sum_may(opt.how, exact);
     if (exact)
         sum_rows(&sums->lanes, &sums->t, &sums->tt, &part, may, D, centred);
     else
@@ -167,12 +167,15 @@ static void run(const test_case *c)
             memcpy(x + 2 * e, &half, sizeof half);
     }
     const nrg_norm_job job = job_of(c);
+    const norm_options opt = options_of(&job, c->dtype);
     if (!c->sum) {
-        (c->dtype == NRG_F32 ? nrg_neon_norm_forward_f32 : nrg_neon_norm_forward_bf16)(&job);
+        if (c->dtype == NRG_F32)
+            one_row(&job, &opt, NRG_F32);
+        else
+            one_row(&job, &opt, NRG_BF16);
         return;
     }
     const norm_row row = row_at(&job, 0, c->dtype);
-    const norm_options opt = options_of(&job, c->dtype);
     case_sums sums;
     some_scalars s;
     c->sum(&sums, &row, DIM);

@@ -145,7 +145,7 @@ bounds() {
                     converts++
                 else if (m ~ /^([su]?shll2?|shl|[su]shr|[su]sra|shrn2?|sli|sri)$/)
                     shifts++
-                else if (m !~ /^(f(add|sub|mul|mla|mls|neg|abs|cmeq)|add|sub|and|orr|orn|eor|bic|bif|bit|bsl|cmeq|cmtst|mov|movi|mvni|mvn|not|uzp[12]|zip[12]|ext)$/)
+                else if (m !~ /^(f(add|sub|mul|mla|mls|neg|abs|cmeq)|add|sub|and|orr|orn|eor|bic|bif|bit|bsl|cmeq|cmtst|mov|movi|mvni|mvn|not|uzp[12]|zip[12]|ext|urhadd)$/)
                     unknown = unknown " " m
             } else if (m ~ /^(b|b\..*|cbn?z|tbn?z)$/)
                 branches++

@@ -18,10 +18,21 @@ typedef struct nrg_activation_job {
 } nrg_activation_job;
 
 /* g of n floats; in may be out. g and its slope g' likewise; none of the outputs may overlap the other. Each path has its own,
- * called once a few hundred elements by the kernels that fuse an activation. */
+ * called once a few hundred elements by the kernels that fuse an activation.
+ *
+ * Vectors alone have the rest: SiLU of n floats times as many factors, where out may be either; and g past the cache. What is
+ * written past the cache begins at a multiple of 16 bytes, and the caller fences. */
+enum {
+    NRG_TIMES_STREAM = 1 << 0,          /* out goes past the cache */
+    NRG_TIMES_PREFETCH_IN = 1 << 1,     /* in comes from memory, */
+    NRG_TIMES_PREFETCH_FACTOR = 1 << 2, /* and so do factors */
+};
+
 #define NRG_ACTIVATE(path, isa, unused)                                                                                          \
     void nrg_##path##_activate(nrg_activation g, const float *in, float *out, size_t n);                                         \
-    void nrg_##path##_activate_both(nrg_activation g, const float *in, float *out, float *slope, size_t n);
+    void nrg_##path##_activate_both(nrg_activation g, const float *in, float *out, float *slope, size_t n);                      \
+    void nrg_##path##_silu_times(const float *in, const float *factor, float *out, size_t n, unsigned how);                      \
+    void nrg_##path##_activate_streamed(nrg_activation g, const float *in, float *out, size_t n);
 NRG_EACH_PATH(NRG_ACTIVATE, )
 #undef NRG_ACTIVATE
 

@@ -18,28 +18,44 @@ enum {
 
 _Static_assert(ACT_BLOCK % ACT_STEP == 0, "a block is made of whole steps");
 
-typedef enum act_mode { ACT_VALUES, ACT_BOTH, ACT_BACKWARD } act_mode;
+typedef enum act_mode { ACT_VALUES, ACT_BOTH, ACT_TIMES, ACT_BACKWARD } act_mode;
 
 /* Where the elements of a call are. */
 typedef struct act_data {
-    const float *in, *d_o; /* d_o: backward only */
-    float *out, *slope;    /* slope: both only. out may be in or d_o */
+    const float *in, *factor; /* factor: of g, times only; d_o, of its slope, backward only */
+    float *out, *slope;       /* slope: both only. out may be in or factor */
 } act_data;
+
+NRG_INLINE int act_has_factor(act_mode mode) { return mode == ACT_TIMES || mode == ACT_BACKWARD; }
+NRG_INLINE int act_has_slope(act_mode mode) { return mode == ACT_BOTH || mode == ACT_BACKWARD; }
 
 /* ---- whole steps ---- */
 
 /* Streamed vectors are aligned here, so v_nt_f32 need not look: an eighth of the code of these loops. */
 NRG_INLINE void act_stream(float *p, vf a) { v_nt_f32(__builtin_assume_aligned(p, VN * sizeof *p), a); }
 
-NRG_INLINE void act_step(nrg_activation g, act_mode mode, act_data a, size_t i, int stream)
+/* As in the norms: 2 KB further on, further than the hardware looks past a page. */
+NRG_INLINE void act_prefetch(const float *p, size_t i)
 {
+    NRG_UNROLL
+    for (size_t b = 0; b < ACT_STEP * sizeof *p; b += 64)
+        __builtin_prefetch((const void *)((uintptr_t)p + i * sizeof *p + b + 2048));
+}
+
+NRG_INLINE void act_step(nrg_activation g, act_mode mode, act_data a, size_t i, unsigned how)
+{
+    const unsigned stream = how & NRG_TIMES_STREAM;
+    if (mode == ACT_TIMES && NRG_RARELY(how & NRG_TIMES_PREFETCH_IN))
+        act_prefetch(a.in, i);
+    if (mode == ACT_TIMES && NRG_RARELY(how & NRG_TIMES_PREFETCH_FACTOR))
+        act_prefetch(a.factor, i);
     vf x[V_ACT], out[V_ACT], slope[V_ACT];
     ACT_EACH x[j] = v_ld_f32(a.in + i + j * VN);
-    act_apply(g, x, out, mode == ACT_VALUES ? NULL : slope);
+    act_apply(g, x, out, act_has_slope(mode) ? slope : NULL);
     ACT_EACH
     {
-        if (mode == ACT_BACKWARD)
-            out[j] = v_mul(v_ld_f32(a.d_o + i + j * VN), slope[j]);
+        if (act_has_factor(mode))
+            out[j] = v_mul(v_ld_f32(a.factor + i + j * VN), mode == ACT_TIMES ? out[j] : slope[j]);
         if (mode == ACT_BOTH)
             v_st_f32(a.slope + i + j * VN, slope[j]);
         if (stream)
@@ -49,69 +65,77 @@ NRG_INLINE void act_step(nrg_activation g, act_mode mode, act_data a, size_t i, 
     }
 }
 
-NRG_INLINE void act_steps(nrg_activation g, act_mode mode, act_data a, size_t n, int stream)
+NRG_INLINE void act_steps(nrg_activation g, act_mode mode, act_data a, size_t n, unsigned how)
 {
     for (size_t i = 0; i < n; i += ACT_STEP)
-        act_step(g, mode, a, i, stream);
+        act_step(g, mode, a, i, how);
 }
 
-NRG_INLINE void act_choose(nrg_activation g, act_mode mode, act_data a, size_t n, int stream)
+NRG_INLINE void act_choose(nrg_activation g, act_mode mode, act_data a, size_t n, unsigned how)
 {
     switch (g) {
     case NRG_ACT_SIGMOID:
-        act_steps(NRG_ACT_SIGMOID, mode, a, n, stream);
+        act_steps(NRG_ACT_SIGMOID, mode, a, n, how);
         return;
     case NRG_ACT_SILU:
-        act_steps(NRG_ACT_SILU, mode, a, n, stream);
+        act_steps(NRG_ACT_SILU, mode, a, n, how);
         return;
     case NRG_ACT_RELU:
-        act_steps(NRG_ACT_RELU, mode, a, n, stream);
+        act_steps(NRG_ACT_RELU, mode, a, n, how);
         return;
     case NRG_ACT_RELU2:
-        act_steps(NRG_ACT_RELU2, mode, a, n, stream);
+        act_steps(NRG_ACT_RELU2, mode, a, n, how);
         return;
     case NRG_ACT_TANH:
-        act_steps(NRG_ACT_TANH, mode, a, n, stream);
+        act_steps(NRG_ACT_TANH, mode, a, n, how);
         return;
     case NRG_ACT_GELU:
-        act_steps(NRG_ACT_GELU, mode, a, n, stream);
+        act_steps(NRG_ACT_GELU, mode, a, n, how);
         return;
     case NRG_ACT_GELU_TANH:
-        act_steps(NRG_ACT_GELU_TANH, mode, a, n, stream);
+        act_steps(NRG_ACT_GELU_TANH, mode, a, n, how);
         return;
     case NRG_ACT_SOFTPLUS:
-        act_steps(NRG_ACT_SOFTPLUS, mode, a, n, stream);
+        act_steps(NRG_ACT_SOFTPLUS, mode, a, n, how);
         return;
     case NRG_ACT_IDENTITY:
         break;
     }
-    act_steps(NRG_ACT_IDENTITY, mode, a, n, stream);
+    act_steps(NRG_ACT_IDENTITY, mode, a, n, how);
 }
 
 /* n is a multiple of ACT_STEP. */
-static __attribute__((noinline)) void act_values(nrg_activation g, act_data a, size_t n, int stream)
+static __attribute__((noinline)) void act_values(nrg_activation g, act_data a, size_t n, unsigned how)
 {
-    act_choose(g, ACT_VALUES, a, n, stream);
+    act_choose(g, ACT_VALUES, a, n, how);
 }
 
-static __attribute__((noinline)) void act_both(nrg_activation g, act_data a, size_t n, int stream)
+static __attribute__((noinline)) void act_both(nrg_activation g, act_data a, size_t n, unsigned how)
 {
-    act_choose(g, ACT_BOTH, a, n, stream);
+    act_choose(g, ACT_BOTH, a, n, how);
 }
 
-static __attribute__((noinline)) void act_backward(nrg_activation g, act_data a, size_t n, int stream)
+/* Of the gate that is common: others are staged, and multiplied by who reads the stage. */
+static __attribute__((noinline)) void act_times_silu(act_data a, size_t n, unsigned how)
 {
-    act_choose(g, ACT_BACKWARD, a, n, stream);
+    act_steps(NRG_ACT_SILU, ACT_TIMES, a, n, how);
 }
 
-NRG_INLINE void act_whole(nrg_activation g, act_mode mode, act_data a, size_t n, int stream)
+static __attribute__((noinline)) void act_backward(nrg_activation g, act_data a, size_t n, unsigned how)
+{
+    act_choose(g, ACT_BACKWARD, a, n, how);
+}
+
+NRG_INLINE void act_whole(nrg_activation g, act_mode mode, act_data a, size_t n, unsigned how)
 {
     if (mode == ACT_VALUES)
-        act_values(g, a, n, stream);
+        act_values(g, a, n, how);
     else if (mode == ACT_BOTH)
-        act_both(g, a, n, stream);
+        act_both(g, a, n, how);
+    else if (mode == ACT_TIMES)
+        act_times_silu(a, n, how);
     else
-        act_backward(g, a, n, stream);
+        act_backward(g, a, n, how);
 }
 
 /* ---- any number of elements ---- */
@@ -130,28 +154,47 @@ NRG_INLINE void act_write(float *p, const float *step, size_t n)
 }
 
 /* Elements i to i + n, fewer than a step. */
-NRG_INLINE void act_part(nrg_activation g, act_mode mode, act_data a, size_t i, size_t n)
+NRG_INLINE void act_part_of(nrg_activation g, act_mode mode, act_data a, size_t i, size_t n)
 {
-    float in[ACT_STEP], slope[ACT_STEP], d_o[ACT_STEP];
-    act_data copy = {in, mode == ACT_BACKWARD ? d_o : NULL, in, mode == ACT_BOTH ? slope : NULL};
+    float in[ACT_STEP], slope[ACT_STEP], factor[ACT_STEP];
+    act_data copy = {in, act_has_factor(mode) ? factor : NULL, in, mode == ACT_BOTH ? slope : NULL};
     act_read(in, a.in + i, n);
-    if (mode == ACT_BACKWARD)
-        act_read(d_o, a.d_o + i, n);
+    if (act_has_factor(mode))
+        act_read(factor, a.factor + i, n);
     act_whole(g, mode, copy, ACT_STEP, 0);
     act_write(a.out + i, in, n);
     if (mode == ACT_BOTH)
         act_write(a.slope + i, slope, n);
 }
 
-NRG_INLINE void act_run(nrg_activation g, act_mode mode, act_data a, size_t n)
+/* Of the modes that several functions have. */
+static __attribute__((noinline)) void act_part_values(nrg_activation g, act_data a, size_t i, size_t n)
+{
+    act_part_of(g, ACT_VALUES, a, i, n);
+}
+
+static __attribute__((noinline)) void act_part_times(act_data a, size_t i, size_t n)
+{
+    act_part_of(NRG_ACT_SILU, ACT_TIMES, a, i, n);
+}
+
+NRG_INLINE void act_part(nrg_activation g, act_mode mode, act_data a, size_t i, size_t n)
+{
+    if (mode == ACT_VALUES)
+        act_part_values(g, a, i, n);
+    else if (mode == ACT_TIMES)
+        act_part_times(a, i, n);
+    else
+        act_part_of(g, mode, a, i, n);
+}
+
+NRG_INLINE void act_run(nrg_activation g, act_mode mode, act_data a, size_t n, unsigned how)
 {
     size_t whole = n - n % ACT_STEP;
-    act_whole(g, mode, a, whole, 0);
+    act_whole(g, mode, a, whole, how);
     if (whole < n)
         act_part(g, mode, a, whole, n - whole);
 }
-
-/* ---- kernels for f32 ---- */
 
 /* Elements before the first at which a vector of out is aligned. */
 NRG_INLINE size_t act_head(const float *out, size_t n)
@@ -160,6 +203,20 @@ NRG_INLINE size_t act_head(const float *out, size_t n)
     return head < n ? head : n;
 }
 
+/* Past the cache. */
+NRG_INLINE void act_run_streamed(nrg_activation g, act_mode mode, act_data a, size_t n, unsigned how)
+{
+    size_t head = act_head(a.out, n), whole = (n - head) / ACT_STEP * ACT_STEP, left = n - head - whole;
+    if (head)
+        act_part(g, mode, a, 0, head);
+    act_data body = {a.in + head, act_has_factor(mode) ? a.factor + head : NULL, a.out + head, NULL};
+    act_whole(g, mode, body, whole, how | NRG_TIMES_STREAM);
+    if (left)
+        act_part(g, mode, a, head + whole, left);
+}
+
+/* ---- kernels for f32 ---- */
+
 NRG_INLINE void act_f32(const nrg_activation_job *job, act_mode mode)
 {
     const nrg_activation g = job->activation;
@@ -167,17 +224,11 @@ NRG_INLINE void act_f32(const nrg_activation_job *job, act_mode mode)
     act_data a = {(const float *)job->x + job->begin, mode == ACT_BACKWARD ? (const float *)job->d_o + job->begin : NULL,
                   (float *)job->o + job->begin, NULL};
     /* lines that are in cache because the call is in place gain nothing by streaming */
-    if (!job->stream || a.out == a.in || a.out == a.d_o) {
-        act_run(g, mode, a, n);
+    if (!job->stream || a.out == a.in || a.out == a.factor) {
+        act_run(g, mode, a, n, 0);
         return;
     }
-    size_t head = act_head(a.out, n), whole = (n - head) / ACT_STEP * ACT_STEP, left = n - head - whole;
-    if (head)
-        act_part(g, mode, a, 0, head);
-    act_data body = {a.in + head, mode == ACT_BACKWARD ? a.d_o + head : NULL, a.out + head, NULL};
-    act_whole(g, mode, body, whole, 1);
-    if (left)
-        act_part(g, mode, a, head + whole, left);
+    act_run_streamed(g, mode, a, n, 0);
     v_nt_fence();
 }
 
@@ -249,7 +300,22 @@ NRG_INLINE void act_half(const nrg_activation_job *job, act_mode mode, nrg_dtype
 void NRG_PATH_NAME(activate)(nrg_activation g, const float *in, float *out, size_t n)
 {
     act_data a = {in, NULL, out, NULL};
-    act_run(g, ACT_VALUES, a, n);
+    act_run(g, ACT_VALUES, a, n, 0);
+}
+
+void NRG_PATH_NAME(silu_times)(const float *in, const float *factor, float *out, size_t n, unsigned how)
+{
+    act_data a = {in, factor, out, NULL};
+    if (how & NRG_TIMES_STREAM)
+        act_run_streamed(NRG_ACT_SILU, ACT_TIMES, a, n, how);
+    else
+        act_run(NRG_ACT_SILU, ACT_TIMES, a, n, how);
+}
+
+void NRG_PATH_NAME(activate_streamed)(nrg_activation g, const float *in, float *out, size_t n)
+{
+    act_data a = {in, NULL, out, NULL};
+    act_run_streamed(g, ACT_VALUES, a, n, 0);
 }
 
 NRG_PATH_KERNEL(activation, f32, activation, act_f32(job, ACT_VALUES))
@@ -260,7 +326,7 @@ NRG_PATH_KERNEL(activation, bf16, activation, act_half(job, ACT_VALUES, NRG_BF16
 void NRG_PATH_NAME(activate_both)(nrg_activation g, const float *in, float *out, float *slope, size_t n)
 {
     act_data a = {in, NULL, out, slope};
-    act_run(g, ACT_BOTH, a, n);
+    act_run(g, ACT_BOTH, a, n, 0);
 }
 
 NRG_PATH_KERNEL(activation_backward, f32, activation, act_f32(job, ACT_BACKWARD))

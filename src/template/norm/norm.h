@@ -28,6 +28,7 @@
 #include "norm_rows.h"
 
 #include "norm_fast_alone.h"
+#include "norm_fast_flat.h"
 #include "norm_fast_gated.h"
 #include "norm_gated.h"
 
@@ -35,8 +36,10 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype D)
 {
     const norm_options opt = options_of(job, D);
     if (job->gate != NRG_GATE_NONE || job->activation != NRG_ACT_IDENTITY) {
-        if (gated_short_serves(job, &opt))
-            gated_short(job, &opt, D);
+        if (flat_serves(job, &opt, D))
+            gated_short(job, &opt, D, 1);
+        else if (gated_short_serves(job, &opt))
+            gated_short(job, &opt, D, 0);
         else
             gated_rows(job, &opt, D, job->row_begin, job->row_end);
     } else if (fast_short_serves(job, &opt, D)) {

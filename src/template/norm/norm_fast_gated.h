@@ -7,6 +7,7 @@
 #ifndef NRG_TEMPLATE_NORM_NORM_FAST_GATED_H
 #define NRG_TEMPLATE_NORM_NORM_FAST_GATED_H
 
+#include "norm_fast_flat.h"
 #include "norm_gated.h"
 
 enum { GATED_ELEMENTS = 1024 /* at a time */ };
@@ -161,13 +162,13 @@ static __attribute__((noinline)) size_t gated_short_rows(const nrg_norm_job *job
     return n;
 }
 
-/* The rows that need the fallback go one by one, outside of the frame with the arrays. */
-static void gated_short(const nrg_norm_job *job, const norm_options *options, nrg_dtype D)
+/* The rows that need the fallback go one by one, outside of the frame with the arrays. is_flat: as norm_fast_flat.h does them. */
+static void gated_short(const nrg_norm_job *job, const norm_options *options, nrg_dtype D, int is_flat)
 {
-    const size_t most = gated_most(options->dim);
+    const size_t most = is_flat ? flat_most(job, options) : gated_most(options->dim);
     unsigned fallback;
     for (size_t n = job->row_begin; n < job->row_end; n += most) {
-        n = gated_short_rows(job, options, D, n, &fallback);
+        n = is_flat ? flat_some_rows(job, options, n, &fallback) : gated_short_rows(job, options, D, n, &fallback);
         for (size_t k = 0; n < job->row_end && k < most; k++)
             if (fallback >> k & 1)
                 gated_rows(job, options, D, n + k, n + k + 1);

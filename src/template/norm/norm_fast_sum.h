@@ -11,7 +11,8 @@
 
 enum {
     FAST_BLOCK = 256,
-    FAST_FOLDED = 16 / VN /* vectors of the lanes that a block folds to */
+    FAST_LEAST = 16,              /* lanes that a block folds to */
+    FAST_FOLDED = FAST_LEAST / VN /* vectors of them */
 };
 
 /* The blocks of a segment so far: sums, and what their additions have lost. */
@@ -167,9 +168,25 @@ NRG_INLINE void fast_clear(fast_blocks *b)
         b->t[j] = b->t_lost[j] = b->tt[j] = b->tt_lost[j] = v_zero();
 }
 
+/* The sums of a row that fills the folded lanes once: all others are 0. */
+NRG_INLINE vd8 fast_least_sum(vd8 *t, const char *x, vf pilot, nrg_dtype D, int centred)
+{
+    vf sum_t[FAST_FOLDED], sum_tt[FAST_FOLDED];
+    NRG_UNROLL
+    for (int j = 0; j < (int)FAST_FOLDED; j++) {
+        sum_t[j] = sum_tt[j] = v_zero();
+        fast_add(&sum_t[j], &sum_tt[j], load_whole(x, (size_t)j * VN, D), pilot, centred);
+    }
+    if (centred)
+        *t = fast_widen(sum_t, NULL);
+    return fast_widen(sum_tt, NULL);
+}
+
 /* The sums of a row of one block, or of up to two, folded to eight lanes; *t where the norm is centred. most: a constant. */
 NRG_INLINE vd8 fast_short_sum(vd8 *t, const char *x, size_t dim, size_t most, vf pilot, nrg_dtype D, int centred)
 {
+    if (NRG_RARELY(dim == FAST_LEAST))
+        return fast_least_sum(t, x, pilot, D, centred);
     const size_t end = most > FAST_BLOCK && dim > FAST_BLOCK ? FAST_BLOCK : dim;
     fast_source s = {.row = {.x = x}, .whole = end - end % FAST_LANES, .vectors = end % FAST_LANES / VN, .pilot = pilot};
     vf lanes_t[FAST_VECTORS], lanes_tt[FAST_VECTORS];

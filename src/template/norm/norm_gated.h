@@ -37,8 +37,9 @@ typedef struct gated {
     norm_options from_p, again; /* the second pass over p that was kept, and over p that was not */
     float *stage;               /* p of elements below NORM_STAGE */
     float *scratch;             /* a chunk: a gate, or an output before its activation, or p that is not kept */
-    int keeps_p, in_place;      /* of elements from NORM_STAGE on: in o */
-    char *spare;                /* the row of o they are kept in, where o is not in place */
+    int flat;              /* floats: the activation's own loop does what goes with it, and the norm's are those of plain rows */
+    int keeps_p, in_place; /* of elements from NORM_STAGE on: in o */
+    char *spare;           /* the row of o they are kept in, where o is not in place */
 } gated;
 
 NRG_INLINE void widen_gate(float *to, const char *z, size_t begin, size_t n, nrg_dtype D)
@@ -100,6 +101,16 @@ static void first_pass(const gated *g, norm_sums *sums, norm_row *row, size_t be
     norm_row staged;
     if (g->job->gate == NRG_GATE_PRE) {
         float *p = kept(g, row, begin);
+        if (g->flat && !(g->opt.how & (NORM_ADD_Y | NORM_STORE_R))) {
+            NRG_PATH_NAME(silu_times)
+            ((const float *)row->z + begin, (const float *)row->x + begin, p, end - begin,
+             g->opt.how & NORM_PREFETCH ? NRG_TIMES_PREFETCH_IN | NRG_TIMES_PREFETCH_FACTOR : 0);
+            staged = (norm_row){.x = (const char *)staged_at(p, begin)};
+            part.opt = &g->of_p;
+            part.row = &staged;
+            sum_one(sums, &part, NRG_F32);
+            return;
+        }
         stage_gate(g, row, begin, end);
         row->gate = staged_at(g->scratch, begin);
         row->stage = staged_at(p ? p : g->scratch, begin);
@@ -175,10 +186,44 @@ static void finish(const gated *g, const norm_row *row, size_t begin, size_t end
     finish_staged(g, row, begin, end);
 }
 
+/* The second pass over floats. */
+static __attribute__((noinline)) void second_flat(const gated *g, const norm_row *row, char *r, const fast_scalars *s,
+                                                  size_t begin, size_t end)
+{
+    const nrg_activation activation = g->job->activation;
+    const size_t n = end - begin;
+    const int pre = g->job->gate == NRG_GATE_PRE, stream = (g->opt.how & NORM_STREAM_O) != 0;
+    norm_row plain = {.x = row->x, .w = row->w, .b = row->b, .o = row->o};
+    norm_options opt = g->opt;
+    opt.how &= NORM_CENTRED | NORM_W_F32 | NORM_W_OFFSET | (pre ? NORM_STREAM_O : 0);
+    const norm_part part = {.opt = &opt, .row = &plain, .count = 1, .begin = begin, .end = end};
+    float *const o = (float *)row->o + begin;
+    if (pre)
+        plain.x = (const char *)staged_at(kept(g, row, begin), begin);
+    else {
+        if (g->opt.how & NORM_READ_R)
+            plain.x = r;
+        plain.o = (char *)staged_at(g->scratch, begin);
+    }
+    apply_fast(&part, s, NRG_F32);
+    if (g->job->gate == NRG_GATE_POST) {
+        NRG_PATH_NAME(silu_times)
+        ((const float *)row->z + begin, g->scratch, o, n,
+         (stream ? NRG_TIMES_STREAM : 0) | (g->opt.how & NORM_PREFETCH ? NRG_TIMES_PREFETCH_IN : 0));
+    } else if (!pre && stream)
+        NRG_PATH_NAME(activate_streamed)(activation, g->scratch, o, n);
+    else if (!pre)
+        NRG_PATH_NAME(activate)(activation, g->scratch, o, n);
+}
+
 /* fallback: NULL, or the multipliers of a row that needs the fallback; in_double: its elements in double. */
 static void second_pass(const gated *g, norm_row *row, char *r, const some_scalars *s, const norm_factors *fallback,
                         int in_double, size_t begin, size_t end)
 {
+    if (g->flat && !fallback) {
+        second_flat(g, row, r, &s->fast, begin, end);
+        return;
+    }
     const norm_options *opt = read_again(g, row, r, begin, end);
     const norm_part part = {.opt = opt, .row = row, .count = 1, .begin = begin, .end = end};
     if (fallback)
@@ -223,7 +268,7 @@ static __attribute__((noinline)) int gated_fallback(const gated *g, norm_factors
 static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, const norm_options *options, nrg_dtype D,
                                                  size_t row_begin, size_t row_end)
 {
-    float stage[NORM_STAGE], scratch[NORM_BLOCK];
+    _Alignas(64) float stage[NORM_STAGE], scratch[NORM_BLOCK]; /* a vector in two lines takes twice as long */
     gated g = {.job = job, .D = D, .opt = *options, .stage = stage, .scratch = scratch};
     const size_t dim = job->dim;
     if (job->gate == NRG_GATE_PRE)
@@ -237,6 +282,11 @@ static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, const 
     g.in_place = job->o == job->x || job->o == job->y || job->o == job->z;
     g.keeps_p = D == NRG_F32 && !(job->after && job->o == job->y);
     g.spare = row_at(job, row_end - 1, D).o;
+    /* a gate after the norm is faster staged where all is in cache: 1.04 times; elsewhere it takes 1.24 to 1.39 times as long
+     * (Zen 4) */
+    g.flat = D == NRG_F32 && g.opt.fast && !job->after && gate_has_loop(job) &&
+             (job->gate == NRG_GATE_PRE || g.opt.how & NORM_READ_R || !(g.opt.how & NORM_ADD_Y)) &&
+             (job->gate != NRG_GATE_POST || g.opt.how & NORM_PREFETCH);
 
     gated_sums sums;
     some_scalars s;

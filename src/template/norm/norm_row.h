@@ -107,6 +107,9 @@ NRG_INLINE int can_stream(const nrg_norm_job *job, const char *out, size_t strid
            out != job->y && out != job->z;
 }
 
+/* Whether the activation's own loop does the product: of others than SiLU, gates are staged. */
+NRG_INLINE int gate_has_loop(const nrg_norm_job *job) { return job->gate == NRG_GATE_NONE || job->activation == NRG_ACT_SILU; }
+
 NRG_INLINE norm_options options_of(const nrg_norm_job *job, nrg_dtype D)
 {
     unsigned how = 0;
