@@ -2,8 +2,9 @@
  *
  * Read norm_rows.h first: it is the walks over the rows. Each grade has its three steps: norm_fast_sum.h (and norm_fast_rows.h),
  * norm_fast_scalars.h and norm_fast_apply.h; norm_sum.h (and norm_sum_rows.h), norm_scalars.h and norm_apply.h of the exact one,
- * which is also what norm_fallback.h does for rows that floats do not serve. Short rows have walks of their own:
- * norm_fast_short.h, and norm_fast_gated.h beside norm_gated.h; a row alone is in norm_fast_alone.h.
+ * which is also what norm_fallback.h does for rows that floats do not serve. Some rows have walks of their own: short ones
+ * (norm_fast_short.h), a row alone (norm_fast_alone.h), streamed ones (norm_fast_along.h), and those with a gate: norm_gated.h of
+ * either grade, for short ones norm_fast_flat.h of floats and norm_fast_gated.h of all else.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_NORM_H
