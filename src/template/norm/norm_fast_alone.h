@@ -1,5 +1,5 @@
 /* A row of the fast grade alone, f32, of one segment and with few options: what a decoder normalizes for a token. The walks of
- * norm_rows.h would do the same; of 1x64 they are half the time.
+ * norm_rows.h would do the same; a call of 1x64 takes 1.35 times as long with them (Zen 4).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_NORM_FAST_ALONE_H
