@@ -54,6 +54,8 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype D)
         one_row(job, &opt, D);
     else if (opt.dim <= NORM_BLOCK)
         short_rows(job, &opt, D);
+    else if (walks_serve(job, &opt, D))
+        long_rows_by_turns(job, &opt, D);
     else
         long_rows(job, &opt, D);
     if (opt.how & (NORM_STREAM_R | NORM_STREAM_O))
