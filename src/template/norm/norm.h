@@ -1,10 +1,10 @@
 /* Row normalization, forward, over the vectors of a path's vec.h. The order of all arithmetic is that of src/scalar/norm.c.
  *
- * Read norm_rows.h first: it is the walks over the rows. Each grade has its three steps: norm_fast_sum.h (and norm_fast_rows.h),
- * norm_fast_scalars.h and norm_fast_apply.h; norm_sum.h (and norm_sum_rows.h), norm_scalars.h and norm_apply.h of the exact one,
- * which is also what norm_fallback.h does for rows that floats do not serve. Some rows have walks of their own: short ones
- * (norm_fast_short.h), a row alone (norm_fast_alone.h), streamed ones (norm_fast_along.h), and those with a gate: norm_gated.h of
- * either grade, for short ones norm_fast_flat.h of floats and norm_fast_gated.h of all else.
+ * Read norm_rows.h and norm_long.h first: they are the walks over the rows. Each grade has its three steps: norm_fast_sum.h (and
+ * norm_fast_rows.h), norm_fast_scalars.h and norm_fast_apply.h; norm_sum.h (and norm_sum_rows.h), norm_scalars.h and norm_apply.h
+ * of the exact one, which is also what norm_fallback.h does for rows that floats do not serve. Some rows have walks of their own:
+ * short ones (norm_fast_short.h), a row alone (norm_fast_alone.h), streamed ones (norm_fast_along.h), and those with a gate:
+ * norm_gated.h of either grade, for short ones norm_fast_flat.h of floats and norm_fast_gated.h of all else.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_NORM_H
@@ -26,7 +26,7 @@
 #define NORM_D NRG_BF16
 #include "norm_loops.h"
 
-#include "norm_rows.h"
+#include "norm_long.h"
 
 #include "norm_fast_alone.h"
 #include "norm_fast_flat.h"
