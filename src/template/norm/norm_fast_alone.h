@@ -66,9 +66,26 @@ static __attribute__((noinline)) void alone_centred(double *t, double *tt, float
     alone_sums(t, tt, pilot, opt, row, 1);
 }
 
+/* From the last piece to the first: what was read last is still in L1. */
+NRG_INLINE void alone_elements(const norm_options *opt, norm_row row, const fast_factors *f)
+{
+    const size_t piece = 2 * NORM_BLOCK;
+    unsigned how = opt->how;
+    if (how & NORM_READ_R) { /* nothing but another x */
+        row.x = row.r;
+        how &= ~(unsigned)NORM_ADD_Y;
+    }
+    for (size_t end = opt->dim, begin; end != 0; end = begin) {
+        begin = (end - 1) / piece * piece;
+        for (size_t i = begin; i < end; i += FAST_LANES)
+            fast_apply_step(FAST_VECTORS, options_in_register(how, NORM_CENTRED | NORM_ADD_Y), NULL, row, f, i, FAST_LANES,
+                            NRG_F32);
+    }
+}
+
 static __attribute__((noinline)) void alone_row(const nrg_norm_job *job, const norm_options *opt)
 {
-    const size_t n = job->row_begin, piece = 2 * NORM_BLOCK;
+    const size_t n = job->row_begin;
     const norm_row row = row_at(job, n, NRG_F32);
     double t = 0, tt;
     float pilot = 0;
@@ -78,13 +95,9 @@ static __attribute__((noinline)) void alone_row(const nrg_norm_job *job, const n
     else
         alone_rms(&tt, opt, &row);
     fast_scalars_alone(&s, job, pilot, t, tt, 0);
-    norm_part part = {.opt = opt, .row = &row, .count = 1, .end = opt->dim};
-    /* from the last piece to the first: what was read last is still in L1 */
-    for (part.begin = (part.end - 1) / piece * piece;; part.begin -= piece) {
-        fast_apply_f32(&part, &s);
-        if (part.begin == 0)
-            break;
-        part.end = part.begin;
+    if (!NRG_RARELY(s.needs_fallback[0] != 0)) {
+        const fast_factors f = fast_factors_of(&s, 0);
+        alone_elements(opt, row, &f);
     }
     if (NRG_RARELY(job->mean || job->rstd || s.needs_fallback[0] != 0))
         fast_row_finish(job, &s, 0, n, NRG_F32);

@@ -110,21 +110,26 @@ NRG_INLINE int can_stream(const nrg_norm_job *job, const char *out, size_t strid
 /* Whether the activation's own loop does the product: of others than SiLU, gates are staged. */
 NRG_INLINE int gate_has_loop(const nrg_norm_job *job) { return job->gate == NRG_GATE_NONE || job->activation == NRG_ACT_SILU; }
 
+/* What is streamed is of few calls, and none of them short. */
+static __attribute__((noinline)) unsigned streams_of(const nrg_norm_job *job, nrg_dtype D)
+{
+    const int r = job->r && can_stream(job, job->r, job->r_stride, bytes_of(job->dim, D, job->r_f32)),
+              o = can_stream(job, job->o, job->o_stride, bytes_of(job->dim, D, 0));
+    return NORM_PREFETCH | (r ? NORM_STREAM_R : 0) | (o ? NORM_STREAM_O : 0);
+}
+
 NRG_INLINE norm_options options_of(const nrg_norm_job *job, nrg_dtype D)
 {
-    unsigned how = 0;
-    how |= job->formula.centred ? NORM_CENTRED : 0;
-    how |= job->y_f32 ? NORM_Y_F32 : 0;
-    how |= job->r_f32 ? NORM_R_F32 : 0;
-    how |= job->w_f32 ? NORM_W_F32 : 0;
+    /* what is 0 or 1 is shifted into its place, without a jump or a comparison */
+    unsigned how = (unsigned)job->formula.centred * NORM_CENTRED | (unsigned)job->y_f32 * NORM_Y_F32 |
+                   (unsigned)job->r_f32 * NORM_R_F32 | (unsigned)job->w_f32 * NORM_W_F32 | (unsigned)job->after * NORM_AFTER;
     how |= job->formula.w_offset != 0 ? NORM_W_OFFSET : 0;
-    how |= job->stream ? NORM_PREFETCH : 0;
-    how |= job->r && can_stream(job, job->r, job->r_stride, bytes_of(job->dim, D, job->r_f32)) ? NORM_STREAM_R : 0;
-    how |= can_stream(job, job->o, job->o_stride, bytes_of(job->dim, D, 0)) ? NORM_STREAM_O : 0;
-    how |= job->y && !job->after ? NORM_ADD_Y : 0;
-    how |= job->r ? NORM_STORE_R : 0;
-    how |= job->r && !(how & NORM_STREAM_R) ? NORM_READ_R : 0;
-    how |= job->after ? NORM_AFTER : 0;
+    if (NRG_RARELY(job->stream))
+        how |= streams_of(job, D);
+    if (job->y)
+        how |= job->after ? 0 : NORM_ADD_Y;
+    if (job->r)
+        how |= NORM_STORE_R | (how & NORM_STREAM_R ? 0 : NORM_READ_R);
     return (norm_options){
         .dim = job->dim, .w_offset = job->formula.w_offset, .how = how, .fast = !nrg_norm_is_exact(&job->formula, D)};
 }
