@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include "climb.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "element.h"
+
+static unsigned long times(void)
+{
+    const char *asked = getenv("NRG_TEST_CLIMB");
+    const unsigned long n = asked ? strtoul(asked, NULL, 10) : 1;
+    return n ? n : 1;
+}
+
+size_t climb_steps(size_t usual) { return test_small() ? usual / 8 + 1 : usual * times(); }
+
+uint64_t climb_seed(uint64_t seed) { return test_mix(seed * 1024 + times()); }
+
+static float from_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static uint32_t to_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* Another value for an element. */
+static float changed(float value, const climb_array *a, uint64_t *state)
+{
+    enum { MANTISSA = 23 };
+    const uint32_t bits = to_bits(value), mantissa = (1u << MANTISSA) - 1;
+    switch (test_draw(state, 9)) {
+    case 0:
+    case 1: /* a few steps of its grid */
+        return from_bits(bits + (uint32_t)test_draw(state, 17) - 8);
+    case 2:
+    case 3: /* a bit */
+        return from_bits(bits ^ (1u << test_draw(state, MANTISSA)));
+    case 4: /* another number of its size */
+        return from_bits((bits & ~mantissa) | (uint32_t)test_draw(state, mantissa + 1));
+    case 5: /* just above or just below a power of two, where a rounding is largest and smallest */
+        return from_bits((bits & ~mantissa) | (((uint32_t)test_draw(state, 64) - 32) & mantissa));
+    case 6: /* larger or smaller */
+        return ldexpf(value, (int)test_draw(state, 9) - 4);
+    case 7:
+        return -value;
+    default: /* as another, but for a power of two; and now and then 0 */
+        return test_draw(state, 8) ? ldexpf(a->values[test_draw(state, a->count)], (int)test_draw(state, 5) - 2) : 0;
+    }
+}
+
+static int is_allowed(float value, const climb_array *a)
+{
+    return value == 0 || (fabsf(value) >= ldexpf(1, a->least) && fabsf(value) <= ldexpf(1, a->most));
+}
+
+double climb_run(const climb *c, uint64_t seed, size_t steps)
+{
+    enum { MOST_AT_ONCE = 3 };
+    uint64_t state = seed;
+    size_t all = 0;
+    for (size_t i = 0; i < c->count; i++)
+        all += c->arrays[i].count;
+    double highest = c->error(c->of);
+    for (size_t step = 0; step < steps; step++) {
+        float *at[MOST_AT_ONCE], before[MOST_AT_ONCE];
+        const size_t changes = test_draw(&state, 3) ? 1 : 1 + test_draw(&state, MOST_AT_ONCE);
+        for (size_t k = 0; k < changes; k++) {
+            size_t i = test_draw(&state, all);
+            const climb_array *a = c->arrays;
+            for (; i >= a->count; a++)
+                i -= a->count;
+            at[k] = &a->values[i];
+            before[k] = *at[k];
+            const float value = element_round(changed(*at[k], a, &state), a->dtype);
+            if (is_allowed(value, a))
+                *at[k] = value;
+        }
+        const double error = c->error(c->of);
+        if (error >= highest)
+            highest = error;
+        else
+            for (size_t k = changes; k-- > 0;)
+                *at[k] = before[k];
+    }
+    return highest;
+}
+
+void climb_print(const climb *c, const char *const names[])
+{
+    for (size_t i = 0; i < c->count; i++) {
+        printf("%s = {", names[i]);
+        for (size_t k = 0; k < c->arrays[i].count; k++)
+            printf("%s%a", k ? ", " : "", (double)c->arrays[i].values[k]);
+        printf("}\n");
+    }
+    fflush(stdout);
+}

@@ -1,0 +1,247 @@
+/* The backward pass at its worst: climbs (../harness/climb.h) from rows of four kinds towards the largest error of each gradient,
+ * in the unit of norm_backward_measure.h, and cases that climbs have found.
+ *
+ * The promise is one of the stress set: 4 units. What a climb is held to is what the roundings can add up to (`counted`), which
+ * no input passes.
+ *
+ * `norm_backward_climb_test --report` prints what the climbs came to as a Markdown table, and the inputs of those beyond 4.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../harness/climb.h"
+#include "../harness/truth.h"
+#include "norm_backward_measure.h"
+
+/* ---- where a climb goes ---- */
+
+typedef struct goal {
+    const char *name;
+    enum backward_column column;
+    size_t rows, dim;
+    int centred;
+    int has_w;
+    float weight_offset;
+    nrg_gate gate; /* with the identity: g(z) = z, which is exact */
+} goal;
+
+static const goal goals[] = {
+    {"dx, rms, 5", COLUMN_DX_RMS, 1, 5, 0, 1, 0, NRG_GATE_NONE},
+    {"dx, rms, 33", COLUMN_DX_RMS, 1, 33, 0, 1, 0, NRG_GATE_NONE},
+    {"dx, rms, 128, w + 1", COLUMN_DX_RMS, 1, 128, 0, 1, 1, NRG_GATE_NONE},
+    {"dx, layer, 2", COLUMN_DX_LAYER, 1, 2, 1, 1, 0, NRG_GATE_NONE},
+    {"dx, layer, 5", COLUMN_DX_LAYER, 1, 5, 1, 1, 0, NRG_GATE_NONE},
+    {"dx, layer, 33, w + 1", COLUMN_DX_LAYER, 1, 33, 1, 1, 1, NRG_GATE_NONE},
+    {"dx, layer, 129", COLUMN_DX_LAYER, 1, 129, 1, 1, 0, NRG_GATE_NONE},
+    {"dx, rms, 7, gate before", COLUMN_DX_GATED, 1, 7, 0, 1, 0, NRG_GATE_PRE},
+    {"dz, layer, 7, gate before", COLUMN_DZ, 1, 7, 1, 1, 0, NRG_GATE_PRE},
+    {"dz, layer, 7, gate after", COLUMN_DZ, 1, 7, 1, 1, 0, NRG_GATE_POST},
+    {"dw, layer, 1×3", COLUMN_DW, 1, 3, 1, 0, 0, NRG_GATE_NONE},
+    {"dw, rms, 4×2", COLUMN_DW, 4, 2, 0, 0, 0, NRG_GATE_NONE},
+    {"dw, layer, 7×3", COLUMN_DW, 7, 3, 1, 0, 0, NRG_GATE_NONE},
+    {"db, 4×2", COLUMN_DB, 4, 2, 0, 0, 0, NRG_GATE_NONE},
+    {"db, 7×2", COLUMN_DB, 7, 2, 0, 0, 0, NRG_GATE_NONE},
+};
+enum { GOALS = sizeof goals / sizeof goals[0] };
+
+/* The roundings of f32 that a term of a gradient goes through one after the other, each at most 2^-24 of what it rounds; double
+ * has no part in it. The names are those of docs/numerics.md. */
+static double counted(const goal *g)
+{
+    const double q = g->centred, offset = g->weight_offset != 0, h = q + 2; /* p - mean; 1/s, and its product */
+    /* of do1 · w: w′ and the product; in Σdh·q: q, and up to four additions; B; q·B with its q; the sum */
+    const double chain = g->dim > 32 ? 4 : 1, dp = offset + 1 + q + chain + 1 + q + 1 + 1;
+    switch (g->column) {
+    case COLUMN_DW: /* the four additions of four rows, and k times the sum */
+        return h + (g->rows > 4 ? 4 : (double)g->rows) + 1;
+    case COLUMN_DB: /* the first is no addition */
+        return 3 + 1;
+    case COLUMN_DZ: /* after: o1, w′, and the product; before: dp and the product */
+        return g->gate == NRG_GATE_POST ? h + offset + 2 : dp + 1;
+    default:
+        return g->gate == NRG_GATE_PRE ? dp + 1 : dp;
+    }
+}
+
+enum start_kind { START_RANDOM, START_ALIKE, START_FAR_APART, START_ONE_LANE, STARTS };
+static const char *const start_names[STARTS] = {"random", "alike", "far apart", "one lane"};
+
+static double (*worst)[STARTS];
+
+/* ---- the climb ---- */
+
+/* A case, and its error at the inputs of now. */
+typedef struct attempt {
+    const goal *to;
+    backward_case t;
+    double worst[ROW_ALL_KINDS][BACKWARD_COLUMNS];
+    unsigned long measured;
+} attempt;
+
+static double error_of(void *of)
+{
+    attempt *a = of;
+    memset(a->worst, 0, sizeof a->worst);
+    return backward_run(&a->t) || backward_measure(&a->t) ? -1 : a->worst[a->t.kind][a->to->column];
+}
+
+/* New floats, of which a climb may be anywhere from 2^-30 to 2^30: no row of such needs double. */
+static float *start(climb *c, size_t count, size_t dim, enum start_kind kind, uint64_t *state)
+{
+    float *values = test_allocate(count, sizeof *values);
+    const float one = (float)test_uniform(state);
+    for (size_t i = 0; i < count; i++) {
+        values[i] = kind == START_ALIKE ? one : (float)test_uniform(state);
+        if (kind == START_FAR_APART)
+            values[i] = ldexpf(values[i], (int)test_draw(state, 41) - 20);
+        if (kind == START_ONE_LANE && i % dim % 32 != 0)
+            values[i] = 0;
+    }
+    c->arrays[c->count++] = (climb_array){values, count, NRG_F32, -30, 30};
+    return values;
+}
+
+static const char *const operands[] = {"x", "d_o", "w", "z"};
+
+static void make(attempt *a, climb *c, const goal *g, enum start_kind kind, uint64_t seed)
+{
+    uint64_t state = seed;
+    const size_t all = g->rows * g->dim;
+    const enum start_kind other = kind == START_ONE_LANE ? START_RANDOM : kind; /* only d_o is 0 elsewhere */
+    memset(a, 0, sizeof *a);
+    *c = (climb){.error = error_of, .of = a};
+    a->to = g;
+    a->t.spec = g->centred ? nrg_layer_norm_spec(g->dim, 1e-12) : nrg_rms_norm_spec(g->dim, 1e-12);
+    a->t.spec.weight_offset = g->weight_offset;
+    a->t.spec.gate = g->gate;
+    a->t.rows = g->rows;
+    a->t.limit = INFINITY;
+    a->t.worst = a->worst;
+    a->t.measured = &a->measured;
+    a->t.x = start(c, all, g->dim, other, &state);
+    a->t.d_o = start(c, all, g->dim, kind, &state);
+    if (g->has_w)
+        a->t.w = start(c, g->dim, g->dim, other, &state);
+    if (g->gate)
+        a->t.z = start(c, all, g->dim, other, &state);
+    backward_results(&a->t);
+}
+
+static void climb_to(int n, enum start_kind kind)
+{
+    enum { STEPS = 2400 };
+    static attempt a;
+    const goal *g = &goals[n];
+    climb c;
+    char text[160];
+    const char *wrong = NULL;
+    make(&a, &c, g, kind, climb_seed((uint64_t)n * STARTS + kind));
+    /* a step of a long row takes longer, and there are more of them to change */
+    const double error = climb_run(&c, climb_seed((uint64_t)n), climb_steps(g->dim > 32 ? STEPS / 4 : STEPS));
+    worst[n][kind] = error;
+    if (error > counted(g))
+        wrong = truth_wrong("%.3f units, and roundings can add up to %.0f only", error, counted(g));
+    if (error < 1)
+        wrong = truth_wrong("%.3f units: the climb went nowhere", error);
+    wrong = wrong || backward_run(&a.t) ? wrong : backward_compare_paths(&a.t);
+    if (wrong || (truth_reporting() && error > BACKWARD_LIMIT)) {
+        printf("%s, from %s: %.3f units\n", g->name, start_names[kind], error);
+        climb_print(&c, operands);
+    }
+    snprintf(text, sizeof text, "%s, from %s; its operands are above", g->name, start_names[kind]);
+    truth_judge(wrong, text);
+    backward_free(&a.t);
+}
+
+START_TEST(climbs)
+{
+    for (int kind = 0; kind < STARTS; kind++)
+        climb_to(_i, (enum start_kind)kind);
+}
+END_TEST
+
+/* ---- cases that climbs have found ---- */
+
+enum { MOST = 21 };
+
+typedef struct known {
+    const char *what;
+    enum backward_column column;
+    size_t rows, dim;
+    int centred;
+    double limit, least; /* its error, in units, is between these */
+    float x[MOST], d_o[MOST], w[MOST];
+} known;
+
+static const known cases[] = {
+    {.what = "4.99 ulp of the largest term of dx",
+     .column = COLUMN_DX_LAYER,
+     .rows = 1,
+     .dim = 5,
+     .centred = 1,
+     .limit = BACKWARD_LIMIT,
+     .least = 1,
+     .x = {-0x1p+4, 0x1.00000ap+4, -0x1.fdfff2p+3, 0x1.fffffcp+3, -0x1.001004p+4},
+     .d_o = {0x1.004a22p-4, 0x1.40001p+0, 0x1p-4, 0x1.01p-5, 0x1.10000cp-4},
+     .w = {0x1.ca37bap-2, 0x1.ed5036p-1, 0x1.15cc14p-1, -0x1.0f9a8p-1, 0x1.f6b6fcp-1}},
+};
+
+START_TEST(known_cases)
+{
+    const known *k = &cases[_i];
+    static attempt a;
+    static goal g;
+    const size_t all = k->rows * k->dim;
+    climb c;
+    ck_assert_uint_le(all, MOST);
+    g = (goal){k->what, k->column, k->rows, k->dim, k->centred, k->w[0] != 0, 0, NRG_GATE_NONE};
+    make(&a, &c, &g, START_ALIKE, 1);
+    memcpy(a.t.x, k->x, all * sizeof(float));
+    memcpy(a.t.d_o, k->d_o, all * sizeof(float));
+    if (a.t.w)
+        memcpy(a.t.w, k->w, k->dim * sizeof(float));
+    const double error = error_of(&a);
+    printf("%s: %.3f units\n", k->what, error);
+    fflush(stdout);
+    ck_assert_msg(error >= k->least && error <= k->limit, "%s: %.3f units, from %g to %g is right", k->what, error, k->least,
+                  k->limit);
+    truth_judge(backward_compare_paths(&a.t), k->what);
+    backward_free(&a.t);
+}
+END_TEST
+
+static const char *goal_name(int n) { return goals[n].name; }
+
+static void print_table(void)
+{
+    const truth_table table = {"2^-24 · Σ\\|terms\\|", GOALS, STARTS, goal_name, start_names, worst[0]};
+    truth_print(&table);
+}
+
+START_TEST(worst_cases) { print_table(); }
+END_TEST
+
+static void report(void)
+{
+    for (int n = 0; n < GOALS; n++)
+        for (int kind = 0; kind < STARTS; kind++)
+            climb_to(n, (enum start_kind)kind);
+    print_table();
+}
+
+static Suite *make_suite(void)
+{
+    Suite *suite = suite_create("norm_backward: climbing to the worst");
+    tcase_add_loop_test(test_case(suite, "known"), known_cases, 0, sizeof cases / sizeof cases[0]);
+    tcase_add_loop_test(test_case(suite, "climbs"), climbs, 0, GOALS);
+    tcase_add_test(test_case(suite, "worst cases"), worst_cases);
+    return suite;
+}
+
+int main(int argc, char **argv)
+{
+    worst = test_shared(GOALS * sizeof *worst);
+    return truth_main(argc, argv, report, make_suite);
+}
