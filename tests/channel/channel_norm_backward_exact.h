@@ -1,5 +1,6 @@
-/* The gradients of one set with 113 bits, by the formulas of nrg/channel_norm_backward.h; and the size of the terms they are sums
- * of. channel_norm_backward_truth_test.c checks the formulas against automatic differentiation of the forward pass's definition.
+/* The gradients of one set with 113 bits, by the formulas of nrg/channel_norm_backward.h; and Σ|terms|, the sum of the magnitudes
+ * they are sums of, which errors are measured against. channel_norm_backward_truth_test.c checks the formulas against automatic
+ * differentiation of the forward pass's definition.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TESTS_CHANNEL_CHANNEL_NORM_BACKWARD_EXACT_H
@@ -45,20 +46,21 @@ static inline void exact_sums_add(exact_sums *sums, const exact_element *e)
 
 static inline quad exact_larger(quad a, quad b) { return quad_abs(a) > quad_abs(b) ? quad_abs(a) : quad_abs(b); }
 
-/* dx of one element of a set of d. size: of the largest of its terms, sums taken of magnitudes. */
+/* dx of one element of a set of d. terms: Σ|terms|. */
 static inline quad exact_dx(const nrg_channel_norm_spec *spec, const exact_statistics *exact, const exact_sums *sums, size_t d,
-                            const exact_element *e, quad *size)
+                            const exact_element *e, quad *terms)
 {
-    *size = quad_abs(e->dh) * exact->inverse;
-    if (spec->statistics == NRG_STATISTICS_RUNNING)
-        return e->dh * exact->inverse;
     const quad n = (quad)d;
-    quad dx = e->dh - e->h * (sums->dh_h / n);
-    *size = exact_larger(*size, e->h * (sums->dh_h_size / n) * exact->inverse);
-    if (spec->centred) {
-        dx -= sums->dh / n;
-        *size = exact_larger(*size, sums->dh_size / n * exact->inverse);
+    quad dx = e->dh, all = quad_abs(e->dh);
+    if (spec->statistics != NRG_STATISTICS_RUNNING) {
+        dx -= e->h * (sums->dh_h / n);
+        all += quad_abs(e->h) * (sums->dh_h_size / n);
+        if (spec->centred) {
+            dx -= sums->dh / n;
+            all += sums->dh_size / n;
+        }
     }
+    *terms = all * exact->inverse;
     return dx * exact->inverse;
 }
 

@@ -4,14 +4,14 @@
  * The exact gradient is channel_norm_backward_exact.h's, which the first test holds against automatic differentiation (dual
  * numbers) of the forward pass's definition.
  *
- * The bound is the header's: dx within 4 ulp of its largest term, dw and db within 4 · 2^-24 of the sum of the magnitudes that
- * are added up. Where an activation is in do1, its error comes on top: do1 may be off by 4 ulp of the largest term of g', by half
- * an ulp of its own, and by what g' changes within the bound of o1 + y; this is followed through the formulas. So is what a mean
- * of the fast grade may be off by. dx and dy of a
- * 16-bit dtype are those of the same values as f32, rounded. Of large sets some elements are left out; the sums are of all.
+ * The bound is the header's: 4 · 2^-24 · Σ|terms| of the formula, the sums in it taken of magnitudes. Where an activation is in
+ * do1, its error comes on top: do1 may be off by 4 ulp of the largest term of g', by half an ulp of its own, and by what g'
+ * changes within the bound of o1 + y; this is followed through the formulas. So is what a mean of the fast grade may be off by.
+ * dx and dy of a 16-bit dtype are those of the same values as f32, rounded, and within 0.51 ulp of it on top. Of large sets some
+ * elements are left out; the sums are of all.
  *
- * `channel_norm_backward_truth_test --report` prints the worst errors as a Markdown table and nothing else: dx in ulps of the
- * largest term, dy as a part of its bound, dw and db in 2^-24 of the sum of magnitudes.
+ * `channel_norm_backward_truth_test --report` prints the worst errors as a Markdown table and nothing else: dx, dw and db in
+ * 2^-24 · Σ|terms|, with an activation as a part of the bound.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
@@ -25,8 +25,8 @@
 
 enum { ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
 
-/* In ulps of the largest term; in 2^-24 of the sum of magnitudes; and of g', in ulps of the largest of its terms. */
-static const double term_limit = 4, sum_limit = 4, slope_limit = 4;
+/* In 2^-24 · Σ|terms|; of a 16-bit type on top, in its ulps; and of g', in ulps of the largest of its terms. */
+static const double gradient_limit = 4, rounding_16 = 0.51, slope_limit = 4;
 
 enum column {
     COLUMN_DX_UNCENTRED,
@@ -199,6 +199,7 @@ typedef struct backward_case {
     float *dw, *db;                    /* [c] what is there before, where it accumulates; or NULL */
     int saved;                         /* the statistics are the forward pass's */
     int parts;                         /* of batch norm: sums first */
+    nrg_dtype rounded;                 /* what dx and dy that are measured were rounded to: f32, or spec.dtype */
     char text[320];
 } backward_case;
 
@@ -229,6 +230,7 @@ static void make_case(backward_case *t, enum set_over over, int kind, nrg_dtype 
     spec->dtype = dtype;
     spec->layout = layout;
     t->kind = kind;
+    t->rounded = NRG_F32;
     t->grade = grade && dtype == NRG_F32;
     spec->accuracy = grade ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
     t->sets = set_draw_shape(spec, over, size, &state);
@@ -405,20 +407,26 @@ static const char *same_outputs(const backward_case *t, const char *where, const
 static const char *hold(const backward_case *t, enum column column, const char *name, size_t i, quad exact, float got,
                         double unit, double limit, double beside)
 {
-    const double off = quad_magnitude(exact - got), size = quad_magnitude(exact), bound = limit * unit + beside;
+    const nrg_dtype dtype = column == COLUMN_DW || column == COLUMN_DB ? NRG_F32 : t->rounded;
+    const double off = quad_magnitude(exact - got), size = quad_magnitude(exact);
+    if (dtype != NRG_F32)
+        beside += rounding_16 * element_ulp(size, dtype);
+    const double bound = limit * unit + beside;
     if (!(bound <= DBL_MAX)) {
         ++*beyond;
         return NULL;
     }
-    if (isinf(got) && (got > 0) == (exact > 0) && size + bound >= (double)FLT_MAX)
+    if (isinf(got) && (got > 0) == (exact > 0) && size + bound >= (double)element_max(dtype))
         return NULL;
     double part = off <= beside ? 0 : (off - beside) / unit;
     if (column == COLUMN_DX_ACTIVATION || column == COLUMN_DY)
         part = off > 0 ? off / bound : 0;
     double *most = &worst[t->grade * SET_KINDS + t->kind][column];
-    if (!(part <= *most))
-        *most = part;
-    ++*measured;
+    if (t->rounded == NRG_F32) {
+        if (!(part <= *most))
+            *most = part;
+        ++*measured;
+    }
     if (off <= bound)
         return NULL;
     return truth_wrong("%s %zu is %.9g and should be %.17g: off by %.3g, limit %.1f units of %.3g, beside %.3g", name, i,
@@ -501,17 +509,20 @@ static enum column column_of(const nrg_channel_norm_spec *spec)
                                                         : COLUMN_DX_UNCENTRED;
 }
 
+/* 2^-24 · Σ|terms|, those that are off counted as they may be; the result may be subnormal. */
+static double unit_of(quad terms, double beside) { return 0x1p-24 * fmax(quad_magnitude(terms) + beside, 0x1p-126); }
+
 static const char *measure_element(const backward_case *t, const exact_statistics *exact, const exact_sums *sums,
                                    const sums_error *error, const measured_element *m, size_t at, const outputs *f32)
 {
     const nrg_channel_norm_spec *spec = &t->spec;
     const double inverse = (double)exact->inverse;
-    quad size, dx = exact_dx(spec, exact, sums, t->sets.size, &m->e, &size);
+    quad terms, dx = exact_dx(spec, exact, sums, t->sets.size, &m->e, &terms);
     double beside = m->off * quad_magnitude(m->e.w) * inverse;
     if (spec->statistics != NRG_STATISTICS_RUNNING)
         beside += (quad_magnitude(m->e.h) * error->dh_h + (spec->centred ? error->dh : 0)) * inverse;
     beside += mean_error(t) * (quad_magnitude(sums->dh_h) + quad_magnitude(m->e.h * sums->dh)) * inverse / (double)t->sets.size;
-    const char *wrong = hold(t, column_of(spec), "dx", at, dx, f32->dx[at], quad_ulp(size + (quad)beside), term_limit, beside);
+    const char *wrong = hold(t, column_of(spec), "dx", at, dx, f32->dx[at], unit_of(terms, beside), gradient_limit, beside);
     if (!wrong && spec->activation)
         wrong = hold(t, COLUMN_DY, "dy", at, m->e.do1, f32->dy[at], m->off, 1, 0);
     if (!wrong && !spec->activation && !element_equal(&f32->dy[at], &t->d_o[at], 0, NRG_F32))
@@ -547,15 +558,15 @@ static const char *measure_set(const backward_case *t, size_t set, const outputs
 }
 
 /* dw or db of a channel. before: what was there, which is added without an error of its own, and rounded with the rest. */
-static const char *measure_sum(const backward_case *t, enum column column, const char *name, size_t c, quad sum, quad size,
+static const char *measure_sum(const backward_case *t, enum column column, const char *name, size_t c, quad sum, quad terms,
                                double beside, const float *before, float got)
 {
-    const double terms = fmax(quad_magnitude(size) + beside, 0x1p-126); /* the result may be subnormal */
+    const double unit = unit_of(terms, beside);
     if (before) {
         sum += *before;
         beside += quad_ulp(quad_abs(sum) + (quad)beside) / 2;
     }
-    return hold(t, column, name, c, sum, got, 0x1p-24 * terms, sum_limit, beside);
+    return hold(t, column, name, c, sum, got, unit, gradient_limit, beside);
 }
 
 static const char *measure(const backward_case *t, const outputs *f32)
@@ -599,6 +610,11 @@ static const char *check(const backward_case *t)
         f32 = &other;
     }
     wrong = wrong ? wrong : measure(t, f32);
+    if (!wrong && t->spec.dtype != NRG_F32) {
+        backward_case narrow = *t;
+        narrow.rounded = t->spec.dtype;
+        wrong = measure(&narrow, &out);
+    }
     free_outputs(&out);
     free_outputs(&other);
     return wrong;

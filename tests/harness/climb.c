@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "element.h"
+#include "truth.h"
+
+const char *const climb_start_names[CLIMB_STARTS] = {"random", "alike", "far apart", "one lane"};
 
 static unsigned long times(void)
 {
@@ -34,7 +37,7 @@ static uint32_t to_bits(float value)
 }
 
 /* Another value for an element. */
-static float changed(float value, const climb_array *a, uint64_t *state)
+static float changed(float value, const climb_operand *a, uint64_t *state)
 {
     enum { MANTISSA = 23 };
     const uint32_t bits = to_bits(value), mantissa = (1u << MANTISSA) - 1;
@@ -58,7 +61,7 @@ static float changed(float value, const climb_array *a, uint64_t *state)
     }
 }
 
-static int is_allowed(float value, const climb_array *a)
+static int is_allowed(float value, const climb_operand *a)
 {
     return value == 0 || (fabsf(value) >= ldexpf(1, a->least) && fabsf(value) <= ldexpf(1, a->most));
 }
@@ -69,14 +72,14 @@ double climb_run(const climb *c, uint64_t seed, size_t steps)
     uint64_t state = seed;
     size_t all = 0;
     for (size_t i = 0; i < c->count; i++)
-        all += c->arrays[i].count;
+        all += c->operands[i].count;
     double highest = c->error(c->of);
     for (size_t step = 0; step < steps; step++) {
         float *at[MOST_AT_ONCE], before[MOST_AT_ONCE];
         const size_t changes = test_draw(&state, 3) ? 1 : 1 + test_draw(&state, MOST_AT_ONCE);
         for (size_t k = 0; k < changes; k++) {
             size_t i = test_draw(&state, all);
-            const climb_array *a = c->arrays;
+            const climb_operand *a = c->operands;
             for (; i >= a->count; a++)
                 i -= a->count;
             at[k] = &a->values[i];
@@ -95,13 +98,38 @@ double climb_run(const climb *c, uint64_t seed, size_t steps)
     return highest;
 }
 
-void climb_print(const climb *c, const char *const names[])
+float *climb_add(climb *c, const char *name, size_t rows, size_t dim, enum climb_start start, uint64_t *state)
 {
-    for (size_t i = 0; i < c->count; i++) {
-        printf("%s = {", names[i]);
-        for (size_t k = 0; k < c->arrays[i].count; k++)
-            printf("%s%a", k ? ", " : "", (double)c->arrays[i].values[k]);
-        printf("}\n");
+    const size_t count = rows * dim;
+    float *values = test_allocate(count, sizeof *values);
+    const float one = (float)test_uniform(state);
+    for (size_t i = 0; i < count; i++) {
+        values[i] = start == CLIMB_ALIKE ? one : (float)test_uniform(state);
+        if (start == CLIMB_FAR_APART)
+            values[i] = ldexpf(values[i], (int)test_draw(state, 41) - 20);
+        if (start == CLIMB_ONE_LANE && i % dim % 32 != 0)
+            values[i] = 0;
     }
-    fflush(stdout);
+    c->operands[c->count++] = (climb_operand){name, values, count, NRG_F32, -30, 30};
+    return values;
+}
+
+const char *climb_judge(const climb *c, const char *name, enum climb_start start, double error, double limit, double promise)
+{
+    const int is_wrong = !(error >= 1 && error <= limit);
+    if (is_wrong || (truth_reporting() && error > promise)) {
+        printf("%s, from %s: %.3f units\n", name, climb_start_names[start], error);
+        for (size_t i = 0; i < c->count; i++) {
+            printf("%s = {", c->operands[i].name);
+            for (size_t k = 0; k < c->operands[i].count; k++)
+                printf("%s%a", k ? ", " : "", (double)c->operands[i].values[k]);
+            printf("}\n");
+        }
+        fflush(stdout);
+    }
+    if (error < 1)
+        return truth_wrong("%s, from %s: %.3f units, the climb went nowhere", name, climb_start_names[start], error);
+    return is_wrong ? truth_wrong("%s, from %s: %.3f units, and no input should pass %.3f; its operands are above", name,
+                                  climb_start_names[start], error, limit)
+                    : NULL;
 }

@@ -11,33 +11,43 @@
 
 #include "support.h"
 
-enum { CLIMB_ARRAYS = 6 };
+enum { CLIMB_OPERANDS = 6 };
 
 /* Floats that may be changed. They stay values of dtype, and 0 or from 2^least to 2^most. */
-typedef struct climb_array {
+typedef struct climb_operand {
+    const char *name;
     float *values;
     size_t count;
     nrg_dtype dtype;
     int least, most;
-} climb_array;
+} climb_operand;
 
 typedef struct climb {
-    climb_array arrays[CLIMB_ARRAYS];
+    climb_operand operands[CLIMB_OPERANDS];
     size_t count;
-    double (*error)(void *of); /* at what the arrays hold now; negative where that is no case */
+    double (*error)(void *of); /* at what the operands hold now; negative where that is no case */
     void *of;
 } climb;
+
+/* What a climb begins with. One lane: all but every 32nd element is 0. */
+enum climb_start { CLIMB_RANDOM, CLIMB_ALIKE, CLIMB_FAR_APART, CLIMB_ONE_LANE, CLIMB_STARTS };
+extern const char *const climb_start_names[CLIMB_STARTS];
+
+/* Adds an operand of rows of dim floats, from 2^-30 to 2^30, and returns them: the caller's to free. */
+float *climb_add(climb *c, const char *name, size_t rows, size_t dim, enum climb_start start, uint64_t *state);
 
 /* The steps of a climb: `usual`, or a part of it at small scale, or as many times as the environment asks for. */
 size_t climb_steps(size_t usual);
 
-/* A seed of its own for each of the climbs that the environment asks for. */
+/* A seed of its own for each number of times that the environment asks for. */
 uint64_t climb_seed(uint64_t seed);
 
-/* Climbs. Leaves the worst inputs in the arrays, and returns the error there. */
+/* Climbs. Leaves the worst inputs in the operands, and returns the error there. */
 double climb_run(const climb *c, uint64_t seed, size_t steps);
 
-/* Prints the inputs, a line of hexadecimal floats an array. */
-void climb_print(const climb *c, const char *const names[]);
+/* What a climb came to. limit: what no input passes; promise: what those of the stress set do not. Prints the operands where it
+ * is beyond the limit, and, in a report, where it is beyond the promise. NULL, or what is wrong; error below 1 is, too: that
+ * climb went nowhere. */
+const char *climb_judge(const climb *c, const char *name, enum climb_start start, double error, double limit, double promise);
 
 #endif

@@ -65,10 +65,7 @@ static double counted(const goal *g)
     }
 }
 
-enum start_kind { START_RANDOM, START_ALIKE, START_FAR_APART, START_ONE_LANE, STARTS };
-static const char *const start_names[STARTS] = {"random", "alike", "far apart", "one lane"};
-
-static double (*worst)[STARTS];
+static double (*worst)[CLIMB_STARTS];
 
 /* ---- the climb ---- */
 
@@ -87,29 +84,10 @@ static double error_of(void *of)
     return backward_run(&a->t) || backward_measure(&a->t) ? -1 : a->worst[a->t.kind][a->to->column];
 }
 
-/* New floats, of which a climb may be anywhere from 2^-30 to 2^30: no row of such needs double. */
-static float *start(climb *c, size_t count, size_t dim, enum start_kind kind, uint64_t *state)
-{
-    float *values = test_allocate(count, sizeof *values);
-    const float one = (float)test_uniform(state);
-    for (size_t i = 0; i < count; i++) {
-        values[i] = kind == START_ALIKE ? one : (float)test_uniform(state);
-        if (kind == START_FAR_APART)
-            values[i] = ldexpf(values[i], (int)test_draw(state, 41) - 20);
-        if (kind == START_ONE_LANE && i % dim % 32 != 0)
-            values[i] = 0;
-    }
-    c->arrays[c->count++] = (climb_array){values, count, NRG_F32, -30, 30};
-    return values;
-}
-
-static const char *const operands[] = {"x", "d_o", "w", "z"};
-
-static void make(attempt *a, climb *c, const goal *g, enum start_kind kind, uint64_t seed)
+static void make(attempt *a, climb *c, const goal *g, enum climb_start kind, uint64_t seed)
 {
     uint64_t state = seed;
-    const size_t all = g->rows * g->dim;
-    const enum start_kind other = kind == START_ONE_LANE ? START_RANDOM : kind; /* only d_o is 0 elsewhere */
+    const enum climb_start other = kind == CLIMB_ONE_LANE ? CLIMB_RANDOM : kind; /* only d_o is 0 elsewhere */
     memset(a, 0, sizeof *a);
     *c = (climb){.error = error_of, .of = a};
     a->to = g;
@@ -120,45 +98,34 @@ static void make(attempt *a, climb *c, const goal *g, enum start_kind kind, uint
     a->t.limit = INFINITY;
     a->t.worst = a->worst;
     a->t.measured = &a->measured;
-    a->t.x = start(c, all, g->dim, other, &state);
-    a->t.d_o = start(c, all, g->dim, kind, &state);
+    a->t.x = climb_add(c, "x", g->rows, g->dim, other, &state);
+    a->t.d_o = climb_add(c, "d_o", g->rows, g->dim, kind, &state);
     if (g->has_w)
-        a->t.w = start(c, g->dim, g->dim, other, &state);
+        a->t.w = climb_add(c, "w", 1, g->dim, other, &state);
     if (g->gate)
-        a->t.z = start(c, all, g->dim, other, &state);
+        a->t.z = climb_add(c, "z", g->rows, g->dim, other, &state);
     backward_results(&a->t);
 }
 
-static void climb_to(int n, enum start_kind kind)
+static void climb_to(int n, enum climb_start kind)
 {
     enum { STEPS = 2400 };
     static attempt a;
     const goal *g = &goals[n];
     climb c;
-    char text[160];
-    const char *wrong = NULL;
-    make(&a, &c, g, kind, climb_seed((uint64_t)n * STARTS + kind));
+    make(&a, &c, g, kind, climb_seed((uint64_t)(n * CLIMB_STARTS) + kind));
     /* a step of a long row takes longer, and there are more of them to change */
-    const double error = climb_run(&c, climb_seed((uint64_t)n), climb_steps(g->dim > 32 ? STEPS / 4 : STEPS));
-    worst[n][kind] = error;
-    if (error > counted(g))
-        wrong = truth_wrong("%.3f units, and roundings can add up to %.0f only", error, counted(g));
-    if (error < 1)
-        wrong = truth_wrong("%.3f units: the climb went nowhere", error);
-    wrong = wrong || backward_run(&a.t) ? wrong : backward_compare_paths(&a.t);
-    if (wrong || (truth_reporting() && error > BACKWARD_LIMIT)) {
-        printf("%s, from %s: %.3f units\n", g->name, start_names[kind], error);
-        climb_print(&c, operands);
-    }
-    snprintf(text, sizeof text, "%s, from %s; its operands are above", g->name, start_names[kind]);
-    truth_judge(wrong, text);
+    const double error = worst[n][kind] = climb_run(&c, climb_seed((uint64_t)n), climb_steps(g->dim > 32 ? STEPS / 4 : STEPS));
+    const char *wrong = climb_judge(&c, g->name, kind, error, counted(g), BACKWARD_LIMIT);
+    wrong = wrong ? wrong : backward_run(&a.t);
+    truth_judge(wrong ? wrong : backward_compare_paths(&a.t), g->name);
     backward_free(&a.t);
 }
 
 START_TEST(climbs)
 {
-    for (int kind = 0; kind < STARTS; kind++)
-        climb_to(_i, (enum start_kind)kind);
+    for (int kind = 0; kind < CLIMB_STARTS; kind++)
+        climb_to(_i, (enum climb_start)kind);
 }
 END_TEST
 
@@ -197,7 +164,7 @@ START_TEST(known_cases)
     climb c;
     ck_assert_uint_le(all, MOST);
     g = (goal){k->what, k->column, k->rows, k->dim, k->centred, k->w[0] != 0, 0, NRG_GATE_NONE};
-    make(&a, &c, &g, START_ALIKE, 1);
+    make(&a, &c, &g, CLIMB_ALIKE, 1);
     memcpy(a.t.x, k->x, all * sizeof(float));
     memcpy(a.t.d_o, k->d_o, all * sizeof(float));
     if (a.t.w)
@@ -216,7 +183,7 @@ static const char *goal_name(int n) { return goals[n].name; }
 
 static void print_table(void)
 {
-    const truth_table table = {"2^-24 · Σ\\|terms\\|", GOALS, STARTS, goal_name, start_names, worst[0]};
+    const truth_table table = {"2^-24 · Σ\\|terms\\|", GOALS, CLIMB_STARTS, goal_name, climb_start_names, worst[0]};
     truth_print(&table);
 }
 
@@ -226,8 +193,8 @@ END_TEST
 static void report(void)
 {
     for (int n = 0; n < GOALS; n++)
-        for (int kind = 0; kind < STARTS; kind++)
-            climb_to(n, (enum start_kind)kind);
+        for (int kind = 0; kind < CLIMB_STARTS; kind++)
+            climb_to(n, (enum climb_start)kind);
     print_table();
 }
 
