@@ -46,7 +46,8 @@ static inline void exact_sums_add(exact_sums *sums, const exact_element *e)
 
 static inline quad exact_larger(quad a, quad b) { return quad_abs(a) > quad_abs(b) ? quad_abs(a) : quad_abs(b); }
 
-/* dx of one element of a set of d. terms: Σ|terms|. */
+/* dx of one element of a set of d. terms: Σ|terms|, a centred h counted with what rounding the mean to a float leaves of x - m,
+ * which is taken out again. */
 static inline quad exact_dx(const nrg_channel_norm_spec *spec, const exact_statistics *exact, const exact_sums *sums, size_t d,
                             const exact_element *e, quad *terms)
 {
@@ -54,7 +55,10 @@ static inline quad exact_dx(const nrg_channel_norm_spec *spec, const exact_stati
     quad dx = e->dh, all = quad_abs(e->dh);
     if (spec->statistics != NRG_STATISTICS_RUNNING) {
         dx -= e->h * (sums->dh_h / n);
-        all += quad_abs(e->h) * (sums->dh_h_size / n);
+        quad h = quad_abs(e->h);
+        if (spec->centred)
+            h += (quad)0x1p-24 * quad_abs(exact->mean) * exact->inverse;
+        all += h * (sums->dh_h_size / n);
         if (spec->centred) {
             dx -= sums->dh / n;
             all += sums->dh_size / n;

@@ -25,7 +25,7 @@ typedef struct climb_operand {
 typedef struct climb {
     climb_operand operands[CLIMB_OPERANDS];
     size_t count;
-    double (*error)(void *of); /* at what the operands hold now; negative where that is no case */
+    double (*error)(void *of); /* at what the operands hold now; negative where that is no case; NaN where a result is */
     void *of;
 } climb;
 
@@ -46,8 +46,8 @@ uint64_t climb_seed(uint64_t seed);
 double climb_run(const climb *c, uint64_t seed, size_t steps);
 
 /* What a climb came to. limit: what no input passes; promise: what those of the stress set do not. Prints the operands where it
- * is beyond the limit, and, in a report, where it is beyond the promise. NULL, or what is wrong; error below 1 is, too: that
- * climb went nowhere. */
+ * is beyond the limit, and, in a report, where it is beyond the promise. NULL, or what is wrong; so is an error below that of
+ * one rounding: that climb went nowhere. */
 const char *climb_judge(const climb *c, const char *name, enum climb_start start, double error, double limit, double promise);
 
 #endif
