@@ -202,7 +202,8 @@ static void climb_to(int n, enum climb_start start)
     make(&a, &c, g, start, climb_seed((uint64_t)(n * CLIMB_STARTS) + start));
     const double error = worst[n][start] = climb_run(&c, climb_seed((uint64_t)n), climb_steps(g->s > 32 ? STEPS / 4 : STEPS));
     /* a double that is rounded is off by some 2^-53, too */
-    const char *wrong = climb_judge(&c, g->name, start, error, g->counted + 0x1p-20, promise);
+    const char *wrong =
+        climb_judge(&c, g->name, start, error, &(climb_bounds){.least = 0.75, .promise = promise, .limit = g->counted + 0x1p-20});
     truth_judge(wrong ? wrong : compare_paths(&a), g->name);
     free_attempt(&a);
 }

@@ -114,12 +114,11 @@ float *climb_add(climb *c, const char *name, size_t rows, size_t dim, enum climb
     return values;
 }
 
-const char *climb_judge(const climb *c, const char *name, enum climb_start start, double error, double limit, double promise)
+const char *climb_judge(const climb *c, const char *name, enum climb_start start, double error, const climb_bounds *bounds)
 {
-    const double least = limit < 1 ? limit / 2 : 0.75; /* one rounding comes to 1 at once */
-    const int is_wrong = !(error >= least && error <= limit);
-    if (is_wrong || (truth_reporting() && error > promise)) {
-        printf("%s, from %s: %.3f units\n", name, climb_start_names[start], error);
+    const int is_wrong = !(error <= bounds->limit);
+    if (is_wrong || (truth_reporting() && error > bounds->promise)) {
+        printf("%s, from %s: %.3f\n", name, climb_start_names[start], error);
         for (size_t i = 0; i < c->count; i++) {
             printf("%s = {", c->operands[i].name);
             for (size_t k = 0; k < c->operands[i].count; k++)
@@ -128,9 +127,11 @@ const char *climb_judge(const climb *c, const char *name, enum climb_start start
         }
         fflush(stdout);
     }
-    if (error < least)
-        return truth_wrong("%s, from %s: %.3f units, the climb went nowhere", name, climb_start_names[start], error);
-    return is_wrong ? truth_wrong("%s, from %s: %.3f units, and no input should pass %.3f; its operands are above", name,
-                                  climb_start_names[start], error, limit)
-                    : NULL;
+    if (is_wrong)
+        return truth_wrong("%s, from %s: an error of %.3f, and no input should pass %.3f; its operands are above", name,
+                           climb_start_names[start], error, bounds->limit);
+    if (error < bounds->least)
+        return truth_wrong("%s, from %s: the climb came to %.3f only, less than %.3f", name, climb_start_names[start], error,
+                           bounds->least);
+    return NULL;
 }

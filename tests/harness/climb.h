@@ -45,9 +45,13 @@ uint64_t climb_seed(uint64_t seed);
 /* Climbs. Leaves the worst inputs in the operands, and returns the error there. */
 double climb_run(const climb *c, uint64_t seed, size_t steps);
 
-/* What a climb came to. limit: what no input passes; promise: what those of the stress set do not. Prints the operands where it
- * is beyond the limit, and, in a report, where it is beyond the promise. NULL, or what is wrong; so is an error below that of
- * one rounding: that climb went nowhere. */
-const char *climb_judge(const climb *c, const char *name, enum climb_start start, double error, double limit, double promise);
+/* Where a climb that works comes to (least), what errors on the stress set do not pass, and what none does. */
+typedef struct climb_bounds {
+    double least, promise, limit;
+} climb_bounds;
+
+/* What a climb came to. Prints the operands where the error is beyond the limit, and, in a report, where it is beyond the
+ * promise. NULL, or what is wrong. */
+const char *climb_judge(const climb *c, const char *name, enum climb_start start, double error, const climb_bounds *bounds);
 
 #endif

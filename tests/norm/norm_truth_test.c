@@ -11,14 +11,8 @@
 #include "../harness/element.h"
 #include "../harness/rows.h"
 #include "../harness/truth.h"
-#include "norm_exact.h"
+#include "norm_promise.h"
 
-/* What the header promises of a grade, in its units: the product, and a weight offset; a term more for each of + b and + y; the
- * statistics. */
-typedef struct promise {
-    double product, offset, addition, statistic;
-} promise;
-static const promise promises[] = {[NRG_ACCURACY_FAST] = {3, 1, 0.5, 3}, [NRG_ACCURACY_EXACT] = {1, 0, 0.5, 1}};
 enum { GRADES = 2 };
 
 enum op { RMS, L2, LAYER, OPS };
@@ -195,22 +189,17 @@ static const char *measure(const truth_case *t, const outputs *f32, const output
     quad k = norm_exact_k(&t->spec, dim), factor = exact.s > 0 ? k / exact.s : 0;
     int after = t->spec.residual_mode == NRG_RESIDUAL_AFTER, additions = (t->b != NULL) + after;
     const int fast = t->spec.accuracy == NRG_ACCURACY_FAST;
-    const promise *limits = &promises[t->spec.accuracy];
     const int has_offset = t->w && t->spec.weight_offset != 0;
     enum column column = additions        ? (t->op == LAYER ? COLUMN_LAYER_ADDED : COLUMN_ADDED)
                          : has_offset     ? COLUMN_OFFSET
                          : t->op == LAYER ? COLUMN_LAYER
                          : t->op == L2    ? COLUMN_L2
                                           : COLUMN_RMS;
-    double highest = 0, highest_16 = 0, limit = limits->product + limits->addition * additions;
-    if (has_offset)
-        limit += limits->offset;
+    double highest = 0, highest_16 = 0, limit = norm_promise_of(&t->spec, 1, k, factor, has_offset).ulps + 0.5 * additions;
     size_t where = 0;
     for (size_t i = 0; i < dim; i++) {
         quad w = t->w ? (quad)t->w[i] + t->spec.weight_offset : 1, product = (t->r[i] - exact.mean) * factor * w, value = product;
-        double size = fabs((double)product), allowance = t->spec.centred ? 0x1p-24 * fabs((double)(k * w)) : 0;
-        if (fast)
-            allowance *= 2;
+        double size = fabs((double)product), beside = norm_promise_of(&t->spec, w, k, factor, has_offset).beside;
         if (t->b) {
             value += t->b[i];
             size = fmax(size, fabs((double)t->b[i]));
@@ -221,11 +210,10 @@ static const char *measure(const truth_case *t, const outputs *f32, const output
         }
         if (additions)
             size = fmax(size, fabs((double)value));
-        /* r·w below 2^-100 has a rounding error that floats do not hold; norm.h says so */
-        double least = allowance + 0x1p-148 * fabs((double)factor), ulp = element_ulp(size, NRG_F32), bound = ulp + least,
-               share = fast ? share_beyond(value, f32->o[i], least, ulp) : share_of(value, f32->o[i], NRG_F32, bound);
-        if (fast)
-            bound = ulp + least / limit;
+        /* the exact grade's 1 ulp of centred norms is a share of both */
+        const int of_both = !fast && t->spec.centred;
+        double ulp = element_ulp(size, NRG_F32),
+               share = of_both ? share_of(value, f32->o[i], NRG_F32, ulp + beside) : share_beyond(value, f32->o[i], beside, ulp);
         if (!(share <= highest)) {
             highest = share;
             where = i;
@@ -236,26 +224,24 @@ static const char *measure(const truth_case *t, const outputs *f32, const output
         if (!element_equal(&out->o[i], &rounded, 0, NRG_F32))
             return truth_wrong("element %zu: %.9g is not %.9g, the f32 result, rounded", i, (double)out->o[i], (double)f32->o[i]);
         double grid = element_ulp(fmax(size, fabs((double)rounded)), dtype);
-        highest_16 = fmax(highest_16, share_of(value, out->o[i], dtype, grid + allowance + 0x1p-148 * fabs((double)factor)));
-        if (!(share_of(value, out->o[i], dtype, grid / 2 + limit * bound) <= 1))
+        highest_16 = fmax(highest_16, share_of(value, out->o[i], dtype, grid + beside));
+        if (!(share_of(value, out->o[i], dtype, grid / 2 + limit * ulp + beside) <= 1))
             return truth_wrong("element %zu: %.9g is more than half a step from %.17g", i, (double)out->o[i], (double)value);
     }
     record(t->spec.accuracy, t->kind, column, highest);
     if (dtype != NRG_F32)
         record(t->spec.accuracy, t->kind, dtype == NRG_F16 ? COLUMN_F16 : COLUMN_BF16, highest_16);
 
-    double mean_ulp = fast ? fmax(0x1p-149, 0x1p-24 * fabs((double)exact.mean)) : element_ulp((double)exact.mean, NRG_F32);
-    double mean_bound = mean_ulp + 0x1p-24 * (double)exact.sigma;
-    double mean_share = share_of(exact.mean, out->mean, NRG_F32, mean_bound), rstd_share = 0;
     quad rstd = exact.s > 0 ? 1 / exact.s : 0;
-    rstd_share =
-        share_of(rstd, out->rstd, NRG_F32, fast ? fmax(0x1p-149, 0x1p-24 * (double)rstd) : element_ulp((double)rstd, NRG_F32));
+    const double unit = fast ? 3 : 1; /* the table's: 2^-24 of what the bound is three times */
+    double mean_share = unit * share_of(exact.mean, out->mean, NRG_F32, norm_mean_bound(fast, &exact)),
+           rstd_share = unit * share_of(rstd, out->rstd, NRG_F32, norm_rstd_bound(fast, rstd));
     record(t->spec.accuracy, t->kind, COLUMN_MEAN, mean_share);
     record(t->spec.accuracy, t->kind, COLUMN_RSTD, rstd_share);
     if (!(highest <= limit))
         return truth_wrong("element %zu of o, %.9g, is off by %.4f ulp, limit %.1f", where, (double)f32->o[where], highest,
                            limit);
-    if (!(mean_share <= limits->statistic) || !(rstd_share <= limits->statistic))
+    if (!(mean_share <= unit) || !(rstd_share <= unit))
         return truth_wrong("mean %.9g (exact %.17g) is off by %.4f of its bound, rstd %.9g (exact %.17g) by %.4f",
                            (double)out->mean, (double)exact.mean, mean_share, (double)out->rstd, (double)rstd, rstd_share);
     return NULL;

@@ -1,0 +1,253 @@
+/* The forward pass at its worst, in both grades: climbs (../harness/climb.h) towards the largest error of o, mean and rstd, as a
+ * part of what nrg/norm.h promises (norm_promise.h), and rows that were made or found.
+ *
+ * The exact grade keeps its promise for every input. The fast grade's is one of the stress set; beyond it a climb is held to what
+ * the roundings can add up to (`counted`), which no input passes.
+ *
+ * `norm_climb_test --report` prints what the climbs came to as a Markdown table, and the inputs of those beyond 1.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../harness/climb.h"
+#include "../harness/truth.h"
+#include "norm_promise.h"
+
+enum output { O, MEAN, RSTD };
+
+typedef struct goal {
+    const char *name;
+    enum output output;
+    nrg_accuracy accuracy;
+    size_t dim;
+    int centred;
+    int has_w;
+    float weight_offset;
+    int x_scale, w_scale; /* powers of two, around which operands are */
+} goal;
+
+#define FAST NRG_ACCURACY_FAST
+#define EXACT NRG_ACCURACY_EXACT
+
+static const goal goals[] = {
+    {"rms, 5", O, FAST, 5, 0, 1, 0, 0, 0},
+    {"rms, 64, w + 1", O, FAST, 64, 0, 1, 1, 0, 0},
+    {"rms, 256", O, FAST, 256, 0, 1, 0, 0, 0},
+    {"rms, 5, o near 2^-124", O, FAST, 5, 0, 1, 0, 0, -124},
+    {"rms, 3, subnormals", O, FAST, 3, 0, 1, 0, -140, 0},
+    {"layer, 5", O, FAST, 5, 1, 1, 0, 0, 0},
+    {"layer, 65", O, FAST, 65, 1, 1, 0, 0, 0},
+    {"rstd, rms, 65", RSTD, FAST, 65, 0, 0, 0, 0, 0},
+    {"rstd, layer, 65", RSTD, FAST, 65, 1, 0, 0, 0, 0},
+    {"mean, 65", MEAN, FAST, 65, 1, 0, 0, 0, 0},
+    {"rms, 5, exact", O, EXACT, 5, 0, 1, 0, 0, 0},
+    {"rms, 64, w + 1, exact", O, EXACT, 64, 0, 1, 1, 0, 0},
+    {"rms, 5, o near 2^-124, exact", O, EXACT, 5, 0, 1, 0, 0, -124},
+    {"rms, 5, 1/s near 2^-34, o near 2^-124, exact", O, EXACT, 5, 0, 1, 0, 34, -124},
+    {"rms, 3, subnormals, exact", O, EXACT, 3, 0, 1, 0, -140, 0},
+    {"layer, 5, exact", O, EXACT, 5, 1, 1, 0, 0, 0},
+    {"layer, 5, o near 2^-124, exact", O, EXACT, 5, 1, 1, 0, 0, -124},
+    {"rstd, layer, 33, exact", RSTD, EXACT, 33, 1, 0, 0, 0, 0},
+    {"mean, 33, exact", MEAN, EXACT, 33, 1, 0, 0, 0, 0},
+};
+enum { GOALS = sizeof goals / sizeof goals[0] };
+
+/* What the roundings of the fast grade can add up to, as parts of the promise. In 2^-24: of Σp², six, the four of a lane's fma
+ * and two where lanes fold, so three of 1/s, and the rounding of that. Of o: these, the product with it, and the last, half an
+ * ulp; a part of 2^-24 is an ulp at most. Centred, with t rounded itself: six of Σ|t| and eight of Σt², where Σt²/d is at most
+ * 5/4 σ² and |δ| at most σ/2; so 6.7 of σ in the mean, 16.7 of σ², 8.4 of 1/s; and of o also p - μ and the fma. */
+static double counted(const goal *g)
+{
+    if (g->accuracy == NRG_ACCURACY_EXACT)
+        return 1;
+    const double rstd = g->centred ? 8.4 : 3, mean = 6.7, offset = g->weight_offset != 0;
+    switch (g->output) {
+    case MEAN:
+        return mean / 3;
+    case RSTD:
+        return (rstd + 1) / 3;
+    default:
+        return g->centred ? fmax(mean / 2, (rstd + 3.5) / 3) : (rstd + 2.5 + offset) / (3 + offset);
+    }
+}
+
+static double (*worst)[CLIMB_STARTS];
+
+/* A row, and what scalar makes of it. */
+typedef struct attempt {
+    const goal *to;
+    nrg_norm_spec spec;
+    float *x, *w; /* w: NULL where absent */
+    float *o, mean, rstd;
+    quad *p;
+} attempt;
+
+static nrg_status run(nrg_isa isa, attempt *a)
+{
+    nrg_norm_args args = nrg_norm_args_init(1, a->x, a->o);
+    args.w = a->w;
+    args.mean = &a->mean;
+    args.rstd = &a->rstd;
+    nrg_status status = nrg_isa_set(isa);
+    return status == NRG_OK ? nrg_norm_forward(&a->spec, &args, 0, 1) : status;
+}
+
+/* As a part of the promise; a NaN stays one. */
+static double error_of(void *of)
+{
+    attempt *a = of;
+    const nrg_norm_spec *spec = &a->spec;
+    const int fast = spec->accuracy == NRG_ACCURACY_FAST;
+    if (run(NRG_ISA_SCALAR, a))
+        return -1;
+    for (size_t i = 0; i < spec->dim; i++)
+        a->p[i] = a->x[i];
+    const norm_exact exact = norm_exact_of(spec, spec->dim, a->p);
+    const quad k = norm_exact_k(spec, spec->dim), rstd = exact.s > 0 ? 1 / exact.s : 0;
+    if (a->to->output == MEAN)
+        return quad_magnitude(exact.mean - a->mean) / norm_mean_bound(fast, &exact);
+    if (a->to->output == RSTD)
+        return isinf(a->rstd) ? -1 : quad_magnitude(rstd - a->rstd) / norm_rstd_bound(fast, rstd);
+    double most = 0;
+    for (size_t i = 0; i < spec->dim; i++) {
+        const quad w = a->w ? (quad)a->w[i] + spec->weight_offset : 1, o = (a->p[i] - exact.mean) * k * rstd * w;
+        const norm_promise promise = norm_promise_of(spec, w, k, k * rstd, a->w && spec->weight_offset != 0);
+        const double part = quad_magnitude(o - a->o[i]) / (promise.ulps * quad_ulp(o) + promise.beside);
+        if (!(part <= most))
+            most = part;
+    }
+    return most;
+}
+
+static void make(attempt *a, climb *c, const goal *g, enum climb_start start, uint64_t seed)
+{
+    enum { LEAST = -149, AROUND = 30 };
+    uint64_t state = seed;
+    memset(a, 0, sizeof *a);
+    *c = (climb){.error = error_of, .of = a};
+    a->to = g;
+    a->spec = g->centred ? nrg_layer_norm_spec(g->dim, 1e-12) : nrg_rms_norm_spec(g->dim, 1e-12);
+    a->spec.accuracy = g->accuracy;
+    a->spec.weight_offset = g->weight_offset;
+    if (g->x_scale < -100)
+        a->spec.eps = 0;
+    a->x = climb_add(c, "x", 1, g->dim, start, &state);
+    if (g->has_w)
+        a->w = climb_add(c, "w", 1, g->dim, start == CLIMB_ONE_LANE ? CLIMB_RANDOM : start, &state);
+    const int scales[] = {g->x_scale, g->w_scale};
+    for (size_t k = 0; k < c->count; k++) {
+        climb_operand *operand = &c->operands[k];
+        for (size_t i = 0; i < operand->count; i++)
+            operand->values[i] = ldexpf(operand->values[i], scales[k]);
+        operand->least = scales[k] - AROUND < LEAST ? LEAST : scales[k] - AROUND;
+        operand->most = scales[k] + AROUND;
+    }
+    a->o = test_allocate(g->dim, sizeof *a->o);
+    a->p = test_allocate(g->dim, sizeof *a->p);
+}
+
+static void free_attempt(attempt *a)
+{
+    free(a->x);
+    free(a->w);
+    free(a->o);
+    free(a->p);
+}
+
+/* NULL, or which path has not scalar's bits. */
+static const char *compare_paths(attempt *a)
+{
+    nrg_isa paths[NRG_ISA_COUNT];
+    const size_t count = test_paths(paths);
+    const char *wrong = run(NRG_ISA_SCALAR, a) ? "a call was refused" : NULL;
+    float *o = element_floats(a->o, a->spec.dim, NRG_F32);
+    const float statistics[] = {a->mean, a->rstd};
+    for (size_t i = 1; i < count && !wrong; i++) {
+        int same = run(paths[i], a) == NRG_OK && element_equal(&a->mean, statistics, 0, NRG_F32) &&
+                   element_equal(&a->rstd, statistics + 1, 0, NRG_F32);
+        for (size_t k = 0; k < a->spec.dim && same; k++)
+            same = element_equal(o, a->o, k, NRG_F32);
+        if (!same)
+            wrong = truth_wrong("%s has not the bits of scalar", nrg_isa_name(paths[i]));
+    }
+    free(o);
+    return wrong;
+}
+
+static void climb_to(int n, enum climb_start start)
+{
+    enum { STEPS = 20000 };
+    static attempt a;
+    const goal *g = &goals[n];
+    climb c;
+    make(&a, &c, g, start, climb_seed((uint64_t)(n * CLIMB_STARTS) + start));
+    const double error = worst[n][start] = climb_run(&c, climb_seed((uint64_t)n), climb_steps(g->dim > 64 ? STEPS / 4 : STEPS));
+    const char *wrong = climb_judge(&c, g->name, start, error, &(climb_bounds){.least = 0.1, .promise = 1, .limit = counted(g)});
+    truth_judge(wrong ? wrong : compare_paths(&a), g->name);
+    free_attempt(&a);
+}
+
+START_TEST(climbs)
+{
+    for (int start = 0; start < CLIMB_STARTS; start++)
+        climb_to(_i, (enum climb_start)start);
+}
+END_TEST
+
+/* 192 squares that vanish one by one beside the 64 before them, which the fast grade is worst at. */
+START_TEST(vanishing_squares)
+{
+    enum { DIM = 256, STEPS = 4000 };
+    static const goal of[] = {{"squares that vanish", O, FAST, DIM, 0, 1, 0, 0, 0},
+                              {"squares that vanish, exact", O, EXACT, DIM, 0, 1, 0, 0, 0}};
+    const goal *g = &of[_i];
+    attempt a;
+    climb c;
+    make(&a, &c, g, CLIMB_RANDOM, 1);
+    for (size_t i = 0; i < DIM; i++)
+        a.x[i] = i < 64 ? 0x1.00ebbp+0F : 0x1.fa13cp-13F;
+    a.spec.eps = 0x1.90b111a72cap-23; /* this and the climb make the most of the roundings after that */
+    const double error = climb_run(&c, 1, climb_steps(STEPS));
+    printf("%s: %.3f of the promise\n", g->name, error);
+    fflush(stdout);
+    const char *wrong = climb_judge(&c, g->name, CLIMB_RANDOM, error, &(climb_bounds){_i ? 0.9 : 1.2, 1, counted(g)});
+    truth_judge(wrong ? wrong : compare_paths(&a), g->name);
+    free_attempt(&a);
+}
+END_TEST
+
+static const char *goal_name(int n) { return goals[n].name; }
+
+static void print_table(void)
+{
+    const truth_table table = {"part of the promise", GOALS, CLIMB_STARTS, goal_name, climb_start_names, worst[0]};
+    truth_print(&table);
+}
+
+START_TEST(worst_cases) { print_table(); }
+END_TEST
+
+static void report(void)
+{
+    for (int n = 0; n < GOALS; n++)
+        for (int start = 0; start < CLIMB_STARTS; start++)
+            climb_to(n, (enum climb_start)start);
+    print_table();
+}
+
+static Suite *make_suite(void)
+{
+    Suite *suite = suite_create("norm_forward: climbing to the worst");
+    tcase_add_loop_test(test_case(suite, "known"), vanishing_squares, 0, 2);
+    tcase_add_loop_test(test_case(suite, "climbs"), climbs, 0, GOALS);
+    tcase_add_test(test_case(suite, "worst cases"), worst_cases);
+    return suite;
+}
+
+int main(int argc, char **argv)
+{
+    worst = test_shared(GOALS * sizeof *worst);
+    return truth_main(argc, argv, report, make_suite);
+}
