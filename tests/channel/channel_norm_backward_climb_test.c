@@ -83,8 +83,6 @@ static double larger(double most, quad exact, float got, quad terms)
     return error <= most ? most : error;
 }
 
-enum { MOST_CHANNELS = 4 };
-
 typedef struct column {
     quad dw, db, dw_terms, db_terms;
 } column;
@@ -124,10 +122,10 @@ static double error_of_set(const attempt *a, size_t set, double most, column *co
 static double error_of(void *of)
 {
     attempt *a = of;
-    column columns[MOST_CHANNELS] = {{0}};
     double most = 0;
     if ((a->variance && a->variance[0] < 0) || run(NRG_ISA_SCALAR, a))
         return -1;
+    column *columns = test_allocate(a->sets.c, sizeof *columns);
     for (size_t set = 0; set < a->sets.sets; set++)
         most = error_of_set(a, set, most, columns);
     for (size_t c = 0; c < a->sets.c; c++) {
@@ -137,6 +135,7 @@ static double error_of(void *of)
         if (a->to->gradient == DB)
             most = larger(most, sum->db, a->db[c], sum->db_terms);
     }
+    free(columns);
     return most;
 }
 
@@ -146,7 +145,6 @@ static void make(attempt *a, climb *c, const goal *g, enum climb_start start, ui
     const enum climb_start other = start == CLIMB_ONE_LANE ? CLIMB_RANDOM : start; /* only d_o is 0 elsewhere */
     memset(a, 0, sizeof *a);
     *c = (climb){.error = error_of, .of = a};
-    ck_assert_uint_le(g->c, MOST_CHANNELS);
     a->to = g;
     a->spec = g->groups ? nrg_group_norm_spec(g->c, g->groups, 1e-12) : nrg_batch_norm_spec(g->c, 1e-12);
     a->spec.layout = g->layout;

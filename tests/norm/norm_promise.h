@@ -12,16 +12,17 @@ typedef struct norm_promise {
     double ulps, beside;
 } norm_promise;
 
-/* Of o1 before b. w: with its offset, 1 where absent; factor: (c/√d)/s. What is rounded below the normal floats on the way is
- * beside as well: in the fast grade the element before it is multiplied by w; in the exact one the error of r·w, which is
- * multiplied by factor, and of the rest. A row whose factor is beyond 2^40 is done in double. */
+/* Of o1 before b. w: with its offset, 1 where absent; factor: (c/√d)/s. What is lost below the normal floats on the way is beside
+ * as well: of the element before it is multiplied by w; in the exact way of the error of r·w, which is multiplied by factor, and
+ * of what is added to it. A row whose factor is beyond 2^40 is done in double. */
 static inline norm_promise norm_promise_of(const nrg_norm_spec *spec, quad w, quad k, quad factor, int has_offset)
 {
-    const double centred = spec->centred ? quad_magnitude(k * w) : 0;
-    if (spec->dtype != NRG_F32 || spec->accuracy == NRG_ACCURACY_FAST)
-        return (norm_promise){has_offset ? 4 : 3, 0x1p-23 * centred + 0x1p-149 * quad_magnitude(w)};
-    const double parts = quad_magnitude(factor) <= 0x1p40 ? 1 + quad_magnitude(factor) : 1;
-    return (norm_promise){spec->centred ? 1 : 0.501, 0x1p-24 * centred + 0x1p-149 * parts};
+    const int fast = spec->dtype != NRG_F32 || spec->accuracy == NRG_ACCURACY_FAST;
+    const double size = quad_magnitude(factor), lost = 0x1p-149 * (1 + quad_magnitude(w) + (size <= 0x1p40 ? size : 0)),
+                 centred = spec->centred ? quad_magnitude(k * w) : 0;
+    if (fast)
+        return (norm_promise){has_offset ? 4 : 3, 0x1p-23 * centred + lost};
+    return (norm_promise){spec->centred ? 1 : 0.501, 0x1p-24 * centred + lost};
 }
 
 /* The statistics'. */
