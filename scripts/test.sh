@@ -212,6 +212,7 @@ stage_gcc() {
     build_gcc
     NRG_TEST_SCALE=$scale NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc"
     print_output truth "$build/gcc"
+    print_output climb "$build/gcc"
     part expect_path "${paths##*,}" "$build/gcc/tools/nrg"
     side_by_side "$build/gcc/tools/nrg check" "$(numpy_python) $root/tests/cli_test.py $build/gcc/tools/nrg"
     ((!full)) || part same_hashes
