@@ -154,6 +154,19 @@ static const known cases[] = {
      .x = {-0x1p+4, 0x1.00000ap+4, -0x1.fdfff2p+3, 0x1.fffffcp+3, -0x1.001004p+4},
      .d_o = {0x1.004a22p-4, 0x1.40001p+0, 0x1p-4, 0x1.01p-5, 0x1.10000cp-4},
      .w = {0x1.ca37bap-2, 0x1.ed5036p-1, 0x1.15cc14p-1, -0x1.0f9a8p-1, 0x1.f6b6fcp-1}},
+    {.what = "dw of seven rows, climbed to",
+     .column = COLUMN_DW,
+     .rows = 7,
+     .dim = 3,
+     .centred = 1,
+     .limit = 8,
+     .least = 0.75,
+     .x = {0x1.fffffap+1, 0x1.0b526ep+0, -0x1.ffffd6p-3, 0x1.efffc8p-1, -0x1.a2b652p-2, 0x1.fff796p-3, 0x1.aab72ap+2,
+           0x1.aab4a2p-1, 0x1.ffff46p-1, 0x1.aab604p+0,  0x1.fbf9c4p-1, 0x1.ffff8ep-2,  0x1.ffffd6p-3, 0x0p+0,
+           0x1.aeb4d8p-1, 0x1.aab4d8p-1, 0x1.aab4d6p-1,  0x1.aab4d8p-1, 0x1.aab7e6p-1,  0x1.df0874p-4, -0x1.aaaffap-1},
+     .d_o = {-0x1.31ba12p+1, -0x0p+0,        -0x1.f440ap+7,  -0x0p+0,        -0x0p+0,        -0x1.6a3a38p-1, -0x0p+0,
+             0x1.045b6cp-3,  -0x1.ffeff6p-3, -0x0p+0,        -0x1.00001cp-3, -0x1.418982p-6, 0x1.fffffp+1,   -0x0p+0,
+             -0x0p+0,        -0x0p+0,        -0x1.fffffep-4, 0x1.a26bacp-6,  0x1.ffffdap-3,  0x1.fffdbp-6,   0x1.fffdbap-8}},
 };
 
 START_TEST(known_cases)
