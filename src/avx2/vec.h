@@ -26,6 +26,11 @@ enum {
 
 typedef __m256 vf;
 
+NRG_INLINE vf v_hold(vf a)
+{
+    __asm__("" : "+x"(a));
+    return a;
+}
 NRG_INLINE vf v_zero(void) { return _mm256_setzero_ps(); }
 NRG_INLINE vf v_set1(float f) { return _mm256_set1_ps(f); }
 NRG_INLINE vf v_add(vf a, vf b) { return _mm256_add_ps(a, b); }
@@ -123,18 +128,26 @@ NRG_INLINE void v_nt_pair(uint16_t *p, vp h)
 }
 NRG_INLINE vf v_even_from_bf16(vp h) { return _mm256_castsi256_ps(_mm256_slli_epi32(h, 16)); }
 NRG_INLINE vf v_odd_from_bf16(vp h) { return _mm256_castsi256_ps(_mm256_and_si256(h, _mm256_set1_epi32((int)0xffff0000))); }
-NRG_INLINE vp v_pair_to_bf16(vf even, vf odd)
+NRG_INLINE vf v_calm(vf a)
 {
-    if (__builtin_expect(_mm256_movemask_ps(_mm256_cmp_ps(even, odd, _CMP_UNORD_Q)), 0)) {
-        const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));
-        even = _mm256_blendv_ps(even, nan, _mm256_cmp_ps(even, even, _CMP_UNORD_Q));
-        odd = _mm256_blendv_ps(odd, nan, _mm256_cmp_ps(odd, odd, _CMP_UNORD_Q));
-    }
+    const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));
+    return _mm256_blendv_ps(a, nan, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+}
+NRG_INLINE vp v_calm_to_bf16(vf even, vf odd)
+{
     __m256i e = _mm256_castps_si256(even), o = _mm256_castps_si256(odd);
     __m256i upper = _mm256_blend_epi16(_mm256_srli_epi32(e, 16), o, 0xaa);
     __m256i lower = _mm256_blend_epi16(e, _mm256_slli_epi32(o, 16), 0xaa);
     __m256i half = _mm256_or_si256(_mm256_and_si256(upper, _mm256_set1_epi16(1)), _mm256_set1_epi16(0x7ffe));
     return _mm256_add_epi16(upper, _mm256_srli_epi16(_mm256_avg_epu16(lower, half), 15));
+}
+NRG_INLINE vp v_pair_to_bf16(vf even, vf odd)
+{
+    if (__builtin_expect(_mm256_movemask_ps(_mm256_cmp_ps(even, odd, _CMP_UNORD_Q)), 0)) {
+        even = v_calm(even);
+        odd = v_calm(odd);
+    }
+    return v_calm_to_bf16(even, odd);
 }
 
 NRG_INLINE void v_nt_fence(void) { _mm_sfence(); }

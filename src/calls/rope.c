@@ -111,59 +111,66 @@ nrg_status nrg_rope_table_check(const nrg_rope_spec *spec, const nrg_rope_table_
     return make_table_job(&job, spec, args, 0, 1);
 }
 
-/* A tensor of a plain call, and its strides: of heads, then of tokens. */
+/* A tensor of a plain call and what becomes of it, with their strides: of heads, then of tokens. */
 typedef struct plain_tensor {
-    quick_operand rows;
-    size_t strides[2];
+    quick_operand x, o;
+    size_t x_strides[2], o_strides[2];
 } plain_tensor;
 
-typedef struct plain_call {
-    plain_tensor q, k, q_o, k_o;
-    quick_operand table, positions;
-    size_t bytes;
-} plain_call;
-
 /* Heads at equal distances; those of one token are. */
-static inline int plain_heads(plain_tensor *t, const void *pointer, size_t head_stride, size_t token_stride, size_t tokens,
-                              size_t heads, size_t row, size_t unit)
+static inline int plain_heads(quick_operand *rows, size_t strides[2], const void *pointer, size_t head_stride,
+                              size_t token_stride, size_t tokens, size_t heads, size_t row, size_t unit)
 {
-    const int lie_well = quick_rows(&t->rows, heads ? pointer : NULL, head_stride, tokens * heads, row, unit);
-    t->strides[0] = t->rows.stride;
-    t->strides[1] = heads * t->rows.stride;
-    return lie_well & ((tokens == 1) | (token_stride == 0) | (token_stride == t->strides[1]) | !heads);
+    const int lie_well = quick_rows(rows, pointer, head_stride, tokens * heads, row, unit);
+    strides[0] = rows->stride;
+    strides[1] = heads * rows->stride;
+    return lie_well & (pointer != NULL) & ((tokens == 1) | (token_stride == 0) | (token_stride == strides[1]));
 }
 
-/* Most calls, of one token above all, in every layer for every token that is made. Whether they are plainly sound; *c is then
- * complete. */
-static inline int is_plain(plain_call *c, const nrg_rope_spec *s, const nrg_rope_args *a)
+/* Most calls, of one token above all, in every layer for every token that is made. Whether they are plainly sound; the jobs
+ * of what has heads are then complete but for their shares. */
+static inline int is_plain(nrg_rope_job job[2], const nrg_rope_spec *s, const nrg_rope_args *a)
 {
     if ((s->size != sizeof *s) | (a->size != sizeof *a))
         return 0;
     const size_t dim = a->dim, tokens = a->tokens, q_heads = a->q_heads, k_heads = a->k_heads;
     const size_t table_rows = a->table_rows ? a->table_rows : tokens;
-    const int options = ((s->mode == NRG_ROPE_NORMAL) | (s->mode == NRG_ROPE_NEOX)) &
-                        ((unsigned)a->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & ((unsigned)a->store <= NRG_STORE_STREAM) &
-                        !s->reserved & (a->batch <= 1) & !a->positions_batch_stride;
-    const int sizes = (dim - 1 < QUICK_MOST) & ((q_heads | k_heads) - 1 < QUICK_MOST) & (tokens - 1 < QUICK_MOST) &
-                      (tokens * (q_heads | k_heads) < QUICK_MOST) & (table_rows < QUICK_MOST) & (s->n_dims - 1 < dim) &
-                      !(s->n_dims & 1) & (a->offset <= dim - s->n_dims);
-    const int operands = ((a->q && a->q_o) | !q_heads) & ((a->k && a->k_o) | !k_heads) & (a->table != NULL);
-    if (!(options & sizes & operands))
+    /* branches that are never taken: 343 instructions of this call where one sum of all conditions takes 438 */
+    if ((s->mode != NRG_ROPE_NORMAL && s->mode != NRG_ROPE_NEOX) || (unsigned)a->dtype - NRG_F32 > NRG_BF16 - NRG_F32 ||
+        (unsigned)a->store > NRG_STORE_STREAM || s->reserved || a->batch > 1 || a->positions_batch_stride)
         return 0;
-    const size_t element = a->dtype == NRG_F32 ? 4 : 2, row = dim * element, table_row = s->n_dims * sizeof(float);
-    const int lie_well =
-        plain_heads(&c->q, a->q, a->q_head_stride, a->q_token_stride, tokens, q_heads, row, element - 1) &
-        plain_heads(&c->k, a->k, a->k_head_stride, a->k_token_stride, tokens, k_heads, row, element - 1) &
-        plain_heads(&c->q_o, a->q_o, a->q_o_head_stride, a->q_o_token_stride, tokens, q_heads, row, element - 1) &
-        plain_heads(&c->k_o, a->k_o, a->k_o_head_stride, a->k_o_token_stride, tokens, k_heads, row, element - 1) &
-        quick_rows(&c->table, a->table, a->table_stride, table_rows, table_row, sizeof(float) - 1) &
-        quick_rows(&c->positions, a->positions, 0, 1, tokens * sizeof(int32_t), sizeof(int32_t) - 1);
-    const quick_operand *const q = &c->q.rows, *const k = &c->k.rows, *const q_o = &c->q_o.rows, *const k_o = &c->k_o.rows;
-    const int apart = quick_apart(q_o, q, 1) & quick_apart(q_o, k, 0) & quick_apart(q_o, &c->table, 0) &
-                      quick_apart(q_o, &c->positions, 0) & quick_apart(k_o, q, 0) & quick_apart(k_o, k, 1) &
-                      quick_apart(k_o, &c->table, 0) & quick_apart(k_o, &c->positions, 0) & quick_apart(k_o, q_o, 0);
-    c->bytes = 2 * tokens * (q_heads + k_heads) * row + table_rows * table_row + (a->positions ? tokens * sizeof(int32_t) : 0);
-    return lie_well & apart && (a->positions ? rope_positions_fit(a->positions, tokens, table_rows) : table_rows >= tokens);
+    if (dim - 1 >= QUICK_MOST || q_heads - 1 >= QUICK_MOST || k_heads >= QUICK_MOST || tokens - 1 >= QUICK_MOST ||
+        tokens * (q_heads | k_heads) >= QUICK_MOST || table_rows >= QUICK_MOST || s->n_dims - 1 >= dim || (s->n_dims & 1) ||
+        a->offset > dim - s->n_dims || !a->table)
+        return 0;
+    const size_t element = a->dtype == NRG_F32 ? 4 : 2, row = dim * element, unit = element - 1;
+    const size_t table_row = s->n_dims * sizeof(float);
+    plain_tensor q, k;
+    quick_operand table, positions = {0, 0, 0};
+    int sound = plain_heads(&q.x, q.x_strides, a->q, a->q_head_stride, a->q_token_stride, tokens, q_heads, row, unit) &
+                plain_heads(&q.o, q.o_strides, a->q_o, a->q_o_head_stride, a->q_o_token_stride, tokens, q_heads, row, unit) &
+                quick_rows(&table, a->table, a->table_stride, table_rows, table_row, sizeof(float) - 1) &
+                quick_apart(&q.o, &q.x, 1) & quick_apart(&q.o, &table, 0);
+    size_t bytes = 2 * tokens * (q_heads + k_heads) * row + table_rows * table_row;
+    if (a->positions) {
+        sound &= quick_rows(&positions, a->positions, 0, 1, tokens * sizeof(int32_t), sizeof(int32_t) - 1) &
+                 quick_apart(&q.o, &positions, 0);
+        bytes += tokens * sizeof(int32_t);
+    }
+    const int stream = nrg_wants_stream(a->store, bytes);
+    rope_fill_job(&job[0], s, a, 0, table.stride, q.x_strides, q.o_strides, stream);
+    if (k_heads) {
+        sound &= plain_heads(&k.x, k.x_strides, a->k, a->k_head_stride, a->k_token_stride, tokens, k_heads, row, unit) &
+                 plain_heads(&k.o, k.o_strides, a->k_o, a->k_o_head_stride, a->k_o_token_stride, tokens, k_heads, row, unit) &
+                 quick_apart(&k.o, &k.x, 1) & quick_apart(&k.o, &table, 0) & quick_apart(&k.o, &q.x, 0) &
+                 quick_apart(&k.o, &q.o, 0) & quick_apart(&q.o, &k.x, 0);
+        if (a->positions)
+            sound &= quick_apart(&k.o, &positions, 0);
+        rope_fill_job(&job[1], s, a, 1, table.stride, k.x_strides, k.o_strides, stream);
+    } else {
+        sound &= !(a->k_head_stride | a->k_token_stride | a->k_o_head_stride | a->k_o_token_stride);
+    }
+    return a->positions ? sound && rope_positions_fit(a->positions, tokens, table_rows) : sound & (table_rows >= tokens);
 }
 
 /* All other calls. */
@@ -181,13 +188,8 @@ nrg_status nrg_rope(const nrg_rope_spec *spec, const nrg_rope_args *args, int it
 {
     nrg_rope_job job[2];
     rope_batches batches[2];
-    plain_call plain;
     size_t batch = 1;
-    if (spec && args && (ith >= 0) & (ith < nth) && is_plain(&plain, spec, args)) {
-        const int stream = nrg_wants_stream(args->store, plain.bytes);
-        rope_fill_job(&job[0], spec, args, 0, plain.table.stride, plain.q.strides, plain.q_o.strides, stream);
-        rope_fill_job(&job[1], spec, args, 1, plain.table.stride, plain.k.strides, plain.k_o.strides, stream);
-    } else {
+    if (!(spec && args && (ith >= 0) & (ith < nth) && is_plain(job, spec, args))) {
         const nrg_status status = make_jobs(job, batches, spec, args, ith, nth);
         if (status != NRG_OK)
             return status;
@@ -196,16 +198,17 @@ nrg_status nrg_rope(const nrg_rope_spec *spec, const nrg_rope_args *args, int it
     const size_t q_rows = batch * args->tokens * args->q_heads, k_rows = batch * args->tokens * args->k_heads;
     const size_t rows = q_rows + k_rows, begin = nth == 1 ? 0 : nrg_share(rows, ith, nth),
                  end = nth == 1 ? rows : nrg_share(rows, ith + 1, nth);
-    rope_share(&job[0], 0, q_rows, begin, end);
-    rope_share(&job[1], q_rows, k_rows, begin, end);
     nrg_rope_kernel *const rope = NRG_ACTIVE_KERNEL(rope, args->dtype);
-    for (int i = 0; i < 2; i++) {
-        if (!job[i].heads || job[i].begin == job[i].end)
+    for (int k = 0; k < 2; k++) {
+        if (!(k ? k_rows : q_rows))
+            continue;
+        rope_share(&job[k], k ? q_rows : 0, k ? k_rows : q_rows, begin, end);
+        if (job[k].begin == job[k].end)
             continue;
         if (batch == 1)
-            rope(&job[i]);
+            rope(&job[k]);
         else
-            rope_turn_batches(rope, &job[i], &batches[i]);
+            rope_turn_batches(rope, &job[k], &batches[k]);
     }
     return NRG_OK;
 }

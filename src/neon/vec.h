@@ -26,6 +26,11 @@ enum {
 
 typedef float32x4_t vf;
 
+NRG_INLINE vf v_hold(vf a)
+{
+    __asm__("" : "+w"(a));
+    return a;
+}
 NRG_INLINE vf v_zero(void) { return vdupq_n_f32(0); }
 NRG_INLINE vf v_set1(float f) { return vdupq_n_f32(f); }
 NRG_INLINE vf v_add(vf a, vf b) { return vaddq_f32(a, b); }
@@ -112,15 +117,15 @@ NRG_INLINE vf v_odd_from_bf16(vp h)
 {
     return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_u16(h), vdupq_n_u32(0xffff0000u)));
 }
-NRG_INLINE vp v_pair_to_bf16(vf even, vf odd)
+NRG_INLINE vf v_calm(vf a) { return vbslq_f32(vceqq_f32(a, a), a, vreinterpretq_f32_u32(vdupq_n_u32(0x7fc00000))); }
+NRG_INLINE vp v_calm_to_bf16(vf even, vf odd)
 {
-    const uint32x4_t nan = vdupq_n_u32(0x7fc00000);
-    uint32x4_t e = vbslq_u32(vceqq_f32(even, even), vreinterpretq_u32_f32(even), nan);
-    uint32x4_t o = vbslq_u32(vceqq_f32(odd, odd), vreinterpretq_u32_f32(odd), nan);
+    uint32x4_t e = vreinterpretq_u32_f32(even), o = vreinterpretq_u32_f32(odd);
     uint16x8_t upper = vreinterpretq_u16_u32(vsriq_n_u32(o, e, 16)), lower = vreinterpretq_u16_u32(vsliq_n_u32(e, o, 16));
     uint16x8_t half = vorrq_u16(vandq_u16(upper, vdupq_n_u16(1)), vdupq_n_u16(0x7ffe));
     return vsraq_n_u16(upper, vrhaddq_u16(lower, half), 15);
 }
+NRG_INLINE vp v_pair_to_bf16(vf even, vf odd) { return v_calm_to_bf16(v_calm(even), v_calm(odd)); }
 
 NRG_INLINE void v_nt_fence(void) {}
 

@@ -30,7 +30,8 @@ _Static_assert(2 * V_SUM2 * VN == LANES || V_SUM2 * VN % LANES == 0, "a summing 
 _Static_assert(V_SUM2 <= V_SUM1 || V_SUM2 <= V_APPLY, "V_SUM2 is not the largest step");
 _Static_assert(V_SUM1 > 1 && V_SUM2 > 1 && V_APPLY > 1, "a step of one vector means a part of one");
 _Static_assert(V_SUM4 >= 1 && V_SUM4 <= 4, "the backward sums keep four vectors at most");
-_Static_assert(V_ROPE >= 2 && V_ROPE <= 16 && V_ROPE % 2 == 0, "half of a rotation's vectors are first elements of pairs");
+_Static_assert(V_ROPE >= 4 && V_ROPE <= 16 && V_ROPE % 4 == 0,
+               "half of a rotation's vectors are first elements of pairs, the even ones and the odd");
 _Static_assert(V_SUM1 <= 16 && V_SUM2 <= 16 && V_APPLY <= 16, "NRG_UNROLL unrolls 16 times");
 
 static uint64_t state;
@@ -713,19 +714,34 @@ typedef struct queue {
     float f[VN];
 } queue;
 
+/* What v_calm_to_bf16 promises to round: a quiet NaN with nothing in its lower half, also one whose upper half is all ones. */
+static float calmed(float f)
+{
+    const uint32_t bits = element_bits(&f, 0, NRG_F32);
+    return isnan(f) ? float_of((bits & 0xffff0000u) | 0x400000) : f;
+}
+
 static void convert_pairs(const float *f, const uint16_t *expected)
 {
-    static float backward[VN];
+    static float forward[VN], backward[VN];
     static uint16_t got[2 * VN];
-    for (size_t l = 0; l < VN; l++)
-        backward[l] = f[VN - 1 - l];
-    vp h = v_pair_to_bf16(vf_of(f), vf_of(backward));
-    memcpy(got, &h, sizeof got);
-    for (size_t l = 0; l < VN; l++)
-        if (!element_equal(got + 2 * l, expected + l, 0, NRG_BF16) ||
-            !element_equal(got + 2 * l + 1, expected + VN - 1 - l, 0, NRG_BF16))
-            ck_abort_msg(VEC_PATH ": v_pair_to_bf16 of %a and %a in lane %zu: 0x%04x and 0x%04x", (double)f[l],
-                         (double)backward[l], l, got[2 * l], got[2 * l + 1]);
+    static const char *const names[] = {"v_pair_to_bf16", "v_calm_to_bf16", "v_calm_to_bf16 of v_calm"};
+    for (unsigned way = 0; way < COUNT(names); way++) {
+        for (size_t l = 0; l < VN; l++) {
+            forward[l] = way == 1 ? calmed(f[l]) : f[l];
+            backward[l] = way == 1 ? calmed(f[VN - 1 - l]) : f[VN - 1 - l];
+        }
+        const vf even = vf_of(forward), odd = vf_of(backward);
+        const vp h = way == 0   ? v_pair_to_bf16(even, odd)
+                     : way == 1 ? v_calm_to_bf16(even, odd)
+                                : v_calm_to_bf16(v_calm(even), v_calm(v_hold(odd)));
+        memcpy(got, &h, sizeof got);
+        for (size_t l = 0; l < VN; l++)
+            if (!element_equal(got + 2 * l, expected + l, 0, NRG_BF16) ||
+                !element_equal(got + 2 * l + 1, expected + VN - 1 - l, 0, NRG_BF16))
+                ck_abort_msg(VEC_PATH ": %s of %a and %a in lane %zu: 0x%04x and 0x%04x", names[way], (double)f[l],
+                             (double)backward[l], l, got[2 * l], got[2 * l + 1]);
+    }
 }
 
 static void convert(queue *q)

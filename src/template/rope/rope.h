@@ -107,8 +107,10 @@ NRG_INLINE void rope_interleaved_kept(const rope_heads *h, const float *cosines,
         vf v[V_ROPE];
         load_step(v, G, x, i, n, D);
         NRG_UNROLL
-        for (int j = 0; j < G; j++)
+        for (int j = 0; j < G; j++) {
+            v[j] = v_hold(v[j]);
             v[j] = v_fma(v[j], cosine[j], v_mul(v_swap_pairs(v[j]), sine[j]));
+        }
         store_step(v, G, o, i, n, D, 0);
     }
 }
@@ -133,6 +135,8 @@ NRG_INLINE void rope_halves_kept(const rope_heads *h, const float *cosines, floa
         load_step(b, G, x, second, n, D);
         NRG_UNROLL
         for (int j = 0; j < G; j++) {
+            a[j] = v_hold(a[j]);
+            b[j] = v_hold(b[j]);
             rotated[j] = v_fms(a[j], cosine[j], v_mul(b[j], sine[j]));
             b[j] = v_fma(b[j], cosine[j], v_mul(a[j], sine[j]));
         }
@@ -173,17 +177,31 @@ NRG_INLINE void rope_token_kept(const rope_heads *h, const float *table, int int
         rope_halves_kept(h, table, sign, 1, i, lanes_at(i, end), D);
 }
 
+/* Vectors, the last over the one before it: a call of memcpy takes as long as a head of 128. */
+NRG_INLINE void rope_copy_run(const char *x, char *o, size_t bytes)
+{
+    const size_t step = 2 * VN * sizeof(uint16_t);
+    if (bytes < step) {
+        memcpy(o, x, bytes);
+        return;
+    }
+    for (size_t i = 0; i < bytes; i += step) {
+        const size_t at = i + step <= bytes ? i : bytes - step;
+        v_st_pair((uint16_t *)(void *)(o + at), v_ld_pair((const uint16_t *)(const void *)(x + at)));
+    }
+}
+
 /* What is not rotated. */
 NRG_INLINE void rope_copy(const rope_heads *h, size_t offset, size_t dim, size_t size)
 {
     const size_t past = (offset + 2 * h->pairs) * size;
-    for (size_t i = 0; i < h->count; i++) {
-        const char *x = h->x + i * h->x_stride;
-        char *o = h->o + i * h->o_stride;
+    const char *x = h->x;
+    char *o = h->o;
+    for (size_t left = h->count; left; left--, x += h->x_stride, o += h->o_stride) {
         if (offset)
-            memcpy(o, x, offset * size);
+            rope_copy_run(x, o, offset * size);
         if (past < dim * size)
-            memcpy(o + past, x + past, dim * size - past);
+            rope_copy_run(x + past, o + past, dim * size - past);
     }
 }
 

@@ -2,57 +2,118 @@
  * back without one. 1.3 (AVX-512) to 1.9 times (AVX2) the speed of loading VN elements at a time. The arithmetic is that of
  * rope.h.
  *
+ * A NaN among cosines and sines is made one with no lower half, once a token: all others come of bf16 elements, and have none. So
+ * no output has to be looked at before it is rounded.
+ *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_ROPE_ROPE_BF16_H
 #define NRG_TEMPLATE_ROPE_ROPE_BF16_H
 
 #include "rope_heads.h"
 
-NRG_INLINE vp rope_load_pair(const char *x, size_t i) { return v_ld_pair((const uint16_t *)(const void *)x + i); }
+/* Vectors of cosines that stay in registers, with as many of sines, while all heads of a token go by. */
+enum { ROPE_KEPT = V_ROPE / 2 };
 
-NRG_INLINE void rope_store_pair(char *o, size_t i, vf even, vf odd, int stream)
+/* Cosines and sines of some vectors of pairs, in the order of rope_bf16_set_up. */
+typedef struct rope_turns {
+    vf c[ROPE_KEPT], s[ROPE_KEPT];
+} rope_turns;
+
+NRG_INLINE rope_turns rope_load_turns(const float *cosines, const float *sines, int G)
 {
-    uint16_t *to = (uint16_t *)(void *)o + i;
-    if (stream)
-        v_nt_pair(to, v_pair_to_bf16(even, odd));
-    else
-        v_st_pair(to, v_pair_to_bf16(even, odd));
+    rope_turns t;
+    NRG_UNROLL
+    for (int j = 0; j < G; j++) {
+        t.c[j] = v_ld_f32(cosines + j * VN);
+        t.s[j] = v_ld_f32(sines + j * VN);
+    }
+    return t;
 }
 
-/* Interleaved: an even place and the odd one after it are a pair. cosines and sines are a table's. */
-NRG_INLINE void rope_bf16_interleaved(const rope_heads *h, const float *cosines, const float *sines, int stream)
+NRG_INLINE void rope_store_pair(char *o, vp h, int stream) { (stream ? v_nt_pair : v_st_pair)((uint16_t *)(void *)o, h); }
+
+/* G vectors of an interleaved head: an even place and the odd one after it are a pair. */
+NRG_INLINE void rope_bf16_interleaved(const char *x, char *o, const rope_turns *t, int G, int stream)
 {
-    const char *x = h->x;
-    char *o = h->o;
-    const size_t pairs = h->pairs;
-    for (size_t left = h->count; left; left--, x += h->x_stride, o += h->o_stride)
-        for (size_t p = 0; p < pairs; p += VN) {
-            if (stream)
-                rope_prefetch(x, 2 * p, 2 * VN, NRG_BF16);
-            const vp pair = rope_load_pair(x, 2 * p);
-            vf a = v_even_from_bf16(pair), b = v_odd_from_bf16(pair), c = v_ld_f32(cosines + p), s = v_ld_f32(sines + p);
-            rope_store_pair(o, 2 * p, v_fms(a, c, v_mul(b, s)), v_fma(b, c, v_mul(a, s)), stream);
+    vp out[ROPE_KEPT];
+    NRG_UNROLL
+    for (int j = 0; j < G; j++) {
+        const vp pair = v_ld_pair((const uint16_t *)(const void *)x + j * 2 * VN);
+        const vf a = v_even_from_bf16(pair), b = v_odd_from_bf16(pair);
+        out[j] = v_calm_to_bf16(v_fms(a, t->c[j], v_mul(b, t->s[j])), v_fma(b, t->c[j], v_mul(a, t->s[j])));
+    }
+    NRG_UNROLL
+    for (int j = 0; j < G; j++)
+        rope_store_pair(o + j * 4 * VN, out[j], stream);
+}
+
+/* G vectors of cosines, of G · VN half-split pairs: those with even numbers first, of each 2 · VN. second: bytes to the second
+ * elements. */
+NRG_INLINE void rope_bf16_halves(const char *x, char *o, size_t second, const rope_turns *t, int G, int stream)
+{
+    vp out[ROPE_KEPT];
+    NRG_UNROLL
+    for (int j = 0; j < G; j += 2) {
+        const vp first = v_ld_pair((const uint16_t *)(const void *)x + j * VN);
+        const vp other = v_ld_pair((const uint16_t *)(const void *)(x + second) + j * VN);
+        vf rotated[2][2];
+        const vf a[2] = {v_even_from_bf16(first), v_odd_from_bf16(first)};
+        const vf b[2] = {v_even_from_bf16(other), v_odd_from_bf16(other)};
+        NRG_UNROLL
+        for (int k = 0; k < 2; k++) {
+            rotated[0][k] = v_fms(a[k], t->c[j + k], v_mul(b[k], t->s[j + k]));
+            rotated[1][k] = v_fma(b[k], t->c[j + k], v_mul(a[k], t->s[j + k]));
         }
+        out[j] = v_calm_to_bf16(rotated[0][0], rotated[0][1]);
+        out[j + 1] = v_calm_to_bf16(rotated[1][0], rotated[1][1]);
+    }
+    NRG_UNROLL
+    for (int k = 0; k < 2; k++) {
+        NRG_UNROLL
+        for (int j = 0; j < G; j += 2)
+            rope_store_pair(o + (k ? second : 0) + j * 2 * VN, out[j + k], stream);
+    }
 }
 
-/* Half-split: cosines and sines are those of 2·VN pairs at a time, the even ones first. */
-NRG_INLINE void rope_bf16_halves(const rope_heads *h, const float *cosines, const float *sines, int stream)
+/* G vectors of cosines from pair p on. */
+NRG_INLINE void rope_bf16_turn(const char *x, char *o, size_t pairs, size_t p, const rope_turns *t, int G, int interleaved,
+                               int stream)
 {
+    const size_t at = bytes_of(interleaved ? 2 * p : p, NRG_BF16, 0), second = bytes_of(pairs, NRG_BF16, 0);
+    if (stream) {
+        rope_prefetch(x + at, 0, (size_t)(interleaved ? 2 * G : G) * VN, NRG_BF16);
+        if (!interleaved)
+            rope_prefetch(x + at + second, 0, (size_t)G * VN, NRG_BF16);
+    }
+    if (interleaved)
+        rope_bf16_interleaved(x + at, o + at, t, G, stream);
+    else
+        rope_bf16_halves(x + at, o + at, second, t, G, stream);
+}
+
+/* All heads, for G vectors of cosines. */
+NRG_INLINE void rope_bf16_kept(const rope_heads *h, const float *cosines, const float *sines, size_t p, int G, int interleaved,
+                               int stream)
+{
+    const rope_turns t = rope_load_turns(cosines + p, sines + p, G);
     const char *x = h->x;
     char *o = h->o;
-    const size_t pairs = h->pairs;
-    for (size_t left = h->count; left; left--, x += h->x_stride, o += h->o_stride)
-        for (size_t p = 0; p < pairs; p += 2 * VN) {
-            if (stream) {
-                rope_prefetch(x, p, 2 * VN, NRG_BF16);
-                rope_prefetch(x, p + pairs, 2 * VN, NRG_BF16);
-            }
-            const vp first = rope_load_pair(x, p), second = rope_load_pair(x, p + pairs);
-            vf a = v_even_from_bf16(first), b = v_even_from_bf16(second), c = v_ld_f32(cosines + p), s = v_ld_f32(sines + p);
-            vf a_odd = v_odd_from_bf16(first), b_odd = v_odd_from_bf16(second);
-            vf c_odd = v_ld_f32(cosines + p + VN), s_odd = v_ld_f32(sines + p + VN);
-            rope_store_pair(o, p, v_fms(a, c, v_mul(b, s)), v_fms(a_odd, c_odd, v_mul(b_odd, s_odd)), stream);
-            rope_store_pair(o, p + pairs, v_fma(b, c, v_mul(a, s)), v_fma(b_odd, c_odd, v_mul(a_odd, s_odd)), stream);
+    const size_t x_stride = h->x_stride, o_stride = h->o_stride, pairs = h->pairs;
+    for (size_t left = h->count; left; left--, x += x_stride, o += o_stride)
+        rope_bf16_turn(x, o, pairs, p, &t, G, interleaved, stream);
+}
+
+/* Head by head, with cosines and sines from L1. */
+NRG_INLINE void rope_bf16_streamed(const rope_heads *h, const float *cosines, const float *sines, int interleaved)
+{
+    const int G = interleaved ? 1 : 2;
+    const char *x = h->x;
+    char *o = h->o;
+    const size_t x_stride = h->x_stride, o_stride = h->o_stride, pairs = h->pairs;
+    for (size_t left = h->count; left; left--, x += x_stride, o += o_stride)
+        for (size_t p = 0; p < pairs; p += (size_t)G * VN) {
+            const rope_turns t = rope_load_turns(cosines + p, sines + p, G);
+            rope_bf16_turn(x, o, pairs, p, &t, G, interleaved, 1);
         }
 }
 
@@ -61,31 +122,53 @@ NRG_INLINE int rope_bf16_serves(size_t pairs, int interleaved)
     return pairs % (interleaved ? VN : 2 * VN) == 0 && pairs <= ROPE_BLOCK;
 }
 
-NRG_INLINE void rope_token_bf16(const rope_heads *h, const float *table, int interleaved, float sign, int stream)
+/* Half-split pairs are taken 2·VN at a time, the even ones first. */
+NRG_INLINE void rope_bf16_set_up(float *cosines, float *sines, const float *table, size_t pairs, int interleaved, float sign)
+{
+    const vf signs = v_set1(sign);
+    for (size_t p = 0; p < pairs; p += interleaved ? VN : 2 * VN) {
+        vf c[2], s[2];
+        const int G = interleaved ? 1 : 2;
+        load_step(c, G, (const char *)table, p, VN, NRG_F32);
+        load_step(s, G, (const char *)table, pairs + p, VN, NRG_F32);
+        if (!interleaved) {
+            order_to_pairs(c, 2);
+            order_to_pairs(s, 2);
+        }
+        NRG_UNROLL
+        for (int j = 0; j < G; j++) {
+            v_st_f32(cosines + p + j * VN, v_calm(c[j]));
+            v_st_f32(sines + p + j * VN, v_calm(v_mul(s[j], signs)));
+        }
+    }
+}
+
+NRG_INLINE void rope_token_bf16_as(const rope_heads *h, const float *table, int interleaved, float sign, int stream)
 {
     float cosines[ROPE_BLOCK], sines[ROPE_BLOCK];
-    const vf signs = v_set1(sign);
-    const float *c = table, *s = table + h->pairs;
-    if (interleaved) {
-        for (size_t p = 0; p < h->pairs; p += VN)
-            v_st_f32(sines + p, v_mul(v_ld_f32(s + p), signs));
-        if (stream)
-            rope_bf16_interleaved(h, c, sines, 1);
-        else
-            rope_bf16_interleaved(h, c, sines, 0);
+    const int least = interleaved ? 1 : 2;
+    rope_bf16_set_up(cosines, sines, table, h->pairs, interleaved, sign);
+    if (stream && h->pairs != (size_t)ROPE_KEPT * VN) {
+        rope_bf16_streamed(h, cosines, sines, interleaved);
         return;
     }
-    for (size_t p = 0; p < h->pairs; p += 2 * VN) {
-        vf c0 = v_ld_f32(c + p), c1 = v_ld_f32(c + p + VN), s0 = v_ld_f32(s + p), s1 = v_ld_f32(s + p + VN);
-        v_st_f32(cosines + p, v_even(c0, c1));
-        v_st_f32(cosines + p + VN, v_odd(c0, c1));
-        v_st_f32(sines + p, v_mul(v_even(s0, s1), signs));
-        v_st_f32(sines + p + VN, v_mul(v_odd(s0, s1), signs));
+    if (stream) {
+        rope_bf16_kept(h, cosines, sines, 0, ROPE_KEPT, interleaved, 1);
+        return;
     }
-    if (stream)
-        rope_bf16_halves(h, cosines, sines, 1);
+    size_t p = 0;
+    for (; p + (size_t)ROPE_KEPT * VN <= h->pairs; p += (size_t)ROPE_KEPT * VN)
+        rope_bf16_kept(h, cosines, sines, p, ROPE_KEPT, interleaved, 0);
+    for (; p < h->pairs; p += (size_t)least * VN)
+        rope_bf16_kept(h, cosines, sines, p, least, interleaved, 0);
+}
+
+NRG_INLINE void rope_token_bf16(const rope_heads *h, const float *table, int interleaved, float sign, int stream)
+{
+    if (interleaved)
+        rope_token_bf16_as(h, table, 1, sign, stream);
     else
-        rope_bf16_halves(h, cosines, sines, 0);
+        rope_token_bf16_as(h, table, 0, sign, stream);
 }
 
 #endif
