@@ -48,20 +48,27 @@ static unsigned read_features(void)
 }
 
 /* CPUID leaf 4 (Intel) and leaf 0x8000001D (AMD) share a layout: one sub-leaf a cache, its level in EAX[7:5]. */
-static size_t l2_from_leaf(unsigned leaf)
+enum { INTEL_CACHES = 4 };
+static const unsigned amd_caches = 0x8000001Du;
+
+static size_t cache_from_leaf(unsigned leaf, unsigned level)
 {
     unsigned a, b, c, d;
     for (unsigned i = 0; i < 8 && __get_cpuid_count(leaf, i, &a, &b, &c, &d) && (a & 31); i++)
-        if ((a >> 5 & 7) == 2)
+        if ((a >> 5 & 7) == level)
             return (size_t)((b >> 22) + 1) * ((b >> 12 & 0x3ff) + 1) * ((b & 0xfff) + 1) * ((size_t)c + 1);
     return 0;
 }
 
 static size_t read_l2_bytes(void)
 {
-    size_t bytes = l2_from_leaf(4);
-    return bytes ? bytes : l2_from_leaf(0x8000001Du);
+    size_t bytes = cache_from_leaf(INTEL_CACHES, 2);
+    return bytes ? bytes : cache_from_leaf(amd_caches, 2);
 }
+
+/* AMD's, which belongs to a few cores. Intel's servers spread theirs over the chip: of 480 MB on a Granite Rapids, ordinary
+ * stores take 1.5 to 1.6 times as long as streamed ones from 4 MB on (rotations of 4 to 32 MB). */
+static size_t read_near_l3_bytes(void) { return cache_from_leaf(INTEL_CACHES, 2) ? 0 : cache_from_leaf(amd_caches, 3); }
 #elif defined(__aarch64__)
 static unsigned read_features(void)
 {
@@ -74,12 +81,14 @@ static unsigned read_features(void)
 }
 
 static size_t read_l2_bytes(void) { return 0; }
+static size_t read_near_l3_bytes(void) { return 0; }
 #else
 static unsigned read_features(void) { return 0; }
 static size_t read_l2_bytes(void) { return 0; }
+static size_t read_near_l3_bytes(void) { return 0; }
 #endif
 
-/* Both are read once: in a guest CPUID traps to the hypervisor and takes tens of microseconds. Any number of threads may find
+/* All are read once: in a guest CPUID traps to the hypervisor and takes tens of microseconds. Any number of threads may find
  * nothing and store the same. */
 unsigned nrg_cpu_features(void)
 {
@@ -104,4 +113,16 @@ size_t nrg_l2_bytes(void)
         atomic_store_explicit(&cache, bytes, memory_order_relaxed);
     }
     return bytes;
+}
+
+size_t nrg_near_l3_bytes(void)
+{
+    enum { KNOWN = 1 };
+    static _Atomic size_t cache;
+    size_t bytes = atomic_load_explicit(&cache, memory_order_relaxed);
+    if (!bytes) {
+        bytes = read_near_l3_bytes() | KNOWN;
+        atomic_store_explicit(&cache, bytes, memory_order_relaxed);
+    }
+    return bytes & ~(size_t)KNOWN;
 }

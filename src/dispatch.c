@@ -89,6 +89,7 @@ __attribute__((constructor)) static void at_load(void)
 {
     nrg_active_path();
     nrg_l2_bytes();
+    nrg_near_l3_bytes();
 }
 #endif
 

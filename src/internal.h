@@ -31,4 +31,7 @@ void nrg_dispatch_forget(void);
 /* cpu.c: L2 size in bytes as the CPU reports it, or a cautious 1 MiB: the scale of the streaming rule. */
 size_t nrg_l2_bytes(void);
 
+/* Size of an L3 that a few cores share and that ordinary stores do not slow down, or 0. */
+size_t nrg_near_l3_bytes(void);
+
 #endif

@@ -157,8 +157,8 @@ static inline int is_plain(nrg_rope_job job[2], const nrg_rope_spec *s, const nr
                  quick_apart(&q.o, &positions, 0);
         bytes += tokens * sizeof(int32_t);
     }
-    const int stream = nrg_wants_stream(a->store, bytes);
-    rope_fill_job(&job[0], s, a, 0, table.stride, q.x_strides, q.o_strides, stream);
+    const int stream = nrg_wants_stream_past_l3(a->store, bytes), far = nrg_is_far(bytes);
+    rope_fill_job(&job[0], s, a, 0, table.stride, q.x_strides, q.o_strides, stream, far);
     if (k_heads) {
         sound &= plain_heads(&k.x, k.x_strides, a->k, a->k_head_stride, a->k_token_stride, tokens, k_heads, row, unit) &
                  plain_heads(&k.o, k.o_strides, a->k_o, a->k_o_head_stride, a->k_o_token_stride, tokens, k_heads, row, unit) &
@@ -166,7 +166,7 @@ static inline int is_plain(nrg_rope_job job[2], const nrg_rope_spec *s, const nr
                  quick_apart(&k.o, &q.o, 0) & quick_apart(&q.o, &k.x, 0);
         if (a->positions)
             sound &= quick_apart(&k.o, &positions, 0);
-        rope_fill_job(&job[1], s, a, 1, table.stride, k.x_strides, k.o_strides, stream);
+        rope_fill_job(&job[1], s, a, 1, table.stride, k.x_strides, k.o_strides, stream, far);
     } else {
         sound &= !(a->k_head_stride | a->k_token_stride | a->k_o_head_stride | a->k_o_token_stride);
     }
@@ -181,7 +181,8 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_rope_job job[2], rope_
     const nrg_status status = nrg_check(&c, &nrg_call_rope, (const void *const[]){spec, args}, ith, nth);
     if (status != NRG_OK)
         return status;
-    return rope_make_jobs(job, batches, &c, c.part[NRG_ROPE_SPEC], c.part[NRG_ROPE_ARGS], NRG_ROPE_Q_O);
+    const nrg_rope_args *const a = c.part[NRG_ROPE_ARGS];
+    return rope_make_jobs(job, batches, &c, c.part[NRG_ROPE_SPEC], a, NRG_ROPE_Q_O, nrg_wants_stream_past_l3(a->store, c.bytes));
 }
 
 nrg_status nrg_rope(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth)

@@ -20,7 +20,7 @@ static inline int rope_positions_fit(const int32_t *positions, size_t tokens, si
 /* The job of q, or of k, without its share. Strides: of heads, then of tokens. Field by field: an initializer clears the job
  * first, which takes as long as a head. */
 static inline void rope_fill_job(nrg_rope_job *job, const nrg_rope_spec *s, const nrg_rope_args *a, int is_k, size_t table_stride,
-                                 const size_t x_strides[2], const size_t o_strides[2], int stream)
+                                 const size_t x_strides[2], const size_t o_strides[2], int stream, int far)
 {
     job->x = is_k ? a->k : a->q;
     job->o = is_k ? a->k_o : a->q_o;
@@ -38,6 +38,7 @@ static inline void rope_fill_job(nrg_rope_job *job, const nrg_rope_spec *s, cons
     job->interleaved = s->mode == NRG_ROPE_NORMAL;
     job->backward = a->backward != 0;
     job->stream = stream;
+    job->far = far;
 }
 
 /* How the batches of q, or of k, lie: each is a job of its own. */
@@ -47,13 +48,12 @@ typedef struct rope_batches {
 } rope_batches;
 
 /* Jobs of q and k without their shares, those of the first batch, and what the others have, from a call that nrg_check finds
- * sound; q_o: its operand. heads of a job is 0 where there is nothing to do. Positions are looked at here: the last that can be
- * wrong. */
+ * sound; q_o: its operand; stream: whether outputs go past the caches. heads of a job is 0 where there is nothing to do.
+ * Positions are looked at here: the last that can be wrong. */
 static inline nrg_status rope_make_jobs(nrg_rope_job job[2], rope_batches batches[2], const nrg_checked *c,
-                                        const nrg_rope_spec *s, const nrg_rope_args *a, unsigned q_o)
+                                        const nrg_rope_spec *s, const nrg_rope_args *a, unsigned q_o, int stream)
 {
     const size_t *const n = c->sizes.n, positions_stride = c->stride[NRG_ROPE_POSITIONS][0];
-    const int stream = nrg_wants_stream(a->store, c->bytes);
     for (size_t b = 0; n[NRG_ROPE_N_TABLE_ROWS] && a->positions && b < n[NRG_ROPE_N_POSITION_ROWS]; b++)
         if (!rope_positions_fit((const int32_t *)((const char *)a->positions + b * positions_stride), a->tokens,
                                 n[NRG_ROPE_N_TABLE_ROWS]))
@@ -69,7 +69,7 @@ static inline nrg_status rope_make_jobs(nrg_rope_job job[2], rope_batches batche
         job[k].heads = 0;
         if (n[NRG_ROPE_N_Q_HEADS + k])
             rope_fill_job(&job[k], s, a, (int)k, c->stride[NRG_ROPE_TABLE][0], c->stride[NRG_ROPE_Q + k], c->stride[q_o + k],
-                          stream);
+                          stream, nrg_is_far(c->bytes));
     }
     return NRG_OK;
 }

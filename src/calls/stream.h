@@ -6,14 +6,25 @@
 
 #include "../internal.h"
 
+/* Whether operands come from beyond a core's own caches: the call's bytes against its L2. */
+static inline int nrg_is_far(size_t bytes)
+{
+    const size_t l2 = nrg_l2_bytes();
+    return bytes > l2 + l2 / 2;
+}
+
 /* Non-temporal stores pay when the tensor does not come from cache and will not be found there again. Measured (docs/speed.md):
  * the call's bytes against the L2 of one core, since a shared L3 tells nothing about the share one gets of it. */
 static inline int nrg_wants_stream(nrg_store store, size_t bytes)
 {
-    if (store != NRG_STORE_AUTO)
-        return store == NRG_STORE_STREAM;
-    const size_t l2 = nrg_l2_bytes();
-    return bytes > l2 + l2 / 2;
+    return store != NRG_STORE_AUTO ? store == NRG_STORE_STREAM : nrg_is_far(bytes);
+}
+
+/* For kernels whose loops are the same with both kinds of store, and which ask for what they read: past an L3 only, where there
+ * is one that keeps up with ordinary stores and has three quarters of its room for the call. */
+static inline int nrg_wants_stream_past_l3(nrg_store store, size_t bytes)
+{
+    return nrg_wants_stream(store, bytes) && (store != NRG_STORE_AUTO || bytes > nrg_near_l3_bytes() / 4 * 3);
 }
 
 #endif

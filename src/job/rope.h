@@ -42,6 +42,7 @@ typedef struct nrg_rope_job {
     size_t heads, dim, offset, pairs;
     size_t begin, end;
     int interleaved, backward, stream;
+    int far; /* x is not in the core's own caches */
 } nrg_rope_job;
 
 /* A norm of every row, whose x, o and strides are those of the rotation. Rows of the norm: one for each row of the rotation, or

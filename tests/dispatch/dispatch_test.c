@@ -109,6 +109,8 @@ START_TEST(this_machine)
 #endif
     ck_assert_uint_gt(nrg_l2_bytes(), 0);
     ck_assert_uint_eq(nrg_l2_bytes(), nrg_l2_bytes());
+    ck_assert_uint_eq(nrg_near_l3_bytes(), nrg_near_l3_bytes());
+    ck_assert_msg(!nrg_near_l3_bytes() || nrg_near_l3_bytes() > nrg_l2_bytes(), "an L3 is larger than an L2");
 }
 END_TEST
 

@@ -117,7 +117,7 @@ static __attribute__((noinline)) void score_rest(const score_stream *at, size_t 
 NRG_INLINE vp score_biased_pair(const score_stream *at, size_t j, vf scale)
 {
     const vp h = v_ld_pair((const uint16_t *)at->scores + j);
-    return v_pair_to_bf16(v_fma(v_even_from_bf16(h), scale, v_ld_f32(at->even + j / 2)),
+    return v_calm_to_bf16(v_fma(v_even_from_bf16(h), scale, v_ld_f32(at->even + j / 2)),
                           v_fma(v_odd_from_bf16(h), scale, v_ld_f32(at->odd + j / 2)));
 }
 
@@ -253,6 +253,19 @@ NRG_INLINE void score_rows(const score_run *run, const score_piece *piece, int p
         score_rows_streamed(run, piece, r, apart, r < all ? streams : 1, pairs, D);
 }
 
+/* Entries of the table, as bf16 takes them. No NaN among them has a lower half that would have to be looked at when an output is
+ * rounded: those of scores have none. */
+NRG_INLINE void score_take_apart(score_piece *piece, size_t entries)
+{
+    const float *from = piece->first;
+    for (size_t e = 0; e < entries; e += 2 * VN) {
+        const size_t lanes = lanes_at(e, entries), more = e + VN < entries ? lanes_at(e + VN, entries) : 0;
+        const vf a = load_lanes(from + e, lanes), b = more ? load_lanes(from + e + VN, more) : v_zero();
+        v_st_f32(piece->even + e / 2, v_calm(v_even(a, b)));
+        v_st_f32(piece->odd + e / 2, v_calm(v_odd(a, b)));
+    }
+}
+
 static __attribute__((noinline)) void score_run_bf16(const score_run *run)
 {
     score_piece piece;
@@ -269,12 +282,7 @@ static __attribute__((noinline)) void score_run_bf16(const score_run *run)
             /* a row that begins behind the start of a line goes on as far behind the end of the piece */
             const size_t columns = last ? piece.end - piece.begin : score_smaller(SCORE_COLUMNS + 31, run->keys - piece.begin);
             const size_t entries = some.rows - 1 + columns;
-            for (size_t e = 0; e < entries / 2; e++) {
-                piece.even[e] = piece.first[2 * e];
-                piece.odd[e] = piece.first[2 * e + 1];
-            }
-            if (entries % 2)
-                piece.even[entries / 2] = piece.first[entries - 1];
+            score_take_apart(&piece, entries);
             score_rows(&some, &piece, 1, NRG_BF16);
         }
     }

@@ -29,7 +29,7 @@ static inline __attribute__((always_inline)) void norm_rope_in_turn(const nrg_no
     r.x = r.o;
     r.x_token_stride = r.o_token_stride;
     r.x_head_stride = r.o_head_stride;
-    r.stream = 0;
+    r.stream = r.far = 0;
     for (size_t row = job->rope.begin, count; row < job->rope.end; row += count) {
         const size_t token = row / heads, head = row % heads;
         count = !even && heads - head < most ? heads - head : most;

@@ -10,9 +10,9 @@
 
 #include "rope_bf16.h"
 
-/* Streamed: elements begin to end of all heads, head by head in whole steps, with cosines and sines from L1. */
-NRG_INLINE void rope_interleaved_streamed(const rope_heads *h, const float *cosines, const float *sines, size_t begin, size_t end,
-                                          nrg_dtype D)
+/* From memory: elements begin to end of all heads, head by head in whole steps, with cosines and sines from L1. */
+NRG_INLINE void rope_interleaved_far(const rope_heads *h, const float *cosines, const float *sines, size_t begin, size_t end,
+                                     int stream, nrg_dtype D)
 {
     const size_t step = (size_t)V_ROPE * VN;
     const char *x = h->x;
@@ -27,12 +27,12 @@ NRG_INLINE void rope_interleaved_streamed(const rope_heads *h, const float *cosi
                 const size_t at = i - begin + (size_t)j * VN;
                 v[j] = v_fma(v[j], v_ld_f32(cosines + at), v_mul(v_swap_pairs(v[j]), v_ld_f32(sines + at)));
             }
-            store_step(v, V_ROPE, o, i, step, D, 1);
+            store_step(v, V_ROPE, o, i, step, D, stream);
         }
 }
 
-NRG_INLINE void rope_halves_streamed(const rope_heads *h, const float *cosines, const float *sines, size_t begin, size_t end,
-                                     nrg_dtype D)
+NRG_INLINE void rope_halves_far(const rope_heads *h, const float *cosines, const float *sines, size_t begin, size_t end,
+                                int stream, nrg_dtype D)
 {
     const size_t step = (size_t)(V_ROPE / 2) * VN;
     const char *x = h->x;
@@ -51,8 +51,8 @@ NRG_INLINE void rope_halves_streamed(const rope_heads *h, const float *cosines, 
                 rotated[j] = v_fms(a[j], c, v_mul(b[j], s));
                 b[j] = v_fma(b[j], c, v_mul(a[j], s));
             }
-            store_step(rotated, V_ROPE / 2, o, i, step, D, 1);
-            store_step(b, V_ROPE / 2, o, i + h->pairs, step, D, 1);
+            store_step(rotated, V_ROPE / 2, o, i, step, D, stream);
+            store_step(b, V_ROPE / 2, o, i + h->pairs, step, D, stream);
         }
 }
 
@@ -145,7 +145,7 @@ NRG_INLINE void rope_halves_kept(const rope_heads *h, const float *cosines, floa
     }
 }
 
-NRG_INLINE void rope_token_streamed(const rope_heads *h, const float *table, int interleaved, float sign, nrg_dtype D)
+NRG_INLINE void rope_token_far(const rope_heads *h, const float *table, int interleaved, float sign, int stream, nrg_dtype D)
 {
     float cosines[ROPE_BLOCK + 2 * VN], sines[ROPE_BLOCK + 2 * VN];
     const size_t most = interleaved ? ROPE_BLOCK / 2 : ROPE_BLOCK;
@@ -153,9 +153,9 @@ NRG_INLINE void rope_token_streamed(const rope_heads *h, const float *table, int
         const size_t n = h->pairs - p < most ? h->pairs - p : most;
         rope_set_up(cosines, sines, table, h->pairs, p, n, interleaved, sign);
         if (interleaved)
-            rope_interleaved_streamed(h, cosines, sines, 2 * p, 2 * (p + n), D);
+            rope_interleaved_far(h, cosines, sines, 2 * p, 2 * (p + n), stream, D);
         else
-            rope_halves_streamed(h, cosines, sines, p, p + n, D);
+            rope_halves_far(h, cosines, sines, p, p + n, stream, D);
     }
 }
 
@@ -209,10 +209,9 @@ NRG_INLINE void rope(const nrg_rope_job *job, nrg_dtype D)
 {
     const nrg_rope_job j = *job;
     const size_t size = D == NRG_F32 ? 4 : 2, first = j.offset * size, rotated = 2 * j.pairs;
+    const int in_place = j.o == j.x, far = j.far && rotated % (V_ROPE * VN) == 0;
     /* streamed lines are written whole and at once: no element left to another loop, and vectors that begin where lines do */
-    const size_t step = (size_t)V_ROPE * VN * size;
-    const int in_place = j.o == j.x;
-    const int stream = j.stream && !in_place && rotated == j.dim && rotated * size % step == 0 &&
+    const int stream = j.stream && !in_place && rotated == j.dim && rotated % (V_ROPE * VN) == 0 &&
                        (((uintptr_t)j.o | j.o_token_stride | j.o_head_stride) & 63) == 0;
     const float sign = j.backward ? -1.0f : 1.0f;
     for (size_t n = j.begin; n < j.end;) {
@@ -234,9 +233,9 @@ NRG_INLINE void rope(const nrg_rope_job *job, nrg_dtype D)
         turning.x += first;
         turning.o += first;
         if (D == NRG_BF16 && rope_bf16_serves(j.pairs, j.interleaved))
-            rope_token_bf16(&turning, table, j.interleaved, sign, stream);
-        else if (stream)
-            rope_token_streamed(&turning, table, j.interleaved, sign, D);
+            rope_token_bf16(&turning, table, j.interleaved, sign, far || stream, stream);
+        else if (far || stream)
+            rope_token_far(&turning, table, j.interleaved, sign, stream, D);
         else
             rope_token_kept(&turning, table, j.interleaved, sign, D);
         n += count;

@@ -30,7 +30,19 @@ NRG_INLINE rope_turns rope_load_turns(const float *cosines, const float *sines, 
     return t;
 }
 
-NRG_INLINE void rope_store_pair(char *o, vp h, int stream) { (stream ? v_nt_pair : v_st_pair)((uint16_t *)(void *)o, h); }
+/* What is streamed starts at a line, so that v_nt_pair need not look. */
+NRG_INLINE void rope_store_pairs(char *o, const vp *h, int G, int stream)
+{
+    if (stream) {
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            v_nt_pair(__builtin_assume_aligned(o + j * 4 * VN, 4 * VN), h[j]);
+        return;
+    }
+    NRG_UNROLL
+    for (int j = 0; j < G; j++)
+        v_st_pair((uint16_t *)(void *)o + j * 2 * VN, h[j]);
+}
 
 /* G vectors of an interleaved head: an even place and the odd one after it are a pair. */
 NRG_INLINE void rope_bf16_interleaved(const char *x, char *o, const rope_turns *t, int G, int stream)
@@ -42,16 +54,14 @@ NRG_INLINE void rope_bf16_interleaved(const char *x, char *o, const rope_turns *
         const vf a = v_even_from_bf16(pair), b = v_odd_from_bf16(pair);
         out[j] = v_calm_to_bf16(v_fms(a, t->c[j], v_mul(b, t->s[j])), v_fma(b, t->c[j], v_mul(a, t->s[j])));
     }
-    NRG_UNROLL
-    for (int j = 0; j < G; j++)
-        rope_store_pair(o + j * 4 * VN, out[j], stream);
+    rope_store_pairs(o, out, G, stream);
 }
 
 /* G vectors of cosines, of G · VN half-split pairs: those with even numbers first, of each 2 · VN. second: bytes to the second
  * elements. */
 NRG_INLINE void rope_bf16_halves(const char *x, char *o, size_t second, const rope_turns *t, int G, int stream)
 {
-    vp out[ROPE_KEPT];
+    vp out[2][ROPE_KEPT / 2];
     NRG_UNROLL
     for (int j = 0; j < G; j += 2) {
         const vp first = v_ld_pair((const uint16_t *)(const void *)x + j * VN);
@@ -64,23 +74,19 @@ NRG_INLINE void rope_bf16_halves(const char *x, char *o, size_t second, const ro
             rotated[0][k] = v_fms(a[k], t->c[j + k], v_mul(b[k], t->s[j + k]));
             rotated[1][k] = v_fma(b[k], t->c[j + k], v_mul(a[k], t->s[j + k]));
         }
-        out[j] = v_calm_to_bf16(rotated[0][0], rotated[0][1]);
-        out[j + 1] = v_calm_to_bf16(rotated[1][0], rotated[1][1]);
+        out[0][j / 2] = v_calm_to_bf16(rotated[0][0], rotated[0][1]);
+        out[1][j / 2] = v_calm_to_bf16(rotated[1][0], rotated[1][1]);
     }
-    NRG_UNROLL
-    for (int k = 0; k < 2; k++) {
-        NRG_UNROLL
-        for (int j = 0; j < G; j += 2)
-            rope_store_pair(o + (k ? second : 0) + j * 2 * VN, out[j + k], stream);
-    }
+    rope_store_pairs(o, out[0], G / 2, stream);
+    rope_store_pairs(o + second, out[1], G / 2, stream);
 }
 
 /* G vectors of cosines from pair p on. */
 NRG_INLINE void rope_bf16_turn(const char *x, char *o, size_t pairs, size_t p, const rope_turns *t, int G, int interleaved,
-                               int stream)
+                               int far, int stream)
 {
     const size_t at = bytes_of(interleaved ? 2 * p : p, NRG_BF16, 0), second = bytes_of(pairs, NRG_BF16, 0);
-    if (stream) {
+    if (far) {
         rope_prefetch(x + at, 0, (size_t)(interleaved ? 2 * G : G) * VN, NRG_BF16);
         if (!interleaved)
             rope_prefetch(x + at + second, 0, (size_t)G * VN, NRG_BF16);
@@ -93,18 +99,18 @@ NRG_INLINE void rope_bf16_turn(const char *x, char *o, size_t pairs, size_t p, c
 
 /* All heads, for G vectors of cosines. */
 NRG_INLINE void rope_bf16_kept(const rope_heads *h, const float *cosines, const float *sines, size_t p, int G, int interleaved,
-                               int stream)
+                               int far, int stream)
 {
     const rope_turns t = rope_load_turns(cosines + p, sines + p, G);
     const char *x = h->x;
     char *o = h->o;
     const size_t x_stride = h->x_stride, o_stride = h->o_stride, pairs = h->pairs;
     for (size_t left = h->count; left; left--, x += x_stride, o += o_stride)
-        rope_bf16_turn(x, o, pairs, p, &t, G, interleaved, stream);
+        rope_bf16_turn(x, o, pairs, p, &t, G, interleaved, far, stream);
 }
 
 /* Head by head, with cosines and sines from L1. */
-NRG_INLINE void rope_bf16_streamed(const rope_heads *h, const float *cosines, const float *sines, int interleaved)
+NRG_INLINE void rope_bf16_far(const rope_heads *h, const float *cosines, const float *sines, int interleaved, int stream)
 {
     const int G = interleaved ? 1 : 2;
     const char *x = h->x;
@@ -113,7 +119,7 @@ NRG_INLINE void rope_bf16_streamed(const rope_heads *h, const float *cosines, co
     for (size_t left = h->count; left; left--, x += x_stride, o += o_stride)
         for (size_t p = 0; p < pairs; p += (size_t)G * VN) {
             const rope_turns t = rope_load_turns(cosines + p, sines + p, G);
-            rope_bf16_turn(x, o, pairs, p, &t, G, interleaved, 1);
+            rope_bf16_turn(x, o, pairs, p, &t, G, interleaved, 1, stream);
         }
 }
 
@@ -143,32 +149,33 @@ NRG_INLINE void rope_bf16_set_up(float *cosines, float *sines, const float *tabl
     }
 }
 
-NRG_INLINE void rope_token_bf16_as(const rope_heads *h, const float *table, int interleaved, float sign, int stream)
+NRG_INLINE void rope_token_bf16_as(const rope_heads *h, const float *table, int interleaved, float sign, int far, int stream)
 {
     float cosines[ROPE_BLOCK], sines[ROPE_BLOCK];
+    const size_t kept = (size_t)ROPE_KEPT * VN;
     const int least = interleaved ? 1 : 2;
     rope_bf16_set_up(cosines, sines, table, h->pairs, interleaved, sign);
-    if (stream && h->pairs != (size_t)ROPE_KEPT * VN) {
-        rope_bf16_streamed(h, cosines, sines, interleaved);
+    if (far && h->pairs == kept) {
+        rope_bf16_kept(h, cosines, sines, 0, ROPE_KEPT, interleaved, 1, stream);
         return;
     }
-    if (stream) {
-        rope_bf16_kept(h, cosines, sines, 0, ROPE_KEPT, interleaved, 1);
+    if (far) {
+        rope_bf16_far(h, cosines, sines, interleaved, stream);
         return;
     }
     size_t p = 0;
-    for (; p + (size_t)ROPE_KEPT * VN <= h->pairs; p += (size_t)ROPE_KEPT * VN)
-        rope_bf16_kept(h, cosines, sines, p, ROPE_KEPT, interleaved, 0);
+    for (; p + kept <= h->pairs; p += kept)
+        rope_bf16_kept(h, cosines, sines, p, ROPE_KEPT, interleaved, 0, 0);
     for (; p < h->pairs; p += (size_t)least * VN)
-        rope_bf16_kept(h, cosines, sines, p, least, interleaved, 0);
+        rope_bf16_kept(h, cosines, sines, p, least, interleaved, 0, 0);
 }
 
-NRG_INLINE void rope_token_bf16(const rope_heads *h, const float *table, int interleaved, float sign, int stream)
+NRG_INLINE void rope_token_bf16(const rope_heads *h, const float *table, int interleaved, float sign, int far, int stream)
 {
     if (interleaved)
-        rope_token_bf16_as(h, table, 1, sign, stream);
+        rope_token_bf16_as(h, table, 1, sign, far, stream);
     else
-        rope_token_bf16_as(h, table, 0, sign, stream);
+        rope_token_bf16_as(h, table, 0, sign, far, stream);
 }
 
 #endif
