@@ -222,13 +222,23 @@ static __attribute__((noinline)) size_t score_before_lines(const score_run *run,
 }
 
 NRG_INLINE void score_rows_streamed(const score_run *run, const score_piece *piece, size_t r, size_t apart, int streams,
-                                    int pairs, nrg_dtype D)
+                                    int whole_lines, int pairs, nrg_dtype D)
 {
     const size_t line = 64 / bytes_of(1, D, 0);
     const vf scale = v_set1(run->scale);
     score_stream at[SCORE_STREAMS];
-    size_t left[SCORE_STREAMS];
-    const size_t together = score_before_lines(run, piece, r, apart, streams, at, left, D);
+    size_t left[SCORE_STREAMS], together;
+    if (whole_lines) {
+        const size_t begin = piece ? piece->begin : 0;
+        together = (piece ? piece->end : run->keys) - begin;
+        NRG_UNROLL
+        for (int p = 0; p < streams; p++) {
+            at[p] = score_place_of(run, piece, r + (size_t)p * apart, begin, D);
+            left[p] = together;
+        }
+    } else {
+        together = score_before_lines(run, piece, r, apart, streams, at, left, D);
+    }
     /* bf16 without pairs is for fewer rows than that */
     const size_t done = streams == 1 || (D == NRG_BF16 && !pairs) ? score_steps(at, 1, together, scale, pairs, D)
                                                                   : score_steps(at, SCORE_STREAMS, together, scale, pairs, D);
@@ -248,9 +258,11 @@ NRG_INLINE void score_rows(const score_run *run, const score_piece *piece, int p
         return;
     }
     const int streams = run->rows >= SCORE_ROWS_WORTH && (pairs || D != NRG_BF16) ? SCORE_STREAMS : 1;
+    /* pieces begin where lines do, in a row that does */
+    const int whole_lines = (((uintptr_t)run->o | run->o_stride | bytes_of(run->keys, D, 0)) & 63) == 0;
     const size_t apart = run->rows / (size_t)streams, all = apart * (size_t)streams;
     for (size_t r = 0; r < run->rows; r = r + 1 == apart ? all : r + 1)
-        score_rows_streamed(run, piece, r, apart, r < all ? streams : 1, pairs, D);
+        score_rows_streamed(run, piece, r, apart, r < all ? streams : 1, whole_lines, pairs, D);
 }
 
 /* Entries of the table, as bf16 takes them. No NaN among them has a lower half that would have to be looked at when an output is
