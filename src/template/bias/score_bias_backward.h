@@ -50,31 +50,74 @@ NRG_INLINE void score_add_step(double *sum, const char *row, size_t stride, size
         vd_st(sum + k * (VN / 2), acc[k]);
 }
 
-/* Entries `from` to `to`, fewer than 2·VN, one at a time: those that are no whole vector, and those of which not every row has an
- * element. What there is of the rows passes through an array, so that there is one copy of this for all dtypes. (Vectors that are
- * read from that array at an offset, to be added without masks, have to wait for it: 1.5 × the time of a matrix of 64×64.) */
-static __attribute__((noinline)) void score_add_rest(const score_sums *s, const char *row, size_t stride, size_t rows,
-                                                     size_t first, size_t from, size_t to, nrg_dtype D)
+/* Entries `from` to `to` of rows that are shorter than a vector, one at a time. What there is of the rows passes through an
+ * array, so that there is one copy of this for all dtypes. */
+static __attribute__((noinline)) void score_add_short(const score_sums *s, const char *row, size_t stride, size_t rows,
+                                                      size_t first, size_t from, size_t to, nrg_dtype D)
 {
-    float some[SCORE_ROWS][2 * VN];
-    size_t skipped[SCORE_ROWS];
-    const size_t keys = s->keys, size = score_smaller(keys, 2 * VN);
+    float some[SCORE_ROWS][VN];
+    const size_t keys = s->keys;
     for (size_t r = 0; r < rows; r++) {
-        const size_t j = from + r > first ? from + r - first : 0;
-        skipped[r] = score_smaller(j, keys - size);
-        size_t k = 0;
-        for (; k + VN <= size; k += VN)
-            v_st_f32(some[r] + k, load_whole(row, skipped[r] + k, D));
-        if (k < size)
-            v_st_f32(some[r] + k, load_part(row, skipped[r] + k, size - k, D));
+        v_st_f32(some[r], load_part(row, 0, keys, D));
         row += stride;
     }
     for (size_t e = from; e < to; e++) {
         double sum = s->sum[e];
         const size_t end = score_smaller(rows, first + keys - e);
         for (size_t r = first > e ? first - e : 0; r < end; r++)
-            sum += (double)some[r][e + r - first - skipped[r]];
+            sum += (double)some[r][e + r - first];
         s->sum[e] = sum;
+    }
+}
+
+/* Lanes begin to end of v, and 0 in the others. */
+NRG_INLINE vf score_lanes(vf v, size_t begin, size_t end)
+{
+    static const float lane[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const vf lanes = v_ld_f32(lane);
+    v = v_select(v_lt(lanes, v_set1((float)end)), v, v_zero());
+    return v_select(v_lt(lanes, v_set1((float)begin)), v_zero(), v);
+}
+
+/* A vector of entries from `from` on, those before `to`, of which not every row has an element: 0 stands for what a row does not
+ * have. Lanes before a row's first element are read from the row before it, and those behind its last one from the next, so that
+ * neither an array nor a mask is in the way; the last row's end is read in part. (One entry at a time, out of an array, was two
+ * thirds of the time of a matrix of 64 × 64 or 128 × 128.) */
+NRG_INLINE void score_add_end(const score_sums *s, double *sum, const char *row, size_t stride, size_t rows, size_t first,
+                              size_t from, size_t to, nrg_dtype D)
+{
+    const size_t keys = s->keys;
+    vd low = vd_ld(sum), high = vd_ld(sum + VN / 2);
+    for (size_t r = 0; r < rows; r++, row += stride) {
+        const size_t begin = first > from + r ? first - from - r : 0, stop = score_smaller(to, first + keys - r);
+        if (stop <= from + begin)
+            continue;
+        const size_t end = score_smaller(stop - from, VN), behind = from + r + VN;
+        const int is_part = r + 1 == rows && behind > first + keys;
+        const char *p = row + bytes_of(from + r, D, 0) - bytes_of(first, D, 0);
+        const vf v = is_part ? load_part(p, 0, end, D) : score_lanes(load_whole(p, 0, D), begin, end);
+        low = vd_add(low, vd_low(v));
+        high = vd_add(high, vd_high(v));
+    }
+    vd_st(sum, low);
+    vd_st(sum + VN / 2, high);
+}
+
+NRG_INLINE void score_add_ends(const score_sums *s, const char *row, size_t stride, size_t rows, size_t first, size_t from,
+                               size_t to, nrg_dtype D)
+{
+    if (s->keys < VN) {
+        score_add_short(s, row, stride, rows, first, from, to, D);
+        return;
+    }
+    for (; from < to; from += VN) {
+        double some[VN], *sum = s->sum + from;
+        const size_t left = s->end - from;
+        if (left < VN)
+            sum = memcpy(some, sum, left * sizeof *sum);
+        score_add_end(s, sum, row, stride, rows, first, from, to, D);
+        if (left < VN)
+            memcpy(s->sum + from, some, left * sizeof *sum);
     }
 }
 
@@ -90,9 +133,9 @@ NRG_INLINE void score_add_rows(const score_sums *s, const char *row, size_t stri
         score_add_step(s->sum + e, row, stride, rows, e - first, 1, D);
     const size_t last = score_smaller(after, s->end), low = score_larger(first - others, s->begin);
     if (e < last)
-        score_add_rest(s, row, stride, rows, first, e, last, D);
+        score_add_ends(s, row, stride, rows, first, e, last, D);
     if (low < first)
-        score_add_rest(s, row, stride, rows, first, low, score_smaller(first, s->end), D);
+        score_add_ends(s, row, stride, rows, first, low, score_smaller(first, s->end), D);
 }
 
 NRG_INLINE void score_backward(const nrg_score_bias_backward_job *at, nrg_dtype D)
