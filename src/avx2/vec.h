@@ -207,6 +207,15 @@ NRG_INLINE vd vd_ld_f32(const float *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)
 /* The lower and the upper half of a vector of floats, and back, rounded. */
 NRG_INLINE vd vd_low(vf a) { return _mm256_cvtps_pd(_mm256_castps256_ps128(a)); }
 NRG_INLINE vd vd_high(vf a) { return _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1)); }
+/* By way of memory: VCVTPS2PD takes the shuffle port for what is in a register, and VEXTRACTF128 once more. */
+NRG_INLINE void vd_both(vf a, vd *low, vd *high)
+{
+    float some[VN];
+    v_st_f32(some, a);
+    __asm__("" : "+m"(some));
+    *low = vd_ld_f32(some);
+    *high = vd_ld_f32(some + VN / 2);
+}
 NRG_INLINE vf v_from_vd(vd low, vd high) { return _mm256_set_m128(_mm256_cvtpd_ps(high), _mm256_cvtpd_ps(low)); }
 
 /* ---- reductions: eight lanes of double, folded by halves ---- */

@@ -216,6 +216,11 @@ NRG_INLINE vd vd_ld_f32(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps
 /* The lower and the upper half of a vector of floats, and back, rounded. */
 NRG_INLINE vd vd_low(vf a) { return _mm512_cvtps_pd(_mm512_castps512_ps256(a)); }
 NRG_INLINE vd vd_high(vf a) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1)); }
+NRG_INLINE void vd_both(vf a, vd *low, vd *high)
+{
+    *low = vd_low(a);
+    *high = vd_high(a);
+}
 NRG_INLINE vf v_from_vd(vd low, vd high)
 {
     return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high), 1);

@@ -185,6 +185,11 @@ NRG_INLINE vd vd_ld_f32(const float *p) { return vcvt_f64_f32(vld1_f32(p)); }
 /* The lower and the upper half of a vector of floats, and back, rounded. */
 NRG_INLINE vd vd_low(vf a) { return vcvt_f64_f32(vget_low_f32(a)); }
 NRG_INLINE vd vd_high(vf a) { return vcvt_high_f64_f32(a); }
+NRG_INLINE void vd_both(vf a, vd *low, vd *high)
+{
+    *low = vd_low(a);
+    *high = vd_high(a);
+}
 NRG_INLINE vf v_from_vd(vd low, vd high) { return vcvt_high_f32_f64(vcvt_f32_f64(low), high); }
 
 /* ---- reductions: eight lanes of double, folded by halves ---- */

@@ -24,8 +24,10 @@ NRG_INLINE void score_add_vector(vd sum[2], const char *row, size_t j, nrg_dtype
         return;
     }
     const vf v = from_half(v_ld_half((const uint16_t *)row + j), D);
-    sum[0] = vd_add(sum[0], vd_low(v));
-    sum[1] = vd_add(sum[1], vd_high(v));
+    vd low, high;
+    vd_both(v, &low, &high);
+    sum[0] = vd_add(sum[0], low);
+    sum[1] = vd_add(sum[1], high);
 }
 
 /* G vectors of the table, to which element j of the first row belongs, j + 1 of the second, and so on. */
