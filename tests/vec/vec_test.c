@@ -852,12 +852,17 @@ END_TEST
 static void check_widening(const float *in)
 {
     static double got[VN];
-    vd low = vd_low(vf_of(in)), high = vd_high(vf_of(in));
-    memcpy(got, &low, sizeof low);
-    memcpy(got + VD, &high, sizeof high);
-    for (size_t l = 0; l < VN; l++)
-        if (!same_double(got[l], (double)in[l]))
-            ck_abort_msg(VEC_PATH ": %s of %a in lane %zu: %a", l < VD ? "vd_low" : "vd_high", (double)in[l], l, got[l]);
+    for (int both = 0; both < 2; both++) {
+        vd low = vd_low(vf_of(in)), high = vd_high(vf_of(in));
+        if (both)
+            vd_both(vf_of(in), &low, &high);
+        memcpy(got, &low, sizeof low);
+        memcpy(got + VD, &high, sizeof high);
+        for (size_t l = 0; l < VN; l++)
+            if (!same_double(got[l], (double)in[l]))
+                ck_abort_msg(VEC_PATH ": %s of %a in lane %zu: %a", both ? "vd_both" : l < VD ? "vd_low" : "vd_high",
+                             (double)in[l], l, got[l]);
+    }
 }
 
 START_TEST(float_to_double)
