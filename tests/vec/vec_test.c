@@ -860,7 +860,10 @@ static void check_widening(const float *in)
         memcpy(got + VD, &high, sizeof high);
         for (size_t l = 0; l < VN; l++)
             if (!same_double(got[l], (double)in[l]))
-                ck_abort_msg(VEC_PATH ": %s of %a in lane %zu: %a", both ? "vd_both" : l < VD ? "vd_low" : "vd_high",
+                ck_abort_msg(VEC_PATH ": %s of %a in lane %zu: %a",
+                             both     ? "vd_both"
+                             : l < VD ? "vd_low"
+                                      : "vd_high",
                              (double)in[l], l, got[l]);
     }
 }
