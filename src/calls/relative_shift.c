@@ -108,7 +108,9 @@ static __attribute__((noinline)) nrg_status make_pair(nrg_head_bias_job *job, nr
         .bias_f32 = c.sizes.type[NRG_HEAD_BIAS_TYPE_BIAS] == NRG_F32,
         .stream = !in_place && nrg_wants_stream(a->store, c.bytes),
         .prefetch = nrg_wants_stream(NRG_STORE_AUTO, c.bytes),
+        .out_far = c.bytes > NRG_NEAR_BYTES,
     };
+    job->out_far &= !job->stream;
     if (!a->batch || !a->heads || !a->rows || !(a->o_u || a->o_v))
         return NRG_OK;
     if (heads_together(a->q, &job->q_strides, a) && heads_together(a->o_u, &job->o_u_strides, a) &&

@@ -6,6 +6,9 @@
 
 #include "../internal.h"
 
+/* What an L1 holds of a call, x86's being 32 to 48 KB. */
+enum { NRG_NEAR_BYTES = 48 << 10 };
+
 /* Whether operands come from beyond a core's own caches: the call's bytes against its L2. */
 static inline int nrg_is_far(size_t bytes)
 {

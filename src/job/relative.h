@@ -59,6 +59,7 @@ typedef struct nrg_head_bias_job {
     size_t heads, rows, dim;
     size_t begin, end;
     int bias_f32, stream, prefetch;
+    int out_far; /* the outputs are not in L1, and written with ordinary stores */
 } nrg_head_bias_job;
 
 /* A share for head_bias_pair_backward: columns begin to end of heads·dim. */

@@ -20,8 +20,13 @@ typedef struct add_run {
     const char *a, *b;
     size_t n;
     int b_f32, stream;
+    int out_far;                   /* lines of out are not in L1, and asked for before they are written with ordinary stores */
     size_t a_prefetch, b_prefetch; /* bytes to what is wanted next, which is prefetched; 0: nothing */
 } add_run;
+
+/* Stores of 64 bytes wait for lines that are not in L1: asked for so many bytes ahead, both biases of 64 rows of 1024 floats take
+ * 10.8 us instead of 12.4. With AVX2 a row of 4096 takes 929 ns instead of 870. */
+enum { RUN_OUT_PREFETCH = 1024 };
 
 /* A step of p, in lines of the cache. */
 NRG_INLINE void prefetch_lines(const char *p, size_t prefetch, size_t size)
@@ -44,6 +49,33 @@ NRG_INLINE void store_vector(char *out, size_t i, vf v, nrg_dtype D)
         v_st_half((uint16_t *)out + i, to_half(v, D));
 }
 
+/* RUN_STEP vectors. Those of bf16 go in pairs: no NaN of bf16 elements has a lower half that would have to be looked at. */
+NRG_INLINE void add_step(const add_run *r, size_t i, int stream, nrg_dtype D)
+{
+    vf sum[RUN_STEP];
+    if (D != NRG_BF16) {
+        NRG_UNROLL
+        for (size_t j = 0; j < RUN_STEP; j++)
+            sum[j] = add_vector(r, i + j * VN, D);
+        store_step(sum, RUN_STEP, r->out, i, 0, D, stream);
+        return;
+    }
+    vf b[RUN_STEP];
+    vp out[RUN_STEP / 2];
+    load_pairs(sum, RUN_STEP, r->a, i);
+    if (r->b_f32) {
+        load_step(b, RUN_STEP, r->b, i, 0, NRG_F32);
+        order_to_pairs(b, RUN_STEP);
+    } else {
+        load_pairs(b, RUN_STEP, r->b, i);
+    }
+    NRG_UNROLL
+    for (int j = 0; j < RUN_STEP; j += 2)
+        out[j / 2] = v_calm_to_bf16(v_add(sum[j], r->b_f32 ? v_calm(b[j]) : b[j]),
+                                    v_add(sum[j + 1], r->b_f32 ? v_calm(b[j + 1]) : b[j + 1]));
+    store_pair_step(out, RUN_STEP, (uint16_t *)r->out + i, stream);
+}
+
 /* Few loops, and in every one of them one place that rounds: a copy of the code for each way to begin and to end a run would be
  * most of it. */
 NRG_INLINE void add_elements(const add_run *r, nrg_dtype D)
@@ -52,7 +84,7 @@ NRG_INLINE void add_elements(const add_run *r, nrg_dtype D)
     const int stream = r->stream && n >= (size_t)(2 * RUN_STEP) * VN, overlap = !stream && n >= VN;
     const size_t head = stream ? run_head(r->out, size, 64) : overlap ? run_head(r->out, size, size * VN) : 0;
     const size_t ends_at[2] = {0, n - VN};
-    vf ends[2], sum[RUN_STEP];
+    vf ends[2], sum[1];
     size_t i = head;
     for (int end = 0; overlap && end < 2; end++) /* before anything is written over them */
         ends[end] = add_vector(r, ends_at[end], D);
@@ -61,10 +93,9 @@ NRG_INLINE void add_elements(const add_run *r, nrg_dtype D)
             prefetch_lines(r->a + i * size, r->a_prefetch, size);
             prefetch_lines(r->b + i * size, r->b_prefetch, size);
         }
-        NRG_UNROLL
-        for (size_t j = 0; j < RUN_STEP; j++)
-            sum[j] = add_vector(r, i + j * VN, D);
-        store_step(sum, RUN_STEP, r->out, i, 0, D, stream);
+        if (VN == 16 && r->out_far)
+            prefetch_lines(r->out + i * size, RUN_OUT_PREFETCH, size);
+        add_step(r, i, stream, D);
     }
     for (; overlap && i + VN <= n; i += VN)
         store_vector(r->out, i, add_vector(r, i, D), D);
