@@ -141,6 +141,34 @@ START_TEST(last_entry)
 }
 END_TEST
 
+/* Whatever the bits of a table's NaNs: rounded to bf16 like a number, those whose bits are all set would become zeros. */
+START_TEST(nans_of_a_table)
+{
+    enum { KEYS = 192, ROWS = 9 };
+    static const uint32_t nans[] = {0x7fffffff, 0xffffffff, 0x7f800001, 0xff80ffff};
+    static _Alignas(64) uint16_t scores[ROWS * KEYS], o[ROWS * KEYS];
+    static float table[ROWS + KEYS - 1];
+    nrg_isa paths[NRG_ISA_COUNT];
+    for (size_t i = 0; i < ROWS + KEYS - 1; i++)
+        memcpy(&table[i], &nans[i % 4], sizeof table[i]);
+    for (size_t p = test_paths(paths); p-- > 0;) {
+        ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
+        for (size_t rows = 1; rows <= ROWS; rows += 4)
+            for (size_t keys = 1; keys <= KEYS; keys++)
+                for (int stream = 0; stream < 2; stream++) {
+                    nrg_score_bias_args args = nrg_score_bias_args_init(NRG_BF16, 1, 1, rows, keys, scores, table, o);
+                    args.store = stream ? NRG_STORE_STREAM : NRG_STORE_KEEP;
+                    ck_assert_int_eq(nrg_score_bias_forward(&args, 0, 1), NRG_OK);
+                    for (size_t i = 0; i < rows * keys; i++)
+                        if (!isnan(element_get(o, i, NRG_BF16)))
+                            ck_abort_msg("%s, %zu rows of %zu keys, streamed %d: row %zu, key %zu is %g and no NaN",
+                                         nrg_isa_name(paths[p]), rows, keys, stream, i / keys, i % keys,
+                                         (double)element_get(o, i, NRG_BF16));
+                }
+    }
+}
+END_TEST
+
 /* Layers that add to the same sums: the bits of one sum over the samples of both. A -0 that is added to counts as 0. */
 START_TEST(layers)
 {
@@ -229,6 +257,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(rest, large_shapes, 0, LARGE);
     tcase_add_test(rest, parts);
     tcase_add_test(rest, last_entry);
+    tcase_add_test(rest, nans_of_a_table);
     tcase_add_test(rest, layers);
     tcase_add_test(rest, shares_are_equal);
     return test_run(suite);

@@ -222,6 +222,38 @@ START_TEST(slices_of_a_token)
 }
 END_TEST
 
+/* Biases in f32 beside bf16, whatever the bits of their NaNs: rounded like a number, those whose bits are all set would become
+ * zeros. */
+START_TEST(nans_of_a_bias)
+{
+    enum { ROWS = 2, DIM_MOST = 200 };
+    static const uint32_t nans[] = {0x7fffffff, 0xffffffff, 0x7f800001, 0xff80ffff};
+    static _Alignas(64) uint16_t q[ROWS * DIM_MOST], o[ROWS * DIM_MOST];
+    static float bias[DIM_MOST];
+    nrg_isa paths[NRG_ISA_COUNT];
+    for (size_t i = 0; i < DIM_MOST; i++)
+        memcpy(&bias[i], &nans[i % 4], sizeof bias[i]);
+    for (size_t p = test_paths(paths); p-- > 0;) {
+        ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
+        for (size_t dim = 1; dim <= DIM_MOST; dim++)
+            for (int stream = 0; stream < 2; stream++) {
+                nrg_head_bias_args args = nrg_head_bias_args_init(1, 1, ROWS, dim);
+                args.dtype = NRG_BF16;
+                args.bias_dtype = NRG_F32;
+                args.store = stream ? NRG_STORE_STREAM : NRG_STORE_KEEP;
+                args.q = q;
+                args.u = bias;
+                args.o_u = o;
+                ck_assert_int_eq(nrg_head_bias_pair(&args, 0, 1), NRG_OK);
+                for (size_t i = 0; i < ROWS * dim; i++)
+                    if (!isnan(element_get(o, i, NRG_BF16)))
+                        ck_abort_msg("%s, %zu elements, streamed %d: element %zu is %g and no NaN", nrg_isa_name(paths[p]), dim,
+                                     stream, i, (double)element_get(o, i, NRG_BF16));
+            }
+    }
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
@@ -235,5 +267,6 @@ int main(int argc, char **argv)
     TCase *cases = test_case(suite, "cases");
     tcase_add_test(cases, nothing_to_add_up);
     tcase_add_test(cases, slices_of_a_token);
+    tcase_add_test(cases, nans_of_a_bias);
     return test_run(suite);
 }

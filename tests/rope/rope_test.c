@@ -1,10 +1,11 @@
 /* nrg_rope_table, beside what bits_test does: frequencies that no spec makes, up to the fastest allowed, at positions up to the
- * ends of what there is, and magnitudes of either sign. Every path gives the bits of scalar.
+ * ends of what there is, and magnitudes of either sign. Every path gives the bits of scalar. And NaNs in a table.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>
 
+#include "../harness/element.h"
 #include "../harness/support.h"
 
 static const nrg_rope_mode modes[] = {NRG_ROPE_NORMAL, NRG_ROPE_NEOX,   NRG_ROPE_MROPE,
@@ -74,11 +75,46 @@ START_TEST(any_frequencies)
 }
 END_TEST
 
+/* Whatever the bits of a table's NaNs: rounded to bf16 like a number, those whose bits are all set would become zeros. */
+START_TEST(nans_of_a_table)
+{
+    enum { HEADS = 3, DIM = 128, TOKENS = 2 };
+    static const uint32_t nans[] = {0x7fffffff, 0xffffffff, 0x7f800001, 0xff80ffff};
+    static _Alignas(64) uint16_t q[TOKENS * HEADS * DIM], o[TOKENS * HEADS * DIM];
+    static float table[TOKENS * DIM];
+    nrg_isa paths[NRG_ISA_COUNT];
+    for (size_t i = 0; i < TOKENS * HEADS * DIM; i++)
+        element_set(q, i, NRG_BF16, (float)i);
+    for (size_t i = 0; i < TOKENS * DIM; i++)
+        memcpy(&table[i], &nans[i % 4], sizeof table[i]);
+    for (size_t p = test_paths(paths); p-- > 0;) {
+        ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
+        for (size_t dims = 2; dims <= DIM; dims += 2)
+            for (int n = 0; n < 8; n++) {
+                const nrg_rope_spec spec = nrg_rope_spec_init(dims, n & 1 ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 10000);
+                nrg_rope_args args = nrg_rope_args_init(TOKENS, DIM, table);
+                args.dtype = NRG_BF16;
+                args.q = q;
+                args.q_o = o;
+                args.q_heads = HEADS;
+                args.backward = n & 2;
+                args.store = n & 4 ? NRG_STORE_STREAM : NRG_STORE_KEEP;
+                ck_assert_int_eq(nrg_rope(&spec, &args, 0, 1), NRG_OK);
+                for (size_t i = 0; i < TOKENS * HEADS * DIM; i++)
+                    if (i % DIM < dims && !isnan(element_get(o, i, NRG_BF16)))
+                        ck_abort_msg("%s, %zu of %d elements, case %d: element %zu is %g and no NaN", nrg_isa_name(paths[p]),
+                                     dims, DIM, n, i, (double)element_get(o, i, NRG_BF16));
+            }
+    }
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
     test_note_crashes();
-    Suite *suite = suite_create("rope: tables of any frequencies");
+    Suite *suite = suite_create("rope: tables of any frequencies, and of NaNs");
     tcase_add_loop_test(test_case(suite, "tables"), any_frequencies, 0, MODES);
+    tcase_add_test(test_case(suite, "rotation"), nans_of_a_table);
     return test_run(suite);
 }
