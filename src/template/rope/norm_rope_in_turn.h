@@ -1,5 +1,5 @@
 /* A norm of rows and then their rotation where they stand, a few rows at a time, so that they are still in L1: for rows that have
- * no code of their own.
+ * no code of their own. Rows begin to end: the job is not copied for one of them, since its copy would lie below the norm.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_ROPE_NORM_ROPE_IN_TURN_H
@@ -13,8 +13,8 @@
 enum { NORM_ROPE_BYTES = 8192 };
 
 /* Always inline, so that the kernels are called by name. */
-static inline __attribute__((always_inline)) void norm_rope_in_turn(const nrg_norm_rope_job *job, size_t element,
-                                                                    void (*norm)(const nrg_norm_job *),
+static inline __attribute__((always_inline)) void norm_rope_in_turn(const nrg_norm_rope_job *job, size_t begin, size_t end,
+                                                                    size_t element, void (*norm)(const nrg_norm_job *),
                                                                     void (*rope)(const nrg_rope_job *))
 {
     nrg_norm_job n = job->norm;
@@ -30,11 +30,11 @@ static inline __attribute__((always_inline)) void norm_rope_in_turn(const nrg_no
     r.x_token_stride = r.o_token_stride;
     r.x_head_stride = r.o_head_stride;
     r.stream = r.far = 0;
-    for (size_t row = job->rope.begin, count; row < job->rope.end; row += count) {
+    for (size_t row = begin, count; row < end; row += count) {
         const size_t token = row / heads, head = row % heads;
         count = !even && heads - head < most ? heads - head : most;
-        if (count > job->rope.end - row)
-            count = job->rope.end - row;
+        if (count > end - row)
+            count = end - row;
         n.x = job->rope.x + token * job->rope.x_token_stride + head * job->rope.x_head_stride;
         n.o = r.o + token * r.o_token_stride + head * r.o_head_stride;
         n.row_end = count * groups;

@@ -68,28 +68,24 @@ static __attribute__((noinline)) size_t NORM_ROPE_(some_rows)(const nrg_norm_rop
     return n < end ? n : end;
 }
 
-static __attribute__((noinline)) void NORM_ROPE_(in_turn)(const nrg_norm_rope_job *job)
+static __attribute__((noinline)) void NORM_ROPE_(in_turn)(const nrg_norm_rope_job *job, size_t begin, size_t end)
 {
-    norm_rope_in_turn(job, NORM_ROPE_D == NRG_F32 ? 4 : 2, NORM_ROPE_KERNEL(norm_forward), NORM_ROPE_KERNEL(rope));
+    norm_rope_in_turn(job, begin, end, NORM_ROPE_D == NRG_F32 ? 4 : 2, NORM_ROPE_KERNEL(norm_forward), NORM_ROPE_KERNEL(rope));
 }
 
 /* The rows that need the fallback go through the two kernels, outside the frame with the arrays. */
 static void NORM_ROPE_(norm_rope)(const nrg_norm_rope_job *job)
 {
     if (!norm_rope_serves(job, NORM_ROPE_D)) {
-        NORM_ROPE_(in_turn)(job);
+        NORM_ROPE_(in_turn)(job, job->rope.begin, job->rope.end);
         return;
     }
     unsigned needs_fallback;
     for (size_t n = job->rope.begin, end = job->rope.end; n < end; n += NORM_BATCH) {
         n = NORM_ROPE_(some_rows)(job, n, &needs_fallback);
         for (size_t i = 0; n < end && i < NORM_BATCH; i++)
-            if (needs_fallback >> i & 1) {
-                nrg_norm_rope_job one = *job;
-                one.rope.begin = n + i;
-                one.rope.end = n + i + 1;
-                NORM_ROPE_(in_turn)(&one);
-            }
+            if (needs_fallback >> i & 1)
+                NORM_ROPE_(in_turn)(job, n + i, n + i + 1);
     }
 }
 
