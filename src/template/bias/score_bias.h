@@ -272,7 +272,6 @@ NRG_INLINE void score_rows_streamed(const score_run *run, const score_piece *pie
     if (whole_lines) {
         const size_t begin = piece ? piece->begin : 0;
         together = (piece ? piece->end : run->keys) - begin;
-        NRG_UNROLL
         for (int p = 0; p < streams; p++) {
             at[p] = score_place_of(run, piece, r + (size_t)p * apart, begin, D);
             left[p] = together;
