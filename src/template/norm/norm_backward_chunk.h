@@ -1,0 +1,138 @@
+/* The elements of a chunk of a batch, from its rows' factors.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_NORM_NORM_BACKWARD_CHUNK_H
+#define NRG_TEMPLATE_NORM_NORM_BACKWARD_CHUNK_H
+
+#include "norm_backward_parts.h"
+
+/* dp of a chunk of a row, in `dp`, to dx and dy; more: an array to use. */
+static __attribute__((noinline)) void finish(const backward *b, const backward_row *row, float *dp, float *more, size_t begin,
+                                             size_t n)
+{
+    const nrg_norm_backward_job *job = b->job;
+    const nrg_dtype y_D = job->y_f32 ? NRG_F32 : b->D;
+    if (job->after && row->dy) /* before dx, which may lie over d_o */
+        store_floats(as_floats(row->d_o, b->D, 0, begin, n, more), row->dy, begin, n, y_D, b->stream_dy);
+    if (row->dr_in)
+        add_floats(dp, dp, as_floats(row->dr_in, b->D, job->r_f32, begin, n, more), n, NRG_F32);
+    if (row->dx)
+        store_floats(dp, row->dx, begin, n, b->D, b->stream_dx);
+    if (!job->after && row->dy)
+        store_floats(dp, row->dy, begin, n, y_D, b->stream_dy);
+}
+
+NRG_INLINE void column_sums(backward_rows *rows, const backward *b, const backward_batch *batch, size_t begin)
+{
+    const nrg_norm_backward_job *job = b->job;
+    const size_t at = (batch->n / job->block_rows * job->groups + batch->group) * job->dim + begin;
+    rows->dw = job->dw ? job->dw + at : NULL;
+    rows->db = job->db ? job->db + at : NULL;
+    rows->fresh = batch->n % job->block_rows == 0;
+}
+
+/* n columns of a whole batch of plain rows without gates. */
+static void batch_chunk(const backward *b, const backward_batch *batch, size_t begin, size_t n)
+{
+    const nrg_norm_backward_job *job = b->job;
+    const nrg_dtype D = b->D;
+    enum { C = BACKWARD_ELEMENT_CHUNK };
+    float *weights = b->raw ? b->scratch : b->scratch + 2 * NRG_ROW_BATCH * C, *more = weights + C;
+    backward_rows rows = {.stream = b->direct && b->stream_dx, .dr_f32 = job->r_f32};
+    rows.w = weight_floats(job, &batch->row[0], D, begin, n, weights);
+    column_sums(&rows, b, batch, begin);
+    for (int k = 0; k < NRG_ROW_BATCH; k++) {
+        const backward_row *row = &batch->row[k];
+        float *d = b->scratch + k * C, *p = d + NRG_ROW_BATCH * C;
+        rows.f[k] = &batch->f[k];
+        rows.d[k] = b->raw ? row->d_o + bytes_of(begin, D, 0) : (const char *)as_floats(row->d_o, D, 0, begin, n, d);
+        rows.p[k] = b->raw ? row->x + bytes_of(begin, D, 0) : (const char *)residual_floats(job, row, D, begin, n, p, more);
+        rows.dp[k] = b->direct ? row->dx + bytes_of(begin, D, 0) : (char *)d;
+        rows.dr_in[k] = b->direct && row->dr_in ? row->dr_in + bytes_of(begin, D, job->r_f32) : NULL;
+    }
+    backward_batch_elements(&rows, n, job->formula.centred, b->raw ? D : NRG_F32);
+    if (!b->direct)
+        for (int k = 0; k < NRG_ROW_BATCH; k++)
+            finish(b, &batch->row[k], b->scratch + k * C, more, begin, n);
+}
+
+/* n columns of row k of any batch. */
+static void row_chunk(const backward *b, const backward_batch *batch, int k, size_t begin, size_t n)
+{
+    const nrg_norm_backward_job *job = b->job;
+    const nrg_dtype D = b->D;
+    const backward_row *row = &batch->row[k];
+    const backward_factors *f = &batch->f[k];
+    enum { C = BACKWARD_ELEMENT_CHUNK };
+    float *d = b->scratch, *p = d + C, *gate = p + C, *slope = gate + C, *residual = slope + C, *h = residual + C;
+    float *o1 = h + C, *dz = o1, *partial_w = o1 + C, *partial_b = partial_w + C, *weights = partial_b + C;
+    /* arrays that serve twice: b is needed where p is r, and the slope no more when the rest is done */
+    float *const bias_copy = p, *const more = slope;
+    const float *bias = row->b ? as_floats(row->b, D, job->w_f32, begin, n, bias_copy) : NULL;
+    backward_rows rows = {.f = {f}, .dp = {(char *)d}, .first = k == 0};
+    rows.w = weight_floats(job, row, D, begin, n, weights);
+    column_sums(&rows, b, batch, begin);
+    rows.partial_w = rows.dw ? partial_w : NULL;
+    rows.partial_b = rows.db ? partial_b : NULL;
+    const float *input = residual_floats(job, row, D, begin, n, residual, h);
+    const float *d_o = as_floats(row->d_o, D, 0, begin, n, d);
+    if (job->gate != NRG_GATE_NONE)
+        NRG_PATH_NAME(activate_both)(job->activation, as_floats(row->z, D, 0, begin, n, gate), gate, slope, n);
+    if (job->gate == NRG_GATE_PRE) {
+        rows.r = input;
+        multiply_floats(p, input, gate, n);
+        input = p;
+        rows.slope = slope;
+        rows.dz = row->dz ? dz : NULL;
+    }
+    backward_normalized(h, input, f, n);
+    if (b->on_output) {
+        backward_outputs(o1, h, rows.w, bias, job->formula.k, n);
+        NRG_PATH_NAME(activate_both)(job->activation, o1, o1, slope, n);
+        multiply_floats(d, d_o, slope, n);
+        d_o = d;
+    }
+    if (job->gate == NRG_GATE_POST) {
+        if (row->dz) {
+            backward_outputs(o1, h, rows.w, bias, job->formula.k, n);
+            multiply_three(o1, d_o, o1, slope, n);
+            store_floats(o1, row->dz, begin, n, D, b->stream_dz);
+        }
+        multiply_floats(d, d_o, gate, n);
+        d_o = d;
+    }
+    rows.d[0] = (const char *)d_o;
+    rows.p[0] = (const char *)input;
+    backward_row_elements(&rows, h, n);
+    if (job->gate == NRG_GATE_PRE) {
+        multiply_floats(d, d, gate, n);
+        if (row->dz)
+            store_floats(dz, row->dz, begin, n, D, b->stream_dz);
+    }
+    finish(b, row, d, more, begin, n);
+    if (k + 1 < batch->rows)
+        return;
+    if (rows.dw)
+        backward_add_partial(rows.dw, partial_w, n, rows.fresh);
+    if (rows.db)
+        backward_add_partial(rows.db, partial_b, n, rows.fresh);
+}
+
+static void row_chunks(const backward *b, const backward_batch *batch, size_t begin, size_t end)
+{
+    for (size_t next; begin < end; begin = next) {
+        next = end - begin > BACKWARD_ELEMENT_CHUNK ? begin + BACKWARD_ELEMENT_CHUNK : end;
+        for (int k = 0; k < batch->rows; k++)
+            row_chunk(b, batch, k, begin, next - begin);
+    }
+}
+
+NRG_INLINE int is_plain(const backward *b, const backward_batch *batch)
+{
+    int fallback = 0;
+    for (int k = 0; k < batch->rows; k++)
+        fallback |= batch->f[k].fallback;
+    return !b->gated && !fallback && batch->rows == NRG_ROW_BATCH;
+}
+
+#endif
