@@ -40,7 +40,8 @@
  *
  * How it is called. There are two phases, because every thread's rows add to the same dw and db:
  *
- *     1. nrg_norm_backward(&spec, &args, ith, nth) on every thread: rows, and partial sums of blocks of rows into the workspace
+ *     1. nrg_norm_backward(&spec, &args, ith, nth) on every thread: rows, and partial sums of blocks of rows into the workspace;
+ *        of a single block (32 rows or fewer) dw and db themselves
  *     2. the host's barrier
  *     3. nrg_norm_backward_reduce(&spec, &args, ith, nth) on every thread: columns, from the workspace into dw and db
  *

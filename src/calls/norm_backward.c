@@ -60,6 +60,7 @@ static nrg_status make_job(nrg_norm_backward_job *job, nrg_planes *planes, nrg_c
     const nrg_norm_backward_args *a = *args = c->part[NRG_NORM_ARGS];
     const int after = s->residual_mode == NRG_RESIDUAL_AFTER;
     const size_t dim = nrg_norm_w_dim(s), groups = nrg_norm_groups(s), rows = rows_of(s, a);
+    const int single = nrg_norm_block_count(rows) == 1;
     double *partial = a->workspace;
     *job = (nrg_norm_backward_job){
         .d_o = a->d_o,
@@ -75,6 +76,8 @@ static nrg_status make_job(nrg_norm_backward_job *job, nrg_planes *planes, nrg_c
         .dz = a->dz,
         .dw = a->dw ? partial : NULL,
         .db = a->db && partial ? partial + (a->dw ? nrg_norm_block_count(rows) * dim : 0) : NULL,
+        .dw_out = single ? a->dw : NULL,
+        .db_out = single ? a->db : NULL,
         .d_o_stride = c->stride[NRG_NORM_BACKWARD_D_O][0],
         .dr_in_stride = c->stride[NRG_NORM_BACKWARD_DR_IN][0],
         .x_stride = c->stride[a->r ? NRG_NORM_BACKWARD_R : NRG_NORM_BACKWARD_X][0],
@@ -91,6 +94,7 @@ static nrg_status make_job(nrg_norm_backward_job *job, nrg_planes *planes, nrg_c
         .r_f32 = c->sizes.type[NRG_NORM_TYPE_R] == NRG_F32,
         .w_f32 = c->sizes.type[NRG_NORM_TYPE_W] == NRG_F32,
         .after = after,
+        .accumulate = a->accumulate != 0,
         .stream = nrg_wants_stream(s->store, c->bytes),
         .gate = s->gate,
         .activation = s->activation,
@@ -183,6 +187,8 @@ nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_ba
         return status;
     const size_t blocks = nrg_norm_block_count(rows_of(spec, args)), dim = nrg_norm_w_dim(spec), begin = nrg_share(dim, ith, nth),
                  end = nrg_share(dim, ith + 1, nth);
+    if (blocks == 1) /* whose rows have done it */
+        return NRG_OK;
     /* no rows, no blocks, no workspace: the sums are 0 */
     if (args->dw)
         reduce(job.dw, dim, blocks, begin, end, args->dw, job.formula.k, args->accumulate);

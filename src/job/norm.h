@@ -60,13 +60,14 @@ typedef struct nrg_norm_backward_job {
     char *dx, *dy, *dz;                          /* NULL where not asked for. dy: nor where it is dx */
     const float *mean;                           /* [rows, groups]; NULL: to be recomputed, or not centred */
     double *dw, *db;                             /* partial sums, [blocks][groups · dim]; NULL where not asked for */
+    float *dw_out, *db_out;                      /* of a single block: where its last rows put its sums; NULL otherwise */
     size_t d_o_stride, dr_in_stride, x_stride, y_stride, z_stride, dx_stride, dy_stride, dz_stride;
     const nrg_planes *planes;  /* NULL: all rows lie at those strides; otherwise those of a plane do */
     size_t dim, groups;        /* dim: of a group */
     size_t row_begin, row_end; /* the share, in rows of the tensor: whole blocks where there are partial sums */
     size_t block_rows;
     int x_f32, y_f32, r_f32, w_f32; /* 1: that operand is f32 beside a 16-bit dtype (f32: always 1). dr_in is as r */
-    int after, stream;
+    int after, stream, accumulate; /* accumulate: sums are added to what is in dw_out and db_out */
     nrg_gate gate;
     nrg_activation activation;
     nrg_norm_formula formula;

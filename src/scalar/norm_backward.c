@@ -373,12 +373,28 @@ static backward_row row_at(const nrg_norm_backward_job *job, size_t n, size_t gr
 /* Rows that add up in f32 before one addition to the partial sum in double. */
 enum { ROW_BATCH = 4 };
 
+/* What four rows have added up to, into a column's sum of the block, which begins with it if it is `fresh`; or that sum, as the
+ * second phase makes it of several blocks (calls/reduce.h), to `out`. */
+static void add_rows(double *sum, float partial, int fresh, float *out, double k, int accumulate)
+{
+    const double total = fresh ? (double)partial : *sum + (double)partial;
+    if (!out)
+        *sum = total;
+    else if (accumulate)
+        *out = (float)((double)*out + k * (0 + total));
+    else
+        *out = (float)(k * (0 + total));
+}
+
 /* One group of up to four rows from row n of the tensor on. dw and db: the group's columns in the partial sums of the block,
  * which begin with these rows if they are `fresh`; NULL where not asked for. */
 static void backward(const nrg_norm_backward_job *job, size_t n, size_t rows, size_t group, nrg_dtype dtype, double *dw,
                      double *db, int fresh)
 {
     const size_t dim = job->dim;
+    const int last = n + rows == job->row_end;
+    float *const dw_out = last && job->dw_out ? job->dw_out + group * dim : NULL;
+    float *const db_out = last && job->db_out ? job->db_out + group * dim : NULL;
     backward_row row[ROW_BATCH];
     backward_factors f[ROW_BATCH];
     for (size_t k = 0; k < rows; k++) {
@@ -402,9 +418,9 @@ static void backward(const nrg_norm_backward_job *job, size_t n, size_t rows, si
                 store(dz, i, dtype, e.dz);
         }
         if (dw)
-            dw[i] = fresh ? (double)partial_w : dw[i] + (double)partial_w;
+            add_rows(dw + i, partial_w, fresh, dw_out ? dw_out + i : NULL, job->formula.k, job->accumulate);
         if (db)
-            db[i] = fresh ? (double)partial_b : db[i] + (double)partial_b;
+            add_rows(db + i, partial_b, fresh, db_out ? db_out + i : NULL, 1, job->accumulate);
     }
 }
 

@@ -29,19 +29,33 @@ NRG_INLINE void column_sums(backward_rows *rows, const backward *b, const backwa
     rows->dw = job->dw ? job->dw + at : NULL;
     rows->db = job->db ? job->db + at : NULL;
     rows->fresh = batch->n % job->block_rows == 0;
+    if (batch->n + (size_t)batch->rows == job->row_end) {
+        rows->dw_out = job->dw_out ? job->dw_out + at : NULL;
+        rows->db_out = job->db_out ? job->db_out + at : NULL;
+    }
 }
 
-/* n columns of a whole batch of plain rows without gates. */
+/* Of the only block, when all of its rows have been added up. */
+NRG_INLINE void finish_columns(const backward_rows *rows, const nrg_norm_backward_job *job, size_t n)
+{
+    if (rows->dw_out)
+        backward_finish_sums(rows->dw_out, rows->dw, job->formula.k, job->accumulate, n);
+    if (rows->db_out)
+        backward_finish_sums(rows->db_out, rows->db, 1, job->accumulate, n);
+}
+
+/* n columns of a batch of plain rows without gates. */
 static void batch_chunk(const backward *b, const backward_batch *batch, size_t begin, size_t n)
 {
     const nrg_norm_backward_job *job = b->job;
     const nrg_dtype D = b->D;
     enum { C = BACKWARD_ELEMENT_CHUNK };
     float *weights = b->raw ? b->scratch : b->scratch + 2 * NRG_ROW_BATCH * C, *more = weights + C;
-    backward_rows rows = {.stream = b->direct && b->stream_dx, .dr_f32 = job->r_f32};
+    backward_rows rows = {.count = batch->rows, .stream = b->direct && b->stream_dx, .dr_f32 = job->r_f32};
     rows.w = weight_floats(job, &batch->row[0], D, begin, n, weights);
     column_sums(&rows, b, batch, begin);
-    for (int k = 0; k < NRG_ROW_BATCH; k++) {
+    rows.straight = rows.fresh && (rows.dw_out || rows.db_out) && job->formula.k == 1 && !job->accumulate;
+    for (int k = 0; k < batch->rows; k++) {
         const backward_row *row = &batch->row[k];
         float *d = b->scratch + k * C, *p = d + NRG_ROW_BATCH * C;
         rows.f[k] = &batch->f[k];
@@ -51,8 +65,10 @@ static void batch_chunk(const backward *b, const backward_batch *batch, size_t b
         rows.dr_in[k] = b->direct && row->dr_in ? row->dr_in + bytes_of(begin, D, job->r_f32) : NULL;
     }
     backward_batch_elements(&rows, n, job->formula.centred, b->raw ? D : NRG_F32);
+    if (!rows.straight)
+        finish_columns(&rows, job, n);
     if (!b->direct)
-        for (int k = 0; k < NRG_ROW_BATCH; k++)
+        for (int k = 0; k < batch->rows; k++)
             finish(b, &batch->row[k], b->scratch + k * C, more, begin, n);
 }
 
@@ -116,6 +132,7 @@ static void row_chunk(const backward *b, const backward_batch *batch, int k, siz
         backward_add_partial(rows.dw, partial_w, n, rows.fresh);
     if (rows.db)
         backward_add_partial(rows.db, partial_b, n, rows.fresh);
+    finish_columns(&rows, job, n);
 }
 
 static void row_chunks(const backward *b, const backward_batch *batch, size_t begin, size_t end)
@@ -132,7 +149,7 @@ NRG_INLINE int is_plain(const backward *b, const backward_batch *batch)
     int fallback = 0;
     for (int k = 0; k < batch->rows; k++)
         fallback |= batch->f[k].fallback;
-    return !b->gated && !fallback && batch->rows == NRG_ROW_BATCH;
+    return !b->gated && !fallback;
 }
 
 #endif

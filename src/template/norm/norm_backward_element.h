@@ -1,6 +1,7 @@
 /* From p and do1 to dp, and to the partial sums of dw and db: the last walk over a row.
  *
- * Up to four rows at once: their shares of a column's sum add up in f32 before one addition in double.
+ * Up to four rows at once: their shares of a column's sum add up in f32 before one addition in double; or, where a block has no
+ * other rows, they are the gradient.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_NORM_BACKWARD_ELEMENT_H
@@ -10,6 +11,7 @@
 
 /* A chunk of several rows. */
 typedef struct backward_rows {
+    int count;
     const char *d[NRG_ROW_BATCH], *p[NRG_ROW_BATCH]; /* floats, or of a batch 16-bit elements as they are in memory */
     const float *w;                                  /* with the weight offset; NULL: ones */
     const backward_factors *f[NRG_ROW_BATCH];
@@ -18,7 +20,9 @@ typedef struct backward_rows {
     int dr_f32;                       /* it is f32 beside 16-bit elements */
     int stream;                       /* dp past the cache */
     double *dw, *db;                  /* column sums; NULL where not asked for */
-    int fresh;                        /* they begin with these rows */
+    float *dw_out, *db_out;           /* the gradients themselves, where these are the last rows of the only block; or NULL */
+    int fresh;                        /* the sums begin with these rows */
+    int straight;                     /* of a batch: they end with them too, and are the gradients as they are */
     const float *r, *slope;           /* of a single row: with dz, dp·r·slope is wanted too */
     float *dz;
     float *partial_w,
@@ -53,88 +57,154 @@ NRG_INLINE backward_vf vectors_of(const backward_factors *f)
     return v;
 }
 
-/* Columns i to i + n of a batch: G whole vectors, or the first n lanes of one. Where the norm is not centred, mean and left are
- * 0, and c is -0: leaving them out keeps the bits. */
-NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int G, size_t i, size_t n, int centred, int stream,
-                              nrg_dtype D)
+/* What some rows have added up to: to the block's sums, or straight to the gradient, for which -0 counts as 0. */
+NRG_INLINE void backward_column(double *sums, float *out, vf partial, size_t n, int fresh, int straight)
 {
-    enum { MOST = 2 };
-    vf w[MOST], partial_w[MOST], partial_b[MOST];
+    if (straight)
+        store_lanes(out, v_add(partial, v_zero()), n);
+    else
+        add_to_sums(sums, partial, n, fresh);
+}
+
+enum { BACKWARD_MOST = 2 }; /* vectors in a step */
+
+/* Columns of some rows on their way. */
+typedef struct backward_columns {
+    vf w[BACKWARD_MOST], partial_w[BACKWARD_MOST], partial_b[BACKWARD_MOST];
+} backward_columns;
+
+/* Columns i to i + n of one row. Where the norm is not centred, mean and left are 0, and c is -0: leaving them out keeps the
+ * bits. */
+NRG_INLINE void backward_row_step(backward_columns *c, const backward_rows *b, const backward_vf *f, int row, int G, size_t i,
+                                  size_t n, int centred, int stream, nrg_dtype D)
+{
+    vf d[BACKWARD_MOST], p[BACKWARD_MOST], dp[BACKWARD_MOST];
+    load_step(d, G, b->d[row], i, n, D);
+    load_step(p, G, b->p[row], i, n, D);
+    NRG_UNROLL
+    for (int j = 0; j < G; j++) {
+        vf q = centred ? v_sub(p[j], f->mean) : p[j];
+        vf h = centred ? v_fma(q, f->rstd, f->minus_left) : v_mul(q, f->rstd);
+        dp[j] = v_fma(v_mul(d[j], c->w[j]), f->a, centred ? v_fma(q, f->minus_b, f->c) : v_mul(q, f->minus_b));
+        c->partial_w[j] = row ? v_fma(d[j], h, c->partial_w[j]) : v_mul(d[j], h);
+        if (centred)
+            c->partial_b[j] = row ? v_add(c->partial_b[j], d[j]) : d[j];
+    }
+    if (b->dr_in[row]) {
+        vf dr_in[BACKWARD_MOST];
+        load_step_or_f32(dr_in, G, b->dr_in[row], i, n, D, b->dr_f32);
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            dp[j] = v_add(dp[j], dr_in[j]);
+    }
+    store_step(dp, G, b->dp[row], i, n, D, stream);
+}
+
+/* Columns i to i + n of R rows, or of b->count, two or more, where R is 0: G whole vectors, or the first n lanes of one. */
+NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int R, int G, size_t i, size_t n, int centred,
+                              int stream, int straight, nrg_dtype D)
+{
+    backward_columns c;
     if (b->w)
-        load_step(w, G, (const char *)b->w, i, n, NRG_F32);
+        load_step(c.w, G, (const char *)b->w, i, n, NRG_F32);
     else
         for (int j = 0; j < G; j++)
-            w[j] = v_set1(1);
-    NRG_UNROLL
-    for (int row = 0; row < NRG_ROW_BATCH; row++) {
-        vf d[MOST], p[MOST], dp[MOST];
-        load_step(d, G, b->d[row], i, n, D);
-        load_step(p, G, b->p[row], i, n, D);
+            c.w[j] = v_set1(1);
+    backward_row_step(&c, b, f, 0, G, i, n, centred, stream, D);
+    if (R) {
         NRG_UNROLL
-        for (int j = 0; j < G; j++) {
-            vf q = centred ? v_sub(p[j], f[row].mean) : p[j];
-            vf h = centred ? v_fma(q, f[row].rstd, f[row].minus_left) : v_mul(q, f[row].rstd);
-            dp[j] = v_fma(v_mul(d[j], w[j]), f[row].a, centred ? v_fma(q, f[row].minus_b, f[row].c) : v_mul(q, f[row].minus_b));
-            partial_w[j] = row ? v_fma(d[j], h, partial_w[j]) : v_mul(d[j], h);
-            if (centred)
-                partial_b[j] = row ? v_add(partial_b[j], d[j]) : d[j];
-        }
-        if (b->dr_in[row]) {
-            vf dr_in[MOST];
-            load_step_or_f32(dr_in, G, b->dr_in[row], i, n, D, b->dr_f32);
-            NRG_UNROLL
-            for (int j = 0; j < G; j++)
-                dp[j] = v_add(dp[j], dr_in[j]);
-        }
-        store_step(dp, G, b->dp[row], i, n, D, stream);
+        for (int row = 1; row < R; row++)
+            backward_row_step(&c, b, f + row, row, G, i, n, centred, stream, D);
+    } else {
+        for (int row = 1; row < b->count; row++)
+            backward_row_step(&c, b, f + row, row, G, i, n, centred, stream, D);
     }
     if (b->dw) {
         NRG_UNROLL
         for (int j = 0; j < G; j++)
-            add_to_sums(b->dw + i + j * VN, partial_w[j], G == 1 ? n : VN, b->fresh);
+            backward_column(b->dw + i + j * VN, b->dw_out + i + j * VN, c.partial_w[j], G == 1 ? n : VN, b->fresh, straight);
     }
     if (centred && b->db) {
         NRG_UNROLL
         for (int j = 0; j < G; j++)
-            add_to_sums(b->db + i + j * VN, partial_b[j], G == 1 ? n : VN, b->fresh);
+            backward_column(b->db + i + j * VN, b->db_out + i + j * VN, c.partial_b[j], G == 1 ? n : VN, b->fresh, straight);
     }
 }
 
-NRG_INLINE void backward_steps(const backward_rows *b, const backward_vf *f, size_t n, int centred, nrg_dtype D)
+NRG_INLINE void backward_steps(const backward_rows *b, const backward_vf *f, int R, int G, size_t n, int centred, int straight,
+                               nrg_dtype D)
 {
+    const size_t step = (size_t)G * VN;
     size_t i = 0;
     if (b->stream)
-        for (; i + 2 * VN <= n; i += 2 * VN)
-            backward_step(b, f, 2, i, 2 * VN, centred, 1, D);
+        for (; i + step <= n; i += step)
+            backward_step(b, f, R, G, i, step, centred, 1, straight, D);
     else
-        for (; i + 2 * VN <= n; i += 2 * VN)
-            backward_step(b, f, 2, i, 2 * VN, centred, 0, D);
+        for (; i + step <= n; i += step)
+            backward_step(b, f, R, G, i, step, centred, 0, straight, D);
     for (; i < n; i += VN)
-        backward_step(b, f, 1, i, lanes_at(i, n), centred, 0, D);
+        backward_step(b, f, R, 1, i, lanes_at(i, n), centred, 0, straight, D);
 }
 
-NRG_INLINE void backward_steps_any(const backward_rows *b, const backward_vf *f, size_t n, int centred, nrg_dtype D)
-{
-    if (centred || b->db) /* db goes with LayerNorm: that of an RMSNorm takes the same way */
-        backward_steps(b, f, n, 1, D);
-    else
-        backward_steps(b, f, n, 0, D);
-}
-
-/* n columns of a whole batch of plain rows of dtype D. */
-static __attribute__((noinline)) void backward_batch_elements(const backward_rows *rows, size_t n, int centred, nrg_dtype D)
+NRG_INLINE void backward_steps_any(const backward_rows *rows, int R, int G, size_t n, int centred, int straight, nrg_dtype D)
 {
     const backward_rows b = *rows;
+    const int most = R ? R : NRG_ROW_BATCH;
     backward_vf f[NRG_ROW_BATCH];
     NRG_UNROLL
-    for (int row = 0; row < NRG_ROW_BATCH; row++)
-        f[row] = vectors_of(b.f[row]);
-    if (D == NRG_F32)
-        backward_steps_any(&b, f, n, centred, NRG_F32);
-    else if (D == NRG_F16)
-        backward_steps_any(&b, f, n, centred, NRG_F16);
+    for (int row = 0; row < most; row++)
+        f[row] = vectors_of(b.f[row < b.count ? row : 0]);
+    if (centred || b.db) /* db goes with LayerNorm: that of an RMSNorm takes the same way */
+        backward_steps(&b, f, R, G, n, 1, straight, D);
     else
-        backward_steps_any(&b, f, n, centred, NRG_BF16);
+        backward_steps(&b, f, R, G, n, 0, straight, D);
+}
+
+/* Batches that are whole; and those that are not, of which a row alone has loops of its own where its sums are the gradients. */
+NRG_INLINE void backward_batch_of(const backward_rows *rows, size_t n, int centred, nrg_dtype D)
+{
+    if (rows->count == NRG_ROW_BATCH && !rows->straight)
+        backward_steps_any(rows, NRG_ROW_BATCH, 2, n, centred, 0, D);
+    else if (rows->count == 1 && rows->straight)
+        backward_steps_any(rows, 1, 2, n, centred, 1, D);
+    else if (rows->straight)
+        backward_steps_any(rows, 0, 2, n, centred, 1, D);
+    else
+        backward_steps_any(rows, 0, 2, n, centred, 0, D);
+}
+
+/* n columns of a batch of plain rows of dtype D. */
+static __attribute__((noinline)) void backward_batch_elements(const backward_rows *rows, size_t n, int centred, nrg_dtype D)
+{
+    if (D == NRG_F32)
+        backward_batch_of(rows, n, centred, NRG_F32);
+    else if (D == NRG_F16)
+        backward_batch_of(rows, n, centred, NRG_F16);
+    else
+        backward_batch_of(rows, n, centred, NRG_BF16);
+}
+
+/* A column's sums to its gradient, as the second phase does it of several blocks (calls/reduce.h). */
+static __attribute__((noinline)) void backward_finish_sums(float *out, const double *sums, double factor, int accumulate,
+                                                           size_t n)
+{
+    const vd k = vd_set1(factor);
+    for (size_t i = 0; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n);
+        double part[VN] = {0};
+        const double *from = sums + i;
+        if (lanes < VN) {
+            memcpy(part, from, lanes * sizeof *from);
+            from = part;
+        }
+        vd low = vd_mul(k, vd_add(vd_zero(), vd_ld(from))), high = vd_mul(k, vd_add(vd_zero(), vd_ld(from + VN / 2)));
+        if (accumulate) {
+            const vf before = load_lanes(out + i, lanes);
+            low = vd_add(vd_low(before), low);
+            high = vd_add(vd_high(before), high);
+        }
+        store_lanes(out + i, v_from_vd(low, high), lanes);
+    }
 }
 
 /* h of a chunk; p may be h. */

@@ -178,28 +178,31 @@ static __attribute__((noinline)) void sum_part(const backward *b, backward_sums 
     backward_sum(sums, &c, f->mean, begin, end, b->job->dim, b->job->formula.centred, b->job->stream, b->raw ? b->D : NRG_F32);
 }
 
-/* The factors of a row whose sums are done. Returns 0 where floats do not serve. */
-static __attribute__((noinline)) int plain_factors(const backward *b, backward_factors *f, const backward_row *row,
-                                                   backward_sums *s)
+/* What the sums of q say of a row. */
+typedef struct backward_spread {
+    double shift, variance, inverse;
+} backward_spread;
+
+/* The factors of h. Returns 0 where floats do not serve. */
+NRG_INLINE int spread_factors(const nrg_norm_formula *formula, backward_factors *f, backward_spread *s, double total_q,
+                              double total_qq)
 {
-    const nrg_norm_formula *formula = &b->job->formula;
-    const double total_q = formula->centred ? value_of(&s->total_q) : 0, total_qq = value_of(&s->total_qq);
-    const double shift = formula->centred ? total_q / formula->d : 0;
-    double variance = total_qq * formula->inv_dim - shift * shift, slope = 1;
-    if (variance < 0)
-        variance = 0;
-    const double inverse = isnan(variance) ? (double)NAN : inverse_divisor(formula->divisor, formula->eps, variance);
-    const double sigma = __builtin_sqrt(variance);
-    if (!(inverse >= 0x1p-40 && inverse <= 0x1p40 && (total_qq == 0 || total_qq * formula->inv_dim >= 0x1p-80)))
-        return 0;
-    f->rstd = (float)inverse;
-    f->left = (float)(shift * inverse);
-    if (b->on_output)
-        for (size_t begin = 0, end; begin < b->job->dim; begin = end) {
-            end = sum_end(b, begin);
-            sum_part(b, s, row, begin, end, f, 1);
-        }
-    const double total_d = formula->centred ? value_of(&s->total_d) : 0, total_dq = value_of(&s->total_dq);
+    s->shift = formula->centred ? total_q / formula->d : 0;
+    s->variance = total_qq * formula->inv_dim - s->shift * s->shift;
+    if (s->variance < 0)
+        s->variance = 0;
+    s->inverse = isnan(s->variance) ? (double)NAN : inverse_divisor(formula->divisor, formula->eps, s->variance);
+    f->rstd = (float)s->inverse;
+    f->left = (float)(s->shift * s->inverse);
+    return s->inverse >= 0x1p-40 && s->inverse <= 0x1p40 && (total_qq == 0 || total_qq * formula->inv_dim >= 0x1p-80);
+}
+
+/* The factors of dp, likewise. */
+NRG_INLINE int slope_factors(const nrg_norm_formula *formula, backward_factors *f, const backward_spread *s, double total_d,
+                             double total_dq)
+{
+    const double shift = s->shift, inverse = s->inverse, sigma = __builtin_sqrt(s->variance);
+    double slope = 1;
     if (formula->divisor == NRG_DIV_SIGMA)
         slope = sigma > 0 ? 1 / (sigma * inverse) : 0;
     if (formula->divisor == NRG_DIV_MAX)
@@ -212,6 +215,23 @@ static __attribute__((noinline)) int plain_factors(const backward *b, backward_f
     f->c = (float)c_;
     return in_floats(a_) && in_floats(c_) && (a_ == 0 || fabs(a_) >= 0x1p-100) &&
            (b_ == 0 || (fabs(b_) >= 0x1p-100 && fabs(b_) <= 0x1p100));
+}
+
+/* The factors of a row whose sums are done. Returns 0 where floats do not serve. */
+static __attribute__((noinline)) int plain_factors(const backward *b, backward_factors *f, const backward_row *row,
+                                                   backward_sums *s)
+{
+    const nrg_norm_formula *formula = &b->job->formula;
+    const int centred = formula->centred;
+    backward_spread spread;
+    if (!spread_factors(formula, f, &spread, centred ? value_of(&s->total_q) : 0, value_of(&s->total_qq)))
+        return 0;
+    if (b->on_output)
+        for (size_t begin = 0, end; begin < b->job->dim; begin = end) {
+            end = sum_end(b, begin);
+            sum_part(b, s, row, begin, end, f, 1);
+        }
+    return slope_factors(formula, f, &spread, centred ? value_of(&s->total_d) : 0, value_of(&s->total_dq));
 }
 
 /* The factors of a row in double, from statistics of its own. */

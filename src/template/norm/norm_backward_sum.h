@@ -7,7 +7,10 @@
 
 #include "norm_fast_rows.h"
 
-enum { BACKWARD_BLOCK = 4 * NORM_LANES };
+enum {
+    BACKWARD_BLOCK = 4 * NORM_LANES,
+    BACKWARD_TURN = 8 * BACKWARD_BLOCK /* elements that stay in L1 for the next lanes, where a turn has not all of them */
+};
 
 /* A chunk of a row: floats, or 16-bit elements as they are in memory. */
 typedef struct backward_chunk {
@@ -63,79 +66,98 @@ NRG_INLINE void backward_to_lanes(backward_sums *s, size_t at, const backward_pa
     }
 }
 
-/* The lanes from `lane` on, G vectors wide, of n elements, whole blocks. */
-NRG_INLINE void backward_sum_group(backward_sums *sums, int G, const backward_chunk *chunk, float row_mean, size_t lane, size_t n,
-                                   int centred, int weighted, int prefetch, nrg_dtype D)
+/* What the loops over a chunk hold: the lanes of a group of vectors, and the mean as floats and as doubles. */
+typedef struct backward_group {
+    backward_sums s;
+    backward_partial partial[4];
+    backward_chunk c;
+    vf mean;
+    vd exact_mean;
+} backward_group;
+
+/* Elements at to at + VN, of the group's vector j. */
+NRG_INLINE void backward_sum_vector(backward_group *g, int j, size_t at, int first, int centred, int weighted, nrg_dtype D)
 {
-    const size_t first = lane / (VN / 2);
-    const backward_chunk c = *chunk;
-    const vf mean = v_set1(row_mean);
-    const vd exact_mean = vd_set1((double)row_mean);
-    backward_sums s; /* the group's lanes, in registers */
+    vf d = load_whole(g->c.d, at, D), p = load_whole(g->c.p, at, D);
+    if (weighted)
+        d = v_mul(d, v_ld_f32(g->c.w + at));
+    backward_cross(&g->partial[j], p, d, g->mean, first, centred);
+    /* straight from memory where it is floats */
+    vd low = D == NRG_F32 ? vd_ld_f32((const float *)g->c.p + at) : vd_low(p);
+    vd high = D == NRG_F32 ? vd_ld_f32((const float *)g->c.p + at + VN / 2) : vd_high(p);
+    backward_square(&g->s.q[2 * j], &g->s.qq[2 * j], low, g->exact_mean, centred);
+    backward_square(&g->s.q[2 * j + 1], &g->s.qq[2 * j + 1], high, g->exact_mean, centred);
+}
+
+/* The lanes from `lane` on, G vectors wide, of elements begin to end: whole blocks, and after them whole vectors of one. */
+NRG_INLINE void backward_sum_group(backward_sums *sums, int G, const backward_chunk *chunk, float row_mean, size_t lane,
+                                   size_t begin, size_t end, int centred, int weighted, int prefetch, nrg_dtype D)
+{
+    const size_t first = lane / (VN / 2), whole = end - (end - begin) % BACKWARD_BLOCK;
+    backward_group g = {.c = *chunk, .mean = v_set1(row_mean), .exact_mean = vd_set1((double)row_mean)};
     NRG_UNROLL
     for (int j = 0; j < 2 * G; j++) {
-        s.qq[j] = sums->qq[first + (size_t)j];
-        s.dq[j] = sums->dq[first + (size_t)j];
-        s.q[j] = centred ? sums->q[first + (size_t)j] : vd_zero();
-        s.d[j] = centred ? sums->d[first + (size_t)j] : vd_zero();
+        g.s.qq[j] = sums->qq[first + (size_t)j];
+        g.s.dq[j] = sums->dq[first + (size_t)j];
+        g.s.q[j] = centred ? sums->q[first + (size_t)j] : vd_zero();
+        g.s.d[j] = centred ? sums->d[first + (size_t)j] : vd_zero();
     }
-    for (size_t i = lane; i < n; i += BACKWARD_BLOCK) {
-        backward_partial partial[4];
+    for (size_t i = begin + lane; i < whole; i += BACKWARD_BLOCK) {
         if (prefetch && lane == 0) {
             NRG_UNROLL
             for (size_t at = 0; at < bytes_of(BACKWARD_BLOCK, D, 0); at += 64) {
-                __builtin_prefetch((const void *)((uintptr_t)c.p + bytes_of(i, D, 0) + at + 4096));
-                __builtin_prefetch((const void *)((uintptr_t)c.d + bytes_of(i, D, 0) + at + 4096));
+                __builtin_prefetch((const void *)((uintptr_t)g.c.p + bytes_of(i, D, 0) + at + 4096));
+                __builtin_prefetch((const void *)((uintptr_t)g.c.d + bytes_of(i, D, 0) + at + 4096));
             }
         }
         NRG_UNROLL
         for (int step = 0; step < 4; step++) {
             NRG_UNROLL
+            for (int j = 0; j < G; j++)
+                backward_sum_vector(&g, j, i + (size_t)step * NORM_LANES + (size_t)j * VN, step == 0, centred, weighted, D);
+        }
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            backward_to_lanes(&g.s, 2 * (size_t)j, &g.partial[j], centred);
+    }
+    if (whole < end) {
+        NRG_UNROLL
+        for (int j = 0; j < G; j++)
+            g.partial[j].d = g.partial[j].dq = v_zero();
+        NRG_UNROLL
+        for (int step = 0; step < 4; step++) {
+            NRG_UNROLL
             for (int j = 0; j < G; j++) {
-                const size_t at = i + (size_t)step * NORM_LANES + (size_t)j * VN;
-                vf d = load_whole(c.d, at, D), p = load_whole(c.p, at, D);
-                if (weighted)
-                    d = v_mul(d, v_ld_f32(c.w + at));
-                backward_cross(&partial[j], p, d, mean, step == 0, centred);
-                /* straight from memory where it is floats */
-                vd low = D == NRG_F32 ? vd_ld_f32((const float *)c.p + at) : vd_low(p);
-                vd high = D == NRG_F32 ? vd_ld_f32((const float *)c.p + at + VN / 2) : vd_high(p);
-                backward_square(&s.q[2 * j], &s.qq[2 * j], low, exact_mean, centred);
-                backward_square(&s.q[2 * j + 1], &s.qq[2 * j + 1], high, exact_mean, centred);
+                const size_t at = whole + lane + (size_t)step * NORM_LANES + (size_t)j * VN;
+                if (at < end)
+                    backward_sum_vector(&g, j, at, 0, centred, weighted, D);
             }
         }
         NRG_UNROLL
         for (int j = 0; j < G; j++)
-            backward_to_lanes(&s, 2 * (size_t)j, &partial[j], centred);
+            backward_to_lanes(&g.s, 2 * (size_t)j, &g.partial[j], centred);
     }
     NRG_UNROLL
     for (int j = 0; j < 2 * G; j++) {
-        sums->qq[first + (size_t)j] = s.qq[j];
-        sums->dq[first + (size_t)j] = s.dq[j];
+        sums->qq[first + (size_t)j] = g.s.qq[j];
+        sums->dq[first + (size_t)j] = g.s.dq[j];
         if (centred) {
-            sums->q[first + (size_t)j] = s.q[j];
-            sums->d[first + (size_t)j] = s.d[j];
+            sums->q[first + (size_t)j] = g.s.q[j];
+            sums->d[first + (size_t)j] = g.s.d[j];
         }
     }
 }
 
-/* n elements, the first in lane 0; less than a block is the end of a row. */
-NRG_INLINE void backward_sum_chunk(backward_sums *s, const backward_chunk *c, float row_mean, size_t n, int centred, int weighted,
-                                   int prefetch, nrg_dtype D)
+/* The end of a row, less than a block and with part of a vector. */
+NRG_INLINE void backward_sum_end(backward_sums *s, const backward_chunk *c, float row_mean, size_t begin, size_t n, int centred,
+                                 int weighted, nrg_dtype D)
 {
-    const int most = centred ? V_SUM4 : V_SUM2, G = most < NORM_LANE_VECTORS ? most : NORM_LANE_VECTORS;
-    const size_t whole = n - n % BACKWARD_BLOCK;
-    if (whole)
-        for (size_t lane = 0; lane < NORM_LANES; lane += (size_t)G * VN)
-            backward_sum_group(s, G, c, row_mean, lane, whole, centred, weighted, prefetch, D);
-    if (whole == n)
-        return;
     const vf mean = v_set1(row_mean);
     const vd exact_mean = vd_set1((double)row_mean);
     backward_partial partial[NORM_LANE_VECTORS];
     memset(partial, 0, sizeof partial);
-    for (size_t i = whole; i < n; i += VN) {
-        const size_t lanes = lanes_at(i, n), at = (i - whole) / VN % NORM_LANE_VECTORS;
+    for (size_t i = begin; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n), at = (i - begin) / VN % NORM_LANE_VECTORS;
         vf p = load_part(c->p, i, lanes, D), d = load_part(c->d, i, lanes, D);
         if (lanes < VN && centred) {
             /* beyond the end p has to be the mean, so that q is 0 */
@@ -153,6 +175,21 @@ NRG_INLINE void backward_sum_chunk(backward_sums *s, const backward_chunk *c, fl
     }
     for (size_t j = 0; j < NORM_LANE_VECTORS; j++)
         backward_to_lanes(s, 2 * j, &partial[j], centred);
+}
+
+/* n elements, the first in lane 0; less than a block is the end of a row. */
+NRG_INLINE void backward_sum_chunk(backward_sums *s, const backward_chunk *c, float row_mean, size_t n, int centred, int weighted,
+                                   int prefetch, nrg_dtype D)
+{
+    const int most = centred ? V_SUM4 : V_SUM2, G = most < NORM_LANE_VECTORS ? most : NORM_LANE_VECTORS;
+    const size_t vectors = n % VN == 0 ? n : n - n % BACKWARD_BLOCK;
+    for (size_t begin = 0, end; begin < vectors; begin = end) {
+        end = G < NORM_LANE_VECTORS && vectors - begin > BACKWARD_TURN ? begin + BACKWARD_TURN : vectors;
+        for (size_t lane = 0; lane < NORM_LANES; lane += (size_t)G * VN)
+            backward_sum_group(s, G, c, row_mean, lane, begin, end, centred, weighted, prefetch, D);
+    }
+    if (NRG_RARELY(vectors < n))
+        backward_sum_end(s, c, row_mean, vectors, n, centred, weighted, D);
 }
 
 NRG_INLINE double lanes_sum(const vd *lanes)
