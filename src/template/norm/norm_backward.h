@@ -12,6 +12,7 @@
 
 #include "norm_backward_chunk.h"
 #include "norm_backward_find.h"
+#include "norm_backward_rows.h"
 #include "norm_backward_walk.h"
 
 /* tensor: of the planes. */
@@ -24,6 +25,39 @@ NRG_INLINE int backward_can_stream(const nrg_norm_backward_job *job, const char 
     for (int k = 1; job->planes && k < NRG_PLANE_LEVELS; k++)
         steps |= job->planes->stride[tensor][k];
     return (steps & 15) == 0;
+}
+
+/* Rows of any kind, in batches of four. */
+static __attribute__((noinline)) void all_rows(const backward *b)
+{
+    const size_t dim = b->job->dim;
+    const size_t sum_chunks = (dim + b->sum_chunk - 1) / b->sum_chunk;
+    const size_t chunks = (dim + b->element_chunk - 1) / b->element_chunk;
+    backward_batch batches[2], *now = &batches[0], *next = &batches[1];
+    backward_walk walk;
+    next_batch(b, now, NULL);
+    start_batch(b, &walk, now);
+    while (walk.row < now->rows)
+        walk_on(b, &walk);
+    while (now->rows) {
+        next_batch(b, next, now);
+        start_batch(b, &walk, next);
+        const size_t steps = (size_t)(next->rows * walks_of(b)) * sum_chunks;
+        const int plain = is_plain(b, now);
+        size_t done = 0;
+        for (size_t chunk = 0; chunk < chunks; chunk++) {
+            const size_t begin = chunk * b->element_chunk, end = dim - begin < b->element_chunk ? dim : begin + b->element_chunk;
+            if (plain)
+                batch_chunk(b, now, begin, end - begin);
+            else
+                row_chunks(b, now, begin, end);
+            for (; done * chunks < (chunk + 1) * steps; done++)
+                walk_on(b, &walk);
+        }
+        backward_batch *last = now;
+        now = next;
+        next = last;
+    }
 }
 
 static void norm_backward(const nrg_norm_backward_job *job, nrg_dtype D)
@@ -42,33 +76,10 @@ static void norm_backward(const nrg_norm_backward_job *job, nrg_dtype D)
     const int as_it_is = D == NRG_F32 && !b.gated && !job->y && job->formula.w_offset == 0;
     b.sum_chunk = b.raw ? BACKWARD_RAW_CHUNK : as_it_is ? BACKWARD_WHOLE_SUM_CHUNK : BACKWARD_SUM_CHUNK;
     b.element_chunk = b.raw ? BACKWARD_RAW_CHUNK : as_it_is && b.direct ? BACKWARD_WHOLE_ELEMENT_CHUNK : BACKWARD_ELEMENT_CHUNK;
-    const size_t sum_chunks = (dim + b.sum_chunk - 1) / b.sum_chunk;
-    const size_t chunks = (dim + b.element_chunk - 1) / b.element_chunk;
-    backward_batch batches[2], *now = &batches[0], *next = &batches[1];
-    backward_walk walk;
-    next_batch(&b, now, NULL);
-    start_batch(&b, &walk, now);
-    while (walk.row < now->rows)
-        walk_on(&b, &walk);
-    while (now->rows) {
-        next_batch(&b, next, now);
-        start_batch(&b, &walk, next);
-        const size_t steps = (size_t)(next->rows * walks_of(&b)) * sum_chunks;
-        const int plain = is_plain(&b, now);
-        size_t done = 0;
-        for (size_t chunk = 0; chunk < chunks; chunk++) {
-            const size_t begin = chunk * b.element_chunk, end = dim - begin < b.element_chunk ? dim : begin + b.element_chunk;
-            if (plain)
-                batch_chunk(&b, now, begin, end - begin);
-            else
-                row_chunks(&b, now, begin, end);
-            for (; done * chunks < (chunk + 1) * steps; done++)
-                walk_on(&b, &walk);
-        }
-        backward_batch *last = now;
-        now = next;
-        next = last;
-    }
+    if (some_rows_serve(&b))
+        some_rows(&b);
+    else
+        all_rows(&b);
     if (b.stream_dx || b.stream_dy || b.stream_dz)
         v_nt_fence();
 }

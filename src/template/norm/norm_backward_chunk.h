@@ -22,14 +22,15 @@ static __attribute__((noinline)) void finish(const backward *b, const backward_r
         store_floats(dp, row->dy, begin, n, y_D, b->stream_dy);
 }
 
-NRG_INLINE void column_sums(backward_rows *rows, const backward *b, const backward_batch *batch, size_t begin)
+/* Of rows n to n + count: where their sums go. */
+NRG_INLINE void column_sums(backward_rows *rows, const nrg_norm_backward_job *job, size_t n, int count, size_t group,
+                            size_t begin)
 {
-    const nrg_norm_backward_job *job = b->job;
-    const size_t at = (batch->n / job->block_rows * job->groups + batch->group) * job->dim + begin;
+    const size_t at = (n / job->block_rows * job->groups + group) * job->dim + begin;
     rows->dw = job->dw ? job->dw + at : NULL;
     rows->db = job->db ? job->db + at : NULL;
-    rows->fresh = batch->n % job->block_rows == 0;
-    if (batch->n + (size_t)batch->rows == job->row_end) {
+    rows->fresh = n % job->block_rows == 0;
+    if (n + (size_t)count == job->row_end) {
         rows->dw_out = job->dw_out ? job->dw_out + at : NULL;
         rows->db_out = job->db_out ? job->db_out + at : NULL;
     }
@@ -44,7 +45,16 @@ NRG_INLINE void finish_columns(const backward_rows *rows, const nrg_norm_backwar
         backward_finish_sums(rows->db_out, rows->db, 1, job->accumulate, n);
 }
 
-/* n columns of a batch of plain rows without gates. */
+/* n columns of plain rows without gates, of dtype D, and what becomes of their sums. */
+static void plain_elements(backward_rows *rows, const nrg_norm_backward_job *job, size_t n, nrg_dtype D)
+{
+    rows->straight = rows->fresh && (rows->dw_out || rows->db_out) && job->formula.k == 1 && !job->accumulate;
+    backward_batch_elements(rows, n, job->formula.centred, D);
+    if (!rows->straight)
+        finish_columns(rows, job, n);
+}
+
+/* The same of a batch, staged where that has to be. */
 static void batch_chunk(const backward *b, const backward_batch *batch, size_t begin, size_t n)
 {
     const nrg_norm_backward_job *job = b->job;
@@ -53,8 +63,7 @@ static void batch_chunk(const backward *b, const backward_batch *batch, size_t b
     float *weights = b->raw ? b->scratch : b->scratch + 2 * NRG_ROW_BATCH * C, *more = weights + C;
     backward_rows rows = {.count = batch->rows, .stream = b->direct && b->stream_dx, .dr_f32 = job->r_f32};
     rows.w = weight_floats(job, &batch->row[0], D, begin, n, weights);
-    column_sums(&rows, b, batch, begin);
-    rows.straight = rows.fresh && (rows.dw_out || rows.db_out) && job->formula.k == 1 && !job->accumulate;
+    column_sums(&rows, job, batch->n, batch->rows, batch->group, begin);
     for (int k = 0; k < batch->rows; k++) {
         const backward_row *row = &batch->row[k];
         float *d = b->scratch + k * C, *p = d + NRG_ROW_BATCH * C;
@@ -64,9 +73,7 @@ static void batch_chunk(const backward *b, const backward_batch *batch, size_t b
         rows.dp[k] = b->direct ? row->dx + bytes_of(begin, D, 0) : (char *)d;
         rows.dr_in[k] = b->direct && row->dr_in ? row->dr_in + bytes_of(begin, D, job->r_f32) : NULL;
     }
-    backward_batch_elements(&rows, n, job->formula.centred, b->raw ? D : NRG_F32);
-    if (!rows.straight)
-        finish_columns(&rows, job, n);
+    plain_elements(&rows, job, n, b->raw ? D : NRG_F32);
     if (!b->direct)
         for (int k = 0; k < batch->rows; k++)
             finish(b, &batch->row[k], b->scratch + k * C, more, begin, n);
@@ -87,7 +94,7 @@ static void row_chunk(const backward *b, const backward_batch *batch, int k, siz
     const float *bias = row->b ? as_floats(row->b, D, job->w_f32, begin, n, bias_copy) : NULL;
     backward_rows rows = {.f = {f}, .dp = {(char *)d}, .first = k == 0};
     rows.w = weight_floats(job, row, D, begin, n, weights);
-    column_sums(&rows, b, batch, begin);
+    column_sums(&rows, job, batch->n, batch->rows, batch->group, begin);
     rows.partial_w = rows.dw ? partial_w : NULL;
     rows.partial_b = rows.db ? partial_b : NULL;
     const float *input = residual_floats(job, row, D, begin, n, residual, h);

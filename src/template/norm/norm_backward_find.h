@@ -17,6 +17,16 @@ static __attribute__((noinline)) void find_in_planes(const backward *b, backward
     }
 }
 
+static void find_batch(const backward *b, backward_batch *batch)
+{
+    if (b->job->planes) {
+        find_in_planes(b, batch);
+        return;
+    }
+    for (int k = 0; k < batch->rows; k++)
+        batch->row[k] = backward_row_at(b->job, batch->n + (size_t)k, batch->group, b->D);
+}
+
 /* The rows after `before` (NULL: the first), which may be none. */
 static void next_batch(const backward *b, backward_batch *batch, const backward_batch *before)
 {
@@ -28,12 +38,7 @@ static void next_batch(const backward *b, backward_batch *batch, const backward_
         batch->n += (size_t)before->rows;
     }
     batch->rows = job->row_end - batch->n < NRG_ROW_BATCH ? (int)(job->row_end - batch->n) : NRG_ROW_BATCH;
-    if (job->planes) {
-        find_in_planes(b, batch);
-        return;
-    }
-    for (int k = 0; k < batch->rows; k++)
-        batch->row[k] = backward_row_at(job, batch->n + (size_t)k, batch->group, b->D);
+    find_batch(b, batch);
 }
 
 #endif

@@ -1,0 +1,298 @@
+/* Rows that are done where they lie, without gates, of up to a segment each: several at a time. Their sums come first, then their
+ * factors side by side, then their elements; and before these the sums and factors of the next rows, so that the factors are
+ * there when they are wanted.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_NORM_NORM_BACKWARD_ROWS_H
+#define NRG_TEMPLATE_NORM_NORM_BACKWARD_ROWS_H
+
+#include "norm_backward_chunk.h"
+#include "norm_backward_find.h"
+#include "norm_backward_scalars.h"
+#include "norm_backward_walk.h"
+#include "norm_fast_scalars.h"
+
+enum { BACKWARD_ROWS_ELEMENTS = 2048 /* at a time, but four rows at least */ };
+
+/* Some rows of one group. */
+typedef struct backward_some {
+    size_t n, group;
+    int count;
+    unsigned fallback; /* bit k: floats do not serve row k */
+    const char *d[BACKWARD_ROWS], *p[BACKWARD_ROWS], *dr_in[BACKWARD_ROWS];
+    char *dx[BACKWARD_ROWS];
+    backward_factors f[BACKWARD_ROWS];
+} backward_some;
+
+/* Weights that are not as they are wanted are made so once: there is room for one group's. */
+NRG_INLINE int some_rows_serve(const backward *b)
+{
+    const nrg_norm_backward_job *job = b->job;
+    if (!b->direct || job->y)
+        return 0;
+    if (b->raw || job->formula.w_offset != 0)
+        return job->groups == 1 && job->dim <= BACKWARD_SCRATCH;
+    return job->dim <= NORM_SEGMENT;
+}
+
+/* The weights as the loops want them; 16-bit rows without weights are given ones. */
+static __attribute__((noinline)) const float *some_weights(const backward *b, size_t group)
+{
+    const nrg_norm_backward_job *job = b->job;
+    const backward_row row = {.w = group_of(job->w, 0, 0, group * job->dim, b->D, job->w_f32)};
+    if (!row.w && b->raw) {
+        fill_floats(b->scratch, 1, job->dim);
+        return b->scratch;
+    }
+    return weight_floats(job, &row, b->D, 0, job->dim, b->scratch);
+}
+
+static __attribute__((noinline)) void some_in_planes(const backward *b, backward_some *s)
+{
+    const nrg_planes *p = b->job->planes;
+    for (int k = 0; k < s->count; k++) {
+        const size_t n = s->n + (size_t)k;
+        backward_row row = backward_row_at(b->job, n % p->count[0], s->group, b->D);
+        move_to_plane(&row, p, n / p->count[0]);
+        s->d[k] = row.d_o;
+        s->p[k] = row.x;
+        s->dr_in[k] = row.dr_in;
+        s->dx[k] = row.dx;
+    }
+}
+
+static void find_some(const backward *b, backward_some *s, size_t n, size_t group)
+{
+    const nrg_norm_backward_job *job = b->job;
+    const size_t left = job->row_end - n, fit = BACKWARD_ROWS_ELEMENTS / job->dim / NRG_ROW_BATCH * NRG_ROW_BATCH;
+    const size_t most = fit < NRG_ROW_BATCH ? NRG_ROW_BATCH : fit < BACKWARD_ROWS ? fit : BACKWARD_ROWS;
+    s->n = n;
+    s->group = group;
+    s->count = (int)(left < most ? left : most);
+    if (job->planes) {
+        some_in_planes(b, s);
+        return;
+    }
+    const backward_row row = backward_row_at(job, n, group, b->D);
+    for (int k = 0; k < s->count; k++) {
+        s->d[k] = row.d_o + (size_t)k * job->d_o_stride;
+        s->p[k] = row.x + (size_t)k * job->x_stride;
+        s->dr_in[k] = row.dr_in ? row.dr_in + (size_t)k * job->dr_in_stride : NULL;
+        s->dx[k] = row.dx + (size_t)k * job->dx_stride;
+    }
+}
+
+/* Some rows as the general walk has them. */
+static void batch_of_some(const backward *b, backward_batch *batch, const backward_some *s, int first)
+{
+    batch->n = s->n + (size_t)first;
+    batch->group = s->group;
+    batch->rows = s->count - first < NRG_ROW_BATCH ? s->count - first : NRG_ROW_BATCH;
+    find_batch(b, batch);
+}
+
+/* ---- means that were not saved ---- */
+
+/* By a walk over the row alone: of the exact grade, and where the fast one's sums do not serve. */
+static __attribute__((noinline)) float mean_alone(const backward *b, const backward_some *s, int k)
+{
+    backward_batch batch;
+    backward_walk walk;
+    batch_of_some(b, &batch, s, k);
+    start_batch(b, &walk, &batch);
+    while (!walk.summing)
+        walk_on(b, &walk);
+    some_weights(b, s->group); /* the walk has used the scratch */
+    return batch.f[0].mean;
+}
+
+NRG_INLINE void fast_means(const backward *b, backward_some *s, nrg_dtype D)
+{
+    const size_t dim = b->job->dim;
+    const nrg_norm_job like = {.formula = b->job->formula};
+    const int plain = dim <= 2 * FAST_BLOCK && dim % VN == 0;
+    norm_row row[BACKWARD_ROWS];
+    float pilot[FAST_ROWS];
+    double total_t[FAST_ROWS], total_tt[FAST_ROWS];
+    fast_scalars scalars;
+    /* all of them first: a row's own would have to be waited for */
+    for (int k = 0; k < s->count; k++) {
+        row[k] = (norm_row){.x = s->p[k]};
+        pilot[k] = fast_pilot(&row[k], 0, 0, dim, D);
+    }
+    for (int k = 0; k < s->count; k++) {
+        vd8 t, tt;
+        if (plain)
+            tt = fast_short_sum(&t, s->p[k], dim, 2 * FAST_BLOCK, v_set1(pilot[k]), D, 1);
+        else {
+            const norm_options opt = {.dim = dim, .how = NORM_CENTRED, .fast = 1};
+            const norm_part part = {.opt = &opt, .row = row, .count = s->count, .end = dim};
+            vf lanes_t[FAST_VECTORS], lanes_tt[FAST_VECTORS];
+            fast_blocks blocks;
+            fast_clear(&blocks);
+            fast_row(lanes_t, lanes_tt, &blocks, NULL, &part, k, pilot[k], 0, D, 1, 0);
+            t = dim <= FAST_BLOCK ? fast_widen(lanes_t, NULL) : fast_widen(blocks.t, blocks.t_lost);
+            tt = dim <= FAST_BLOCK ? fast_widen(lanes_tt, NULL) : fast_widen(blocks.tt, blocks.tt_lost);
+        }
+        total_t[k] = vd8_sum(&t);
+        total_tt[k] = vd8_sum(&tt);
+    }
+    for (int k = s->count; k < FAST_ROWS; k++) {
+        pilot[k] = pilot[0];
+        total_t[k] = total_t[0];
+        total_tt[k] = total_tt[0];
+    }
+    fast_scalars_of(&scalars, &like, pilot, total_t, total_tt, s->count, 1);
+    for (int k = 0; k < s->count; k++)
+        s->f[k].mean = NRG_RARELY(scalars.any && scalars.needs_fallback[k] != 0) ? mean_alone(b, s, k) : scalars.centre[k];
+}
+
+static __attribute__((noinline)) void some_means(const backward *b, backward_some *s)
+{
+    if (nrg_norm_is_exact(&b->job->formula, b->D))
+        for (int k = 0; k < s->count; k++)
+            s->f[k].mean = mean_alone(b, s, k);
+    else if (b->D == NRG_F32)
+        fast_means(b, s, NRG_F32);
+    else if (b->D == NRG_F16)
+        fast_means(b, s, NRG_F16);
+    else
+        fast_means(b, s, NRG_BF16);
+}
+
+/* ---- sums and factors ---- */
+
+NRG_INLINE void some_sums(backward_totals *t, const backward *b, const backward_some *s, const float *w, int centred, nrg_dtype D)
+{
+    for (int k = 0; k < s->count; k++) {
+        const backward_chunk c = {.d = s->d[k], .p = s->p[k], .w = w};
+        backward_sums sums;
+        backward_clear(&sums);
+        backward_sum_any(&sums, &c, s->f[k].mean, b->job->dim, centred, b->job->stream, D);
+        t->qq[k] = lanes_sum(sums.qq);
+        t->dq[k] = lanes_sum(sums.dq);
+        t->q[k] = centred ? lanes_sum(sums.q) : 0;
+        t->d[k] = centred ? lanes_sum(sums.d) : 0;
+    }
+    for (int k = s->count; k < BACKWARD_ROWS; k++) {
+        t->qq[k] = t->qq[0];
+        t->dq[k] = t->dq[0];
+        t->q[k] = t->q[0];
+        t->d[k] = t->d[0];
+    }
+}
+
+NRG_INLINE void some_factors(const backward *b, backward_some *s, const float *w, int centred, nrg_dtype D)
+{
+    backward_totals t;
+    some_sums(&t, b, s, w, centred, D);
+    s->fallback = backward_factors_of(s->f, &b->job->formula, &t, s->count, centred);
+}
+
+static __attribute__((noinline)) void some_factors_f32(const backward *b, backward_some *s, const float *w)
+{
+    if (b->job->formula.centred)
+        some_factors(b, s, w, 1, NRG_F32);
+    else
+        some_factors(b, s, w, 0, NRG_F32);
+}
+
+static __attribute__((noinline)) void some_factors_f16(const backward *b, backward_some *s, const float *w)
+{
+    if (b->job->formula.centred)
+        some_factors(b, s, w, 1, NRG_F16);
+    else
+        some_factors(b, s, w, 0, NRG_F16);
+}
+
+static __attribute__((noinline)) void some_factors_bf16(const backward *b, backward_some *s, const float *w)
+{
+    if (b->job->formula.centred)
+        some_factors(b, s, w, 1, NRG_BF16);
+    else
+        some_factors(b, s, w, 0, NRG_BF16);
+}
+
+/* Rows from n on, up to their factors. */
+static void begin_some(const backward *b, backward_some *s, size_t n, size_t group, const float *w)
+{
+    const nrg_norm_backward_job *job = b->job;
+    find_some(b, s, n, group);
+    if (!job->formula.centred)
+        for (int k = 0; k < s->count; k++)
+            s->f[k].mean = 0;
+    else if (job->mean)
+        for (int k = 0; k < s->count; k++)
+            s->f[k].mean = job->mean[(n + (size_t)k) * job->groups + group];
+    else
+        some_means(b, s);
+    if (b->D == NRG_F32)
+        some_factors_f32(b, s, w);
+    else if (b->D == NRG_F16)
+        some_factors_f16(b, s, w);
+    else
+        some_factors_bf16(b, s, w);
+}
+
+/* ---- elements ---- */
+
+/* Four rows at most, one of which needs the fallback: as the general walk does them. */
+static __attribute__((noinline)) void end_by_walk(const backward *b, const backward_some *s, int first)
+{
+    backward_batch batch;
+    backward_walk walk;
+    batch_of_some(b, &batch, s, first);
+    start_batch(b, &walk, &batch);
+    while (walk.row < batch.rows)
+        walk_on(b, &walk);
+    row_chunks(b, &batch, 0, b->job->dim);
+    some_weights(b, s->group); /* the walk has used the scratch */
+}
+
+static void end_some(const backward *b, const backward_some *s, const float *w)
+{
+    const nrg_norm_backward_job *job = b->job;
+    for (int first = 0; first < s->count; first += NRG_ROW_BATCH) {
+        const int count = s->count - first < NRG_ROW_BATCH ? s->count - first : NRG_ROW_BATCH;
+        if (NRG_RARELY(s->fallback >> first & ((1u << NRG_ROW_BATCH) - 1))) {
+            end_by_walk(b, s, first);
+            continue;
+        }
+        backward_rows rows = {.count = count, .w = w, .stream = b->stream_dx, .dr_f32 = job->r_f32};
+        for (int k = 0; k < count; k++) {
+            rows.d[k] = s->d[first + k];
+            rows.p[k] = s->p[first + k];
+            rows.dp[k] = s->dx[first + k];
+            rows.dr_in[k] = s->dr_in[first + k];
+            rows.f[k] = &s->f[first + k];
+        }
+        column_sums(&rows, job, s->n + (size_t)first, count, s->group, 0);
+        plain_elements(&rows, job, job->dim, b->D);
+    }
+}
+
+static __attribute__((noinline)) void some_rows(const backward *b)
+{
+    const nrg_norm_backward_job *job = b->job;
+    backward_some both[2], *now = &both[0], *next = &both[1];
+    const float *w = some_weights(b, 0), *next_w = w;
+    begin_some(b, now, job->row_begin, 0, w);
+    for (;;) {
+        const int turn = now->group + 1 == job->groups;
+        const size_t n = turn ? now->n + (size_t)now->count : now->n, group = turn ? 0 : now->group + 1;
+        if (n < job->row_end) {
+            if (job->groups > 1)
+                next_w = some_weights(b, group);
+            begin_some(b, next, n, group, next_w);
+        }
+        end_some(b, now, w);
+        if (n >= job->row_end)
+            return;
+        w = next_w;
+        backward_some *const done = now;
+        now = next;
+        next = done;
+    }
+}
+
+#endif
