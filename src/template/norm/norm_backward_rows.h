@@ -12,7 +12,7 @@
 #include "norm_backward_walk.h"
 #include "norm_fast_scalars.h"
 
-enum { BACKWARD_ROWS_ELEMENTS = 2048 /* at a time, but four rows at least */ };
+enum { BACKWARD_ROWS_ELEMENTS = 1024 /* at a time, but four rows at least */ };
 
 /* Some rows of one group. */
 typedef struct backward_some {
@@ -114,7 +114,10 @@ NRG_INLINE void fast_means(const backward *b, backward_some *s, nrg_dtype D)
     norm_row row[BACKWARD_ROWS];
     float pilot[FAST_ROWS];
     double total_t[FAST_ROWS], total_tt[FAST_ROWS];
+    vd8 t8[8], tt8[8];
     fast_scalars scalars;
+    memset(t8, 0, sizeof t8);
+    memset(tt8, 0, sizeof tt8);
     /* all of them first: a row's own would have to be waited for */
     for (int k = 0; k < s->count; k++) {
         row[k] = (norm_row){.x = s->p[k]};
@@ -134,8 +137,15 @@ NRG_INLINE void fast_means(const backward *b, backward_some *s, nrg_dtype D)
             t = dim <= FAST_BLOCK ? fast_widen(lanes_t, NULL) : fast_widen(blocks.t, blocks.t_lost);
             tt = dim <= FAST_BLOCK ? fast_widen(lanes_tt, NULL) : fast_widen(blocks.tt, blocks.tt_lost);
         }
-        total_t[k] = vd8_sum(&t);
-        total_tt[k] = vd8_sum(&tt);
+        t8[k & 7] = t;
+        tt8[k & 7] = tt;
+        if (s->count == 1) {
+            total_t[0] = vd8_sum(&t);
+            total_tt[0] = vd8_sum(&tt);
+        } else if ((k & 7) == 7 || k + 1 == s->count) {
+            vd8_sum_rows(t8, total_t + (k & ~7));
+            vd8_sum_rows(tt8, total_tt + (k & ~7));
+        }
     }
     for (int k = s->count; k < FAST_ROWS; k++) {
         pilot[k] = pilot[0];
@@ -162,19 +172,57 @@ static __attribute__((noinline)) void some_means(const backward *b, backward_som
 
 /* ---- sums and factors ---- */
 
+/* The lanes of eight rows, folded to eight. */
+typedef struct folded_rows {
+    vd8 q[8], qq[8], d[8], dq[8];
+} folded_rows;
+
+NRG_INLINE void totals_of(backward_totals *t, folded_rows *f, int at, int count, int centred)
+{
+    if (count == 1) {
+        t->qq[at] = vd8_sum(&f->qq[0]);
+        t->dq[at] = vd8_sum(&f->dq[0]);
+        t->q[at] = centred ? vd8_sum(&f->q[0]) : 0;
+        t->d[at] = centred ? vd8_sum(&f->d[0]) : 0;
+        return;
+    }
+    for (int k = count; k < 8; k++) {
+        f->qq[k] = f->qq[0];
+        f->dq[k] = f->dq[0];
+        if (centred) {
+            f->q[k] = f->q[0];
+            f->d[k] = f->d[0];
+        }
+    }
+    vd8_sum_rows(f->qq, t->qq + at);
+    vd8_sum_rows(f->dq, t->dq + at);
+    if (centred) {
+        vd8_sum_rows(f->q, t->q + at);
+        vd8_sum_rows(f->d, t->d + at);
+    }
+}
+
 NRG_INLINE void some_sums(backward_totals *t, const backward *b, const backward_some *s, const float *w, int centred, nrg_dtype D)
 {
-    for (int k = 0; k < s->count; k++) {
-        const backward_chunk c = {.d = s->d[k], .p = s->p[k], .w = w};
-        backward_sums sums;
-        backward_clear(&sums);
-        backward_sum_any(&sums, &c, s->f[k].mean, b->job->dim, centred, b->job->stream, D);
-        t->qq[k] = lanes_sum(sums.qq);
-        t->dq[k] = lanes_sum(sums.dq);
-        t->q[k] = centred ? lanes_sum(sums.q) : 0;
-        t->d[k] = centred ? lanes_sum(sums.d) : 0;
+    for (int first = 0; first < s->count; first += 8) {
+        const int count = s->count - first < 8 ? s->count - first : 8;
+        folded_rows folded;
+        for (int k = 0; k < count; k++) {
+            const backward_chunk c = {.d = s->d[first + k], .p = s->p[first + k], .w = w};
+            backward_sums sums;
+            backward_clear(&sums);
+            backward_sum_any(&sums, &c, s->f[first + k].mean, b->job->dim, centred, b->job->stream, D);
+            folded.qq[k] = fold_lanes(sums.qq);
+            folded.dq[k] = fold_lanes(sums.dq);
+            if (centred) {
+                folded.q[k] = fold_lanes(sums.q);
+                folded.d[k] = fold_lanes(sums.d);
+            }
+        }
+        totals_of(t, &folded, first, count, centred);
     }
-    for (int k = s->count; k < BACKWARD_ROWS; k++) {
+    /* those that are not there are as one that is: their factors are made beside the others' */
+    for (int k = s->count == 1 ? 1 : (s->count + 7) / 8 * 8; k < BACKWARD_ROWS; k++) {
         t->qq[k] = t->qq[0];
         t->dq[k] = t->dq[0];
         t->q[k] = t->q[0];

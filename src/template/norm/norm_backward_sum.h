@@ -183,11 +183,14 @@ NRG_INLINE void backward_sum_chunk(backward_sums *s, const backward_chunk *c, fl
 {
     const int most = centred ? V_SUM4 : V_SUM2, G = most < NORM_LANE_VECTORS ? most : NORM_LANE_VECTORS;
     const size_t vectors = n % VN == 0 ? n : n - n % BACKWARD_BLOCK;
-    for (size_t begin = 0, end; begin < vectors; begin = end) {
-        end = G < NORM_LANE_VECTORS && vectors - begin > BACKWARD_TURN ? begin + BACKWARD_TURN : vectors;
-        for (size_t lane = 0; lane < NORM_LANES; lane += (size_t)G * VN)
-            backward_sum_group(s, G, c, row_mean, lane, begin, end, centred, weighted, prefetch, D);
-    }
+    if (G == NORM_LANE_VECTORS)
+        backward_sum_group(s, G, c, row_mean, 0, 0, vectors, centred, weighted, prefetch, D);
+    else
+        for (size_t begin = 0, end; begin < vectors; begin = end) {
+            end = vectors - begin > BACKWARD_TURN ? begin + BACKWARD_TURN : vectors;
+            for (size_t lane = 0; lane < NORM_LANES; lane += (size_t)G * VN)
+                backward_sum_group(s, G, c, row_mean, lane, begin, end, centred, weighted, prefetch, D);
+        }
     if (NRG_RARELY(vectors < n))
         backward_sum_end(s, c, row_mean, vectors, n, centred, weighted, D);
 }
