@@ -8,6 +8,7 @@
 #include "../operands/check.h"
 #include "../operands/norm.h"
 #include "norm_backward.h"
+#include "norm_backward_plain.h"
 #include "norm_formula.h"
 #include "planes.h"
 #include "reduce.h"
@@ -49,6 +50,54 @@ static __attribute__((noinline)) void set_planes(nrg_planes *p, nrg_norm_backwar
     job->planes = planes_are_one(p) ? NULL : p;
 }
 
+/* The job has no share yet. Field by field, as in norm.c. */
+static inline void fill_job(nrg_norm_backward_job *job, const backward_call *c)
+{
+    const nrg_norm_spec *s = c->spec;
+    const nrg_norm_backward_args *a = c->args;
+    const int after = s->residual_mode == NRG_RESIDUAL_AFTER;
+    const size_t dim = nrg_norm_w_dim(s), groups = nrg_norm_groups(s), rows = c->rows, blocks = nrg_norm_block_count(rows);
+    double *partial = a->workspace;
+    job->d_o = a->d_o;
+    job->dr_in = a->dr_in;
+    job->x = a->r ? a->r : a->x;
+    job->y = a->r || after ? NULL : a->y;
+    job->z = a->z;
+    job->w = a->w;
+    job->b = a->b;
+    job->mean = s->centred ? a->mean : NULL;
+    job->dx = a->dx;
+    job->dy = a->dy == a->dx && !after ? NULL : a->dy; /* one tensor, stored once */
+    job->dz = a->dz;
+    job->dw = a->dw ? partial : NULL;
+    job->db = a->db && partial ? partial + (a->dw ? blocks * dim : 0) : NULL;
+    job->dw_out = blocks == 1 ? a->dw : NULL;
+    job->db_out = blocks == 1 ? a->db : NULL;
+    job->d_o_stride = c->d_o_stride;
+    job->dr_in_stride = c->dr_in_stride;
+    job->x_stride = c->x_stride;
+    job->y_stride = c->y_stride;
+    job->z_stride = c->z_stride;
+    job->dx_stride = c->dx_stride;
+    job->dy_stride = c->dy_stride;
+    job->dz_stride = c->dz_stride;
+    job->planes = NULL;
+    job->dim = groups == 1 ? dim : dim / groups;
+    job->groups = groups;
+    job->row_begin = job->row_end = 0;
+    job->block_rows = nrg_norm_block_rows(rows);
+    job->x_f32 = c->x_dtype == NRG_F32;
+    job->y_f32 = c->y_dtype == NRG_F32;
+    job->r_f32 = c->r_dtype == NRG_F32;
+    job->w_f32 = c->w_dtype == NRG_F32;
+    job->after = after;
+    job->stream = nrg_wants_stream(s->store, c->bytes);
+    job->accumulate = a->accumulate != 0;
+    job->gate = s->gate;
+    job->activation = s->activation;
+    set_formula(&job->formula, s, job->dim);
+}
+
 /* Everything that the two phases check; *spec and *args are then this version's, in *c. The job has no share yet. */
 static nrg_status make_job(nrg_norm_backward_job *job, nrg_planes *planes, nrg_checked *c, const nrg_norm_spec **spec,
                            const nrg_norm_backward_args **args, int ith, int nth)
@@ -58,26 +107,9 @@ static nrg_status make_job(nrg_norm_backward_job *job, nrg_planes *planes, nrg_c
         return status;
     const nrg_norm_spec *s = *spec = c->part[NRG_NORM_SPEC];
     const nrg_norm_backward_args *a = *args = c->part[NRG_NORM_ARGS];
-    const int after = s->residual_mode == NRG_RESIDUAL_AFTER;
-    const size_t dim = nrg_norm_w_dim(s), groups = nrg_norm_groups(s), rows = rows_of(s, a);
-    const int single = nrg_norm_block_count(rows) == 1;
-    double *partial = a->workspace;
-    *job = (nrg_norm_backward_job){
-        .d_o = a->d_o,
-        .dr_in = a->dr_in,
-        .x = a->r ? a->r : a->x,
-        .y = a->r || after ? NULL : a->y,
-        .z = a->z,
-        .w = a->w,
-        .b = a->b,
-        .mean = s->centred ? a->mean : NULL,
-        .dx = a->dx,
-        .dy = a->dy == a->dx && !after ? NULL : a->dy, /* one tensor, stored once */
-        .dz = a->dz,
-        .dw = a->dw ? partial : NULL,
-        .db = a->db && partial ? partial + (a->dw ? nrg_norm_block_count(rows) * dim : 0) : NULL,
-        .dw_out = single ? a->dw : NULL,
-        .db_out = single ? a->db : NULL,
+    const backward_call call = {
+        .spec = s,
+        .args = a,
         .d_o_stride = c->stride[NRG_NORM_BACKWARD_D_O][0],
         .dr_in_stride = c->stride[NRG_NORM_BACKWARD_DR_IN][0],
         .x_stride = c->stride[a->r ? NRG_NORM_BACKWARD_R : NRG_NORM_BACKWARD_X][0],
@@ -86,20 +118,14 @@ static nrg_status make_job(nrg_norm_backward_job *job, nrg_planes *planes, nrg_c
         .dx_stride = c->stride[NRG_NORM_BACKWARD_DX][0],
         .dy_stride = c->stride[NRG_NORM_BACKWARD_DY][0],
         .dz_stride = c->stride[NRG_NORM_BACKWARD_DZ][0],
-        .dim = groups == 1 ? dim : dim / groups,
-        .groups = groups,
-        .block_rows = nrg_norm_block_rows(rows),
-        .x_f32 = c->sizes.type[a->r ? NRG_NORM_TYPE_R : NRG_NORM_TYPE_X] == NRG_F32,
-        .y_f32 = c->sizes.type[NRG_NORM_TYPE_Y] == NRG_F32,
-        .r_f32 = c->sizes.type[NRG_NORM_TYPE_R] == NRG_F32,
-        .w_f32 = c->sizes.type[NRG_NORM_TYPE_W] == NRG_F32,
-        .after = after,
-        .accumulate = a->accumulate != 0,
-        .stream = nrg_wants_stream(s->store, c->bytes),
-        .gate = s->gate,
-        .activation = s->activation,
+        .bytes = c->bytes,
+        .rows = rows_of(s, a),
+        .x_dtype = c->sizes.type[a->r ? NRG_NORM_TYPE_R : NRG_NORM_TYPE_X],
+        .y_dtype = c->sizes.type[NRG_NORM_TYPE_Y],
+        .r_dtype = c->sizes.type[NRG_NORM_TYPE_R],
+        .w_dtype = c->sizes.type[NRG_NORM_TYPE_W],
     };
-    set_formula(&job->formula, s, job->dim);
+    fill_job(job, &call);
     if (!c->sizes.is_matrix || nrg_norm_alike(s) > 1)
         set_planes(planes, job, s, a, c);
     return NRG_OK;
@@ -157,16 +183,37 @@ static __attribute__((noinline)) nrg_status make_rows(nrg_norm_backward_job *job
     return NRG_OK;
 }
 
-nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
+static nrg_status run(const nrg_norm_backward_job *job, nrg_dtype dtype)
+{
+    if (job->row_begin < job->row_end && (job->dx || job->dy || job->dz || job->dw || job->db))
+        NRG_ACTIVE_KERNEL(norm_backward, dtype)(job);
+    return NRG_OK;
+}
+
+static __attribute__((noinline)) nrg_status backward(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith,
+                                                     int nth)
 {
     nrg_norm_backward_job job;
     nrg_planes planes;
     nrg_dtype dtype;
     const nrg_status status = make_rows(&job, &planes, &dtype, spec, args, ith, nth);
-    if (status != NRG_OK || job.row_begin >= job.row_end || !(job.dx || job.dy || job.dz || job.dw || job.db))
-        return status;
-    NRG_ACTIVE_KERNEL(norm_backward, dtype)(&job);
-    return NRG_OK;
+    return status == NRG_OK ? run(&job, dtype) : status;
+}
+
+static inline int is_plain(backward_call *c, const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
+{
+    return spec && args && (ith >= 0) & (ith < nth) && backward_is_plain(c, spec, args);
+}
+
+nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
+{
+    backward_call call;
+    if (!is_plain(&call, spec, args, ith, nth))
+        return backward(spec, args, ith, nth);
+    nrg_norm_backward_job job;
+    fill_job(&job, &call);
+    share_rows(args, call.rows, ith, nth, &job.row_begin, &job.row_end);
+    return run(&job, spec->dtype);
 }
 
 nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)
@@ -177,7 +224,8 @@ nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_bac
     return make_rows(&job, &planes, &dtype, spec, args, 0, 1);
 }
 
-nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
+static __attribute__((noinline)) nrg_status reduce_blocks(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith,
+                                                          int nth)
 {
     nrg_checked c;
     nrg_norm_backward_job job;
@@ -195,6 +243,14 @@ nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_ba
     if (args->db)
         reduce(job.db, dim, blocks, begin, end, args->db, 1, args->accumulate);
     return NRG_OK;
+}
+
+nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
+{
+    backward_call call;
+    if (is_plain(&call, spec, args, ith, nth) && nrg_norm_block_count(call.rows) == 1)
+        return NRG_OK;
+    return reduce_blocks(spec, args, ith, nth);
 }
 
 nrg_status nrg_norm_backward_reduce_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)

@@ -208,16 +208,18 @@ static nrg_status spoil_backward(void *const *part, int n)
     return NRG_ERR_OVERLAP;
 }
 
-static uint32_t spared_by_rows(void *const *part)
+/* A single block's sums are dw and db themselves. */
+static int is_one_block(void *const *part)
 {
-    (void)part;
-    return OPERAND(DW) | OPERAND(DB);
+    const nrg_norm_backward_args *args = part[ARGS];
+    return nrg_norm_block_count(nrg_all_rows(args->rows, args->rows2, args->rows3) * nrg_norm_alike(part[SPEC])) == 1;
 }
+
+static uint32_t spared_by_rows(void *const *part) { return is_one_block(part) ? 0 : OPERAND(DW) | OPERAND(DB); }
 
 static uint32_t spared_by_reduce(void *const *part)
 {
-    (void)part;
-    return OPERAND(DX) | OPERAND(DY) | OPERAND(DZ) | OPERAND(WORKSPACE);
+    return OPERAND(DX) | OPERAND(DY) | OPERAND(DZ) | OPERAND(WORKSPACE) | (is_one_block(part) ? OPERAND(DW) | OPERAND(DB) : 0);
 }
 
 #define WRONG(options) .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = sizes, .size_count = NRG_COUNT(sizes)

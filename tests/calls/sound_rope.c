@@ -454,16 +454,22 @@ static const sound_wrong wrong_norm_rope_backward[] = {
     BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, rows, TOKENS *Q_HEADS, NRG_ERR_COMBINATION),
 };
 
+/* Gradients that are the heads' own sums, of a single block of rows. */
+static uint32_t of_one_block(void *const *part)
+{
+    const nrg_norm_backward_args *q = part[NRG_NORM_ROPE_Q_ARGS], *k = part[NRG_NORM_ROPE_K_ARGS];
+    return (nrg_norm_block_count(q->rows) == 1 ? OPERAND(Q_DW) | OPERAND(Q_DB) : 0) |
+           (nrg_norm_block_count(k->rows) == 1 ? OPERAND(K_DW) | OPERAND(K_DB) : 0);
+}
+
 static uint32_t spared_by_rows(void *const *part)
 {
-    (void)part;
-    return OPERAND(Q_DW) | OPERAND(Q_DB) | OPERAND(K_DW) | OPERAND(K_DB);
+    return (OPERAND(Q_DW) | OPERAND(Q_DB) | OPERAND(K_DW) | OPERAND(K_DB)) & ~of_one_block(part);
 }
 
 static uint32_t spared_by_reduce(void *const *part)
 {
-    (void)part;
-    return OPERAND(Q_O) | OPERAND(K_O) | OPERAND(Q_WORKSPACE) | OPERAND(K_WORKSPACE);
+    return OPERAND(Q_O) | OPERAND(K_O) | OPERAND(Q_WORKSPACE) | OPERAND(K_WORKSPACE) | of_one_block(part);
 }
 
 /* ---- sinusoids ---- */

@@ -1,0 +1,82 @@
+/* What nrg_norm_backward makes of its arguments, and a way past the checker for the calls that most are: see quick.h.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_CALLS_NORM_BACKWARD_PLAIN_H
+#define NRG_CALLS_NORM_BACKWARD_PLAIN_H
+
+#include <float.h>
+#include <math.h>
+
+#include "../operands/norm.h"
+#include "quick.h"
+
+/* Sound arguments: real strides inside of a plane, dtypes, bytes in all. */
+typedef struct backward_call {
+    const nrg_norm_spec *spec;
+    const nrg_norm_backward_args *args;
+    size_t d_o_stride, dr_in_stride, x_stride, y_stride, z_stride, dx_stride, dy_stride,
+        dz_stride;      /* x: r, where that is given */
+    size_t bytes, rows; /* rows: of the kernel */
+    nrg_dtype x_dtype, y_dtype, r_dtype, w_dtype;
+} backward_call;
+
+/* Rows without gate, groups, planes and y, of one dtype but for w, with dx as the one gradient of rows. Whether they are plainly
+ * sound; *c is then complete. */
+static inline int backward_is_plain(backward_call *c, const nrg_norm_spec *s, const nrg_norm_backward_args *a)
+{
+    if ((s->size != sizeof *s) | (a->size != sizeof *a))
+        return 0;
+    const nrg_dtype dtype = s->dtype, w_dtype = s->w_dtype == NRG_DTYPE_SAME ? dtype : s->w_dtype;
+    const int options =
+        ((unsigned)dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & ((s->y_dtype == NRG_DTYPE_SAME) | (s->y_dtype == dtype)) &
+        ((s->r_dtype == NRG_DTYPE_SAME) | (s->r_dtype == dtype)) & ((w_dtype == dtype) | (w_dtype == NRG_F32)) &
+        ((unsigned)s->eps_mode <= NRG_EPS_NONE) & ((unsigned)s->store <= NRG_STORE_STREAM) & (s->eps >= 0) & (s->eps <= DBL_MAX) &
+        (fabs(s->c) <= (double)FLT_MAX) & (fabsf(s->weight_offset) <= FLT_MAX) & (s->groups <= 1) &
+        ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) & ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) & (s->reserved == 0) &
+        !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation);
+    const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) & ((a->rows2 | a->rows3) <= 1) &
+                      !(a->y_repeat | a->z_repeat) & (a->reserved == 0);
+    const char *const x = a->r ? a->r : a->x;
+    if (!(options & sizes & (x != NULL) & (a->d_o != NULL) & (a->dx != NULL)) || a->y || a->z || a->dy || a->dz)
+        return 0;
+    enum { X, D_O, DR_IN, W, B, MEAN, INPUTS };
+    enum { DX, DW, DB, SPACE, OUTPUTS };
+    const size_t rows = a->rows, dim = s->dim, element = dtype == NRG_F32 ? 4 : 2, w_element = w_dtype == NRG_F32 ? 4 : 2;
+    const size_t row = dim * element, sums = ((size_t)(a->dw != NULL) + (a->db != NULL)) * nrg_norm_block_count(rows);
+    quick_operand in[INPUTS], out[OUTPUTS];
+    int sound = quick_rows(&in[X], x, a->r ? a->r_stride : a->x_stride, rows, row, element - 1) &
+                quick_rows(&in[D_O], a->d_o, a->d_o_stride, rows, row, element - 1) &
+                quick_rows(&in[DR_IN], a->dr_in, a->dr_in_stride, rows, row, element - 1) &
+                quick_rows(&in[W], a->w, 0, 1, dim * w_element, w_element - 1) &
+                quick_rows(&in[B], a->b, 0, 1, dim * w_element, w_element - 1) &
+                quick_rows(&in[MEAN], s->centred ? a->mean : NULL, 0, 1, rows * sizeof(float), sizeof(float) - 1) &
+                quick_rows(&out[DX], a->dx, a->dx_stride, rows, row, element - 1) &
+                quick_rows(&out[DW], a->dw, 0, 1, dim * sizeof(float), sizeof(float) - 1) &
+                quick_rows(&out[DB], a->db, 0, 1, dim * sizeof(float), sizeof(float) - 1) &
+                quick_rows(&out[SPACE], sums ? a->workspace : NULL, 0, 1, sums * dim * sizeof(double), sizeof(double) - 1);
+    sound &= (sums == 0) | ((a->workspace != NULL) & (a->workspace_size >= sums * dim * sizeof(double)));
+    /* what is not there has no bytes, and lies apart from everything */
+    for (int i = 0; i < INPUTS; i++) {
+        sound &= quick_apart(&out[DX], &in[i], i <= DR_IN);
+        if (sums)
+            sound &= quick_apart(&out[DW], &in[i], 0) & quick_apart(&out[DB], &in[i], 0) & quick_apart(&out[SPACE], &in[i], 0);
+    }
+    if (sums)
+        sound &= quick_apart(&out[DX], &out[DW], 0) & quick_apart(&out[DX], &out[DB], 0) & quick_apart(&out[DX], &out[SPACE], 0) &
+                 quick_apart(&out[DW], &out[DB], 0) & quick_apart(&out[DW], &out[SPACE], 0) &
+                 quick_apart(&out[DB], &out[SPACE], 0);
+    c->spec = s;
+    c->args = a;
+    c->x_stride = in[X].stride;
+    c->d_o_stride = in[D_O].stride;
+    c->dr_in_stride = in[DR_IN].stride;
+    c->dx_stride = out[DX].stride;
+    c->y_stride = c->z_stride = c->dy_stride = c->dz_stride = 0;
+    c->bytes = rows * row * (a->dr_in ? 4 : 3);
+    c->rows = rows;
+    c->x_dtype = c->y_dtype = c->r_dtype = dtype;
+    c->w_dtype = w_dtype;
+    return sound;
+}
+
+#endif
