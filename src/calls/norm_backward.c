@@ -141,6 +141,11 @@ size_t nrg_norm_backward_pieces(const nrg_norm_backward_args *args, size_t rows)
 /* Of so many rows. */
 static void share_rows(const nrg_norm_backward_args *args, size_t rows, int ith, int nth, size_t *begin, size_t *end)
 {
+    if (nth == 1) {
+        *begin = 0;
+        *end = rows;
+        return;
+    }
     if (args->dw || args->db) {
         const size_t each = nrg_norm_block_rows(rows), blocks = nrg_norm_block_count(rows),
                      last = nrg_share(blocks, ith + 1, nth) * each;

@@ -87,6 +87,10 @@ NRG_INLINE unsigned backward_factors_of(backward_factors *f, const nrg_norm_form
 {
     unsigned fallback = 0;
     backward_many s;
+    if (count == 1) { /* scalar roots and divisions are there sooner than those of whole vectors */
+        f[0].fallback = 0;
+        return !factors_alone(f, formula, t, 0);
+    }
     const int root = formula->divisor == NRG_DIV_ROOT;
     vd any = vd_zero();
     for (int i = 0; i < count; i += VN)
