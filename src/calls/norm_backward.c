@@ -92,6 +92,7 @@ static inline void fill_job(nrg_norm_backward_job *job, const backward_call *c)
     job->w_f32 = c->w_dtype == NRG_F32;
     job->after = after;
     job->stream = nrg_wants_stream(s->store, c->bytes);
+    job->far = c->bytes > 16 * nrg_l2_bytes();
     job->accumulate = a->accumulate != 0;
     job->gate = s->gate;
     job->activation = s->activation;

@@ -67,7 +67,8 @@ typedef struct nrg_norm_backward_job {
     size_t row_begin, row_end; /* the share, in rows of the tensor: whole blocks where there are partial sums */
     size_t block_rows;
     int x_f32, y_f32, r_f32, w_f32; /* 1: that operand is f32 beside a 16-bit dtype (f32: always 1). dr_in is as r */
-    int after, stream, accumulate; /* accumulate: sums are added to what is in dw_out and db_out */
+    int after, accumulate;          /* accumulate: sums are added to what is in dw_out and db_out */
+    int stream, far;                /* far: with stream, tensors so large that rows come from memory */
     nrg_gate gate;
     nrg_activation activation;
     nrg_norm_formula formula;

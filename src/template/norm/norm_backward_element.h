@@ -19,6 +19,7 @@ typedef struct backward_rows {
     const char *dr_in[NRG_ROW_BATCH]; /* of a batch: added to dp; all or none NULL */
     int dr_f32;                       /* it is f32 beside 16-bit elements */
     int stream;                       /* dp past the cache */
+    size_t ahead_d, ahead_p;          /* of a batch that is streamed: bytes from these rows to others that are asked for; or 0s */
     double *dw, *db;                  /* column sums; NULL where not asked for */
     float *dw_out, *db_out;           /* the gradients themselves, where these are the last rows of the only block; or NULL */
     int fresh;                        /* the sums begin with these rows */
@@ -66,7 +67,10 @@ NRG_INLINE void backward_column(double *sums, float *out, vf partial, size_t n, 
         add_to_sums(sums, partial, n, fresh);
 }
 
-enum { BACKWARD_MOST = 2 }; /* vectors in a step */
+enum {
+    BACKWARD_MOST = 2, /* vectors in a step */
+    BACKWARD_AHEAD = 2 /* streaming, and asking for the rows ahead: so that the memory has loads to do beside the stores */
+};
 
 /* Columns of some rows on their way. */
 typedef struct backward_columns {
@@ -79,6 +83,13 @@ NRG_INLINE void backward_row_step(backward_columns *c, const backward_rows *b, c
                                   size_t n, int centred, int stream, nrg_dtype D)
 {
     vf d[BACKWARD_MOST], p[BACKWARD_MOST], dp[BACKWARD_MOST];
+    if (stream == BACKWARD_AHEAD) {
+        NRG_UNROLL
+        for (size_t at = 0; at < bytes_of((size_t)G * VN, D, 0); at += 64) {
+            __builtin_prefetch((const void *)((uintptr_t)b->d[row] + b->ahead_d + bytes_of(i, D, 0) + at), 0, 2);
+            __builtin_prefetch((const void *)((uintptr_t)b->p[row] + b->ahead_p + bytes_of(i, D, 0) + at), 0, 2);
+        }
+    }
     load_step(d, G, b->d[row], i, n, D);
     load_step(p, G, b->p[row], i, n, D);
     NRG_UNROLL
@@ -97,7 +108,7 @@ NRG_INLINE void backward_row_step(backward_columns *c, const backward_rows *b, c
         for (int j = 0; j < G; j++)
             dp[j] = v_add(dp[j], dr_in[j]);
     }
-    store_step(dp, G, b->dp[row], i, n, D, stream);
+    store_step(dp, G, b->dp[row], i, n, D, stream != 0);
 }
 
 /* Columns i to i + n of R rows, or of b->count, two or more, where R is 0: G whole vectors, or the first n lanes of one. */
@@ -136,7 +147,10 @@ NRG_INLINE void backward_steps(const backward_rows *b, const backward_vf *f, int
 {
     const size_t step = (size_t)G * VN;
     size_t i = 0;
-    if (b->stream)
+    if (b->stream && b->ahead_d)
+        for (; i + step <= n; i += step)
+            backward_step(b, f, R, G, i, step, centred, BACKWARD_AHEAD, straight, D);
+    else if (b->stream)
         for (; i + step <= n; i += step)
             backward_step(b, f, R, G, i, step, centred, 1, straight, D);
     else

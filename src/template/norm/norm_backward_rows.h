@@ -307,6 +307,10 @@ static void end_some(const backward *b, const backward_some *s, const float *w)
             continue;
         }
         backward_rows rows = {.count = count, .w = w, .stream = b->stream_dx, .dr_f32 = job->r_f32};
+        if (b->stream_dx && job->far) { /* the rows after the next ones, which are summed already */
+            rows.ahead_d = 2 * (size_t)s->count * job->d_o_stride;
+            rows.ahead_p = 2 * (size_t)s->count * job->x_stride;
+        }
         for (int k = 0; k < count; k++) {
             rows.d[k] = s->d[first + k];
             rows.p[k] = s->p[first + k];
