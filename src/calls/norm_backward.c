@@ -91,7 +91,9 @@ static inline void fill_job(nrg_norm_backward_job *job, const backward_call *c)
     job->r_f32 = c->r_dtype == NRG_F32;
     job->w_f32 = c->w_dtype == NRG_F32;
     job->after = after;
-    job->stream = nrg_wants_stream(s->store, c->bytes);
+    /* many stores in a row past the cache wait for each other, and short rows have little to do meanwhile: 8192x64, 6 MB, AVX-512
+     * on a Xeon with 2 MB of L2, rms 0.43 ms against 0.29 of ordinary ones, layer 0.83 against 0.70 */
+    job->stream = nrg_wants_stream(s->store, job->dim * (s->dtype == NRG_F32 ? 4 : 2) <= 256 ? c->bytes / 4 : c->bytes);
     job->far = c->bytes > 16 * nrg_l2_bytes();
     job->accumulate = a->accumulate != 0;
     job->gate = s->gate;
