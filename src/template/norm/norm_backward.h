@@ -4,7 +4,7 @@
  * Two walks over a row, or three: its mean where it was not saved (norm_sum.h), the sums of its gradient
  * (norm_backward_sum.h), from which its few factors follow, then its elements (norm_backward_element.h). Rows go in batches of
  * four, which share one addition to the column sums. As in the forward pass, one loop walks the elements of a batch while it sums
- * the next, so that the memory is never idle.
+ * the next, so that the memory is never idle. Rows that need no staging go several at a time (norm_backward_rows.h).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_NORM_BACKWARD_H
