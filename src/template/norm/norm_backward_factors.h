@@ -52,7 +52,38 @@ static __attribute__((noinline)) void statistics_part(const backward *b, norm_su
     }
 }
 
-/* The same sums in the fast grade, for the mean. */
+NRG_INLINE void mean_segment(norm_sums *sums, const vf *t, const vf *tt, const norm_part *part)
+{
+    const int one = part->opt->dim <= FAST_BLOCK;
+    const vd8 sum_t = one ? fast_widen(t, NULL) : fast_widen(sums->blocks.t, sums->blocks.t_lost);
+    const vd8 sum_tt = one ? fast_widen(tt, NULL) : fast_widen(sums->blocks.tt, sums->blocks.tt_lost);
+    add_row_segment(sums, &sum_t, &sum_tt, part);
+}
+
+/* The same sums in the fast grade, for the mean: of 16-bit rows as they are in memory, begin a multiple of a block. */
+NRG_INLINE void mean_raw_part(const backward *b, norm_sums *sums, const backward_row *row, size_t begin, size_t end, nrg_dtype D)
+{
+    const norm_options opt = {.dim = b->job->dim, .how = NORM_CENTRED, .fast = 1};
+    const norm_row at = {.x = row->x};
+    const norm_part part = {.opt = &opt, .row = &at, .count = 1, .begin = begin, .end = end};
+    vf t[FAST_VECTORS], tt[FAST_VECTORS];
+    if (begin == 0)
+        sums->pilot = fast_pilot(&at, 0, 0, opt.dim, D);
+    fast_row(t, tt, &sums->blocks, NULL, &part, 0, sums->pilot, 0, D, 1, 0);
+    if (ends_segment(&part))
+        mean_segment(sums, t, tt, &part);
+}
+
+static __attribute__((noinline)) void mean_half_part(const backward *b, norm_sums *sums, const backward_row *row, size_t begin,
+                                                     size_t end)
+{
+    if (b->D == NRG_F16)
+        mean_raw_part(b, sums, row, begin, end, NRG_F16);
+    else
+        mean_raw_part(b, sums, row, begin, end, NRG_BF16);
+}
+
+/* The same of any rows, staged where that has to be. */
 static __attribute__((noinline)) void mean_part(const backward *b, backward_row_sums *s, const backward_row *row, size_t begin,
                                                 size_t end)
 {
@@ -68,10 +99,7 @@ static __attribute__((noinline)) void mean_part(const backward *b, backward_row_
         fast_row(lanes_t, lanes_tt, &s->mean.blocks, &s->kept, &part, 0, s->mean.pilot, 0, NRG_F32, 1, 1);
         if (!ends_segment(&part))
             continue;
-        const int one = opt.dim <= FAST_BLOCK;
-        const vd8 t = one ? fast_widen(lanes_t, NULL) : fast_widen(s->mean.blocks.t, s->mean.blocks.t_lost);
-        const vd8 tt = one ? fast_widen(lanes_tt, NULL) : fast_widen(s->mean.blocks.tt, s->mean.blocks.tt_lost);
-        add_row_segment(&s->mean, &t, &tt, &part);
+        mean_segment(&s->mean, lanes_t, lanes_tt, &part);
     }
 }
 
