@@ -191,7 +191,7 @@ static __attribute__((noinline)) nrg_status make_rows(nrg_norm_backward_job *job
     return NRG_OK;
 }
 
-static nrg_status run(const nrg_norm_backward_job *job, nrg_dtype dtype)
+static __attribute__((noinline)) nrg_status run(const nrg_norm_backward_job *job, nrg_dtype dtype)
 {
     if (job->row_begin < job->row_end && (job->dx || job->dy || job->dz || job->dw || job->db))
         NRG_ACTIVE_KERNEL(norm_backward, dtype)(job);
@@ -213,15 +213,23 @@ static inline int is_plain(backward_call *c, const nrg_norm_spec *spec, const nr
     return spec && args && (ith >= 0) & (ith < nth) && backward_is_plain(c, spec, args);
 }
 
-nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
+/* Whether the call was plain, and is done: in a frame of its own, which does not lie below the other way. */
+static __attribute__((noinline)) int plain_backward(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith,
+                                                    int nth)
 {
     backward_call call;
     if (!is_plain(&call, spec, args, ith, nth))
-        return backward(spec, args, ith, nth);
+        return 0;
     nrg_norm_backward_job job;
     fill_job(&job, &call);
     share_rows(args, call.rows, ith, nth, &job.row_begin, &job.row_end);
-    return run(&job, spec->dtype);
+    run(&job, spec->dtype);
+    return 1;
+}
+
+nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
+{
+    return plain_backward(spec, args, ith, nth) ? NRG_OK : backward(spec, args, ith, nth);
 }
 
 nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)

@@ -67,7 +67,7 @@ static void batch_chunk(const backward *b, const backward_batch *batch, size_t b
     for (int k = 0; k < batch->rows; k++) {
         const backward_row *row = &batch->row[k];
         float *d = b->scratch + k * C, *p = d + NRG_ROW_BATCH * C;
-        rows.f[k] = &batch->f[k];
+        rows.f[k] = &batch->f[k].plain;
         rows.d[k] = b->raw ? row->d_o + bytes_of(begin, D, 0) : (const char *)as_floats(row->d_o, D, 0, begin, n, d);
         rows.p[k] = b->raw ? row->x + bytes_of(begin, D, 0) : (const char *)residual_floats(job, row, D, begin, n, p, more);
         rows.dp[k] = b->direct ? row->dx + bytes_of(begin, D, 0) : (char *)d;
@@ -92,7 +92,7 @@ static void row_chunk(const backward *b, const backward_batch *batch, int k, siz
     /* arrays that serve twice: b is needed where p is r, and the slope no more when the rest is done */
     float *const bias_copy = p, *const more = slope;
     const float *bias = row->b ? as_floats(row->b, D, job->w_f32, begin, n, bias_copy) : NULL;
-    backward_rows rows = {.f = {f}, .dp = {(char *)d}, .first = k == 0};
+    backward_rows rows = {.any = f, .dp = {(char *)d}, .first = k == 0};
     rows.w = weight_floats(job, row, D, begin, n, weights);
     column_sums(&rows, job, batch->n, batch->rows, batch->group, begin);
     rows.partial_w = rows.dw ? partial_w : NULL;

@@ -14,7 +14,8 @@ typedef struct backward_rows {
     int count;
     const char *d[NRG_ROW_BATCH], *p[NRG_ROW_BATCH]; /* floats, or of a batch 16-bit elements as they are in memory */
     const float *w;                                  /* with the weight offset; NULL: ones */
-    const backward_factors *f[NRG_ROW_BATCH];
+    const backward_plain *f[NRG_ROW_BATCH];
+    const backward_factors *any;      /* of a single row, in the place of f */
     char *dp[NRG_ROW_BATCH];          /* of the elements that d and p are of */
     const char *dr_in[NRG_ROW_BATCH]; /* of a batch: added to dp; all or none NULL */
     int dr_f32;                       /* it is f32 beside 16-bit elements */
@@ -52,7 +53,7 @@ typedef struct backward_vf {
     vf mean, rstd, minus_left, a, minus_b, c;
 } backward_vf;
 
-NRG_INLINE backward_vf vectors_of(const backward_factors *f)
+NRG_INLINE backward_vf vectors_of(const backward_plain *f)
 {
     backward_vf v = {v_set1(f->mean), v_set1(f->rstd), v_set1(-f->left), v_set1(f->a), v_set1(-f->b), v_set1(f->c)};
     return v;
@@ -237,7 +238,7 @@ static __attribute__((noinline)) void backward_normalized(float *h, const float 
             vd high = vd_sub(vd_sub(vd_high(v), vd_set1(f.pilot)), vd_set1(f.shift));
             v = v_from_vd(vd_mul(low, vd_set1(f.inverse)), vd_mul(high, vd_set1(f.inverse)));
         } else
-            v = v_fma(v_sub(v, v_set1(f.mean)), v_set1(f.rstd), v_set1(-f.left));
+            v = v_fma(v_sub(v, v_set1(f.plain.mean)), v_set1(f.plain.rstd), v_set1(-f.plain.left));
         store_lanes(h + i, v, lanes);
     }
 }
@@ -262,8 +263,8 @@ NRG_INLINE void store_dz(const backward_rows *b, vd low, vd high, size_t i, size
 static __attribute__((noinline)) void backward_row_elements(const backward_rows *rows, const float *chunk_h, size_t n)
 {
     const backward_rows b = *rows;
-    const backward_factors *f = b.f[0];
-    const backward_vf v = vectors_of(f);
+    const backward_factors *f = b.any;
+    const backward_vf v = vectors_of(&f->plain);
     for (size_t i = 0; i < n; i += VN) {
         const size_t lanes = lanes_at(i, n);
         vf d = load_lanes((const float *)b.d[0] + i, lanes), h = load_lanes(chunk_h + i, lanes), w = v_set1(0), dp;

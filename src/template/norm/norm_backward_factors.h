@@ -203,7 +203,8 @@ static __attribute__((noinline)) void sum_part(const backward *b, backward_sums 
         c.p = row->x + bytes_of(begin, b->D, 0);
     } else
         c = sum_floats(b, row, begin, end - begin, f, with_d);
-    backward_sum(sums, &c, f->mean, begin, end, b->job->dim, b->job->formula.centred, b->job->stream, b->raw ? b->D : NRG_F32);
+    backward_sum(sums, &c, f->plain.mean, begin, end, b->job->dim, b->job->formula.centred, b->job->stream,
+                 b->raw ? b->D : NRG_F32);
 }
 
 /* What the sums of q say of a row. */
@@ -212,7 +213,7 @@ typedef struct backward_spread {
 } backward_spread;
 
 /* The factors of h. Returns 0 where floats do not serve. */
-NRG_INLINE int spread_factors(const nrg_norm_formula *formula, backward_factors *f, backward_spread *s, double total_q,
+NRG_INLINE int spread_factors(const nrg_norm_formula *formula, backward_plain *f, backward_spread *s, double total_q,
                               double total_qq)
 {
     s->shift = formula->centred ? total_q / formula->d : 0;
@@ -226,7 +227,7 @@ NRG_INLINE int spread_factors(const nrg_norm_formula *formula, backward_factors 
 }
 
 /* The factors of dp, likewise. */
-NRG_INLINE int slope_factors(const nrg_norm_formula *formula, backward_factors *f, const backward_spread *s, double total_d,
+NRG_INLINE int slope_factors(const nrg_norm_formula *formula, backward_plain *f, const backward_spread *s, double total_d,
                              double total_dq)
 {
     const double shift = s->shift, inverse = s->inverse, sigma = __builtin_sqrt(s->variance);
@@ -252,14 +253,14 @@ static __attribute__((noinline)) int plain_factors(const backward *b, backward_f
     const nrg_norm_formula *formula = &b->job->formula;
     const int centred = formula->centred;
     backward_spread spread;
-    if (!spread_factors(formula, f, &spread, centred ? value_of(&s->total_q) : 0, value_of(&s->total_qq)))
+    if (!spread_factors(formula, &f->plain, &spread, centred ? value_of(&s->total_q) : 0, value_of(&s->total_qq)))
         return 0;
     if (b->on_output)
         for (size_t begin = 0, end; begin < b->job->dim; begin = end) {
             end = sum_end(b, begin);
             sum_part(b, s, row, begin, end, f, 1);
         }
-    return slope_factors(formula, f, &spread, centred ? value_of(&s->total_d) : 0, value_of(&s->total_dq));
+    return slope_factors(formula, &f->plain, &spread, centred ? value_of(&s->total_d) : 0, value_of(&s->total_dq));
 }
 
 /* The factors of a row in double, from statistics of its own. */

@@ -21,7 +21,7 @@ typedef struct backward_some {
     unsigned fallback; /* bit k: floats do not serve row k */
     const char *d[BACKWARD_ROWS], *p[BACKWARD_ROWS], *dr_in[BACKWARD_ROWS];
     char *dx[BACKWARD_ROWS];
-    backward_factors f[BACKWARD_ROWS];
+    backward_plain f[BACKWARD_ROWS];
 } backward_some;
 
 /* Weights that are not as they are wanted are made so once: there is room for one group's. */
@@ -103,15 +103,15 @@ static __attribute__((noinline)) float mean_alone(const backward *b, const backw
     while (!walk.summing)
         walk_on(b, &walk);
     some_weights(b, s->group); /* the walk has used the scratch */
-    return batch.f[0].mean;
+    return batch.f[0].plain.mean;
 }
 
-NRG_INLINE void fast_means(const backward *b, backward_some *s, nrg_dtype D)
+/* Returns as bits which rows these sums do not serve. */
+NRG_INLINE unsigned fast_means(const backward *b, backward_some *s, nrg_dtype D)
 {
     const size_t dim = b->job->dim;
     const nrg_norm_job like = {.formula = b->job->formula};
     const int plain = dim <= 2 * FAST_BLOCK && dim % VN == 0;
-    norm_row row[BACKWARD_ROWS];
     float pilot[FAST_ROWS];
     double total_t[FAST_ROWS], total_tt[FAST_ROWS];
     vd8 t8[8], tt8[8];
@@ -120,8 +120,8 @@ NRG_INLINE void fast_means(const backward *b, backward_some *s, nrg_dtype D)
     memset(tt8, 0, sizeof tt8);
     /* all of them first: a row's own would have to be waited for */
     for (int k = 0; k < s->count; k++) {
-        row[k] = (norm_row){.x = s->p[k]};
-        pilot[k] = fast_pilot(&row[k], 0, 0, dim, D);
+        const norm_row row = {.x = s->p[k]};
+        pilot[k] = fast_pilot(&row, 0, 0, dim, D);
     }
     for (int k = 0; k < s->count; k++) {
         vd8 t, tt;
@@ -129,11 +129,12 @@ NRG_INLINE void fast_means(const backward *b, backward_some *s, nrg_dtype D)
             tt = fast_short_sum(&t, s->p[k], dim, 2 * FAST_BLOCK, v_set1(pilot[k]), D, 1);
         else {
             const norm_options opt = {.dim = dim, .how = NORM_CENTRED, .fast = 1};
-            const norm_part part = {.opt = &opt, .row = row, .count = s->count, .end = dim};
+            const norm_row row = {.x = s->p[k]};
+            const norm_part part = {.opt = &opt, .row = &row, .count = 1, .end = dim};
             vf lanes_t[FAST_VECTORS], lanes_tt[FAST_VECTORS];
             fast_blocks blocks;
             fast_clear(&blocks);
-            fast_row(lanes_t, lanes_tt, &blocks, NULL, &part, k, pilot[k], 0, D, 1, 0);
+            fast_row(lanes_t, lanes_tt, &blocks, NULL, &part, 0, pilot[k], 0, D, 1, 0);
             t = dim <= FAST_BLOCK ? fast_widen(lanes_t, NULL) : fast_widen(blocks.t, blocks.t_lost);
             tt = dim <= FAST_BLOCK ? fast_widen(lanes_tt, NULL) : fast_widen(blocks.tt, blocks.tt_lost);
         }
@@ -153,21 +154,27 @@ NRG_INLINE void fast_means(const backward *b, backward_some *s, nrg_dtype D)
         total_tt[k] = total_tt[0];
     }
     fast_scalars_of(&scalars, &like, pilot, total_t, total_tt, s->count, 1);
-    for (int k = 0; k < s->count; k++)
-        s->f[k].mean = NRG_RARELY(scalars.any && scalars.needs_fallback[k] != 0) ? mean_alone(b, s, k) : scalars.centre[k];
+    unsigned alone = 0;
+    for (int k = 0; k < s->count; k++) {
+        s->f[k].mean = scalars.centre[k];
+        if (NRG_RARELY(scalars.any && scalars.needs_fallback[k] != 0))
+            alone |= 1u << k;
+    }
+    return alone;
 }
 
-static __attribute__((noinline)) void some_means(const backward *b, backward_some *s)
+static __attribute__((noinline)) unsigned means_f32(const backward *b, backward_some *s) { return fast_means(b, s, NRG_F32); }
+static __attribute__((noinline)) unsigned means_f16(const backward *b, backward_some *s) { return fast_means(b, s, NRG_F16); }
+static __attribute__((noinline)) unsigned means_bf16(const backward *b, backward_some *s) { return fast_means(b, s, NRG_BF16); }
+
+static void some_means(const backward *b, backward_some *s)
 {
-    if (nrg_norm_is_exact(&b->job->formula, b->D))
-        for (int k = 0; k < s->count; k++)
+    unsigned alone = (1u << s->count) - 1;
+    if (!nrg_norm_is_exact(&b->job->formula, b->D))
+        alone = b->D == NRG_F32 ? means_f32(b, s) : b->D == NRG_F16 ? means_f16(b, s) : means_bf16(b, s);
+    for (int k = 0; NRG_RARELY(alone >> k); k++)
+        if (alone >> k & 1)
             s->f[k].mean = mean_alone(b, s, k);
-    else if (b->D == NRG_F32)
-        fast_means(b, s, NRG_F32);
-    else if (b->D == NRG_F16)
-        fast_means(b, s, NRG_F16);
-    else
-        fast_means(b, s, NRG_BF16);
 }
 
 /* ---- sums and factors ---- */

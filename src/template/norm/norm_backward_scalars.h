@@ -71,7 +71,7 @@ NRG_INLINE vd backward_side_by_side(backward_many *s, const nrg_norm_formula *fo
 }
 
 /* What a row's own arithmetic says. */
-static __attribute__((noinline)) int factors_alone(backward_factors *f, const nrg_norm_formula *formula, const backward_totals *t,
+static __attribute__((noinline)) int factors_alone(backward_plain *f, const nrg_norm_formula *formula, const backward_totals *t,
                                                    int k)
 {
     const int centred = formula->centred;
@@ -82,21 +82,18 @@ static __attribute__((noinline)) int factors_alone(backward_factors *f, const nr
 
 /* The factors of count rows; f[k].mean is there. Totals beyond count are those of any row. Returns as bits which rows need the
  * fallback. */
-NRG_INLINE unsigned backward_factors_of(backward_factors *f, const nrg_norm_formula *formula, const backward_totals *t, int count,
+NRG_INLINE unsigned backward_factors_of(backward_plain *f, const nrg_norm_formula *formula, const backward_totals *t, int count,
                                         int centred)
 {
     unsigned fallback = 0;
     backward_many s;
-    if (count == 1) { /* scalar roots and divisions are there sooner than those of whole vectors */
-        f[0].fallback = 0;
+    if (count == 1) /* scalar roots and divisions are there sooner than those of whole vectors */
         return !factors_alone(f, formula, t, 0);
-    }
     const int root = formula->divisor == NRG_DIV_ROOT;
     vd any = vd_zero();
     for (int i = 0; i < count; i += VN)
         any = vd_or(any, backward_side_by_side(&s, formula, t, i, centred));
     for (int k = 0; k < count; k++) {
-        f[k].fallback = 0;
         f[k].rstd = s.rstd[k];
         f[k].left = centred ? s.left[k] : 0;
         f[k].a = s.a[k];

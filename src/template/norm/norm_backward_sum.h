@@ -19,11 +19,14 @@ typedef struct backward_chunk {
 } backward_chunk;
 
 /* What multiplies a row's elements: h = q·rstd - left and dp = dh·a - q·b + c. */
-typedef struct backward_factors {
-    int fallback;
-    /* plain */
+typedef struct backward_plain {
     float mean, rstd, left;
     float a, b, c;
+} backward_plain;
+
+typedef struct backward_factors {
+    int fallback;
+    backward_plain plain;
     /* fallback: the mean in two parts, 1/s; dp = dh·a - h·b + c */
     double pilot, shift, inverse, fallback_a, fallback_b, fallback_c;
 } backward_factors;

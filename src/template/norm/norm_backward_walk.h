@@ -26,7 +26,7 @@ static void start_row(const backward *b, backward_walk *walk)
     const size_t at = (walk->batch->n + (size_t)walk->row) * b->job->groups + walk->batch->group;
     backward_factors *f = &walk->batch->f[walk->row];
     memset(f, 0, sizeof *f);
-    f->mean = b->job->mean ? b->job->mean[at] : 0;
+    f->plain.mean = b->job->mean ? b->job->mean[at] : 0;
 }
 
 static void start_batch(const backward *b, backward_walk *walk, backward_batch *batch)
@@ -52,7 +52,7 @@ static void walk_on(const backward *b, backward_walk *walk)
         walk->begin = end;
         if (end < dim)
             return;
-        f->mean = row_mean(b, row, &walk->sums);
+        f->plain.mean = row_mean(b, row, &walk->sums);
         walk->begin = 0;
         walk->summing = 1;
         return;
