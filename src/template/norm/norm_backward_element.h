@@ -148,17 +148,17 @@ NRG_INLINE void backward_steps(const backward_rows *b, const backward_vf *f, int
 {
     const size_t step = (size_t)G * VN, most = (size_t)BACKWARD_MOST * VN;
     size_t i = 0;
-    if (b->stream && b->ahead_d)
+    if (R == NRG_ROW_BATCH && b->stream && b->ahead_d)
         for (; i + most <= n; i += most)
             backward_step(b, f, R, BACKWARD_MOST, i, most, centred, BACKWARD_AHEAD, straight, D);
-    else if (b->stream)
+    else if (R == NRG_ROW_BATCH && b->stream)
         for (; i + most <= n; i += most)
             backward_step(b, f, R, BACKWARD_MOST, i, most, centred, 1, straight, D);
     else
         for (; i + step <= n; i += step)
             backward_step(b, f, R, G, i, step, centred, 0, straight, D);
     for (; i < n; i += VN)
-        backward_step(b, f, R, 1, i, lanes_at(i, n), centred, 0, straight, D);
+        backward_step(b, f, R == NRG_ROW_BATCH ? 0 : R, 1, i, lanes_at(i, n), centred, 0, straight, D);
 }
 
 NRG_INLINE void backward_steps_any(const backward_rows *rows, int R, int G, size_t n, int centred, int straight, nrg_dtype D)
