@@ -8,7 +8,7 @@
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_APPLY_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_APPLY_H
 
-#include "channel_elements.h"
+#include "channel_apply_silu.h"
 
 /* As act_relu has it: -0 stays, and NaN. */
 NRG_INLINE vf channel_relu(vf a) { return v_max(v_zero(), a); }
@@ -38,9 +38,6 @@ NRG_INLINE void finish_step(vf *v, int G, const char *y, char *o, size_t i, size
 /* o1 of one vector. */
 NRG_INLINE vf normalized(vf x, vf hi, vf lo, vf shift, vf shift_lo) { return v_add(v_fma(x, hi, shift), v_fma(x, lo, shift_lo)); }
 
-/* The same in the fast grade. */
-NRG_INLINE vf normalized_fast(vf x, vf mean, vf factor, vf shift) { return v_fma(v_sub(x, mean), factor, shift); }
-
 /* The same in double. */
 NRG_INLINE vf normalized_in_double(vf x, const channel_vd *f)
 {
@@ -49,11 +46,6 @@ NRG_INLINE vf normalized_in_double(vf x, const channel_vd *f)
 }
 
 /* ---- elements that lie together ---- */
-
-/* A channel's factors as vectors. */
-typedef struct channel_vf {
-    vf hi, lo, shift, shift_lo;
-} channel_vf;
 
 /* exact: where the plane is done in double; else NULL. */
 NRG_INLINE void run_step(const channel_run *run, const channel_vf *f, const channel_vd *exact, int fast, int G, size_t i,
@@ -107,7 +99,9 @@ static __attribute__((noinline)) void apply_run_exact(const channel_run *run) { 
 
 void apply_run(const channel_run *run, nrg_dtype D)
 {
-    if (D == NRG_F32 && run->fast && !run->folded)
+    if (run->finish == CHANNEL_STORE_SILU)
+        apply_silu(run, D);
+    else if (D == NRG_F32 && run->fast && !run->folded)
         apply_run_f32(run);
     else if (D == NRG_F32)
         apply_run_exact(run);
@@ -186,7 +180,9 @@ static __attribute__((noinline)) void apply_columns_exact(const channel_column_r
 
 void apply_columns(const channel_column_run *run, const channel_column_factors *f, nrg_dtype D)
 {
-    if (D == NRG_F32 && run->fast && !run->folded)
+    if (run->finish == CHANNEL_STORE_SILU)
+        apply_silu_columns(run, f, D);
+    else if (D == NRG_F32 && run->fast && !run->folded)
         apply_columns_f32(run, f);
     else if (D == NRG_F32)
         apply_columns_exact(run, f);

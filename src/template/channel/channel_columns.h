@@ -41,6 +41,7 @@ static __attribute__((noinline)) void apply_run_staged(const channel_walk *w, co
         part.o = (char *)stage;
         part.o_stride = run->width * sizeof(float);
         part.stream = 0;
+        part.finish = CHANNEL_TO_STAGE;
         if (block)
             apply_columns_fallback(&part, block, f, w->D);
         else
@@ -55,7 +56,7 @@ static __attribute__((noinline)) void apply_run_staged(const channel_walk *w, co
 static __attribute__((noinline)) void apply_run_columns(const channel_walk *w, const channel_column_run *run,
                                                         const channel_block *block, const channel_column_factors *f)
 {
-    if (run->finish != CHANNEL_TO_STAGE) {
+    if (run->finish != CHANNEL_TO_STAGE && !(block && run->finish == CHANNEL_STORE_SILU)) {
         if (block)
             apply_columns_fallback(run, block, f, w->D);
         else

@@ -21,7 +21,8 @@ enum {
 /* What becomes of o1 + y. */
 typedef enum channel_finish {
     CHANNEL_STORE,      /* it is o */
-    CHANNEL_STORE_RELU, /* o = max(0, it), which takes no time of its own: the one activation that is not staged */
+    CHANNEL_STORE_RELU, /* o = max(0, it), which takes no time of its own */
+    CHANNEL_STORE_SILU, /* o = SiLU(it), in the activation's own loop: of plain elements of the fast grade without y */
     CHANNEL_TO_STAGE    /* it goes, in f32, to where an activation takes it from */
 } channel_finish;
 
@@ -108,6 +109,7 @@ typedef struct channel_run {
     int folded, fast, stream;
     channel_finish finish;
     channel_column_factors f; /* of the planes */
+    const char *ahead;        /* SiLU: as many elements that are wanted next, or NULL */
 } channel_run;
 
 /* Rows of columns. */
@@ -119,6 +121,14 @@ typedef struct channel_column_run {
     int folded, fast, stream;
     channel_finish finish;
 } channel_column_run;
+
+/* A channel's factors as vectors. */
+typedef struct channel_vf {
+    vf hi, lo, shift, shift_lo;
+} channel_vf;
+
+/* o1 of one vector in the fast grade. */
+NRG_INLINE vf normalized_fast(vf x, vf mean, vf factor, vf shift) { return v_fma(v_sub(x, mean), factor, shift); }
 
 /* A channel's factors for elements in double, as vectors: the lower and the upper half of a vector's columns. */
 typedef struct channel_vd {
@@ -156,14 +166,14 @@ int weights_are_plain(const char *w, int w_f32, size_t channels, nrg_dtype D);
 channel_factors block_factors(const channel_block *block, size_t channel, nrg_dtype D);
 void fill_factors(channel_column_factors *f, const channel_block *block, nrg_dtype D);
 
-/* Planes that are all plain; and one that is done in double. */
+/* Planes that are all plain; and one that is done in double, which knows no CHANNEL_STORE_SILU. */
 #define apply_run NRG_PATH_NAME(apply_run)
 #define apply_run_fallback NRG_PATH_NAME(apply_run_fallback)
 void apply_run(const channel_run *run, nrg_dtype D);
 void apply_run_fallback(const channel_run *run, const channel_factors *f, nrg_dtype D);
 
 /* Columns that are all plain; those of a block of which some are done in double; and a strip of these, whose factors can be made
- * first. */
+ * first. The latter know no CHANNEL_STORE_SILU. */
 #define apply_columns NRG_PATH_NAME(apply_columns)
 #define apply_columns_fallback NRG_PATH_NAME(apply_columns_fallback)
 #define fill_fallback NRG_PATH_NAME(fill_fallback)

@@ -157,15 +157,28 @@ static void normalize_share(const channel_walk *w)
         }
 }
 
+/* What becomes of elements without a fallback. */
+static channel_finish finish_of(const nrg_channel_norm_job *job)
+{
+    switch (job->activation) {
+    case NRG_ACT_IDENTITY:
+        return CHANNEL_STORE;
+    case NRG_ACT_RELU:
+        return CHANNEL_STORE_RELU;
+    case NRG_ACT_SILU:
+        return job->fast && !job->folded && !job->y ? CHANNEL_STORE_SILU : CHANNEL_TO_STAGE;
+    default:
+        return CHANNEL_TO_STAGE;
+    }
+}
+
 static channel_walk walk_of(const nrg_channel_norm_job *job, nrg_dtype D)
 {
     return (channel_walk){.job = job,
                           .D = D,
                           .size = bytes_of(1, D, 0),
                           .cut = nrg_segments_of(job->n, job->s, job->groups, job->group_channels, job->nhwc, job->segment),
-                          .finish = job->activation == NRG_ACT_IDENTITY ? CHANNEL_STORE
-                                    : job->activation == NRG_ACT_RELU   ? CHANNEL_STORE_RELU
-                                                                        : CHANNEL_TO_STAGE,
+                          .finish = finish_of(job),
                           .stream = job->stream && job->o != job->x && job->o != job->y,
                           .plain_weights = weights_are_plain(job->w, job->w_f32, job->c, D)};
 }

@@ -13,6 +13,14 @@ enum { PLANE_CHANNELS = 64 }; /* whose factors are made at once */
 
 /* ---- elements ---- */
 
+/* Whether planes of s elements go by the stage. Those of an output past the cache that are short do, too: it is written in whole
+ * lines. SiLU's loop does whole steps, and has them where planes are not short. */
+static inline int planes_are_staged(const channel_walk *w, size_t s, int plain)
+{
+    return w->finish == CHANNEL_TO_STAGE || (w->stream && s < CHANNEL_STAGE / 4) ||
+           (w->finish == CHANNEL_STORE_SILU && (!plain || s < CHANNEL_STAGE / 8));
+}
+
 /* How far the channels of a block have been normalized, in samples n to n_end. */
 typedef struct plane_apply {
     channel_block block;
@@ -21,6 +29,7 @@ typedef struct plane_apply {
     channel_column_factors f;
     float store[4 * PLANE_CHANNELS] __attribute__((aligned(64)));
     float stage[CHANNEL_STAGE];
+    const char *ahead; /* what is summed next, or NULL */
 } plane_apply;
 
 static inline void start_apply(plane_apply *a, const channel_block *block, size_t n, size_t n_end)
@@ -30,6 +39,7 @@ static inline void start_apply(plane_apply *a, const channel_block *block, size_
     a->n_end = n_end;
     a->i = a->first = a->filled = 0;
     a->f = factors_in(a->store, PLANE_CHANNELS);
+    a->ahead = NULL;
 }
 
 /* Factors from a channel of the block on. */
@@ -77,8 +87,7 @@ static int apply_some(const channel_walk *w, plane_apply *a)
         return 0;
     if (channel < a->first || channel >= a->first + a->filled)
         fill_planes(w, a, channel);
-    /* short planes of a streamed output go by the stage, too: it is written in whole lines */
-    const int staged = w->finish == CHANNEL_TO_STAGE || (w->stream && s < CHANNEL_STAGE / 4);
+    const int staged = planes_are_staged(w, s, a->f.plain);
     char *o = job->o + a->n * job->o_stride + at;
     channel_run run = {.x = job->x + a->n * job->x_stride + at,
                        .y = job->y ? job->y + a->n * job->y_stride + at : NULL,
@@ -88,13 +97,15 @@ static int apply_some(const channel_walk *w, plane_apply *a)
                        .fast = job->fast,
                        .stream = w->stream && !staged,
                        .finish = staged ? CHANNEL_TO_STAGE : w->finish,
-                       .f = factors_from(&a->f, channel - a->first)};
-    if (s <= CHANNEL_STAGE) {
-        const size_t room = CHANNEL_STAGE / s, left = a->first + a->filled - channel;
+                       .f = factors_from(&a->f, channel - a->first),
+                       .ahead = a->ahead};
+    const size_t most = staged ? CHANNEL_STAGE : plane_chunk(w);
+    if (s <= most) {
+        const size_t room = most / s, left = a->first + a->filled - channel;
         run.n = s;
         run.planes = room < left ? room : left;
     } else {
-        const size_t left = (channel + 1) * s - a->i, most = staged ? CHANNEL_STAGE : PLANE_CHUNK;
+        const size_t left = (channel + 1) * s - a->i;
         run.n = left < most ? left : most;
     }
     const size_t count = run.n * run.planes;
@@ -132,7 +143,7 @@ static __attribute__((noinline)) void apply_filled(const channel_walk *w, const 
     const nrg_channel_norm_job *job = w->job;
     const size_t s = job->s;
     float stage[CHANNEL_STAGE] __attribute__((aligned(64)));
-    const int staged = w->finish == CHANNEL_TO_STAGE || (w->stream && s < CHANNEL_STAGE / 4);
+    const int staged = planes_are_staged(w, s, 1);
     const size_t most = staged ? CHANNEL_STAGE / s : planes;
     for (size_t done = 0, some; done < planes; done += some) {
         const size_t at = (c + done) * s * w->size;
@@ -206,8 +217,10 @@ static __attribute__((noinline)) void plane_sets(const channel_walk *w, size_t n
             if (job->o) {
                 const channel_block block = block_of(w, &stat, unit * channels, channels, 1);
                 start_apply(&apply, &block, job->groups ? n : 0, job->groups ? n + 1 : job->n);
-                while (apply_some(w, &apply))
-                    sum_some(w, &sum);
+                for (int more = 1; more; sum_some(w, &sum)) {
+                    apply.ahead = sum.runs ? sum.x + sum.i * w->size : NULL;
+                    more = apply_some(w, &apply);
+                }
             }
         }
         while (sum_some(w, &sum))

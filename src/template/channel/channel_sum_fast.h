@@ -17,7 +17,9 @@ enum {
     SET_STEPS = 8,    /* that a lane adds plainly: a quarter of a block */
     SET_QUARTERS = 4,
     SET_VECTORS = SET_LANES / VN,
-    SET_PREFETCH = 4096 /* bytes ahead */
+    SET_BLOCK = SET_QUARTERS * SET_STEPS * SET_LANES,   /* elements */
+    SET_SIDE_BY_SIDE = SET_QUARTERS * SET_VECTORS <= 8, /* whether registers hold the two sums of all quarters */
+    SET_PREFETCH = 4096                                 /* bytes ahead */
 };
 
 typedef struct fast_lanes {
@@ -107,12 +109,61 @@ NRG_INLINE void add_part_of_step(fast_lanes *l, const char *x, size_t n, nrg_dty
     }
 }
 
+NRG_INLINE void add_folded(double *folded, vf u[SET_QUARTERS][SET_VECTORS])
+{
+    vf lanes[SET_VECTORS];
+    NRG_UNROLL
+    for (int j = 0; j < SET_VECTORS; j++)
+        lanes[j] = v_add(v_add(u[0][j], u[1][j]), v_add(u[2][j], u[3][j]));
+    NRG_UNROLL
+    for (int j = 0; j < SET_VECTORS / 2; j++) {
+        double *low = folded + j * VN, *high = low + VN / 2;
+        const vf both = v_add(lanes[j], lanes[j + SET_VECTORS / 2]);
+        vd_st(low, vd_add(vd_ld(low), vd_low(both)));
+        vd_st(high, vd_add(vd_ld(high), vd_high(both)));
+    }
+}
+
+/* A whole block, its quarters side by side: one after the other, an addition waits for the one before, and AVX-512 has but
+ * four chains of them. */
+NRG_INLINE void add_block(fast_lanes *l, const char *x, int prefetch, nrg_dtype D)
+{
+    const size_t quarter = (size_t)SET_STEPS * SET_LANES;
+    const vf a = v_ld_f32(l->a);
+    vf u[SET_QUARTERS][SET_VECTORS], v[SET_QUARTERS][SET_VECTORS];
+    NRG_UNROLL
+    for (int i = 0; i < SET_QUARTERS * SET_VECTORS; i++)
+        u[i / SET_VECTORS][i % SET_VECTORS] = v[i / SET_VECTORS][i % SET_VECTORS] = v_zero();
+    for (const char *end = x + bytes_of(quarter, D, 0); x < end; x += bytes_of(SET_LANES, D, 0)) {
+        NRG_UNROLL
+        for (int q = 0; q < SET_QUARTERS; q++) {
+            const char *at = x + bytes_of((size_t)q * quarter, D, 0);
+            if (prefetch) {
+                NRG_UNROLL
+                for (size_t b = 0; b < bytes_of(SET_LANES, D, 0); b += 64)
+                    __builtin_prefetch((const void *)((uintptr_t)at + b + SET_PREFETCH));
+            }
+            NRG_UNROLL
+            for (int j = 0; j < SET_VECTORS; j++) {
+                const vf t = v_sub(load_whole(at, (size_t)j * VN, D), a);
+                u[q][j] = v_add(u[q][j], t);
+                v[q][j] = v_fma(t, t, v[q][j]);
+            }
+        }
+    }
+    add_folded(l->folded_u, u);
+    add_folded(l->folded_v, v);
+}
+
 /* n elements of a run, from a step's beginning on. */
 NRG_INLINE void add_fast_of(fast_lanes *l, const char *x, size_t n, int prefetch, nrg_dtype D)
 {
     while (n) {
         size_t done = n;
-        if (n >= SET_LANES) {
+        if (SET_SIDE_BY_SIDE && l->steps == 0 && n >= SET_BLOCK) {
+            add_block(l, x, prefetch, D);
+            done = SET_BLOCK;
+        } else if (n >= SET_LANES) {
             const size_t room = SET_STEPS - l->steps % SET_STEPS, whole = n / SET_LANES, steps = whole < room ? whole : room;
             add_steps(l, x, steps, prefetch, D);
             done = steps * SET_LANES;
