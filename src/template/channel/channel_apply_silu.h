@@ -121,11 +121,12 @@ NRG_INLINE void silu_column_step(const channel_column_run *run, const channel_co
     const size_t size = bytes_of(1, D, 0);
     vf x[V_ACT];
     silu_load(x, run->x + row * run->x_stride + k * size, n, D);
-    /* beyond the columns the factors may be anything: there x is 0, and what comes of it is not stored */
+    /* 0 beyond the columns: what lies there may be subnormal, which takes a hundred times as long */
     ACT_EACH if ((size_t)j * VN < n)
     {
-        const size_t at = k + (size_t)j * VN;
-        x[j] = normalized_fast(x[j], v_ld_f32(f->lo + at), v_ld_f32(f->hi + at), v_ld_f32(f->shift + at));
+        const size_t at = k + (size_t)j * VN, lanes = n == SILU_STEP ? (size_t)VN : lanes_at((size_t)j * VN, n);
+        x[j] =
+            normalized_fast(x[j], load_lanes(f->lo + at, lanes), load_lanes(f->hi + at, lanes), load_lanes(f->shift + at, lanes));
     }
     silu_store(x, run->o + row * run->o_stride + k * size, n, run->stream, D);
 }

@@ -40,7 +40,7 @@ static __attribute__((noinline)) void sum_some_rows(const backward_walk *w, cons
                                                     const channel_column_factors *f, const float *centre, double *a, double *b)
 {
     const nrg_channel_norm_backward_job *job = w->job;
-    const size_t width = at->block.channels * at->block.per, most = rows_at_once(w, width, at->end - at->begin);
+    const size_t width = at->block.channels * at->block.per, most = rows_at_once(w, width, at->end - at->begin, f->plain, 0);
     backward_stage room;
     fallback_factors own;
     const fallback_factors *fallback = strip_factors(w, &own, &at->block, f);
@@ -173,7 +173,8 @@ static __attribute__((noinline)) void apply_some_rows(const backward_walk *w, co
                                                       const backward_column_factors *f, const channel_column_factors *forward)
 {
     const nrg_channel_norm_backward_job *job = w->job;
-    const size_t width = at->block.channels * at->block.per, most = rows_at_once(w, width, at->end - at->begin);
+    const size_t width = at->block.channels * at->block.per,
+                 most = rows_at_once(w, width, at->end - at->begin, forward->plain, 1);
     backward_stage room;
     fallback_factors own;
     const fallback_factors *fallback = strip_factors(w, &own, &at->block, forward);

@@ -11,9 +11,10 @@ static __attribute__((noinline)) void sum_plane(const backward_walk *w, const ch
                                                 backward_lanes *lanes, size_t n, size_t c, size_t begin, size_t end)
 {
     const nrg_channel_norm_backward_job *job = w->job;
+    const size_t most = do1_at_once(w, f->plain, 0);
     backward_stage room;
     for (size_t i = begin, next; i < end; i = next) {
-        next = w->staged && end - i > BACKWARD_STAGE ? i + BACKWARD_STAGE : end;
+        next = end - i > most ? i + most : end;
         add_gradients(lanes, plane_backward(w, &room, f, n, c, i, next, 0),
                       job->x + n * job->x_stride + (c * job->s + i) * w->size, centre, next - i, w->D);
     }
@@ -23,12 +24,13 @@ static __attribute__((noinline)) void apply_plane(const backward_walk *w, const 
                                                   const backward_factors *factors, size_t n, size_t c)
 {
     const nrg_channel_norm_backward_job *job = w->job;
+    const size_t most = do1_at_once(w, f->plain, 1);
     backward_stage room;
     if (!job->dx && !job->dy)
         return;
     for (size_t i = 0, next; i < job->s; i = next) {
         const size_t at = (c * job->s + i) * w->size;
-        next = w->staged && job->s - i > BACKWARD_STAGE ? i + BACKWARD_STAGE : job->s;
+        next = job->s - i > most ? i + most : job->s;
         backward_run run = {.d = plane_backward(w, &room, f, n, c, i, next, 1),
                             .x = job->x + n * job->x_stride + at,
                             .dx = job->dx ? job->dx + n * job->dx_stride + at : NULL,

@@ -8,9 +8,13 @@
 #include "../../job/channel.h"
 #include "channel_elements.h"
 #include "channel_backward_apply.h"
+#include "channel_backward_do1.h"
 #include "channel_total.h"
 
-enum { BACKWARD_STAGE = 192 }; /* floats: whole steps of the activations; small, since two of them are on the stack */
+enum {
+    BACKWARD_STAGE = 192, /* floats: whole steps of the activations; small, since two of them are on the stack */
+    BACKWARD_KEPT = 2048  /* of do1 that goes to where it is kept at once: with what it is made of, half of an L1 */
+};
 
 typedef struct backward_walk {
     const nrg_channel_norm_backward_job *job;
@@ -19,6 +23,7 @@ typedef struct backward_walk {
     int plain_weights;
     nrg_segments cut;
     int staged; /* do1 is not d_o as it is in memory */
+    int loop;   /* and channel_backward_do1.h has a loop for it, where channels are plain */
     int stream_dx, stream_dy;
     /* where do1 is kept in f32 between the two walks, so that activations are computed once: an output that is f32 and whose
      * place nothing is read from any more; or NULL */
@@ -129,6 +134,14 @@ static inline channel_block backward_block(const backward_walk *w, const nrg_cha
 
 /* ---- do1 ---- */
 
+/* Elements whose do1 is made at once. again: in the second walk, which finds it where it has been kept. */
+static inline size_t do1_at_once(const backward_walk *w, int plain, int again)
+{
+    if (!w->staged || (w->kept && again))
+        return SIZE_MAX;
+    return w->kept && w->loop && plain ? BACKWARD_KEPT : BACKWARD_STAGE;
+}
+
 /* n elements of d_o to floats. */
 NRG_INLINE void widen_of(float *to, const char *from, size_t n, nrg_dtype D)
 {
@@ -187,6 +200,19 @@ static const float *plane_backward(const backward_walk *w, backward_stage *room,
         return (const float *)d;
     if (w->kept && again)
         return (const float *)(w->kept + n * w->kept_stride + at);
+    if (w->loop && f->plain) {
+        const do1_run run = {.x = job->x + n * job->x_stride + at,
+                             .y = job->y ? job->y + n * job->y_stride + at : NULL,
+                             .d = d,
+                             .to = w->kept ? w->kept + n * w->kept_stride + at : (char *)room->slope,
+                             .rows = 1,
+                             .width = count,
+                             .lo = &f->lo,
+                             .hi = &f->hi,
+                             .shift = &f->shift};
+        make_do1_plane(job->activation, &run);
+        return (const float *)run.to;
+    }
     if (job->activation) {
         channel_factors one = *f;
         const channel_run run = {.x = job->x + n * job->x_stride + at,
@@ -225,6 +251,25 @@ static const float *rows_backward(const backward_walk *w, backward_stage *room, 
         return (const float *)(w->kept + row * w->kept_stride + k * w->size);
     }
     *stride = width * sizeof(float);
+    if (w->loop && f->plain) {
+        *stride = w->kept ? w->kept_stride : *stride;
+        const do1_run run = {.x = job->x + row * job->x_stride + k * w->size,
+                             .y = job->y ? job->y + row * job->y_stride + k * w->size : NULL,
+                             .d = d,
+                             .to = w->kept ? w->kept + row * w->kept_stride + k * w->size : (char *)room->slope,
+                             .x_stride = job->x_stride,
+                             .y_stride = job->y_stride,
+                             .d_stride = job->d_o_stride,
+                             .to_stride = *stride,
+                             .rows = rows,
+                             .width = width,
+                             .prefetch = job->stream,
+                             .lo = f->lo,
+                             .hi = f->hi,
+                             .shift = f->shift};
+        make_do1_columns(job->activation, &run);
+        return (const float *)run.to;
+    }
     if (job->activation) {
         const channel_column_run run = {.x = job->x + row * job->x_stride + k * w->size,
                                         .y = job->y ? job->y + row * job->y_stride + k * w->size : NULL,
@@ -262,10 +307,10 @@ static inline const fallback_factors *strip_factors(const backward_walk *w, fall
     return room;
 }
 
-/* Rows of a block that are staged at once. */
-static inline size_t rows_at_once(const backward_walk *w, size_t width, size_t rows)
+/* The same in rows of a block. */
+static inline size_t rows_at_once(const backward_walk *w, size_t width, size_t rows, int plain, int again)
 {
-    const size_t most = w->staged ? BACKWARD_STAGE / width : rows;
+    const size_t most = do1_at_once(w, plain, again) / width;
     return most < rows ? most : rows;
 }
 
