@@ -62,7 +62,10 @@ NRG_INLINE void run_step(const channel_run *run, const channel_vf *f, const chan
     finish_step(v, G, run->y, run->o, i, n, run->finish, run->stream, D);
 }
 
-NRG_INLINE void apply_plane_of(const channel_run *run, const channel_vf *f, const channel_vd *exact, int fast, int G, nrg_dtype D)
+/* room: elements from the plane's first on that may be written, since what lies behind the plane is made afterwards. The plane's
+ * last vector then needs no mask: of planes of 4 to 7 positions a mask is most of the time. */
+NRG_INLINE void apply_plane_of(const channel_run *run, const channel_vf *f, const channel_vd *exact, int fast, int G, size_t room,
+                               nrg_dtype D)
 {
     const size_t step = (size_t)G * VN, n = run->n;
     size_t i = 0;
@@ -74,21 +77,44 @@ NRG_INLINE void apply_plane_of(const channel_run *run, const channel_vf *f, cons
         }
     for (; i + step <= n; i += step)
         run_step(run, f, exact, fast, G, i, step, D);
+    for (; i < n && i + VN <= room; i += VN)
+        run_step(run, f, exact, fast, 1, i, VN, D);
     for (; i < n; i += VN)
         run_step(run, f, exact, fast, 1, i, lanes_at(i, n), D);
 }
 
+/* The factors of a plane of a run. */
+NRG_INLINE channel_vf plane_factors(const channel_run *run, size_t plane, int fast)
+{
+    return (channel_vf){v_set1(run->f.hi[plane]), v_set1(run->f.lo[plane]), v_set1(run->f.shift[plane]),
+                        fast ? v_zero() : v_set1(run->f.shift_lo[plane])};
+}
+
+/* To the next plane. */
+NRG_INLINE void advance_run(channel_run *run, nrg_dtype D)
+{
+    const size_t bytes = bytes_of(run->n, D, 0);
+    run->x += bytes;
+    run->y = run->y ? run->y + bytes : NULL;
+    run->o += run->finish == CHANNEL_TO_STAGE ? run->n * sizeof(float) : bytes;
+}
+
 NRG_INLINE void apply_run_of(const channel_run *at, int fast, nrg_dtype D)
 {
-    const size_t n = at->n, bytes = bytes_of(n, D, 0);
+    const size_t n = at->n;
     channel_run run = *at;
-    for (size_t plane = 0; plane < at->planes; plane++) {
-        const channel_vf f = {v_set1(run.f.hi[plane]), v_set1(run.f.lo[plane]), v_set1(run.f.shift[plane]),
-                              fast ? v_zero() : v_set1(run.f.shift_lo[plane])};
-        apply_plane_of(&run, &f, NULL, fast, V_APPLY, D);
-        run.x += bytes;
-        run.y = run.y ? run.y + bytes : NULL;
-        run.o += run.finish == CHANNEL_TO_STAGE ? n * sizeof(float) : bytes;
+    const int beyond = !run.stream && run.o != run.x && run.o != run.y;
+    size_t plane = 0;
+    if (beyond && n <= VN)
+        for (; (at->planes - plane) * n >= VN; plane++) {
+            const channel_vf f = plane_factors(&run, plane, fast);
+            run_step(&run, &f, NULL, fast, 1, 0, VN, D);
+            advance_run(&run, D);
+        }
+    for (; plane < at->planes; plane++) {
+        const channel_vf f = plane_factors(&run, plane, fast);
+        apply_plane_of(&run, &f, NULL, fast, V_APPLY, beyond ? (at->planes - plane) * n : 0, D);
+        advance_run(&run, D);
     }
 }
 
@@ -117,7 +143,7 @@ void apply_run_fallback(const channel_run *at, const channel_factors *f, nrg_dty
     const channel_run run = *at;
     const vd mean = vd_set1(f->mean), low = vd_set1(f->mean_low), a = vd_set1(f->a), b = vd_set1(f->b);
     const channel_vd exact = {mean, mean, low, low, a, a, b, b};
-    apply_plane_of(&run, NULL, &exact, 0, 2, D);
+    apply_plane_of(&run, NULL, &exact, 0, 2, 0, D);
 }
 
 /* ---- columns ---- */

@@ -4,7 +4,7 @@
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_COLUMNS_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_COLUMNS_H
 
-#include "channel_column_sum.h"
+#include "channel_small.h"
 
 /* Rows begin to end of some columns, `width` from column k of a row on. Rows are positions, or with NCHW samples. */
 static inline channel_column_run column_run(const channel_walk *w, size_t k, size_t width, size_t begin, size_t end)
@@ -198,6 +198,7 @@ static __attribute__((noinline)) void group_columns(const channel_walk *w, size_
     const nrg_channel_norm_job *job = w->job;
     const size_t channels = job->group_channels, row = n * job->s;
     const size_t most = CHANNEL_COLUMNS / channels;
+    const int small = !running && small_sets_serve(w);
     float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
     const channel_column_factors wide = factors_in(store, CHANNEL_WIDE);
     size_t first = begin; /* groups from here on wait to be normalized */
@@ -211,6 +212,8 @@ static __attribute__((noinline)) void group_columns(const channel_walk *w, size_
         }
         const channel_sets sets = {n * job->groups + group, groups, group * channels, channels, 1};
         channel_column_factors f = factors_from(&wide, (group - first) * channels);
+        if (small && finish_small(w, &sets, &f))
+            continue;
         sum_set_block(w, &sets, &totals);
         finish_sets(w, &sets, &totals, &f, running ? running + (group - begin) : NULL);
         if (f.plain)

@@ -166,6 +166,11 @@ int weights_are_plain(const char *w, int w_f32, size_t channels, nrg_dtype D);
 channel_factors block_factors(const channel_block *block, size_t channel, nrg_dtype D);
 void fill_factors(channel_column_factors *f, const channel_block *block, nrg_dtype D);
 
+/* Those of sets that are all plain, from arrays of whole vectors; in the fast grade. */
+#define fill_side_by_side NRG_PATH_NAME(fill_side_by_side)
+void fill_side_by_side(const channel_column_factors *f, const channel_block *block, const double *mean, const double *rstd,
+                       nrg_dtype D);
+
 /* Planes that are all plain; and one that is done in double, which knows no CHANNEL_STORE_SILU. */
 #define apply_run NRG_PATH_NAME(apply_run)
 #define apply_run_fallback NRG_PATH_NAME(apply_run_fallback)

@@ -52,26 +52,64 @@ NRG_INLINE void fill_step(channel_column_factors *f, vf w, vf b, vf high, vf low
     store_lanes(f->shift_lo + k, shift_lo, lanes);
 }
 
-/* The same in the fast grade. less: the mean as f32, less the mean. */
-NRG_INLINE void fill_step_fast(channel_column_factors *f, vf w, vf b, vd rstd, vf mean, vd less, size_t k, size_t lanes)
+/* In the fast grade. mean, rstd: of the lower and of the upper half of the columns. */
+NRG_INLINE void fill_step_fast(channel_column_factors *f, vf w, vf b, const vd mean[2], const vd rstd[2], size_t k, size_t lanes)
 {
-    const vd low = vd_mul(rstd, vd_low(w)), high = vd_mul(rstd, vd_high(w));
+    const vf rounded = v_from_vd(mean[0], mean[1]);
+    const vd low = vd_mul(rstd[0], vd_low(w)), high = vd_mul(rstd[1], vd_high(w));
+    const vd less_l = vd_sub(vd_low(rounded), mean[0]), less_h = vd_sub(vd_high(rounded), mean[1]);
     store_lanes(f->hi + k, v_from_vd(low, high), lanes);
-    store_lanes(f->lo + k, mean, lanes);
-    store_lanes(f->shift + k, v_from_vd(vd_fma(less, low, vd_low(b)), vd_fma(less, high, vd_high(b))), lanes);
+    store_lanes(f->lo + k, rounded, lanes);
+    store_lanes(f->shift + k, v_from_vd(vd_fma(less_l, low, vd_low(b)), vd_fma(less_h, high, vd_high(b))), lanes);
 }
 
-NRG_INLINE void fill_set_fast_of(channel_column_factors *f, const char *w, const char *b, const nrg_channel_statistics *stat,
+NRG_INLINE void fill_set_fast_of(channel_column_factors *f, const char *w, const char *b, double exact_mean, double exact_rstd,
                                  size_t k, size_t n, nrg_dtype D)
 {
-    const double exact = stat->mean + stat->mean_low;
-    const vf mean = v_set1((float)exact), one = v_set1(1), zero = v_zero();
-    const vd rstd = vd_set1(stat->rstd), less = vd_set1((double)(float)exact - exact);
+    const vf one = v_set1(1), zero = v_zero();
+    const vd mean[2] = {vd_set1(exact_mean), vd_set1(exact_mean)}, rstd[2] = {vd_set1(exact_rstd), vd_set1(exact_rstd)};
     for (size_t i = 0; i < n; i += VN) {
         const size_t lanes = lanes_at(i, n);
-        fill_step_fast(f, w ? load_part(w, i, lanes, D) : one, b ? load_part(b, i, lanes, D) : zero, rstd, mean, less, k + i,
-                       lanes);
+        fill_step_fast(f, w ? load_part(w, i, lanes, D) : one, b ? load_part(b, i, lanes, D) : zero, mean, rstd, k + i, lanes);
     }
+}
+
+/* Sets of a channel each. */
+NRG_INLINE void fill_channels_of(channel_column_factors *f, const char *w, const char *b, const double *means,
+                                 const double *rstds, size_t n, nrg_dtype D)
+{
+    const vf one = v_set1(1), zero = v_zero();
+    for (size_t i = 0; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n);
+        const vd mean[2] = {vd_ld(means + i), vd_ld(means + i + VN / 2)}, rstd[2] = {vd_ld(rstds + i), vd_ld(rstds + i + VN / 2)};
+        fill_step_fast(f, w ? load_part(w, i, lanes, D) : one, b ? load_part(b, i, lanes, D) : zero, mean, rstd, i, lanes);
+    }
+}
+
+NRG_INLINE void fill_side_by_side_of(channel_column_factors *f, const channel_block *block, const double *mean,
+                                     const double *rstd, nrg_dtype D)
+{
+    const size_t size = bytes_of(1, D, 0), each = block->group;
+    const char *w = block->w ? block->w + block->c * size : NULL, *b = block->b ? block->b + block->c * size : NULL;
+    if (each == 1) {
+        fill_channels_of(f, w, b, mean, rstd, block->channels, D);
+        return;
+    }
+    for (size_t k = 0, set = 0; k < block->channels; k += each, set++) {
+        fill_set_fast_of(f, w, b, mean[set], rstd[set], k, each, D);
+        w = w ? w + each * size : NULL;
+        b = b ? b + each * size : NULL;
+    }
+}
+
+void fill_side_by_side(const channel_column_factors *to, const channel_block *block, const double *mean, const double *rstd,
+                       nrg_dtype D)
+{
+    channel_column_factors f = *to;
+    if (D == NRG_F32 || block->w_f32)
+        fill_side_by_side_of(&f, block, mean, rstd, NRG_F32);
+    else
+        fill_side_by_side_of(&f, block, mean, rstd, D);
 }
 
 /* Of f32 alone: 16-bit elements have the fast grade. */
@@ -98,9 +136,9 @@ static inline void fill_set(channel_column_factors *f, const channel_block *bloc
     if (!block->fast)
         fill_set_of(f, w, b, stat, k, n);
     else if (D == NRG_F32 || block->w_f32)
-        fill_set_fast_of(f, w, b, stat, k, n, NRG_F32);
+        fill_set_fast_of(f, w, b, stat->mean + stat->mean_low, stat->rstd, k, n, NRG_F32);
     else
-        fill_set_fast_of(f, w, b, stat, k, n, D);
+        fill_set_fast_of(f, w, b, stat->mean + stat->mean_low, stat->rstd, k, n, D);
 }
 
 channel_factors block_factors(const channel_block *block, size_t channel, nrg_dtype D)

@@ -7,7 +7,7 @@
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_PLANES_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_PLANES_H
 
-#include "channel_column_sum.h"
+#include "channel_small.h"
 
 enum { PLANE_CHANNELS = 64 }; /* whose factors are made at once */
 
@@ -174,6 +174,7 @@ static __attribute__((noinline)) void small_plane_sets(const channel_walk *w, si
     const nrg_channel_norm_job *job = w->job;
     const size_t channels = job->group_channels;
     const size_t most = CHANNEL_WIDE / channels < CHANNEL_COLUMNS ? CHANNEL_WIDE / channels : CHANNEL_COLUMNS;
+    const int small = !running && small_sets_serve(w);
     float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
     for (size_t group = begin, groups; group < end; group += groups) {
         totals_room room;
@@ -181,8 +182,11 @@ static __attribute__((noinline)) void small_plane_sets(const channel_walk *w, si
         channel_column_factors f = factors_in(store, CHANNEL_WIDE);
         groups = end - group < most ? end - group : most;
         const channel_sets sets = {n * job->groups + group, groups, group * channels, channels, 1};
-        sum_set_block(w, &sets, &totals);
-        finish_sets(w, &sets, &totals, &f, running ? running + (group - begin) : NULL);
+        const int done = small && finish_small(w, &sets, &f);
+        if (!done) {
+            sum_set_block(w, &sets, &totals);
+            finish_sets(w, &sets, &totals, &f, running ? running + (group - begin) : NULL);
+        }
         if (f.plain) {
             apply_filled(w, &f, n, group * channels, groups * channels);
             continue;
