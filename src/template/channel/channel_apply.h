@@ -103,7 +103,7 @@ NRG_INLINE void apply_run_of(const channel_run *at, int fast, nrg_dtype D)
 {
     const size_t n = at->n;
     channel_run run = *at;
-    const int beyond = !run.stream && run.o != run.x && run.o != run.y;
+    const int beyond = fast && D == NRG_F32 && !run.stream && run.o != run.x && run.o != run.y;
     size_t plane = 0;
     if (beyond && n <= VN)
         for (; (at->planes - plane) * n >= VN; plane++) {
@@ -207,7 +207,7 @@ static __attribute__((noinline)) void apply_columns_exact(const channel_column_r
 void apply_columns(const channel_column_run *run, const channel_column_factors *f, nrg_dtype D)
 {
     if (run->finish == CHANNEL_STORE_SILU)
-        apply_silu_columns(run, f, D);
+        apply_silu_columns(run, f);
     else if (D == NRG_F32 && run->fast && !run->folded)
         apply_columns_f32(run, f);
     else if (D == NRG_F32)

@@ -23,98 +23,63 @@ typedef struct do1_run {
     size_t x_stride, y_stride, d_stride, to_stride; /* bytes */
     size_t rows, width;
     int prefetch;
-    const float *lo, *hi, *shift; /* of every column, or of all */
+    float *lo, *hi, *shift; /* of every column, with room for whole steps; or of all elements */
 } do1_run;
 
-/* Of the first n lanes of a vector: what lies beyond the columns may be subnormal, which takes a hundred times as long. One for
- * all of a row, where columns is 0. */
-NRG_INLINE vf do1_factor(const float *of, size_t k, size_t n, int columns)
+/* The first n floats of a step; the others are 0. */
+NRG_INLINE void do1_load(vf *v, const float *from, size_t n)
 {
-    return columns ? load_lanes(of + k, n) : v_set1(*of);
-}
-
-/* g′ of a step. */
-NRG_INLINE void do1_slopes(nrg_activation g, const vf *v, vf *slope)
-{
-    vf out[V_ACT];
-    act_apply(g, v, out, slope);
-}
-
-/* n: columns of the step; the constant DO1_STEP where it is whole. */
-NRG_INLINE void do1_step(const do1_run *run, nrg_activation g, int columns, size_t row, size_t k, size_t n)
-{
-    const int whole = __builtin_constant_p(n == DO1_STEP) && n == DO1_STEP;
-    const char *x = run->x + row * run->x_stride, *d = run->d + row * run->d_stride;
-    float *to = (float *)(run->to + row * run->to_stride) + k;
-    vf v[V_ACT], slope[V_ACT];
-    if (columns && run->prefetch) {
-        NRG_UNROLL
-        for (size_t b = 0; b < DO1_STEP * sizeof(float); b += 64) {
-            __builtin_prefetch((const void *)((uintptr_t)x + DO1_PREFETCH * run->x_stride + k * sizeof(float) + b));
-            __builtin_prefetch((const void *)((uintptr_t)d + DO1_PREFETCH * run->d_stride + k * sizeof(float) + b));
-        }
-    }
-    ACT_EACH
-    {
-        const size_t at = (size_t)j * VN;
-        v[j] = v_zero();
-        if (whole)
-            v[j] = load_whole(x, k + at, NRG_F32);
-        else if (at < n)
-            v[j] = load_part(x, k + at, lanes_at(at, n), NRG_F32);
-        if (whole || at < n) {
-            const size_t lanes = whole ? (size_t)VN : lanes_at(at, n);
-            v[j] = normalized_fast(v[j], do1_factor(run->lo, k + at, lanes, columns), do1_factor(run->hi, k + at, lanes, columns),
-                                   do1_factor(run->shift, k + at, lanes, columns));
-        }
-    }
-    if (run->y)
-        ACT_EACH
-        {
-            const size_t at = (size_t)j * VN;
-            const char *y = run->y + row * run->y_stride;
-            if (whole || at < n)
-                v[j] = v_add(v[j], whole ? load_whole(y, k + at, NRG_F32) : load_part(y, k + at, lanes_at(at, n), NRG_F32));
-        }
-    do1_slopes(g, v, slope);
-    ACT_EACH
-    {
-        const size_t at = (size_t)j * VN;
-        if (whole)
-            v_st_f32(to + at, v_mul(load_whole(d, k + at, NRG_F32), slope[j]));
-        else if (at < n) {
-            const size_t lanes = lanes_at(at, n);
-            store_lanes(to + at, v_mul(load_part(d, k + at, lanes, NRG_F32), slope[j]), lanes);
-        }
-    }
-}
-
-static __attribute__((noinline)) void do1_part_relu(const do1_run *run, int columns, size_t row, size_t k, size_t n)
-{
-    if (columns)
-        do1_step(run, NRG_ACT_RELU, 1, row, k, n);
+    if (!NRG_RARELY(n < DO1_STEP))
+        load_step(v, V_ACT, (const char *)from, 0, DO1_STEP, NRG_F32);
     else
-        do1_step(run, NRG_ACT_RELU, 0, row, k, n);
+        ACT_EACH v[j] = (size_t)j * VN < n ? load_lanes(from + j * VN, lanes_at((size_t)j * VN, n)) : v_zero();
 }
 
-static __attribute__((noinline)) void do1_part_silu(const do1_run *run, int columns, size_t row, size_t k, size_t n)
+/* One for all of a row, where columns is 0. */
+NRG_INLINE void do1_factors(vf *v, const float *of, size_t k, int columns)
 {
-    if (columns)
-        do1_step(run, NRG_ACT_SILU, 1, row, k, n);
-    else
-        do1_step(run, NRG_ACT_SILU, 0, row, k, n);
+    ACT_EACH v[j] = columns ? v_ld_f32(of + k + j * VN) : v_set1(*of);
+}
+
+NRG_INLINE void do1_prefetch(const char *p)
+{
+    NRG_UNROLL
+    for (size_t b = 0; b < DO1_STEP * sizeof(float); b += 64)
+        __builtin_prefetch((const void *)((uintptr_t)p + b));
 }
 
 NRG_INLINE void do1_rows_of(const do1_run *at, nrg_activation g, int columns)
 {
     const do1_run run = *at;
-    for (size_t row = 0; row < run.rows; row++) {
-        size_t k = 0;
-        for (; k + DO1_STEP <= run.width; k += DO1_STEP)
-            do1_step(&run, g, columns, row, k, DO1_STEP);
-        if (k < run.width)
-            (g == NRG_ACT_RELU ? do1_part_relu : do1_part_silu)(&run, columns, row, k, run.width - k);
-    }
+    for (size_t row = 0; row < run.rows; row++)
+        for (size_t k = 0, n; k < run.width; k += n) {
+            const size_t left = run.width - k;
+            const float *x = (const float *)(run.x + row * run.x_stride) + k,
+                        *d = (const float *)(run.d + row * run.d_stride) + k;
+            float *to = (float *)(run.to + row * run.to_stride) + k;
+            vf v[V_ACT], more[V_ACT], mean[V_ACT], factor[V_ACT], out[V_ACT], slope[V_ACT];
+            n = left < DO1_STEP ? left : DO1_STEP;
+            if (columns && run.prefetch) {
+                do1_prefetch((const char *)((uintptr_t)x + DO1_PREFETCH * run.x_stride));
+                do1_prefetch((const char *)((uintptr_t)d + DO1_PREFETCH * run.d_stride));
+            }
+            do1_load(v, x, n);
+            do1_factors(mean, run.lo, k, columns);
+            do1_factors(factor, run.hi, k, columns);
+            do1_factors(more, run.shift, k, columns);
+            ACT_EACH v[j] = normalized_fast(v[j], mean[j], factor[j], more[j]);
+            if (run.y) {
+                do1_load(more, (const float *)(run.y + row * run.y_stride) + k, n);
+                ACT_EACH v[j] = v_add(v[j], more[j]);
+            }
+            act_apply(g, v, out, slope);
+            do1_load(more, d, n);
+            ACT_EACH v[j] = v_mul(more[j], slope[j]);
+            if (!NRG_RARELY(n < DO1_STEP))
+                store_f32_step(v, V_ACT, to, DO1_STEP, 0);
+            else
+                ACT_EACH if ((size_t)j * VN < n) store_lanes(to + j * VN, v[j], lanes_at((size_t)j * VN, n));
+        }
 }
 
 static __attribute__((noinline)) void do1_columns_relu(const do1_run *run) { do1_rows_of(run, NRG_ACT_RELU, 1); }
@@ -128,8 +93,11 @@ static inline int do1_has_loop(const nrg_channel_norm_backward_job *job, nrg_dty
     return D == NRG_F32 && job->fast && (job->activation == NRG_ACT_RELU || job->activation == NRG_ACT_SILU);
 }
 
+/* Makes the factors beyond the columns 0: what lies there may be subnormal, which takes a hundred times as long. */
 static inline void make_do1_columns(nrg_activation g, const do1_run *run)
 {
+    for (size_t k = run->width; k % DO1_STEP; k++)
+        run->lo[k] = run->hi[k] = run->shift[k] = 0;
     if (g == NRG_ACT_RELU)
         do1_columns_relu(run);
     else

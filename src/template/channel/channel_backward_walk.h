@@ -201,15 +201,16 @@ static const float *plane_backward(const backward_walk *w, backward_stage *room,
     if (w->kept && again)
         return (const float *)(w->kept + n * w->kept_stride + at);
     if (w->loop && f->plain) {
+        channel_factors one = *f;
         const do1_run run = {.x = job->x + n * job->x_stride + at,
                              .y = job->y ? job->y + n * job->y_stride + at : NULL,
                              .d = d,
                              .to = w->kept ? w->kept + n * w->kept_stride + at : (char *)room->slope,
                              .rows = 1,
                              .width = count,
-                             .lo = &f->lo,
-                             .hi = &f->hi,
-                             .shift = &f->shift};
+                             .lo = &one.lo,
+                             .hi = &one.hi,
+                             .shift = &one.shift};
         make_do1_plane(job->activation, &run);
         return (const float *)run.to;
     }

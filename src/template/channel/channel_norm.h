@@ -158,15 +158,16 @@ static void normalize_share(const channel_walk *w)
 }
 
 /* What becomes of elements without a fallback. */
-static channel_finish finish_of(const nrg_channel_norm_job *job)
+static channel_finish finish_of(const nrg_channel_norm_job *job, nrg_dtype D)
 {
+    const int planes = !job->nhwc && job->s >= CHANNEL_LANES_S;
     switch (job->activation) {
     case NRG_ACT_IDENTITY:
         return CHANNEL_STORE;
     case NRG_ACT_RELU:
         return CHANNEL_STORE_RELU;
     case NRG_ACT_SILU:
-        return job->fast && !job->folded && !job->y ? CHANNEL_STORE_SILU : CHANNEL_TO_STAGE;
+        return job->fast && !job->folded && !job->y && (D == NRG_F32 || planes) ? CHANNEL_STORE_SILU : CHANNEL_TO_STAGE;
     default:
         return CHANNEL_TO_STAGE;
     }
@@ -178,7 +179,7 @@ static channel_walk walk_of(const nrg_channel_norm_job *job, nrg_dtype D)
                           .D = D,
                           .size = bytes_of(1, D, 0),
                           .cut = nrg_segments_of(job->n, job->s, job->groups, job->group_channels, job->nhwc, job->segment),
-                          .finish = finish_of(job),
+                          .finish = finish_of(job, D),
                           .stream = job->stream && job->o != job->x && job->o != job->y,
                           .plain_weights = weights_are_plain(job->w, job->w_f32, job->c, D)};
 }

@@ -18,7 +18,7 @@ enum { PLANE_CHANNELS = 64 }; /* whose factors are made at once */
 static inline int planes_are_staged(const channel_walk *w, size_t s, int plain)
 {
     return w->finish == CHANNEL_TO_STAGE || (w->stream && s < CHANNEL_STAGE / 4) ||
-           (w->finish == CHANNEL_STORE_SILU && (!plain || s < CHANNEL_STAGE / 8));
+           (w->finish == CHANNEL_STORE_SILU && (!plain || s < CHANNEL_STAGE / 8 || (w->D != NRG_F32 && s % SILU_STEP)));
 }
 
 /* How far the channels of a block have been normalized, in samples n to n_end. */
