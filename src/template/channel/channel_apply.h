@@ -45,6 +45,13 @@ NRG_INLINE vf normalized_in_double(vf x, const channel_vd *f)
                      vd_fma(vd_sub(vd_sub(vd_high(x), f->mean_h), f->low_h), f->a_h, f->b_h));
 }
 
+/* Whether element i begins a vector that is stored without a mask. One that is streamed has to be whole lines: written in part,
+ * and the rest with an ordinary store, a line is read first. */
+NRG_INLINE int vector_is_whole(size_t i, size_t end, int stream, nrg_dtype D)
+{
+    return i + VN <= end && (!stream || bytes_of(VN, D, 0) % 64 == 0);
+}
+
 /* ---- elements that lie together ---- */
 
 /* exact: where the plane is done in double; else NULL. */
@@ -77,7 +84,11 @@ NRG_INLINE void apply_plane_of(const channel_run *run, const channel_vf *f, cons
         }
     for (; i + step <= n; i += step)
         run_step(run, f, exact, fast, G, i, step, D);
-    for (; i < n && i + VN <= room; i += VN)
+    if (run->stream && bytes_of(2 * VN, D, 0) % 64 == 0 && i + 2 * VN <= n) { /* of AVX2 a line */
+        run_step(run, f, exact, fast, 2, i, 2 * VN, D);
+        i += 2 * VN;
+    }
+    for (; i < n && (i + VN <= room || vector_is_whole(i, n, run->stream, D)); i += VN)
         run_step(run, f, exact, fast, 1, i, VN, D);
     for (; i < n; i += VN)
         run_step(run, f, exact, fast, 1, i, lanes_at(i, n), D);
@@ -179,6 +190,8 @@ NRG_INLINE void apply_columns_of(const channel_column_run *at, const channel_col
             column_step(&run, &f, row, k, fast, 2, 2 * VN, D);
             k += 2 * VN;
         }
+        for (; vector_is_whole(k, run.width, run.stream, D); k += VN)
+            column_step(&run, &f, row, k, fast, 1, VN, D);
         for (; k < run.width; k += VN)
             column_step(&run, &f, row, k, fast, 1, lanes_at(k, run.width), D);
     }

@@ -31,7 +31,14 @@ NRG_INLINE void silu_store(const vf *x, char *o, size_t n, int stream, nrg_dtype
         store_step(v, V_ACT, o, 0, SILU_STEP, D, stream);
         return;
     }
-    ACT_EACH if ((size_t)j * VN < n) store_step(&v[j], 1, o, (size_t)j * VN, lanes_at((size_t)j * VN, n), D, 0);
+    ACT_EACH
+    {
+        const size_t at = (size_t)j * VN;
+        if (at + VN <= n)
+            store_step(&v[j], 1, o, at, VN, D, stream);
+        else if (at < n)
+            store_step(&v[j], 1, o, at, n - at, D, 0);
+    }
 }
 
 /* ---- elements that lie together ---- */
