@@ -45,13 +45,6 @@ NRG_INLINE vf normalized_in_double(vf x, const channel_vd *f)
                      vd_fma(vd_sub(vd_sub(vd_high(x), f->mean_h), f->low_h), f->a_h, f->b_h));
 }
 
-/* Whether element i begins a vector that is stored without a mask. One that is streamed has to be whole lines: written in part,
- * and the rest with an ordinary store, a line is read first. */
-NRG_INLINE int vector_is_whole(size_t i, size_t end, int stream, nrg_dtype D)
-{
-    return i + VN <= end && (!stream || bytes_of(VN, D, 0) % 64 == 0);
-}
-
 /* ---- elements that lie together ---- */
 
 /* exact: where the plane is done in double; else NULL. */

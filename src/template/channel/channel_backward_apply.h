@@ -71,6 +71,8 @@ NRG_INLINE void backward_run_of(const backward_run *at, nrg_dtype D)
     size_t i = 0;
     for (; i + step <= run.n; i += step)
         backward_run_step(&run, V_APPLY, i, step, D);
+    for (; vector_is_whole(i, run.n, run.stream_dx | run.stream_dy, D); i += VN)
+        backward_run_step(&run, 1, i, VN, D);
     for (; i < run.n; i += VN)
         backward_run_step(&run, 1, i, lanes_at(i, run.n), D);
 }

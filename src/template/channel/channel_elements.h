@@ -156,6 +156,13 @@ NRG_INLINE size_t before_line(const char *o, size_t n, nrg_dtype D)
     return away < n ? away : n;
 }
 
+/* Whether element i begins a vector that is stored without a mask. One that is streamed has to be whole lines: written in part,
+ * and the rest with an ordinary store, a line is read first. */
+NRG_INLINE int vector_is_whole(size_t i, size_t end, int stream, nrg_dtype D)
+{
+    return i + VN <= end && (!stream || bytes_of(VN, D, 0) % 64 == 0);
+}
+
 /* ---- channel_elements.c ---- */
 
 /* Whether all weights leave their channels plain: looked at once, since sets share them. */
