@@ -45,8 +45,8 @@ typedef struct rival_loop {
 } rival_loop;
 
 /* A path's loops; the last has no kernel. */
-extern const rival_loop naive_loops_scalar[], naive_loops_avx2[], naive_loops_avx512[], naive_loops_neon[];
-extern const rival_loop sleef_loops_scalar[], sleef_loops_avx2[], sleef_loops_avx512[], sleef_loops_neon[];
+extern const rival_loop naive_loops_scalar[], naive_loops_avx2[], naive_loops_avx512[], naive_loops_neon[], naive_loops_generic[];
+extern const rival_loop sleef_loops_scalar[], sleef_loops_avx2[], sleef_loops_avx512[], sleef_loops_neon[], sleef_loops_generic[];
 
 const char *bench_rival_name(bench_rival rival);
 

@@ -32,7 +32,7 @@ const char check_help[] =
     "\n"
     "  --quick      a small sweep, for slow devices\n"
     "  --full       a large one: minutes\n"
-    "  --isa NAME   this path only (scalar, avx2, avx512, neon)\n"
+    "  --isa NAME   this path only (scalar, avx2, avx512, neon, generic)\n"
     "  --op NAME    this operation only, of those that the report lists\n"
     "  --hash       compares nothing: prints a hash of the results of every op, dtype and grade of\n"
     "               accuracy, on the active path or that of --isa; it is the same on every path and machine\n"

@@ -32,8 +32,9 @@ ROOMS = {
     "avx2": CONTRACT | {"template"},
     "avx512": CONTRACT | {"template"},
     "neon": CONTRACT | {"template"},
+    "generic": CONTRACT | {"template"},
 }
-VECTORS = {"template", "avx2", "avx512", "neon"}
+VECTORS = {"template", "avx2", "avx512", "neon", "generic"}
 # What the scalar path and the vector paths are both told: jobs, the units that shares are counted in, and names. No rule of the
 # arithmetic is in them, so that paths which agree have come to it by two ways.
 SHARED = CONTRACT

@@ -228,7 +228,7 @@ class Build:
         rules = os.path.join(self.dir, "build.ninja")
         with open(rules, encoding="utf-8") as f:
             text = f.read()
-        idle = "|".join({"scalar", "avx2", "avx512", "neon"} - set(isas))
+        idle = "|".join({"scalar", "avx2", "avx512", "neon", "generic"} - set(isas))
         with open(rules, "w", encoding="utf-8") as f:
             f.write(re.sub(r"(?<= c_COMPILER \.\./)tree(?=/src/(?:%s)/)" % idle, "unchanged", text))
         self.must(["ninja", "-C", self.dir])

@@ -16,7 +16,7 @@ NODE = re.compile(r'node: \{ title: "([^"]*)" label: "[^"]*?\\n[^"]*?\\n(\d+) by
 EDGE = re.compile(r'edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"')
 INDIRECT = "__indirect_call"
 DTYPE = "(f32|f16|bf16)"
-KERNEL = re.compile(rf"nrg_(scalar|avx2|avx512|neon)_\w+_{DTYPE}")
+KERNEL = re.compile(rf"nrg_(scalar|avx2|avx512|neon|generic)_\w+_{DTYPE}")
 # Functions that call through a pointer while they hold much themselves, or that call no kernel: all that they can reach.
 REACHES = {"calls/norm.c:forward": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}",
            "calls/norm_backward.c:run": rf"nrg_[a-z0-9]+_norm_backward_{DTYPE}",

@@ -16,6 +16,7 @@ static const struct {
     [NRG_ISA_AVX512] = {"avx512", NRG_CPU_AVX2 | NRG_CPU_FMA | NRG_CPU_F16C | NRG_CPU_AVX512F | NRG_CPU_AVX512BW |
                                       NRG_CPU_AVX512DQ | NRG_CPU_AVX512VL},
     [NRG_ISA_NEON] = {"neon", NRG_CPU_NEON},
+    [NRG_ISA_GENERIC] = {"generic", 0},
 };
 
 #define ISA_OF(path, isa, unused) isa,
@@ -36,7 +37,7 @@ static int can_run(nrg_isa isa, unsigned features) { return nrg_isa_built(isa) &
 
 nrg_isa nrg_best_isa(unsigned features)
 {
-    static const nrg_isa best_first[] = {NRG_ISA_AVX512, NRG_ISA_AVX2, NRG_ISA_NEON};
+    static const nrg_isa best_first[] = {NRG_ISA_AVX512, NRG_ISA_AVX2, NRG_ISA_NEON, NRG_ISA_GENERIC};
     for (size_t i = 0; i < sizeof best_first / sizeof best_first[0]; i++)
         if (can_run(best_first[i], features))
             return best_first[i];

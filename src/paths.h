@@ -1,6 +1,6 @@
 /* The paths of this build, in the order of the rows of the kernel tables, which therefore have no holes.
  *
- * An embedder that leaves a path's folder out defines NRG_NO_AVX2, NRG_NO_AVX512 or NRG_NO_NEON.
+ * An embedder that leaves a path's folder out defines NRG_NO_AVX2, NRG_NO_AVX512, NRG_NO_NEON or NRG_NO_GENERIC.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_PATHS_H
@@ -24,10 +24,18 @@
 #define NRG_WITH_NEON(...)
 #endif
 
+/* Its pairs of 16-bit elements are those of little-endian words. */
+#if defined(__ORDER_LITTLE_ENDIAN__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && !defined(NRG_NO_GENERIC)
+#define NRG_WITH_GENERIC(...) __VA_ARGS__
+#else
+#define NRG_WITH_GENERIC(...)
+#endif
+
 /* each(path, nrg_isa, …) for every path. */
 #define NRG_EACH_PATH(each, ...)                                                                                                 \
     each(scalar, NRG_ISA_SCALAR, __VA_ARGS__) NRG_WITH_AVX2(each(avx2, NRG_ISA_AVX2, __VA_ARGS__))                               \
-        NRG_WITH_AVX512(each(avx512, NRG_ISA_AVX512, __VA_ARGS__)) NRG_WITH_NEON(each(neon, NRG_ISA_NEON, __VA_ARGS__))
+        NRG_WITH_AVX512(each(avx512, NRG_ISA_AVX512, __VA_ARGS__)) NRG_WITH_NEON(each(neon, NRG_ISA_NEON, __VA_ARGS__))          \
+            NRG_WITH_GENERIC(each(generic, NRG_ISA_GENERIC, __VA_ARGS__))
 
 #define NRG_COUNT_PATH(path, isa, unused) +1
 enum { NRG_PATHS = NRG_EACH_PATH(NRG_COUNT_PATH, ) };

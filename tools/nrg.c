@@ -57,7 +57,7 @@ static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
                             "\n"
                             "  nrg COMMAND --help, nrg --version\n"
                             "\n"
-                            "The environment variable NRG_ISA (scalar, avx2, avx512, neon) picks the path.\n"
+                            "The environment variable NRG_ISA (scalar, avx2, avx512, neon, generic) picks the path.\n"
                             "\n"
                             "exit status: 0 done; 1 a check failed, or an output cannot be written; 2 refused: wrong\n"
                             "arguments or a wrong input file, nothing was done\n";

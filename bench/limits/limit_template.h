@@ -3,7 +3,7 @@
  *     vec, VEC_BYTES             an integer vector
  *     v_load(p), v_add(a, b)
  *     v_store2(p, a, b)          two neighbouring vectors, ordinary stores
- *     v_stream2(p, a, b)         the same past the cache
+ *     v_stream2(p, a, b)         the same past the cache; left out where there is no such thing
  *     v_fence()                  what non-temporal stores need before anyone else may look
  *     v_prefetch(p)
  *     LIMIT_LOOPS                name of the list
@@ -12,6 +12,14 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "limits.h"
+
+#ifdef v_stream2
+#define STREAMS 1
+#else
+#define STREAMS 0
+#define v_stream2(p, a, b) v_store2(p, a, b) /* not called */
+#define v_fence() ((void)0)
+#endif
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -163,21 +171,27 @@ READ(read_4_prefetch, 1, 4)
     LOOP(keep, ins, outs, row_ins, 0, 0, 1)                                                                                      \
     LOOP(keep_prefetch, ins, outs, row_ins, 0, 1, 1)                                                                             \
     LOOP(keep_4, ins, outs, row_ins, 0, 0, 4)                                                                                    \
-    LOOP(keep_4_prefetch, ins, outs, row_ins, 0, 1, 4)                                                                           \
+    LOOP(keep_4_prefetch, ins, outs, row_ins, 0, 1, 4)
+LIMIT_INSTANCES(INSTANCE)
+#if STREAMS
+#define STREAM_INSTANCE(ins, outs, row_ins)                                                                                      \
     LOOP(stream, ins, outs, row_ins, 1, 0, 1)                                                                                    \
     LOOP(stream_prefetch, ins, outs, row_ins, 1, 1, 1)                                                                           \
     LOOP(stream_4, ins, outs, row_ins, 1, 0, 4)                                                                                  \
     LOOP(stream_4_prefetch, ins, outs, row_ins, 1, 1, 4)
-LIMIT_INSTANCES(INSTANCE)
+LIMIT_INSTANCES(STREAM_INSTANCE)
+#endif
 
 const limit_loop LIMIT_LOOPS[] = {
     {"ordinary stores", LIMIT_TABLE(keep), {read_1, read_2}},
     {"ordinary stores, prefetch", LIMIT_TABLE(keep_prefetch), {read_prefetch_1, read_prefetch_2}},
     {"ordinary stores, 4 streams", LIMIT_TABLE(keep_4), {read_4_1, read_4_2}},
     {"ordinary stores, 4 streams, prefetch", LIMIT_TABLE(keep_4_prefetch), {read_4_prefetch_1, read_4_prefetch_2}},
+#if STREAMS
     {"non-temporal stores", LIMIT_TABLE(stream), {read_1, read_2}},
     {"non-temporal stores, prefetch", LIMIT_TABLE(stream_prefetch), {read_prefetch_1, read_prefetch_2}},
     {"non-temporal stores, 4 streams", LIMIT_TABLE(stream_4), {read_4_1, read_4_2}},
     {"non-temporal stores, 4 streams, prefetch", LIMIT_TABLE(stream_4_prefetch), {read_4_prefetch_1, read_4_prefetch_2}},
+#endif
     {.name = NULL},
 };

@@ -2,7 +2,7 @@
  *
  * Every kernel exists as a scalar path (the reference: it defines the bits) and as SIMD paths that give the same bits.
  * The best path this CPU and its operating system can run is chosen when the library is loaded. The environment variable
- * NRG_ISA (scalar, avx2, avx512, neon), read at that moment, picks another one; a name that is unknown or that this
+ * NRG_ISA (scalar, avx2, avx512, neon, generic), read at that moment, picks another one; a name that is unknown or that this
  * machine cannot run is ignored, and nrg_isa_reason() says so.
  *
  * SPDX-License-Identifier: MIT */
@@ -16,11 +16,12 @@ extern "C" {
 #endif
 
 typedef enum nrg_isa {
-    NRG_ISA_SCALAR = 0, /* plain C11 */
-    NRG_ISA_AVX2 = 1,   /* AVX2, FMA, F16C */
-    NRG_ISA_AVX512 = 2, /* AVX-512 F, BW, DQ, VL */
-    NRG_ISA_NEON = 3,   /* AArch64 Advanced SIMD; no extension beyond ARMv8.0-A */
-    NRG_ISA_COUNT = 4
+    NRG_ISA_SCALAR = 0,  /* plain C11 */
+    NRG_ISA_AVX2 = 1,    /* AVX2, FMA, F16C */
+    NRG_ISA_AVX512 = 2,  /* AVX-512 F, BW, DQ, VL */
+    NRG_ISA_NEON = 3,    /* AArch64 Advanced SIMD; no extension beyond ARMv8.0-A */
+    NRG_ISA_GENERIC = 4, /* vectors of GNU C, as the compiler's target has them: any CPU */
+    NRG_ISA_COUNT = 5
 } nrg_isa;
 
 /* Bits of nrg_cpu_features(): what the CPU has and the operating system has switched on (XCR0 on x86, HWCAP on Arm). */

@@ -29,8 +29,9 @@
     NRG_PATH_KERNEL(op, bf16, job_name, body(job, NRG_BF16))
 
 /* The bodies hold vectors in small arrays; those live in registers only when the loops over them are unrolled, which gcc does not
- * do by itself at -O2. */
-#if defined(__clang__)
+ * do by itself at -O2. A path may define it before, as nothing. */
+#if defined(NRG_UNROLL)
+#elif defined(__clang__)
 #define NRG_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define NRG_UNROLL _Pragma("GCC unroll 16")

@@ -34,6 +34,10 @@ static int runnable(nrg_isa isa, unsigned features)
     case NRG_ISA_NEON:
         return (features & NRG_CPU_NEON) != 0;
 #endif
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && !defined(NRG_NO_GENERIC)
+    case NRG_ISA_GENERIC:
+        return 1;
+#endif
     default:
         (void)features, (void)avx512;
         return 0;
@@ -42,18 +46,19 @@ static int runnable(nrg_isa isa, unsigned features)
 
 static nrg_isa best(unsigned features)
 {
-    static const nrg_isa order[] = {NRG_ISA_AVX512, NRG_ISA_AVX2, NRG_ISA_NEON, NRG_ISA_SCALAR};
+    static const nrg_isa order[] = {NRG_ISA_AVX512, NRG_ISA_AVX2, NRG_ISA_NEON, NRG_ISA_GENERIC, NRG_ISA_SCALAR};
     size_t i = 0;
     while (!runnable(order[i], features))
         i++;
     return order[i];
 }
 
-static const char *const values[] = {NULL, "", "scalar", "avx2", "avx512", "neon", "nonsense", "AVX2", "avx2 ", "avx", "avx5122"};
+static const char *const values[] = {NULL,      "",         "scalar", "avx2",  "avx512", "neon",
+                                     "generic", "nonsense", "AVX2",   "avx2 ", "avx",    "avx5122"};
 
 static int names_path(const char *value, nrg_isa *isa)
 {
-    static const char *const names[NRG_ISA_COUNT] = {"scalar", "avx2", "avx512", "neon"};
+    static const char *const names[NRG_ISA_COUNT] = {"scalar", "avx2", "avx512", "neon", "generic"};
     for (int i = 0; i < NRG_ISA_COUNT; i++)
         if (value && strcmp(value, names[i]) == 0) {
             *isa = (nrg_isa)i;

@@ -3,6 +3,7 @@
  * names are gone.
  *
  * SLEEF_VECTOR: of a vector with fused multiply-adds, by function, lanes, bound and instruction set: expf8_u10avx2.
+ * SLEEF_PLAIN_VECTOR: of one without: expf4_u10sse2.
  * SLEEF_DOUBLE and SLEEF_FLOAT: of one number on any CPU, by function and bound: exp, u10.
  *
  * SPDX-License-Identifier: MIT */
@@ -13,10 +14,12 @@
 
 #if SLEEF_VERSION_MAJOR < 4
 #define SLEEF_VECTOR(name) Sleef_finz_##name
+#define SLEEF_PLAIN_VECTOR(name) Sleef_cinz_##name
 #define SLEEF_DOUBLE(function, bound) Sleef_cinz_##function##d1_##bound##purec
 #define SLEEF_FLOAT(function, bound) Sleef_cinz_##function##f1_##bound##purec
 #else
 #define SLEEF_VECTOR(name) Sleef_##name
+#define SLEEF_PLAIN_VECTOR(name) Sleef_##name
 #define SLEEF_DOUBLE(function, bound) Sleef_##function##_##bound
 #define SLEEF_FLOAT(function, bound) Sleef_##function##f_##bound
 #endif

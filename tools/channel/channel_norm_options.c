@@ -60,7 +60,7 @@ const char channel_norm_help[] =
     "                        last bits\n"
     "  --exact               the exact grade: within 1 ulp, in f32; default: fast, within about 3\n"
     "  --store KIND          auto (default), keep or stream: how the kernel stores; changes no bit\n"
-    "  --isa NAME            scalar, avx2, avx512 or neon; default: see nrg info\n" FILE_HELP_END;
+    "  --isa NAME            scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
 
 /* Files first, in the order of the two enumerations in channel_norm.h. */
 enum {

@@ -57,7 +57,7 @@ const char norm_help[] = "usage: nrg norm [OPTION]... X.npy --o O.npy\n"
                          "  --y-dtype TYPE        same (as x, default), f32 or f16: of dy, where no --y says it\n"
                          "  --exact               the exact grade: within 1 ulp, in f32; default: fast, within about 3\n"
                          "  --store KIND          auto (default), keep or stream: how the kernel stores; changes no bit\n"
-                         "  --isa NAME            scalar, avx2, avx512 or neon; default: see nrg info\n" FILE_HELP_END;
+                         "  --isa NAME            scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
 
 /* Files first, in the order of the two enumerations in norm.h. */
 enum {

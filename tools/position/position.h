@@ -20,7 +20,7 @@ int position_rnn(char **arguments);
 
 /* The last lines of every kind's help. */
 #define POSITION_HELP_END                                                                                                        \
-    "  --isa NAME             scalar, avx2, avx512 or neon; default: see nrg info\n"                                             \
+    "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n"                                    \
     "\n"                                                                                                                         \
     "Files are NumPy's, '<f4' or '<f2', positions and ids '<i4' or '<i8', in C order. Outputs appear complete or\n"              \
     "not at all, and may replace an input.\n"                                                                                    \

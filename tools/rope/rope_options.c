@@ -53,7 +53,7 @@ const char rope_help[] =
     "  --factor F             of --scaling, default 1\n"
     "  --low-freq-factor, --high-freq-factor F  of llama3, default 1 and 4\n"
     "  --store KIND           auto (default), keep or stream: how the kernel stores; changes no bit\n"
-    "  --isa NAME             scalar, avx2, avx512 or neon; default: see nrg info\n"
+    "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n"
     "\n"
     "The gradient through --norm takes two commands: nrg rope --backward, then nrg norm --backward.\n"
     "Outputs appear complete or not at all, and may replace an input.\n"

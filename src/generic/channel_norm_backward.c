@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#include "vec.h"
+
+#include "../template/channel/channel_norm_backward.h"

@@ -1,0 +1,343 @@
+/* The portable path: 4 floats a vector, in the vectors of GNU C, which compilers make instructions of for whatever the target
+ * has. What takes its place on a CPU that has no path of its own.
+ *
+ * Where the target has no fused multiply-add, one is made of double arithmetic: to the bit, and a call and not a copy, since it
+ * is some forty instructions.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_GENERIC_VEC_H
+#define NRG_GENERIC_VEC_H
+
+/* gcc says so by __FP_FAST_FMA; clang by nothing that is alike for all targets. */
+#if (defined(__FP_FAST_FMA) && defined(__FP_FAST_FMAF)) || defined(__ARM_FEATURE_FMA) || defined(__FMA__) ||                     \
+    (defined(__riscv_flen) && __riscv_flen >= 64) || defined(__powerpc64__)
+#define V_HAS_FMA 1
+#else
+#define V_HAS_FMA 0
+/* Loops over vectors stay loops: what they hold is in memory, which is nothing beside the fma, and the path is half as large. */
+#define NRG_UNROLL
+#include <math.h>
+#endif
+
+#include "../template/vec.h"
+
+#if V_HAS_FMA
+#define V_CALL NRG_INLINE
+#else
+#define V_CALL static __attribute__((noinline, unused))
+#endif
+
+#define NRG_PATH generic
+
+enum {
+    VN = 4,
+    V_SUM1 = 4,
+    V_SUM2 = 4,
+    V_SUM4 = 2,
+    V_APPLY = 4,
+    V_FAST1 = V_HAS_FMA ? 16 : 2,
+    V_FAST2 = V_HAS_FMA ? 8 : 2,
+    V_FAST_HALF = V_HAS_FMA ? 8 : 2,
+    V_FAST_ANY = V_HAS_FMA ? 4 : 2,
+    V_ACT = V_HAS_FMA ? 4 : 2,
+    V_ROPE = V_HAS_FMA ? 8 : 2,
+};
+
+typedef float vf __attribute__((vector_size(16)));
+typedef double vd __attribute__((vector_size(16)));
+typedef double v_doubles __attribute__((vector_size(32)));
+typedef int32_t vm __attribute__((vector_size(16)));
+typedef uint32_t v_words __attribute__((vector_size(16)));
+typedef uint64_t v_longs __attribute__((vector_size(16)));
+typedef uint16_t v_halves __attribute__((vector_size(16)));
+typedef uint16_t vh __attribute__((vector_size(8)));
+typedef v_halves vp;
+
+/* Lanes i, j, k, l of a, where these are 0 to 3, and of b from 4 on. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define V_SHUFFLE(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#endif
+#endif
+#ifndef V_SHUFFLE
+#define V_SHUFFLE(a, b, i, j, k, l) __builtin_shuffle(a, b, (vm){i, j, k, l})
+#endif
+
+NRG_INLINE vf v_zero(void) { return (vf){0}; }
+NRG_INLINE vf v_set1(float f) { return (vf){f, f, f, f}; }
+NRG_INLINE vf v_add(vf a, vf b) { return a + b; }
+NRG_INLINE vf v_sub(vf a, vf b) { return a - b; }
+NRG_INLINE vf v_mul(vf a, vf b) { return a * b; }
+NRG_INLINE vf v_div(vf a, vf b) { return a / b; }
+
+NRG_INLINE vm v_lt(vf a, vf b) { return a < b; }
+NRG_INLINE vf v_select(vm m, vf a, vf b) { return (vf)((m & (vm)a) | (~m & (vm)b)); }
+/* Lanes with a sign. */
+NRG_INLINE vm v_negative(vf a) { return (vm)a < 0; }
+NRG_INLINE vf v_abs(vf a) { return (vf)((vm)a & INT32_MAX); }
+NRG_INLINE vf v_copysign(vf a, vf sign) { return (vf)(((vm)a & INT32_MAX) | ((vm)sign & INT32_MIN)); }
+NRG_INLINE vf v_max(vf a, vf b) { return v_select(a > b, a, b); }
+NRG_INLINE vf v_min(vf a, vf b) { return v_select(a < b, a, b); }
+
+/* n from the lower bits of z = 1.5·2^23 + n, into the exponent of s. */
+NRG_INLINE vf v_scale2(vf s, vf z) { return (vf)((v_words)s + ((v_words)z << 23)); }
+
+/* ---- doubles: half as many a vector ---- */
+
+NRG_INLINE vd vd_zero(void) { return (vd){0}; }
+NRG_INLINE vd vd_set1(double d) { return (vd){d, d}; }
+NRG_INLINE vd vd_ld(const double *p)
+{
+    vd a;
+    memcpy(&a, p, sizeof a);
+    return a;
+}
+NRG_INLINE void vd_st(double *p, vd a) { memcpy(p, &a, sizeof a); }
+NRG_INLINE vd vd_add(vd a, vd b) { return a + b; }
+NRG_INLINE vd vd_sub(vd a, vd b) { return a - b; }
+NRG_INLINE vd vd_mul(vd a, vd b) { return a * b; }
+NRG_INLINE vd vd_div(vd a, vd b) { return a / b; }
+NRG_INLINE vd vd_sqrt(vd a) { return (vd){__builtin_sqrt(a[0]), __builtin_sqrt(a[1])}; }
+NRG_INLINE vd vd_or(vd a, vd b) { return (vd)((v_longs)a | (v_longs)b); }
+
+/* 0 where a <= b; elsewhere, and where one is a NaN, a NaN. */
+NRG_INLINE vd vd_unless_le(vd a, vd b) { return (vd) ~(a <= b); }
+
+/* Of such: whether one is not 0. */
+NRG_INLINE int vd_any(vd a) { return (((v_longs)a)[0] | ((v_longs)a)[1]) != 0; }
+
+/* The lower and the upper half of a vector of floats, and back, rounded. All of it is converted, since gcc takes halves apart. */
+NRG_INLINE vd vd_low(vf a)
+{
+    const v_doubles all = __builtin_convertvector(a, v_doubles);
+    return (vd){all[0], all[1]};
+}
+NRG_INLINE vd vd_high(vf a)
+{
+    const v_doubles all = __builtin_convertvector(a, v_doubles);
+    return (vd){all[2], all[3]};
+}
+NRG_INLINE vf v_from_vd(vd low, vd high) { return __builtin_convertvector(((v_doubles){low[0], low[1], high[0], high[1]}), vf); }
+
+NRG_INLINE vd vd_ld_f32(const float *p) { return (vd){(double)p[0], (double)p[1]}; }
+
+/* ---- fused multiply-add ---- */
+
+#if V_HAS_FMA
+NRG_INLINE vf v_fma(vf a, vf b, vf c)
+{
+    return (vf){__builtin_fmaf(a[0], b[0], c[0]), __builtin_fmaf(a[1], b[1], c[1]), __builtin_fmaf(a[2], b[2], c[2]),
+                __builtin_fmaf(a[3], b[3], c[3])};
+}
+NRG_INLINE vd vd_fma(vd a, vd b, vd c) { return (vd){__builtin_fma(a[0], b[0], c[0]), __builtin_fma(a[1], b[1], c[1])}; }
+#else
+typedef struct v_two {
+    vd sum, error;
+} v_two;
+
+/* a + b, and what its rounding has lost (Knuth). */
+NRG_INLINE v_two v_two_sum(vd a, vd b)
+{
+    const vd sum = a + b, part = sum - a;
+    return (v_two){sum, (a - (sum - part)) + (b - part)};
+}
+
+/* The sum rounded to odd: of the two doubles around it the one whose last bit is 1. What is rounded to fewer bits afterwards is
+ * then as if it had been rounded once (Boldo and Melquiond). An infinity and a NaN have an error that is a NaN, and stay as they
+ * are. */
+NRG_INLINE vd v_to_odd(v_two a)
+{
+    const vd away = (vd)((v_longs)a.error ^ ((v_longs)a.sum & (v_longs)vd_set1(-0.0)));
+    const v_longs less = (v_longs)(away < 0), more = (v_longs)(away > 0);
+    return (vd)(((v_longs)a.sum + less) | (less | more) >> 63);
+}
+
+/* A product of floats is exact in double. */
+static __attribute__((noinline, unused)) vf v_fma(vf a, vf b, vf c)
+{
+    const vd low = v_to_odd(v_two_sum(vd_low(a) * vd_low(b), vd_low(c)));
+    const vd high = v_to_odd(v_two_sum(vd_high(a) * vd_high(b), vd_high(c)));
+    return v_from_vd(low, high);
+}
+
+/* Both parts of 26 bits; the product of two such is exact (Veltkamp). */
+NRG_INLINE v_two v_split(vd a)
+{
+    const vd scaled = a * (0x1p27 + 1), high = scaled - (scaled - a);
+    return (v_two){high, a - high};
+}
+
+NRG_INLINE vd vd_abs(vd a) { return (vd)((v_longs)a & (UINT64_MAX >> 1)); }
+NRG_INLINE int v_all(v_longs m) { return (m[0] & m[1]) != 0; }
+
+/* Exact products, of floats above all, are most of them. For what is left: Dekker's product, and Boldo and Melquiond's sum of
+ * three; for numbers at the ends of the range, the library's. */
+static __attribute__((noinline, unused)) vd vd_fma(vd a, vd b, vd c)
+{
+    const vd product = a * b, size = vd_abs(product);
+    const v_longs middle = (v_longs)((size >= 0x1p-960) & (size <= 0x1p960));
+    const v_longs is_float = (v_longs)((((v_longs)a | (v_longs)b) << 35) == 0);
+    if (v_all(((v_longs)(a == 0) | (v_longs)(b == 0)) | (middle & is_float)))
+        return product + c;
+    const v_longs fits = (v_longs)((vd_abs(a) <= 0x1p990) & (vd_abs(b) <= 0x1p990) & (vd_abs(c) <= 0x1p1000));
+    if (!v_all(middle & fits))
+        return (vd){fma(a[0], b[0], c[0]), fma(a[1], b[1], c[1])};
+    const v_two x = v_split(a), y = v_split(b);
+    const vd rest = ((x.sum * y.sum - product) + x.sum * y.error + x.error * y.sum) + x.error * y.error;
+    const v_two lower = v_two_sum(c, rest), upper = v_two_sum(product, lower.sum);
+    const vd result = upper.sum + v_to_odd(v_two_sum(lower.error, upper.error));
+    const v_longs zero = (v_longs)(result == 0); /* whose sign is that of the sum */
+    return (vd)((zero & (v_longs)(product + c)) | (~zero & (v_longs)result));
+}
+#endif
+
+NRG_INLINE vf v_fms(vf a, vf b, vf c) { return v_fma(a, b, -c); }
+NRG_INLINE vf v_fnma(vf a, vf b, vf c) { return v_fma(-a, b, c); }
+
+/* ---- f32 ---- */
+
+NRG_INLINE vf v_ld_f32(const float *p)
+{
+    vf a;
+    memcpy(&a, p, sizeof a);
+    return a;
+}
+NRG_INLINE void v_st_f32(float *p, vf a) { memcpy(p, &a, sizeof a); }
+NRG_INLINE vf v_ldn_f32(const float *p, size_t n)
+{
+    if (n == VN)
+        return v_ld_f32(p);
+    float part[VN] = {0};
+    memcpy(part, p, n * sizeof *p);
+    return v_ld_f32(part);
+}
+NRG_INLINE void v_stn_f32(float *p, vf a, size_t n)
+{
+    if (n == VN) {
+        v_st_f32(p, a);
+        return;
+    }
+    float part[VN];
+    v_st_f32(part, a);
+    memcpy(p, part, n * sizeof *p);
+}
+
+/* GNU C has no stores past the cache. */
+NRG_INLINE void v_nt_f32(float *p, vf a) { v_st_f32(p, a); }
+NRG_INLINE void v_nt_fence(void) {}
+
+/* ---- 16-bit elements, as they are in memory ---- */
+
+NRG_INLINE vh v_ld_half(const uint16_t *p)
+{
+    vh h;
+    memcpy(&h, p, sizeof h);
+    return h;
+}
+NRG_INLINE void v_st_half(uint16_t *p, vh h) { memcpy(p, &h, sizeof h); }
+NRG_INLINE vh v_ldn_half(const uint16_t *p, size_t n)
+{
+    if (n == VN)
+        return v_ld_half(p);
+    uint16_t part[VN] = {0};
+    memcpy(part, p, n * sizeof *p);
+    return v_ld_half(part);
+}
+NRG_INLINE void v_stn_half(uint16_t *p, vh h, size_t n)
+{
+    if (n == VN) {
+        v_st_half(p, h);
+        return;
+    }
+    uint16_t part[VN];
+    v_st_half(part, h);
+    memcpy(p, part, n * sizeof *p);
+}
+NRG_INLINE void v_nt_half(uint16_t *p, vh h) { v_st_half(p, h); }
+
+NRG_INLINE v_words v_widen(vh h) { return __builtin_convertvector(h, v_words); }
+NRG_INLINE vh v_narrow(v_words a) { return __builtin_convertvector(a, vh); }
+NRG_INLINE v_words v_where(vm m, uint32_t bits) { return (v_words)m & bits; }
+
+/* f16: the bits of a number as those of a float are it times 2^-112; subnormals too. */
+V_CALL vf v_from_f16(vh h)
+{
+    const v_words u = v_widen(h), size = u & 0x7fff;
+    const v_words number = (v_words)((vf)(size << 13) * 0x1p112f);
+    return (vf)(number | v_where((vm)size > 0x7bff, 0x7f800000) | (u & 0x8000) << 16);
+}
+/* Below 2^-14 a number is a multiple of 2^-24. Adding 0.5 puts that unit at the last place of an f32, and so rounds to it. */
+V_CALL vh v_to_f16(vf a)
+{
+    const v_words u = (v_words)a, sign = u & 0x80000000u;
+    const vf size = v_min((vf)(u ^ sign), v_set1(0x1p16f)); /* which rounds to infinity */
+    const v_words normal = ((v_words)size - 0x38000000u + 0xfff + ((v_words)size >> 13 & 1)) >> 13;
+    const v_words small = (v_words)(size + 0.5f) - 0x3f000000u;
+    const v_words number = (v_words)v_select(size < 0x1p-14f, (vf)small, (vf)normal);
+    return v_narrow(number | sign >> 16 | v_where(a != a, 0x7e00));
+}
+
+/* bf16 */
+NRG_INLINE vf v_from_bf16(vh h) { return (vf)(v_widen(h) << 16); }
+/* Rounded to the upper half. A NaN is patched, and its payload changes, which is free. */
+NRG_INLINE v_words v_rounded_bf16(vf a)
+{
+    const v_words u = (v_words)a;
+    return (u + 0x7fff + (u >> 16 & 1)) | v_where(a != a, 0x7fc00000);
+}
+V_CALL vh v_to_bf16(vf a) { return v_narrow(v_rounded_bf16(a) >> 16); }
+
+/* bf16 by pairs: see src/avx2/vec.h. */
+NRG_INLINE vp v_ld_pair(const uint16_t *p)
+{
+    vp h;
+    memcpy(&h, p, sizeof h);
+    return h;
+}
+NRG_INLINE void v_st_pair(uint16_t *p, vp h) { memcpy(p, &h, sizeof h); }
+NRG_INLINE void v_nt_pair(uint16_t *p, vp h) { v_st_pair(p, h); }
+NRG_INLINE vf v_even_from_bf16(vp h) { return (vf)((v_words)h << 16); }
+NRG_INLINE vf v_odd_from_bf16(vp h) { return (vf)((v_words)h & 0xffff0000u); }
+V_CALL vp v_pair_to_bf16(vf even, vf odd) { return (vp)(v_rounded_bf16(even) >> 16 | (v_rounded_bf16(odd) & 0xffff0000u)); }
+
+/* ---- reductions: eight lanes of double, folded by halves ---- */
+
+typedef struct vd8 {
+    vd v[4];
+} vd8;
+
+NRG_INLINE double vd8_sum(const vd8 *s)
+{
+    const vd two = (s->v[0] + s->v[2]) + (s->v[1] + s->v[3]);
+    return two[0] + two[1];
+}
+
+NRG_INLINE void vd8_sum_rows(const vd8 s[8], double sums[8])
+{
+    for (int row = 0; row < 8; row++)
+        sums[row] = vd8_sum(&s[row]);
+}
+
+/* The lanes of a vector of floats, folded by halves. */
+NRG_INLINE float v_fold(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
+
+/* ---- pairs of lanes, and quarter turns ---- */
+
+NRG_INLINE vf v_swap_pairs(vf a) { return V_SHUFFLE(a, a, 1, 0, 3, 2); }
+NRG_INLINE vf v_twice_low(vf a) { return V_SHUFFLE(a, a, 0, 0, 1, 1); }
+NRG_INLINE vf v_twice_high(vf a) { return V_SHUFFLE(a, a, 2, 2, 3, 3); }
+
+NRG_INLINE void vd_quarter_turns(vd *cosine, vd *sine, vd z)
+{
+    const v_longs n = (v_longs)z, odd = -(n & 1), sign = (v_longs)vd_set1(-0.0);
+    const v_longs c = (v_longs)*cosine, s = (v_longs)*sine, exchanged = (c ^ s) & odd;
+    *cosine = (vd)(c ^ exchanged ^ ((n + 1) << 62 & sign));
+    *sine = (vd)(s ^ exchanged ^ (n << 62 & sign));
+}
+
+NRG_INLINE vf v_even(vf a, vf b) { return V_SHUFFLE(a, b, 0, 2, 4, 6); }
+NRG_INLINE vf v_odd(vf a, vf b) { return V_SHUFFLE(a, b, 1, 3, 5, 7); }
+NRG_INLINE vf v_zip_low(vf even, vf odd) { return V_SHUFFLE(even, odd, 0, 4, 1, 5); }
+NRG_INLINE vf v_zip_high(vf even, vf odd) { return V_SHUFFLE(even, odd, 2, 6, 3, 7); }
+
+#endif
