@@ -41,9 +41,9 @@ numpy_python() {
     return 1
 }
 
-# The SIMD paths this CPU has, by what the kernel says of it: on purpose not by the library's own detection.
+# The paths this CPU has, the best one last, by what the kernel says of it: on purpose not by the library's own detection.
 cpu_paths() {
-    local has=scalar flags
+    local has=scalar,generic flags
     case $(uname -m) in
     x86_64)
         flags=" $(grep -m1 '^flags' /proc/cpuinfo) "

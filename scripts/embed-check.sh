@@ -165,7 +165,7 @@ fi
 "$compiler" -shared -o libengine.so -Wl,--whole-archive nrg/libnrg.a -Wl,--no-whole-archive -lm
 nm -D --defined-only libengine.so | grep nrg_ >/dev/null || die "nothing is exported anyway: this test tests nothing"
 # only what includes the headers that export: the paths are what they were
-grep -vE '^\(cd obj/(scalar|avx2|avx512|neon) ' build.sh >build-core.sh
+grep -vE '^\(cd obj/(scalar|generic|avx2|avx512|neon) ' build.sh >build-core.sh
 build_library hidden build-core.sh "$compiler -DNRG_API="
 "$compiler" -shared -o libengine.so -Wl,--whole-archive hidden/libnrg.a -Wl,--no-whole-archive -lm
 if nm -D --defined-only libengine.so | grep nrg_; then
@@ -203,7 +203,7 @@ block families | while read -r -a words; do
     ((${#files[@]})) || die "docs/embedding.md: a family's line without files"
     if [[ " ${left_out[*]} " == *" ${part[0]} "* || " ${left_out[*]} " == *" ${part[-1]} "* ]]; then
         for file in "${files[@]}"; do
-            found=$(cd every-file && for path in scalar avx2 avx512 neon; do find "${file/PATH/$path}" 2>/dev/null || :; done | sort -u)
+            found=$(cd every-file && for path in scalar generic avx2 avx512 neon; do find "${file/PATH/$path}" 2>/dev/null || :; done | sort -u)
             [[ -n $found ]] || die "docs/embedding.md: no file $file"
             printf '%s\n' "$found"
         done

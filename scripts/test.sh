@@ -29,6 +29,7 @@ stages=(
     "nehalem    an x86 CPU without AVX, under qemu"
     "haswell    an x86 CPU with AVX2, under qemu"
     "neon       AArch64, under qemu"
+    "riscv64    RISC-V, a CPU without a path of its own, under qemu"
     "avx512     the AVX-512 path where the CPU has none, emulated"
     "coverage   lines of src/ that tests reach"
 )
@@ -41,9 +42,10 @@ reduced_limit=500000 # bytes: the shared library of norms, activations and RoPE 
 stack_limit=16384 # bytes, any call; promised in nrg/norm.h
 common_options=(-Dwerror=true)
 qemu_arm64=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
+qemu_riscv64=(qemu-riscv64 -L /usr/riscv64-linux-gnu)
 scale=small
 full=0
-path_suites=(bits hashes_scalar) # what runs under an emulator without --full, of a path that nothing else runs
+path_suites=(bits hashes_scalar hashes_generic) # what runs under an emulator without --full, of a path that nothing else runs
 cpu_suites=(dispatch vec harness) # and of any path
 
 # --- what stages are made of -------------------------------------------------------------------------------------------------
@@ -119,12 +121,18 @@ build_neon() {
     compile "$build/neon"
 }
 
+build_riscv64() {
+    configure "$build/riscv64" riscv64-linux-gnu-gcc "${common_options[@]}" -Dbench=disabled -Dtests=false \
+        --cross-file "$root/cross/riscv64.txt"
+    compile "$build/riscv64"
+}
+
 # run_tests DIR [MESON-TEST-ARGUMENT ...]: a build's tests. Those that skip themselves are counted, and are missing
 # unless $expected_skips names them or they are for a path that $NRG_REQUIRE_PATHS does not ask for; no test at all is a failure.
 run_tests() {
     local dir=$1 status=0 log ok count name test path expected=${expected_skips-}
     shift
-    for path in avx2 avx512 neon; do
+    for path in generic avx2 avx512 neon; do
         if [[ -n ${NRG_REQUIRE_PATHS-} && ,$NRG_REQUIRE_PATHS, != *,$path,* ]]; then
             expected+=" vec_$path hashes_$path"
         fi
@@ -409,6 +417,8 @@ emulated_suites() {
         printf '%s\n' --no-suite mpi
         return
     fi
+    # a CPU without a path of its own: what was its best one once is there still
+    [[ $1 != generic ]] || suites+=(hashes_scalar)
     [[ ,$(cpu_paths), == *,$1,* ]] || suites+=("${path_suites[@]}")
     printf -- '--suite\n%s\n' "${suites[@]}"
 }
@@ -438,7 +448,7 @@ under_qemu() {
     parts_done
 }
 
-stage_nehalem() { under_qemu Nehalem scalar; }
+stage_nehalem() { under_qemu Nehalem scalar,generic; }
 
 stage_haswell() {
     x86_only || return 0
@@ -448,7 +458,7 @@ stage_haswell() {
         skip "reads past a buffer's end: this qemu reads all 32 bytes of a masked load, so the pages after buffers are readable here"
         export NRG_TEST_READABLE_FENCE=1
     fi
-    under_qemu Haswell scalar,avx2
+    under_qemu Haswell scalar,generic,avx2
 }
 
 stage_neon() {
@@ -468,7 +478,31 @@ stage_neon() {
     part "${mca[@]}" -DNEON_MCA_CONSTANT
     part expect_path neon "${qemu_arm64[@]}" "$build/neon/tools/nrg"
     mapfile -t suites < <(emulated_suites neon)
-    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=scalar,neon part run_tests "$build/neon" "${suites[@]}" --timeout-multiplier 10
+    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=scalar,generic,neon part run_tests "$build/neon" "${suites[@]}" --timeout-multiplier 10
+    parts_done
+}
+
+# same_cross_hashes FILE NRG ... : what a build for another machine prints is what is kept.
+same_cross_hashes() {
+    local file=$1
+    shift
+    "$@" | diff "$file" - && say "the hashes of $(basename "$file")"
+}
+
+# Without the suites: Debian 12 has no Check for riscv64. nrg check has their cases, and compares every bit with the scalar path's.
+stage_riscv64() {
+    local nrg quick=--quick hashes=$root/tests/hashes-quick.txt
+    if ! command -v riscv64-linux-gnu-gcc >/dev/null; then
+        skip "no riscv64-linux-gnu-gcc: it comes as a Debian package"
+        return 0
+    fi
+    build_riscv64
+    nrg="${qemu_riscv64[*]} $build/riscv64/tools/nrg"
+    part expect_path generic "${qemu_riscv64[@]}" "$build/riscv64/tools/nrg"
+    if ((full)); then
+        quick='' hashes=$root/tests/hashes.txt
+    fi
+    side_by_side "$nrg check $quick" "same_cross_hashes $hashes $nrg check $quick --hash"
     parts_done
 }
 
@@ -477,7 +511,7 @@ stage_avx512() {
     local tests paths
     x86_only || return 0
     paths=$(cpu_paths)
-    if [[ $paths != scalar,avx2 ]]; then
+    if [[ $paths != scalar,generic,avx2 ]]; then
         skip "the paths of this CPU are $paths: the emulation is made of AVX2, for CPUs without AVX-512"
         return 0
     fi

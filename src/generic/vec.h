@@ -16,6 +16,7 @@
 #define V_HAS_FMA 0
 /* Loops over vectors stay loops: what they hold is in memory, which is nothing beside the fma, and the path is half as large. */
 #define NRG_UNROLL
+#define V_SMALL 1
 #include <math.h>
 #endif
 
@@ -152,12 +153,26 @@ NRG_INLINE vd v_to_odd(v_two a)
     return (vd)(((v_longs)a.sum + less) | (less | more) >> 63);
 }
 
-/* A product of floats is exact in double. */
+/* Whether a double of the sums is half-way between two floats, as far as its last bits say, or rounds to a subnormal float, of
+ * which these do not tell. */
+NRG_INLINE int v_any_halfway(vd low, vd high, vf rounded)
+{
+    const v_words last = (v_words)V_SHUFFLE((vf)low, (vf)high, 0, 2, 4, 6) << 3;
+    const v_longs any = (v_longs)((vm)(last == 0x80000000u) | (vm)(v_abs(rounded) <= 0x1p-126f));
+    return (any[0] | any[1]) != 0;
+}
+
+/* A product of floats is exact in double. What is rounded once more differs only where the sum is half-way between two floats and
+ * is not exact: rare enough for a branch, which takes two thirds of the time of rounding to odd always (0.97 elements/ns and
+ * 0.69, a sum of squares in L1, Granite Rapids). */
 static __attribute__((noinline, unused)) vf v_fma(vf a, vf b, vf c)
 {
-    const vd low = v_to_odd(v_two_sum(vd_low(a) * vd_low(b), vd_low(c)));
-    const vd high = v_to_odd(v_two_sum(vd_high(a) * vd_high(b), vd_high(c)));
-    return v_from_vd(low, high);
+    const vd p_low = vd_low(a) * vd_low(b), p_high = vd_high(a) * vd_high(b), c_low = vd_low(c), c_high = vd_high(c);
+    const vd low = p_low + c_low, high = p_high + c_high;
+    const vf rounded = v_from_vd(low, high);
+    if (NRG_RARELY(v_any_halfway(low, high, rounded)))
+        return v_from_vd(v_to_odd(v_two_sum(p_low, c_low)), v_to_odd(v_two_sum(p_high, c_high)));
+    return rounded;
 }
 
 /* Both parts of 26 bits; the product of two such is exact (Veltkamp). */

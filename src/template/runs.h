@@ -78,7 +78,7 @@ NRG_INLINE void add_step(const add_run *r, size_t i, int stream, nrg_dtype D)
 
 /* Few loops, and in every one of them one place that rounds: a copy of the code for each way to begin and to end a run would be
  * most of it. */
-NRG_INLINE void add_elements(const add_run *r, nrg_dtype D)
+NRG_INLINE void run_add_of(const add_run *r, nrg_dtype D)
 {
     const size_t n = r->n, size = bytes_of(1, D, 0);
     const int stream = r->stream && n >= (size_t)(2 * RUN_STEP) * VN, overlap = !stream && n >= VN;
@@ -109,19 +109,7 @@ NRG_INLINE void add_elements(const add_run *r, nrg_dtype D)
     }
 }
 
-static __attribute__((noinline)) void add_run_f32(const add_run *r) { add_elements(r, NRG_F32); }
-static __attribute__((noinline)) void add_run_f16(const add_run *r) { add_elements(r, NRG_F16); }
-static __attribute__((noinline)) void add_run_bf16(const add_run *r) { add_elements(r, NRG_BF16); }
-
-NRG_INLINE void run_add(const add_run *r, nrg_dtype D)
-{
-    if (D == NRG_F32)
-        add_run_f32(r);
-    else if (D == NRG_F16)
-        add_run_f16(r);
-    else
-        add_run_bf16(r);
-}
+NRG_BY_DTYPE(run_add, (r), const add_run *r)
 
 /* ---- out = in, bit by bit ---- */
 

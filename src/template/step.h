@@ -22,6 +22,9 @@ NRG_INLINE size_t bytes_of(size_t n, nrg_dtype D, int is_f32) { return n * (D ==
 NRG_INLINE vf from_half(vh h, nrg_dtype D) { return D == NRG_F16 ? v_from_f16(h) : v_from_bf16(h); }
 NRG_INLINE vh to_half(vf a, nrg_dtype D) { return D == NRG_F16 ? v_to_f16(a) : v_to_bf16(a); }
 
+/* Whether stores go past the cache. */
+NRG_INLINE int streams(int stream) { return !V_SMALL && stream; }
+
 NRG_INLINE vf load_whole(const char *p, size_t i, nrg_dtype D)
 {
     return D == NRG_F32 ? v_ld_f32((const float *)p + i) : from_half(v_ld_half((const uint16_t *)p + i), D);
@@ -30,9 +33,9 @@ NRG_INLINE vf load_whole(const char *p, size_t i, nrg_dtype D)
 NRG_INLINE void store_whole(char *p, size_t i, vf v, nrg_dtype D, int stream)
 {
     if (D == NRG_F32)
-        (stream ? v_nt_f32 : v_st_f32)((float *)p + i, v);
+        (streams(stream) ? v_nt_f32 : v_st_f32)((float *)p + i, v);
     else
-        (stream ? v_nt_half : v_st_half)((uint16_t *)p + i, to_half(v, D));
+        (streams(stream) ? v_nt_half : v_st_half)((uint16_t *)p + i, to_half(v, D));
 }
 
 NRG_INLINE vf load_part(const char *p, size_t i, size_t n, nrg_dtype D)
@@ -106,7 +109,7 @@ NRG_INLINE void store_f32_step(const vf *v, int G, float *p, size_t n, int strea
         store_lanes(p, v[0], n);
         return;
     }
-    if (stream) {
+    if (streams(stream)) {
         stream_f32_step(v, G, p);
         return;
     }
@@ -207,7 +210,7 @@ NRG_INLINE void pairs_to_order(vf *v, int G)
 NRG_INLINE void store_pair_step(const vp *h, int G, uint16_t *p, int stream)
 {
     const int aligned = (uintptr_t)p % (2 * VN * sizeof *p) == 0;
-    if (!stream) {
+    if (!streams(stream)) {
         NRG_UNROLL
         for (int j = 0; j < G / 2; j++)
             v_st_pair(p + j * (2 * VN), h[j]);

@@ -364,7 +364,7 @@ NRG_INLINE void score_forward(const nrg_score_bias_job *at, nrg_dtype D)
             .far = bytes_of((job.end - job.begin) * job.keys, D, 0) > SCORE_NEAR,
             .scale = job.scale,
         };
-        if (D == NRG_BF16 && run.rows >= SCORE_ROWS_WORTH)
+        if (!V_SMALL && D == NRG_BF16 && run.rows >= SCORE_ROWS_WORTH)
             score_run_bf16(&run);
         else
             score_rows(&run, NULL, 0, D);

@@ -131,6 +131,8 @@ void apply_run(const channel_run *run, nrg_dtype D)
 {
     if (run->finish == CHANNEL_STORE_SILU)
         apply_silu(run, D);
+    else if (V_SMALL)
+        apply_run_of(run, D != NRG_F32 || (run->fast && !run->folded), D);
     else if (D == NRG_F32 && run->fast && !run->folded)
         apply_run_f32(run);
     else if (D == NRG_F32)
@@ -214,6 +216,8 @@ void apply_columns(const channel_column_run *run, const channel_column_factors *
 {
     if (run->finish == CHANNEL_STORE_SILU)
         apply_silu_columns(run, f);
+    else if (V_SMALL)
+        apply_columns_of(run, f, D != NRG_F32 || (run->fast && !run->folded), D);
     else if (D == NRG_F32 && run->fast && !run->folded)
         apply_columns_f32(run, f);
     else if (D == NRG_F32)

@@ -64,7 +64,7 @@ NRG_INLINE void backward_run_step(const backward_run *run, int G, size_t i, size
         store_step(d, G, run->dy, i, n, D, run->stream_dy);
 }
 
-NRG_INLINE void backward_run_of(const backward_run *at, nrg_dtype D)
+NRG_INLINE void backward_run_any_of(const backward_run *at, nrg_dtype D)
 {
     const size_t step = (size_t)V_APPLY * VN;
     const backward_run run = *at;
@@ -77,9 +77,7 @@ NRG_INLINE void backward_run_of(const backward_run *at, nrg_dtype D)
         backward_run_step(&run, 1, i, lanes_at(i, run.n), D);
 }
 
-static __attribute__((noinline)) void backward_run_f32(const backward_run *run) { backward_run_of(run, NRG_F32); }
-static __attribute__((noinline)) void backward_run_f16(const backward_run *run) { backward_run_of(run, NRG_F16); }
-static __attribute__((noinline)) void backward_run_bf16(const backward_run *run) { backward_run_of(run, NRG_BF16); }
+NRG_BY_DTYPE(backward_run_any, (run), const backward_run *run)
 
 /* One vector in double. */
 NRG_INLINE vf backward_in_double(vf d, vf x, int frozen, vd mean_l, vd mean_h, vd low_l, vd low_h, vd alpha_l, vd alpha_h,
@@ -113,12 +111,8 @@ static inline void apply_backward(const backward_run *run, nrg_dtype D)
 {
     if (!run->f.plain)
         backward_run_fallback(run, D);
-    else if (D == NRG_F32)
-        backward_run_f32(run);
-    else if (D == NRG_F16)
-        backward_run_f16(run);
     else
-        backward_run_bf16(run);
+        backward_run_any(run, D);
 }
 
 /* ---- columns ---- */
@@ -189,7 +183,7 @@ NRG_INLINE void backward_column_step(const backward_column_run *run, const backw
         store_step(d, G, run->dy + row * run->dy_stride + k * size, 0, n, D, run->stream_dy);
 }
 
-NRG_INLINE void backward_columns_of(const backward_column_run *at, const backward_column_factors *factors, nrg_dtype D)
+NRG_INLINE void apply_backward_columns_of(const backward_column_run *at, const backward_column_factors *factors, nrg_dtype D)
 {
     enum { G = BACKWARD_COLUMNS >= V_APPLY * VN ? V_APPLY : 2, STEP = G * VN };
     const backward_column_run run = *at;
@@ -207,30 +201,7 @@ NRG_INLINE void backward_columns_of(const backward_column_run *at, const backwar
     }
 }
 
-static __attribute__((noinline)) void backward_columns_f32(const backward_column_run *run, const backward_column_factors *f)
-{
-    backward_columns_of(run, f, NRG_F32);
-}
-
-static __attribute__((noinline)) void backward_columns_f16(const backward_column_run *run, const backward_column_factors *f)
-{
-    backward_columns_of(run, f, NRG_F16);
-}
-
-static __attribute__((noinline)) void backward_columns_bf16(const backward_column_run *run, const backward_column_factors *f)
-{
-    backward_columns_of(run, f, NRG_BF16);
-}
-
-static inline void apply_backward_columns(const backward_column_run *run, const backward_column_factors *f, nrg_dtype D)
-{
-    if (D == NRG_F32)
-        backward_columns_f32(run, f);
-    else if (D == NRG_F16)
-        backward_columns_f16(run, f);
-    else
-        backward_columns_bf16(run, f);
-}
+NRG_BY_DTYPE(apply_backward_columns, (run, f), const backward_column_run *run, const backward_column_factors *f)
 
 /* run: of at most BACKWARD_FALLBACK_COLUMNS columns, whose factors begin at column `first` of f. */
 static __attribute__((noinline)) void apply_backward_columns_fallback(const backward_column_run *run,

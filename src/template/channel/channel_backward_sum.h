@@ -72,33 +72,7 @@ NRG_INLINE void add_gradients_of(backward_lanes *lanes, const float *d, const ch
     }
 }
 
-static __attribute__((noinline)) void add_gradients_f32(backward_lanes *lanes, const float *d, const char *x, float mean,
-                                                        size_t n)
-{
-    add_gradients_of(lanes, d, x, mean, n, NRG_F32);
-}
-
-static __attribute__((noinline)) void add_gradients_f16(backward_lanes *lanes, const float *d, const char *x, float mean,
-                                                        size_t n)
-{
-    add_gradients_of(lanes, d, x, mean, n, NRG_F16);
-}
-
-static __attribute__((noinline)) void add_gradients_bf16(backward_lanes *lanes, const float *d, const char *x, float mean,
-                                                         size_t n)
-{
-    add_gradients_of(lanes, d, x, mean, n, NRG_BF16);
-}
-
-static inline void add_gradients(backward_lanes *lanes, const float *d, const char *x, float mean, size_t n, nrg_dtype D)
-{
-    if (D == NRG_F32)
-        add_gradients_f32(lanes, d, x, mean, n);
-    else if (D == NRG_F16)
-        add_gradients_f16(lanes, d, x, mean, n);
-    else
-        add_gradients_bf16(lanes, d, x, mean, n);
-}
+NRG_BY_DTYPE(add_gradients, (lanes, d, x, mean, n), backward_lanes *lanes, const float *d, const char *x, float mean, size_t n)
 
 static inline void clear_gradients(backward_lanes *lanes) { clear_lanes(lanes->a, lanes->b, 1); }
 
@@ -181,12 +155,7 @@ NRG_INLINE void add_columns_of(const backward_columns *c, const float *centre, d
 static __attribute__((noinline)) void add_columns(const backward_columns *c, const float *centre, double *a, double *b,
                                                   nrg_dtype D)
 {
-    if (D == NRG_F32)
-        add_columns_of(c, centre, a, b, NRG_F32);
-    else if (D == NRG_F16)
-        add_columns_of(c, centre, a, b, NRG_F16);
-    else
-        add_columns_of(c, centre, a, b, NRG_BF16);
+    NRG_CALL_BY_DTYPE(D, add_columns_of, c, centre, a, b);
 }
 
 #endif

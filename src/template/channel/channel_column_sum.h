@@ -369,7 +369,7 @@ static __attribute__((noinline)) void finish_sets(const channel_walk *w, const c
                                                   channel_column_factors *f, nrg_running_sums *running)
 {
     const size_t columns = sets->channels_each * sets->per;
-    nrg_channel_statistics stat;
+    nrg_channel_statistics stat = {0};
     /* once, not for each set: to copy what has just been stored word by word waits for it, a third of the time of small sets */
     channel_block block = sets_block(w, sets, 0, 1, &stat);
     f->plain = 1;

@@ -55,30 +55,8 @@ NRG_INLINE void add_elements_of(channel_lanes *lanes, const char *x, size_t n, i
     }
 }
 
-static __attribute__((noinline)) void add_elements_f32(channel_lanes *lanes, const char *x, size_t n, int centred, int prefetch)
-{
-    add_elements_of(lanes, x, n, centred, prefetch, NRG_F32);
-}
-
-static __attribute__((noinline)) void add_elements_f16(channel_lanes *lanes, const char *x, size_t n, int centred, int prefetch)
-{
-    add_elements_of(lanes, x, n, centred, prefetch, NRG_F16);
-}
-
-static __attribute__((noinline)) void add_elements_bf16(channel_lanes *lanes, const char *x, size_t n, int centred, int prefetch)
-{
-    add_elements_of(lanes, x, n, centred, prefetch, NRG_BF16);
-}
-
-static inline void add_elements(channel_lanes *lanes, const char *x, size_t n, int centred, int prefetch, nrg_dtype D)
-{
-    if (D == NRG_F32)
-        add_elements_f32(lanes, x, n, centred, prefetch);
-    else if (D == NRG_F16)
-        add_elements_f16(lanes, x, n, centred, prefetch);
-    else
-        add_elements_bf16(lanes, x, n, centred, prefetch);
-}
+NRG_BY_DTYPE(add_elements, (lanes, x, n, centred, prefetch), channel_lanes *lanes, const char *x, size_t n, int centred,
+             int prefetch)
 
 NRG_INLINE void fold_sums(channel_lanes *lanes, double *t, double *q, int centred)
 {
@@ -94,7 +72,7 @@ NRG_INLINE void fold_sums(channel_lanes *lanes, double *t, double *q, int centre
 /* Small sets, n elements each, one after the other: at most NORM_BATCH of them, whose folds share their shuffles. */
 enum { CHANNEL_SMALL = 512 };
 
-NRG_INLINE void sum_small_of(const char *x, size_t n, size_t count, double *t, double *q, nrg_dtype D)
+NRG_INLINE void sum_squares_of(const char *x, size_t n, size_t count, double *t, double *q, nrg_dtype D)
 {
     vd8 folded_t[NORM_BATCH], folded_q[NORM_BATCH];
     double sums[NORM_BATCH];
@@ -129,29 +107,11 @@ NRG_INLINE void sum_small_of(const char *x, size_t n, size_t count, double *t, d
     memcpy(q, sums, count * sizeof *q);
 }
 
-static __attribute__((noinline)) void sum_small_f32(const char *x, size_t n, size_t count, double *t, double *q)
-{
-    sum_small_of(x, n, count, t, q, NRG_F32);
-}
-
-static __attribute__((noinline)) void sum_small_f16(const char *x, size_t n, size_t count, double *t, double *q)
-{
-    sum_small_of(x, n, count, t, q, NRG_F16);
-}
-
-static __attribute__((noinline)) void sum_small_bf16(const char *x, size_t n, size_t count, double *t, double *q)
-{
-    sum_small_of(x, n, count, t, q, NRG_BF16);
-}
+NRG_BY_DTYPE(sum_squares, (x, n, count, t, q), const char *x, size_t n, size_t count, double *t, double *q)
 
 static inline void sum_small(const char *x, size_t n, size_t count, double *t, double *q, int centred, nrg_dtype D)
 {
-    if (D == NRG_F32)
-        sum_small_f32(x, n, count, t, q);
-    else if (D == NRG_F16)
-        sum_small_f16(x, n, count, t, q);
-    else
-        sum_small_bf16(x, n, count, t, q);
+    sum_squares(x, n, count, t, q, D);
     for (size_t i = 0; i < count && !centred; i++)
         t[i] = 0;
 }
@@ -227,30 +187,7 @@ NRG_INLINE void sum_columns_of(const channel_columns *c, double *t, double *q, n
             t[k] = 0;
 }
 
-static __attribute__((noinline)) void sum_columns_f32(const channel_columns *c, double *t, double *q)
-{
-    sum_columns_of(c, t, q, NRG_F32);
-}
-
-static __attribute__((noinline)) void sum_columns_f16(const channel_columns *c, double *t, double *q)
-{
-    sum_columns_of(c, t, q, NRG_F16);
-}
-
-static __attribute__((noinline)) void sum_columns_bf16(const channel_columns *c, double *t, double *q)
-{
-    sum_columns_of(c, t, q, NRG_BF16);
-}
-
-static inline void sum_columns(const channel_columns *c, double *t, double *q, nrg_dtype D)
-{
-    if (D == NRG_F32)
-        sum_columns_f32(c, t, q);
-    else if (D == NRG_F16)
-        sum_columns_f16(c, t, q);
-    else
-        sum_columns_bf16(c, t, q);
-}
+NRG_BY_DTYPE(sum_columns, (c, t, q), const channel_columns *c, double *t, double *q)
 
 /* Adds n columns to eight lanes, column k to lane k mod 8. */
 static inline void fold_into(double lanes[CHANNEL_COLUMN_LANES], const double *columns, size_t n)

@@ -176,30 +176,7 @@ NRG_INLINE void add_fast_of(fast_lanes *l, const char *x, size_t n, int prefetch
     }
 }
 
-static __attribute__((noinline)) void add_fast_f32(fast_lanes *l, const char *x, size_t n, int prefetch)
-{
-    add_fast_of(l, x, n, prefetch, NRG_F32);
-}
-
-static __attribute__((noinline)) void add_fast_f16(fast_lanes *l, const char *x, size_t n, int prefetch)
-{
-    add_fast_of(l, x, n, prefetch, NRG_F16);
-}
-
-static __attribute__((noinline)) void add_fast_bf16(fast_lanes *l, const char *x, size_t n, int prefetch)
-{
-    add_fast_of(l, x, n, prefetch, NRG_BF16);
-}
-
-static inline void add_fast(fast_lanes *l, const char *x, size_t n, int prefetch, nrg_dtype D)
-{
-    if (D == NRG_F32)
-        add_fast_f32(l, x, n, prefetch);
-    else if (D == NRG_F16)
-        add_fast_f16(l, x, n, prefetch);
-    else
-        add_fast_bf16(l, x, n, prefetch);
-}
+NRG_BY_DTYPE(add_fast, (l, x, n, prefetch), fast_lanes *l, const char *x, size_t n, int prefetch)
 
 /* Begins a segment. Once for thousands of elements, so the dtype is looked up at run time. */
 static __attribute__((noinline)) void start_fast(fast_lanes *l, const char *x, int centred, nrg_dtype D)

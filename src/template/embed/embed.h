@@ -71,7 +71,7 @@ NRG_INLINE void embed_step(int G, const embed_row *row, char *o, size_t i, size_
     store_step(sum, G, o, i, n, D, row->stream);
 }
 
-NRG_INLINE void embed_sum_row(const embed_row *row, char *o, size_t dim, nrg_dtype D)
+NRG_INLINE void embed_sum_of(const embed_row *row, char *o, size_t dim, nrg_dtype D)
 {
     const size_t step = (size_t)V_APPLY * VN;
     size_t i = 0;
@@ -114,20 +114,7 @@ NRG_INLINE void embed_copy_row(const char *from, char *to, size_t n, const char 
 /* ---- rows of any dtype by functions of their own, so that the walks over rows and tables are there once and not three times
  * ---- */
 
-static __attribute__((noinline)) void embed_sum_f32(const embed_row *row, char *o, size_t dim)
-{
-    embed_sum_row(row, o, dim, NRG_F32);
-}
-
-static __attribute__((noinline)) void embed_sum_f16(const embed_row *row, char *o, size_t dim)
-{
-    embed_sum_row(row, o, dim, NRG_F16);
-}
-
-static __attribute__((noinline)) void embed_sum_bf16(const embed_row *row, char *o, size_t dim)
-{
-    embed_sum_row(row, o, dim, NRG_BF16);
-}
+NRG_BY_DTYPE(embed_sum, (row, o, dim), const embed_row *row, char *o, size_t dim)
 
 static __attribute__((noinline)) void embed_copy_f32(const char *from, char *to, size_t n, const char *prefetch, int stream)
 {
@@ -168,12 +155,8 @@ static __attribute__((noinline)) void embed_forward(const nrg_embed_job *job, nr
         }
         if (job->is_copy)
             embed_copy(row.from[0], o, dim, row.prefetch, stream, dtype);
-        else if (dtype == NRG_F32)
-            embed_sum_f32(&row, o, dim);
-        else if (dtype == NRG_F16)
-            embed_sum_f16(&row, o, dim);
         else
-            embed_sum_bf16(&row, o, dim);
+            embed_sum(&row, o, dim, dtype);
     }
     if (stream)
         v_nt_fence();

@@ -133,7 +133,7 @@ NRG_INLINE const char *embed_token(const nrg_embed_backward_job *job, embed_toke
 }
 
 /* One batch, columns piece to end. */
-NRG_INLINE void embed_sum_batch(const embed_batch *b, char *d_table, double *sums, size_t piece, size_t end, nrg_dtype D)
+NRG_INLINE void embed_sum_batch_of(const embed_batch *b, char *d_table, double *sums, size_t piece, size_t end, nrg_dtype D)
 {
     size_t i = piece;
     for (; i + EMBED_STEP <= end; i += EMBED_STEP)
@@ -142,21 +142,8 @@ NRG_INLINE void embed_sum_batch(const embed_batch *b, char *d_table, double *sum
         embed_batch_step(1, b, d_table, sums + (i - piece), i, lanes_at(i, end), D);
 }
 
-static __attribute__((noinline)) void embed_batch_f32(const embed_batch *b, char *d_table, double *sums, size_t piece, size_t end)
-{
-    embed_sum_batch(b, d_table, sums, piece, end, NRG_F32);
-}
-
-static __attribute__((noinline)) void embed_batch_f16(const embed_batch *b, char *d_table, double *sums, size_t piece, size_t end)
-{
-    embed_sum_batch(b, d_table, sums, piece, end, NRG_F16);
-}
-
-static __attribute__((noinline)) void embed_batch_bf16(const embed_batch *b, char *d_table, double *sums, size_t piece,
-                                                       size_t end)
-{
-    embed_sum_batch(b, d_table, sums, piece, end, NRG_BF16);
-}
+NRG_BY_DTYPE(embed_sum_batch, (b, d_table, sums, piece, end), const embed_batch *b, char *d_table, double *sums, size_t piece,
+             size_t end)
 
 /* Columns begin to end of a row with tokens. */
 static void embed_add_tokens(const nrg_embed_backward_job *job, embed_batch *b, char *d_table, embed_tokens t, size_t begin,
@@ -174,12 +161,7 @@ static void embed_add_tokens(const nrg_embed_backward_job *job, embed_batch *b, 
                 b->from[token] = embed_token(job, t, done + (size_t)token);
                 b->prefetch[token] = prefetch ? prefetch : b->from[token];
             }
-            if (dtype == NRG_F32)
-                embed_batch_f32(b, d_table, sums, piece, piece_end);
-            else if (dtype == NRG_F16)
-                embed_batch_f16(b, d_table, sums, piece, piece_end);
-            else
-                embed_batch_bf16(b, d_table, sums, piece, piece_end);
+            embed_sum_batch(b, d_table, sums, piece, piece_end, dtype);
         }
     }
 }

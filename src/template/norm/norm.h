@@ -12,20 +12,7 @@
 
 #include "norm_exact_loops.h"
 #include "norm_fallback.h"
-#include "norm_fast_apply.h"
-#include "norm_fast_rows.h"
-#include "norm_fast_short.h"
-
-#define NORM_DTYPE f32
-#define NORM_D NRG_F32
 #include "norm_loops.h"
-#define NORM_DTYPE f16
-#define NORM_D NRG_F16
-#include "norm_loops.h"
-#define NORM_DTYPE bf16
-#define NORM_D NRG_BF16
-#include "norm_loops.h"
-
 #include "norm_long.h"
 
 #include "norm_fast_alone.h"

@@ -148,10 +148,10 @@ NRG_INLINE void backward_steps(const backward_rows *b, const backward_vf *f, int
 {
     const size_t step = (size_t)G * VN, most = (size_t)BACKWARD_MOST * VN;
     size_t i = 0;
-    if (R == NRG_ROW_BATCH && b->stream && b->ahead_d)
+    if (R == NRG_ROW_BATCH && streams(b->stream) && b->ahead_d)
         for (; i + most <= n; i += most)
             backward_step(b, f, R, BACKWARD_MOST, i, most, centred, BACKWARD_AHEAD, straight, D);
-    else if (R == NRG_ROW_BATCH && b->stream)
+    else if (R == NRG_ROW_BATCH && streams(b->stream))
         for (; i + most <= n; i += most)
             backward_step(b, f, R, BACKWARD_MOST, i, most, centred, 1, straight, D);
     else
@@ -169,7 +169,9 @@ NRG_INLINE void backward_steps_any(const backward_rows *rows, int R, int G, size
     NRG_UNROLL
     for (int row = 0; row < most; row++)
         f[row] = vectors_of(b.f[row < b.count ? row : 0]);
-    if (centred || b.db) /* db goes with LayerNorm: that of an RMSNorm takes the same way */
+    if (V_SMALL)
+        backward_steps(&b, f, R, G, n, centred || b.db, straight, D);
+    else if (centred || b.db) /* db goes with LayerNorm: that of an RMSNorm takes the same way */
         backward_steps(&b, f, R, G, n, 1, straight, D);
     else
         backward_steps(&b, f, R, G, n, 0, straight, D);
@@ -182,7 +184,9 @@ enum { BACKWARD_STEP = VN > 8 ? BACKWARD_MOST : 1 };
 /* Batches that are whole; and those that are not, of which a row alone has loops of its own where its sums are the gradients. */
 NRG_INLINE void backward_batch_of(const backward_rows *rows, size_t n, int centred, nrg_dtype D)
 {
-    if (rows->count == NRG_ROW_BATCH && !rows->straight)
+    if (V_SMALL)
+        backward_steps_any(rows, 0, 1, n, centred, rows->straight, D);
+    else if (rows->count == NRG_ROW_BATCH && !rows->straight)
         backward_steps_any(rows, NRG_ROW_BATCH, BACKWARD_STEP, n, centred, 0, D);
     else if (rows->count == 1 && rows->straight)
         backward_steps_any(rows, 1, BACKWARD_MOST, n, centred, 1, D);
@@ -195,12 +199,7 @@ NRG_INLINE void backward_batch_of(const backward_rows *rows, size_t n, int centr
 /* n columns of a batch of plain rows of dtype D. */
 static __attribute__((noinline)) void backward_batch_elements(const backward_rows *rows, size_t n, int centred, nrg_dtype D)
 {
-    if (D == NRG_F32)
-        backward_batch_of(rows, n, centred, NRG_F32);
-    else if (D == NRG_F16)
-        backward_batch_of(rows, n, centred, NRG_F16);
-    else
-        backward_batch_of(rows, n, centred, NRG_BF16);
+    NRG_CALL_BY_DTYPE(D, backward_batch_of, rows, n, centred);
 }
 
 /* A column's sums to its gradient, as the second phase does it of several blocks (calls/reduce.h). */

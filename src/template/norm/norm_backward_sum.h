@@ -215,7 +215,9 @@ NRG_INLINE void backward_sum_any(backward_sums *s, const backward_chunk *c, floa
                                  nrg_dtype D)
 {
     const int weighted = D != NRG_F32 || c->w; /* 16-bit rows without weights are given ones: half the code */
-    if (centred && weighted)
+    if (V_SMALL)
+        backward_sum_chunk(s, c, mean, n, centred, weighted, prefetch, D);
+    else if (centred && weighted)
         backward_sum_chunk(s, c, mean, n, 1, 1, prefetch, D);
     else if (weighted)
         backward_sum_chunk(s, c, mean, n, 0, 1, prefetch, D);
@@ -234,12 +236,7 @@ static __attribute__((noinline)) void backward_sum(backward_sums *s, const backw
         s->total_q = s->total_qq = s->total_d = s->total_dq = (norm_total){0, 0};
         backward_clear(s);
     }
-    if (D == NRG_F32)
-        backward_sum_any(s, c, mean, end - begin, centred, prefetch, NRG_F32);
-    else if (D == NRG_F16)
-        backward_sum_any(s, c, mean, end - begin, centred, prefetch, NRG_F16);
-    else
-        backward_sum_any(s, c, mean, end - begin, centred, prefetch, NRG_BF16);
+    NRG_CALL_BY_DTYPE(D, backward_sum_any, s, c, mean, end - begin, centred, prefetch);
     if (end != dim && end % NORM_SEGMENT != 0)
         return;
     add_compensated(&s->total_qq, lanes_sum(s->qq));

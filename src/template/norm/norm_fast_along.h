@@ -14,7 +14,7 @@ enum { ALONG_PLAIN = NORM_ALONG | NORM_PREFETCH | NORM_STREAM_O, ALONG_RESIDUAL 
  * cache (AVX2 on Zen 4: 512 rows of 768). */
 NRG_INLINE int along_serves(const norm_options *opt, nrg_dtype D)
 {
-    return (!(opt->how & NORM_CENTRED) || (int)V_FAST2 == (int)FAST_VECTORS) && D == NRG_F32 && opt->fast &&
+    return !V_SMALL && (!(opt->how & NORM_CENTRED) || (int)V_FAST2 == (int)FAST_VECTORS) && D == NRG_F32 && opt->fast &&
            opt->how & NORM_PREFETCH && opt->dim % FAST_LANES == 0 &&
            !(opt->how & (NORM_W_OFFSET | NORM_LAST | NORM_GATE_FIRST | NORM_GATE_AGAIN));
 }

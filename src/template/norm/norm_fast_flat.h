@@ -70,7 +70,7 @@ static __attribute__((noinline)) int flat_knows_rows(const nrg_norm_job *job)
 
 NRG_INLINE int flat_serves(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
 {
-    return D == NRG_F32 && opt->fast && gate_has_loop(job) && opt->dim <= FLAT_ELEMENTS / 2 &&
+    return !V_SMALL && D == NRG_F32 && opt->fast && gate_has_loop(job) && opt->dim <= FLAT_ELEMENTS / 2 &&
            job->row_end - job->row_begin > 1 && !job->after &&
            /* a row that needs the fallback is begun again: its r must not lie over what that is made of */
            !(job->r && (!job->y || job->r == job->x || job->r == job->y)) && flat_knows_rows(job);

@@ -21,7 +21,7 @@ NRG_INLINE size_t gated_most(size_t dim)
 NRG_INLINE int gated_short_serves(const nrg_norm_job *job, const norm_options *opt)
 {
     /* a row that needs the fallback is begun again: its r must not lie over what that is made of */
-    return opt->fast && opt->dim <= NORM_BLOCK && job->row_end - job->row_begin > 1 &&
+    return !V_SMALL && opt->fast && opt->dim <= NORM_BLOCK && job->row_end - job->row_begin > 1 &&
            !(job->r && (job->r == job->x || job->r == job->y));
 }
 
@@ -144,7 +144,7 @@ static __attribute__((noinline)) size_t gated_short_rows(const nrg_norm_job *job
         for (int k = 0; pre && k < g.some.count; k++)
             g.row[k].r = (char *)g.row[k].stage;
         const norm_part part = {.opt = &apply, .row = g.row, .count = g.some.count, .end = dim};
-        apply_fast(&part, &g.some.s, D);
+        fast_apply(&part, &g.some.s, D);
         *fallback = 0;
         for (int k = 0; NRG_RARELY(g.some.s.any) && k < g.some.count; k++)
             *fallback |= g.some.s.needs_fallback[k] != 0 ? 1u << k : 0;

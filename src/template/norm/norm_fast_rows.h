@@ -21,7 +21,7 @@ NRG_INLINE float fast_pilot(const norm_row *row, unsigned how, unsigned may, siz
             order_to_pairs(v, FAST_VECTORS);
     } else
         load_again(v, FAST_VECTORS, read | norm_pairs(FAST_VECTORS, D), *row, 0, FAST_LANES, D);
-    fast_fold(v, D == NRG_BF16);
+    fast_fold(v, norm_pairs(FAST_VECTORS, D) != 0);
     NRG_UNROLL
     for (int half = (int)FAST_FOLDED / 2; half; half /= 2) {
         NRG_UNROLL
@@ -85,8 +85,8 @@ NRG_INLINE void fast_row(vf *t, vf *tt, fast_blocks *blocks, fast_lanes *kept, c
             continue;
         }
         if (centred)
-            fast_fold(t, D == NRG_BF16);
-        fast_fold(tt, D == NRG_BF16);
+            fast_fold(t, norm_pairs(FAST_VECTORS, D) != 0);
+        fast_fold(tt, norm_pairs(FAST_VECTORS, D) != 0);
         if (dim <= FAST_BLOCK)
             return;
         if ((end - 1) % NORM_SEGMENT < FAST_BLOCK)

@@ -21,7 +21,7 @@ NRG_INLINE int fast_short_knows(const norm_options *opt) { return opt->dim <= FA
 
 NRG_INLINE int fast_short_serves(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
 {
-    return opt->fast && fast_short_knows(opt) && !(opt->how & (D == NRG_F32 ? NORM_LAST : NORM_FIRST | NORM_LAST)) &&
+    return !V_SMALL && opt->fast && fast_short_knows(opt) && !(opt->how & (D == NRG_F32 ? NORM_LAST : NORM_FIRST | NORM_LAST)) &&
            job->groups == 1 && job->row_end - job->row_begin > 1;
 }
 
@@ -148,8 +148,8 @@ static __attribute__((noinline)) const char *fast_short_floats(float *to, const 
     return (const char *)to;
 }
 
-NRG_INLINE void fast_short_elements(const fast_some *b, const nrg_norm_job *job, const norm_options *opt,
-                                    const fast_short_weights *weights, nrg_dtype D)
+NRG_INLINE void fast_short_elements_of(const fast_some *b, const nrg_norm_job *job, const norm_options *opt,
+                                       const fast_short_weights *weights, nrg_dtype D)
 {
     const size_t dim = opt->dim, x_stride = b->x_stride, o_stride = job->o_stride;
     const unsigned how = opt->how, may = NORM_STREAM_O | NORM_CENTRED, pairs = norm_pairs(fast_apply_vectors(D), D),

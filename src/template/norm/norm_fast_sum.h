@@ -192,8 +192,8 @@ NRG_INLINE vd8 fast_short_sum(vd8 *t, const char *x, size_t dim, size_t most, vf
     vf lanes_t[FAST_VECTORS], lanes_tt[FAST_VECTORS];
     fast_block(lanes_t, lanes_tt, &s, NULL, 0, D, centred, 0);
     if (centred)
-        fast_fold(lanes_t, D == NRG_BF16);
-    fast_fold(lanes_tt, D == NRG_BF16);
+        fast_fold(lanes_t, norm_pairs(FAST_VECTORS, D) != 0);
+    fast_fold(lanes_tt, norm_pairs(FAST_VECTORS, D) != 0);
     if (most <= FAST_BLOCK || dim <= FAST_BLOCK) {
         if (centred)
             *t = fast_widen(lanes_t, NULL);
@@ -208,11 +208,11 @@ NRG_INLINE vd8 fast_short_sum(vd8 *t, const char *x, size_t dim, size_t most, vf
     s.vectors = dim % FAST_LANES / VN;
     fast_block(more_t, more_tt, &s, NULL, 0, D, centred, 0);
     if (centred) {
-        fast_fold(more_t, D == NRG_BF16);
+        fast_fold(more_t, norm_pairs(FAST_VECTORS, D) != 0);
         fast_join(lanes_t, lost_t, more_t);
         *t = fast_widen(lanes_t, lost_t);
     }
-    fast_fold(more_tt, D == NRG_BF16);
+    fast_fold(more_tt, norm_pairs(FAST_VECTORS, D) != 0);
     fast_join(lanes_tt, lost_tt, more_tt);
     return fast_widen(lanes_tt, lost_tt);
 }

@@ -205,7 +205,7 @@ static __attribute__((noinline)) void second_flat(const gated *g, const norm_row
             plain.x = r;
         plain.o = (char *)staged_at(g->scratch, begin);
     }
-    apply_fast(&part, s, NRG_F32);
+    fast_apply(&part, s, NRG_F32);
     if (g->job->gate == NRG_GATE_POST) {
         NRG_PATH_NAME(silu_times)
         ((const float *)row->z + begin, g->scratch, o, n,

@@ -41,10 +41,10 @@ enum {
 };
 
 /* What a loop with steps of G vectors is to add to its options. */
-NRG_INLINE unsigned norm_pairs(int G, nrg_dtype D) { return D == NRG_BF16 && G > 1 ? NORM_PAIRS : 0; }
+NRG_INLINE unsigned norm_pairs(int G, nrg_dtype D) { return !V_SMALL && D == NRG_BF16 && G > 1 ? NORM_PAIRS : 0; }
 
 /* Whether a step is one of pairs: what a compiler knows of single vectors without looking at the options. */
-NRG_INLINE int in_pairs(int G, unsigned how) { return G > 1 && how & NORM_PAIRS; }
+NRG_INLINE int in_pairs(int G, unsigned how) { return !V_SMALL && G > 1 && how & NORM_PAIRS; }
 
 typedef struct norm_options {
     size_t dim;

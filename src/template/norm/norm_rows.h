@@ -30,20 +30,10 @@ static void sum_fast(fast_blocks *blocks, float *pilot, vd8 *t, vd8 *tt, const n
         return;
     }
     if (part->opt->how & NORM_CENTRED) {
-        if (D == NRG_F32)
-            fast_centred_f32(blocks, pilot, t, tt, part);
-        else if (D == NRG_F16)
-            fast_centred_f16(blocks, pilot, t, tt, part);
-        else
-            fast_centred_bf16(blocks, pilot, t, tt, part);
+        fast_centred(blocks, pilot, t, tt, part, D);
         return;
     }
-    if (D == NRG_F32)
-        fast_rms_f32(blocks, tt, part);
-    else if (D == NRG_F16)
-        fast_rms_f16(blocks, tt, part);
-    else
-        fast_rms_bf16(blocks, tt, part);
+    fast_rms(blocks, tt, part, D);
 }
 
 /* Scalars of one grade or the other, which are those of the job's options. */
@@ -52,20 +42,10 @@ typedef union some_scalars {
     fast_scalars fast;
 } some_scalars;
 
-static void apply_fast(const norm_part *part, const fast_scalars *s, nrg_dtype D)
-{
-    if (D == NRG_F32)
-        fast_apply_f32(part, s);
-    else if (D == NRG_F16)
-        fast_apply_f16(part, s);
-    else
-        fast_apply_bf16(part, s);
-}
-
 static void apply_any(const norm_part *part, const some_scalars *s, nrg_dtype D)
 {
     if (part->opt->fast)
-        apply_fast(part, &s->fast, D);
+        fast_apply(part, &s->fast, D);
     else
         exact_apply(part, &s->exact);
 }
@@ -206,12 +186,8 @@ static void short_sums_of(fast_some *b, const nrg_norm_job *job, size_t n, size_
 {
     if (job->formula.centred)
         fast_short_centred(b, job, n, most);
-    else if (D == NRG_F32)
-        fast_short_rms_f32(b, job, n, most);
-    else if (D == NRG_F16)
-        fast_short_rms_f16(b, job, n, most);
     else
-        fast_short_rms_bf16(b, job, n, most);
+        fast_short_rms(b, job, n, most, D);
 }
 
 static void short_sums(fast_some *b, const nrg_norm_job *job, size_t n, size_t most, nrg_dtype D)
@@ -247,17 +223,6 @@ static __attribute__((noinline)) void fast_short_centred_half(fast_some *b, cons
     b->x_stride = job->x_stride;
 }
 
-static void short_elements(const fast_some *b, const nrg_norm_job *job, const norm_options *opt,
-                           const fast_short_weights *weights, nrg_dtype D)
-{
-    if (D == NRG_F32)
-        fast_short_elements_f32(b, job, opt, weights);
-    else if (D == NRG_F16)
-        fast_short_elements_f16(b, job, opt, weights);
-    else
-        fast_short_elements_bf16(b, job, opt, weights);
-}
-
 static void short_row_sums(fast_some *b, const nrg_norm_job *job, size_t n, size_t most, nrg_dtype D)
 {
     if (job->formula.centred && D != NRG_F32)
@@ -282,7 +247,7 @@ static __attribute__((noinline)) void short_fast_rows(const nrg_norm_job *job, c
         const int is_last = n == job->row_end;
         if (!is_last)
             short_row_sums(next, job, n, most, D);
-        short_elements(now, job, opt, &weights, D);
+        fast_short_elements(now, job, opt, &weights, D);
         if (is_last)
             return;
         fast_some *const done = now;
@@ -310,7 +275,7 @@ static __attribute__((noinline)) void short_residual_rows(const nrg_norm_job *jo
             short_sums_of(&both[turn], job, n, most, NRG_F32);
         }
         if (n != job->row_begin)
-            fast_short_elements_f32(&both[turn ^ 1], job, opt, &weights);
+            fast_short_elements(&both[turn ^ 1], job, opt, &weights, NRG_F32);
         if (n == job->row_end)
             return;
         n += (size_t)both[turn].count;

@@ -6,6 +6,68 @@
 
 #include "norm_rope_row.h"
 
+/* Rows from *at on, up to the job's end or the first eight among which some need the fallback: those are the bits of
+ * *needs_fallback, and *at is the first row of these eight, or the end. */
+NRG_INLINE void norm_rope_some_rows_of(const nrg_norm_rope_job *job, size_t *at, unsigned *needs_fallback, nrg_dtype D)
+{
+    size_t n = *at;
+    norm_rope_plan p;
+    norm_rope_set_up(&p, job, D);
+    const size_t end = job->rope.end, heads = p.heads;
+    size_t token = n / heads, head = n - token * heads;
+    norm_rope_token(&p, token);
+    for (; n < end; n += NORM_BATCH) {
+        const int count = end - n < NORM_BATCH ? (int)(end - n) : NORM_BATCH;
+        const char *x[NORM_BATCH];
+        double total_tt[FAST_ROWS] = {0};
+        vd8 tt[NORM_BATCH];
+        fast_scalars s;
+        size_t t = token, h = head;
+        for (int i = 0; i < count; i++) {
+            x[i] = p.x + t * p.x_token_stride + h * p.x_head_stride;
+            tt[i] = fast_short_sum(NULL, x[i], p.dim, NORM_BLOCK, v_zero(), D, 0);
+            if (++h == heads) {
+                h = 0;
+                t++;
+            }
+        }
+        for (int i = count; i < NORM_BATCH; i++)
+            tt[i] = tt[0];
+        vd8_sum_rows(tt, total_tt);
+        fast_scalars_of(&s, &job->norm, NULL, NULL, total_tt, count, 0);
+        *needs_fallback = 0;
+        for (int i = 0; i < count; i++) {
+            char *o = p.o + token * p.o_token_stride + head * p.o_head_stride;
+            if (s.needs_fallback[i] != 0)
+                *needs_fallback |= 1u << i;
+            else {
+                const vf f = v_set1(s.factor[i]);
+                if (p.mean)
+                    p.mean[n + (size_t)i] = 0;
+                if (p.rstd)
+                    p.rstd[n + (size_t)i] = s.rstd[i];
+                if (streams(p.stream))
+                    norm_rope_row(&p, f, x[i], o, D, 1);
+                else
+                    norm_rope_row(&p, f, x[i], o, D, 0);
+            }
+            if (++head == heads) {
+                head = 0;
+                token++;
+                if (n + (size_t)i + 1 < end)
+                    norm_rope_token(&p, token);
+            }
+        }
+        if (*needs_fallback)
+            break;
+    }
+    if (p.stream)
+        v_nt_fence();
+    *at = n < end ? n : end;
+}
+
+NRG_BY_DTYPE(norm_rope_some_rows, (job, at, needs_fallback), const nrg_norm_rope_job *job, size_t *at, unsigned *needs_fallback)
+
 #define NORM_ROPE_DTYPE f32
 #define NORM_ROPE_D NRG_F32
 #include "norm_rope_rows.h"

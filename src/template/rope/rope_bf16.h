@@ -125,7 +125,7 @@ NRG_INLINE void rope_bf16_far(const rope_heads *h, const float *cosines, const f
 
 NRG_INLINE int rope_bf16_serves(size_t pairs, int interleaved)
 {
-    return pairs % (interleaved ? VN : 2 * VN) == 0 && pairs <= ROPE_BLOCK;
+    return !V_SMALL && pairs % (interleaved ? VN : 2 * VN) == 0 && pairs <= ROPE_BLOCK;
 }
 
 /* Half-split pairs are taken 2·VN at a time, the even ones first. */
