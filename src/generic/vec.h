@@ -8,16 +8,26 @@
 #ifndef NRG_GENERIC_VEC_H
 #define NRG_GENERIC_VEC_H
 
-/* gcc says so by __FP_FAST_FMA; clang by nothing that is alike for all targets. */
+/* Fused multiply-add: gcc says so by __FP_FAST_FMA, clang by nothing that is alike for all targets. */
 #if (defined(__FP_FAST_FMA) && defined(__FP_FAST_FMAF)) || defined(__ARM_FEATURE_FMA) || defined(__FMA__) ||                     \
     (defined(__riscv_flen) && __riscv_flen >= 64) || defined(__powerpc64__)
 #define V_HAS_FMA 1
 #else
 #define V_HAS_FMA 0
-/* Loops over vectors stay loops: what they hold is in memory, which is nothing beside the fma, and the path is half as large. */
+#include <math.h>
+#endif
+
+/* Registers of 16 bytes. Elsewhere compilers take vectors apart: a dozen instructions where there was one. */
+#if defined(__SSE2__) || defined(__ARM_NEON) || defined(__ALTIVEC__) || defined(__wasm_simd128__) || defined(__loongarch_sx)
+#define V_HAS_VECTORS 1
+#else
+#define V_HAS_VECTORS 0
+#endif
+
+/* Loops over vectors stay loops: what they hold is in memory, which is little beside such an fma and such vectors. */
+#if !V_HAS_FMA || !V_HAS_VECTORS
 #define NRG_UNROLL
 #define V_SMALL 1
-#include <math.h>
 #endif
 
 #include "../template/vec.h"
@@ -36,12 +46,12 @@ enum {
     V_SUM2 = 4,
     V_SUM4 = 2,
     V_APPLY = 4,
-    V_FAST1 = V_HAS_FMA ? 16 : 2,
-    V_FAST2 = V_HAS_FMA ? 8 : 2,
-    V_FAST_HALF = V_HAS_FMA ? 8 : 2,
-    V_FAST_ANY = V_HAS_FMA ? 4 : 2,
-    V_ACT = V_HAS_FMA ? 4 : 2,
-    V_ROPE = V_HAS_FMA ? 8 : 2,
+    V_FAST1 = V_SMALL ? 2 : 16,
+    V_FAST2 = V_SMALL ? 2 : 8,
+    V_FAST_HALF = V_SMALL ? 2 : 8,
+    V_FAST_ANY = V_SMALL ? 2 : 4,
+    V_ACT = V_SMALL ? 2 : 4,
+    V_ROPE = V_SMALL ? 2 : 8,
 };
 
 typedef float vf __attribute__((vector_size(16)));
@@ -64,8 +74,22 @@ typedef v_halves vp;
 #define V_SHUFFLE(a, b, i, j, k, l) __builtin_shuffle(a, b, (vm){i, j, k, l})
 #endif
 
+/* Where one operand of an fma is known to be the same number in all lanes, gcc does them one by one: it is not to know. */
+#if V_HAS_FMA && defined(__aarch64__)
+#define V_OPAQUE(v) __asm__("" : "+w"(v))
+#elif V_HAS_FMA && defined(__x86_64__)
+#define V_OPAQUE(v) __asm__("" : "+x"(v))
+#else
+#define V_OPAQUE(v) ((void)0)
+#endif
+
 NRG_INLINE vf v_zero(void) { return (vf){0}; }
-NRG_INLINE vf v_set1(float f) { return (vf){f, f, f, f}; }
+NRG_INLINE vf v_set1(float f)
+{
+    vf all = {f, f, f, f};
+    V_OPAQUE(all);
+    return all;
+}
 NRG_INLINE vf v_add(vf a, vf b) { return a + b; }
 NRG_INLINE vf v_sub(vf a, vf b) { return a - b; }
 NRG_INLINE vf v_mul(vf a, vf b) { return a * b; }
@@ -85,8 +109,16 @@ NRG_INLINE vf v_scale2(vf s, vf z) { return (vf)((v_words)s + ((v_words)z << 23)
 
 /* ---- doubles: half as many a vector ---- */
 
+/* Floats and 16-bit elements are aligned as such: where loads of words have to be, memcpy takes bytes unless it is told. */
+#define V_AT(p) __builtin_assume_aligned(p, sizeof *(p))
+
 NRG_INLINE vd vd_zero(void) { return (vd){0}; }
-NRG_INLINE vd vd_set1(double d) { return (vd){d, d}; }
+NRG_INLINE vd vd_set1(double d)
+{
+    vd all = {d, d};
+    V_OPAQUE(all);
+    return all;
+}
 NRG_INLINE vd vd_ld(const double *p)
 {
     vd a;
@@ -214,10 +246,10 @@ NRG_INLINE vf v_fnma(vf a, vf b, vf c) { return v_fma(-a, b, c); }
 NRG_INLINE vf v_ld_f32(const float *p)
 {
     vf a;
-    memcpy(&a, p, sizeof a);
+    memcpy(&a, V_AT(p), sizeof a);
     return a;
 }
-NRG_INLINE void v_st_f32(float *p, vf a) { memcpy(p, &a, sizeof a); }
+NRG_INLINE void v_st_f32(float *p, vf a) { memcpy(V_AT(p), &a, sizeof a); }
 NRG_INLINE vf v_ldn_f32(const float *p, size_t n)
 {
     if (n == VN)
@@ -246,10 +278,10 @@ NRG_INLINE void v_nt_fence(void) {}
 NRG_INLINE vh v_ld_half(const uint16_t *p)
 {
     vh h;
-    memcpy(&h, p, sizeof h);
+    memcpy(&h, V_AT(p), sizeof h);
     return h;
 }
-NRG_INLINE void v_st_half(uint16_t *p, vh h) { memcpy(p, &h, sizeof h); }
+NRG_INLINE void v_st_half(uint16_t *p, vh h) { memcpy(V_AT(p), &h, sizeof h); }
 NRG_INLINE vh v_ldn_half(const uint16_t *p, size_t n)
 {
     if (n == VN)
@@ -306,10 +338,10 @@ V_CALL vh v_to_bf16(vf a) { return v_narrow(v_rounded_bf16(a) >> 16); }
 NRG_INLINE vp v_ld_pair(const uint16_t *p)
 {
     vp h;
-    memcpy(&h, p, sizeof h);
+    memcpy(&h, V_AT(p), sizeof h);
     return h;
 }
-NRG_INLINE void v_st_pair(uint16_t *p, vp h) { memcpy(p, &h, sizeof h); }
+NRG_INLINE void v_st_pair(uint16_t *p, vp h) { memcpy(V_AT(p), &h, sizeof h); }
 NRG_INLINE void v_nt_pair(uint16_t *p, vp h) { v_st_pair(p, h); }
 NRG_INLINE vf v_even_from_bf16(vp h) { return (vf)((v_words)h << 16); }
 NRG_INLINE vf v_odd_from_bf16(vp h) { return (vf)((v_words)h & 0xffff0000u); }
