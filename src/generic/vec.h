@@ -51,7 +51,7 @@ enum {
     V_FAST_HALF = V_SMALL ? 2 : 8,
     V_FAST_ANY = V_SMALL ? 2 : 4,
     V_ACT = V_SMALL ? 2 : 4,
-    V_ROPE = V_SMALL ? 2 : 8,
+    V_ROPE = V_SMALL ? 4 : 8,
 };
 
 typedef float vf __attribute__((vector_size(16)));
@@ -90,6 +90,7 @@ NRG_INLINE vf v_set1(float f)
     V_OPAQUE(all);
     return all;
 }
+NRG_INLINE vf v_hold(vf a) { return a; }
 NRG_INLINE vf v_add(vf a, vf b) { return a + b; }
 NRG_INLINE vf v_sub(vf a, vf b) { return a - b; }
 NRG_INLINE vf v_mul(vf a, vf b) { return a * b; }
@@ -149,6 +150,11 @@ NRG_INLINE vd vd_high(vf a)
 {
     const v_doubles all = __builtin_convertvector(a, v_doubles);
     return (vd){all[2], all[3]};
+}
+NRG_INLINE void vd_both(vf a, vd *low, vd *high)
+{
+    *low = vd_low(a);
+    *high = vd_high(a);
 }
 NRG_INLINE vf v_from_vd(vd low, vd high) { return __builtin_convertvector(((v_doubles){low[0], low[1], high[0], high[1]}), vf); }
 
@@ -326,13 +332,14 @@ V_CALL vh v_to_f16(vf a)
 
 /* bf16 */
 NRG_INLINE vf v_from_bf16(vh h) { return (vf)(v_widen(h) << 16); }
-/* Rounded to the upper half. A NaN is patched, and its payload changes, which is free. */
+/* Rounded to the upper half, of which a calm NaN stays one. */
 NRG_INLINE v_words v_rounded_bf16(vf a)
 {
     const v_words u = (v_words)a;
-    return (u + 0x7fff + (u >> 16 & 1)) | v_where(a != a, 0x7fc00000);
+    return u + 0x7fff + (u >> 16 & 1);
 }
-V_CALL vh v_to_bf16(vf a) { return v_narrow(v_rounded_bf16(a) >> 16); }
+NRG_INLINE vf v_calm(vf a) { return v_select(a == a, a, (vf)((v_words){0} + 0x7fc00000u)); }
+V_CALL vh v_to_bf16(vf a) { return v_narrow(v_rounded_bf16(v_calm(a)) >> 16); }
 
 /* bf16 by pairs: see src/avx2/vec.h. */
 NRG_INLINE vp v_ld_pair(const uint16_t *p)
@@ -345,7 +352,8 @@ NRG_INLINE void v_st_pair(uint16_t *p, vp h) { memcpy(V_AT(p), &h, sizeof h); }
 NRG_INLINE void v_nt_pair(uint16_t *p, vp h) { v_st_pair(p, h); }
 NRG_INLINE vf v_even_from_bf16(vp h) { return (vf)((v_words)h << 16); }
 NRG_INLINE vf v_odd_from_bf16(vp h) { return (vf)((v_words)h & 0xffff0000u); }
-V_CALL vp v_pair_to_bf16(vf even, vf odd) { return (vp)(v_rounded_bf16(even) >> 16 | (v_rounded_bf16(odd) & 0xffff0000u)); }
+V_CALL vp v_calm_to_bf16(vf even, vf odd) { return (vp)(v_rounded_bf16(even) >> 16 | (v_rounded_bf16(odd) & 0xffff0000u)); }
+NRG_INLINE vp v_pair_to_bf16(vf even, vf odd) { return v_calm_to_bf16(v_calm(even), v_calm(odd)); }
 
 /* ---- reductions: eight lanes of double, folded by halves ---- */
 

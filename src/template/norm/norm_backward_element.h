@@ -101,6 +101,8 @@ NRG_INLINE void backward_row_step(backward_columns *c, const backward_rows *b, c
         c->partial_w[j] = row ? v_fma(d[j], h, c->partial_w[j]) : v_mul(d[j], h);
         if (centred)
             c->partial_b[j] = row ? v_add(c->partial_b[j], d[j]) : d[j];
+        else if (V_SMALL) /* where centred is no constant, compilers do not see that nobody looks at it */
+            c->partial_b[j] = v_zero();
     }
     if (b->dr_in[row]) {
         vf dr_in[BACKWARD_MOST];

@@ -28,7 +28,7 @@ typedef struct backward_some {
 NRG_INLINE int some_rows_serve(const backward *b)
 {
     const nrg_norm_backward_job *job = b->job;
-    if (!b->direct || job->y)
+    if (V_SMALL || !b->direct || job->y)
         return 0;
     if (b->raw || job->formula.w_offset != 0)
         return job->groups == 1 && job->dim <= BACKWARD_SCRATCH;
