@@ -17,7 +17,7 @@
 
 #include "norm_rows.h"
 
-enum { NORM_STAGE = 4 * NORM_BLOCK };
+enum { NORM_STAGE = (V_SMALL ? 3 : 4) * NORM_BLOCK }; /* a small path has more in memory elsewhere, and stacks are small */
 
 /* A row's sums, of one kind or the other: stacks are small. */
 typedef union gated_sums {
