@@ -94,9 +94,17 @@ NRG_INLINE void sum_squares_of(const char *x, size_t n, size_t count, double *t,
                 const vf v = load_part(at, i + (size_t)j * VN, lanes_at(i + (size_t)j * VN, n), D);
                 add_to_lanes(lanes_t + 2 * j, lanes_q + 2 * j, vd_low(v), vd_high(v), 1);
             }
+        if (V_SMALL) { /* each by itself: the same sums, and a kilobyte less of stack */
+            const vd8 fold_t = fold_lanes(lanes_t), fold_q = fold_lanes(lanes_q);
+            t[set] = vd8_sum(&fold_t);
+            q[set] = vd8_sum(&fold_q);
+            continue;
+        }
         folded_t[set] = fold_lanes(lanes_t);
         folded_q[set] = fold_lanes(lanes_q);
     }
+    if (V_SMALL)
+        return;
     for (size_t set = count; set < NORM_BATCH; set++) {
         folded_t[set] = folded_t[0];
         folded_q[set] = folded_q[0];
