@@ -212,7 +212,7 @@ static __attribute__((noinline)) void group_columns(const channel_walk *w, size_
         }
         const channel_sets sets = {n * job->groups + group, groups, group * channels, channels, 1};
         channel_column_factors f = factors_from(&wide, (group - first) * channels);
-        if (small && finish_small(w, &sets, &f))
+        if (small && finish_small(w, &sets, &totals, &f))
             continue;
         sum_set_block(w, &sets, &totals);
         finish_sets(w, &sets, &totals, &f, running ? running + (group - begin) : NULL);

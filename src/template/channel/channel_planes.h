@@ -182,7 +182,7 @@ static __attribute__((noinline)) void small_plane_sets(const channel_walk *w, si
         channel_column_factors f = factors_in(store, CHANNEL_WIDE);
         groups = end - group < most ? end - group : most;
         const channel_sets sets = {n * job->groups + group, groups, group * channels, channels, 1};
-        const int done = small && finish_small(w, &sets, &f);
+        const int done = small && finish_small(w, &sets, &totals, &f);
         if (!done) {
             sum_set_block(w, &sets, &totals);
             finish_sets(w, &sets, &totals, &f, running ? running + (group - begin) : NULL);

@@ -1,7 +1,8 @@
 /* Small sets of a segment each, some side by side: groups and instances of few positions. Their statistics are in
  * vectors, since one set's chain of divisions and a root is most of the time that a few elements take.
  *
- * A set that is not plain, or whose sums in double do not suffice, sends all of these to the way that serves any.
+ * A set whose sums in double do not suffice sends those beside it to the way that serves any, and one that is not plain all of
+ * its block.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_SMALL_H
@@ -78,9 +79,11 @@ static inline void sum_small_columns(const channel_walk *w, const channel_sets *
     }
 }
 
-/* The factors of a block of sets, with what is asked for of them. Returns 0 where the sets want the way that serves any. */
-static __attribute__((noinline)) int finish_small(const channel_walk *w, const channel_sets *sets, channel_column_factors *f)
+/* The factors of a block of sets, with what is asked for of them; but for those that want the way that serves any: these are
+ * returned, SMALL_SETS of them a bit. */
+static __attribute__((noinline)) unsigned some_small(const channel_walk *w, const channel_sets *sets, channel_column_factors *f)
 {
+    unsigned others = 0;
     const nrg_channel_norm_job *job = w->job;
     const size_t sample = sets->set / job->groups, channels = job->group_channels;
     const int writes = job->mean || job->rstd || job->statistics, columns = job->nhwc && job->s > 1;
@@ -99,14 +102,41 @@ static __attribute__((noinline)) int finish_small(const channel_walk *w, const c
     for (size_t first = 0, count; first < sets->count; first += count) {
         small_statistics stat;
         count = sets->count - first < SMALL_SETS ? sets->count - first : SMALL_SETS;
-        if (!small_statistics_of(&stat, t + first, q + first, (double)(channels * job->s), job->eps))
-            return 0;
-        if (writes)
-            write_small(job, sets->set + first, &stat, count);
-        const channel_column_factors own = factors_from(f, first * channels);
+        channel_column_factors own = factors_from(f, first * channels);
+        block.c = sets->c + first * channels;
         block.channels = count * channels;
-        fill_side_by_side(&own, &block, stat.mean, stat.rstd, w->D);
-        block.c += block.channels;
+        if (small_statistics_of(&stat, t + first, q + first, (double)(channels * job->s), job->eps)) {
+            if (writes)
+                write_small(job, sets->set + first, &stat, count);
+            fill_side_by_side(&own, &block, stat.mean, stat.rstd, w->D);
+        } else
+            others |= 1u << first / SMALL_SETS;
+    }
+    return others;
+}
+
+/* Some sets of a block by the way that serves any. totals: room for those of the block. Returns whether they are plain. */
+static __attribute__((noinline)) int finish_any(const channel_walk *w, const channel_sets *all, size_t first, size_t count,
+                                                const channel_totals *totals, channel_column_factors *f)
+{
+    const channel_sets sets = some_sets(all, first, count);
+    channel_totals own = *totals;
+    sum_set_block(w, &sets, &own);
+    finish_sets(w, &sets, &own, f, NULL);
+    return f->plain;
+}
+
+/* All sets of a block. Returns 0 where some are not plain: then the block wants the way that serves any. Not under some_small,
+ * whose sums are on the stack. */
+static inline int finish_small(const channel_walk *w, const channel_sets *sets, const channel_totals *totals,
+                               channel_column_factors *f)
+{
+    const unsigned others = some_small(w, sets, f);
+    for (size_t first = 0; others >> first / SMALL_SETS; first += SMALL_SETS) {
+        const size_t left = sets->count - first, count = left < SMALL_SETS ? left : SMALL_SETS;
+        channel_column_factors own = factors_from(f, first * sets->channels_each);
+        if (others >> first / SMALL_SETS & 1 && !finish_any(w, sets, first, count, totals, &own))
+            return 0;
     }
     f->plain = 1;
     return 1;
