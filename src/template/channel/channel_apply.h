@@ -129,8 +129,8 @@ static __attribute__((noinline)) void apply_run_exact(const channel_run *run) { 
 
 void apply_run(const channel_run *run, nrg_dtype D)
 {
-    if (run->finish == CHANNEL_STORE_SILU)
-        apply_silu(run, D);
+    if (!V_SMALL && run->finish == CHANNEL_STORE_SILU)
+        apply_silu(run);
     else if (V_SMALL)
         apply_run_of(run, D != NRG_F32 || (run->fast && !run->folded), D);
     else if (D == NRG_F32 && run->fast && !run->folded)
@@ -214,7 +214,7 @@ static __attribute__((noinline)) void apply_columns_exact(const channel_column_r
 
 void apply_columns(const channel_column_run *run, const channel_column_factors *f, nrg_dtype D)
 {
-    if (run->finish == CHANNEL_STORE_SILU)
+    if (!V_SMALL && run->finish == CHANNEL_STORE_SILU)
         apply_silu_columns(run, f);
     else if (V_SMALL)
         apply_columns_of(run, f, D != NRG_F32 || (run->fast && !run->folded), D);

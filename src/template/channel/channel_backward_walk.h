@@ -200,7 +200,7 @@ static const float *plane_backward(const backward_walk *w, backward_stage *room,
         return (const float *)d;
     if (w->kept && again)
         return (const float *)(w->kept + n * w->kept_stride + at);
-    if (w->loop && f->plain) {
+    if (!V_SMALL && w->loop && f->plain) {
         channel_factors one = *f;
         const do1_run run = {.x = job->x + n * job->x_stride + at,
                              .y = job->y ? job->y + n * job->y_stride + at : NULL,
@@ -252,7 +252,7 @@ static const float *rows_backward(const backward_walk *w, backward_stage *room, 
         return (const float *)(w->kept + row * w->kept_stride + k * w->size);
     }
     *stride = width * sizeof(float);
-    if (w->loop && f->plain) {
+    if (!V_SMALL && w->loop && f->plain) {
         *stride = w->kept ? w->kept_stride : *stride;
         const do1_run run = {.x = job->x + row * job->x_stride + k * w->size,
                              .y = job->y ? job->y + row * job->y_stride + k * w->size : NULL,

@@ -13,9 +13,8 @@
 #include "../step.h"
 
 enum {
-    CHANNEL_STAGE = 512,         /* floats: whole steps of the activations, and in L1 */
-    SILU_STEP = (int)V_ACT * VN, /* elements that CHANNEL_STORE_SILU takes at once */
-    CHANNEL_WIDE = 256,          /* columns that are normalized at once: long pieces of a row, for the sake of the memory */
+    CHANNEL_STAGE = 512, /* floats: whole steps of the activations, and in L1 */
+    CHANNEL_WIDE = 256,  /* columns that are normalized at once: long pieces of a row, for the sake of the memory */
     CHANNEL_FACTORS = 4 * CHANNEL_WIDE + VN /* their factors; a vector that begins with the last of them ends in it, too */
 };
 
@@ -23,8 +22,7 @@ enum {
 typedef enum channel_finish {
     CHANNEL_STORE,      /* it is o */
     CHANNEL_STORE_RELU, /* o = max(0, it), which takes no time of its own */
-    CHANNEL_STORE_SILU, /* o = SiLU(it), in the activation's own loop: of plain elements of the fast grade without y; 16-bit ones
-                           lie together, in planes of whole steps */
+    CHANNEL_STORE_SILU, /* o = SiLU(it), in the activation's own loop: of plain floats of the fast grade without y */
     CHANNEL_TO_STAGE    /* it goes, in f32, to where an activation takes it from */
 } channel_finish;
 

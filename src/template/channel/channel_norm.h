@@ -160,14 +160,13 @@ static void normalize_share(const channel_walk *w)
 /* What becomes of elements without a fallback. */
 static channel_finish finish_of(const nrg_channel_norm_job *job, nrg_dtype D)
 {
-    const int planes = !job->nhwc && job->s >= CHANNEL_LANES_S;
     switch (job->activation) {
     case NRG_ACT_IDENTITY:
         return CHANNEL_STORE;
     case NRG_ACT_RELU:
         return CHANNEL_STORE_RELU;
     case NRG_ACT_SILU:
-        return job->fast && !job->folded && !job->y && (D == NRG_F32 || planes) ? CHANNEL_STORE_SILU : CHANNEL_TO_STAGE;
+        return !V_SMALL && job->fast && !job->folded && !job->y && D == NRG_F32 ? CHANNEL_STORE_SILU : CHANNEL_TO_STAGE;
     default:
         return CHANNEL_TO_STAGE;
     }

@@ -43,7 +43,7 @@ static void channel_norm_backward(const nrg_channel_norm_backward_job *job, nrg_
         .plain_weights = weights_are_plain(job->w, job->w_f32, job->c, D),
         .cut = nrg_segments_of(job->n, job->s, job->groups, job->group_channels, job->nhwc, job->segment),
         .staged = D != NRG_F32 || job->activation,
-        .loop = do1_has_loop(job, D),
+        .loop = !V_SMALL && do1_has_loop(job, D),
     };
     find_kept(&w);
     /* streaming does nothing for lines that are in cache because the call is in place, or because do1 has been kept there */

@@ -18,7 +18,7 @@ enum { PLANE_CHANNELS = 64 }; /* whose factors are made at once */
 static inline int planes_are_staged(const channel_walk *w, size_t s, int plain)
 {
     return w->finish == CHANNEL_TO_STAGE || (w->stream && s < CHANNEL_STAGE / 4) ||
-           (w->finish == CHANNEL_STORE_SILU && (!plain || s < CHANNEL_STAGE / 8 || (w->D != NRG_F32 && s % SILU_STEP)));
+           (w->finish == CHANNEL_STORE_SILU && (!plain || s < CHANNEL_STAGE / 8));
 }
 
 /* How far the channels of a block have been normalized, in samples n to n_end. */
@@ -174,7 +174,7 @@ static __attribute__((noinline)) void small_plane_sets(const channel_walk *w, si
     const nrg_channel_norm_job *job = w->job;
     const size_t channels = job->group_channels;
     const size_t most = CHANNEL_WIDE / channels < CHANNEL_COLUMNS ? CHANNEL_WIDE / channels : CHANNEL_COLUMNS;
-    const int small = !running && small_sets_serve(w);
+    const int small = !V_SMALL && !running && small_sets_serve(w);
     float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
     for (size_t group = begin, groups; group < end; group += groups) {
         totals_room room;
