@@ -74,6 +74,7 @@ NRG_INLINE void fill_set_fast_of(channel_column_factors *f, const char *w, const
     }
 }
 
+#if !V_SMALL /* channel_small.h has no use for it there */
 /* Sets of a channel each. */
 NRG_INLINE void fill_channels_of(channel_column_factors *f, const char *w, const char *b, const double *means,
                                  const double *rstds, size_t n, nrg_dtype D)
@@ -111,6 +112,7 @@ void fill_side_by_side(const channel_column_factors *to, const channel_block *bl
     else
         fill_side_by_side_of(&f, block, mean, rstd, D);
 }
+#endif
 
 /* Of f32 alone: 16-bit elements have the fast grade. */
 NRG_INLINE void fill_set_of(channel_column_factors *f, const char *w, const char *b, const nrg_channel_statistics *stat, size_t k,

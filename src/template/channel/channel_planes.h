@@ -174,7 +174,7 @@ static __attribute__((noinline)) void small_plane_sets(const channel_walk *w, si
     const nrg_channel_norm_job *job = w->job;
     const size_t channels = job->group_channels;
     const size_t most = CHANNEL_WIDE / channels < CHANNEL_COLUMNS ? CHANNEL_WIDE / channels : CHANNEL_COLUMNS;
-    const int small = !V_SMALL && !running && small_sets_serve(w);
+    const int small = !running && small_sets_serve(w);
     float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
     for (size_t group = begin, groups; group < end; group += groups) {
         totals_room room;

@@ -21,7 +21,7 @@ typedef struct small_statistics {
 static inline int small_sets_serve(const channel_walk *w)
 {
     const nrg_channel_norm_job *job = w->job;
-    return job->fast && w->plain_weights && job->s <= CHANNEL_SMALL &&
+    return !V_SMALL && job->fast && w->plain_weights && job->s <= CHANNEL_SMALL &&
            job->group_channels <= (job->nhwc && job->s > 1 ? CHANNEL_COLUMNS : CHANNEL_SMALL / job->s) &&
            job->group_channels * job->s <= w->cut.length;
 }

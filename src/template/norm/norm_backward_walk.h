@@ -45,7 +45,7 @@ static void walk_on(const backward *b, backward_walk *walk)
     if (!walk->summing) {
         if (nrg_norm_is_exact(&b->job->formula, b->D))
             statistics_part(b, &walk->sums.statistics, row, walk->begin, end);
-        else if (b->raw)
+        else if (!V_SMALL && b->raw)
             mean_half_part(b, &walk->sums.mean, row, walk->begin, end);
         else
             mean_part(b, &walk->sums, row, walk->begin, end);
