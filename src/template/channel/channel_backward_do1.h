@@ -1,8 +1,8 @@
 /* do1 = d_o · g′(o1 + y) in one loop, from the tensors to where it is kept or staged: for floats of the fast grade and the
  * activations that channel norms have most, ReLU and SiLU.
  *
- * By stages of 192 elements, with a call each for o1, for the slopes and for the product, the sums of a gradient took two to four
- * times as long.
+ * By stages of 192 elements, with a call each for o1, for the slopes and for the product, a backward pass took 1.3 to 2 times as
+ * long.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_DO1_H
@@ -93,7 +93,8 @@ static inline int do1_has_loop(const nrg_channel_norm_backward_job *job, nrg_dty
     return D == NRG_F32 && job->fast && (job->activation == NRG_ACT_RELU || job->activation == NRG_ACT_SILU);
 }
 
-/* Makes the factors beyond the columns 0: what lies there may be subnormal, which takes a hundred times as long. */
+/* Makes the factors beyond the columns 0: what lies there may be subnormal. Group norm with SiLU, NHWC, 1x320x64x64, took 6.9 ms
+ * instead of 3.3 then (AVX-512). */
 static inline void make_do1_columns(nrg_activation g, const do1_run *run)
 {
     for (size_t k = run->width; k % DO1_STEP; k++)
