@@ -28,7 +28,7 @@ _Static_assert(sizeof(vd8) == 64, "eight doubles");
 _Static_assert(2 * V_SUM1 * VN == LANES || V_SUM1 * VN % LANES == 0, "a summing step takes half of the lanes, or all");
 _Static_assert(2 * V_SUM2 * VN == LANES || V_SUM2 * VN % LANES == 0, "a summing step takes half of the lanes, or all");
 _Static_assert(V_SUM2 <= V_SUM1 || V_SUM2 <= V_APPLY, "V_SUM2 is not the largest step");
-_Static_assert(V_APPLY * VN >= 16, "columns of a channel norm that are done in double are a step at most");
+_Static_assert(V_APPLY *VN >= 16, "columns of a channel norm that are done in double are a step at most");
 _Static_assert(V_SUM1 > 1 && V_SUM2 > 1 && V_APPLY > 1, "a step of one vector means a part of one");
 _Static_assert(V_SUM4 >= 1 && V_SUM4 <= 4, "the backward sums keep four vectors at most");
 _Static_assert(V_ROPE >= 4 && V_ROPE <= 16 && V_ROPE % 4 == 0,
