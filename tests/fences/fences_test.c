@@ -185,7 +185,7 @@ START_TEST(kernels_end_with_a_fence)
 {
     nrg_isa paths[NRG_ISA_COUNT];
     for (size_t i = test_paths(paths); i-- > 0;)
-        if (paths[i] != NRG_ISA_SCALAR)
+        if (paths[i] != NRG_ISA_SCALAR && paths[i] != NRG_ISA_GENERIC) /* neither C nor GNU C has such stores */
             run_path(paths[i]);
 }
 END_TEST
