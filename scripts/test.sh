@@ -350,8 +350,8 @@ stage_embedding() {
         options=()
         if ((full)); then
             options=(--full)
-        elif [[ $compiler == clang ]]; then
-            options=(--whole)
+        elif [[ $compiler != gcc ]]; then
+            options=(--whole) # leaving paths and families out once is enough: minutes of compiling otherwise
         fi
         case $compiler in
         aarch64-*) set -- aarch64 "$compiler" "${qemu_arm64[@]}" ;;
