@@ -57,7 +57,10 @@ static float changed(float value, const climb_operand *a, uint64_t *state)
     case 7:
         return -value;
     default: /* as another, but for a power of two; and now and then 0 */
-        return test_draw(state, 8) ? ldexpf(a->values[test_draw(state, a->count)], (int)test_draw(state, 5) - 2) : 0;
+        if (test_draw(state, 8) == 0)
+            return 0;
+        const int power = (int)test_draw(state, 5) - 2; /* first: arguments are drawn in an order that compilers choose */
+        return ldexpf(a->values[test_draw(state, a->count)], power);
     }
 }
 
