@@ -1,6 +1,6 @@
 /* A way past the checker for calls so small that it would be a quarter of their time: operands that are plainly sound. Says yes
- * only where nrg_check would; where it does not say yes, nrg_check decides. Measured with callgrind, RMSNorm of 1x64 with AVX2:
- * 250 instructions where the checker takes 880, and the kernel 520.
+ * only where nrg_check would; where it does not say yes, nrg_check decides. RMSNorm of 1x64 with AVX2 (callgrind): the checker
+ * alone takes 880 instructions, these checks and the job together 320, and the kernel 420.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_CALLS_QUICK_H

@@ -45,8 +45,6 @@ enum { GOALS = sizeof goals / sizeof goals[0] };
 
 static double counted(const goal *g) { return g->accuracy == EXACT ? 1 : 5.5 / 3; }
 
-static double (*worst)[CLIMB_STARTS];
-
 /* A case, and the results of a path. */
 typedef struct attempt {
     const goal *to;
@@ -143,55 +141,24 @@ static const char *compare_paths(attempt *a)
     return wrong;
 }
 
-static void climb_to(int n, enum climb_start start)
+static void climb_to(int n, enum climb_start start, double *error)
 {
     enum { STEPS = 12000 };
     static attempt a;
     const goal *g = &goals[n];
     climb c;
     make(&a, &c, g, start, climb_seed((uint64_t)(n * CLIMB_STARTS) + start));
-    const double error = worst[n][start] = climb_run(&c, climb_seed((uint64_t)n), climb_steps(STEPS));
-    const char *wrong = climb_judge(&c, g->name, start, error, &(climb_bounds){.least = 0.2, .promise = 1, .limit = counted(g)});
+    *error = climb_run(&c, climb_seed((uint64_t)n), climb_steps(STEPS));
+    const char *wrong = climb_judge(&c, g->name, start, *error, &(climb_bounds){.least = 0.2, .promise = 1, .limit = counted(g)});
     truth_judge(wrong ? wrong : compare_paths(&a), g->name);
     free_attempt(&a);
 }
 
-START_TEST(climbs)
-{
-    for (int start = 0; start < CLIMB_STARTS; start++)
-        climb_to(_i, (enum climb_start)start);
-}
-END_TEST
-
 static const char *goal_name(int n) { return goals[n].name; }
-
-static void print_table(void)
-{
-    const truth_table table = {"part of the promise", GOALS, CLIMB_STARTS, goal_name, climb_start_names, worst[0]};
-    truth_print(&table);
-}
-
-START_TEST(worst_cases) { print_table(); }
-END_TEST
-
-static void report(void)
-{
-    for (int n = 0; n < GOALS; n++)
-        for (int start = 0; start < CLIMB_STARTS; start++)
-            climb_to(n, (enum climb_start)start);
-    print_table();
-}
-
-static Suite *make_suite(void)
-{
-    Suite *suite = suite_create("channel_norm: climbing to the worst");
-    tcase_add_loop_test(test_case(suite, "climbs"), climbs, 0, GOALS);
-    tcase_add_test(test_case(suite, "worst cases"), worst_cases);
-    return suite;
-}
 
 int main(int argc, char **argv)
 {
-    worst = test_shared(GOALS * sizeof *worst);
-    return truth_main(argc, argv, report, make_suite);
+    static const climb_program program = {
+        "channel_norm: climbing to the worst", "part of the promise", GOALS, goal_name, climb_to, NULL};
+    return climb_main(argc, argv, &program);
 }

@@ -138,3 +138,50 @@ const char *climb_judge(const climb *c, const char *name, enum climb_start start
                            bounds->least);
     return NULL;
 }
+
+/* ---- a program of climbs ---- */
+
+static const climb_program *running;
+static double *worst; /* of every goal and start; the tests' processes share it */
+
+static void climb_from_all(int goal)
+{
+    for (int start = 0; start < CLIMB_STARTS; start++)
+        running->climb(goal, (enum climb_start)start, &worst[goal * CLIMB_STARTS + start]);
+}
+
+static void print_table(void)
+{
+    const truth_table table = {running->unit, running->goals, CLIMB_STARTS, running->goal_name, climb_start_names, worst};
+    truth_print(&table);
+}
+
+START_TEST(climbs) { climb_from_all(_i); }
+END_TEST
+
+START_TEST(worst_cases) { print_table(); }
+END_TEST
+
+static void report(void)
+{
+    for (int goal = 0; goal < running->goals; goal++)
+        climb_from_all(goal);
+    print_table();
+}
+
+static Suite *make_suite(void)
+{
+    Suite *suite = suite_create(running->name);
+    if (running->add_known)
+        running->add_known(suite);
+    tcase_add_loop_test(test_case(suite, "climbs"), climbs, 0, running->goals);
+    tcase_add_test(test_case(suite, "worst cases"), worst_cases);
+    return suite;
+}
+
+int climb_main(int argc, char **argv, const climb_program *program)
+{
+    running = program;
+    worst = test_shared((size_t)program->goals * CLIMB_STARTS * sizeof *worst);
+    return truth_main(argc, argv, report, make_suite);
+}

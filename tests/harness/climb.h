@@ -54,4 +54,16 @@ typedef struct climb_bounds {
  * promise. NULL, or what is wrong. */
 const char *climb_judge(const climb *c, const char *name, enum climb_start start, double error, const climb_bounds *bounds);
 
+/* A program that climbs to the worst of some goals from every start: a test for each goal, and a table of what they came to.
+ * climb: puts the error it came to in *error, and judges it. add_known: adds tests of inputs that are known, or NULL. */
+typedef struct climb_program {
+    const char *name, *unit;
+    int goals;
+    const char *(*goal_name)(int goal);
+    void (*climb)(int goal, enum climb_start start, double *error);
+    void (*add_known)(Suite *suite);
+} climb_program;
+
+int climb_main(int argc, char **argv, const climb_program *program);
+
 #endif

@@ -65,8 +65,6 @@ static double counted(const goal *g)
     }
 }
 
-static double (*worst)[CLIMB_STARTS];
-
 /* ---- the climb ---- */
 
 /* A case, and its error at the inputs of now. */
@@ -107,7 +105,7 @@ static void make(attempt *a, climb *c, const goal *g, enum climb_start kind, uin
     backward_results(&a->t);
 }
 
-static void climb_to(int n, enum climb_start kind)
+static void climb_to(int n, enum climb_start kind, double *error)
 {
     enum { STEPS = 2400 };
     static attempt a;
@@ -115,20 +113,13 @@ static void climb_to(int n, enum climb_start kind)
     climb c;
     make(&a, &c, g, kind, climb_seed((uint64_t)(n * CLIMB_STARTS) + kind));
     /* a step of a long row takes longer, and there are more of them to change */
-    const double error = worst[n][kind] = climb_run(&c, climb_seed((uint64_t)n), climb_steps(g->dim > 32 ? STEPS / 4 : STEPS));
+    *error = climb_run(&c, climb_seed((uint64_t)n), climb_steps(g->dim > 32 ? STEPS / 4 : STEPS));
     const char *wrong =
-        climb_judge(&c, g->name, kind, error, &(climb_bounds){.least = 0.75, .promise = BACKWARD_LIMIT, .limit = counted(g)});
+        climb_judge(&c, g->name, kind, *error, &(climb_bounds){.least = 0.75, .promise = BACKWARD_LIMIT, .limit = counted(g)});
     wrong = wrong ? wrong : backward_run(&a.t);
     truth_judge(wrong ? wrong : backward_compare_paths(&a.t), g->name);
     backward_free(&a.t);
 }
-
-START_TEST(climbs)
-{
-    for (int kind = 0; kind < CLIMB_STARTS; kind++)
-        climb_to(_i, (enum climb_start)kind);
-}
-END_TEST
 
 /* ---- cases that climbs have found ---- */
 
@@ -195,34 +186,14 @@ END_TEST
 
 static const char *goal_name(int n) { return goals[n].name; }
 
-static void print_table(void)
+static void add_known(Suite *suite)
 {
-    const truth_table table = {"2^-24 · Σ\\|terms\\|", GOALS, CLIMB_STARTS, goal_name, climb_start_names, worst[0]};
-    truth_print(&table);
-}
-
-START_TEST(worst_cases) { print_table(); }
-END_TEST
-
-static void report(void)
-{
-    for (int n = 0; n < GOALS; n++)
-        for (int kind = 0; kind < CLIMB_STARTS; kind++)
-            climb_to(n, (enum climb_start)kind);
-    print_table();
-}
-
-static Suite *make_suite(void)
-{
-    Suite *suite = suite_create("norm_backward: climbing to the worst");
     tcase_add_loop_test(test_case(suite, "known"), known_cases, 0, sizeof cases / sizeof cases[0]);
-    tcase_add_loop_test(test_case(suite, "climbs"), climbs, 0, GOALS);
-    tcase_add_test(test_case(suite, "worst cases"), worst_cases);
-    return suite;
 }
 
 int main(int argc, char **argv)
 {
-    worst = test_shared(GOALS * sizeof *worst);
-    return truth_main(argc, argv, report, make_suite);
+    static const climb_program program = {
+        "norm_backward: climbing to the worst", "2^-24 · Σ\\|terms\\|", GOALS, goal_name, climb_to, add_known};
+    return climb_main(argc, argv, &program);
 }

@@ -73,8 +73,6 @@ static double counted(const goal *g)
     }
 }
 
-static double (*worst)[CLIMB_STARTS];
-
 /* A row, and what scalar makes of it. */
 typedef struct attempt {
     const goal *to;
@@ -176,25 +174,18 @@ static const char *compare_paths(attempt *a)
     return wrong;
 }
 
-static void climb_to(int n, enum climb_start start)
+static void climb_to(int n, enum climb_start start, double *error)
 {
     enum { STEPS = 20000 };
     static attempt a;
     const goal *g = &goals[n];
     climb c;
     make(&a, &c, g, start, climb_seed((uint64_t)(n * CLIMB_STARTS) + start));
-    const double error = worst[n][start] = climb_run(&c, climb_seed((uint64_t)n), climb_steps(g->dim > 64 ? STEPS / 4 : STEPS));
-    const char *wrong = climb_judge(&c, g->name, start, error, &(climb_bounds){.least = 0.1, .promise = 1, .limit = counted(g)});
+    *error = climb_run(&c, climb_seed((uint64_t)n), climb_steps(g->dim > 64 ? STEPS / 4 : STEPS));
+    const char *wrong = climb_judge(&c, g->name, start, *error, &(climb_bounds){.least = 0.1, .promise = 1, .limit = counted(g)});
     truth_judge(wrong ? wrong : compare_paths(&a), g->name);
     free_attempt(&a);
 }
-
-START_TEST(climbs)
-{
-    for (int start = 0; start < CLIMB_STARTS; start++)
-        climb_to(_i, (enum climb_start)start);
-}
-END_TEST
 
 /* 192 squares that vanish one by one beside the 64 before them, which the fast grade is worst at. */
 START_TEST(vanishing_squares)
@@ -220,34 +211,11 @@ END_TEST
 
 static const char *goal_name(int n) { return goals[n].name; }
 
-static void print_table(void)
-{
-    const truth_table table = {"part of the promise", GOALS, CLIMB_STARTS, goal_name, climb_start_names, worst[0]};
-    truth_print(&table);
-}
-
-START_TEST(worst_cases) { print_table(); }
-END_TEST
-
-static void report(void)
-{
-    for (int n = 0; n < GOALS; n++)
-        for (int start = 0; start < CLIMB_STARTS; start++)
-            climb_to(n, (enum climb_start)start);
-    print_table();
-}
-
-static Suite *make_suite(void)
-{
-    Suite *suite = suite_create("norm_forward: climbing to the worst");
-    tcase_add_loop_test(test_case(suite, "known"), vanishing_squares, 0, 2);
-    tcase_add_loop_test(test_case(suite, "climbs"), climbs, 0, GOALS);
-    tcase_add_test(test_case(suite, "worst cases"), worst_cases);
-    return suite;
-}
+static void add_known(Suite *suite) { tcase_add_loop_test(test_case(suite, "known"), vanishing_squares, 0, 2); }
 
 int main(int argc, char **argv)
 {
-    worst = test_shared(GOALS * sizeof *worst);
-    return truth_main(argc, argv, report, make_suite);
+    static const climb_program program = {
+        "norm_forward: climbing to the worst", "part of the promise", GOALS, goal_name, climb_to, add_known};
+    return climb_main(argc, argv, &program);
 }
