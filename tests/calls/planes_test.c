@@ -403,7 +403,7 @@ START_TEST(planes_are_one_matrix)
     const planes_op *op = &ops[_i];
     nrg_isa paths[NRG_ISA_COUNT];
     const size_t count = test_paths(paths);
-    const int cases = test_small() ? 60 : 400;
+    const int cases = test_small() ? 25 : 400;
     uint64_t random = 12;
     for (int n = 0; n < cases; n++)
         for (nrg_dtype dtype = NRG_F32; dtype <= NRG_BF16; dtype++) {

@@ -112,7 +112,7 @@ START_TEST(rows_on_a_line)
     for (size_t s = 0; s < sizeof sigmas / sizeof sigmas[0]; s++)
         for (size_t m = 0; m < sizeof means / sizeof means[0]; m++)
             for (size_t g = 0; g < sizeof gradients / sizeof gradients[0]; g++) {
-                if (test_small() && (s + m + g) % 3)
+                if (test_small() && (s + m + 2 * g) % 5)
                     continue;
                 const edge e = {sigmas[s], means[m], constants[_i / 2], gradients[g], _i % 2};
                 try_edge(e, 1);

@@ -64,7 +64,9 @@ static void asking(const norm_problem *p, nrg_isa isa)
     norm_result_make(&all, p);
     norm_result_make(&some, p);
     forward(p, &all, may_r, 1, 1);
-    for (int asked = 0; asked < 8; asked++) {
+    /* all eight ways, or two that depend on the row's length */
+    const int step = test_small() ? 5 : 1;
+    for (int asked = test_small() ? (int)(p->spec.dim % 5) : 0; asked < 8; asked += step) {
         forward(p, &some, may_r && (asked & 1), asked & 2, asked & 4);
         must_equal(p, isa, "o, with other outputs asked for", p->spec.dtype, count, all.o, some.o);
         if (may_r && (asked & 1))
