@@ -91,7 +91,7 @@ static __attribute__((noinline)) void long_rows(const nrg_norm_job *job, const n
 
 enum { NORM_WALKS = 4, NORM_FAR = 1 << 26 };
 
-/* Whether the rows, without a residual, come from memory that no cache holds: measured in docs/speed.md. */
+/* Whether the rows, without a residual, come from memory that no cache holds: measured in docs/speed/rows.md. */
 static int walks_serve(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
 {
     const size_t rows = job->row_end - job->row_begin;
