@@ -21,6 +21,8 @@ enum {
     V_FAST_HALF = 8, /* of 16-bit elements that become outputs */
     V_FAST_ANY = 4,  /* in the loops that know all options: fewer are less code */
     V_ACT = 4,
+    V_ACT_SIDE = V_ACT,
+    V_SCALE_KEEPS_NAN = 0,
     V_ROPE = 4, /* vectors that a rotation takes at once, with as many of cosines and of sines */
 };
 
@@ -171,6 +173,8 @@ NRG_INLINE vm v_lt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
 NRG_INLINE vf v_select(vm m, vf a, vf b) { return _mm256_blendv_ps(b, a, m); }
 /* Lanes with a sign: VBLENDVPS looks at nothing else. */
 NRG_INLINE vm v_negative(vf a) { return a; }
+
+NRG_INLINE vf v_least_magnitude(vf c, vf x) { return v_min(c, v_abs(x)); }
 
 /* n from the lower bits of z = 1.5·2^23 + n, into the exponent of s. */
 NRG_INLINE vf v_scale2(vf s, vf z)

@@ -23,8 +23,10 @@ enum {
     V_FAST2 = 4,     /* the same where two sums run side by side */
     V_FAST_HALF = 4, /* of 16-bit elements that become outputs */
     V_FAST_ANY = 2,  /* and in the loops that know all options: fewer are less code */
-    V_ACT = 4,       /* vectors an activation takes at once */
-    V_ROPE = 8,      /* vectors that a rotation takes at once, with as many of cosines and of sines */
+    V_ACT = 4,       /* vectors in a step of an activation */
+    V_ACT_SIDE = 2,  /* and side by side: SiLU alone 3.9 elements/ns by fours, 4.5 by twos, 4.4 one after the other */
+    V_SCALE_KEEPS_NAN = 1,
+    V_ROPE = 8, /* vectors that a rotation takes at once, with as many of cosines and of sines */
 };
 
 typedef __m512 vf;
@@ -182,12 +184,12 @@ NRG_INLINE vf v_select(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a);
 /* Lanes with a sign. */
 NRG_INLINE vm v_negative(vf a) { return _mm512_movepi32_mask(_mm512_castps_si512(a)); }
 
-/* n from the lower bits of z = 1.5·2^23 + n, into the exponent of s. VSCALEFPS does it in one instruction, and no
- * faster. */
-NRG_INLINE vf v_scale2(vf s, vf z)
-{
-    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(s), _mm512_slli_epi32(_mm512_castps_si512(z), 23)));
-}
+/* min(|x|, c) in one instruction, which takes c where x is NaN. */
+NRG_INLINE vf v_least_magnitude(vf c, vf x) { return _mm512_range_ps(x, c, 0xa); }
+
+/* 2^n·s for z = 1.5·2^23 + n, where activations have n at hand. With a shift and an addition to the exponent, and VANDPS and
+ * VMINPS for the magnitude, SiLU takes 1.14 times as long: shifts have one port. */
+NRG_INLINE vf v_scale2(vf s, vf z) { return _mm512_scalef_ps(s, _mm512_sub_ps(z, _mm512_set1_ps(0x1.8p23f))); }
 
 /* ---- doubles: half as many a vector ---- */
 

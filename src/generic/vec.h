@@ -51,6 +51,8 @@ enum {
     V_FAST_HALF = V_SMALL ? 2 : 8,
     V_FAST_ANY = V_SMALL ? 2 : 4,
     V_ACT = V_SMALL ? 2 : 4,
+    V_ACT_SIDE = V_ACT,
+    V_SCALE_KEEPS_NAN = 0,
     V_ROPE = V_SMALL ? 4 : 8,
 };
 
@@ -104,6 +106,7 @@ NRG_INLINE vf v_abs(vf a) { return (vf)((vm)a & INT32_MAX); }
 NRG_INLINE vf v_copysign(vf a, vf sign) { return (vf)(((vm)a & INT32_MAX) | ((vm)sign & INT32_MIN)); }
 NRG_INLINE vf v_max(vf a, vf b) { return v_select(a > b, a, b); }
 NRG_INLINE vf v_min(vf a, vf b) { return v_select(a < b, a, b); }
+NRG_INLINE vf v_least_magnitude(vf c, vf x) { return v_min(c, v_abs(x)); }
 
 /* n from the lower bits of z = 1.5·2^23 + n, into the exponent of s. */
 NRG_INLINE vf v_scale2(vf s, vf z) { return (vf)((v_words)s + ((v_words)z << 23)); }

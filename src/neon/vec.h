@@ -21,6 +21,8 @@ enum {
     V_FAST_HALF = 8, /* of 16-bit elements that become outputs: 16 of bf16 and what rounds them do not fit the registers */
     V_FAST_ANY = 4,  /* in the loops that know all options: fewer are less code */
     V_ACT = 4,
+    V_ACT_SIDE = V_ACT,
+    V_SCALE_KEEPS_NAN = 0,
     V_ROPE = 8, /* vectors that a rotation takes at once, with as many of cosines and of sines */
 };
 
@@ -139,6 +141,7 @@ NRG_INLINE vf v_copysign(vf a, vf sign) { return vbslq_f32(vdupq_n_u32(0x8000000
 /* FMAX and FMIN order the zeros, and give NaN for a NaN on either side. */
 NRG_INLINE vf v_max(vf a, vf b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 NRG_INLINE vf v_min(vf a, vf b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
+NRG_INLINE vf v_least_magnitude(vf c, vf x) { return v_min(c, v_abs(x)); }
 
 typedef uint32x4_t vm;
 

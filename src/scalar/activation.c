@@ -41,9 +41,17 @@ static const float nrg_expm1_c[5] = {0x1.fffffep-2f, -0x1.5554aap-3f, 0x1.55579a
 static const float nrg_exp_u[7] = {
     1, -0x1.2444f4p-4f, 0x1.4dad5ep-9f, -0x1.fbece2p-15f, 0x1.21f36p-20f, -0x1.0a4bc8p-26f, 0x1.91e2bcp-33f};
 
-/* ---- log1p(e) = u + u³·P(u²) for u = 2·e/(2 + e) ---- */
+/* ---- log1p(e)/e for e from 0 to 1 ---- */
 
-static const float nrg_log1p_c[4] = {0x1.555502p-4f, 0x1.99d1ccp-7f, 0x1.1ec03ap-9f, 0x1.1eca5cp-11f};
+static const float nrg_log1p_c[9] = {1,
+                                     -0x1.ffff14p-2f,
+                                     0x1.5535dep-2f,
+                                     -0x1.fd136ap-3f,
+                                     0x1.884566p-3f,
+                                     -0x1.19afcap-3f,
+                                     0x1.447138p-4f,
+                                     -0x1.eca5dcp-6f,
+                                     0x1.5fa38ap-8f};
 
 /* ---- gelu(-t) = -t·e^-h·(q(t) + p(t))/(2·(2 + t)·q(t)) for t in [0, 14.6], h = t²/2. e^-h is 2^n·e^-r, r = h + n·ln 2 but for
  * n·ln2_lo: the quotient makes that good ---- */
@@ -101,11 +109,11 @@ static float unit_power(float unit, const float *c, float r, float n)
     return power(polynomial(scaled, 6, r), n);
 }
 
-/* NRG_UNIT·e^-t for t from 0 to 110 */
-static float decay(float t)
+/* unit·e^-t for t from 0 to 110 */
+static float decay(float t, float unit)
 {
     reduced e = reduce(t);
-    return unit_power(NRG_UNIT, nrg_exp_c, e.r, e.n);
+    return unit_power(unit, nrg_exp_c, e.r, e.n);
 }
 
 /* e^-r - 1, with all its bits where r is small */
@@ -140,7 +148,7 @@ static float relu2(float x, float *slope)
 
 static float sigmoid(float x, float *slope)
 {
-    float e = decay(at_most(110, fabsf(x))), a = e / (NRG_UNIT + e);
+    float e = decay(at_most(110, fabsf(x)), NRG_UNIT), a = e / (NRG_UNIT + e);
     if (slope)
         *slope = fmaf(-a, a, a);
     return mirror(a, x);
@@ -177,7 +185,7 @@ static float gated(float x, float t, float e, float unit, float rise, const floa
 static float silu(float x, float *slope)
 {
     float t = at_most(110, fabsf(x));
-    return gated(x, t, decay(t), NRG_UNIT, t, NULL, slope);
+    return gated(x, t, decay(t, NRG_UNIT), NRG_UNIT, t, NULL, slope);
 }
 
 static float gelu_tanh(float x, float *slope)
@@ -209,13 +217,13 @@ static float gelu(float x, float *slope)
     return right_part(x) - power(left, n) / below;
 }
 
-/* x⁺ + log1p(e) with e = e^-|x|, log1p(e) = 2·artanh(e/(2 + e)). g′ is σ. */
+/* x⁺ + log1p(u) with u = e^-|x|, log1p(u) = u·c(u); what is multiplied in the end is 2^64·u and 2^-64·c. g′ is σ. */
 static float softplus(float x, float *slope)
 {
-    float e = decay(at_most(110, fabsf(x))), u = e / fmaf(e, 0.5f, NRG_UNIT), s = u * u;
+    float e = decay(at_most(110, fabsf(x)), 0x1p64f), u = e * 0x1p-64f;
     if (slope)
-        *slope = mirror(e / (NRG_UNIT + e), x);
-    return fmaf(u * s, polynomial(nrg_log1p_c, 3, s), u) + positive_part(x);
+        *slope = mirror(e / (0x1p64f + e), x);
+    return fmaf(e, polynomial(nrg_log1p_c, 8, u) * 0x1p-64f, positive_part(x));
 }
 
 static float evaluate(nrg_activation g, float x, float *slope)

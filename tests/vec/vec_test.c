@@ -318,6 +318,12 @@ static vf vector_fnma(vf a, vf b, vf c) { return v_fnma(a, b, c); }
 static vf vector_div(vf a, vf b, vf c) { return (void)c, v_div(a, b); }
 static vf vector_max(vf a, vf b, vf c) { return (void)c, v_max(a, b); }
 static vf vector_min(vf a, vf b, vf c) { return (void)c, v_min(a, b); }
+/* of a NaN, either */
+static vf vector_least_magnitude(vf a, vf b, vf c)
+{
+    (void)c;
+    return v_select(v_lt(v_abs(a), v_set1(INFINITY)), v_least_magnitude(v_min(v_abs(b), v_set1(FLT_MAX)), a), v_set1(0));
+}
 static vf vector_abs(vf a, vf b, vf c) { return (void)b, (void)c, v_abs(a); }
 static vf vector_copysign(vf a, vf b, vf c) { return (void)c, v_copysign(a, b); }
 static vf vector_select(vf a, vf b, vf c) { return v_select(v_lt(a, b), c, b); }
@@ -327,6 +333,12 @@ static float scalar_fnma(float a, float b, float c) { return fmaf(-a, b, c); }
 static float scalar_div(float a, float b, float c) { return (void)c, a / b; }
 static float scalar_max(float a, float b, float c) { return (void)c, a > b ? a : b; }
 static float scalar_min(float a, float b, float c) { return (void)c, a < b ? a : b; }
+static float scalar_least_magnitude(float a, float b, float c)
+{
+    (void)c;
+    float most = fabsf(b) < FLT_MAX ? fabsf(b) : FLT_MAX;
+    return fabsf(a) < INFINITY ? fabsf(a) < most ? fabsf(a) : most : 0;
+}
 static float scalar_abs(float a, float b, float c) { return (void)b, (void)c, fabsf(a); }
 static float scalar_copysign(float a, float b, float c) { return (void)c, copysignf(a, b); }
 static float scalar_select(float a, float b, float c) { return a < b ? c : b; }
@@ -342,6 +354,7 @@ static const float_function float_functions[] = {
     {"v_div", vector_div, scalar_div},
     {"v_max", vector_max, scalar_max},
     {"v_min", vector_min, scalar_min},
+    {"v_least_magnitude", vector_least_magnitude, scalar_least_magnitude},
     {"v_abs", vector_abs, scalar_abs},
     {"v_copysign", vector_copysign, scalar_copysign},
     {"v_select and v_lt", vector_select, scalar_select},

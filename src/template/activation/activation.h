@@ -35,24 +35,26 @@ NRG_INLINE int act_has_slope(act_mode mode) { return mode == ACT_BOTH || mode ==
 NRG_INLINE void act_stream(float *p, vf a) { v_nt_f32(__builtin_assume_aligned(p, VN * sizeof *p), a); }
 
 /* As in the norms: 2 KB further on, further than the hardware looks past a page. */
-NRG_INLINE void act_prefetch(const float *p, size_t i)
+NRG_INLINE void act_prefetch(const float *p, size_t i, int count)
 {
     NRG_UNROLL
-    for (size_t b = 0; b < ACT_STEP * sizeof *p; b += 64)
+    for (size_t b = 0; b < (size_t)count * VN * sizeof *p; b += 64)
         __builtin_prefetch((const void *)((uintptr_t)p + i * sizeof *p + b + 2048));
 }
 
-NRG_INLINE void act_step(nrg_activation g, act_mode mode, act_data a, size_t i, unsigned how)
+/* As many vectors as go side by side. */
+NRG_INLINE void act_side_of(nrg_activation g, act_mode mode, act_data a, size_t i, unsigned how)
 {
     const unsigned stream = how & NRG_TIMES_STREAM;
+    const int count = act_side(g);
     if (mode == ACT_TIMES && NRG_RARELY(how & NRG_TIMES_PREFETCH_IN))
-        act_prefetch(a.in, i);
+        act_prefetch(a.in, i, count);
     if (mode == ACT_TIMES && NRG_RARELY(how & NRG_TIMES_PREFETCH_FACTOR))
-        act_prefetch(a.factor, i);
+        act_prefetch(a.factor, i, count);
     vf x[V_ACT], out[V_ACT], slope[V_ACT];
-    ACT_EACH x[j] = v_ld_f32(a.in + i + j * VN);
-    act_apply(g, x, out, act_has_slope(mode) ? slope : NULL);
-    ACT_EACH
+    ACT_SIDE x[j] = v_ld_f32(a.in + i + j * VN);
+    act_apply_side(count, g, x, out, act_has_slope(mode) ? slope : NULL);
+    ACT_SIDE
     {
         if (act_has_factor(mode))
             out[j] = v_mul(v_ld_f32(a.factor + i + j * VN), mode == ACT_TIMES ? out[j] : slope[j]);
@@ -65,10 +67,11 @@ NRG_INLINE void act_step(nrg_activation g, act_mode mode, act_data a, size_t i, 
     }
 }
 
+/* A turn for what goes side by side: SiLU made 4.3 elements/ns by steps of two turns, and 4.5 so (AVX-512). */
 NRG_INLINE void act_steps(nrg_activation g, act_mode mode, act_data a, size_t n, unsigned how)
 {
-    for (size_t i = 0; i < n; i += ACT_STEP)
-        act_step(g, mode, a, i, how);
+    for (size_t i = 0; i < n; i += (size_t)act_side(g) * VN)
+        act_side_of(g, mode, a, i, how);
 }
 
 NRG_INLINE void act_choose(nrg_activation g, act_mode mode, act_data a, size_t n, unsigned how)

@@ -13,11 +13,18 @@
 #include "../../internal.h"
 #include "activation_numbers.h"
 
-/* What follows is done for vector j of the step. */
+/* What follows is done for vector j of the step; or of the first `count` of them, which are side by side. */
 #define ACT_EACH NRG_UNROLL for (int j = 0; j < V_ACT; j++)
+#define ACT_SIDE NRG_UNROLL for (int j = 0; j < count; j++)
 
-/* min(|x|, end). A NaN in x comes through, which is why the constant is the first operand. */
-NRG_INLINE void act_magnitude(vf *t, const vf *x, float end) { ACT_EACH t[j] = v_min(v_set1(end), v_abs(x[j])); }
+/* min(|x|, end). With keep_nan a NaN in x comes through, which is why the constant is the first operand. */
+NRG_INLINE void act_magnitude(int count, vf *t, const vf *x, float end, int keep_nan)
+{
+    if (keep_nan)
+        ACT_SIDE t[j] = v_min(v_set1(end), v_abs(x[j]));
+    else
+        ACT_SIDE t[j] = v_least_magnitude(v_set1(end), x[j]);
+}
 
 /* max(x, 0), which is -0 for -0. */
 NRG_INLINE vf act_positive_part(vf x) { return v_max(v_zero(), x); }
@@ -29,65 +36,66 @@ NRG_INLINE vf act_right_part(vf x) { return v_max(v_set1(-0.0f), x); }
 NRG_INLINE vf act_one(vf x) { return v_max(v_set1(1), v_min(v_set1(1), x)); }
 
 /* times: a power of two, which goes into the coefficients */
-NRG_INLINE void act_polynomial(vf *sum, const float *c, int degree, float times, const vf *x)
+NRG_INLINE void act_polynomial(int count, vf *sum, const float *c, int degree, float times, const vf *x)
 {
-    ACT_EACH sum[j] = v_set1(c[degree] * times);
+    ACT_SIDE sum[j] = v_set1(c[degree] * times);
     NRG_UNROLL
     for (int i = degree - 1; i >= 0; i--)
-        ACT_EACH sum[j] = v_fma(sum[j], x[j], v_set1(c[i] * times));
+        ACT_SIDE sum[j] = v_fma(sum[j], x[j], v_set1(c[i] * times));
 }
 
 /* e^-t = 2^n·e^-r for t ≥ 0. n is z - 1.5·2^23, and v_scale2 takes it as it is. */
-NRG_INLINE void act_reduce(vf *z, vf *r, const vf *t)
+NRG_INLINE void act_reduce(int count, vf *z, vf *r, const vf *t)
 {
     const vf magic = v_set1(NRG_EXP_MAGIC);
     vf n[V_ACT];
-    ACT_EACH z[j] = v_fma(t[j], v_set1(-NRG_LOG2_E), magic);
-    ACT_EACH n[j] = v_sub(z[j], magic);
-    ACT_EACH r[j] = v_fma(n[j], v_set1(NRG_LN2_HI), t[j]);
-    ACT_EACH r[j] = v_fma(n[j], v_set1(NRG_LN2_LO), r[j]);
+    ACT_SIDE z[j] = v_fma(t[j], v_set1(-NRG_LOG2_E), magic);
+    ACT_SIDE n[j] = v_sub(z[j], magic);
+    ACT_SIDE r[j] = v_fma(n[j], v_set1(NRG_LN2_HI), t[j]);
+    ACT_SIDE r[j] = v_fma(n[j], v_set1(NRG_LN2_LO), r[j]);
 }
 
-/* NRG_UNIT·e^-t for t from 0 to 110. Where this has to be NaN if x is, keep_nan: bits that are shifted into a NaN can make it a
+/* unit·e^-t for t from 0 to 110. Where this has to be NaN if x is, keep_nan: bits that are shifted into a NaN can make it a
  * number. */
-NRG_INLINE void act_decay(vf *e, const vf *t, int keep_nan)
+NRG_INLINE void act_decay(int count, vf *e, const vf *t, float unit, int keep_nan)
 {
+    const int apart = keep_nan && !V_SCALE_KEEPS_NAN;
     vf z[V_ACT], r[V_ACT];
-    act_reduce(z, r, t);
-    act_polynomial(e, nrg_exp_c, 6, keep_nan ? 0x1p-64f * NRG_UNIT : NRG_UNIT, r);
-    if (keep_nan)
-        ACT_EACH e[j] = v_mul(e[j], v_scale2(v_set1(0x1p64f), z[j]));
+    act_reduce(count, z, r, t);
+    act_polynomial(count, e, nrg_exp_c, 6, apart ? 0x1p-64f * unit : unit, r);
+    if (apart)
+        ACT_SIDE e[j] = v_mul(e[j], v_scale2(v_set1(0x1p64f), z[j]));
     else
-        ACT_EACH e[j] = v_scale2(e[j], z[j]);
+        ACT_SIDE e[j] = v_scale2(e[j], z[j]);
 }
 
 /* e^-r - 1, with all its bits where r is small. */
-NRG_INLINE void act_exp_less_one(vf *m, const vf *r)
+NRG_INLINE void act_exp_less_one(int count, vf *m, const vf *r)
 {
-    act_polynomial(m, nrg_expm1_c, 4, 1, r);
-    ACT_EACH m[j] = v_fms(v_mul(r[j], r[j]), m[j], r[j]);
+    act_polynomial(count, m, nrg_expm1_c, 4, 1, r);
+    ACT_SIDE m[j] = v_fms(v_mul(r[j], r[j]), m[j], r[j]);
 }
 
 /* a where x is negative, and elsewhere what that lacks to 1. */
 NRG_INLINE vf act_mirror(vf a, vf x) { return v_select(v_negative(x), a, v_sub(v_set1(1), a)); }
 
-NRG_INLINE void act_identity(const vf *x, vf *out, vf *slope)
+NRG_INLINE void act_identity(int count, const vf *x, vf *out, vf *slope)
 {
     if (slope)
-        ACT_EACH slope[j] = act_one(x[j]);
-    ACT_EACH out[j] = x[j];
+        ACT_SIDE slope[j] = act_one(x[j]);
+    ACT_SIDE out[j] = x[j];
 }
 
-NRG_INLINE void act_relu(const vf *x, vf *out, vf *slope)
+NRG_INLINE void act_relu(int count, const vf *x, vf *out, vf *slope)
 {
     if (slope)
-        ACT_EACH slope[j] = v_select(v_lt(v_zero(), x[j]), act_one(x[j]), v_sub(act_one(x[j]), v_set1(1)));
-    ACT_EACH out[j] = act_positive_part(x[j]);
+        ACT_SIDE slope[j] = v_select(v_lt(v_zero(), x[j]), act_one(x[j]), v_sub(act_one(x[j]), v_set1(1)));
+    ACT_SIDE out[j] = act_positive_part(x[j]);
 }
 
-NRG_INLINE void act_relu2(const vf *x, vf *out, vf *slope)
+NRG_INLINE void act_relu2(int count, const vf *x, vf *out, vf *slope)
 {
-    ACT_EACH
+    ACT_SIDE
     {
         vf p = act_positive_part(x[j]);
         if (slope)
@@ -96,120 +104,120 @@ NRG_INLINE void act_relu2(const vf *x, vf *out, vf *slope)
     }
 }
 
-NRG_INLINE void act_sigmoid(const vf *x, vf *out, vf *slope)
+NRG_INLINE void act_sigmoid(int count, const vf *x, vf *out, vf *slope)
 {
     vf t[V_ACT], e[V_ACT], a[V_ACT];
-    act_magnitude(t, x, 110);
-    act_decay(e, t, 1);
-    ACT_EACH a[j] = v_div(e[j], v_add(v_set1(NRG_UNIT), e[j]));
+    act_magnitude(count, t, x, 110, 1);
+    act_decay(count, e, t, NRG_UNIT, 1);
+    ACT_SIDE a[j] = v_div(e[j], v_add(v_set1(NRG_UNIT), e[j]));
     if (slope)
-        ACT_EACH slope[j] = v_fnma(a[j], a[j], a[j]);
-    ACT_EACH out[j] = act_mirror(a[j], x[j]);
+        ACT_SIDE slope[j] = v_fnma(a[j], a[j], a[j]);
+    ACT_SIDE out[j] = act_mirror(a[j], x[j]);
 }
 
-NRG_INLINE void act_tanh(const vf *x, vf *out, vf *slope)
+NRG_INLINE void act_tanh(int count, const vf *x, vf *out, vf *slope)
 {
     const vf one = v_set1(0x1p64f);
     vf t[V_ACT], z[V_ACT], r[V_ACT], m[V_ACT], p[V_ACT], above[V_ACT], below[V_ACT];
-    ACT_EACH t[j] = v_add(x[j], x[j]);
-    act_magnitude(t, t, 110);
-    act_reduce(z, r, t);
-    act_exp_less_one(m, r);
-    ACT_EACH p[j] = v_scale2(one, z[j]);
-    ACT_EACH above[j] = v_fnma(p[j], m[j], v_sub(one, p[j]));
-    ACT_EACH below[j] = v_fma(p[j], m[j], v_add(one, p[j]));
+    ACT_SIDE t[j] = v_add(x[j], x[j]);
+    act_magnitude(count, t, t, 110, 1);
+    act_reduce(count, z, r, t);
+    act_exp_less_one(count, m, r);
+    ACT_SIDE p[j] = v_scale2(one, z[j]);
+    ACT_SIDE above[j] = v_fnma(p[j], m[j], v_sub(one, p[j]));
+    ACT_SIDE below[j] = v_fma(p[j], m[j], v_add(one, p[j]));
     if (slope)
-        ACT_EACH
+        ACT_SIDE
         {
             vf a = v_div(v_mul(v_fma(p[j], m[j], p[j]), v_set1(4)), below[j]);
             slope[j] = v_fnma(v_mul(a, v_set1(0.25f)), a, a);
         }
-    ACT_EACH out[j] = v_copysign(v_div(above[j], below[j]), x[j]);
+    ACT_SIDE out[j] = v_copysign(v_div(above[j], below[j]), x[j]);
 }
 
 /* x·σ(±h) for t = |x|, cut off, and e = unit·e^-h. rise + rise_rest: t·h′, needed for a slope; the rest may be NULL. */
-NRG_INLINE void act_gated(const vf *x, const vf *t, const vf *e, float unit, const vf *rise, const vf *rise_rest, vf *out,
-                          vf *slope)
+NRG_INLINE void act_gated(int count, const vf *x, const vf *t, const vf *e, float unit, const vf *rise, const vf *rise_rest,
+                          vf *out, vf *slope)
 {
     const vf one = v_set1(1), back = v_set1(0x1p-64f);
     vf d[V_ACT];
-    ACT_EACH d[j] = v_add(v_set1(unit), e[j]);
+    ACT_SIDE d[j] = v_add(v_set1(unit), e[j]);
     if (slope) {
         vf q[V_ACT], other[V_ACT], left[V_ACT];
-        ACT_EACH q[j] = v_div(e[j], v_mul(d[j], back));
-        ACT_EACH other[j] = v_fnma(q[j], back, one);
-        ACT_EACH left[j] = v_fnma(rise[j], other[j], one);
+        ACT_SIDE q[j] = v_div(e[j], v_mul(d[j], back));
+        ACT_SIDE other[j] = v_fnma(q[j], back, one);
+        ACT_SIDE left[j] = v_fnma(rise[j], other[j], one);
         if (rise_rest)
-            ACT_EACH
+            ACT_SIDE
             {
                 vf rest = v_fnma(rise[j], other[j], v_sub(one, left[j]));
                 left[j] = v_fma(q[j], left[j], v_mul(q[j], v_fnma(rise_rest[j], other[j], rest)));
             }
         else
-            ACT_EACH left[j] = v_mul(q[j], left[j]);
-        ACT_EACH left[j] = v_mul(left[j], back);
-        ACT_EACH slope[j] = act_mirror(left[j], x[j]);
+            ACT_SIDE left[j] = v_mul(q[j], left[j]);
+        ACT_SIDE left[j] = v_mul(left[j], back);
+        ACT_SIDE slope[j] = act_mirror(left[j], x[j]);
     }
-    ACT_EACH out[j] = v_sub(act_right_part(x[j]), v_div(v_mul(t[j], e[j]), d[j]));
+    ACT_SIDE out[j] = v_sub(act_right_part(x[j]), v_div(v_mul(t[j], e[j]), d[j]));
 }
 
-NRG_INLINE void act_silu(const vf *x, vf *out, vf *slope)
+NRG_INLINE void act_silu(int count, const vf *x, vf *out, vf *slope)
 {
     vf t[V_ACT], e[V_ACT];
-    act_magnitude(t, x, 110);
-    act_decay(e, t, 0);
-    act_gated(x, t, e, NRG_UNIT, t, NULL, out, slope);
+    act_magnitude(count, t, x, 110, slope != NULL);
+    act_decay(count, e, t, NRG_UNIT, 0);
+    act_gated(count, x, t, e, NRG_UNIT, t, NULL, out, slope);
 }
 
-NRG_INLINE void act_gelu_tanh(const vf *x, vf *out, vf *slope)
+NRG_INLINE void act_gelu_tanh(int count, const vf *x, vf *out, vf *slope)
 {
     const vf magic = v_set1(NRG_EXP_MAGIC), gamma = v_set1(NRG_U_GAMMA_HI);
     vf t[V_ACT], w[V_ACT], rest[V_ACT], z[V_ACT], n[V_ACT], r[V_ACT], e[V_ACT], rise[V_ACT];
-    act_magnitude(t, x, 11);
-    ACT_EACH w[j] = v_fma(t[j], t[j], gamma);
-    ACT_EACH rest[j] = v_fma(t[j], t[j], v_sub(gamma, w[j]));
-    ACT_EACH rest[j] = v_add(rest[j], v_set1(NRG_U_GAMMA_LO));
-    ACT_EACH z[j] = v_fma(v_mul(t[j], w[j]), v_set1(-NRG_U_LOG2_E), magic);
-    ACT_EACH n[j] = v_sub(z[j], magic);
-    ACT_EACH r[j] = v_fma(t[j], w[j], v_mul(n[j], v_set1(NRG_U_LN2_HI)));
-    ACT_EACH rest[j] = v_fma(t[j], rest[j], v_mul(n[j], v_set1(NRG_U_LN2_LO)));
-    ACT_EACH r[j] = v_add(r[j], rest[j]);
-    act_polynomial(e, nrg_exp_u, 6, NRG_U_UNIT, r);
-    ACT_EACH e[j] = v_scale2(e[j], z[j]);
+    act_magnitude(count, t, x, 11, slope != NULL);
+    ACT_SIDE w[j] = v_fma(t[j], t[j], gamma);
+    ACT_SIDE rest[j] = v_fma(t[j], t[j], v_sub(gamma, w[j]));
+    ACT_SIDE rest[j] = v_add(rest[j], v_set1(NRG_U_GAMMA_LO));
+    ACT_SIDE z[j] = v_fma(v_mul(t[j], w[j]), v_set1(-NRG_U_LOG2_E), magic);
+    ACT_SIDE n[j] = v_sub(z[j], magic);
+    ACT_SIDE r[j] = v_fma(t[j], w[j], v_mul(n[j], v_set1(NRG_U_LN2_HI)));
+    ACT_SIDE rest[j] = v_fma(t[j], rest[j], v_mul(n[j], v_set1(NRG_U_LN2_LO)));
+    ACT_SIDE r[j] = v_add(r[j], rest[j]);
+    act_polynomial(count, e, nrg_exp_u, 6, NRG_U_UNIT, r);
+    ACT_SIDE e[j] = v_scale2(e[j], z[j]);
     if (slope) {
         const vf c1 = v_set1(NRG_U_C1), c3 = v_set1(NRG_U_3_C3);
-        ACT_EACH r[j] = v_mul(t[j], t[j]);
-        ACT_EACH w[j] = v_fma(c3, r[j], c1);
-        ACT_EACH rise[j] = v_mul(t[j], w[j]);
-        ACT_EACH rest[j] = v_fma(c3, r[j], v_sub(c1, w[j]));
-        ACT_EACH rest[j] = v_fma(c3, v_fms(t[j], t[j], r[j]), rest[j]);
-        ACT_EACH rest[j] = v_fma(t[j], rest[j], v_fms(t[j], w[j], rise[j]));
+        ACT_SIDE r[j] = v_mul(t[j], t[j]);
+        ACT_SIDE w[j] = v_fma(c3, r[j], c1);
+        ACT_SIDE rise[j] = v_mul(t[j], w[j]);
+        ACT_SIDE rest[j] = v_fma(c3, r[j], v_sub(c1, w[j]));
+        ACT_SIDE rest[j] = v_fma(c3, v_fms(t[j], t[j], r[j]), rest[j]);
+        ACT_SIDE rest[j] = v_fma(t[j], rest[j], v_fms(t[j], w[j], rise[j]));
     }
-    act_gated(x, t, e, NRG_U_UNIT, rise, rest, out, slope);
+    act_gated(count, x, t, e, NRG_U_UNIT, rise, rest, out, slope);
 }
 
-NRG_INLINE void act_gelu(const vf *x, vf *out, vf *slope)
+NRG_INLINE void act_gelu(int count, const vf *x, vf *out, vf *slope)
 {
     const vf magic = v_set1(NRG_EXP_MAGIC);
     vf t[V_ACT], half[V_ACT], h[V_ACT], rest[V_ACT], z[V_ACT], r[V_ACT], m[V_ACT], q[V_ACT], above[V_ACT], below[V_ACT],
         sum[V_ACT];
-    act_magnitude(t, x, NRG_GELU_END);
-    ACT_EACH half[j] = v_mul(v_set1(0.5f), t[j]);
-    ACT_EACH h[j] = v_mul(t[j], half[j]);
-    ACT_EACH rest[j] = v_fms(t[j], half[j], h[j]);
-    ACT_EACH z[j] = v_fma(h[j], v_set1(-NRG_LOG2_E), magic);
-    ACT_EACH r[j] = v_fma(v_sub(z[j], magic), v_set1(NRG_LN2_HI), h[j]);
-    ACT_EACH r[j] = v_add(r[j], rest[j]);
-    act_exp_less_one(m, r);
-    act_polynomial(q, nrg_gelu_q, 4, 0x1p64f, t);
-    act_polynomial(above, nrg_gelu_p, 4, 0x1p64f, t);
-    ACT_EACH
+    act_magnitude(count, t, x, NRG_GELU_END, slope != NULL);
+    ACT_SIDE half[j] = v_mul(v_set1(0.5f), t[j]);
+    ACT_SIDE h[j] = v_mul(t[j], half[j]);
+    ACT_SIDE rest[j] = v_fms(t[j], half[j], h[j]);
+    ACT_SIDE z[j] = v_fma(h[j], v_set1(-NRG_LOG2_E), magic);
+    ACT_SIDE r[j] = v_fma(v_sub(z[j], magic), v_set1(NRG_LN2_HI), h[j]);
+    ACT_SIDE r[j] = v_add(r[j], rest[j]);
+    act_exp_less_one(count, m, r);
+    act_polynomial(count, q, nrg_gelu_q, 4, 0x1p64f, t);
+    act_polynomial(count, above, nrg_gelu_p, 4, 0x1p64f, t);
+    ACT_SIDE
     {
         vf twice = v_add(q[j], q[j]);
         below[j] = v_fma(twice, t[j], v_add(twice, twice));
     }
     if (slope)
-        ACT_EACH
+        ACT_SIDE
         {
             vf missing = v_mul(h[j], v_set1(NRG_GELU_LN2));
             vf more = v_fnma(missing, v_add(v_set1(1), m[j]), m[j]);
@@ -217,61 +225,70 @@ NRG_INLINE void act_gelu(const vf *x, vf *out, vf *slope)
             a = v_scale2(v_fma(a, more, a), z[j]);
             slope[j] = act_mirror(v_div(a, below[j]), x[j]);
         }
-    ACT_EACH sum[j] = v_fma(t[j], q[j], v_mul(t[j], above[j]));
-    ACT_EACH sum[j] = v_mul(sum[j], m[j]);
-    ACT_EACH sum[j] = v_fma(t[j], above[j], sum[j]);
-    ACT_EACH sum[j] = v_fma(t[j], q[j], sum[j]);
-    ACT_EACH sum[j] = v_scale2(sum[j], z[j]);
-    ACT_EACH out[j] = v_sub(act_right_part(x[j]), v_div(sum[j], below[j]));
+    ACT_SIDE sum[j] = v_fma(t[j], q[j], v_mul(t[j], above[j]));
+    ACT_SIDE sum[j] = v_mul(sum[j], m[j]);
+    ACT_SIDE sum[j] = v_fma(t[j], above[j], sum[j]);
+    ACT_SIDE sum[j] = v_fma(t[j], q[j], sum[j]);
+    ACT_SIDE sum[j] = v_scale2(sum[j], z[j]);
+    ACT_SIDE out[j] = v_sub(act_right_part(x[j]), v_div(sum[j], below[j]));
 }
 
-NRG_INLINE void act_softplus(const vf *x, vf *out, vf *slope)
+NRG_INLINE void act_softplus(int count, const vf *x, vf *out, vf *slope)
 {
-    const vf unit = v_set1(NRG_UNIT);
-    vf t[V_ACT], e[V_ACT], u[V_ACT], s[V_ACT], c[V_ACT];
-    act_magnitude(t, x, 110);
-    act_decay(e, t, slope != NULL);
-    ACT_EACH u[j] = v_div(e[j], v_fma(e[j], v_set1(0.5f), unit));
-    ACT_EACH s[j] = v_mul(u[j], u[j]);
-    act_polynomial(c, nrg_log1p_c, 3, 1, s);
+    const vf unit = v_set1(0x1p64f), back = v_set1(0x1p-64f);
+    vf t[V_ACT], e[V_ACT], u[V_ACT], c[V_ACT];
+    act_magnitude(count, t, x, 110, slope != NULL);
+    act_decay(count, e, t, 0x1p64f, slope != NULL);
+    ACT_SIDE u[j] = v_mul(e[j], back);
+    act_polynomial(count, c, nrg_log1p_c, 8, 0x1p-64f, u);
     if (slope)
-        ACT_EACH slope[j] = act_mirror(v_div(e[j], v_add(unit, e[j])), x[j]);
-    ACT_EACH u[j] = v_fma(v_mul(u[j], s[j]), c[j], u[j]);
-    ACT_EACH out[j] = v_add(u[j], act_positive_part(x[j]));
+        ACT_SIDE slope[j] = act_mirror(v_div(e[j], v_add(unit, e[j])), x[j]);
+    ACT_SIDE out[j] = v_fma(e[j], c[j], act_positive_part(x[j]));
 }
 
-/* g is a constant where this is called. */
-NRG_INLINE void act_apply(nrg_activation g, const vf *x, vf *out, vf *slope)
+NRG_INLINE void act_apply_side(int count, nrg_activation g, const vf *x, vf *out, vf *slope)
 {
     switch (g) {
     case NRG_ACT_SIGMOID:
-        act_sigmoid(x, out, slope);
+        act_sigmoid(count, x, out, slope);
         return;
     case NRG_ACT_SILU:
-        act_silu(x, out, slope);
+        act_silu(count, x, out, slope);
         return;
     case NRG_ACT_RELU:
-        act_relu(x, out, slope);
+        act_relu(count, x, out, slope);
         return;
     case NRG_ACT_RELU2:
-        act_relu2(x, out, slope);
+        act_relu2(count, x, out, slope);
         return;
     case NRG_ACT_TANH:
-        act_tanh(x, out, slope);
+        act_tanh(count, x, out, slope);
         return;
     case NRG_ACT_GELU:
-        act_gelu(x, out, slope);
+        act_gelu(count, x, out, slope);
         return;
     case NRG_ACT_GELU_TANH:
-        act_gelu_tanh(x, out, slope);
+        act_gelu_tanh(count, x, out, slope);
         return;
     case NRG_ACT_SOFTPLUS:
-        act_softplus(x, out, slope);
+        act_softplus(count, x, out, slope);
         return;
     case NRG_ACT_IDENTITY:
         break;
     }
-    act_identity(x, out, slope);
+    act_identity(count, x, out, slope);
+}
+
+/* How many vectors go side by side: more of them where no division keeps the CPU busy meanwhile. */
+NRG_INLINE int act_side(nrg_activation g) { return g == NRG_ACT_SOFTPLUS ? V_ACT : V_ACT_SIDE; }
+
+/* A step. g is a constant where this is called. */
+NRG_INLINE void act_apply(nrg_activation g, const vf *x, vf *out, vf *slope)
+{
+    const int count = act_side(g);
+    NRG_UNROLL
+    for (int j = 0; j < V_ACT; j += count)
+        act_apply_side(count, g, x + j, out + j, slope ? slope + j : NULL);
 }
 
 #endif

@@ -33,9 +33,17 @@ static const float nrg_expm1_c[5] = {0x1.fffffep-2f, -0x1.5554aap-3f, 0x1.55579a
 static const float nrg_exp_u[7] = {
     1, -0x1.2444f4p-4f, 0x1.4dad5ep-9f, -0x1.fbece2p-15f, 0x1.21f36p-20f, -0x1.0a4bc8p-26f, 0x1.91e2bcp-33f};
 
-/* ---- log1p(e) = u + u³·P(u²) for u = 2·e/(2 + e) ---- */
+/* ---- log1p(e)/e for e from 0 to 1 ---- */
 
-static const float nrg_log1p_c[4] = {0x1.555502p-4f, 0x1.99d1ccp-7f, 0x1.1ec03ap-9f, 0x1.1eca5cp-11f};
+static const float nrg_log1p_c[9] = {1,
+                                     -0x1.ffff14p-2f,
+                                     0x1.5535dep-2f,
+                                     -0x1.fd136ap-3f,
+                                     0x1.884566p-3f,
+                                     -0x1.19afcap-3f,
+                                     0x1.447138p-4f,
+                                     -0x1.eca5dcp-6f,
+                                     0x1.5fa38ap-8f};
 
 /* ---- gelu(-t) = -t·e^-h·(q(t) + p(t))/(2·(2 + t)·q(t)) for t in [0, 14.6], h = t²/2. e^-h is 2^n·e^-r, r = h + n·ln 2 but for
  * n·ln2_lo: the quotient makes that good ---- */
