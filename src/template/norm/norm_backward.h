@@ -43,12 +43,14 @@ static __attribute__((noinline)) void all_rows(const backward *b)
         next_batch(b, next, now);
         start_batch(b, &walk, next);
         const size_t steps = (size_t)(next->rows * walks_of(b)) * sum_chunks;
-        const int plain = is_plain(b, now);
+        const int plain = is_plain(b, now), lean = is_lean(b, now);
         size_t done = 0;
         for (size_t chunk = 0; chunk < chunks; chunk++) {
             const size_t begin = chunk * b->element_chunk, end = dim - begin < b->element_chunk ? dim : begin + b->element_chunk;
             if (plain)
                 batch_chunk(b, now, begin, end - begin);
+            else if (lean)
+                lean_chunk(b, now, begin, end - begin);
             else
                 row_chunks(b, now, begin, end);
             for (; done * chunks < (chunk + 1) * steps; done++)
@@ -73,9 +75,19 @@ static void norm_backward(const nrg_norm_backward_job *job, nrg_dtype D)
     b.stream_dy = backward_can_stream(job, job->dy, job->dy_stride, NRG_PLANES_DY, bytes_of(dim, D, job->y_f32));
     b.stream_dz = backward_can_stream(job, job->dz, job->dz_stride, NRG_PLANES_DZ, bytes_of(dim, D, 0));
 
-    const int as_it_is = D == NRG_F32 && !b.gated && !job->y && job->formula.w_offset == 0;
-    b.sum_chunk = b.raw ? BACKWARD_RAW_CHUNK : as_it_is ? BACKWARD_WHOLE_SUM_CHUNK : BACKWARD_SUM_CHUNK;
-    b.element_chunk = b.raw ? BACKWARD_RAW_CHUNK : as_it_is && b.direct ? BACKWARD_WHOLE_ELEMENT_CHUNK : BACKWARD_ELEMENT_CHUNK;
+    b.lean = !V_SMALL && D == NRG_F32 && job->gate != NRG_GATE_NONE && !job->y && job->formula.w_offset == 0 && job->dx &&
+             !job->dr_in && !job->dy;
+    b.keeps = b.lean && !job->stream && job->dz && job->dz != job->z && job->dx != job->d_o && job->dx != job->x;
+
+    const int as_it_is = D == NRG_F32 && !b.gated && !job->y && job->formula.w_offset == 0, long_lean = b.lean && !job->stream;
+    b.sum_chunk = b.raw       ? BACKWARD_RAW_CHUNK
+                  : long_lean ? BACKWARD_LEAN_SUM_CHUNK
+                  : as_it_is  ? BACKWARD_WHOLE_SUM_CHUNK
+                              : BACKWARD_SUM_CHUNK;
+    b.element_chunk = b.raw                  ? BACKWARD_RAW_CHUNK
+                      : long_lean            ? BACKWARD_LEAN_ELEMENT_CHUNK
+                      : as_it_is && b.direct ? BACKWARD_WHOLE_ELEMENT_CHUNK
+                                             : BACKWARD_ELEMENT_CHUNK;
     if (some_rows_serve(&b))
         some_rows(&b);
     else

@@ -4,6 +4,7 @@
 #ifndef NRG_TEMPLATE_NORM_NORM_BACKWARD_CHUNK_H
 #define NRG_TEMPLATE_NORM_NORM_BACKWARD_CHUNK_H
 
+#include "norm_backward_gated.h"
 #include "norm_backward_parts.h"
 
 /* dp of a chunk of a row, in `dp`, to dx and dy; more: an array to use. */
@@ -79,6 +80,80 @@ static void batch_chunk(const backward *b, const backward_batch *batch, size_t b
             finish(b, &batch->row[k], b->scratch + k * C, more, begin, n);
 }
 
+/* What the rows of a batch have added up to, after its last. */
+static void finish_row_sums(const backward_rows *rows, const backward_batch *batch, const nrg_norm_backward_job *job, int k,
+                            size_t n)
+{
+    if (k + 1 < batch->rows)
+        return;
+    if (rows->dw)
+        backward_add_partial(rows->dw, rows->partial_w, n, rows->fresh);
+    if (rows->db)
+        backward_add_partial(rows->db, rows->partial_b, n, rows->fresh);
+    finish_columns(rows, job, n);
+}
+
+/* Whether the loop of norm_backward_gated.h serves. */
+NRG_INLINE int gated_loop_serves(const backward *b, const backward_row *row, const backward_factors *f)
+{
+    const nrg_norm_backward_job *job = b->job;
+    return !V_SMALL && !f->fallback &&
+           (job->gate == NRG_GATE_PRE || (job->gate == NRG_GATE_POST && !(row->dz && (row->b || job->formula.k != 1))));
+}
+
+/* The same for all rows of a batch of which nothing but the gates is staged. */
+NRG_INLINE int is_lean(const backward *b, const backward_batch *batch)
+{
+    int lean = b->lean;
+    for (int k = 0; k < batch->rows; k++)
+        lean = lean && gated_loop_serves(b, &batch->row[k], &batch->f[k]);
+    return lean;
+}
+
+/* The elements of such a row, from g(z) and g′(z); or from z, where these are not kept. */
+static void gated_row(const backward *b, const backward_row *row, const backward_factors *f, const backward_rows *rows,
+                      size_t begin, size_t n, gated_chunk *chunk, int kept)
+{
+    const nrg_norm_backward_job *job = b->job;
+    if (!kept)
+        NRG_PATH_NAME(activate_both)
+    (job->activation, as_floats(row->z, b->D, 0, begin, n, chunk->gate), chunk->gate, chunk->slope, n);
+    chunk->w = rows->w;
+    chunk->partial_w = rows->partial_w;
+    chunk->partial_b = rows->partial_b;
+    chunk->first = rows->first;
+    if (job->gate == NRG_GATE_PRE)
+        gated_elements_pre(chunk, &f->plain, n);
+    else
+        gated_elements_post(chunk, &f->plain, n);
+}
+
+/* n columns of such a batch. */
+static void lean_chunk(const backward *b, const backward_batch *batch, size_t begin, size_t n)
+{
+    enum { C = BACKWARD_LEAN_ELEMENT_CHUNK };
+    const nrg_norm_backward_job *job = b->job;
+    float *gate = b->scratch, *slope = gate + C, *partial_w = slope + C, *partial_b = partial_w + C;
+    backward_rows rows = {.w = batch->row[0].w ? (const float *)batch->row[0].w + begin : NULL};
+    column_sums(&rows, job, batch->n, batch->rows, batch->group, begin);
+    rows.partial_w = rows.dw ? partial_w : NULL;
+    rows.partial_b = rows.db ? partial_b : NULL;
+    for (int k = 0; k < batch->rows; k++) {
+        const backward_row *row = &batch->row[k];
+        gated_chunk chunk = {.d_o = (const float *)row->d_o + begin,
+                             .r = (const float *)row->x + begin,
+                             .gate = b->keeps ? (float *)row->dx + begin : gate,
+                             .slope = b->keeps ? (float *)row->dz + begin : slope,
+                             .dr = (float *)row->dx + begin,
+                             .dz = row->dz ? (float *)row->dz + begin : NULL,
+                             .stream_dr = b->stream_dx,
+                             .stream_dz = b->stream_dz};
+        rows.first = k == 0;
+        gated_row(b, row, &batch->f[k], &rows, begin, n, &chunk, b->keeps);
+    }
+    finish_row_sums(&rows, batch, job, batch->rows - 1, n);
+}
+
 /* n columns of row k of any batch. */
 static void row_chunk(const backward *b, const backward_batch *batch, int k, size_t begin, size_t n)
 {
@@ -99,6 +174,15 @@ static void row_chunk(const backward *b, const backward_batch *batch, int k, siz
     rows.partial_b = rows.db ? partial_b : NULL;
     const float *input = residual_floats(job, row, D, begin, n, residual, h);
     const float *d_o = as_floats(row->d_o, D, 0, begin, n, d);
+    if (gated_loop_serves(b, row, f)) {
+        gated_chunk chunk = {.d_o = d_o, .r = input, .gate = gate, .slope = slope, .dr = d, .dz = row->dz ? dz : NULL};
+        gated_row(b, row, f, &rows, begin, n, &chunk, 0);
+        if (row->dz)
+            store_floats(dz, row->dz, begin, n, D, b->stream_dz);
+        finish(b, row, d, more, begin, n);
+        finish_row_sums(&rows, batch, job, k, n);
+        return;
+    }
     if (job->gate != NRG_GATE_NONE)
         NRG_PATH_NAME(activate_both)(job->activation, as_floats(row->z, D, 0, begin, n, gate), gate, slope, n);
     if (job->gate == NRG_GATE_PRE) {
@@ -133,13 +217,7 @@ static void row_chunk(const backward *b, const backward_batch *batch, int k, siz
             store_floats(dz, row->dz, begin, n, D, b->stream_dz);
     }
     finish(b, row, d, more, begin, n);
-    if (k + 1 < batch->rows)
-        return;
-    if (rows.dw)
-        backward_add_partial(rows.dw, partial_w, n, rows.fresh);
-    if (rows.db)
-        backward_add_partial(rows.db, partial_b, n, rows.fresh);
-    finish_columns(&rows, job, n);
+    finish_row_sums(&rows, batch, job, k, n);
 }
 
 static void row_chunks(const backward *b, const backward_batch *batch, size_t begin, size_t end)
