@@ -1,8 +1,8 @@
 /* The elements of a chunk of one row with a gate, in one loop over what is staged: g(z) and g′(z), and the floats of the row.
  *
  * For rows that floats serve, without a bias and a factor of the weights: then o1 = h·w is a float's product, which doubles would
- * round to the same. A loop for each of h, o1, dz, the product with the gate and the elements, as other rows have them, took 2 to
- * 3 times as long.
+ * round to the same. With a loop for each of h, o1, dz, the product with the gate and the elements, as other rows have
+ * them, the whole backward pass took 1.3 to 1.5 times as long.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_NORM_BACKWARD_GATED_H
