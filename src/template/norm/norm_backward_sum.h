@@ -85,9 +85,15 @@ NRG_INLINE void backward_sum_vector(backward_group *g, int j, size_t at, int fir
     if (weighted)
         d = v_mul(d, v_ld_f32(g->c.w + at));
     backward_cross(&g->partial[j], p, d, g->mean, first, centred);
-    /* straight from memory where it is floats */
-    vd low = D == NRG_F32 ? vd_ld_f32((const float *)g->c.p + at) : vd_low(p);
-    vd high = D == NRG_F32 ? vd_ld_f32((const float *)g->c.p + at + VN / 2) : vd_high(p);
+    vd low, high;
+    if (D == NRG_F32) { /* straight from memory */
+        low = vd_ld_f32((const float *)g->c.p + at);
+        high = vd_ld_f32((const float *)g->c.p + at + VN / 2);
+    } else if (D == NRG_F16 && !centred) {
+        low = vd_low(p);
+        high = vd_high(p);
+    } else /* AVX2, by way of memory: bf16 0.94 of the time at 512x4096, rms of f16 1.02 */
+        vd_both(p, &low, &high);
     backward_square(&g->s.q[2 * j], &g->s.qq[2 * j], low, g->exact_mean, centred);
     backward_square(&g->s.q[2 * j + 1], &g->s.qq[2 * j + 1], high, g->exact_mean, centred);
 }
