@@ -69,7 +69,7 @@ NRG_INLINE void backward_column(double *sums, float *out, vf partial, size_t n, 
 }
 
 enum {
-    BACKWARD_MOST = VN == 8 ? 4 : 2, /* vectors in a step */
+    BACKWARD_MOST = VN >= 8 ? 4 : 2, /* vectors in a step */
     BACKWARD_AHEAD = 2 /* streaming, and asking for the rows ahead: so that the memory has loads to do beside the stores */
 };
 
@@ -125,12 +125,12 @@ NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int 
         for (int j = 0; j < G; j++)
             c.w[j] = v_set1(1);
     backward_row_step(&c, b, f, 0, G, i, n, centred, stream, D);
-    if (R) {
+    if (R && 0) {
         NRG_UNROLL
         for (int row = 1; row < R; row++)
             backward_row_step(&c, b, f + row, row, G, i, n, centred, stream, D);
     } else {
-        for (int row = 1; row < b->count; row++)
+        for (int row = 1; row < (R ? R : b->count); row++)
             backward_row_step(&c, b, f + row, row, G, i, n, centred, stream, D);
     }
     if (b->dw) {
@@ -147,7 +147,7 @@ NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int 
 
 /* Vectors of a row in a step that is streamed: with AVX2 a whole line. Halves of lines of 16 bits, four rows in turn, took 1.01
  * to 1.06 times as long, and now and then 1.6 times, when something else drove them out before they were whole. */
-NRG_INLINE int backward_line(nrg_dtype D) { return VN == 8 && D != NRG_F32 ? 4 : 2; }
+NRG_INLINE int backward_line(nrg_dtype D) { return VN > 8 || (VN == 8 && D != NRG_F32) ? 4 : 2; }
 
 NRG_INLINE void backward_steps(const backward_rows *b, const backward_vf *f, int R, int G, size_t n, int centred, int straight,
                                nrg_dtype D)
@@ -170,23 +170,22 @@ NRG_INLINE void backward_steps(const backward_rows *b, const backward_vf *f, int
 
 NRG_INLINE void backward_steps_any(const backward_rows *rows, int R, int G, size_t n, int centred, int straight, nrg_dtype D)
 {
-    const backward_rows b = *rows;
     const int most = R ? R : NRG_ROW_BATCH;
     backward_vf f[NRG_ROW_BATCH];
     NRG_UNROLL
     for (int row = 0; row < most; row++)
-        f[row] = vectors_of(b.f[row < b.count ? row : 0]);
+        f[row] = vectors_of(rows->f[row < rows->count ? row : 0]);
     if (V_SMALL)
-        backward_steps(&b, f, R, G, n, centred || b.db, straight, D);
-    else if (centred || b.db) /* db goes with LayerNorm: that of an RMSNorm takes the same way */
-        backward_steps(&b, f, R, G, n, 1, straight, D);
+        backward_steps(rows, f, R, G, n, centred || rows->db, straight, D);
+    else if (centred || rows->db) /* db goes with LayerNorm: that of an RMSNorm takes the same way */
+        backward_steps(rows, f, R, G, n, 1, straight, D);
     else
-        backward_steps(&b, f, R, G, n, 0, straight, D);
+        backward_steps(rows, f, R, G, n, 0, straight, D);
 }
 
 /* Vectors in a step of four rows that are not streamed: with 16 registers two of them do not stay there (rms of 128 columns,
  * AVX2: 1.14 times as long). */
-enum { BACKWARD_STEP = VN > 8 ? 2 : 1 };
+enum { BACKWARD_STEP = VN >= 8 ? 4 : 1 };
 
 /* Batches that are whole; and those that are not, of which a row alone has loops of its own where its sums are the gradients. */
 NRG_INLINE void backward_batch_of(const backward_rows *rows, size_t n, int centred, nrg_dtype D)

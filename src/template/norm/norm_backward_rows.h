@@ -190,13 +190,21 @@ typedef struct folded_rows {
     vd8 q[8], qq[8], d[8], dq[8];
 } folded_rows;
 
+/* Of short rows, whose lanes do not begin with 0: so that no sum is -0. */
+NRG_INLINE void eight_plus_zero(double *sums)
+{
+    NRG_UNROLL
+    for (int k = 0; k < 8; k += (int)VN / 2)
+        vd_st(sums + k, vd_add(vd_ld(sums + k), vd_zero()));
+}
+
 NRG_INLINE void totals_of(backward_totals *t, folded_rows *f, int at, int count, int centred)
 {
     if (count == 1) {
         t->qq[at] = vd8_sum(&f->qq[0]);
-        t->dq[at] = vd8_sum(&f->dq[0]);
-        t->q[at] = centred ? vd8_sum(&f->q[0]) : 0;
-        t->d[at] = centred ? vd8_sum(&f->d[0]) : 0;
+        t->dq[at] = 0 + vd8_sum(&f->dq[0]);
+        t->q[at] = centred ? 0 + vd8_sum(&f->q[0]) : 0;
+        t->d[at] = centred ? 0 + vd8_sum(&f->d[0]) : 0;
         return;
     }
     for (int k = count; k < 8; k++) {
@@ -209,29 +217,50 @@ NRG_INLINE void totals_of(backward_totals *t, folded_rows *f, int at, int count,
     }
     vd8_sum_rows(f->qq, t->qq + at);
     vd8_sum_rows(f->dq, t->dq + at);
+    eight_plus_zero(t->dq + at);
     if (centred) {
         vd8_sum_rows(f->q, t->q + at);
         vd8_sum_rows(f->d, t->d + at);
+        eight_plus_zero(t->q + at);
+        eight_plus_zero(t->d + at);
+    }
+}
+
+/* Rows first to first + count, eight at most. steps: of 32 elements, where the rows are two or four; or 0. */
+NRG_INLINE void folded_sums(folded_rows *folded, const backward *b, const backward_some *s, int first, int count, const float *w,
+                            int steps, int centred, nrg_dtype D)
+{
+    for (int k = 0; k < count; k++) {
+        const backward_chunk c = {.d = s->d[first + k], .p = s->p[first + k], .w = w};
+        const float mean = s->f[first + k].mean;
+        backward_sums sums;
+        if (steps)
+            backward_sum_short(&sums, &c, mean, steps, centred, D);
+        else {
+            backward_clear(&sums);
+            backward_sum_any(&sums, &c, mean, b->job->dim, centred, b->job->stream, D);
+        }
+        folded->qq[k] = fold_lanes(sums.qq);
+        folded->dq[k] = fold_lanes(sums.dq);
+        if (centred) {
+            folded->q[k] = fold_lanes(sums.q);
+            folded->d[k] = fold_lanes(sums.d);
+        }
     }
 }
 
 NRG_INLINE void some_sums(backward_totals *t, const backward *b, const backward_some *s, const float *w, int centred, nrg_dtype D)
 {
+    const size_t dim = b->job->dim;
     for (int first = 0; first < s->count; first += 8) {
         const int count = s->count - first < 8 ? s->count - first : 8;
         folded_rows folded;
-        for (int k = 0; k < count; k++) {
-            const backward_chunk c = {.d = s->d[first + k], .p = s->p[first + k], .w = w};
-            backward_sums sums;
-            backward_clear(&sums);
-            backward_sum_any(&sums, &c, s->f[first + k].mean, b->job->dim, centred, b->job->stream, D);
-            folded.qq[k] = fold_lanes(sums.qq);
-            folded.dq[k] = fold_lanes(sums.dq);
-            if (centred) {
-                folded.q[k] = fold_lanes(sums.q);
-                folded.d[k] = fold_lanes(sums.d);
-            }
-        }
+        if (!V_SMALL && dim == 2 * NORM_LANES && w)
+            folded_sums(&folded, b, s, first, count, w, 2, centred, D);
+        else if (!V_SMALL && dim == 4 * NORM_LANES && w)
+            folded_sums(&folded, b, s, first, count, w, 4, centred, D);
+        else
+            folded_sums(&folded, b, s, first, count, w, 0, centred, D);
         totals_of(t, &folded, first, count, centred);
     }
     /* those that are not there are as one that is: their factors are made beside the others' */

@@ -78,6 +78,19 @@ typedef struct backward_group {
     vd exact_mean;
 } backward_group;
 
+/* p of elements at to at + VN, as doubles. */
+NRG_INLINE void backward_doubles(vd both[2], const backward_chunk *c, vf p, size_t at, int centred, nrg_dtype D)
+{
+    if (D == NRG_F32) { /* straight from memory */
+        both[0] = vd_ld_f32((const float *)c->p + at);
+        both[1] = vd_ld_f32((const float *)c->p + at + VN / 2);
+    } else if (D == NRG_F16 && !centred) {
+        both[0] = vd_low(p);
+        both[1] = vd_high(p);
+    } else /* AVX2, by way of memory: bf16 0.94 of the time at 512x4096, rms of f16 1.02 */
+        vd_both(p, &both[0], &both[1]);
+}
+
 /* Elements at to at + VN, of the group's vector j. */
 NRG_INLINE void backward_sum_vector(backward_group *g, int j, size_t at, int first, int centred, int weighted, nrg_dtype D)
 {
@@ -85,17 +98,10 @@ NRG_INLINE void backward_sum_vector(backward_group *g, int j, size_t at, int fir
     if (weighted)
         d = v_mul(d, v_ld_f32(g->c.w + at));
     backward_cross(&g->partial[j], p, d, g->mean, first, centred);
-    vd low, high;
-    if (D == NRG_F32) { /* straight from memory */
-        low = vd_ld_f32((const float *)g->c.p + at);
-        high = vd_ld_f32((const float *)g->c.p + at + VN / 2);
-    } else if (D == NRG_F16 && !centred) {
-        low = vd_low(p);
-        high = vd_high(p);
-    } else /* AVX2, by way of memory: bf16 0.94 of the time at 512x4096, rms of f16 1.02 */
-        vd_both(p, &low, &high);
-    backward_square(&g->s.q[2 * j], &g->s.qq[2 * j], low, g->exact_mean, centred);
-    backward_square(&g->s.q[2 * j + 1], &g->s.qq[2 * j + 1], high, g->exact_mean, centred);
+    vd exact[2];
+    backward_doubles(exact, &g->c, p, at, centred, D);
+    backward_square(&g->s.q[2 * j], &g->s.qq[2 * j], exact[0], g->exact_mean, centred);
+    backward_square(&g->s.q[2 * j + 1], &g->s.qq[2 * j + 1], exact[1], g->exact_mean, centred);
 }
 
 /* The lanes from `lane` on, G vectors wide, of elements begin to end: whole blocks, and after them whole vectors of one. */
@@ -202,6 +208,47 @@ NRG_INLINE void backward_sum_chunk(backward_sums *s, const backward_chunk *c, fl
         }
     if (NRG_RARELY(vectors < n))
         backward_sum_end(s, c, row_mean, vectors, n, centred, weighted, D);
+}
+
+/* The lanes of a whole row of `steps` times NORM_LANES elements, one block at most, with weights: nothing is added to lanes of 0,
+ * and nothing is looked at but a constant number of elements. 4096x64 with AVX2 in 0.66 to 0.76 of the time of the loops above,
+ * with AVX-512 in 0.84 to 0.98. A sum may be -0 here, where 0 + (-0) is 0. */
+NRG_INLINE void backward_sum_short(backward_sums *s, const backward_chunk *chunk, float row_mean, int steps, int centred,
+                                   nrg_dtype D)
+{
+    const backward_chunk c = *chunk;
+    const vf mean = v_set1(row_mean);
+    const vd exact_mean = vd_set1((double)row_mean);
+    NRG_UNROLL
+    for (int j = 0; j < NORM_LANE_VECTORS; j++) {
+        backward_partial partial;
+        vd q[2], qq[2];
+        NRG_UNROLL
+        for (int step = 0; step < steps; step++) {
+            const size_t at = (size_t)step * NORM_LANES + (size_t)j * VN;
+            vf p = load_whole(c.p, at, D), d = v_mul(load_whole(c.d, at, D), v_ld_f32(c.w + at));
+            vd exact[2];
+            backward_cross(&partial, p, d, mean, step == 0, centred);
+            backward_doubles(exact, &c, p, at, centred, D);
+            NRG_UNROLL
+            for (int half = 0; half < 2; half++) {
+                if (centred)
+                    exact[half] = vd_sub(exact[half], exact_mean);
+                qq[half] = step ? vd_fma(exact[half], exact[half], qq[half]) : vd_mul(exact[half], exact[half]);
+                q[half] = step ? vd_add(q[half], exact[half]) : exact[half];
+            }
+        }
+        s->qq[2 * j] = qq[0];
+        s->qq[2 * j + 1] = qq[1];
+        s->dq[2 * j] = vd_low(partial.dq);
+        s->dq[2 * j + 1] = vd_high(partial.dq);
+        if (centred) {
+            s->q[2 * j] = q[0];
+            s->q[2 * j + 1] = q[1];
+            s->d[2 * j] = vd_low(partial.d);
+            s->d[2 * j + 1] = vd_high(partial.d);
+        }
+    }
 }
 
 NRG_INLINE double lanes_sum(const vd *lanes)
