@@ -230,11 +230,12 @@ NRG_INLINE void store_pair_step(const vp *h, int G, uint16_t *p, int stream)
     }
 }
 
-NRG_INLINE void round_pairs(vp *h, const vf *v, int G)
+/* calm, a constant: every NaN comes of bf16, or of none, and is rounded like a number. */
+NRG_INLINE void round_pairs(vp *h, const vf *v, int G, int calm)
 {
     NRG_UNROLL
     for (int j = 0; j < G; j += 2)
-        h[j / 2] = v_pair_to_bf16(v[j], v[j + 1]);
+        h[j / 2] = (calm ? v_calm_to_bf16 : v_pair_to_bf16)(v[j], v[j + 1]);
 }
 
 #endif

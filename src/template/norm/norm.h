@@ -36,7 +36,7 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype D)
         else
             short_fast_rows(job, &opt, D);
     } else if (alone_serves(job, &opt, D))
-        alone_row(job, &opt);
+        alone_row(job, &opt, D);
     else if (opt.dim <= NORM_SEGMENT && job->row_end - job->row_begin == 1)
         one_row(job, &opt, D);
     else if (opt.dim <= NORM_BLOCK)

@@ -58,13 +58,17 @@ static __attribute__((noinline)) void fast_apply_rest(const norm_options *opt, c
     fast_apply_step(1, opt->how, &opt->w_offset, at, f, begin, end - begin, D);
 }
 
+/* Whether r is read again as x is. */
+NRG_INLINE int r_serves_as_x(unsigned how, nrg_dtype D) { return how & NORM_READ_R && (D == NRG_F32 || !(how & NORM_R_F32)); }
+
 /* Elements begin to end of some rows, but for those whose scalars need the fallback. */
 NRG_INLINE void fast_apply_part(const norm_part *part, const fast_scalars *s, int G, unsigned may, nrg_dtype D)
 {
     const size_t step = (size_t)G * VN, end = part->end;
-    /* f32: r is nothing but another x, and a loop that knows few options will do */
-    const int x_is_r = D == NRG_F32 && part->opt->how & NORM_READ_R;
+    /* r is nothing but another x, and a loop that knows few options will do */
+    const int x_is_r = r_serves_as_x(part->opt->how, D);
     const unsigned how = part->opt->how & (x_is_r ? ~(unsigned)(NORM_READ_R | NORM_ADD_Y) : NORM_ANY);
+    const unsigned calm = may & NORM_LAST ? 0 : NORM_CALM;
     for (int k = 0; k < part->count; k++) {
         if (NRG_RARELY(s->needs_fallback[k] != 0))
             continue;
@@ -74,7 +78,8 @@ NRG_INLINE void fast_apply_part(const norm_part *part, const fast_scalars *s, in
         const fast_factors f = fast_factors_of(s, k);
         size_t i = part->begin;
         for (; i + step <= end; i += step)
-            fast_apply_step(G, options_in_register(how, may) | norm_pairs(G, D), &part->opt->w_offset, row, &f, i, step, D);
+            fast_apply_step(G, options_in_register(how, may) | norm_pairs(G, D) | calm, &part->opt->w_offset, row, &f, i, step,
+                            D);
         for (; i + VN <= end; i += VN)
             fast_apply_step(1, options_in_register(how, may), &part->opt->w_offset, row, &f, i, VN, D);
         if (NRG_RARELY(i < end)) {

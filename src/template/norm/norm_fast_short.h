@@ -137,6 +137,8 @@ static __attribute__((noinline)) const char *fast_short_floats(float *to, const 
     for (size_t i = 0; i < opt->dim; i += VN) {
         vf w;
         load_step_or_f32(&w, 1, from, i, VN, D, opt->how & NORM_W_F32);
+        if (D == NRG_BF16)
+            w = v_calm(w);
         v_st_f32(to + i, offset != 0 ? v_add(w, v_set1(offset)) : w);
     }
     for (size_t i = 0; D == NRG_BF16 && i + 2 * VN <= opt->dim / step * step; i += 2 * VN) {
@@ -153,7 +155,7 @@ NRG_INLINE void fast_short_elements_of(const fast_some *b, const nrg_norm_job *j
 {
     const size_t dim = opt->dim, x_stride = b->x_stride, o_stride = job->o_stride;
     const unsigned how = opt->how, may = NORM_STREAM_O | NORM_CENTRED, pairs = norm_pairs(fast_apply_vectors(D), D),
-                   in_step = NORM_W_F32 | pairs | (pairs ? NORM_W_PAIRS : 0);
+                   in_step = NORM_W_F32 | pairs | (pairs ? NORM_W_PAIRS | NORM_CALM : 0);
     const int any = b->s.any, G = fast_apply_vectors(D);
     const size_t step = (size_t)G * VN;
     norm_row row = {.x = b->x, .w = weights->w, .b = weights->b, .o = job->o + b->n * o_stride};

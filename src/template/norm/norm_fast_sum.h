@@ -64,7 +64,7 @@ NRG_INLINE void fast_turn(vf *t, vf *tt, int first, int G, const fast_source *so
     }
     for (size_t i = s.begin + (size_t)first * VN; i < s.whole; i += FAST_LANES) {
         vf v[NORM_STEP];
-        const unsigned how = (may ? options_in_register(s.how, may) : 0) | norm_pairs(G, D);
+        const unsigned how = (may ? options_in_register(s.how, may) : 0) | norm_pairs(G, D) | NORM_CALM;
         if (may && how & NORM_PREFETCH)
             prefetch_step(G, how, s.row, i, D);
         load_first(v, G, how, s.row, i, (size_t)G * VN, D);
@@ -109,7 +109,8 @@ NRG_INLINE void fast_turn(vf *t, vf *tt, int first, int G, const fast_source *so
 NRG_INLINE void fast_block(vf *t, vf *tt, const fast_source *s, fast_lanes *kept, unsigned may, nrg_dtype D, int centred,
                            int staged)
 {
-    const int G = may & NORM_FIRST && D != NRG_F32 ? V_FAST_ANY : centred ? V_FAST2 : V_FAST1;
+    /* a residual of 16 bits: its conversions want registers, of which AVX-512 has enough */
+    const int G = may & NORM_FIRST && D != NRG_F32 && VN < 16 ? V_FAST_ANY : centred ? V_FAST2 : V_FAST1;
     for (int first = 0; first < (int)FAST_VECTORS; first += G)
         fast_turn(t, tt, first, G, s, kept, may, D, centred, staged);
 }

@@ -35,9 +35,8 @@ NRG_BY_DTYPE(fast_centred, (blocks, pilot, t, tt, part), fast_blocks *blocks, fl
 NRG_INLINE void fast_apply_of(const norm_part *part, const fast_scalars *s, nrg_dtype D)
 {
     const unsigned how = part->opt->how;
-    const int plain = D == NRG_F32 && how & NORM_READ_R
-                          ? !(how & (NORM_W_OFFSET | NORM_LAST | NORM_GATE_AGAIN))
-                          : !(how & (NORM_W_OFFSET | NORM_LAST | NORM_GATE_AGAIN | NORM_READ_R | NORM_ADD_Y));
+    const int plain = r_serves_as_x(how, D) ? !(how & (NORM_W_OFFSET | NORM_LAST | NORM_GATE_AGAIN))
+                                            : !(how & (NORM_W_OFFSET | NORM_LAST | NORM_GATE_AGAIN | NORM_READ_R | NORM_ADD_Y));
     if (!V_SMALL && plain)
         fast_apply_part(part, s, fast_apply_vectors(D), NORM_CENTRED | NORM_STREAM_O | NORM_W_F32, D);
     else
