@@ -41,6 +41,8 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype D)
         one_row(job, &opt, D);
     else if (opt.dim <= NORM_BLOCK)
         short_rows(job, &opt, D);
+    else if (kept_serves(&opt, D))
+        long_rows_kept(job, &opt, D);
     else if (walks_serve(job, &opt, D))
         long_rows_by_turns(job, &opt, D);
     else

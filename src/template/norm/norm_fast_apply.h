@@ -59,7 +59,10 @@ static __attribute__((noinline)) void fast_apply_rest(const norm_options *opt, c
 }
 
 /* Whether r is read again as x is. */
-NRG_INLINE int r_serves_as_x(unsigned how, nrg_dtype D) { return how & NORM_READ_R && (D == NRG_F32 || !(how & NORM_R_F32)); }
+NRG_INLINE int r_serves_as_x(unsigned how, nrg_dtype D)
+{
+    return how & (NORM_READ_R | NORM_KEEP_R) && (D == NRG_F32 || !(how & NORM_R_F32));
+}
 
 /* Elements begin to end of some rows, but for those whose scalars need the fallback. */
 NRG_INLINE void fast_apply_part(const norm_part *part, const fast_scalars *s, int G, unsigned may, nrg_dtype D)
@@ -74,7 +77,7 @@ NRG_INLINE void fast_apply_part(const norm_part *part, const fast_scalars *s, in
             continue;
         norm_row row = part->row[k];
         if (x_is_r)
-            row.x = row.r;
+            row.x = part->opt->how & NORM_KEEP_R ? (const char *)row.stage : row.r;
         const fast_factors f = fast_factors_of(s, k);
         size_t i = part->begin;
         for (; i + step <= end; i += step)

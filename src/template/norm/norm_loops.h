@@ -14,7 +14,7 @@
 NRG_INLINE void fast_rms_of(fast_blocks *blocks, vd8 *tt, const norm_part *part, nrg_dtype D)
 {
     if (V_SMALL || part->opt->how & NORM_FIRST)
-        fast_rows(blocks, NULL, NULL, tt, part, NORM_RESIDUAL, D, 0);
+        fast_rows(blocks, NULL, NULL, tt, part, NORM_RESIDUAL | (D == NRG_F32 ? 0 : NORM_KEEP_R), D, 0);
     else
         fast_rows(blocks, NULL, NULL, tt, part, NORM_PREFETCH, D, 0);
 }
@@ -24,7 +24,7 @@ NRG_BY_DTYPE(fast_rms, (blocks, tt, part), fast_blocks *blocks, vd8 *tt, const n
 NRG_INLINE void fast_centred_of(fast_blocks *blocks, float *pilot, vd8 *t, vd8 *tt, const norm_part *part, nrg_dtype D)
 {
     if (V_SMALL || part->opt->how & NORM_FIRST)
-        fast_rows(blocks, pilot, t, tt, part, NORM_RESIDUAL, D, 1);
+        fast_rows(blocks, pilot, t, tt, part, NORM_RESIDUAL | (D == NRG_F32 ? 0 : NORM_KEEP_R), D, 1);
     else
         fast_rows(blocks, pilot, t, tt, part, NORM_PREFETCH, D, 1);
 }
