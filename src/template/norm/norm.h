@@ -3,8 +3,8 @@
  * Read norm_rows.h and norm_long.h first: they are the walks over the rows. Each grade has its three steps: norm_fast_sum.h (and
  * norm_fast_rows.h), norm_fast_scalars.h and norm_fast_apply.h; norm_sum.h (and norm_sum_rows.h), norm_scalars.h and norm_apply.h
  * of the exact one, which is also what norm_fallback.h does for rows that floats do not serve. Some rows have walks of their own:
- * short ones (norm_fast_short.h), a row alone (norm_fast_alone.h), streamed ones (norm_fast_along.h), and those with a gate:
- * norm_gated.h of either grade, for short ones norm_fast_flat.h of floats and norm_fast_gated.h of all else.
+ * short ones (norm_fast_short.h), a row alone (norm_fast_alone.h, norm_exact_alone.h), streamed ones (norm_fast_along.h), and
+ * those with a gate: norm_gated.h of either grade, for short ones norm_fast_flat.h of floats and norm_fast_gated.h of all else.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_NORM_H
@@ -15,6 +15,7 @@
 #include "norm_loops.h"
 #include "norm_long.h"
 
+#include "norm_exact_alone.h"
 #include "norm_fast_alone.h"
 #include "norm_fast_flat.h"
 #include "norm_fast_gated.h"
@@ -35,9 +36,12 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype D)
             short_residual_rows(job, &opt);
         else
             short_fast_rows(job, &opt, D);
-    } else if (alone_serves(job, &opt, D))
-        alone_row(job, &opt, D);
-    else if (opt.dim <= NORM_SEGMENT && job->row_end - job->row_begin == 1)
+    } else if (alone_serves(job, &opt, D)) {
+        if (opt.fast)
+            alone_row(job, &opt, D);
+        else
+            exact_alone_row(job, &opt);
+    } else if (opt.dim <= NORM_SEGMENT && job->row_end - job->row_begin == 1)
         one_row(job, &opt, D);
     else if (opt.dim <= NORM_BLOCK)
         short_rows(job, &opt, D);

@@ -12,8 +12,8 @@
 
 NRG_INLINE int alone_serves(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
 {
-    return !V_SMALL && job->row_end - job->row_begin == 1 && opt->fast && opt->dim % FAST_LANES == 0 &&
-           opt->dim <= NORM_SEGMENT && job->groups == 1 && !(opt->how & (NORM_PREFETCH | NORM_W_OFFSET | NORM_LAST)) &&
+    return !V_SMALL && job->row_end - job->row_begin == 1 && opt->dim % FAST_LANES == 0 && opt->dim <= NORM_SEGMENT &&
+           job->groups == 1 && !(opt->how & (NORM_PREFETCH | NORM_W_OFFSET | NORM_LAST)) &&
            (D == NRG_F32 || !(opt->how & (NORM_Y_F32 | NORM_R_F32)));
 }
 
