@@ -17,6 +17,26 @@ NRG_INLINE int alone_serves(const nrg_norm_job *job, const norm_options *opt, nr
            (D == NRG_F32 || !(opt->how & (NORM_Y_F32 | NORM_R_F32)));
 }
 
+enum {
+    ALONE_WIDE = 2048,                         /* elements that there is stack for */
+    ALONE_RESIDUAL = NORM_ADD_Y | NORM_STORE_R /* nothing is streamed */
+};
+
+/* f16 takes two instructions a vector to widen, so what is summed is kept as floats: with AVX-512 1x4096 rms 1.08 ×,
+ * add+rms 1.05, layer 1.04, 1x2048 rms 1.18; with AVX2 1x4096 rms 1.01, 1x2048 1.12, but others 0.95 to 1.0 (Granite Rapids).
+ * bf16 takes one. */
+NRG_INLINE unsigned alone_widens(unsigned how, nrg_dtype D)
+{
+    return D == NRG_F16 && (VN >= 16 || !(how & (NORM_FIRST | NORM_CENTRED))) ? NORM_KEEP_WIDE : 0;
+}
+
+/* Where those begin, which are the last ones: with a piece of the elements, and so with a block. */
+NRG_INLINE size_t alone_wide_from(size_t dim)
+{
+    const size_t piece = 2 * NORM_BLOCK;
+    return dim > ALONE_WIDE ? (dim - ALONE_WIDE + piece - 1) / piece * piece : 0;
+}
+
 NRG_INLINE void alone_sums(double *t, double *tt, float *pilot, const norm_options *opt, const norm_row *row, unsigned may,
                            int centred, nrg_dtype D)
 {
@@ -25,6 +45,9 @@ NRG_INLINE void alone_sums(double *t, double *tt, float *pilot, const norm_optio
     *pilot = centred ? fast_pilot(row, opt->how, may, opt->dim, D) : 0;
     fast_source s = {.row = *row, .how = opt->how, .pilot = v_set1(*pilot)};
     vd8 eight;
+    const size_t wide_from = alone_wide_from(opt->dim);
+    if (wide_from == 0)
+        s.how |= alone_widens(opt->how, D);
     if (opt->dim <= FAST_BLOCK) {
         s.whole = opt->dim;
         fast_block(lanes_t, lanes_tt, &s, NULL, may, D, centred, 0);
@@ -42,6 +65,8 @@ NRG_INLINE void alone_sums(double *t, double *tt, float *pilot, const norm_optio
     fast_clear(&blocks);
     for (; s.begin < opt->dim; s.begin = s.whole) {
         s.whole = opt->dim - s.begin > FAST_BLOCK ? s.begin + FAST_BLOCK : opt->dim;
+        if (s.begin == wide_from)
+            s.how |= alone_widens(opt->how, D);
         fast_block(lanes_t, lanes_tt, &s, NULL, may, D, centred, 0);
         if (centred) {
             fast_fold(lanes_t, pairs);
@@ -62,9 +87,9 @@ NRG_INLINE void alone_rms_of(double *tt, const norm_options *opt, const norm_row
 {
     float pilot;
     if (D == NRG_F32 || opt->how & NORM_FIRST)
-        alone_sums(NULL, tt, &pilot, opt, row, NORM_RESIDUAL, 0, D);
+        alone_sums(NULL, tt, &pilot, opt, row, ALONE_RESIDUAL | alone_widens(NORM_FIRST, D), 0, D);
     else
-        alone_sums(NULL, tt, &pilot, opt, row, 0, 0, D);
+        alone_sums(NULL, tt, &pilot, opt, row, alone_widens(0, D), 0, D);
 }
 
 NRG_BY_DTYPE(alone_rms, (tt, opt, row), double *tt, const norm_options *opt, const norm_row *row)
@@ -72,9 +97,9 @@ NRG_BY_DTYPE(alone_rms, (tt, opt, row), double *tt, const norm_options *opt, con
 NRG_INLINE void alone_centred_of(double *t, double *tt, float *pilot, const norm_options *opt, const norm_row *row, nrg_dtype D)
 {
     if (D == NRG_F32 || opt->how & NORM_FIRST)
-        alone_sums(t, tt, pilot, opt, row, NORM_RESIDUAL, 1, D);
+        alone_sums(t, tt, pilot, opt, row, ALONE_RESIDUAL | alone_widens(NORM_FIRST, D), 1, D);
     else
-        alone_sums(t, tt, pilot, opt, row, 0, 1, D);
+        alone_sums(t, tt, pilot, opt, row, alone_widens(NORM_CENTRED, D), 1, D);
 }
 
 NRG_BY_DTYPE(alone_centred, (t, tt, pilot, opt, row), double *t, double *tt, float *pilot, const norm_options *opt,
@@ -84,7 +109,7 @@ NRG_BY_DTYPE(alone_centred, (t, tt, pilot, opt, row), double *t, double *tt, flo
 NRG_INLINE void alone_elements(const norm_options *opt, norm_row row, const fast_factors *f, nrg_dtype D)
 {
     const int G = fast_apply_vectors(D);
-    const unsigned may = NORM_CENTRED | NORM_ADD_Y | (D == NRG_F32 ? 0 : NORM_W_F32);
+    const unsigned may = NORM_CENTRED | NORM_ADD_Y | (D == NRG_F32 ? 0 : NORM_W_F32) | alone_widens(0, D);
     const size_t piece = 2 * NORM_BLOCK;
     unsigned how = opt->how;
     if (how & NORM_READ_R) { /* nothing but another x */
@@ -93,15 +118,20 @@ NRG_INLINE void alone_elements(const norm_options *opt, norm_row row, const fast
     }
     for (size_t end = opt->dim, begin; end != 0; end = begin) {
         begin = (end - 1) / piece * piece;
+        const unsigned wide = begin >= alone_wide_from(opt->dim) ? alone_widens(opt->how, D) : 0;
         for (size_t i = begin; i < end; i += (size_t)G * VN)
-            fast_apply_step(G, options_in_register(how, may) | norm_pairs(G, D) | NORM_CALM, NULL, row, f, i, (size_t)G * VN, D);
+            fast_apply_step(G, options_in_register(how | wide, may) | norm_pairs(G, D) | NORM_CALM, NULL, row, f, i,
+                            (size_t)G * VN, D);
     }
 }
 
 NRG_INLINE void alone_row_of(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
 {
     const size_t n = job->row_begin;
-    const norm_row row = row_at(job, n, D);
+    float stage[ALONE_WIDE] __attribute__((aligned(64)));
+    norm_row row = row_at(job, n, D);
+    if (alone_widens(0, D))
+        row.stage = (float *)((uintptr_t)stage - alone_wide_from(opt->dim) * sizeof *stage);
     double t = 0, tt;
     float pilot = 0;
     fast_scalars s;

@@ -68,6 +68,8 @@ NRG_INLINE void fast_turn(vf *t, vf *tt, int first, int G, const fast_source *so
         if (may && how & NORM_PREFETCH)
             prefetch_step(G, how, s.row, i, D);
         load_first(v, G, how, s.row, i, (size_t)G * VN, D);
+        if (how & NORM_KEEP_WIDE)
+            store_f32_step(v, G, s.row.stage + i, (size_t)G * VN, 0);
         NRG_UNROLL
         for (int j = 0; j < G; j++)
             fast_add(&sum_t[j], &sum_tt[j], v[j], s.pilot, centred);

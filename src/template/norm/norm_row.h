@@ -43,7 +43,9 @@ enum {
      * gained, rms 1.04 to 1.07) */
     NORM_CALM = 1 << 19,
     /* of a walk: r of 16 bits, which is streamed, is kept in the stage for the second pass */
-    NORM_KEEP_R = 1 << 20
+    NORM_KEEP_R = 1 << 20,
+    /* of a row alone: what is summed is kept as floats in the stage, and read from there again */
+    NORM_KEEP_WIDE = 1 << 21
 };
 
 /* What a loop with steps of G vectors is to add to its options. */
@@ -271,7 +273,9 @@ NRG_INLINE void load_first(vf *v, int G, unsigned how, norm_row row, size_t i, s
 /* The same for the passes after it. */
 NRG_INLINE void load_again(vf *v, int G, unsigned how, norm_row row, size_t i, size_t n, nrg_dtype D)
 {
-    if (how & NORM_READ_R)
+    if (how & NORM_KEEP_WIDE)
+        load_step(v, G, (const char *)row.stage, i, n, NRG_F32);
+    else if (how & NORM_READ_R)
         load_operand(v, G, how, row.r, i, n, D, how & NORM_R_F32);
     else {
         load_operand(v, G, how, row.x, i, n, D, 0);
