@@ -37,10 +37,7 @@ static __attribute__((noinline)) void exact_alone_rms(double *tt, const norm_opt
 
 static __attribute__((noinline)) void exact_alone_centred(double *t, double *tt, const norm_options *opt, const norm_row *row)
 {
-    if (opt->how & NORM_FIRST)
-        exact_alone_sums(t, tt, opt, row, ALONE_RESIDUAL, 1);
-    else
-        exact_alone_sums(t, tt, opt, row, 0, 1);
+    exact_alone_sums(t, tt, opt, row, ALONE_RESIDUAL, 1);
 }
 
 NRG_INLINE void exact_alone_elements(const norm_options *opt, norm_row row, const norm_factors *f)

@@ -14,7 +14,7 @@ NRG_INLINE int alone_serves(const nrg_norm_job *job, const norm_options *opt, nr
 {
     return !V_SMALL && job->row_end - job->row_begin == 1 && opt->dim % FAST_LANES == 0 && opt->dim <= NORM_SEGMENT &&
            job->groups == 1 && !(opt->how & (NORM_PREFETCH | NORM_W_OFFSET | NORM_LAST)) &&
-           (D == NRG_F32 || !(opt->how & (NORM_Y_F32 | NORM_R_F32)));
+           (D == NRG_F32 || !(opt->how & (NORM_Y_F32 | NORM_R_F32) || (opt->how & (NORM_ADD_Y | NORM_READ_R)) == NORM_ADD_Y));
 }
 
 enum {
@@ -46,40 +46,29 @@ NRG_INLINE void alone_sums(double *t, double *tt, float *pilot, const norm_optio
     fast_source s = {.row = *row, .how = opt->how, .pilot = v_set1(*pilot)};
     vd8 eight;
     const size_t wide_from = alone_wide_from(opt->dim);
-    if (wide_from == 0)
-        s.how |= alone_widens(opt->how, D);
-    if (opt->dim <= FAST_BLOCK) {
-        s.whole = opt->dim;
-        fast_block(lanes_t, lanes_tt, &s, NULL, may, D, centred, 0);
-        if (centred) {
-            fast_fold(lanes_t, pairs);
-            eight = fast_widen(lanes_t, NULL);
-            *t = vd8_sum(&eight);
-        }
-        fast_fold(lanes_tt, pairs);
-        eight = fast_widen(lanes_tt, NULL);
-        *tt = vd8_sum(&eight);
-        return;
-    }
+    const int one = opt->dim <= FAST_BLOCK;
     fast_blocks blocks;
     fast_clear(&blocks);
-    for (; s.begin < opt->dim; s.begin = s.whole) {
+    do {
+        s.begin = s.whole;
         s.whole = opt->dim - s.begin > FAST_BLOCK ? s.begin + FAST_BLOCK : opt->dim;
         if (s.begin == wide_from)
             s.how |= alone_widens(opt->how, D);
         fast_block(lanes_t, lanes_tt, &s, NULL, may, D, centred, 0);
-        if (centred) {
+        if (centred)
             fast_fold(lanes_t, pairs);
-            fast_join(blocks.t, blocks.t_lost, lanes_t);
-        }
         fast_fold(lanes_tt, pairs);
+        if (one)
+            break;
+        if (centred)
+            fast_join(blocks.t, blocks.t_lost, lanes_t);
         fast_join(blocks.tt, blocks.tt_lost, lanes_tt);
-    }
+    } while (s.whole < opt->dim);
     if (centred) {
-        eight = fast_widen(blocks.t, blocks.t_lost);
+        eight = one ? fast_widen(lanes_t, NULL) : fast_widen(blocks.t, blocks.t_lost);
         *t = vd8_sum(&eight);
     }
-    eight = fast_widen(blocks.tt, blocks.tt_lost);
+    eight = one ? fast_widen(lanes_tt, NULL) : fast_widen(blocks.tt, blocks.tt_lost);
     *tt = vd8_sum(&eight);
 }
 
@@ -94,12 +83,11 @@ NRG_INLINE void alone_rms_of(double *tt, const norm_options *opt, const norm_row
 
 NRG_BY_DTYPE(alone_rms, (tt, opt, row), double *tt, const norm_options *opt, const norm_row *row)
 
+/* One loop, with a residual or without: two are 10 KB more, and 1x4096 of bf16 with AVX2 takes 0.93 of the time with them,
+ * nothing else less. */
 NRG_INLINE void alone_centred_of(double *t, double *tt, float *pilot, const norm_options *opt, const norm_row *row, nrg_dtype D)
 {
-    if (D == NRG_F32 || opt->how & NORM_FIRST)
-        alone_sums(t, tt, pilot, opt, row, ALONE_RESIDUAL | alone_widens(NORM_FIRST, D), 1, D);
-    else
-        alone_sums(t, tt, pilot, opt, row, alone_widens(NORM_CENTRED, D), 1, D);
+    alone_sums(t, tt, pilot, opt, row, ALONE_RESIDUAL | alone_widens(NORM_FIRST | NORM_CENTRED, D), 1, D);
 }
 
 NRG_BY_DTYPE(alone_centred, (t, tt, pilot, opt, row), double *t, double *tt, float *pilot, const norm_options *opt,
@@ -109,7 +97,7 @@ NRG_BY_DTYPE(alone_centred, (t, tt, pilot, opt, row), double *t, double *tt, flo
 NRG_INLINE void alone_elements(const norm_options *opt, norm_row row, const fast_factors *f, nrg_dtype D)
 {
     const int G = fast_apply_vectors(D);
-    const unsigned may = NORM_CENTRED | NORM_ADD_Y | (D == NRG_F32 ? 0 : NORM_W_F32) | alone_widens(0, D);
+    const unsigned may = NORM_CENTRED | (D == NRG_F32 ? NORM_ADD_Y : NORM_W_F32) | alone_widens(0, D);
     const size_t piece = 2 * NORM_BLOCK;
     unsigned how = opt->how;
     if (how & NORM_READ_R) { /* nothing but another x */
