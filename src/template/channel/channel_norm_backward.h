@@ -10,8 +10,7 @@
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_NORM_BACKWARD_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_NORM_BACKWARD_H
 
-#include "channel_backward_columns.h"
-#include "channel_backward_planes.h"
+#include "channel_backward_small.h"
 
 static int apart_from(const char *out, const nrg_channel_norm_backward_job *job)
 {
@@ -49,6 +48,7 @@ static void channel_norm_backward(const nrg_channel_norm_backward_job *job, nrg_
     /* streaming does nothing for lines that are in cache because the call is in place, or because do1 has been kept there */
     w.stream_dx = job->stream && apart_from(job->dx, job) && (!w.kept || w.kept != job->dx);
     w.stream_dy = job->stream && apart_from(job->dy, job) && (!w.kept || w.kept != job->dy);
+    const int small = backward_small_serves(&w);
     if (job->by_channel && !job->nhwc && job->s >= CHANNEL_LANES_S)
         batch_planes(&w);
     else if (job->by_channel)
@@ -59,11 +59,13 @@ static void channel_norm_backward(const nrg_channel_norm_backward_job *job, nrg_
             const size_t block = at / job->groups, group = at % job->groups, first = block * job->block_samples;
             const size_t end = job->n - first < job->block_samples ? job->n : first + job->block_samples;
             const size_t fit = job->group_channels < 2 ? BACKWARD_GROUPS : BACKWARD_COLUMNS / job->group_channels;
-            const size_t most = !job->nhwc || fit == 0 ? 1 : fit, left = job->groups - group;
+            const size_t left = job->groups - group, most = small ? left : !job->nhwc || fit == 0 ? 1 : fit;
             const size_t groups = left < most ? left : most;
             next = job->end - at < groups ? job->end : at + groups;
             for (size_t n = first; n < end; n++)
-                if (job->nhwc)
+                if (small)
+                    small_groups(&w, n, group, group + next - at, block, n == first);
+                else if (job->nhwc)
                     group_columns(&w, n, group, group + next - at, block, n == first);
                 else
                     group_planes(&w, n, group, block, n == first);

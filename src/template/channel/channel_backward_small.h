@@ -1,0 +1,387 @@
+/* The backward walk over small sets, some side by side: groups and instances of few positions, in f32 without an activation.
+ *
+ * One set by itself is a chain of folds, conversions and roundings with a call for every channel: a set of 4 elements took
+ * 96 ns. Here the sums of eight planes share their shuffles, and what is made of the sums goes by vectors of channels.
+ *
+ * A block with a set that is not plain is left to the way that serves any.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_SMALL_H
+#define NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_SMALL_H
+
+#include "channel_backward_columns.h"
+#include "channel_backward_planes.h"
+
+enum {
+    BACKWARD_SMALL_SETS = 32, /* at a time, of BACKWARD_COLUMNS channels in all */
+    BACKWARD_SMALL_S = 256    /* positions of a plane; beyond, its own sums are what takes the time */
+};
+
+/* Some sets of a sample, and of all of their channels what the loops want. */
+typedef struct backward_small {
+    const backward_walk *w;
+    const nrg_channel_statistics *stat;
+    size_t n, c, sets, channels; /* sample, first channel; of all sets */
+    size_t block;
+    int first; /* sample of the block */
+    double weight[BACKWARD_ROOM], a[BACKWARD_ROOM], b[BACKWARD_ROOM], minus_delta[BACKWARD_ROOM], rstd[BACKWARD_ROOM];
+    float factors[4 * BACKWARD_COLUMNS + VN] __attribute__((aligned(64)));
+} backward_small;
+
+/* The same of sets, which go by whole vectors: those past the last are as the first. */
+typedef struct small_set_factors {
+    double a[BACKWARD_SMALL_SETS], b[BACKWARD_SMALL_SETS], minus_delta[BACKWARD_SMALL_SETS], rstd[BACKWARD_SMALL_SETS],
+        count[BACKWARD_SMALL_SETS];
+    float minus_beta[BACKWARD_SMALL_SETS], gamma[BACKWARD_SMALL_SETS];
+} small_set_factors;
+
+/* Whether the sets of a share can be done so, if they turn out to be plain. */
+static inline int backward_small_serves(const backward_walk *w)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    return !V_SMALL && !job->by_channel && !w->staged && w->plain_weights && job->dx && !job->dy && !job->fixed_mean &&
+           job->group_channels <= BACKWARD_COLUMNS && (job->nhwc || job->s <= BACKWARD_SMALL_S);
+}
+
+/* Whether their channels are columns of a matrix: one position is a row. */
+static inline int backward_small_columns(const nrg_channel_norm_backward_job *job) { return job->nhwc || job->s == 1; }
+
+/* ---- sums of planes ---- */
+
+/* As fold_lanes, of which the first `filled` registers hold something. */
+NRG_INLINE vd8 fold_few_lanes(const vd *lanes, int filled)
+{
+    enum { Q = NORM_LANE_REGISTERS / 4 };
+    vd8 folded;
+    NRG_UNROLL
+    for (int j = 0; j < Q; j++) {
+        const vd even = j + 2 * Q < filled ? vd_add(lanes[j], lanes[j + 2 * Q]) : lanes[j];
+        const vd odd = j + 3 * Q < filled ? vd_add(lanes[j + Q], lanes[j + 3 * Q]) : lanes[j + Q];
+        folded.v[j] = j + Q < filled ? vd_add(even, odd) : even;
+    }
+    return folded;
+}
+
+/* Up to NORM_BATCH planes of s elements, to so many of a and b. filled: registers of lanes that one turn fills at most; 0: there
+ * are several turns. */
+NRG_INLINE void small_plane_sums(const float *d, const float *x, const float *centre, size_t s, size_t planes, double *a,
+                                 double *b, int filled)
+{
+    vd8 folded_a[NORM_BATCH], folded_b[NORM_BATCH];
+    for (size_t p = 0; p < planes; p++, d += s, x += s) {
+        backward_lanes lanes;
+        clear_gradients(&lanes);
+        if (!filled)
+            add_gradients_of(&lanes, d, (const char *)x, centre[p], s, NRG_F32);
+        NRG_UNROLL
+        for (int j = 0; 2 * j < filled; j++) {
+            const vd mean = vd_set1((double)centre[p]);
+            if (j && (size_t)j * VN >= s)
+                break;
+            const size_t n = lanes_at((size_t)j * VN, s);
+            const vf dv = v_ldn_f32(d + j * VN, n), xv = v_ldn_f32(x + j * VN, n);
+            add_gradient(&lanes.a[2 * j], &lanes.b[2 * j], vd_low(dv), vd_low(xv), mean);
+            if (filled > 1)
+                add_gradient(&lanes.a[2 * j + 1], &lanes.b[2 * j + 1], vd_high(dv), vd_high(xv), mean);
+        }
+        folded_a[p] = fold_few_lanes(lanes.a, filled ? filled : NORM_LANE_REGISTERS);
+        folded_b[p] = fold_few_lanes(lanes.b, filled ? filled : NORM_LANE_REGISTERS);
+    }
+    for (size_t p = planes; p < NORM_BATCH; p++) {
+        folded_a[p] = folded_a[0];
+        folded_b[p] = folded_b[0];
+    }
+    vd8_sum_rows(folded_a, a);
+    vd8_sum_rows(folded_b, b);
+}
+
+static __attribute__((noinline)) void sum_small_planes(backward_small *m, const float *d, const float *x)
+{
+    const size_t s = m->w->job->s;
+    for (size_t c = 0, some; c < m->channels; c += some) {
+        const float *centre = m->factors + F_CENTRE + c, *dc = d + c * s, *xc = x + c * s;
+        double *a = m->a + c, *b = m->b + c;
+        some = m->channels - c < NORM_BATCH ? m->channels - c : NORM_BATCH;
+        if (s <= VN / 2)
+            small_plane_sums(dc, xc, centre, s, some, a, b, 1);
+        else if (s <= VN)
+            small_plane_sums(dc, xc, centre, s, some, a, b, 2);
+        else if (s <= NORM_LANES)
+            small_plane_sums(dc, xc, centre, s, some, a, b, NORM_LANE_REGISTERS);
+        else
+            small_plane_sums(dc, xc, centre, s, some, a, b, 0);
+    }
+}
+
+/* ---- what is made of sums ---- */
+
+/* The statistics of all channels. Whole vectors, a set after the other: what is past a set is the next one's to write. */
+NRG_INLINE void small_statistics(backward_small *m)
+{
+    const size_t each = m->channels / m->sets;
+    v_st_f32(m->factors + F_CENTRE + (m->channels - 1) / VN * VN, v_zero()); /* not what happened to be there */
+    for (size_t i = 0; i < m->sets; i++) {
+        const channel_backward g = backward_around(&m->stat[i], 0);
+        const vd delta = vd_set1(-g.delta), rstd = vd_set1(g.rstd);
+        const vf centre = v_set1(g.centre);
+        if (each == 1) {
+            m->minus_delta[i] = -g.delta;
+            m->rstd[i] = g.rstd;
+            m->factors[F_CENTRE + i] = g.centre;
+            continue;
+        }
+        for (size_t k = i * each; k < (i + 1) * each; k += VN) {
+            vd_st(m->minus_delta + k, delta);
+            vd_st(m->minus_delta + k + VN / 2, delta);
+            vd_st(m->rstd + k, rstd);
+            vd_st(m->rstd + k + VN / 2, rstd);
+            v_st_f32(m->factors + F_CENTRE + k, centre);
+        }
+    }
+}
+
+NRG_INLINE void small_weights(backward_small *m)
+{
+    const nrg_channel_norm_backward_job *job = m->w->job;
+    const float *w = (const float *)(const void *)job->w;
+    for (size_t k = 0; k < m->channels; k += VN) {
+        const vf v = w ? v_ldn_f32(w + m->c + k, lanes_at(k, m->channels)) : v_set1(1);
+        vd_st(m->weight + k, vd_low(v));
+        vd_st(m->weight + k + VN / 2, vd_high(v));
+    }
+}
+
+/* Σ w ⊙ sums of a set, in the lanes of its channels. Weights past a set are the next one's: 0 instead. */
+NRG_INLINE double small_weighted(const double *weight, const double *sums, size_t each)
+{
+    enum { VECTORS = CHANNEL_COLUMN_LANES / (VN / 2) };
+    double rest[CHANNEL_COLUMN_LANES] = {0};
+    vd8 lanes;
+    size_t k = 0;
+    if (each == 1)
+        return __builtin_fma(weight[0], sums[0], 0.0);
+    NRG_UNROLL
+    for (int j = 0; j < VECTORS; j++)
+        lanes.v[j] = vd_zero();
+    for (; k + CHANNEL_COLUMN_LANES <= each; k += CHANNEL_COLUMN_LANES) {
+        NRG_UNROLL
+        for (int j = 0; j < VECTORS; j++)
+            lanes.v[j] = vd_fma(vd_ld(weight + k + j * (VN / 2)), vd_ld(sums + k + j * (VN / 2)), lanes.v[j]);
+    }
+    if (k == each)
+        return vd8_sum(&lanes);
+    NRG_UNROLL
+    for (int j = 0; j < VECTORS; j++)
+        vd_st(rest + j * (VN / 2), lanes.v[j]);
+    for (int l = 0; k < each; k++, l++)
+        rest[l] = __builtin_fma(weight[k], sums[k], rest[l]);
+    return fold_of(rest);
+}
+
+/* What backward_of_set makes of sums, in vectors. Returns whether all are plain, as fill_gradient has it; but for β of 0, or
+ * nearly so. */
+NRG_INLINE int small_set_betas(small_set_factors *f, size_t sets, int centred)
+{
+    const vd one = vd_set1(1), minus = vd_set1(-1), largest = vd_set1((double)FLT_MAX);
+    vd wrong = vd_zero();
+    for (size_t i = 0; i < sets; i += VN) {
+        vd beta[2], gamma[2];
+        NRG_UNROLL
+        for (int j = 0; j < 2; j++) {
+            const size_t at = i + (size_t)j * (VN / 2);
+            const vd rstd = vd_ld(f->rstd + at), minus_delta = vd_ld(f->minus_delta + at), a = vd_ld(f->a + at);
+            const vd inverse = vd_div(one, vd_ld(f->count + at)), b = vd_fma(minus_delta, a, vd_ld(f->b + at));
+            beta[j] = vd_mul(vd_mul(rstd, vd_mul(vd_mul(b, rstd), inverse)), rstd);
+            const vd exact_gamma = centred ? vd_mul(vd_mul(rstd, vd_mul(a, inverse)), minus) : vd_set1(-0.0);
+            gamma[j] = vd_fma(vd_mul(minus_delta, minus), beta[j], exact_gamma);
+            const vd square = vd_mul(beta[j], beta[j]);
+            wrong = vd_or(wrong, vd_or(vd_unless_le(rstd, vd_set1(0x1p40)), vd_unless_le(vd_set1(0x1p-40), rstd)));
+            wrong = vd_or(wrong, vd_or(vd_unless_le(square, vd_set1(0x1p200)), vd_unless_le(vd_set1(0x1p-200), square)));
+            wrong = vd_or(wrong, vd_or(vd_unless_le(gamma[j], largest), vd_unless_le(vd_mul(largest, minus), gamma[j])));
+        }
+        v_st_f32(f->minus_beta + i, v_from_vd(vd_mul(beta[0], minus), vd_mul(beta[1], minus)));
+        v_st_f32(f->gamma + i, v_from_vd(gamma[0], gamma[1]));
+    }
+    return !vd_any(wrong);
+}
+
+/* The same to the last case. */
+static __attribute__((noinline)) int small_sets_are_plain(const backward_small *m, const small_set_factors *f)
+{
+    int plain = 1;
+    for (size_t i = 0; i < m->sets; i++) {
+        channel_backward g = backward_around(&m->stat[i], 0);
+        backward_of_set(&g, f->a[i], f->b[i], m->stat[i].count, m->w->job->centred);
+        plain &= backward_is_plain(&g, 1) && backward_between(g.rstd, 0x1p-40, 0x1p40);
+    }
+    return plain;
+}
+
+/* The factors of all channels, but for their centres. Returns whether all sets are plain. */
+static __attribute__((noinline)) int small_factors(backward_small *m)
+{
+    const size_t each = m->channels / m->sets;
+    small_set_factors f;
+    f.a[0] = f.b[0] = 0;
+    for (size_t i = 0; i < m->sets; i++) {
+        const size_t at = i * each;
+        f.minus_delta[i] = m->minus_delta[at];
+        f.rstd[i] = m->rstd[at];
+        f.count[i] = m->stat[i].count;
+        f.a[i] = small_weighted(m->weight + at, m->a + at, each);
+        f.b[i] = small_weighted(m->weight + at, m->b + at, each);
+    }
+    for (size_t i = m->sets; i % VN; i++) {
+        f.minus_delta[i] = f.minus_delta[0];
+        f.rstd[i] = f.rstd[0];
+        f.count[i] = f.count[0];
+        f.a[i] = f.a[0];
+        f.b[i] = f.b[0];
+    }
+    if (!small_set_betas(&f, m->sets, m->w->job->centred) && !small_sets_are_plain(m, &f))
+        return 0;
+    for (size_t i = 0; i < m->sets; i++) {
+        if (each == 1) {
+            m->factors[F_MINUS_BETA + i] = f.minus_beta[i];
+            m->factors[F_GAMMA + i] = f.gamma[i];
+            continue;
+        }
+        /* the last vector of a factor goes over the first of the next one, which is not there yet: F_GAMMA is the last */
+        const vf minus_beta = v_set1(f.minus_beta[i]), gamma = v_set1(f.gamma[i]);
+        for (size_t k = i * each, end = k + each; k < end; k += VN) {
+            v_st_f32(m->factors + F_GAMMA + k, gamma);
+            store_lanes(m->factors + F_MINUS_BETA + k, minus_beta, lanes_at(k, end));
+        }
+    }
+    for (size_t k = 0; k < m->channels; k += VN) {
+        const vd low = vd_mul(vd_ld(m->rstd + k), vd_ld(m->weight + k)),
+                 high = vd_mul(vd_ld(m->rstd + k + VN / 2), vd_ld(m->weight + k + VN / 2));
+        store_lanes(m->factors + F_ALPHA + k, v_from_vd(low, high), lanes_at(k, m->channels));
+    }
+    return 1;
+}
+
+/* n numbers, some of them the first of their block. */
+NRG_INLINE void small_add(double *to, const double *from, size_t n, int first)
+{
+    size_t i = 0;
+    for (; i + VN / 2 <= n; i += VN / 2)
+        vd_st(to + i, first ? vd_ld(from + i) : vd_add(vd_ld(to + i), vd_ld(from + i)));
+    for (; i < n; i++)
+        to[i] = first ? from[i] : to[i] + from[i];
+}
+
+/* dw and db of all channels. b becomes dw. */
+NRG_INLINE void small_parameters(backward_small *m)
+{
+    const nrg_channel_norm_backward_job *job = m->w->job;
+    const size_t at = m->block * job->c + m->c;
+    if (job->block_dw) {
+        for (size_t k = 0; k < m->channels; k += VN / 2)
+            vd_st(m->b + k, vd_mul(vd_fma(vd_ld(m->minus_delta + k), vd_ld(m->a + k), vd_ld(m->b + k)), vd_ld(m->rstd + k)));
+        small_add(job->block_dw + at, m->b, m->channels, m->first);
+    }
+    if (job->block_db)
+        small_add(job->block_db + at, m->a, m->channels, m->first);
+}
+
+/* ---- elements ---- */
+
+static __attribute__((noinline)) void apply_small_planes(const backward_small *m, const float *d, const float *x, float *dx)
+{
+    const size_t s = m->w->job->s, all = m->channels * s;
+    /* whole vectors where what is past a plane is written afterwards, and not read before */
+    const size_t whole = dx != x && dx != d && all >= VN ? all - VN : 0;
+    for (size_t c = 0; c < m->channels; c++) {
+        const vf centre = v_set1(m->factors[F_CENTRE + c]), alpha = v_set1(m->factors[F_ALPHA + c]),
+                 minus_beta = v_set1(m->factors[F_MINUS_BETA + c]), gamma = v_set1(m->factors[F_GAMMA + c]);
+        const size_t end = (c + 1) * s;
+        for (size_t i = c * s; i < end; i += VN) {
+            const size_t n = lanes_at(i, end);
+            if (n == VN || i < whole) {
+                v_st_f32(dx + i, backward_plain(v_ld_f32(d + i), v_ld_f32(x + i), centre, alpha, minus_beta, gamma));
+                continue;
+            }
+            v_stn_f32(dx + i, backward_plain(v_ldn_f32(d + i, n), v_ldn_f32(x + i, n), centre, alpha, minus_beta, gamma), n);
+        }
+    }
+}
+
+/* ---- the walk ---- */
+
+/* Sets `group` to `group` + sets of sample n, whose statistics are there. Returns 0, and has written nothing, where some are not
+ * plain. */
+static __attribute__((noinline)) int some_small_backward(const backward_walk *w, const nrg_channel_statistics *stat, size_t n,
+                                                         size_t group, size_t sets, size_t block, int first)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    const size_t c = group * job->group_channels, rows = job->nhwc ? job->s : 1;
+    const int columns = backward_small_columns(job);
+    const size_t at = (job->nhwc ? c : c * job->s) * sizeof(float), row = n * rows;
+    const char *d = job->d_o + row * job->d_o_stride + at, *x = job->x + row * job->x_stride + at;
+    char *dx = job->dx + row * job->dx_stride + at;
+    backward_small m;
+    m.w = w;
+    m.stat = stat;
+    m.n = n;
+    m.c = c;
+    m.sets = sets;
+    m.channels = sets * job->group_channels;
+    m.block = block;
+    m.first = first;
+    small_statistics(&m);
+    small_weights(&m);
+    if (columns) {
+        const backward_columns run = {(const float *)(const void *)d, x,           job->d_o_stride, job->x_stride, rows,
+                                      m.channels,                     job->stream && rows > 1};
+        for (size_t k = 0; k < m.channels; k += VN / 2)
+            vd_st(m.a + k, vd_zero()), vd_st(m.b + k, vd_zero());
+        add_columns(&run, m.factors + F_CENTRE, m.a, m.b, NRG_F32);
+    } else
+        sum_small_planes(&m, (const float *)(const void *)d, (const float *)(const void *)x);
+    if (!small_factors(&m))
+        return 0;
+    small_parameters(&m);
+    if (!columns) {
+        apply_small_planes(&m, (const float *)(const void *)d, (const float *)(const void *)x, (float *)(void *)dx);
+        return 1;
+    }
+    const backward_column_factors f = {m.factors, 1, 0};
+    const backward_column_run run = {.d = (const float *)(const void *)d,
+                                     .x = x,
+                                     .dx = dx,
+                                     .d_stride = job->d_o_stride,
+                                     .x_stride = job->x_stride,
+                                     .dx_stride = job->dx_stride,
+                                     .rows = rows,
+                                     .width = m.channels,
+                                     .stream_dx = w->stream_dx &&
+                                                  (((uintptr_t)dx | job->dx_stride | m.channels * sizeof(float)) & 63) == 0,
+                                     .prefetch = job->stream && rows > 1};
+    apply_backward_columns(&run, &f, NRG_F32);
+    return 1;
+}
+
+/* Groups begin to end of sample n. */
+static __attribute__((noinline)) void small_groups(const backward_walk *w, size_t n, size_t begin, size_t end, size_t block,
+                                                   int first)
+{
+    const nrg_channel_norm_backward_job *job = w->job;
+    const size_t fit = BACKWARD_COLUMNS / job->group_channels, most = fit < BACKWARD_SMALL_SETS ? fit : BACKWARD_SMALL_SETS;
+    for (size_t group = begin, sets; group < end; group += sets) {
+        nrg_channel_statistics own[BACKWARD_SMALL_SETS];
+        const nrg_channel_statistics *stat = job->given ? job->given + n * job->groups + group : own;
+        sets = end - group < most ? end - group : most;
+        if (!job->given)
+            find_statistics(w, n * job->groups + group, sets, own);
+        if (some_small_backward(w, stat, n, group, sets, block, first))
+            continue;
+        if (job->nhwc)
+            group_columns(w, n, group, group + sets, block, first);
+        else
+            for (size_t i = 0; i < sets; i++)
+                group_planes(w, n, group + i, block, first);
+    }
+}
+
+#endif
