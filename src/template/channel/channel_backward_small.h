@@ -32,7 +32,7 @@ typedef struct backward_small {
 typedef struct small_set_factors {
     double a[BACKWARD_SMALL_SETS], b[BACKWARD_SMALL_SETS], minus_delta[BACKWARD_SMALL_SETS], rstd[BACKWARD_SMALL_SETS],
         count[BACKWARD_SMALL_SETS];
-    float minus_beta[BACKWARD_SMALL_SETS], gamma[BACKWARD_SMALL_SETS];
+    float both[2 * BACKWARD_SMALL_SETS]; /* -β of VN / 2 sets, then their γ */
 } small_set_factors;
 
 /* Whether the sets of a share can be done so, if they turn out to be plain. */
@@ -184,23 +184,16 @@ NRG_INLINE int small_set_betas(small_set_factors *f, size_t sets, int centred)
 {
     const vd one = vd_set1(1), minus = vd_set1(-1), largest = vd_set1((double)FLT_MAX);
     vd wrong = vd_zero();
-    for (size_t i = 0; i < sets; i += VN) {
-        vd beta[2], gamma[2];
-        NRG_UNROLL
-        for (int j = 0; j < 2; j++) {
-            const size_t at = i + (size_t)j * (VN / 2);
-            const vd rstd = vd_ld(f->rstd + at), minus_delta = vd_ld(f->minus_delta + at), a = vd_ld(f->a + at);
-            const vd inverse = vd_div(one, vd_ld(f->count + at)), b = vd_fma(minus_delta, a, vd_ld(f->b + at));
-            beta[j] = vd_mul(vd_mul(rstd, vd_mul(vd_mul(b, rstd), inverse)), rstd);
-            const vd exact_gamma = centred ? vd_mul(vd_mul(rstd, vd_mul(a, inverse)), minus) : vd_set1(-0.0);
-            gamma[j] = vd_fma(vd_mul(minus_delta, minus), beta[j], exact_gamma);
-            const vd square = vd_mul(beta[j], beta[j]);
-            wrong = vd_or(wrong, vd_or(vd_unless_le(rstd, vd_set1(0x1p40)), vd_unless_le(vd_set1(0x1p-40), rstd)));
-            wrong = vd_or(wrong, vd_or(vd_unless_le(square, vd_set1(0x1p200)), vd_unless_le(vd_set1(0x1p-200), square)));
-            wrong = vd_or(wrong, vd_or(vd_unless_le(gamma[j], largest), vd_unless_le(vd_mul(largest, minus), gamma[j])));
-        }
-        v_st_f32(f->minus_beta + i, v_from_vd(vd_mul(beta[0], minus), vd_mul(beta[1], minus)));
-        v_st_f32(f->gamma + i, v_from_vd(gamma[0], gamma[1]));
+    for (size_t i = 0; i < sets; i += VN / 2) {
+        const vd rstd = vd_ld(f->rstd + i), minus_delta = vd_ld(f->minus_delta + i), a = vd_ld(f->a + i);
+        const vd inverse = vd_div(one, vd_ld(f->count + i)), b = vd_fma(minus_delta, a, vd_ld(f->b + i));
+        const vd beta = vd_mul(vd_mul(rstd, vd_mul(vd_mul(b, rstd), inverse)), rstd), square = vd_mul(beta, beta);
+        const vd exact_gamma = centred ? vd_mul(vd_mul(rstd, vd_mul(a, inverse)), minus) : vd_set1(-0.0);
+        const vd gamma = vd_fma(vd_mul(minus_delta, minus), beta, exact_gamma);
+        wrong = vd_or(wrong, vd_or(vd_unless_le(rstd, vd_set1(0x1p40)), vd_unless_le(vd_set1(0x1p-40), rstd)));
+        wrong = vd_or(wrong, vd_or(vd_unless_le(square, vd_set1(0x1p200)), vd_unless_le(vd_set1(0x1p-200), square)));
+        wrong = vd_or(wrong, vd_or(vd_unless_le(gamma, largest), vd_unless_le(vd_mul(largest, minus), gamma)));
+        v_st_f32(f->both + 2 * i, v_from_vd(vd_mul(beta, minus), gamma));
     }
     return !vd_any(wrong);
 }
@@ -231,7 +224,7 @@ static __attribute__((noinline)) int small_factors(backward_small *m)
         f.a[i] = small_weighted(m->weight + at, m->a + at, each);
         f.b[i] = small_weighted(m->weight + at, m->b + at, each);
     }
-    for (size_t i = m->sets; i % VN; i++) {
+    for (size_t i = m->sets; i % (VN / 2); i++) {
         f.minus_delta[i] = f.minus_delta[0];
         f.rstd[i] = f.rstd[0];
         f.count[i] = f.count[0];
@@ -241,13 +234,14 @@ static __attribute__((noinline)) int small_factors(backward_small *m)
     if (!small_set_betas(&f, m->sets, m->w->job->centred) && !small_sets_are_plain(m, &f))
         return 0;
     for (size_t i = 0; i < m->sets; i++) {
+        const float *both = f.both + i / (VN / 2) * VN + i % (VN / 2);
         if (each == 1) {
-            m->factors[F_MINUS_BETA + i] = f.minus_beta[i];
-            m->factors[F_GAMMA + i] = f.gamma[i];
+            m->factors[F_MINUS_BETA + i] = both[0];
+            m->factors[F_GAMMA + i] = both[VN / 2];
             continue;
         }
         /* the last vector of a factor goes over the first of the next one, which is not there yet: F_GAMMA is the last */
-        const vf minus_beta = v_set1(f.minus_beta[i]), gamma = v_set1(f.gamma[i]);
+        const vf minus_beta = v_set1(both[0]), gamma = v_set1(both[VN / 2]);
         for (size_t k = i * each, end = k + each; k < end; k += VN) {
             v_st_f32(m->factors + F_GAMMA + k, gamma);
             store_lanes(m->factors + F_MINUS_BETA + k, minus_beta, lanes_at(k, end));
@@ -332,8 +326,8 @@ static __attribute__((noinline)) int some_small_backward(const backward_walk *w,
     small_statistics(&m);
     small_weights(&m);
     if (columns) {
-        const backward_columns run = {(const float *)(const void *)d, x,           job->d_o_stride, job->x_stride, rows,
-                                      m.channels,                     job->stream && rows > 1};
+        const backward_columns run = {(const float *)(const void *)d, x, job->d_o_stride, job->x_stride, rows, m.channels,
+                                      job->stream && rows > 1};
         for (size_t k = 0; k < m.channels; k += VN / 2)
             vd_st(m.a + k, vd_zero()), vd_st(m.b + k, vd_zero());
         add_columns(&run, m.factors + F_CENTRE, m.a, m.b, NRG_F32);
