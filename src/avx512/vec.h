@@ -207,6 +207,8 @@ NRG_INLINE vd vd_fma(vd a, vd b, vd c) { return _mm512_fmadd_pd(a, b, c); }
 NRG_INLINE vd vd_div(vd a, vd b) { return _mm512_div_pd(a, b); }
 NRG_INLINE vd vd_sqrt(vd a) { return _mm512_sqrt_pd(a); }
 NRG_INLINE vd vd_or(vd a, vd b) { return _mm512_or_pd(a, b); }
+/* a, or 0 where it is not above 0. */
+NRG_INLINE vd vd_above_0(vd a) { return _mm512_max_pd(a, _mm512_setzero_pd()); }
 
 /* 0 where a <= b; elsewhere, and where one is a NaN, a NaN. */
 NRG_INLINE vd vd_unless_le(vd a, vd b)

@@ -136,6 +136,8 @@ NRG_INLINE vd vd_mul(vd a, vd b) { return a * b; }
 NRG_INLINE vd vd_div(vd a, vd b) { return a / b; }
 NRG_INLINE vd vd_sqrt(vd a) { return (vd){__builtin_sqrt(a[0]), __builtin_sqrt(a[1])}; }
 NRG_INLINE vd vd_or(vd a, vd b) { return (vd)((v_longs)a | (v_longs)b); }
+/* a, or 0 where it is not above 0. */
+NRG_INLINE vd vd_above_0(vd a) { return (vd)((v_longs)a & (v_longs)(a > 0)); }
 
 /* 0 where a <= b; elsewhere, and where one is a NaN, a NaN. */
 NRG_INLINE vd vd_unless_le(vd a, vd b) { return (vd) ~(a <= b); }

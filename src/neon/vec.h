@@ -172,6 +172,11 @@ NRG_INLINE vd vd_fma(vd a, vd b, vd c) { return vfmaq_f64(c, a, b); }
 NRG_INLINE vd vd_div(vd a, vd b) { return vdivq_f64(a, b); }
 NRG_INLINE vd vd_sqrt(vd a) { return vsqrtq_f64(a); }
 NRG_INLINE vd vd_or(vd a, vd b) { return vreinterpretq_f64_u64(vorrq_u64(vreinterpretq_u64_f64(a), vreinterpretq_u64_f64(b))); }
+/* a, or 0 where it is not above 0. */
+NRG_INLINE vd vd_above_0(vd a)
+{
+    return vreinterpretq_f64_u64(vandq_u64(vreinterpretq_u64_f64(a), vcgtq_f64(a, vdupq_n_f64(0))));
+}
 
 /* 0 where a <= b; elsewhere, and where one is a NaN, a NaN. */
 NRG_INLINE vd vd_unless_le(vd a, vd b) { return vreinterpretq_f64_u32(vmvnq_u32(vreinterpretq_u32_u64(vcleq_f64(a, b)))); }

@@ -1,21 +1,14 @@
 /* Small sets of a segment each, some side by side: groups and instances of few positions. Their statistics are in
  * vectors, since one set's chain of divisions and a root is most of the time that a few elements take.
  *
- * A set whose sums in double do not suffice sends those beside it to the way that serves any, and one that is not plain all of
- * its block.
+ * Means of more than 256 σ, and sets of like elements, have their sums around the mean here too (channel_small_far.h). A set
+ * that wants integers sends those beside it to the way that serves any, and one that is not plain all of its block.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_SMALL_H
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_SMALL_H
 
-#include "channel_column_sum.h"
-
-enum { SMALL_SETS = 16 }; /* at a time: whole vectors of floats, and as often as not all there are */
-
-/* Of sets side by side. */
-typedef struct small_statistics {
-    double mean[SMALL_SETS], variance[SMALL_SETS], rstd[SMALL_SETS];
-} small_statistics;
+#include "channel_small_far.h"
 
 /* Whether the sets of a share can be done so, if they turn out to be plain. */
 static inline int small_sets_serve(const channel_walk *w)
@@ -41,6 +34,7 @@ NRG_INLINE int small_statistics_of(small_statistics *to, const double *t, const 
         wrong = vd_or(wrong, vd_or(vd_unless_le(ratio, vd_set1(0x1p20)), vd_unless_le(vd_set1(-0x1p20), ratio)));
         wrong = vd_or(wrong, vd_or(vd_unless_le(rstd, vd_set1(0x1p40)), vd_unless_le(vd_set1(0x1p-40), rstd)));
         vd_st(to->mean + i, mean);
+        vd_st(to->mean_low + i, vd_zero());
         vd_st(to->variance + i, variance);
         vd_st(to->rstd + i, rstd);
     }
@@ -52,7 +46,7 @@ static __attribute__((noinline)) void write_small(const nrg_channel_norm_job *jo
 {
     const double elements = (double)(job->group_channels * job->s);
     for (size_t i = 0; i < count; i++) {
-        const nrg_channel_statistics stat = {from->mean[i], 0, from->variance[i], from->rstd[i], elements};
+        const nrg_channel_statistics stat = {from->mean[i], from->mean_low[i], from->variance[i], from->rstd[i], elements};
         write_statistics(job, set + i, &stat);
     }
 }
@@ -90,6 +84,7 @@ static __attribute__((noinline)) unsigned some_small(const channel_walk *w, cons
     const char *x = columns ? job->x + sample * job->s * job->x_stride + sets->c * w->size
                             : job->x + sample * job->x_stride + sets->c * job->s * w->size;
     double t[CHANNEL_COLUMNS + SMALL_SETS], q[CHANNEL_COLUMNS + SMALL_SETS];
+    const size_t apart = channels * (columns ? 1 : job->s) * w->size; /* sets, in bytes */
     channel_block block = block_of(w, NULL, sets->c, 0, 1);
     if (columns)
         sum_small_columns(w, sets, x, t, q);
@@ -105,9 +100,12 @@ static __attribute__((noinline)) unsigned some_small(const channel_walk *w, cons
         channel_column_factors own = factors_from(f, first * channels);
         block.c = sets->c + first * channels;
         block.channels = count * channels;
-        if (small_statistics_of(&stat, t + first, q + first, (double)(channels * job->s), job->eps)) {
+        if (small_statistics_of(&stat, t + first, q + first, (double)(channels * job->s), job->eps) ||
+            small_statistics_far(w, x + first * apart, count, &stat, q + first)) {
             if (writes)
                 write_small(job, sets->set + first, &stat, count);
+            for (size_t i = 0; i < SMALL_SETS; i += VN / 2)
+                vd_st(stat.mean + i, vd_add(vd_ld(stat.mean + i), vd_ld(stat.mean_low + i)));
             fill_side_by_side(&own, &block, stat.mean, stat.rstd, w->D);
         } else
             others |= 1u << first / SMALL_SETS;
