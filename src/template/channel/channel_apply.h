@@ -103,12 +103,34 @@ NRG_INLINE void advance_run(channel_run *run, nrg_dtype D)
     run->o += run->finish == CHANNEL_TO_STAGE ? run->n * sizeof(float) : bytes;
 }
 
+/* CHANNEL_TURNS planes by steps in turn: whole steps, streamed to where lines begin. */
+NRG_INLINE void apply_planes_in_turn(channel_run *run, size_t plane, int fast, nrg_dtype D)
+{
+    const size_t step = (size_t)V_APPLY * VN, n = run->n;
+    channel_run some[CHANNEL_TURNS];
+    channel_vf f[CHANNEL_TURNS];
+    NRG_UNROLL
+    for (int p = 0; p < CHANNEL_TURNS; p++) {
+        some[p] = *run;
+        f[p] = plane_factors(run, plane + (size_t)p, fast);
+        advance_run(run, D);
+    }
+    for (size_t i = 0; i < n; i += step) {
+        NRG_UNROLL
+        for (int p = 0; p < CHANNEL_TURNS; p++)
+            run_step(&some[p], &f[p], NULL, fast, V_APPLY, i, step, D);
+    }
+}
+
 NRG_INLINE void apply_run_of(const channel_run *at, int fast, nrg_dtype D)
 {
     const size_t n = at->n;
     channel_run run = *at;
     const int beyond = fast && D == NRG_F32 && !run.stream && run.o != run.x && run.o != run.y;
     size_t plane = 0;
+    if (!V_SMALL && run.in_turn)
+        for (; plane + CHANNEL_TURNS <= at->planes; plane += CHANNEL_TURNS)
+            apply_planes_in_turn(&run, plane, fast, D);
     if (beyond && n <= VN)
         for (; (at->planes - plane) * n >= VN; plane++) {
             const channel_vf f = plane_factors(&run, plane, fast);

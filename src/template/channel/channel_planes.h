@@ -78,6 +78,14 @@ static __attribute__((noinline)) void apply_run_mixed(const channel_run *run, co
     }
 }
 
+/* Whether the next planes of a block, of which `left` have their factors, can be streamed in turn. */
+static inline int planes_in_turn(const channel_walk *w, const channel_run *run, size_t left)
+{
+    const nrg_channel_norm_job *job = w->job;
+    return !V_SMALL && (job->folded || job->fixed_mean || job->given) && run->stream && run->finish != CHANNEL_STORE_SILU &&
+           left >= CHANNEL_TURNS && job->s % (V_APPLY * VN) == 0 && ((uintptr_t)run->o & 63) == 0;
+}
+
 /* The next chunk: some whole planes, or a part of one. Returns 0 when there are no more. */
 static int apply_some(const channel_walk *w, plane_apply *a)
 {
@@ -99,14 +107,18 @@ static int apply_some(const channel_walk *w, plane_apply *a)
                        .finish = staged ? CHANNEL_TO_STAGE : w->finish,
                        .f = factors_from(&a->f, channel - a->first),
                        .ahead = a->ahead};
-    const size_t most = staged ? CHANNEL_STAGE : plane_chunk(w);
-    if (s <= most) {
-        const size_t room = most / s, left = a->first + a->filled - channel;
+    const size_t most = staged ? CHANNEL_STAGE : plane_chunk(w), left = a->first + a->filled - channel;
+    if (s > most && a->i % s == 0 && a->f.plain && planes_in_turn(w, &run, left)) {
+        run.n = s;
+        run.planes = CHANNEL_TURNS;
+        run.in_turn = 1;
+    } else if (s <= most) {
+        const size_t room = most / s;
         run.n = s;
         run.planes = room < left ? room : left;
     } else {
-        const size_t left = (channel + 1) * s - a->i;
-        run.n = left < most ? left : most;
+        const size_t rest = (channel + 1) * s - a->i;
+        run.n = rest < most ? rest : most;
     }
     const size_t count = run.n * run.planes;
     if (a->f.plain)
