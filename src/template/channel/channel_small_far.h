@@ -115,8 +115,9 @@ NRG_INLINE void small_split(vd *high, vd *low)
     *high = sum;
 }
 
-/* Whole vectors of sets. Returns whether all sums are held by two doubles, and all sets are plain. */
-NRG_INLINE int small_statistics_around(small_statistics *to, const small_around *sums, double count, double eps)
+/* Whole vectors of sets: means, what they lack and variances take the place of the sums. Returns whether all sums are held by two
+ * doubles, and all sets are plain. */
+NRG_INLINE int small_statistics_around(double *rstds, small_around *sums, double count, double eps)
 {
     const vd d = vd_set1(count), two = vd_set1(2), minus = vd_set1(-1), one = vd_set1(1);
     vd wrong = vd_zero();
@@ -146,10 +147,10 @@ NRG_INLINE int small_statistics_around(small_statistics *to, const small_around 
         wrong = vd_or(wrong, vd_or(vd_unless_le(q, vd_set1(DBL_MAX)), vd_unless_le(sum, vd_set1(DBL_MAX))));
         wrong = vd_or(wrong, vd_or(vd_unless_le(ratio, vd_set1(0x1p20)), vd_unless_le(vd_set1(-0x1p20), ratio)));
         wrong = vd_or(wrong, vd_or(vd_unless_le(rstd, vd_set1(0x1p40)), vd_unless_le(vd_set1(0x1p-40), rstd)));
-        vd_st(to->mean + i, mean);
-        vd_st(to->mean_low + i, mean_low);
-        vd_st(to->variance + i, variance);
-        vd_st(to->rstd + i, rstd);
+        vd_st(sums->a + i, mean);
+        vd_st(sums->u + i, mean_low);
+        vd_st(sums->v + i, variance);
+        vd_st(rstds + i, rstd);
     }
     return !vd_any(wrong);
 }
@@ -164,7 +165,7 @@ static __attribute__((noinline)) int small_statistics_far(const channel_walk *w,
     unsigned char sound[SMALL_SETS];
     size_t some = sets; /* one that is not sound */
     small_around sums = {.a = {0}};
-    small_statistics mended;
+    double rstd[SMALL_SETS];
     for (size_t i = 0; i < sets; i++) {
         const nrg_channel_statistics plain = {stat->mean[i], 0, stat->variance[i], stat->rstd[i], count};
         sound[i] = (unsigned char)nrg_variance_is_sound(stat->mean[i], stat->variance[i]);
@@ -189,15 +190,15 @@ static __attribute__((noinline)) int small_statistics_far(const channel_walk *w,
         sums.u[i] = sums.u[some];
         sums.v[i] = sums.v[some];
     }
-    if (!small_statistics_around(&mended, &sums, count, job->eps))
+    if (!small_statistics_around(rstd, &sums, count, job->eps))
         return 0;
     for (size_t i = 0; i < sets; i++) {
         if (sound[i])
             continue;
-        stat->mean[i] = mended.mean[i];
-        stat->mean_low[i] = mended.mean_low[i];
-        stat->variance[i] = mended.variance[i];
-        stat->rstd[i] = mended.rstd[i];
+        stat->mean[i] = sums.a[i];
+        stat->mean_low[i] = sums.u[i];
+        stat->variance[i] = sums.v[i];
+        stat->rstd[i] = rstd[i];
     }
     return 1;
 }
