@@ -19,11 +19,12 @@ typedef struct norm_call {
     nrg_dtype y_dtype, r_dtype, w_dtype;
 } norm_call;
 
-static inline __attribute__((always_inline)) void fill_job(nrg_norm_job *job, const norm_call *c, int ith, int nth)
+/* usual, a constant: the options are as constructors leave them. */
+static inline __attribute__((always_inline)) void fill_job(nrg_norm_job *job, const norm_call *c, int ith, int nth, int usual)
 {
     const nrg_norm_spec *s = c->spec;
     const nrg_norm_args *a = c->args;
-    const size_t dim = nrg_norm_w_dim(s), groups = c->groups, rows = c->rows * groups;
+    const size_t dim = usual ? s->dim : nrg_norm_w_dim(s), groups = usual ? 1 : c->groups, rows = c->rows * groups;
     /* field by field: a literal clears all of it first, by a string instruction, which is half of a short row's time */
     job->x = a->x;
     job->y = a->y;
@@ -46,11 +47,11 @@ static inline __attribute__((always_inline)) void fill_job(nrg_norm_job *job, co
     job->y_f32 = c->y_dtype == NRG_F32;
     job->r_f32 = c->r_dtype == NRG_F32;
     job->w_f32 = c->w_dtype == NRG_F32;
-    job->after = s->residual_mode == NRG_RESIDUAL_AFTER;
-    job->stream = nrg_wants_stream(s->store, c->bytes);
-    job->gate = s->gate;
-    job->activation = s->activation;
-    set_formula(&job->formula, s, job->dim);
+    job->after = !usual && s->residual_mode == NRG_RESIDUAL_AFTER;
+    job->stream = nrg_wants_stream(usual ? NRG_STORE_AUTO : s->store, c->bytes);
+    job->gate = usual ? NRG_GATE_NONE : s->gate;
+    job->activation = usual ? NRG_ACT_IDENTITY : s->activation;
+    set_formula_of(&job->formula, s, usual ? dim : job->dim, usual ? NRG_EPS_MEAN : s->eps_mode);
 }
 
 /* Whether operands in rows of one dtype and without gaps lie well; c->bytes and strides are then known. An operand that is absent
@@ -128,32 +129,30 @@ static __attribute__((noinline)) int lies_well(norm_call *c, size_t row)
     return sound;
 }
 
-/* Rows without gate, groups and statistics, which most calls are. Whether they are plainly sound; *c is then complete. */
-static inline int is_plain(norm_call *c, const nrg_norm_spec *s, const nrg_norm_args *a)
+/* Rows without gate, groups and statistics, which most calls are: all that is the same of dense and of other ones. */
+static inline int has_plain_options(const nrg_norm_spec *s, const nrg_norm_args *a)
 {
     if ((s->size != sizeof *s) | (a->size != sizeof *a))
         return 0;
-    const nrg_dtype dtype = s->dtype;
     const int none = !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation | s->reserved | a->y_repeat |
                        a->z_repeat | (uintptr_t)a->z | (uintptr_t)a->mean | (uintptr_t)a->rstd);
-    const int numbers = ((unsigned)dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & (s->eps >= 0) & (s->eps <= DBL_MAX) &
+    const int numbers = ((unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & (s->eps >= 0) & (s->eps <= DBL_MAX) &
                         (fabs(s->c) <= (double)FLT_MAX) & (fabsf(s->weight_offset) <= FLT_MAX) & (s->groups <= 1);
     const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) & ((a->rows2 | a->rows3) <= 1);
-    if (!(none & numbers & sizes & (a->x != NULL) & (a->o != NULL)))
-        return 0;
-    const size_t row = s->dim * (dtype == NRG_F32 ? 4 : 2);
-    c->spec = s;
-    c->args = a;
-    c->z_stride = 0;
-    c->rows = a->rows;
-    c->groups = 1;
-    /* what constructors leave as it is: 1x64 in 45 ns instead of 55 (AVX2, Granite Rapids), 430 instructions of checks and job
-     * being 320 */
-    if (!((unsigned)s->y_dtype | (unsigned)s->r_dtype | (unsigned)s->w_dtype | (unsigned)s->eps_mode | (unsigned)s->store |
-          (unsigned)s->weights | (unsigned)s->accuracy | a->x_stride | a->y_stride | a->o_stride | a->r_stride))
-        return dense_lies_well(c, row);
-    return ((unsigned)s->eps_mode <= NRG_EPS_NONE) & ((unsigned)s->store <= NRG_STORE_STREAM) &
-           ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) & ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) & lies_well(c, row);
+    return none & numbers & sizes & (a->x != NULL) & (a->o != NULL);
+}
+
+static inline norm_call plain_call(const nrg_norm_spec *s, const nrg_norm_args *a)
+{
+    return (norm_call){.spec = s, .args = a, .rows = a->rows, .groups = 1};
+}
+
+/* Whether such rows have what constructors leave as it is: 1x64 in 45 ns instead of 55 (AVX2, Granite Rapids), 430 instructions
+ * of checks and job being 320. */
+static inline int is_usual(const nrg_norm_spec *s, const nrg_norm_args *a)
+{
+    return !((unsigned)s->y_dtype | (unsigned)s->r_dtype | (unsigned)s->w_dtype | (unsigned)s->eps_mode | (unsigned)s->store |
+             (unsigned)s->weights | (unsigned)s->accuracy | a->x_stride | a->y_stride | a->o_stride | a->r_stride);
 }
 
 /* ---- all other calls ---- */
@@ -209,7 +208,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_plan
     planes->count[1] = 1;
     if (!c.sizes.is_matrix || alike > 1)
         set_planes(planes, &call, &c, *dtype);
-    fill_job(job, &call, ith, nth);
+    fill_job(job, &call, ith, nth, 0);
     return NRG_OK;
 }
 
@@ -251,13 +250,32 @@ static __attribute__((noinline)) nrg_status forward(const nrg_norm_spec *spec, c
     return NRG_OK;
 }
 
+/* The job of plain rows that are not usual, in a frame of its own. Whether they are plainly sound. */
+static __attribute__((noinline)) int plain_job(nrg_norm_job *job, const nrg_norm_spec *s, const nrg_norm_args *a, int ith,
+                                               int nth)
+{
+    norm_call call = plain_call(s, a);
+    if (!(((unsigned)s->eps_mode <= NRG_EPS_NONE) & ((unsigned)s->store <= NRG_STORE_STREAM) &
+              ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) & ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) &&
+          lies_well(&call, s->dim * (s->dtype == NRG_F32 ? 4 : 2))))
+        return 0;
+    fill_job(job, &call, ith, nth, 0);
+    return 1;
+}
+
 nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
 {
-    norm_call call;
-    if (!(spec && args && (ith >= 0) & (ith < nth) && is_plain(&call, spec, args)))
-        return forward(spec, args, ith, nth);
     nrg_norm_job job;
-    fill_job(&job, &call, ith, nth);
+    if (!(spec && args && (ith >= 0) & (ith < nth) && has_plain_options(spec, args)))
+        return forward(spec, args, ith, nth);
+    if (is_usual(spec, args)) {
+        /* nobody is given its address: it stays in registers */
+        norm_call call = plain_call(spec, args);
+        if (!dense_lies_well(&call, spec->dim * (spec->dtype == NRG_F32 ? 4 : 2)))
+            return forward(spec, args, ith, nth);
+        fill_job(&job, &call, ith, nth, 1);
+    } else if (!plain_job(&job, spec, args, ith, nth))
+        return forward(spec, args, ith, nth);
     if (job.row_begin != job.row_end)
         NRG_ACTIVE_KERNEL(norm_forward, spec->dtype)(&job);
     return NRG_OK;

@@ -9,8 +9,9 @@
 #include "../internal.h"
 #include "../job/norm.h"
 
-/* The divisor's three forms: a sum's eps is a mean's of eps/d, a length's of eps/√d. d is a group's. */
-static inline void set_formula(nrg_norm_formula *f, const nrg_norm_spec *s, size_t group_dim)
+/* The divisor's three forms: a sum's eps is a mean's of eps/d, a length's of eps/√d. d is a group's. mode: the spec's, which a
+ * caller may know. */
+static inline void set_formula_of(nrg_norm_formula *f, const nrg_norm_spec *s, size_t group_dim, nrg_eps_mode mode)
 {
     double dim = (double)group_dim;
     f->centred = s->centred != 0;
@@ -18,7 +19,7 @@ static inline void set_formula(nrg_norm_formula *f, const nrg_norm_spec *s, size
     f->exact = s->accuracy == NRG_ACCURACY_EXACT;
     f->divisor = NRG_DIV_ROOT;
     f->eps = s->eps;
-    switch (s->eps_mode) {
+    switch (mode) {
     case NRG_EPS_MEAN:
         break;
     case NRG_EPS_SUM:
@@ -40,6 +41,11 @@ static inline void set_formula(nrg_norm_formula *f, const nrg_norm_spec *s, size
     f->d = dim;
     f->inv_dim = 1 / dim;
     f->k = s->c != 0 ? s->c / sqrt(dim) : 1;
+}
+
+static inline void set_formula(nrg_norm_formula *f, const nrg_norm_spec *s, size_t group_dim)
+{
+    set_formula_of(f, s, group_dim, s->eps_mode);
 }
 
 #endif
