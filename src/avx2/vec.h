@@ -260,6 +260,23 @@ NRG_INLINE float v_fold(vf a)
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
+/* The same for eight rows. */
+NRG_INLINE vf v_fold_rows(const vf rows[VN])
+{
+    __m256 four[4], two[2];
+    NRG_UNROLL
+    for (int i = 0; i < 4; i++) { /* rows i and i + 4, a half each */
+        __m256 a = rows[i], b = rows[i + 4];
+        four[i] = _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+    }
+    NRG_UNROLL
+    for (int i = 0; i < 2; i++) {
+        __m256d a = _mm256_castps_pd(four[2 * i]), b = _mm256_castps_pd(four[2 * i + 1]);
+        two[i] = _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)), _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
+    }
+    return _mm256_add_ps(_mm256_shuffle_ps(two[0], two[1], 0x88), _mm256_shuffle_ps(two[0], two[1], 0xdd));
+}
+
 /* ---- pairs of lanes, and quarter turns ---- */
 
 NRG_INLINE vf v_swap_pairs(vf a) { return _mm256_permute_ps(a, 0xb1); }

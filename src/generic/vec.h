@@ -381,6 +381,9 @@ NRG_INLINE void vd8_sum_rows(const vd8 s[8], double sums[8])
 /* The lanes of a vector of floats, folded by halves. */
 NRG_INLINE float v_fold(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
 
+/* The same for four rows. */
+NRG_INLINE vf v_fold_rows(const vf rows[VN]) { return (vf){v_fold(rows[0]), v_fold(rows[1]), v_fold(rows[2]), v_fold(rows[3])}; }
+
 /* ---- pairs of lanes, and quarter turns ---- */
 
 NRG_INLINE vf v_swap_pairs(vf a) { return V_SHUFFLE(a, a, 1, 0, 3, 2); }

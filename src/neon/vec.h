@@ -225,6 +225,18 @@ NRG_INLINE float v_fold(vf a)
     return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
 }
 
+/* The same for four rows. */
+NRG_INLINE vf v_fold_rows(const vf rows[VN])
+{
+    vf two[2];
+    NRG_UNROLL
+    for (int i = 0; i < 2; i++) {
+        const vf a = rows[2 * i], b = rows[2 * i + 1];
+        two[i] = vaddq_f32(vcombine_f32(vget_low_f32(a), vget_low_f32(b)), vcombine_f32(vget_high_f32(a), vget_high_f32(b)));
+    }
+    return vpaddq_f32(two[0], two[1]);
+}
+
 /* ---- pairs of lanes, and quarter turns ---- */
 
 NRG_INLINE vf v_swap_pairs(vf a) { return vrev64q_f32(a); }

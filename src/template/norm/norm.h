@@ -3,8 +3,9 @@
  * Read norm_rows.h and norm_long.h first: they are the walks over the rows. Each grade has its three steps: norm_fast_sum.h (and
  * norm_fast_rows.h), norm_fast_scalars.h and norm_fast_apply.h; norm_sum.h (and norm_sum_rows.h), norm_scalars.h and norm_apply.h
  * of the exact one, which is also what norm_fallback.h does for rows that floats do not serve. Some rows have walks of their own:
- * short ones (norm_fast_short.h), a row alone (norm_fast_alone.h, norm_exact_alone.h), streamed ones (norm_fast_along.h), and
- * those with a gate: norm_gated.h of either grade, for short ones norm_fast_flat.h of floats and norm_fast_gated.h of all else.
+ * short ones (norm_fast_short.h), a row alone (norm_fast_usual.h, norm_fast_alone.h, norm_exact_alone.h), streamed ones
+ * (norm_fast_along.h), and those with a gate: norm_gated.h of either grade, for short ones norm_fast_flat.h of floats and
+ * norm_fast_gated.h of all else.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_NORM_NORM_H
@@ -17,11 +18,13 @@
 
 #include "norm_exact_alone.h"
 #include "norm_fast_alone.h"
+#include "norm_fast_usual.h"
 #include "norm_fast_flat.h"
 #include "norm_fast_gated.h"
+#include "norm_fast_whole.h"
 #include "norm_gated.h"
 
-static void norm_forward(const nrg_norm_job *job, nrg_dtype D)
+static __attribute__((noinline)) void norm_forward_any(const nrg_norm_job *job, nrg_dtype D)
 {
     const norm_options opt = options_of(job, D);
     if (job->gate != NRG_GATE_NONE || job->activation != NRG_ACT_IDENTITY) {
@@ -32,7 +35,9 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype D)
         else
             gated_rows(job, &opt, D, job->row_begin, job->row_end);
     } else if (fast_short_serves(job, &opt, D)) {
-        if (opt.how & NORM_FIRST)
+        if (whole_serves(job, &opt, D))
+            whole_rows(job, &opt);
+        else if (opt.how & NORM_FIRST)
             short_residual_rows(job, &opt);
         else
             short_fast_rows(job, &opt, D);
@@ -53,6 +58,14 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype D)
         long_rows(job, &opt, D);
     if (opt.how & (NORM_STREAM_R | NORM_STREAM_O))
         v_nt_fence();
+}
+
+static inline void norm_forward(const nrg_norm_job *job, nrg_dtype D)
+{
+    if (usual_serves(job, D))
+        usual_row(job);
+    else
+        norm_forward_any(job, D);
 }
 
 NRG_PATH_KERNELS(norm_forward, norm, norm_forward)

@@ -6,8 +6,8 @@
 
 #include "norm_sum_rows.h"
 
-/* An estimate of a row's mean from its first elements, so that what is squared is about as large as σ. */
-NRG_INLINE float fast_pilot(const norm_row *row, unsigned how, unsigned may, size_t dim, nrg_dtype D)
+/* The first elements of a row, folded to a vector. */
+NRG_INLINE vf fast_pilot_lanes(const norm_row *row, unsigned how, unsigned may, size_t dim, nrg_dtype D)
 {
     const unsigned read = may & NORM_FIRST ? how & (NORM_ANY & ~(NORM_READ_R | NORM_GATE_AGAIN)) : 0;
     vf v[NORM_STEP];
@@ -28,7 +28,15 @@ NRG_INLINE float fast_pilot(const norm_row *row, unsigned how, unsigned may, siz
         for (int j = 0; j < half; j++)
             v[j] = v_add(v[j], v[j + half]);
     }
-    return v_fold(v[0]) * (1 / (float)(dim < FAST_LANES ? dim : FAST_LANES));
+    return v[0];
+}
+
+NRG_INLINE float fast_pilot_scale(size_t dim) { return 1 / (float)(dim < FAST_LANES ? dim : FAST_LANES); }
+
+/* An estimate of a row's mean from its first elements, so that what is squared is about as large as σ. */
+NRG_INLINE float fast_pilot(const norm_row *row, unsigned how, unsigned may, size_t dim, nrg_dtype D)
+{
+    return v_fold(fast_pilot_lanes(row, how, may, dim, D)) * fast_pilot_scale(dim);
 }
 
 /* What does not fill the lanes, filled up with the pilot; r is stored on the way where it is asked for. Once a path, since it is

@@ -87,21 +87,35 @@ static __attribute__((noinline)) void fast_short_residual(fast_some *b, const nr
     }
 }
 
+/* The pilots of up to FAST_ROWS rows, several side by side. All of them before the sums: a row's own would have to be waited
+ * for. */
+NRG_INLINE void fast_short_pilots(float *pilot, const char *x, size_t stride, size_t dim, int count, nrg_dtype D)
+{
+    const vf scale = v_set1(fast_pilot_scale(dim));
+    for (int k = 0; k < count; k += VN) {
+        vf rows[VN];
+        NRG_UNROLL
+        for (int i = 0; i < (int)VN; i++) {
+            const norm_row row = {.x = x};
+            rows[i] = fast_pilot_lanes(&row, 0, 0, dim, D);
+            x += k + i + 1 < count ? stride : 0; /* the last one, again */
+        }
+        v_st_f32(pilot + k, v_mul(v_fold_rows(rows), scale));
+    }
+}
+
 NRG_INLINE void fast_short_sums(fast_some *b, const nrg_norm_job *job, size_t n, size_t most, nrg_dtype D, int centred)
 {
     const size_t dim = job->dim, x_stride = b->x_stride;
     const char *const x = b->x;
     const int count = fast_short_count(job, n, most);
-    float pilot[FAST_ROWS];
+    _Alignas(64) float pilot[FAST_ROWS];
     vd8 t[FAST_ROWS], tt[FAST_ROWS];
     double total_t[FAST_ROWS], total_tt[FAST_ROWS];
     b->n = n;
     b->count = count;
-    /* all of them first: a row's own would have to be waited for */
-    for (int k = 0; centred && k < count; k++) {
-        const norm_row row = {.x = x + (size_t)k * x_stride};
-        pilot[k] = fast_pilot(&row, 0, 0, dim, D);
-    }
+    if (centred)
+        fast_short_pilots(pilot, x, x_stride, dim, count, D);
     for (int k = 0; k < count; k++) {
         if (job->stream && x == job->x + n * job->x_stride)
             prefetch_short(x + (size_t)k * x_stride, x_stride, dim * (D == NRG_F32 ? 4 : 2));
