@@ -1029,6 +1029,27 @@ START_TEST(floats_fold_by_halves)
 }
 END_TEST
 
+START_TEST(rows_fold_side_by_side)
+{
+    state = 8;
+    for (size_t i = 0; i < 10000; i++) {
+        float in[VN][VN], got[VN];
+        vf rows[VN];
+        for (size_t k = 0; k < VN; k++) {
+            for (size_t l = 0; l < VN; l++)
+                in[k][l] = (float)random_near_one(l % 2 ? 20 : 3);
+            rows[k] = v_ld_f32(in[k]);
+        }
+        v_st_f32(got, v_fold_rows(rows));
+        for (size_t k = 0; k < VN; k++) {
+            const float one = v_fold(rows[k]);
+            if (got[k] != one)
+                ck_abort_msg(VEC_PATH ": v_fold_rows gives %a and not %a for row %zu", (double)got[k], (double)one, k);
+        }
+    }
+}
+END_TEST
+
 START_TEST(sums_fold_by_halves)
 {
     static double rows[8][8];
@@ -1095,6 +1116,7 @@ Suite *vec_suite(void)
     tcase_add_test(conversions, double_to_float);
     TCase *reductions = test_case(suite, "reductions");
     tcase_add_test(reductions, floats_fold_by_halves);
+    tcase_add_test(reductions, rows_fold_side_by_side);
     tcase_add_loop_test(reductions, sums_fold_by_halves, 0, 2);
     return suite;
 }
