@@ -125,7 +125,7 @@ NRG_INLINE void backward_row_step(backward_columns *c, const backward_rows *b, c
     }
     if (pairs) {
         vp h[BACKWARD_MOST / 2];
-        round_pairs(h, dp, G);
+        round_pairs(h, dp, G, 0);
         store_pair_step(h, G, (uint16_t *)b->dp[row] + i, stream != 0);
     } else
         store_step(dp, G, b->dp[row], i, n, D, stream != 0);
