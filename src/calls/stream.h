@@ -16,8 +16,9 @@ static inline int nrg_is_far(size_t bytes)
     return bytes > l2 + l2 / 2;
 }
 
-/* Non-temporal stores pay when the tensor does not come from cache and will not be found there again. Measured (docs/speed/rows.md):
- * the call's bytes against the L2 of one core, since a shared L3 tells nothing about the share one gets of it. */
+/* Non-temporal stores pay when the tensor does not come from cache and will not be found there again. Measured
+ * (docs/speed/rows.md): the call's bytes against the L2 of one core, since a shared L3 tells nothing about the share one gets of
+ * it. */
 static inline int nrg_wants_stream(nrg_store store, size_t bytes)
 {
     return store != NRG_STORE_AUTO ? store == NRG_STORE_STREAM : nrg_is_far(bytes);
