@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../harness/element.h"
+#include "../harness/rows.h"
 #include "norm_problem.h"
 
 enum { PARTS = 15 };
@@ -349,6 +350,39 @@ START_TEST(eps_about_the_smallest_that_counts)
 END_TEST
 
 /* The largest c there may be, and what comes of it: ±1 times c/√d. */
+/* A gated row alone, of more than a segment, is walked in other pieces than rows of a batch, and both in other pieces than
+ * ungated ones. */
+START_TEST(long_rows_with_a_gate)
+{
+    enum { ROWS = 2, MOST = 12300 };
+    static const size_t dims[] = {4096, 4097, 4160, 5632, 8192, 8199, MOST};
+    static const nrg_gate gates[] = {NRG_GATE_PRE, NRG_GATE_POST};
+    static const nrg_activation activations[] = {NRG_ACT_SILU, NRG_ACT_TANH};
+    static float x[ROWS * MOST], z[ROWS * MOST], y[ROWS * MOST], expected[ROWS * MOST], got[ROWS * MOST];
+    nrg_isa paths[NRG_ISA_COUNT];
+    const size_t count = test_paths(paths), dim = dims[_i];
+    row_fill(x, ROWS * dim, ROW_NORMAL, NRG_F32, 1);
+    row_fill(y, ROWS * dim, ROW_NORMAL, NRG_F32, 2);
+    row_fill(z, ROWS * dim, ROW_NORMAL, NRG_F32, 3);
+    for (int n = 0; n < 32; n++) {
+        nrg_norm_spec spec = n & 1 ? nrg_layer_norm_spec(dim, 1e-5) : nrg_rms_norm_spec(dim, 1e-6);
+        spec.gate = gates[n >> 1 & 1];
+        spec.activation = activations[n >> 2 & 1];
+        spec.accuracy = n & 8 ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
+        for (size_t path = 0; path < count; path++)
+            for (size_t rows = ROWS; rows > 0; rows--) {
+                nrg_norm_args args = nrg_norm_args_init(rows, x, path || rows != ROWS ? got : expected);
+                args.y = n & 16 ? y : NULL;
+                args.z = z;
+                ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+                ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
+                if (args.o == got && memcmp(got, expected, rows * dim * sizeof *got) != 0)
+                    ck_abort_msg("%s: %zu rows of %zu, options %d", nrg_isa_name(paths[path]), rows, dim, n);
+            }
+    }
+}
+END_TEST
+
 START_TEST(largest_constant)
 {
     static const size_t lengths[] = {1, 4, 64};
@@ -507,6 +541,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, constant_rows_with_the_smallest_eps);
     tcase_add_test(tests, eps_about_the_smallest_that_counts);
     tcase_add_test(tests, largest_constant);
+    tcase_add_loop_test(tests, long_rows_with_a_gate, 0, 7);
     tcase_add_test(tests, nans_of_any_bits);
     tcase_add_test(tests, shares);
     tcase_add_test(tests, shares_of_groups);

@@ -289,11 +289,11 @@ static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, const 
              (job->gate != NRG_GATE_POST || g.opt.how & NORM_PREFETCH || row_end - row_begin == 1);
 
     /* of a row alone p goes at once that far: a call of the activation for each block waits for its last divisions. 1x4096: 1.08
-     * × with AVX-512, 1.05 with AVX2 (Granite Rapids) */
-    const size_t most =
-        g.flat && job->gate == NRG_GATE_PRE && !(g.opt.how & (NORM_ADD_Y | NORM_STORE_R)) && row_end - row_begin == 1
-            ? NORM_STAGE
-            : NORM_BLOCK;
+     * × with AVX-512, 1.05 with AVX2 (Granite Rapids). Sums end with a segment, which is made of whole pieces. */
+    const size_t most = NORM_SEGMENT % NORM_STAGE == 0 && g.flat && job->gate == NRG_GATE_PRE &&
+                                !(g.opt.how & (NORM_ADD_Y | NORM_STORE_R)) && row_end - row_begin == 1
+                            ? NORM_STAGE
+                            : NORM_BLOCK;
     gated_sums sums;
     some_scalars s;
     sums.plain.pilot = 0;
