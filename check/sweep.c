@@ -83,6 +83,16 @@ uint64_t sweep_first(sweep_level level, int kernel)
     return first;
 }
 
+/* Of the op's name (FNV-1a, 24 bits), the dtype and the grade; then of the case. */
+static uint64_t seed_of(int kernel, uint64_t n)
+{
+    uint32_t hash = 2166136261u;
+    for (const char *name = kernels[kernel].op; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return (uint64_t)(hash & 0xffffff) << 36 | (uint64_t)kernels[kernel].dtype << 33 | (uint64_t)kernels[kernel].accuracy << 32 |
+           n;
+}
+
 int sweep_make(sweep_level level, uint64_t number, sweep_case *c)
 {
     const sweep_family *family = kernels[0].family;
@@ -95,6 +105,7 @@ int sweep_make(sweep_level level, uint64_t number, sweep_case *c)
             return 0;
         family = kernels[c->kernel].family;
     }
+    c->seed = seed_of(c->kernel, c->n);
     c->way = c->n % family->ways[level];
     c->length = (size_t)(c->n / family->ways[level] % lengths(family, level)) + 1;
     c->large = c->length > family->small[level] ? c->length - (size_t)family->small[level] : 0;
@@ -172,7 +183,7 @@ void sweep_fill(const sweep_case *c, unsigned char *memory)
 {
     enum { GAP = 0xff, UNWRITTEN = 0xa5 }; /* as a number of any dtype: a NaN; something small and negative */
     const sweep_family *family = kernels[c->kernel].family;
-    uint64_t random = ~c->number;
+    uint64_t random = ~c->seed;
     memset(memory, GAP, c->bytes);
     for (int i = SWEEP_FIRST_OUTPUT; i < SWEEP_FIRST_SCRATCH; i++)
         if (c->operands[i].rows)

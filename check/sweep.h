@@ -83,6 +83,7 @@ size_t sweep_row(const sweep_operand *operand, size_t row);
 
 typedef struct sweep_case {
     uint64_t number; /* from 0 */
+    uint64_t seed;   /* what is drawn is drawn from: other ops may come and go without changing it */
     int kernel;      /* of an op and a dtype */
     sweep_level level;
     uint64_t n;    /* number among the cases of that line */

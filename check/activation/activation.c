@@ -32,7 +32,7 @@ static nrg_activation_flat args_of(const sweep_case *c)
 
 static void make(sweep_case *c, const nrg_call *call)
 {
-    uint64_t random = c->number;
+    uint64_t random = c->seed;
     const size_t small = levels[c->level].small, step = levels[c->level].step;
     c->spec.activation = (nrg_activation)c->way;
     c->rows = 1;

@@ -59,7 +59,7 @@ static bias_case draw(const sweep_case *c)
     static const unsigned most[] = {2, 4, 9};
     static const float scales[] = {0, 0, 1, 0.125f, -3.3f};
     bias_case b = {.t5.dtype = c->spec.dtype};
-    uint64_t random = c->number;
+    uint64_t random = c->seed;
     size_t shape[4];
     sweep_draw_shape(c, most, large, shape, &random);
     b.args = nrg_score_bias_args_init(c->spec.dtype, shape[0], shape[1], shape[2], shape[3], NULL, NULL, NULL);
@@ -77,7 +77,7 @@ static void make(sweep_case *c)
 {
     c->spec.store = (nrg_store)(c->n / 5 % 3);
     bias_case b = draw(c);
-    uint64_t random = ~(c->number << 8);
+    uint64_t random = ~(c->seed << 8);
     c->rows = b.args.batch;
     c->shares = sweep_draw_shares(&random);
     if (c->way == T5)
@@ -138,7 +138,7 @@ static backward_case draw_backward(const sweep_case *c)
 {
     static const unsigned most[] = {3, 4, 9};
     backward_case g = {.accumulate = 0};
-    uint64_t random = c->number;
+    uint64_t random = c->seed;
     size_t shape[4];
     sweep_draw_shape(c, most, large, shape, &random);
     if (c->large == LARGE) /* more of a batch than is added up at a time */
@@ -154,7 +154,7 @@ static backward_case draw_backward(const sweep_case *c)
 static void make_backward(sweep_case *c)
 {
     backward_case g = draw_backward(c);
-    uint64_t random = ~(c->number << 8);
+    uint64_t random = ~(c->seed << 8);
     c->rows = g.args.heads;
     c->shares = sweep_draw_shares(&random);
     sweep_add_call(c, &nrg_call_score_bias_backward, (void *const[]){&g.args}, NULL, 0,

@@ -83,7 +83,7 @@ static void add_saved(sweep_case *c)
 /* Mostly all outputs; dy also where there was no y, dw and db where there was no w or b. */
 static void make(sweep_case *c)
 {
-    uint64_t random = c->number;
+    uint64_t random = c->seed;
     sweep_channel_draw(c, sweep_family_channel_norm_backward.ways[c->level], &random);
     uint32_t there = sweep_draw(&random, 3) == 0 ? OPERAND(Y) : 0; /* read with an activation only */
     there |= sweep_draw(&random, 3) ? OPERAND(W) : 0;
@@ -180,7 +180,7 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
         return run_parts(c, statistics, memory);
     if (c->saved && !c->recompute) {
         args.statistics = statistics;
-        spec.statistics = c->number % 2 ? NRG_STATISTICS_GIVEN : NRG_STATISTICS_COMPUTE;
+        spec.statistics = c->seed % 2 ? NRG_STATISTICS_GIVEN : NRG_STATISTICS_COMPUTE;
     }
     return run_phases(c, &spec, &args);
 }

@@ -72,7 +72,7 @@ static uint32_t draw_source(sweep_case *c, uint32_t there, uint64_t *random)
 
 static void make(sweep_case *c)
 {
-    uint64_t random = c->number;
+    uint64_t random = c->seed;
     nrg_channel_norm_args args;
     sweep_channel_draw(c, sweep_family_channel_norm_forward.ways[c->level], &random);
     uint32_t there = sweep_draw(&random, 3) == 0 ? NRG_BIT(NRG_CHANNEL_Y) : 0;
@@ -109,7 +109,7 @@ static nrg_status run_parts(const sweep_case *c, nrg_channel_norm_args *all, uns
     size_t sets = sweep_channel_sets(c), parts = sweep_channel_parts(c);
     int64_t *total = sweep_place(c, SWEEP_TOTAL, memory), *sums = sweep_place(c, SWEEP_PART_SUMS, memory);
     /* mean and rstd come with the statistics, or with the result */
-    int early = c->number % 2 == 0;
+    int early = c->seed % 2 == 0;
     nrg_status status = NRG_OK;
     memset(total, 0, sets * NRG_SUMS_WORDS * sizeof *total);
     for (size_t i = 0; i < parts && status == NRG_OK; i++) {

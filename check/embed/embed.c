@@ -48,7 +48,7 @@ static embed_case draw(const sweep_case *c)
 {
     static const float scales[] = {0, 0, 1, 27.712812f, -0.3f};
     embed_case e;
-    uint64_t random = c->number;
+    uint64_t random = c->seed;
     size_t dim = c->length, tokens = sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 9) : 0;
     if (c->large) {
         dim = large[c->large - 1].dim;
@@ -102,7 +102,7 @@ static void make(sweep_case *c)
     c->spec.store = (nrg_store)(c->n / 5 % 3);
     embed_case e = draw(c);
     const int terms = ways[c->way].terms;
-    uint64_t random = ~(c->number << 8);
+    uint64_t random = ~(c->seed << 8);
     uint32_t there = terms & 1 ? NRG_BIT(NRG_EMBED_X) : 0;
     c->rows = e.args.rows;
     c->shares = sweep_draw_shares(&random);

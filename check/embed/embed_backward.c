@@ -20,7 +20,7 @@ enum { LARGE = sizeof large / sizeof large[0] };
 static nrg_embed_backward_args draw(const sweep_case *c)
 {
     static const float scales[] = {0, 0, 1, 27.712812f, -0.3f};
-    uint64_t random = c->number;
+    uint64_t random = c->seed;
     size_t dim = c->length, tokens = sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 40) : 0,
            rows = 1 + sweep_draw(&random, 20);
     int32_t first = 0;
@@ -48,7 +48,7 @@ static void make(sweep_case *c)
 {
     c->spec.store = (nrg_store)(c->n / 5 % 3);
     nrg_embed_backward_args args = draw(c);
-    uint64_t random = ~(c->number << 8);
+    uint64_t random = ~(c->seed << 8);
     uint32_t there = NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE);
     there |= c->way != COUNTED && args.rows ? NRG_BIT(NRG_EMBED_BACKWARD_IDS) : 0;
     c->rows = args.tables[0].rows;
@@ -65,7 +65,7 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
         return;
     }
     const nrg_embed_backward_args args = draw(c);
-    const int32_t most = (int32_t)(c->number % args.tables[0].rows);
+    const int32_t most = (int32_t)(c->seed % args.tables[0].rows);
     unsigned char *ids = memory + c->operands[operand].offset;
     sweep_fill_positions(c, operand, 0, (int32_t)args.tables[0].rows - 1, memory, random);
     for (size_t i = 0; c->way == HEAVY && i < args.rows; i++)

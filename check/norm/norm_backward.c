@@ -61,7 +61,7 @@ static void draw_saved(sweep_case *c, uint64_t *random)
 
 static void make(sweep_case *c)
 {
-    uint64_t random = c->number;
+    uint64_t random = c->seed;
     nrg_norm_backward_args args = nrg_norm_backward_args_init(0, NULL, NULL, NULL);
     int combination = sweep_norm_draw(c, sweep_family_norm_backward.ways[c->level], &random);
     c->reduce_shares = sweep_draw_shares(&random);

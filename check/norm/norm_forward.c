@@ -26,7 +26,7 @@ static void add_operands(sweep_case *c, int combination, uint64_t *random)
 
 static void make(sweep_case *c)
 {
-    uint64_t random = c->number;
+    uint64_t random = c->seed;
     int combination = sweep_norm_draw(c, sweep_family_norm_forward.ways[c->level], &random);
     add_operands(c, combination, &random);
     sweep_lay_out(c, &random);

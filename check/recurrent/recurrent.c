@@ -27,7 +27,7 @@ typedef struct recurrent_case {
 static recurrent_case draw(const sweep_case *c)
 {
     recurrent_case r;
-    uint64_t random = c->number;
+    uint64_t random = c->seed;
     size_t dim = c->length, n = sweep_draw(&random, 20) ? 1 + sweep_draw(&random, 7) : 0,
            chains = sweep_draw(&random, 20) ? 1 + sweep_draw(&random, 6) : 0;
     if (c->large) {
@@ -54,7 +54,7 @@ static recurrent_case draw(const sweep_case *c)
 static recurrent_case begin(sweep_case *c, uint64_t *random)
 {
     const recurrent_case r = draw(c);
-    *random = c->number + (c->n << 32);
+    *random = c->seed + (c->n << 32);
     c->rows = r.args.n * r.args.chains;
     c->shares = sweep_draw_shares(random);
     c->weights = NRG_BIT(W);

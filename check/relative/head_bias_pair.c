@@ -24,7 +24,7 @@ static pair_case draw(const sweep_case *c)
 {
     static const unsigned most[] = {2, 5, 6};
     pair_case p = {.has_dq = 0};
-    uint64_t random = c->number;
+    uint64_t random = c->seed;
     size_t shape[4];
     sweep_draw_shape(c, most, large, shape, &random);
     p.args = nrg_head_bias_args_init(shape[0], shape[1], shape[2], shape[3]);
@@ -49,7 +49,7 @@ static pair_case begin(sweep_case *c, uint64_t *random)
 {
     c->spec.store = (nrg_store)(c->n / 5 % 3);
     const pair_case p = draw(c);
-    *random = ~(c->number << 8);
+    *random = ~(c->seed << 8);
     c->rows = p.args.batch;
     c->shares = sweep_draw_shares(random);
     return p;

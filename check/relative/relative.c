@@ -28,7 +28,7 @@ static int is_op(const sweep_case *c, const char *op) { return strcmp(sweep_kern
 static relative_case draw(const sweep_case *c)
 {
     relative_case r;
-    uint64_t random = c->number;
+    uint64_t random = c->seed;
     size_t batch = sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 2) : 0, heads = 1 + sweep_draw(&random, 3),
            queries = 1 + sweep_draw(&random, 9), keys = c->way ? c->length : 1 + sweep_draw(&random, 40),
            dim = c->way ? 1 + sweep_draw(&random, 40) : c->length,
@@ -60,7 +60,7 @@ static relative_case draw(const sweep_case *c)
 
 static void make(sweep_case *c, relative_case *r, const nrg_call *call, uint32_t there, uint32_t transposed)
 {
-    uint64_t random = ~(c->number << 8);
+    uint64_t random = ~(c->seed << 8);
     c->rows = r->args.batch * r->args.heads * r->args.queries;
     c->shares = sweep_draw_shares(&random);
     c->accumulate = r->args.accumulate;
@@ -141,7 +141,7 @@ static const unsigned char values_slots[] = {[NRG_RELATIVE_VALUES_A] = A,
 static void make_backward(sweep_case *c)
 {
     relative_case r = draw(c);
-    uint64_t random = ~(c->number << 8);
+    uint64_t random = ~(c->seed << 8);
     c->rows = r.args.batch * r.args.heads * r.args.queries;
     c->shares = sweep_draw_shares(&random);
     c->accumulate = r.args.accumulate;

@@ -31,7 +31,7 @@ static shift_case draw(const sweep_case *c)
 {
     static const unsigned most[] = {2, 3, 9};
     shift_case s = {.call = is_backward(c) ? &nrg_call_relative_shift_backward : &nrg_call_relative_shift};
-    uint64_t random = c->number;
+    uint64_t random = c->seed;
     const int kind = (int)(c->n % KINDS);
     size_t shape[4];
     sweep_draw_shape(c, most, large, shape, &random);
@@ -55,7 +55,7 @@ static void make(sweep_case *c)
 {
     c->spec.store = (nrg_store)(c->n / 7 % 3);
     shift_case s = draw(c);
-    uint64_t random = ~(c->number << 8);
+    uint64_t random = ~(c->seed << 8);
     c->rows = s.args.batch;
     c->shares = sweep_draw_shares(&random);
     c->accumulate = s.args.accumulate;

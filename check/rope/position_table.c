@@ -74,7 +74,7 @@ static void draw_sections(nrg_rope_spec *s, size_t pairs, uint64_t *random)
 static table_case draw(const sweep_case *c)
 {
     table_case t;
-    uint64_t random = c->number;
+    uint64_t random = c->seed;
     size_t pairs = c->length, rows = sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 9) : 0;
     if (c->large) {
         pairs = large[c->large - 1].pairs;
@@ -111,7 +111,7 @@ static table_case draw(const sweep_case *c)
 static void make(sweep_case *c)
 {
     table_case t = draw(c);
-    uint64_t random = c->number + c->n;
+    uint64_t random = c->seed + c->n;
     c->rows = t.rope.tokens;
     c->shares = sweep_draw_shares(&random);
     if (t.is_sinusoidal) {

@@ -60,7 +60,7 @@ static void draw_norm(const sweep_case *c, rope_case *r, uint64_t *random)
 static rope_case draw(const sweep_case *c)
 {
     rope_case r;
-    uint64_t random = c->number;
+    uint64_t random = c->seed;
     size_t pairs = c->length;
     memset(&r, 0, sizeof r);
     r.tokens = sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 6) : 0;
@@ -129,7 +129,7 @@ static void make(sweep_case *c)
 {
     c->spec.store = (nrg_store)(c->n / 3 % 3);
     rope_case r = draw(c);
-    uint64_t random = ~(c->number << 8);
+    uint64_t random = ~(c->seed << 8);
     c->rows = r.tokens * (r.heads[0] + r.heads[1]);
     c->shares = sweep_draw_shares(&random);
     c->fused = r.kind != ROPE_ALONE;

@@ -130,7 +130,7 @@ void case_call_make(case_call *to, const sweep_case *c, unsigned char *memory)
     to->call.run[0] = run;
     to->call.context = to;
     to->call.operands = to->operand;
-    to->call.seed = test_mix(c->number);
+    to->call.seed = test_mix(c->seed);
     to->call.vary = vary;
 }
 

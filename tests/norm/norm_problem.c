@@ -51,8 +51,8 @@ void norm_backward_problem_make(norm_backward_problem *p, const plain_case *c)
                                  .accumulate = c->c.accumulate,
                                  .dw = element_tensor(c->c.spec.dim, NRG_F32),
                                  .db = element_tensor(c->c.spec.dim, NRG_F32)};
-    row_fill(p->dw, c->c.spec.dim, ROW_NORMAL, NRG_F32, c->c.number);
-    row_fill(p->db, c->c.spec.dim, ROW_NORMAL, NRG_F32, ~c->c.number);
+    row_fill(p->dw, c->c.spec.dim, ROW_NORMAL, NRG_F32, c->c.seed);
+    row_fill(p->db, c->c.spec.dim, ROW_NORMAL, NRG_F32, ~c->c.seed);
 }
 
 void norm_backward_problem_free(norm_backward_problem *p)
