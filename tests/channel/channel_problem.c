@@ -244,7 +244,7 @@ void channel_each(const char *op, int i, const enum row_kind *kinds, size_t kind
             if (change)
                 change(&p);
             settle(&p, is_backward);
-            channel_problem_fill(&p, kinds, kind_count, n);
+            channel_problem_fill(&p, kinds, kind_count, c.seed);
             on_each_path(&c, &p, body);
             channel_problem_free(&p);
         }
