@@ -1035,6 +1035,51 @@ def backward_of_channels_is_the_slope_of_forward():
             assert error <= 1e-5 * (1 + np.abs(slope).max()), f"d{name} {options}: off by {error:.3g}"
 
 
+# ---- results of glu ---------------------------------------------------------------------------------------------------------------
+
+
+def glu_of(a, b, act="silu", limit=math.inf, offset=0.0):
+    """o, and the gradients of a and b for do = 1, in double precision."""
+    u, v = np.minimum(a.astype("f8"), limit), np.clip(b.astype("f8"), -limit, limit) + offset
+    g, slope = ACTIVATIONS[act]
+    return g(u) * v, np.where(a > limit, 0, v * slope(u)), np.where(np.abs(b) > limit, 0, g(u))
+
+
+@test
+def glu_of_every_activation_layout_and_dtype():
+    for number, act in enumerate(ACTIVATIONS):
+        dtype = ("f4", "f2")[number % 2]
+        a, b, do = (draw(3, 5, 21, dtype=dtype) for _ in range(3))
+        limits = {"limit": 0.8, "offset": 1.0} if number % 3 else {}
+        options = ["--activation", act] + (["--limit", 0.8, "--b-offset", 1] if limits else [])
+        o, da, db = (part * do_ for part, do_ in zip(glu_of(a, b, act, **limits), (1, do.astype("f8"), do.astype("f8"))))
+        size = 1 + np.abs(o) + np.abs(da) + np.abs(db)
+        save(a=a, b=b, do=do, halves=np.concatenate((a, b), -1), swapped=np.concatenate((b, a), -1), pairs=np.stack((a, b), -1).reshape(3, 5, 42))
+        plain = done("glu", "a.npy", "--b", "b.npy", *options)
+        near(plain, o, size, f"o of {act}")
+        back = done("glu", "--backward", "--do", "do.npy", "a.npy", "--b", "b.npy", *options, outputs=("da", "db"))
+        near(back[0], da, size, f"da of {act}")
+        near(back[1], db, size, f"db of {act}")
+        for rows in ("halves", "swapped", "pairs"):
+            assert done("glu", "--rows", rows, f"{rows}.npy", *options).tobytes() == plain.tobytes(), rows
+            dx = done("glu", "--backward", "--do", "do.npy", "--rows", rows, f"{rows}.npy", *options, outputs=("dx",))
+            both = (dx[..., ::2], dx[..., 1::2]) if rows == "pairs" else np.split(dx, 2, -1)
+            assert [part.tobytes() for part in both[:: -1 if rows == "swapped" else 1]] == [part.tobytes() for part in back], rows
+
+
+@test
+def glu_has_the_same_bits_on_every_path_and_in_place():
+    save(a=draw(7, 33), b=draw(7, 33))
+    plain = done("glu", "a.npy", "--b", "b.npy")
+    assert np.array_equal(plain, done("glu", "a.npy", "--b", "b.npy", "--activation", "silu", "--limit", "0", "--b-offset", 0))
+    for isa in re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M):
+        assert done("glu", "a.npy", "--b", "b.npy", "--isa", isa).tobytes() == plain.tobytes(), isa
+    run = Run("glu", "a.npy", "--b", "b.npy", "--o", "a.npy")
+    assert run.status == 0 and np.load("a.npy").tobytes() == plain.tobytes(), str(run)
+    save(none=np.zeros((0, 4), "f4"))
+    assert done("glu", "none.npy", "--b", "none.npy").shape == (0, 4)
+
+
 # ---- results of rope -------------------------------------------------------------------------------------------------------------
 
 
@@ -1972,6 +2017,26 @@ def refuses_wrong_files_of_rope():
 
 
 @test
+def refuses_wrong_arguments_of_glu():
+    save(a=draw(2, 4), b=draw(2, 4), odd=draw(2, 3), half=draw(2, 4, dtype="f2"), other=draw(2, 5), none=np.zeros((2, 0), "f4"), scalar=np.float32(1))
+    o = ("--o", "o.npy")
+    two = ("a.npy", "--b", "b.npy")
+    for arguments, says in (
+        ((), "--x: needed"), (o, "--x: needed"), ((*two,), "--o: needed forward, without --rows"), (("a.npy", *o), "--b: needed"),
+        ((*two, *o, "--rows", "halves"), "--b: not taken"), ((*two, *o, "--rows", "thirds"), "thirds"), ((*two, *o, "--activation", "swish"), "swish"),
+        ((*two, *o, "--limit", "-1"), "c, weight_offset"), ((*two, *o, "--limit", "nan"), "a constant is NaN"), ((*two, *o, "--b-offset", "inf"), "a constant is NaN"),
+        ((*two, *o, "--do", "b.npy"), "--do: not taken"), ((*two, *o, "--dx", "dx.npy"), "--dx: not taken"),
+        (("--backward", *two, *o), "--do: needed"), (("--backward", "--do", "b.npy", *two, *o), "--o: not taken"),
+        (("--backward", "--do", "b.npy", *two, "--da", "da.npy"), "--db: needed"),
+        (("--backward", "--do", "b.npy", "a.npy", "--rows", "pairs", "--da", "da.npy"), "--da: not taken"),
+        (("odd.npy", "--rows", "pairs", *o), "an even number"), (("none.npy", "--b", "none.npy", *o), "an element at least"),
+        (("scalar.npy", "--b", "scalar.npy", *o), "an element at least"), (("a.npy", "--b", "other.npy", *o), "shape (2, 5)"),
+        (("a.npy", "--b", "half.npy", *o), "all tensors have one dtype"),
+    ):
+        refused("glu", *arguments, says=says)
+
+
+@test
 def refuses_wrong_arguments_of_position():
     save(x=draw(2, 6, 8), ids=np.arange(6), t=draw(9, 8), half=draw(9, 8, dtype="f2"), beta=draw(32, 2), p0=draw(8), w=draw(8, 8), narrow=draw(9, 7))
     open("o.npy", "w").write("old")
@@ -2393,6 +2458,51 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, 
     memmove((char *)dx + begin, (const char *)d_o + begin, end - begin);
     if (fault("activation backward") && n > 1 && nth == 7)
         ((char *)dx)[begin] ^= 1;
+    return NRG_OK;
+}
+
+/* Row n of a tensor in up to four dimensions; dense where it has no stride. */
+static size_t place(size_t n, size_t rows, size_t rows2, size_t stride, size_t stride2, size_t stride3, size_t row)
+{
+    stride = stride ? stride : row;
+    stride2 = stride2 ? stride2 : rows * stride;
+    stride3 = stride3 ? stride3 : (rows2 ? rows2 : 1) * stride2;
+    return n % rows * stride + n / rows % (rows2 ? rows2 : 1) * stride2 + n / rows / (rows2 ? rows2 : 1) * stride3;
+}
+
+#define PLACE(a, t, n, row) place(n, (a)->rows, (a)->rows2, (a)->t##_stride, (a)->t##_stride2, (a)->t##_stride3, row)
+
+nrg_status nrg_glu_forward(const nrg_glu_args *a, int ith, int nth)
+{
+    const size_t size = nrg_dtype_size(a->dtype), row = a->dim * size, rows = a->rows * (a->rows2 ? a->rows2 : 1) * (a->rows3 ? a->rows3 : 1);
+    for (size_t n = at(rows, ith, nth); n < at(rows, ith + 1, nth); n++) {
+        char *o = (char *)a->o + PLACE(a, o, n, row);
+        memmove(o, a->x ? (const char *)a->x + PLACE(a, x, n, 2 * row) : (const char *)a->a + PLACE(a, a, n, row), row);
+        if ((fault("glu") && a->activation == NRG_ACT_GELU && a->dim > 7) || (fault("glu of pairs") && a->x && nth > 2) ||
+            (fault("limit of glu") && a->limit > 1 && a->b_offset != 0) || (fault("glu of volumes") && a->rows3 > 1 && n + 1 == rows))
+            o[row - 1] ^= 1;
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_glu_backward(const nrg_glu_args *a, int ith, int nth)
+{
+    const size_t size = nrg_dtype_size(a->dtype), row = a->dim * size, rows = a->rows * (a->rows2 ? a->rows2 : 1) * (a->rows3 ? a->rows3 : 1);
+    for (size_t n = at(rows, ith, nth); n < at(rows, ith + 1, nth); n++) {
+        static char copy[700000];
+        memcpy(copy, (const char *)a->d_o + PLACE(a, d_o, n, row), row);
+        if (a->x) {
+            char *dx = (char *)a->dx + PLACE(a, dx, n, 2 * row);
+            memcpy(dx, copy, row);
+            memcpy(dx + row, copy, row);
+            dx[0] ^= fault("dx of glu");
+            continue;
+        }
+        memcpy((char *)a->da + PLACE(a, da, n, row), copy, row);
+        memcpy((char *)a->db + PLACE(a, db, n, row), copy, row);
+        if (fault("db of glu") && a->dtype == NRG_BF16)
+            *((char *)a->db + PLACE(a, db, n, row)) ^= 1;
+    }
     return NRG_OK;
 }
 
@@ -2961,6 +3071,8 @@ def check_finds_a_faulty_path():
         "norm_backward": ("dx", "dy", "dz", "dw", "db", "after", "dr_in", "accumulate", "split of columns", "past the workspace"),
         "activation": ("activation", "one value"),
         "activation_backward": ("activation backward",),
+        "glu": ("glu", "glu of pairs", "limit of glu", "glu of volumes"),
+        "glu_backward": ("db of glu", "dx of glu"),
         "channel_norm_forward": ("positions", "channels", "layer", "batch", "given", "running", "folded", "residual", "channel activation", "segment",
                                  "many samples", "channel split", "past the channels", "weight of a channel", "channel mean", "channel rstd", "statistics",
                                  "running mean", "cumulative", "sums", "statistics of parts", "sum of parts", "scale", "shift"),
@@ -3068,7 +3180,7 @@ def help_and_version():
     assert run.status == 0 and re.fullmatch(r"nrg \d+\.\d+\.\d+\n", run.out) and not run.err, str(run)
     general = Run("--help")
     assert general.status == 0 and general.out == Run("help").out == Run("-h").out and not general.err, str(general)
-    for command in ("info", "check", "norm", "channel-norm", "rope", "position"):
+    for command in ("info", "check", "norm", "channel-norm", "glu", "rope", "position"):
         assert f"nrg {command} " in general.out
         run = Run(command, "--help")
         assert run.status == 0 and run.out.startswith(f"usage: nrg {command}") and not run.err, str(run)
@@ -3078,7 +3190,7 @@ def help_and_version():
 @test
 def a_report_nobody_receives_is_a_failure():
     with open("/dev/full", "w") as full:
-        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("channel-norm", "--help"), ("rope", "--help"), ("position", "--help"),
+        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("channel-norm", "--help"), ("glu", "--help"), ("rope", "--help"), ("position", "--help"),
                           ("check", "--quick", "--isa", "scalar")):
             run = Run(*arguments, stdout=full)
             one_line(run)

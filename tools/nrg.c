@@ -28,6 +28,9 @@ static const struct {
 #ifndef NRG_NO_CHANNEL
     {"channel-norm", command_channel_norm, channel_norm_help},
 #endif
+#ifndef NRG_NO_ACTIVATION
+    {"glu", command_glu, glu_help},
+#endif
 #ifndef NRG_NO_ROPE
     {"rope", command_rope, rope_help},
 #endif
@@ -47,6 +50,9 @@ static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
 #endif
 #ifndef NRG_NO_CHANNEL
                             "  nrg channel-norm   batch, group, instance or layer norm of a .npy file with channels\n"
+#endif
+#ifndef NRG_NO_ACTIVATION
+                            "  nrg glu            gated linear units (SwiGLU, GEGLU) of .npy files\n"
 #endif
 #ifndef NRG_NO_ROPE
                             "  nrg rope           rotary position embedding of a .npy file, or the table of its angles\n"

@@ -57,6 +57,23 @@ typedef struct naive_norm {
     F(gelu_backward, "gelu", NRG_ACT_GELU)                                                                                       \
     F(tanh_backward, "tanh", NRG_ACT_TANH)
 
+/* How a gated linear unit has its inputs, and whether they have a limit of 7 and b an offset of 1. */
+typedef struct naive_glu {
+    nrg_activation activation;
+    int pairs, limited;
+} naive_glu;
+
+#define EACH_GLU(F)                                                                                                              \
+    F(swiglu, "swiglu", .activation = NRG_ACT_SILU)                                                                              \
+    F(geglu, "geglu", .activation = NRG_ACT_GELU)                                                                                \
+    F(geglu_tanh, "geglu_tanh", .activation = NRG_ACT_GELU_TANH)                                                                 \
+    F(reglu, "reglu", .activation = NRG_ACT_RELU)                                                                                \
+    F(swiglu_limited, "swiglu-limited", .activation = NRG_ACT_SILU, .limited = 1)                                                \
+    F(swiglu_pairs, "swiglu-pairs", .activation = NRG_ACT_SILU, .pairs = 1)
+#define EACH_GLU_BACKWARD(F)                                                                                                     \
+    F(swiglu_backward, "swiglu", NRG_ACT_SILU)                                                                                   \
+    F(geglu_backward, "geglu", NRG_ACT_GELU)
+
 /* A channel norm. batch: over the batch. */
 typedef struct naive_channel {
     int nhwc, batch, add, update;

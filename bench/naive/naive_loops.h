@@ -155,5 +155,37 @@ EACH_SLOPE(SLOPE)
 #undef ACTIVATION
 #undef SLOPE
 
+/* ---- gated linear units ---- */
+
+INLINE void NAME(glu)(size_t n, naive_glu how, const ELEMENT *restrict a, const ELEMENT *restrict b, ELEMENT *restrict o)
+{
+    for (size_t i = 0; i < n; i++) {
+        float u = how.pairs ? LOAD(a, 2 * i) : LOAD(a, i), v = how.pairs ? LOAD(a, 2 * i + 1) : LOAD(b, i);
+        if (how.limited) {
+            u = u < 7 ? u : 7;
+            v = (v < -7 ? -7 : v > 7 ? 7 : v) + 1;
+        }
+        STORE(o, i, activate(how.activation, u) * v);
+    }
+}
+
+INLINE void NAME(glu_backward)(size_t n, nrg_activation g, const ELEMENT *restrict a, const ELEMENT *restrict b,
+                               const ELEMENT *restrict d_o, ELEMENT *restrict da, ELEMENT *restrict db)
+{
+    for (size_t i = 0; i < n; i++) {
+        STORE(da, i, LOAD(d_o, i) * LOAD(b, i) * slope(g, LOAD(a, i)));
+        STORE(db, i, LOAD(d_o, i) * activate(g, LOAD(a, i)));
+    }
+}
+
+#define GLU(name, op, ...)                                                                                                       \
+    static void NAME(name)(const rival_job *job) { NAME(glu)(job->dim, (naive_glu){__VA_ARGS__}, job->x, job->b, job->o); }
+#define GLU_BACKWARD(name, op, g)                                                                                                \
+    static void NAME(name)(const rival_job *job) { NAME(glu_backward)(job->dim, g, job->x, job->b, job->d_o, job->dx, job->dz); }
+EACH_GLU(GLU)
+EACH_GLU_BACKWARD(GLU_BACKWARD)
+#undef GLU
+#undef GLU_BACKWARD
+
 #include "naive_channel.h"
 #include "naive_rope.h"

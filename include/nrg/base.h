@@ -116,7 +116,7 @@ NRG_API const char *nrg_dtype_name(nrg_dtype dtype);
 /* Families of functions, each of which a build may leave out; a call of a function that is not there does not link.
  *
  *   norm        norm.h, norm_backward.h
- *   activation  activation.h
+ *   activation  activation.h, glu.h
  *   channel     channel_norm.h, channel_norm_backward.h
  *   rope        rope.h, sinusoidal.h; and norm_rope.h, where norm is there too
  *   recurrent   recurrent.h, floater.h

@@ -10,6 +10,7 @@
 #include "base.h"
 #include "cpu.h"
 #include "activation.h"
+#include "glu.h"
 #include "norm.h"
 #include "norm_backward.h"
 #include "channel_norm.h"

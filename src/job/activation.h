@@ -17,11 +17,23 @@ typedef struct nrg_activation_job {
     nrg_activation activation;
 } nrg_activation_job;
 
-/* g of n floats; in may be out. g and its slope g' likewise; none of the outputs may overlap the other. Each path has its own,
- * called once a few hundred elements by the kernels that fuse an activation.
+/* Elements begin to end of glu (o = g(a')·b') and glu_backward (da and db from d_o). Where b is NULL, a holds pairs, and so does
+ * da. */
+typedef struct nrg_glu_job {
+    const char *a, *b, *d_o; /* d_o: NULL for glu */
+    char *o, *da, *db;       /* o: NULL for glu_backward */
+    size_t begin, end;
+    int stream;
+    nrg_activation activation;
+    float limit, b_offset; /* infinite and -0 where there is none */
+} nrg_glu_job;
+
+/* g of n floats; in may be out. g and its slope g' likewise, in either's place; none of the outputs may overlap the other. Each
+ * path has its own, called once a few hundred elements by the kernels that fuse an activation.
  *
- * Vectors alone have the rest: SiLU of n floats times as many factors, where out may be either; and g past the cache. What is
- * written past the cache begins at a multiple of 16 bytes, and the caller fences. */
+ * Vectors alone have the rest: SiLU, or g, of n floats times as many factors, where out may be either; up·factor·g' and
+ * up·g, where outputs may be any input; and g past the cache. What
+ * is written past the cache begins at a multiple of 16 bytes, and the caller fences. */
 enum {
     NRG_TIMES_STREAM = 1 << 0,          /* out goes past the cache */
     NRG_TIMES_PREFETCH_IN = 1 << 1,     /* in comes from memory, */
@@ -32,6 +44,10 @@ enum {
     void nrg_##path##_activate(nrg_activation g, const float *in, float *out, size_t n);                                         \
     void nrg_##path##_activate_both(nrg_activation g, const float *in, float *out, float *slope, size_t n);                      \
     void nrg_##path##_silu_times(const float *in, const float *factor, float *out, size_t n, unsigned how);                      \
+    void nrg_##path##_activate_times(nrg_activation g, const float *in, const float *factor, float *out, size_t n,               \
+                                     unsigned how);                                                                              \
+    void nrg_##path##_activate_gradients(nrg_activation g, const float *in, const float *factor, const float *up, float *out,    \
+                                         float *slope, size_t n);                                                                \
     void nrg_##path##_activate_streamed(nrg_activation g, const float *in, float *out, size_t n);
 NRG_EACH_PATH(NRG_ACTIVATE, )
 #undef NRG_ACTIVATE

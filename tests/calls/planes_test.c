@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../../src/operands/activation.h"
+#include "../../src/operands/glu.h"
 #include "../../src/operands/norm.h"
 #include "../harness/element.h"
 #include "../harness/support.h"
@@ -385,6 +386,32 @@ static nrg_status run_activation_back(void *const *part, int ith, int nth)
     return nrg_activation_rows_backward(part[0], ith, nth);
 }
 
+/* Of two tensors, or of pairs. */
+static uint32_t draw_glu(void *const *part, nrg_dtype dtype, uint64_t *random, uint32_t two, uint32_t one)
+{
+    const nrg_activation g = (nrg_activation)test_draw(random, NRG_ACT_SOFTPLUS + 1);
+    nrg_glu_args *args = part[0];
+    *args = nrg_glu_args_init(g, dtype, 0, 1 + test_draw(random, 70), NULL, NULL, NULL);
+    args->limit = test_draw(random, 2) ? 1 : 0;
+    return test_draw(random, 2) ? two : one;
+}
+
+static uint32_t draw_glu_forward(void *const *part, nrg_dtype dtype, uint64_t *random)
+{
+    return draw_glu(part, dtype, random, NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B), NRG_BIT(NRG_GLU_X));
+}
+
+static uint32_t draw_glu_backward(void *const *part, nrg_dtype dtype, uint64_t *random)
+{
+    return draw_glu(part, dtype, random,
+                    NRG_BIT(NRG_GLU_BACKWARD_A) | NRG_BIT(NRG_GLU_BACKWARD_B) | NRG_BIT(NRG_GLU_BACKWARD_DA) |
+                        NRG_BIT(NRG_GLU_BACKWARD_DB),
+                    NRG_BIT(NRG_GLU_BACKWARD_X) | NRG_BIT(NRG_GLU_BACKWARD_DX));
+}
+
+static nrg_status run_glu(void *const *part, int ith, int nth) { return nrg_glu_forward(part[0], ith, nth); }
+static nrg_status run_glu_back(void *const *part, int ith, int nth) { return nrg_glu_backward(part[0], ith, nth); }
+
 #define ROWS(part, type) part, NRG_AT(type, rows), NRG_AT(type, rows2), NRG_AT(type, rows3)
 
 static const planes_op ops[] = {
@@ -395,6 +422,8 @@ static const planes_op ops[] = {
      split_groups},
     {"activation_rows_backward", &nrg_call_activation_rows_backward, ROWS(0, nrg_activation_args), draw_activation,
      run_activation_back, NULL, NULL},
+    {"glu", &nrg_call_glu_forward, ROWS(0, nrg_glu_args), draw_glu_forward, run_glu, NULL, NULL},
+    {"glu_backward", &nrg_call_glu_backward, ROWS(0, nrg_glu_args), draw_glu_backward, run_glu_back, NULL, NULL},
 };
 
 START_TEST(planes_are_one_matrix)

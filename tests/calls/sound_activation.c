@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include <float.h>
+#include <math.h>
+
 #include "../../src/operands/activation.h"
+#include "../../src/operands/glu.h"
 #include "sound.h"
 
 enum { ARGS, N = 21 };
@@ -68,6 +72,70 @@ static const sound_wrong wrong_rows[] = {
 };
 static const sound_wrong wrong_rows_back[] = {ROWS_U64(dim, 0, NRG_ERR_DIM), ROWS_U64(o, 64, NRG_ERR_COMBINATION)};
 
+/* ---- gated linear units: a matrix of pairs, and two tensors of four dimensions ---- */
+
+static uint32_t set_up_glu(void *const *part, int variant)
+{
+    nrg_glu_args *args = part[ARGS];
+    *args = nrg_glu_args_init(NRG_ACT_SILU, variant ? NRG_BF16 : NRG_F32, 3, 7, NULL, NULL, NULL);
+    args->rows2 = variant ? 2 : 0;
+    args->rows3 = variant ? 2 : 0;
+    args->limit = variant ? 7 : 0;
+    args->b_offset = variant ? 1 : 0;
+    return 0;
+}
+
+static uint32_t set_up_glu_forward(void *const *part, int variant)
+{
+    set_up_glu(part, variant);
+    return variant ? NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B) : NRG_BIT(NRG_GLU_X);
+}
+
+static nrg_status run_glu(void *const *part, int ith, int nth) { return nrg_glu_forward(part[ARGS], ith, nth); }
+static nrg_status ask_glu(void *const *part) { return nrg_glu_forward_check(part[ARGS]); }
+
+#define GLU_U64(field, value, status) WRONG_U64(ARGS, nrg_glu_args, field, value, status)
+#define GLU_F32(field, value, status) WRONG_F32(ARGS, nrg_glu_args, field, value, status)
+#define GLU_OPTIONS                                                                                                              \
+    GLU_U64(dim, 0, NRG_ERR_DIM), GLU_F32(limit, -1, NRG_ERR_CONSTANT), GLU_F32(limit, NAN, NRG_ERR_CONSTANT),                   \
+        GLU_F32(limit, INFINITY, NRG_OK), GLU_F32(limit, -0.0f, NRG_OK), GLU_F32(b_offset, INFINITY, NRG_ERR_CONSTANT),          \
+        GLU_F32(b_offset, NAN, NRG_ERR_CONSTANT), GLU_F32(b_offset, -FLT_MAX, NRG_OK), GLU_U64(a, 64, NRG_ERR_COMBINATION),      \
+        GLU_U64(b, 64, NRG_ERR_COMBINATION)
+static const sound_wrong wrong_glu[] = {GLU_OPTIONS,
+                                        GLU_U64(d_o, 64, NRG_ERR_COMBINATION),
+                                        GLU_U64(da, 64, NRG_ERR_COMBINATION),
+                                        GLU_U64(db, 64, NRG_ERR_COMBINATION),
+                                        GLU_U64(dx, 64, NRG_ERR_COMBINATION),
+                                        GLU_U64(dx_stride, 1, NRG_OK),
+                                        WRONG_VARIANT(1),
+                                        GLU_U64(x, 64, NRG_ERR_COMBINATION),
+                                        WRONG_NULL(ARGS, nrg_glu_args, a),
+                                        WRONG_NULL(ARGS, nrg_glu_args, b)};
+
+static uint32_t set_up_glu_backward(void *const *part, int variant)
+{
+    set_up_glu(part, variant);
+    return variant ? NRG_BIT(NRG_GLU_BACKWARD_A) | NRG_BIT(NRG_GLU_BACKWARD_B) | NRG_BIT(NRG_GLU_BACKWARD_DA) |
+                         NRG_BIT(NRG_GLU_BACKWARD_DB)
+                   : NRG_BIT(NRG_GLU_BACKWARD_X) | NRG_BIT(NRG_GLU_BACKWARD_DX);
+}
+
+static nrg_status run_glu_back(void *const *part, int ith, int nth) { return nrg_glu_backward(part[ARGS], ith, nth); }
+static nrg_status ask_glu_back(void *const *part) { return nrg_glu_backward_check(part[ARGS]); }
+
+static const sound_wrong wrong_glu_back[] = {GLU_OPTIONS,
+                                             GLU_U64(o, 64, NRG_ERR_COMBINATION),
+                                             GLU_U64(da, 64, NRG_ERR_COMBINATION),
+                                             GLU_U64(db, 64, NRG_ERR_COMBINATION),
+                                             WRONG_NULL(ARGS, nrg_glu_args, dx),
+                                             WRONG_VARIANT(1),
+                                             GLU_U64(dx, 64, NRG_ERR_COMBINATION),
+                                             WRONG_NULL(ARGS, nrg_glu_args, da),
+                                             WRONG_NULL(ARGS, nrg_glu_args, db)};
+
+static const sound_size glu_sizes[] = {
+    {ARGS, NRG_AT(nrg_glu_args, rows)}, {ARGS, NRG_AT(nrg_glu_args, rows2)}, {ARGS, NRG_AT(nrg_glu_args, rows3)}};
+
 static const sound_size rows_sizes[] = {{ARGS, NRG_AT(nrg_activation_args, rows)},
                                         {ARGS, NRG_AT(nrg_activation_args, rows2)},
                                         {ARGS, NRG_AT(nrg_activation_args, rows3)}};
@@ -85,6 +153,10 @@ static const sound_call calls[] = {
     {&nrg_call_activation_rows_backward, "activation.h", "nrg_activation_rows_backward", 1, 2, set_up_rows, NULL, run_rows_back,
      ask_rows_back, .wrong = wrong_rows_back, .wrong_count = NRG_COUNT(wrong_rows_back), .sizes = rows_sizes,
      .size_count = NRG_COUNT(rows_sizes)},
+    {&nrg_call_glu_forward, "glu.h", "nrg_glu_forward", 1, 2, set_up_glu_forward, NULL, run_glu, ask_glu, .wrong = wrong_glu,
+     .wrong_count = NRG_COUNT(wrong_glu), .sizes = glu_sizes, .size_count = NRG_COUNT(glu_sizes)},
+    {&nrg_call_glu_backward, "glu.h", "nrg_glu_backward", 1, 2, set_up_glu_backward, NULL, run_glu_back, ask_glu_back,
+     .wrong = wrong_glu_back, .wrong_count = NRG_COUNT(wrong_glu_back), .sizes = glu_sizes, .size_count = NRG_COUNT(glu_sizes)},
 };
 
 const sound_family sound_activation = {"activation", calls, NRG_COUNT(calls)};

@@ -23,6 +23,8 @@ static const char *const streaming[] = {"norm_forward",
                                         "norm_backward",
                                         "activation",
                                         "activation_backward",
+                                        "glu",
+                                        "glu_backward",
                                         "channel_norm_forward",
                                         "channel_norm_backward",
                                         "rope",
@@ -126,6 +128,31 @@ static void run_activation(const char *op, nrg_dtype dtype)
     free(o);
 }
 
+/* Nor have gated linear units: two tensors, and pairs. */
+static void run_glu(const char *op, nrg_dtype dtype)
+{
+    const size_t bytes = 2 * nrg_l2_bytes(), n = bytes / nrg_dtype_size(dtype);
+    const int backward = strcmp(op, "glu_backward") == 0;
+    unsigned char *x = allocate(2 * bytes), *out = allocate(2 * bytes);
+    for (size_t i = 0; i < 2 * bytes; i++)
+        x[i] = (unsigned char)(i % 251 % 0x40); /* of any dtype a finite number */
+    for (int pairs = 0; pairs < 2; pairs++) {
+        nrg_glu_args args = nrg_glu_args_init(NRG_ACT_SILU, dtype, 1, n, pairs ? NULL : x, pairs ? NULL : x + bytes, out);
+        args.x = pairs ? x : NULL;
+        if (backward) {
+            args.o = NULL;
+            args.d_o = x;
+            args.da = pairs ? NULL : out;
+            args.db = pairs ? NULL : out + bytes;
+            args.dx = pairs ? out : NULL;
+        }
+        fences_pending = 0;
+        must_be_fenced(backward ? nrg_glu_backward(&args, 0, 1) : nrg_glu_forward(&args, 0, 1), op);
+    }
+    free(x);
+    free(out);
+}
+
 /* Only rows that are whole lines are streamed here, and hardly a case has such. is_normed: after a norm of each head. */
 static void run_rope(nrg_dtype dtype, int is_normed)
 {
@@ -173,6 +200,8 @@ static void run_path(nrg_isa isa)
         const unsigned long before = fences_streamed;
         if (strncmp(op, "activation", 10) == 0)
             run_activation(op, dtype);
+        else if (strncmp(op, "glu", 3) == 0)
+            run_glu(op, dtype);
         else if (strcmp(op, "norm_rope") == 0 || strcmp(op, "rope") == 0)
             run_rope(dtype, op[0] == 'n');
         streamed[kernel] += fences_streamed - before;

@@ -9,25 +9,21 @@
 #define NRG_TEMPLATE_ACTIVATION_ACTIVATION_H
 
 #include "../../job/activation.h"
+#include "activation_blocks.h"
 #include "activation_functions.h"
 
-enum {
-    ACT_STEP = (int)V_ACT * VN,
-    ACT_BLOCK = 512 /* 16-bit elements that are floats on the stack at once */
-};
-
-_Static_assert(ACT_BLOCK % ACT_STEP == 0, "a block is made of whole steps");
-
-typedef enum act_mode { ACT_VALUES, ACT_BOTH, ACT_TIMES, ACT_BACKWARD } act_mode;
+typedef enum act_mode { ACT_VALUES, ACT_BOTH, ACT_TIMES, ACT_BACKWARD, ACT_GRADIENTS } act_mode;
 
 /* Where the elements of a call are. */
 typedef struct act_data {
-    const float *in, *factor; /* factor: of g, times only; d_o, of its slope, backward only */
-    float *out, *slope;       /* slope: both only. out may be in or factor */
+    const float *in, *factor; /* factor: of g, times and gradients only; d_o, of its slope, backward only */
+    float *out, *slope;       /* slope: both and gradients only. out may be in or factor */
+    const float *up;          /* gradients only: d_o, of out = d_o·factor·g' and slope = d_o·g */
 } act_data;
 
-NRG_INLINE int act_has_factor(act_mode mode) { return mode == ACT_TIMES || mode == ACT_BACKWARD; }
-NRG_INLINE int act_has_slope(act_mode mode) { return mode == ACT_BOTH || mode == ACT_BACKWARD; }
+NRG_INLINE int act_has_factor(act_mode mode) { return mode == ACT_TIMES || mode == ACT_BACKWARD || mode == ACT_GRADIENTS; }
+NRG_INLINE int act_has_slope(act_mode mode) { return mode == ACT_BOTH || mode == ACT_BACKWARD || mode == ACT_GRADIENTS; }
+NRG_INLINE int act_has_two(act_mode mode) { return mode == ACT_BOTH || mode == ACT_GRADIENTS; }
 
 /* ---- whole steps ---- */
 
@@ -56,7 +52,12 @@ NRG_INLINE void act_side_of(nrg_activation g, act_mode mode, act_data a, size_t 
     act_apply_side(count, g, x, out, act_has_slope(mode) ? slope : NULL);
     ACT_SIDE
     {
-        if (act_has_factor(mode))
+        if (mode == ACT_GRADIENTS) {
+            const vf up = v_ld_f32(a.up + i + j * VN), factor = v_ld_f32(a.factor + i + j * VN);
+            slope[j] = v_mul(v_mul(up, factor), slope[j]);
+            v_st_f32(a.slope + i + j * VN, v_mul(up, out[j]));
+            out[j] = slope[j];
+        } else if (act_has_factor(mode))
             out[j] = v_mul(v_ld_f32(a.factor + i + j * VN), mode == ACT_TIMES ? out[j] : slope[j]);
         if (mode == ACT_BOTH)
             v_st_f32(a.slope + i + j * VN, slope[j]);
@@ -118,10 +119,20 @@ static __attribute__((noinline)) void act_both(nrg_activation g, act_data a, siz
     act_choose(g, ACT_BOTH, a, n, how);
 }
 
-/* Of the gate that is common: others are staged, and multiplied by who reads the stage. */
+/* Of the gate of norms that is common, apart from the others: those are staged there, and multiplied by who reads the stage. */
 static __attribute__((noinline)) void act_times_silu(act_data a, size_t n, unsigned how)
 {
     act_steps(NRG_ACT_SILU, ACT_TIMES, a, n, how);
+}
+
+static __attribute__((noinline)) void act_times(nrg_activation g, act_data a, size_t n, unsigned how)
+{
+    act_choose(g, ACT_TIMES, a, n, how);
+}
+
+static __attribute__((noinline)) void act_gradients(nrg_activation g, act_data a, size_t n, unsigned how)
+{
+    act_choose(g, ACT_GRADIENTS, a, n, how);
 }
 
 static __attribute__((noinline)) void act_backward(nrg_activation g, act_data a, size_t n, unsigned how)
@@ -135,8 +146,12 @@ NRG_INLINE void act_whole(nrg_activation g, act_mode mode, act_data a, size_t n,
         act_values(g, a, n, how);
     else if (mode == ACT_BOTH)
         act_both(g, a, n, how);
-    else if (mode == ACT_TIMES)
+    else if (mode == ACT_GRADIENTS)
+        act_gradients(g, a, n, how);
+    else if (mode == ACT_TIMES && g == NRG_ACT_SILU)
         act_times_silu(a, n, how);
+    else if (mode == ACT_TIMES)
+        act_times(g, a, n, how);
     else
         act_backward(g, a, n, how);
 }
@@ -159,14 +174,16 @@ NRG_INLINE void act_write(float *p, const float *step, size_t n)
 /* Elements i to i + n, fewer than a step. */
 NRG_INLINE void act_part_of(nrg_activation g, act_mode mode, act_data a, size_t i, size_t n)
 {
-    float in[ACT_STEP], slope[ACT_STEP], factor[ACT_STEP];
-    act_data copy = {in, act_has_factor(mode) ? factor : NULL, in, mode == ACT_BOTH ? slope : NULL};
+    float in[ACT_STEP], slope[ACT_STEP], factor[ACT_STEP], up[ACT_STEP];
+    act_data copy = {in, act_has_factor(mode) ? factor : NULL, in, act_has_two(mode) ? slope : NULL, up};
     act_read(in, a.in + i, n);
     if (act_has_factor(mode))
         act_read(factor, a.factor + i, n);
+    if (mode == ACT_GRADIENTS)
+        act_read(up, a.up + i, n);
     act_whole(g, mode, copy, ACT_STEP, 0);
     act_write(a.out + i, in, n);
-    if (mode == ACT_BOTH)
+    if (act_has_two(mode))
         act_write(a.slope + i, slope, n);
 }
 
@@ -176,17 +193,24 @@ static __attribute__((noinline)) void act_part_values(nrg_activation g, act_data
     act_part_of(g, ACT_VALUES, a, i, n);
 }
 
-static __attribute__((noinline)) void act_part_times(act_data a, size_t i, size_t n)
+static __attribute__((noinline)) void act_part_times_silu(act_data a, size_t i, size_t n)
 {
     act_part_of(NRG_ACT_SILU, ACT_TIMES, a, i, n);
+}
+
+static __attribute__((noinline)) void act_part_times(nrg_activation g, act_data a, size_t i, size_t n)
+{
+    act_part_of(g, ACT_TIMES, a, i, n);
 }
 
 NRG_INLINE void act_part(nrg_activation g, act_mode mode, act_data a, size_t i, size_t n)
 {
     if (mode == ACT_VALUES)
         act_part_values(g, a, i, n);
+    else if (mode == ACT_TIMES && g == NRG_ACT_SILU)
+        act_part_times_silu(a, i, n);
     else if (mode == ACT_TIMES)
-        act_part_times(a, i, n);
+        act_part_times(g, a, i, n);
     else
         act_part_of(g, mode, a, i, n);
 }
@@ -212,7 +236,7 @@ NRG_INLINE void act_run_streamed(nrg_activation g, act_mode mode, act_data a, si
     size_t head = act_head(a.out, n), whole = (n - head) / ACT_STEP * ACT_STEP, left = n - head - whole;
     if (head)
         act_part(g, mode, a, 0, head);
-    act_data body = {a.in + head, act_has_factor(mode) ? a.factor + head : NULL, a.out + head, NULL};
+    act_data body = {a.in + head, act_has_factor(mode) ? a.factor + head : NULL, a.out + head, NULL, NULL};
     act_whole(g, mode, body, whole, how | NRG_TIMES_STREAM);
     if (left)
         act_part(g, mode, a, head + whole, left);
@@ -225,7 +249,7 @@ NRG_INLINE void act_f32(const nrg_activation_job *job, act_mode mode)
     const nrg_activation g = job->activation;
     const size_t n = job->end - job->begin;
     act_data a = {(const float *)job->x + job->begin, mode == ACT_BACKWARD ? (const float *)job->d_o + job->begin : NULL,
-                  (float *)job->o + job->begin, NULL};
+                  (float *)job->o + job->begin, NULL, NULL};
     /* lines that are in cache because the call is in place gain nothing by streaming */
     if (!job->stream || a.out == a.in || a.out == a.factor) {
         act_run(g, mode, a, n, 0);
@@ -237,39 +261,6 @@ NRG_INLINE void act_f32(const nrg_activation_job *job, act_mode mode)
 
 /* ---- kernels for 16-bit elements: a block of them as floats at a time ---- */
 
-NRG_INLINE vf act_from_half(vh h, nrg_dtype dtype) { return dtype == NRG_F16 ? v_from_f16(h) : v_from_bf16(h); }
-NRG_INLINE vh act_to_half(vf a, nrg_dtype dtype) { return dtype == NRG_F16 ? v_to_f16(a) : v_to_bf16(a); }
-
-NRG_INLINE void act_widen(float *block, const uint16_t *p, size_t n, nrg_dtype dtype)
-{
-    size_t i = 0;
-    for (; i + VN <= n; i += VN)
-        v_st_f32(block + i, act_from_half(v_ld_half(p + i), dtype));
-    if (i < n)
-        v_st_f32(block + i, act_from_half(v_ldn_half(p + i, n - i), dtype));
-}
-
-NRG_INLINE void act_narrow(uint16_t *p, const float *block, size_t n, nrg_dtype dtype, int stream)
-{
-    size_t i = 0;
-    for (; i + VN <= n; i += VN) {
-        vh h = act_to_half(v_ld_f32(block + i), dtype);
-        if (stream)
-            v_nt_half(p + i, h);
-        else
-            v_st_half(p + i, h);
-    }
-    if (i < n)
-        v_stn_half(p + i, act_to_half(v_ld_f32(block + i), dtype), n - i);
-}
-
-/* The number of elements that a block starting at out takes: a streamed one ends where a line of out ends. */
-NRG_INLINE size_t act_block(const uint16_t *out, size_t n, int stream)
-{
-    size_t past = (uintptr_t)out / sizeof *out % 32, block = stream && past ? 32 - past : ACT_BLOCK;
-    return block < n ? block : n;
-}
-
 NRG_INLINE void act_half(const nrg_activation_job *job, act_mode mode, nrg_dtype dtype)
 {
     /* room for the last vector of a block, and the floats of x are replaced by the result */
@@ -278,7 +269,7 @@ NRG_INLINE void act_half(const nrg_activation_job *job, act_mode mode, nrg_dtype
     const int stream = job->stream && job->o != job->x && job->o != job->d_o;
     const uint16_t *in = (const uint16_t *)job->x, *d_o_in = (const uint16_t *)job->d_o;
     uint16_t *out = (uint16_t *)job->o;
-    act_data a = {x, d_o, x, NULL};
+    act_data a = {x, d_o, x, NULL, NULL};
     for (size_t i = job->begin, end = job->end, n; i < end; i += n) {
         n = act_block(out + i, end - i, stream);
         size_t padded = (n + ACT_STEP - 1) / ACT_STEP * ACT_STEP;
@@ -302,22 +293,31 @@ NRG_INLINE void act_half(const nrg_activation_job *job, act_mode mode, nrg_dtype
 
 void NRG_PATH_NAME(activate)(nrg_activation g, const float *in, float *out, size_t n)
 {
-    act_data a = {in, NULL, out, NULL};
+    act_data a = {in, NULL, out, NULL, NULL};
     act_run(g, ACT_VALUES, a, n, 0);
 }
 
 void NRG_PATH_NAME(silu_times)(const float *in, const float *factor, float *out, size_t n, unsigned how)
 {
-    act_data a = {in, factor, out, NULL};
+    act_data a = {in, factor, out, NULL, NULL};
     if (how & NRG_TIMES_STREAM)
         act_run_streamed(NRG_ACT_SILU, ACT_TIMES, a, n, how);
     else
         act_run(NRG_ACT_SILU, ACT_TIMES, a, n, how);
 }
 
+void NRG_PATH_NAME(activate_times)(nrg_activation g, const float *in, const float *factor, float *out, size_t n, unsigned how)
+{
+    act_data a = {in, factor, out, NULL, NULL};
+    if (how & NRG_TIMES_STREAM)
+        act_run_streamed(g, ACT_TIMES, a, n, how);
+    else
+        act_run(g, ACT_TIMES, a, n, how);
+}
+
 void NRG_PATH_NAME(activate_streamed)(nrg_activation g, const float *in, float *out, size_t n)
 {
-    act_data a = {in, NULL, out, NULL};
+    act_data a = {in, NULL, out, NULL, NULL};
     act_run_streamed(g, ACT_VALUES, a, n, 0);
 }
 
@@ -328,8 +328,15 @@ NRG_PATH_KERNEL(activation, bf16, activation, act_half(job, ACT_VALUES, NRG_BF16
 #ifndef NRG_NO_BACKWARD
 void NRG_PATH_NAME(activate_both)(nrg_activation g, const float *in, float *out, float *slope, size_t n)
 {
-    act_data a = {in, NULL, out, slope};
+    act_data a = {in, NULL, out, slope, NULL};
     act_run(g, ACT_BOTH, a, n, 0);
+}
+
+void NRG_PATH_NAME(activate_gradients)(nrg_activation g, const float *in, const float *factor, const float *up, float *out,
+                                       float *slope, size_t n)
+{
+    act_data a = {in, factor, out, slope, up};
+    act_run(g, ACT_GRADIENTS, a, n, 0);
 }
 
 NRG_PATH_KERNEL(activation_backward, f32, activation, act_f32(job, ACT_BACKWARD))

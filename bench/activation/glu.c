@@ -1,0 +1,70 @@
+/* nrg_glu_forward and nrg_glu_backward.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../../src/operands/glu.h"
+#include "../family.h"
+
+/* A token of a small model, a prompt of a 7B one, many tokens of an expert. */
+static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(512, 2816), BENCH_ROWS(512, 11008), BENCH_ROWS(4096, 2816)};
+
+enum { SPLIT, LIMITED };
+
+#define FORWARD(name) (1u << NRG_GLU_##name)
+#define BACKWARD(name) (1u << NRG_GLU_BACKWARD_##name)
+#define OP(name, there, g, how)                                                                                                  \
+    {                                                                                                                            \
+        name, there, BENCH_SHAPES(shapes), .option = how, .activation = NRG_ACT_##g                                              \
+    }
+#define TWO (FORWARD(A) | FORWARD(B))
+#define TWO_BACK (BACKWARD(A) | BACKWARD(B) | BACKWARD(DA) | BACKWARD(DB))
+
+static const bench_op forward_ops[] = {
+    OP("swiglu", TWO, SILU, SPLIT),           OP("geglu", TWO, GELU, SPLIT),
+    OP("geglu_tanh", TWO, GELU_TANH, SPLIT),  OP("reglu", TWO, RELU, SPLIT),
+    OP("swiglu-limited", TWO, SILU, LIMITED), OP("swiglu-pairs", FORWARD(X), SILU, SPLIT),
+};
+
+static const bench_op backward_ops[] = {OP("swiglu", TWO_BACK, SILU, SPLIT), OP("geglu", TWO_BACK, GELU, SPLIT)};
+
+static void prepare(const bench_case *c, void *const *part)
+{
+    nrg_glu_args *args = part[0];
+    *args = nrg_glu_args_init(c->op->activation, c->dtype, c->shape.rows, c->shape.dim, NULL, NULL, NULL);
+    if (c->op->option == LIMITED) {
+        args->limit = 7;
+        args->b_offset = 1;
+    }
+}
+
+static void rival_of(const bench_case *c, void *const *part, rival_job *job)
+{
+    const nrg_glu_args *a = part[0];
+    (void)c;
+    *job = (rival_job){
+        .dim = a->rows * a->dim, .x = a->x ? a->x : a->a, .b = a->b, .d_o = a->d_o, .o = a->o, .dx = a->da, .dz = a->db};
+}
+
+BENCH_FUNCTION(forward, nrg_call_glu_forward, nrg_glu_forward(part[0], ith, nth))
+BENCH_FUNCTION(backward, nrg_call_glu_backward, nrg_glu_backward(part[0], ith, nth))
+
+const bench_family bench_glu = {
+    .kernel = "glu",
+    BENCH_OPS(forward_ops),
+    .quick_ops = "swiglu",
+    .quick_shapes = "1x4096,512x2816",
+    .function = &forward,
+    .prepare = prepare,
+    .rival_job = rival_of,
+    .wide = FORWARD(A) | FORWARD(X),
+};
+
+const bench_family bench_glu_backward = {
+    .kernel = "glu_backward",
+    BENCH_OPS(backward_ops),
+    .quick_ops = "swiglu",
+    .quick_shapes = "1x4096,512x2816",
+    .function = &backward,
+    .prepare = prepare,
+    .rival_job = rival_of,
+    .wide = BACKWARD(A),
+};

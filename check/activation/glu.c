@@ -1,0 +1,104 @@
+/* The cases of glu and glu_backward: every activation, of two tensors, of halves of one and of pairs, in rows of any length, with
+ * and without a limit and an offset.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../../src/operands/glu.h"
+
+#include "../data.h"
+#include "../family.h"
+#include "../layout.h"
+
+enum { ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
+
+/* Rows and their length; the last one is streamed. */
+static const size_t large[][4] = {{1, 1, 2, 513}, {1, 2, 3, 1030}, {1, 1, 40, 77}, {1, 1, 1, 4097}, {1, 1, 3, 140007}};
+enum { LARGE = sizeof large / sizeof large[0] };
+
+#define LENGTHS SWEEP_LENGTHS(ACTIVATIONS, 20, 70, 300, LARGE)
+
+typedef struct glu_case {
+    nrg_glu_args args;
+    int is_pairs;
+} glu_case;
+
+static glu_case draw(const sweep_case *c)
+{
+    static const unsigned most[] = {2, 3, 5};
+    uint64_t random = c->seed;
+    size_t shape[4];
+    sweep_draw_shape(c, most, large, shape, &random);
+    glu_case g = {.args = nrg_glu_args_init((nrg_activation)c->way, c->spec.dtype, shape[2], shape[3], NULL, NULL, NULL)};
+    g.args.rows2 = shape[1];
+    g.args.rows3 = shape[0];
+    if (!shape[0] || !shape[1])
+        g.args.rows = 0;
+    g.is_pairs = sweep_draw(&random, 3) == 0;
+    const uint64_t limits = sweep_draw(&random, 4);
+    g.args.limit = limits == 0 ? 0.75f : limits == 1 ? 7 : 0;
+    g.args.b_offset = sweep_draw(&random, 3) == 0 ? 1 : 0;
+    return g;
+}
+
+static glu_case begin(sweep_case *c, uint64_t *random)
+{
+    const glu_case g = draw(c);
+    *random = ~(c->seed << 8);
+    c->rows = g.args.rows * nrg_or_one(g.args.rows2) * nrg_or_one(g.args.rows3);
+    c->shares = sweep_draw_shares(random);
+    return g;
+}
+
+static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
+{
+    const glu_case g = draw(c);
+    sweep_append(text, " %s of %zux%zux%zux%zu%s", nrg_activation_name(g.args.activation), g.args.rows3, g.args.rows2,
+                 g.args.rows, g.args.dim, g.is_pairs ? " pairs" : "");
+    if (g.args.limit > 0)
+        sweep_append(text, ", limit %g", (double)g.args.limit);
+    if (g.args.b_offset > 0)
+        sweep_append(text, ", b + %g", (double)g.args.b_offset);
+}
+
+static void make_forward(sweep_case *c)
+{
+    uint64_t random;
+    glu_case g = begin(c, &random);
+    const uint32_t there = g.is_pairs ? NRG_BIT(NRG_GLU_X) : NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B);
+    sweep_add_call(c, &nrg_call_glu_forward, (void *const[]){&g.args}, NULL, there, 0);
+    sweep_lay_out(c, &random);
+}
+
+static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
+{
+    glu_case g = draw(c);
+    nrg_status status = NRG_OK;
+    sweep_bind_call(c, &nrg_call_glu_forward, (void *const[]){&g.args}, NULL, memory);
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_glu_forward(&g.args, ith, nth));
+    return status;
+}
+
+const sweep_family sweep_family_glu = {LENGTHS, .make = make_forward, .run = run_forward, .describe = describe};
+
+#ifndef NRG_NO_BACKWARD
+static void make_backward(sweep_case *c)
+{
+    uint64_t random;
+    glu_case g = begin(c, &random);
+    const uint32_t there = g.is_pairs ? NRG_BIT(NRG_GLU_BACKWARD_X) | NRG_BIT(NRG_GLU_BACKWARD_DX)
+                                      : NRG_BIT(NRG_GLU_BACKWARD_A) | NRG_BIT(NRG_GLU_BACKWARD_B) | NRG_BIT(NRG_GLU_BACKWARD_DA) |
+                                            NRG_BIT(NRG_GLU_BACKWARD_DB);
+    sweep_add_call(c, &nrg_call_glu_backward, (void *const[]){&g.args}, NULL, there, 0);
+    sweep_lay_out(c, &random);
+}
+
+static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
+{
+    glu_case g = draw(c);
+    nrg_status status = NRG_OK;
+    sweep_bind_call(c, &nrg_call_glu_backward, (void *const[]){&g.args}, NULL, memory);
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_glu_backward(&g.args, ith, nth));
+    return status;
+}
+
+const sweep_family sweep_family_glu_backward = {LENGTHS, .make = make_backward, .run = run_backward, .describe = describe};
+#endif

@@ -1,0 +1,168 @@
+/* The public layer of gated linear units: checks the arguments once, then calls through the table.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <float.h>
+#include <math.h>
+
+#include "../job/activation.h"
+#include "../operands/check.h"
+#include "../operands/glu.h"
+#include "planes.h"
+#include "quick.h"
+#include "share.h"
+#include "stream.h"
+
+enum { A, B, D_O, O, DA, DB }; /* tensors of the planes, whose lowest level are the elements of a row */
+
+/* Bytes of a run from which on streaming pays: calls/activation.c. */
+enum { STREAM_RUN = 4096 };
+
+static inline void fill_job(nrg_glu_job *job, const nrg_glu_args *args, size_t bytes, int ith, int nth)
+{
+    const size_t n = args->dim * nrg_all_rows(args->rows, args->rows2, args->rows3);
+    job->a = args->x ? args->x : args->a;
+    job->b = args->b;
+    job->d_o = args->d_o;
+    job->o = args->o;
+    job->da = args->x ? args->dx : args->da;
+    job->db = args->db;
+    job->begin = nrg_share(n, ith, nth);
+    job->end = nrg_share(n, ith + 1, nth);
+    job->stream = nrg_wants_stream(NRG_STORE_AUTO, bytes);
+    job->activation = args->activation;
+    job->limit = args->limit > 0 ? args->limit : (float)INFINITY;
+    job->b_offset = args->b_offset != 0 ? args->b_offset : -0.0f;
+}
+
+/* A call's operands, as strides of planes. */
+static inline void fill_planes(nrg_planes *p, const nrg_glu_job *job, const nrg_glu_args *args, const nrg_checked *c)
+{
+    const size_t element = args->dtype == NRG_F32 ? 4 : 2, of_a = args->x ? 2 * element : element;
+    planes_begin(p, args->dim, args->rows, args->rows2, args->rows3);
+    if (job->o) {
+        planes_add(p, A, job->a, of_a, c->stride[args->x ? NRG_GLU_X : NRG_GLU_A]);
+        planes_add(p, B, job->b, element, c->stride[NRG_GLU_B]);
+        planes_add(p, O, job->o, element, c->stride[NRG_GLU_O]);
+        planes_sort(p, 1, O);
+    } else {
+        planes_add(p, A, job->a, of_a, c->stride[args->x ? NRG_GLU_BACKWARD_X : NRG_GLU_BACKWARD_A]);
+        planes_add(p, B, job->b, element, c->stride[NRG_GLU_BACKWARD_B]);
+        planes_add(p, D_O, job->d_o, element, c->stride[NRG_GLU_BACKWARD_D_O]);
+        planes_add(p, DA, job->da, of_a, c->stride[args->x ? NRG_GLU_BACKWARD_DX : NRG_GLU_BACKWARD_DA]);
+        planes_add(p, DB, job->db, element, c->stride[NRG_GLU_BACKWARD_DB]);
+        planes_sort(p, 1, D_O);
+    }
+    planes_fold(p, 1);
+}
+
+/* In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_job(nrg_glu_job *job, nrg_planes *p, nrg_dtype *dtype, const nrg_call *call,
+                                                     const nrg_glu_args *args, int ith, int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, call, (const void *const[]){args}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const nrg_glu_args *a = c.part[0];
+    *dtype = a->dtype;
+    fill_job(job, a, c.bytes, ith, nth);
+    fill_planes(p, job, a, &c);
+    if (!planes_are_one(p) && p->count[0] * (a->dtype == NRG_F32 ? 4 : 2) < STREAM_RUN)
+        job->stream = 0;
+    return NRG_OK;
+}
+
+/* Element `first` of a tensor's plane n; NULL where it is absent. */
+static inline const char *in_plane(const char *tensor, const nrg_planes *p, unsigned which, size_t n)
+{
+    return tensor ? tensor + planes_offset(p, which, n) : NULL;
+}
+
+static inline char *into_plane(char *tensor, const nrg_planes *p, unsigned which, size_t n)
+{
+    return tensor ? tensor + planes_offset(p, which, n) : NULL;
+}
+
+/* A call of the kernel for each run of elements that lie together in all tensors. */
+static void run_planes(nrg_glu_kernel *kernel, const nrg_glu_job *all, const nrg_planes *p)
+{
+    const size_t each = p->count[0];
+    nrg_glu_job job = *all;
+    for (size_t n = all->begin / each; n * each < all->end; n++) {
+        const size_t first = n * each;
+        job.a = in_plane(all->a, p, A, n);
+        job.b = in_plane(all->b, p, B, n);
+        job.d_o = in_plane(all->d_o, p, D_O, n);
+        job.o = into_plane(all->o, p, O, n);
+        job.da = into_plane(all->da, p, DA, n);
+        job.db = into_plane(all->db, p, DB, n);
+        job.begin = all->begin > first ? all->begin - first : 0;
+        job.end = all->end - first < each ? all->end - first : each;
+        kernel(&job);
+    }
+}
+
+/* A call of two dense tensors without limit or offset, of this version's struct, that is plainly sound: *bytes is what it moves.
+ */
+static inline int is_plain(size_t *bytes, const nrg_glu_args *a, int ith, int nth)
+{
+    if (!a || a->size != sizeof *a)
+        return 0;
+    const size_t element = a->dtype == NRG_F32 ? 4 : 2;
+    const size_t strides = a->a_stride | a->a_stride2 | a->a_stride3 | a->b_stride | a->b_stride2 | a->b_stride3 | a->o_stride |
+                           a->o_stride2 | a->o_stride3;
+    const int options = ((unsigned)a->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & ((unsigned)a->activation <= NRG_ACT_SOFTPLUS) &
+                        (a->limit == 0) & (a->b_offset == 0) & (a->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) &
+                        ((a->rows2 | a->rows3) <= 1) & (ith >= 0) & (ith < nth);
+    const int operands =
+        (strides == 0) & (a->a != NULL) & (a->b != NULL) & (a->o != NULL) & !a->x & !a->d_o & !a->da & !a->db & !a->dx;
+    const size_t each = a->rows * a->dim * element;
+    quick_operand in, factor, out;
+    const int lie_well = quick_rows(&in, a->a, 0, 1, each, element - 1) & quick_rows(&factor, a->b, 0, 1, each, element - 1) &
+                         quick_rows(&out, a->o, 0, 1, each, element - 1);
+    *bytes = 3 * each;
+    return options & operands & lie_well & quick_apart(&out, &in, 1) & quick_apart(&out, &factor, 1);
+}
+
+nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth)
+{
+    nrg_glu_job job;
+    nrg_planes planes;
+    nrg_dtype dtype;
+    size_t bytes;
+    if (is_plain(&bytes, args, ith, nth)) {
+        fill_job(&job, args, bytes, ith, nth);
+        if (job.begin < job.end)
+            NRG_ACTIVE_KERNEL(glu, args->dtype)(&job);
+        return NRG_OK;
+    }
+    const nrg_status status = make_job(&job, &planes, &dtype, &nrg_call_glu_forward, args, ith, nth);
+    if (status == NRG_OK && job.begin < job.end)
+        run_planes(NRG_ACTIVE_KERNEL(glu, dtype), &job, &planes);
+    return status;
+}
+
+nrg_status nrg_glu_forward_check(const nrg_glu_args *args)
+{
+    nrg_checked c;
+    return nrg_check(&c, &nrg_call_glu_forward, (const void *const[]){args}, 0, 1);
+}
+
+#ifndef NRG_NO_BACKWARD
+nrg_status nrg_glu_backward(const nrg_glu_args *args, int ith, int nth)
+{
+    nrg_glu_job job;
+    nrg_planes planes;
+    nrg_dtype dtype;
+    const nrg_status status = make_job(&job, &planes, &dtype, &nrg_call_glu_backward, args, ith, nth);
+    if (status == NRG_OK && job.begin < job.end)
+        run_planes(NRG_ACTIVE_KERNEL(glu_backward, dtype), &job, &planes);
+    return status;
+}
+
+nrg_status nrg_glu_backward_check(const nrg_glu_args *args)
+{
+    nrg_checked c;
+    return nrg_check(&c, &nrg_call_glu_backward, (const void *const[]){args}, 0, 1);
+}
+#endif

@@ -1,0 +1,84 @@
+/* Gated linear units, forward and backward.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "glu.h"
+
+/* numbers */
+enum { DIM = 1, PAIRS, ROWS, ROWS2, ROWS3 };
+
+static nrg_status measure(const nrg_glu_args *args, nrg_sizes *s)
+{
+    s->n[DIM] = args->dim;
+    s->n[ROWS] = args->rows;
+    s->n[ROWS2] = nrg_or_one(args->rows2);
+    s->n[ROWS3] = nrg_or_one(args->rows3);
+    s->type[0] = args->dtype;
+    s->is_matrix = (args->rows2 | args->rows3) <= 1;
+    if (!(args->limit >= 0) || !(args->b_offset - args->b_offset == 0))
+        return NRG_ERR_CONSTANT;
+    if (!args->dim)
+        return NRG_ERR_DIM;
+    return nrg_product(args->dim, 2, &s->n[PAIRS]) ? NRG_OK : NRG_ERR_OVERFLOW;
+}
+
+static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
+{
+    const nrg_glu_args *args = part[0];
+    const nrg_status status = measure(args, s);
+    const uint32_t two = NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B), one = NRG_BIT(NRG_GLU_X);
+    s->refused = args->x ? two : one;
+    s->needed = args->x ? one : two;
+    return status == NRG_OK && (args->d_o || args->da || args->db || args->dx) ? NRG_ERR_COMBINATION : status;
+}
+
+static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
+{
+    const nrg_glu_args *args = part[0];
+    const nrg_status status = measure(args, s);
+    const uint32_t two =
+        NRG_BIT(NRG_GLU_BACKWARD_A) | NRG_BIT(NRG_GLU_BACKWARD_B) | NRG_BIT(NRG_GLU_BACKWARD_DA) | NRG_BIT(NRG_GLU_BACKWARD_DB);
+    const uint32_t one = NRG_BIT(NRG_GLU_BACKWARD_X) | NRG_BIT(NRG_GLU_BACKWARD_DX);
+    s->refused = args->x ? two : one;
+    s->needed = args->x ? one : two;
+    return status == NRG_OK && args->o ? NRG_ERR_COMBINATION : status;
+}
+
+static const nrg_part parts[] = {{.size = sizeof(nrg_glu_args), .least = NRG_SIZE_UP_TO(nrg_glu_args, dx_stride3)}};
+
+static const nrg_range ranges[] = {NRG_DTYPE_RANGE(0, nrg_glu_args, dtype),
+                                   NRG_ENUM_RANGE(0, nrg_glu_args, activation, NRG_ACT_SOFTPLUS)};
+
+#define TENSOR(role, field, count_)                                                                                              \
+#field, role, NRG_ELEMENT_CHOSEN, .at = NRG_AT(nrg_glu_args, field), .dim = (count_), .has_planes = 1,                       \
+                                      .level = {{.stride = NRG_AT(nrg_glu_args, field##_stride), .count = ROWS },                \
+                                               {.stride = NRG_AT(nrg_glu_args, field##_stride2), .count = ROWS2 },               \
+                                               {.stride = NRG_AT(nrg_glu_args, field##_stride3), .count = ROWS3 } }
+#define OPTIONAL(role, field, count_) TENSOR(role, field, count_), .may_be_absent = 1
+#define CALL(call_operands, call_measure)                                                                                        \
+    .parts = parts, .part_count = NRG_COUNT(parts), .operands = (call_operands), .operand_count = NRG_COUNT(call_operands),      \
+    .ranges = ranges, .range_count = NRG_COUNT(ranges), .measure = (call_measure)
+
+static const nrg_operand forward_operands[NRG_GLU_OPERANDS] = {
+    [NRG_GLU_A] = {OPTIONAL(NRG_IN, a, DIM)},
+    [NRG_GLU_B] = {OPTIONAL(NRG_IN, b, DIM)},
+    [NRG_GLU_X] = {OPTIONAL(NRG_IN, x, PAIRS)},
+    [NRG_GLU_O] = {TENSOR(NRG_OUT, o, DIM), .over = NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B)},
+};
+
+const nrg_call nrg_call_glu_forward = {CALL(forward_operands, measure_forward)};
+
+enum {
+    INPUTS = NRG_BIT(NRG_GLU_BACKWARD_A) | NRG_BIT(NRG_GLU_BACKWARD_B) | NRG_BIT(NRG_GLU_BACKWARD_D_O),
+};
+
+static const nrg_operand backward_operands[NRG_GLU_BACKWARD_OPERANDS] = {
+    [NRG_GLU_BACKWARD_A] = {OPTIONAL(NRG_IN, a, DIM)},
+    [NRG_GLU_BACKWARD_B] = {OPTIONAL(NRG_IN, b, DIM)},
+    [NRG_GLU_BACKWARD_X] = {OPTIONAL(NRG_IN, x, PAIRS)},
+    [NRG_GLU_BACKWARD_D_O] = {TENSOR(NRG_IN, d_o, DIM)},
+    [NRG_GLU_BACKWARD_DA] = {OPTIONAL(NRG_OUT, da, DIM), .over = INPUTS},
+    [NRG_GLU_BACKWARD_DB] = {OPTIONAL(NRG_OUT, db, DIM), .over = INPUTS},
+    [NRG_GLU_BACKWARD_DX] = {OPTIONAL(NRG_OUT, dx, PAIRS), .over = NRG_BIT(NRG_GLU_BACKWARD_X)},
+};
+
+const nrg_call nrg_call_glu_backward = {CALL(backward_operands, measure_backward)};

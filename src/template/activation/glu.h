@@ -1,0 +1,275 @@
+/* Gated linear units over the vectors of a path's vec.h. Floats that lie as they are wanted go straight through the loops of the
+ * activations, which multiply; everything else becomes floats on the stack first, a block at a time: 16-bit elements, pairs, what
+ * a limit or an offset makes of the inputs.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_ACTIVATION_GLU_H
+#define NRG_TEMPLATE_ACTIVATION_GLU_H
+
+#include "../../job/activation.h"
+#include "activation_blocks.h"
+
+typedef struct glu_block {
+    float a[ACT_BLOCK], b[ACT_BLOCK];
+} glu_block;
+
+NRG_INLINE int glu_is_limited(const nrg_glu_job *job) { return job->limit <= FLT_MAX; }
+NRG_INLINE int glu_is_plain(const nrg_glu_job *job) { return !glu_is_limited(job) && job->b_offset == 0; }
+
+/* ---- n elements from a tensor, and to one ---- */
+
+/* Asks for what comes two blocks further on: as far ahead as the loops of the activations ask. */
+NRG_INLINE void glu_ask(const void *p, size_t i, size_t n, size_t each)
+{
+    const uintptr_t from = (uintptr_t)p + (i + 2 * ACT_BLOCK) * each;
+    for (size_t b = 0; b < n * each; b += 64)
+        __builtin_prefetch((const void *)(from + b));
+}
+
+NRG_INLINE vf glu_ld(const void *p, size_t i, nrg_dtype dtype)
+{
+    return dtype == NRG_F32 ? v_ld_f32((const float *)p + i) : act_from_half(v_ld_half((const uint16_t *)p + i), dtype);
+}
+
+NRG_INLINE vf glu_ldn(const void *p, size_t i, size_t n, nrg_dtype dtype)
+{
+    return dtype == NRG_F32 ? v_ldn_f32((const float *)p + i, n) : act_from_half(v_ldn_half((const uint16_t *)p + i, n), dtype);
+}
+
+NRG_INLINE void glu_st(void *p, size_t i, vf a, nrg_dtype dtype, int stream)
+{
+    if (dtype == NRG_F32 && stream)
+        v_nt_f32((float *)p + i, a);
+    else if (dtype == NRG_F32)
+        v_st_f32((float *)p + i, a);
+    else if (stream)
+        v_nt_half((uint16_t *)p + i, act_to_half(a, dtype));
+    else
+        v_st_half((uint16_t *)p + i, act_to_half(a, dtype));
+}
+
+NRG_INLINE void glu_stn(void *p, size_t i, vf a, size_t n, nrg_dtype dtype)
+{
+    if (dtype == NRG_F32)
+        v_stn_f32((float *)p + i, a, n);
+    else
+        v_stn_half((uint16_t *)p + i, act_to_half(a, dtype), n);
+}
+
+NRG_INLINE void glu_read(float *block, const void *p, size_t i, size_t n, nrg_dtype dtype)
+{
+    size_t j = 0;
+    for (; j + VN <= n; j += VN)
+        v_st_f32(block + j, glu_ld(p, i + j, dtype));
+    if (j < n)
+        v_st_f32(block + j, glu_ldn(p, i + j, n - j, dtype));
+}
+
+NRG_INLINE void glu_write(void *p, const float *block, size_t i, size_t n, nrg_dtype dtype, int stream)
+{
+    size_t j = 0;
+    for (; j + VN <= n; j += VN)
+        glu_st(p, i + j, v_ld_f32(block + j), dtype, stream);
+    if (j < n)
+        glu_stn(p, i + j, v_ld_f32(block + j), n - j, dtype);
+}
+
+/* n pairs from element 2·i on. */
+NRG_INLINE void glu_read_pairs(glu_block *block, const void *p, size_t i, size_t n, nrg_dtype dtype)
+{
+    size_t j = 0;
+    for (; j + VN <= n; j += VN) {
+        const vf low = glu_ld(p, 2 * (i + j), dtype), high = glu_ld(p, 2 * (i + j) + VN, dtype);
+        v_st_f32(block->a + j, v_even(low, high));
+        v_st_f32(block->b + j, v_odd(low, high));
+    }
+    if (j < n) {
+        const size_t left = 2 * (n - j);
+        const vf low = glu_ldn(p, 2 * (i + j), left < VN ? left : VN, dtype);
+        const vf high = left > VN ? glu_ldn(p, 2 * (i + j) + VN, left - VN, dtype) : v_zero();
+        v_st_f32(block->a + j, v_even(low, high));
+        v_st_f32(block->b + j, v_odd(low, high));
+    }
+}
+
+NRG_INLINE void glu_write_pairs(void *p, const glu_block *block, size_t i, size_t n, nrg_dtype dtype, int stream)
+{
+    size_t j = 0;
+    for (; j + VN <= n; j += VN) {
+        const vf a = v_ld_f32(block->a + j), b = v_ld_f32(block->b + j);
+        glu_st(p, 2 * (i + j), v_zip_low(a, b), dtype, stream);
+        glu_st(p, 2 * (i + j) + VN, v_zip_high(a, b), dtype, stream);
+    }
+    if (j < n) {
+        const size_t left = 2 * (n - j);
+        const vf a = v_ld_f32(block->a + j), b = v_ld_f32(block->b + j);
+        glu_stn(p, 2 * (i + j), v_zip_low(a, b), left < VN ? left : VN, dtype);
+        if (left > VN)
+            glu_stn(p, 2 * (i + j) + VN, v_zip_high(a, b), left - VN, dtype);
+    }
+}
+
+/* The inputs of elements i to i + n. What is behind them, up to a whole vector, is 0. */
+NRG_INLINE void glu_inputs(glu_block *block, const nrg_glu_job *job, size_t i, size_t n, nrg_dtype dtype)
+{
+    const size_t each = (dtype == NRG_F32 ? 4 : 2) * (job->b ? 1 : 2);
+    if (job->stream) {
+        glu_ask(job->a, i, n, each);
+        if (job->b)
+            glu_ask(job->b, i, n, each);
+        if (job->d_o)
+            glu_ask(job->d_o, i, n, dtype == NRG_F32 ? 4 : 2);
+    }
+    if (job->b) {
+        glu_read(block->a, job->a, i, n, dtype);
+        glu_read(block->b, job->b, i, n, dtype);
+    } else {
+        glu_read_pairs(block, job->a, i, n, dtype);
+    }
+}
+
+/* a' and b'. NaNs come through, which is why constants are first operands. */
+NRG_INLINE void glu_limit(glu_block *block, const nrg_glu_job *job, size_t n)
+{
+    const vf most = v_set1(job->limit), least = v_set1(-job->limit), offset = v_set1(job->b_offset);
+    for (size_t j = 0; j < n; j += VN) {
+        v_st_f32(block->a + j, v_min(most, v_ld_f32(block->a + j)));
+        v_st_f32(block->b + j, v_add(v_max(least, v_min(most, v_ld_f32(block->b + j))), offset));
+    }
+}
+
+/* Whether a block goes past the cache: the first one, up to where a line ends, does not; nor does a tensor whose vectors no line
+ * holds. */
+NRG_INLINE int glu_may_stream(const void *p, size_t i, size_t each, int stream)
+{
+    return stream && ((uintptr_t)p + i * each) % 16 == 0;
+}
+
+/* The number of elements in the block from i on, of which `each` bytes are written at out: a streamed one ends where a line ends.
+ */
+NRG_INLINE size_t glu_block_size(const void *out, size_t i, size_t end, size_t each, int stream)
+{
+    const size_t line = 64 / each, past = ((uintptr_t)out / each + i) % line, n = stream && past ? line - past : ACT_BLOCK;
+    return end - i < n ? end - i : n;
+}
+
+/* ---- forward ---- */
+
+/* Lines that are in cache because the call is in place gain nothing by streaming. */
+NRG_INLINE int glu_streams(const nrg_glu_job *job) { return job->stream && job->o != job->a && job->o != job->b; }
+
+NRG_INLINE void glu_blocks(const nrg_glu_job *job, nrg_dtype dtype)
+{
+    glu_block block;
+    const int is_plain = glu_is_plain(job), stream = glu_streams(job);
+    const size_t each = dtype == NRG_F32 ? 4 : 2;
+    for (size_t i = job->begin, end = job->end, n; i < end; i += n) {
+        n = glu_block_size(job->o, i, end, each, stream);
+        glu_inputs(&block, job, i, n, dtype);
+        if (!is_plain)
+            glu_limit(&block, job, n);
+        NRG_PATH_NAME(activate_times)(job->activation, block.a, block.b, block.a, n, 0);
+        glu_write(job->o, block.a, i, n, dtype, glu_may_stream(job->o, i, each, stream));
+    }
+    if (stream)
+        v_nt_fence();
+}
+
+NRG_INLINE void glu_f32(const nrg_glu_job *job)
+{
+    if (!job->b || !glu_is_plain(job)) {
+        glu_blocks(job, NRG_F32);
+        return;
+    }
+    const int stream = glu_streams(job);
+    const unsigned how = stream ? NRG_TIMES_STREAM | NRG_TIMES_PREFETCH_IN | NRG_TIMES_PREFETCH_FACTOR : 0;
+    NRG_PATH_NAME(activate_times)
+    (job->activation, (const float *)job->a + job->begin, (const float *)job->b + job->begin, (float *)job->o + job->begin,
+     job->end - job->begin, how);
+    if (stream)
+        v_nt_fence();
+}
+
+NRG_PATH_KERNEL(glu, f32, glu, glu_f32(job))
+NRG_PATH_KERNEL(glu, f16, glu, glu_blocks(job, NRG_F16))
+NRG_PATH_KERNEL(glu, bf16, glu, glu_blocks(job, NRG_BF16))
+
+/* ---- backward ---- */
+
+#ifndef NRG_NO_BACKWARD
+
+/* 0 where the inputs were beyond the limit. */
+NRG_INLINE void glu_cut(const nrg_glu_job *job, glu_block *d, const glu_block *in, size_t n)
+{
+    const vf most = v_set1(job->limit);
+    for (size_t j = 0; j < n; j += VN) {
+        const vm a_is_cut = v_lt(most, v_ld_f32(in->a + j)), b_is_cut = v_lt(most, v_abs(v_ld_f32(in->b + j)));
+        v_st_f32(d->a + j, v_select(a_is_cut, v_zero(), v_ld_f32(d->a + j)));
+        v_st_f32(d->b + j, v_select(b_is_cut, v_zero(), v_ld_f32(d->b + j)));
+    }
+}
+
+/* The gradients of n elements whose inputs are in `in`: in d, or where those lie. */
+NRG_INLINE void glu_gradients(const nrg_glu_job *job, glu_block *d, glu_block *in, const float *d_o, size_t n)
+{
+    if (glu_is_plain(job)) {
+        NRG_PATH_NAME(activate_gradients)(job->activation, in->a, in->b, d_o, d->a, d->b, n);
+        return;
+    }
+    for (size_t j = 0; j < n; j += VN) {
+        v_st_f32(d->a + j, v_ld_f32(in->a + j));
+        v_st_f32(d->b + j, v_ld_f32(in->b + j));
+    }
+    glu_limit(d, job, n);
+    NRG_PATH_NAME(activate_gradients)(job->activation, d->a, d->b, d_o, d->a, d->b, n);
+    if (glu_is_limited(job))
+        glu_cut(job, d, in, n);
+}
+
+NRG_INLINE int glu_streams_back(const nrg_glu_job *job)
+{
+    return job->stream && job->da != job->a && job->da != job->b && job->da != job->d_o && job->db != job->a &&
+           (!job->db || job->db != job->b) && job->db != job->d_o;
+}
+
+NRG_INLINE void glu_backward_blocks(const nrg_glu_job *job, nrg_dtype dtype)
+{
+    glu_block in, d;
+    float d_o[ACT_BLOCK];
+    const int stream = glu_streams_back(job);
+    const size_t each = (dtype == NRG_F32 ? 4 : 2) * (job->b ? 1 : 2);
+    for (size_t i = job->begin, end = job->end, n; i < end; i += n) {
+        n = glu_block_size(job->da, i, end, each, stream);
+        glu_inputs(&in, job, i, n, dtype);
+        glu_read(d_o, job->d_o, i, n, dtype);
+        glu_gradients(job, &d, &in, d_o, n);
+        if (job->b) {
+            glu_write(job->da, d.a, i, n, dtype, glu_may_stream(job->da, i, each, stream));
+            glu_write(job->db, d.b, i, n, dtype, glu_may_stream(job->db, i, each, stream));
+        } else {
+            glu_write_pairs(job->da, &d, i, n, dtype, glu_may_stream(job->da, i, each, stream));
+        }
+    }
+    if (stream)
+        v_nt_fence();
+}
+
+/* Floats that lie as they are wanted, and stay in cache. */
+NRG_INLINE void glu_backward_f32(const nrg_glu_job *job)
+{
+    const size_t at = job->begin * sizeof(float);
+    if (!job->b || !glu_is_plain(job) || job->stream)
+        glu_backward_blocks(job, NRG_F32);
+    else
+        NRG_PATH_NAME(activate_gradients)
+    (job->activation, (const float *)(job->a + at), (const float *)(job->b + at), (const float *)(job->d_o + at),
+     (float *)(job->da + at), (float *)(job->db + at), job->end - job->begin);
+}
+
+NRG_PATH_KERNEL(glu_backward, f32, glu, glu_backward_f32(job))
+NRG_PATH_KERNEL(glu_backward, f16, glu, glu_backward_blocks(job, NRG_F16))
+NRG_PATH_KERNEL(glu_backward, bf16, glu, glu_backward_blocks(job, NRG_BF16))
+
+#endif
+
+#endif

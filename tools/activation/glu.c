@@ -1,0 +1,210 @@
+/* nrg glu: nrg_glu_forward and nrg_glu_backward for .npy files.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include <nrg/nrg.h>
+
+#include "../commands.h"
+#include "../file_command.h"
+#include "../library.h"
+#include "../npy/arrays.h"
+
+const char glu_help[] = "usage: nrg glu [OPTION]... A.npy --b B.npy --o O.npy\n"
+                        "       nrg glu --rows halves [OPTION]... X.npy --o O.npy\n"
+                        "       nrg glu --backward --do DO.npy [OPTION]... A.npy --b B.npy --da DA.npy --db DB.npy\n"
+                        "       nrg glu --backward --do DO.npy --rows halves [OPTION]... X.npy --dx DX.npy\n"
+                        "\n"
+                        "Gated linear units: o = g(a) * b, where g is an activation: SwiGLU with silu, GEGLU with gelu.\n"
+                        "\n"
+                        "files, '<f4' or '<f2', all of one dtype, in C order\n"
+                        "  A.npy, X.npy, -x, --x FILE  a; or, with --rows, both in one: twice as long on the last axis\n"
+                        "  --b FILE               b, with the shape of a\n"
+                        "  -o, --o FILE           the result, with the shape of a\n"
+                        "  --do FILE              the gradient of o (--backward)\n"
+                        "  --da, --db FILE        the gradients of a and b; with --rows\n"
+                        "  --dx FILE              that of x\n"
+                        "what is done\n"
+                        "  --activation G         identity, sigmoid, silu (default), relu, relu2, tanh, gelu, gelu_tanh or\n"
+                        "                         softplus\n"
+                        "  --rows KIND            of X: halves (a, then b), swapped (b, then a) or pairs (a0 b0 a1 b1 ...)\n"
+                        "  --limit L              of a from above, and of |b|; default: none\n"
+                        "  --b-offset B           added to every b, default 0\n"
+                        "  --backward             gradients\n"
+                        "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
+
+enum { IN_X, IN_B, IN_D_O, INPUTS };
+enum { OUT_O, OUT_DA, OUT_DB, OUT_DX, OUTPUTS };
+enum { OPT_ACTIVATION = INPUTS + OUTPUTS, OPT_ROWS, OPT_LIMIT, OPT_B_OFFSET, OPT_BACKWARD, OPT_ISA, OPT_HELP, OPTIONS };
+
+static const cli_option options[OPTIONS + 1] = {
+    [IN_X] = {"x", 'x', 1},
+    [IN_B] = {"b", 0, 1},
+    [IN_D_O] = {"do", 0, 1},
+    [INPUTS + OUT_O] = {"o", 'o', 1},
+    [INPUTS + OUT_DA] = {"da", 0, 1},
+    [INPUTS + OUT_DB] = {"db", 0, 1},
+    [INPUTS + OUT_DX] = {"dx", 0, 1},
+    [OPT_ACTIVATION] = {"activation", 0, 1},
+    [OPT_ROWS] = {"rows", 0, 1},
+    [OPT_LIMIT] = {"limit", 0, 1},
+    [OPT_B_OFFSET] = {"b-offset", 0, 1},
+    [OPT_BACKWARD] = {"backward", 0, 0},
+    [OPT_ISA] = {"isa", 0, 1},
+    [OPT_HELP] = {"help", 'h', 0},
+    [OPTIONS] = {NULL, 0, 0},
+};
+
+enum { TWO_TENSORS, HALVES, SWAPPED, PAIRS };
+static const char *const row_kinds[] = {"halves", "swapped", "pairs", NULL};
+
+typedef struct request {
+    nrg_glu_args args;
+    int rows; /* TWO_TENSORS to PAIRS */
+} request;
+
+/* Which of the files go with what was asked for. */
+static int check_files(const file_call *call, const request *q)
+{
+    const int backward = call->value[OPT_BACKWARD] != NULL, two = q->rows == TWO_TENSORS;
+    const struct {
+        int option, wanted;
+    } files[] = {{IN_X, 1},
+                 {IN_B, two},
+                 {IN_D_O, backward},
+                 {INPUTS + OUT_O, !backward},
+                 {INPUTS + OUT_DA, backward && two},
+                 {INPUTS + OUT_DB, backward && two},
+                 {INPUTS + OUT_DX, backward && !two}};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        const char *name = options[files[i].option].name;
+        if (!call->value[files[i].option] == !files[i].wanted)
+            continue;
+        complain("--%s: %s %s %s --rows", name, files[i].wanted ? "needed" : "not taken",
+                 backward ? "with --backward," : "forward,", two ? "without" : "with");
+        return CLI_REFUSED;
+    }
+    return CLI_DONE;
+}
+
+static int ask(file_call *call)
+{
+    request *q = call->request;
+    const int g =
+        call->value[OPT_ACTIVATION] ? cli_word("activation", call->value[OPT_ACTIVATION], library_activations) : NRG_ACT_SILU;
+    if (g < 0)
+        return CLI_REFUSED;
+    if (call->value[OPT_ROWS]) {
+        const int kind = cli_word("rows", call->value[OPT_ROWS], row_kinds);
+        if (kind < 0)
+            return CLI_REFUSED;
+        q->rows = HALVES + kind;
+    }
+    q->args = nrg_glu_args_init((nrg_activation)g, NRG_F32, 0, 1, NULL, NULL, NULL);
+    if (!file_float(call, OPT_LIMIT, &q->args.limit) || !file_float(call, OPT_B_OFFSET, &q->args.b_offset) ||
+        (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")))
+        return CLI_REFUSED;
+    /* the library's own word on the numbers, before files are read */
+    const nrg_status status = nrg_glu_forward_check(&q->args);
+    return status == NRG_OK ? check_files(call, q) : library_answer(status);
+}
+
+/* Rows of a and of o, from the shape of a or x. */
+static int read_shape(const file_call *call, request *q, npy_shape *shape)
+{
+    const npy_array *x = &call->in[IN_X];
+    char text[NPY_SHAPE_ROOM];
+    *shape = x->shape;
+    size_t *last = shape->ndim ? &shape->dims[shape->ndim - 1] : NULL;
+    const int both = q->rows != TWO_TENSORS;
+    if (!last || !*last || (both && *last % 2)) {
+        complain("%s: shape %s; its last axis has to have %s", file_in(call, IN_X), npy_shape_text(text, shape),
+                 both ? "an even number of elements" : "an element at least");
+        return CLI_REFUSED;
+    }
+    q->args.rows = x->count / *last;
+    *last /= both ? 2 : 1;
+    q->args.dim = *last;
+    q->args.dtype = x->dtype;
+    return CLI_DONE;
+}
+
+static int check_input(const file_call *call, int input, const npy_shape *shape)
+{
+    const npy_array *array = &call->in[input];
+    if (!array->data)
+        return CLI_DONE;
+    const int status = array_check_shape(array, file_in(call, input), shape, file_in(call, IN_X));
+    if (status != CLI_DONE || array->dtype == call->in[IN_X].dtype)
+        return status;
+    complain("%s: '%s' beside '%s' in %s; all tensors have one dtype", file_in(call, input), npy_descr(array->dtype),
+             npy_descr(call->in[IN_X].dtype), file_in(call, IN_X));
+    return CLI_REFUSED;
+}
+
+/* Where a and b are in x, and da and db in dx. */
+static void bind(const file_call *call, request *q)
+{
+    nrg_glu_args *a = &q->args;
+    const char *x = call->in[IN_X].data;
+    char *dx = call->out[OUT_DX].data;
+    const size_t half = a->dim * nrg_dtype_size(a->dtype), at_a = q->rows == SWAPPED ? half : 0, at_b = half - at_a;
+    a->d_o = call->in[IN_D_O].data;
+    a->o = call->out[OUT_O].data;
+    if (q->rows == PAIRS) {
+        a->x = x;
+        a->dx = dx;
+    } else if (q->rows == TWO_TENSORS) {
+        a->a = x;
+        a->b = call->in[IN_B].data;
+        a->da = call->out[OUT_DA].data;
+        a->db = call->out[OUT_DB].data;
+    } else {
+        a->a = x + at_a;
+        a->b = x + at_b;
+        a->a_stride = a->b_stride = 2 * half;
+        if (dx) {
+            a->da = dx + at_a;
+            a->db = dx + at_b;
+            a->da_stride = a->db_stride = 2 * half;
+        }
+    }
+}
+
+static int compute(file_call *call)
+{
+    request *q = call->request;
+    npy_shape shape;
+    int status = read_shape(call, q, &shape);
+    if (status == CLI_DONE)
+        status = check_input(call, IN_B, &shape);
+    if (status == CLI_DONE)
+        status = check_input(call, IN_D_O, &shape);
+    for (int i = 0; i < OUTPUTS && status == CLI_DONE; i++)
+        if (file_out(call, i))
+            status = file_reserve(call, i, q->args.dtype, i == OUT_DX ? &call->in[IN_X].shape : &shape);
+    if (status != CLI_DONE)
+        return status;
+    bind(call, q);
+#ifndef NRG_NO_BACKWARD
+    if (q->args.d_o)
+        return library_answer(nrg_glu_backward(&q->args, 0, 1));
+#endif
+    return library_answer(nrg_glu_forward(&q->args, 0, 1));
+}
+
+int command_glu(char **arguments)
+{
+    static const file_command command = {.name = "glu",
+                                         .help = glu_help,
+                                         .options = options,
+                                         .inputs = INPUTS,
+                                         .outputs = OUTPUTS,
+                                         .count = OPTIONS,
+                                         .operand = IN_X,
+                                         .ask = ask,
+                                         .compute = compute};
+    request q;
+    memset(&q, 0, sizeof q);
+    return file_command_run(&command, &q, arguments);
+}
