@@ -70,7 +70,30 @@ NRG_INLINE void fold_sums(channel_lanes *lanes, double *t, double *q, int centre
 }
 
 /* Small sets, n elements each, one after the other: at most NORM_BATCH of them, whose folds share their shuffles. */
-enum { CHANNEL_SMALL = 512 };
+enum {
+    CHANNEL_SMALL = 512,
+    CHANNEL_FOLDED = 8 /* lanes that those of a run fold to */
+};
+
+/* A set that fills no more than the lanes that others fold to: there is nothing to fold. Instances of 4 and 7 elements with AVX2:
+ * 9.0 ns a set where clearing and folding all lanes took 11.4. A sum may be -0 here. */
+NRG_INLINE void square_few(const char *x, size_t n, vd8 *t, vd8 *q, nrg_dtype D)
+{
+    enum { COUNT = sizeof t->v / sizeof t->v[0] };
+    NRG_UNROLL
+    for (int j = 0; j < COUNT; j += 2) {
+        const size_t i = (size_t)j * (VN / 2);
+        const vf v = i < n ? load_part(x, i, lanes_at(i, n), D) : v_zero();
+        const vd low = vd_low(v);
+        t->v[j] = low;
+        q->v[j] = vd_mul(low, low);
+        if (COUNT > 1) {
+            const vd high = vd_high(v);
+            t->v[(j + 1) % COUNT] = high;
+            q->v[(j + 1) % COUNT] = vd_mul(high, high);
+        }
+    }
+}
 
 NRG_INLINE void sum_squares_of(const char *x, size_t n, size_t count, double *t, double *q, nrg_dtype D)
 {
@@ -78,6 +101,10 @@ NRG_INLINE void sum_squares_of(const char *x, size_t n, size_t count, double *t,
     double sums[NORM_BATCH];
     for (size_t set = 0; set < count; set++) {
         const char *at = x + set * bytes_of(n, D, 0);
+        if (!V_SMALL && n <= CHANNEL_FOLDED) {
+            square_few(at, n, &folded_t[set], &folded_q[set], D);
+            continue;
+        }
         vd lanes_t[NORM_LANE_REGISTERS], lanes_q[NORM_LANE_REGISTERS];
         size_t i = 0;
         clear_lanes(lanes_t, lanes_q, 1);
@@ -110,6 +137,10 @@ NRG_INLINE void sum_squares_of(const char *x, size_t n, size_t count, double *t,
         folded_q[set] = folded_q[0];
     }
     vd8_sum_rows(folded_t, sums);
+    /* of a set without lanes to fold, -0 becomes 0; here it is an addition for several sets */
+    NRG_UNROLL
+    for (int i = 0; i < NORM_BATCH; i += VN / 2)
+        vd_st(sums + i, vd_add(vd_zero(), vd_ld(sums + i)));
     memcpy(t, sums, count * sizeof *t);
     vd8_sum_rows(folded_q, sums);
     memcpy(q, sums, count * sizeof *q);
