@@ -194,12 +194,6 @@ NRG_INLINE void column_step(const channel_column_run *run, const channel_column_
                 run->finish, run->stream, D);
 }
 
-/* Rows that go past the cache are normalized in turn, from as many places: 1.02 to 1.2 times as fast as one after the other. */
-static inline size_t channel_turns(const channel_column_run *run)
-{
-    return run->stream && run->rows >= 16 * CHANNEL_TURNS ? CHANNEL_TURNS : 1;
-}
-
 NRG_INLINE void apply_row(const channel_column_run *run, const channel_column_factors *f, size_t row, int fast, nrg_dtype D)
 {
     const size_t step = (size_t)V_APPLY * VN;
@@ -220,7 +214,7 @@ NRG_INLINE void apply_columns_of(const channel_column_run *at, const channel_col
 {
     const channel_column_run run = *at;
     const channel_column_factors f = *factors;
-    const size_t turns = channel_turns(&run), each = run.rows / turns;
+    const size_t turns = channel_turns(run.stream, run.rows), each = run.rows / turns;
     for (size_t i = 0; i < each; i++)
         for (size_t turn = 0; turn < turns; turn++)
             apply_row(&run, &f, turn * each + i, fast, D);

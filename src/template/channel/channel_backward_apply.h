@@ -140,7 +140,8 @@ typedef struct backward_column_run {
     char *dx, *dy;
     size_t d_stride, x_stride, dx_stride, dy_stride; /* bytes */
     size_t rows, width;
-    int stream_dx, stream_dy, prefetch;
+    int stream_dx, stream_dy;
+    size_t prefetch; /* rows ahead; 0: none */
 } backward_column_run;
 
 NRG_INLINE void backward_column_step(const backward_column_run *run, const backward_column_factors *f,
@@ -153,8 +154,8 @@ NRG_INLINE void backward_column_step(const backward_column_run *run, const backw
         NRG_UNROLL
         for (size_t at = 0; at < (size_t)G * VN * sizeof(float); at += 64) {
             __builtin_prefetch(
-                (const void *)((uintptr_t)run->d + (row + BACKWARD_PREFETCH) * run->d_stride + k * sizeof(float) + at));
-            __builtin_prefetch((const void *)((uintptr_t)run->x + (row + BACKWARD_PREFETCH) * run->x_stride + k * size + at));
+                (const void *)((uintptr_t)run->d + (row + run->prefetch) * run->d_stride + k * sizeof(float) + at));
+            __builtin_prefetch((const void *)((uintptr_t)run->x + (row + run->prefetch) * run->x_stride + k * size + at));
         }
     }
     load_step(d, G, (const char *)run->d + row * run->d_stride, k, n, NRG_F32);
@@ -183,22 +184,33 @@ NRG_INLINE void backward_column_step(const backward_column_run *run, const backw
         store_step(d, G, run->dy + row * run->dy_stride + k * size, 0, n, D, run->stream_dy);
 }
 
-NRG_INLINE void apply_backward_columns_of(const backward_column_run *at, const backward_column_factors *factors, nrg_dtype D)
+NRG_INLINE void apply_backward_row(const backward_column_run *run, const backward_column_factors *f, size_t row, nrg_dtype D)
 {
     enum { G = BACKWARD_COLUMNS >= V_APPLY * VN ? V_APPLY : 2, STEP = G * VN };
-    const backward_column_run run = *at;
-    const backward_column_factors f = *factors;
-    for (size_t row = 0; row < run.rows; row++) {
-        size_t k = 0;
-        for (; k + STEP <= run.width; k += STEP)
-            backward_column_step(&run, &f, NULL, 0, row, k, G, STEP, D);
-        if (G > 2 && k + 2 * VN <= run.width) {
-            backward_column_step(&run, &f, NULL, 0, row, k, 2, 2 * VN, D);
-            k += 2 * VN;
-        }
-        for (; k < run.width; k += VN)
-            backward_column_step(&run, &f, NULL, 0, row, k, 1, lanes_at(k, run.width), D);
+    size_t k = 0;
+    for (; k + STEP <= run->width; k += STEP)
+        backward_column_step(run, f, NULL, 0, row, k, G, STEP, D);
+    if (G > 2 && k + 2 * VN <= run->width) {
+        backward_column_step(run, f, NULL, 0, row, k, 2, 2 * VN, D);
+        k += 2 * VN;
     }
+    for (; k < run->width; k += VN)
+        backward_column_step(run, f, NULL, 0, row, k, 1, lanes_at(k, run->width), D);
+}
+
+/* In turn they ask for rows nearer by, which come as late: 16 rows ahead of 4x784x256 took 1.03 times as long as one after the
+ * other. */
+NRG_INLINE void apply_backward_columns_of(const backward_column_run *at, const backward_column_factors *factors, nrg_dtype D)
+{
+    backward_column_run run = *at;
+    const backward_column_factors f = *factors;
+    const size_t turns = channel_turns(run.stream_dx, run.rows), each = run.rows / turns;
+    run.prefetch /= turns;
+    for (size_t i = 0; i < each; i++)
+        for (size_t turn = 0; turn < turns; turn++)
+            apply_backward_row(&run, &f, turn * each + i, D);
+    for (size_t row = turns * each; row < run.rows; row++)
+        apply_backward_row(&run, &f, row, D);
 }
 
 NRG_BY_DTYPE(apply_backward_columns, (run, f), const backward_column_run *run, const backward_column_factors *f)

@@ -188,7 +188,7 @@ static __attribute__((noinline)) void apply_some_rows(const backward_walk *w, co
                                    .dy_stride = job->dy_stride,
                                    .rows = rows,
                                    .width = width,
-                                   .prefetch = job->stream};
+                                   .prefetch = job->stream ? BACKWARD_PREFETCH : 0};
         /* pieces of rows in whole lines: what a line lacks would be read first */
         run.stream_dx = w->stream_dx && (((uintptr_t)run.dx | run.dx_stride | width * w->size) & 63) == 0;
         run.stream_dy = w->stream_dy && (((uintptr_t)run.dy | run.dy_stride | width * w->size) & 63) == 0;
