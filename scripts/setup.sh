@@ -18,8 +18,8 @@ demo_modules=(benchmark sleef)
 # shellcheck disable=SC2034 # by name, in name_missing
 test_modules=("${demo_modules[@]}" check)
 if [[ $(uname -m) == x86_64 ]]; then
-    test_packages+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user)
-    test_commands+=(aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc qemu-aarch64 qemu-riscv64 qemu-x86_64)
+    test_packages+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross make qemu-user)
+    test_commands+=(aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc make qemu-aarch64 qemu-riscv64 qemu-x86_64)
 fi
 meson_least=1.0.0
 

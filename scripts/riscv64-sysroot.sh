@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Lays Check, which the tests link against, into a folder, made for riscv64.
+#
+#   scripts/riscv64-sysroot.sh DIR
+#
+# Debian 12 has no packages for riscv64, and those of later releases want the C library of theirs; so it is the sources of Check's
+# package, fetched by own-apt.sh and compiled by the cross compiler, in 10 s. Beside it, DIR gets sysroot.ini, a meson cross file
+# that names it. A second run with the same package does nothing.
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+dir=${1:?usage: scripts/riscv64-sysroot.sh DIR}
+is_debian || die "Check's sources come as a Debian or Ubuntu package; this machine has no apt"
+mkdir -p "$dir"
+dir=$(cd "$dir" && pwd)
+# shellcheck source=scripts/own-apt.sh
+source "$root/scripts/own-apt.sh"
+
+stamp="$ID $VERSION_CODENAME: check by $(riscv64-linux-gnu-gcc --version | head -n 1) in $dir"
+if fetched "$dir" "$stamp"; then
+    exit 0
+fi
+say "fetching and compiling for riscv64: check"
+set_up_apt "$dir" deb-src riscv64
+# As its authors published it. The distribution's patches are for its packaging, and change the library's name.
+download "$dir" source --download-only check
+mkdir "$dir/apt/check"
+tar -xf "$dir"/apt/archives/check_*.orig.tar.* -C "$dir/apt/check" --strip-components=1
+
+# Without subunit, which is another library. What configure cannot find out without running programs is said to it: otherwise it
+# takes malloc, realloc and snprintf for bad ones, and brings its own.
+(
+    cd "$dir/apt/check"
+    export ac_cv_func_malloc_0_nonnull=yes ac_cv_func_realloc_0_nonnull=yes
+    export hw_cv_func_snprintf_c99=yes hw_cv_func_vsnprintf_c99=yes
+    CC=riscv64-linux-gnu-gcc quietly "$dir/apt/configure.log" ./configure --host=riscv64-linux-gnu --prefix="$dir/root" \
+        --disable-shared --disable-subunit --disable-dependency-tracking
+    quietly "$dir/apt/make.log" make -j"$(nproc)" install SUBDIRS="lib src"
+)
+
+cat >"$dir/sysroot.ini" <<END
+# made by scripts/riscv64-sysroot.sh; goes with cross/riscv64.txt
+[properties]
+pkg_config_libdir = '$dir/root/lib/pkgconfig'
+END
+rm -rf "$dir/apt/check"
+done_with "$dir" "$stamp"
