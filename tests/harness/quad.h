@@ -1,5 +1,5 @@
-/* Arithmetic with 113 bits: the truth that results are measured against. x86 has it as __float128, AArch64 as long double; the
- * square root is ours, so that no library is needed for it.
+/* Arithmetic with 113 bits: the truth that results are measured against. x86 has it as __float128, AArch64 and RISC-V as long
+ * double; the square root is ours, so that no library is needed for it.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TESTS_HARNESS_QUAD_H
