@@ -249,22 +249,10 @@ NRG_INLINE void folded_sums(folded_rows *folded, const backward *b, const backwa
     }
 }
 
-NRG_INLINE void some_sums(backward_totals *t, const backward *b, const backward_some *s, const float *w, int centred, nrg_dtype D)
+/* Rows that are not there are as one that is: their factors are made beside the others'. */
+NRG_INLINE void fill_totals(backward_totals *t, int count)
 {
-    const size_t dim = b->job->dim;
-    for (int first = 0; first < s->count; first += 8) {
-        const int count = s->count - first < 8 ? s->count - first : 8;
-        folded_rows folded;
-        if (!V_SMALL && dim == 2 * NORM_LANES && w)
-            folded_sums(&folded, b, s, first, count, w, 2, centred, D);
-        else if (!V_SMALL && dim == 4 * NORM_LANES && w)
-            folded_sums(&folded, b, s, first, count, w, 4, centred, D);
-        else
-            folded_sums(&folded, b, s, first, count, w, 0, centred, D);
-        totals_of(t, &folded, first, count, centred);
-    }
-    /* those that are not there are as one that is: their factors are made beside the others' */
-    for (int k = s->count == 1 ? 1 : (s->count + 7) / 8 * 8; k < BACKWARD_ROWS; k++) {
+    for (int k = count == 1 ? 1 : (count + 7) / 8 * 8; k < BACKWARD_ROWS; k++) {
         t->qq[k] = t->qq[0];
         t->dq[k] = t->dq[0];
         t->q[k] = t->q[0];
@@ -272,35 +260,66 @@ NRG_INLINE void some_sums(backward_totals *t, const backward *b, const backward_
     }
 }
 
-NRG_INLINE void some_factors(const backward *b, backward_some *s, const float *w, int centred, nrg_dtype D)
-{
-    backward_totals t;
-    some_sums(&t, b, s, w, centred, D);
-    s->fallback = backward_factors_of(s->f, &b->job->formula, &t, s->count, centred);
-}
+/* A kernel's sums and factors. Sums of 64 and 128 columns, and of any other number, each in a frame of its own: compilers put
+ * those of functions that are inlined one behind the other into one. */
+#define SOME_FACTORS(name, centred, D)                                                                                           \
+    static __attribute__((noinline)) void name##_two(folded_rows *f, const backward *b, const backward_some *s, int first,       \
+                                                     int count, const float *w)                                                  \
+    {                                                                                                                            \
+        folded_sums(f, b, s, first, count, w, 2, centred, D);                                                                    \
+    }                                                                                                                            \
+    static __attribute__((noinline)) void name##_four(folded_rows *f, const backward *b, const backward_some *s, int first,      \
+                                                      int count, const float *w)                                                 \
+    {                                                                                                                            \
+        folded_sums(f, b, s, first, count, w, 4, centred, D);                                                                    \
+    }                                                                                                                            \
+    static __attribute__((noinline)) void name##_any(folded_rows *f, const backward *b, const backward_some *s, int first,       \
+                                                     int count, const float *w)                                                  \
+    {                                                                                                                            \
+        folded_sums(f, b, s, first, count, w, 0, centred, D);                                                                    \
+    }                                                                                                                            \
+    static __attribute__((noinline)) void name(const backward *b, backward_some *s, const float *w)                              \
+    {                                                                                                                            \
+        const size_t dim = b->job->dim;                                                                                          \
+        backward_totals t;                                                                                                       \
+        for (int first = 0; first < s->count; first += 8) {                                                                      \
+            const int count = s->count - first < 8 ? s->count - first : 8;                                                       \
+            folded_rows folded;                                                                                                  \
+            if (!V_SMALL && dim == 2 * NORM_LANES && w)                                                                          \
+                name##_two(&folded, b, s, first, count, w);                                                                      \
+            else if (!V_SMALL && dim == 4 * NORM_LANES && w)                                                                     \
+                name##_four(&folded, b, s, first, count, w);                                                                     \
+            else                                                                                                                 \
+                name##_any(&folded, b, s, first, count, w);                                                                      \
+            totals_of(&t, &folded, first, count, centred);                                                                       \
+        }                                                                                                                        \
+        fill_totals(&t, s->count);                                                                                               \
+        s->fallback = backward_factors_of(s->f, &b->job->formula, &t, s->count, centred);                                        \
+    }
+SOME_FACTORS(some_factors_f32, 0, NRG_F32)
+SOME_FACTORS(some_factors_f16, 0, NRG_F16)
+SOME_FACTORS(some_factors_bf16, 0, NRG_BF16)
+SOME_FACTORS(some_factors_centred_f32, 1, NRG_F32)
+SOME_FACTORS(some_factors_centred_f16, 1, NRG_F16)
+SOME_FACTORS(some_factors_centred_bf16, 1, NRG_BF16)
+#undef SOME_FACTORS
 
-static __attribute__((noinline)) void some_factors_f32(const backward *b, backward_some *s, const float *w)
+static void some_factors_of(const backward *b, backward_some *s, const float *w)
 {
-    if (b->job->formula.centred)
-        some_factors(b, s, w, 1, NRG_F32);
+    const nrg_dtype D = b->D;
+    if (b->job->formula.centred) {
+        if (D == NRG_F32)
+            some_factors_centred_f32(b, s, w);
+        else if (D == NRG_F16)
+            some_factors_centred_f16(b, s, w);
+        else
+            some_factors_centred_bf16(b, s, w);
+    } else if (D == NRG_F32)
+        some_factors_f32(b, s, w);
+    else if (D == NRG_F16)
+        some_factors_f16(b, s, w);
     else
-        some_factors(b, s, w, 0, NRG_F32);
-}
-
-static __attribute__((noinline)) void some_factors_f16(const backward *b, backward_some *s, const float *w)
-{
-    if (b->job->formula.centred)
-        some_factors(b, s, w, 1, NRG_F16);
-    else
-        some_factors(b, s, w, 0, NRG_F16);
-}
-
-static __attribute__((noinline)) void some_factors_bf16(const backward *b, backward_some *s, const float *w)
-{
-    if (b->job->formula.centred)
-        some_factors(b, s, w, 1, NRG_BF16);
-    else
-        some_factors(b, s, w, 0, NRG_BF16);
+        some_factors_bf16(b, s, w);
 }
 
 /* Rows from n on, up to their factors. */
@@ -316,12 +335,7 @@ static void begin_some(const backward *b, backward_some *s, size_t n, size_t gro
             s->f[k].mean = job->mean[(n + (size_t)k) * job->groups + group];
     else
         some_means(b, s);
-    if (b->D == NRG_F32)
-        some_factors_f32(b, s, w);
-    else if (b->D == NRG_F16)
-        some_factors_f16(b, s, w);
-    else
-        some_factors_bf16(b, s, w);
+    some_factors_of(b, s, w);
 }
 
 /* ---- elements ---- */
