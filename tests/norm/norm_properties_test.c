@@ -349,7 +349,6 @@ START_TEST(eps_about_the_smallest_that_counts)
 }
 END_TEST
 
-/* The largest c there may be, and what comes of it: ±1 times c/√d. */
 /* A gated row alone, of more than a segment, is walked in other pieces than rows of a batch, and both in other pieces than
  * ungated ones. */
 START_TEST(long_rows_with_a_gate)
@@ -383,6 +382,7 @@ START_TEST(long_rows_with_a_gate)
 }
 END_TEST
 
+/* The largest c there may be, and what comes of it: ±1 times c/√d. */
 START_TEST(largest_constant)
 {
     static const size_t lengths[] = {1, 4, 64};
