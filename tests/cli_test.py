@@ -2462,7 +2462,7 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, 
 }
 
 /* Row n of a tensor in up to four dimensions; dense where it has no stride. */
-static size_t place(size_t n, size_t rows, size_t rows2, size_t stride, size_t stride2, size_t stride3, size_t row)
+static size_t place_of_four(size_t n, size_t rows, size_t rows2, size_t stride, size_t stride2, size_t stride3, size_t row)
 {
     stride = stride ? stride : row;
     stride2 = stride2 ? stride2 : rows * stride;
@@ -2470,7 +2470,7 @@ static size_t place(size_t n, size_t rows, size_t rows2, size_t stride, size_t s
     return n % rows * stride + n / rows % (rows2 ? rows2 : 1) * stride2 + n / rows / (rows2 ? rows2 : 1) * stride3;
 }
 
-#define PLACE(a, t, n, row) place(n, (a)->rows, (a)->rows2, (a)->t##_stride, (a)->t##_stride2, (a)->t##_stride3, row)
+#define PLACE(a, t, n, row) place_of_four(n, (a)->rows, (a)->rows2, (a)->t##_stride, (a)->t##_stride2, (a)->t##_stride3, row)
 
 nrg_status nrg_glu_forward(const nrg_glu_args *a, int ith, int nth)
 {

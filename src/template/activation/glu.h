@@ -56,7 +56,7 @@ NRG_INLINE void glu_stn(void *p, size_t i, vf a, size_t n, nrg_dtype dtype)
         v_stn_half((uint16_t *)p + i, act_to_half(a, dtype), n);
 }
 
-NRG_INLINE void glu_read(float *block, const void *p, size_t i, size_t n, nrg_dtype dtype)
+NRG_INLINE void glu_read_of(float *block, const void *p, size_t i, size_t n, nrg_dtype dtype)
 {
     size_t j = 0;
     for (; j + VN <= n; j += VN)
@@ -65,7 +65,9 @@ NRG_INLINE void glu_read(float *block, const void *p, size_t i, size_t n, nrg_dt
         v_st_f32(block + j, glu_ldn(p, i + j, n - j, dtype));
 }
 
-NRG_INLINE void glu_write(void *p, const float *block, size_t i, size_t n, nrg_dtype dtype, int stream)
+NRG_BY_DTYPE(glu_read, (block, p, i, n), float *block, const void *p, size_t i, size_t n)
+
+NRG_INLINE void glu_write_of(void *p, const float *block, size_t i, size_t n, int stream, nrg_dtype dtype)
 {
     size_t j = 0;
     for (; j + VN <= n; j += VN)
@@ -74,8 +76,10 @@ NRG_INLINE void glu_write(void *p, const float *block, size_t i, size_t n, nrg_d
         glu_stn(p, i + j, v_ld_f32(block + j), n - j, dtype);
 }
 
+NRG_BY_DTYPE(glu_write, (p, block, i, n, stream), void *p, const float *block, size_t i, size_t n, int stream)
+
 /* n pairs from element 2·i on. */
-NRG_INLINE void glu_read_pairs(glu_block *block, const void *p, size_t i, size_t n, nrg_dtype dtype)
+NRG_INLINE void glu_read_pairs_of(glu_block *block, const void *p, size_t i, size_t n, nrg_dtype dtype)
 {
     size_t j = 0;
     for (; j + VN <= n; j += VN) {
@@ -92,7 +96,9 @@ NRG_INLINE void glu_read_pairs(glu_block *block, const void *p, size_t i, size_t
     }
 }
 
-NRG_INLINE void glu_write_pairs(void *p, const glu_block *block, size_t i, size_t n, nrg_dtype dtype, int stream)
+NRG_BY_DTYPE(glu_read_pairs, (block, p, i, n), glu_block *block, const void *p, size_t i, size_t n)
+
+NRG_INLINE void glu_write_pairs_of(void *p, const glu_block *block, size_t i, size_t n, int stream, nrg_dtype dtype)
 {
     size_t j = 0;
     for (; j + VN <= n; j += VN) {
@@ -109,8 +115,10 @@ NRG_INLINE void glu_write_pairs(void *p, const glu_block *block, size_t i, size_
     }
 }
 
+NRG_BY_DTYPE(glu_write_pairs, (p, block, i, n, stream), void *p, const glu_block *block, size_t i, size_t n, int stream)
+
 /* The inputs of elements i to i + n. What is behind them, up to a whole vector, is 0. */
-NRG_INLINE void glu_inputs(glu_block *block, const nrg_glu_job *job, size_t i, size_t n, nrg_dtype dtype)
+static void glu_inputs(glu_block *block, const nrg_glu_job *job, size_t i, size_t n, nrg_dtype dtype)
 {
     const size_t each = (dtype == NRG_F32 ? 4 : 2) * (job->b ? 1 : 2);
     if (job->stream) {
@@ -129,7 +137,7 @@ NRG_INLINE void glu_inputs(glu_block *block, const nrg_glu_job *job, size_t i, s
 }
 
 /* a' and b'. NaNs come through, which is why constants are first operands. */
-NRG_INLINE void glu_limit(glu_block *block, const nrg_glu_job *job, size_t n)
+static __attribute__((noinline)) void glu_limit(glu_block *block, const nrg_glu_job *job, size_t n)
 {
     const vf most = v_set1(job->limit), least = v_set1(-job->limit), offset = v_set1(job->b_offset);
     for (size_t j = 0; j < n; j += VN) {
@@ -158,7 +166,7 @@ NRG_INLINE size_t glu_block_size(const void *out, size_t i, size_t end, size_t e
 /* Lines that are in cache because the call is in place gain nothing by streaming. */
 NRG_INLINE int glu_streams(const nrg_glu_job *job) { return job->stream && job->o != job->a && job->o != job->b; }
 
-NRG_INLINE void glu_blocks(const nrg_glu_job *job, nrg_dtype dtype)
+static __attribute__((noinline)) void glu_blocks(const nrg_glu_job *job, nrg_dtype dtype)
 {
     glu_block block;
     const int is_plain = glu_is_plain(job), stream = glu_streams(job);
@@ -169,7 +177,7 @@ NRG_INLINE void glu_blocks(const nrg_glu_job *job, nrg_dtype dtype)
         if (!is_plain)
             glu_limit(&block, job, n);
         NRG_PATH_NAME(activate_times)(job->activation, block.a, block.b, block.a, n, 0);
-        glu_write(job->o, block.a, i, n, dtype, glu_may_stream(job->o, i, each, stream));
+        glu_write(job->o, block.a, i, n, glu_may_stream(job->o, i, each, stream), dtype);
     }
     if (stream)
         v_nt_fence();
@@ -232,7 +240,7 @@ NRG_INLINE int glu_streams_back(const nrg_glu_job *job)
            (!job->db || job->db != job->b) && job->db != job->d_o;
 }
 
-NRG_INLINE void glu_backward_blocks(const nrg_glu_job *job, nrg_dtype dtype)
+static __attribute__((noinline)) void glu_backward_blocks(const nrg_glu_job *job, nrg_dtype dtype)
 {
     glu_block in, d;
     float d_o[ACT_BLOCK];
@@ -244,10 +252,10 @@ NRG_INLINE void glu_backward_blocks(const nrg_glu_job *job, nrg_dtype dtype)
         glu_read(d_o, job->d_o, i, n, dtype);
         glu_gradients(job, &d, &in, d_o, n);
         if (job->b) {
-            glu_write(job->da, d.a, i, n, dtype, glu_may_stream(job->da, i, each, stream));
-            glu_write(job->db, d.b, i, n, dtype, glu_may_stream(job->db, i, each, stream));
+            glu_write(job->da, d.a, i, n, glu_may_stream(job->da, i, each, stream), dtype);
+            glu_write(job->db, d.b, i, n, glu_may_stream(job->db, i, each, stream), dtype);
         } else {
-            glu_write_pairs(job->da, &d, i, n, dtype, glu_may_stream(job->da, i, each, stream));
+            glu_write_pairs(job->da, &d, i, n, glu_may_stream(job->da, i, each, stream), dtype);
         }
     }
     if (stream)
@@ -258,10 +266,11 @@ NRG_INLINE void glu_backward_blocks(const nrg_glu_job *job, nrg_dtype dtype)
 NRG_INLINE void glu_backward_f32(const nrg_glu_job *job)
 {
     const size_t at = job->begin * sizeof(float);
-    if (!job->b || !glu_is_plain(job) || job->stream)
+    if (!job->b || !glu_is_plain(job) || job->stream) {
         glu_backward_blocks(job, NRG_F32);
-    else
-        NRG_PATH_NAME(activate_gradients)
+        return;
+    }
+    NRG_PATH_NAME(activate_gradients)
     (job->activation, (const float *)(job->a + at), (const float *)(job->b + at), (const float *)(job->d_o + at),
      (float *)(job->da + at), (float *)(job->db + at), job->end - job->begin);
 }
