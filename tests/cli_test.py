@@ -2367,7 +2367,7 @@ nrg_status nrg_norm_forward(const nrg_norm_spec *s, const nrg_norm_args *a, int 
             if (a->rstd && fault("rstd of a group") && i % groups == 1)
                 a->rstd[i] = 2;
         }
-        if (fault("bit") && s->dim == 40 && s->dtype == NRG_F16)
+        if (fault("bit") && s->dim >= 40 && s->dtype == NRG_F16)
             o[bytes - size] ^= 1;
         if (fault("zero") && s->dim == 40 && s->dtype == NRG_F32)
             memset(o, 0x80, 1);

@@ -104,8 +104,8 @@ static int ask(file_call *call)
     if (!file_float(call, OPT_LIMIT, &q->args.limit) || !file_float(call, OPT_B_OFFSET, &q->args.b_offset) ||
         (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")))
         return CLI_REFUSED;
-    /* the library's own word on the numbers, before files are read */
-    const nrg_status status = nrg_glu_forward_check(&q->args);
+    /* the library's own word on the numbers, before files are read: no rows, so no pointer is followed */
+    const nrg_status status = nrg_glu_forward(&q->args, 0, 1);
     return status == NRG_OK ? check_files(call, q) : library_answer(status);
 }
 
