@@ -45,7 +45,7 @@ qemu_arm64=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
 qemu_riscv64=(qemu-riscv64 -L /usr/riscv64-linux-gnu)
 scale=small
 full=0
-path_suites=(bits hashes_scalar hashes_generic) # what runs under an emulator without --full, of a path that nothing else runs
+path_suites=(bits stack hashes_scalar hashes_generic) # what runs under an emulator without --full, of a path that nothing else runs
 cpu_suites=(dispatch vec harness) # and of any path
 
 # --- what stages are made of -------------------------------------------------------------------------------------------------
