@@ -6,8 +6,9 @@
 #   scripts/test.sh --list       their names
 #   scripts/test.sh --full ...   with gcc sweeps in full; all suites under the emulators; lines that no test reaches: an hour or two
 #
-# Without --full it is to take at most 20 minutes on two idle cores: sweeps are short, and emulators run what depends on the path (bits,
-# vector headers) or on the CPU (dispatch); of paths that this CPU runs itself, not the bits but their hashes.
+# Without --full it is to take at most 20 minutes on two idle cores: sweeps are short; emulators run what depends on the CPU (dispatch,
+# vector headers) and, of paths that this CPU does not run itself, the bits and their hashes; AddressSanitizer looks at one of the x86
+# paths, and the NEON build has no portable path beside it.
 #
 # Builds go to build-test/, or to $NRG_BUILD_DIR; a second run builds only what has changed, and tests everything again.
 # What cannot be tested here is printed as SKIP and counted. With CI=true that is a failure, unless it is the CPU that lacks it.
@@ -18,7 +19,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 stages=(
     "headers    public headers compile alone: C99 and C++17, gcc and clang; what the files of src/ may include; the house"
     "gcc        gcc, release: tests, command line, nrg check"
-    "symbols    what the library exports, and what it takes from outside"
+    "symbols    what the library exports, what it takes from outside, and the instructions of each path"
     "size       size of the shared library, stack use of a call"
     "reduced    a build of norms, activations and RoPE without backward passes: tests, size"
     "install    meson install, pkg-config, a ten-line program"
@@ -45,7 +46,7 @@ qemu_arm64=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
 qemu_riscv64=(qemu-riscv64 -L /usr/riscv64-linux-gnu)
 scale=small
 full=0
-path_suites=(bits stack hashes_scalar hashes_generic) # what runs under an emulator without --full, of a path that nothing else runs
+path_suites=(bits stack) # what runs under an emulator without --full, beside its hashes, of a path that nothing else runs
 cpu_suites=(dispatch vec harness) # and of any path
 
 # --- what stages are made of -------------------------------------------------------------------------------------------------
@@ -114,9 +115,10 @@ build_clang() {
     compile "$build/clang"
 }
 
+# build_neon MESON-OPTION ...
 build_neon() {
     "$root/scripts/arm64-sysroot.sh" "$build/sysroot-arm64"
-    configure "$build/neon" aarch64-linux-gnu-gcc "${common_options[@]}" -Dbench=disabled \
+    configure "$build/neon" aarch64-linux-gnu-gcc "${common_options[@]}" -Dbench=disabled "$@" \
         --cross-file "$root/cross/aarch64.txt" --cross-file "$build/sysroot-arm64/sysroot.ini"
     compile "$build/neon"
 }
@@ -263,6 +265,7 @@ stage_symbols() {
         say "not on the list of what src/ may call: $strangers"
         return 1
     fi
+    [[ $machine != x86_64 ]] || "$(numpy_python)" "$root/scripts/instructions.py" "$build/gcc"
 }
 
 # check_size TITLE FILE LIMIT: of a stripped copy.
@@ -376,15 +379,19 @@ stage_clang() {
 }
 
 stage_sanitize() {
-    local expected_skips=stack # AddressSanitizer has a stack of its own; the other stages measure the real one
+    local paths expected_skips=stack # AddressSanitizer has a stack of its own; the other stages measure the real one
+    paths=$(cpu_paths)
+    if ((!full)) && [[ $paths == scalar,generic,avx2,avx512 ]]; then
+        paths=scalar,generic,avx512 # the same templates with longer vectors, so with more ends of rows; AVX2's own build is a third of the stage
+    fi
     # -O1 and not the release's -O3: the sanitizers see the accesses as they are written; -g1, lines without variables: 35 s and not 55 for the largest file
     # examples/meson.build switches the leak check off for the examples over MPI: Open MPI has leaks of its own
     configure "$build/sanitize" gcc "${common_options[@]}" -Dbench=disabled -Dmpi=enabled -Dbuildtype=debug -Doptimization=1 \
-        -Db_sanitize=address,undefined "-Dc_args=-fno-sanitize-recover=all -g1" -Dc_link_args=-fno-sanitize-recover=all "$(own_paths)"
+        -Db_sanitize=address,undefined "-Dc_args=-fno-sanitize-recover=all -g1" -Dc_link_args=-fno-sanitize-recover=all "-Dpaths=${paths#scalar,}"
     compile "$build/sanitize"
     # no detect_stack_use_after_return: its frames lose the 64-byte alignment of vectors (gcc bug 110027, mended in gcc 13.3)
     export ASAN_OPTIONS=detect_stack_use_after_return=0:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
-    NRG_REQUIRE_PATHS=$(cpu_paths) NRG_TEST_SCALE=small part run_tests "$build/sanitize" --timeout-multiplier 5
+    NRG_REQUIRE_PATHS=$paths NRG_TEST_SCALE=small part run_tests "$build/sanitize" --timeout-multiplier 5
     part "$(numpy_python)" "$root/tests/cli_test.py" --this-program-only "$build/sanitize/tools/nrg"
     parts_done
 }
@@ -413,14 +420,13 @@ stage_threads() {
 # emulated_suites PATH: what runs under an emulator whose best path this is, as arguments of meson test. Never the examples over
 # MPI, since mpirun would start its ranks outside of it.
 emulated_suites() {
-    local suites=("${cpu_suites[@]}" "hashes_$1")
+    local suites=("${cpu_suites[@]}")
     if ((full)); then
         printf '%s\n' --no-suite mpi
         return
     fi
-    # a CPU without a path of its own: what was its best one once is there still
-    [[ $1 != generic ]] || suites+=(hashes_scalar)
-    [[ ,$(cpu_paths), == *,$1,* ]] || suites+=("${path_suites[@]}")
+    # that no path has an instruction which its CPU lacks is looked up in the code: the symbols stage
+    [[ ,$(cpu_paths), == *,$1,* ]] || suites+=("${path_suites[@]}" "hashes_$1")
     printf -- '--suite\n%s\n' "${suites[@]}"
 }
 
@@ -463,7 +469,7 @@ stage_haswell() {
 }
 
 stage_neon() {
-    local suites
+    local suites paths=scalar,generic,neon
     if [[ $machine == aarch64 ]]; then
         skip "this machine is AArch64: the gcc and clang stages are this one"
         return 0
@@ -472,22 +478,34 @@ stage_neon() {
         skip "the tests' arm64 libraries come as Debian packages"
         return 0
     fi
-    build_neon
+    if ((full)); then
+        build_neon
+    else
+        # the portable path beside it takes longer to compile than all else: for AArch64 the embedding stage has it, and hashes it
+        paths=scalar,neon
+        build_neon -Dpaths=neon
+    fi
     # by hand only, and made of the templates: it is to follow them
     local -r mca=(aarch64-linux-gnu-gcc -std=c11 -O2 -Wall -Wextra -Werror -I "$root/include" -fsyntax-only "$root/scripts/neon-mca.c")
     part "${mca[@]}"
     part "${mca[@]}" -DNEON_MCA_CONSTANT
     part expect_path neon "${qemu_arm64[@]}" "$build/neon/tools/nrg"
     mapfile -t suites < <(emulated_suites neon)
-    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=scalar,generic,neon part run_tests "$build/neon" "${suites[@]}" --timeout-multiplier 10
+    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths part run_tests "$build/neon" "${suites[@]}" --timeout-multiplier 10
     parts_done
 }
 
-# same_cross_hashes FILE NRG ... : what a build for another machine prints is what is kept.
+# shellcheck disable=SC2016
+# same_cross_hashes LEVEL FILE NRG ... : what `nrg check LEVEL --hash` of a build for another machine prints, an op on each core at a
+# time, is what is kept.
 same_cross_hashes() {
-    local file=$1
-    shift
-    "$@" | diff "$file" - && say "the hashes of $(basename "$file")"
+    local level=$1 file=$2 out=$state/cross-hashes
+    shift 2
+    rm -rf "$out"
+    mkdir "$out"
+    sed -E 's/_(f32|f16|bf16)(-exact)? .*//' "$file" | sort -u |
+        xargs -P "$(nproc)" -I {} sh -c '"$@" >"$0"' "$out/{}" "$@" check ${level:+"$level"} --hash --op {} || return 1
+    sort "$out"/* | diff <(sort "$file") - && say "the hashes of $(basename "$file")"
 }
 
 # The suites in full only, with a Check that is compiled for them; nrg check has their cases, and compares every bit with the scalar
@@ -511,7 +529,10 @@ stage_riscv64() {
     build_riscv64 "${options[@]}"
     nrg="${qemu_riscv64[*]} $build/riscv64/tools/nrg"
     part expect_path generic "${qemu_riscv64[@]}" "$build/riscv64/tools/nrg"
-    side_by_side "$nrg check $quick" "same_cross_hashes $hashes $nrg check $quick --hash"
+    # where all hashes are those of the scalar path elsewhere, there is nothing left for a comparison with the scalar path here
+    # shellcheck disable=SC2086
+    part same_cross_hashes "$quick" "$hashes" $nrg
+    ((!full)) || part $nrg check
     if ((with_suites)); then
         mapfile -t suites < <(emulated_suites generic)
         NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=scalar,generic part run_tests "$build/riscv64" "${suites[@]}" --timeout-multiplier 10
