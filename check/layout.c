@@ -18,6 +18,8 @@ static int type_of(const nrg_operand *o, const nrg_sizes *s)
         return SWEEP_I32;
     case NRG_ELEMENT_I64:
         return SWEEP_I64;
+    case NRG_ELEMENT_BYTE:
+        return SWEEP_BYTE;
     default:
         return (int)s->type[o->element - NRG_ELEMENT_CHOSEN];
     }

@@ -12,12 +12,19 @@
 
 size_t sweep_type_size(int type)
 {
-    return type == SWEEP_F64 || type == SWEEP_I64 ? 8 : type == SWEEP_I32 ? 4 : nrg_dtype_size((nrg_dtype)type);
+    return type == SWEEP_F64 || type == SWEEP_I64 ? 8
+           : type == SWEEP_I32                    ? 4
+           : type == SWEEP_BYTE                   ? 1
+                                                  : nrg_dtype_size((nrg_dtype)type);
 }
 
 const char *sweep_type_name(int type)
 {
-    return type == SWEEP_F64 ? "f64" : type == SWEEP_I64 ? "i64" : type == SWEEP_I32 ? "i32" : nrg_dtype_name((nrg_dtype)type);
+    return type == SWEEP_F64    ? "f64"
+           : type == SWEEP_I64  ? "i64"
+           : type == SWEEP_I32  ? "i32"
+           : type == SWEEP_BYTE ? "byte"
+                                : nrg_dtype_name((nrg_dtype)type);
 }
 
 size_t sweep_row(const sweep_operand *operand, size_t row)

@@ -55,7 +55,7 @@ enum {
 };
 
 /* What an operand is made of: an nrg_dtype, or one of these. */
-enum { SWEEP_F64 = 0x100, SWEEP_I64, SWEEP_I32 };
+enum { SWEEP_F64 = 0x100, SWEEP_I64, SWEEP_I32, SWEEP_BYTE };
 size_t sweep_type_size(int type);
 const char *sweep_type_name(int type);
 

@@ -1080,6 +1080,62 @@ def glu_has_the_same_bits_on_every_path_and_in_place():
     assert done("glu", "none.npy", "--b", "none.npy").shape == (0, 4)
 
 
+# ---- results of quantize ---------------------------------------------------------------------------------------------------------
+
+
+def q8_0_of(x):
+    """ggml's blocks of 32, ties to even: scales in f32, and the bytes."""
+    blocks = x.astype("f4").reshape(*x.shape[:-1], -1, 32)
+    d = (np.abs(blocks).max(-1, keepdims=True) / np.float32(127)).astype("f4")
+    return d, np.rint(blocks * (np.float32(1) / d)).astype("i1")
+
+
+@test
+def quantize_has_the_bytes_of_ggml():
+    for dtype in ("f4", "f2"):
+        x = draw(3, 8, 96, dtype=dtype)
+        x[0, 0, :4] = (127, 0.5, 1.5, -2.5)
+        save(x=x)
+        d, q = q8_0_of(x)
+        blocks = np.concatenate((d.astype("f2").view("u1"), q.view("u1")), -1)
+        plain = done("quantize", "x.npy", "--format", "q8_0", outputs=("q",))
+        assert plain.dtype == np.uint8 and plain.shape == (3, 8, 102)
+        assert plain.tobytes() == blocks.tobytes()
+        away = done("quantize", "x.npy", "--format", "q8_0", "--away", outputs=("q",))
+        assert list(plain[0, 0, 2:6].view("i1")) == [127, 0, 2, -2] and list(away[0, 0, 2:6].view("i1")) == [127, 1, 2, -3]
+        for together, chunk in ((4, 4), (4, 8), (8, 4), (8, 8)):
+            scales = d.astype("f2").reshape(3, 8 // together, together, 3).swapaxes(2, 3).copy().view("u1")
+            bytes_ = q.reshape(3, 8 // together, together, 3, 32 // chunk, chunk).transpose(0, 1, 3, 4, 2, 5).reshape(3, 8 // together, 3, -1)
+            got = done("quantize", "x.npy", "--format", f"q8_0_{together}x{chunk}", outputs=("q",))
+            assert got.tobytes() == np.concatenate((scales.reshape(3, 8 // together, 3, -1), bytes_.view("u1")), -1).tobytes()
+            save(q=got)
+            o = done("dequantize", "q.npy", "--format", f"q8_0_{together}x{chunk}")
+            assert np.array_equal(o, (d.astype("f2").astype("f4") * q).reshape(x.shape))
+        for isa in re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M):
+            assert done("quantize", "x.npy", "--format", "q8_0", "--isa", isa, outputs=("q",)).tobytes() == plain.tobytes(), isa
+
+
+@test
+def quantize_to_int8_and_back():
+    x = draw(5, 70)
+    save(x=x)
+    for name, group in (("int8", 70), ("int8_32", 32), ("int8_64", 64), ("int8_128", 128)):
+        q, scales = done("quantize", "x.npy", "--format", name, outputs=("q", "scales"))
+        assert q.dtype == np.int8 and q.shape == x.shape and scales.dtype == np.float32 and scales.shape == (5, -(-70 // group))
+        save(q=q, scales=scales)
+        each = np.repeat(scales, group, -1)[:, :70]
+        assert np.abs(x - each * q).max() <= scales.max() * 0.50002 and np.abs(q).max() == 127
+        assert np.array_equal(done("dequantize", "q.npy", "--scales", "scales.npy", "--format", name), each * q)
+        half = done("dequantize", "q.npy", "--scales", "scales.npy", "--format", name, "--dtype", "f2")
+        assert half.dtype == np.float16 and np.array_equal(half, (each * q).astype("f2"))
+    save(wide=draw(2, 512), none=np.zeros((0, 256), "f4"))
+    q = done("quantize", "wide.npy", "--format", "q8_K", outputs=("q",))
+    assert q.shape == (2, 584)
+    save(q=q)
+    assert np.abs(done("dequantize", "q.npy", "--format", "q8_K") - np.load("wide.npy")).max() < 0.02
+    assert done("quantize", "none.npy", "--format", "q8_K", outputs=("q",)).shape == (0, 292)
+
+
 # ---- results of rope -------------------------------------------------------------------------------------------------------------
 
 
@@ -2037,6 +2093,26 @@ def refuses_wrong_arguments_of_glu():
 
 
 @test
+def refuses_wrong_arguments_of_quantize():
+    save(x=draw(2, 64), odd=draw(2, 33), scalar=np.float32(1), q=np.zeros((2, 68), "u1"), s=draw(2, 2), wide=draw(2, 3), half=draw(2, 3, dtype="f2"))
+    q, o = ("--q", "o.npy"), ("--o", "o.npy")
+    for arguments, says in (
+        (("x.npy", *q), "--format: needed"), (("--format", "q4_0", "x.npy", *q), "q4_0"), (("--format", "q8_0", *q), "--x: needed"),
+        (("--format", "q8_0", "x.npy"), "--q: needed"), (("--format", "int8", "x.npy", *q), "--scales: needed"),
+        (("--format", "q8_0", "x.npy", *q, "--scales", "t.npy"), "--scales: not written"), (("--format", "q8_0", "odd.npy", *q), "multiple of 32"),
+        (("--format", "q8_0_4x4", "x.npy", *q), "rows that lie together"), (("--format", "int8_64", "scalar.npy", *q, "--scales", "t.npy"), "shape ()"),
+        (("--format", "q8_0", "q.npy", *q), "its dtype is '|u1'"),
+    ):
+        refused("quantize", *arguments, says=says)
+    for arguments, says in (
+        (("--format", "q8_0", "x.npy", *o), "its dtype is '<f4'"), (("--format", "q8_0", "--dtype", "f8", "q.npy", *o), "f8"),
+        (("--format", "q8_K", "q.npy", *o), "multiple of 292"), (("--format", "q8_0", "q.npy", *o, "--scales", "s.npy"), "--scales: not taken"),
+        (("--format", "int8_32", "q.npy", *o, "--scales", "s.npy"), "shape (2, 2)"), (("--format", "int8_32", "q.npy", *o, "--scales", "half.npy"), "'<f2'"),
+    ):
+        refused("dequantize", *arguments, says=says)
+
+
+@test
 def refuses_wrong_arguments_of_position():
     save(x=draw(2, 6, 8), ids=np.arange(6), t=draw(9, 8), half=draw(9, 8, dtype="f2"), beta=draw(32, 2), p0=draw(8), w=draw(8, 8), narrow=draw(9, 7))
     open("o.npy", "w").write("old")
@@ -2503,6 +2579,31 @@ nrg_status nrg_glu_backward(const nrg_glu_args *a, int ith, int nth)
         if (fault("db of glu") && a->dtype == NRG_BF16)
             *((char *)a->db + PLACE(a, db, n, row)) ^= 1;
     }
+    return NRG_OK;
+}
+
+/* Blocks that say their format, and scales of 0. */
+nrg_status nrg_quantize(const nrg_quantize_args *a, int ith, int nth)
+{
+    const size_t together = nrg_quant_rows(a->format), bytes = nrg_quant_bytes(a->format, a->dim), scales = 4 * nrg_quant_scales(a->format, a->dim);
+    const size_t groups = a->rows / together, all = groups * (a->rows2 ? a->rows2 : 1) * (a->rows3 ? a->rows3 : 1);
+    for (size_t n = at(all, ith, nth); n < at(all, ith + 1, nth); n++) {
+        char *q = (char *)a->q + place_of_four(n, groups, a->rows2, a->q_stride, a->q_stride2, a->q_stride3, bytes);
+        memset(q, (int)a->format, bytes);
+        if (a->scales)
+            memset((char *)a->scales + PLACE(a, scales, n, scales), fault("scales of bytes"), scales);
+        if ((fault("blocks") && a->format == NRG_QUANT_Q8_K) || (fault("eight rows") && together == 8 && nth > 1) ||
+            (fault("ties") && a->rounding == NRG_QUANT_AWAY && a->dtype == NRG_F16))
+            q[bytes - 1] ^= 1;
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_dequantize(const nrg_dequantize_args *a, int ith, int nth)
+{
+    const size_t row = a->dim * nrg_dtype_size(a->dtype), rows = a->rows * (a->rows2 ? a->rows2 : 1) * (a->rows3 ? a->rows3 : 1);
+    for (size_t n = at(rows, ith, nth); n < at(rows, ith + 1, nth); n++)
+        memset((char *)a->o + PLACE(a, o, n, row), fault("bytes back") && a->scales ? 1 : 0, row);
     return NRG_OK;
 }
 
@@ -3073,6 +3174,8 @@ def check_finds_a_faulty_path():
         "activation_backward": ("activation backward",),
         "glu": ("glu", "glu of pairs", "limit of glu", "glu of volumes"),
         "glu_backward": ("db of glu", "dx of glu"),
+        "quantize": ("blocks", "eight rows", "ties", "scales of bytes"),
+        "dequantize": ("bytes back",),
         "channel_norm_forward": ("positions", "channels", "layer", "batch", "given", "running", "folded", "residual", "channel activation", "segment",
                                  "many samples", "channel split", "past the channels", "weight of a channel", "channel mean", "channel rstd", "statistics",
                                  "running mean", "cumulative", "sums", "statistics of parts", "sum of parts", "scale", "shift"),
@@ -3180,7 +3283,7 @@ def help_and_version():
     assert run.status == 0 and re.fullmatch(r"nrg \d+\.\d+\.\d+\n", run.out) and not run.err, str(run)
     general = Run("--help")
     assert general.status == 0 and general.out == Run("help").out == Run("-h").out and not general.err, str(general)
-    for command in ("info", "check", "norm", "channel-norm", "glu", "rope", "position"):
+    for command in ("info", "check", "norm", "channel-norm", "glu", "quantize", "dequantize", "rope", "position"):
         assert f"nrg {command} " in general.out
         run = Run(command, "--help")
         assert run.status == 0 and run.out.startswith(f"usage: nrg {command}") and not run.err, str(run)
@@ -3190,7 +3293,7 @@ def help_and_version():
 @test
 def a_report_nobody_receives_is_a_failure():
     with open("/dev/full", "w") as full:
-        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("channel-norm", "--help"), ("glu", "--help"), ("rope", "--help"), ("position", "--help"),
+        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("channel-norm", "--help"), ("glu", "--help"), ("quantize", "--help"), ("dequantize", "--help"), ("rope", "--help"), ("position", "--help"),
                           ("check", "--quick", "--isa", "scalar")):
             run = Run(*arguments, stdout=full)
             one_line(run)

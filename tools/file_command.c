@@ -140,8 +140,9 @@ int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec)
 static int read_inputs(file_call *call)
 {
     for (int i = 0; i < call->command->inputs; i++) {
-        int is_integers = call->command->integers >> i & 1;
-        int status = !call->value[i] ? CLI_DONE : (is_integers ? npy_read_integers : npy_read)(call->value[i], &call->in[i]);
+        const int is_integers = call->command->integers >> i & 1, is_bytes = call->command->integers >> 16 >> i & 1;
+        int (*const read)(const char *, npy_array *) = is_integers ? npy_read_integers : is_bytes ? npy_read_bytes : npy_read;
+        const int status = !call->value[i] ? CLI_DONE : read(call->value[i], &call->in[i]);
         if (status != CLI_DONE)
             return status;
     }

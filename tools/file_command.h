@@ -21,12 +21,14 @@ typedef struct file_command {
     const cli_option *options;  /* inputs, then outputs, then all others, of which the last two are --isa and --help; no name */
     int inputs, outputs, count; /* of inputs and outputs, and of all */
     int operand;                /* which option an argument without one stands for */
-    unsigned integers;          /* bit i: input i has positions or ids */
+    unsigned integers;          /* bit i: input i has positions or ids; bit 16 + i: it has bytes */
     /* Each returns CLI_DONE, or complains and returns the exit status. ask sees the options; compute fills in the outputs that
      * were asked for. */
     int (*ask)(file_call *call);
     int (*compute)(file_call *call);
 } file_command;
+
+#define FILE_BYTES(input) (1u << 16 << (input))
 
 struct file_call {
     const file_command *command;

@@ -31,6 +31,10 @@ static const struct {
 #ifndef NRG_NO_ACTIVATION
     {"glu", command_glu, glu_help},
 #endif
+#ifndef NRG_NO_QUANTIZE
+    {"quantize", command_quantize, quantize_help},
+    {"dequantize", command_dequantize, dequantize_help},
+#endif
 #ifndef NRG_NO_ROPE
     {"rope", command_rope, rope_help},
 #endif
@@ -53,6 +57,10 @@ static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
 #endif
 #ifndef NRG_NO_ACTIVATION
                             "  nrg glu            gated linear units (SwiGLU, GEGLU) of .npy files\n"
+#endif
+#ifndef NRG_NO_QUANTIZE
+                            "  nrg quantize       rows of a .npy file as bytes with scales: q8_0, q8_K, int8\n"
+                            "  nrg dequantize     and back\n"
 #endif
 #ifndef NRG_NO_ROPE
                             "  nrg rope           rotary position embedding of a .npy file, or the table of its angles\n"

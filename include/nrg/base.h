@@ -123,6 +123,7 @@ NRG_API const char *nrg_dtype_name(nrg_dtype dtype);
  *   embed       embed.h; nrg_embed_norm_forward() where norm is there too
  *   relative    relative.h, relative_shift.h
  *   bias        score_bias.h
+ *   quantize    quantize.h
  *
  * The name of family i (0-based), or NULL past the last: iterate from 0 until NULL. */
 NRG_API const char *nrg_family_name(unsigned i);

@@ -18,6 +18,7 @@
 #include "rope.h"
 #include "norm_rope.h"
 #include "sinusoidal.h"
+#include "quantize.h"
 #include "recurrent.h"
 #include "floater.h"
 #include "embed.h"

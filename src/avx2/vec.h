@@ -313,4 +313,36 @@ NRG_INLINE vf v_zip_high(vf even, vf odd)
     return _mm256_permute2f128_ps(_mm256_unpacklo_ps(even, odd), _mm256_unpackhi_ps(even, odd), 0x31);
 }
 
+/* ---- to bytes and back: 32 elements, V_BYTES vectors ---- */
+
+enum { V_BYTES = 32 / VN };
+
+/* The larger of m and |a|, where m has no sign; a NaN is larger than any number. */
+NRG_INLINE vf v_max_abs(vf m, vf a)
+{
+    return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(m), _mm256_castps_si256(v_abs(a))));
+}
+/* The largest lane of such. */
+NRG_INLINE float v_fold_max(vf m)
+{
+    __m256i a = _mm256_castps_si256(m);
+    __m128i four = _mm_max_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    __m128i two = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_max_epi32(two, _mm_shuffle_epi32(two, 0xb1))));
+}
+/* Rounded to nearest, ties to even. */
+NRG_INLINE void v_st_bytes(int8_t *p, const vf v[V_BYTES])
+{
+    __m256i low = _mm256_packs_epi32(_mm256_cvtps_epi32(v[0]), _mm256_cvtps_epi32(v[1]));
+    __m256i high = _mm256_packs_epi32(_mm256_cvtps_epi32(v[2]), _mm256_cvtps_epi32(v[3]));
+    __m256i bytes = _mm256_packs_epi16(low, high); /* by fours, those of the lower halves first */
+    _mm256_storeu_si256((__m256i *)p, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+}
+NRG_INLINE void v_ld_bytes(vf v[V_BYTES], const int8_t *p)
+{
+    NRG_UNROLL
+    for (int i = 0; i < V_BYTES; i++)
+        v[i] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p + i * VN))));
+}
+
 #endif

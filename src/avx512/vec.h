@@ -335,4 +335,35 @@ NRG_INLINE vf v_zip_high(vf even, vf odd)
     return _mm512_permutex2var_ps(even, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), odd);
 }
 
+/* ---- to bytes and back: 32 elements, V_BYTES vectors ---- */
+
+enum { V_BYTES = 32 / VN };
+
+/* The larger of m and |a|, where m has no sign; a NaN is larger than any number. */
+NRG_INLINE vf v_max_abs(vf m, vf a)
+{
+    return _mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(m), _mm512_castps_si512(_mm512_abs_ps(a))));
+}
+/* The largest lane of such. */
+NRG_INLINE float v_fold_max(vf m)
+{
+    __m512i a = _mm512_castps_si512(m);
+    __m256i eight = _mm256_max_epi32(_mm512_castsi512_si256(a), _mm512_extracti32x8_epi32(a, 1));
+    __m128i four = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    __m128i two = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_max_epi32(two, _mm_shuffle_epi32(two, 0xb1))));
+}
+/* Rounded to nearest, ties to even. */
+NRG_INLINE void v_st_bytes(int8_t *p, const vf v[V_BYTES])
+{
+    _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v[0])));
+    _mm_storeu_si128((__m128i *)p + 1, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v[1])));
+}
+NRG_INLINE void v_ld_bytes(vf v[V_BYTES], const int8_t *p)
+{
+    NRG_UNROLL
+    for (int i = 0; i < V_BYTES; i++)
+        v[i] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p + i)));
+}
+
 #endif

@@ -403,4 +403,40 @@ NRG_INLINE vf v_odd(vf a, vf b) { return V_SHUFFLE(a, b, 1, 3, 5, 7); }
 NRG_INLINE vf v_zip_low(vf even, vf odd) { return V_SHUFFLE(even, odd, 0, 4, 1, 5); }
 NRG_INLINE vf v_zip_high(vf even, vf odd) { return V_SHUFFLE(even, odd, 2, 6, 3, 7); }
 
+/* ---- to bytes and back: 32 elements, V_BYTES vectors ---- */
+
+enum { V_BYTES = 32 / VN };
+
+/* The larger of m and |a|, where m has no sign; a NaN is larger than any number. */
+NRG_INLINE vf v_max_abs(vf m, vf a)
+{
+    const vm x = (vm)m, y = (vm)a & INT32_MAX, more = x > y;
+    return (vf)((more & x) | (~more & y));
+}
+/* The largest lane of such. */
+NRG_INLINE float v_fold_max(vf m)
+{
+    const vf two = v_max_abs(m, V_SHUFFLE(m, m, 2, 3, 0, 1));
+    return v_max_abs(two, V_SHUFFLE(two, two, 1, 0, 3, 2))[0];
+}
+/* Rounded to nearest, ties to even, by the bits of 1.5·2^23 + a. */
+typedef int8_t v_four_bytes __attribute__((vector_size(4)));
+NRG_INLINE void v_st_bytes(int8_t *p, const vf v[V_BYTES])
+{
+    NRG_UNROLL
+    for (int i = 0; i < V_BYTES; i++) {
+        const v_four_bytes bytes = __builtin_convertvector((vm)(v[i] + 0x1.8p23f), v_four_bytes);
+        memcpy(p + i * VN, &bytes, sizeof bytes);
+    }
+}
+NRG_INLINE void v_ld_bytes(vf v[V_BYTES], const int8_t *p)
+{
+    NRG_UNROLL
+    for (int i = 0; i < V_BYTES; i++) {
+        v_four_bytes bytes;
+        memcpy(&bytes, p + i * VN, sizeof bytes);
+        v[i] = __builtin_convertvector(bytes, vf);
+    }
+}
+
 #endif

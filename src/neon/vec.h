@@ -257,4 +257,38 @@ NRG_INLINE vf v_odd(vf a, vf b) { return vuzp2q_f32(a, b); }
 NRG_INLINE vf v_zip_low(vf even, vf odd) { return vzip1q_f32(even, odd); }
 NRG_INLINE vf v_zip_high(vf even, vf odd) { return vzip2q_f32(even, odd); }
 
+/* ---- to bytes and back: 32 elements, V_BYTES vectors ---- */
+
+enum { V_BYTES = 32 / VN };
+
+/* The larger of m and |a|, where m has no sign; a NaN is larger than any number. */
+NRG_INLINE vf v_max_abs(vf m, vf a)
+{
+    return vreinterpretq_f32_u32(vmaxq_u32(vreinterpretq_u32_f32(m), vreinterpretq_u32_f32(vabsq_f32(a))));
+}
+/* The largest lane of such. */
+NRG_INLINE float v_fold_max(vf m)
+{
+    return vget_lane_f32(vreinterpret_f32_u32(vdup_n_u32(vmaxvq_u32(vreinterpretq_u32_f32(m)))), 0);
+}
+/* Rounded to nearest, ties to even. */
+NRG_INLINE void v_st_bytes(int8_t *p, const vf v[V_BYTES])
+{
+    NRG_UNROLL
+    for (int i = 0; i < V_BYTES; i += 4) {
+        int16x8_t low = vmovn_high_s32(vmovn_s32(vcvtnq_s32_f32(v[i])), vcvtnq_s32_f32(v[i + 1]));
+        int16x8_t high = vmovn_high_s32(vmovn_s32(vcvtnq_s32_f32(v[i + 2])), vcvtnq_s32_f32(v[i + 3]));
+        vst1q_s8(p + i * VN, vmovn_high_s16(vmovn_s16(low), high));
+    }
+}
+NRG_INLINE void v_ld_bytes(vf v[V_BYTES], const int8_t *p)
+{
+    NRG_UNROLL
+    for (int i = 0; i < V_BYTES; i += 2) {
+        int16x8_t both = vmovl_s8(vld1_s8(p + i * VN));
+        v[i] = vcvtq_f32_s32(vmovl_s16(vget_low_s16(both)));
+        v[i + 1] = vcvtq_f32_s32(vmovl_high_s16(both));
+    }
+}
+
 #endif

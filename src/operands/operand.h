@@ -32,6 +32,7 @@ typedef enum nrg_element {
     NRG_ELEMENT_F64,
     NRG_ELEMENT_I32,
     NRG_ELEMENT_I64,
+    NRG_ELEMENT_BYTE,
     NRG_ELEMENT_CHOSEN /* + k: nrg_sizes.type[k] */
 } nrg_element;
 
@@ -139,7 +140,7 @@ static inline size_t nrg_element_bytes(unsigned element, const nrg_sizes *s)
 {
     if (element >= NRG_ELEMENT_CHOSEN)
         return s->type[element - NRG_ELEMENT_CHOSEN] == NRG_F32 ? 4 : 2;
-    return element == NRG_ELEMENT_F64 || element == NRG_ELEMENT_I64 ? 8 : 4;
+    return element == NRG_ELEMENT_BYTE ? 1 : element == NRG_ELEMENT_F64 || element == NRG_ELEMENT_I64 ? 8 : 4;
 }
 
 /* Dimensions beside the rows: 0 stands for 1; and rows of all of them. */

@@ -9,6 +9,7 @@
 #include "../../src/operands/activation.h"
 #include "../../src/operands/glu.h"
 #include "../../src/operands/norm.h"
+#include "../../src/operands/quantize.h"
 #include "../harness/element.h"
 #include "../harness/support.h"
 
@@ -412,6 +413,34 @@ static uint32_t draw_glu_backward(void *const *part, nrg_dtype dtype, uint64_t *
 static nrg_status run_glu(void *const *part, int ith, int nth) { return nrg_glu_forward(part[0], ith, nth); }
 static nrg_status run_glu_back(void *const *part, int ith, int nth) { return nrg_glu_backward(part[0], ith, nth); }
 
+/* Formats whose rows lie alone: others have fewer rows of bytes than of floats. */
+static nrg_quant_format draw_format(uint64_t *random, size_t *dim)
+{
+    static const nrg_quant_format formats[] = {NRG_QUANT_Q8_0, NRG_QUANT_Q8_K, NRG_QUANT_INT8, NRG_QUANT_INT8_64};
+    const nrg_quant_format format = formats[test_draw(random, 4)];
+    *dim = nrg_quant_has_scales(format) ? 1 + test_draw(random, 70) : nrg_quant_block(format) * (1 + test_draw(random, 2));
+    return format;
+}
+
+static uint32_t draw_quantize(void *const *part, nrg_dtype dtype, uint64_t *random)
+{
+    size_t dim;
+    const nrg_quant_format format = draw_format(random, &dim);
+    *(nrg_quantize_args *)part[0] = nrg_quantize_args_init(format, dtype, 0, dim, NULL, NULL, NULL);
+    return nrg_quant_has_scales(format) ? NRG_BIT(NRG_QUANTIZE_SCALES) : 0;
+}
+
+static uint32_t draw_dequantize(void *const *part, nrg_dtype dtype, uint64_t *random)
+{
+    size_t dim;
+    const nrg_quant_format format = draw_format(random, &dim);
+    *(nrg_dequantize_args *)part[0] = nrg_dequantize_args_init(format, dtype, 0, dim, NULL, NULL, NULL);
+    return nrg_quant_has_scales(format) ? NRG_BIT(NRG_DEQUANTIZE_SCALES) : 0;
+}
+
+static nrg_status run_quantize(void *const *part, int ith, int nth) { return nrg_quantize(part[0], ith, nth); }
+static nrg_status run_dequantize(void *const *part, int ith, int nth) { return nrg_dequantize(part[0], ith, nth); }
+
 #define ROWS(part, type) part, NRG_AT(type, rows), NRG_AT(type, rows2), NRG_AT(type, rows3)
 
 static const planes_op ops[] = {
@@ -424,6 +453,8 @@ static const planes_op ops[] = {
      run_activation_back, NULL, NULL},
     {"glu", &nrg_call_glu_forward, ROWS(0, nrg_glu_args), draw_glu_forward, run_glu, NULL, NULL},
     {"glu_backward", &nrg_call_glu_backward, ROWS(0, nrg_glu_args), draw_glu_backward, run_glu_back, NULL, NULL},
+    {"quantize", &nrg_call_quantize, ROWS(0, nrg_quantize_args), draw_quantize, run_quantize, NULL, NULL},
+    {"dequantize", &nrg_call_dequantize, ROWS(0, nrg_dequantize_args), draw_dequantize, run_dequantize, NULL, NULL},
 };
 
 START_TEST(planes_are_one_matrix)

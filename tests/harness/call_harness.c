@@ -81,6 +81,7 @@ static operand as_operand(const call_case *c, const call_layout *l, int i)
     memset(&p, 0, sizeof p);
     p.name = o->name;
     p.dtype = o->type < CALL_I32 ? (nrg_dtype)o->type : NRG_F32;
+    p.is_bytes = o->type == CALL_BYTE;
     p.rows = o->scratch ? 1 : o->rows;
     p.dim = words * (o->scratch ? o->scratch(c->context, l->nth) : o->dim);
     p.group = o->scratch ? 0 : o->group;

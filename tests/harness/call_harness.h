@@ -34,7 +34,7 @@
 #include "rows.h"
 
 /* Types of operands beside the dtypes. The 8-byte ones are for workspaces too: what wants the alignment of a double. */
-enum { CALL_I32 = 16, CALL_I64, CALL_F64 };
+enum { CALL_I32 = 16, CALL_I64, CALL_F64, CALL_BYTE };
 
 typedef enum call_role {
     CALL_INPUT,  /* cannot be written during the call, not even with what it holds */

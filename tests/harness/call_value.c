@@ -10,6 +10,8 @@
 
 size_t value_bytes(int type)
 {
+    if (type == CALL_BYTE)
+        return 1;
     return type == CALL_I32 ? 4 : type == CALL_I64 || type == CALL_F64 ? 8 : nrg_dtype_size((nrg_dtype)type);
 }
 
@@ -25,6 +27,11 @@ static void draw_row(void *row, const call_operand *o, uint64_t seed, float *val
             else
                 memcpy((char *)row + 8 * i, &wide, 8);
         }
+        return;
+    }
+    if (o->type == CALL_BYTE) {
+        for (size_t i = 0; i < o->dim; i++)
+            ((unsigned char *)row)[i] = (unsigned char)test_draw(&state, 256);
         return;
     }
     size_t how = test_draw(&state, 8);
@@ -60,6 +67,8 @@ void *value_draw(const call_operand *o, uint64_t seed)
 static uint64_t bits_of(const void *tensor, size_t i, int type)
 {
     uint64_t wide;
+    if (type == CALL_BYTE)
+        return ((const unsigned char *)tensor)[i];
     if (value_bytes(type) < 8)
         return element_bits(tensor, i, type == CALL_I32 ? NRG_F32 : (nrg_dtype)type);
     memcpy(&wide, (const char *)tensor + 8 * i, 8);
@@ -90,7 +99,7 @@ static void write_value(char *text, size_t room, const void *tensor, size_t i, i
         memcpy(&value, &bits, 8);
     else if (type < CALL_I32)
         value = (double)element_get(tensor, i, (nrg_dtype)type);
-    if (type == CALL_I32 || type == CALL_I64)
+    if (type == CALL_I32 || type == CALL_I64 || type == CALL_BYTE)
         snprintf(text, room, "0x%llx (%lld)", (unsigned long long)bits, (long long)integer);
     else
         snprintf(text, room, "0x%llx (%.17g)", (unsigned long long)bits, value);

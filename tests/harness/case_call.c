@@ -8,7 +8,11 @@
 
 static int type_of(int type)
 {
-    return type == SWEEP_F64 ? CALL_F64 : type == SWEEP_I64 ? CALL_I64 : type == SWEEP_I32 ? CALL_I32 : type;
+    return type == SWEEP_F64    ? CALL_F64
+           : type == SWEEP_I64  ? CALL_I64
+           : type == SWEEP_I32  ? CALL_I32
+           : type == SWEEP_BYTE ? CALL_BYTE
+                                : type;
 }
 
 static call_role role_of(const sweep_operand *o, int slot)

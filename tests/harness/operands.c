@@ -18,8 +18,9 @@ typedef struct region {
 
 static region regions[OPERANDS_MOST];
 
-static size_t row_bytes(const operand *o) { return o->dim * nrg_dtype_size(o->dtype); }
-static size_t step(const operand *o) { return o->unit ? o->unit : nrg_dtype_size(o->dtype); }
+static size_t size_of(const operand *o) { return o->is_bytes ? 1 : nrg_dtype_size(o->dtype); }
+static size_t row_bytes(const operand *o) { return o->dim * size_of(o); }
+static size_t step(const operand *o) { return o->unit ? o->unit : size_of(o); }
 static size_t groups(const operand *o) { return o->group ? o->rows / o->group : o->rows; }
 
 /* Bytes from the start of `rows` rows to the end of the last. */
@@ -77,10 +78,10 @@ static int interleaves(const operand *o) { return o->wanted && o->tensor && !o->
 static void place_interleaved(operand *all, int count, const operand_place *places, int first)
 {
     size_t offset[OPERANDS_MOST] = {0}, used = 0, end = 0, rows = 1;
-    for (size_t element = 4; element >= 2; element -= 2)
+    for (size_t element = 4; element; element /= 2)
         for (int output = 1; output >= 0; output--)
             for (int i = 0; i < count; i++) {
-                if (!interleaves(&all[i]) || nrg_dtype_size(all[i].dtype) != element || all[i].output != output)
+                if (!interleaves(&all[i]) || size_of(&all[i]) != element || all[i].output != output)
                     continue;
                 offset[i] = used;
                 end = used + slice_bytes(&all[i], &places[i]);

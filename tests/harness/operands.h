@@ -26,6 +26,7 @@ typedef struct operand_place {
 typedef struct operand {
     const char *name;
     nrg_dtype dtype;
+    int is_bytes; /* and of no dtype */
     size_t dim, rows;
     size_t group;       /* rows of a group (the heads of a token), which have a stride of their own; 0: no groups */
     int wanted;         /* gets memory of its own */

@@ -1090,6 +1090,48 @@ START_TEST(sums_fold_by_halves)
 }
 END_TEST
 
+/* ---- bytes ---- */
+
+START_TEST(bytes_and_back)
+{
+    for (int first = -254; first <= 254; first++) {
+        float in[32], out[32];
+        int8_t bytes[33];
+        vf v[V_BYTES], again[V_BYTES];
+        bytes[32] = 99;
+        for (int i = 0; i < 32; i++)
+            in[i] = (float)((first + 254 + i) % 509 - 254) / 2 * (i % 3 == 2 ? 0x1.fffffep-1f : 1);
+        for (int i = 0; i < V_BYTES; i++)
+            v[i] = v_ld_f32(in + i * VN);
+        v_st_bytes(bytes, v);
+        v_ld_bytes(again, bytes);
+        for (int i = 0; i < V_BYTES; i++)
+            v_st_f32(out + i * VN, again[i]);
+        for (int i = 0; i < 32; i++)
+            if (bytes[i] != (int8_t)rint((double)in[i]) || out[i] != (float)bytes[i])
+                ck_abort_msg(VEC_PATH ": %a becomes %d, and %a", (double)in[i], bytes[i], (double)out[i]);
+        ck_assert_int_eq(bytes[32], 99);
+    }
+}
+END_TEST
+
+START_TEST(largest_magnitude)
+{
+    static const float others[] = {0, 1, 0x1p-149f, FLT_MAX, (float)INFINITY, (float)NAN};
+    for (size_t l = 0; l < VN; l++)
+        for (size_t n = 0; n < COUNT(others); n++)
+            for (int sign = 0; sign < 2; sign++) {
+                float in[VN];
+                for (size_t i = 0; i < VN; i++)
+                    in[i] = i == l ? (sign ? -others[n] : others[n]) : i % 2 ? 0x1p-149f : -0.0f;
+                const float wanted = others[n] > 0x1p-149f || isnan(others[n]) ? others[n] : 0x1p-149f;
+                const float got = v_fold_max(v_max_abs(v_zero(), v_ld_f32(in)));
+                if (got != wanted && !(isnan(got) && isnan(wanted)))
+                    ck_abort_msg(VEC_PATH ": %a and not %a", (double)got, (double)wanted);
+            }
+}
+END_TEST
+
 Suite *vec_suite(void)
 {
     Suite *suite = suite_create("vec.h of " VEC_PATH);
@@ -1118,5 +1160,8 @@ Suite *vec_suite(void)
     tcase_add_test(reductions, floats_fold_by_halves);
     tcase_add_test(reductions, rows_fold_side_by_side);
     tcase_add_loop_test(reductions, sums_fold_by_halves, 0, 2);
+    TCase *of_bytes = test_case(suite, "bytes");
+    tcase_add_test(of_bytes, bytes_and_back);
+    tcase_add_test(of_bytes, largest_magnitude);
     return suite;
 }

@@ -54,7 +54,7 @@ int arrays_match_weights(npy_array *w, npy_array *b)
 
 int array_reserve(npy_array *array)
 {
-    size_t bytes = array->count * nrg_dtype_size(array->dtype);
+    size_t bytes = array->count * npy_size(array->dtype);
     array->data = malloc(bytes ? bytes : 1);
     return array->data ? CLI_DONE : arrays_no_memory(bytes);
 }
@@ -84,7 +84,7 @@ int arrays_write(const npy_array *arrays, const char *const *names, int count, o
             continue;
         char header[NPY_HEADER_ROOM];
         size_t length = npy_header(header, array->dtype, &array->shape);
-        int status = output_write(set, index++, header, length, array->data, array->count * nrg_dtype_size(array->dtype));
+        int status = output_write(set, index++, header, length, array->data, array->count * npy_size(array->dtype));
         if (status != CLI_DONE)
             return status;
     }

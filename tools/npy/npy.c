@@ -179,6 +179,7 @@ typedef struct element_type {
 } element_type;
 
 static const element_type floats[2] = {{"<f4", NRG_F32, 4}, {"<f2", NRG_F16, 2}};
+static const element_type byte_types[2] = {{"|u1", (nrg_dtype)NPY_U1, 1}, {"|i1", (nrg_dtype)NPY_I1, 1}};
 static const element_type integers[2] = {{"<i4", NRG_DTYPE_SAME, 4}, {"<i8", NRG_DTYPE_SAME, 8}};
 
 static int refuse_dtype(const char *path, const header *h, const element_type types[2])
@@ -365,7 +366,14 @@ int npy_read(const char *path, npy_array *array) { return read_types(path, float
 
 int npy_read_integers(const char *path, npy_array *array) { return read_types(path, integers, array); }
 
-const char *npy_descr(nrg_dtype dtype) { return dtype == NRG_F32 ? "<f4" : "<f2"; }
+int npy_read_bytes(const char *path, npy_array *array) { return read_types(path, byte_types, array); }
+
+size_t npy_size(nrg_dtype dtype) { return (int)dtype >= NPY_U1 ? 1 : nrg_dtype_size(dtype); }
+
+const char *npy_descr(nrg_dtype dtype)
+{
+    return (int)dtype == NPY_U1 ? "|u1" : (int)dtype == NPY_I1 ? "|i1" : dtype == NRG_F32 ? "<f4" : "<f2";
+}
 
 size_t npy_header(char header_text[NPY_HEADER_ROOM], nrg_dtype dtype, const npy_shape *shape)
 {

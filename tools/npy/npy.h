@@ -1,5 +1,5 @@
-/* tools/npy/npy.h: NumPy's .npy format, as far as the commands need it: little-endian arrays in C order, f32 and f16, and to be
- * read i32 and i64.
+/* tools/npy/npy.h: NumPy's .npy format, as far as the commands need it: little-endian arrays in C order, f32 and f16, bytes with
+ * and without a sign, and to be read i32 and i64.
  *
  * The format: numpy/lib/format.py, versions 1.0, 2.0 and 3.0. Data is read and written as it lies in memory, so this code is for
  * little-endian hosts, which are the only ones nrg is built for.
@@ -18,13 +18,16 @@ enum {
     NPY_SHAPE_ROOM = 128
 };
 
+/* Beside the values of nrg_dtype. */
+enum { NPY_U1 = 32, NPY_I1 };
+
 typedef struct npy_shape {
     int ndim;
     size_t dims[NPY_MAX_NDIM];
 } npy_shape;
 
 typedef struct npy_array {
-    nrg_dtype dtype; /* NRG_F32 or NRG_F16; of integers NRG_DTYPE_SAME */
+    nrg_dtype dtype; /* NRG_F32 or NRG_F16, or of bytes NPY_U1 or NPY_I1; of integers NRG_DTYPE_SAME */
     npy_shape shape;
     size_t count; /* elements */
     void *data;   /* from malloc; never NULL after npy_read, not even for no elements. Of integers: int32_t */
@@ -36,10 +39,16 @@ int npy_read(const char *path, npy_array *array);
 /* The same for positions and ids, of 32 or 64 bits in the file, which have to fit 32. */
 int npy_read_integers(const char *path, npy_array *array);
 
+/* The same for bytes. */
+int npy_read_bytes(const char *path, npy_array *array);
+
 /* Writes the header of version 1.0 for an array, a multiple of 64 bytes, and returns its length. */
 size_t npy_header(char header[NPY_HEADER_ROOM], nrg_dtype dtype, const npy_shape *shape);
 
-/* "<f4", "<f2". */
+/* Bytes of an element; of no integers. */
+size_t npy_size(nrg_dtype dtype);
+
+/* "<f4", "<f2", "|u1", "|i1". */
 const char *npy_descr(nrg_dtype dtype);
 
 /* "(3, 4)"; a long one ends in "...". Returns text. */

@@ -1,0 +1,53 @@
+/* nrg_quantize and nrg_dequantize.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../../src/operands/quantize.h"
+#include "../family.h"
+
+static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096)};
+static const bench_shape groups[] = {BENCH_ROWS(512, 4096)};
+
+#define OP(name, there, format, where)                                                                                           \
+    {                                                                                                                            \
+        name, there, BENCH_SHAPES(where), .option = NRG_QUANT_##format                                                           \
+    }
+#define OPS(scales)                                                                                                              \
+    OP("q8_0", 0, Q8_0, shapes), OP("q8_k", 0, Q8_K, shapes), OP("q8_0-4x4", 0, Q8_0_4X4, groups),                               \
+        OP("q8_0-4x8", 0, Q8_0_4X8, groups), OP("q8_k-4x8", 0, Q8_K_4X8, groups), OP("int8", scales, INT8, shapes),              \
+        OP("int8-32", scales, INT8_32, groups), OP("int8-128", scales, INT8_128, groups)
+
+static const bench_op quantize_ops[] = {OPS(1u << NRG_QUANTIZE_SCALES)};
+static const bench_op dequantize_ops[] = {OPS(1u << NRG_DEQUANTIZE_SCALES)};
+
+static void prepare(const bench_case *c, void *const *part)
+{
+    *(nrg_quantize_args *)part[0] =
+        nrg_quantize_args_init((nrg_quant_format)c->op->option, c->dtype, c->shape.rows, c->shape.dim, NULL, NULL, NULL);
+}
+
+static void prepare_back(const bench_case *c, void *const *part)
+{
+    *(nrg_dequantize_args *)part[0] =
+        nrg_dequantize_args_init((nrg_quant_format)c->op->option, c->dtype, c->shape.rows, c->shape.dim, NULL, NULL, NULL);
+}
+
+BENCH_FUNCTION(quantize, nrg_call_quantize, nrg_quantize(part[0], ith, nth))
+BENCH_FUNCTION(dequantize, nrg_call_dequantize, nrg_dequantize(part[0], ith, nth))
+
+const bench_family bench_quantize = {
+    .kernel = "quantize",
+    BENCH_OPS(quantize_ops),
+    .quick_ops = "q8_0",
+    .quick_shapes = "1x4096,512x4096",
+    .function = &quantize,
+    .prepare = prepare,
+};
+
+const bench_family bench_dequantize = {
+    .kernel = "dequantize",
+    BENCH_OPS(dequantize_ops),
+    .quick_ops = "q8_0",
+    .quick_shapes = "1x4096,512x4096",
+    .function = &dequantize,
+    .prepare = prepare_back,
+};

@@ -1,0 +1,44 @@
+/* The job of rows to blocks of bytes and back, and what other kernels call of them.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_JOB_QUANTIZE_H
+#define NRG_JOB_QUANTIZE_H
+
+#include "../../include/nrg/cpu.h"
+#include "../../include/nrg/quantize.h"
+#include "../paths.h"
+
+/* Groups begin to end of rows that lie together (nrg_quant_rows; mostly one row), of a plane. */
+typedef struct nrg_quantize_job {
+    const char *x;                            /* quantize: rows of floats, */
+    char *q, *scales;                         /* and what becomes of them; scales: NULL where blocks have theirs */
+    const char *q_in, *scales_in;             /* dequantize: the same, */
+    char *o;                                  /* and the rows */
+    size_t x_stride, q_stride, scales_stride; /* bytes: from row to row of x or o, from group to group, from row to row */
+    size_t dim, begin, end;
+    nrg_quant_format format;
+    nrg_quant_rounding rounding;
+} nrg_quantize_job;
+
+/* Where rows that another kernel makes as floats go: one row of a group of them. */
+typedef struct nrg_quant_row {
+    char *q;       /* of the group */
+    float *scales; /* of the row; NULL where blocks have theirs */
+    size_t row;    /* in the group */
+    nrg_quant_format format;
+    nrg_quant_rounding rounding;
+} nrg_quant_row;
+
+/* quantize_floats: elements first to first + n of a row, which are whole blocks, the row's last one included; with a scale a row,
+ * all of it, or, where amax is its largest magnitude (nrg_<path>_amax, of parts of it), any part from a multiple of 32 on.
+ * amax: the largest magnitude of n floats and of so_far, which is not below 0; a NaN is larger than all. */
+#define NRG_QUANTIZE_FLOATS(path, isa, unused)                                                                                   \
+    void nrg_##path##_quantize_floats(const nrg_quant_row *to, const float *x, size_t first, size_t n, float amax);              \
+    float nrg_##path##_amax(const float *x, size_t n, float so_far);
+NRG_EACH_PATH(NRG_QUANTIZE_FLOATS, )
+#undef NRG_QUANTIZE_FLOATS
+
+/* As amax of quantize_floats: find it in what is given. */
+#define NRG_AMAX_UNKNOWN (-1.0f)
+
+#endif

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+#define NRG_OP quantize
+#include "table.h"

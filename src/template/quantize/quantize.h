@@ -1,0 +1,97 @@
+/* Rows to blocks of bytes, and back: the kernels.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_QUANTIZE_H
+#define NRG_TEMPLATE_QUANTIZE_H
+
+#include "quantize_blocks.h"
+
+NRG_INLINE void quantize_rows(const nrg_quantize_job *job, nrg_dtype D)
+{
+    const size_t together = nrg_quant_rows(job->format), dim = job->dim;
+    for (size_t row = job->begin * together, end = job->end * together; row < end; row++) {
+        const nrg_quant_row to = {.q = job->q + row / together * job->q_stride,
+                                  .scales = job->scales ? (float *)(job->scales + row * job->scales_stride) : NULL,
+                                  .row = row % together,
+                                  .format = job->format,
+                                  .rounding = job->rounding};
+        quantize_row(&to, job->x + row * job->x_stride, 0, dim, NRG_AMAX_UNKNOWN, D);
+    }
+}
+
+NRG_PATH_KERNEL(quantize, f32, quantize, quantize_rows(job, NRG_F32))
+NRG_PATH_KERNEL(quantize, f16, quantize, quantize_rows(job, NRG_F16))
+NRG_PATH_KERNEL(quantize, bf16, quantize, quantize_rows(job, NRG_BF16))
+
+/* n elements of a block: times d. */
+NRG_INLINE void read_bytes_of(const quant_place *p, const char *from, char *o, size_t first, size_t n, float d, nrg_dtype D)
+{
+    const vf factor = v_set1(d);
+    vf v[V_BYTES];
+    int8_t part[32] = {0};
+    for (size_t i = 0; i < n; i += 32) {
+        const size_t some = least_of(n - i, 32);
+        const int8_t *q = (const int8_t *)from + i;
+        if (p->rows > 1) {
+            gather_chunks(p, part, from + i * p->rows);
+            q = part;
+        } else if (some < 32) {
+            memcpy(part, q, some);
+            q = part;
+        }
+        v_ld_bytes(v, q);
+        NRG_UNROLL
+        for (int k = 0; k < V_BYTES; k++)
+            v[k] = v_mul(v[k], factor);
+        if (some == 32) {
+            store_step(v, V_BYTES, o, first + i, VN, D, 0);
+            continue;
+        }
+        for (size_t k = 0; k * VN < some; k++)
+            store_step(v + k, 1, o, first + i + k * VN, least_of(some - k * VN, VN), D, 0);
+    }
+}
+
+NRG_BY_DTYPE(read_bytes, (p, from, o, first, n, d), const quant_place *p, const char *from, char *o, size_t first, size_t n,
+             float d)
+
+NRG_INLINE float scale_at(const quant_place *p, size_t number)
+{
+    float d, of_f16[VN];
+    uint16_t half;
+    if (p->scales)
+        return p->scales[number];
+    if (p->has_sums) {
+        memcpy(&d, place_scale(p, number), sizeof d);
+        return d;
+    }
+    memcpy(&half, place_scale(p, number), sizeof half);
+    v_st_f32(of_f16, v_from_f16(v_ldn_half(&half, 1)));
+    return of_f16[0];
+}
+
+static void dequantize_rows(const nrg_quantize_job *job, nrg_dtype D)
+{
+    const size_t together = nrg_quant_rows(job->format), dim = job->dim;
+    for (size_t row = job->begin * together, end = job->end * together; row < end; row++) {
+        /* read only from here on: the same struct says where rows lie that are written */
+        const nrg_quant_row from = {.q = (char *)(uintptr_t)job->q_in + row / together * job->q_stride,
+                                    .scales =
+                                        job->scales_in ? (float *)((uintptr_t)job->scales_in + row * job->scales_stride) : NULL,
+                                    .row = row % together,
+                                    .format = job->format};
+        const quant_place p = quant_place_of(&from);
+        const size_t block = p.block ? p.block : dim;
+        char *o = job->o + row * job->x_stride;
+        for (size_t i = 0, number = 0; i < dim; i += block, number++) {
+            const char *bytes = p.scales ? p.q + i : place_block(&p, number);
+            read_bytes(&p, bytes, o, i, least_of(dim - i, block), scale_at(&p, number), D);
+        }
+    }
+}
+
+NRG_PATH_KERNEL(dequantize, f32, quantize, dequantize_rows(job, NRG_F32))
+NRG_PATH_KERNEL(dequantize, f16, quantize, dequantize_rows(job, NRG_F16))
+NRG_PATH_KERNEL(dequantize, bf16, quantize, dequantize_rows(job, NRG_BF16))
+
+#endif

@@ -1,0 +1,226 @@
+/* Blocks of elements as bytes with a scale, a row at a time.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_QUANTIZE_BLOCKS_H
+#define NRG_TEMPLATE_QUANTIZE_BLOCKS_H
+
+#include "../../job/quantize.h"
+#include "../step.h"
+#include "quantize_place.h"
+
+/* Blocks whose scales are computed at once: two divisions take as long for a vector of them as for one. */
+enum { SCALES = 16 };
+
+NRG_INLINE size_t least_of(size_t a, size_t b) { return a < b ? a : b; }
+
+/* The first n of 32 elements from i on; behind them are zeros. */
+NRG_INLINE void load_bytes_of(vf v[V_BYTES], const char *x, size_t i, size_t n, nrg_dtype D)
+{
+    if (n >= 32) {
+        load_step(v, V_BYTES, x, i, VN, D);
+        return;
+    }
+    for (size_t j = 0; j < V_BYTES; j++)
+        v[j] = j * VN < n ? load_part(x, i + j * VN, least_of(n - j * VN, VN), D) : v_zero();
+}
+
+NRG_INLINE float amax_from(const char *x, size_t i, size_t n, float so_far, nrg_dtype D)
+{
+    vf v[V_BYTES], m = v_set1(so_far);
+    for (size_t j = 0; j < n; j += 32) {
+        load_bytes_of(v, x, i + j, n - j, D);
+        NRG_UNROLL
+        for (int k = 0; k < V_BYTES; k++)
+            m = v_max_abs(m, v[k]);
+    }
+    return v_fold_max(m);
+}
+
+/* t with its ties moved away from zero, where rounding to even would take them towards it. */
+NRG_INLINE vf ties_away(vf t)
+{
+    const vf big = v_set1(0x1.8p23f), even = v_sub(v_add(t, big), big), off = v_sub(t, even);
+    return v_select(v_lt(v_set1(0x1.fffffep-2f), v_abs(off)), v_add(t, v_copysign(v_set1(0.5f), t)), even);
+}
+
+/* n elements from i on, at most a block, times 1/d. 0 stands for a block without one: whatever it holds becomes zeros. */
+NRG_INLINE void write_bytes(const quant_place *p, char *to, const char *x, size_t i, size_t n, float inverse, nrg_dtype D)
+{
+    const vf factor = v_set1(inverse);
+    vf v[V_BYTES];
+    for (size_t j = 0; j < n; j += 32) {
+        load_bytes_of(v, x, i + j, n - j, D);
+        NRG_UNROLL
+        for (int k = 0; k < V_BYTES; k++)
+            v[k] = NRG_RARELY(inverse == 0) ? v_zero() : v_mul(v[k], factor);
+        if (p->away)
+            NRG_UNROLL
+        for (int k = 0; k < V_BYTES; k++)
+            v[k] = ties_away(v[k]);
+        place_bytes(p, to, j, least_of(n - j, 32), v);
+    }
+}
+
+/* d and 1/d of blocks by their largest magnitudes: 0 and 0 where 1/d is infinite, NaN and 0 where a magnitude is no number. */
+NRG_INLINE void scales_of(vf amax, vf *d, vf *inverse)
+{
+    const vf infinite = v_set1(__builtin_inff()), q = v_div(amax, v_set1(127)), one_by = v_div(v_set1(1), q);
+    const vm has_inverse = v_lt(one_by, infinite), is_number = v_lt(amax, infinite);
+    *d = v_select(is_number, v_select(has_inverse, q, v_zero()), v_set1(__builtin_nanf("")));
+    *inverse = v_select(is_number, v_select(has_inverse, one_by, v_zero()), v_zero());
+}
+
+typedef struct scale_batch {
+    float amax[SCALES], d[SCALES], inverse[SCALES];
+    uint16_t half[SCALES];
+} scale_batch;
+
+NRG_INLINE void find_scales(scale_batch *s)
+{
+    for (int k = 0; k < SCALES; k += VN) {
+        vf d, inverse;
+        scales_of(v_ld_f32(s->amax + k), &d, &inverse);
+        v_st_f32(s->d + k, d);
+        v_st_f32(s->inverse + k, inverse);
+        v_st_half(s->half + k, v_to_f16(d));
+    }
+}
+
+/* Of q8_0, and of int8 by groups: elements `first` to first + n of a row, the first of which is x's. */
+NRG_INLINE void quantize_blocks_of(const quant_place *p, const char *x, size_t first, size_t n, nrg_dtype D)
+{
+    const size_t block = p->block;
+    scale_batch s;
+    memset(s.amax, 0, sizeof s.amax);
+    for (size_t i = 0, some; i < n; i += some) {
+        some = least_of(n - i, SCALES * block);
+        for (size_t j = 0; j < some; j += block)
+            s.amax[j / block] = amax_from(x, i + j, least_of(some - j, block), 0, D);
+        find_scales(&s);
+        for (size_t j = 0, k = 0; j < some; j += block, k++) {
+            const size_t number = (first + i) / block + k;
+            if (p->scales)
+                p->scales[number] = s.d[k];
+            else
+                memcpy(place_scale(p, number), &s.half[k], sizeof s.half[k]);
+            write_bytes(p, place_block(p, number), x, i + j, least_of(some - j, block), s.inverse[k], D);
+        }
+    }
+}
+
+NRG_BY_DTYPE(quantize_blocks, (p, x, first, n), const quant_place *p, const char *x, size_t first, size_t n)
+
+/* ---- q8_K ---- */
+
+typedef struct k_scale {
+    float d, inverse;
+} k_scale;
+
+/* The first element of magnitude amax, as a number. Both signs have it seldom: then it is looked for. */
+NRG_INLINE float largest_of(const char *x, size_t i, float amax, nrg_dtype D)
+{
+    vf v[V_BYTES], most = v_zero(), least = v_zero();
+    float first[VN];
+    for (size_t j = 0; j < 256; j += 32) {
+        load_bytes_of(v, x, i + j, 32, D);
+        NRG_UNROLL
+        for (int k = 0; k < V_BYTES; k++) {
+            most = v_max(most, v[k]);
+            least = v_min(least, v[k]);
+        }
+    }
+    const int above = v_fold_max(most) == amax, below = v_fold_max(v_abs(least)) == amax;
+    if (!NRG_RARELY(above && below))
+        return above ? amax : -amax;
+    for (size_t j = 0;; j += VN) {
+        v_st_f32(first, load_whole(x, i + j, D));
+        for (size_t k = 0; k < VN; k++)
+            if (first[k] == amax || first[k] == -amax)
+                return first[k];
+    }
+}
+
+NRG_INLINE k_scale k_scale_of(const char *x, size_t i, nrg_dtype D)
+{
+    const float amax = amax_from(x, i, 256, 0, D);
+    k_scale s = {__builtin_nanf(""), 0};
+    if (NRG_RARELY(!(amax <= FLT_MAX)))
+        return s;
+    s.d = 0;
+    if (NRG_RARELY(amax == 0))
+        return s;
+    const float inverse = -127.0f / largest_of(x, i, amax, D);
+    if (inverse <= FLT_MAX && inverse >= -FLT_MAX) {
+        s.inverse = inverse;
+        s.d = 1 / inverse;
+    }
+    return s;
+}
+
+/* The sum of 16 bytes: 128 more each, so that no sum of some has a sign. */
+NRG_INLINE int16_t sum_of_16(const int8_t *q)
+{
+    const uint64_t sign = 0x8080808080808080u, even = 0x00ff00ff00ff00ffu, ones = 0x0001000100010001u;
+    uint64_t a, b;
+    memcpy(&a, q, sizeof a);
+    memcpy(&b, q + 8, sizeof b);
+    a ^= sign;
+    b ^= sign;
+    const uint64_t fours = (a & even) + (a >> 8 & even) + (b & even) + (b >> 8 & even);
+    return (int16_t)((int)(fours * ones >> 48) - 16 * 128);
+}
+
+NRG_INLINE void quantize_k_of(const quant_place *p, const char *x, size_t first, size_t n, nrg_dtype D)
+{
+    int8_t q[256];
+    const quant_place straight = {.rows = 1, .away = p->away};
+    for (size_t i = 0; i < n; i += 256) {
+        const size_t number = (first + i) / 256;
+        const k_scale s = k_scale_of(x, i, D);
+        char *to = place_block(p, number);
+        memcpy(place_scale(p, number), &s.d, sizeof s.d);
+        write_bytes(&straight, (char *)q, x, i, 256, s.inverse, D);
+        place_all(p, to, q);
+        for (size_t k = 0; k < 16; k++) {
+            const int16_t sum = sum_of_16(q + 16 * k);
+            memcpy(place_sum(p, number, k), &sum, sizeof sum);
+        }
+    }
+}
+
+NRG_BY_DTYPE(quantize_k, (p, x, first, n), const quant_place *p, const char *x, size_t first, size_t n)
+
+/* ---- a scale a row ---- */
+
+NRG_INLINE void quantize_whole_of(const quant_place *p, const char *x, size_t first, size_t n, float amax, nrg_dtype D)
+{
+    vf d, inverse;
+    float one[VN];
+    scales_of(v_set1(amax >= 0 || amax != amax ? amax : amax_from(x, 0, n, 0, D)), &d, &inverse);
+    v_st_f32(one, d);
+    p->scales[0] = one[0];
+    v_st_f32(one, inverse);
+    write_bytes(p, p->q + first, x, 0, n, one[0], D);
+}
+
+NRG_BY_DTYPE(quantize_whole, (p, x, first, n, amax), const quant_place *p, const char *x, size_t first, size_t n, float amax)
+
+NRG_INLINE void quantize_row(const nrg_quant_row *to, const char *x, size_t first, size_t n, float amax, nrg_dtype D)
+{
+    const quant_place p = quant_place_of(to);
+    if (!p.block)
+        quantize_whole(&p, x, first, n, amax, D);
+    else if (p.has_sums)
+        quantize_k(&p, x, first, n, D);
+    else
+        quantize_blocks(&p, x, first, n, D);
+}
+
+void NRG_PATH_NAME(quantize_floats)(const nrg_quant_row *to, const float *x, size_t first, size_t n, float amax)
+{
+    quantize_row(to, (const char *)x, first, n, amax, NRG_F32);
+}
+
+float NRG_PATH_NAME(amax)(const float *x, size_t n, float so_far) { return amax_from((const char *)x, 0, n, so_far, NRG_F32); }
+
+#endif

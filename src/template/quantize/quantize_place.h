@@ -1,0 +1,94 @@
+/* Where blocks, scales and bytes of a row lie among those of the rows that lie together with it.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_QUANTIZE_PLACE_H
+#define NRG_TEMPLATE_QUANTIZE_PLACE_H
+
+#include "../../job/quantize.h"
+#include "../vec.h"
+
+typedef struct quant_place {
+    char *q;       /* of the group of rows */
+    float *scales; /* NULL where blocks have theirs */
+    size_t block;  /* elements; 0: the row */
+    size_t bytes;  /* from block to block, of all rows together */
+    size_t rows;   /* together */
+    size_t row;    /* of them */
+    size_t chunk;  /* elements of a row that lie together */
+    size_t scale;  /* bytes of a scale in front of a block */
+    int has_sums, away;
+} quant_place;
+
+NRG_INLINE quant_place quant_place_of(const nrg_quant_row *to)
+{
+    const nrg_quant_format f = to->format;
+    const int is_k = f >= NRG_QUANT_Q8_K && f <= NRG_QUANT_Q8_K_8X8;
+    const unsigned number = is_k ? f - NRG_QUANT_Q8_K : f - NRG_QUANT_Q8_0;
+    quant_place p = {.q = to->q, .scales = to->scales, .row = to->row, .away = to->rounding == NRG_QUANT_AWAY};
+    p.block = nrg_quant_block(f);
+    p.rows = nrg_quant_rows(f);
+    p.bytes = nrg_quant_bytes(f, p.block);
+    p.chunk = number % 2 ? 4 : 8;
+    p.has_sums = is_k;
+    p.scale = to->scales ? 0 : is_k ? 4 : 2;
+    return p;
+}
+
+NRG_INLINE char *place_scale(const quant_place *p, size_t number) { return p->q + number * p->bytes + p->row * p->scale; }
+
+/* A block's bytes, the row's among them. */
+NRG_INLINE char *place_block(const quant_place *p, size_t number) { return p->q + number * p->bytes + p->rows * p->scale; }
+
+NRG_INLINE char *place_sum(const quant_place *p, size_t number, size_t sum)
+{
+    return place_block(p, number) + p->rows * 256 + 2 * (sum / 4 * 4 * p->rows + p->row * 4 + sum % 4);
+}
+
+/* 32 bytes to and from chunks. */
+NRG_INLINE void spread_chunks(const quant_place *p, char *to, const int8_t *q)
+{
+    if (p->chunk == 4)
+        for (size_t c = 0; c < 32; c += 4)
+            memcpy(to + c * p->rows + p->row * 4, q + c, 4);
+    else
+        for (size_t c = 0; c < 32; c += 8)
+            memcpy(to + c * p->rows + p->row * 8, q + c, 8);
+}
+
+NRG_INLINE void gather_chunks(const quant_place *p, int8_t *q, const char *from)
+{
+    if (p->chunk == 4)
+        for (size_t c = 0; c < 32; c += 4)
+            memcpy(q + c, from + c * p->rows + p->row * 4, 4);
+    else
+        for (size_t c = 0; c < 32; c += 8)
+            memcpy(q + c, from + c * p->rows + p->row * 8, 8);
+}
+
+/* n of 32 elements, number i on of a block: fewer of int8 only. */
+NRG_INLINE void place_bytes(const quant_place *p, char *to, size_t i, size_t n, const vf v[V_BYTES])
+{
+    int8_t part[32];
+    if (p->rows == 1 && n == 32) {
+        v_st_bytes((int8_t *)to + i, v);
+        return;
+    }
+    v_st_bytes(part, v);
+    if (p->rows == 1)
+        memcpy(to + i, part, n);
+    else
+        spread_chunks(p, to + i * p->rows, part);
+}
+
+/* 256 bytes of q8_K. */
+NRG_INLINE void place_all(const quant_place *p, char *to, const int8_t *q)
+{
+    if (p->rows == 1) {
+        memcpy(to, q, 256);
+        return;
+    }
+    for (size_t i = 0; i < 256; i += 32)
+        spread_chunks(p, to + i * p->rows, q + i);
+}
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "../../src/operands/quantize.h"
+#include "sound.h"
+
+enum { ARGS };
+
+/* A matrix with scales in its blocks, and four dimensions with scales of their own. */
+static uint32_t set_up(void *const *part, int variant)
+{
+    nrg_quantize_args *args = part[ARGS];
+    *args = nrg_quantize_args_init(variant ? NRG_QUANT_INT8_32 : NRG_QUANT_Q8_0, variant ? NRG_BF16 : NRG_F32, variant ? 3 : 4,
+                                   variant ? 40 : 64, NULL, NULL, NULL);
+    args->rows2 = variant ? 2 : 0;
+    args->rows3 = variant ? 2 : 0;
+    return variant ? NRG_BIT(NRG_QUANTIZE_SCALES) : 0;
+}
+
+static nrg_status run(void *const *part, int ith, int nth) { return nrg_quantize(part[ARGS], ith, nth); }
+static nrg_status ask(void *const *part) { return nrg_quantize_check(part[ARGS]); }
+
+static uint32_t set_up_back(void *const *part, int variant)
+{
+    nrg_dequantize_args *args = part[ARGS];
+    *args = nrg_dequantize_args_init(variant ? NRG_QUANT_INT8_32 : NRG_QUANT_Q8_0, variant ? NRG_BF16 : NRG_F32, variant ? 3 : 4,
+                                     variant ? 40 : 64, NULL, NULL, NULL);
+    args->rows2 = variant ? 2 : 0;
+    args->rows3 = variant ? 2 : 0;
+    return variant ? NRG_BIT(NRG_DEQUANTIZE_SCALES) : 0;
+}
+
+static nrg_status run_back(void *const *part, int ith, int nth) { return nrg_dequantize(part[ARGS], ith, nth); }
+static nrg_status ask_back(void *const *part) { return nrg_dequantize_check(part[ARGS]); }
+
+#define WRONG(type)                                                                                                              \
+    WRONG_U64(ARGS, type, dim, 0, NRG_ERR_DIM), WRONG_U64(ARGS, type, dim, 48, NRG_ERR_DIM),                                     \
+        WRONG_U64(ARGS, type, dim, SIZE_MAX / 32 * 32, NRG_ERR_OVERFLOW), WRONG_U32(ARGS, type, format, 0, NRG_ERR_ENUM),        \
+        WRONG_U64(ARGS, type, scales, 64, NRG_ERR_COMBINATION), WITH_U32(ARGS, type, format, NRG_QUANT_Q8_0_8X8),                \
+        WRONG_U64(ARGS, type, rows, 4, NRG_ERR_DIM), WITH_U32(ARGS, type, format, NRG_QUANT_Q8_0_4X4),                           \
+        WRONG_U64(ARGS, type, rows, 6, NRG_ERR_DIM), WRONG_U32(ARGS, type, format, NRG_QUANT_Q8_K, NRG_ERR_DIM),                 \
+        WRONG_U32(ARGS, type, format, NRG_QUANT_Q8_0_4X8, NRG_OK), WRONG_VARIANT(1), WRONG_NULL(ARGS, type, scales),             \
+        WRONG_STRIDE(ARGS, type, q_stride), WRONG_STRIDE(ARGS, type, scales_stride2)
+
+static const sound_wrong wrong[] = {WRONG(nrg_quantize_args)};
+static const sound_wrong wrong_back[] = {WRONG(nrg_dequantize_args)};
+
+static const sound_size sizes[] = {{ARGS, NRG_AT(nrg_quantize_args, rows2)}, {ARGS, NRG_AT(nrg_quantize_args, rows3)}};
+static const sound_size sizes_back[] = {{ARGS, NRG_AT(nrg_dequantize_args, rows2)}, {ARGS, NRG_AT(nrg_dequantize_args, rows3)}};
+
+static const sound_call calls[] = {
+    {&nrg_call_quantize, "quantize.h", "nrg_quantize", 1, 2, set_up, NULL, run, ask, .wrong = wrong,
+     .wrong_count = NRG_COUNT(wrong), .sizes = sizes, .size_count = NRG_COUNT(sizes)},
+    {&nrg_call_dequantize, "quantize.h", "nrg_dequantize", 1, 2, set_up_back, NULL, run_back, ask_back, .wrong = wrong_back,
+     .wrong_count = NRG_COUNT(wrong_back), .sizes = sizes_back, .size_count = NRG_COUNT(sizes_back)},
+};
+
+const sound_family sound_quantize = {"quantize", calls, NRG_COUNT(calls)};

@@ -1,0 +1,231 @@
+/* nrg quantize and nrg dequantize: nrg_quantize and nrg_dequantize for .npy files.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include <nrg/nrg.h>
+
+#include "../commands.h"
+#include "../file_command.h"
+#include "../library.h"
+#include "../npy/arrays.h"
+
+#define FORMATS_HELP                                                                                                             \
+    "  --format F             q8_0, q8_0_4x4, q8_0_4x8, q8_0_8x4, q8_0_8x8, q8_K, q8_K_4x4, q8_K_4x8,\n"                         \
+    "                         q8_K_8x4, q8_K_8x8 (4 and 8 rows together, in chunks of 4 and 8), int8 (a\n"                       \
+    "                         scale a row), int8_32, int8_64 or int8_128 (a scale for so many elements)\n"
+
+const char quantize_help[] =
+    "usage: nrg quantize --format F X.npy --q Q.npy [OPTION]...\n"
+    "       nrg quantize --format int8 X.npy --q Q.npy --scales S.npy [OPTION]...\n"
+    "\n"
+    "Rows as bytes with scales, as ggml's integer matrix products take them: nrg/quantize.h.\n"
+    "\n"
+    "files, in C order\n"
+    "  X.npy, -x, --x FILE    rows along the last axis, '<f4' or '<f2'\n"
+    "  -q, --q FILE           blocks, '|u1': the bytes of a row along the last axis, of 4 or 8 rows\n"
+    "                         where so many lie together; of int8 '|i1', in the shape of X\n"
+    "  --scales FILE          of int8: '<f4', the scales of a row along the last axis\n"
+    "what is done\n" FORMATS_HELP "  --away                 ties are rounded away from zero; default: to even\n"
+    "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
+
+const char dequantize_help[] =
+    "usage: nrg dequantize --format F Q.npy --o O.npy [OPTION]...\n"
+    "       nrg dequantize --format int8 Q.npy --scales S.npy --o O.npy [OPTION]...\n"
+    "\n"
+    "The numbers that nrg quantize has made bytes of.\n"
+    "\n"
+    "files, in C order\n"
+    "  Q.npy, -q, --q FILE    as nrg quantize writes them\n"
+    "  --scales FILE          of int8\n"
+    "  -o, --o FILE           rows along the last axis\n"
+    "what is done\n" FORMATS_HELP "  --dtype D              of O: f4 (default) or f2\n"
+    "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
+
+static const char *const formats[] = {"q8_0", "q8_0_4x4", "q8_0_4x8", "q8_0_8x4", "q8_0_8x8",
+                                      "q8_K", "q8_K_4x4", "q8_K_4x8", "q8_K_8x4", "q8_K_8x8",
+                                      "int8", "int8_32",  "int8_64",  "int8_128", NULL};
+
+/* 0 after a complaint. */
+static int read_format(const file_call *call, int option, int scales, int is_output, nrg_quant_format *format)
+{
+    if (!call->value[option]) {
+        complain("--format: needed");
+        return 0;
+    }
+    const int word = file_word(call, option, formats);
+    if (word < 0)
+        return 0;
+    *format = (nrg_quant_format)(NRG_QUANT_Q8_0 + word);
+    if (nrg_quant_has_scales(*format) == (call->value[scales] != NULL))
+        return 1;
+    complain("--scales: %s with --format %s, which has %s scales in its blocks",
+             nrg_quant_has_scales(*format) ? "needed"
+             : is_output                   ? "not written"
+                                           : "not taken",
+             formats[word], nrg_quant_has_scales(*format) ? "no" : "its");
+    return 0;
+}
+
+static int check_needed(const file_call *call, const int *needed, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!call->value[needed[i]]) {
+            complain("--%s: needed", call->command->options[needed[i]].name);
+            return CLI_REFUSED;
+        }
+    return CLI_DONE;
+}
+
+/* The last axis, and the one before it where rows lie together; NULL after a complaint. */
+static size_t *last_axis(npy_shape *shape, const char *name, nrg_quant_format format, size_t step, size_t together)
+{
+    char text[NPY_SHAPE_ROOM];
+    size_t *last = shape->ndim ? &shape->dims[shape->ndim - 1] : NULL;
+    if (last && *last && *last % step == 0 && (nrg_quant_rows(format) == 1 || (shape->ndim > 1 && last[-1] % together == 0)))
+        return last;
+    complain("%s: shape %s; its last axis has to be a multiple of %zu, and not 0%s", name, npy_shape_text(text, shape), step,
+             together > 1 ? ", and the one before it of the rows that lie together" : "");
+    return NULL;
+}
+
+/* ---- quantize ---- */
+
+enum { IN_X, INPUTS };
+enum { OUT_Q, OUT_SCALES, OUTPUTS };
+enum { OPT_FORMAT = INPUTS + OUTPUTS, OPT_AWAY, OPT_ISA, OPT_HELP, OPTIONS };
+
+static const cli_option options[OPTIONS + 1] = {
+    [IN_X] = {"x", 'x', 1},          [INPUTS + OUT_Q] = {"q", 'q', 1}, [INPUTS + OUT_SCALES] = {"scales", 0, 1},
+    [OPT_FORMAT] = {"format", 0, 1}, [OPT_AWAY] = {"away", 0, 0},      [OPT_ISA] = {"isa", 0, 1},
+    [OPT_HELP] = {"help", 'h', 0},   [OPTIONS] = {NULL, 0, 0},
+};
+
+static int ask(file_call *call)
+{
+    static const int needed[] = {IN_X, INPUTS + OUT_Q};
+    nrg_quantize_args *args = call->request;
+    *args = nrg_quantize_args_init(NRG_QUANT_NONE, NRG_F32, 0, 0, NULL, NULL, NULL);
+    if (!read_format(call, OPT_FORMAT, INPUTS + OUT_SCALES, 1, &args->format))
+        return CLI_REFUSED;
+    args->rounding = call->value[OPT_AWAY] ? NRG_QUANT_AWAY : NRG_QUANT_TO_EVEN;
+    return check_needed(call, needed, 2);
+}
+
+static int compute(file_call *call)
+{
+    nrg_quantize_args *args = call->request;
+    const nrg_quant_format format = args->format;
+    const npy_array *x = &call->in[IN_X];
+    const int has_scales = nrg_quant_has_scales(format);
+    const size_t together = nrg_quant_rows(format);
+    npy_shape shape = x->shape, scales = x->shape;
+    size_t *last = last_axis(&shape, file_in(call, IN_X), format, has_scales ? 1 : nrg_quant_block(format), together);
+    if (!last)
+        return CLI_REFUSED;
+    args->dim = *last;
+    args->rows = x->count / *last;
+    args->dtype = x->dtype;
+    *last = nrg_quant_bytes(format, args->dim);
+    if (together > 1)
+        last[-1] /= together;
+    scales.dims[scales.ndim - 1] = nrg_quant_scales(format, args->dim);
+    int status = file_reserve(call, OUT_Q, (nrg_dtype)(has_scales ? NPY_I1 : NPY_U1), &shape);
+    if (status == CLI_DONE && has_scales)
+        status = file_reserve(call, OUT_SCALES, NRG_F32, &scales);
+    if (status != CLI_DONE)
+        return status;
+    args->x = x->data;
+    args->q = call->out[OUT_Q].data;
+    args->scales = call->out[OUT_SCALES].data;
+    return library_answer(nrg_quantize(args, 0, 1));
+}
+
+int command_quantize(char **arguments)
+{
+    static const file_command command = {.name = "quantize",
+                                         .help = quantize_help,
+                                         .options = options,
+                                         .inputs = INPUTS,
+                                         .outputs = OUTPUTS,
+                                         .count = OPTIONS,
+                                         .operand = IN_X,
+                                         .ask = ask,
+                                         .compute = compute};
+    nrg_quantize_args args;
+    return file_command_run(&command, &args, arguments);
+}
+
+/* ---- dequantize ---- */
+
+enum { IN_Q, IN_SCALES, BACK_INPUTS };
+enum { OUT_O, BACK_OUTPUTS };
+enum { BACK_FORMAT = BACK_INPUTS + BACK_OUTPUTS, BACK_DTYPE, BACK_ISA, BACK_HELP, BACK_OPTIONS };
+
+static const cli_option back_options[BACK_OPTIONS + 1] = {
+    [IN_Q] = {"q", 'q', 1},           [IN_SCALES] = {"scales", 0, 1}, [BACK_INPUTS + OUT_O] = {"o", 'o', 1},
+    [BACK_FORMAT] = {"format", 0, 1}, [BACK_DTYPE] = {"dtype", 0, 1}, [BACK_ISA] = {"isa", 0, 1},
+    [BACK_HELP] = {"help", 'h', 0},   [BACK_OPTIONS] = {NULL, 0, 0},
+};
+
+static int ask_back(file_call *call)
+{
+    static const int needed[] = {IN_Q, BACK_INPUTS + OUT_O};
+    static const char *const dtypes[] = {"f4", "f2", NULL};
+    nrg_dequantize_args *args = call->request;
+    *args = nrg_dequantize_args_init(NRG_QUANT_NONE, NRG_F32, 0, 0, NULL, NULL, NULL);
+    const int dtype = file_word(call, BACK_DTYPE, dtypes);
+    if (dtype < 0 || !read_format(call, BACK_FORMAT, IN_SCALES, 0, &args->format))
+        return CLI_REFUSED;
+    args->dtype = dtype ? NRG_F16 : NRG_F32;
+    return check_needed(call, needed, 2);
+}
+
+static int compute_back(file_call *call)
+{
+    nrg_dequantize_args *args = call->request;
+    const nrg_quant_format format = args->format;
+    const npy_array *q = &call->in[IN_Q], *scales = &call->in[IN_SCALES];
+    const int has_scales = nrg_quant_has_scales(format);
+    const size_t together = nrg_quant_rows(format), block = has_scales ? 1 : nrg_quant_block(format);
+    npy_shape shape = q->shape;
+    size_t *last = last_axis(&shape, file_in(call, IN_Q), format, nrg_quant_bytes(format, block), 1);
+    if (!last)
+        return CLI_REFUSED;
+    args->rows = q->count / *last * together;
+    args->dim = *last / nrg_quant_bytes(format, block) * block;
+    *last = args->dim;
+    if (together > 1)
+        last[-1] *= together;
+    npy_shape wanted = shape;
+    wanted.dims[wanted.ndim - 1] = nrg_quant_scales(format, args->dim);
+    int status = has_scales ? array_check_shape(scales, file_in(call, IN_SCALES), &wanted, file_in(call, IN_Q)) : CLI_DONE;
+    if (status == CLI_DONE && has_scales && scales->dtype != NRG_F32) {
+        complain("%s: '%s'; scales are '<f4'", file_in(call, IN_SCALES), npy_descr(scales->dtype));
+        status = CLI_REFUSED;
+    }
+    if (status == CLI_DONE)
+        status = file_reserve(call, OUT_O, args->dtype, &shape);
+    if (status != CLI_DONE)
+        return status;
+    args->q = q->data;
+    args->scales = has_scales ? scales->data : NULL;
+    args->o = call->out[OUT_O].data;
+    return library_answer(nrg_dequantize(args, 0, 1));
+}
+
+int command_dequantize(char **arguments)
+{
+    static const file_command command = {.name = "dequantize",
+                                         .help = dequantize_help,
+                                         .options = back_options,
+                                         .inputs = BACK_INPUTS,
+                                         .outputs = BACK_OUTPUTS,
+                                         .count = BACK_OPTIONS,
+                                         .operand = IN_Q,
+                                         .integers = FILE_BYTES(IN_Q),
+                                         .ask = ask_back,
+                                         .compute = compute_back};
+    nrg_dequantize_args args;
+    return file_command_run(&command, &args, arguments);
+}
