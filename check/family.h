@@ -30,6 +30,10 @@ typedef struct sweep_family {
 #define SWEEP_LENGTHS(ways_, quick, middle, full, large_)                                                                        \
     .ways = {ways_, ways_, ways_}, .small = {quick, middle, full}, .large = (large_)
 
+/* The activations that cases of norms draw from; activation and glu have every one. A fused one is a call of the same functions.
+ */
+enum { SWEEP_NORM_ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
+
 /* Each row of another kind. */
 void sweep_fill_rows(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random);
 

@@ -138,6 +138,16 @@ ACTIVATIONS = {
     "gelu_tanh": (lambda v: v / 2 * (1 + np.tanh(INNER(v))),
                   lambda v: (1 + np.tanh(INNER(v))) / 2 + v / 2 * (1 - np.tanh(INNER(v))**2) * SLOPE(v)),
     "softplus": (lambda v: np.logaddexp(0, v), SIGMOID),
+    "quick_gelu": (lambda v: v * SIGMOID(1.702 * v), lambda v: SIGMOID(1.702 * v) * (1 + 1.702 * v * SIGMOID(-1.702 * v))),
+    "hard_swish": (lambda v: v * np.clip((v + 3) / 6, 0, 1), lambda v: np.where(v <= -3, 0, np.where(v >= 3, 1, v / 3 + 0.5))),
+    "hard_sigmoid": (lambda v: np.clip((v + 3) / 6, 0, 1), lambda v: (np.abs(v) < 3) / 6),
+    "elu": (lambda v: np.where(v > 0, v, np.expm1(v)), lambda v: np.where(v > 0, 1, np.exp(v))),
+    "leaky_relu": (lambda v: np.where(v > 0, v, 0.01 * v), lambda v: np.where(v > 0, 1, 0.01)),
+    "mish": (lambda v: v * np.tanh(np.logaddexp(0, v)),
+             lambda v: np.tanh(np.logaddexp(0, v)) + v * SIGMOID(v) / np.cosh(np.logaddexp(0, v))**2),
+    "exp": (np.exp, np.exp),
+    "expm1": (np.expm1, np.exp),
+    "softsign": (lambda v: v / (1 + np.abs(v)), lambda v: 1 / (1 + np.abs(v))**2),
 }
 
 
@@ -1038,10 +1048,13 @@ def backward_of_channels_is_the_slope_of_forward():
 # ---- results of glu ---------------------------------------------------------------------------------------------------------------
 
 
-def glu_of(a, b, act="silu", limit=math.inf, offset=0.0):
+def glu_of(a, b, act="silu", limit=math.inf, offset=0.0, alpha=1.702):
     """o, and the gradients of a and b for do = 1, in double precision."""
     u, v = np.minimum(a.astype("f8"), limit), np.clip(b.astype("f8"), -limit, limit) + offset
     g, slope = ACTIVATIONS[act]
+    if act == "quick_gelu":
+        g = lambda v: v * SIGMOID(alpha * v)
+        slope = lambda v: SIGMOID(alpha * v) * (1 + alpha * v * SIGMOID(-alpha * v))
     return g(u) * v, np.where(a > limit, 0, v * slope(u)), np.where(np.abs(b) > limit, 0, g(u))
 
 
@@ -1072,6 +1085,8 @@ def glu_has_the_same_bits_on_every_path_and_in_place():
     save(a=draw(7, 33), b=draw(7, 33))
     plain = done("glu", "a.npy", "--b", "b.npy")
     assert np.array_equal(plain, done("glu", "a.npy", "--b", "b.npy", "--activation", "silu", "--limit", "0", "--b-offset", 0))
+    quick = ("glu", "a.npy", "--b", "b.npy", "--activation", "quick_gelu")
+    assert np.array_equal(done(*quick), done(*quick, "--alpha", 1.702)) and not np.array_equal(done(*quick), done(*quick, "--alpha", 1.5))
     for isa in re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M):
         assert done("glu", "a.npy", "--b", "b.npy", "--isa", isa).tobytes() == plain.tobytes(), isa
     run = Run("glu", "a.npy", "--b", "b.npy", "--o", "a.npy")
@@ -1813,7 +1828,8 @@ def refuses_wrong_gates_and_groups():
     for arguments, says in ((("--gate", "pre"), "--gate needs --z"), (("--gate", "post"), "--gate needs --z"), (z, "--z needs --gate"),
                             ((*z, "--act", "silu"), "--z needs --gate"), ((*z, "--gate", "none"), "none of pre, post"),
                             ((*z, "--gate", ""), "none of pre, post"), ((*z, "--gate", "pre", "--gate", "pre"), "gate is given twice"),
-                            (("--act", "swish"), "none of identity, sigmoid, silu, relu, relu2, tanh, gelu, gelu_tanh, softplus"),
+                            (("--act", "swish"), "none of identity, sigmoid, silu, relu, relu2, tanh, gelu, gelu_tanh, softplus, "
+                             "quick_gelu, hard_swish, hard_sigmoid, elu, leaky_relu, mish, exp, expm1, softsign"),
                             (("--act", "GELU"), "none of"), (("--act",), "needs a value"), (("--groups", "0"), "not a number from 1 on"),
                             (("--groups", "-2"), "not a number from 1 on"), (("--groups", "two"), "not a number from 1 on"),
                             (("--groups", "2.0"), "not a number from 1 on"), (("--groups", ""), "not a number from 1 on"),
@@ -2081,6 +2097,7 @@ def refuses_wrong_arguments_of_glu():
         ((), "--x: needed"), (o, "--x: needed"), ((*two,), "--o: needed forward, without --rows"), (("a.npy", *o), "--b: needed"),
         ((*two, *o, "--rows", "halves"), "--b: not taken"), ((*two, *o, "--rows", "thirds"), "thirds"), ((*two, *o, "--activation", "swish"), "swish"),
         ((*two, *o, "--limit", "-1"), "c, weight_offset"), ((*two, *o, "--limit", "nan"), "a constant is NaN"), ((*two, *o, "--b-offset", "inf"), "a constant is NaN"),
+        ((*two, *o, "--alpha", 2), "have no use for"), ((*two, *o, "--activation", "quick_gelu", "--alpha", -1), "out of its range"),
         ((*two, *o, "--do", "b.npy"), "--do: not taken"), ((*two, *o, "--dx", "dx.npy"), "--dx: not taken"),
         (("--backward", *two, *o), "--do: needed"), (("--backward", "--do", "b.npy", *two, *o), "--o: not taken"),
         (("--backward", "--do", "b.npy", *two, "--da", "da.npy"), "--db: needed"),

@@ -8,8 +8,9 @@
 #include "cli.h"
 
 const char *const library_stores[] = {"auto", "keep", "stream", NULL};
-const char *const library_activations[] = {"identity", "sigmoid", "silu",      "relu",     "relu2",
-                                           "tanh",     "gelu",    "gelu_tanh", "softplus", NULL};
+const char *const library_activations[] = {
+    "identity",   "sigmoid",      "silu", "relu",       "relu2", "tanh", "gelu",  "gelu_tanh", "softplus", "quick_gelu",
+    "hard_swish", "hard_sigmoid", "elu",  "leaky_relu", "mish",  "exp",  "expm1", "softsign",  NULL};
 
 int library_set_isa(const char *name)
 {

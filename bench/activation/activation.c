@@ -14,11 +14,29 @@ static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(1, 65536), 
     }
 
 static const bench_op forward_ops[] = {
-    OP("identity", IDENTITY), OP("sigmoid", SIGMOID), OP("silu", SILU),           OP("relu", RELU),         OP("relu2", RELU2),
-    OP("tanh", TANH),         OP("gelu", GELU),       OP("gelu_tanh", GELU_TANH), OP("softplus", SOFTPLUS),
+    OP("identity", IDENTITY),
+    OP("sigmoid", SIGMOID),
+    OP("silu", SILU),
+    OP("relu", RELU),
+    OP("relu2", RELU2),
+    OP("tanh", TANH),
+    OP("gelu", GELU),
+    OP("gelu_tanh", GELU_TANH),
+    OP("softplus", SOFTPLUS),
+    OP("quick_gelu", QUICK_GELU),
+    OP("hard_swish", HARD_SWISH),
+    OP("hard_sigmoid", HARD_SIGMOID),
+    OP("elu", ELU),
+    OP("leaky_relu", LEAKY_RELU),
+    OP("mish", MISH),
+    OP("exp", EXP),
+    OP("expm1", EXPM1),
+    OP("softsign", SOFTSIGN),
 };
 
-static const bench_op backward_ops[] = {OP("silu", SILU), OP("gelu", GELU), OP("tanh", TANH)};
+static const bench_op backward_ops[] = {
+    OP("silu", SILU), OP("gelu", GELU), OP("tanh", TANH), OP("quick_gelu", QUICK_GELU), OP("hard_swish", HARD_SWISH),
+    OP("elu", ELU),   OP("mish", MISH)};
 
 static void prepare(const bench_case *c, void *const *part)
 {

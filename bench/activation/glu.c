@@ -19,12 +19,18 @@ enum { SPLIT, LIMITED };
 #define TWO_BACK (BACKWARD(A) | BACKWARD(B) | BACKWARD(DA) | BACKWARD(DB))
 
 static const bench_op forward_ops[] = {
-    OP("swiglu", TWO, SILU, SPLIT),           OP("geglu", TWO, GELU, SPLIT),
-    OP("geglu_tanh", TWO, GELU_TANH, SPLIT),  OP("reglu", TWO, RELU, SPLIT),
-    OP("swiglu-limited", TWO, SILU, LIMITED), OP("swiglu-pairs", FORWARD(X), SILU, SPLIT),
+    OP("swiglu", TWO, SILU, SPLIT),
+    OP("geglu", TWO, GELU, SPLIT),
+    OP("geglu_tanh", TWO, GELU_TANH, SPLIT),
+    OP("reglu", TWO, RELU, SPLIT),
+    OP("geglu_quick", TWO, QUICK_GELU, SPLIT),
+    OP("swiglu-limited", TWO, SILU, LIMITED),
+    OP("swiglu_oai", TWO, QUICK_GELU, LIMITED),
+    OP("swiglu-pairs", FORWARD(X), SILU, SPLIT),
 };
 
-static const bench_op backward_ops[] = {OP("swiglu", TWO_BACK, SILU, SPLIT), OP("geglu", TWO_BACK, GELU, SPLIT)};
+static const bench_op backward_ops[] = {OP("swiglu", TWO_BACK, SILU, SPLIT), OP("geglu", TWO_BACK, GELU, SPLIT),
+                                        OP("geglu_quick", TWO_BACK, QUICK_GELU, SPLIT)};
 
 static void prepare(const bench_case *c, void *const *part)
 {

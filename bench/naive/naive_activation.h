@@ -23,6 +23,24 @@ INLINE float activate(nrg_activation g, float x)
         return 0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
     case NRG_ACT_SOFTPLUS:
         return (x > 0 ? x : 0) + log1pf(expf(-fabsf(x)));
+    case NRG_ACT_QUICK_GELU:
+        return x / (1 + expf(-1.702f * x));
+    case NRG_ACT_HARD_SWISH:
+        return x * fminf(1, fmaxf(0, (x + 3) / 6));
+    case NRG_ACT_HARD_SIGMOID:
+        return fminf(1, fmaxf(0, (x + 3) / 6));
+    case NRG_ACT_ELU:
+        return x > 0 ? x : expm1f(x);
+    case NRG_ACT_LEAKY_RELU:
+        return x > 0 ? x : 0.01f * x;
+    case NRG_ACT_MISH:
+        return x * tanhf(log1pf(expf(x)));
+    case NRG_ACT_EXP:
+        return expf(x);
+    case NRG_ACT_EXPM1:
+        return expm1f(x);
+    case NRG_ACT_SOFTSIGN:
+        return x / (1 + fabsf(x));
     default:
         return x;
     }
@@ -44,6 +62,18 @@ INLINE float slope(nrg_activation g, float x)
     }
     case NRG_ACT_GELU:
         return 0.5f * (1 + erff(x * 0.70710678f)) + x * 0.39894228f * expf(-0.5f * x * x);
+    case NRG_ACT_QUICK_GELU: {
+        const float s = 1 / (1 + expf(-1.702f * x));
+        return s * (1 + 1.702f * x * (1 - s));
+    }
+    case NRG_ACT_HARD_SWISH:
+        return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5f;
+    case NRG_ACT_ELU:
+        return x > 0 ? 1 : expf(x);
+    case NRG_ACT_MISH: {
+        const float t = tanhf(log1pf(expf(x)));
+        return t + x * (1 - t * t) / (1 + expf(-x));
+    }
     default:
         return 1;
     }

@@ -50,12 +50,25 @@ typedef struct naive_norm {
     F(tanh_, "tanh", NRG_ACT_TANH)                                                                                               \
     F(gelu, "gelu", NRG_ACT_GELU)                                                                                                \
     F(gelu_tanh, "gelu_tanh", NRG_ACT_GELU_TANH)                                                                                 \
-    F(softplus, "softplus", NRG_ACT_SOFTPLUS)
+    F(softplus, "softplus", NRG_ACT_SOFTPLUS)                                                                                    \
+    F(quick_gelu, "quick_gelu", NRG_ACT_QUICK_GELU)                                                                              \
+    F(hard_swish, "hard_swish", NRG_ACT_HARD_SWISH)                                                                              \
+    F(hard_sigmoid, "hard_sigmoid", NRG_ACT_HARD_SIGMOID)                                                                        \
+    F(elu, "elu", NRG_ACT_ELU)                                                                                                   \
+    F(leaky_relu, "leaky_relu", NRG_ACT_LEAKY_RELU)                                                                              \
+    F(mish, "mish", NRG_ACT_MISH)                                                                                                \
+    F(exp_, "exp", NRG_ACT_EXP)                                                                                                  \
+    F(expm1_, "expm1", NRG_ACT_EXPM1)                                                                                            \
+    F(softsign, "softsign", NRG_ACT_SOFTSIGN)
 
 #define EACH_SLOPE(F)                                                                                                            \
     F(silu_backward, "silu", NRG_ACT_SILU)                                                                                       \
     F(gelu_backward, "gelu", NRG_ACT_GELU)                                                                                       \
-    F(tanh_backward, "tanh", NRG_ACT_TANH)
+    F(tanh_backward, "tanh", NRG_ACT_TANH)                                                                                       \
+    F(quick_gelu_backward, "quick_gelu", NRG_ACT_QUICK_GELU)                                                                     \
+    F(hard_swish_backward, "hard_swish", NRG_ACT_HARD_SWISH)                                                                     \
+    F(elu_backward, "elu", NRG_ACT_ELU)                                                                                          \
+    F(mish_backward, "mish", NRG_ACT_MISH)
 
 /* How a gated linear unit has its inputs, and whether they have a limit of 7 and b an offset of 1. */
 typedef struct naive_glu {
@@ -68,11 +81,14 @@ typedef struct naive_glu {
     F(geglu, "geglu", .activation = NRG_ACT_GELU)                                                                                \
     F(geglu_tanh, "geglu_tanh", .activation = NRG_ACT_GELU_TANH)                                                                 \
     F(reglu, "reglu", .activation = NRG_ACT_RELU)                                                                                \
+    F(geglu_quick, "geglu_quick", .activation = NRG_ACT_QUICK_GELU)                                                              \
     F(swiglu_limited, "swiglu-limited", .activation = NRG_ACT_SILU, .limited = 1)                                                \
+    F(swiglu_oai, "swiglu_oai", .activation = NRG_ACT_QUICK_GELU, .limited = 1)                                                  \
     F(swiglu_pairs, "swiglu-pairs", .activation = NRG_ACT_SILU, .pairs = 1)
 #define EACH_GLU_BACKWARD(F)                                                                                                     \
     F(swiglu_backward, "swiglu", NRG_ACT_SILU)                                                                                   \
-    F(geglu_backward, "geglu", NRG_ACT_GELU)
+    F(geglu_backward, "geglu", NRG_ACT_GELU)                                                                                     \
+    F(geglu_quick_backward, "geglu_quick", NRG_ACT_QUICK_GELU)
 
 /* A channel norm. batch: over the batch. */
 typedef struct naive_channel {

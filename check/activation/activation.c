@@ -9,8 +9,7 @@
 #include "../data.h"
 #include "../family.h"
 #include "../layout.h"
-
-enum { ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
+#include "series.h"
 
 static const size_t large[] = {255, 256, 257, 1000, 4097, 70001};
 enum { LARGE = sizeof large / sizeof large[0] };
@@ -23,7 +22,9 @@ static const struct {
               [SWEEP_FULL] = {600, 1, 1 << 24}};
 
 /* After the lengths of a level, the longer ones; after them, as the only large shape, every value. */
-#define LENGTHS SWEEP_LENGTHS(ACTIVATIONS, 23 + LARGE - 1, 130 + LARGE, 600 + LARGE, 1)
+enum { QUICK = 23 + LARGE - 1, MIDDLE = 130 + LARGE, FULL = 600 + LARGE };
+static const size_t lengths[] = {[SWEEP_QUICK] = QUICK, [SWEEP_DEFAULT] = MIDDLE, [SWEEP_FULL] = FULL};
+#define LENGTHS SERIES_LENGTHS(QUICK, MIDDLE, FULL, 1)
 
 static nrg_activation_flat args_of(const sweep_case *c)
 {
@@ -34,6 +35,7 @@ static void make(sweep_case *c, const nrg_call *call)
 {
     uint64_t random = c->seed;
     const size_t small = levels[c->level].small, step = levels[c->level].step;
+    series_begin(c, lengths[c->level], 1);
     c->spec.activation = (nrg_activation)c->way;
     c->rows = 1;
     c->every_value = c->large != 0;

@@ -2,19 +2,21 @@
  * and without a limit and an offset.
  *
  * SPDX-License-Identifier: MIT */
+#include "../../src/operands/activation.h"
 #include "../../src/operands/glu.h"
 
 #include "../data.h"
 #include "../family.h"
 #include "../layout.h"
-
-enum { ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
+#include "series.h"
 
 /* Rows and their length; the last one is streamed. */
 static const size_t large[][4] = {{1, 1, 2, 513}, {1, 2, 3, 1030}, {1, 1, 40, 77}, {1, 1, 1, 4097}, {1, 1, 3, 140007}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
-#define LENGTHS SWEEP_LENGTHS(ACTIVATIONS, 20, 70, 300, LARGE)
+enum { QUICK = 20, MIDDLE = 70, FULL = 300 };
+static const size_t lengths[] = {[SWEEP_QUICK] = QUICK, [SWEEP_DEFAULT] = MIDDLE, [SWEEP_FULL] = FULL};
+#define LENGTHS SERIES_LENGTHS(QUICK, MIDDLE, FULL, LARGE)
 
 typedef struct glu_case {
     nrg_glu_args args;
@@ -24,6 +26,7 @@ typedef struct glu_case {
 static glu_case draw(const sweep_case *c)
 {
     static const unsigned most[] = {2, 3, 5};
+    static const float alphas[] = {0, 1, 0.3f, 1.702f, 40};
     uint64_t random = c->seed;
     size_t shape[4];
     sweep_draw_shape(c, most, large, shape, &random);
@@ -36,11 +39,14 @@ static glu_case draw(const sweep_case *c)
     const uint64_t limits = sweep_draw(&random, 4);
     g.args.limit = limits == 0 ? 0.75f : limits == 1 ? 7 : 0;
     g.args.b_offset = sweep_draw(&random, 3) == 0 ? 1 : 0;
+    if (nrg_check_alpha(g.args.activation, 1) == NRG_OK)
+        g.args.alpha = alphas[sweep_draw(&random, sizeof alphas / sizeof alphas[0])];
     return g;
 }
 
 static glu_case begin(sweep_case *c, uint64_t *random)
 {
+    series_begin(c, lengths[c->level], LARGE);
     const glu_case g = draw(c);
     *random = ~(c->seed << 8);
     c->rows = g.args.rows * nrg_or_one(g.args.rows2) * nrg_or_one(g.args.rows3);
@@ -55,6 +61,8 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
                  g.args.rows, g.args.dim, g.is_pairs ? " pairs" : "");
     if (g.args.limit > 0)
         sweep_append(text, ", limit %g", (double)g.args.limit);
+    if (g.args.alpha != 0)
+        sweep_append(text, ", alpha %g", (double)g.args.alpha);
     if (g.args.b_offset > 0)
         sweep_append(text, ", b + %g", (double)g.args.b_offset);
 }

@@ -102,7 +102,7 @@ static void draw_spec(sweep_case *c, uint64_t *random)
     s->store = (nrg_store)sweep_draw(random, 3);
     s->w_dtype = sweep_draw(random, 2) ? s->dtype : NRG_F32;
     if (sweep_draw(random, 2))
-        s->activation = (nrg_activation)sweep_draw(random, NRG_ACT_SOFTPLUS + 1);
+        s->activation = (nrg_activation)sweep_draw(random, SWEEP_NORM_ACTIVATIONS);
 }
 
 void sweep_channel_draw(sweep_case *c, uint64_t ways, uint64_t *random)

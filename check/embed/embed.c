@@ -41,7 +41,7 @@ static void draw_norm(const sweep_case *c, embed_case *e, uint64_t *random)
     if (s->groups && e->args.dim % s->groups)
         s->groups = 0;
     if (sweep_draw(random, 4) == 0)
-        s->activation = (nrg_activation)sweep_draw(random, NRG_ACT_SOFTPLUS + 1);
+        s->activation = (nrg_activation)sweep_draw(random, SWEEP_NORM_ACTIVATIONS);
 }
 
 static embed_case draw(const sweep_case *c)

@@ -46,7 +46,7 @@ static void draw_groups(nrg_norm_spec *s, uint64_t *random)
 /* Of 53 neighbours, which is a prime and so meets all else, 26 have each a gate and activation of their own. */
 static void choose_gate(nrg_norm_spec *s, uint64_t n)
 {
-    enum { ACTIVATIONS = NRG_ACT_SOFTPLUS + 1, WAYS = 3 * ACTIVATIONS, PERIOD = 53 };
+    enum { ACTIVATIONS = SWEEP_NORM_ACTIVATIONS, WAYS = 3 * ACTIVATIONS, PERIOD = 53 };
     uint64_t way = n % PERIOD;
     if (way < WAYS) {
         s->gate = (nrg_gate)(way / ACTIVATIONS);

@@ -9,6 +9,24 @@
  *     gelu       x·Φ(x) = x/2·(1 + erf(x/√2))  (Hendrycks, Gimpel, arXiv:1606.08415)
  *     gelu_tanh  x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³)))
  *     softplus   ln(1 + e^x)
+ *     quick_gelu    x·σ(α·x), α = 1.702        (OpenAI's CLIP: QuickGELU; ggml: gelu_quick)
+ *     hard_swish    x·hard_sigmoid(x)          (Howard et al., MobileNetV3, arXiv:1905.02244)
+ *     hard_sigmoid  min(1, max(0, (x + 3)/6))
+ *     elu           x where x > 0, else α·(e^x - 1), α = 1   (Clevert, Unterthiner, Hochreiter, arXiv:1511.07289)
+ *     leaky_relu    x where x > 0, else α·x, α = 0.01        (Maas, Hannun, Ng 2013)
+ *     mish          x·tanh(ln(1 + e^x))        (Misra, arXiv:1908.08681)
+ *     exp           e^x
+ *     expm1         e^x - 1
+ *     softsign      x/(1 + |x|)
+ *
+ * These are the functions of ggml (ggml.h: ggml_unary_op, ggml_leaky_relu; softsign is torch's alone) and of torch
+ * (torch.nn.functional), which agree but for this: ggml's ELU has no α; torch's leaky_relu keeps -0, as this one does, ggml's
+ * makes it 0, and a NaN too; theirs have NaN for hard_swish(-∞), this the limit. Of slopes, where g has a kink, torch's are taken
+ * (ggml has none): 0 for hard_sigmoid at ±3; α for leaky_relu and elu at 0; 0 and 1 for hard_swish at -3 and 3, as torch's vector
+ * loops have it (its scalar loops used to have -1/2 and 3/2 there).
+ *
+ * α is a parameter of nrg_activation_args and nrg_glu_args; everywhere else, norms included, it is what stands above. x·σ(α·x)
+ * with an α of 1.702 is also the activation of gpt-oss (nrg/glu.h), and with any α Swish (Ramachandran et al., arXiv:1710.05941).
  *
  * The bits are the same on every path. The arithmetic is f32, a 16-bit result is the f32 result rounded once. g is within
  * 3 ulp for all inputs, subnormal results included, and g′ within 4 ulp of the largest term of its formula;
@@ -35,10 +53,23 @@ typedef enum nrg_activation {
     NRG_ACT_TANH = 5,
     NRG_ACT_GELU = 6,
     NRG_ACT_GELU_TANH = 7,
-    NRG_ACT_SOFTPLUS = 8
+    NRG_ACT_SOFTPLUS = 8,
+    NRG_ACT_QUICK_GELU = 9,
+    NRG_ACT_HARD_SWISH = 10,
+    NRG_ACT_HARD_SIGMOID = 11,
+    NRG_ACT_ELU = 12,
+    NRG_ACT_LEAKY_RELU = 13,
+    NRG_ACT_MISH = 14,
+    NRG_ACT_EXP = 15,
+    NRG_ACT_EXPM1 = 16,
+    NRG_ACT_SOFTSIGN = 17
 } nrg_activation;
 
-/* "identity", "sigmoid", "silu", "relu", "relu2", "tanh", "gelu", "gelu_tanh", "softplus"; "?" for any other value. */
+/* How many there are in this version: their values are 0 to this less one. */
+enum { NRG_ACTIVATION_COUNT = NRG_ACT_SOFTSIGN + 1 };
+
+/* "identity", "sigmoid", "silu", "relu", "relu2", "tanh", "gelu", "gelu_tanh", "softplus", "quick_gelu", "hard_swish",
+ * "hard_sigmoid", "elu", "leaky_relu", "mish", "exp", "expm1", "softsign"; "?" for any other value. */
 NRG_API const char *nrg_activation_name(nrg_activation g);
 
 /* o = g(x): n elements of dtype, without gaps. o may be x itself, and otherwise shares no byte with it:
@@ -100,6 +131,7 @@ typedef struct nrg_activation_args {
     size_t dx_stride;
     size_t dx_stride2;
     size_t dx_stride3;
+    float alpha; /* α of quick_gelu, from 2^-24 to 2^24; of elu and leaky_relu, up to ±2^24; 0 stands for what is above */
 } nrg_activation_args;
 
 /* Forward; for the backward pass, o is NULL, and d_o and dx are set. */
@@ -127,8 +159,9 @@ static inline nrg_activation_args nrg_activation_args_init(nrg_activation g, nrg
  *   NRG_ERR_NULL         args
  *   NRG_ERR_STRUCT_SIZE  as in nrg_norm_forward
  *   NRG_ERR_DIM          dim is 0
+ *   NRG_ERR_CONSTANT     alpha infinite, NaN or out of its range
  *   NRG_ERR_STRIDE       a stride shorter than a row, or than what lies inside of it
- *   NRG_ERR_COMBINATION  d_o or dx is there */
+ *   NRG_ERR_COMBINATION  d_o or dx is there; alpha is not 0, and g has none */
 NRG_API nrg_status nrg_activation_rows_forward(const nrg_activation_args *args, int ith, int nth);
 
 /* What nrg_activation_rows_forward would say: asking first, nrg/base.h. */

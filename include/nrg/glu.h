@@ -7,8 +7,11 @@
  * form with identity. a and b are two tensors, or halves of the rows of one, in either order: then they are two views of it
  * (nrg_glu_args_halves). Or a row holds pairs, a0 b0 a1 b1 …, and is x.
  *
- * With a limit and an offset it is the unit of gpt-oss (openai/gpt-oss, gpt_oss/torch/model.py: swiglu; ggml: swiglu_oai):
+ * With quick_gelu (and an alpha: CLIP's, 1.702, is what 0 stands for) it is GEGLU quick, ggml's geglu_quick.
  *
+ * With that, a limit and an offset it is the unit of gpt-oss (openai/gpt-oss, gpt_oss/torch/model.py: swiglu; ggml: swiglu_oai):
+ *
+ *     SwiGLU-OAI: g = quick_gelu, alpha = 1.702, limit = 7, b_offset = 1
  *     a' = min(a, limit)    b' = max(-limit, min(b, limit)) + b_offset    o = g(a') ⊙ b'
  *
  * The bits are the same on every path, and for any (ith, nth), stride and alignment. What is rounded, each to f32: g(a'), which
@@ -72,6 +75,7 @@ typedef struct nrg_glu_args {
     size_t dx_stride;
     size_t dx_stride2;
     size_t dx_stride3;
+    float alpha; /* of g, as in nrg_activation_args */
 } nrg_glu_args;
 
 /* Forward of two tensors. For the backward pass o is NULL; d_o, da and db are set. */
@@ -114,12 +118,12 @@ static inline nrg_glu_args nrg_glu_args_halves(nrg_activation g, nrg_dtype dtype
  *   NRG_ERR_NULL         args; with something to do, o, or none of x and both of a and b
  *   NRG_ERR_STRUCT_SIZE  as in nrg_norm_forward
  *   NRG_ERR_DIM          dim is 0
- *   NRG_ERR_CONSTANT     limit negative or NaN; b_offset infinite or NaN
+ *   NRG_ERR_CONSTANT     limit negative or NaN; b_offset infinite or NaN; alpha infinite, NaN or out of its range
  *   NRG_ERR_STRIDE       a stride shorter than a row, or than what lies inside of it
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERFLOW     a tensor does not fit between its pointer and the end of memory
  *   NRG_ERR_OVERLAP      o overlaps an input in a way that is not allowed
- *   NRG_ERR_COMBINATION  x beside a or b; d_o or a gradient is there */
+ *   NRG_ERR_COMBINATION  x beside a or b; d_o or a gradient is there; alpha is not 0, and g has none */
 NRG_API nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth);
 
 /* What nrg_glu_forward would say: asking first, nrg/base.h. */

@@ -19,6 +19,7 @@ static inline void fill_job(nrg_activation_job *job, const nrg_activation_flat *
     job->end = nrg_share(args->n, ith + 1, nth);
     job->stream = nrg_wants_stream(NRG_STORE_AUTO, bytes);
     job->activation = args->activation;
+    job->alpha = args->alpha != 0 ? args->alpha : nrg_default_alpha(args->activation);
 }
 
 /* Whether a call is plainly sound; *bytes is then what it moves. */
@@ -26,7 +27,7 @@ static inline int is_plain(size_t *bytes, const nrg_activation_flat *a, int is_b
 {
     const size_t element = a->dtype == NRG_F32 ? 4 : 2, row = a->n * element;
     quick_operand x, d_o, out;
-    const int options = ((unsigned)a->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & ((unsigned)a->activation <= NRG_ACT_SOFTPLUS) &
+    const int options = ((unsigned)a->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & ((unsigned)a->activation < NRG_ACTIVATION_COUNT) &
                         (a->n - 1 < QUICK_MOST) & (ith >= 0) & (ith < nth);
     const int operands = (a->x != NULL) & (a->out != NULL) & ((a->d_o != NULL) == is_backward);
     const int lie_well = quick_rows(&x, a->x, 0, 1, row, element - 1) & quick_rows(&d_o, a->d_o, 0, 1, row, element - 1) &
@@ -113,6 +114,7 @@ static __attribute__((noinline)) nrg_status make_rows(nrg_activation_job *job, n
     const nrg_activation_args *a = c.part[0];
     const int is_backward = call == &nrg_call_activation_rows_backward;
     const nrg_activation_flat flat = {.activation = a->activation,
+                                      .alpha = a->alpha,
                                       .n = a->dim * nrg_all_rows(a->rows, a->rows2, a->rows3),
                                       .x = a->x,
                                       .d_o = a->d_o,

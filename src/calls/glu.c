@@ -30,6 +30,7 @@ static inline void fill_job(nrg_glu_job *job, const nrg_glu_args *args, size_t b
     job->end = nrg_share(n, ith + 1, nth);
     job->stream = nrg_wants_stream(NRG_STORE_AUTO, bytes);
     job->activation = args->activation;
+    job->alpha = args->alpha != 0 ? args->alpha : nrg_default_alpha(args->activation);
     job->limit = args->limit > 0 ? args->limit : (float)INFINITY;
     job->b_offset = args->b_offset != 0 ? args->b_offset : -0.0f;
 }
@@ -111,9 +112,9 @@ static inline int is_plain(size_t *bytes, const nrg_glu_args *a, int ith, int nt
     const size_t element = a->dtype == NRG_F32 ? 4 : 2;
     const size_t strides = a->a_stride | a->a_stride2 | a->a_stride3 | a->b_stride | a->b_stride2 | a->b_stride3 | a->o_stride |
                            a->o_stride2 | a->o_stride3;
-    const int options = ((unsigned)a->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & ((unsigned)a->activation <= NRG_ACT_SOFTPLUS) &
-                        (a->limit == 0) & (a->b_offset == 0) & (a->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) &
-                        ((a->rows2 | a->rows3) <= 1) & (ith >= 0) & (ith < nth);
+    const int options = ((unsigned)a->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & ((unsigned)a->activation < NRG_ACTIVATION_COUNT) &
+                        (a->limit == 0) & (a->b_offset == 0) & (a->alpha == 0) & (a->dim - 1 < QUICK_MOST) &
+                        (a->rows - 1 < QUICK_MOST) & ((a->rows2 | a->rows3) <= 1) & (ith >= 0) & (ith < nth);
     const int operands =
         (strides == 0) & (a->a != NULL) & (a->b != NULL) & (a->o != NULL) & !a->x & !a->d_o & !a->da & !a->db & !a->dx;
     const size_t each = a->rows * a->dim * element;

@@ -15,6 +15,7 @@ typedef struct nrg_activation_job {
     size_t begin, end;
     int stream;
     nrg_activation activation;
+    float alpha; /* of those that have a parameter */
 } nrg_activation_job;
 
 /* Elements begin to end of glu (o = g(a')·b') and glu_backward (da and db from d_o). Where b is NULL, a holds pairs, and so does
@@ -25,11 +26,18 @@ typedef struct nrg_glu_job {
     size_t begin, end;
     int stream;
     nrg_activation activation;
+    float alpha;           /* as above */
     float limit, b_offset; /* infinite and -0 where there is none */
 } nrg_glu_job;
 
-/* g of n floats; in may be out. g and its slope g' likewise, in either's place; none of the outputs may overlap the other. Each
- * path has its own, called once a few hundred elements by the kernels that fuse an activation.
+/* α where a call names none: CLIP's and ggml's, and torch's. */
+static inline float nrg_default_alpha(nrg_activation g)
+{
+    return g == NRG_ACT_QUICK_GELU ? 1.702f : g == NRG_ACT_LEAKY_RELU ? 0.01f : 1;
+}
+
+/* g of n floats, with its default α; in may be out. g and its slope g' likewise, in either's place; none of the outputs may
+ * overlap the other. Each path has its own, called once a few hundred elements by the kernels that fuse an activation.
  *
  * Vectors alone have the rest: SiLU, or g, of n floats times as many factors, where out may be either; up·factor·g' and
  * up·g, where outputs may be any input; and g past the cache. What
@@ -44,10 +52,10 @@ enum {
     void nrg_##path##_activate(nrg_activation g, const float *in, float *out, size_t n);                                         \
     void nrg_##path##_activate_both(nrg_activation g, const float *in, float *out, float *slope, size_t n);                      \
     void nrg_##path##_silu_times(const float *in, const float *factor, float *out, size_t n, unsigned how);                      \
-    void nrg_##path##_activate_times(nrg_activation g, const float *in, const float *factor, float *out, size_t n,               \
+    void nrg_##path##_activate_times(nrg_activation g, float alpha, const float *in, const float *factor, float *out, size_t n,  \
                                      unsigned how);                                                                              \
-    void nrg_##path##_activate_gradients(nrg_activation g, const float *in, const float *factor, const float *up, float *out,    \
-                                         float *slope, size_t n);                                                                \
+    void nrg_##path##_activate_gradients(nrg_activation g, float alpha, const float *in, const float *factor, const float *up,   \
+                                         float *out, float *slope, size_t n);                                                    \
     void nrg_##path##_activate_streamed(nrg_activation g, const float *in, float *out, size_t n);
 NRG_EACH_PATH(NRG_ACTIVATE, )
 #undef NRG_ACTIVATE

@@ -17,7 +17,7 @@ static nrg_status measure(const void *const *part, nrg_sizes *s)
 static const nrg_part parts[] = {{.size = sizeof(nrg_activation_flat)}};
 
 static const nrg_range ranges[] = {NRG_DTYPE_RANGE(0, nrg_activation_flat, dtype),
-                                   NRG_ENUM_RANGE(0, nrg_activation_flat, activation, NRG_ACT_SOFTPLUS)};
+                                   NRG_ENUM_RANGE(0, nrg_activation_flat, activation, NRG_ACTIVATION_COUNT - 1)};
 
 #define ELEMENTS(name, role, field) name, role, NRG_ELEMENT_CHOSEN, .at = NRG_AT(nrg_activation_flat, field), .dim = N
 #define CALL(call_operands)                                                                                                      \
@@ -53,7 +53,10 @@ static nrg_status measure_rows(const void *const *part, nrg_sizes *s)
     s->n[ROWS3] = nrg_or_one(args->rows3);
     s->type[0] = args->dtype;
     s->is_matrix = (args->rows2 | args->rows3) <= 1;
-    return args->dim ? NRG_OK : NRG_ERR_DIM;
+    const nrg_status status = nrg_check_alpha(args->activation, args->alpha);
+    if (status == NRG_ERR_CONSTANT)
+        return status;
+    return args->dim ? status : NRG_ERR_DIM;
 }
 
 static nrg_status measure_rows_forward(const void *const *part, nrg_sizes *s)
@@ -74,7 +77,7 @@ static const nrg_part rows_parts[] = {
     {.size = sizeof(nrg_activation_args), .least = NRG_SIZE_UP_TO(nrg_activation_args, dx_stride3)}};
 
 static const nrg_range rows_ranges[] = {NRG_DTYPE_RANGE(0, nrg_activation_args, dtype),
-                                        NRG_ENUM_RANGE(0, nrg_activation_args, activation, NRG_ACT_SOFTPLUS)};
+                                        NRG_ENUM_RANGE(0, nrg_activation_args, activation, NRG_ACTIVATION_COUNT - 1)};
 
 #define TENSOR(role, field)                                                                                                      \
 #field, role, NRG_ELEMENT_CHOSEN, .at = NRG_AT(nrg_activation_args, field), .dim = DIM, .has_planes = 1,                     \

@@ -94,7 +94,7 @@ enum {
         NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, over, NRG_OVER_GROUP),                                           \
         NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, layout, NRG_NHWC),                                               \
         NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, statistics, NRG_STATISTICS_FOLDED),                              \
-        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, activation, NRG_ACT_SOFTPLUS),                                   \
+        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, activation, NRG_ACTIVATION_COUNT - 1),                           \
         NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, store, NRG_STORE_STREAM),                                        \
         NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, accuracy, NRG_ACCURACY_EXACT)
 

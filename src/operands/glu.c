@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "glu.h"
+#include "activation.h"
 
 /* numbers */
 enum { DIM = 1, PAIRS, ROWS, ROWS2, ROWS3 };
@@ -14,11 +15,12 @@ static nrg_status measure(const nrg_glu_args *args, nrg_sizes *s)
     s->n[ROWS3] = nrg_or_one(args->rows3);
     s->type[0] = args->dtype;
     s->is_matrix = (args->rows2 | args->rows3) <= 1;
-    if (!(args->limit >= 0) || !(args->b_offset - args->b_offset == 0))
+    const nrg_status status = nrg_check_alpha(args->activation, args->alpha);
+    if (!(args->limit >= 0) || !(args->b_offset - args->b_offset == 0) || status == NRG_ERR_CONSTANT)
         return NRG_ERR_CONSTANT;
     if (!args->dim)
         return NRG_ERR_DIM;
-    return nrg_product(args->dim, 2, &s->n[PAIRS]) ? NRG_OK : NRG_ERR_OVERFLOW;
+    return nrg_product(args->dim, 2, &s->n[PAIRS]) ? status : NRG_ERR_OVERFLOW;
 }
 
 static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
@@ -46,7 +48,7 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
 static const nrg_part parts[] = {{.size = sizeof(nrg_glu_args), .least = NRG_SIZE_UP_TO(nrg_glu_args, dx_stride3)}};
 
 static const nrg_range ranges[] = {NRG_DTYPE_RANGE(0, nrg_glu_args, dtype),
-                                   NRG_ENUM_RANGE(0, nrg_glu_args, activation, NRG_ACT_SOFTPLUS)};
+                                   NRG_ENUM_RANGE(0, nrg_glu_args, activation, NRG_ACTIVATION_COUNT - 1)};
 
 #define TENSOR(role, field, count_)                                                                                              \
 #field, role, NRG_ELEMENT_CHOSEN, .at = NRG_AT(nrg_glu_args, field), .dim = (count_), .has_planes = 1,                       \

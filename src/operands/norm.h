@@ -60,7 +60,7 @@ extern const nrg_call nrg_call_norm_backward_workspace;
         NRG_ENUM_RANGE(part, nrg_norm_spec, eps_mode, NRG_EPS_NONE),                                                             \
         NRG_ENUM_RANGE(part, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER),                                                  \
         NRG_ENUM_RANGE(part, nrg_norm_spec, store, NRG_STORE_STREAM), NRG_ENUM_RANGE(part, nrg_norm_spec, gate, NRG_GATE_POST),  \
-        NRG_ENUM_RANGE(part, nrg_norm_spec, activation, NRG_ACT_SOFTPLUS),                                                       \
+        NRG_ENUM_RANGE(part, nrg_norm_spec, activation, NRG_ACTIVATION_COUNT - 1),                                               \
         NRG_ENUM_RANGE(part, nrg_norm_spec, weights, NRG_WEIGHTS_GROUP),                                                         \
         NRG_ENUM_RANGE(part, nrg_norm_spec, accuracy, NRG_ACCURACY_EXACT), NRG_RESERVED_RANGE(part, nrg_norm_spec, reserved)
 enum { NRG_NORM_TYPE_X, NRG_NORM_TYPE_Y, NRG_NORM_TYPE_R, NRG_NORM_TYPE_W };

@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
-#include "../job/activation.h"
+#include "activation.h"
 #include "element.h"
 
 /* The numbers below are those of docs/activations.md. Polynomials are the project's own minimax fits with float coefficients,
@@ -226,7 +226,122 @@ static float softplus(float x, float *slope)
     return fmaf(e, polynomial(nrg_log1p_c, 8, u) * 0x1p-64f, positive_part(x));
 }
 
-static float evaluate(nrg_activation g, float x, float *slope)
+/* x·σ(αx): what is lost when α·|x| is rounded is in r, and in t·h′, which is α·|x| as well. */
+static float quick_gelu(float x, float alpha, float *slope)
+{
+    float t = at_most(128 / alpha, fabsf(x)), h = alpha * t, rest = fmaf(alpha, t, -h);
+    float n = fmaf(h, -NRG_LOG2_E, NRG_EXP_MAGIC) - NRG_EXP_MAGIC;
+    float r = fmaf(n, NRG_LN2_HI, h) + fmaf(n, NRG_LN2_LO, rest);
+    return gated(x, t, unit_power(NRG_UNIT, nrg_exp_c, r, n), NRG_UNIT, h, &rest, slope);
+}
+
+/* The sum is exact wherever it is small; six of these sixths are 1 when they are rounded. */
+static float hard_sigmoid(float x, float *slope)
+{
+    const float sixth = 0x1.555556p-3f;
+    if (slope)
+        *slope = isnan(x) ? x : fabsf(x) < 3 ? sixth : 0;
+    return at_most(6, positive_part(x + 3)) * sixth;
+}
+
+static float hard_swish(float x, float *slope)
+{
+    float t = at_least(-3, x);
+    if (slope)
+        *slope = isnan(x) ? x : x <= -3 ? 0 : x >= 3 ? 1 : fmaf(x, 0x1.555556p-2f, 0.5f);
+    return t * hard_sigmoid(t, NULL);
+}
+
+static float leaky_relu(float x, float alpha, float *slope)
+{
+    if (slope)
+        *slope = isnan(x) ? x : x > 0 ? 1 : alpha;
+    return x > 0 ? x : alpha * x;
+}
+
+/* e^x from both sides: powers of two are multiplied by 2^64 on the left, and by 2^-64 on the right, until the last product. */
+typedef struct two_sided {
+    float power, back;
+} two_sided;
+
+static two_sided power_of(float x, float n)
+{
+    two_sided p = {power(signbit(x) ? 0x1p64f : 0x1p-64f, n), signbit(x) ? 0x1p-64f : 0x1p64f};
+    return p;
+}
+
+static float exponential(float x, float *slope)
+{
+    reduced e = reduce(at_most(110, at_least(-90, -x)));
+    two_sided p = power_of(x, e.n);
+    float value = polynomial(nrg_exp_c, 6, e.r) * p.power * p.back;
+    if (slope)
+        *slope = value;
+    return value;
+}
+
+/* 2^n·(1 + m) - 1, of which half can be computed wherever all of it is a number. */
+static float exponential_less_one(float x, float *slope)
+{
+    reduced e = reduce(at_most(110, at_least(-88.8f, -x)));
+    float m = exp_less_one(e.r), half = power(0.5f, e.n), sum = fmaf(half, m, half - 0.5f);
+    two_sided p = power_of(x, e.n);
+    if (slope)
+        *slope = fmaf(p.power, m, p.power) * p.back;
+    return fabsf(x) < 0x1p-30f ? x : sum + sum;
+}
+
+static float elu(float x, float alpha, float *slope)
+{
+    reduced e = reduce(at_most(125, fabsf(x)));
+    float m = exp_less_one(e.r), p = power(0x1p64f, e.n), scaled = p * 0x1p-64f;
+    if (slope)
+        *slope = x > 0 ? 1 : fmaf(p, m, p) * alpha * 0x1p-64f;
+    return signbit(x) ? fmaf(-scaled, m, 1 - scaled) * -alpha : x;
+}
+
+/* x·tanh(ln(1 + e^x)). Left of -1/8, with t = -x and w = e^-t, it is -t·w·(2 + w)/(2 + w·(2 + w)); else, with t = x and w = e^-t,
+ * x - t·w·2·w/(1 + 2·w·(1 + w)). The slopes of both quotients are (a·d - b)/d², where a/d is the quotient by t, and d² = (v +
+ * end)² is computed from the small v. */
+static float mish(float x, float *slope)
+{
+    int left = x < -0.125f;
+    float t = at_most(110, left ? -x : x), end = left ? 2 : 1;
+    reduced n = reduce(t);
+    float m = exp_less_one(n.r), p = power(0x1p64f, n.n), e = fmaf(p, m, p), w = e * 0x1p-64f;
+    float te = fmaf(t * p, m, t * p), factor = left ? w : 2 * w, sum = end + w, d = fmaf(factor, sum, end);
+    if (slope) {
+        float a = left ? fmaf(e, w, 2 * e) : 2 * e * w, b = left ? 4 * te : 4 * (te * w), v = factor * sum;
+        float square = fmaf(v, v + 2 * end, end * end), fall = fmaf(a, d, -fmaf(b, w, b)) / (square * 0x1p64f);
+        *slope = left ? fall : 1 - fall;
+    }
+    /* what rounding took from d is taken from the factor 2 + w as well, which is d/1.5 to d */
+    float rest = fmaf(factor, sum, end - d), lost = left ? fmaf(te, fmaf(-0.75f, rest, w), 2 * te) : 2 * te * w;
+    return copysignf((left ? 0 : x) - lost / (d * 0x1p64f), x);
+}
+
+static float softsign(float x, float *slope)
+{
+    float t = at_most(0x1p80f, fabsf(x)), q = 1 / (1 + t);
+    if (slope)
+        *slope = q * q;
+    return copysignf(t / (1 + t), x);
+}
+
+/* α where nothing says otherwise. */
+static float usual(nrg_activation g)
+{
+    switch (g) {
+    case NRG_ACT_QUICK_GELU:
+        return 0x1.b3b646p0f; /* 1.702 */
+    case NRG_ACT_LEAKY_RELU:
+        return 0x1.47ae14p-7f; /* 0.01 */
+    default:
+        return 1;
+    }
+}
+
+static float evaluate(nrg_activation g, float alpha, float x, float *slope)
 {
     switch (g) {
     case NRG_ACT_SIGMOID:
@@ -245,6 +360,24 @@ static float evaluate(nrg_activation g, float x, float *slope)
         return gelu_tanh(x, slope);
     case NRG_ACT_SOFTPLUS:
         return softplus(x, slope);
+    case NRG_ACT_QUICK_GELU:
+        return quick_gelu(x, alpha, slope);
+    case NRG_ACT_HARD_SWISH:
+        return hard_swish(x, slope);
+    case NRG_ACT_HARD_SIGMOID:
+        return hard_sigmoid(x, slope);
+    case NRG_ACT_ELU:
+        return elu(x, alpha, slope);
+    case NRG_ACT_LEAKY_RELU:
+        return leaky_relu(x, alpha, slope);
+    case NRG_ACT_MISH:
+        return mish(x, slope);
+    case NRG_ACT_EXP:
+        return exponential(x, slope);
+    case NRG_ACT_EXPM1:
+        return exponential_less_one(x, slope);
+    case NRG_ACT_SOFTSIGN:
+        return softsign(x, slope);
     case NRG_ACT_IDENTITY:
         break;
     }
@@ -254,23 +387,26 @@ static float evaluate(nrg_activation g, float x, float *slope)
 void nrg_scalar_activate(nrg_activation g, const float *in, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = evaluate(g, in[i], NULL);
+        out[i] = evaluate(g, usual(g), in[i], NULL);
 }
 
 #ifndef NRG_NO_BACKWARD
 void nrg_scalar_activate_both(nrg_activation g, const float *in, float *out, float *slope, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = evaluate(g, in[i], &slope[i]);
+        out[i] = evaluate(g, usual(g), in[i], &slope[i]);
 }
 #endif
+
+/* With a parameter, and a slope where it is asked for. */
+float nrg_scalar_activate_one(nrg_activation g, float alpha, float x, float *slope) { return evaluate(g, alpha, x, slope); }
 
 /* ---- the kernels ---- */
 
 static void forward(const nrg_activation_job *job, nrg_dtype dtype)
 {
     for (size_t i = job->begin; i < job->end; i++)
-        store(job->o, i, dtype, evaluate(job->activation, load(job->x, i, dtype), NULL));
+        store(job->o, i, dtype, evaluate(job->activation, job->alpha, load(job->x, i, dtype), NULL));
 }
 
 SCALAR_KERNELS(activation, activation, forward)
@@ -280,7 +416,7 @@ static void backward(const nrg_activation_job *job, nrg_dtype dtype)
 {
     for (size_t i = job->begin; i < job->end; i++) {
         float slope;
-        evaluate(job->activation, load(job->x, i, dtype), &slope);
+        evaluate(job->activation, job->alpha, load(job->x, i, dtype), &slope);
         store(job->o, i, dtype, load(job->d_o, i, dtype) * slope);
     }
 }

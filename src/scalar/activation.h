@@ -21,4 +21,7 @@ static inline float slope_of(nrg_activation g, float x)
     return slope;
 }
 
+/* g(x), and g' where slope is not NULL; alpha: of those that have a parameter. */
+float nrg_scalar_activate_one(nrg_activation g, float alpha, float x, float *slope);
+
 #endif

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
-#include "../job/activation.h"
+#include "activation.h"
 #include "element.h"
 
 /* What is computed with (b_offset is -0 where there is none, which leaves -0 as it is); and what of it the limit has cut off,
@@ -27,9 +27,7 @@ static void forward(const nrg_glu_job *job, nrg_dtype dtype)
 {
     for (size_t i = job->begin; i < job->end; i++) {
         const inputs in = inputs_of(job, i, dtype);
-        float g;
-        nrg_scalar_activate(job->activation, &in.a, &g, 1);
-        store(job->o, i, dtype, g * in.b);
+        store(job->o, i, dtype, nrg_scalar_activate_one(job->activation, job->alpha, in.a, NULL) * in.b);
     }
 }
 
@@ -41,8 +39,8 @@ static void backward(const nrg_glu_job *job, nrg_dtype dtype)
     for (size_t i = job->begin; i < job->end; i++) {
         const inputs in = inputs_of(job, i, dtype);
         const float d_o = load(job->d_o, i, dtype);
-        float g, slope;
-        nrg_scalar_activate_both(job->activation, &in.a, &g, &slope, 1);
+        float slope;
+        const float g = nrg_scalar_activate_one(job->activation, job->alpha, in.a, &slope);
         const float da = in.a_is_cut ? 0 : d_o * in.b * slope, db = in.b_is_cut ? 0 : d_o * g;
         store(job->da, job->b ? i : 2 * i, dtype, da);
         if (job->b)

@@ -9,7 +9,7 @@
 #include "../harness/element.h"
 #include "../harness/support.h"
 
-enum { ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
+enum { ACTIVATIONS = NRG_ACTIVATION_COUNT };
 
 /* Forward, or backward where d_o is there. */
 static void run(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o, void *out, int ith, int nth)
@@ -128,12 +128,12 @@ START_TEST(bad_input)
     FORWARD(NRG_OK, silu, NRG_F32, N, x, out, 0, 1);
     BACKWARD(NRG_OK, silu, NRG_F32, N, x, d_o, out, 0, 1);
 
-    FORWARD(NRG_ERR_ENUM, (nrg_activation)9, NRG_F32, N, x, out, 0, 1);
+    FORWARD(NRG_ERR_ENUM, (nrg_activation)ACTIVATIONS, NRG_F32, N, x, out, 0, 1);
     FORWARD(NRG_ERR_ENUM, (nrg_activation)-1, NRG_F32, N, x, out, 0, 1);
-    FORWARD(NRG_ERR_ENUM, (nrg_activation)9, NRG_F32, 0, NULL, NULL, 0, 1);
+    FORWARD(NRG_ERR_ENUM, (nrg_activation)ACTIVATIONS, NRG_F32, 0, NULL, NULL, 0, 1);
     FORWARD(NRG_ERR_ENUM, silu, NRG_DTYPE_SAME, N, x, out, 0, 1);
     FORWARD(NRG_ERR_ENUM, silu, (nrg_dtype)4, N, x, out, 0, 1);
-    BACKWARD(NRG_ERR_ENUM, (nrg_activation)9, NRG_F32, N, x, d_o, out, 0, 1);
+    BACKWARD(NRG_ERR_ENUM, (nrg_activation)ACTIVATIONS, NRG_F32, N, x, d_o, out, 0, 1);
     BACKWARD(NRG_ERR_ENUM, silu, NRG_DTYPE_SAME, N, x, d_o, out, 0, 1);
 
     static const int threads[][2] = {{0, 0}, {1, 1}, {-1, 1}, {0, -1}, {INT_MIN, INT_MAX}, {5, 4}};
@@ -182,8 +182,10 @@ END_TEST
 
 START_TEST(names)
 {
-    static const char *const expected[] = {"identity", "sigmoid", "silu",      "relu",    "relu2",
-                                           "tanh",     "gelu",    "gelu_tanh", "softplus"};
+    static const char *const expected[] = {"identity", "sigmoid",    "silu",     "relu",       "relu2",      "tanh",
+                                           "gelu",     "gelu_tanh",  "softplus", "quick_gelu", "hard_swish", "hard_sigmoid",
+                                           "elu",      "leaky_relu", "mish",     "exp",        "expm1",      "softsign"};
+    _Static_assert(sizeof expected / sizeof expected[0] == ACTIVATIONS, "a name for each");
     for (int g = 0; g < ACTIVATIONS; g++)
         ck_assert_str_eq(nrg_activation_name((nrg_activation)g), expected[g]);
     ck_assert_str_eq(nrg_activation_name((nrg_activation)ACTIVATIONS), "?");

@@ -15,10 +15,11 @@
 #include "../harness/element.h"
 #include "job/activation.h"
 #include "../harness/support.h"
+#include "activation_double.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-enum { ACTIVATIONS = NRG_ACT_SOFTPLUS + 1, BLOCK = 4096, THREADS = 2 };
+enum { ACTIVATIONS = NRG_ACTIVATION_COUNT, BLOCK = 4096, THREADS = 2 };
 
 static int all_floats, all_by_scalar;
 
@@ -141,6 +142,91 @@ static const special_value special_values[] = {
     {NRG_ACT_SOFTPLUS, -FLT_MAX, 0, 0},
     {NRG_ACT_SOFTPLUS, INFINITY, INFINITY, 1},
     {NRG_ACT_SOFTPLUS, -INFINITY, 0, 0},
+    {NRG_ACT_QUICK_GELU, 0, 0, 0.5f},
+    {NRG_ACT_QUICK_GELU, -0.0f, -0.0f, 0.5f},
+    {NRG_ACT_QUICK_GELU, TINY, TINY / 2, 0.5f},
+    {NRG_ACT_QUICK_GELU, -TINY, -TINY / 2, 0.5f},
+    {NRG_ACT_QUICK_GELU, FLT_MAX, FLT_MAX, 1},
+    {NRG_ACT_QUICK_GELU, -FLT_MAX, -0.0f, -0.0f},
+    {NRG_ACT_QUICK_GELU, INFINITY, INFINITY, 1},
+    {NRG_ACT_QUICK_GELU, -INFINITY, -0.0f, -0.0f},
+    {NRG_ACT_HARD_SWISH, 0, 0, 0.5f},
+    {NRG_ACT_HARD_SWISH, -0.0f, -0.0f, 0.5f},
+    {NRG_ACT_HARD_SWISH, TINY, TINY / 2, 0.5f},
+    {NRG_ACT_HARD_SWISH, 3, 3, 1},
+    {NRG_ACT_HARD_SWISH, -3, -0.0f, 0},
+    {NRG_ACT_HARD_SWISH, FLT_MAX, FLT_MAX, 1},
+    {NRG_ACT_HARD_SWISH, -FLT_MAX, -0.0f, 0},
+    {NRG_ACT_HARD_SWISH, INFINITY, INFINITY, 1},
+    {NRG_ACT_HARD_SWISH, -INFINITY, -0.0f, 0},
+    {NRG_ACT_HARD_SIGMOID, 0, 0.5f, 0x1.555556p-3f},
+    {NRG_ACT_HARD_SIGMOID, -0.0f, 0.5f, 0x1.555556p-3f},
+    {NRG_ACT_HARD_SIGMOID, 3, 1, 0},
+    {NRG_ACT_HARD_SIGMOID, -3, 0, 0},
+    {NRG_ACT_HARD_SIGMOID, -0x1.7ffffep1f, 0x1.555556p-25f, 0x1.555556p-3f}, /* 2^-22 above -3 */
+    {NRG_ACT_HARD_SIGMOID, FLT_MAX, 1, 0},
+    {NRG_ACT_HARD_SIGMOID, -FLT_MAX, 0, 0},
+    {NRG_ACT_HARD_SIGMOID, INFINITY, 1, 0},
+    {NRG_ACT_HARD_SIGMOID, -INFINITY, 0, 0},
+    {NRG_ACT_ELU, 0, 0, 1},
+    {NRG_ACT_ELU, -0.0f, -0.0f, 1},
+    {NRG_ACT_ELU, TINY, TINY, 1},
+    {NRG_ACT_ELU, -TINY, -TINY, 1},
+    {NRG_ACT_ELU, -30, -1, 0x1.a56e0cp-44f}, /* e^-30 */
+    {NRG_ACT_ELU, -100, -1, 0x1.bp-145f},
+    {NRG_ACT_ELU, FLT_MAX, FLT_MAX, 1},
+    {NRG_ACT_ELU, -FLT_MAX, -1, 0},
+    {NRG_ACT_ELU, INFINITY, INFINITY, 1},
+    {NRG_ACT_ELU, -INFINITY, -1, 0},
+    {NRG_ACT_LEAKY_RELU, 0, 0, 0.01f},
+    {NRG_ACT_LEAKY_RELU, -0.0f, -0.0f, 0.01f},
+    {NRG_ACT_LEAKY_RELU, TINY, TINY, 1},
+    {NRG_ACT_LEAKY_RELU, -TINY, -0.0f, 0.01f},
+    {NRG_ACT_LEAKY_RELU, -2, -0.02f, 0.01f},
+    {NRG_ACT_LEAKY_RELU, INFINITY, INFINITY, 1},
+    {NRG_ACT_LEAKY_RELU, -INFINITY, -INFINITY, 0.01f},
+    {NRG_ACT_MISH, 0, 0, 0.6f}, /* tanh ln 2 = 3/5 */
+    {NRG_ACT_MISH, -0.0f, -0.0f, 0.6f},
+    {NRG_ACT_MISH, TINY, TINY / 2, 0.6f},
+    {NRG_ACT_MISH, -TINY, -TINY / 2, 0.6f},
+    {NRG_ACT_MISH, -100, -0x1.4bep-138f, -0x1.488p-138f}, /* as silu */
+    {NRG_ACT_MISH, FLT_MAX, FLT_MAX, 1},
+    {NRG_ACT_MISH, -FLT_MAX, -0.0f, -0.0f},
+    {NRG_ACT_MISH, INFINITY, INFINITY, 1},
+    {NRG_ACT_MISH, -INFINITY, -0.0f, -0.0f},
+    {NRG_ACT_EXP, 0, 1, 1},
+    {NRG_ACT_EXP, -0.0f, 1, 1},
+    {NRG_ACT_EXP, TINY, 1, 1},
+    {NRG_ACT_EXP, -30, 0x1.a56e0cp-44f, 0x1.a56e0cp-44f},
+    {NRG_ACT_EXP, -100, 0x1.bp-145f, 0x1.bp-145f},
+    {NRG_ACT_EXP, -103.9f, 0x1p-149f, 0x1p-149f},                   /* 0.54 of it */
+    {NRG_ACT_EXP, -104, 0, 0},                                      /* 0.49 */
+    {NRG_ACT_EXP, 0x1.62e42ep6f, 0x1.ffff08p127f, 0x1.ffff08p127f}, /* 88.72283: the last */
+    {NRG_ACT_EXP, 0x1.62e43p6f, INFINITY, INFINITY},
+    {NRG_ACT_EXP, FLT_MAX, INFINITY, INFINITY},
+    {NRG_ACT_EXP, -FLT_MAX, 0, 0},
+    {NRG_ACT_EXP, INFINITY, INFINITY, INFINITY},
+    {NRG_ACT_EXP, -INFINITY, 0, 0},
+    {NRG_ACT_EXPM1, 0, 0, 1},
+    {NRG_ACT_EXPM1, -0.0f, -0.0f, 1},
+    {NRG_ACT_EXPM1, TINY, TINY, 1},
+    {NRG_ACT_EXPM1, -TINY, -TINY, 1},
+    {NRG_ACT_EXPM1, -30, -1, 0x1.a56e0cp-44f},
+    {NRG_ACT_EXPM1, -100, -1, 0x1.bp-145f},
+    {NRG_ACT_EXPM1, 0x1.62e42ep6f, 0x1.ffff08p127f, 0x1.ffff08p127f},
+    {NRG_ACT_EXPM1, 0x1.62e43p6f, INFINITY, INFINITY},
+    {NRG_ACT_EXPM1, FLT_MAX, INFINITY, INFINITY},
+    {NRG_ACT_EXPM1, -FLT_MAX, -1, 0},
+    {NRG_ACT_EXPM1, INFINITY, INFINITY, INFINITY},
+    {NRG_ACT_EXPM1, -INFINITY, -1, 0},
+    {NRG_ACT_SOFTSIGN, 0, 0, 1},
+    {NRG_ACT_SOFTSIGN, -0.0f, -0.0f, 1},
+    {NRG_ACT_SOFTSIGN, TINY, TINY, 1},
+    {NRG_ACT_SOFTSIGN, -1, -0.5f, 0.25f},
+    {NRG_ACT_SOFTSIGN, -0x1p70f, -1, 0x1p-140f},
+    {NRG_ACT_SOFTSIGN, FLT_MAX, 1, 0},
+    {NRG_ACT_SOFTSIGN, INFINITY, 1, 0},
+    {NRG_ACT_SOFTSIGN, -INFINITY, -1, 0},
 };
 
 /* Equal bits, or both NaN. */
@@ -200,7 +286,7 @@ static void logistic(double h, double *s, double *other)
     *other = h < 0 ? large : small;
 }
 
-static exact exact_at(nrg_activation g, double x)
+static exact exact_at(nrg_activation g, double alpha, double x)
 {
     const double c1 = 1.5957691216057307, c3 = c1 * 0.044715; /* √(8/π) */
     double s, other;
@@ -227,6 +313,29 @@ static exact exact_at(nrg_activation g, double x)
     case NRG_ACT_SOFTPLUS:
         logistic(x, &s, &other);
         return of_terms(fmax(x, 0) + log1p(exp(-fabs(x))), s, 0);
+    case NRG_ACT_QUICK_GELU:
+        logistic(alpha * x, &s, &other);
+        return of_terms(x * s, s, alpha * x * s * other);
+    case NRG_ACT_HARD_SWISH:
+        return of_terms(x * fmin(1, fmax(0, (x + 3) / 6)), x <= -3 ? 0 : x >= 3 ? 1 : x / 3, fabs(x) < 3 ? 0.5 : 0);
+    case NRG_ACT_HARD_SIGMOID:
+        return of_terms(fmin(1, fmax(0, (x + 3) / 6)), fabs(x) < 3 ? 1 / 6.0 : 0, 0);
+    case NRG_ACT_ELU:
+        return of_terms(x > 0 ? x : alpha * expm1(x), x > 0 ? 1 : alpha * exp(x), 0);
+    case NRG_ACT_LEAKY_RELU:
+        return of_terms(x > 0 ? x : alpha * x, x > 0 ? 1 : alpha, 0);
+    case NRG_ACT_MISH: {
+        /* w = e^-|x|, and tanh(ln(1 + e^x)) is above/below, its slope 4·w(1 + w)/below², either side of 0 */
+        const double w = exp(-fabs(x)), below = x < 0 ? w * (2 + w) + 2 : 1 + 2 * w * (1 + w);
+        const double above = x < 0 ? w * (2 + w) : 1 + 2 * w;
+        return of_terms(x * (above / below), above / below, x * 4 * w * (1 + w) * (x < 0 ? 1 : w) / (below * below));
+    }
+    case NRG_ACT_EXP:
+        return of_terms(exp(x), exp(x), 0);
+    case NRG_ACT_EXPM1:
+        return of_terms(expm1(x), exp(x), 0);
+    case NRG_ACT_SOFTSIGN:
+        return of_terms(x / (1 + fabs(x)), 1 / ((1 + fabs(x)) * (1 + fabs(x))), 0);
     case NRG_ACT_IDENTITY:
         break;
     }
@@ -236,7 +345,8 @@ static exact exact_at(nrg_activation g, double x)
 /* Where the exact formulas stop: beyond it g is x or 0 in double as well, and x² overflows nothing. */
 static double cut_off(nrg_activation g, double x)
 {
-    const double end = g == NRG_ACT_IDENTITY || g == NRG_ACT_RELU || g == NRG_ACT_RELU2 ? INFINITY : 0x1p60;
+    const int has_no_end = g == NRG_ACT_IDENTITY || g == NRG_ACT_RELU || g == NRG_ACT_RELU2 || g >= NRG_ACT_HARD_SWISH;
+    const double end = has_no_end ? INFINITY : 0x1p60;
     return fmin(fmax(x, -end), end);
 }
 
@@ -245,9 +355,11 @@ static double cut_off(nrg_activation g, double x)
 static const struct {
     double g, slope;
 } limits[ACTIVATIONS] = {
-    [NRG_ACT_IDENTITY] = {0, 0}, [NRG_ACT_SIGMOID] = {3, 4},   [NRG_ACT_SILU] = {3, 4},
-    [NRG_ACT_RELU] = {0, 0},     [NRG_ACT_RELU2] = {0.5, 0.5}, [NRG_ACT_TANH] = {3, 4},
-    [NRG_ACT_GELU] = {3, 4},     [NRG_ACT_GELU_TANH] = {3, 4}, [NRG_ACT_SOFTPLUS] = {3, 4},
+    [NRG_ACT_IDENTITY] = {0, 0},  [NRG_ACT_SIGMOID] = {3, 4},      [NRG_ACT_SILU] = {3, 4},       [NRG_ACT_RELU] = {0, 0},
+    [NRG_ACT_RELU2] = {0.5, 0.5}, [NRG_ACT_TANH] = {3, 4},         [NRG_ACT_GELU] = {3, 4},       [NRG_ACT_GELU_TANH] = {3, 4},
+    [NRG_ACT_SOFTPLUS] = {3, 4},  [NRG_ACT_QUICK_GELU] = {3, 4},   [NRG_ACT_HARD_SWISH] = {3, 4}, [NRG_ACT_HARD_SIGMOID] = {2, 1},
+    [NRG_ACT_ELU] = {3, 4},       [NRG_ACT_LEAKY_RELU] = {0.5, 0}, [NRG_ACT_MISH] = {3, 4},       [NRG_ACT_EXP] = {3, 4},
+    [NRG_ACT_EXPM1] = {3, 4},     [NRG_ACT_SOFTSIGN] = {2, 4},
 };
 
 /* The largest errors, and where. */
@@ -304,8 +416,9 @@ static void measure(sweep *s, const float *x, const float *out, const float *slo
     }
     if (isinf(x[i]))
         return; /* the special values have it */
-    exact e = exact_at(s->activation, cut_off(s->activation, (double)x[i]));
-    if (fabs((double)x[i]) > 0x1p60 && s->activation != NRG_ACT_SIGMOID && s->activation != NRG_ACT_TANH)
+    exact e = exact_at(s->activation, activation_double_alpha(s->activation), cut_off(s->activation, (double)x[i]));
+    if (fabs((double)x[i]) > 0x1p60 && s->activation <= NRG_ACT_QUICK_GELU && s->activation != NRG_ACT_SIGMOID &&
+        s->activation != NRG_ACT_TANH)
         e.g = x[i] > 0 ? (s->activation == NRG_ACT_RELU2 ? (double)x[i] * x[i] : (double)x[i]) : s->activation ? 0 : (double)x[i];
     worse(&s->worst.g, &s->worst.g_at, error_of(out[i], e.g, fabs(e.g)), x[i]);
     worse(&s->worst.slope, &s->worst.slope_at, error_of(slope[i], e.slope, e.unit), x[i]);
@@ -421,6 +534,121 @@ START_TEST(every_length)
 }
 END_TEST
 
+/* ---- parameters ---- */
+
+static const struct {
+    nrg_activation g;
+    float alpha;
+} alphas[] = {
+    {NRG_ACT_QUICK_GELU, 1.702f}, {NRG_ACT_QUICK_GELU, 1},        {NRG_ACT_QUICK_GELU, 0.3f},    {NRG_ACT_QUICK_GELU, 40},
+    {NRG_ACT_QUICK_GELU, 1e-3f},  {NRG_ACT_QUICK_GELU, 0x1p-24f}, {NRG_ACT_QUICK_GELU, 0x1p24f}, {NRG_ACT_ELU, 1.6732632f},
+    {NRG_ACT_ELU, 1e-6f},         {NRG_ACT_ELU, -0.5f},           {NRG_ACT_ELU, 0x1p24f},        {NRG_ACT_LEAKY_RELU, 0.2f},
+    {NRG_ACT_LEAKY_RELU, -3},     {NRG_ACT_LEAKY_RELU, 0x1p-24f},
+};
+
+static void run_rows(nrg_isa isa, nrg_activation g, float alpha, size_t n, const float *x, const float *d_o, float *out)
+{
+    nrg_activation_args args = nrg_activation_args_init(g, NRG_F32, 1, n, x, d_o ? NULL : out);
+    args.alpha = alpha;
+    args.d_o = d_o;
+    args.dx = d_o ? out : NULL;
+    ck_assert_int_eq(nrg_isa_set(isa), NRG_OK);
+    ck_assert_int_eq(d_o ? nrg_activation_rows_backward(&args, 0, 1) : nrg_activation_rows_forward(&args, 0, 1), NRG_OK);
+}
+
+/* Bits of every path and errors of scalar, of floats of all magnitudes and of many between 0 and where g is a straight line. */
+START_TEST(other_alphas)
+{
+    enum { N = 4096 };
+    const nrg_activation g = alphas[_i].g;
+    const float alpha = alphas[_i].alpha;
+    static float x[N], ones[N], value[N], slope[N], got[N];
+    uint64_t random = (uint64_t)_i;
+    for (int turn = 0; turn < (test_small() ? 4 : 60); turn++) {
+        for (size_t i = 0; i < N; i++) {
+            const uint32_t bits = (uint32_t)test_draw(&random, 0xff800001);
+            ones[i] = 1;
+            memcpy(&x[i], &bits, sizeof bits);
+            if (i % 2 || isnan(x[i]) || isinf(x[i]))
+                x[i] = (float)(test_uniform(&random) * 24 / (g == NRG_ACT_QUICK_GELU ? alpha : 1));
+        }
+        run_rows(NRG_ISA_SCALAR, g, alpha, N, x, NULL, value);
+        run_rows(NRG_ISA_SCALAR, g, alpha, N, x, ones, slope);
+        for (size_t p = 1; p < COUNT(functions); p++) {
+            if (!nrg_isa_supported(functions[p].isa))
+                continue;
+            run_rows(functions[p].isa, g, alpha, N, x, NULL, got);
+            ck_assert_mem_eq(got, value, sizeof got);
+            run_rows(functions[p].isa, g, alpha, N, x, ones, got);
+            ck_assert_mem_eq(got, slope, sizeof got);
+        }
+        for (size_t i = 0; i < N; i++) {
+            const exact e = exact_at(g, (double)alpha, (double)x[i]);
+            const double error = error_of(value[i], e.g, fabs(e.g)), slope_error = error_of(slope[i], e.slope, e.unit);
+            if (!(error <= limits[g].g) || !(slope_error <= limits[g].slope))
+                ck_abort_msg("%s, alpha %g, at %a: %a (%g ulp), slope %a (%g ulp)", nrg_activation_name(g), (double)alpha,
+                             (double)x[i], (double)value[i], error, (double)slope[i], slope_error);
+        }
+    }
+}
+END_TEST
+
+/* 0 stands for the default, which is what calls without a parameter have. */
+START_TEST(default_alphas)
+{
+    enum { N = 100 };
+    float x[N], named[N], got[N], flat[N];
+    for (size_t i = 0; i < N; i++)
+        x[i] = (float)i / 10 - 5;
+    for (nrg_activation g = NRG_ACT_QUICK_GELU; g <= NRG_ACT_LEAKY_RELU; g = (nrg_activation)(g + 1)) {
+        if (g == NRG_ACT_HARD_SWISH || g == NRG_ACT_HARD_SIGMOID)
+            continue;
+        for (size_t p = 0; p < COUNT(functions); p++) {
+            if (!nrg_isa_supported(functions[p].isa))
+                continue;
+            run_rows(functions[p].isa, g, (float)activation_double_alpha(g), N, x, NULL, named);
+            run_rows(functions[p].isa, g, 0, N, x, NULL, got);
+            ck_assert_int_eq(nrg_activation_forward(g, NRG_F32, N, x, flat, 0, 1), NRG_OK);
+            ck_assert_mem_eq(got, named, sizeof got);
+            ck_assert_mem_eq(got, flat, sizeof got);
+        }
+    }
+}
+END_TEST
+
+START_TEST(alphas_out_of_range)
+{
+    static const struct {
+        nrg_activation g;
+        float alpha;
+        nrg_status status;
+    } cases[] = {
+        {NRG_ACT_QUICK_GELU, 0x1p-24f, NRG_OK},
+        {NRG_ACT_QUICK_GELU, 0x1.fp-25f, NRG_ERR_CONSTANT},
+        {NRG_ACT_QUICK_GELU, -1, NRG_ERR_CONSTANT},
+        {NRG_ACT_QUICK_GELU, 0x1.1p24f, NRG_ERR_CONSTANT},
+        {NRG_ACT_ELU, -0x1p24f, NRG_OK},
+        {NRG_ACT_ELU, 0x1p24f, NRG_OK},
+        {NRG_ACT_ELU, -0x1.1p24f, NRG_ERR_CONSTANT},
+        {NRG_ACT_LEAKY_RELU, (float)NAN, NRG_ERR_CONSTANT},
+        {NRG_ACT_LEAKY_RELU, -0.5f, NRG_OK},
+        {NRG_ACT_LEAKY_RELU, INFINITY, NRG_ERR_CONSTANT},
+        {NRG_ACT_SILU, 1, NRG_ERR_COMBINATION},
+        {NRG_ACT_SILU, (float)NAN, NRG_ERR_CONSTANT},
+        {NRG_ACT_HARD_SWISH, 1.702f, NRG_ERR_COMBINATION},
+        {NRG_ACT_SOFTSIGN, -0.0f, NRG_OK},
+    };
+    float x[1] = {1}, o[1];
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        nrg_activation_args args = nrg_activation_args_init(cases[i].g, NRG_F32, 1, 1, x, o);
+        nrg_glu_args glu = nrg_glu_args_init(cases[i].g, NRG_F32, 1, 1, x, x, o);
+        args.alpha = glu.alpha = cases[i].alpha;
+        ck_assert_int_eq(nrg_activation_rows_forward(&args, 0, 1), cases[i].status);
+        ck_assert_int_eq(nrg_glu_forward(&glu, 0, 1), cases[i].status);
+    }
+}
+END_TEST
+
 static void report(void)
 {
     printf("| activation | g, ulp | at | g′, ulp | at |\n| --- | ---: | ---: | ---: | ---: |\n");
@@ -446,6 +674,9 @@ int main(int argc, char **argv)
     tcase_add_test(values, every_path_is_here);
     tcase_add_test(values, special_values_are_right);
     tcase_add_test(values, every_length);
+    tcase_add_loop_test(values, other_alphas, 0, COUNT(alphas));
+    tcase_add_test(values, default_alphas);
+    tcase_add_test(values, alphas_out_of_range);
     TCase *sweeps = test_case(suite, "sweeps");
     tcase_set_timeout(sweeps, all_floats ? 36000 : 1200);
     tcase_add_loop_test(sweeps, paths_and_truth, 0, ACTIVATIONS);

@@ -14,7 +14,7 @@
 #include "../harness/support.h"
 #include "activation_double.h"
 
-enum { ACTIVATIONS = NRG_ACT_SOFTPLUS + 1, N = 1000 };
+enum { ACTIVATIONS = NRG_ACTIVATION_COUNT, N = 1000 };
 
 /* Errors as parts of what roundings add up to, u = 2^-24 each, a result's subnormals aside: g within 3 ulp, so 6u; its product
  * and b + offset; da has g' (4 ulp of the largest term of its formula: gradients_by_differences is what holds g' itself). */
@@ -37,6 +37,8 @@ static void draw(inputs *in, int seed)
         in->d_o[i] = (float)test_uniform(&state);
     }
 }
+
+static int has_alpha(nrg_activation g) { return g == NRG_ACT_QUICK_GELU || g == NRG_ACT_ELU || g == NRG_ACT_LEAKY_RELU; }
 
 static nrg_glu_args args_of(nrg_activation g, float limit, float offset, const inputs *in, float *o)
 {
@@ -74,11 +76,14 @@ START_TEST(truth)
     for (int seed = 0; seed < (test_small() ? 9 : 90); seed++) {
         const float limit = limits[seed % 3], offset = offsets[seed / 3 % 3];
         draw(&in, seed);
-        const nrg_glu_args args = args_of(g, limit, offset, &in, o);
+        nrg_glu_args args = args_of(g, limit, offset, &in, o);
+        args.alpha = has_alpha(g) && seed % 2 ? 0.7f : 0;
+        const double alpha = args.alpha != 0 ? (double)args.alpha : activation_double_alpha(g);
         ck_assert_int_eq(nrg_glu_forward(&args, 0, 1), NRG_OK);
         run_back(args, in.d_o, da, db);
         for (size_t i = 0; i < N; i++) {
-            const double a = limited((double)in.a[i], (double)limit), b = (double)in.b[i], value = activation_double(g, a);
+            const double a = limited((double)in.a[i], (double)limit), b = (double)in.b[i],
+                         value = activation_double_of(g, alpha, a);
             const double cut = limit > 0 && fabs(b) > (double)limit ? copysign((double)limit, b) : b;
             const double error = error_of((double)o[i], value * (cut + (double)offset), cut + (double)offset);
             const double d_error = cut == b     ? error_of((double)db[i], (double)in.d_o[i] * value, (double)in.d_o[i])

@@ -308,7 +308,7 @@ static nrg_norm_spec draw_norm(nrg_dtype dtype, uint64_t *random)
     spec.w_dtype = draw_beside(dtype, random);
     spec.residual_mode = test_draw(random, 4) ? NRG_RESIDUAL_BEFORE : NRG_RESIDUAL_AFTER;
     spec.gate = (nrg_gate)test_draw(random, 3);
-    spec.activation = (nrg_activation)test_draw(random, NRG_ACT_SOFTPLUS + 1);
+    spec.activation = (nrg_activation)test_draw(random, NRG_ACTIVATION_COUNT);
     spec.store = (nrg_store)test_draw(random, 3);
     return spec;
 }
@@ -375,7 +375,7 @@ static nrg_status run_reduce(void *const *part, int ith, int nth)
 
 static uint32_t draw_activation(void *const *part, nrg_dtype dtype, uint64_t *random)
 {
-    const nrg_activation g = (nrg_activation)test_draw(random, NRG_ACT_SOFTPLUS + 1);
+    const nrg_activation g = (nrg_activation)test_draw(random, NRG_ACTIVATION_COUNT);
     *(nrg_activation_args *)part[0] = nrg_activation_args_init(g, dtype, 0, 1 + test_draw(random, 70), NULL, NULL);
     return 0;
 }
@@ -390,7 +390,7 @@ static nrg_status run_activation_back(void *const *part, int ith, int nth)
 /* Of two tensors, or of pairs. */
 static uint32_t draw_glu(void *const *part, nrg_dtype dtype, uint64_t *random, uint32_t two, uint32_t one)
 {
-    const nrg_activation g = (nrg_activation)test_draw(random, NRG_ACT_SOFTPLUS + 1);
+    const nrg_activation g = (nrg_activation)test_draw(random, NRG_ACTIVATION_COUNT);
     nrg_glu_args *args = part[0];
     *args = nrg_glu_args_init(g, dtype, 0, 1 + test_draw(random, 70), NULL, NULL, NULL);
     args->limit = test_draw(random, 2) ? 1 : 0;

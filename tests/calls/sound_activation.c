@@ -64,13 +64,17 @@ static nrg_status run_rows_back(void *const *part, int ith, int nth)
 static nrg_status ask_rows_back(void *const *part) { return nrg_activation_rows_backward_check(part[ARGS]); }
 
 #define ROWS_U64(field, value, status) WRONG_U64(ARGS, nrg_activation_args, field, value, status)
+#define ROWS_F32(field, value, status) WRONG_F32(ARGS, nrg_activation_args, field, value, status)
+#define ROWS_ALPHA                                                                                                               \
+    ROWS_F32(alpha, 1, NRG_ERR_COMBINATION), ROWS_F32(alpha, INFINITY, NRG_ERR_CONSTANT), ROWS_F32(alpha, NAN, NRG_ERR_CONSTANT)
 static const sound_wrong wrong_rows[] = {
     ROWS_U64(dim, 0, NRG_ERR_DIM),
     ROWS_U64(d_o, 64, NRG_ERR_COMBINATION),
     ROWS_U64(dx, 64, NRG_ERR_COMBINATION),
     ROWS_U64(dx_stride, 1, NRG_OK),
+    ROWS_ALPHA,
 };
-static const sound_wrong wrong_rows_back[] = {ROWS_U64(dim, 0, NRG_ERR_DIM), ROWS_U64(o, 64, NRG_ERR_COMBINATION)};
+static const sound_wrong wrong_rows_back[] = {ROWS_U64(dim, 0, NRG_ERR_DIM), ROWS_U64(o, 64, NRG_ERR_COMBINATION), ROWS_ALPHA};
 
 /* ---- gated linear units: a matrix of pairs, and two tensors of four dimensions ---- */
 
@@ -100,7 +104,8 @@ static nrg_status ask_glu(void *const *part) { return nrg_glu_forward_check(part
     GLU_U64(dim, 0, NRG_ERR_DIM), GLU_F32(limit, -1, NRG_ERR_CONSTANT), GLU_F32(limit, NAN, NRG_ERR_CONSTANT),                   \
         GLU_F32(limit, INFINITY, NRG_OK), GLU_F32(limit, -0.0f, NRG_OK), GLU_F32(b_offset, INFINITY, NRG_ERR_CONSTANT),          \
         GLU_F32(b_offset, NAN, NRG_ERR_CONSTANT), GLU_F32(b_offset, -FLT_MAX, NRG_OK), GLU_U64(a, 64, NRG_ERR_COMBINATION),      \
-        GLU_U64(b, 64, NRG_ERR_COMBINATION)
+        GLU_U64(b, 64, NRG_ERR_COMBINATION), GLU_F32(alpha, 1, NRG_ERR_COMBINATION),                                             \
+        GLU_F32(alpha, -INFINITY, NRG_ERR_CONSTANT), GLU_F32(alpha, NAN, NRG_ERR_CONSTANT)
 static const sound_wrong wrong_glu[] = {GLU_OPTIONS,
                                         GLU_U64(d_o, 64, NRG_ERR_COMBINATION),
                                         GLU_U64(da, 64, NRG_ERR_COMBINATION),

@@ -20,7 +20,7 @@ enum { SPEC = NRG_CHANNEL_SPEC, ARGS = NRG_CHANNEL_ARGS, MORE = NRG_CHANNEL_MORE
         SPEC_U32(w_dtype, NRG_F16, NRG_ERR_DTYPE), SPEC_U32(w_dtype, NRG_BF16, NRG_ERR_DTYPE),                                   \
         SPEC_U32(over, NRG_OVER_GROUP + 1, NRG_ERR_ENUM), SPEC_U32(layout, NRG_NHWC, NRG_OK),                                    \
         SPEC_U32(layout, NRG_NHWC + 1, NRG_ERR_ENUM), SPEC_U32(statistics, NRG_STATISTICS_FOLDED + 1, NRG_ERR_ENUM),             \
-        SPEC_U32(activation, NRG_ACT_SOFTPLUS, NRG_OK), SPEC_U32(activation, NRG_ACT_SOFTPLUS + 1, NRG_ERR_ENUM),                \
+        SPEC_U32(activation, NRG_ACTIVATION_COUNT - 1, NRG_OK), SPEC_U32(activation, NRG_ACTIVATION_COUNT, NRG_ERR_ENUM),        \
         SPEC_U32(store, NRG_STORE_STREAM, NRG_OK), SPEC_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                          \
         SPEC_U32(accuracy, 2, NRG_ERR_ENUM), SPEC_U32(accuracy, NRG_ACCURACY_EXACT, NRG_OK), SPEC_F64(eps, -1, NRG_ERR_EPS),     \
         SPEC_F64(eps, -5e-324, NRG_ERR_EPS), SPEC_F64(eps, NAN, NRG_ERR_EPS), SPEC_F64(eps, INFINITY, NRG_ERR_EPS),              \

@@ -25,17 +25,18 @@
         NORM_U32(part, eps_mode, NRG_EPS_NONE, NRG_OK), NORM_U32(part, eps_mode, NRG_EPS_NONE + 1, NRG_ERR_ENUM),                \
         NORM_U32(part, residual_mode, NRG_RESIDUAL_AFTER + 1, NRG_ERR_ENUM), NORM_U32(part, store, NRG_STORE_STREAM, NRG_OK),    \
         NORM_U32(part, store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM), NORM_U32(part, gate, NRG_GATE_POST + 1, NRG_ERR_ENUM),        \
-        NORM_U32(part, activation, NRG_ACT_SOFTPLUS, NRG_OK), NORM_U32(part, activation, NRG_ACT_SOFTPLUS + 1, NRG_ERR_ENUM),    \
-        NORM_U32(part, weights, NRG_WEIGHTS_GROUP, NRG_OK), NORM_U32(part, accuracy, NRG_ACCURACY_EXACT, NRG_OK),                \
-        NORM_U32(part, accuracy, NRG_ACCURACY_EXACT + 1, NRG_ERR_ENUM), NORM_U32(part, reserved, 1, NRG_ERR_STRUCT_SIZE),        \
-        NORM_F64(part, eps, -1e-6, NRG_ERR_EPS), NORM_F64(part, eps, -5e-324, NRG_ERR_EPS),                                      \
-        NORM_F64(part, eps, INFINITY, NRG_ERR_EPS), NORM_F64(part, eps, -INFINITY, NRG_ERR_EPS),                                 \
-        NORM_F64(part, eps, NAN, NRG_ERR_EPS), NORM_F64(part, eps, 0, NRG_OK), NORM_F64(part, eps, DBL_MAX, NRG_OK),             \
-        NORM_F64(part, c, NAN, NRG_ERR_CONSTANT), NORM_F64(part, c, INFINITY, NRG_ERR_CONSTANT),                                 \
-        NORM_F64(part, c, -INFINITY, NRG_ERR_CONSTANT), NORM_F64(part, c, 0x1.fffffe0000001p127, NRG_ERR_CONSTANT),              \
-        NORM_F64(part, c, -0x1.fffffe0000001p127, NRG_ERR_CONSTANT), NORM_F64(part, c, (double)FLT_MAX, NRG_OK),                 \
-        NORM_F64(part, c, -(double)FLT_MAX, NRG_OK), NORM_F32(part, weight_offset, INFINITY, NRG_ERR_CONSTANT),                  \
-        NORM_F32(part, weight_offset, -INFINITY, NRG_ERR_CONSTANT), NORM_F32(part, weight_offset, NAN, NRG_ERR_CONSTANT),        \
-        NORM_F32(part, weight_offset, FLT_MAX, NRG_OK), NORM_F32(part, weight_offset, -FLT_MAX, NRG_OK)
+        NORM_U32(part, activation, NRG_ACTIVATION_COUNT - 1, NRG_OK),                                                            \
+        NORM_U32(part, activation, NRG_ACTIVATION_COUNT, NRG_ERR_ENUM), NORM_U32(part, weights, NRG_WEIGHTS_GROUP, NRG_OK),      \
+        NORM_U32(part, accuracy, NRG_ACCURACY_EXACT, NRG_OK), NORM_U32(part, accuracy, NRG_ACCURACY_EXACT + 1, NRG_ERR_ENUM),    \
+        NORM_U32(part, reserved, 1, NRG_ERR_STRUCT_SIZE), NORM_F64(part, eps, -1e-6, NRG_ERR_EPS),                               \
+        NORM_F64(part, eps, -5e-324, NRG_ERR_EPS), NORM_F64(part, eps, INFINITY, NRG_ERR_EPS),                                   \
+        NORM_F64(part, eps, -INFINITY, NRG_ERR_EPS), NORM_F64(part, eps, NAN, NRG_ERR_EPS), NORM_F64(part, eps, 0, NRG_OK),      \
+        NORM_F64(part, eps, DBL_MAX, NRG_OK), NORM_F64(part, c, NAN, NRG_ERR_CONSTANT),                                          \
+        NORM_F64(part, c, INFINITY, NRG_ERR_CONSTANT), NORM_F64(part, c, -INFINITY, NRG_ERR_CONSTANT),                           \
+        NORM_F64(part, c, 0x1.fffffe0000001p127, NRG_ERR_CONSTANT), NORM_F64(part, c, -0x1.fffffe0000001p127, NRG_ERR_CONSTANT), \
+        NORM_F64(part, c, (double)FLT_MAX, NRG_OK), NORM_F64(part, c, -(double)FLT_MAX, NRG_OK),                                 \
+        NORM_F32(part, weight_offset, INFINITY, NRG_ERR_CONSTANT), NORM_F32(part, weight_offset, -INFINITY, NRG_ERR_CONSTANT),   \
+        NORM_F32(part, weight_offset, NAN, NRG_ERR_CONSTANT), NORM_F32(part, weight_offset, FLT_MAX, NRG_OK),                    \
+        NORM_F32(part, weight_offset, -FLT_MAX, NRG_OK)
 
 #endif

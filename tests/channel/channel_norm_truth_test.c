@@ -18,7 +18,7 @@
 #include "../harness/truth.h"
 #include "channel_norm_data.h"
 
-enum { ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
+enum { ACTIVATIONS = NRG_ACTIVATION_COUNT };
 
 /* What a g may be off by, in ulps of its own; and o1 with NRG_STATISTICS_FOLDED, in ulps of the larger term. */
 static const double activation_limit = 3, folded_limit = 2.5;

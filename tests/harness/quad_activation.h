@@ -26,6 +26,8 @@ static inline quad quad_exp(quad x)
 {
     if (x < -11000)
         return 0;
+    if (x > 11000) /* no float, either */
+        x = 11000;
     long n = lrint((double)x * 1.4426950408889634);
     quad power = 1 + quad_expm1_near(x - (quad)n * QUAD_LN2), base = n < 0 ? (quad)0.5 : (quad)2;
     for (unsigned long left = (unsigned long)(n < 0 ? -n : n); left; left /= 2) {
@@ -35,6 +37,8 @@ static inline quad quad_exp(quad x)
     }
     return power;
 }
+
+static inline quad quad_expm1(quad x) { return quad_abs(x) <= 1 ? quad_expm1_near(x) : quad_exp(x) - 1; }
 
 /* ln(1 + a) for a from 0 to 1: 2·artanh(a/(2 + a)). */
 static inline quad quad_log1p(quad a)
@@ -137,6 +141,53 @@ static inline quad_g quad_activation(nrg_activation g, quad x)
         r.value = (x > 0 ? x : 0) + quad_log1p(quad_exp(-quad_abs(x)));
         r.slope = r.size = quad_logistic(x);
         break;
+    case NRG_ACT_QUICK_GELU: {
+        quad a = (quad)1.702f, s = quad_logistic(a * x), bend = a * x * s * quad_logistic(-a * x);
+        r.value = x * s;
+        r.slope = s + bend;
+        r.size = s > quad_abs(bend) ? s : quad_abs(bend);
+        break;
+    }
+    case NRG_ACT_HARD_SWISH:
+        r.value = x <= -3 ? 0 : x >= 3 ? x : x * (x + 3) / 6;
+        r.slope = x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + (quad)0.5;
+        r.size = x <= -3 ? 0 : x >= 3 ? 1 : quad_abs(x) > (quad)1.5 ? quad_abs(x) / 3 : (quad)0.5;
+        break;
+    case NRG_ACT_HARD_SIGMOID:
+        r.value = x <= -3 ? 0 : x >= 3 ? 1 : (x + 3) / 6;
+        r.slope = r.size = x > -3 && x < 3 ? (quad)1 / 6 : 0;
+        break;
+    case NRG_ACT_ELU:
+        r.value = x > 0 ? x : quad_expm1(x);
+        r.slope = r.size = x > 0 ? 1 : quad_exp(x);
+        break;
+    case NRG_ACT_LEAKY_RELU:
+        r.value = x > 0 ? x : x * (quad)0.01f;
+        r.slope = r.size = x > 0 ? 1 : (quad)0.01f;
+        break;
+    case NRG_ACT_MISH: {
+        /* tanh(ln(1 + e^x)) is above/below, w = e^-|x| */
+        quad w = quad_exp(-quad_abs(x)), below = x < 0 ? w * (2 + w) + 2 : 1 + 2 * w * (1 + w);
+        quad rise = (x < 0 ? w * (2 + w) : 1 + 2 * w) / below;
+        quad bend = x * 4 * w * (1 + w) * (x < 0 ? 1 : w) / (below * below);
+        r.value = x * rise;
+        r.slope = rise + bend;
+        r.size = rise > quad_abs(bend) ? rise : quad_abs(bend);
+        break;
+    }
+    case NRG_ACT_EXP:
+        r.value = r.slope = r.size = quad_exp(x);
+        break;
+    case NRG_ACT_EXPM1:
+        r.value = quad_expm1(x);
+        r.slope = r.size = quad_exp(x);
+        break;
+    case NRG_ACT_SOFTSIGN: {
+        quad d = 1 + quad_abs(x);
+        r.value = x / d;
+        r.slope = r.size = 1 / (d * d);
+        break;
+    }
     }
     return r;
 }

@@ -11,7 +11,7 @@
 #include "../harness/support.h"
 
 enum { DIM = 6, ROWS = 2, COUNT = ROWS * DIM };
-enum { GATES = NRG_GATE_POST + 1, ACTIVATIONS = NRG_ACT_SOFTPLUS + 1, EPS_MODES = NRG_EPS_NONE + 1 };
+enum { GATES = NRG_GATE_POST + 1, ACTIVATIONS = NRG_ACTIVATION_COUNT, EPS_MODES = NRG_EPS_NONE + 1 };
 
 /* Arrays have room for any dtype. */
 typedef struct problem {
@@ -107,7 +107,7 @@ static double loss(const nrg_norm_spec *spec, const row *in, facts *f)
             if (spec->gate == NRG_GATE_POST)
                 o *= activation_double(spec->activation, in->z[at + i]);
             if (spec->gate == NRG_GATE_NONE) {
-                f->kink = fmin(f->kink, fabs(o));
+                f->kink = fmin(f->kink, activation_double_kink(spec->activation, o));
                 o = activation_double(spec->activation, o);
             }
             sum += o * in->d_o[at + i];
@@ -208,14 +208,13 @@ static void gradients(const problem *p)
             w_size = fmax(w_size, fabs(in.w[i]));
         loss(spec, &in, &about);
         /* a pre-gate of zeros can leave next to nothing of a row; near a jump there is no derivative */
-        if (about.least_sigma < 0.05 || about.edge < 1e-3 ||
-            (about.kink < 1e-3 && (spec->activation == NRG_ACT_RELU || spec->activation == NRG_ACT_RELU2))) {
+        if (about.least_sigma < 0.05 || about.edge < 1e-3 || about.kink < 1e-3) {
             sound = 0;
             continue;
         }
         const double k = spec->c != 0 ? fabs(spec->c) / sqrt((double)DIM / (spec->groups ? (double)spec->groups : 1)) : 1;
         const double scale = 4 * (1 + k * w_size / about.least_s) * (1 + k * w_size * 3);
-        const double tolerance = 1e-5 * (spec->activation == NRG_ACT_RELU2 ? 10 : 1) * scale;
+        const double tolerance = 1e-5 * (activation_double_is_steep(spec->activation) ? 10 : 1) * scale;
         for (size_t i = 0; i < DIM; i++) {
             size_t at = n * DIM + i;
             double dr = difference(spec, &in, &in.r[i]), dx = dr + (p->has_dr_in ? get(p->dr_in, at, p->r_dtype) : 0);

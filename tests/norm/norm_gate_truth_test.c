@@ -28,7 +28,7 @@
 #include "../harness/truth.h"
 #include "norm_exact.h"
 
-enum { GATES = NRG_GATE_POST + 1, ACTIVATIONS = NRG_ACT_SOFTPLUS + 1 };
+enum { GATES = NRG_GATE_POST + 1, ACTIVATIONS = NRG_ACTIVATION_COUNT };
 
 /* What a g may be off by, in ulps of its own. */
 static const double activation_limit = 3;

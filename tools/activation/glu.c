@@ -25,8 +25,10 @@ const char glu_help[] = "usage: nrg glu [OPTION]... A.npy --b B.npy --o O.npy\n"
                         "  --da, --db FILE        the gradients of a and b; with --rows\n"
                         "  --dx FILE              that of x\n"
                         "what is done\n"
-                        "  --activation G         identity, sigmoid, silu (default), relu, relu2, tanh, gelu, gelu_tanh or\n"
-                        "                         softplus\n"
+                        "  --activation G         identity, sigmoid, silu (default), relu, relu2, tanh, gelu, gelu_tanh,\n"
+                        "                         softplus, quick_gelu, hard_swish, hard_sigmoid, elu, leaky_relu, mish,\n"
+                        "                         exp, expm1 or softsign\n"
+                        "  --alpha A              of quick_gelu (default 1.702), elu (1) or leaky_relu (0.01)\n"
                         "  --rows KIND            of X: halves (a, then b), swapped (b, then a) or pairs (a0 b0 a1 b1 ...)\n"
                         "  --limit L              of a from above, and of |b|; default: none\n"
                         "  --b-offset B           added to every b, default 0\n"
@@ -35,7 +37,17 @@ const char glu_help[] = "usage: nrg glu [OPTION]... A.npy --b B.npy --o O.npy\n"
 
 enum { IN_X, IN_B, IN_D_O, INPUTS };
 enum { OUT_O, OUT_DA, OUT_DB, OUT_DX, OUTPUTS };
-enum { OPT_ACTIVATION = INPUTS + OUTPUTS, OPT_ROWS, OPT_LIMIT, OPT_B_OFFSET, OPT_BACKWARD, OPT_ISA, OPT_HELP, OPTIONS };
+enum {
+    OPT_ACTIVATION = INPUTS + OUTPUTS,
+    OPT_ROWS,
+    OPT_LIMIT,
+    OPT_B_OFFSET,
+    OPT_ALPHA,
+    OPT_BACKWARD,
+    OPT_ISA,
+    OPT_HELP,
+    OPTIONS
+};
 
 static const cli_option options[OPTIONS + 1] = {
     [IN_X] = {"x", 'x', 1},
@@ -49,6 +61,7 @@ static const cli_option options[OPTIONS + 1] = {
     [OPT_ROWS] = {"rows", 0, 1},
     [OPT_LIMIT] = {"limit", 0, 1},
     [OPT_B_OFFSET] = {"b-offset", 0, 1},
+    [OPT_ALPHA] = {"alpha", 0, 1},
     [OPT_BACKWARD] = {"backward", 0, 0},
     [OPT_ISA] = {"isa", 0, 1},
     [OPT_HELP] = {"help", 'h', 0},
@@ -102,7 +115,7 @@ static int ask(file_call *call)
     }
     q->args = nrg_glu_args_init((nrg_activation)g, NRG_F32, 0, 1, NULL, NULL, NULL);
     if (!file_float(call, OPT_LIMIT, &q->args.limit) || !file_float(call, OPT_B_OFFSET, &q->args.b_offset) ||
-        (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")))
+        !file_float(call, OPT_ALPHA, &q->args.alpha) || (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")))
         return CLI_REFUSED;
     /* the library's own word on the numbers, before files are read: no rows, so no pointer is followed */
     const nrg_status status = nrg_glu_forward(&q->args, 0, 1);

@@ -19,6 +19,7 @@ typedef struct act_data {
     const float *in, *factor; /* factor: of g, times and gradients only; d_o, of its slope, backward only */
     float *out, *slope;       /* slope: both and gradients only. out may be in or factor */
     const float *up;          /* gradients only: d_o, of out = d_o·factor·g' and slope = d_o·g */
+    float alpha;              /* of those that have a parameter */
 } act_data;
 
 NRG_INLINE int act_has_factor(act_mode mode) { return mode == ACT_TIMES || mode == ACT_BACKWARD || mode == ACT_GRADIENTS; }
@@ -49,7 +50,7 @@ NRG_INLINE void act_side_of(nrg_activation g, act_mode mode, act_data a, size_t 
         act_prefetch(a.factor, i, count);
     vf x[V_ACT], out[V_ACT], slope[V_ACT];
     ACT_SIDE x[j] = v_ld_f32(a.in + i + j * VN);
-    act_apply_side(count, g, x, out, act_has_slope(mode) ? slope : NULL);
+    act_apply_side(count, g, a.alpha, x, out, act_has_slope(mode) ? slope : NULL);
     ACT_SIDE
     {
         if (mode == ACT_GRADIENTS) {
@@ -68,6 +69,48 @@ NRG_INLINE void act_side_of(nrg_activation g, act_mode mode, act_data a, size_t 
     }
 }
 
+/* ---- values and slopes from the stack ---- */
+
+static void act_values(nrg_activation g, act_data a, size_t n, unsigned how);
+static void act_both(nrg_activation g, act_data a, size_t n, unsigned how);
+
+/* Which activations are multiplied by their factors in a loop that all of them share, from a block on the stack. A path whose
+ * operations are calls gains nothing by one loop for both gradients: 7 KB. */
+NRG_INLINE int act_is_staged(nrg_activation g, act_mode mode)
+{
+    return (act_has_factor(mode) && g > NRG_ACT_QUICK_GELU) || (V_SMALL && mode == ACT_GRADIENTS);
+}
+
+/* n is a multiple of ACT_STEP. */
+static __attribute__((noinline)) void act_staged(nrg_activation g, act_mode mode, act_data a, size_t n, unsigned how)
+{
+    float value[ACT_BLOCK], rise[ACT_BLOCK];
+    for (size_t i = 0, some; i < n; i += some) {
+        some = n - i < ACT_BLOCK ? n - i : ACT_BLOCK;
+        const act_data part = {a.in + i, NULL, value, rise, NULL, a.alpha};
+        if (mode == ACT_TIMES)
+            act_values(g, part, some, 0);
+        else
+            act_both(g, part, some, 0);
+        const float *const times = mode == ACT_TIMES ? value : rise;
+        for (size_t j = 0; j < some; j += VN) {
+            vf out = v_ld_f32(a.factor + i + j);
+            if (mode == ACT_GRADIENTS) {
+                const vf up = v_ld_f32(a.up + i + j);
+                v_st_f32(a.slope + i + j, v_mul(up, v_ld_f32(value + j)));
+                out = v_mul(up, out);
+            }
+            out = v_mul(out, v_ld_f32(times + j));
+            if (how & NRG_TIMES_STREAM)
+                act_stream(a.out + i + j, out);
+            else
+                v_st_f32(a.out + i + j, out);
+        }
+    }
+}
+
+/* ---- loops ---- */
+
 /* A turn for what goes side by side: SiLU made 4.3 elements/ns by steps of two turns, and 4.5 so (AVX-512). */
 NRG_INLINE void act_steps(nrg_activation g, act_mode mode, act_data a, size_t n, unsigned how)
 {
@@ -77,6 +120,10 @@ NRG_INLINE void act_steps(nrg_activation g, act_mode mode, act_data a, size_t n,
 
 NRG_INLINE void act_choose(nrg_activation g, act_mode mode, act_data a, size_t n, unsigned how)
 {
+    if (act_is_staged(g, mode)) {
+        act_staged(g, mode, a, n, how);
+        return;
+    }
     switch (g) {
     case NRG_ACT_SIGMOID:
         act_steps(NRG_ACT_SIGMOID, mode, a, n, how);
@@ -101,6 +148,41 @@ NRG_INLINE void act_choose(nrg_activation g, act_mode mode, act_data a, size_t n
         return;
     case NRG_ACT_SOFTPLUS:
         act_steps(NRG_ACT_SOFTPLUS, mode, a, n, how);
+        return;
+    case NRG_ACT_QUICK_GELU:
+        act_steps(NRG_ACT_QUICK_GELU, mode, a, n, how);
+        return;
+    case NRG_ACT_HARD_SWISH:
+        if (!act_is_staged(NRG_ACT_HARD_SWISH, mode))
+            act_steps(NRG_ACT_HARD_SWISH, mode, a, n, how);
+        return;
+    case NRG_ACT_HARD_SIGMOID:
+        if (!act_is_staged(NRG_ACT_HARD_SIGMOID, mode))
+            act_steps(NRG_ACT_HARD_SIGMOID, mode, a, n, how);
+        return;
+    case NRG_ACT_ELU:
+        if (!act_is_staged(NRG_ACT_ELU, mode))
+            act_steps(NRG_ACT_ELU, mode, a, n, how);
+        return;
+    case NRG_ACT_LEAKY_RELU:
+        if (!act_is_staged(NRG_ACT_LEAKY_RELU, mode))
+            act_steps(NRG_ACT_LEAKY_RELU, mode, a, n, how);
+        return;
+    case NRG_ACT_MISH:
+        if (!act_is_staged(NRG_ACT_MISH, mode))
+            act_steps(NRG_ACT_MISH, mode, a, n, how);
+        return;
+    case NRG_ACT_EXP:
+        if (!act_is_staged(NRG_ACT_EXP, mode))
+            act_steps(NRG_ACT_EXP, mode, a, n, how);
+        return;
+    case NRG_ACT_EXPM1:
+        if (!act_is_staged(NRG_ACT_EXPM1, mode))
+            act_steps(NRG_ACT_EXPM1, mode, a, n, how);
+        return;
+    case NRG_ACT_SOFTSIGN:
+        if (!act_is_staged(NRG_ACT_SOFTSIGN, mode))
+            act_steps(NRG_ACT_SOFTSIGN, mode, a, n, how);
         return;
     case NRG_ACT_IDENTITY:
         break;
@@ -175,7 +257,7 @@ NRG_INLINE void act_write(float *p, const float *step, size_t n)
 NRG_INLINE void act_part_of(nrg_activation g, act_mode mode, act_data a, size_t i, size_t n)
 {
     float in[ACT_STEP], slope[ACT_STEP], factor[ACT_STEP], up[ACT_STEP];
-    act_data copy = {in, act_has_factor(mode) ? factor : NULL, in, act_has_two(mode) ? slope : NULL, up};
+    act_data copy = {in, act_has_factor(mode) ? factor : NULL, in, act_has_two(mode) ? slope : NULL, up, a.alpha};
     act_read(in, a.in + i, n);
     if (act_has_factor(mode))
         act_read(factor, a.factor + i, n);
@@ -236,7 +318,7 @@ NRG_INLINE void act_run_streamed(nrg_activation g, act_mode mode, act_data a, si
     size_t head = act_head(a.out, n), whole = (n - head) / ACT_STEP * ACT_STEP, left = n - head - whole;
     if (head)
         act_part(g, mode, a, 0, head);
-    act_data body = {a.in + head, act_has_factor(mode) ? a.factor + head : NULL, a.out + head, NULL, NULL};
+    act_data body = {a.in + head, act_has_factor(mode) ? a.factor + head : NULL, a.out + head, NULL, NULL, a.alpha};
     act_whole(g, mode, body, whole, how | NRG_TIMES_STREAM);
     if (left)
         act_part(g, mode, a, head + whole, left);
@@ -248,8 +330,12 @@ NRG_INLINE void act_f32(const nrg_activation_job *job, act_mode mode)
 {
     const nrg_activation g = job->activation;
     const size_t n = job->end - job->begin;
-    act_data a = {(const float *)job->x + job->begin, mode == ACT_BACKWARD ? (const float *)job->d_o + job->begin : NULL,
-                  (float *)job->o + job->begin, NULL, NULL};
+    act_data a = {(const float *)job->x + job->begin,
+                  mode == ACT_BACKWARD ? (const float *)job->d_o + job->begin : NULL,
+                  (float *)job->o + job->begin,
+                  NULL,
+                  NULL,
+                  job->alpha};
     /* lines that are in cache because the call is in place gain nothing by streaming */
     if (!job->stream || a.out == a.in || a.out == a.factor) {
         act_run(g, mode, a, n, 0);
@@ -269,7 +355,7 @@ NRG_INLINE void act_half(const nrg_activation_job *job, act_mode mode, nrg_dtype
     const int stream = job->stream && job->o != job->x && job->o != job->d_o;
     const uint16_t *in = (const uint16_t *)job->x, *d_o_in = (const uint16_t *)job->d_o;
     uint16_t *out = (uint16_t *)job->o;
-    act_data a = {x, d_o, x, NULL, NULL};
+    act_data a = {x, d_o, x, NULL, NULL, job->alpha};
     for (size_t i = job->begin, end = job->end, n; i < end; i += n) {
         n = act_block(out + i, end - i, stream);
         size_t padded = (n + ACT_STEP - 1) / ACT_STEP * ACT_STEP;
@@ -293,22 +379,23 @@ NRG_INLINE void act_half(const nrg_activation_job *job, act_mode mode, nrg_dtype
 
 void NRG_PATH_NAME(activate)(nrg_activation g, const float *in, float *out, size_t n)
 {
-    act_data a = {in, NULL, out, NULL, NULL};
+    act_data a = {in, NULL, out, NULL, NULL, nrg_default_alpha(g)};
     act_run(g, ACT_VALUES, a, n, 0);
 }
 
 void NRG_PATH_NAME(silu_times)(const float *in, const float *factor, float *out, size_t n, unsigned how)
 {
-    act_data a = {in, factor, out, NULL, NULL};
+    act_data a = {in, factor, out, NULL, NULL, 0};
     if (how & NRG_TIMES_STREAM)
         act_run_streamed(NRG_ACT_SILU, ACT_TIMES, a, n, how);
     else
         act_run(NRG_ACT_SILU, ACT_TIMES, a, n, how);
 }
 
-void NRG_PATH_NAME(activate_times)(nrg_activation g, const float *in, const float *factor, float *out, size_t n, unsigned how)
+void NRG_PATH_NAME(activate_times)(nrg_activation g, float alpha, const float *in, const float *factor, float *out, size_t n,
+                                   unsigned how)
 {
-    act_data a = {in, factor, out, NULL, NULL};
+    act_data a = {in, factor, out, NULL, NULL, alpha};
     if (how & NRG_TIMES_STREAM)
         act_run_streamed(g, ACT_TIMES, a, n, how);
     else
@@ -317,7 +404,7 @@ void NRG_PATH_NAME(activate_times)(nrg_activation g, const float *in, const floa
 
 void NRG_PATH_NAME(activate_streamed)(nrg_activation g, const float *in, float *out, size_t n)
 {
-    act_data a = {in, NULL, out, NULL, NULL};
+    act_data a = {in, NULL, out, NULL, NULL, nrg_default_alpha(g)};
     act_run_streamed(g, ACT_VALUES, a, n, 0);
 }
 
@@ -328,34 +415,14 @@ NRG_PATH_KERNEL(activation, bf16, activation, act_half(job, ACT_VALUES, NRG_BF16
 #ifndef NRG_NO_BACKWARD
 void NRG_PATH_NAME(activate_both)(nrg_activation g, const float *in, float *out, float *slope, size_t n)
 {
-    act_data a = {in, NULL, out, slope, NULL};
+    act_data a = {in, NULL, out, slope, NULL, nrg_default_alpha(g)};
     act_run(g, ACT_BOTH, a, n, 0);
 }
 
-static void act_small_gradients(nrg_activation g, const float *in, const float *factor, const float *up, float *out, float *slope,
-                                size_t n)
+void NRG_PATH_NAME(activate_gradients)(nrg_activation g, float alpha, const float *in, const float *factor, const float *up,
+                                       float *out, float *slope, size_t n)
 {
-    float value[ACT_BLOCK], rise[ACT_BLOCK];
-    const act_data a = {in, NULL, value, rise, NULL};
-    act_run(g, ACT_BOTH, a, n, 0);
-    for (size_t i = 0; i < n; i += VN) {
-        const size_t part = n - i < VN ? n - i : VN;
-        const vf d = v_ldn_f32(up + i, part), product = v_mul(v_mul(d, v_ldn_f32(factor + i, part)), v_ldn_f32(rise + i, part));
-        v_stn_f32(slope + i, v_mul(d, v_ldn_f32(value + i, part)), part);
-        v_stn_f32(out + i, product, part);
-    }
-}
-
-/* A path whose operations are calls gains nothing by one loop for all: 7 KB. */
-void NRG_PATH_NAME(activate_gradients)(nrg_activation g, const float *in, const float *factor, const float *up, float *out,
-                                       float *slope, size_t n)
-{
-    if (V_SMALL) {
-        for (size_t i = 0; i < n; i += ACT_BLOCK)
-            act_small_gradients(g, in + i, factor + i, up + i, out + i, slope + i, n - i < ACT_BLOCK ? n - i : ACT_BLOCK);
-        return;
-    }
-    act_data a = {in, factor, out, slope, up};
+    act_data a = {in, factor, out, slope, up, alpha};
     act_run(g, ACT_GRADIENTS, a, n, 0);
 }
 

@@ -54,4 +54,9 @@ static const float nrg_log1p_c[9] = {1,
 static const float nrg_gelu_p[5] = {0x1.94p0f, 0x1.ed174cp-1f, 0x1.a9eaep-3f, 0x1.a2ade8p-9f, -0x1.eda2cp-8f};
 static const float nrg_gelu_q[5] = {0x1.94p0f, 0x1.e73c9cp0f, 0x1.05dbe4p0f, 0x1.1d18eep-2f, 0x1.314ac2p-5f};
 
+/* ---- hard swish and hard sigmoid ---- */
+
+#define NRG_SIXTH 0x1.555556p-3f
+#define NRG_THIRD 0x1.555556p-2f
+
 #endif

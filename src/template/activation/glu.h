@@ -176,7 +176,7 @@ static __attribute__((noinline)) void glu_blocks(const nrg_glu_job *job, nrg_dty
         glu_inputs(&block, job, i, n, dtype);
         if (!is_plain)
             glu_limit(&block, job, n);
-        NRG_PATH_NAME(activate_times)(job->activation, block.a, block.b, block.a, n, 0);
+        NRG_PATH_NAME(activate_times)(job->activation, job->alpha, block.a, block.b, block.a, n, 0);
         glu_write(job->o, block.a, i, n, glu_may_stream(job->o, i, each, stream), dtype);
     }
     if (stream)
@@ -192,8 +192,8 @@ NRG_INLINE void glu_f32(const nrg_glu_job *job)
     const int stream = glu_streams(job);
     const unsigned how = stream ? NRG_TIMES_STREAM | NRG_TIMES_PREFETCH_IN | NRG_TIMES_PREFETCH_FACTOR : 0;
     NRG_PATH_NAME(activate_times)
-    (job->activation, (const float *)job->a + job->begin, (const float *)job->b + job->begin, (float *)job->o + job->begin,
-     job->end - job->begin, how);
+    (job->activation, job->alpha, (const float *)job->a + job->begin, (const float *)job->b + job->begin,
+     (float *)job->o + job->begin, job->end - job->begin, how);
     if (stream)
         v_nt_fence();
 }
@@ -221,7 +221,7 @@ NRG_INLINE void glu_cut(const nrg_glu_job *job, glu_block *d, const glu_block *i
 NRG_INLINE void glu_gradients(const nrg_glu_job *job, glu_block *d, glu_block *in, const float *d_o, size_t n)
 {
     if (glu_is_plain(job)) {
-        NRG_PATH_NAME(activate_gradients)(job->activation, in->a, in->b, d_o, d->a, d->b, n);
+        NRG_PATH_NAME(activate_gradients)(job->activation, job->alpha, in->a, in->b, d_o, d->a, d->b, n);
         return;
     }
     for (size_t j = 0; j < n; j += VN) {
@@ -229,7 +229,7 @@ NRG_INLINE void glu_gradients(const nrg_glu_job *job, glu_block *d, glu_block *i
         v_st_f32(d->b + j, v_ld_f32(in->b + j));
     }
     glu_limit(d, job, n);
-    NRG_PATH_NAME(activate_gradients)(job->activation, d->a, d->b, d_o, d->a, d->b, n);
+    NRG_PATH_NAME(activate_gradients)(job->activation, job->alpha, d->a, d->b, d_o, d->a, d->b, n);
     if (glu_is_limited(job))
         glu_cut(job, d, in, n);
 }
@@ -271,7 +271,7 @@ NRG_INLINE void glu_backward_f32(const nrg_glu_job *job)
         return;
     }
     NRG_PATH_NAME(activate_gradients)
-    (job->activation, (const float *)(job->a + at), (const float *)(job->b + at), (const float *)(job->d_o + at),
+    (job->activation, job->alpha, (const float *)(job->a + at), (const float *)(job->b + at), (const float *)(job->d_o + at),
      (float *)(job->da + at), (float *)(job->db + at), job->end - job->begin);
 }
 
