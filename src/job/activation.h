@@ -39,7 +39,8 @@ static inline float nrg_default_alpha(nrg_activation g)
 /* g of n floats, with its default α; in may be out. g and its slope g' likewise, in either's place; none of the outputs may
  * overlap the other. Each path has its own, called once a few hundred elements by the kernels that fuse an activation.
  *
- * Vectors alone have the rest: SiLU, or g, of n floats times as many factors, where out may be either; up·factor·g' and
+ * Vectors alone have the rest: SiLU, or g, of n floats times as many factors, where out may be either, and the same of SiLU and
+ * quick GELU with the limit and offset of a gated linear unit; up·factor·g' and
  * up·g, where outputs may be any input; and g past the cache. What
  * is written past the cache begins at a multiple of 16 bytes, and the caller fences. */
 enum {
@@ -54,6 +55,8 @@ enum {
     void nrg_##path##_silu_times(const float *in, const float *factor, float *out, size_t n, unsigned how);                      \
     void nrg_##path##_activate_times(nrg_activation g, float alpha, const float *in, const float *factor, float *out, size_t n,  \
                                      unsigned how);                                                                              \
+    void nrg_##path##_activate_limited(nrg_activation g, float alpha, float limit, float offset, const float *in,                \
+                                       const float *factor, float *out, size_t n, unsigned how);                                 \
     void nrg_##path##_activate_gradients(nrg_activation g, float alpha, const float *in, const float *factor, const float *up,   \
                                          float *out, float *slope, size_t n);                                                    \
     void nrg_##path##_activate_streamed(nrg_activation g, const float *in, float *out, size_t n);

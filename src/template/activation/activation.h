@@ -12,7 +12,7 @@
 #include "activation_blocks.h"
 #include "activation_functions.h"
 
-typedef enum act_mode { ACT_VALUES, ACT_BOTH, ACT_TIMES, ACT_BACKWARD, ACT_GRADIENTS } act_mode;
+typedef enum act_mode { ACT_VALUES, ACT_BOTH, ACT_TIMES, ACT_LIMITED, ACT_BACKWARD, ACT_GRADIENTS } act_mode;
 
 /* Where the elements of a call are. */
 typedef struct act_data {
@@ -20,9 +20,13 @@ typedef struct act_data {
     float *out, *slope;       /* slope: both and gradients only. out may be in or factor */
     const float *up;          /* gradients only: d_o, of out = d_o·factor·g' and slope = d_o·g */
     float alpha;              /* of those that have a parameter */
+    float limit, offset;      /* limited only: of in and factor, as a gated linear unit has them (nrg/glu.h) */
 } act_data;
 
-NRG_INLINE int act_has_factor(act_mode mode) { return mode == ACT_TIMES || mode == ACT_BACKWARD || mode == ACT_GRADIENTS; }
+NRG_INLINE int act_has_factor(act_mode mode)
+{
+    return mode == ACT_TIMES || mode == ACT_LIMITED || mode == ACT_BACKWARD || mode == ACT_GRADIENTS;
+}
 NRG_INLINE int act_has_slope(act_mode mode) { return mode == ACT_BOTH || mode == ACT_BACKWARD || mode == ACT_GRADIENTS; }
 NRG_INLINE int act_has_two(act_mode mode) { return mode == ACT_BOTH || mode == ACT_GRADIENTS; }
 
@@ -44,12 +48,15 @@ NRG_INLINE void act_side_of(nrg_activation g, act_mode mode, act_data a, size_t 
 {
     const unsigned stream = how & NRG_TIMES_STREAM;
     const int count = act_side(g);
-    if (mode == ACT_TIMES && NRG_RARELY(how & NRG_TIMES_PREFETCH_IN))
+    const int times = mode == ACT_TIMES || mode == ACT_LIMITED;
+    if (times && NRG_RARELY(how & NRG_TIMES_PREFETCH_IN))
         act_prefetch(a.in, i, count);
-    if (mode == ACT_TIMES && NRG_RARELY(how & NRG_TIMES_PREFETCH_FACTOR))
+    if (times && NRG_RARELY(how & NRG_TIMES_PREFETCH_FACTOR))
         act_prefetch(a.factor, i, count);
     vf x[V_ACT], out[V_ACT], slope[V_ACT];
     ACT_SIDE x[j] = v_ld_f32(a.in + i + j * VN);
+    if (mode == ACT_LIMITED)
+        ACT_SIDE x[j] = v_min(v_set1(a.limit), x[j]);
     act_apply_side(count, g, a.alpha, x, out, act_has_slope(mode) ? slope : NULL);
     ACT_SIDE
     {
@@ -58,8 +65,12 @@ NRG_INLINE void act_side_of(nrg_activation g, act_mode mode, act_data a, size_t 
             slope[j] = v_mul(v_mul(up, factor), slope[j]);
             v_st_f32(a.slope + i + j * VN, v_mul(up, out[j]));
             out[j] = slope[j];
-        } else if (act_has_factor(mode))
-            out[j] = v_mul(v_ld_f32(a.factor + i + j * VN), mode == ACT_TIMES ? out[j] : slope[j]);
+        } else if (act_has_factor(mode)) {
+            vf factor = v_ld_f32(a.factor + i + j * VN);
+            if (mode == ACT_LIMITED)
+                factor = v_add(v_max(v_set1(-a.limit), v_min(v_set1(a.limit), factor)), v_set1(a.offset));
+            out[j] = v_mul(factor, times ? out[j] : slope[j]);
+        }
         if (mode == ACT_BOTH)
             v_st_f32(a.slope + i + j * VN, slope[j]);
         if (stream)
@@ -87,7 +98,7 @@ static __attribute__((noinline)) void act_staged(nrg_activation g, act_mode mode
     float value[ACT_BLOCK], rise[ACT_BLOCK];
     for (size_t i = 0, some; i < n; i += some) {
         some = n - i < ACT_BLOCK ? n - i : ACT_BLOCK;
-        const act_data part = {a.in + i, NULL, value, rise, NULL, a.alpha};
+        const act_data part = {a.in + i, NULL, value, rise, NULL, a.alpha, 0, 0};
         if (mode == ACT_TIMES)
             act_values(g, part, some, 0);
         else
@@ -212,6 +223,15 @@ static __attribute__((noinline)) void act_times(nrg_activation g, act_data a, si
     act_choose(g, ACT_TIMES, a, n, how);
 }
 
+/* Of the activations that are used with a limit. */
+static __attribute__((noinline)) void act_limited(nrg_activation g, act_data a, size_t n, unsigned how)
+{
+    if (g == NRG_ACT_SILU)
+        act_steps(NRG_ACT_SILU, ACT_LIMITED, a, n, how);
+    else
+        act_steps(NRG_ACT_QUICK_GELU, ACT_LIMITED, a, n, how);
+}
+
 static __attribute__((noinline)) void act_gradients(nrg_activation g, act_data a, size_t n, unsigned how)
 {
     act_choose(g, ACT_GRADIENTS, a, n, how);
@@ -234,6 +254,8 @@ NRG_INLINE void act_whole(nrg_activation g, act_mode mode, act_data a, size_t n,
         act_times_silu(a, n, how);
     else if (mode == ACT_TIMES)
         act_times(g, a, n, how);
+    else if (mode == ACT_LIMITED)
+        act_limited(g, a, n, how);
     else
         act_backward(g, a, n, how);
 }
@@ -257,7 +279,8 @@ NRG_INLINE void act_write(float *p, const float *step, size_t n)
 NRG_INLINE void act_part_of(nrg_activation g, act_mode mode, act_data a, size_t i, size_t n)
 {
     float in[ACT_STEP], slope[ACT_STEP], factor[ACT_STEP], up[ACT_STEP];
-    act_data copy = {in, act_has_factor(mode) ? factor : NULL, in, act_has_two(mode) ? slope : NULL, up, a.alpha};
+    act_data copy = {in,      act_has_factor(mode) ? factor : NULL, in, act_has_two(mode) ? slope : NULL, up, a.alpha, a.limit,
+                     a.offset};
     act_read(in, a.in + i, n);
     if (act_has_factor(mode))
         act_read(factor, a.factor + i, n);
@@ -285,6 +308,11 @@ static __attribute__((noinline)) void act_part_times(nrg_activation g, act_data 
     act_part_of(g, ACT_TIMES, a, i, n);
 }
 
+static __attribute__((noinline)) void act_part_limited(nrg_activation g, act_data a, size_t i, size_t n)
+{
+    act_part_of(g, ACT_LIMITED, a, i, n);
+}
+
 NRG_INLINE void act_part(nrg_activation g, act_mode mode, act_data a, size_t i, size_t n)
 {
     if (mode == ACT_VALUES)
@@ -293,6 +321,8 @@ NRG_INLINE void act_part(nrg_activation g, act_mode mode, act_data a, size_t i, 
         act_part_times_silu(a, i, n);
     else if (mode == ACT_TIMES)
         act_part_times(g, a, i, n);
+    else if (mode == ACT_LIMITED)
+        act_part_limited(g, a, i, n);
     else
         act_part_of(g, mode, a, i, n);
 }
@@ -318,7 +348,8 @@ NRG_INLINE void act_run_streamed(nrg_activation g, act_mode mode, act_data a, si
     size_t head = act_head(a.out, n), whole = (n - head) / ACT_STEP * ACT_STEP, left = n - head - whole;
     if (head)
         act_part(g, mode, a, 0, head);
-    act_data body = {a.in + head, act_has_factor(mode) ? a.factor + head : NULL, a.out + head, NULL, NULL, a.alpha};
+    act_data body = {a.in + head, act_has_factor(mode) ? a.factor + head : NULL, a.out + head, NULL, NULL, a.alpha, a.limit,
+                     a.offset};
     act_whole(g, mode, body, whole, how | NRG_TIMES_STREAM);
     if (left)
         act_part(g, mode, a, head + whole, left);
@@ -330,12 +361,10 @@ NRG_INLINE void act_f32(const nrg_activation_job *job, act_mode mode)
 {
     const nrg_activation g = job->activation;
     const size_t n = job->end - job->begin;
-    act_data a = {(const float *)job->x + job->begin,
-                  mode == ACT_BACKWARD ? (const float *)job->d_o + job->begin : NULL,
-                  (float *)job->o + job->begin,
-                  NULL,
-                  NULL,
-                  job->alpha};
+    act_data a = {.in = (const float *)job->x + job->begin,
+                  .factor = mode == ACT_BACKWARD ? (const float *)job->d_o + job->begin : NULL,
+                  .out = (float *)job->o + job->begin,
+                  .alpha = job->alpha};
     /* lines that are in cache because the call is in place gain nothing by streaming */
     if (!job->stream || a.out == a.in || a.out == a.factor) {
         act_run(g, mode, a, n, 0);
@@ -355,7 +384,7 @@ NRG_INLINE void act_half(const nrg_activation_job *job, act_mode mode, nrg_dtype
     const int stream = job->stream && job->o != job->x && job->o != job->d_o;
     const uint16_t *in = (const uint16_t *)job->x, *d_o_in = (const uint16_t *)job->d_o;
     uint16_t *out = (uint16_t *)job->o;
-    act_data a = {x, d_o, x, NULL, NULL, job->alpha};
+    act_data a = {x, d_o, x, NULL, NULL, job->alpha, 0, 0};
     for (size_t i = job->begin, end = job->end, n; i < end; i += n) {
         n = act_block(out + i, end - i, stream);
         size_t padded = (n + ACT_STEP - 1) / ACT_STEP * ACT_STEP;
@@ -379,13 +408,13 @@ NRG_INLINE void act_half(const nrg_activation_job *job, act_mode mode, nrg_dtype
 
 void NRG_PATH_NAME(activate)(nrg_activation g, const float *in, float *out, size_t n)
 {
-    act_data a = {in, NULL, out, NULL, NULL, nrg_default_alpha(g)};
+    act_data a = {in, NULL, out, NULL, NULL, nrg_default_alpha(g), 0, 0};
     act_run(g, ACT_VALUES, a, n, 0);
 }
 
 void NRG_PATH_NAME(silu_times)(const float *in, const float *factor, float *out, size_t n, unsigned how)
 {
-    act_data a = {in, factor, out, NULL, NULL, 0};
+    act_data a = {in, factor, out, NULL, NULL, 0, 0, 0};
     if (how & NRG_TIMES_STREAM)
         act_run_streamed(NRG_ACT_SILU, ACT_TIMES, a, n, how);
     else
@@ -395,16 +424,26 @@ void NRG_PATH_NAME(silu_times)(const float *in, const float *factor, float *out,
 void NRG_PATH_NAME(activate_times)(nrg_activation g, float alpha, const float *in, const float *factor, float *out, size_t n,
                                    unsigned how)
 {
-    act_data a = {in, factor, out, NULL, NULL, alpha};
+    act_data a = {in, factor, out, NULL, NULL, alpha, 0, 0};
     if (how & NRG_TIMES_STREAM)
         act_run_streamed(g, ACT_TIMES, a, n, how);
     else
         act_run(g, ACT_TIMES, a, n, how);
 }
 
+void NRG_PATH_NAME(activate_limited)(nrg_activation g, float alpha, float limit, float offset, const float *in,
+                                     const float *factor, float *out, size_t n, unsigned how)
+{
+    act_data a = {in, factor, out, NULL, NULL, alpha, limit, offset};
+    if (how & NRG_TIMES_STREAM)
+        act_run_streamed(g, ACT_LIMITED, a, n, how);
+    else
+        act_run(g, ACT_LIMITED, a, n, how);
+}
+
 void NRG_PATH_NAME(activate_streamed)(nrg_activation g, const float *in, float *out, size_t n)
 {
-    act_data a = {in, NULL, out, NULL, NULL, nrg_default_alpha(g)};
+    act_data a = {in, NULL, out, NULL, NULL, nrg_default_alpha(g), 0, 0};
     act_run_streamed(g, ACT_VALUES, a, n, 0);
 }
 
@@ -415,14 +454,14 @@ NRG_PATH_KERNEL(activation, bf16, activation, act_half(job, ACT_VALUES, NRG_BF16
 #ifndef NRG_NO_BACKWARD
 void NRG_PATH_NAME(activate_both)(nrg_activation g, const float *in, float *out, float *slope, size_t n)
 {
-    act_data a = {in, NULL, out, slope, NULL, nrg_default_alpha(g)};
+    act_data a = {in, NULL, out, slope, NULL, nrg_default_alpha(g), 0, 0};
     act_run(g, ACT_BOTH, a, n, 0);
 }
 
 void NRG_PATH_NAME(activate_gradients)(nrg_activation g, float alpha, const float *in, const float *factor, const float *up,
                                        float *out, float *slope, size_t n)
 {
-    act_data a = {in, factor, out, slope, up, alpha};
+    act_data a = {in, factor, out, slope, up, alpha, 0, 0};
     act_run(g, ACT_GRADIENTS, a, n, 0);
 }
 

@@ -489,10 +489,7 @@ NRG_INLINE void act_apply_side(int count, nrg_activation g, float alpha, const v
 }
 
 /* How many vectors go side by side: more of them where no division keeps the CPU busy meanwhile. */
-NRG_INLINE int act_side(nrg_activation g)
-{
-    return g == NRG_ACT_SOFTPLUS || g == NRG_ACT_ELU || g == NRG_ACT_EXP || g == NRG_ACT_EXPM1 ? V_ACT : V_ACT_SIDE;
-}
+NRG_INLINE int act_side(nrg_activation g) { return g == NRG_ACT_SOFTPLUS ? V_ACT : V_ACT_SIDE; }
 
 /* A step. g is a constant where this is called, and has no parameter. */
 NRG_INLINE void act_apply(nrg_activation g, const vf *x, vf *out, vf *slope)

@@ -16,6 +16,20 @@ typedef struct glu_block {
 NRG_INLINE int glu_is_limited(const nrg_glu_job *job) { return job->limit <= FLT_MAX; }
 NRG_INLINE int glu_is_plain(const nrg_glu_job *job) { return !glu_is_limited(job) && job->b_offset == 0; }
 
+/* Limit and offset are part of the loops of these two, which are used with them; others are limited in blocks. */
+NRG_INLINE int glu_has_loop(const nrg_glu_job *job)
+{
+    return glu_is_plain(job) || job->activation == NRG_ACT_SILU || job->activation == NRG_ACT_QUICK_GELU;
+}
+
+NRG_INLINE void glu_times(const nrg_glu_job *job, const float *a, const float *b, float *o, size_t n, unsigned how)
+{
+    if (glu_is_plain(job))
+        NRG_PATH_NAME(activate_times)(job->activation, job->alpha, a, b, o, n, how);
+    else
+        NRG_PATH_NAME(activate_limited)(job->activation, job->alpha, job->limit, job->b_offset, a, b, o, n, how);
+}
+
 /* ---- n elements from a tensor, and to one ---- */
 
 /* Asks for what comes two blocks further on: as far ahead as the loops of the activations ask. */
@@ -169,14 +183,17 @@ NRG_INLINE int glu_streams(const nrg_glu_job *job) { return job->stream && job->
 static __attribute__((noinline)) void glu_blocks(const nrg_glu_job *job, nrg_dtype dtype)
 {
     glu_block block;
-    const int is_plain = glu_is_plain(job), stream = glu_streams(job);
+    const int has_loop = glu_has_loop(job), stream = glu_streams(job);
     const size_t each = dtype == NRG_F32 ? 4 : 2;
     for (size_t i = job->begin, end = job->end, n; i < end; i += n) {
         n = glu_block_size(job->o, i, end, each, stream);
         glu_inputs(&block, job, i, n, dtype);
-        if (!is_plain)
+        if (has_loop) {
+            glu_times(job, block.a, block.b, block.a, n, 0);
+        } else {
             glu_limit(&block, job, n);
-        NRG_PATH_NAME(activate_times)(job->activation, job->alpha, block.a, block.b, block.a, n, 0);
+            NRG_PATH_NAME(activate_times)(job->activation, job->alpha, block.a, block.b, block.a, n, 0);
+        }
         glu_write(job->o, block.a, i, n, glu_may_stream(job->o, i, each, stream), dtype);
     }
     if (stream)
@@ -185,15 +202,14 @@ static __attribute__((noinline)) void glu_blocks(const nrg_glu_job *job, nrg_dty
 
 NRG_INLINE void glu_f32(const nrg_glu_job *job)
 {
-    if (!job->b || !glu_is_plain(job)) {
+    if (!job->b || !glu_has_loop(job)) {
         glu_blocks(job, NRG_F32);
         return;
     }
     const int stream = glu_streams(job);
     const unsigned how = stream ? NRG_TIMES_STREAM | NRG_TIMES_PREFETCH_IN | NRG_TIMES_PREFETCH_FACTOR : 0;
-    NRG_PATH_NAME(activate_times)
-    (job->activation, job->alpha, (const float *)job->a + job->begin, (const float *)job->b + job->begin,
-     (float *)job->o + job->begin, job->end - job->begin, how);
+    glu_times(job, (const float *)job->a + job->begin, (const float *)job->b + job->begin, (float *)job->o + job->begin,
+              job->end - job->begin, how);
     if (stream)
         v_nt_fence();
 }
