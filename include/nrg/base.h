@@ -118,7 +118,7 @@ NRG_API const char *nrg_dtype_name(nrg_dtype dtype);
  *   norm        norm.h, norm_backward.h
  *   activation  activation.h, glu.h
  *   channel     channel_norm.h, channel_norm_backward.h
- *   rope        rope.h, sinusoidal.h; and norm_rope.h, where norm is there too
+ *   rope        rope.h, sinusoidal.h; and norm_rope.h and qkv.h, where norm is there too
  *   recurrent   recurrent.h, floater.h
  *   embed       embed.h; nrg_embed_norm_forward() where norm is there too
  *   relative    relative.h, relative_shift.h

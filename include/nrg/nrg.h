@@ -17,6 +17,7 @@
 #include "channel_norm_backward.h"
 #include "rope.h"
 #include "norm_rope.h"
+#include "qkv.h"
 #include "sinusoidal.h"
 #include "quantize.h"
 #include "recurrent.h"

@@ -19,14 +19,6 @@ size_t nrg_rope_pairs(const nrg_rope_spec *spec)
     return status == NRG_OK ? c.sizes.n[NRG_ROPE_PAIRS] : 0;
 }
 
-static int factors_are_sound(const float *factors, size_t pairs)
-{
-    for (size_t p = 0; factors && p < pairs; p++)
-        if (!(factors[p] > 0 && factors[p] <= FLT_MAX))
-            return 0;
-    return 1;
-}
-
 nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, double *magnitude)
 {
     nrg_checked c;
@@ -36,31 +28,7 @@ nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, 
         return status;
     const nrg_rope_spec *s = c.part[NRG_ROPE_SPEC];
     const size_t pairs = nrg_rope_pairs_of(s);
-    return factors_are_sound(s->freq_factors, pairs) && nrg_rope_turns(s, pairs, frequencies, magnitude) ? NRG_OK
-                                                                                                         : NRG_ERR_CONSTANT;
-}
-
-static void fill_table_job(nrg_position_table_job *job, const nrg_rope_spec *s, const nrg_rope_table_args *a,
-                           size_t positions_stride, size_t table_stride, int ith, int nth)
-{
-    const size_t pairs = nrg_rope_pairs_of(s);
-    *job = (nrg_position_table_job){
-        .high = a->frequencies,
-        .low = a->tokens ? a->frequencies + pairs : NULL,
-        .magnitude = a->magnitude,
-        .positions = a->positions,
-        .positions_stride = positions_stride,
-        .first = a->first,
-        .mode = s->mode,
-        .order = NRG_TABLE_COS_SIN,
-        .pairs = pairs,
-        .dim = 2 * pairs,
-        .table = (char *)a->table,
-        .table_stride = table_stride,
-        .begin = nrg_share(a->tokens, ith, nth),
-        .end = nrg_share(a->tokens, ith + 1, nth),
-    };
-    memcpy(job->sections, s->sections, sizeof job->sections);
+    return nrg_rope_turns(s, pairs, frequencies, magnitude) ? NRG_OK : NRG_ERR_CONSTANT;
 }
 
 /* Whether a call is plainly sound; *table_stride is then the real one. Without sections there is one axis of positions. */
@@ -84,8 +52,8 @@ static __attribute__((noinline)) nrg_status make_table_job(nrg_position_table_jo
     nrg_checked c;
     const nrg_status status = nrg_check(&c, &nrg_call_rope_table, (const void *const[]){spec, args}, ith, nth);
     if (status == NRG_OK)
-        fill_table_job(job, c.part[NRG_ROPE_SPEC], c.part[NRG_ROPE_ARGS], c.stride[NRG_ROPE_TABLE_POSITIONS][0],
-                       c.stride[NRG_ROPE_TABLE_TABLE][0], ith, nth);
+        rope_fill_table_job(job, c.part[NRG_ROPE_SPEC], c.part[NRG_ROPE_ARGS], c.stride[NRG_ROPE_TABLE_POSITIONS][0],
+                            c.stride[NRG_ROPE_TABLE_TABLE][0], ith, nth);
     return status;
 }
 
@@ -94,7 +62,7 @@ nrg_status nrg_rope_table(const nrg_rope_spec *spec, const nrg_rope_table_args *
     nrg_position_table_job job;
     size_t table_stride;
     if (spec && args && (ith >= 0) & (ith < nth) && is_plain_table(&table_stride, spec, args)) {
-        fill_table_job(&job, spec, args, 0, table_stride, ith, nth);
+        rope_fill_table_job(&job, spec, args, 0, table_stride, ith, nth);
     } else {
         const nrg_status status = make_table_job(&job, spec, args, ith, nth);
         if (status != NRG_OK)

@@ -7,7 +7,32 @@
 #include "../job/rope.h"
 #include "../operands/check.h"
 #include "../operands/rope.h"
+#include "share.h"
 #include "stream.h"
+
+/* Share ith of nth of a table. */
+static inline void rope_fill_table_job(nrg_position_table_job *job, const nrg_rope_spec *s, const nrg_rope_table_args *a,
+                                       size_t positions_stride, size_t table_stride, int ith, int nth)
+{
+    const size_t pairs = nrg_rope_pairs_of(s);
+    *job = (nrg_position_table_job){
+        .high = a->frequencies,
+        .low = a->tokens ? a->frequencies + pairs : NULL,
+        .magnitude = a->magnitude,
+        .positions = a->positions,
+        .positions_stride = positions_stride,
+        .first = a->first,
+        .mode = s->mode,
+        .order = NRG_TABLE_COS_SIN,
+        .pairs = pairs,
+        .dim = 2 * pairs,
+        .table = (char *)a->table,
+        .table_stride = table_stride,
+        .begin = nrg_share(a->tokens, ith, nth),
+        .end = nrg_share(a->tokens, ith + 1, nth),
+    };
+    memcpy(job->sections, s->sections, sizeof job->sections);
+}
 
 static inline int rope_positions_fit(const int32_t *positions, size_t tokens, size_t rows)
 {

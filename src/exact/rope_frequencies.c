@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "rope_frequencies.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "double_double.h"
@@ -87,19 +88,43 @@ static wide frequency(const nrg_rope_spec *s, wide log_base, const ramp *r, size
     return wide_div(theta, wide_two_pi);
 }
 
+/* What all pairs have in common. */
+typedef struct turning {
+    wide log_base;
+    ramp yarn;
+} turning;
+
+static turning turning_of(const nrg_rope_spec *s)
+{
+    turning t = {wide_log(s->freq_base), {0, 1}};
+    if (s->scaling == NRG_ROPE_SCALING_NTK) /* (n/(n - 2)) · ln factor beside ln base */
+        t.log_base = wide_add(
+            t.log_base, wide_mul(wide_log(s->factor), wide_div(wide_of((double)s->n_dims), wide_of((double)s->n_dims - 2))));
+    if (s->ext_factor != 0)
+        t.yarn = yarn_ramp(s);
+    return t;
+}
+
+int nrg_rope_turns_exist(const nrg_rope_spec *s, size_t pairs)
+{
+    const turning t = turning_of(s);
+    for (size_t p = 0; s->freq_factors && p < pairs; p++)
+        if (!(s->freq_factors[p] > 0 && s->freq_factors[p] <= FLT_MAX))
+            return 0;
+    /* exponents rise, so that the first or the last of a section turns fastest */
+    for (size_t p = 0; p < pairs; p++)
+        if (!(fabs(frequency(s, t.log_base, &t.yarn, p).high) <= TURNS_MAX))
+            return 0;
+    return 1;
+}
+
 int nrg_rope_turns(const nrg_rope_spec *s, size_t pairs, double *turns, double *magnitude)
 {
-    wide log_base = wide_log(s->freq_base);
-    if (s->scaling == NRG_ROPE_SCALING_NTK) /* (n/(n - 2)) · ln factor beside ln base */
-        log_base = wide_add(log_base,
-                            wide_mul(wide_log(s->factor), wide_div(wide_of((double)s->n_dims), wide_of((double)s->n_dims - 2))));
-    const ramp r = s->ext_factor != 0 ? yarn_ramp(s) : (ramp){0, 1};
-    /* before anything is written: exponents rise, so that the first or the last of a section turns fastest */
-    for (size_t p = 0; p < pairs; p++)
-        if (!(fabs(frequency(s, log_base, &r, p).high) <= TURNS_MAX))
-            return 0;
+    if (!nrg_rope_turns_exist(s, pairs))
+        return 0;
+    const turning t = turning_of(s);
     for (size_t p = 0; p < pairs; p++) {
-        const wide of_pair = frequency(s, log_base, &r, p);
+        const wide of_pair = frequency(s, t.log_base, &t.yarn, p);
         turns[p] = of_pair.high;
         turns[pairs + p] = of_pair.low;
     }

@@ -7,7 +7,10 @@
 #include "../../include/nrg/rope.h"
 #include "../../include/nrg/sinusoidal.h"
 
-/* Those of all pairs, [2][pairs], and the magnitude. Returns 0, and writes nothing, where a pair turns too fast. */
+/* Whether those of all pairs are there: not where a factor is none, or a pair turns too fast. */
+int nrg_rope_turns_exist(const nrg_rope_spec *s, size_t pairs);
+
+/* Those of all pairs, [2][pairs], and the magnitude. Returns 0, and writes nothing, where they are not there. */
 int nrg_rope_turns(const nrg_rope_spec *s, size_t pairs, double *turns, double *magnitude);
 
 /* The same of sinusoids. The last pair of an odd dim lacks its cosine. */

@@ -52,6 +52,17 @@ typedef struct nrg_norm_rope_job {
     nrg_rope_job rope;
 } nrg_norm_rope_job;
 
+/* Rows of q, of k or of v, on their way to another dtype and to slots: rows begin to end of turn.rope, whose o is slot 0 where
+ * there are slots. The kernel is that of the dtype of x. */
+typedef struct nrg_qkv_job {
+    nrg_norm_rope_job turn; /* in f32; its norm is used with has_norm only */
+    int has_norm, is_copy;  /* is_copy: v, which is not turned */
+    nrg_dtype o_dtype;
+    const int64_t *slots; /* by tokens, or NULL: token t has row t */
+    float *block;         /* room for block_rows heads, at least one */
+    size_t block_rows;
+} nrg_qkv_job;
+
 /* Whether a token has several positions, one of which turns a pair. */
 static inline int nrg_rope_has_sections(nrg_rope_mode mode)
 {

@@ -54,10 +54,10 @@ extern const nrg_call nrg_call_norm_backward_workspace;
     {                                                                                                                            \
         .size = sizeof(nrg_norm_spec), .least = NRG_SIZE_UP_TO(nrg_norm_spec, weights)                                           \
     }
-#define NRG_NORM_SPEC_RANGES(part)                                                                                               \
-    NRG_DTYPE_RANGE(part, nrg_norm_spec, dtype), NRG_OTHER_DTYPE_RANGE(part, nrg_norm_spec, y_dtype),                            \
-        NRG_OTHER_DTYPE_RANGE(part, nrg_norm_spec, r_dtype), NRG_OTHER_DTYPE_RANGE(part, nrg_norm_spec, w_dtype),                \
-        NRG_ENUM_RANGE(part, nrg_norm_spec, eps_mode, NRG_EPS_NONE),                                                             \
+#define NRG_NORM_SPEC_RANGES(part) NRG_DTYPE_RANGE(part, nrg_norm_spec, dtype), NRG_NORM_OTHER_RANGES(part)
+#define NRG_NORM_OTHER_RANGES(part)                                                                                              \
+    NRG_OTHER_DTYPE_RANGE(part, nrg_norm_spec, y_dtype), NRG_OTHER_DTYPE_RANGE(part, nrg_norm_spec, r_dtype),                    \
+        NRG_OTHER_DTYPE_RANGE(part, nrg_norm_spec, w_dtype), NRG_ENUM_RANGE(part, nrg_norm_spec, eps_mode, NRG_EPS_NONE),        \
         NRG_ENUM_RANGE(part, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER),                                                  \
         NRG_ENUM_RANGE(part, nrg_norm_spec, store, NRG_STORE_STREAM), NRG_ENUM_RANGE(part, nrg_norm_spec, gate, NRG_GATE_POST),  \
         NRG_ENUM_RANGE(part, nrg_norm_spec, activation, NRG_ACTIVATION_COUNT - 1),                                               \

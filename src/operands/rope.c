@@ -74,18 +74,25 @@ static int constants_are_sound(const nrg_rope_spec *s)
     return !llama || (s->low_freq_factor >= 0 && s->high_freq_factor > s->low_freq_factor && s->high_freq_factor <= 0x1p400);
 }
 
-static nrg_status measure_frequencies(const void *const *part, nrg_sizes *s)
+/* What angles are made of: pairs, sections and constants. */
+nrg_status nrg_rope_measure_angles(const nrg_rope_spec *spec, size_t *pairs)
 {
-    const nrg_rope_spec *spec = part[NRG_ROPE_SPEC];
-    nrg_status status = measure_pairs(spec, &s->n[FACTORS]);
+    nrg_status status = measure_pairs(spec, pairs);
     if (status != NRG_OK)
         return status;
     if (spec->scaling == NRG_ROPE_SCALING_NTK && spec->n_dims < 4)
         return NRG_ERR_DIM;
     if ((status = check_sections(spec)) != NRG_OK)
         return status;
-    s->n[FREQUENCIES] = 2 * s->n[FACTORS];
     return constants_are_sound(spec) ? NRG_OK : NRG_ERR_CONSTANT;
+}
+
+static nrg_status measure_frequencies(const void *const *part, nrg_sizes *s)
+{
+    const nrg_status status = nrg_rope_measure_angles(part[NRG_ROPE_SPEC], &s->n[FACTORS]);
+    if (status == NRG_OK)
+        s->n[FREQUENCIES] = 2 * s->n[FACTORS];
+    return status;
 }
 
 static const nrg_part frequencies_parts[] = {NRG_ROPE_SPEC_PART, {.size = sizeof(nrg_rope_frequencies_args)}};
@@ -99,8 +106,7 @@ static const nrg_operand frequencies_operands[NRG_ROPE_FREQUENCIES_OPERANDS] = {
                                         .at = NRG_AT(nrg_rope_frequencies_args, magnitude), .dim = NRG_ONE},
 };
 
-static const nrg_range frequencies_ranges[] = {SPEC_RANGES,
-                                               NRG_ENUM_RANGE(NRG_ROPE_SPEC, nrg_rope_spec, scaling, NRG_ROPE_SCALING_LLAMA3)};
+static const nrg_range frequencies_ranges[] = {SPEC_RANGES, NRG_ROPE_SCALING_RANGE(NRG_ROPE_SPEC)};
 
 const nrg_call nrg_call_rope_frequencies = {
     .parts = frequencies_parts,
@@ -116,24 +122,30 @@ const nrg_call nrg_call_rope_frequencies = {
 
 enum { TABLE_TOKENS = 1, TABLE_AXES, TABLE_FREQUENCIES, TABLE_DIM };
 
+size_t nrg_rope_axes(const nrg_rope_spec *spec)
+{
+    size_t axes = 1;
+    for (size_t i = 1; nrg_rope_has_sections(spec->mode) && i < (spec->mode == NRG_ROPE_IMROPE_TIME ? 3 : 4); i++)
+        if (spec->sections[i] || spec->mode == NRG_ROPE_IMROPE)
+            axes = i + 1;
+    return axes;
+}
+
 static nrg_status measure_table(const void *const *part, nrg_sizes *s)
 {
     const nrg_rope_spec *spec = part[NRG_ROPE_SPEC];
     const nrg_rope_table_args *args = part[NRG_ROPE_ARGS];
     const size_t tokens = args->tokens;
-    size_t pairs, axes = 1;
+    size_t pairs;
     nrg_status status = measure_pairs(spec, &pairs);
     if (status != NRG_OK || (status = check_sections(spec)) != NRG_OK)
         return status;
     if (!(fabs(args->magnitude) <= DBL_MAX))
         return NRG_ERR_CONSTANT;
-    if (!args->positions && tokens && tokens - 1 > (size_t)((int64_t)INT32_MAX - args->first))
+    if (!args->positions && !nrg_rope_can_count(args->first, tokens))
         return NRG_ERR_POSITION;
-    for (size_t i = 1; nrg_rope_has_sections(spec->mode) && i < (spec->mode == NRG_ROPE_IMROPE_TIME ? 3 : 4); i++)
-        if (spec->sections[i] || spec->mode == NRG_ROPE_IMROPE)
-            axes = i + 1;
     s->n[TABLE_TOKENS] = tokens;
-    s->n[TABLE_AXES] = axes;
+    s->n[TABLE_AXES] = nrg_rope_axes(spec);
     s->n[TABLE_FREQUENCIES] = tokens ? 2 * pairs : 0;
     s->n[TABLE_DIM] = 2 * pairs;
     return NRG_OK;

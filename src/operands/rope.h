@@ -54,6 +54,18 @@ static inline size_t nrg_rope_pairs_of(const nrg_rope_spec *s) { return s->mode 
     NRG_DTYPE_RANGE(args, nrg_rope_args, dtype), NRG_ENUM_RANGE(args, nrg_rope_args, store, NRG_STORE_STREAM),                   \
         NRG_RESERVED_RANGE(spec, nrg_rope_spec, reserved)
 
+#define NRG_ROPE_SCALING_RANGE(spec) NRG_ENUM_RANGE(spec, nrg_rope_spec, scaling, NRG_ROPE_SCALING_LLAMA3)
+
+/* Whether there is a position first + t for each of so many tokens. */
+static inline int nrg_rope_can_count(int32_t first, size_t tokens)
+{
+    return !tokens || tokens - 1 <= (size_t)((int64_t)INT32_MAX - first);
+}
+
+/* What frequencies are made of; and positions of a token. */
+nrg_status nrg_rope_measure_angles(const nrg_rope_spec *spec, size_t *pairs);
+size_t nrg_rope_axes(const nrg_rope_spec *spec);
+
 enum {
     NRG_ROPE_N_TOKENS = 1,
     NRG_ROPE_N_Q_HEADS,

@@ -1,0 +1,220 @@
+/* The public layer of what lies between the projections and attention: checks the arguments once, makes what is missing in the
+ * share's slice of the workspace, then calls through the table: a share's tokens, as many at a time as the slice has a table for.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../job/norm.h"
+#include "../operands/norm.h"
+#include "norm_formula.h"
+#include "qkv_slice.h"
+#include "qkv_slots.h"
+
+enum { Q, K, V, TENSORS };
+
+/* A call whose arguments are sound. */
+typedef struct qkv_call {
+    nrg_rope_spec spec;
+    nrg_qkv_slice slice;
+    qkv_table table;          /* of all tokens */
+    nrg_qkv_job job[TENSORS]; /* of all tokens, without table, block and rows */
+    void *workspace;
+    size_t tokens, heads, slices; /* heads: of a token's q, k and v together */
+    int keep, is_turned;          /* is_turned: there is q or k */
+    nrg_dtype dtype;
+} qkv_call;
+
+static inline void set_norm(nrg_norm_job *job, const nrg_norm_spec *norm, const float *w, const float *b)
+{
+    const size_t groups = norm->groups ? norm->groups : 1;
+    *job = (nrg_norm_job){
+        .w = (const char *)w,
+        .b = (const char *)b,
+        .dim = norm->dim / groups,
+        .groups = groups,
+        .y_f32 = 1,
+        .r_f32 = 1,
+        .w_f32 = 1,
+        .activation = norm->activation,
+    };
+    set_formula(&job->formula, norm, job->dim);
+}
+
+/* Bytes of a tensor that a call moves: of a cache, those of the tokens. */
+static inline size_t bytes_of(const nrg_checked *c, unsigned type, size_t heads, size_t dim)
+{
+    return c->sizes.n[NRG_QKV_N_TOKENS] * heads * dim * nrg_element_bytes(NRG_ELEMENT_CHOSEN + type, &c->sizes);
+}
+
+static inline void set_rows(nrg_qkv_job *job, const nrg_checked *c, int i, const void *x, void *o, size_t heads, size_t dim)
+{
+    job->turn.rope.x = x;
+    job->turn.rope.o = o;
+    job->turn.rope.x_head_stride = c->stride[NRG_QKV_Q + i][0];
+    job->turn.rope.x_token_stride = c->stride[NRG_QKV_Q + i][1];
+    job->turn.rope.o_head_stride = c->stride[NRG_QKV_Q_O + i][0];
+    job->turn.rope.o_token_stride = c->stride[NRG_QKV_Q_O + i][1];
+    job->turn.rope.heads = heads;
+    job->turn.rope.dim = dim;
+    job->o_dtype = c->sizes.type[NRG_QKV_TYPE_Q_O + i];
+}
+
+static void fill_jobs(qkv_call *call, const nrg_checked *c)
+{
+    const nrg_norm_spec *norm = c->part[NRG_QKV_NORM];
+    const nrg_qkv_args *a = c->part[NRG_QKV_ARGS];
+    const size_t *const n = c->sizes.n, pairs = n[NRG_QKV_N_FACTORS];
+    const size_t *const heads = &n[NRG_QKV_N_Q_HEADS], dims[TENSORS] = {a->dim, a->dim, n[NRG_QKV_N_V_DIM]};
+    const void *const x[TENSORS] = {a->q, a->k, a->v};
+    void *const o[TENSORS] = {a->q_o, a->k_o, a->v_o};
+    size_t bytes = 0;
+    for (unsigned i = 0; i < TENSORS; i++)
+        bytes += bytes_of(c, NRG_QKV_TYPE_X, heads[i], dims[i]) + bytes_of(c, NRG_QKV_TYPE_Q_O + i, heads[i], dims[i]);
+    const int has_norm = nrg_qkv_has_norm(norm), stream = nrg_wants_stream_past_l3(a->store, bytes), far = nrg_is_far(bytes);
+    for (int i = 0; i < TENSORS; i++) {
+        nrg_qkv_job *job = &call->job[i];
+        if (!heads[i]) {
+            job->turn.rope.heads = 0;
+            continue;
+        }
+        set_rows(job, c, i, x[i], o[i], heads[i], dims[i]);
+        job->slots = i == Q ? NULL : a->slots;
+        job->has_norm = has_norm;
+        job->is_copy = i == V;
+        if (i == V)
+            continue;
+        if (has_norm)
+            set_norm(&job->turn.norm, norm, i == Q ? a->q_w : a->k_w, i == Q ? a->q_b : a->k_b);
+        job->turn.rope.positions = NULL;
+        job->turn.rope.table_stride = 2 * pairs * sizeof(float);
+        job->turn.rope.offset = a->offset;
+        job->turn.rope.pairs = pairs;
+        job->turn.rope.interleaved = call->spec.mode == NRG_ROPE_NORMAL;
+        job->turn.rope.backward = a->backward != 0;
+        job->turn.rope.stream = i == Q && stream;
+        job->turn.rope.far = far;
+    }
+}
+
+/* In a frame of its own: what checking takes shall not lie below the kernels. Frequencies are not looked at. */
+static __attribute__((noinline)) nrg_status make_call(qkv_call *call, const nrg_rope_spec *rope, const nrg_norm_spec *norm,
+                                                      const nrg_qkv_args *args, int ith, int nth)
+{
+    nrg_checked c;
+    nrg_status status = nrg_check(&c, &nrg_call_qkv, (const void *const[]){rope, norm, args}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const nrg_qkv_args *a = c.part[NRG_QKV_ARGS];
+    const size_t *const n = c.sizes.n;
+    call->heads = n[NRG_QKV_N_Q_HEADS] + n[NRG_QKV_N_K_HEADS] + n[NRG_QKV_N_V_HEADS];
+    call->is_turned = (n[NRG_QKV_N_Q_HEADS] | n[NRG_QKV_N_K_HEADS]) != 0;
+    call->tokens = a->tokens;
+    if (!call->heads)
+        return NRG_OK;
+    if (a->slots && (status = qkv_check_slots(a->slots, a->tokens, a->slot_count)) != NRG_OK)
+        return status;
+    call->spec = *(const nrg_rope_spec *)c.part[NRG_QKV_ROPE];
+    call->slice = nrg_qkv_slice_of(a, n[NRG_QKV_N_FACTORS], n[NRG_QKV_N_AXES]);
+    call->workspace = a->workspace;
+    call->slices = nrg_or_one(a->slices);
+    call->keep = a->keep != 0;
+    call->dtype = a->dtype;
+    call->table.axes = n[NRG_QKV_N_AXES];
+    call->table.positions_stride = c.stride[NRG_QKV_POSITIONS][0];
+    call->table.args = (nrg_rope_table_args){.positions = a->positions, .first = a->first};
+    fill_jobs(call, &c);
+    return NRG_OK;
+}
+
+/* Rows of a tensor before unit `unit` of the call: heads of tokens, a token's q before its k before its v. */
+static inline size_t rows_before(size_t unit, size_t all_heads, size_t heads_before, size_t heads)
+{
+    const size_t head = unit % all_heads, past = head < heads_before ? 0 : head - heads_before;
+    return unit / all_heads * heads + (past < heads ? past : heads);
+}
+
+/* Units begin to end, whose tokens the slice has room for. */
+static void run_units(qkv_call *call, const qkv_slice *slice, size_t begin, size_t end)
+{
+    const size_t token = begin / call->heads, tokens = (end - 1) / call->heads + 1 - token;
+    if (call->is_turned) {
+        qkv_table table = call->table;
+        table.args.tokens = tokens;
+        table.args.frequencies = slice->frequencies;
+        table.args.magnitude = slice->kept->magnitude;
+        table.args.table = slice->table;
+        if (table.args.positions)
+            table.args.positions += token;
+        else
+            table.args.first += (int32_t)token;
+        qkv_make_table(slice, &call->spec, &table, call->keep);
+    }
+    size_t before = 0;
+    begin -= token * call->heads;
+    end -= token * call->heads;
+    for (int i = 0; i < TENSORS; i++) {
+        nrg_qkv_job *const job = &call->job[i];
+        nrg_rope_job *const rope = &job->turn.rope;
+        const size_t heads = rope->heads;
+        if (!heads)
+            continue;
+        rope->begin = rows_before(begin, call->heads, before, heads);
+        rope->end = rows_before(end, call->heads, before, heads);
+        before += heads;
+        if (rope->begin == rope->end)
+            continue;
+        const char *const x = rope->x;
+        char *const o = rope->o;
+        const int64_t *const slots = job->slots;
+        rope->x = x + token * rope->x_token_stride;
+        rope->o = slots ? o : o + token * rope->o_token_stride;
+        rope->table = (const char *)slice->table;
+        job->slots = slots ? slots + token : NULL;
+        job->block = slice->block;
+        job->block_rows = slice->block_rows;
+        NRG_ACTIVE_KERNEL(qkv, call->dtype)(job);
+        rope->x = x;
+        rope->o = o;
+        job->slots = slots;
+    }
+}
+
+nrg_status nrg_qkv(const nrg_rope_spec *rope, const nrg_norm_spec *norm, const nrg_qkv_args *args, int ith, int nth)
+{
+    qkv_call call;
+    const nrg_status status = make_call(&call, rope, norm, args, ith, nth);
+    if (status != NRG_OK || !call.heads)
+        return status;
+    const size_t pairs = nrg_rope_pairs_of(&call.spec);
+    if ((size_t)ith >= call.slices)
+        return !call.is_turned || nrg_rope_turns_exist(&call.spec, pairs) ? NRG_OK : NRG_ERR_CONSTANT;
+    const qkv_slice slice = qkv_slice_at(call.workspace, &call.slice, (size_t)ith);
+    if (call.is_turned && !qkv_make_frequencies(&slice, &call.spec, pairs, call.keep))
+        return NRG_ERR_CONSTANT;
+    const int shares = (size_t)nth < call.slices ? nth : (int)call.slices;
+    const size_t units = call.tokens * call.heads, end = nrg_share(units, ith + 1, shares);
+    for (size_t unit = nrg_share(units, ith, shares); unit < end;) {
+        const size_t most = (unit / call.heads + slice.rows) * call.heads, past = most < end ? most : end;
+        run_units(&call, &slice, unit, past);
+        unit = past;
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_qkv_check(const nrg_rope_spec *rope, const nrg_norm_spec *norm, const nrg_qkv_args *args)
+{
+    qkv_call call;
+    const nrg_status status = make_call(&call, rope, norm, args, 0, 1);
+    if (status != NRG_OK || !call.heads || !call.is_turned)
+        return status;
+    return nrg_rope_turns_exist(&call.spec, nrg_rope_pairs_of(&call.spec)) ? NRG_OK : NRG_ERR_CONSTANT;
+}
+
+nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_args *args, size_t *bytes)
+{
+    nrg_checked c;
+    if (!bytes)
+        return NRG_ERR_NULL;
+    const nrg_status status = nrg_check_options(&c, &nrg_call_qkv_workspace, (const void *const[]){rope, args});
+    if (status == NRG_OK)
+        *bytes = c.sizes.n[NRG_QKV_SPACE] * sizeof(double);
+    return status;
+}

@@ -1,0 +1,192 @@
+/* A norm of every head of q and k, their rotation, and a cache.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "qkv.h"
+
+#include "norm.h"
+#include "rope.h"
+
+/* Nothing of this size is a count of anything: sums and products of such numbers fit. */
+#define MOST ((size_t)1 << (sizeof(size_t) * 4 - 4))
+
+static size_t lines(size_t bytes) { return (bytes + NRG_QKV_LINE - 1) / NRG_QKV_LINE * NRG_QKV_LINE; }
+
+nrg_qkv_slice nrg_qkv_slice_of(const nrg_qkv_args *args, size_t pairs, size_t axes)
+{
+    const size_t slices = nrg_or_one(args->slices), each = args->tokens / slices + (args->tokens % slices != 0);
+    nrg_qkv_slice s;
+    /* a share begins and ends within a token */
+    s.rows = each + 1 < args->tokens ? each + 1 : args->tokens;
+    s.block_rows = args->dim < NRG_QKV_BLOCK ? NRG_QKV_BLOCK / args->dim : 1;
+    s.frequencies = lines(sizeof(nrg_qkv_kept));
+    s.factors = s.frequencies + 2 * pairs * sizeof(double);
+    s.positions = s.factors + pairs * sizeof(float);
+    s.table = lines(s.positions + axes * s.rows * sizeof(int32_t));
+    s.block = lines(s.table + s.rows * 2 * pairs * sizeof(float));
+    s.bytes = lines(s.block + s.block_rows * args->dim * sizeof(float));
+    return s;
+}
+
+/* The workspace, with room to begin at a line. */
+static nrg_status measure_space(const nrg_qkv_args *args, size_t pairs, size_t axes, size_t *doubles)
+{
+    size_t most, rows;
+    if (args->dim > MOST || args->tokens > MOST || !nrg_product(args->tokens + 2, 2 * pairs + axes, &rows) ||
+        rows > SIZE_MAX / 16 - NRG_QKV_BLOCK - 16 * args->dim - 16 * pairs)
+        return NRG_ERR_OVERFLOW;
+    if (!nrg_product(nrg_or_one(args->slices), nrg_qkv_slice_of(args, pairs, axes).bytes, &most) ||
+        most > SIZE_MAX - 2 * NRG_QKV_LINE)
+        return NRG_ERR_OVERFLOW;
+    *doubles = (most + NRG_QKV_LINE) / sizeof(double);
+    return NRG_OK;
+}
+
+static nrg_status measure_norm(const nrg_norm_spec *norm, size_t dim)
+{
+    nrg_dtype types[NRG_TYPES];
+    if (norm->dtype == NRG_DTYPE_SAME)
+        return NRG_ERR_ENUM;
+    const nrg_status status = nrg_norm_measure_spec(norm, types);
+    if (status != NRG_OK)
+        return status;
+    if (norm->dim != dim)
+        return NRG_ERR_DIM;
+    if (norm->dtype != NRG_F32)
+        return NRG_ERR_DTYPE;
+    return norm->gate || norm->residual_mode || nrg_norm_alike(norm) > 1 ? NRG_ERR_COMBINATION : NRG_OK;
+}
+
+static nrg_dtype beside(nrg_dtype other, nrg_dtype dtype) { return other == NRG_DTYPE_SAME ? dtype : other; }
+
+/* What can be said without a norm, whose spec nrg_qkv_workspace does not take. */
+static nrg_status measure_args(const nrg_rope_spec *rope, const nrg_qkv_args *args, nrg_sizes *s)
+{
+    size_t pairs;
+    nrg_status status = nrg_rope_measure_angles(rope, &pairs);
+    if (status != NRG_OK)
+        return status;
+    if (2 * pairs > args->dim || args->offset > args->dim - 2 * pairs)
+        return NRG_ERR_DIM;
+    if (!args->positions && !nrg_rope_can_count(args->first, args->tokens))
+        return NRG_ERR_POSITION;
+    if (args->backward && (args->slots || args->v_heads))
+        return NRG_ERR_COMBINATION;
+    s->n[NRG_QKV_N_AXES] = nrg_rope_axes(rope);
+    s->n[NRG_QKV_N_FACTORS] = pairs;
+    return measure_space(args, pairs, s->n[NRG_QKV_N_AXES], &s->n[NRG_QKV_SPACE]);
+}
+
+static nrg_status measure_workspace(const void *const *part, nrg_sizes *s) { return measure_args(part[0], part[1], s); }
+
+static nrg_status measure(const void *const *part, nrg_sizes *s)
+{
+    const nrg_norm_spec *norm = part[NRG_QKV_NORM];
+    const nrg_qkv_args *args = part[NRG_QKV_ARGS];
+    const int has_norm = nrg_qkv_has_norm(norm);
+    nrg_status status = measure_args(part[NRG_QKV_ROPE], args, s);
+    if (status != NRG_OK || (has_norm && (status = measure_norm(norm, args->dim)) != NRG_OK))
+        return status;
+    if (args->backward && has_norm)
+        return NRG_ERR_COMBINATION;
+    const size_t tokens = args->tokens, q_heads = tokens ? args->q_heads : 0, k_heads = tokens ? args->k_heads : 0,
+                 v_heads = tokens ? args->v_heads : 0;
+    s->type[NRG_QKV_TYPE_X] = args->dtype;
+    s->type[NRG_QKV_TYPE_Q_O] = beside(args->q_o_dtype, args->dtype);
+    s->type[NRG_QKV_TYPE_K_O] = beside(args->k_o_dtype, args->dtype);
+    s->type[NRG_QKV_TYPE_V_O] = beside(args->v_o_dtype, args->dtype);
+    s->n[NRG_QKV_N_TOKENS] = tokens;
+    s->n[NRG_QKV_N_Q_HEADS] = q_heads;
+    s->n[NRG_QKV_N_K_HEADS] = k_heads;
+    s->n[NRG_QKV_N_V_HEADS] = v_heads;
+    s->n[NRG_QKV_N_DIM] = args->dim;
+    s->n[NRG_QKV_N_V_DIM] = args->v_dim ? args->v_dim : args->dim;
+    s->n[NRG_QKV_N_CACHE] = args->slots ? args->slot_count : tokens;
+    s->n[NRG_QKV_N_Q_W] = q_heads ? args->dim : 0;
+    s->n[NRG_QKV_N_K_W] = k_heads ? args->dim : 0;
+    if (!q_heads)
+        s->ignored |= NRG_BIT(NRG_QKV_Q) | NRG_BIT(NRG_QKV_Q_O);
+    if (!k_heads)
+        s->ignored |= NRG_BIT(NRG_QKV_K) | NRG_BIT(NRG_QKV_K_O);
+    if (!v_heads)
+        s->ignored |= NRG_BIT(NRG_QKV_V) | NRG_BIT(NRG_QKV_V_O);
+    if (!(q_heads | k_heads | v_heads)) {
+        s->ignored |= NRG_BIT(NRG_QKV_POSITIONS) | NRG_BIT(NRG_QKV_SLOTS) | NRG_BIT(NRG_QKV_WORKSPACE);
+        s->n[NRG_QKV_SPACE] = 0;
+    }
+    if (!has_norm)
+        s->refused |= NRG_BIT(NRG_QKV_Q_W) | NRG_BIT(NRG_QKV_K_W) | NRG_BIT(NRG_QKV_Q_B) | NRG_BIT(NRG_QKV_K_B);
+    return NRG_OK;
+}
+
+#define ARGS_PART                                                                                                                \
+    {                                                                                                                            \
+        .size = sizeof(nrg_qkv_args), .least = NRG_SIZE_UP_TO(nrg_qkv_args, workspace_size)                                      \
+    }
+
+static const nrg_part parts[] = {
+    [NRG_QKV_ROPE] = NRG_ROPE_SPEC_PART,
+    [NRG_QKV_NORM] = {.size = sizeof(nrg_norm_spec), .least = NRG_SIZE_UP_TO(nrg_norm_spec, weights), .may_be_absent = 1},
+    [NRG_QKV_ARGS] = ARGS_PART,
+};
+static const nrg_part workspace_parts[] = {NRG_ROPE_SPEC_PART, ARGS_PART};
+
+#define AT(field) .part = NRG_QKV_ARGS, .at = NRG_AT(nrg_qkv_args, field)
+#define LINE(field, number) AT(field), .dim = (number)
+#define HEADS(field, number, heads, rows)                                                                                        \
+    LINE(field, number), .strides_multiply = 1,                                                                                  \
+                         .level = {{.stride = NRG_AT(nrg_qkv_args, field##_head_stride), .count = (heads)},                      \
+                                   {.stride = NRG_AT(nrg_qkv_args, field##_token_stride), .count = (rows)}}
+#define CHOSEN(type) (NRG_ELEMENT_CHOSEN + (type))
+#define OF_X NRG_IN, CHOSEN(NRG_QKV_TYPE_X)
+#define WEIGHTS(field, number) NRG_IN, NRG_ELEMENT_F32, LINE(field, number), .may_be_absent = 1
+
+static const nrg_operand operands[NRG_QKV_OPERANDS] = {
+    [NRG_QKV_Q] = {"q", OF_X, HEADS(q, NRG_QKV_N_DIM, NRG_QKV_N_Q_HEADS, NRG_QKV_N_TOKENS)},
+    [NRG_QKV_K] = {"k", OF_X, HEADS(k, NRG_QKV_N_DIM, NRG_QKV_N_K_HEADS, NRG_QKV_N_TOKENS)},
+    [NRG_QKV_V] = {"v", OF_X, HEADS(v, NRG_QKV_N_V_DIM, NRG_QKV_N_V_HEADS, NRG_QKV_N_TOKENS)},
+    [NRG_QKV_Q_W] = {"q_w", WEIGHTS(q_w, NRG_QKV_N_Q_W)},
+    [NRG_QKV_K_W] = {"k_w", WEIGHTS(k_w, NRG_QKV_N_K_W)},
+    [NRG_QKV_Q_B] = {"q_b", WEIGHTS(q_b, NRG_QKV_N_Q_W)},
+    [NRG_QKV_K_B] = {"k_b", WEIGHTS(k_b, NRG_QKV_N_K_W)},
+    [NRG_QKV_POSITIONS] = {"positions", NRG_IN, NRG_ELEMENT_I32, LINE(positions, NRG_QKV_N_TOKENS), .may_be_absent = 1,
+                           .level = {{.stride = NRG_AT(nrg_qkv_args, positions_stride), .count = NRG_QKV_N_AXES}}},
+    [NRG_QKV_SLOTS] = {"slots", NRG_IN, NRG_ELEMENT_I64, LINE(slots, NRG_QKV_N_TOKENS), .may_be_absent = 1},
+    [NRG_QKV_FACTORS] = {"freq_factors", NRG_IN, NRG_ELEMENT_F32, .may_be_absent = 1, .part = NRG_QKV_ROPE,
+                         .at = NRG_AT(nrg_rope_spec, freq_factors), .dim = NRG_QKV_N_FACTORS},
+    [NRG_QKV_Q_O] = {"q_o", NRG_OUT, CHOSEN(NRG_QKV_TYPE_Q_O), HEADS(q_o, NRG_QKV_N_DIM, NRG_QKV_N_Q_HEADS, NRG_QKV_N_TOKENS),
+                     .over = NRG_BIT(NRG_QKV_Q)},
+    /* slots that no token has keep what they hold */
+    [NRG_QKV_K_O] = {"k_o", NRG_INOUT, CHOSEN(NRG_QKV_TYPE_K_O), HEADS(k_o, NRG_QKV_N_DIM, NRG_QKV_N_K_HEADS, NRG_QKV_N_CACHE)},
+    [NRG_QKV_V_O] = {"v_o", NRG_INOUT, CHOSEN(NRG_QKV_TYPE_V_O), HEADS(v_o, NRG_QKV_N_V_DIM, NRG_QKV_N_V_HEADS, NRG_QKV_N_CACHE)},
+    [NRG_QKV_WORKSPACE] = {"workspace", NRG_SCRATCH, NRG_ELEMENT_F64, LINE(workspace, NRG_QKV_SPACE),
+                           .room = NRG_AT(nrg_qkv_args, workspace_size)},
+};
+
+#define SPEC_RANGES NRG_RESERVED_RANGE(NRG_QKV_ROPE, nrg_rope_spec, reserved), NRG_ROPE_SCALING_RANGE(NRG_QKV_ROPE)
+#define ARGS_RANGES(args)                                                                                                        \
+    NRG_DTYPE_RANGE(args, nrg_qkv_args, dtype), NRG_OTHER_DTYPE_RANGE(args, nrg_qkv_args, q_o_dtype),                            \
+        NRG_OTHER_DTYPE_RANGE(args, nrg_qkv_args, k_o_dtype), NRG_OTHER_DTYPE_RANGE(args, nrg_qkv_args, v_o_dtype),              \
+        NRG_ENUM_RANGE(args, nrg_qkv_args, store, NRG_STORE_STREAM), NRG_RESERVED_RANGE(args, nrg_qkv_args, reserved),           \
+        NRG_RESERVED_RANGE(args, nrg_qkv_args, reserved2)
+
+static const nrg_range ranges[] = {SPEC_RANGES, NRG_NORM_OTHER_RANGES(NRG_QKV_NORM),
+                                   NRG_OTHER_DTYPE_RANGE(NRG_QKV_NORM, nrg_norm_spec, dtype), ARGS_RANGES(NRG_QKV_ARGS)};
+static const nrg_range workspace_ranges[] = {SPEC_RANGES, ARGS_RANGES(1)};
+
+const nrg_call nrg_call_qkv = {
+    .parts = parts,
+    .part_count = NRG_COUNT(parts),
+    .operands = operands,
+    .operand_count = NRG_QKV_OPERANDS,
+    .ranges = ranges,
+    .range_count = NRG_COUNT(ranges),
+    .measure = measure,
+};
+
+const nrg_call nrg_call_qkv_workspace = {
+    .parts = workspace_parts,
+    .part_count = NRG_COUNT(workspace_parts),
+    .ranges = workspace_ranges,
+    .range_count = NRG_COUNT(workspace_ranges),
+    .measure = measure_workspace,
+};

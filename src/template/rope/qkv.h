@@ -1,0 +1,188 @@
+/* Heads of q, k and v on their way to another dtype and to slots. What stays in its dtype goes straight through the kernels of
+ * the rotation, as many tokens at once as have slots that follow each other; everything else is staged in f32, some heads at a
+ * time that stay in L1.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_ROPE_QKV_H
+#define NRG_TEMPLATE_ROPE_QKV_H
+
+#include "../../job/norm.h"
+#include "../../job/rope.h"
+#include "../step.h"
+
+/* ---- elements of another dtype ---- */
+
+enum { QKV_STEP = 4 };
+
+NRG_INLINE void qkv_convert_of(const char *x, nrg_dtype X, char *o, nrg_dtype O, size_t n)
+{
+    const size_t step = (size_t)QKV_STEP * VN;
+    vf v[QKV_STEP];
+    size_t i = 0;
+    for (; i + step <= n; i += step) {
+        load_step(v, QKV_STEP, x, i, step, X);
+        store_step(v, QKV_STEP, o, i, step, O, 0);
+    }
+    for (; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n);
+        load_step(v, 1, x, i, lanes, X);
+        store_step(v, 1, o, i, lanes, O, 0);
+    }
+}
+
+static __attribute__((noinline)) void qkv_convert(const char *x, nrg_dtype X, char *o, nrg_dtype O, size_t n)
+{
+    if (X == O)
+        memcpy(o, x, bytes_of(n, X, 0));
+    else if (X == NRG_F32 && O == NRG_F16)
+        qkv_convert_of(x, NRG_F32, o, NRG_F16, n);
+    else if (X == NRG_F32)
+        qkv_convert_of(x, NRG_F32, o, NRG_BF16, n);
+    else if (X == NRG_F16 && O == NRG_F32)
+        qkv_convert_of(x, NRG_F16, o, NRG_F32, n);
+    else if (X == NRG_F16)
+        qkv_convert_of(x, NRG_F16, o, NRG_BF16, n);
+    else if (O == NRG_F32)
+        qkv_convert_of(x, NRG_BF16, o, NRG_F32, n);
+    else
+        qkv_convert_of(x, NRG_BF16, o, NRG_F16, n);
+}
+
+/* Rows of one token; those without gaps are one. */
+NRG_INLINE void qkv_convert_rows(const char *x, size_t x_stride, nrg_dtype X, char *o, size_t o_stride, nrg_dtype O, size_t dim,
+                                 size_t count)
+{
+    if (x_stride == bytes_of(dim, X, 0) && o_stride == bytes_of(dim, O, 0)) {
+        dim *= count;
+        count = 1;
+    }
+    for (; count; count--, x += x_stride, o += o_stride)
+        qkv_convert(x, X, o, O, dim);
+}
+
+/* ---- rows of a job ---- */
+
+/* The row of a token's output. */
+NRG_INLINE size_t qkv_row(const nrg_qkv_job *job, size_t token) { return job->slots ? (size_t)job->slots[token] : token; }
+
+/* The kernels, by name. */
+NRG_INLINE void qkv_turn_in_f32(const nrg_norm_rope_job *turn, int has_norm)
+{
+    if (has_norm)
+        NRG_PATH_NAME(norm_rope_f32)(turn);
+    else
+        NRG_PATH_NAME(rope_f32)(&turn->rope);
+}
+
+NRG_INLINE void qkv_turn(const nrg_norm_rope_job *turn, int has_norm, nrg_dtype D)
+{
+    if (D == NRG_F32)
+        qkv_turn_in_f32(turn, has_norm);
+    else if (D == NRG_F16)
+        NRG_PATH_NAME(rope_f16)(&turn->rope);
+    else
+        NRG_PATH_NAME(rope_bf16)(&turn->rope);
+}
+
+/* v. */
+static __attribute__((noinline)) void qkv_copy(const nrg_qkv_job *job, nrg_dtype D)
+{
+    const nrg_rope_job *r = &job->turn.rope;
+    for (size_t n = r->begin, count; n < r->end; n += count) {
+        const size_t token = n / r->heads, head = n - token * r->heads, left = r->heads - head;
+        count = left < r->end - n ? left : r->end - n;
+        qkv_convert_rows(r->x + token * r->x_token_stride + head * r->x_head_stride, r->x_head_stride, D,
+                         r->o + qkv_row(job, token) * r->o_token_stride + head * r->o_head_stride, r->o_head_stride, job->o_dtype,
+                         r->dim, count);
+    }
+}
+
+/* A part of a job: rows of `heads` heads from head `head` of a token on, with the token's row of the table. */
+NRG_INLINE void qkv_take(nrg_rope_job *part, const nrg_rope_job *all, size_t token, size_t head)
+{
+    part->x = all->x + token * all->x_token_stride + head * all->x_head_stride;
+    part->table = all->table + token * all->table_stride;
+}
+
+/* From a dtype to the same. */
+NRG_INLINE void qkv_straight(const nrg_qkv_job *job, nrg_dtype D)
+{
+    if (!job->slots) {
+        qkv_turn(&job->turn, job->has_norm, D);
+        return;
+    }
+    const nrg_rope_job *all = &job->turn.rope;
+    nrg_norm_rope_job part = job->turn;
+    for (size_t n = all->begin, rows; n < all->end; n += rows) {
+        const size_t token = n / all->heads, head = n - token * all->heads, most = all->end - n;
+        size_t past = token + 1; /* of tokens whose slots follow each other */
+        for (rows = all->heads - head; rows < most && job->slots[past] == job->slots[past - 1] + 1; past++)
+            rows += all->heads;
+        rows = rows < most ? rows : most;
+        qkv_take(&part.rope, all, token, 0);
+        part.rope.o = all->o + (size_t)job->slots[token] * all->o_token_stride;
+        part.rope.begin = head;
+        part.rope.end = head + rows;
+        qkv_turn(&part, job->has_norm, D);
+    }
+}
+
+/* Through the block. */
+static __attribute__((noinline)) void qkv_staged(const nrg_qkv_job *job, nrg_dtype D)
+{
+    const nrg_rope_job *all = &job->turn.rope;
+    const size_t heads = all->heads, dim = all->dim, row = dim * sizeof(float);
+    const nrg_dtype O = job->o_dtype;
+    nrg_norm_rope_job part = job->turn;
+    char *const block = (char *)job->block;
+    part.rope.stream = 0;
+    for (size_t n = all->begin, rows; n < all->end; n += rows) {
+        const size_t token = n / heads, head = n - token * heads;
+        size_t count = heads - head, tokens = 1;
+        count = count < all->end - n ? count : all->end - n;
+        count = count < job->block_rows ? count : job->block_rows;
+        if (count == heads && O != NRG_F32) {
+            tokens = (all->end - n) / heads < job->block_rows / heads ? (all->end - n) / heads : job->block_rows / heads;
+        }
+        rows = tokens * count;
+        qkv_take(&part.rope, all, token, head);
+        part.rope.heads = count;
+        part.rope.begin = 0;
+        part.rope.end = rows;
+        if (D != NRG_F32) {
+            for (size_t t = 0; t < tokens; t++)
+                qkv_convert_rows(part.rope.x + t * all->x_token_stride, all->x_head_stride, D, block + t * count * row, row,
+                                 NRG_F32, dim, count);
+            part.rope.x = block;
+            part.rope.x_head_stride = row;
+            part.rope.x_token_stride = count * row;
+            part.rope.far = 0;
+        }
+        if (O == NRG_F32) {
+            part.rope.o = all->o + qkv_row(job, token) * all->o_token_stride + head * all->o_head_stride;
+        } else {
+            part.rope.o = block;
+            part.rope.o_head_stride = row;
+            part.rope.o_token_stride = count * row;
+        }
+        qkv_turn_in_f32(&part, job->has_norm);
+        for (size_t t = 0; t < tokens && O != NRG_F32; t++)
+            qkv_convert_rows(block + t * count * row, row, NRG_F32,
+                             all->o + qkv_row(job, token + t) * all->o_token_stride + head * all->o_head_stride,
+                             all->o_head_stride, O, dim, count);
+    }
+}
+
+NRG_INLINE void qkv(const nrg_qkv_job *job, nrg_dtype D)
+{
+    if (job->is_copy)
+        qkv_copy(job, D);
+    else if (D == job->o_dtype && (D == NRG_F32 || !job->has_norm))
+        qkv_straight(job, D);
+    else
+        qkv_staged(job, D);
+}
+
+NRG_PATH_KERNELS(qkv, qkv, qkv)
+
+#endif
