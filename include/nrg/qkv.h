@@ -39,7 +39,10 @@ extern "C" {
  * transposed v, as llama.cpp has it without flash attention, is not offered.
  *
  * Aliasing: q_o may be q, with the same strides and an element of the same size. Otherwise outputs and the workspace share no
- * byte with anything. A cache's rows are seen as in nrg/rope.h: two caches may interleave, slot by slot. */
+ * byte with anything. A cache's rows are seen as in nrg/rope.h: two caches may interleave, slot by slot.
+ *
+ *               q     k     v
+ *       q_o     yes   no    no */
 typedef struct nrg_qkv_args {
     size_t size;         /* sizeof(nrg_qkv_args) */
     size_t tokens;       /* 0 is fine */
@@ -87,9 +90,9 @@ static inline nrg_qkv_args nrg_qkv_args_init(size_t tokens, size_t dim)
     return args;
 }
 
-/* Bytes of the workspace: per slice some 20 bytes a pair for the frequencies, 8 a pair and token of its share for the table, and
- * 8 KB (or one head) where something is staged. tokens and slices may be the most there will be: a workspace that is larger than
- * a call needs is no mistake, but what is kept in it is kept for one number of tokens and slices.
+/* Bytes of the workspace, for the most tokens there will be at once: a slice has 20 bytes a pair for the frequencies, 8 a pair
+ * and token of its share for the table, and 8 KB or one head to stage heads in. A larger one is no mistake. workspace and
+ * workspace_size are not looked at.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
  *   NRG_ERR_NULL         rope, args or bytes
@@ -103,10 +106,12 @@ NRG_API nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_ar
  * norm: any spec without residual or gate, f32 and of dim; its weights are in args. NULL, or all zero but for its size: none.
  *
  * What is kept. With keep, the workspace is the call's own from call to call: it begins as zeros, nothing else writes to it, and
- * its address, slices, tokens and dims stay. A share then looks whether its slice has the frequencies of this spec (compared with
- * the numbers of the spec and its freq_factors, not with pointers), and the table of these positions; what is there is not made
- * again. So frequencies, 1 µs a pair, are made by the first call of a model, and the table by the first layer of a graph. Without
- * keep nothing in the workspace is looked at, as in memory that others use between calls, and every share makes both again.
+ * its place and size stay, as do slices, dim, the numbers of heads, and n_dims and mode of the spec. Tokens may be more or fewer
+ * from call to call. A share then looks whether its slice has the frequencies of this spec (compared are the numbers of the spec
+ * and its freq_factors, not pointers), and the table of these positions; what is there is not made again. So frequencies, some
+ * 2 µs a pair, are made by the first call of a model, and the table by the first layer of a graph. A model with two specs, such
+ * as Gemma 3, takes two workspaces. Without keep nothing in the workspace is looked at, as in memory that others use between
+ * calls, and every share makes both again, in every call.
  *
  * Two calls at the same time need two workspaces.
  *

@@ -26,7 +26,7 @@ static inline int qkv_few_slots_differ(const int64_t *slots, size_t tokens)
     return 1;
 }
 
-static inline __attribute__((noinline)) int qkv_many_slots_differ(const int64_t *slots, size_t tokens)
+static __attribute__((noinline)) int qkv_many_slots_differ(const int64_t *slots, size_t tokens)
 {
     uint64_t words[QKV_WINDOW_WORDS];
     int64_t begin = INT64_MAX;

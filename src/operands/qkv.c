@@ -6,38 +6,51 @@
 #include "norm.h"
 #include "rope.h"
 
-/* Nothing of this size is a count of anything: sums and products of such numbers fit. */
+/* Rows of so many elements, and so many rows: their bytes fit. */
 #define MOST ((size_t)1 << (sizeof(size_t) * 4 - 4))
 
 static size_t lines(size_t bytes) { return (bytes + NRG_QKV_LINE - 1) / NRG_QKV_LINE * NRG_QKV_LINE; }
 
-nrg_qkv_slice nrg_qkv_slice_of(const nrg_qkv_args *args, size_t pairs, size_t axes)
+/* Bytes of a token in a slice: its row of the table and its positions. */
+static size_t token_bytes(size_t pairs, size_t axes) { return 2 * pairs * sizeof(float) + axes * sizeof(int32_t); }
+
+/* What does not depend on tokens; where the arrays that do begin. */
+static nrg_qkv_slice begin_slice(const nrg_qkv_args *args, size_t pairs)
 {
-    const size_t slices = nrg_or_one(args->slices), each = args->tokens / slices + (args->tokens % slices != 0);
+    const size_t heads = args->q_heads > args->k_heads ? args->q_heads : args->k_heads;
     nrg_qkv_slice s;
-    /* a share begins and ends within a token */
-    s.rows = each + 1 < args->tokens ? each + 1 : args->tokens;
     s.block_rows = args->dim < NRG_QKV_BLOCK ? NRG_QKV_BLOCK / args->dim : 1;
+    if (s.block_rows > heads)
+        s.block_rows = nrg_or_one(heads);
     s.frequencies = lines(sizeof(nrg_qkv_kept));
     s.factors = s.frequencies + 2 * pairs * sizeof(double);
-    s.positions = s.factors + pairs * sizeof(float);
-    s.table = lines(s.positions + axes * s.rows * sizeof(int32_t));
-    s.block = lines(s.table + s.rows * 2 * pairs * sizeof(float));
-    s.bytes = lines(s.block + s.block_rows * args->dim * sizeof(float));
+    s.block = lines(s.factors + pairs * sizeof(float));
+    s.positions = lines(s.block + s.block_rows * args->dim * sizeof(float));
     return s;
 }
 
-/* The workspace, with room to begin at a line. */
+nrg_qkv_slice nrg_qkv_slice_of(const nrg_qkv_args *args, size_t pairs, size_t axes)
+{
+    nrg_qkv_slice s = begin_slice(args, pairs);
+    s.bytes = (args->workspace_size - NRG_QKV_LINE) / nrg_or_one(args->slices) / NRG_QKV_LINE * NRG_QKV_LINE;
+    s.rows = (s.bytes - s.positions - NRG_QKV_LINE) / token_bytes(pairs, axes);
+    s.table = lines(s.positions + axes * s.rows * sizeof(int32_t));
+    return s;
+}
+
+/* The workspace: slices with room for the tokens of a share, which begins and ends within a token; and room to begin at a line.
+ */
 static nrg_status measure_space(const nrg_qkv_args *args, size_t pairs, size_t axes, size_t *doubles)
 {
-    size_t most, rows;
-    if (args->dim > MOST || args->tokens > MOST || !nrg_product(args->tokens + 2, 2 * pairs + axes, &rows) ||
-        rows > SIZE_MAX / 16 - NRG_QKV_BLOCK - 16 * args->dim - 16 * pairs)
+    const size_t slices = nrg_or_one(args->slices), each = args->tokens / slices + (args->tokens % slices != 0);
+    const size_t rows = each < args->tokens ? each + 1 : args->tokens;
+    size_t all;
+    if (args->dim > MOST || rows > MOST)
         return NRG_ERR_OVERFLOW;
-    if (!nrg_product(nrg_or_one(args->slices), nrg_qkv_slice_of(args, pairs, axes).bytes, &most) ||
-        most > SIZE_MAX - 2 * NRG_QKV_LINE)
+    const size_t fixed = begin_slice(args, pairs).positions, of_rows = rows * token_bytes(pairs, axes);
+    if (!nrg_product(slices, lines(fixed + of_rows + NRG_QKV_LINE), &all) || all > SIZE_MAX - 2 * NRG_QKV_LINE)
         return NRG_ERR_OVERFLOW;
-    *doubles = (most + NRG_QKV_LINE) / sizeof(double);
+    *doubles = (all + NRG_QKV_LINE) / sizeof(double);
     return NRG_OK;
 }
 

@@ -51,8 +51,8 @@ enum {
 
 /* A slice of the workspace: where its arrays begin, in bytes, and what there is room for. */
 typedef struct nrg_qkv_slice {
-    size_t frequencies, factors, positions, table, block, bytes;
-    size_t rows;       /* of the table */
+    size_t frequencies, factors, block, positions, table, bytes;
+    size_t rows;       /* there is room for in the table */
     size_t block_rows; /* heads that are staged in f32 */
 } nrg_qkv_slice;
 
@@ -71,7 +71,8 @@ typedef struct nrg_qkv_kept {
 /* Elements that are staged at once: the heads of k of a large model. They, and what becomes of them, stay in L1. */
 enum { NRG_QKV_BLOCK = 2048, NRG_QKV_LINE = 64 };
 
-/* The slice of a call whose numbers fit; its numbers come from nrg_call_qkv_workspace. */
+/* The slice of a sound call. It is the same for any number of tokens, so that a prompt leaves to the tokens after it what it has
+ * made: what is not its fixed part is the table's. */
 nrg_qkv_slice nrg_qkv_slice_of(const nrg_qkv_args *args, size_t pairs, size_t axes);
 
 static inline int nrg_qkv_has_norm(const nrg_norm_spec *norm) { return norm->dtype != NRG_DTYPE_SAME || norm->dim != 0; }

@@ -2,9 +2,11 @@
 #include <limits.h>
 
 #include "../../src/operands/norm_rope.h"
+#include "../../src/operands/qkv.h"
 #include "../../src/operands/sinusoidal.h"
 #include "../harness/support.h"
 #include "sound_norm_spec.h"
+#include "sound_workspace.h"
 
 enum { TOKENS = 3, Q_HEADS = 2, K_HEADS = 1, DIM = 12, N_DIMS = 8 };
 
@@ -472,6 +474,164 @@ static uint32_t spared_by_reduce(void *const *part)
     return OPERAND(Q_O) | OPERAND(K_O) | OPERAND(Q_WORKSPACE) | OPERAND(K_WORKSPACE) | of_one_block(part);
 }
 
+/* ---- q, k and v ---- */
+
+enum { V_DIM = 5, SLOTS = 7 };
+
+/* Without a norm or slots; with both, and all there is; of several axes, with factors; of v alone. */
+static uint32_t set_up_qkv(void *const *part, int variant)
+{
+    nrg_rope_spec *rope = part[NRG_QKV_ROPE];
+    nrg_norm_spec *norm = part[NRG_QKV_NORM];
+    nrg_qkv_args *args = part[NRG_QKV_ARGS];
+    *rope = nrg_rope_spec_init(N_DIMS, variant == 2 ? NRG_ROPE_MROPE : NRG_ROPE_NORMAL, 10000);
+    rope->sections[0] = variant == 2;
+    rope->sections[2] = variant == 2 ? 3 : 0;
+    if (variant == 1)
+        *norm = nrg_layer_norm_spec(DIM, 1e-6);
+    norm->size = sizeof *norm;
+    *args = nrg_qkv_args_init(TOKENS, DIM);
+    args->q_heads = variant == 3 ? 0 : Q_HEADS;
+    args->k_heads = variant == 3 ? 0 : K_HEADS;
+    args->v_heads = variant ? K_HEADS : 0;
+    args->v_dim = variant == 1 ? V_DIM : 0;
+    args->slot_count = SLOTS;
+    args->slices = (size_t)variant;
+    args->store = NRG_STORE_KEEP;
+    if (variant == 1) {
+        args->dtype = NRG_BF16;
+        args->k_o_dtype = args->v_o_dtype = NRG_F16;
+        args->q_o_dtype = NRG_F32;
+        return NRG_BIT(NRG_QKV_Q_W) | NRG_BIT(NRG_QKV_K_W) | NRG_BIT(NRG_QKV_Q_B) | NRG_BIT(NRG_QKV_K_B) | NRG_BIT(NRG_QKV_SLOTS);
+    }
+    return (variant >= 2 ? NRG_BIT(NRG_QKV_POSITIONS) : 0) | (variant == 2 ? NRG_BIT(NRG_QKV_FACTORS) : 0) |
+           (variant == 3 ? NRG_BIT(NRG_QKV_SLOTS) : 0);
+}
+
+static void fill_qkv(void *const *part)
+{
+    const nrg_qkv_args *args = part[NRG_QKV_ARGS];
+    const nrg_rope_spec *rope = part[NRG_QKV_ROPE];
+    for (size_t t = 0; args->slots && t < args->tokens; t++)
+        ((int64_t *)own_memory(args->slots))[t] = SLOTS - 1 - 2 * (int64_t)t;
+    for (size_t p = 0; rope->freq_factors && p < N_DIMS / 2; p++)
+        ((float *)own_memory(rope->freq_factors))[p] = 2;
+}
+
+static nrg_status spoil_qkv(void *const *part, int n)
+{
+    static const int64_t wrong[] = {-1, INT64_MIN, SLOTS, INT64_MAX};
+    static const float factors[] = {0, -1, NAN, INFINITY};
+    const nrg_qkv_args *args = part[NRG_QKV_ARGS];
+    const nrg_rope_spec *rope = part[NRG_QKV_ROPE];
+    if (rope->freq_factors && n < 4) {
+        ((float *)own_memory(rope->freq_factors))[n] = factors[n];
+        return NRG_ERR_CONSTANT;
+    }
+    if (!args->slots || n > 4 * TOKENS)
+        return NRG_OK;
+    int64_t *slots = own_memory(args->slots);
+    if (n == 4 * TOKENS) {
+        slots[TOKENS - 1] = slots[0];
+        return NRG_ERR_OVERLAP;
+    }
+    slots[n / 4] = wrong[n % 4];
+    return NRG_ERR_POSITION;
+}
+
+static nrg_status run_qkv(void *const *part, int ith, int nth)
+{
+    return nrg_qkv(part[NRG_QKV_ROPE], part[NRG_QKV_NORM], part[NRG_QKV_ARGS], ith, nth);
+}
+
+static nrg_status ask_qkv(void *const *part) { return nrg_qkv_check(part[NRG_QKV_ROPE], part[NRG_QKV_NORM], part[NRG_QKV_ARGS]); }
+
+#define QKV_U32(field, value, status) WRONG_U32(NRG_QKV_ARGS, nrg_qkv_args, field, value, status)
+#define QKV_U64(field, value, status) WRONG_U64(NRG_QKV_ARGS, nrg_qkv_args, field, value, status)
+#define QKV_WITH(field, value) WITH_U64(NRG_QKV_ARGS, nrg_qkv_args, field, value)
+
+/* What nrg_qkv_workspace says as well, with the numbers of its parts. */
+#define WRONG_QKV_ARGS(args)                                                                                                     \
+    WRONG_U32(args, nrg_qkv_args, dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM), WRONG_U32(args, nrg_qkv_args, dtype, 4, NRG_ERR_ENUM),   \
+        WRONG_U32(args, nrg_qkv_args, q_o_dtype, 4, NRG_ERR_ENUM), WRONG_U32(args, nrg_qkv_args, k_o_dtype, 4, NRG_ERR_ENUM),    \
+        WRONG_U32(args, nrg_qkv_args, v_o_dtype, 4, NRG_ERR_ENUM),                                                               \
+        WRONG_U32(args, nrg_qkv_args, store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                                                \
+        WRONG_U32(args, nrg_qkv_args, reserved, 1, NRG_ERR_STRUCT_SIZE),                                                         \
+        WRONG_U32(args, nrg_qkv_args, reserved2, 1, NRG_ERR_STRUCT_SIZE),                                                        \
+        WRONG_U64(args, nrg_qkv_args, offset, DIM - N_DIMS, NRG_OK),                                                             \
+        WRONG_U64(args, nrg_qkv_args, offset, DIM - N_DIMS + 1, NRG_ERR_DIM),                                                    \
+        WRONG_U64(args, nrg_qkv_args, offset, SIZE_MAX, NRG_ERR_DIM), WRONG_U64(args, nrg_qkv_args, dim, 0, NRG_ERR_DIM),        \
+        WRONG_U64(args, nrg_qkv_args, dim, SIZE_MAX, NRG_ERR_OVERFLOW),                                                          \
+        WRONG_U64(args, nrg_qkv_args, slices, SIZE_MAX, NRG_ERR_OVERFLOW),                                                       \
+        WRONG_U64(args, nrg_qkv_args, slices, SIZE_MAX / 64, NRG_ERR_OVERFLOW),                                                  \
+        WRONG_U64(args, nrg_qkv_args, tokens, (uint64_t)1 << 40, NRG_ERR_POSITION),                                              \
+        WRONG_U64(args, nrg_qkv_args, tokens, (uint64_t)1 << 30, NRG_ERR_OVERFLOW),                                              \
+        WRONG_U32(args, nrg_qkv_args, first, INT32_MAX - TOKENS + 2, NRG_ERR_POSITION),                                          \
+        WRONG_U32(args, nrg_qkv_args, first, INT32_MAX - TOKENS + 1, NRG_OK), WITH_U32(args, nrg_qkv_args, backward, 1),         \
+        WRONG_U64(args, nrg_qkv_args, v_heads, 1, NRG_ERR_COMBINATION), WITH_U32(args, nrg_qkv_args, backward, 1),               \
+        WRONG_U64(args, nrg_qkv_args, slots, 64, NRG_ERR_COMBINATION)
+
+static const sound_wrong wrong_qkv[] = {
+    WRONG_ROPE_SPEC(NRG_QKV_ROPE),
+    WRONG_SECTIONS,
+    NTK SPEC_U64(n_dims, 2, NRG_ERR_DIM),
+    SPEC_U32(scaling, NRG_ROPE_SCALING_LLAMA3 + 1, NRG_ERR_ENUM),
+    NOT_POSITIVE(freq_base, ),
+    NO_NUMBER(attn_factor, ),
+    YARN SPEC_U32(n_ctx_orig, -1, NRG_ERR_CONSTANT),
+    LLAMA3 SPEC_U32(n_ctx_orig, 0, NRG_ERR_CONSTANT),
+    SPEC_F64(freq_base, 0x1p-40, NRG_ERR_CONSTANT),
+    SPEC_F64(freq_base, 0x1p-24, NRG_OK),
+    SPEC_U64(n_dims, DIM + 2, NRG_ERR_DIM),
+    WRONG_QKV_ARGS(NRG_QKV_ARGS),
+    QKV_U64(q_w, 64, NRG_ERR_COMBINATION),
+    QKV_U64(k_w, 64, NRG_ERR_COMBINATION),
+    QKV_U64(q_b, 64, NRG_ERR_COMBINATION),
+    QKV_U64(k_b, 64, NRG_ERR_COMBINATION),
+    QKV_U32(keep, 1, NRG_OK),
+    QKV_U32(backward, 1, NRG_OK),
+    WRONG_NULL(NRG_QKV_ARGS, nrg_qkv_args, workspace),
+    /* without heads nobody looks at their pointers */
+    QKV_WITH(q_heads, 0),
+    QKV_WITH(q, 1),
+    QKV_WITH(q_o, 1),
+    QKV_WITH(q_o_token_stride, 1),
+    QKV_U32(keep, 0, NRG_OK),
+    QKV_WITH(q_heads, 0),
+    QKV_WITH(k_heads, 0),
+    QKV_U64(workspace, 0, NRG_OK),
+    WRONG_VARIANT(1),
+    WRONG_NORM_SPEC(NRG_QKV_NORM),
+    NORM_U64(NRG_QKV_NORM, dim, DIM + 1, NRG_ERR_DIM),
+    NORM_U32(NRG_QKV_NORM, dtype, NRG_F16, NRG_ERR_DTYPE),
+    NORM_U32(NRG_QKV_NORM, gate, NRG_GATE_PRE, NRG_ERR_COMBINATION),
+    NORM_U32(NRG_QKV_NORM, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_COMBINATION),
+    WITH_U64(NRG_QKV_NORM, nrg_norm_spec, groups, 2),
+    NORM_U32(NRG_QKV_NORM, weights, NRG_WEIGHTS_GROUP, NRG_ERR_COMBINATION),
+    QKV_WITH(slots, 0),
+    QKV_WITH(v_heads, 0),
+    QKV_U32(backward, 1, NRG_ERR_COMBINATION),
+    QKV_U64(slot_count, 3, NRG_ERR_POSITION),
+    QKV_U64(slot_count, 0, NRG_ERR_POSITION),
+};
+static const sound_size qkv_sizes[] = {{NRG_QKV_ARGS, NRG_AT(nrg_qkv_args, tokens)},
+                                       {NRG_QKV_ARGS, NRG_AT(nrg_qkv_args, dim)},
+                                       {NRG_QKV_ARGS, NRG_AT(nrg_qkv_args, q_heads)},
+                                       {NRG_QKV_ARGS, NRG_AT(nrg_qkv_args, k_heads)}};
+
+/* Its parts are those of nrg_qkv without the norm. */
+static uint32_t set_up_qkv_workspace(void *const *part, int variant)
+{
+    nrg_norm_spec norm = {.size = sizeof norm};
+    set_up_qkv((void *const[]){part[0], &norm, part[1]}, variant);
+    return 0;
+}
+
+RUN_WORKSPACE(run_qkv_workspace, nrg_qkv_workspace, part[0], part[1])
+
+static const sound_wrong wrong_qkv_workspace[] = {WRONG_ROPE_SPEC(0), SPEC_U64(n_dims, DIM + 2, NRG_ERR_DIM),
+                                                  NOT_POSITIVE(freq_base, ), WRONG_QKV_ARGS(1)};
+
 /* ---- sinusoids ---- */
 
 static uint32_t set_up_sines(void *const *part, int variant)
@@ -582,6 +742,9 @@ static const sound_call calls[] = {
     {&nrg_call_norm_rope_backward, "norm_rope.h", "nrg_norm_rope_backward_reduce", 1, 4, set_up_norm_rope_backward,
      fill_norm_rope, run_norm_rope_reduce, ask_norm_rope_reduce, spoil_norm_rope, spared_by_reduce,
      WRONG(wrong_norm_rope_backward, norm_rope_sizes)},
+    {&nrg_call_qkv, "qkv.h", "nrg_qkv", 1, 4, set_up_qkv, fill_qkv, run_qkv, ask_qkv, spoil_qkv, WRONG(wrong_qkv, qkv_sizes)},
+    {&nrg_call_qkv_workspace, "qkv.h", "nrg_qkv_workspace", 0, 3, set_up_qkv_workspace, NULL, run_qkv_workspace,
+     .wrong = wrong_qkv_workspace, .wrong_count = NRG_COUNT(wrong_qkv_workspace)},
     {&nrg_call_sinusoidal_frequencies, "sinusoidal.h", "nrg_sinusoidal_frequencies", 0, 3, set_up_sines, NULL, run_sines,
      .wrong = wrong_sines, .wrong_count = NRG_COUNT(wrong_sines)},
     {&nrg_call_sinusoidal_table, "sinusoidal.h", "nrg_sinusoidal_table", 1, 2, set_up_sine_table, NULL, run_sine_table,

@@ -1,0 +1,394 @@
+/* nrg_qkv, beside what bits_test does: against its steps by hand, in the library's other calls; what a workspace keeps from call
+ * to call; slots in any order; and its truth, against 113-bit arithmetic.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../harness/element.h"
+#include "../harness/rows.h"
+#include "../harness/support.h"
+#include "rope_exact.h"
+
+enum { TOKENS = 9, DIM = 64, N_DIMS = 48, HEADS = 5, K_HEADS = 2, V_DIM = 40, SLOTS = 23 };
+enum { Q = HEADS * DIM, K = K_HEADS * DIM, V = K_HEADS * V_DIM };
+
+/* A layer's tensors of f32, and the elements of its outputs. */
+typedef struct layer {
+    float q[TOKENS * Q], k[TOKENS * K], v[TOKENS * V], q_w[DIM], k_w[DIM];
+    int32_t positions[TOKENS];
+    int64_t slots[TOKENS];
+} layer;
+
+typedef struct result {
+    float q_o[TOKENS * Q], k_o[SLOTS * K], v_o[SLOTS * V]; /* room for any dtype */
+} result;
+
+static void fill_layer(layer *l, uint64_t seed)
+{
+    row_fill(l->q, TOKENS * Q, ROW_NORMAL, NRG_F32, seed);
+    row_fill(l->k, TOKENS * K, ROW_NORMAL, NRG_F32, seed + 1);
+    row_fill(l->v, TOKENS * V, ROW_NORMAL, NRG_F32, seed + 2);
+    row_fill(l->q_w, DIM, ROW_NORMAL, NRG_F32, seed + 3);
+    row_fill(l->k_w, DIM, ROW_NORMAL, NRG_F32, seed + 4);
+    l->q[7] = NAN;
+    l->k[DIM + 3] = INFINITY;
+    for (int t = 0; t < TOKENS; t++) {
+        l->positions[t] = (int32_t)(test_mix(seed + (uint64_t)t) % 4096);
+        l->slots[t] = (t * 7 + 3) % SLOTS;
+    }
+}
+
+static nrg_qkv_args args_of(const layer *l, result *r, nrg_dtype dtype)
+{
+    nrg_qkv_args a = nrg_qkv_args_init(TOKENS, DIM);
+    a.dtype = dtype;
+    a.q_heads = HEADS;
+    a.k_heads = a.v_heads = K_HEADS;
+    a.v_dim = V_DIM;
+    a.offset = 8;
+    a.q = element_stored(l->q, TOKENS * Q, dtype);
+    a.k = element_stored(l->k, TOKENS * K, dtype);
+    a.v = element_stored(l->v, TOKENS * V, dtype);
+    a.q_o = r->q_o;
+    a.k_o = r->k_o;
+    a.v_o = r->v_o;
+    a.positions = l->positions;
+    a.slots = l->slots;
+    a.slot_count = SLOTS;
+    return a;
+}
+
+static void take_workspace(nrg_qkv_args *a, const nrg_rope_spec *rope)
+{
+    ck_assert_int_eq(nrg_qkv_workspace(rope, a, &a->workspace_size), NRG_OK);
+    a->workspace = test_allocate(1, a->workspace_size);
+}
+
+static void release(nrg_qkv_args *a)
+{
+    free((void *)(uintptr_t)a->q);
+    free((void *)(uintptr_t)a->k);
+    free((void *)(uintptr_t)a->v);
+    free(a->workspace);
+}
+
+/* ---- the steps by hand ---- */
+
+/* Rows of f32 to where they belong, in another dtype. */
+static void scatter(const float *from, void *to, nrg_dtype dtype, size_t row, const int64_t *slots)
+{
+    for (size_t t = 0; t < TOKENS; t++)
+        for (size_t i = 0; i < row; i++)
+            element_set(to, (slots ? (size_t)slots[t] : t) * row + i, dtype, from[t * row + i]);
+}
+
+static void by_hand(const nrg_rope_spec *rope, const nrg_norm_spec *norm, const layer *l, const nrg_qkv_args *a, result *r)
+{
+    static float q[TOKENS * Q], k[TOKENS * K], table[TOKENS * N_DIMS];
+    double frequencies[N_DIMS], magnitude;
+    float *v = element_floats(a->v, TOKENS * V, a->dtype), *of_q = element_floats(a->q, TOKENS * Q, a->dtype),
+          *of_k = element_floats(a->k, TOKENS * K, a->dtype);
+    ck_assert_int_eq(nrg_rope_frequencies(rope, frequencies, &magnitude), NRG_OK);
+    nrg_rope_table_args t = nrg_rope_table_args_init(TOKENS, frequencies, magnitude, table);
+    t.positions = l->positions;
+    ck_assert_int_eq(nrg_rope_table(rope, &t, 0, 1), NRG_OK);
+    if (norm) {
+        nrg_norm_args n = nrg_norm_args_init(TOKENS * HEADS, of_q, q);
+        n.w = l->q_w;
+        ck_assert_int_eq(nrg_norm_forward(norm, &n, 0, 1), NRG_OK);
+        n = nrg_norm_args_init(TOKENS * K_HEADS, of_k, k);
+        n.w = l->k_w;
+        ck_assert_int_eq(nrg_norm_forward(norm, &n, 0, 1), NRG_OK);
+    }
+    nrg_rope_args args = nrg_rope_args_init(TOKENS, DIM, table);
+    args.offset = a->offset;
+    args.q_heads = HEADS;
+    args.k_heads = K_HEADS;
+    args.q = norm ? q : of_q;
+    args.k = norm ? k : of_k;
+    args.q_o = q;
+    args.k_o = k;
+    ck_assert_int_eq(nrg_rope(rope, &args, 0, 1), NRG_OK);
+    scatter(q, r->q_o, a->q_o_dtype, Q, NULL);
+    scatter(k, r->k_o, a->k_o_dtype, K, a->slots);
+    scatter(v, r->v_o, a->v_o_dtype, V, a->slots);
+    free(v);
+    free(of_q);
+    free(of_k);
+}
+
+static void must_equal(const void *a, const void *b, size_t count, nrg_dtype dtype, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        ck_assert_msg(element_equal(a, b, i, dtype), "%s: element %zu of %s", nrg_isa_name(nrg_isa_active()), i, name);
+}
+
+static void compare(const result *r, const result *hand, const nrg_qkv_args *a)
+{
+    must_equal(r->q_o, hand->q_o, TOKENS * Q, a->q_o_dtype, "q");
+    must_equal(r->k_o, hand->k_o, SLOTS * K, a->k_o_dtype, "k");
+    must_equal(r->v_o, hand->v_o, SLOTS * V, a->v_o_dtype, "v");
+}
+
+/* Any dtype to any, on every path, in any number of slices and shares, in either order of them. */
+START_TEST(as_by_hand)
+{
+    static layer l;
+    static result r, hand;
+    nrg_isa paths[NRG_ISA_COUNT];
+    const nrg_dtype dtype = (nrg_dtype)(NRG_F32 + _i % 3), q_o = (nrg_dtype)(NRG_F32 + _i / 3 % 3),
+                    cache = (nrg_dtype)(NRG_F32 + _i / 9 % 3);
+    nrg_rope_spec rope = nrg_rope_spec_init(N_DIMS, _i % 2 ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 10000);
+    nrg_norm_spec norm = nrg_rms_norm_spec(DIM, 1e-6);
+    fill_layer(&l, (uint64_t)_i);
+    for (size_t p = test_paths(paths); p-- > 0;)
+        for (int normed = 0; normed < 2; normed++)
+            for (int shares = 1; shares < 5; shares++) {
+                nrg_qkv_args a = args_of(&l, &r, dtype);
+                memset(&r, 0, sizeof r);
+                memset(&hand, 0, sizeof hand);
+                a.q_o_dtype = q_o;
+                a.k_o_dtype = a.v_o_dtype = cache;
+                a.slices = shares == 2 ? 1 : (size_t)shares + 1;
+                a.q_w = normed ? l.q_w : NULL;
+                a.k_w = normed ? l.k_w : NULL;
+                take_workspace(&a, &rope);
+                ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
+                for (int i = 0; i < shares; i++)
+                    ck_assert_int_eq(nrg_qkv(&rope, normed ? &norm : NULL, &a, shares - 1 - i, shares), NRG_OK);
+                by_hand(&rope, normed ? &norm : NULL, &l, &a, &hand);
+                compare(&r, &hand, &a);
+                release(&a);
+            }
+}
+END_TEST
+
+/* ---- what is kept ---- */
+
+/* A prompt, the same layer again, tokens one by one, other positions, another base, factors, none again: each as if it were
+ * alone. */
+START_TEST(kept_is_never_stale)
+{
+    enum { STEPS = 40 };
+    static layer l;
+    static result r, alone;
+    static const double bases[] = {10000, 10000, 10000, 500000};
+    float factors[N_DIMS / 2];
+    nrg_rope_spec rope = nrg_rope_spec_init(N_DIMS, NRG_ROPE_NEOX, 10000);
+    fill_layer(&l, 5);
+    nrg_qkv_args a = args_of(&l, &r, NRG_F32);
+    a.slices = (size_t)(1 + _i);
+    a.keep = 1;
+    take_workspace(&a, &rope);
+    for (int step = 0; step < STEPS; step++) {
+        uint64_t state = (uint64_t)step * 64 + (uint64_t)_i;
+        nrg_qkv_args b = a;
+        for (size_t p = 0; p < N_DIMS / 2; p++)
+            factors[p] = 1 + (float)(test_draw(&state, 2) * p);
+        a.tokens = step % 3 ? 1 + test_draw(&state, TOKENS) : TOKENS;
+        a.positions = test_draw(&state, 3) ? l.positions : NULL;
+        a.first = (int32_t)test_draw(&state, 3);
+        l.positions[0] += (int32_t)test_draw(&state, 2);
+        rope.freq_base = bases[test_draw(&state, 4)];
+        rope.freq_factors = test_draw(&state, 4) ? NULL : factors;
+        memset(&r, 0, sizeof r);
+        memset(&alone, 0, sizeof alone);
+        b = a;
+        b.keep = 0;
+        b.slices = 1;
+        b.q_o = alone.q_o;
+        b.k_o = alone.k_o;
+        b.v_o = alone.v_o;
+        take_workspace(&b, &rope);
+        const int shares = 1 + (int)test_draw(&state, 4);
+        for (int ith = 0; ith < shares; ith++)
+            ck_assert_int_eq(nrg_qkv(&rope, NULL, &a, ith, shares), NRG_OK);
+        ck_assert_int_eq(nrg_qkv(&rope, NULL, &b, 0, 1), NRG_OK);
+        ck_assert_msg(memcmp(&r, &alone, sizeof r) == 0, "step %d", step);
+        free(b.workspace);
+    }
+    release(&a);
+}
+END_TEST
+
+/* A second call finds its table: it does not make one that has been spoiled. */
+START_TEST(a_table_is_kept)
+{
+    static layer l;
+    static result r, first;
+    const nrg_rope_spec rope = nrg_rope_spec_init(N_DIMS, NRG_ROPE_NORMAL, 10000);
+    fill_layer(&l, 6);
+    nrg_qkv_args a = args_of(&l, &r, NRG_F32);
+    a.keep = 1;
+    take_workspace(&a, &rope);
+    ck_assert_int_eq(nrg_qkv(&rope, NULL, &a, 0, 1), NRG_OK);
+    first = r;
+    int found = 0;
+    /* the table lies last: the last word of it that is not 0 */
+    for (size_t i = a.workspace_size / sizeof(float); !found && i-- > 0;) {
+        float *word = (float *)a.workspace + i;
+        if (*word == 0)
+            continue;
+        *word = 2;
+        ck_assert_int_eq(nrg_qkv(&rope, NULL, &a, 0, 1), NRG_OK);
+        ck_assert_msg(memcmp(&r, &first, sizeof r) != 0, "the table was made again");
+        a.keep = 0;
+        ck_assert_int_eq(nrg_qkv(&rope, NULL, &a, 0, 1), NRG_OK);
+        ck_assert_msg(memcmp(&r, &first, sizeof r) == 0, "the table was not made again");
+        found = 1;
+    }
+    ck_assert(found);
+    release(&a);
+}
+END_TEST
+
+/* ---- slots ---- */
+
+enum { MANY = 3000, FAR = 1 << 20 };
+
+/* So many that bits are marked, far apart or near each other: distinct ones are written where they belong, and two that are equal
+ * are found wherever they are. */
+START_TEST(many_slots)
+{
+    static float v[MANY], cache[FAR];
+    static int64_t slots[MANY];
+    static const int64_t spread[] = {1, 5, 300};
+    const size_t tokens = _i % 2 ? 40 : MANY;
+    const nrg_rope_spec rope = nrg_rope_spec_init(2, NRG_ROPE_NORMAL, 10000);
+    nrg_qkv_args a = nrg_qkv_args_init(tokens, 2);
+    a.v_heads = a.v_dim = 1;
+    a.v = v;
+    a.v_o = cache;
+    a.slots = slots;
+    a.slot_count = FAR;
+    take_workspace(&a, &rope);
+    for (size_t t = 0; t < tokens; t++) {
+        v[t] = (float)t + 1;
+        slots[t] = (int64_t)((t * 1237 + 11) % tokens) * spread[_i / 2];
+    }
+    memset(cache, 0, sizeof cache);
+    for (int ith = 0; ith < 3; ith++)
+        ck_assert_int_eq(nrg_qkv(&rope, NULL, &a, ith, 3), NRG_OK);
+    size_t written = 0;
+    for (size_t i = 0; i < FAR; i++)
+        written += cache[i] != 0;
+    ck_assert_uint_eq(written, tokens);
+    for (size_t t = 0; t < tokens; t++)
+        ck_assert(cache[slots[t]] == v[t]);
+    uint64_t state = (uint64_t)_i;
+    for (int n = 0; n < 50; n++) {
+        const size_t one = test_draw(&state, (unsigned)tokens),
+                     other = (one + 1 + test_draw(&state, (unsigned)tokens - 1)) % tokens;
+        const int64_t own = slots[one];
+        slots[one] = slots[other];
+        ck_assert_int_eq(nrg_qkv(&rope, NULL, &a, 0, 1), NRG_ERR_OVERLAP);
+        ck_assert_int_eq(nrg_qkv_check(&rope, NULL, &a), NRG_ERR_OVERLAP);
+        slots[one] = own;
+    }
+    ck_assert_int_eq(nrg_qkv_check(&rope, NULL, &a), NRG_OK);
+    free(a.workspace);
+}
+END_TEST
+
+/* ---- truth ---- */
+
+/* The norm of a head and its rotation with 113 bits. */
+static void exact_head(const rope_exact *e, int32_t position, const float *x, const float *w, quad *o)
+{
+    quad squares = 0, normed[DIM];
+    for (int i = 0; i < DIM; i++)
+        squares += (quad)x[i] * x[i];
+    const quad mean = squares / DIM + (quad)1e-6;
+    quad root = sqrt((double)mean);
+    for (int i = 0; i < 3; i++)
+        root = (root + mean / root) / 2;
+    for (int i = 0; i < DIM; i++)
+        o[i] = normed[i] = x[i] / root * w[i];
+    for (size_t p = 0; p < e->pairs; p++) {
+        const quad_turned t = quad_turn(e->theta[p] * position);
+        o[8 + p] = normed[8 + p] * t.cosine - normed[8 + p + e->pairs] * t.sine;
+        o[8 + p + e->pairs] = normed[8 + p] * t.sine + normed[8 + p + e->pairs] * t.cosine;
+    }
+}
+
+/* Errors in units of 2^-24 of a pair's larger element; 16-bit results, in their own ulps, are the f32 ones rounded once. */
+START_TEST(truth)
+{
+    static layer l;
+    static result r;
+    const nrg_dtype dtype = (nrg_dtype)(NRG_F32 + _i);
+    const nrg_rope_spec rope = nrg_rope_spec_init(N_DIMS, NRG_ROPE_NEOX, 10000);
+    const nrg_norm_spec norm = nrg_rms_norm_spec(DIM, 1e-6);
+    const rope_exact e = rope_exact_of(&rope);
+    double worst = 0;
+    for (uint64_t seed = 0; seed < (test_small() ? 5 : 60); seed++) {
+        fill_layer(&l, 100 * seed);
+        l.q[7] = l.k[DIM + 3] = 1;
+        nrg_qkv_args a = args_of(&l, &r, NRG_F32);
+        a.q_o_dtype = a.k_o_dtype = dtype;
+        a.q_w = l.q_w;
+        a.k_w = l.k_w;
+        take_workspace(&a, &rope);
+        ck_assert_int_eq(nrg_qkv(&rope, &norm, &a, 0, 1), NRG_OK);
+        for (size_t n = 0; n < TOKENS * K_HEADS; n++) {
+            const size_t t = n / K_HEADS, at = ((size_t)l.slots[t] * K_HEADS + n % K_HEADS) * DIM;
+            quad exact[DIM];
+            exact_head(&e, l.positions[t], l.k + n * DIM, l.k_w, exact);
+            for (size_t i = 0; i < DIM; i++) {
+                const size_t other = i < 8 || i >= 8 + N_DIMS ? i : i < 8 + N_DIMS / 2 ? i + N_DIMS / 2 : i - N_DIMS / 2;
+                const double error = fabs((double)((quad)element_get(r.k_o, at + i, dtype) - exact[i]));
+                const double size = fabs((double)exact[i]) + fabs((double)exact[other]);
+                const double rounding = dtype == NRG_F32 ? 0 : element_ulp((double)exact[i], dtype) / 2 * (1 + 0x1p-8);
+                const double units = (error - rounding) / (size * 0x1p-24);
+                worst = units > worst ? units : worst;
+            }
+        }
+        release(&a);
+    }
+    if (getenv("NRG_REPORT"))
+        printf("%s: %.3f\n", nrg_dtype_name(dtype), worst);
+    ck_assert_msg(worst < 6, "%s: %.3f", nrg_dtype_name(dtype), worst);
+}
+END_TEST
+
+/* ---- the rest ---- */
+
+/* Forward and back, in place, in one call each: the steps of q alone. */
+START_TEST(turned_back)
+{
+    float q[TOKENS * Q], o[TOKENS * Q];
+    const nrg_rope_spec rope = nrg_rope_spec_init(N_DIMS, NRG_ROPE_NORMAL, 10000);
+    row_fill(q, TOKENS * Q, ROW_NORMAL, NRG_F32, 8);
+    memcpy(o, q, sizeof q);
+    nrg_qkv_args a = nrg_qkv_args_init(TOKENS, DIM);
+    a.q_heads = HEADS;
+    a.q = a.q_o = o;
+    a.first = 77;
+    take_workspace(&a, &rope);
+    ck_assert_int_eq(nrg_qkv(&rope, NULL, &a, 0, 1), NRG_OK);
+    ck_assert(memcmp(q, o, sizeof q) != 0);
+    a.backward = 1;
+    ck_assert_int_eq(nrg_qkv(&rope, NULL, &a, 0, 1), NRG_OK);
+    for (size_t i = 0; i < TOKENS * Q; i++)
+        ck_assert(fabsf(q[i] - o[i]) < 2e-6f);
+    free(a.workspace);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    test_arguments(argc, argv);
+    test_note_crashes();
+    Suite *suite = suite_create("qkv");
+    TCase *all = test_case(suite, "qkv");
+    tcase_add_loop_test(all, as_by_hand, 0, 27);
+    tcase_add_loop_test(all, kept_is_never_stale, 0, 4);
+    tcase_add_test(all, a_table_is_kept);
+    tcase_add_loop_test(all, many_slots, 0, 6);
+    tcase_add_loop_test(all, truth, 0, 3);
+    tcase_add_test(all, turned_back);
+    return test_run(suite);
+}
