@@ -15,7 +15,7 @@ static const struct {
 /* Pairs beyond those from 1 up; heads (of q) and tokens. */
 static const struct {
     size_t pairs, tokens, heads;
-} large[] = {{64, 67, 8}, {128, 9, 3}, {515, 4, 2}, {32, 150, 4}, {1500, 2, 1}};
+} large[] = {{64, 67, 8}, {128, 9, 3}, {64, 5, 3}, {128, 3, 2}, {515, 4, 2}, {32, 150, 4}, {1500, 2, 1}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
 typedef struct qkv_case {
@@ -24,13 +24,14 @@ typedef struct qkv_case {
     nrg_qkv_args args;
     uint32_t there;
     int64_t slot_first, slot_step;
+    int is_plain; /* heads are rotated whole and keep their dtype */
 } qkv_case;
 
 static void draw_rope(qkv_case *q, size_t pairs, int interleaved, uint64_t *random)
 {
     static const nrg_rope_mode half_split[] = {NRG_ROPE_NEOX, NRG_ROPE_NEOX, NRG_ROPE_MROPE, NRG_ROPE_VISION,
                                                NRG_ROPE_IMROPE_TIME};
-    const nrg_rope_mode mode = interleaved ? NRG_ROPE_NORMAL : half_split[sweep_draw(random, 5)];
+    const nrg_rope_mode mode = interleaved ? NRG_ROPE_NORMAL : q->is_plain ? NRG_ROPE_NEOX : half_split[sweep_draw(random, 5)];
     size_t n_dims = 2 * pairs;
     if (mode == NRG_ROPE_VISION) {
         n_dims = pairs + pairs % 2;
@@ -44,8 +45,8 @@ static void draw_rope(qkv_case *q, size_t pairs, int interleaved, uint64_t *rand
         q->rope.freq_scale = 0.25;
         q->rope.n_ctx_orig = 4096;
     }
-    q->args.offset = sweep_draw(random, 3) ? 0 : sweep_draw(random, 40);
-    q->args.dim = q->args.offset + 2 * pairs + (sweep_draw(random, 3) ? 0 : sweep_draw(random, 40));
+    q->args.offset = q->is_plain || sweep_draw(random, 3) ? 0 : sweep_draw(random, 40);
+    q->args.dim = q->args.offset + 2 * pairs + (q->is_plain || sweep_draw(random, 3) ? 0 : sweep_draw(random, 40));
 }
 
 static void draw_norm(qkv_case *q, uint64_t *random)
@@ -79,13 +80,14 @@ static qkv_case draw(const sweep_case *c)
     a->store = c->spec.store;
     a->q_heads = sweep_draw(&random, 8) ? 1 + sweep_draw(&random, 5) : 0;
     a->k_heads = sweep_draw(&random, 3) ? 1 + sweep_draw(&random, 3) : 0;
+    q.is_plain = c->large && sweep_draw(&random, 2);
     if (c->large) {
         pairs = large[c->large - 1].pairs;
         a->tokens = large[c->large - 1].tokens;
         a->q_heads = large[c->large - 1].heads;
     }
     draw_rope(&q, pairs, ways[c->way].interleaved, &random);
-    a->q_o_dtype = draw_dtype(&random);
+    a->q_o_dtype = q.is_plain ? NRG_DTYPE_SAME : draw_dtype(&random);
     a->k_o_dtype = draw_dtype(&random);
     a->v_o_dtype = draw_dtype(&random);
     a->keep = (int)sweep_draw(&random, 2);
