@@ -1149,6 +1149,31 @@ def quantize_to_int8_and_back():
     save(q=q)
     assert np.abs(done("dequantize", "q.npy", "--format", "q8_K") - np.load("wide.npy")).max() < 0.02
     assert done("quantize", "none.npy", "--format", "q8_K", outputs=("q",)).shape == (0, 292)
+# ---- results of qkv ---------------------------------------------------------------------------------------------------------------
+
+
+@test
+def qkv_is_a_norm_a_rotation_and_slots():
+    for number, (mode, norm) in enumerate((mode, norm) for mode in ("normal", "neox") for norm in ((), ("--norm", "rms"))):
+        dtype = ("f4", "f2")[number // 2]
+        q, k, v, w = draw(5, 3, 16, dtype=dtype), draw(5, 2, 16, dtype=dtype), draw(5, 2, 7, dtype=dtype), draw(16)
+        k_cache, v_cache = draw(9, 2, 16, dtype="f2"), draw(9, 2, 7)
+        slots, positions = np.array([8, 1, 0, 5, 3]), np.array([3, 4, 100, -7, 8], "i4")
+        save(q=q, k=k, v=v, w=w, kc=k_cache, vc=v_cache, slots=slots, positions=positions, q32=q.astype("f4"), k32=k.astype("f4"))
+        turn = ("--mode", mode, "--positions", "positions.npy", "--freq-base", 500000, *norm)
+        weights = ("--q-w", "w.npy", "--k-w", "w.npy") if norm else ()
+        q_o, k_o, v_o = done("qkv", "--q", "q.npy", "--k", "k.npy", "--v", "v.npy", "--k-cache", "kc.npy", "--v-cache", "vc.npy", "--slots", "slots.npy",
+                             *turn, *weights, outputs=("q-o", "k-o", "v-o"))
+        # the same in f32, step by step
+        of_q, of_k = (done("rope", f"{x}32.npy", *turn, *(("--w", "w.npy") if norm else ())) for x in "qk")
+        k_cache[slots], v_cache[slots] = of_k.astype("f2"), v
+        for got, wanted in ((q_o, of_q.astype(dtype)), (k_o, k_cache), (v_o, v_cache)):
+            assert got.dtype == wanted.dtype and got.tobytes() == wanted.tobytes(), (mode, norm)
+        for isa in re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M):
+            assert done("qkv", "--q", "q.npy", *turn, *weights[:2], "--isa", isa, "--slices", 3, outputs=("q-o",)).tobytes() == q_o.tobytes(), isa
+    save(none=np.zeros((0, 4, 8), "f4"))
+    assert done("qkv", "--q", "none.npy", outputs=("q-o",)).shape == (0, 4, 8)
+    assert done("qkv", "--v", "v.npy", outputs=("v-o",)).tobytes() == v.tobytes()
 
 
 # ---- results of rope -------------------------------------------------------------------------------------------------------------
@@ -2089,6 +2114,25 @@ def refuses_wrong_files_of_rope():
 
 
 @test
+def refuses_wrong_arguments_of_qkv():
+    save(q=draw(3, 2, 8), k=draw(3, 1, 8), other=draw(3, 1, 6), few=draw(2, 1, 8), half=draw(3, 1, 8, dtype="f2"), flat=draw(3, 8), w=draw(8), w2=draw(8, dtype="f2"),
+         cache=draw(5, 1, 8), slots=np.array([4, 0, 1], "i8"), twice=np.array([4, 0, 4]), past=np.array([4, 0, 5]), below=np.array([4, 0, -1]))
+    o, k = ("--q", "q.npy", "--q-o", "o.npy"), ("--k", "k.npy", "--k-o", "ko.npy")
+    cached = (*k, "--k-cache", "cache.npy")
+    for arguments, says in (
+        ((), "one of them is needed"), (("--q", "q.npy"), "--q needs --q-o"), (("--q-o", "o.npy"), "--q-o needs --q"), (("--k", "k.npy"), "--k needs --k-o"),
+        ((*cached,), "--k-cache needs --slots"), ((*k, "--slots", "slots.npy"), "--slots needs --k-cache"), ((*o, "--q-w", "w.npy"), "--q-w needs --norm"),
+        ((*o, "--mode", "mrope"), "mrope"), ((*o, "--norm", "batch"), "batch"), ((*o, "--positions", "slots.npy", "--first", 1), "--first"),
+        (("--q", "flat.npy", "--q-o", "o.npy"), "(tokens, heads, dim)"), ((*o, "--k", "other.npy", "--k-o", "ko.npy"), "3 tokens of heads of 8"),
+        ((*o, "--k", "few.npy", "--k-o", "ko.npy"), "3 tokens"), ((*o, "--k", "half.npy", "--k-o", "ko.npy"), "beside"), ((*o, "--norm", "rms", "--q-w", "w2.npy"), "weights are"),
+        ((*o, "--norm", "rms", "--q-w", "few.npy"), "shape"), ((*o, "--n-dims", 10), "dim"), ((*o, "--freq-base", 0), "a constant is NaN"),
+        ((*cached, "--slots", "twice.npy"), "overlaps"), ((*cached, "--slots", "past.npy"), "position"), ((*cached, "--slots", "below.npy"), "position"),
+        ((*k, "--k-cache", "k.npy", "--slots", "slots.npy"), "position"), ((*k, "--k-cache", "q.npy", "--slots", "slots.npy"), "shape"),
+    ):
+        refused("qkv", *arguments, says=says)
+
+
+@test
 def refuses_wrong_arguments_of_glu():
     save(a=draw(2, 4), b=draw(2, 4), odd=draw(2, 3), half=draw(2, 4, dtype="f2"), other=draw(2, 5), none=np.zeros((2, 0), "f4"), scalar=np.float32(1))
     o = ("--o", "o.npy")
@@ -2878,6 +2922,39 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *s, const nrg_rope_spec *ro
     return NRG_OK;
 }
 
+/* A tensor of nrg_qkv, filled with ones. */
+static void fill_heads(const nrg_qkv_args *a, void *o, nrg_dtype dtype, size_t token_stride, size_t head_stride, size_t heads, size_t dim,
+                       const int64_t *slots, int ith, int nth)
+{
+    size_t bytes = dim * nrg_dtype_size(dtype ? dtype : a->dtype);
+    head_stride = head_stride ? head_stride : bytes;
+    token_stride = token_stride ? token_stride : heads * head_stride;
+    for (size_t row = at(a->tokens * heads, ith, nth); row < at(a->tokens * heads, ith + 1, nth); row++) {
+        size_t to = slots && !fault("slots") ? (size_t)slots[row / heads] : row / heads;
+        memset((char *)o + to * token_stride + row % heads * head_stride, 0x3c ^ fault("qkv"), bytes);
+    }
+}
+
+nrg_status nrg_qkv(const nrg_rope_spec *rope, const nrg_norm_spec *norm, const nrg_qkv_args *a, int ith, int nth)
+{
+    size_t v_dim = a->v_dim ? a->v_dim : a->dim;
+    (void)rope;
+    (void)norm;
+    if (a->q_heads)
+        fill_heads(a, a->q_o, a->q_o_dtype, a->q_o_token_stride, a->q_o_head_stride, a->q_heads, a->dim, NULL, ith, nth);
+    if (a->k_heads)
+        fill_heads(a, a->k_o, a->k_o_dtype, a->k_o_token_stride, a->k_o_head_stride, a->k_heads, a->dim, a->slots, ith, nth);
+    if (a->v_heads)
+        fill_heads(a, a->v_o, a->v_o_dtype, a->v_o_token_stride, a->v_o_head_stride, a->v_heads, v_dim, a->slots, ith, nth);
+    if (fault("slot without a token") && a->slots && a->v_heads && a->tokens)
+        memset((char *)a->v_o + (size_t)(a->slot_count / 2) * (a->v_o_token_stride ? a->v_o_token_stride : 1), 1, 1);
+    if (a->tokens && a->q_heads && ((fault("past the slices") && (size_t)nth > a->slices) || (fault("kept") && a->keep)))
+        ((char *)a->q_o)[0] ^= 1;
+    if (a->tokens && a->v_heads && fault("v of f16") && a->v_o_dtype == NRG_F16)
+        ((char *)a->v_o)[(a->slots ? (size_t)a->slots[0] : 0) * a->v_o_token_stride] ^= 1;
+    return NRG_OK;
+}
+
 nrg_status nrg_norm_rope_backward(const nrg_norm_spec *s, const nrg_rope_spec *rope_spec, const nrg_rope_args *a,
                                   const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth)
 {
@@ -3201,6 +3278,7 @@ def check_finds_a_faulty_path():
         "position_table": ("magnitude", "sections", "ntk", "factors", "table split", "sinusoidal", "odd dim"),
         "rope": ("turned back", "offset", "positions of tokens", "rope split", "a head's place", "rope in place", "pairs of f16", "past a head", "k"),
         "norm_rope": ("fused rstd", "fused", "fused backward", "fused dw"),
+        "qkv": ("qkv", "slots", "slot without a token", "past the slices", "kept", "v of f16"),
         "recurrent": ("chain", "side by side", "p0", "chain split", "long vectors", "b of a chain"),
         "recurrent_backward": ("g", "dp0"),
         "recurrent_reduce": ("dw of chains", "db of chains", "split of rows", "chain accumulate"),
@@ -3301,6 +3379,7 @@ def help_and_version():
     general = Run("--help")
     assert general.status == 0 and general.out == Run("help").out == Run("-h").out and not general.err, str(general)
     for command in ("info", "check", "norm", "channel-norm", "glu", "quantize", "dequantize", "rope", "position"):
+    for command in ("info", "check", "norm", "channel-norm", "glu", "rope", "qkv", "position"):
         assert f"nrg {command} " in general.out
         run = Run(command, "--help")
         assert run.status == 0 and run.out.startswith(f"usage: nrg {command}") and not run.err, str(run)
@@ -3311,6 +3390,7 @@ def help_and_version():
 def a_report_nobody_receives_is_a_failure():
     with open("/dev/full", "w") as full:
         for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("channel-norm", "--help"), ("glu", "--help"), ("quantize", "--help"), ("dequantize", "--help"), ("rope", "--help"), ("position", "--help"),
+        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("channel-norm", "--help"), ("glu", "--help"), ("rope", "--help"), ("qkv", "--help"), ("position", "--help"),
                           ("check", "--quick", "--isa", "scalar")):
             run = Run(*arguments, stdout=full)
             one_line(run)

@@ -37,6 +37,9 @@ static const struct {
 #endif
 #ifndef NRG_NO_ROPE
     {"rope", command_rope, rope_help},
+#ifndef NRG_NO_NORM
+    {"qkv", command_qkv, qkv_help},
+#endif
 #endif
 #if HAS_POSITIONS
     {"position", command_position, position_help},
@@ -64,6 +67,9 @@ static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
 #endif
 #ifndef NRG_NO_ROPE
                             "  nrg rope           rotary position embedding of a .npy file, or the table of its angles\n"
+#ifndef NRG_NO_NORM
+                            "  nrg qkv            heads of q, k and v: norm, rotation, slots of a cache; .npy files\n"
+#endif
 #endif
 #if HAS_POSITIONS
                             "  nrg position       other positional encodings of .npy files\n"

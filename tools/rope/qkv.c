@@ -1,0 +1,286 @@
+/* nrg qkv: nrg_qkv for .npy files.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include <nrg/nrg.h>
+
+#include "../commands.h"
+#include "../file_command.h"
+#include "../library.h"
+#include "../npy/arrays.h"
+
+const char qkv_help[] = "usage: nrg qkv [OPTION]... --q Q.npy --q-o QO.npy\n"
+                        "       nrg qkv [OPTION]... --q Q.npy --q-o QO.npy --k K.npy --k-o KO.npy --v V.npy --v-o VO.npy\n"
+                        "       nrg qkv --slots S.npy [OPTION]... --k K.npy --k-cache C.npy --k-o C.npy ...\n"
+                        "\n"
+                        "What lies between the projections of q, k and v and attention: a norm of every head of q and k, their\n"
+                        "rotation, and k and v into the slots of a cache.\n"
+                        "\n"
+                        "files, '<f4' or '<f2', in C order; q, k and v of one dtype, caches of any\n"
+                        "  --q, --k, --v FILE     of shape (tokens, heads, dim); of v dim may be another one\n"
+                        "  --q-o, --k-o, --v-o FILE  the results; with --slots those of k and v are whole caches\n"
+                        "  --k-cache, --v-cache FILE  of shape (slots, heads, dim): what slots without a token keep\n"
+                        "  --slots FILE           '<i4' or '<i8', of shape (tokens,): the slot of each token, all different\n"
+                        "  --positions FILE       '<i4' or '<i8', of shape (tokens,)\n"
+                        "  --q-w, --k-w FILE      '<f4', of shape (dim,): weights of --norm\n"
+                        "what is done\n"
+                        "  --norm KIND            rms, layer or l2: heads of q and k are normalized, then turned\n"
+                        "  --eps E                its eps; default 1e-6, 1e-5 for layer, 1e-12 for l2\n"
+                        "  --mode MODE            normal: pairs (2p, 2p + 1) (default); neox: pairs (p, p + n_dims/2)\n"
+                        "  --n-dims N             elements turned, default all\n"
+                        "  --first K              without --positions token t is at K + t; default 0\n"
+                        "  --freq-base B          default 10000\n"
+                        "  --freq-scale S         theta is multiplied by it, default 1\n"
+                        "  --slices N             of the workspace; changes no bit\n"
+                        "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
+
+enum { IN_Q, IN_K, IN_V, IN_K_CACHE, IN_V_CACHE, IN_SLOTS, IN_POSITIONS, IN_Q_W, IN_K_W, INPUTS };
+enum { OUT_Q, OUT_K, OUT_V, OUTPUTS };
+enum {
+    OPT_NORM = INPUTS + OUTPUTS,
+    OPT_EPS,
+    OPT_MODE,
+    OPT_N_DIMS,
+    OPT_FIRST,
+    OPT_FREQ_BASE,
+    OPT_FREQ_SCALE,
+    OPT_SLICES,
+    OPT_ISA,
+    OPT_HELP,
+    OPTIONS
+};
+
+static const cli_option options[OPTIONS + 1] = {
+    [IN_Q] = {"q", 'q', 1},
+    [IN_K] = {"k", 'k', 1},
+    [IN_V] = {"v", 'v', 1},
+    [IN_K_CACHE] = {"k-cache", 0, 1},
+    [IN_V_CACHE] = {"v-cache", 0, 1},
+    [IN_SLOTS] = {"slots", 0, 1},
+    [IN_POSITIONS] = {"positions", 0, 1},
+    [IN_Q_W] = {"q-w", 0, 1},
+    [IN_K_W] = {"k-w", 0, 1},
+    [INPUTS + OUT_Q] = {"q-o", 0, 1},
+    [INPUTS + OUT_K] = {"k-o", 0, 1},
+    [INPUTS + OUT_V] = {"v-o", 0, 1},
+    [OPT_NORM] = {"norm", 0, 1},
+    [OPT_EPS] = {"eps", 0, 1},
+    [OPT_MODE] = {"mode", 0, 1},
+    [OPT_N_DIMS] = {"n-dims", 0, 1},
+    [OPT_FIRST] = {"first", 0, 1},
+    [OPT_FREQ_BASE] = {"freq-base", 0, 1},
+    [OPT_FREQ_SCALE] = {"freq-scale", 0, 1},
+    [OPT_SLICES] = {"slices", 0, 1},
+    [OPT_ISA] = {"isa", 0, 1},
+    [OPT_HELP] = {"help", 'h', 0},
+    [OPTIONS] = {NULL, 0, 0},
+};
+
+typedef struct request {
+    nrg_rope_spec rope;
+    nrg_norm_spec norm;
+    nrg_qkv_args args;
+    int64_t *slots;
+} request;
+
+/* Which options go together. */
+static int check_options(const file_call *call)
+{
+    static const struct {
+        int option, other;
+    } needs[] = {{IN_Q, INPUTS + OUT_Q}, {INPUTS + OUT_Q, IN_Q}, {IN_K, INPUTS + OUT_K}, {INPUTS + OUT_K, IN_K},
+                 {IN_V, INPUTS + OUT_V}, {INPUTS + OUT_V, IN_V}, {IN_K_CACHE, IN_SLOTS}, {IN_V_CACHE, IN_SLOTS},
+                 {IN_K_CACHE, IN_K},     {IN_V_CACHE, IN_V},     {IN_Q_W, OPT_NORM},     {IN_K_W, OPT_NORM},
+                 {OPT_EPS, OPT_NORM},    {IN_Q_W, IN_Q},         {IN_K_W, IN_K}};
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
+        if (file_needs(call, needs[i].option, needs[i].other) != CLI_DONE)
+            return 0;
+    if (call->value[IN_SLOTS] && ((call->value[IN_K] && file_needs(call, IN_SLOTS, IN_K_CACHE) != CLI_DONE) ||
+                                  (call->value[IN_V] && file_needs(call, IN_SLOTS, IN_V_CACHE) != CLI_DONE)))
+        return 0;
+    if (file_excludes(call, IN_POSITIONS, OPT_FIRST) != CLI_DONE)
+        return 0;
+    if (!call->value[IN_Q] && !call->value[IN_K] && !call->value[IN_V]) {
+        complain("--q, --k or --v: one of them is needed");
+        return 0;
+    }
+    return 1;
+}
+
+static int ask(file_call *call)
+{
+    static const char *const modes[] = {"normal", "neox", NULL};
+    request *q = call->request;
+    const int mode = file_word(call, OPT_MODE, modes);
+    long long first = 0;
+    if (mode < 0 || !check_options(call))
+        return CLI_REFUSED;
+    q->rope = nrg_rope_spec_init(0, mode ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 10000);
+    q->args = nrg_qkv_args_init(0, 0);
+    if (!file_count(call, OPT_N_DIMS, 2, &q->rope.n_dims) || !file_count(call, OPT_SLICES, 1, &q->args.slices) ||
+        !file_integer(call, OPT_FIRST, INT32_MIN, INT32_MAX, &first) || !file_double(call, OPT_FREQ_BASE, &q->rope.freq_base) ||
+        !file_double(call, OPT_FREQ_SCALE, &q->rope.freq_scale))
+        return CLI_REFUSED;
+    q->args.first = (int32_t)first;
+    q->norm.size = sizeof q->norm;
+    return !call->value[OPT_NORM] || file_norm(call, OPT_NORM, OPT_EPS, &q->norm) ? CLI_DONE : CLI_REFUSED;
+}
+
+/* One of q, k and v: as many tokens and elements as the first of them, but for v, and one dtype. */
+static int read_tensor(const file_call *call, request *q, int input, size_t *heads, size_t *dim)
+{
+    const npy_array *x = &call->in[input];
+    char text[NPY_SHAPE_ROOM];
+    const int first = call->in[IN_Q].data ? IN_Q : call->in[IN_K].data ? IN_K : IN_V;
+    const npy_array *beside = &call->in[first];
+    if (!x->data)
+        return CLI_DONE;
+    const size_t *dims = x->shape.dims;
+    if (x->shape.ndim != 3 || !dims[2]) {
+        complain("%s: shape %s; it has to be (tokens, heads, dim)", file_in(call, input), npy_shape_text(text, &x->shape));
+    } else if (x->dtype != beside->dtype || dims[0] != beside->shape.dims[0] ||
+               (input != IN_V && dims[2] != beside->shape.dims[2])) {
+        complain("%s: '%s' of shape %s beside '%s' in %s, which has %zu tokens of heads of %zu", file_in(call, input),
+                 npy_descr(x->dtype), npy_shape_text(text, &x->shape), npy_descr(beside->dtype), file_in(call, first),
+                 beside->shape.dims[0], beside->shape.dims[2]);
+    } else {
+        q->args.dtype = x->dtype;
+        q->args.tokens = dims[0];
+        *heads = dims[1];
+        *dim = dims[2];
+        return CLI_DONE;
+    }
+    return CLI_REFUSED;
+}
+
+static int check_tokens(const file_call *call, int input, size_t tokens)
+{
+    const npy_shape wanted = file_shape(1, &tokens);
+    return call->in[input].data ? array_check_shape(&call->in[input], file_in(call, input), &wanted, "the tokens there are")
+                                : CLI_DONE;
+}
+
+static int check_w(const file_call *call, int input, size_t dim)
+{
+    const npy_shape wanted = file_shape(1, &dim);
+    if (!call->in[input].data)
+        return CLI_DONE;
+    if (call->in[input].dtype != NRG_F32) {
+        complain("%s: '<f2'; weights are '<f4'", file_in(call, input));
+        return CLI_REFUSED;
+    }
+    return array_check_shape(&call->in[input], file_in(call, input), &wanted, "heads of so many elements");
+}
+
+/* Slots of 64 bits; both caches have as many of them. */
+static int read_slots(const file_call *call, request *q)
+{
+    const npy_array *slots = &call->in[IN_SLOTS], *cache = &call->in[call->in[IN_K_CACHE].data ? IN_K_CACHE : IN_V_CACHE];
+    if (!slots->data || !cache->data)
+        return CLI_DONE;
+    q->slots = malloc((slots->count + 1) * sizeof *q->slots);
+    if (!q->slots)
+        return arrays_no_memory(slots->count * sizeof *q->slots);
+    for (size_t t = 0; t < slots->count; t++)
+        q->slots[t] = ((const int32_t *)slots->data)[t];
+    q->args.slots = q->slots;
+    q->args.slot_count = cache->shape.ndim ? cache->shape.dims[0] : 0;
+    return CLI_DONE;
+}
+
+/* A result: the cache's memory, or a tensor like its input. */
+static int take_output(file_call *call, const request *q, int which, int input, int cache, size_t heads, size_t dim)
+{
+    if (!file_out(call, which))
+        return CLI_DONE;
+    if (cache < 0 || !call->in[cache].data)
+        return file_reserve(call, which, q->args.dtype, &call->in[input].shape);
+    const size_t dims[3] = {q->args.slot_count, heads, dim};
+    const npy_shape wanted = file_shape(3, dims);
+    const int status = array_check_shape(&call->in[cache], file_in(call, cache), &wanted, "the slots and heads there are");
+    if (status == CLI_DONE)
+        file_reuse(call, which, cache);
+    return status;
+}
+
+static int run(file_call *call, request *q)
+{
+    nrg_qkv_args *a = &q->args;
+    size_t bytes = 0;
+    a->q = call->in[IN_Q].data;
+    a->k = call->in[IN_K].data;
+    a->v = call->in[IN_V].data;
+    a->q_o = call->out[OUT_Q].data;
+    a->k_o = call->out[OUT_K].data;
+    a->v_o = call->out[OUT_V].data;
+    a->k_o_dtype = a->k_o ? call->out[OUT_K].dtype : NRG_DTYPE_SAME;
+    a->v_o_dtype = a->v_o ? call->out[OUT_V].dtype : NRG_DTYPE_SAME;
+    a->q_w = call->in[IN_Q_W].data;
+    a->k_w = call->in[IN_K_W].data;
+    a->positions = call->in[IN_POSITIONS].data;
+    const nrg_status answer = nrg_qkv_workspace(&q->rope, a, &bytes);
+    if (answer != NRG_OK)
+        return library_answer(answer);
+    const int status = file_workspace(call, answer, bytes, &a->workspace);
+    a->workspace_size = bytes;
+    return status == CLI_DONE ? library_answer(nrg_qkv(&q->rope, &q->norm, a, 0, 1)) : status;
+}
+
+static int compute_with(file_call *call, request *q)
+{
+    nrg_qkv_args *a = &q->args;
+    size_t v_dim = 0;
+    int status = read_tensor(call, q, IN_Q, &a->q_heads, &a->dim);
+    if (status == CLI_DONE)
+        status = read_tensor(call, q, IN_K, &a->k_heads, &a->dim);
+    if (status == CLI_DONE)
+        status = read_tensor(call, q, IN_V, &a->v_heads, &v_dim);
+    if (status != CLI_DONE)
+        return status;
+    a->v_dim = v_dim;
+    a->dim = a->dim ? a->dim : 2; /* of v alone */
+    if (!q->rope.n_dims)
+        q->rope.n_dims = a->dim;
+    q->norm.dim = q->norm.dtype ? a->dim : 0;
+    const int inputs[] = {IN_SLOTS, IN_POSITIONS};
+    for (int i = 0; i < 2 && status == CLI_DONE; i++)
+        status = check_tokens(call, inputs[i], a->tokens);
+    for (int i = IN_Q_W; i <= IN_K_W && status == CLI_DONE; i++)
+        status = check_w(call, i, a->dim);
+    if (status == CLI_DONE)
+        status = read_slots(call, q);
+    if (status == CLI_DONE)
+        status = take_output(call, q, OUT_Q, IN_Q, -1, a->q_heads, a->dim);
+    if (status == CLI_DONE)
+        status = take_output(call, q, OUT_K, IN_K, IN_K_CACHE, a->k_heads, a->dim);
+    if (status == CLI_DONE)
+        status = take_output(call, q, OUT_V, IN_V, IN_V_CACHE, a->v_heads, v_dim);
+    return status == CLI_DONE ? run(call, q) : status;
+}
+
+static int compute(file_call *call)
+{
+    request *q = call->request;
+    const int status = compute_with(call, q);
+    free(q->slots);
+    return status;
+}
+
+int command_qkv(char **arguments)
+{
+    static const file_command command = {.name = "qkv",
+                                         .help = qkv_help,
+                                         .options = options,
+                                         .inputs = INPUTS,
+                                         .outputs = OUTPUTS,
+                                         .count = OPTIONS,
+                                         .operand = IN_Q,
+                                         .integers = 1u << IN_SLOTS | 1u << IN_POSITIONS,
+                                         .ask = ask,
+                                         .compute = compute};
+    request q;
+    memset(&q, 0, sizeof q);
+    return file_command_run(&command, &q, arguments);
+}
