@@ -36,6 +36,12 @@ typedef struct rival_job {
 
     size_t head_dim;    /* of rotations, whose tokens are rows */
     const float *table; /* as nrg_rope_table makes it */
+
+    const void *k, *v; /* beside rotations of x: k_heads of each, of head_dim, on their way to slots */
+    const float *q_w, *k_w;
+    void *k_o, *v_o;
+    const int64_t *slots;
+    size_t k_heads;
 } rival_job;
 
 typedef struct rival_loop {

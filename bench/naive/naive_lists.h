@@ -130,4 +130,9 @@ enum { NAIVE_CHANNELS = 1024 };
     F(norm_then_normal, "norm,normal", 0)                                                                                        \
     F(norm_then_neox, "norm,neox", 1)
 
+/* q, k and v to a cache; 1: half-split pairs after a norm of each head. */
+#define EACH_QKV(F)                                                                                                              \
+    F(qkv_llama, "llama", 0)                                                                                                     \
+    F(qkv_qwen3, "qwen3", 1)
+
 #endif

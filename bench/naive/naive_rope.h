@@ -44,11 +44,53 @@ INLINE void NAME(rope)(const rival_job *job, int half_split, int with_norm)
         }
 }
 
+/* Heads of one token; w: after a norm of each. */
+INLINE void NAME(turn_heads)(int half_split, size_t heads, size_t dim, float eps, const float *table, const float *w,
+                             const ELEMENT *x, ELEMENT *o)
+{
+    for (size_t i = 0; i < heads * dim; i += dim) {
+        if (!w) {
+            NAME(rotate)(half_split, dim / 2, table, x + i, o + i);
+            continue;
+        }
+        float squares = 0;
+        for (size_t j = 0; j < dim; j++)
+            squares += LOAD(x, i + j) * LOAD(x, i + j);
+        const float scale = 1 / sqrtf(squares / (float)dim + eps);
+        for (size_t p = 0; p < dim / 2; p++) {
+            const float a = LOAD(x, i + p) * scale * w[p], b = LOAD(x, i + p + dim / 2) * scale * w[p + dim / 2];
+            STORE(o, i + p, a * table[p] - b * table[dim / 2 + p]);
+            STORE(o, i + p + dim / 2, a * table[dim / 2 + p] + b * table[p]);
+        }
+    }
+}
+
+INLINE void NAME(qkv)(const rival_job *job, int is_qwen)
+{
+    const rival_job j = *job;
+    const size_t dim = j.head_dim, row = j.k_heads * dim;
+    for (size_t t = 0; t < j.rows; t++) {
+        const size_t slot = (size_t)j.slots[t];
+        const float *table = j.table + t * dim;
+        NAME(turn_heads)
+        (is_qwen, j.dim / dim, dim, j.eps, table, is_qwen ? j.q_w : NULL, (const ELEMENT *)j.x + t * j.dim,
+         (ELEMENT *)j.o + t * j.dim);
+        NAME(turn_heads)
+        (is_qwen, j.k_heads, dim, j.eps, table, is_qwen ? j.k_w : NULL, (const ELEMENT *)j.k + t * row,
+         (ELEMENT *)j.k_o + slot * row);
+        memcpy((ELEMENT *)j.v_o + slot * row, (const ELEMENT *)j.v + t * row, row * sizeof(ELEMENT));
+    }
+}
+
 #define ROPE(name, op, half_split)                                                                                               \
     static void NAME(name)(const rival_job *job) { NAME(rope)(job, half_split, 0); }
 #define NORM_ROPE(name, op, half_split)                                                                                          \
     static void NAME(name)(const rival_job *job) { NAME(rope)(job, half_split, 1); }
 EACH_ROPE(ROPE)
+#define QKV(name, op, is_qwen)                                                                                                   \
+    static void NAME(name)(const rival_job *job) { NAME(qkv)(job, is_qwen); }
 EACH_NORM_ROPE(NORM_ROPE)
+EACH_QKV(QKV)
+#undef QKV
 #undef ROPE
 #undef NORM_ROPE

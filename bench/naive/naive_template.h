@@ -67,8 +67,9 @@ INLINE uint16_t bf16_of(float value)
 #define CHANNEL_BACKWARD(name, op, ...) BOTH("channel_norm_backward", op, name)
 #define ROPE(name, op, ...) BOTH("rope", op, name)
 #define NORM_ROPE(name, op, ...) BOTH("norm_rope", op, name)
+#define QKV(name, op, ...) BOTH("qkv", op, name)
 const rival_loop NAIVE_LOOPS[] = {
     EACH_FORWARD(FORWARD) EACH_BACKWARD(BACKWARD) EACH_ACTIVATION(ACTIVATION) EACH_SLOPE(SLOPE) EACH_GLU(GLU)
         EACH_GLU_BACKWARD(GLU_BACKWARD) EACH_CHANNEL_FORWARD(CHANNEL_FORWARD) EACH_CHANNEL_BACKWARD(CHANNEL_BACKWARD)
-            EACH_ROPE(ROPE) EACH_NORM_ROPE(NORM_ROPE){.kernel = NULL},
+            EACH_ROPE(ROPE) EACH_NORM_ROPE(NORM_ROPE) EACH_QKV(QKV){.kernel = NULL},
 };
