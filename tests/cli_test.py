@@ -2922,6 +2922,13 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *s, const nrg_rope_spec *ro
     return NRG_OK;
 }
 
+nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_args *a, size_t *bytes)
+{
+    (void)rope;
+    *bytes = 8 * (a->slices + 1);
+    return NRG_OK;
+}
+
 /* A tensor of nrg_qkv, filled with ones. */
 static void fill_heads(const nrg_qkv_args *a, void *o, nrg_dtype dtype, size_t token_stride, size_t head_stride, size_t heads, size_t dim,
                        const int64_t *slots, int ith, int nth)
