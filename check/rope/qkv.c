@@ -95,8 +95,20 @@ static qkv_case draw(const sweep_case *c)
     a->backward = !ways[c->way].has_norm && sweep_draw(&random, 6) == 0;
     if (!a->backward) {
         a->v_heads = sweep_draw(&random, 3) ? 1 + sweep_draw(&random, 3) : 0;
-        a->v_dim = sweep_draw(&random, 3) ? 0 : 1 + sweep_draw(&random, 70);
+        a->v_dim = sweep_draw(&random, 3)   ? 0
+                   : sweep_draw(&random, 2) ? 1 + sweep_draw(&random, 70)
+                                            : 32 * (1 + sweep_draw(&random, 12));
     }
+#ifndef NRG_NO_QUANTIZE
+    if (a->dim % 32 == 0 && sweep_draw(&random, 2)) {
+        a->k_o_format = NRG_QUANT_Q8_0;
+        a->k_o_dtype = NRG_DTYPE_SAME;
+    }
+    if ((a->v_dim ? a->v_dim : a->dim) % 32 == 0 && sweep_draw(&random, 2)) {
+        a->v_o_format = NRG_QUANT_Q8_0;
+        a->v_o_dtype = NRG_DTYPE_SAME;
+    }
+#endif
     if (sweep_draw(&random, 2))
         q.there |= NRG_BIT(NRG_QKV_POSITIONS);
     else
@@ -177,6 +189,8 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
                  a->tokens, a->q_heads, a->k_heads, a->dim, a->v_heads, a->v_dim ? a->v_dim : a->dim, (int)q.rope.mode,
                  q.rope.n_dims, a->offset, nrg_dtype_name(a->q_o_dtype), nrg_dtype_name(a->k_o_dtype),
                  nrg_dtype_name(a->v_o_dtype), a->slices, a->backward ? ", backward" : "");
+    if (a->k_o_format || a->v_o_format)
+        sweep_append(text, ", q8_0 of%s%s", a->k_o_format ? " k" : "", a->v_o_format ? " v" : "");
     if (q.there & NRG_BIT(NRG_QKV_SLOTS))
         sweep_append(text, ", slots of %zu from %ld by %ld", a->slot_count, (long)q.slot_first, (long)q.slot_step);
     if (q.norm.dim)

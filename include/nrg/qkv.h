@@ -17,7 +17,8 @@
  * What is rounded: elements are widened to f32, which is exact; the norm gives f32, the rotation takes and gives f32, and what
  * comes out is rounded once, to the dtype of its output. So the bits are those of nrg_norm_forward and nrg_rope in f32, one after
  * the other, and then a rounding; with f32 q and q_o, of the steps by hand. v is rounded once where its output has another dtype,
- * and copied otherwise, NaNs included. A NaN that is widened and rounded stays a NaN.
+ * and copied otherwise, NaNs included. A NaN that is widened and rounded stays a NaN. A q8_0 output is what nrg_quantize makes of
+ * the f32 numbers, ties to even.
  *
  * Every path gives the same bits; so does any (ith, nth), any number of slices, alignment and stride, kept or not.
  *
@@ -25,6 +26,7 @@
 #ifndef NRG_QKV_H
 #define NRG_QKV_H
 
+#include "quantize.h"
 #include "rope.h"
 
 #ifdef __cplusplus
@@ -76,6 +78,9 @@ typedef struct nrg_qkv_args {
     const float *q_b, *k_b;   /* [dim] biases of the norm, or NULL */
     void *workspace;          /* of nrg_qkv_workspace bytes or more, 8-byte aligned */
     size_t workspace_size;
+    /* NRG_QUANT_Q8_0: heads of a cache are blocks of 32 with scales, nrg/quantize.h, 34 bytes each, 2-byte aligned; the dtype
+     * is then NRG_DTYPE_SAME, and dim, or v_dim, a multiple of 32. NRG_QUANT_NONE: elements. No other format */
+    nrg_quant_format k_o_format, v_o_format;
 } nrg_qkv_args;
 
 /* Of f32, into tensors of f32, with one slice. */
@@ -119,15 +124,14 @@ NRG_API nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_ar
  *   NRG_ERR_NULL         rope or args; with tokens and heads: an input, its output, the workspace
  *   NRG_ERR_STRUCT_SIZE  as in nrg/norm.h
  *   NRG_ERR_DIM          n_dims 0, odd, beyond 2^31, or 2 with NRG_ROPE_SCALING_NTK; offset + 2·pairs beyond dim; sections below
- *                        0, or all 0, with a mode that has them; norm's dim another one
- *   NRG_ERR_ENUM         mode, scaling, a dtype, store or an option of norm unknown
+ *                        0, or all 0, with a mode that has them; norm's dim another one; heads of q8_0 no multiple of 32
+ *   NRG_ERR_ENUM         mode, scaling, a dtype, a format, store or an option of norm unknown; q8_0 in a build without quantize
  *   NRG_ERR_DTYPE        norm's dtype, or its weights', not f32
  *   NRG_ERR_EPS          as in nrg/norm.h
  *   NRG_ERR_CONSTANT     as nrg_rope_frequencies has it; and norm's, as in nrg/norm.h
- *   NRG_ERR_COMBINATION  a gate, NRG_RESIDUAL_AFTER or NRG_WEIGHTS_GROUP with groups in norm; weights or biases without norm;
- *                        backward with norm, slots or v
- *   NRG_ERR_POSITION     first + tokens beyond what an int32_t holds; a slot below 0 or not below slot_count
- *   NRG_ERR_WORKSPACE    workspace_size is less than nrg_qkv_workspace says
+ *   NRG_ERR_COMBINATION  a format beside a dtype of its own; a gate, NRG_RESIDUAL_AFTER or NRG_WEIGHTS_GROUP with groups in norm;
+ * weights or biases without norm; backward with norm, slots or v NRG_ERR_POSITION     first + tokens beyond what an int32_t
+ * holds; a slot below 0 or not below slot_count NRG_ERR_WORKSPACE    workspace_size is less than nrg_qkv_workspace says
  *   NRG_ERR_STRIDE       heads or tokens of a tensor lie over each other
  *   NRG_ERR_OVERLAP      two tokens have one slot; and as in nrg/norm.h
  *   NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_THREAD  as in nrg/norm.h */

@@ -55,6 +55,7 @@ static inline void set_rows(nrg_qkv_job *job, const nrg_checked *c, int i, const
     job->turn.rope.heads = heads;
     job->turn.rope.dim = dim;
     job->o_dtype = c->sizes.type[NRG_QKV_TYPE_Q_O + i];
+    job->is_quantized = 0;
 }
 
 static void fill_jobs(qkv_call *call, const nrg_checked *c)
@@ -76,6 +77,8 @@ static void fill_jobs(qkv_call *call, const nrg_checked *c)
             continue;
         }
         set_rows(job, c, i, x[i], o[i], heads[i], dims[i]);
+        if (i != Q)
+            job->is_quantized = (i == K ? a->k_o_format : a->v_o_format) != NRG_QUANT_NONE;
         job->slots = i == Q ? NULL : a->slots;
         job->has_norm = has_norm;
         job->is_copy = i == V;

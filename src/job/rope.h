@@ -58,6 +58,7 @@ typedef struct nrg_qkv_job {
     nrg_norm_rope_job turn; /* in f32; its norm is used with has_norm only */
     int has_norm, is_copy;  /* is_copy: v, which is not turned */
     nrg_dtype o_dtype;
+    int is_quantized;     /* o: q8_0, and o_dtype is none */
     const int64_t *slots; /* by tokens, or NULL: token t has row t */
     float *block;         /* room for block_rows heads, at least one */
     size_t block_rows;

@@ -69,6 +69,25 @@ static nrg_status measure_norm(const nrg_norm_spec *norm, size_t dim)
     return norm->gate || norm->residual_mode || nrg_norm_alike(norm) > 1 ? NRG_ERR_COMBINATION : NRG_OK;
 }
 
+/* The dtype and the length of a head in a cache. */
+static nrg_status measure_cache(nrg_quant_format format, nrg_dtype own, nrg_dtype dtype, size_t dim, nrg_dtype *type,
+                                size_t *o_dim)
+{
+    *type = own == NRG_DTYPE_SAME ? dtype : own;
+    *o_dim = dim;
+    if (format == NRG_QUANT_NONE)
+        return NRG_OK;
+#ifdef NRG_NO_QUANTIZE
+    return NRG_ERR_ENUM;
+#else
+    if (own != NRG_DTYPE_SAME)
+        return NRG_ERR_COMBINATION;
+    *type = NRG_F16; /* as large and as aligned as a half of the scale */
+    *o_dim = nrg_qkv_halves(dim);
+    return dim % 32 ? NRG_ERR_DIM : NRG_OK;
+#endif
+}
+
 static nrg_dtype beside(nrg_dtype other, nrg_dtype dtype) { return other == NRG_DTYPE_SAME ? dtype : other; }
 
 /* What can be said without a norm, whose spec nrg_qkv_workspace does not take. */
@@ -105,14 +124,18 @@ static nrg_status measure(const void *const *part, nrg_sizes *s)
                  v_heads = tokens ? args->v_heads : 0;
     s->type[NRG_QKV_TYPE_X] = args->dtype;
     s->type[NRG_QKV_TYPE_Q_O] = beside(args->q_o_dtype, args->dtype);
-    s->type[NRG_QKV_TYPE_K_O] = beside(args->k_o_dtype, args->dtype);
-    s->type[NRG_QKV_TYPE_V_O] = beside(args->v_o_dtype, args->dtype);
+    const size_t v_dim = args->v_dim ? args->v_dim : args->dim;
+    if ((status = measure_cache(args->k_o_format, args->k_o_dtype, args->dtype, args->dim, &s->type[NRG_QKV_TYPE_K_O],
+                                &s->n[NRG_QKV_N_K_O_DIM])) != NRG_OK ||
+        (status = measure_cache(args->v_o_format, args->v_o_dtype, args->dtype, v_dim, &s->type[NRG_QKV_TYPE_V_O],
+                                &s->n[NRG_QKV_N_V_O_DIM])) != NRG_OK)
+        return status;
     s->n[NRG_QKV_N_TOKENS] = tokens;
     s->n[NRG_QKV_N_Q_HEADS] = q_heads;
     s->n[NRG_QKV_N_K_HEADS] = k_heads;
     s->n[NRG_QKV_N_V_HEADS] = v_heads;
     s->n[NRG_QKV_N_DIM] = args->dim;
-    s->n[NRG_QKV_N_V_DIM] = args->v_dim ? args->v_dim : args->dim;
+    s->n[NRG_QKV_N_V_DIM] = v_dim;
     s->n[NRG_QKV_N_CACHE] = args->slots ? args->slot_count : tokens;
     s->n[NRG_QKV_N_Q_W] = q_heads ? args->dim : 0;
     s->n[NRG_QKV_N_K_W] = k_heads ? args->dim : 0;
@@ -169,8 +192,10 @@ static const nrg_operand operands[NRG_QKV_OPERANDS] = {
     [NRG_QKV_Q_O] = {"q_o", NRG_OUT, CHOSEN(NRG_QKV_TYPE_Q_O), HEADS(q_o, NRG_QKV_N_DIM, NRG_QKV_N_Q_HEADS, NRG_QKV_N_TOKENS),
                      .over = NRG_BIT(NRG_QKV_Q)},
     /* slots that no token has keep what they hold */
-    [NRG_QKV_K_O] = {"k_o", NRG_INOUT, CHOSEN(NRG_QKV_TYPE_K_O), HEADS(k_o, NRG_QKV_N_DIM, NRG_QKV_N_K_HEADS, NRG_QKV_N_CACHE)},
-    [NRG_QKV_V_O] = {"v_o", NRG_INOUT, CHOSEN(NRG_QKV_TYPE_V_O), HEADS(v_o, NRG_QKV_N_V_DIM, NRG_QKV_N_V_HEADS, NRG_QKV_N_CACHE)},
+    [NRG_QKV_K_O] = {"k_o", NRG_INOUT, CHOSEN(NRG_QKV_TYPE_K_O),
+                     HEADS(k_o, NRG_QKV_N_K_O_DIM, NRG_QKV_N_K_HEADS, NRG_QKV_N_CACHE)},
+    [NRG_QKV_V_O] = {"v_o", NRG_INOUT, CHOSEN(NRG_QKV_TYPE_V_O),
+                     HEADS(v_o, NRG_QKV_N_V_O_DIM, NRG_QKV_N_V_HEADS, NRG_QKV_N_CACHE)},
     [NRG_QKV_WORKSPACE] = {"workspace", NRG_SCRATCH, NRG_ELEMENT_F64, LINE(workspace, NRG_QKV_SPACE),
                            .room = NRG_AT(nrg_qkv_args, workspace_size)},
 };
@@ -180,7 +205,8 @@ static const nrg_operand operands[NRG_QKV_OPERANDS] = {
     NRG_DTYPE_RANGE(args, nrg_qkv_args, dtype), NRG_OTHER_DTYPE_RANGE(args, nrg_qkv_args, q_o_dtype),                            \
         NRG_OTHER_DTYPE_RANGE(args, nrg_qkv_args, k_o_dtype), NRG_OTHER_DTYPE_RANGE(args, nrg_qkv_args, v_o_dtype),              \
         NRG_ENUM_RANGE(args, nrg_qkv_args, store, NRG_STORE_STREAM), NRG_RESERVED_RANGE(args, nrg_qkv_args, reserved),           \
-        NRG_RESERVED_RANGE(args, nrg_qkv_args, reserved2)
+        NRG_ENUM_RANGE(args, nrg_qkv_args, k_o_format, NRG_QUANT_Q8_0),                                                          \
+        NRG_ENUM_RANGE(args, nrg_qkv_args, v_o_format, NRG_QUANT_Q8_0), NRG_RESERVED_RANGE(args, nrg_qkv_args, reserved2)
 
 static const nrg_range ranges[] = {SPEC_RANGES, NRG_NORM_OTHER_RANGES(NRG_QKV_NORM),
                                    NRG_OTHER_DTYPE_RANGE(NRG_QKV_NORM, nrg_norm_spec, dtype), ARGS_RANGES(NRG_QKV_ARGS)};

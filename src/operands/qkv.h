@@ -41,6 +41,8 @@ enum {
     NRG_QKV_N_V_HEADS,
     NRG_QKV_N_DIM,
     NRG_QKV_N_V_DIM,
+    NRG_QKV_N_K_O_DIM, /* elements of a head in the cache; of q8_0 halves of 16 bits */
+    NRG_QKV_N_V_O_DIM,
     NRG_QKV_N_CACHE, /* rows of k_o and v_o: slots, or tokens */
     NRG_QKV_N_AXES,
     NRG_QKV_N_FACTORS,
@@ -74,6 +76,9 @@ enum { NRG_QKV_BLOCK = 2048, NRG_QKV_LINE = 64 };
 /* The slice of a sound call. It is the same for any number of tokens, so that a prompt leaves to the tokens after it what it has
  * made: what is not its fixed part is the table's. */
 nrg_qkv_slice nrg_qkv_slice_of(const nrg_qkv_args *args, size_t pairs, size_t axes);
+
+/* 16-bit halves of a head of q8_0. */
+static inline size_t nrg_qkv_halves(size_t dim) { return dim / 32 * 17; }
 
 static inline int nrg_qkv_has_norm(const nrg_norm_spec *norm) { return norm->dtype != NRG_DTYPE_SAME || norm->dim != 0; }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../job/norm.h"
+#include "../job/quantize.h"
 #include "../job/rope.h"
 #include "element.h"
 
@@ -15,6 +16,30 @@ static void convert(const char *x, nrg_dtype x_dtype, char *o, nrg_dtype o_dtype
     else
         for (size_t i = 0; i < dim; i++)
             store(o, i, o_dtype, load(x, i, x_dtype));
+}
+
+#ifndef NRG_NO_QUANTIZE
+static void quantize(const char *x, nrg_dtype dtype, char *o, size_t dim)
+{
+    const nrg_quant_row row = {.q = o, .format = NRG_QUANT_Q8_0};
+    float block[32];
+    for (size_t i = 0; i < dim; i += 32) {
+        convert(x + i * element_size(dtype), dtype, (char *)block, NRG_F32, 32);
+        nrg_scalar_quantize_floats(&row, block, i, 32, NRG_AMAX_UNKNOWN);
+    }
+}
+#endif
+
+/* To the dtype of the job, or to q8_0. */
+static void finish(const nrg_qkv_job *job, const char *x, nrg_dtype dtype, char *o)
+{
+#ifndef NRG_NO_QUANTIZE
+    if (job->is_quantized) {
+        quantize(x, dtype, o, job->turn.rope.dim);
+        return;
+    }
+#endif
+    convert(x, dtype, o, job->o_dtype, job->turn.rope.dim);
 }
 
 /* The head in the block, of a token. */
@@ -63,13 +88,13 @@ static void qkv(const nrg_qkv_job *job, nrg_dtype dtype)
         const char *x = rope->x + token * rope->x_token_stride + head * rope->x_head_stride;
         char *o = rope->o + row * rope->o_token_stride + head * rope->o_head_stride;
         if (job->is_copy) {
-            convert(x, dtype, o, job->o_dtype, rope->dim);
-        } else if (dtype != NRG_F32 && dtype == job->o_dtype && !job->has_norm) {
+            finish(job, x, dtype, o);
+        } else if (!job->is_quantized && dtype != NRG_F32 && dtype == job->o_dtype && !job->has_norm) {
             turn_alike(job, x, o, token, dtype);
         } else {
             convert(x, dtype, (char *)job->block, NRG_F32, rope->dim);
             turn(job, token);
-            convert((const char *)job->block, NRG_F32, o, job->o_dtype, rope->dim);
+            finish(job, (const char *)job->block, NRG_F32, o);
         }
     }
 }

@@ -556,6 +556,8 @@ static nrg_status ask_qkv(void *const *part) { return nrg_qkv_check(part[NRG_QKV
         WRONG_U32(args, nrg_qkv_args, q_o_dtype, 4, NRG_ERR_ENUM), WRONG_U32(args, nrg_qkv_args, k_o_dtype, 4, NRG_ERR_ENUM),    \
         WRONG_U32(args, nrg_qkv_args, v_o_dtype, 4, NRG_ERR_ENUM),                                                               \
         WRONG_U32(args, nrg_qkv_args, store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                                                \
+        WRONG_U32(args, nrg_qkv_args, k_o_format, NRG_QUANT_Q8_0_4X4, NRG_ERR_ENUM),                                             \
+        WRONG_U32(args, nrg_qkv_args, v_o_format, NRG_QUANT_INT8_128, NRG_ERR_ENUM),                                             \
         WRONG_U32(args, nrg_qkv_args, reserved, 1, NRG_ERR_STRUCT_SIZE),                                                         \
         WRONG_U32(args, nrg_qkv_args, reserved2, 1, NRG_ERR_STRUCT_SIZE),                                                        \
         WRONG_U64(args, nrg_qkv_args, offset, DIM - N_DIMS, NRG_OK),                                                             \
@@ -589,6 +591,10 @@ static const sound_wrong wrong_qkv[] = {
     QKV_U64(q_b, 64, NRG_ERR_COMBINATION),
     QKV_U64(k_b, 64, NRG_ERR_COMBINATION),
     QKV_U32(keep, 1, NRG_OK),
+    QKV_U32(k_o_format, NRG_QUANT_Q8_0, NRG_ERR_DIM),
+    QKV_U32(v_o_format, NRG_QUANT_Q8_0, NRG_ERR_DIM),
+    WITH_U32(NRG_QKV_ARGS, nrg_qkv_args, k_o_format, NRG_QUANT_Q8_0),
+    QKV_U32(k_o_dtype, NRG_F16, NRG_ERR_COMBINATION),
     QKV_U32(backward, 1, NRG_OK),
     WRONG_NULL(NRG_QKV_ARGS, nrg_qkv_args, workspace),
     /* without heads nobody looks at their pointers */

@@ -23,7 +23,7 @@ typedef struct layer {
 } layer;
 
 typedef struct result {
-    float q_o[TOKENS * Q], k_o[SLOTS * K], v_o[SLOTS * V]; /* room for any dtype */
+    float q_o[SLOTS * Q], k_o[SLOTS * K], v_o[SLOTS * V]; /* room for any dtype */
 } result;
 
 static void fill_layer(layer *l, uint64_t seed)
@@ -165,6 +165,52 @@ START_TEST(as_by_hand)
             }
 }
 END_TEST
+
+#ifndef NRG_NO_QUANTIZE
+/* Caches of q8_0: nrg_quantize of f32 ones. */
+START_TEST(quantized)
+{
+    enum { BLOCK_ROW = DIM / 32 * 34 };
+    static layer l;
+    static result r, hand;
+    nrg_isa paths[NRG_ISA_COUNT];
+    const nrg_dtype dtype = (nrg_dtype)(NRG_F32 + _i % 3);
+    const nrg_rope_spec rope = nrg_rope_spec_init(N_DIMS, NRG_ROPE_NEOX, 10000);
+    const nrg_norm_spec norm = nrg_rms_norm_spec(DIM, 1e-6);
+    fill_layer(&l, (uint64_t)_i);
+    for (size_t p = test_paths(paths); p-- > 0;) {
+        unsigned char blocks[SLOTS * K_HEADS * BLOCK_ROW];
+        ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
+        nrg_qkv_args a = args_of(&l, &hand, dtype);
+        a.k_o_dtype = a.v_o_dtype = NRG_F32;
+        free((void *)(uintptr_t)a.v);
+        a.v = a.k;
+        a.v_dim = DIM;
+        a.v_o = hand.q_o; /* room for SLOTS · K floats */
+        a.q_heads = 0;
+        take_workspace(&a, &rope);
+        memset(&hand, 0, sizeof hand);
+        ck_assert_int_eq(nrg_qkv(&rope, _i < 3 ? NULL : &norm, &a, 0, 1), NRG_OK);
+        a.k_o = r.k_o;
+        a.v_o = r.q_o;
+        a.k_o_dtype = a.v_o_dtype = NRG_DTYPE_SAME;
+        a.k_o_format = a.v_o_format = NRG_QUANT_Q8_0;
+        memset(&r, 0, sizeof r);
+        for (int ith = 0; ith < 3; ith++)
+            ck_assert_int_eq(nrg_qkv(&rope, _i < 3 ? NULL : &norm, &a, ith, 3), NRG_OK);
+        for (int v = 0; v < 2; v++) {
+            const nrg_quantize_args q =
+                nrg_quantize_args_init(NRG_QUANT_Q8_0, NRG_F32, SLOTS * K_HEADS, DIM, v ? hand.q_o : hand.k_o, blocks, NULL);
+            ck_assert_int_eq(nrg_quantize(&q, 0, 1), NRG_OK);
+            ck_assert_msg(memcmp(v ? (void *)r.q_o : (void *)r.k_o, blocks, sizeof blocks) == 0, "%s: %s", nrg_isa_name(paths[p]),
+                          v ? "v" : "k");
+        }
+        a.v = NULL;
+        release(&a);
+    }
+}
+END_TEST
+#endif
 
 /* ---- what is kept ---- */
 
@@ -385,6 +431,9 @@ int main(int argc, char **argv)
     Suite *suite = suite_create("qkv");
     TCase *all = test_case(suite, "qkv");
     tcase_add_loop_test(all, as_by_hand, 0, 27);
+#ifndef NRG_NO_QUANTIZE
+    tcase_add_loop_test(all, quantized, 0, 6);
+#endif
     tcase_add_loop_test(all, kept_is_never_stale, 0, 4);
     tcase_add_test(all, a_table_is_kept);
     tcase_add_loop_test(all, many_slots, 0, 6);

@@ -7,6 +7,7 @@
 #define NRG_TEMPLATE_ROPE_QKV_H
 
 #include "../../job/norm.h"
+#include "../../job/quantize.h"
 #include "../../job/rope.h"
 #include "../step.h"
 
@@ -60,7 +61,44 @@ NRG_INLINE void qkv_convert_rows(const char *x, size_t x_stride, nrg_dtype X, ch
         qkv_convert(x, X, o, O, dim);
 }
 
+#ifndef NRG_NO_QUANTIZE
+/* Rows of one token as blocks; other dtypes in pieces that are floats first. */
+enum { QKV_PIECE = 256 };
+
+static __attribute__((noinline)) void qkv_quantize_rows(const char *x, size_t x_stride, nrg_dtype X, char *o, size_t o_stride,
+                                                        size_t dim, size_t count)
+{
+    nrg_quant_row row = {.format = NRG_QUANT_Q8_0};
+    float piece[QKV_PIECE];
+    for (; count; count--, x += x_stride, o += o_stride) {
+        row.q = o;
+        if (X == NRG_F32) {
+            NRG_PATH_NAME(quantize_floats)(&row, (const float *)(const void *)x, 0, dim, NRG_AMAX_UNKNOWN);
+            continue;
+        }
+        for (size_t i = 0; i < dim; i += QKV_PIECE) {
+            const size_t n = dim - i < QKV_PIECE ? dim - i : QKV_PIECE;
+            qkv_convert(x + bytes_of(i, X, 0), X, (char *)piece, NRG_F32, n);
+            NRG_PATH_NAME(quantize_floats)(&row, piece, i, n, NRG_AMAX_UNKNOWN);
+        }
+    }
+}
+#endif
+
 /* ---- rows of a job ---- */
+
+/* Rows of one token to their output. */
+NRG_INLINE void qkv_finish(const nrg_qkv_job *job, const char *x, size_t x_stride, nrg_dtype X, char *o, size_t count)
+{
+    const nrg_rope_job *r = &job->turn.rope;
+#ifndef NRG_NO_QUANTIZE
+    if (job->is_quantized) {
+        qkv_quantize_rows(x, x_stride, X, o, r->o_head_stride, r->dim, count);
+        return;
+    }
+#endif
+    qkv_convert_rows(x, x_stride, X, o, r->o_head_stride, job->o_dtype, r->dim, count);
+}
 
 /* The row of a token's output. */
 NRG_INLINE size_t qkv_row(const nrg_qkv_job *job, size_t token) { return job->slots ? (size_t)job->slots[token] : token; }
@@ -91,9 +129,8 @@ static __attribute__((noinline)) void qkv_copy(const nrg_qkv_job *job, nrg_dtype
     for (size_t n = r->begin, count; n < r->end; n += count) {
         const size_t token = n / r->heads, head = n - token * r->heads, left = r->heads - head;
         count = left < r->end - n ? left : r->end - n;
-        qkv_convert_rows(r->x + token * r->x_token_stride + head * r->x_head_stride, r->x_head_stride, D,
-                         r->o + qkv_row(job, token) * r->o_token_stride + head * r->o_head_stride, r->o_head_stride, job->o_dtype,
-                         r->dim, count);
+        qkv_finish(job, r->x + token * r->x_token_stride + head * r->x_head_stride, r->x_head_stride, D,
+                   r->o + qkv_row(job, token) * r->o_token_stride + head * r->o_head_stride, count);
     }
 }
 
@@ -167,9 +204,8 @@ static __attribute__((noinline)) void qkv_staged(const nrg_qkv_job *job, nrg_dty
         }
         qkv_turn_in_f32(&part, job->has_norm);
         for (size_t t = 0; t < tokens && O != NRG_F32; t++)
-            qkv_convert_rows(block + t * count * row, row, NRG_F32,
-                             all->o + qkv_row(job, token + t) * all->o_token_stride + head * all->o_head_stride,
-                             all->o_head_stride, O, dim, count);
+            qkv_finish(job, block + t * count * row, row, NRG_F32,
+                       all->o + qkv_row(job, token + t) * all->o_token_stride + head * all->o_head_stride, count);
     }
 }
 
@@ -177,7 +213,7 @@ NRG_INLINE void qkv(const nrg_qkv_job *job, nrg_dtype D)
 {
     if (job->is_copy)
         qkv_copy(job, D);
-    else if (D == job->o_dtype && (D == NRG_F32 || !job->has_norm))
+    else if (D == job->o_dtype && !job->is_quantized && (D == NRG_F32 || !job->has_norm))
         qkv_straight(job, D);
     else
         qkv_staged(job, D);
