@@ -13,6 +13,7 @@
 #include "glu.h"
 #include "norm.h"
 #include "norm_backward.h"
+#include "norm_parts.h"
 #include "channel_norm.h"
 #include "channel_norm_backward.h"
 #include "rope.h"

@@ -16,6 +16,7 @@ typedef struct norm_call {
     const nrg_norm_args *args;
     size_t x_stride, y_stride, z_stride, o_stride, r_stride, bytes;
     size_t rows, groups; /* of the kernel: groups that share one w and b are rows */
+    enum nrg_norm_part part;
     nrg_dtype y_dtype, r_dtype, w_dtype;
 } norm_call;
 
@@ -35,6 +36,8 @@ static inline __attribute__((always_inline)) void fill_job(nrg_norm_job *job, co
     job->r = a->r;
     job->mean = a->mean;
     job->rstd = a->rstd;
+    job->statistics = NULL;
+    job->part = usual ? NRG_NORM_WHOLE : c->part;
     job->x_stride = c->x_stride;
     job->y_stride = c->y_stride;
     job->z_stride = c->z_stride;
@@ -157,20 +160,47 @@ static inline int is_usual(const nrg_norm_spec *s, const nrg_norm_args *a)
 
 /* ---- all other calls ---- */
 
-enum { X, Y, Z, O, R }; /* tensors of the planes */
+enum { X, Y, Z, O, R, TENSORS }; /* tensors of the planes */
+
+/* Which operands of a call they are: of nrg_norm_forward, nrg_norm_statistics and nrg_norm_elements. */
+static const unsigned char operands_of[][TENSORS] = {
+    [NRG_NORM_WHOLE] = {NRG_NORM_X, NRG_NORM_Y, NRG_NORM_Z, NRG_NORM_O, NRG_NORM_R},
+    [NRG_NORM_SUMS] = {NRG_NORM_STATISTICS_X, NRG_NORM_STATISTICS_Y, NRG_NORM_STATISTICS_Z, 0, NRG_NORM_STATISTICS_R},
+    [NRG_NORM_APPLY] = {NRG_NORM_ELEMENTS_X, NRG_NORM_ELEMENTS_Y, NRG_NORM_ELEMENTS_Z, NRG_NORM_ELEMENTS_O, NRG_NORM_ELEMENTS_R},
+};
+static const nrg_call *const call_of[] = {&nrg_call_norm_forward, &nrg_call_norm_statistics, &nrg_call_norm_elements};
+
+/* Args without what a part does not look at. */
+static nrg_norm_args args_of_part(const nrg_norm_spec *spec, const nrg_norm_args *args, enum nrg_norm_part part)
+{
+    nrg_norm_args own = *args;
+    const int is_after = spec->residual_mode == NRG_RESIDUAL_AFTER;
+    if (part == NRG_NORM_SUMS) {
+        own.o = NULL;
+        own.y = is_after ? NULL : own.y;
+        own.r = is_after ? NULL : own.r;
+        own.z = spec->gate == NRG_GATE_POST ? NULL : own.z;
+    } else if (part == NRG_NORM_APPLY) {
+        own.mean = own.rstd = NULL;
+        own.x = own.r ? own.r : own.x; /* for its place only: r is read */
+        own.y = own.r && !is_after ? NULL : own.y;
+    }
+    return own;
+}
 
 /* Rows in planes, or groups as rows: where they lie, and the strides inside of a plane. */
-static __attribute__((noinline)) void set_planes(nrg_planes *p, norm_call *call, const nrg_checked *c, nrg_dtype dtype)
+static __attribute__((noinline)) void set_planes(nrg_planes *p, norm_call *call, const nrg_checked *c, const unsigned char *at,
+                                                 nrg_dtype dtype)
 {
     const nrg_norm_args *a = call->args;
     const size_t dim = nrg_norm_w_dim(call->spec), row = dim * (dtype == NRG_F32 ? 4 : 2);
     planes_begin(p, nrg_norm_alike(call->spec), a->rows, a->rows2, a->rows3);
-    planes_add(p, X, a->x, row, c->stride[NRG_NORM_X]);
-    planes_add(p, Y, a->y, dim * (call->y_dtype == NRG_F32 ? 4 : 2), c->stride[NRG_NORM_Y]);
-    planes_add(p, Z, a->z, row, c->stride[NRG_NORM_Z]);
-    planes_add(p, O, a->o, row, c->stride[NRG_NORM_O]);
-    planes_add(p, R, a->r, dim * (call->r_dtype == NRG_F32 ? 4 : 2), c->stride[NRG_NORM_R]);
-    if (!a->mean && !a->rstd)
+    planes_add(p, X, a->x, row, c->stride[at[X]]);
+    planes_add(p, Y, a->y, dim * (call->y_dtype == NRG_F32 ? 4 : 2), c->stride[at[Y]]);
+    planes_add(p, Z, a->z, row, c->stride[at[Z]]);
+    planes_add(p, O, a->o, row, c->stride[at[O]]);
+    planes_add(p, R, a->r, dim * (call->r_dtype == NRG_F32 ? 4 : 2), c->stride[at[R]]);
+    if (!a->mean && !a->rstd && call->part == NRG_NORM_WHOLE)
         planes_sort(p, 0, O);
     planes_fold(p, 0);
     call->x_stride = p->stride[X][0];
@@ -182,20 +212,28 @@ static __attribute__((noinline)) void set_planes(nrg_planes *p, norm_call *call,
 
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_planes *planes, nrg_dtype *dtype,
-                                                     const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
+                                                     enum nrg_norm_part part, const nrg_norm_spec *spec,
+                                                     const nrg_norm_args *args, nrg_row_statistics *statistics, int ith, int nth)
 {
     nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_norm_forward, (const void *const[]){spec, args}, ith, nth);
+    const nrg_norm_more more = {statistics};
+    const nrg_status status = nrg_check(&c, call_of[part], (const void *const[]){spec, args, &more}, ith, nth);
     if (status != NRG_OK)
         return status;
+    const nrg_norm_args own = args_of_part(c.part[NRG_NORM_SPEC], c.part[NRG_NORM_ARGS], part);
+    unsigned char at[TENSORS];
+    memcpy(at, operands_of[part], sizeof at);
+    if (part == NRG_NORM_APPLY && own.r)
+        at[X] = at[R];
     norm_call call = {
+        .part = part,
         .spec = c.part[NRG_NORM_SPEC],
-        .args = c.part[NRG_NORM_ARGS],
-        .x_stride = c.stride[NRG_NORM_X][0],
-        .y_stride = c.stride[NRG_NORM_Y][0],
-        .z_stride = c.stride[NRG_NORM_Z][0],
-        .o_stride = c.stride[NRG_NORM_O][0],
-        .r_stride = c.stride[NRG_NORM_R][0],
+        .args = &own,
+        .x_stride = c.stride[at[X]][0],
+        .y_stride = c.stride[at[Y]][0],
+        .z_stride = c.stride[at[Z]][0],
+        .o_stride = c.stride[at[O]][0],
+        .r_stride = c.stride[at[R]][0],
         .bytes = c.bytes,
         .y_dtype = c.sizes.type[NRG_NORM_TYPE_Y],
         .r_dtype = c.sizes.type[NRG_NORM_TYPE_R],
@@ -207,8 +245,13 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_plan
     call.groups = nrg_norm_groups(call.spec);
     planes->count[1] = 1;
     if (!c.sizes.is_matrix || alike > 1)
-        set_planes(planes, &call, &c, *dtype);
+        set_planes(planes, &call, &c, at, *dtype);
     fill_job(job, &call, ith, nth, 0);
+    job->statistics = statistics;
+    if (part == NRG_NORM_SUMS && job->gate != NRG_GATE_PRE) { /* what comes after the norm */
+        job->gate = NRG_GATE_NONE;
+        job->activation = NRG_ACT_IDENTITY;
+    }
     return NRG_OK;
 }
 
@@ -218,28 +261,31 @@ static void run_planes(nrg_norm_forward_kernel *norm, nrg_norm_job *job, const n
     const char *const x = job->x, *const y = job->y, *const z = job->z;
     char *const o = job->o, *const r = job->r;
     float *const mean = job->mean, *const rstd = job->rstd;
+    nrg_row_statistics *const statistics = job->statistics;
     const size_t each = p->count[0] * job->groups, begin = job->row_begin, end = job->row_end;
     for (size_t plane = begin / each; plane * each < end; plane++) {
         const size_t first = plane * each;
         job->x = x + planes_offset(p, X, plane);
         job->y = y ? y + planes_offset(p, Y, plane) : NULL;
         job->z = z ? z + planes_offset(p, Z, plane) : NULL;
-        job->o = o + planes_offset(p, O, plane);
+        job->o = o ? o + planes_offset(p, O, plane) : NULL;
         job->r = r ? r + planes_offset(p, R, plane) : NULL;
         job->mean = mean ? mean + first : NULL;
         job->rstd = rstd ? rstd + first : NULL;
+        job->statistics = statistics ? statistics + first : NULL;
         job->row_begin = begin > first ? begin - first : 0;
         job->row_end = end - first < each ? end - first : each;
         norm(job);
     }
 }
 
-static __attribute__((noinline)) nrg_status forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
+static __attribute__((noinline)) nrg_status forward(enum nrg_norm_part part, const nrg_norm_spec *spec, const nrg_norm_args *args,
+                                                    nrg_row_statistics *statistics, int ith, int nth)
 {
     nrg_norm_job job;
     nrg_planes planes;
     nrg_dtype dtype;
-    const nrg_status status = make_job(&job, &planes, &dtype, spec, args, ith, nth);
+    const nrg_status status = make_job(&job, &planes, &dtype, part, spec, args, statistics, ith, nth);
     if (status != NRG_OK || job.row_begin == job.row_end)
         return status;
     nrg_norm_forward_kernel *const norm = NRG_ACTIVE_KERNEL(norm_forward, dtype);
@@ -267,26 +313,64 @@ nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args
 {
     nrg_norm_job job;
     if (!(spec && args && (ith >= 0) & (ith < nth) && has_plain_options(spec, args)))
-        return forward(spec, args, ith, nth);
+        return forward(NRG_NORM_WHOLE, spec, args, NULL, ith, nth);
     if (is_usual(spec, args)) {
         /* nobody is given its address: it stays in registers */
         norm_call call = plain_call(spec, args);
         if (!dense_lies_well(&call, spec->dim * (spec->dtype == NRG_F32 ? 4 : 2)))
-            return forward(spec, args, ith, nth);
+            return forward(NRG_NORM_WHOLE, spec, args, NULL, ith, nth);
         fill_job(&job, &call, ith, nth, 1);
     } else if (!plain_job(&job, spec, args, ith, nth))
-        return forward(spec, args, ith, nth);
+        return forward(NRG_NORM_WHOLE, spec, args, NULL, ith, nth);
     if (job.row_begin != job.row_end)
         NRG_ACTIVE_KERNEL(norm_forward, spec->dtype)(&job);
     return NRG_OK;
 }
 
-nrg_status nrg_norm_forward_check(const nrg_norm_spec *spec, const nrg_norm_args *args)
+static nrg_status ask(enum nrg_norm_part part, const nrg_norm_spec *spec, const nrg_norm_args *args,
+                      nrg_row_statistics *statistics)
 {
     nrg_norm_job job;
     nrg_planes planes;
     nrg_dtype dtype;
-    return make_job(&job, &planes, &dtype, spec, args, 0, 1);
+    return make_job(&job, &planes, &dtype, part, spec, args, statistics, 0, 1);
+}
+
+nrg_status nrg_norm_forward_check(const nrg_norm_spec *spec, const nrg_norm_args *args)
+{
+    return ask(NRG_NORM_WHOLE, spec, args, NULL);
+}
+
+nrg_status nrg_norm_statistics(const nrg_norm_spec *spec, const nrg_norm_args *args, nrg_row_statistics *statistics, int ith,
+                               int nth)
+{
+    return forward(NRG_NORM_SUMS, spec, args, statistics, ith, nth);
+}
+
+nrg_status nrg_norm_statistics_check(const nrg_norm_spec *spec, const nrg_norm_args *args, nrg_row_statistics *statistics)
+{
+    return ask(NRG_NORM_SUMS, spec, args, statistics);
+}
+
+/* The job has one pointer for what one part writes and the other reads. */
+static nrg_row_statistics *given(const nrg_row_statistics *statistics)
+{
+    const union {
+        const nrg_row_statistics *from;
+        nrg_row_statistics *to;
+    } own = {statistics};
+    return own.to;
+}
+
+nrg_status nrg_norm_elements(const nrg_norm_spec *spec, const nrg_norm_args *args, const nrg_row_statistics *statistics, int ith,
+                             int nth)
+{
+    return forward(NRG_NORM_APPLY, spec, args, given(statistics), ith, nth);
+}
+
+nrg_status nrg_norm_elements_check(const nrg_norm_spec *spec, const nrg_norm_args *args, const nrg_row_statistics *statistics)
+{
+    return ask(NRG_NORM_APPLY, spec, args, given(statistics));
 }
 
 /* What the shortcuts share: dense f32, all rows. */

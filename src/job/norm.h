@@ -5,6 +5,7 @@
 #define NRG_JOB_NORM_H
 
 #include "../../include/nrg/norm_backward.h"
+#include "../../include/nrg/norm_parts.h"
 #include "planes.h"
 
 /* The three forms the divisor takes once sum, mean and none are folded into one eps (set_formula in norm_formula.h). */
@@ -28,6 +29,17 @@ typedef struct nrg_norm_formula {
 /* Whether rows of this dtype are done the exact way: results of 16 bits have nothing of it. */
 static inline int nrg_norm_is_exact(const nrg_norm_formula *f, nrg_dtype dtype) { return f->exact && dtype == NRG_F32; }
 
+/* What of a forward pass a job is: all of it; from x to statistics (and r); from r or x and given statistics to o. */
+enum nrg_norm_part { NRG_NORM_WHOLE, NRG_NORM_SUMS, NRG_NORM_APPLY };
+
+/* How the elements of a row are done: nrg_row_statistics.elements. */
+enum nrg_norm_way {
+    NRG_NORM_UNKNOWN, /* statistics from elsewhere */
+    NRG_NORM_FAST,    /* the fast grade, in floats */
+    NRG_NORM_EXACT,   /* the exact grade, in floats that carry what they lose */
+    NRG_NORM_DOUBLE   /* in double */
+};
+
 /* A share of rows for norm_forward. Everything in it has been checked; strides are the real ones, in bytes.
  *
  * With groups > 1 a row of the job is one group of a row of the tensor: row n is group n mod groups of row n / groups. */
@@ -37,6 +49,7 @@ typedef struct nrg_norm_job {
     const char *w, *b; /* NULL where absent */
     char *o, *r;       /* r: NULL where not asked for */
     float *mean, *rstd;
+    nrg_row_statistics *statistics; /* output of NRG_NORM_SUMS, or NULL; input of NRG_NORM_APPLY; else NULL */
     size_t x_stride, y_stride, z_stride, o_stride, r_stride;
     size_t dim, groups;        /* dim: of a group */
     size_t row_begin, row_end; /* the share */
@@ -45,6 +58,7 @@ typedef struct nrg_norm_job {
     int stream;                /* 1: non-temporal stores where the alignment allows them */
     nrg_gate gate;
     nrg_activation activation;
+    enum nrg_norm_part part; /* NRG_NORM_SUMS: o is NULL; NRG_NORM_APPLY: r, where it is given, is read, and x and y are not */
     nrg_norm_formula formula;
 } nrg_norm_job;
 

@@ -7,7 +7,7 @@
 #include <math.h>
 
 /* numbers */
-enum { ROWS = 1, ROWS2, ROWS3, DIM, W_DIM, STATISTICS, SUMS, SPACE = NRG_NORM_BACKWARD_SPACE };
+enum { ROWS = 1, ROWS2, ROWS3, DIM, W_DIM, STATISTICS, SUMS, SPACE = NRG_NORM_BACKWARD_SPACE, RECORD };
 
 nrg_status nrg_norm_measure_spec(const nrg_norm_spec *s, nrg_dtype type[NRG_TYPES])
 {
@@ -112,6 +112,109 @@ const nrg_call nrg_call_norm_forward = {
     .ranges = ranges,
     .range_count = NRG_COUNT(ranges),
     .measure = measure_forward,
+};
+
+/* ---- statistics alone, and elements from them ---- */
+
+static nrg_status measure_part(const void *const *part, nrg_sizes *s)
+{
+    const nrg_norm_spec *spec = part[NRG_NORM_SPEC];
+    const nrg_norm_args *args = part[NRG_NORM_ARGS];
+    size_t rows;
+    const nrg_status status = nrg_norm_measure_spec(spec, s->type);
+    s->n[RECORD] = sizeof(nrg_row_statistics) / sizeof(double);
+    return status == NRG_OK ? measure_rows(s, spec, args->rows, args->rows2, args->rows3, args->y_repeat | args->z_repeat, &rows)
+                            : status;
+}
+
+static nrg_status measure_statistics(const void *const *part, nrg_sizes *s)
+{
+    const nrg_norm_spec *spec = part[NRG_NORM_SPEC];
+    const nrg_status status = measure_part(part, s);
+    if (spec->residual_mode == NRG_RESIDUAL_AFTER)
+        s->ignored |= NRG_BIT(NRG_NORM_STATISTICS_Y) | NRG_BIT(NRG_NORM_STATISTICS_R);
+    if (spec->gate == NRG_GATE_PRE)
+        s->needed |= NRG_BIT(NRG_NORM_STATISTICS_Z);
+    else if (spec->gate == NRG_GATE_POST)
+        s->ignored |= NRG_BIT(NRG_NORM_STATISTICS_Z);
+    else
+        s->refused |= NRG_BIT(NRG_NORM_STATISTICS_Z);
+    return status;
+}
+
+static nrg_status measure_elements(const void *const *part, nrg_sizes *s)
+{
+    const nrg_norm_spec *spec = part[NRG_NORM_SPEC];
+    const nrg_norm_args *args = part[NRG_NORM_ARGS];
+    const nrg_status status = measure_part(part, s);
+    const int is_after = spec->residual_mode == NRG_RESIDUAL_AFTER;
+    if (is_after) {
+        s->needed |= NRG_BIT(NRG_NORM_ELEMENTS_Y);
+        s->refused |= NRG_BIT(NRG_NORM_ELEMENTS_R);
+    }
+    if (spec->gate)
+        s->needed |= NRG_BIT(NRG_NORM_ELEMENTS_Z);
+    else
+        s->refused |= NRG_BIT(NRG_NORM_ELEMENTS_Z);
+    if (!args->r)
+        s->needed |= NRG_BIT(NRG_NORM_ELEMENTS_X);
+    else if (!is_after)
+        s->ignored |= NRG_BIT(NRG_NORM_ELEMENTS_X) | NRG_BIT(NRG_NORM_ELEMENTS_Y);
+    return status;
+}
+
+static const nrg_part parts_with_statistics[] = {NRG_NORM_SPEC_PART, NRG_NORM_ARGS_PART, {.size = sizeof(nrg_norm_more)}};
+
+#define RECORDS(role)                                                                                                            \
+    "statistics", role, NRG_ELEMENT_F64, .part = NRG_NORM_MORE, .at = NRG_AT(nrg_norm_more, statistics), .dim = RECORD,          \
+                                         .level = {{.count = STATISTICS}}
+
+static const nrg_operand statistics_operands[NRG_NORM_STATISTICS_OPERANDS] = {
+    [NRG_NORM_STATISTICS_X] = {"x", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), TENSOR(x, nrg_norm_args)},
+    [NRG_NORM_STATISTICS_Y] = {"y", NRG_IN, CHOSEN(NRG_NORM_TYPE_Y), .may_be_absent = 1, TENSOR(y, nrg_norm_args),
+                               REPEATS(y, nrg_norm_args)},
+    [NRG_NORM_STATISTICS_Z] = {"z", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), .may_be_absent = 1, TENSOR(z, nrg_norm_args),
+                               REPEATS(z, nrg_norm_args)},
+    [NRG_NORM_STATISTICS_R] = {"r", NRG_OUT, CHOSEN(NRG_NORM_TYPE_R), .may_be_absent = 1, TENSOR(r, nrg_norm_args),
+                               .over = NRG_BIT(NRG_NORM_STATISTICS_X) | NRG_BIT(NRG_NORM_STATISTICS_Y)},
+    [NRG_NORM_STATISTICS_MEAN] = {"mean", NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, LINE(mean, nrg_norm_args, STATISTICS)},
+    [NRG_NORM_STATISTICS_RSTD] = {"rstd", NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, LINE(rstd, nrg_norm_args, STATISTICS)},
+    [NRG_NORM_STATISTICS_STATISTICS] = {RECORDS(NRG_OUT), .may_be_absent = 1},
+};
+
+const nrg_call nrg_call_norm_statistics = {
+    .parts = parts_with_statistics,
+    .part_count = NRG_COUNT(parts_with_statistics),
+    .operands = statistics_operands,
+    .operand_count = NRG_NORM_STATISTICS_OPERANDS,
+    .ranges = ranges,
+    .range_count = NRG_COUNT(ranges),
+    .measure = measure_statistics,
+};
+
+static const nrg_operand elements_operands[NRG_NORM_ELEMENTS_OPERANDS] = {
+    [NRG_NORM_ELEMENTS_X] = {"x", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), .may_be_absent = 1, TENSOR(x, nrg_norm_args)},
+    [NRG_NORM_ELEMENTS_Y] = {"y", NRG_IN, CHOSEN(NRG_NORM_TYPE_Y), .may_be_absent = 1, TENSOR(y, nrg_norm_args),
+                             REPEATS(y, nrg_norm_args)},
+    [NRG_NORM_ELEMENTS_Z] = {"z", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), .may_be_absent = 1, TENSOR(z, nrg_norm_args),
+                             REPEATS(z, nrg_norm_args)},
+    [NRG_NORM_ELEMENTS_W] = {"w", NRG_IN, CHOSEN(NRG_NORM_TYPE_W), .may_be_absent = 1, LINE(w, nrg_norm_args, W_DIM)},
+    [NRG_NORM_ELEMENTS_B] = {"b", NRG_IN, CHOSEN(NRG_NORM_TYPE_W), .may_be_absent = 1, LINE(b, nrg_norm_args, W_DIM)},
+    [NRG_NORM_ELEMENTS_R] = {"r", NRG_IN, CHOSEN(NRG_NORM_TYPE_R), .may_be_absent = 1, TENSOR(r, nrg_norm_args)},
+    [NRG_NORM_ELEMENTS_O] = {"o", NRG_OUT, CHOSEN(NRG_NORM_TYPE_X), TENSOR(o, nrg_norm_args),
+                             .over = NRG_BIT(NRG_NORM_ELEMENTS_X) | NRG_BIT(NRG_NORM_ELEMENTS_Y) | NRG_BIT(NRG_NORM_ELEMENTS_Z) |
+                                     NRG_BIT(NRG_NORM_ELEMENTS_R)},
+    [NRG_NORM_ELEMENTS_STATISTICS] = {RECORDS(NRG_IN)},
+};
+
+const nrg_call nrg_call_norm_elements = {
+    .parts = parts_with_statistics,
+    .part_count = NRG_COUNT(parts_with_statistics),
+    .operands = elements_operands,
+    .operand_count = NRG_NORM_ELEMENTS_OPERANDS,
+    .ranges = ranges,
+    .range_count = NRG_COUNT(ranges),
+    .measure = measure_elements,
 };
 
 /* ---- backward ---- */

@@ -5,6 +5,7 @@
 #define NRG_OPERANDS_NORM_H
 
 #include "../../include/nrg/norm_backward.h"
+#include "../../include/nrg/norm_parts.h"
 #include "operand.h"
 
 enum { NRG_NORM_SPEC, NRG_NORM_ARGS };
@@ -23,6 +24,35 @@ enum {
     NRG_NORM_OPERANDS
 };
 extern const nrg_call nrg_call_norm_forward;
+
+/* nrg_norm_statistics and nrg_norm_elements; what they take beside spec and args */
+enum { NRG_NORM_MORE = 2 };
+typedef struct nrg_norm_more {
+    const nrg_row_statistics *statistics;
+} nrg_norm_more;
+enum {
+    NRG_NORM_STATISTICS_X,
+    NRG_NORM_STATISTICS_Y,
+    NRG_NORM_STATISTICS_Z,
+    NRG_NORM_STATISTICS_R,
+    NRG_NORM_STATISTICS_MEAN,
+    NRG_NORM_STATISTICS_RSTD,
+    NRG_NORM_STATISTICS_STATISTICS,
+    NRG_NORM_STATISTICS_OPERANDS
+};
+extern const nrg_call nrg_call_norm_statistics;
+enum {
+    NRG_NORM_ELEMENTS_X,
+    NRG_NORM_ELEMENTS_Y,
+    NRG_NORM_ELEMENTS_Z,
+    NRG_NORM_ELEMENTS_W,
+    NRG_NORM_ELEMENTS_B,
+    NRG_NORM_ELEMENTS_R,
+    NRG_NORM_ELEMENTS_O,
+    NRG_NORM_ELEMENTS_STATISTICS,
+    NRG_NORM_ELEMENTS_OPERANDS
+};
+extern const nrg_call nrg_call_norm_elements;
 
 /* nrg_norm_backward and nrg_norm_backward_reduce */
 enum {

@@ -141,32 +141,72 @@ static void finish(const norm_row *row, char *o, size_t i, float out)
     store(o, i, row->dtype, out);
 }
 
-static void apply_exact(const norm_row *row, char *o, const statistics *stat, double inverse)
+static enum nrg_norm_way apply_exact(const norm_row *row, char *o, const statistics *stat, double inverse)
 {
     const nrg_norm_job *job = row->job;
     double factor = job->formula.k * inverse, mean = stat->pilot + stat->offset, square = stat->square;
     int plain = fabs(mean) * inverse <= 0.5 && fabs(factor) >= 0x1p-40 && fabs(factor) <= 0x1p40 &&
                 (square == 0 || (square >= 0x1p-80 && square <= 0x1p80));
     float hi = (float)factor, lo = (float)(factor - (double)hi), minus_mean = (float)(-mean * factor);
-    for (size_t i = 0; i < job->dim; i++) {
+    for (size_t i = 0; i < job->dim && o; i++) {
         float p = input(row, i);
         float out =
             plain ? plain_element(row, i, p, hi, lo, minus_mean) : fallback_element(row, i, p, stat->pilot, stat->offset, factor);
         finish(row, o, i, out);
     }
+    return plain ? NRG_NORM_EXACT : NRG_NORM_DOUBLE;
 }
 
 /* The fast grade: two operations an element, three with a mean. */
 static void apply_fast(const norm_row *row, char *o, const fast_statistics *stat)
 {
     const nrg_norm_formula *f = &row->job->formula;
-    for (size_t i = 0; i < row->job->dim; i++) {
+    for (size_t i = 0; i < row->job->dim && o; i++) {
         float p = input(row, i), out = f->centred ? fmaf(p - stat->centre, stat->factor, stat->shift) : p * stat->factor;
         if (row->w) {
             float w = load(row->w, i, row->w_dtype);
             out *= f->w_offset != 0 ? w + f->w_offset : w;
         }
         finish(row, o, i, out);
+    }
+}
+
+/* Which elements such statistics are for: what their row had in a forward pass, and for those from elsewhere floats where the
+ * fast grade has room for them. */
+static enum nrg_norm_way way_of(const nrg_row_statistics *given, int is_fast, double factor)
+{
+    switch (given->elements) {
+    case NRG_NORM_EXACT:
+        return NRG_NORM_EXACT;
+    case NRG_NORM_DOUBLE:
+        return NRG_NORM_DOUBLE;
+    default: /* the other grade's are as good as unknown */
+        break;
+    }
+    if (is_fast && given->elements == NRG_NORM_FAST)
+        return NRG_NORM_FAST;
+    const int floats_serve = given->rstd <= 0x1p40 && factor * factor >= 0x1p-80 && factor * factor <= 0x1p80;
+    return is_fast && floats_serve ? NRG_NORM_FAST : NRG_NORM_DOUBLE;
+}
+
+/* The elements of a row from its statistics as nrg_norm_statistics stores them. */
+static void apply_given(const norm_row *row, char *o, const nrg_row_statistics *given, int is_fast)
+{
+    const nrg_norm_formula *f = &row->job->formula;
+    const double pilot = f->centred ? given->mean : 0, offset = f->centred ? given->mean_low : 0, factor = f->k * given->rstd;
+    const enum nrg_norm_way way = way_of(given, is_fast, factor);
+    if (way == NRG_NORM_FAST) {
+        fast_statistics fast = {.factor = (float)factor, .centre = (float)(pilot + offset)};
+        fast.shift = (float)((((double)fast.centre - pilot) - offset) * factor);
+        apply_fast(row, o, &fast);
+        return;
+    }
+    const float hi = (float)factor, lo = (float)(factor - (double)hi), minus_mean = (float)(-(pilot + offset) * factor);
+    for (size_t i = 0; i < row->job->dim; i++) {
+        float p = input(row, i);
+        finish(row, o, i,
+               way == NRG_NORM_EXACT ? plain_element(row, i, p, hi, lo, minus_mean)
+                                     : fallback_element(row, i, p, pilot, offset, factor));
     }
 }
 
@@ -186,7 +226,9 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
         row.w = group_at(job->w, 0, row.w_dtype, n, groups, dim);
         row.b = group_at(job->b, 0, row.w_dtype, n, groups, dim);
         row.r = NULL;
-        if (job->r) {
+        if (job->r && job->part == NRG_NORM_APPLY)
+            row.r = group_at(job->r, job->r_stride, row.r_dtype, n, groups, dim);
+        else if (job->r) {
             char *r = group_into(job->r, job->r_stride, row.r_dtype, n, groups, dim);
             for (size_t i = 0; i < dim; i++)
                 store(r, i, row.r_dtype, residual(&row, i));
@@ -194,21 +236,30 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
         }
         char *o = group_into(job->o, job->o_stride, dtype, n, groups, dim);
         fast_statistics fast = {0};
-        if (!nrg_norm_is_exact(&job->formula, dtype))
+        const int is_fast = !nrg_norm_is_exact(&job->formula, dtype);
+        if (job->part == NRG_NORM_APPLY) {
+            apply_given(&row, o, &job->statistics[n], is_fast);
+            continue;
+        }
+        if (is_fast)
             fast = fast_statistics_of(&job->formula, fast_input, &row, dim);
         double mean = fast.mean, inverse = fast.inverse;
+        nrg_row_statistics all = {fast.pilot, fast.offset, fast.variance, inverse, NRG_NORM_FAST};
         if (fast.serve)
             apply_fast(&row, o, &fast);
         else {
             statistics stat = row_statistics(&row);
             mean = stat.pilot + stat.offset;
             inverse = inverse_divisor(&job->formula, stat.variance);
-            apply_exact(&row, o, &stat, inverse);
+            const enum nrg_norm_way way = apply_exact(&row, o, &stat, inverse);
+            all = (nrg_row_statistics){stat.pilot, stat.offset, stat.variance, inverse, way};
         }
         if (job->mean)
             job->mean[n] = (float)mean;
         if (job->rstd)
             job->rstd[n] = (float)inverse;
+        if (job->statistics)
+            job->statistics[n] = all;
     }
 }
 

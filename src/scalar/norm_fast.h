@@ -19,8 +19,10 @@ typedef float fast_element(const void *row, size_t i);
 typedef struct fast_statistics {
     int serve;            /* 0: floats are not good enough, and the rest is not to be used */
     double mean, inverse; /* m, 1/s */
-    float factor;         /* (c/√d)/s */
-    float centre, shift;  /* m rounded, and what that leaves of it, times -(c/√d)/s */
+    double pilot, offset; /* m in two parts */
+    double variance;
+    float factor;        /* (c/√d)/s */
+    float centre, shift; /* m rounded, and what that leaves of it, times -(c/√d)/s */
 } fast_statistics;
 
 static inline void fold_halves(float *lanes, int from, int to)
@@ -91,6 +93,9 @@ static inline fast_statistics fast_statistics_of(const nrg_norm_formula *f, fast
     double square = (total_tt.sum + total_tt.lost) * f->inv_dim, variance = square - offset * offset;
     stat.inverse = inverse_divisor(f, variance);
     stat.mean = (double)pilot + offset;
+    stat.pilot = (double)pilot;
+    stat.offset = offset;
+    stat.variance = variance;
     double factor = f->k * stat.inverse;
     /* Squares that did not overflow, and an s beside which what they lost to underflow is nothing; a pilot so near the mean that
      * little cancels; and a factor that leaves products room on both sides. Nothing of this holds where there is a NaN. */

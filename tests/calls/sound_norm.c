@@ -147,6 +147,96 @@ static uint32_t set_up_forward(void *const *part, int variant)
 static nrg_status run_forward(void *const *part, int ith, int nth) { return nrg_norm_forward(part[SPEC], part[ARGS], ith, nth); }
 static nrg_status ask_forward(void *const *part) { return nrg_norm_forward_check(part[SPEC], part[ARGS]); }
 
+/* ---- statistics alone, and elements from them ---- */
+
+enum { MORE = NRG_NORM_MORE };
+
+static const sound_wrong wrong_statistics[] = {
+    WRONG_NORM_SPEC(SPEC),
+    WRONG_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_PRE, NRG_ERR_NULL),
+    WRONG_U64(ARGS, nrg_norm_args, z, 64, NRG_ERR_COMBINATION),
+    WRONG_U64(ARGS, nrg_norm_args, w, 3, NRG_OK),
+    WRONG_U64(ARGS, nrg_norm_args, b, 3, NRG_OK),
+    WRONG_U64(ARGS, nrg_norm_args, o, 3, NRG_OK),
+    WITH_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_POST),
+    WRONG_U64(ARGS, nrg_norm_args, z, 3, NRG_OK),
+    WITH_U32(SPEC, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER),
+    WITH_U64(ARGS, nrg_norm_args, r, 3),
+    WRONG_U64(ARGS, nrg_norm_args, y, 3, NRG_OK),
+    WRONG_VARIANT(REPEATED),
+    WRONG_U32(ARGS, nrg_norm_args, y_repeat, 8, NRG_ERR_ENUM),
+};
+
+static const sound_wrong wrong_elements[] = {
+    WRONG_NORM_SPEC(SPEC),
+    WRONG_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_POST, NRG_ERR_NULL),
+    WRONG_U32(SPEC, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_NULL),
+    WRONG_U64(ARGS, nrg_norm_args, z, 64, NRG_ERR_COMBINATION),
+    WRONG_U64(ARGS, nrg_norm_args, x, 0, NRG_ERR_NULL),
+    WRONG_U64(ARGS, nrg_norm_args, mean, 3, NRG_OK),
+    WRONG_U64(ARGS, nrg_norm_args, rstd, 3, NRG_OK),
+    WRONG_VARIANT(RESIDUAL),
+    WITH_U64(ARGS, nrg_norm_args, x, 3),
+    WITH_U64(ARGS, nrg_norm_args, x_stride, 1),
+    WRONG_U64(ARGS, nrg_norm_args, y, 3, NRG_OK),
+    WRONG_VARIANT(AFTER),
+    WRONG_U64(ARGS, nrg_norm_args, r, 64, NRG_ERR_COMBINATION),
+    WRONG_VARIANT(REPEATED),
+    WRONG_U32(ARGS, nrg_norm_args, z_repeat, 8, NRG_ERR_ENUM),
+};
+
+#define OPERAND(name) NRG_BIT(NRG_NORM_STATISTICS_##name)
+static uint32_t set_up_statistics(void *const *part, int variant)
+{
+    nrg_norm_spec *spec = part[SPEC];
+    set_up_forward(part, variant);
+    if (variant == GATED)
+        spec->gate = NRG_GATE_PRE;
+    const uint32_t all = OPERAND(MEAN) | OPERAND(RSTD) | OPERAND(STATISTICS), residual = OPERAND(Y) | OPERAND(R);
+    return variant == PLAIN   ? OPERAND(STATISTICS)
+           : variant == GATED ? all | residual | OPERAND(Z)
+           : variant == AFTER ? OPERAND(RSTD)
+                              : all | residual;
+}
+#undef OPERAND
+
+static nrg_status run_statistics(void *const *part, int ith, int nth)
+{
+    const nrg_norm_more *more = part[MORE];
+    return nrg_norm_statistics(part[SPEC], part[ARGS], own_memory(more->statistics), ith, nth);
+}
+
+static nrg_status ask_statistics(void *const *part)
+{
+    const nrg_norm_more *more = part[MORE];
+    return nrg_norm_statistics_check(part[SPEC], part[ARGS], own_memory(more->statistics));
+}
+
+#define OPERAND(name) NRG_BIT(NRG_NORM_ELEMENTS_##name)
+static uint32_t set_up_elements(void *const *part, int variant)
+{
+    set_up_forward(part, variant);
+    const uint32_t weights = OPERAND(W) | OPERAND(B), gate = variant == GATED || variant == REPEATED ? OPERAND(Z) : 0;
+    return variant == PLAIN      ? OPERAND(X) | OPERAND(W)
+           : variant == RESIDUAL ? weights | OPERAND(R)
+                                 : weights | gate | OPERAND(X) | OPERAND(Y);
+}
+#undef OPERAND
+
+static nrg_status run_elements(void *const *part, int ith, int nth)
+{
+    const nrg_norm_more *more = part[MORE];
+    return nrg_norm_elements(part[SPEC], part[ARGS], more->statistics, ith, nth);
+}
+
+static nrg_status ask_elements(void *const *part)
+{
+    const nrg_norm_more *more = part[MORE];
+    return nrg_norm_elements_check(part[SPEC], part[ARGS], more->statistics);
+}
+
+/* ---- backward ---- */
+
 #define OPERAND(name) NRG_BIT(NRG_NORM_BACKWARD_##name)
 
 static uint32_t set_up_backward(void *const *part, int variant)
@@ -227,6 +317,12 @@ static uint32_t spared_by_reduce(void *const *part)
 static const sound_call calls[] = {
     {&nrg_call_norm_forward, "norm.h", "nrg_norm_forward", 1, VARIANTS, set_up_forward, NULL, run_forward, ask_forward,
      .wrong = wrong_forward, .wrong_count = NRG_COUNT(wrong_forward), .sizes = forward_sizes,
+     .size_count = NRG_COUNT(forward_sizes)},
+    {&nrg_call_norm_statistics, "norm_parts.h", "nrg_norm_statistics", 1, VARIANTS, set_up_statistics, NULL, run_statistics,
+     ask_statistics, .wrong = wrong_statistics, .wrong_count = NRG_COUNT(wrong_statistics), .sizes = forward_sizes,
+     .size_count = NRG_COUNT(forward_sizes)},
+    {&nrg_call_norm_elements, "norm_parts.h", "nrg_norm_elements", 1, VARIANTS, set_up_elements, NULL, run_elements, ask_elements,
+     .wrong = wrong_elements, .wrong_count = NRG_COUNT(wrong_elements), .sizes = forward_sizes,
      .size_count = NRG_COUNT(forward_sizes)},
     {&nrg_call_norm_backward, "norm_backward.h", "nrg_norm_backward", 1, VARIANTS, set_up_backward, NULL, run_backward,
      ask_backward, spoil_backward, spared_by_rows, WRONG(wrong_backward)},

@@ -14,7 +14,7 @@ enum { USUAL_MOST = 2 * NORM_BLOCK }; /* elements: one piece */
 NRG_INLINE int usual_serves(const nrg_norm_job *job, nrg_dtype D)
 {
     const unsigned options = (unsigned)job->gate | (unsigned)job->activation | (unsigned)job->formula.divisor |
-                             (unsigned)job->formula.exact | (unsigned)job->stream | (unsigned)job->after;
+                             (unsigned)job->formula.exact | (unsigned)job->stream | (unsigned)job->after | (unsigned)job->part;
     return !V_SMALL && D == NRG_F32 && job->row_end - job->row_begin == 1 &&
            ((job->dim % FAST_LANES) | options | (job->groups - 1) | (uintptr_t)job->mean | (uintptr_t)job->rstd) == 0 &&
            job->dim <= USUAL_MOST && job->w && !job->y == !job->r && job->formula.w_offset == 0;

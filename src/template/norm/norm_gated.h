@@ -1,4 +1,5 @@
-/* Rows with a gate, or an activation on the output.
+/* Rows with a gate, or an activation on the output; and rows of any kind in parts (nrg/norm_parts.h), whose first or second pass
+ * is left out here.
  *
  * A row goes in chunks of a block. The activation of a chunk is a call of its own on floats (one copy of that code a path, and no
  * sums to spill), so gates, p = r·g(z) and outputs before their activation are staged in f32, which the loops of ungated rows
@@ -38,7 +39,8 @@ typedef struct gated {
     float *stage;               /* p of elements below NORM_STAGE */
     float *scratch;             /* a chunk: a gate, or an output before its activation, or p that is not kept */
     int flat;              /* floats: the activation's own loop does what goes with it, and the norm's are those of plain rows */
-    int keeps_p, in_place; /* of elements from NORM_STAGE on: in o */
+    size_t staged;         /* elements of p that the stage keeps */
+    int keeps_p, in_place; /* of elements after those: in o */
     char *spare;           /* the row of o they are kept in, where o is not in place */
 } gated;
 
@@ -73,7 +75,7 @@ static __attribute__((noinline)) void stage_gate(const gated *g, const norm_row 
 /* Where p of a chunk is kept; NULL: nowhere. */
 static float *kept(const gated *g, const norm_row *row, size_t begin)
 {
-    if (begin < NORM_STAGE)
+    if (begin < g->staged)
         return g->stage + begin;
     return g->keeps_p ? (float *)(g->in_place ? row->o : g->spare) + begin : NULL;
 }
@@ -245,6 +247,59 @@ static void gated_sum_around(const gated *g, norm_row *row, fallback_sums *sums,
     row->r = r;
 }
 
+/* What a row's elements are made of, for nrg_norm_elements. */
+static void keep_statistics(const nrg_norm_job *job, size_t n, double mean, double low, double variance, enum nrg_norm_way way)
+{
+    const nrg_norm_formula *f = &job->formula;
+    const double inverse = isnan(variance) ? (double)NAN : inverse_divisor(f->divisor, f->eps, variance);
+    job->statistics[n] = (nrg_row_statistics){mean, low, variance, inverse, way};
+}
+
+/* The same of a row whose plain sums serve. */
+static __attribute__((noinline)) void keep_plain_statistics(const gated *g, const norm_sums *sums, size_t n)
+{
+    const nrg_norm_formula *f = &g->job->formula;
+    const double t = f->centred ? value_of(&sums->t) : 0, square = value_of(&sums->tt) * f->inv_dim;
+    const double mean = g->opt.fast ? (f->centred ? (double)sums->pilot : 0) : t / f->d;
+    const double low = g->opt.fast ? t * f->inv_dim : 0, lost = g->opt.fast ? low : mean;
+    keep_statistics(g->job, n, mean, low, square - lost * lost, g->opt.fast ? NRG_NORM_FAST : NRG_NORM_EXACT);
+}
+
+/* How a row with such statistics is done in a job of this grade; factor: (c/√d)/s. Of statistics from elsewhere nothing is known
+ * but themselves: the fast grade takes floats where these have room, the exact one double. */
+NRG_INLINE enum nrg_norm_way way_of_given(uint64_t elements, int fast, double inverse, double factor)
+{
+    if (elements == NRG_NORM_EXACT || elements == NRG_NORM_DOUBLE || (elements == NRG_NORM_FAST && fast))
+        return (enum nrg_norm_way)elements;
+    const double squared = factor * factor;
+    return fast & (inverse <= 0x1p40) & (squared >= 0x1p-80) & (squared <= 0x1p80) ? NRG_NORM_FAST : NRG_NORM_DOUBLE;
+}
+
+/* The multipliers of row n from given statistics. Returns how its elements are to be done. */
+static __attribute__((noinline)) enum nrg_norm_way given_factors(some_scalars *s, norm_factors *f, const gated *g, size_t n)
+{
+    const nrg_norm_formula *formula = &g->job->formula;
+    const nrg_row_statistics *given = &g->job->statistics[n];
+    const double pilot = formula->centred ? given->mean : 0, low = formula->centred ? given->mean_low : 0;
+    const double mean = pilot + low, factor = formula->k * given->rstd;
+    const float hi = (float)factor, lo = (float)(factor - (double)hi), minus_mean = (float)(-mean * factor);
+    const enum nrg_norm_way way = way_of_given(given->elements, g->opt.fast, given->rstd, factor);
+    if (g->opt.fast) {
+        const float centre = (float)mean;
+        s->fast.factor[0] = hi;
+        s->fast.centre[0] = centre;
+        s->fast.shift[0] = (float)((((double)centre - pilot) - low) * factor);
+        s->fast.needs_fallback[0] = 0;
+    } else {
+        s->exact.hi[0] = hi;
+        s->exact.lo[0] = lo;
+        s->exact.minus_mean[0] = minus_mean;
+        s->exact.needs_fallback[0] = 0;
+    }
+    *f = (norm_factors){v_set1(hi), v_set1(lo), v_set1(minus_mean), vd_set1(pilot), vd_set1(low), vd_set1(factor)};
+    return way;
+}
+
 /* The multipliers of row n when its plain sums do not serve; the sums are overwritten. */
 static __attribute__((noinline)) int gated_fallback(const gated *g, norm_factors *f, norm_row *row, gated_sums *sums, size_t n)
 {
@@ -260,7 +315,10 @@ static __attribute__((noinline)) int gated_fallback(const gated *g, norm_factors
         gated_sum_around(g, row, &sums->fallback, stat.pilot);
         second_statistics(&stat, &job->formula, &sums->fallback);
     }
-    return fallback_factors(f, job, &stat, tt, n);
+    const int in_double = fallback_factors(f, job, &stat, tt, n);
+    if (job->statistics)
+        keep_statistics(job, n, stat.pilot, stat.offset, stat.variance, in_double ? NRG_NORM_DOUBLE : NRG_NORM_EXACT);
+    return in_double;
 }
 
 /* As in long_rows one loop does the second pass of a row and the first of the next, chunk by chunk; the second goes first, so
@@ -271,26 +329,32 @@ static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, const 
     _Alignas(64) float stage[NORM_STAGE], scratch[NORM_BLOCK]; /* a vector in two lines takes twice as long */
     gated g = {.job = job, .D = D, .opt = *options, .stage = stage, .scratch = scratch};
     const size_t dim = job->dim;
+    const int sums_only = job->part == NRG_NORM_SUMS, given = job->part == NRG_NORM_APPLY, whole = !sums_only && !given;
+    const int staged = job->gate != NRG_GATE_NONE || job->activation != NRG_ACT_IDENTITY;
     if (job->gate == NRG_GATE_PRE)
         g.opt.how |= NORM_GATE_FIRST;
     else
-        g.opt.how |= job->gate == NRG_GATE_POST ? NORM_TIMES_GATE : NORM_TO_STAGE;
+        g.opt.how |= job->gate == NRG_GATE_POST ? NORM_TIMES_GATE : staged ? NORM_TO_STAGE : 0;
+    if (given)
+        g.opt.how = (g.opt.how & ~(unsigned)(NORM_STORE_R | NORM_STREAM_R)) | (job->r ? NORM_READ_R : 0);
     g.again = g.from_p = g.of_p = g.opt;
     g.of_p.how &= NORM_CENTRED;
     g.again.how |= job->gate == NRG_GATE_PRE ? NORM_GATE_AGAIN : 0;
     g.from_p.how |= NORM_READ_R | NORM_R_F32;
     g.in_place = job->o == job->x || job->o == job->y || job->o == job->z;
-    g.keeps_p = D == NRG_F32 && !(job->after && job->o == job->y);
+    g.staged = given ? 0 : NORM_STAGE;
+    g.keeps_p = whole && D == NRG_F32 && !(job->after && job->o == job->y);
     g.spare = row_at(job, row_end - 1, D).o;
     /* a gate after the norm is faster staged where several rows are in cache: 1.04 times; elsewhere it takes 1.24 to 1.39 times
      * as long (Zen 4), of a row alone 1.04 to 1.11 times with AVX-512 and 0.97 to 1.05 with AVX2 (Granite Rapids) */
-    g.flat = D == NRG_F32 && g.opt.fast && !job->after && gate_has_loop(job) &&
+    g.flat = whole && D == NRG_F32 && g.opt.fast && !job->after && gate_has_loop(job) &&
              (job->gate == NRG_GATE_PRE || g.opt.how & NORM_READ_R || !(g.opt.how & NORM_ADD_Y)) &&
              (job->gate != NRG_GATE_POST || g.opt.how & NORM_PREFETCH || row_end - row_begin == 1);
 
     /* of a row alone p goes at once that far: a call of the activation for each block waits for its last divisions. 1x4096: 1.08
      * × with AVX-512, 1.05 with AVX2 (Granite Rapids). Sums end with a segment, which is made of whole pieces. */
-    const size_t most = NORM_SEGMENT % NORM_STAGE == 0 && g.flat && job->gate == NRG_GATE_PRE &&
+    const size_t most = !staged ? NORM_SEGMENT
+                        : NORM_SEGMENT % NORM_STAGE == 0 && g.flat && job->gate == NRG_GATE_PRE &&
                                 !(g.opt.how & (NORM_ADD_Y | NORM_STORE_R)) && row_end - row_begin == 1
                             ? NORM_STAGE
                             : NORM_BLOCK;
@@ -299,7 +363,7 @@ static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, const 
     sums.plain.pilot = 0;
     norm_row rows[2], *row = &rows[0], *next = &rows[1];
     *row = row_at(job, row_begin, D);
-    for (size_t begin = 0, end; begin < dim; begin = end) {
+    for (size_t begin = 0, end; begin < dim && !given; begin = end) {
         end = chunk_end(begin, dim, most);
         first_pass(&g, &sums.plain, row, begin, end);
     }
@@ -309,17 +373,27 @@ static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, const 
             *next = row_at(job, n + 1, D);
         norm_factors f;
         int fallback = 0, in_double = 0;
-        row_scalars(&s, job, &g.opt, sums.plain.pilot, value_of(&sums.plain.t), value_of(&sums.plain.tt));
-        if (needs_fallback(&s, &g.opt, 0)) {
-            fallback = 1;
-            in_double = gated_fallback(&g, &f, row, &sums, n);
-        } else
-            finish_any(job, &s, &g.opt, 0, 0, 0, n, D);
+        if (given) {
+            const enum nrg_norm_way way = given_factors(&s, &f, &g, n);
+            in_double = way == NRG_NORM_DOUBLE;
+            fallback = in_double || (way == NRG_NORM_EXACT && g.opt.fast);
+        } else {
+            row_scalars(&s, job, &g.opt, sums.plain.pilot, value_of(&sums.plain.t), value_of(&sums.plain.tt));
+            if (needs_fallback(&s, &g.opt, 0)) {
+                fallback = 1;
+                in_double = gated_fallback(&g, &f, row, &sums, n);
+            } else {
+                finish_any(job, &s, &g.opt, 0, 0, 0, n, D);
+                if (job->statistics)
+                    keep_plain_statistics(&g, &sums.plain, n);
+            }
+        }
         char *r = row->r;
         for (size_t begin = 0, end; begin < dim; begin = end) {
             end = chunk_end(begin, dim, most);
-            second_pass(&g, row, r, &s, fallback ? &f : NULL, in_double, begin, end);
-            if (!last)
+            if (!sums_only)
+                second_pass(&g, row, r, &s, fallback ? &f : NULL, in_double, begin, end);
+            if (!last && !given)
                 first_pass(&g, &sums.plain, next, begin, end);
         }
         norm_row *done = row;

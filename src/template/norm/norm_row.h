@@ -92,7 +92,7 @@ NRG_INLINE norm_row row_at(const nrg_norm_job *job, size_t n, nrg_dtype D)
         .w = job->w,
         .b = job->b,
         .r = job->r ? job->r + n * job->r_stride : NULL,
-        .o = job->o + n * job->o_stride,
+        .o = job->o ? job->o + n * job->o_stride : NULL,
     };
     if (NRG_RARELY(group)) {
         const size_t at = group * job->dim; /* where the group begins in the row */
@@ -102,7 +102,7 @@ NRG_INLINE norm_row row_at(const nrg_norm_job *job, size_t n, nrg_dtype D)
         row.w = row.w ? row.w + bytes_of(at, D, job->w_f32) : NULL;
         row.b = row.b ? row.b + bytes_of(at, D, job->w_f32) : NULL;
         row.r = row.r ? row.r + bytes_of(at, D, job->r_f32) : NULL;
-        row.o += bytes_of(at, D, 0);
+        row.o = row.o ? row.o + bytes_of(at, D, 0) : NULL;
     }
     return row;
 }
