@@ -61,6 +61,9 @@ static const struct {
                     EXACT(channel_norm_backward)
 #endif
 #endif
+#ifndef NRG_NO_NORM
+                        EXACT(norm_sandwich)
+#endif
 #undef EXACT
 };
 

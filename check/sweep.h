@@ -109,7 +109,7 @@ typedef struct sweep_case {
 
 /* The lines of kernels.def, three kernels each; and after them the f32 kernels of ops with a choice of accuracy, at the other
  * grade, whose names end in -exact. */
-enum { SWEEP_EXACT_KERNELS = 5 };
+enum { SWEEP_EXACT_KERNELS = 6 };
 extern const int sweep_kernels;
 const char *sweep_kernel_op(int kernel);
 const char *sweep_kernel_grade(int kernel); /* "" or "-exact" */

@@ -14,6 +14,7 @@
 #include "norm.h"
 #include "norm_backward.h"
 #include "norm_parts.h"
+#include "norm_sandwich.h"
 #include "channel_norm.h"
 #include "channel_norm_backward.h"
 #include "rope.h"

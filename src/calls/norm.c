@@ -38,6 +38,8 @@ static inline __attribute__((always_inline)) void fill_job(nrg_norm_job *job, co
     job->rstd = a->rstd;
     job->statistics = NULL;
     job->part = usual ? NRG_NORM_WHOLE : c->part;
+    job->from_r = !usual && c->part == NRG_NORM_APPLY && a->r;
+    job->o_f32 = 0;
     job->x_stride = c->x_stride;
     job->y_stride = c->y_stride;
     job->z_stride = c->z_stride;

@@ -232,6 +232,34 @@ nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_
     return plain_backward(spec, args, ith, nth) ? NRG_OK : backward(spec, args, ith, nth);
 }
 
+/* As plain_backward. */
+static __attribute__((noinline)) int plain_piece(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t begin,
+                                                 size_t end)
+{
+    backward_call call;
+    if (!is_plain(&call, spec, args, 0, 1))
+        return 0;
+    nrg_norm_backward_job job;
+    fill_job(&job, &call);
+    job.row_begin = begin;
+    job.row_end = end;
+    run(&job, spec->dtype);
+    return 1;
+}
+
+nrg_status nrg_norm_backward_piece(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t begin, size_t end)
+{
+    if (plain_piece(spec, args, begin, end))
+        return NRG_OK;
+    nrg_norm_backward_job job;
+    nrg_planes planes;
+    nrg_dtype dtype;
+    const nrg_status status = make_rows(&job, &planes, &dtype, spec, args, 0, 1);
+    job.row_begin = begin;
+    job.row_end = end;
+    return status == NRG_OK ? run(&job, dtype) : status;
+}
+
 nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)
 {
     nrg_norm_backward_job job;

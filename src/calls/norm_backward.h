@@ -11,4 +11,7 @@
 size_t nrg_norm_backward_pieces(const nrg_norm_backward_args *args, size_t rows);
 void nrg_norm_backward_rows(const nrg_norm_backward_args *args, int ith, int nth, size_t *begin, size_t *end);
 
+/* Rows begin to end of args, in the order of shares; whole blocks where there are sums. */
+nrg_status nrg_norm_backward_piece(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t begin, size_t end);
+
 #endif

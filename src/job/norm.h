@@ -58,9 +58,19 @@ typedef struct nrg_norm_job {
     int stream;                /* 1: non-temporal stores where the alignment allows them */
     nrg_gate gate;
     nrg_activation activation;
-    enum nrg_norm_part part; /* NRG_NORM_SUMS: o is NULL; NRG_NORM_APPLY: r, where it is given, is read, and x and y are not */
+    enum nrg_norm_part part; /* NRG_NORM_SUMS: o is NULL */
+    int from_r;              /* r is read, and x and y are not; x says where it is, too */
+    int o_f32;               /* o is f32 beside a 16-bit x; without a gate */
     nrg_norm_formula formula;
 } nrg_norm_job;
+
+/* A norm whose output, with a residual added, is normalized again: rows of the tensors, whose groups are each norm's own. What
+ * the first one writes the second one reads. */
+typedef struct nrg_norm_sandwich_job {
+    nrg_norm_job first, second;
+    size_t row_begin, row_end;
+    size_t turn; /* rows that go through the first norm before they go through the second */
+} nrg_norm_sandwich_job;
 
 /* Rows that norm_backward takes together: they add up in f32 before one addition to the partial sum in double. */
 enum { NRG_ROW_BATCH = 4 };

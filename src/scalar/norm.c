@@ -14,7 +14,7 @@
 /* One row of a job, or one group of a row: its operands, and their dtypes. */
 typedef struct norm_row {
     const nrg_norm_job *job;
-    nrg_dtype dtype, y_dtype, r_dtype, w_dtype;
+    nrg_dtype dtype, y_dtype, r_dtype, w_dtype, o_dtype;
     const char *x, *y, *z, *w, *b;
     const char *r; /* where r has been stored, which may be x's or y's place; NULL: nowhere */
 } norm_row;
@@ -138,7 +138,7 @@ static void finish(const norm_row *row, char *o, size_t i, float out)
         out = activate(job->activation, out);
     if (job->after)
         out += load(row->y, i, row->y_dtype);
-    store(o, i, row->dtype, out);
+    store(o, i, row->o_dtype, out);
 }
 
 static enum nrg_norm_way apply_exact(const norm_row *row, char *o, const statistics *stat, double inverse)
@@ -219,6 +219,7 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
     row.y_dtype = job->y_f32 ? NRG_F32 : dtype;
     row.r_dtype = job->r_f32 ? NRG_F32 : dtype;
     row.w_dtype = job->w_f32 ? NRG_F32 : dtype;
+    row.o_dtype = job->o_f32 ? NRG_F32 : dtype;
     for (size_t n = job->row_begin; n < job->row_end; n++) {
         row.x = group_at(job->x, job->x_stride, dtype, n, groups, dim);
         row.y = group_at(job->y, job->y_stride, row.y_dtype, n, groups, dim);
@@ -226,7 +227,7 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
         row.w = group_at(job->w, 0, row.w_dtype, n, groups, dim);
         row.b = group_at(job->b, 0, row.w_dtype, n, groups, dim);
         row.r = NULL;
-        if (job->r && job->part == NRG_NORM_APPLY)
+        if (job->from_r)
             row.r = group_at(job->r, job->r_stride, row.r_dtype, n, groups, dim);
         else if (job->r) {
             char *r = group_into(job->r, job->r_stride, row.r_dtype, n, groups, dim);
@@ -234,7 +235,7 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
                 store(r, i, row.r_dtype, residual(&row, i));
             row.r = r;
         }
-        char *o = group_into(job->o, job->o_stride, dtype, n, groups, dim);
+        char *o = group_into(job->o, job->o_stride, row.o_dtype, n, groups, dim);
         fast_statistics fast = {0};
         const int is_fast = !nrg_norm_is_exact(&job->formula, dtype);
         if (job->part == NRG_NORM_APPLY) {

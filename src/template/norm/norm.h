@@ -27,7 +27,7 @@
 static __attribute__((noinline)) void norm_forward_any(const nrg_norm_job *job, nrg_dtype D)
 {
     const norm_options opt = options_of(job, D);
-    if (NRG_RARELY(job->part != NRG_NORM_WHOLE))
+    if (NRG_RARELY(((unsigned)job->part | (unsigned)job->from_r | (unsigned)job->o_f32) != 0))
         gated_rows(job, &opt, D, job->row_begin, job->row_end);
     else if (job->gate != NRG_GATE_NONE || job->activation != NRG_ACT_IDENTITY) {
         if (flat_serves(job, &opt, D))

@@ -1,5 +1,5 @@
-/* Rows with a gate, or an activation on the output; and rows of any kind in parts (nrg/norm_parts.h), whose first or second pass
- * is left out here.
+/* Rows with a gate, or an activation on the output; and rows of any kind that are read or stored in f32 beside 16 bits, or go in
+ * parts (nrg/norm_parts.h), whose first or second pass is left out here.
  *
  * A row goes in chunks of a block. The activation of a chunk is a call of its own on floats (one copy of that code a path, and no
  * sums to spill), so gates, p = r·g(z) and outputs before their activation are staged in f32, which the loops of ungated rows
@@ -101,6 +101,12 @@ static void first_pass(const gated *g, norm_sums *sums, norm_row *row, size_t be
     norm_part part = {.opt = &g->opt, .row = row, .count = 1, .begin = begin, .end = end};
     nrg_dtype D = g->D;
     norm_row staged;
+    if (g->job->from_r) {
+        staged = (norm_row){.x = row->r};
+        part.opt = &g->of_p;
+        part.row = &staged;
+        D = g->job->r_f32 ? NRG_F32 : D;
+    }
     if (g->job->gate == NRG_GATE_PRE) {
         float *p = kept(g, row, begin);
         if (g->flat && !(g->opt.how & (NORM_ADD_Y | NORM_STORE_R))) {
@@ -144,7 +150,7 @@ static const norm_options *read_again(const gated *g, norm_row *row, char *r, si
 }
 
 /* Whole steps of staged outputs, + y where it comes after the norm, and the store; returns where they end. */
-NRG_INLINE size_t finish_steps(const norm_row *at, unsigned how, size_t begin, size_t end, nrg_dtype D)
+NRG_INLINE size_t finish_steps(const norm_row *at, unsigned how, int o_f32, size_t begin, size_t end, nrg_dtype D)
 {
     const size_t step = (size_t)V_APPLY * VN;
     const norm_row row = *at;
@@ -155,7 +161,10 @@ NRG_INLINE size_t finish_steps(const norm_row *at, unsigned how, size_t begin, s
         load_step(v, V_APPLY, (const char *)row.stage, i, step, NRG_F32);
         if (NRG_RARELY(now & NORM_AFTER))
             add_y(v, V_APPLY, now, row, i, step, D);
-        store_step(v, V_APPLY, row.o, i, step, D, now & NORM_STREAM_O);
+        if (D != NRG_F32 && o_f32)
+            store_step(v, V_APPLY, row.o, i, step, NRG_F32, 0);
+        else
+            store_step(v, V_APPLY, row.o, i, step, D, now & NORM_STREAM_O);
     }
     return i;
 }
@@ -167,24 +176,25 @@ static __attribute__((noinline)) void finish_staged(const gated *g, const norm_r
     const unsigned how = g->opt.how;
     size_t i;
     if (D == NRG_F32)
-        i = finish_steps(row, how, begin, end, NRG_F32);
+        i = finish_steps(row, how, g->job->o_f32, begin, end, NRG_F32);
     else if (D == NRG_F16)
-        i = finish_steps(row, how, begin, end, NRG_F16);
+        i = finish_steps(row, how, g->job->o_f32, begin, end, NRG_F16);
     else
-        i = finish_steps(row, how, begin, end, NRG_BF16);
+        i = finish_steps(row, how, g->job->o_f32, begin, end, NRG_BF16);
     for (; i < end; i += VN) {
         const size_t n = lanes_at(i, end);
         vf v = load_lanes(row->stage + i, n);
         if (how & NORM_AFTER)
             add_y(&v, 1, how, *row, i, n, D);
-        store_step(&v, 1, row->o, i, n, D, 0);
+        store_step(&v, 1, row->o, i, n, g->job->o_f32 ? NRG_F32 : D, 0);
     }
 }
 
 /* The activation of a chunk of staged outputs, and what comes after it. */
 static void finish(const gated *g, const norm_row *row, size_t begin, size_t end)
 {
-    NRG_PATH_NAME(activate)(g->job->activation, g->scratch, g->scratch, end - begin);
+    if (g->job->activation != NRG_ACT_IDENTITY)
+        NRG_PATH_NAME(activate)(g->job->activation, g->scratch, g->scratch, end - begin);
     finish_staged(g, row, begin, end);
 }
 
@@ -330,13 +340,13 @@ static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, const 
     gated g = {.job = job, .D = D, .opt = *options, .stage = stage, .scratch = scratch};
     const size_t dim = job->dim;
     const int sums_only = job->part == NRG_NORM_SUMS, given = job->part == NRG_NORM_APPLY, whole = !sums_only && !given;
-    const int staged = job->gate != NRG_GATE_NONE || job->activation != NRG_ACT_IDENTITY;
+    const int staged = job->gate != NRG_GATE_NONE || job->activation != NRG_ACT_IDENTITY || job->o_f32;
     if (job->gate == NRG_GATE_PRE)
         g.opt.how |= NORM_GATE_FIRST;
     else
         g.opt.how |= job->gate == NRG_GATE_POST ? NORM_TIMES_GATE : staged ? NORM_TO_STAGE : 0;
-    if (given)
-        g.opt.how = (g.opt.how & ~(unsigned)(NORM_STORE_R | NORM_STREAM_R)) | (job->r ? NORM_READ_R : 0);
+    if (job->from_r)
+        g.opt.how = (g.opt.how & ~(unsigned)(NORM_STORE_R | NORM_STREAM_R | NORM_ADD_Y)) | NORM_READ_R;
     g.again = g.from_p = g.of_p = g.opt;
     g.of_p.how &= NORM_CENTRED;
     g.again.how |= job->gate == NRG_GATE_PRE ? NORM_GATE_AGAIN : 0;

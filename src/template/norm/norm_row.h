@@ -102,7 +102,7 @@ NRG_INLINE norm_row row_at(const nrg_norm_job *job, size_t n, nrg_dtype D)
         row.w = row.w ? row.w + bytes_of(at, D, job->w_f32) : NULL;
         row.b = row.b ? row.b + bytes_of(at, D, job->w_f32) : NULL;
         row.r = row.r ? row.r + bytes_of(at, D, job->r_f32) : NULL;
-        row.o = row.o ? row.o + bytes_of(at, D, 0) : NULL;
+        row.o = row.o ? row.o + bytes_of(at, D, job->o_f32) : NULL;
     }
     return row;
 }

@@ -1,0 +1,104 @@
+/* nrg_norm_sandwich_forward and nrg_norm_sandwich_backward: RMSNorm of what a layer made, the residual, RMSNorm of the sum; and,
+ * in turn, the calls of nrg_norm_forward and nrg_norm_backward that do the same.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../../src/operands/norm_sandwich.h"
+#include "norm.h"
+
+#define BACKWARD(name) (1 << NRG_SANDWICH_BACKWARD_##name)
+
+enum {
+    WEIGHTS = 1 << NRG_SANDWICH_W1 | 1 << NRG_SANDWICH_W2,
+    STORED = 1 << NRG_SANDWICH_R,
+    BIASES = 1 << NRG_SANDWICH_B1 | 1 << NRG_SANDWICH_B2,
+    GRADIENTS = BACKWARD(W1) | BACKWARD(W2) | BACKWARD(DR_IN) | BACKWARD(DY),
+    SUMS = BACKWARD(DW1) | BACKWARD(DW2),
+};
+
+static const bench_shape shapes[] = {BENCH_ROWS(1, 768),    BENCH_ROWS(1, 2048),   BENCH_ROWS(1, 4096),   BENCH_ROWS(64, 4096),
+                                     BENCH_ROWS(512, 2304), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096)};
+
+BENCH_FUNCTION(in_one, nrg_call_norm_sandwich_forward,
+               nrg_norm_sandwich_forward(part[NRG_SANDWICH_FIRST], part[NRG_SANDWICH_SECOND], part[NRG_SANDWICH_ARGS], ith, nth))
+BENCH_FUNCTION_OF_TWO(backward_in_one, nrg_call_norm_sandwich_backward,
+                      nrg_norm_sandwich_backward(part[NRG_SANDWICH_FIRST], part[NRG_SANDWICH_SECOND], part[NRG_SANDWICH_ARGS],
+                                                 ith, nth),
+                      nrg_norm_sandwich_backward_reduce(part[NRG_SANDWICH_FIRST], part[NRG_SANDWICH_SECOND],
+                                                        part[NRG_SANDWICH_ARGS], ith, nth))
+
+/* As a host without the call has it. */
+static nrg_status call_both(void *const *part, int ith, int nth)
+{
+    const nrg_norm_sandwich_args *a = part[NRG_SANDWICH_ARGS];
+    nrg_norm_spec first = *(const nrg_norm_spec *)part[NRG_SANDWICH_FIRST];
+    nrg_norm_args one = nrg_norm_args_init(a->rows, a->x, a->r ? a->r : a->o), two = nrg_norm_args_init(a->rows, one.o, a->o);
+    first.residual_mode = NRG_RESIDUAL_AFTER;
+    one.y = a->y;
+    one.w = a->w1;
+    one.b = a->b1;
+    two.w = a->w2;
+    two.b = a->b2;
+    const nrg_status status = nrg_norm_forward(&first, &one, ith, nth);
+    return status == NRG_OK ? nrg_norm_forward(part[NRG_SANDWICH_SECOND], &two, ith, nth) : status;
+}
+BENCH_FUNCTION(in_two, nrg_call_norm_sandwich_forward, call_both(part, ith, nth))
+
+static nrg_status both_backward(void *const *part, int ith, int nth, int is_reduction)
+{
+    const nrg_norm_sandwich_backward_args *a = part[NRG_SANDWICH_ARGS];
+    const nrg_norm_spec *first = part[NRG_SANDWICH_FIRST], *second = part[NRG_SANDWICH_SECOND];
+    nrg_norm_backward_args one = nrg_norm_backward_args_init(a->rows, a->x, a->dy, a->dx),
+                           two = nrg_norm_backward_args_init(a->rows, NULL, a->d_o, a->dy);
+    size_t bytes = 0;
+    one.w = a->w1;
+    one.dw = a->dw1;
+    two.r = a->r;
+    two.dr_in = a->dr_in;
+    two.w = a->w2;
+    two.dw = a->dw2;
+    one.workspace = a->workspace;
+    nrg_norm_backward_workspace(first, &one, &bytes);
+    one.workspace_size = bytes;
+    two.workspace = a->workspace ? (char *)a->workspace + bytes : NULL;
+    two.workspace_size = a->workspace_size - bytes;
+    if (is_reduction) {
+        const nrg_status status = nrg_norm_backward_reduce(second, &two, ith, nth);
+        return status == NRG_OK ? nrg_norm_backward_reduce(first, &one, ith, nth) : status;
+    }
+    const nrg_status status = nrg_norm_backward(second, &two, ith, nth);
+    return status == NRG_OK ? nrg_norm_backward(first, &one, ith, nth) : status;
+}
+BENCH_FUNCTION_OF_TWO(backward_in_two, nrg_call_norm_sandwich_backward, both_backward(part, ith, nth, 0),
+                      both_backward(part, ith, nth, 1))
+
+#define SHAPES BENCH_SHAPES(shapes)
+static const bench_op ops[] = {
+    {"sandwich", WEIGHTS | STORED, SHAPES, .function = &in_one},
+    {"norm,norm", WEIGHTS | STORED, SHAPES, .function = &in_two},
+    {"sandwich-o", WEIGHTS, SHAPES, .function = &in_one},
+    {"sandwich-layer", WEIGHTS | BIASES | STORED, SHAPES, .centred = 1, .function = &in_one},
+    {"layer,layer", WEIGHTS | BIASES | STORED, SHAPES, .centred = 1, .function = &in_two},
+    {"sandwich-backward", GRADIENTS, SHAPES, .function = &backward_in_one},
+    {"norm,norm-backward", GRADIENTS, SHAPES, .function = &backward_in_two},
+    {"sandwich-backward-dw", GRADIENTS | SUMS, SHAPES, .function = &backward_in_one},
+    {"norm,norm-backward-dw", GRADIENTS | SUMS, SHAPES, .function = &backward_in_two},
+};
+
+static void prepare(const bench_case *c, void *const *part)
+{
+    *(nrg_norm_spec *)part[NRG_SANDWICH_FIRST] = *(nrg_norm_spec *)part[NRG_SANDWICH_SECOND] = bench_norm_spec(c);
+    if (bench_function_of(c)->call == &nrg_call_norm_sandwich_forward)
+        *(nrg_norm_sandwich_args *)part[NRG_SANDWICH_ARGS] = nrg_norm_sandwich_args_init(c->shape.rows, NULL, NULL, NULL, NULL);
+    else
+        *(nrg_norm_sandwich_backward_args *)part[NRG_SANDWICH_ARGS] =
+            nrg_norm_sandwich_backward_args_init(c->shape.rows, NULL, NULL, NULL, NULL);
+}
+
+const bench_family bench_norm_sandwich = {
+    .kernel = "norm_sandwich",
+    BENCH_OPS(ops),
+    .quick_ops = "sandwich,norm,norm",
+    .quick_shapes = "1x4096,512x4096",
+    .function = &in_one,
+    .prepare = prepare,
+};

@@ -1,0 +1,300 @@
+/* The public layer of a norm, a residual, and a norm of the sum. Backward is two backward passes in turn, a block of rows at a
+ * time.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../job/norm.h"
+#include "../operands/check.h"
+#include "../operands/norm_sandwich.h"
+#include "norm_backward.h"
+#include "norm_formula.h"
+#include "planes.h"
+#include "share.h"
+#include "stream.h"
+
+enum {
+    TURN_BYTES = 64 << 10, /* of r, which wait for the second norm */
+    PIECE_ROWS = 32        /* backward without dw and db; with them a block of rows */
+};
+
+enum { X, Y, R, O, OWN_TENSORS }; /* tensors of the planes */
+
+/* What either norm has of its spec. */
+static void fill_norm(nrg_norm_job *job, const nrg_norm_spec *s, nrg_dtype w_dtype)
+{
+    const size_t groups = nrg_norm_groups(s);
+    *job = (nrg_norm_job){
+        .dim = s->dim / groups,
+        .groups = groups,
+        .y_f32 = s->dtype == NRG_F32,
+        .r_f32 = s->dtype == NRG_F32,
+        .w_f32 = w_dtype == NRG_F32,
+    };
+    set_formula(&job->formula, s, job->dim);
+}
+
+/* Rows in planes: where they lie, and the strides inside of a plane. */
+static void set_planes(nrg_planes *p, size_t stride[OWN_TENSORS], const nrg_norm_sandwich_args *a, const void *r,
+                       const nrg_checked *c)
+{
+    static const unsigned char at[OWN_TENSORS] = {NRG_SANDWICH_X, NRG_SANDWICH_Y, NRG_SANDWICH_R, NRG_SANDWICH_O};
+    const void *const tensor[OWN_TENSORS] = {a->x, a->y, r, a->o};
+    planes_begin(p, 1, a->rows, a->rows2, a->rows3);
+    for (unsigned i = 0; i < OWN_TENSORS; i++)
+        planes_add(p, i, tensor[i], 0, c->stride[i == R && !a->r ? NRG_SANDWICH_O : at[i]]);
+    planes_fold(p, 0);
+    for (unsigned i = 0; i < OWN_TENSORS; i++)
+        stride[i] = p->stride[i][0];
+}
+
+/* In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job, nrg_planes *planes, nrg_dtype *dtype,
+                                                     const void *const *part, int ith, int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, &nrg_call_norm_sandwich_forward, part, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const nrg_norm_spec *one = c.part[NRG_SANDWICH_FIRST], *two = c.part[NRG_SANDWICH_SECOND];
+    const nrg_norm_sandwich_args *a = c.part[NRG_SANDWICH_ARGS];
+    const size_t rows = nrg_all_rows(a->rows, a->rows2, a->rows3);
+    /* r lies in its own place, or where o will be */
+    void *const r = a->r ? a->r : a->o;
+    const nrg_dtype r_dtype = c.sizes.type[NRG_NORM_TYPE_R];
+    const int r_is_wide = r_dtype != one->dtype;
+    const size_t row_bytes = one->dim * nrg_dtype_size(r_dtype);
+    size_t stride[OWN_TENSORS] = {c.stride[NRG_SANDWICH_X][0], c.stride[NRG_SANDWICH_Y][0],
+                                  c.stride[a->r ? NRG_SANDWICH_R : NRG_SANDWICH_O][0], c.stride[NRG_SANDWICH_O][0]};
+    planes->count[1] = 1;
+    if (!c.sizes.is_matrix)
+        set_planes(planes, stride, a, r, &c);
+    *dtype = one->dtype;
+    nrg_norm_job *const first = &job->first, *const second = &job->second;
+    fill_norm(first, one, c.sizes.type[NRG_NORM_TYPE_W]);
+    first->x = a->x;
+    first->y = a->y;
+    first->w = a->w1;
+    first->b = a->b1;
+    first->o = r;
+    first->mean = a->mean1;
+    first->rstd = a->rstd1;
+    first->x_stride = stride[X];
+    first->y_stride = stride[Y];
+    first->o_stride = stride[R];
+    first->y_f32 = c.sizes.type[NRG_NORM_TYPE_Y] == NRG_F32;
+    first->after = 1;
+    first->o_f32 = r_is_wide;
+    fill_norm(second, two, c.sizes.type[NRG_SANDWICH_TYPE_W2]);
+    second->x = r;
+    second->x_stride = stride[R];
+    if (r_is_wide) {
+        second->r = r;
+        second->r_stride = stride[R];
+        second->r_f32 = 1;
+        second->from_r = 1;
+    }
+    second->w = a->w2;
+    second->b = a->b2;
+    second->o = a->o;
+    second->o_stride = stride[O];
+    second->mean = a->mean2;
+    second->rstd = a->rstd2;
+    second->stream = nrg_wants_stream(two->store, c.bytes);
+    job->row_begin = nrg_share(rows, ith, nth);
+    job->row_end = nrg_share(rows, ith + 1, nth);
+    job->turn = TURN_BYTES / row_bytes ? TURN_BYTES / row_bytes : 1;
+    return NRG_OK;
+}
+
+/* Moves a job's tensors to a plane; first: its first row. */
+static void move_to_plane(nrg_norm_job *job, const nrg_norm_job *from, const nrg_planes *p, unsigned x, unsigned o, size_t plane)
+{
+    const size_t first = plane * p->count[0] * job->groups;
+    job->x = from->x + planes_offset(p, x, plane);
+    job->y = from->y ? from->y + planes_offset(p, Y, plane) : NULL;
+    job->r = from->r ? from->r + planes_offset(p, R, plane) : NULL;
+    job->o = from->o + planes_offset(p, o, plane);
+    job->mean = from->mean ? from->mean + first : NULL;
+    job->rstd = from->rstd ? from->rstd + first : NULL;
+}
+
+static __attribute__((noinline)) void run_planes(nrg_norm_sandwich_kernel *sandwich, const nrg_norm_sandwich_job *all,
+                                                 const nrg_planes *p)
+{
+    nrg_norm_sandwich_job one = *all;
+    const size_t each = p->count[0];
+    for (size_t plane = all->row_begin / each; plane * each < all->row_end; plane++) {
+        const size_t first = plane * each;
+        move_to_plane(&one.first, &all->first, p, X, R, plane);
+        move_to_plane(&one.second, &all->second, p, R, O, plane);
+        one.row_begin = all->row_begin > first ? all->row_begin - first : 0;
+        one.row_end = all->row_end - first < each ? all->row_end - first : each;
+        sandwich(&one);
+    }
+}
+
+nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_spec *second, const nrg_norm_sandwich_args *args,
+                                     int ith, int nth)
+{
+    nrg_norm_sandwich_job job;
+    nrg_planes planes;
+    nrg_dtype dtype;
+    const nrg_status status = make_job(&job, &planes, &dtype, (const void *const[]){first, second, args}, ith, nth);
+    if (status != NRG_OK || job.row_begin == job.row_end)
+        return status;
+    nrg_norm_sandwich_kernel *const sandwich = NRG_ACTIVE_KERNEL(norm_sandwich, dtype);
+    if (planes_are_one(&planes))
+        sandwich(&job);
+    else
+        run_planes(sandwich, &job, &planes);
+    return NRG_OK;
+}
+
+nrg_status nrg_norm_sandwich_forward_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
+                                           const nrg_norm_sandwich_args *args)
+{
+    nrg_norm_sandwich_job job;
+    nrg_planes planes;
+    nrg_dtype dtype;
+    return make_job(&job, &planes, &dtype, (const void *const[]){first, second, args}, 0, 1);
+}
+
+#ifndef NRG_NO_BACKWARD
+/* The two calls of nrg_norm_backward: the second norm's gradient is the first's d_o. */
+typedef struct halves {
+    nrg_norm_spec first, second;
+    nrg_norm_backward_args one, two;
+} halves;
+
+/* A tensor's place and its strides in all dimensions. */
+#define TAKE(to, to_field, from, field)                                                                                          \
+    ((to)->to_field = (from)->field, (to)->to_field##_stride = (from)->field##_stride,                                           \
+     (to)->to_field##_stride2 = (from)->field##_stride2, (to)->to_field##_stride3 = (from)->field##_stride3)
+
+/* Checks everything, and makes both halves. */
+static __attribute__((noinline)) nrg_status make_halves(halves *h, const void *const *part, int ith, int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, &nrg_call_norm_sandwich_backward, part, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const nrg_norm_sandwich_backward_args *a = c.part[NRG_SANDWICH_ARGS];
+    nrg_norm_backward_args *const one = &h->one, *const two = &h->two;
+    const nrg_dtype *const type = c.sizes.type;
+    const int dr_in_dy = a->dy && type[NRG_NORM_TYPE_Y] == type[NRG_NORM_TYPE_X];
+    const size_t first_bytes = c.sizes.n[NRG_SANDWICH_SPACE_FIRST] * sizeof(double);
+    h->first = *(const nrg_norm_spec *)c.part[NRG_SANDWICH_FIRST];
+    h->second = *(const nrg_norm_spec *)c.part[NRG_SANDWICH_SECOND];
+    h->second.y_dtype = h->first.y_dtype;
+    h->second.r_dtype = h->first.r_dtype;
+    h->second.store = NRG_STORE_KEEP; /* dr is read again at once */
+    h->first.y_dtype = h->first.r_dtype = NRG_DTYPE_SAME;
+    *one = *two = nrg_norm_backward_args_init(a->rows, NULL, NULL, NULL);
+    one->rows2 = two->rows2 = a->rows2;
+    one->rows3 = two->rows3 = a->rows3;
+    one->accumulate = two->accumulate = a->accumulate;
+    TAKE(two, r, a, r);
+    TAKE(two, d_o, a, d_o);
+    TAKE(two, dr_in, a, dr_in);
+    two->w = a->w2;
+    two->mean = a->mean2;
+    two->dw = a->dw2;
+    two->db = a->db2;
+    TAKE(one, x, a, x);
+    TAKE(one, dx, a, dx);
+    one->w = a->w1;
+    one->mean = a->mean1;
+    one->dw = a->dw1;
+    one->db = a->db1;
+    if (dr_in_dy) {
+        TAKE(two, dx, a, dy);
+        TAKE(one, d_o, a, dy);
+    } else {
+        TAKE(two, dx, a, dx);
+        TAKE(two, dy, a, dy);
+        TAKE(one, d_o, a, dx);
+    }
+    if (a->workspace) {
+        one->workspace = a->workspace;
+        one->workspace_size = first_bytes;
+        two->workspace = (char *)a->workspace + first_bytes;
+        two->workspace_size = a->workspace_size - first_bytes;
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_norm_sandwich_backward_workspace(const nrg_norm_spec *first, const nrg_norm_spec *second,
+                                                const nrg_norm_sandwich_backward_args *args, size_t *bytes)
+{
+    nrg_checked c;
+    if (!bytes)
+        return NRG_ERR_NULL;
+    const nrg_status status =
+        nrg_check_options(&c, &nrg_call_norm_sandwich_backward_workspace, (const void *const[]){first, second, args});
+    if (status != NRG_OK)
+        return status;
+    *bytes = c.sizes.n[NRG_SANDWICH_SPACE] * sizeof(double);
+    return NRG_OK;
+}
+
+/* Where either norm has sums both are cut into blocks of rows, and a share is whole blocks. */
+static int has_sums(const halves *h) { return h->one.dw || h->one.db || h->two.dw || h->two.db; }
+
+static size_t piece_rows(const halves *h, size_t rows) { return has_sums(h) ? nrg_norm_block_rows(rows) : PIECE_ROWS; }
+
+static void share_pieces(const halves *h, size_t rows, int ith, int nth, size_t *begin, size_t *end)
+{
+    if (!has_sums(h)) {
+        *begin = nrg_share(rows, ith, nth);
+        *end = nrg_share(rows, ith + 1, nth);
+        return;
+    }
+    const size_t each = nrg_norm_block_rows(rows), blocks = nrg_norm_block_count(rows),
+                 last = nrg_share(blocks, ith + 1, nth) * each;
+    *begin = nrg_share(blocks, ith, nth) * each;
+    *end = last < rows ? last : rows;
+}
+
+nrg_status nrg_norm_sandwich_backward(const nrg_norm_spec *first, const nrg_norm_spec *second,
+                                      const nrg_norm_sandwich_backward_args *args, int ith, int nth)
+{
+    halves h;
+    nrg_status status = make_halves(&h, (const void *const[]){first, second, args}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    size_t begin, end;
+    const size_t rows = nrg_all_rows(h.one.rows, h.one.rows2, h.one.rows3), each = piece_rows(&h, rows);
+    share_pieces(&h, rows, ith, nth, &begin, &end);
+    for (size_t row = begin; row < end; row += each) {
+        const size_t piece_end = end - row > each ? row + each : end;
+        status = nrg_norm_backward_piece(&h.second, &h.two, row, piece_end);
+        if (status == NRG_OK)
+            status = nrg_norm_backward_piece(&h.first, &h.one, row, piece_end);
+        if (status != NRG_OK)
+            return status; /* cannot be: it was checked */
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_norm_sandwich_backward_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
+                                            const nrg_norm_sandwich_backward_args *args)
+{
+    halves h;
+    return make_halves(&h, (const void *const[]){first, second, args}, 0, 1);
+}
+
+nrg_status nrg_norm_sandwich_backward_reduce(const nrg_norm_spec *first, const nrg_norm_spec *second,
+                                             const nrg_norm_sandwich_backward_args *args, int ith, int nth)
+{
+    halves h;
+    nrg_status status = make_halves(&h, (const void *const[]){first, second, args}, ith, nth);
+    if (status == NRG_OK)
+        status = nrg_norm_backward_reduce(&h.first, &h.one, ith, nth);
+    return status == NRG_OK ? nrg_norm_backward_reduce(&h.second, &h.two, ith, nth) : status;
+}
+
+nrg_status nrg_norm_sandwich_backward_reduce_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
+                                                   const nrg_norm_sandwich_backward_args *args)
+{
+    return nrg_norm_sandwich_backward_check(first, second, args); /* the same operands */
+}
+#endif

@@ -1,0 +1,22 @@
+/* A norm, a residual, and a norm of the sum: the reference is the reference of the norms twice, row by row.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../job/norm.h"
+#include "kernels.h"
+
+static void norm_sandwich(const nrg_norm_sandwich_job *job, void (*norm)(const nrg_norm_job *))
+{
+    for (size_t row = job->row_begin; row < job->row_end; row++) {
+        nrg_norm_job first = job->first, second = job->second;
+        first.row_begin = row * first.groups;
+        first.row_end = first.row_begin + first.groups;
+        norm(&first);
+        second.row_begin = row * second.groups;
+        second.row_end = second.row_begin + second.groups;
+        norm(&second);
+    }
+}
+
+SCALAR_KERNEL(norm_sandwich, f32, norm_sandwich, norm_sandwich(job, nrg_scalar_norm_forward_f32))
+SCALAR_KERNEL(norm_sandwich, f16, norm_sandwich, norm_sandwich(job, nrg_scalar_norm_forward_f16))
+SCALAR_KERNEL(norm_sandwich, bf16, norm_sandwich, norm_sandwich(job, nrg_scalar_norm_forward_bf16))

@@ -1,0 +1,33 @@
+/* A norm, a residual, and a norm of the sum: the two go through the kernels of norms in turn, some rows at a time, which the
+ * second then finds in cache.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_NORM_NORM_SANDWICH_H
+#define NRG_TEMPLATE_NORM_NORM_SANDWICH_H
+
+#include "../../internal.h"
+#include "../../job/norm.h"
+#include "../vec.h"
+
+/* One job at a time: stacks are small. */
+NRG_INLINE void norm_sandwich(const nrg_norm_sandwich_job *job, void (*norm)(const nrg_norm_job *))
+{
+    nrg_norm_job now;
+    for (size_t row = job->row_begin, end; row < job->row_end; row = end) {
+        end = job->row_end - row > job->turn ? row + job->turn : job->row_end;
+        now = job->first;
+        now.row_begin = row * now.groups;
+        now.row_end = end * now.groups;
+        norm(&now);
+        now = job->second;
+        now.row_begin = row * now.groups;
+        now.row_end = end * now.groups;
+        norm(&now);
+    }
+}
+
+NRG_PATH_KERNEL(norm_sandwich, f32, norm_sandwich, norm_sandwich(job, NRG_PATH_NAME(norm_forward_f32)))
+NRG_PATH_KERNEL(norm_sandwich, f16, norm_sandwich, norm_sandwich(job, NRG_PATH_NAME(norm_forward_f16)))
+NRG_PATH_KERNEL(norm_sandwich, bf16, norm_sandwich, norm_sandwich(job, NRG_PATH_NAME(norm_forward_bf16)))
+
+#endif
