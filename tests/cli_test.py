@@ -1045,6 +1045,36 @@ def backward_of_channels_is_the_slope_of_forward():
             assert error <= 1e-5 * (1 + np.abs(slope).max()), f"d{name} {options}: off by {error:.3g}"
 
 
+# ---- results of sandwich ----------------------------------------------------------------------------------------------------------
+
+
+@test
+def sandwich_is_two_norms_in_turn():
+    for number, (one, two) in enumerate((("rms", "rms"), ("layer", "rms"), ("rms", "layer"), ("l2", "rms"))):
+        dtype = ("f4", "f2")[number % 2]
+        x, y, do, dr = (draw(3, 5, 24, dtype=dtype) for _ in range(4))
+        save(x=x, y=y, do=do, dr=dr, **{name: draw(24, dtype=dtype) for name in ("w1", "b1", "w2", "b2")})
+        kinds = ("--norm1", one, "--norm2", two)
+        weights = [part for name in ("w1", "b1", "w2", "b2") for part in (f"--{name}", f"{name}.npy")]
+        o, r = done("sandwich", "x.npy", "--y", "y.npy", *kinds, *weights, outputs=("o", "r"))
+        again = done("norm", "x.npy", "--y", "y.npy", "--residual", "after", f"--{one}", "--w", "w1.npy", "--b", "b1.npy")
+        assert again.tobytes() == r.tobytes(), kinds
+        save(r=r)
+        assert done("norm", "r.npy", f"--{two}", "--w", "w2.npy", "--b", "b2.npy").tobytes() == o.tobytes(), kinds
+        for isa in re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M):
+            assert done("sandwich", "x.npy", "--y", "y.npy", *kinds, *weights, "--isa", isa).tobytes() == o.tobytes(), isa
+        names = ("dx", "dy", "dw1", "db1", "dw2", "db2")
+        got = dict(zip(names, done("sandwich", "--backward", "x.npy", "--r-in", "r.npy", "--do", "do.npy", "--dr-in", "dr.npy", *kinds,
+                                   "--w1", "w1.npy", "--w2", "w2.npy", outputs=names)))
+        second = done("norm", "--backward", "--r-in", "r.npy", "--do", "do.npy", "--dr-in", "dr.npy", f"--{two}", "--w", "w2.npy", outputs=("dx", "dw", "db"))
+        save(through=second[0])
+        first = done("norm", "--backward", "x.npy", "--do", "through.npy", f"--{one}", "--w", "w1.npy", outputs=("dx", "dw", "db"))
+        for name, want in zip(names, (first[0], second[0], *first[1:], *second[1:])):
+            assert got[name].tobytes() == want.tobytes(), f"{name} of {kinds}"
+    save(none=np.zeros((0, 4), "f4"))
+    assert done("sandwich", "none.npy", "--y", "none.npy").shape == (0, 4)
+
+
 # ---- results of glu ---------------------------------------------------------------------------------------------------------------
 
 
@@ -2133,6 +2163,24 @@ def refuses_wrong_arguments_of_qkv():
 
 
 @test
+def refuses_wrong_arguments_of_sandwich():
+    save(x=draw(2, 4), y=draw(2, 4), half=draw(2, 4, dtype="f2"), other=draw(2, 5), none=np.zeros((2, 0), "f4"), w=draw(4), scalar=np.float32(1))
+    o = ("--o", "o.npy")
+    both = ("x.npy", "--y", "y.npy")
+    back = ("--backward", "x.npy", "--r-in", "y.npy", "--do", "y.npy")
+    for arguments, says in (
+        ((), "--x: needed"), (("x.npy", *o), "--y: needed"), (both, "--o: needed forward"), ((*both, *o, "--dx", "dx.npy"), "--dx: not taken forward"),
+        ((*both, *o, "--norm1", "batch"), "batch"), ((*both, *o, "--eps2", "-1"), "eps"), ((*both, *o, "--weight-offset", "nan"), "NaN"),
+        ((*both, *o, "--do", "y.npy"), "--do: not taken forward"), (back, "--dx: needed with --backward"),
+        ((*back, "--dx", "dx.npy", "--b1", "w.npy"), "--b1: not taken with --backward"), ((*back, "--dx", "dx.npy", *o), "--o: not taken with --backward"),
+        (("--backward", "x.npy", "--do", "y.npy", "--dx", "dx.npy"), "--r-in: needed"), (("none.npy", "--y", "none.npy", *o), "an element at least"),
+        (("scalar.npy", "--y", "y.npy", *o), "an element at least"), (("x.npy", "--y", "other.npy", *o), "shape (2, 5)"),
+        (("x.npy", "--y", "half.npy", *o), "beside"), ((*both, *o, "--w1", "y.npy"), "shape (2, 4)"),
+    ):
+        refused("sandwich", *arguments, says=says)
+
+
+@test
 def refuses_wrong_arguments_of_glu():
     save(a=draw(2, 4), b=draw(2, 4), odd=draw(2, 3), half=draw(2, 4, dtype="f2"), other=draw(2, 5), none=np.zeros((2, 0), "f4"), scalar=np.float32(1))
     o = ("--o", "o.npy")
@@ -2569,6 +2617,92 @@ nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *s, const nrg_norm_backw
         if (a->db && !idle("db is left out"))
             a->db[i] = (float)i + (float)fault("db") + (float)(fault("split of columns") && nth == 3);
     }
+    return NRG_OK;
+}
+
+/* Statistics do what a forward pass does, and elements nothing more. */
+nrg_status nrg_norm_statistics(const nrg_norm_spec *s, const nrg_norm_args *a, nrg_row_statistics *statistics, int ith, int nth)
+{
+    memset(statistics, 0, sizeof *statistics);
+    return nrg_norm_forward(s, a, ith, nth);
+}
+
+nrg_status nrg_norm_elements(const nrg_norm_spec *s, const nrg_norm_args *a, const nrg_row_statistics *statistics, int ith, int nth)
+{
+    (void)statistics;
+    if (fault("parts") && a->rows && ith == 0 && nth == 1)
+        *(char *)a->o ^= 1;
+    (void)s;
+    return NRG_OK;
+}
+
+/* x to r and o, by the two norms. */
+nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_spec *second, const nrg_norm_sandwich_args *a, int ith, int nth)
+{
+    const int wide = nrg_dtype_size(first->r_dtype) != nrg_dtype_size(first->dtype);
+    const size_t planes = a->rows2 ? a->rows2 : 1, rows = a->rows * planes;
+    nrg_norm_args one = nrg_norm_args_init(a->rows, a->x, a->r ? a->r : a->o), two = nrg_norm_args_init(a->rows, wide ? a->x : one.o, a->o);
+    one.rows2 = two.rows2 = a->rows2;
+    one.x_stride = a->x_stride;
+    one.x_stride2 = a->x_stride2;
+    one.o_stride = a->r ? a->r_stride : a->o_stride;
+    one.o_stride2 = a->r ? a->r_stride2 : a->o_stride2;
+    two.x_stride = wide ? a->x_stride : one.o_stride;
+    two.x_stride2 = wide ? a->x_stride2 : one.o_stride2;
+    two.o_stride = a->o_stride;
+    two.o_stride2 = a->o_stride2;
+    one.mean = a->mean1;
+    one.rstd = a->rstd1;
+    two.mean = a->mean2;
+    two.rstd = a->rstd2;
+    if (wide)
+        copy(first, a->rows, planes, a->r, a->r_stride, a->r_stride2, first->r_dtype, NULL, 0, 0, ith, nth);
+    if (wide)
+        one.o = a->o, one.o_stride = a->o_stride, one.o_stride2 = a->o_stride2;
+    nrg_norm_forward(first, &one, ith, nth);
+    nrg_norm_forward(second, &two, ith, nth);
+    for (size_t row = at(rows, ith, nth); row < at(rows, ith + 1, nth); row++) {
+        char *o = (char *)a->o + place(row, a->rows, a->o_stride, a->o_stride2);
+        if ((fault("sandwich") && first->dim > 30) || (fault("split sandwich") && nth == 3))
+            o[0] ^= 1;
+        if (fault("r of a sandwich") && a->r)
+            ((char *)a->r)[place(row, a->rows, a->r_stride, a->r_stride2)] ^= 1;
+        if (fault("second rstd") && a->rstd2)
+            a->rstd2[row * (second->groups ? second->groups : 1)] = 3;
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_norm_sandwich_backward_workspace(const nrg_norm_spec *first, const nrg_norm_spec *second, const nrg_norm_sandwich_backward_args *a,
+                                                size_t *bytes)
+{
+    (void)second;
+    *bytes = a->dw1 || a->db1 || a->dw2 || a->db2 ? 8 * first->dim : 0;
+    return NRG_OK;
+}
+
+/* Like the gradient of one norm for d_o, which is dx and dy. */
+nrg_status nrg_norm_sandwich_backward(const nrg_norm_spec *first, const nrg_norm_spec *second, const nrg_norm_sandwich_backward_args *a, int ith,
+                                      int nth)
+{
+    const size_t planes = a->rows2 ? a->rows2 : 1;
+    (void)second;
+    copy(first, a->rows, planes, a->dy, a->dy_stride, a->dy_stride2, first->y_dtype, a->d_o, a->d_o_stride, a->d_o_stride2, ith, nth);
+    copy(first, a->rows, planes, a->dx, a->dx_stride, a->dx_stride2, first->dtype, a->d_o, a->d_o_stride, a->d_o_stride2, ith, nth);
+    if (fault("dx of a sandwich") && a->rows)
+        *(char *)a->dx ^= 1;
+    return NRG_OK;
+}
+
+nrg_status nrg_norm_sandwich_backward_reduce(const nrg_norm_spec *first, const nrg_norm_spec *second, const nrg_norm_sandwich_backward_args *a,
+                                             int ith, int nth)
+{
+    nrg_norm_backward_args one = {.dw = a->dw1, .db = a->db1, .accumulate = a->accumulate},
+                           two = {.dw = a->dw2, .db = a->db2, .accumulate = a->accumulate};
+    nrg_norm_backward_reduce(first, &one, ith, nth);
+    nrg_norm_backward_reduce(second, &two, ith, nth);
+    if (fault("dw2 of a sandwich") && a->dw2 && ith == 0)
+        a->dw2[0] = 7;
     return NRG_OK;
 }
 
@@ -3269,8 +3403,9 @@ def faulty(fault, program=None, op=None, **more):
 @test_of_a_faulty_library
 def check_finds_a_faulty_path():
     faults = {
-        "norm_forward": ("bit", "zero", "rstd", "past the end", "before the start", "input", "split", "tail", "gate", "groups", "rstd of a group"),
+        "norm_forward": ("bit", "zero", "rstd", "past the end", "before the start", "input", "split", "tail", "gate", "groups", "rstd of a group", "parts"),
         "norm_backward": ("dx", "dy", "dz", "dw", "db", "after", "dr_in", "accumulate", "split of columns", "past the workspace"),
+        "norm_sandwich": ("sandwich", "r of a sandwich", "second rstd", "split sandwich", "dx of a sandwich", "dw2 of a sandwich"),
         "activation": ("activation", "one value"),
         "activation_backward": ("activation backward",),
         "glu": ("glu", "glu of pairs", "limit of glu", "glu of volumes"),
@@ -3385,8 +3520,7 @@ def help_and_version():
     assert run.status == 0 and re.fullmatch(r"nrg \d+\.\d+\.\d+\n", run.out) and not run.err, str(run)
     general = Run("--help")
     assert general.status == 0 and general.out == Run("help").out == Run("-h").out and not general.err, str(general)
-    for command in ("info", "check", "norm", "channel-norm", "glu", "quantize", "dequantize", "rope", "position"):
-    for command in ("info", "check", "norm", "channel-norm", "glu", "rope", "qkv", "position"):
+    for command in ("info", "check", "norm", "sandwich", "channel-norm", "glu", "quantize", "dequantize", "rope", "qkv", "position"):
         assert f"nrg {command} " in general.out
         run = Run(command, "--help")
         assert run.status == 0 and run.out.startswith(f"usage: nrg {command}") and not run.err, str(run)
@@ -3396,8 +3530,7 @@ def help_and_version():
 @test
 def a_report_nobody_receives_is_a_failure():
     with open("/dev/full", "w") as full:
-        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("channel-norm", "--help"), ("glu", "--help"), ("quantize", "--help"), ("dequantize", "--help"), ("rope", "--help"), ("position", "--help"),
-        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("channel-norm", "--help"), ("glu", "--help"), ("rope", "--help"), ("qkv", "--help"), ("position", "--help"),
+        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("sandwich", "--help"), ("channel-norm", "--help"), ("glu", "--help"), ("quantize", "--help"), ("dequantize", "--help"), ("rope", "--help"), ("qkv", "--help"), ("position", "--help"),
                           ("check", "--quick", "--isa", "scalar")):
             run = Run(*arguments, stdout=full)
             one_line(run)

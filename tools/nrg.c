@@ -24,6 +24,7 @@ static const struct {
     {"check", command_check, check_help},
 #ifndef NRG_NO_NORM
     {"norm", command_norm, norm_help},
+    {"sandwich", command_sandwich, sandwich_help},
 #endif
 #ifndef NRG_NO_CHANNEL
     {"channel-norm", command_channel_norm, channel_norm_help},
@@ -54,6 +55,7 @@ static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
                             "  nrg check          does every path of this CPU give the bits of the scalar one?\n"
 #ifndef NRG_NO_NORM
                             "  nrg norm           normalize the rows of a NumPy .npy file\n"
+                            "  nrg sandwich       norm, residual and norm of the rows of .npy files\n"
 #endif
 #ifndef NRG_NO_CHANNEL
                             "  nrg channel-norm   batch, group, instance or layer norm of a .npy file with channels\n"

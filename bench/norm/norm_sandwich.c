@@ -74,14 +74,14 @@ BENCH_FUNCTION_OF_TWO(backward_in_two, nrg_call_norm_sandwich_backward, both_bac
 #define SHAPES BENCH_SHAPES(shapes)
 static const bench_op ops[] = {
     {"sandwich", WEIGHTS | STORED, SHAPES, .function = &in_one},
-    {"norm,norm", WEIGHTS | STORED, SHAPES, .function = &in_two},
+    {"turns", WEIGHTS | STORED, SHAPES, .function = &in_two},
     {"sandwich-o", WEIGHTS, SHAPES, .function = &in_one},
     {"sandwich-layer", WEIGHTS | BIASES | STORED, SHAPES, .centred = 1, .function = &in_one},
-    {"layer,layer", WEIGHTS | BIASES | STORED, SHAPES, .centred = 1, .function = &in_two},
+    {"turns-layer", WEIGHTS | BIASES | STORED, SHAPES, .centred = 1, .function = &in_two},
     {"sandwich-backward", GRADIENTS, SHAPES, .function = &backward_in_one},
-    {"norm,norm-backward", GRADIENTS, SHAPES, .function = &backward_in_two},
+    {"turns-backward", GRADIENTS, SHAPES, .function = &backward_in_two},
     {"sandwich-backward-dw", GRADIENTS | SUMS, SHAPES, .function = &backward_in_one},
-    {"norm,norm-backward-dw", GRADIENTS | SUMS, SHAPES, .function = &backward_in_two},
+    {"turns-backward-dw", GRADIENTS | SUMS, SHAPES, .function = &backward_in_two},
 };
 
 static void prepare(const bench_case *c, void *const *part)
@@ -97,7 +97,7 @@ static void prepare(const bench_case *c, void *const *part)
 const bench_family bench_norm_sandwich = {
     .kernel = "norm_sandwich",
     BENCH_OPS(ops),
-    .quick_ops = "sandwich,norm,norm",
+    .quick_ops = "sandwich,turns",
     .quick_shapes = "1x4096,512x4096",
     .function = &in_one,
     .prepare = prepare,

@@ -83,6 +83,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
     first->y_f32 = c.sizes.type[NRG_NORM_TYPE_Y] == NRG_F32;
     first->after = 1;
     first->o_f32 = r_is_wide;
+    first->stream = nrg_is_far(c.bytes) ? 2 : 0; /* r is read again at once */
     fill_norm(second, two, c.sizes.type[NRG_SANDWICH_TYPE_W2]);
     second->x = r;
     second->x_stride = stride[R];

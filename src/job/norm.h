@@ -55,7 +55,7 @@ typedef struct nrg_norm_job {
     size_t row_begin, row_end; /* the share */
     int y_f32, r_f32, w_f32;   /* 1: that operand is f32 beside 16-bit x (for f32 x: always 1) */
     int after;                 /* y is added to the output, not before the norm */
-    int stream;                /* 1: non-temporal stores where the alignment allows them */
+    int stream; /* 1: non-temporal stores where the alignment allows them; 2: only reads are from beyond the caches */
     nrg_gate gate;
     nrg_activation activation;
     enum nrg_norm_part part; /* NRG_NORM_SUMS: o is NULL */

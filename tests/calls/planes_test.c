@@ -8,12 +8,12 @@
 
 #include "../../src/operands/activation.h"
 #include "../../src/operands/glu.h"
-#include "../../src/operands/norm.h"
+#include "../../src/operands/norm_sandwich.h"
 #include "../../src/operands/quantize.h"
 #include "../harness/element.h"
 #include "../harness/support.h"
 
-enum { PARTS = 2, PART_BYTES = 512, DIMS = 3 };
+enum { PARTS = 3, PART_BYTES = 512, DIMS = 3 };
 
 typedef struct planes_op {
     const char *name;
@@ -373,6 +373,47 @@ static nrg_status run_reduce(void *const *part, int ith, int nth)
     return nrg_norm_backward_reduce(part[SPEC], part[ARGS], ith, nth);
 }
 
+/* Both norms with one spec: the first's is the trial's. */
+static uint32_t draw_sandwich(void *const *part, nrg_dtype dtype, uint64_t *random)
+{
+    nrg_norm_spec *first = part[SPEC], *second = part[NRG_SANDWICH_SECOND];
+    *first = draw_norm(dtype, random);
+    first->gate = NRG_GATE_NONE;
+    first->activation = NRG_ACT_IDENTITY;
+    first->residual_mode = NRG_RESIDUAL_BEFORE;
+    first->weights = NRG_WEIGHTS_ROW;
+    *second = *first;
+    second->centred = !first->centred;
+    return (uint32_t)test_draw(random, (size_t)1 << NRG_SANDWICH_OPERANDS);
+}
+
+static uint32_t draw_sandwich_forward(void *const *part, nrg_dtype dtype, uint64_t *random)
+{
+    *(nrg_norm_sandwich_args *)part[NRG_SANDWICH_ARGS] = nrg_norm_sandwich_args_init(0, NULL, NULL, NULL, NULL);
+    return draw_sandwich(part, dtype, random) | NRG_BIT(NRG_SANDWICH_R);
+}
+
+static uint32_t draw_sandwich_backward(void *const *part, nrg_dtype dtype, uint64_t *random)
+{
+    *(nrg_norm_sandwich_backward_args *)part[NRG_SANDWICH_ARGS] = nrg_norm_sandwich_backward_args_init(0, NULL, NULL, NULL, NULL);
+    return draw_sandwich(part, dtype, random) | (uint32_t)test_draw(random, 8) << (NRG_SANDWICH_BACKWARD_OPERANDS - 3);
+}
+
+static nrg_status run_sandwich(void *const *part, int ith, int nth)
+{
+    return nrg_norm_sandwich_forward(part[SPEC], part[NRG_SANDWICH_SECOND], part[NRG_SANDWICH_ARGS], ith, nth);
+}
+
+static nrg_status run_sandwich_back(void *const *part, int ith, int nth)
+{
+    return nrg_norm_sandwich_backward(part[SPEC], part[NRG_SANDWICH_SECOND], part[NRG_SANDWICH_ARGS], ith, nth);
+}
+
+static nrg_status run_sandwich_reduce(void *const *part, int ith, int nth)
+{
+    return nrg_norm_sandwich_backward_reduce(part[SPEC], part[NRG_SANDWICH_SECOND], part[NRG_SANDWICH_ARGS], ith, nth);
+}
+
 static uint32_t draw_activation(void *const *part, nrg_dtype dtype, uint64_t *random)
 {
     const nrg_activation g = (nrg_activation)test_draw(random, NRG_ACTIVATION_COUNT);
@@ -445,6 +486,10 @@ static nrg_status run_dequantize(void *const *part, int ith, int nth) { return n
 
 static const planes_op ops[] = {
     {"norm_forward", &nrg_call_norm_forward, ROWS(ARGS, nrg_norm_args), draw_forward, run_forward, NULL, split_groups},
+    {"norm_sandwich", &nrg_call_norm_sandwich_forward, ROWS(NRG_SANDWICH_ARGS, nrg_norm_sandwich_args), draw_sandwich_forward,
+     run_sandwich, NULL, NULL},
+    {"norm_sandwich_backward", &nrg_call_norm_sandwich_backward, ROWS(NRG_SANDWICH_ARGS, nrg_norm_sandwich_backward_args),
+     draw_sandwich_backward, run_sandwich_back, run_sandwich_reduce, NULL},
     {"activation_rows", &nrg_call_activation_rows_forward, ROWS(0, nrg_activation_args), draw_activation, run_activation, NULL,
      NULL},
     {"norm_backward", &nrg_call_norm_backward, ROWS(ARGS, nrg_norm_backward_args), draw_backward, run_backward, run_reduce,

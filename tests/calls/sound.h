@@ -110,7 +110,7 @@ typedef struct sound_family {
     int count;
 } sound_family;
 
-extern const sound_family sound_activation, sound_bias, sound_channel, sound_embed, sound_norm, sound_quantize, sound_recurrent,
-    sound_relative, sound_rope;
+extern const sound_family sound_activation, sound_bias, sound_channel, sound_embed, sound_norm, sound_norm_sandwich,
+    sound_quantize, sound_recurrent, sound_relative, sound_rope;
 
 #endif

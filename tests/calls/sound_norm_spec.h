@@ -14,7 +14,10 @@
 #define NORM_F32(part, field, value, status) WRONG_F32(part, nrg_norm_spec, field, value, status)
 #define NORM_F64(part, field, value, status) WRONG_F64(part, nrg_norm_spec, field, value, status)
 
-#define WRONG_NORM_SPEC(part)                                                                                                    \
+#define WRONG_NORM_SPEC(part) WRONG_NORM_FORMULA(part), NORM_U32(part, activation, NRG_ACTIVATION_COUNT - 1, NRG_OK)
+
+/* Of norms that take no activation. */
+#define WRONG_NORM_FORMULA(part)                                                                                                 \
     NORM_U64(part, dim, 0, NRG_ERR_DIM), NORM_U64(part, groups, 5, NRG_ERR_DIM), NORM_U64(part, groups, SIZE_MAX, NRG_ERR_DIM),  \
         NORM_U64(part, groups, 1, NRG_OK), NORM_U64(part, groups, 2, NRG_OK),                                                    \
         NORM_U32(part, dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM), NORM_U32(part, dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                  \
@@ -25,7 +28,6 @@
         NORM_U32(part, eps_mode, NRG_EPS_NONE, NRG_OK), NORM_U32(part, eps_mode, NRG_EPS_NONE + 1, NRG_ERR_ENUM),                \
         NORM_U32(part, residual_mode, NRG_RESIDUAL_AFTER + 1, NRG_ERR_ENUM), NORM_U32(part, store, NRG_STORE_STREAM, NRG_OK),    \
         NORM_U32(part, store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM), NORM_U32(part, gate, NRG_GATE_POST + 1, NRG_ERR_ENUM),        \
-        NORM_U32(part, activation, NRG_ACTIVATION_COUNT - 1, NRG_OK),                                                            \
         NORM_U32(part, activation, NRG_ACTIVATION_COUNT, NRG_ERR_ENUM), NORM_U32(part, weights, NRG_WEIGHTS_GROUP, NRG_OK),      \
         NORM_U32(part, accuracy, NRG_ACCURACY_EXACT, NRG_OK), NORM_U32(part, accuracy, NRG_ACCURACY_EXACT + 1, NRG_ERR_ENUM),    \
         NORM_U32(part, reserved, 1, NRG_ERR_STRUCT_SIZE), NORM_F64(part, eps, -1e-6, NRG_ERR_EPS),                               \

@@ -21,6 +21,7 @@ unsigned long fences_streamed, fences_pending;
 /* The ops that choose how they store. All others keep to ordinary stores: a table or a sum is read again at once. */
 static const char *const streaming[] = {"norm_forward",
                                         "norm_backward",
+                                        "norm_sandwich",
                                         "activation",
                                         "activation_backward",
                                         "glu",

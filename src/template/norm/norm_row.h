@@ -111,7 +111,7 @@ NRG_INLINE norm_row row_at(const nrg_norm_job *job, size_t n, nrg_dtype D)
  * place. */
 NRG_INLINE int can_stream(const nrg_norm_job *job, const char *out, size_t stride, size_t group_bytes)
 {
-    return job->stream && (((uintptr_t)out | stride | (job->groups > 1 ? group_bytes : 0)) & 15) == 0 && out != job->x &&
+    return job->stream == 1 && (((uintptr_t)out | stride | (job->groups > 1 ? group_bytes : 0)) & 15) == 0 && out != job->x &&
            out != job->y && out != job->z;
 }
 

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include "../../src/operands/norm_sandwich.h"
+#include "sound_norm_spec.h"
+#include "sound_workspace.h"
+
+enum { FIRST = NRG_SANDWICH_FIRST, SECOND = NRG_SANDWICH_SECOND, ARGS = NRG_SANDWICH_ARGS, ROWS = 5, DIM = 12 };
+
+/* Plain; everything; 16 bits; wider dtypes beside 16 bits; four dimensions; the same where y repeats (backward: without). */
+enum { PLAIN, ALL, HALF, WIDE, PLANES, REPEATED, VARIANTS };
+
+#define WRONG_BOTH(type)                                                                                                         \
+    WRONG_NORM_FORMULA(FIRST), WRONG_U64(SECOND, nrg_norm_spec, dim, 0, NRG_ERR_DIM),                                            \
+        WRONG_U64(SECOND, nrg_norm_spec, dim, DIM + 1, NRG_ERR_DIM), WRONG_U64(FIRST, nrg_norm_spec, dim, DIM / 2, NRG_ERR_DIM), \
+        WRONG_U32(SECOND, nrg_norm_spec, dtype, NRG_F16, NRG_ERR_DTYPE),                                                         \
+        WRONG_U32(SECOND, nrg_norm_spec, w_dtype, NRG_F16, NRG_ERR_DTYPE),                                                       \
+        WRONG_U32(SECOND, nrg_norm_spec, eps_mode, NRG_EPS_NONE + 1, NRG_ERR_ENUM),                                              \
+        WRONG_U32(SECOND, nrg_norm_spec, reserved, 1, NRG_ERR_STRUCT_SIZE),                                                      \
+        WRONG_F64(SECOND, nrg_norm_spec, eps, -1, NRG_ERR_EPS), WRONG_F64(SECOND, nrg_norm_spec, c, INFINITY, NRG_ERR_CONSTANT), \
+        WRONG_U32(FIRST, nrg_norm_spec, gate, NRG_GATE_PRE, NRG_ERR_COMBINATION),                                                \
+        WRONG_U32(SECOND, nrg_norm_spec, gate, NRG_GATE_POST, NRG_ERR_COMBINATION),                                              \
+        WRONG_U32(FIRST, nrg_norm_spec, activation, NRG_ACT_RELU, NRG_ERR_COMBINATION),                                          \
+        WRONG_U32(SECOND, nrg_norm_spec, activation, NRG_ACT_RELU, NRG_ERR_COMBINATION),                                         \
+        WRONG_U32(FIRST, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_COMBINATION),                                 \
+        WRONG_U32(SECOND, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_COMBINATION),                                \
+        WITH_U64(FIRST, nrg_norm_spec, groups, 2),                                                                               \
+        WRONG_U32(FIRST, nrg_norm_spec, weights, NRG_WEIGHTS_GROUP, NRG_ERR_COMBINATION),                                        \
+        WITH_U64(SECOND, nrg_norm_spec, groups, 3),                                                                              \
+        WRONG_U32(SECOND, nrg_norm_spec, weights, NRG_WEIGHTS_GROUP, NRG_ERR_COMBINATION),                                       \
+        WRONG_U32(ARGS, type, reserved, 1, NRG_ERR_STRUCT_SIZE)
+
+static const sound_wrong wrong_forward[] = {
+    WRONG_BOTH(nrg_norm_sandwich_args),
+    WRONG_VARIANT(WIDE),
+    WRONG_U64(ARGS, nrg_norm_sandwich_args, r, 0, NRG_ERR_NULL),
+    WRONG_VARIANT(REPEATED),
+    WRONG_U64(ARGS, nrg_norm_sandwich_args, y_stride2, 1, NRG_OK),
+    WRONG_U32(ARGS, nrg_norm_sandwich_args, y_repeat, 8, NRG_ERR_ENUM),
+};
+
+static const sound_wrong wrong_backward[] = {
+    WRONG_BOTH(nrg_norm_sandwich_backward_args),
+    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, mean1, 3, NRG_OK), /* not centred */
+    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, mean2, 3, NRG_OK),
+    WRONG_VARIANT(ALL),
+    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, workspace_size, 4 * DIM * 8, NRG_OK),
+    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, workspace_size, 4 * DIM * 8 - 1, NRG_ERR_WORKSPACE),
+    WITH_U64(ARGS, nrg_norm_sandwich_backward_args, db2, 0),
+    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, workspace_size, 3 * DIM * 8, NRG_OK),
+    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, workspace, 0, NRG_ERR_NULL),
+};
+
+/* Of args only rows and the four sums are looked at. */
+static const sound_wrong wrong_workspace[] = {
+    WRONG_BOTH(nrg_norm_sandwich_backward_args),
+    WITH_U64(ARGS, nrg_norm_sandwich_backward_args, x, 3),
+    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, x_stride, 1, NRG_OK),
+    WRONG_VARIANT(ALL),
+    WITH_U64(FIRST, nrg_norm_spec, groups, 0),
+    WITH_U64(SECOND, nrg_norm_spec, groups, 0),
+    WITH_U64(FIRST, nrg_norm_spec, dim, SIZE_MAX / 32),
+    WRONG_U64(SECOND, nrg_norm_spec, dim, SIZE_MAX / 32, NRG_OK),
+    WITH_U64(FIRST, nrg_norm_spec, groups, 0),
+    WITH_U64(SECOND, nrg_norm_spec, groups, 0),
+    WITH_U64(FIRST, nrg_norm_spec, dim, SIZE_MAX / 32 + 1),
+    WRONG_U64(SECOND, nrg_norm_spec, dim, SIZE_MAX / 32 + 1, NRG_ERR_OVERFLOW),
+    WITH_U64(FIRST, nrg_norm_spec, groups, 0),
+    WITH_U64(SECOND, nrg_norm_spec, groups, 0),
+    WITH_U64(FIRST, nrg_norm_spec, dim, SIZE_MAX),
+    WRONG_U64(SECOND, nrg_norm_spec, dim, SIZE_MAX, NRG_ERR_OVERFLOW),
+};
+
+#define SIZES(type)                                                                                                              \
+    {                                                                                                                            \
+        {ARGS, NRG_AT(type, rows)}, {ARGS, NRG_AT(type, rows2)}, { ARGS, NRG_AT(type, rows3) }                                   \
+    }
+static const sound_size forward_sizes[] = SIZES(nrg_norm_sandwich_args), sizes[] = SIZES(nrg_norm_sandwich_backward_args);
+
+static void set_specs(void *const *part, int variant)
+{
+    nrg_norm_spec *first = part[FIRST], *second = part[SECOND];
+    *first = nrg_rms_norm_spec(DIM, 1e-6);
+    *second = variant == PLAIN ? nrg_rms_norm_spec(DIM, 1e-5) : nrg_layer_norm_spec(DIM, 1e-5);
+    if (variant == ALL) {
+        first->centred = 1;
+        first->groups = 2;
+        second->groups = 3;
+    }
+    if (variant == HALF || variant == REPEATED)
+        first->dtype = second->dtype = NRG_F16;
+    if (variant == WIDE) {
+        first->dtype = second->dtype = NRG_BF16;
+        first->y_dtype = first->r_dtype = second->w_dtype = NRG_F32;
+    }
+}
+
+static uint32_t set_up_forward(void *const *part, int variant)
+{
+    nrg_norm_sandwich_args *args = part[ARGS];
+    set_specs(part, variant);
+    *args = nrg_norm_sandwich_args_init(ROWS, NULL, NULL, NULL, NULL);
+    if (variant >= PLANES) {
+        args->rows = 3;
+        args->rows2 = args->rows3 = 2;
+        args->y_repeat = variant == REPEATED ? NRG_REPEAT_ROWS2 : NRG_REPEAT_NONE;
+    }
+    const uint32_t weights = NRG_BIT(NRG_SANDWICH_W1) | NRG_BIT(NRG_SANDWICH_W2),
+                   all = weights | NRG_BIT(NRG_SANDWICH_B1) | NRG_BIT(NRG_SANDWICH_B2) | NRG_BIT(NRG_SANDWICH_R) |
+                         NRG_BIT(NRG_SANDWICH_MEAN1) | NRG_BIT(NRG_SANDWICH_RSTD1) | NRG_BIT(NRG_SANDWICH_MEAN2) |
+                         NRG_BIT(NRG_SANDWICH_RSTD2);
+    return variant == PLAIN ? weights : variant == HALF ? weights | NRG_BIT(NRG_SANDWICH_R) : all;
+}
+
+static nrg_status run_forward(void *const *part, int ith, int nth)
+{
+    return nrg_norm_sandwich_forward(part[FIRST], part[SECOND], part[ARGS], ith, nth);
+}
+static nrg_status ask_forward(void *const *part)
+{
+    return nrg_norm_sandwich_forward_check(part[FIRST], part[SECOND], part[ARGS]);
+}
+
+#define OPERAND(name) NRG_BIT(NRG_SANDWICH_BACKWARD_##name)
+
+static uint32_t set_up_backward(void *const *part, int variant)
+{
+    nrg_norm_sandwich_backward_args *args = part[ARGS];
+    set_specs(part, variant);
+    *args = nrg_norm_sandwich_backward_args_init(ROWS, NULL, NULL, NULL, NULL);
+    if (variant >= PLANES) {
+        args->rows = 3;
+        args->rows2 = args->rows3 = 2;
+    }
+    const uint32_t usual = OPERAND(W1) | OPERAND(W2) | OPERAND(DR_IN) | OPERAND(DY),
+                   sums = OPERAND(DW1) | OPERAND(DB1) | OPERAND(DW2) | OPERAND(DB2);
+    return variant == PLAIN  ? OPERAND(W1) | OPERAND(W2)
+           : variant == ALL  ? usual | sums | OPERAND(MEAN1) | OPERAND(MEAN2)
+           : variant == HALF ? usual | OPERAND(DW1)
+                             : usual;
+}
+
+static nrg_status run_backward(void *const *part, int ith, int nth)
+{
+    return nrg_norm_sandwich_backward(part[FIRST], part[SECOND], part[ARGS], ith, nth);
+}
+static nrg_status ask_backward(void *const *part)
+{
+    return nrg_norm_sandwich_backward_check(part[FIRST], part[SECOND], part[ARGS]);
+}
+static nrg_status run_reduce(void *const *part, int ith, int nth)
+{
+    return nrg_norm_sandwich_backward_reduce(part[FIRST], part[SECOND], part[ARGS], ith, nth);
+}
+static nrg_status ask_reduce(void *const *part)
+{
+    return nrg_norm_sandwich_backward_reduce_check(part[FIRST], part[SECOND], part[ARGS]);
+}
+
+/* Without operands: sums are there or not. */
+static uint32_t set_up_workspace(void *const *part, int variant)
+{
+    static float any;
+    const uint32_t there = set_up_backward(part, variant);
+    nrg_norm_sandwich_backward_args *args = part[ARGS];
+    args->dw1 = there & OPERAND(DW1) ? &any : NULL;
+    args->db1 = there & OPERAND(DB1) ? &any : NULL;
+    args->dw2 = there & OPERAND(DW2) ? &any : NULL;
+    args->db2 = there & OPERAND(DB2) ? &any : NULL;
+    return 0;
+}
+
+RUN_WORKSPACE(run_workspace, nrg_norm_sandwich_backward_workspace, part[FIRST], part[SECOND], part[ARGS])
+
+/* A single block's sums are written with the rows. */
+static int is_one_block(void *const *part)
+{
+    const nrg_norm_sandwich_backward_args *args = part[ARGS];
+    return nrg_norm_block_count(nrg_all_rows(args->rows, args->rows2, args->rows3)) == 1;
+}
+
+#define SUMS (OPERAND(DW1) | OPERAND(DB1) | OPERAND(DW2) | OPERAND(DB2))
+static uint32_t spared_by_rows(void *const *part) { return is_one_block(part) ? 0 : SUMS; }
+static uint32_t spared_by_reduce(void *const *part)
+{
+    return OPERAND(DX) | OPERAND(DY) | OPERAND(WORKSPACE) | (is_one_block(part) ? SUMS : 0);
+}
+
+#define WRONG(options) .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = sizes, .size_count = NRG_COUNT(sizes)
+
+static const sound_call calls[] = {
+    {&nrg_call_norm_sandwich_forward, "norm_sandwich.h", "nrg_norm_sandwich_forward", 1, VARIANTS, set_up_forward, NULL,
+     run_forward, ask_forward, .wrong = wrong_forward, .wrong_count = NRG_COUNT(wrong_forward), .sizes = forward_sizes,
+     .size_count = NRG_COUNT(forward_sizes)},
+    {&nrg_call_norm_sandwich_backward, "norm_sandwich.h", "nrg_norm_sandwich_backward", 1, VARIANTS, set_up_backward, NULL,
+     run_backward, ask_backward, NULL, spared_by_rows, WRONG(wrong_backward)},
+    {&nrg_call_norm_sandwich_backward, "norm_sandwich.h", "nrg_norm_sandwich_backward_reduce", 1, VARIANTS, set_up_backward, NULL,
+     run_reduce, ask_reduce, NULL, spared_by_reduce, WRONG(wrong_backward)},
+    {&nrg_call_norm_sandwich_backward_workspace, "norm_sandwich.h", "nrg_norm_sandwich_backward_workspace", 0, VARIANTS,
+     set_up_workspace, NULL, run_workspace, WRONG(wrong_workspace)},
+};
+
+const sound_family sound_norm_sandwich = {"norm", calls, NRG_COUNT(calls)};

@@ -1,0 +1,235 @@
+/* nrg sandwich: nrg_norm_sandwich_forward and nrg_norm_sandwich_backward for .npy files.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include <nrg/nrg.h>
+
+#include "../commands.h"
+#include "../file_command.h"
+#include "../library.h"
+#include "../npy/arrays.h"
+
+const char sandwich_help[] =
+    "usage: nrg sandwich [OPTION]... X.npy --y Y.npy --o O.npy [--r R.npy]\n"
+    "       nrg sandwich --backward --do DO.npy --r-in R.npy [OPTION]... X.npy --dx DX.npy\n"
+    "\n"
+    "A norm, the residual, and a norm of the sum, of the rows of X:\n"
+    "\n"
+    "  r = y + norm1(x);  o = norm2(r)\n"
+    "\n"
+    "files, '<f4' or '<f2', in C order\n"
+    "  X.npy, -x, --x FILE      rows of x along the last axis\n"
+    "  --y FILE                 the residual, '<f4' or the dtype of x, with its shape\n"
+    "  --w1, --b1 FILE          weight and bias of norm1, one row\n"
+    "  --w2, --b2 FILE          those of norm2\n"
+    "  --do, --dr-in FILE       the gradients of o and, from elsewhere, of r (--backward)\n"
+    "  --r-in FILE              r of the forward pass (--backward)\n"
+    "  -o, --o FILE             the result, with the shape and dtype of x\n"
+    "  --r FILE                 r, with the dtype of x\n"
+    "  --dx, --dy FILE          the gradients of x and y\n"
+    "  --dw1, --db1, --dw2, --db2 FILE\n"
+    "                           those of the weights and biases, '<f4'\n"
+    "what is done\n"
+    "  --norm1, --norm2 KIND    rms (default), layer or l2\n"
+    "  --eps1, --eps2 E         default 1e-6; 1e-5 with layer, 1e-12 with l2\n"
+    "  --weight-offset O        added to every w of both norms, default 0\n"
+    "  --backward               gradients\n"
+    "  --isa NAME               scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
+
+enum { IN_X, IN_Y, IN_W1, IN_B1, IN_W2, IN_B2, IN_D_O, IN_DR_IN, IN_R, INPUTS };
+enum { OUT_O, OUT_R, OUT_DX, OUT_DY, OUT_DW1, OUT_DB1, OUT_DW2, OUT_DB2, OUTPUTS };
+enum { OPT_NORM1 = INPUTS + OUTPUTS, OPT_NORM2, OPT_EPS1, OPT_EPS2, OPT_WEIGHT_OFFSET, OPT_BACKWARD, OPT_ISA, OPT_HELP, OPTIONS };
+
+static const cli_option options[OPTIONS + 1] = {
+    [IN_X] = {"x", 'x', 1},
+    [IN_Y] = {"y", 0, 1},
+    [IN_W1] = {"w1", 0, 1},
+    [IN_B1] = {"b1", 0, 1},
+    [IN_W2] = {"w2", 0, 1},
+    [IN_B2] = {"b2", 0, 1},
+    [IN_D_O] = {"do", 0, 1},
+    [IN_DR_IN] = {"dr-in", 0, 1},
+    [IN_R] = {"r-in", 0, 1},
+    [INPUTS + OUT_O] = {"o", 'o', 1},
+    [INPUTS + OUT_R] = {"r", 0, 1},
+    [INPUTS + OUT_DX] = {"dx", 0, 1},
+    [INPUTS + OUT_DY] = {"dy", 0, 1},
+    [INPUTS + OUT_DW1] = {"dw1", 0, 1},
+    [INPUTS + OUT_DB1] = {"db1", 0, 1},
+    [INPUTS + OUT_DW2] = {"dw2", 0, 1},
+    [INPUTS + OUT_DB2] = {"db2", 0, 1},
+    [OPT_NORM1] = {"norm1", 0, 1},
+    [OPT_NORM2] = {"norm2", 0, 1},
+    [OPT_EPS1] = {"eps1", 0, 1},
+    [OPT_EPS2] = {"eps2", 0, 1},
+    [OPT_WEIGHT_OFFSET] = {"weight-offset", 0, 1},
+    [OPT_BACKWARD] = {"backward", 0, 0},
+    [OPT_ISA] = {"isa", 0, 1},
+    [OPT_HELP] = {"help", 'h', 0},
+    [OPTIONS] = {NULL, 0, 0},
+};
+
+typedef struct request {
+    nrg_norm_spec first, second;
+    size_t rows;
+} request;
+
+/* Which of the files go with what was asked for: needed, 1; not taken, -1. */
+static int check_files(const file_call *call)
+{
+    const int backward = call->value[OPT_BACKWARD] != NULL, forth = backward ? -1 : 0, back = backward ? 0 : -1;
+    const signed char wanted[INPUTS + OUTPUTS] = {
+        [IN_X] = 1,
+        [IN_Y] = backward ? -1 : 1,
+        [IN_B1] = (signed char)forth,
+        [IN_B2] = (signed char)forth,
+        [IN_D_O] = backward ? 1 : -1,
+        [IN_DR_IN] = (signed char)back,
+        [IN_R] = backward ? 1 : -1,
+        [INPUTS + OUT_O] = backward ? -1 : 1,
+        [INPUTS + OUT_R] = (signed char)forth,
+        [INPUTS + OUT_DX] = backward ? 1 : -1,
+        [INPUTS + OUT_DY] = (signed char)back,
+        [INPUTS + OUT_DW1] = (signed char)back,
+        [INPUTS + OUT_DB1] = (signed char)back,
+        [INPUTS + OUT_DW2] = (signed char)back,
+        [INPUTS + OUT_DB2] = (signed char)back,
+    };
+    for (int i = 0; i < INPUTS + OUTPUTS; i++) {
+        if (wanted[i] == 0 || !call->value[i] == (wanted[i] < 0))
+            continue;
+        complain("--%s: %s %s", options[i].name, wanted[i] > 0 ? "needed" : "not taken",
+                 backward ? "with --backward" : "forward");
+        return CLI_REFUSED;
+    }
+    return CLI_DONE;
+}
+
+static int ask(file_call *call)
+{
+    request *q = call->request;
+    if (!file_norm(call, OPT_NORM1, OPT_EPS1, &q->first) || !file_norm(call, OPT_NORM2, OPT_EPS2, &q->second) ||
+        !file_float(call, OPT_WEIGHT_OFFSET, &q->first.weight_offset) ||
+        (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")))
+        return CLI_REFUSED;
+    q->second.weight_offset = q->first.weight_offset;
+    /* the library's own word on the numbers, before files are read: no rows, so no pointer is followed */
+    const nrg_norm_sandwich_args args = nrg_norm_sandwich_args_init(0, NULL, NULL, NULL, NULL);
+    const nrg_status status = nrg_norm_sandwich_forward(&q->first, &q->second, &args, 0, 1);
+    return status == NRG_OK ? check_files(call) : library_answer(status);
+}
+
+/* Tensors have the shape of x, and its dtype; y may be f32. */
+static int check_input(const file_call *call, int input)
+{
+    const npy_array *array = &call->in[input], *x = &call->in[IN_X];
+    if (!array->data)
+        return CLI_DONE;
+    const int status = array_check_shape(array, file_in(call, input), &x->shape, file_in(call, IN_X));
+    if (status != CLI_DONE || array->dtype == x->dtype || (input == IN_Y && array->dtype == NRG_F32))
+        return status;
+    complain("%s: '%s' beside '%s' in %s", file_in(call, input), npy_descr(array->dtype), npy_descr(x->dtype),
+             file_in(call, IN_X));
+    return CLI_REFUSED;
+}
+
+static nrg_dtype weight_dtype(const file_call *call, int w, int b)
+{
+    return call->in[w].data ? call->in[w].dtype : call->in[b].data ? call->in[b].dtype : NRG_DTYPE_SAME;
+}
+
+static int read_specs(file_call *call, request *q)
+{
+    static const int tensors[] = {IN_Y, IN_D_O, IN_DR_IN, IN_R};
+    const npy_array *x = &call->in[IN_X];
+    char text[NPY_SHAPE_ROOM];
+    if (!x->shape.ndim || !x->shape.dims[x->shape.ndim - 1]) {
+        complain("%s: shape %s; its last axis has to have an element at least", file_in(call, IN_X),
+                 npy_shape_text(text, &x->shape));
+        return CLI_REFUSED;
+    }
+    q->first.dim = q->second.dim = x->shape.dims[x->shape.ndim - 1];
+    q->first.dtype = q->second.dtype = x->dtype;
+    q->rows = x->count / q->first.dim;
+    int status = CLI_DONE;
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0] && status == CLI_DONE; i++)
+        status = check_input(call, tensors[i]);
+    if (status == CLI_DONE)
+        status = file_check_weights(call, IN_W1, IN_B1, q->first.dim, IN_X);
+    if (status == CLI_DONE)
+        status = file_check_weights(call, IN_W2, IN_B2, q->first.dim, IN_X);
+    q->first.w_dtype = weight_dtype(call, IN_W1, IN_B1);
+    q->second.w_dtype = weight_dtype(call, IN_W2, IN_B2);
+    if (call->in[IN_Y].data)
+        q->first.y_dtype = call->in[IN_Y].dtype;
+    return status;
+}
+
+static int forward(const file_call *call, const request *q)
+{
+    nrg_norm_sandwich_args args = nrg_norm_sandwich_args_init(q->rows, call->in[IN_X].data, call->in[IN_Y].data,
+                                                              call->out[OUT_R].data, call->out[OUT_O].data);
+    args.w1 = call->in[IN_W1].data;
+    args.b1 = call->in[IN_B1].data;
+    args.w2 = call->in[IN_W2].data;
+    args.b2 = call->in[IN_B2].data;
+    return library_answer(nrg_norm_sandwich_forward(&q->first, &q->second, &args, 0, 1));
+}
+
+#ifndef NRG_NO_BACKWARD
+static int backward(file_call *call, const request *q)
+{
+    nrg_norm_sandwich_backward_args args = nrg_norm_sandwich_backward_args_init(q->rows, call->in[IN_X].data, call->in[IN_R].data,
+                                                                                call->in[IN_D_O].data, call->out[OUT_DX].data);
+    args.dr_in = call->in[IN_DR_IN].data;
+    args.w1 = call->in[IN_W1].data;
+    args.w2 = call->in[IN_W2].data;
+    args.dy = call->out[OUT_DY].data;
+    args.dw1 = call->out[OUT_DW1].data;
+    args.db1 = call->out[OUT_DB1].data;
+    args.dw2 = call->out[OUT_DW2].data;
+    args.db2 = call->out[OUT_DB2].data;
+    nrg_status status = nrg_norm_sandwich_backward_workspace(&q->first, &q->second, &args, &args.workspace_size);
+    const int taken = file_workspace(call, status, args.workspace_size, &args.workspace);
+    if (taken != CLI_DONE)
+        return taken;
+    status = nrg_norm_sandwich_backward(&q->first, &q->second, &args, 0, 1);
+    if (status == NRG_OK)
+        status = nrg_norm_sandwich_backward_reduce(&q->first, &q->second, &args, 0, 1);
+    return library_answer(status);
+}
+#endif
+
+static int compute(file_call *call)
+{
+    request *q = call->request;
+    int status = read_specs(call, q);
+    const npy_shape line = file_shape(1, &q->first.dim);
+    for (int i = 0; i < OUTPUTS && status == CLI_DONE; i++)
+        if (file_out(call, i))
+            status = file_reserve(call, i, i >= OUT_DW1 ? NRG_F32 : q->first.dtype, i >= OUT_DW1 ? &line : &call->in[IN_X].shape);
+    if (status != CLI_DONE)
+        return status;
+#ifndef NRG_NO_BACKWARD
+    if (call->value[OPT_BACKWARD])
+        return backward(call, q);
+#endif
+    return forward(call, q);
+}
+
+int command_sandwich(char **arguments)
+{
+    static const file_command command = {.name = "sandwich",
+                                         .help = sandwich_help,
+                                         .options = options,
+                                         .inputs = INPUTS,
+                                         .outputs = OUTPUTS,
+                                         .count = OPTIONS,
+                                         .operand = IN_X,
+                                         .ask = ask,
+                                         .compute = compute};
+    request q;
+    memset(&q, 0, sizeof q);
+    return file_command_run(&command, &q, arguments);
+}
