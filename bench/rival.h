@@ -24,7 +24,7 @@ typedef struct rival_job {
     size_t rows, dim, groups;
     size_t rows2, x_stride, x_stride2; /* rows in planes: of x, which lies otherwise than o does */
     float eps;
-    const void *x, *y, *z, *w, *b, *d_o, *dr_in;
+    const void *x, *y, *z, *w, *b, *w2, *d_o, *dr_in;
     const float *mean;
     void *o, *r, *dx, *dz;
     float *dw, *db;

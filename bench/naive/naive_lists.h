@@ -41,6 +41,11 @@ typedef struct naive_norm {
     F(layer_dx_backward, "layer-dx", .centred = 1)                                                                               \
     F(rms_silu_post_backward, "rms+silu-post", .weight = 1, NAIVE_POST(SILU))
 
+/* RMSNorm, + y, RMSNorm; the same whoever calls. */
+#define EACH_SANDWICH(F)                                                                                                         \
+    F(sandwich, "sandwich", 0)                                                                                                   \
+    F(sandwich_turns, "turns", 0)
+
 #define EACH_ACTIVATION(F)                                                                                                       \
     F(identity, "identity", NRG_ACT_IDENTITY)                                                                                    \
     F(sigmoid, "sigmoid", NRG_ACT_SIGMOID)                                                                                       \

@@ -62,6 +62,35 @@ INLINE void NAME(forward)(const rival_job *job, naive_norm how)
         }
 }
 
+/* A norm, + y, and a norm of the sum; w and w2. */
+INLINE void NAME(sandwich_rows)(const rival_job *job)
+{
+    const rival_job j = *job;
+    const size_t n = j.dim;
+    for (size_t row = 0; row < j.rows; row++) {
+        const ELEMENT *restrict x = (const ELEMENT *)j.x + row * n, *restrict y = (const ELEMENT *)j.y + row * n,
+                                *restrict w = j.w, *restrict w2 = j.w2;
+        ELEMENT *restrict r = (ELEMENT *)j.r + row * n, *restrict o = (ELEMENT *)j.o + row * n;
+        float squares = 0;
+        for (size_t i = 0; i < n; i++)
+            squares += LOAD(x, i) * LOAD(x, i);
+        const float one = 1 / sqrtf(squares / (float)n + j.eps);
+        squares = 0;
+        for (size_t i = 0; i < n; i++) {
+            STORE(r, i, LOAD(y, i) + LOAD(x, i) * one * LOAD(w, i));
+            squares += LOAD(r, i) * LOAD(r, i);
+        }
+        const float two = 1 / sqrtf(squares / (float)n + j.eps);
+        for (size_t i = 0; i < n; i++)
+            STORE(o, i, LOAD(r, i) * two * LOAD(w2, i));
+    }
+}
+
+#define SANDWICH(name, op, ...)                                                                                                  \
+    static void NAME(name)(const rival_job *job) { NAME(sandwich_rows)(job); }
+EACH_SANDWICH(SANDWICH)
+#undef SANDWICH
+
 INLINE void NAME(backward_row)(naive_norm how, size_t n, float eps, float mean, const ELEMENT *restrict x,
                                const ELEMENT *restrict z, const ELEMENT *restrict d_o, const ELEMENT *restrict dr_in,
                                const ELEMENT *restrict w, ELEMENT *restrict dx, ELEMENT *restrict dz, float *restrict dw,

@@ -59,6 +59,7 @@ INLINE uint16_t bf16_of(float value)
 #define BOTH(kernel, op, name) {kernel, op, NRG_F32, name##_f32}, {kernel, op, NRG_BF16, name##_bf16},
 #define FORWARD(name, op, ...) BOTH("norm_forward", op, name)
 #define BACKWARD(name, op, ...) BOTH("norm_backward", op, name)
+#define SANDWICH(name, op, ...) BOTH("norm_sandwich", op, name)
 #define ACTIVATION(name, op, ...) BOTH("activation", op, name)
 #define SLOPE(name, op, ...) BOTH("activation_backward", op, name)
 #define GLU(name, op, ...) BOTH("glu", op, name)
@@ -69,7 +70,7 @@ INLINE uint16_t bf16_of(float value)
 #define NORM_ROPE(name, op, ...) BOTH("norm_rope", op, name)
 #define QKV(name, op, ...) BOTH("qkv", op, name)
 const rival_loop NAIVE_LOOPS[] = {
-    EACH_FORWARD(FORWARD) EACH_BACKWARD(BACKWARD) EACH_ACTIVATION(ACTIVATION) EACH_SLOPE(SLOPE) EACH_GLU(GLU)
-        EACH_GLU_BACKWARD(GLU_BACKWARD) EACH_CHANNEL_FORWARD(CHANNEL_FORWARD) EACH_CHANNEL_BACKWARD(CHANNEL_BACKWARD)
-            EACH_ROPE(ROPE) EACH_NORM_ROPE(NORM_ROPE) EACH_QKV(QKV){.kernel = NULL},
+    EACH_FORWARD(FORWARD) EACH_BACKWARD(BACKWARD) EACH_SANDWICH(SANDWICH) EACH_ACTIVATION(ACTIVATION) EACH_SLOPE(SLOPE)
+        EACH_GLU(GLU) EACH_GLU_BACKWARD(GLU_BACKWARD) EACH_CHANNEL_FORWARD(CHANNEL_FORWARD)
+            EACH_CHANNEL_BACKWARD(CHANNEL_BACKWARD) EACH_ROPE(ROPE) EACH_NORM_ROPE(NORM_ROPE) EACH_QKV(QKV){.kernel = NULL},
 };

@@ -94,6 +94,23 @@ static void prepare(const bench_case *c, void *const *part)
             nrg_norm_sandwich_backward_args_init(c->shape.rows, NULL, NULL, NULL, NULL);
 }
 
+/* Of the ops that the naive loops know. */
+static void rival_of(const bench_case *c, void *const *part, rival_job *job)
+{
+    const nrg_norm_sandwich_args *a = part[NRG_SANDWICH_ARGS];
+    *job = (rival_job){
+        .rows = a->rows,
+        .dim = c->shape.dim,
+        .eps = (float)((const nrg_norm_spec *)part[NRG_SANDWICH_FIRST])->eps,
+        .x = a->x,
+        .y = a->y,
+        .w = a->w1,
+        .w2 = a->w2,
+        .o = a->o,
+        .r = a->r,
+    };
+}
+
 const bench_family bench_norm_sandwich = {
     .kernel = "norm_sandwich",
     BENCH_OPS(ops),
@@ -101,4 +118,5 @@ const bench_family bench_norm_sandwich = {
     .quick_shapes = "1x4096,512x4096",
     .function = &in_one,
     .prepare = prepare,
+    .rival_job = rival_of,
 };

@@ -115,7 +115,7 @@ NRG_API const char *nrg_dtype_name(nrg_dtype dtype);
 
 /* Families of functions, each of which a build may leave out; a call of a function that is not there does not link.
  *
- *   norm        norm.h, norm_backward.h
+ *   norm        norm.h, norm_parts.h, norm_backward.h, norm_sandwich.h
  *   activation  activation.h, glu.h
  *   channel     channel_norm.h, channel_norm_backward.h
  *   rope        rope.h, sinusoidal.h; and norm_rope.h and qkv.h, where norm is there too
