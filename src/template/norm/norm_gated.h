@@ -282,7 +282,8 @@ NRG_INLINE enum nrg_norm_way way_of_given(uint64_t elements, int fast, double in
     if (elements == NRG_NORM_EXACT || elements == NRG_NORM_DOUBLE || (elements == NRG_NORM_FAST && fast))
         return (enum nrg_norm_way)elements;
     const double squared = factor * factor;
-    return fast & (inverse <= 0x1p40) & (squared >= 0x1p-80) & (squared <= 0x1p80) ? NRG_NORM_FAST : NRG_NORM_DOUBLE;
+    const int room = (inverse <= 0x1p40) & (squared >= 0x1p-80) & (squared <= 0x1p80);
+    return fast && room ? NRG_NORM_FAST : NRG_NORM_DOUBLE;
 }
 
 /* The multipliers of row n from given statistics. Returns how its elements are to be done. */
