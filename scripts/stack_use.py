@@ -18,7 +18,8 @@ INDIRECT = "__indirect_call"
 DTYPE = "(f32|f16|bf16)"
 KERNEL = re.compile(rf"nrg_(scalar|avx2|avx512|neon|generic)_\w+_{DTYPE}")
 # Functions that call through a pointer while they hold much themselves, or that call no kernel: all that they can reach.
-REACHES = {"calls/norm.c:forward": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}",
+REACHES = {"nrg_norm_forward": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}|calls/norm.c:\w+",
+           "calls/norm.c:forward": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}",
            "calls/norm_backward.c:run": rf"nrg_[a-z0-9]+_norm_backward_{DTYPE}",
            "nrg_norm_sandwich_forward": rf"nrg_[a-z0-9]+_norm_sandwich_{DTYPE}",
            "calls/norm_sandwich.c:run_planes": rf"nrg_[a-z0-9]+_norm_sandwich_{DTYPE}",
