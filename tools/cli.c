@@ -186,7 +186,7 @@ int cli_integers(const char *option, const char *text, int room, long long least
 
 int cli_word(const char *option, const char *text, const char *const *words)
 {
-    char list[128] = "";
+    char list[256] = "";
     for (int i = 0; words[i]; i++) {
         if (strcmp(words[i], text) == 0)
             return i;

@@ -95,9 +95,11 @@ NRG_INLINE int act_is_staged(nrg_activation g, act_mode mode)
 /* n is a multiple of ACT_STEP. */
 static __attribute__((noinline)) void act_staged(nrg_activation g, act_mode mode, act_data a, size_t n, unsigned how)
 {
-    float value[ACT_BLOCK], rise[ACT_BLOCK];
+    enum { SOME = 128 }; /* below the deepest calls: 1 KB */
+    float value[SOME], rise[SOME];
+    _Static_assert(SOME % ACT_STEP == 0, "made of whole steps");
     for (size_t i = 0, some; i < n; i += some) {
-        some = n - i < ACT_BLOCK ? n - i : ACT_BLOCK;
+        some = n - i < SOME ? n - i : SOME;
         const act_data part = {a.in + i, NULL, value, rise, NULL, a.alpha, 0, 0};
         if (mode == ACT_TIMES)
             act_values(g, part, some, 0);
