@@ -108,8 +108,8 @@ static turning turning_of(const nrg_rope_spec *s)
 int nrg_rope_turns_exist(const nrg_rope_spec *s, size_t pairs)
 {
     /* where nothing makes a pair faster than a radian a position, as in most models, none has to be computed for this */
-    int is_slow = s->freq_base >= 1 && s->freq_scale <= 1 && s->ext_factor == 0 &&
-                  (s->scaling == NRG_ROPE_SCALING_NONE || s->factor >= 1);
+    int is_slow =
+        s->freq_base >= 1 && s->freq_scale <= 1 && s->ext_factor == 0 && (s->scaling == NRG_ROPE_SCALING_NONE || s->factor >= 1);
     for (size_t p = 0; s->freq_factors && p < pairs; p++) {
         if (!(s->freq_factors[p] > 0 && s->freq_factors[p] <= FLT_MAX))
             return 0;
