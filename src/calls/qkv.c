@@ -10,24 +10,36 @@
 
 enum { Q, K, V, TENSORS };
 
+/* What q, k and v have each of their own. */
+typedef struct qkv_tensor {
+    const char *x;
+    char *o;
+    size_t x_head_stride, x_token_stride, o_head_stride, o_token_stride, heads, dim;
+    const char *w, *b;
+    nrg_dtype o_dtype;
+    int is_quantized;
+} qkv_tensor;
+
 /* A call whose arguments are sound. */
 typedef struct qkv_call {
     nrg_rope_spec spec;
     nrg_qkv_slice slice;
-    qkv_table table;          /* of all tokens */
-    nrg_qkv_job job[TENSORS]; /* of all tokens, without table, block and rows */
+    qkv_table table; /* of the tokens that are next */
+    qkv_tensor tensor[TENSORS];
+    nrg_qkv_job job; /* of one after the other: what they have in common */
     void *workspace;
     size_t tokens, heads, slices; /* heads: of a token's q, k and v together */
-    int keep, is_turned;          /* is_turned: there is q or k */
+    const int64_t *slots;
+    const int32_t *positions;
+    int32_t first;
+    int keep, is_turned, stream; /* is_turned: there is q or k */
     nrg_dtype dtype;
 } qkv_call;
 
-static inline void set_norm(nrg_norm_job *job, const nrg_norm_spec *norm, const float *w, const float *b)
+static inline void set_norm(nrg_norm_job *job, const nrg_norm_spec *norm)
 {
     const size_t groups = norm->groups ? norm->groups : 1;
     *job = (nrg_norm_job){
-        .w = (const char *)w,
-        .b = (const char *)b,
         .dim = norm->dim / groups,
         .groups = groups,
         .y_f32 = 1,
@@ -44,20 +56,6 @@ static inline size_t bytes_of(const nrg_checked *c, unsigned type, size_t heads,
     return c->sizes.n[NRG_QKV_N_TOKENS] * heads * dim * nrg_element_bytes(NRG_ELEMENT_CHOSEN + type, &c->sizes);
 }
 
-static inline void set_rows(nrg_qkv_job *job, const nrg_checked *c, int i, const void *x, void *o, size_t heads, size_t dim)
-{
-    job->turn.rope.x = x;
-    job->turn.rope.o = o;
-    job->turn.rope.x_head_stride = c->stride[NRG_QKV_Q + i][0];
-    job->turn.rope.x_token_stride = c->stride[NRG_QKV_Q + i][1];
-    job->turn.rope.o_head_stride = c->stride[NRG_QKV_Q_O + i][0];
-    job->turn.rope.o_token_stride = c->stride[NRG_QKV_Q_O + i][1];
-    job->turn.rope.heads = heads;
-    job->turn.rope.dim = dim;
-    job->o_dtype = c->sizes.type[NRG_QKV_TYPE_Q_O + i];
-    job->is_quantized = 0;
-}
-
 static void fill_jobs(qkv_call *call, const nrg_checked *c)
 {
     const nrg_norm_spec *norm = c->part[NRG_QKV_NORM];
@@ -67,34 +65,36 @@ static void fill_jobs(qkv_call *call, const nrg_checked *c)
     const void *const x[TENSORS] = {a->q, a->k, a->v};
     void *const o[TENSORS] = {a->q_o, a->k_o, a->v_o};
     size_t bytes = 0;
-    for (unsigned i = 0; i < TENSORS; i++)
+    for (unsigned i = 0; i < TENSORS; i++) {
         bytes += bytes_of(c, NRG_QKV_TYPE_X, heads[i], dims[i]) + bytes_of(c, NRG_QKV_TYPE_Q_O + i, heads[i], dims[i]);
-    const int has_norm = nrg_qkv_has_norm(norm), stream = nrg_wants_stream_past_l3(a->store, bytes), far = nrg_is_far(bytes);
-    for (int i = 0; i < TENSORS; i++) {
-        nrg_qkv_job *job = &call->job[i];
-        if (!heads[i]) {
-            job->turn.rope.heads = 0;
-            continue;
-        }
-        set_rows(job, c, i, x[i], o[i], heads[i], dims[i]);
-        if (i != Q)
-            job->is_quantized = (i == K ? a->k_o_format : a->v_o_format) != NRG_QUANT_NONE;
-        job->slots = i == Q ? NULL : a->slots;
-        job->has_norm = has_norm;
-        job->is_copy = i == V;
-        if (i == V)
-            continue;
-        if (has_norm)
-            set_norm(&job->turn.norm, norm, i == Q ? a->q_w : a->k_w, i == Q ? a->q_b : a->k_b);
-        job->turn.rope.positions = NULL;
-        job->turn.rope.table_stride = 2 * pairs * sizeof(float);
-        job->turn.rope.offset = a->offset;
-        job->turn.rope.pairs = pairs;
-        job->turn.rope.interleaved = call->spec.mode == NRG_ROPE_NORMAL;
-        job->turn.rope.backward = a->backward != 0;
-        job->turn.rope.stream = i == Q && stream;
-        job->turn.rope.far = far;
+        call->tensor[i] = (qkv_tensor){
+            .x = x[i],
+            .o = o[i],
+            .x_head_stride = c->stride[NRG_QKV_Q + i][0],
+            .x_token_stride = c->stride[NRG_QKV_Q + i][1],
+            .o_head_stride = c->stride[NRG_QKV_Q_O + i][0],
+            .o_token_stride = c->stride[NRG_QKV_Q_O + i][1],
+            .heads = heads[i],
+            .dim = dims[i],
+            .w = i == Q ? (const char *)a->q_w : (const char *)a->k_w,
+            .b = i == Q ? (const char *)a->q_b : (const char *)a->k_b,
+            .o_dtype = c->sizes.type[NRG_QKV_TYPE_Q_O + i],
+            .is_quantized = i != Q && (i == K ? a->k_o_format : a->v_o_format) != NRG_QUANT_NONE,
+        };
     }
+    nrg_qkv_job *job = &call->job;
+    job->has_norm = nrg_qkv_has_norm(norm);
+    if (job->has_norm)
+        set_norm(&job->turn.norm, norm);
+    call->slots = a->slots;
+    call->stream = nrg_wants_stream_past_l3(a->store, bytes);
+    job->turn.rope.positions = NULL;
+    job->turn.rope.table_stride = 2 * pairs * sizeof(float);
+    job->turn.rope.offset = a->offset;
+    job->turn.rope.pairs = pairs;
+    job->turn.rope.interleaved = call->spec.mode == NRG_ROPE_NORMAL;
+    job->turn.rope.backward = a->backward != 0;
+    job->turn.rope.far = nrg_is_far(bytes);
 }
 
 /* In a frame of its own: what checking takes shall not lie below the kernels. Frequencies are not looked at. */
@@ -122,7 +122,8 @@ static __attribute__((noinline)) nrg_status make_call(qkv_call *call, const nrg_
     call->dtype = a->dtype;
     call->table.axes = n[NRG_QKV_N_AXES];
     call->table.positions_stride = c.stride[NRG_QKV_POSITIONS][0];
-    call->table.args = (nrg_rope_table_args){.positions = a->positions, .first = a->first};
+    call->positions = a->positions;
+    call->first = a->first;
     fill_jobs(call, &c);
     return NRG_OK;
 }
@@ -139,44 +140,48 @@ static void run_units(qkv_call *call, const qkv_slice *slice, size_t begin, size
 {
     const size_t token = begin / call->heads, tokens = (end - 1) / call->heads + 1 - token;
     if (call->is_turned) {
-        qkv_table table = call->table;
-        table.args.tokens = tokens;
-        table.args.frequencies = slice->frequencies;
-        table.args.magnitude = slice->kept->magnitude;
-        table.args.table = slice->table;
-        if (table.args.positions)
-            table.args.positions += token;
-        else
-            table.args.first += (int32_t)token;
-        qkv_make_table(slice, &call->spec, &table, call->keep);
+        nrg_rope_table_args *const table = &call->table.args;
+        table->tokens = tokens;
+        table->frequencies = slice->frequencies;
+        table->magnitude = slice->kept->magnitude;
+        table->table = slice->table;
+        table->positions = call->positions ? call->positions + token : NULL;
+        table->first = call->positions ? 0 : call->first + (int32_t)token;
+        qkv_make_table(slice, &call->spec, &call->table, call->keep);
     }
     size_t before = 0;
     begin -= token * call->heads;
     end -= token * call->heads;
+    nrg_qkv_job *const job = &call->job;
+    nrg_rope_job *const rope = &job->turn.rope;
+    rope->table = (const char *)slice->table;
+    job->block = slice->block;
+    job->block_rows = slice->block_rows;
     for (int i = 0; i < TENSORS; i++) {
-        nrg_qkv_job *const job = &call->job[i];
-        nrg_rope_job *const rope = &job->turn.rope;
-        const size_t heads = rope->heads;
-        if (!heads)
+        const qkv_tensor *const t = &call->tensor[i];
+        if (!t->heads)
             continue;
-        rope->begin = rows_before(begin, call->heads, before, heads);
-        rope->end = rows_before(end, call->heads, before, heads);
-        before += heads;
+        rope->begin = rows_before(begin, call->heads, before, t->heads);
+        rope->end = rows_before(end, call->heads, before, t->heads);
+        before += t->heads;
         if (rope->begin == rope->end)
             continue;
-        const char *const x = rope->x;
-        char *const o = rope->o;
-        const int64_t *const slots = job->slots;
-        rope->x = x + token * rope->x_token_stride;
-        rope->o = slots ? o : o + token * rope->o_token_stride;
-        rope->table = (const char *)slice->table;
-        job->slots = slots ? slots + token : NULL;
-        job->block = slice->block;
-        job->block_rows = slice->block_rows;
+        job->slots = i != Q && call->slots ? call->slots + token : NULL;
+        job->is_copy = i == V;
+        job->is_quantized = t->is_quantized;
+        job->o_dtype = t->o_dtype;
+        job->turn.norm.w = t->w;
+        job->turn.norm.b = t->b;
+        rope->x = t->x + token * t->x_token_stride;
+        rope->o = job->slots ? t->o : t->o + token * t->o_token_stride;
+        rope->x_head_stride = t->x_head_stride;
+        rope->x_token_stride = t->x_token_stride;
+        rope->o_head_stride = t->o_head_stride;
+        rope->o_token_stride = t->o_token_stride;
+        rope->heads = t->heads;
+        rope->dim = t->dim;
+        rope->stream = i == Q && call->stream;
         NRG_ACTIVE_KERNEL(qkv, call->dtype)(job);
-        rope->x = x;
-        rope->o = o;
-        job->slots = slots;
     }
 }
 

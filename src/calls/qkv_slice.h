@@ -1,4 +1,5 @@
-/* What a share keeps in its slice of the workspace: frequencies, and the table of its tokens.
+/* What a share keeps in its slice of the workspace: frequencies, and the table of its tokens. What is made is made in frames of
+ * its own, which do not lie below the kernels.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_CALLS_QKV_SLICE_H
@@ -54,7 +55,7 @@ static inline int qkv_has_frequencies(const qkv_slice *s, const nrg_rope_spec *s
 }
 
 /* Frequencies into the slice, where they are not there. 0, and nothing is written: there are none. */
-static inline int qkv_make_frequencies(const qkv_slice *s, const nrg_rope_spec *spec, size_t pairs, int keep)
+static __attribute__((noinline)) int qkv_make_frequencies(const qkv_slice *s, const nrg_rope_spec *spec, size_t pairs, int keep)
 {
     nrg_qkv_kept *k = s->kept;
     double magnitude;

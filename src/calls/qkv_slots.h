@@ -63,7 +63,8 @@ static inline nrg_status qkv_check_slots(const int64_t *slots, size_t tokens, si
     }
     if (rise)
         return NRG_OK;
-    return (tokens <= QKV_SLOTS_FEW ? qkv_few_slots_differ : qkv_many_slots_differ)(slots, tokens) ? NRG_OK : NRG_ERR_OVERLAP;
+    const int differ = tokens <= QKV_SLOTS_FEW ? qkv_few_slots_differ(slots, tokens) : qkv_many_slots_differ(slots, tokens);
+    return differ ? NRG_OK : NRG_ERR_OVERLAP;
 }
 
 #endif

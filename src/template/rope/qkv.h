@@ -141,8 +141,8 @@ NRG_INLINE void qkv_take(nrg_rope_job *part, const nrg_rope_job *all, size_t tok
     part->table = all->table + token * all->table_stride;
 }
 
-/* From a dtype to the same. */
-NRG_INLINE void qkv_straight(const nrg_qkv_job *job, nrg_dtype D)
+/* From a dtype to the same. Not inline: its part of a job does not lie below the other way. */
+static __attribute__((noinline)) void qkv_straight(const nrg_qkv_job *job, nrg_dtype D)
 {
     if (!job->slots) {
         qkv_turn(&job->turn, job->has_norm, D);
