@@ -23,11 +23,10 @@ typedef struct qkv_tensor {
 /* A call whose arguments are sound. */
 typedef struct qkv_call {
     nrg_rope_spec spec;
-    nrg_qkv_slice slice;
+    qkv_slice slice; /* of the share, where it has one */
     qkv_table table; /* of the tokens that are next */
     qkv_tensor tensor[TENSORS];
-    nrg_qkv_job job; /* of one after the other: what they have in common */
-    void *workspace;
+    nrg_qkv_job job;              /* of one after the other: what they have in common */
     size_t tokens, heads, slices; /* heads: of a token's q, k and v together */
     const int64_t *slots;
     const int32_t *positions;
@@ -115,9 +114,10 @@ static __attribute__((noinline)) nrg_status make_call(qkv_call *call, const nrg_
     if (a->slots && (status = qkv_check_slots(a->slots, a->tokens, a->slot_count)) != NRG_OK)
         return status;
     call->spec = *(const nrg_rope_spec *)c.part[NRG_QKV_ROPE];
-    call->slice = nrg_qkv_slice_of(a, n[NRG_QKV_N_FACTORS], n[NRG_QKV_N_AXES]);
-    call->workspace = a->workspace;
+    const nrg_qkv_slice slice = nrg_qkv_slice_of(a, n[NRG_QKV_N_FACTORS], n[NRG_QKV_N_AXES]);
     call->slices = nrg_or_one(a->slices);
+    if ((size_t)ith < call->slices)
+        call->slice = qkv_slice_at(a->workspace, &slice, (size_t)ith);
     call->keep = a->keep != 0;
     call->dtype = a->dtype;
     call->table.axes = n[NRG_QKV_N_AXES];
@@ -194,14 +194,14 @@ nrg_status nrg_qkv(const nrg_rope_spec *rope, const nrg_norm_spec *norm, const n
     const size_t pairs = nrg_rope_pairs_of(&call.spec);
     if ((size_t)ith >= call.slices)
         return !call.is_turned || nrg_rope_turns_exist(&call.spec, pairs) ? NRG_OK : NRG_ERR_CONSTANT;
-    const qkv_slice slice = qkv_slice_at(call.workspace, &call.slice, (size_t)ith);
-    if (call.is_turned && !qkv_make_frequencies(&slice, &call.spec, pairs, call.keep))
+    const qkv_slice *const slice = &call.slice;
+    if (call.is_turned && !qkv_make_frequencies(slice, &call.spec, pairs, call.keep))
         return NRG_ERR_CONSTANT;
     const int shares = (size_t)nth < call.slices ? nth : (int)call.slices;
     const size_t units = call.tokens * call.heads, end = nrg_share(units, ith + 1, shares);
     for (size_t unit = nrg_share(units, ith, shares); unit < end;) {
-        const size_t most = (unit / call.heads + slice.rows) * call.heads, past = most < end ? most : end;
-        run_units(&call, &slice, unit, past);
+        const size_t most = (unit / call.heads + slice->rows) * call.heads, past = most < end ? most : end;
+        run_units(&call, slice, unit, past);
         unit = past;
     }
     return NRG_OK;

@@ -88,9 +88,9 @@ static __attribute__((noinline)) void qkv_quantize_rows(const char *x, size_t x_
 /* ---- rows of a job ---- */
 
 /* Rows of one token to their output. */
-NRG_INLINE void qkv_finish(const nrg_qkv_job *job, const char *x, size_t x_stride, nrg_dtype X, char *o, size_t count)
+NRG_INLINE void qkv_finish(const nrg_qkv_job *job, const nrg_rope_job *r, const char *x, size_t x_stride, nrg_dtype X, char *o,
+                           size_t count)
 {
-    const nrg_rope_job *r = &job->turn.rope;
 #ifndef NRG_NO_QUANTIZE
     if (job->is_quantized) {
         qkv_quantize_rows(x, x_stride, X, o, r->o_head_stride, r->dim, count);
@@ -129,7 +129,7 @@ static __attribute__((noinline)) void qkv_copy(const nrg_qkv_job *job, nrg_dtype
     for (size_t n = r->begin, count; n < r->end; n += count) {
         const size_t token = n / r->heads, head = n - token * r->heads, left = r->heads - head;
         count = left < r->end - n ? left : r->end - n;
-        qkv_finish(job, r->x + token * r->x_token_stride + head * r->x_head_stride, r->x_head_stride, D,
+        qkv_finish(job, r, r->x + token * r->x_token_stride + head * r->x_head_stride, r->x_head_stride, D,
                    r->o + qkv_row(job, token) * r->o_token_stride + head * r->o_head_stride, count);
     }
 }
@@ -167,12 +167,13 @@ static __attribute__((noinline)) void qkv_straight(const nrg_qkv_job *job, nrg_d
 /* Through the block. */
 static __attribute__((noinline)) void qkv_staged(const nrg_qkv_job *job, nrg_dtype D)
 {
-    const nrg_rope_job *all = &job->turn.rope;
+    const nrg_rope_job whole = job->turn.rope, *const all = &whole;
     const size_t heads = all->heads, dim = all->dim, row = dim * sizeof(float);
     const nrg_dtype O = job->o_dtype;
-    nrg_norm_rope_job part = job->turn;
+    /* the caller's own, given back as it was: a second one would be 300 bytes more below the norm */
+    nrg_norm_rope_job *const part = (nrg_norm_rope_job *)(uintptr_t)&job->turn;
     char *const block = (char *)job->block;
-    part.rope.stream = 0;
+    part->rope.stream = 0;
     for (size_t n = all->begin, rows; n < all->end; n += rows) {
         const size_t token = n / heads, head = n - token * heads;
         size_t count = heads - head, tokens = 1;
@@ -182,31 +183,32 @@ static __attribute__((noinline)) void qkv_staged(const nrg_qkv_job *job, nrg_dty
             tokens = (all->end - n) / heads < job->block_rows / heads ? (all->end - n) / heads : job->block_rows / heads;
         }
         rows = tokens * count;
-        qkv_take(&part.rope, all, token, head);
-        part.rope.heads = count;
-        part.rope.begin = 0;
-        part.rope.end = rows;
+        qkv_take(&part->rope, all, token, head);
+        part->rope.heads = count;
+        part->rope.begin = 0;
+        part->rope.end = rows;
         if (D != NRG_F32) {
             for (size_t t = 0; t < tokens; t++)
-                qkv_convert_rows(part.rope.x + t * all->x_token_stride, all->x_head_stride, D, block + t * count * row, row,
+                qkv_convert_rows(part->rope.x + t * all->x_token_stride, all->x_head_stride, D, block + t * count * row, row,
                                  NRG_F32, dim, count);
-            part.rope.x = block;
-            part.rope.x_head_stride = row;
-            part.rope.x_token_stride = count * row;
-            part.rope.far = 0;
+            part->rope.x = block;
+            part->rope.x_head_stride = row;
+            part->rope.x_token_stride = count * row;
+            part->rope.far = 0;
         }
         if (O == NRG_F32) {
-            part.rope.o = all->o + qkv_row(job, token) * all->o_token_stride + head * all->o_head_stride;
+            part->rope.o = all->o + qkv_row(job, token) * all->o_token_stride + head * all->o_head_stride;
         } else {
-            part.rope.o = block;
-            part.rope.o_head_stride = row;
-            part.rope.o_token_stride = count * row;
+            part->rope.o = block;
+            part->rope.o_head_stride = row;
+            part->rope.o_token_stride = count * row;
         }
-        qkv_turn_in_f32(&part, job->has_norm);
+        qkv_turn_in_f32(part, job->has_norm);
         for (size_t t = 0; t < tokens && O != NRG_F32; t++)
-            qkv_finish(job, block + t * count * row, row, NRG_F32,
+            qkv_finish(job, all, block + t * count * row, row, NRG_F32,
                        all->o + qkv_row(job, token + t) * all->o_token_stride + head * all->o_head_stride, count);
     }
+    part->rope = whole;
 }
 
 NRG_INLINE void qkv(const nrg_qkv_job *job, nrg_dtype D)
