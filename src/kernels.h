@@ -8,8 +8,9 @@
 #include "../include/nrg/nrg.h"
 #include "paths.h"
 
-#if defined(NRG_NO_ACTIVATION) && !(defined(NRG_NO_NORM) && defined(NRG_NO_CHANNEL) && defined(NRG_NO_RECURRENT))
-#error "norm, channel and recurrent need activation"
+#if defined(NRG_NO_ACTIVATION) &&                                                                                                \
+    !(defined(NRG_NO_NORM) && defined(NRG_NO_CHANNEL) && defined(NRG_NO_RECURRENT) && defined(NRG_NO_SOFTMAX))
+#error "norm, channel, recurrent and softmax need activation"
 #endif
 
 /* nrg_<op>_kernel, the type of its functions nrg_<path>_<op>_<dtype>; and nrg_<op>_kernels, the table of them. */

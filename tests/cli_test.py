@@ -1181,6 +1181,8 @@ def quantize_to_int8_and_back():
     save(q=q)
     assert np.abs(done("dequantize", "q.npy", "--format", "q8_K") - np.load("wide.npy")).max() < 0.02
     assert done("quantize", "none.npy", "--format", "q8_K", outputs=("q",)).shape == (0, 292)
+
+
 # ---- results of qkv ---------------------------------------------------------------------------------------------------------------
 
 
@@ -1206,6 +1208,56 @@ def qkv_is_a_norm_a_rotation_and_slots():
     save(none=np.zeros((0, 4, 8), "f4"))
     assert done("qkv", "--q", "none.npy", outputs=("q-o",)).shape == (0, 4, 8)
     assert done("qkv", "--v", "v.npy", outputs=("v-o",)).tobytes() == v.tobytes()
+
+
+# ---- results of softmax ------------------------------------------------------------------------------------------------------------
+
+
+@test
+def softmax_of_scores_and_its_gradient():
+    for dtype in ("f4", "f2"):
+        x, mask, do = draw(2, 3, 5, 70, dtype=dtype), draw(5, 70), draw(2, 3, 5, 70, dtype=dtype)
+        save(x=x, mask=mask, do=do)
+        away = np.arange(70) - (np.arange(5)[:, None] + 60)
+        for options, seen in (((), away < 1000), (("--causal", "--query-offset", 60), away <= 0),
+                              (("--causal", "--query-offset", 60, "--window", 9), (away <= 0) & (away > -9))):
+            t = 2 * np.tanh(x.astype("f8") * 3 / 2) + mask
+            e = np.where(seen, np.exp(t), 0)
+            p = e / e.sum(-1, keepdims=True)
+            o = done("softmax", "x.npy", "--mask", "mask.npy", "--scale", 3, "--cap", 2, *options)
+            near(o, p, 1 + p, f"softmax {options}")
+            logs = done("softmax", "x.npy", "--mask", "mask.npy", "--scale", 3, "--cap", 2, "--log", *options)
+            assert (np.isneginf(logs) == ~np.broadcast_to(seen, logs.shape)).all()
+            near(np.exp(logs.astype("f8")).astype(dtype), p, 4 + 4 * p, f"log-softmax {options}")
+            save(p=o)
+            q, g = o.astype("f8"), do.astype("f8")
+            dx = done("softmax", "--backward", "--do", "do.npy", "p.npy", "--scale", 3, *options, outputs=("dx",))
+            near(dx, 3 * q * (g - (q * g).sum(-1, keepdims=True)), 4 + 4 * q, f"dx of softmax {options}")
+
+
+@test
+def softmax_has_the_same_bits_on_every_path_and_in_place():
+    save(x=draw(7, 333))
+    plain = done("softmax", "x.npy")
+    for isa in re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M):
+        assert done("softmax", "x.npy", "--isa", isa).tobytes() == plain.tobytes(), isa
+    run = Run("softmax", "x.npy", "--o", "x.npy")
+    assert run.status == 0 and np.load("x.npy").tobytes() == plain.tobytes(), str(run)
+    save(none=np.zeros((0, 4), "f4"))
+    assert done("softmax", "none.npy").shape == (0, 4)
+
+
+@test
+def refuses_wrong_arguments_of_softmax():
+    save(x=draw(2, 4), half=draw(2, 4, dtype="f2"), other=draw(2, 5))
+    o = ("--o", "o.npy")
+    for arguments, says in (
+        ((), "--x: needed"), (("x.npy",), "--o: needed forward"), (("x.npy", *o, "--cap", "-1"), "c, weight_offset"), (("x.npy", *o, "--window", "-1"), "-1"),
+        (("x.npy", *o, "--mask", "other.npy"), "queries x keys: 2 x 4"), (("x.npy", *o, "--do", "x.npy"), "--do: not taken forward"),
+        (("--backward", "x.npy", *o), "--do: needed"), (("--backward", "--do", "x.npy", "x.npy", "--dx", "dx.npy", "--cap", "1"), "--cap: not taken with --backward"),
+        (("--backward", "--do", "half.npy", "x.npy", "--dx", "dx.npy"), "one dtype"), (("--backward", "--do", "other.npy", "x.npy", "--dx", "dx.npy"), "shape (2, 5)"),
+    ):
+        refused("softmax", *arguments, says=says)
 
 
 # ---- results of rope -------------------------------------------------------------------------------------------------------------
@@ -3292,6 +3344,65 @@ nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *a, int it
     return NRG_OK;
 }
 
+static void write_scores(char *o, size_t queries, size_t heads, const size_t stride[3], size_t row, size_t begin, size_t end, int wrong)
+{
+    for (; begin < end; begin++)
+        write_row(o + place_of_four(begin, queries, heads, stride[0], stride[1], stride[2], row), row, wrong);
+}
+
+static void write_softmax(const nrg_softmax_args *a, int ith, int nth, int wrong)
+{
+    const size_t rows = a->keys ? a->batch * a->heads * a->queries : 0, row = a->keys * nrg_dtype_size(a->dtype);
+    write_scores(a->o, a->queries, a->heads, (const size_t[]){a->o_query_stride, a->o_head_stride, a->o_batch_stride}, row, at(rows, ith, nth),
+                 at(rows, ith + 1, nth), wrong);
+}
+
+nrg_status nrg_softmax_forward(const nrg_softmax_args *a, int ith, int nth)
+{
+    write_softmax(a, ith, nth, (fault("softmax") && a->keys > 30) || (fault("log-softmax") && a->log) || (fault("window") && a->window && a->causal) ||
+                                   (fault("cap") && a->cap > 1) || (fault("sinks") && a->sinks) || (fault("slopes of a mask") && a->slopes) ||
+                                   (fault("mask of f16") && a->mask && a->mask_dtype == NRG_F16) || (fault("softmax in place") && a->o == a->x));
+    return NRG_OK;
+}
+
+nrg_status nrg_softmax_part(const nrg_softmax_args *a, const nrg_softmax_state *s, int ith, int nth)
+{
+    const size_t rows = a->keys ? a->batch * a->heads * a->queries : 0, begin = at(rows, ith, nth), n = at(rows, ith + 1, nth) - begin;
+    write_softmax(a, ith, nth, fault("part") && s->m_in);
+    if (n) {
+        write_row((char *)(s->m + begin), n * 4, fault("m of parts"));
+        write_row((char *)(s->s + begin), n * 8, fault("s of parts") && nth > 1);
+        write_row((char *)(s->factor + begin), n * 4, fault("factor of parts") && !s->m_in);
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_softmax_backward(const nrg_softmax_backward_args *a, int ith, int nth)
+{
+    const size_t rows = a->keys ? a->batch * a->heads * a->queries : 0, row = a->keys * nrg_dtype_size(a->dtype);
+    write_scores(a->dx, a->queries, a->heads, (const size_t[]){a->dx_query_stride, a->dx_head_stride, a->dx_batch_stride}, row, at(rows, ith, nth),
+                 at(rows, ith + 1, nth), (fault("dx of softmax") && a->keys > 30) || (fault("dx of a cap") && a->cap > 0) || (fault("dx of logs") && a->log));
+    return NRG_OK;
+}
+
+nrg_status nrg_cross_entropy_forward(const nrg_cross_entropy_args *a, int ith, int nth)
+{
+    const size_t begin = at(a->rows, ith, nth), n = at(a->rows, ith + 1, nth) - begin;
+    if (n) {
+        write_row((char *)(a->loss + begin), n * 4, fault("loss"));
+        write_row((char *)(a->lse + begin), n * 8, fault("lse") && a->ignore_index == 0);
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_cross_entropy_backward(const nrg_cross_entropy_args *a, int ith, int nth)
+{
+    const size_t row = a->classes * nrg_dtype_size(a->dtype);
+    for (size_t n = at(a->rows, ith, nth); n < at(a->rows, ith + 1, nth); n++)
+        write_row((char *)a->dx + n * (a->dx_stride ? a->dx_stride : row), row, fault("dx of a loss") && a->classes > 20);
+    return NRG_OK;
+}
+
 nrg_status nrg_t5_backward(const nrg_bias_spec *s, const double *d_diagonals, size_t stride, float *d_table, size_t d_table_stride, int accumulate, int ith,
                            int nth)
 {
@@ -3431,6 +3542,9 @@ def check_finds_a_faulty_path():
         "embed_backward": ("past the order", "accumulated table", "d_table", "heavy row"),
         "score_bias": ("t5", "alibi", "keys", "queries before heads", "scores in place", "scale of scores", "many queries"),
         "score_bias_backward": ("d_diagonals", "second layer", "many batches", "accumulated buckets", "d_table of t5"),
+        "softmax": ("softmax", "log-softmax", "window", "cap", "sinks", "slopes of a mask", "mask of f16", "softmax in place", "part", "m of parts",
+                    "s of parts", "factor of parts", "loss", "lse", "dx of a loss"),
+        "softmax_backward": ("dx of softmax", "dx of a cap", "dx of logs"),
         "relative_scores": ("relative scores", "long heads", "clipped", "table of a head", "offset of queries", "accumulated scores"),
         "relative_values": ("relative values", "accumulated values", "ends"),
         "relative_backward": ("relative backward", "with ends", "many classes", "accumulated classes"),
@@ -3522,7 +3636,7 @@ def help_and_version():
     assert run.status == 0 and re.fullmatch(r"nrg \d+\.\d+\.\d+\n", run.out) and not run.err, str(run)
     general = Run("--help")
     assert general.status == 0 and general.out == Run("help").out == Run("-h").out and not general.err, str(general)
-    for command in ("info", "check", "norm", "sandwich", "channel-norm", "glu", "quantize", "dequantize", "rope", "qkv", "position"):
+    for command in ("info", "check", "norm", "sandwich", "channel-norm", "glu", "quantize", "dequantize", "softmax", "rope", "qkv", "position"):
         assert f"nrg {command} " in general.out
         run = Run(command, "--help")
         assert run.status == 0 and run.out.startswith(f"usage: nrg {command}") and not run.err, str(run)
@@ -3532,7 +3646,7 @@ def help_and_version():
 @test
 def a_report_nobody_receives_is_a_failure():
     with open("/dev/full", "w") as full:
-        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("sandwich", "--help"), ("channel-norm", "--help"), ("glu", "--help"), ("quantize", "--help"), ("dequantize", "--help"), ("rope", "--help"), ("qkv", "--help"), ("position", "--help"),
+        for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("sandwich", "--help"), ("channel-norm", "--help"), ("glu", "--help"), ("quantize", "--help"), ("dequantize", "--help"), ("softmax", "--help"), ("rope", "--help"), ("qkv", "--help"), ("position", "--help"),
                           ("check", "--quick", "--isa", "scalar")):
             run = Run(*arguments, stdout=full)
             one_line(run)

@@ -12,13 +12,13 @@ int command_glu(char **arguments);
 int command_quantize(char **arguments);
 int command_dequantize(char **arguments);
 int command_sandwich(char **arguments);
+int command_softmax(char **arguments);
 int command_rope(char **arguments);
 int command_qkv(char **arguments);
 int command_position(char **arguments);
 
 extern const char info_help[], check_help[], norm_help[], channel_norm_help[], glu_help[], sandwich_help[];
 extern const char quantize_help[], dequantize_help[];
-extern const char rope_help[], position_help[];
-extern const char rope_help[], qkv_help[], position_help[];
+extern const char rope_help[], qkv_help[], position_help[], softmax_help[];
 
 #endif

@@ -36,6 +36,9 @@ static const struct {
     {"quantize", command_quantize, quantize_help},
     {"dequantize", command_dequantize, dequantize_help},
 #endif
+#ifndef NRG_NO_SOFTMAX
+    {"softmax", command_softmax, softmax_help},
+#endif
 #ifndef NRG_NO_ROPE
     {"rope", command_rope, rope_help},
 #ifndef NRG_NO_NORM
@@ -66,6 +69,9 @@ static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
 #ifndef NRG_NO_QUANTIZE
                             "  nrg quantize       rows of a .npy file as bytes with scales: q8_0, q8_K, int8\n"
                             "  nrg dequantize     and back\n"
+#endif
+#ifndef NRG_NO_SOFTMAX
+                            "  nrg softmax        softmax of the scores or logits of a .npy file\n"
 #endif
 #ifndef NRG_NO_ROPE
                             "  nrg rope           rotary position embedding of a .npy file, or the table of its angles\n"

@@ -95,6 +95,13 @@ typedef struct naive_glu {
     F(geglu_backward, "geglu", NRG_ACT_GELU)                                                                                     \
     F(geglu_quick_backward, "geglu_quick", NRG_ACT_QUICK_GELU)
 
+#define EACH_SOFTMAX(F)                                                                                                          \
+    F(softmax, "softmax", 0)                                                                                                     \
+    F(log_softmax, "log-softmax", 1)
+#define EACH_SOFTMAX_BACKWARD(F)                                                                                                 \
+    F(softmax_backward, "softmax", 0)                                                                                            \
+    F(log_softmax_backward, "log-softmax", 1)
+
 /* A channel norm. batch: over the batch. */
 typedef struct naive_channel {
     int nhwc, batch, add, update;

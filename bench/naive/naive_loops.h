@@ -216,5 +216,64 @@ EACH_GLU_BACKWARD(GLU_BACKWARD)
 #undef GLU
 #undef GLU_BACKWARD
 
+/* ---- softmax, of scores times 1/8 as the benchmark has them ---- */
+
+INLINE void NAME(softmax_rows)(size_t rows, size_t n, int is_log, const ELEMENT *restrict x, ELEMENT *restrict o)
+{
+    for (; rows; rows--, x += n, o += n) {
+        float most = LOAD(x, 0) * 0.125f, sum = 0;
+        for (size_t i = 0; i < n; i++) {
+            const float t = LOAD(x, i) * 0.125f;
+            most = t > most ? t : most;
+        }
+        if (is_log) {
+            for (size_t i = 0; i < n; i++)
+                sum += expf(LOAD(x, i) * 0.125f - most);
+            most += logf(sum);
+            for (size_t i = 0; i < n; i++)
+                STORE(o, i, LOAD(x, i) * 0.125f - most);
+            continue;
+        }
+        if (sizeof *o == sizeof(float)) {
+            for (size_t i = 0; i < n; i++) {
+                const float e = expf(LOAD(x, i) * 0.125f - most);
+                STORE(o, i, e);
+                sum += e;
+            }
+            for (size_t i = 0; i < n; i++)
+                STORE(o, i, LOAD(o, i) * (1 / sum));
+            continue;
+        }
+        for (size_t i = 0; i < n; i++)
+            sum += expf(LOAD(x, i) * 0.125f - most);
+        for (size_t i = 0; i < n; i++)
+            STORE(o, i, expf(LOAD(x, i) * 0.125f - most) * (1 / sum));
+    }
+}
+
+INLINE void NAME(softmax_rows_backward)(size_t rows, size_t n, int is_log, const ELEMENT *restrict o, const ELEMENT *restrict d_o,
+                                        ELEMENT *restrict dx)
+{
+    for (; rows; rows--, o += n, d_o += n, dx += n) {
+        float sum = 0;
+        for (size_t i = 0; i < n; i++)
+            sum += is_log ? LOAD(d_o, i) : LOAD(o, i) * LOAD(d_o, i);
+        for (size_t i = 0; i < n; i++)
+            STORE(dx, i, (is_log ? LOAD(d_o, i) - expf(LOAD(o, i)) * sum : LOAD(o, i) * (LOAD(d_o, i) - sum)) * 0.125f);
+    }
+}
+
+#define SOFTMAX(name, op, is_log)                                                                                                \
+    static void NAME(name)(const rival_job *job) { NAME(softmax_rows)(job->rows, job->dim, is_log, job->x, job->o); }
+#define SOFTMAX_BACKWARD(name, op, is_log)                                                                                       \
+    static void NAME(name)(const rival_job *job)                                                                                 \
+    {                                                                                                                            \
+        NAME(softmax_rows_backward)(job->rows, job->dim, is_log, job->x, job->d_o, job->dx);                                     \
+    }
+EACH_SOFTMAX(SOFTMAX)
+EACH_SOFTMAX_BACKWARD(SOFTMAX_BACKWARD)
+#undef SOFTMAX
+#undef SOFTMAX_BACKWARD
+
 #include "naive_channel.h"
 #include "naive_rope.h"

@@ -64,6 +64,8 @@ INLINE uint16_t bf16_of(float value)
 #define SLOPE(name, op, ...) BOTH("activation_backward", op, name)
 #define GLU(name, op, ...) BOTH("glu", op, name)
 #define GLU_BACKWARD(name, op, ...) BOTH("glu_backward", op, name)
+#define SOFTMAX(name, op, ...) BOTH("softmax", op, name)
+#define SOFTMAX_BACKWARD(name, op, ...) BOTH("softmax_backward", op, name)
 #define CHANNEL_FORWARD(name, op, ...) BOTH("channel_norm_forward", op, name)
 #define CHANNEL_BACKWARD(name, op, ...) BOTH("channel_norm_backward", op, name)
 #define ROPE(name, op, ...) BOTH("rope", op, name)
@@ -71,6 +73,7 @@ INLINE uint16_t bf16_of(float value)
 #define QKV(name, op, ...) BOTH("qkv", op, name)
 const rival_loop NAIVE_LOOPS[] = {
     EACH_FORWARD(FORWARD) EACH_BACKWARD(BACKWARD) EACH_SANDWICH(SANDWICH) EACH_ACTIVATION(ACTIVATION) EACH_SLOPE(SLOPE)
-        EACH_GLU(GLU) EACH_GLU_BACKWARD(GLU_BACKWARD) EACH_CHANNEL_FORWARD(CHANNEL_FORWARD)
-            EACH_CHANNEL_BACKWARD(CHANNEL_BACKWARD) EACH_ROPE(ROPE) EACH_NORM_ROPE(NORM_ROPE) EACH_QKV(QKV){.kernel = NULL},
+        EACH_GLU(GLU) EACH_GLU_BACKWARD(GLU_BACKWARD) EACH_SOFTMAX(SOFTMAX) EACH_SOFTMAX_BACKWARD(SOFTMAX_BACKWARD)
+            EACH_CHANNEL_FORWARD(CHANNEL_FORWARD) EACH_CHANNEL_BACKWARD(CHANNEL_BACKWARD) EACH_ROPE(ROPE)
+                EACH_NORM_ROPE(NORM_ROPE) EACH_QKV(QKV){.kernel = NULL},
 };

@@ -124,6 +124,7 @@ NRG_API const char *nrg_dtype_name(nrg_dtype dtype);
  *   relative    relative.h, relative_shift.h
  *   bias        score_bias.h
  *   quantize    quantize.h
+ *   softmax     softmax.h, cross_entropy.h
  *
  * The name of family i (0-based), or NULL past the last: iterate from 0 until NULL. */
 NRG_API const char *nrg_family_name(unsigned i);

@@ -28,5 +28,7 @@
 #include "relative.h"
 #include "relative_shift.h"
 #include "score_bias.h"
+#include "softmax.h"
+#include "cross_entropy.h"
 
 #endif

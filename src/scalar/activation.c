@@ -10,19 +10,10 @@
 
 #include "activation.h"
 #include "element.h"
+#include "exponential.h"
 
 /* The numbers below are those of docs/activations.md. Polynomials are the project's own minimax fits with float coefficients,
  * lowest power first. */
-
-/* ---- e^-t = 2^n·e^-r, n = -t/ln 2 rounded, r = t + n·ln 2, |r| ≤ 0.3467. What is small carries a factor of NRG_UNIT:
- * 2^64, so that nothing underflows, and 1.6875, for which the errors were least. ---- */
-
-#define NRG_UNIT 0x1.bp64f
-#define NRG_EXP_MAGIC 0x1.8p23f /* added to a small number it leaves the nearest integer in the lower bits */
-#define NRG_LOG2_E 0x1.715476p0f
-#define NRG_LN2_HI 0x1.62e43p-1f
-#define NRG_LN2_LO -0x1.05c61p-29f
-static const float nrg_exp_c[7] = {1, -1, 0x1.fffffcp-2f, -0x1.55548cp-3f, 0x1.555858p-5f, -0x1.123da8p-7f, 0x1.6ac174p-10f};
 
 /* ---- (e^-r - 1 + r)/r² ---- */
 
@@ -64,29 +55,13 @@ static const float nrg_gelu_q[5] = {0x1.94p0f, 0x1.e73c9cp0f, 0x1.05dbe4p0f, 0x1
 
 /* ---- small things ---- */
 
-/* A NaN in x comes through both: c is none. */
-static float at_most(float c, float x) { return c < x ? c : x; }
-static float at_least(float c, float x) { return c > x ? c : x; }
-
 /* max(x, 0), which is -0 for -0. */
 static float positive_part(float x) { return at_least(0, x); }
 
 /* max(x, 0), which is -0 for all x < 0: less a zero, it keeps the sign that g has there. */
 static float right_part(float x) { return at_least(-0.0f, x); }
 
-/* c[0] + x·(c[1] + x·(... c[degree])) */
-static float polynomial(const float *c, int degree, float x)
-{
-    float sum = c[degree];
-    for (int i = degree - 1; i >= 0; i--)
-        sum = fmaf(sum, x, c[i]);
-    return sum;
-}
-
 /* ---- the exponential ---- */
-
-/* s·2^n. For n = NaN anything: s, or what it is multiplied with, is NaN as well. */
-static float power(float s, float n) { return isnan(n) ? s : ldexpf(s, (int)n); }
 
 /* e^-t = 2^n·e^-r for t ≥ 0. The first step of r is exact. */
 typedef struct reduced {

@@ -73,13 +73,13 @@ static int is_name(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 
 
 static uint32_t statuses_by_name(const char *of, const char *name)
 {
-    static const char *const headers[] = {"activation.h",     "channel_norm.h",  "channel_norm_backward.h",
-                                          "embed.h",          "floater.h",       "glu.h",
-                                          "norm.h",           "norm_backward.h", "norm_parts.h",
-                                          "norm_rope.h",      "norm_sandwich.h", "qkv.h",
-                                          "quantize.h",       "recurrent.h",     "relative.h",
-                                          "relative_shift.h", "rope.h",          "score_bias.h",
-                                          "sinusoidal.h"};
+    static const char *const headers[] = {"activation.h",    "channel_norm.h",   "channel_norm_backward.h",
+                                          "cross_entropy.h", "embed.h",          "floater.h",
+                                          "glu.h",           "norm.h",           "norm_backward.h",
+                                          "norm_parts.h",    "norm_rope.h",      "norm_sandwich.h",
+                                          "qkv.h",           "quantize.h",       "recurrent.h",
+                                          "relative.h",      "relative_shift.h", "rope.h",
+                                          "score_bias.h",    "sinusoidal.h",     "softmax.h"};
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
         if (find_declaration(read_header(headers[i]), name))
             return header_statuses(headers[i], name);

@@ -9,6 +9,7 @@
 #include "../../src/operands/activation.h"
 #include "../../src/operands/glu.h"
 #include "../../src/operands/norm_sandwich.h"
+#include "../../src/operands/softmax.h"
 #include "../../src/operands/quantize.h"
 #include "../harness/element.h"
 #include "../harness/support.h"
@@ -176,7 +177,7 @@ static void draw(trial *t, const planes_op *op, nrg_dtype dtype, uint64_t *rando
     const uint32_t there = op->draw(t->part, dtype, random);
     for (int k = 0; k < DIMS; k++)
         t->n[k] = 1 + test_draw(random, test_draw(random, 4) ? 4 : 12);
-    set_rows(t, all_rows(t), 0, 0);
+    set_rows(t, all_rows(t), 1, 1);
     for (int i = 0; i < count; i++)
         set_pointer(t, i, !operand_of(t, i)->may_be_absent || there >> i & 1 ? &any : NULL);
     t->sizes.n[NRG_ONE] = 1;
@@ -240,7 +241,7 @@ static void run_matrix(const trial *in_planes)
     trial t = *in_planes;
     for (int i = 0; i < PARTS; i++)
         t.part[i] = t.bytes[i];
-    set_rows(&t, all_rows(&t) * (t.op->split ? t.op->split(t.part) : 1), 0, 0);
+    set_rows(&t, all_rows(&t) * (t.op->split ? t.op->split(t.part) : 1), 1, 1);
     for (int i = 0; i < t.op->call->operand_count; i++) {
         tensor *to = &t.t[i];
         if (!to->is_there)
@@ -482,6 +483,29 @@ static uint32_t draw_dequantize(void *const *part, nrg_dtype dtype, uint64_t *ra
 static nrg_status run_quantize(void *const *part, int ith, int nth) { return nrg_quantize(part[0], ith, nth); }
 static nrg_status run_dequantize(void *const *part, int ith, int nth) { return nrg_dequantize(part[0], ith, nth); }
 
+/* Heads are planes, and samples volumes: what is one number a head is not there. */
+static uint32_t draw_softmax(void *const *part, nrg_dtype dtype, uint64_t *random)
+{
+    nrg_softmax_args *args = part[0];
+    *args = nrg_softmax_args_init(dtype, 1, 1, 0, 1 + test_draw(random, 150), NULL, NULL);
+    args->scale = 0.5f;
+    args->log = test_draw(random, 2) != 0;
+    args->mask_dtype = (nrg_dtype)test_draw(random, 4);
+    return test_draw(random, 2) ? NRG_BIT(NRG_SOFTMAX_MASK) : 0;
+}
+
+static uint32_t draw_softmax_backward(void *const *part, nrg_dtype dtype, uint64_t *random)
+{
+    nrg_softmax_backward_args *args = part[0];
+    *args = nrg_softmax_backward_args_init(dtype, 1, 1, 0, 1 + test_draw(random, 150), NULL, NULL, NULL);
+    args->cap = test_draw(random, 2) ? 3 : 0;
+    return args->cap > 0 ? NRG_BIT(NRG_SOFTMAX_BACKWARD_X) : 0;
+}
+
+static nrg_status run_softmax(void *const *part, int ith, int nth) { return nrg_softmax_forward(part[0], ith, nth); }
+static nrg_status run_softmax_back(void *const *part, int ith, int nth) { return nrg_softmax_backward(part[0], ith, nth); }
+
+#define SCORES(type) 0, NRG_AT(type, queries), NRG_AT(type, heads), NRG_AT(type, batch)
 #define ROWS(part, type) part, NRG_AT(type, rows), NRG_AT(type, rows2), NRG_AT(type, rows3)
 
 static const planes_op ops[] = {
@@ -500,6 +524,9 @@ static const planes_op ops[] = {
     {"glu_backward", &nrg_call_glu_backward, ROWS(0, nrg_glu_args), draw_glu_backward, run_glu_back, NULL, NULL},
     {"quantize", &nrg_call_quantize, ROWS(0, nrg_quantize_args), draw_quantize, run_quantize, NULL, NULL},
     {"dequantize", &nrg_call_dequantize, ROWS(0, nrg_dequantize_args), draw_dequantize, run_dequantize, NULL, NULL},
+    {"softmax", &nrg_call_softmax_forward, SCORES(nrg_softmax_args), draw_softmax, run_softmax, NULL, NULL},
+    {"softmax_backward", &nrg_call_softmax_backward, SCORES(nrg_softmax_backward_args), draw_softmax_backward, run_softmax_back,
+     NULL, NULL},
 };
 
 START_TEST(planes_are_one_matrix)

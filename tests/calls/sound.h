@@ -111,6 +111,6 @@ typedef struct sound_family {
 } sound_family;
 
 extern const sound_family sound_activation, sound_bias, sound_channel, sound_embed, sound_norm, sound_norm_sandwich,
-    sound_quantize, sound_recurrent, sound_relative, sound_rope;
+    sound_quantize, sound_recurrent, sound_relative, sound_rope, sound_softmax;
 
 #endif

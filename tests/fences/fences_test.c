@@ -36,7 +36,9 @@ static const char *const streaming[] = {"norm_forward",
                                         "relative_shift",
                                         "head_bias_pair",
                                         "head_bias_pair_backward",
-                                        "score_bias"};
+                                        "score_bias",
+                                        "softmax",
+                                        "softmax_backward"};
 
 static int may_stream(const char *op)
 {

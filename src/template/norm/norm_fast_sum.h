@@ -6,14 +6,9 @@
 #ifndef NRG_TEMPLATE_NORM_NORM_FAST_SUM_H
 #define NRG_TEMPLATE_NORM_NORM_FAST_SUM_H
 
+#include "../lane_sum.h"
 #include "norm_fast_apply.h"
 #include "norm_sum.h"
-
-enum {
-    FAST_BLOCK = 256,
-    FAST_LEAST = 16,              /* lanes that a block folds to */
-    FAST_FOLDED = FAST_LEAST / VN /* vectors of them */
-};
 
 /* The blocks of a segment so far: sums, and what their additions have lost. */
 typedef struct fast_blocks {
@@ -115,53 +110,6 @@ NRG_INLINE void fast_block(vf *t, vf *tt, const fast_source *s, fast_lanes *kept
     const int G = may & NORM_FIRST && D != NRG_F32 && VN < 16 ? V_FAST_ANY : centred ? V_FAST2 : V_FAST1;
     for (int first = 0; first < (int)FAST_VECTORS; first += G)
         fast_turn(t, tt, first, G, s, kept, may, D, centred, staged);
-}
-
-/* 64 lanes to 16: lane l takes l+32, then l+16. Where they lie in pairs of vectors, they are put in order as soon as a vector has
- * not both. */
-NRG_INLINE void fast_fold(vf *lanes, int in_pairs)
-{
-    NRG_UNROLL
-    for (int j = 0; j < (int)FAST_VECTORS / 2; j++)
-        lanes[j] = v_add(lanes[j], lanes[j + FAST_VECTORS / 2]);
-    if (in_pairs && FAST_FOLDED == 1)
-        pairs_to_order(lanes, 2);
-    NRG_UNROLL
-    for (int j = 0; j < (int)FAST_VECTORS / 4; j++)
-        lanes[j] = v_add(lanes[j], lanes[j + FAST_VECTORS / 4]);
-    if (in_pairs && FAST_FOLDED > 1)
-        pairs_to_order(lanes, FAST_FOLDED);
-}
-
-/* Two-sum (Knuth): the rounding error of an addition, whichever operand is larger. */
-NRG_INLINE void fast_join(vf *sum, vf *lost, const vf *lanes)
-{
-    NRG_UNROLL
-    for (int j = 0; j < (int)FAST_FOLDED; j++) {
-        const vf s = v_add(sum[j], lanes[j]), part = v_sub(s, sum[j]);
-        lost[j] = v_add(lost[j], v_add(v_sub(sum[j], v_sub(s, part)), v_sub(lanes[j], part)));
-        sum[j] = s;
-    }
-}
-
-/* 16 lanes to 8, in double; lost: NULL, or what the additions have lost. */
-NRG_INLINE vd8 fast_widen(const vf *sum, const vf *lost)
-{
-    vd d[2 * FAST_FOLDED];
-    vd8 eight;
-    NRG_UNROLL
-    for (int j = 0; j < (int)FAST_FOLDED; j++) {
-        d[2 * j] = vd_low(sum[j]);
-        d[2 * j + 1] = vd_high(sum[j]);
-        if (lost) {
-            d[2 * j] = vd_add(d[2 * j], vd_low(lost[j]));
-            d[2 * j + 1] = vd_add(d[2 * j + 1], vd_high(lost[j]));
-        }
-    }
-    NRG_UNROLL
-    for (int j = 0; j < (int)FAST_FOLDED; j++)
-        eight.v[j] = vd_add(d[j], d[j + FAST_FOLDED]);
-    return eight;
 }
 
 NRG_INLINE void fast_clear(fast_blocks *b)

@@ -6,29 +6,15 @@
 #ifndef NRG_TEMPLATE_NORM_NORM_SUM_H
 #define NRG_TEMPLATE_NORM_NORM_SUM_H
 
+#include "../lane_sum.h"
 #include "norm_row.h"
 
 enum {
     NORM_LANES = 32,
-    NORM_BLOCK = 512, /* what a turn of a lane group walks: stays in L1 for the next group */
-    NORM_SEGMENT = 4096,
+    NORM_BLOCK = 512,                         /* what a turn of a lane group walks: stays in L1 for the next group */
     NORM_LANE_VECTORS = NORM_LANES / VN,      /* vectors of floats that fill the lanes once */
     NORM_LANE_REGISTERS = 2 * NORM_LANES / VN /* vectors of doubles that hold them */
 };
-
-/* A sum of segments, with what its additions have lost: so that no bound depends on how many there are. */
-typedef struct norm_total {
-    double sum, lost;
-} norm_total;
-
-NRG_INLINE void add_compensated(norm_total *total, double segment)
-{
-    const double sum = total->sum + segment, part = sum - total->sum;
-    total->lost += (total->sum - (sum - part)) + (segment - part);
-    total->sum = sum;
-}
-
-NRG_INLINE double value_of(const norm_total *total) { return total->sum + total->lost; }
 
 NRG_INLINE void add_to_lanes(vd *t, vd *tt, vd low, vd high, int centred)
 {

@@ -1,0 +1,139 @@
+/* Cross-entropy: rows by the kernel of softmax, which makes their sums or, from a given one, their powers; what is one number a
+ * row is done here, in double, and so is the same on every path.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../exact/element.h"
+#include "../exact/softmax_base.h"
+#include "../internal.h"
+#include "../job/softmax.h"
+#include "../operands/check.h"
+#include "../operands/cross_entropy.h"
+#include "share.h"
+#include "stream.h"
+
+/* What is left of a call when it has been checked. */
+typedef struct cross_entropy {
+    nrg_cross_entropy_args args; /* with real strides */
+    size_t begin, end;
+    int stream;
+} cross_entropy;
+
+static int ids_are_classes(const nrg_cross_entropy_args *a)
+{
+    for (size_t n = 0; n < a->rows; n++)
+        if (a->ids[n] != a->ignore_index && (a->ids[n] < 0 || (size_t)a->ids[n] >= a->classes))
+            return 0;
+    return 1;
+}
+
+/* In a frame of its own: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status prepare(cross_entropy *to, const nrg_call *call, const nrg_cross_entropy_args *args,
+                                                    int ith, int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, call, (const void *const[]){args}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    to->args = *(const nrg_cross_entropy_args *)c.part[0];
+    if (!ids_are_classes(&to->args))
+        return NRG_ERR_POSITION;
+    to->args.x_stride = c.stride[NRG_CROSS_ENTROPY_X][0];
+    to->args.dx_stride = to->args.dx ? c.stride[NRG_CROSS_ENTROPY_BACKWARD_DX][0] : 0;
+    to->begin = nrg_share(to->args.rows, ith, nth);
+    to->end = nrg_share(to->args.rows, ith + 1, nth);
+    to->stream = nrg_wants_stream(NRG_STORE_AUTO, c.bytes);
+    return NRG_OK;
+}
+
+/* The kernel's job for one row. */
+static nrg_softmax_job job_of_row(const cross_entropy *c, size_t n)
+{
+    const int64_t far = (int64_t)1 << 62;
+    return (nrg_softmax_job){
+        .x = (const char *)c->args.x + n * c->args.x_stride,
+        .o = c->args.dx ? (char *)c->args.dx + n * c->args.dx_stride : NULL,
+        .heads = 1,
+        .queries = 1,
+        .keys = c->args.classes,
+        .end = 1,
+        .sight = {-far, far},
+        .scale = 1,
+        .stream = c->stream,
+    };
+}
+
+static double logit(const cross_entropy *c, size_t n)
+{
+    return (double)load((const char *)c->args.x + n * c->args.x_stride, (size_t)c->args.ids[n], c->args.dtype);
+}
+
+nrg_status nrg_cross_entropy_forward(const nrg_cross_entropy_args *args, int ith, int nth)
+{
+    cross_entropy c;
+    const nrg_status status = prepare(&c, &nrg_call_cross_entropy_forward, args, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    for (size_t n = c.begin; n < c.end; n++) {
+        float m, factor;
+        double s, lse;
+        nrg_softmax_job job = job_of_row(&c, n);
+        job.m = &m;
+        job.s = &s;
+        job.factor = &factor;
+        NRG_ACTIVE_KERNEL(softmax, c.args.dtype)(&job);
+        const nrg_softmax_base base = nrg_softmax_base_of(m);
+        lse = s > 0 ? ((double)base.shift + (double)base.n * NRG_SOFTMAX_LN2) + nrg_softmax_log(s) : (double)NAN;
+        c.args.lse[n] = lse;
+        c.args.loss[n] = c.args.ids[n] == c.args.ignore_index ? 0 : (float)(lse - logit(&c, n));
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_cross_entropy_forward_check(const nrg_cross_entropy_args *args)
+{
+    cross_entropy c;
+    return prepare(&c, &nrg_call_cross_entropy_forward, args, 0, 1);
+}
+
+#ifndef NRG_NO_BACKWARD
+/* e^d in double; 0 and infinity far away. */
+static double power(double d)
+{
+    if (!(d <= 700))
+        return d != d ? d : (double)INFINITY;
+    return nrg_softmax_exp(d);
+}
+
+nrg_status nrg_cross_entropy_backward(const nrg_cross_entropy_args *args, int ith, int nth)
+{
+    cross_entropy c;
+    const nrg_status status = prepare(&c, &nrg_call_cross_entropy_backward, args, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    for (size_t n = c.begin; n < c.end; n++) {
+        const int is_ignored = c.args.ids[n] == c.args.ignore_index;
+        const double lse = c.args.lse_in[n], d_loss = is_ignored ? 0 : (double)c.args.d_loss[n];
+        const int is_sound = lse - lse == 0;
+        const float m = is_sound ? (float)lse : NAN;
+        const nrg_softmax_base base = nrg_softmax_base_of(m);
+        const double away = ((double)base.shift + (double)base.n * NRG_SOFTMAX_LN2) - lse;
+        const float inverse = is_sound ? (float)(d_loss * power(away) * 0x1p-64) : NAN;
+        const double x = is_ignored ? 0 : logit(&c, n);
+        nrg_softmax_job job = job_of_row(&c, n);
+        if (is_ignored)
+            job.sight = (nrg_softmax_sight){0, 0}; /* nothing is seen, all is 0 */
+        job.m_in = &m;
+        job.given = &inverse;
+        NRG_ACTIVE_KERNEL(softmax, c.args.dtype)(&job);
+        if (!is_ignored)
+            store(job.o, (size_t)c.args.ids[n], c.args.dtype, (float)((power(x - lse) - 1) * d_loss));
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_cross_entropy_backward_check(const nrg_cross_entropy_args *args)
+{
+    cross_entropy c;
+    return prepare(&c, &nrg_call_cross_entropy_backward, args, 0, 1);
+}
+#endif

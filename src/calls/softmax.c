@@ -1,0 +1,157 @@
+/* The public layer of softmax: checks the arguments once, then calls through the table.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../internal.h"
+#include "../job/softmax.h"
+#include "../operands/check.h"
+#include "../operands/softmax.h"
+#include "share.h"
+#include "stream.h"
+
+static nrg_score_strides strides_of(const size_t stride[NRG_LEVELS])
+{
+    return (nrg_score_strides){.query = stride[0], .head = stride[1], .batch = stride[2]};
+}
+
+/* Positions are within ±2^61, and so are distances that cut anything. */
+static nrg_softmax_sight sight_of(int causal, size_t window, int64_t query_offset)
+{
+    const int64_t far = (int64_t)1 << 62, most = (int64_t)1 << 61;
+    const int64_t w = window && window < (size_t)most ? (int64_t)window : most, at = causal || window ? query_offset : 0;
+    return (nrg_softmax_sight){.first = window ? at - w + 1 : -far, .last = causal ? at + 1 : window ? at + w : far};
+}
+
+static float scale_of(float scale, float cap)
+{
+    const float given = scale != 0 ? scale : 1;
+    return cap > 0 ? given / cap : given;
+}
+
+/* In a frame of its own, like the one below: what checking takes shall not lie below the kernel. */
+static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, nrg_dtype *dtype, const nrg_call *call,
+                                                     const nrg_softmax_args *args, const nrg_softmax_state *state, int ith,
+                                                     int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, call, (const void *const[]){args, state}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const nrg_softmax_args *a = c.part[NRG_SOFTMAX_ARGS];
+    const size_t rows = a->keys ? a->batch * a->heads * a->queries : 0;
+    *dtype = a->dtype;
+    *job = (nrg_softmax_job){
+        .x = a->x,
+        .mask = a->mask,
+        .diagonals = (const char *)a->diagonals,
+        .slopes = a->slopes,
+        .sinks = a->sinks,
+        .o = a->o,
+        .x_stride = strides_of(c.stride[NRG_SOFTMAX_X]),
+        .mask_stride = strides_of(c.stride[NRG_SOFTMAX_MASK]),
+        .o_stride = strides_of(c.stride[NRG_SOFTMAX_O]),
+        .diagonals_stride = c.stride[NRG_SOFTMAX_DIAGONALS][0],
+        .heads = a->heads,
+        .queries = a->queries,
+        .keys = a->keys,
+        .begin = nrg_share(rows, ith, nth),
+        .end = nrg_share(rows, ith + 1, nth),
+        .sight = sight_of(a->causal, a->window, a->query_offset),
+        .scale = scale_of(a->scale, a->cap),
+        .cap = a->cap,
+        .mask_dtype = c.sizes.type[1],
+        .log = a->log != 0,
+        .stream = nrg_wants_stream(a->store, c.bytes),
+    };
+    if (call == &nrg_call_softmax_part) {
+        const nrg_softmax_state *s = c.part[NRG_SOFTMAX_STATE];
+        job->m_in = s->m_in;
+        job->s_in = s->s_in;
+        job->m = s->m;
+        job->s = s->s;
+        job->factor = s->factor;
+    }
+    return NRG_OK;
+}
+
+nrg_status nrg_softmax_forward(const nrg_softmax_args *args, int ith, int nth)
+{
+    nrg_softmax_job job;
+    nrg_dtype dtype;
+    const nrg_status status = make_job(&job, &dtype, &nrg_call_softmax_forward, args, NULL, ith, nth);
+    if (status == NRG_OK && job.begin < job.end)
+        NRG_ACTIVE_KERNEL(softmax, dtype)(&job);
+    return status;
+}
+
+nrg_status nrg_softmax_forward_check(const nrg_softmax_args *args)
+{
+    nrg_checked c;
+    return nrg_check(&c, &nrg_call_softmax_forward, (const void *const[]){args}, 0, 1);
+}
+
+nrg_status nrg_softmax_part(const nrg_softmax_args *args, const nrg_softmax_state *state, int ith, int nth)
+{
+    nrg_softmax_job job;
+    nrg_dtype dtype;
+    const nrg_status status = make_job(&job, &dtype, &nrg_call_softmax_part, args, state, ith, nth);
+    if (status == NRG_OK && job.begin < job.end)
+        NRG_ACTIVE_KERNEL(softmax, dtype)(&job);
+    return status;
+}
+
+nrg_status nrg_softmax_part_check(const nrg_softmax_args *args, const nrg_softmax_state *state)
+{
+    nrg_checked c;
+    return nrg_check(&c, &nrg_call_softmax_part, (const void *const[]){args, state}, 0, 1);
+}
+
+#ifndef NRG_NO_BACKWARD
+static __attribute__((noinline)) nrg_status make_backward_job(nrg_softmax_backward_job *job, nrg_dtype *dtype,
+                                                              const nrg_softmax_backward_args *args, int ith, int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, &nrg_call_softmax_backward, (const void *const[]){args}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const nrg_softmax_backward_args *a = c.part[NRG_SOFTMAX_ARGS];
+    const size_t rows = a->keys ? a->batch * a->heads * a->queries : 0;
+    *dtype = a->dtype;
+    *job = (nrg_softmax_backward_job){
+        .o = a->o,
+        .d_o = a->d_o,
+        .x = a->cap > 0 ? a->x : NULL,
+        .dx = a->dx,
+        .o_stride = strides_of(c.stride[NRG_SOFTMAX_BACKWARD_O]),
+        .d_o_stride = strides_of(c.stride[NRG_SOFTMAX_BACKWARD_D_O]),
+        .x_stride = strides_of(c.stride[NRG_SOFTMAX_BACKWARD_X]),
+        .dx_stride = strides_of(c.stride[NRG_SOFTMAX_BACKWARD_DX]),
+        .heads = a->heads,
+        .queries = a->queries,
+        .keys = a->keys,
+        .begin = nrg_share(rows, ith, nth),
+        .end = nrg_share(rows, ith + 1, nth),
+        .sight = sight_of(a->causal, a->window, a->query_offset),
+        .scale = scale_of(a->scale, 0),
+        .inner = scale_of(a->scale, a->cap),
+        .log = a->log != 0,
+        .stream = nrg_wants_stream(a->store, c.bytes),
+    };
+    return NRG_OK;
+}
+
+nrg_status nrg_softmax_backward(const nrg_softmax_backward_args *args, int ith, int nth)
+{
+    nrg_softmax_backward_job job;
+    nrg_dtype dtype;
+    const nrg_status status = make_backward_job(&job, &dtype, args, ith, nth);
+    if (status == NRG_OK && job.begin < job.end)
+        NRG_ACTIVE_KERNEL(softmax_backward, dtype)(&job);
+    return status;
+}
+
+nrg_status nrg_softmax_backward_check(const nrg_softmax_backward_args *args)
+{
+    nrg_checked c;
+    return nrg_check(&c, &nrg_call_softmax_backward, (const void *const[]){args}, 0, 1);
+}
+#endif

@@ -1,0 +1,71 @@
+/* What the exponents of a row of softmax are taken from, and what is done once a row, in double (docs/softmax.md).
+ *
+ * A row's base is the multiple of ln 2 next to its largest t. e^(t - base) is 2^n·e^r for t = n·ln 2 + r, where the base changes
+ * nothing but n: so t - base is never computed, and never rounded. Beyond ±256, where n·ln 2 would need more bits, the largest t
+ * itself is taken from every t, which is exact for all that is not 0 beside it.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_EXACT_SOFTMAX_BASE_H
+#define NRG_EXACT_SOFTMAX_BASE_H
+
+#include <float.h>
+#include <math.h>
+
+typedef struct nrg_softmax_base {
+    float shift, n; /* one of them is 0 */
+    float low;      /* t - shift from here down counts as this much, which no result shows */
+} nrg_softmax_base;
+
+#define NRG_SOFTMAX_LN2 0x1.62e42fefa39efp-1
+#define NRG_SOFTMAX_LOWEST -110.0f
+
+static inline nrg_softmax_base nrg_softmax_base_of(float m)
+{
+    const float magic = 0x1.8p23f;
+    if (fabsf(m) <= 256) {
+        const float n = fmaf(m, 0x1.715476p0f, magic) - magic;
+        return (nrg_softmax_base){0, n, fmaf(n, 0x1.62e43p-1f, NRG_SOFTMAX_LOWEST)};
+    }
+    return (nrg_softmax_base){fabsf(m) <= FLT_MAX ? m : 0, 0, NRG_SOFTMAX_LOWEST};
+}
+
+/* log(s) of a normal number: 2·artanh(z) by its series, |z| ≤ 0.172, to within 2^-50 of 1 or of itself. Nothing but + - · / and
+ * changes of the exponent, here and below, so that it is the same everywhere. */
+static inline double nrg_softmax_log(double s)
+{
+    int k;
+    double f = frexp(s, &k);
+    if (f < 0x1.6a09e667f3bcdp-1) {
+        f += f;
+        k -= 1;
+    }
+    const double z = (f - 1) / (f + 1), zz = z * z;
+    double series = 0;
+    for (int odd = 23; odd > 1; odd -= 2)
+        series = (series + 1.0 / odd) * zz;
+    return k * NRG_SOFTMAX_LN2 + 2 * (z + z * series);
+}
+
+/* e^d to within 2^-40 of itself for |d| ≤ 1000. */
+static inline double nrg_softmax_exp(double d)
+{
+    if (d < -1000)
+        return 0;
+    const double k = nearbyint(d / NRG_SOFTMAX_LN2), r = fma(k, -NRG_SOFTMAX_LN2, d);
+    double series = 1;
+    for (int i = 14; i > 0; i--)
+        series = 1 + series * r / i;
+    return ldexp(series, (int)k);
+}
+
+/* e^(from - to), exact where both are multiples of ln 2. */
+static inline double nrg_softmax_factor(nrg_softmax_base from, nrg_softmax_base to)
+{
+    if (from.shift == 0 && to.shift == 0)
+        return ldexp(1, (int)(from.n - to.n));
+    const double a = (double)from.shift + (double)from.n * NRG_SOFTMAX_LN2;
+    const double b = (double)to.shift + (double)to.n * NRG_SOFTMAX_LN2;
+    return nrg_softmax_exp(a - b);
+}
+
+#endif

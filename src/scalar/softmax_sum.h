@@ -1,0 +1,183 @@
+/* What rows of softmax are made of, in the reference: e^t beside a base, sums in the one order (docs/softmax.md), a logarithm.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_SCALAR_SOFTMAX_SUM_H
+#define NRG_SCALAR_SOFTMAX_SUM_H
+
+#include "element.h"
+#include "exponential.h"
+
+/* ---- e^t as 2^n·e^(t - shift - n·ln 2), less the base's own power of two ---- */
+
+/* What is taken from all exponents of a row: shift + n·ln 2. One of the two is 0. */
+typedef struct softmax_base {
+    float shift, n;
+    float low; /* everything from here down counts as this, which no result shows */
+} softmax_base;
+
+/* The base of a row whose largest t is m. Beyond ±256 m itself is taken from t, which is exact where it matters. */
+static inline softmax_base softmax_base_of(float m)
+{
+    softmax_base base = {0, 0, -110};
+    if (isnan(m) || isinf(m))
+        return base;
+    if (fabsf(m) > 256) {
+        base.shift = m;
+        return base;
+    }
+    base.n = fmaf(m, NRG_LOG2_E, NRG_EXP_MAGIC) - NRG_EXP_MAGIC;
+    base.low = fmaf(base.n, 0x1.62e43p-1f, -110);
+    return base;
+}
+
+/* 2^64·e^(t - base) */
+static inline float softmax_power(const softmax_base *base, float t)
+{
+    const float u = at_least(base->low, t - base->shift), offset = NRG_EXP_MAGIC - base->n;
+    if (!(u <= 1000)) /* beyond the largest t: the row is NaN */
+        return NAN;
+    const float n = fmaf(u, NRG_LOG2_E, offset) - offset;
+    const float r = fmaf(n, NRG_LN2_LO, fmaf(n, NRG_LN2_HI, -u));
+    return ldexpf(polynomial(nrg_exp_c, 6, r), 64 + (int)(n - base->n));
+}
+
+/* ---- sums ---- */
+
+enum { SOFTMAX_LANES = 64, SOFTMAX_FOLDED = 16, SOFTMAX_BLOCK = 256, SOFTMAX_SEGMENT = 4096 };
+
+typedef struct softmax_double {
+    double sum, lost;
+} softmax_double;
+
+/* Numbers are added in ascending order; what is left out counts as 0. */
+typedef struct softmax_sum {
+    size_t at; /* the block */
+    float lanes[SOFTMAX_LANES], sum[SOFTMAX_FOLDED], lost[SOFTMAX_FOLDED];
+    softmax_double total;
+} softmax_sum;
+
+static inline void softmax_end_block(softmax_sum *s)
+{
+    for (int half = SOFTMAX_LANES / 2; half >= SOFTMAX_FOLDED; half /= 2)
+        for (int l = 0; l < half; l++)
+            s->lanes[l] += s->lanes[l + half];
+    for (int l = 0; l < SOFTMAX_FOLDED; l++) {
+        const float sum = s->sum[l] + s->lanes[l], part = sum - s->sum[l];
+        s->lost[l] += (s->sum[l] - (sum - part)) + (s->lanes[l] - part);
+        s->sum[l] = sum;
+    }
+    for (int l = 0; l < SOFTMAX_LANES; l++)
+        s->lanes[l] = 0;
+}
+
+static inline void softmax_end_segment(softmax_sum *s)
+{
+    double lanes[SOFTMAX_FOLDED];
+    for (int l = 0; l < SOFTMAX_FOLDED; l++) {
+        lanes[l] = (double)s->sum[l] + (double)s->lost[l];
+        s->sum[l] = s->lost[l] = 0;
+    }
+    for (int half = SOFTMAX_FOLDED / 2; half; half /= 2)
+        for (int l = 0; l < half; l++)
+            lanes[l] += lanes[l + half];
+    const double sum = s->total.sum + lanes[0], part = sum - s->total.sum;
+    s->total.lost += (s->total.sum - (sum - part)) + (lanes[0] - part);
+    s->total.sum = sum;
+}
+
+/* Ends the blocks and segments before element j. */
+static inline void softmax_reach(softmax_sum *s, size_t j)
+{
+    const size_t block = j / SOFTMAX_BLOCK, each = SOFTMAX_SEGMENT / SOFTMAX_BLOCK;
+    if (block == s->at)
+        return;
+    softmax_end_block(s);
+    if (block / each != s->at / each)
+        softmax_end_segment(s);
+    s->at = block;
+}
+
+static inline void softmax_add(softmax_sum *s, size_t j, float a)
+{
+    softmax_reach(s, j);
+    s->lanes[j % SOFTMAX_LANES] += a;
+}
+
+static inline void softmax_add_product(softmax_sum *s, size_t j, float a, float b)
+{
+    softmax_reach(s, j);
+    s->lanes[j % SOFTMAX_LANES] = fmaf(a, b, s->lanes[j % SOFTMAX_LANES]);
+}
+
+static inline double softmax_total(softmax_sum *s)
+{
+    softmax_end_block(s);
+    softmax_end_segment(s);
+    return s->total.sum + s->total.lost;
+}
+
+/* ---- numbers of a row, in double ---- */
+
+#define SOFTMAX_LN2 0x1.62e42fefa39efp-1
+
+/* log(s) for a normal s: s = 2^k·f with f about 1, log(f) = 2·artanh(z), z = (f - 1)/(f + 1), by its series. */
+static inline double softmax_log(double s)
+{
+    int k;
+    double f = frexp(s, &k);
+    if (f < 0x1.6a09e667f3bcdp-1) {
+        f *= 2;
+        k--;
+    }
+    const double z = (f - 1) / (f + 1), square = z * z;
+    double sum = 0;
+    for (int i = 23; i > 1; i -= 2)
+        sum = (sum + 1.0 / i) * square;
+    return k * SOFTMAX_LN2 + 2 * (z + z * sum);
+}
+
+/* e^d for d ≤ 0 or little above, by its series around a multiple of ln 2. */
+static inline double softmax_exp(double d)
+{
+    if (d < -1000)
+        return 0;
+    const double k = nearbyint(d / SOFTMAX_LN2), r = fma(k, -SOFTMAX_LN2, d);
+    double sum = 1;
+    for (int i = 14; i > 0; i--)
+        sum = 1 + sum * r / i;
+    return ldexp(sum, (int)k);
+}
+
+static inline double softmax_base_value(const softmax_base *b) { return (double)b->shift + (double)b->n * SOFTMAX_LN2; }
+
+/* e^(from - to) of two bases. */
+static inline double softmax_factor(const softmax_base *from, const softmax_base *to)
+{
+    if (from->shift == 0 && to->shift == 0)
+        return ldexp(1, (int)(from->n - to->n));
+    return softmax_exp(softmax_base_value(from) - softmax_base_value(to));
+}
+
+/* What makes results of powers, or with log of t: (t - shift - high) - low. */
+typedef struct softmax_end {
+    float inverse, high, low;
+} softmax_end;
+
+/* The end of a row whose largest t is m, from the sum of its powers. */
+static inline softmax_end softmax_end_of(const softmax_base *base, float m, double total)
+{
+    if (isnan(total) || isnan(m) || m > FLT_MAX)
+        return (softmax_end){NAN, NAN, NAN};
+    if (m < -FLT_MAX)
+        return (softmax_end){0, INFINITY, 0};
+    const double sum = (double)base->n * SOFTMAX_LN2 + softmax_log(total * 0x1p-64);
+    const float high = (float)sum;
+    return (softmax_end){(float)(1 / total), high, (float)(sum - (double)high)};
+}
+
+static inline float softmax_result(const softmax_base *base, softmax_end end, float t, int log)
+{
+    return log ? ((t - base->shift) - end.high) - end.low : softmax_power(base, t) * end.inverse;
+}
+
+#endif

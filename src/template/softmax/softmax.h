@@ -1,0 +1,490 @@
+/* Softmax of rows over the vectors of a path's vec.h: the walk over rows. What is done to floats is in softmax_row.h.
+ *
+ * A row that fits a chunk is read once and written once; what lies between is on the stack. A longer one is read for its maximum,
+ * and again for its sum: of f32, the powers stay in o and are multiplied there; of 16 bits they are computed once more, since
+ * there is nowhere to keep them.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_SOFTMAX_SOFTMAX_H
+#define NRG_TEMPLATE_SOFTMAX_SOFTMAX_H
+
+#include "softmax_flight.h"
+
+typedef struct softmax_row {
+    const char *x, *mask;
+    const float *bias;
+    char *o;
+    float slope, sink;
+    softmax_keys seen;
+} softmax_row;
+
+NRG_INLINE softmax_row softmax_row_of(const nrg_softmax_job *job, size_t n)
+{
+    const size_t i = n % job->queries, h = n / job->queries % job->heads, b = n / job->queries / job->heads;
+    softmax_row row = {
+        .x = job->x + softmax_row_at(job->x_stride, b, h, i),
+        .slope = job->slopes ? job->slopes[h] : 1,
+        .sink = job->sinks ? job->sinks[h] : -INFINITY,
+        .seen = softmax_seen(job->sight, i, job->keys),
+    };
+    if (job->o)
+        row.o = job->o + softmax_row_at(job->o_stride, b, h, i);
+    if (job->mask)
+        row.mask = job->mask + softmax_row_at(job->mask_stride, b, h, i);
+    if (job->diagonals)
+        row.bias = (const float *)(job->diagonals + h * job->diagonals_stride) + (job->queries - 1 - i);
+    return row;
+}
+
+/* t of keys begin to end, less shift, and -infinity up to the lanes around them; the largest of them and *most. */
+static __attribute__((noinline)) void softmax_make(vf *most, float *u, const nrg_softmax_job *job, const softmax_row *row,
+                                                   size_t begin, size_t end, nrg_dtype D)
+{
+    const size_t from = begin < row->seen.begin ? row->seen.begin : begin, n = end - from, size = bytes_of(1, D, 0);
+    const float *bias = row->bias ? row->bias + from : NULL;
+    float *to = u + (from - begin);
+    vf here;
+    softmax_fill(u, 0, from - begin, -INFINITY);
+    if (job->cap > 0) {
+        softmax_read_to(&here, to, row->x + from * size, n, job->scale, NULL, D);
+        NRG_PATH_NAME(activate)(NRG_ACT_TANH, to, to, n);
+        softmax_read_to(&here, to, (const char *)to, n, job->cap, bias, NRG_F32);
+    } else {
+        softmax_read_to(&here, to, row->x + from * size, n, job->scale, bias, D);
+    }
+    if (row->mask)
+        softmax_add_to(&here, to, row->mask + from * bytes_of(1, job->mask_dtype, 0), n, row->slope, job->mask_dtype);
+    softmax_fill(u, end - begin, (end - begin + FAST_LANES - 1) / FAST_LANES * FAST_LANES, -INFINITY);
+    *most = v_max(*most, here);
+}
+
+static __attribute__((noinline)) void softmax_shift(float *u, size_t n, float shift)
+{
+    for (size_t i = 0; i < n; i += VN)
+        v_st_f32(u + i, v_sub(v_ld_f32(u + i), v_set1(shift)));
+}
+
+/* The same chunk again, around the base. Returns its floats, with what fills the lanes. */
+NRG_INLINE size_t softmax_make_again(float *u, const nrg_softmax_job *job, const softmax_row *row, size_t begin, size_t end,
+                                     nrg_softmax_base base, nrg_dtype D)
+{
+    const size_t n = (end - begin + FAST_LANES - 1) / FAST_LANES * FAST_LANES;
+    vf unused = v_zero();
+    softmax_make(&unused, u, job, row, begin, end, D);
+    if (NRG_RARELY(base.shift != 0))
+        softmax_shift(u, n, base.shift);
+    return n;
+}
+
+/* 2^64·e^t of one number. */
+NRG_INLINE float softmax_power_of(float t, nrg_softmax_base base)
+{
+    float lanes[VN];
+    vf v[V_ACT], e[V_ACT];
+    v[0] = v_set1(t - base.shift);
+    softmax_power(1, e, v, v_set1(base.low), v_set1(NRG_EXP_MAGIC - base.n));
+    v_st_f32(lanes, e[0]);
+    return lanes[0];
+}
+
+/* What is written, from the sum of powers, which a NaN among them has made NaN. */
+static __attribute__((noinline)) softmax_end softmax_finish(const nrg_softmax_job *job, size_t n, float m, nrg_softmax_base base,
+                                                            double total)
+{
+    const int is_nan = total != total || m > FLT_MAX, is_empty = m < -FLT_MAX;
+    if (job->m) {
+        const float m_in = job->m_in ? job->m_in[n] : -INFINITY;
+        const double s_in = job->s_in ? job->s_in[n] : 0;
+        const int poisoned = is_nan | (m_in != m_in) | (s_in != s_in);
+        double factor = m == m_in ? 1 : 0;
+        if (m_in >= -FLT_MAX && m != m_in && !poisoned)
+            factor = nrg_softmax_factor(nrg_softmax_base_of(m_in), base);
+        job->m[n] = poisoned ? NAN : m;
+        job->s[n] = poisoned ? (double)NAN : is_empty ? 0 : s_in * factor + total * 0x1p-64;
+        job->factor[n] = poisoned ? NAN : (float)factor;
+        return (softmax_end){.inverse = poisoned ? NAN : is_empty ? 0 : 0x1p-64f};
+    }
+    if (is_nan)
+        return (softmax_end){NAN, NAN, NAN, job->log};
+    if (is_empty)
+        return (softmax_end){0, INFINITY, 0, job->log};
+    softmax_end end = {.is_log = job->log};
+    if (job->log) {
+        const double sum = (double)base.n * NRG_SOFTMAX_LN2 + nrg_softmax_log(total * 0x1p-64);
+        end.high = (float)sum;
+        end.low = (float)(sum - (double)end.high);
+    } else {
+        end.inverse = (float)(1 / total);
+    }
+    return end;
+}
+
+NRG_INLINE softmax_end softmax_end_row(const nrg_softmax_job *job, const softmax_row *row, size_t n, float m,
+                                       nrg_softmax_base base, softmax_sum *sum)
+{
+    softmax_end_segment(sum);
+    const double total = sum->total.sum + sum->total.lost;
+    return softmax_finish(job, n, m, base, job->sinks ? total + (double)softmax_power_of(row->sink, base) : total);
+}
+
+/* The largest of a row; +0 of zeros, whose signs depend on the order. */
+NRG_INLINE float softmax_most(const nrg_softmax_job *job, const softmax_row *row, size_t n, vf most)
+{
+    float m = softmax_largest(most);
+    if (row->sink > m)
+        m = row->sink;
+    if (job->m_in && job->m_in[n] > m)
+        m = job->m_in[n];
+    return m + 0.0f;
+}
+
+/* What rows in flight that are not like the others need: t - shift of a row, and the row before. */
+NRG_INLINE void softmax_shift_row(float *u, const char *x, size_t n, float scale, float shift, nrg_dtype D)
+{
+    vf unused;
+    softmax_read_to(&unused, u, x, n, scale, NULL, D);
+    softmax_shift(u, n, shift);
+}
+
+NRG_INLINE void softmax_end_flight(const softmax_flight *f, softmax_end end, int stream, nrg_dtype D)
+{
+    if (f->o)
+        softmax_write(f->o, f->done, f->n, &end, stream && (uintptr_t)f->o % 16 == 0, D);
+}
+
+/* A row of one chunk. */
+NRG_INLINE void softmax_short(float *u, const nrg_softmax_job *job, const softmax_row *row, size_t n, int stream, nrg_dtype D)
+{
+    const size_t first = row->seen.first, count = row->seen.end - first, size = bytes_of(1, D, 0);
+    const size_t padded = (count + FAST_LANES - 1) / FAST_LANES * FAST_LANES, skipped = row->seen.begin - first;
+    softmax_sum sum;
+    vf most = v_set1(-INFINITY);
+    softmax_clear(&sum);
+    if (row->seen.begin < row->seen.end)
+        softmax_make(&most, u, job, row, first, row->seen.end, D);
+    const float m = softmax_most(job, row, n, most);
+    const nrg_softmax_base base = nrg_softmax_base_of(m);
+    if (NRG_RARELY(base.shift != 0))
+        softmax_shift(u, padded, base.shift);
+    softmax_powers(job->log || !row->o ? NULL : u, u, padded, base, &sum);
+    const softmax_end end = softmax_end_row(job, row, n, m, base, &sum);
+    if (row->o)
+        softmax_write(row->o + row->seen.begin * size, u + skipped, count - skipped, &end,
+                      stream && ((uintptr_t)row->o + row->seen.begin * size) % 16 == 0, D);
+}
+
+/* Whole blocks of a long row of f32, whose powers go into o, up to where segments end; what is left over is another chunk's. */
+static __attribute__((noinline)) void softmax_long_powers(softmax_sum *sum, const softmax_row *row, size_t begin, size_t end,
+                                                          float scale, nrg_softmax_base base)
+{
+    softmax_flight f = {.scale = scale, .base = base, .sum = *sum, .done = (const float *)row->x};
+    for (size_t i = begin; i < end; i += f.n) {
+        f.n = end - i < NORM_SEGMENT ? end - i : NORM_SEGMENT;
+        f.x = f.next = row->x + i * sizeof(float);
+        f.done = (const float *)f.x; /* anything */
+        f.e = (float *)row->o + i;
+        softmax_turn(&f, NRG_F32);
+        if (f.n == NORM_SEGMENT && i + f.n < row->seen.end)
+            softmax_end_segment(&f.sum);
+    }
+    *sum = f.sum;
+}
+
+/* A base that is given may be any: what is far above it counts as e^40. */
+static __attribute__((noinline)) void softmax_limit(float *u, size_t n, nrg_softmax_base base)
+{
+    const vf most = v_set1(fmaf(base.n, NRG_LN2_HI, 40));
+    for (size_t i = 0; i < n; i += VN)
+        v_st_f32(u + i, v_min(most, v_ld_f32(u + i)));
+}
+
+/* Results of a row whose base is known, and what its powers are to be multiplied by. */
+static __attribute__((noinline)) void softmax_again(float *u, const nrg_softmax_job *job, const softmax_row *row,
+                                                    nrg_softmax_base base, const softmax_end *result, int stream, nrg_dtype D)
+{
+    const size_t size = bytes_of(1, D, 0);
+    softmax_sum unused;
+    softmax_clear(&unused);
+    for (size_t i = row->seen.first, end; i < row->seen.end; i = end) {
+        end = softmax_chunk_end(i, row->seen.end);
+        const size_t from = i < row->seen.begin ? row->seen.begin : i;
+        const size_t padded = softmax_make_again(u, job, row, i, end, base, D);
+        if (job->given)
+            softmax_limit(u, padded, base);
+        if (!job->log)
+            softmax_powers(u, u, padded, base, &unused);
+        softmax_write(row->o + from * size, u + (from - i), end - from, result,
+                      stream && ((uintptr_t)row->o + from * size) % 16 == 0, D);
+    }
+}
+
+static __attribute__((noinline)) void softmax_long(float *u, const nrg_softmax_job *job, const softmax_row *row, size_t n,
+                                                   nrg_dtype D)
+{
+    const size_t size = bytes_of(1, D, 0);
+    const int keep = D == NRG_F32 && !job->log && row->o;
+    softmax_sum sum;
+    vf most = v_set1(-INFINITY);
+    softmax_clear(&sum);
+    /* what goes from x to o without a stage between; its end is that of a chunk, or in the last one */
+    size_t plain = row->seen.first;
+    if (keep && softmax_is_plain(job) && plain == row->seen.begin && plain % NORM_SEGMENT == 0) {
+        plain = row->seen.end - row->seen.end % FAST_BLOCK;
+        softmax_look(&most, row->x + row->seen.begin * size, plain - row->seen.begin, D);
+        most = v_mul(most, v_set1(job->scale));
+    }
+    for (size_t i = plain, end; i < row->seen.end; i = end) {
+        end = softmax_chunk_end(i, row->seen.end);
+        softmax_make(&most, u, job, row, i, end, D);
+    }
+    const float m = softmax_most(job, row, n, most);
+    const nrg_softmax_base base = nrg_softmax_base_of(m);
+    const softmax_end as_is = {.inverse = 1};
+    if (NRG_RARELY(base.shift != 0))
+        plain = row->seen.first;
+    softmax_long_powers(&sum, row, row->seen.first, plain, job->scale, base);
+    for (size_t i = plain, end; i < row->seen.end; i = end) {
+        end = softmax_chunk_end(i, row->seen.end);
+        softmax_powers(keep ? u : NULL, u, softmax_make_again(u, job, row, i, end, base, D), base, &sum);
+        if (end % NORM_SEGMENT == 0 && end < row->seen.end)
+            softmax_end_segment(&sum);
+        const size_t from = i < row->seen.begin ? row->seen.begin : i;
+        if (keep)
+            softmax_write(row->o + from * size, u + (from - i), end - from, &as_is, 0, D);
+    }
+    const softmax_end result = softmax_end_row(job, row, n, m, base, &sum);
+    if (keep) {
+        softmax_write(row->o + row->seen.begin * size, (const float *)row->o + row->seen.begin, row->seen.end - row->seen.begin,
+                      &result, 0, D);
+        return;
+    }
+    if (row->o)
+        softmax_again(u, job, row, base, &result, 0, D);
+}
+
+NRG_INLINE size_t softmax_place(nrg_score_strides stride, const nrg_softmax_job *job, size_t n)
+{
+    return softmax_row_at(stride, n / job->queries / job->heads, n / job->queries % job->heads, n % job->queries);
+}
+
+/* Powers lie on the stack until they are multiplied; those of long rows in o. */
+static __attribute__((noinline)) void softmax_fly(const nrg_softmax_job *at, int stream, nrg_dtype D)
+{
+    float stage[2][SOFTMAX_FLIGHT];
+    const nrg_softmax_job job = *at;
+    const int in_o = job.keys > SOFTMAX_FLIGHT;
+    const char *x = job.x + softmax_place(job.x_stride, &job, job.begin);
+    softmax_flight f = {.n = job.keys, .scale = job.scale};
+    softmax_end end = {.inverse = 0};
+    softmax_look(&f.most, x, job.keys, D);
+    for (size_t n = job.begin; n < job.end; n++) {
+        char *o = job.o + softmax_place(job.o_stride, &job, n);
+        if (!f.o)
+            f.done = in_o ? (const float *)job.x : stage[0]; /* anything */
+        const float m = softmax_largest(f.most) * job.scale + 0.0f;
+        f.x = x;
+        f.next = x = n + 1 < job.end ? job.x + softmax_place(job.x_stride, &job, n + 1) : x;
+        f.e = in_o ? (float *)o : stage[n & 1];
+        f.base = nrg_softmax_base_of(m);
+        if (NRG_RARELY(f.base.shift != 0)) {
+            /* exact, and then as any other row */
+            softmax_shift_row(f.e, f.x, f.n, f.scale, f.base.shift, D);
+            softmax_end_flight(&f, end, stream, D);
+            softmax_clear(&f.sum);
+            softmax_powers(f.e, f.e, f.n, f.base, &f.sum);
+            softmax_look(&f.most, x, job.keys, D);
+        } else {
+            softmax_clear(&f.sum);
+            f.inverse = end.inverse;
+            f.stream = stream && (uintptr_t)f.o % 16 == 0;
+            softmax_turn(&f, D);
+        }
+        softmax_end_segment(&f.sum);
+        end = softmax_finish(&job, n, m, f.base, f.sum.total.sum + f.sum.total.lost);
+        f.done = f.e;
+        f.o = o;
+    }
+    softmax_end_flight(&f, end, stream, D);
+}
+
+static __attribute__((noinline)) void softmax_walk(const nrg_softmax_job *at, int stream, nrg_dtype D)
+{
+    float u[SOFTMAX_CHUNK + VN];
+    const nrg_softmax_job job = *at;
+    const float blank = job.log ? -INFINITY : 0;
+    for (size_t n = job.begin; n < job.end; n++) {
+        const softmax_row row = softmax_row_of(&job, n);
+        if (job.given) {
+            const softmax_end end = {.inverse = job.given[n]};
+            softmax_again(u, &job, &row, nrg_softmax_base_of(job.m_in[n]), &end, stream, D);
+        } else if (row.seen.end - row.seen.first <= SOFTMAX_CHUNK) {
+            softmax_short(u, &job, &row, n, stream, D);
+        } else {
+            softmax_long(u, &job, &row, n, D);
+        }
+        if (row.o) {
+            softmax_blank(row.o, 0, row.seen.begin, blank, D);
+            softmax_blank(row.o, row.seen.end, job.keys, blank, D);
+        }
+    }
+}
+
+static void softmax_rows(const nrg_softmax_job *job, nrg_dtype D)
+{
+    const int stream = !V_SMALL && job->stream && job->o != job->x;
+    if (softmax_flies(job, D))
+        softmax_fly(job, stream, D);
+    else
+        softmax_walk(job, stream, D);
+    if (stream)
+        v_nt_fence();
+}
+
+NRG_PATH_KERNEL(softmax, f32, softmax, softmax_rows(job, NRG_F32))
+NRG_PATH_KERNEL(softmax, f16, softmax, softmax_rows(job, NRG_F16))
+NRG_PATH_KERNEL(softmax, bf16, softmax, softmax_rows(job, NRG_BF16))
+
+#ifndef NRG_NO_BACKWARD
+/* ---- backward ---- */
+
+enum { SOFTMAX_BACK_CHUNK = 1024 };
+
+/* Floats of a chunk of one tensor: where they lie, or on the stack. What fills the lanes is 0. */
+NRG_INLINE const float *softmax_floats(float *u, const char *p, size_t begin, size_t from, size_t end, nrg_dtype D)
+{
+    const size_t n = end - begin, padded = (n + FAST_LANES - 1) / FAST_LANES * FAST_LANES;
+    vf unused;
+    if (D == NRG_F32 && from == begin && padded == n)
+        return (const float *)p + begin;
+    softmax_fill(u, 0, from - begin, 0);
+    softmax_read_to(&unused, u + (from - begin), p + from * bytes_of(1, D, 0), end - from, 1, NULL, D);
+    softmax_fill(u, n, padded, 0);
+    return u;
+}
+
+/* Σ a·b, or Σ b without a, of n floats: a multiple of 64. */
+static __attribute__((noinline)) void softmax_dot(const float *a, const float *b, size_t n, softmax_sum *s)
+{
+    for (size_t block = 0; block < n; block += FAST_BLOCK) {
+        const size_t end = n - block < FAST_BLOCK ? n : block + FAST_BLOCK;
+        vf lanes[FAST_VECTORS];
+        for (int first = 0; first < (int)FAST_VECTORS; first += V_ACT) {
+            vf sum[V_ACT];
+            ACT_EACH sum[j] = v_zero();
+            for (size_t i = block + (size_t)first * VN; i < end; i += FAST_LANES) {
+                if (a)
+                    ACT_EACH sum[j] = v_fma(v_ld_f32(a + i + (size_t)j * VN), v_ld_f32(b + i + (size_t)j * VN), sum[j]);
+                else
+                    ACT_EACH sum[j] = v_add(sum[j], v_ld_f32(b + i + (size_t)j * VN));
+            }
+            ACT_EACH lanes[first + j] = sum[j];
+        }
+        softmax_join(s, lanes);
+    }
+}
+
+/* u = the gradient of scores, of n floats; u may be one of the others. */
+static __attribute__((noinline)) void softmax_gradient(float *u, const float *o, const float *d_o, size_t n, float all,
+                                                       float scale, int log)
+{
+    const vf sum = v_set1(all), factor = v_set1(scale), lowest = v_set1(NRG_SOFTMAX_LOWEST), offset = v_set1(NRG_EXP_MAGIC);
+    for (size_t i = 0; i < n; i += V_ACT * VN) {
+        vf y[V_ACT], d[V_ACT];
+        ACT_EACH y[j] = v_ld_f32(o + i + (size_t)j * VN);
+        ACT_EACH d[j] = v_ld_f32(d_o + i + (size_t)j * VN);
+        if (log) {
+            ACT_EACH y[j] = v_min(v_set1(1), y[j]); /* as far above 0 as no logarithm is */
+            softmax_power(V_ACT, y, y, lowest, offset);
+            ACT_EACH d[j] = v_fnma(v_mul(y[j], v_set1(0x1p-64f)), sum, d[j]);
+        } else {
+            ACT_EACH d[j] = v_mul(y[j], v_sub(d[j], sum));
+        }
+        ACT_EACH v_st_f32(u + i + (size_t)j * VN, v_mul(d[j], factor));
+    }
+}
+
+static __attribute__((noinline)) void softmax_times(float *u, const float *slope, size_t n)
+{
+    for (size_t i = 0; i < n; i += VN)
+        v_st_f32(u + i, v_mul(v_ld_f32(u + i), load_lanes(slope + i, lanes_at(i, n))));
+}
+
+typedef struct softmax_back {
+    float o[SOFTMAX_BACK_CHUNK + VN], d_o[SOFTMAX_BACK_CHUNK + VN];
+} softmax_back;
+
+/* u *= 1 - tanh²(x·inner), through a quarter of a chunk at a time. */
+static __attribute__((noinline)) void softmax_uncap(float *u, const char *x, size_t n, float inner, nrg_dtype D)
+{
+    float in[FAST_BLOCK + VN], slope[FAST_BLOCK];
+    vf unused;
+    for (size_t i = 0; i < n; i += FAST_BLOCK) {
+        const size_t count = n - i < FAST_BLOCK ? n - i : FAST_BLOCK;
+        softmax_read_to(&unused, in, x + bytes_of(i, D, 0), count, inner, NULL, D);
+        NRG_PATH_NAME(activate_both)(NRG_ACT_TANH, in, in, slope, count);
+        softmax_times(u + i, slope, count);
+    }
+}
+
+static __attribute__((noinline)) void softmax_back_row(softmax_back *at, const nrg_softmax_backward_job *job, size_t n,
+                                                       int stream, nrg_dtype D)
+{
+    const size_t i = n % job->queries, h = n / job->queries % job->heads, b = n / job->queries / job->heads;
+    const char *o = job->o + softmax_row_at(job->o_stride, b, h, i), *d_o = job->d_o + softmax_row_at(job->d_o_stride, b, h, i);
+    const char *x = job->x ? job->x + softmax_row_at(job->x_stride, b, h, i) : NULL;
+    char *dx = job->dx + softmax_row_at(job->dx_stride, b, h, i);
+    const softmax_keys seen = softmax_seen(job->sight, i, job->keys);
+    const size_t first = seen.first, size = bytes_of(1, D, 0);
+    const int is_one = seen.end - first <= SOFTMAX_BACK_CHUNK;
+    const softmax_end as_is = {.inverse = 1};
+    const float *y = NULL, *up = NULL;
+    softmax_sum sum;
+    softmax_clear(&sum);
+    for (size_t begin = first, end; begin < seen.end; begin = end) {
+        const size_t from = begin < seen.begin ? seen.begin : begin;
+        end = begin - begin % SOFTMAX_BACK_CHUNK + SOFTMAX_BACK_CHUNK;
+        end = is_one || end > seen.end ? seen.end : end;
+        if (!job->log || is_one)
+            y = softmax_floats(at->o, o, begin, from, end, D);
+        up = softmax_floats(at->d_o, d_o, begin, from, end, D);
+        softmax_dot(job->log ? NULL : y, up, (end - begin + FAST_LANES - 1) / FAST_LANES * FAST_LANES, &sum);
+        if (end % NORM_SEGMENT == 0 && end < seen.end)
+            softmax_end_segment(&sum);
+    }
+    softmax_end_segment(&sum);
+    const float all = (float)(sum.total.sum + sum.total.lost);
+    softmax_blank(dx, 0, seen.begin, 0, D);
+    for (size_t begin = first, end; begin < seen.end; begin = end) {
+        const size_t from = begin < seen.begin ? seen.begin : begin;
+        end = begin - begin % SOFTMAX_BACK_CHUNK + SOFTMAX_BACK_CHUNK;
+        end = is_one || end > seen.end ? seen.end : end;
+        if (!is_one) {
+            y = softmax_floats(at->o, o, begin, from, end, D);
+            up = softmax_floats(at->d_o, d_o, begin, from, end, D);
+        }
+        softmax_gradient(at->o, y, up, (end - begin + FAST_LANES - 1) / FAST_LANES * FAST_LANES, all, job->scale, job->log);
+        if (x)
+            softmax_uncap(at->o + (from - begin), x + from * size, end - from, job->inner, D);
+        softmax_write(dx + from * size, at->o + (from - begin), end - from, &as_is,
+                      stream && ((uintptr_t)dx + from * size) % 16 == 0, D);
+    }
+    softmax_blank(dx, seen.end, job->keys, 0, D);
+}
+
+static __attribute__((noinline)) void softmax_backward_rows(const nrg_softmax_backward_job *at, nrg_dtype D)
+{
+    softmax_back back;
+    const nrg_softmax_backward_job job = *at;
+    const int stream = !V_SMALL && job.stream && job.dx != job.o && job.dx != job.d_o && job.dx != job.x;
+    for (size_t n = job.begin; n < job.end; n++)
+        softmax_back_row(&back, &job, n, stream, D);
+    if (stream)
+        v_nt_fence();
+}
+
+NRG_PATH_KERNEL(softmax_backward, f32, softmax_backward, softmax_backward_rows(job, NRG_F32))
+NRG_PATH_KERNEL(softmax_backward, f16, softmax_backward, softmax_backward_rows(job, NRG_F16))
+NRG_PATH_KERNEL(softmax_backward, bf16, softmax_backward, softmax_backward_rows(job, NRG_BF16))
+#endif
+
+#endif

@@ -1,0 +1,102 @@
+/* Rows of scores and nothing else, three at a time: while the powers of one are made, the next one's maximum is looked for, and
+ * the one before is multiplied by 1 over its sum. Alone, those two take a third as long as the powers, and wait for memory, while
+ * the powers wait for multiplications (docs/speed/softmax.md).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_SOFTMAX_SOFTMAX_FLIGHT_H
+#define NRG_TEMPLATE_SOFTMAX_SOFTMAX_FLIGHT_H
+
+#include "softmax_row.h"
+
+enum { SOFTMAX_FLIGHT = 1024 }; /* floats of a row on the stack, of which there are two */
+
+/* One row's turn. next: the row after it, or itself; done: the powers of the row before it, which become o. */
+typedef struct softmax_flight {
+    const char *x, *next;
+    float *e;
+    const float *done;
+    char *o; /* NULL: there is none before it */
+    size_t n;
+    float scale, inverse;
+    int stream;
+    nrg_softmax_base base;
+    vf most;         /* of next */
+    softmax_sum sum; /* so far */
+} softmax_flight;
+
+NRG_INLINE void softmax_turn_of(softmax_flight *f, nrg_dtype D)
+{
+    const vf lowest = v_set1(f->base.low), offset = v_set1(NRG_EXP_MAGIC - f->base.n), scale = v_set1(f->scale);
+    const vf inverse = v_set1(f->inverse);
+    const char *x = f->x, *next = f->next;
+    char *o = f->o;
+    float *e = f->e;
+    const float *done = f->done;
+    const size_t n = f->n;
+    const int stream = f->stream;
+    vf most[SOFTMAX_SIDE];
+    SOFTMAX_EACH most[j] = v_set1(-INFINITY);
+    for (size_t block = 0; block < n; block += FAST_BLOCK) {
+        const size_t end = n - block < FAST_BLOCK ? n : block + FAST_BLOCK;
+        vf lanes[FAST_VECTORS];
+        for (int first = 0; first < (int)FAST_VECTORS; first += SOFTMAX_SIDE) {
+            vf sum[SOFTMAX_SIDE];
+            SOFTMAX_EACH sum[j] = v_zero();
+            for (size_t i = block + (size_t)first * VN; i < end; i += FAST_LANES) {
+                vf v[V_ACT], power[V_ACT], before[V_ACT];
+                /* loads before stores, which may be as far into a page: they would wait */
+                SOFTMAX_EACH before[j] = v_mul(v_ld_f32(done + i + (size_t)j * VN), inverse);
+                load_step(v, SOFTMAX_SIDE, next, i, 0, D);
+                SOFTMAX_EACH most[j] = v_max(most[j], v[j]);
+                load_step(v, SOFTMAX_SIDE, x, i, 0, D);
+                if (o)
+                    store_step(before, SOFTMAX_SIDE, o, i, 0, D, stream);
+                SOFTMAX_EACH v[j] = v_mul(v[j], scale);
+                softmax_power(SOFTMAX_SIDE, power, v, lowest, offset);
+                SOFTMAX_EACH sum[j] = v_add(sum[j], power[j]);
+                SOFTMAX_EACH v_st_f32(e + i + (size_t)j * VN, power[j]);
+            }
+            SOFTMAX_EACH lanes[first + j] = sum[j];
+        }
+        softmax_join(&f->sum, lanes);
+    }
+    for (int j = 1; j < SOFTMAX_SIDE; j++)
+        most[0] = v_max(most[0], most[j]);
+    f->most = most[0];
+}
+
+NRG_BY_DTYPE(softmax_turn, (f), softmax_flight *f)
+
+/* A row's maximum alone. */
+NRG_INLINE void softmax_look_of(vf *most, const char *x, size_t n, nrg_dtype D)
+{
+    vf v[SOFTMAX_STEP], top[SOFTMAX_STEP];
+    NRG_UNROLL
+    for (int j = 0; j < SOFTMAX_STEP; j++)
+        top[j] = v_set1(-INFINITY);
+    for (size_t i = 0; i < n; i += SOFTMAX_STEP * VN) {
+        load_step(v, SOFTMAX_STEP, x, i, 0, D);
+        NRG_UNROLL
+        for (int j = 0; j < SOFTMAX_STEP; j++)
+            top[j] = v_max(top[j], v[j]);
+    }
+    *most = v_max(v_max(top[0], top[1]), v_max(top[2], top[3]));
+}
+
+NRG_BY_DTYPE(softmax_look, (most, x, n), vf *most, const char *x, size_t n)
+
+/* Whether t is x times a positive number, so that the largest x gives the largest t. */
+NRG_INLINE int softmax_is_plain(const nrg_softmax_job *job)
+{
+    return !V_SMALL && !job->mask && !job->diagonals && !job->log && !(job->cap > 0) && job->scale > 0;
+}
+
+/* Whether rows are of this kind. */
+NRG_INLINE int softmax_flies(const nrg_softmax_job *job, nrg_dtype D)
+{
+    const size_t most = D == NRG_F32 && !job->stream ? NORM_SEGMENT : SOFTMAX_FLIGHT;
+    return softmax_is_plain(job) && !job->sinks && !job->m && !job->given && job->keys % FAST_LANES == 0 && job->keys <= most &&
+           job->end - job->begin > 1 && job->sight.first + (int64_t)job->queries <= 1 && job->sight.last >= (int64_t)job->keys;
+}
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+#include <float.h>
+#include <math.h>
+
+#include "../../src/operands/cross_entropy.h"
+#include "../../src/operands/softmax.h"
+#include "sound.h"
+
+enum { ARGS = NRG_SOFTMAX_ARGS, STATE = NRG_SOFTMAX_STATE, BATCH = 2, HEADS = 2, QUERIES = 3, KEYS = 5 };
+
+/* All there is, a mask for all heads; 16 bits, log, and nothing but scores; a mask with slopes of another dtype; no keys. */
+enum { EVERYTHING, SCORES_ALONE, SLOPES, NO_KEYS, VARIANTS };
+
+static uint32_t set_up(void *const *part, int variant)
+{
+    nrg_softmax_args *a = part[ARGS];
+    *a = nrg_softmax_args_init(variant == SCORES_ALONE ? NRG_BF16 : NRG_F32, BATCH, HEADS, QUERIES, variant == NO_KEYS ? 0 : KEYS,
+                               NULL, NULL);
+    a->scale = 0.5f;
+    a->cap = variant == EVERYTHING ? 20 : 0;
+    a->causal = variant != SCORES_ALONE;
+    a->window = variant == EVERYTHING ? 4 : 0;
+    a->query_offset = KEYS - QUERIES;
+    if (variant == SCORES_ALONE)
+        return 0;
+    a->mask_dtype = variant == SLOPES ? NRG_F16 : NRG_DTYPE_SAME;
+    a->mask_repeat = variant == EVERYTHING ? NRG_REPEAT_ROWS2 : 0;
+    a->mask = (const void *)a; /* some address: slopes are refused without */
+    return NRG_BIT(NRG_SOFTMAX_MASK) | NRG_BIT(NRG_SOFTMAX_DIAGONALS) | NRG_BIT(NRG_SOFTMAX_SINKS) |
+           (variant == SLOPES ? NRG_BIT(NRG_SOFTMAX_SLOPES) : 0);
+}
+
+static uint32_t set_up_forward(void *const *part, int variant)
+{
+    const uint32_t there = set_up(part, variant);
+    ((nrg_softmax_args *)part[ARGS])->log = variant == SCORES_ALONE;
+    return there;
+}
+
+static uint32_t set_up_part(void *const *part, int variant)
+{
+    nrg_softmax_state *state = part[STATE];
+    *state = nrg_softmax_state_init(NULL, NULL, NULL);
+    const uint32_t there = set_up(part, variant);
+    if (variant != EVERYTHING)
+        return there;
+    state->m_in = part[STATE];
+    state->s_in = part[STATE];
+    return there | NRG_BIT(NRG_SOFTMAX_PART_M_IN) | NRG_BIT(NRG_SOFTMAX_PART_S_IN);
+}
+
+/* All outputs; only those that are needed; no rows. */
+static uint32_t set_up_merge(void *const *part, int variant)
+{
+    nrg_softmax_merge_args *a = part[ARGS];
+    a->size = sizeof *a;
+    a->parts = variant == 1 ? 1 : 3;
+    a->rows = variant == 2 ? 0 : 5;
+    return variant ? 0 : NRG_BIT(NRG_SOFTMAX_MERGE_FACTOR) | NRG_BIT(NRG_SOFTMAX_MERGE_INVERSE) | NRG_BIT(NRG_SOFTMAX_MERGE_LSE);
+}
+
+static nrg_status run_merge(void *const *part, int ith, int nth) { return nrg_softmax_merge(part[ARGS], ith, nth); }
+static nrg_status ask_merge(void *const *part) { return nrg_softmax_merge_check(part[ARGS]); }
+
+static const sound_wrong wrong_merge[] = {
+    WRONG_U64(ARGS, nrg_softmax_merge_args, parts, 0, NRG_ERR_COUNT), WRONG_NULL(ARGS, nrg_softmax_merge_args, m_in),
+    WRONG_NULL(ARGS, nrg_softmax_merge_args, s_in), WRONG_NULL(ARGS, nrg_softmax_merge_args, m)};
+static const sound_size sizes_merge[] = {{ARGS, NRG_AT(nrg_softmax_merge_args, parts)},
+                                         {ARGS, NRG_AT(nrg_softmax_merge_args, rows)}};
+
+/* ---- cross-entropy: a matrix, and 16 bits; no rows ---- */
+
+enum { ROWS = 4, CLASSES = 7 };
+
+static uint32_t set_up_cross_entropy(void *const *part, int variant)
+{
+    *(nrg_cross_entropy_args *)part[ARGS] =
+        nrg_cross_entropy_args_init(variant == 1 ? NRG_BF16 : NRG_F32, variant == 2 ? 0 : ROWS, CLASSES, NULL, NULL, NULL, NULL);
+    return 0;
+}
+
+static void fill_ids(void *const *part)
+{
+    const nrg_cross_entropy_args *a = part[ARGS];
+    int32_t *ids = own_memory(a->ids);
+    for (size_t n = 0; n < a->rows; n++)
+        ids[n] = n == 1 ? -100 : (int32_t)(n + 3);
+}
+
+static nrg_status spoil_ids(void *const *part, int n)
+{
+    static const int32_t wrong[] = {CLASSES, -1, -99, INT32_MIN, INT32_MAX};
+    const nrg_cross_entropy_args *a = part[ARGS];
+    if (!a->rows || n >= (int)NRG_COUNT(wrong))
+        return NRG_OK;
+    int32_t *ids = own_memory(a->ids);
+    ids[a->rows - 1] = wrong[n];
+    return NRG_ERR_POSITION;
+}
+
+static nrg_status run_loss(void *const *part, int ith, int nth) { return nrg_cross_entropy_forward(part[ARGS], ith, nth); }
+static nrg_status ask_loss(void *const *part) { return nrg_cross_entropy_forward_check(part[ARGS]); }
+static nrg_status run_loss_back(void *const *part, int ith, int nth) { return nrg_cross_entropy_backward(part[ARGS], ith, nth); }
+static nrg_status ask_loss_back(void *const *part) { return nrg_cross_entropy_backward_check(part[ARGS]); }
+
+static const sound_wrong wrong_loss[] = {
+    WRONG_U64(ARGS, nrg_cross_entropy_args, classes, 0, NRG_ERR_DIM), WRONG_STRIDE(ARGS, nrg_cross_entropy_args, x_stride),
+    WRONG_U64(ARGS, nrg_cross_entropy_args, dx, 64, NRG_ERR_COMBINATION), WRONG_NULL(ARGS, nrg_cross_entropy_args, ids)};
+static const sound_wrong wrong_loss_back[] = {
+    WRONG_U64(ARGS, nrg_cross_entropy_args, classes, 0, NRG_ERR_DIM), WRONG_STRIDE(ARGS, nrg_cross_entropy_args, dx_stride),
+    WRONG_U64(ARGS, nrg_cross_entropy_args, loss, 64, NRG_ERR_COMBINATION), WRONG_NULL(ARGS, nrg_cross_entropy_args, lse_in)};
+static const sound_size sizes_loss[] = {{ARGS, NRG_AT(nrg_cross_entropy_args, rows)},
+                                        {ARGS, NRG_AT(nrg_cross_entropy_args, classes)}};
+
+/* With a cap, which needs x; without, 16 bits; no heads. */
+static uint32_t set_up_backward(void *const *part, int variant)
+{
+    nrg_softmax_backward_args *a = part[ARGS];
+    *a = nrg_softmax_backward_args_init(variant == 1 ? NRG_F16 : NRG_F32, BATCH, variant == 2 ? 0 : HEADS, QUERIES, KEYS, NULL,
+                                        NULL, NULL);
+    a->scale = 0.5f;
+    a->cap = variant == 1 ? 0 : 20;
+    a->log = variant == 1;
+    a->window = variant == 1 ? 2 : 0;
+    return variant == 1 ? 0 : NRG_BIT(NRG_SOFTMAX_BACKWARD_X);
+}
+
+static nrg_status run_forward(void *const *part, int ith, int nth) { return nrg_softmax_forward(part[ARGS], ith, nth); }
+static nrg_status ask_forward(void *const *part) { return nrg_softmax_forward_check(part[ARGS]); }
+static nrg_status run_part(void *const *part, int ith, int nth) { return nrg_softmax_part(part[ARGS], part[STATE], ith, nth); }
+static nrg_status ask_part(void *const *part) { return nrg_softmax_part_check(part[ARGS], part[STATE]); }
+static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_softmax_backward(part[ARGS], ith, nth); }
+static nrg_status ask_backward(void *const *part) { return nrg_softmax_backward_check(part[ARGS]); }
+
+#define WRONG_NUMBERS(type)                                                                                                      \
+    WRONG_F32(ARGS, type, scale, (float)INFINITY, NRG_ERR_CONSTANT), WRONG_F32(ARGS, type, scale, (float)NAN, NRG_ERR_CONSTANT), \
+        WRONG_F32(ARGS, type, cap, -1, NRG_ERR_CONSTANT), WRONG_F32(ARGS, type, cap, (float)NAN, NRG_ERR_CONSTANT),              \
+        WRONG_F32(ARGS, type, cap, (float)INFINITY, NRG_ERR_CONSTANT), WRONG_F32(ARGS, type, cap, 0x1p-140f, NRG_ERR_CONSTANT)
+
+#define WRONG_POSITIONS(type)                                                                                                    \
+    WITH_U32(ARGS, type, causal, 1), WRONG_U64(ARGS, type, query_offset, (int64_t)1 << 61, NRG_OK),                              \
+        WITH_U32(ARGS, type, causal, 1), WRONG_U64(ARGS, type, query_offset, -((int64_t)1 << 61), NRG_OK),                       \
+        WITH_U32(ARGS, type, causal, 1), WRONG_U64(ARGS, type, query_offset, ((int64_t)1 << 61) + 1, NRG_ERR_POSITION),          \
+        WITH_U32(ARGS, type, causal, 1), WRONG_U64(ARGS, type, query_offset, INT64_MIN, NRG_ERR_POSITION)
+
+#define WRONG_ARGS                                                                                                               \
+    WRONG_NUMBERS(nrg_softmax_args), WRONG_POSITIONS(nrg_softmax_args),                                                          \
+        WRONG_U32(ARGS, nrg_softmax_args, mask_repeat, 8, NRG_ERR_ENUM),                                                         \
+        WRONG_U64(ARGS, nrg_softmax_args, window, SIZE_MAX, NRG_OK), WRONG_STRIDE(ARGS, nrg_softmax_args, x_query_stride),       \
+        WRONG_STRIDE(ARGS, nrg_softmax_args, x_head_stride), WRONG_STRIDE(ARGS, nrg_softmax_args, o_batch_stride),               \
+        WRONG_STRIDE(ARGS, nrg_softmax_args, mask_query_stride), WRONG_STRIDE(ARGS, nrg_softmax_args, diagonals_stride),         \
+        WRONG_NULL(ARGS, nrg_softmax_args, x), WRONG_NULL(ARGS, nrg_softmax_args, o)
+
+static const sound_wrong wrong_forward[] = {WRONG_ARGS};
+static const sound_wrong wrong_part[] = {WRONG_ARGS,
+                                         WRONG_U32(ARGS, nrg_softmax_args, log, 1, NRG_ERR_COMBINATION),
+                                         WRONG_NULL(STATE, nrg_softmax_state, m),
+                                         WRONG_NULL(STATE, nrg_softmax_state, s),
+                                         WRONG_NULL(STATE, nrg_softmax_state, factor),
+                                         WRONG_U64(STATE, nrg_softmax_state, m_in, 0, NRG_ERR_COMBINATION),
+                                         WRONG_U64(STATE, nrg_softmax_state, s_in, 0, NRG_ERR_COMBINATION)};
+static const sound_wrong wrong_backward[] = {
+    WRONG_NUMBERS(nrg_softmax_backward_args),
+    WRONG_POSITIONS(nrg_softmax_backward_args),
+    WRONG_STRIDE(ARGS, nrg_softmax_backward_args, o_query_stride),
+    WRONG_STRIDE(ARGS, nrg_softmax_backward_args, d_o_head_stride),
+    WRONG_STRIDE(ARGS, nrg_softmax_backward_args, dx_batch_stride),
+    WRONG_NULL(ARGS, nrg_softmax_backward_args, x),
+};
+
+#define SIZES(type)                                                                                                              \
+    {ARGS, NRG_AT(type, batch)}, {ARGS, NRG_AT(type, heads)}, {ARGS, NRG_AT(type, queries)}, { ARGS, NRG_AT(type, keys) }
+static const sound_size sizes[] = {SIZES(nrg_softmax_args)}, sizes_backward[] = {SIZES(nrg_softmax_backward_args)};
+
+static const sound_call calls[] = {
+    {&nrg_call_softmax_forward, "softmax.h", "nrg_softmax_forward", 1, VARIANTS, .set_up = set_up_forward, .run = run_forward,
+     .ask = ask_forward, .wrong = wrong_forward, .wrong_count = NRG_COUNT(wrong_forward), .sizes = sizes,
+     .size_count = NRG_COUNT(sizes)},
+    {&nrg_call_softmax_part, "softmax.h", "nrg_softmax_part", 1, VARIANTS, .set_up = set_up_part, .run = run_part,
+     .ask = ask_part, .wrong = wrong_part, .wrong_count = NRG_COUNT(wrong_part), .sizes = sizes, .size_count = NRG_COUNT(sizes)},
+    {&nrg_call_softmax_merge, "softmax.h", "nrg_softmax_merge", 1, 3, .set_up = set_up_merge, .run = run_merge, .ask = ask_merge,
+     .wrong = wrong_merge, .wrong_count = NRG_COUNT(wrong_merge), .sizes = sizes_merge, .size_count = NRG_COUNT(sizes_merge)},
+    {&nrg_call_softmax_backward, "softmax.h", "nrg_softmax_backward", 1, 3, .set_up = set_up_backward, .run = run_backward,
+     .ask = ask_backward, .wrong = wrong_backward, .wrong_count = NRG_COUNT(wrong_backward), .sizes = sizes_backward,
+     .size_count = NRG_COUNT(sizes_backward)},
+    {&nrg_call_cross_entropy_forward, "cross_entropy.h", "nrg_cross_entropy_forward", 1, 3, .set_up = set_up_cross_entropy,
+     .fill = fill_ids, .run = run_loss, .ask = ask_loss, .spoil = spoil_ids, .wrong = wrong_loss,
+     .wrong_count = NRG_COUNT(wrong_loss), .sizes = sizes_loss, .size_count = NRG_COUNT(sizes_loss)},
+    {&nrg_call_cross_entropy_backward, "cross_entropy.h", "nrg_cross_entropy_backward", 1, 3, .set_up = set_up_cross_entropy,
+     .fill = fill_ids, .run = run_loss_back, .ask = ask_loss_back, .spoil = spoil_ids, .wrong = wrong_loss_back,
+     .wrong_count = NRG_COUNT(wrong_loss_back), .sizes = sizes_loss, .size_count = NRG_COUNT(sizes_loss)},
+};
+
+const sound_family sound_softmax = {"softmax", calls, NRG_COUNT(calls)};

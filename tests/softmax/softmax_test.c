@@ -1,0 +1,427 @@
+/* Softmax: the truth in 113-bit arithmetic, of rows, logarithms, gradients and parts; a limit is the mask it stands for; one call
+ * is the calls it stands for; rows that are special. Bits over paths, shares and layouts are bits_test's.
+ *
+ *     softmax_test --report    the worst errors
+ *
+ * SPDX-License-Identifier: MIT */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../harness/element.h"
+#include "../harness/quad.h"
+#include "../harness/support.h"
+
+enum { KINDS = 7, LONGEST = 5000 };
+
+/* Worst of o, of the sum of a row (off from 1, in 2^-24), of logarithms, of dx, of s in parts. */
+enum { OF_O, OF_SUM, OF_LOG, OF_DX, OF_S, ERRORS };
+static double *worst;
+static const double most[ERRORS] = {[OF_O] = 2.5, [OF_SUM] = 4, [OF_LOG] = 2, [OF_DX] = 4, [OF_S] = 2};
+
+static void note(int what, double error, size_t n)
+{
+    worst[what] = fmax(worst[what], error);
+    if (!(error <= most[what]))
+        ck_abort_msg("error %d is %g for element or row %zu, and may be %g", what, error, n, most[what]);
+}
+
+/* e^t for |t| ≤ 10000. */
+static quad power(quad t)
+{
+    const quad ln2 = (quad)0x1.62e42fefa39efp-1 + (quad)0x1.abc9e3b39803fp-56 + (quad)0x1.7b57a079a1934p-111;
+    const double n = rint((double)t / 0.6931471805599453);
+    const quad r = t - (quad)n * ln2;
+    quad sum = 1;
+    for (int i = 32; i > 0; i--)
+        sum = 1 + sum * r / i;
+    for (int k = 0; k < abs((int)n); k++)
+        sum = n > 0 ? sum * 2 : sum / 2;
+    return sum;
+}
+
+/* log(s), by two steps of Newton's from the double. */
+static quad logarithm(quad s)
+{
+    quad l = (quad)log((double)s);
+    for (int i = 0; i < 2; i++)
+        l += s / power(l) - 1;
+    return l;
+}
+
+/* Rows of several kinds: usual scores, large ones, small ones, one that stands out, equal ones, far below zero, beyond ±256. */
+static void draw(float *x, size_t n, int kind, uint64_t *state)
+{
+    static const double wide[KINDS] = {8, 90, 0x1p-10, 3, 0, 60, 40};
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(wide[kind] * test_uniform(state) + (kind == 5 ? -150 : kind == 6 ? 3000 : kind == 4 ? 1.7 : 0));
+    if (kind == 3)
+        x[test_draw(state, n)] = 40;
+}
+
+/* Powers less the largest, and their sum. */
+static quad truth_of(quad *e, const float *t, size_t n)
+{
+    float m = t[0];
+    quad sum = 0;
+    for (size_t i = 1; i < n; i++)
+        m = fmaxf(m, t[i]);
+    for (size_t i = 0; i < n; i++)
+        sum += e[i] = power((quad)t[i] - (quad)m);
+    return sum;
+}
+
+static const size_t lengths[] = {1, 2, 7, 64, 65, 200, 513, 1024, 2048, 4097, LONGEST};
+enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
+
+START_TEST(truth)
+{
+    static float x[2 * LONGEST], o[2 * LONGEST], l[LONGEST], d_o[LONGEST], dx[LONGEST];
+    static quad e[LONGEST];
+    const int kind = _i;
+    uint64_t state = (uint64_t)kind + 1;
+    for (size_t k = 0; k < (test_small() ? LENGTHS - 2 : LENGTHS); k++) {
+        const size_t n = lengths[k];
+        draw(x, n, kind, &state);
+        memcpy(x + n, x, n * sizeof *x); /* two rows, which are another walk where vectors divide them */
+        nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, 1, 2, n, x, o);
+        ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), NRG_OK);
+        ck_assert_mem_eq(o, o + n, n * sizeof *o);
+        args.queries = 1;
+        args.log = 1;
+        args.o = l;
+        ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), NRG_OK);
+        const quad sum = truth_of(e, x, n), lse = logarithm(sum);
+        float m = x[0];
+        for (size_t i = 1; i < n; i++)
+            m = fmaxf(m, x[i]);
+        quad all = 0, dot = 0, total = 0, size = 0, all_size = 0;
+        for (size_t i = 0; i < n; i++) {
+            const quad exact = e[i] / sum, log_exact = (quad)x[i] - (quad)m - lse;
+            note(OF_O, (double)(quad_abs((quad)o[i] - exact) / (quad)element_ulp((double)exact, NRG_F32)), i);
+            note(OF_LOG,
+                 (double)(quad_abs((quad)l[i] - log_exact) / (quad)(element_ulp((double)log_exact, NRG_F32) / 2 + 0x1p-23)), i);
+            d_o[i] = (float)test_uniform(&state);
+            all += (quad)o[i];
+            dot += (quad)o[i] * (quad)d_o[i];
+            total += (quad)d_o[i];
+            size += quad_abs((quad)o[i] * (quad)d_o[i]);
+            all_size += quad_abs((quad)d_o[i]);
+        }
+        note(OF_SUM, (double)quad_abs(all - 1) * 0x1p24, n);
+        /* of what the forward pass has stored: in units of the last bit of all that is added up */
+        nrg_softmax_backward_args back = nrg_softmax_backward_args_init(NRG_F32, 1, 1, 1, n, o, d_o, dx);
+        back.scale = 0.7f;
+        ck_assert_int_eq(nrg_softmax_backward(&back, 0, 1), NRG_OK);
+        for (size_t i = 0; i < n; i++) {
+            const quad exact = (quad)o[i] * ((quad)d_o[i] - dot) * (quad)0.7f;
+            const double term = (double)o[i] * (fabs((double)d_o[i]) + (double)size) * 0.7;
+            note(OF_DX, (double)quad_abs((quad)dx[i] - exact) / (element_ulp(term, NRG_F32) + 0x1p-149), i);
+        }
+        back.log = 1;
+        back.o = l;
+        ck_assert_int_eq(nrg_softmax_backward(&back, 0, 1), NRG_OK);
+        for (size_t i = 0; i < n; i++) {
+            const quad p = power((quad)l[i]), exact = ((quad)d_o[i] - p * total) * (quad)0.7f;
+            const double term = fabs((double)d_o[i]) + (double)(p * all_size);
+            note(OF_DX, (double)quad_abs((quad)dx[i] - exact) / element_ulp(term, NRG_F32), i);
+        }
+    }
+}
+END_TEST
+
+/* A limit, or a window, is a mask of 0 and -infinity, to the bit. */
+START_TEST(limits_are_masks)
+{
+    enum { QUERIES = 9, MOST = 2500 };
+    static const size_t keys_of[] = {5, 64, 300, MOST};
+    static float x[QUERIES * MOST], mask[QUERIES * MOST], o[QUERIES * MOST], masked[QUERIES * MOST];
+    uint64_t state = 5;
+    for (size_t k = 0; k < sizeof keys_of / sizeof keys_of[0]; k++)
+        for (int way = 0; way < 6; way++) {
+            const size_t keys = keys_of[k], window = way / 2 == 0 ? 0 : way / 2 == 1 ? 3 : keys / 2;
+            const int causal = way % 2 || !window;
+            nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, 1, QUERIES, keys, x, o);
+            args.query_offset = (int64_t)keys - QUERIES;
+            args.causal = causal;
+            args.window = window;
+            args.log = way == 4;
+            args.scale = 0.3f;
+            for (size_t i = 0; i < QUERIES; i++)
+                for (size_t j = 0; j < keys; j++) {
+                    const long away = (long)(args.query_offset + (int64_t)i) - (long)j;
+                    const int seen = !(causal && away < 0) && !(window && (away >= (long)window || -away >= (long)window));
+                    x[i * keys + j] = (float)(10 * test_uniform(&state));
+                    mask[i * keys + j] = seen ? 0 : -INFINITY;
+                }
+            ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), NRG_OK);
+            nrg_softmax_args other = args;
+            other.causal = 0;
+            other.window = 0;
+            other.mask = mask;
+            other.o = masked;
+            ck_assert_int_eq(nrg_softmax_forward(&other, 0, 1), NRG_OK);
+            ck_assert_mem_eq(o, masked, QUERIES * keys * sizeof *o);
+            /* what is not seen is not read */
+            for (size_t i = 0; i < QUERIES * keys; i++)
+                if (mask[i] < 0)
+                    x[i] = NAN;
+            memset(masked, 0, sizeof masked);
+            other = args;
+            other.o = masked;
+            ck_assert_int_eq(nrg_softmax_forward(&other, 0, 1), NRG_OK);
+            ck_assert_mem_eq(o, masked, QUERIES * keys * sizeof *o);
+        }
+}
+END_TEST
+
+/* Cap, bias and mask in one call are nrg_activation_forward, nrg_score_bias_forward, an addition, and softmax. */
+START_TEST(fused_is_unfused)
+{
+    enum { HEADS = 3, QUERIES = 5, KEYS = 77, ROW = QUERIES * KEYS, ALL = HEADS * ROW, ENTRIES = QUERIES + KEYS - 1 };
+    static float x[ALL], t[ALL], mask[ROW], diagonals[HEADS * ENTRIES], slopes[HEADS] = {0.5f, 0.25f, 3}, o[ALL], got[ALL];
+    const int has_cap = _i & 1, has_bias = _i & 2, has_mask = _i & 4;
+    const float scale = 0.37f, cap = 5;
+    uint64_t state = (uint64_t)_i;
+    for (size_t i = 0; i < ALL; i++)
+        x[i] = (float)(20 * test_uniform(&state));
+    for (size_t i = 0; i < ROW; i++)
+        mask[i] = test_draw(&state, 3) ? (float)test_uniform(&state) : -INFINITY;
+    for (size_t i = 0; i < HEADS * ENTRIES; i++)
+        diagonals[i] = (float)(4 * test_uniform(&state));
+    nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, HEADS, QUERIES, KEYS, x, got);
+    args.scale = scale;
+    args.cap = has_cap ? cap : 0;
+    args.diagonals = has_bias ? diagonals : NULL;
+    args.mask = has_mask ? mask : NULL;
+    args.slopes = has_mask ? slopes : NULL;
+    args.mask_repeat = NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3;
+    ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), NRG_OK);
+
+    float factor = scale;
+    memcpy(t, x, sizeof t);
+    if (has_cap) {
+        for (size_t i = 0; i < ALL; i++)
+            t[i] *= scale / cap;
+        ck_assert_int_eq(nrg_activation_forward(NRG_ACT_TANH, NRG_F32, ALL, t, t, 0, 1), NRG_OK);
+        factor = cap;
+    }
+    if (has_bias) {
+        nrg_score_bias_args bias = nrg_score_bias_args_init(NRG_F32, 1, HEADS, QUERIES, KEYS, t, diagonals, t);
+        bias.scale = factor;
+        ck_assert_int_eq(nrg_score_bias_forward(&bias, 0, 1), NRG_OK);
+    } else {
+        for (size_t i = 0; i < ALL; i++)
+            t[i] *= factor;
+    }
+    for (size_t i = 0; i < ALL && has_mask; i++)
+        t[i] = fmaf(mask[i % ROW], slopes[i / ROW], t[i]);
+    nrg_softmax_args plain = nrg_softmax_args_init(NRG_F32, 1, HEADS, QUERIES, KEYS, t, o);
+    ck_assert_int_eq(nrg_softmax_forward(&plain, 0, 1), NRG_OK);
+    ck_assert_mem_eq(o, got, sizeof o);
+}
+END_TEST
+
+static void row_is(const nrg_softmax_args *args, float expected)
+{
+    const float *o = args->o;
+    ck_assert_int_eq(nrg_softmax_forward(args, 0, 1), NRG_OK);
+    for (size_t i = 0; i < args->queries * args->keys; i++)
+        if (isnan(expected) ? !isnan(o[i]) : memcmp(&o[i], &expected, sizeof expected) != 0)
+            ck_abort_msg("element %zu is %a and not %a", i, (double)o[i], (double)expected);
+}
+
+/* Rows of -infinity, with a NaN, with +infinity; a sink; masks of -FLT_MAX. */
+START_TEST(special_rows)
+{
+    enum { MOST = 4160 };
+    static const size_t keys_of[] = {1, 64, 70, MOST};
+    static float x[2 * MOST], o[2 * MOST];
+    nrg_isa paths[NRG_ISA_COUNT];
+    for (size_t path = test_paths(paths); path-- > 0;)
+        for (size_t k = 0; k < sizeof keys_of / sizeof keys_of[0]; k++) {
+            const size_t keys = keys_of[k];
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, 1, 2, keys, x, o);
+            for (size_t i = 0; i < 2 * keys; i++)
+                x[i] = -INFINITY;
+            row_is(&args, 0);
+            args.log = 1;
+            row_is(&args, -INFINITY);
+            args.log = 0;
+            const float sink = 3;
+            args.sinks = &sink;
+            row_is(&args, 0);
+            args.sinks = NULL;
+            for (size_t i = 0; i < 2 * keys; i++)
+                x[i] = -FLT_MAX;
+            row_is(&args, (float)(1 / (double)keys));
+            args.causal = 1;
+            args.query_offset = -2;
+            row_is(&args, 0);
+            args.causal = 0;
+            for (size_t bad = 0; bad<keys; bad += keys> 100 ? 997 : 1)
+                for (int kind = 0; kind < 2; kind++) {
+                    for (size_t i = 0; i < 2 * keys; i++)
+                        x[i] = i % 3 ? 2 : -INFINITY;
+                    x[bad] = x[keys + bad] = kind ? INFINITY : NAN;
+                    row_is(&args, NAN);
+                    args.log = 1;
+                    row_is(&args, NAN);
+                    args.log = 0;
+                }
+            /* a sink beside equal scores */
+            for (size_t i = 0; i < 2 * keys; i++)
+                x[i] = 3;
+            args.sinks = &sink;
+            ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), NRG_OK);
+            for (size_t i = 0; i < 2 * keys; i++)
+                ck_assert(fabs((double)o[i] * (double)(keys + 1) - 1) < 0x1p-21);
+        }
+}
+END_TEST
+
+/* Blocks of keys, one after the other and then apart: sums, factors and what they rescale, against the whole. */
+START_TEST(parts)
+{
+    enum { KEYS = 700, BLOCK = 96, BLOCKS = (KEYS + BLOCK - 1) / BLOCK, ROWS = 2 * KINDS };
+    static float x[ROWS][KEYS], o[ROWS][BLOCK], m[ROWS], factor[ROWS], acc[ROWS], inverse[ROWS];
+    static float ms[BLOCKS][ROWS], factors[BLOCKS][ROWS], unused[ROWS], sums[BLOCKS][ROWS], whole_m[ROWS];
+    static double s[ROWS], ss[BLOCKS][ROWS], whole_s[ROWS], lse[ROWS];
+    static quad e[KEYS];
+    uint64_t state = 77;
+    for (int row = 0; row < ROWS; row++) {
+        draw(x[row], KEYS, row % KINDS, &state);
+        for (int i = 0; i < KEYS && row >= KINDS; i++)
+            x[row][i] += (float)(i / BLOCK) * (row == KINDS ? 100 : 11); /* the largest comes last, so that all is rescaled */
+    }
+    for (int n = 0; n < BLOCKS; n++) {
+        const size_t keys = n + 1 < BLOCKS ? BLOCK : KEYS - n * BLOCK;
+        nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, 1, ROWS, keys, x[0] + n * BLOCK, o);
+        args.x_query_stride = sizeof x[0];
+        args.o_query_stride = sizeof o[0];
+        nrg_softmax_state state_ = nrg_softmax_state_init(m, s, factor);
+        state_.m_in = n ? m : NULL;
+        state_.s_in = n ? s : NULL;
+        for (int ith = 0; ith < 3; ith++)
+            ck_assert_int_eq(nrg_softmax_part(&args, &state_, ith, 3), NRG_OK);
+        for (int row = 0; row < ROWS; row++) {
+            acc[row] *= n ? factor[row] : 0;
+            for (size_t i = 0; i < keys; i++)
+                acc[row] += o[row][i] * (float)(i % 2);
+        }
+        nrg_softmax_state apart = nrg_softmax_state_init(ms[n], ss[n], unused);
+        ck_assert_int_eq(nrg_softmax_part(&args, &apart, 0, 1), NRG_OK);
+        for (int row = 0; row < ROWS; row++) {
+            sums[n][row] = 0;
+            for (size_t i = 0; i < keys; i++)
+                sums[n][row] += o[row][i] * (float)(i % 2);
+        }
+    }
+    nrg_softmax_merge_args merge = {.size = sizeof merge,
+                                    .parts = BLOCKS,
+                                    .rows = ROWS,
+                                    .m_in = ms[0],
+                                    .s_in = ss[0],
+                                    .m = whole_m,
+                                    .s = whole_s,
+                                    .factor = factors[0],
+                                    .inverse = inverse,
+                                    .lse = lse};
+    for (int ith = 0; ith < 2; ith++)
+        ck_assert_int_eq(nrg_softmax_merge(&merge, ith, 2), NRG_OK);
+    ck_assert_mem_eq(m, whole_m, sizeof m);
+    for (int row = 0; row < ROWS; row++) {
+        const quad sum = truth_of(e, x[row], KEYS), log_sum = logarithm(sum) + (quad)m[row];
+        quad odd = 0;
+        float apart = 0;
+        for (int i = 0; i < KEYS; i++)
+            odd += e[i] * (quad)(i % BLOCK % 2) / sum;
+        for (int n = 0; n < BLOCKS; n++)
+            apart += sums[n][row] * factors[n][row];
+        note(OF_S, fabs((double)((quad)lse[row] - log_sum)) * 0x1p24, (size_t)row);
+        /* in turn or apart: the same powers, unless a largest beyond 256 is taken from them */
+        note(OF_S, fabs(s[row] / whole_s[row] - 1) * (fabsf(m[row]) > 256 ? 0x1p25 : 0x1p48), (size_t)row);
+        ck_assert(fabs((double)(acc[row] * inverse[row]) - (double)odd) < 1e-5);
+        ck_assert(fabs((double)(apart * inverse[row]) - (double)odd) < 1e-5);
+    }
+    /* nothing so far, and nothing seen */
+    nrg_softmax_args none = nrg_softmax_args_init(NRG_F32, 1, 1, ROWS, BLOCK, x[0], o);
+    none.causal = 1;
+    none.query_offset = -2 * ROWS;
+    nrg_softmax_state empty = nrg_softmax_state_init(m, s, factor);
+    ck_assert_int_eq(nrg_softmax_part(&none, &empty, 0, 1), NRG_OK);
+    merge = (nrg_softmax_merge_args){.size = sizeof merge,
+                                     .parts = 1,
+                                     .rows = ROWS,
+                                     .m_in = m,
+                                     .s_in = s,
+                                     .m = whole_m,
+                                     .s = whole_s,
+                                     .inverse = inverse,
+                                     .lse = lse};
+    ck_assert_int_eq(nrg_softmax_merge(&merge, 0, 1), NRG_OK);
+    for (int row = 0; row < ROWS; row++)
+        ck_assert(m[row] < -FLT_MAX && s[row] == 0 && factor[row] == 1 && inverse[row] == 0 && lse[row] < -DBL_MAX);
+}
+END_TEST
+
+/* dx with a cap, against differences of the whole in double. */
+START_TEST(gradients_by_differences)
+{
+    enum { N = 13 };
+    static float x[N], o[N], d_o[N], dx[N];
+    uint64_t state = (uint64_t)_i;
+    const int log_ = _i & 1;
+    const double scale = 0.9, cap = _i & 2 ? 2.5 : 0;
+    for (int i = 0; i < N; i++) {
+        x[i] = (float)(3 * test_uniform(&state));
+        d_o[i] = (float)test_uniform(&state);
+    }
+    nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, 1, 1, N, x, o);
+    nrg_softmax_backward_args back = nrg_softmax_backward_args_init(NRG_F32, 1, 1, 1, N, o, d_o, dx);
+    args.scale = back.scale = (float)scale;
+    args.cap = back.cap = (float)cap;
+    args.log = back.log = log_;
+    back.x = x;
+    ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), NRG_OK);
+    ck_assert_int_eq(nrg_softmax_backward(&back, 0, 1), NRG_OK);
+    for (int k = 0; k < N; k++) {
+        double value[2];
+        for (int side = 0; side < 2; side++) {
+            double t[N], sum = 0;
+            for (int i = 0; i < N; i++) {
+                const double at = (double)x[i] + (i == k ? (side ? 1e-4 : -1e-4) : 0);
+                t[i] = cap > 0 ? cap * tanh(at * scale / cap) : at * scale;
+                sum += exp(t[i]);
+            }
+            value[side] = 0;
+            for (int i = 0; i < N; i++)
+                value[side] += (double)d_o[i] * (log_ ? t[i] - log(sum) : exp(t[i]) / sum);
+        }
+        ck_assert(fabs((value[1] - value[0]) / 2e-4 - (double)dx[k]) < 1e-6);
+    }
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    argc = test_arguments(argc, argv);
+    test_note_crashes();
+    worst = test_shared(ERRORS * sizeof *worst);
+    Suite *suite = suite_create("softmax");
+    TCase *all = test_case(suite, "softmax");
+    tcase_add_loop_test(all, truth, 0, KINDS);
+    tcase_add_test(all, limits_are_masks);
+    tcase_add_loop_test(all, fused_is_unfused, 0, 8);
+    tcase_add_test(all, special_rows);
+    tcase_add_test(all, parts);
+    tcase_add_loop_test(all, gradients_by_differences, 0, 4);
+    const int status = test_run(suite);
+    if (argc > 1 && strcmp(argv[1], "--report") == 0)
+        printf("o %.3f ulp, sum of a row %.2f · 2^-24, log %.3f of ulp/2 + 2^-23, dx %.3f ulp of its terms, s %.3f\n",
+               worst[OF_O], worst[OF_SUM], worst[OF_LOG], worst[OF_DX], worst[OF_S]);
+    return status;
+}

@@ -1,0 +1,175 @@
+/* nrg softmax: nrg_softmax_forward and nrg_softmax_backward for .npy files.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include <nrg/nrg.h>
+
+#include "../commands.h"
+#include "../file_command.h"
+#include "../library.h"
+#include "../npy/arrays.h"
+
+const char softmax_help[] =
+    "usage: nrg softmax [OPTION]... X.npy --o O.npy\n"
+    "       nrg softmax --backward --do DO.npy [OPTION]... O.npy --dx DX.npy\n"
+    "\n"
+    "Softmax of the last axis, the keys. The axis before it are queries, then heads, and all before\n"
+    "those are samples.\n"
+    "\n"
+    "files, '<f4' or '<f2', in C order\n"
+    "  X.npy, -x, --x FILE    scores; with --backward, the result of the forward pass\n"
+    "  --mask FILE            added to all heads: queries x keys\n"
+    "  -o, --o FILE           the result, with the shape of X\n"
+    "  --do FILE              the gradient of o (--backward)\n"
+    "  --dx FILE              that of x\n"
+    "what is done\n"
+    "  --log                  log-softmax\n"
+    "  --scale S              of the scores, default 1\n"
+    "  --cap C                soft capping: C * tanh(x * S / C); default: none\n"
+    "  --causal               key j for query i: j <= i + the offset\n"
+    "  --window W             and j > i + the offset - W; default: none\n"
+    "  --query-offset N       position of the first query, default 0\n"
+    "  --backward             the gradient; without a cap\n"
+    "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
+
+enum { IN_X, IN_MASK, IN_D_O, INPUTS };
+enum { OUT_O, OUT_DX, OUTPUTS };
+enum {
+    OPT_LOG = INPUTS + OUTPUTS,
+    OPT_SCALE,
+    OPT_CAP,
+    OPT_CAUSAL,
+    OPT_WINDOW,
+    OPT_QUERY_OFFSET,
+    OPT_BACKWARD,
+    OPT_ISA,
+    OPT_HELP,
+    OPTIONS
+};
+
+static const cli_option options[OPTIONS + 1] = {
+    [IN_X] = {"x", 'x', 1},
+    [IN_MASK] = {"mask", 0, 1},
+    [IN_D_O] = {"do", 0, 1},
+    [INPUTS + OUT_O] = {"o", 'o', 1},
+    [INPUTS + OUT_DX] = {"dx", 0, 1},
+    [OPT_LOG] = {"log", 0, 0},
+    [OPT_SCALE] = {"scale", 0, 1},
+    [OPT_CAP] = {"cap", 0, 1},
+    [OPT_CAUSAL] = {"causal", 0, 0},
+    [OPT_WINDOW] = {"window", 0, 1},
+    [OPT_QUERY_OFFSET] = {"query-offset", 0, 1},
+    [OPT_BACKWARD] = {"backward", 0, 0},
+    [OPT_ISA] = {"isa", 0, 1},
+    [OPT_HELP] = {"help", 'h', 0},
+    [OPTIONS] = {NULL, 0, 0},
+};
+
+static int check_files(const file_call *call)
+{
+    const int backward = call->value[OPT_BACKWARD] != NULL;
+    const struct {
+        int option, wanted, taken;
+    } files[] = {{IN_X, 1, 1},
+                 {IN_MASK, 0, !backward},
+                 {IN_D_O, backward, backward},
+                 {INPUTS + OUT_O, !backward, !backward},
+                 {INPUTS + OUT_DX, backward, backward},
+                 {OPT_CAP, 0, !backward}};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        const int there = call->value[files[i].option] != NULL;
+        if (there ? files[i].taken : !files[i].wanted)
+            continue;
+        complain("--%s: %s %s", options[files[i].option].name, there ? "not taken" : "needed",
+                 backward ? "with --backward" : "forward");
+        return CLI_REFUSED;
+    }
+    return CLI_DONE;
+}
+
+static int ask(file_call *call)
+{
+    nrg_softmax_args *a = call->request;
+    long long window = 0, offset = 0;
+    *a = nrg_softmax_args_init(NRG_F32, 0, 0, 0, 0, NULL, NULL);
+    a->log = call->value[OPT_LOG] != NULL;
+    a->causal = call->value[OPT_CAUSAL] != NULL;
+    if (!file_float(call, OPT_SCALE, &a->scale) || !file_float(call, OPT_CAP, &a->cap) ||
+        !file_integer(call, OPT_WINDOW, 0, (long long)1 << 60, &window) ||
+        !file_integer(call, OPT_QUERY_OFFSET, -((long long)1 << 60), (long long)1 << 60, &offset) ||
+        (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")))
+        return CLI_REFUSED;
+    a->window = (size_t)window;
+    a->query_offset = offset;
+    const nrg_status status = nrg_softmax_forward(a, 0, 1);
+    return status == NRG_OK ? check_files(call) : library_answer(status);
+}
+
+/* Axes from the last to the first; those that there are not are 1. */
+static void read_shape(const npy_shape *shape, nrg_softmax_args *a)
+{
+    size_t *const sizes[] = {&a->keys, &a->queries, &a->heads, &a->batch};
+    size_t axis = (size_t)shape->ndim;
+    for (int i = 0; i < 4; i++)
+        *sizes[i] = axis ? shape->dims[--axis] : 1;
+    while (axis)
+        a->batch *= shape->dims[--axis];
+}
+
+static int compute(file_call *call)
+{
+    nrg_softmax_args *a = call->request;
+    const npy_array *x = &call->in[IN_X], *mask = &call->in[IN_MASK], *d_o = &call->in[IN_D_O];
+    read_shape(&x->shape, a);
+    a->dtype = x->dtype;
+    a->mask_dtype = mask->dtype;
+    a->mask_repeat = NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3;
+    if (mask->data && (mask->shape.ndim != 2 || mask->shape.dims[0] != a->queries || mask->shape.dims[1] != a->keys)) {
+        complain("%s: a mask has queries x keys: %zu x %zu", file_in(call, IN_MASK), a->queries, a->keys);
+        return CLI_REFUSED;
+    }
+    int status = d_o->data ? array_check_shape(d_o, file_in(call, IN_D_O), &x->shape, file_in(call, IN_X)) : CLI_DONE;
+    if (status == CLI_DONE && d_o->data && d_o->dtype != x->dtype) {
+        complain("%s: '%s' beside '%s' in %s; both have one dtype", file_in(call, IN_D_O), npy_descr(d_o->dtype),
+                 npy_descr(x->dtype), file_in(call, IN_X));
+        return CLI_REFUSED;
+    }
+    for (int i = 0; i < OUTPUTS && status == CLI_DONE; i++)
+        if (file_out(call, i))
+            status = file_reserve(call, i, x->dtype, &x->shape);
+    if (status != CLI_DONE)
+        return status;
+#ifndef NRG_NO_BACKWARD
+    if (d_o->data) {
+        nrg_softmax_backward_args back = nrg_softmax_backward_args_init(a->dtype, a->batch, a->heads, a->queries, a->keys,
+                                                                        x->data, d_o->data, call->out[OUT_DX].data);
+        back.log = a->log;
+        back.scale = a->scale;
+        back.causal = a->causal;
+        back.window = a->window;
+        back.query_offset = a->query_offset;
+        return library_answer(nrg_softmax_backward(&back, 0, 1));
+    }
+#endif
+    a->x = x->data;
+    a->mask = mask->data;
+    a->o = call->out[OUT_O].data;
+    return library_answer(nrg_softmax_forward(a, 0, 1));
+}
+
+int command_softmax(char **arguments)
+{
+    static const file_command command = {.name = "softmax",
+                                         .help = softmax_help,
+                                         .options = options,
+                                         .inputs = INPUTS,
+                                         .outputs = OUTPUTS,
+                                         .count = OPTIONS,
+                                         .operand = IN_X,
+                                         .ask = ask,
+                                         .compute = compute};
+    nrg_softmax_args args;
+    memset(&args, 0, sizeof args);
+    return file_command_run(&command, &args, arguments);
+}
