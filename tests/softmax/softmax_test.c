@@ -16,10 +16,10 @@
 
 enum { KINDS = 7, LONGEST = 5000 };
 
-/* Worst of o, of the sum of a row (off from 1, in 2^-24), of logarithms, of dx, of s in parts. */
-enum { OF_O, OF_SUM, OF_LOG, OF_DX, OF_S, ERRORS };
+/* Worst of o, of the sum of a row (off from 1, in 2^-24), of logarithms, of dx, of s in parts, of losses and their gradients. */
+enum { OF_O, OF_SUM, OF_LOG, OF_DX, OF_S, OF_LOSS, OF_D, ERRORS };
 static double *worst;
-static const double most[ERRORS] = {[OF_O] = 2.5, [OF_SUM] = 4, [OF_LOG] = 2, [OF_DX] = 4, [OF_S] = 2};
+static const double most[ERRORS] = {[OF_O] = 2.5, [OF_SUM] = 4, [OF_LOG] = 2, [OF_DX] = 4, [OF_S] = 2, [OF_LOSS] = 1, [OF_D] = 3};
 
 static void note(int what, double error, size_t n)
 {
@@ -368,6 +368,60 @@ START_TEST(parts)
 }
 END_TEST
 
+/* Loss, log-sum-exp and gradient against the truth; a row that is ignored; in place. */
+START_TEST(losses)
+{
+    enum { ROWS = 3, MOST = 3000 };
+    static const size_t classes_of[] = {1, 5, 64, 700, MOST};
+    static float x[ROWS * MOST], dx[ROWS * MOST];
+    static quad e[MOST];
+    const float d_loss[ROWS] = {0.25f, 3, -0.7f};
+    uint64_t state = (uint64_t)_i + 9;
+    for (size_t k = 0; k < sizeof classes_of / sizeof classes_of[0]; k++) {
+        const size_t classes = classes_of[k];
+        const int32_t ids[ROWS] = {(int32_t)classes - 1, -100, (int32_t)test_draw(&state, classes)};
+        float loss[ROWS];
+        double lse[ROWS];
+        draw(x, ROWS * classes, _i, &state);
+        nrg_cross_entropy_args args = nrg_cross_entropy_args_init(NRG_F32, ROWS, classes, x, ids, loss, lse);
+        for (int ith = 0; ith < 2; ith++)
+            ck_assert_int_eq(nrg_cross_entropy_forward(&args, ith, 2), NRG_OK);
+        args.loss = NULL;
+        args.lse = NULL;
+        args.lse_in = lse;
+        args.d_loss = d_loss;
+        args.dx = dx;
+        ck_assert_int_eq(nrg_cross_entropy_backward(&args, 0, 1), NRG_OK);
+        for (size_t row = 0; row < ROWS; row++) {
+            const float *t = x + row * classes;
+            float m = t[0];
+            for (size_t i = 1; i < classes; i++)
+                m = fmaxf(m, t[i]);
+            const quad sum = truth_of(e, t, classes), exact = (quad)m + logarithm(sum);
+            note(OF_LOSS, fabs((double)((quad)lse[row] - exact)) * 0x1p22, row);
+            if (ids[row] < 0) {
+                ck_assert(loss[row] == 0);
+                for (size_t i = 0; i < classes; i++)
+                    ck_assert(dx[row * classes + i] == 0);
+                continue;
+            }
+            const double off = fabs((double)((quad)loss[row] - (exact - (quad)t[ids[row]])));
+            note(OF_LOSS, off / (element_ulp((double)loss[row], NRG_F32) / 2 + 0x1p-22), row);
+            for (size_t i = 0; i < classes; i++) {
+                const quad p = power((quad)t[i] - (quad)lse[row]);
+                const quad d = (i == (size_t)ids[row] ? p - 1 : p) * (quad)d_loss[row];
+                const double least = i == (size_t)ids[row] ? 0x1p-48 : 0x1p-149; /* p - 1 is of doubles */
+                note(OF_D, (double)quad_abs((quad)dx[row * classes + i] - d) / (element_ulp((double)d, NRG_F32) + least), i);
+            }
+        }
+        nrg_cross_entropy_args place = args;
+        place.dx = x;
+        ck_assert_int_eq(nrg_cross_entropy_backward(&place, 0, 1), NRG_OK);
+        ck_assert_mem_eq(x, dx, ROWS * classes * sizeof *x);
+    }
+}
+END_TEST
+
 /* dx with a cap, against differences of the whole in double. */
 START_TEST(gradients_by_differences)
 {
@@ -418,10 +472,12 @@ int main(int argc, char **argv)
     tcase_add_loop_test(all, fused_is_unfused, 0, 8);
     tcase_add_test(all, special_rows);
     tcase_add_test(all, parts);
+    tcase_add_loop_test(all, losses, 0, KINDS);
     tcase_add_loop_test(all, gradients_by_differences, 0, 4);
     const int status = test_run(suite);
     if (argc > 1 && strcmp(argv[1], "--report") == 0)
-        printf("o %.3f ulp, sum of a row %.2f · 2^-24, log %.3f of ulp/2 + 2^-23, dx %.3f ulp of its terms, s %.3f\n",
-               worst[OF_O], worst[OF_SUM], worst[OF_LOG], worst[OF_DX], worst[OF_S]);
+        printf("o %.3f ulp, sum of a row %.2f · 2^-24, log %.3f of ulp/2 + 2^-23, dx %.3f ulp of its terms, s %.3f, loss %.3f of "
+               "ulp/2 + 2^-22, its dx %.3f ulp\n",
+               worst[OF_O], worst[OF_SUM], worst[OF_LOG], worst[OF_DX], worst[OF_S], worst[OF_LOSS], worst[OF_D]);
     return status;
 }
