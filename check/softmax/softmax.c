@@ -14,9 +14,9 @@
 enum { WHOLE, LOG, PART, CROSS_ENTROPY, WAYS };
 
 /* A row of more than one chunk, of more than a segment, and what is streamed. */
-static const size_t large[][4] = {{1, 2, 70, 65},  {2, 1, 3, 1000}, {1, 3, 5, 2047}, {1, 1, 2, 2049},
-                                  {1, 1, 1, 9001}, {2, 2, 33, 129}, {1, 1, 1, 4096}, {1, 2, 500, 640},
-                                  {2, 3, 5, 64},   {1, 2, 3, 1024}, {1, 2, 3, 4096}, {1, 1, 2, 8200}, {1, 1, 2, 4300}};
+static const size_t large[][4] = {{1, 2, 70, 65},  {2, 1, 3, 1000}, {1, 3, 5, 2047},  {1, 1, 2, 2049}, {1, 1, 1, 9001},
+                                  {2, 2, 33, 129}, {1, 1, 1, 4096}, {1, 2, 500, 640}, {2, 3, 5, 64},   {1, 2, 3, 1024},
+                                  {1, 2, 3, 4096}, {1, 1, 2, 8200}, {1, 1, 2, 4300}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
 #define LENGTHS(ways_) SWEEP_LENGTHS(ways_, 40, 140, 600, LARGE)
