@@ -259,7 +259,9 @@ INLINE void NAME(softmax_rows_backward)(size_t rows, size_t n, int is_log, const
         for (size_t i = 0; i < n; i++)
             sum += is_log ? LOAD(d_o, i) : LOAD(o, i) * LOAD(d_o, i);
         for (size_t i = 0; i < n; i++)
-            STORE(dx, i, (is_log ? LOAD(d_o, i) - expf(LOAD(o, i)) * sum : LOAD(o, i) * (LOAD(d_o, i) - sum)) * 0.125f);
+            STORE(dx, i,
+                  (is_log ? LOAD(d_o, i) - expf(LOAD(o, i) < 1 ? LOAD(o, i) : 1) * sum : LOAD(o, i) * (LOAD(d_o, i) - sum)) *
+                      0.125f);
     }
 }
 
