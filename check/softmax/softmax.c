@@ -81,7 +81,6 @@ static softmax_case draw(const sweep_case *c)
         a->window = 0;
         return s;
     }
-    a->mask_repeat = (uint32_t)sweep_draw(&random, 8);
     if (sweep_draw(&random, 2)) {
         s.there |= NRG_BIT(NRG_SOFTMAX_MASK);
         if (sweep_draw(&random, 3) == 0)
@@ -212,7 +211,7 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     if (a->cap > 0)
         sweep_append(text, ", cap %g", (double)a->cap);
     if (s.there & NRG_BIT(NRG_SOFTMAX_MASK))
-        sweep_append(text, ", mask of %s repeated %u%s", nrg_dtype_name(a->mask_dtype), a->mask_repeat,
+        sweep_append(text, ", mask of %s%s", nrg_dtype_name(a->mask_dtype),
                      s.there & NRG_BIT(NRG_SOFTMAX_SLOPES) ? " with slopes" : "");
     sweep_append(text, "%s%s", s.there & NRG_BIT(NRG_SOFTMAX_DIAGONALS) ? ", diagonals" : "",
                  s.there & NRG_BIT(NRG_SOFTMAX_SINKS) ? ", sinks" : "");

@@ -157,8 +157,9 @@ NRG_INLINE void softmax_write_of(char *o, const float *u, size_t n, const softma
         store_step(v, SOFTMAX_STEP, o, i, 0, D, stream);
     }
     for (; i < n; i += VN) {
-        const vf v = softmax_result(v_ld_f32(u + i), factor, low, is_log);
-        store_step(&v, 1, o, i, lanes_at(i, n), D, 0);
+        const size_t lanes = lanes_at(i, n); /* u may be o, behind which there is nothing */
+        const vf v = softmax_result(load_lanes(u + i, lanes), factor, low, is_log);
+        store_step(&v, 1, o, i, lanes, D, 0);
     }
 }
 
