@@ -129,7 +129,8 @@ NRG_INLINE float largest_of(const char *x, size_t i, float amax, nrg_dtype D)
             least = v_min(least, v[k]);
         }
     }
-    const int above = v_fold_max(most) == amax, below = v_fold_max(v_abs(least)) == amax;
+    /* without signs: a maximum may be -0 */
+    const int above = v_fold_max(v_abs(most)) == amax, below = v_fold_max(v_abs(least)) == amax;
     if (!NRG_RARELY(above && below))
         return above ? amax : -amax;
     for (size_t j = 0;; j += VN) {
