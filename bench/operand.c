@@ -61,6 +61,8 @@ static bench_kind kind_of(const bench_case *c, int operand, size_t elements)
     const nrg_operand *o = &call_of(c)->operands[operand];
     if (o->role == NRG_SCRATCH || c->family->aside >> operand & 1)
         return BENCH_ASIDE;
+    if (o->element == NRG_ELEMENT_BYTE)
+        return BENCH_FEW; /* no bare loop has them */
     if (is_tensor(c, o, elements))
         return o->role == NRG_IN ? BENCH_IN : BENCH_OUT;
     if (elements == c->shape.dim && !c->shape.channels)

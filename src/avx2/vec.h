@@ -261,21 +261,23 @@ NRG_INLINE float v_fold(vf a)
 }
 
 /* The same for eight rows. */
-NRG_INLINE vf v_fold_rows(const vf rows[VN])
-{
-    __m256 four[4], two[2];
-    NRG_UNROLL
-    for (int i = 0; i < 4; i++) { /* rows i and i + 4, a half each */
-        __m256 a = rows[i], b = rows[i + 4];
-        four[i] = _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+#define V_FOLD_ROWS(name, OP)                                                                                                    \
+    NRG_INLINE vf name(const vf rows[VN])                                                                                        \
+    {                                                                                                                            \
+        __m256 four[4], two[2];                                                                                                  \
+        NRG_UNROLL                                                                                                               \
+        for (int i = 0; i < 4; i++) { /* rows i and i + 4, a half each */                                                        \
+            __m256 a = rows[i], b = rows[i + 4];                                                                                 \
+            four[i] = OP(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));                                \
+        }                                                                                                                        \
+        NRG_UNROLL                                                                                                               \
+        for (int i = 0; i < 2; i++) {                                                                                            \
+            __m256d a = _mm256_castps_pd(four[2 * i]), b = _mm256_castps_pd(four[2 * i + 1]);                                    \
+            two[i] = OP(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)), _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));                 \
+        }                                                                                                                        \
+        return OP(_mm256_shuffle_ps(two[0], two[1], 0x88), _mm256_shuffle_ps(two[0], two[1], 0xdd));                             \
     }
-    NRG_UNROLL
-    for (int i = 0; i < 2; i++) {
-        __m256d a = _mm256_castps_pd(four[2 * i]), b = _mm256_castps_pd(four[2 * i + 1]);
-        two[i] = _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)), _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
-    }
-    return _mm256_add_ps(_mm256_shuffle_ps(two[0], two[1], 0x88), _mm256_shuffle_ps(two[0], two[1], 0xdd));
-}
+V_FOLD_ROWS(v_fold_rows, v_add)
 
 /* ---- pairs of lanes, and quarter turns ---- */
 
@@ -322,6 +324,8 @@ NRG_INLINE vf v_max_abs(vf m, vf a)
 {
     return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(m), _mm256_castps_si256(v_abs(a))));
 }
+/* The largest lanes of VN such, side by side. */
+V_FOLD_ROWS(v_fold_max_rows, v_max_abs)
 /* The largest lane of such. */
 NRG_INLINE float v_fold_max(vf m)
 {

@@ -273,27 +273,29 @@ NRG_INLINE float v_fold(vf a)
 }
 
 /* The same for sixteen rows: 15 additions and 31 shuffles in all. */
-NRG_INLINE vf v_fold_rows(const vf rows[VN])
-{
-    __m512 eight[8], four[4], two[2];
-    NRG_UNROLL
-    for (int i = 0; i < 8; i++) {
-        __m512 a = rows[2 * i], b = rows[2 * i + 1];
-        eight[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+#define V_FOLD_ROWS(name, OP)                                                                                                    \
+    NRG_INLINE vf name(const vf rows[VN])                                                                                        \
+    {                                                                                                                            \
+        __m512 eight[8], four[4], two[2];                                                                                        \
+        NRG_UNROLL                                                                                                               \
+        for (int i = 0; i < 8; i++) {                                                                                            \
+            __m512 a = rows[2 * i], b = rows[2 * i + 1];                                                                         \
+            eight[i] = OP(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));                                   \
+        }                                                                                                                        \
+        NRG_UNROLL                                                                                                               \
+        for (int i = 0; i < 4; i++) {                                                                                            \
+            __m512 a = eight[2 * i], b = eight[2 * i + 1];                                                                       \
+            four[i] = OP(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));                                    \
+        }                                                                                                                        \
+        NRG_UNROLL                                                                                                               \
+        for (int i = 0; i < 2; i++) { /* quarter q: two lanes of row 8·i + q, then two of row 8·i + q + 4 */                   \
+            __m512d a = _mm512_castps_pd(four[2 * i]), b = _mm512_castps_pd(four[2 * i + 1]);                                    \
+            two[i] = OP(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));                 \
+        }                                                                                                                        \
+        __m512 mixed = OP(_mm512_shuffle_ps(two[0], two[1], 0x88), _mm512_shuffle_ps(two[0], two[1], 0xdd));                     \
+        return _mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), mixed);            \
     }
-    NRG_UNROLL
-    for (int i = 0; i < 4; i++) {
-        __m512 a = eight[2 * i], b = eight[2 * i + 1];
-        four[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
-    }
-    NRG_UNROLL
-    for (int i = 0; i < 2; i++) { /* quarter q: two lanes of row 8·i + q, then two of row 8·i + q + 4 */
-        __m512d a = _mm512_castps_pd(four[2 * i]), b = _mm512_castps_pd(four[2 * i + 1]);
-        two[i] = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
-    }
-    __m512 mixed = _mm512_add_ps(_mm512_shuffle_ps(two[0], two[1], 0x88), _mm512_shuffle_ps(two[0], two[1], 0xdd));
-    return _mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), mixed);
-}
+V_FOLD_ROWS(v_fold_rows, v_add)
 
 /* ---- pairs of lanes, and quarter turns ---- */
 
@@ -344,6 +346,8 @@ NRG_INLINE vf v_max_abs(vf m, vf a)
 {
     return _mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(m), _mm512_castps_si512(_mm512_abs_ps(a))));
 }
+/* The largest lanes of VN such, side by side. */
+V_FOLD_ROWS(v_fold_max_rows, v_max_abs)
 /* The largest lane of such. */
 NRG_INLINE float v_fold_max(vf m)
 {

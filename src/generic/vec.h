@@ -419,6 +419,11 @@ NRG_INLINE float v_fold_max(vf m)
     const vf two = v_max_abs(m, V_SHUFFLE(m, m, 2, 3, 0, 1));
     return v_max_abs(two, V_SHUFFLE(two, two, 1, 0, 3, 2))[0];
 }
+/* The largest lanes of VN such, side by side. */
+NRG_INLINE vf v_fold_max_rows(const vf rows[VN])
+{
+    return (vf){v_fold_max(rows[0]), v_fold_max(rows[1]), v_fold_max(rows[2]), v_fold_max(rows[3])};
+}
 /* Rounded to nearest, ties to even, by the bits of 1.5·2^23 + a. */
 typedef int8_t v_four_bytes __attribute__((vector_size(4)));
 NRG_INLINE void v_st_bytes(int8_t *p, const vf v[V_BYTES])

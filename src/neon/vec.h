@@ -266,6 +266,13 @@ NRG_INLINE vf v_max_abs(vf m, vf a)
 {
     return vreinterpretq_f32_u32(vmaxq_u32(vreinterpretq_u32_f32(m), vreinterpretq_u32_f32(vabsq_f32(a))));
 }
+/* The largest lanes of VN such, side by side. */
+NRG_INLINE vf v_fold_max_rows(const vf rows[VN])
+{
+    const uint32x4_t low = vpmaxq_u32(vreinterpretq_u32_f32(rows[0]), vreinterpretq_u32_f32(rows[1]));
+    const uint32x4_t high = vpmaxq_u32(vreinterpretq_u32_f32(rows[2]), vreinterpretq_u32_f32(rows[3]));
+    return vreinterpretq_f32_u32(vpmaxq_u32(low, high));
+}
 /* The largest lane of such. */
 NRG_INLINE float v_fold_max(vf m)
 {

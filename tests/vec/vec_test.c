@@ -1132,6 +1132,25 @@ START_TEST(largest_magnitude)
 }
 END_TEST
 
+START_TEST(largest_side_by_side)
+{
+    state = 9;
+    for (int i = 0; i < 1000; i++) {
+        vf rows[VN];
+        float got[VN];
+        for (size_t k = 0; k < VN; k++) {
+            float in[VN];
+            for (size_t l = 0; l < VN; l++)
+                in[l] = fabsf((float)random_near_one(20));
+            rows[k] = v_ld_f32(in);
+        }
+        v_st_f32(got, v_fold_max_rows(rows));
+        for (size_t k = 0; k < VN; k++)
+            ck_assert_float_eq(got[k], v_fold_max(rows[k]));
+    }
+}
+END_TEST
+
 Suite *vec_suite(void)
 {
     Suite *suite = suite_create("vec.h of " VEC_PATH);
@@ -1163,5 +1182,6 @@ Suite *vec_suite(void)
     TCase *of_bytes = test_case(suite, "bytes");
     tcase_add_test(of_bytes, bytes_and_back);
     tcase_add_test(of_bytes, largest_magnitude);
+    tcase_add_test(of_bytes, largest_side_by_side);
     return suite;
 }

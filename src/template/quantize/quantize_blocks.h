@@ -86,6 +86,67 @@ NRG_INLINE void find_scales(scale_batch *s)
     }
 }
 
+/* The largest magnitude of a block's whole 32s, in VN lanes. */
+NRG_INLINE vf amax_lanes(const char *x, size_t i, size_t block, nrg_dtype D)
+{
+    vf m = v_zero();
+    for (size_t j = 0; j < block; j += 32) {
+        vf v[V_BYTES];
+        load_step(v, V_BYTES, x, i + j, VN, D);
+        NRG_UNROLL
+        for (int k = 0; k < V_BYTES; k++)
+            m = v_max_abs(m, v[k]);
+    }
+    return m;
+}
+
+/* Of the blocks of n elements, as many as a batch has at most: those of VN blocks are folded side by side. */
+NRG_INLINE void find_amax(scale_batch *s, const char *x, size_t i, size_t n, size_t block, nrg_dtype D)
+{
+    size_t k = 0;
+    for (; (k + VN) * block <= n; k += VN) {
+        vf rows[VN];
+        NRG_UNROLL
+        for (size_t r = 0; r < VN; r++)
+            rows[r] = amax_lanes(x, i + (k + r) * block, block, D);
+        v_st_f32(s->amax + k, v_fold_max_rows(rows));
+    }
+    for (; k * block < n; k++)
+        s->amax[k] = amax_from(x, i + k * block, least_of(n - k * block, block), 0, D);
+}
+
+/* Whole blocks of rows that lie alone, none without an inverse, ties to even: most there are. Numbers are locals: bytes that are
+ * written may be anything's, for all a compiler knows. */
+NRG_INLINE void write_blocks(const quant_place *p, const scale_batch *s, const char *x, size_t i, size_t number, size_t count,
+                             nrg_dtype D)
+{
+    const size_t block = p->block, bytes = p->bytes, scale = p->scale;
+    char *to = p->q + number * bytes;
+    if (p->scales)
+        memcpy(p->scales + number, s->d, count * sizeof *s->d);
+    for (size_t k = 0; k < count; k++, to += bytes) {
+        const vf factor = v_set1(s->inverse[k]);
+        if (scale)
+            memcpy(to, &s->half[k], sizeof s->half[k]);
+        for (size_t j = 0; j < block; j += 32) {
+            vf v[V_BYTES];
+            load_step(v, V_BYTES, x, i + k * block + j, VN, D);
+            NRG_UNROLL
+            for (int l = 0; l < V_BYTES; l++)
+                v[l] = v_mul(v[l], factor);
+            v_st_bytes((int8_t *)to + scale + j, v);
+        }
+    }
+}
+
+NRG_INLINE int all_have_inverses(const scale_batch *s, size_t count)
+{
+    int all = 1;
+    for (size_t k = 0; k < count; k++)
+        all &= s->inverse[k] != 0;
+    return all;
+}
+
 /* Of q8_0, and of int8 by groups: elements `first` to first + n of a row, the first of which is x's. */
 NRG_INLINE void quantize_blocks_of(const quant_place *p, const char *x, size_t first, size_t n, nrg_dtype D)
 {
@@ -94,9 +155,12 @@ NRG_INLINE void quantize_blocks_of(const quant_place *p, const char *x, size_t f
     memset(s.amax, 0, sizeof s.amax);
     for (size_t i = 0, some; i < n; i += some) {
         some = least_of(n - i, SCALES * block);
-        for (size_t j = 0; j < some; j += block)
-            s.amax[j / block] = amax_from(x, i + j, least_of(some - j, block), 0, D);
+        find_amax(&s, x, i, some, block, D);
         find_scales(&s);
+        if (p->rows == 1 && !p->away && some % block == 0 && all_have_inverses(&s, some / block)) {
+            write_blocks(p, &s, x, i, (first + i) / block, some / block, D);
+            continue;
+        }
         for (size_t j = 0, k = 0; j < some; j += block, k++) {
             const size_t number = (first + i) / block + k;
             if (p->scales)
@@ -180,10 +244,12 @@ NRG_INLINE void quantize_k_of(const quant_place *p, const char *x, size_t first,
         const k_scale s = k_scale_of(x, i, D);
         char *to = place_block(p, number);
         memcpy(place_scale(p, number), &s.d, sizeof s.d);
-        write_bytes(&straight, (char *)q, x, i, 256, s.inverse, D);
-        place_all(p, to, q);
+        int8_t *const all = p->rows == 1 ? (int8_t *)to : q;
+        write_bytes(&straight, (char *)all, x, i, 256, s.inverse, D);
+        if (p->rows > 1)
+            place_all(p, to, q);
         for (size_t k = 0; k < 16; k++) {
-            const int16_t sum = sum_of_16(q + 16 * k);
+            const int16_t sum = sum_of_16(all + 16 * k);
             memcpy(place_sum(p, number, k), &sum, sizeof sum);
         }
     }

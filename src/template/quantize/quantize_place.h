@@ -80,13 +80,9 @@ NRG_INLINE void place_bytes(const quant_place *p, char *to, size_t i, size_t n, 
         spread_chunks(p, to + i * p->rows, part);
 }
 
-/* 256 bytes of q8_K. */
+/* 256 bytes of q8_K, of rows that lie together. */
 NRG_INLINE void place_all(const quant_place *p, char *to, const int8_t *q)
 {
-    if (p->rows == 1) {
-        memcpy(to, q, 256);
-        return;
-    }
     for (size_t i = 0; i < 256; i += 32)
         spread_chunks(p, to + i * p->rows, q + i);
 }
