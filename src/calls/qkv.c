@@ -15,7 +15,6 @@ typedef struct qkv_tensor {
     const char *x;
     char *o;
     size_t x_head_stride, x_token_stride, o_head_stride, o_token_stride, heads, dim;
-    const char *w, *b;
     nrg_dtype o_dtype;
     int is_quantized;
 } qkv_tensor;
@@ -28,6 +27,7 @@ typedef struct qkv_call {
     qkv_tensor tensor[TENSORS];
     nrg_qkv_job job;              /* of one after the other: what they have in common */
     size_t tokens, heads, slices; /* heads: of a token's q, k and v together */
+    const float *w[V], *b[V];     /* of the norms of q and k */
     const int64_t *slots;
     const int32_t *positions;
     int32_t first;
@@ -75,12 +75,14 @@ static void fill_jobs(qkv_call *call, const nrg_checked *c)
             .o_token_stride = c->stride[NRG_QKV_Q_O + i][1],
             .heads = heads[i],
             .dim = dims[i],
-            .w = i == Q ? (const char *)a->q_w : (const char *)a->k_w,
-            .b = i == Q ? (const char *)a->q_b : (const char *)a->k_b,
             .o_dtype = c->sizes.type[NRG_QKV_TYPE_Q_O + i],
             .is_quantized = i != Q && (i == K ? a->k_o_format : a->v_o_format) != NRG_QUANT_NONE,
         };
     }
+    call->w[Q] = a->q_w;
+    call->b[Q] = a->q_b;
+    call->w[K] = a->k_w;
+    call->b[K] = a->k_b;
     nrg_qkv_job *job = &call->job;
     job->has_norm = nrg_qkv_has_norm(norm);
     if (job->has_norm)
@@ -170,8 +172,10 @@ static void run_units(qkv_call *call, const qkv_slice *slice, size_t begin, size
         job->is_copy = i == V;
         job->is_quantized = t->is_quantized;
         job->o_dtype = t->o_dtype;
-        job->turn.norm.w = t->w;
-        job->turn.norm.b = t->b;
+        if (i != V) {
+            job->turn.norm.w = (const char *)call->w[i];
+            job->turn.norm.b = (const char *)call->b[i];
+        }
         rope->x = t->x + token * t->x_token_stride;
         rope->o = job->slots ? t->o : t->o + token * t->o_token_stride;
         rope->x_head_stride = t->x_head_stride;
