@@ -233,7 +233,7 @@ stage_symbols() {
     local library=$build/gcc/libnrg.so archive=$build/gcc/libnrg.a strangers
     # What code in src/ may call. Everything else is a question: does it allocate, print, lock, or touch the FP environment?
     local allowed='memcpy memset memmove memcmp strcmp getenv getauxval
-        sqrt sqrtf fma fmaf floor ceil rint frexp ldexp ldexpf _GLOBAL_OFFSET_TABLE_ __stack_chk_fail __stack_chk_guard'
+        sqrt sqrtf fma fmaf floor ceil rint roundf frexp ldexp ldexpf _GLOBAL_OFFSET_TABLE_ __stack_chk_fail __stack_chk_guard'
     # What the toolchain itself puts into every shared library, all weak.
     local toolchain='__cxa_finalize __gmon_start__ _ITM_deregisterTMCloneTable _ITM_registerTMCloneTable'
     build_gcc

@@ -3592,7 +3592,7 @@ def check_cannot_leave_a_kernel_out():
     last = "NRG_KERNEL(activation, activation_backward, activation)"
     compiled = changed("src/kernels.def", last, f"{last}\nNRG_KERNEL(activation, scale, scale)\n")
     assert compiled.returncode != 0 and "sweep_family_scale" in compiled.stderr, compiled.stderr
-    compiled = changed("check/activation/activation.c", "SWEEP_LENGTHS(ACTIVATIONS,", "SWEEP_LENGTHS(0,")
+    compiled = changed("check/activation/series.h", "SWEEP_LENGTHS(SERIES_WAYS,", "SWEEP_LENGTHS(0,")
     assert compiled.returncode == 0, compiled.stderr
     run = faulty("", program="./changed", op="activation")
     one_line(run)

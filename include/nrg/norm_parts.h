@@ -15,12 +15,12 @@
  *
  * - From the floats that a forward pass stored: nrg_row_statistics_of(mean, rstd). Both were rounded to f32, which is 2^-24 of o
  *   and of m/s more than nrg/norm.h promises. Of rows that are not centred, fast, c = 0: the bits of nrg_norm_forward, but for
- * rows that floats do not serve.
+ *   rows that floats do not serve.
  * - Of rows split over machines: nrg_channel_norm_sums of every part as [rows, its elements, 1] (NRG_OVER_GROUP, NRG_NCHW, one
  *   group), nrg_sums_add, nrg_channel_norm_statistics; then mean, mean_low, variance and rstd of a nrg_channel_statistics are the
- *   fields of the same names here. Sums are exact integers, so the bits depend on the segments alone, and not on the parts'
- * order; they are not those of nrg_norm_forward, which adds in another order. spec.dim is then the part's, and so is the d of
- * c/√d: for a c that is not 0 take c · √(part's dim / whole dim).
+ *   fields of the same names here. Sums are exact integers, so the bits depend on the segments alone, and not on the order of
+ *   parts; they are not those of nrg_norm_forward, which adds in another order. spec.dim is then the part's, and so is the d of
+ *   c/√d: for a c that is not 0 take c · √(part's dim / whole dim).
  *
  * The backward pass needs neither call: nrg_norm_backward takes args.mean as given, and sums 1/s again (nrg/norm_backward.h says
  * why).
@@ -40,8 +40,7 @@ typedef struct nrg_row_statistics {
     double mean, mean_low; /* m is the sum of both; 0 where not centred */
     double variance;       /* σ²; not read by nrg_norm_elements */
     double rstd;           /* 1/s; 0 where s = 0 */
-    uint64_t
-        elements; /* how nrg_norm_forward does this row's elements: nrg's own, kept as it is; 0 in statistics from elsewhere */
+    uint64_t elements;     /* which way nrg_norm_forward does this row's elements, kept as it is; 0: from elsewhere */
 } nrg_row_statistics;
 
 static inline nrg_row_statistics nrg_row_statistics_of(float mean, float rstd)

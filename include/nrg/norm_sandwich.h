@@ -13,8 +13,8 @@
  *
  * - norm1(x): to f32, as nrg/norm.h says; + y is one addition in f32, whose result is rounded to r_dtype once.
  * - r is rounded to r_dtype before norm2 sees it, stored or not, as in nrg_norm_forward. In f32 that is no rounding more. With
- * f16 and bf16, r_dtype NRG_F32 keeps what lies between the two norms in f32; r is then asked for, since a row of f32 has no
- * place but its own. Two calls of nrg_norm_forward cannot do that: neither has x of 16 bits beside an o of f32, nor the reverse.
+ *   f16 and bf16, r_dtype NRG_F32 keeps what lies between the two norms in f32; r is then asked for, since a row of f32 has no
+ *   place but its own. Two calls of nrg_norm_forward cannot do that: in neither are x and o of two dtypes.
  * - norm2(r): to f32, and to dtype once.
  *
  * Errors are those of nrg/norm.h, one after the other: what r is off by, norm2 carries on.

@@ -19,7 +19,7 @@
  *
  * What is computed, in f32, amax the largest magnitude of a block:
  *
- *     q8_0, int8    d = amax / 127      q = round(x·(1 / d))      each of /, /, · rounded; d is stored in f16 after (q8_0)
+ *     q8_0, int8    d = amax / 127      q = round(x·(1 / d))      each of /, /, · rounded; q8_0 then stores d in f16
  *     q8_K          e = -127 / x[m]     q = round(x·e)            d = 1 / e; x[m] is the first element of magnitude amax
  *
  * as ggml has it. round is to nearest, ties to even, on every path; NRG_QUANT_AWAY takes ties away from zero. ggml's own rule
@@ -30,12 +30,14 @@
  * most 2^-11·amax where d is at least 2^-14 (amax at least 0.00776).
  *
  * Where there is no such d:
- *   a block of zeros                       d = 0, q = 0, sums 0
- *   a NaN or an infinity in a block        d = NaN (0x7e00, 0x7fc00000), q = 0, sums 0: dequantized, all of the block is NaN,
- * which shows where a clipped number would not. Other blocks are as ever 1 / d or e overflows (amax below       d = 0, q = 0,
- * sums 0: as zeros. ggml has bytes there that C does not define about 2^-121) d is below f16 (q8_0, amax < 3.8e-6)   d is rounded
- * like any other, to a subnormal or to 0, and q are those of the f32 d: ggml's bytes; dequantized they are 0 d is above f16
- * (q8_0, amax > 8.3e6)    d = infinity, q are those of the f32 d: ggml's bytes
+ *
+ * - A block of zeros: d = 0, q = 0, sums 0.
+ * - A NaN or an infinity in a block: d = NaN (0x7e00, 0x7fc00000), q = 0, sums 0. Dequantized, all of the block is NaN, which
+ *   shows where a clipped number would not. Other blocks are as ever.
+ * - 1 / d or e overflows (amax below about 2^-121): d = 0, q = 0, sums 0, as zeros. ggml has bytes there that C does not define.
+ * - d is below what f16 has (q8_0, amax below 3.8e-6): d is rounded like any other, to a subnormal or to 0, and q are those of
+ *   the f32 d: ggml's bytes. Dequantized they are 0 where d is.
+ * - d is above what f16 has (q8_0, amax above 8.3e6): d = infinity, q are those of the f32 d: ggml's bytes.
  *
  * docs/quantize.md has how an engine calls it.
  *

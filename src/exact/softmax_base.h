@@ -51,7 +51,7 @@ static inline double nrg_softmax_exp(double d)
 {
     if (d < -1000)
         return 0;
-    const double k = nearbyint(d / NRG_SOFTMAX_LN2), r = fma(k, -NRG_SOFTMAX_LN2, d);
+    const double k = rint(d / NRG_SOFTMAX_LN2), r = fma(k, -NRG_SOFTMAX_LN2, d);
     double series = 1;
     for (int i = 14; i > 0; i--)
         series = 1 + series * r / i;

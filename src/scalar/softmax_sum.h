@@ -141,7 +141,7 @@ static inline double softmax_exp(double d)
 {
     if (d < -1000)
         return 0;
-    const double k = nearbyint(d / SOFTMAX_LN2), r = fma(k, -SOFTMAX_LN2, d);
+    const double k = rint(d / SOFTMAX_LN2), r = fma(k, -SOFTMAX_LN2, d);
     double sum = 1;
     for (int i = 14; i > 0; i--)
         sum = 1 + sum * r / i;
