@@ -343,11 +343,12 @@ END
 }
 
 stage_embedding() {
-    local compiler compilers=(gcc clang) options
+    local compiler compilers=(gcc) options
     local -A job=()
     if [[ $machine == x86_64 ]]; then
         compilers+=(aarch64-linux-gnu-gcc)
     fi
+    ((!full)) || compilers+=(clang) # the same commands once more; what clang says of the sources the clang stage shows
     # side by side: each compiles file by file, as the document says
     for compiler in "${compilers[@]}"; do
         options=()
