@@ -118,7 +118,7 @@ static nrg_status rotate(context *c, size_t tokens, size_t first, int nth)
     args.k_w = k_norm;
     nrg_status status = nrg_qkv_check(&rope, &norm, &args);
     for (int ith = 0; status == NRG_OK && ith < nth; ith++)
-        status = nrg_qkv(&rope, &norm, &args, ith, nth); /* slots are looked at here: all shares say the same of them */
+        status = nrg_qkv(&rope, &norm, &args, ith, nth); /* slots are looked at again: all shares say the same */
     return status;
 }
 

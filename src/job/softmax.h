@@ -16,7 +16,7 @@ typedef struct nrg_softmax_sight {
 typedef struct nrg_softmax_job {
     const char *x, *mask, *diagonals; /* all but x may be NULL, like the following */
     const float *slopes, *sinks;
-    char *o; /* NULL, in parts: sums alone */
+    char *o;           /* NULL, in parts: sums alone */
     const float *m_in; /* parts: numbers of rows. m is NULL where it is none */
     const double *s_in;
     float *m, *factor;
