@@ -173,6 +173,9 @@ NRG_INLINE vm v_lt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
 NRG_INLINE vf v_select(vm m, vf a, vf b) { return _mm256_blendv_ps(b, a, m); }
 /* Lanes with a sign: VBLENDVPS looks at nothing else. */
 NRG_INLINE vm v_negative(vf a) { return a; }
+NRG_INLINE vf v_mul_unless_positive(vf a, vf b) { return v_select(v_lt(v_zero(), a), a, v_mul(a, b)); }
+NRG_INLINE vf v_mirror(vf a, vf x) { return v_select(v_negative(x), a, v_sub(v_set1(1), a)); }
+NRG_INLINE vf v_part_of(vf t, vf d) { return v_div(t, d); }
 
 NRG_INLINE vf v_least_magnitude(vf c, vf x) { return v_min(c, v_abs(x)); }
 

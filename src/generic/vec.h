@@ -102,6 +102,9 @@ NRG_INLINE vm v_lt(vf a, vf b) { return a < b; }
 NRG_INLINE vf v_select(vm m, vf a, vf b) { return (vf)((m & (vm)a) | (~m & (vm)b)); }
 /* Lanes with a sign. */
 NRG_INLINE vm v_negative(vf a) { return (vm)a < 0; }
+NRG_INLINE vf v_mul_unless_positive(vf a, vf b) { return v_select(v_lt(v_zero(), a), a, v_mul(a, b)); }
+NRG_INLINE vf v_mirror(vf a, vf x) { return v_select(v_negative(x), a, v_sub(v_set1(1), a)); }
+NRG_INLINE vf v_part_of(vf t, vf d) { return v_div(t, d); }
 NRG_INLINE vf v_abs(vf a) { return (vf)((vm)a & INT32_MAX); }
 NRG_INLINE vf v_copysign(vf a, vf sign) { return (vf)(((vm)a & INT32_MAX) | ((vm)sign & INT32_MIN)); }
 NRG_INLINE vf v_max(vf a, vf b) { return v_select(a > b, a, b); }

@@ -149,6 +149,9 @@ NRG_INLINE vm v_lt(vf a, vf b) { return vcltq_f32(a, b); }
 NRG_INLINE vf v_select(vm m, vf a, vf b) { return vbslq_f32(m, a, b); }
 /* Lanes with a sign. */
 NRG_INLINE vm v_negative(vf a) { return vcltzq_s32(vreinterpretq_s32_f32(a)); }
+NRG_INLINE vf v_mul_unless_positive(vf a, vf b) { return v_select(v_lt(v_zero(), a), a, v_mul(a, b)); }
+NRG_INLINE vf v_mirror(vf a, vf x) { return v_select(v_negative(x), a, v_sub(v_set1(1), a)); }
+NRG_INLINE vf v_part_of(vf t, vf d) { return v_div(t, d); }
 
 /* n from the lower bits of z = 1.5·2^23 + n, into the exponent of s. */
 NRG_INLINE vf v_scale2(vf s, vf z)

@@ -147,6 +147,9 @@ EMULATED_2(__m512, _mm512_add_ps, _mm256_add_ps)
 EMULATED_2(__m512, _mm512_sub_ps, _mm256_sub_ps)
 EMULATED_2(__m512, _mm512_mul_ps, _mm256_mul_ps)
 EMULATED_2(__m512, _mm512_div_ps, _mm256_div_ps)
+/* a little too small: nothing may come to depend on an estimate's bits */
+static inline __m256 emulated_estimate(__m256 a) { return _mm256_div_ps(_mm256_set1_ps(0x1.fffap-1f), a); }
+EMULATED_1(__m512, _mm512_rcp14_ps, emulated_estimate)
 EMULATED_2(__m512, _mm512_max_ps, _mm256_max_ps)
 EMULATED_2(__m512, _mm512_min_ps, _mm256_min_ps)
 EMULATED_2(__m512, _mm512_or_ps, _mm256_or_ps)
@@ -218,6 +221,8 @@ EMULATED __mmask16 _mm512_cmp_ps_mask(__m512 a, __m512 b, int predicate)
     if (predicate == _CMP_LT_OQ)
         return emulated_gather_32(_mm256_cmp_ps(a.half[0], b.half[0], _CMP_LT_OQ),
                                   _mm256_cmp_ps(a.half[1], b.half[1], _CMP_LT_OQ));
+    if (predicate == _CMP_NLT_UQ)
+        return (__mmask16)~_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ);
     if (predicate != _CMP_UNORD_Q)
         __builtin_trap(); /* not written yet */
     return emulated_gather_32(_mm256_cmp_ps(a.half[0], b.half[0], _CMP_UNORD_Q),
@@ -241,6 +246,7 @@ EMULATED __mmask16 _mm512_test_epi32_mask(__m512i a, __m512i b)
     return (__mmask16)~emulated_gather_32(_mm256_castsi256_ps(_mm256_cmpeq_epi32(both.half[0], zero)),
                                           _mm256_castsi256_ps(_mm256_cmpeq_epi32(both.half[1], zero)));
 }
+EMULATED __mmask16 _mm512_testn_epi32_mask(__m512i a, __m512i b) { return (__mmask16)~_mm512_test_epi32_mask(a, b); }
 EMULATED __mmask32 _mm512_cmpge_epu16_mask(__m512i a, __m512i b)
 {
     __mmask32 mask = 0;
@@ -274,6 +280,14 @@ EMULATED __m512i _mm512_mask_blend_epi16(__mmask32 mask, __m512i a, __m512i b)
                       _mm256_blendv_epi8(a.half[1], b.half[1], emulated_spread_16(mask >> 16))}};
 }
 EMULATED __m512 _mm512_mask_mov_ps(__m512 rest, __mmask16 mask, __m512 a) { return _mm512_mask_blend_ps(mask, rest, a); }
+EMULATED __m512 _mm512_mask_mul_ps(__m512 rest, __mmask16 mask, __m512 a, __m512 b)
+{
+    return _mm512_mask_blend_ps(mask, rest, _mm512_mul_ps(a, b));
+}
+EMULATED __m512 _mm512_mask_sub_ps(__m512 rest, __mmask16 mask, __m512 a, __m512 b)
+{
+    return _mm512_mask_blend_ps(mask, rest, _mm512_sub_ps(a, b));
+}
 EMULATED __m512i _mm512_mask_mov_epi16(__m512i rest, __mmask32 mask, __m512i a) { return _mm512_mask_blend_epi16(mask, rest, a); }
 EMULATED __m512i _mm512_mask_add_epi32(__m512i rest, __mmask16 mask, __m512i a, __m512i b)
 {

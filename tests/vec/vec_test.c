@@ -328,6 +328,14 @@ static vf vector_abs(vf a, vf b, vf c) { return (void)b, (void)c, v_abs(a); }
 static vf vector_copysign(vf a, vf b, vf c) { return (void)c, v_copysign(a, b); }
 static vf vector_select(vf a, vf b, vf c) { return v_select(v_lt(a, b), c, b); }
 static vf vector_negative(vf a, vf b, vf c) { return v_select(v_negative(a), b, c); }
+static vf vector_mul_unless_positive(vf a, vf b, vf c) { return (void)c, v_mul_unless_positive(a, b); }
+static vf vector_mirror(vf a, vf b, vf c) { return (void)c, v_mirror(a, b); }
+/* of a NaN, a NaN: the cut keeps it */
+static vf vector_part_of(vf a, vf b, vf c)
+{
+    const vf t = v_min(v_set1(0x1p80f), v_abs(a));
+    return (void)b, (void)c, v_part_of(t, v_add(v_set1(1), t));
+}
 static float scalar_fms(float a, float b, float c) { return fmaf(a, b, -c); }
 static float scalar_fnma(float a, float b, float c) { return fmaf(-a, b, c); }
 static float scalar_div(float a, float b, float c) { return (void)c, a / b; }
@@ -342,6 +350,13 @@ static float scalar_least_magnitude(float a, float b, float c)
 static float scalar_abs(float a, float b, float c) { return (void)b, (void)c, fabsf(a); }
 static float scalar_copysign(float a, float b, float c) { return (void)c, copysignf(a, b); }
 static float scalar_select(float a, float b, float c) { return a < b ? c : b; }
+static float scalar_mul_unless_positive(float a, float b, float c) { return (void)c, a > 0 ? a : a * b; }
+static float scalar_mirror(float a, float b, float c) { return (void)c, signbit(b) ? a : 1 - a; }
+static float scalar_part_of(float a, float b, float c)
+{
+    const float t = fabsf(a) > 0x1p80f ? 0x1p80f : fabsf(a);
+    return (void)b, (void)c, t / (1 + t);
+}
 static float scalar_negative(float a, float b, float c) { return signbit(a) ? b : c; }
 
 static const float_function float_functions[] = {
@@ -359,6 +374,9 @@ static const float_function float_functions[] = {
     {"v_copysign", vector_copysign, scalar_copysign},
     {"v_select and v_lt", vector_select, scalar_select},
     {"v_select and v_negative", vector_negative, scalar_negative},
+    {"v_mul_unless_positive", vector_mul_unless_positive, scalar_mul_unless_positive},
+    {"v_mirror", vector_mirror, scalar_mirror},
+    {"v_part_of", vector_part_of, scalar_part_of},
 };
 
 typedef struct float_lanes {

@@ -76,9 +76,6 @@ NRG_INLINE void act_exp_less_one(int count, vf *m, const vf *r)
     ACT_SIDE m[j] = v_fms(v_mul(r[j], r[j]), m[j], r[j]);
 }
 
-/* a where x is negative, and elsewhere what that lacks to 1. */
-NRG_INLINE vf act_mirror(vf a, vf x) { return v_select(v_negative(x), a, v_sub(v_set1(1), a)); }
-
 NRG_INLINE void act_identity(int count, const vf *x, vf *out, vf *slope)
 {
     if (slope)
@@ -112,7 +109,7 @@ NRG_INLINE void act_sigmoid(int count, const vf *x, vf *out, vf *slope)
     ACT_SIDE a[j] = v_div(e[j], v_add(v_set1(NRG_UNIT), e[j]));
     if (slope)
         ACT_SIDE slope[j] = v_fnma(a[j], a[j], a[j]);
-    ACT_SIDE out[j] = act_mirror(a[j], x[j]);
+    ACT_SIDE out[j] = v_mirror(a[j], x[j]);
 }
 
 NRG_INLINE void act_tanh(int count, const vf *x, vf *out, vf *slope)
@@ -144,7 +141,7 @@ NRG_INLINE void act_gated(int count, const vf *x, const vf *t, const vf *e, floa
     ACT_SIDE d[j] = v_add(v_set1(unit), e[j]);
     if (slope) {
         vf q[V_ACT], other[V_ACT], left[V_ACT];
-        ACT_SIDE q[j] = v_div(e[j], v_mul(d[j], back));
+        ACT_SIDE q[j] = v_div(e[j], v_fma(e[j], back, v_set1(0x1p-64f * unit)));
         ACT_SIDE other[j] = v_fnma(q[j], back, one);
         ACT_SIDE left[j] = v_fnma(rise[j], other[j], one);
         if (rise_rest)
@@ -156,7 +153,7 @@ NRG_INLINE void act_gated(int count, const vf *x, const vf *t, const vf *e, floa
         else
             ACT_SIDE left[j] = v_mul(q[j], left[j]);
         ACT_SIDE left[j] = v_mul(left[j], back);
-        ACT_SIDE slope[j] = act_mirror(left[j], x[j]);
+        ACT_SIDE slope[j] = v_mirror(left[j], x[j]);
     }
     ACT_SIDE out[j] = v_sub(act_right_part(x[j]), v_div(v_mul(t[j], e[j]), d[j]));
 }
@@ -223,7 +220,7 @@ NRG_INLINE void act_gelu(int count, const vf *x, vf *out, vf *slope)
             vf more = v_fnma(missing, v_add(v_set1(1), m[j]), m[j]);
             vf a = v_fnma(v_mul(t[j], v_set1(NRG_GELU_PHI)), below[j], v_add(q[j], above[j]));
             a = v_scale2(v_fma(a, more, a), z[j]);
-            slope[j] = act_mirror(v_div(a, below[j]), x[j]);
+            slope[j] = v_mirror(v_div(a, below[j]), x[j]);
         }
     ACT_SIDE sum[j] = v_fma(t[j], q[j], v_mul(t[j], above[j]));
     ACT_SIDE sum[j] = v_mul(sum[j], m[j]);
@@ -242,7 +239,7 @@ NRG_INLINE void act_softplus(int count, const vf *x, vf *out, vf *slope)
     ACT_SIDE u[j] = v_mul(e[j], back);
     act_polynomial(count, c, nrg_log1p_c, 8, 0x1p-64f, u);
     if (slope)
-        ACT_SIDE slope[j] = act_mirror(v_div(e[j], v_add(unit, e[j])), x[j]);
+        ACT_SIDE slope[j] = v_mirror(v_div(e[j], v_add(unit, e[j])), x[j]);
     ACT_SIDE out[j] = v_fma(e[j], c[j], act_positive_part(x[j]));
 }
 
@@ -265,12 +262,8 @@ NRG_INLINE void act_quick_gelu(int count, float alpha, const vf *x, vf *out, vf 
     act_gated(count, x, t, e, NRG_UNIT, h, rest, out, slope);
 }
 
-/* hard sigmoid, (x + 3)/6 from 0 to 1. */
-NRG_INLINE vf act_hard(vf x)
-{
-    const vf p = v_min(v_set1(6), v_max(v_zero(), v_add(x, v_set1(3))));
-    return v_mul(p, v_set1(NRG_SIXTH));
-}
+/* The floats beside 3: x ≥ 3 and x ≤ -3 as comparisons that a NaN fails. */
+#define NRG_BELOW_3 0x1.7ffffep1f
 
 NRG_INLINE void act_hard_sigmoid(int count, const vf *x, vf *out, vf *slope)
 {
@@ -278,22 +271,29 @@ NRG_INLINE void act_hard_sigmoid(int count, const vf *x, vf *out, vf *slope)
         ACT_SIDE
         {
             const vf sixth = v_mul(act_one(x[j]), v_set1(NRG_SIXTH));
-            slope[j] = v_select(v_lt(v_abs(x[j]), v_set1(3)), sixth, v_sub(act_one(x[j]), v_set1(1)));
+            slope[j] = v_select(v_lt(v_set1(NRG_BELOW_3), v_abs(x[j])), v_zero(), sixth);
         }
-    ACT_SIDE out[j] = act_hard(x[j]);
+    ACT_SIDE
+    {
+        const vf p = v_min(v_set1(6), v_max(v_zero(), v_add(x[j], v_set1(3))));
+        out[j] = v_mul(p, v_set1(NRG_SIXTH));
+    }
 }
 
+/* t ≥ -3, so that nothing is to be cut off t + 3 at 0. */
 NRG_INLINE void act_hard_swish(int count, const vf *x, vf *out, vf *slope)
 {
+    if (slope)
+        ACT_SIDE
+        {
+            const vf inner = v_fma(x[j], v_set1(NRG_THIRD), v_set1(0.5f));
+            const vf left = v_select(v_lt(x[j], v_set1(-NRG_BELOW_3)), v_zero(), inner);
+            slope[j] = v_select(v_lt(v_set1(NRG_BELOW_3), x[j]), v_set1(1), left);
+        }
     ACT_SIDE
     {
         const vf t = v_max(v_set1(-3), x[j]);
-        if (slope) {
-            const vf inner = v_fma(v_min(v_set1(3), t), v_set1(NRG_THIRD), v_set1(0.5f));
-            slope[j] = v_select(v_lt(v_abs(x[j]), v_set1(3)), inner, v_sub(act_one(x[j]), act_one(x[j])));
-            slope[j] = v_select(v_lt(x[j], v_set1(3)), slope[j], act_one(x[j]));
-        }
-        out[j] = v_mul(t, act_hard(t));
+        out[j] = v_mul(t, v_mul(v_min(v_set1(6), v_add(t, v_set1(3))), v_set1(NRG_SIXTH)));
     }
 }
 
@@ -302,10 +302,9 @@ NRG_INLINE void act_leaky_relu(int count, float alpha, const vf *x, vf *out, vf 
     const vf by = v_set1(alpha);
     ACT_SIDE
     {
-        const vm right = v_lt(v_zero(), x[j]);
         if (slope)
-            slope[j] = v_select(right, act_one(x[j]), v_mul(act_one(x[j]), by));
-        out[j] = v_select(right, x[j], v_mul(x[j], by));
+            slope[j] = v_select(v_lt(v_zero(), x[j]), act_one(x[j]), v_mul(act_one(x[j]), by));
+        out[j] = v_mul_unless_positive(x[j], by);
     }
 }
 
@@ -425,7 +424,9 @@ NRG_INLINE void act_softsign(int count, const vf *x, vf *out, vf *slope)
             const vf q = v_div(v_set1(1), d[j]);
             slope[j] = v_mul(q, q);
         }
-    ACT_SIDE out[j] = v_copysign(v_div(t[j], d[j]), x[j]);
+    /* half of them by the divider, and half beside it: 433 ns for 4096 (AVX-512), where the divider alone takes 755, v_part_of
+     * alone 495, and one division in four vectors 456 */
+    ACT_SIDE out[j] = v_copysign(j % 2 ? v_part_of(t[j], d[j]) : v_div(t[j], d[j]), x[j]);
 }
 
 NRG_INLINE void act_apply_side(int count, nrg_activation g, float alpha, const vf *x, vf *out, vf *slope)
@@ -488,13 +489,16 @@ NRG_INLINE void act_apply_side(int count, nrg_activation g, float alpha, const v
     act_identity(count, x, out, slope);
 }
 
-/* How many vectors go side by side: more of them where no division keeps the CPU busy meanwhile. */
-NRG_INLINE int act_side(nrg_activation g) { return g == NRG_ACT_SOFTPLUS ? V_ACT : V_ACT_SIDE; }
+/* How many vectors go side by side: more of them where no division keeps the CPU busy meanwhile, and of the longest chain. */
+NRG_INLINE int act_side(nrg_activation g, int is_backward)
+{
+    return g == NRG_ACT_SOFTPLUS || (g == NRG_ACT_QUICK_GELU && is_backward) ? V_ACT : V_ACT_SIDE;
+}
 
 /* A step. g is a constant where this is called, and has no parameter. */
 NRG_INLINE void act_apply(nrg_activation g, const vf *x, vf *out, vf *slope)
 {
-    const int count = act_side(g);
+    const int count = act_side(g, 0);
     NRG_UNROLL
     for (int j = 0; j < V_ACT; j += count)
         act_apply_side(count, g, 0, x + j, out + j, slope ? slope + j : NULL);
