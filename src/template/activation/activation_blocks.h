@@ -16,9 +16,19 @@ _Static_assert(ACT_BLOCK % ACT_STEP == 0, "a block is made of whole steps");
 NRG_INLINE vf act_from_half(vh h, nrg_dtype dtype) { return dtype == NRG_F16 ? v_from_f16(h) : v_from_bf16(h); }
 NRG_INLINE vh act_to_half(vf a, nrg_dtype dtype) { return dtype == NRG_F16 ? v_to_f16(a) : v_to_bf16(a); }
 
+/* bf16 is read and written by pairs of vectors, the elements with even numbers of each pair before those with odd ones: who
+ * computes element by element need not care, as long as all it reads and writes is of the same n. A product of bf16 with SiLU of
+ * another takes NOTE times as long vector by vector. */
+NRG_INLINE int act_has_pairs(nrg_dtype dtype) { return dtype == NRG_BF16 && !V_SMALL; }
+
 NRG_INLINE void act_widen(float *block, const uint16_t *p, size_t n, nrg_dtype dtype)
 {
     size_t i = 0;
+    for (; act_has_pairs(dtype) && i + 2 * VN <= n; i += 2 * VN) {
+        const vp h = v_ld_pair(p + i);
+        v_st_f32(block + i, v_even_from_bf16(h));
+        v_st_f32(block + i + VN, v_odd_from_bf16(h));
+    }
     for (; i + VN <= n; i += VN)
         v_st_f32(block + i, act_from_half(v_ld_half(p + i), dtype));
     if (i < n)
@@ -28,6 +38,13 @@ NRG_INLINE void act_widen(float *block, const uint16_t *p, size_t n, nrg_dtype d
 NRG_INLINE void act_narrow(uint16_t *p, const float *block, size_t n, nrg_dtype dtype, int stream)
 {
     size_t i = 0;
+    for (; act_has_pairs(dtype) && i + 2 * VN <= n; i += 2 * VN) {
+        const vp h = v_pair_to_bf16(v_ld_f32(block + i), v_ld_f32(block + i + VN));
+        if (stream)
+            v_nt_pair(p + i, h);
+        else
+            v_st_pair(p + i, h);
+    }
     for (; i + VN <= n; i += VN) {
         vh h = act_to_half(v_ld_f32(block + i), dtype);
         if (stream)

@@ -70,32 +70,47 @@ NRG_INLINE void glu_stn(void *p, size_t i, vf a, size_t n, nrg_dtype dtype)
         v_stn_half((uint16_t *)p + i, act_to_half(a, dtype), n);
 }
 
-NRG_INLINE void glu_read_of(float *block, const void *p, size_t i, size_t n, nrg_dtype dtype)
+/* in_order: the block's elements are, beside pairs. */
+NRG_INLINE void glu_read_of(float *block, const void *p, size_t i, size_t n, int in_order, nrg_dtype dtype)
 {
     size_t j = 0;
+    if (act_has_pairs(dtype) && !in_order) {
+        act_widen(block, (const uint16_t *)p + i, n, dtype);
+        return;
+    }
     for (; j + VN <= n; j += VN)
         v_st_f32(block + j, glu_ld(p, i + j, dtype));
     if (j < n)
         v_st_f32(block + j, glu_ldn(p, i + j, n - j, dtype));
 }
 
-NRG_BY_DTYPE(glu_read, (block, p, i, n), float *block, const void *p, size_t i, size_t n)
+NRG_BY_DTYPE(glu_read, (block, p, i, n, in_order), float *block, const void *p, size_t i, size_t n, int in_order)
 
-NRG_INLINE void glu_write_of(void *p, const float *block, size_t i, size_t n, int stream, nrg_dtype dtype)
+NRG_INLINE void glu_write_of(void *p, const float *block, size_t i, size_t n, int in_order, int stream, nrg_dtype dtype)
 {
     size_t j = 0;
+    if (act_has_pairs(dtype) && !in_order) {
+        act_narrow((uint16_t *)p + i, block, n, dtype, stream);
+        return;
+    }
     for (; j + VN <= n; j += VN)
         glu_st(p, i + j, v_ld_f32(block + j), dtype, stream);
     if (j < n)
         glu_stn(p, i + j, v_ld_f32(block + j), n - j, dtype);
 }
 
-NRG_BY_DTYPE(glu_write, (p, block, i, n, stream), void *p, const float *block, size_t i, size_t n, int stream)
+NRG_BY_DTYPE(glu_write, (p, block, i, n, in_order, stream), void *p, const float *block, size_t i, size_t n, int in_order,
+             int stream)
 
 /* n pairs from element 2·i on. */
 NRG_INLINE void glu_read_pairs_of(glu_block *block, const void *p, size_t i, size_t n, nrg_dtype dtype)
 {
     size_t j = 0;
+    for (; act_has_pairs(dtype) && j + VN <= n; j += VN) {
+        const vp h = v_ld_pair((const uint16_t *)p + 2 * (i + j));
+        v_st_f32(block->a + j, v_even_from_bf16(h));
+        v_st_f32(block->b + j, v_odd_from_bf16(h));
+    }
     for (; j + VN <= n; j += VN) {
         const vf low = glu_ld(p, 2 * (i + j), dtype), high = glu_ld(p, 2 * (i + j) + VN, dtype);
         v_st_f32(block->a + j, v_even(low, high));
@@ -115,6 +130,13 @@ NRG_BY_DTYPE(glu_read_pairs, (block, p, i, n), glu_block *block, const void *p, 
 NRG_INLINE void glu_write_pairs_of(void *p, const glu_block *block, size_t i, size_t n, int stream, nrg_dtype dtype)
 {
     size_t j = 0;
+    for (; act_has_pairs(dtype) && j + VN <= n; j += VN) {
+        const vp h = v_pair_to_bf16(v_ld_f32(block->a + j), v_ld_f32(block->b + j));
+        if (stream)
+            v_nt_pair((uint16_t *)p + 2 * (i + j), h);
+        else
+            v_st_pair((uint16_t *)p + 2 * (i + j), h);
+    }
     for (; j + VN <= n; j += VN) {
         const vf a = v_ld_f32(block->a + j), b = v_ld_f32(block->b + j);
         glu_st(p, 2 * (i + j), v_zip_low(a, b), dtype, stream);
@@ -143,8 +165,8 @@ static void glu_inputs(glu_block *block, const nrg_glu_job *job, size_t i, size_
             glu_ask(job->d_o, i, n, dtype == NRG_F32 ? 4 : 2);
     }
     if (job->b) {
-        glu_read(block->a, job->a, i, n, dtype);
-        glu_read(block->b, job->b, i, n, dtype);
+        glu_read(block->a, job->a, i, n, 0, dtype);
+        glu_read(block->b, job->b, i, n, 0, dtype);
     } else {
         glu_read_pairs(block, job->a, i, n, dtype);
     }
@@ -194,7 +216,7 @@ static __attribute__((noinline)) void glu_blocks(const nrg_glu_job *job, nrg_dty
             glu_limit(&block, job, n);
             NRG_PATH_NAME(activate_times)(job->activation, job->alpha, block.a, block.b, block.a, n, 0);
         }
-        glu_write(job->o, block.a, i, n, glu_may_stream(job->o, i, each, stream), dtype);
+        glu_write(job->o, block.a, i, n, !job->b, glu_may_stream(job->o, i, each, stream), dtype);
     }
     if (stream)
         v_nt_fence();
@@ -265,11 +287,11 @@ static __attribute__((noinline)) void glu_backward_blocks(const nrg_glu_job *job
     for (size_t i = job->begin, end = job->end, n; i < end; i += n) {
         n = glu_block_size(job->da, i, end, each, stream);
         glu_inputs(&in, job, i, n, dtype);
-        glu_read(d_o, job->d_o, i, n, dtype);
+        glu_read(d_o, job->d_o, i, n, !job->b, dtype);
         glu_gradients(job, &d, &in, d_o, n);
         if (job->b) {
-            glu_write(job->da, d.a, i, n, glu_may_stream(job->da, i, each, stream), dtype);
-            glu_write(job->db, d.b, i, n, glu_may_stream(job->db, i, each, stream), dtype);
+            glu_write(job->da, d.a, i, n, 0, glu_may_stream(job->da, i, each, stream), dtype);
+            glu_write(job->db, d.b, i, n, 0, glu_may_stream(job->db, i, each, stream), dtype);
         } else {
             glu_write_pairs(job->da, &d, i, n, glu_may_stream(job->da, i, each, stream), dtype);
         }
