@@ -41,13 +41,20 @@ static inline float nrg_default_alpha(nrg_activation g)
  *
  * Vectors alone have the rest: SiLU, or g, of n floats times as many factors, where out may be either, and the same of SiLU and
  * quick GELU with the limit and offset of a gated linear unit; up·factor·g' and
- * up·g, where outputs may be any input; and g past the cache. What
- * is written past the cache begins at a multiple of 16 bytes, and the caller fences. */
+ * up·g, where outputs may be any input; the product of the first of n elements of bf16, which says of how many: none where g has
+ * no such loop; and g past the cache. What is written past the cache begins at a multiple of 16 bytes, and the caller fences. */
 enum {
     NRG_TIMES_STREAM = 1 << 0,          /* out goes past the cache */
     NRG_TIMES_PREFETCH_IN = 1 << 1,     /* in comes from memory, */
     NRG_TIMES_PREFETCH_FACTOR = 1 << 2, /* and so do factors */
 };
+
+/* Two tensors of bf16 and their product, with the limit and offset of a gated linear unit. */
+typedef struct nrg_bf16_times {
+    const uint16_t *in, *factor;
+    uint16_t *out;
+    float alpha, limit, offset;
+} nrg_bf16_times;
 
 #define NRG_ACTIVATE(path, isa, unused)                                                                                          \
     void nrg_##path##_activate(nrg_activation g, const float *in, float *out, size_t n);                                         \
@@ -57,6 +64,7 @@ enum {
                                      unsigned how);                                                                              \
     void nrg_##path##_activate_limited(nrg_activation g, float alpha, float limit, float offset, const float *in,                \
                                        const float *factor, float *out, size_t n, unsigned how);                                 \
+    size_t nrg_##path##_activate_bf16_times(nrg_activation g, const nrg_bf16_times *p, size_t n, unsigned how);                  \
     void nrg_##path##_activate_gradients(nrg_activation g, float alpha, const float *in, const float *factor, const float *up,   \
                                          float *out, float *slope, size_t n);                                                    \
     void nrg_##path##_activate_streamed(nrg_activation g, const float *in, float *out, size_t n);

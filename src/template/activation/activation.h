@@ -43,6 +43,12 @@ NRG_INLINE void act_prefetch(const float *p, size_t i, int count)
         __builtin_prefetch((const void *)((uintptr_t)p + i * sizeof *p + b + 2048));
 }
 
+/* b' of a gated linear unit. A NaN comes through. */
+NRG_INLINE vf act_limit_factor(vf b, float limit, float offset)
+{
+    return v_add(v_max(v_set1(-limit), v_min(v_set1(limit), b)), v_set1(offset));
+}
+
 /* As many vectors as go side by side. */
 NRG_INLINE void act_side_of(nrg_activation g, act_mode mode, act_data a, size_t i, unsigned how)
 {
@@ -68,7 +74,7 @@ NRG_INLINE void act_side_of(nrg_activation g, act_mode mode, act_data a, size_t 
         } else if (act_has_factor(mode)) {
             vf factor = v_ld_f32(a.factor + i + j * VN);
             if (mode == ACT_LIMITED)
-                factor = v_add(v_max(v_set1(-a.limit), v_min(v_set1(a.limit), factor)), v_set1(a.offset));
+                factor = act_limit_factor(factor, a.limit, a.offset);
             out[j] = v_mul(factor, times ? out[j] : slope[j]);
         }
         if (mode == ACT_BOTH)
@@ -448,6 +454,62 @@ void NRG_PATH_NAME(activate_limited)(nrg_activation g, float alpha, float limit,
         act_run_streamed(g, ACT_LIMITED, a, n, how);
     else
         act_run(g, ACT_LIMITED, a, n, how);
+}
+
+/* ---- products of bf16 without a block on the stack ---- */
+
+/* n is a multiple of 2·VN. Four vectors side by side take 0.96 to 1.01 × the time. */
+NRG_INLINE void act_pairs_of(nrg_activation g, act_mode mode, nrg_bf16_times a, size_t n, unsigned how)
+{
+    enum { count = 2 };
+    for (size_t i = 0; i < n; i += count * VN) {
+        vf x[V_ACT], factor[V_ACT], out[V_ACT];
+        if (NRG_RARELY(how & NRG_TIMES_PREFETCH_IN)) {
+            __builtin_prefetch((const void *)((uintptr_t)(a.in + i) + 2048));
+            __builtin_prefetch((const void *)((uintptr_t)(a.factor + i) + 2048));
+        }
+        const vp in_pair = v_ld_pair(a.in + i), factor_pair = v_ld_pair(a.factor + i);
+        x[0] = v_even_from_bf16(in_pair);
+        x[1] = v_odd_from_bf16(in_pair);
+        factor[0] = v_even_from_bf16(factor_pair);
+        factor[1] = v_odd_from_bf16(factor_pair);
+        if (mode == ACT_LIMITED) {
+            ACT_SIDE x[j] = v_min(v_set1(a.limit), x[j]);
+            ACT_SIDE factor[j] = act_limit_factor(factor[j], a.limit, a.offset);
+        }
+        act_apply_side(count, g, a.alpha, x, out, NULL);
+        const vp h = v_pair_to_bf16(v_mul(factor[0], out[0]), v_mul(factor[1], out[1]));
+        if (NRG_RARELY(how & NRG_TIMES_STREAM))
+            v_nt_pair(a.out + i, h);
+        else
+            v_st_pair(a.out + i, h);
+    }
+}
+
+size_t NRG_PATH_NAME(activate_bf16_times)(nrg_activation g, const nrg_bf16_times *p, size_t n, unsigned how)
+{
+    const size_t whole = V_SMALL ? 0 : n - n % (2 * VN);
+    const int is_limited = p->limit <= FLT_MAX || p->offset != 0;
+    /* in cache, blocks take 0.93 × the time with a limit; from memory 1.17 × */
+    if (is_limited && !(how & NRG_TIMES_STREAM))
+        return 0;
+    if (g == NRG_ACT_SILU && is_limited)
+        act_pairs_of(NRG_ACT_SILU, ACT_LIMITED, *p, whole, how);
+    else if (g == NRG_ACT_SILU)
+        act_pairs_of(NRG_ACT_SILU, ACT_TIMES, *p, whole, how);
+    else if (g == NRG_ACT_QUICK_GELU && is_limited)
+        act_pairs_of(NRG_ACT_QUICK_GELU, ACT_LIMITED, *p, whole, how);
+    else if (g == NRG_ACT_QUICK_GELU)
+        act_pairs_of(NRG_ACT_QUICK_GELU, ACT_TIMES, *p, whole, how);
+    else if (g == NRG_ACT_GELU && !is_limited)
+        act_pairs_of(NRG_ACT_GELU, ACT_TIMES, *p, whole, how);
+    else if (g == NRG_ACT_GELU_TANH && !is_limited)
+        act_pairs_of(NRG_ACT_GELU_TANH, ACT_TIMES, *p, whole, how);
+    else if (g == NRG_ACT_RELU && !is_limited)
+        act_pairs_of(NRG_ACT_RELU, ACT_TIMES, *p, whole, how);
+    else
+        return 0;
+    return whole;
 }
 
 void NRG_PATH_NAME(activate_streamed)(nrg_activation g, const float *in, float *out, size_t n)

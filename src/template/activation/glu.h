@@ -236,9 +236,39 @@ NRG_INLINE void glu_f32(const nrg_glu_job *job)
         v_nt_fence();
 }
 
+/* Elements from begin on in a loop of their own where there is one; blocks have what is before a line begins, and what is left.
+ */
+static void glu_bf16(const nrg_glu_job *job)
+{
+    const int stream = glu_streams(job);
+    const size_t past = ((uintptr_t)job->o / 2 + job->begin) % 32, n = job->end - job->begin;
+    const size_t head = stream && past ? 32 - past : 0;
+    nrg_glu_job part = *job;
+    if (job->b && n > head) {
+        const nrg_bf16_times p = {(const uint16_t *)job->a + job->begin + head,
+                                  (const uint16_t *)job->b + job->begin + head,
+                                  (uint16_t *)job->o + job->begin + head,
+                                  job->alpha,
+                                  job->limit,
+                                  job->b_offset};
+        const unsigned how = stream ? NRG_TIMES_STREAM | NRG_TIMES_PREFETCH_IN | NRG_TIMES_PREFETCH_FACTOR : 0;
+        const size_t done = NRG_PATH_NAME(activate_bf16_times)(job->activation, &p, n - head, how);
+        if (done) {
+            if (head) {
+                part.end = job->begin + head;
+                glu_blocks(&part, NRG_BF16);
+            }
+            part.begin = job->begin + head + done;
+            part.end = job->end;
+        }
+    }
+    if (part.begin < part.end || stream)
+        glu_blocks(&part, NRG_BF16);
+}
+
 NRG_PATH_KERNEL(glu, f32, glu, glu_f32(job))
 NRG_PATH_KERNEL(glu, f16, glu, glu_blocks(job, NRG_F16))
-NRG_PATH_KERNEL(glu, bf16, glu, glu_blocks(job, NRG_BF16))
+NRG_PATH_KERNEL(glu, bf16, glu, glu_bf16(job))
 
 /* ---- backward ---- */
 
