@@ -66,7 +66,7 @@ typedef struct nrg_bf16_times {
                                        const float *factor, float *out, size_t n, unsigned how);                                 \
     size_t nrg_##path##_activate_bf16_times(nrg_activation g, const nrg_bf16_times *p, size_t n, unsigned how);                  \
     void nrg_##path##_activate_gradients(nrg_activation g, float alpha, const float *in, const float *factor, const float *up,   \
-                                         float *out, float *slope, size_t n);                                                    \
+                                         float *out, float *slope, size_t n, unsigned how);                                      \
     void nrg_##path##_activate_streamed(nrg_activation g, const float *in, float *out, size_t n);
 NRG_EACH_PATH(NRG_ACTIVATE, )
 #undef NRG_ACTIVATE

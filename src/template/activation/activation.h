@@ -35,6 +35,14 @@ NRG_INLINE int act_has_two(act_mode mode) { return mode == ACT_BOTH || mode == A
 /* Streamed vectors are aligned here, so v_nt_f32 need not look: an eighth of the code of these loops. */
 NRG_INLINE void act_stream(float *p, vf a) { v_nt_f32(__builtin_assume_aligned(p, VN * sizeof *p), a); }
 
+NRG_INLINE void act_store(float *p, vf a, unsigned stream)
+{
+    if (stream)
+        act_stream(p, a);
+    else
+        v_st_f32(p, a);
+}
+
 /* As in the norms: 2 KB further on, further than the hardware looks past a page. */
 NRG_INLINE void act_prefetch(const float *p, size_t i, int count)
 {
@@ -59,6 +67,11 @@ NRG_INLINE void act_side_of(nrg_activation g, act_mode mode, act_data a, size_t 
         act_prefetch(a.in, i, count);
     if (times && NRG_RARELY(how & NRG_TIMES_PREFETCH_FACTOR))
         act_prefetch(a.factor, i, count);
+    if (mode == ACT_GRADIENTS && NRG_RARELY(stream)) {
+        act_prefetch(a.in, i, count);
+        act_prefetch(a.factor, i, count);
+        act_prefetch(a.up, i, count);
+    }
     vf x[V_ACT], out[V_ACT], slope[V_ACT];
     ACT_SIDE x[j] = v_ld_f32(a.in + i + j * VN);
     if (mode == ACT_LIMITED)
@@ -69,7 +82,7 @@ NRG_INLINE void act_side_of(nrg_activation g, act_mode mode, act_data a, size_t 
         if (mode == ACT_GRADIENTS) {
             const vf up = v_ld_f32(a.up + i + j * VN), factor = v_ld_f32(a.factor + i + j * VN);
             slope[j] = v_mul(v_mul(up, factor), slope[j]);
-            v_st_f32(a.slope + i + j * VN, v_mul(up, out[j]));
+            act_store(a.slope + i + j * VN, v_mul(up, out[j]), stream);
             out[j] = slope[j];
         } else if (act_has_factor(mode)) {
             vf factor = v_ld_f32(a.factor + i + j * VN);
@@ -79,10 +92,7 @@ NRG_INLINE void act_side_of(nrg_activation g, act_mode mode, act_data a, size_t 
         }
         if (mode == ACT_BOTH)
             v_st_f32(a.slope + i + j * VN, slope[j]);
-        if (stream)
-            act_stream(a.out + i + j * VN, out[j]);
-        else
-            v_st_f32(a.out + i + j * VN, out[j]);
+        act_store(a.out + i + j * VN, out[j], stream);
     }
 }
 
@@ -123,14 +133,10 @@ static __attribute__((noinline)) void act_staged(nrg_activation g, act_mode mode
             vf out = v_ld_f32(a.factor + i + j);
             if (mode == ACT_GRADIENTS) {
                 const vf up = v_ld_f32(a.up + i + j);
-                v_st_f32(a.slope + i + j, v_mul(up, v_ld_f32(value + j)));
+                act_store(a.slope + i + j, v_mul(up, v_ld_f32(value + j)), how & NRG_TIMES_STREAM);
                 out = v_mul(up, out);
             }
-            out = v_mul(out, v_ld_f32(times + j));
-            if (how & NRG_TIMES_STREAM)
-                act_stream(a.out + i + j, out);
-            else
-                v_st_f32(a.out + i + j, out);
+            act_store(a.out + i + j, v_mul(out, v_ld_f32(times + j)), how & NRG_TIMES_STREAM);
         }
     }
 }
@@ -363,8 +369,15 @@ NRG_INLINE void act_run_streamed(nrg_activation g, act_mode mode, act_data a, si
     size_t head = act_head(a.out, n), whole = (n - head) / ACT_STEP * ACT_STEP, left = n - head - whole;
     if (head)
         act_part(g, mode, a, 0, head);
-    act_data body = {a.in + head, act_has_factor(mode) ? a.factor + head : NULL, a.out + head, NULL, NULL, a.alpha, a.limit,
-                     a.offset};
+    act_data body = a;
+    body.in += head;
+    body.out += head;
+    if (act_has_factor(mode))
+        body.factor += head;
+    if (mode == ACT_GRADIENTS) {
+        body.up += head;
+        body.slope += head;
+    }
     act_whole(g, mode, body, whole, how | NRG_TIMES_STREAM);
     if (left)
         act_part(g, mode, a, head + whole, left);
@@ -530,10 +543,13 @@ void NRG_PATH_NAME(activate_both)(nrg_activation g, const float *in, float *out,
 }
 
 void NRG_PATH_NAME(activate_gradients)(nrg_activation g, float alpha, const float *in, const float *factor, const float *up,
-                                       float *out, float *slope, size_t n)
+                                       float *out, float *slope, size_t n, unsigned how)
 {
     act_data a = {in, factor, out, slope, up, alpha, 0, 0};
-    act_run(g, ACT_GRADIENTS, a, n, 0);
+    if (how & NRG_TIMES_STREAM)
+        act_run_streamed(g, ACT_GRADIENTS, a, n, how);
+    else
+        act_run(g, ACT_GRADIENTS, a, n, 0);
 }
 
 NRG_PATH_KERNEL(activation_backward, f32, activation, act_f32(job, ACT_BACKWARD))

@@ -289,7 +289,7 @@ NRG_INLINE void glu_cut(const nrg_glu_job *job, glu_block *d, const glu_block *i
 NRG_INLINE void glu_gradients(const nrg_glu_job *job, glu_block *d, glu_block *in, const float *d_o, size_t n)
 {
     if (glu_is_plain(job)) {
-        NRG_PATH_NAME(activate_gradients)(job->activation, job->alpha, in->a, in->b, d_o, d->a, d->b, n);
+        NRG_PATH_NAME(activate_gradients)(job->activation, job->alpha, in->a, in->b, d_o, d->a, d->b, n, 0);
         return;
     }
     for (size_t j = 0; j < n; j += VN) {
@@ -297,7 +297,7 @@ NRG_INLINE void glu_gradients(const nrg_glu_job *job, glu_block *d, glu_block *i
         v_st_f32(d->b + j, v_ld_f32(in->b + j));
     }
     glu_limit(d, job, n);
-    NRG_PATH_NAME(activate_gradients)(job->activation, job->alpha, d->a, d->b, d_o, d->a, d->b, n);
+    NRG_PATH_NAME(activate_gradients)(job->activation, job->alpha, d->a, d->b, d_o, d->a, d->b, n, 0);
     if (glu_is_limited(job))
         glu_cut(job, d, in, n);
 }
@@ -330,17 +330,21 @@ static __attribute__((noinline)) void glu_backward_blocks(const nrg_glu_job *job
         v_nt_fence();
 }
 
-/* Floats that lie as they are wanted, and stay in cache. */
+/* Floats that lie as they are wanted; and lines of both gradients end at the same elements, if they are written past the cache.
+ */
 NRG_INLINE void glu_backward_f32(const nrg_glu_job *job)
 {
     const size_t at = job->begin * sizeof(float);
-    if (!job->b || !glu_is_plain(job) || job->stream) {
+    const int stream = glu_streams_back(job), are_alike = ((uintptr_t)job->da - (uintptr_t)job->db) % 64 == 0;
+    if (!job->b || !glu_is_plain(job) || (stream && !are_alike)) {
         glu_backward_blocks(job, NRG_F32);
         return;
     }
     NRG_PATH_NAME(activate_gradients)
     (job->activation, job->alpha, (const float *)(job->a + at), (const float *)(job->b + at), (const float *)(job->d_o + at),
-     (float *)(job->da + at), (float *)(job->db + at), job->end - job->begin);
+     (float *)(job->da + at), (float *)(job->db + at), job->end - job->begin, stream ? NRG_TIMES_STREAM : 0);
+    if (stream)
+        v_nt_fence();
 }
 
 NRG_PATH_KERNEL(glu_backward, f32, glu, glu_backward_f32(job))
