@@ -63,14 +63,12 @@ NRG_INLINE void act_side_of(nrg_activation g, act_mode mode, act_data a, size_t 
     const unsigned stream = how & NRG_TIMES_STREAM;
     const int count = act_side(g, mode == ACT_BACKWARD);
     const int times = mode == ACT_TIMES || mode == ACT_LIMITED;
-    if (times && NRG_RARELY(how & NRG_TIMES_PREFETCH_IN))
+    if (mode != ACT_BOTH && NRG_RARELY(how & NRG_TIMES_PREFETCH_IN))
         act_prefetch(a.in, i, count);
-    if (times && NRG_RARELY(how & NRG_TIMES_PREFETCH_FACTOR))
+    if (act_has_factor(mode) && NRG_RARELY(how & NRG_TIMES_PREFETCH_FACTOR)) {
         act_prefetch(a.factor, i, count);
-    if (mode == ACT_GRADIENTS && NRG_RARELY(stream)) {
-        act_prefetch(a.in, i, count);
-        act_prefetch(a.factor, i, count);
-        act_prefetch(a.up, i, count);
+        if (mode == ACT_GRADIENTS)
+            act_prefetch(a.up, i, count);
     }
     vf x[V_ACT], out[V_ACT], slope[V_ACT];
     ACT_SIDE x[j] = v_ld_f32(a.in + i + j * VN);
@@ -398,11 +396,18 @@ NRG_INLINE void act_f32(const nrg_activation_job *job, act_mode mode)
         act_run(g, mode, a, n, 0);
         return;
     }
-    act_run_streamed(g, mode, a, n, 0);
+    act_run_streamed(g, mode, a, n, NRG_TIMES_PREFETCH_IN | NRG_TIMES_PREFETCH_FACTOR);
     v_nt_fence();
 }
 
 /* ---- kernels for 16-bit elements: a block of them as floats at a time ---- */
+
+/* For the next block. */
+NRG_INLINE void act_ask(const uint16_t *p, size_t n)
+{
+    for (size_t b = 0; b < n * sizeof *p; b += 64)
+        __builtin_prefetch((const void *)((uintptr_t)(p + ACT_BLOCK) + b));
+}
 
 NRG_INLINE void act_half(const nrg_activation_job *job, act_mode mode, nrg_dtype dtype)
 {
@@ -418,6 +423,11 @@ NRG_INLINE void act_half(const nrg_activation_job *job, act_mode mode, nrg_dtype
         size_t padded = (n + ACT_STEP - 1) / ACT_STEP * ACT_STEP;
         for (size_t j = n - n % VN; j < padded; j += VN)
             v_st_f32(x + j, v_zero());
+        if (stream) {
+            act_ask(in + i, n);
+            if (mode == ACT_BACKWARD)
+                act_ask(d_o_in + i, n);
+        }
         act_widen(x, in + i, n, dtype);
         if (mode == ACT_BACKWARD) {
             for (size_t j = n - n % VN; j < padded; j += VN)

@@ -342,7 +342,8 @@ NRG_INLINE void glu_backward_f32(const nrg_glu_job *job)
     }
     NRG_PATH_NAME(activate_gradients)
     (job->activation, job->alpha, (const float *)(job->a + at), (const float *)(job->b + at), (const float *)(job->d_o + at),
-     (float *)(job->da + at), (float *)(job->db + at), job->end - job->begin, stream ? NRG_TIMES_STREAM : 0);
+     (float *)(job->da + at), (float *)(job->db + at), job->end - job->begin,
+     stream ? NRG_TIMES_STREAM | NRG_TIMES_PREFETCH_IN | NRG_TIMES_PREFETCH_FACTOR : 0);
     if (stream)
         v_nt_fence();
 }
