@@ -10,6 +10,8 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdint.h>
+#include <string.h>
 
 typedef struct nrg_softmax_base {
     float shift, n; /* one of them is 0 */
@@ -56,6 +58,15 @@ static inline double nrg_softmax_exp(double d)
     for (int i = 14; i > 0; i--)
         series = 1 + series * r / i;
     return ldexp(series, (int)k);
+}
+
+/* 2^n of an integer from -126 to 127. */
+static inline float nrg_softmax_two_to(float n)
+{
+    const uint32_t bits = (uint32_t)((int32_t)n + 127) << 23;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
 }
 
 /* e^(from - to), exact where both are multiples of ln 2. */

@@ -119,12 +119,12 @@ static __attribute__((noinline)) softmax_end softmax_finish(const nrg_softmax_jo
     return end;
 }
 
-NRG_INLINE softmax_end softmax_end_row(const nrg_softmax_job *job, const softmax_row *row, size_t n, float m,
-                                       nrg_softmax_base base, softmax_sum *sum)
+/* A row's sum, which ends with this. */
+NRG_INLINE double softmax_total(const nrg_softmax_job *job, const softmax_row *row, nrg_softmax_base base, softmax_sum *sum)
 {
     softmax_end_segment(sum);
     const double total = sum->total.sum + sum->total.lost;
-    return softmax_finish(job, n, m, base, job->sinks ? total + (double)softmax_power_of(row->sink, base) : total);
+    return job->sinks ? total + (double)softmax_power_of(row->sink, base) : total;
 }
 
 /* The largest of a row; +0 of zeros, whose signs depend on the order. */
@@ -167,27 +167,36 @@ NRG_INLINE void softmax_short(float *u, const nrg_softmax_job *job, const softma
     if (NRG_RARELY(base.shift != 0))
         softmax_shift(u, padded, base.shift);
     softmax_powers(job->log || !row->o ? NULL : u, u, padded, base, &sum);
-    const softmax_end end = softmax_end_row(job, row, n, m, base, &sum);
+    const softmax_end end = softmax_finish(job, n, m, base, softmax_total(job, row, base, &sum));
     if (row->o)
         softmax_write(row->o + row->seen.begin * size, u + skipped, count - skipped, &end,
                       stream && ((uintptr_t)row->o + row->seen.begin * size) % 16 == 0, D);
 }
 
-/* Whole blocks of a long row of f32, whose powers go into o, up to where segments end; what is left over is another chunk's. */
-static __attribute__((noinline)) void softmax_long_powers(softmax_sum *sum, const softmax_row *row, size_t begin, size_t end,
-                                                          float scale, nrg_softmax_base base)
+/* ---- guessed bases: e^t·2^n and its sum times 2^n give the bits of e^t and its sum, so that any base does in which nothing is
+ * lost, and a row need not be read for its maximum first (docs/softmax.md) ---- */
+
+/* Whether the largest of a few may stand for the row's, which is above it: not where that might have a shift. */
+NRG_INLINE int softmax_may_guess(float m) { return m >= -256 && m <= 220; }
+
+/* Whether it has done: the largest is less than 40 powers of two above. m: the largest that was seen. Where the scale by a power of
+ * two saturates it need not be the row's: then the sum tells. */
+NRG_INLINE int softmax_did_well(float m, nrg_softmax_base base, double total)
 {
-    softmax_flight f = {.scale = scale, .base = base, .sum = *sum, .done = (const float *)row->x};
-    for (size_t i = begin; i < end; i += f.n) {
-        f.n = end - i < NORM_SEGMENT ? end - i : NORM_SEGMENT;
-        f.x = f.next = row->x + i * sizeof(float);
-        f.done = (const float *)f.x; /* anything */
-        f.e = (float *)row->o + i;
-        softmax_turn(&f, NRG_F32);
-        if (f.n == NORM_SEGMENT && i + f.n < row->seen.end)
-            softmax_end_segment(&f.sum);
+    return total < 0x1p104 && m <= 256 && nrg_softmax_base_of(m).n - base.n <= 40;
+}
+
+/* Whole blocks of a long row of f32, whose powers go into o, up to where segments end; what is left over is another chunk's. */
+static __attribute__((noinline)) void softmax_long_powers(softmax_flight *f, const softmax_row *row, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i += f->n) {
+        f->n = end - i < NORM_SEGMENT ? end - i : NORM_SEGMENT;
+        f->x = row->x + i * sizeof(float);
+        f->e = (float *)row->o + i;
+        softmax_turn_alone(f, NRG_F32);
+        if (f->n == NORM_SEGMENT && i + f->n < row->seen.end)
+            softmax_end_segment(&f->sum);
     }
-    *sum = f.sum;
 }
 
 /* A base that is given may be any: what is far above it counts as e^40. */
@@ -218,48 +227,104 @@ static __attribute__((noinline)) void softmax_again(float *u, const nrg_softmax_
     }
 }
 
+/* The powers of a long row beside a base, and their sum: the first `plain` from x to o without a stage between. What is made again
+ * is t of chunks; *most: its largest. Returns the last chunk's begin, which remains in u. */
+NRG_INLINE size_t softmax_long_sum(float *u, const nrg_softmax_job *job, const softmax_row *row, size_t plain,
+                                   nrg_softmax_base base, vf *most, softmax_sum *sum, int keep, nrg_dtype D)
+{
+    const softmax_end as_is = {.inverse = 1};
+    softmax_flight f = {.scale = job->scale, .base = base, .most = v_set1(-INFINITY)};
+    size_t last = row->seen.end;
+    softmax_clear(&f.sum);
+    if (plain > row->seen.first) {
+        softmax_long_powers(&f, row, row->seen.first, plain);
+        *most = v_max(*most, v_mul(f.most, v_set1(job->scale)));
+    }
+    for (size_t i = plain, end; i < row->seen.end; i = end) {
+        end = softmax_chunk_end(i, row->seen.end);
+        const size_t padded = (end - i + FAST_LANES - 1) / FAST_LANES * FAST_LANES;
+        softmax_make(most, u, job, row, i, end, D);
+        if (NRG_RARELY(base.shift != 0))
+            softmax_shift(u, padded, base.shift);
+        softmax_powers(keep || (end == row->seen.end && !job->log) ? u : NULL, u, padded, base, &f.sum);
+        if (end % NORM_SEGMENT == 0 && end < row->seen.end)
+            softmax_end_segment(&f.sum);
+        const size_t from = i < row->seen.begin ? row->seen.begin : i;
+        if (keep)
+            softmax_write(row->o + from * bytes_of(1, D, 0), u + (from - i), end - from, &as_is, 0, D);
+        last = i;
+    }
+    *sum = f.sum;
+    return last;
+}
+
 static __attribute__((noinline)) void softmax_long(float *u, const nrg_softmax_job *job, const softmax_row *row, size_t n,
                                                    nrg_dtype D)
 {
-    const size_t size = bytes_of(1, D, 0);
+    const size_t size = bytes_of(1, D, 0), first = row->seen.first;
     const int keep = D == NRG_F32 && !job->log && row->o;
+    const int is_plain = keep && softmax_is_plain(job) && !job->m && first == row->seen.begin && first % NORM_SEGMENT == 0;
+    /* the end of what needs no stage: that of a chunk, or in the last one */
+    size_t plain = is_plain ? row->seen.end - row->seen.end % FAST_BLOCK : first, last = row->seen.end;
+    const size_t some = softmax_chunk_end(first, row->seen.end);
     softmax_sum sum;
+    nrg_softmax_base base;
     vf most = v_set1(-INFINITY);
-    softmax_clear(&sum);
-    /* what goes from x to o without a stage between; its end is that of a chunk, or in the last one */
-    size_t plain = row->seen.first;
-    if (keep && softmax_is_plain(job) && plain == row->seen.begin && plain % NORM_SEGMENT == 0) {
-        plain = row->seen.end - row->seen.end % FAST_BLOCK;
-        softmax_look(&most, row->x + row->seen.begin * size, plain - row->seen.begin, D);
-        most = v_mul(most, v_set1(job->scale));
+    float m;
+    double total = NAN;
+    if (!(keep && row->o == row->x)) { /* where scores become powers in their place, none can be made twice */
+        if (is_plain) {
+            softmax_look(&most, row->x + first * size, 16 * SOFTMAX_LOOK, D);
+            most = v_mul(most, v_set1(job->scale));
+        } else {
+            softmax_make(&most, u, job, row, first, some, D);
+        }
+        m = softmax_most(job, row, n, most);
+        base = nrg_softmax_base_of(m);
+        if (softmax_may_guess(m)) {
+            last = softmax_long_sum(u, job, row, plain, base, &most, &sum, keep, D);
+            total = softmax_total(job, row, base, &sum);
+            m = softmax_most(job, row, n, most);
+        }
+        if (!softmax_did_well(m, base, total))
+            total = NAN;
     }
-    for (size_t i = plain, end; i < row->seen.end; i = end) {
-        end = softmax_chunk_end(i, row->seen.end);
-        softmax_make(&most, u, job, row, i, end, D);
+    if (NRG_RARELY(total != total)) {
+        most = v_set1(-INFINITY);
+        if (plain > first) {
+            softmax_look(&most, row->x + first * size, plain - first, D);
+            most = v_mul(most, v_set1(job->scale));
+        }
+        for (size_t i = plain, end; i < row->seen.end; i = end) {
+            end = softmax_chunk_end(i, row->seen.end);
+            softmax_make(&most, u, job, row, i, end, D);
+        }
+        m = softmax_most(job, row, n, most);
+        base = nrg_softmax_base_of(m);
+        if (NRG_RARELY(base.shift != 0))
+            plain = first;
+        last = softmax_long_sum(u, job, row, plain, base, &most, &sum, keep, D);
+        total = softmax_total(job, row, base, &sum);
     }
-    const float m = softmax_most(job, row, n, most);
-    const nrg_softmax_base base = nrg_softmax_base_of(m);
-    const softmax_end as_is = {.inverse = 1};
-    if (NRG_RARELY(base.shift != 0))
-        plain = row->seen.first;
-    softmax_long_powers(&sum, row, row->seen.first, plain, job->scale, base);
-    for (size_t i = plain, end; i < row->seen.end; i = end) {
-        end = softmax_chunk_end(i, row->seen.end);
-        softmax_powers(keep ? u : NULL, u, softmax_make_again(u, job, row, i, end, base, D), base, &sum);
-        if (end % NORM_SEGMENT == 0 && end < row->seen.end)
-            softmax_end_segment(&sum);
-        const size_t from = i < row->seen.begin ? row->seen.begin : i;
-        if (keep)
-            softmax_write(row->o + from * size, u + (from - i), end - from, &as_is, 0, D);
-    }
-    const softmax_end result = softmax_end_row(job, row, n, m, base, &sum);
+    /* powers, beside a base that is the largest's */
+    const float away = nrg_softmax_two_to(base.n - nrg_softmax_base_of(m).n);
+    softmax_end result = softmax_finish(job, n, m, nrg_softmax_base_of(m), total * (double)away);
+    result.inverse *= away;
+    if (!row->o)
+        return;
     if (keep) {
-        softmax_write(row->o + row->seen.begin * size, (const float *)row->o + row->seen.begin, row->seen.end - row->seen.begin,
-                      &result, 0, D);
+        /* from its end, which is still in L1 */
+        for (size_t end = row->seen.end, begin; end > row->seen.begin; end = begin) {
+            begin = end - row->seen.begin > NORM_SEGMENT ? end - NORM_SEGMENT : row->seen.begin;
+            softmax_write(row->o + begin * size, (const float *)row->o + begin, end - begin, &result, 0, D);
+        }
         return;
     }
-    if (row->o)
-        softmax_again(u, job, row, base, &result, 0, D);
+    const size_t from = last < row->seen.begin ? row->seen.begin : last;
+    softmax_row before = *row;
+    before.seen.end = last;
+    softmax_write(row->o + from * size, u + (from - last), row->seen.end - from, &result, 0, D);
+    softmax_again(u, job, &before, base, &result, 0, D);
 }
 
 NRG_INLINE size_t softmax_place(nrg_score_strides stride, const nrg_softmax_job *job, size_t n)
@@ -267,40 +332,64 @@ NRG_INLINE size_t softmax_place(nrg_score_strides stride, const nrg_softmax_job 
     return softmax_row_at(stride, n / job->queries / job->heads, n / job->queries % job->heads, n % job->queries);
 }
 
+/* A row whose base was a bad guess, once more: from its scores, around its largest. */
+static __attribute__((noinline)) double softmax_fly_again(softmax_flight *f, float *m, nrg_dtype D)
+{
+    vf most;
+    softmax_look(&most, f->x, f->n, D);
+    *m = softmax_largest(most) * f->scale + 0.0f;
+    f->base = nrg_softmax_base_of(*m);
+    softmax_clear(&f->sum);
+    softmax_shift_row(f->e, f->x, f->n, f->scale, f->base.shift, D);
+    softmax_powers(f->e, f->e, f->n, f->base, &f->sum);
+    softmax_end_segment(&f->sum);
+    return f->sum.total.sum + f->sum.total.lost;
+}
+
+/* Powers lie on the stack until they are multiplied; those of long rows in o. */
 /* Powers lie on the stack until they are multiplied; those of long rows in o. */
 static __attribute__((noinline)) void softmax_fly(const nrg_softmax_job *at, int stream, nrg_dtype D)
 {
     float stage[2][SOFTMAX_FLIGHT];
     const nrg_softmax_job job = *at;
     const int in_o = job.keys > SOFTMAX_FLIGHT;
+    const size_t some = in_o && job.o == job.x ? job.keys : SOFTMAX_LOOK; /* of scores that are gone all must have been seen */
     const char *x = job.x + softmax_place(job.x_stride, &job, job.begin);
     softmax_flight f = {.n = job.keys, .scale = job.scale};
     softmax_end end = {.inverse = 0};
-    softmax_look(&f.most, x, job.keys, D);
+    vf most;
+    softmax_look(&most, x, some, D);
     for (size_t n = job.begin; n < job.end; n++) {
         char *o = job.o + softmax_place(job.o_stride, &job, n);
-        if (!f.o)
-            f.done = in_o ? (const float *)job.x : stage[0]; /* anything */
-        const float m = softmax_largest(f.most) * job.scale + 0.0f;
+        float m = softmax_largest(most) * job.scale + 0.0f;
+        int guessed = some < job.keys;
         f.x = x;
+        if (guessed && NRG_RARELY(!softmax_may_guess(m))) {
+            softmax_look(&most, x, job.keys, D);
+            m = softmax_largest(most) * job.scale + 0.0f;
+            guessed = 0;
+        }
         f.next = x = n + 1 < job.end ? job.x + softmax_place(job.x_stride, &job, n + 1) : x;
+        softmax_look(&most, x, some, D);
         f.e = in_o ? (float *)o : stage[n & 1];
         f.base = nrg_softmax_base_of(m);
+        f.most = v_set1(-INFINITY);
+        softmax_clear(&f.sum);
         if (NRG_RARELY(f.base.shift != 0)) {
             /* exact, and then as any other row */
             softmax_shift_row(f.e, f.x, f.n, f.scale, f.base.shift, D);
             softmax_end_flight(&f, end, stream, D);
-            softmax_clear(&f.sum);
             softmax_powers(f.e, f.e, f.n, f.base, &f.sum);
-            softmax_look(&f.most, x, job.keys, D);
         } else {
-            softmax_clear(&f.sum);
             f.inverse = end.inverse;
             f.stream = stream && (uintptr_t)f.o % 16 == 0;
             softmax_turn(&f, D);
         }
         softmax_end_segment(&f.sum);
-        end = softmax_finish(&job, n, m, f.base, f.sum.total.sum + f.sum.total.lost);
+        double total = f.sum.total.sum + f.sum.total.lost;
+        if (guessed && NRG_RARELY(!softmax_did_well(softmax_largest(f.most) * job.scale, f.base, total)))
+            total = softmax_fly_again(&f, &m, D);
+        end = softmax_finish(&job, n, m, f.base, total);
         f.done = f.e;
         f.o = o;
     }

@@ -8,23 +8,26 @@
 
 #include "softmax_row.h"
 
-enum { SOFTMAX_FLIGHT = 1024 }; /* floats of a row on the stack, of which there are two */
+enum {
+    SOFTMAX_FLIGHT = 1024, /* floats of a row on the stack, of which there are two */
+    SOFTMAX_LOOK = 64      /* scores of a row from which its base is guessed; of a long one a segment's quarter */
+};
 
-/* One row's turn. next: the row after it, or itself; done: the powers of the row before it, which become o. */
+/* One row's turn. next: the row after it, or itself, which is fetched; done: the powers of the row before it, which become o. */
 typedef struct softmax_flight {
     const char *x, *next;
     float *e;
     const float *done;
-    char *o; /* NULL: there is none before it */
+    char *o; /* where they go */
     size_t n;
     float scale, inverse;
     int stream;
     nrg_softmax_base base;
-    vf most;         /* of next */
+    vf most;         /* of x so far, where no sum tells (V_SCALE_KEEPS_NAN) */
     softmax_sum sum; /* so far */
 } softmax_flight;
 
-NRG_INLINE void softmax_turn_of(softmax_flight *f, nrg_dtype D)
+NRG_INLINE void softmax_turn_of(softmax_flight *f, int has_done, nrg_dtype D)
 {
     const vf lowest = v_set1(f->base.low), offset = v_set1(NRG_EXP_MAGIC - f->base.n), scale = v_set1(f->scale);
     const vf inverse = v_set1(f->inverse);
@@ -35,7 +38,7 @@ NRG_INLINE void softmax_turn_of(softmax_flight *f, nrg_dtype D)
     const size_t n = f->n;
     const int stream = f->stream;
     vf most[SOFTMAX_SIDE];
-    SOFTMAX_EACH most[j] = v_set1(-INFINITY);
+    SOFTMAX_EACH most[j] = f->most;
     for (size_t block = 0; block < n; block += FAST_BLOCK) {
         const size_t end = n - block < FAST_BLOCK ? n : block + FAST_BLOCK;
         vf lanes[FAST_VECTORS];
@@ -45,11 +48,15 @@ NRG_INLINE void softmax_turn_of(softmax_flight *f, nrg_dtype D)
             for (size_t i = block + (size_t)first * VN; i < end; i += FAST_LANES) {
                 vf v[V_ACT], power[V_ACT], before[V_ACT];
                 /* loads before stores, which may be as far into a page: they would wait */
-                SOFTMAX_EACH before[j] = v_mul(v_ld_f32(done + i + (size_t)j * VN), inverse);
-                load_step(v, SOFTMAX_SIDE, next, i, 0, D);
-                SOFTMAX_EACH most[j] = v_max(most[j], v[j]);
+                if (has_done) {
+                    SOFTMAX_EACH before[j] = v_mul(v_ld_f32(done + i + (size_t)j * VN), inverse);
+                    for (size_t b = 0; b < bytes_of(SOFTMAX_SIDE * VN, D, 0); b += 64)
+                        __builtin_prefetch(next + bytes_of(i, D, 0) + b);
+                }
                 load_step(v, SOFTMAX_SIDE, x, i, 0, D);
-                if (o)
+                if (!V_SCALE_KEEPS_NAN)
+                    SOFTMAX_EACH most[j] = v_max(most[j], v[j]);
+                if (has_done)
                     store_step(before, SOFTMAX_SIDE, o, i, 0, D, stream);
                 SOFTMAX_EACH v[j] = v_mul(v[j], scale);
                 softmax_power(SOFTMAX_SIDE, power, v, lowest, offset);
@@ -65,7 +72,19 @@ NRG_INLINE void softmax_turn_of(softmax_flight *f, nrg_dtype D)
     f->most = most[0];
 }
 
-NRG_BY_DTYPE(softmax_turn, (f), softmax_flight *f)
+NRG_INLINE void softmax_turn_both_of(softmax_flight *f, nrg_dtype D) { softmax_turn_of(f, 1, D); }
+NRG_INLINE void softmax_turn_alone_of(softmax_flight *f, nrg_dtype D) { softmax_turn_of(f, 0, D); }
+
+NRG_BY_DTYPE(softmax_turn_both, (f), softmax_flight *f)
+NRG_BY_DTYPE(softmax_turn_alone, (f), softmax_flight *f)
+
+NRG_INLINE void softmax_turn(softmax_flight *f, nrg_dtype D)
+{
+    if (f->o)
+        softmax_turn_both(f, D);
+    else
+        softmax_turn_alone(f, D);
+}
 
 /* A row's maximum alone. */
 NRG_INLINE void softmax_look_of(vf *most, const char *x, size_t n, nrg_dtype D)
