@@ -36,7 +36,17 @@ static inline nrg_softmax_base nrg_softmax_base_of(float m)
 static inline double nrg_softmax_log(double s)
 {
     int k;
-    double f = frexp(s, &k);
+    double f;
+    uint64_t bits;
+    memcpy(&bits, &s, sizeof bits);
+    if (bits >> 52 > 0 && bits >> 52 < 0x7ff) {
+        /* frexp without a call: a row's logarithm is done while those of its neighbours are */
+        k = (int)(bits >> 52) - 1022;
+        bits = (bits & 0xfffffffffffff) | (uint64_t)1022 << 52;
+        memcpy(&f, &bits, sizeof f);
+    } else {
+        f = frexp(s, &k);
+    }
     if (f < 0x1.6a09e667f3bcdp-1) {
         f += f;
         k -= 1;

@@ -18,21 +18,42 @@ typedef struct softmax_row {
     softmax_keys seen;
 } softmax_row;
 
-NRG_INLINE softmax_row softmax_row_of(const nrg_softmax_job *job, size_t n)
+/* Row n of all. */
+typedef struct softmax_at {
+    size_t b, h, i;
+} softmax_at;
+
+NRG_INLINE softmax_at softmax_at_row(size_t n, size_t heads, size_t queries)
 {
-    const size_t i = n % job->queries, h = n / job->queries % job->heads, b = n / job->queries / job->heads;
+    return (softmax_at){n / queries / heads, n / queries % heads, n % queries};
+}
+
+NRG_INLINE softmax_at softmax_next(softmax_at at, size_t heads, size_t queries)
+{
+    if (++at.i < queries)
+        return at;
+    at.i = 0;
+    if (++at.h == heads) {
+        at.h = 0;
+        at.b++;
+    }
+    return at;
+}
+
+NRG_INLINE softmax_row softmax_row_of(const nrg_softmax_job *job, softmax_at at)
+{
     softmax_row row = {
-        .x = job->x + softmax_row_at(job->x_stride, b, h, i),
-        .slope = job->slopes ? job->slopes[h] : 1,
-        .sink = job->sinks ? job->sinks[h] : -INFINITY,
-        .seen = softmax_seen(job->sight, i, job->keys),
+        .x = job->x + softmax_row_at(job->x_stride, at.b, at.h, at.i),
+        .slope = job->slopes ? job->slopes[at.h] : 1,
+        .sink = job->sinks ? job->sinks[at.h] : -INFINITY,
+        .seen = softmax_seen(job->sight, at.i, job->keys),
     };
     if (job->o)
-        row.o = job->o + softmax_row_at(job->o_stride, b, h, i);
+        row.o = job->o + softmax_row_at(job->o_stride, at.b, at.h, at.i);
     if (job->mask)
-        row.mask = job->mask + softmax_row_at(job->mask_stride, b, h, i);
+        row.mask = job->mask + softmax_row_at(job->mask_stride, at.b, at.h, at.i);
     if (job->diagonals)
-        row.bias = (const float *)(job->diagonals + h * job->diagonals_stride) + (job->queries - 1 - i);
+        row.bias = (const float *)(job->diagonals + at.h * job->diagonals_stride) + (job->queries - 1 - at.i);
     return row;
 }
 
@@ -44,7 +65,8 @@ static __attribute__((noinline)) void softmax_make(vf *most, float *u, const nrg
     const float *bias = row->bias ? row->bias + from : NULL;
     float *to = u + (from - begin);
     vf here;
-    softmax_fill(u, 0, from - begin, -INFINITY);
+    if (from > begin)
+        softmax_fill(u, 0, from - begin, -INFINITY);
     if (job->cap > 0) {
         softmax_read_to(&here, to, row->x + from * size, n, job->scale, NULL, D);
         NRG_PATH_NAME(activate)(NRG_ACT_TANH, to, to, n);
@@ -54,7 +76,8 @@ static __attribute__((noinline)) void softmax_make(vf *most, float *u, const nrg
     }
     if (row->mask)
         softmax_add_to(&here, to, row->mask + from * bytes_of(1, job->mask_dtype, 0), n, row->slope, job->mask_dtype);
-    softmax_fill(u, end - begin, (end - begin + FAST_LANES - 1) / FAST_LANES * FAST_LANES, -INFINITY);
+    if ((end - begin) % FAST_LANES)
+        softmax_fill(u, end - begin, (end - begin + FAST_LANES - 1) / FAST_LANES * FAST_LANES, -INFINITY);
     *most = v_max(*most, here);
 }
 
@@ -152,25 +175,62 @@ NRG_INLINE void softmax_end_flight(const softmax_flight *f, softmax_end end, int
         softmax_write(f->o, f->done, f->n, &end, stream && (uintptr_t)f->o % 16 == 0, D);
 }
 
-/* A row of one chunk. */
-NRG_INLINE void softmax_short(float *u, const nrg_softmax_job *job, const softmax_row *row, size_t n, int stream, nrg_dtype D)
+static __attribute__((noinline)) void softmax_blank_row(const nrg_softmax_job *job, const softmax_row *row, int stream,
+                                                        nrg_dtype D)
 {
-    const size_t first = row->seen.first, count = row->seen.end - first, size = bytes_of(1, D, 0);
-    const size_t padded = (count + FAST_LANES - 1) / FAST_LANES * FAST_LANES, skipped = row->seen.begin - first;
-    softmax_sum sum;
-    vf most = v_set1(-INFINITY);
-    softmax_clear(&sum);
-    if (row->seen.begin < row->seen.end)
-        softmax_make(&most, u, job, row, first, row->seen.end, D);
-    const float m = softmax_most(job, row, n, most);
-    const nrg_softmax_base base = nrg_softmax_base_of(m);
-    if (NRG_RARELY(base.shift != 0))
-        softmax_shift(u, padded, base.shift);
-    softmax_powers(job->log || !row->o ? NULL : u, u, padded, base, &sum);
-    const softmax_end end = softmax_finish(job, n, m, base, softmax_total(job, row, base, &sum));
-    if (row->o)
-        softmax_write(row->o + row->seen.begin * size, u + skipped, count - skipped, &end,
-                      stream && ((uintptr_t)row->o + row->seen.begin * size) % 16 == 0, D);
+    const float blank = job->log ? -INFINITY : 0;
+    if (!row->o)
+        return;
+    if (row->seen.begin)
+        softmax_blank(row->o, 0, row->seen.begin, blank, stream, D);
+    if (row->seen.end < job->keys)
+        softmax_blank(row->o, row->seen.end, job->keys, blank, stream, D);
+}
+
+enum { SOFTMAX_TOGETHER = 8 };
+
+/* Rows of one chunk, several of them a step at a time: what waits in one, for its maximum, its sum, its logarithm, goes on in the
+ * next. room: floats of a row in u. Returns how many rows that were. */
+static __attribute__((noinline)) size_t softmax_short(float *u, const nrg_softmax_job *job, softmax_at *at, size_t n, size_t room,
+                                                      int stream, nrg_dtype D)
+{
+    const size_t size = bytes_of(1, D, 0), most_rows = SOFTMAX_CHUNK / room < SOFTMAX_TOGETHER ? SOFTMAX_CHUNK / room : SOFTMAX_TOGETHER;
+    const size_t rows = job->end - n < most_rows ? job->end - n : most_rows;
+    softmax_row row[SOFTMAX_TOGETHER];
+    nrg_softmax_base base[SOFTMAX_TOGETHER];
+    vf most[SOFTMAX_TOGETHER];
+    float m[SOFTMAX_TOGETHER];
+    double total[SOFTMAX_TOGETHER];
+    for (size_t r = 0; r < rows; r++) {
+        row[r] = softmax_row_of(job, *at);
+        *at = softmax_next(*at, job->heads, job->queries);
+        most[r] = v_set1(-INFINITY);
+        if (row[r].seen.begin < row[r].seen.end)
+            softmax_make(&most[r], u + r * room, job, &row[r], row[r].seen.first, row[r].seen.end, D);
+    }
+    for (size_t r = 0; r < rows; r++) {
+        m[r] = softmax_most(job, &row[r], n + r, most[r]);
+        base[r] = nrg_softmax_base_of(m[r]);
+    }
+    for (size_t r = 0; r < rows; r++) {
+        const size_t padded = (row[r].seen.end - row[r].seen.first + FAST_LANES - 1) / FAST_LANES * FAST_LANES;
+        float *t = u + r * room;
+        softmax_sum sum;
+        softmax_clear(&sum);
+        if (NRG_RARELY(base[r].shift != 0))
+            softmax_shift(t, padded, base[r].shift);
+        softmax_powers_and(job->log || !row[r].o ? NULL : t, t, padded, base[r], &sum, row[r].x + rows * job->keys * size);
+        total[r] = softmax_total(job, &row[r], base[r], &sum);
+    }
+    for (size_t r = 0; r < rows; r++) {
+        const softmax_end end = softmax_finish(job, n + r, m[r], base[r], total[r]);
+        const softmax_keys seen = row[r].seen;
+        if (row[r].o)
+            softmax_write(row[r].o + seen.begin * size, u + r * room + (seen.begin - seen.first), seen.end - seen.begin, &end,
+                          stream && ((uintptr_t)row[r].o + seen.begin * size) % 16 == 0, D);
+        softmax_blank_row(job, &row[r], stream, D);
+    }
+    return rows;
 }
 
 /* ---- guessed bases: e^t·2^n and its sum times 2^n give the bits of e^t and its sum, so that any base does in which nothing is
@@ -392,6 +452,10 @@ static __attribute__((noinline)) void softmax_fly(const nrg_softmax_job *at, int
         end = softmax_finish(&job, n, m, f.base, total);
         f.done = f.e;
         f.o = o;
+        if (in_o) {
+            softmax_end_flight(&f, end, stream, D);
+            f.o = NULL;
+        }
     }
     softmax_end_flight(&f, end, stream, D);
 }
@@ -400,21 +464,27 @@ static __attribute__((noinline)) void softmax_walk(const nrg_softmax_job *at, in
 {
     float u[SOFTMAX_CHUNK + VN];
     const nrg_softmax_job job = *at;
-    const float blank = job.log ? -INFINITY : 0;
-    for (size_t n = job.begin; n < job.end; n++) {
-        const softmax_row row = softmax_row_of(&job, n);
+    softmax_at place = softmax_at_row(job.begin, job.heads, job.queries);
+    const size_t room = (job.keys + FAST_LANES - 1) / FAST_LANES * FAST_LANES;
+    for (size_t n = job.begin; n < job.end;) {
+        if (room <= SOFTMAX_CHUNK && !job.given) {
+            n += softmax_short(u, &job, &place, n, room, stream, D);
+            continue;
+        }
+        const softmax_row row = softmax_row_of(&job, place);
         if (job.given) {
             const softmax_end end = {.inverse = job.given[n]};
             softmax_again(u, &job, &row, nrg_softmax_base_of(job.m_in[n]), &end, stream, D);
+            softmax_blank_row(&job, &row, stream, D);
         } else if (row.seen.end - row.seen.first <= SOFTMAX_CHUNK) {
-            softmax_short(u, &job, &row, n, stream, D);
+            softmax_at one = place;
+            softmax_short(u, &job, &one, n, SOFTMAX_CHUNK, stream, D);
         } else {
             softmax_long(u, &job, &row, n, D);
+            softmax_blank_row(&job, &row, stream, D);
         }
-        if (row.o) {
-            softmax_blank(row.o, 0, row.seen.begin, blank, D);
-            softmax_blank(row.o, row.seen.end, job.keys, blank, D);
-        }
+        place = softmax_next(place, job.heads, job.queries);
+        n++;
     }
 }
 
@@ -542,7 +612,7 @@ static __attribute__((noinline)) void softmax_back_row(softmax_back *at, const n
     }
     softmax_end_segment(&sum);
     const float all = (float)(sum.total.sum + sum.total.lost);
-    softmax_blank(dx, 0, seen.begin, 0, D);
+    softmax_blank(dx, 0, seen.begin, 0, stream, D);
     for (size_t begin = first, end; begin < seen.end; begin = end) {
         const size_t from = begin < seen.begin ? seen.begin : begin;
         end = begin - begin % SOFTMAX_BACK_CHUNK + SOFTMAX_BACK_CHUNK;
@@ -557,7 +627,7 @@ static __attribute__((noinline)) void softmax_back_row(softmax_back *at, const n
         softmax_write(dx + from * size, at->o + (from - begin), end - from, &as_is,
                       stream && ((uintptr_t)dx + from * size) % 16 == 0, D);
     }
-    softmax_blank(dx, seen.end, job->keys, 0, D);
+    softmax_blank(dx, seen.end, job->keys, 0, stream, D);
 }
 
 static __attribute__((noinline)) void softmax_backward_rows(const nrg_softmax_backward_job *at, nrg_dtype D)

@@ -166,14 +166,24 @@ NRG_INLINE void softmax_write_of(char *o, const float *u, size_t n, const softma
 NRG_BY_DTYPE(softmax_write, (o, u, n, end, stream), char *o, const float *u, size_t n, const softmax_end *end, int stream)
 
 /* Keys that are not seen, begin to end. */
-NRG_INLINE void softmax_blank_of(char *o, size_t begin, size_t end, float filler, nrg_dtype D)
+NRG_INLINE void softmax_blank_of(char *o, size_t begin, size_t end, float filler, int stream, nrg_dtype D)
 {
+    const size_t size = bytes_of(1, D, 0), line = VN * size;
     const vf v = v_set1(filler);
-    for (; begin < end; begin += lanes_at(begin, end))
-        store_step(&v, 1, o, begin, lanes_at(begin, end), D, 0);
+    if (streams(stream) && end - begin >= 2 * VN && (uintptr_t)o % size == 0) {
+        const size_t before = (line - ((uintptr_t)o + begin * size) % line) % line / size;
+        if (before)
+            store_step(&v, 1, o, begin, before, D, 0);
+        for (begin += before; begin + VN <= end; begin += VN)
+            store_step(&v, 1, o, begin, VN, D, 1);
+    }
+    for (; begin + VN <= end; begin += VN)
+        store_step(&v, 1, o, begin, VN, D, 0);
+    if (begin < end)
+        store_step(&v, 1, o, begin, end - begin, D, 0);
 }
 
-NRG_BY_DTYPE(softmax_blank, (o, begin, end, filler), char *o, size_t begin, size_t end, float filler)
+NRG_BY_DTYPE(softmax_blank, (o, begin, end, filler, stream), char *o, size_t begin, size_t end, float filler, int stream)
 
 /* ---- e^u, and sums ---- */
 
@@ -222,8 +232,16 @@ NRG_INLINE void softmax_join(softmax_sum *s, vf *lanes)
     fast_join(s->sum, s->lost, lanes);
 }
 
-/* The powers of n floats, a multiple of 64, and their sum; e: where they go, or NULL. */
-NRG_INLINE void softmax_powers_of(float *e, const float *u, size_t n, nrg_softmax_base base, softmax_sum *s, int keep)
+/* What is fetched while there are powers to be made: lines from here on, as many as there are vectors. */
+NRG_INLINE void softmax_fetch(const char *ahead, size_t i, size_t vectors)
+{
+    for (size_t b = 0; b < vectors * VN * sizeof(float); b += 64)
+        __builtin_prefetch((const void *)((uintptr_t)ahead + i * sizeof(float) + b));
+}
+
+/* The powers of n floats, a multiple of 64, and their sum; e: where they go, or NULL; ahead: what is read next. */
+NRG_INLINE void softmax_powers_of(float *e, const float *u, size_t n, nrg_softmax_base base, softmax_sum *s, int keep,
+                                  const char *ahead)
 {
     const vf lowest = v_set1(base.low), offset = v_set1(NRG_EXP_MAGIC - base.n);
     for (size_t block = 0; block < n; block += FAST_BLOCK) {
@@ -234,6 +252,7 @@ NRG_INLINE void softmax_powers_of(float *e, const float *u, size_t n, nrg_softma
             SOFTMAX_EACH sum[j] = v_zero();
             for (size_t i = block + (size_t)first * VN; i < end; i += FAST_LANES) {
                 vf in[V_ACT], out[V_ACT];
+                softmax_fetch(ahead, i, SOFTMAX_SIDE);
                 SOFTMAX_EACH in[j] = v_ld_f32(u + i + (size_t)j * VN);
                 softmax_power(SOFTMAX_SIDE, out, in, lowest, offset);
                 SOFTMAX_EACH sum[j] = v_add(sum[j], out[j]);
@@ -246,9 +265,15 @@ NRG_INLINE void softmax_powers_of(float *e, const float *u, size_t n, nrg_softma
     }
 }
 
-static __attribute__((noinline)) void softmax_powers(float *e, const float *u, size_t n, nrg_softmax_base base, softmax_sum *s)
+static __attribute__((noinline)) void softmax_powers_and(float *e, const float *u, size_t n, nrg_softmax_base base,
+                                                         softmax_sum *s, const char *ahead)
 {
-    softmax_powers_of(e, u, n, base, s, e != NULL);
+    softmax_powers_of(e, u, n, base, s, e != NULL, ahead);
+}
+
+NRG_INLINE void softmax_powers(float *e, const float *u, size_t n, nrg_softmax_base base, softmax_sum *s)
+{
+    softmax_powers_and(e, u, n, base, s, (const char *)u);
 }
 
 /* ---- places ---- */
