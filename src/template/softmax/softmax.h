@@ -201,12 +201,24 @@ static __attribute__((noinline)) size_t softmax_short(float *u, const nrg_softma
     vf most[SOFTMAX_TOGETHER];
     float m[SOFTMAX_TOGETHER];
     double total[SOFTMAX_TOGETHER];
+    vd8 eight[SOFTMAX_TOGETHER];
+    const int plain = softmax_is_plain(job);
+    int direct[SOFTMAX_TOGETHER];
+    softmax_flight f; /* made once: to clear it takes a tenth of a row of 128 */
+    f.scale = job->scale;
+    f.most = v_set1(-INFINITY);
+    f.o = NULL;
     for (size_t r = 0; r < rows; r++) {
         row[r] = softmax_row_of(job, *at);
         *at = softmax_next(*at, job->heads, job->queries);
         most[r] = v_set1(-INFINITY);
-        if (row[r].seen.begin < row[r].seen.end)
+        direct[r] = plain && row[r].seen.begin == row[r].seen.first && (row[r].seen.end - row[r].seen.begin) % FAST_LANES == 0;
+        if (direct[r]) {
+            softmax_look(&most[r], row[r].x + row[r].seen.begin * size, row[r].seen.end - row[r].seen.begin, D);
+            most[r] = v_mul(most[r], v_set1(job->scale));
+        } else if (row[r].seen.begin < row[r].seen.end) {
             softmax_make(&most[r], u + r * room, job, &row[r], row[r].seen.first, row[r].seen.end, D);
+        }
     }
     for (size_t r = 0; r < rows; r++) {
         m[r] = softmax_most(job, &row[r], n + r, most[r]);
@@ -215,13 +227,30 @@ static __attribute__((noinline)) size_t softmax_short(float *u, const nrg_softma
     for (size_t r = 0; r < rows; r++) {
         const size_t padded = (row[r].seen.end - row[r].seen.first + FAST_LANES - 1) / FAST_LANES * FAST_LANES;
         float *t = u + r * room;
-        softmax_sum sum;
-        softmax_clear(&sum);
-        if (NRG_RARELY(base[r].shift != 0))
+        f.n = padded;
+        f.base = base[r];
+        f.next = row[r].x + rows * job->keys * size;
+        softmax_clear(&f.sum);
+        if (NRG_RARELY(base[r].shift != 0)) {
+            if (direct[r])
+                softmax_make(&most[r], t, job, &row[r], row[r].seen.first, row[r].seen.end, D);
             softmax_shift(t, padded, base[r].shift);
-        softmax_powers_and(job->log || !row[r].o ? NULL : t, t, padded, base[r], &sum, row[r].x + rows * job->keys * size);
-        total[r] = softmax_total(job, &row[r], base[r], &sum);
+            direct[r] = 0;
+        }
+        if (direct[r]) {
+            f.x = row[r].x + row[r].seen.begin * size;
+            f.e = t;
+            softmax_turn_alone(&f, D);
+        } else {
+            softmax_powers_and(job->log || !row[r].o ? NULL : t, t, padded, base[r], &f.sum, f.next);
+        }
+        eight[r] = fast_widen(f.sum.sum, f.sum.lost); /* of one segment */
     }
+    for (size_t r = rows; r < SOFTMAX_TOGETHER; r++)
+        eight[r] = eight[0];
+    vd8_sum_rows(eight, total);
+    for (size_t r = 0; r < rows && job->sinks; r++)
+        total[r] += (double)softmax_power_of(row[r].sink, base[r]);
     for (size_t r = 0; r < rows; r++) {
         const softmax_end end = softmax_finish(job, n + r, m[r], base[r], total[r]);
         const softmax_keys seen = row[r].seen;
@@ -251,7 +280,7 @@ static __attribute__((noinline)) void softmax_long_powers(softmax_flight *f, con
 {
     for (size_t i = begin; i < end; i += f->n) {
         f->n = end - i < NORM_SEGMENT ? end - i : NORM_SEGMENT;
-        f->x = row->x + i * sizeof(float);
+        f->x = f->next = row->x + i * sizeof(float);
         f->e = (float *)row->o + i;
         softmax_turn_alone(f, NRG_F32);
         if (f->n == NORM_SEGMENT && i + f->n < row->seen.end)
@@ -387,11 +416,6 @@ static __attribute__((noinline)) void softmax_long(float *u, const nrg_softmax_j
     softmax_again(u, job, &before, base, &result, 0, D);
 }
 
-NRG_INLINE size_t softmax_place(nrg_score_strides stride, const nrg_softmax_job *job, size_t n)
-{
-    return softmax_row_at(stride, n / job->queries / job->heads, n / job->queries % job->heads, n % job->queries);
-}
-
 /* A row whose base was a bad guess, once more: from its scores, around its largest. */
 static __attribute__((noinline)) double softmax_fly_again(softmax_flight *f, float *m, nrg_dtype D)
 {
@@ -410,17 +434,18 @@ static __attribute__((noinline)) double softmax_fly_again(softmax_flight *f, flo
 /* Powers lie on the stack until they are multiplied; those of long rows in o. */
 static __attribute__((noinline)) void softmax_fly(const nrg_softmax_job *at, int stream, nrg_dtype D)
 {
-    float stage[2][SOFTMAX_FLIGHT];
+    float stage[2][SOFTMAX_FLIGHT] __attribute__((aligned(VN * sizeof(float))));
     const nrg_softmax_job job = *at;
     const int in_o = job.keys > SOFTMAX_FLIGHT;
     const size_t some = in_o && job.o == job.x ? job.keys : SOFTMAX_LOOK; /* of scores that are gone all must have been seen */
-    const char *x = job.x + softmax_place(job.x_stride, &job, job.begin);
+    softmax_at place = softmax_at_row(job.begin, job.heads, job.queries);
+    const char *x = job.x + softmax_row_at(job.x_stride, place.b, place.h, place.i);
     softmax_flight f = {.n = job.keys, .scale = job.scale};
     softmax_end end = {.inverse = 0};
     vf most;
     softmax_look(&most, x, some, D);
     for (size_t n = job.begin; n < job.end; n++) {
-        char *o = job.o + softmax_place(job.o_stride, &job, n);
+        char *o = job.o + softmax_row_at(job.o_stride, place.b, place.h, place.i);
         float m = softmax_largest(most) * job.scale + 0.0f;
         int guessed = some < job.keys;
         f.x = x;
@@ -429,7 +454,11 @@ static __attribute__((noinline)) void softmax_fly(const nrg_softmax_job *at, int
             m = softmax_largest(most) * job.scale + 0.0f;
             guessed = 0;
         }
-        f.next = x = n + 1 < job.end ? job.x + softmax_place(job.x_stride, &job, n + 1) : x;
+        if (n + 1 < job.end) {
+            place = softmax_next(place, job.heads, job.queries);
+            x = job.x + softmax_row_at(job.x_stride, place.b, place.h, place.i);
+        }
+        f.next = x;
         softmax_look(&most, x, some, D);
         f.e = in_o ? (float *)o : stage[n & 1];
         f.base = nrg_softmax_base_of(m);
@@ -462,7 +491,7 @@ static __attribute__((noinline)) void softmax_fly(const nrg_softmax_job *at, int
 
 static __attribute__((noinline)) void softmax_walk(const nrg_softmax_job *at, int stream, nrg_dtype D)
 {
-    float u[SOFTMAX_CHUNK + VN];
+    float u[SOFTMAX_CHUNK + VN] __attribute__((aligned(VN * sizeof(float))));
     const nrg_softmax_job job = *at;
     softmax_at place = softmax_at_row(job.begin, job.heads, job.queries);
     const size_t room = (job.keys + FAST_LANES - 1) / FAST_LANES * FAST_LANES;

@@ -9,6 +9,7 @@
 #include "softmax_row.h"
 
 enum {
+    SOFTMAX_SHORT = 256, /* up to here rows wait for their sums longer than for powers, and go several at a time */
     SOFTMAX_FLIGHT = 1024, /* floats of a row on the stack, of which there are two */
     SOFTMAX_LOOK = 64      /* scores of a row from which its base is guessed; of a long one a segment's quarter */
 };
@@ -48,11 +49,9 @@ NRG_INLINE void softmax_turn_of(softmax_flight *f, int has_done, nrg_dtype D)
             for (size_t i = block + (size_t)first * VN; i < end; i += FAST_LANES) {
                 vf v[V_ACT], power[V_ACT], before[V_ACT];
                 /* loads before stores, which may be as far into a page: they would wait */
-                if (has_done) {
+                if (has_done)
                     SOFTMAX_EACH before[j] = v_mul(v_ld_f32(done + i + (size_t)j * VN), inverse);
-                    for (size_t b = 0; b < bytes_of(SOFTMAX_SIDE * VN, D, 0); b += 64)
-                        __builtin_prefetch(next + bytes_of(i, D, 0) + b);
-                }
+                softmax_fetch(next, bytes_of(i, D, 0), bytes_of(SOFTMAX_SIDE * VN, D, 0));
                 load_step(v, SOFTMAX_SIDE, x, i, 0, D);
                 if (!V_SCALE_KEEPS_NAN)
                     SOFTMAX_EACH most[j] = v_max(most[j], v[j]);
@@ -114,7 +113,7 @@ NRG_INLINE int softmax_is_plain(const nrg_softmax_job *job)
 NRG_INLINE int softmax_flies(const nrg_softmax_job *job, nrg_dtype D)
 {
     const size_t most = D == NRG_F32 && !job->stream ? NORM_SEGMENT : SOFTMAX_FLIGHT;
-    return softmax_is_plain(job) && !job->sinks && !job->m && !job->given && job->keys % FAST_LANES == 0 && job->keys <= most &&
+    return softmax_is_plain(job) && !job->sinks && !job->m && !job->given && job->keys % FAST_LANES == 0 && job->keys > SOFTMAX_SHORT && job->keys <= most &&
            job->end - job->begin > 1 && job->sight.first + (int64_t)job->queries <= 1 && job->sight.last >= (int64_t)job->keys;
 }
 

@@ -232,11 +232,11 @@ NRG_INLINE void softmax_join(softmax_sum *s, vf *lanes)
     fast_join(s->sum, s->lost, lanes);
 }
 
-/* What is fetched while there are powers to be made: lines from here on, as many as there are vectors. */
-NRG_INLINE void softmax_fetch(const char *ahead, size_t i, size_t vectors)
+/* What is fetched while there are powers to be made: bytes `at` and on of what is read next, if there is any. */
+NRG_INLINE void softmax_fetch(const char *ahead, size_t at, size_t bytes)
 {
-    for (size_t b = 0; b < vectors * VN * sizeof(float); b += 64)
-        __builtin_prefetch((const void *)((uintptr_t)ahead + i * sizeof(float) + b));
+    for (size_t b = 0; b < bytes; b += 64)
+        __builtin_prefetch((const void *)((uintptr_t)ahead + at + b));
 }
 
 /* The powers of n floats, a multiple of 64, and their sum; e: where they go, or NULL; ahead: what is read next. */
@@ -252,7 +252,7 @@ NRG_INLINE void softmax_powers_of(float *e, const float *u, size_t n, nrg_softma
             SOFTMAX_EACH sum[j] = v_zero();
             for (size_t i = block + (size_t)first * VN; i < end; i += FAST_LANES) {
                 vf in[V_ACT], out[V_ACT];
-                softmax_fetch(ahead, i, SOFTMAX_SIDE);
+                softmax_fetch(ahead, i * sizeof *u, SOFTMAX_SIDE * VN * sizeof *u);
                 SOFTMAX_EACH in[j] = v_ld_f32(u + i + (size_t)j * VN);
                 softmax_power(SOFTMAX_SIDE, out, in, lowest, offset);
                 SOFTMAX_EACH sum[j] = v_add(sum[j], out[j]);
