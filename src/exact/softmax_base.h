@@ -31,30 +31,39 @@ static inline nrg_softmax_base nrg_softmax_base_of(float m)
     return (nrg_softmax_base){fabsf(m) <= FLT_MAX ? m : 0, 0, NRG_SOFTMAX_LOWEST};
 }
 
+/* frexp, with a fraction about 1: 1/√2 to √2. */
+static inline double nrg_softmax_split(double s, int *k)
+{
+    double f;
+    uint64_t bits;
+    memcpy(&bits, &s, sizeof bits);
+    if (bits >> 52 > 0 && bits >> 52 < 0x7ff) { /* a normal number, without a call */
+        *k = (int)(bits >> 52) - 1022;
+        bits = (bits & 0xfffffffffffff) | (uint64_t)1022 << 52;
+        memcpy(&f, &bits, sizeof f);
+    } else {
+        f = frexp(s, k);
+    }
+    if (f < 0x1.6a09e667f3bcdp-1) {
+        f += f;
+        *k -= 1;
+    }
+    return f;
+}
+
+enum { NRG_SOFTMAX_LOG_TERMS = 11 };
+static const double nrg_softmax_log_terms[NRG_SOFTMAX_LOG_TERMS] = {1.0 / 23, 1.0 / 21, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13,
+                                                                    1.0 / 11, 1.0 / 9,  1.0 / 7,  1.0 / 5,  1.0 / 3};
+
 /* log(s) of a normal number: 2·artanh(z) by its series, |z| ≤ 0.172, to within 2^-50 of 1 or of itself. Nothing but + - · / and
  * changes of the exponent, here and below, so that it is the same everywhere. */
 static inline double nrg_softmax_log(double s)
 {
     int k;
-    double f;
-    uint64_t bits;
-    memcpy(&bits, &s, sizeof bits);
-    if (bits >> 52 > 0 && bits >> 52 < 0x7ff) {
-        /* frexp without a call: a row's logarithm is done while those of its neighbours are */
-        k = (int)(bits >> 52) - 1022;
-        bits = (bits & 0xfffffffffffff) | (uint64_t)1022 << 52;
-        memcpy(&f, &bits, sizeof f);
-    } else {
-        f = frexp(s, &k);
-    }
-    if (f < 0x1.6a09e667f3bcdp-1) {
-        f += f;
-        k -= 1;
-    }
-    const double z = (f - 1) / (f + 1), zz = z * z;
+    const double f = nrg_softmax_split(s, &k), z = (f - 1) / (f + 1), zz = z * z;
     double series = 0;
-    for (int odd = 23; odd > 1; odd -= 2)
-        series = (series + 1.0 / odd) * zz;
+    for (int i = 0; i < NRG_SOFTMAX_LOG_TERMS; i++)
+        series = (series + nrg_softmax_log_terms[i]) * zz;
     return k * NRG_SOFTMAX_LN2 + 2 * (z + z * series);
 }
 

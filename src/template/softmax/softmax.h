@@ -110,9 +110,9 @@ NRG_INLINE float softmax_power_of(float t, nrg_softmax_base base)
     return lanes[0];
 }
 
-/* What is written, from the sum of powers, which a NaN among them has made NaN. */
+/* What is written, from the sum of powers, which a NaN among them has made NaN, and with log its logarithm. */
 static __attribute__((noinline)) softmax_end softmax_finish(const nrg_softmax_job *job, size_t n, float m, nrg_softmax_base base,
-                                                            double total)
+                                                            double total, double log)
 {
     const int is_nan = total != total || m > FLT_MAX, is_empty = m < -FLT_MAX;
     if (job->m) {
@@ -133,7 +133,7 @@ static __attribute__((noinline)) softmax_end softmax_finish(const nrg_softmax_jo
         return (softmax_end){0, INFINITY, 0, job->log};
     softmax_end end = {.is_log = job->log};
     if (job->log) {
-        const double sum = (double)base.n * NRG_SOFTMAX_LN2 + nrg_softmax_log(total * 0x1p-64);
+        const double sum = (double)base.n * NRG_SOFTMAX_LN2 + log;
         end.high = (float)sum;
         end.low = (float)(sum - (double)end.high);
     } else {
@@ -189,6 +189,27 @@ static __attribute__((noinline)) void softmax_blank_row(const nrg_softmax_job *j
 
 enum { SOFTMAX_TOGETHER = 8 };
 
+/* The logarithms of sums of powers, operation by operation as nrg_softmax_log has them: one after the other they would take a third
+ * of a row of 128. */
+static __attribute__((noinline)) void softmax_logs(double log[SOFTMAX_TOGETHER], const double total[SOFTMAX_TOGETHER])
+{
+    const vd one = vd_set1(1);
+    double f[SOFTMAX_TOGETHER], k[SOFTMAX_TOGETHER];
+    for (int i = 0; i < SOFTMAX_TOGETHER; i++) {
+        int exponent;
+        f[i] = nrg_softmax_split(total[i] * 0x1p-64, &exponent);
+        k[i] = exponent;
+    }
+    for (int i = 0; i < SOFTMAX_TOGETHER; i += VN / 2) {
+        const vd z = vd_div(vd_sub(vd_ld(f + i), one), vd_add(vd_ld(f + i), one)), zz = vd_mul(z, z);
+        vd series = vd_zero();
+        for (int j = 0; j < NRG_SOFTMAX_LOG_TERMS; j++)
+            series = vd_mul(vd_add(series, vd_set1(nrg_softmax_log_terms[j])), zz);
+        series = vd_mul(vd_set1(2), vd_add(z, vd_mul(z, series)));
+        vd_st(log + i, vd_add(vd_mul(vd_ld(k + i), vd_set1(NRG_SOFTMAX_LN2)), series));
+    }
+}
+
 /* Rows of one chunk, several of them a step at a time: what waits in one, for its maximum, its sum, its logarithm, goes on in the
  * next. room: floats of a row in u. Returns how many rows that were. */
 static __attribute__((noinline)) size_t softmax_short(float *u, const nrg_softmax_job *job, softmax_at *at, size_t n, size_t room,
@@ -202,7 +223,7 @@ static __attribute__((noinline)) size_t softmax_short(float *u, const nrg_softma
     float m[SOFTMAX_TOGETHER];
     double total[SOFTMAX_TOGETHER];
     vd8 eight[SOFTMAX_TOGETHER];
-    const int plain = softmax_is_plain(job);
+    const int plain = softmax_is_plain(job) && !job->log;
     int direct[SOFTMAX_TOGETHER];
     softmax_flight f; /* made once: to clear it takes a tenth of a row of 128 */
     f.scale = job->scale;
@@ -251,8 +272,11 @@ static __attribute__((noinline)) size_t softmax_short(float *u, const nrg_softma
     vd8_sum_rows(eight, total);
     for (size_t r = 0; r < rows && job->sinks; r++)
         total[r] += (double)softmax_power_of(row[r].sink, base[r]);
+    double log[SOFTMAX_TOGETHER] = {0};
+    if (job->log)
+        softmax_logs(log, total);
     for (size_t r = 0; r < rows; r++) {
-        const softmax_end end = softmax_finish(job, n + r, m[r], base[r], total[r]);
+        const softmax_end end = softmax_finish(job, n + r, m[r], base[r], total[r], log[r]);
         const softmax_keys seen = row[r].seen;
         if (row[r].o)
             softmax_write(row[r].o + seen.begin * size, u + r * room + (seen.begin - seen.first), seen.end - seen.begin, &end,
@@ -397,7 +421,9 @@ static __attribute__((noinline)) void softmax_long(float *u, const nrg_softmax_j
     }
     /* powers, beside a base that is the largest's */
     const float away = nrg_softmax_two_to(base.n - nrg_softmax_base_of(m).n);
-    softmax_end result = softmax_finish(job, n, m, nrg_softmax_base_of(m), total * (double)away);
+    total *= (double)away;
+    softmax_end result =
+        softmax_finish(job, n, m, nrg_softmax_base_of(m), total, job->log ? nrg_softmax_log(total * 0x1p-64) : 0);
     result.inverse *= away;
     if (!row->o)
         return;
@@ -478,7 +504,7 @@ static __attribute__((noinline)) void softmax_fly(const nrg_softmax_job *at, int
         double total = f.sum.total.sum + f.sum.total.lost;
         if (guessed && NRG_RARELY(!softmax_did_well(softmax_largest(f.most) * job.scale, f.base, total)))
             total = softmax_fly_again(&f, &m, D);
-        end = softmax_finish(&job, n, m, f.base, total);
+        end = softmax_finish(&job, n, m, f.base, total, 0);
         f.done = f.e;
         f.o = o;
         if (in_o) {
