@@ -28,32 +28,32 @@ NRG_INLINE softmax_at softmax_at_row(size_t n, size_t heads, size_t queries)
     return (softmax_at){n / queries / heads, n / queries % heads, n % queries};
 }
 
-NRG_INLINE softmax_at softmax_next(softmax_at at, size_t heads, size_t queries)
+/* In its place: three numbers that are handed on by value are stored one by one and loaded two at a time, which waits for the cache. */
+NRG_INLINE void softmax_next(softmax_at *at, size_t heads, size_t queries)
 {
-    if (++at.i < queries)
-        return at;
-    at.i = 0;
-    if (++at.h == heads) {
-        at.h = 0;
-        at.b++;
+    if (++at->i < queries)
+        return;
+    at->i = 0;
+    if (++at->h == heads) {
+        at->h = 0;
+        at->b++;
     }
-    return at;
 }
 
-NRG_INLINE softmax_row softmax_row_of(const nrg_softmax_job *job, softmax_at at)
+NRG_INLINE softmax_row softmax_row_of(const nrg_softmax_job *job, const softmax_at *at)
 {
     softmax_row row = {
-        .x = job->x + softmax_row_at(job->x_stride, at.b, at.h, at.i),
-        .slope = job->slopes ? job->slopes[at.h] : 1,
-        .sink = job->sinks ? job->sinks[at.h] : -INFINITY,
-        .seen = softmax_seen(job->sight, at.i, job->keys),
+        .x = job->x + softmax_row_at(job->x_stride, at->b, at->h, at->i),
+        .slope = job->slopes ? job->slopes[at->h] : 1,
+        .sink = job->sinks ? job->sinks[at->h] : -INFINITY,
+        .seen = softmax_seen(job->sight, at->i, job->keys),
     };
     if (job->o)
-        row.o = job->o + softmax_row_at(job->o_stride, at.b, at.h, at.i);
+        row.o = job->o + softmax_row_at(job->o_stride, at->b, at->h, at->i);
     if (job->mask)
-        row.mask = job->mask + softmax_row_at(job->mask_stride, at.b, at.h, at.i);
+        row.mask = job->mask + softmax_row_at(job->mask_stride, at->b, at->h, at->i);
     if (job->diagonals)
-        row.bias = (const float *)(job->diagonals + at.h * job->diagonals_stride) + (job->queries - 1 - at.i);
+        row.bias = (const float *)(job->diagonals + at->h * job->diagonals_stride) + (job->queries - 1 - at->i);
     return row;
 }
 
@@ -230,8 +230,8 @@ static __attribute__((noinline)) size_t softmax_short(float *u, const nrg_softma
     f.most = v_set1(-INFINITY);
     f.o = NULL;
     for (size_t r = 0; r < rows; r++) {
-        row[r] = softmax_row_of(job, *at);
-        *at = softmax_next(*at, job->heads, job->queries);
+        row[r] = softmax_row_of(job, at);
+        softmax_next(at, job->heads, job->queries);
         most[r] = v_set1(-INFINITY);
         direct[r] = plain && row[r].seen.begin == row[r].seen.first && (row[r].seen.end - row[r].seen.begin) % FAST_LANES == 0;
         if (direct[r]) {
@@ -481,7 +481,7 @@ static __attribute__((noinline)) void softmax_fly(const nrg_softmax_job *at, int
             guessed = 0;
         }
         if (n + 1 < job.end) {
-            place = softmax_next(place, job.heads, job.queries);
+            softmax_next(&place, job.heads, job.queries);
             x = job.x + softmax_row_at(job.x_stride, place.b, place.h, place.i);
         }
         f.next = x;
@@ -526,7 +526,7 @@ static __attribute__((noinline)) void softmax_walk(const nrg_softmax_job *at, in
             n += softmax_short(u, &job, &place, n, room, stream, D);
             continue;
         }
-        const softmax_row row = softmax_row_of(&job, place);
+        const softmax_row row = softmax_row_of(&job, &place);
         if (job.given) {
             const softmax_end end = {.inverse = job.given[n]};
             softmax_again(u, &job, &row, nrg_softmax_base_of(job.m_in[n]), &end, stream, D);
@@ -538,7 +538,7 @@ static __attribute__((noinline)) void softmax_walk(const nrg_softmax_job *at, in
             softmax_long(u, &job, &row, n, D);
             softmax_blank_row(&job, &row, stream, D);
         }
-        place = softmax_next(place, job.heads, job.queries);
+        softmax_next(&place, job.heads, job.queries);
         n++;
     }
 }
@@ -563,33 +563,43 @@ NRG_PATH_KERNEL(softmax, bf16, softmax, softmax_rows(job, NRG_BF16))
 
 enum { SOFTMAX_BACK_CHUNK = 1024 };
 
-/* Floats of a chunk of one tensor: where they lie, or on the stack. What fills the lanes is 0. */
-NRG_INLINE const float *softmax_floats(float *u, const char *p, size_t begin, size_t from, size_t end, nrg_dtype D)
+/* Floats of a chunk of one tensor, on the stack. What fills the lanes is 0. */
+static void softmax_floats(float *u, const char *p, size_t begin, size_t from, size_t end, nrg_dtype D)
 {
     const size_t n = end - begin, padded = (n + FAST_LANES - 1) / FAST_LANES * FAST_LANES;
     vf unused;
-    if (D == NRG_F32 && from == begin && padded == n)
-        return (const float *)p + begin;
     softmax_fill(u, 0, from - begin, 0);
     softmax_read_to(&unused, u + (from - begin), p + from * bytes_of(1, D, 0), end - from, 1, NULL, D);
     softmax_fill(u, n, padded, 0);
-    return u;
 }
 
-/* Σ a·b, or Σ b without a, of n floats: a multiple of 64. */
-static __attribute__((noinline)) void softmax_dot(const float *a, const float *b, size_t n, softmax_sum *s)
+/* Σ a·b, or Σ b without a, of n elements; the first is a block's. */
+NRG_INLINE void softmax_dot_of(softmax_sum *s, const char *a, const char *b, size_t n, nrg_dtype D)
 {
     for (size_t block = 0; block < n; block += FAST_BLOCK) {
-        const size_t end = n - block < FAST_BLOCK ? n : block + FAST_BLOCK;
+        const size_t end = n - block < FAST_BLOCK ? n : block + FAST_BLOCK, whole = end - (end - block) % FAST_LANES;
         vf lanes[FAST_VECTORS];
         for (int first = 0; first < (int)FAST_VECTORS; first += V_ACT) {
             vf sum[V_ACT];
+            size_t i = block + (size_t)first * VN;
             ACT_EACH sum[j] = v_zero();
-            for (size_t i = block + (size_t)first * VN; i < end; i += FAST_LANES) {
-                if (a)
-                    ACT_EACH sum[j] = v_fma(v_ld_f32(a + i + (size_t)j * VN), v_ld_f32(b + i + (size_t)j * VN), sum[j]);
-                else
-                    ACT_EACH sum[j] = v_add(sum[j], v_ld_f32(b + i + (size_t)j * VN));
+            for (; i < whole; i += FAST_LANES) {
+                vf u[V_ACT], v[V_ACT];
+                load_step(v, V_ACT, b, i, 0, D);
+                if (a) {
+                    load_step(u, V_ACT, a, i, 0, D);
+                    ACT_EACH sum[j] = v_fma(u[j], v[j], sum[j]);
+                } else {
+                    ACT_EACH sum[j] = v_add(sum[j], v[j]);
+                }
+            }
+            ACT_EACH
+            {
+                const size_t at = i + (size_t)j * VN;
+                if (at < end) {
+                    const vf v = load_part(b, at, lanes_at(at, end), D);
+                    sum[j] = a ? v_fma(load_part(a, at, lanes_at(at, end), D), v, sum[j]) : v_add(sum[j], v);
+                }
             }
             ACT_EACH lanes[first + j] = sum[j];
         }
@@ -597,25 +607,62 @@ static __attribute__((noinline)) void softmax_dot(const float *a, const float *b
     }
 }
 
-/* u = the gradient of scores, of n floats; u may be one of the others. */
-static __attribute__((noinline)) void softmax_gradient(float *u, const float *o, const float *d_o, size_t n, float all,
-                                                       float scale, int log)
+NRG_BY_DTYPE(softmax_dot, (s, a, b, n), softmax_sum *s, const char *a, const char *b, size_t n)
+
+/* What makes gradients of o and d_o. */
+typedef struct softmax_slope {
+    float all, scale;
+    int log, stream;
+    size_t ahead; /* bytes: where the rows lie that come next, which are fetched; 0: they are in cache */
+} softmax_slope;
+
+NRG_INLINE void softmax_gradient_step(int count, vf *d, vf *y, const softmax_slope *s, int log)
 {
-    const vf sum = v_set1(all), factor = v_set1(scale), lowest = v_set1(NRG_SOFTMAX_LOWEST), offset = v_set1(NRG_EXP_MAGIC);
-    for (size_t i = 0; i < n; i += V_ACT * VN) {
+    const vf sum = v_set1(s->all), factor = v_set1(s->scale);
+    if (log) {
+        ACT_SIDE y[j] = v_min(v_set1(1), y[j]); /* as far above 0 as no logarithm is */
+        softmax_power(count, y, y, v_set1(NRG_SOFTMAX_LOWEST), v_set1(NRG_EXP_MAGIC));
+        ACT_SIDE d[j] = v_fnma(v_mul(y[j], v_set1(0x1p-64f)), sum, d[j]);
+    } else {
+        ACT_SIDE d[j] = v_mul(y[j], v_sub(d[j], sum));
+    }
+    ACT_SIDE d[j] = v_mul(d[j], factor);
+}
+
+/* dx = the gradient of scores, of n elements; dx may be one of the others. */
+NRG_INLINE void softmax_gradient_in(char *dx, const char *o, const char *d_o, size_t n, const softmax_slope *s, int log, nrg_dtype D)
+{
+    size_t i = 0;
+    for (; i + V_ACT * VN <= n; i += V_ACT * VN) {
         vf y[V_ACT], d[V_ACT];
-        ACT_EACH y[j] = v_ld_f32(o + i + (size_t)j * VN);
-        ACT_EACH d[j] = v_ld_f32(d_o + i + (size_t)j * VN);
-        if (log) {
-            ACT_EACH y[j] = v_min(v_set1(1), y[j]); /* as far above 0 as no logarithm is */
-            softmax_power(V_ACT, y, y, lowest, offset);
-            ACT_EACH d[j] = v_fnma(v_mul(y[j], v_set1(0x1p-64f)), sum, d[j]);
-        } else {
-            ACT_EACH d[j] = v_mul(y[j], v_sub(d[j], sum));
+        load_step(y, V_ACT, o, i, 0, D);
+        load_step(d, V_ACT, d_o, i, 0, D);
+        if (s->ahead) {
+            softmax_fetch(o, bytes_of(i, D, 0) + s->ahead, bytes_of(V_ACT * VN, D, 0));
+            softmax_fetch(d_o, bytes_of(i, D, 0) + s->ahead, bytes_of(V_ACT * VN, D, 0));
         }
-        ACT_EACH v_st_f32(u + i + (size_t)j * VN, v_mul(d[j], factor));
+        softmax_gradient_step(V_ACT, d, y, s, log);
+        store_step(d, V_ACT, dx, i, 0, D, s->stream);
+    }
+    for (; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n);
+        vf y[V_ACT], d[V_ACT];
+        load_step(y, 1, o, i, lanes, D);
+        load_step(d, 1, d_o, i, lanes, D);
+        softmax_gradient_step(1, d, y, s, log);
+        store_step(d, 1, dx, i, lanes, D, 0);
     }
 }
+
+NRG_INLINE void softmax_gradient_of(char *dx, const char *o, const char *d_o, size_t n, const softmax_slope *s, nrg_dtype D)
+{
+    if (s->log)
+        softmax_gradient_in(dx, o, d_o, n, s, 1, D);
+    else
+        softmax_gradient_in(dx, o, d_o, n, s, 0, D);
+}
+
+NRG_BY_DTYPE(softmax_gradient, (dx, o, d_o, n, s), char *dx, const char *o, const char *d_o, size_t n, const softmax_slope *s)
 
 static __attribute__((noinline)) void softmax_times(float *u, const float *slope, size_t n)
 {
@@ -640,49 +687,69 @@ static __attribute__((noinline)) void softmax_uncap(float *u, const char *x, siz
     }
 }
 
-static __attribute__((noinline)) void softmax_back_row(softmax_back *at, const nrg_softmax_backward_job *job, size_t n,
+/* The gradient with a cap, through floats on the stack. */
+static __attribute__((noinline)) void softmax_back_capped(softmax_back *at, char *dx, const char *o, const char *d_o, const char *x,
+                                                          softmax_keys seen, const softmax_slope *slope, float inner, nrg_dtype D)
+{
+    const softmax_end as_is = {.inverse = 1};
+    const size_t size = bytes_of(1, D, 0);
+    softmax_slope staged = *slope;
+    staged.stream = 0;
+    staged.ahead = 0;
+    for (size_t i = seen.begin, end; i < seen.end; i = end) {
+        end = seen.end - i < SOFTMAX_BACK_CHUNK ? seen.end : i + SOFTMAX_BACK_CHUNK;
+        const char *y = o + i * size, *up = d_o + i * size;
+        if (D != NRG_F32) {
+            softmax_floats(at->o, o, i, i, end, D);
+            softmax_floats(at->d_o, d_o, i, i, end, D);
+            y = (const char *)at->o;
+            up = (const char *)at->d_o;
+        }
+        softmax_gradient((char *)at->o, y, up, end - i, &staged, NRG_F32);
+        softmax_uncap(at->o, x + i * size, end - i, inner, D);
+        softmax_write(dx + i * size, at->o, end - i, &as_is, slope->stream && ((uintptr_t)dx + i * size) % 16 == 0, D);
+    }
+}
+
+static __attribute__((noinline)) void softmax_back_row(softmax_back *at, const nrg_softmax_backward_job *job, const softmax_at *place,
                                                        int stream, nrg_dtype D)
 {
-    const size_t i = n % job->queries, h = n / job->queries % job->heads, b = n / job->queries / job->heads;
+    const size_t i = place->i, h = place->h, b = place->b;
     const char *o = job->o + softmax_row_at(job->o_stride, b, h, i), *d_o = job->d_o + softmax_row_at(job->d_o_stride, b, h, i);
     const char *x = job->x ? job->x + softmax_row_at(job->x_stride, b, h, i) : NULL;
     char *dx = job->dx + softmax_row_at(job->dx_stride, b, h, i);
     const softmax_keys seen = softmax_seen(job->sight, i, job->keys);
-    const size_t first = seen.first, size = bytes_of(1, D, 0);
-    const int is_one = seen.end - first <= SOFTMAX_BACK_CHUNK;
-    const softmax_end as_is = {.inverse = 1};
-    const float *y = NULL, *up = NULL;
+    const size_t size = bytes_of(1, D, 0);
     softmax_sum sum;
     softmax_clear(&sum);
-    for (size_t begin = first, end; begin < seen.end; begin = end) {
-        const size_t from = begin < seen.begin ? seen.begin : begin;
-        end = begin - begin % SOFTMAX_BACK_CHUNK + SOFTMAX_BACK_CHUNK;
-        end = is_one || end > seen.end ? seen.end : end;
-        if (!job->log || is_one)
-            y = softmax_floats(at->o, o, begin, from, end, D);
-        up = softmax_floats(at->d_o, d_o, begin, from, end, D);
-        softmax_dot(job->log ? NULL : y, up, (end - begin + FAST_LANES - 1) / FAST_LANES * FAST_LANES, &sum);
+    for (size_t begin = seen.first, end; begin < seen.end; begin = end) {
+        if (begin < seen.begin) { /* a block that does not begin with the first key: on the stack it does */
+            end = begin + FAST_BLOCK < seen.end ? begin + FAST_BLOCK : seen.end;
+            softmax_floats(at->o, o, begin, seen.begin, end, D);
+            softmax_floats(at->d_o, d_o, begin, seen.begin, end, D);
+            softmax_dot(&sum, job->log ? NULL : (const char *)at->o, (const char *)at->d_o, end - begin, NRG_F32);
+        } else {
+            end = begin - begin % NORM_SEGMENT + NORM_SEGMENT;
+            end = end < seen.end ? end : seen.end;
+            softmax_dot(&sum, job->log ? NULL : o + begin * size, d_o + begin * size, end - begin, D);
+        }
         if (end % NORM_SEGMENT == 0 && end < seen.end)
             softmax_end_segment(&sum);
     }
     softmax_end_segment(&sum);
-    const float all = (float)(sum.total.sum + sum.total.lost);
-    softmax_blank(dx, 0, seen.begin, 0, stream, D);
-    for (size_t begin = first, end; begin < seen.end; begin = end) {
-        const size_t from = begin < seen.begin ? seen.begin : begin;
-        end = begin - begin % SOFTMAX_BACK_CHUNK + SOFTMAX_BACK_CHUNK;
-        end = is_one || end > seen.end ? seen.end : end;
-        if (!is_one) {
-            y = softmax_floats(at->o, o, begin, from, end, D);
-            up = softmax_floats(at->d_o, d_o, begin, from, end, D);
-        }
-        softmax_gradient(at->o, y, up, (end - begin + FAST_LANES - 1) / FAST_LANES * FAST_LANES, all, job->scale, job->log);
-        if (x)
-            softmax_uncap(at->o + (from - begin), x + from * size, end - from, job->inner, D);
-        softmax_write(dx + from * size, at->o + (from - begin), end - from, &as_is,
-                      stream && ((uintptr_t)dx + from * size) % 16 == 0, D);
+    softmax_slope slope = {.all = (float)(sum.total.sum + sum.total.lost), .scale = job->scale, .log = job->log, .stream = stream};
+    slope.ahead = job->stream ? job->keys * size : 0;
+    if (seen.begin)
+        softmax_blank(dx, 0, seen.begin, 0, stream, D);
+    if (x) {
+        softmax_back_capped(at, dx, o, d_o, x, seen, &slope, job->inner, D);
+    } else {
+        const size_t from = seen.begin * size;
+        slope.stream = stream && ((uintptr_t)dx + from) % 16 == 0;
+        softmax_gradient(dx + from, o + from, d_o + from, seen.end - seen.begin, &slope, D);
     }
-    softmax_blank(dx, seen.end, job->keys, 0, stream, D);
+    if (seen.end < job->keys)
+        softmax_blank(dx, seen.end, job->keys, 0, stream, D);
 }
 
 static __attribute__((noinline)) void softmax_backward_rows(const nrg_softmax_backward_job *at, nrg_dtype D)
@@ -690,8 +757,11 @@ static __attribute__((noinline)) void softmax_backward_rows(const nrg_softmax_ba
     softmax_back back;
     const nrg_softmax_backward_job job = *at;
     const int stream = !V_SMALL && job.stream && job.dx != job.o && job.dx != job.d_o && job.dx != job.x;
-    for (size_t n = job.begin; n < job.end; n++)
-        softmax_back_row(&back, &job, n, stream, D);
+    softmax_at place = softmax_at_row(job.begin, job.heads, job.queries);
+    for (size_t n = job.begin; n < job.end; n++) {
+        softmax_back_row(&back, &job, &place, stream, D);
+        softmax_next(&place, job.heads, job.queries);
+    }
     if (stream)
         v_nt_fence();
 }
