@@ -274,6 +274,86 @@ INLINE void NAME(softmax_rows_backward)(size_t rows, size_t n, int is_log, const
     }
 EACH_SOFTMAX(SOFTMAX)
 EACH_SOFTMAX_BACKWARD(SOFTMAX_BACKWARD)
+
+/* A block of keys after others: mean, y and dw, r are the maximum and the sum so far and after it, db the factor. */
+static void NAME(softmax_part)(const rival_job *job)
+{
+    const ELEMENT *x = job->x;
+    ELEMENT *o = job->o;
+    const double *s_in = job->y;
+    double *s = job->r;
+    const size_t n = job->dim;
+    for (size_t row = 0; row < job->rows; row++, x += n, o += n) {
+        float most = job->mean[row], sum = 0;
+        for (size_t i = 0; i < n; i++) {
+            const float t = LOAD(x, i) * 0.125f;
+            most = t > most ? t : most;
+        }
+        for (size_t i = 0; i < n; i++) {
+            const float e = expf(LOAD(x, i) * 0.125f - most);
+            STORE(o, i, e);
+            sum += e;
+        }
+        job->db[row] = expf(job->mean[row] - most);
+        s[row] = s_in[row] * (double)job->db[row] + (double)sum;
+        job->dw[row] = most;
+    }
+}
+
+static void NAME(softmax_merge)(const rival_job *job)
+{
+    const double *s_in = job->y;
+    double *s = job->r;
+    float *m = job->o, *inverse = job->dx;
+    for (size_t row = 0; row < job->rows; row++) {
+        float most = job->mean[row];
+        for (size_t p = 1; p < job->groups; p++) {
+            const float t = job->mean[p * job->rows + row];
+            most = t > most ? t : most;
+        }
+        double sum = 0;
+        for (size_t p = 0; p < job->groups; p++)
+            sum += s_in[p * job->rows + row] * (double)expf(job->mean[p * job->rows + row] - most);
+        m[row] = most;
+        s[row] = sum;
+        inverse[row] = (float)(1 / sum);
+    }
+}
+
+/* y: the classes; o, r: loss and lse. */
+static void NAME(cross_entropy)(const rival_job *job)
+{
+    const ELEMENT *x = job->x;
+    const int32_t *ids = job->y;
+    float *loss = job->o;
+    double *lse = job->r;
+    for (size_t row = 0; row < job->rows; row++, x += job->dim) {
+        float most = LOAD(x, 0), sum = 0;
+        for (size_t i = 0; i < job->dim; i++)
+            most = LOAD(x, i) > most ? LOAD(x, i) : most;
+        for (size_t i = 0; i < job->dim; i++)
+            sum += expf(LOAD(x, i) - most);
+        lse[row] = (double)(most + logf(sum));
+        loss[row] = (float)lse[row] - LOAD(x, ids[row]);
+    }
+}
+
+/* w, b: lse and d_loss. */
+static void NAME(cross_entropy_backward)(const rival_job *job)
+{
+    const ELEMENT *x = job->x;
+    const int32_t *ids = job->y;
+    const double *lse = job->w;
+    const float *d_loss = job->b;
+    ELEMENT *dx = job->dx;
+    for (size_t row = 0; row < job->rows; row++, x += job->dim, dx += job->dim) {
+        const float all = (float)lse[row], d = d_loss[row];
+        const float at_class = LOAD(x, ids[row]);
+        for (size_t i = 0; i < job->dim; i++)
+            STORE(dx, i, expf(LOAD(x, i) - all) * d);
+        STORE(dx, ids[row], (expf(at_class - all) - 1) * d);
+    }
+}
 #undef SOFTMAX
 #undef SOFTMAX_BACKWARD
 

@@ -1,6 +1,10 @@
-/* nrg_softmax_forward and nrg_softmax_backward. Shapes are batch x heads x queries x keys.
+/* nrg_softmax_forward, nrg_softmax_backward, softmax in parts, and cross-entropy, whose rows are softmax's. Shapes are batch x heads
+ * x queries x keys.
  *
  * SPDX-License-Identifier: MIT */
+#include <math.h>
+
+#include "../../src/operands/cross_entropy.h"
 #include "../../src/operands/softmax.h"
 #include "../family.h"
 
@@ -8,24 +12,73 @@
 static const bench_shape shapes[] = {BENCH_IMAGES(1, 32, 512, 512), BENCH_IMAGES(1, 32, 1, 4096), BENCH_IMAGES(1, 1, 1, 50257),
                                      BENCH_IMAGES(1, 4, 64, 128)};
 
+/* A batch of a language model, and one of images. */
+static const bench_shape losses[] = {BENCH_IMAGES(1, 1, 64, 32000), BENCH_IMAGES(1, 1, 512, 1024)};
+
+/* Parts of a cache that were done apart: MERGED of them. */
+static const bench_shape merges[] = {BENCH_IMAGES(1, 32, 512, 128)};
+enum { MERGED = 8 };
+
 enum { PLAIN, LOG, CAUSAL };
+
+BENCH_FUNCTION(forward, nrg_call_softmax_forward, nrg_softmax_forward(part[NRG_SOFTMAX_ARGS], ith, nth))
+BENCH_FUNCTION(in_parts, nrg_call_softmax_part, nrg_softmax_part(part[NRG_SOFTMAX_ARGS], part[NRG_SOFTMAX_STATE], ith, nth))
+BENCH_FUNCTION(merge, nrg_call_softmax_merge, nrg_softmax_merge(part[NRG_SOFTMAX_ARGS], ith, nth))
+BENCH_FUNCTION(loss, nrg_call_cross_entropy_forward, nrg_cross_entropy_forward(part[0], ith, nth))
+BENCH_FUNCTION(backward, nrg_call_softmax_backward, nrg_softmax_backward(part[NRG_SOFTMAX_ARGS], ith, nth))
+BENCH_FUNCTION(loss_backward, nrg_call_cross_entropy_backward, nrg_cross_entropy_backward(part[0], ith, nth))
 
 static const bench_op forward_ops[] = {
     {"softmax", 0, BENCH_SHAPES(shapes), .option = PLAIN},
     {"log-softmax", 0, BENCH_SHAPES(shapes), .option = LOG},
     {"causal", 0, BENCH_SHAPES(shapes), .option = CAUSAL},
     {"mask", NRG_BIT(NRG_SOFTMAX_MASK), BENCH_SHAPES(shapes), .option = PLAIN},
+    {"part", NRG_BIT(NRG_SOFTMAX_PART_M_IN) | NRG_BIT(NRG_SOFTMAX_PART_S_IN), BENCH_SHAPES(shapes), .function = &in_parts},
+    {"merge", NRG_BIT(NRG_SOFTMAX_MERGE_INVERSE), BENCH_SHAPES(merges), .function = &merge},
+    {"cross-entropy", 0, BENCH_SHAPES(losses), .function = &loss},
 };
 static const bench_op backward_ops[] = {
     {"softmax", 0, BENCH_SHAPES(shapes), .option = PLAIN},
     {"log-softmax", 0, BENCH_SHAPES(shapes), .option = LOG},
+    {"cross-entropy", 0, BENCH_SHAPES(losses), .function = &loss_backward},
 };
+
+static size_t rows_of(bench_shape s) { return s.rows * s.channels * s.height; }
+
+static void prepare_loss(const bench_case *c, nrg_cross_entropy_args *args)
+{
+    *args = nrg_cross_entropy_args_init(c->dtype, rows_of(c->shape), c->shape.width, NULL, NULL, NULL, NULL);
+}
+
+/* Classes, and what a forward pass might have come to. */
+static void ready(const bench_case *c, void *const *part)
+{
+    const nrg_cross_entropy_args *args = part[0];
+    if (c->op->function != &loss && c->op->function != &loss_backward)
+        return;
+    int32_t *ids = own_memory(args->ids);
+    for (size_t n = 0; n < args->rows; n++)
+        ids[n] = (int32_t)(n * 7919 % args->classes);
+    double *lse = args->lse_in ? own_memory(args->lse_in) : NULL;
+    for (size_t n = 0; lse && n < args->rows; n++)
+        lse[n] = log((double)args->classes) + 1.3;
+}
 
 static void prepare_forward(const bench_case *c, void *const *part)
 {
     static const float mask = 0;
     const bench_shape s = c->shape;
     nrg_softmax_args *args = part[NRG_SOFTMAX_ARGS];
+    if (c->op->function == &loss) {
+        prepare_loss(c, part[0]);
+        return;
+    }
+    if (c->op->function == &merge) {
+        nrg_softmax_merge_args *to = part[0];
+        *to = (nrg_softmax_merge_args){.size = sizeof *to, .parts = MERGED, .rows = rows_of(s)};
+        return;
+    }
+    *(nrg_softmax_state *)part[NRG_SOFTMAX_STATE] = nrg_softmax_state_init(NULL, NULL, NULL);
     *args = nrg_softmax_args_init(c->dtype, s.rows, s.channels, s.height, s.width, NULL, NULL);
     args->scale = 0.125f;
     args->store = c->store;
@@ -42,28 +95,56 @@ static void prepare_backward(const bench_case *c, void *const *part)
 {
     const bench_shape s = c->shape;
     nrg_softmax_backward_args *args = part[NRG_SOFTMAX_ARGS];
+    if (c->op->function == &loss_backward) {
+        prepare_loss(c, part[0]);
+        return;
+    }
     *args = nrg_softmax_backward_args_init(c->dtype, s.rows, s.channels, s.height, s.width, NULL, NULL, NULL);
     args->scale = 0.125f;
     args->store = c->store;
     args->log = c->op->option == LOG;
 }
 
+static void rival_loss(const nrg_cross_entropy_args *a, rival_job *job)
+{
+    *job = (rival_job){.rows = a->rows, .dim = a->classes, .x = a->x, .y = a->ids, .o = a->loss, .r = a->lse};
+    job->w = a->lse_in;
+    job->b = a->d_loss;
+    job->dx = a->dx;
+}
+
 static void rival_forward(const bench_case *c, void *const *part, rival_job *job)
 {
     const nrg_softmax_args *a = part[NRG_SOFTMAX_ARGS];
-    (void)c;
+    if (c->op->function == &loss) {
+        rival_loss(part[0], job);
+        return;
+    }
+    if (c->op->function == &merge) {
+        const nrg_softmax_merge_args *m = part[0];
+        *job = (rival_job){.rows = m->rows, .groups = m->parts, .mean = m->m_in, .y = m->s_in, .o = m->m, .r = m->s};
+        job->dx = m->inverse;
+        return;
+    }
     *job = (rival_job){.rows = a->batch * a->heads * a->queries, .dim = a->keys, .x = a->x, .o = a->o};
+    if (c->op->function == &in_parts) {
+        const nrg_softmax_state *s = part[NRG_SOFTMAX_STATE];
+        job->mean = s->m_in;
+        job->y = s->s_in;
+        job->dw = s->m;
+        job->r = s->s;
+        job->db = s->factor;
+    }
 }
 
 static void rival_backward(const bench_case *c, void *const *part, rival_job *job)
 {
     const nrg_softmax_backward_args *a = part[NRG_SOFTMAX_ARGS];
-    (void)c;
-    *job = (rival_job){.rows = a->batch * a->heads * a->queries, .dim = a->keys, .x = a->o, .d_o = a->d_o, .dx = a->dx};
+    if (c->op->function == &loss_backward)
+        rival_loss(part[0], job);
+    else
+        *job = (rival_job){.rows = a->batch * a->heads * a->queries, .dim = a->keys, .x = a->o, .d_o = a->d_o, .dx = a->dx};
 }
-
-BENCH_FUNCTION(forward, nrg_call_softmax_forward, nrg_softmax_forward(part[NRG_SOFTMAX_ARGS], ith, nth))
-BENCH_FUNCTION(backward, nrg_call_softmax_backward, nrg_softmax_backward(part[NRG_SOFTMAX_ARGS], ith, nth))
 
 const bench_family bench_softmax = {
     .kernel = "softmax",
@@ -72,6 +153,7 @@ const bench_family bench_softmax = {
     .quick_shapes = "1x32x512x512,1x32x1x4096",
     .function = &forward,
     .prepare = prepare_forward,
+    .ready = ready,
     .rival_job = rival_forward,
     .wide = NRG_BIT(NRG_SOFTMAX_X),
     .aside = NRG_BIT(NRG_SOFTMAX_MASK),
@@ -84,6 +166,7 @@ const bench_family bench_softmax_backward = {
     .quick_shapes = "1x32x512x512,1x32x1x4096",
     .function = &backward,
     .prepare = prepare_backward,
+    .ready = ready,
     .rival_job = rival_backward,
     .positive = NRG_BIT(NRG_SOFTMAX_BACKWARD_O),
 };

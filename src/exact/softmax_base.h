@@ -23,10 +23,16 @@ typedef struct nrg_softmax_base {
 
 static inline nrg_softmax_base nrg_softmax_base_of(float m)
 {
-    const float magic = 0x1.8p23f;
     if (fabsf(m) <= 256) {
-        const float n = fmaf(m, 0x1.715476p0f, magic) - magic;
+#ifdef FP_FAST_FMAF
+        const float magic = 0x1.8p23f, n = fmaf(m, 0x1.715476p0f, magic) - magic;
         return (nrg_softmax_base){0, n, fmaf(n, 0x1.62e43p-1f, NRG_SOFTMAX_LOWEST)};
+#else
+        /* the same in double, which has the products exactly: where fmaf is a call, as in what is built for every CPU, it takes
+         * longer than all else here */
+        const double magic = 0x1.8p52, n = ((double)m * 0x1.715476p0 + magic) - magic;
+        return (nrg_softmax_base){0, (float)n, (float)(n * 0x1.62e43p-1 + (double)NRG_SOFTMAX_LOWEST)};
+#endif
     }
     return (nrg_softmax_base){fabsf(m) <= FLT_MAX ? m : 0, 0, NRG_SOFTMAX_LOWEST};
 }
@@ -67,18 +73,6 @@ static inline double nrg_softmax_log(double s)
     return k * NRG_SOFTMAX_LN2 + 2 * (z + z * series);
 }
 
-/* e^d to within 2^-40 of itself for |d| ≤ 1000. */
-static inline double nrg_softmax_exp(double d)
-{
-    if (d < -1000)
-        return 0;
-    const double k = rint(d / NRG_SOFTMAX_LN2), r = fma(k, -NRG_SOFTMAX_LN2, d);
-    double series = 1;
-    for (int i = 14; i > 0; i--)
-        series = 1 + series * r / i;
-    return ldexp(series, (int)k);
-}
-
 /* 2^n of an integer from -126 to 127. */
 static inline float nrg_softmax_two_to(float n)
 {
@@ -88,11 +82,34 @@ static inline float nrg_softmax_two_to(float n)
     return f;
 }
 
+/* The same from -1022 to 1023. */
+static inline double nrg_softmax_two_to_double(double n)
+{
+    const uint64_t bits = (uint64_t)((int64_t)n + 1023) << 52;
+    double d;
+    memcpy(&d, &bits, sizeof d);
+    return d;
+}
+
+/* e^d to within 2^-40 of itself for |d| ≤ 1000. */
+static inline double nrg_softmax_exp(double d)
+{
+    if (d < -1000)
+        return 0;
+    static const double over[14] = {1.0 / 14, 1.0 / 13, 1.0 / 12, 1.0 / 11, 1.0 / 10, 1.0 / 9, 1.0 / 8,
+                                    1.0 / 7,  1.0 / 6,  1.0 / 5,  1.0 / 4,  1.0 / 3,  1.0 / 2, 1.0};
+    const double k = rint(d / NRG_SOFTMAX_LN2), r = fma(k, -NRG_SOFTMAX_LN2, d);
+    double series = 1;
+    for (int i = 0; i < 14; i++)
+        series = 1 + series * (r * over[i]);
+    return k > -1000 ? series * nrg_softmax_two_to_double(k) : ldexp(series, (int)k);
+}
+
 /* e^(from - to), exact where both are multiples of ln 2. */
 static inline double nrg_softmax_factor(nrg_softmax_base from, nrg_softmax_base to)
 {
     if (from.shift == 0 && to.shift == 0)
-        return ldexp(1, (int)(from.n - to.n));
+        return nrg_softmax_two_to_double((double)(from.n - to.n));
     const double a = (double)from.shift + (double)from.n * NRG_SOFTMAX_LN2;
     const double b = (double)to.shift + (double)to.n * NRG_SOFTMAX_LN2;
     return nrg_softmax_exp(a - b);

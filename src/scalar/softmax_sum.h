@@ -144,7 +144,7 @@ static inline double softmax_exp(double d)
     const double k = rint(d / SOFTMAX_LN2), r = fma(k, -SOFTMAX_LN2, d);
     double sum = 1;
     for (int i = 14; i > 0; i--)
-        sum = 1 + sum * r / i;
+        sum = 1 + sum * (r * (1.0 / i));
     return ldexp(sum, (int)k);
 }
 

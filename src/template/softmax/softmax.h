@@ -320,6 +320,34 @@ static __attribute__((noinline)) void softmax_limit(float *u, size_t n, nrg_soft
         v_st_f32(u + i, v_min(most, v_ld_f32(u + i)));
 }
 
+/* Results of a row of scores and nothing else, from a base and a factor that are given: no sum is made, so that one loop does. */
+NRG_INLINE void softmax_given_of(char *o, const char *x, size_t n, float scale, nrg_softmax_base base, float inverse, int stream,
+                                 nrg_dtype D)
+{
+    const vf lowest = v_set1(base.low), offset = v_set1(NRG_EXP_MAGIC - base.n), most = v_set1(fmaf(base.n, NRG_LN2_HI, 40));
+    const vf by = v_set1(scale), shift = v_set1(base.shift), factor = v_set1(inverse);
+    size_t i = 0;
+    for (; i + SOFTMAX_SIDE * VN <= n; i += SOFTMAX_SIDE * VN) {
+        vf v[V_ACT];
+        load_step(v, SOFTMAX_SIDE, x, i, 0, D);
+        SOFTMAX_EACH v[j] = v_min(most, v_sub(v_mul(v[j], by), shift));
+        softmax_power(SOFTMAX_SIDE, v, v, lowest, offset);
+        SOFTMAX_EACH v[j] = v_mul(v[j], factor);
+        store_step(v, SOFTMAX_SIDE, o, i, 0, D, stream);
+    }
+    for (; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n);
+        vf v[V_ACT];
+        v[0] = v_min(most, v_sub(v_mul(load_part(x, i, lanes, D), by), shift));
+        softmax_power(1, v, v, lowest, offset);
+        v[0] = v_mul(v[0], factor);
+        store_step(v, 1, o, i, lanes, D, 0);
+    }
+}
+
+NRG_BY_DTYPE(softmax_given, (o, x, n, scale, base, inverse, stream), char *o, const char *x, size_t n, float scale,
+             nrg_softmax_base base, float inverse, int stream)
+
 /* Results of a row whose base is known, and what its powers are to be multiplied by. */
 static __attribute__((noinline)) void softmax_again(float *u, const nrg_softmax_job *job, const softmax_row *row,
                                                     nrg_softmax_base base, const softmax_end *result, int stream, nrg_dtype D)
@@ -529,7 +557,13 @@ static __attribute__((noinline)) void softmax_walk(const nrg_softmax_job *at, in
         const softmax_row row = softmax_row_of(&job, &place);
         if (job.given) {
             const softmax_end end = {.inverse = job.given[n]};
-            softmax_again(u, &job, &row, nrg_softmax_base_of(job.m_in[n]), &end, stream, D);
+            const nrg_softmax_base base = nrg_softmax_base_of(job.m_in[n]);
+            const size_t from = row.seen.begin * bytes_of(1, D, 0);
+            if (softmax_is_plain(&job))
+                softmax_given(row.o + from, row.x + from, row.seen.end - row.seen.begin, job.scale, base, end.inverse,
+                              stream && ((uintptr_t)row.o + from) % 16 == 0, D);
+            else
+                softmax_again(u, &job, &row, base, &end, stream, D);
             softmax_blank_row(&job, &row, stream, D);
         } else if (row.seen.end - row.seen.first <= SOFTMAX_CHUNK) {
             softmax_at one = place;
