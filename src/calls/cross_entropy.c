@@ -41,7 +41,8 @@ static __attribute__((noinline)) nrg_status prepare(cross_entropy *to, const nrg
     to->args.dx_stride = to->args.dx ? c.stride[NRG_CROSS_ENTROPY_BACKWARD_DX][0] : 0;
     to->begin = nrg_share(to->args.rows, ith, nth);
     to->end = nrg_share(to->args.rows, ith + 1, nth);
-    /* a short row that is streamed is waited for at the end of its call: 506 µs for 512 rows of 1024, of which 230 are its work */
+    /* a short row that is streamed is waited for at the end of its call: 506 µs for 512 rows of 1024, of which 230 are its work
+     */
     to->stream = to->args.classes >= 16384 && nrg_wants_stream(NRG_STORE_AUTO, c.bytes);
     return NRG_OK;
 }

@@ -28,7 +28,8 @@ NRG_INLINE softmax_at softmax_at_row(size_t n, size_t heads, size_t queries)
     return (softmax_at){n / queries / heads, n / queries % heads, n % queries};
 }
 
-/* In its place: three numbers that are handed on by value are stored one by one and loaded two at a time, which waits for the cache. */
+/* In its place: three numbers that are handed on by value are stored one by one and loaded two at a time, which waits for the
+ * cache. */
 NRG_INLINE void softmax_next(softmax_at *at, size_t heads, size_t queries)
 {
     if (++at->i < queries)
@@ -189,8 +190,8 @@ static __attribute__((noinline)) void softmax_blank_row(const nrg_softmax_job *j
 
 enum { SOFTMAX_TOGETHER = 8 };
 
-/* The logarithms of sums of powers, operation by operation as nrg_softmax_log has them: one after the other they would take a third
- * of a row of 128. */
+/* The logarithms of sums of powers, operation by operation as nrg_softmax_log has them: one after the other they would take a
+ * third of a row of 128. */
 static __attribute__((noinline)) void softmax_logs(double log[SOFTMAX_TOGETHER], const double total[SOFTMAX_TOGETHER])
 {
     const vd one = vd_set1(1);
@@ -215,7 +216,8 @@ static __attribute__((noinline)) void softmax_logs(double log[SOFTMAX_TOGETHER],
 static __attribute__((noinline)) size_t softmax_short(float *u, const nrg_softmax_job *job, softmax_at *at, size_t n, size_t room,
                                                       int stream, nrg_dtype D)
 {
-    const size_t size = bytes_of(1, D, 0), most_rows = SOFTMAX_CHUNK / room < SOFTMAX_TOGETHER ? SOFTMAX_CHUNK / room : SOFTMAX_TOGETHER;
+    const size_t size = bytes_of(1, D, 0),
+                 most_rows = SOFTMAX_CHUNK / room < SOFTMAX_TOGETHER ? SOFTMAX_CHUNK / room : SOFTMAX_TOGETHER;
     const size_t rows = job->end - n < most_rows ? job->end - n : most_rows;
     softmax_row row[SOFTMAX_TOGETHER];
     nrg_softmax_base base[SOFTMAX_TOGETHER];
@@ -292,8 +294,8 @@ static __attribute__((noinline)) size_t softmax_short(float *u, const nrg_softma
 /* Whether the largest of a few may stand for the row's, which is above it: not where that might have a shift. */
 NRG_INLINE int softmax_may_guess(float m) { return m >= -256 && m <= 220; }
 
-/* Whether it has done: the largest is less than 40 powers of two above. m: the largest that was seen. Where the scale by a power of
- * two saturates it need not be the row's: then the sum tells. */
+/* Whether it has done: the largest is less than 40 powers of two above. m: the largest that was seen. Where the scale by a power
+ * of two saturates it need not be the row's: then the sum tells. */
 NRG_INLINE int softmax_did_well(float m, nrg_softmax_base base, double total)
 {
     return total < 0x1p104 && m <= 256 && nrg_softmax_base_of(m).n - base.n <= 40;
@@ -368,8 +370,8 @@ static __attribute__((noinline)) void softmax_again(float *u, const nrg_softmax_
     }
 }
 
-/* The powers of a long row beside a base, and their sum: the first `plain` from x to o without a stage between. What is made again
- * is t of chunks; *most: its largest. Returns the last chunk's begin, which remains in u. */
+/* The powers of a long row beside a base, and their sum: the first `plain` from x to o without a stage between. What is made
+ * again is t of chunks; *most: its largest. Returns the last chunk's begin, which remains in u. */
 NRG_INLINE size_t softmax_long_sum(float *u, const nrg_softmax_job *job, const softmax_row *row, size_t plain,
                                    nrg_softmax_base base, vf *most, softmax_sum *sum, int keep, nrg_dtype D)
 {
@@ -664,7 +666,8 @@ NRG_INLINE void softmax_gradient_step(int count, vf *d, vf *y, const softmax_slo
 }
 
 /* dx = the gradient of scores, of n elements; dx may be one of the others. */
-NRG_INLINE void softmax_gradient_in(char *dx, const char *o, const char *d_o, size_t n, const softmax_slope *s, int log, nrg_dtype D)
+NRG_INLINE void softmax_gradient_in(char *dx, const char *o, const char *d_o, size_t n, const softmax_slope *s, int log,
+                                    nrg_dtype D)
 {
     size_t i = 0;
     for (; i + V_ACT * VN <= n; i += V_ACT * VN) {
@@ -722,8 +725,9 @@ static __attribute__((noinline)) void softmax_uncap(float *u, const char *x, siz
 }
 
 /* The gradient with a cap, through floats on the stack. */
-static __attribute__((noinline)) void softmax_back_capped(softmax_back *at, char *dx, const char *o, const char *d_o, const char *x,
-                                                          softmax_keys seen, const softmax_slope *slope, float inner, nrg_dtype D)
+static __attribute__((noinline)) void softmax_back_capped(softmax_back *at, char *dx, const char *o, const char *d_o,
+                                                          const char *x, softmax_keys seen, const softmax_slope *slope,
+                                                          float inner, nrg_dtype D)
 {
     const softmax_end as_is = {.inverse = 1};
     const size_t size = bytes_of(1, D, 0);
@@ -745,8 +749,8 @@ static __attribute__((noinline)) void softmax_back_capped(softmax_back *at, char
     }
 }
 
-static __attribute__((noinline)) void softmax_back_row(softmax_back *at, const nrg_softmax_backward_job *job, const softmax_at *place,
-                                                       int stream, nrg_dtype D)
+static __attribute__((noinline)) void softmax_back_row(softmax_back *at, const nrg_softmax_backward_job *job,
+                                                       const softmax_at *place, int stream, nrg_dtype D)
 {
     const size_t i = place->i, h = place->h, b = place->b;
     const char *o = job->o + softmax_row_at(job->o_stride, b, h, i), *d_o = job->d_o + softmax_row_at(job->d_o_stride, b, h, i);
@@ -771,7 +775,8 @@ static __attribute__((noinline)) void softmax_back_row(softmax_back *at, const n
             softmax_end_segment(&sum);
     }
     softmax_end_segment(&sum);
-    softmax_slope slope = {.all = (float)(sum.total.sum + sum.total.lost), .scale = job->scale, .log = job->log, .stream = stream};
+    softmax_slope slope = {
+        .all = (float)(sum.total.sum + sum.total.lost), .scale = job->scale, .log = job->log, .stream = stream};
     slope.ahead = job->stream ? job->keys * size : 0;
     if (seen.begin)
         softmax_blank(dx, 0, seen.begin, 0, stream, D);

@@ -9,7 +9,7 @@
 #include "softmax_row.h"
 
 enum {
-    SOFTMAX_SHORT = 256, /* up to here rows wait for their sums longer than for powers, and go several at a time */
+    SOFTMAX_SHORT = 256,   /* up to here rows wait for their sums longer than for powers, and go several at a time */
     SOFTMAX_FLIGHT = 1024, /* floats of a row on the stack, of which there are two */
     SOFTMAX_LOOK = 64      /* scores of a row from which its base is guessed; of a long one a segment's quarter */
 };
@@ -113,8 +113,9 @@ NRG_INLINE int softmax_is_plain(const nrg_softmax_job *job)
 NRG_INLINE int softmax_flies(const nrg_softmax_job *job, nrg_dtype D)
 {
     const size_t most = D == NRG_F32 && !job->stream ? NORM_SEGMENT : SOFTMAX_FLIGHT;
-    return softmax_is_plain(job) && !job->sinks && !job->m && !job->given && job->keys % FAST_LANES == 0 && job->keys > SOFTMAX_SHORT && job->keys <= most &&
-           job->end - job->begin > 1 && job->sight.first + (int64_t)job->queries <= 1 && job->sight.last >= (int64_t)job->keys;
+    return softmax_is_plain(job) && !job->sinks && !job->m && !job->given && job->keys % FAST_LANES == 0 &&
+           job->keys > SOFTMAX_SHORT && job->keys <= most && job->end - job->begin > 1 &&
+           job->sight.first + (int64_t)job->queries <= 1 && job->sight.last >= (int64_t)job->keys;
 }
 
 #endif
