@@ -2598,6 +2598,22 @@ nrg_status nrg_norm_forward(const nrg_norm_spec *s, const nrg_norm_args *a, int 
         return NRG_ERR_STRIDE;
     if (fault("die") && s->dim >= 40)
         __builtin_trap();
+    if (a->format) {
+        const size_t together = nrg_quant_rows(a->format), q = nrg_quant_bytes(a->format, s->dim), scales = 4 * nrg_quant_scales(a->format, s->dim);
+        copy(s, a->rows, planes, a->r, a->r_stride, a->r_stride2, s->r_dtype, a->x, a->x_stride, a->x_stride2, ith, nth);
+        for (size_t n = at(rows / together, ith, nth) * together; n < at(rows / together, ith + 1, nth) * together; n++) {
+            char *to = (char *)a->q + place(n / together, a->rows / together, a->q_stride ? a->q_stride : q, a->q_stride2);
+            memset(to, 0, q);
+            if (a->scales)
+                memset((char *)a->scales + place(n, a->rows, a->scales_stride ? a->scales_stride : scales, a->scales_stride2), 0, scales);
+            to[0] = (char)((fault("quantized norm") && s->gate == NRG_GATE_POST) || (fault("rows together") && together == 4 && nth > 2));
+            if (a->mean)
+                a->mean[n] = 0;
+            if (a->rstd)
+                a->rstd[n] = 0;
+        }
+        return NRG_OK;
+    }
     copy(s, a->rows, planes, a->o, a->o_stride, a->o_stride2, s->dtype, a->x, a->x_stride, a->x_stride2, ith, nth);
     copy(s, a->rows, planes, a->r, a->r_stride, a->r_stride2, s->r_dtype, a->x, a->x_stride, a->x_stride2, ith, nth);
     for (size_t row = at(rows, ith, nth); row < at(rows, ith + 1, nth); row++) {
@@ -2804,6 +2820,17 @@ static size_t place_of_four(size_t n, size_t rows, size_t rows2, size_t stride, 
 nrg_status nrg_glu_forward(const nrg_glu_args *a, int ith, int nth)
 {
     const size_t size = nrg_dtype_size(a->dtype), row = a->dim * size, rows = a->rows * (a->rows2 ? a->rows2 : 1) * (a->rows3 ? a->rows3 : 1);
+    if (a->format) {
+        const size_t together = nrg_quant_rows(a->format), q = nrg_quant_bytes(a->format, a->dim), scales = 4 * nrg_quant_scales(a->format, a->dim);
+        for (size_t n = at(rows / together, ith, nth) * together; n < at(rows / together, ith + 1, nth) * together; n++) {
+            char *to = (char *)a->q + place_of_four(n / together, a->rows / together, a->rows2, a->q_stride, a->q_stride2, a->q_stride3, q);
+            memset(to, 0, q);
+            if (a->scales)
+                memset((char *)a->scales + PLACE(a, scales, n, scales), 0, scales);
+            to[q - 1] = (char)((fault("quantized glu") && a->x && a->dim > 7) || (fault("scale of a row of glu") && a->format == NRG_QUANT_INT8));
+        }
+        return NRG_OK;
+    }
     for (size_t n = at(rows, ith, nth); n < at(rows, ith + 1, nth); n++) {
         char *o = (char *)a->o + PLACE(a, o, n, row);
         memmove(o, a->x ? (const char *)a->x + PLACE(a, x, n, 2 * row) : (const char *)a->a + PLACE(a, a, n, row), row);
@@ -3521,11 +3548,13 @@ def faulty(fault, program=None, op=None, **more):
 def check_finds_a_faulty_path():
     faults = {
         "norm_forward": ("bit", "zero", "rstd", "past the end", "before the start", "input", "split", "tail", "gate", "groups", "rstd of a group", "parts"),
+        "norm_quantized": ("quantized norm", "rows together"),
         "norm_backward": ("dx", "dy", "dz", "dw", "db", "after", "dr_in", "accumulate", "split of columns", "past the workspace"),
         "norm_sandwich": ("sandwich", "r of a sandwich", "second rstd", "split sandwich", "dx of a sandwich", "dw2 of a sandwich"),
         "activation": ("activation", "one value"),
         "activation_backward": ("activation backward",),
         "glu": ("glu", "glu of pairs", "limit of glu", "glu of volumes"),
+        "glu_quantized": ("quantized glu", "scale of a row of glu"),
         "glu_backward": ("db of glu", "dx of glu"),
         "quantize": ("blocks", "eight rows", "ties", "scales of bytes"),
         "dequantize": ("bytes back",),

@@ -87,6 +87,57 @@ static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
 
 const sweep_family sweep_family_glu = {LENGTHS, .make = make_forward, .run = run_forward, .describe = describe};
 
+#ifndef NRG_NO_QUANTIZE
+/* Bytes instead of o: of every format, in lengths that it has. */
+static const unsigned char slots[] = {[NRG_GLU_A] = SWEEP_IN,      [NRG_GLU_B] = SWEEP_IN + 1, [NRG_GLU_X] = SWEEP_IN + 2,
+                                      [NRG_GLU_O] = SWEEP_NOWHERE, [NRG_GLU_Q] = SWEEP_OUT,    [NRG_GLU_SCALES] = SWEEP_OUT + 1};
+
+static glu_case draw_quantized(const sweep_case *c)
+{
+    glu_case g = draw(c);
+    const nrg_quant_format format = (nrg_quant_format)(NRG_QUANT_Q8_0 + c->n % NRG_QUANT_INT8_128);
+    const size_t block = nrg_quant_block(format), together = nrg_quant_rows(format);
+    g.args.format = format;
+    g.args.rounding = c->n % 5 == 0 ? NRG_QUANT_AWAY : NRG_QUANT_TO_EVEN;
+    g.args.dim = c->large == LARGE ? 8192 + g.args.dim % 1000 : g.args.dim;
+    if (!nrg_quant_has_scales(format))
+        g.args.dim = c->large ? (g.args.dim + block - 1) / block * block : block * (1 + g.args.dim % 5);
+    g.args.rows = together == 1 ? g.args.rows : g.args.rows ? together * (1 + g.args.rows % 2) : 0;
+    return g;
+}
+
+static void make_quantized(sweep_case *c)
+{
+    glu_case g = draw_quantized(c);
+    uint64_t random = ~(c->seed << 8);
+    c->rows = g.args.rows * nrg_or_one(g.args.rows2) * nrg_or_one(g.args.rows3);
+    c->shares = sweep_draw_shares(&random);
+    uint32_t there = g.is_pairs ? NRG_BIT(NRG_GLU_X) : NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B);
+    there |= NRG_BIT(NRG_GLU_Q) | (nrg_quant_has_scales(g.args.format) ? NRG_BIT(NRG_GLU_SCALES) : 0);
+    sweep_add_call(c, &nrg_call_glu_forward, (void *const[]){&g.args}, slots, there, 0);
+    sweep_lay_out(c, &random);
+}
+
+static nrg_status run_quantized(const sweep_case *c, unsigned char *memory)
+{
+    glu_case g = draw_quantized(c);
+    nrg_status status = NRG_OK;
+    sweep_bind_call(c, &nrg_call_glu_forward, (void *const[]){&g.args}, slots, memory);
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_glu_forward(&g.args, ith, nth));
+    return status;
+}
+
+static void describe_quantized(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
+{
+    const glu_case g = draw_quantized(c);
+    sweep_append(text, " %s of %zux%zux%zux%zu%s, format %d", nrg_activation_name(g.args.activation), g.args.rows3, g.args.rows2,
+                 g.args.rows, g.args.dim, g.is_pairs ? " pairs" : "", (int)g.args.format);
+}
+
+const sweep_family sweep_family_glu_quantized = {LENGTHS, .make = make_quantized, .run = run_quantized,
+                                                 .describe = describe_quantized};
+#endif
+
 #ifndef NRG_NO_BACKWARD
 static void make_backward(sweep_case *c)
 {

@@ -127,9 +127,17 @@ void sweep_norm_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 }
 
 const unsigned char sweep_norm_slots[] = {
-    [NRG_NORM_X] = SWEEP_X, [NRG_NORM_Y] = SWEEP_Y,       [NRG_NORM_Z] = SWEEP_Z,
-    [NRG_NORM_W] = SWEEP_W, [NRG_NORM_B] = SWEEP_B,       [NRG_NORM_O] = SWEEP_O,
-    [NRG_NORM_R] = SWEEP_R, [NRG_NORM_MEAN] = SWEEP_MEAN, [NRG_NORM_RSTD] = SWEEP_RSTD,
+    [NRG_NORM_X] = SWEEP_X,
+    [NRG_NORM_Y] = SWEEP_Y,
+    [NRG_NORM_Z] = SWEEP_Z,
+    [NRG_NORM_W] = SWEEP_W,
+    [NRG_NORM_B] = SWEEP_B,
+    [NRG_NORM_O] = SWEEP_O,
+    [NRG_NORM_R] = SWEEP_R,
+    [NRG_NORM_MEAN] = SWEEP_MEAN,
+    [NRG_NORM_RSTD] = SWEEP_RSTD,
+    [NRG_NORM_Q] = SWEEP_NOWHERE,
+    [NRG_NORM_SCALES] = SWEEP_NOWHERE,
 };
 
 /* The two halves of a forward pass in turn (nrg/norm_parts.h): the same bits. */

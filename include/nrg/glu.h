@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "activation.h"
+#include "quantize.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -75,7 +76,18 @@ typedef struct nrg_glu_args {
     size_t dx_stride;
     size_t dx_stride2;
     size_t dx_stride3;
-    float alpha; /* of g, as in nrg_activation_args */
+    float alpha;             /* of g, as in nrg_activation_args */
+    nrg_quant_format format; /* forward: not NONE: bytes with scales (nrg/quantize.h) instead of o, which is not looked at */
+    nrg_quant_rounding rounding;
+    uint32_t reserved; /* 0 */
+    void *q;           /* [rows3, rows2, rows / R, nrg_quant_bytes(format, dim)] output: bytes. R rows lie together */
+    float *scales;     /* [rows3, rows2, rows, nrg_quant_scales(format, dim)] output of int8; else NULL */
+    size_t q_stride;
+    size_t q_stride2;
+    size_t q_stride3;
+    size_t scales_stride;
+    size_t scales_stride2;
+    size_t scales_stride3;
 } nrg_glu_args;
 
 /* Forward of two tensors. For the backward pass o is NULL; d_o, da and db are set. */
@@ -112,18 +124,22 @@ static inline nrg_glu_args nrg_glu_args_halves(nrg_activation g, nrg_dtype dtype
  *               a     b     x
  *         o     yes   yes   no
  *
- * Share ith of nth: elements, in the order in which rows lie in o. Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_ENUM         activation or dtype unknown (NRG_DTYPE_SAME included)
+ * With a format, what would be o becomes bytes with scales: in q, and in scales those of int8, which share no byte with anything.
+ * What is quantized is o in f32, also where dtype is one of 16 bits.
+ *
+ * Share ith of nth: elements, in the order in which rows lie in o; with a format rows, or so many as lie together. Returns
+ * NRG_OK, or says what is wrong and writes nothing:
+ *   NRG_ERR_ENUM         activation, dtype (NRG_DTYPE_SAME included), format or rounding unknown
  *   NRG_ERR_THREAD       not 0 <= ith < nth
- *   NRG_ERR_NULL         args; with something to do, o, or none of x and both of a and b
+ *   NRG_ERR_NULL         args; with something to do, o (with a format q, or scales of int8), or none of x and both of a and b
  *   NRG_ERR_STRUCT_SIZE  as in nrg_norm_forward
- *   NRG_ERR_DIM          dim is 0
+ *   NRG_ERR_DIM          dim is 0; with a format, as in nrg_quantize
  *   NRG_ERR_CONSTANT     limit negative or NaN; b_offset infinite or NaN; alpha infinite, NaN or out of its range
  *   NRG_ERR_STRIDE       a stride shorter than a row, or than what lies inside of it
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERFLOW     a tensor does not fit between its pointer and the end of memory
- *   NRG_ERR_OVERLAP      o overlaps an input in a way that is not allowed
- *   NRG_ERR_COMBINATION  x beside a or b; d_o or a gradient is there; alpha is not 0, and g has none */
+ *   NRG_ERR_OVERLAP      o, q or scales overlap an operand in a way that is not allowed
+ *   NRG_ERR_COMBINATION  x beside a or b; d_o or a gradient is there; alpha is not 0, and g has none; q or scales, no format */
 NRG_API nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth);
 
 /* What nrg_glu_forward would say: asking first, nrg/base.h. */
@@ -141,7 +157,8 @@ NRG_API nrg_status nrg_glu_forward_check(const nrg_glu_args *args);
  *        db     yes   yes   no    yes   no
  *        dx     no    no    yes   no    no
  *
- * Returns the statuses of nrg_glu_forward; NRG_ERR_COMBINATION where o is there, da or db beside x, or dx beside a and b. */
+ * Returns the statuses of nrg_glu_forward; NRG_ERR_COMBINATION where o, a format or q is there, da or db beside x, or dx beside a
+ * and b. */
 NRG_API nrg_status nrg_glu_backward(const nrg_glu_args *args, int ith, int nth);
 
 /* What nrg_glu_backward would say: asking first, nrg/base.h. */

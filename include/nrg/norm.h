@@ -53,6 +53,7 @@
 #include <string.h>
 
 #include "activation.h"
+#include "quantize.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -122,6 +123,10 @@ typedef struct nrg_norm_spec {
  *
  * and so for y, z, o and r. y and z may repeat over each of the three (y_repeat, z_repeat). mean and rstd are dense, i fastest.
  *
+ * With a format, what would be o becomes bytes with scales (nrg/quantize.h): in q, and in scales those of int8. o is not looked
+ * at. What is quantized is o in f32, also where dtype is one of 16 bits: the bytes are those of nrg_quantize for an f32 tensor
+ * that holds o before it is rounded to dtype. Shares are of rows that lie together. Not with groups.
+ *
  * Aliasing. Inputs may overlap each other as they like. An output shares no byte with another operand, except: the whole
  * operand, same first byte, same strides, same element size, as in this matrix.
  *
@@ -130,6 +135,8 @@ typedef struct nrg_norm_spec {
  *         r     yes   yes   no    no    no    no          no    no
  *      mean     no    no    no    no    no    no    no          no
  *      rstd     no    no    no    no    no    no    no    no
+ *
+ * q and scales share no byte with anything.
  *
  * Rows of two operands may interleave without touching (slices of one buffer) when their strides are equal. With planes, the rule
  * is that of nrg/base.h. */
@@ -162,8 +169,18 @@ typedef struct nrg_norm_args {
     size_t o_stride3;
     size_t r_stride2;
     size_t r_stride3;
-    uint32_t y_repeat; /* nrg_repeat bits: where y is one for all */
-    uint32_t z_repeat; /* the same of z */
+    uint32_t y_repeat;       /* nrg_repeat bits: where y is one for all */
+    uint32_t z_repeat;       /* the same of z */
+    nrg_quant_format format; /* not NONE: bytes with scales (nrg/quantize.h) instead of o, which is not looked at */
+    nrg_quant_rounding rounding;
+    void *q;         /* [rows3, rows2, rows / R, nrg_quant_bytes(format, dim)] output: bytes. R rows lie together */
+    float *scales;   /* [rows3, rows2, rows, nrg_quant_scales(format, dim)] output of int8; else NULL */
+    size_t q_stride; /* bytes, from R rows to the next R */
+    size_t q_stride2;
+    size_t q_stride3;
+    size_t scales_stride;
+    size_t scales_stride2;
+    size_t scales_stride3;
 } nrg_norm_args;
 
 /* RMSNorm: not centred, √(mean square + eps), f32. */
@@ -212,18 +229,18 @@ static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, void 
  * optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         spec, args, or (with rows > 0) x or o; y with NRG_RESIDUAL_AFTER, or in the add_ shortcuts; z with a gate
+ *   NRG_ERR_NULL         spec, args, or (with rows > 0) x or o (with a format q, or scales of int8); y with NRG_RESIDUAL_AFTER, or in the add_ shortcuts; z with a gate
  *   NRG_ERR_STRUCT_SIZE  a size smaller than the first version's struct, larger than this one's and not zero there, or over 4096; reserved not 0
- *   NRG_ERR_DIM          dim is 0, or no multiple of groups
+ *   NRG_ERR_DIM          dim is 0, or no multiple of groups; with a format, as in nrg_quantize
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
  *   NRG_ERR_STRIDE       a stride shorter than a row, or than what lies inside of it
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERLAP      operands overlap in a way the matrix above does not allow
- *   NRG_ERR_ENUM         dtype, eps_mode, residual_mode, store, weights, gate, activation or accuracy unknown; y_repeat or z_repeat over 7
+ *   NRG_ERR_ENUM         dtype, eps_mode, residual_mode, store, weights, gate, activation or accuracy, format or rounding unknown; y_repeat or z_repeat over 7
  *   NRG_ERR_DTYPE        y_dtype, r_dtype or w_dtype neither dtype nor f32
  *   NRG_ERR_EPS          eps negative, infinite or NaN
  *   NRG_ERR_CONSTANT     c or weight_offset NaN, or beyond the largest float
- *   NRG_ERR_COMBINATION  r asked for with NRG_RESIDUAL_AFTER (the sum is o itself); z given with NRG_GATE_NONE
+ *   NRG_ERR_COMBINATION  r asked for with NRG_RESIDUAL_AFTER (the sum is o itself); z given with NRG_GATE_NONE; a format with groups; q or scales without it
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
 /* clang-format on */
 NRG_API nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth);

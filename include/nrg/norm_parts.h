@@ -22,6 +22,8 @@
  *   parts; they are not those of nrg_norm_forward, which adds in another order. spec.dim is then the part's, and so is the d of
  *   c/√d: for a c that is not 0 take c · √(part's dim / whole dim).
  *
+ * Neither takes a format: bytes (nrg/quantize.h) are made by nrg_norm_forward, or of o.
+ *
  * The backward pass needs neither call: nrg_norm_backward takes args.mean as given, and sums 1/s again (nrg/norm_backward.h says
  * why).
  *

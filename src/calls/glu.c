@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "../job/activation.h"
+#include "../job/quantize.h"
 #include "../operands/activation.h"
 #include "../operands/check.h"
 #include "../operands/glu.h"
@@ -119,7 +120,8 @@ static inline int is_plain(size_t *bytes, const nrg_glu_args *a, int is_backward
                         (a->limit >= 0) & (a->b_offset - a->b_offset == 0) & (a->dim - 1 < QUICK_MOST) &
                         (a->rows - 1 < QUICK_MOST) & ((a->rows2 | a->rows3) <= 1) & (ith >= 0) & (ith < nth);
     const int there = (a->a != NULL) & (a->b != NULL) & ((a->o != NULL) != is_backward) & ((a->d_o != NULL) == is_backward) &
-                      ((a->da != NULL) == is_backward) & ((a->db != NULL) == is_backward) & !a->x & !a->dx;
+                      ((a->da != NULL) == is_backward) & ((a->db != NULL) == is_backward) & !a->x & !a->dx & !a->q & !a->scales &
+                      !((unsigned)a->format | (unsigned)a->rounding | a->reserved);
     if (!(options & there) || (strides | more_strides) || (a->alpha != 0 && nrg_check_alpha(a->activation, a->alpha) != NRG_OK))
         return 0;
     const size_t each = a->rows * a->dim * element;
@@ -134,6 +136,76 @@ static inline int is_plain(size_t *bytes, const nrg_glu_args *a, int is_backward
            quick_apart(&other, &out, 0);
 }
 
+#ifndef NRG_NO_QUANTIZE
+/* A call with bytes instead of o: rows in planes, none of which are made one. */
+typedef struct quantized_call {
+    nrg_glu_job job;
+    nrg_quant_row to;
+    size_t stride[NRG_GLU_OPERANDS][NRG_LEVELS];
+    size_t count[NRG_LEVELS], together;
+    float *scales;
+    char *q;
+    nrg_dtype dtype;
+} quantized_call;
+
+static __attribute__((noinline)) nrg_status make_quantized(quantized_call *call, const nrg_glu_args *args, int ith, int nth)
+{
+    nrg_checked c;
+    const nrg_status status = nrg_check(&c, &nrg_call_glu_forward, (const void *const[]){args}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const nrg_glu_args *a = c.part[0];
+    const size_t together = nrg_quant_rows(a->format), n = nrg_all_rows(a->rows / together, a->rows2, a->rows3);
+    fill_job(&call->job, a, c.bytes, 0, 1);
+    call->job.begin = nrg_share(n, ith, nth) * together;
+    call->job.end = nrg_share(n, ith + 1, nth) * together;
+    call->job.o = NULL;
+    call->to = (nrg_quant_row){.format = a->format, .rounding = a->rounding};
+    memcpy(call->stride, c.stride, sizeof call->stride);
+    call->count[0] = a->rows;
+    call->count[1] = nrg_or_one(a->rows2);
+    call->count[2] = nrg_or_one(a->rows3);
+    call->together = together;
+    call->q = a->q;
+    call->scales = a->scales;
+    call->dtype = a->dtype;
+    if (a->x)
+        memcpy(call->stride[NRG_GLU_A], call->stride[NRG_GLU_X], sizeof call->stride[NRG_GLU_A]);
+    return NRG_OK;
+}
+
+static size_t row_offset(const quantized_call *c, int operand, const size_t index[NRG_LEVELS])
+{
+    return index[0] * c->stride[operand][0] + index[1] * c->stride[operand][1] + index[2] * c->stride[operand][2];
+}
+
+/* A call of the kernel for each row. */
+static __attribute__((noinline)) nrg_status forward_quantized(const nrg_glu_args *args, int ith, int nth)
+{
+    quantized_call c;
+    const nrg_status status = make_quantized(&c, args, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    nrg_glu_kernel *const kernel = NRG_ACTIVE_KERNEL(glu_quantized, c.dtype);
+    nrg_glu_job job = c.job;
+    job.quant = &c.to;
+    job.begin = 0;
+    job.end = args->dim;
+    for (size_t n = c.job.begin; n < c.job.end; n++) {
+        const size_t plane = n / c.count[0];
+        size_t index[NRG_LEVELS] = {n % c.count[0], plane % c.count[1], plane / c.count[1]};
+        job.a = c.job.a + row_offset(&c, NRG_GLU_A, index);
+        job.b = c.job.b ? c.job.b + row_offset(&c, NRG_GLU_B, index) : NULL;
+        c.to.scales = c.scales ? (float *)((char *)c.scales + row_offset(&c, NRG_GLU_SCALES, index)) : NULL;
+        c.to.row = index[0] % c.together;
+        index[0] /= c.together;
+        c.to.q = c.q + row_offset(&c, NRG_GLU_Q, index);
+        kernel(&job);
+    }
+    return NRG_OK;
+}
+#endif
+
 nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth)
 {
     nrg_glu_job job;
@@ -146,6 +218,10 @@ nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth)
             NRG_ACTIVE_KERNEL(glu, args->dtype)(&job);
         return NRG_OK;
     }
+#ifndef NRG_NO_QUANTIZE
+    if (args && args->size >= NRG_SIZE_UP_TO(nrg_glu_args, format) && args->format != NRG_QUANT_NONE)
+        return forward_quantized(args, ith, nth);
+#endif
     const nrg_status status = make_job(&job, &planes, &dtype, &nrg_call_glu_forward, args, ith, nth);
     if (status == NRG_OK && job.begin < job.end)
         run_planes(NRG_ACTIVE_KERNEL(glu, dtype), &job, &planes);

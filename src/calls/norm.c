@@ -140,7 +140,8 @@ static inline int has_plain_options(const nrg_norm_spec *s, const nrg_norm_args 
     if ((s->size != sizeof *s) | (a->size != sizeof *a))
         return 0;
     const int none = !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation | s->reserved | a->y_repeat |
-                       a->z_repeat | (uintptr_t)a->z | (uintptr_t)a->mean | (uintptr_t)a->rstd);
+                       a->z_repeat | (unsigned)a->format | (unsigned)a->rounding | (uintptr_t)a->q | (uintptr_t)a->scales |
+                       (uintptr_t)a->z | (uintptr_t)a->mean | (uintptr_t)a->rstd);
     const int numbers = ((unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & (s->eps >= 0) & (s->eps <= DBL_MAX) &
                         (fabs(s->c) <= (double)FLT_MAX) & (fabsf(s->weight_offset) <= FLT_MAX) & (s->groups <= 1);
     const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) & ((a->rows2 | a->rows3) <= 1);
@@ -162,7 +163,8 @@ static inline int is_usual(const nrg_norm_spec *s, const nrg_norm_args *a)
 
 /* ---- all other calls ---- */
 
-enum { X, Y, Z, O, R, TENSORS }; /* tensors of the planes */
+/* tensors of the planes; bytes and their scales are those of a whole call */
+enum { X, Y, Z, O, R, TENSORS, Q = TENSORS, SCALES };
 
 /* Which operands of a call they are: of nrg_norm_forward, nrg_norm_statistics and nrg_norm_elements. */
 static const unsigned char operands_of[][TENSORS] = {
@@ -202,9 +204,17 @@ static __attribute__((noinline)) void set_planes(nrg_planes *p, norm_call *call,
     planes_add(p, Z, a->z, row, c->stride[at[Z]]);
     planes_add(p, O, a->o, row, c->stride[at[O]]);
     planes_add(p, R, a->r, dim * (call->r_dtype == NRG_F32 ? 4 : 2), c->stride[at[R]]);
-    if (!a->mean && !a->rstd && call->part == NRG_NORM_WHOLE)
+    if (a->format) {
+        planes_add(p, Q, a->q, 0, c->stride[NRG_NORM_Q]);
+        planes_add(p, SCALES, a->scales, 0, c->stride[NRG_NORM_SCALES]);
+        /* rows that lie together have to stay those of a plane */
+        planes_drop(p, 0);
+        if (p->count[1] == 1)
+            planes_drop(p, 1);
+    } else if (!a->mean && !a->rstd && call->part == NRG_NORM_WHOLE)
         planes_sort(p, 0, O);
-    planes_fold(p, 0);
+    if (!a->format)
+        planes_fold(p, 0);
     call->x_stride = p->stride[X][0];
     call->y_stride = p->stride[Y][0];
     call->z_stride = p->stride[Z][0];
@@ -212,9 +222,26 @@ static __attribute__((noinline)) void set_planes(nrg_planes *p, norm_call *call,
     call->r_stride = p->stride[R][0];
 }
 
+/* Bytes instead of o; shares in rows that lie together. */
+static inline void set_quant(nrg_norm_job *job, nrg_norm_quant *quant, const nrg_norm_args *a, const nrg_checked *c, size_t rows,
+                             int ith, int nth)
+{
+    const size_t together = nrg_quant_rows(a->format);
+    job->o = NULL;
+    job->quant = quant;
+    *quant = (nrg_norm_quant){.q = a->q,
+                              .scales = (char *)a->scales,
+                              .q_stride = c->stride[NRG_NORM_Q][0],
+                              .scales_stride = c->stride[NRG_NORM_SCALES][0],
+                              .format = a->format,
+                              .rounding = a->rounding};
+    job->row_begin = nrg_share(rows / together, ith, nth) * together;
+    job->row_end = nrg_share(rows / together, ith + 1, nth) * together;
+}
+
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_planes *planes, nrg_dtype *dtype,
-                                                     enum nrg_norm_part part, const nrg_norm_spec *spec,
+static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_norm_quant *quant, nrg_planes *planes,
+                                                     nrg_dtype *dtype, enum nrg_norm_part part, const nrg_norm_spec *spec,
                                                      const nrg_norm_args *args, nrg_row_statistics *statistics, int ith, int nth)
 {
     nrg_checked c;
@@ -254,16 +281,20 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_plan
         job->gate = NRG_GATE_NONE;
         job->activation = NRG_ACT_IDENTITY;
     }
+    job->quant = NULL;
+    if (own.format)
+        set_quant(job, quant, &own, &c, call.rows, ith, nth);
     return NRG_OK;
 }
 
 /* A call for each plane of the share, in a job that is made anew for each: there is no room on the stack for two. */
-static void run_planes(nrg_norm_forward_kernel *norm, nrg_norm_job *job, const nrg_planes *p)
+static void run_planes(nrg_norm_forward_kernel *norm, nrg_norm_job *job, nrg_norm_quant *quant, const nrg_planes *p)
 {
     const char *const x = job->x, *const y = job->y, *const z = job->z;
     char *const o = job->o, *const r = job->r;
     float *const mean = job->mean, *const rstd = job->rstd;
     nrg_row_statistics *const statistics = job->statistics;
+    const nrg_norm_quant to = job->quant ? *job->quant : (nrg_norm_quant){.q = NULL};
     const size_t each = p->count[0] * job->groups, begin = job->row_begin, end = job->row_end;
     for (size_t plane = begin / each; plane * each < end; plane++) {
         const size_t first = plane * each;
@@ -271,6 +302,10 @@ static void run_planes(nrg_norm_forward_kernel *norm, nrg_norm_job *job, const n
         job->y = y ? y + planes_offset(p, Y, plane) : NULL;
         job->z = z ? z + planes_offset(p, Z, plane) : NULL;
         job->o = o ? o + planes_offset(p, O, plane) : NULL;
+        if (job->quant) {
+            quant->q = to.q + planes_offset(p, Q, plane);
+            quant->scales = to.scales ? to.scales + planes_offset(p, SCALES, plane) : NULL;
+        }
         job->r = r ? r + planes_offset(p, R, plane) : NULL;
         job->mean = mean ? mean + first : NULL;
         job->rstd = rstd ? rstd + first : NULL;
@@ -285,16 +320,23 @@ static __attribute__((noinline)) nrg_status forward(enum nrg_norm_part part, con
                                                     nrg_row_statistics *statistics, int ith, int nth)
 {
     nrg_norm_job job;
+    nrg_norm_quant quant;
     nrg_planes planes;
     nrg_dtype dtype;
-    const nrg_status status = make_job(&job, &planes, &dtype, part, spec, args, statistics, ith, nth);
+    const nrg_status status = make_job(&job, &quant, &planes, &dtype, part, spec, args, statistics, ith, nth);
     if (status != NRG_OK || job.row_begin == job.row_end)
         return status;
+#ifdef NRG_NO_QUANTIZE
     nrg_norm_forward_kernel *const norm = NRG_ACTIVE_KERNEL(norm_forward, dtype);
+#else
+    /* kernels of one type */
+    nrg_norm_forward_kernel *const norm =
+        job.quant ? NRG_ACTIVE_KERNEL(norm_quantized, dtype) : NRG_ACTIVE_KERNEL(norm_forward, dtype);
+#endif
     if (planes_are_one(&planes))
         norm(&job);
     else
-        run_planes(norm, &job, &planes);
+        run_planes(norm, &job, &quant, &planes);
     return NRG_OK;
 }
 
@@ -333,9 +375,10 @@ static nrg_status ask(enum nrg_norm_part part, const nrg_norm_spec *spec, const 
                       nrg_row_statistics *statistics)
 {
     nrg_norm_job job;
+    nrg_norm_quant quant;
     nrg_planes planes;
     nrg_dtype dtype;
-    return make_job(&job, &planes, &dtype, part, spec, args, statistics, 0, 1);
+    return make_job(&job, &quant, &planes, &dtype, part, spec, args, statistics, 0, 1);
 }
 
 nrg_status nrg_norm_forward_check(const nrg_norm_spec *spec, const nrg_norm_args *args)

@@ -26,8 +26,9 @@ typedef struct nrg_glu_job {
     size_t begin, end;
     int stream;
     nrg_activation activation;
-    float alpha;           /* as above */
-    float limit, b_offset; /* infinite and -0 where there is none */
+    float alpha;                       /* as above */
+    float limit, b_offset;             /* infinite and -0 where there is none */
+    const struct nrg_quant_row *quant; /* glu_quantized: where the elements go, which are a row */
 } nrg_glu_job;
 
 /* α where a call names none: CLIP's and ggml's, and torch's. */

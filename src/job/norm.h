@@ -40,14 +40,23 @@ enum nrg_norm_way {
     NRG_NORM_DOUBLE   /* in double */
 };
 
+/* Where norm_quantized puts rows, so many of which lie together (nrg_quant_rows); bytes from group to group, from row to row. */
+typedef struct nrg_norm_quant {
+    char *q, *scales; /* scales: NULL where blocks have theirs */
+    size_t q_stride, scales_stride;
+    nrg_quant_format format;
+    nrg_quant_rounding rounding;
+} nrg_norm_quant;
+
 /* A share of rows for norm_forward. Everything in it has been checked; strides are the real ones, in bytes.
  *
  * With groups > 1 a row of the job is one group of a row of the tensor: row n is group n mod groups of row n / groups. */
 typedef struct nrg_norm_job {
-    const char *x, *y; /* y: NULL where absent */
-    const char *z;     /* NULL without a gate */
-    const char *w, *b; /* NULL where absent */
-    char *o, *r;       /* r: NULL where not asked for */
+    const char *x, *y;           /* y: NULL where absent */
+    const char *z;               /* NULL without a gate */
+    const char *w, *b;           /* NULL where absent */
+    char *o, *r;                 /* r: NULL where not asked for */
+    const nrg_norm_quant *quant; /* of norm_quantized, which has no o; norm_forward does not look at it */
     float *mean, *rstd;
     nrg_row_statistics *statistics; /* output of NRG_NORM_SUMS, or NULL; input of NRG_NORM_APPLY; else NULL */
     size_t x_stride, y_stride, z_stride, o_stride, r_stride;

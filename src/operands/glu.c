@@ -4,8 +4,10 @@
 #include "glu.h"
 #include "activation.h"
 
+#include "quantize.h"
+
 /* numbers */
-enum { DIM = 1, PAIRS, ROWS, ROWS2, ROWS3 };
+enum { DIM = 1, PAIRS, ROWS, ROWS2, ROWS3, Q_BYTES, Q_ROWS, Q_SCALES };
 
 static nrg_status measure(const nrg_glu_args *args, nrg_sizes *s)
 {
@@ -23,6 +25,33 @@ static nrg_status measure(const nrg_glu_args *args, nrg_sizes *s)
     return nrg_product(args->dim, 2, &s->n[PAIRS]) ? status : NRG_ERR_OVERFLOW;
 }
 
+/* Bytes instead of o. */
+static nrg_status measure_quant(const nrg_glu_args *args, nrg_sizes *s)
+{
+    nrg_quant_sizes q;
+    if (args->format == NRG_QUANT_NONE) {
+        s->refused |= NRG_BIT(NRG_GLU_Q) | NRG_BIT(NRG_GLU_SCALES);
+        return NRG_OK;
+    }
+    const nrg_status status = nrg_measure_quant(args->format, args->dim, args->rows, &q);
+    if (status != NRG_OK)
+        return status;
+    s->n[Q_BYTES] = q.bytes;
+    s->n[Q_ROWS] = q.rows;
+    s->n[Q_SCALES] = q.scales;
+    s->ignored |= NRG_BIT(NRG_GLU_O);
+    s->needed |= NRG_BIT(NRG_GLU_Q);
+    if (nrg_quant_has_scales(args->format))
+        s->needed |= NRG_BIT(NRG_GLU_SCALES);
+    else
+        s->refused |= NRG_BIT(NRG_GLU_SCALES);
+#ifdef NRG_NO_QUANTIZE
+    return NRG_ERR_COMBINATION;
+#else
+    return NRG_OK;
+#endif
+}
+
 static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
 {
     const nrg_glu_args *args = part[0];
@@ -30,7 +59,9 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
     const uint32_t two = NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B), one = NRG_BIT(NRG_GLU_X);
     s->refused = args->x ? two : one;
     s->needed = args->x ? one : two;
-    return status == NRG_OK && (args->d_o || args->da || args->db || args->dx) ? NRG_ERR_COMBINATION : status;
+    if (status != NRG_OK)
+        return status;
+    return args->d_o || args->da || args->db || args->dx ? NRG_ERR_COMBINATION : measure_quant(args, s);
 }
 
 static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
@@ -42,19 +73,26 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
     const uint32_t one = NRG_BIT(NRG_GLU_BACKWARD_X) | NRG_BIT(NRG_GLU_BACKWARD_DX);
     s->refused = args->x ? two : one;
     s->needed = args->x ? one : two;
-    return status == NRG_OK && args->o ? NRG_ERR_COMBINATION : status;
+    return status == NRG_OK && (args->o || args->format || args->q || args->scales) ? NRG_ERR_COMBINATION : status;
 }
 
 static const nrg_part parts[] = {{.size = sizeof(nrg_glu_args), .least = NRG_SIZE_UP_TO(nrg_glu_args, dx_stride3)}};
 
-static const nrg_range ranges[] = {NRG_DTYPE_RANGE(0, nrg_glu_args, dtype),
-                                   NRG_ENUM_RANGE(0, nrg_glu_args, activation, NRG_ACTIVATION_COUNT - 1)};
+static const nrg_range ranges[] = {
+    NRG_DTYPE_RANGE(0, nrg_glu_args, dtype), NRG_ENUM_RANGE(0, nrg_glu_args, activation, NRG_ACTIVATION_COUNT - 1),
+    NRG_ENUM_RANGE(0, nrg_glu_args, format, NRG_QUANT_INT8_128), NRG_ENUM_RANGE(0, nrg_glu_args, rounding, NRG_QUANT_AWAY),
+    NRG_RESERVED_RANGE(0, nrg_glu_args, reserved)};
 
 #define TENSOR(role, field, count_)                                                                                              \
 #field, role, NRG_ELEMENT_CHOSEN, .at = NRG_AT(nrg_glu_args, field), .dim = (count_), .has_planes = 1,                       \
                                       .level = {{.stride = NRG_AT(nrg_glu_args, field##_stride), .count = ROWS },                \
                                                {.stride = NRG_AT(nrg_glu_args, field##_stride2), .count = ROWS2 },               \
                                                {.stride = NRG_AT(nrg_glu_args, field##_stride3), .count = ROWS3 } }
+#define QUANT(element, field, dim_, rows_)                                                                                       \
+#field, NRG_OUT, element, .at = NRG_AT(nrg_glu_args, field), .dim = (dim_), .has_planes = 1, .may_be_absent = 1,             \
+                              .level = {{.stride = NRG_AT(nrg_glu_args, field##_stride), .count = (rows_) },                     \
+                                       {.stride = NRG_AT(nrg_glu_args, field##_stride2), .count = ROWS2 },                       \
+                                       {.stride = NRG_AT(nrg_glu_args, field##_stride3), .count = ROWS3 } }
 #define OPTIONAL(role, field, count_) TENSOR(role, field, count_), .may_be_absent = 1
 #define CALL(call_operands, call_measure)                                                                                        \
     .parts = parts, .part_count = NRG_COUNT(parts), .operands = (call_operands), .operand_count = NRG_COUNT(call_operands),      \
@@ -65,6 +103,8 @@ static const nrg_operand forward_operands[NRG_GLU_OPERANDS] = {
     [NRG_GLU_B] = {OPTIONAL(NRG_IN, b, DIM)},
     [NRG_GLU_X] = {OPTIONAL(NRG_IN, x, PAIRS)},
     [NRG_GLU_O] = {TENSOR(NRG_OUT, o, DIM), .over = NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B)},
+    [NRG_GLU_Q] = {QUANT(NRG_ELEMENT_BYTE, q, Q_BYTES, Q_ROWS)},
+    [NRG_GLU_SCALES] = {QUANT(NRG_ELEMENT_F32, scales, Q_SCALES, ROWS)},
 };
 
 const nrg_call nrg_call_glu_forward = {CALL(forward_operands, measure_forward)};

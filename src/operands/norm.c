@@ -3,11 +3,13 @@
  * SPDX-License-Identifier: MIT */
 #include "norm.h"
 
+#include "quantize.h"
+
 #include <float.h>
 #include <math.h>
 
 /* numbers */
-enum { ROWS = 1, ROWS2, ROWS3, DIM, W_DIM, STATISTICS, SUMS, SPACE = NRG_NORM_BACKWARD_SPACE, RECORD };
+enum { ROWS = 1, ROWS2, ROWS3, DIM, W_DIM, STATISTICS, SUMS, SPACE = NRG_NORM_BACKWARD_SPACE, RECORD, Q_BYTES, Q_ROWS, Q_SCALES };
 
 nrg_status nrg_norm_measure_spec(const nrg_norm_spec *s, nrg_dtype type[NRG_TYPES])
 {
@@ -52,9 +54,38 @@ static inline nrg_status measure_rows(nrg_sizes *s, const nrg_norm_spec *spec, s
     return fits ? NRG_OK : NRG_ERR_OVERFLOW;
 }
 
-static const nrg_range ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC)};
-
 /* ---- forward ---- */
+
+static const nrg_range ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC),
+                                   NRG_ENUM_RANGE(NRG_NORM_ARGS, nrg_norm_args, format, NRG_QUANT_INT8_128),
+                                   NRG_ENUM_RANGE(NRG_NORM_ARGS, nrg_norm_args, rounding, NRG_QUANT_AWAY)};
+
+/* Bytes instead of o. Rows are quantized whole: a group's part of one would have to be whole blocks. */
+static nrg_status measure_quant(nrg_sizes *s, const nrg_norm_spec *spec, const nrg_norm_args *args)
+{
+    nrg_quant_sizes q;
+    if (args->format == NRG_QUANT_NONE) {
+        s->refused |= NRG_BIT(NRG_NORM_Q) | NRG_BIT(NRG_NORM_SCALES);
+        return NRG_OK;
+    }
+    const nrg_status status = nrg_measure_quant(args->format, spec->dim, args->rows, &q);
+    if (status != NRG_OK)
+        return status;
+    s->n[Q_BYTES] = q.bytes;
+    s->n[Q_ROWS] = q.rows;
+    s->n[Q_SCALES] = q.scales;
+    s->ignored |= NRG_BIT(NRG_NORM_O);
+    s->needed |= NRG_BIT(NRG_NORM_Q);
+    if (nrg_quant_has_scales(args->format))
+        s->needed |= NRG_BIT(NRG_NORM_SCALES);
+    else
+        s->refused |= NRG_BIT(NRG_NORM_SCALES);
+#ifdef NRG_NO_QUANTIZE
+    return NRG_ERR_COMBINATION;
+#else
+    return spec->groups > 1 ? NRG_ERR_COMBINATION : NRG_OK;
+#endif
+}
 
 static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
 {
@@ -74,7 +105,7 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
         s->needed |= NRG_BIT(NRG_NORM_Z);
     else
         s->refused |= NRG_BIT(NRG_NORM_Z);
-    return NRG_OK;
+    return measure_quant(s, spec, args);
 }
 
 static const nrg_part forward_parts[] = {NRG_NORM_SPEC_PART, NRG_NORM_ARGS_PART};
@@ -87,6 +118,12 @@ static const nrg_part forward_parts[] = {NRG_NORM_SPEC_PART, NRG_NORM_ARGS_PART}
               {.stride = NRG_AT(args_type, field##_stride3), .count = ROWS3}}
 #define REPEATS(field, args_type) .repeat = NRG_AT(args_type, field##_repeat)
 #define LINE(field, args_type, number) .part = NRG_NORM_ARGS, .at = NRG_AT(args_type, field), .dim = (number)
+
+#define QUANT(field, dim_, rows_)                                                                                                \
+    .part = NRG_NORM_ARGS, .at = NRG_AT(nrg_norm_args, field), .dim = (dim_), .has_planes = 1,                                   \
+    .level = {{.stride = NRG_AT(nrg_norm_args, field##_stride), .count = (rows_)},                                               \
+              {.stride = NRG_AT(nrg_norm_args, field##_stride2), .count = ROWS2},                                                \
+              {.stride = NRG_AT(nrg_norm_args, field##_stride3), .count = ROWS3}}
 
 static const nrg_operand forward_operands[NRG_NORM_OPERANDS] = {
     [NRG_NORM_X] = {"x", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), TENSOR(x, nrg_norm_args)},
@@ -102,6 +139,8 @@ static const nrg_operand forward_operands[NRG_NORM_OPERANDS] = {
                     .over = NRG_BIT(NRG_NORM_X) | NRG_BIT(NRG_NORM_Y)},
     [NRG_NORM_MEAN] = {"mean", NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, LINE(mean, nrg_norm_args, STATISTICS)},
     [NRG_NORM_RSTD] = {"rstd", NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, LINE(rstd, nrg_norm_args, STATISTICS)},
+    [NRG_NORM_Q] = {"q", NRG_OUT, NRG_ELEMENT_BYTE, .may_be_absent = 1, QUANT(q, Q_BYTES, Q_ROWS)},
+    [NRG_NORM_SCALES] = {"scales", NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, QUANT(scales, Q_SCALES, ROWS)},
 };
 
 const nrg_call nrg_call_norm_forward = {
@@ -123,8 +162,11 @@ static nrg_status measure_part(const void *const *part, nrg_sizes *s)
     size_t rows;
     const nrg_status status = nrg_norm_measure_spec(spec, s->type);
     s->n[RECORD] = sizeof(nrg_row_statistics) / sizeof(double);
-    return status == NRG_OK ? measure_rows(s, spec, args->rows, args->rows2, args->rows3, args->y_repeat | args->z_repeat, &rows)
-                            : status;
+    if (status != NRG_OK)
+        return status;
+    if (args->format || args->q || args->scales)
+        return NRG_ERR_COMBINATION;
+    return measure_rows(s, spec, args->rows, args->rows2, args->rows3, args->y_repeat | args->z_repeat, &rows);
 }
 
 static nrg_status measure_statistics(const void *const *part, nrg_sizes *s)

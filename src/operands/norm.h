@@ -21,6 +21,8 @@ enum {
     NRG_NORM_R,
     NRG_NORM_MEAN,
     NRG_NORM_RSTD,
+    NRG_NORM_Q,
+    NRG_NORM_SCALES,
     NRG_NORM_OPERANDS
 };
 extern const nrg_call nrg_call_norm_forward;

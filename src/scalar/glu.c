@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include "../job/quantize.h"
 #include "activation.h"
 #include "element.h"
 
@@ -32,6 +33,29 @@ static void forward(const nrg_glu_job *job, nrg_dtype dtype)
 }
 
 SCALAR_KERNELS(glu, glu, forward)
+
+#ifndef NRG_NO_QUANTIZE
+/* Elements of a row, in parts that are blocks of any format; with a scale for all of them, their largest magnitude first. */
+static void quantized(const nrg_glu_job *job, nrg_dtype dtype)
+{
+    enum { PART = 256 };
+    float part[PART], amax = 0;
+    for (int pass = nrg_quant_block(job->quant->format) ? 1 : 0; pass < 2; pass++)
+        for (size_t i = 0, n; i < job->end; i += n) {
+            n = job->end - i < PART ? job->end - i : PART;
+            for (size_t j = 0; j < n; j++) {
+                const inputs in = inputs_of(job, i + j, dtype);
+                part[j] = nrg_scalar_activate_one(job->activation, job->alpha, in.a, NULL) * in.b;
+            }
+            if (pass == 0)
+                amax = nrg_scalar_amax(part, n, amax);
+            else
+                nrg_scalar_quantize_floats(job->quant, part, i, n, amax);
+        }
+}
+
+SCALAR_KERNELS(glu_quantized, glu, quantized)
+#endif
 
 #ifndef NRG_NO_BACKWARD
 static void backward(const nrg_glu_job *job, nrg_dtype dtype)

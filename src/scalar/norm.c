@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "../job/norm.h"
+#include "../job/quantize.h"
 #include "activation.h"
 #include "element.h"
 #include "norm_fast.h"
@@ -16,7 +17,8 @@ typedef struct norm_row {
     const nrg_norm_job *job;
     nrg_dtype dtype, y_dtype, r_dtype, w_dtype, o_dtype;
     const char *x, *y, *z, *w, *b;
-    const char *r; /* where r has been stored, which may be x's or y's place; NULL: nowhere */
+    const char *r;               /* where r has been stored, which may be x's or y's place; NULL: nowhere */
+    struct quantized *quantized; /* NULL: o is a row of floats */
 } norm_row;
 
 /* Element i of r = x + y, rounded to r's dtype. */
@@ -126,6 +128,30 @@ static float fallback_element(const norm_row *row, size_t i, float p, double pil
     return (float)(difference * factor);
 }
 
+#ifndef NRG_NO_QUANTIZE
+/* Outputs in f32, up to a block of any format at once, on their way to bytes; or, with a scale a row, to its largest magnitude
+ * first. */
+enum { QUANTIZED_PART = 256 };
+
+typedef struct quantized {
+    nrg_quant_row to;
+    float part[QUANTIZED_PART], amax;
+    int finding;
+} quantized;
+
+static void put_quantized(quantized *q, size_t i, size_t dim, float out)
+{
+    const size_t at = i % QUANTIZED_PART;
+    q->part[at] = out;
+    if (at + 1 < QUANTIZED_PART && i + 1 < dim)
+        return;
+    if (q->finding)
+        q->amax = nrg_scalar_amax(q->part, at + 1, q->amax);
+    else
+        nrg_scalar_quantize_floats(&q->to, q->part, i - at, at + 1, q->amax);
+}
+#endif
+
 /* What follows the norm, and the store. */
 static void finish(const norm_row *row, char *o, size_t i, float out)
 {
@@ -138,6 +164,12 @@ static void finish(const norm_row *row, char *o, size_t i, float out)
         out = activate(job->activation, out);
     if (job->after)
         out += load(row->y, i, row->y_dtype);
+#ifndef NRG_NO_QUANTIZE
+    if (row->quantized) {
+        put_quantized(row->quantized, i, job->dim, out);
+        return;
+    }
+#endif
     store(o, i, row->o_dtype, out);
 }
 
@@ -148,7 +180,7 @@ static enum nrg_norm_way apply_exact(const norm_row *row, char *o, const statist
     int plain = fabs(mean) * inverse <= 0.5 && fabs(factor) >= 0x1p-40 && fabs(factor) <= 0x1p40 &&
                 (square == 0 || (square >= 0x1p-80 && square <= 0x1p80));
     float hi = (float)factor, lo = (float)(factor - (double)hi), minus_mean = (float)(-mean * factor);
-    for (size_t i = 0; i < job->dim && o; i++) {
+    for (size_t i = 0; i < job->dim && (o || row->quantized); i++) {
         float p = input(row, i);
         float out =
             plain ? plain_element(row, i, p, hi, lo, minus_mean) : fallback_element(row, i, p, stat->pilot, stat->offset, factor);
@@ -161,7 +193,7 @@ static enum nrg_norm_way apply_exact(const norm_row *row, char *o, const statist
 static void apply_fast(const norm_row *row, char *o, const fast_statistics *stat)
 {
     const nrg_norm_formula *f = &row->job->formula;
-    for (size_t i = 0; i < row->job->dim && o; i++) {
+    for (size_t i = 0; i < row->job->dim && (o || row->quantized); i++) {
         float p = input(row, i), out = f->centred ? fmaf(p - stat->centre, stat->factor, stat->shift) : p * stat->factor;
         if (row->w) {
             float w = load(row->w, i, row->w_dtype);
@@ -210,12 +242,37 @@ static void apply_given(const norm_row *row, char *o, const nrg_row_statistics *
     }
 }
 
+#ifndef NRG_NO_QUANTIZE
+static void begin_quantized(quantized *q, const nrg_norm_quant *to, size_t n)
+{
+    const size_t together = nrg_quant_rows(to->format);
+    q->to = (nrg_quant_row){.q = to->q + n / together * to->q_stride,
+                            .scales = to->scales ? (float *)(to->scales + n * to->scales_stride) : NULL,
+                            .row = n % together,
+                            .format = to->format,
+                            .rounding = to->rounding};
+    q->amax = 0;
+    q->finding = nrg_quant_block(to->format) == 0;
+}
+
+/* After a row: whether only its largest magnitude is known, and the bytes come now. */
+static int is_to_be_applied_again(quantized *q)
+{
+    const int again = q && q->finding;
+    if (again)
+        q->finding = 0;
+    return again;
+}
+#else
+static int is_to_be_applied_again(const struct quantized *q) { return q != NULL; }
+#endif
+
 static float fast_input(const void *row, size_t i) { return input(row, i); }
 
-static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
+static void norm_rows(const nrg_norm_job *job, nrg_dtype dtype, struct quantized *to)
 {
     const size_t groups = job->groups, dim = job->dim;
-    norm_row row = {.job = job, .dtype = dtype};
+    norm_row row = {.job = job, .dtype = dtype, .quantized = to};
     row.y_dtype = job->y_f32 ? NRG_F32 : dtype;
     row.r_dtype = job->r_f32 ? NRG_F32 : dtype;
     row.w_dtype = job->w_f32 ? NRG_F32 : dtype;
@@ -236,6 +293,10 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
             row.r = r;
         }
         char *o = group_into(job->o, job->o_stride, row.o_dtype, n, groups, dim);
+#ifndef NRG_NO_QUANTIZE
+        if (to)
+            begin_quantized(to, job->quant, n);
+#endif
         fast_statistics fast = {0};
         const int is_fast = !nrg_norm_is_exact(&job->formula, dtype);
         if (job->part == NRG_NORM_APPLY) {
@@ -246,13 +307,17 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
             fast = fast_statistics_of(&job->formula, fast_input, &row, dim);
         double mean = fast.mean, inverse = fast.inverse;
         nrg_row_statistics all = {fast.pilot, fast.offset, fast.variance, inverse, NRG_NORM_FAST};
-        if (fast.serve)
+        if (fast.serve) {
             apply_fast(&row, o, &fast);
-        else {
+            if (is_to_be_applied_again(to))
+                apply_fast(&row, o, &fast);
+        } else {
             statistics stat = row_statistics(&row);
             mean = stat.pilot + stat.offset;
             inverse = inverse_divisor(&job->formula, stat.variance);
             const enum nrg_norm_way way = apply_exact(&row, o, &stat, inverse);
+            if (is_to_be_applied_again(to))
+                apply_exact(&row, o, &stat, inverse);
             all = (nrg_row_statistics){stat.pilot, stat.offset, stat.variance, inverse, way};
         }
         if (job->mean)
@@ -264,4 +329,16 @@ static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype)
     }
 }
 
+static void norm_forward(const nrg_norm_job *job, nrg_dtype dtype) { norm_rows(job, dtype, NULL); }
+
 SCALAR_KERNELS(norm_forward, norm, norm_forward)
+
+#ifndef NRG_NO_QUANTIZE
+static void norm_quantized(const nrg_norm_job *job, nrg_dtype dtype)
+{
+    quantized q;
+    norm_rows(job, dtype, &q);
+}
+
+SCALAR_KERNELS(norm_quantized, norm, norm_quantized)
+#endif

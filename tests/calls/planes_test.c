@@ -331,7 +331,7 @@ static uint32_t draw_forward(void *const *part, nrg_dtype dtype, uint64_t *rando
     nrg_norm_spec *spec = part[SPEC];
     *spec = draw_norm(dtype, random);
     *(nrg_norm_args *)part[ARGS] = nrg_norm_args_init(0, NULL, NULL);
-    uint32_t there = (uint32_t)test_draw(random, (size_t)1 << NRG_NORM_OPERANDS);
+    uint32_t there = (uint32_t)test_draw(random, (size_t)1 << NRG_NORM_Q); /* none of the bytes instead of o */
     if (test_draw(random, 2))
         there &= ~(NRG_BIT(NRG_NORM_MEAN) | NRG_BIT(NRG_NORM_RSTD));
     if (spec->residual_mode == NRG_RESIDUAL_AFTER)

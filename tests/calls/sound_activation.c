@@ -78,6 +78,8 @@ static const sound_wrong wrong_rows_back[] = {ROWS_U64(dim, 0, NRG_ERR_DIM), ROW
 
 /* ---- gated linear units: a matrix of pairs, and two tensors of four dimensions ---- */
 
+enum { GLU_BYTES = 2, GLU_VARIANTS };
+
 static uint32_t set_up_glu(void *const *part, int variant)
 {
     nrg_glu_args *args = part[ARGS];
@@ -92,8 +94,14 @@ static uint32_t set_up_glu(void *const *part, int variant)
 static uint32_t set_up_glu_forward(void *const *part, int variant)
 {
     set_up_glu(part, variant);
-    return variant ? NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B) : NRG_BIT(NRG_GLU_X);
+    if (variant == GLU_BYTES)
+        ((nrg_glu_args *)part[ARGS])->format = NRG_QUANT_INT8_32;
+    return (variant ? NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B) : NRG_BIT(NRG_GLU_X)) |
+           (variant == GLU_BYTES ? NRG_BIT(NRG_GLU_Q) | NRG_BIT(NRG_GLU_SCALES) : 0);
 }
+
+/* With a format o is not looked at. */
+static uint32_t spares_glu(void *const *part) { return ((const nrg_glu_args *)part[ARGS])->format ? NRG_BIT(NRG_GLU_O) : 0; }
 
 static nrg_status run_glu(void *const *part, int ith, int nth) { return nrg_glu_forward(part[ARGS], ith, nth); }
 static nrg_status ask_glu(void *const *part) { return nrg_glu_forward_check(part[ARGS]); }
@@ -115,7 +123,16 @@ static const sound_wrong wrong_glu[] = {GLU_OPTIONS,
                                         WRONG_VARIANT(1),
                                         GLU_U64(x, 64, NRG_ERR_COMBINATION),
                                         WRONG_NULL(ARGS, nrg_glu_args, a),
-                                        WRONG_NULL(ARGS, nrg_glu_args, b)};
+                                        WRONG_NULL(ARGS, nrg_glu_args, b),
+                                        WRONG_VARIANT(GLU_BYTES),
+                                        WRONG_NULL(ARGS, nrg_glu_args, q),
+                                        WRONG_NULL(ARGS, nrg_glu_args, scales),
+                                        GLU_U64(o, 3, NRG_OK),
+                                        WRONG_U32(ARGS, nrg_glu_args, rounding, NRG_QUANT_AWAY, NRG_OK),
+                                        WRONG_U32(ARGS, nrg_glu_args, format, NRG_QUANT_NONE, NRG_ERR_COMBINATION),
+                                        WRONG_U32(ARGS, nrg_glu_args, format, NRG_QUANT_Q8_0, NRG_ERR_DIM),
+                                        WRONG_STRIDE(ARGS, nrg_glu_args, q_stride),
+                                        WRONG_STRIDE(ARGS, nrg_glu_args, scales_stride2)};
 
 static uint32_t set_up_glu_backward(void *const *part, int variant)
 {
@@ -130,6 +147,7 @@ static nrg_status ask_glu_back(void *const *part) { return nrg_glu_backward_chec
 
 static const sound_wrong wrong_glu_back[] = {GLU_OPTIONS,
                                              GLU_U64(o, 64, NRG_ERR_COMBINATION),
+                                             GLU_U64(q, 64, NRG_ERR_COMBINATION),
                                              GLU_U64(da, 64, NRG_ERR_COMBINATION),
                                              GLU_U64(db, 64, NRG_ERR_COMBINATION),
                                              WRONG_NULL(ARGS, nrg_glu_args, dx),
@@ -158,8 +176,9 @@ static const sound_call calls[] = {
     {&nrg_call_activation_rows_backward, "activation.h", "nrg_activation_rows_backward", 1, 2, set_up_rows, NULL, run_rows_back,
      ask_rows_back, .wrong = wrong_rows_back, .wrong_count = NRG_COUNT(wrong_rows_back), .sizes = rows_sizes,
      .size_count = NRG_COUNT(rows_sizes)},
-    {&nrg_call_glu_forward, "glu.h", "nrg_glu_forward", 1, 2, set_up_glu_forward, NULL, run_glu, ask_glu, .wrong = wrong_glu,
-     .wrong_count = NRG_COUNT(wrong_glu), .sizes = glu_sizes, .size_count = NRG_COUNT(glu_sizes)},
+    {&nrg_call_glu_forward, "glu.h", "nrg_glu_forward", 1, GLU_VARIANTS, set_up_glu_forward, NULL, run_glu, ask_glu,
+     .spares = spares_glu, .wrong = wrong_glu, .wrong_count = NRG_COUNT(wrong_glu), .sizes = glu_sizes,
+     .size_count = NRG_COUNT(glu_sizes)},
     {&nrg_call_glu_backward, "glu.h", "nrg_glu_backward", 1, 2, set_up_glu_backward, NULL, run_glu_back, ask_glu_back,
      .wrong = wrong_glu_back, .wrong_count = NRG_COUNT(wrong_glu_back), .sizes = glu_sizes, .size_count = NRG_COUNT(glu_sizes)},
 };

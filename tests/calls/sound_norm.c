@@ -6,8 +6,8 @@
 enum { SPEC = NRG_NORM_SPEC, ARGS = NRG_NORM_ARGS, ROWS = 5, DIM = 12 };
 
 /* Plain; residual and statistics; gated groups of 16 bits; the residual after; wider dtypes beside 16 bits; one row; four
- * dimensions; the same where y and z repeat, groups that share w and b. */
-enum { PLAIN, RESIDUAL, GATED, AFTER, WIDE, ROW, PLANES, REPEATED, VARIANTS };
+ * dimensions; the same where y and z repeat, groups that share w and b; forward, bytes and scales instead of o. */
+enum { PLAIN, RESIDUAL, GATED, AFTER, WIDE, ROW, PLANES, REPEATED, VARIANTS, BYTES = VARIANTS, FORWARD_VARIANTS };
 
 /* What forward and backward take alike, in a plain call. */
 #define WRONG_PLAIN(type)                                                                                                        \
@@ -31,6 +31,16 @@ static const sound_wrong wrong_forward[] = {
     WRONG_U64(ARGS, nrg_norm_args, z_stride2, 2, NRG_ERR_STRIDE),
     WRONG_U32(ARGS, nrg_norm_args, y_repeat, 8, NRG_ERR_ENUM),
     WRONG_U32(ARGS, nrg_norm_args, y_repeat, 7, NRG_OK),
+    WRONG_VARIANT(BYTES),
+    WRONG_NULL(ARGS, nrg_norm_args, q),
+    WRONG_NULL(ARGS, nrg_norm_args, scales),
+    WRONG_U64(ARGS, nrg_norm_args, o, 3, NRG_OK),
+    WRONG_U64(SPEC, nrg_norm_spec, groups, 3, NRG_ERR_COMBINATION),
+    WRONG_U32(ARGS, nrg_norm_args, rounding, NRG_QUANT_AWAY, NRG_OK),
+    WRONG_U32(ARGS, nrg_norm_args, format, NRG_QUANT_NONE, NRG_ERR_COMBINATION),
+    WRONG_U32(ARGS, nrg_norm_args, format, NRG_QUANT_Q8_0, NRG_ERR_DIM),
+    WRONG_STRIDE(ARGS, nrg_norm_args, q_stride),
+    WRONG_STRIDE(ARGS, nrg_norm_args, scales_stride),
 };
 
 /* 3: a pointer that nobody may look at. */
@@ -132,6 +142,9 @@ static uint32_t set_up_forward(void *const *part, int variant)
     const uint32_t weights = NRG_BIT(NRG_NORM_W) | NRG_BIT(NRG_NORM_B), residual = NRG_BIT(NRG_NORM_Y) | NRG_BIT(NRG_NORM_R),
                    statistics = NRG_BIT(NRG_NORM_MEAN) | NRG_BIT(NRG_NORM_RSTD);
     switch (variant) {
+    case BYTES:
+        ((nrg_norm_args *)part[ARGS])->format = NRG_QUANT_INT8_32;
+        return weights | residual | statistics | NRG_BIT(NRG_NORM_Q) | NRG_BIT(NRG_NORM_SCALES);
     case PLAIN:
         return NRG_BIT(NRG_NORM_W);
     case GATED:
@@ -142,6 +155,12 @@ static uint32_t set_up_forward(void *const *part, int variant)
     default:
         return weights | residual | statistics;
     }
+}
+
+/* With a format o is not looked at. */
+static uint32_t spares_forward(void *const *part)
+{
+    return ((const nrg_norm_args *)part[ARGS])->format ? NRG_BIT(NRG_NORM_O) : 0;
 }
 
 static nrg_status run_forward(void *const *part, int ith, int nth) { return nrg_norm_forward(part[SPEC], part[ARGS], ith, nth); }
@@ -158,6 +177,7 @@ static const sound_wrong wrong_statistics[] = {
     WRONG_U64(ARGS, nrg_norm_args, w, 3, NRG_OK),
     WRONG_U64(ARGS, nrg_norm_args, b, 3, NRG_OK),
     WRONG_U64(ARGS, nrg_norm_args, o, 3, NRG_OK),
+    WRONG_U32(ARGS, nrg_norm_args, format, NRG_QUANT_INT8_32, NRG_ERR_COMBINATION),
     WITH_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_POST),
     WRONG_U64(ARGS, nrg_norm_args, z, 3, NRG_OK),
     WITH_U32(SPEC, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER),
@@ -175,6 +195,7 @@ static const sound_wrong wrong_elements[] = {
     WRONG_U64(ARGS, nrg_norm_args, x, 0, NRG_ERR_NULL),
     WRONG_U64(ARGS, nrg_norm_args, mean, 3, NRG_OK),
     WRONG_U64(ARGS, nrg_norm_args, rstd, 3, NRG_OK),
+    WRONG_U64(ARGS, nrg_norm_args, q, 64, NRG_ERR_COMBINATION),
     WRONG_VARIANT(RESIDUAL),
     WITH_U64(ARGS, nrg_norm_args, x, 3),
     WITH_U64(ARGS, nrg_norm_args, x_stride, 1),
@@ -315,8 +336,8 @@ static uint32_t spared_by_reduce(void *const *part)
 #define WRONG(options) .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = sizes, .size_count = NRG_COUNT(sizes)
 
 static const sound_call calls[] = {
-    {&nrg_call_norm_forward, "norm.h", "nrg_norm_forward", 1, VARIANTS, set_up_forward, NULL, run_forward, ask_forward,
-     .wrong = wrong_forward, .wrong_count = NRG_COUNT(wrong_forward), .sizes = forward_sizes,
+    {&nrg_call_norm_forward, "norm.h", "nrg_norm_forward", 1, FORWARD_VARIANTS, set_up_forward, NULL, run_forward, ask_forward,
+     .spares = spares_forward, .wrong = wrong_forward, .wrong_count = NRG_COUNT(wrong_forward), .sizes = forward_sizes,
      .size_count = NRG_COUNT(forward_sizes)},
     {&nrg_call_norm_statistics, "norm_parts.h", "nrg_norm_statistics", 1, VARIANTS, set_up_statistics, NULL, run_statistics,
      ask_statistics, .wrong = wrong_statistics, .wrong_count = NRG_COUNT(wrong_statistics), .sizes = forward_sizes,

@@ -20,6 +20,7 @@ unsigned long fences_streamed, fences_pending;
 
 /* The ops that choose how they store. All others keep to ordinary stores: a table or a sum is read again at once. */
 static const char *const streaming[] = {"norm_forward",
+                                        "norm_quantized",
                                         "norm_backward",
                                         "norm_sandwich",
                                         "activation",
@@ -204,7 +205,7 @@ static void run_path(nrg_isa isa)
         const unsigned long before = fences_streamed;
         if (strncmp(op, "activation", 10) == 0)
             run_activation(op, dtype);
-        else if (strncmp(op, "glu", 3) == 0)
+        else if (strncmp(op, "glu", 3) == 0 && strcmp(op, "glu_quantized") != 0)
             run_glu(op, dtype);
         else if (strcmp(op, "norm_rope") == 0 || strcmp(op, "rope") == 0)
             run_rope(dtype, op[0] == 'n');

@@ -298,6 +298,141 @@ START_TEST(back_to_16_bits)
 }
 END_TEST
 
+/* ---- in one call with what comes before ---- */
+
+enum { FUSED_ROWS = 8, FUSED_DIM = 1536, FUSED = FUSED_ROWS * FUSED_DIM };
+
+/* Numbers of a dtype, and the same as floats. */
+typedef struct both {
+    void *stored;
+    float *wide;
+} both;
+
+static both draw_both(uint64_t *state, nrg_dtype dtype, size_t n)
+{
+    both b = {NULL, element_tensor(n, NRG_F32)};
+    for (size_t i = 0; i < n; i++)
+        b.wide[i] = element_round((float)(4 * test_uniform(state)), dtype);
+    b.stored = element_stored(b.wide, n, dtype);
+    return b;
+}
+
+static void free_both(both b)
+{
+    free(b.stored);
+    free(b.wide);
+}
+
+static void quantize_floats(nrg_quant_format format, nrg_quant_rounding rounding, const float *o)
+{
+    nrg_quantize_args args = nrg_quantize_args_init(format, NRG_F32, FUSED_ROWS, FUSED_DIM, o, wanted,
+                                                    nrg_quant_has_scales(format) ? wanted_scales : NULL);
+    args.rounding = rounding;
+    ck_assert_int_eq(nrg_quantize(&args, 0, 1), NRG_OK);
+}
+
+static void clear_results(void)
+{
+    memset(got, 0x55, sizeof got);
+    memset(wanted, 0x55, sizeof wanted);
+    memset(got_scales, 0x55, sizeof got_scales);
+    memset(wanted_scales, 0x55, sizeof wanted_scales);
+}
+
+static void must_be_equal(const char *what, int format, nrg_dtype dtype, nrg_isa isa)
+{
+    if (memcmp(got, wanted, sizeof got) || memcmp(got_scales, wanted_scales, sizeof got_scales))
+        ck_abort_msg("%s to %s, %s on %s: not the bytes of two calls", what, names[format], nrg_dtype_name(dtype),
+                     nrg_isa_name(isa));
+}
+
+/* Norm, residual, gate of every kind, then bytes: those of nrg_quantize for the same norm in f32. */
+START_TEST(norm_fused_is_unfused)
+{
+    const nrg_quant_format format = facts[_i / 3].format;
+    const nrg_dtype dtype = (nrg_dtype)(NRG_F32 + _i % 3);
+    nrg_isa paths[NRG_ISA_COUNT];
+    uint64_t state = (uint64_t)_i;
+    const both x = draw_both(&state, dtype, FUSED), y = draw_both(&state, dtype, FUSED), z = draw_both(&state, dtype, FUSED),
+               w = draw_both(&state, dtype, FUSED_DIM);
+    float *const o = element_tensor(FUSED, NRG_F32), *const r = element_tensor(FUSED, NRG_F32);
+    void *const r_too = element_tensor(FUSED, NRG_F32);
+    for (size_t path = test_paths(paths); path-- > 0;)
+        for (int gate = 0; gate < 3; gate++) {
+            nrg_norm_spec spec = gate == 1 ? nrg_layer_norm_spec(FUSED_DIM, 1e-5) : nrg_rms_norm_spec(FUSED_DIM, 1e-6);
+            nrg_norm_args args = nrg_norm_args_init(FUSED_ROWS, x.wide, o);
+            spec.gate = (nrg_gate)gate;
+            spec.activation = gate ? NRG_ACT_SILU : NRG_ACT_IDENTITY;
+            args.y = y.wide;
+            args.w = w.wide;
+            args.z = gate ? z.wide : NULL;
+            args.r = r; /* x + y in f32, as below */
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
+            clear_results();
+            quantize_floats(format, (nrg_quant_rounding)(gate % 2), o);
+            spec.dtype = dtype;
+            spec.r_dtype = NRG_F32;
+            args.x = x.stored;
+            args.y = y.stored;
+            args.w = w.stored;
+            args.z = gate ? z.stored : NULL;
+            args.o = NULL;
+            args.r = r_too;
+            args.format = format;
+            args.rounding = (nrg_quant_rounding)(gate % 2);
+            args.q = got;
+            args.scales = nrg_quant_has_scales(format) ? got_scales : NULL;
+            for (int ith = 0; ith < 3; ith++)
+                ck_assert_int_eq(nrg_norm_forward(&spec, &args, ith, 3), NRG_OK);
+            must_be_equal("norm", _i / 3, dtype, paths[path]);
+            ck_assert_mem_eq(r, r_too, FUSED * sizeof *r);
+        }
+    free(r_too);
+    free(r);
+    free(o);
+    free_both(x);
+    free_both(y);
+    free_both(z);
+    free_both(w);
+}
+END_TEST
+
+START_TEST(glu_fused_is_unfused)
+{
+    const nrg_quant_format format = facts[_i / 3].format;
+    const nrg_dtype dtype = (nrg_dtype)(NRG_F32 + _i % 3);
+    nrg_isa paths[NRG_ISA_COUNT];
+    uint64_t state = (uint64_t)_i + 1000;
+    const both a = draw_both(&state, dtype, FUSED), b = draw_both(&state, dtype, FUSED);
+    float *const o = element_tensor(FUSED, NRG_F32);
+    for (size_t path = test_paths(paths); path-- > 0;)
+        for (int limited = 0; limited < 2; limited++) {
+            nrg_glu_args args = nrg_glu_args_init(NRG_ACT_SILU, NRG_F32, FUSED_ROWS, FUSED_DIM, a.wide, b.wide, o);
+            args.limit = limited ? 2 : 0;
+            args.b_offset = limited ? 1 : 0;
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            ck_assert_int_eq(nrg_glu_forward(&args, 0, 1), NRG_OK);
+            clear_results();
+            quantize_floats(format, (nrg_quant_rounding)limited, o);
+            args.dtype = dtype;
+            args.a = a.stored;
+            args.b = b.stored;
+            args.o = NULL;
+            args.format = format;
+            args.rounding = (nrg_quant_rounding)limited;
+            args.q = got;
+            args.scales = nrg_quant_has_scales(format) ? got_scales : NULL;
+            for (int ith = 0; ith < 3; ith++)
+                ck_assert_int_eq(nrg_glu_forward(&args, ith, 3), NRG_OK);
+            must_be_equal("glu", _i / 3, dtype, paths[path]);
+        }
+    free(o);
+    free_both(a);
+    free_both(b);
+}
+END_TEST
+
 /* By hand: the rule in a few bytes that nobody computes. */
 START_TEST(by_hand)
 {
@@ -356,6 +491,8 @@ int main(int argc, char **argv)
     tcase_add_loop_test(all, bytes, 0, FORMATS);
     tcase_add_loop_test(all, back, 0, FORMATS);
     tcase_add_loop_test(all, back_to_16_bits, 0, FORMATS);
+    tcase_add_loop_test(all, norm_fused_is_unfused, 0, 3 * FORMATS);
+    tcase_add_loop_test(all, glu_fused_is_unfused, 0, 3 * FORMATS);
     tcase_add_test(all, by_hand);
     tcase_add_test(all, sizes);
     const int status = test_run(suite);

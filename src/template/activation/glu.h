@@ -7,6 +7,7 @@
 #define NRG_TEMPLATE_ACTIVATION_GLU_H
 
 #include "../../job/activation.h"
+#include "../../job/quantize.h"
 #include "activation_blocks.h"
 
 typedef struct glu_block {
@@ -154,7 +155,7 @@ NRG_INLINE void glu_write_pairs_of(void *p, const glu_block *block, size_t i, si
 NRG_BY_DTYPE(glu_write_pairs, (p, block, i, n, stream), void *p, const glu_block *block, size_t i, size_t n, int stream)
 
 /* The inputs of elements i to i + n. What is behind them, up to a whole vector, is 0. */
-static void glu_inputs(glu_block *block, const nrg_glu_job *job, size_t i, size_t n, nrg_dtype dtype)
+static void glu_inputs(glu_block *block, const nrg_glu_job *job, size_t i, size_t n, int in_order, nrg_dtype dtype)
 {
     const size_t each = (dtype == NRG_F32 ? 4 : 2) * (job->b ? 1 : 2);
     if (job->stream) {
@@ -165,8 +166,8 @@ static void glu_inputs(glu_block *block, const nrg_glu_job *job, size_t i, size_
             glu_ask(job->d_o, i, n, dtype == NRG_F32 ? 4 : 2);
     }
     if (job->b) {
-        glu_read(block->a, job->a, i, n, 0, dtype);
-        glu_read(block->b, job->b, i, n, 0, dtype);
+        glu_read(block->a, job->a, i, n, in_order, dtype);
+        glu_read(block->b, job->b, i, n, in_order, dtype);
     } else {
         glu_read_pairs(block, job->a, i, n, dtype);
     }
@@ -202,20 +203,26 @@ NRG_INLINE size_t glu_block_size(const void *out, size_t i, size_t end, size_t e
 /* Lines that are in cache because the call is in place gain nothing by streaming. */
 NRG_INLINE int glu_streams(const nrg_glu_job *job) { return job->stream && job->o != job->a && job->o != job->b; }
 
+/* Elements i to i + n, in the place of a. */
+static void glu_block_of(glu_block *block, const nrg_glu_job *job, size_t i, size_t n, int in_order, nrg_dtype dtype)
+{
+    glu_inputs(block, job, i, n, in_order, dtype);
+    if (glu_has_loop(job)) {
+        glu_times(job, block->a, block->b, block->a, n, 0);
+    } else {
+        glu_limit(block, job, n);
+        NRG_PATH_NAME(activate_times)(job->activation, job->alpha, block->a, block->b, block->a, n, 0);
+    }
+}
+
 static __attribute__((noinline)) void glu_blocks(const nrg_glu_job *job, nrg_dtype dtype)
 {
     glu_block block;
-    const int has_loop = glu_has_loop(job), stream = glu_streams(job);
+    const int stream = glu_streams(job);
     const size_t each = dtype == NRG_F32 ? 4 : 2;
     for (size_t i = job->begin, end = job->end, n; i < end; i += n) {
         n = glu_block_size(job->o, i, end, each, stream);
-        glu_inputs(&block, job, i, n, dtype);
-        if (has_loop) {
-            glu_times(job, block.a, block.b, block.a, n, 0);
-        } else {
-            glu_limit(&block, job, n);
-            NRG_PATH_NAME(activate_times)(job->activation, job->alpha, block.a, block.b, block.a, n, 0);
-        }
+        glu_block_of(&block, job, i, n, 0, dtype);
         glu_write(job->o, block.a, i, n, !job->b, glu_may_stream(job->o, i, each, stream), dtype);
     }
     if (stream)
@@ -270,6 +277,33 @@ NRG_PATH_KERNEL(glu, f32, glu, glu_f32(job))
 NRG_PATH_KERNEL(glu, f16, glu, glu_blocks(job, NRG_F16))
 NRG_PATH_KERNEL(glu, bf16, glu, glu_bf16(job))
 
+#ifndef NRG_NO_QUANTIZE
+/* A row as bytes, a block at a time; with a scale for all of them, the largest magnitude first. */
+static __attribute__((noinline)) void glu_bytes(const nrg_glu_job *job, nrg_dtype dtype)
+{
+    glu_block block;
+    float amax = 0;
+    const int is_direct = dtype == NRG_F32 && job->b && glu_has_loop(job);
+    const unsigned how = job->stream ? NRG_TIMES_PREFETCH_IN | NRG_TIMES_PREFETCH_FACTOR : 0;
+    for (int pass = nrg_quant_block(job->quant->format) ? 1 : 0; pass < 2; pass++)
+        for (size_t i = 0, end = job->end, n; i < end; i += n) {
+            n = end - i < ACT_BLOCK ? end - i : ACT_BLOCK;
+            if (is_direct)
+                glu_times(job, (const float *)job->a + i, (const float *)job->b + i, block.a, n, how);
+            else
+                glu_block_of(&block, job, i, n, 1, dtype);
+            if (pass == 0)
+                amax = NRG_PATH_NAME(amax)(block.a, n, amax);
+            else
+                NRG_PATH_NAME(quantize_floats)(job->quant, block.a, i, n, amax);
+        }
+}
+
+NRG_PATH_KERNEL(glu_quantized, f32, glu, glu_bytes(job, NRG_F32))
+NRG_PATH_KERNEL(glu_quantized, f16, glu, glu_bytes(job, NRG_F16))
+NRG_PATH_KERNEL(glu_quantized, bf16, glu, glu_bytes(job, NRG_BF16))
+#endif
+
 /* ---- backward ---- */
 
 #ifndef NRG_NO_BACKWARD
@@ -316,7 +350,7 @@ static __attribute__((noinline)) void glu_backward_blocks(const nrg_glu_job *job
     const size_t each = (dtype == NRG_F32 ? 4 : 2) * (job->b ? 1 : 2);
     for (size_t i = job->begin, end = job->end, n; i < end; i += n) {
         n = glu_block_size(job->da, i, end, each, stream);
-        glu_inputs(&in, job, i, n, dtype);
+        glu_inputs(&in, job, i, n, 0, dtype);
         glu_read(d_o, job->d_o, i, n, !job->b, dtype);
         glu_gradients(job, &d, &in, d_o, n);
         if (job->b) {

@@ -28,14 +28,14 @@ static __attribute__((noinline)) void norm_forward_any(const nrg_norm_job *job, 
 {
     const norm_options opt = options_of(job, D);
     if (NRG_RARELY(((unsigned)job->part | (unsigned)job->from_r | (unsigned)job->o_f32) != 0))
-        gated_rows(job, &opt, D, job->row_begin, job->row_end);
+        gated_rows(job, &opt, D, job->row_begin, job->row_end, NULL);
     else if (job->gate != NRG_GATE_NONE || job->activation != NRG_ACT_IDENTITY) {
         if (flat_serves(job, &opt, D))
             gated_short(job, &opt, D, 1);
         else if (gated_short_serves(job, &opt))
             gated_short(job, &opt, D, 0);
         else
-            gated_rows(job, &opt, D, job->row_begin, job->row_end);
+            gated_rows(job, &opt, D, job->row_begin, job->row_end, NULL);
     } else if (fast_short_serves(job, &opt, D)) {
         if (whole_serves(job, &opt, D))
             whole_rows(job, &opt);
@@ -71,5 +71,21 @@ static inline void norm_forward(const nrg_norm_job *job, nrg_dtype D)
 }
 
 NRG_PATH_KERNELS(norm_forward, norm, norm_forward)
+
+#ifndef NRG_NO_QUANTIZE
+/* Outputs become bytes a chunk at a time, where norm_gated.h has them staged. */
+static __attribute__((noinline)) void norm_quantized_any(const nrg_norm_job *job, nrg_dtype D)
+{
+    const norm_options opt = options_of(job, D);
+    gated_quant quant;
+    gated_rows(job, &opt, D, job->row_begin, job->row_end, &quant);
+    if (opt.how & NORM_STREAM_R)
+        v_nt_fence();
+}
+
+NRG_PATH_KERNEL(norm_quantized, f32, norm, norm_quantized_any(job, NRG_F32))
+NRG_PATH_KERNEL(norm_quantized, f16, norm, norm_quantized_any(job, NRG_F16))
+NRG_PATH_KERNEL(norm_quantized, bf16, norm, norm_quantized_any(job, NRG_BF16))
+#endif
 
 #endif

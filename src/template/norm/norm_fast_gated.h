@@ -171,7 +171,7 @@ static void gated_short(const nrg_norm_job *job, const norm_options *options, nr
         n = is_flat ? flat_some_rows(job, options, n, &fallback) : gated_short_rows(job, options, D, n, &fallback);
         for (size_t k = 0; n < job->row_end && k < most; k++)
             if (fallback >> k & 1)
-                gated_rows(job, options, D, n + k, n + k + 1);
+                gated_rows(job, options, D, n + k, n + k + 1, NULL);
     }
 }
 

@@ -9,6 +9,8 @@
  *     NRG_GATE_POST   first pass: r -> sums;                 second: g(z); r -> o1·g(z) = o
  *     no gate         first pass: r -> sums;                 second: r -> o1; g(o1) -> o
  *
+ * With a quantized output all of them end in the stage, and from there become bytes.
+ *
  * p is kept between the passes, since g costs more than the norm: 2048 elements on the stack; the rest of an f32 row in a row of
  * o that is not written yet; the rest of a 16-bit row nowhere, it is computed twice.
  *
@@ -16,6 +18,7 @@
 #ifndef NRG_TEMPLATE_NORM_NORM_GATED_H
 #define NRG_TEMPLATE_NORM_NORM_GATED_H
 
+#include "../../job/quantize.h"
 #include "norm_rows.h"
 
 enum { NORM_STAGE = (V_SMALL ? 3 : 4) * NORM_BLOCK }; /* a small path has more in memory elsewhere, and stacks are small */
@@ -28,6 +31,13 @@ typedef union gated_sums {
 
 /* Element 0 of an array whose element `begin` is at p. As a number: the array does not exist down to there. */
 NRG_INLINE float *staged_at(float *p, size_t begin) { return (float *)((uintptr_t)p - begin * sizeof *p); }
+
+/* A row whose outputs become bytes; with a scale for all of them, its largest magnitude first. */
+typedef struct gated_quant {
+    nrg_quant_row to;
+    float amax;
+    int finding;
+} gated_quant;
 
 /* What gated_rows keeps between its steps. */
 typedef struct gated {
@@ -42,6 +52,7 @@ typedef struct gated {
     size_t staged;         /* elements of p that the stage keeps */
     int keeps_p, in_place; /* of elements after those: in o */
     char *spare;           /* the row of o they are kept in, where o is not in place */
+    gated_quant *quant;    /* NULL: outputs are o */
 } gated;
 
 NRG_INLINE void widen_gate(float *to, const char *z, size_t begin, size_t n, nrg_dtype D)
@@ -190,9 +201,47 @@ static __attribute__((noinline)) void finish_staged(const gated *g, const norm_r
     }
 }
 
+#ifndef NRG_NO_QUANTIZE
+static __attribute__((noinline)) void finish_quantized(const gated *g, const norm_row *row, size_t begin, size_t end)
+{
+    gated_quant *const q = g->quant;
+    const size_t n = end - begin;
+    if (g->job->gate == NRG_GATE_NONE && g->job->activation != NRG_ACT_IDENTITY)
+        NRG_PATH_NAME(activate)(g->job->activation, g->scratch, g->scratch, n);
+    for (size_t i = begin; g->opt.how & NORM_AFTER && i < end; i += VN) {
+        const size_t lanes = lanes_at(i, end);
+        vf v = load_lanes(row->stage + i, lanes);
+        add_y(&v, 1, g->opt.how, *row, i, lanes, g->D);
+        store_lanes(row->stage + i, v, lanes);
+    }
+    if (q->finding)
+        q->amax = NRG_PATH_NAME(amax)(g->scratch, n, q->amax);
+    else
+        NRG_PATH_NAME(quantize_floats)(&q->to, g->scratch, begin, n, q->amax);
+}
+
+static void begin_quantized(gated_quant *q, const nrg_norm_quant *to, size_t n)
+{
+    const size_t together = nrg_quant_rows(to->format);
+    q->to = (nrg_quant_row){.q = to->q + n / together * to->q_stride,
+                            .scales = to->scales ? (float *)(to->scales + n * to->scales_stride) : NULL,
+                            .row = n % together,
+                            .format = to->format,
+                            .rounding = to->rounding};
+    q->amax = 0;
+    q->finding = nrg_quant_block(to->format) == 0;
+}
+#endif
+
 /* The activation of a chunk of staged outputs, and what comes after it. */
 static void finish(const gated *g, const norm_row *row, size_t begin, size_t end)
 {
+#ifndef NRG_NO_QUANTIZE
+    if (NRG_RARELY(g->quant)) {
+        finish_quantized(g, row, begin, end);
+        return;
+    }
+#endif
     if (g->job->activation != NRG_ACT_IDENTITY)
         NRG_PATH_NAME(activate)(g->job->activation, g->scratch, g->scratch, end - begin);
     finish_staged(g, row, begin, end);
@@ -335,30 +384,32 @@ static __attribute__((noinline)) int gated_fallback(const gated *g, norm_factors
 /* As in long_rows one loop does the second pass of a row and the first of the next, chunk by chunk; the second goes first, so
  * that one stage serves both rows. */
 static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, const norm_options *options, nrg_dtype D,
-                                                 size_t row_begin, size_t row_end)
+                                                 size_t row_begin, size_t row_end, gated_quant *quant)
 {
     _Alignas(64) float stage[NORM_STAGE], scratch[NORM_BLOCK]; /* a vector in two lines takes twice as long */
-    gated g = {.job = job, .D = D, .opt = *options, .stage = stage, .scratch = scratch};
+    gated g = {.job = job, .D = D, .opt = *options, .stage = stage, .scratch = scratch, .quant = quant};
     const size_t dim = job->dim;
     const int sums_only = job->part == NRG_NORM_SUMS, given = job->part == NRG_NORM_APPLY, whole = !sums_only && !given;
-    const int staged = job->gate != NRG_GATE_NONE || job->activation != NRG_ACT_IDENTITY || job->o_f32;
+    const int staged = quant || job->gate != NRG_GATE_NONE || job->activation != NRG_ACT_IDENTITY || job->o_f32;
     if (job->gate == NRG_GATE_PRE)
         g.opt.how |= NORM_GATE_FIRST;
     else
         g.opt.how |= job->gate == NRG_GATE_POST ? NORM_TIMES_GATE : staged ? NORM_TO_STAGE : 0;
     if (job->from_r)
         g.opt.how = (g.opt.how & ~(unsigned)(NORM_STORE_R | NORM_STREAM_R | NORM_ADD_Y)) | NORM_READ_R;
+    if (quant)
+        g.opt.how |= NORM_TO_STAGE;
     g.again = g.from_p = g.of_p = g.opt;
     g.of_p.how &= NORM_CENTRED;
     g.again.how |= job->gate == NRG_GATE_PRE ? NORM_GATE_AGAIN : 0;
     g.from_p.how |= NORM_READ_R | NORM_R_F32;
     g.in_place = job->o == job->x || job->o == job->y || job->o == job->z;
     g.staged = given ? 0 : NORM_STAGE;
-    g.keeps_p = whole && D == NRG_F32 && !(job->after && job->o == job->y);
+    g.keeps_p = whole && D == NRG_F32 && !quant && !(job->after && job->o == job->y);
     g.spare = row_at(job, row_end - 1, D).o;
     /* a gate after the norm is faster staged where several rows are in cache: 1.04 times; elsewhere it takes 1.24 to 1.39 times
      * as long (Zen 4), of a row alone 1.04 to 1.11 times with AVX-512 and 0.97 to 1.05 with AVX2 (Granite Rapids) */
-    g.flat = whole && D == NRG_F32 && g.opt.fast && !job->after && gate_has_loop(job) &&
+    g.flat = whole && D == NRG_F32 && g.opt.fast && !job->after && !quant && gate_has_loop(job) &&
              (job->gate == NRG_GATE_PRE || g.opt.how & NORM_READ_R || !(g.opt.how & NORM_ADD_Y)) &&
              (job->gate != NRG_GATE_POST || g.opt.how & NORM_PREFETCH || row_end - row_begin == 1);
 
@@ -400,6 +451,16 @@ static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, const 
             }
         }
         char *r = row->r;
+#ifndef NRG_NO_QUANTIZE
+        if (quant) {
+            begin_quantized(quant, job->quant, n);
+            for (size_t begin = 0, end; quant->finding && begin < dim; begin = end) {
+                end = chunk_end(begin, dim, most);
+                second_pass(&g, row, r, &s, fallback ? &f : NULL, in_double, begin, end);
+            }
+            quant->finding = 0;
+        }
+#endif
         for (size_t begin = 0, end; begin < dim; begin = end) {
             end = chunk_end(begin, dim, most);
             if (!sums_only)

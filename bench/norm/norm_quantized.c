@@ -1,0 +1,35 @@
+/* nrg_norm_forward with bytes instead of o.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "norm.h"
+
+enum { ADD = 1 << NRG_NORM_Y | 1 << NRG_NORM_R, ROWS = 1 << NRG_NORM_W | 1 << NRG_NORM_Q, SCALES = 1 << NRG_NORM_SCALES };
+
+static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096)};
+
+#define OP(name, there, format)                                                                                                  \
+    {                                                                                                                            \
+        name, ROWS | (there), BENCH_SHAPES(shapes), .option = NRG_QUANT_##format                                                 \
+    }
+
+static const bench_op ops[] = {OP("rms-q8_0", 0, Q8_0), OP("add+rms-q8_0", ADD, Q8_0), OP("add+rms-q8_k", ADD, Q8_K),
+                               OP("add+rms-int8", ADD | SCALES, INT8)};
+
+static void prepare(const bench_case *c, void *const *part)
+{
+    nrg_norm_args *args = part[NRG_NORM_ARGS];
+    *(nrg_norm_spec *)part[NRG_NORM_SPEC] = bench_norm_spec(c);
+    *args = nrg_norm_args_init(c->shape.rows, NULL, NULL);
+    args->format = (nrg_quant_format)c->op->option;
+}
+
+BENCH_FUNCTION(quantized, nrg_call_norm_forward, nrg_norm_forward(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth))
+
+const bench_family bench_norm_quantized = {
+    .kernel = "norm_quantized",
+    BENCH_OPS(ops),
+    .quick_ops = "add+rms-q8_0",
+    .quick_shapes = "1x4096,512x4096",
+    .function = &quantized,
+    .prepare = prepare,
+};
