@@ -31,10 +31,14 @@ typedef struct nrg_quant_row {
 
 /* quantize_floats: elements first to first + n of a row, which are whole blocks, the row's last one included; with a scale a row,
  * all of it, or, where amax is its largest magnitude (nrg_<path>_amax, of parts of it), any part from a multiple of 32 on.
- * amax: the largest magnitude of n floats and of so_far, which is not below 0; a NaN is larger than all. */
+ * amax: the largest magnitude of n floats and of so_far, which is not below 0; a NaN is larger than all.
+ *
+ * Vectors alone have quantize_known: as quantize_floats, of q8_0 or int8 by 32, where the largest magnitude of each block is
+ * known. */
 #define NRG_QUANTIZE_FLOATS(path, isa, unused)                                                                                   \
     void nrg_##path##_quantize_floats(const nrg_quant_row *to, const float *x, size_t first, size_t n, float amax);              \
-    float nrg_##path##_amax(const float *x, size_t n, float so_far);
+    float nrg_##path##_amax(const float *x, size_t n, float so_far);                                                             \
+    void nrg_##path##_quantize_known(const nrg_quant_row *to, const float *x, size_t first, size_t n, const float *amax);
 NRG_EACH_PATH(NRG_QUANTIZE_FLOATS, )
 #undef NRG_QUANTIZE_FLOATS
 

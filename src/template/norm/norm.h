@@ -23,6 +23,7 @@
 #include "norm_fast_gated.h"
 #include "norm_fast_whole.h"
 #include "norm_gated.h"
+#include "norm_quantized.h"
 
 static __attribute__((noinline)) void norm_forward_any(const nrg_norm_job *job, nrg_dtype D)
 {
@@ -73,12 +74,19 @@ static inline void norm_forward(const nrg_norm_job *job, nrg_dtype D)
 NRG_PATH_KERNELS(norm_forward, norm, norm_forward)
 
 #ifndef NRG_NO_QUANTIZE
-/* Outputs become bytes a chunk at a time, where norm_gated.h has them staged. */
+/* Rows of the fast grade have a loop of their own; all others become bytes a chunk at a time, where norm_gated.h has them staged.
+ */
 static __attribute__((noinline)) void norm_quantized_any(const nrg_norm_job *job, nrg_dtype D)
 {
     const norm_options opt = options_of(job, D);
-    gated_quant quant;
-    gated_rows(job, &opt, D, job->row_begin, job->row_end, &quant);
+    gated_quant quant = {.from_r = 0};
+    size_t n = job->row_begin, end = job->row_end;
+    if (quantized_serves(job, &opt)) {
+        /* what needs the fallback is done on the way */
+        for (quant.from_r = job->r != NULL; (n = quantized_rows(job, &opt, n, D)) < job->row_end; n++)
+            gated_rows(job, &opt, D, n, n + 1, &quant);
+    } else
+        gated_rows(job, &opt, D, n, end, &quant);
     if (opt.how & NORM_STREAM_R)
         v_nt_fence();
 }

@@ -17,10 +17,10 @@ NRG_INLINE fast_factors fast_factors_of(const fast_scalars *s, int k)
     return (fast_factors){v_set1(s->factor[k]), v_set1(s->centre[k]), v_set1(s->shift[k])};
 }
 
-NRG_INLINE void fast_apply_step(int G, unsigned how, const float *w_offset, norm_row row, const fast_factors *f, size_t i,
-                                size_t n, nrg_dtype D)
+/* What is left to do of a step is finish_o1. */
+NRG_INLINE void fast_step(vf *v, int G, unsigned how, const float *w_offset, norm_row row, const fast_factors *f, size_t i,
+                          size_t n, nrg_dtype D)
 {
-    vf v[NORM_STEP];
     load_again(v, G, how, row, i, n, D);
     if (how & NORM_CENTRED) {
         NRG_UNROLL
@@ -44,6 +44,13 @@ NRG_INLINE void fast_apply_step(int G, unsigned how, const float *w_offset, norm
         for (int j = 0; j < G; j++)
             v[j] = v_mul(v[j], w[j]);
     }
+}
+
+NRG_INLINE void fast_apply_step(int G, unsigned how, const float *w_offset, norm_row row, const fast_factors *f, size_t i,
+                                size_t n, nrg_dtype D)
+{
+    vf v[NORM_STEP];
+    fast_step(v, G, how, w_offset, row, f, i, n, D);
     finish_o1(v, G, how, row, i, n, D);
 }
 

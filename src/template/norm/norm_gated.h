@@ -37,6 +37,7 @@ typedef struct gated_quant {
     nrg_quant_row to;
     float amax;
     int finding;
+    int from_r; /* r has been stored, and x may have been where it is */
 } gated_quant;
 
 /* What gated_rows keeps between its steps. */
@@ -49,6 +50,7 @@ typedef struct gated {
     float *stage;               /* p of elements below NORM_STAGE */
     float *scratch;             /* a chunk: a gate, or an output before its activation, or p that is not kept */
     int flat;              /* floats: the activation's own loop does what goes with it, and the norm's are those of plain rows */
+    int from_r;            /* r is read, and x and y are not */
     size_t staged;         /* elements of p that the stage keeps */
     int keeps_p, in_place; /* of elements after those: in o */
     char *spare;           /* the row of o they are kept in, where o is not in place */
@@ -112,7 +114,7 @@ static void first_pass(const gated *g, norm_sums *sums, norm_row *row, size_t be
     norm_part part = {.opt = &g->opt, .row = row, .count = 1, .begin = begin, .end = end};
     nrg_dtype D = g->D;
     norm_row staged;
-    if (g->job->from_r) {
+    if (g->from_r) {
         staged = (norm_row){.x = row->r};
         part.opt = &g->of_p;
         part.row = &staged;
@@ -395,7 +397,8 @@ static __attribute__((noinline)) void gated_rows(const nrg_norm_job *job, const 
         g.opt.how |= NORM_GATE_FIRST;
     else
         g.opt.how |= job->gate == NRG_GATE_POST ? NORM_TIMES_GATE : staged ? NORM_TO_STAGE : 0;
-    if (job->from_r)
+    g.from_r = job->from_r || (quant && quant->from_r);
+    if (g.from_r)
         g.opt.how = (g.opt.how & ~(unsigned)(NORM_STORE_R | NORM_STREAM_R | NORM_ADD_Y)) | NORM_READ_R;
     if (quant)
         g.opt.how |= NORM_TO_STAGE;

@@ -296,16 +296,21 @@ NRG_INLINE void load_again(vf *v, int G, unsigned how, norm_row row, size_t i, s
         multiply_gate(v, G, how, row.stage, i, n);
 }
 
+NRG_INLINE void add_b(vf *v, int G, unsigned how, norm_row row, size_t i, size_t n, nrg_dtype D)
+{
+    if (!row.b)
+        return;
+    vf b[NORM_STEP];
+    load_weights(b, G, how, row.b, i, n, D);
+    NRG_UNROLL
+    for (int j = 0; j < G; j++)
+        v[j] = v_add(v[j], b[j]);
+}
+
 /* What follows the norm, of either grade, and the store: + b, the gate, + y. */
 NRG_INLINE void finish_o1(vf *v, int G, unsigned how, norm_row row, size_t i, size_t n, nrg_dtype D)
 {
-    if (row.b) {
-        vf b[NORM_STEP];
-        load_weights(b, G, how, row.b, i, n, D);
-        NRG_UNROLL
-        for (int j = 0; j < G; j++)
-            v[j] = v_add(v[j], b[j]);
-    }
+    add_b(v, G, how, row, i, n, D);
     if (NRG_RARELY(how & NORM_LAST)) {
         if (how & NORM_TIMES_GATE)
             multiply_gate(v, G, how, row.stage, i, n);

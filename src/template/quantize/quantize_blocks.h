@@ -147,15 +147,19 @@ NRG_INLINE int all_have_inverses(const scale_batch *s, size_t count)
     return all;
 }
 
-/* Of q8_0, and of int8 by groups: elements `first` to first + n of a row, the first of which is x's. */
-NRG_INLINE void quantize_blocks_of(const quant_place *p, const char *x, size_t first, size_t n, nrg_dtype D)
+/* Of q8_0, and of int8 by groups: elements `first` to first + n of a row, the first of which is x's. known: NULL, or the largest
+ * magnitudes of its blocks. */
+NRG_INLINE void quantize_blocks_of(const quant_place *p, const char *x, size_t first, size_t n, const float *known, nrg_dtype D)
 {
     const size_t block = p->block;
     scale_batch s;
     memset(s.amax, 0, sizeof s.amax);
     for (size_t i = 0, some; i < n; i += some) {
         some = least_of(n - i, SCALES * block);
-        find_amax(&s, x, i, some, block, D);
+        if (known)
+            memcpy(s.amax, known + i / block, some / block * sizeof *known);
+        else
+            find_amax(&s, x, i, some, block, D);
         find_scales(&s);
         if (p->rows == 1 && !p->away && some % block == 0 && all_have_inverses(&s, some / block)) {
             write_blocks(p, &s, x, i, (first + i) / block, some / block, D);
@@ -172,7 +176,8 @@ NRG_INLINE void quantize_blocks_of(const quant_place *p, const char *x, size_t f
     }
 }
 
-NRG_BY_DTYPE(quantize_blocks, (p, x, first, n), const quant_place *p, const char *x, size_t first, size_t n)
+NRG_BY_DTYPE(quantize_blocks, (p, x, first, n, known), const quant_place *p, const char *x, size_t first, size_t n,
+             const float *known)
 
 /* ---- q8_K ---- */
 
@@ -280,12 +285,18 @@ NRG_INLINE void quantize_row(const nrg_quant_row *to, const char *x, size_t firs
     else if (p.has_sums)
         quantize_k(&p, x, first, n, D);
     else
-        quantize_blocks(&p, x, first, n, D);
+        quantize_blocks(&p, x, first, n, NULL, D);
 }
 
 void NRG_PATH_NAME(quantize_floats)(const nrg_quant_row *to, const float *x, size_t first, size_t n, float amax)
 {
     quantize_row(to, (const char *)x, first, n, amax, NRG_F32);
+}
+
+void NRG_PATH_NAME(quantize_known)(const nrg_quant_row *to, const float *x, size_t first, size_t n, const float *amax)
+{
+    const quant_place p = quant_place_of(to);
+    quantize_blocks(&p, (const char *)x, first, n, amax, NRG_F32);
 }
 
 float NRG_PATH_NAME(amax)(const float *x, size_t n, float so_far) { return amax_from((const char *)x, 0, n, so_far, NRG_F32); }
