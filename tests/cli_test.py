@@ -1186,6 +1186,37 @@ def quantize_to_int8_and_back():
     assert done("quantize", "none.npy", "--format", "q8_K", outputs=("q",)).shape == (0, 292)
 
 
+@test
+def norms_and_glu_write_the_bytes_of_quantize():
+    save(x=draw(2, 8, 256), y=draw(2, 8, 256), w=draw(256), half=draw(3, 256, dtype="f2"))
+    for name, outputs in (("q8_0", ("q",)), ("q8_K_4x8", ("q",)), ("int8_64", ("q", "scales")), ("int8", ("q", "scales"))):
+        for line in (("norm", "x.npy", "--y", "y.npy", "--w", "w.npy"), ("norm", "--layer", "x.npy", "--act", "gelu"), ("glu", "x.npy", "--b", "y.npy")):
+            save(o=done(*line))
+            for away in ((), ("--away",)):
+                wanted = done("quantize", "o.npy", "--format", name, *away, outputs=outputs)
+                got = done(*line, "--format", name, *away, outputs=outputs)
+                for one, other in zip(got, wanted) if len(outputs) > 1 else ((got, wanted),):
+                    assert one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes(), (line, name)
+    for isa in re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M):
+        assert done("norm", "half.npy", "--format", "q8_0", "--isa", isa, outputs=("q",)).tobytes() == done("norm", "half.npy", "--format", "q8_0", outputs=("q",)).tobytes(), isa
+
+
+@test
+def refuses_wrong_formats():
+    save(x=draw(4, 64), odd=draw(4, 33), s=draw(4, 64))
+    for line in (("norm", "x.npy"), ("glu", "x.npy", "--b", "s.npy")):
+        for arguments, says in (
+            (("--format", "q4_0", "--q", "q.npy"), "q4_0"), (("--format", "q8_0"), "--q: needed with --format"), (("--o", "o.npy", "--q", "q.npy"), "--q needs --format"),
+            (("--o", "o.npy", "--away"), "--away needs --format"), (("--format", "q8_0", "--q", "q.npy", "--o", "o.npy"), "--format and --o exclude each other"),
+            (("--format", "q8_0", "--q", "q.npy", "--scales", "t.npy"), "--scales: not written"), (("--format", "int8", "--q", "q.npy"), "--scales: needed"),
+            (("--format", "q8_K", "--q", "q.npy"), "multiple of 256"),
+        ):
+            refused(*line, *arguments, says=says)
+    refused("norm", "x.npy", "--format", "q8_0", "--q", "q.npy", "--groups", 2, says="exclude each other")
+    refused("norm", "odd.npy", "--format", "q8_0", "--q", "q.npy", says="multiple of 32")
+    refused("norm", "--backward", "x.npy", "--do", "s.npy", "--dx", "dx.npy", "--format", "q8_0", says="--format")
+
+
 # ---- results of qkv ---------------------------------------------------------------------------------------------------------------
 
 

@@ -9,9 +9,11 @@
 #include "../file_command.h"
 #include "../library.h"
 #include "../npy/arrays.h"
+#include "../quantize/formats.h"
 
 const char glu_help[] = "usage: nrg glu [OPTION]... A.npy --b B.npy --o O.npy\n"
                         "       nrg glu --rows halves [OPTION]... X.npy --o O.npy\n"
+                        "       nrg glu --format F [OPTION]... A.npy --b B.npy --q Q.npy\n"
                         "       nrg glu --backward --do DO.npy [OPTION]... A.npy --b B.npy --da DA.npy --db DB.npy\n"
                         "       nrg glu --backward --do DO.npy --rows halves [OPTION]... X.npy --dx DX.npy\n"
                         "\n"
@@ -22,6 +24,8 @@ const char glu_help[] = "usage: nrg glu [OPTION]... A.npy --b B.npy --o O.npy\n"
                         "  --b FILE               b, with the shape of a\n"
                         "  -o, --o FILE           the result, with the shape of a\n"
                         "  --do FILE              the gradient of o (--backward)\n"
+                        "  --q FILE               with --format, and instead of o: bytes, as nrg quantize writes them\n"
+                        "  --scales FILE          their scales, of int8\n"
                         "  --da, --db FILE        the gradients of a and b; with --rows\n"
                         "  --dx FILE              that of x\n"
                         "what is done\n"
@@ -32,11 +36,12 @@ const char glu_help[] = "usage: nrg glu [OPTION]... A.npy --b B.npy --o O.npy\n"
                         "  --rows KIND            of X: halves (a, then b), swapped (b, then a) or pairs (a0 b0 a1 b1 ...)\n"
                         "  --limit L              of a from above, and of |b|; default: none\n"
                         "  --b-offset B           added to every b, default 0\n"
-                        "  --backward             gradients\n"
+                        "  --backward             gradients\n" FORMATS_HELP
+                        "  --away                 of bytes: ties are rounded away from zero; default: to even\n"
                         "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
 
 enum { IN_X, IN_B, IN_D_O, INPUTS };
-enum { OUT_O, OUT_DA, OUT_DB, OUT_DX, OUTPUTS };
+enum { OUT_O, OUT_Q, OUT_SCALES, OUT_DA, OUT_DB, OUT_DX, OUTPUTS };
 enum {
     OPT_ACTIVATION = INPUTS + OUTPUTS,
     OPT_ROWS,
@@ -44,6 +49,8 @@ enum {
     OPT_B_OFFSET,
     OPT_ALPHA,
     OPT_BACKWARD,
+    OPT_FORMAT,
+    OPT_AWAY,
     OPT_ISA,
     OPT_HELP,
     OPTIONS
@@ -54,6 +61,8 @@ static const cli_option options[OPTIONS + 1] = {
     [IN_B] = {"b", 0, 1},
     [IN_D_O] = {"do", 0, 1},
     [INPUTS + OUT_O] = {"o", 'o', 1},
+    [INPUTS + OUT_Q] = {"q", 0, 1},
+    [INPUTS + OUT_SCALES] = {"scales", 0, 1},
     [INPUTS + OUT_DA] = {"da", 0, 1},
     [INPUTS + OUT_DB] = {"db", 0, 1},
     [INPUTS + OUT_DX] = {"dx", 0, 1},
@@ -63,6 +72,8 @@ static const cli_option options[OPTIONS + 1] = {
     [OPT_B_OFFSET] = {"b-offset", 0, 1},
     [OPT_ALPHA] = {"alpha", 0, 1},
     [OPT_BACKWARD] = {"backward", 0, 0},
+    [OPT_FORMAT] = {"format", 0, 1},
+    [OPT_AWAY] = {"away", 0, 0},
     [OPT_ISA] = {"isa", 0, 1},
     [OPT_HELP] = {"help", 'h', 0},
     [OPTIONS] = {NULL, 0, 0},
@@ -85,7 +96,7 @@ static int check_files(const file_call *call, const request *q)
     } files[] = {{IN_X, 1},
                  {IN_B, two},
                  {IN_D_O, backward},
-                 {INPUTS + OUT_O, !backward},
+                 {INPUTS + OUT_O, !backward && !q->args.format},
                  {INPUTS + OUT_DA, backward && two},
                  {INPUTS + OUT_DB, backward && two},
                  {INPUTS + OUT_DX, backward && !two}};
@@ -102,7 +113,10 @@ static int check_files(const file_call *call, const request *q)
 
 static int ask(file_call *call)
 {
+    static const format_options quantized = {OUT_Q, OUT_SCALES, OUT_O, OPT_FORMAT, OPT_AWAY, OPT_BACKWARD};
     request *q = call->request;
+    nrg_quant_format format = NRG_QUANT_NONE;
+    nrg_quant_rounding rounding = NRG_QUANT_TO_EVEN;
     const int g =
         call->value[OPT_ACTIVATION] ? cli_word("activation", call->value[OPT_ACTIVATION], library_activations) : NRG_ACT_SILU;
     if (g < 0)
@@ -115,10 +129,13 @@ static int ask(file_call *call)
     }
     q->args = nrg_glu_args_init((nrg_activation)g, NRG_F32, 0, 1, NULL, NULL, NULL);
     if (!file_float(call, OPT_LIMIT, &q->args.limit) || !file_float(call, OPT_B_OFFSET, &q->args.b_offset) ||
-        !file_float(call, OPT_ALPHA, &q->args.alpha) || (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")))
+        !file_float(call, OPT_ALPHA, &q->args.alpha) || (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")) ||
+        formats_ask(call, &quantized, &format, &rounding) != CLI_DONE)
         return CLI_REFUSED;
     /* the library's own word on the numbers, before files are read: no rows, so no pointer is followed */
     const nrg_status status = nrg_glu_forward(&q->args, 0, 1);
+    q->args.format = format;
+    q->args.rounding = rounding;
     return status == NRG_OK ? check_files(call, q) : library_answer(status);
 }
 
@@ -164,6 +181,8 @@ static void bind(const file_call *call, request *q)
     const size_t half = a->dim * nrg_dtype_size(a->dtype), at_a = q->rows == SWAPPED ? half : 0, at_b = half - at_a;
     a->d_o = call->in[IN_D_O].data;
     a->o = call->out[OUT_O].data;
+    a->q = call->out[OUT_Q].data;
+    a->scales = call->out[OUT_SCALES].data;
     if (q->rows == PAIRS) {
         a->x = x;
         a->dx = dx;
@@ -194,8 +213,10 @@ static int compute(file_call *call)
     if (status == CLI_DONE)
         status = check_input(call, IN_D_O, &shape);
     for (int i = 0; i < OUTPUTS && status == CLI_DONE; i++)
-        if (file_out(call, i))
+        if (file_out(call, i) && i != OUT_Q && i != OUT_SCALES)
             status = file_reserve(call, i, q->args.dtype, i == OUT_DX ? &call->in[IN_X].shape : &shape);
+    if (status == CLI_DONE && q->args.format)
+        status = formats_reserve(call, OUT_Q, OUT_SCALES, q->args.format, &shape, file_in(call, IN_X));
     if (status != CLI_DONE)
         return status;
     bind(call, q);

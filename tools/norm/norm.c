@@ -5,6 +5,7 @@
 
 #include "../library.h"
 #include "../npy/arrays.h"
+#include "../quantize/formats.h"
 
 /* What gives shape and dtype: x, or do where r stands for x. */
 static int leader(const file_call *call) { return file_in(call, IN_X) ? IN_X : IN_D_O; }
@@ -142,16 +143,22 @@ static int reserve(file_call *call, const request *q)
     for (int i = OUT_O + 1; i < OUTPUTS; i++) {
         const int is_statistic = i == OUT_MEAN || i == OUT_RSTD, is_line = i == OUT_DW || i == OUT_DB;
         const npy_shape *wanted = is_statistic ? &statistics : is_line ? &line : &shape;
-        int status = file_out(call, i) ? file_reserve(call, i, dtype_of(&q->spec, i), wanted) : CLI_DONE;
+        const int is_bytes = i == OUT_Q || i == OUT_SCALES;
+        int status = file_out(call, i) && !is_bytes ? file_reserve(call, i, dtype_of(&q->spec, i), wanted) : CLI_DONE;
         if (status != CLI_DONE)
             return status;
     }
-    return CLI_DONE;
+    return q->format ? formats_reserve(call, OUT_Q, OUT_SCALES, q->format, &shape, file_in(call, IN_X)) : CLI_DONE;
 }
 
 static int forward(const file_call *call, const request *q)
 {
-    nrg_norm_args args = nrg_norm_args_init(q->rows, call->out[OUT_O].data, call->out[OUT_O].data);
+    const void *x = q->format ? call->in[IN_X].data : call->out[OUT_O].data;
+    nrg_norm_args args = nrg_norm_args_init(q->rows, x, call->out[OUT_O].data);
+    args.format = q->format;
+    args.rounding = q->rounding;
+    args.q = call->out[OUT_Q].data;
+    args.scales = call->out[OUT_SCALES].data;
     args.y = call->in[IN_Y].data;
     args.z = call->in[IN_Z].data;
     args.w = call->in[IN_W].data;

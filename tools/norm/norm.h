@@ -10,12 +10,28 @@
 
 /* In the order of the options table. */
 enum { IN_X, IN_Y, IN_Z, IN_W, IN_B, IN_D_O, IN_DR_IN, IN_R, IN_MEAN, INPUTS };
-enum { OUT_O, OUT_R, OUT_MEAN, OUT_RSTD, OUT_DX, OUT_DY, OUT_DZ, OUT_DW, OUT_DB, OUTPUTS, FIRST_GRADIENT = OUT_DX };
+enum {
+    OUT_O,
+    OUT_R,
+    OUT_MEAN,
+    OUT_RSTD,
+    OUT_Q,
+    OUT_SCALES,
+    OUT_DX,
+    OUT_DY,
+    OUT_DZ,
+    OUT_DW,
+    OUT_DB,
+    OUTPUTS,
+    FIRST_GRADIENT = OUT_DX
+};
 
 typedef struct request {
     int backward;
     nrg_norm_spec spec; /* its dim and dtypes come from the files, but for r_dtype and y_dtype where they are asked for */
     size_t rows;
+    nrg_quant_format format; /* NONE: o */
+    nrg_quant_rounding rounding;
 } request;
 
 int norm_compute(file_call *call);

@@ -5,6 +5,7 @@
 
 #include "../commands.h"
 #include "../library.h"
+#include "../quantize/formats.h"
 #include "norm.h"
 
 const char norm_help[] = "usage: nrg norm [OPTION]... X.npy --o O.npy\n"
@@ -31,6 +32,8 @@ const char norm_help[] = "usage: nrg norm [OPTION]... X.npy --o O.npy\n"
                          "  --mean FILE           the mean of each row as '<f4' (0 for --rms, --l2), of shape x.shape[:-1],\n"
                          "                        with groups x.shape[:-1] + (G,)\n"
                          "  --rstd FILE           1/s of each row, likewise\n"
+                         "  --q FILE              with --format, and instead of o: bytes, as nrg quantize writes them\n"
+                         "  --scales FILE         their scales, of int8\n"
                          "outputs of --backward: at least one\n"
                          "  --dx, --dy, --dz FILE gradients of x, y and z, with their shapes and dtypes\n"
                          "  --dw, --db FILE       gradients of w and b, summed over all rows, as '<f4', of shape (d,)\n"
@@ -58,6 +61,7 @@ const char norm_help[] = "usage: nrg norm [OPTION]... X.npy --o O.npy\n"
                          "  --y-dtype TYPE        same (as x, default), f32 or f16: of dy, where no --y says it\n"
                          "  --exact               the exact grade: within 1 ulp, in f32; default: fast, within about 3\n"
                          "  --store KIND          auto (default), keep or stream: how the kernel stores; changes no bit\n"
+                         "  --format F            o becomes bytes: the formats of nrg quantize, and its --away\n"
                          "  --isa NAME            scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
 
 /* Files first, in the order of the two enumerations in norm.h. */
@@ -78,6 +82,8 @@ enum {
     OPT_Y_DTYPE,
     OPT_EXACT,
     OPT_STORE,
+    OPT_FORMAT,
+    OPT_AWAY,
     OPT_ISA,
     OPT_HELP,
     OPTIONS
@@ -97,6 +103,8 @@ static const cli_option options[OPTIONS + 1] = {
     [INPUTS + OUT_R] = {"r", 0, 1},
     [INPUTS + OUT_MEAN] = {"mean", 0, 1},
     [INPUTS + OUT_RSTD] = {"rstd", 0, 1},
+    [INPUTS + OUT_Q] = {"q", 0, 1},
+    [INPUTS + OUT_SCALES] = {"scales", 0, 1},
     [INPUTS + OUT_DX] = {"dx", 0, 1},
     [INPUTS + OUT_DY] = {"dy", 0, 1},
     [INPUTS + OUT_DZ] = {"dz", 0, 1},
@@ -118,6 +126,8 @@ static const cli_option options[OPTIONS + 1] = {
     [OPT_Y_DTYPE] = {"y-dtype", 0, 1},
     [OPT_EXACT] = {"exact", 0, 0},
     [OPT_STORE] = {"store", 0, 1},
+    [OPT_FORMAT] = {"format", 0, 1},
+    [OPT_AWAY] = {"away", 0, 0},
     [OPT_ISA] = {"isa", 0, 1},
     [OPT_HELP] = {"help", 'h', 0},
     [OPTIONS] = {NULL, 0, 0},
@@ -153,7 +163,7 @@ static int require_forward(const file_call *call)
 {
     if (!file_in(call, IN_X))
         complain("no input file; nrg norm --help");
-    else if (!file_out(call, OUT_O))
+    else if (!file_out(call, OUT_O) && !call->value[OPT_FORMAT])
         complain("no output file: --o FILE");
     else
         return 1;
@@ -256,7 +266,11 @@ static int ask_library(const file_call *call, const request *q)
     args.y = file_in(call, IN_Y) ? &any : NULL;
     args.z = file_in(call, IN_Z) ? &any : NULL;
     args.r = file_out(call, OUT_R) ? &any : NULL;
+    args.format = q->format;
+    args.q = q->format ? &any : NULL;
+    args.scales = nrg_quant_has_scales(q->format) ? &any : NULL;
     spec.dim = spec.groups ? spec.groups : 1;
+    spec.dim *= q->format ? 256 : 1; /* a block of any format */
     nrg_status status = nrg_norm_forward(&spec, &args, 0, 1);
     /* the dtypes are known only when x has been read */
     if (status == NRG_OK || status == NRG_ERR_DTYPE)
@@ -267,6 +281,7 @@ static int ask_library(const file_call *call, const request *q)
 
 static int norm_ask(file_call *call)
 {
+    static const format_options quantized = {OUT_Q, OUT_SCALES, OUT_O, OPT_FORMAT, OPT_AWAY, OPT_BACKWARD};
     request *q = call->request;
     memset(q, 0, sizeof *q);
     q->backward = call->value[OPT_BACKWARD] != NULL;
@@ -275,7 +290,8 @@ static int norm_ask(file_call *call)
     q->spec = call->value[OPT_LAYER] ? nrg_layer_norm_spec(1, 1e-5)
               : call->value[OPT_L2]  ? nrg_l2_norm_spec(1, 1e-12)
                                      : nrg_rms_norm_spec(1, 1e-6);
-    if (!require(call, q) || !read_words(call, &q->spec) || !read_numbers(call, &q->spec) || !check_combination(call, q))
+    if (!require(call, q) || !read_words(call, &q->spec) || !read_numbers(call, &q->spec) || !check_combination(call, q) ||
+        formats_ask(call, &quantized, &q->format, &q->rounding) != CLI_DONE)
         return CLI_REFUSED;
     return ask_library(call, q);
 }

@@ -9,11 +9,7 @@
 #include "../file_command.h"
 #include "../library.h"
 #include "../npy/arrays.h"
-
-#define FORMATS_HELP                                                                                                             \
-    "  --format F             q8_0, q8_0_4x4, q8_0_4x8, q8_0_8x4, q8_0_8x8, q8_K, q8_K_4x4, q8_K_4x8,\n"                         \
-    "                         q8_K_8x4, q8_K_8x8 (4 and 8 rows together, in chunks of 4 and 8), int8 (a\n"                       \
-    "                         scale a row), int8_32, int8_64 or int8_128 (a scale for so many elements)\n"
+#include "formats.h"
 
 const char quantize_help[] =
     "usage: nrg quantize --format F X.npy --q Q.npy [OPTION]...\n"
@@ -42,31 +38,6 @@ const char dequantize_help[] =
     "what is done\n" FORMATS_HELP "  --dtype D              of O: f4 (default) or f2\n"
     "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
 
-static const char *const formats[] = {"q8_0", "q8_0_4x4", "q8_0_4x8", "q8_0_8x4", "q8_0_8x8",
-                                      "q8_K", "q8_K_4x4", "q8_K_4x8", "q8_K_8x4", "q8_K_8x8",
-                                      "int8", "int8_32",  "int8_64",  "int8_128", NULL};
-
-/* 0 after a complaint. */
-static int read_format(const file_call *call, int option, int scales, int is_output, nrg_quant_format *format)
-{
-    if (!call->value[option]) {
-        complain("--format: needed");
-        return 0;
-    }
-    const int word = file_word(call, option, formats);
-    if (word < 0)
-        return 0;
-    *format = (nrg_quant_format)(NRG_QUANT_Q8_0 + word);
-    if (nrg_quant_has_scales(*format) == (call->value[scales] != NULL))
-        return 1;
-    complain("--scales: %s with --format %s, which has %s scales in its blocks",
-             nrg_quant_has_scales(*format) ? "needed"
-             : is_output                   ? "not written"
-                                           : "not taken",
-             formats[word], nrg_quant_has_scales(*format) ? "no" : "its");
-    return 0;
-}
-
 static int check_needed(const file_call *call, const int *needed, int count)
 {
     for (int i = 0; i < count; i++)
@@ -75,18 +46,6 @@ static int check_needed(const file_call *call, const int *needed, int count)
             return CLI_REFUSED;
         }
     return CLI_DONE;
-}
-
-/* The last axis, and the one before it where rows lie together; NULL after a complaint. */
-static size_t *last_axis(npy_shape *shape, const char *name, nrg_quant_format format, size_t step, size_t together)
-{
-    char text[NPY_SHAPE_ROOM];
-    size_t *last = shape->ndim ? &shape->dims[shape->ndim - 1] : NULL;
-    if (last && *last && *last % step == 0 && (nrg_quant_rows(format) == 1 || (shape->ndim > 1 && last[-1] % together == 0)))
-        return last;
-    complain("%s: shape %s; its last axis has to be a multiple of %zu, and not 0%s", name, npy_shape_text(text, shape), step,
-             together > 1 ? ", and the one before it of the rows that lie together" : "");
-    return NULL;
 }
 
 /* ---- quantize ---- */
@@ -106,7 +65,7 @@ static int ask(file_call *call)
     static const int needed[] = {IN_X, INPUTS + OUT_Q};
     nrg_quantize_args *args = call->request;
     *args = nrg_quantize_args_init(NRG_QUANT_NONE, NRG_F32, 0, 0, NULL, NULL, NULL);
-    if (!read_format(call, OPT_FORMAT, INPUTS + OUT_SCALES, 1, &args->format))
+    if (!formats_read(call, OPT_FORMAT, INPUTS + OUT_SCALES, 1, &args->format))
         return CLI_REFUSED;
     args->rounding = call->value[OPT_AWAY] ? NRG_QUANT_AWAY : NRG_QUANT_TO_EVEN;
     return check_needed(call, needed, 2);
@@ -115,26 +74,13 @@ static int ask(file_call *call)
 static int compute(file_call *call)
 {
     nrg_quantize_args *args = call->request;
-    const nrg_quant_format format = args->format;
     const npy_array *x = &call->in[IN_X];
-    const int has_scales = nrg_quant_has_scales(format);
-    const size_t together = nrg_quant_rows(format);
-    npy_shape shape = x->shape, scales = x->shape;
-    size_t *last = last_axis(&shape, file_in(call, IN_X), format, has_scales ? 1 : nrg_quant_block(format), together);
-    if (!last)
-        return CLI_REFUSED;
-    args->dim = *last;
-    args->rows = x->count / *last;
-    args->dtype = x->dtype;
-    *last = nrg_quant_bytes(format, args->dim);
-    if (together > 1)
-        last[-1] /= together;
-    scales.dims[scales.ndim - 1] = nrg_quant_scales(format, args->dim);
-    int status = file_reserve(call, OUT_Q, (nrg_dtype)(has_scales ? NPY_I1 : NPY_U1), &shape);
-    if (status == CLI_DONE && has_scales)
-        status = file_reserve(call, OUT_SCALES, NRG_F32, &scales);
+    const int status = formats_reserve(call, OUT_Q, OUT_SCALES, args->format, &x->shape, file_in(call, IN_X));
     if (status != CLI_DONE)
         return status;
+    args->dim = x->shape.dims[x->shape.ndim - 1];
+    args->rows = x->count / args->dim;
+    args->dtype = x->dtype;
     args->x = x->data;
     args->q = call->out[OUT_Q].data;
     args->scales = call->out[OUT_SCALES].data;
@@ -175,7 +121,7 @@ static int ask_back(file_call *call)
     nrg_dequantize_args *args = call->request;
     *args = nrg_dequantize_args_init(NRG_QUANT_NONE, NRG_F32, 0, 0, NULL, NULL, NULL);
     const int dtype = file_word(call, BACK_DTYPE, dtypes);
-    if (dtype < 0 || !read_format(call, BACK_FORMAT, IN_SCALES, 0, &args->format))
+    if (dtype < 0 || !formats_read(call, BACK_FORMAT, IN_SCALES, 0, &args->format))
         return CLI_REFUSED;
     args->dtype = dtype ? NRG_F16 : NRG_F32;
     return check_needed(call, needed, 2);
@@ -189,7 +135,7 @@ static int compute_back(file_call *call)
     const int has_scales = nrg_quant_has_scales(format);
     const size_t together = nrg_quant_rows(format), block = has_scales ? 1 : nrg_quant_block(format);
     npy_shape shape = q->shape;
-    size_t *last = last_axis(&shape, file_in(call, IN_Q), format, nrg_quant_bytes(format, block), 1);
+    size_t *last = formats_last_axis(&shape, file_in(call, IN_Q), format, nrg_quant_bytes(format, block), 1);
     if (!last)
         return CLI_REFUSED;
     args->rows = q->count / *last * together;
