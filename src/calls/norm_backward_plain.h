@@ -4,11 +4,9 @@
 #ifndef NRG_CALLS_NORM_BACKWARD_PLAIN_H
 #define NRG_CALLS_NORM_BACKWARD_PLAIN_H
 
-#include <float.h>
-#include <math.h>
-
 #include "../operands/norm.h"
 #include "quick.h"
+#include "quick_norm.h"
 
 /* Sound arguments: real strides inside of a plane, dtypes, bytes in all. */
 typedef struct backward_call {
@@ -24,16 +22,11 @@ typedef struct backward_call {
  * sound; *c is then complete. */
 static inline int backward_is_plain(backward_call *c, const nrg_norm_spec *s, const nrg_norm_backward_args *a)
 {
-    if ((s->size != sizeof *s) | (a->size != sizeof *a))
+    if (a->size != sizeof *a || !quick_norm_is_plain(s))
         return 0;
     const nrg_dtype dtype = s->dtype, w_dtype = s->w_dtype == NRG_DTYPE_SAME ? dtype : s->w_dtype;
-    const int options =
-        ((unsigned)dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & ((s->y_dtype == NRG_DTYPE_SAME) | (s->y_dtype == dtype)) &
-        ((s->r_dtype == NRG_DTYPE_SAME) | (s->r_dtype == dtype)) & ((w_dtype == dtype) | (w_dtype == NRG_F32)) &
-        ((unsigned)s->eps_mode <= NRG_EPS_NONE) & ((unsigned)s->store <= NRG_STORE_STREAM) & (s->eps >= 0) & (s->eps <= DBL_MAX) &
-        (fabs(s->c) <= (double)FLT_MAX) & (fabsf(s->weight_offset) <= FLT_MAX) & (s->groups <= 1) &
-        ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) & ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) & (s->reserved == 0) &
-        !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation);
+    const int options = quick_is_same(s->y_dtype, dtype) & quick_is_same(s->r_dtype, dtype) &
+                        ((w_dtype == dtype) | (w_dtype == NRG_F32));
     const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) & ((a->rows2 | a->rows3) <= 1) &
                       !(a->y_repeat | a->z_repeat) & (a->reserved == 0);
     const char *const x = a->r ? a->r : a->x;

@@ -5,35 +5,7 @@
 #include "../job/norm.h"
 #include "../operands/norm.h"
 #include "norm_formula.h"
-#include "qkv_slice.h"
-#include "qkv_slots.h"
-
-enum { Q, K, V, TENSORS };
-
-/* What q, k and v have each of their own. */
-typedef struct qkv_tensor {
-    const char *x;
-    char *o;
-    size_t x_head_stride, x_token_stride, o_head_stride, o_token_stride, heads, dim;
-    nrg_dtype o_dtype;
-    int is_quantized;
-} qkv_tensor;
-
-/* A call whose arguments are sound. */
-typedef struct qkv_call {
-    nrg_rope_spec spec;
-    qkv_slice slice; /* of the share, where it has one */
-    qkv_table table; /* of the tokens that are next */
-    qkv_tensor tensor[TENSORS];
-    nrg_qkv_job job;              /* of one after the other: what they have in common */
-    size_t tokens, heads, slices; /* heads: of a token's q, k and v together */
-    const float *w[V], *b[V];     /* of the norms of q and k */
-    const int64_t *slots;
-    const int32_t *positions;
-    int32_t first;
-    int keep, is_turned, stream; /* is_turned: there is q or k */
-    nrg_dtype dtype;
-} qkv_call;
+#include "qkv_plain.h"
 
 static inline void set_norm(nrg_norm_job *job, const nrg_norm_spec *norm)
 {
@@ -49,42 +21,32 @@ static inline void set_norm(nrg_norm_job *job, const nrg_norm_spec *norm)
     set_formula(&job->formula, norm, job->dim);
 }
 
-/* Bytes of a tensor that a call moves: of a cache, those of the tokens. */
-static inline size_t bytes_of(const nrg_checked *c, unsigned type, size_t heads, size_t dim)
+/* What a sound call has beside its tensors, from the arguments; norm: NULL where there is none. Frequencies are not looked at. */
+static inline void complete(qkv_call *call, const nrg_norm_spec *norm, const nrg_qkv_args *a, size_t axes, int ith)
 {
-    return c->sizes.n[NRG_QKV_N_TOKENS] * heads * dim * nrg_element_bytes(NRG_ELEMENT_CHOSEN + type, &c->sizes);
-}
-
-static void fill_jobs(qkv_call *call, const nrg_checked *c)
-{
-    const nrg_norm_spec *norm = c->part[NRG_QKV_NORM];
-    const nrg_qkv_args *a = c->part[NRG_QKV_ARGS];
-    const size_t *const n = c->sizes.n, pairs = n[NRG_QKV_N_FACTORS];
-    const size_t *const heads = &n[NRG_QKV_N_Q_HEADS], dims[TENSORS] = {a->dim, a->dim, n[NRG_QKV_N_V_DIM]};
-    const void *const x[TENSORS] = {a->q, a->k, a->v};
-    void *const o[TENSORS] = {a->q_o, a->k_o, a->v_o};
+    const size_t pairs = call->pairs;
     size_t bytes = 0;
     for (unsigned i = 0; i < TENSORS; i++) {
-        bytes += bytes_of(c, NRG_QKV_TYPE_X, heads[i], dims[i]) + bytes_of(c, NRG_QKV_TYPE_Q_O + i, heads[i], dims[i]);
-        call->tensor[i] = (qkv_tensor){
-            .x = x[i],
-            .o = o[i],
-            .x_head_stride = c->stride[NRG_QKV_Q + i][0],
-            .x_token_stride = c->stride[NRG_QKV_Q + i][1],
-            .o_head_stride = c->stride[NRG_QKV_Q_O + i][0],
-            .o_token_stride = c->stride[NRG_QKV_Q_O + i][1],
-            .heads = heads[i],
-            .dim = dims[i],
-            .o_dtype = c->sizes.type[NRG_QKV_TYPE_Q_O + i],
-            .is_quantized = i != Q && (i == K ? a->k_o_format : a->v_o_format) != NRG_QUANT_NONE,
-        };
+        const qkv_tensor *const t = &call->tensor[i];
+        bytes += a->tokens * t->heads * t->dim * (nrg_dtype_size(a->dtype) + nrg_dtype_size(t->o_dtype));
     }
+    call->is_turned = (call->tensor[Q].heads | call->tensor[K].heads) != 0;
+    call->tokens = a->tokens;
+    const nrg_qkv_slice slice = nrg_qkv_slice_of(a, pairs, axes);
+    call->slices = nrg_or_one(a->slices);
+    if ((size_t)ith < call->slices)
+        call->slice = qkv_slice_at(a->workspace, &slice, (size_t)ith);
+    call->keep = a->keep != 0;
+    call->dtype = a->dtype;
+    call->table.axes = axes;
+    call->positions = a->positions;
+    call->first = a->first;
     call->w[Q] = a->q_w;
     call->b[Q] = a->q_b;
     call->w[K] = a->k_w;
     call->b[K] = a->k_b;
     nrg_qkv_job *job = &call->job;
-    job->has_norm = nrg_qkv_has_norm(norm);
+    job->has_norm = norm != NULL;
     if (job->has_norm)
         set_norm(&job->turn.norm, norm);
     call->slots = a->slots;
@@ -93,12 +55,12 @@ static void fill_jobs(qkv_call *call, const nrg_checked *c)
     job->turn.rope.table_stride = 2 * pairs * sizeof(float);
     job->turn.rope.offset = a->offset;
     job->turn.rope.pairs = pairs;
-    job->turn.rope.interleaved = call->spec.mode == NRG_ROPE_NORMAL;
+    job->turn.rope.interleaved = call->spec->mode == NRG_ROPE_NORMAL;
     job->turn.rope.backward = a->backward != 0;
-    job->turn.rope.far = nrg_is_far(bytes);
+    call->far = nrg_is_far(bytes);
 }
 
-/* In a frame of its own: what checking takes shall not lie below the kernels. Frequencies are not looked at. */
+/* All calls that are not plain. In a frame of its own: what checking takes shall not lie below the kernels. */
 static __attribute__((noinline)) nrg_status make_call(qkv_call *call, const nrg_rope_spec *rope, const nrg_norm_spec *norm,
                                                       const nrg_qkv_args *args, int ith, int nth)
 {
@@ -106,28 +68,54 @@ static __attribute__((noinline)) nrg_status make_call(qkv_call *call, const nrg_
     nrg_status status = nrg_check(&c, &nrg_call_qkv, (const void *const[]){rope, norm, args}, ith, nth);
     if (status != NRG_OK)
         return status;
+    const nrg_norm_spec *own = c.part[NRG_QKV_NORM];
     const nrg_qkv_args *a = c.part[NRG_QKV_ARGS];
-    const size_t *const n = c.sizes.n;
-    call->heads = n[NRG_QKV_N_Q_HEADS] + n[NRG_QKV_N_K_HEADS] + n[NRG_QKV_N_V_HEADS];
-    call->is_turned = (n[NRG_QKV_N_Q_HEADS] | n[NRG_QKV_N_K_HEADS]) != 0;
-    call->tokens = a->tokens;
+    const size_t *const n = c.sizes.n, *const heads = &n[NRG_QKV_N_Q_HEADS];
+    call->heads = heads[Q] + heads[K] + heads[V];
     if (!call->heads)
         return NRG_OK;
     if (a->slots && (status = qkv_check_slots(a->slots, a->tokens, a->slot_count)) != NRG_OK)
         return status;
-    call->spec = *(const nrg_rope_spec *)c.part[NRG_QKV_ROPE];
-    const nrg_qkv_slice slice = nrg_qkv_slice_of(a, n[NRG_QKV_N_FACTORS], n[NRG_QKV_N_AXES]);
-    call->slices = nrg_or_one(a->slices);
-    if ((size_t)ith < call->slices)
-        call->slice = qkv_slice_at(a->workspace, &slice, (size_t)ith);
-    call->keep = a->keep != 0;
-    call->dtype = a->dtype;
-    call->table.axes = n[NRG_QKV_N_AXES];
+    call->own = *(const nrg_rope_spec *)c.part[NRG_QKV_ROPE];
+    call->spec = &call->own;
+    call->pairs = n[NRG_QKV_N_FACTORS];
     call->table.positions_stride = c.stride[NRG_QKV_POSITIONS][0];
-    call->positions = a->positions;
-    call->first = a->first;
-    fill_jobs(call, &c);
+    const void *const x[TENSORS] = {a->q, a->k, a->v};
+    void *const o[TENSORS] = {a->q_o, a->k_o, a->v_o};
+    for (unsigned i = 0; i < TENSORS; i++) {
+        call->tensor[i] = (qkv_tensor){
+            .x = x[i],
+            .o = o[i],
+            .x_strides = {c.stride[NRG_QKV_Q + i][0], c.stride[NRG_QKV_Q + i][1]},
+            .o_strides = {c.stride[NRG_QKV_Q_O + i][0], c.stride[NRG_QKV_Q_O + i][1]},
+            .heads = heads[i],
+            .dim = i == V ? n[NRG_QKV_N_V_DIM] : a->dim,
+            .o_dtype = c.sizes.type[NRG_QKV_TYPE_Q_O + i],
+            .is_quantized = i != Q && (i == K ? a->k_o_format : a->v_o_format) != NRG_QUANT_NONE,
+        };
+    }
+    complete(call, nrg_qkv_has_norm(own) ? own : NULL, a, n[NRG_QKV_N_AXES], ith);
     return NRG_OK;
+}
+
+/* Whether a call is plain; it is then complete. In a frame of its own as well. */
+static __attribute__((noinline)) int plain_call(qkv_call *call, const nrg_rope_spec *rope, const nrg_norm_spec *norm,
+                                                const nrg_qkv_args *a, int ith, int nth)
+{
+    size_t axes;
+    if (!rope || !a || (ith < 0) | (ith >= nth) | (rope->size != sizeof *rope) | (a->size != sizeof *a))
+        return 0;
+    if (norm && norm->size != sizeof *norm)
+        return 0;
+    const int has_norm = norm && nrg_qkv_has_norm(norm);
+    if (!qkv_is_plain(call, &axes, rope, norm, has_norm, a) ||
+        (a->slots && qkv_check_slots(a->slots, a->tokens, a->slot_count) != NRG_OK))
+        return 0;
+    call->heads = a->q_heads + a->k_heads + a->v_heads;
+    call->spec = rope;
+    call->table.positions_stride = a->tokens * sizeof(int32_t);
+    complete(call, has_norm ? norm : NULL, a, axes, ith);
+    return 1;
 }
 
 /* Rows of a tensor before unit `unit` of the call: heads of tokens, a token's q before its k before its v. */
@@ -149,14 +137,15 @@ static void run_units(qkv_call *call, const qkv_slice *slice, size_t begin, size
         table->table = slice->table;
         table->positions = call->positions ? call->positions + token : NULL;
         table->first = call->positions ? 0 : call->first + (int32_t)token;
-        qkv_make_table(slice, &call->spec, &call->table, call->keep);
+        qkv_make_table(slice, call->spec, &call->table, call->keep);
     }
+    const int64_t *const slots = call->slots ? call->slots + token : NULL;
+    const int in_turn = !slots || qkv_slots_are_in_turn(slots, tokens);
     size_t before = 0;
     begin -= token * call->heads;
     end -= token * call->heads;
     nrg_qkv_job *const job = &call->job;
     nrg_rope_job *const rope = &job->turn.rope;
-    rope->table = (const char *)slice->table;
     job->block = slice->block;
     job->block_rows = slice->block_rows;
     for (int i = 0; i < TENSORS; i++) {
@@ -168,7 +157,8 @@ static void run_units(qkv_call *call, const qkv_slice *slice, size_t begin, size
         before += t->heads;
         if (rope->begin == rope->end)
             continue;
-        job->slots = i != Q && call->slots ? call->slots + token : NULL;
+        job->slots = i == Q || in_turn ? NULL : slots;
+        const size_t row = i != Q && slots && in_turn ? (size_t)slots[0] : token;
         job->is_copy = i == V;
         job->is_quantized = t->is_quantized;
         job->o_dtype = t->o_dtype;
@@ -176,15 +166,17 @@ static void run_units(qkv_call *call, const qkv_slice *slice, size_t begin, size
             job->turn.norm.w = (const char *)call->w[i];
             job->turn.norm.b = (const char *)call->b[i];
         }
-        rope->x = t->x + token * t->x_token_stride;
-        rope->o = job->slots ? t->o : t->o + token * t->o_token_stride;
-        rope->x_head_stride = t->x_head_stride;
-        rope->x_token_stride = t->x_token_stride;
-        rope->o_head_stride = t->o_head_stride;
-        rope->o_token_stride = t->o_token_stride;
+        rope->x = t->x + token * t->x_strides[1];
+        rope->o = job->slots ? t->o : t->o + row * t->o_strides[1];
+        rope->table = (const char *)slice->table;
+        rope->x_head_stride = t->x_strides[0];
+        rope->x_token_stride = t->x_strides[1];
+        rope->o_head_stride = t->o_strides[0];
+        rope->o_token_stride = t->o_strides[1];
         rope->heads = t->heads;
         rope->dim = t->dim;
         rope->stream = i == Q && call->stream;
+        rope->far = call->far;
         NRG_ACTIVE_KERNEL(qkv, call->dtype)(job);
     }
 }
@@ -192,14 +184,15 @@ static void run_units(qkv_call *call, const qkv_slice *slice, size_t begin, size
 nrg_status nrg_qkv(const nrg_rope_spec *rope, const nrg_norm_spec *norm, const nrg_qkv_args *args, int ith, int nth)
 {
     qkv_call call;
-    const nrg_status status = make_call(&call, rope, norm, args, ith, nth);
-    if (status != NRG_OK || !call.heads)
-        return status;
-    const size_t pairs = nrg_rope_pairs_of(&call.spec);
+    if (!plain_call(&call, rope, norm, args, ith, nth)) {
+        const nrg_status status = make_call(&call, rope, norm, args, ith, nth);
+        if (status != NRG_OK || !call.heads)
+            return status;
+    }
     if ((size_t)ith >= call.slices)
-        return !call.is_turned || nrg_rope_turns_exist(&call.spec, pairs) ? NRG_OK : NRG_ERR_CONSTANT;
+        return !call.is_turned || nrg_rope_turns_exist(call.spec, call.pairs) ? NRG_OK : NRG_ERR_CONSTANT;
     const qkv_slice *const slice = &call.slice;
-    if (call.is_turned && !qkv_make_frequencies(slice, &call.spec, pairs, call.keep))
+    if (call.is_turned && !qkv_make_frequencies(slice, call.spec, call.pairs, call.keep))
         return NRG_ERR_CONSTANT;
     const int shares = (size_t)nth < call.slices ? nth : (int)call.slices;
     const size_t units = call.tokens * call.heads, end = nrg_share(units, ith + 1, shares);
@@ -217,7 +210,7 @@ nrg_status nrg_qkv_check(const nrg_rope_spec *rope, const nrg_norm_spec *norm, c
     const nrg_status status = make_call(&call, rope, norm, args, 0, 1);
     if (status != NRG_OK || !call.heads || !call.is_turned)
         return status;
-    return nrg_rope_turns_exist(&call.spec, nrg_rope_pairs_of(&call.spec)) ? NRG_OK : NRG_ERR_CONSTANT;
+    return nrg_rope_turns_exist(call.spec, call.pairs) ? NRG_OK : NRG_ERR_CONSTANT;
 }
 
 nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_args *args, size_t *bytes)

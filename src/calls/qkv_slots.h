@@ -52,6 +52,15 @@ static __attribute__((noinline)) int qkv_many_slots_differ(const int64_t *slots,
     return 1;
 }
 
+/* Whether they follow each other, as those of a prompt do and that of one token: rows of the cache are then rows of a tensor. */
+static inline int qkv_slots_are_in_turn(const int64_t *slots, size_t tokens)
+{
+    size_t t = 1;
+    while (t < tokens && slots[t] == slots[t - 1] + 1)
+        t++;
+    return t == tokens;
+}
+
 /* NRG_OK, or what is wrong with them. No cache has INT64_MAX slots, or the checker would have refused it. */
 static inline nrg_status qkv_check_slots(const int64_t *slots, size_t tokens, size_t slot_count)
 {

@@ -91,7 +91,8 @@ static nrg_status measure_cache(nrg_quant_format format, nrg_dtype own, nrg_dtyp
 static nrg_dtype beside(nrg_dtype other, nrg_dtype dtype) { return other == NRG_DTYPE_SAME ? dtype : other; }
 
 /* What can be said without a norm, whose spec nrg_qkv_workspace does not take. */
-static nrg_status measure_args(const nrg_rope_spec *rope, const nrg_qkv_args *args, nrg_sizes *s)
+nrg_status nrg_qkv_measure_args(const nrg_rope_spec *rope, const nrg_qkv_args *args, size_t *factors, size_t *axes,
+                                size_t *doubles)
 {
     size_t pairs;
     nrg_status status = nrg_rope_measure_angles(rope, &pairs);
@@ -103,9 +104,14 @@ static nrg_status measure_args(const nrg_rope_spec *rope, const nrg_qkv_args *ar
         return NRG_ERR_POSITION;
     if (args->backward && (args->slots || args->v_heads))
         return NRG_ERR_COMBINATION;
-    s->n[NRG_QKV_N_AXES] = nrg_rope_axes(rope);
-    s->n[NRG_QKV_N_FACTORS] = pairs;
-    return measure_space(args, pairs, s->n[NRG_QKV_N_AXES], &s->n[NRG_QKV_SPACE]);
+    *axes = nrg_rope_axes(rope);
+    *factors = pairs;
+    return measure_space(args, pairs, *axes, doubles);
+}
+
+static nrg_status measure_args(const nrg_rope_spec *rope, const nrg_qkv_args *args, nrg_sizes *s)
+{
+    return nrg_qkv_measure_args(rope, args, &s->n[NRG_QKV_N_FACTORS], &s->n[NRG_QKV_N_AXES], &s->n[NRG_QKV_SPACE]);
 }
 
 static nrg_status measure_workspace(const void *const *part, nrg_sizes *s) { return measure_args(part[0], part[1], s); }

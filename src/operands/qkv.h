@@ -77,6 +77,10 @@ enum { NRG_QKV_BLOCK = 2048, NRG_QKV_LINE = 64 };
  * made: what is not its fixed part is the table's. */
 nrg_qkv_slice nrg_qkv_slice_of(const nrg_qkv_args *args, size_t pairs, size_t axes);
 
+/* What can be said of args without a norm: pairs, axes, and what a workspace has in doubles. */
+nrg_status nrg_qkv_measure_args(const nrg_rope_spec *rope, const nrg_qkv_args *args, size_t *factors, size_t *axes,
+                                size_t *doubles);
+
 /* 16-bit halves of a head of q8_0. */
 static inline size_t nrg_qkv_halves(size_t dim) { return dim / 32 * 17; }
 
