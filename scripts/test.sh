@@ -18,7 +18,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 stages=(
     "headers    public headers compile alone: C99 and C++17, gcc and clang; what the files of src/ may include; the house"
-    "gcc        gcc, release: tests, command line, nrg check"
+    "gcc        gcc, release: tests, command line, nrg check, a transformer held against one in double"
     "symbols    what the library exports, what it takes from outside, and the instructions of each path"
     "size       size of the shared library, stack use of a call"
     "reduced    a build of norms, activations and RoPE without backward passes: tests, size"
@@ -47,7 +47,7 @@ qemu_riscv64=(qemu-riscv64 -L /usr/riscv64-linux-gnu)
 scale=small
 full=0
 path_suites=(bits stack) # what runs under an emulator without --full, beside its hashes, of a path that nothing else runs
-cpu_suites=(dispatch vec harness) # and of any path
+cpu_suites=(dispatch vec harness model) # and of any path; the model has products of its own for each
 
 # --- what stages are made of -------------------------------------------------------------------------------------------------
 
@@ -225,6 +225,7 @@ stage_gcc() {
     print_output climb "$build/gcc"
     part expect_path "${paths##*,}" "$build/gcc/tools/nrg"
     side_by_side "$build/gcc/tools/nrg check" "$(numpy_python) $root/tests/cli_test.py $build/gcc/tools/nrg"
+    part "$(numpy_python)" "$root/tests/transformer/transformer_test.py" "$build/gcc/examples/transformer/transformer"
     ((!full)) || part same_hashes
     parts_done
 }

@@ -31,7 +31,7 @@ int command_info(char **arguments)
     if (found != CLI_END)
         return CLI_REFUSED;
 
-    printf("nrg %s\n\nCPU features\n", nrg_version());
+    printf("nrg %s, version %d of the numbers\n\nCPU features\n", nrg_version(), nrg_numbers_version());
     for (unsigned i = 0; nrg_cpu_feature_name(i); i++)
         printf("  %-9s %s\n", nrg_cpu_feature_name(i), yes_no(nrg_cpu_features() >> i & 1));
     printf("\nPaths       built  supported\n");

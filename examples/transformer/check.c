@@ -8,15 +8,15 @@
 
 #include "commands.h"
 
-/* Of version 1 of the numbers (docs/reproducibility.md). */
+/* Of version 3 of the numbers (docs/reproducibility.md). */
 static const uint64_t weights_expected = 0x94b7081cc107028b, logits_expected = 0x597652a6da994669;
 
 /* Sizes that are no multiple of a vector, of a panel or of a tile, so that their ends are looked at too. */
-static const plan tiny = {.shape = {.layers = 2, .dim = 52, .heads = 6, .kv_heads = 2, .head = 10, .ff = 300, .context = 50},
-                          .sequences = 3,
+static const plan tiny = {.shape = {.layers = 2, .dim = 52, .heads = 6, .kv_heads = 2, .head = 10, .ff = 276, .context = 50},
+                          .sequences = 2,
                           .seed = 7,
-                          .steps = 8,
-                          .warmup = 3,
+                          .steps = 4,
+                          .warmup = 2,
                           .rate = 5e-3f,
                           .decay = 0.1f,
                           .beta1 = 0.9f,

@@ -47,6 +47,16 @@ int checkpoint_write(const training *r, const char *path)
     return 1;
 }
 
+/* And goes back to where it was. */
+static int has_size(FILE *f, uint64_t size)
+{
+    const long at = ftell(f);
+    if (at < 0 || fseek(f, 0, SEEK_END) != 0)
+        return 0;
+    const long end = ftell(f);
+    return end >= 0 && (uint64_t)end == size && fseek(f, at, SEEK_SET) == 0;
+}
+
 /* The header, with what the rest of a file must be. NULL with a sentence where it is no checkpoint. */
 static FILE *open_at_weights(const char *path, header *h)
 {
@@ -61,6 +71,8 @@ static FILE *open_at_weights(const char *path, header *h)
         complain(path, shape_complaint(&h->plan.shape));
     else if (h->plan.sequences < 1 || h->plan.sequences > 4096 || h->step > h->plan.steps)
         complain(path, "its plan makes no sense");
+    else if (!has_size(f, sizeof *h + 3 * sizeof(float) * h->floats))
+        complain(path, "not as long as its header says: a write that did not end?");
     else if (h->floats != lay_out(&h->plan.shape, NULL, NULL))
         complain(path, "its shape and its size are not of one model");
     else

@@ -11,6 +11,10 @@
 #define NRG_VERSION_MINOR 3
 #define NRG_VERSION_PATCH 0
 
+/* The version of the numbers: another one wherever a call of before gives another bit for the same operands, and the same one
+ * while none does, whatever is added or becomes faster (docs/reproducibility.md). */
+#define NRG_NUMBERS_VERSION 3
+
 /* Define it yourself, empty, to hide the API inside a library of your own. */
 #if defined(NRG_API)
 #elif defined(__GNUC__) && !defined(_WIN32)
@@ -90,6 +94,9 @@ NRG_API const char *nrg_status_string(nrg_status status);
 
 /* "0.3.0", the version of the library that is linked (the macros above: of the header). */
 NRG_API const char *nrg_version(void);
+
+/* NRG_NUMBERS_VERSION of the library that is linked. */
+NRG_API int nrg_numbers_version(void);
 
 /* Element types. All arithmetic is f32 (row scalars: double); a dtype exists in loads and stores only.
  * A 16-bit result is the f32 result rounded once, to nearest, ties to even. */

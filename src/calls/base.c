@@ -11,6 +11,8 @@ const char *nrg_version(void)
     return NRG_TEXT(NRG_VERSION_MAJOR) "." NRG_TEXT(NRG_VERSION_MINOR) "." NRG_TEXT(NRG_VERSION_PATCH);
 }
 
+int nrg_numbers_version(void) { return NRG_NUMBERS_VERSION; }
+
 const char *nrg_status_string(nrg_status status)
 {
     switch (status) {
