@@ -5,7 +5,8 @@
 #   3. nrg norm      of arrays that NumPy made, held against NumPy in double precision: add + RMSNorm, the gated norm of Mamba-2,
 #                    and the backward pass of add + RMSNorm
 #   4. nrg channel-norm   likewise: GroupNorm + SiLU, and batch norm + add + ReLU: a step of training, forward and backward
-#   5. nrg-bench     how fast, beside the limit of this machine's memory and beside plain loops
+#   5. transformer   a small language model: one hash on every path; half a minute of learning, and what it then writes
+#   6. nrg-bench     how fast, beside the limit of this machine's memory and beside plain loops
 # A second run installs nothing and builds only what has changed.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -18,10 +19,10 @@ title() { printf '\n=== %s ===\n' "$*"; }
 build=$root/build
 title "build/: a release"
 if [[ ! -f $build/build.ninja ]]; then
-    quietly "$build/demo.setup.log" meson setup "$build" "$root" --buildtype release -Dtests=false -Dbench=enabled
+    quietly "$build/demo.setup.log" meson setup "$build" "$root" --buildtype release -Dtests=false -Dbench=enabled -Dexamples=enabled -Dmpi=disabled
 fi
 quietly "$build/demo.compile.log" meson compile -C "$build"
-say "build/libnrg.so, build/libnrg.a, build/tools/nrg, build/bench/nrg-bench"
+say "build/libnrg.so, build/libnrg.a, build/tools/nrg, build/bench/nrg-bench, build/examples/"
 
 title "nrg info"
 "$build/tools/nrg" info
@@ -75,6 +76,20 @@ title "nrg channel-norm: a step of training of relu(batch_norm(x) + y)"
         --dx cdx.npy --dy cdy.npy --dw cdw.npy --db cdb.npy
 )
 "$python" "$root/scripts/demo_norm.py" batch "$work" 1e-5
+
+title "transformer: weights and logits of a small model that learns, one hash on every path"
+transformer=$build/examples/transformer/transformer
+"$transformer" check
+
+if [[ -f /usr/share/common-licenses/MPL-2.0 && -f /usr/share/common-licenses/CC0-1.0 ]]; then
+    title "transformer: 150 steps on Debian's licences (its default, 1000, takes minutes), and what it then writes"
+    (
+        cd "$work"
+        set -x
+        "$transformer" train --steps 150 --every 150
+        "$transformer" generate transformer.ckpt "You may copy" --bytes 300
+    )
+fi
 
 title "nrg-bench: time of a call, its share of what a bare loop over the same bytes reaches, and how long plain loops take"
 pin=()
