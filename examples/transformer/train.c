@@ -18,6 +18,8 @@ static double measure(const train_job *j, const training *r, team *all)
     batch_begin(&b, &r->plan.shape, r->plan.sequences, r->plan.shape.context, 0);
     double bits = 0, bytes = 0;
     for (size_t i = 0; i < j->unseen_count; i++) {
+        if (j->unseen[i].size == 0)
+            continue;
         bits += (double)j->unseen[i].size * text_bits(&j->unseen[i], &b, &r->w, all, r->in, r->out);
         bytes += (double)j->unseen[i].size;
     }
@@ -32,10 +34,10 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void report(const training *r, double learned, double unseen, double began, uint64_t first)
+static void report(const training *r, double learned, double unseen, double began, uint64_t first, uint64_t until)
 {
     const double seconds = now() - began, steps = (double)(r->step - first);
-    const double left = seconds / steps * (double)(r->plan.steps - r->step);
+    const double left = seconds / steps * (double)(until - r->step);
     printf("%sstep %5llu/%llu  %6.3f bits a byte  %7.0f bytes/s  %2d:%02d left", isatty(1) ? "\r" : "",
            (unsigned long long)r->step, (unsigned long long)r->plan.steps, learned, steps * (double)r->batch.rows / seconds,
            (int)left / 60, (int)left % 60);
@@ -79,7 +81,7 @@ static int learn(const train_job *j, training *r, team *all)
         const double unseen = look ? measure(j, r, all) : -1;
         curve_add(&c, r->step, mean, unseen);
         if (look || isatty(1) || r->step % 50 == 0)
-            report(r, mean, unseen, began, first);
+            report(r, mean, unseen, began, first, j->until);
         mean = 0;
         of = 0;
         if (last || r->step % j->save == 0)
