@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Sees to it that what demo.sh or test.sh needs is there.
+# Sees to it that what demo.sh, test.sh or ggml.sh needs is there.
 #
-#   scripts/setup.sh demo|test
+#   scripts/setup.sh demo|test|ggml
 #
 # On Debian and Ubuntu it installs the packages that are missing, and touches neither network nor root if none is. Anywhere
 # else it says what is missing, and fails.
@@ -12,8 +12,13 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 # libc6-dev and its like are only recommended by the compilers, and recommended packages are not installed.
 demo_packages=(gcc g++ libc6-dev meson ninja-build pkg-config libbenchmark-dev libsleef-dev python3 python3-numpy)
 test_packages=("${demo_packages[@]}" binutils ccache check clang gcovr libopenmpi-dev openmpi-bin)
+# debootstrap only recommends the keys that it checks sid's signature with
+# shellcheck disable=SC2034 # by name
+ggml_packages=(gcc libc6-dev meson ninja-build python3 python3-numpy debootstrap debian-archive-keyring)
 demo_commands=(gcc g++ meson ninja pkg-config)
 test_commands=("${demo_commands[@]}" clang clang++ gcov gcovr mpicc mpirun nm strip)
+# shellcheck disable=SC2034 # by name, in name_missing
+ggml_commands=(gcc meson ninja debootstrap) ggml_modules=()
 demo_modules=(benchmark sleef)
 # shellcheck disable=SC2034 # by name, in name_missing
 test_modules=("${demo_modules[@]}" check)
@@ -70,8 +75,8 @@ name_missing() {
 }
 
 case ${1-} in
-demo | test) ;;
-*) die "usage: scripts/setup.sh demo|test" ;;
+demo | test | ggml) ;;
+*) die "usage: scripts/setup.sh demo|test|ggml" ;;
 esac
 if is_debian; then
     declare -n packages=$1_packages

@@ -32,6 +32,7 @@ stages=(
     "neon       AArch64, under qemu"
     "riscv64    RISC-V, a CPU without a path of its own, under qemu"
     "avx512     the AVX-512 path where the CPU has none, emulated"
+    "ggml       examples/ggml in Debian sid, which scripts/ggml.sh sets up: with --full, as root"
     "coverage   lines of src/ that tests reach"
 )
 
@@ -566,6 +567,23 @@ stage_avx512() {
         grep -vE '^dispatch|^stack$')
     NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths,avx512 part run_tests "$build/avx512" "${tests[@]}"
     parts_done
+}
+
+# Its own build of the library, and 500 MB of Debian sid outside of the tree.
+stage_ggml() {
+    local status=0
+    if ((!full)); then
+        skip "sets up a Debian sid, with --full only"
+        return 0
+    fi
+    "$root/scripts/ggml.sh" 0.02 >"$state/ggml" 2>&1 </dev/null || status=$?
+    cat "$state/ggml"
+    if ((status == 77)); then
+        skip "$(sed -n 's/^not here: //p' "$state/ggml")"
+        return 0
+    fi
+    ((status == 0)) || return 1
+    note "$(grep -c '^| [`*]' "$state/ggml") ops and layers agree"
 }
 
 stage_coverage() {

@@ -1,0 +1,399 @@
+/* nrg_ggml.h: nrg in a graph of ggml, through ggml's public custom ops. Copy it beside your model's graph.
+ *
+ *     this call                       takes the place of ggml's
+ *     nrg_ggml_rms_norm               ggml_rms_norm, ggml_mul
+ *     nrg_ggml_add_rms_norm           ggml_add, ggml_rms_norm, ggml_mul
+ *     nrg_ggml_qkv                    ggml_rms_norm, ggml_mul, ggml_rope_ext of q and of k; ggml_set_rows of k and v into their
+ * caches nrg_ggml_glu                    ggml_reglu, ggml_geglu, ggml_swiglu and their like, _swapped and _split
+ *     nrg_ggml_soft_max_inplace       ggml_soft_max_ext_inplace, ggml_soft_max_add_sinks
+ *     nrg_ggml_quantize               what ggml_mul_mat does to its second operand, once for all products that read it
+ *     nrg_ggml_cpy                    ggml_cpy of f32, f16, bf16 into a tensor of q8_0
+ *
+ * A call adds a node, or returns NULL where nrg does not serve these tensors: then use ggml's ops. It is nrg's own `_check` that
+ * is asked, when the graph is built, with addresses that stand for the tensors' (they have none yet). What it cannot know then
+ * (positions, slots, ids, the alignment of a buffer) is looked at when the node runs: `failed` of nrg_ggml says whether a node
+ * refused, which leaves its output as it was.
+ *
+ * A node needs some memory beside its tensor, which belongs to whoever owns the graph: nrg_ggml. Threads are ggml's; a node runs
+ * on all of them, and gives the same bits on any number of them.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_GGML_H
+#define NRG_GGML_H
+
+#include <ggml.h>
+#include <nrg/nrg.h>
+
+#include <stdint.h>
+#include <string.h>
+
+/* What the nodes of a graph remember. It lives as long as the graph; set `used` to 0 before the graph is built anew. */
+typedef struct nrg_ggml {
+    char *memory; /* of malloc, or aligned to 16 bytes; some 300 bytes a node, and 4 a head where there is max_bias */
+    size_t size, used;
+    int failed; /* the last nrg_status that was not NRG_OK, of a node that ran */
+} nrg_ggml;
+
+/* Rotation, and what is kept of it from layer to layer and from graph to graph: one for a model. */
+typedef struct nrg_ggml_rope {
+    nrg_rope_spec spec; /* nrg_rope_spec_init, which takes what ggml_rope_ext takes; freq_factors, if any, in memory */
+    int threads;        /* the most there will be; more are no mistake, and have nothing to do */
+    void *workspace;    /* nrg_ggml_rope_workspace bytes of zeros, 8-byte aligned */
+    size_t workspace_size;
+} nrg_ggml_rope;
+
+typedef struct nrg_ggml_node {
+    nrg_ggml *owner;
+    const nrg_ggml_rope *rope;
+    nrg_norm_spec norm;
+    enum ggml_glu_op glu;
+    int swapped;
+    float scale, alpha, limit;
+    const float *slopes;
+    int asking; /* no thread runs it: addresses are stand-ins */
+} nrg_ggml_node;
+
+/* ---- what all nodes share ---- */
+
+static inline void *nrg_ggml_take(nrg_ggml *g, size_t bytes)
+{
+    const size_t begin = (g->used + 15) & ~(size_t)15;
+    if (begin > g->size || bytes > g->size - begin)
+        return NULL;
+    g->used = begin + bytes;
+    return memset(g->memory + begin, 0, bytes);
+}
+
+static inline nrg_ggml_node *nrg_ggml_new(nrg_ggml *g)
+{
+    nrg_ggml_node *n = (nrg_ggml_node *)nrg_ggml_take(g, sizeof(nrg_ggml_node));
+    if (n)
+        n->owner = g, n->asking = 1;
+    return n;
+}
+
+/* A tensor's first byte; while asking, a place far from all others. */
+static inline void *nrg_ggml_at(const nrg_ggml_node *n, const struct ggml_tensor *t, unsigned which)
+{
+    return n->asking ? (void *)(uintptr_t)(((SIZE_MAX >> 4) + 1) * (which + 1)) : t->data;
+}
+
+static inline nrg_dtype nrg_ggml_dtype(const struct ggml_tensor *t)
+{
+    return t->type == GGML_TYPE_F32    ? NRG_F32
+           : t->type == GGML_TYPE_F16  ? NRG_F16
+           : t->type == GGML_TYPE_BF16 ? NRG_BF16
+                                       : (nrg_dtype)-1; /* refused; NRG_DTYPE_SAME would be taken for another's */
+}
+
+static inline nrg_quant_format nrg_ggml_format(const struct ggml_tensor *t)
+{
+    return t->type == GGML_TYPE_Q8_0 ? NRG_QUANT_Q8_0 : t->type == GGML_TYPE_Q8_K ? NRG_QUANT_Q8_K : NRG_QUANT_NONE;
+}
+
+/* Elements of a row side by side, and of this type. */
+static inline int nrg_ggml_rows(const struct ggml_tensor *t, enum ggml_type type)
+{
+    return t->type == type && t->nb[0] == ggml_type_size(type);
+}
+
+static inline int nrg_ggml_plain(const struct ggml_tensor *t)
+{
+    return nrg_ggml_dtype(t) != (nrg_dtype)-1 && nrg_ggml_rows(t, t->type);
+}
+
+/* The end of each call: what nrg's check says of stand-ins. A node that is not served stays out of the graph: nothing reads it.
+ */
+static inline struct ggml_tensor *nrg_ggml_ask(struct ggml_tensor *node, ggml_custom_op_t fun, nrg_ggml_node *n)
+{
+    const int before = n->owner->failed;
+    n->owner->failed = NRG_OK;
+    fun(node, 0, 1, n);
+    node = n->owner->failed == NRG_OK ? node : NULL;
+    n->owner->failed = before;
+    n->asking = 0;
+    return node;
+}
+
+#define NRG_GGML_NODE(c, n, fun, type, n0, n1, n2, n3, args, count)                                                              \
+    nrg_ggml_ask(ggml_custom_4d(c, type, n0, n1, n2, n3, args, count, fun, GGML_N_TASKS_MAX, n), fun, n)
+
+/* What a node does: one call, or while asking its twin. All shares say the same of it. */
+#define NRG_GGML_RUN(n, ith, nth, call, ...)                                                                                     \
+    do {                                                                                                                         \
+        const nrg_status said_ = (n)->asking ? call##_check(__VA_ARGS__) : call(__VA_ARGS__, ith, nth);                          \
+        if (said_ != NRG_OK && (ith) == 0)                                                                                       \
+            (n)->owner->failed = (int)said_;                                                                                     \
+    } while (0)
+
+/* ---- [add,] rms_norm, mul ---- */
+
+static inline void nrg_ggml_run_norm(struct ggml_tensor *dst, int ith, int nth, void *userdata)
+{
+    nrg_ggml_node *n = (nrg_ggml_node *)userdata;
+    const struct ggml_tensor *x = dst->src[0], *y = dst->src[1], *w = dst->src[2];
+    nrg_norm_args a = nrg_norm_args_init((size_t)x->ne[1], nrg_ggml_at(n, x, 0), nrg_ggml_at(n, dst, 1));
+    a.rows2 = (size_t)x->ne[2], a.rows3 = (size_t)x->ne[3];
+    a.x_stride = x->nb[1], a.x_stride2 = x->nb[2], a.x_stride3 = x->nb[3];
+    if (w)
+        a.w = nrg_ggml_at(n, w, 2);
+    if (y) { /* two results, one after the other in dst: the sum, and its norm */
+        a.y = nrg_ggml_at(n, y, 3);
+        a.y_stride = y->nb[1], a.y_stride2 = y->nb[2], a.y_stride3 = y->nb[3];
+        a.r = a.o;
+        a.o = (char *)a.o + dst->nb[3] * (size_t)x->ne[3];
+    }
+    NRG_GGML_RUN(n, ith, nth, nrg_norm_forward, &n->norm, &a);
+}
+
+static inline struct ggml_tensor *nrg_ggml_norm_node(nrg_ggml *g, struct ggml_context *c, struct ggml_tensor *x,
+                                                     struct ggml_tensor *y, struct ggml_tensor *w, float eps)
+{
+    struct ggml_tensor *args[3] = {x, y, w}; /* ggml passes over a source that is NULL, and the others keep their places */
+    nrg_ggml_node *n = nrg_ggml_new(g);
+    if (!n || !nrg_ggml_plain(x) || (y && (!nrg_ggml_rows(y, x->type) || !ggml_are_same_shape(x, y))))
+        return NULL;
+    if (w && (!nrg_ggml_plain(w) || w->ne[0] != x->ne[0] || ggml_nrows(w) != 1))
+        return NULL;
+    n->norm = nrg_rms_norm_spec((size_t)x->ne[0], eps);
+    n->norm.dtype = nrg_ggml_dtype(x);
+    n->norm.w_dtype = w ? nrg_ggml_dtype(w) : NRG_DTYPE_SAME;
+    return NRG_GGML_NODE(c, n, nrg_ggml_run_norm, x->type, x->ne[0], x->ne[1], x->ne[2], (y ? 2 : 1) * x->ne[3], args, 3);
+}
+
+/* rms_norm(x) · w; w may be NULL. x, and here each tensor of elements, may be a view: rows side by side, any strides. */
+static inline struct ggml_tensor *nrg_ggml_rms_norm(nrg_ggml *g, struct ggml_context *c, struct ggml_tensor *x,
+                                                    struct ggml_tensor *w, float eps)
+{
+    return nrg_ggml_norm_node(g, c, x, NULL, w, eps);
+}
+
+/* *r = x + y, and rms_norm(x + y) · w is returned. */
+static inline struct ggml_tensor *nrg_ggml_add_rms_norm(nrg_ggml *g, struct ggml_context *c, struct ggml_tensor *x,
+                                                        struct ggml_tensor *y, struct ggml_tensor *w, float eps,
+                                                        struct ggml_tensor **r)
+{
+    struct ggml_tensor *both = y ? nrg_ggml_norm_node(g, c, x, y, w, eps) : NULL;
+    if (!both)
+        return NULL;
+    const int64_t *ne = x->ne;
+    *r = ggml_view_4d(c, both, ne[0], ne[1], ne[2], ne[3], both->nb[1], both->nb[2], both->nb[3], 0);
+    return ggml_view_4d(c, both, ne[0], ne[1], ne[2], ne[3], both->nb[1], both->nb[2], both->nb[3], both->nb[3] * (size_t)ne[3]);
+}
+
+/* ---- heads of q, k and v: norm, rotation, cache ---- */
+
+static inline nrg_qkv_args nrg_ggml_heads(const nrg_ggml_rope *rope, size_t dim, size_t q_heads, size_t k_heads, size_t tokens)
+{
+    nrg_qkv_args a = nrg_qkv_args_init(tokens, dim);
+    a.q_heads = q_heads, a.k_heads = k_heads;
+    a.slices = rope->threads > 0 ? (size_t)rope->threads : 1;
+    a.keep = 1;
+    return a;
+}
+
+/* Bytes of the workspace, 0 where the spec is refused: for heads of dim, and the most tokens. Layers whose numbers of heads
+ * differ need an nrg_ggml_rope each, and so do graphs that run at the same time. */
+static inline size_t nrg_ggml_rope_workspace(const nrg_ggml_rope *rope, size_t dim, size_t q_heads, size_t k_heads, size_t tokens)
+{
+    const nrg_qkv_args a = nrg_ggml_heads(rope, dim, q_heads, k_heads, tokens);
+    size_t bytes = 0;
+    return nrg_qkv_workspace(&rope->spec, &a, &bytes) == NRG_OK ? bytes : 0;
+}
+
+static inline void nrg_ggml_run_qkv(struct ggml_tensor *dst, int ith, int nth, void *userdata)
+{
+    nrg_ggml_node *n = (nrg_ggml_node *)userdata;
+    const struct ggml_tensor *q = dst->src[0], *positions = dst->src[1], *slots = dst->src[2], *q_w = dst->src[3];
+    const struct ggml_tensor *k = dst->src[4], *k_w = dst->src[5], *k_o = dst->src[6], *v = dst->src[7], *v_o = dst->src[8];
+    nrg_qkv_args a = nrg_ggml_heads(n->rope, (size_t)q->ne[0], (size_t)q->ne[1], k ? (size_t)k->ne[1] : 0, (size_t)q->ne[2]);
+    a.workspace = n->rope->workspace, a.workspace_size = n->rope->workspace_size;
+    a.dtype = nrg_ggml_dtype(q), a.q_o_dtype = nrg_ggml_dtype(dst);
+    a.q = nrg_ggml_at(n, q, 0), a.q_o = nrg_ggml_at(n, dst, 1);
+    a.q_head_stride = q->nb[1], a.q_token_stride = q->nb[2];
+    a.q_w = q_w ? (const float *)nrg_ggml_at(n, q_w, 2) : NULL;
+    a.k_w = k_w ? (const float *)nrg_ggml_at(n, k_w, 3) : NULL;
+    if (!n->asking) { /* what is read, and not only addressed */
+        a.positions = (const int32_t *)positions->data;
+        a.slots = k ? (const int64_t *)slots->data : NULL;
+        a.slot_count = k ? (size_t)k_o->ne[1] : 0;
+    }
+    if (k) {
+        a.k = nrg_ggml_at(n, k, 4), a.k_o = nrg_ggml_at(n, k_o, 5);
+        a.k_head_stride = k->nb[1], a.k_token_stride = k->nb[2], a.k_o_token_stride = k_o->nb[1];
+        a.k_o_format = nrg_ggml_format(k_o), a.k_o_dtype = a.k_o_format ? NRG_DTYPE_SAME : nrg_ggml_dtype(k_o);
+    }
+    if (v) {
+        a.v = nrg_ggml_at(n, v, 6), a.v_o = nrg_ggml_at(n, v_o, 7);
+        a.v_heads = (size_t)v->ne[1], a.v_dim = (size_t)v->ne[0];
+        a.v_head_stride = v->nb[1], a.v_token_stride = v->nb[2], a.v_o_token_stride = v_o->nb[1];
+        a.v_o_format = nrg_ggml_format(v_o), a.v_o_dtype = a.v_o_format ? NRG_DTYPE_SAME : nrg_ggml_dtype(v_o);
+    }
+    NRG_GGML_RUN(n, ith, nth, nrg_qkv, &n->rope->spec, n->norm.dim ? &n->norm : NULL, &a);
+}
+
+/* A cache has a token's heads in a row, as ggml_set_rows wants them: [dim · heads, slots]. */
+static inline int nrg_ggml_is_cache(const struct ggml_tensor *q, const struct ggml_tensor *x, const struct ggml_tensor *cache)
+{
+    return nrg_ggml_rows(x, q->type) && x->ne[2] == q->ne[2] && x->ne[3] == 1 && nrg_ggml_rows(cache, cache->type) &&
+           cache->ne[0] == x->ne[0] * x->ne[1] && cache->ne[2] == 1 && cache->ne[3] == 1;
+}
+
+/* q, k, v: [dim, heads, tokens], views of one tensor or not. positions: i32 [tokens], and more of them with a mode that has
+ * sections; rows: i64 [tokens], slots of the caches. eps < 0: no norm. q_w, k_w: f32, or NULL. k, v: may be NULL, with their
+ * caches; a transposed v is ggml's to write.
+ *
+ * Returns the rotated q, of q_type: f32, or what the product with a cache of k would make of it (f16 beside f16). The caches are
+ * written by the same node. The graph does not know that: expand it by what is returned (ggml_build_forward_expand) before nodes
+ * are made that read them, as one does after ggml_set_rows. */
+static inline struct ggml_tensor *nrg_ggml_qkv(nrg_ggml *g, struct ggml_context *c, const nrg_ggml_rope *rope,
+                                               struct ggml_tensor *positions, struct ggml_tensor *q, enum ggml_type q_type,
+                                               struct ggml_tensor *q_w, struct ggml_tensor *k, struct ggml_tensor *k_w,
+                                               struct ggml_tensor *v, float eps, struct ggml_tensor *k_cache,
+                                               struct ggml_tensor *v_cache, struct ggml_tensor *rows)
+{
+    struct ggml_tensor *args[9] = {q, positions,         k ? rows : NULL, q_w, k, k ? k_w : NULL, k ? k_cache : NULL,
+                                   v, v ? v_cache : NULL};
+    nrg_ggml_node *n = nrg_ggml_new(g);
+    if (!n || !nrg_ggml_plain(q) || q->ne[3] != 1 || !nrg_ggml_rows(positions, GGML_TYPE_I32) || positions->ne[0] < q->ne[2] ||
+        (q_w && !nrg_ggml_rows(q_w, GGML_TYPE_F32)) || (k_w && !nrg_ggml_rows(k_w, GGML_TYPE_F32)))
+        return NULL;
+    if (k && (!nrg_ggml_is_cache(q, k, k_cache) || !nrg_ggml_rows(rows, GGML_TYPE_I64) || rows->ne[0] != q->ne[2]))
+        return NULL;
+    if (v && (!k || !nrg_ggml_is_cache(q, v, v_cache) || v_cache->ne[1] != k_cache->ne[1]))
+        return NULL;
+    n->rope = rope;
+    if (eps >= 0)
+        n->norm = nrg_rms_norm_spec((size_t)q->ne[0], eps);
+    return NRG_GGML_NODE(c, n, nrg_ggml_run_qkv, q_type, q->ne[0], q->ne[1], q->ne[2], 1, args, 9);
+}
+
+/* ---- glu ---- */
+
+/* What is none of these is refused. */
+static inline nrg_activation nrg_ggml_activation(enum ggml_glu_op op)
+{
+    return op == GGML_GLU_OP_REGLU                                         ? NRG_ACT_RELU
+           : op == GGML_GLU_OP_GEGLU                                       ? NRG_ACT_GELU_TANH
+           : op == GGML_GLU_OP_SWIGLU                                      ? NRG_ACT_SILU
+           : op == GGML_GLU_OP_GEGLU_ERF                                   ? NRG_ACT_GELU
+           : op == GGML_GLU_OP_GEGLU_QUICK || op == GGML_GLU_OP_SWIGLU_OAI ? NRG_ACT_QUICK_GELU
+                                                                           : (nrg_activation)-1;
+}
+
+static inline void nrg_ggml_run_glu(struct ggml_tensor *dst, int ith, int nth, void *userdata)
+{
+    nrg_ggml_node *n = (nrg_ggml_node *)userdata;
+    const struct ggml_tensor *a = dst->src[0], *b = dst->src[1] ? dst->src[1] : a;
+    const int halves = !dst->src[1];
+    nrg_glu_args args = nrg_glu_args_init(nrg_ggml_activation(n->glu), nrg_ggml_dtype(a), (size_t)dst->ne[1], (size_t)dst->ne[0],
+                                          nrg_ggml_at(n, a, 0), nrg_ggml_at(n, b, halves ? 0 : 1), nrg_ggml_at(n, dst, 2));
+    args.rows2 = (size_t)dst->ne[2], args.rows3 = (size_t)dst->ne[3];
+    args.a_stride = a->nb[1], args.a_stride2 = a->nb[2], args.a_stride3 = a->nb[3];
+    args.b_stride = b->nb[1], args.b_stride2 = b->nb[2], args.b_stride3 = b->nb[3];
+    if (halves) {
+        const char *first = (const char *)args.a, *second = first + dst->nb[1];
+        args.a = n->swapped ? second : first;
+        args.b = n->swapped ? first : second;
+    }
+    if (n->glu == GGML_GLU_OP_SWIGLU_OAI)
+        args.alpha = n->alpha, args.limit = n->limit, args.b_offset = 1;
+    NRG_GGML_RUN(n, ith, nth, nrg_glu_forward, &args);
+}
+
+/* g(a) · b; without b, of the halves of a's rows. alpha and limit are of GGML_GLU_OP_SWIGLU_OAI, and 0 otherwise. */
+static inline struct ggml_tensor *nrg_ggml_glu(nrg_ggml *g, struct ggml_context *c, struct ggml_tensor *a, struct ggml_tensor *b,
+                                               enum ggml_glu_op op, int swapped, float alpha, float limit)
+{
+    struct ggml_tensor *args[2] = {a, b};
+    nrg_ggml_node *n = nrg_ggml_new(g);
+    if (!n || !nrg_ggml_plain(a) || (b && (!nrg_ggml_rows(b, a->type) || !ggml_are_same_shape(a, b))) || (!b && a->ne[0] % 2))
+        return NULL;
+    n->glu = op, n->swapped = swapped, n->alpha = alpha, n->limit = limit;
+    return NRG_GGML_NODE(c, n, nrg_ggml_run_glu, a->type, a->ne[0] / (b ? 1 : 2), a->ne[1], a->ne[2], a->ne[3], args, 2);
+}
+
+/* ---- soft_max ---- */
+
+static inline void nrg_ggml_run_soft_max(struct ggml_tensor *dst, int ith, int nth, void *userdata)
+{
+    nrg_ggml_node *n = (nrg_ggml_node *)userdata;
+    const struct ggml_tensor *x = dst->src[0], *mask = dst->src[1], *sinks = dst->src[2];
+    void *place = nrg_ggml_at(n, x, 0);
+    nrg_softmax_args a = nrg_softmax_args_init(nrg_ggml_dtype(x), (size_t)x->ne[3], (size_t)x->ne[2], (size_t)x->ne[1],
+                                               (size_t)x->ne[0], place, place);
+    a.scale = n->scale;
+    a.x_query_stride = a.o_query_stride = x->nb[1];
+    a.x_head_stride = a.o_head_stride = x->nb[2];
+    a.x_batch_stride = a.o_batch_stride = x->nb[3];
+    if (mask) {
+        a.mask = nrg_ggml_at(n, mask, 1);
+        a.mask_dtype = nrg_ggml_dtype(mask);
+        a.mask_query_stride = mask->nb[1], a.mask_head_stride = mask->nb[2], a.mask_batch_stride = mask->nb[3];
+        a.mask_repeat = (mask->ne[2] == 1 ? NRG_REPEAT_ROWS2 : 0) | (mask->ne[3] == 1 ? NRG_REPEAT_ROWS3 : 0);
+        a.slopes = n->slopes;
+    }
+    a.sinks = sinks ? (const float *)nrg_ggml_at(n, sinks, 2) : NULL;
+    NRG_GGML_RUN(n, ith, nth, nrg_softmax_forward, &a);
+}
+
+/* softmax(x · scale + slope · mask), over x, which nothing else may read. mask: f32, f16 or bf16, or NULL; sinks: f32 [heads], or
+ * NULL. A mask for every second head or the like is not served. */
+static inline struct ggml_tensor *nrg_ggml_soft_max_inplace(nrg_ggml *g, struct ggml_context *c, struct ggml_tensor *x,
+                                                            struct ggml_tensor *mask, struct ggml_tensor *sinks, float scale,
+                                                            float max_bias)
+{
+    struct ggml_tensor *args[2] = {mask, sinks};
+    nrg_ggml_node *n = nrg_ggml_new(g);
+    if (!n || !nrg_ggml_plain(x) || scale == 0 || (sinks && (!nrg_ggml_rows(sinks, GGML_TYPE_F32) || sinks->ne[0] != x->ne[2])))
+        return NULL;
+    if (mask && (!nrg_ggml_plain(mask) || mask->ne[0] != x->ne[0] || mask->ne[1] < x->ne[1] ||
+                 (mask->ne[2] != 1 && mask->ne[2] != x->ne[2]) || (mask->ne[3] != 1 && mask->ne[3] != x->ne[3])))
+        return NULL;
+    n->scale = scale;
+    if (mask && max_bias > 0) {
+        float *slopes = (float *)nrg_ggml_take(g, (size_t)x->ne[2] * sizeof(float));
+        if (!slopes || nrg_alibi_slopes((size_t)x->ne[2], max_bias, slopes) != NRG_OK)
+            return NULL;
+        n->slopes = slopes;
+    }
+    return nrg_ggml_ask(ggml_custom_inplace(c, x, args, 2, nrg_ggml_run_soft_max, GGML_N_TASKS_MAX, n), nrg_ggml_run_soft_max, n);
+}
+
+/* ---- quantized ---- */
+
+static inline void nrg_ggml_run_quantize(struct ggml_tensor *dst, int ith, int nth, void *userdata)
+{
+    nrg_ggml_node *n = (nrg_ggml_node *)userdata;
+    const struct ggml_tensor *x = dst->src[dst->src[1] ? 1 : 0];
+    nrg_quantize_args a = nrg_quantize_args_init(nrg_ggml_format(dst), nrg_ggml_dtype(x), (size_t)x->ne[1], (size_t)x->ne[0],
+                                                 nrg_ggml_at(n, x, 0), nrg_ggml_at(n, dst, 1), NULL);
+    a.rows2 = (size_t)x->ne[2], a.rows3 = (size_t)x->ne[3];
+    a.x_stride = x->nb[1], a.x_stride2 = x->nb[2], a.x_stride3 = x->nb[3];
+    a.q_stride = dst->nb[1], a.q_stride2 = dst->nb[2], a.q_stride3 = dst->nb[3];
+    NRG_GGML_RUN(n, ith, nth, nrg_quantize, &a);
+}
+
+/* x as q8_0 or q8_K: what ggml makes of it, but for about one element in a million that is next to a tie (nrg multiplies by
+ * 1 / (amax / 127) as ggml's reference does, ggml's vector code by 127 / amax). ggml_mul_mat takes it as its second operand where
+ * the first is in an ordinary buffer of the CPU backend and of a type whose products read that format (q4_0 and q8_0: q8_0; q4_K:
+ * q8_K): ask ggml_backend_supports_op of the product, which says no for AMX's and repacked buffers. */
+static inline struct ggml_tensor *nrg_ggml_quantize(nrg_ggml *g, struct ggml_context *c, struct ggml_tensor *x,
+                                                    enum ggml_type type)
+{
+    nrg_ggml_node *n = nrg_ggml_new(g);
+    if (!n || !nrg_ggml_plain(x) || x->ne[0] % ggml_blck_size(type))
+        return NULL;
+    return NRG_GGML_NODE(c, n, nrg_ggml_run_quantize, type, x->ne[0], x->ne[1], x->ne[2], x->ne[3], &x, 1);
+}
+
+/* x into `to`, of q8_0 and of its shape, such as a view of a cache. */
+static inline struct ggml_tensor *nrg_ggml_cpy(nrg_ggml *g, struct ggml_context *c, struct ggml_tensor *x, struct ggml_tensor *to)
+{
+    nrg_ggml_node *n = nrg_ggml_new(g);
+    if (!n || !nrg_ggml_plain(x) || !nrg_ggml_rows(to, GGML_TYPE_Q8_0) || !ggml_are_same_shape(x, to))
+        return NULL;
+    return nrg_ggml_ask(ggml_custom_inplace(c, to, &x, 1, nrg_ggml_run_quantize, GGML_N_TASKS_MAX, n), nrg_ggml_run_quantize, n);
+}
+
+#endif
