@@ -287,9 +287,8 @@ static void reduce_bias(const nrg_recurrent_backward_job *job)
         const size_t some = lanes_at(i, job->end);
         double sums[VN];
         vd low = vd_zero(), high = vd_zero();
-        const float *g = job->g + i;
-        for (size_t k = 0; k < positions; k++, g += dim) {
-            const vf v = load_lanes(g, some);
+        for (size_t k = 0; k < positions; k++) { /* without positions g may be anything, and is not even added to */
+            const vf v = load_lanes(job->g + k * dim + i, some);
             low = vd_add(low, vd_low(v));
             high = vd_add(high, vd_high(v));
         }
