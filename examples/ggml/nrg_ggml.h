@@ -3,8 +3,8 @@
  *     this call                       takes the place of ggml's
  *     nrg_ggml_rms_norm               ggml_rms_norm, ggml_mul
  *     nrg_ggml_add_rms_norm           ggml_add, ggml_rms_norm, ggml_mul
- *     nrg_ggml_qkv                    ggml_rms_norm, ggml_mul, ggml_rope_ext of q and of k; ggml_set_rows of k and v into their
- * caches nrg_ggml_glu                    ggml_reglu, ggml_geglu, ggml_swiglu and their like, _swapped and _split
+ *     nrg_ggml_qkv                    ggml_rms_norm, ggml_mul, ggml_rope_ext of q and of k, ggml_set_rows of k and of v
+ *     nrg_ggml_glu                    ggml_reglu, ggml_geglu, ggml_swiglu and their like, _swapped and _split
  *     nrg_ggml_soft_max_inplace       ggml_soft_max_ext_inplace, ggml_soft_max_add_sinks
  *     nrg_ggml_quantize               what ggml_mul_mat does to its second operand, once for all products that read it
  *     nrg_ggml_cpy                    ggml_cpy of f32, f16, bf16 into a tensor of q8_0
