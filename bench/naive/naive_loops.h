@@ -275,6 +275,9 @@ INLINE void NAME(softmax_rows_backward)(size_t rows, size_t n, int is_log, const
 EACH_SOFTMAX(SOFTMAX)
 EACH_SOFTMAX_BACKWARD(SOFTMAX_BACKWARD)
 
+/* base of nrg/softmax.h, for scores as they are here. */
+INLINE float NAME(softmax_base)(float most) { return rintf(most * 1.44269504f) * 0.69314718f; }
+
 /* A block of keys after others: mean, y and dw, r are the maximum and the sum so far and after it, db the factor. */
 static void NAME(softmax_part)(const rival_job *job)
 {
@@ -289,12 +292,13 @@ static void NAME(softmax_part)(const rival_job *job)
             const float t = LOAD(x, i) * 0.125f;
             most = t > most ? t : most;
         }
+        const float base = NAME(softmax_base)(most);
         for (size_t i = 0; i < n; i++) {
-            const float e = expf(LOAD(x, i) * 0.125f - most);
+            const float e = expf(LOAD(x, i) * 0.125f - base);
             STORE(o, i, e);
             sum += e;
         }
-        job->db[row] = expf(job->mean[row] - most);
+        job->db[row] = expf(NAME(softmax_base)(job->mean[row]) - base);
         s[row] = s_in[row] * (double)job->db[row] + (double)sum;
         job->dw[row] = most;
     }
@@ -311,9 +315,10 @@ static void NAME(softmax_merge)(const rival_job *job)
             const float t = job->mean[p * job->rows + row];
             most = t > most ? t : most;
         }
+        const float base = NAME(softmax_base)(most);
         double sum = 0;
         for (size_t p = 0; p < job->groups; p++)
-            sum += s_in[p * job->rows + row] * (double)expf(job->mean[p * job->rows + row] - most);
+            sum += s_in[p * job->rows + row] * (double)expf(NAME(softmax_base)(job->mean[p * job->rows + row]) - base);
         m[row] = most;
         s[row] = sum;
         inverse[row] = (float)(1 / sum);
