@@ -20,7 +20,7 @@ static const char usage[] =
     "  --save N         steps from one checkpoint to the next (500)\n"
     "  --threads N      as many as there are CPUs, if not told\n"
     "  --dump FILE      for tests: the weights before the last step, and their gradients\n"
-    "  the plan:        --steps (1000) --warmup --sequences --rate --decay --seed\n"
+    "  the plan:        --steps (500) --warmup --sequences --rate --decay --seed\n"
     "  the model:       --layers --dim --heads --kv-heads --head --ff --context\n"
     "\n"
     "transformer generate CHECKPOINT PROMPT [options]\n"

@@ -9,7 +9,7 @@
 static const plan usual = {.shape = {.layers = 4, .dim = 192, .heads = 6, .kv_heads = 2, .head = 32, .ff = 512, .context = 256},
                            .sequences = 8,
                            .seed = 1,
-                           .steps = 1000,
+                           .steps = 500,
                            .warmup = 100,
                            .rate = 3e-3f,
                            .decay = 0.1f,
