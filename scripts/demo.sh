@@ -82,13 +82,21 @@ transformer=$build/examples/transformer/transformer
 "$transformer" check
 
 if [[ -f /usr/share/common-licenses/MPL-2.0 && -f /usr/share/common-licenses/CC0-1.0 ]]; then
-    title "transformer: 150 steps on Debian's licences (its default, 1000, takes minutes), and what it then writes"
+    title "transformer: 150 steps on Debian's licences (its default is 500), and what it then writes"
     (
         cd "$work"
         set -x
         "$transformer" train --steps 150 --every 150
         "$transformer" generate transformer.ckpt "You may copy" --bytes 300
     )
+fi
+
+title "ggml: a layer of a Llama and of a Qwen3 in its graph, with its own ops and with nrg in custom ops"
+if [[ -f ${NRG_GGML_DIR:-/var/tmp/nrg-ggml}/sid/nrg-done && $(id -u) == 0 ]]; then
+    "$root/scripts/ggml.sh" 0.02
+else
+    say "scripts/ggml.sh, as root, sets up a folder with Debian sid outside of this tree, 500 MB, and runs it there; once that is done it runs here too."
+    say "What it printed is in docs/engine.md."
 fi
 
 title "nrg-bench: time of a call, its share of what a bare loop over the same bytes reaches, and how long plain loops take"
