@@ -321,6 +321,8 @@ static void print_kernels(const sweep_result *result)
 static int report(int only, const sweep_result *result)
 {
     int passed = 0, failed = 0, skipped = 0, others = 0;
+    if (nrg_fp_environment() != 0)
+        printf("floating point: %s\n", nrg_fp_environment_string(nrg_fp_environment()));
     printf("%llu cases, %llu MB of operands; digest of scalar's results %016llx\n", (unsigned long long)result->cases,
            (unsigned long long)(result->bytes / 1000000), (unsigned long long)result->digest);
     print_kernels(result);

@@ -2593,6 +2593,8 @@ int nrg_isa_supported(nrg_isa isa) { return isa == NRG_ISA_SCALAR || (isa == NRG
 nrg_isa nrg_isa_active(void) { return active; }
 nrg_status nrg_isa_set(nrg_isa isa) { active = isa; return NRG_OK; }
 const char *nrg_isa_reason(void) { return ""; }
+unsigned nrg_fp_environment(void) { return 0; }
+const char *nrg_fp_environment_string(unsigned environment) { (void)environment; return ""; }
 
 static int fault(const char *name)
 {
@@ -3705,6 +3707,20 @@ def help_and_version():
         run = Run(command, "--help")
         assert run.status == 0 and run.out.startswith(f"usage: nrg {command}") and not run.err, str(run)
         assert run.out == Run("help", command).out == Run(command, "-h").out
+
+
+@test
+def a_program_that_flushes_subnormals_is_told_so():
+    library = os.path.join(SCRATCH, "flush.so")
+    source = """#include <xmmintrin.h>
+                __attribute__((constructor)) static void flush(void) { _mm_setcsr(_mm_getcsr() | 0x8040); }"""
+    subprocess.run([*CC, "-shared", "-fPIC", "-x", "c", "-", "-o", library], input=source, text=True, check=True)
+    says = "results and operands below 2^-126 count as 0"
+    assert says not in Run("info").out and "Floating point: IEEE 754" in Run("info").out
+    assert says in Run("info", env={"LD_PRELOAD": library}).out
+    run = Run("check", "--quick", "--op", "rope", env={"LD_PRELOAD": library})
+    assert run.out.startswith("floating point: ") and says in run.out, str(run)
+    assert not Run("check", "--quick", "--op", "rope").out.startswith("floating point")
 
 
 @test

@@ -42,6 +42,7 @@ int command_info(char **arguments)
     for (unsigned i = 0; nrg_family_name(i); i++)
         printf("  %-11s %s\n", nrg_family_name(i), yes_no(nrg_family_built(nrg_family_name(i))));
     printf("  %-11s %s\n", "backward", yes_no(nrg_backward_built()));
+    printf("\nFloating point: %s\n", nrg_fp_environment_string(nrg_fp_environment()));
     printf("\nActive path %s: %s\n", nrg_isa_name(nrg_isa_active()), nrg_isa_reason());
     return CLI_DONE;
 }

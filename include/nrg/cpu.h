@@ -62,6 +62,20 @@ NRG_API nrg_status nrg_isa_set(nrg_isa isa);
  * set by nrg_isa_set(), or NRG_ISA refused. */
 NRG_API const char *nrg_isa_reason(void);
 
+/* Bits of nrg_fp_environment(): what arithmetic of the calling thread does otherwise than nrg is made for. */
+#define NRG_FP_FLUSHES_RESULTS 0x1u  /* results below 2^-126 become 0: FTZ of x86, FZ of Arm */
+#define NRG_FP_FLUSHES_OPERANDS 0x2u /* operands below 2^-126 count as 0: DAZ of x86, FZ of Arm */
+#define NRG_FP_ROUNDS_OTHERWISE 0x4u /* not to nearest */
+
+/* 0 where everything nrg promises holds in this thread. An object that was linked with -ffast-math or -Ofast may switch FTZ and
+ * DAZ on for the whole process (gcc's crtfastmath.o), and a new thread begins with what its maker has. Then bits of subnormals
+ * differ between paths and from those elsewhere; nothing else does, and no call crashes (docs/reproducibility.md). A host that
+ * wants the bits clears FTZ and DAZ in its threads: _mm_setcsr(_mm_getcsr() & ~0x8040u) on x86. */
+NRG_API unsigned nrg_fp_environment(void);
+
+/* A sentence on what nrg_fp_environment() has returned, in static storage; "?" for other numbers. */
+NRG_API const char *nrg_fp_environment_string(unsigned environment);
+
 #ifdef __cplusplus
 }
 #endif
