@@ -19,11 +19,12 @@ DTYPE = "(f32|f16|bf16)"
 KERNEL = re.compile(rf"nrg_(scalar|avx2|avx512|neon|generic)_\w+_{DTYPE}")
 # Functions that call through a pointer while they hold much themselves, or that call no kernel: all that they can reach.
 REACHES = {"nrg_norm_forward": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}|calls/norm.c:\w+",
-           "calls/norm.c:forward": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}",
+           "calls/norm.c:forward_f32": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}|calls/norm.c:\w+",
+           "calls/norm.c:forward": rf"nrg_[a-z0-9]+_norm_(forward|quantized)_{DTYPE}",
            "calls/norm_backward.c:run": rf"nrg_[a-z0-9]+_norm_backward_{DTYPE}",
            "nrg_norm_sandwich_forward": rf"nrg_[a-z0-9]+_norm_sandwich_{DTYPE}",
            "calls/norm_sandwich.c:run_planes": rf"nrg_[a-z0-9]+_norm_sandwich_{DTYPE}",
-           "scalar/norm_sandwich.c:norm_sandwich": rf"nrg_scalar_norm_forward_{DTYPE}",
+           "scalar/norm_sandwich.c:norm_sandwich": rf"nrg_scalar_norm_(forward|quantized)_{DTYPE}",
            "nrg_qkv": rf"nrg_[a-z0-9]+_(qkv|position_table)_{DTYPE}",
            "nrg_norm_rope_forward": rf"nrg_[a-z0-9]+_norm_rope_{DTYPE}",
            "nrg_norm_rope_backward": rf"nrg_[a-z0-9]+_rope_{DTYPE}",

@@ -1190,7 +1190,8 @@ def quantize_to_int8_and_back():
 def norms_and_glu_write_the_bytes_of_quantize():
     save(x=draw(2, 8, 256), y=draw(2, 8, 256), w=draw(256), half=draw(3, 256, dtype="f2"))
     for name, outputs in (("q8_0", ("q",)), ("q8_K_4x8", ("q",)), ("int8_64", ("q", "scales")), ("int8", ("q", "scales"))):
-        for line in (("norm", "x.npy", "--y", "y.npy", "--w", "w.npy"), ("norm", "--layer", "x.npy", "--act", "gelu"), ("glu", "x.npy", "--b", "y.npy")):
+        for line in (("norm", "x.npy", "--y", "y.npy", "--w", "w.npy"), ("norm", "--layer", "x.npy", "--act", "gelu"), ("glu", "x.npy", "--b", "y.npy"),
+                     ("sandwich", "x.npy", "--y", "y.npy", "--w1", "w.npy", "--r", "r.npy")):
             save(o=done(*line))
             for away in ((), ("--away",)):
                 wanted = done("quantize", "o.npy", "--format", name, *away, outputs=outputs)
@@ -1204,7 +1205,7 @@ def norms_and_glu_write_the_bytes_of_quantize():
 @test
 def refuses_wrong_formats():
     save(x=draw(4, 64), odd=draw(4, 33), s=draw(4, 64))
-    for line in (("norm", "x.npy"), ("glu", "x.npy", "--b", "s.npy")):
+    for line in (("norm", "x.npy"), ("glu", "x.npy", "--b", "s.npy"), ("sandwich", "x.npy", "--y", "s.npy", "--r", "r.npy")):
         for arguments, says in (
             (("--format", "q4_0", "--q", "q.npy"), "q4_0"), (("--format", "q8_0"), "--q: needed with --format"), (("--o", "o.npy", "--q", "q.npy"), "--q needs --format"),
             (("--o", "o.npy", "--away"), "--away needs --format"), (("--format", "q8_0", "--q", "q.npy", "--o", "o.npy"), "--format and --o exclude each other"),
@@ -1212,6 +1213,7 @@ def refuses_wrong_formats():
             (("--format", "q8_K", "--q", "q.npy"), "multiple of 256"),
         ):
             refused(*line, *arguments, says=says)
+    refused("sandwich", "x.npy", "--y", "s.npy", "--format", "q8_0", "--q", "q.npy", says="--r: needed with --format")
     refused("norm", "x.npy", "--format", "q8_0", "--q", "q.npy", "--groups", 2, says="exclude each other")
     refused("norm", "odd.npy", "--format", "q8_0", "--q", "q.npy", says="multiple of 32")
     refused("norm", "--backward", "x.npy", "--do", "s.npy", "--dx", "dx.npy", "--format", "q8_0", says="--format")
@@ -2543,7 +2545,7 @@ def info_lists_features_paths_and_families():
         assert re.search(rf"^  {path} +(yes|no) +(yes|no)$", run.out, re.M), path
     for family in ("norm", "activation", "channel", "rope", "recurrent", "embed", "relative", "bias", "backward"):
         assert re.search(rf"^  {family} +yes$", run.out, re.M), family
-    assert re.search(r"^nrg \d+\.\d+\.\d+$", run.out, re.M) and re.search(r"^  scalar +yes +yes$", run.out, re.M)
+    assert re.search(r"^nrg \d+\.\d+\.\d+, version \d+ of the numbers$", run.out, re.M) and re.search(r"^  scalar +yes +yes$", run.out, re.M)
     active = re.search(r"^Active path (\w+): the best", run.out, re.M)
     assert active and re.search(rf"^  {active[1]} +yes +yes$", run.out, re.M), run.out
 

@@ -76,6 +76,7 @@ static const bench_op ops[] = {
     {"sandwich", WEIGHTS | STORED, SHAPES, .function = &in_one},
     {"turns", WEIGHTS | STORED, SHAPES, .function = &in_two},
     {"sandwich-o", WEIGHTS, SHAPES, .function = &in_one},
+    {"sandwich-q8_0", WEIGHTS | STORED | 1 << NRG_SANDWICH_Q, SHAPES, .option = NRG_QUANT_Q8_0, .function = &in_one},
     {"sandwich-layer", WEIGHTS | BIASES | STORED, SHAPES, .centred = 1, .function = &in_one},
     {"turns-layer", WEIGHTS | BIASES | STORED, SHAPES, .centred = 1, .function = &in_two},
     {"sandwich-backward", GRADIENTS, SHAPES, .function = &backward_in_one},
@@ -87,9 +88,11 @@ static const bench_op ops[] = {
 static void prepare(const bench_case *c, void *const *part)
 {
     *(nrg_norm_spec *)part[NRG_SANDWICH_FIRST] = *(nrg_norm_spec *)part[NRG_SANDWICH_SECOND] = bench_norm_spec(c);
-    if (bench_function_of(c)->call == &nrg_call_norm_sandwich_forward)
-        *(nrg_norm_sandwich_args *)part[NRG_SANDWICH_ARGS] = nrg_norm_sandwich_args_init(c->shape.rows, NULL, NULL, NULL, NULL);
-    else
+    if (bench_function_of(c)->call == &nrg_call_norm_sandwich_forward) {
+        nrg_norm_sandwich_args *const args = part[NRG_SANDWICH_ARGS];
+        *args = nrg_norm_sandwich_args_init(c->shape.rows, NULL, NULL, NULL, NULL);
+        args->format = (nrg_quant_format)c->op->option;
+    } else
         *(nrg_norm_sandwich_backward_args *)part[NRG_SANDWICH_ARGS] =
             nrg_norm_sandwich_backward_args_init(c->shape.rows, NULL, NULL, NULL, NULL);
 }

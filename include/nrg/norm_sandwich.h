@@ -44,7 +44,12 @@ extern "C" {
  *     mean1     no    no    no    no    no    no    no    no          no    no    no
  *     rstd1     no    no    no    no    no    no    no    no    no          no    no
  *     mean2     no    no    no    no    no    no    no    no    no    no          no
- *     rstd2     no    no    no    no    no    no    no    no    no    no    no */
+ *     rstd2     no    no    no    no    no    no    no    no    no    no    no
+ *
+ * With a format, what would be o becomes bytes with scales (nrg/quantize.h): in q, and in scales those of int8, which share no
+ * byte with anything. o is not looked at, so r is asked for: there is no other place for it. The bytes are those of
+ * nrg_norm_forward (r, w2, b2 -> q), which quantizes o in f32, whatever the dtype. Shares are of rows that lie together. Not with
+ * groups in second. */
 typedef struct nrg_norm_sandwich_args {
     size_t size;    /* sizeof(nrg_norm_sandwich_args), set by nrg_norm_sandwich_args_init */
     size_t rows;    /* 0 is fine: the call checks what it was given, and does nothing */
@@ -55,7 +60,7 @@ typedef struct nrg_norm_sandwich_args {
     const void *w2; /* [dim] the same of norm2 */
     const void *b2;
     void *r;      /* [rows, dim] output: y + norm1(x), or NULL, but for an r of f32 beside 16 bits */
-    void *o;      /* [rows, dim] output: norm2(r) */
+    void *o;      /* [rows, dim] output: norm2(r); with a format not looked at */
     float *mean1; /* [rows, first.groups] output: m of norm1 (0 where not centred), or NULL */
     float *rstd1; /* [rows, first.groups] output: 1/s of norm1, or NULL */
     float *mean2; /* [rows, second.groups] the same of norm2 */
@@ -74,8 +79,18 @@ typedef struct nrg_norm_sandwich_args {
     size_t r_stride3;
     size_t o_stride2;
     size_t o_stride3;
-    uint32_t y_repeat; /* nrg_repeat bits: where y is one for all */
-    uint32_t reserved; /* 0 */
+    uint32_t y_repeat;       /* nrg_repeat bits: where y is one for all */
+    uint32_t reserved;       /* 0 */
+    nrg_quant_format format; /* not NONE: bytes with scales (nrg/quantize.h) instead of o */
+    nrg_quant_rounding rounding;
+    void *q;         /* [rows3, rows2, rows / R, nrg_quant_bytes(format, dim)] output: bytes. R rows lie together */
+    float *scales;   /* [rows3, rows2, rows, nrg_quant_scales(format, dim)] output of int8; else NULL */
+    size_t q_stride; /* bytes, from R rows to the next R */
+    size_t q_stride2;
+    size_t q_stride3;
+    size_t scales_stride;
+    size_t scales_stride2;
+    size_t scales_stride3;
 } nrg_norm_sandwich_args;
 
 static inline nrg_norm_sandwich_args nrg_norm_sandwich_args_init(size_t rows, const void *x, const void *y, void *r, void *o)
@@ -97,10 +112,10 @@ static inline nrg_norm_sandwich_args nrg_norm_sandwich_args_init(size_t rows, co
  *
  * Returns NRG_OK, or says what is wrong as nrg_norm_forward does, and writes nothing: NRG_ERR_STRUCT_SIZE, NRG_ERR_OVERFLOW,
  * NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_EPS, NRG_ERR_CONSTANT, NRG_ERR_THREAD, and
- *   NRG_ERR_NULL         first, second, args, or (with rows > 0) x, y or o; r where it is of f32 beside 16 bits
- *   NRG_ERR_DIM          dim is 0, no multiple of groups, or not the same in both
+ *   NRG_ERR_NULL         first, second, args, or (with rows > 0) x, y or o (with a format r, q, or scales of int8); r where it is of f32 beside 16 bits
+ *   NRG_ERR_DIM          dim is 0, no multiple of groups, or not the same in both; with a format, as in nrg_quantize
  *   NRG_ERR_DTYPE        y_dtype, r_dtype or w_dtype neither dtype nor f32, or another dtype in second than in first
- *   NRG_ERR_COMBINATION  a gate, an activation, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups, in either spec */
+ *   NRG_ERR_COMBINATION  a gate, an activation, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups, in either spec; a format with groups in second; q or scales without it */
 /* clang-format on */
 NRG_API nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                              const nrg_norm_sandwich_args *args, int ith, int nth);

@@ -5,6 +5,7 @@
 #include "../operands/check.h"
 #include "../operands/norm.h"
 #include "norm_formula.h"
+#include "norm_quant.h"
 #include "planes.h"
 #include "quick.h"
 #include "share.h"
@@ -207,10 +208,7 @@ static __attribute__((noinline)) void set_planes(nrg_planes *p, norm_call *call,
     if (a->format) {
         planes_add(p, Q, a->q, 0, c->stride[NRG_NORM_Q]);
         planes_add(p, SCALES, a->scales, 0, c->stride[NRG_NORM_SCALES]);
-        /* rows that lie together have to stay those of a plane */
-        planes_drop(p, 0);
-        if (p->count[1] == 1)
-            planes_drop(p, 1);
+        quant_planes(p);
     } else if (!a->mean && !a->rstd && call->part == NRG_NORM_WHOLE)
         planes_sort(p, 0, O);
     if (!a->format)
@@ -222,21 +220,14 @@ static __attribute__((noinline)) void set_planes(nrg_planes *p, norm_call *call,
     call->r_stride = p->stride[R][0];
 }
 
-/* Bytes instead of o; shares in rows that lie together. */
+/* Bytes instead of o. */
 static inline void set_quant(nrg_norm_job *job, nrg_norm_quant *quant, const nrg_norm_args *a, const nrg_checked *c, size_t rows,
                              int ith, int nth)
 {
-    const size_t together = nrg_quant_rows(a->format);
     job->o = NULL;
     job->quant = quant;
-    *quant = (nrg_norm_quant){.q = a->q,
-                              .scales = (char *)a->scales,
-                              .q_stride = c->stride[NRG_NORM_Q][0],
-                              .scales_stride = c->stride[NRG_NORM_SCALES][0],
-                              .format = a->format,
-                              .rounding = a->rounding};
-    job->row_begin = nrg_share(rows / together, ith, nth) * together;
-    job->row_end = nrg_share(rows / together, ith + 1, nth) * together;
+    *quant = NRG_NORM_QUANT(a, c->stride[NRG_NORM_Q][0], c->stride[NRG_NORM_SCALES][0]);
+    quant_share(&job->row_begin, &job->row_end, a->format, rows, ith, nth);
 }
 
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
@@ -316,8 +307,18 @@ static void run_planes(nrg_norm_forward_kernel *norm, nrg_norm_job *job, nrg_nor
     }
 }
 
+/* The kernels of bytes, NULL where a format cannot be asked for: nrg_norm_forward alone names them, so that a program with
+ * nothing but the shortcuts below is linked without them, 100 KB less on x86. */
+typedef nrg_norm_forward_kernel *const kernels_of_paths[3];
+#ifdef NRG_NO_QUANTIZE
+#define BYTES_KERNELS NULL
+#else
+#define BYTES_KERNELS nrg_norm_quantized_kernels
+#endif
+
 static __attribute__((noinline)) nrg_status forward(enum nrg_norm_part part, const nrg_norm_spec *spec, const nrg_norm_args *args,
-                                                    nrg_row_statistics *statistics, int ith, int nth)
+                                                    nrg_row_statistics *statistics, const kernels_of_paths *bytes, int ith,
+                                                    int nth)
 {
     nrg_norm_job job;
     nrg_norm_quant quant;
@@ -326,13 +327,8 @@ static __attribute__((noinline)) nrg_status forward(enum nrg_norm_part part, con
     const nrg_status status = make_job(&job, &quant, &planes, &dtype, part, spec, args, statistics, ith, nth);
     if (status != NRG_OK || job.row_begin == job.row_end)
         return status;
-#ifdef NRG_NO_QUANTIZE
-    nrg_norm_forward_kernel *const norm = NRG_ACTIVE_KERNEL(norm_forward, dtype);
-#else
-    /* kernels of one type */
     nrg_norm_forward_kernel *const norm =
-        job.quant ? NRG_ACTIVE_KERNEL(norm_quantized, dtype) : NRG_ACTIVE_KERNEL(norm_forward, dtype);
-#endif
+        job.quant && bytes ? bytes[nrg_active_path()][dtype - NRG_F32] : NRG_ACTIVE_KERNEL(norm_forward, dtype);
     if (planes_are_one(&planes))
         norm(&job);
     else
@@ -353,22 +349,28 @@ static __attribute__((noinline)) int plain_job(nrg_norm_job *job, const nrg_norm
     return 1;
 }
 
-nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
+static inline __attribute__((always_inline)) nrg_status whole(const nrg_norm_spec *spec, const nrg_norm_args *args,
+                                                              const kernels_of_paths *bytes, int ith, int nth)
 {
     nrg_norm_job job;
     if (!(spec && args && (ith >= 0) & (ith < nth) && has_plain_options(spec, args)))
-        return forward(NRG_NORM_WHOLE, spec, args, NULL, ith, nth);
+        return forward(NRG_NORM_WHOLE, spec, args, NULL, bytes, ith, nth);
     if (is_usual(spec, args)) {
         /* nobody is given its address: it stays in registers */
         norm_call call = plain_call(spec, args);
         if (!dense_lies_well(&call, spec->dim * (spec->dtype == NRG_F32 ? 4 : 2)))
-            return forward(NRG_NORM_WHOLE, spec, args, NULL, ith, nth);
+            return forward(NRG_NORM_WHOLE, spec, args, NULL, bytes, ith, nth);
         fill_job(&job, &call, ith, nth, 1);
     } else if (!plain_job(&job, spec, args, ith, nth))
-        return forward(NRG_NORM_WHOLE, spec, args, NULL, ith, nth);
+        return forward(NRG_NORM_WHOLE, spec, args, NULL, bytes, ith, nth);
     if (job.row_begin != job.row_end)
         NRG_ACTIVE_KERNEL(norm_forward, spec->dtype)(&job);
     return NRG_OK;
+}
+
+nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth)
+{
+    return whole(spec, args, BYTES_KERNELS, ith, nth);
 }
 
 static nrg_status ask(enum nrg_norm_part part, const nrg_norm_spec *spec, const nrg_norm_args *args,
@@ -389,7 +391,7 @@ nrg_status nrg_norm_forward_check(const nrg_norm_spec *spec, const nrg_norm_args
 nrg_status nrg_norm_statistics(const nrg_norm_spec *spec, const nrg_norm_args *args, nrg_row_statistics *statistics, int ith,
                                int nth)
 {
-    return forward(NRG_NORM_SUMS, spec, args, statistics, ith, nth);
+    return forward(NRG_NORM_SUMS, spec, args, statistics, NULL, ith, nth);
 }
 
 nrg_status nrg_norm_statistics_check(const nrg_norm_spec *spec, const nrg_norm_args *args, nrg_row_statistics *statistics)
@@ -410,7 +412,7 @@ static nrg_row_statistics *given(const nrg_row_statistics *statistics)
 nrg_status nrg_norm_elements(const nrg_norm_spec *spec, const nrg_norm_args *args, const nrg_row_statistics *statistics, int ith,
                              int nth)
 {
-    return forward(NRG_NORM_APPLY, spec, args, given(statistics), ith, nth);
+    return forward(NRG_NORM_APPLY, spec, args, given(statistics), NULL, ith, nth);
 }
 
 nrg_status nrg_norm_elements_check(const nrg_norm_spec *spec, const nrg_norm_args *args, const nrg_row_statistics *statistics)
@@ -419,15 +421,15 @@ nrg_status nrg_norm_elements_check(const nrg_norm_spec *spec, const nrg_norm_arg
 }
 
 /* What the shortcuts share: dense f32, all rows. */
-static nrg_status forward_f32(nrg_norm_spec spec, size_t rows, const float *x, const float *y, const float *w, const float *b,
-                              float *r, float *o)
+static __attribute__((noinline)) nrg_status forward_f32(nrg_norm_spec spec, size_t rows, const float *x, const float *y,
+                                                        const float *w, const float *b, float *r, float *o)
 {
     nrg_norm_args args = nrg_norm_args_init(rows, x, o);
     args.y = y;
     args.w = w;
     args.b = b;
     args.r = r;
-    return nrg_norm_forward(&spec, &args, 0, 1);
+    return whole(&spec, &args, NULL, 0, 1);
 }
 
 nrg_status nrg_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *w, float *o, double eps)

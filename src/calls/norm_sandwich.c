@@ -8,6 +8,7 @@
 #include "norm_backward.h"
 #include "norm_formula.h"
 #include "planes.h"
+#include "norm_quant.h"
 #include "share.h"
 #include "stream.h"
 
@@ -16,7 +17,7 @@ enum {
     PIECE_ROWS = 32        /* backward without dw and db; with them a block of rows */
 };
 
-enum { X, Y, R, O, OWN_TENSORS }; /* tensors of the planes */
+enum { X, Y, R, O, OWN_TENSORS, Q = OWN_TENSORS, SCALES }; /* tensors of the planes; bytes are those of a whole call */
 
 /* What either norm has of its spec. */
 static void fill_norm(nrg_norm_job *job, const nrg_norm_spec *s, nrg_dtype w_dtype)
@@ -37,18 +38,24 @@ static void set_planes(nrg_planes *p, size_t stride[OWN_TENSORS], const nrg_norm
                        const nrg_checked *c)
 {
     static const unsigned char at[OWN_TENSORS] = {NRG_SANDWICH_X, NRG_SANDWICH_Y, NRG_SANDWICH_R, NRG_SANDWICH_O};
-    const void *const tensor[OWN_TENSORS] = {a->x, a->y, r, a->o};
+    const void *const tensor[OWN_TENSORS] = {a->x, a->y, r, a->format ? NULL : a->o};
     planes_begin(p, 1, a->rows, a->rows2, a->rows3);
     for (unsigned i = 0; i < OWN_TENSORS; i++)
         planes_add(p, i, tensor[i], 0, c->stride[i == R && !a->r ? NRG_SANDWICH_O : at[i]]);
-    planes_fold(p, 0);
+    if (a->format) {
+        planes_add(p, Q, a->q, 0, c->stride[NRG_SANDWICH_Q]);
+        planes_add(p, SCALES, a->scales, 0, c->stride[NRG_SANDWICH_SCALES]);
+        quant_planes(p);
+    } else {
+        planes_fold(p, 0);
+    }
     for (unsigned i = 0; i < OWN_TENSORS; i++)
         stride[i] = p->stride[i][0];
 }
 
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
-static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job, nrg_planes *planes, nrg_dtype *dtype,
-                                                     const void *const *part, int ith, int nth)
+static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job, nrg_norm_quant *quant, nrg_planes *planes,
+                                                     nrg_dtype *dtype, const void *const *part, int ith, int nth)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, &nrg_call_norm_sandwich_forward, part, ith, nth);
@@ -95,7 +102,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
     }
     second->w = a->w2;
     second->b = a->b2;
-    second->o = a->o;
+    second->o = a->format ? NULL : a->o;
     second->o_stride = stride[O];
     second->mean = a->mean2;
     second->rstd = a->rstd2;
@@ -103,6 +110,13 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
     job->row_begin = nrg_share(rows, ith, nth);
     job->row_end = nrg_share(rows, ith + 1, nth);
     job->turn = TURN_BYTES / row_bytes ? TURN_BYTES / row_bytes : 1;
+    if (a->format) {
+        const size_t together = nrg_quant_rows(a->format);
+        second->quant = quant;
+        *quant = NRG_NORM_QUANT(a, c.stride[NRG_SANDWICH_Q][0], c.stride[NRG_SANDWICH_SCALES][0]);
+        quant_share(&job->row_begin, &job->row_end, a->format, rows, ith, nth);
+        job->turn = (job->turn + together - 1) / together * together;
+    }
     return NRG_OK;
 }
 
@@ -113,20 +127,25 @@ static void move_to_plane(nrg_norm_job *job, const nrg_norm_job *from, const nrg
     job->x = from->x + planes_offset(p, x, plane);
     job->y = from->y ? from->y + planes_offset(p, Y, plane) : NULL;
     job->r = from->r ? from->r + planes_offset(p, R, plane) : NULL;
-    job->o = from->o + planes_offset(p, o, plane);
+    job->o = from->o ? from->o + planes_offset(p, o, plane) : NULL;
     job->mean = from->mean ? from->mean + first : NULL;
     job->rstd = from->rstd ? from->rstd + first : NULL;
 }
 
 static __attribute__((noinline)) void run_planes(nrg_norm_sandwich_kernel *sandwich, const nrg_norm_sandwich_job *all,
-                                                 const nrg_planes *p)
+                                                 nrg_norm_quant *quant, const nrg_planes *p)
 {
     nrg_norm_sandwich_job one = *all;
+    const nrg_norm_quant to = all->second.quant ? *quant : (nrg_norm_quant){.q = NULL};
     const size_t each = p->count[0];
     for (size_t plane = all->row_begin / each; plane * each < all->row_end; plane++) {
         const size_t first = plane * each;
         move_to_plane(&one.first, &all->first, p, X, R, plane);
         move_to_plane(&one.second, &all->second, p, R, O, plane);
+        if (all->second.quant) {
+            quant->q = to.q + planes_offset(p, Q, plane);
+            quant->scales = to.scales ? to.scales + planes_offset(p, SCALES, plane) : NULL;
+        }
         one.row_begin = all->row_begin > first ? all->row_begin - first : 0;
         one.row_end = all->row_end - first < each ? all->row_end - first : each;
         sandwich(&one);
@@ -137,16 +156,17 @@ nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_
                                      int ith, int nth)
 {
     nrg_norm_sandwich_job job;
+    nrg_norm_quant quant;
     nrg_planes planes;
     nrg_dtype dtype;
-    const nrg_status status = make_job(&job, &planes, &dtype, (const void *const[]){first, second, args}, ith, nth);
+    const nrg_status status = make_job(&job, &quant, &planes, &dtype, (const void *const[]){first, second, args}, ith, nth);
     if (status != NRG_OK || job.row_begin == job.row_end)
         return status;
     nrg_norm_sandwich_kernel *const sandwich = NRG_ACTIVE_KERNEL(norm_sandwich, dtype);
     if (planes_are_one(&planes))
         sandwich(&job);
     else
-        run_planes(sandwich, &job, &planes);
+        run_planes(sandwich, &job, &quant, &planes);
     return NRG_OK;
 }
 
@@ -154,9 +174,10 @@ nrg_status nrg_norm_sandwich_forward_check(const nrg_norm_spec *first, const nrg
                                            const nrg_norm_sandwich_args *args)
 {
     nrg_norm_sandwich_job job;
+    nrg_norm_quant quant;
     nrg_planes planes;
     nrg_dtype dtype;
-    return make_job(&job, &planes, &dtype, (const void *const[]){first, second, args}, 0, 1);
+    return make_job(&job, &quant, &planes, &dtype, (const void *const[]){first, second, args}, 0, 1);
 }
 
 #ifndef NRG_NO_BACKWARD

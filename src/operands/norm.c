@@ -60,26 +60,26 @@ static const nrg_range ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC),
                                    NRG_ENUM_RANGE(NRG_NORM_ARGS, nrg_norm_args, format, NRG_QUANT_INT8_128),
                                    NRG_ENUM_RANGE(NRG_NORM_ARGS, nrg_norm_args, rounding, NRG_QUANT_AWAY)};
 
-/* Bytes instead of o. Rows are quantized whole: a group's part of one would have to be whole blocks. */
-static nrg_status measure_quant(nrg_sizes *s, const nrg_norm_spec *spec, const nrg_norm_args *args)
+nrg_status nrg_norm_measure_quant(nrg_sizes *s, const nrg_norm_spec *spec, nrg_quant_format format, size_t rows,
+                                  const nrg_quant_operands *of)
 {
     nrg_quant_sizes q;
-    if (args->format == NRG_QUANT_NONE) {
-        s->refused |= NRG_BIT(NRG_NORM_Q) | NRG_BIT(NRG_NORM_SCALES);
+    if (format == NRG_QUANT_NONE) {
+        s->refused |= NRG_BIT(of->q) | NRG_BIT(of->scales);
         return NRG_OK;
     }
-    const nrg_status status = nrg_measure_quant(args->format, spec->dim, args->rows, &q);
+    const nrg_status status = nrg_measure_quant(format, spec->dim, rows, &q);
     if (status != NRG_OK)
         return status;
-    s->n[Q_BYTES] = q.bytes;
-    s->n[Q_ROWS] = q.rows;
-    s->n[Q_SCALES] = q.scales;
-    s->ignored |= NRG_BIT(NRG_NORM_O);
-    s->needed |= NRG_BIT(NRG_NORM_Q);
-    if (nrg_quant_has_scales(args->format))
-        s->needed |= NRG_BIT(NRG_NORM_SCALES);
+    s->n[of->bytes] = q.bytes;
+    s->n[of->rows] = q.rows;
+    s->n[of->scale_count] = q.scales;
+    s->ignored |= NRG_BIT(of->o);
+    s->needed |= NRG_BIT(of->q);
+    if (nrg_quant_has_scales(format))
+        s->needed |= NRG_BIT(of->scales);
     else
-        s->refused |= NRG_BIT(NRG_NORM_SCALES);
+        s->refused |= NRG_BIT(of->scales);
 #ifdef NRG_NO_QUANTIZE
     return NRG_ERR_COMBINATION;
 #else
@@ -105,7 +105,8 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
         s->needed |= NRG_BIT(NRG_NORM_Z);
     else
         s->refused |= NRG_BIT(NRG_NORM_Z);
-    return measure_quant(s, spec, args);
+    static const nrg_quant_operands quant = {NRG_NORM_O, NRG_NORM_Q, NRG_NORM_SCALES, Q_BYTES, Q_ROWS, Q_SCALES};
+    return nrg_norm_measure_quant(s, spec, args->format, args->rows, &quant);
 }
 
 static const nrg_part forward_parts[] = {NRG_NORM_SPEC_PART, NRG_NORM_ARGS_PART};

@@ -98,6 +98,15 @@ extern const nrg_call nrg_call_norm_backward_workspace;
 enum { NRG_NORM_TYPE_X, NRG_NORM_TYPE_Y, NRG_NORM_TYPE_R, NRG_NORM_TYPE_W };
 nrg_status nrg_norm_measure_spec(const nrg_norm_spec *spec, nrg_dtype type[NRG_TYPES]);
 
+/* Which operands of a call o and the bytes instead of it are, and which numbers theirs. */
+typedef struct nrg_quant_operands {
+    unsigned char o, q, scales, bytes, rows, scale_count;
+} nrg_quant_operands;
+
+/* Bytes instead of o, or none. Rows are quantized whole: a group's part of one would have to be whole blocks. */
+nrg_status nrg_norm_measure_quant(nrg_sizes *s, const nrg_norm_spec *spec, nrg_quant_format format, size_t rows,
+                                  const nrg_quant_operands *of);
+
 /* Groups that share one w and b, and so are rows of their own; those that have parts of them; and elements of w and b. */
 static inline size_t nrg_norm_alike(const nrg_norm_spec *spec)
 {

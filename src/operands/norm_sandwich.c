@@ -13,7 +13,10 @@ enum {
     STATISTICS1,
     STATISTICS2,
     SPACE_FIRST = NRG_SANDWICH_SPACE_FIRST,
-    SPACE = NRG_SANDWICH_SPACE
+    SPACE = NRG_SANDWICH_SPACE,
+    Q_BYTES,
+    Q_ROWS,
+    Q_SCALES
 };
 enum { FIRST = NRG_SANDWICH_FIRST, SECOND = NRG_SANDWICH_SECOND, ARGS = NRG_SANDWICH_ARGS };
 
@@ -66,14 +69,23 @@ static nrg_status measure(const void *const *part, size_t rows, size_t rows2, si
 static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
 {
     const nrg_norm_sandwich_args *args = part[ARGS];
+    static const nrg_quant_operands quant = {NRG_SANDWICH_O, NRG_SANDWICH_Q, NRG_SANDWICH_SCALES, Q_BYTES, Q_ROWS, Q_SCALES};
     const nrg_status status = measure(part, args->rows, args->rows2, args->rows3, args->y_repeat, s);
-    if (status == NRG_OK && s->type[NRG_NORM_TYPE_R] != s->type[NRG_NORM_TYPE_X])
+    if (status != NRG_OK)
+        return status;
+    if (args->format || s->type[NRG_NORM_TYPE_R] != s->type[NRG_NORM_TYPE_X])
         s->needed |= NRG_BIT(NRG_SANDWICH_R);
-    return status;
+    return nrg_norm_measure_quant(s, part[SECOND], args->format, args->rows, &quant);
 }
 
-static const nrg_part forward_parts[] = {
-    SPEC_PARTS, [ARGS] = {.size = sizeof(nrg_norm_sandwich_args), .least = NRG_SIZE_UP_TO(nrg_norm_sandwich_args, reserved)}};
+static const nrg_part forward_parts[] = {SPEC_PARTS, [ARGS] = {.size = sizeof(nrg_norm_sandwich_args),
+                                                               .least = NRG_SIZE_UP_TO(nrg_norm_sandwich_args, scales_stride3)}};
+
+#define QUANT(field, dim_, rows_)                                                                                                \
+    .part = ARGS, .at = NRG_AT(nrg_norm_sandwich_args, field), .dim = (dim_), .has_planes = 1,                                   \
+    .level = {{.stride = NRG_AT(nrg_norm_sandwich_args, field##_stride), .count = (rows_)},                                      \
+              {.stride = NRG_AT(nrg_norm_sandwich_args, field##_stride2), .count = ROWS2},                                       \
+              {.stride = NRG_AT(nrg_norm_sandwich_args, field##_stride3), .count = ROWS3}}
 
 #define STATISTIC(field, number) #field, NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, LINE(field, nrg_norm_sandwich_args, number)
 
@@ -93,9 +105,13 @@ static const nrg_operand forward_operands[NRG_SANDWICH_OPERANDS] = {
     [NRG_SANDWICH_RSTD1] = {STATISTIC(rstd1, STATISTICS1)},
     [NRG_SANDWICH_MEAN2] = {STATISTIC(mean2, STATISTICS2)},
     [NRG_SANDWICH_RSTD2] = {STATISTIC(rstd2, STATISTICS2)},
+    [NRG_SANDWICH_Q] = {"q", NRG_OUT, NRG_ELEMENT_BYTE, .may_be_absent = 1, QUANT(q, Q_BYTES, Q_ROWS)},
+    [NRG_SANDWICH_SCALES] = {"scales", NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, QUANT(scales, Q_SCALES, ROWS)},
 };
 
-static const nrg_range forward_ranges[] = {SPEC_RANGES, NRG_RESERVED_RANGE(ARGS, nrg_norm_sandwich_args, reserved)};
+static const nrg_range forward_ranges[] = {SPEC_RANGES, NRG_RESERVED_RANGE(ARGS, nrg_norm_sandwich_args, reserved),
+                                           NRG_ENUM_RANGE(ARGS, nrg_norm_sandwich_args, format, NRG_QUANT_INT8_128),
+                                           NRG_ENUM_RANGE(ARGS, nrg_norm_sandwich_args, rounding, NRG_QUANT_AWAY)};
 
 const nrg_call nrg_call_norm_sandwich_forward = {
     .parts = forward_parts,

@@ -26,6 +26,8 @@ enum {
     NRG_SANDWICH_RSTD1,
     NRG_SANDWICH_MEAN2,
     NRG_SANDWICH_RSTD2,
+    NRG_SANDWICH_Q,
+    NRG_SANDWICH_SCALES,
     NRG_SANDWICH_OPERANDS
 };
 extern const nrg_call nrg_call_norm_sandwich_forward;

@@ -385,7 +385,7 @@ static uint32_t draw_sandwich(void *const *part, nrg_dtype dtype, uint64_t *rand
     first->weights = NRG_WEIGHTS_ROW;
     *second = *first;
     second->centred = !first->centred;
-    return (uint32_t)test_draw(random, (size_t)1 << NRG_SANDWICH_OPERANDS);
+    return (uint32_t)test_draw(random, (size_t)1 << NRG_SANDWICH_Q); /* none of the bytes instead of o */
 }
 
 static uint32_t draw_sandwich_forward(void *const *part, nrg_dtype dtype, uint64_t *random)

@@ -5,8 +5,9 @@
 
 enum { FIRST = NRG_SANDWICH_FIRST, SECOND = NRG_SANDWICH_SECOND, ARGS = NRG_SANDWICH_ARGS, ROWS = 5, DIM = 12 };
 
-/* Plain; everything; 16 bits; wider dtypes beside 16 bits; four dimensions; the same where y repeats (backward: without). */
-enum { PLAIN, ALL, HALF, WIDE, PLANES, REPEATED, VARIANTS };
+/* Plain; everything; 16 bits; wider dtypes beside 16 bits; four dimensions; the same where y repeats (backward: without);
+ * forward, bytes and scales instead of o. */
+enum { PLAIN, ALL, HALF, WIDE, PLANES, REPEATED, VARIANTS, BYTES = VARIANTS, FORWARD_VARIANTS };
 
 #define WRONG_BOTH(type)                                                                                                         \
     WRONG_NORM_FORMULA(FIRST), WRONG_U64(SECOND, nrg_norm_spec, dim, 0, NRG_ERR_DIM),                                            \
@@ -35,6 +36,19 @@ static const sound_wrong wrong_forward[] = {
     WRONG_VARIANT(REPEATED),
     WRONG_U64(ARGS, nrg_norm_sandwich_args, y_stride2, 1, NRG_OK),
     WRONG_U32(ARGS, nrg_norm_sandwich_args, y_repeat, 8, NRG_ERR_ENUM),
+    WRONG_VARIANT(BYTES),
+    WRONG_NULL(ARGS, nrg_norm_sandwich_args, q),
+    WRONG_NULL(ARGS, nrg_norm_sandwich_args, scales),
+    WRONG_NULL(ARGS, nrg_norm_sandwich_args, r),
+    WRONG_U64(ARGS, nrg_norm_sandwich_args, o, 3, NRG_OK),
+    WITH_U64(FIRST, nrg_norm_spec, groups, 3),
+    WRONG_U64(SECOND, nrg_norm_spec, groups, 3, NRG_ERR_COMBINATION),
+    WRONG_U32(ARGS, nrg_norm_sandwich_args, rounding, NRG_QUANT_AWAY, NRG_OK),
+    WRONG_U32(ARGS, nrg_norm_sandwich_args, rounding, NRG_QUANT_AWAY + 1, NRG_ERR_ENUM),
+    WRONG_U32(ARGS, nrg_norm_sandwich_args, format, NRG_QUANT_NONE, NRG_ERR_COMBINATION),
+    WRONG_U32(ARGS, nrg_norm_sandwich_args, format, NRG_QUANT_Q8_0, NRG_ERR_DIM),
+    WRONG_STRIDE(ARGS, nrg_norm_sandwich_args, q_stride),
+    WRONG_STRIDE(ARGS, nrg_norm_sandwich_args, scales_stride),
 };
 
 static const sound_wrong wrong_backward[] = {
@@ -98,7 +112,9 @@ static uint32_t set_up_forward(void *const *part, int variant)
     nrg_norm_sandwich_args *args = part[ARGS];
     set_specs(part, variant);
     *args = nrg_norm_sandwich_args_init(ROWS, NULL, NULL, NULL, NULL);
-    if (variant >= PLANES) {
+    if (variant == BYTES)
+        args->format = NRG_QUANT_INT8_32;
+    else if (variant >= PLANES) {
         args->rows = 3;
         args->rows2 = args->rows3 = 2;
         args->y_repeat = variant == REPEATED ? NRG_REPEAT_ROWS2 : NRG_REPEAT_NONE;
@@ -107,7 +123,16 @@ static uint32_t set_up_forward(void *const *part, int variant)
                    all = weights | NRG_BIT(NRG_SANDWICH_B1) | NRG_BIT(NRG_SANDWICH_B2) | NRG_BIT(NRG_SANDWICH_R) |
                          NRG_BIT(NRG_SANDWICH_MEAN1) | NRG_BIT(NRG_SANDWICH_RSTD1) | NRG_BIT(NRG_SANDWICH_MEAN2) |
                          NRG_BIT(NRG_SANDWICH_RSTD2);
-    return variant == PLAIN ? weights : variant == HALF ? weights | NRG_BIT(NRG_SANDWICH_R) : all;
+    return variant == PLAIN   ? weights
+           : variant == HALF  ? weights | NRG_BIT(NRG_SANDWICH_R)
+           : variant == BYTES ? all | NRG_BIT(NRG_SANDWICH_Q) | NRG_BIT(NRG_SANDWICH_SCALES)
+                              : all;
+}
+
+/* With a format o is not looked at. */
+static uint32_t spares_forward(void *const *part)
+{
+    return ((const nrg_norm_sandwich_args *)part[ARGS])->format ? NRG_BIT(NRG_SANDWICH_O) : 0;
 }
 
 static nrg_status run_forward(void *const *part, int ith, int nth)
@@ -187,9 +212,9 @@ static uint32_t spared_by_reduce(void *const *part)
 #define WRONG(options) .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = sizes, .size_count = NRG_COUNT(sizes)
 
 static const sound_call calls[] = {
-    {&nrg_call_norm_sandwich_forward, "norm_sandwich.h", "nrg_norm_sandwich_forward", 1, VARIANTS, set_up_forward, NULL,
-     run_forward, ask_forward, .wrong = wrong_forward, .wrong_count = NRG_COUNT(wrong_forward), .sizes = forward_sizes,
-     .size_count = NRG_COUNT(forward_sizes)},
+    {&nrg_call_norm_sandwich_forward, "norm_sandwich.h", "nrg_norm_sandwich_forward", 1, FORWARD_VARIANTS, set_up_forward, NULL,
+     run_forward, ask_forward, .spares = spares_forward, .wrong = wrong_forward, .wrong_count = NRG_COUNT(wrong_forward),
+     .sizes = forward_sizes, .size_count = NRG_COUNT(forward_sizes)},
     {&nrg_call_norm_sandwich_backward, "norm_sandwich.h", "nrg_norm_sandwich_backward", 1, VARIANTS, set_up_backward, NULL,
      run_backward, ask_backward, NULL, spared_by_rows, WRONG(wrong_backward)},
     {&nrg_call_norm_sandwich_backward, "norm_sandwich.h", "nrg_norm_sandwich_backward_reduce", 1, VARIANTS, set_up_backward, NULL,

@@ -398,6 +398,46 @@ START_TEST(norm_fused_is_unfused)
 }
 END_TEST
 
+/* A sandwich whose result is bytes: those of its second norm alone, of r as it was stored. */
+START_TEST(sandwich_fused_is_unfused)
+{
+    const nrg_quant_format format = facts[_i / 3].format;
+    const nrg_dtype dtype = (nrg_dtype)(NRG_F32 + _i % 3);
+    nrg_isa paths[NRG_ISA_COUNT];
+    uint64_t state = (uint64_t)_i + 2000;
+    const both x = draw_both(&state, dtype, FUSED), y = draw_both(&state, dtype, FUSED), w1 = draw_both(&state, dtype, FUSED_DIM),
+               w2 = draw_both(&state, dtype, FUSED_DIM);
+    void *const r = element_tensor(FUSED, NRG_F32);
+    for (size_t path = test_paths(paths); path-- > 0;)
+        for (int centred = 0; centred < 2; centred++) {
+            nrg_norm_spec first = nrg_rms_norm_spec(FUSED_DIM, 1e-6),
+                          second = centred ? nrg_layer_norm_spec(FUSED_DIM, 1e-5) : first;
+            nrg_norm_sandwich_args args = nrg_norm_sandwich_args_init(FUSED_ROWS, x.stored, y.stored, r, NULL);
+            nrg_norm_args alone = nrg_norm_args_init(FUSED_ROWS, r, NULL);
+            first.dtype = second.dtype = dtype;
+            args.w1 = w1.stored;
+            args.w2 = alone.w = w2.stored;
+            args.format = alone.format = format;
+            args.rounding = alone.rounding = (nrg_quant_rounding)centred;
+            args.q = got;
+            alone.q = wanted;
+            args.scales = nrg_quant_has_scales(format) ? got_scales : NULL;
+            alone.scales = nrg_quant_has_scales(format) ? wanted_scales : NULL;
+            clear_results();
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            for (int ith = 0; ith < 3; ith++)
+                ck_assert_int_eq(nrg_norm_sandwich_forward(&first, &second, &args, ith, 3), NRG_OK);
+            ck_assert_int_eq(nrg_norm_forward(&second, &alone, 0, 1), NRG_OK);
+            must_be_equal("sandwich", _i / 3, dtype, paths[path]);
+        }
+    free(r);
+    free_both(x);
+    free_both(y);
+    free_both(w1);
+    free_both(w2);
+}
+END_TEST
+
 START_TEST(glu_fused_is_unfused)
 {
     const nrg_quant_format format = facts[_i / 3].format;
@@ -492,6 +532,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(all, back, 0, FORMATS);
     tcase_add_loop_test(all, back_to_16_bits, 0, FORMATS);
     tcase_add_loop_test(all, norm_fused_is_unfused, 0, 3 * FORMATS);
+    tcase_add_loop_test(all, sandwich_fused_is_unfused, 0, 3 * FORMATS);
     tcase_add_loop_test(all, glu_fused_is_unfused, 0, 3 * FORMATS);
     tcase_add_test(all, by_hand);
     tcase_add_test(all, sizes);

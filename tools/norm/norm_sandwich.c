@@ -9,9 +9,11 @@
 #include "../file_command.h"
 #include "../library.h"
 #include "../npy/arrays.h"
+#include "../quantize/formats.h"
 
 const char sandwich_help[] =
     "usage: nrg sandwich [OPTION]... X.npy --y Y.npy --o O.npy [--r R.npy]\n"
+    "       nrg sandwich --format F --r R.npy [OPTION]... X.npy --y Y.npy --q Q.npy\n"
     "       nrg sandwich --backward --do DO.npy --r-in R.npy [OPTION]... X.npy --dx DX.npy\n"
     "\n"
     "A norm, the residual, and a norm of the sum, of the rows of X:\n"
@@ -26,7 +28,9 @@ const char sandwich_help[] =
     "  --do, --dr-in FILE       the gradients of o and, from elsewhere, of r (--backward)\n"
     "  --r-in FILE              r of the forward pass (--backward)\n"
     "  -o, --o FILE             the result, with the shape and dtype of x\n"
-    "  --r FILE                 r, with the dtype of x\n"
+    "  --r FILE                 r, with the dtype of x; with --format it is needed\n"
+    "  --q FILE                 with --format, and instead of o: bytes, as nrg quantize writes them\n"
+    "  --scales FILE            their scales, of int8\n"
     "  --dx, --dy FILE          the gradients of x and y\n"
     "  --dw1, --db1, --dw2, --db2 FILE\n"
     "                           those of the weights and biases, '<f4'\n"
@@ -35,11 +39,24 @@ const char sandwich_help[] =
     "  --eps1, --eps2 E         default 1e-6; 1e-5 with layer, 1e-12 with l2\n"
     "  --weight-offset O        added to every w of both norms, default 0\n"
     "  --backward               gradients\n"
+    "  --format F               o becomes bytes: the formats of nrg quantize, and its --away\n"
     "  --isa NAME               scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
 
 enum { IN_X, IN_Y, IN_W1, IN_B1, IN_W2, IN_B2, IN_D_O, IN_DR_IN, IN_R, INPUTS };
-enum { OUT_O, OUT_R, OUT_DX, OUT_DY, OUT_DW1, OUT_DB1, OUT_DW2, OUT_DB2, OUTPUTS };
-enum { OPT_NORM1 = INPUTS + OUTPUTS, OPT_NORM2, OPT_EPS1, OPT_EPS2, OPT_WEIGHT_OFFSET, OPT_BACKWARD, OPT_ISA, OPT_HELP, OPTIONS };
+enum { OUT_O, OUT_R, OUT_Q, OUT_SCALES, OUT_DX, OUT_DY, OUT_DW1, OUT_DB1, OUT_DW2, OUT_DB2, OUTPUTS };
+enum {
+    OPT_NORM1 = INPUTS + OUTPUTS,
+    OPT_NORM2,
+    OPT_EPS1,
+    OPT_EPS2,
+    OPT_WEIGHT_OFFSET,
+    OPT_BACKWARD,
+    OPT_FORMAT,
+    OPT_AWAY,
+    OPT_ISA,
+    OPT_HELP,
+    OPTIONS
+};
 
 static const cli_option options[OPTIONS + 1] = {
     [IN_X] = {"x", 'x', 1},
@@ -53,6 +70,8 @@ static const cli_option options[OPTIONS + 1] = {
     [IN_R] = {"r-in", 0, 1},
     [INPUTS + OUT_O] = {"o", 'o', 1},
     [INPUTS + OUT_R] = {"r", 0, 1},
+    [INPUTS + OUT_Q] = {"q", 0, 1},
+    [INPUTS + OUT_SCALES] = {"scales", 0, 1},
     [INPUTS + OUT_DX] = {"dx", 0, 1},
     [INPUTS + OUT_DY] = {"dy", 0, 1},
     [INPUTS + OUT_DW1] = {"dw1", 0, 1},
@@ -65,6 +84,8 @@ static const cli_option options[OPTIONS + 1] = {
     [OPT_EPS2] = {"eps2", 0, 1},
     [OPT_WEIGHT_OFFSET] = {"weight-offset", 0, 1},
     [OPT_BACKWARD] = {"backward", 0, 0},
+    [OPT_FORMAT] = {"format", 0, 1},
+    [OPT_AWAY] = {"away", 0, 0},
     [OPT_ISA] = {"isa", 0, 1},
     [OPT_HELP] = {"help", 'h', 0},
     [OPTIONS] = {NULL, 0, 0},
@@ -73,10 +94,12 @@ static const cli_option options[OPTIONS + 1] = {
 typedef struct request {
     nrg_norm_spec first, second;
     size_t rows;
+    nrg_quant_format format; /* NONE: o */
+    nrg_quant_rounding rounding;
 } request;
 
 /* Which of the files go with what was asked for: needed, 1; not taken, -1. */
-static int check_files(const file_call *call)
+static int check_files(const file_call *call, int is_bytes)
 {
     const int backward = call->value[OPT_BACKWARD] != NULL, forth = backward ? -1 : 0, back = backward ? 0 : -1;
     const signed char wanted[INPUTS + OUTPUTS] = {
@@ -87,8 +110,8 @@ static int check_files(const file_call *call)
         [IN_D_O] = backward ? 1 : -1,
         [IN_DR_IN] = (signed char)back,
         [IN_R] = backward ? 1 : -1,
-        [INPUTS + OUT_O] = backward ? -1 : 1,
-        [INPUTS + OUT_R] = (signed char)forth,
+        [INPUTS + OUT_O] = backward || is_bytes ? -1 : 1,
+        [INPUTS + OUT_R] = is_bytes ? 1 : (signed char)forth,
         [INPUTS + OUT_DX] = backward ? 1 : -1,
         [INPUTS + OUT_DY] = (signed char)back,
         [INPUTS + OUT_DW1] = (signed char)back,
@@ -100,7 +123,9 @@ static int check_files(const file_call *call)
         if (wanted[i] == 0 || !call->value[i] == (wanted[i] < 0))
             continue;
         complain("--%s: %s %s", options[i].name, wanted[i] > 0 ? "needed" : "not taken",
-                 backward ? "with --backward" : "forward");
+                 backward   ? "with --backward"
+                 : is_bytes ? "with --format"
+                            : "forward");
         return CLI_REFUSED;
     }
     return CLI_DONE;
@@ -108,16 +133,18 @@ static int check_files(const file_call *call)
 
 static int ask(file_call *call)
 {
+    static const format_options quantized = {OUT_Q, OUT_SCALES, OUT_O, OPT_FORMAT, OPT_AWAY, OPT_BACKWARD};
     request *q = call->request;
     if (!file_norm(call, OPT_NORM1, OPT_EPS1, &q->first) || !file_norm(call, OPT_NORM2, OPT_EPS2, &q->second) ||
         !file_float(call, OPT_WEIGHT_OFFSET, &q->first.weight_offset) ||
-        (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")))
+        (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")) ||
+        formats_ask(call, &quantized, &q->format, &q->rounding) != CLI_DONE)
         return CLI_REFUSED;
     q->second.weight_offset = q->first.weight_offset;
     /* the library's own word on the numbers, before files are read: no rows, so no pointer is followed */
     const nrg_norm_sandwich_args args = nrg_norm_sandwich_args_init(0, NULL, NULL, NULL, NULL);
     const nrg_status status = nrg_norm_sandwich_forward(&q->first, &q->second, &args, 0, 1);
-    return status == NRG_OK ? check_files(call) : library_answer(status);
+    return status == NRG_OK ? check_files(call, q->format != NRG_QUANT_NONE) : library_answer(status);
 }
 
 /* Tensors have the shape of x, and its dtype; y may be f32. */
@@ -174,6 +201,10 @@ static int forward(const file_call *call, const request *q)
     args.b1 = call->in[IN_B1].data;
     args.w2 = call->in[IN_W2].data;
     args.b2 = call->in[IN_B2].data;
+    args.format = q->format;
+    args.rounding = q->rounding;
+    args.q = call->out[OUT_Q].data;
+    args.scales = call->out[OUT_SCALES].data;
     return library_answer(nrg_norm_sandwich_forward(&q->first, &q->second, &args, 0, 1));
 }
 
@@ -207,8 +238,10 @@ static int compute(file_call *call)
     int status = read_specs(call, q);
     const npy_shape line = file_shape(1, &q->first.dim);
     for (int i = 0; i < OUTPUTS && status == CLI_DONE; i++)
-        if (file_out(call, i))
+        if (file_out(call, i) && i != OUT_Q && i != OUT_SCALES)
             status = file_reserve(call, i, i >= OUT_DW1 ? NRG_F32 : q->first.dtype, i >= OUT_DW1 ? &line : &call->in[IN_X].shape);
+    if (status == CLI_DONE && q->format)
+        status = formats_reserve(call, OUT_Q, OUT_SCALES, q->format, &call->in[IN_X].shape, file_in(call, IN_X));
     if (status != CLI_DONE)
         return status;
 #ifndef NRG_NO_BACKWARD

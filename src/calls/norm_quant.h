@@ -1,0 +1,37 @@
+/* Bytes instead of o: where the calls of norms put them.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_CALLS_NORM_QUANT_H
+#define NRG_CALLS_NORM_QUANT_H
+
+#include "../job/norm.h"
+#include "../job/quantize.h"
+#include "planes.h"
+#include "share.h"
+
+/* A struct's fields format, rounding, q and scales, which nrg_norm_args and nrg_norm_sandwich_args both have. */
+#define NRG_NORM_QUANT(a, q_stride_, scales_stride_)                                                                             \
+    ((nrg_norm_quant){.q = (a)->q,                                                                                               \
+                      .scales = (char *)(a)->scales,                                                                             \
+                      .q_stride = (q_stride_),                                                                                   \
+                      .scales_stride = (scales_stride_),                                                                         \
+                      .format = (a)->format,                                                                                     \
+                      .rounding = (a)->rounding})
+
+/* A share is of rows that lie together. */
+static inline void quant_share(size_t *begin, size_t *end, nrg_quant_format format, size_t rows, int ith, int nth)
+{
+    const size_t together = nrg_quant_rows(format);
+    *begin = nrg_share(rows / together, ith, nth) * together;
+    *end = nrg_share(rows / together, ith + 1, nth) * together;
+}
+
+/* Rows that lie together have to stay those of a plane. */
+static inline void quant_planes(nrg_planes *p)
+{
+    planes_drop(p, 0);
+    if (p->count[1] == 1)
+        planes_drop(p, 1);
+}
+
+#endif
