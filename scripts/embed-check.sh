@@ -116,22 +116,22 @@ block files | awk '{ for (i = 2; i <= NF; i++) print $1 $i }' | sort >listed
 (cd "$root" && find src -name '*.c' | sort) >found
 diff listed found || die "(<) listed in docs/embedding.md and not there, or (>) there and not listed"
 
-# and the files of each family are those of the meson build
+# and the files of each family are those of the builds
 block families >families.txt
-"$(numpy_python)" - "$root/src/meson.build" <<'END'
-import ast, re, sys
-text = open(sys.argv[1]).read()
-parts = ast.literal_eval(re.search(r"^parts = (\{.*?^\})", text, re.M | re.S)[1])
-places = (("core", ""), ("paths", "PATH/"), ("vectors", "PATH/"))
-built = {part: {prefix + file for key, prefix in places for file in files.get(key, ())} for part, files in parts.items()}
-listed = {}
+"$(numpy_python)" - "$root/src/sources.txt" <<'END'
+import sys
+built, listed = {}, {}
+for words in map(str.split, open(sys.argv[1])):
+    if words and words[0] not in ("#", "path", "always"):
+        prefix = "" if words[1] == "core" else "PATH/"
+        built.setdefault(words[0].replace("+", " "), set()).update(prefix + file for file in words[2:])
 for words in map(str.split, open("families.txt")):
     files = {word for word in words if word.endswith(".c")}
     listed.setdefault(" ".join(word for word in words if word not in files), set()).update(files)
 for part in sorted(built.keys() | listed.keys()):
     differ = built.get(part, set()) ^ listed.get(part, set())
     if differ:
-        sys.exit(f"{part}: {sorted(differ)} in src/meson.build or in docs/embedding.md only")
+        sys.exit(f"{part}: {sorted(differ)} in src/sources.txt or in docs/embedding.md only")
 END
 
 block "$arch" >build.sh
