@@ -11,12 +11,12 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # libc6-dev and its like are only recommended by the compilers, and recommended packages are not installed.
 demo_packages=(gcc g++ libc6-dev meson ninja-build pkg-config libbenchmark-dev libsleef-dev python3 python3-numpy)
-test_packages=("${demo_packages[@]}" binutils ccache check clang gcovr libopenmpi-dev openmpi-bin)
+test_packages=("${demo_packages[@]}" binutils ccache check clang cmake gcovr libopenmpi-dev openmpi-bin)
 # debootstrap only recommends the keys that it checks sid's signature with
 # shellcheck disable=SC2034 # by name
 ggml_packages=(gcc libc6-dev meson ninja-build python3 python3-numpy debootstrap debian-archive-keyring)
 demo_commands=(gcc g++ meson ninja pkg-config)
-test_commands=("${demo_commands[@]}" clang clang++ gcov gcovr mpicc mpirun nm strip)
+test_commands=("${demo_commands[@]}" clang clang++ cmake gcov gcovr mpicc mpirun nm strip)
 # shellcheck disable=SC2034 # by name, in name_missing
 ggml_commands=(gcc meson ninja debootstrap) ggml_modules=()
 demo_modules=(benchmark sleef)

@@ -24,6 +24,7 @@ stages=(
     "reduced    a build of norms, activations and RoPE without backward passes: tests, size"
     "install    meson install, pkg-config, a ten-line program"
     "embedding  docs/embedding.md, word for word"
+    "consumers  a project that takes the library by CMake: find_package, FetchContent; with --full as a meson subproject, with -O3, LTO"
     "clang      clang, release: tests"
     "sanitize   address and undefined-behaviour sanitizers"
     "threads    thread sanitizer on the dispatch and on a pool's training step"
@@ -372,6 +373,12 @@ stage_embedding() {
         cat "$state/embedding-$compiler"
     done
     parts_done
+}
+
+stage_consumers() {
+    local options=()
+    ((!full)) || options=(--full)
+    "$root/scripts/consumers.sh" "${options[@]}" "$build/consumers"
 }
 
 stage_clang() {

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Builds tests/consumer in the ways in which a project takes the library: CMake (find_package of an install, FetchContent,
+# add_subdirectory; Ninja and Make) and meson (a subproject). pkg-config is tested by the stage install, a plain copy by embedding.
+#
+#   scripts/consumers.sh [--full] WORK-DIR
+#
+# Without --full the library is a part of itself, since what is tested is how it is found. --full: all of it, also shared, with -O3
+# and with link-time optimization, and each has the bits of tests/hashes-quick.txt.
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+full=0
+if [[ ${1-} == --full ]]; then
+    full=1
+    shift
+fi
+(($# == 1)) || die "usage: consumers.sh [--full] WORK-DIR"
+work=$(realpath -m "$1")
+rm -rf "$work"
+mkdir -p "$work"
+export CC=${CC:-gcc}
+launcher=()
+if command -v ccache >/dev/null; then
+    launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
+fi
+
+# cmake_build NAME SOURCE OPTION ...: configured and built, or what it said.
+cmake_build() {
+    local name=$1 source=$2
+    shift 2
+    quietly "$work/$name.log" cmake -S "$source" -B "$work/$name" -Wno-dev "${launcher[@]}" "$@"
+    quietly "$work/$name.log" cmake --build "$work/$name" -j "$(nproc)"
+}
+
+runs() {
+    local said
+    said=$("$work/$1/${2-consumer}")
+    [[ $said == "nrg on "* ]] || die "$1: the program says: $said"
+    say "$1: $said"
+}
+
+# Both builds compile the same files with the same instruction sets and definitions.
+quietly "$work/lists.log" cmake -S "$root" -B "$work/lists" -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+quietly "$work/lists.log" meson setup "$work/lists-meson" "$root" -Dtests=false -Dbench=disabled -Dtools=false -Dexamples=disabled
+"$(numpy_python)" - "$root" "$work" <<'END'
+import json, pathlib, sys
+root, work = map(pathlib.Path, sys.argv[1:])
+MATTER = ("-m", "-f", "-DNRG", "-std", "-O")
+ASIDE = ("-fPIC", "-fdiagnostics-color", "-falign", "-fno-asynchronous-unwind-tables", "-fvisibility")
+
+
+def compiled(folder):
+    """The library's files, each with what decides its bits: of several -O the last one."""
+    files = {}
+    for entry in json.loads((folder / "compile_commands.json").read_text()):
+        path = pathlib.Path(entry["directory"], entry["file"]).resolve().relative_to(root)
+        words = [word for word in entry["command"].split() if word.startswith(MATTER) and not word.startswith(ASIDE)]
+        level = [word for word in words if word.startswith("-O")][-1:]
+        if path.parts[0] == "src":
+            files[str(path)] = sorted({word for word in words if not word.startswith("-O")}) + level
+    return files
+
+
+meson, cmake = compiled(work / "lists-meson"), compiled(work / "lists")
+wrong = [f"{name}: meson {meson.get(name)}, CMake {cmake.get(name)}" for name in sorted(meson | cmake) if meson.get(name) != cmake.get(name)]
+sys.exit("\n".join(wrong[:5]) if wrong else None)
+END
+say "CMake compiles the files of the meson build with its flags: $(grep -c '"file"' "$work/lists/compile_commands.json")"
+
+part=(-DNRG_FAMILIES="norm" -DNRG_BACKWARD=OFF -DNRG_PATHS=avx2)
+((full)) && part=()
+cmake_build library "$root" -G Ninja "${part[@]}" -DCMAKE_INSTALL_PREFIX="$work/installed"
+quietly "$work/library.log" cmake --install "$work/library"
+cmake_build find_package "$root/tests/consumer" -G "Unix Makefiles" -DNRG_FROM=find_package -DCMAKE_PREFIX_PATH="$work/installed"
+runs find_package
+PKG_CONFIG_PATH=$(dirname "$(find "$work/installed" -name nrg.pc)") pkg-config --exists --print-errors "nrg >= 0.3" || die "no nrg.pc after cmake --install"
+cmake_build fetch "$root/tests/consumer" -G "Unix Makefiles" -DNRG_FROM=fetch -DNRG_SOURCE="$root" "${part[@]}"
+runs fetch
+if ((!full)); then
+    exit 0
+fi
+
+cmake_build shared "$root/tests/consumer" -G Ninja -DNRG_FROM=subdirectory -DNRG_SOURCE="$root" -DBUILD_SHARED_LIBS=ON
+runs shared
+mkdir -p "$work/meson-project/subprojects"
+cp "$root"/tests/consumer/{meson.build,consumer.c} "$work/meson-project"
+ln -s "$root" "$work/meson-project/subprojects/nrg"
+quietly "$work/meson.log" meson setup "$work/meson" "$work/meson-project"
+quietly "$work/meson.log" meson compile -C "$work/meson"
+runs meson
+
+# bits NAME OPTION ...: those of every path that runs here
+bits() {
+    local name=$1 path
+    shift
+    cmake_build "$name" "$root/tests/consumer" -G Ninja -DNRG_FROM=subdirectory -DNRG_SOURCE="$root" -DNRG_CHECK="$root" "$@"
+    for path in $(cpu_paths | tr ',' ' '); do
+        "$work/$name/check" --hash --quick --isa "$path" </dev/null | diff "$root/tests/hashes-quick.txt" - || die "$name: other bits on $path"
+    done
+    say "$name: the bits of tests/hashes-quick.txt on every path"
+}
+bits release
+bits O3 -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS=-O3
+bits lto -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON
