@@ -26,6 +26,11 @@ void bench_print_help(void)
           "  --short      channel norms of few positions (height times width: 1 to 64): GB/s and share of the limit\n"
           "  --rivals     what plain loops and SLEEF compute, against the kernels' results; fails where they differ\n"
           "  --selfcheck  a bare loop against itself: how far the harness can be trusted now; fails beyond 5 %\n"
+          "Reports:\n"
+          "  --report DIR [--seconds-total N]\n"
+          "               everything, for a quarter of an hour (900): DIR/report.json, and DIR/report.html to look at\n"
+          "  --compare A.json B.json [--worse-than RATIO]\n"
+          "               two reports, case by case; fails where one takes more than RATIO times as long in B\n"
           "with\n"
           "  --quick      a few shapes and ops, half a minute at most\n"
           "  --markdown   tables as Markdown\n"
@@ -55,9 +60,22 @@ static int value_of(const char *name, int argc, char **argv, int *i, const char 
     return 1;
 }
 
+/* 0, and said so: no number above 0. */
+static int read_number(const char *name, const char *text, double most, double *value)
+{
+    char *end;
+    if (!text)
+        return 1;
+    *value = strtod(text, &end);
+    if (!*end && *value > 0 && *value < most)
+        return 1;
+    fprintf(stderr, "nrg-bench: %s wants a positive number, not %s\n", name, text);
+    return 0;
+}
+
 int bench_read_args(bench_args *args, int argc, char **argv)
 {
-    const char *seconds = NULL;
+    const char *seconds = NULL, *total = NULL, *worse_than = NULL;
     memset(args, 0, sizeof *args);
     const struct {
         const char *name;
@@ -69,8 +87,10 @@ int bench_read_args(bench_args *args, int argc, char **argv)
     const struct {
         const char *name;
         const char **value;
-    } values[] = {{"--dtype", &args->dtype}, {"--path", &args->path},   {"--kernel", &args->kernel},
-                  {"--op", &args->op},       {"--shape", &args->shape}, {"--seconds", &seconds}};
+    } values[] = {{"--dtype", &args->dtype},    {"--path", &args->path},       {"--kernel", &args->kernel},
+                  {"--op", &args->op},          {"--shape", &args->shape},     {"--seconds", &seconds},
+                  {"--report", &args->report},  {"--compare", &args->compare}, {"--seconds-total", &total},
+                  {"--worse-than", &worse_than}};
 
     const char *stranger = NULL;
     for (int i = 1; i < argc; i++) {
@@ -80,14 +100,16 @@ int bench_read_args(bench_args *args, int argc, char **argv)
                 known = *flags[f].flag = 1;
         for (size_t v = 0; v < sizeof values / sizeof values[0] && !known; v++)
             known = value_of(values[v].name, argc, argv, &i, values[v].value);
+        if (!known && args->compare && !args->compare_to && argv[i][0] != '-')
+            known = (args->compare_to = argv[i]) != NULL;
         if (!known && !stranger)
             stranger = argv[i];
     }
     if (!args->table && !args->ratios && !args->gates && !args->threads && !args->stores && !args->short_sets &&
-        !args->selfcheck && !args->rivals) {
-        if (argc > 1 &&
-            (args->quick || args->markdown || args->dtype || args->path || args->kernel || args->op || args->shape || seconds)) {
-            fputs("nrg-bench: these options go with a table (--table, --ratios, ...); see --help\n", stderr);
+        !args->selfcheck && !args->rivals && !args->report && !args->compare) {
+        if (argc > 1 && (args->quick || args->markdown || args->dtype || args->path || args->kernel || args->op || args->shape ||
+                         seconds || total || worse_than)) {
+            fputs("nrg-bench: these options go with a table or a report (--table, --report, ...); see --help\n", stderr);
             return -1;
         }
         return 0;
@@ -96,14 +118,14 @@ int bench_read_args(bench_args *args, int argc, char **argv)
         fprintf(stderr, "nrg-bench: unknown option, or its value is missing: %s; see --help\n", stranger);
         return -1;
     }
-    if (seconds) {
-        char *end;
-        args->seconds = strtod(seconds, &end);
-        if (*end || !(args->seconds > 0 && args->seconds < 1e4)) {
-            fprintf(stderr, "nrg-bench: --seconds wants a positive number, not %s\n", seconds);
-            return -1;
-        }
+    if (args->compare && !args->compare_to) {
+        fputs("nrg-bench: --compare wants two reports\n", stderr);
+        return -1;
     }
+    if (!read_number("--seconds", seconds, 1e4, &args->seconds) ||
+        !read_number("--seconds-total", total, 1e6, &args->seconds_total) ||
+        !read_number("--worse-than", worse_than, 1e6, &args->worse_than))
+        return -1;
     return 1;
 }
 

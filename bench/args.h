@@ -15,6 +15,10 @@ typedef struct bench_args {
     int quick, markdown;
     const char *dtype, *path, *kernel, *op, *shape; /* filters, NULL: no filter; "a,b": a or b */
     double seconds;                                 /* a case; 0: the default */
+    const char *report;                             /* the directory for a report */
+    double seconds_total;                           /* of a report; 0: the default */
+    const char *compare, *compare_to;               /* two reports */
+    double worse_than;                              /* 0: however bad, it is no failure */
 } bench_args;
 
 void bench_print_help(void);

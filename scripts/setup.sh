@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Sees to it that what demo.sh, test.sh or ggml.sh needs is there.
+# Sees to it that what demo.sh, test.sh, ggml.sh or a browser's test of a report needs is there.
 #
-#   scripts/setup.sh demo|test|ggml
+#   scripts/setup.sh demo|test|ggml|report
 #
 # On Debian and Ubuntu it installs the packages that are missing, and touches neither network nor root if none is. Anywhere
 # else it says what is missing, and fails.
@@ -19,6 +19,8 @@ demo_commands=(gcc g++ meson ninja pkg-config)
 test_commands=("${demo_commands[@]}" clang clang++ cmake gcov gcovr mpicc mpirun nm strip)
 # shellcheck disable=SC2034 # by name, in name_missing
 ggml_commands=(gcc meson ninja debootstrap) ggml_modules=()
+# shellcheck disable=SC2034 # by name: a browser for the page of nrg-bench --report, some 300 MB
+report_packages=(chromium) report_commands=(chromium) report_modules=()
 demo_modules=(benchmark sleef)
 # shellcheck disable=SC2034 # by name, in name_missing
 test_modules=("${demo_modules[@]}" check)
@@ -75,8 +77,8 @@ name_missing() {
 }
 
 case ${1-} in
-demo | test | ggml) ;;
-*) die "usage: scripts/setup.sh demo|test|ggml" ;;
+demo | test | ggml | report) ;;
+*) die "usage: scripts/setup.sh demo|test|ggml|report" ;;
 esac
 if is_debian; then
     declare -n packages=$1_packages

@@ -34,6 +34,7 @@ stages=(
     "riscv64    RISC-V, a CPU without a path of its own, under qemu"
     "avx512     the AVX-512 path where the CPU has none, emulated"
     "ggml       examples/ggml in Debian sid, which scripts/ggml.sh sets up: with --full, as root"
+    "report     the page of nrg-bench --report in a headless Chromium: with --full"
     "coverage   lines of src/ that tests reach"
 )
 
@@ -591,6 +592,26 @@ stage_ggml() {
     fi
     ((status == 0)) || return 1
     note "$(grep -c '^| [`*]' "$state/ggml") ops and layers agree"
+}
+
+# The figures of a report are nobody's business here: its JSON and --compare are looked at by the gcc stage's tests as well.
+stage_report() {
+    local status=0
+    if ((!full)); then
+        skip "wants a browser, which is installed with --full only"
+        return 0
+    fi
+    if ! "$root/scripts/setup.sh" report; then
+        missing "no Chromium for the page"
+        return
+    fi
+    build_gcc
+    rm -rf "$build/report"
+    quietly "$build/report.log" "$build/gcc/bench/nrg-bench" --report "$build/report" --seconds-total 60
+    "$(numpy_python)" "$root/tests/report/page_test.py" "$build/report" "$build/report/pictures" >"$state/report" 2>&1 || status=$?
+    cat "$state/report"
+    ((status == 0)) || return 1
+    note "$(sed -n 's/^the page of a report: \(.*\), 0 wrong/\1/p' "$state/report")"
 }
 
 stage_coverage() {

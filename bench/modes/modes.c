@@ -58,6 +58,10 @@ int bench_run_modes(const bench_args *args)
         status |= bench_stores_mode(args);
     if (args->short_sets)
         status |= bench_short_mode(args);
+    if (args->report)
+        status |= bench_report_mode(args);
+    if (args->compare)
+        status |= bench_compare_mode(args);
     nrg_isa_set(before);
     return status;
 }

@@ -17,6 +17,8 @@ int bench_threads_mode(const bench_args *args);
 int bench_stores_mode(const bench_args *args);
 int bench_short_mode(const bench_args *args);
 int bench_selfcheck_mode(const bench_args *args);
+int bench_report_mode(const bench_args *args);
+int bench_compare_mode(const bench_args *args);
 
 /* Time for a line. */
 double bench_seconds(const bench_args *args);

@@ -24,6 +24,17 @@ typedef struct bench_share {
 /* Measures all in about `seconds`. NULL, or what went wrong. */
 const char *bench_measure_share(const bench_case *c, double seconds, bench_share *share);
 
+/* Bare loops of a path, bit i: the i-th; of the limit, and of that with two reads. 0: all. */
+typedef struct bench_loops {
+    unsigned once, twice;
+} bench_loops;
+
+enum { BENCH_SHARES_MAX = NRG_ISA_COUNT };
+
+/* The same of one case on n paths at once, on the same memory. loops, of each: which to try, and afterwards those that were near
+ * the fastest, so that what is alike does not have to try the others again. */
+const char *bench_measure_shares(const bench_case *c, size_t n, double seconds, bench_loops *loops, bench_share *share);
+
 /* 1 where a case has such a rival, in this build or in another. */
 int bench_has_rival(const bench_case *c, bench_rival rival);
 

@@ -1,0 +1,36 @@
+/* How far a report is.
+ *
+ * SPDX-License-Identifier: MIT */
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <unistd.h>
+
+#include "report.h"
+
+enum { WIDTH = 30 };
+
+/* Where nobody sees a line change, one of so many steps is printed. */
+static const double step = 0.1;
+static double printed = -1;
+
+void report_progress(double done, double left_seconds, const char *text)
+{
+    const int left = left_seconds > 0 ? (int)(left_seconds + 0.5) : 0, filled = done < 1 ? (int)(done * WIDTH) : WIDTH;
+    if (!isatty(STDERR_FILENO)) {
+        if (done >= printed + step) {
+            fprintf(stderr, "nrg-bench: %.0f %%, %d:%02d left: %s\n", 100 * done, left / 60, left % 60, text);
+            printed = done;
+        }
+        return;
+    }
+    fprintf(stderr, "\r[%.*s%*s] %3.0f %%  %d:%02d left  %-36.36s", filled, "##############################", WIDTH - filled, "",
+            100 * done, left / 60, left % 60, text);
+    fflush(stderr);
+}
+
+void report_progress_end(void)
+{
+    if (isatty(STDERR_FILENO))
+        fputc('\n', stderr);
+    printed = -1;
+}

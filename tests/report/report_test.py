@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""nrg-bench --report within seconds, and --compare: valid JSON of what was asked for, which a comparison reads; exit statuses; no
+half of a file when it is interrupted.
+
+    report_test.py NRG-BENCH
+"""
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+bench = sys.argv[1]
+failed = 0
+FILTER = ["--kernel", "norm_forward,activation", "--op", "rms,silu"]
+
+
+def expect(condition, text):
+    global failed
+    if not condition:
+        failed += 1
+        print(f"FAILED: {text}")
+
+
+def run(*arguments):
+    return subprocess.run([bench, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+def write(path, report):
+    path.write_text(json.dumps(report))
+    return path
+
+
+def test_report(directory):
+    done = run("--report", directory / "r", "--seconds-total", 2, *FILTER)
+    expect(done.returncode == 0, f"--report: {done.returncode}: {done.stderr}")
+    expect("left" in done.stderr, "a line of how far it is")
+    names = sorted(p.name for p in (directory / "r").iterdir())
+    expect(names == ["report.html", "report.json"], f"its files: {names}")
+    text = (directory / "r/report.json").read_text()
+    report = json.loads(text)
+    page = (directory / "r/report.html").read_text()
+    inside = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
+    expect(json.loads(inside)["rows"] == report["rows"], "the page has the rows of the JSON")
+    rows = [dict(zip(report["columns"], row)) for row in report["rows"]]
+    expect(len(rows) == report["measured"] > 0, f"{len(rows)} rows, {report['measured']} measured")
+    expect(report["measured"] <= report["cases"], "no more than there are")
+    expect({r["op"] for r in rows} <= {"rms", "silu"}, "the ops asked for, and no other")
+    expect(len({r["path"] for r in rows}) > 1 or len(report["paths"]) == 1, "more than one path")
+    for row in rows:
+        expect(row["ns"] > 0 and row["elements"] > 0 and row["bytes"] > 0, f"a time: {row}")
+    expect(report["seconds"] < 20, f"2 seconds took {report['seconds']}")
+    return report
+
+
+def test_compare(directory, report):
+    a = write(directory / "a.json", report)
+    at = report["columns"].index("ns")
+    slower = json.loads(json.dumps(report))
+    slower["rows"][0][at] *= 2
+    b = write(directory / "b.json", slower)
+    same = run("--compare", a, a, "--worse-than", 1.01)
+    expect(same.returncode == 0, f"a report against itself: {same.returncode}: {same.stderr}")
+    expect(f"{len(report['rows'])} cases in both, 0 in A alone, 0 in B alone" in same.stdout, "every case in both")
+    expect("B is 1.000 times as fast" in same.stdout, "as fast as itself")
+    for arguments, status in (((a, b, "--worse-than", 1.5), 1), ((a, b, "--worse-than", 2.5), 0), ((a, b), 0),
+                              ((b, a, "--worse-than", 1.5), 0)):
+        done = run("--compare", *arguments)
+        expect(done.returncode == status, f"--compare {arguments}: {done.returncode}, not {status}: {done.stderr}")
+    expect(run("--compare", a, b, "--worse-than", 1.5).stdout.count("  worse\n") == 1, "one line is worse")
+    fewer = write(directory / "fewer.json", {**report, "rows": report["rows"][1:]})
+    expect(" 1 in A alone, 0 in B alone" in run("--compare", a, fewer).stdout, "a case that is missing")
+    for name, text in (("none.json", None), ("half.json", a.read_text()[:-20]), ("other.json", "{}"), ("deep.json", "[" * 100000),
+                       ("row.json", json.dumps({**report, "rows": [[1, 2]]}))):
+        path = directory / name
+        if text is not None:
+            path.write_text(text)
+        done = run("--compare", a, path)
+        expect(done.returncode == 2 and name in done.stderr, f"{name}: {done.returncode}: {done.stderr}")
+    expect(run("--compare", a).returncode == 2, "one report alone")
+    expect(run("--report", directory / "r", "--seconds-total", "soon").returncode == 2, "a time that is none")
+
+
+def test_interrupted(directory):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with subprocess.Popen([bench, "--report", directory / "i", "--seconds-total", "60"], stderr=subprocess.PIPE, text=True) as process:
+            process.stderr.readline()  # it has begun
+            time.sleep(0.3)
+            process.send_signal(number)
+            said = process.stderr.read()
+        expect(process.returncode == 130 and "nothing is written" in said, f"interrupted: {process.returncode}: {said}")
+        expect(not (directory / "i").exists() or not list((directory / "i").iterdir()), "and left files")
+
+
+with tempfile.TemporaryDirectory() as place:
+    test_compare(pathlib.Path(place), test_report(pathlib.Path(place)))
+    test_interrupted(pathlib.Path(place))
+print("nrg-bench --report and --compare:", f"{failed} wrong" if failed else "as described")
+sys.exit(failed != 0)
