@@ -59,17 +59,24 @@ function refill(select, options) {
   if (options.includes(value)) select.value = value;
 }
 
+/* A path's name beside its colour. */
+function keyOfPath(kind, p) {
+  const key = document.createElement(kind), color = document.createElement("i");
+  color.style.background = `var(--${p})`;
+  key.className = "key";
+  key.append(color, p);
+  return key;
+}
+
 function toggles(form, paths, changed) {
   const shown = new Set(paths);
   for (const p of paths) {
-    const box = document.createElement("input"), label = document.createElement("label"), key = document.createElement("i");
+    const box = document.createElement("input"), label = keyOfPath("label", p);
     box.type = "checkbox";
     box.checked = true;
     box.name = p;
     box.onchange = () => { if (box.checked) shown.add(p); else shown.delete(p); changed(); };
-    key.style.background = `var(--${p})`;
-    label.className = "key";
-    label.append(box, key, p);
+    label.prepend(box);
     form.append(label);
   }
   return shown;
@@ -160,6 +167,7 @@ function setUpBars() {
   const kernel = choice(form, "kernel", "Kernel", unique(rows.map((r) => r.kernel)), draw);
   const op = choice(form, "op", "Op", ops(), draw);
   const dtype = choice(form, "dtype", "Type", dtypes(), draw);
+  for (const p of PATHS.filter((p) => rows.some((r) => r.path === p))) form.append(keyOfPath("span", p));
   saver(form, () => `${kernel.value}-${op.value}-${dtype.value}.svg`, () => barsFile(`${kernel.value} ${op.value} ${dtype.value}`));
   withTips(place);
   drawn.push(draw);
@@ -192,6 +200,7 @@ function setUpAccuracy() {
   const shape = choice(form, "shape", "Shape", shapes(), draw);
   for (const [who, color] of Object.entries(WHO)) {
     const key = document.createElement("span");
+    key.className = "key";
     key.innerHTML = `<svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true">${dot(who, 7, 7, color, "")}</svg> ${who}`;
     form.append(key);
   }
@@ -280,7 +289,7 @@ function setUpWords() {
   const tiles = [
     [best, "the path that runs here"],
     [`${number(median(main.map((r) => r.naive).filter(Boolean)))} ×`, "as fast as plain loops with -O3 -ffast-math (median)"],
-    [number(median(main.filter((r) => r.bytes > 1 << 26).map((r) => r.share).filter(Boolean))), "of the limit, out of cache (median)"],
+    [number(median(main.filter((r) => r.bytes > 1 << 26).map((r) => r.share2 ?? r.share).filter(Boolean))), "of the limit, out of cache (median)"],
     memory ? [`${number(memory.copy)} GB/s`, `copied by one core, ${bytesText(memory.bytes)}`] : ["–", "memory was not measured"],
   ];
   $("tiles").innerHTML = tiles.map(([value, what]) => `<div><b>${escaped(value)}</b><span>${escaped(what)}</span></div>`).join("");

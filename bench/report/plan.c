@@ -39,13 +39,25 @@ struct making {
     int failed;
 };
 
+static report_part part_of(const bench_case *c)
+{
+    const size_t elements = bench_shape_elements(c->shape);
+    if (portable >> c->isa & 1)
+        return elements <= portable_most ? REPORT_PORTABLE : REPORT_LAST;
+    return elements <= near_most ? REPORT_NEAR : REPORT_FAR;
+}
+
+/* By dtype, then by the place among the op's shapes of the same part. */
 static unsigned rank_of(const bench_case *c)
 {
     static const unsigned dtype[] = {[NRG_F32] = 0, [NRG_BF16] = 1, [NRG_F16] = 2};
-    size_t shape = 0;
-    while (shape < c->op->shape_count && !bench_shape_equal(c->op->shapes[shape], c->shape))
-        shape++;
-    return dtype[c->dtype] * 64 + (unsigned)shape;
+    bench_case before = *c;
+    unsigned place = 0;
+    for (size_t i = 0; i < c->op->shape_count && !bench_shape_equal(c->op->shapes[i], c->shape); i++) {
+        before.shape = c->op->shapes[i];
+        place += part_of(&before) == part_of(c);
+    }
+    return dtype[c->dtype] * 64 + place;
 }
 
 static void add(struct making *m, const bench_case *c, report_part part)
@@ -79,13 +91,8 @@ static void add(struct making *m, const bench_case *c, report_part part)
 static void add_case(const bench_case *c, void *ctx)
 {
     struct making *m = ctx;
-    const size_t elements = bench_shape_elements(c->shape);
-    if (!bench_admits_case(m->args, c, "all", "all"))
-        return;
-    if (portable >> c->isa & 1)
-        add(m, c, elements <= portable_most ? REPORT_PORTABLE : REPORT_LAST);
-    else
-        add(m, c, elements <= near_most ? REPORT_NEAR : REPORT_FAR);
+    if (bench_admits_case(m->args, c, "all", "all"))
+        add(m, c, part_of(c));
 }
 
 /* Rows of rotations are tokens of heads, which a row has one of at least. */

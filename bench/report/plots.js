@@ -56,15 +56,15 @@ function barsPlot(rows, width, title) {
   const paths = PATHS.filter((p) => rows.some((r) => r.path === p));
   const shapes = [...new Set(rows.map((r) => r.shape))];
   if (!shapes.length) return null;
-  const narrow = width < 520, bar = 12, gap = 2, between = 14, left = narrow ? 10 : 120, right = narrow ? 90 : 130;
-  const top = title ? 52 : 24, above = narrow ? 16 : 0, most = Math.max(...rows.map(speed));
+  const narrow = width < 520, bar = 12, gap = 2, between = 14, left = narrow ? 10 : 120, right = narrow ? 50 : 200;
+  const top = (title ? 52 : 24) + (narrow ? 14 : 0), above = narrow ? 16 : 0, most = Math.max(...rows.map(speed));
   const groups = shapes.map((shape) => paths.map((p) => rows.find((r) => r.shape === shape && r.path === p)).filter(Boolean));
   const height = top + groups.reduce((sum, g) => sum + above + g.length * (bar + gap) + between, 0) + 6;
   const x = (value) => left + value / most * (width - left - right);
   let svg = open(width, height, title || "speed by shape and path"), y = top;
   if (title) svg += label(10, 20, title, "start", "title");
-  for (const tick of linearTicks(most)) svg += line(x(tick), top - 8, x(tick), height - 6, "grid") + label(x(tick), top - 12, number(tick), "middle");
-  svg += label(width - 4, top - 12, "elements/ns", "end");
+  for (const tick of linearTicks(most)) svg += line(x(tick), top - 8, x(tick), height - 6, "grid") + label(x(tick), top - 12, Number(tick.toPrecision(2)), "middle");
+  svg += label(narrow ? left : left - 10, top - 26 + (narrow ? 0 : 14), "elements/ns", narrow ? "start" : "end");
   groups.forEach((group, i) => {
     if (narrow) svg += label(left, y + 11, shapes[i], "start", "strong");
     y += above;
@@ -74,8 +74,8 @@ function barsPlot(rows, width, title) {
       const w = Math.max(1.5, x(speed(row)) - left), r = Math.min(3, w);
       svg += `<path fill="var(--${row.path})" data-tip="${escaped(`${row.path} ${row.shape}: ${duration(row.ns)}, ${number(speed(row))} elements/ns`)}"` +
         ` d="M${left} ${y}h${round(w - r)}q${r} 0 ${r} ${r}v${bar - 2 * r}q0 ${r} ${-r} ${r}h${round(-(w - r))}z"/>`;
-      const times = row === slowest ? "" : ` · ${number(speed(row) / speed(slowest))} ×`;
-      svg += label(left + w + 6, y + 10, `${number(speed(row))}${times} ${narrow ? "" : row.path}`);
+      const times = row === slowest ? "" : `, ${number(speed(row) / speed(slowest))} × ${slowest.path}`;
+      svg += label(left + w + 6, y + 10, narrow ? number(speed(row)) : `${row.path}: ${number(speed(row))}${times}`);
       y += bar + gap;
     }
     y += between;
