@@ -247,6 +247,7 @@ function setUpTable() {
         const td = tr.insertCell();
         td.textContent = format ? format(row[key]) : row[key];
         if (isText) td.className = "text";
+        if (key === "share") td.title = report.loops[row.loop] ?? "";
       }
       return tr;
     }));
