@@ -1216,6 +1216,8 @@ def refuses_wrong_formats():
     refused("sandwich", "x.npy", "--y", "s.npy", "--format", "q8_0", "--q", "q.npy", says="--r: needed with --format")
     refused("norm", "x.npy", "--format", "q8_0", "--q", "q.npy", "--groups", 2, says="exclude each other")
     refused("norm", "odd.npy", "--format", "q8_0", "--q", "q.npy", says="multiple of 32")
+    refused("sandwich", "odd.npy", "--y", "odd.npy", "--r", "r.npy", "--format", "q8_0", "--q", "q.npy", says="multiple of 32")
+    refused("sandwich", "--backward", "x.npy", "--r-in", "s.npy", "--do", "s.npy", "--dx", "dx.npy", "--format", "q8_0", says="--format")
     refused("norm", "--backward", "x.npy", "--do", "s.npy", "--dx", "dx.npy", "--format", "q8_0", says="--format")
 
 
@@ -2751,6 +2753,42 @@ nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_
     const int wide = nrg_dtype_size(first->r_dtype) != nrg_dtype_size(first->dtype);
     const size_t planes = a->rows2 ? a->rows2 : 1, rows = a->rows * planes;
     nrg_norm_args one = nrg_norm_args_init(a->rows, a->x, a->r ? a->r : a->o), two = nrg_norm_args_init(a->rows, wide ? a->x : one.o, a->o);
+    if (a->format) { /* as two calls of the above */
+        const size_t together = nrg_quant_rows(a->format), groups = first->groups ? first->groups : 1;
+        nrg_norm_args to = nrg_norm_args_init(a->rows, a->x, NULL);
+        one.rows2 = to.rows2 = a->rows2;
+        one.x_stride = a->x_stride;
+        one.x_stride2 = a->x_stride2;
+        one.o_stride = a->r_stride;
+        one.o_stride2 = a->r_stride2;
+        one.mean = a->mean1;
+        one.rstd = a->rstd1;
+        if (wide)
+            copy(first, a->rows, planes, a->r, a->r_stride, a->r_stride2, first->r_dtype, NULL, 0, 0, ith, nth);
+        else
+            nrg_norm_forward(first, &one, ith, nth);
+        for (size_t i = at(rows, ith, nth) * groups; wide && i < at(rows, ith + 1, nth) * groups; i++) {
+            if (a->mean1)
+                a->mean1[i] = 0;
+            if (a->rstd1)
+                a->rstd1[i] = 0;
+        }
+        to.format = a->format;
+        to.q = a->q;
+        to.q_stride = a->q_stride;
+        to.q_stride2 = a->q_stride2;
+        to.scales = a->scales;
+        to.scales_stride = a->scales_stride;
+        to.scales_stride2 = a->scales_stride2;
+        to.mean = a->mean2;
+        to.rstd = a->rstd2;
+        nrg_norm_forward(second, &to, ith, nth);
+        for (size_t row = at(rows, ith, nth); fault("r of bytes") && first->dim > 30 && row < at(rows, ith + 1, nth); row++)
+            ((char *)a->r)[place(row, a->rows, a->r_stride, a->r_stride2)] ^= 1;
+        for (size_t n = at(rows / together, ith, nth); fault("bytes of a sandwich") && together == 4 && n < at(rows / together, ith + 1, nth); n++)
+            ((char *)a->q)[place(n, a->rows / together, a->q_stride ? a->q_stride : nrg_quant_bytes(a->format, first->dim), a->q_stride2)] ^= 1;
+        return NRG_OK;
+    }
     one.rows2 = two.rows2 = a->rows2;
     one.x_stride = a->x_stride;
     one.x_stride2 = a->x_stride2;
@@ -3597,6 +3635,7 @@ def check_finds_a_faulty_path():
         "norm_quantized": ("quantized norm", "rows together", "bytes of a sandwich"),
         "norm_backward": ("dx", "dy", "dz", "dw", "db", "after", "dr_in", "accumulate", "split of columns", "past the workspace"),
         "norm_sandwich": ("sandwich", "r of a sandwich", "second rstd", "split sandwich", "dx of a sandwich", "dw2 of a sandwich"),
+        "norm_sandwich_quantized": ("bytes of a sandwich", "r of bytes"),
         "activation": ("activation", "one value"),
         "activation_backward": ("activation backward",),
         "glu": ("glu", "glu of pairs", "limit of glu", "glu of volumes"),

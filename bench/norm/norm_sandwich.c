@@ -38,6 +38,9 @@ static nrg_status call_both(void *const *part, int ith, int nth)
     one.b = a->b1;
     two.w = a->w2;
     two.b = a->b2;
+    two.format = a->format;
+    two.q = a->q;
+    two.scales = a->scales;
     const nrg_status status = nrg_norm_forward(&first, &one, ith, nth);
     return status == NRG_OK ? nrg_norm_forward(part[NRG_SANDWICH_SECOND], &two, ith, nth) : status;
 }
@@ -76,7 +79,6 @@ static const bench_op ops[] = {
     {"sandwich", WEIGHTS | STORED, SHAPES, .function = &in_one},
     {"turns", WEIGHTS | STORED, SHAPES, .function = &in_two},
     {"sandwich-o", WEIGHTS, SHAPES, .function = &in_one},
-    {"sandwich-q8_0", WEIGHTS | STORED | 1 << NRG_SANDWICH_Q, SHAPES, .option = NRG_QUANT_Q8_0, .function = &in_one},
     {"sandwich-layer", WEIGHTS | BIASES | STORED, SHAPES, .centred = 1, .function = &in_one},
     {"turns-layer", WEIGHTS | BIASES | STORED, SHAPES, .centred = 1, .function = &in_two},
     {"sandwich-backward", GRADIENTS, SHAPES, .function = &backward_in_one},
@@ -85,11 +87,23 @@ static const bench_op ops[] = {
     {"turns-backward-dw", GRADIENTS | SUMS, SHAPES, .function = &backward_in_two},
 };
 
+/* To bytes: in one call, and in two, of which the second makes them. */
+#define BYTES(name, run, there, to)                                                                                              \
+    {                                                                                                                            \
+        name, WEIGHTS | STORED | 1 << NRG_SANDWICH_Q | (there), SHAPES, .function = &(run), .option = NRG_QUANT_##to             \
+    }
+static const bench_op quantized_ops[] = {
+    BYTES("sandwich-q8_0", in_one, 0, Q8_0),
+    BYTES("turns-q8_0", in_two, 0, Q8_0),
+    BYTES("sandwich-q8_k", in_one, 0, Q8_K),
+    BYTES("sandwich-int8", in_one, 1 << NRG_SANDWICH_SCALES, INT8),
+};
+
 static void prepare(const bench_case *c, void *const *part)
 {
     *(nrg_norm_spec *)part[NRG_SANDWICH_FIRST] = *(nrg_norm_spec *)part[NRG_SANDWICH_SECOND] = bench_norm_spec(c);
     if (bench_function_of(c)->call == &nrg_call_norm_sandwich_forward) {
-        nrg_norm_sandwich_args *const args = part[NRG_SANDWICH_ARGS];
+        nrg_norm_sandwich_args *args = part[NRG_SANDWICH_ARGS];
         *args = nrg_norm_sandwich_args_init(c->shape.rows, NULL, NULL, NULL, NULL);
         args->format = (nrg_quant_format)c->op->option;
     } else
@@ -122,4 +136,13 @@ const bench_family bench_norm_sandwich = {
     .function = &in_one,
     .prepare = prepare,
     .rival_job = rival_of,
+};
+
+const bench_family bench_norm_sandwich_quantized = {
+    .kernel = "norm_sandwich_quantized",
+    BENCH_OPS(quantized_ops),
+    .quick_ops = "sandwich-q8_0",
+    .quick_shapes = "1x4096,512x4096",
+    .function = &in_one,
+    .prepare = prepare,
 };

@@ -7,8 +7,8 @@
 #include "../operands/norm_sandwich.h"
 #include "norm_backward.h"
 #include "norm_formula.h"
-#include "planes.h"
 #include "norm_quant.h"
+#include "planes.h"
 #include "share.h"
 #include "stream.h"
 
@@ -162,7 +162,13 @@ nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_
     const nrg_status status = make_job(&job, &quant, &planes, &dtype, (const void *const[]){first, second, args}, ith, nth);
     if (status != NRG_OK || job.row_begin == job.row_end)
         return status;
+#ifdef NRG_NO_QUANTIZE
     nrg_norm_sandwich_kernel *const sandwich = NRG_ACTIVE_KERNEL(norm_sandwich, dtype);
+#else
+    /* kernels of one type */
+    nrg_norm_sandwich_kernel *const sandwich =
+        job.second.quant ? NRG_ACTIVE_KERNEL(norm_sandwich_quantized, dtype) : NRG_ACTIVE_KERNEL(norm_sandwich, dtype);
+#endif
     if (planes_are_one(&planes))
         sandwich(&job);
     else

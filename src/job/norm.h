@@ -74,7 +74,7 @@ typedef struct nrg_norm_job {
 } nrg_norm_job;
 
 /* A norm whose output, with a residual added, is normalized again: rows of the tensors, whose groups are each norm's own. What
- * the first one writes the second one reads. */
+ * the first one writes the second one reads; bytes it makes in norm_sandwich_quantized, which has a second.quant. */
 typedef struct nrg_norm_sandwich_job {
     nrg_norm_job first, second;
     size_t row_begin, row_end;

@@ -78,8 +78,8 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
     return nrg_norm_measure_quant(s, part[SECOND], args->format, args->rows, &quant);
 }
 
-static const nrg_part forward_parts[] = {SPEC_PARTS, [ARGS] = {.size = sizeof(nrg_norm_sandwich_args),
-                                                               .least = NRG_SIZE_UP_TO(nrg_norm_sandwich_args, scales_stride3)}};
+static const nrg_part forward_parts[] = {
+    SPEC_PARTS, [ARGS] = {.size = sizeof(nrg_norm_sandwich_args), .least = NRG_SIZE_UP_TO(nrg_norm_sandwich_args, reserved)}};
 
 #define QUANT(field, dim_, rows_)                                                                                                \
     .part = ARGS, .at = NRG_AT(nrg_norm_sandwich_args, field), .dim = (dim_), .has_planes = 1,                                   \

@@ -4,9 +4,9 @@
 #include "../job/norm.h"
 #include "kernels.h"
 
-/* Rows in turn, and so each of those that lie together on its own. */
+/* norm2: norm, or what makes bytes of its rows. */
 static void norm_sandwich(const nrg_norm_sandwich_job *job, void (*norm)(const nrg_norm_job *),
-                          void (*quantized)(const nrg_norm_job *))
+                          void (*norm2)(const nrg_norm_job *))
 {
     for (size_t row = job->row_begin; row < job->row_end; row++) {
         nrg_norm_job first = job->first, second = job->second;
@@ -15,19 +15,19 @@ static void norm_sandwich(const nrg_norm_sandwich_job *job, void (*norm)(const n
         norm(&first);
         second.row_begin = row * second.groups;
         second.row_end = second.row_begin + second.groups;
-        if (second.quant)
-            quantized(&second);
-        else
-            norm(&second);
+        norm2(&second);
     }
 }
 
-#ifdef NRG_NO_QUANTIZE
-#define BYTES(dtype) nrg_scalar_norm_forward_##dtype /* never called: formats are refused */
-#else
-#define BYTES(dtype) nrg_scalar_norm_quantized_##dtype
-#endif
+SCALAR_KERNEL(norm_sandwich, f32, norm_sandwich, norm_sandwich(job, nrg_scalar_norm_forward_f32, nrg_scalar_norm_forward_f32))
+SCALAR_KERNEL(norm_sandwich, f16, norm_sandwich, norm_sandwich(job, nrg_scalar_norm_forward_f16, nrg_scalar_norm_forward_f16))
+SCALAR_KERNEL(norm_sandwich, bf16, norm_sandwich, norm_sandwich(job, nrg_scalar_norm_forward_bf16, nrg_scalar_norm_forward_bf16))
 
-SCALAR_KERNEL(norm_sandwich, f32, norm_sandwich, norm_sandwich(job, nrg_scalar_norm_forward_f32, BYTES(f32)))
-SCALAR_KERNEL(norm_sandwich, f16, norm_sandwich, norm_sandwich(job, nrg_scalar_norm_forward_f16, BYTES(f16)))
-SCALAR_KERNEL(norm_sandwich, bf16, norm_sandwich, norm_sandwich(job, nrg_scalar_norm_forward_bf16, BYTES(bf16)))
+#ifndef NRG_NO_QUANTIZE
+SCALAR_KERNEL(norm_sandwich_quantized, f32, norm_sandwich,
+              norm_sandwich(job, nrg_scalar_norm_forward_f32, nrg_scalar_norm_quantized_f32))
+SCALAR_KERNEL(norm_sandwich_quantized, f16, norm_sandwich,
+              norm_sandwich(job, nrg_scalar_norm_forward_f16, nrg_scalar_norm_quantized_f16))
+SCALAR_KERNEL(norm_sandwich_quantized, bf16, norm_sandwich,
+              norm_sandwich(job, nrg_scalar_norm_forward_bf16, nrg_scalar_norm_quantized_bf16))
+#endif

@@ -9,9 +9,9 @@
 #include "../../job/norm.h"
 #include "../vec.h"
 
-/* One job at a time: stacks are small. quantized: norm_quantized, where the second norm has bytes instead of an output. */
+/* One job at a time: stacks are small. norm2: norm, or what makes bytes of its rows. */
 NRG_INLINE void norm_sandwich(const nrg_norm_sandwich_job *job, void (*norm)(const nrg_norm_job *),
-                              void (*quantized)(const nrg_norm_job *))
+                              void (*norm2)(const nrg_norm_job *))
 {
     nrg_norm_job now;
     for (size_t row = job->row_begin, end; row < job->row_end; row = end) {
@@ -23,21 +23,24 @@ NRG_INLINE void norm_sandwich(const nrg_norm_sandwich_job *job, void (*norm)(con
         now = job->second;
         now.row_begin = row * now.groups;
         now.row_end = end * now.groups;
-        if (now.quant)
-            quantized(&now);
-        else
-            norm(&now);
+        norm2(&now);
     }
 }
 
-#ifdef NRG_NO_QUANTIZE
-#define SANDWICH_BYTES(dtype) NRG_PATH_NAME(norm_forward_##dtype) /* never called: formats are refused */
-#else
-#define SANDWICH_BYTES(dtype) NRG_PATH_NAME(norm_quantized_##dtype)
-#endif
+NRG_PATH_KERNEL(norm_sandwich, f32, norm_sandwich,
+                norm_sandwich(job, NRG_PATH_NAME(norm_forward_f32), NRG_PATH_NAME(norm_forward_f32)))
+NRG_PATH_KERNEL(norm_sandwich, f16, norm_sandwich,
+                norm_sandwich(job, NRG_PATH_NAME(norm_forward_f16), NRG_PATH_NAME(norm_forward_f16)))
+NRG_PATH_KERNEL(norm_sandwich, bf16, norm_sandwich,
+                norm_sandwich(job, NRG_PATH_NAME(norm_forward_bf16), NRG_PATH_NAME(norm_forward_bf16)))
 
-NRG_PATH_KERNEL(norm_sandwich, f32, norm_sandwich, norm_sandwich(job, NRG_PATH_NAME(norm_forward_f32), SANDWICH_BYTES(f32)))
-NRG_PATH_KERNEL(norm_sandwich, f16, norm_sandwich, norm_sandwich(job, NRG_PATH_NAME(norm_forward_f16), SANDWICH_BYTES(f16)))
-NRG_PATH_KERNEL(norm_sandwich, bf16, norm_sandwich, norm_sandwich(job, NRG_PATH_NAME(norm_forward_bf16), SANDWICH_BYTES(bf16)))
+#ifndef NRG_NO_QUANTIZE
+NRG_PATH_KERNEL(norm_sandwich_quantized, f32, norm_sandwich,
+                norm_sandwich(job, NRG_PATH_NAME(norm_forward_f32), NRG_PATH_NAME(norm_quantized_f32)))
+NRG_PATH_KERNEL(norm_sandwich_quantized, f16, norm_sandwich,
+                norm_sandwich(job, NRG_PATH_NAME(norm_forward_f16), NRG_PATH_NAME(norm_quantized_f16)))
+NRG_PATH_KERNEL(norm_sandwich_quantized, bf16, norm_sandwich,
+                norm_sandwich(job, NRG_PATH_NAME(norm_forward_bf16), NRG_PATH_NAME(norm_quantized_bf16)))
+#endif
 
 #endif
