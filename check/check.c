@@ -14,6 +14,7 @@
 
 #include "../tools/cli.h"
 #include "../tools/commands.h"
+#include "../tools/progress.h"
 #include "sweep.h"
 #include "hash.h"
 
@@ -254,8 +255,10 @@ static int is_asked_for(int kernel, const char *op) { return !op || strcmp(sweep
 /* All cases on all paths; only >= 0: on one; op not NULL: of one operation. */
 static int sweep(sweep_level level, int only, const char *op, memory *m, sweep_result *result)
 {
+    const uint64_t all = sweep_first(level, sweep_kernels);
     sweep_case c;
     for (uint64_t number = 0; sweep_make(level, number, &c); number++) {
+        progress_part(number, all);
         if (!is_asked_for(c.kernel, op))
             continue;
         if (!reserve(m, c.bytes)) {
@@ -356,7 +359,10 @@ static int check_paths(sweep_level level, int only, const char *op)
     result.digest = 0xcbf29ce484222325u;
     for (size_t i = 0; i < sizeof deaths / sizeof deaths[0]; i++)
         signal(deaths[i], on_death);
+    progress_begin("check");
+    progress_step("comparing", "");
     int status = sweep(level, only, op, &m, &result);
+    progress_end();
     release(&m);
     return status == CLI_DONE ? report(only, &result) : status;
 }
@@ -381,9 +387,12 @@ static int print_hashes(sweep_level level, int only, const char *op, int by_case
 {
     memory m = {{NULL}, 0};
     const nrg_isa isa = only >= 0 ? (nrg_isa)only : nrg_isa_active();
+    const uint64_t all = sweep_first(level, sweep_kernels);
     sweep_case c;
     uint64_t number = 0;
     int is_there = sweep_make(level, number, &c), status = CLI_DONE;
+    progress_begin("check");
+    progress_step("hashing", "");
     while (is_there && status == CLI_DONE) {
         const int kernel = c.kernel, is_wanted = is_asked_for(kernel, op);
         const char *name = sweep_kernel_op(kernel), *dtype = nrg_dtype_name(sweep_kernel_dtype(kernel)),
@@ -391,16 +400,23 @@ static int print_hashes(sweep_level level, int only, const char *op, int by_case
         uint64_t hash = SWEEP_HASH_START, cases = 0;
         for (; is_there && c.kernel == kernel && status == CLI_DONE; is_there = sweep_make(level, ++number, &c), cases++) {
             uint64_t own = SWEEP_HASH_START;
+            progress_part(number, all);
             if (!is_wanted)
                 continue;
             status = hash_case(isa, &c, &m, &own);
             hash = (hash ^ own) * 0x100000001b3u;
-            if (by_case)
+            if (by_case) {
+                progress_wipe();
                 printf("%s_%s%s#%llu %016llx\n", name, dtype, grade, (unsigned long long)c.n, (unsigned long long)own);
+            }
         }
-        if (is_wanted && status == CLI_DONE)
+        if (is_wanted && status == CLI_DONE) {
+            progress_wipe();
             printf("%s_%s%s %llu %016llx\n", name, dtype, grade, (unsigned long long)cases, (unsigned long long)hash);
+            fflush(stdout);
+        }
     }
+    progress_end();
     release(&m);
     return status;
 }

@@ -10,13 +10,16 @@ import math
 import multiprocessing
 import os
 import pathlib
+import pty
 import re
 import resource
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import zlib
 
@@ -43,11 +46,11 @@ def test_of_a_faulty_library(function):
 class Run:
     """A run of the command in the current directory."""
 
-    def __init__(self, *arguments, env=None, stdout=subprocess.PIPE, before=None, program=NRG):
+    def __init__(self, *arguments, env=None, stdout=subprocess.PIPE, before=None, program=NRG, timeout=300):
         # a preloaded helper has to come before a sanitizer's own library
         full = {**os.environ, "ASAN_OPTIONS": SANITIZER, **(env or {})}
         done = subprocess.run([program, *map(str, arguments)], env=full, stdout=stdout, stderr=subprocess.PIPE, text=True,
-                              errors="replace", preexec_fn=before, timeout=300)
+                              errors="replace", preexec_fn=before, timeout=timeout)
         self.status, self.out, self.err = done.returncode, done.stdout, done.stderr
 
     def __str__(self):
@@ -1661,6 +1664,22 @@ def t5_lists_its_buckets():
 
 
 @test
+def t5_lists_the_buckets_of_any_distance_at_once():
+    most = 2**31 - 1
+    for buckets, causal in ((32, False), (32, True), (1000, False)):
+        run = Run("position", "t5", "--list", "--max-distance", most, "--buckets", buckets, *(("--causal",) if causal else ()), timeout=60)
+        assert run.status == 0 and not run.err, str(run)
+        end = None
+        for line in run.out.splitlines():
+            bucket, first, last = re.fullmatch(r" +(\d+)  (-?\d+|\.\.\.)(?: to (-?\d+|\.\.\.))?", line).groups()
+            first, last = (sign * most if text == "..." else int(text) for text, sign in ((first, -1), (last or first, 1)))
+            assert end is None or first == end + 1, line
+            end = last if (last != most or not causal) else 0
+            for distance in (first, end):
+                assert t5_bucket(distance, not causal, buckets, most) == int(bucket), (line, distance)
+
+
+@test
 def alibi_slopes_and_biases():
     def slopes_of(heads, max_bias=8.0):
         power = 2**int(np.log2(heads))
@@ -2409,9 +2428,10 @@ SHIM = r"""
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-/* FAIL="rename 2": the second rename fails. FAIL="term 1": the first fsync finds a SIGTERM waiting. */
+/* FAIL="rename 2": the second rename fails. FAIL="term 1": the first fsync finds a SIGTERM waiting. FAIL="slow 1": it takes seconds. */
 static int fails(const char *what)
 {
     static int calls[128];
@@ -2440,6 +2460,9 @@ int fsync(int fd)
         return errno = EIO, -1;
     if (fails("unsupported"))
         return errno = EINVAL, -1;
+    if (fails("slow"))
+        for (time_t end = time(NULL) + 3; time(NULL) < end;)
+            ;
     if (fails("term"))
         kill(getpid(), SIGTERM);
     return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(fd);
@@ -3773,6 +3796,68 @@ def a_program_that_flushes_subnormals_is_told_so():
     run = Run("check", "--quick", "--op", "rope", env={"LD_PRELOAD": library})
     assert run.out.startswith("floating point: ") and says in run.out, str(run)
     assert not Run("check", "--quick", "--op", "rope").out.startswith("floating point")
+
+
+def on_a_terminal(*arguments, until, limit=60, env=None):
+    """What the command writes to a terminal that stderr is, up to the text `until`, or to its end; and its status, where it ended."""
+    mine, its = pty.openpty()
+    run = subprocess.Popen([NRG, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=its,
+                           env={**os.environ, "ASAN_OPTIONS": SANITIZER, **(env or {})})
+    os.close(its)
+    seen, deadline = b"", time.monotonic() + limit
+    try:
+        while (not until or until not in seen) and time.monotonic() < deadline:
+            if select.select([mine], [], [], 1)[0]:
+                seen += os.read(mine, 4096)
+    except OSError: # EIO: the command has ended
+        pass
+    finally:
+        if until:
+            run.kill()
+        status = run.wait(limit)
+        os.close(mine)
+    return seen, status
+
+
+# 800 MB of frequencies and minutes of work, of which the tests see the first seconds
+LONG = ("rope", "--table", "--tokens", 1, "--n-dims", 100000000, "--o", "o.npy")
+
+
+@test
+def long_work_shows_on_a_terminal():
+    seen, _ = on_a_terminal(*LONG, until=b", 2 s")
+    assert seen == b"\rnrg rope: computing, 1 s\x1b[K\rnrg rope: computing, 2 s\x1b[K", seen
+    assert not os.listdir(".")
+    seen, _ = on_a_terminal("check", "--full", until=b"1 s")
+    assert re.fullmatch(rb"\rnrg check: comparing, \d+ %, 1 s(\x1b\[K)?", seen), seen
+    seen, _ = on_a_terminal("check", "--full", "--hash", until=b"1 s")
+    assert re.fullmatch(rb"\rnrg check: hashing, \d+ %, 1 s(\x1b\[K)?", seen), seen
+
+
+@test
+def long_work_is_wiped_from_a_terminal():
+    save(x=draw(3, 8))
+    seen, status = on_a_terminal("norm", "x.npy", "--o", "o.npy", until=b"", env=shim("slow 1"))
+    assert status == 0 and seen.startswith(b"\rnrg norm: writing o.npy, 100 %, 1 s\x1b[K") and seen.endswith(b"s\x1b[K\r\x1b[K"), seen
+    assert os.path.exists("o.npy")
+
+
+@test
+def short_work_leaves_a_terminal_alone():
+    save(x=draw(3, 8))
+    for arguments in (("norm", "x.npy", "--o", "o.npy"), ("info",), ("position", "t5", "--list")):
+        assert on_a_terminal(*arguments, until=b"") == (b"", 0), arguments
+
+
+@test
+def long_work_has_a_line_in_a_log_after_ten_seconds():
+    begin = time.monotonic()
+    run = subprocess.Popen([NRG, *map(str, LONG)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    line = run.stderr.readline()
+    run.kill()
+    assert line == b"nrg rope: computing, 10 s\n", line
+    assert time.monotonic() - begin > 9
+    run.communicate()
 
 
 @test

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "progress.h"
+
 static const char *command;
 
 void cli_set_command(const char *name) { command = name; }
@@ -28,6 +30,7 @@ void complain(const char *format, ...)
     for (char *c = line; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
+    progress_wipe();
     fprintf(stderr, "nrg%s%s: %s\n", command ? " " : "", command ? command : "", line);
 }
 

@@ -10,6 +10,7 @@
 
 #include "npy/arrays.h"
 #include "library.h"
+#include "progress.h"
 
 const char *file_in(const file_call *call, int input) { return call->value[input]; }
 
@@ -142,7 +143,10 @@ static int read_inputs(file_call *call)
     for (int i = 0; i < call->command->inputs; i++) {
         const int is_integers = call->command->integers >> i & 1, is_bytes = call->command->integers >> 16 >> i & 1;
         int (*const read)(const char *, npy_array *) = is_integers ? npy_read_integers : is_bytes ? npy_read_bytes : npy_read;
-        const int status = !call->value[i] ? CLI_DONE : read(call->value[i], &call->in[i]);
+        if (!call->value[i])
+            continue;
+        progress_step("reading", call->value[i]);
+        const int status = read(call->value[i], &call->in[i]);
         if (status != CLI_DONE)
             return status;
     }
@@ -157,8 +161,10 @@ static int run(file_call *call, output_set *set)
     int status = arrays_add(names, command->outputs, set);
     if (status == CLI_DONE)
         status = read_inputs(call);
-    if (status == CLI_DONE)
+    if (status == CLI_DONE) {
+        progress_step("computing", "");
         status = command->compute(call);
+    }
     return status == CLI_DONE ? arrays_write(call->out, names, command->outputs, set) : status;
 }
 
@@ -184,7 +190,9 @@ int file_command_run(const file_command *command, void *request, char **argument
     if (status != CLI_DONE)
         return status;
     output_begin(&set);
+    progress_begin(command->name);
     status = run(&call, &set);
+    progress_end();
     output_end(&set);
     arrays_free(call.in, command->inputs);
     arrays_free(call.out, command->outputs);

@@ -86,6 +86,8 @@ static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
                             "  nrg COMMAND --help, nrg --version\n"
                             "\n"
                             "The environment variable NRG_ISA (scalar, avx2, avx512, neon, generic) picks the path.\n"
+                            "Work of more than a second shows on stderr where that is a terminal; elsewhere a line tells of it\n"
+                            "after 10 seconds, 20, 40 and so on.\n"
                             "\n"
                             "exit status: 0 done; 1 a check failed, or an output cannot be written; 2 refused: wrong\n"
                             "arguments or a wrong input file, nothing was done\n";

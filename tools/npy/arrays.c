@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../cli.h"
+#include "../progress.h"
 
 static int same_shape(const npy_shape *a, const npy_shape *b)
 {
@@ -83,6 +84,7 @@ int arrays_write(const npy_array *arrays, const char *const *names, int count, o
         if (!names[i])
             continue;
         char header[NPY_HEADER_ROOM];
+        progress_step("writing", names[i]);
         size_t length = npy_header(header, array->dtype, &array->shape);
         int status = output_write(set, index++, header, length, array->data, array->count * npy_size(array->dtype));
         if (status != CLI_DONE)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../cli.h"
+#include "../progress.h"
 
 static int no_memory(const char *name)
 {
@@ -178,6 +179,7 @@ static int write_all(FILE *file, const char *bytes, size_t size)
     enum { CHUNK = 1 << 20 };
     for (size_t at = 0; at < size;) {
         size_t part = size - at < CHUNK ? size - at : CHUNK;
+        progress_part(at, size);
         if (interrupted()) {
             errno = EINTR;
             return 0;
@@ -186,6 +188,7 @@ static int write_all(FILE *file, const char *bytes, size_t size)
             return 0;
         at += part;
     }
+    progress_part(size, size);
     return 1;
 }
 

@@ -6,6 +6,7 @@
 
 #include "../npy/arrays.h"
 #include "../library.h"
+#include "../progress.h"
 #include "position.h"
 #include "position_bias.h"
 
@@ -76,24 +77,44 @@ static int ask(file_call *call)
     return file_in(call, BIAS_TABLE) ? CLI_DONE : check_rule(&q->spec);
 }
 
-/* From where the buckets no longer change on one side, inwards and out again: a line for each. */
+static int bucket_of(const nrg_bias_spec *s, int64_t distance)
+{
+    return nrg_t5_bucket(distance, s->bidirectional, s->buckets, s->max_distance);
+}
+
+/* The last distance of a bucket that begins here: a side's buckets are in order, so bisection finds it. */
+static int64_t end_of_bucket(const nrg_bias_spec *s, int64_t begin, int64_t last)
+{
+    const int bucket = bucket_of(s, begin);
+    int64_t low = begin, high = begin < 0 ? 0 : last; /* low has it; nothing behind high is on this side */
+    if (begin < high && bucket_of(s, begin + 1) != bucket)
+        return begin;
+    while (low < high) {
+        const int64_t middle = high - (high - low) / 2;
+        if (bucket_of(s, middle) == bucket)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+/* From where the buckets no longer change on one side, inwards and out again: a line for each. Lines come as they are found. */
 static void list(const nrg_bias_spec *s)
 {
-    long first = -(long)s->max_distance, last = s->bidirectional ? s->max_distance : 0, begin = first;
-    for (long distance = first; distance <= last; distance++) {
-        int bucket = nrg_t5_bucket(distance, s->bidirectional, s->buckets, s->max_distance);
-        if (distance < last && nrg_t5_bucket(distance + 1, s->bidirectional, s->buckets, s->max_distance) == bucket)
-            continue;
-        printf("%6d  ", bucket);
+    const int64_t first = -(int64_t)s->max_distance, last = s->bidirectional ? s->max_distance : 0;
+    progress_end();
+    for (int64_t begin = first, end; begin <= last && !ferror(stdout); begin = end + 1) {
+        end = end_of_bucket(s, begin, last);
+        printf("%6d  ", bucket_of(s, begin));
         if (begin == first)
-            printf("... to %ld\n", distance);
-        else if (distance == last)
-            printf("%ld to ...\n", begin);
-        else if (begin == distance)
-            printf("%ld\n", begin);
+            printf("... to %lld\n", (long long)end);
+        else if (end == last)
+            printf("%lld to ...\n", (long long)begin);
+        else if (begin == end)
+            printf("%lld\n", (long long)begin);
         else
-            printf("%ld to %ld\n", begin, distance);
-        begin = distance + 1;
+            printf("%lld to %lld\n", (long long)begin, (long long)end);
     }
 }
 
