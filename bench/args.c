@@ -92,6 +92,15 @@ int bench_read_args(bench_args *args, int argc, char **argv)
                   {"--report", &args->report},  {"--compare", &args->compare}, {"--seconds-total", &total},
                   {"--worse-than", &worse_than}};
 
+    /* for completion in shells; then there is no mode to run */
+    if (argc == 2 && strcmp(argv[1], "--words") == 0) {
+        for (size_t f = 0; f < sizeof flags / sizeof flags[0]; f++)
+            puts(flags[f].name);
+        for (size_t v = 0; v < sizeof values / sizeof values[0]; v++)
+            puts(values[v].name);
+        return 1;
+    }
+
     const char *stranger = NULL;
     for (int i = 1; i < argc; i++) {
         int known = 0;

@@ -23,6 +23,7 @@ stages=(
     "size       size of the shared library, stack use of a call"
     "reduced    a build of norms, activations and RoPE without backward passes: tests, size"
     "install    meson install, pkg-config, a ten-line program"
+    "shell      manual pages and completion: they say what the programs take"
     "embedding  docs/embedding.md, word for word"
     "consumers  a project that takes the library by CMake: find_package, FetchContent; with --full as a meson subproject, with -O3, LTO"
     "clang      clang, release: tests"
@@ -344,6 +345,22 @@ END
     for header in "$root"/include/nrg/*.h; do
         cmp "$header" "$prefix/include/nrg/$(basename "$header")"
     done
+    cmp "$build/gcc/tools/nrg.1" "$prefix/share/man/man1/nrg.1"
+    cmp "$root/tools/shell/nrg.bash" "$prefix/share/bash-completion/completions/nrg"
+}
+
+stage_shell() {
+    local line
+    build_gcc
+    part "$(numpy_python)" "$root/tests/shell_test.py" "$build/gcc" >"$state/shell"
+    while read -r line; do
+        case $line in
+        *': SKIP: '*) missing "${line/: SKIP/}" || failed_part "$line" ;;
+        *) say "$line" ;;
+        esac
+    done <"$state/shell"
+    note "$(sed -n 's/^options.*: //p' "$state/shell")"
+    parts_done
 }
 
 stage_embedding() {

@@ -16,7 +16,14 @@
 
 static const char *command;
 
+/* The list is all that was asked for. */
+static int only_list;
+
 void cli_set_command(const char *name) { command = name; }
+
+void cli_only_list(void) { only_list = 1; }
+
+int cli_only_lists(void) { return only_list; }
 
 void complain(const char *format, ...)
 {
@@ -50,9 +57,19 @@ static int find_letter(const cli_option *options, char letter)
     return CLI_ERROR;
 }
 
+static void list_options(const cli_option *options)
+{
+    for (int i = 0; options[i].name; i++)
+        printf("--%s\n", options[i].name);
+}
+
 int cli_next(cli_reader *reader, const cli_option *options, const char **value)
 {
     const char *argument = *reader->next;
+    if (only_list) {
+        list_options(options);
+        return CLI_ERROR;
+    }
     *value = argument;
     if (!argument)
         return CLI_END;

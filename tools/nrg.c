@@ -103,12 +103,33 @@ static int find_command(const char *name)
 
 static int is_help(const char *argument) { return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0; }
 
+/* What may come behind the words of a command line, for completion: after a command that is not known, nothing. */
+static int list_words(char **words)
+{
+    if (!words[0]) {
+        for (int i = 0; i < COMMANDS; i++)
+            puts(commands[i].name);
+        puts("help\n--help\n--version");
+        return CLI_DONE;
+    }
+    if (strcmp(words[0], "help") == 0 && !words[1])
+        for (int i = 0; i < COMMANDS; i++)
+            puts(commands[i].name);
+    cli_only_list();
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i].name, words[0]) == 0)
+            (void)commands[i].run(words + 1); /* refuses to do anything, having printed the list */
+    return CLI_DONE;
+}
+
 static int help(char **arguments)
 {
     if (!arguments[0]) {
         fputs(usage, stdout);
         return CLI_DONE;
     }
+    if (strcmp(arguments[0], "--words") == 0)
+        return list_words(arguments + 1);
     int found = find_command(arguments[0]);
     if (found < 0)
         return CLI_REFUSED;

@@ -67,9 +67,18 @@ static const struct {
     {NULL, NULL},
 };
 
+static int list_kinds(void)
+{
+    for (size_t i = 0; kinds[i].name; i++)
+        puts(kinds[i].name);
+    return CLI_DONE;
+}
+
 int command_position(char **arguments)
 {
     const char *name = arguments[0];
+    if (cli_only_lists() && !name)
+        return list_kinds();
     if (!name) {
         complain("which kind of encoding? nrg position --help lists them");
         return CLI_REFUSED;
