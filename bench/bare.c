@@ -23,6 +23,14 @@ static int bare_job(limit_job *job, const bench_case *c, const bench_memory *m, 
             aside = p;
             continue;
         }
+        if (o.kind == BENCH_BYTES_IN || o.kind == BENCH_BYTES_OUT) {
+            if (o.kind == BENCH_BYTES_IN)
+                job->bytes_in = p;
+            else
+                job->bytes_out = p;
+            job->bytes = o.bytes;
+            continue;
+        }
         if (count[o.kind] == most[o.kind])
             return 0;
         int n = count[o.kind]++;
@@ -35,6 +43,10 @@ static int bare_job(limit_job *job, const bench_case *c, const bench_memory *m, 
         else
             job->row_out[n] = p;
     }
+    if (job->bytes_out)
+        return count[BENCH_IN] > 0 && count[BENCH_IN] <= LIMIT_BYTES_INS && count[BENCH_OUT] <= LIMIT_BYTES_OUTS;
+    if (job->bytes_in)
+        return !count[BENCH_IN] && count[BENCH_OUT] == 1;
     if (!count[BENCH_OUT]) { /* what is read comes to something small: the loops that only read leave their sum there */
         job->out[0] = aside;
         return aside && count[BENCH_IN] > 0 && count[BENCH_IN] <= LIMIT_FIRST_INS;
@@ -64,8 +76,13 @@ const char *bench_bare_bind(bench_bare *bare, const limit_loop *loop, const benc
         if (!bare_job(job, c, m, p, count))
             return "no limit loop for these operands";
     }
-    bare->run = count[BENCH_OUT] ? loop->run[count[BENCH_IN] - 1][count[BENCH_OUT] - 1][count[BENCH_ROW_IN]]
-                                 : loop->read[count[BENCH_IN] - 1];
+    if (bare->job->bytes_in)
+        bare->run = loop->from_bytes;
+    else if (bare->job->bytes_out)
+        bare->run = loop->to_bytes[count[BENCH_IN] - 1][count[BENCH_OUT]][count[BENCH_ROW_IN]];
+    else
+        bare->run = count[BENCH_OUT] ? loop->run[count[BENCH_IN] - 1][count[BENCH_OUT] - 1][count[BENCH_ROW_IN]]
+                                     : loop->read[count[BENCH_IN] - 1];
     return NULL;
 }
 

@@ -18,7 +18,7 @@ typedef struct bench_bare {
     size_t bytes, piece; /* of a tensor */
 } bench_bare;
 
-/* The loop that moves what the case moves. NULL, or what went wrong. */
+/* The loop that moves what the case moves; run is NULL where it has no such instance. NULL, or what went wrong. */
 const char *bench_bare_bind(bench_bare *bare, const limit_loop *loop, const bench_case *c, const bench_memory *m);
 void bench_bare_run(void *bare, unsigned placement, size_t calls);
 

@@ -39,8 +39,9 @@ typedef struct bench_op {
     size_t shape_count;
     const bench_function *function; /* NULL: the family's */
     /* options; 0 where the family has no such thing */
-    size_t option; /* what the family says it is */
-    int exact;     /* the exact grade, of f32 alone: 16-bit results are the same in both */
+    size_t option;           /* what the family says it is */
+    nrg_quant_format format; /* of what is read or written as bytes */
+    int exact;               /* the exact grade, of f32 alone: 16-bit results are the same in both */
     int centred;
     nrg_gate gate;
     nrg_activation activation;

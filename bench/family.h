@@ -15,12 +15,14 @@
 enum { BENCH_OPERANDS = NRG_OPERANDS + 1, BENCH_PHASES = 2 };
 
 typedef enum bench_kind {
-    BENCH_ASIDE,   /* no part of what a call moves: a workspace, a table that stays in cache */
-    BENCH_IN,      /* a tensor that is read */
-    BENCH_OUT,     /* a tensor that is written */
-    BENCH_ROW_IN,  /* one row, read */
-    BENCH_ROW_OUT, /* one row of f32, written */
-    BENCH_FEW      /* so few numbers beside the tensors that no bare loop moves them */
+    BENCH_ASIDE,    /* no part of what a call moves: a workspace, a table that stays in cache */
+    BENCH_IN,       /* a tensor that is read */
+    BENCH_OUT,      /* a tensor that is written */
+    BENCH_ROW_IN,   /* one row, read */
+    BENCH_ROW_OUT,  /* one row of f32, written */
+    BENCH_FEW,      /* so few numbers beside the tensors that no bare loop moves them */
+    BENCH_BYTES_IN, /* rows as bytes with scales, read */
+    BENCH_BYTES_OUT /* the same, written */
 } bench_kind;
 
 /* What an operand is filled with, in either sign where nothing else is said. */

@@ -62,7 +62,7 @@ static bench_kind kind_of(const bench_case *c, int operand, size_t elements)
     if (o->role == NRG_SCRATCH || c->family->aside >> operand & 1)
         return BENCH_ASIDE;
     if (o->element == NRG_ELEMENT_BYTE)
-        return BENCH_FEW; /* no bare loop has them */
+        return o->role == NRG_IN ? BENCH_BYTES_IN : BENCH_BYTES_OUT;
     if (is_tensor(c, o, elements))
         return o->role == NRG_IN ? BENCH_IN : BENCH_OUT;
     if (elements == c->shape.dim && !c->shape.channels)

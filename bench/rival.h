@@ -42,6 +42,9 @@ typedef struct rival_job {
     void *k_o, *v_o;
     const int64_t *slots;
     size_t k_heads;
+
+    void *q; /* rows as bytes, which are read where x is not there; scales: NULL where blocks have theirs */
+    float *scales;
 } rival_job;
 
 typedef struct rival_loop {

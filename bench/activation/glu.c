@@ -7,7 +7,7 @@
 /* A token of a small model, a prompt of a 7B one, many tokens of an expert. */
 static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(512, 2816), BENCH_ROWS(512, 11008), BENCH_ROWS(4096, 2816)};
 
-enum { SPLIT, LIMITED, BYTES };
+enum { SPLIT, LIMITED };
 
 #define FORWARD(name) (1u << NRG_GLU_##name)
 #define BACKWARD(name) (1u << NRG_GLU_BACKWARD_##name)
@@ -32,14 +32,14 @@ static const bench_op forward_ops[] = {
 static const bench_op backward_ops[] = {OP("swiglu", TWO_BACK, SILU, SPLIT), OP("geglu", TWO_BACK, GELU, SPLIT),
                                         OP("geglu_quick", TWO_BACK, QUICK_GELU, SPLIT)};
 
-static const bench_op quantized_ops[] = {OP("swiglu-q8_0", TWO | FORWARD(Q), SILU, BYTES)};
+static const bench_op quantized_ops[] = {
+    {"swiglu-q8_0", TWO | FORWARD(Q), BENCH_SHAPES(shapes), .activation = NRG_ACT_SILU, .format = NRG_QUANT_Q8_0}};
 
 static void prepare(const bench_case *c, void *const *part)
 {
     nrg_glu_args *args = part[0];
     *args = nrg_glu_args_init(c->op->activation, c->dtype, c->shape.rows, c->shape.dim, NULL, NULL, NULL);
-    if (c->op->option == BYTES)
-        args->format = NRG_QUANT_Q8_0;
+    args->format = c->op->format;
     if (c->op->option == LIMITED) {
         args->limit = 7;
         args->b_offset = 1;
@@ -50,8 +50,14 @@ static void rival_of(const bench_case *c, void *const *part, rival_job *job)
 {
     const nrg_glu_args *a = part[0];
     (void)c;
-    *job = (rival_job){
-        .dim = a->rows * a->dim, .x = a->x ? a->x : a->a, .b = a->b, .d_o = a->d_o, .o = a->o, .dx = a->da, .dz = a->db};
+    *job = (rival_job){.dim = a->rows * a->dim,
+                       .x = a->x ? a->x : a->a,
+                       .b = a->b,
+                       .d_o = a->d_o,
+                       .o = a->o,
+                       .dx = a->da,
+                       .dz = a->db,
+                       .q = a->q};
 }
 
 BENCH_FUNCTION(forward, nrg_call_glu_forward, nrg_glu_forward(part[0], ith, nth))
@@ -75,6 +81,7 @@ const bench_family bench_glu_quantized = {
     .quick_shapes = "1x4096,512x2816",
     .function = &forward,
     .prepare = prepare,
+    .rival_job = rival_of,
     .wide = FORWARD(A),
 };
 

@@ -99,7 +99,7 @@ static void read_4_2(const limit_job *j) { read_all(j, 2, 4); }
 LIMIT_INSTANCES(INSTANCE)
 
 const limit_loop limit_loops_scalar[] = {
-    {"ordinary stores", LIMIT_TABLE(keep), {read_1, read_2}},
-    {"ordinary stores, 4 streams", LIMIT_TABLE(keep_4), {read_4_1, read_4_2}},
+    {.name = "ordinary stores", .run = LIMIT_TABLE(keep), .read = {read_1, read_2}},
+    {.name = "ordinary stores, 4 streams", .run = LIMIT_TABLE(keep_4), .read = {read_4_1, read_4_2}},
     {.name = NULL},
 };

@@ -45,10 +45,9 @@ INLINE void store(char *to, const vec *v, int n, struct options opt)
     }
 }
 
-/* n vectors at byte a of the tensors, byte c of the row. */
-INLINE void step(limit_job j, size_t a, size_t c, int n, struct options opt)
+/* n vectors at byte a of the tensors, byte c of the row: v is the sum of the tensors, t of everything. */
+INLINE void sums(vec *v, vec *t, limit_job j, size_t a, size_t c, int n, struct options opt)
 {
-    vec v[STEP_VECS], t[STEP_VECS];
     if (opt.prefetch)
         for (int i = 0; i < n * VEC_BYTES; i += 64)
             for (int in = 0; in < opt.ins; in++)
@@ -68,6 +67,12 @@ INLINE void step(limit_job j, size_t a, size_t c, int n, struct options opt)
         if (opt.row_ins > 1)
             t[i] = v_add(t[i], v_load(j.row_in[1] + of_row));
     }
+}
+
+INLINE void step(limit_job j, size_t a, size_t c, int n, struct options opt)
+{
+    vec v[STEP_VECS], t[STEP_VECS];
+    sums(v, t, j, a, c, n, opt);
     if (opt.outs == 2)
         store(j.out[0] + a, v, n, opt);
     store(j.out[opt.outs - 1] + a, t, n, opt);
@@ -153,6 +158,89 @@ INLINE void read_all(const limit_job *job, int ins, int prefetch, size_t streams
     v_store2(j.out[0], v_add(sum[0], sum[1]), v_add(sum[2], sum[3]));
 }
 
+/* Rows of tensors that become bytes: pieces of them, and after each as many bytes as it comes to, in pairs of vectors. What is
+ * left at the end is less than a pair, and written over the last one. */
+enum { PIECE = 2048 };
+
+INLINE void to_bytes(const limit_job *job, struct options opt)
+{
+    const limit_job j = *job;
+    const double each = (double)j.bytes / (double)(j.rows * j.row_bytes);
+    vec sum = v_load(j.in[0]);
+    size_t done = 0;
+    for (size_t row = 0; row < j.rows; row++)
+        for (size_t begin = 0, end; begin < j.row_bytes; begin = end) {
+            const size_t a = row * j.row_bytes;
+            end = j.row_bytes - begin < PIECE ? j.row_bytes : begin + PIECE;
+            for (size_t c = begin; c < end; c += HALF_STEP) {
+                vec v[STEP_VECS], t[STEP_VECS];
+                sums(v, t, j, a + c, c, STEP_VECS / 2, opt);
+                if (opt.outs)
+                    store(j.out[0] + a + c, v, STEP_VECS / 2, opt);
+                sum = v_add(sum, v_add(t[0], t[1]));
+            }
+            for (const size_t due = (size_t)((double)(a + end) * each); done + 2 * VEC_BYTES <= due; done += 2 * VEC_BYTES)
+                v_store2(j.bytes_out + done, sum, sum);
+        }
+    if (done < j.bytes && j.bytes >= 2 * VEC_BYTES)
+        v_store2(j.bytes_out + j.bytes - 2 * VEC_BYTES, sum, sum);
+    if (opt.non_temporal)
+        v_fence();
+}
+
+/* The other way. */
+INLINE void from_bytes(const limit_job *job, struct options opt)
+{
+    const limit_job j = *job;
+    const size_t all = j.rows * j.row_bytes;
+    const double each = (double)j.bytes / (double)all;
+    vec sum[2] = {v_load(j.bytes_in), v_load(j.bytes_in)};
+    size_t done = 0;
+    for (size_t begin = 0, end; begin < all; begin = end) {
+        end = all - begin < PIECE ? all : begin + PIECE;
+        if (opt.prefetch)
+            for (size_t i = done; i < done + (size_t)(PIECE * each); i += 64)
+                v_prefetch(j.bytes_in + i + AHEAD);
+        for (const size_t due = (size_t)((double)end * each); done + VEC_BYTES <= due; done += VEC_BYTES)
+            sum[0] = v_add(sum[0], v_load(j.bytes_in + done));
+        sum[1] = sum[0];
+        for (size_t c = begin; c < end; c += HALF_STEP)
+            store(j.out[0] + c, sum, STEP_VECS / 2, opt);
+    }
+    if (opt.non_temporal)
+        v_fence();
+}
+
+#define TO_BYTES(name, ins, outs, row_ins, ...)                                                                                  \
+    static void name##_bytes_##ins##outs##row_ins(const limit_job *job)                                                          \
+    {                                                                                                                            \
+        to_bytes(job, (struct options){ins, outs, row_ins, __VA_ARGS__});                                                        \
+    }
+#define BYTES_BY_OUTS(name, ins, outs, ...)                                                                                      \
+    TO_BYTES(name, ins, outs, 0, __VA_ARGS__)                                                                                    \
+    TO_BYTES(name, ins, outs, 1, __VA_ARGS__)                                                                                    \
+    TO_BYTES(name, ins, outs, 2, __VA_ARGS__)
+#define BYTES(name, ...)                                                                                                         \
+    BYTES_BY_OUTS(name, 1, 0, __VA_ARGS__)                                                                                       \
+    BYTES_BY_OUTS(name, 1, 1, __VA_ARGS__)                                                                                       \
+    BYTES_BY_OUTS(name, 2, 0, __VA_ARGS__)                                                                                       \
+    BYTES_BY_OUTS(name, 2, 1, __VA_ARGS__)                                                                                       \
+    static void name##_from_bytes(const limit_job *job) { from_bytes(job, (struct options){0, 1, 0, __VA_ARGS__}); }
+#define BYTES_ROWS(name)                                                                                                         \
+    {                                                                                                                            \
+        name##0, name##1, name##2                                                                                                \
+    }
+#define BYTES_TABLE(name)                                                                                                        \
+    .to_bytes = {{BYTES_ROWS(name##_bytes_10), BYTES_ROWS(name##_bytes_11)},                                                     \
+                 {BYTES_ROWS(name##_bytes_20), BYTES_ROWS(name##_bytes_21)}},                                                    \
+    .from_bytes = name##_from_bytes
+BYTES(keep, 0, 0, 1)
+BYTES(keep_prefetch, 0, 1, 1)
+#if STREAMS
+BYTES(stream, 1, 0, 1)
+BYTES(stream_prefetch, 1, 1, 1)
+#endif
+
 #define READ(name, prefetch, streams)                                                                                            \
     static void name##_1(const limit_job *job) { read_all(job, 1, prefetch, streams); }                                          \
     static void name##_2(const limit_job *job) { read_all(job, 2, prefetch, streams); }
@@ -183,15 +271,25 @@ LIMIT_INSTANCES(STREAM_INSTANCE)
 #endif
 
 const limit_loop LIMIT_LOOPS[] = {
-    {"ordinary stores", LIMIT_TABLE(keep), {read_1, read_2}},
-    {"ordinary stores, prefetch", LIMIT_TABLE(keep_prefetch), {read_prefetch_1, read_prefetch_2}},
-    {"ordinary stores, 4 streams", LIMIT_TABLE(keep_4), {read_4_1, read_4_2}},
-    {"ordinary stores, 4 streams, prefetch", LIMIT_TABLE(keep_4_prefetch), {read_4_prefetch_1, read_4_prefetch_2}},
+    {.name = "ordinary stores", .run = LIMIT_TABLE(keep), .read = {read_1, read_2}, BYTES_TABLE(keep)},
+    {.name = "ordinary stores, prefetch",
+     .run = LIMIT_TABLE(keep_prefetch),
+     .read = {read_prefetch_1, read_prefetch_2},
+     BYTES_TABLE(keep_prefetch)},
+    {.name = "ordinary stores, 4 streams", .run = LIMIT_TABLE(keep_4), .read = {read_4_1, read_4_2}},
+    {.name = "ordinary stores, 4 streams, prefetch",
+     .run = LIMIT_TABLE(keep_4_prefetch),
+     .read = {read_4_prefetch_1, read_4_prefetch_2}},
 #if STREAMS
-    {"non-temporal stores", LIMIT_TABLE(stream), {read_1, read_2}},
-    {"non-temporal stores, prefetch", LIMIT_TABLE(stream_prefetch), {read_prefetch_1, read_prefetch_2}},
-    {"non-temporal stores, 4 streams", LIMIT_TABLE(stream_4), {read_4_1, read_4_2}},
-    {"non-temporal stores, 4 streams, prefetch", LIMIT_TABLE(stream_4_prefetch), {read_4_prefetch_1, read_4_prefetch_2}},
+    {.name = "non-temporal stores", .run = LIMIT_TABLE(stream), .read = {read_1, read_2}, BYTES_TABLE(stream)},
+    {.name = "non-temporal stores, prefetch",
+     .run = LIMIT_TABLE(stream_prefetch),
+     .read = {read_prefetch_1, read_prefetch_2},
+     BYTES_TABLE(stream_prefetch)},
+    {.name = "non-temporal stores, 4 streams", .run = LIMIT_TABLE(stream_4), .read = {read_4_1, read_4_2}},
+    {.name = "non-temporal stores, 4 streams, prefetch",
+     .run = LIMIT_TABLE(stream_4_prefetch),
+     .read = {read_4_prefetch_1, read_4_prefetch_2}},
 #endif
     {.name = NULL},
 };

@@ -18,6 +18,9 @@ enum { LIMIT_INS = 4, LIMIT_OUTS = 2, LIMIT_ROW_INS = 2, LIMIT_ROW_OUTS = 2 };
 /* The most tensors that are read twice. */
 enum { LIMIT_FIRST_INS = 2 };
 
+/* The most tensors that are read and written where rows become bytes. */
+enum { LIMIT_BYTES_INS = 2, LIMIT_BYTES_OUTS = 1 };
+
 /* Tensors are dense; row_bytes is a multiple of LIMIT_ROW_STEP, tensors start at multiples of 64. */
 typedef struct limit_job {
     const char *in[LIMIT_INS];         /* tensors that are read; at least one */
@@ -25,6 +28,9 @@ typedef struct limit_job {
     const char *row_in[LIMIT_ROW_INS]; /* one row each, read beside every row of the tensors */
     char *row_out[LIMIT_ROW_OUTS];     /* row_out_bytes each, written once */
     size_t rows, row_bytes, row_out_bytes;
+    char *bytes_out;      /* rows that are written as bytes with scales, beside the tensors or without one; */
+    const char *bytes_in; /* or read, instead of tensors */
+    size_t bytes;         /* of all rows; a vector at least */
 } limit_job;
 
 enum { LIMIT_ROW_STEP = 128 };
@@ -37,6 +43,9 @@ typedef struct limit_loop {
     void (*run[LIMIT_INS][LIMIT_OUTS][1 + LIMIT_ROW_INS])(const limit_job *job);
     /* reads in[], [tensors - 1], and leaves their sum in the first LIMIT_ROW_STEP bytes of out[0], which run writes afterwards */
     void (*read[LIMIT_FIRST_INS])(const limit_job *job);
+    /* with bytes_out, [tensors read - 1][tensors written][rows read], and with bytes_in; NULL: it has none */
+    void (*to_bytes[LIMIT_BYTES_INS][1 + LIMIT_BYTES_OUTS][1 + LIMIT_ROW_INS])(const limit_job *job);
+    void (*from_bytes)(const limit_job *job);
 } limit_loop;
 
 enum { LIMIT_LOOPS_MAX = 12 };

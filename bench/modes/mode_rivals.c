@@ -21,21 +21,33 @@ static int shrink(bench_case *c)
         c->shape = image;
     else if (bench_shape_elements(c->shape) > most)
         c->shape.rows = most / c->shape.dim;
+    if (c->op->format)
+        c->shape.rows -= c->shape.rows % nrg_quant_rows(c->op->format);
     return c->shape.rows > 0;
 }
 
-/* Of the largest number in an output. Of bf16, whose numbers are 2^-8 apart, gates before a norm are rounded in between. */
+/* Of the largest number in an output. Of bf16, whose numbers are 2^-8 apart, gates before a norm are rounded in between. Bytes
+ * may be a step apart, since a rounding lies between any two numbers. */
 static double tolerance(nrg_dtype dtype) { return dtype == NRG_F32 ? 1e-5 : 0x1p-6; }
+static const double step_of_bytes = 1.01 / 127;
 
 struct lines {
     const bench_args *args;
     int compared, failed;
 };
 
+/* The scales that bytes beside it have. */
+static int is_scales(const bench_case *c, int operand)
+{
+    const nrg_call *call = bench_function_of(c)->call;
+    return operand < call->operand_count && call->operands[operand].role == NRG_OUT &&
+           strcmp(call->operands[operand].name, "scales") == 0;
+}
+
 static int is_output(const bench_case *c, int operand)
 {
     const bench_operand o = bench_operand_of(c, operand);
-    return o.bytes && (o.kind == BENCH_OUT || o.kind == BENCH_ROW_OUT);
+    return o.bytes && (o.kind == BENCH_OUT || o.kind == BENCH_ROW_OUT || o.kind == BENCH_BYTES_OUT || is_scales(c, operand));
 }
 
 static double number_at(const char *p, size_t i, nrg_dtype dtype)
@@ -66,6 +78,38 @@ static double difference(const char *a, const char *b, bench_operand o)
     return largest > 0 ? most / largest : most;
 }
 
+/* What bytes stand for, in floats; NULL: no memory. */
+static float *numbers_of(const bench_case *c, const char *q, const char *scales)
+{
+    float *const o = malloc(bench_shape_elements(c->shape) * sizeof *o);
+    const nrg_dequantize_args args =
+        nrg_dequantize_args_init(c->op->format, NRG_F32, c->shape.rows, c->shape.dim, q, (const float *)(const void *)scales, o);
+    if (o && nrg_dequantize(&args, 0, 1) == NRG_OK)
+        return o;
+    free(o);
+    return NULL;
+}
+
+/* As a part of what bytes may be apart: so much of the tolerance. */
+static double difference_of_bytes(const bench_case *c, char *const kept[BENCH_OPERANDS], const bench_memory *m, int operand)
+{
+    const char *kept_scales = NULL, *scales = NULL;
+    double d = (double)NAN;
+    for (int i = 0; i < BENCH_OPERANDS; i++)
+        if (kept[i] && is_scales(c, i)) {
+            kept_scales = kept[i];
+            scales = bench_memory_at(m, i, BENCH_PLACEMENTS - 1);
+        }
+    float *const a = numbers_of(c, kept[operand], kept_scales);
+    float *const b = numbers_of(c, bench_memory_at(m, operand, BENCH_PLACEMENTS - 1), scales);
+    const bench_operand floats = {BENCH_OUT, BENCH_EVEN, NRG_F32, bench_shape_elements(c->shape) * sizeof(float)};
+    if (a && b)
+        d = difference((const char *)a, (const char *)b, floats) / fmax(step_of_bytes, tolerance(c->dtype)) * tolerance(c->dtype);
+    free(a);
+    free(b);
+    return d;
+}
+
 /* The placement that was made ready last: what was filled for the others may be written over. */
 enum { LAST = BENCH_PLACEMENTS - 1 };
 
@@ -88,11 +132,15 @@ static double worst_difference(const bench_case *c, const bench_memory *m, bench
         }
     bench_contest_run(contest, LAST, 1);
     for (int i = 0; i < BENCH_OPERANDS; i++) {
-        const double d = kept[i] ? difference(kept[i], bench_memory_at(m, i, LAST), bench_operand_of(c, i)) : 0;
+        const bench_operand o = bench_operand_of(c, i);
+        const double d = !kept[i] || is_scales(c, i) ? 0
+                         : o.kind == BENCH_BYTES_OUT ? difference_of_bytes(c, kept, m, i)
+                                                     : difference(kept[i], bench_memory_at(m, i, LAST), o);
         if (!(d <= worst))
             worst = d;
-        free(kept[i]);
     }
+    for (int i = 0; i < BENCH_OPERANDS; i++)
+        free(kept[i]);
     return worst;
 }
 

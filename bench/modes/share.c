@@ -75,10 +75,14 @@ static const char *enter(struct field *f, size_t side, const bench_case *c, benc
             if (among && !(among >> (loop - loops) & 1))
                 continue;
             s->without = (limit == TWICE ? bench_bare_bind_twice : bench_bare_bind)(bare, loop, c, &f->memory);
-            f->contender[f->count++] = (bench_contender){
-                .run = limit == TWICE ? bench_bare_run_twice : bench_bare_run, .ctx = bare++, .limit = number_of(side, limit)};
+            if (!s->without && bare->run)
+                f->contender[f->count++] = (bench_contender){.run = limit == TWICE ? bench_bare_run_twice : bench_bare_run,
+                                                             .ctx = bare++,
+                                                             .limit = number_of(side, limit)};
         }
     }
+    if (!s->without && f->count == s->first + 1)
+        s->without = "no limit loop for these operands";
     if (s->without)
         f->count = s->first + 1;
     s->end_of_loops = f->count;

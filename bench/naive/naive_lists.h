@@ -6,9 +6,9 @@
 
 #include "nrg/nrg.h"
 
-/* A norm, forward or backward. bias, weight: b, or the gradients of b and w. */
+/* A norm, forward or backward. bias, weight: b, or the gradients of b and w. half: 1: no elements; 2: those alone. */
 typedef struct naive_norm {
-    int centred, add, bias, weight, saved, groups, planes;
+    int centred, add, bias, weight, saved, groups, planes, half;
     nrg_gate gate;
     nrg_activation activation;
 } naive_norm;
@@ -27,6 +27,10 @@ typedef struct naive_norm {
     F(layer_gelu_post, "layer+gelu-post", .centred = 1, .bias = 1, NAIVE_POST(GELU))                                             \
     F(rms_silu, "rms+silu", .activation = NRG_ACT_SILU)                                                                          \
     F(rms_permuted, "rms-permuted", .planes = 1)                                                                                 \
+    F(rms_statistics, "rms-statistics", .half = 1)                                                                               \
+    F(layer_statistics, "layer-statistics", .half = 1, .centred = 1)                                                             \
+    F(rms_elements, "rms-elements", .half = 2)                                                                                   \
+    F(layer_elements, "layer-elements", .half = 2, .centred = 1, .bias = 1)                                                      \
     F(rms_silu_pre_g8, "rms+silu-pre-g8", NAIVE_PRE(SILU), .groups = 1)                                                          \
     F(rms_silu_post_g8, "rms+silu-post-g8", NAIVE_POST(SILU), .groups = 1)
 
@@ -94,6 +98,31 @@ typedef struct naive_glu {
     F(swiglu_backward, "swiglu", NRG_ACT_SILU)                                                                                   \
     F(geglu_backward, "geglu", NRG_ACT_GELU)                                                                                     \
     F(geglu_quick_backward, "geglu_quick", NRG_ACT_QUICK_GELU)
+
+/* Rows as bytes with scales: elements of a block, rows together, their chunks, bytes of a scale, sums. */
+#define NAIVE_Q8_0 32, 1, 0, 2, 0
+#define NAIVE_Q8_K 256, 1, 0, 4, 16
+#define NAIVE_INT8(block) block, 1, 0, 0, 0
+#define EACH_BYTES(F)                                                                                                            \
+    F(q8_0, "q8_0", NAIVE_Q8_0)                                                                                                  \
+    F(q8_k, "q8_k", NAIVE_Q8_K)                                                                                                  \
+    F(q8_0_4x4, "q8_0-4x4", 32, 4, 4, 2, 0)                                                                                      \
+    F(q8_0_4x8, "q8_0-4x8", 32, 4, 8, 2, 0)                                                                                      \
+    F(q8_k_4x8, "q8_k-4x8", 256, 4, 8, 4, 16)                                                                                    \
+    F(int8, "int8", NAIVE_INT8(0))                                                                                               \
+    F(int8_32, "int8-32", NAIVE_INT8(32))                                                                                        \
+    F(int8_128, "int8-128", NAIVE_INT8(128))
+#define EACH_NORM_BYTES(F)                                                                                                       \
+    F(rms_q8_0, "rms-q8_0", NAIVE_Q8_0)                                                                                          \
+    F(add_rms_q8_0, "add+rms-q8_0", NAIVE_Q8_0)                                                                                  \
+    F(add_rms_q8_k, "add+rms-q8_k", NAIVE_Q8_K)                                                                                  \
+    F(add_rms_int8, "add+rms-int8", NAIVE_INT8(0))
+#define EACH_SANDWICH_BYTES(F)                                                                                                   \
+    F(sandwich_q8_0, "sandwich-q8_0", NAIVE_Q8_0)                                                                                \
+    F(turns_q8_0, "turns-q8_0", NAIVE_Q8_0)                                                                                      \
+    F(sandwich_q8_k, "sandwich-q8_k", NAIVE_Q8_K)                                                                                \
+    F(sandwich_int8, "sandwich-int8", NAIVE_INT8(0))
+#define EACH_GLU_BYTES(F) F(swiglu_q8_0, "swiglu-q8_0", NAIVE_Q8_0)
 
 #define EACH_SOFTMAX(F)                                                                                                          \
     F(softmax, "softmax", 0)                                                                                                     \

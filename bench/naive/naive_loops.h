@@ -9,12 +9,12 @@
 
 INLINE void NAME(forward_row)(naive_norm how, size_t n, float eps, const ELEMENT *restrict x, const ELEMENT *restrict y,
                               const ELEMENT *restrict z, const ELEMENT *restrict w, const ELEMENT *restrict b,
-                              ELEMENT *restrict o, ELEMENT *restrict r)
+                              ELEMENT *restrict o, ELEMENT *restrict r, nrg_row_statistics *restrict statistics)
 {
     /* what is normalized: r and the product with a gate are where they are written */
     const ELEMENT *p = how.gate == NRG_GATE_PRE ? o : how.add ? r : x;
     float sum = 0, squares = 0, mean = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && how.half != 2; i++) {
         float v = LOAD(x, i);
         if (how.add) {
             STORE(r, i, v + LOAD(y, i));
@@ -27,13 +27,19 @@ INLINE void NAME(forward_row)(naive_norm how, size_t n, float eps, const ELEMENT
         sum += v;
         squares += v * v;
     }
-    if (how.centred) {
+    if (how.half == 2) {
+        mean = (float)(statistics->mean + statistics->mean_low);
+    } else if (how.centred) {
         mean = sum / (float)n;
         squares = 0;
         for (size_t i = 0; i < n; i++)
             squares += (LOAD(p, i) - mean) * (LOAD(p, i) - mean);
     }
-    const float scale = 1 / sqrtf(squares / (float)n + eps);
+    const float scale = how.half == 2 ? (float)statistics->rstd : 1 / sqrtf(squares / (float)n + eps);
+    if (how.half == 1) {
+        *statistics = nrg_row_statistics_of(mean, scale);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         float v = (LOAD(p, i) - mean) * scale * LOAD(w, i);
         if (how.bias)
@@ -58,8 +64,25 @@ INLINE void NAME(forward)(const rival_job *job, naive_norm how)
                 NAME(forward_row)
             (how, n, j.eps, (const ELEMENT *)j.x + x_at + c, how.add ? (const ELEMENT *)j.y + at + c : NULL,
              how.gate != NRG_GATE_NONE ? (const ELEMENT *)j.z + at + c : NULL, (const ELEMENT *)j.w + c,
-             how.bias ? (const ELEMENT *)j.b + c : NULL, (ELEMENT *)j.o + at + c, how.add ? (ELEMENT *)j.r + at + c : NULL);
+             how.bias ? (const ELEMENT *)j.b + c : NULL, (ELEMENT *)j.o + at + c, how.add ? (ELEMENT *)j.r + at + c : NULL,
+             how.half ? (nrg_row_statistics *)j.r + row : NULL);
         }
+}
+
+/* A norm and + y, to r; the factor of the norm that follows. */
+INLINE float NAME(sandwich_row)(size_t n, float eps, const ELEMENT *restrict x, const ELEMENT *restrict y,
+                                const ELEMENT *restrict w, ELEMENT *restrict r)
+{
+    float squares = 0;
+    for (size_t i = 0; i < n; i++)
+        squares += LOAD(x, i) * LOAD(x, i);
+    const float one = 1 / sqrtf(squares / (float)n + eps);
+    squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        STORE(r, i, LOAD(y, i) + LOAD(x, i) * one * LOAD(w, i));
+        squares += LOAD(r, i) * LOAD(r, i);
+    }
+    return 1 / sqrtf(squares / (float)n + eps);
 }
 
 /* A norm, + y, and a norm of the sum; w and w2. */
@@ -68,19 +91,9 @@ INLINE void NAME(sandwich_rows)(const rival_job *job)
     const rival_job j = *job;
     const size_t n = j.dim;
     for (size_t row = 0; row < j.rows; row++) {
-        const ELEMENT *restrict x = (const ELEMENT *)j.x + row * n, *restrict y = (const ELEMENT *)j.y + row * n,
-                                *restrict w = j.w, *restrict w2 = j.w2;
+        const ELEMENT *restrict w2 = j.w2;
         ELEMENT *restrict r = (ELEMENT *)j.r + row * n, *restrict o = (ELEMENT *)j.o + row * n;
-        float squares = 0;
-        for (size_t i = 0; i < n; i++)
-            squares += LOAD(x, i) * LOAD(x, i);
-        const float one = 1 / sqrtf(squares / (float)n + j.eps);
-        squares = 0;
-        for (size_t i = 0; i < n; i++) {
-            STORE(r, i, LOAD(y, i) + LOAD(x, i) * one * LOAD(w, i));
-            squares += LOAD(r, i) * LOAD(r, i);
-        }
-        const float two = 1 / sqrtf(squares / (float)n + j.eps);
+        const float two = NAME(sandwich_row)(n, j.eps, (const ELEMENT *)j.x + row * n, (const ELEMENT *)j.y + row * n, j.w, r);
         for (size_t i = 0; i < n; i++)
             STORE(o, i, LOAD(r, i) * two * LOAD(w2, i));
     }
@@ -362,5 +375,6 @@ static void NAME(cross_entropy_backward)(const rival_job *job)
 #undef SOFTMAX
 #undef SOFTMAX_BACKWARD
 
+#include "naive_bytes.h"
 #include "naive_channel.h"
 #include "naive_rope.h"

@@ -11,6 +11,7 @@
 #define INLINE static inline __attribute__((always_inline))
 
 #include "naive_activation.h"
+#include "naive_blocks.h"
 
 /* For each channel the average of its set, of sums over `together` channels; to may be sum. */
 INLINE void average(size_t channels, size_t together, float count, const float *sum, float *to)
@@ -64,6 +65,11 @@ INLINE uint16_t bf16_of(float value)
 #define SLOPE(name, op, ...) BOTH("activation_backward", op, name)
 #define GLU(name, op, ...) BOTH("glu", op, name)
 #define GLU_BACKWARD(name, op, ...) BOTH("glu_backward", op, name)
+#define TO_BYTES(name, op, ...) BOTH("quantize", op, name)
+#define FROM_BYTES(name, op, ...) BOTH("dequantize", op, name##_back)
+#define NORM_BYTES(name, op, ...) BOTH("norm_quantized", op, name)
+#define SANDWICH_BYTES(name, op, ...) BOTH("norm_sandwich_quantized", op, name)
+#define GLU_BYTES(name, op, ...) BOTH("glu_quantized", op, name)
 #define SOFTMAX(name, op, ...) BOTH("softmax", op, name)
 #define SOFTMAX_BACKWARD(name, op, ...) BOTH("softmax_backward", op, name)
 #define SOFTMAX_OTHERS                                                                                                           \
@@ -80,5 +86,6 @@ const rival_loop NAIVE_LOOPS[] = {
     EACH_FORWARD(FORWARD) EACH_BACKWARD(BACKWARD) EACH_SANDWICH(SANDWICH) EACH_ACTIVATION(ACTIVATION) EACH_SLOPE(SLOPE)
         EACH_GLU(GLU) EACH_GLU_BACKWARD(GLU_BACKWARD) EACH_SOFTMAX(SOFTMAX) EACH_SOFTMAX_BACKWARD(SOFTMAX_BACKWARD)
             SOFTMAX_OTHERS EACH_CHANNEL_FORWARD(CHANNEL_FORWARD) EACH_CHANNEL_BACKWARD(CHANNEL_BACKWARD) EACH_ROPE(ROPE)
-                EACH_NORM_ROPE(NORM_ROPE) EACH_QKV(QKV){.kernel = NULL},
+                EACH_NORM_ROPE(NORM_ROPE) EACH_QKV(QKV) EACH_BYTES(TO_BYTES) EACH_BYTES(FROM_BYTES) EACH_NORM_BYTES(NORM_BYTES)
+                    EACH_SANDWICH_BYTES(SANDWICH_BYTES) EACH_GLU_BYTES(GLU_BYTES){.kernel = NULL},
 };

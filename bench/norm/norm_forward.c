@@ -36,6 +36,24 @@ static const bench_shape head_shapes[] = {BENCH_ROWS(HEADS, 128), BENCH_ROWS(409
 #define GROUPED BENCH_SHAPES(group_shapes), .groups = 8
 #define POST(g) GATED, .gate = NRG_GATE_POST, .activation = NRG_ACT_##g
 
+static nrg_status run_statistics(void *const *part, int ith, int nth)
+{
+    const nrg_norm_more *more = part[NRG_NORM_MORE];
+    return nrg_norm_statistics(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], own_memory(more->statistics), ith, nth);
+}
+
+BENCH_FUNCTION(forward, nrg_call_norm_forward, nrg_norm_forward(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth))
+BENCH_FUNCTION(statistics, nrg_call_norm_statistics, run_statistics(part, ith, nth))
+BENCH_FUNCTION(elements, nrg_call_norm_elements,
+               nrg_norm_elements(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS],
+                                 ((const nrg_norm_more *)part[NRG_NORM_MORE])->statistics, ith, nth))
+
+/* The two halves of a pass. */
+enum {
+    SUMS = 1 << NRG_NORM_STATISTICS_STATISTICS,
+    FROM_SUMS = 1 << NRG_NORM_ELEMENTS_X | 1 << NRG_NORM_ELEMENTS_W,
+};
+
 static const bench_op ops[] = {
     {"rms", ROWS, PLAIN},
     {"layer", ROWS | BIAS, PLAIN, .centred = 1},
@@ -54,6 +72,10 @@ static const bench_op ops[] = {
     {"add+rms-exact", ROWS | ADD, PLAIN, .exact = 1},
     {"add+layer-exact", ROWS | ADD | BIAS, PLAIN, .exact = 1, .centred = 1},
     {"rms+silu-pre-exact", ROWS | GATE, PRE(SILU), .exact = 1},
+    {"rms-statistics", SUMS, PLAIN, .function = &statistics},
+    {"layer-statistics", SUMS, PLAIN, .centred = 1, .function = &statistics},
+    {"rms-elements", FROM_SUMS, PLAIN, .function = &elements},
+    {"layer-elements", FROM_SUMS | 1 << NRG_NORM_ELEMENTS_B, PLAIN, .centred = 1, .function = &elements},
     {"rms+silu-post-exact", ROWS | GATE, POST(SILU), .exact = 1},
 };
 
@@ -92,9 +114,16 @@ static void rival_of(const bench_case *c, void *const *part, rival_job *job)
         .o = a->o,
         .r = a->r,
     };
+    if (c->op->function == &statistics || c->op->function == &elements)
+        job->r = own_memory(((const nrg_norm_more *)part[NRG_NORM_MORE])->statistics);
 }
 
-BENCH_FUNCTION(forward, nrg_call_norm_forward, nrg_norm_forward(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth))
+/* Elements have the statistics of their rows. */
+static void ready(const bench_case *c, void *const *part)
+{
+    if (c->op->function == &elements)
+        run_statistics(part, 0, 1);
+}
 
 const bench_family bench_norm_forward = {
     .kernel = "norm_forward",
@@ -103,6 +132,7 @@ const bench_family bench_norm_forward = {
     .quick_shapes = "1x4096,512x4096,8192x4096,4096x128",
     .function = &forward,
     .prepare = prepare,
+    .ready = ready,
     .rival_job = rival_of,
     .wide = 1 << NRG_NORM_Z,
 };

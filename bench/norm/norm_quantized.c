@@ -7,9 +7,9 @@ enum { ADD = 1 << NRG_NORM_Y | 1 << NRG_NORM_R, ROWS = 1 << NRG_NORM_W | 1 << NR
 
 static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096)};
 
-#define OP(name, there, format)                                                                                                  \
+#define OP(name, there, to)                                                                                                      \
     {                                                                                                                            \
-        name, ROWS | (there), BENCH_SHAPES(shapes), .option = NRG_QUANT_##format                                                 \
+        name, ROWS | (there), BENCH_SHAPES(shapes), .format = NRG_QUANT_##to                                                     \
     }
 
 static const bench_op ops[] = {OP("rms-q8_0", 0, Q8_0), OP("add+rms-q8_0", ADD, Q8_0), OP("add+rms-q8_k", ADD, Q8_K),
@@ -20,7 +20,21 @@ static void prepare(const bench_case *c, void *const *part)
     nrg_norm_args *args = part[NRG_NORM_ARGS];
     *(nrg_norm_spec *)part[NRG_NORM_SPEC] = bench_norm_spec(c);
     *args = nrg_norm_args_init(c->shape.rows, NULL, NULL);
-    args->format = (nrg_quant_format)c->op->option;
+    args->format = c->op->format;
+}
+
+static void rival_of(const bench_case *c, void *const *part, rival_job *job)
+{
+    const nrg_norm_args *a = part[NRG_NORM_ARGS];
+    *job = (rival_job){.rows = a->rows,
+                       .dim = c->shape.dim,
+                       .eps = (float)((const nrg_norm_spec *)part[NRG_NORM_SPEC])->eps,
+                       .x = a->x,
+                       .y = a->y,
+                       .w = a->w,
+                       .r = a->r,
+                       .q = a->q,
+                       .scales = a->scales};
 }
 
 BENCH_FUNCTION(quantized, nrg_call_norm_forward, nrg_norm_forward(part[NRG_NORM_SPEC], part[NRG_NORM_ARGS], ith, nth))
@@ -32,4 +46,5 @@ const bench_family bench_norm_quantized = {
     .quick_shapes = "1x4096,512x4096",
     .function = &quantized,
     .prepare = prepare,
+    .rival_job = rival_of,
 };

@@ -90,7 +90,7 @@ static const bench_op ops[] = {
 /* To bytes: in one call, and in two, of which the second makes them. */
 #define BYTES(name, run, there, to)                                                                                              \
     {                                                                                                                            \
-        name, WEIGHTS | STORED | 1 << NRG_SANDWICH_Q | (there), SHAPES, .function = &(run), .option = NRG_QUANT_##to             \
+        name, WEIGHTS | STORED | 1 << NRG_SANDWICH_Q | (there), SHAPES, .function = &(run), .format = NRG_QUANT_##to             \
     }
 static const bench_op quantized_ops[] = {
     BYTES("sandwich-q8_0", in_one, 0, Q8_0),
@@ -105,7 +105,7 @@ static void prepare(const bench_case *c, void *const *part)
     if (bench_function_of(c)->call == &nrg_call_norm_sandwich_forward) {
         nrg_norm_sandwich_args *args = part[NRG_SANDWICH_ARGS];
         *args = nrg_norm_sandwich_args_init(c->shape.rows, NULL, NULL, NULL, NULL);
-        args->format = (nrg_quant_format)c->op->option;
+        args->format = c->op->format;
     } else
         *(nrg_norm_sandwich_backward_args *)part[NRG_SANDWICH_ARGS] =
             nrg_norm_sandwich_backward_args_init(c->shape.rows, NULL, NULL, NULL, NULL);
@@ -125,6 +125,8 @@ static void rival_of(const bench_case *c, void *const *part, rival_job *job)
         .w2 = a->w2,
         .o = a->o,
         .r = a->r,
+        .q = a->q,
+        .scales = a->scales,
     };
 }
 
@@ -145,4 +147,5 @@ const bench_family bench_norm_sandwich_quantized = {
     .quick_shapes = "1x4096,512x4096",
     .function = &in_one,
     .prepare = prepare,
+    .rival_job = rival_of,
 };

@@ -7,9 +7,9 @@
 static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096)};
 static const bench_shape groups[] = {BENCH_ROWS(512, 4096)};
 
-#define OP(name, there, format, where)                                                                                           \
+#define OP(name, there, to, where)                                                                                               \
     {                                                                                                                            \
-        name, there, BENCH_SHAPES(where), .option = NRG_QUANT_##format                                                           \
+        name, there, BENCH_SHAPES(where), .format = NRG_QUANT_##to                                                               \
     }
 #define OPS(scales)                                                                                                              \
     OP("q8_0", 0, Q8_0, shapes), OP("q8_k", 0, Q8_K, shapes), OP("q8_0-4x4", 0, Q8_0_4X4, groups),                               \
@@ -22,13 +22,36 @@ static const bench_op dequantize_ops[] = {OPS(1u << NRG_DEQUANTIZE_SCALES)};
 static void prepare(const bench_case *c, void *const *part)
 {
     *(nrg_quantize_args *)part[0] =
-        nrg_quantize_args_init((nrg_quant_format)c->op->option, c->dtype, c->shape.rows, c->shape.dim, NULL, NULL, NULL);
+        nrg_quantize_args_init(c->op->format, c->dtype, c->shape.rows, c->shape.dim, NULL, NULL, NULL);
 }
 
 static void prepare_back(const bench_case *c, void *const *part)
 {
     *(nrg_dequantize_args *)part[0] =
-        nrg_dequantize_args_init((nrg_quant_format)c->op->option, c->dtype, c->shape.rows, c->shape.dim, NULL, NULL, NULL);
+        nrg_dequantize_args_init(c->op->format, c->dtype, c->shape.rows, c->shape.dim, NULL, NULL, NULL);
+}
+
+/* Bytes of what lies where o will be: any others would be infinities, and no numbers. */
+static void ready_back(const bench_case *c, void *const *part)
+{
+    const nrg_dequantize_args *a = part[0];
+    const nrg_quantize_args args =
+        nrg_quantize_args_init(a->format, c->dtype, a->rows, a->dim, a->o, own_memory(a->q), own_memory(a->scales));
+    nrg_quantize(&args, 0, 1);
+}
+
+static void rival_of(const bench_case *c, void *const *part, rival_job *job)
+{
+    const nrg_quantize_args *a = part[0];
+    (void)c;
+    *job = (rival_job){.rows = a->rows, .dim = a->dim, .x = a->x, .q = a->q, .scales = a->scales};
+}
+
+static void rival_of_back(const bench_case *c, void *const *part, rival_job *job)
+{
+    const nrg_dequantize_args *a = part[0];
+    (void)c;
+    *job = (rival_job){.rows = a->rows, .dim = a->dim, .o = a->o, .q = own_memory(a->q), .scales = own_memory(a->scales)};
 }
 
 BENCH_FUNCTION(quantize, nrg_call_quantize, nrg_quantize(part[0], ith, nth))
@@ -41,6 +64,7 @@ const bench_family bench_quantize = {
     .quick_shapes = "1x4096,512x4096",
     .function = &quantize,
     .prepare = prepare,
+    .rival_job = rival_of,
 };
 
 const bench_family bench_dequantize = {
@@ -50,4 +74,6 @@ const bench_family bench_dequantize = {
     .quick_shapes = "1x4096,512x4096",
     .function = &dequantize,
     .prepare = prepare_back,
+    .ready = ready_back,
+    .rival_job = rival_of_back,
 };
