@@ -2825,17 +2825,6 @@ nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_
     one.rstd = a->rstd1;
     two.mean = a->mean2;
     two.rstd = a->rstd2;
-    if (a->format) {
-        copy(first, a->rows, planes, a->r, a->r_stride, a->r_stride2, first->r_dtype, a->x, a->x_stride, a->x_stride2, ith, nth);
-        two.o = NULL;
-        two.format = a->format;
-        two.q = a->q, two.q_stride = a->q_stride, two.q_stride2 = a->q_stride2;
-        two.scales = a->scales, two.scales_stride = a->scales_stride, two.scales_stride2 = a->scales_stride2;
-        nrg_norm_forward(second, &two, ith, nth);
-        if (fault("bytes of a sandwich") && rows && ith == 0)
-            ((char *)a->q)[0] ^= 1;
-        return NRG_OK;
-    }
     if (wide)
         copy(first, a->rows, planes, a->r, a->r_stride, a->r_stride2, first->r_dtype, NULL, 0, 0, ith, nth);
     if (wide)
@@ -3655,7 +3644,7 @@ def faulty(fault, program=None, op=None, **more):
 def check_finds_a_faulty_path():
     faults = {
         "norm_forward": ("bit", "zero", "rstd", "past the end", "before the start", "input", "split", "tail", "gate", "groups", "rstd of a group", "parts"),
-        "norm_quantized": ("quantized norm", "rows together", "bytes of a sandwich"),
+        "norm_quantized": ("quantized norm", "rows together"),
         "norm_backward": ("dx", "dy", "dz", "dw", "db", "after", "dr_in", "accumulate", "split of columns", "past the workspace"),
         "norm_sandwich": ("sandwich", "r of a sandwich", "second rstd", "split sandwich", "dx of a sandwich", "dw2 of a sandwich"),
         "norm_sandwich_quantized": ("bytes of a sandwich", "r of bytes"),
