@@ -11,15 +11,16 @@ static const int most[KINDS] = {
 /* The operands of a case as a bare loop's, by kind. 0: more of a kind than there are loops for. */
 static int bare_job(limit_job *job, const bench_case *c, const bench_memory *m, unsigned placement, int count[KINDS])
 {
+    const nrg_call *call = bench_function_of(c)->call;
     char *aside = NULL;
     for (int i = 0; i < KINDS; i++)
         count[i] = 0;
     for (int i = 0; i < BENCH_OPERANDS; i++) {
         const bench_operand o = bench_operand_of(c, i);
         char *p = bench_memory_at(m, i, placement);
-        if (!o.bytes || o.kind == BENCH_FEW)
+        if (!o.bytes || (o.kind == BENCH_FEW && !(i < call->operand_count && call->operands[i].role == NRG_OUT)))
             continue;
-        if (o.kind == BENCH_ASIDE) {
+        if (o.kind == BENCH_ASIDE || o.kind == BENCH_FEW) { /* slabs have a page more than is asked for */
             aside = p;
             continue;
         }

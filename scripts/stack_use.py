@@ -19,6 +19,7 @@ DTYPE = "(f32|f16|bf16)"
 KERNEL = re.compile(rf"nrg_(scalar|avx2|avx512|neon|generic)_\w+_{DTYPE}")
 # Functions that call through a pointer while they hold much themselves, or that call no kernel: all that they can reach.
 REACHES = {"nrg_norm_forward": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}|calls/norm.c:\w+",
+           "calls/norm.c:run_half": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}",
            "calls/norm.c:forward_f32": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}|calls/norm.c:\w+",
            "calls/norm.c:forward": rf"nrg_[a-z0-9]+_norm_(forward|quantized)_{DTYPE}",
            "calls/norm_backward.c:run": rf"nrg_[a-z0-9]+_norm_backward_{DTYPE}",

@@ -56,6 +56,20 @@ static void expect_parts(const nrg_norm_spec *spec, nrg_norm_args args)
         ck_assert(mean[n] == (float)(statistics[n].mean + statistics[n].mean_low) || isnan(mean[n]));
         ck_assert(rstd[n] == (float)statistics[n].rstd || isnan(rstd[n]));
     }
+    /* the same without mean and rstd: a call with no more than x, w and b goes a shorter way */
+    nrg_row_statistics again[ROWS];
+    args.mean = args.rstd = NULL;
+    memset(again, 0xff, sizeof again);
+    memset(o, 0xff, sizeof o);
+    for (int ith = 0; ith < 3; ith++)
+        ck_assert_int_eq(nrg_norm_statistics(spec, &args, again, ith, 3), NRG_OK);
+    for (int ith = 0; ith < 2; ith++)
+        ck_assert_int_eq(nrg_norm_elements(spec, &args, again, ith, 2), NRG_OK);
+    for (size_t i = 0; i < ROWS * spec->dim; i++)
+        ck_assert(memcmp(&o[i], &expected[i], sizeof *o) == 0 || (isnan(o[i]) && isnan(expected[i])));
+    for (size_t n = 0; n < ROWS; n++)
+        ck_assert(again[n].elements == statistics[n].elements &&
+                  (again[n].rstd == statistics[n].rstd || isnan(statistics[n].rstd)));
 }
 
 START_TEST(parts_are_the_whole)
