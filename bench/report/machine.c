@@ -129,8 +129,10 @@ void report_machine(json_writer *w)
         snprintf(text, sizeof text, "%.60s %.*s", system.sysname, (int)strcspn(system.release, "-"), system.release);
         pair(w, "system", text);
     }
+#ifdef _SC_NPROCESSORS_ONLN /* POSIX has not got it, most systems do */
     json_key(w, "cpus");
     json_number(w, (double)sysconf(_SC_NPROCESSORS_ONLN));
+#endif
     caches(w);
 #ifdef __clang__
     pair(w, "compiler", "clang " __clang_version__);

@@ -150,6 +150,10 @@ function barsFile(key, shapes) {
   return standalone(barsPlot(of, 760, `${key}: ${report.cpu}`).svg);
 }
 
+function accuracyFile(kernel, path, shape) {
+  return standalone(accuracyPlot(accuracyPoints(kernel, path, shape), 760, `${kernel} ${shape} ${path} f32, errors: ${report.cpu}`).svg);
+}
+
 function withTips(place) {
   place.onpointermove = (event) => tip(event, escaped(event.target.dataset?.tip ?? ""));
   place.onpointerleave = (event) => tip(event, "");
@@ -204,6 +208,7 @@ function setUpAccuracy() {
     key.innerHTML = `<svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true">${dot(who, 7, 7, color, "")}</svg> ${who}`;
     form.append(key);
   }
+  saver(form, () => `errors-${kernel.value}-${path.value}.svg`, () => accuracyFile(kernel.value, path.value, shape.value));
   withTips(place);
   drawn.push(draw);
 }
@@ -295,7 +300,7 @@ function setUpWords() {
   ];
   $("tiles").innerHTML = tiles.map(([value, what]) => `<div><b>${escaped(value)}</b><span>${escaped(what)}</span></div>`).join("");
   const facts = [
-    ["CPU", report.cpu], ["CPUs", report.cpus],
+    ["CPU", report.cpu], ["CPUs", report.cpus ?? "unknown"],
     ["Caches", report.caches.map((c) => `L${c.level}${c.type === "Instruction" ? " (code)" : ""} ${c.bytes ? bytesText(c.bytes) : "?"}`).join(", ") || "unknown"],
     ["System", `${report.system}, ${report.machine}`], ["Compiler", `${report.compiler}, ${report.options}`],
     ["nrg", `${report.nrg}, version ${report.numbers} of the numbers; paths ${report.paths.join(", ")}`],
@@ -308,7 +313,7 @@ function setUpWords() {
     "Of the limit: the time of the fastest bare loop divided by the kernel's. In cache a kernel can be above 1, where its own stores suit better. Limit 2 reads once more what statistics come from, where L2 is too small to keep it.",
     "× naive and × SLEEF: their time divided by the kernel's; above 1 the kernel is faster. f16 has no plain loop, and only activations have one of SLEEF's functions.",
     "Worst ulp: of f32 results, against 113-bit arithmetic over the benchmark's own numbers, activations against double over one in 7747 of the floats from −80 to 80; of the largest term, where a result is a sum that may cancel (a bias, a rotation, a logarithm). All paths have the same bits, so they have the same errors.",
-    "No error is given for 16-bit types, calls with a residual, backward passes, channel norms, embeddings, relative and recurrent positions and quantized rows: their truth is in the library's tests, and in docs/numerics.md, which also has worse inputs than these.",
+    "No error is given for 16-bit types, groups of a row, backward passes, channel norms, embeddings, relative and recurrent positions and quantized rows: their truth is in the library's tests, and in docs/numerics.md, which also has worse inputs than these.",
   ];
   if (report.measured < report.cases) notes.push(`${report.cases - report.measured} cases were not reached in the time: nrg-bench --report DIR --seconds-total N takes longer.`);
   $("notes").innerHTML = notes.map((note) => `<li>${escaped(note)}</li>`).join("");

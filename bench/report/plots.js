@@ -46,7 +46,8 @@ function sweepPlot(rows, caches, shown, width, title) {
       svg += `<circle cx="${round(at)}" cy="${round(ends[i][2])}" r="3" fill="var(--${p})"/>` + label(at + 8, places[i] + 4, p, "start", "strong");
     });
   }
-  svg += label(left, height - 6, "elements of the row") + label(left - 36, top - 8, "elements/ns");
+  svg += label(left, height - 6, `elements of the row${title ? "; dashed: the limit, bare loops that move the same bytes" : ""}`);
+  svg += label(left - 36, top - 8, "elements/ns");
   svg += `<line class="cross" id="cross" y1="${top}" y2="${height - bottom}" visibility="hidden"/></svg>`;
   return { svg, x, lengths, paths };
 }
@@ -83,20 +84,31 @@ function barsPlot(rows, width, title) {
   return { svg: svg + line(left, top - 8, left, height - 6, "axis") + "</svg>" };
 }
 
+/* Who is which mark, from (x, y) to the right. */
+function keysOfWho(x, y, points) {
+  const there = Object.keys(WHO).filter((who) => points.some((p) => p.who === who));
+  return there.map((who, i) => dot(who, x + 70 * i, y, WHO[who], who) + label(x + 70 * i + 11, y + 4, who)).join("");
+}
+
 /* points: {who, op, speed, ulp}. */
-function accuracyPlot(points, width) {
+function accuracyPlot(points, width, title) {
   if (!points.length) return null;
-  const narrow = width < 520, height = narrow ? 340 : 440, top = 26, bottom = 42, left = 46, right = 16;
+  const narrow = width < 520, height = narrow ? 340 : 440, top = title ? 66 : 26, bottom = 42, left = 46, right = 16;
   const speeds = points.map((p) => p.speed), ulps = points.map((p) => p.ulp);
   const fastest = Math.max(...speeds) * 1.3, slowest = Math.min(...speeds) / 1.3;
-  const worst = Math.max(...ulps, 2) * 1.3, best = Math.min(...ulps, 0.5) / 1.3;
-  const x = logScale(slowest, fastest, left, width - right), y = logScale(best, worst, height - bottom, top);
-  let svg = open(width, height, "error against speed");
+  /* some rivals are off by millions of ulps somewhere: they stand in a band of their own, or all others would be one line */
+  const cap = 2 * Math.max(4, ...points.filter((p) => p.who === "nrg").map((p) => p.ulp)), beyond = ulps.some((u) => u > cap);
+  const worst = beyond ? cap : Math.max(...ulps, 2) * 1.3, best = Math.min(...ulps, 0.5) / 1.3, band = beyond ? 34 : 0;
+  const x = logScale(slowest, fastest, left, width - right), inside = logScale(best, worst, height - bottom, top + band);
+  const y = (ulp) => (ulp > cap ? top + 14 : inside(ulp));
+  let svg = open(width, height, title || "error against speed");
+  if (title) svg += label(left - 30, 20, title, "start", "title") + keysOfWho(left - 24, 38, points);
   for (const tick of logTicks(best, worst))
     svg += line(left, y(tick), width - right, y(tick), "grid") + label(left - 6, y(tick) + 4, `${Number(tick.toPrecision(2))}`, "end");
   for (const tick of logTicks(slowest, fastest))
     svg += line(x(tick), top, x(tick), height - bottom, "grid") + label(x(tick), height - bottom + 16, `${Number(tick.toPrecision(2))}`, "middle");
   svg += line(left, height - bottom, width - right, height - bottom, "axis");
+  if (beyond) svg += line(left, top + band, width - right, top + band, "cache") + label(left - 6, top + 18, "more", "end");
   const taken = [];
   const free = (box) => taken.every((t) => box[0] > t[2] || box[2] < t[0] || box[1] > t[3] || box[3] < t[1]);
   for (const p of points) taken.push([x(p.speed) - 6, y(p.ulp) - 6, x(p.speed) + 6, y(p.ulp) + 6]);
@@ -104,14 +116,20 @@ function accuracyPlot(points, width) {
     for (const q of points)
       if (p.who === "nrg" && q.who !== "nrg" && p.op === q.op) svg += line(x(p.speed), y(p.ulp), x(q.speed), y(q.ulp), "tie");
   let labels = "";
-  for (const p of points) {
-    svg += dot(p.who, x(p.speed), y(p.ulp), WHO[p.who], `${p.who} ${p.op}: ${number(p.speed)} elements/ns, ${number(p.ulp)} ulp`);
-    const wide = 6.6 * p.op.length, above = y(p.ulp) - 10, box = [x(p.speed) - wide / 2, above - 11, x(p.speed) + wide / 2, above + 2];
-    if (p.who === "nrg" && box[0] > left && box[2] < width && box[1] > top - 4 && free(box)) {
+  for (const p of [...points].sort((a, b) => (a.who === "nrg") - (b.who === "nrg"))) {
+    const px = x(p.speed), py = y(p.ulp), wide = 6.6 * p.op.length;
+    const error = p.ulp > 9999 ? p.ulp.toExponential(1) : number(p.ulp);
+    svg += dot(p.who, px, py, WHO[p.who], `${p.who} ${p.op}: ${number(p.speed)} elements/ns, ${error} ulp`);
+    if (p.who !== "nrg") continue;
+    /* above, below, right, left: the first place that nothing has */
+    for (const [lx, ly, anchor] of [[px, py - 10, "middle"], [px, py + 19, "middle"], [px + 9, py + 4, "start"], [px - 9, py + 4, "end"]]) {
+      const from = anchor === "middle" ? lx - wide / 2 : anchor === "start" ? lx : lx - wide, box = [from, ly - 11, from + wide, ly + 2];
+      if (box[0] < left || box[2] > width || box[1] < top - 4 || !free(box)) continue;
       taken.push(box);
-      labels += label(x(p.speed), above, p.op, "middle", "strong");
+      labels += label(lx, ly, p.op, anchor, "strong");
+      break;
     }
   }
-  svg += labels + label(left - 36, top - 10, "ulp") + label(left, height - 6, "elements/ns");
+  svg += labels + label(left - 36, top - 10, "ulp") + label(left, height - 6, `elements/ns${title ? "; down is more accurate, right is faster" : ""}`);
   return { svg: svg + "</svg>" };
 }
