@@ -7,7 +7,7 @@
 
 #include "report.h"
 
-enum { WIDTH = 30 };
+enum { WIDTH = 20 };
 
 /* Where nobody sees a line change, one of so many steps is printed. */
 static const double step = 0.1;
@@ -23,7 +23,7 @@ void report_progress(double done, double left_seconds, const char *text)
         }
         return;
     }
-    fprintf(stderr, "\r[%.*s%*s] %3.0f %%  %d:%02d left  %-36.36s", filled, "##############################", WIDTH - filled, "",
+    fprintf(stderr, "\r[%.*s%*s] %3.0f %%  %d:%02d left  %-24.24s", filled, "####################", WIDTH - filled, "",
             100 * done, left / 60, left % 60, text);
     fflush(stderr);
 }
