@@ -103,7 +103,9 @@ static void drop(const bench_contender *c, size_t n, const double *best, unsigne
             out[i] = 1;
 }
 
-void bench_measure(bench_contender *c, size_t n, double seconds, size_t bytes)
+void bench_measure(bench_contender *c, size_t n, double seconds, size_t bytes) { bench_measure_rounds(c, n, seconds, bytes, 0); }
+
+void bench_measure_rounds(bench_contender *c, size_t n, double seconds, size_t bytes, size_t least)
 {
     int warm = bytes <= warm_bytes;
     char *other = NULL;
@@ -128,7 +130,8 @@ void bench_measure(bench_contender *c, size_t n, double seconds, size_t bytes)
     memset(out, 0, n);
 
     double fit = seconds * 1e9 / round_ns;
-    size_t least = rounds_min(round_ns);
+    if (!least)
+        least = rounds_min(round_ns);
     size_t rounds = fit < (double)least ? least : fit > BENCH_ROUNDS_MAX ? BENCH_ROUNDS_MAX : (size_t)fit;
     /* one round alone may decide where more would take seconds */
     size_t trial = rounds < 2 * BENCH_PLACEMENTS ? 1 : BENCH_PLACEMENTS;

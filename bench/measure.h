@@ -30,6 +30,9 @@ typedef struct bench_contender {
 /* Fills in the results. About `seconds` long, where a few rounds do not take longer; bytes: what a call moves. */
 void bench_measure(bench_contender *contenders, size_t n, double seconds, size_t bytes);
 
+/* The same with so many rounds at least; 0: a round for every placement, or, where rounds are long, three. */
+void bench_measure_rounds(bench_contender *contenders, size_t n, double seconds, size_t bytes, size_t least);
+
 double bench_median(const double *values, size_t n);
 
 /* The median over rounds of a's time divided by b's in the same round. */

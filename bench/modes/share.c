@@ -112,7 +112,8 @@ static void leave(const struct field *f, size_t side, const bench_case *c, bench
         (bench_loops){near_fastest(f, side, ONCE, limit_loops_of(c->isa)), near_fastest(f, side, TWICE, limit_loops_of(c->isa))};
 }
 
-const char *bench_measure_shares(const bench_case *c, size_t n, double seconds, bench_loops *loops, bench_share *share)
+const char *bench_measure_shares(const bench_case *c, size_t n, double seconds, size_t rounds, bench_loops *loops,
+                                 bench_share *share)
 {
     struct field *f = calloc(1, sizeof *f);
     const char *wrong = "not enough memory";
@@ -121,7 +122,7 @@ const char *bench_measure_shares(const bench_case *c, size_t n, double seconds, 
         for (size_t i = 0; i < n && !wrong; i++)
             wrong = enter(f, i, &c[i], loops[i]);
         if (!wrong) {
-            bench_measure(f->contender, f->count, seconds, bench_case_bytes(c));
+            bench_measure_rounds(f->contender, f->count, seconds, bench_case_bytes(c), rounds);
             for (size_t i = 0; i < n; i++)
                 leave(f, i, &c[i], &loops[i], &share[i]);
         }
@@ -136,7 +137,7 @@ const char *bench_measure_shares(const bench_case *c, size_t n, double seconds, 
 const char *bench_measure_share(const bench_case *c, double seconds, bench_share *share)
 {
     bench_loops all = {0, 0};
-    return bench_measure_shares(c, 1, seconds, &all, share);
+    return bench_measure_shares(c, 1, seconds, 0, &all, share);
 }
 
 int bench_has_rival(const bench_case *c, bench_rival rival) { return bench_contest_loop(rival, c) != NULL; }

@@ -31,9 +31,11 @@ typedef struct bench_loops {
 
 enum { BENCH_SHARES_MAX = NRG_ISA_COUNT };
 
-/* The same of one case on n paths at once, on the same memory. loops, of each: which to try, and afterwards those that were near
+/* The same of one case on n paths at once, on the same memory. rounds: how many at least, 0 for as many as
+ * bench_measure takes for right; loops, of each: which to try, and afterwards those that were near
  * the fastest, so that what is alike does not have to try the others again. */
-const char *bench_measure_shares(const bench_case *c, size_t n, double seconds, bench_loops *loops, bench_share *share);
+const char *bench_measure_shares(const bench_case *c, size_t n, double seconds, size_t rounds, bench_loops *loops,
+                                 bench_share *share);
 
 /* 1 where a case has such a rival, in this build or in another. */
 int bench_has_rival(const bench_case *c, bench_rival rival);
