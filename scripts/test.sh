@@ -26,6 +26,7 @@ stages=(
     "shell      manual pages and completion: they say what the programs take"
     "embedding  docs/embedding.md, word for word"
     "consumers  a project that takes the library by CMake: find_package, FetchContent; with --full as a meson subproject, with -O3, LTO"
+    "python     pip install into a fresh virtual environment, without a network; against NumPy in double precision"
     "clang      clang, release: tests"
     "sanitize   address and undefined-behaviour sanitizers"
     "threads    thread sanitizer on the dispatch and on a pool's training step"
@@ -397,6 +398,59 @@ stage_consumers() {
     local options=()
     ((!full)) || options=(--full)
     "$root/scripts/consumers.sh" "${options[@]}" "$build/consumers"
+}
+
+# The library of the gcc build, and with --full one that pip compiles itself: minutes. Without it pip compiles a part.
+stage_python() {
+    local python dir=$build/python compiler=gcc summary
+    python=$(numpy_python)
+    if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+        missing "$python has no venv: python3-venv of Debian"
+        return
+    fi
+    ! command -v ccache >/dev/null || compiler="ccache gcc"
+    build_gcc
+    rm -rf "$dir"
+    # NumPy is the distribution's: there is no index to take it from
+    "$python" -m venv --system-site-packages "$dir/venv"
+    local pip=("$dir/venv/bin/python" -m pip --disable-pip-version-check install --quiet --no-index --no-build-isolation)
+    if ((full)); then
+        CC=$compiler part "${pip[@]}" "$root/python"
+    else
+        NRG_LIBRARY=$build/gcc/libnrg.so part "${pip[@]}" "$root/python"
+        # what pip compiles, without a fast path: two lines of Python are enough to say that it is whole
+        CC=$compiler NRG_FAMILIES=norm NRG_PATHS='' part "${pip[@]}" --no-deps --target "$dir/part" "$root/python"
+        PYTHONPATH=$dir/part part "$dir/venv/bin/python" -c '
+import nrg, numpy as np
+x = np.array([[2, -2, 2, -2]], np.float32)
+assert nrg.isas() == ["scalar"] and "part" in nrg.__file__ and nrg.rms_norm(x, eps=0).tolist() == [[1, -1, 1, -1]]
+try:
+    nrg.softmax(x)
+    raise SystemExit("softmax is not built")
+except NotImplementedError as error:
+    assert "nrg_softmax_forward" in str(error)'
+    fi
+    # from a place that has no folder of this name, with what was installed and nothing else
+    (cd "$dir" && part env -u PYTHONPATH CC="$compiler" "$dir/venv/bin/python" -m unittest discover -s "$root/tests/python" -p '*_test.py') 2>&1 |
+        tee "$state/python" || true
+    part grep -qE '^OK' "$state/python"
+    summary=$(sed -n 's/^Ran \([0-9]*\) tests.*/\1 tests/p' "$state/python")
+    note "${summary:-no tests}"
+    ! grep -q 'skipped=' "$state/python" || skip "test bf16 of ml_dtypes, which is no Debian package here"
+    # the sdist has all that is compiled
+    part sdist_installs "$dir"
+    parts_done
+}
+
+# sdist_installs DIR: a tar ball as pip's build makes it, installed by itself.
+sdist_installs() {
+    (cd "$root/python" && "$1/venv/bin/python" -B -c 'import nrg_build, sys; nrg_build.build_sdist(sys.argv[1])' "$1") || return 1
+    mkdir "$1/sdist"
+    tar -xzf "$1"/nrg-*.tar.gz -C "$1/sdist" --strip-components=1
+    diff -r "$root/src" "$1/sdist/tree/src" && diff -r "$root/include" "$1/sdist/tree/include" || return 1
+    NRG_LIBRARY=$build/gcc/libnrg.so "$1/venv/bin/python" -m pip --disable-pip-version-check install --quiet --no-index --no-build-isolation \
+        --no-deps --target "$1/of-sdist" "$1"/nrg-*.tar.gz || return 1
+    PYTHONPATH=$1/of-sdist "$1/venv/bin/python" -c 'import nrg; assert "of-sdist" in nrg.__file__'
 }
 
 stage_clang() {

@@ -1,0 +1,154 @@
+"""What ctypes has to know of include/nrg/*.h, read out of the headers: constants, structs and functions, as the Python module
+nrg/_abi.py. Made anew by every build (nrg_build.py), so that it cannot be older than the library beside it.
+
+    headers.py INCLUDE-DIR [OUTPUT]
+
+It reads the C that these headers have, no other, and stops at a declaration that it does not know, so that none is left out in
+silence.
+"""
+import pathlib
+import re
+import sys
+
+SCALARS = {"void": None, "char": "c_char_p", "int": "c_int", "unsigned": "c_uint", "float": "c_float", "double": "c_double",
+           "size_t": "c_size_t", "int8_t": "c_int8", "uint8_t": "c_uint8", "int32_t": "c_int32", "uint32_t": "c_uint32",
+           "int64_t": "c_int64", "uint64_t": "c_uint64"}
+
+
+class Headers:
+    def __init__(self, include):
+        self.constants = {}  # every enumerator, and every macro that is a number
+        self.enums = {}  # name: its enumerators
+        self.structs = {}  # name: [(field, type)], as Python writes them
+        self.functions = {}  # name: (result, [(argument, type)])
+        self.callbacks = set()  # pointers to functions
+        texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(pathlib.Path(include, "nrg").glob("*.h"))}
+        if "nrg.h" not in texts:
+            raise SystemExit(f"{include}/nrg has no nrg.h")
+        done = set()
+
+        def read(name):
+            """Headers in the order in which they include each other."""
+            if name not in done:
+                done.add(name)
+                for other in re.findall(r'^#include "(\w+\.h)"', texts[name], re.M):
+                    read(other)
+                self.header(texts[name])
+
+        for name in texts:
+            read(name)
+
+    def header(self, text):
+        text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+        for name, value in re.findall(r"^#define (NRG_\w+) (0x[0-9a-f]+u?|\d+u?)\s*$", text, re.M):
+            self.constants[name] = int(value.rstrip("u"), 0)
+        text = re.sub(r"^\s*#.*(\\\n.*)*$", "", text, flags=re.M)
+        text = re.sub(r'extern "C" \{', "", text)
+        position = 0
+        while True:
+            text = text[position:].lstrip(" \n}")
+            if not text:
+                return
+            position = self.declaration(text)
+
+    def declaration(self, text):
+        """Takes the declaration that text begins with; its length."""
+        match = re.match(r"static inline [^{]*\{", text)
+        if match:  # Python has its own
+            depth, position = 1, match.end()
+            while depth:
+                depth += {"{": 1, "}": -1}.get(text[position], 0)
+                position += 1
+            return position
+        match = re.match(r"(?:typedef )?enum (?:\w+ )?\{(.*?)\}\s*(\w*);", text, re.S)
+        if match:
+            self.enum(match[2], match[1])
+            return match.end()
+        match = re.match(r"typedef struct (\w+) \{(.*?)\}\s*\1;", text, re.S)
+        if match:
+            self.structs[match[1]] = [field for line in match[2].split(";") if line.strip() for field in self.fields(line)]
+            return match.end()
+        match = re.match(r"typedef [^;{]*?\(\*(\w+)\)\([^;]*;", text, re.S)
+        if match:
+            self.callbacks.add(match[1])
+            return match.end()
+        match = re.match(r"NRG_API ([^;]*?)(\w+)\(([^;]*)\);", text, re.S)
+        if match:
+            arguments = [] if match[3].strip() == "void" else [field for part in match[3].split(",") for field in self.fields(part)]
+            self.functions[match[2]] = self.type(match[1].replace("*", " * ").split()), arguments
+            return match.end()
+        raise SystemExit("headers.py does not know this declaration:\n" + text[:200])
+
+    def enum(self, name, body):
+        value, names = -1, []
+        for part in filter(None, (item.strip() for item in body.split(","))):
+            enumerator, _, given = (word.strip() for word in part.partition("="))
+            value = sum(self.constants.get(term.strip()) if not term.strip().isdigit() else int(term)
+                        for term in given.split("+")) if given else value + 1
+            self.constants[enumerator] = value
+            names.append(enumerator)
+        if name:
+            self.enums[name] = names
+
+    def fields(self, line):
+        """`const void *q, *k` and `int sections[4]`: [(name, type)]."""
+        declarators = line.split(",")
+        words = declarators[0].replace("*", " * ").split()
+        base = [word for word in words[:-1] if word != "*"]
+        fields = []
+        for i, declarator in enumerate(declarators):
+            match = re.fullmatch(r"(.*?)(\w+)(?:\[(\w+)\])?", declarator.strip(), re.S)
+            kind = self.type(base + ["*"] * (match[1].count("*")))
+            if match[3]:
+                kind += " * %d" % (int(match[3]) if match[3].isdigit() else self.constants[match[3]])
+            fields.append((match[2], kind))
+        return fields
+
+    def type(self, words):
+        words = [word for word in words if word != "const"]
+        pointers = words.count("*")
+        (name,) = (word for word in words if word != "*")
+        if name in self.callbacks:
+            return "c_void_p"
+        if pointers:
+            # structs and data alike: what is handed over are addresses. Strings come back as bytes
+            return SCALARS["char"] if name == "char" else "c_void_p"
+        if name in self.enums:
+            return "c_int"
+        if name in self.structs:
+            return name
+        return SCALARS[name]
+
+    def module(self):
+        kinds = sorted({kind for kind in SCALARS.values() if kind} | {"c_void_p"})
+        lines = ['"""Made by headers.py from include/nrg/*.h. Do not edit."""', "# pylint: skip-file",
+                 "from ctypes import Structure, " + ", ".join(kinds),
+                 "", "CONSTANTS = {"]
+        lines += [f"    {name!r}: {value}," for name, value in self.constants.items()]
+        lines += ["}", "", "ENUMS = {"]
+        lines += [f"    {name!r}: {names!r}," for name, names in self.enums.items()]
+        lines += ["}"]
+        for name, fields in self.structs.items():
+            lines += ["", "", f"class {name}(Structure):", "    _fields_ = ["]
+            lines += [f"        ({field!r}, {kind})," for field, kind in fields]
+            lines += ["    ]"]
+        lines += ["", "", "STRUCTS = {"]
+        lines += [f"    {name!r}: {name}," for name in self.structs]
+        lines += ["}", "", "FUNCTIONS = {  # the result, and the arguments by name"]
+        for name, (result, arguments) in self.functions.items():
+            lines += [f"    {name!r}: ({result}, [" + ", ".join(f"({argument!r}, {kind})" for argument, kind in arguments) + "]),"]
+        return "\n".join(lines + ["}", ""])
+
+
+def main():
+    if len(sys.argv) not in (2, 3):
+        raise SystemExit(__doc__)
+    module = Headers(sys.argv[1]).module()
+    if len(sys.argv) == 3:
+        pathlib.Path(sys.argv[2]).write_text(module, encoding="utf-8")
+    else:
+        print(module, end="")
+
+
+if __name__ == "__main__":
+    main()

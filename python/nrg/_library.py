@@ -1,0 +1,182 @@
+"""The C library: loading, calling with threads, errors, paths."""
+import concurrent.futures
+import contextlib
+import ctypes
+import os
+import pathlib
+import threading
+
+from . import _abi
+
+CONSTANTS = _abi.CONSTANTS
+
+
+class Error(ValueError):
+    """What the C library refuses; nothing was written. `status` is the name of the nrg_status."""
+
+    def __init__(self, function, status):
+        super().__init__(f"{function}: {text(_library.nrg_status_string(status))}")
+        self.status = next((name for name in _abi.ENUMS["nrg_status"] if CONSTANTS[name] == status), str(status))
+
+
+def text(string):
+    return string.decode("utf-8") if string is not None else None
+
+
+def _load():
+    folder = pathlib.Path(__file__).parent
+    for name in ("libnrg.so", "libnrg.dylib", "nrg.dll"):
+        if (folder / name).exists():
+            break
+    else:
+        raise ImportError(f"no nrg library in {folder}: pip install the folder python/ of the source tree")
+    library = ctypes.CDLL(str(folder / name))
+    for function, (result, arguments) in _abi.FUNCTIONS.items():
+        try:
+            pointer = getattr(library, function)
+        except AttributeError:
+            continue  # a family that this build leaves out; who calls it is told so by function()
+        pointer.restype = result
+        pointer.argtypes = [kind for _, kind in arguments]
+    return library
+
+
+_library = _load()
+
+
+def function(name):
+    try:
+        return getattr(_library, name)
+    except AttributeError:
+        raise NotImplementedError(f"this build of the library has no {name}") from None
+
+
+def struct(name, **fields):
+    """A struct of the ABI: zeros, its size, and these fields. A field that it does not have is an error."""
+    made = _abi.STRUCTS[name]()
+    if name not in ("nrg_embed_table", "nrg_embed_gradient", "nrg_head_strides"):
+        made.size = ctypes.sizeof(made)
+    known = {field for field, _ in made._fields_}
+    for field, value in fields.items():
+        if field not in known:
+            raise TypeError(f"{name} has no field {field}")
+        setattr(made, field, value)
+    return made
+
+
+def enum(kind, value, prefix):
+    """The number of a name, as in enum("nrg_gate", "post", "NRG_GATE_"): a ValueError that lists the names otherwise."""
+    number = CONSTANTS.get(prefix + str(value).upper()) if value is not None else 0
+    if number is None or (value is not None and prefix + str(value).upper() not in _abi.ENUMS[kind]):
+        names = [name[len(prefix):].lower() for name in _abi.ENUMS[kind] if name.startswith(prefix)]
+        raise ValueError(f"{value!r} is none of {', '.join(names)}")
+    return number
+
+
+# ---- threads ----
+
+_pool_lock = threading.Lock()
+_pool = None
+_pool_size = 0
+
+
+def _submit(pointer, arguments, threads):
+    """Shares 1 to threads - 1, to a pool that grows when it has to."""
+    global _pool, _pool_size
+    with _pool_lock:
+        if _pool_size < threads - 1:
+            if _pool is not None:
+                _pool.shutdown(wait=False)  # what was handed to it is still done
+            _pool, _pool_size = concurrent.futures.ThreadPoolExecutor(threads - 1, "nrg"), threads - 1
+        return [_pool.submit(pointer, *arguments, ith, threads) for ith in range(1, threads)]
+
+
+def _forget_workers():
+    """A child of fork() has none of its parent's threads."""
+    global _pool, _pool_size, _pool_lock
+    _pool, _pool_size, _pool_lock = None, 0, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_workers)
+
+
+def _pointers(arguments):
+    return [ctypes.byref(argument) if isinstance(argument, ctypes.Structure) else argument for argument in arguments]
+
+
+def call(name, *arguments):
+    """A function that returns a status, without shares."""
+    status = function(name)(*_pointers(arguments))
+    if status:
+        raise Error(name, status)
+
+
+def share(name, *arguments, threads=1):
+    """A function whose last arguments are (ith, nth): share 0 here, the others by threads of a pool. ctypes lets go of the GIL
+    meanwhile. Structs are not changed while this runs, and what they point to is held by the caller."""
+    threads = int(threads)
+    if threads < 1:
+        raise ValueError(f"threads is {threads}, and has to be 1 or more")
+    pointer, arguments = function(name), _pointers(arguments)
+    if threads == 1:
+        status = pointer(*arguments, 0, 1)
+    else:
+        others = _submit(pointer, arguments, threads)
+        status = pointer(*arguments, 0, threads)
+        for other in others:
+            status = other.result() or status
+    if status:
+        raise Error(name, status)
+
+
+# ---- what runs ----
+
+def version():
+    """The version of the C library: "0.3.0"."""
+    return text(_library.nrg_version())
+
+
+def numbers_version():
+    """The version of the numbers: another one wherever a call gives another bit than before (docs/reproducibility.md)."""
+    return _library.nrg_numbers_version()
+
+
+def isa():
+    """The path that calls go through now: "scalar", "generic", "avx2", "avx512" or "neon"."""
+    return text(_library.nrg_isa_name(_library.nrg_isa_active()))
+
+
+def isas():
+    """The paths that this machine can run."""
+    return [text(_library.nrg_isa_name(i)) for i in range(CONSTANTS["NRG_ISA_COUNT"]) if _library.nrg_isa_supported(i)]
+
+
+def isa_reason():
+    """Why the active path is the active one, as a sentence."""
+    return text(_library.nrg_isa_reason())
+
+
+def set_isa(name):
+    """Sends the calls of this process through another path from now on. The bits are the same on all."""
+    path = ctypes.c_int()
+    call("nrg_isa_from_name", name.encode("utf-8"), ctypes.addressof(path))
+    call("nrg_isa_set", path.value)
+
+
+@contextlib.contextmanager
+def use_isa(name):
+    """`with nrg.use_isa("scalar"):` another path inside of it. For the whole process, other threads included."""
+    before = isa()
+    set_isa(name)
+    try:
+        yield
+    finally:
+        set_isa(before)
+
+
+def fp_environment():
+    """A sentence on this thread's floating-point environment, or None where all that nrg promises holds: some modules switch
+    on flushing of subnormals to zero (-ffast-math) for the whole process."""
+    environment = _library.nrg_fp_environment()
+    return text(_library.nrg_fp_environment_string(environment)) if environment else None

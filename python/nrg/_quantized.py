@@ -1,0 +1,77 @@
+"""What bytes with scales look like (nrg/quantize.h): shapes, and the fields q and scales of the structs that write them."""
+import numpy as np
+
+from . import _arrays as arrays
+from ._library import CONSTANTS, enum
+
+
+def number(name):
+    value = enum("nrg_quant_format", name, "NRG_QUANT_")
+    if value == CONSTANTS["NRG_QUANT_NONE"]:
+        raise ValueError("format 'none' has no bytes")
+    return value
+
+
+def is_int8(number):
+    """Whether scales are a tensor of their own: nrg_quant_has_scales."""
+    return number >= CONSTANTS["NRG_QUANT_INT8"]
+
+
+def rows_together(number):
+    """nrg_quant_rows."""
+    of_five = (number - CONSTANTS["NRG_QUANT_Q8_K" if number >= CONSTANTS["NRG_QUANT_Q8_K"] else "NRG_QUANT_Q8_0"])
+    return 1 if is_int8(number) or of_five <= 0 else 4 if of_five <= 2 else 8
+
+
+def block(number):
+    """nrg_quant_block: elements of a block, 0 for a whole row."""
+    if is_int8(number):
+        return 0 if number == CONSTANTS["NRG_QUANT_INT8"] else 32 << (number - CONSTANTS["NRG_QUANT_INT8_32"])
+    return 256 if number >= CONSTANTS["NRG_QUANT_Q8_K"] else 32
+
+
+def row_bytes(number, dim):
+    """nrg_quant_bytes."""
+    if is_int8(number):
+        return dim
+    size = block(number)
+    return rows_together(number) * (dim // size) * (292 if size == 256 else 34)
+
+
+def row_scales(number, dim):
+    """nrg_quant_scales."""
+    if not is_int8(number):
+        return 0
+    size = block(number)
+    return -(-dim // size) if size else 1
+
+
+def shapes(number, leading, dim):
+    """The shapes of q and of scales, the latter None where the bytes have them."""
+    together = rows_together(number)
+    if together > 1:
+        if not leading or leading[-1] % together:
+            raise ValueError(f"rows of this format lie together by {together}, and {list(leading)} is no multiple of that")
+        leading = leading[:-1] + (leading[-1] // together,)
+    if not is_int8(number) and dim % block(number):
+        raise ValueError(f"rows of this format are multiples of {block(number)}, and have {dim} elements")
+    q = leading + (row_bytes(number, dim),)
+    return q, leading + (row_scales(number, dim),) if is_int8(number) else None
+
+
+def fill(args, format, rounding, leading, dim, q=None, scales=None):
+    """New q (and scales), or those given, into a struct that writes them, dense."""
+    args.format = number(format)
+    args.rounding = enum("nrg_quant_rounding", rounding, "NRG_QUANT_")
+    q_shape, scales_shape = shapes(args.format, tuple(leading), dim)
+    q = arrays.output(q, "q", q_shape, np.int8 if scales_shape else np.uint8)
+    results = [q]
+    if scales_shape:
+        results.append(arrays.output(scales, "scales", scales_shape, np.float32))
+    elif scales is not None:
+        raise ValueError("scales beside a format that has them in its bytes")
+    for array in results:
+        if not array.flags.c_contiguous:
+            raise ValueError("q and scales are written without gaps")
+    args.q, args.scales = arrays.address(q), arrays.address(results[1]) if scales_shape else None
+    return results

@@ -1,0 +1,217 @@
+"""Row norms (nrg/norm.h, nrg/norm_backward.h): RMSNorm, LayerNorm, L2, with residual, gate, groups, and bytes with scales."""
+import ctypes
+import textwrap
+from typing import NamedTuple, Optional
+
+import numpy as np
+
+from . import _arrays as arrays
+from . import _quantized as quantized
+from ._library import call, enum, share, struct
+
+_ENUMS = {"eps_mode": ("nrg_eps_mode", "NRG_EPS_"), "residual_mode": ("nrg_residual_mode", "NRG_RESIDUAL_"),
+          "store": ("nrg_store", "NRG_STORE_"), "weights": ("nrg_weights", "NRG_WEIGHTS_"),
+          "activation": ("nrg_activation", "NRG_ACT_"), "accuracy": ("nrg_accuracy", "NRG_ACCURACY_")}
+_NUMBERS = {"eps": 1e-6, "c": 0.0, "centred": False, "weight_offset": 0.0, "groups": 1}
+_DEFAULTS = {"eps_mode": "mean", "residual_mode": "before", "store": "auto", "weights": "row", "activation": "identity",
+             "accuracy": "fast", **_NUMBERS}
+
+OPTIONS = """eps            added below the root; 1e-6, of layer_norm 1e-5, of l2_normalize 1e-12
+    weight_offset  added to every weight: 1 for Gemma
+    centred        subtract the mean
+    eps_mode       "mean": √(σ² + eps), "sum", "sigma", "max", "none" (nrg/norm.h: nrg_eps_mode)
+    c              constant of the formula; 0 stands for √dim, 1 gives unit length
+    groups         a row is normalized in so many equal parts
+    weights        "row": weight is [dim]; "group": [dim / groups]
+    activation     of the gate, or of the result where there is no gate: "silu", "gelu", …
+    residual_mode  "before": norm(x + residual); "after": residual + norm(x)
+    accuracy       "fast", within about 3 ulp, or "exact", within 0.501 (float32)
+    store          "auto", "keep", "stream": a hint
+    dtype          "bf16" where uint16 arrays hold that
+    threads        how many share the work; the bits are the same for any number"""
+
+
+def spec(dim, dtype, **given):
+    """An nrg_norm_spec by the names of the options above."""
+    unknown = set(given) - set(_DEFAULTS) - {"y_dtype", "r_dtype", "w_dtype", "gate"}
+    if unknown:
+        raise TypeError(f"a norm has no option {', '.join(sorted(unknown))}")
+    given = {**_DEFAULTS, **given}
+    fields = {name: given[name] for name in _NUMBERS}
+    fields.update(arrays.options(_ENUMS, given))
+    fields["centred"] = int(bool(fields["centred"]))
+    fields["gate"] = enum("nrg_gate", given.get("gate", "none"), "NRG_GATE_")
+    return struct("nrg_norm_spec", dim=dim, dtype=dtype, y_dtype=given.get("y_dtype", 0), r_dtype=given.get("r_dtype", 0),
+                  w_dtype=given.get("w_dtype", 0), **fields)
+
+
+class _Operands:
+    """What forward and backward pass have in common: x, residual, gate, weight and bias, and the spec."""
+
+    def __init__(self, x, weight, bias, residual, gate, gate_mode, dtype, given, r=None):
+        self.x = arrays.as_array(x, "x")
+        if self.x.ndim == 0 or self.x.shape[-1] == 0:
+            raise ValueError(f"x: {list(self.x.shape)} has no rows of elements")
+        self.dim, self.leading = self.x.shape[-1], self.x.shape[:-1]
+        self.number = arrays.number(self.x, "x", dtype)
+        self.residual = None if residual is None else arrays.as_array(residual, "residual")
+        self.gate = None if gate is None else arrays.as_array(gate, "gate")
+        self.groups = int(given.get("groups", 1) or 1)
+        length = self.dim // self.groups if given.get("weights") == "group" else self.dim
+        self.weight, self.bias = (arrays.dense(v, n, (length,), None) for v, n in ((weight, "weight"), (bias, "bias")))
+        w_numbers = {arrays.number(v, n, dtype) for v, n in ((self.weight, "weight"), (self.bias, "bias")) if v is not None}
+        if len(w_numbers) > 1:
+            raise ValueError("weight and bias have different dtypes")
+        stream = self.residual if self.residual is not None else r
+        self.stream = arrays.number(stream, "residual", dtype) if stream is not None else self.number
+        self.after = given.get("residual_mode", "before") == "after"
+        self.spec = spec(self.dim, self.number, y_dtype=self.stream, r_dtype=self.number if self.after else self.stream,
+                         w_dtype=w_numbers.pop() if w_numbers else 0, gate=gate_mode if gate is not None else "none", **given)
+        if self.gate is not None and arrays.number(self.gate, "gate", dtype) != self.number:
+            raise ValueError(f"gate: dtype {self.gate.dtype.name}, where x has {self.x.dtype.name}")
+        self.rows = arrays.Rows(self.leading)
+
+    def inputs(self):
+        self.rows.add("x", self.x, self.dim)
+        self.rows.add("y", self.residual, self.dim, repeats=True)
+        self.rows.add("z", self.gate, self.dim, repeats=True)
+
+
+def norm(x, weight=None, bias=None, *, residual=None, gate=None, gate_mode="post", out=None, residual_out=None, stats=False,
+         format=None, rounding="to_even", dtype=None, threads=1, **given):
+    """A norm of every row, of any kind that nrg/norm.h has; rms_norm, layer_norm and l2_normalize are named cases of it.
+
+    x         [..., dim]
+    weight, bias   [dim], or None
+    residual  [..., dim], of x's dtype or float32, may repeat: r = x + residual is normalized, and returned beside the result
+    gate      [..., dim], may repeat; gate_mode "post": norm ⊙ g(gate), "pre": the norm of r ⊙ g(gate)
+    out, residual_out   arrays to write the result and r to; they may be x or residual
+    stats     True: mean and 1/s are returned as well, [..., groups] float32 each
+    format    "q8_0", "int8", …: bytes with scales instead of numbers, as nrg.quantize makes them of the float32 result
+
+    Returns o [..., dim], or a tuple of what there is of (o, r, mean, rstd); with a format o is the bytes, and with int8 bytes, scales.
+
+    Options by name:
+    """
+    of = _Operands(x, weight, bias, residual, gate, gate_mode, dtype, given)
+    of.inputs()
+    results = []
+    args = struct("nrg_norm_args")
+    if format is None:
+        o = arrays.output(out, "out", of.x.shape, of.x.dtype)
+        of.rows.add("o", o, of.dim)
+        results.append(o)
+    else:
+        if out is not None:
+            raise ValueError("out is for numbers; with a format the bytes are returned")
+        results += quantized.fill(args, format, rounding, of.leading, of.dim)
+    r = None
+    if of.residual is not None and not of.after:
+        r = arrays.output(residual_out, "residual_out", of.x.shape, of.residual.dtype)
+        of.rows.add("r", r, of.dim)
+        results.append(r)
+    elif residual_out is not None:
+        raise ValueError("residual_out is for the sum of x and residual before the norm")
+    if stats:
+        shape = of.leading + (of.groups,)
+        mean, rstd = np.empty(shape, np.float32), np.empty(shape, np.float32)
+        args.mean, args.rstd = arrays.address(mean), arrays.address(rstd)
+        results += [mean, rstd]
+    of.rows.fill(args)
+    args.w, args.b = arrays.address(of.weight), arrays.address(of.bias)
+    share("nrg_norm_forward", of.spec, args, threads=threads)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+class NormGradients(NamedTuple):
+    """dx [..., dim], and the gradients of what else was given, or None. dweight and dbias are float32."""
+    dx: np.ndarray
+    dresidual: Optional[np.ndarray]
+    dgate: Optional[np.ndarray]
+    dweight: Optional[np.ndarray]
+    dbias: Optional[np.ndarray]
+
+
+def norm_backward(d_o, x, weight=None, bias=None, *, residual=None, gate=None, gate_mode="post", r=None, d_r=None, mean=None, out=None,
+                  dtype=None, threads=1, **given):
+    """The gradients of norm(), for what it was called with.
+
+    d_o       [..., dim], of x's dtype: the gradient of the result
+    r         [..., dim]: x + residual as norm() returned it, or None: it is added up again
+    d_r       [..., dim], of r's dtype: the gradient that arrives at r from elsewhere (the residual stream), or None
+    mean      [..., groups] as norm() returned it, or None: it is computed again
+    out       where dx is written; it may be d_o, d_r or x
+
+    Returns NormGradients(dx, dresidual, dgate, dweight, dbias): a gradient of each operand that was given, None for the others. A
+    residual before the norm has the gradient of x, in the same array where both have one dtype; one after it has d_o. Of a residual
+    or gate that repeats it is that of every row, whose sum is the caller's.
+
+    Options by name:
+    """
+    r = None if r is None else arrays.as_array(r, "r")
+    of = _Operands(x, weight, bias, residual, gate, gate_mode, dtype, given, r)
+    d_o = arrays.as_array(d_o, "d_o")
+    d_r = None if d_r is None else arrays.as_array(d_r, "d_r")
+    for array, name, wanted in ((d_o, "d_o", of.number), (r, "r", of.stream), (d_r, "d_r", of.stream)):
+        if array is not None and arrays.number(array, name, dtype) != wanted:
+            raise ValueError(f"{name}: dtype {array.dtype.name} is not that of {'x' if array is d_o else 'the residual'}")
+    of.inputs()
+    rows = of.rows
+    dx = rows.add("dx", arrays.output(out, "out", of.x.shape, of.x.dtype), of.dim)
+    rows.add("d_o", d_o, of.dim)
+    rows.add("r", r, of.dim)
+    rows.add("dr_in", d_r, of.dim)
+    dy = None
+    if of.residual is not None:
+        dy = d_o if of.after else dx
+        if of.residual.dtype != of.x.dtype:
+            dy = rows.add("dy", np.empty(of.x.shape, of.residual.dtype), of.dim)
+    dz = None if of.gate is None else rows.add("dz", np.empty(of.x.shape, of.x.dtype), of.dim)
+    dw, db = (None if v is None else np.empty(v.shape, np.float32) for v in (of.weight, of.bias))
+    args = struct("nrg_norm_backward_args", w=arrays.address(of.weight), b=arrays.address(of.bias), dw=arrays.address(dw),
+                  db=arrays.address(db))
+    rows.fill(args)
+    mean = arrays.dense(mean, "mean", of.leading + (of.groups,), np.float32)
+    args.mean = arrays.address(mean)
+    reduce("nrg_norm_backward", (of.spec,), args, threads, bool(weight is not None or bias is not None))
+    return NormGradients(dx, dy, dz, dw, db)
+
+
+def reduce(name, specs, args, threads, sums):
+    """Both phases of a backward pass, with a workspace where there are sums over rows."""
+    memory = None
+    if sums:
+        size = ctypes.c_size_t()
+        call(name + "_workspace", *specs, args, ctypes.addressof(size))
+        memory = arrays.workspace(size.value)
+        args.workspace, args.workspace_size = arrays.address(memory), size.value
+    share(name, *specs, args, threads=threads)
+    if sums:
+        share(name + "_reduce", *specs, args, threads=threads)
+
+
+norm.__doc__ = norm.__doc__.rstrip() + "\n" + textwrap.indent(OPTIONS, "      ") + "\n    "
+norm_backward.__doc__ = norm_backward.__doc__.rstrip() + "\n" + textwrap.indent(OPTIONS, "      ") + "\n    "
+
+
+def _named(name, formula, torch, **fixed):
+    """rms_norm and its like, and their backward passes: norm() with defaults of their own."""
+
+    def forward(x, weight=None, bias=None, **given):
+        return norm(x, weight, bias, **{**fixed, **given})
+
+    def backward(d_o, x, weight=None, bias=None, **given):
+        return norm_backward(d_o, x, weight, bias, **{**fixed, **given})
+
+    forward.__name__ = forward.__qualname__ = name
+    backward.__name__ = backward.__qualname__ = name + "_backward"
+    forward.__doc__ = f"{formula}, of every row; {torch}.\n" + norm.__doc__.split("\n", 1)[1]
+    backward.__doc__ = f"The gradients of {name}(), for what it was called with.\n" + norm_backward.__doc__.split("\n", 1)[1]
+    return forward, backward
+
+
+rms_norm, rms_norm_backward = _named("rms_norm", "x / √(mean(x²) + eps) ⊙ weight", "torch.nn.functional.rms_norm")
+layer_norm, layer_norm_backward = _named("layer_norm", "(x - mean) / √(variance + eps) ⊙ weight + bias",
+                                         "torch.nn.functional.layer_norm", eps=1e-5, centred=True)
+l2_normalize, l2_normalize_backward = _named("l2_normalize", "x / max(‖x‖, eps)", "torch.nn.functional.normalize",
+                                                       eps=1e-12, eps_mode="max", c=1.0)

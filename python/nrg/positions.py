@@ -1,0 +1,323 @@
+"""Positions that are added or looked up: sinusoids (nrg/sinusoidal.h), embeddings (nrg/embed.h), biases of scores by distance
+(nrg/score_bias.h), positions by recursion (nrg/recurrent.h)."""
+import ctypes
+
+import numpy as np
+
+from . import _arrays as arrays
+from ._library import CONSTANTS, call, enum, function, share, struct
+
+
+# ---- sinusoids ----
+
+def sinusoidal(positions, dim, *, base=10000.0, layout="interleaved", spread="below_base", first=0, dtype="f32", out=None, threads=1):
+    """The sinusoidal table of Vaswani et al., p[k, 2i] = sin(k · base^(-2i/dim)), and its variants.
+
+    positions  a number of rows, counted from `first`, or int32 [rows]
+    layout     "interleaved": sin, cos, sin, cos; "concatenated": sines, then cosines; "cosines_first"
+    spread     "below_base": the paper's exponents; "to_base": from 0 to 1 (tensor2tensor, fairseq, Whisper)
+    dtype      of the result: "f32", "f16", "bf16"
+    out        [rows, dim]
+
+    Returns [rows, dim].
+    """
+    given = None if np.ndim(positions) == 0 else arrays.as_array(positions, "positions")
+    rows = int(positions) if given is None else given.shape[0]
+    given = arrays.dense(given, "positions", (rows,), np.int32)
+    spec = struct("nrg_sinusoidal_spec", dim=dim, base=base, spread=enum("nrg_sinusoidal_spread", spread, "NRG_SINUSOIDAL_"),
+                  layout=enum("nrg_sinusoidal_layout", layout, "NRG_SINUSOIDAL_"))
+    frequencies = np.empty((2, max((dim + 1) // 2, 1)), np.float64)
+    call("nrg_sinusoidal_frequencies", spec, arrays.address(frequencies))
+    table = arrays.output(out, "out", (rows, dim), arrays.numpy_dtype(dtype) if out is None else out.dtype)
+    lines = arrays.Rows((rows,))
+    lines.add("table", table)
+    dimensions = lines.dimensions()
+    args = struct("nrg_sinusoidal_args", rows=rows, dim=dim, dtype=arrays.number(table, "out", dtype), layout=spec.layout,
+                  frequencies=arrays.address(frequencies), positions=arrays.address(given), first=first, table=arrays.address(table),
+                  table_stride=dimensions[0][1]["table"] if dimensions else 0)
+    share("nrg_sinusoidal_table", args, threads=threads)
+    return table
+
+
+# ---- embeddings ----
+
+class Term:
+    """A term of embed(): rows of a table by ids, or counted up from `first`, times a scale.
+
+    table   [rows, dim]
+    ids     int32 [tokens], or with a period [period]; None: first, first + 1, …
+    scale   of what is picked; 0 stands for 1
+    period  tokens after which ids, or the count, begin anew; 0: never
+    """
+
+    def __init__(self, table, ids=None, *, first=0, scale=0.0, period=0):
+        self.table, self.first, self.scale, self.period = arrays.as_array(table, "table"), first, scale, period
+        if self.table.ndim != 2:
+            raise ValueError(f"table: {list(self.table.shape)} is not [rows, dim]")
+        self.ids = None if ids is None else arrays.as_array(ids, "ids")
+
+    def fields(self, tokens):
+        ids = self.ids
+        if ids is not None:
+            ids = arrays.dense(ids, "ids", (min(self.period, tokens),) if self.period else (tokens,), np.int32)
+        return {"rows": self.table.shape[0], "ids": arrays.address(ids), "first": self.first, "scale": self.scale, "period": self.period}
+
+
+def _stride(array, name):
+    """Of the rows of [rows, dim]."""
+    rows = arrays.Rows(array.shape[:-1])
+    rows.add(name, array)
+    dimensions = rows.dimensions()
+    if len(dimensions) > 1:
+        raise ValueError(f"{name}: rows are not at one distance from each other; np.ascontiguousarray makes a copy whose rows are")
+    return dimensions[0][1][name] if dimensions else 0
+
+
+def embed(terms, *, x=None, tokens=None, out=None, dtype=None, threads=1):
+    """x + A[a] + B[b] + C[c]: up to three Terms, for every token.
+
+    terms   a Term or a list of them
+    x       [tokens, dim], or None
+    tokens  how many, where neither x nor ids say
+    out     [tokens, dim]; it may be x
+
+    Returns [tokens, dim], of x's dtype, or the tables'.
+    """
+    terms = [terms] if isinstance(terms, Term) else list(terms)
+    if not 1 <= len(terms) <= CONSTANTS["NRG_EMBED_TABLES"]:
+        raise ValueError(f"{len(terms)} terms, where there are 1 to {CONSTANTS['NRG_EMBED_TABLES']}")
+    x = None if x is None else arrays.as_array(x, "x")
+    table = terms[0].table
+    kind, dim = table.dtype if x is None else x.dtype, table.shape[1]
+    if tokens is None:
+        tokens = x.shape[0] if x is not None else next((len(t.ids) for t in terms if t.ids is not None and not t.period), None)
+        if tokens is None:
+            raise ValueError("tokens is needed where neither x nor ids say how many there are")
+    if any(t.table.dtype != table.dtype or t.table.shape[1] != dim for t in terms) or (x is not None and x.shape != (tokens, dim)):
+        raise ValueError(f"tables have one dtype and dim, and x is [{tokens}, {dim}]")
+    o = arrays.output(out, "out", (tokens, dim), kind)
+    args = struct("nrg_embed_args", rows=tokens, dim=dim, dtype=arrays.number(o, "out", dtype),
+                  table_dtype=arrays.number(table, "table", dtype), x=arrays.address(x), o=arrays.address(o), o_stride=_stride(o, "out"),
+                  x_stride=0 if x is None else _stride(x, "x"))
+    for i, term in enumerate(terms):
+        args.tables[i] = struct("nrg_embed_table", table=arrays.address(term.table), stride=_stride(term.table, "table"),
+                                **term.fields(tokens))
+    share("nrg_embed_forward", args, threads=threads)
+    return o
+
+
+def embedding(ids, table, *, scale=0.0, out=None, dtype=None, threads=1):
+    """Rows of a table by their ids: torch.nn.functional.embedding.
+
+    ids int32 [tokens], table [rows, dim]  ->  [tokens, dim]
+    """
+    return embed(Term(table, ids, scale=scale), out=out, dtype=dtype, threads=threads)
+
+
+def embedding_backward(d_o, ids, rows, *, scale=0.0, out=None, accumulate=False, dtype=None, threads=1):
+    """The gradient of embedding()'s table: d_table[k] = scale · Σ d_o[t] over the tokens with ids[t] = k.
+
+    d_o   [tokens, dim]
+    ids   int32 [tokens]
+    rows  of the table
+    out   [rows, dim], of d_o's dtype or float32; with accumulate it is added to
+
+    Returns [rows, dim], float32 unless out is there.
+    """
+    d_o = arrays.as_array(d_o, "d_o")
+    if d_o.ndim != 2:
+        raise ValueError(f"d_o: {list(d_o.shape)} is not [tokens, dim]")
+    if accumulate and out is None:
+        raise ValueError("accumulate adds to out, which is not there")
+    tokens, dim = d_o.shape
+    ids = arrays.dense(ids, "ids", (tokens,), np.int32, optional=False)
+    table = arrays.output(out, "out", (rows, dim), np.float32 if out is None else out.dtype)
+    args = struct("nrg_embed_backward_args", rows=tokens, dim=dim, dtype=arrays.number(d_o, "d_o", dtype),
+                  table_dtype=arrays.number(table, "out", dtype), d_o=arrays.address(d_o), d_o_stride=_stride(d_o, "d_o"))
+    args.tables[0] = struct("nrg_embed_gradient", d_table=arrays.address(table), stride=_stride(table, "out"), rows=rows,
+                            ids=arrays.address(ids), scale=scale, accumulate=int(bool(accumulate)))
+    size = ctypes.c_size_t()
+    call("nrg_embed_backward_workspace", args, ctypes.addressof(size))
+    memory = arrays.workspace(size.value)
+    args.workspace, args.workspace_size = arrays.address(memory), size.value
+    call("nrg_embed_backward_order", args)
+    share("nrg_embed_backward", args, threads=threads)
+    return table
+
+
+# ---- biases of scores ----
+
+def alibi_slopes(heads, max_bias=8.0):
+    """ALiBi's slopes.
+
+    heads  ->  float32 [heads]
+    """
+    slopes = np.empty(heads, np.float32)
+    call("nrg_alibi_slopes", heads, max_bias, arrays.address(slopes))
+    return slopes
+
+
+def _bias_spec(heads, queries, keys, query_offset, mask_future, bidirectional=True, buckets=32, max_distance=128):
+    return struct("nrg_bias_spec", heads=heads, queries=queries, keys=keys, query_offset=query_offset, mask_future=int(bool(mask_future)),
+                  bidirectional=int(bool(bidirectional)), buckets=buckets, max_distance=max_distance)
+
+
+def _diagonals(heads, queries, keys):
+    return (heads, queries + keys - 1 if queries and keys else 0)
+
+
+def alibi_diagonals(slopes, queries, keys, *, query_offset=0, mask_future=False, threads=1):
+    """ALiBi's biases, a number for each head and distance of key and query: what score_bias() and softmax() take.
+
+    slopes        float32 [heads]
+    query_offset  position of query 0
+    mask_future   -infinity where the key comes after the query
+
+    Returns float32 [heads, queries + keys - 1].
+    """
+    slopes = arrays.as_array(slopes, "slopes")
+    slopes = arrays.dense(slopes, "slopes", (slopes.size,), np.float32)
+    diagonals = np.empty(_diagonals(slopes.size, queries, keys), np.float32)
+    spec = _bias_spec(slopes.size, queries, keys, query_offset, mask_future)
+    share("nrg_alibi_diagonals", spec, arrays.address(slopes), arrays.address(diagonals), 0, threads=threads)
+    return diagonals
+
+
+def t5_bucket(distance, *, bidirectional=True, buckets=32, max_distance=128):
+    """T5's bucket of a distance, key minus query; -1 where buckets or max_distance are refused.
+
+    int  ->  int
+    """
+    return function("nrg_t5_bucket")(distance, int(bool(bidirectional)), buckets, max_distance)
+
+
+def t5_diagonals(table, queries, keys, *, query_offset=0, mask_future=False, bidirectional=True, max_distance=128, dtype=None, threads=1):
+    """T5's biases from its table of numbers, as alibi_diagonals().
+
+    table  [buckets, heads]
+
+    Returns float32 [heads, queries + keys - 1].
+    """
+    table = arrays.as_array(table, "table")
+    if table.ndim != 2:
+        raise ValueError(f"table: {list(table.shape)} is not [buckets, heads]")
+    buckets, heads = table.shape
+    diagonals = np.empty(_diagonals(heads, queries, keys), np.float32)
+    spec = _bias_spec(heads, queries, keys, query_offset, mask_future, bidirectional, buckets, max_distance)
+    share("nrg_t5_diagonals", spec, arrays.number(table, "table", dtype), arrays.address(table), _stride(table, "table"),
+          arrays.address(diagonals), 0, threads=threads)
+    return diagonals
+
+
+def t5_backward(d_diagonals, queries, keys, buckets=32, *, query_offset=0, mask_future=False, bidirectional=True, max_distance=128,
+                threads=1):
+    """The gradient of T5's table from that of the diagonals, which score_bias_backward() makes.
+
+    d_diagonals float64 [heads, queries + keys - 1]  ->  float32 [buckets, heads]
+    """
+    d_diagonals = arrays.as_array(d_diagonals, "d_diagonals")
+    heads = d_diagonals.shape[0]
+    d_diagonals = arrays.dense(d_diagonals, "d_diagonals", _diagonals(heads, queries, keys), np.float64)
+    d_table = np.empty((buckets, heads), np.float32)
+    spec = _bias_spec(heads, queries, keys, query_offset, mask_future, bidirectional, buckets, max_distance)
+    share("nrg_t5_backward", spec, arrays.address(d_diagonals), 0, arrays.address(d_table), 0, 0, threads=threads)
+    return d_table
+
+
+def score_bias(scores, diagonals, *, scale=0.0, store="auto", out=None, dtype=None, threads=1):
+    """scores · scale + diagonals at their distance.
+
+    scores     [batch, heads, queries, keys], or the last of these
+    diagonals  float32 [heads, queries + keys - 1]
+    scale      0 stands for 1
+    out        it may be scores
+
+    Returns an array like scores.
+    """
+    scores = arrays.as_array(scores, "scores")
+    (batch, heads, queries), _, _ = arrays.four(scores, "scores")
+    keys = scores.shape[-1]
+    diagonals = arrays.dense(diagonals, "diagonals", _diagonals(heads, queries, keys), np.float32, optional=False)
+    o = arrays.output(out, "out", scores.shape, scores.dtype)
+    args = struct("nrg_score_bias_args", batch=batch, heads=heads, queries=queries, keys=keys, dtype=arrays.number(scores, "scores", dtype),
+                  store=enum("nrg_store", store, "NRG_STORE_"), diagonals=arrays.address(diagonals), scale=scale)
+    arrays.fill_four(args, "scores", scores)
+    arrays.fill_four(args, "o", o)
+    share("nrg_score_bias_forward", args, threads=threads)
+    return o
+
+
+def score_bias_backward(d_o, *, out=None, accumulate=False, dtype=None, threads=1):
+    """The gradient of the diagonals: the sum of d_o along each.
+
+    d_o  [batch, heads, queries, keys], or the last of these
+    out  float64 [heads, queries + keys - 1]; with accumulate it is added to
+
+    Returns float64 [heads, queries + keys - 1].
+    """
+    d_o = arrays.as_array(d_o, "d_o")
+    (batch, heads, queries), _, _ = arrays.four(d_o, "d_o")
+    keys = d_o.shape[-1]
+    if accumulate and out is None:
+        raise ValueError("accumulate adds to out, which is not there")
+    shape = _diagonals(heads, queries, keys)
+    sums = arrays.dense(arrays.output(out, "out", shape, np.float64), "out", shape, None)
+    args = struct("nrg_score_bias_backward_args", batch=batch, heads=heads, queries=queries, keys=keys,
+                  dtype=arrays.number(d_o, "d_o", dtype), accumulate=int(bool(accumulate)), d_diagonals=arrays.address(sums))
+    arrays.fill_four(args, "d_o", d_o)
+    share("nrg_score_bias_backward", args, threads=threads)
+    return sums
+
+
+# ---- by recursion ----
+
+def recurrent_positions(w, p0, n, *, b=None, out=None, dtype=None, threads=1):
+    """p_k = tanh(W p_(k-1) + b), k = 1 … n, of one or several chains.
+
+    w    [dim, dim]
+    p0   [chains, dim] or [dim], of one dtype with the result
+    b    [dim], or None, of w's dtype
+    out  [chains, n, dim] or [n, dim]
+
+    Returns p like out.
+    """
+    w, p0 = arrays.as_array(w, "w"), arrays.as_array(p0, "p0")
+    dim = p0.shape[-1] if p0.ndim else 0
+    w = arrays.dense(w, "w", (dim, dim), None)
+    b = arrays.dense(b, "b", (dim,), w.dtype)
+    p0 = arrays.dense(p0, "p0", p0.shape[-2:], None)
+    p = arrays.output(out, "out", p0.shape[:-1] + (n, dim), p0.dtype)
+    p = arrays.dense(p, "out", p.shape, None)
+    number = arrays.number(p0, "p0", dtype)
+    args = struct("nrg_recurrent_args", dim=dim, n=n, chains=p0.shape[0] if p0.ndim == 2 else 1, dtype=number,
+                  w_dtype=arrays.number(w, "w", dtype), w=arrays.address(w), b=arrays.address(b), p0=arrays.address(p0),
+                  p=arrays.address(p))
+    share("nrg_recurrent_forward", args, threads=threads)
+    return p
+
+
+def recurrent_positions_backward(dp, p, w, p0, *, dtype=None, threads=1):
+    """The gradients of recurrent_positions().
+
+    dp, p   [chains, n, dim] or [n, dim]: the gradient of p, and p
+    w, p0   as in the forward pass
+
+    Returns (dw [dim, dim], db [dim], dp0 like p0), float32.
+    """
+    p = arrays.as_array(p, "p")
+    dp = arrays.like(dp, "dp", p, "p")
+    p, dp = arrays.dense(p, "p", p.shape[-3:], None), arrays.dense(dp, "dp", p.shape, None)
+    dim = p.shape[-1]
+    w = arrays.dense(w, "w", (dim, dim), None, optional=False)
+    p0 = arrays.dense(p0, "p0", p.shape[:-2] + (dim,), p.dtype, optional=False)
+    dw, db, dp0 = (np.empty(shape, np.float32) for shape in ((dim, dim), (dim,), p0.shape))
+    args = struct("nrg_recurrent_backward_args", dim=dim, n=p.shape[-2], chains=p.shape[0] if p.ndim == 3 else 1,
+                  dtype=arrays.number(p, "p", dtype), w_dtype=arrays.number(w, "w", dtype), w=arrays.address(w), p0=arrays.address(p0),
+                  p=arrays.address(p), dp=arrays.address(dp), dw=arrays.address(dw), db=arrays.address(db), dp0=arrays.address(dp0))
+    size = ctypes.c_size_t()
+    call("nrg_recurrent_workspace", args, ctypes.addressof(size))
+    memory = arrays.workspace(size.value)
+    args.workspace, args.workspace_size = arrays.address(memory), size.value
+    share("nrg_recurrent_backward", args, threads=threads)
+    share("nrg_recurrent_backward_reduce", args, threads=threads)
+    return dw, db, dp0

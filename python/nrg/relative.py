@@ -1,0 +1,118 @@
+"""Relative positions in attention (nrg/relative.h, nrg/relative_shift.h): Shaw's, and Transformer-XL's and XLNet's."""
+import numpy as np
+
+from . import _arrays as arrays
+from ._library import share, struct
+
+
+def _strides(array, name):
+    sizes, (batch, head, row), _ = arrays.four(array, name)
+    return sizes, struct("nrg_head_strides", batch=batch, head=head, row=row)
+
+
+def _table(table, heads, dim, p_min, p_max):
+    """Fields of [classes, dim] or [heads, classes, dim]."""
+    shape = (p_max - p_min + 1, dim)
+    table = arrays.dense(table, "table", shape if np.ndim(table) == 2 else (heads, *shape), None)
+    return table, 0 if table.ndim == 2 else table.strides[0]
+
+
+def relative_scores(q, table, keys, p_min, p_max, *, query_offset=0, scores=None, dtype=None, threads=1):
+    """q_i · table[class(i, j)] for every query and key; class is clip(query_offset + i - j, p_min, p_max) - p_min.
+
+    q       [batch, heads, queries, dim], or the last of these
+    table   [p_max - p_min + 1, dim], or [heads, …, …] with one for each head; q's dtype or float32
+    scores  [batch, heads, queries, keys], which it is added to, in place; None: a new array
+
+    Returns [batch, heads, queries, keys].
+    """
+    q = arrays.as_array(q, "q")
+    (batch, heads, queries), q_strides = _strides(q, "q")
+    table, table_head = _table(table, heads, q.shape[-1], p_min, p_max)
+    o = arrays.output(scores, "scores", q.shape[:-1] + (keys,), q.dtype)
+    args = struct("nrg_relative_args", batch=batch, heads=heads, queries=queries, keys=keys, dim=q.shape[-1], query_offset=query_offset,
+                  p_min=p_min, p_max=p_max, dtype=arrays.number(q, "q", dtype), table_dtype=arrays.number(table, "table", dtype),
+                  q=arrays.address(q), table=arrays.address(table), scores=arrays.address(o), q_strides=q_strides,
+                  scores_strides=_strides(o, "scores")[1], table_head_stride=table_head, accumulate=int(scores is not None))
+    share("nrg_relative_scores", args, threads=threads)
+    return o
+
+
+def relative_values(a, table, p_min, p_max, *, query_offset=0, out=None, accumulate=False, dtype=None, threads=1):
+    """Σ_j a_ij table[class(i, j)] for every query.
+
+    a      [batch, heads, queries, keys], or the last of these
+    table  [p_max - p_min + 1, dim], or [heads, …, …]
+    out    [batch, heads, queries, dim]; with accumulate it is added to
+
+    Returns [batch, heads, queries, dim].
+    """
+    a = arrays.as_array(a, "a")
+    (batch, heads, queries), a_strides = _strides(a, "a")
+    if accumulate and out is None:
+        raise ValueError("accumulate adds to out, which is not there")
+    dim = np.shape(table)[-1]
+    table, table_head = _table(table, heads, dim, p_min, p_max)
+    o = arrays.output(out, "out", a.shape[:-1] + (dim,), a.dtype)
+    args = struct("nrg_relative_args", batch=batch, heads=heads, queries=queries, keys=a.shape[-1], dim=dim, query_offset=query_offset,
+                  p_min=p_min, p_max=p_max, dtype=arrays.number(a, "a", dtype), table_dtype=arrays.number(table, "table", dtype),
+                  a=arrays.address(a), table=arrays.address(table), o=arrays.address(o), a_strides=a_strides,
+                  o_strides=_strides(o, "out")[1], table_head_stride=table_head, accumulate=int(accumulate))
+    share("nrg_relative_values", args, threads=threads)
+    return o
+
+
+def relative_backward(a, q, p_min, p_max, *, query_offset=0, table_per_head=False, dtype=None, threads=1):
+    """The gradient of a table: Σ q_i a_ij over the queries and keys of each class (nrg/relative.h says which a and q).
+
+    a  [batch, heads, queries, keys], or the last of these
+    q  [batch, heads, queries, dim], likewise
+
+    Returns float32 [p_max - p_min + 1, dim], or with table_per_head [heads, …, …].
+    """
+    a, q = arrays.as_array(a, "a"), arrays.as_array(q, "q")
+    if a.dtype != q.dtype or a.shape[:-1] != q.shape[:-1]:
+        raise ValueError(f"q: {q.dtype.name} {list(q.shape)} beside a of {a.dtype.name} {list(a.shape)}")
+    (batch, heads, queries), a_strides = _strides(a, "a")
+    shape = (p_max - p_min + 1, q.shape[-1])
+    d_table = np.empty((heads, *shape) if table_per_head else shape, np.float32)
+    args = struct("nrg_relative_args", batch=batch, heads=heads, queries=queries, keys=a.shape[-1], dim=q.shape[-1],
+                  query_offset=query_offset, p_min=p_min, p_max=p_max, dtype=arrays.number(a, "a", dtype), a=arrays.address(a),
+                  q=arrays.address(q), d_table=arrays.address(d_table), a_strides=a_strides, q_strides=_strides(q, "q")[1],
+                  d_table_head_stride=d_table.strides[0] if table_per_head else 0)
+    share("nrg_relative_backward", args, threads=threads)
+    return d_table
+
+
+def relative_shift(x, keys, shift, *, scores=None, dtype=None, threads=1):
+    """scores[…, i, j] (+)= x[…, i, j - i + shift]: scores by distance, to the keys at those distances.
+
+    x       [batch, heads, queries, rel], or the last of these
+    shift   queries - 1 of Transformer-XL, queries of XLNet
+    scores  [batch, heads, queries, keys], which it is added to, in place; None: a new array
+
+    Returns [batch, heads, queries, keys].
+    """
+    x = arrays.as_array(x, "x")
+    (batch, heads, queries), x_strides = _strides(x, "x")
+    o = arrays.output(scores, "scores", x.shape[:-1] + (keys,), x.dtype)
+    args = struct("nrg_relative_shift_args", batch=batch, heads=heads, queries=queries, keys=keys, rel=x.shape[-1], shift=shift,
+                  dtype=arrays.number(x, "x", dtype), x=arrays.address(x), scores=arrays.address(o), x_strides=x_strides,
+                  scores_strides=_strides(o, "scores")[1], accumulate=int(scores is not None))
+    share("nrg_relative_shift", args, threads=threads)
+    return o
+
+
+def relative_shift_backward(d_scores, rel, shift, *, dtype=None, threads=1):
+    """The gradient of relative_shift()'s x.
+
+    d_scores [batch, heads, queries, keys], or the last of these  ->  [batch, heads, queries, rel]
+    """
+    d = arrays.as_array(d_scores, "d_scores")
+    (batch, heads, queries), strides = _strides(d, "d_scores")
+    dx = np.empty(d.shape[:-1] + (rel,), d.dtype)
+    args = struct("nrg_relative_shift_args", batch=batch, heads=heads, queries=queries, keys=d.shape[-1], rel=rel, shift=shift,
+                  dtype=arrays.number(d, "d_scores", dtype), d_scores=arrays.address(d), dx=arrays.address(dx), d_scores_strides=strides,
+                  dx_strides=_strides(dx, "dx")[1])
+    share("nrg_relative_shift_backward", args, threads=threads)
+    return dx

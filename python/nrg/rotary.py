@@ -1,0 +1,237 @@
+"""Rotary positions (nrg/rope.h), alone, after a norm of each head (nrg/norm_rope.h), and on the way to a KV cache (nrg/qkv.h)."""
+import ctypes
+
+import numpy as np
+
+from . import _arrays as arrays
+from ._library import call, enum, function, share, struct
+from .norms import spec as norm_spec
+
+
+class Rope:
+    """Which angles: made once for a model.
+
+    n_dims    rotated elements of a head, even
+    mode      "neox": halves, as Llama in PyTorch's layout; "normal": neighbours; "mrope", "vision", "imrope", "imrope_time"
+    base      of the frequencies: 10000
+    scaling   "none", "ntk" (factor), "llama3" (factor, low_freq_factor, high_freq_factor, n_ctx_orig)
+    freq_scale, ext_factor, attn_factor, beta_fast, beta_slow, n_ctx_orig   of linear scaling and YaRN, as ggml has them
+    sections        [4] pairs for time, height, width, extra, of the modes that have them
+    freq_factors    float32 [pairs], of LongRoPE
+
+    frequencies float64 [2, pairs] and magnitude are what nrg_rope_frequencies makes of it.
+    """
+
+    def __init__(self, n_dims, *, mode="neox", base=10000.0, scaling="none", n_ctx_orig=0, freq_scale=1.0, ext_factor=0.0,
+                 attn_factor=1.0, beta_fast=32.0, beta_slow=1.0, sections=(0, 0, 0, 0), factor=1.0, low_freq_factor=1.0,
+                 high_freq_factor=4.0, freq_factors=None):
+        sections = tuple(sections) + (0,) * (4 - len(sections))
+        self.spec = struct("nrg_rope_spec", n_dims=n_dims, mode=enum("nrg_rope_mode", mode, "NRG_ROPE_"), n_ctx_orig=n_ctx_orig,
+                           freq_base=base, freq_scale=freq_scale, ext_factor=ext_factor, attn_factor=attn_factor, beta_fast=beta_fast,
+                           beta_slow=beta_slow, scaling=enum("nrg_rope_scaling", scaling, "NRG_ROPE_SCALING_"), factor=factor,
+                           low_freq_factor=low_freq_factor, high_freq_factor=high_freq_factor)
+        self.spec.sections[:] = sections
+        self.mode = mode
+        pairs = function("nrg_rope_pairs")(ctypes.byref(self.spec))
+        self._freq_factors = arrays.dense(freq_factors, "freq_factors", (pairs,), np.float32)
+        self.spec.freq_factors = arrays.address(self._freq_factors)
+        self.frequencies = np.empty((2, max(pairs, 1)), np.float64)
+        magnitude = ctypes.c_double()
+        call("nrg_rope_frequencies", self.spec, arrays.address(self.frequencies), ctypes.addressof(magnitude))
+        self.pairs, self.magnitude = pairs, magnitude.value
+
+    @property
+    def axes(self):
+        """Positions of a token: 1, or one for each section."""
+        if self.mode == "imrope":
+            return 4
+        return max((i + 1 for i, pairs in enumerate(self.spec.sections) if pairs), default=1) if self.mode not in ("neox", "normal") else 1
+
+    def table(self, positions, *, first=0, out=None, threads=1):
+        """cos and sin of all pairs.
+
+        positions  a number of tokens, counted from `first`; or int32 [tokens], of modes with sections [axes, tokens]
+
+        Returns float32 [tokens, 2 · pairs], which rope() and norm_rope() take.
+        """
+        given = None if np.ndim(positions) == 0 else arrays.as_array(positions, "positions")
+        tokens = int(positions) if given is None else given.shape[-1]
+        if given is not None:
+            shape = (tokens,) if self.axes == 1 and given.ndim == 1 else (self.axes, tokens)
+            given = arrays.dense(given, "positions", shape, np.int32)
+        table = arrays.dense(arrays.output(out, "out", (tokens, 2 * self.pairs), np.float32), "out", (tokens, 2 * self.pairs), None)
+        args = struct("nrg_rope_table_args", tokens=tokens, frequencies=arrays.address(self.frequencies), magnitude=self.magnitude,
+                      positions=arrays.address(given), first=first, table=arrays.address(table))
+        share("nrg_rope_table", self.spec, args, threads=threads)
+        return table
+
+
+def _tensor(args, name, array):
+    """[batch, tokens, heads, dim] or [tokens, heads, dim], any strides."""
+    if array is None:
+        return
+    _, strides, _ = arrays.four(array, name)
+    setattr(args, name, arrays.address(array))
+    for part, stride in zip(("batch", "token", "head"), strides):
+        setattr(args, f"{name}_{part}_stride", stride)
+
+
+def _rotation(angles, q, k, table, positions, offset, out, backward, dtype):
+    """The nrg_rope_args of a call; (args, q_o, k_o, what has to be kept alive)."""
+    q = arrays.as_array(q, "q")
+    if q.ndim not in (3, 4):
+        raise ValueError(f"q: {list(q.shape)} is neither [tokens, heads, dim] nor [batch, tokens, heads, dim]")
+    batch, tokens = q.shape[0] if q.ndim == 4 else 1, q.shape[-3]
+    number = arrays.number(q, "q", dtype)
+    if k is not None:
+        k = arrays.as_array(k, "k")
+        if k.dtype != q.dtype or k.ndim != q.ndim or k.shape[:-2] + k.shape[-1:] != q.shape[:-2] + q.shape[-1:]:
+            raise ValueError(f"k: {k.dtype.name} {list(k.shape)} beside q of {q.dtype.name} {list(q.shape)}")
+    table = arrays.as_array(table, "table")
+    table = arrays.dense(table, "table", (table.shape[0], 2 * angles.pairs), np.float32)
+    args = struct("nrg_rope_args", tokens=tokens, dim=q.shape[-1], offset=offset, dtype=number, table=arrays.address(table),
+                  table_rows=table.shape[0], batch=batch, q_heads=q.shape[-2], k_heads=0 if k is None else k.shape[-2],
+                  backward=int(bool(backward)))
+    if positions is not None:
+        positions = arrays.as_array(positions, "positions")
+        args.shared_positions = int(positions.ndim == 1)
+        positions = arrays.dense(positions, "positions", (tokens,) if positions.ndim == 1 else (batch, tokens), np.int32)
+        args.positions = arrays.address(positions)
+    elif table.shape[0] < tokens:
+        raise ValueError(f"table has {table.shape[0]} rows for {tokens} tokens")
+    q_out, k_out = out if isinstance(out, tuple) else (out, None)
+    q_o = arrays.output(q_out, "out", q.shape, q.dtype)
+    k_o = None if k is None else arrays.output(k_out, "out", k.shape, k.dtype)
+    for name, array in (("q", q), ("k", k), ("q_o", q_o), ("k_o", k_o)):
+        _tensor(args, name, array)
+    return args, q_o, k_o, (q, k, table, positions)
+
+
+def rope(angles, q, k=None, *, table, positions=None, offset=0, backward=False, out=None, dtype=None, threads=1):
+    """Rotates the heads of q, and of k.
+
+    angles     a Rope
+    q, k       [batch, tokens, heads, dim] or [tokens, heads, dim]; k may have another number of heads, or be None. Any strides:
+               q.transpose(0, 2, 1, 3) of what lies as [batch, heads, tokens, dim] is as good
+    table      of angles.table()
+    positions  int32 [tokens] or [batch, tokens]: the table's row of each token; None: token t has row t
+    offset     of the first rotated element in a head
+    out        of q; or (of q, of k). They may be q and k
+    backward   the transposed rotation, which makes gradients of q and k from those of the results
+
+    Returns q's result, or with k both.
+    """
+    args, q_o, k_o, _held = _rotation(angles, q, k, table, positions, offset, out, backward, dtype)
+    share("nrg_rope", angles.spec, args, threads=threads)
+    return q_o if k is None else (q_o, k_o)
+
+
+def rope_backward(angles, d_q, d_k=None, **given):
+    """The gradients of q and k from those of rope()'s results: rope(…, backward=True).
+
+    d_q, d_k [batch, tokens, heads, dim]  ->  the same
+    """
+    return rope(angles, d_q, d_k, backward=True, **given)
+
+
+def norm_rope(angles, q, k=None, q_weight=None, k_weight=None, *, table, positions=None, offset=0, eps=1e-6, centred=False, q_bias=None,
+              k_bias=None, weight_offset=0.0, accuracy="fast", out=None, dtype=None, threads=1):
+    """A norm of every head, then its rotation: the QK-norm of Qwen 3 and Gemma 3, in one pass.
+
+    q, k                [batch, tokens, heads, dim] or [tokens, heads, dim]
+    q_weight, k_weight  [dim], or None; q_bias and k_bias likewise
+    The norm is an RMSNorm, or with centred a LayerNorm; all else as in rope().
+
+    Returns q's result, or with k both; the bits are those of rms_norm() and rope() in turn.
+    """
+    args, q_o, k_o, held = _rotation(angles, q, k, table, positions, offset, out, False, dtype)
+    vectors = [arrays.dense(v, n, (args.dim,), None) for v, n in
+               ((q_weight, "q_weight"), (q_bias, "q_bias"), (k_weight, "k_weight"), (k_bias, "k_bias"))]
+    numbers = {arrays.number(v, "weights", dtype) for v in vectors if v is not None}
+    if len(numbers) > 1:
+        raise ValueError("weights and biases have different dtypes")
+    norm = norm_spec(args.dim, args.dtype, eps=eps, centred=centred, weight_offset=weight_offset, accuracy=accuracy,
+                     w_dtype=numbers.pop() if numbers else 0)
+    norms = [struct("nrg_norm_args", w=arrays.address(w), b=arrays.address(b)) for w, b in (vectors[:2], vectors[2:])]
+    share("nrg_norm_rope_forward", norm, angles.spec, args, norms[0], norms[1] if held[1] is not None else None, threads=threads)
+    return q_o if k is None else (q_o, k_o)
+
+
+def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None, q_weight=None, k_weight=None, eps=None, q_bias=None,
+        k_bias=None, centred=False, weight_offset=0.0, offset=0, out=None, dtype=None, threads=1):
+    """What an engine does between projections and attention: norm of heads, rotation, and k and v to their slots of a KV cache.
+
+    q, k, v            [tokens, heads, dim] of one dtype, each with its own number of heads; v may have another dim; k or v may be None
+    positions          int32 [tokens] (of modes with sections [axes, tokens]), or the position of the first token
+    slots              int64 [tokens]: the row of the caches for each token, no two alike; None: row t
+    k_cache, v_cache   [rows, heads, dim] of any dtype, written in place; or uint8 [rows, heads, dim/32·34], which becomes q8_0;
+                       None: new arrays like k and v
+    q_weight, k_weight, q_bias, k_bias   float32 [dim] of the norm; there is a norm where eps is not None
+    out                of q, any dtype; it may be q
+
+    Returns (q's result, k_cache, v_cache).
+    """
+    tensors = {name: None if value is None else arrays.as_array(value, name) for name, value in (("q", q), ("k", k), ("v", v))}
+    q = tensors["q"]
+    tokens, dim = q.shape[0], q.shape[-1]
+    args = struct("nrg_qkv_args", tokens=tokens, dim=dim, offset=offset, dtype=arrays.number(q, "q", dtype), slices=threads)
+    for name, array in tensors.items():
+        if array is None:
+            continue
+        if array.ndim != 3 or array.dtype != q.dtype or array.shape[0] != tokens or (name == "k" and array.shape[-1] != dim):
+            raise ValueError(f"{name}: {array.dtype.name} {list(array.shape)} beside q of {q.dtype.name} {list(q.shape)}")
+    if tensors["v"] is not None:
+        args.v_dim = tensors["v"].shape[-1]
+    slots = arrays.dense(slots, "slots", (tokens,), np.int64)
+    caches = {"q": arrays.output(out, "out", q.shape, q.dtype if out is None else out.dtype), "k": k_cache, "v": v_cache}
+    for name in ("k", "v"):
+        array, cache = tensors[name], caches[name]
+        if array is None:
+            if cache is not None:
+                raise ValueError(f"{name}_cache without {name}")
+            continue
+        if cache is None:
+            if slots is not None:
+                raise ValueError(f"{name}_cache is needed where there are slots")
+            cache = caches[name] = np.empty(array.shape, array.dtype)
+        if cache.ndim != 3 or cache.shape[1] != array.shape[1] or (slots is None and cache.shape[0] != tokens):
+            raise ValueError(f"{name}_cache: {list(cache.shape)} for {name} of {list(array.shape)}")
+        quantized = cache.dtype == np.uint8
+        if cache.shape[2] != (array.shape[2] // 32 * 34 if quantized else array.shape[2]) or not cache.flags.writeable:
+            raise ValueError(f"{name}_cache: {list(cache.shape)} cannot be written with {name} of {list(array.shape)}")
+        setattr(args, name + "_o_format", enum("nrg_quant_format", "q8_0" if quantized else "none", "NRG_QUANT_"))
+    rows = {caches[name].shape[0] for name in ("k", "v") if caches[name] is not None}
+    if len(rows) > 1:
+        raise ValueError("k_cache and v_cache have different numbers of rows")
+    args.slot_count = rows.pop() if rows and slots is not None else 0
+    args.slots = arrays.address(slots)
+    for name in ("q", "k", "v"):
+        if tensors[name] is None:
+            continue
+        setattr(args, name + "_heads", tensors[name].shape[1])
+        if caches[name].dtype != np.uint8:
+            setattr(args, name + "_o_dtype", arrays.number(caches[name], "out" if name == "q" else name + "_cache", dtype))
+        for field, array in ((name, tensors[name]), (name + "_o", caches[name])):
+            _, (_, token, head), _ = arrays.four(array, field)
+            setattr(args, field, arrays.address(array))
+            setattr(args, field + "_token_stride", token)
+            setattr(args, field + "_head_stride", head)
+    if np.ndim(positions) == 0:
+        args.first = int(positions)
+        positions = None
+    else:
+        positions = arrays.dense(positions, "positions", (tokens,) if angles.axes == 1 else (angles.axes, tokens), np.int32)
+        args.positions = arrays.address(positions)
+    vectors = {name: arrays.dense(value, name, (dim,), np.float32) for name, value in
+               (("q_w", q_weight), ("k_w", k_weight), ("q_b", q_bias), ("k_b", k_bias))}
+    for name, array in vectors.items():
+        setattr(args, name, arrays.address(array))
+    norm = None
+    if eps is not None:
+        norm = norm_spec(dim, arrays.F32, eps=eps, centred=centred, weight_offset=weight_offset)
+    size = ctypes.c_size_t()
+    call("nrg_qkv_workspace", angles.spec, args, ctypes.addressof(size))
+    memory = arrays.workspace(size.value)
+    args.workspace, args.workspace_size = arrays.address(memory), size.value
+    share("nrg_qkv", angles.spec, norm, args, threads=threads)
+    return caches["q"], caches["k"], caches["v"]

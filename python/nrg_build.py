@@ -1,0 +1,182 @@
+"""Builds the wheel: compiles the library, reads its headers (headers.py), zips the package. PEP 517 and 660, with nothing but
+Python's own library and a C compiler.
+
+The sources are those of the tree around this folder, or of the folder `tree` inside of it, where an sdist has them. src/sources.txt
+says which they are; the flags are those of docs/embedding.md.
+
+What the environment may say:
+
+    CC              the compiler, with arguments if need be: cc, "ccache gcc"
+    NRG_LIBRARY     a libnrg.so that is built already, of the same headers: it is copied, and nothing is compiled
+    NRG_PATHS       of avx2,avx512,neon,generic those to build beside scalar; by default all that the architecture has
+    NRG_FAMILIES    of norm,activation,… (nrg/base.h) those to build; all by default
+    NRG_JOBS        compilers at a time; as many as there are CPUs by default
+"""
+import base64
+import concurrent.futures
+import hashlib
+import os
+import pathlib
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+import zipfile
+
+import headers
+
+HERE = pathlib.Path(__file__).resolve().parent
+TREE = HERE / "tree" if (HERE / "tree").exists() else HERE.parent
+FLAGS = ["-std=c11", "-O2", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-ffunction-sections",
+         "-fdata-sections", "-fno-asynchronous-unwind-tables"]
+VECTORS = ["-falign-functions=32", "-falign-loops=32"]
+ARCHITECTURE = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+
+
+
+def version():
+    text = (TREE / "include/nrg/base.h").read_text(encoding="utf-8")
+    return ".".join(re.search(rf"#define NRG_VERSION_{part} (\d+)", text)[1] for part in ("MAJOR", "MINOR", "PATCH"))
+
+
+# ---- the library ----
+
+def sources():
+    """[(file, flags)] of src/sources.txt, which says how it is read, and the definitions for what is left out."""
+    parts, paths = [], {"scalar": []}
+    for line in (TREE / "src/sources.txt").read_text(encoding="utf-8").splitlines():
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if words[0] != "path":
+            parts.append((words[0].split("+"), words[1], words[2:]))
+        elif words[2] == ARCHITECTURE or (words[2] == "little-endian" and sys.byteorder == "little"):
+            paths[words[1]] = words[3:] + VECTORS
+    if ARCHITECTURE == "x86_64":
+        paths["generic"] = ["-Os"]  # without a fused multiply-add in the target, more code is no faster
+    families = {part for names, _, _ in parts for part in names} - {"always", "backward"}
+    wanted = chosen("NRG_FAMILIES", families)
+    if wanted & {"norm", "channel", "recurrent", "softmax"}:
+        wanted |= {"activation"}
+    wanted_paths = chosen("NRG_PATHS", set(paths) - {"scalar"})
+    left_out = [f"-DNRG_NO_{name.upper()}" for name in sorted((families - wanted) | (set(paths) - wanted_paths - {"scalar"}))]
+    files = [("cpu.c", [])]
+    for names, kind, part in parts:
+        if set(names) <= wanted | {"always", "backward"}:
+            folders = [("", [])] if kind == "core" else [(path + "/", flags) for path, flags in paths.items()
+                                                         if path in wanted_paths | {"scalar"} and (kind, path) != ("vectors", "scalar")]
+            files += [(folder + file, flags) for folder, flags in folders for file in part]
+    return files, left_out
+
+
+def chosen(variable, names):
+    """The names that an environment variable lists, or all of them where it is not there."""
+    wanted = {name for name in os.environ.get(variable, ",".join(names)).split(",") if name}
+    if wanted - names:
+        raise SystemExit(f"{variable}: {', '.join(sorted(wanted - names))}: none of {', '.join(sorted(names))}")
+    return wanted
+
+
+def compile_library(library):
+    files, left_out = sources()
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    with tempfile.TemporaryDirectory() as scratch:
+        objects = [os.path.join(scratch, f"{i}.o") for i in range(len(files))]
+
+        def compile_one(i):
+            source, flags = files[i]
+            # named from the tree: a compiler's cache knows the command again in another copy of it
+            run([*compiler, *FLAGS, *left_out, *flags, "-c", "src/" + source, "-o", objects[i]])
+
+        print(f"compiling {len(files)} files with {' '.join(compiler)}", flush=True)
+        with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("NRG_JOBS", os.cpu_count() or 1))) as pool:
+            list(pool.map(compile_one, range(len(files))))
+        section = [] if platform.system() == "Darwin" else ["-Wl,--gc-sections"]
+        run([*compiler, "-shared", *section, "-o", str(library), *objects, "-lm"])
+
+
+def run(command):
+    try:
+        result = subprocess.run(command, cwd=TREE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    except FileNotFoundError:
+        raise SystemExit(f"nrg needs a C compiler: {command[0]} is not there (CC names another)") from None
+    if result.returncode:
+        raise SystemExit(" ".join(command) + "\n" + result.stdout)
+
+
+def build_package(package):
+    """_abi.py and the library, into the folder of the package."""
+    package.mkdir(parents=True, exist_ok=True)
+    (package / "_abi.py").write_text(headers.Headers(TREE / "include").module(), encoding="utf-8")
+    library = package / ("libnrg.dylib" if platform.system() == "Darwin" else "libnrg.so")
+    if os.environ.get("NRG_LIBRARY"):
+        shutil.copyfile(os.environ["NRG_LIBRARY"], library)
+    else:
+        compile_library(library)
+
+
+# ---- what pip calls ----
+
+def metadata():
+    return "\n".join(["Metadata-Version: 2.1", "Name: nrg", f"Version: {version()}",
+                      "Summary: SIMD kernels for normalization, residuals and gates, over NumPy arrays", "License: MIT",
+                      "Requires-Python: >=3.9", "Requires-Dist: numpy>=1.22", "Provides-Extra: bf16",
+                      'Requires-Dist: ml_dtypes; extra == "bf16"', "Description-Content-Type: text/markdown", "",
+                      (HERE / "README.md").read_text(encoding="utf-8")])
+
+
+def wheel(directory, files):
+    """A wheel of {name: bytes}; its file name."""
+    tag = "py3-none-" + re.sub(r"[-.]", "_", sysconfig.get_platform())
+    info = f"nrg-{version()}.dist-info"
+    files = dict(files)
+    files[f"{info}/METADATA"] = metadata().encode()
+    files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: nrg_build\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
+    files[f"{info}/LICENSE"] = (TREE / "LICENSE").read_bytes()
+    record = ""
+    for name, data in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        record += f"{name},sha256={digest},{len(data)}\n"
+    files[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode()
+    name = f"nrg-{version()}-{tag}.whl"
+    with zipfile.ZipFile(os.path.join(directory, name), "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, data in files.items():
+            archive.writestr(path, data)
+    return name
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    with tempfile.TemporaryDirectory() as scratch:
+        package = pathlib.Path(scratch, "nrg")
+        build_package(package)
+        for source in (HERE / "nrg").glob("*.py"):
+            if source.name != "_abi.py":
+                shutil.copyfile(source, package / source.name)
+        return wheel(wheel_directory, {f"nrg/{path.name}": path.read_bytes() for path in sorted(package.iterdir())})
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    """The library and _abi.py go into the source folder, which git ignores; of the wheel only a .pth is left."""
+    build_package(HERE / "nrg")
+    return wheel(wheel_directory, {"nrg.pth": (str(HERE) + "\n").encode()})
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    root = f"nrg-{version()}"
+    name = root + ".tar.gz"
+    with tarfile.open(os.path.join(sdist_directory, name), "w:gz", format=tarfile.PAX_FORMAT) as archive:
+        for path in sorted([*HERE.glob("*.py"), *HERE.glob("nrg/*.py"), HERE / "pyproject.toml", HERE / "README.md"]):
+            if path.name != "_abi.py":
+                archive.add(path, f"{root}/{path.relative_to(HERE)}")
+        for path in (TREE / "src", TREE / "include", TREE / "LICENSE"):
+            archive.add(path, f"{root}/tree/{path.name}")
+        with tempfile.TemporaryDirectory() as scratch:
+            info = pathlib.Path(scratch, "PKG-INFO")
+            info.write_text(metadata(), encoding="utf-8")
+            archive.add(info, f"{root}/PKG-INFO")
+    return name

@@ -1,0 +1,86 @@
+"""That Python and C mean the same memory: every struct's size, every field's place and size, every constant, every function, as the
+C compiler has them."""
+import ctypes
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import tempfile
+
+from nrg import _abi, _library, _quantized
+from support import Case
+
+INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include"
+DIMS = (256, 512, 768)
+
+
+def program():
+    """A C program that prints what Python believes, asked of C."""
+    lines = []
+    for name, struct in _abi.STRUCTS.items():
+        lines.append(f'    printf("{name} %zu\\n", sizeof({name}));')
+        for field, _ in struct._fields_:
+            lines.append(f'    printf("{name}.{field} %zu %zu\\n", offsetof({name}, {field}), sizeof((({name} *)0)->{field}));')
+    for name in _abi.CONSTANTS:
+        lines.append(f'    printf("{name} %lld\\n", (long long){name});')
+    for i in range(1, 15):
+        lines += [f'    printf("format {i} %zu %zu %d %zu %zu\\n", nrg_quant_rows({i}), nrg_quant_block({i}), nrg_quant_has_scales({i}), '
+                  f'nrg_quant_bytes({i}, {dim}), nrg_quant_scales({i}, {dim}));' for dim in DIMS]
+    return "#include <nrg/nrg.h>\n#include <stdio.h>\n\nint main(void)\n{\n" + "\n".join(lines) + "\n    return 0;\n}\n"
+
+
+def believed():
+    lines = []
+    for name, struct in _abi.STRUCTS.items():
+        lines.append(f"{name} {ctypes.sizeof(struct)}")
+        for field, kind in struct._fields_:
+            lines.append(f"{name}.{field} {getattr(struct, field).offset} {ctypes.sizeof(kind)}")
+    lines += [f"{name} {value}" for name, value in _abi.CONSTANTS.items()]
+    for i in range(1, 15):
+        lines += [f"format {i} {_quantized.rows_together(i)} {_quantized.block(i)} {int(_quantized.is_int8(i))} {_quantized.row_bytes(i, dim)} "
+                  f"{_quantized.row_scales(i, dim)}" for dim in DIMS]
+    return lines
+
+
+def without_comments():
+    return re.sub(r"/\*.*?\*/", " ", "\n".join(path.read_text(encoding="utf-8") for path in sorted(INCLUDE.glob("nrg/*.h"))), flags=re.S)
+
+
+class Abi(Case):
+    def test_layout(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            source, binary = os.path.join(scratch, "abi.c"), os.path.join(scratch, "abi")
+            pathlib.Path(source).write_text(program(), encoding="utf-8")
+            subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-std=c11", "-I", str(INCLUDE), source, "-o", binary], check=True)
+            said = subprocess.run([binary], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        self.assertGreater(len(said), 900)
+        self.assertEqual(said, believed())
+
+    def test_nothing_is_left_out(self):
+        """Counted by other means than those of headers.py."""
+        text = without_comments()
+        functions = {re.match(r"NRG_API [^(]*?(\w+)\(", declaration)[1]
+                     for declaration in re.findall(r"^NRG_API [^;]*;", text, re.M)}
+        self.assertEqual(functions, set(_abi.FUNCTIONS))
+        self.assertEqual(set(re.findall(r"^typedef struct (\w+) \{", text, re.M)), set(_abi.STRUCTS))
+        self.assertEqual({name for name in re.findall(r"^typedef enum (\w+) \{", text, re.M)}, set(_abi.ENUMS))
+        self.assertEqual(max(_abi.CONSTANTS[name] for name in _abi.ENUMS["nrg_quant_format"]), 14)
+
+    def test_arguments(self):
+        """As many of each function as its declaration has, pointers where it has pointers."""
+        for declaration in re.findall(r"^NRG_API ([^;]*);", without_comments(), re.M):
+            name, given = re.match(r"[^(]*?(\w+)\((.*)\)$", declaration, re.S).groups()
+            parts = [] if given.strip() == "void" else given.split(",")
+            pointers = (ctypes.c_void_p, ctypes.c_char_p)
+            self.assertEqual(["*" in part for part in parts], [kind in pointers for _, kind in _abi.FUNCTIONS[name][1]], name)
+
+    def test_the_library_has_them(self):
+        missing = [name for name in _abi.FUNCTIONS if not hasattr(_library._library, name)]
+        self.assertEqual(missing, [])
+        self.assertEqual(_library.version(), "%d.%d.%d" % tuple(_abi.CONSTANTS[f"NRG_VERSION_{part}"] for part in ("MAJOR", "MINOR", "PATCH")))
+        self.assertEqual(_library.numbers_version(), _abi.CONSTANTS["NRG_NUMBERS_VERSION"])
+
+    def test_fields_that_are_not_there(self):
+        with self.assertRaises(TypeError):
+            _library.struct("nrg_norm_args", x_strides=4)
