@@ -2,6 +2,7 @@
 import concurrent.futures
 import contextlib
 import ctypes
+import numbers
 import os
 import pathlib
 import threading
@@ -56,12 +57,22 @@ def struct(name, **fields):
     made = _abi.STRUCTS[name]()
     if name not in ("nrg_embed_table", "nrg_embed_gradient", "nrg_head_strides"):
         made.size = ctypes.sizeof(made)
-    known = {field for field, _ in made._fields_}
-    for field, value in fields.items():
-        if field not in known:
-            raise TypeError(f"{name} has no field {field}")
-        setattr(made, field, value)
+    put(made, **fields)
     return made
+
+
+def put(made, **fields):
+    """Fields into a struct. What a field cannot hold is an error, where ctypes would cut it off."""
+    for field, value in fields.items():
+        if not hasattr(type(made), field):
+            raise TypeError(f"{type(made).__name__} has no field {field}")
+        if isinstance(value, numbers.Integral):
+            value = int(value)
+            setattr(made, field, value)
+            if (getattr(made, field) or 0) != value:
+                raise ValueError(f"{field} is {value}, which is out of range")
+        else:
+            setattr(made, field, value)
 
 
 def enum(kind, value, prefix):
@@ -80,15 +91,26 @@ _pool = None
 _pool_size = 0
 
 
-def _submit(pointer, arguments, threads):
-    """Shares 1 to threads - 1, to a pool that grows when it has to."""
+def _workers(count):
+    """A pool of at least so many; called with the lock held."""
     global _pool, _pool_size
-    with _pool_lock:
-        if _pool_size < threads - 1:
-            if _pool is not None:
-                _pool.shutdown(wait=False)  # what was handed to it is still done
-            _pool, _pool_size = concurrent.futures.ThreadPoolExecutor(threads - 1, "nrg"), threads - 1
-        return [_pool.submit(pointer, *arguments, ith, threads) for ith in range(1, threads)]
+    if _pool_size < count:
+        if _pool is not None:
+            _pool.shutdown(wait=False)  # what was handed to it is still done
+        _pool, _pool_size = concurrent.futures.ThreadPoolExecutor(count, "nrg"), count
+    return _pool
+
+
+def _wait(shares):
+    """Until all shares are done, whatever arrives meanwhile: they work on memory that the caller lets go of afterwards."""
+    interrupt = None
+    while not all(share.done() for share in shares):
+        try:
+            concurrent.futures.wait(shares)
+        except KeyboardInterrupt as caught:
+            interrupt = caught
+    if interrupt is not None:
+        raise interrupt
 
 
 def _forget_workers():
@@ -122,8 +144,14 @@ def share(name, *arguments, threads=1):
     if threads == 1:
         status = pointer(*arguments, 0, 1)
     else:
-        others = _submit(pointer, arguments, threads)
-        status = pointer(*arguments, 0, threads)
+        others = []
+        try:
+            with _pool_lock:
+                for ith in range(1, threads):
+                    others.append(_workers(threads - 1).submit(pointer, *arguments, ith, threads))
+            status = pointer(*arguments, 0, threads)
+        finally:
+            _wait(others)
         for other in others:
             status = other.result() or status
     if status:

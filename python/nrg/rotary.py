@@ -4,7 +4,7 @@ import ctypes
 import numpy as np
 
 from . import _arrays as arrays
-from ._library import call, enum, function, share, struct
+from ._library import call, enum, function, put, share, struct
 from .norms import spec as norm_spec
 
 
@@ -194,6 +194,8 @@ def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None,
             if slots is not None:
                 raise ValueError(f"{name}_cache is needed where there are slots")
             cache = caches[name] = np.empty(array.shape, array.dtype)
+        if not isinstance(cache, np.ndarray):
+            raise TypeError(f"{name}_cache has to be an ndarray")
         if cache.ndim != 3 or cache.shape[1] != array.shape[1] or (slots is None and cache.shape[0] != tokens):
             raise ValueError(f"{name}_cache: {list(cache.shape)} for {name} of {list(array.shape)}")
         quantized = cache.dtype == np.uint8
@@ -217,7 +219,7 @@ def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None,
             setattr(args, field + "_token_stride", token)
             setattr(args, field + "_head_stride", head)
     if np.ndim(positions) == 0:
-        args.first = int(positions)
+        put(args, first=positions)
         positions = None
     else:
         positions = arrays.dense(positions, "positions", (tokens,) if angles.axes == 1 else (angles.axes, tokens), np.int32)

@@ -2,11 +2,15 @@
 cannot be done is refused with a sentence and nothing written."""
 import concurrent.futures
 import os
+import signal
+import threading
+import time
 import tracemalloc
 
 import numpy as np
 
 import nrg
+from nrg import _library
 from support import Case, random
 
 
@@ -150,6 +154,10 @@ class Refusals(Case):
         self.refused("none of identity, sigmoid", nrg.activation, x, "swishy")
         self.refused("none of", nrg.rms_norm, x, accuracy="perfect")
         self.refused("threads", nrg.rms_norm, x, threads=0)
+        self.refused("window is -1, which is out of range", nrg.softmax, x, window=-1)
+        self.refused("query_offset", nrg.softmax, x, query_offset=2 ** 63)
+        self.refused("out of range", nrg.sinusoidal, 4, 8, first=2 ** 31)
+        self.bits(nrg.softmax(x, window=np.int64(3), causal=True), nrg.softmax(x, window=3, causal=True))
         with self.assertRaisesRegex(TypeError, "no option epsilon"):
             nrg.rms_norm(x, epsilon=1)
 
@@ -181,6 +189,16 @@ class Process(Case):
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             for o in pool.map(lambda i: nrg.rms_norm(x, threads=1 + i % 5), range(200)):
                 self.bits(o, expected)
+
+    def test_interrupted(self):
+        """Ctrl-C while shares run: it is heard when they are done, since they write to memory that is let go of then."""
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            shares = [pool.submit(time.sleep, 0.3), pool.submit(time.sleep, 0.2)]
+            timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            with self.assertRaises(KeyboardInterrupt):
+                _library._wait(shares)
+            self.assertTrue(all(share.done() for share in shares))
 
     def test_threads_after_fork(self):
         x = random(200, 64)

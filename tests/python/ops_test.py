@@ -63,6 +63,10 @@ class Activations(Case):
         slope = (ACTIVATIONS["silu"](exact(a) + 1e-6) - ACTIVATIONS["silu"](exact(a) - 1e-6)) / 2e-6
         self.within(da, exact(d_o) * exact(b) * slope, 64, np.abs(exact(d_o) * exact(b)) * 2)
         self.bits(nrg.swiglu_backward(d_o, both), np.concatenate([da, db], -1))
+        self.bits(nrg.swiglu_backward(d_o, np.concatenate([b, a], -1), swapped=True), np.concatenate([db, da], -1))
+        self.bits(nrg.swiglu_backward(d_o, np.stack([a, b], -1).reshape(4, 6, 40), pairs=True), np.stack([da, db], -1).reshape(4, 6, 40))
+        half = [v.astype(np.float16) for v in (a, b)]
+        self.within(nrg.swiglu(*half), ACTIVATIONS["silu"](exact(half[0])) * exact(half[1]), 8)
         self.bits(nrg.glu(a, b, format="int8")[0], nrg.quantize(nrg.glu(a, b), "int8")[0])
 
     def test_swiglu_oai(self):
@@ -210,6 +214,9 @@ class Rotary(Case):
         self.within(back, exact(q), 8, np.abs(exact(q)) + np.abs(exact(np.roll(q, 8, -1))))
         heads_first = np.ascontiguousarray(q.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3)
         self.bits(np.ascontiguousarray(nrg.rope(self.rope, heads_first, table=self.table)), q_o)
+        for dtype, given in (("f16", {}), ("bf16", BF16)):
+            x = random(6, 4, 16, dtype=dtype)
+            self.within(nrg.rope(self.rope, x, table=self.table, **given), self.rotated(exact(x), self.angles), 4, 2 + np.abs(exact(x)))
         order = np.array([3, 3, 0, 1, 5, 2], np.int32)
         self.bits(nrg.rope(self.rope, q, table=self.table, positions=order), nrg.rope(self.rope, q, table=self.table[order]))
 
@@ -253,6 +260,8 @@ class Bytes(Case):
             back = nrg.dequantize(q, scales, name)
             self.assertLess(np.abs(back - x).max(), np.abs(x).max() / 250)
             self.bits(nrg.dequantize(q, scales, name, dtype="f16"), back.astype(np.float16))
+        half = random(2, 64, dtype="bf16")
+        self.bits(nrg.quantize(half, dtype="bf16"), nrg.quantize(nrg.from_bf16(half)))
 
 
 class Positions(Case):
