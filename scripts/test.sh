@@ -400,7 +400,7 @@ stage_consumers() {
     "$root/scripts/consumers.sh" "${options[@]}" "$build/consumers"
 }
 
-# The library of the gcc build, and with --full one that pip compiles itself: minutes. Without it pip compiles a part.
+# The tests run on the library of the gcc build. What pip compiles is held against it: with --full all of it, which takes minutes.
 stage_python() {
     local python dir=$build/python compiler=gcc summary
     python=$(numpy_python)
@@ -414,22 +414,14 @@ stage_python() {
     # NumPy is the distribution's: there is no index to take it from
     "$python" -m venv --system-site-packages "$dir/venv"
     local pip=("$dir/venv/bin/python" -m pip --disable-pip-version-check install --quiet --no-index --no-build-isolation)
+    NRG_LIBRARY=$build/gcc/libnrg.so part "${pip[@]}" "$root/python"
+    # what pip compiles: without --full a part, for which its first path is enough
     if ((full)); then
-        CC=$compiler part "${pip[@]}" "$root/python"
+        CC=$compiler part "${pip[@]}" --no-deps --target "$dir/compiled" "$root/python"
     else
-        NRG_LIBRARY=$build/gcc/libnrg.so part "${pip[@]}" "$root/python"
-        # what pip compiles, without a fast path: two lines of Python are enough to say that it is whole
-        CC=$compiler NRG_FAMILIES=norm NRG_PATHS='' part "${pip[@]}" --no-deps --target "$dir/part" "$root/python"
-        PYTHONPATH=$dir/part part "$dir/venv/bin/python" -c '
-import nrg, numpy as np
-x = np.array([[2, -2, 2, -2]], np.float32)
-assert nrg.isas() == ["scalar"] and "part" in nrg.__file__ and nrg.rms_norm(x, eps=0).tolist() == [[1, -1, 1, -1]]
-try:
-    nrg.softmax(x)
-    raise SystemExit("softmax is not built")
-except NotImplementedError as error:
-    assert "nrg_softmax_forward" in str(error)'
+        CC=$compiler NRG_FAMILIES=norm,quantize NRG_PATHS='' part "${pip[@]}" --no-deps --target "$dir/compiled" "$root/python"
     fi
+    part same_digests "$dir"
     # from a place that has no folder of this name, with what was installed and nothing else
     (cd "$dir" && part env -u PYTHONPATH CC="$compiler" "$dir/venv/bin/python" -m unittest discover -s "$root/tests/python" -p '*_test.py') 2>&1 |
         tee "$state/python" || true
@@ -440,6 +432,18 @@ except NotImplementedError as error:
     # the sdist has all that is compiled
     part sdist_installs "$dir"
     parts_done
+}
+
+# same_digests DIR: the ops of the library that pip has compiled make what those of the gcc build make.
+same_digests() {
+    "$1/venv/bin/python" "$root/tests/python/digest.py" | sort >"$state/digests" || return 1
+    PYTHONPATH=$1/compiled "$1/venv/bin/python" -c 'import nrg; assert "compiled" in nrg.__file__' || return 1
+    PYTHONPATH=$1/compiled "$1/venv/bin/python" "$root/tests/python/digest.py" | sort >"$state/compiled-digests" || return 1
+    if [[ ! -s $state/compiled-digests || -n $(comm -13 "$state/digests" "$state/compiled-digests") ]]; then
+        comm -3 "$state/digests" "$state/compiled-digests"
+        return 1
+    fi
+    say "$(wc -l <"$state/compiled-digests") ops of what pip compiles have the bits of the gcc build"
 }
 
 # sdist_installs DIR: a tar ball as pip's build makes it, installed by itself.

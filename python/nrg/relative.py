@@ -116,3 +116,47 @@ def relative_shift_backward(d_scores, rel, shift, *, dtype=None, threads=1):
                   dx_strides=_strides(dx, "dx")[1])
     share("nrg_relative_shift_backward", args, threads=threads)
     return dx
+
+
+def head_bias_pair(q, u, v, *, out=None, dtype=None, threads=1):
+    """(q + u, q + v): the two biases of Transformer-XL's query, in one pass.
+
+    q     [batch, heads, rows, dim], or the last of these; any strides
+    u, v  [heads, dim], of q's dtype or float32
+    out   two arrays like q
+
+    Returns two arrays like q.
+    """
+    q = arrays.as_array(q, "q")
+    (batch, heads, rows), q_strides = _strides(q, "q")
+    dim = q.shape[-1]
+    u, v = (arrays.dense(bias, name, (heads, dim), None, optional=False) for bias, name in ((u, "u"), (v, "v")))
+    if u.dtype != v.dtype:
+        raise ValueError("u and v have different dtypes")
+    results = tuple(arrays.output(each, "out", q.shape, q.dtype) for each in (out or (None, None)))
+    args = struct("nrg_head_bias_args", batch=batch, heads=heads, rows=rows, dim=dim, dtype=arrays.number(q, "q", dtype),
+                  bias_dtype=arrays.number(u, "u", dtype), q=arrays.address(q), u=arrays.address(u), v=arrays.address(v),
+                  o_u=arrays.address(results[0]), o_v=arrays.address(results[1]), q_strides=q_strides,
+                  o_u_strides=_strides(results[0], "out")[1], o_v_strides=_strides(results[1], "out")[1])
+    share("nrg_head_bias_pair", args, threads=threads)
+    return results
+
+
+def head_bias_pair_backward(d_o_u, d_o_v, *, dtype=None, threads=1):
+    """The gradients of head_bias_pair().
+
+    d_o_u, d_o_v  [batch, heads, rows, dim], or the last of these
+
+    Returns (dq like them, du float32 [heads, dim], dv float32 [heads, dim]).
+    """
+    d_o_u = arrays.as_array(d_o_u, "d_o_u")
+    d_o_v = arrays.like(d_o_v, "d_o_v", d_o_u, "d_o_u")
+    (batch, heads, rows), strides = _strides(d_o_u, "d_o_u")
+    dim = d_o_u.shape[-1]
+    dq, du, dv = np.empty(d_o_u.shape, d_o_u.dtype), np.empty((heads, dim), np.float32), np.empty((heads, dim), np.float32)
+    args = struct("nrg_head_bias_args", batch=batch, heads=heads, rows=rows, dim=dim, dtype=arrays.number(d_o_u, "d_o_u", dtype),
+                  d_o_u=arrays.address(d_o_u), d_o_v=arrays.address(d_o_v), dq=arrays.address(dq), du=arrays.address(du),
+                  dv=arrays.address(dv), d_o_u_strides=strides, d_o_v_strides=_strides(d_o_v, "d_o_v")[1],
+                  dq_strides=_strides(dq, "dq")[1])
+    share("nrg_head_bias_pair_backward", args, threads=threads)
+    return dq, du, dv

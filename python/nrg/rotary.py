@@ -1,5 +1,6 @@
 """Rotary positions (nrg/rope.h), alone, after a norm of each head (nrg/norm_rope.h), and on the way to a KV cache (nrg/qkv.h)."""
 import ctypes
+from typing import NamedTuple, Optional
 
 import numpy as np
 
@@ -155,6 +156,59 @@ def norm_rope(angles, q, k=None, q_weight=None, k_weight=None, *, table, positio
     norms = [struct("nrg_norm_args", w=arrays.address(w), b=arrays.address(b)) for w, b in (vectors[:2], vectors[2:])]
     share("nrg_norm_rope_forward", norm, angles.spec, args, norms[0], norms[1] if held[1] is not None else None, threads=threads)
     return q_o if k is None else (q_o, k_o)
+
+
+class NormRopeGradients(NamedTuple):
+    """dq and dk like q and k; of the weights and biases float32 [dim]; None for what was not given."""
+    dq: np.ndarray
+    dk: Optional[np.ndarray]
+    dq_weight: Optional[np.ndarray]
+    dk_weight: Optional[np.ndarray]
+    dq_bias: Optional[np.ndarray]
+    dk_bias: Optional[np.ndarray]
+
+
+def norm_rope_backward(angles, d_q, d_k, q, k=None, q_weight=None, k_weight=None, *, table, positions=None, offset=0, eps=1e-6,
+                       centred=False, q_bias=None, k_bias=None, weight_offset=0.0, accuracy="fast", out=None, dtype=None, threads=1):
+    """The gradients of norm_rope(), for what it was called with.
+
+    d_q, d_k  like q and k, [batch, tokens, heads, dim] or [tokens, heads, dim]: the gradients of the results; d_k is None without k
+    out       for dq; or (for dq, for dk). They may be d_q and d_k
+
+    Returns NormRopeGradients(dq, dk, dq_weight, dk_weight, dq_bias, dk_bias).
+    """
+    args, dq, dk, held = _rotation(angles, d_q, d_k, table, positions, offset, out, False, dtype)
+    norm = None
+    given, results, memories = [], [], []
+    for name, x, gradient, weight, bias in (("q", q, held[0], q_weight, q_bias), ("k", k, held[1], k_weight, k_bias)):
+        if gradient is None:
+            if x is not None:
+                raise ValueError("d_k is needed where k is given")
+            given.append(None)
+            results.append((None, None))
+            continue
+        x = arrays.like(x, name, gradient, "d_" + name)
+        weight, bias = (arrays.dense(v, f"{name}_{part}", (args.dim,), None) for v, part in ((weight, "weight"), (bias, "bias")))
+        numbers = {arrays.number(v, name + "_weight", dtype) for v in (weight, bias) if v is not None}
+        norm = norm or norm_spec(args.dim, args.dtype, eps=eps, centred=centred, weight_offset=weight_offset, accuracy=accuracy,
+                                 w_dtype=next(iter(numbers), 0))
+        if numbers - {norm.w_dtype}:
+            raise ValueError("weights and biases have different dtypes")
+        (batch, tokens, heads), strides, _ = arrays.four(x, name)
+        dw, db = (None if v is None else np.empty(args.dim, np.float32) for v in (weight, bias))
+        of = struct("nrg_norm_backward_args", rows=batch * tokens * heads, x=arrays.address(x), w=arrays.address(weight),
+                    b=arrays.address(bias), dw=arrays.address(dw), db=arrays.address(db), x_stride=strides[2], x_stride2=strides[1],
+                    x_stride3=strides[0])
+        size = ctypes.c_size_t()
+        call("nrg_norm_backward_workspace", norm, of, ctypes.addressof(size))
+        memory = arrays.workspace(size.value)
+        of.workspace, of.workspace_size = arrays.address(memory), size.value
+        given.append(of)
+        results.append((dw, db))
+        memories += [x, weight, bias, memory]
+    share("nrg_norm_rope_backward", norm, angles.spec, args, *given, threads=threads)
+    share("nrg_norm_rope_backward_reduce", norm, angles.spec, args, *given, threads=threads)
+    return NormRopeGradients(dq, dk, results[0][0], results[1][0], results[0][1], results[1][1])
 
 
 def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None, q_weight=None, k_weight=None, eps=None, q_bias=None,

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 import tracemalloc
+import unittest.mock
 
 import numpy as np
 
@@ -199,6 +200,20 @@ class Process(Case):
             with self.assertRaises(KeyboardInterrupt):
                 _library._wait(shares)
             self.assertTrue(all(share.done() for share in shares))
+
+    def test_an_exception_waits_for_the_other_shares(self):
+        done = []
+
+        def slow(ith, _):
+            if ith == 0:
+                raise KeyboardInterrupt
+            time.sleep(0.1)
+            done.append(ith)
+            return 0
+
+        with unittest.mock.patch.object(_library, "function", lambda name: slow), self.assertRaises(KeyboardInterrupt):
+            _library.share("a call", threads=3)
+        self.assertEqual(sorted(done), [1, 2])
 
     def test_threads_after_fork(self):
         x = random(200, 64)

@@ -226,6 +226,23 @@ class Rotary(Case):
         self.bits(got[0], nrg.rope(self.rope, nrg.rms_norm(q, w), table=self.table))
         self.bits(got[1], nrg.rope(self.rope, nrg.rms_norm(k, w), table=self.table))
 
+    def test_norm_rope_backward(self):
+        q, k, d_q, d_k, w, b = random(6, 4, 16), random(6, 2, 16, seed=1), random(6, 4, 16, seed=2), random(6, 2, 16, seed=3), random(16), random(16, seed=4)
+        got = self.for_threads(lambda threads: nrg.norm_rope_backward(self.rope, d_q, d_k, q, k, w, w, table=self.table, q_bias=b,
+                                                                      centred=True, eps=1e-5, threads=threads))
+        for x, d_o, dx, dw in ((q, d_q, got.dq, got.dq_weight), (k, d_k, got.dk, got.dk_weight)):
+            expected = nrg.layer_norm_backward(nrg.rope_backward(self.rope, d_o, table=self.table), x, w, b)
+            self.bits(dx, expected.dx)
+            self.bits(dw, expected.dweight)
+            if d_o is d_q:
+                self.bits(got.dq_bias, expected.dbias)
+        self.assertIsNone(got.dk_bias)
+        self.bits(nrg.norm_rope_backward(self.rope, d_q, None, q, None, w, table=self.table, centred=True, eps=1e-5).dq, got.dq)
+        # heads before tokens
+        views = [np.ascontiguousarray(x.transpose(1, 0, 2)).transpose(1, 0, 2) for x in (d_q, q)]
+        self.bits(np.ascontiguousarray(nrg.norm_rope_backward(self.rope, views[0], None, views[1], None, w, table=self.table, centred=True,
+                                                              eps=1e-5).dq), got.dq)
+
     def test_qkv(self):
         q, k, v, w = random(6, 4, 16), random(6, 2, 16, seed=1), random(6, 2, 32, seed=2), random(16)
         slots = np.array([9, 1, 3, 0, 7, 4])
@@ -313,6 +330,17 @@ class Positions(Case):
                 column = j - i + 3
                 self.assertTrue((scores[:, :, i, j] == (x[:, :, i, column] if column < 6 else 0)).all())
         self.bits(nrg.relative_shift_backward(scores, 6, 3)[:, :, 0, 3:], scores[:, :, 0, :3])
+
+    def test_head_bias_pair(self):
+        q, u, v = random(2, 3, 4, 8), random(3, 8), random(3, 8, seed=1)
+        for view in (q, np.ascontiguousarray(q.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3), q[:1], q[0], q[:, :, :1]):
+            a, b = self.for_threads(lambda threads: nrg.head_bias_pair(view, u, v, threads=threads))
+            self.bits(a, np.ascontiguousarray(view) + u[:, None])
+            self.bits(b, np.ascontiguousarray(view) + v[:, None])
+        dq, du, dv = self.for_threads(lambda threads: nrg.head_bias_pair_backward(q, q * 2, threads=threads))
+        self.bits(dq, q + q * 2)
+        self.within(du, exact(q).sum((0, 2)), 1, np.abs(exact(q)).sum((0, 2)))
+        self.within(dv, exact(q * 2).sum((0, 2)), 1, np.abs(exact(q)).sum((0, 2)) * 2)
 
     def test_recurrence(self):
         w, b, p0 = random(6, 6) * np.float32(0.3), random(6), random(2, 6)
