@@ -2,7 +2,7 @@
 import concurrent.futures
 import contextlib
 import ctypes
-import numbers
+import operator
 import os
 import pathlib
 import threading
@@ -66,8 +66,8 @@ def put(made, **fields):
     for field, value in fields.items():
         if not hasattr(type(made), field):
             raise TypeError(f"{type(made).__name__} has no field {field}")
-        if isinstance(value, numbers.Integral):
-            value = int(value)
+        if type(value) is int or (type(value) is not float and hasattr(value, "__index__")):  # NumPy's integers among them
+            value = operator.index(value)
             setattr(made, field, value)
             if (getattr(made, field) or 0) != value:
                 raise ValueError(f"{field} is {value}, which is out of range")
