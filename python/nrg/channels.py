@@ -31,6 +31,8 @@ class _Operands:
             raise ValueError(f"x: {list(self.x.shape)} has no channels")
         self.last = enum("nrg_channel_layout", layout, "NRG_") == 1
         self.channels = self.x.shape[-1] if self.last else self.x.shape[1]
+        if groups < 1:
+            raise ValueError(f"num_groups is {groups}, and has to be 1 or more")
         positions = self.x.shape[1:-1] if self.last else self.x.shape[2:]
         self.n, self.s = self.x.shape[0], int(np.prod(positions, dtype=np.int64))
         self.sets = self.channels if over == "batch" else self.n * groups

@@ -83,6 +83,9 @@ def _rotation(angles, q, k, table, positions, offset, out, backward, dtype):
     if q.ndim not in (3, 4):
         raise ValueError(f"q: {list(q.shape)} is neither [tokens, heads, dim] nor [batch, tokens, heads, dim]")
     batch, tokens = q.shape[0] if q.ndim == 4 else 1, q.shape[-3]
+    shape = (batch, tokens)
+    if batch == 0:
+        batch, tokens = 1, 0  # to C a batch of 0 stands for 1
     number = arrays.number(q, "q", dtype)
     if k is not None:
         k = arrays.as_array(k, "k")
@@ -96,9 +99,9 @@ def _rotation(angles, q, k, table, positions, offset, out, backward, dtype):
     if positions is not None:
         positions = arrays.as_array(positions, "positions")
         args.shared_positions = int(positions.ndim == 1)
-        positions = arrays.dense(positions, "positions", (tokens,) if positions.ndim == 1 else (batch, tokens), np.int32)
+        positions = arrays.dense(positions, "positions", shape[1:] if positions.ndim == 1 else shape, np.int32)
         args.positions = arrays.address(positions)
-    elif table.shape[0] < tokens:
+    if table.shape[0] < (tokens if positions is None else min(tokens, 1)):  # to C no rows stand for as many as there are tokens
         raise ValueError(f"table has {table.shape[0]} rows for {tokens} tokens")
     q_out, k_out = out if isinstance(out, tuple) else (out, None)
     q_o = arrays.output(q_out, "out", q.shape, q.dtype)
@@ -194,9 +197,9 @@ def norm_rope_backward(angles, d_q, d_k, q, k=None, q_weight=None, k_weight=None
                                  w_dtype=next(iter(numbers), 0))
         if numbers - {norm.w_dtype}:
             raise ValueError("weights and biases have different dtypes")
-        (batch, tokens, heads), strides, _ = arrays.four(x, name)
+        (_, _, heads), strides, _ = arrays.four(x, name)
         dw, db = (None if v is None else np.empty(args.dim, np.float32) for v in (weight, bias))
-        of = struct("nrg_norm_backward_args", rows=batch * tokens * heads, x=arrays.address(x), w=arrays.address(weight),
+        of = struct("nrg_norm_backward_args", rows=args.batch * args.tokens * heads, x=arrays.address(x), w=arrays.address(weight),
                     b=arrays.address(bias), dw=arrays.address(dw), db=arrays.address(db), x_stride=strides[2], x_stride2=strides[1],
                     x_stride3=strides[0])
         size = ctypes.c_size_t()
@@ -232,7 +235,8 @@ def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None,
     for name, array in tensors.items():
         if array is None:
             continue
-        if array.ndim != 3 or array.dtype != q.dtype or array.shape[0] != tokens or (name == "k" and array.shape[-1] != dim):
+        if array.ndim != 3 or array.dtype != q.dtype or array.shape[0] != tokens or (name == "k" and array.shape[-1] != dim) \
+                or array.shape[-1] == 0:
             raise ValueError(f"{name}: {array.dtype.name} {list(array.shape)} beside q of {q.dtype.name} {list(q.shape)}")
     if tensors["v"] is not None:
         args.v_dim = tensors["v"].shape[-1]

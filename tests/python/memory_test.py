@@ -100,6 +100,25 @@ class Memory(Case):
         gradients = nrg.layer_norm_backward(np.empty((0, 8), np.float32), np.empty((0, 8), np.float32), random(8), random(8))
         self.assertFalse(gradients.dweight.any())
 
+    def test_where_zero_means_another_thing_to_c(self):
+        """A batch of 0 is one of 1 to nrg_rope, groups of 0 are 1, a table of no rows has as many as there are tokens: none of these
+        may come from an array that is empty."""
+        rope, empty = nrg.Rope(8), np.empty((0, 3, 2, 8), np.float32)
+        table = rope.table(3)
+        self.assertEqual(nrg.rope(rope, empty, table=table).shape, empty.shape)
+        self.assertEqual(nrg.rope(rope, empty, table=table, positions=np.empty((0, 3), np.int32)).shape, empty.shape)
+        self.assertEqual(nrg.norm_rope_backward(rope, empty, None, empty, table=table).dq.shape, empty.shape)
+        with self.assertRaisesRegex(ValueError, "table has 0 rows"):
+            nrg.rope(rope, random(3, 2, 8), table=table[:0], positions=np.zeros(3, np.int32))
+        with self.assertRaisesRegex(ValueError, "num_groups is 0"):
+            nrg.group_norm(random(2, 6, 4), 0, stats=True)
+        with self.assertRaisesRegex(ValueError, "v: "):
+            nrg.qkv(rope, random(3, 2, 8), random(3, 2, 8), np.empty((3, 2, 0), np.float32))
+        for function in (nrg.softmax, nrg.score_bias_backward, nrg.silu, nrg.rms_norm, lambda x: nrg.relative_shift(x, 5, 1)):
+            for shape in ((0, 2, 3, 4), (2, 0, 3, 4), (2, 3, 0, 4)):
+                function(np.empty(shape, np.float32))
+        self.assertEqual(nrg.softmax(np.empty((2, 0), np.float32)).shape, (2, 0))
+
 
 class Refusals(Case):
     def refused(self, pattern, function, *arguments, **given):
