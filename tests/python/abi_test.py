@@ -13,6 +13,17 @@ from support import Case
 
 INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include"
 DIMS = (256, 512, 768)
+# What docs/python.md says is in C only, and what Python has otherwise.
+C_ONLY = {"nrg_floater_forward", "nrg_floater_backward", "nrg_floater_workspace", "nrg_floater_backward_workspace",
+          "nrg_norm_statistics", "nrg_norm_elements", "nrg_softmax_part", "nrg_softmax_merge", "nrg_embed_norm_forward",
+          "nrg_channel_norm_sums", "nrg_sums_add", "nrg_channel_norm_statistics", "nrg_channel_norm_fold", "nrg_channel_norm_backward_sums",
+          "nrg_rope_longrope_attn_factor",
+          # one array and no strides; Python calls the functions of rows and of specs for these
+          "nrg_activation_forward", "nrg_activation_backward", "nrg_rms_norm_f32", "nrg_add_rms_norm_f32", "nrg_layer_norm_f32",
+          "nrg_add_layer_norm_f32", "nrg_l2_norm_f32",
+          # names that the enumerators have
+          "nrg_activation_name", "nrg_dtype_name", "nrg_dtype_size", "nrg_family_name", "nrg_family_built", "nrg_backward_built",
+          "nrg_isa_built", "nrg_cpu_features", "nrg_cpu_feature_name"}
 
 
 def program():
@@ -80,6 +91,15 @@ class Abi(Case):
         self.assertEqual(missing, [])
         self.assertEqual(_library.version(), "%d.%d.%d" % tuple(_abi.CONSTANTS[f"NRG_VERSION_{part}"] for part in ("MAJOR", "MINOR", "PATCH")))
         self.assertEqual(_library.numbers_version(), _abi.CONSTANTS["NRG_NUMBERS_VERSION"])
+
+    def test_all_of_them_are_called(self):
+        """A function that is new in C is called by the package, or is named above and in docs/python.md as C's only."""
+        package = pathlib.Path(_library.__file__).parent
+        text = "\n".join(path.read_text(encoding="utf-8") for path in package.glob("*.py") if path.name != "_abi.py")
+        used = set(re.findall(r"\bnrg_\w+", text))
+        used |= {name + part for name in re.findall(r'\breduce\("(\w+)"', text) for part in ("_workspace", "_reduce")}
+        called = {name for name in _abi.FUNCTIONS if not name.endswith("_check")}
+        self.assertEqual(called - used, C_ONLY)
 
     def test_fields_that_are_not_there(self):
         with self.assertRaises(TypeError):
