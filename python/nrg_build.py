@@ -130,24 +130,41 @@ def metadata():
                       (HERE / "README.md").read_text(encoding="utf-8")])
 
 
+TAG = "py3-none-" + re.sub(r"[-.]", "_", sysconfig.get_platform())
+
+
+def dist_info():
+    """The folder of a wheel that says what it is, less its RECORD: {name: bytes}."""
+    info = f"nrg-{version()}.dist-info"
+    return {f"{info}/METADATA": metadata().encode(), f"{info}/LICENSE": (TREE / "LICENSE").read_bytes(),
+            f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: nrg_build\nRoot-Is-Purelib: false\nTag: {TAG}\n".encode()}
+
+
 def wheel(directory, files):
     """A wheel of {name: bytes}; its file name."""
-    tag = "py3-none-" + re.sub(r"[-.]", "_", sysconfig.get_platform())
-    info = f"nrg-{version()}.dist-info"
-    files = dict(files)
-    files[f"{info}/METADATA"] = metadata().encode()
-    files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: nrg_build\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
-    files[f"{info}/LICENSE"] = (TREE / "LICENSE").read_bytes()
+    files = {**files, **dist_info()}
     record = ""
     for name, data in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         record += f"{name},sha256={digest},{len(data)}\n"
-    files[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode()
-    name = f"nrg-{version()}-{tag}.whl"
+    recorded = f"nrg-{version()}.dist-info/RECORD"
+    files[recorded] = f"{record}{recorded},,\n".encode()
+    name = f"nrg-{version()}-{TAG}.whl"
     with zipfile.ZipFile(os.path.join(directory, name), "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in files.items():
             archive.writestr(path, data)
     return name
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    for name, data in dist_info().items():
+        path = pathlib.Path(metadata_directory, name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+    return path.parent.name
+
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
