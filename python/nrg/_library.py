@@ -2,6 +2,7 @@
 import concurrent.futures
 import contextlib
 import ctypes
+import inspect
 import operator
 import os
 import pathlib
@@ -82,6 +83,16 @@ def enum(kind, value, prefix):
         names = [name[len(prefix):].lower() for name in _abi.ENUMS[kind] if name.startswith(prefix)]
         raise ValueError(f"{value!r} is none of {', '.join(names)}")
     return number
+
+
+def with_options(of, options):
+    """The signature of a function whose **given are these options, for help() and editors."""
+    signature = inspect.signature(of)
+    parameters = {name: parameter for name, parameter in signature.parameters.items() if parameter.kind != parameter.VAR_KEYWORD}
+    for name, default in options.items():
+        parameters[name] = (parameters[name].replace(default=default) if name in parameters else
+                            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default))
+    return signature.replace(parameters=list(parameters.values()))
 
 
 # ---- threads ----

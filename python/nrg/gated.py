@@ -1,7 +1,7 @@
 """Gated linear units (nrg/glu.h): o = g(a) ⊙ b."""
 from . import _arrays as arrays
 from . import _quantized as quantized
-from ._library import enum, share, struct
+from ._library import enum, share, struct, with_options
 
 
 def _inputs(a, b, pairs, swapped, dtype):
@@ -68,8 +68,9 @@ def glu_backward(d_o, a, b=None, *, activation="sigmoid", pairs=False, swapped=F
                  dtype=None, threads=1):
     """The gradients of glu(), for what it was called with.
 
-    d_o  [..., dim]
-    out  where they are written: (da, db) of two tensors, an array like a of one; these may be the inputs
+    d_o   [..., dim]
+    a, b  as in the forward pass, with its options
+    out   where they are written: (da, db) of two tensors, an array like a of one; these may be the inputs
 
     Returns (da, db), each [..., dim]; or of a alone one array like it.
     """
@@ -105,6 +106,7 @@ def _named(name, formula, **fixed):
     backward.__name__ = backward.__qualname__ = name + "_backward"
     forward.__doc__ = f"{formula}\n" + glu.__doc__.split("\n", 1)[1]
     backward.__doc__ = f"The gradients of {name}(), for what it was called with.\n" + glu_backward.__doc__.split("\n", 1)[1]
+    forward.__signature__, backward.__signature__ = with_options(glu, fixed), with_options(glu_backward, fixed)
     return forward, backward
 
 

@@ -1,13 +1,12 @@
 """Row norms (nrg/norm.h, nrg/norm_backward.h): RMSNorm, LayerNorm, L2, with residual, gate, groups, and bytes with scales."""
 import ctypes
-import textwrap
 from typing import NamedTuple, Optional
 
 import numpy as np
 
 from . import _arrays as arrays
 from . import _quantized as quantized
-from ._library import call, enum, share, struct
+from ._library import call, enum, share, struct, with_options
 
 _ENUMS = {"eps_mode": ("nrg_eps_mode", "NRG_EPS_"), "residual_mode": ("nrg_residual_mode", "NRG_RESIDUAL_"),
           "store": ("nrg_store", "NRG_STORE_"), "weights": ("nrg_weights", "NRG_WEIGHTS_"),
@@ -16,19 +15,21 @@ _NUMBERS = {"eps": 1e-6, "c": 0.0, "centred": False, "weight_offset": 0.0, "grou
 _DEFAULTS = {"eps_mode": "mean", "residual_mode": "before", "store": "auto", "weights": "row", "activation": "identity",
              "accuracy": "fast", **_NUMBERS}
 
-OPTIONS = """eps            added below the root; 1e-6, of layer_norm 1e-5, of l2_normalize 1e-12
-    weight_offset  added to every weight: 1 for Gemma
-    centred        subtract the mean
-    eps_mode       "mean": √(σ² + eps), "sum", "sigma", "max", "none" (nrg/norm.h: nrg_eps_mode)
-    c              constant of the formula; 0 stands for √dim, 1 gives unit length
-    groups         a row is normalized in so many equal parts
-    weights        "row": weight is [dim]; "group": [dim / groups]
-    activation     of the gate, or of the result where there is no gate: "silu", "gelu", …
-    residual_mode  "before": norm(x + residual); "after": residual + norm(x)
-    accuracy       "fast", within about 3 ulp, or "exact", within 0.501 (float32)
-    store          "auto", "keep", "stream": a hint
-    dtype          "bf16" where uint16 arrays hold that
-    threads        how many share the work; the bits are the same for any number"""
+OPTIONS = """
+      eps            added below the root; 1e-6, of layer_norm 1e-5, of l2_normalize 1e-12
+      weight_offset  added to every weight: 1 for Gemma
+      centred        subtract the mean
+      eps_mode       "mean": √(σ² + eps), "sum", "sigma", "max", "none" (nrg/norm.h: nrg_eps_mode)
+      c              constant of the formula; 0 stands for √dim, 1 gives unit length
+      groups         a row is normalized in so many equal parts
+      weights        "row": weight is [dim]; "group": [dim / groups]
+      activation     of the gate, or of the result where there is no gate: "silu", "gelu", …
+      residual_mode  "before": norm(x + residual); "after": residual + norm(x)
+      accuracy       "fast", within about 3 ulp, or "exact", within 0.501 (float32)
+      store          "auto", "keep", "stream": a hint
+      dtype          "bf16" where uint16 arrays hold that
+      threads        how many share the work; the bits are the same for any number
+    """
 
 
 def spec(dim, dtype, **given):
@@ -190,8 +191,9 @@ def reduce(name, specs, args, threads, sums):
         share(name + "_reduce", *specs, args, threads=threads)
 
 
-norm.__doc__ = norm.__doc__.rstrip() + "\n" + textwrap.indent(OPTIONS, "      ") + "\n    "
-norm_backward.__doc__ = norm_backward.__doc__.rstrip() + "\n" + textwrap.indent(OPTIONS, "      ") + "\n    "
+for _function in (norm, norm_backward):
+    _function.__doc__ = _function.__doc__.rstrip() + OPTIONS
+    _function.__signature__ = with_options(_function, _DEFAULTS)
 
 
 def _named(name, formula, torch, **fixed):
@@ -207,6 +209,8 @@ def _named(name, formula, torch, **fixed):
     backward.__name__ = backward.__qualname__ = name + "_backward"
     forward.__doc__ = f"{formula}, of every row; {torch}.\n" + norm.__doc__.split("\n", 1)[1]
     backward.__doc__ = f"The gradients of {name}(), for what it was called with.\n" + norm_backward.__doc__.split("\n", 1)[1]
+    forward.__signature__ = with_options(norm, {**_DEFAULTS, **fixed})
+    backward.__signature__ = with_options(norm_backward, {**_DEFAULTS, **fixed})
     return forward, backward
 
 

@@ -5,7 +5,7 @@ import pathlib
 import re
 
 import nrg
-from support import Case
+from support import Case, random
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/python.md"
 
@@ -28,6 +28,16 @@ class Docs(Case):
             self.assertTrue(text, name)
             if "x" in inspect.signature(function).parameters or name.endswith("_backward"):
                 self.assertIn("[", text, f"{name} does not say its shapes")
+
+    def test_signatures_are_true(self):
+        """Every option that a signature shows is taken, and its default is what stands there."""
+        x, w = random(4, 32), random(32)
+        for function, arguments in ((nrg.rms_norm, (x, w)), (nrg.layer_norm, (x, w)), (nrg.l2_normalize, (x,)), (nrg.geglu, (x, x)),
+                                    (nrg.swiglu_oai, (x,))):
+            parameters = inspect.signature(function).parameters.values()
+            self.assertGreater(len(parameters), 10)
+            given = {p.name: p.default for p in parameters if p.kind == p.KEYWORD_ONLY}
+            self.assertEqual(function(*arguments, **given).tobytes(), function(*arguments).tobytes(), function.__name__)
 
     def test_the_page_names_what_there_is(self):
         page = PAGE.read_text(encoding="utf-8")
