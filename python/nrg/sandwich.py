@@ -37,10 +37,10 @@ def sandwich_norm(x, residual, weight1=None, weight2=None, *, bias1=None, bias2=
     residual          [..., dim], of x's dtype or float32
     weight1, weight2  [dim], or None; bias1 and bias2 likewise
     out, residual_out   arrays for o and r; each may be x or residual
-
     format            "q8_0", "int8", …: bytes with scales instead of o, as nrg.quantize makes them of the float32 result
 
-    Returns (o, r); with a format (bytes, r), of int8 (bytes, scales, r). The norms are RMSNorms with eps=1e-6; options as in nrg.norm hold for both: eps, centred, weight_offset, accuracy.
+    Returns (o, r); with a format (bytes, r), of int8 (bytes, scales, r). The norms are RMSNorms with eps=1e-6; options
+    as in nrg.norm hold for both: eps, centred, weight_offset, accuracy.
     """
     of = _Operands(x, residual, {"weight1": weight1, "weight2": weight2, "bias1": bias1, "bias2": bias2}, dtype, given)
     of.rows.add("x", of.x, of.dim)

@@ -179,7 +179,8 @@ class Channels(Case):
 
         _, statistics = nrg.batch_norm(x, weight=w, bias=b, training=True, stats=True)
         for reference, backward in ((batch, lambda threads: nrg.batch_norm_backward(d_o, x, weight=w, bias=b, threads=threads)),
-                                    (batch, lambda threads: nrg.batch_norm_backward(d_o, x, weight=w, bias=b, statistics=statistics, threads=threads)),
+                                    (batch, lambda threads: nrg.batch_norm_backward(d_o, x, weight=w, bias=b, statistics=statistics,
+                                                                                    threads=threads)),
                                     (instance, lambda threads: nrg.instance_norm_backward(d_o, x, w, b, threads=threads))):
             got = self.for_threads(backward)
             values = [exact(v) for v in (x, w, b)]
@@ -227,7 +228,8 @@ class Rotary(Case):
         self.bits(got[1], nrg.rope(self.rope, nrg.rms_norm(k, w), table=self.table))
 
     def test_norm_rope_backward(self):
-        q, k, d_q, d_k, w, b = random(6, 4, 16), random(6, 2, 16, seed=1), random(6, 4, 16, seed=2), random(6, 2, 16, seed=3), random(16), random(16, seed=4)
+        q, k, w = random(6, 4, 16), random(6, 2, 16, seed=1), random(16)
+        d_q, d_k, b = random(6, 4, 16, seed=2), random(6, 2, 16, seed=3), random(16, seed=4)
         got = self.for_threads(lambda threads: nrg.norm_rope_backward(self.rope, d_q, d_k, q, k, w, w, table=self.table, q_bias=b,
                                                                       centred=True, eps=1e-5, threads=threads))
         for x, d_o, dx, dw in ((q, d_q, got.dq, got.dq_weight), (k, d_k, got.dk, got.dk_weight)):
