@@ -29,6 +29,7 @@ stages=(
     "python     pip install into a fresh virtual environment, without a network; against NumPy in double precision"
     "clang      clang, release: tests"
     "sanitize   address and undefined-behaviour sanitizers"
+    "fuzz       the corpus of tests/fuzz, and ten seconds of new inputs each; --full: five minutes, on all paths"
     "threads    thread sanitizer on the dispatch and on a pool's training step"
     "nehalem    an x86 CPU without AVX, under qemu"
     "haswell    an x86 CPU with AVX2, under qemu"
@@ -481,6 +482,17 @@ stage_sanitize() {
     export ASAN_OPTIONS=detect_stack_use_after_return=0:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
     NRG_REQUIRE_PATHS=$paths NRG_TEST_SCALE=small part run_tests "$build/sanitize" --timeout-multiplier 5
     part "$(numpy_python)" "$root/tests/cli_test.py" --this-program-only "$build/sanitize/tools/nrg"
+    parts_done
+}
+
+stage_fuzz() {
+    local seconds=10 paths='' # of the scalar path: calls are checked before a path is chosen, and all paths take minutes to compile
+    if ((full)); then
+        seconds=300 paths=$(cpu_paths) paths=${paths#scalar,}
+    fi
+    part "$root/scripts/fuzz.sh" --paths "$paths" "$build/fuzz" "$seconds" >"$state/fuzz"
+    cat "$state/fuzz"
+    note "$(sed -n 's/^fuzz_\([a-z]*: [0-9]* inputs\).*/\1/p' "$state/fuzz" | paste -sd ';')"
     parts_done
 }
 

@@ -21,7 +21,7 @@ static int only_list;
 
 void cli_set_command(const char *name) { command = name; }
 
-void cli_only_list(void) { only_list = 1; }
+void cli_only_list(int on) { only_list = on; }
 
 int cli_only_lists(void) { return only_list; }
 

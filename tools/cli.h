@@ -39,9 +39,9 @@ enum { CLI_END = -1, CLI_OPERAND = -2, CLI_ERROR = -3 };
  * been complained about). *value is the option's value (--name VALUE, --name=VALUE, -n VALUE) or the operand. */
 int cli_next(cli_reader *reader, const cli_option *options, const char **value);
 
-/* From now on no argument is read: the first cli_next prints the words that its command takes, a line for each, and returns
+/* While `on`, no argument is read: cli_next prints the words that its command takes, a line for each, and returns
  * CLI_ERROR. For completion in shells, which this way has the list that the parser has. */
-void cli_only_list(void);
+void cli_only_list(int on);
 int cli_only_lists(void);
 
 /* Sorts all arguments: value[i] is that of options[i], for those without a value the option itself; an operand is the value of

@@ -4,6 +4,9 @@
 #ifndef NRG_TOOLS_COMMANDS_H
 #define NRG_TOOLS_COMMANDS_H
 
+/* The command that the first argument names, or what there is instead. */
+int nrg_command(char **arguments);
+
 int command_info(char **arguments);
 int command_check(char **arguments);
 int command_norm(char **arguments);

@@ -1,4 +1,4 @@
-/* nrg: the command line. Finds the command and runs it.
+/* The command line of nrg: finds the command and runs it.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
@@ -115,10 +115,11 @@ static int list_words(char **words)
     if (strcmp(words[0], "help") == 0 && !words[1])
         for (int i = 0; i < COMMANDS; i++)
             puts(commands[i].name);
-    cli_only_list();
+    cli_only_list(1);
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(commands[i].name, words[0]) == 0)
             (void)commands[i].run(words + 1); /* refuses to do anything, having printed the list */
+    cli_only_list(0);
     return CLI_DONE;
 }
 
@@ -141,7 +142,7 @@ static int help(char **arguments)
     return CLI_DONE;
 }
 
-static int run(char **arguments)
+int nrg_command(char **arguments)
 {
     if (!arguments[0]) {
         complain("which command? nrg --help lists them");
@@ -165,16 +166,4 @@ static int run(char **arguments)
         return CLI_REFUSED;
     cli_set_command(commands[found].name);
     return commands[found].run(arguments + 1);
-}
-
-int main(int argc, char **argv)
-{
-    int status = run(argc ? argv + 1 : argv);
-    /* a report that nobody received is no success: a full disk shows only here */
-    int broken = ferror(stdout);
-    if (fclose(stdout) != 0 || broken) {
-        complain("cannot write to standard output");
-        return CLI_FAILED;
-    }
-    return status;
 }

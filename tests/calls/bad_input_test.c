@@ -17,13 +17,10 @@
 
 #include "../harness/support.h"
 #include "header.h"
-#include "sound.h"
+#include "sound_families.h"
 #include "verdict.h"
 
-static const sound_family *const families[] = {&sound_activation, &sound_bias,          &sound_channel,  &sound_embed,
-                                               &sound_norm,       &sound_norm_sandwich, &sound_quantize, &sound_recurrent,
-                                               &sound_relative,   &sound_rope,          &sound_softmax};
-enum { FAMILIES = sizeof families / sizeof families[0], CALLS_MOST = 16 };
+enum { CALLS_MOST = 16 };
 
 /* Operands stand here, each with room around it for others to be moved into: before the first and behind the last one, room for
  * any of them, with wider strides, too. */

@@ -78,6 +78,23 @@ static int find_strides(const nrg_operand *o, const verdict_operand *v, const vo
     return 1;
 }
 
+int verdict_span(const nrg_operand *o, const verdict_operand *v, const void *part, size_t *span)
+{
+    wide stride[NRG_LEVELS], last = (wide)v->dim * v->element;
+    *span = 0;
+    if (!find_strides(o, v, part, stride))
+        return 0;
+    if (!v->has_elements)
+        return 1;
+    for (unsigned k = 0; k < v->levels; k++) {
+        last += stride[k] * (v->count[k] - 1);
+        if (last > SIZE_MAX)
+            return 0;
+    }
+    *span = (size_t)last;
+    return 1;
+}
+
 static nrg_status judge_operand(const nrg_operand *o, const verdict_operand *v, const void *const *part, wide stride[NRG_LEVELS])
 {
     const uintptr_t first = (uintptr_t)pointer_of(o, part);

@@ -1,0 +1,19 @@
+/* nrg: the program. All else is in nrg.c, where the fuzzer of the command line finds it too.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "cli.h"
+#include "commands.h"
+
+int main(int argc, char **argv)
+{
+    int status = nrg_command(argc ? argv + 1 : argv);
+    /* a report that nobody received is no success: a full disk shows only here */
+    int broken = ferror(stdout);
+    if (fclose(stdout) != 0 || broken) {
+        complain("cannot write to standard output");
+        return CLI_FAILED;
+    }
+    return status;
+}
