@@ -20,6 +20,7 @@ stages=(
     "headers    public headers compile alone: C99 and C++17, gcc and clang; what the files of src/ may include; the house"
     "gcc        gcc, release: tests, command line, nrg check, a transformer held against one in double"
     "symbols    what the library exports, what it takes from outside, and the instructions of each path"
+    "abi        the binary interface is the one that tests/abi/ keeps, or more"
     "size       size of the shared library, stack use of a call"
     "reduced    a build of norms, activations and RoPE without backward passes: tests, size"
     "install    meson install, pkg-config, a ten-line program"
@@ -273,6 +274,18 @@ stage_symbols() {
         return 1
     fi
     [[ $machine != x86_64 ]] || "$(numpy_python)" "$root/scripts/instructions.py" "$build/gcc"
+}
+
+stage_abi() {
+    local status=0
+    "$root/scripts/abi.sh" "$build/abi" >"$state/abi" 2>&1 || status=$?
+    cat "$state/abi"
+    if ((status == 77)); then
+        missing "$(sed -n 's/^not here: //p' "$state/abi")"
+        return
+    fi
+    note "$(sed -n 's/^the interface that is kept, of //p' "$state/abi")"
+    return "$status"
 }
 
 # check_size TITLE FILE LIMIT: of a stripped copy.

@@ -256,11 +256,12 @@ static void accepted(const trial *t, nrg_isa isa, int shares)
     compare(t, isa);
 }
 
-/* What descriptions do not say: ids and positions that are in operands, what the phase before leaves in a workspace, and a number
- * that two structs have to agree on. */
+/* What descriptions do not say: ids and positions that are in operands, what the phase before leaves in a workspace, a number
+ * that two structs have to agree on, and how far frequencies turn. */
 static int is_beyond_descriptions(nrg_status status)
 {
-    return status == NRG_ERR_COUNT || status == NRG_ERR_POSITION || status == NRG_ERR_COMBINATION || status == NRG_ERR_WORKSPACE;
+    return status == NRG_ERR_COUNT || status == NRG_ERR_POSITION || status == NRG_ERR_COMBINATION ||
+           status == NRG_ERR_WORKSPACE || status == NRG_ERR_CONSTANT;
 }
 
 static void try(trial *t, nrg_isa isa, int shares)
