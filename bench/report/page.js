@@ -217,8 +217,8 @@ function setUpAccuracy() {
 
 const COLUMNS = [
   ["kernel", "kernel", 1], ["op", "op", 1], ["dtype", "type", 1], ["path", "path", 1], ["shape", "shape", 1],
-  ["ns", "time", 0, duration], ["speed", "elements/ns", 0, number], ["gbs", "GB/s", 0, number], ["share", "of the limit", 0, number],
-  ["share2", "of limit 2", 0, number], ["naive", "× naive", 0, number], ["sleef", "× SLEEF", 0, number], ["ulp", "worst ulp", 0, number],
+  ["ns", "time", 0, duration], ["speed", "el./ns", 0, number], ["gbs", "GB/s", 0, number], ["share", "share", 0, number],
+  ["share2", "share 2", 0, number], ["naive", "× naive", 0, number], ["sleef", "× SLEEF", 0, number], ["ulp", "ulp", 0, number],
 ];
 
 function setUpTable() {
@@ -310,9 +310,9 @@ function setUpWords() {
   $("machine").innerHTML = facts.map(([name, value]) => `<dt>${name}</dt><dd>${escaped(value)}</dd>`).join("");
   const notes = [
     "One core. Time is the median of short batches; a kernel on all paths, its limits and its rivals take turns on the same memory.",
-    "Of the limit: the time of the fastest bare loop divided by the kernel's. In cache a kernel can be above 1, where its own stores suit better. Limit 2 reads once more what statistics come from, where L2 is too small to keep it.",
+    "Share, of the limit: the time of the fastest bare loop divided by the kernel's; which loop it is stands in the cell's title. Share 2 is of a limit that reads once more what statistics come from, where L2 is too small to keep it.",
     "× naive and × SLEEF: their time divided by the kernel's; above 1 the kernel is faster. f16 has no plain loop, and only activations have one of SLEEF's functions.",
-    "Worst ulp: of f32 results, against 113-bit arithmetic over the benchmark's own numbers, activations against double over one in 7747 of the floats from −80 to 80; of the largest term, where a result is a sum that may cancel (a bias, a rotation, a logarithm). All paths have the same bits, so they have the same errors.",
+    "ulp: the largest error of f32 results, against 113-bit arithmetic over the benchmark's own numbers, activations against double over one in 7747 of the floats from −80 to 80; of the largest term, where a result is a sum that may cancel (a bias, a rotation, a logarithm). All paths have the same bits, so they have the same errors.",
     "No error is given for 16-bit types, groups of a row, backward passes, channel norms, embeddings, relative and recurrent positions and quantized rows: their truth is in the library's tests, and in docs/numerics.md, which also has worse inputs than these.",
   ];
   if (report.measured < report.cases) notes.push(`${report.cases - report.measured} cases were not reached in the time: nrg-bench --report DIR --seconds-total N takes longer.`);
