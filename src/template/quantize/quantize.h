@@ -23,13 +23,29 @@ NRG_PATH_KERNEL(quantize, f32, quantize, quantize_rows(job, NRG_F32))
 NRG_PATH_KERNEL(quantize, f16, quantize, quantize_rows(job, NRG_F16))
 NRG_PATH_KERNEL(quantize, bf16, quantize, quantize_rows(job, NRG_BF16))
 
+/* 32 elements side by side: times a factor. */
+NRG_INLINE void read_32(const char *from, char *o, size_t first, vf factor, nrg_dtype D)
+{
+    vf v[V_BYTES];
+    v_ld_bytes(v, (const int8_t *)from);
+    NRG_UNROLL
+    for (int k = 0; k < V_BYTES; k++)
+        v[k] = v_mul(v[k], factor);
+    store_step(v, V_BYTES, o, first, VN, D, 0);
+}
+
 /* n elements of a block: times d. */
 NRG_INLINE void read_bytes_of(const quant_place *p, const char *from, char *o, size_t first, size_t n, float d, nrg_dtype D)
 {
     const vf factor = v_set1(d);
+    size_t i = 0;
+    for (; p->rows == 1 && i + 32 <= n; i += 32)
+        read_32(from + i, o, first + i, factor, D);
+    if (i == n)
+        return;
     vf v[V_BYTES];
     int8_t part[32] = {0};
-    for (size_t i = 0; i < n; i += 32) {
+    for (; i < n; i += 32) {
         const size_t some = least_of(n - i, 32);
         const int8_t *q = (const int8_t *)from + i;
         if (p->rows > 1) {
@@ -54,6 +70,25 @@ NRG_INLINE void read_bytes_of(const quant_place *p, const char *from, char *o, s
 
 NRG_BY_DTYPE(read_bytes, (p, from, o, first, n, d), const quant_place *p, const char *from, char *o, size_t first, size_t n,
              float d)
+
+/* Blocks of q8_0 that follow each other, VN at a time, whose scales are converted side by side: with one after the other, each
+ * through memory, 4096 elements took 1.75 µs. */
+NRG_INLINE void read_blocks_of(const char *q, char *o, size_t dim, nrg_dtype D)
+{
+    enum { BYTES = 34 };
+    for (size_t at = 0, count; at < dim / 32; at += count) {
+        uint16_t halves[VN];
+        float d[VN];
+        count = least_of(dim / 32 - at, VN);
+        for (size_t k = 0; k < count; k++)
+            memcpy(&halves[k], q + (at + k) * BYTES, sizeof halves[k]);
+        v_st_f32(d, v_from_f16(v_ldn_half(halves, count)));
+        for (size_t k = 0; k < count; k++)
+            read_32(q + (at + k) * BYTES + sizeof halves[k], o, (at + k) * 32, v_set1(d[k]), D);
+    }
+}
+
+NRG_BY_DTYPE(read_blocks, (q, o, dim), const char *q, char *o, size_t dim)
 
 NRG_INLINE float scale_at(const quant_place *p, size_t number)
 {
@@ -83,6 +118,10 @@ static void dequantize_rows(const nrg_quantize_job *job, nrg_dtype D)
         const quant_place p = quant_place_of(&from);
         const size_t block = p.block ? p.block : dim;
         char *o = job->o + row * job->x_stride;
+        if (job->format == NRG_QUANT_Q8_0) {
+            read_blocks(p.q, o, dim, D);
+            continue;
+        }
         for (size_t i = 0, number = 0; i < dim; i += block, number++) {
             const char *bytes = p.scales ? p.q + i : place_block(&p, number);
             read_bytes(&p, bytes, o, i, least_of(dim - i, block), scale_at(&p, number), D);
