@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The fuzzers of tests/fuzz: the corpus once more, then new inputs.
 #
-#   scripts/fuzz.sh [--paths LIST] BUILD SECONDS [TARGET ...]    targets: api, npy, cli; otherwise all, each for so many seconds
+#   scripts/fuzz.sh [--paths LIST] BUILD SECONDS [TARGET ...]    targets: api, npy, cli; otherwise all. 0 seconds: the corpus alone
 #
 # What is found new stays in BUILD/corpus, which later runs go on from; an input that crashes in BUILD/found. Hours of it:
 # scripts/fuzz.sh --paths avx2,avx512 build-fuzz 14400
@@ -18,6 +18,8 @@ fi
 build=$(realpath -m "$1") seconds=$2
 shift 2
 targets=("$@")
+limit=-max_total_time=$seconds
+((seconds)) || limit=-runs=0
 ((${#targets[@]})) || targets=(api npy cli)
 
 # not pointer-overflow: clang 14 counts NULL + 0 for it, of operands without elements, which no compiler makes anything of
@@ -38,7 +40,7 @@ for target in "${targets[@]}"; do
     [[ $target != api ]] || closed=0
     [[ ! -f $root/tests/fuzz/$target.dict ]] || dictionary=("-dict=$root/tests/fuzz/$target.dict")
     # the commands' own complaints are no news, a million of them; reports of the sanitizers come all the same
-    "$build/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -timeout=30 -max_len=2000 -print_final_stats=1 -verbosity=0 \
+    "$build/tests/fuzz/fuzz_$target" "$limit" -timeout=30 -max_len=2000 -print_final_stats=1 -verbosity=0 \
         -close_fd_mask="$closed" -artifact_prefix="$build/found/$target-" "${dictionary[@]}" \
         "$build/corpus/$target" "$root/tests/fuzz/corpus/$target" >"$build/$target.log" 2>&1 &
     jobs+=($!)

@@ -149,6 +149,14 @@ static void change_operand(trial *t, unsigned kind, unsigned which, uint32_t val
         put(t, o->part, stride, &size, sizeof size);
 }
 
+/* Functions of the caller's are the caller's to get right: a pointer, and not to an operand. */
+static int is_callback(const trial *t, unsigned part, size_t at)
+{
+    uintptr_t there;
+    memcpy(&there, t->parts[part] + at / 8 * 8, sizeof there);
+    return there >> 32 != 0 && there >> 47 == 0 && there - (uintptr_t)memory >= ROOM;
+}
+
 static void change(trial *t, unsigned kind, unsigned which, uint32_t value)
 {
     const nrg_call *call = t->sound->call;
@@ -168,7 +176,7 @@ static void change(trial *t, unsigned kind, unsigned which, uint32_t value)
     } else if (call->part_count) { /* any field of four bytes, but for the size that a struct begins with */
         const unsigned part = which % call->part_count;
         const size_t least = call->parts[part].least ? 8 : 0, at = least + (which / call->part_count & 63) * 4;
-        if (at + 4 <= call->parts[part].size)
+        if (at + 4 <= call->parts[part].size && !is_callback(t, part, at))
             put(t, (int)part, at, &value, sizeof value);
     }
 }
@@ -264,6 +272,15 @@ static int is_beyond_descriptions(nrg_status status)
            status == NRG_ERR_WORKSPACE || status == NRG_ERR_CONSTANT;
 }
 
+/* Not what reads the order that the phase before made of ids and sizes as they then were: its contents are the caller's. Not what
+ * takes as many steps as it is told, which may be 2^32. And not yet nrg_qkv, whose workspace is one for all shares. */
+static int may_run(const trial *t)
+{
+    const char *const function = t->sound->function;
+    return strcmp(function, "nrg_embed_backward") != 0 && strncmp(function, "nrg_floater_", 12) != 0 &&
+           strcmp(function, "nrg_qkv") != 0;
+}
+
 static void try(trial *t, nrg_isa isa, int shares)
 {
     int is_small, is_open = 0;
@@ -284,6 +301,8 @@ static void try(trial *t, nrg_isa isa, int shares)
     /* of several things that are wrong, either may be named */
     if ((got == NRG_OK) != (should == NRG_OK))
         fail(t, "asked", got, should);
+    if (should == NRG_OK && !may_run(t))
+        return;
     if (should == NRG_OK && t->sound->has_shares) {
         accepted(t, isa, shares);
         return;
