@@ -273,7 +273,8 @@ static int is_beyond_descriptions(nrg_status status)
 }
 
 /* Not what reads the order that the phase before made of ids and sizes as they then were: its contents are the caller's. Not what
- * takes as many steps as it is told, which may be 2^32. And not yet nrg_qkv, whose workspace is one for all shares. */
+ * takes as many steps as it is told, which may be 2^32. And not nrg_qkv, which uses as much of a workspace as
+ * it is told there is: the changes tell it of more than there is. */
 static int may_run(const trial *t)
 {
     const char *const function = t->sound->function;
