@@ -212,6 +212,8 @@ class Process(Case):
 
     def test_interrupted(self):
         """Ctrl-C while shares run: it is heard when they are done, since they write to memory that is let go of then."""
+        # in the background of a shell it is ignored, and Python then leaves it so
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             shares = [pool.submit(time.sleep, 0.3), pool.submit(time.sleep, 0.2)]
             timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))

@@ -414,7 +414,7 @@ static __attribute__((noinline)) void softmax_long(float *u, const nrg_softmax_j
     nrg_softmax_base base;
     vf most = v_set1(-INFINITY);
     float m;
-    double total = NAN;
+    double total = (double)NAN;
     if (!(keep && row->o == row->x)) { /* where scores become powers in their place, none can be made twice */
         if (is_plain) {
             softmax_look(&most, row->x + first * size, 16 * SOFTMAX_LOOK, D);
@@ -430,7 +430,7 @@ static __attribute__((noinline)) void softmax_long(float *u, const nrg_softmax_j
             m = softmax_most(job, row, n, most);
         }
         if (!softmax_did_well(m, base, total))
-            total = NAN;
+            total = (double)NAN;
     }
     if (NRG_RARELY(total != total)) {
         most = v_set1(-INFINITY);
