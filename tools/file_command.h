@@ -12,7 +12,7 @@
 #include "npy/npy.h"
 #include "npy/output.h"
 
-enum { FILE_INPUTS = 9, FILE_OUTPUTS = 11, FILE_OPTIONS = 40 };
+enum { FILE_INPUTS = 9, FILE_OUTPUTS = OUTPUT_MAX, FILE_OPTIONS = 40 };
 
 typedef struct file_call file_call;
 
