@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "file_command.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,6 +174,7 @@ int file_command_run(const file_command *command, void *request, char **argument
     enum { ISA_FROM_END = 2, HELP_FROM_END = 1 };
     file_call call;
     output_set set;
+    assert(command->inputs <= FILE_INPUTS && command->outputs <= FILE_OUTPUTS && command->count <= FILE_OPTIONS);
     memset(&call, 0, sizeof call);
     call.command = command;
     call.request = request;

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { OUTPUT_MAX = 11 }; /* all outputs of the command that has the most, nrg norm: tools/file_command.h */
+enum { OUTPUT_MAX = 11 };
 
 typedef struct output {
     const char *name; /* as the user gave it, for complaints */
