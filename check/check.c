@@ -8,15 +8,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <nrg/nrg.h>
 
 #include "../tools/cli.h"
 #include "../tools/commands.h"
 #include "../tools/progress.h"
+#include "../tools/system.h"
 #include "sweep.h"
 #include "hash.h"
+
+#if !defined(SIGBUS)
+#define SIGBUS SIGSEGV /* Windows, which has no other */
+#endif
 
 const char check_help[] =
     "usage: nrg check [--quick | --full] [--isa NAME] [--op NAME]\n"
@@ -55,7 +59,7 @@ typedef struct memory {
 static void release(memory *m)
 {
     for (int i = 0; i < COPIES; i++) {
-        free(m->copies[i]);
+        system_free(m->copies[i]);
         m->copies[i] = NULL;
     }
     m->room = 0;
@@ -68,7 +72,7 @@ static int reserve(memory *m, size_t bytes)
     release(m);
     size_t room = (bytes + bytes / 4 + 63) / 64 * 64;
     for (int i = 0; i < COPIES; i++)
-        if (!(m->copies[i] = aligned_alloc(64, room))) {
+        if (!(m->copies[i] = system_allocate(room))) {
             release(m);
             return 0;
         }
@@ -154,8 +158,7 @@ static char last_words[128];
 
 static void on_death(int signal_number)
 {
-    ssize_t written = write(STDERR_FILENO, last_words, strlen(last_words));
-    (void)written;
+    system_write_stderr(last_words, strlen(last_words));
     signal(signal_number, SIG_DFL);
     raise(signal_number);
 }

@@ -6,6 +6,7 @@
 #ifndef NRG_CHECK_FAMILY_H
 #define NRG_CHECK_FAMILY_H
 
+#include "../tools/printf_like.h"
 #include "sweep.h"
 
 enum { SWEEP_LEVELS = SWEEP_FULL + 1 };
@@ -43,10 +44,7 @@ void sweep_fill_positions(const sweep_case *c, int operand, int32_t least, int32
 /* Batch, heads, rows and what the case's length is of: up to most of the first three, now and then no batch; or a large shape. */
 void sweep_draw_shape(const sweep_case *c, const unsigned most[3], const size_t (*large)[4], size_t shape[4], uint64_t *random);
 
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
-void sweep_append(char text[SWEEP_TEXT_ROOM], const char *format, ...);
+PRINTF_LIKE(2, 3) void sweep_append(char text[SWEEP_TEXT_ROOM], const char *format, ...);
 
 #define NRG_KERNEL(family, op, job) extern const sweep_family sweep_family_##op;
 #include "../src/kernels.def"

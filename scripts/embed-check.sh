@@ -77,7 +77,7 @@ int main(int argc, char **argv)
     return argc ? command_check(argv + 1) : 1;
 }
 END
-    for source in check/main.c "$root"/tools/{cli,progress}.c "$root"/check/*.c "$root"/check/*/*.c; do
+    for source in check/main.c "$root"/tools/{cli,progress,system_posix}.c "$root"/check/*.c "$root"/check/*/*.c; do
         object=${source#"$root/"}
         "$compiler" "${flags[@]}" -c "$source" -o "check/${object//\//-}.o"
     done

@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+#include "printf_like.h"
+
 /* Every command's exit status. */
 enum {
     CLI_DONE = 0,
@@ -17,10 +19,7 @@ enum {
 void cli_set_command(const char *name);
 
 /* One line on stderr, whatever the file names and file contents in it hold: control characters become '?'. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 1, 2)))
-#endif
-void complain(const char *format, ...);
+PRINTF_LIKE(1, 2) void complain(const char *format, ...);
 
 typedef struct cli_option {
     const char *name; /* without the dashes */

@@ -5,9 +5,11 @@
 
 #include "cli.h"
 #include "commands.h"
+#include "system.h"
 
 int main(int argc, char **argv)
 {
+    system_begin();
     int status = nrg_command(argc ? argv + 1 : argv);
     /* a report that nobody received is no success: a full disk shows only here */
     int broken = ferror(stdout);

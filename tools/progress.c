@@ -3,21 +3,19 @@
  * SPDX-License-Identifier: MIT */
 #include "progress.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/time.h>
-#include <unistd.h>
+
+#include "system.h"
 
 enum { FIRST_IN_A_LOG = 10, ROOM = 256, NOT_KNOWN = -1 };
 
-/* Two, so that the signal never sees one that is half written. */
+/* Two, so that a tick never sees one that is half written. */
 static char texts[2][ROOM];
 static volatile sig_atomic_t current, percent = NOT_KNOWN, seconds, is_terminal, is_shown;
-static volatile long long next_in_a_log; /* the signal's own while the timer runs */
+static volatile long long next_in_a_log; /* the ticks' own while they come */
 static const char *command;
-static struct sigaction before;
 static int has_begun;
 
 /* printf is not for signals. */
@@ -40,17 +38,9 @@ static char *append(char *to, const char *text)
     return to + length;
 }
 
-static void write_line(const char *line, size_t length)
+static void on_tick(void)
 {
-    const ssize_t written = write(STDERR_FILENO, line, length);
-    (void)written; /* nobody listens: the work goes on */
-}
-
-static void on_tick(int signal_number)
-{
-    const int error = errno;
     char line[ROOM + 64], *end = line;
-    (void)signal_number;
     seconds = seconds + 1;
     if (is_terminal || seconds >= next_in_a_log) {
         next_in_a_log = 2 * (long long)seconds;
@@ -61,9 +51,8 @@ static void on_tick(int signal_number)
         end = append(append_number(append(end, ", "), seconds), " s");
         end = append(end, is_terminal ? "\033[K" : "\n");
         is_shown = is_terminal;
-        write_line(line, (size_t)(end - line));
+        system_write_stderr(line, (size_t)(end - line));
     }
-    errno = error;
 }
 
 void progress_step(const char *doing, const char *what)
@@ -81,19 +70,13 @@ void progress_step(const char *doing, const char *what)
 
 void progress_begin(const char *command_name)
 {
-    const struct itimerval every_second = {{1, 0}, {1, 0}};
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = on_tick;
-    action.sa_flags = SA_RESTART;
-    sigemptyset(&action.sa_mask);
     command = command_name;
-    is_terminal = isatty(STDERR_FILENO);
+    is_terminal = system_stderr_is_terminal();
     seconds = 0;
     next_in_a_log = FIRST_IN_A_LOG;
     has_begun = 1;
     progress_step("working", "");
-    if (sigaction(SIGALRM, &action, &before) != 0 || setitimer(ITIMER_REAL, &every_second, NULL) != 0)
+    if (!system_start_ticks(on_tick))
         has_begun = 0;
 }
 
@@ -106,17 +89,15 @@ void progress_part(uint64_t done, uint64_t of)
 void progress_wipe(void)
 {
     if (is_shown)
-        write_line("\r\033[K", 4);
+        system_write_stderr("\r\033[K", 4);
     is_shown = 0;
 }
 
 void progress_end(void)
 {
-    const struct itimerval never = {{0, 0}, {0, 0}};
     if (!has_begun)
         return;
-    setitimer(ITIMER_REAL, &never, NULL);
-    sigaction(SIGALRM, &before, NULL);
+    system_stop_ticks();
     progress_wipe();
     has_begun = 0;
 }

@@ -1,8 +1,8 @@
 /* tools/progress.h: a line on stderr while a command works, so that none is silent for long.
  *
  * On a terminal it comes after a second, is rewritten every second, and is wiped when the work is done. In a pipe or a log it
- * comes after 10 seconds, 20, 40 and so on: what takes less leaves stderr empty. A timer's signal writes it, because one call of
- * the library may take all the time; system calls that it interrupts are restarted.
+ * comes after 10 seconds, 20, 40 and so on: what takes less leaves stderr empty. A timer writes it, because one call of the
+ * library may take all the time.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TOOLS_PROGRESS_H

@@ -4,14 +4,11 @@
 #ifndef NRG_TESTS_HARNESS_TRUTH_H
 #define NRG_TESTS_HARNESS_TRUTH_H
 
+#include "../../tools/printf_like.h"
 #include "support.h"
 
 /* What is wrong, in the words of printf: a text that lasts until the next. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 1, 2)))
-#endif
-const char *
-truth_wrong(const char *format, ...);
+PRINTF_LIKE(1, 2) const char *truth_wrong(const char *format, ...);
 
 /* Of a case where something is wrong (not NULL): ends the test, or, while a report is made, says so and goes on. text: of the
  * case, or NULL. */

@@ -7,9 +7,7 @@
 #ifndef NRG_TOOLS_NPY_OUTPUT_H
 #define NRG_TOOLS_NPY_OUTPUT_H
 
-#include <signal.h>
 #include <stddef.h>
-#include <sys/types.h>
 
 enum { OUTPUT_MAX = 11 };
 
@@ -19,13 +17,12 @@ typedef struct output {
     char *temporary;  /* NULL: not written yet, or already renamed */
     char *saved;      /* what stood at the target; NULL: nothing did, or it has not been put aside */
     int replaces;     /* a file stands at the target */
-    mode_t mode;      /* of that file */
+    int mode;         /* of that file, or -1 */
 } output;
 
 typedef struct output_set {
-    int count, next_name, signals_held;
+    int count, next_name;
     output outputs[OUTPUT_MAX];
-    sigset_t signals_before;
 } output_set;
 
 void output_begin(output_set *set);
@@ -34,8 +31,8 @@ void output_begin(output_set *set);
  * Touches nothing. This and the following return CLI_DONE, or complain and return the exit status; end the set then. */
 int output_add(output_set *set, const char *path);
 
-/* Writes a file's temporary: a head and a body. From the first call to output_end, SIGINT, SIGTERM and SIGHUP wait; they end the
- * writing as an error would. */
+/* Writes a file's temporary: a head and a body. From the first call to output_end, interrupts (SIGINT, SIGTERM, SIGHUP) wait;
+ * they end the writing as an error would. */
 int output_write(output_set *set, int index, const void *head, size_t head_size, const void *body, size_t body_size);
 
 /* Puts all files in place. */
