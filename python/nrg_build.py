@@ -55,7 +55,7 @@ def sources():
             continue
         if words[0] != "path":
             parts.append((words[0].split("+"), words[1], words[2:]))
-        elif words[2] == ARCHITECTURE or (words[2] == "little-endian" and sys.byteorder == "little"):
+        elif words[2] in (ARCHITECTURE, "any"):
             paths[words[1]] = words[3:] + VECTORS
     if ARCHITECTURE == "x86_64":
         paths["generic"] = ["-Os"]  # without a fused multiply-add in the target, more code is no faster

@@ -9,8 +9,10 @@
 
 #include "internal.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(_MSC_VER)
 #include <cpuid.h>
+#elif NRG_X86_64
+#include <intrin.h>
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
@@ -21,29 +23,65 @@ const char *nrg_cpu_feature_name(unsigned i)
     return i < sizeof names / sizeof names[0] ? names[i] : NULL;
 }
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(_MSC_VER)
+/* 0 where there is no such leaf. */
+static int cpuid(unsigned leaf, unsigned part, unsigned *a, unsigned *b, unsigned *c, unsigned *d)
+{
+    return __get_cpuid_count(leaf, part, a, b, c, d);
+}
+
 static unsigned long long read_xcr0(void)
 {
     unsigned low, high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return (unsigned long long)high << 32 | low;
 }
+#elif NRG_X86_64
+static int cpuid(unsigned leaf, unsigned part, unsigned *a, unsigned *b, unsigned *c, unsigned *d)
+{
+    int registers[4];
+    __cpuid(registers, (int)(leaf & 0x80000000u));
+    if ((unsigned)registers[0] < leaf)
+        return 0;
+    __cpuidex(registers, (int)leaf, (int)part);
+    *a = (unsigned)registers[0];
+    *b = (unsigned)registers[1];
+    *c = (unsigned)registers[2];
+    *d = (unsigned)registers[3];
+    return 1;
+}
+
+static unsigned long long read_xcr0(void) { return _xgetbv(0); }
+#endif
+
+#if NRG_X86_64
+/* CPUID leaf 1, ECX, and leaf 7, EBX (Intel SDM vol. 2A, CPUID). */
+enum {
+    BIT_FMA = 1 << 12,
+    BIT_OSXSAVE = 1 << 27,
+    BIT_F16C = 1 << 29,
+    BIT_AVX2 = 1 << 5,
+    BIT_AVX512F = 1 << 16,
+    BIT_AVX512DQ = 1 << 17,
+    BIT_AVX512BW = 1 << 30
+};
+static const unsigned BIT_AVX512VL = 1u << 31;
 
 static unsigned read_features(void)
 {
     unsigned a, b, c, d, found = 0;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+    if (!cpuid(1, 0, &a, &b, &c, &d) || !(c & BIT_OSXSAVE))
         return 0;
     unsigned long long xcr0 = read_xcr0();
     if ((xcr0 & 0x6) != 0x6) /* XMM and YMM state */
         return 0;
-    found |= (c & bit_FMA ? NRG_CPU_FMA : 0) | (c & bit_F16C ? NRG_CPU_F16C : 0);
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
+    found |= (c & BIT_FMA ? NRG_CPU_FMA : 0) | (c & BIT_F16C ? NRG_CPU_F16C : 0);
+    if (!cpuid(7, 0, &a, &b, &c, &d))
         return found;
-    found |= b & bit_AVX2 ? NRG_CPU_AVX2 : 0;
+    found |= b & BIT_AVX2 ? NRG_CPU_AVX2 : 0;
     if ((xcr0 & 0xe6) == 0xe6) /* and opmask, the upper halves of ZMM0-15, and ZMM16-31 */
-        found |= (b & bit_AVX512F ? NRG_CPU_AVX512F : 0) | (b & bit_AVX512BW ? NRG_CPU_AVX512BW : 0) |
-                 (b & bit_AVX512DQ ? NRG_CPU_AVX512DQ : 0) | (b & bit_AVX512VL ? NRG_CPU_AVX512VL : 0);
+        found |= (b & BIT_AVX512F ? NRG_CPU_AVX512F : 0) | (b & BIT_AVX512BW ? NRG_CPU_AVX512BW : 0) |
+                 (b & BIT_AVX512DQ ? NRG_CPU_AVX512DQ : 0) | (b & BIT_AVX512VL ? NRG_CPU_AVX512VL : 0);
     return found;
 }
 
@@ -54,7 +92,7 @@ static const unsigned amd_caches = 0x8000001Du;
 static size_t cache_from_leaf(unsigned leaf, unsigned level)
 {
     unsigned a, b, c, d;
-    for (unsigned i = 0; i < 8 && __get_cpuid_count(leaf, i, &a, &b, &c, &d) && (a & 31); i++)
+    for (unsigned i = 0; i < 8 && cpuid(leaf, i, &a, &b, &c, &d) && (a & 31); i++)
         if ((a >> 5 & 7) == level)
             return (size_t)((b >> 22) + 1) * ((b >> 12 & 0x3ff) + 1) * ((b & 0xfff) + 1) * ((size_t)c + 1);
     return 0;

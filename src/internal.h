@@ -1,26 +1,11 @@
-/* What all of src/ shares: what is asked of the compiler, the kernels and the choice of a path. What a kernel is handed is in
- * job/.
+/* What all of src/ shares: the kernels and the choice of a path. What a kernel is handed is in job/.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_INTERNAL_H
 #define NRG_INTERNAL_H
 
-#include <float.h>
-
 #include "../include/nrg/nrg.h"
 #include "kernels.h"
-
-/* The results are defined to the last bit, and these options change bits. */
-#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||                                   \
-    (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0)
-#error "nrg must not be compiled with -ffast-math or a part of it"
-#endif
-#if FLT_EVAL_METHOD != 0
-#error "nrg needs float arithmetic in float: on 32-bit x86, -msse2 -mfpmath=sse"
-#endif
-#if defined(__clang__)
-#pragma STDC FP_CONTRACT OFF
-#endif
 
 /* dispatch.c, for the tests: the best built path for a set of feature bits; what a start with this NRG_ISA and these
  * features would choose; the state before the constructor ran. */

@@ -6,6 +6,7 @@
 #define NRG_KERNELS_H
 
 #include "../include/nrg/nrg.h"
+#include "compiler.h"
 #include "paths.h"
 
 #if defined(NRG_NO_ACTIVATION) &&                                                                                                \

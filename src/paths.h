@@ -6,13 +6,19 @@
 #ifndef NRG_PATHS_H
 #define NRG_PATHS_H
 
-#if defined(__x86_64__) && !defined(NRG_NO_AVX2)
+#if defined(__x86_64__) || (defined(_M_X64) && !defined(_M_ARM64EC))
+#define NRG_X86_64 1
+#else
+#define NRG_X86_64 0
+#endif
+
+#if NRG_X86_64 && !defined(NRG_NO_AVX2)
 #define NRG_WITH_AVX2(...) __VA_ARGS__
 #else
 #define NRG_WITH_AVX2(...)
 #endif
 
-#if defined(__x86_64__) && !defined(NRG_NO_AVX512)
+#if NRG_X86_64 && !defined(NRG_NO_AVX512)
 #define NRG_WITH_AVX512(...) __VA_ARGS__
 #else
 #define NRG_WITH_AVX512(...)
@@ -24,8 +30,8 @@
 #define NRG_WITH_NEON(...)
 #endif
 
-/* Its pairs of 16-bit elements are those of little-endian words. */
-#if defined(__ORDER_LITTLE_ENDIAN__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && !defined(NRG_NO_GENERIC)
+/* Its vectors are GNU C's. */
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(NRG_NO_GENERIC)
 #define NRG_WITH_GENERIC(...) __VA_ARGS__
 #else
 #define NRG_WITH_GENERIC(...)

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include "../compiler.h"
 #include "../operands/check.h"
 #include "../operands/floater.h"
 #include "floater_steps.h"

@@ -35,9 +35,9 @@ static inline void nrg_around_terms(double count, double a, double u, double v, 
     t[1] = u;
     q[0] = v;
     q[1] = cross;
-    q[2] = __builtin_fma(2 * a, u, -cross);
+    q[2] = fma(2 * a, u, -cross);
     q[3] = squares;
-    q[4] = __builtin_fma(count, square, -squares);
+    q[4] = fma(count, square, -squares);
 }
 
 /* Carries: so that this record can be added to 2^30 others. */
@@ -71,9 +71,9 @@ static inline nrg_channel_statistics nrg_statistics_exact(const nrg_set_sums *su
     if (!(q <= DBL_MAX))
         return stat;
     stat.mean = t / d;
-    stat.mean_low = (__builtin_fma(-stat.mean, d, t) + sums->t_low) / d;
+    stat.mean_low = (fma(-stat.mean, d, t) + sums->t_low) / d;
     const double dq = d * q, tt = t * t;
-    const double rest = __builtin_fma(d, q, -dq) - __builtin_fma(t, t, -tt);
+    const double rest = fma(d, q, -dq) - fma(t, t, -tt);
     stat.variance = ((dq - tt) + (rest + (d * sums->q_low - 2 * t * sums->t_low))) / d / d;
     if (!(stat.variance > 0))
         stat.variance = 0;

@@ -10,6 +10,8 @@
 
 #include <math.h>
 
+#include "../compiler.h"
+
 typedef struct wide {
     double high, low; /* |low| is at most half a last place of high */
 } wide;

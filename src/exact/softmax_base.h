@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../compiler.h"
+
 typedef struct nrg_softmax_base {
     float shift, n; /* one of them is 0 */
     float low;      /* t - shift from here down counts as this much, which no result shows */

@@ -14,6 +14,7 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include "../compiler.h"
 #include "t5_rule.h"
 
 /* A number of [1/2, 1) · 2^exponent, to within its rounding errors: those of fewer than f multiplications, with their weights as

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "../compiler.h"
+
 /* No struct of any version is larger: such a size is an uninitialized field. */
 enum { STRUCT_MOST = 4096 };
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define NRG_INLINE static inline __attribute__((always_inline))
+#include "../compiler.h"
 
 /* A condition that seldom holds: what depends on it goes out of the way of what comes always. */
 #define NRG_RARELY(condition) __builtin_expect(!!(condition), 0)
@@ -82,8 +82,10 @@
 #if defined(NRG_UNROLL)
 #elif defined(__clang__)
 #define NRG_UNROLL _Pragma("clang loop unroll(full)")
-#else
+#elif defined(__GNUC__)
 #define NRG_UNROLL _Pragma("GCC unroll 16")
+#else
+#define NRG_UNROLL
 #endif
 
 #endif

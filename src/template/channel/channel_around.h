@@ -98,7 +98,7 @@ static __attribute__((noinline)) channel_around around_in_order(const channel_ru
             for (size_t l = 0; l < lanes; l++) {
                 const double t = (double)e[l] - a;
                 sums.u += t;
-                sums.v = __builtin_fma(t, t, sums.v);
+                sums.v = fma(t, t, sums.v);
             }
         }
     }

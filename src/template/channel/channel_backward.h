@@ -23,10 +23,7 @@ static inline channel_backward backward_around(const nrg_channel_statistics *sta
 }
 
 /* Σdo1 ⊙ (x - m) from that around μ. */
-static inline double backward_around_mean(const channel_backward *g, double a, double b)
-{
-    return __builtin_fma(-g->delta, a, b);
-}
+static inline double backward_around_mean(const channel_backward *g, double a, double b) { return fma(-g->delta, a, b); }
 
 /* a, b: Σ dh and Σ dh ⊙ (x - μ) of the set. */
 static inline void backward_of_set(channel_backward *g, double a, double b, double count, int centred)
@@ -34,7 +31,7 @@ static inline void backward_of_set(channel_backward *g, double a, double b, doub
     const double inverse = 1 / count;
     g->beta = (g->rstd * ((backward_around_mean(g, a, b) * g->rstd) * inverse)) * g->rstd;
     g->exact_gamma = centred ? -(g->rstd * (a * inverse)) : -0.0;
-    g->gamma = __builtin_fma(g->delta, g->beta, g->exact_gamma);
+    g->gamma = fma(g->delta, g->beta, g->exact_gamma);
 }
 
 static inline int backward_between(double value, double least, double most)

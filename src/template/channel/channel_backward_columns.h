@@ -202,8 +202,7 @@ static __attribute__((noinline)) void apply_some_rows(const backward_walk *w, co
 
 static __attribute__((noinline)) void apply_block_rows(const backward_walk *w, const backward_rows *at)
 {
-    float store[4 * BACKWARD_COLUMNS + VN] __attribute__((aligned(64))),
-        forward_store[4 * BACKWARD_COLUMNS + VN] __attribute__((aligned(64)));
+    _Alignas(64) float store[4 * BACKWARD_COLUMNS + VN], forward_store[4 * BACKWARD_COLUMNS + VN];
     backward_column_factors f = {store, 1, 0};
     channel_column_factors forward = factors_in(forward_store, BACKWARD_COLUMNS);
     if (!w->job->dx && !w->job->dy)
@@ -229,9 +228,9 @@ static __attribute__((noinline)) void sum_block_columns(const backward_walk *w, 
 {
     const size_t channels = at->block.channels, per = at->block.per, all_rows = at->end;
     const size_t length = w->cut.length / per, period = w->job->nhwc ? w->cut.period : all_rows; /* in rows */
-    float store[4 * BACKWARD_COLUMNS + VN] __attribute__((aligned(64)));
+    _Alignas(64) float store[4 * BACKWARD_COLUMNS + VN];
     channel_column_factors f = factors_in(store, BACKWARD_COLUMNS);
-    double a[BACKWARD_ROOM] __attribute__((aligned(64))), b[BACKWARD_ROOM] __attribute__((aligned(64)));
+    _Alignas(64) double a[BACKWARD_ROOM], b[BACKWARD_ROOM];
     float centre[BACKWARD_ROOM] = {0};
     forward_factors(w, &at->block, &f);
     for (size_t k = 0; k < channels * per; k++)
@@ -352,9 +351,9 @@ static __attribute__((noinline)) void sum_group_columns(const backward_walk *w, 
 {
     const nrg_channel_norm_backward_job *job = w->job;
     const channel_block *block = &at->block;
-    double a[BACKWARD_ROOM] __attribute__((aligned(64))), b[BACKWARD_ROOM] __attribute__((aligned(64)));
+    _Alignas(64) double a[BACKWARD_ROOM], b[BACKWARD_ROOM];
     float centre[BACKWARD_ROOM] = {0};
-    float store[4 * BACKWARD_COLUMNS + VN] __attribute__((aligned(64)));
+    _Alignas(64) float store[4 * BACKWARD_COLUMNS + VN];
     channel_column_factors f = factors_in(store, BACKWARD_COLUMNS);
     forward_factors(w, block, &f);
     for (size_t k = 0; k < block->channels; k++)
@@ -368,8 +367,8 @@ static __attribute__((noinline)) void sum_group_columns(const backward_walk *w, 
         for (size_t k = 0; k < n; k++) {
             const size_t lane = (into + k) % CHANNEL_COLUMN_LANES, c = block->c + begin + k;
             const double w_c = (double)channel_parameter(job->w, c, job->w_f32, w->D, 1);
-            lane_a[lane] = __builtin_fma(w_c, a[begin + k], lane_a[lane]);
-            lane_b[lane] = __builtin_fma(w_c, b[begin + k], lane_b[lane]);
+            lane_a[lane] = fma(w_c, a[begin + k], lane_a[lane]);
+            lane_b[lane] = fma(w_c, b[begin + k], lane_b[lane]);
             add_parameters(w, block_number, c, first, backward_around_mean(&g, a[begin + k], b[begin + k]) * g.rstd,
                            a[begin + k]);
         }

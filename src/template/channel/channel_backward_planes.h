@@ -124,8 +124,8 @@ static __attribute__((noinline)) void group_planes(const backward_walk *w, size_
         clear_gradients(&lanes);
         sum_plane(w, &f, g.centre, &lanes, n, c_begin + k, 0, job->s);
         fold_gradients(&lanes, &a, &b);
-        *lane_a = __builtin_fma((double)w_c, a, *lane_a);
-        *lane_b = __builtin_fma((double)w_c, b, *lane_b);
+        *lane_a = fma((double)w_c, a, *lane_a);
+        *lane_b = fma((double)w_c, b, *lane_b);
         add_parameters(w, block_number, c_begin + k, first, backward_around_mean(&g, a, b) * g.rstd, a);
     }
     backward_of_set(&g, fold_of(lanes_a), fold_of(lanes_b), known.stat.count, job->centred);

@@ -25,7 +25,7 @@ typedef struct backward_small {
     size_t block;
     int first; /* sample of the block */
     double weight[BACKWARD_ROOM], a[BACKWARD_ROOM], b[BACKWARD_ROOM], minus_delta[BACKWARD_ROOM], rstd[BACKWARD_ROOM];
-    float factors[4 * BACKWARD_COLUMNS + VN] __attribute__((aligned(64)));
+    _Alignas(64) float factors[4 * BACKWARD_COLUMNS + VN];
 } backward_small;
 
 /* The same of sets, which go by whole vectors: those past the last are as the first. */
@@ -159,7 +159,7 @@ NRG_INLINE double small_weighted(const double *weight, const double *sums, size_
     vd8 lanes;
     size_t k = 0;
     if (each == 1)
-        return __builtin_fma(weight[0], sums[0], 0.0);
+        return fma(weight[0], sums[0], 0.0);
     NRG_UNROLL
     for (int j = 0; j < VECTORS; j++)
         lanes.v[j] = vd_zero();
@@ -174,7 +174,7 @@ NRG_INLINE double small_weighted(const double *weight, const double *sums, size_
     for (int j = 0; j < VECTORS; j++)
         vd_st(rest + j * (VN / 2), lanes.v[j]);
     for (int l = 0; k < each; k++, l++)
-        rest[l] = __builtin_fma(weight[k], sums[k], rest[l]);
+        rest[l] = fma(weight[k], sums[k], rest[l]);
     return fold_of(rest);
 }
 

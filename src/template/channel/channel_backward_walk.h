@@ -47,7 +47,7 @@ static inline channel_backward backward_of(const backward_walk *w, const backwar
     channel_backward g = backward_around(&known->stat, w->job->fixed_mean != NULL);
     g.beta = known->beta;
     g.exact_gamma = known->exact_gamma;
-    g.gamma = __builtin_fma(g.delta, g.beta, g.exact_gamma);
+    g.gamma = fma(g.delta, g.beta, g.exact_gamma);
     return g;
 }
 

@@ -31,7 +31,7 @@ static inline channel_column_run column_run(const channel_walk *w, size_t k, siz
 static __attribute__((noinline)) void apply_run_staged(const channel_walk *w, const channel_column_run *run,
                                                        const channel_block *block, const channel_column_factors *f)
 {
-    float stage[CHANNEL_STAGE] __attribute__((aligned(64)));
+    _Alignas(64) float stage[CHANNEL_STAGE];
     const size_t at_once = CHANNEL_STAGE / run->width;
     for (size_t row = 0; row < run->rows; row += at_once) {
         channel_column_run part = *run;
@@ -143,7 +143,7 @@ static __attribute__((noinline)) void batch_columns(const channel_walk *w, size_
     const nrg_channel_norm_job *job = w->job;
     const size_t per = job->nhwc ? 1 : job->s, most = channels_in(CHANNEL_COLUMNS, per),
                  all_rows = job->nhwc ? job->n * job->s : job->n;
-    float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
+    _Alignas(64) float store[CHANNEL_FACTORS];
     const channel_column_factors wide = factors_in(store, CHANNEL_WIDE);
     size_t first = begin; /* channels from here on wait to be normalized */
     for (size_t c = begin, channels; c < end; c += channels) {
@@ -173,7 +173,7 @@ static __attribute__((noinline)) void wide_groups(const channel_walk *w, size_t 
 {
     const nrg_channel_norm_job *job = w->job;
     const size_t channels = job->group_channels, row = n * job->s;
-    float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
+    _Alignas(64) float store[CHANNEL_FACTORS];
     for (size_t group = begin; group < end; group++) {
         totals_room room;
         channel_totals totals = block_totals(&room);
@@ -199,7 +199,7 @@ static __attribute__((noinline)) void group_columns(const channel_walk *w, size_
     const size_t channels = job->group_channels, row = n * job->s;
     const size_t most = CHANNEL_COLUMNS / channels;
     const int small = !running && small_sets_serve(w);
-    float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
+    _Alignas(64) float store[CHANNEL_FACTORS];
     const channel_column_factors wide = factors_in(store, CHANNEL_WIDE);
     size_t first = begin; /* groups from here on wait to be normalized */
     for (size_t group = begin, groups; group < end; group += groups) {

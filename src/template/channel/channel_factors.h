@@ -27,13 +27,13 @@ static inline channel_factors channel_factors_of(const nrg_channel_statistics *s
     if (fast) {
         f.hi = (float)f.a;
         f.lo = (float)mean;
-        f.shift = (float)__builtin_fma((double)f.lo - mean, f.a, f.b);
+        f.shift = (float)fma((double)f.lo - mean, f.a, f.b);
         f.shift_lo = 0;
         return f;
     }
     f.hi = w * high;
-    f.lo = __builtin_fmaf(w, low, __builtin_fmaf(w, high, -f.hi));
-    const double shift = __builtin_fma(-(mean * rstd), (double)w, (double)b);
+    f.lo = fmaf(w, low, fmaf(w, high, -f.hi));
+    const double shift = fma(-(mean * rstd), (double)w, (double)b);
     f.shift = (float)shift;
     f.shift_lo = (float)(shift - (double)f.shift);
     return f;

@@ -64,7 +64,7 @@ static __attribute__((noinline)) void apply_known(const channel_walk *w, size_t 
     const int by_columns = job->nhwc || job->s < CHANNEL_LANES_S;
     const size_t per = job->nhwc || !by_columns ? 1 : job->s, most = by_columns ? channels_in(CHANNEL_WIDE, per) : AT_ONCE;
     const size_t sample = job->nhwc ? row / job->s : row; /* of all rows, where there are groups */
-    float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
+    _Alignas(64) float store[CHANNEL_FACTORS];
     nrg_channel_statistics fixed[AT_ONCE];
     const channel_column_factors wide = factors_in(store, CHANNEL_WIDE);
     size_t first = begin; /* channels from here on wait to be normalized */

@@ -27,7 +27,7 @@ typedef struct plane_apply {
     size_t n, n_end, i;   /* i: of the elements of a sample's channels */
     size_t first, filled; /* channels of the block whose factors are there */
     channel_column_factors f;
-    float store[4 * PLANE_CHANNELS] __attribute__((aligned(64)));
+    _Alignas(64) float store[4 * PLANE_CHANNELS];
     float stage[CHANNEL_STAGE];
     const char *ahead; /* what is summed next, or NULL */
 } plane_apply;
@@ -154,7 +154,7 @@ static __attribute__((noinline)) void apply_filled(const channel_walk *w, const 
 {
     const nrg_channel_norm_job *job = w->job;
     const size_t s = job->s;
-    float stage[CHANNEL_STAGE] __attribute__((aligned(64)));
+    _Alignas(64) float stage[CHANNEL_STAGE];
     const int staged = planes_are_staged(w, s, 1);
     const size_t most = staged ? CHANNEL_STAGE / s : planes;
     for (size_t done = 0, some; done < planes; done += some) {
@@ -187,7 +187,7 @@ static __attribute__((noinline)) void small_plane_sets(const channel_walk *w, si
     const size_t channels = job->group_channels;
     const size_t most = CHANNEL_WIDE / channels < CHANNEL_COLUMNS ? CHANNEL_WIDE / channels : CHANNEL_COLUMNS;
     const int small = !running && small_sets_serve(w);
-    float store[CHANNEL_FACTORS] __attribute__((aligned(64)));
+    _Alignas(64) float store[CHANNEL_FACTORS];
     for (size_t group = begin, groups; group < end; group += groups) {
         totals_room room;
         channel_totals totals = block_totals(&room);

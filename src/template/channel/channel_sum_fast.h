@@ -249,8 +249,8 @@ static inline fast_use use_of_fast(double count, double a, double *u, double *v,
         return FAST_UNFIT;
     if (!nrg_variance_is_sound(mean, variance))
         return FAST_AROUND;
-    *v = __builtin_fma(count, a * a, __builtin_fma(2 * a, *u, *v));
-    *u = __builtin_fma(count, a, *u);
+    *v = fma(count, a * a, fma(2 * a, *u, *v));
+    *u = fma(count, a, *u);
     return FAST_PLAIN;
 }
 

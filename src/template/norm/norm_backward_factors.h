@@ -238,7 +238,7 @@ NRG_INLINE int slope_factors(const nrg_norm_formula *formula, backward_plain *f,
         slope = sigma > formula->eps ? 1 : 0;
     const double cross = (formula->centred ? total_dq - shift * total_d : total_dq) * inverse * formula->inv_dim;
     const double a_ = formula->k * inverse, b_ = a_ * (cross * slope) * inverse;
-    const double c_ = formula->centred ? __builtin_fma(shift, b_, -(a_ * (total_d / formula->d))) : -0.0;
+    const double c_ = formula->centred ? fma(shift, b_, -(a_ * (total_d / formula->d))) : -0.0;
     f->a = (float)a_;
     f->b = (float)b_;
     f->c = (float)c_;

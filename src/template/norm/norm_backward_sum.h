@@ -333,7 +333,7 @@ static __attribute__((noinline)) void backward_sum_around(fallback_sums *s, cons
         s->t[lane] += t;
         s->tt[lane] += t * t;
         s->d[lane] += dh;
-        s->dt[lane] = __builtin_fma(dh, t, s->dt[lane]);
+        s->dt[lane] = fma(dh, t, s->dt[lane]);
     }
     if (end != dim && end % NORM_SEGMENT != 0)
         return;

@@ -116,7 +116,7 @@ NRG_INLINE void alone_elements(const norm_options *opt, norm_row row, const fast
 NRG_INLINE void alone_row_of(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
 {
     const size_t n = job->row_begin;
-    float stage[ALONE_WIDE] __attribute__((aligned(64)));
+    _Alignas(64) float stage[ALONE_WIDE];
     norm_row row = row_at(job, n, D);
     if (alone_widens(0, D))
         row.stage = (float *)((uintptr_t)stage - alone_wide_from(opt->dim) * sizeof *stage);

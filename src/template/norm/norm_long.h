@@ -113,7 +113,7 @@ static int kept_serves(const norm_options *opt, nrg_dtype D)
  * 0.89 of the time (Granite Rapids, f16 and bf16). Pieces of 256 and of 1024 elements gave nothing. */
 static __attribute__((noinline)) void long_rows_kept(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
 {
-    uint16_t stage[NORM_SEGMENT] __attribute__((aligned(64)));
+    _Alignas(64) uint16_t stage[NORM_SEGMENT];
     norm_options kept = *opt;
     kept.how |= NORM_KEEP_R;
     long_rows_in(job, &kept, (float *)stage, D);

@@ -490,7 +490,7 @@ static __attribute__((noinline)) double softmax_fly_again(softmax_flight *f, flo
 /* Powers lie on the stack until they are multiplied; those of long rows in o. */
 static __attribute__((noinline)) void softmax_fly(const nrg_softmax_job *at, int stream, nrg_dtype D)
 {
-    float stage[2][SOFTMAX_FLIGHT] __attribute__((aligned(VN * sizeof(float))));
+    _Alignas(VN * sizeof(float)) float stage[2][SOFTMAX_FLIGHT];
     const nrg_softmax_job job = *at;
     const int in_o = job.keys > SOFTMAX_FLIGHT;
     const size_t some = in_o && job.o == job.x ? job.keys : SOFTMAX_LOOK; /* of scores that are gone all must have been seen */
@@ -547,7 +547,7 @@ static __attribute__((noinline)) void softmax_fly(const nrg_softmax_job *at, int
 
 static __attribute__((noinline)) void softmax_walk(const nrg_softmax_job *at, int stream, nrg_dtype D)
 {
-    float u[SOFTMAX_CHUNK + VN] __attribute__((aligned(VN * sizeof(float))));
+    _Alignas(VN * sizeof(float)) float u[SOFTMAX_CHUNK + VN];
     const nrg_softmax_job job = *at;
     softmax_at place = softmax_at_row(job.begin, job.heads, job.queries);
     const size_t room = (job.keys + FAST_LANES - 1) / FAST_LANES * FAST_LANES;

@@ -1,0 +1,75 @@
+/* What is asked of the compiler, and what some do not have.
+ *
+ * The sources are C11 with some of GNU C's attributes and builtins. For a compiler that is no gcc and no clang, cl.exe above all,
+ * they are made of what it has, or of nothing: speed is what most of them are for.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_COMPILER_H
+#define NRG_COMPILER_H
+
+#include <float.h>
+#include <math.h>
+
+/* The results are defined to the last bit, and these options change bits. */
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||                                   \
+    (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(_M_FP_FAST)
+#error "nrg must not be compiled with -ffast-math or a part of it"
+#endif
+#if FLT_EVAL_METHOD != 0
+#error "nrg needs float arithmetic in float: on 32-bit x86, -msse2 -mfpmath=sse"
+#endif
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "nrg is for little-endian targets: its files and hashes are, and pairs of 16-bit elements are words"
+#endif
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(_MSC_VER)
+#pragma fp_contract(off)
+#endif
+
+#if !defined(__GNUC__) && !defined(__clang__)
+#define __attribute__(list)
+#define __asm__(...) ((void)0)
+#define __builtin_assume_aligned(at, bytes) ((void *)(at))
+#define __builtin_constant_p(value) 0
+#define __builtin_expect(value, expected) (value)
+#define __builtin_inff() INFINITY
+#define __builtin_nanf(payload) NAN
+#define __builtin_ctz(bits) nrg_lowest_bit(bits)
+#define __builtin_sqrt(a) sqrt(a)
+static inline int nrg_lowest_bit(unsigned bits)
+{
+    int bit = 0;
+    while (!(bits >> bit & 1))
+        bit++;
+    return bit;
+}
+#if defined(_MSC_VER)
+#define NRG_INLINE static __forceinline
+#define __builtin_unreachable() __assume(0)
+#else
+#define NRG_INLINE static inline
+#define __builtin_unreachable() ((void)0)
+#endif
+#if defined(_M_X64)
+#include <intrin.h>
+#define NRG_FIRST(first, ...) (first)
+#define __builtin_prefetch(...) _mm_prefetch((const char *)NRG_FIRST(__VA_ARGS__, 0), _MM_HINT_T0)
+#else
+#define __builtin_prefetch(...) ((void)0)
+#endif
+#else
+#define NRG_INLINE static inline __attribute__((always_inline))
+#endif
+
+/* exact/fma.c: a·b + c rounded once, to nearest, as C has it of fma() and fmaf(). mingw-w64's (10.0) round more than once, and
+ * Windows has other C libraries that nobody has looked at here; where the compiler makes an instruction of them, none is called.
+ */
+double nrg_fma(double a, double b, double c);
+float nrg_fmaf(float a, float b, float c);
+#if defined(_WIN32) && !defined(__FMA__) && !defined(__aarch64__)
+#define fma(a, b, c) nrg_fma(a, b, c)
+#define fmaf(a, b, c) nrg_fmaf(a, b, c)
+#endif
+
+#endif
