@@ -654,7 +654,7 @@ stage_riscv64() {
     if ((full)); then
         quick='' hashes=$root/tests/hashes.txt
         if is_debian; then
-            "$root/scripts/riscv64-sysroot.sh" "$build/sysroot-riscv64"
+            "$root/scripts/check-sysroot.sh" riscv64-linux-gnu "$build/sysroot-riscv64"
             with_suites=1 options=(-Dsleef=disabled --cross-file "$build/sysroot-riscv64/sysroot.ini")
             skip "test sleef: for riscv64 there is Check alone"
         else

@@ -68,8 +68,8 @@ static inline int nrg_lowest_bit(unsigned bits)
 double nrg_fma(double a, double b, double c);
 float nrg_fmaf(float a, float b, float c);
 #if defined(_WIN32) && !defined(__FMA__) && !defined(__aarch64__)
-#define fma(a, b, c) nrg_fma(a, b, c)
-#define fmaf(a, b, c) nrg_fmaf(a, b, c)
+#define fma nrg_fma
+#define fmaf nrg_fmaf
 #endif
 
 #endif

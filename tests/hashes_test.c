@@ -11,6 +11,7 @@
 #include <nrg/nrg.h>
 
 #include "../tools/commands.h"
+#include "../tools/system.h"
 
 /* The exit status of nrg check, whose output goes to the end of the file. op: NULL for all. */
 static int write_hashes(FILE *to, char *path, char *op)
@@ -78,6 +79,7 @@ static int compare(const lines *expected, const lines *got)
 int main(int argc, char **argv)
 {
     nrg_isa isa;
+    system_begin();
     if (argc < 3 || nrg_isa_from_name(argv[1], &isa) != NRG_OK) {
         fprintf(stderr, "usage: hashes_test PATH FILE OP ...\n");
         return EXIT_FAILURE;

@@ -6,13 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
 #include "internal.h"
+#include "../harness/host.h"
 #include "../harness/support.h"
 
 enum { FEATURE_BITS = 8 };
@@ -282,14 +281,17 @@ END_TEST
 
 START_TEST(forgotten_choice_is_made_again)
 {
-    ck_assert_int_eq(unsetenv("NRG_ISA"), 0);
+    const char *given = getenv("NRG_ISA");
+    char kept[64];
+    snprintf(kept, sizeof kept, "%s", given ? given : "");
+    host_set_variable("NRG_ISA", NULL);
     ck_assert_int_eq(nrg_isa_set(NRG_ISA_SCALAR), NRG_OK);
     nrg_dispatch_forget();
     ck_assert_int_eq(nrg_isa_active(), nrg_best_isa(nrg_cpu_features()));
     ck_assert_ptr_null(strstr(nrg_isa_reason(), "NRG_ISA"));
     nrg_dispatch_forget();
     ck_assert_ptr_nonnull(strstr(nrg_isa_reason(), "best"));
-    ck_assert_int_eq(setenv("NRG_ISA", "scalar", 1), 0);
+    host_set_variable("NRG_ISA", "scalar");
     ck_assert_int_eq(nrg_isa_active(), nrg_best_isa(nrg_cpu_features())); /* read at load, not at every call */
     nrg_dispatch_forget();
     ck_assert_int_eq(nrg_isa_active(), NRG_ISA_SCALAR);
@@ -300,38 +302,14 @@ START_TEST(forgotten_choice_is_made_again)
     ck_assert_int_eq(nrg_isa_set(best_here), NRG_OK);
     ck_assert_int_eq(nrg_isa_active(), best_here);
     ck_assert_ptr_nonnull(strstr(nrg_isa_reason(), "nrg_isa_set"));
+    host_set_variable("NRG_ISA", given ? kept : NULL); /* for tests after this, where they are of this process */
 }
 END_TEST
 
 /* In a process of its own: prints what main found, see there. */
 static void start_with(const char *value, char *line, size_t size)
 {
-    int ends[2];
-    fflush(stdout);
-    ck_assert_int_eq(pipe(ends), 0);
-    pid_t child = fork();
-    ck_assert_int_ge(child, 0);
-    if (child == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        close(ends[0]);
-        close(ends[1]);
-        if (value)
-            setenv("NRG_ISA", value, 1);
-        else
-            unsetenv("NRG_ISA");
-        execl("/proc/self/exe", "dispatch_test", "--say-path", (char *)NULL);
-        _exit(126);
-    }
-    close(ends[1]);
-    size_t length = 0;
-    ssize_t n;
-    while (length < size - 1 && (n = read(ends[0], line + length, size - 1 - length)) > 0)
-        length += (size_t)n;
-    line[length] = 0;
-    close(ends[0]);
-    int status = 0;
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status 0x%x", status);
+    ck_assert_msg(host_run_self("--say-path", "NRG_ISA", value, line, size), "the child failed");
 }
 
 /* What main found, before any test. */

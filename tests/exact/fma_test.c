@@ -9,8 +9,6 @@
 
 #include "../harness/support.h"
 #include "internal.h"
-#undef fma
-#undef fmaf
 
 #if defined(__x86_64__)
 __attribute__((target("fma"))) static double cpu_fma(double a, double b, double c) { return __builtin_fma(a, b, c); }

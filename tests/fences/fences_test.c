@@ -13,6 +13,7 @@
 #include "../../check/hash.h"
 #include "../../check/sweep.h"
 #include "../../src/internal.h"
+#include "../../tools/system.h"
 #include "../harness/support.h"
 #include "count_fences.h"
 
@@ -51,7 +52,7 @@ static int may_stream(const char *op)
 
 static void *allocate(size_t bytes)
 {
-    void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    void *memory = system_allocate((bytes + 63) / 64 * 64);
     ck_assert_ptr_nonnull(memory);
     return memory;
 }
@@ -80,8 +81,8 @@ static void run_cases(nrg_isa isa, unsigned long *streamed)
         c.spec.store = c.channel.store = NRG_STORE_STREAM;
         c.shares = c.reduce_shares = 1;
         if (c.bytes > room) {
-            free(memory);
-            free(kept);
+            system_free(memory);
+            system_free(kept);
             room = c.bytes + c.bytes / 4;
             memory = allocate(room);
             kept = allocate(room);
@@ -100,8 +101,8 @@ static void run_cases(nrg_isa isa, unsigned long *streamed)
         if (sweep_hash(&c, memory, SWEEP_HASH_START) != sweep_hash(&c, kept, SWEEP_HASH_START))
             ck_abort_msg("%s: another result with stores past the cache; %s", nrg_isa_name(isa), text);
     }
-    free(memory);
-    free(kept);
+    system_free(memory);
+    system_free(kept);
 }
 
 /* The activations have no field to ask for it: only tensors that are too large for the cache are streamed. */
@@ -129,8 +130,8 @@ static void run_activation(const char *op, nrg_dtype dtype)
             must_be_equal(from + skip, kept, count * nrg_dtype_size(dtype), op);
         }
     }
-    free(x);
-    free(o);
+    system_free(x);
+    system_free(o);
 }
 
 /* Nor have gated linear units: two tensors, and pairs. */
@@ -154,8 +155,8 @@ static void run_glu(const char *op, nrg_dtype dtype)
         fences_pending = 0;
         must_be_fenced(backward ? nrg_glu_backward(&args, 0, 1) : nrg_glu_forward(&args, 0, 1), op);
     }
-    free(x);
-    free(out);
+    system_free(x);
+    system_free(out);
 }
 
 /* Only rows that are whole lines are streamed here, and hardly a case has such. is_normed: after a norm of each head. */

@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
+
+#include "host.h"
 
 char test_note[512];
 static int quick;
@@ -100,15 +99,7 @@ int test_run(Suite *suite)
     return failed == 0 && missing == 0 && ran > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-void *test_shared(size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-        perror("mmap");
-        exit(EXIT_FAILURE);
-    }
-    return memory;
-}
+void *test_shared(size_t bytes) { return host_pages(bytes, 1); }
 
 void *test_allocate(size_t count, size_t size)
 {
@@ -118,43 +109,33 @@ void *test_allocate(size_t count, size_t size)
     return memory;
 }
 
-void test_must_crash(void body(const void *data), const void *data)
+void test_must_crash(int body(const void *data), const void *data)
 {
-    fflush(stdout);
-    pid_t child = fork();
-    ck_assert_int_ge(child, 0);
-    if (child == 0) {
-        signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler would exit */
-        signal(SIGBUS, SIG_DFL);
-        body(data);
-        _exit(0);
-    }
-    int status = 0;
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    /* SIGSEGV, as Linux has it, or SIGBUS */
-    if (!WIFSIGNALED(status) || (WTERMSIG(status) != SIGSEGV && WTERMSIG(status) != SIGBUS))
-        ck_abort_msg("a kernel that leaves its buffers lived (status 0x%x)", status);
+    const int end = host_in_process(body, data);
+    if (end != HOST_CRASHED)
+        ck_abort_msg("a kernel that leaves its buffers lived, or died of something else (%d)", end);
 }
 
 static void say_note(int signal_number)
 {
-    (void)signal_number; /* the default action, restored by SA_RESETHAND, ends the process when the instruction runs again */
-    static const char intro[] = "\ndied of a signal in: ";
-    ssize_t written = write(STDERR_FILENO, intro, sizeof intro - 1);
-    written += write(STDERR_FILENO, test_note, strlen(test_note));
-    written += write(STDERR_FILENO, "\n", 1);
-    (void)written;
+    host_write_stderr("\ndied of a signal in: ");
+    host_write_stderr(test_note);
+    host_write_stderr("\n");
+    signal(signal_number, SIG_DFL); /* which ends the process when the instruction runs again */
 }
 
 void test_note_crashes(void)
 {
-    static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = say_note;
-    action.sa_flags = (int)SA_RESETHAND;
+    static const int signals[] = {
+        SIGSEGV,
+        SIGILL,
+        SIGFPE,
+#if defined(SIGBUS)
+        SIGBUS
+#endif
+    };
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        sigaction(signals[i], &action, NULL);
+        signal(signals[i], say_note);
 }
 
 uint64_t test_mix(uint64_t seed)

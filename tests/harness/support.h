@@ -46,7 +46,7 @@ TCase *test_case(Suite *suite, const char *name);
 void *test_shared(size_t bytes);
 
 /* Ends the test unless body(data), in a process of its own, dies of touching memory that it may not. */
-void test_must_crash(void body(const void *data), const void *data);
+void test_must_crash(int body(const void *data), const void *data);
 
 /* Zeroed memory; never NULL. */
 void *test_allocate(size_t count, size_t size);
