@@ -39,6 +39,7 @@ stages=(
     "riscv64    RISC-V, a CPU without a path of its own, under qemu"
     "avx512     the AVX-512 path where the CPU has none, emulated"
     "ggml       examples/ggml in Debian sid, which scripts/ggml.sh sets up: with --full, as root"
+    "release    scripts/release.sh: what it refuses, the same bytes twice; with --full one that is compiled and checked"
     "report     the page of nrg-bench --report in a headless Chromium: with --full"
     "coverage   lines of src/ that tests reach"
 )
@@ -214,6 +215,7 @@ stage_headers() {
         count=$((count + 1))
     done
     note "$count headers"
+    "$(numpy_python)" "$root/scripts/versions.py"
     "$(numpy_python)" "$root/scripts/layers.py"
     "$(numpy_python)" "$root/scripts/house.py"
 }
@@ -710,6 +712,21 @@ stage_ggml() {
     fi
     ((status == 0)) || return 1
     note "$(grep -c '^| [`*]' "$state/ggml") ops and layers agree"
+}
+
+stage_release() {
+    local options=()
+    if [[ $(git -C "$root" rev-parse --show-toplevel 2>/dev/null) != "$(realpath "$root")" ]]; then
+        skip "a release is made of a git checkout, which this tree is not"
+        return 0
+    fi
+    ((!full)) || options=(--quick)
+    "$(numpy_python)" "$root/tests/release_test.py" "$build/release" "${options[@]}" >"$state/release" || {
+        cat "$state/release"
+        return 1
+    }
+    cat "$state/release"
+    note "$(sed -n 's/^scripts.release.sh: \(.*\), 0 wrong/\1/p' "$state/release")"
 }
 
 # The figures of a report are nobody's business here: its JSON and --compare are looked at by the gcc stage's tests as well.
