@@ -65,24 +65,6 @@ build_library() {
     (cd "$dir" && CC=$cc sh -e "../$commands")
 }
 
-# check/*.o: nrg check as a program of its own, which sees the public headers of the copy.
-compile_check() {
-    local flags=(-std=c11 -O1 -ffp-contract=off -Wall -Wextra -Werror -D_XOPEN_SOURCE=700 -I nrg/include) source object
-    mkdir check
-    cat >check/main.c <<'END'
-int command_check(char **arguments);
-
-int main(int argc, char **argv)
-{
-    return argc ? command_check(argv + 1) : 1;
-}
-END
-    for source in check/main.c "$root"/tools/{cli,progress,system_posix}.c "$root"/check/*.c "$root"/check/*/*.c; do
-        object=${source#"$root/"}
-        "$compiler" "${flags[@]}" -c "$source" -o "check/${object//\//-}.o"
-    done
-}
-
 # compare_hashes DIR: DIR/paths.txt, the paths that DIR/libnrg.a holds; and what those compute that run here.
 compare_hashes() {
     local dir=$1 expected=$root/tests/hashes-quick.txt path runs op
@@ -158,7 +140,7 @@ int main(void)
     return 0;
 }
 END
-compile_check
+compile_check nrg/include check "$compiler"
 compare_hashes nrg
 
 # "To export not even those"

@@ -92,34 +92,22 @@ same_hashes() {
     local path level=()
     [[ $hashes == hashes.txt ]] || level=(--quick)
     for path in $(cpu_paths | tr ',' ' '); do
-        "$@" check --hash "${level[@]}" --isa "$path" </dev/null | diff "$tree/tests/$hashes" - || die "other bits on $path"
+        "$@" --hash "${level[@]}" --isa "$path" </dev/null | diff "$tree/tests/$hashes" - || die "other bits on $path"
         say "$path: the hashes of tests/$hashes"
     done
 }
 title "nrg check --hash"
-same_hashes "$nrg"
+same_hashes "$nrg" check
 
 title "nrg.c"
 cd "$work/$name-amalgamation"
-"${CC:-cc}" -O2 -ffp-contract=off -c nrg.c -o "$work/nrg.o"
-mkdir -p "$work/one/nrg"
-cp nrg.h "$work/one/nrg"
-for source in "$tree"/tools/{cli,progress}.c "$tree"/check/*.c "$tree"/check/*/*.c; do
-    object=${source#"$tree/"}
-    "${CC:-cc}" -std=c11 -O1 -ffp-contract=off -D_XOPEN_SOURCE=700 -I "$work/one" -c "$source" -o "$work/one/${object//\//-}.o"
-done
-cat >"$work/one/main.c" <<'END'
-#include <string.h>
-
-int command_check(char **arguments);
-
-int main(int argc, char **argv)
-{
-    return argc > 1 && strcmp(argv[1], "check") == 0 ? command_check(argv + 2) : 2;
-}
-END
-"${CC:-cc}" "$work/one/main.c" "$work"/one/*.o "$work/nrg.o" -lm -o "$work/one/check"
-same_hashes "$work/one/check"
+compiler=${CC:-cc}
+"$compiler" -O2 -ffp-contract=off -c nrg.c -o "$work/nrg.o"
+mkdir -p "$work/include/nrg"
+cp nrg.h "$work/include/nrg"
+compile_check "$work/include" "$work/check" "$compiler"
+"$compiler" "$work"/check/*.o "$work/nrg.o" -lm -o "$work/check/check"
+same_hashes "$work/check/check"
 
 title "the binary interface"
 "$tree/scripts/abi.sh" "$work/abi"

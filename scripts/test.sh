@@ -26,6 +26,7 @@ stages=(
     "install    meson install, pkg-config, a ten-line program"
     "shell      manual pages and completion: they say what the programs take"
     "embedding  docs/embedding.md, word for word"
+    "amalgamation  nrg.c and nrg.h: made, compiled with and without the right flags, the same bits: some families; --full: all"
     "consumers  a project that takes the library by CMake: find_package, FetchContent; with --full as a meson subproject, with -O3, LTO"
     "python     pip install into a fresh virtual environment, without a network; against NumPy in double precision"
     "clang      clang, release: tests"
@@ -409,6 +410,12 @@ stage_embedding() {
         cat "$state/embedding-$compiler"
     done
     parts_done
+}
+
+stage_amalgamation() {
+    local options=()
+    ((!full)) || options=(--full)
+    "$root/scripts/amalgamation-check.sh" "${options[@]}" "$build/amalgamation"
 }
 
 stage_consumers() {

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# Makes nrg.c and nrg.h and compiles them as docs/embedding.md says and as users do who forget its flags; what comes of it has the
+# bits of tests/hashes-quick.txt.
+#
+#   scripts/amalgamation-check.sh [--full] WORK-DIR
+#
+# Without --full some families are compiled, and the rest is parsed. None of the commands has -ffp-contract=off: gcc and clang fuse
+# by default, AArch64 has the instruction everywhere and clang gets -mfma here, so that the bits show what nrg.c itself keeps them
+# from. --full: all families, with the flags and warnings of the document as well; and that the bits are others without what keeps
+# gcc from fusing, since otherwise none of this would say anything.
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+full=0
+if [[ ${1-} == --full ]]; then
+    full=1
+    shift
+fi
+(($# == 1)) || die "usage: amalgamation-check.sh [--full] WORK-DIR"
+work=$(realpath -m "$1")
+rm -rf "$work"
+mkdir -p "$work/include/nrg"
+expected=$root/tests/hashes-quick.txt
+machine=$(uname -m)
+
+"$root/scripts/amalgamate.sh" "$work"
+"$root/scripts/amalgamate.sh" "$work/again"
+cmp "$work/nrg.c" "$work/again/nrg.c"
+cmp "$work/nrg.h" "$work/again/nrg.h"
+cp "$work/nrg.h" "$work/include/nrg"
+cd "$work"
+gcc -x c -std=c99 -Wall -Wextra -Wpedantic -Werror -fsyntax-only nrg.h
+g++ -x c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only nrg.h
+gcc -std=c11 -ffp-contract=off -Wall -Wextra -Werror -fsyntax-only nrg.c
+if gcc -ffast-math -fsyntax-only nrg.c 2>/dev/null; then
+    die "nrg.c compiles with -ffast-math"
+fi
+
+# object NAME COMPILER OPTION ...: without the families of left_out
+object() {
+    local name=$1 family
+    shift
+    for family in "${left_out[@]}"; do
+        set -- "$@" "-DNRG_NO_${family^^}"
+    done
+    "$@" -c "${source:-nrg.c}" -o "$name.o"
+}
+
+# hashes PROGRAM PATH RUNNER ...: its ops; all are expected, and there are some
+hashes() {
+    local program=$1 path=$2 strange
+    shift 2
+    "$@" "$program" --hash --quick --isa "$path" ${ops:+--op "$ops"} </dev/null 2>/dev/null >"$program.$path" || die "$program: $path does not run"
+    strange=$(grep -vxFf "$expected" "$program.$path" || true)
+    [[ -z $strange ]] || die "$program: other bits on $path: $(head -n 3 <<<"$strange")"
+    [[ -s $program.$path ]] || die "$program: no op on $path"
+    say "$program, $path: $(wc -l <"$program.$path") hashes of tests/hashes-quick.txt"
+}
+
+same_bits() {
+    local path paths=${2-$(cpu_paths)}
+    gcc check/*.o "$1.o" -lm -o "$1"
+    for path in ${paths//,/ }; do
+        hashes "./$1" "$path"
+    done
+}
+
+# What is not a path's own has no instruction of AVX: it would run before a path is chosen.
+no_avx_outside() {
+    objdump -d --no-show-raw-insn "$1.o" | awk '
+        /^[0-9a-f]+ <.*>:$/ { name = $2; functions++ }
+        $2 ~ /^v/ && name !~ /avx/ { print name, $0; bad = 1; exit }
+        $2 ~ /^v/ { vectors++ }
+        END { exit bad || !functions || !vectors }' || die "$1: AVX outside of its paths, or none at all"
+}
+
+wait_all() {
+    local job status=0
+    for job in "$@"; do
+        wait "$job" || status=1
+    done
+    return "$status"
+}
+
+fused=()
+[[ $machine != x86_64 ]] || fused=(-mfma)
+# the cases of norms are others without backward passes and quantized rows, and so are their hashes
+few=(channel recurrent embed relative bias softmax rope)
+paths=$(cpu_paths)
+if ((!full)); then
+    left_out=("${few[@]}")
+    fused+=(-DNRG_NO_GENERIC) # the slowest to compile; gcc has it
+    paths=${paths/,generic/}
+fi
+jobs=()
+{ object gcc gcc -O2; } & jobs+=($!)
+{ compile_check include check gcc; object clang clang -O2 "${fused[@]}"; } & jobs+=($!)
+wait_all "${jobs[@]}"
+[[ $machine != x86_64 ]] || no_avx_outside gcc
+same_bits gcc
+same_bits clang "$paths"
+if ((full)); then
+    object gcc-c11 gcc -std=c11 -O2 -ffp-contract=off -Wall -Wextra -Werror &
+    jobs=($!)
+    object clang-c11 clang -std=c11 -O2 -ffp-contract=off -Wall -Wextra -Werror & jobs+=($!)
+    wait_all "${jobs[@]}"
+    same_bits gcc-c11
+    same_bits clang-c11
+fi
+if [[ $machine == x86_64 ]]; then
+    cross=aarch64-linux-gnu-gcc
+    left_out=("${few[@]}")
+    object arm "$cross" -O2 -DNRG_NO_GENERIC &
+    jobs=($!)
+    compile_check include check-arm "$cross" &
+    jobs+=($!)
+    wait_all "${jobs[@]}"
+    "$cross" check-arm/*.o arm.o -lm -o arm
+    for ops in norm_forward activation; do
+        hashes ./arm scalar qemu-aarch64 -L /usr/aarch64-linux-gnu
+        hashes ./arm neon qemu-aarch64 -L /usr/aarch64-linux-gnu
+    done
+    if ((full)); then
+        grep -v '^#pragma GCC optimize' nrg.c >fused.c
+        source=fused.c object fused "$cross" -O2 -DNRG_NO_GENERIC
+        "$cross" check-arm/*.o fused.o -lm -o fused
+        if (ops=norm_forward && hashes ./fused scalar qemu-aarch64 -L /usr/aarch64-linux-gnu) >/dev/null 2>&1; then
+            die "without what keeps gcc from fusing the bits are the same: this looks at nothing"
+        fi
+        say "without what keeps gcc from fusing the bits are others"
+    fi
+fi
