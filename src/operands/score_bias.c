@@ -66,9 +66,11 @@ static nrg_status measure_t5(const void *const *part, nrg_sizes *s)
     const nrg_t5_args *args = part[NRG_BIAS_ARGS];
     const nrg_status status = measure_spec(spec, s);
     s->type[0] = args->dtype;
+    if (status != NRG_OK)
+        return status;
     s->n[SPEC_HEADS] = spec->heads;
     s->n[BUCKETS] = s->n[TABLE_HEADS] ? (size_t)spec->buckets : 0;
-    return status != NRG_OK || rule_is_sound(spec) ? status : NRG_ERR_CONSTANT;
+    return rule_is_sound(spec) ? NRG_OK : NRG_ERR_CONSTANT;
 }
 
 static const nrg_part t5_parts[] = {SPEC_PART, {.size = sizeof(nrg_t5_args)}};

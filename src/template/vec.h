@@ -18,6 +18,18 @@
 #define NRG_PATH_NAME_(path, name) NRG_PATH_NAME__(path, name)
 #define NRG_PATH_NAME(name) NRG_PATH_NAME_(NRG_PATH, name)
 
+/* A vector reaches past the last of n numbers that stand on the stack. What is in those lanes is nobody's: it is computed with,
+ * and neither a result nor a branch that matters depends on it. MemorySanitizer cannot know where that is meant. */
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+void __msan_unpoison(const volatile void *, size_t);
+#define NRG_NOBODYS_LANES(numbers, n) __msan_unpoison((numbers) + (n), VN * sizeof *(numbers))
+#endif
+#endif
+#ifndef NRG_NOBODYS_LANES
+#define NRG_NOBODYS_LANES(numbers, n) (void)0
+#endif
+
 /* A path defines V_SMALL as 1 where little code counts for more than time: a loop is there once, with the dtype looked up as it
  * runs, and what has a walk or an order of its own for its speed goes the usual way. */
 #ifndef V_SMALL

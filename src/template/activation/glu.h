@@ -96,8 +96,10 @@ NRG_INLINE void glu_write_of(void *p, const float *block, size_t i, size_t n, in
     }
     for (; j + VN <= n; j += VN)
         glu_st(p, i + j, v_ld_f32(block + j), dtype, stream);
-    if (j < n)
+    if (j < n) {
+        NRG_NOBODYS_LANES(block, n);
         glu_stn(p, i + j, v_ld_f32(block + j), n - j, dtype);
+    }
 }
 
 NRG_BY_DTYPE(glu_write, (p, block, i, n, in_order, stream), void *p, const float *block, size_t i, size_t n, int in_order,
@@ -145,6 +147,8 @@ NRG_INLINE void glu_write_pairs_of(void *p, const glu_block *block, size_t i, si
     }
     if (j < n) {
         const size_t left = 2 * (n - j);
+        NRG_NOBODYS_LANES(block->a, n);
+        NRG_NOBODYS_LANES(block->b, n);
         const vf a = v_ld_f32(block->a + j), b = v_ld_f32(block->b + j);
         glu_stn(p, 2 * (i + j), v_zip_low(a, b), left < VN ? left : VN, dtype);
         if (left > VN)

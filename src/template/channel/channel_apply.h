@@ -198,6 +198,7 @@ NRG_INLINE void apply_row(const channel_column_run *run, const channel_column_fa
 {
     const size_t step = (size_t)V_APPLY * VN;
     size_t k = 0;
+    NOBODYS_FACTORS(f, run->width);
     for (; k + step <= run->width; k += step)
         column_step(run, f, row, k, fast, V_APPLY, step, D);
     if (k + 2 * VN <= run->width) {

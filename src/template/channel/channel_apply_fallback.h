@@ -154,6 +154,7 @@ void apply_strip_fallback(const channel_column_run *strip, const channel_column_
         fallback_rows(&run, f, factors, 0, FALLBACK_VECTORS, FALLBACK_COLUMNS, factors->plain_columns != 0, D);
         return;
     }
+    NOBODYS_FACTORS(f, strip->width);
     for (size_t i = 0; i < strip->width; i += VN) {
         fallback_rows(&run, f, factors, i / VN, 1, lanes_at(i, strip->width), 1, D);
         run.x += VN * size;

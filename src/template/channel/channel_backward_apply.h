@@ -125,6 +125,10 @@ typedef struct backward_column_factors {
     int plain, frozen;
 } backward_column_factors;
 
+#define NOBODYS_GRADIENT_FACTORS(f, n)                                                                                           \
+    NRG_NOBODYS_LANES((f)->at, F_CENTRE + (n)), NRG_NOBODYS_LANES((f)->at, F_ALPHA + (n)),                                       \
+        NRG_NOBODYS_LANES((f)->at, F_MINUS_BETA + (n)), NRG_NOBODYS_LANES((f)->at, F_GAMMA + (n))
+
 /* The same where some are not plain: for few columns. */
 enum { BACKWARD_FALLBACK_COLUMNS = 16 };
 
@@ -188,6 +192,7 @@ NRG_INLINE void apply_backward_row(const backward_column_run *run, const backwar
 {
     enum { G = BACKWARD_COLUMNS >= V_APPLY * VN ? V_APPLY : 2, STEP = G * VN };
     size_t k = 0;
+    NOBODYS_GRADIENT_FACTORS(f, run->width);
     for (; k + STEP <= run->width; k += STEP)
         backward_column_step(run, f, NULL, 0, row, k, G, STEP, D);
     if (G > 2 && k + 2 * VN <= run->width) {
@@ -220,6 +225,7 @@ static __attribute__((noinline)) void apply_backward_columns_fallback(const back
                                                                       const backward_column_factors *f, size_t first,
                                                                       const backward_fallback_factors *c, nrg_dtype D)
 {
+    NOBODYS_GRADIENT_FACTORS(f, first + run->width);
     for (size_t row = 0; row < run->rows; row++)
         for (size_t k = 0; k < run->width; k += VN)
             backward_column_step(run, f, c, first, row, k, 1, lanes_at(k, run->width), D);

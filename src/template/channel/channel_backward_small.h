@@ -247,6 +247,7 @@ static __attribute__((noinline)) int small_factors(backward_small *m)
             store_lanes(m->factors + F_MINUS_BETA + k, minus_beta, lanes_at(k, end));
         }
     }
+    NRG_NOBODYS_LANES(m->rstd, m->channels);
     for (size_t k = 0; k < m->channels; k += VN) {
         const vd low = vd_mul(vd_ld(m->rstd + k), vd_ld(m->weight + k)),
                  high = vd_mul(vd_ld(m->rstd + k + VN / 2), vd_ld(m->weight + k + VN / 2));

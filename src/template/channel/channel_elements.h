@@ -83,6 +83,11 @@ static inline channel_column_factors factors_from(const channel_column_factors *
     return (channel_column_factors){f->hi + k, f->lo + k, f->shift + k, f->shift_lo + k, 1};
 }
 
+/* Those of the columns past the first n. */
+#define NOBODYS_FACTORS(f, n)                                                                                                    \
+    NRG_NOBODYS_LANES((f)->hi, n), NRG_NOBODYS_LANES((f)->lo, n), NRG_NOBODYS_LANES((f)->shift, n),                              \
+        NRG_NOBODYS_LANES((f)->shift_lo, n)
+
 /* Channels side by side, `per` columns each, `group` of them with the same statistics; of the first group, `into` come before. */
 typedef struct channel_block {
     const nrg_channel_statistics *stat; /* of the first group of the block; NULL: folded */

@@ -252,7 +252,7 @@ NRG_INLINE void folded_sums(folded_rows *folded, const backward *b, const backwa
 /* Rows that are not there are as one that is: their factors are made beside the others'. */
 NRG_INLINE void fill_totals(backward_totals *t, int count)
 {
-    for (int k = count == 1 ? 1 : (count + 7) / 8 * 8; k < BACKWARD_ROWS; k++) {
+    for (int k = count % 8 == 1 ? count : (count + 7) / 8 * 8; k < BACKWARD_ROWS; k++) {
         t->qq[k] = t->qq[0];
         t->dq[k] = t->dq[0];
         t->q[k] = t->q[0];
