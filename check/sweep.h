@@ -72,6 +72,7 @@ typedef struct sweep_operand {
     int run_is_told_zero;                /* likewise runs */
     int is_transposed;                   /* the second level of its strides lies inside the first */
     size_t outermost;                    /* steps of the third level */
+    int is_kept;                         /* scratch that the call looks at: what is there is its own, or nothing */
     int is_alone;                        /* no other operand may lie between its rows */
     int is_optional;                     /* an output that need not be asked for, whatever the others are */
     uint32_t over;                       /* an output: bits of the operands in whose place it may be */

@@ -11,8 +11,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # libc6-dev and its like are only recommended by the compilers, and recommended packages are not installed.
 demo_packages=(gcc g++ libc6-dev meson ninja-build pkg-config libbenchmark-dev libsleef-dev python3 python3-numpy)
-test_packages=("${demo_packages[@]}" binutils ccache check clang cmake gcovr libopenmpi-dev openmpi-bin python3-venv
-    groff-base fish zsh abigail-tools valgrind)
+test_packages=("${demo_packages[@]}" binutils ccache check clang cmake gcovr libclang-rt-dev libopenmpi-dev openmpi-bin
+    python3-venv groff-base fish zsh abigail-tools make valgrind)
 # debootstrap only recommends the keys that it checks sid's signature with
 # shellcheck disable=SC2034 # by name
 ggml_packages=(gcc libc6-dev meson ninja-build python3 python3-numpy debootstrap debian-archive-keyring)
@@ -26,7 +26,7 @@ demo_modules=(benchmark sleef)
 # shellcheck disable=SC2034 # by name, in name_missing
 test_modules=("${demo_modules[@]}" check)
 if [[ $(uname -m) == x86_64 ]]; then
-    test_packages+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross make qemu-user)
+    test_packages+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user)
     test_commands+=(aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc make qemu-aarch64 qemu-riscv64 qemu-x86_64)
 fi
 meson_least=1.0.0

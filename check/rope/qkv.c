@@ -150,6 +150,7 @@ static void make(sweep_case *c)
     c->weights = NRG_BIT(NRG_QKV_Q_W) | NRG_BIT(NRG_QKV_K_W) | NRG_BIT(NRG_QKV_Q_B) | NRG_BIT(NRG_QKV_K_B);
     c->accumulate = 1; /* slots without a token keep what they hold */
     sweep_add_call(c, &nrg_call_qkv, PARTS(&q), NULL, q.there, transposed);
+    c->operands[SWEEP_SCRATCH].is_kept = q.args.keep;
     sweep_lay_out(c, &random);
 }
 

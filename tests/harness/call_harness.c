@@ -129,6 +129,13 @@ static const char *call_shares(const call_case *c, const call_layout *l, const c
     return NULL;
 }
 
+/* What the call itself has to write before anybody reads it. */
+static int is_unwritten(const call_case *c, const call_layout *l, int i)
+{
+    const call_role role = c->operands[i].role;
+    return (role == CALL_SCRATCH && !c->operands[i].kept) || (role == CALL_OUTPUT && l->over[i] == i);
+}
+
 /* Lays the operands out, calls, and takes the results. NULL, or what was wrong with the call itself. */
 static const char *call(const call_case *c, const call_layout *l, const tensors *t, void *const *results)
 {
@@ -147,12 +154,18 @@ static const char *call(const call_case *c, const call_layout *l, const tensors 
         say_strides(&all[i], &placed[i], l->say_zero[i]);
     }
     operands_keep(placed, c->count);
+    for (int i = 0; i < c->count; i++)
+        if (placed[i].at && is_unwritten(c, l, i))
+            operand_forget(&placed[i]);
     if (c->vary)
         c->vary(c->context, l->vary);
 
     operands_protect(placed, c->count, 1);
     const char *failure = call_shares(c, l, all);
     operands_protect(placed, c->count, 0);
+    for (int i = 0; i < c->count; i++)
+        if (placed[i].at && c->operands[i].role == CALL_SCRATCH)
+            operand_accept(&placed[i]);
     for (int i = 0; i < c->count && !failure; i++)
         if (placed[i].at && placed[i].output)
             operand_copy_out(&placed[i], results[i]);

@@ -65,6 +65,8 @@ typedef struct call_operand {
     unsigned kinds;   /* of rows that are drawn, 1u << ROW_…; 0: half of them normal numbers, and some of everything */
     int least, below; /* drawn integers: from least up to below, which is not among them */
 
+    int kept; /* scratch whose contents the call may look at */
+
     /* scratch that depends on the shares: the number of its elements, in the place of rows × dim */
     size_t (*scratch)(const void *context, int nth);
 

@@ -95,6 +95,7 @@ static call_operand operand_of(const sweep_case *c, int slot)
                        .dim = o->length,
                        .group = o->has_run_stride && o->run < o->rows ? o->run : 0,
                        .padded = o->has_stride,
+                       .kept = o->is_kept,
                        .optional = o->is_optional && !o->is_read && !o->may_stay};
     to.transposed = to.group != 0;
     to.fused = o->has_stride && !o->is_alone && sweep_type_size(o->type) <= 4;

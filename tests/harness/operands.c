@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "element.h"
+#include "unwritten.h"
 
 enum { SLACK = 192 };
 
@@ -121,6 +122,18 @@ void operand_copy_in(const operand *o, const void *dense)
 {
     for (size_t row = 0; row < o->rows; row++)
         memcpy(operand_row(o, row), (const char *)dense + row * row_bytes(o), row_bytes(o));
+}
+
+void operand_forget(const operand *o)
+{
+    for (size_t row = 0; row < o->rows; row++)
+        unwritten_forget(operand_row(o, row), row_bytes(o));
+}
+
+void operand_accept(const operand *o)
+{
+    for (size_t row = 0; row < o->rows; row++)
+        unwritten_accept(operand_row(o, row), row_bytes(o));
 }
 
 void operand_copy_out(const operand *o, void *to)

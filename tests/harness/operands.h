@@ -56,6 +56,10 @@ void operand_copy_in(const operand *o, const void *dense);
 /* After everything has been copied in: remembers the memory's state. */
 void operands_keep(const operand *all, int count);
 
+/* Its rows count as never written, for MemorySanitizer and valgrind; or as written, whatever was done to them. */
+void operand_forget(const operand *o);
+void operand_accept(const operand *o);
+
 /* Makes memory without outputs in it read-only, or writable again. */
 void operands_protect(const operand *all, int count, int read_only);
 

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Lays Check, which the tests link against, into a folder, made for MemorySanitizer.
+#
+#   scripts/memory-check.sh DIR
+#
+# MemorySanitizer takes what a library writes that was compiled without it for never written. DIR/root/lib/pkgconfig is for
+# meson's pkg_config_path.
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+dir=${1:?usage: scripts/memory-check.sh DIR}
+is_debian || die "Check's sources come as a Debian or Ubuntu package; this machine has no apt"
+mkdir -p "$dir"
+dir=$(cd "$dir" && pwd)
+# shellcheck source=scripts/own-check.sh
+source "$root/scripts/own-check.sh"
+
+CC=clang CFLAGS="-O1 -g1 -fsanitize=memory" own_check "$dir" "$(dpkg --print-architecture)" "for MemorySanitizer"
