@@ -32,6 +32,7 @@ quietly "$build.compile.log" ninja -C "$build" "${targets[@]/#/tests/fuzz/fuzz_}
 export ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=32:detect_stack_use_after_return=0
 export UBSAN_OPTIONS=print_stacktrace=1
 mkdir -p "$build/found"
+((seconds < 60)) || say "until $(date -d "+$seconds seconds" '+%F %R'); what it is at: tail $build/*.log"
 jobs=()
 status=0
 for target in "${targets[@]}"; do

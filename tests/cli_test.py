@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The nrg command from outside: usage: cli_test.py [--this-program-only] PATH-TO-nrg
+"""The nrg command from outside: usage: cli_test.py [--this-program-only [--without=TEST,...]] PATH-TO-nrg
 
 --this-program-only: not those tests that compile nrg check anew, with a library that has a fault.
 
@@ -26,7 +26,8 @@ import zlib
 import numpy as np
 
 ONLY = "--this-program-only" in sys.argv[1:2]
-NRG = os.path.abspath(sys.argv[-1]) if len(sys.argv) == 2 + ONLY else sys.exit("usage: cli_test.py [--this-program-only] PATH-TO-nrg")
+WITHOUT = sys.argv[2].removeprefix("--without=").split(",") if ONLY and sys.argv[2].startswith("--without=") else []
+NRG = os.path.abspath(sys.argv[-1]) if len(sys.argv) == 2 + ONLY + bool(WITHOUT) else sys.exit(__doc__.splitlines()[0])
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CC = os.environ.get("CC", "cc").split()
 SANITIZER = "detect_stack_use_after_return=0:strict_string_checks=1:verify_asan_link_order=0"
@@ -3881,6 +3882,8 @@ def outcome(number):
 
 def main():
     global SCRATCH
+    for name in WITHOUT:
+        tests.remove(next(test for test in tests if test.__name__ == name))
     SCRATCH = tempfile.mkdtemp(prefix="nrg-cli-")
     os.chmod(SCRATCH, 0o755)
     if not ONLY:
