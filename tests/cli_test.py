@@ -50,7 +50,7 @@ PROGRESS = re.compile(r"^nrg [a-z-]+: .*, \d+ s\n", re.M)
 class Run:
     """A run of the command in the current directory."""
 
-    def __init__(self, *arguments, env=None, stdout=subprocess.PIPE, before=None, program=NRG, timeout=300):
+    def __init__(self, *arguments, env=None, stdout=subprocess.PIPE, before=None, program=NRG, timeout=900):
         # a preloaded helper has to come before a sanitizer's own library
         full = {**os.environ, "ASAN_OPTIONS": SANITIZER, **(env or {})}
         done = subprocess.run([program, *map(str, arguments)], env=full, stdout=stdout, stderr=subprocess.PIPE, text=True,
