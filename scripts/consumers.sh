@@ -74,9 +74,31 @@ cmake_build library "$root" -G Ninja "${part[@]}" -DCMAKE_INSTALL_PREFIX="$work/
 quietly "$work/library.log" cmake --install "$work/library"
 cmake_build find_package "$root/tests/consumer" -G "Unix Makefiles" -DNRG_FROM=find_package -DCMAKE_PREFIX_PATH="$work/installed"
 runs find_package
-PKG_CONFIG_PATH=$(dirname "$(find "$work/installed" -name nrg.pc)") pkg-config --exists --print-errors "nrg >= 0.3" || die "no nrg.pc after cmake --install"
+mv "$work/installed" "$work/else where" # which cmake --install --prefix and a package do as well
+pc=$(find "$work/else where" -name nrg.pc)
+PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --exists --print-errors "nrg >= 0.3" || die "no nrg.pc after cmake --install"
+words=()
+eval "words=($(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs --static nrg))" # quoted for a shell
+quietly "$work/pkg-config.log" "$CC" "$root/tests/consumer/consumer.c" "${words[@]}" -o "$work/else where/consumer"
+runs "else where"
 cmake_build fetch "$root/tests/consumer" -G "Unix Makefiles" -DNRG_FROM=fetch -DNRG_SOURCE="$root" "${part[@]}"
 runs fetch
+
+# Options that a parent project sets as plain variables count at once, and names that are none are refused.
+quietly "$work/plain.log" cmake -S "$root/tests/consumer" -B "$work/plain" -G Ninja -DNRG_FROM=subdirectory -DNRG_SOURCE="$root" -DNRG_PLAIN_FAMILIES=embed
+if ninja -C "$work/plain" -t targets all | grep -q 'softmax'; then
+    die "set(NRG_FAMILIES embed) of a parent project is not heeded"
+fi
+refused() {
+    if cmake -S "$root" -B "$work/refused" -G Ninja "$@" >"$work/refused.log" 2>&1 || ! grep -q 'nrg: ' "$work/refused.log"; then
+        die "CMake takes $*"
+    fi
+    rm -rf "$work/refused"
+}
+refused -DNRG_PATHS=avx2,generic
+refused -DNRG_FAMILIES=norms
+refused -DCMAKE_SYSTEM_NAME=Linux
+say "CMake: options of a parent project, an install elsewhere, what is refused"
 if ((!full)); then
     exit 0
 fi
