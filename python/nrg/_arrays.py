@@ -18,23 +18,30 @@ def as_array(value, name):
     return array
 
 
+def named(dtype):
+    """The nrg_dtype of "f32", "f16", "bf16", or of a NumPy dtype."""
+    found = NAMES.get(str(dtype)) or NAMES.get(getattr(dtype, "__name__", ""))
+    if found is None:
+        raise ValueError(f"dtype {dtype!r} is none of f32, f16, bf16")
+    return found
+
+
 def number(array, name, dtype=None):
     """The nrg_dtype of an array. bf16 is ml_dtypes' bfloat16, or uint16 where the call says dtype="bf16"."""
     kind = array.dtype
+    is_bf16 = dtype is not None and named(dtype) == BF16
     if kind == np.float32:
         return F32
     if kind == np.float16:
         return F16
-    if kind.name == "bfloat16" or (kind == np.uint16 and dtype is not None and NAMES.get(str(dtype)) == BF16):
+    if kind.name == "bfloat16" or (kind == np.uint16 and is_bf16):
         return BF16
     raise ValueError(f"{name}: dtype {kind.name} is none of float32, float16, bfloat16 of ml_dtypes, or uint16 with dtype='bf16'")
 
 
 def numpy_dtype(dtype):
     """The NumPy dtype of "f32", "f16", "bf16", or of a NumPy dtype. bf16 without ml_dtypes: uint16."""
-    wanted = NAMES.get(str(dtype)) or NAMES.get(getattr(dtype, "__name__", ""))
-    if wanted is None:
-        raise ValueError(f"dtype {dtype!r} is none of f32, f16, bf16")
+    wanted = named(dtype)
     if wanted == BF16:
         try:
             import ml_dtypes  # pylint: disable=import-outside-toplevel

@@ -18,7 +18,11 @@ class Error(ValueError):
 
     def __init__(self, function, status):
         super().__init__(f"{function}: {text(_library.nrg_status_string(status))}")
+        self._made_of = function, status
         self.status = next((name for name in _abi.ENUMS["nrg_status"] if CONSTANTS[name] == status), str(status))
+
+    def __reduce__(self):
+        return type(self), self._made_of  # from another process, as multiprocessing hands errors over
 
 
 def text(string):
@@ -97,6 +101,7 @@ def with_options(of, options):
 
 # ---- threads ----
 
+MOST_THREADS = 1024  # each is a thread of the system, and every share an object of Python's
 _pool_lock = threading.Lock()
 _pool = None
 _pool_size = 0
@@ -148,9 +153,9 @@ def call(name, *arguments):
 def share(name, *arguments, threads=1):
     """A function whose last arguments are (ith, nth): share 0 here, the others by threads of a pool. ctypes lets go of the GIL
     meanwhile. Structs are not changed while this runs, and what they point to is held by the caller."""
-    threads = int(threads)
-    if threads < 1:
-        raise ValueError(f"threads is {threads}, and has to be 1 or more")
+    threads = operator.index(threads)
+    if not 1 <= threads <= MOST_THREADS:
+        raise ValueError(f"threads is {threads}, and has to be of 1 to {MOST_THREADS}")
     pointer, arguments = function(name), _pointers(arguments)
     if threads == 1:
         status = pointer(*arguments, 0, 1)

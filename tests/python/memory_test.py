@@ -2,6 +2,7 @@
 cannot be done is refused with a sentence and nothing written."""
 import concurrent.futures
 import os
+import pickle
 import signal
 import threading
 import time
@@ -131,6 +132,8 @@ class Refusals(Case):
         with self.assertRaises(nrg.Error) as caught:
             nrg.rms_norm(x, eps=float("nan"))
         self.assertEqual(caught.exception.status, "NRG_ERR_EPS")
+        there = pickle.loads(pickle.dumps(caught.exception))  # as multiprocessing hands it over
+        self.assertEqual((type(there), str(there), there.status), (nrg.Error, str(caught.exception), "NRG_ERR_EPS"))
         self.refused("overlap", nrg.rms_norm, x[:-1], out=x[1:])
         self.refused("id", nrg.embedding, np.array([4], np.int32), x)
         self.refused("position or an id", nrg.cross_entropy, x, np.array([0, 1, 2, 8], np.int32))
@@ -142,6 +145,8 @@ class Refusals(Case):
         x = random(4, 8)
         self.refused("float64 is none of", nrg.rms_norm, x.astype(np.float64))
         self.refused("bf16", nrg.rms_norm, nrg.to_bf16(x))
+        self.refused("dtype 'bf17' is none of", nrg.rms_norm, x, dtype="bf17")
+        self.refused("none of f32, f16, bf16", nrg.silu, x, dtype=np.float64)
         self.refused("order of bytes", nrg.rms_norm, x.astype(x.dtype.newbyteorder()))
         self.refused("float16", nrg.rms_norm, x, out=np.empty((4, 8), np.float16))
         self.refused("dtype", nrg.rms_norm, x, residual=x.astype(np.float16))
@@ -173,7 +178,12 @@ class Refusals(Case):
         x = random(4, 8)
         self.refused("none of identity, sigmoid", nrg.activation, x, "swishy")
         self.refused("none of", nrg.rms_norm, x, accuracy="perfect")
-        self.refused("threads", nrg.rms_norm, x, threads=0)
+        for threads in (0, -1, 1025, 10 ** 12):  # the last of them was a process without memory
+            self.refused(f"threads is {threads}", nrg.rms_norm, x, threads=threads)
+            self.refused(f"threads is {threads}", nrg.rms_norm_backward, x, x, x[0], threads=threads)
+        for threads in (1.5, "2", None):
+            with self.assertRaises(TypeError):
+                nrg.rms_norm(x, threads=threads)
         self.refused("window is -1, which is out of range", nrg.softmax, x, window=-1)
         self.refused("query_offset", nrg.softmax, x, query_offset=2 ** 63)
         self.refused("out of range", nrg.sinusoidal, 4, 8, first=2 ** 31)
