@@ -22,7 +22,10 @@ int bench_report_mode(const bench_args *args)
 {
     report r = {.args = args, .seconds = args->seconds_total > 0 ? args->seconds_total : usual_seconds};
     int status = 1;
-    if (!report_plan_make(&r.plan, args))
+    const char *wrong = report_try_directory(args->report);
+    if (wrong)
+        fprintf(stderr, "nrg-bench: %s: %s\n", args->report, wrong);
+    else if (!report_plan_make(&r.plan, args))
         fputs("nrg-bench: not enough memory\n", stderr);
     else if (!r.plan.count)
         fputs("nrg-bench: no case has these names\n", stderr);
@@ -37,7 +40,7 @@ int bench_report_mode(const bench_args *args)
         nrg_isa_set(active); /* which the report names */
         sigaction(SIGINT, &before[0], NULL);
         sigaction(SIGTERM, &before[1], NULL);
-        const char *wrong = whole ? report_write(&r, args->report) : NULL;
+        wrong = whole ? report_write(&r, args->report) : NULL;
         if (!whole)
             fprintf(stderr, "nrg-bench: %s: nothing is written\n", interrupted ? "interrupted" : "not enough memory");
         else if (wrong)

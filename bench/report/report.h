@@ -86,7 +86,10 @@ typedef struct report {
 /* Measures. 0: no memory, or interrupted (*interrupted). */
 int report_run(report *r, volatile const int *interrupted);
 
-/* Writes DIR/report.json and DIR/report.html, each under another name until it is whole. NULL, or what went wrong. */
+/* Makes DIR and sees that files can be made in it, before time is spent on them. NULL, or what went wrong. */
+const char *report_try_directory(const char *directory);
+
+/* Into such a DIR: writes report.json and report.html, each under another name until it is whole. NULL, or what went wrong. */
 const char *report_write(const report *r, const char *directory);
 
 /* A line on the standard error that says how far it is: of a terminal always the same one, otherwise one now and then. */

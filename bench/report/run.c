@@ -201,7 +201,8 @@ int report_run(report *r, volatile const int *interrupted)
         for (int part = REPORT_SWEEP; part < REPORT_PARTS; part++)
             run_tasks(&run, (report_part)part);
         r->took = since(&run);
-        report_progress(1, 0, *interrupted ? "interrupted" : "done");
+        if (!*interrupted)
+            report_progress(1, 0, "done");
         report_progress_end();
     }
     free(run.known);

@@ -179,13 +179,27 @@ static int write_file(const char *path, void (*write)(FILE *, const report *), c
     return fclose(to) == 0 && !wrong;
 }
 
-const char *report_write(const report *r, const char *directory)
+const char *report_try_directory(const char *directory)
 {
-    char path[FILES][PATH_BYTES], part[FILES][PATH_BYTES];
+    char path[PATH_BYTES];
     if (strlen(directory) > PATH_BYTES - 32)
         return "the directory's name is too long";
     if (mkdir(directory, 0777) != 0 && errno != EEXIST)
         return strerror(errno);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(path, PATH_BYTES, "%s/%s.part", directory, files[i].name);
+        FILE *to = fopen(path, "w");
+        if (!to)
+            return strerror(errno);
+        fclose(to);
+        remove(path);
+    }
+    return NULL;
+}
+
+const char *report_write(const report *r, const char *directory)
+{
+    char path[FILES][PATH_BYTES], part[FILES][PATH_BYTES];
     int written = 0, fine = 1;
     for (; written < FILES && fine; written++) {
         snprintf(path[written], PATH_BYTES, "%s/%s", directory, files[written].name);

@@ -83,6 +83,15 @@ def test_compare(directory, report):
     expect(run("--report", directory / "r", "--seconds-total", "soon").returncode == 2, "a time that is none")
 
 
+def test_no_directory(directory):
+    (directory / "file").write_text("")
+    for place in (directory / "file", directory / "file/r", directory / "nowhere/r"):
+        begun = time.monotonic()
+        done = run("--report", place, "--seconds-total", 20, *FILTER)
+        expect(done.returncode == 1 and str(place) in done.stderr, f"--report {place.name}: {done.returncode}: {done.stderr}")
+        expect(time.monotonic() - begun < 10 and "left" not in done.stderr, "said after measuring")
+
+
 def test_interrupted(directory):
     for number in (signal.SIGINT, signal.SIGTERM):
         with subprocess.Popen([bench, "--report", directory / "i", "--seconds-total", "60"], stderr=subprocess.PIPE, text=True) as process:
@@ -90,12 +99,14 @@ def test_interrupted(directory):
             time.sleep(0.3)
             process.send_signal(number)
             said = process.stderr.read()
+        expect("100 %" not in said, f"interrupted and done: {said}")
         expect(process.returncode == 130 and "nothing is written" in said, f"interrupted: {process.returncode}: {said}")
         expect(not (directory / "i").exists() or not list((directory / "i").iterdir()), "and left files")
 
 
 with tempfile.TemporaryDirectory() as place:
     test_compare(pathlib.Path(place), test_report(pathlib.Path(place)))
+    test_no_directory(pathlib.Path(place))
     test_interrupted(pathlib.Path(place))
 print("nrg-bench --report and --compare:", f"{failed} wrong" if failed else "as described")
 sys.exit(failed != 0)
