@@ -115,6 +115,8 @@ def build_package(package):
     (package / "_abi.py").write_text(headers.Headers(TREE / "include").module(), encoding="utf-8")
     library = package / ("libnrg.dylib" if platform.system() == "Darwin" else "libnrg.so")
     if os.environ.get("NRG_LIBRARY"):
+        if not pathlib.Path(os.environ["NRG_LIBRARY"]).is_file():
+            raise SystemExit(f"NRG_LIBRARY: {os.environ['NRG_LIBRARY']} is no file")
         shutil.copyfile(os.environ["NRG_LIBRARY"], library)
     else:
         compile_library(library)
