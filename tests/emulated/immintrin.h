@@ -44,6 +44,7 @@ typedef struct __m512i {
 typedef unsigned char __mmask8;
 typedef unsigned short __mmask16;
 typedef unsigned __mmask32;
+typedef unsigned long long __mmask64;
 
 #define EMULATED static inline __attribute__((always_inline))
 
@@ -68,6 +69,7 @@ typedef unsigned __mmask32;
 typedef union emulated_lanes {
     float f32[16];
     double f64[8];
+    uint8_t u8[64];
     uint16_t u16[32];
     uint32_t u32[16];
     uint64_t u64[8];
@@ -98,6 +100,12 @@ EMULATED __m512i emulated_reverse_16(emulated_lanes last_first)
     return r.si;
 }
 
+EMULATED __m512i _mm512_set4_epi32(int d, int c, int b, int a)
+{
+    const __m256i half = _mm256_setr_epi32(a, b, c, d, a, b, c, d);
+    return (__m512i){{half, half}};
+}
+
 /* ---- the same bits as another type; parts ---- */
 
 EMULATED __m512i _mm512_castps_si512(__m512 a)
@@ -116,6 +124,8 @@ EMULATED __m512d _mm512_castsi512_pd(__m512i a)
 {
     return (__m512d){{_mm256_castsi256_pd(a.half[0]), _mm256_castsi256_pd(a.half[1])}};
 }
+EMULATED __m512d _mm512_castps_pd(__m512 a) { return (__m512d){{_mm256_castps_pd(a.half[0]), _mm256_castps_pd(a.half[1])}}; }
+EMULATED __m512 _mm512_castpd_ps(__m512d a) { return (__m512){{_mm256_castpd_ps(a.half[0]), _mm256_castpd_ps(a.half[1])}}; }
 EMULATED __m256 _mm512_castps512_ps256(__m512 a) { return a.half[0]; }
 EMULATED __m128 _mm512_castps512_ps128(__m512 a) { return _mm256_castps256_ps128(a.half[0]); }
 EMULATED __m256d _mm512_castpd512_pd256(__m512d a) { return a.half[0]; }
@@ -123,6 +133,9 @@ EMULATED __m256i _mm512_castsi512_si256(__m512i a) { return a.half[0]; }
 EMULATED __m128i _mm512_castsi512_si128(__m512i a) { return _mm256_castsi256_si128(a.half[0]); }
 EMULATED __m512 _mm512_castps256_ps512(__m256 a) { return (__m512){{a, _mm256_castsi256_ps(_mm256_set1_epi32(-1))}}; }
 
+EMULATED __m512i _mm512_castsi256_si512(__m256i a) { return (__m512i){{a, _mm256_set1_epi32(-1)}}; }
+
+EMULATED __m256i _mm512_extracti32x8_epi32(__m512i a, int part) { return a.half[part & 1]; }
 EMULATED __m256 _mm512_extractf32x8_ps(__m512 a, int part) { return a.half[part & 1]; }
 EMULATED __m256d _mm512_extractf64x4_pd(__m512d a, int part) { return a.half[part & 1]; }
 EMULATED __m128i _mm512_extracti32x4_epi32(__m512i a, int part)
@@ -161,12 +174,16 @@ EMULATED_2(__m512d, _mm512_sub_pd, _mm256_sub_pd)
 EMULATED_2(__m512d, _mm512_mul_pd, _mm256_mul_pd)
 EMULATED_2(__m512d, _mm512_div_pd, _mm256_div_pd)
 EMULATED_2(__m512d, _mm512_or_pd, _mm256_or_pd)
+EMULATED_2(__m512d, _mm512_max_pd, _mm256_max_pd)
 EMULATED_1(__m512d, _mm512_sqrt_pd, _mm256_sqrt_pd)
 EMULATED_3(__m512d, _mm512_fmadd_pd, _mm256_fmadd_pd)
 EMULATED_2(__m512i, _mm512_add_epi16, _mm256_add_epi16)
 EMULATED_2(__m512i, _mm512_add_epi32, _mm256_add_epi32)
 EMULATED_2(__m512i, _mm512_add_epi64, _mm256_add_epi64)
 EMULATED_2(__m512i, _mm512_avg_epu16, _mm256_avg_epu16)
+EMULATED_2(__m512i, _mm512_max_epi32, _mm256_max_epi32)
+EMULATED_2(__m512i, _mm512_packs_epi16, _mm256_packs_epi16)
+EMULATED_2(__m512i, _mm512_packs_epi32, _mm256_packs_epi32)
 EMULATED_2(__m512i, _mm512_and_si512, _mm256_and_si256)
 EMULATED_2(__m512i, _mm512_xor_si512, _mm256_xor_si256)
 EMULATED_SHIFT(_mm512_slli_epi32, _mm256_slli_epi32)
@@ -386,6 +403,15 @@ EMULATED void _mm256_mask_storeu_epi16(void *p, __mmask16 mask, __m256i a)
 
 /* ---- conversions ---- */
 
+EMULATED __m512 _mm512_cvtepi32_ps(__m512i a) { return (__m512){{_mm256_cvtepi32_ps(a.half[0]), _mm256_cvtepi32_ps(a.half[1])}}; }
+EMULATED __m512i _mm512_cvtps_epi32(__m512 a)
+{
+    return (__m512i){{_mm256_cvtps_epi32(a.half[0]), _mm256_cvtps_epi32(a.half[1])}};
+}
+EMULATED __m512i _mm512_cvtepi8_epi32(__m128i a)
+{
+    return (__m512i){{_mm256_cvtepi8_epi32(a), _mm256_cvtepi8_epi32(_mm_unpackhi_epi64(a, a))}};
+}
 EMULATED __m512i _mm512_cvtepu16_epi32(__m256i a)
 {
     return (__m512i){{_mm256_cvtepu16_epi32(_mm256_castsi256_si128(a)), _mm256_cvtepu16_epi32(_mm256_extracti128_si256(a, 1))}};
@@ -433,6 +459,33 @@ EMULATED __m512d _mm512_shuffle_f64x2(__m512d a, __m512d b, int order)
     return r.pd;
 }
 
+EMULATED __m512 _mm512_shuffle_f32x4(__m512 a, __m512 b, int order)
+{
+    emulated_lanes x = {.pd = _mm512_castps_pd(a)}, y = {.pd = _mm512_castps_pd(b)};
+    return _mm512_castpd_ps(_mm512_shuffle_f64x2(x.pd, y.pd, order));
+}
+
+/* Within each part of 128 bits: the lower two lanes of a, the upper two of b. */
+EMULATED __m512 _mm512_shuffle_ps(__m512 a, __m512 b, int order)
+{
+    emulated_lanes x = {.ps = a}, y = {.ps = b}, r;
+    for (int i = 0; i < 16; i++) {
+        int from = (i & ~3) + (order >> 2 * (i & 3) & 3);
+        r.u32[i] = i & 2 ? y.u32[from] : x.u32[from];
+    }
+    return r.ps;
+}
+
+/* Bytes within each part of 128 bits; 0 where the index has its upper bit; those of the source where the mask has none. */
+EMULATED __m512i _mm512_mask_shuffle_epi8(__m512i source, __mmask64 mask, __m512i a, __m512i index)
+{
+    emulated_lanes x = {.si = source}, r;
+    r.si = (__m512i){{_mm256_shuffle_epi8(a.half[0], index.half[0]), _mm256_shuffle_epi8(a.half[1], index.half[1])}};
+    for (int i = 0; i < 64; i++)
+        r.u8[i] = mask >> i & 1 ? r.u8[i] : x.u8[i];
+    return r.si;
+}
+
 /* Lane i is that of a, or of a and b one after the other, with the number in lane i of the index, of which the upper bits do not
  * count. */
 EMULATED __m512i _mm512_permutexvar_epi16(__m512i index, __m512i a)
@@ -440,6 +493,20 @@ EMULATED __m512i _mm512_permutexvar_epi16(__m512i index, __m512i a)
     emulated_lanes k = {.si = index}, x = {.si = a}, r;
     for (int i = 0; i < 32; i++)
         r.u16[i] = x.u16[k.u16[i] & 31];
+    return r.si;
+}
+EMULATED __m512i _mm512_maskz_permutexvar_epi16(__mmask32 mask, __m512i index, __m512i a)
+{
+    emulated_lanes r = {.si = _mm512_permutexvar_epi16(index, a)};
+    for (int i = 0; i < 32; i++)
+        r.u16[i] = mask >> i & 1 ? r.u16[i] : 0;
+    return r.si;
+}
+EMULATED __m512i _mm512_permutexvar_epi32(__m512i index, __m512i a)
+{
+    emulated_lanes k = {.si = index}, x = {.si = a}, r;
+    for (int i = 0; i < 16; i++)
+        r.u32[i] = x.u32[k.u32[i] & 15];
     return r.si;
 }
 EMULATED __m512d _mm512_permutexvar_pd(__m512i index, __m512d a)
@@ -461,6 +528,50 @@ EMULATED __m512 _mm512_permutex2var_ps(__m512 a, __m512i index, __m512 b)
     emulated_lanes k = {.si = index}, x = {.ps = a}, y = {.ps = b}, r;
     for (int i = 0; i < 16; i++)
         r.u32[i] = k.u32[i] & 16 ? y.u32[k.u32[i] & 15] : x.u32[k.u32[i] & 15];
+    return r.ps;
+}
+
+/* ---- arithmetic that AVX2 has nothing like ---- */
+
+/* The lesser magnitude, without a sign: 0xa. A number beside a quiet NaN; of a signaling one, it as a quiet one. */
+EMULATED __m512 _mm512_range_ps(__m512 a, __m512 b, int what)
+{
+    emulated_lanes x = {.ps = a}, y = {.ps = b}, r;
+    if (what != 0xa)
+        __builtin_trap();
+    for (int i = 0; i < 16; i++) {
+        const uint32_t infinity = 0x7f800000, quiet = 0x400000, p = x.u32[i] & 0x7fffffff, q = y.u32[i] & 0x7fffffff;
+        if (p > infinity && !(p & quiet))
+            r.u32[i] = p | quiet;
+        else if (q > infinity && !(q & quiet))
+            r.u32[i] = q | quiet;
+        else
+            r.u32[i] = p < q ? p : q; /* a NaN is above all numbers */
+    }
+    return r.ps;
+}
+
+/* a * 2^floor(b), rounded once: beyond 2^±400 nothing else comes of any float. */
+EMULATED float emulated_scalef(float a, float b)
+{
+    const float infinity = __builtin_inff();
+    if (b != b || a != a)
+        return a + b;
+    if ((b == infinity && a == 0) || (b == -infinity && (a == infinity || a == -infinity)))
+        return __builtin_nanf("");
+    const float near = b > 400 ? 400 : b < -400 ? -400 : b;
+    int n = (int)near;
+    n -= (float)n > near;
+    const uint64_t bits = (uint64_t)(1023 + n) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return (float)((double)a * power);
+}
+EMULATED __m512 _mm512_scalef_ps(__m512 a, __m512 b)
+{
+    emulated_lanes x = {.ps = a}, y = {.ps = b}, r;
+    for (int i = 0; i < 16; i++)
+        r.f32[i] = emulated_scalef(x.f32[i], y.f32[i]);
     return r.ps;
 }
 
