@@ -58,6 +58,7 @@ hashes() {
     say "$program, $path: $(wc -l <"$program.$path") hashes of tests/hashes-quick.txt"
 }
 
+# same_bits NAME [PATHS]: of the paths that run here
 same_bits() {
     local path paths=${2-$(cpu_paths)}
     gcc check/*.o "$1.o" -lm -o "$1"
@@ -83,23 +84,23 @@ wait_all() {
     return "$status"
 }
 
-fused=()
-[[ $machine != x86_64 ]] || fused=(-mfma)
+clang_options=()
+[[ $machine != x86_64 ]] || clang_options=(-mfma)
 # the cases of norms are others without backward passes and quantized rows, and so are their hashes
 few=(channel recurrent embed relative bias softmax rope)
-paths=$(cpu_paths)
+clang_paths=$(cpu_paths)
 if ((!full)); then
     left_out=("${few[@]}")
-    fused+=(-DNRG_NO_GENERIC) # the slowest to compile; gcc has it
-    paths=${paths/,generic/}
+    clang_options+=(-DNRG_NO_GENERIC) # the slowest to compile; gcc has it
+    clang_paths=${clang_paths/,generic/}
 fi
 jobs=()
 { object gcc gcc -O2; } & jobs+=($!)
-{ compile_check include check gcc; object clang clang -O2 "${fused[@]}"; } & jobs+=($!)
+{ compile_check include check gcc; object clang clang -O2 "${clang_options[@]}"; } & jobs+=($!)
 wait_all "${jobs[@]}"
 [[ $machine != x86_64 ]] || no_avx_outside gcc
 same_bits gcc
-same_bits clang "$paths"
+same_bits clang "$clang_paths"
 if ((full)); then
     object gcc-c11 gcc -std=c11 -O2 -ffp-contract=off -Wall -Wextra -Werror &
     jobs=($!)

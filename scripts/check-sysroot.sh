@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Lays Check, which the tests link against, into a folder, made by a cross compiler.
 #
-#   scripts/check-sysroot.sh TRIPLE DIR        riscv64-linux-gnu, i686-linux-gnu, x86_64-w64-mingw32
+#   scripts/check-sysroot.sh TRIPLE DIR        riscv64-linux-gnu, x86_64-w64-mingw32
 #
 # Debian 12 has no packages for these, and those of later releases want the C library of theirs; so it is compiled, by
 # own-check.sh. Beside it, DIR gets sysroot.ini, a meson cross file that names it.

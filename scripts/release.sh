@@ -102,10 +102,10 @@ same_hashes "$nrg" check
 title "nrg.c"
 cd "$work/$name-amalgamation"
 compiler=${CC:-cc}
-"$compiler" -O2 -ffp-contract=off -c nrg.c -o "$work/nrg.o"
+"$compiler" -O2 -ffp-contract=off -fno-math-errno -c nrg.c -o "$work/nrg.o"
 mkdir -p "$work/include/nrg"
 cp nrg.h "$work/include/nrg"
-compile_check "$work/include" "$work/check" "$compiler"
+root=$tree compile_check "$work/include" "$work/check" "$compiler"
 "$compiler" "$work"/check/*.o "$work/nrg.o" -lm -o "$work/check/check"
 same_hashes "$work/check/check"
 

@@ -15,8 +15,9 @@
  * while none does, whatever is added or becomes faster (docs/reproducibility.md). */
 #define NRG_NUMBERS_VERSION 3
 
-/* Define it yourself, empty, to hide the API inside a library of your own. On Windows NRG_DLL_EXPORT is defined where the files of
- * the library are compiled for a DLL. A program that takes the DLL may define NRG_DLL, which saves a jump a call, or nothing. */
+/* Define it yourself, empty, to hide the API inside a library of your own. On Windows NRG_DLL_EXPORT is defined where the files
+ * of the library are compiled for a DLL. A program that takes the DLL may define NRG_DLL, which saves a jump a call, or nothing.
+ */
 #if defined(NRG_API)
 #elif defined(_WIN32) && defined(NRG_DLL_EXPORT)
 #define NRG_API __declspec(dllexport)

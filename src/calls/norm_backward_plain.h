@@ -25,8 +25,8 @@ static inline int backward_is_plain(backward_call *c, const nrg_norm_spec *s, co
     if (a->size != sizeof *a || !quick_norm_is_plain(s))
         return 0;
     const nrg_dtype dtype = s->dtype, w_dtype = s->w_dtype == NRG_DTYPE_SAME ? dtype : s->w_dtype;
-    const int options = quick_is_same(s->y_dtype, dtype) & quick_is_same(s->r_dtype, dtype) &
-                        ((w_dtype == dtype) | (w_dtype == NRG_F32));
+    const int options =
+        quick_is_same(s->y_dtype, dtype) & quick_is_same(s->r_dtype, dtype) & ((w_dtype == dtype) | (w_dtype == NRG_F32));
     const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) & ((a->rows2 | a->rows3) <= 1) &
                       !(a->y_repeat | a->z_repeat) & (a->reserved == 0);
     const char *const x = a->r ? a->r : a->x;

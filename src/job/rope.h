@@ -53,8 +53,8 @@ typedef struct nrg_norm_rope_job {
 } nrg_norm_rope_job;
 
 /* Rows of q, of k or of v, on their way to another dtype and to slots: rows begin to end of turn.rope, whose o is slot 0 where
- * there are slots. The kernel is that of the dtype of x, and leaves in turn.rope what it likes where that says what is turned, and
- * not how: x, o, table and their strides, heads, begin, end, stream, far. */
+ * there are slots. The kernel is that of the dtype of x, and leaves in turn.rope what it likes where that says what is turned,
+ * and not how: x, o, table and their strides, heads, begin, end, stream, far. */
 typedef struct nrg_qkv_job {
     nrg_norm_rope_job turn; /* in f32; its norm is used with has_norm only */
     int has_norm, is_copy;  /* is_copy: v, which is not turned */

@@ -461,8 +461,7 @@ EMULATED __m512d _mm512_shuffle_f64x2(__m512d a, __m512d b, int order)
 
 EMULATED __m512 _mm512_shuffle_f32x4(__m512 a, __m512 b, int order)
 {
-    emulated_lanes x = {.pd = _mm512_castps_pd(a)}, y = {.pd = _mm512_castps_pd(b)};
-    return _mm512_castpd_ps(_mm512_shuffle_f64x2(x.pd, y.pd, order));
+    return _mm512_castpd_ps(_mm512_shuffle_f64x2(_mm512_castps_pd(a), _mm512_castps_pd(b), order));
 }
 
 /* Within each part of 128 bits: the lower two lanes of a, the upper two of b. */
@@ -518,10 +517,7 @@ EMULATED __m512d _mm512_permutexvar_pd(__m512i index, __m512d a)
 }
 EMULATED __m512 _mm512_permutexvar_ps(__m512i index, __m512 a)
 {
-    emulated_lanes k = {.si = index}, x = {.ps = a}, r;
-    for (int i = 0; i < 16; i++)
-        r.u32[i] = x.u32[k.u32[i] & 15];
-    return r.ps;
+    return _mm512_castsi512_ps(_mm512_permutexvar_epi32(index, _mm512_castps_si512(a)));
 }
 EMULATED __m512 _mm512_permutex2var_ps(__m512 a, __m512i index, __m512 b)
 {
