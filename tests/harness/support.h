@@ -15,6 +15,14 @@
 
 #include <nrg/nrg.h>
 
+/* Check notes in a file where each assertion stands that holds, a system call each: millions of them, in loops over elements, were
+ * two thirds of the time of some suites, and more under sanitizers. Only what fails is noted; of a crash Check then names the test,
+ * and not the last assertion before it. */
+#undef ck_assert
+#undef ck_assert_msg
+#define ck_assert_msg(expr, ...) ((expr) ? (void)0 : ck_abort_msg(__VA_ARGS__))
+#define ck_assert(expr) ck_assert_msg(expr, "Assertion '%s' failed", #expr)
+
 /* AddressSanitizer moves locals to a stack of its own and wants no instrumented code before it has started. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TEST_SANITIZED 1
