@@ -154,6 +154,10 @@ std::unique_ptr<benchmark::BenchmarkReporter> file_reporter(const std::string &f
 
 int main(int argc, char **argv)
 {
+#ifdef QUICK_RIVALS
+    std::fputs("nrg-bench: built with -Dquick_rivals=true: limits and plain loops are hardly optimized; no ratio to them means anything\n",
+               stderr);
+#endif
     bench_args args;
     int own = bench_read_args(&args, argc, argv);
     if (own)

@@ -113,11 +113,14 @@ own_paths() {
     say "-Dpaths=$(sed 's/^scalar,*//' <<<"$paths")"
 }
 
-compile() { quietly "$1.compile.log" meson compile -C "$1"; }
+# compile DIR [TARGET ...]
+compile() { quietly "$1.compile.log" ninja -C "$@"; }
 
 build_gcc() {
+    local quick=true # tests look at the results of what nrg-bench compares with, and not at its times
+    ((!full)) || quick=false
     # -fcallgraph-info changes no code; the size stage reads what it writes
-    configure "$build/gcc" gcc "${common_options[@]}" -Dbench=enabled -Dmpi=enabled -Dc_args=-fcallgraph-info=su
+    configure "$build/gcc" gcc "${common_options[@]}" -Dbench=enabled -Dquick_rivals=$quick -Dmpi=enabled -Dc_args=-fcallgraph-info=su
     compile "$build/gcc"
 }
 
@@ -126,12 +129,11 @@ build_clang() {
     compile "$build/clang"
 }
 
-# build_neon MESON-OPTION ...
-build_neon() {
+# configure_neon MESON-OPTION ...
+configure_neon() {
     "$root/scripts/arm64-sysroot.sh" "$build/sysroot-arm64"
     configure "$build/neon" aarch64-linux-gnu-gcc "${common_options[@]}" -Dbench=disabled "$@" \
         --cross-file "$root/cross/aarch64.txt" --cross-file "$build/sysroot-arm64/sysroot.ini"
-    compile "$build/neon"
 }
 
 # build_riscv64 MESON-OPTION ...
@@ -178,6 +180,12 @@ run_tests() {
     ((ok > 0)) || status=1
     return "$status"
 }
+
+# test_targets DIR [MESON-TEST-ARGUMENT ...]: what these tests run, for compile.
+test_targets() { "$(numpy_python)" "$root/scripts/test_targets.py" "$@"; }
+
+# tests_but DIR PATTERN: names of a build's tests, without those that look like this.
+tests_but() { meson test -C "$1" --no-rebuild --list 2>/dev/null | sed 's|.* / ||' | grep -vE "$2"; }
 
 # print_output PATTERN DIR: what the tests of this name printed, for the figures that are in it. meson keeps it to itself otherwise.
 print_output() {
@@ -482,15 +490,22 @@ sdist_installs() {
     PYTHONPATH=$1/of-sdist "$1/venv/bin/python" -c 'import nrg; assert "of-sdist" in nrg.__file__'
 }
 
+# What compares with exact values, for tests_but: where results have the bits of the gcc build, it finds what it has found there.
+truth_tests() {
+    if ((full)); then say '^$'; else say '_truth$'; fi
+}
+
 stage_clang() {
-    local expected_skips=backward_openmp # clang's OpenMP is a package of its own; gcc comes with one
+    local tests expected_skips=backward_openmp # clang's OpenMP is a package of its own; gcc comes with one
     build_clang
-    # gcc's build has run the long sweeps; what another compiler could do otherwise, the short ones and the hashes show
-    NRG_REQUIRE_PATHS=$(cpu_paths) NRG_TEST_SCALE=small run_tests "$build/clang"
+    # gcc's build has run the long sweeps, and held results against the truth; what another compiler could do otherwise, the short
+    # ones and the hashes show
+    mapfile -t tests < <(tests_but "$build/clang" "$(truth_tests)")
+    NRG_REQUIRE_PATHS=$(cpu_paths) NRG_TEST_SCALE=small run_tests "$build/clang" "${tests[@]}"
 }
 
 stage_sanitize() {
-    local paths expected_skips=stack # AddressSanitizer has a stack of its own; the other stages measure the real one
+    local paths tests expected_skips=stack # AddressSanitizer has a stack of its own; the other stages measure the real one
     paths=$(cpu_paths)
     if ((!full)) && [[ $paths == scalar,generic,avx* ]]; then
         # the same templates over vectors whose loads and stores are plain C, all of which AddressSanitizer sees; of the others it does
@@ -504,7 +519,8 @@ stage_sanitize() {
     compile "$build/sanitize"
     # no detect_stack_use_after_return: its frames lose the 64-byte alignment of vectors (gcc bug 110027, mended in gcc 13.3)
     export ASAN_OPTIONS=detect_stack_use_after_return=0:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
-    NRG_REQUIRE_PATHS=$paths NRG_TEST_SCALE=small part run_tests "$build/sanitize" --timeout-multiplier 5
+    mapfile -t tests < <(tests_but "$build/sanitize" "$(truth_tests)")
+    NRG_REQUIRE_PATHS=$paths NRG_TEST_SCALE=small part run_tests "$build/sanitize" --timeout-multiplier 5 "${tests[@]}"
     part "$(numpy_python)" "$root/tests/cli_test.py" --this-program-only "$build/sanitize/tools/nrg"
     parts_done
 }
@@ -531,7 +547,7 @@ stage_memory() {
         -Db_sanitize=memory -Db_lundef=false "-Dc_args=-fno-sanitize-recover=all -g1 -include $root/tests/memory/stat.h" \
         "-Dpaths=${paths#scalar,}" "-Dpkg_config_path=$build/memory-check/root/lib/pkgconfig"
     compile "$build/memory"
-    mapfile -t tests < <(meson test -C "$build/memory" --no-rebuild --list 2>/dev/null | sed 's|.* / ||' | grep -v '^backward_openmp$')
+    mapfile -t tests < <(tests_but "$build/memory" '^backward_openmp$')
     export MSAN_OPTIONS=allocator_may_return_null=1 # which it says a word of, where no memory for so much is what is tested
     NRG_REQUIRE_PATHS=$paths NRG_TEST_SCALE=small part run_tests "$build/memory" --timeout-multiplier 5 "${tests[@]}"
     skip "test refuses_wrong_arguments_of_position: the sanitizer has its own word on 8 GB"
@@ -590,9 +606,8 @@ stage_threads() {
         say "no test has 'thread' or 'pool' in its name"
         return 1
     fi
-    mapfile -t targets < <(ninja -C "$build/threads" -t targets all |
-        grep -oE "^(tests|examples)/($(paste -sd '|' <<<"${tests[*]}" | tr ' ' '|'))(_test)?:" | tr -d :)
-    quietly "$build/threads.compile.log" ninja -C "$build/threads" "${targets[@]}"
+    mapfile -t targets < <(test_targets "$build/threads" "${tests[@]}")
+    compile "$build/threads" "${targets[@]}"
     # ThreadSanitizer's shadow wants addresses where newer kernels' randomization may not put them. Containers may forbid setarch.
     local wrapper=()
     if setarch -R true 2>/dev/null; then
@@ -653,7 +668,7 @@ stage_haswell() {
 }
 
 stage_neon() {
-    local suites paths=scalar,generic,neon
+    local suites targets paths=scalar,generic,neon
     if [[ $machine == aarch64 ]]; then
         skip "this machine is AArch64: the gcc and clang stages are this one"
         return 0
@@ -663,19 +678,21 @@ stage_neon() {
         return 0
     fi
     if ((full)); then
-        build_neon
+        configure_neon
     else
         # the portable path beside it takes longer to compile than all else: for AArch64 the embedding stage has it, and hashes it
         paths=scalar,neon
         # -O2 takes two thirds of the time of -O3 to compile, and has the same bits, which is what is looked at
-        build_neon -Dpaths=neon -Doptimization=2
+        configure_neon -Dpaths=neon -Doptimization=2
     fi
     # by hand only, and made of the templates: it is to follow them
     local -r mca=(aarch64-linux-gnu-gcc -std=c11 -O2 -Wall -Wextra -Werror -I "$root/include" -fsyntax-only "$root/scripts/neon-mca.c")
     part "${mca[@]}"
     part "${mca[@]}" -DNEON_MCA_CONSTANT
-    part expect_path neon "${qemu_arm64[@]}" "$build/neon/tools/nrg"
     mapfile -t suites < <(emulated_suites neon)
+    mapfile -t targets < <(test_targets "$build/neon" "${suites[@]}")
+    compile "$build/neon" tools/nrg "${targets[@]}"
+    part expect_path neon "${qemu_arm64[@]}" "$build/neon/tools/nrg"
     NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths part run_tests "$build/neon" "${suites[@]}" --timeout-multiplier 10
     parts_done
 }
@@ -727,7 +744,7 @@ stage_riscv64() {
 
 # The path over vectors made of AVX2's: tests/emulated/.
 stage_avx512() {
-    local tests paths
+    local tests targets paths options
     x86_only || return 0
     paths=$(cpu_paths)
     if [[ $paths != scalar,generic,avx2 ]]; then
@@ -735,14 +752,25 @@ stage_avx512() {
         return 0
     fi
     # vectors are pairs in memory there, of which gcc cannot see that loops have filled them; of real ones it can, in the gcc stage
-    configure "$build/avx512" gcc "${common_options[@]}" -Dbench=disabled -Dexamples=disabled -Doptimization=2 \
+    if ((full)); then
+        options=(-Doptimization=2)
+        paths+=,avx512
+    else # the other paths are those of the gcc stage
+        options=(-Doptimization=1 -Dpaths=avx512)
+        paths=scalar,avx512
+    fi
+    configure "$build/avx512" gcc "${common_options[@]}" -Dbench=disabled -Dexamples=disabled "${options[@]}" \
         -Demulate_avx512=true -Dc_args=-Wno-maybe-uninitialized
-    compile "$build/avx512"
+    # never what asks the CPU itself, nor the use of stack: emulated vectors live there
+    if ((full)); then
+        mapfile -t tests < <(tests_but "$build/avx512" '^dispatch|^stack$')
+    else
+        mapfile -t tests < <(emulated_suites avx512 | grep -vxE -- '--suite|dispatch|stack|model' | sed 'i --suite')
+    fi
+    mapfile -t targets < <(test_targets "$build/avx512" "${tests[@]}")
+    compile "$build/avx512" tools/nrg "${targets[@]}"
     part expect_path avx512 "$build/avx512/tools/nrg"
-    # not what asks the CPU itself, nor the use of stack: emulated vectors live there
-    mapfile -t tests < <(meson test -C "$build/avx512" --no-rebuild --list 2>/dev/null | sed 's|.* / ||' |
-        grep -vE '^dispatch|^stack$')
-    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths,avx512 part run_tests "$build/avx512" "${tests[@]}"
+    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths part run_tests "$build/avx512" "${tests[@]}"
     parts_done
 }
 
