@@ -200,7 +200,7 @@ static uint32_t element(const line_data *data, size_t i, uint64_t *random)
 
 void sweep_fill_line(unsigned char *first, size_t step, nrg_dtype dtype, size_t length, sweep_kind kind, uint64_t *random)
 {
-    line_data data = {kind, dtype, format_of(dtype), length, sweep_random(random) % length};
+    line_data data = {kind, dtype, format_of(dtype), length, (size_t)(sweep_random(random) % length)};
     size_t size = nrg_dtype_size(dtype);
     for (size_t i = 0; i < length; i++) {
         uint32_t bits = element(&data, i, random);

@@ -62,8 +62,11 @@ static inline int nrg_lowest_bit(unsigned bits)
 #else
 #define __builtin_prefetch(...) ((void)0)
 #endif
+#define NRG_IN_REGISTER(number) ((void)0)
 #else
 #define NRG_INLINE static inline __attribute__((always_inline))
+/* A number of which the compiler is not to know where it comes from. */
+#define NRG_IN_REGISTER(number) __asm__ volatile("" : "+r"(number))
 #endif
 
 /* exact/fma.c: a·b + c rounded once, to nearest, as C has it of fma() and fmaf(). mingw-w64's (10.0) round more than once, and

@@ -42,7 +42,7 @@ static void fill_tensor(const sweep_case *c, const sweep_operand *o, unsigned ch
         }
     /* few elements, so that most sets stay whole */
     for (unsigned i = sweep_draw(random, 6); i > 3; i--) {
-        size_t n = sweep_random(random) % c->rows, channel = sweep_random(random) % c->channel.channels;
+        size_t n = (size_t)(sweep_random(random) % c->rows), channel = (size_t)(sweep_random(random) % c->channel.channels);
         unsigned char *first = plane(c, o, n, channel, memory, &step);
         first += sweep_random(random) % c->positions * step;
         sweep_fill_line(first, step, (nrg_dtype)o->type, 1, sweep_draw_poison(random), random);

@@ -114,8 +114,9 @@ float *checkpoint_weights(const char *path, shape *s)
     FILE *f = open_at_weights(path, &h);
     if (f == NULL)
         return NULL;
-    float *w = malloc(h.floats * sizeof *w);
-    const int fine = w != NULL && fread(w, sizeof *w, h.floats, f) == h.floats;
+    const size_t floats = (size_t)h.floats; /* as many as the shape has */
+    float *w = malloc(floats * sizeof *w);
+    const int fine = w != NULL && fread(w, sizeof *w, floats, f) == floats;
     fclose(f);
     *s = h.plan.shape;
     if (fine)

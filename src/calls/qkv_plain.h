@@ -49,8 +49,8 @@ static inline int qkv_quick_heads(quick_operand *e, size_t strides[2], const voi
     e->first = (uintptr_t)pointer;
     e->stride = by_token;
     e->end = e->first + (rows - 1) * by_token + (heads - 1) * by_head + row;
-    return (pointer != NULL) & (by_head >= row) & (by_head < (size_t)1 << 28) & (by_token >= heads * by_head) &
-           (by_token < (size_t)1 << 36) & (((e->first | by_head | by_token) & unit) == 0) & (e->end > e->first);
+    return (pointer != NULL) & (by_head >= row) & (by_head < QUICK_HEAD_STRIDE) & (by_token >= heads * by_head) &
+           (by_token < QUICK_STRIDE) & (((e->first | by_head | by_token) & unit) == 0) & (e->end > e->first);
 }
 
 /* Operands that are there, as memory. */

@@ -15,7 +15,17 @@ typedef struct quick_operand {
     size_t stride;
 } quick_operand;
 
-enum { QUICK_MOST = 1 << 24 }; /* rows, elements of a row: beyond, products would have to be looked at */
+/* Rows and elements of a row, bytes from one row to the next, and from one head to the next: beyond, products would have to be
+ * looked at, so that a size_t holds them. */
+#if SIZE_MAX > UINT32_MAX
+enum { QUICK_MOST = 1 << 24 };
+#define QUICK_STRIDE ((size_t)1 << 36)
+#define QUICK_HEAD_STRIDE ((size_t)1 << 28)
+#else
+enum { QUICK_MOST = 1 << 12 };
+#define QUICK_STRIDE ((size_t)1 << 19)
+#define QUICK_HEAD_STRIDE ((size_t)1 << 18)
+#endif
 
 /* Whether a tensor of `rows` rows of `row` bytes lies well. unit: what pointers and strides must be multiples of, less one. */
 static inline int quick_rows(quick_operand *q, const void *pointer, size_t stride, size_t rows, size_t row, size_t unit)
@@ -23,7 +33,7 @@ static inline int quick_rows(quick_operand *q, const void *pointer, size_t strid
     q->first = (uintptr_t)pointer;
     q->stride = stride ? stride : row;
     q->end = pointer ? q->first + (rows - 1) * q->stride + row : q->first;
-    const int is_there = pointer != NULL, fits = (q->stride >= row) & (q->stride < (size_t)1 << 36) & (q->end > q->first);
+    const int is_there = pointer != NULL, fits = (q->stride >= row) & (q->stride < QUICK_STRIDE) & (q->end > q->first);
     return (fits | !is_there) & (((q->first | q->stride) & unit) == 0);
 }
 

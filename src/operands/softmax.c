@@ -23,6 +23,7 @@ static nrg_status check_numbers(float scale, float cap, int64_t query_offset)
 static nrg_status measure_rows(nrg_sizes *s, size_t batch, size_t heads, size_t queries, size_t keys)
 {
     size_t bytes;
+    const uint64_t most = (uint64_t)1 << 61;
     const int is_empty = !batch || !heads || !queries || !keys;
     s->n[BATCH] = batch;
     s->n[HEADS] = heads;
@@ -31,7 +32,7 @@ static nrg_status measure_rows(nrg_sizes *s, size_t batch, size_t heads, size_t 
     s->n[ROWS] = 0;
     if (is_empty)
         return NRG_OK;
-    if (queries > SIZE_MAX - keys || queries > (size_t)1 << 61 || keys > (size_t)1 << 61)
+    if (queries > SIZE_MAX - keys || (uint64_t)queries > most || (uint64_t)keys > most)
         return NRG_ERR_OVERFLOW;
     return nrg_product(batch, heads, &bytes) && nrg_product(bytes, queries, &s->n[ROWS]) &&
                    nrg_product(s->n[ROWS], keys, &bytes) && nrg_product(bytes, 4, &bytes)

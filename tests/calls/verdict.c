@@ -3,8 +3,12 @@
 
 #include <string.h>
 
-/* Of 64-bit numbers, sums and products of a few: never more. */
+/* Of numbers of half as many bits, sums and products of a few: never more. */
+#if defined(__SIZEOF_INT128__)
 __extension__ typedef unsigned __int128 wide;
+#else
+typedef uint64_t wide;
+#endif
 
 static const void *pointer_of(const nrg_operand *o, const void *const *part)
 {

@@ -52,7 +52,7 @@ const char *set_over_name(enum set_over over)
 /* A divisor of size, of at most `most`. */
 static size_t draw_divisor(size_t size, size_t most, uint64_t *state)
 {
-    size_t divisors[64], count = 0;
+    size_t divisors[64] = {1}, count = 0;
     for (size_t n = 1; n <= size && n <= most && count < 64; n++)
         if (size % n == 0)
             divisors[count++] = n;

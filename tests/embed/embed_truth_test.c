@@ -256,8 +256,8 @@ static void run_backward(enum row_kind kind)
 {
     for (uint64_t n = 0; n < (test_small() ? 3 : 12); n++) {
         const nrg_dtype dtype = (nrg_dtype)(NRG_F32 + n % 3);
-        judge(check_backward(kind, 400, 1 + n * 3, DIM, dtype, n / 3 % 2 ? NRG_F32 : dtype, test_mix(n * 64 + kind)), "backward",
-              kind, n);
+        judge(check_backward(kind, 400, (size_t)(1 + n * 3), DIM, dtype, n / 3 % 2 ? NRG_F32 : dtype, test_mix(n * 64 + kind)),
+              "backward", kind, n);
     }
 }
 

@@ -12,6 +12,13 @@ static const nrg_rope_mode modes[] = {NRG_ROPE_NORMAL, NRG_ROPE_NEOX,   NRG_ROPE
                                       NRG_ROPE_VISION, NRG_ROPE_IMROPE, NRG_ROPE_IMROPE_TIME};
 enum { MODES = 6, PAIRS_MOST = 160, ROWS_MOST = 64, AXES = 4 };
 
+/* test_draw() of numbers that a size_t may be too short for. */
+static uint64_t draw_wide(uint64_t *state, uint64_t n)
+{
+    *state = test_mix(*state);
+    return (*state >> 32) % n;
+}
+
 static int32_t draw_position(uint64_t *state)
 {
     static const int32_t ends[] = {0, -1, 1, INT32_MIN, INT32_MAX, INT32_MIN + 1, 131072, 1000000, 1048576, -5};
@@ -19,7 +26,7 @@ static int32_t draw_position(uint64_t *state)
     if (how == 0)
         return ends[test_draw(state, sizeof ends / sizeof ends[0])];
     if (how == 1)
-        return (int32_t)((int64_t)test_draw(state, (size_t)1 << 32) + INT32_MIN);
+        return (int32_t)((int64_t)draw_wide(state, (uint64_t)1 << 32) + INT32_MIN);
     return (int32_t)test_draw(state, how == 2 ? 3000 : 2000000);
 }
 
@@ -27,7 +34,7 @@ static int32_t draw_position(uint64_t *state)
 static void draw_frequencies(double *frequencies, size_t pairs, uint64_t *state)
 {
     for (size_t p = 0; p < pairs; p++) {
-        const double fraction = 1 + (double)test_draw(state, (size_t)1 << 52) * 0x1p-52;
+        const double fraction = 1 + (double)draw_wide(state, (uint64_t)1 << 52) * 0x1p-52;
         const int exponent = (test_draw(state, 8) ? 0 : 17) - (int)test_draw(state, 63);
         const double high = ldexp(fraction, exponent);
         frequencies[p] = test_draw(state, 4) ? high : -high;

@@ -147,7 +147,7 @@ NRG_INLINE norm_options options_of(const nrg_norm_job *job, nrg_dtype D)
  * can be. */
 NRG_INLINE unsigned options_in_register(unsigned how, unsigned may)
 {
-    __asm__ volatile("" : "+r"(how));
+    NRG_IN_REGISTER(how);
     return how & may;
 }
 
