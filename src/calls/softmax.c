@@ -17,7 +17,8 @@ static nrg_score_strides strides_of(const size_t stride[NRG_LEVELS])
 static nrg_softmax_sight sight_of(int causal, size_t window, int64_t query_offset)
 {
     const int64_t far = (int64_t)1 << 62, most = (int64_t)1 << 61;
-    const int64_t w = window && window < (size_t)most ? (int64_t)window : most, at = causal || window ? query_offset : 0;
+    const int64_t w = window && (uint64_t)window < (uint64_t)most ? (int64_t)window : most,
+                  at = causal || window ? query_offset : 0;
     return (nrg_softmax_sight){.first = window ? at - w + 1 : -far, .last = causal ? at + 1 : window ? at + w : far};
 }
 

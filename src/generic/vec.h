@@ -8,6 +8,13 @@
 #ifndef NRG_GENERIC_VEC_H
 #define NRG_GENERIC_VEC_H
 
+/* On 32-bit x86 gcc keeps vectors of 8 bytes in MMX registers. Those are x87's, which the rest of the program returns doubles in.
+ */
+#if defined(__i386__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC target("no-mmx")
+#pragma GCC diagnostic ignored "-Wpsabi" /* how such a vector is returned changes, and no function that does is anyone else's */
+#endif
+
 /* Fused multiply-add: gcc says so by __FP_FAST_FMA, clang by nothing that is alike for all targets. */
 #if (defined(__FP_FAST_FMA) && defined(__FP_FAST_FMAF)) || defined(__ARM_FEATURE_FMA) || defined(__FMA__) ||                     \
     (defined(__riscv_flen) && __riscv_flen >= 64) || defined(__powerpc64__)
