@@ -40,7 +40,8 @@ typedef struct sound_wrong {
     }
 #define WITH_U64(index, type, field, number)                                                                                     \
     {                                                                                                                            \
-        .part = (index), .bytes = 8, .is_more = 1, .at = NRG_AT(type, field), .value.u64 = (uint64_t)(number)                    \
+        .part = (index), .bytes = sizeof((type *)0)->field, .is_more = 1, .at = NRG_AT(type, field),                             \
+        .value.u64 = (uint64_t)(number)                                                                                          \
     }
 #define WRONG_F64(index, type, field, number, status_)                                                                           \
     {                                                                                                                            \
@@ -56,7 +57,8 @@ typedef struct sound_wrong {
     }
 #define WRONG_U64(index, type, field, number, status_)                                                                           \
     {                                                                                                                            \
-        .part = (index), .bytes = 8, .at = NRG_AT(type, field), .status = (status_), .value.u64 = (uint64_t)(number)             \
+        .part = (index), .bytes = sizeof((type *)0)->field, .at = NRG_AT(type, field), .status = (status_),                      \
+        .value.u64 = (uint64_t)(number)                                                                                          \
     }
 
 /* A stride that a description may not forget; where there is more than one step. */

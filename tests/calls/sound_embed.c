@@ -329,7 +329,7 @@ static const sound_wrong wrong_workspace[] = {
     WITH_U64(ARGS, nrg_embed_backward_args, rows, 0),
     BACKWARD_U64(tables[0].rows, UINT32_MAX, NRG_ERR_OVERFLOW),
     WITH_U64(ARGS, nrg_embed_backward_args, rows, UINT32_MAX - 1),
-    BACKWARD_U64(tables[0].rows, UINT32_MAX - 1, NRG_OK),
+    BACKWARD_U64(tables[0].rows, UINT32_MAX - 1, SIZE_MAX > UINT32_MAX ? NRG_OK : NRG_ERR_OVERFLOW),
     WITH_U64(ARGS, nrg_embed_backward_args, dim, 0),
     WITH_U32(ARGS, nrg_embed_backward_args, dtype, NRG_BF16 + 1),
     WITH_U32(ARGS, nrg_embed_backward_args, store, NRG_STORE_STREAM + 1),

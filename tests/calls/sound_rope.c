@@ -158,7 +158,8 @@ static nrg_status spoil_frequencies(void *const *part, int n)
 /* Of the last variant, which has positions: what then is not looked at. */
 static const sound_wrong wrong_table[] = {
     WRONG_ROPE_SPEC(NRG_ROPE_SPEC),
-    WITH_U64(NRG_ROPE_SPEC, nrg_rope_spec, sections, 0),
+    SPEC_WITH(sections[0], 0),
+    SPEC_WITH(sections[1], 0),
     SPEC_WITH(sections[2], 0),
     SPEC_U32(mode, NRG_ROPE_MROPE, NRG_ERR_DIM),
     WRONG_SECTION(0, -1),

@@ -19,7 +19,7 @@ enum { Q = HEADS * DIM, K = K_HEADS * DIM, V = K_HEADS * V_DIM };
 typedef struct layer {
     float q[TOKENS * Q], k[TOKENS * K], v[TOKENS * V], q_w[DIM], k_w[DIM];
     int32_t positions[TOKENS];
-    int64_t slots[TOKENS];
+    _Alignas(8) int64_t slots[TOKENS]; /* 32-bit x86 by itself aligns to 4 */
 } layer;
 
 typedef struct result {
