@@ -2,10 +2,10 @@
 # Asks clang whether the sources are right for platforms that are not at hand: syntax and types, for the target's own choices of
 # paths and headers, with stand-ins for headers of its C library (tests/platforms/headers). Nothing is linked or run.
 #
-#   scripts/platforms.sh [--full]        --full: all of the sources for each
+#   scripts/platforms.sh [--full]        --full: all of the sources for each, and not only what differs between them
 #
 # cl.exe's view of the sources is what clang sees as that target without being clang: no GNU word may be left in it, and it has to be
-# C11 by itself. What is refused has to be refused in the sentence that says why.
+# C11 by itself. What is refused has to be refused in the sentence that says why, by the sources, by meson and by CMake.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -14,17 +14,28 @@ cd "$root"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 headers=tests/platforms/headers
-# the bits in conditions are joined on purpose; elsewhere isnan() and its like are builtins, and clang does not mind
-flags=(-std=c11 -ffreestanding -nostdlibinc -isystem "$headers" -ffp-contract=off -Wall -Wextra -Wpedantic -Werror
+# the bits in conditions are joined on purpose
+clang=(clang -std=c11 -ffreestanding -nostdlibinc -isystem "$headers" -ffp-contract=off -Wall -Wextra -Wpedantic -Werror
     -Wno-bitwise-instead-of-logical)
-core=(src/*.c src/calls/*.c src/exact/*.c src/operands/*.c src/tables/*.c src/scalar/*.c)
-avx2=(-mavx2 -mfma -mf16c) avx512=(-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c)
-# without clang's names for itself and its integers, and for the CPU where no header of clang's own needs that; a pragma and keywords of Microsoft's are
-# no warning
-cl=(--target=x86_64-pc-windows-msvc -U__clang__ -U__SIZEOF_INT128__ -isystem "$headers/cl" -Wno-unknown-pragmas -Wno-language-extension-token)
+# without clang's names for itself and its integers, and for the CPU where no header of clang's own needs that; a pragma and keywords
+# of Microsoft's are no warning
+cl=(--target=x86_64-pc-windows-msvc -U__clang__ -U__SIZEOF_INT128__ -isystem "$headers/cl" -Wno-unknown-pragmas
+    -Wno-language-extension-token)
 no_cpu=(-U__x86_64__ -U__x86_64)
+core=(src/*.c src/calls/*.c src/exact/*.c src/operands/*.c src/tables/*.c src/scalar/*.c)
+# what asks for the platform, and of everything else a file
+some=(src/*.c src/exact/*.c src/{calls,operands,scalar}/norm.c src/tables/norm_forward.c)
 failed=0 full=0
 [[ ${1-} != --full ]] || full=1
+
+# flags_of PATH: what the builds compile it with, of what clang has
+flags_of() { awk -v path="$1" '$1 == "path" && $2 == path { for (i = 4; i <= NF; i++) print $i }' src/sources.txt; }
+
+failure() {
+    head -n 20 "$work/said"
+    say "FAILED: $*"
+    failed=1
+}
 
 # right NAME CLANG-OPTION ... -- FILE ...: in batches, one a core
 right() {
@@ -36,26 +47,25 @@ right() {
     done
     shift
     files=("$@")
-    if printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -n 24 clang "${flags[@]}" "${options[@]}" -fsyntax-only 2>"$work/said"; then
+    if printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -n 24 "${clang[@]}" -fsyntax-only "${options[@]}" 2>"$work/said"; then
         say "$name: ${#files[@]} files"
     else
-        head -n 20 "$work/said"
-        say "FAILED: $name"
-        failed=1
+        failure "$name"
     fi
 }
 
-# refused NAME SENTENCE CLANG-OPTION ...
-refused() {
-    local name=$1 sentence=$2
+# platform NAME TARGET PATH ...: what stands around the paths, and the paths
+platform() {
+    local name=$1 target=$2 path flags files=("${some[@]}")
     shift 2
-    if ! clang "${flags[@]}" "$@" -fsyntax-only src/dispatch.c 2>"$work/said" && grep -q "error: \"$sentence" "$work/said"; then
-        say "$name: refused: $sentence"
-    else
-        head -n 20 "$work/said"
-        say "FAILED: $name is not refused in a sentence"
-        failed=1
-    fi
+    ((!full)) || files=("${core[@]}")
+    right "$name" --target="$target" -- "${files[@]}"
+    for path in "$@"; do
+        mapfile -t flags < <(flags_of "$path")
+        files=("src/$path/norm.c" "src/$path/softmax.c")
+        ((!full)) || files=("src/$path"/*.c)
+        right "$name, $path" --target="$target" "${flags[@]}" -- "${files[@]}"
+    done
 }
 
 # What cl.exe is shown of the repository's own files. Intrinsics are its business: their headers are empty here.
@@ -63,35 +73,78 @@ words_for_cl() {
     mkdir -p "$work/empty"
     : >"$work/empty/immintrin.h"
     : >"$work/empty/intrin.h"
-    printf '%s\n' "${core[@]}" src/avx2/*.c src/avx512/*.c |
-        xargs -P "$(nproc)" -n 24 clang "${flags[@]}" -isystem "$work/empty" "${cl[@]}" "${no_cpu[@]}" -D__AVX2__ -E |
+    # avx2 has every template
+    printf '%s\n' "${core[@]}" src/avx2/*.c src/avx512/norm.c |
+        xargs -P "$(nproc)" -n 24 "${clang[@]}" -isystem "$work/empty" "${cl[@]}" "${no_cpu[@]}" -D__AVX2__ -E |
         awk '/^# [0-9]+ "/ { own = $3 ~ /"(src|include\/nrg)\// } own' >"$work/cl.c" || return 1
-    [[ $(wc -l <"$work/cl.c") -gt 100000 ]] || return 1
+    if (($(wc -l <"$work/cl.c") < 50000)); then
+        say "$(wc -l <"$work/cl.c") lines" >"$work/said"
+        return 1
+    fi
     # offsetof is clang's own header's
-    ! sed 's/__builtin_offsetof//g' "$work/cl.c" | grep -nE '__attribute__|__builtin_|__asm__|__extension__|typeof|__int128|\(\{|vector_size|GCC' | head
+    ! sed 's/__builtin_offsetof//g' "$work/cl.c" |
+        grep -nE '__attribute__|__builtin_|__asm__|__extension__|typeof|__int128|\(\{|vector_size|GCC' >"$work/said"
 }
 
-right "Windows, clang's MSVC dialect" --target=x86_64-pc-windows-msvc -- "${core[@]}" src/generic/*.c
-right "Windows on Arm64, clang's MSVC dialect" --target=aarch64-pc-windows-msvc -- src/*.c src/neon/*.c
+# refused NAME SENTENCE COMMAND ...: it fails, and says this
+refused() {
+    local name=$1 sentence=$2
+    shift 2
+    if ! "$@" >"$work/said" 2>&1 </dev/null && tr -s ' \n' ' ' <"$work/said" | grep -qF "$sentence"; then
+        say "$name: refused: $sentence"
+    else
+        failure "$name is not refused in a sentence"
+    fi
+}
+
+((full)) || right "Windows, clang's MSVC dialect, all but the paths" --target=x86_64-pc-windows-msvc -- "${core[@]}"
+platform "Windows, clang's MSVC dialect" x86_64-pc-windows-msvc avx2 avx512 generic
+platform "Windows on Arm64, clang's MSVC dialect" aarch64-pc-windows-msvc neon generic
 right "as cl.exe sees it" "${cl[@]}" "${no_cpu[@]}" -- "${core[@]}"
-right "as cl.exe sees it, AVX2" "${cl[@]}" "${avx2[@]}" -- src/avx2/*.c
+for path in avx2 avx512; do
+    mapfile -t flags < <(flags_of "$path")
+    files=("src/$path"/norm*.c)
+    ((!full)) || files=("src/$path"/*.c)
+    right "as cl.exe sees it, $path" "${cl[@]}" "${flags[@]}" -- "${files[@]}"
+done
 if words_for_cl; then
-    say "as cl.exe sees it: no word of GNU C"
+    say "as cl.exe sees it: no word of GNU C in $(wc -l <"$work/cl.c") lines"
 else
-    say "FAILED: what cl.exe sees"
-    failed=1
+    failure "words of GNU C that cl.exe would see"
 fi
-right "macOS on Arm64" --target=arm64-apple-macos11 -- src/*.c src/neon/*.c
-right "macOS on x86-64" --target=x86_64-apple-macos10.15 "${avx2[@]}" -- src/*.c src/avx2/*.c
-right "Android on Arm64, API level 18 and later" --target=aarch64-linux-android21 -- src/*.c src/neon/*.c
-right "32-bit x86 with SSE2" --target=i686-linux-gnu -msse2 -mfpmath=sse -- src/*.c src/calls/*.c src/operands/*.c
-refused "32-bit x86 with x87" "nrg needs float arithmetic in float" --target=i686-linux-gnu
-refused "s390x" "nrg is for little-endian targets" --target=s390x-linux-gnu
-refused "POWER, big-endian" "nrg is for little-endian targets" --target=powerpc64-linux-gnu
-if ((full)); then
-    right "Windows, clang's MSVC dialect, AVX2" --target=x86_64-pc-windows-msvc "${avx2[@]}" -- src/avx2/*.c
-    right "Windows, clang's MSVC dialect, AVX-512" --target=x86_64-pc-windows-msvc "${avx512[@]}" -- src/avx512/*.c
-    right "as cl.exe sees it, AVX-512" "${cl[@]}" "${avx512[@]}" -- src/avx512/*.c
-    right "macOS on Arm64, the rest" --target=arm64-apple-macos11 -- "${core[@]}" src/generic/*.c
+platform "macOS on Arm64" arm64-apple-macos11 neon generic
+platform "macOS on x86-64" x86_64-apple-macos10.15 avx2 avx512 generic
+platform "Android on Arm64, API level 21" aarch64-linux-android21 neon generic
+platform "Android on x86-64, API level 21" x86_64-linux-android21 avx2 avx512 generic
+mapfile -t sse < <(sed -n "s/^c_args = \[\(.*\)\]/\1/p" cross/i686.txt | tr -d "' " | tr ',' '\n')
+right "32-bit x86" --target=i686-linux-gnu "${sse[@]}" -- "${some[@]}" src/generic/norm.c
+
+is_little="nrg is for little-endian targets"
+in_float="nrg needs float arithmetic in float"
+refused "32-bit x86 with x87" "$in_float" "${clang[@]}" -fsyntax-only --target=i686-linux-gnu -mno-sse src/dispatch.c
+if [[ $(uname -m) == x86_64 ]]; then
+    refused "x86-64 with x87" "$in_float" gcc -std=c11 -mfpmath=387 -fsyntax-only src/dispatch.c
 fi
+refused "s390x" "$is_little" "${clang[@]}" -fsyntax-only --target=s390x-linux-gnu src/dispatch.c
+refused "POWER, big-endian" "$is_little" "${clang[@]}" -fsyntax-only --target=powerpc64-linux-gnu src/dispatch.c
+# meson knows no more of a target than its cross file says; CMake looks into an object
+cat >"$work/big.txt" <<'END'
+[binaries]
+c = 'gcc'
+ar = 'ar'
+[host_machine]
+system = 'linux'
+cpu_family = 's390x'
+cpu = 's390x'
+endian = 'big'
+END
+refused "s390x by meson" "$is_little" meson setup "$work/meson" . --cross-file "$work/big.txt"
+cat >"$work/big.cmake" <<'END'
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR s390x)
+set(CMAKE_C_COMPILER clang)
+set(CMAKE_C_COMPILER_TARGET s390x-linux-gnu)
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+END
+refused "s390x by CMake" "nrg: is for little-endian targets" cmake -S . -B "$work/cmake" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$work/big.cmake"
 exit "$failed"

@@ -39,6 +39,7 @@ stages=(
     "haswell    an x86 CPU with AVX2, under qemu"
     "neon       AArch64, under qemu"
     "riscv64    RISC-V, a CPU without a path of its own, under qemu"
+    "platforms  what clang says of the sources for MSVC's dialect, macOS and Android; what targets are refused: some files; --full: all"
     "avx512     the AVX-512 path where the CPU has none, emulated"
     "ggml       examples/ggml in Debian sid, which scripts/ggml.sh sets up: with --full, as root"
     "release    scripts/release.sh: what it refuses, the same bytes twice; with --full one that is compiled and checked"
@@ -740,6 +741,16 @@ stage_riscv64() {
         NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=scalar,generic part run_tests "$build/riscv64" "${suites[@]}" --timeout-multiplier 10
     fi
     parts_done
+}
+
+# Of platforms that are not at hand there is what clang says of the sources.
+stage_platforms() {
+    local options=() status=0
+    ((!full)) || options=(--full)
+    "$root/scripts/platforms.sh" "${options[@]}" >"$state/platforms" 2>&1 || status=$?
+    cat "$state/platforms"
+    note "$(grep -cE ': [0-9]+ files$' "$state/platforms") targets and paths, $(grep -c ': refused: ' "$state/platforms") refused"
+    return "$status"
 }
 
 # The path over vectors made of AVX2's: tests/emulated/.
