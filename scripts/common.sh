@@ -72,25 +72,51 @@ configure() {
     say "$wanted" >"$dir/.configured"
 }
 
+# What a shared library has to export, and nothing else: the functions of the public headers, sorted.
+declared_functions() {
+    # a declaration may span lines; its name stands before the first parenthesis
+    cat "$root"/include/nrg/*.h | grep -v '^ *#' | tr '\n' ' ' | grep -o 'NRG_API [^;]*;' | sed 's/(.*//; s/.*[ *]//' | sort -u
+}
+
+# same_cross_hashes LEVEL FILE COMMAND ...: what `nrg check LEVEL --hash` of a build for another machine prints, an op on each core
+# at a time, is what is kept. COMMAND is that build's `nrg check`.
+same_cross_hashes() {
+    local level=$1 file=$2 out status=0
+    shift 2
+    out=$(mktemp -d)
+    # shellcheck disable=SC2016 # for the shell that xargs starts
+    sed -E 's/_(f32|f16|bf16)(-exact)? .*//' "$file" | sort -u |
+        xargs -P "$(nproc)" -I {} sh -c '"$@" </dev/null >"$0"' "$out/{}" "$@" ${level:+"$level"} --hash --op {} || status=1
+    sort "$out"/* | diff <(sort "$file") - || status=1
+    rm -r "$out"
+    ((!status)) && say "the hashes of $(basename "$file")"
+}
+
 # compile_check INCLUDE OUT COMPILER [OPTION ...]: objects of `nrg check` as a program of its own, which sees the public headers in
 # INCLUDE alone. left_out: families that are not in the library.
 left_out=()
 compile_check() {
-    local include=$1 out=$2 source object family
+    local include=$1 out=$2 source object family system=posix
     shift 2
     for family in "${left_out[@]}"; do
         set -- "$@" "-DNRG_NO_${family^^}"
     done
+    if [[ $("$@" -dumpmachine) == *mingw* ]]; then
+        system=windows
+        set -- "$@" -D__USE_MINGW_ANSI_STDIO=1
+    fi
     mkdir -p "$out"
     cat >"$out/main.c" <<'END'
 int command_check(char **arguments);
+void system_begin(void);
 
 int main(int argc, char **argv)
 {
+    system_begin();
     return argc ? command_check(argv + 1) : 1;
 }
 END
-    for source in "$out/main.c" "$root"/tools/{cli,progress,system_posix}.c "$root"/check/*.c "$root"/check/*/*.c; do
+    for source in "$out/main.c" "$root"/tools/{cli,progress,system_"$system"}.c "$root"/check/*.c "$root"/check/*/*.c; do
         object=${source#"$root/"}
         object=${object#"$out/"}
         family=$(basename "$(dirname "$source")")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Sees to it that what demo.sh, test.sh, ggml.sh or a browser's test of a report needs is there.
+# Sees to it that what demo.sh, test.sh, ggml.sh or a stage of test.sh --full needs is there.
 #
-#   scripts/setup.sh demo|test|ggml|report
+#   scripts/setup.sh demo|test|ggml|report|windows
 #
 # On Debian and Ubuntu it installs the packages that are missing, and touches neither network nor root if none is. Anywhere
 # else it says what is missing, and fails.
@@ -22,6 +22,10 @@ test_commands=("${demo_commands[@]}" clang clang++ cmake gcov gcovr mpicc mpirun
 ggml_commands=(gcc meson ninja debootstrap) ggml_modules=()
 # shellcheck disable=SC2034 # by name: a browser for the page of nrg-bench --report, some 300 MB
 report_packages=(chromium) report_commands=(chromium) report_modules=()
+# shellcheck disable=SC2034 # by name: a compiler for Windows and what runs its programs, 1.2 GB
+windows_packages=(gcc-mingw-w64-x86-64 wine64)
+# shellcheck disable=SC2034 # by name
+windows_commands=(x86_64-w64-mingw32-gcc x86_64-w64-mingw32-objdump /usr/lib/wine/wine64) windows_modules=()
 demo_modules=(benchmark sleef)
 # shellcheck disable=SC2034 # by name, in name_missing
 test_modules=("${demo_modules[@]}" check)
@@ -78,8 +82,8 @@ name_missing() {
 }
 
 case ${1-} in
-demo | test | ggml | report) ;;
-*) die "usage: scripts/setup.sh demo|test|ggml|report" ;;
+demo | test | ggml | report | windows) ;;
+*) die "usage: scripts/setup.sh demo|test|ggml|report|windows" ;;
 esac
 if is_debian; then
     declare -n packages=$1_packages

@@ -40,6 +40,7 @@ stages=(
     "neon       AArch64, under qemu"
     "riscv64    RISC-V, a CPU without a path of its own, under qemu"
     "platforms  what clang says of the sources for MSVC's dialect, macOS and Android; what targets are refused: some files; --full: all"
+    "windows    Windows on x86-64, by mingw-w64, under wine: tests, hashes, DLL, nrg.c: with --full"
     "avx512     the AVX-512 path where the CPU has none, emulated"
     "ggml       examples/ggml in Debian sid, which scripts/ggml.sh sets up: with --full, as root"
     "release    scripts/release.sh: what it refuses, the same bytes twice; with --full one that is compiled and checked"
@@ -259,9 +260,7 @@ stage_symbols() {
     # What the toolchain itself puts into every shared library, all weak.
     local toolchain='__cxa_finalize __gmon_start__ _ITM_deregisterTMCloneTable _ITM_registerTMCloneTable'
     build_gcc
-    # a declaration may span lines; its name stands before the first parenthesis
-    cat "$root"/include/nrg/*.h | grep -v '^ *#' | tr '\n' ' ' | grep -o 'NRG_API [^;]*;' |
-        sed 's/(.*//; s/.*[ *]//' | sort -u >"$state/declared"
+    declared_functions >"$state/declared"
     nm -D --defined-only "$library" | awk '{ print $NF }' | sort -u >"$state/exported"
     diff "$state/declared" "$state/exported" || {
         say "(<) declared in the public headers and not exported, or (>) exported and not declared"
@@ -698,19 +697,6 @@ stage_neon() {
     parts_done
 }
 
-# shellcheck disable=SC2016
-# same_cross_hashes LEVEL FILE NRG ... : what `nrg check LEVEL --hash` of a build for another machine prints, an op on each core at a
-# time, is what is kept.
-same_cross_hashes() {
-    local level=$1 file=$2 out=$state/cross-hashes
-    shift 2
-    rm -rf "$out"
-    mkdir "$out"
-    sed -E 's/_(f32|f16|bf16)(-exact)? .*//' "$file" | sort -u |
-        xargs -P "$(nproc)" -I {} sh -c '"$@" >"$0"' "$out/{}" "$@" check ${level:+"$level"} --hash --op {} || return 1
-    sort "$out"/* | diff <(sort "$file") - && say "the hashes of $(basename "$file")"
-}
-
 # The suites in full only, with a Check that is compiled for them; nrg check has their cases, and compares every bit with the scalar
 # path's.
 stage_riscv64() {
@@ -734,7 +720,7 @@ stage_riscv64() {
     part expect_path generic "${qemu_riscv64[@]}" "$build/riscv64/tools/nrg"
     # where all hashes are those of the scalar path elsewhere, there is nothing left for a comparison with the scalar path here
     # shellcheck disable=SC2086
-    part same_cross_hashes "$quick" "$hashes" $nrg
+    part same_cross_hashes "$quick" "$hashes" $nrg check
     ((!full)) || part $nrg check
     if ((with_suites)); then
         mapfile -t suites < <(emulated_suites generic)
@@ -751,6 +737,41 @@ stage_platforms() {
     cat "$state/platforms"
     note "$(grep -cE ': [0-9]+ files$' "$state/platforms") targets and paths, $(grep -c ': refused: ' "$state/platforms") refused"
     return "$status"
+}
+
+# Another operating system, C library and calling convention, in a Windows of wine's that is this build's own.
+stage_windows() {
+    local path paths wine=/usr/lib/wine/wine64 exe=$build/windows/tools/nrg.exe hashes=$root/tests/hashes-quick.txt
+    x86_only || return 0
+    if ((!full)); then
+        skip "wants mingw-w64 and wine, which are installed with --full only"
+        return 0
+    fi
+    if ! is_debian; then
+        skip "Check for Windows is made of a Debian package"
+        return 0
+    fi
+    if ! "$root/scripts/setup.sh" windows; then
+        missing "no mingw-w64, or no wine"
+        return
+    fi
+    export WINEPREFIX=$build/wine WINEDEBUG=-all
+    paths=$(cpu_paths)
+    "$root/scripts/check-sysroot.sh" x86_64-w64-mingw32 "$build/sysroot-windows"
+    configure "$build/windows" x86_64-w64-mingw32-gcc "${common_options[@]}" -Dbench=disabled -Dsleef=disabled -Dmpi=disabled \
+        --cross-file "$root/cross/mingw64.txt" --cross-file "$build/sysroot-windows/sysroot.ini"
+    compile "$build/windows"
+    skip "test sleef: for Windows there is Check alone"
+    skip "test stack: Windows has no contexts with a stack of their own"
+    # before anything else, since two programs at once would both begin to make it
+    quietly "$build/wine.log" "$wine" wineboot --init
+    for path in ${paths//,/ }; do
+        NRG_ISA=$path part expect_path "$path" "$wine" "$exe"
+        NRG_ISA=$path part same_cross_hashes --quick "$hashes" "$wine" "$exe" check
+    done
+    NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths part run_tests "$build/windows" --timeout-multiplier 10
+    part "$root/scripts/windows-check.sh" "$build/windows-check" "$build/windows"
+    parts_done
 }
 
 # The path over vectors made of AVX2's: tests/emulated/.
