@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sees to it that what demo.sh, test.sh, ggml.sh or a stage of test.sh --full needs is there.
 #
-#   scripts/setup.sh demo|test|ggml|report|windows
+#   scripts/setup.sh demo|test|ggml|report|windows|i686
 #
 # On Debian and Ubuntu it installs the packages that are missing, and touches neither network nor root if none is. Anywhere
 # else it says what is missing, and fails.
@@ -26,6 +26,8 @@ report_packages=(chromium) report_commands=(chromium) report_modules=()
 windows_packages=(gcc-mingw-w64-x86-64 wine64)
 # shellcheck disable=SC2034 # by name
 windows_commands=(x86_64-w64-mingw32-gcc x86_64-w64-mingw32-objdump /usr/lib/wine/wine64) windows_modules=()
+# shellcheck disable=SC2034 # by name: a compiler for 32-bit x86, and the libraries that its programs run with
+i686_packages=(gcc-i686-linux-gnu libc6-dev-i386-cross libc6-i386 lib32gomp1) i686_commands=(i686-linux-gnu-gcc) i686_modules=()
 demo_modules=(benchmark sleef)
 # shellcheck disable=SC2034 # by name, in name_missing
 test_modules=("${demo_modules[@]}" check)
@@ -82,8 +84,8 @@ name_missing() {
 }
 
 case ${1-} in
-demo | test | ggml | report | windows) ;;
-*) die "usage: scripts/setup.sh demo|test|ggml|report|windows" ;;
+demo | test | ggml | report | windows | i686) ;;
+*) die "usage: scripts/setup.sh demo|test|ggml|report|windows|i686" ;;
 esac
 if is_debian; then
     declare -n packages=$1_packages

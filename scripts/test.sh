@@ -39,6 +39,7 @@ stages=(
     "haswell    an x86 CPU with AVX2, under qemu"
     "neon       AArch64, under qemu"
     "riscv64    RISC-V, a CPU without a path of its own, under qemu"
+    "i686       32-bit x86, the portable path: tests, hashes: with --full"
     "platforms  what clang says of the sources for MSVC's dialect, macOS and Android; what targets are refused: some files; --full: all"
     "windows    Windows on x86-64, by mingw-w64, under wine: tests, hashes, DLL, nrg.c: with --full"
     "avx512     the AVX-512 path where the CPU has none, emulated"
@@ -136,12 +137,6 @@ configure_neon() {
     "$root/scripts/arm64-sysroot.sh" "$build/sysroot-arm64"
     configure "$build/neon" aarch64-linux-gnu-gcc "${common_options[@]}" -Dbench=disabled "$@" \
         --cross-file "$root/cross/aarch64.txt" --cross-file "$build/sysroot-arm64/sysroot.ini"
-}
-
-# build_riscv64 MESON-OPTION ...
-build_riscv64() {
-    configure "$build/riscv64" riscv64-linux-gnu-gcc "${common_options[@]}" -Dbench=disabled "$@" --cross-file "$root/cross/riscv64.txt"
-    compile "$build/riscv64"
 }
 
 # run_tests DIR [MESON-TEST-ARGUMENT ...]: a build's tests. Those that skip themselves are counted, and are missing
@@ -697,36 +692,53 @@ stage_neon() {
     parts_done
 }
 
-# The suites in full only, with a Check that is compiled for them; nrg check has their cases, and compares every bit with the scalar
-# path's.
-stage_riscv64() {
-    local nrg suites with_suites=0 options=(-Dtests=false) quick=--quick hashes=$root/tests/hashes-quick.txt
-    if ! command -v riscv64-linux-gnu-gcc >/dev/null; then
-        skip "no riscv64-linux-gnu-gcc: it comes as a Debian package"
+# portable_cross NAME TRIPLE [RUNNER ...]: the portable path on a CPU that has no other. The suites in full only, with a Check that is
+# compiled for them; nrg check has their cases, and compares every bit with the scalar path's.
+portable_cross() {
+    local name=$1 triple=$2 nrg suites with_suites=0 options=(-Dtests=false) quick=--quick hashes=$root/tests/hashes-quick.txt
+    shift 2
+    if ! command -v "$triple-gcc" >/dev/null; then
+        skip "no $triple-gcc: it comes as a Debian package"
         return 0
     fi
     if ((full)); then
         quick='' hashes=$root/tests/hashes.txt
         if is_debian; then
-            "$root/scripts/check-sysroot.sh" riscv64-linux-gnu "$build/sysroot-riscv64"
-            with_suites=1 options=(-Dsleef=disabled --cross-file "$build/sysroot-riscv64/sysroot.ini")
-            skip "test sleef: for riscv64 there is Check alone"
+            "$root/scripts/check-sysroot.sh" "$triple" "$build/sysroot-$name"
+            with_suites=1 options=(-Dsleef=disabled --cross-file "$build/sysroot-$name/sysroot.ini")
+            skip "test sleef: for $name there is Check alone"
         else
-            skip "the suites: Check for riscv64 is made of a Debian package"
+            skip "the suites: Check for $name is made of a Debian package"
         fi
     fi
-    build_riscv64 "${options[@]}"
-    nrg="${qemu_riscv64[*]} $build/riscv64/tools/nrg"
-    part expect_path generic "${qemu_riscv64[@]}" "$build/riscv64/tools/nrg"
+    configure "$build/$name" "$triple-gcc" "${common_options[@]}" -Dbench=disabled "${options[@]}" --cross-file "$root/cross/$name.txt"
+    compile "$build/$name"
+    nrg=("$@" "$build/$name/tools/nrg")
+    part expect_path generic "${nrg[@]}"
     # where all hashes are those of the scalar path elsewhere, there is nothing left for a comparison with the scalar path here
-    # shellcheck disable=SC2086
-    part same_cross_hashes "$quick" "$hashes" $nrg check
-    ((!full)) || part $nrg check
+    part same_cross_hashes "$quick" "$hashes" "${nrg[@]}" check
+    ((!full)) || part "${nrg[@]}" check
     if ((with_suites)); then
         mapfile -t suites < <(emulated_suites generic)
-        NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=scalar,generic part run_tests "$build/riscv64" "${suites[@]}" --timeout-multiplier 10
+        NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=scalar,generic part run_tests "$build/$name" "${suites[@]}" --timeout-multiplier 10
     fi
     parts_done
+}
+
+stage_riscv64() { portable_cross riscv64 riscv64-linux-gnu "${qemu_riscv64[@]}"; }
+
+# A CPU whose sizes have 32 bits, which this one is as well.
+stage_i686() {
+    x86_only || return 0
+    if ((!full)); then
+        skip "takes a minute to compile, with --full only"
+        return 0
+    fi
+    if is_debian && ! "$root/scripts/setup.sh" i686; then
+        missing "no i686-linux-gnu-gcc"
+        return
+    fi
+    portable_cross i686 i686-linux-gnu
 }
 
 # Of platforms that are not at hand there is what clang says of the sources.
