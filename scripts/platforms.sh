@@ -28,7 +28,7 @@ some=(src/*.c src/exact/*.c src/{calls,operands,scalar}/norm.c src/tables/norm_f
 failed=0 full=0
 [[ ${1-} != --full ]] || full=1
 
-# flags_of PATH: what the builds compile it with, of what clang has
+# flags_of PATH: what the builds compile it with
 flags_of() { awk -v path="$1" '$1 == "path" && $2 == path { for (i = 4; i <= NF; i++) print $i }' src/sources.txt; }
 
 failure() {
@@ -86,6 +86,20 @@ words_for_cl() {
         grep -nE '__attribute__|__builtin_|__asm__|__extension__|typeof|__int128|\(\{|vector_size|GCC' >"$work/said"
 }
 
+# Nor are vectors anything but unions to it, which can be assigned, and have no other operator.
+operators_for_cl() {
+    local file options
+    mapfile -t options < <(flags_of avx512)
+    for file in src/avx2/*.c src/avx512/norm.c; do
+        # behind clang's own headers, whose functions are made of such operators
+        "${clang[@]}" "${cl[@]}" "${options[@]}" -fsyntax-only -Wno-everything -Xclang -ast-dump -fno-color-diagnostics "$file" |
+            sed -n '/FunctionDecl.*src\//,$p' | grep -E '(Binary|Unary|CompoundAssign)Operator .*__vector_size__' |
+            grep -vE "prefix '[*&]'|','$" | sed "s|^|$file: |"
+    done >"$work/operators"
+    assigned=$(grep -c "'='\$" "$work/operators") || return 1
+    ! grep -v "'='\$" "$work/operators" >"$work/said"
+}
+
 # refused NAME SENTENCE COMMAND ...: it fails, and says this
 refused() {
     local name=$1 sentence=$2
@@ -111,6 +125,13 @@ if words_for_cl; then
     say "as cl.exe sees it: no word of GNU C in $(wc -l <"$work/cl.c") lines"
 else
     failure "words of GNU C that cl.exe would see"
+fi
+if ((full)); then
+    if operators_for_cl; then
+        say "as cl.exe sees it: no operator but = between vectors, of which there are $assigned"
+    else
+        failure "operators between vectors, which cl.exe has not"
+    fi
 fi
 platform "macOS on Arm64" arm64-apple-macos11 neon generic
 platform "macOS on x86-64" x86_64-apple-macos10.15 avx2 avx512 generic
