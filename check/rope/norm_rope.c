@@ -94,8 +94,10 @@ static nrg_status normalize(const rope_case *r, const norm_rope_call *call, int 
         args.x = x + row / r->heads[k] * token + row % r->heads[k] * head;
         args.o = o + row / r->heads[k] * o_token + row % r->heads[k] * o_head;
         status = nrg_norm_forward(&r->norm, &args, 0, 1);
-        args.mean += args.mean ? groups : 0;
-        args.rstd += args.rstd ? groups : 0;
+        if (args.mean)
+            args.mean += groups;
+        if (args.rstd)
+            args.rstd += groups;
     }
     return status;
 }

@@ -49,7 +49,8 @@ static nrg_status make_job(nrg_channel_norm_backward_job *job, nrg_checked *c, c
         .dw = shape.groups ? NULL : a->dw,
         .db = shape.groups ? NULL : a->db,
         .block_dw = shape.groups && a->dw ? blocks : NULL,
-        .block_db = shape.groups && a->db ? (a->dw ? blocks + nrg_channel_block_count(a->n) * s->channels : blocks) : NULL,
+        .block_db =
+            shape.groups && a->db ? (a->dw && blocks ? blocks + nrg_channel_block_count(a->n) * s->channels : blocks) : NULL,
         .given = a->statistics,
         .given_mean = s->centred ? a->mean : NULL,
         .given_rstd = a->rstd,

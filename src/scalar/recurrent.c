@@ -96,7 +96,7 @@ static void add_total(float *to, double sum, int accumulate) { *to = (float)(acc
 static void reduce(const nrg_recurrent_backward_job *job, nrg_dtype dtype)
 {
     for (size_t i = job->begin; i < job->end; i++) {
-        const float *g = job->g + i;
+        const float *g = job->g ? job->g + i : NULL; /* absent where there are no steps */
         for (size_t j = 0; job->dw && j < job->dim; j++) {
             double sum = 0;
             for (size_t chain = 0; chain < job->chains; chain++)

@@ -29,6 +29,9 @@ static query query_of_row(const nrg_relative_job *job, size_t n)
 
 static size_t row_at(nrg_head_strides s, query at) { return at.batch * s.batch + at.head * s.head + at.row * s.row; }
 
+/* The row of a tensor that may be absent: a sum over no keys has nothing to read. */
+static const char *row_of(const char *tensor, nrg_head_strides s, query at) { return tensor ? tensor + row_at(s, at) : NULL; }
+
 /* The keys of a slot, first to end; none: first = end. */
 typedef struct key_range {
     size_t first, end;
@@ -113,7 +116,7 @@ static void scores(const nrg_relative_job *job, nrg_dtype dtype)
 static void value_columns(const nrg_relative_job *job, query at, nrg_dtype dtype, size_t begin, size_t end)
 {
     const nrg_dtype table_dtype = job->table_f32 ? NRG_F32 : dtype;
-    const char *a = job->a + row_at(job->a_strides, at), *table = job->table + at.head * job->table_head_stride;
+    const char *a = row_of(job->a, job->a_strides, at), *table = job->table + at.head * job->table_head_stride;
     const key_range slots = slots_of_query(job, at);
     double sums[NRG_RELATIVE_COLUMNS] = {0};
     for (size_t slot = slots.first; slot < slots.end; slot++) {
@@ -142,7 +145,7 @@ static void values(const nrg_relative_job *job, nrg_dtype dtype)
         for (size_t c = 0; c < job->dim; c += NRG_RELATIVE_COLUMNS)
             value_columns(job, at, dtype, c, job->dim - c < NRG_RELATIVE_COLUMNS ? job->dim : c + NRG_RELATIVE_COLUMNS);
         if (job->ends_out) {
-            const char *a = job->a ? job->a + row_at(job->a_strides, at) : NULL;
+            const char *a = row_of(job->a, job->a_strides, at);
             job->ends_out[2 * n] = end_of(job, a, at, dtype, 0);
             job->ends_out[2 * n + 1] = end_of(job, a, at, dtype, job->slots - 1);
         }

@@ -60,12 +60,12 @@ NRG_INLINE backward_vf vectors_of(const backward_plain *f)
 }
 
 /* What some rows have added up to: to the block's sums, or straight to the gradient, for which -0 counts as 0. */
-NRG_INLINE void backward_column(double *sums, float *out, vf partial, size_t n, int fresh, int straight)
+NRG_INLINE void backward_column(double *sums, float *out, size_t i, vf partial, size_t n, int fresh, int straight)
 {
     if (straight)
-        store_lanes(out, v_add(partial, v_zero()), n);
+        store_lanes(out + i, v_add(partial, v_zero()), n);
     else
-        add_to_sums(sums, partial, n, fresh);
+        add_to_sums(sums + i, partial, n, fresh);
 }
 
 enum {
@@ -151,14 +151,14 @@ NRG_INLINE void backward_step(const backward_rows *b, const backward_vf *f, int 
             pairs_to_order(c.partial_w, G);
         NRG_UNROLL
         for (int j = 0; j < G; j++)
-            backward_column(b->dw + i + j * VN, b->dw_out + i + j * VN, c.partial_w[j], G == 1 ? n : VN, b->fresh, straight);
+            backward_column(b->dw, b->dw_out, i + j * VN, c.partial_w[j], G == 1 ? n : VN, b->fresh, straight);
     }
     if (centred && b->db) {
         if (backward_in_pairs(G, n, D))
             pairs_to_order(c.partial_b, G);
         NRG_UNROLL
         for (int j = 0; j < G; j++)
-            backward_column(b->db + i + j * VN, b->db_out + i + j * VN, c.partial_b[j], G == 1 ? n : VN, b->fresh, straight);
+            backward_column(b->db, b->db_out, i + j * VN, c.partial_b[j], G == 1 ? n : VN, b->fresh, straight);
     }
 }
 

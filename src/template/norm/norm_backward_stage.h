@@ -36,13 +36,19 @@ NRG_INLINE void move_to_plane(backward_row *row, const nrg_planes *p, size_t pla
             at[i] += step * p->stride[i][k];
     }
     row->d_o += at[NRG_PLANES_D_O];
-    row->dr_in += row->dr_in ? at[NRG_PLANES_DR_IN] : 0;
+    if (row->dr_in)
+        row->dr_in += at[NRG_PLANES_DR_IN];
     row->x += at[NRG_PLANES_X];
-    row->y += row->y ? at[NRG_PLANES_Y] : 0;
-    row->z += row->z ? at[NRG_PLANES_Z] : 0;
-    row->dx += row->dx ? at[NRG_PLANES_DX] : 0;
-    row->dy += row->dy ? at[NRG_PLANES_DY] : 0;
-    row->dz += row->dz ? at[NRG_PLANES_DZ] : 0;
+    if (row->y)
+        row->y += at[NRG_PLANES_Y];
+    if (row->z)
+        row->z += at[NRG_PLANES_Z];
+    if (row->dx)
+        row->dx += at[NRG_PLANES_DX];
+    if (row->dy)
+        row->dy += at[NRG_PLANES_DY];
+    if (row->dz)
+        row->dz += at[NRG_PLANES_DZ];
 }
 
 /* Of the first plane. */

@@ -53,7 +53,7 @@ NRG_INLINE size_t flat_distance(const nrg_norm_job *job, size_t stride)
 NRG_INLINE flat_rows flat_rows_at(const nrg_norm_job *job, const char *p, size_t stride, size_t n)
 {
     const size_t distance = flat_distance(job, stride);
-    return (flat_rows){(char *)(uintptr_t)p + n * distance, distance};
+    return (flat_rows){(char *)((uintptr_t)p + n * distance), distance}; /* p: NULL where the call has none */
 }
 
 /* Parts of a step take as long as whole ones: where rows are not whole steps, they have to follow each other without a gap. */
@@ -144,7 +144,7 @@ static __attribute__((noinline)) void flat_add(const flat *f, flat_some *b, size
     }
     for (size_t k = 0; k < calls; k++) {
         const float *const from = (const float *)(x.p + k * x.distance), *const other = (const float *)(y.p + k * y.distance);
-        float *const first = (float *)(to.p + k * to.distance), *const second = (float *)(r.p + k * r.distance);
+        float *const first = (float *)(to.p + k * to.distance), *const second = streams ? (float *)(r.p + k * r.distance) : NULL;
         const size_t step = (size_t)V_APPLY * VN;
         size_t i = 0;
         for (; i + step <= dim; i += step)
@@ -245,8 +245,10 @@ static __attribute__((noinline)) unsigned flat_elements(const flat *f, const fla
         return 0;
     }
     norm_row row = {.x = b->from.p, .w = job->w, .b = job->b, .o = to.p};
-    row.w += row.w ? group * f->row : 0;
-    row.b += row.b ? group * f->row : 0;
+    if (row.w)
+        row.w += group * f->row;
+    if (row.b)
+        row.b += group * f->row;
     for (int k = 0; k < count; k++) {
         if (NRG_RARELY(any && s->needs_fallback[k] != 0))
             fallback |= 1u << k;
@@ -268,8 +270,10 @@ static __attribute__((noinline)) unsigned flat_elements(const flat *f, const fla
         if (groups > 1) {
             const size_t back = ++group == groups ? groups * f->row : 0;
             group = back ? 0 : group;
-            row.w += row.w ? f->row - back : 0;
-            row.b += row.b ? f->row - back : 0;
+            if (row.w)
+                row.w = row.w + f->row - back;
+            if (row.b)
+                row.b = row.b + f->row - back;
         }
     }
     return fallback;
@@ -293,7 +297,7 @@ static unsigned flat_end(const flat *f, flat_some *b)
             if (!(fallback >> k & 1))
                 flat_activate(f, in, factor, out, 1, f->stream);
             in.p += in.distance;
-            factor.p += factor.distance;
+            factor.p = post ? factor.p + factor.distance : NULL;
             out.p += out.distance;
         }
     }
