@@ -29,8 +29,10 @@ static query query_of_row(const nrg_relative_job *job, size_t n)
 
 static size_t row_at(nrg_head_strides s, query at) { return at.batch * s.batch + at.head * s.head + at.row * s.row; }
 
-/* The row of a tensor that may be absent: a sum over no keys has nothing to read. */
-static const char *row_of(const char *tensor, nrg_head_strides s, query at) { return tensor ? tensor + row_at(s, at) : NULL; }
+/* In tensors that may be absent: where there are no keys, or no columns, nothing is read or written. */
+static const char *from(const char *tensor, size_t offset) { return tensor ? tensor + offset : NULL; }
+static char *into(char *tensor, size_t offset) { return tensor ? tensor + offset : NULL; }
+static const char *row_of(const char *tensor, nrg_head_strides s, query at) { return from(tensor, row_at(s, at)); }
 
 /* The keys of a slot, first to end; none: first = end. */
 typedef struct key_range {
@@ -100,8 +102,8 @@ static void scores(const nrg_relative_job *job, nrg_dtype dtype)
     const nrg_dtype table_dtype = job->table_f32 ? NRG_F32 : dtype;
     for (size_t n = job->begin; n < job->end; n++) {
         const query at = query_of_row(job, n);
-        const char *q = job->q + row_at(job->q_strides, at), *table = job->table + at.head * job->table_head_stride;
-        char *out = job->out + row_at(job->out_strides, at);
+        const char *q = row_of(job->q, job->q_strides, at), *table = from(job->table, at.head * job->table_head_stride);
+        char *out = into(job->out, row_at(job->out_strides, at));
         const key_range slots = slots_of_query(job, at);
         for (size_t slot = slots.first; slot < slots.end; slot++) {
             const float u = dot(job, q, dtype, table - slot * job->table_stride, table_dtype);
@@ -116,7 +118,7 @@ static void scores(const nrg_relative_job *job, nrg_dtype dtype)
 static void value_columns(const nrg_relative_job *job, query at, nrg_dtype dtype, size_t begin, size_t end)
 {
     const nrg_dtype table_dtype = job->table_f32 ? NRG_F32 : dtype;
-    const char *a = row_of(job->a, job->a_strides, at), *table = job->table + at.head * job->table_head_stride;
+    const char *a = row_of(job->a, job->a_strides, at), *table = from(job->table, at.head * job->table_head_stride);
     const key_range slots = slots_of_query(job, at);
     double sums[NRG_RELATIVE_COLUMNS] = {0};
     for (size_t slot = slots.first; slot < slots.end; slot++) {
@@ -125,7 +127,7 @@ static void value_columns(const nrg_relative_job *job, query at, nrg_dtype dtype
         for (size_t c = begin; c < end; c++)
             sums[c - begin] = fma(weight, (double)load(r, c, table_dtype), sums[c - begin]);
     }
-    char *o = job->out + row_at(job->out_strides, at);
+    char *o = into(job->out, row_at(job->out_strides, at));
     for (size_t c = begin; c < end; c++) {
         const float value = (float)sums[c - begin];
         store(o, c, dtype, job->accumulate ? load(o, c, dtype) + value : value);
@@ -172,7 +174,7 @@ static void backward_slot(const nrg_relative_job *job, size_t first_head, size_t
                 const double weight = ends && is_end(job, slot)
                                           ? ends[slot ? 1 : 0]
                                           : sum_of_slot(job->a + row_at(job->a_strides, at), dtype, keys, is_end(job, slot));
-                const char *q = job->q + row_at(job->q_strides, at);
+                const char *q = row_of(job->q, job->q_strides, at);
                 for (size_t c = begin; c < end; c++)
                     sums[c - begin] = fma(weight, (double)load(q, c, dtype), sums[c - begin]);
             }

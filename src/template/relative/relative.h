@@ -28,6 +28,12 @@ NRG_INLINE void rel_find_slots(rel_query *q, const nrg_relative_job *job)
     }
 }
 
+/* NULL, or whatever that leads to, where there are no keys, and nothing is read. */
+NRG_INLINE const char *rel_table(const nrg_relative_job *job, size_t head)
+{
+    return (const char *)((uintptr_t)job->table + head * job->table_head_stride);
+}
+
 NRG_INLINE size_t rel_row_at(nrg_head_strides s, const rel_query *q)
 {
     return q->batch * s.batch + q->head * s.head + q->row * s.row;

@@ -40,7 +40,7 @@ NRG_INLINE void score_group(const nrg_relative_job *job, const rel_query *group,
     double q[REL_ROWS * REL_SEGMENT], u[REL_ROWS * REL_SLOTS];
     float rounded[REL_ROWS * REL_SLOTS];
     const nrg_dtype T = job->table_f32 ? NRG_F32 : D;
-    const char *table = job->table + group->head * job->table_head_stride;
+    const char *table = rel_table(job, group->head);
     const size_t dim = job->dim, step = job->table_stride;
     size_t first = group->first, end = group->end;
     for (size_t m = 1; m < count; m++) {

@@ -98,7 +98,7 @@ REL_NOINLINE void relative_values(const nrg_relative_job *job, nrg_dtype D)
     const size_t dim = job->dim;
     for (size_t n = job->begin; n < job->end; n += g.count) {
         value_group_at(&g, job, n, D);
-        const char *table = job->table + g.query[0].head * job->table_head_stride;
+        const char *table = rel_table(job, g.query[0].head);
         for (size_t c = 0; c < dim; c += REL_COLUMNS) {
             const size_t columns = dim - c < REL_COLUMNS ? dim - c : REL_COLUMNS;
             rel_clear(sums, REL_ROWS * REL_COLUMNS);
