@@ -323,16 +323,28 @@ NRG_INLINE void v_stn_half(uint16_t *p, vh h, size_t n)
 }
 NRG_INLINE void v_nt_half(uint16_t *p, vh h) { v_st_half(p, h); }
 
-NRG_INLINE v_words v_widen(vh h) { return __builtin_convertvector(h, v_words); }
+/* In the upper halves of words. */
+NRG_INLINE v_words v_raise(vh h)
+{
+#if defined(__SSE2__) && !defined(__clang__)
+    /* one instruction, where gcc 12 takes five and a shift for the conversion */
+    return (v_words)__builtin_shuffle((v_halves){0}, (v_halves)((v_longs){(uint64_t)h, 0}), (v_halves){0, 8, 1, 9, 2, 10, 3, 11});
+#else
+    return __builtin_convertvector(h, v_words) << 16;
+#endif
+}
 NRG_INLINE vh v_narrow(v_words a) { return __builtin_convertvector(a, vh); }
 NRG_INLINE v_words v_where(vm m, uint32_t bits) { return (v_words)m & bits; }
 
-/* f16: the bits of a number as those of a float are it times 2^-112; subnormals too. */
+/* f16: a number's bits, with the exponent's bias of a float. Below 2^-14 that exponent is one too low, and a float has a leading
+ * 1 that the half has not: 2^-14 mends both. A subnormal float times 2^112 would be shorter, and 0 where a thread flushes it. */
 V_CALL vf v_from_f16(vh h)
 {
-    const v_words u = v_widen(h), size = u & 0x7fff;
-    const v_words number = (v_words)((vf)(size << 13) * 0x1p112f);
-    return (vf)(number | v_where((vm)size > 0x7bff, 0x7f800000) | (u & 0x8000) << 16);
+    const v_words u = v_raise(h), size = u & 0x7fff0000;
+    const vf biased = (vf)((size >> 3) + 0x38000000);
+    const v_words least = v_where(biased < 0x1p-14f, 0x38800000);
+    const vf number = (vf)((v_words)biased | least) - (vf)least;
+    return (vf)((v_words)number | v_where((vm)size > 0x7bff0000, 0x7f800000) | (u ^ size));
 }
 /* Below 2^-14 a number is a multiple of 2^-24. Adding 0.5 puts that unit at the last place of an f32, and so rounds to it. */
 V_CALL vh v_to_f16(vf a)
@@ -346,7 +358,7 @@ V_CALL vh v_to_f16(vf a)
 }
 
 /* bf16 */
-NRG_INLINE vf v_from_bf16(vh h) { return (vf)(v_widen(h) << 16); }
+NRG_INLINE vf v_from_bf16(vh h) { return (vf)v_raise(h); }
 /* Rounded to the upper half, of which a calm NaN stays one. */
 NRG_INLINE v_words v_rounded_bf16(vf a)
 {
