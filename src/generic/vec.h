@@ -37,6 +37,8 @@
 #define V_SMALL 1
 #endif
 
+#define V_BYTES_WRAP 1
+
 #include "../template/vec.h"
 
 #if V_HAS_FMA

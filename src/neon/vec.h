@@ -6,6 +6,8 @@
 
 #include <arm_neon.h>
 
+#define V_BYTES_WRAP 1
+
 #include "../template/vec.h"
 
 #define NRG_PATH neon

@@ -57,8 +57,8 @@ float nrg_scalar_amax(const float *x, size_t n, float so_far)
 
 static int8_t rounded(float x, float inverse, nrg_quant_rounding rounding)
 {
-    const float quotient = x * inverse;
-    return (int8_t)(rounding == NRG_QUANT_AWAY ? roundf(quotient) : rintf(quotient));
+    const float quotient = x * inverse, whole = rounding == NRG_QUANT_AWAY ? roundf(quotient) : rintf(quotient);
+    return (int8_t)(whole < 127 ? whole : 127); /* which it is, unless the thread rounds upwards */
 }
 
 /* The scale of a block: d, which is stored, and 1/d, which elements are multiplied with. largest: what becomes 127, or -127. */

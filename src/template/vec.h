@@ -36,6 +36,11 @@ void __msan_unpoison(const volatile void *, size_t);
 #define V_SMALL 0
 #endif
 
+/* A path defines V_BYTES_WRAP as 1 where v_st_bytes makes -128 of 128, and not 127. */
+#ifndef V_BYTES_WRAP
+#define V_BYTES_WRAP 0
+#endif
+
 /* Loops over elements, by functions of their own for each dtype: name(…, D) is name_of(…, D), which is inline, with D a constant.
  * args: the parameters' names, in parentheses; after them the parameters. */
 #define NRG_UNPACK(...) __VA_ARGS__

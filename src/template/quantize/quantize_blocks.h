@@ -61,13 +61,25 @@ NRG_INLINE void write_bytes(const quant_place *p, char *to, const char *x, size_
     }
 }
 
+/* 1/d, which numbers are multiplied with. In a thread that rounds upwards it may be rounded so that 127·d becomes 128: there it
+ * is a little less. */
+NRG_INLINE vf bytes_factor(vf a)
+{
+#if V_BYTES_WRAP
+    volatile float one = 1;
+    if (NRG_RARELY(one + 0x1p-30f > 1))
+        return v_sub(a, v_mul(a, v_set1(0x1p-22f)));
+#endif
+    return a;
+}
+
 /* d and 1/d of blocks by their largest magnitudes: 0 and 0 where 1/d is infinite, NaN and 0 where a magnitude is no number. */
 NRG_INLINE void scales_of(vf amax, vf *d, vf *inverse)
 {
     const vf infinite = v_set1(__builtin_inff()), q = v_div(amax, v_set1(127)), one_by = v_div(v_set1(1), q);
     const vm has_inverse = v_lt(one_by, infinite), is_number = v_lt(amax, infinite);
     *d = v_select(is_number, v_select(has_inverse, q, v_zero()), v_set1(__builtin_nanf("")));
-    *inverse = v_select(is_number, v_select(has_inverse, one_by, v_zero()), v_zero());
+    *inverse = v_select(is_number, v_select(has_inverse, bytes_factor(one_by), v_zero()), v_zero());
 }
 
 typedef struct scale_batch {
@@ -221,7 +233,9 @@ NRG_INLINE k_scale k_scale_of(const char *x, size_t i, nrg_dtype D)
         return s;
     const float inverse = -127.0f / largest_of(x, i, amax, D);
     if (inverse <= FLT_MAX && inverse >= -FLT_MAX) {
-        s.inverse = inverse;
+        float factor[VN];
+        v_st_f32(factor, bytes_factor(v_set1(inverse)));
+        s.inverse = factor[0];
         s.d = 1 / inverse;
     }
     return s;
