@@ -60,7 +60,7 @@ qemu_arm64=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
 qemu_riscv64=(qemu-riscv64 -L /usr/riscv64-linux-gnu)
 scale=small
 full=0
-path_suites=(bits stack) # what runs under an emulator without --full, beside its hashes, of a path that nothing else runs
+path_suites=(bits stack environment) # what runs under an emulator without --full, beside its hashes, of a path that nothing else runs
 cpu_suites=(dispatch vec harness model) # and of any path; the model has products of its own for each
 
 # --- what stages are made of -------------------------------------------------------------------------------------------------
@@ -643,6 +643,11 @@ under_qemu() {
     # a path the CPU lacks is refused, whoever asks
     NRG_ISA=avx512 part expect_path "${paths##*,}" "${qemu[@]}" "$build/gcc/tools/nrg"
     mapfile -t suites < <(emulated_suites "${paths##*,}")
+    # a CPU's VCVTPH2PS and VCVTPS2PH heed neither DAZ nor FTZ
+    if [[ $paths == *avx* ]] && { ((full)) || [[ " ${suites[*]} " == *" environment "* ]]; }; then
+        skip "suite environment: this qemu flushes halves where a CPU keeps them"
+        suites+=(--no-suite environment)
+    fi
     NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths part run_tests "$build/gcc" "${suites[@]}" \
         --wrapper "${qemu[*]}" --timeout-multiplier 10
     [[ $cpu != Nehalem ]] || odd_cpus "$build/gcc"
