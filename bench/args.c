@@ -44,7 +44,7 @@ void bench_print_help(void)
           stdout);
 }
 
-/* An option that takes a value, as "--name value" or "--name=value". */
+/* An option that takes a value, as "--name value" or "--name=value"; another option is none. */
 static int value_of(const char *name, int argc, char **argv, int *i, const char **value)
 {
     size_t length = strlen(name);
@@ -54,13 +54,13 @@ static int value_of(const char *name, int argc, char **argv, int *i, const char 
         *value = argv[*i] + length + 1;
         return 1;
     }
-    if (argv[*i][length] != '\0' || *i + 1 >= argc)
+    if (argv[*i][length] != '\0' || *i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0)
         return 0;
     *value = argv[++*i];
     return 1;
 }
 
-/* 0, and said so: no number above 0. */
+/* 0, and said so: no number above 0 and below `most`. */
 static int read_number(const char *name, const char *text, double most, double *value)
 {
     char *end;
@@ -69,7 +69,7 @@ static int read_number(const char *name, const char *text, double most, double *
     *value = strtod(text, &end);
     if (!*end && *value > 0 && *value < most)
         return 1;
-    fprintf(stderr, "nrg-bench: %s wants a positive number, not %s\n", name, text);
+    fprintf(stderr, "nrg-bench: %s wants a number above 0 and below %.0f, not %s\n", name, most, text);
     return 0;
 }
 

@@ -113,7 +113,8 @@ x86_only() {
 own_paths() {
     local paths
     paths=$(cpu_paths)
-    say "-Dpaths=$(sed 's/^scalar,*//' <<<"$paths")"
+    paths=${paths#scalar}
+    say "-Dpaths=${paths#,}"
 }
 
 # compile DIR [TARGET ...]

@@ -1,5 +1,6 @@
 """Rotary positions (nrg/rope.h), alone, after a norm of each head (nrg/norm_rope.h), and on the way to a KV cache (nrg/qkv.h)."""
 import ctypes
+import functools
 from typing import NamedTuple, Optional
 
 import numpy as np
@@ -26,6 +27,7 @@ class Rope:
     def __init__(self, n_dims, *, mode="neox", base=10000.0, scaling="none", n_ctx_orig=0, freq_scale=1.0, ext_factor=0.0,
                  attn_factor=1.0, beta_fast=32.0, beta_slow=1.0, sections=(0, 0, 0, 0), factor=1.0, low_freq_factor=1.0,
                  high_freq_factor=4.0, freq_factors=None):
+        self._made_of = {name: value for name, value in locals().items() if name != "self"}
         sections = tuple(sections) + (0,) * (4 - len(sections))
         self.spec = struct("nrg_rope_spec", n_dims=n_dims, mode=enum("nrg_rope_mode", mode, "NRG_ROPE_"), n_ctx_orig=n_ctx_orig,
                            freq_base=base, freq_scale=freq_scale, ext_factor=ext_factor, attn_factor=attn_factor, beta_fast=beta_fast,
@@ -40,6 +42,10 @@ class Rope:
         magnitude = ctypes.c_double()
         call("nrg_rope_frequencies", self.spec, arrays.address(self.frequencies), ctypes.addressof(magnitude))
         self.pairs, self.magnitude = pairs, magnitude.value
+
+    def __reduce__(self):
+        """Copies and pickles are made anew: the spec has an address in it."""
+        return functools.partial(Rope, **self._made_of), ()
 
     @property
     def axes(self):

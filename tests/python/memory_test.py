@@ -1,6 +1,7 @@
 """Nothing is copied: results are where they were asked for, views are worked on where they lie, threads change no bit, and what
 cannot be done is refused with a sentence and nothing written."""
 import concurrent.futures
+import copy
 import os
 import pickle
 import signal
@@ -134,6 +135,11 @@ class Refusals(Case):
         self.assertEqual(caught.exception.status, "NRG_ERR_EPS")
         there = pickle.loads(pickle.dumps(caught.exception))  # as multiprocessing hands it over
         self.assertEqual((type(there), str(there), there.status), (nrg.Error, str(caught.exception), "NRG_ERR_EPS"))
+        rope = nrg.Rope(8, sections=(2, 2), mode="mrope", freq_factors=np.array([1, 2, 3, 4], np.float32))
+        for copied in (pickle.loads(pickle.dumps(rope)), copy.deepcopy(rope)):
+            self.assertTrue(np.array_equal(copied.frequencies, rope.frequencies))
+            self.assertEqual((copied.axes, copied.spec.freq_base), (rope.axes, rope.spec.freq_base))
+            self.assertEqual(copied.spec.freq_factors, copied._freq_factors.ctypes.data)
         self.refused("overlap", nrg.rms_norm, x[:-1], out=x[1:])
         self.refused("id", nrg.embedding, np.array([4], np.int32), x)
         self.refused("position or an id", nrg.cross_entropy, x, np.array([0, 1, 2, 8], np.int32))

@@ -81,6 +81,9 @@ def test_compare(directory, report):
         expect(done.returncode == 2 and name in done.stderr, f"{name}: {done.returncode}: {done.stderr}")
     expect(run("--compare", a).returncode == 2, "one report alone")
     expect(run("--report", directory / "r", "--seconds-total", "soon").returncode == 2, "a time that is none")
+    expect("below 1000000" in run("--report", directory / "r", "--seconds-total", "1e9").stderr, "a time of years")
+    done = run("--report", "--quick")
+    expect(done.returncode == 2 and "--report" in done.stderr, f"an option for a directory: {done.returncode}: {done.stderr}")
 
 
 def test_no_directory(directory):
