@@ -2,3 +2,4 @@
 #include "vec.h"
 
 #include "../template/softmax/softmax.h"
+#include "../template/softmax/softmax_backward.h"

@@ -1,0 +1,223 @@
+/* The gradient of softmax's scores over the vectors of a path's vec.h: a row is read for a sum, and again for what is written.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef NRG_TEMPLATE_SOFTMAX_SOFTMAX_BACKWARD_H
+#define NRG_TEMPLATE_SOFTMAX_SOFTMAX_BACKWARD_H
+
+#ifndef NRG_NO_BACKWARD
+#include "softmax.h"
+
+enum { SOFTMAX_BACK_CHUNK = 1024 };
+
+/* Floats of a chunk of one tensor, on the stack. What fills the lanes is 0. */
+static void softmax_floats(float *u, const char *p, size_t begin, size_t from, size_t end, nrg_dtype D)
+{
+    const size_t n = end - begin, padded = (n + FAST_LANES - 1) / FAST_LANES * FAST_LANES;
+    vf unused;
+    softmax_fill(u, 0, from - begin, 0);
+    softmax_read_to(&unused, u + (from - begin), p + from * bytes_of(1, D, 0), end - from, 1, NULL, D);
+    softmax_fill(u, n, padded, 0);
+}
+
+/* Σ a·b, or Σ b without a, of n elements; the first is a block's. */
+NRG_INLINE void softmax_dot_of(softmax_sum *s, const char *a, const char *b, size_t n, nrg_dtype D)
+{
+    for (size_t block = 0; block < n; block += FAST_BLOCK) {
+        const size_t end = n - block < FAST_BLOCK ? n : block + FAST_BLOCK, whole = end - (end - block) % FAST_LANES;
+        vf lanes[FAST_VECTORS];
+        for (int first = 0; first < (int)FAST_VECTORS; first += V_ACT) {
+            vf sum[V_ACT];
+            size_t i = block + (size_t)first * VN;
+            ACT_EACH sum[j] = v_zero();
+            for (; i < whole; i += FAST_LANES) {
+                vf u[V_ACT], v[V_ACT];
+                load_step(v, V_ACT, b, i, 0, D);
+                if (a) {
+                    load_step(u, V_ACT, a, i, 0, D);
+                    ACT_EACH sum[j] = v_fma(u[j], v[j], sum[j]);
+                } else {
+                    ACT_EACH sum[j] = v_add(sum[j], v[j]);
+                }
+            }
+            ACT_EACH
+            {
+                const size_t at = i + (size_t)j * VN;
+                if (at < end) {
+                    const vf v = load_part(b, at, lanes_at(at, end), D);
+                    sum[j] = a ? v_fma(load_part(a, at, lanes_at(at, end), D), v, sum[j]) : v_add(sum[j], v);
+                }
+            }
+            ACT_EACH lanes[first + j] = sum[j];
+        }
+        softmax_join(s, lanes);
+    }
+}
+
+NRG_BY_DTYPE(softmax_dot, (s, a, b, n), softmax_sum *s, const char *a, const char *b, size_t n)
+
+/* What makes gradients of o and d_o. */
+typedef struct softmax_slope {
+    float all, scale;
+    int log, stream;
+    size_t ahead; /* bytes: where the rows lie that come next, which are fetched; 0: they are in cache */
+} softmax_slope;
+
+NRG_INLINE void softmax_gradient_step(int count, vf *d, vf *y, const softmax_slope *s, int log)
+{
+    const vf sum = v_set1(s->all), factor = v_set1(s->scale);
+    if (log) {
+        ACT_SIDE y[j] = v_min(v_set1(1), y[j]); /* as far above 0 as no logarithm is */
+        softmax_power(count, y, y, v_set1(NRG_SOFTMAX_LOWEST), v_set1(NRG_EXP_MAGIC));
+        ACT_SIDE d[j] = v_fnma(v_mul(y[j], v_set1(0x1p-64f)), sum, d[j]);
+    } else {
+        ACT_SIDE d[j] = v_mul(y[j], v_sub(d[j], sum));
+    }
+    ACT_SIDE d[j] = v_mul(d[j], factor);
+}
+
+/* dx = the gradient of scores, of n elements; dx may be one of the others. */
+NRG_INLINE void softmax_gradient_in(char *dx, const char *o, const char *d_o, size_t n, const softmax_slope *s, int log,
+                                    nrg_dtype D)
+{
+    size_t i = 0;
+    for (; i + V_ACT * VN <= n; i += V_ACT * VN) {
+        vf y[V_ACT], d[V_ACT];
+        load_step(y, V_ACT, o, i, 0, D);
+        load_step(d, V_ACT, d_o, i, 0, D);
+        if (s->ahead) {
+            softmax_fetch(o, bytes_of(i, D, 0) + s->ahead, bytes_of(V_ACT * VN, D, 0));
+            softmax_fetch(d_o, bytes_of(i, D, 0) + s->ahead, bytes_of(V_ACT * VN, D, 0));
+        }
+        softmax_gradient_step(V_ACT, d, y, s, log);
+        store_step(d, V_ACT, dx, i, 0, D, s->stream);
+    }
+    for (; i < n; i += VN) {
+        const size_t lanes = lanes_at(i, n);
+        vf y[V_ACT], d[V_ACT];
+        load_step(y, 1, o, i, lanes, D);
+        load_step(d, 1, d_o, i, lanes, D);
+        softmax_gradient_step(1, d, y, s, log);
+        store_step(d, 1, dx, i, lanes, D, 0);
+    }
+}
+
+NRG_INLINE void softmax_gradient_of(char *dx, const char *o, const char *d_o, size_t n, const softmax_slope *s, nrg_dtype D)
+{
+    if (s->log)
+        softmax_gradient_in(dx, o, d_o, n, s, 1, D);
+    else
+        softmax_gradient_in(dx, o, d_o, n, s, 0, D);
+}
+
+NRG_BY_DTYPE(softmax_gradient, (dx, o, d_o, n, s), char *dx, const char *o, const char *d_o, size_t n, const softmax_slope *s)
+
+static __attribute__((noinline)) void softmax_times(float *u, const float *slope, size_t n)
+{
+    for (size_t i = 0; i < n; i += VN)
+        v_st_f32(u + i, v_mul(v_ld_f32(u + i), load_lanes(slope + i, lanes_at(i, n))));
+}
+
+typedef struct softmax_back {
+    float o[SOFTMAX_BACK_CHUNK + VN], d_o[SOFTMAX_BACK_CHUNK + VN];
+} softmax_back;
+
+/* u *= 1 - tanh²(x·inner), through a quarter of a chunk at a time. */
+static __attribute__((noinline)) void softmax_uncap(float *u, const char *x, size_t n, float inner, nrg_dtype D)
+{
+    float in[FAST_BLOCK + VN], slope[FAST_BLOCK];
+    vf unused;
+    for (size_t i = 0; i < n; i += FAST_BLOCK) {
+        const size_t count = n - i < FAST_BLOCK ? n - i : FAST_BLOCK;
+        softmax_read_to(&unused, in, x + bytes_of(i, D, 0), count, inner, NULL, D);
+        NRG_PATH_NAME(activate_both)(NRG_ACT_TANH, in, in, slope, count);
+        softmax_times(u + i, slope, count);
+    }
+}
+
+/* The gradient with a cap, through floats on the stack. */
+static __attribute__((noinline)) void softmax_back_capped(softmax_back *at, char *dx, const char *o, const char *d_o,
+                                                          const char *x, softmax_keys seen, const softmax_slope *slope,
+                                                          float inner, nrg_dtype D)
+{
+    const softmax_end as_is = {.inverse = 1};
+    const size_t size = bytes_of(1, D, 0);
+    softmax_slope staged = *slope;
+    staged.stream = 0;
+    staged.ahead = 0;
+    for (size_t i = seen.begin, end; i < seen.end; i = end) {
+        end = seen.end - i < SOFTMAX_BACK_CHUNK ? seen.end : i + SOFTMAX_BACK_CHUNK;
+        const char *y = o + i * size, *up = d_o + i * size;
+        if (D != NRG_F32) {
+            softmax_floats(at->o, o, i, i, end, D);
+            softmax_floats(at->d_o, d_o, i, i, end, D);
+            y = (const char *)at->o;
+            up = (const char *)at->d_o;
+        }
+        softmax_gradient((char *)at->o, y, up, end - i, &staged, NRG_F32);
+        softmax_uncap(at->o, x + i * size, end - i, inner, D);
+        softmax_write(dx + i * size, at->o, end - i, &as_is, slope->stream && ((uintptr_t)dx + i * size) % 16 == 0, D);
+    }
+}
+
+static __attribute__((noinline)) void softmax_back_row(softmax_back *at, const nrg_softmax_backward_job *job,
+                                                       const softmax_at *place, int stream, nrg_dtype D)
+{
+    const size_t i = place->i, h = place->h, b = place->b;
+    const char *o = job->o + softmax_row_at(job->o_stride, b, h, i), *d_o = job->d_o + softmax_row_at(job->d_o_stride, b, h, i);
+    const char *x = job->x ? job->x + softmax_row_at(job->x_stride, b, h, i) : NULL;
+    char *dx = job->dx + softmax_row_at(job->dx_stride, b, h, i);
+    const softmax_keys seen = softmax_seen(job->sight, i, job->keys);
+    const size_t size = bytes_of(1, D, 0);
+    softmax_sum sum;
+    softmax_clear(&sum);
+    for (size_t begin = seen.first, end; begin < seen.end; begin = end) {
+        if (begin < seen.begin) { /* a block that does not begin with the first key: on the stack it does */
+            end = begin + FAST_BLOCK < seen.end ? begin + FAST_BLOCK : seen.end;
+            softmax_floats(at->o, o, begin, seen.begin, end, D);
+            softmax_floats(at->d_o, d_o, begin, seen.begin, end, D);
+            softmax_dot(&sum, job->log ? NULL : (const char *)at->o, (const char *)at->d_o, end - begin, NRG_F32);
+        } else {
+            end = begin - begin % NORM_SEGMENT + NORM_SEGMENT;
+            end = end < seen.end ? end : seen.end;
+            softmax_dot(&sum, job->log ? NULL : o + begin * size, d_o + begin * size, end - begin, D);
+        }
+        if (end % NORM_SEGMENT == 0 && end < seen.end)
+            softmax_end_segment(&sum);
+    }
+    softmax_end_segment(&sum);
+    softmax_slope slope = {
+        .all = (float)(sum.total.sum + sum.total.lost), .scale = job->scale, .log = job->log, .stream = stream};
+    slope.ahead = job->stream ? job->keys * size : 0;
+    if (seen.begin)
+        softmax_blank(dx, 0, seen.begin, 0, stream, D);
+    if (x) {
+        softmax_back_capped(at, dx, o, d_o, x, seen, &slope, job->inner, D);
+    } else {
+        const size_t from = seen.begin * size;
+        slope.stream = stream && ((uintptr_t)dx + from) % 16 == 0;
+        softmax_gradient(dx + from, o + from, d_o + from, seen.end - seen.begin, &slope, D);
+    }
+    if (seen.end < job->keys)
+        softmax_blank(dx, seen.end, job->keys, 0, stream, D);
+}
+
+static __attribute__((noinline)) void softmax_backward_rows(const nrg_softmax_backward_job *at, nrg_dtype D)
+{
+    softmax_back back;
+    const nrg_softmax_backward_job job = *at;
+    const int stream = !V_SMALL && job.stream && job.dx != job.o && job.dx != job.d_o && job.dx != job.x;
+    softmax_at place = softmax_at_row(job.begin, job.heads, job.queries);
+    for (size_t n = job.begin; n < job.end; n++) {
+        softmax_back_row(&back, &job, &place, stream, D);
+        softmax_next(&place, job.heads, job.queries);
+    }
+    if (stream)
+        v_nt_fence();
+}
+
+NRG_PATH_KERNEL(softmax_backward, f32, softmax_backward, softmax_backward_rows(job, NRG_F32))
+NRG_PATH_KERNEL(softmax_backward, f16, softmax_backward, softmax_backward_rows(job, NRG_F16))
+NRG_PATH_KERNEL(softmax_backward, bf16, softmax_backward, softmax_backward_rows(job, NRG_BF16))
+#endif
+
+#endif
