@@ -33,8 +33,8 @@ block() {
         inside { print }' "$root/docs/embedding.md" | grep . || die "docs/embedding.md has no block named $1"
 }
 
-# A compiler that remembers, if there is ccache: most files of the libraries below are the same text again. It knows commands with
-# one source only, and the document's have a folder each.
+# A compiler that remembers, if there is ccache: some files of the libraries below are the same text again. It knows commands with
+# one source only, and the document's have a folder each, whose files it compiles on all cores.
 if command -v ccache >/dev/null; then
     mkdir -p "$(dirname "$work")"
     export CCACHE_DIR=$work.ccache CCACHE_CONFIGPATH=/dev/null
@@ -44,9 +44,7 @@ options=() sources=()
 for word in "$@"; do
     if [[ $word == *.c ]]; then sources+=("$word"); else options+=("$word"); fi
 done
-for source in "${sources[@]}"; do
-    ccache "${options[@]}" "$source" || exit
-done
+printf '%s\0' "${sources[@]}" | xargs -0 -n 1 -P "$(nproc)" ccache "${options[@]}"
 END
     chmod +x "$work.cc"
     building="$work.cc $compiler"
