@@ -73,9 +73,9 @@ words_for_cl() {
     mkdir -p "$work/empty"
     : >"$work/empty/immintrin.h"
     : >"$work/empty/intrin.h"
-    # avx2 has every template
+    # avx2 has every template; one after the other, since lines of several would meet in the pipe
     printf '%s\n' "${core[@]}" src/avx2/*.c src/avx512/norm.c |
-        xargs -P "$(nproc)" -n 24 "${clang[@]}" -isystem "$work/empty" "${cl[@]}" "${no_cpu[@]}" -D__AVX2__ -E |
+        xargs -n 24 "${clang[@]}" -isystem "$work/empty" "${cl[@]}" "${no_cpu[@]}" -D__AVX2__ -E |
         awk '/^# [0-9]+ "/ { own = $3 ~ /"(src|include\/nrg)\// } own' >"$work/cl.c" || return 1
     if (($(wc -l <"$work/cl.c") < 50000)); then
         say "$(wc -l <"$work/cl.c") lines" >"$work/said"

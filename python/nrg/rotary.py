@@ -27,7 +27,8 @@ class Rope:
     def __init__(self, n_dims, *, mode="neox", base=10000.0, scaling="none", n_ctx_orig=0, freq_scale=1.0, ext_factor=0.0,
                  attn_factor=1.0, beta_fast=32.0, beta_slow=1.0, sections=(0, 0, 0, 0), factor=1.0, low_freq_factor=1.0,
                  high_freq_factor=4.0, freq_factors=None):
-        self._made_of = {name: value for name, value in locals().items() if name != "self"}
+        self._made_of = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        self._made_of["freq_factors"] = None if freq_factors is None else np.array(freq_factors)
         sections = tuple(sections) + (0,) * (4 - len(sections))
         self.spec = struct("nrg_rope_spec", n_dims=n_dims, mode=enum("nrg_rope_mode", mode, "NRG_ROPE_"), n_ctx_orig=n_ctx_orig,
                            freq_base=base, freq_scale=freq_scale, ext_factor=ext_factor, attn_factor=attn_factor, beta_fast=beta_fast,
@@ -45,7 +46,7 @@ class Rope:
 
     def __reduce__(self):
         """Copies and pickles are made anew: the spec has an address in it."""
-        return functools.partial(Rope, **self._made_of), ()
+        return functools.partial(type(self), **self._made_of), ()
 
     @property
     def axes(self):

@@ -68,7 +68,7 @@ NRG_INLINE vf bytes_factor(vf a)
 #if V_BYTES_WRAP
     volatile float one = 1;
     if (NRG_RARELY(one + 0x1p-30f > 1))
-        return v_sub(a, v_mul(a, v_set1(0x1p-22f)));
+        return v_mul(a, v_set1(1 - 0x1p-22f)); /* not a less a part of it, which may be flushed */
 #endif
     return a;
 }
