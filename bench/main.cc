@@ -155,7 +155,8 @@ std::unique_ptr<benchmark::BenchmarkReporter> file_reporter(const std::string &f
 int main(int argc, char **argv)
 {
 #ifdef QUICK_RIVALS
-    std::fputs("nrg-bench: built with -Dquick_rivals=true: limits and plain loops are hardly optimized; no ratio to them means anything\n",
+    std::fputs("nrg-bench: built with -Dquick_rivals=true: limits and plain loops are hardly optimized; no ratio to them means "
+               "anything\n",
                stderr);
 #endif
     bench_args args;

@@ -8,7 +8,8 @@
 #
 # Without --full it is to take at most 20 minutes on two idle cores: sweeps are short; emulators run what depends on the CPU (dispatch,
 # vector headers) and, of paths that this CPU does not run itself, the bits and their hashes; AddressSanitizer looks at the portable
-# path, the NEON build has no portable path beside it, and some builds are less optimized than a release.
+# path, the NEON build has no portable path beside it, gcc's release alone is held against exact values, and some builds are less
+# optimized than a release.
 #
 # Builds go to build-test/, or to $NRG_BUILD_DIR; a second run builds only what has changed, and tests everything again.
 # What cannot be tested here is printed as SKIP and counted. With CI=true that is a failure, unless it is the CPU that lacks it.

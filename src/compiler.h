@@ -21,8 +21,8 @@
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "nrg is for little-endian targets: its files and hashes are, and pairs of 16-bit elements are words"
 #endif
-/* Whoever forgets -ffp-contract=off has the same bits: gcc fuses in its own dialects of C, and heeds no standard pragma. Where the
- * option is given as well, the code is the same to the instruction. */
+/* Whoever forgets -ffp-contract=off has the same bits: gcc fuses in its own dialects of C, and heeds no standard pragma. Where
+ * the option is given as well, the code is the same to the instruction. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(_MSC_VER)

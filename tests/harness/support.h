@@ -15,9 +15,9 @@
 
 #include <nrg/nrg.h>
 
-/* Check notes in a file where each assertion stands that holds, a system call each: millions of them, in loops over elements, were
- * two thirds of the time of some suites, and more under sanitizers. Only what fails is noted; of a crash Check then names the test,
- * and not the last assertion before it. */
+/* Check notes in a file where each assertion stands that holds, a system call each: millions of them, in loops over elements,
+ * were two thirds of the time of some suites, and more under sanitizers. Only what fails is noted; of a crash Check then names
+ * the test, and not the last assertion before it. */
 #undef ck_assert
 #undef ck_assert_msg
 #define ck_assert_msg(expr, ...) ((expr) ? (void)0 : ck_abort_msg(__VA_ARGS__))
