@@ -88,21 +88,10 @@ static void forget_scratch(const sweep_case *c, unsigned char *block)
             memset(block + c->operands[which].offset, 0, c->operands[which].rows * c->operands[which].stride);
 }
 
-/* Makes every NaN of the outputs the same one. */
 static void unify_nans(const sweep_case *c, unsigned char *block)
 {
-    for (int which = SWEEP_FIRST_OUTPUT; which < SWEEP_FIRST_SCRATCH; which++) {
-        const sweep_operand *out = &c->operands[which];
-        if (!out->rows)
-            continue;
-        size_t size = sweep_type_size(out->type);
-        for (size_t row = 0; row < out->rows; row++)
-            for (size_t i = 0; i < out->length; i++) {
-                unsigned char *p = block + sweep_row(out, row) + i * size;
-                if (sweep_is_nan(out->type, p))
-                    memset(p, 0xff, size);
-            }
-    }
+    for (int which = SWEEP_FIRST_OUTPUT; which < SWEEP_FIRST_SCRATCH; which++)
+        sweep_unify_nans(&c->operands[which], block);
 }
 
 /* What is known about a path after some cases; the first differences in words. */

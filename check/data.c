@@ -6,13 +6,15 @@
 #include <string.h>
 
 /* splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014. */
-uint64_t sweep_random(uint64_t *state)
+static inline uint64_t next(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return z ^ z >> 31;
 }
+
+uint64_t sweep_random(uint64_t *state) { return next(state); }
 
 unsigned sweep_draw(uint64_t *state, unsigned n) { return (unsigned)((sweep_random(state) >> 32) * n >> 32); }
 
@@ -23,13 +25,13 @@ int sweep_draw_shares(uint64_t *state)
 }
 
 /* Near N(0,1), every value exact in f32: the sum of four 16-bit numbers that z consists of. */
-static float normal(uint64_t z)
+static inline float normal(uint64_t z)
 {
     int sum = (int)((z & 0xffff) + (z >> 16 & 0xffff) + (z >> 32 & 0xffff) + (z >> 48));
     return (float)(sum - 2 * 0xffff) * 0x1p-15f;
 }
 
-static uint32_t bits_of(float f)
+static inline uint32_t bits_of(float f)
 {
     uint32_t bits;
     memcpy(&bits, &f, sizeof bits);
@@ -53,7 +55,7 @@ static uint32_t to_f16(float f)
     return sign | (uint32_t)exponent << 10 | fraction >> 13;
 }
 
-static uint32_t to_dtype(float f, nrg_dtype dtype)
+static inline uint32_t to_dtype(float f, nrg_dtype dtype)
 {
     return dtype == NRG_F32 ? bits_of(f) : dtype == NRG_F16 ? to_f16(f) : bits_of(f) >> 16;
 }
@@ -132,10 +134,10 @@ typedef struct line_data {
     size_t length, special; /* the one element that is unlike the others */
 } line_data;
 
-static uint32_t element(const line_data *data, size_t i, uint64_t *random)
+static inline uint32_t element(const line_data *data, size_t i, uint64_t *random)
 {
     const format *f = &data->format;
-    uint64_t z = sweep_random(random);
+    uint64_t z = next(random);
     float v = normal(z);
     uint32_t any = (uint32_t)(z >> 32);
     int is_special = i == data->special;
@@ -198,14 +200,24 @@ static uint32_t element(const line_data *data, size_t i, uint64_t *random)
     return to_dtype(v, data->dtype);
 }
 
+/* Of a size that compilers know. Little-endian, as every host of nrg is. */
+static inline void fill(unsigned char *first, size_t step, size_t size, const line_data *data, uint64_t *random)
+{
+    uint64_t state = *random;
+    for (size_t i = 0; i < data->length; i++) {
+        uint32_t bits = element(data, i, &state);
+        memcpy(first + i * step, &bits, size);
+    }
+    *random = state;
+}
+
 void sweep_fill_line(unsigned char *first, size_t step, nrg_dtype dtype, size_t length, sweep_kind kind, uint64_t *random)
 {
-    line_data data = {kind, dtype, format_of(dtype), length, (size_t)(sweep_random(random) % length)};
-    size_t size = nrg_dtype_size(dtype);
-    for (size_t i = 0; i < length; i++) {
-        uint32_t bits = element(&data, i, random);
-        memcpy(first + i * step, &bits, size); /* little-endian, as every host of nrg is */
-    }
+    const line_data data = {kind, dtype, format_of(dtype), length, (size_t)(sweep_random(random) % length)};
+    if (dtype == NRG_F32)
+        fill(first, step, 4, &data, random);
+    else
+        fill(first, step, 2, &data, random);
 }
 
 /* One row in 40 is poisoned: in a short tensor that leaves most neighbours whole. */

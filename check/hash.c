@@ -34,10 +34,37 @@ int sweep_is_nan(int type, const unsigned char *element)
 }
 
 /* FNV-1a over elements, with the high bits folded down, which its product never does. */
-static uint64_t add(uint64_t hash, uint64_t word)
+static inline uint64_t add(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * 0x100000001b3u;
     return hash ^ hash >> 29;
+}
+
+/* Elements of a size that compilers know; what is above infinity but for its sign is a NaN. Calls for each element took longer than
+ * the kernels. */
+static inline uint64_t add_elements(uint64_t hash, const unsigned char *first, size_t length, size_t size, uint64_t infinity)
+{
+    const uint64_t magnitude = ((uint64_t)1 << (8 * size - 1)) - 1;
+    for (size_t i = 0; i < length; i++) {
+        uint64_t bits = 0;
+        memcpy(&bits, first + i * size, size);
+        hash = add(hash, (bits & magnitude) > infinity ? UINT64_MAX : bits);
+    }
+    return hash;
+}
+
+static uint64_t add_row(uint64_t hash, const unsigned char *row, size_t length, int type)
+{
+    switch (sweep_type_size(type)) {
+    case 1:
+        return add_elements(hash, row, length, 1, UINT64_MAX);
+    case 2:
+        return add_elements(hash, row, length, 2, infinity_of(type));
+    case 4:
+        return add_elements(hash, row, length, 4, infinity_of(type));
+    default:
+        return add_elements(hash, row, length, 8, infinity_of(type));
+    }
 }
 
 uint64_t sweep_hash(const sweep_case *c, const unsigned char *memory, uint64_t hash)
@@ -46,13 +73,39 @@ uint64_t sweep_hash(const sweep_case *c, const unsigned char *memory, uint64_t h
         const sweep_operand *out = &c->operands[which];
         if (!out->rows)
             continue;
-        const size_t size = sweep_type_size(out->type);
         hash = add(hash, out->rows * out->length);
         for (size_t row = 0; row < out->rows; row++)
-            for (size_t i = 0; i < out->length; i++) {
-                const unsigned char *element = memory + sweep_row(out, row) + i * size;
-                hash = add(hash, sweep_is_nan(out->type, element) ? UINT64_MAX : sweep_load(out->type, element));
-            }
+            hash = add_row(hash, memory + sweep_row(out, row), out->length, out->type);
     }
     return hash;
+}
+
+/* Likewise */
+static inline void unify(unsigned char *first, size_t length, size_t size, uint64_t infinity)
+{
+    const uint64_t magnitude = ((uint64_t)1 << (8 * size - 1)) - 1;
+    for (size_t i = 0; i < length; i++) {
+        uint64_t bits = 0;
+        memcpy(&bits, first + i * size, size);
+        if ((bits & magnitude) > infinity)
+            memset(first + i * size, 0xff, size);
+    }
+}
+
+void sweep_unify_nans(const sweep_operand *operand, unsigned char *memory)
+{
+    const uint64_t infinity = infinity_of(operand->type);
+    for (size_t row = 0; infinity < UINT64_MAX && row < operand->rows; row++) {
+        unsigned char *first = memory + sweep_row(operand, row);
+        switch (sweep_type_size(operand->type)) {
+        case 2:
+            unify(first, operand->length, 2, infinity);
+            break;
+        case 4:
+            unify(first, operand->length, 4, infinity);
+            break;
+        default:
+            unify(first, operand->length, 8, infinity);
+        }
+    }
 }

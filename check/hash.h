@@ -13,6 +13,9 @@
 uint64_t sweep_load(int type, const unsigned char *element);
 int sweep_is_nan(int type, const unsigned char *element);
 
+/* Makes every NaN of an operand the same one. */
+void sweep_unify_nans(const sweep_operand *operand, unsigned char *memory);
+
 /* Adds the elements of a case's outputs to a hash, in the order of the operands, rows and elements, and how many there are of
  * each: where they lie is no part of it, and every NaN is the same one. */
 uint64_t sweep_hash(const sweep_case *c, const unsigned char *memory, uint64_t hash);

@@ -155,11 +155,29 @@ int sweep_share(const sweep_case *c, int i, int shares)
     return (int)((first + (int64_t)i * step) % shares);
 }
 
+/* Numbers that f32 holds: in the lower half of the row at first, from whose end they are spread over all of it. */
+static void fill_f64_row(unsigned char *row, size_t length, int is_weight, uint64_t *random)
+{
+    sweep_fill_row(row, NRG_F32, length, is_weight, random);
+    for (size_t i = length; i-- > 0;) {
+        float narrow;
+        memcpy(&narrow, row + i * sizeof narrow, sizeof narrow);
+        const double wide = narrow;
+        memcpy(row + i * sizeof wide, &wide, sizeof wide);
+    }
+}
+
 void sweep_fill_rows(const sweep_case *c, int operand, unsigned char *memory, uint64_t *random)
 {
     const sweep_operand *o = &c->operands[operand];
-    for (size_t row = 0; row < o->rows; row++)
-        sweep_fill_row(memory + sweep_row(o, row), (nrg_dtype)o->type, o->length, c->weights >> operand & 1, random);
+    const int is_weight = (int)(c->weights >> operand & 1);
+    for (size_t row = 0; row < o->rows; row++) {
+        unsigned char *first = memory + sweep_row(o, row);
+        if (o->type == SWEEP_F64)
+            fill_f64_row(first, o->length, is_weight, random);
+        else
+            sweep_fill_row(first, (nrg_dtype)o->type, o->length, is_weight, random);
+    }
 }
 
 void sweep_fill_positions(const sweep_case *c, int operand, int32_t least, int32_t most, unsigned char *memory, uint64_t *random)
