@@ -2,6 +2,8 @@
 # Makes nrg.c and nrg.h and compiles them as docs/embedding.md says and as users do who forget its flags; what comes of it has the
 # bits of tests/hashes-quick.txt.
 #
+# shellcheck disable=SC2317 # functions that are called by a name in a variable
+#
 #   scripts/amalgamation-check.sh [--full] WORK-DIR
 #
 # Without --full some families are compiled, for the paths of this CPU and less optimized, and the rest is parsed. None of the
@@ -102,41 +104,57 @@ if ((!full)); then
     clang_options+=(-DNRG_NO_GENERIC) # the slowest to compile; gcc has it
     clang_paths=${clang_paths/,generic/}
 fi
-jobs=()
-{ object gcc gcc "${gcc_options[@]}"; } & jobs+=($!)
-{ compile_check include check gcc; object clang clang "${clang_options[@]}"; } & jobs+=($!)
-wait_all "${jobs[@]}"
-[[ $machine != x86_64 ]] || no_avx_outside gcc
-same_bits gcc
-same_bits clang "$clang_paths"
-if ((full)); then
-    object gcc-c11 gcc -std=c11 -O2 -ffp-contract=off -Wall -Wextra -Werror &
-    jobs=($!)
-    object clang-c11 clang -std=c11 -O2 -ffp-contract=off -Wall -Wextra -Werror & jobs+=($!)
-    wait_all "${jobs[@]}"
-    same_bits gcc-c11
-    same_bits clang-c11
-fi
-if [[ $machine == x86_64 ]]; then
-    cross=aarch64-linux-gnu-gcc
+
+# Each a chain of its own, so that no core waits: what is compiled by one compiler is looked at while others compile.
+chain_gcc() {
+    object gcc gcc "${gcc_options[@]}"
+    [[ $machine != x86_64 ]] || no_avx_outside gcc
+    same_bits gcc
+}
+chain_clang() {
+    object clang clang "${clang_options[@]}"
+    same_bits clang "$clang_paths"
+}
+chain_arm() {
+    local cross=aarch64-linux-gnu-gcc ops path
     left_out=("${few[@]}")
-    object arm "$cross" "${gcc_options[@]}" -DNRG_NO_GENERIC &
-    jobs=($!)
-    compile_check include check-arm "$cross" &
-    jobs+=($!)
-    wait_all "${jobs[@]}"
+    object arm "$cross" "${gcc_options[@]}" -DNRG_NO_GENERIC
+    compile_check include check-arm "$cross"
     "$cross" check-arm/*.o arm.o -lm -o arm
     for ops in norm_backward activation; do # the first has other bits where something is fused
-        hashes ./arm scalar qemu-aarch64 -L /usr/aarch64-linux-gnu
-        hashes ./arm neon qemu-aarch64 -L /usr/aarch64-linux-gnu
+        for path in scalar neon; do
+            hashes ./arm "$path" qemu-aarch64 -L /usr/aarch64-linux-gnu
+        done
     done
-    if ((full)); then
-        grep -v '^#pragma GCC optimize' nrg.c >fused.c
-        source=fused.c object fused "$cross" "${gcc_options[@]}" -DNRG_NO_GENERIC
-        "$cross" check-arm/*.o fused.o -lm -o fused
-        if (ops=norm_backward && hashes ./fused neon qemu-aarch64 -L /usr/aarch64-linux-gnu) >/dev/null 2>&1; then
-            die "without what keeps gcc from fusing the bits are the same: this looks at nothing"
-        fi
-        say "without what keeps gcc from fusing the bits are others"
+    ((full)) || return 0
+    grep -v '^#pragma GCC optimize' nrg.c >fused.c
+    source=fused.c object fused "$cross" "${gcc_options[@]}" -DNRG_NO_GENERIC
+    "$cross" check-arm/*.o fused.o -lm -o fused
+    if (ops=norm_backward && hashes ./fused neon qemu-aarch64 -L /usr/aarch64-linux-gnu) >/dev/null 2>&1; then
+        die "without what keeps gcc from fusing the bits are the same: this looks at nothing"
     fi
-fi
+    say "without what keeps gcc from fusing the bits are others"
+}
+chain_c11() {
+    local compiler
+    for compiler in gcc clang; do
+        object "$compiler-c11" "$compiler" -std=c11 -O2 -ffp-contract=off -Wall -Wextra -Werror
+        same_bits "$compiler-c11"
+    done
+}
+
+compile_check include check gcc
+chains=(chain_gcc chain_clang)
+[[ $machine != x86_64 ]] || chains+=(chain_arm)
+((!full)) || chains+=(chain_c11)
+jobs=()
+for chain in "${chains[@]}"; do
+    "$chain" >"$chain.out" 2>&1 &
+    jobs+=($!)
+done
+status=0
+wait_all "${jobs[@]}" || status=1
+for chain in "${chains[@]}"; do
+    cat "$chain.out"
+done
+exit "$status"

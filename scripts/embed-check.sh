@@ -4,9 +4,10 @@
 #
 #   scripts/embed-check.sh [--whole | --full] WORK-DIR ARCH COMPILER [RUNNER ...]
 #
-# ARCH: x86_64 or aarch64. RUNNER: what runs the program, such as qemu-aarch64: bits of some ops only, since it takes a minute for
-# all. --whole: not what is said on leaving out paths and families. --full: all ops under a RUNNER, too, and -O2 as the document has
-# it: otherwise -O1, which takes half the time.
+# ARCH: x86_64 or aarch64. RUNNER: what runs the program, such as qemu-aarch64. --whole: not what is said on leaving out paths and
+# families. --full: all ops, -O2 as the document has it, and all files compiled for what is left out, too. Otherwise bits are those
+# of some ops, optimized by -O1, which takes half the time; when a path is left out, the objects of other vector paths are those of
+# before, and when families are, the portable path alone is there beside scalar.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -52,14 +53,19 @@ else
     building=$compiler
 fi
 
-# build_library DIR COMMANDS COMPILER [LEFT-OUT-PATH]: DIR/libnrg.a from a copy of src/ and include/.
+# build_library DIR COMMANDS COMPILER [LEFT-OUT-PATH [PATH ...]]: DIR/libnrg.a from a copy of src/ and include/; paths whose objects
+# are taken from the first one
 build_library() {
-    local dir=$1 commands=$2 cc=$3 left_out=${4-}
+    local dir=$1 commands=$2 cc=$3 omitted=${4-} path
     mkdir "$dir"
     cp -R "$root/src" "$root/include" "$dir"
-    if [[ -n $left_out ]]; then
-        rm -r "$dir/src/$left_out"
+    if [[ -n $omitted ]]; then
+        rm -r "$dir/src/$omitted"
     fi
+    for path in "${@:5}"; do
+        mkdir -p "$dir/obj"
+        cp -R "nrg/obj/$path" "$dir/obj"
+    done
     (cd "$dir" && CC=$cc sh -e "../$commands")
 }
 
@@ -73,7 +79,7 @@ compare_hashes() {
     while read -r path runs; do
         if [[ $runs == no ]]; then
             say "$dir: $path does not run here"
-        elif ((${#runner[@]})) && [[ $extent != full ]]; then
+        elif [[ $extent != full ]]; then
             for op in norm_backward activation_backward rope embed_backward relative_scores score_bias; do
                 "${runner[@]}" "$dir/check" --hash --quick --isa "$path" --op $op </dev/null >"$dir/hashes.txt"
                 diff <(grep -E "^${op}_(f32|f16|bf16)(-exact)? " "$expected") "$dir/hashes.txt" || die "$dir: other bits on $path"
@@ -184,15 +190,24 @@ if [[ $extent == whole ]]; then
 fi
 
 # "Leaving paths out"
+others=()
 if [[ $arch == x86_64 ]]; then
     block "x86_64 without avx512" >build-without.sh
-    [[ $extent == full ]] || sed -i 's/ -O2 / -O1 /' build-without.sh
-    build_library without build-without.sh "$building" $best
+    building_without=$building others=(generic avx2)
 else
     # the document shows no commands for it: those above, without this folder's line
     sed "/^(cd obj.$best /d" build.sh >build-without.sh
-    build_library without build-without.sh "$building -DNRG_NO_NEON" $best
+    building_without="$building -DNRG_NO_NEON" others=(generic)
 fi
+if [[ $extent == full ]]; then
+    others=()
+else
+    sed -i 's/ -O2 / -O1 /' build-without.sh
+    for path in "${others[@]}"; do
+        sed -i "/^(cd obj.$path /d" build-without.sh
+    done
+fi
+build_library without build-without.sh "$building_without" $best "${others[@]}"
 compare_hashes without
 grep -qx $best nrg/paths.txt || die "the whole library is without $best"
 diff <(grep -vx $best nrg/paths.txt) without/paths.txt ||
@@ -221,7 +236,15 @@ mkdir families
 cp -R "$root/src" "$root/include" families
 (cd families/src && xargs rm) <left-out-files
 definitions=$(printf ' -DNRG_NO_%s' "${left_out[@]^^}")
-(cd families && CC="$building$definitions" sh -e ../build.sh)
+cp build.sh build-families.sh
+if [[ $extent != full ]]; then
+    for path in avx2 avx512 neon; do
+        rm -r "families/src/$path"
+        sed -i "/^(cd obj.$path /d" build-families.sh
+        definitions+=" -DNRG_NO_${path^^}"
+    done
+fi
+(cd families && CC="$building$definitions" sh -e ../build-families.sh)
 # every symbol that is left is there
 "$compiler" -shared -o libfamilies.so -Wl,--whole-archive families/libnrg.a -Wl,--no-whole-archive -Wl,--no-undefined -lm
 cat >families.c <<'END'
@@ -239,4 +262,4 @@ END
 "$compiler" -std=c11 -Wall -Wextra -Werror -I families/include families.c families/libnrg.a -lm -o families/families
 "${runner[@]}" families/families | sort >families/built || die "a build without backward says that it has it"
 diff <(printf '%s\n' "${kept[@]}" | sort) families/built || die "not the families (<) that were asked for"
-say "only ${kept[*]}, forward: $(stat -c %s libfamilies.so) bytes"
+say "only ${kept[*]}, forward, $([[ $extent == full ]] && echo 'all paths' || echo 'scalar and generic'): $(stat -c %s libfamilies.so) bytes"

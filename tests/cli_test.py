@@ -3859,7 +3859,7 @@ def long_work_has_a_line_in_a_log_after_ten_seconds():
 def a_report_nobody_receives_is_a_failure():
     with open("/dev/full", "w") as full:
         for arguments in (("info",), ("--help",), ("--version",), ("norm", "--help"), ("sandwich", "--help"), ("channel-norm", "--help"), ("glu", "--help"), ("quantize", "--help"), ("dequantize", "--help"), ("softmax", "--help"), ("rope", "--help"), ("qkv", "--help"), ("position", "--help"),
-                          ("check", "--quick", "--isa", "scalar")):
+                          ("check", "--quick", "--isa", "scalar", "--op", "rope")):
             run = Run(*arguments, stdout=full)
             one_line(run)
             assert run.status == 1 and "standard output" in run.err, str(run)
