@@ -40,8 +40,8 @@ static inline uint64_t add(uint64_t hash, uint64_t word)
     return hash ^ hash >> 29;
 }
 
-/* Elements of a size that compilers know; what is above infinity but for its sign is a NaN. Calls for each element took longer than
- * the kernels. */
+/* Elements of a size that compilers know; what is above infinity but for its sign is a NaN. Calls for each element took longer
+ * than the kernels. */
 static inline uint64_t add_elements(uint64_t hash, const unsigned char *first, size_t length, size_t size, uint64_t infinity)
 {
     const uint64_t magnitude = ((uint64_t)1 << (8 * size - 1)) - 1;

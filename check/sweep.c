@@ -162,7 +162,7 @@ static void fill_f64_row(unsigned char *row, size_t length, int is_weight, uint6
     for (size_t i = length; i-- > 0;) {
         float narrow;
         memcpy(&narrow, row + i * sizeof narrow, sizeof narrow);
-        const double wide = narrow;
+        const double wide = (double)narrow;
         memcpy(row + i * sizeof wide, &wide, sizeof wide);
     }
 }

@@ -78,6 +78,14 @@ declared_functions() {
     cat "$root"/include/nrg/*.h | grep -v '^ *#' | tr '\n' ' ' | grep -o 'NRG_API [^;]*;' | sed 's/(.*//; s/.*[ *]//' | sort -u
 }
 
+# Ops of most families, for builds whose bits take minutes to make: one that is summed, and whose bits are others where multiplications
+# and additions are fused; one of polynomials; and others.
+few_ops=(norm_backward activation_backward rope embed_backward relative_scores score_bias)
+of_few_ops() (
+    IFS='|'
+    grep -E "^(${few_ops[*]})_(f32|f16|bf16)(-exact)? "
+)
+
 # same_cross_hashes LEVEL FILE COMMAND ...: what `nrg check LEVEL --hash` of a build for another machine prints, an op on each core
 # at a time, is what is kept. COMMAND is that build's `nrg check`.
 same_cross_hashes() {

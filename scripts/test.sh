@@ -61,8 +61,8 @@ qemu_arm64=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
 qemu_riscv64=(qemu-riscv64 -L /usr/riscv64-linux-gnu)
 scale=small
 full=0
-path_suites=(bits stack environment) # what runs under an emulator without --full, beside its hashes, of a path that nothing else runs
-cpu_suites=(dispatch vec harness model) # and of any path; the model has products of its own for each
+path_suites=(bits stack environment model) # what runs under an emulator without --full, beside its hashes, of a path that nothing else runs
+cpu_suites=(dispatch vec harness) # and of any path
 
 # --- what stages are made of -------------------------------------------------------------------------------------------------
 
@@ -121,17 +121,25 @@ own_paths() {
 # compile DIR [TARGET ...]
 compile() { quietly "$1.compile.log" ninja -C "$@"; }
 
+# One stage makes it, and others that want it wait.
 build_gcc() {
-    local quick=true # tests look at the results of what nrg-bench compares with, and not at its times
-    ((!full)) || quick=false
-    # -fcallgraph-info changes no code; the size stage reads what it writes
-    configure "$build/gcc" gcc "${common_options[@]}" -Dbench=enabled -Dquick_rivals=$quick -Dmpi=enabled -Dc_args=-fcallgraph-info=su
-    compile "$build/gcc"
+    local lock
+    exec {lock}>"$build/gcc.lock"
+    flock "$lock"
+    make_gcc
+    flock -u "$lock"
+    exec {lock}>&-
 }
-
-build_clang() {
-    configure "$build/clang" clang "${common_options[@]}" -Dbench=disabled -Dmpi=enabled
-    compile "$build/clang"
+make_gcc() {
+    local quick=true fences # tests look at the results of what nrg-bench compares with, and not at its times
+    ((!full)) || quick=false
+    fences=$(cpu_paths) fences=${fences##*,} # of one path, since the fences stand in what they are all made of
+    [[ $fences == avx* ]] || fences=avx2
+    ((!full)) || fences=avx2,avx512
+    # -fcallgraph-info changes no code; the size stage reads what it writes
+    configure "$build/gcc" gcc "${common_options[@]}" -Dbench=enabled -Dquick_rivals=$quick "-Dcounted_fences=$fences" -Dmpi=enabled \
+        -Dc_args=-fcallgraph-info=su
+    compile "$build/gcc"
 }
 
 # configure_neon MESON-OPTION ...
@@ -188,6 +196,15 @@ some_targets() {
     (($#)) && return
     say "scripts/test_targets.py names nothing to compile"
     return 1
+}
+
+# compile_for DIR [MESON-TEST-ARGUMENT ...]: what these tests run, and $also.
+compile_for() {
+    local dir=$1 targets
+    mapfile -t targets < <(test_targets "$@")
+    some_targets "${targets[@]}"
+    # shellcheck disable=SC2086
+    compile "$dir" ${also-} "${targets[@]}"
 }
 
 # tests_but DIR PATTERN: names of a build's tests, without those that look like this.
@@ -337,10 +354,12 @@ END
 }
 
 stage_reduced() {
+    local level=(--quick)
+    ((!full)) || level=()
     configure "$build/reduced" gcc "${common_options[@]}" -Dbench=disabled -Dfamilies=norm,activation,rope -Dbackward=false
     compile "$build/reduced"
     NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$(cpu_paths) part run_tests "$build/reduced"
-    part "$build/reduced/tools/nrg" check
+    part "$build/reduced/tools/nrg" check "${level[@]}"
     part check_size "shared library" "$build/reduced/libnrg.so" "$reduced_limit"
     parts_done
 }
@@ -409,7 +428,7 @@ stage_embedding() {
         if ((full)); then
             options=(--full)
         elif [[ $compiler != gcc ]]; then
-            options=(--whole) # leaving paths and families out once is enough: minutes of compiling otherwise
+            options=(--whole) # leaving families out once is enough: minutes of compiling otherwise
         fi
         case $compiler in
         aarch64-*) set -- aarch64 "$compiler" "${qemu_arm64[@]}" ;;
@@ -500,12 +519,18 @@ truth_tests() {
     if ((full)); then say '^$'; else say '_truth$'; fi
 }
 
+# That, and the hashes: the suite of bits makes the same calls, between fences.
+truth_and_hash_tests() {
+    if ((full)); then say '^$'; else say '_truth$| hashes_'; fi
+}
+
 stage_clang() {
     local tests expected_skips=backward_openmp # clang's OpenMP is a package of its own; gcc comes with one
-    build_clang
+    configure "$build/clang" clang "${common_options[@]}" -Dbench=disabled -Dmpi=enabled
     # gcc's build has run the long sweeps, and held results against the truth; what another compiler could do otherwise, the short
     # ones and the hashes show
     mapfile -t tests < <(tests_but "$build/clang" "$(truth_tests)")
+    compile_for "$build/clang" "${tests[@]}"
     NRG_REQUIRE_PATHS=$(cpu_paths) NRG_TEST_SCALE=small run_tests "$build/clang" "${tests[@]}"
 }
 
@@ -521,10 +546,10 @@ stage_sanitize() {
     # examples/meson.build switches the leak check off for the examples over MPI: Open MPI has leaks of its own
     configure "$build/sanitize" gcc "${common_options[@]}" -Dbench=disabled -Dmpi=enabled -Dbuildtype=debug -Doptimization=1 \
         -Db_sanitize=address,undefined "-Dc_args=-fno-sanitize-recover=all -g1" -Dc_link_args=-fno-sanitize-recover=all "-Dpaths=${paths#scalar,}"
-    compile "$build/sanitize"
+    mapfile -t tests < <(tests_but "$build/sanitize" "$(truth_and_hash_tests)")
+    also=tools/nrg compile_for "$build/sanitize" "${tests[@]}"
     # no detect_stack_use_after_return: its frames lose the 64-byte alignment of vectors (gcc bug 110027, mended in gcc 13.3)
     export ASAN_OPTIONS=detect_stack_use_after_return=0:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
-    mapfile -t tests < <(tests_but "$build/sanitize" "$(truth_tests)")
     NRG_REQUIRE_PATHS=$paths NRG_TEST_SCALE=small part run_tests "$build/sanitize" --timeout-multiplier 5 "${tests[@]}"
     if ((full)); then
         part "$(numpy_python)" "$root/tests/cli_test.py" --this-program-only "$build/sanitize/tools/nrg"
@@ -603,7 +628,7 @@ stage_valgrind() {
 }
 
 stage_threads() {
-    local tests targets paths
+    local tests paths
     paths=$(cpu_paths)
     if ((!full)) && [[ $paths == scalar,generic,avx2* ]]; then
         paths=scalar,avx2 # two to change between; threads share what is outside of paths
@@ -615,9 +640,7 @@ stage_threads() {
         say "no test has 'thread' or 'pool' in its name"
         return 1
     fi
-    mapfile -t targets < <(test_targets "$build/threads" "${tests[@]}")
-    some_targets "${targets[@]}"
-    compile "$build/threads" "${targets[@]}"
+    compile_for "$build/threads" "${tests[@]}"
     # ThreadSanitizer's shadow wants addresses where newer kernels' randomization may not put them. Containers may forbid setarch.
     local wrapper=()
     if setarch -R true 2>/dev/null; then
@@ -687,7 +710,7 @@ stage_haswell() {
 }
 
 stage_neon() {
-    local suites targets paths=scalar,generic,neon
+    local suites paths=scalar,generic,neon
     if [[ $machine == aarch64 ]]; then
         skip "this machine is AArch64: the gcc and clang stages are this one"
         return 0
@@ -699,7 +722,7 @@ stage_neon() {
     if ((full)); then
         configure_neon
     else
-        # the portable path beside it takes longer to compile than all else: for AArch64 the embedding stage has it, and hashes it
+        # the portable path beside it takes longer to compile than all else: riscv64 has it, on a CPU that needs it
         paths=scalar,neon
         # -O2 takes two thirds of the time of -O3 to compile, and has the same bits, which is what is looked at
         configure_neon -Dpaths=neon -Doptimization=2
@@ -709,9 +732,7 @@ stage_neon() {
     part "${mca[@]}"
     part "${mca[@]}" -DNEON_MCA_CONSTANT
     mapfile -t suites < <(emulated_suites neon)
-    mapfile -t targets < <(test_targets "$build/neon" "${suites[@]}")
-    some_targets "${targets[@]}"
-    compile "$build/neon" tools/nrg "${targets[@]}"
+    also=tools/nrg compile_for "$build/neon" "${suites[@]}"
     part expect_path neon "${qemu_arm64[@]}" "$build/neon/tools/nrg"
     NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths part run_tests "$build/neon" "${suites[@]}" --timeout-multiplier 10
     parts_done
@@ -720,8 +741,9 @@ stage_neon() {
 # portable_cross NAME TRIPLE [RUNNER ...]: the portable path on a CPU that has no other. The suites in full only, with a Check that is
 # compiled for them; nrg check has their cases, and compares every bit with the scalar path's.
 portable_cross() {
-    local name=$1 triple=$2 nrg suites with_suites=0 options=(-Dtests=false) quick=--quick hashes=$root/tests/hashes-quick.txt
+    local name=$1 triple=$2 nrg suites with_suites=0 options=(-Dtests=false) quick=--quick hashes=$state/hashes
     shift 2
+    of_few_ops <"$root/tests/hashes-quick.txt" >"$hashes"
     if ! command -v "$triple-gcc" >/dev/null; then
         skip "no $triple-gcc: it comes as a Debian package"
         return 0
@@ -814,7 +836,7 @@ stage_windows() {
 
 # The path over vectors made of AVX2's: tests/emulated/.
 stage_avx512() {
-    local tests targets paths options
+    local tests paths options
     x86_only || return 0
     paths=$(cpu_paths)
     if [[ $paths != scalar,generic,avx2 ]]; then
@@ -837,9 +859,7 @@ stage_avx512() {
     else
         mapfile -t tests < <(emulated_suites avx512 | grep -vxE -- '--suite|dispatch|stack|model' | sed 'i --suite')
     fi
-    mapfile -t targets < <(test_targets "$build/avx512" "${tests[@]}")
-    some_targets "${targets[@]}"
-    compile "$build/avx512" tools/nrg "${targets[@]}"
+    also=tools/nrg compile_for "$build/avx512" "${tests[@]}"
     part expect_path avx512 "$build/avx512/tools/nrg"
     NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$paths part run_tests "$build/avx512" "${tests[@]}"
     parts_done
@@ -919,17 +939,26 @@ stage_coverage() {
 
 # --- running them ------------------------------------------------------------------------------------------------------------
 
-# What children have taken so far of all cores: far below the seconds that went by times the number of cores, something waits.
-core_seconds() { awk '{ print int(($16 + $17) / 100) }' "/proc/$$/stat"; }
+# What the children of this shell have taken so far of all cores. Far below the seconds that went by times the number of cores,
+# something waits.
+core_seconds=0
+count_core_seconds() {
+    local stat
+    read -ra stat <"/proc/$BASHPID/stat"
+    core_seconds=$(((stat[15] + stat[16]) / 100))
+}
 
-# run_stage NAME TITLE: in a shell of its own, where a failing command ends the stage and not the script.
+# run_stage NAME TITLE: in a shell of its own, where a failing command ends the stage and not the script. Its line of the summary,
+# and its result, go to its folder.
 run_stage() {
-    stage=$1
+    stage=$1 state=$states/$1
     local result=passed begin=$SECONDS status skips=0 failed_parts=0 busy
-    busy=$(core_seconds)
+    mkdir "$state"
     printf '\n=== %s: %s ===\n' "$stage" "$2"
     : >"$state/notes"
     : >"$state/skips"
+    count_core_seconds
+    busy=$core_seconds
     set +e
     (
         set -e
@@ -940,18 +969,37 @@ run_stage() {
     skips=$(wc -l <"$state/skips")
     if ((status != 0)); then
         result=FAILED
-        failed=$((failed + 1))
     elif ((skips > 0)) && [[ ! -s $state/notes ]]; then
         result=skipped
-    else
-        passed=$((passed + 1))
     fi
-    skipped=$((skipped + skips))
-    busy=$(($(core_seconds) - busy))
+    count_core_seconds
+    busy=$((core_seconds - busy))
     printf -- '--- %s: %s, %d s, %d s of cores\n' "$stage" "$result" $((SECONDS - begin)) "$busy"
-    printf '%-11s %-8s %6d s %6d s  %s\n' "$stage" "$result" $((SECONDS - begin)) "$busy" \
-        "$(paste -sd ';' "$state/notes" | sed 's/;/, /g')" >>"$summary"
-    sed 's/^[^:]*/            SKIP/' "$state/skips" >>"$summary"
+    {
+        printf '%-12s %-8s %6d s %6d s  %s\n' "$stage" "$result" $((SECONDS - begin)) "$busy" \
+            "$(paste -sd ';' "$state/notes" | sed 's/;/, /g')"
+        sed 's/^[^:]*/             SKIP/' "$state/skips"
+    } >"$state/summary"
+    say "$result" >"$state/result"
+}
+
+# run_stages LIVE NAME ...: those of them that nobody else has begun. LIVE: what they say is printed as they say it, and not when
+# they are through.
+run_stages() {
+    local live=$1 name title said
+    shift
+    for name in "$@"; do
+        mkdir "$states/$name.begun" 2>/dev/null || continue
+        title=$(printf '%s\n' "${stages[@]}" | sed -n "s/^$name  *//p")
+        if ((live)); then
+            run_stage "$name" "$title"
+        else
+            said=$states/$name.said
+            flock "$states" printf '... %s: begins\n' "$name"
+            run_stage "$name" "$title" >"$said" 2>&1
+            flock "$states" cat "$said"
+        fi
+    done
 }
 
 names=()
@@ -970,30 +1018,53 @@ fi
 for name in "$@"; do
     [[ " ${names[*]} " == *" $name "* ]] || die "no stage named '$name'; they are: ${names[*]}"
 done
-wanted=" ${*:-${names[*]}} "
-if ((!full && $# == 0)); then
-    wanted=${wanted/ coverage / } # three minutes of the twenty, for a report: its tests are those of the other stages
-fi
+wanted=()
+for name in "${names[@]}"; do
+    # three minutes of the twenty, for a report: the tests of coverage are those of the other stages
+    if [[ " $* " == *" $name "* ]] || { (($# == 0)) && [[ $name != coverage || $full == 1 ]]; }; then
+        wanted+=("$name")
+    fi
+done
 
 "$root/scripts/setup.sh" test
 
 mkdir -p "$build"
-state=$(mktemp -d)
-trap 'rm -rf "$state"' EXIT
-summary=$state/summary
-: >"$summary"
-passed=0 failed=0 skipped=0
-for entry in "${stages[@]}"; do
-    name=${entry%% *}
-    if [[ $wanted == *" $name "* ]]; then
-        read -r _ title <<<"$entry"
-        run_stage "$name" "$title"
-    fi
-done
+states=$(mktemp -d)
+trap 'rm -rf "$states"' EXIT
+if ((full || ${#wanted[@]} < 2)); then
+    run_stages 1 "${wanted[@]}"
+else
+    # Two at a time, from either end of the list, since no stage keeps all cores busy from its beginning to its end. With --full
+    # some of them install what they want, which only one can do.
+    backwards=()
+    for name in "${wanted[@]}"; do
+        backwards=("$name" "${backwards[@]}")
+    done
+    workers=()
+    # each with all that it has begun
+    stop_workers() {
+        local worker
+        for worker in "${workers[@]}"; do
+            kill -- "-$worker" 2>/dev/null || true
+        done
+    }
+    trap 'stop_workers; rm -rf "$states"' EXIT
+    set -m # a process group for each
+    { set +m && run_stages 0 "${wanted[@]}"; } & workers+=($!)
+    { set +m && run_stages 0 "${backwards[@]}"; } & workers+=($!)
+    set +m
+    wait "${workers[@]}" || true
+fi
 
-printf '\n=== summary, %d s, %d s of cores ===\n' "$SECONDS" "$(core_seconds)"
-printf '%-11s %-8s %8s %8s\n' stage '' time cores
-cat "$summary"
+count_core_seconds
+printf '\n=== summary, %d s, %d s of cores ===\n' "$SECONDS" "$core_seconds"
+printf '%-12s %-8s %8s %8s\n' stage '' time cores
+for name in "${wanted[@]}"; do
+    cat "$states/$name/summary"
+done
+count() { cat "$states"/*/result | grep -cx "$1" || true; }
+passed=$(count passed) failed=$((${#wanted[@]} - passed - $(count skipped)))
+skipped=$(cat "$states"/*/skips | wc -l)
 say
 if ((skipped)); then
     say "$passed passed, $failed failed, $skipped skipped"

@@ -73,10 +73,8 @@ static void check(const trial *t, is_wanted *wanted, trial_copy expected)
  * at 0 is neither of the two then. */
 static int takes_either_way(const trial *t, const environment *in)
 {
-    char text[SWEEP_TEXT_ROOM];
-    sweep_describe(&t->c, text);
     return in->flushes_results && !in->flushes_operands &&
-           (strstr(text, " relu") || strstr(text, " leaky") || strstr(text, " elu"));
+           (strstr(t->text, " relu") || strstr(t->text, " leaky") || strstr(t->text, " elu"));
 }
 
 /* ---- rounded otherwise ---- */
@@ -125,9 +123,7 @@ static double distance(const trial *t, const sweep_operand *o, size_t at, double
 /* Bytes, and rows of a cache that are blocks of them, are looked at below. */
 static int is_quantized(const trial *t)
 {
-    char text[SWEEP_TEXT_ROOM];
-    sweep_describe(&t->c, text);
-    return strstr(text, "q8_0") != NULL;
+    return strstr(t->text, "q8_0") != NULL;
 }
 
 /* A part of a row of softmax has a base next to its largest number, and may have the next one: then its sum and what it is to be
@@ -135,9 +131,7 @@ static int is_quantized(const trial *t)
  * still from -1 to 1. */
 static int is_free(const trial *t)
 {
-    char text[SWEEP_TEXT_ROOM];
-    sweep_describe(&t->c, text);
-    return strcmp(sweep_kernel_op(t->c.kernel), "recurrent") == 0 || strstr(text, " part ");
+    return strcmp(sweep_kernel_op(t->c.kernel), "recurrent") == 0 || strstr(t->text, " part ");
 }
 
 static double worst_of(const trial *t, int ends)
@@ -184,9 +178,7 @@ static void try(trial *t, trial_data data, const environment *all, int count)
 {
     nrg_isa paths[NRG_ISA_COUNT];
     const size_t path_count = test_paths(paths);
-    char text[SWEEP_TEXT_ROOM];
-    sweep_describe(&t->c, text);
-    snprintf(test_note, sizeof test_note, "usual, scalar: %.400s", text);
+    snprintf(test_note, sizeof test_note, "usual, scalar: %.400s", t->text);
     if (data == TRIAL_SUBNORMALS) {
         trial_fill(t, TRIAL_ZEROS);
         trial_run(t, &t->plain, NRG_ISA_SCALAR, NULL, TRIAL_USUAL_ZEROS);
@@ -194,10 +186,10 @@ static void try(trial *t, trial_data data, const environment *all, int count)
     trial_fill(t, data);
     trial_run(t, &t->plain, NRG_ISA_SCALAR, NULL, TRIAL_USUAL);
     for (int e = 0; e < count; e++) {
-        snprintf(test_note, sizeof test_note, "%s, scalar: %.400s", all[e].name, text);
+        snprintf(test_note, sizeof test_note, "%s, scalar: %.400s", all[e].name, t->text);
         trial_run(t, &t->plain, NRG_ISA_SCALAR, &all[e], TRIAL_SCALAR);
         for (size_t i = 0; i < path_count; i++) {
-            snprintf(test_note, sizeof test_note, "%s, %s: %.400s", all[e].name, nrg_isa_name(paths[i]), text);
+            snprintf(test_note, sizeof test_note, "%s, %s: %.400s", all[e].name, nrg_isa_name(paths[i]), t->text);
             trial_run(t, &t->c, paths[i], &all[e], TRIAL_RESULT);
             judge(t, &all[e], data);
         }

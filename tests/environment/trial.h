@@ -26,7 +26,8 @@ typedef enum trial_data { TRIAL_ANY, TRIAL_ORDINARY, TRIAL_SUBNORMALS, TRIAL_ZER
 typedef enum trial_copy { TRIAL_FILLED, TRIAL_USUAL, TRIAL_USUAL_ZEROS, TRIAL_SCALAR, TRIAL_RESULT, TRIAL_COPIES } trial_copy;
 
 typedef struct trial {
-    sweep_case c, plain; /* plain: as the reference is called */
+    sweep_case c, plain;        /* plain: as the reference is called */
+    char text[SWEEP_TEXT_ROOM]; /* what it is */
     unsigned char *memory[TRIAL_COPIES];
     unsigned char *is_own; /* by the byte: what a call may write */
     size_t room;
