@@ -121,18 +121,12 @@ static double distance(const trial *t, const sweep_operand *o, size_t at, double
 }
 
 /* Bytes, and rows of a cache that are blocks of them, are looked at below. */
-static int is_quantized(const trial *t)
-{
-    return strstr(t->text, "q8_0") != NULL;
-}
+static int is_quantized(const trial *t) { return strstr(t->text, "q8_0") != NULL; }
 
 /* A part of a row of softmax has a base next to its largest number, and may have the next one: then its sum and what it is to be
  * divided by are twice or half of what they were. A recurrent encoding feeds its steps back, and may be chaotic; its numbers are
  * still from -1 to 1. */
-static int is_free(const trial *t)
-{
-    return strcmp(sweep_kernel_op(t->c.kernel), "recurrent") == 0 || strstr(t->text, " part ");
-}
+static int is_free(const trial *t) { return strcmp(sweep_kernel_op(t->c.kernel), "recurrent") == 0 || strstr(t->text, " part "); }
 
 static double worst_of(const trial *t, int ends)
 {
