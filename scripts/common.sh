@@ -128,7 +128,12 @@ END
         object=${source#"$root/"}
         object=${object#"$out/"}
         family=$(basename "$(dirname "$source")")
-        if [[ " ${left_out[*]} " != *" $family "* ]]; then
+        case $source in
+        */check/*_backward.c) family+=" backward" ;; # as check/meson.build has them
+        */check/*_quantized.c) family+=" quantize" ;;
+        esac
+        # shellcheck disable=SC2086
+        if ! printf '%s\n' "${left_out[@]}" | grep -qxF -f <(printf '%s\n' $family); then
             "$@" -std=c11 -O1 -ffp-contract=off -Wall -Wextra -Werror -D_XOPEN_SOURCE=700 -I "$include" -c "$source" \
                 -o "$out/${object//\//-}.o"
         fi

@@ -2,22 +2,22 @@
 # Does what docs/embedding.md says, word for word: copies src/ and include/, runs the document's commands, builds and runs its
 # program, and compares the library's bits on every path with tests/hashes-quick.txt. Then the same bits without the best path.
 #
-#   scripts/embed-check.sh [--whole | --full] WORK-DIR ARCH COMPILER [RUNNER ...]
+#   scripts/embed-check.sh [--families | --full] WORK-DIR ARCH COMPILER [RUNNER ...]
 #
-# ARCH: x86_64 or aarch64. RUNNER: what runs the program, such as qemu-aarch64. --whole: not what is said on leaving out paths and
-# families; the portable path, the slowest to compile, is left out. --full: all ops, -O2 as the document has it, and all files compiled for what is left out, too. Otherwise bits are those
-# of some ops, optimized by -O1, which takes half the time; when a path is left out, the objects of other vector paths are those of
-# before, and when families are, the portable path alone is there beside scalar.
+# ARCH: x86_64 or aarch64. RUNNER: what runs the program, such as qemu-aarch64. --families: only with families left out, and no
+# portable path. --full: all ops, -O2 as the document has it, and all files compiled for what is left out, too. Otherwise bits are
+# those of some ops, optimized by -O1, which takes half the time; when a path is left out, the objects of other vector paths are
+# those of before, and when families are, the portable path alone is there beside scalar.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 extent=usual
-if [[ ${1-} == --whole || ${1-} == --full ]]; then
+if [[ ${1-} == --families || ${1-} == --full ]]; then
     extent=${1#--}
     shift
 fi
-(($# >= 3)) || die "usage: embed-check.sh [--whole | --full] WORK-DIR ARCH COMPILER [RUNNER ...]"
+(($# >= 3)) || die "usage: embed-check.sh [--families | --full] WORK-DIR ARCH COMPILER [RUNNER ...]"
 work=$(realpath -m "$1") arch=$2 compiler=$3
 runner=("${@:4}")
 case $arch in
@@ -147,19 +147,6 @@ if cmp -s forgotten/as-said.s forgotten/fused.s; then
 fi
 say "-ffp-contract=off may be forgotten"
 
-block program >program.c
-block output >expected
-if [[ $extent == whole ]]; then
-    sed -i '/^(cd obj.generic /d' build.sh
-    build_library nrg build.sh "$building -DNRG_NO_GENERIC" generic
-else
-    build_library nrg build.sh "$building"
-fi
-
-"$compiler" -std=c11 -Wall -Wextra -Werror -I nrg/include program.c nrg/libnrg.a -lm -pthread -o program
-"${runner[@]}" ./program >output
-diff -u expected output || die "the program of docs/embedding.md prints something else than it says"
-
 cat >paths.c <<'END'
 #include <nrg/nrg.h>
 #include <stdio.h>
@@ -172,86 +159,63 @@ int main(void)
     return 0;
 }
 END
-compile_check nrg/include check "$compiler"
-compare_hashes nrg
 
-# "To export not even those"
-"$compiler" -shared -o libengine.so -Wl,--whole-archive nrg/libnrg.a -Wl,--no-whole-archive -Wl,--exclude-libs,libnrg.a -lm
-if nm -D --defined-only libengine.so | grep nrg_; then
-    die "--exclude-libs leaves these exported"
-fi
-"$compiler" -shared -o libengine.so -Wl,--whole-archive nrg/libnrg.a -Wl,--no-whole-archive -lm
-nm -D --defined-only libengine.so | grep nrg_ >/dev/null || die "nothing is exported anyway: this test tests nothing"
-# only what includes the headers that export: the paths are what they were
-grep -vE '^\(cd obj/(scalar|generic|avx2|avx512|neon) ' build.sh >build-core.sh
-build_library hidden build-core.sh "$compiler -DNRG_API="
-"$compiler" -shared -o libengine.so -Wl,--whole-archive hidden/libnrg.a -Wl,--no-whole-archive -lm
-if nm -D --defined-only libengine.so | grep nrg_; then
-    die "-DNRG_API= leaves these exported"
-fi
+# The document's library, its program, and what it says of exports.
+whole_library() {
+    block program >program.c
+    block output >expected
+    build_library nrg build.sh "$building"
 
-if [[ $extent == whole ]]; then
-    exit
-fi
+    "$compiler" -std=c11 -Wall -Wextra -Werror -I nrg/include program.c nrg/libnrg.a -lm -pthread -o program
+    "${runner[@]}" ./program >output
+    diff -u expected output || die "the program of docs/embedding.md prints something else than it says"
+
+    compile_check nrg/include check "$compiler"
+    compare_hashes nrg
+
+    # "To export not even those"
+    "$compiler" -shared -o libengine.so -Wl,--whole-archive nrg/libnrg.a -Wl,--no-whole-archive -Wl,--exclude-libs,libnrg.a -lm
+    if nm -D --defined-only libengine.so | grep nrg_; then
+        die "--exclude-libs leaves these exported"
+    fi
+    "$compiler" -shared -o libengine.so -Wl,--whole-archive nrg/libnrg.a -Wl,--no-whole-archive -lm
+    nm -D --defined-only libengine.so | grep nrg_ >/dev/null || die "nothing is exported anyway: this test tests nothing"
+    # only what includes the headers that export: the paths are what they were
+    grep -vE '^\(cd obj/(scalar|generic|avx2|avx512|neon) ' build.sh >build-core.sh
+    build_library hidden build-core.sh "$compiler -DNRG_API="
+    "$compiler" -shared -o libengine.so -Wl,--whole-archive hidden/libnrg.a -Wl,--no-whole-archive -lm
+    if nm -D --defined-only libengine.so | grep nrg_; then
+        die "-DNRG_API= leaves these exported"
+    fi
+}
 
 # "Leaving paths out"
-others=()
-if [[ $arch == x86_64 ]]; then
-    block "x86_64 without avx512" >build-without.sh
-    building_without=$building others=(generic avx2)
-else
-    # the document shows no commands for it: those above, without this folder's line
-    sed "/^(cd obj.$best /d" build.sh >build-without.sh
-    building_without="$building -DNRG_NO_NEON" others=(generic)
-fi
-if [[ $extent == full ]]; then
-    others=()
-else
-    sed -i 's/ -O2 / -O1 /' build-without.sh
-    for path in "${others[@]}"; do
-        sed -i "/^(cd obj.$path /d" build-without.sh
-    done
-fi
-build_library without build-without.sh "$building_without" $best "${others[@]}"
-compare_hashes without
-grep -qx $best nrg/paths.txt || die "the whole library is without $best"
-diff <(grep -vx $best nrg/paths.txt) without/paths.txt ||
-    die "the library without src/$best should have all the other paths, and only those"
-say "without src/$best: $(paste -sd ' ' without/paths.txt), the same bits"
-
-# "Leaving families out": norms, activations and rope, forward
-kept=(norm activation rope)
-mapfile -t left_out < <(block families | tr -s ' ' '\n' | grep -v '\.c$' | sort -u | grep -vxF -f <(printf '%s\n' "${kept[@]}"))
-cp -R "$root/src" every-file
-block families | while read -r -a words; do
-    part=() files=()
-    for word in "${words[@]}"; do
-        if [[ $word == *.c ]]; then files+=("$word"); else part+=("$word"); fi
-    done
-    ((${#files[@]})) || die "docs/embedding.md: a family's line without files"
-    if [[ " ${left_out[*]} " == *" ${part[0]} "* || " ${left_out[*]} " == *" ${part[-1]} "* ]]; then
-        for file in "${files[@]}"; do
-            found=$(cd every-file && for path in scalar generic avx2 avx512 neon; do find "${file/PATH/$path}" 2>/dev/null || :; done | sort -u)
-            [[ -n $found ]] || die "docs/embedding.md: no file $file"
-            printf '%s\n' "$found"
+without_best_path() {
+    local others=() path building_without
+    if [[ $arch == x86_64 ]]; then
+        block "x86_64 without avx512" >build-without.sh
+        building_without=$building others=(generic avx2)
+    else
+        # the document shows no commands for it: those above, without this folder's line
+        sed "/^(cd obj.$best /d" build.sh >build-without.sh
+        building_without="$building -DNRG_NO_NEON" others=(generic)
+    fi
+    if [[ $extent == full ]]; then
+        others=()
+    else
+        sed -i 's/ -O2 / -O1 /' build-without.sh
+        for path in "${others[@]}"; do
+            sed -i "/^(cd obj.$path /d" build-without.sh
         done
     fi
-done | sort >left-out-files
-mkdir families
-cp -R "$root/src" "$root/include" families
-(cd families/src && xargs rm) <left-out-files
-definitions=$(printf ' -DNRG_NO_%s' "${left_out[@]^^}")
-cp build.sh build-families.sh
-if [[ $extent != full ]]; then
-    for path in avx2 avx512 neon; do
-        rm -r "families/src/$path"
-        sed -i "/^(cd obj.$path /d" build-families.sh
-        definitions+=" -DNRG_NO_${path^^}"
-    done
-fi
-(cd families && CC="$building$definitions" sh -e ../build-families.sh)
-# every symbol that is left is there
-"$compiler" -shared -o libfamilies.so -Wl,--whole-archive families/libnrg.a -Wl,--no-whole-archive -Wl,--no-undefined -lm
+    build_library without build-without.sh "$building_without" $best "${others[@]}"
+    compare_hashes without
+    grep -qx $best nrg/paths.txt || die "the whole library is without $best"
+    diff <(grep -vx $best nrg/paths.txt) without/paths.txt ||
+        die "the library without src/$best should have all the other paths, and only those"
+    say "without src/$best: $(paste -sd ' ' without/paths.txt), the same bits"
+}
+
 cat >families.c <<'END'
 #include <nrg/nrg.h>
 #include <stdio.h>
@@ -264,7 +228,61 @@ int main(void)
     return nrg_backward_built();
 }
 END
-"$compiler" -std=c11 -Wall -Wextra -Werror -I families/include families.c families/libnrg.a -lm -o families/families
-"${runner[@]}" families/families | sort >families/built || die "a build without backward says that it has it"
-diff <(printf '%s\n' "${kept[@]}" | sort) families/built || die "not the families (<) that were asked for"
-say "only ${kept[*]}, forward, $([[ $extent == full ]] && echo 'all paths' || echo 'scalar and generic'): $(stat -c %s libfamilies.so) bytes"
+
+# "Leaving families out": norms, activations and rope, forward
+some_families() {
+    local kept=(norm activation rope) less=(avx2 avx512 neon) definitions path runs
+    mapfile -t left_out < <(block families | tr -s ' ' '\n' | grep -v '\.c$' | sort -u | grep -vxF -f <(printf '%s\n' "${kept[@]}"))
+    cp -R "$root/src" every-file
+    block families | while read -r -a words; do
+        part=() files=()
+        for word in "${words[@]}"; do
+            if [[ $word == *.c ]]; then files+=("$word"); else part+=("$word"); fi
+        done
+        ((${#files[@]})) || die "docs/embedding.md: a family's line without files"
+        if [[ " ${left_out[*]} " == *" ${part[0]} "* || " ${left_out[*]} " == *" ${part[-1]} "* ]]; then
+            for file in "${files[@]}"; do
+                found=$(cd every-file && for path in scalar generic avx2 avx512 neon; do find "${file/PATH/$path}" 2>/dev/null || :; done | sort -u)
+                [[ -n $found ]] || die "docs/embedding.md: no file $file"
+                printf '%s\n' "$found"
+            done
+        fi
+    done | sort >left-out-files
+    mkdir families
+    cp -R "$root/src" "$root/include" families
+    (cd families/src && xargs rm) <left-out-files
+    definitions=$(printf ' -DNRG_NO_%s' "${left_out[@]^^}")
+    cp build.sh build-families.sh
+    if [[ $extent != full ]]; then
+        [[ $extent != families ]] || less=(generic)
+        for path in "${less[@]}"; do
+            rm -r "families/src/$path"
+            sed -i "/^(cd obj.$path /d" build-families.sh
+            definitions+=" -DNRG_NO_${path^^}"
+        done
+    fi
+    (cd families && CC="$building$definitions" sh -e ../build-families.sh)
+    # every symbol that is left is there
+    "$compiler" -shared -o libfamilies.so -Wl,--whole-archive families/libnrg.a -Wl,--no-whole-archive -Wl,--no-undefined -lm
+    "$compiler" -std=c11 -Wall -Wextra -Werror -I families/include families.c families/libnrg.a -lm -o families/families
+    "${runner[@]}" families/families | sort >families/built || die "a build without backward says that it has it"
+    diff <(printf '%s\n' "${kept[@]}" | sort) families/built || die "not the families (<) that were asked for"
+    compile_check families/include check-families "$compiler"
+    "$compiler" -std=c11 -Wall -Wextra -Werror -I families/include paths.c families/libnrg.a -lm -o families/paths
+    "$compiler" check-families/*.o families/libnrg.a -lm -o families/check
+    "${runner[@]}" families/paths >families/runs.txt
+    while read -r path runs; do
+        [[ $runs == yes ]] || continue
+        for op in activation rope; do # the cases of norms are others without backward passes
+            "${runner[@]}" families/check --hash --quick --isa "$path" --op $op </dev/null >families/hashes.txt
+            diff <(grep -E "^${op}_(f32|f16|bf16) " "$root/tests/hashes-quick.txt") families/hashes.txt || die "families: other bits on $path"
+        done
+    done <families/runs.txt
+    say "only ${kept[*]}, forward: $(stat -c %s libfamilies.so) bytes; the same bits on $(sed -n 's/ yes$//p' families/runs.txt | paste -sd ' ')"
+}
+
+if [[ $extent != families ]]; then
+    whole_library
+    without_best_path
+fi
+some_families

@@ -23,11 +23,15 @@ int test_arguments(int argc, char **argv)
     return left;
 }
 
-int test_small(void)
+static int is_scale(const char *name)
 {
     const char *scale = getenv("NRG_TEST_SCALE");
-    return quick || (scale && strcmp(scale, "small") == 0);
+    return scale && strcmp(scale, name) == 0;
 }
+
+int test_small(void) { return quick || is_scale("small") || test_tiny(); }
+
+int test_tiny(void) { return is_scale("tiny"); }
 
 size_t test_paths(nrg_isa paths[NRG_ISA_COUNT])
 {

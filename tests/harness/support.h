@@ -38,6 +38,9 @@ int test_arguments(int argc, char **argv);
 /* 1 where sweeps should be short. */
 int test_small(void);
 
+/* Whether it is so slow that of many alike one in two is enough: NRG_TEST_SCALE=tiny, which is small as well. */
+int test_tiny(void);
+
 /* The paths this machine can run, scalar first. Returns how many. */
 size_t test_paths(nrg_isa paths[NRG_ISA_COUNT]);
 
