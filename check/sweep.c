@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "data.h"
@@ -175,6 +176,8 @@ void sweep_fill_rows(const sweep_case *c, int operand, unsigned char *memory, ui
         unsigned char *first = memory + sweep_row(o, row);
         if (o->type == SWEEP_F64)
             fill_f64_row(first, o->length, is_weight, random);
+        else if (!nrg_dtype_size((nrg_dtype)o->type))
+            abort(); /* integers: the family has to say which */
         else
             sweep_fill_row(first, (nrg_dtype)o->type, o->length, is_weight, random);
     }

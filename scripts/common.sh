@@ -65,7 +65,8 @@ configure() {
     shift 2
     wanted="$("$compiler" --version | head -n 1) | meson $(meson --version) | $*"
     if [[ -f $dir/build.ninja && -f $dir/.configured && $(<"$dir/.configured") == "$wanted" ]]; then
-        return 0
+        quietly "$dir.setup.log" ninja -C "$dir" build.ninja # where a meson.build has changed: tests are listed before they are compiled
+        return
     fi
     rm -rf "$dir"
     CC=$compiler quietly "$dir.setup.log" meson setup "$dir" "$root" "$@"

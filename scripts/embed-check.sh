@@ -160,6 +160,13 @@ int main(void)
 }
 END
 
+# take_line PATH COMMANDS: leaves a path's line out, which is that of the whole library.
+take_line() {
+    diff <(grep "^(cd obj.$1 " build.sh) <(grep "^(cd obj.$1 " "$2") || die "$2 compiles $1 in another way"
+    sed -i "/^(cd obj.$1 /d" "$2"
+    ! diff -q build.sh "$2" >/dev/null || die "no line for $1"
+}
+
 # The document's library, its program, and what it says of exports.
 whole_library() {
     block program >program.c
@@ -205,7 +212,7 @@ without_best_path() {
     else
         sed -i 's/ -O2 / -O1 /' build-without.sh
         for path in "${others[@]}"; do
-            sed -i "/^(cd obj.$path /d" build-without.sh
+            take_line "$path" build-without.sh
         done
     fi
     build_library without build-without.sh "$building_without" $best "${others[@]}"
@@ -256,8 +263,9 @@ some_families() {
     if [[ $extent != full ]]; then
         [[ $extent != families ]] || less=(generic)
         for path in "${less[@]}"; do
+            [[ -d families/src/$path ]] || die "no path $path"
             rm -r "families/src/$path"
-            sed -i "/^(cd obj.$path /d" build-families.sh
+            [[ $arch == x86_64 && $path == neon || $arch == aarch64 && $path == avx* ]] || take_line "$path" build-families.sh
             definitions+=" -DNRG_NO_${path^^}"
         done
     fi

@@ -159,9 +159,10 @@ run_tests() {
             expected+=" vec_$path hashes_$path"
         fi
     done
-    rm -f "$dir"/meson-logs/testlog*.json
-    meson test -C "$dir" --no-rebuild --print-errorlogs "$@" || status=$?
-    log=$(find "$dir/meson-logs" -name 'testlog*.json')
+    # other stages may run others of the same build
+    rm -f "$dir/meson-logs/testlog-$stage"*.json
+    meson test -C "$dir" --no-rebuild --print-errorlogs --logbase "testlog-$stage" "$@" || status=$?
+    log=$(find "$dir/meson-logs" -name "testlog-$stage*.json")
     if [[ -z $log ]]; then
         say "no test ran in $dir"
         return 1
@@ -212,9 +213,9 @@ tests_but() { meson test -C "$1" --no-rebuild --list 2>/dev/null | sed 's|.* / |
 
 # print_output PATTERN DIR: what the tests of this name printed, for the figures that are in it. meson keeps it to itself otherwise.
 print_output() {
-    "$(numpy_python)" - "$1" "$2" <<'END'
+    "$(numpy_python)" - "$1" "$2/meson-logs/testlog-$stage" <<'END'
 import glob, json, sys
-for log in glob.glob(sys.argv[2] + "/meson-logs/testlog*.json"):
+for log in glob.glob(sys.argv[2] + "*.json"):
     for test in map(json.loads, open(log)):
         if sys.argv[1] in test["name"]:
             print(test["name"] + ":\n" + test.get("stdout", ""))
@@ -354,8 +355,6 @@ END
 }
 
 stage_reduced() {
-    local level=(--quick)
-    ((!full)) || level=()
     local paths=("$(own_paths)")
     if ((full)) || [[ $machine != x86_64 || $(cpu_paths) == *avx512 ]]; then
         paths=() # what the size is a limit for
@@ -363,7 +362,7 @@ stage_reduced() {
     configure "$build/reduced" gcc "${common_options[@]}" -Dbench=disabled -Dfamilies=norm,activation,rope -Dbackward=false "${paths[@]}"
     compile "$build/reduced"
     NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$(cpu_paths) part run_tests "$build/reduced"
-    part "$build/reduced/tools/nrg" check "${level[@]}"
+    ((!full)) || part "$build/reduced/tools/nrg" check # its quick cases are among the tests of such a build
     if ((${#paths[@]})); then
         skip "the limit on its size, which is for all paths: with --full"
     else
@@ -540,7 +539,8 @@ stage_clang() {
     # gcc's build has run the long sweeps, and held results against the truth; what another compiler could do otherwise, the short
     # ones and the hashes show
     mapfile -t tests < <(tests_but "$build/clang" "$(truth_tests)")
-    compile_for "$build/clang" "${tests[@]}"
+    also=tools/nrg compile_for "$build/clang" "${tests[@]}"
+    ((!full)) || compile "$build/clang"
     NRG_REQUIRE_PATHS=$(cpu_paths) NRG_TEST_SCALE=small run_tests "$build/clang" "${tests[@]}"
 }
 
@@ -748,12 +748,11 @@ stage_neon() {
     parts_done
 }
 
-# portable_cross NAME TRIPLE [RUNNER ...]: the portable path on a CPU that has no other. The suites in full only, with a Check that is
-# compiled for them; nrg check has their cases, and compares every bit with the scalar path's.
+# portable_cross NAME TRIPLE [RUNNER ...]: the portable path on a CPU that has no other, by the hashes of all ops. The suites in full
+# only, with a Check that is compiled for them.
 portable_cross() {
-    local name=$1 triple=$2 nrg suites with_suites=0 options=(-Dtests=false) quick=--quick hashes=$state/hashes
+    local name=$1 triple=$2 nrg suites with_suites=0 options=(-Dtests=false) quick=--quick hashes=$root/tests/hashes-quick.txt
     shift 2
-    of_few_ops <"$root/tests/hashes-quick.txt" >"$hashes"
     if ! command -v "$triple-gcc" >/dev/null; then
         skip "no $triple-gcc: it comes as a Debian package"
         return 0
@@ -1051,17 +1050,21 @@ else
         backwards=("$name" "${backwards[@]}")
     done
     workers=()
-    # each with all that it has begun
+    # each with all that it has begun, of which what was said is all there is
     stop_workers() {
-        local worker
+        local worker said
         for worker in "${workers[@]}"; do
             kill -- "-$worker" 2>/dev/null || true
+        done
+        for said in "$states"/*.said; do
+            name=$(basename "$said" .said)
+            [[ ! -f $said || -f $states/$name/result ]] || cat "$said"
         done
     }
     trap 'stop_workers; rm -rf "$states"' EXIT
     set -m # a process group for each
-    { set +m && run_stages 0 "${wanted[@]}"; } & workers+=($!)
-    { set +m && run_stages 0 "${backwards[@]}"; } & workers+=($!)
+    { set +m && run_stages 0 "${wanted[@]}"; } </dev/null & workers+=($!)
+    { set +m && run_stages 0 "${backwards[@]}"; } </dev/null & workers+=($!)
     set +m
     wait "${workers[@]}" || true
 fi
@@ -1070,9 +1073,13 @@ count_core_seconds
 printf '\n=== summary, %d s, %d s of cores ===\n' "$SECONDS" "$core_seconds"
 printf '%-12s %-8s %8s %8s\n' stage '' time cores
 for name in "${wanted[@]}"; do
-    cat "$states/$name/summary"
+    if [[ -f $states/$name/result ]]; then
+        cat "$states/$name/summary"
+    else
+        printf '%-12s died\n' "$name"
+    fi
 done
-count() { cat "$states"/*/result | grep -cx "$1" || true; }
+count() { cat "$states"/*/result 2>/dev/null | grep -cx "$1" || true; }
 passed=$(count passed) failed=$((${#wanted[@]} - passed - $(count skipped)))
 skipped=$(cat "$states"/*/skips | wc -l)
 say

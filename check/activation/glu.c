@@ -14,7 +14,7 @@
 static const size_t large[][4] = {{1, 1, 2, 513}, {1, 2, 3, 1030}, {1, 1, 40, 77}, {1, 1, 1, 4097}, {1, 1, 3, 140007}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
-/* Data for all activations in the last one would take most of the quick level's time: there they take turns. */
+/* Data for all activations in the last one would take most of the quick level's time: there, each dtype has three of them. */
 static int is_too_long(const sweep_case *c)
 {
     return c->level == SWEEP_QUICK && c->large == LARGE && (c->way + c->spec.dtype) % 6 != 0;

@@ -1,7 +1,7 @@
 /* What every suite needs: the paths to test, the scale of a sweep, random numbers, a note for crashes, the runner.
  *
  * Environment:
- *   NRG_TEST_SCALE=small   shorter sweeps, for emulators (also: --quick)
+ *   NRG_TEST_SCALE=small   shorter sweeps, for emulators (also: --quick); tiny: shorter still
  *   NRG_TEST_READABLE_FENCE=1  see fence.h
  *   NRG_REQUIRE_PATHS=a,b  a path of this list that cannot run here is a failure, not a skip
  *
