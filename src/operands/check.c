@@ -107,6 +107,7 @@ static int fill_strides(size_t stride[NRG_LEVELS], const nrg_operand *o, const n
 {
     const uint32_t repeated = nrg_repeated(o, part);
     size_t span = row, any = repeated;
+    int is_beyond = 0; /* memory, which is wrong where a stride is to be made of it: an operand without elements may have any */
     *dense = 0;
     for (int k = 0; k < NRG_LEVELS && o->level[k].count != NRG_ONE; k++) {
         const size_t count = s->n[o->level[k].count], given = o->level[k].stride ? nrg_size_at(part, o->level[k].stride) : 0;
@@ -116,12 +117,15 @@ static int fill_strides(size_t stride[NRG_LEVELS], const nrg_operand *o, const n
             continue;
         }
         any |= given;
+        if (!given && is_beyond)
+            return 0;
         stride[k] = given ? given : span;
         if (!nrg_product(count, stride[k], &steps))
-            return k + 1 == NRG_LEVELS || o->level[k + 1].count == NRG_ONE; /* nobody takes the last step */
-        span = steps > span && (count != 1 || o->strides_multiply) ? steps : span;
+            is_beyond = 1;
+        else
+            span = steps > span && (count != 1 || o->strides_multiply) ? steps : span;
     }
-    *dense = any ? 0 : span;
+    *dense = any || is_beyond ? 0 : span;
     return 1;
 }
 
