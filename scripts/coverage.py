@@ -4,11 +4,14 @@ taken, by folder, and in which files the fewest.
 
     scripts/coverage.py REPORT.json
 
-A line of a template is compiled for every path, dtype and set of options; it and its branches count once, and are reached where
-one of them is. A branch is a way out of a condition, of which && and || have one each."""
+A line of a template is compiled for every path, dtype and set of options, and has its branches once more in each, of which most
+know the answer; it and its branches count once, and are reached where one of them is. A branch is a way out of a condition, of
+which && and || have one each; where copies have unlike numbers of them, since some know part of the answer, it is a way out of
+one of the line's."""
 import collections
 import json
 import pathlib
+import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -24,6 +27,16 @@ def share(taken, all_of_them):
     return f"{100 * taken / all_of_them:5.1f} %  {taken:5d} of {all_of_them:5d}"
 
 
+def fold(counts, code):
+    """The branches of a line once, however often it has been compiled: two of each condition, in the order of the code."""
+    conditions = len(re.findall(r"&&|\|\||\?", code))
+    conditions += bool(re.search(r"\b(if|for|while)\b", code) or (conditions and not "?" in code))
+    ways = 2 * max(conditions, 1)
+    if len(counts) % ways:
+        ways = 2
+    return [max(counts[way::ways]) for way in range(min(ways, len(counts)))]
+
+
 def main():
     missed_lines, files = 0, {}
     for file in json.loads(pathlib.Path(sys.argv[1]).read_text())["files"]:
@@ -34,7 +47,7 @@ def main():
             number, code = line["line_number"], text[line["line_number"] - 1].strip()
             if line.get("gcovr/noncode"):
                 continue
-            counts = [branch["count"] for branch in line["branches"]]
+            counts = fold([branch["count"] for branch in line["branches"]], code)
             known += len(counts)
             taken += sum(count > 0 for count in counts)
             if line["count"] == 0:
