@@ -47,6 +47,7 @@ tagged=$(git -C "$root" rev-parse --quiet --verify "v$version^{commit}" || true)
 rm -rf "$dir"
 mkdir -p "$dir"
 work=$(mktemp -d)
+chmod 755 "$work" # tests of root run the command as a user who may not do everything
 trap 'rm -rf "$work"' EXIT
 
 # packed FOLDER FILE: the same bytes for the same content, whoever packs it and when
