@@ -17,9 +17,9 @@ if [[ ${1-} == --full ]]; then
 fi
 (($# == 1)) || die "usage: consumers.sh [--full] WORK-DIR"
 work=$(realpath -m "$1")
-rm -rf "$work"
-mkdir -p "$work"
+fresh "$work"
 export CC=${CC:-gcc}
+version=$("$(numpy_python)" "$root/scripts/versions.py" --number)
 launcher=()
 if command -v ccache >/dev/null; then
     launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
@@ -45,7 +45,7 @@ quietly "$work/lists.log" cmake -S "$root" -B "$work/lists" -G Ninja -DCMAKE_EXP
 quietly "$work/lists.log" meson setup "$work/lists-meson" "$root" -Dtests=false -Dbench=disabled -Dtools=false -Dexamples=disabled
 "$(numpy_python)" - "$root" "$work" <<'END'
 import json, pathlib, sys
-root, work = map(pathlib.Path, sys.argv[1:])
+root, work = (pathlib.Path(word).resolve() for word in sys.argv[1:])
 MATTER = ("-m", "-f", "-DNRG", "-std", "-O")
 ASIDE = ("-fPIC", "-fdiagnostics-color", "-falign", "-fno-asynchronous-unwind-tables", "-fvisibility")
 
@@ -72,15 +72,15 @@ part=(-DNRG_FAMILIES="norm" -DNRG_BACKWARD=OFF -DNRG_PATHS=avx2)
 ((full)) && part=()
 cmake_build library "$root" -G Ninja "${part[@]}" -DCMAKE_INSTALL_PREFIX="$work/installed"
 quietly "$work/library.log" cmake --install "$work/library"
-cmake_build find_package "$root/tests/consumer" -G "Unix Makefiles" -DNRG_FROM=find_package -DCMAKE_PREFIX_PATH="$work/installed"
+cmake_build find_package "$root/tests/consumer" -G "Unix Makefiles" -DNRG_FROM=find_package -DNRG_VERSION="$version" -DCMAKE_PREFIX_PATH="$work/installed"
 runs find_package
-if cmake -S "$root/tests/consumer" -B "$work/components" -DNRG_FROM=find_package -DCMAKE_PREFIX_PATH="$work/installed" \
+if cmake -S "$root/tests/consumer" -B "$work/components" -DNRG_FROM=find_package -DNRG_VERSION="$version" -DCMAKE_PREFIX_PATH="$work/installed" \
     -DNRG_COMPONENTS=norms >"$work/components.log" 2>&1 || ! grep -q 'nrg is installed without the component norms' "$work/components.log"; then
     die "find_package finds a component that is none"
 fi
 mv "$work/installed" "$work/else where" # which cmake --install --prefix and a package do as well
 pc=$(find "$work/else where" -name nrg.pc)
-PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --exists --print-errors "nrg >= 0.3" || die "no nrg.pc after cmake --install"
+PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --exists --print-errors "nrg >= $version" || die "no nrg.pc after cmake --install"
 words=()
 eval "words=($(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --cflags --libs --static nrg))" # quoted for a shell
 quietly "$work/pkg-config.log" "$CC" "$root/tests/consumer/consumer.c" "${words[@]}" -o "$work/else where/consumer"
@@ -103,16 +103,21 @@ refused -DNRG_PATHS=avx2,generic
 refused -DNRG_FAMILIES=norms
 refused -DCMAKE_SYSTEM_NAME=Linux
 say "CMake: options of a parent project, an install elsewhere, what is refused"
+
+mkdir -p "$work/meson-project/subprojects"
+cp "$root"/tests/consumer/{meson.build,consumer.c} "$work/meson-project"
+ln -s "$root" "$work/meson-project/subprojects/nrg"
+quietly "$work/meson.log" meson setup "$work/meson" "$work/meson-project"
+[[ $(meson introspect --tests "$work/meson") == '[]' ]] || die "a subproject of meson brings tests"
+targets=$(meson introspect --targets "$work/meson")
+[[ $targets == *'"consumer"'* && $targets != *'nrg-bench"'* ]] || die "a subproject of meson brings the benchmark, or the consumer is not there"
+say "meson: a subproject is the library alone"
 if ((!full)); then
     exit 0
 fi
 
 cmake_build shared "$root/tests/consumer" -G Ninja -DNRG_FROM=subdirectory -DNRG_SOURCE="$root" -DBUILD_SHARED_LIBS=ON
 runs shared
-mkdir -p "$work/meson-project/subprojects"
-cp "$root"/tests/consumer/{meson.build,consumer.c} "$work/meson-project"
-ln -s "$root" "$work/meson-project/subprojects/nrg"
-quietly "$work/meson.log" meson setup "$work/meson" "$work/meson-project"
 quietly "$work/meson.log" meson compile -C "$work/meson"
 runs meson
 

@@ -4,7 +4,7 @@
 #   scripts/test.sh              every stage but coverage
 #   scripts/test.sh STAGE ...    only these
 #   scripts/test.sh --list       their names
-#   scripts/test.sh --full ...   with gcc sweeps in full; all suites under the emulators; lines that no test reaches: an hour or two
+#   scripts/test.sh --full ...   with gcc sweeps in full; all suites under the emulators; lines that no test reaches: some hours
 #
 # Without --full it is to take at most 20 minutes on two idle cores: sweeps are short; emulators run what depends on the CPU (dispatch,
 # vector headers) and, of paths that this CPU does not run itself, the bits and their hashes; AddressSanitizer looks at the portable
@@ -50,13 +50,13 @@ stages=(
     "coverage   lines and branches of src/ that tests reach"
 )
 
-build=${NRG_BUILD_DIR:-$root/build-test}
+build=$(realpath -m "${NRG_BUILD_DIR:-$root/build-test}")
 machine=$(uname -m)
 size_limit=2640000 # bytes, with generic and the three x86 paths: rows, channels, activations and positions, forward and backward, in three dtypes
 program_limit=500000 # bytes: a program that calls nrg_rms_norm_f32 alone, libc and libm apart
 reduced_limit=770000 # bytes: the shared library of norms, activations and RoPE without backward passes
 stack_limit=16384 # bytes, any call; promised in nrg/norm.h
-common_options=(-Dwerror=true)
+common_options=(-Dwerror=true -Dtests=true)
 qemu_arm64=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
 qemu_riscv64=(qemu-riscv64 -L /usr/riscv64-linux-gnu)
 scale=small emulated_scale=tiny
@@ -81,7 +81,8 @@ missing() {
     [[ ${CI-} != true ]]
 }
 
-# part COMMAND ...: one of several things a stage looks at. A failure is remembered, and the stage goes on with the others.
+# part COMMAND ...: one of several things a stage looks at. A failure is remembered, and the stage goes on with the others. Inside of
+# it a failing command ends nothing (set -e is off in a condition): its functions say || return 1.
 part() {
     "$@" </dev/null || failed_part "$*"
 }
@@ -327,8 +328,8 @@ stage_abi() {
 # check_size TITLE FILE LIMIT: of a stripped copy.
 check_size() {
     local bytes
-    strip --strip-unneeded -o "$state/stripped" "$2"
-    bytes=$(stat -c %s "$state/stripped")
+    strip --strip-unneeded -o "$state/stripped" "$2" || return 1
+    bytes=$(stat -c %s "$state/stripped") || return 1
     size -A "$state/stripped" | grep -E '^\.(text|rodata|data\.rel\.ro|eh_frame)' || true
     say "$1, stripped: $bytes bytes of $3"
     note "$1 $bytes bytes"
@@ -578,7 +579,7 @@ stage_memory() {
     local paths tests expected_skips=stack # as in sanitize
     paths=$(cpu_paths)
     if ((!full)); then
-        skip "takes a quarter of an hour, with --full only"
+        skip "takes seven minutes, with --full only"
         return 0
     fi
     if ! is_debian; then
@@ -587,7 +588,7 @@ stage_memory() {
     fi
     "$root/scripts/memory-check.sh" "$build/memory-check"
     # without -Werror: clang complains of what Check's header has in it where that is no system's
-    configure "$build/memory" clang -Dbench=disabled -Dmpi=disabled -Dbuildtype=debug -Doptimization=1 \
+    configure "$build/memory" clang -Dtests=true -Dbench=disabled -Dmpi=disabled -Dbuildtype=debug -Doptimization=1 \
         -Db_sanitize=memory -Db_lundef=false "-Dc_args=-fno-sanitize-recover=all -g1 -include $root/tests/memory/stat.h" \
         "-Dpaths=${paths#scalar,}" "-Dpkg_config_path=$build/memory-check/root/lib/pkgconfig"
     compile "$build/memory"
@@ -620,7 +621,7 @@ stage_fuzz() {
 stage_valgrind() {
     local paths valgrind=(valgrind -q --error-exitcode=9 "--suppressions=$root/tests/memory/valgrind.supp")
     if ((!full)); then
-        skip "takes ten minutes, with --full only"
+        skip "takes a quarter of an hour, with --full only"
         return 0
     fi
     if ! command -v valgrind >/dev/null; then
@@ -930,7 +931,7 @@ stage_coverage() {
     local report=$build/coverage.txt
     local expected_skips=stack # unoptimized code uses more of it; the other stages measure the real one
     # -O0: already at -O1 lines such as an early return are merged with others, and count as no line at all
-    configure "$build/coverage" gcc -Dbench=disabled -Dbuildtype=debug -Doptimization=0 -Db_coverage=true \
+    configure "$build/coverage" gcc -Dtests=true -Dbench=disabled -Dbuildtype=debug -Doptimization=0 -Db_coverage=true \
         -Dc_args=-fprofile-update=atomic "$(own_paths)"
     compile "$build/coverage"
     find "$build/coverage" -name '*.gcda' -delete

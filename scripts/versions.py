@@ -2,6 +2,7 @@
 """Holds the places that name the version together.
 
     scripts/versions.py            they name the same one, and CHANGELOG.md begins with it
+    scripts/versions.py --number   the same, and prints it alone
     scripts/versions.py VERSION    it is VERSION, and CHANGELOG.md is ready for its release; prints its section
 """
 import datetime
@@ -64,12 +65,13 @@ def changelog(version, release):
             expect(not ahead, f"CHANGELOG.md: {version} is of {when}, which is yet to come")
         except ValueError:
             failures.append(f"CHANGELOG.md has \"## {version} ({when})\" where a release has its date, as 2026-01-31")
-        expect(NUMBERS in text or one("include/nrg/base.h", rf"^#define {NUMBERS} (\d+)$") == "1",
-               f"CHANGELOG.md does not say, for {version}, what {NUMBERS} is now, or that it is what it was")
+        numbers = one("include/nrg/base.h", rf"^#define {NUMBERS} (\d+)$")
+        expect(re.search(rf"{NUMBERS}\W+is {numbers}\b", text), f"CHANGELOG.md does not say, for {version}, that {NUMBERS} is {numbers}")
     return text
 
 
-release = sys.argv[1] if len(sys.argv) > 1 else None
+number_alone = sys.argv[1:] == ["--number"]
+release = sys.argv[1] if len(sys.argv) > 1 and not number_alone else None
 built = one("meson.build", r"^  version: '(.*)',$")
 for place, version in {"include/nrg/base.h, NRG_VERSION_*": macros(),
                        "include/nrg/base.h, nrg_version()": one("include/nrg/base.h", r'^/\* "(\d+\.\d+\.\d+)", the version of the library'),
@@ -80,5 +82,5 @@ text = changelog(release or built or "", release is not None)
 for failure in failures:
     print(failure, file=sys.stderr)
 if not failures:
-    print(text if release else f"version {built}, everywhere")
+    print(built if number_alone else text if release else f"version {built}, everywhere")
 sys.exit(bool(failures))
