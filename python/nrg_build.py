@@ -83,6 +83,8 @@ def chosen(variable, names):
 
 
 def compile_library(library):
+    if platform.system() == "Windows":
+        raise SystemExit("nrg compiles no library for Python on Windows: NRG_LIBRARY takes a DLL that meson or CMake has built")
     files, left_out = sources()
     compiler = shlex.split(os.environ.get("CC", "cc"))
     with tempfile.TemporaryDirectory() as scratch:
@@ -113,7 +115,7 @@ def build_package(package):
     """_abi.py and the library, into the folder of the package."""
     package.mkdir(parents=True, exist_ok=True)
     (package / "_abi.py").write_text(headers.Headers(TREE / "include").module(), encoding="utf-8")
-    library = package / ("libnrg.dylib" if platform.system() == "Darwin" else "libnrg.so")
+    library = package / {"Darwin": "libnrg.dylib", "Windows": "nrg.dll"}.get(platform.system(), "libnrg.so")
     if os.environ.get("NRG_LIBRARY"):
         if not pathlib.Path(os.environ["NRG_LIBRARY"]).is_file():
             raise SystemExit(f"NRG_LIBRARY: {os.environ['NRG_LIBRARY']} is no file")

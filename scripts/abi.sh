@@ -12,7 +12,7 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-(($# == 1 || ($# == 2))) || die "usage: scripts/abi.sh BUILD [--accept]"
+[[ $# == 1 || ($# == 2 && $2 == --accept) ]] || die "usage: scripts/abi.sh BUILD [--accept]"
 build=$(realpath -m "$1")
 kept=$root/tests/abi/x86_64.abi.gz
 if [[ $(uname -m) != x86_64 ]]; then

@@ -29,6 +29,16 @@ quietly() {
     fi
 }
 
+# fresh DIR: there, and empty but for a mark. A folder that has something in it, and not the mark, is none of these scripts' own.
+fresh() {
+    if [[ -e $1 && ! -f $1/.of-nrg && -n $(ls -A "$1") ]]; then
+        die "$1 is not empty, and nothing that these scripts have made"
+    fi
+    rm -rf "$1"
+    mkdir -p "$1"
+    : >"$1/.of-nrg"
+}
+
 # A Python that has NumPy. The distribution's first: a `python3` of pyenv or conda, earlier on PATH, often has none.
 numpy_python() {
     local python
@@ -67,6 +77,9 @@ configure() {
     if [[ -f $dir/build.ninja && -f $dir/.configured && $(<"$dir/.configured") == "$wanted" ]]; then
         quietly "$dir.setup.log" ninja -C "$dir" build.ninja # where a meson.build has changed: tests are listed before they are compiled
         return
+    fi
+    if [[ -d $dir && ! -d $dir/meson-private && -n $(ls -A "$dir") ]]; then
+        die "$dir is not empty, and no build"
     fi
     rm -rf "$dir"
     CC=$compiler quietly "$dir.setup.log" meson setup "$dir" "$root" "$@"

@@ -20,6 +20,8 @@ build=$root/build
 title "build/: a release"
 if [[ ! -f $build/build.ninja ]]; then
     quietly "$build/demo.setup.log" meson setup "$build" "$root" --buildtype release -Dtests=false -Dbench=enabled -Dexamples=enabled -Dmpi=disabled
+else
+    quietly "$build/demo.setup.log" meson configure "$build" -Dbench=enabled -Dexamples=enabled -Dtools=true # one that was there may lack them
 fi
 quietly "$build/demo.compile.log" meson compile -C "$build"
 say "build/libnrg.so, build/libnrg.a, build/tools/nrg, build/bench/nrg-bench, build/examples/"

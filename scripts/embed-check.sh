@@ -93,8 +93,7 @@ compare_hashes() {
     done <"$dir/runs.txt"
 }
 
-rm -rf "$work"
-mkdir -p "$work"
+fresh "$work"
 cd "$work"
 
 # the list of files, one by one, is what there is

@@ -10,7 +10,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 paths=
-if [[ ${1-} == --paths ]]; then
+if [[ ${1-} == --paths && $# -gt 1 ]]; then
     paths=$2
     shift 2
 fi

@@ -25,8 +25,9 @@ no_cpu=(-U__x86_64__ -U__x86_64)
 core=(src/*.c src/calls/*.c src/exact/*.c src/operands/*.c src/tables/*.c src/scalar/*.c)
 # what asks for the platform, and of everything else a file
 some=(src/*.c src/exact/*.c src/{calls,operands,scalar}/norm.c src/tables/norm_forward.c)
-failed=0 full=0
-[[ ${1-} != --full ]] || full=1
+failed=0
+[[ $# == 0 || ($# == 1 && $1 == --full) ]] || die "usage: scripts/platforms.sh [--full]"
+full=$#
 
 # flags_of PATH: what the builds compile it with
 flags_of() { awk -v path="$1" '$1 == "path" && $2 == path { for (i = 4; i <= NF; i++) print $i }' src/sources.txt; }

@@ -12,8 +12,7 @@ work=$(realpath -m "$1") library=$(realpath "$2")
 triple=x86_64-w64-mingw32 wine=/usr/lib/wine/wine64
 dll=$(basename "$(find "$library" -maxdepth 1 -name 'libnrg*.dll')")
 [[ -n $dll ]] || die "no DLL in $library"
-rm -rf "$work"
-mkdir -p "$work"
+fresh "$work"
 cd "$work"
 
 # exports FILE, imports FILE: of functions, and from which DLLs

@@ -66,8 +66,9 @@ def contents(path):
 
 shutil.rmtree(WORK, ignore_errors=True)
 WORK.mkdir(parents=True)
-subprocess.run(["git", "clone", "-q", ROOT, CLONE], check=True)
-changed("CHANGELOG.md", rf"^## {re.escape(VERSION)}.*$", f"## {VERSION} ({TODAY})")
+subprocess.run(["git", "clone", "-q", "--no-tags", ROOT, CLONE], check=True)
+if f"## {VERSION} ({TODAY})\n" not in (CLONE / "CHANGELOG.md").read_text():
+    changed("CHANGELOG.md", rf"^## {re.escape(VERSION)}.*$", f"## {VERSION} ({TODAY})")
 git("commit", "-qam", "test: a date", "--allow-empty")
 
 refuses("usage:", VERSION, "one too many")
@@ -83,6 +84,12 @@ refuses("not committed", VERSION)
 git("tag", "-a", "-m", "test", f"v{VERSION}", "HEAD^")
 refuses("is another commit", VERSION)
 git("tag", "-d", f"v{VERSION}")
+
+(WORK / "other").mkdir()
+(WORK / "other/letter.txt").write_text("")
+done = release("--untested", VERSION, WORK / "other")
+good(done.returncode and "more in it than a release" in done.stdout and (WORK / "other/letter.txt").exists(),
+     f"into a folder that has other things in it: {done.stdout}")
 
 for name in ("once", "twice"):
     done = release("--untested", VERSION, WORK / name)
