@@ -240,7 +240,7 @@ int main(int argc, char **argv)
         die("memory", "not enough");
     float *all = (float *)m;
     for (size_t i = 0; i < sizeof *m / sizeof *all; i++)
-        all[i] = (float)(1 + i * 2654435761u % 255) / 128;
+        all[i] = (float)((int)((uint32_t)i * 2654435761u >> 24) - 128) / 64;
 
     printf("%s: A %s, B %s\n%-12s  %-4s  %-11s  %11s  %11s  %6s\n", builds[0].nrg_isa_name(path), builds[0].nrg_version(),
            builds[1].nrg_version(), "", "", "", "A, ns", "B, ns", "B/A");
