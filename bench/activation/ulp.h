@@ -7,8 +7,9 @@
 #include "../cases.h"
 #include "../rival.h"
 
-/* How far a float is from what it should be, in ulps of scale: of the exact value itself where nothing is said against it. */
-double bench_ulps(float value, double exact, double scale);
+/* How far a number is from what it should be, in ulps of scale in its dtype: of the exact value itself where nothing is said
+ * against it. 0 where it is as large as the dtype has, and what it should be is larger. */
+double bench_ulps(float value, double exact, double scale, nrg_dtype dtype);
 
 /* As a family's ulp. */
 double bench_activation_ulp(const bench_case *c, const rival_loop *loop);

@@ -144,7 +144,7 @@ int bench_has_rival(const bench_case *c, bench_rival rival) { return bench_conte
 
 double bench_ulp(const bench_case *c, bench_rival rival)
 {
-    if (!c->family->ulp || c->dtype != NRG_F32)
+    if (!c->family->ulp)
         return 0;
     if (rival == BENCH_RIVALS)
         return c->family->ulp(c, NULL);

@@ -185,7 +185,7 @@ function accuracyPoints(kernel, path, shape) {
     const add = (who, ns, ulp) => { if (ns && ulp) points.push({ who, op: row.op, speed: row.elements / ns, ulp }); };
     add("nrg", row.ns, row.ulp);
     for (const e of errors)
-      if (e.who !== "nrg" && e.kernel === kernel && e.op === row.op && e.path === path) add(e.who, row[`${e.who}_ns`], e.ulp);
+      if (e.who !== "nrg" && e.dtype === "f32" && e.kernel === kernel && e.op === row.op && e.path === path) add(e.who, row[`${e.who}_ns`], e.ulp);
   }
   return points;
 }
@@ -312,8 +312,8 @@ function setUpWords() {
     "One core. Time is the median of short batches; a kernel on all paths, its limits and its rivals take turns on the same memory.",
     "Share, of the limit: the time of the fastest bare loop divided by the kernel's; which loop it is stands in the cell's title. Share 2 is of a limit that reads once more what statistics come from, where L2 is too small to keep it.",
     "× naive and × SLEEF: their time divided by the kernel's; above 1 the kernel is faster. f16 has no plain loop, and only activations have one of SLEEF's functions.",
-    "ulp: the largest error of f32 results, against 113-bit arithmetic over the benchmark's own numbers, activations against double over one in 7747 of the floats from −80 to 80; of the largest term, where a result is a sum that may cancel (a bias, a rotation, a logarithm). All paths have the same bits, so they have the same errors.",
-    "No error is given for 16-bit types, groups of a row, backward passes, channel norms, embeddings, relative and recurrent positions and quantized rows: their truth is in the library's tests, and in docs/numerics.md, which also has worse inputs than these.",
+    "ulp: the largest error of results in the last place of their type, against 113-bit arithmetic over the benchmark's own numbers; activations against double, in f32 over one in 7747 of the floats from −80 to 80, in 16 bits over all of them. Of the largest term, where a result is a sum that may cancel (a bias, a rotation, a logarithm); of gradients, of the sum of their terms' magnitudes. All paths have the same bits, so they have the same errors.",
+    "No error is given for recurrent and relative positions, embeddings, score biases, cross-entropy, parts and the gradient of softmax, gradients of rotations and sandwich norms, and quantized rows: their truth is in the library's tests, and in docs/numerics.md and the pages beside it, which also have worse inputs than these.",
   ];
   if (report.measured < report.cases) notes.push(`${report.cases - report.measured} cases were not reached in the time: nrg-bench --report DIR --seconds-total N takes longer.`);
   $("notes").innerHTML = notes.map((note) => `<li>${escaped(note)}</li>`).join("");
