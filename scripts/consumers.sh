@@ -66,6 +66,8 @@ meson, cmake = compiled(work / "lists-meson"), compiled(work / "lists")
 wrong = [f"{name}: meson {meson.get(name)}, CMake {cmake.get(name)}" for name in sorted(meson | cmake) if meson.get(name) != cmake.get(name)]
 sys.exit("\n".join(wrong[:5]) if wrong else None)
 END
+soname=$(sed -n "s/.* soversion: '\([0-9]*\)'.*/\1/p" "$root/meson.build")
+grep -q " SOVERSION $soname)" "$root/CMakeLists.txt" || die "CMake's library is not libnrg.so.$soname"
 say "CMake compiles the files of the meson build with its flags: $(grep -c '"file"' "$work/lists/compile_commands.json")"
 
 part=(-DNRG_FAMILIES="norm" -DNRG_BACKWARD=OFF -DNRG_PATHS=avx2)

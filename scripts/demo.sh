@@ -6,7 +6,8 @@
 #                    and the backward pass of add + RMSNorm
 #   4. nrg channel-norm   likewise: GroupNorm + SiLU, and batch norm + add + ReLU: a step of training, forward and backward
 #   5. transformer   a small language model: one hash on every path; half a minute of learning, and what it then writes
-#   6. nrg-bench     how fast, beside the limit of this machine's memory and beside plain loops
+#   6. ggml         a layer in its graph with nrg in custom ops, where scripts/ggml.sh has set up a Debian that has it
+#   7. nrg-bench     how fast, beside the limit of this machine's memory and beside plain loops
 # A second run installs nothing and builds only what has changed.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -94,7 +95,7 @@ if [[ -f /usr/share/common-licenses/MPL-2.0 && -f /usr/share/common-licenses/CC0
 fi
 
 title "ggml: a layer of a Llama and of a Qwen3 in its graph, with its own ops and with nrg in custom ops"
-if [[ -f ${NRG_GGML_DIR:-/var/tmp/nrg-ggml}/sid/nrg-done && $(id -u) == 0 ]]; then
+if [[ -f ${NRG_SID_DIR:-/var/tmp/nrg-sid}/sid/nrg-done && $(id -u) == 0 ]]; then
     "$root/scripts/ggml.sh" 0.02
 else
     say "scripts/ggml.sh, as root, sets up a folder with Debian sid outside of this tree, 500 MB, and runs it there; once that is done it runs here too."

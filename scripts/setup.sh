@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Sees to it that what demo.sh, test.sh, ggml.sh or a stage of test.sh --full needs is there.
+# Sees to it that what demo.sh, test.sh, sid.sh or a stage of test.sh --full needs is there.
 #
-#   scripts/setup.sh demo|test|ggml|report|windows|i686
+#   scripts/setup.sh demo|test|sid|report|windows|i686
 #
 # On Debian and Ubuntu it installs the packages that are missing, and touches neither network nor root if none is. Anywhere
 # else it says what is missing, and fails.
@@ -15,11 +15,11 @@ test_packages=("${demo_packages[@]}" binutils ccache check clang cmake gcovr lib
     python3-venv groff-base fish zsh abigail-tools make valgrind)
 # debootstrap only recommends the keys that it checks sid's signature with
 # shellcheck disable=SC2034 # by name
-ggml_packages=(gcc libc6-dev meson ninja-build python3 python3-numpy debootstrap debian-archive-keyring)
+sid_packages=(gcc libc6-dev meson ninja-build python3 python3-numpy debootstrap debian-archive-keyring)
 demo_commands=(gcc g++ meson ninja pkg-config)
 test_commands=("${demo_commands[@]}" clang clang++ cmake gcov gcovr mpicc mpirun nm strip)
 # shellcheck disable=SC2034 # by name, in name_missing
-ggml_commands=(gcc meson ninja debootstrap) ggml_modules=()
+sid_commands=(gcc meson ninja debootstrap) sid_modules=()
 # shellcheck disable=SC2034 # by name: a browser for the page of nrg-bench --report, some 300 MB
 report_packages=(chromium) report_commands=(chromium) report_modules=()
 # shellcheck disable=SC2034 # by name: a compiler for Windows and what runs its programs, 1.2 GB
@@ -84,8 +84,8 @@ name_missing() {
 }
 
 case ${1-} in
-demo | test | ggml | report | windows | i686) ;;
-*) die "usage: scripts/setup.sh demo|test|ggml|report|windows|i686" ;;
+demo | test | sid | report | windows | i686) ;;
+*) die "usage: scripts/setup.sh demo|test|sid|report|windows|i686" ;;
 esac
 if is_debian; then
     declare -n packages=$1_packages
