@@ -25,6 +25,7 @@ void bench_print_help(void)
           "  --stores     ordinary against non-temporal stores, by working set\n"
           "  --short      channel norms of few positions (height times width: 1 to 64): GB/s and share of the limit\n"
           "  --rivals     what plain loops and SLEEF compute, against the kernels' results; fails where they differ\n"
+          "  --errors     how far results are from exact ones, in ulps; fails where a formula must be wrong\n"
           "  --selfcheck  a bare loop against itself: how far the harness can be trusted now; fails beyond 5 %\n"
           "Reports:\n"
           "  --report DIR [--seconds-total N]\n"
@@ -80,10 +81,10 @@ int bench_read_args(bench_args *args, int argc, char **argv)
     const struct {
         const char *name;
         int *flag;
-    } flags[] = {{"--table", &args->table},         {"--ratios", &args->ratios}, {"--gates", &args->gates},
-                 {"--threads", &args->threads},     {"--stores", &args->stores}, {"--short", &args->short_sets},
-                 {"--selfcheck", &args->selfcheck}, {"--rivals", &args->rivals}, {"--quick", &args->quick},
-                 {"--markdown", &args->markdown}};
+    } flags[] = {{"--table", &args->table},         {"--ratios", &args->ratios},    {"--gates", &args->gates},
+                 {"--threads", &args->threads},     {"--stores", &args->stores},    {"--short", &args->short_sets},
+                 {"--selfcheck", &args->selfcheck}, {"--rivals", &args->rivals},    {"--errors", &args->errors},
+                 {"--quick", &args->quick},         {"--markdown", &args->markdown}};
     const struct {
         const char *name;
         const char **value;
@@ -115,7 +116,7 @@ int bench_read_args(bench_args *args, int argc, char **argv)
             stranger = argv[i];
     }
     if (!args->table && !args->ratios && !args->gates && !args->threads && !args->stores && !args->short_sets &&
-        !args->selfcheck && !args->rivals && !args->report && !args->compare) {
+        !args->selfcheck && !args->rivals && !args->errors && !args->report && !args->compare) {
         if (argc > 1 && (args->quick || args->markdown || args->dtype || args->path || args->kernel || args->op || args->shape ||
                          seconds || total || worse_than)) {
             fputs("nrg-bench: these options go with a table or a report (--table, --report, ...); see --help\n", stderr);

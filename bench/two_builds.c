@@ -4,7 +4,7 @@
  *   nrg-two-builds A.so B.so [PATH [SECONDS]]     PATH: avx2, ...; without it, the best. SECONDS: of a line (0.3); 0: nothing is
  *                                                 measured, and every call is made once by either
  *
- * Two files of different names, or the loader takes them for one. scripts/two-builds.sh makes them. Fails where their bits
+ * Two files, or the loader takes them for one. scripts/two-builds.sh makes them. Fails where their bits
  * differ; both have to have the structs of the headers that this was compiled with.
  *
  * SPDX-License-Identifier: MIT */

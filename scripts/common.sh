@@ -32,9 +32,11 @@ quietly() {
 # fresh DIR: there, and empty but for a mark. A folder that has something in it, and not the mark, is none of these scripts' own.
 fresh() {
     if [[ -e $1 && ! -f $1/.of-nrg && -n $(ls -A "$1") ]]; then
-        die "$1 is not empty, and nothing that these scripts have made"
+        die "$1 is not empty, and not marked as made by these scripts; if it is no loss, remove it"
     fi
-    rm -rf "$1"
+    if [[ -e $1 ]]; then
+        find "$1" -mindepth 1 ! -path "$1/.of-nrg" -delete # the mark stays, should this be interrupted
+    fi
     mkdir -p "$1"
     : >"$1/.of-nrg"
 }
@@ -73,13 +75,13 @@ cpu_paths() {
 configure() {
     local dir=$1 compiler=$2 wanted
     shift 2
-    wanted="$("$compiler" --version | head -n 1) | meson $(meson --version) | $*"
+    wanted="$("$compiler" --version | head -n 1) | meson $(meson --version) | $(cksum <"$root/meson_options.txt") | $*"
     if [[ -f $dir/build.ninja && -f $dir/.configured && $(<"$dir/.configured") == "$wanted" ]]; then
         quietly "$dir.setup.log" ninja -C "$dir" build.ninja # where a meson.build has changed: tests are listed before they are compiled
         return
     fi
     if [[ -d $dir && ! -d $dir/meson-private && -n $(ls -A "$dir") ]]; then
-        die "$dir is not empty, and no build"
+        die "$dir is not empty, and no build; if it is no loss, remove it"
     fi
     rm -rf "$dir"
     CC=$compiler quietly "$dir.setup.log" meson setup "$dir" "$root" "$@"

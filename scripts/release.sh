@@ -42,8 +42,8 @@ commit=$(git -C "$root" rev-parse HEAD)
 tagged=$(git -C "$root" rev-parse --quiet --verify "v$version^{commit}" || true)
 [[ -z $tagged || $tagged == "$commit" ]] || die "v$version is another commit: $tagged"
 
-if [[ -e $dir && -n $(find "$dir" -mindepth 1 ! -name 'nrg-*' ! -name SHA256SUMS -print -quit) ]]; then
-    die "$dir has more in it than a release"
+if [[ -e $dir && (! -d $dir || -n $(find "$dir" -mindepth 1 ! \( -type f -name "${name}[-.]*" \) ! -name SHA256SUMS -print -quit)) ]]; then
+    die "$dir has more in it than $name"
 fi
 
 # --- what it consists of -----------------------------------------------------------------------------------------------------
@@ -127,6 +127,6 @@ cat <<END
 What is left to do:
   git tag -a v$version -m "nrg $version" $commit
   then publish the tag, and the files with the text of $name-notes.md;
-  in the next commit: gunzip -c $name-x86_64.abi.gz | gzip -9n >tests/abi/x86_64.abi.gz, a section (unreleased) in CHANGELOG.md, and
-  its version in meson.build, include/nrg/base.h and CITATION.cff, which scripts/versions.py holds together
+  in the next commit: gunzip -c $name-x86_64.abi.gz | gzip -9n >tests/abi/x86_64.abi.gz, a section (unreleased) in CHANGELOG.md,
+  which says what NRG_NUMBERS_VERSION is, and its version in meson.build, include/nrg/base.h and CITATION.cff, which scripts/versions.py holds together
 END

@@ -33,8 +33,7 @@ if [[ $other == one ]]; then
 else
     commit=$(git -C "$root" rev-parse --verify --quiet "$other^{commit}") || die "no commit: $other"
     if [[ ! -d $dir/source-$commit ]]; then
-        rm -rf "$dir/unpacked"
-        mkdir "$dir/unpacked"
+        fresh "$dir/unpacked"
         git -C "$root" archive "$commit" | tar -C "$dir/unpacked" -xf -
         mv "$dir/unpacked" "$dir/source-$commit"
     fi

@@ -64,8 +64,11 @@ def contents(path):
     return {file.name: file.read_bytes() for file in sorted(path.iterdir())}
 
 
+if WORK.exists() and any(WORK.iterdir()) and not (WORK / ".of-nrg").exists():
+    sys.exit(f"release_test: {WORK} is not empty, and not marked as made by these scripts")
 shutil.rmtree(WORK, ignore_errors=True)
 WORK.mkdir(parents=True)
+(WORK / ".of-nrg").touch()
 subprocess.run(["git", "clone", "-q", "--no-tags", ROOT, CLONE], check=True)
 if f"## {VERSION} ({TODAY})\n" not in (CLONE / "CHANGELOG.md").read_text():
     changed("CHANGELOG.md", rf"^## {re.escape(VERSION)}.*$", f"## {VERSION} ({TODAY})")
@@ -85,11 +88,14 @@ git("tag", "-a", "-m", "test", f"v{VERSION}", "HEAD^")
 refuses("is another commit", VERSION)
 git("tag", "-d", f"v{VERSION}")
 
-(WORK / "other").mkdir()
-(WORK / "other/letter.txt").write_text("")
-done = release("--untested", VERSION, WORK / "other")
-good(done.returncode and "more in it than a release" in done.stdout and (WORK / "other/letter.txt").exists(),
-     f"into a folder that has other things in it: {done.stdout}")
+for other in ("letter.txt", "nrg-0.0.1.tar.gz"):
+    (WORK / "other").mkdir()
+    (WORK / "other" / other).write_text("")
+    for place in (WORK / "other", WORK / "other" / other):
+        done = release("--untested", VERSION, place)
+        good(done.returncode and "more in it than" in done.stdout and (WORK / "other" / other).exists(),
+             f"{place}, where something else is: {done.stdout}")
+    shutil.rmtree(WORK / "other")
 
 for name in ("once", "twice"):
     done = release("--untested", VERSION, WORK / name)

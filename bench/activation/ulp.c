@@ -20,10 +20,11 @@ double bench_ulps(float value, double exact, double scale, nrg_dtype dtype)
         int digits, least; /* of a significand, the hidden one included; exponent of the smallest number */
         double most;
     } format[] = {[NRG_F32] = {24, -149, 0x1.fffffep127}, [NRG_F16] = {11, -24, 65504}, [NRG_BF16] = {8, -133, 0x1.fep127}};
-    if (fabs(exact) > format[dtype].most && fabs((double)value) >= format[dtype].most && signbit(value) == signbit(exact))
+    if (fabs(exact) > format[dtype].most && fabs((double)value) >= format[dtype].most && (value < 0) == (exact < 0))
         return 0;
     const int exponent = ilogb(scale == 0 ? 1 : scale) - format[dtype].digits + 1;
-    return fabs((double)value - exact) / ldexp(1, exponent > format[dtype].least ? exponent : format[dtype].least);
+    const double error = fabs((double)value - exact) / ldexp(1, exponent > format[dtype].least ? exponent : format[dtype].least);
+    return error < BENCH_NO_NUMBER ? error : BENCH_NO_NUMBER;
 }
 
 /* The next inputs, as many as there are: numbers, and 0 for all else. */
@@ -55,8 +56,7 @@ double bench_activation_ulp(const bench_case *c, const rival_loop *loop)
         for (size_t i = 0; i < n; i++) {
             const double exact = activation_double(c->op->activation, (double)load(in, i, c->dtype));
             const double error = bench_ulps(load(out, i, c->dtype), exact, exact, c->dtype);
-            if (!(error <= worst))
-                worst = error;
+            worst = error > worst ? error : worst;
         }
     }
     return worst;

@@ -48,6 +48,8 @@ int bench_run_modes(const bench_args *args)
         status |= bench_table_mode(args);
     if (args->rivals)
         status |= bench_rivals_mode(args);
+    if (args->errors)
+        status |= bench_errors_mode(args);
     if (args->ratios)
         status |= bench_ratios_mode(args);
     if (args->gates)

@@ -12,6 +12,7 @@
 int bench_table_mode(const bench_args *args);
 int bench_ratios_mode(const bench_args *args);
 int bench_rivals_mode(const bench_args *args);
+int bench_errors_mode(const bench_args *args);
 int bench_gates_mode(const bench_args *args);
 int bench_threads_mode(const bench_args *args);
 int bench_stores_mode(const bench_args *args);

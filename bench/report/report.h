@@ -59,10 +59,6 @@ enum { REPORT_SETS = 4 };
 void report_sets(size_t bytes[REPORT_SETS]);
 int report_bandwidth_of(report_bandwidth *b, double seconds); /* fills in read and copy; 0: no memory or no loops */
 
-/* The largest error of a case's result, or of a rival's (BENCH_RIVALS: nrg's), in ulps (truth/truth.h says of what), over the
- * benchmark's numbers. 0: no truth is here for it. */
-double report_error_of(const bench_case *c, bench_rival who);
-
 typedef struct report_error {
     bench_case c;
     bench_rival who;

@@ -9,6 +9,7 @@
 
 #include "../family.h"
 #include "../modes/modes.h"
+#include "../truth/error.h"
 #include "report.h"
 
 /* Of the time. FAR has most: its calls take milliseconds each, and there are hundreds of cases. */
@@ -144,13 +145,11 @@ static void run_memory(struct runner *run)
         }
 }
 
-/* Who is asked for on a path, in three rounds: nrg, whose bits are the same on every path, so that the active one stands for all;
- * the rivals on the active path; the rivals on the others. */
-enum { ROUNDS = 3 };
+/* nrg first, whose bits are the same on every path, so that the active one stands for all; then the rivals, of every path. */
+enum { ROUNDS = 2 };
 static int is_asked(int round, nrg_isa isa, bench_rival who)
 {
-    const int is_active = isa == nrg_isa_active();
-    return who == BENCH_RIVALS ? round == 0 && is_active : round == (is_active ? 1 : 2);
+    return who == BENCH_RIVALS ? round == 0 && isa == nrg_isa_active() : round == 1;
 }
 
 static void run_error(struct runner *run, const report_task *task, nrg_isa isa, bench_rival who)
@@ -160,7 +159,7 @@ static void run_error(struct runner *run, const report_task *task, nrg_isa isa, 
     e.c.isa = isa;
     if ((who != BENCH_RIVALS && !bench_has_rival(&e.c, who)) || !goes_on(run, 0.2))
         return;
-    e.ulp = report_error_of(&e.c, who);
+    e.ulp = bench_error_of(&e.c, who);
     nrg_isa_set(before);
     if (e.ulp > 0)
         run->r->error[run->r->errors++] = e;

@@ -1,7 +1,8 @@
 /* Exact results of a case's call, in 113-bit arithmetic, over the memory of the case: what errors are measured against.
  *
- * A result that is a sum of terms which may cancel, as with a bias, a rotation or a logarithm, is off by ulps of the largest of
- * them; a gradient, whose terms are many, of the sum of their magnitudes (docs/numerics.md). `scale` is that.
+ * What an error is in ulps of, `scale`: of the result. Where it is a sum of terms that may cancel, as with a bias, a rotation or
+ * a logarithm, of the largest of them, or of the sum if that is larger; before an activation, where a channel norm has one. Of a
+ * gradient, whose terms are many, of the sum of their magnitudes (docs/numerics.md).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_BENCH_TRUTH_H
@@ -37,16 +38,21 @@ typedef void truth_maker(truth *t, const bench_case *c, const rival_job *job);
 /* Who makes the truth of a case's op, which gets a shape for it; NULL: nobody, and the case is as it was. */
 truth_maker *truth_of(bench_case *c);
 
+/* Whether it is made of results, too: then it is another one for whoever has computed them. */
+int truth_is_of_results(const bench_case *c);
+
 /* The same, by the files that have them. */
 truth_maker *truth_of_rows(bench_case *c);
 truth_maker *truth_of_gradients(bench_case *c);
 truth_maker *truth_of_channels(bench_case *c);
 
+static inline quad truth_larger(quad a, quad b) { return quad_abs(a) > quad_abs(b) ? a : b; }
+
 /* Outputs are filled from wherever; the last one counts. */
 static inline void truth_put(truth *t, truth_output output, size_t i, quad exact, quad scale)
 {
     t->exact[output][i] = (double)exact;
-    t->scale[output][i] = (double)quad_abs(scale);
+    t->scale[output][i] = (double)truth_larger(quad_abs(scale), quad_abs(exact));
     t->count[output] = i >= t->count[output] ? i + 1 : t->count[output];
 }
 
@@ -55,15 +61,13 @@ static inline size_t truth_rows(const bench_case *c) { return c->dtype == NRG_F3
 /* Element i of a tensor of the case's dtype. */
 static inline float truth_at(const bench_case *c, const void *tensor, size_t i) { return load(tensor, i, c->dtype); }
 
-/* x + y as it is stored. */
-static inline float truth_sum(const bench_case *c, float x, float y)
+/* As it would be stored. */
+static inline float truth_stored(const bench_case *c, float x)
 {
     float stored;
-    store((char *)&stored, 0, c->dtype, x + y);
+    store((char *)&stored, 0, c->dtype, x);
     return load((const char *)&stored, 0, c->dtype);
 }
-
-static inline quad truth_larger(quad a, quad b) { return quad_abs(a) > quad_abs(b) ? a : b; }
 
 /* g'(x) and, where it has a minimum and is 0, what its terms are. */
 static inline quad truth_slope_scale(quad_g g) { return truth_larger(g.slope, g.size); }

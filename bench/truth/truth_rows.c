@@ -17,7 +17,7 @@ static void norm_group(truth *t, const bench_case *c, const rival_job *j, size_t
     quad mean = 0, squares = 0;
     for (size_t i = 0; i < dim; i++) {
         const size_t at = first + i;
-        const float x = truth_at(c, j->x, at), r = j->y ? truth_sum(c, x, truth_at(c, j->y, at)) : x;
+        const float x = truth_at(c, j->x, at), r = j->y ? truth_stored(c, x + truth_at(c, j->y, at)) : x;
         g[i] = pre || post ? quad_activation(c->op->activation, truth_at(c, j->z, at)).value : 1;
         p[i] = pre ? r * g[i] : r;
         mean += p[i] / (quad)dim;
@@ -49,6 +49,8 @@ static void norm(truth *t, const bench_case *c, const rival_job *j)
 }
 
 /* The second norm is of r as it was stored. */
+int truth_is_of_results(const bench_case *c) { return strcmp(c->family->kernel, "norm_sandwich") == 0; }
+
 static void sandwich(truth *t, const bench_case *c, const rival_job *j)
 {
     const quad eps = (quad)bench_norm_spec(c).eps;
@@ -114,8 +116,12 @@ static void rope_head(truth *t, const bench_case *c, const rival_job *j, size_t 
         scale = 1 / quad_sqrt(squares / (quad)j->head_dim + (quad)1e-6);
     for (size_t p = 0; p < pairs; p++) {
         const size_t one = step * p, two = one + apart;
-        const quad a = truth_at(c, j->x, head + one) * scale * (normed ? truth_at(c, j->w, one) : 1);
-        const quad b = truth_at(c, j->x, head + two) * scale * (normed ? truth_at(c, j->w, two) : 1);
+        quad a = truth_at(c, j->x, head + one) * scale * (normed ? truth_at(c, j->w, one) : 1);
+        quad b = truth_at(c, j->x, head + two) * scale * (normed ? truth_at(c, j->w, two) : 1);
+        if (c->dtype != NRG_F32) { /* a norm is rounded before it is turned */
+            a = truth_stored(c, (float)a);
+            b = truth_stored(c, (float)b);
+        }
         const quad cosine = table[p], sine = table[pairs + p];
         truth_put(t, TRUTH_O, head + one, a * cosine - b * sine, truth_larger(a * cosine, b * sine));
         truth_put(t, TRUTH_O, head + two, a * sine + b * cosine, truth_larger(a * sine, b * cosine));

@@ -7,12 +7,13 @@
 
 #include "../activation/ulp.h"
 #include "../contest.h"
-#include "../truth/truth.h"
-#include "report.h"
+#include "../modes/share.h"
+#include "error.h"
+#include "truth.h"
 
 #ifndef TRUTH_IS_HERE
 /* No wider arithmetic: activations alone have their errors. */
-double report_error_of(const bench_case *of, bench_rival who) { return of->family->ulp ? bench_ulp(of, who) : 0; }
+double bench_error_of(const bench_case *of, bench_rival who) { return of->family->ulp ? bench_ulp(of, who) : 0; }
 #else
 
 truth_maker *truth_of(bench_case *c)
@@ -22,17 +23,17 @@ truth_maker *truth_of(bench_case *c)
     return maker ? maker : truth_of_channels(c);
 }
 
-/* Gradients of w and b are floats whatever the tensors are. */
+/* Gradients of w and b are floats whatever the tensors are, and looked at where all are. */
 static double worst_of(const truth *t, const rival_job *j, nrg_dtype dtype)
 {
     const void *const result[TRUTH_OUTPUTS] = {j->o, j->r, j->dx, j->dz, j->dw, j->db};
     double worst = 0;
     for (int output = 0; output < TRUTH_OUTPUTS; output++) {
-        const nrg_dtype type = output == TRUTH_DW || output == TRUTH_DB ? NRG_F32 : dtype;
+        if (dtype != NRG_F32 && (output == TRUTH_DW || output == TRUTH_DB))
+            continue;
         for (size_t i = 0; i < t->count[output]; i++) {
-            const double error = bench_ulps(load(result[output], i, type), t->exact[output][i], t->scale[output][i], type);
-            if (!(error <= worst))
-                worst = error;
+            const double error = bench_ulps(load(result[output], i, dtype), t->exact[output][i], t->scale[output][i], dtype);
+            worst = error > worst ? error : worst;
         }
     }
     return worst;
@@ -43,7 +44,7 @@ static const truth *truth_for(const bench_case *c, truth_maker *maker, const riv
 {
     static truth kept;
     static bench_case of;
-    if (of.op == c->op && of.family == c->family && of.dtype == c->dtype)
+    if (of.op == c->op && of.family == c->family && of.dtype == c->dtype && !truth_is_of_results(c))
         return &kept;
     memset(kept.count, 0, sizeof kept.count);
     maker(&kept, c, job);
@@ -51,7 +52,7 @@ static const truth *truth_for(const bench_case *c, truth_maker *maker, const riv
     return &kept;
 }
 
-double report_error_of(const bench_case *of, bench_rival who)
+double bench_error_of(const bench_case *of, bench_rival who)
 {
     if (of->family->ulp)
         return bench_ulp(of, who);
@@ -69,13 +70,11 @@ double report_error_of(const bench_case *of, bench_rival who)
             c.family->rival_job(&c, call.parts[0].part, &job);
             bench_call_before(&call);
             bench_call_run(&call, 0, 1);
-            const truth *t = truth_for(&c, maker, &job);
-            if (who == BENCH_RIVALS)
-                worst = worst_of(t, &job, c.dtype);
-            else if (bench_contest_bind(contest, who, &c, &call)) {
+            const int there = who == BENCH_RIVALS || bench_contest_bind(contest, who, &c, &call);
+            if (there && who != BENCH_RIVALS)
                 bench_contest_run(contest, 0, 1);
-                worst = worst_of(t, &job, c.dtype);
-            }
+            if (there)
+                worst = worst_of(truth_for(&c, maker, &job), &job, c.dtype);
         }
         bench_call_free(&call);
         bench_memory_free(&memory);
