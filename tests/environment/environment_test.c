@@ -194,7 +194,7 @@ static void try(trial *t, trial_data data, const environment *all, int count)
 }
 
 /* One case in so many: odd, as the numbers of options that take turns are mostly even; and of at most so many bytes. */
-static uint64_t step_of(void) { return report ? 1 : test_tiny() ? 37 : test_small() ? 23 : 1; }
+static uint64_t step_of(void) { return report ? 1 : test_tiny() ? 19 : test_small() ? 13 : 1; }
 static size_t bytes_of(void) { return test_small() ? 1 << 13 : report ? 1 << 19 : 1 << 14; }
 
 static void sweep(int kernel, trial_data data)
