@@ -5,7 +5,7 @@
 #   3. nrg norm      of arrays that NumPy made, held against NumPy in double precision: add + RMSNorm, the gated norm of Mamba-2,
 #                    and the backward pass of add + RMSNorm
 #   4. nrg channel-norm   likewise: GroupNorm + SiLU, and batch norm + add + ReLU: a step of training, forward and backward
-#   5. transformer   a small language model: one hash on every path; half a minute of learning, and what it then writes
+#   5. transformer   a small language model: one hash on every path; learning, half a minute with AVX-512 and minutes without, and what it then writes
 #   6. ggml         a layer in its graph with nrg in custom ops, where scripts/ggml.sh has set up a Debian that has it
 #   7. nrg-bench     how fast, beside the limit of this machine's memory and beside plain loops
 # A second run installs nothing and builds only what has changed.
