@@ -66,8 +66,25 @@ def lists():
         expect(f'"{op}": (' in faults, f"{op} has no fault in tests/cli_test.py")
 
 
+def comments():
+    """clang-format leaves comments as they are (ReflowComments), so that lists stay lists: this keeps them within its columns, and
+    finds a list that something has merged into a paragraph."""
+    columns = int(re.search(r"ColumnLimit: (\d+)", (ROOT / ".clang-format").read_text())[1])
+    merged = re.compile(r"^ *\* [^ *].*\S {3,}\S")
+    for folder in ("bench", "check", "examples", "include", "src", "tests", "tools"):
+        for path in sorted(p for p in (ROOT / folder).rglob("*") if p.suffix in (".c", ".h", ".cc", ".def")):
+            text = path.read_text()
+            for comment in re.finditer(r"/\*.*?\*/", text, re.S):
+                first = text.count("\n", 0, comment.start()) + 1
+                for number, line in enumerate(comment[0].split("\n"), first):
+                    expect(number == first or not merged.match(line), f"{path.relative_to(ROOT)}:{number}: a list in a paragraph")
+            for number, line in enumerate(text.split("\n"), 1):
+                expect(len(line) <= columns, f"{path.relative_to(ROOT)}:{number}: {len(line)} columns, more than {columns}")
+
+
 files_of_an_op()
 same_names()
+comments()
 lists()
 for failure in failures:
     print(failure)

@@ -36,13 +36,12 @@
  * What holds for every call, dtype and shape:
  *
  * - Every path gives the same bits; so does any (ith, nth), alignment and stride, in place or not, whichever outputs are asked
- * for, and whether a set's sums were taken in one piece or in parts (below).
+ *   for, and whether a set's sums were taken in one piece or in parts (below).
  * - Error of o1, in the fast grade (spec.accuracy, and 16-bit dtypes always), on the stress set: 3 ulp of the largest of o1 and
- * b, plus 2^-23 |w|. mean: 1 ulp plus 3 · 2^-24 σ; rstd: 3 · 2^-24 of itself. In the exact grade, always: 1 ulp of the largest of
- * o1 and b, plus 2^-24 |w|. mean: 1 ulp plus 2^-24 σ; rstd: 1 ulp.
- *   + y rounds once more; an activation adds 3 ulp of its own to what it makes of that; a 16-bit result is the f32 result of the
- *   fast grade rounded once, within 0.51 ulp of its type where nothing cancels. For finite w and b, and sets of up to 2^32
- *   elements.
+ *   b, plus 2^-23 |w|. mean: 1 ulp plus 3 · 2^-24 σ; rstd: 3 · 2^-24 of itself. In the exact grade, always: 1 ulp of the largest
+ *   of o1 and b, plus 2^-24 |w|. mean: 1 ulp plus 2^-24 σ; rstd: 1 ulp. + y rounds once more; an activation adds 3 ulp of its own
+ *   to what it makes of that; a 16-bit result is the f32 result of the fast grade rounded once, within 0.51 ulp of its type where
+ *   nothing cancels. For finite w and b, and sets of up to 2^32 elements.
  * - No spurious overflow or underflow: 1e30s and 1e-30s are normalized like ones.
  * - NCHW and NHWC take their sums in another order: their statistics differ by less than 2^-26 of σ², and results
  *   by an ulp plus 2^-24 |w|; in the fast grade by less than 2^-22 of σ², and results by 3 ulp plus 2^-23 |w|.
@@ -196,15 +195,14 @@ static inline nrg_channel_norm_args nrg_channel_norm_args_init(size_t n, size_t 
     return args;
 }
 
-/* clang-format off */
-/* Normalizes the sets of share ith of nth: (0, 1) does all; from n threads, call it once each with (0, n) … (n-1, n) and the same spec
- * and args. A share is whole sets with NRG_STATISTICS_COMPUTE, so that no more threads have work than there are sets (fewer sets than threads
- * want their statistics in parts, above); otherwise it is whole planes of s elements (NRG_NCHW) or positions (NRG_NHWC). At most 16 KB of stack in an optimized
- * build.
+/* Normalizes the sets of share ith of nth: (0, 1) does all; from n threads, call it once each with (0, n) … (n-1, n) and the same
+ * spec and args. A share is whole sets with NRG_STATISTICS_COMPUTE, so that no more threads have work than there are sets (fewer
+ * sets than threads want their statistics in parts, above); otherwise it is whole planes of s elements (NRG_NCHW) or positions
+ * (NRG_NHWC). At most 16 KB of stack in an optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         spec, args, or (with n > 0) x or o; statistics with GIVEN; running_mean and running_var with RUNNING; w with
- *                        FOLDED
+ *   NRG_ERR_NULL         spec, args, or (with n > 0) x or o; statistics with GIVEN; running_mean and running_var with RUNNING; w
+ *                        with FOLDED
  *   NRG_ERR_STRUCT_SIZE  as nrg_norm_forward
  *   NRG_ERR_DIM          channels or s is 0, or channels no multiple of groups
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
@@ -215,12 +213,11 @@ static inline nrg_channel_norm_args nrg_channel_norm_args_init(size_t n, size_t 
  *   NRG_ERR_DTYPE        w_dtype neither dtype nor f32
  *   NRG_ERR_EPS          eps negative, infinite or NaN
  *   NRG_ERR_CONSTANT     momentum not from 0 to 1, where running_mean and running_var are updated and spec.cumulative is 0
- *   NRG_ERR_COMBINATION  two groups or more with NRG_OVER_BATCH; segment over 4096; one of running_mean and running_var without the
- *                        other, or for sets that are no channels, or not centred, or with GIVEN or FOLDED; mean, rstd or statistics
- *                        with FOLDED
+ *   NRG_ERR_COMBINATION  two groups or more with NRG_OVER_BATCH; segment over 4096; one of running_mean and running_var without
+ *                        the other, or for sets that are no channels, or not centred, or with GIVEN or FOLDED; mean, rstd or
+ *                        statistics with FOLDED
  *   NRG_ERR_COUNT        running_var with sets of one element, which have no unbiased variance
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-/* clang-format on */
 NRG_API nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int ith,
                                             int nth);
 

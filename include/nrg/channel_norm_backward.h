@@ -14,13 +14,13 @@
  *
  * What holds:
  * - The bits are the same on every path, for any (ith, nth), alignment, stride, in place or not, with statistics saved or
- * recomputed, whichever outputs are asked for, and for sums in parts.
+ *   recomputed, whichever outputs are asked for, and for sums in parts.
  * - Error of dx, dw, db, in both grades and for every input: within 4 · 2^-24 · Σ|terms| of the formula; 16-bit dx and dy 0.51
  *   ulp of their type on top. Σ|terms| is the sum of the magnitudes of what is added up: of dx |dh|/s, |h| Σ|dh⊙h|/(d s) and,
  *   centred, Σ|dh|/(d s), with |h| + 2^-24 |m|/s for |h|; of dw Σ|do1⊙h|, of db Σ|do1|. One below 2^-126 counts as that. Where g
  *   is not identity, the error of g′ (nrg/activation.h) comes on top. A mean that was computed in the fast grade is off by up to
- * k σ, k = 3 · 2^-24, which moves dx by k (|Σ dh⊙h| + |h Σdh|)/(d s) and dw by k Σ |do1| beside that. Statistics given as floats:
- * more, see below.
+ *   k σ, k = 3 · 2^-24, which moves dx by k (|Σ dh⊙h| + |h Σdh|)/(d s) and dw by k Σ |do1| beside that. Statistics given as
+ *   floats: more, see below.
  * - spec.accuracy is the grade of what the forward pass has computed and this one computes again: o1, where there is an
  *   activation, and statistics that are not given. With the forward pass's accuracy they have its bits.
  * - A NaN or an infinity in x or d_o poisons its set's dx and dw of its channels, and may poison db; with NRG_STATISTICS_RUNNING

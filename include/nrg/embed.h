@@ -25,9 +25,9 @@
  *
  * - Every path gives the same bits, and so does any (ith, nth), alignment and stride, in place or not.
  * - The sum is taken in f32, from left to right, x first: every product with a scale and every addition rounds once. A 16-bit o
- * is that sum rounded once more. So one term without a scale is a copy. Two terms are what a lookup and an addition give in turn,
- * to the last bit, in 16 bits too (where tables have the dtype of o). Of three terms that is so in f32; in 16 bits o has one
- * rounding where calls in turn have two.
+ *   is that sum rounded once more. So one term without a scale is a copy. Two terms are what a lookup and an addition give in
+ *   turn, to the last bit, in 16 bits too (where tables have the dtype of o). Of three terms that is so in f32; in 16 bits o has
+ *   one rounding where calls in turn have two.
  * - A NaN or an infinity shows in its element and nowhere else.
  *
  * docs/embed.md has the definition to the last bit, the measured errors, and the reasons.
@@ -111,7 +111,6 @@ static inline nrg_embed_args nrg_embed_args_init(size_t rows, size_t dim, void *
     return args;
 }
 
-/* clang-format off */
 /* The tokens of share ith of nth, in contiguous shares as in nrg_norm_forward. Every share looks at all ids before it writes.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
@@ -129,7 +128,6 @@ static inline nrg_embed_args nrg_embed_args_init(size_t rows, size_t dim, void *
  *   NRG_ERR_POSITION     an id that is negative, or not less than the table's rows; without ids the same of the
  *                        rows from first on, one for each token or, where that is less, for each of a period
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-/* clang-format on */
 NRG_API nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nth);
 
 /* What nrg_embed_forward would say: asking first, nrg/base.h. */
@@ -253,7 +251,6 @@ NRG_API nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *a
  * It does not read d_o and the gradients, nor write these. */
 NRG_API nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args);
 
-/* clang-format off */
 /* The sums, share ith of nth. Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_embed_forward, and
  *   NRG_ERR_NULL         args; with rows > 0, d_o; no d_table at all, where the first has rows; ids without a d_table;
  *                        with ids, workspace
@@ -261,7 +258,6 @@ NRG_API nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args)
  *   NRG_ERR_OVERLAP      any overlap of a gradient or of the workspace with another operand, gradients with each other too
  *   NRG_ERR_POSITION     without ids: as in the forward pass
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed, or there is no order of these numbers of rows in it */
-/* clang-format on */
 NRG_API nrg_status nrg_embed_backward(const nrg_embed_backward_args *args, int ith, int nth);
 
 /* What nrg_embed_backward would say: asking first, nrg/base.h. */

@@ -21,8 +21,8 @@
  * What holds:
  *
  * - The state is kept in double between the calls of h, which sees it rounded to f32; p is that f32, rounded once more to dtype
- * where that has 16 bits. There are no kernels in this: the same plain arithmetic in double runs everywhere, and the bits are the
- * same on every path and machine where those of h are.
+ *   where that has 16 bits. There are no kernels in this: the same plain arithmetic in double runs everywhere, and the bits are
+ *   the same on every path and machine where those of h are.
  * - With the same calls of h: state and gradients are within a few ulp of double, and every number handed to or taken from the
  *   caller's functions is an f32. So the error is that of h, in f32, and of the method.
  * - h has no way to fail. A NaN or an infinity that it returns goes into the state, and from there into every later position;
@@ -115,9 +115,8 @@ static inline nrg_floater_args nrg_floater_args_init(const void *p0, void *p, vo
  * NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW. */
 NRG_API nrg_status nrg_floater_workspace(const nrg_floater_spec *spec, size_t *bytes);
 
-/* clang-format off */
-/* p from p0 or state0. Calls h 4 · substeps · n times: positions, their substeps and the four stages of each, all in ascending order. Besides
- * what h needs, a few hundred bytes of stack.
+/* p from p0 or state0. Calls h 4 · substeps · n times: positions, their substeps and the four stages of each, all in ascending
+ * order. Besides what h needs, a few hundred bytes of stack.
  *
  * Returns NRG_OK, or says what is wrong, writes nothing and calls nothing:
  *   NRG_ERR_NULL         spec or args; (with n > 0) spec.h, p, workspace, or both of p0 and state0
@@ -133,7 +132,6 @@ NRG_API nrg_status nrg_floater_workspace(const nrg_floater_spec *spec, size_t *b
  *   NRG_ERR_DTYPE        p0_dtype neither dtype nor f32
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-/* clang-format on */
 NRG_API nrg_status nrg_floater_forward(const nrg_floater_spec *spec, const nrg_floater_args *args, int ith, int nth);
 
 /* What nrg_floater_forward would say: asking first, nrg/base.h. */

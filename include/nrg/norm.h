@@ -23,8 +23,8 @@
  * What holds for every call, dtype and shape:
  *
  * - Every path gives the same bits; so does any (ith, nth), any number of rows in a call, any alignment and stride, in place or
- * not, and whether or not r, mean and rstd are asked for. r is rounded to r_dtype before the norm sees it, stored or not. So add
- * + norm fused has the bits of the add and the norm called in turn.
+ *   not, and whether or not r, mean and rstd are asked for. r is rounded to r_dtype before the norm sees it, stored or not. So
+ *   add + norm fused has the bits of the add and the norm called in turn.
  * - Error of o1 against the exact value, by spec.accuracy, as ulps of the result:
  *
  *                        fast (0, and every 16-bit dtype)           exact (f32)
@@ -36,11 +36,11 @@
  *
  *   The bounds of exact hold for every row, those of fast on the stress set (docs/numerics.md has it, and the worst that was
  *   measured): a climb to the worst row came to 5.0 ulp, and none can be beyond 5.5, centred 12. A row that floats cannot sum so
- * well is done the exact way. A 16-bit result is the fast f32 result rounded once: 0.51 ulp of its type, plus that f32 bound
- * where a sum cancels. + b and + y round once more each: half an ulp of the largest term or partial sum. rstd is infinite where
- * 1/s is beyond the largest float. All this for |w + weight_offset| up to 2^60 (w must be finite), for rows of any length. A gate
- * after the norm adds 3 ulp of g and the rounding of the product; before it, 3 ulp of every p, which the norm carries on. An
- * activation of the output adds 3 ulp of its own to what it makes of the error of o1, |g′| times that.
+ *   well is done the exact way. A 16-bit result is the fast f32 result rounded once: 0.51 ulp of its type, plus that f32 bound
+ *   where a sum cancels. + b and + y round once more each: half an ulp of the largest term or partial sum. rstd is infinite where
+ *   1/s is beyond the largest float. All this for |w + weight_offset| up to 2^60 (w must be finite), for rows of any length. A
+ *   gate after the norm adds 3 ulp of g and the rounding of the product; before it, 3 ulp of every p, which the norm carries on.
+ *   An activation of the output adds 3 ulp of its own to what it makes of the error of o1, |g′| times that.
  * - No spurious overflow or underflow: a row of 1e30s or of 1e-30s is normalized like a row of ones.
  * - A NaN or an infinity in r makes o, mean and rstd of that row NaN, and touches no other row.
  *
@@ -223,26 +223,28 @@ static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, void 
     return args;
 }
 
-/* clang-format off */
 /* Normalizes the rows of share ith of nth: (0, 1) does all; from n threads, call it once each with (0, n) … (n-1, n) and the same
  * spec and args. Shares are contiguous, as equal as can be, and disjoint, so they need no lock. At most 16 KB of stack in an
  * optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         spec, args, or (with rows > 0) x or o (with a format q, or scales of int8); y with NRG_RESIDUAL_AFTER, or in the add_ shortcuts; z with a gate
- *   NRG_ERR_STRUCT_SIZE  a size smaller than the first version's struct, larger than this one's and not zero there, or over 4096; reserved not 0
+ *   NRG_ERR_NULL         spec, args, or (with rows > 0) x or o (with a format q, or scales of int8); y with NRG_RESIDUAL_AFTER,
+ *                        or in the add_ shortcuts; z with a gate
+ *   NRG_ERR_STRUCT_SIZE  a size smaller than the first version's struct, larger than this one's and not zero there, or over 4096;
+ *                        reserved not 0
  *   NRG_ERR_DIM          dim is 0, or no multiple of groups; with a format, as in nrg_quantize
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
  *   NRG_ERR_STRIDE       a stride shorter than a row, or than what lies inside of it
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERLAP      operands overlap in a way the matrix above does not allow
- *   NRG_ERR_ENUM         dtype, eps_mode, residual_mode, store, weights, gate, activation or accuracy, format or rounding unknown; y_repeat or z_repeat over 7
+ *   NRG_ERR_ENUM         dtype, eps_mode, residual_mode, store, weights, gate, activation or accuracy, format or rounding
+ *                        unknown; y_repeat or z_repeat over 7
  *   NRG_ERR_DTYPE        y_dtype, r_dtype or w_dtype neither dtype nor f32
  *   NRG_ERR_EPS          eps negative, infinite or NaN
  *   NRG_ERR_CONSTANT     c or weight_offset NaN, or beyond the largest float
- *   NRG_ERR_COMBINATION  r asked for with NRG_RESIDUAL_AFTER (the sum is o itself); z given with NRG_GATE_NONE; a format with groups; q or scales without it
+ *   NRG_ERR_COMBINATION  r asked for with NRG_RESIDUAL_AFTER (the sum is o itself); z given with NRG_GATE_NONE; a format with
+ *                        groups; q or scales without it
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-/* clang-format on */
 NRG_API nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth);
 
 /* What nrg_norm_forward would say: asking first, nrg/base.h. */

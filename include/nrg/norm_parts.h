@@ -54,11 +54,10 @@ static inline nrg_row_statistics nrg_row_statistics_of(float mean, float rstd)
     return statistics;
 }
 
-/* clang-format off */
-/* The statistics of the rows of share ith of nth; statistics: [rows, groups], i fastest as mean and rstd, or NULL. Of args x, y, z,
- * r, mean and rstd count: y and r as in nrg_norm_forward (with NRG_RESIDUAL_AFTER neither is looked at). w, b and o are not looked
- * at. Aliasing: r may be x or y (the whole operand, same first byte, same strides, same element size); otherwise no output shares a
- * byte with another operand.
+/* The statistics of the rows of share ith of nth; statistics: [rows, groups], i fastest as mean and rstd, or NULL. Of args x, y,
+ * z, r, mean and rstd count: y and r as in nrg_norm_forward (with NRG_RESIDUAL_AFTER neither is looked at). w, b and o are not
+ * looked at. Aliasing: r may be x or y (the whole operand, same first byte, same strides, same element size); otherwise no output
+ * shares a byte with another operand.
  *
  *               x     y     z     r     mean  rstd
  *         r     yes   yes   no          no    no
@@ -66,10 +65,9 @@ static inline nrg_row_statistics nrg_row_statistics_of(float mean, float rstd)
  *      rstd     no    no    no    no    no
  *
  * Returns NRG_OK, or says what is wrong as nrg_norm_forward does, and writes nothing: NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM,
- * NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT,
- * NRG_ERR_COMBINATION, NRG_ERR_THREAD, and
+ * NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
+ * NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_THREAD, and
  *   NRG_ERR_NULL         spec, args, or (with rows > 0) x; z with NRG_GATE_PRE */
-/* clang-format on */
 NRG_API nrg_status nrg_norm_statistics(const nrg_norm_spec *spec, const nrg_norm_args *args, nrg_row_statistics *statistics,
                                        int ith, int nth);
 
@@ -77,18 +75,16 @@ NRG_API nrg_status nrg_norm_statistics(const nrg_norm_spec *spec, const nrg_norm
 NRG_API nrg_status nrg_norm_statistics_check(const nrg_norm_spec *spec, const nrg_norm_args *args,
                                              nrg_row_statistics *statistics);
 
-/* clang-format off */
-/* o of the rows of share ith of nth from statistics [rows, groups]. r is an input: where it is given, x and y are not read (and may
- * be NULL), but for the y of NRG_RESIDUAL_AFTER, which takes no r. mean and rstd are not looked at. Aliasing:
+/* o of the rows of share ith of nth from statistics [rows, groups]. r is an input: where it is given, x and y are not read (and
+ * may be NULL), but for the y of NRG_RESIDUAL_AFTER, which takes no r. mean and rstd are not looked at. Aliasing:
  *
  *               x     y     z     w     b     r
  *         o     yes   yes   yes   no    no    yes
  *
  * Returns NRG_OK, or says what is wrong as nrg_norm_forward does, and writes nothing: NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM,
- * NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT,
- * NRG_ERR_COMBINATION, NRG_ERR_THREAD, and
+ * NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
+ * NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_THREAD, and
  *   NRG_ERR_NULL         spec, args, or (with rows > 0) o or statistics; x without r; y with NRG_RESIDUAL_AFTER; z with a gate */
-/* clang-format on */
 NRG_API nrg_status nrg_norm_elements(const nrg_norm_spec *spec, const nrg_norm_args *args, const nrg_row_statistics *statistics,
                                      int ith, int nth);
 

@@ -106,17 +106,17 @@ static inline nrg_norm_sandwich_args nrg_norm_sandwich_args_init(size_t rows, co
     return args;
 }
 
-/* clang-format off */
-/* The rows of share ith of nth, as nrg_norm_forward. second.store says how o is stored, and first.store nothing: r is read again at
- * once. At most 16 KB of stack in an optimized build.
+/* The rows of share ith of nth, as nrg_norm_forward. second.store says how o is stored, and first.store nothing: r is read again
+ * at once. At most 16 KB of stack in an optimized build.
  *
  * Returns NRG_OK, or says what is wrong as nrg_norm_forward does, and writes nothing: NRG_ERR_STRUCT_SIZE, NRG_ERR_OVERFLOW,
  * NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_EPS, NRG_ERR_CONSTANT, NRG_ERR_THREAD, and
- *   NRG_ERR_NULL         first, second, args, or (with rows > 0) x, y or o (with a format r, q, or scales of int8); r where it is of f32 beside 16 bits
+ *   NRG_ERR_NULL         first, second, args, or (with rows > 0) x, y or o (with a format r, q, or scales of int8); r where it is
+ *                        of f32 beside 16 bits
  *   NRG_ERR_DIM          dim is 0, no multiple of groups, or not the same in both; with a format, as in nrg_quantize
  *   NRG_ERR_DTYPE        y_dtype, r_dtype or w_dtype neither dtype nor f32, or another dtype in second than in first
- *   NRG_ERR_COMBINATION  a gate, an activation, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups, in either spec; a format with groups in second; q or scales without it */
-/* clang-format on */
+ *   NRG_ERR_COMBINATION  a gate, an activation, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups, in either spec; a format
+ *                        with groups in second; q or scales without it */
 NRG_API nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                              const nrg_norm_sandwich_args *args, int ith, int nth);
 
@@ -211,14 +211,12 @@ static inline nrg_norm_sandwich_backward_args nrg_norm_sandwich_backward_args_in
 NRG_API nrg_status nrg_norm_sandwich_backward_workspace(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                                         const nrg_norm_sandwich_backward_args *args, size_t *bytes);
 
-/* clang-format off */
-/* Phase 1: the gradients of the rows of share ith of nth, and partial sums for dw and db, in the shares of nrg_norm_backward. At most
- * 16 KB of stack in an optimized build.
+/* Phase 1: the gradients of the rows of share ith of nth, and partial sums for dw and db, in the shares of nrg_norm_backward. At
+ * most 16 KB of stack in an optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_sandwich_forward, and
  *   NRG_ERR_NULL         first, second, args, or (with rows > 0) d_o, x, r or dx; workspace with a dw or db
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
-/* clang-format on */
 NRG_API nrg_status nrg_norm_sandwich_backward(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                               const nrg_norm_sandwich_backward_args *args, int ith, int nth);
 

@@ -130,8 +130,9 @@ NRG_API nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_ar
  *   NRG_ERR_EPS          as in nrg/norm.h
  *   NRG_ERR_CONSTANT     as nrg_rope_frequencies has it; and norm's, as in nrg/norm.h
  *   NRG_ERR_COMBINATION  a format beside a dtype of its own; a gate, NRG_RESIDUAL_AFTER or NRG_WEIGHTS_GROUP with groups in norm;
- * weights or biases without norm; backward with norm, slots or v NRG_ERR_POSITION     first + tokens beyond what an int32_t
- * holds; a slot below 0 or not below slot_count NRG_ERR_WORKSPACE    workspace_size is less than nrg_qkv_workspace says
+ *                        weights or biases without norm; backward with norm, slots or v
+ *   NRG_ERR_POSITION     first + tokens beyond what an int32_t holds; a slot below 0 or not below slot_count
+ *   NRG_ERR_WORKSPACE    workspace_size is less than nrg_qkv_workspace says
  *   NRG_ERR_STRIDE       heads or tokens of a tensor lie over each other
  *   NRG_ERR_OVERLAP      two tokens have one slot; and as in nrg/norm.h
  *   NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_THREAD  as in nrg/norm.h */

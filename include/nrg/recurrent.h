@@ -19,7 +19,7 @@
  *   (dim/32 + 8) · 2^-53 · Σ|W p_(k-1)|. In 16 bits half an ulp of theirs more. What a recursion makes of such errors over many
  *   positions is a matter of W: at most ‖W‖ times the error of one position enters the next.
  * - A NaN or an infinity in W or b goes where the formula takes it, which may be everywhere after two positions. No other chain
- * is touched by one in p_0.
+ *   is touched by one in p_0.
  *
  * The backward pass, for dp_k, the gradient that arrives at p_k from elsewhere (for every k), as the recursion reversed:
  *
@@ -91,10 +91,9 @@ static inline nrg_recurrent_args nrg_recurrent_args_init(size_t dim, size_t n, c
     return args;
 }
 
-/* clang-format off */
-/* The chains of share ith of nth: (0, 1) does all; from several threads, call it once each with (0, nth) … (nth-1, nth) and the same args.
- * A chain is sequential and goes to one thread: with one chain, which is the usual case, share 0 does everything. At most 16 KB
- * of stack in an optimized build.
+/* The chains of share ith of nth: (0, 1) does all; from several threads, call it once each with (0, nth) … (nth-1, nth) and the
+ * same args. A chain is sequential and goes to one thread: with one chain, which is the usual case, share 0 does everything. At
+ * most 16 KB of stack in an optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
  *   NRG_ERR_NULL         args, or (with n and chains > 0) w, p0 or p
@@ -108,7 +107,6 @@ static inline nrg_recurrent_args nrg_recurrent_args_init(size_t dim, size_t n, c
  *   NRG_ERR_ENUM         a dtype unknown
  *   NRG_ERR_DTYPE        w_dtype or p0_dtype neither dtype nor f32
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-/* clang-format on */
 NRG_API nrg_status nrg_recurrent_forward(const nrg_recurrent_args *args, int ith, int nth);
 
 /* What nrg_recurrent_forward would say: asking first, nrg/base.h. */

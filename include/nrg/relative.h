@@ -32,9 +32,9 @@
  *
  * - Every path gives the same bits; so does any (ith, nth), alignment and stride, with the ends given or not.
  * - Sums are taken in double and rounded to f32 once: q · R, Σ_j a R, and dR. What is there already is added in f32 (scores, o)
- * or before that rounding (d_table, with accumulate). A 16-bit result is the f32 result rounded once. So the error of a term is
- * half an ulp of it, plus n · 2^-53 of the sum of the magnitudes of the n products that are added up; the addition to scores or o
- * rounds once more.
+ *   or before that rounding (d_table, with accumulate). A 16-bit result is the f32 result rounded once. So the error of a term is
+ *   half an ulp of it, plus n · 2^-53 of the sum of the magnitudes of the n products that are added up; the addition to scores or
+ *   o rounds once more.
  * - A NaN or an infinity in q touches its row of scores, one in a its row of o, one in a row of R what has a key of that class; a
  *   class that no key of a row has is not looked at. In d_table it touches the classes whose sums it is in.
  *
@@ -115,11 +115,10 @@ static inline nrg_relative_args nrg_relative_args_init(size_t batch, size_t head
     return args;
 }
 
-/* clang-format off */
 /* scores[b, h, i, j] (+)= q[b, h, i, :] · table[class(i, j), :]
  *
- * Rows (of all batches and heads) of share ith of nth: (0, 1) does all; from n threads, call it once each with (0, n) … (n-1, n) and the
- * same args. At most 16 KB of stack in an optimized build; no workspace, however many classes there are.
+ * Rows (of all batches and heads) of share ith of nth: (0, 1) does all; from n threads, call it once each with (0, n) … (n-1, n)
+ * and the same args. At most 16 KB of stack in an optimized build; no workspace, however many classes there are.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
  *   NRG_ERR_NULL         args, or an operand of the operation that has elements (above; ends may be NULL); d_table in any case
@@ -133,7 +132,6 @@ static inline nrg_relative_args nrg_relative_args_init(size_t batch, size_t head
  *   NRG_ERR_ENUM         dtype or table_dtype unknown
  *   NRG_ERR_DTYPE        table_dtype neither dtype nor f32
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-/* clang-format on */
 NRG_API nrg_status nrg_relative_scores(const nrg_relative_args *args, int ith, int nth);
 
 /* What nrg_relative_scores would say: asking first, nrg/base.h. */

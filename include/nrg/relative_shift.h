@@ -94,21 +94,20 @@ static inline nrg_relative_shift_args nrg_xlnet_shift_args(size_t batch, size_t 
     return nrg_relative_shift_args_init(batch, heads, queries, keys, queries + keys, (int64_t)queries);
 }
 
-/* clang-format off */
-/* Rows of share ith of nth: (0, 1) does all; from n threads, call it once each with (0, n) … (n-1, n) and the same args. At most 16 KB of
- * stack in an optimized build.
+/* Rows of share ith of nth: (0, 1) does all; from n threads, call it once each with (0, n) … (n-1, n) and the same args. At most
+ * 16 KB of stack in an optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
  *   NRG_ERR_NULL         args, or an operand of the call that has elements
  *   NRG_ERR_STRUCT_SIZE  as nrg_norm_forward
  *   NRG_ERR_POSITION     shift beyond ±2^60
- *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory; queries, keys or rel above 2^60
+ *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory; queries, keys or rel above
+ *                        2^60
  *   NRG_ERR_STRIDE       a stride shorter than what it steps over
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERLAP      the output shares bytes with the input
  *   NRG_ERR_ENUM         dtype or store unknown
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-/* clang-format on */
 NRG_API nrg_status nrg_relative_shift(const nrg_relative_shift_args *args, int ith, int nth);
 
 /* What nrg_relative_shift would say: asking first, nrg/base.h. */

@@ -96,7 +96,6 @@ static inline nrg_bias_spec nrg_bias_spec_init(size_t heads, size_t queries, siz
  * nrg_t5_diagonals is much faster: it looks for the ends of buckets only. */
 NRG_API int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int max_distance);
 
-/* clang-format off */
 /* T5's diagonals from its table of numbers: table [buckets][heads] of dtype, diagonals [heads][queries + keys - 1]. Strides are
  * those of a bucket and of a head, in bytes; 0: dense. The heads of share ith of nth.
  *
@@ -109,7 +108,6 @@ NRG_API int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int 
  *   NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT  as nrg_norm_forward
  *   NRG_ERR_OVERLAP      table and diagonals share a byte
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-/* clang-format on */
 NRG_API nrg_status nrg_t5_diagonals(const nrg_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride,
                                     float *diagonals, size_t diagonals_stride, int ith, int nth);
 
@@ -186,7 +184,6 @@ static inline nrg_score_bias_args nrg_score_bias_args_init(nrg_dtype dtype, size
     return args;
 }
 
-/* clang-format off */
 /* o = scores · scale + bias, for the rows (batch · heads · queries of them) of share ith of nth.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
@@ -199,7 +196,6 @@ static inline nrg_score_bias_args nrg_score_bias_args_init(nrg_dtype dtype, size
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERLAP      operands overlap in a way that is not allowed
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-/* clang-format on */
 NRG_API nrg_status nrg_score_bias_forward(const nrg_score_bias_args *args, int ith, int nth);
 
 /* What nrg_score_bias_forward would say: asking first, nrg/base.h. */

@@ -11,11 +11,13 @@
  * is written as 0 (-infinity with log).
  *
  *     scale        0 stands for 1
- *     cap          soft capping: cap(v) = cap · tanh(v/cap), before biases and mask, as ggml's flash_attn_ext and Gemma 2 have
- * it; 0: none diagonals    biases by distance, T5's or ALiBi's or any other: the table of nrg/score_bias.h mask         added;
- * f32, f16 or bf16, for all heads, for all samples, as mask_repeat says slopes       one number a head that the mask is
- * multiplied by (ggml's soft_max_ext with max_bias, whose mask holds distances; nrg_alibi_slopes makes them); NULL: 1 sinks one
- * logit a head, which is in the maximum and the sum and nowhere else (gpt-oss; ggml: soft_max_ext's sinks)
+ *     cap          soft capping, before biases and mask: cap(v) = cap · tanh(v/cap), as in ggml's flash_attn_ext and Gemma 2;
+ *                  0: none
+ *     diagonals    biases by distance, T5's, ALiBi's or any other: the table of nrg/score_bias.h
+ *     mask         added; f32, f16 or bf16; shared by heads or samples as mask_repeat specifies
+ *     slopes       one number a head, which multiplies the mask; NULL: 1. ggml's soft_max_ext with max_bias has them, and
+ *                  distances in its mask. nrg_alibi_slopes computes them
+ *     sinks        one logit a head, which enters the maximum and the sum and nothing else (gpt-oss; ggml: soft_max_ext's sinks)
  *
  * What is rounded. t is a float: x · scale is rounded (with a bias, fma(x, scale, bias), as nrg_score_bias_forward rounds it);
  * with a cap, x · (scale/cap), its tanh (the bits of nrg_activation_forward) and cap · tanh (+ bias: one fma); fma(mask, slope,
@@ -94,7 +96,6 @@ static inline nrg_softmax_args nrg_softmax_args_init(nrg_dtype dtype, size_t bat
     return args;
 }
 
-/* clang-format off */
 /* Softmax, or log-softmax, of rows. o may be x, with its strides:
  *
  *               x     mask  diagonals slopes sinks
@@ -112,7 +113,6 @@ static inline nrg_softmax_args nrg_softmax_args_init(nrg_dtype dtype, size_t bat
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
  *   NRG_ERR_OVERLAP      o overlaps an input in a way that is not allowed */
-/* clang-format on */
 NRG_API nrg_status nrg_softmax_forward(const nrg_softmax_args *args, int ith, int nth);
 
 /* What nrg_softmax_forward would say: asking first, nrg/base.h. */
@@ -141,18 +141,16 @@ static inline nrg_softmax_state nrg_softmax_state_init(float *m, double *s, floa
     return state;
 }
 
-/* clang-format off */
 /* One block of keys of longer rows, after which
  *
  *     m = max(m_in, max t)      o = e^(t - base(m))      s = s_in · factor + Σ o      factor = e^(base(m_in) - base(m))
  *
  * base(m) is the multiple of ln 2 next to m (m itself beyond ±256), so that a factor is a power of two, and what is multiplied by
  * it keeps its bits. Σ o is of the unrounded e^t. So attention over blocks of keys is, a row: acc = acc · factor + o · V for each
- * block, and acc · inverse in the end, where nrg_softmax_merge has 1/s, the log-sum-exp log(s) + base(m), and the factors of blocks
- * that were done apart. Everything else is
- * as in nrg_softmax_forward, for the keys of the block alone: query_offset is the position less the block's first key, diagonals
- * begin at the entry of that key, as nrg/score_bias.h says of parts; sinks belong to one block of a row, any. A row of -infinity so
- * far has m = -infinity, s = 0 and factor = 1; a NaN makes m and s NaN.
+ * block, and acc · inverse in the end, where nrg_softmax_merge has 1/s, the log-sum-exp log(s) + base(m), and the factors of
+ * blocks that were done apart. Everything else is as in nrg_softmax_forward, for the keys of the block alone: query_offset is the
+ * position less the block's first key, diagonals begin at the entry of that key, as nrg/score_bias.h says of parts; sinks belong
+ * to one block of a row, any. A row of -infinity so far has m = -infinity, s = 0 and factor = 1; a NaN makes m and s NaN.
  *
  * The bits are those of the split into blocks, and of nothing else. m may be m_in, and s may be s_in, so that a state is kept in
  * one place; o may be x:
@@ -166,7 +164,6 @@ static inline nrg_softmax_state nrg_softmax_state_init(float *m, double *s, floa
  * Returns the statuses of nrg_softmax_forward: NRG_OK, NRG_ERR_ENUM, NRG_ERR_THREAD, NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
  * NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERFLOW, NRG_ERR_OVERLAP; NRG_ERR_COMBINATION
  * also with log, or where one of m_in and s_in is there alone. */
-/* clang-format on */
 NRG_API nrg_status nrg_softmax_part(const nrg_softmax_args *args, const nrg_softmax_state *state, int ith, int nth);
 
 /* What nrg_softmax_part would say: asking first, nrg/base.h. */
@@ -187,7 +184,6 @@ typedef struct nrg_softmax_merge_args {
     double *lse;        /* [rows] optional output: log(s) + base(m), within 2^-48 of itself or of 1; -infinity of such rows */
 } nrg_softmax_merge_args;
 
-/* clang-format off */
 /* A NaN in a row's states makes all of its results NaN. No operand may share a byte with an output:
  *
  *               m_in  s_in  m     s     factor inverse
@@ -205,7 +201,6 @@ typedef struct nrg_softmax_merge_args {
  *   NRG_ERR_ALIGNMENT    a pointer that is no multiple of the element size
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
  *   NRG_ERR_OVERLAP      an output shares a byte with another operand */
-/* clang-format on */
 NRG_API nrg_status nrg_softmax_merge(const nrg_softmax_merge_args *args, int ith, int nth);
 
 /* What nrg_softmax_merge would say: asking first, nrg/base.h. */
@@ -264,15 +259,14 @@ static inline nrg_softmax_backward_args nrg_softmax_backward_args_init(nrg_dtype
     return args;
 }
 
-/* clang-format off */
 /* The gradient of x, of the keys that were seen (of others: 0, and nothing is read):
  *
  *     dt = o ⊙ (d_o - Σ o·d_o)           log: dt = d_o - e^o · Σ d_o
  *     dx = dt · scale                     with a cap, · (1 - tanh²(x · scale/cap)), for which x is needed
  *
  * The sum is compensated and rounded to f32, and so is each operation; sinks change nothing in it (their own gradient, of head h,
- * is -Σ e^(sink - log-sum-exp) · Σ o·d_o over its rows, for which there is no call). With scale = 0 or 1 and no cap, dx is dt, which
- * is the gradient of biases and mask: nrg_score_bias_backward sums it. dx may be o, d_o or x, with their strides:
+ * is -Σ e^(sink - log-sum-exp) · Σ o·d_o over its rows, for which there is no call). With scale = 0 or 1 and no cap, dx is dt,
+ * which is the gradient of biases and mask: nrg_score_bias_backward sums it. dx may be o, d_o or x, with their strides:
  *
  *               o     d_o   x
  *        dx     yes   yes   yes
@@ -280,7 +274,6 @@ static inline nrg_softmax_backward_args nrg_softmax_backward_args_init(nrg_dtype
  * Share ith of nth: rows. Returns NRG_OK, or says what is wrong as nrg_softmax_forward does and writes nothing: NRG_ERR_ENUM,
  * NRG_ERR_THREAD, NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT,
  * NRG_ERR_OVERFLOW, NRG_ERR_OVERLAP. */
-/* clang-format on */
 NRG_API nrg_status nrg_softmax_backward(const nrg_softmax_backward_args *args, int ith, int nth);
 
 /* What nrg_softmax_backward would say: asking first, nrg/base.h. */
