@@ -2,8 +2,8 @@
  *
  *     lse = log Σ e^x        loss = lse - x[id]        dx = (e^(x - lse) - [j = id]) · d_loss
  *
- * a row of logits x and a class each. Rows whose id is ignore_index have no loss and no gradient: 0 (torch's ignore_index; its
- * reductions, mean or sum, are the program's: d_loss is one number a row).
+ * a row of logits x and a class each. A row whose id is ignore_index has the loss 0 and the gradient 0, as in torch;
+ * ignore_index may be one of the classes. The program computes torch's reductions, mean and sum: d_loss is one number a row.
  *
  * What is rounded: Σ e^x is that of nrg/softmax.h, and lse is kept in double, within 2^-22 of the truth; loss is lse - x[id] in
  * double, rounded to f32. e^(x - lse) · d_loss is a power of e, off by less than an ulp and a quarter, times one factor a row,
@@ -31,7 +31,7 @@ typedef struct nrg_cross_entropy_args {
     size_t rows;          /* 0 is fine */
     size_t classes;       /* at least 1 */
     nrg_dtype dtype;      /* of x and dx */
-    int32_t ignore_index; /* an id that is no class */
+    int32_t ignore_index; /* rows with this id are ignored; any number, a class too */
     const void *x;        /* [rows, classes] logits, input */
     const int32_t *ids;   /* [rows] input */
     float *loss;          /* forward: [rows] output; backward: NULL */
