@@ -1,6 +1,8 @@
 /* The options of nrg-bench's own modes.
  *
  * SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,10 @@ void bench_print_help(void)
           "  --threads    two threads against one\n"
           "  --stores     ordinary against non-temporal stores, by working set\n"
           "  --short      channel norms of few positions (height times width: 1 to 64): GB/s and share of the limit\n"
+          "  --scan SEED CASES [--only N]\n"
+          "               drawn ops, types, shapes, offsets, gaps between rows: time against rows that suit vectors, and against "
+          "AVX2;\n"
+          "               --only: one case of these; 2000 cases take three minutes\n"
           "  --rivals     what plain loops and SLEEF compute, against the kernels' results; fails where they differ\n"
           "  --errors     how far results are from exact ones, in ulps; fails where a formula must be wrong\n"
           "  --selfcheck  a bare loop against itself: how far the harness can be trusted now; fails beyond 5 %\n"
@@ -74,9 +80,24 @@ static int read_number(const char *name, const char *text, double most, double *
     return 0;
 }
 
+/* 0, and said so: no whole number above 0. */
+static int read_count(const char *name, const char *text, size_t *value)
+{
+    char *end;
+    if (!text)
+        return 1;
+    errno = 0;
+    const unsigned long long number = strtoull(text, &end, 10);
+    *value = (size_t)number;
+    if (!*end && text[0] != '-' && number && number <= SIZE_MAX && !errno)
+        return 1;
+    fprintf(stderr, "nrg-bench: %s wants a whole number above 0, not %s\n", name, text);
+    return 0;
+}
+
 int bench_read_args(bench_args *args, int argc, char **argv)
 {
-    const char *seconds = NULL, *total = NULL, *worse_than = NULL;
+    const char *seconds = NULL, *total = NULL, *worse_than = NULL, *seed = NULL, *cases = NULL, *only = NULL;
     memset(args, 0, sizeof *args);
     const struct {
         const char *name;
@@ -88,10 +109,10 @@ int bench_read_args(bench_args *args, int argc, char **argv)
     const struct {
         const char *name;
         const char **value;
-    } values[] = {{"--dtype", &args->dtype},    {"--path", &args->path},       {"--kernel", &args->kernel},
-                  {"--op", &args->op},          {"--shape", &args->shape},     {"--seconds", &seconds},
-                  {"--report", &args->report},  {"--compare", &args->compare}, {"--seconds-total", &total},
-                  {"--worse-than", &worse_than}};
+    } values[] = {
+        {"--dtype", &args->dtype},   {"--path", &args->path},       {"--kernel", &args->kernel}, {"--op", &args->op},
+        {"--shape", &args->shape},   {"--seconds", &seconds},       {"--report", &args->report}, {"--compare", &args->compare},
+        {"--seconds-total", &total}, {"--worse-than", &worse_than}, {"--scan", &seed},           {"--only", &only}};
 
     /* for completion in shells; then there is no mode to run */
     if (argc == 2 && strcmp(argv[1], "--words") == 0) {
@@ -112,13 +133,15 @@ int bench_read_args(bench_args *args, int argc, char **argv)
             known = value_of(values[v].name, argc, argv, &i, values[v].value);
         if (!known && args->compare && !args->compare_to && argv[i][0] != '-')
             known = (args->compare_to = argv[i]) != NULL;
+        if (!known && seed && !cases && argv[i][0] != '-')
+            known = (cases = argv[i]) != NULL;
         if (!known && !stranger)
             stranger = argv[i];
     }
     if (!args->table && !args->ratios && !args->gates && !args->threads && !args->stores && !args->short_sets &&
-        !args->selfcheck && !args->rivals && !args->errors && !args->report && !args->compare) {
+        !args->selfcheck && !args->rivals && !args->errors && !seed && !args->report && !args->compare) {
         if (argc > 1 && (args->quick || args->markdown || args->dtype || args->path || args->kernel || args->op || args->shape ||
-                         seconds || total || worse_than)) {
+                         seconds || total || worse_than || only)) {
             fputs("nrg-bench: these options go with a table or a report (--table, --report, ...); see --help\n", stderr);
             return -1;
         }
@@ -132,6 +155,14 @@ int bench_read_args(bench_args *args, int argc, char **argv)
         fputs("nrg-bench: --compare wants two reports\n", stderr);
         return -1;
     }
+    args->scan = seed != NULL;
+    if (args->scan && !cases) {
+        fputs("nrg-bench: --scan wants a seed and a number of cases\n", stderr);
+        return -1;
+    }
+    if (!read_count("--scan", seed, &args->scan_seed) || !read_count("--scan", cases, &args->scan_cases) ||
+        !read_count("--only", only, &args->scan_only))
+        return -1;
     if (!read_number("--seconds", seconds, 1e4, &args->seconds) ||
         !read_number("--seconds-total", total, 1e6, &args->seconds_total) ||
         !read_number("--worse-than", worse_than, 1e6, &args->worse_than))

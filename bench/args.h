@@ -19,6 +19,8 @@ typedef struct bench_args {
     double seconds_total;                           /* of a report; 0: the default */
     const char *compare, *compare_to;               /* two reports */
     double worse_than;                              /* 0: however bad, it is no failure */
+    int scan;
+    size_t scan_seed, scan_cases, scan_only; /* only: the number of one case; 0: all */
 } bench_args;
 
 void bench_print_help(void);

@@ -72,7 +72,7 @@ void bench_each_case(const bench_family *family, void (*visit)(const bench_case 
                 continue;
             for (const bench_op *op = f->ops; op < f->ops + f->op_count; op++)
                 for (size_t shape = 0; shape < op->shape_count && !(op->exact && k->dtype != NRG_F32); shape++) {
-                    bench_case c = {f, k->dtype, (nrg_isa)isa, op, op->shapes[shape], NRG_STORE_AUTO};
+                    bench_case c = {f, k->dtype, (nrg_isa)isa, op, op->shapes[shape], NRG_STORE_AUTO, NULL};
                     visit(&c, ctx);
                 }
         }
@@ -85,7 +85,7 @@ bench_case bench_case_of(const char *kernel, const char *op, nrg_dtype dtype, nr
         const bench_family *f = family_of(k);
         for (size_t i = 0; strcmp(f->kernel, kernel) == 0 && i < f->op_count; i++)
             if (strcmp(f->ops[i].name, op) == 0)
-                return (bench_case){f, dtype, isa, &f->ops[i], shape, NRG_STORE_AUTO};
+                return (bench_case){f, dtype, isa, &f->ops[i], shape, NRG_STORE_AUTO, NULL};
     }
     stop("no op of this name", op);
 }

@@ -15,6 +15,7 @@ extern "C" {
 /* family.h */
 typedef struct bench_family bench_family;
 typedef struct bench_function bench_function;
+typedef struct bench_layout bench_layout;
 
 /* Rows of dim elements; a tensor with channels has a sample as its row, and its dim is channels times height times width. */
 typedef struct bench_shape {
@@ -49,6 +50,7 @@ typedef struct bench_op {
     nrg_channel_over over;
     nrg_channel_layout layout;
     nrg_channel_source statistics;
+    int fixed_strides; /* a layout changes none: the op sets strides, or its function makes two calls and passes none on */
 } bench_op;
 
 typedef struct bench_case {
@@ -58,6 +60,7 @@ typedef struct bench_case {
     const bench_op *op;
     bench_shape shape;
     nrg_store store;
+    const bench_layout *layout; /* NULL: dense operands, aligned to cache lines, each in its own place */
 } bench_case;
 
 enum { BENCH_NAME_MAX = 96, BENCH_SHAPE_MAX = 48 };

@@ -88,7 +88,19 @@ struct bench_family {
      * read for them and again for the output. NULL where there is no such thing. */
     size_t (*set_elements)(const bench_case *c);
     unsigned read_twice;
+
+    /* For --scan: the shape of about `rows` rows of about `row` elements that the op accepts. Sets both to the numbers of this
+     * shape, from which the same shape follows again. NULL: a matrix. */
+    bench_shape (*scan_shape)(const bench_op *op, size_t *row, size_t *rows);
 };
+
+/* Rows of scores, as batch x heads x queries x keys. */
+bench_shape bench_scan_scores(size_t row, size_t *rows);
+
+/* Rows that are heads, so many of a token, as tokens x heads x 1 x head; a head has an even number of elements, BENCH_HEAD_MAX at
+ * most. */
+enum { BENCH_HEAD_MAX = 512 };
+bench_shape bench_scan_heads(size_t heads, size_t *row, size_t *rows);
 
 #define BENCH_OPS(array) .ops = (array), .op_count = NRG_COUNT(array)
 #define BENCH_SHAPES(array) .shapes = (array), .shape_count = NRG_COUNT(array)
@@ -97,12 +109,29 @@ struct bench_family {
 typedef struct bench_operand {
     bench_kind kind;
     bench_fill fill;
-    nrg_dtype dtype; /* of the numbers it is filled with */
-    size_t bytes;
+    nrg_dtype dtype;     /* of the numbers it is filled with */
+    size_t bytes;        /* of its elements */
+    size_t span;         /* from its first byte to its last, gaps between rows included */
+    size_t element, row; /* bytes of an element and of a row */
 } bench_operand;
 bench_operand bench_operand_of(const bench_case *c, int operand);
 
+/* Where the operands of a case lie, if not in the way of all other cases. */
+struct bench_layout {
+    struct bench_place {
+        size_t offset; /* bytes after the start of a cache line */
+        size_t stride; /* of rows, in bytes; 0: dense */
+        int over;      /* 1 + the operand whose place it takes; 0: it has its own place */
+    } of[BENCH_OPERANDS];
+};
+
 const bench_function *bench_function_of(const bench_case *c);
+
+/* Whether a layout may give an operand an offset, which a workspace does not get; whether it may set the stride of its rows;
+ * whether an output may take the place of an input. */
+int bench_may_move(const bench_case *c, int operand);
+int bench_has_stride(const bench_case *c, int operand);
+int bench_fits_over(const bench_case *c, int output, int input);
 
 /* What a call takes: options, numbers and pointers (NULL: not in this op). */
 enum { BENCH_PART_BYTES = 512 };

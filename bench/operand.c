@@ -19,31 +19,59 @@ static void set_pointer(const nrg_operand *o, void *const *part, const void *poi
     memcpy((char *)part[o->part] + o->at, &pointer, sizeof pointer);
 }
 
+static void set_stride(const nrg_operand *o, void *const *part, size_t stride)
+{
+    if (stride)
+        memcpy((char *)part[o->part] + o->level[0].stride, &stride, sizeof stride);
+}
+
 static void start(bench_parts *parts, const bench_case *c)
 {
+    const nrg_call *call = call_of(c);
     memset(parts, 0, sizeof *parts);
     for (int i = 0; i < NRG_PARTS; i++)
         parts->part[i] = parts->bytes[i];
     c->family->prepare(c, parts->part);
+    for (int i = 0; c->layout && i < call->operand_count; i++)
+        set_stride(&call->operands[i], parts->part, c->layout->of[i].stride);
 }
 
 /* Sizes as the call sees them, with all operands of the case there. 0: it will be refused. */
-static int measure(const bench_case *c, nrg_sizes *s)
+static int measure_parts(const bench_case *c, bench_parts *parts, nrg_sizes *s)
 {
     static double any;
     const nrg_call *call = call_of(c);
-    bench_parts parts;
-    start(&parts, c);
+    start(parts, c);
     memset(s, 0, sizeof *s);
     s->n[NRG_ONE] = 1;
     for (int i = 0; i < call->operand_count; i++)
-        set_pointer(&call->operands[i], parts.part, is_asked_for(c, i) ? &any : NULL);
-    return call->measure((const void *const *)parts.part, s) == NRG_OK;
+        set_pointer(&call->operands[i], parts->part, is_asked_for(c, i) ? &any : NULL);
+    return call->measure((const void *const *)parts->part, s) == NRG_OK;
+}
+
+static int measure(const bench_case *c, nrg_sizes *s)
+{
+    bench_parts parts;
+    return measure_parts(c, &parts, s);
 }
 
 static size_t elements_of(const nrg_operand *o, const nrg_sizes *s)
 {
     return s->n[o->dim] * s->n[o->level[0].count] * s->n[o->level[1].count] * s->n[o->level[2].count];
+}
+
+/* Of rows with elements: a stride of 0 continues what is inside of its level. */
+static size_t span_of(const nrg_operand *o, const nrg_sizes *s, const bench_parts *parts, size_t row)
+{
+    size_t span = row, inside = row;
+    for (int i = 0; i < NRG_LEVELS; i++) {
+        const size_t count = s->n[o->level[i].count],
+                     given = o->level[i].stride ? nrg_size_at(parts->part[o->part], o->level[i].stride) : 0,
+                     stride = given ? given : inside;
+        span += (count - 1) * stride;
+        inside = stride * count;
+    }
+    return span;
 }
 
 /* Of a case of one row a tensor has as many elements as that row: more rows tell them apart. */
@@ -74,17 +102,19 @@ static bench_kind kind_of(const bench_case *c, int operand, size_t elements)
 static bench_operand also_of(const bench_case *c)
 {
     const size_t elements = c->family->also == BENCH_ROW_IN ? c->shape.dim : bench_shape_elements(c->shape);
-    return (bench_operand){c->family->also, BENCH_EVEN, c->dtype, c->family->also ? elements * nrg_dtype_size(c->dtype) : 0};
+    const size_t size = nrg_dtype_size(c->dtype), bytes = c->family->also ? elements * size : 0;
+    return (bench_operand){c->family->also, BENCH_EVEN, c->dtype, bytes, bytes, size, bytes};
 }
 
 bench_operand bench_operand_of(const bench_case *c, int operand)
 {
     const bench_family *f = c->family;
-    bench_operand result = {BENCH_ASIDE, BENCH_EVEN, c->dtype, 0};
+    bench_operand result = {.kind = BENCH_ASIDE, .fill = BENCH_EVEN, .dtype = c->dtype};
+    bench_parts parts;
     nrg_sizes s;
     if (operand == BENCH_OPERANDS - 1)
         return also_of(c);
-    if (operand >= call_of(c)->operand_count || !is_asked_for(c, operand) || !measure(c, &s) ||
+    if (operand >= call_of(c)->operand_count || !is_asked_for(c, operand) || !measure_parts(c, &parts, &s) ||
         (s.ignored | s.refused) >> operand & 1)
         return result;
     const nrg_operand *o = &call_of(c)->operands[operand];
@@ -93,7 +123,37 @@ bench_operand bench_operand_of(const bench_case *c, int operand)
     result.fill = f->wide >> operand & 1 ? BENCH_WIDE : f->positive >> operand & 1 ? BENCH_POSITIVE : BENCH_EVEN;
     result.dtype = bytes == 2 ? c->dtype : NRG_F32;
     result.bytes = elements * bytes;
+    result.element = bytes;
+    result.row = s.n[o->dim] * bytes;
+    result.span = elements ? span_of(o, &s, &parts, result.row) : 0;
     return result;
+}
+
+int bench_may_move(const bench_case *c, int operand)
+{
+    return operand < call_of(c)->operand_count && call_of(c)->operands[operand].role != NRG_SCRATCH;
+}
+
+int bench_has_stride(const bench_case *c, int operand)
+{
+    bench_parts parts;
+    nrg_sizes s;
+    if (!bench_may_move(c, operand) || c->op->fixed_strides || !measure_parts(c, &parts, &s))
+        return 0;
+    const nrg_operand *o = &call_of(c)->operands[operand];
+    return o->level[0].stride && !o->has_no_gaps && !nrg_repeated(o, parts.part[o->part]);
+}
+
+int bench_fits_over(const bench_case *c, int output, int input)
+{
+    const nrg_call *call = call_of(c);
+    nrg_sizes s;
+    if (output >= call->operand_count || input >= call->operand_count || c->op->fixed_strides || !measure(c, &s))
+        return 0;
+    const nrg_operand *o = &call->operands[output], *in = &call->operands[input];
+    const bench_operand to = bench_operand_of(c, output), from = bench_operand_of(c, input);
+    return o->over >> input & 1 && in->role == NRG_IN && to.bytes && to.bytes == from.bytes && to.element == from.element &&
+           to.row == from.row && !o->level[0].stride == !in->level[0].stride;
 }
 
 void bench_parts_bind(bench_parts *parts, const bench_case *c, char *const operand[BENCH_OPERANDS])

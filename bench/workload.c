@@ -56,20 +56,23 @@ static void fill_page(char page[PAGE], nrg_dtype dtype, bench_fill fill, uint32_
  * the same number everywhere, and no variance. */
 enum { PAGES = 31 };
 
-static char *make_slab(size_t bytes, nrg_dtype dtype, bench_fill fill, uint32_t seed)
+/* With a page of room for the placements. */
+static size_t slab_bytes(bench_operand o) { return (o.span + 2 * PAGE - 1) / PAGE * PAGE; }
+
+void bench_memory_refill(const bench_memory *m, int operand)
 {
-    bytes = (bytes + 2 * PAGE - 1) / PAGE * PAGE; /* a page of room for the placements */
-    char *slab = aligned_alloc(PAGE, bytes);
-    if (!slab)
-        return NULL;
-    for (size_t i = 0; i < bytes / PAGE; i++) {
+    const bench_operand o = m->operand[operand];
+    const uint32_t seed = 12345u + 777u * (unsigned)operand;
+    char *slab = m->slab[operand];
+    for (size_t i = 0; i < slab_bytes(o) / PAGE; i++) {
         if (i < PAGES)
-            fill_page(slab + i * PAGE, dtype, fill, seed + 99991u * (uint32_t)i);
+            fill_page(slab + i * PAGE, o.dtype, o.fill, seed + 99991u * (uint32_t)i);
         else
             memcpy(slab + i * PAGE, slab + (i - PAGES) * PAGE, PAGE);
     }
-    return slab;
 }
+
+static int is_in_another(const bench_case *c, int operand) { return c->layout && c->layout->of[operand].over; }
 
 int bench_memory_make(bench_memory *m, const bench_case *c, size_t n)
 {
@@ -78,16 +81,18 @@ int bench_memory_make(bench_memory *m, const bench_case *c, size_t n)
         bench_operand largest = {0};
         for (size_t k = 0; k < n; k++) {
             const bench_operand o = bench_operand_of(&c[k], i);
-            if (o.bytes > largest.bytes)
+            if (o.span > largest.span && !is_in_another(&c[k], i))
                 largest = o;
         }
-        if (!largest.bytes)
+        if (!largest.span)
             continue;
-        m->slab[i] = make_slab(largest.bytes, largest.dtype, largest.fill, 12345u + 777u * (unsigned)i);
+        m->operand[i] = largest;
+        m->slab[i] = aligned_alloc(PAGE, slab_bytes(largest));
         if (!m->slab[i]) {
             bench_memory_free(m);
             return 0;
         }
+        bench_memory_refill(m, i);
     }
     return 1;
 }
@@ -113,12 +118,12 @@ int bench_call_phases(const bench_call *call)
 }
 
 /* A call that is refused would be very fast. */
-static const char *refused(bench_call *call)
+static const char *refused(bench_call *call, unsigned placements)
 {
     bench_call_before(call);
     if (nrg_isa_active() != call->isa)
         return "the path was refused";
-    for (unsigned p = 0; p < BENCH_PLACEMENTS; p++)
+    for (unsigned p = 0; p < placements; p++)
         for (int phase = 0; phase < bench_call_phases(call); phase++) {
             nrg_status status = bench_call_share(call, p, phase, 0, 1);
             if (status != NRG_OK)
@@ -138,10 +143,15 @@ const char *bench_call_bind(bench_call *call, const bench_case *c, const bench_m
             const bench_operand o = bench_operand_of(c, i);
             /* what a family fills itself stays where it is, or one placement's numbers would lie across another's */
             operand[i] = o.bytes ? bench_memory_at(m, i, o.kind == BENCH_ASIDE ? 0 : p) : NULL;
+            if (c->layout && operand[i])
+                operand[i] += c->layout->of[i].offset;
         }
+        for (int i = 0; i < BENCH_OPERANDS; i++)
+            if (is_in_another(c, i))
+                operand[i] = operand[c->layout->of[i].over - 1];
         bench_parts_bind(&call->parts[p], c, operand);
     }
-    return refused(call);
+    return refused(call, c->layout ? 1 : BENCH_PLACEMENTS); /* a drawn case is one of many, and short of time */
 }
 
 void bench_call_free(bench_call *call)

@@ -11,12 +11,16 @@
 enum { BENCH_PLACEMENTS = 5 };
 
 typedef struct bench_memory {
-    char *slab[BENCH_OPERANDS]; /* by operands of the case */
+    char *slab[BENCH_OPERANDS];            /* by operands of the case */
+    bench_operand operand[BENCH_OPERANDS]; /* what fills them */
 } bench_memory;
 
 /* Allocates and fills what n cases of one family, dtype and shape need, every page touched. 0: no memory. */
 int bench_memory_make(bench_memory *m, const bench_case *c, size_t n);
 void bench_memory_free(bench_memory *m);
+
+/* Fills an operand again, which an output in its place has overwritten. */
+void bench_memory_refill(const bench_memory *m, int operand);
 
 /* Where an operand begins in a placement; NULL where there is no such operand. */
 char *bench_memory_at(const bench_memory *m, int operand, unsigned placement);
@@ -28,7 +32,8 @@ typedef struct bench_call {
     bench_parts *parts; /* one for each placement */
 } bench_call;
 
-/* Binds, and tries the call once in every placement. NULL, or what went wrong; to be freed either way. */
+/* Binds, and tries the call once in every placement, or of a case with a layout in one. NULL, or what went wrong; to be freed
+ * either way. */
 const char *bench_call_bind(bench_call *call, const bench_case *c, const bench_memory *m);
 void bench_call_free(bench_call *call);
 

@@ -61,6 +61,15 @@ static void rival_of(const bench_case *c, void *const *part, rival_job *job)
     *job = (rival_job){.dim = a->n, .x = a->x, .d_o = a->d_o, .o = a->out, .dx = a->out};
 }
 
+/* One row of them all. */
+static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
+{
+    (void)op;
+    *row *= *rows;
+    *rows = 1;
+    return (bench_shape)BENCH_ROWS(1, *row);
+}
+
 BENCH_FUNCTION(forward, nrg_call_activation_forward, call_forward(part[0], ith, nth))
 BENCH_FUNCTION(backward, nrg_call_activation_backward, call_backward(part[0], ith, nth))
 
@@ -74,6 +83,7 @@ const bench_family bench_activation = {
     .function = &forward,
     .prepare = prepare,
     .rival_job = rival_of,
+    .scan_shape = scan_shape,
     .wide = NRG_BIT(NRG_ACTIVATION_X),
 };
 
@@ -86,5 +96,6 @@ const bench_family bench_activation_backward = {
     .function = &backward,
     .prepare = prepare,
     .rival_job = rival_of,
+    .scan_shape = scan_shape,
     .wide = NRG_BIT(NRG_ACTIVATION_BACKWARD_X),
 };

@@ -20,6 +20,12 @@ static const bench_op forward_ops[] = {
 };
 static const bench_op backward_ops[] = {{"t5", 0, BENCH_SHAPES(shapes)}};
 
+static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
+{
+    (void)op;
+    return bench_scan_scores(*row, rows);
+}
+
 static void prepare_forward(const bench_case *c, void *const *part)
 {
     const bench_shape s = c->shape;
@@ -63,6 +69,7 @@ const bench_family bench_score_bias = {
     .quick_shapes = "1x4x128x128,1x32x2048x2048",
     .function = &forward,
     .prepare = prepare_forward,
+    .scan_shape = scan_shape,
     .ready = fill_table,
     .wide = NRG_BIT(NRG_SCORE_BIAS_SCORES),
     .aside = NRG_BIT(NRG_SCORE_BIAS_DIAGONALS),
@@ -75,6 +82,7 @@ const bench_family bench_score_bias_backward = {
     .quick_shapes = "1x4x128x128,1x32x2048x2048",
     .function = &backward,
     .prepare = prepare_backward,
+    .scan_shape = scan_shape,
     .wide = NRG_BIT(NRG_SCORE_BIAS_BACKWARD_D_O),
     .aside = NRG_BIT(NRG_SCORE_BIAS_BACKWARD_D_DIAGONALS),
 };

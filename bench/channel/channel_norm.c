@@ -61,6 +61,23 @@ static size_t groups_of(const bench_case *c) { return c->op->groups ? c->op->gro
 
 static size_t positions_of(const bench_case *c) { return c->shape.height * c->shape.width; }
 
+/* A row is a plane of a channel (NCHW), or the channels of a position (NHWC), of which samples have 49. */
+static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
+{
+    enum { POSITIONS = 49 };
+    const size_t multiple = op->groups ? op->groups : 1;
+    if (op->layout == NRG_NHWC) {
+        const size_t positions = *rows < POSITIONS ? *rows + (*rows == 1) : POSITIONS,
+                     samples = *rows < positions ? 1 : *rows / positions;
+        *row = (*row + multiple - 1) / multiple * multiple;
+        *rows = samples * positions;
+        return (bench_shape)BENCH_IMAGES(samples, *row, 1, positions);
+    }
+    const size_t channels = *rows < 512 ? 32 : *rows < 4096 ? 64 : 256, samples = *rows < channels ? 1 : *rows / channels;
+    *rows = samples * channels;
+    return (bench_shape)BENCH_IMAGES(samples, channels, 1, *row);
+}
+
 static void prepare_spec(const bench_case *c, nrg_channel_norm_spec *spec)
 {
     const size_t channels = c->shape.channels;
@@ -165,6 +182,7 @@ const bench_family bench_channel_norm_forward = {
     .quick_shapes = "2x640x32x32,32x256x28x28",
     .function = &forward,
     .prepare = prepare_forward,
+    .scan_shape = scan_shape,
     .rival_job = rival_of_forward,
     .positive = NRG_BIT(NRG_CHANNEL_RUNNING_VAR),
     .aside = NRG_BIT(NRG_CHANNEL_STATISTICS),
@@ -179,6 +197,7 @@ const bench_family bench_channel_norm_backward = {
     .quick_shapes = "2x640x32x32,32x256x28x28",
     .function = &backward,
     .prepare = prepare_backward,
+    .scan_shape = scan_shape,
     .rival_job = rival_of_backward,
     .ready = find_statistics,
     .aside = NRG_BIT(NRG_CHANNEL_BACKWARD_STATISTICS),

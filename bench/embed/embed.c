@@ -41,7 +41,7 @@ static const bench_op ops[] = {
     {"bert", TOKENS | POSITIONS | SEGMENTS, BENCH_SHAPES(shapes)},
     {"sum+layer", NORM, BENCH_SHAPES(shapes), .function = &sum_and_norm},
     {"sum+layer_r", NORM | 1 << NRG_EMBED_NORM_R, BENCH_SHAPES(shapes), .function = &sum_and_norm},
-    {"sum_layer", NORM, BENCH_SHAPES(shapes), .function = &sum_then_norm},
+    {"sum_layer", NORM, BENCH_SHAPES(shapes), .function = &sum_then_norm, .fixed_strides = 1},
 };
 
 static void prepare(const bench_case *c, void *const *part)

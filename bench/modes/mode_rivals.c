@@ -102,7 +102,7 @@ static double difference_of_bytes(const bench_case *c, char *const kept[BENCH_OP
         }
     float *const a = numbers_of(c, kept[operand], kept_scales);
     float *const b = numbers_of(c, bench_memory_at(m, operand, BENCH_PLACEMENTS - 1), scales);
-    const bench_operand floats = {BENCH_OUT, BENCH_EVEN, NRG_F32, bench_shape_elements(c->shape) * sizeof(float)};
+    const bench_operand floats = {.dtype = NRG_F32, .bytes = bench_shape_elements(c->shape) * sizeof(float)};
     if (a && b)
         d = difference((const char *)a, (const char *)b, floats) / fmax(step_of_bytes, tolerance(c->dtype)) * tolerance(c->dtype);
     free(a);

@@ -81,7 +81,7 @@ static int kernel_lines(const bench_args *args, const char *kernel)
     for (int isa = 0; f && isa < NRG_ISA_COUNT; isa++)
         for (nrg_dtype dtype = NRG_F32; dtype <= NRG_BF16; dtype++)
             for (size_t op = 0; op < f->op_count; op++) {
-                bench_case c = {f, dtype, (nrg_isa)isa, &f->ops[op], shapes[0], NRG_STORE_AUTO};
+                bench_case c = {f, dtype, (nrg_isa)isa, &f->ops[op], shapes[0], NRG_STORE_AUTO, NULL};
                 if (!admitted(args, &c))
                     continue;
                 if (lines++ == 0)

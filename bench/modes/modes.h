@@ -17,6 +17,7 @@ int bench_gates_mode(const bench_args *args);
 int bench_threads_mode(const bench_args *args);
 int bench_stores_mode(const bench_args *args);
 int bench_short_mode(const bench_args *args);
+int bench_scan_mode(const bench_args *args);
 int bench_selfcheck_mode(const bench_args *args);
 int bench_report_mode(const bench_args *args);
 int bench_compare_mode(const bench_args *args);

@@ -64,7 +64,7 @@ static const bench_op ops[] = {
     {"add+rms+silu-post", ROWS | ADD | GATE, POST(SILU)},
     {"layer+gelu-post", ROWS | BIAS | GATE, POST(GELU), .centred = 1},
     {"rms+silu", ROWS, GATED, .activation = NRG_ACT_SILU}, /* of the output: no z */
-    {"rms-permuted", ROWS, BENCH_SHAPES(head_shapes), .option = HEADS},
+    {"rms-permuted", ROWS, BENCH_SHAPES(head_shapes), .option = HEADS, .fixed_strides = 1},
     {"rms+silu-pre-g8", ROWS | GATE, GROUPED, .gate = NRG_GATE_PRE, .activation = NRG_ACT_SILU},
     {"rms+silu-post-g8", ROWS | GATE, GROUPED, .gate = NRG_GATE_POST, .activation = NRG_ACT_SILU},
     {"rms-exact", ROWS, PLAIN, .exact = 1},
@@ -125,6 +125,14 @@ static void ready(const bench_case *c, void *const *part)
         run_statistics(part, 0, 1);
 }
 
+static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
+{
+    const size_t groups = op->groups ? op->groups : 1, heads = op->option ? op->option : 1;
+    *row = (*row + groups - 1) / groups * groups;
+    *rows = (*rows + heads - 1) / heads * heads;
+    return (bench_shape)BENCH_ROWS(*rows, *row);
+}
+
 const bench_family bench_norm_forward = {
     .kernel = "norm_forward",
     BENCH_OPS(ops),
@@ -134,5 +142,6 @@ const bench_family bench_norm_forward = {
     .prepare = prepare,
     .ready = ready,
     .rival_job = rival_of,
+    .scan_shape = scan_shape,
     .wide = 1 << NRG_NORM_Z,
 };

@@ -77,20 +77,21 @@ BENCH_FUNCTION_OF_TWO(backward_in_two, nrg_call_norm_sandwich_backward, both_bac
 #define SHAPES BENCH_SHAPES(shapes)
 static const bench_op ops[] = {
     {"sandwich", WEIGHTS | STORED, SHAPES, .function = &in_one},
-    {"turns", WEIGHTS | STORED, SHAPES, .function = &in_two},
+    {"turns", WEIGHTS | STORED, SHAPES, .function = &in_two, .fixed_strides = 1},
     {"sandwich-o", WEIGHTS, SHAPES, .function = &in_one},
     {"sandwich-layer", WEIGHTS | BIASES | STORED, SHAPES, .centred = 1, .function = &in_one},
-    {"turns-layer", WEIGHTS | BIASES | STORED, SHAPES, .centred = 1, .function = &in_two},
+    {"turns-layer", WEIGHTS | BIASES | STORED, SHAPES, .centred = 1, .function = &in_two, .fixed_strides = 1},
     {"sandwich-backward", GRADIENTS, SHAPES, .function = &backward_in_one},
-    {"turns-backward", GRADIENTS, SHAPES, .function = &backward_in_two},
+    {"turns-backward", GRADIENTS, SHAPES, .function = &backward_in_two, .fixed_strides = 1},
     {"sandwich-backward-dw", GRADIENTS | SUMS, SHAPES, .function = &backward_in_one},
-    {"turns-backward-dw", GRADIENTS | SUMS, SHAPES, .function = &backward_in_two},
+    {"turns-backward-dw", GRADIENTS | SUMS, SHAPES, .function = &backward_in_two, .fixed_strides = 1},
 };
 
 /* To bytes: in one call, and in two, of which the second makes them. */
 #define BYTES(name, run, there, to)                                                                                              \
     {                                                                                                                            \
-        name, WEIGHTS | STORED | 1 << NRG_SANDWICH_Q | (there), SHAPES, .function = &(run), .format = NRG_QUANT_##to             \
+        name, WEIGHTS | STORED | 1 << NRG_SANDWICH_Q | (there), SHAPES, .function = &(run), .format = NRG_QUANT_##to,            \
+                                                                        .fixed_strides = &(run) == &in_two                       \
     }
 static const bench_op quantized_ops[] = {
     BYTES("sandwich-q8_0", in_one, 0, Q8_0),

@@ -35,8 +35,11 @@ static void prepare_back(const bench_case *c, void *const *part)
 static void ready_back(const bench_case *c, void *const *part)
 {
     const nrg_dequantize_args *a = part[0];
-    const nrg_quantize_args args =
+    nrg_quantize_args args =
         nrg_quantize_args_init(a->format, c->dtype, a->rows, a->dim, a->o, own_memory(a->q), own_memory(a->scales));
+    args.x_stride = a->o_stride;
+    args.q_stride = a->q_stride;
+    args.scales_stride = a->scales_stride;
     nrg_quantize(&args, 0, 1);
 }
 

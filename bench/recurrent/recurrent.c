@@ -31,6 +31,16 @@ static void prepare_backward(const bench_case *c, void *const *part)
     args->dtype = c->dtype;
 }
 
+/* Few positions: each multiplies by a matrix of row times row. */
+static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
+{
+    enum { DIM_MAX = 1024, ROWS_MAX = 8 };
+    (void)op;
+    *row = *row < DIM_MAX ? *row : DIM_MAX;
+    *rows = *rows < ROWS_MAX ? *rows : ROWS_MAX;
+    return (bench_shape)BENCH_ROWS(*rows, *row);
+}
+
 BENCH_FUNCTION(forward, nrg_call_recurrent_forward, nrg_recurrent_forward(part[NRG_RECURRENT_ARGS], ith, nth))
 BENCH_FUNCTION(backward, nrg_call_recurrent_backward, nrg_recurrent_backward(part[NRG_RECURRENT_ARGS], ith, nth))
 BENCH_FUNCTION(reduce, nrg_call_recurrent_backward, nrg_recurrent_backward_reduce(part[NRG_RECURRENT_ARGS], ith, nth))
@@ -42,6 +52,7 @@ const bench_family bench_recurrent = {
     .quick_shapes = "64x64,512x512",
     .function = &forward,
     .prepare = prepare_forward,
+    .scan_shape = scan_shape,
 };
 
 const bench_family bench_recurrent_backward = {
@@ -51,6 +62,7 @@ const bench_family bench_recurrent_backward = {
     .quick_shapes = "64x64,512x512",
     .function = &backward,
     .prepare = prepare_backward,
+    .scan_shape = scan_shape,
     .also = BENCH_OUT, /* g, which is the workspace */
 };
 
@@ -61,6 +73,7 @@ const bench_family bench_recurrent_reduce = {
     .quick_shapes = "64x64,512x512",
     .function = &reduce,
     .prepare = prepare_backward,
+    .scan_shape = scan_shape,
     .aside = BACKWARD(W) | BACKWARD(DW), /* w is not read */
     .also = BENCH_OUT,                   /* dw */
 };

@@ -16,9 +16,16 @@ static const bench_op backward_ops[] = {
 static void prepare(const bench_case *c, void *const *part)
 {
     nrg_head_bias_args *args = part[NRG_HEAD_BIAS_ARGS];
-    *args = nrg_head_bias_args_init(1, c->shape.dim / 64, c->shape.rows, 64);
+    const size_t head = c->shape.channels ? c->shape.width : 64;
+    *args = nrg_head_bias_args_init(1, c->shape.dim / head, c->shape.rows, head);
     args->dtype = c->dtype;
     args->store = c->store;
+}
+
+static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
+{
+    (void)op;
+    return bench_scan_heads(8, row, rows);
 }
 
 BENCH_FUNCTION(forward, nrg_call_head_bias_pair, nrg_head_bias_pair(part[NRG_HEAD_BIAS_ARGS], ith, nth))
@@ -31,6 +38,7 @@ const bench_family bench_head_bias_pair = {
     .quick_shapes = "64x1024,8192x1024",
     .function = &forward,
     .prepare = prepare,
+    .scan_shape = scan_shape,
 };
 
 const bench_family bench_head_bias_pair_backward = {
@@ -40,4 +48,5 @@ const bench_family bench_head_bias_pair_backward = {
     .quick_shapes = "64x1024,8192x1024",
     .function = &backward,
     .prepare = prepare,
+    .scan_shape = scan_shape,
 };

@@ -48,6 +48,13 @@ static void find_ends(const bench_case *c, void *const *part)
         args->ends = NULL;
 }
 
+static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
+{
+    (void)op;
+    *rows = (*rows + HEADS - 1) / HEADS * HEADS;
+    return (bench_shape)BENCH_ROWS(*rows, *row);
+}
+
 BENCH_FUNCTION(scores, nrg_call_relative_scores, nrg_relative_scores(part[NRG_RELATIVE_ARGS], ith, nth))
 BENCH_FUNCTION(values, nrg_call_relative_values, nrg_relative_values(part[NRG_RELATIVE_ARGS], ith, nth))
 BENCH_FUNCTION(backward, nrg_call_relative_backward, nrg_relative_backward(part[NRG_RELATIVE_ARGS], ith, nth))
@@ -59,6 +66,7 @@ const bench_family bench_relative_scores = {
     .quick_shapes = "1024x128",
     .function = &scores,
     .prepare = prepare,
+    .scan_shape = scan_shape,
     .aside = NRG_BIT(NRG_RELATIVE_SCORES_Q) | NRG_BIT(NRG_RELATIVE_SCORES_TABLE),
     .also = BENCH_IN,
 };
@@ -70,6 +78,7 @@ const bench_family bench_relative_values = {
     .quick_shapes = "1024x128",
     .function = &values,
     .prepare = prepare,
+    .scan_shape = scan_shape,
     .aside = (unsigned)~NRG_BIT(NRG_RELATIVE_VALUES_A),
     .also = BENCH_OUT,
 };
@@ -81,6 +90,7 @@ const bench_family bench_relative_backward = {
     .quick_shapes = "1024x128",
     .function = &backward,
     .prepare = prepare,
+    .scan_shape = scan_shape,
     .ready = find_ends,
     .aside = (unsigned)~NRG_BIT(NRG_RELATIVE_BACKWARD_A),
     .also = BENCH_OUT,

@@ -25,6 +25,16 @@ static void prepare(const bench_case *c, void *const *part)
     args->accumulate = (int)c->op->option;
 }
 
+/* Heads of as many queries as keys, which 50 MB have to hold. */
+static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
+{
+    enum { KEYS_MAX = 1024 };
+    (void)op;
+    *row = *row < KEYS_MAX ? *row : KEYS_MAX;
+    *rows = (*rows < *row ? 1 : *rows / *row) * *row;
+    return (bench_shape)BENCH_ROWS(*rows, *row);
+}
+
 const bench_family bench_relative_shift = {
     .kernel = "relative_shift",
     BENCH_OPS(ops),
@@ -32,4 +42,5 @@ const bench_family bench_relative_shift = {
     .quick_shapes = "128x128,16384x1024",
     .function = &forward,
     .prepare = prepare,
+    .scan_shape = scan_shape,
 };

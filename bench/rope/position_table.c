@@ -30,6 +30,13 @@ static void ready(const bench_case *c, void *const *part)
     nrg_sinusoidal_frequencies(&spec, own_memory(args->frequencies));
 }
 
+static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
+{
+    (void)op;
+    *row += *row % 2; /* pairs */
+    return (bench_shape)BENCH_ROWS(*rows, *row);
+}
+
 BENCH_FUNCTION(table, nrg_call_sinusoidal_table, nrg_sinusoidal_table(part[NRG_SINUSOIDAL_ARGS], ith, nth))
 
 const bench_family bench_position_table = {
@@ -39,6 +46,7 @@ const bench_family bench_position_table = {
     .quick_shapes = "64x128",
     .function = &table,
     .prepare = prepare,
+    .scan_shape = scan_shape,
     .ready = ready,
     .aside = NRG_BIT(NRG_SINUSOIDAL_TABLE_FREQUENCIES),
 };

@@ -16,16 +16,24 @@ static const bench_shape shapes[] = {BENCH_ROWS(1, ROW), BENCH_ROWS(512, ROW)};
 enum { NORM = 1, CACHE_F16 = 2, ANEW = 4, NEOX = 8 };
 static const double eps = 1e-6;
 
+static size_t head_of(const bench_case *c) { return c->shape.channels ? c->shape.width : HEAD; }
+
+static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
+{
+    (void)op;
+    return bench_scan_heads(Q_HEADS, row, rows);
+}
+
 static void prepare(const bench_case *c, void *const *part)
 {
     nrg_qkv_args *a = part[NRG_QKV_ARGS];
     nrg_norm_spec *norm = part[NRG_QKV_NORM];
     *(nrg_rope_spec *)part[NRG_QKV_ROPE] =
-        nrg_rope_spec_init(HEAD, c->op->option & NEOX ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 500000);
+        nrg_rope_spec_init(head_of(c), c->op->option & NEOX ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 500000);
     if (c->op->option & NORM)
-        *norm = nrg_rms_norm_spec(HEAD, eps);
+        *norm = nrg_rms_norm_spec(head_of(c), eps);
     norm->size = sizeof *norm;
-    *a = nrg_qkv_args_init(c->shape.rows, HEAD);
+    *a = nrg_qkv_args_init(c->shape.rows, head_of(c));
     a->dtype = c->dtype;
     a->k_o_dtype = a->v_o_dtype = c->op->option & CACHE_F16 ? NRG_F16 : NRG_DTYPE_SAME;
     a->store = c->store;
@@ -97,6 +105,7 @@ const bench_family bench_qkv = {
     .quick_shapes = "1x4096,512x4096",
     .function = &in_one,
     .prepare = prepare,
+    .scan_shape = scan_shape,
     .rival_job = rival_of,
     .ready = ready,
     .aside = 1 << NRG_QKV_SLOTS | 1 << NRG_QKV_Q_W | 1 << NRG_QKV_K_W | 1 << NRG_QKV_WORKSPACE | 1 << NRG_QKV_K | 1 << NRG_QKV_V |

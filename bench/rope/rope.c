@@ -11,21 +11,29 @@ static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096),
 /* Parts of nrg_norm_rope_forward from here on are those of nrg_rope. */
 enum { ROTATION = NRG_NORM_ROPE_SPEC };
 
+static size_t head_of(const bench_case *c) { return c->shape.channels ? c->shape.width : HEAD; }
+
+static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
+{
+    (void)op;
+    return bench_scan_heads(8, row, rows);
+}
+
 /* option: the mode */
 static void prepare_rotation(const bench_case *c, void *const *part)
 {
     nrg_rope_args *args = part[NRG_ROPE_ARGS];
-    *(nrg_rope_spec *)part[NRG_ROPE_SPEC] = nrg_rope_spec_init(HEAD, (nrg_rope_mode)c->op->option, 10000);
-    *args = nrg_rope_args_init(c->shape.rows, HEAD, NULL);
+    *(nrg_rope_spec *)part[NRG_ROPE_SPEC] = nrg_rope_spec_init(head_of(c), (nrg_rope_mode)c->op->option, 10000);
+    *args = nrg_rope_args_init(c->shape.rows, head_of(c), NULL);
     args->dtype = c->dtype;
     args->store = c->store;
-    args->q_heads = c->shape.dim / HEAD;
+    args->q_heads = c->shape.dim / head_of(c);
 }
 
 static void ready_rotation(const bench_case *c, void *const *part)
 {
     const nrg_rope_args *args = part[NRG_ROPE_ARGS];
-    double frequencies[HEAD], magnitude;
+    double frequencies[BENCH_HEAD_MAX], magnitude;
     nrg_rope_frequencies(part[NRG_ROPE_SPEC], frequencies, &magnitude);
     const nrg_rope_table_args table = nrg_rope_table_args_init(c->shape.rows, frequencies, magnitude, own_memory(args->table));
     nrg_rope_table(part[NRG_ROPE_SPEC], &table, 0, 1);
@@ -51,6 +59,7 @@ const bench_family bench_rope = {
     .quick_shapes = "1x4096,512x4096",
     .function = &rotation,
     .prepare = prepare_rotation,
+    .scan_shape = scan_shape,
     .rival_job = rival_of_rotation,
     .ready = ready_rotation,
     .aside = NRG_BIT(NRG_ROPE_TABLE),
@@ -71,7 +80,8 @@ BENCH_FUNCTION(in_two, nrg_call_norm_rope_forward, call_both(part, ith, nth))
 
 #define NORMED(name, call, mode, is_exact)                                                                                       \
     {                                                                                                                            \
-        name, 1 << NRG_NORM_ROPE_Q_W, BENCH_SHAPES(shapes), .function = &(call), .option = NRG_ROPE_##mode, .exact = (is_exact)  \
+        name, 1 << NRG_NORM_ROPE_Q_W, BENCH_SHAPES(shapes), .function = &(call), .option = NRG_ROPE_##mode, .exact = (is_exact), \
+                                                            .fixed_strides = &(call) == &in_two                                  \
     }
 static const bench_op normed_ops[] = {
     NORMED("norm+normal", in_one, NORMAL, 0),       NORMED("norm+neox", in_one, NEOX, 0),
@@ -83,7 +93,7 @@ static void prepare_normed(const bench_case *c, void *const *part)
 {
     nrg_norm_spec *spec = part[NRG_NORM_ROPE_NORM];
     prepare_rotation(c, part + ROTATION);
-    *spec = nrg_rms_norm_spec(HEAD, 1e-6);
+    *spec = nrg_rms_norm_spec(head_of(c), 1e-6);
     spec->dtype = c->dtype;
     spec->store = c->store;
     spec->accuracy = c->op->exact ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
@@ -120,6 +130,7 @@ const bench_family bench_norm_rope = {
     .quick_shapes = "1x4096,512x4096",
     .function = &in_one,
     .prepare = prepare_normed,
+    .scan_shape = scan_shape,
     .rival_job = rival_of_normed,
     .ready = ready_normed,
     .aside = NRG_BIT(NRG_ROPE_TABLE) | NRG_BIT(NRG_NORM_ROPE_Q_W),

@@ -45,6 +45,19 @@ static const bench_op backward_ops[] = {
 
 static size_t rows_of(bench_shape s) { return s.rows * s.channels * s.height; }
 
+/* Merged rows are one state each: they are elements. */
+static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
+{
+    if (op->function == &merge) {
+        *row *= *rows;
+        *rows = 1;
+        return (bench_shape)BENCH_IMAGES(1, 1, *row, 1);
+    }
+    if (op->function == &loss || op->function == &loss_backward)
+        return (bench_shape)BENCH_IMAGES(1, 1, *rows, *row);
+    return bench_scan_scores(*row, rows);
+}
+
 static void prepare_loss(const bench_case *c, nrg_cross_entropy_args *args)
 {
     *args = nrg_cross_entropy_args_init(c->dtype, rows_of(c->shape), c->shape.width, NULL, NULL, NULL, NULL);
@@ -153,6 +166,7 @@ const bench_family bench_softmax = {
     .quick_shapes = "1x32x512x512,1x32x1x4096",
     .function = &forward,
     .prepare = prepare_forward,
+    .scan_shape = scan_shape,
     .ready = ready,
     .rival_job = rival_forward,
     .wide = NRG_BIT(NRG_SOFTMAX_X),
@@ -167,6 +181,7 @@ const bench_family bench_softmax_backward = {
     .quick_shapes = "1x32x512x512,1x32x1x4096",
     .function = &backward,
     .prepare = prepare_backward,
+    .scan_shape = scan_shape,
     .ready = ready,
     .rival_job = rival_backward,
     .positive = NRG_BIT(NRG_SOFTMAX_BACKWARD_O),

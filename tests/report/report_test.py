@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """nrg-bench --report within seconds, and --compare: valid JSON of what was asked for, which a comparison reads; exit statuses; no
-half of a file when it is interrupted.
+half of a file when it is interrupted. nrg-bench --scan: every drawn case is accepted, and a number gives the same case again.
 
     report_test.py NRG-BENCH
 """
@@ -89,6 +89,21 @@ def test_compare(directory, report):
     expect(done.returncode == 2 and "--report" in done.stderr, f"an option for a directory: {done.returncode}: {done.stderr}")
 
 
+def test_scan():
+    """Drawn cases are accepted, whatever their layout, and the same numbers give the same cases."""
+    scan = ["--scan", 3, 150, "--quick", "--seconds", 0.0005]
+    done = run(*scan)
+    expect(done.returncode == 0 and "150 cases of" in done.stdout and " 0 refused" in done.stdout, f"--scan: {done.stdout}{done.stderr}")
+    lines = [line.split() for line in done.stdout.splitlines() if "/f32/" in line or "/f16/" in line or "/bf16/" in line]
+    expect(len(lines) > 10, f"{len(lines)} lines of cases")
+    expect(any("=" in field or "+" in field for line in lines for field in line[7:]), "no case has a layout")
+    for line in lines[:2]:
+        again = run(*scan, "--only", line[1]).stdout
+        expect(" ".join(line[6:]) in " ".join(again.split()) and "1 cases of" in again, f"--only {line[1]}: {again}")
+    for wrong in (["--scan", 1], ["--scan", 0, 5], ["--scan", 1, "some"], ["--scan", 1, 5, "--only", -1], ["--only", 1]):
+        expect(run(*wrong).returncode == 2, f"{wrong} is accepted")
+
+
 def test_no_directory(directory):
     (directory / "file").write_text("")
     for place in (directory / "file", directory / "file/r", directory / "nowhere/r"):
@@ -113,7 +128,8 @@ def test_interrupted(directory):
 
 with tempfile.TemporaryDirectory() as place:
     test_compare(pathlib.Path(place), test_report(pathlib.Path(place)))
+    test_scan()
     test_no_directory(pathlib.Path(place))
     test_interrupted(pathlib.Path(place))
-print("nrg-bench --report and --compare:", f"{failed} wrong" if failed else "as described")
+print("nrg-bench --report, --compare and --scan:", f"{failed} wrong" if failed else "as described")
 sys.exit(failed != 0)
