@@ -385,7 +385,7 @@ static int print_hashes(sweep_level level, int only, const char *op, int by_case
     int is_there = sweep_make(level, number, &c), status = CLI_DONE;
     progress_begin("check");
     progress_step("hashing", "");
-    while (is_there && status == CLI_DONE) {
+    while (is_there && status == CLI_DONE && !ferror(stdout)) {
         const int kernel = c.kernel, is_wanted = is_asked_for(kernel, op);
         const char *name = sweep_kernel_op(kernel), *dtype = nrg_dtype_name(sweep_kernel_dtype(kernel)),
                    *grade = sweep_kernel_grade(kernel);

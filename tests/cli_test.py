@@ -1923,9 +1923,10 @@ def refuses_outputs_that_cannot_be():
         refused("norm", "x.npy", "--o", first, "--mean", second, says="two outputs")
     for name, says in (("directory", "not a regular file"), ("/dev/null", "not a regular file"), ("/dev/full", "not a regular file"),
                        ("nosuch/o.npy", "No such file"), ("x.npy/o.npy", "Not a directory"), ("dangling.npy", "link to nowhere"),
-                       ("nosuch/", "no such directory"), ("", "needs a name")):
-        refused("norm", "x.npy", "--o", name, says=says)
-        refused("norm", "x.npy", "--o", "old.npy", "--rstd", name, says=says)
+                       ("nosuch/", "no such directory"), ("/dev/stdout", "a file named - is standard output"), ("", "needs a name")):
+        status = 1 if name else 2  # what cannot be written is a failure, and no name is a wrong argument
+        refused("norm", "x.npy", "--o", name, status=status, says=says)
+        refused("norm", "x.npy", "--o", "old.npy", "--rstd", name, status=status, says=says)
     assert not os.path.isfile("/dev/null")
 
 
@@ -1947,14 +1948,14 @@ def refuses_files_one_may_not_touch():
     os.chmod("readonly.npy", 0o444)
     os.chmod("closed", 0o555)
     for name in ("readonly.npy", "closed/new.npy"):
-        refused("norm", "x.npy", "--o", name, says="Permission denied", before=as_user)
+        refused("norm", "x.npy", "--o", name, status=1, says="Permission denied", before=as_user)
     if user:
         os.mkdir("sticky")
         os.chmod("sticky", 0o1777)
         open("sticky/o.npy", "w").write("old")
         os.chmod("sticky/o.npy", 0o666)
-        refused("norm", "x.npy", "--o", "sticky/o.npy", says="sticky", before=as_user)
-        refused("norm", "x.npy", "--o", "sticky/new.npy", "--r", "sticky/o.npy", says="sticky", before=as_user)
+        refused("norm", "x.npy", "--o", "sticky/o.npy", status=1, says="sticky", before=as_user)
+        refused("norm", "x.npy", "--o", "sticky/new.npy", "--r", "sticky/o.npy", status=1, says="sticky", before=as_user)
 
 
 @test
@@ -2048,9 +2049,10 @@ def refuses_wrong_backward_arguments():
                             (("--r-in", "x.npy", *needed[1:], "--residual", "after", *outputs), "--r-in cannot be given with --residual after"),
                             ((*needed, "--dr-in", "dr.npy", "--residual", "after", *outputs), "--dr-in cannot be given with --residual after"),
                             ((*needed, "--eps", "-1", *outputs), "eps"), ((*needed, "--groups", "5", *outputs), "cannot be divided"),
-                            ((*needed, "--dw", "dw.npy", "--db", "./dw.npy"), "two outputs"),
-                            ((*needed, "--dx", "/dev/null"), "not a regular file"), ((*needed, "--dz", "nosuch/dz.npy"), "No such file")):
+                            ((*needed, "--dw", "dw.npy", "--db", "./dw.npy"), "two outputs")):
         refused("norm", "--backward", *arguments, says=says)
+    for arguments, says in ((("--dx", "/dev/null"), "not a regular file"), (("--dz", "nosuch/dz.npy"), "No such file")):
+        refused("norm", "--backward", *needed, *arguments, status=1, says=says)
     for option, needs in (("--do", ("x.npy", "--z", "z.npy")), ("--dr-in", needed[:5]), ("--r-in", needed[1:5]), ("--z", needed[:3])):
         line = ("--backward", *needs, "--gate", "pre", *outputs, option)
         for name, says in (("missing.npy", "No such file"), ("dx.npy", "not a .npy file"), ("bad.npy", "has to be (3, 16)"),
@@ -2171,9 +2173,11 @@ def refuses_wrong_arguments_of_channels():
                             ((*o, *RUNNING, "--fold", *out["rstd"]), "--rstd cannot be asked for with --fold"),
                             ((*o, "--do", "do.npy"), "--do is for --backward"), ((*o, *out["dx"]), "--dx is for --backward"),
                             ((*o, *out["dw"]), "--dw is for --backward"), ((*o, "--weight", "w.npy"), "unknown option"),
-                            ((*o, "--mean", "./o.npy"), "two outputs"), (("x.npy", "--o", "/dev/null"), "not a regular file"),
-                            ((*o, "--train", *train[:2], "--running-var-out", "nosuch/v.npy"), "No such file")):
+                            ((*o, "--mean", "./o.npy"), "two outputs")):
         refused("channel-norm", *arguments, says=says)
+    for arguments, says in ((("x.npy", "--o", "/dev/null"), "not a regular file"),
+                            ((*o, "--train", *train[:2], "--running-var-out", "nosuch/v.npy"), "No such file")):
+        refused("channel-norm", *arguments, status=1, says=says)
     back = ("--backward", "x.npy", "--do", "do.npy")
     for arguments, says in [((*back[:2], *out["dx"]), "--backward needs --do"), ((back[0], *back[2:], *out["dx"]), "no input file"),
                             (back, "no output file: --dx"), ((*back, *out["dx"], "--dw", "dx.npy"), "two outputs"),
@@ -2257,7 +2261,7 @@ def refuses_wrong_files_of_rope():
     refused("rope", "x.npy", "--norm", "rms", "--w", "zero.npy", "--o", "o.npy", says="has to be (8,)")
     refused("rope", "x.npy", "--scaling", "ntk", "--factor", 2, "--n-dims", 2, "--o", "o.npy", says="at least 4")
     refused("rope", "--table", "--n-dims", 2**20, "--tokens", 2**50, "--o", "o.npy", says="does not fit in memory")
-    refused("rope", "x.npy", "--o", "nosuch/o.npy", says="No such file")
+    refused("rope", "x.npy", "--o", "nosuch/o.npy", status=1, says="No such file")
 
 
 @test
@@ -2560,6 +2564,142 @@ def outputs_of_channels_that_cannot_be_written_leave_nothing():
         refused(*line, status=1, says="cannot write", before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)))
     for line in (train, gradients, in_place):
         assert Run(*line).status == 0
+
+
+# ---- standard input and output ---------------------------------------------------------------------------------------------------
+
+
+class Piped:
+    """A run with bytes for standard input, and the bytes of standard output."""
+
+    def __init__(self, *arguments, given=b"", **more):
+        more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **({} if "stdin" in more else {"input": given}), **more}
+        done = subprocess.run([NRG, *map(str, arguments)], env={**os.environ, "ASAN_OPTIONS": SANITIZER}, timeout=900, **more)
+        self.status, self.out, self.err = done.returncode, done.stdout, PROGRESS.sub("", (done.stderr or b"").decode(errors="replace"))
+
+    def __str__(self):
+        return f"status {self.status}, stderr {self.err!r}, {len(self.out or b'')} bytes on stdout"
+
+
+def read(name):
+    return open(name, "rb").read()
+
+
+@test
+def standard_input_and_output_stand_for_files():
+    save(x=draw(3, 32), y=draw(3, 32), s=draw(2, 3, 3), t=draw(5, 2, 8), c=draw(2, 4, 3), table=draw(9, 8), k=draw(3, 2, 8),
+         ids=np.arange(3), wide=np.arange(5) + 7)
+    for input, *arguments in (("x", "norm", "-"), ("y", "norm", "x.npy", "--y", "-"), ("x", "sandwich", "-", "--y", "y.npy"),
+                              ("c", "channel-norm", "-", "--over", "group", "--groups", "2"), ("x", "glu", "--rows", "halves", "-"), ("x", "glu", "y.npy", "--b", "-"),
+                              ("s", "softmax", "-", "--causal"), ("t", "rope", "-", "--n-dims", "8"),
+                              ("wide", "rope", "t.npy", "--positions", "-", "--n-dims", "8"), ("s", "position", "alibi", "-"),
+                              ("ids", "position", "embedding", "--table", "table.npy", "--ids", "-")):
+        files_alone = [input + ".npy" if word == "-" else word for word in arguments]
+        run = Run(*files_alone, "--o", "o.npy")
+        assert run.status == 0 and not run.out and not run.err, f"{files_alone}: {run}"
+        for stdin in ({"given": read(input + ".npy")}, {"stdin": open(input + ".npy", "rb")}):
+            run = Piped(*arguments, "--o", "-", **stdin)
+            assert run.status == 0 and not run.err and run.out == read("o.npy"), f"{arguments}: {run}"
+    norm("x.npy", "--format", "q8_0", "--q", "q.npy")
+    assert Piped("quantize", "--format", "q8_0", "-", "--q", "-", given=Piped("norm", "x.npy", "--o", "-").out).out == read("q.npy")
+    assert Run("dequantize", "--format", "q8_0", "q.npy", "--o", "o.npy").status == 0
+    assert Piped("dequantize", "--format", "q8_0", "-", "--o", "-", given=read("q.npy")).out == read("o.npy")
+    assert sorted(os.listdir(".")) == sorted(["o.npy", "q.npy"] + [n + ".npy" for n in "x y s t c table k ids wide".split()])
+    # "-" elsewhere is a part of a name
+    norm("x.npy", "--o", "./-")
+    norm("./-", "--o", "o.npy")
+
+
+@test
+def standard_input_of_every_length():
+    """Memory grows from a megabyte on."""
+    for count in (0, 1, 2**18 - 1, 2**18, 2**18 + 1, 3 * 2**18 + 5):
+        save(x=draw(count, 1))
+        norm("x.npy", "--layer", "--o", "o.npy")
+        run = Piped("norm", "--layer", "-", "--o", "-", given=read("x.npy"))
+        assert run.status == 0 and not run.err and run.out == read("o.npy"), f"{count}: {run}"
+
+
+@test
+def refuses_wrong_standard_input():
+    save(x=draw(300, 1000))
+    good = read("x.npy")
+    for given, says in ((b"", "standard input: not a .npy file"), (b"hello, this is no array", "standard input: not a .npy file"),
+                        (good[:7], "not a .npy file"), (good[:9], "truncated"), (good[:100], "truncated"), (good[:-1], "truncated: shape (300, 1000)"),
+                        (good[:128], "there are 0"), (good + b"\0", "too long: shape (300, 1000)"), (good + good, "too long"),
+                        (good.replace(b"(300, 1000)", b"(40000000,)"), "truncated: shape (40000000,) takes 160000000 bytes of data, there are 1200000\n"),
+                        (good.replace(b"(300, 1000)", b"(9999999,9)"), "shape (9999999, 9) takes 359999964 bytes"),
+                        (good.replace(b"<f4", b"<f8"), "standard input: its dtype is '<f8'")):
+        run = Piped("norm", "-", "--o", "o.npy", given=given)
+        one_line(run)
+        assert run.status == 2 and not run.out and says in run.err and os.listdir(".") == ["x.npy"], f"{says}: {run}"
+    refused("norm", "/dev/stdin", "--o", "o.npy", says="a file named - is standard input")
+    save(y=draw(3, 4))
+    for name, beside, says in (("-", "x.npy", "standard input: shape (3, 4)"), ("y.npy", "-", "y.npy: shape (3, 4), but with standard input")):
+        run = Piped("norm", beside, "--y", name, "--o", "o.npy", given=read("y.npy") if name == "-" else good)
+        one_line(run)
+        assert run.status == 2 and says in run.err, str(run)
+
+
+@test
+def standard_input_and_output_are_for_one_file_each():
+    save(x=draw(3, 8))
+    for arguments, says in ((("-", "--y", "-", "--o", "o.npy"), "standard input: given for two inputs"),
+                            (("x.npy", "--o", "-", "--mean", "-"), "standard output: given for two outputs")):
+        run = Piped("norm", *arguments, given=read("x.npy"))
+        one_line(run)
+        assert run.status == 2 and not run.out and says in run.err and os.listdir(".") == ["x.npy"], str(run)
+    norm("x.npy", "--layer", "--o", "o.npy", "--mean", "m.npy", "--rstd", "s.npy")
+    for which, others in (("o", "ms"), ("m", "os"), ("s", "om")):
+        outputs = [part for name, option in zip("oms", ("--o", "--mean", "--rstd")) for part in (option, "-" if name == which else name + "2.npy")]
+        run = Piped("norm", "x.npy", "--layer", *outputs)
+        assert run.status == 0 and not run.err and run.out == read(which + ".npy"), str(run)
+        assert all(read(name + "2.npy") == read(name + ".npy") for name in others)
+
+
+def closed(*numbers):
+    return lambda: [os.close(number) for number in numbers]
+
+
+def without_a_reader(*arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    run = Piped(*arguments, stdout=writer)
+    os.close(writer)
+    return run
+
+
+@test
+def standard_output_that_cannot_be_written_is_a_failure():
+    outputs = with_old_outputs()
+    old = files()
+    with open("/dev/full", "w") as full:
+        runs = [("No space left on device", Piped("norm", "x.npy", *names, stdout=full)) for names in (("--o", "-"), ("--o", "-", *outputs[2:]))]
+    runs += [("Broken pipe", without_a_reader("norm", "x.npy", *names)) for names in (("--o", "-"), ("--o", "-", *outputs[2:]))]
+    runs.append(("Bad file descriptor", Piped("norm", "x.npy", "--o", "-", *outputs[2:], preexec_fn=closed(1))))
+    for says, run in runs:
+        one_line(run)
+        assert run.status == 1 and "nrg norm: standard output: cannot write: " + says in run.err and files() == old, f"{says}: {run}"
+    for arguments in (("info",), ("--help",), ("norm", "--help"), ("position", "t5", "--list"), ("check", "--quick", "--hash", "--op", "rope")):
+        for run in (without_a_reader(*arguments), Piped(*arguments, preexec_fn=closed(1))):
+            one_line(run)
+            assert run.status == 1 and "cannot write to standard output" in run.err, f"{arguments}: {run}"
+
+
+@test
+def closed_streams_are_nothing_to_a_command_that_needs_none():
+    save(x=draw(3, 8))
+    norm("x.npy", "--o", "want.npy")
+    for numbers in ((0,), (1,), (2,), (0, 1, 2)):
+        run = Piped("norm", "x.npy", "--o", "o.npy", preexec_fn=closed(*numbers))
+        assert run.status == 0 and not run.out and not run.err and read("o.npy") == read("want.npy"), f"{numbers}: {run}"
+        os.remove("o.npy")
+    # a complaint goes nowhere, and not into the file that is open at that time
+    run = Piped("norm", "x.npy", "--o", "o.npy", "--mean", "m.npy", preexec_fn=lambda: (closed(2)(), resource.setrlimit(resource.RLIMIT_FSIZE, (140, 140))))
+    assert run.status == 1 and sorted(os.listdir(".")) == ["want.npy", "x.npy"], str(run)
+    run = Piped("norm", "-", "--o", "o.npy", preexec_fn=closed(0))
+    one_line(run)
+    assert run.status == 2 and "standard input: Bad file descriptor" in run.err, str(run)
 
 
 # ---- info, check, help ----------------------------------------------------------------------------------------------------------

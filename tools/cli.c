@@ -132,6 +132,10 @@ int cli_collect(char **arguments, const cli_option *options, int operand, int he
     }
 }
 
+int cli_is_standard(const char *name) { return strcmp(name, "-") == 0; }
+
+const char *cli_file_name(const char *name, const char *standard) { return name && cli_is_standard(name) ? standard : name; }
+
 int cli_double(const char *option, const char *text, double *number)
 {
     char *end;

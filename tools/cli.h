@@ -11,8 +11,8 @@
 /* Every command's exit status. */
 enum {
     CLI_DONE = 0,
-    CLI_FAILED = 1, /* nrg check found a difference; an output cannot be written; no memory */
-    CLI_REFUSED = 2 /* the arguments or an input file are not what they must be; nothing was done */
+    CLI_FAILED = 1, /* nrg check found a difference; an output cannot be written, whatever the reason; no memory */
+    CLI_REFUSED = 2 /* the arguments or an input are not what they must be; nothing was done */
 };
 
 /* The command that complaints begin with: "nrg norm: ". Static storage; NULL: plain "nrg: ". */
@@ -48,6 +48,12 @@ int cli_only_lists(void);
  * complaint, or CLI_HELP_GIVEN as soon as options[help] comes. */
 enum { CLI_HELP_GIVEN = -1 }; /* instead of an exit status */
 int cli_collect(char **arguments, const cli_option *options, int operand, int help, const char **value);
+
+/* Whether the name of a file stands for standard input or output. */
+int cli_is_standard(const char *name);
+
+/* The name of a file in a complaint: itself, or the given one where it stands for standard input or output; NULL for NULL. */
+const char *cli_file_name(const char *name, const char *standard);
 
 /* A whole argument as a number; 0 after a complaint. */
 int cli_double(const char *option, const char *text, double *number);

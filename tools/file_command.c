@@ -13,9 +13,12 @@
 #include "library.h"
 #include "progress.h"
 
-const char *file_in(const file_call *call, int input) { return call->value[input]; }
+const char *file_in(const file_call *call, int input) { return cli_file_name(call->value[input], "standard input"); }
 
-const char *file_out(const file_call *call, int which) { return call->value[call->command->inputs + which]; }
+const char *file_out(const file_call *call, int which)
+{
+    return cli_file_name(call->value[call->command->inputs + which], "standard output");
+}
 
 static const char *option_name(const file_call *call, int option) { return call->command->options[option].name; }
 
@@ -139,6 +142,17 @@ int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec)
 #endif
 }
 
+static int refuse_two_of_standard_input(const file_call *call)
+{
+    int count = 0;
+    for (int i = 0; i < call->command->inputs; i++)
+        count += call->value[i] && cli_is_standard(call->value[i]);
+    if (count < 2)
+        return CLI_DONE;
+    complain("standard input: given for two inputs");
+    return CLI_REFUSED;
+}
+
 static int read_inputs(file_call *call)
 {
     for (int i = 0; i < call->command->inputs; i++) {
@@ -146,7 +160,7 @@ static int read_inputs(file_call *call)
         int (*const read)(const char *, npy_array *) = is_integers ? npy_read_integers : is_bytes ? npy_read_bytes : npy_read;
         if (!call->value[i])
             continue;
-        progress_step("reading", call->value[i]);
+        progress_step("reading", file_in(call, i));
         const int status = read(call->value[i], &call->in[i]);
         if (status != CLI_DONE)
             return status;
@@ -160,6 +174,8 @@ static int run(file_call *call, output_set *set)
     const file_command *command = call->command;
     const char *const *names = &call->value[command->inputs];
     int status = arrays_add(names, command->outputs, set);
+    if (status == CLI_DONE)
+        status = refuse_two_of_standard_input(call);
     if (status == CLI_DONE)
         status = read_inputs(call);
     if (status == CLI_DONE) {

@@ -40,7 +40,7 @@ struct file_call {
 
 int file_command_run(const file_command *command, void *request, char **arguments);
 
-/* The name of an input's or output's file; NULL: absent. */
+/* The name of an input's or output's file, for complaints; NULL: absent. */
 const char *file_in(const file_call *call, int input);
 const char *file_out(const file_call *call, int which);
 
@@ -79,9 +79,9 @@ npy_shape file_shape(int ndim, const size_t *dims);
 /* The end of a command's help. */
 #define FILE_HELP_END                                                                                                            \
     "\n"                                                                                                                         \
-    "Outputs appear complete, all of them or none: they are written beside their targets and renamed at\n"                       \
-    "the end. What they replace is left alone until then, so an output may also be an input; two outputs\n"                      \
-    "may not be one file. A symbolic link is followed, a device or pipe is refused.\n"                                           \
+    "A file named - is standard input or output, each for one file. Outputs appear complete, all or none:\n"                     \
+    "they are written beside their targets and renamed at the end. So an output may also be an input; two\n"                     \
+    "outputs may not be one file. A symbolic link is followed; another device or pipe is an error.\n"                            \
     "\n"                                                                                                                         \
     "exit status: 0 done; 1 an output cannot be written, or no memory; 2 refused: wrong arguments, or an\n"                      \
     "input that is no .npy file, is broken or truncated, or has another dtype, order or shape\n"

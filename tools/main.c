@@ -11,7 +11,7 @@ int main(int argc, char **argv)
 {
     system_begin();
     int status = nrg_command(argc ? argv + 1 : argv);
-    /* a report that nobody received is no success: a full disk shows only here */
+    /* a report that could not be written is no success: a full disk shows only here */
     int broken = ferror(stdout);
     if (fclose(stdout) != 0 || broken) {
         complain("cannot write to standard output");

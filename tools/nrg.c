@@ -89,8 +89,8 @@ static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
                             "Work of more than a second shows on stderr where that is a terminal; elsewhere a line tells of it\n"
                             "after 10 seconds, 20, 40 and so on.\n"
                             "\n"
-                            "exit status: 0 done; 1 a check failed, or an output cannot be written; 2 refused: wrong\n"
-                            "arguments or a wrong input file, nothing was done\n";
+                            "exit status: 0 done; 1 a check failed, an output cannot be written, or no memory; 2 refused:\n"
+                            "wrong arguments or a wrong input, nothing was done\n";
 
 static int find_command(const char *name)
 {

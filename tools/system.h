@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Standard output takes bytes as they are: the same file on every system. */
+/* Standard input and output pass bytes as they are on every system. No file that is opened later takes the place of a standard
+ * stream that is closed, and a write to a pipe that nothing reads fails like any other. */
 void system_begin(void);
 
 /* Memory that begins at a multiple of 64 bytes, as many bytes as are one; NULL: there is none. */
@@ -44,6 +45,9 @@ int system_same_path(const char *a, const char *b);
 
 /* Whether something of that name exists, a link to nowhere too. */
 int system_exists(const char *name);
+
+/* Whether it is a device, a pipe or a socket, links followed. */
+int system_is_special(const char *name);
 
 /* Whether files may be created in a directory. */
 int system_may_create_in(const char *directory);

@@ -10,7 +10,17 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-void system_begin(void) {}
+/* A closed standard stream is replaced by one that refuses every read or write, as it did itself. Otherwise the next file that is
+ * opened would take its number, and a complaint would be written into an output. */
+void system_begin(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0) {
+            const int is_replaced = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) == fd;
+            (void)is_replaced; /* without /dev/null it stays closed */
+        }
+    signal(SIGPIPE, SIG_IGN);
+}
 
 void *system_allocate(size_t bytes) { return aligned_alloc(64, bytes); }
 void system_free(void *memory) { free(memory); }
@@ -105,6 +115,12 @@ int system_exists(const char *name)
 {
     struct stat found;
     return lstat(name, &found) == 0;
+}
+
+int system_is_special(const char *name)
+{
+    struct stat found;
+    return stat(name, &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode);
 }
 
 int system_may_create_in(const char *directory) { return access(directory, W_OK | X_OK) == 0; }

@@ -10,7 +10,12 @@
 #include <sys/stat.h>
 #include <windows.h>
 
-void system_begin(void) { _setmode(_fileno(stdout), _O_BINARY); /* a newline is one byte */ }
+/* A newline is one byte. */
+void system_begin(void)
+{
+    _setmode(_fileno(stdin), _O_BINARY);
+    _setmode(_fileno(stdout), _O_BINARY);
+}
 
 void *system_allocate(size_t bytes) { return _aligned_malloc(bytes, 64); }
 void system_free(void *memory) { _aligned_free(memory); }
@@ -135,6 +140,12 @@ char *system_real_path(const char *name)
 int system_same_path(const char *a, const char *b) { return _stricmp(a, b) == 0; }
 
 int system_exists(const char *name) { return GetFileAttributesA(name) != INVALID_FILE_ATTRIBUTES; }
+
+int system_is_special(const char *name)
+{
+    struct stat found;
+    return stat(name, &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode);
+}
 
 /* Who may write is a matter of lists, which only an attempt asks. */
 int system_may_create_in(const char *directory)

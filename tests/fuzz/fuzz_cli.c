@@ -81,6 +81,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     if ((!mkdtemp(in_memory) || chdir(in_memory) != 0) && (!mkdtemp(elsewhere) || chdir(elsewhere) != 0))
         abort();
     signal(SIGXFSZ, SIG_IGN);
+    /* a file named - */
+    if (!freopen("/dev/null", "rb", stdin) || !freopen("/dev/null", "wb", stdout))
+        abort();
     if (setrlimit(RLIMIT_FSIZE, &a_megabyte) != 0)
         abort();
     write_files();

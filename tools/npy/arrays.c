@@ -76,20 +76,27 @@ int arrays_add(const char *const *names, int count, output_set *set)
     return CLI_DONE;
 }
 
+static int write_array(const npy_array *array, int index, output_set *set)
+{
+    char header[NPY_HEADER_ROOM];
+    progress_step("writing", set->outputs[index].name);
+    const size_t length = npy_header(header, array->dtype, &array->shape);
+    return output_write(set, index, header, length, array->data, array->count * npy_size(array->dtype));
+}
+
+/* Standard output comes last, since nothing can be taken back from there. */
 int arrays_write(const npy_array *arrays, const char *const *names, int count, output_set *set)
 {
-    int index = 0;
-    for (int i = 0; i < count; i++) {
-        const npy_array *array = &arrays[i];
-        if (!names[i])
-            continue;
-        char header[NPY_HEADER_ROOM];
-        progress_step("writing", names[i]);
-        size_t length = npy_header(header, array->dtype, &array->shape);
-        int status = output_write(set, index++, header, length, array->data, array->count * npy_size(array->dtype));
-        if (status != CLI_DONE)
-            return status;
-    }
+    for (int standard = 0; standard < 2; standard++)
+        for (int i = 0, index = 0; i < count; i++) {
+            if (!names[i])
+                continue;
+            const int is_now = cli_is_standard(names[i]) == standard;
+            const int status = is_now ? write_array(&arrays[i], index, set) : CLI_DONE;
+            if (status != CLI_DONE)
+                return status;
+            index++;
+        }
     return output_commit(set);
 }
 

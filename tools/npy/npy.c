@@ -1,5 +1,5 @@
-/* .npy files. A header is a Python literal written by a stranger: what it claims is held against the size of the file before
- * any memory is taken for it.
+/* .npy files. A header is a Python literal written by a stranger: what it claims is compared with the size of the file before any
+ * memory is taken for it. Standard input has no size; memory grows there with the bytes that arrive.
  *
  * SPDX-License-Identifier: MIT */
 #include "npy.h"
@@ -22,6 +22,15 @@ typedef struct header {
     int fortran;
     npy_shape shape;
 } header;
+
+/* Where bytes come from. */
+typedef struct source {
+    const char *name; /* for complaints */
+    FILE *file;
+    uint64_t left; /* bytes that have not been read, or UNKNOWN */
+} source;
+
+#define UNKNOWN UINT64_MAX
 
 typedef struct cursor {
     const char *at, *end;
@@ -194,9 +203,19 @@ static int refuse_dtype(const char *path, const header *h, const element_type ty
     return CLI_REFUSED;
 }
 
-/* Turns a parsed header into an array without data; its bytes have to be exactly those that are left in the file. */
-static int interpret(const char *path, const header *h, const element_type types[2], uint64_t left, npy_array *array)
+static int wrong_length(const source *from, const npy_shape *shape, uint64_t wanted, uint64_t there)
 {
+    char text[NPY_SHAPE_ROOM];
+    complain("%s: %s: shape %s takes %llu bytes of data, there are %s%llu", from->name, there < wanted ? "truncated" : "too long",
+             npy_shape_text(text, shape), (unsigned long long)wanted, from->left == UNKNOWN && there > wanted ? "at least " : "",
+             (unsigned long long)there);
+    return CLI_REFUSED;
+}
+
+/* Turns a parsed header into an array without data; its bytes have to be exactly those that are left in the file. */
+static int interpret(const source *from, const header *h, const element_type types[2], npy_array *array, uint64_t *bytes)
+{
+    const char *path = from->name;
     int type = strcmp(h->descr, types[0].descr) == 0 ? 0 : 1;
     if (strcmp(h->descr, types[type].descr) != 0 || h->structured)
         return refuse_dtype(path, h, types);
@@ -212,23 +231,29 @@ static int interpret(const char *path, const header *h, const element_type types
         complain("%s: an array of shape %s does not fit in memory", path, npy_shape_text(text, &h->shape));
         return CLI_REFUSED;
     }
-    uint64_t wanted = (uint64_t)array->count * element;
-    if (left != wanted) {
-        complain("%s: %s: shape %s takes %llu bytes of data, the file has %llu", path, left < wanted ? "truncated" : "too long",
-                 npy_shape_text(text, &h->shape), (unsigned long long)wanted, (unsigned long long)left);
-        return CLI_REFUSED;
-    }
-    return CLI_DONE;
+    *bytes = (uint64_t)array->count * element;
+    return from->left == UNKNOWN || from->left == *bytes ? CLI_DONE : wrong_length(from, &h->shape, *bytes, from->left);
 }
 
-/* Reads bytes the file is known to have. */
-static int read_bytes(const char *path, FILE *file, void *bytes, size_t count)
+static size_t read_part(source *from, void *bytes, size_t count)
 {
     errno = 0;
-    if (fread(bytes, 1, count, file) == count)
-        return CLI_DONE;
-    complain("%s: %s", path, ferror(file) && errno ? strerror(errno) : "truncated while it was read");
+    const size_t got = fread(bytes, 1, count, from->file);
+    if (from->left != UNKNOWN)
+        from->left -= got;
+    return got;
+}
+
+/* After a read that gave too little: an error, or a file that was cut meanwhile. */
+static int cut_short(const source *from, const char *otherwise)
+{
+    complain("%s: %s", from->name, ferror(from->file) && errno ? strerror(errno) : otherwise);
     return CLI_REFUSED;
+}
+
+static int read_bytes(source *from, void *bytes, size_t count)
+{
+    return read_part(from, bytes, count) == count ? CLI_DONE : cut_short(from, "truncated");
 }
 
 static int no_memory(const char *path, uint64_t bytes)
@@ -237,16 +262,15 @@ static int no_memory(const char *path, uint64_t bytes)
     return CLI_FAILED;
 }
 
-/* Magic, version and length of the header; *left is the file's size, then what is left of it. */
-static int read_prefix(const char *path, FILE *file, uint64_t *left, size_t *length)
+/* Magic, version and length of the header. */
+static int read_prefix(source *from, size_t *length)
 {
     unsigned char prefix[12];
     static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
-    size_t got = *left < 8 ? (size_t)*left : 8;
-    int status = read_bytes(path, file, prefix, got);
-    if (status != CLI_DONE)
-        return status;
-    if (got < 8 || memcmp(prefix, magic, sizeof magic) != 0) {
+    const char *path = from->name;
+    if (read_part(from, prefix, 8) < 8)
+        return cut_short(from, "not a .npy file");
+    if (memcmp(prefix, magic, sizeof magic) != 0) {
         complain("%s: not a .npy file", path);
         return CLI_REFUSED;
     }
@@ -254,39 +278,32 @@ static int read_prefix(const char *path, FILE *file, uint64_t *left, size_t *len
         complain("%s: .npy version %d.%d is not known (1.0, 2.0 and 3.0 are)", path, prefix[6], prefix[7]);
         return CLI_REFUSED;
     }
-    size_t digits = prefix[6] == 1 ? 2 : 4;
-    *left -= 8;
-    if (*left < digits) {
-        complain("%s: truncated in its header", path);
-        return CLI_REFUSED;
-    }
-    status = read_bytes(path, file, prefix + 8, digits);
+    const size_t digits = prefix[6] == 1 ? 2 : 4;
+    const int status = read_bytes(from, prefix + 8, digits);
     if (status != CLI_DONE)
         return status;
-    *left -= digits;
     *length = prefix[8] | (size_t)prefix[9] << 8;
     if (digits == 4)
         *length |= (size_t)prefix[10] << 16 | (size_t)prefix[11] << 24;
-    if (*length > *left || *length > HEADER_MAX) {
-        complain("%s: %s: its header is said to have %zu bytes", path, *length > *left ? "truncated" : "broken", *length);
+    if (*length > from->left || *length > HEADER_MAX) {
+        complain("%s: %s: its header is said to have %zu bytes", path, *length > from->left ? "truncated" : "broken", *length);
         return CLI_REFUSED;
     }
-    *left -= *length;
     return CLI_DONE;
 }
 
-static int read_header(const char *path, FILE *file, uint64_t *left, header *h)
+static int read_header(source *from, header *h)
 {
-    size_t length;
-    int status = read_prefix(path, file, left, &length);
+    size_t length = 0;
+    int status = read_prefix(from, &length);
     if (status != CLI_DONE)
         return status;
     char *text = malloc(length + 1);
     if (!text)
-        return no_memory(path, length + 1);
-    status = read_bytes(path, file, text, length);
+        return no_memory(from->name, length + 1);
+    status = read_bytes(from, text, length);
     if (status == CLI_DONE && !parse(text, length, h)) {
-        complain("%s: broken .npy header", path);
+        complain("%s: broken .npy header", from->name);
         status = CLI_REFUSED;
     }
     free(text);
@@ -309,20 +326,40 @@ static int narrow(const char *path, npy_array *array)
     return CLI_DONE;
 }
 
-static int read_array(const char *path, FILE *file, const element_type types[2], uint64_t left, npy_array *array)
+/* From standard input as much memory as twice what has come, at least FIRST_ROOM; from a file all at once. */
+static int read_data(source *from, size_t bytes, npy_array *array)
+{
+    enum { FIRST_ROOM = 1 << 20 };
+    const int is_known = from->left != UNKNOWN;
+    size_t room = is_known || bytes < FIRST_ROOM ? bytes : FIRST_ROOM, got = 0;
+    for (;;) {
+        void *data = realloc(array->data, room ? room : 1);
+        if (!data)
+            return no_memory(from->name, room);
+        array->data = data;
+        got += read_part(from, (char *)data + got, room - got);
+        if (got < room && (is_known || ferror(from->file)))
+            return cut_short(from, "truncated while it was read");
+        if (got < room)
+            return wrong_length(from, &array->shape, bytes, got);
+        if (got == bytes)
+            break;
+        room = room > bytes / 2 ? bytes : 2 * room;
+    }
+    return is_known || getc(from->file) == EOF ? CLI_DONE : wrong_length(from, &array->shape, bytes, bytes + 1);
+}
+
+static int read_array(source *from, const element_type types[2], npy_array *array)
 {
     header h;
-    int status = read_header(path, file, &left, &h);
+    uint64_t bytes = 0;
+    int status = read_header(from, &h);
     if (status == CLI_DONE)
-        status = interpret(path, &h, types, left, array);
-    if (status != CLI_DONE)
-        return status;
-    array->data = malloc(left ? (size_t)left : 1);
-    if (!array->data)
-        return no_memory(path, left);
-    status = read_bytes(path, file, array->data, (size_t)left);
+        status = interpret(from, &h, types, array, &bytes);
+    if (status == CLI_DONE)
+        status = read_data(from, (size_t)bytes, array);
     if (status == CLI_DONE && strcmp(h.descr, "<i8") == 0)
-        status = narrow(path, array);
+        status = narrow(from->name, array);
     if (status != CLI_DONE) {
         free(array->data);
         array->data = NULL;
@@ -339,7 +376,7 @@ static FILE *open_file(const char *path, uint64_t *size)
     if (stat(path, &found) != 0 || (S_ISREG(found.st_mode) && !(file = fopen(path, "rb"))))
         complain("%s: %s", path, strerror(errno));
     else if (!file)
-        complain("%s: not a regular file", path);
+        complain("%s: not a regular file; a file named - is standard input", path);
     else if (fstat(fileno(file), &found) == 0 && S_ISREG(found.st_mode)) {
         *size = (uint64_t)found.st_size;
         return file;
@@ -353,12 +390,13 @@ static FILE *open_file(const char *path, uint64_t *size)
 static int read_types(const char *path, const element_type types[2], npy_array *array)
 {
     memset(array, 0, sizeof *array);
-    uint64_t size;
-    FILE *file = open_file(path, &size);
-    if (!file)
+    const int is_standard = cli_is_standard(path);
+    source from = {cli_file_name(path, "standard input"), stdin, UNKNOWN};
+    if (!is_standard && !(from.file = open_file(path, &from.left)))
         return CLI_REFUSED;
-    int status = read_array(path, file, types, size, array);
-    fclose(file);
+    const int status = read_array(&from, types, array);
+    if (!is_standard)
+        fclose(from.file);
     return status;
 }
 

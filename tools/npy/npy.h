@@ -33,7 +33,8 @@ typedef struct npy_array {
     void *data;   /* from malloc; never NULL after npy_read, not even for no elements. Of integers: int32_t */
 } npy_array;
 
-/* Returns CLI_DONE, or complains and returns the exit status. The array then needs no free. */
+/* From a file, or from standard input, which "-" stands for. Returns CLI_DONE, or complains and returns the exit status; the
+ * array then needs no free. */
 int npy_read(const char *path, npy_array *array);
 
 /* The same for positions and ids, of 32 or 64 bits in the file, which have to fit 32. */

@@ -1,4 +1,4 @@
-/* Files that appear whole, all of them or none.
+/* Files that appear whole, all of them or none; one may be standard output.
  *
  * SPDX-License-Identifier: MIT */
 #include "output.h"
@@ -22,6 +22,12 @@ static int refuse(const char *name, const char *why)
 {
     complain("%s: %s", name, why);
     return CLI_REFUSED;
+}
+
+static int cannot_be_written(const char *name, const char *why)
+{
+    (void)refuse(name, why);
+    return CLI_FAILED;
 }
 
 static int fail(const char *name, const char *what)
@@ -56,10 +62,10 @@ static char *directory_of(const char *path)
 static int resolve_new(output *out)
 {
     if (system_exists(out->name))
-        return refuse(out->name, "a symbolic link to nowhere");
+        return cannot_be_written(out->name, "a symbolic link to nowhere");
     const char *base = system_base(out->name);
     if (!*base)
-        return refuse(out->name, *out->name ? "no such directory" : "a file needs a name");
+        return *out->name ? cannot_be_written(out->name, "no such directory") : refuse(out->name, "a file needs a name");
     /* "/name" is in the root, "name" in the current directory */
     const size_t length = (size_t)(base - out->name);
     char *directory = malloc(length + 2), *resolved = NULL;
@@ -70,10 +76,10 @@ static int resolve_new(output *out)
         free(directory);
     }
     if (!resolved)
-        return refuse(out->name, strerror(errno));
+        return cannot_be_written(out->name, strerror(errno));
     int status = CLI_DONE;
     if (!system_may_create_in(resolved))
-        status = refuse(out->name, strerror(errno));
+        status = cannot_be_written(out->name, strerror(errno));
     else if (!(out->target = join(resolved, base)))
         status = no_memory(out->name);
     free(resolved);
@@ -83,12 +89,14 @@ static int resolve_new(output *out)
 static int resolve(output *out)
 {
     out->mode = -1;
+    if (system_is_special(out->name))
+        return cannot_be_written(out->name, "not a regular file; a file named - is standard output");
     out->target = system_real_path(out->name);
     if (!out->target)
-        return errno == ENOENT ? resolve_new(out) : refuse(out->name, strerror(errno));
+        return errno == ENOENT ? resolve_new(out) : cannot_be_written(out->name, strerror(errno));
     const char *why_not = system_why_not_replaced(out->target, &out->mode);
     if (why_not)
-        return refuse(out->name, why_not);
+        return cannot_be_written(out->name, why_not);
     out->replaces = 1;
     return CLI_DONE;
 }
@@ -98,11 +106,13 @@ void output_begin(output_set *set) { memset(set, 0, sizeof *set); }
 int output_add(output_set *set, const char *path)
 {
     output *out = &set->outputs[set->count++];
-    out->name = path;
-    int status = resolve(out);
-    for (int i = 0; status == CLI_DONE && i + 1 < set->count; i++)
-        if (system_same_path(set->outputs[i].target, out->target))
-            status = refuse(path, "given for two outputs");
+    out->name = cli_file_name(path, "standard output");
+    int status = cli_is_standard(path) ? CLI_DONE : resolve(out);
+    for (int i = 0; status == CLI_DONE && i + 1 < set->count; i++) {
+        const char *other = set->outputs[i].target;
+        if (other && out->target ? system_same_path(other, out->target) : other == out->target)
+            status = refuse(out->name, "given for two outputs");
+    }
     return status;
 }
 
@@ -149,10 +159,23 @@ static int write_all(FILE *file, const char *bytes, size_t size)
     return 1;
 }
 
+/* Without a buffer, which would keep what could not be written and fail again at the end of the program. */
+static int write_standard(output *out, const void *head, size_t head_size, const void *body, size_t body_size)
+{
+    setvbuf(stdout, NULL, _IONBF, 0);
+    if (write_all(stdout, head, head_size) && write_all(stdout, body, body_size))
+        return CLI_DONE;
+    const int status = fail(out->name, "cannot write");
+    clearerr(stdout); /* one complaint is enough */
+    return status;
+}
+
 int output_write(output_set *set, int index, const void *head, size_t head_size, const void *body, size_t body_size)
 {
     output *out = &set->outputs[index];
     FILE *file = NULL;
+    if (!out->target)
+        return write_standard(out, head, head_size, body, body_size);
     system_hold_interrupts();
     out->temporary = new_name(set, out, &file);
     if (!file) {
@@ -206,6 +229,8 @@ int output_commit(output_set *set)
     int status = CLI_DONE, i;
     for (i = 0; i < set->count && status == CLI_DONE; i++) {
         output *out = &set->outputs[i];
+        if (!out->target)
+            continue;
         if (system_interrupted()) {
             errno = EINTR;
             status = fail(out->name, "cannot be put in place");
@@ -217,7 +242,8 @@ int output_commit(output_set *set)
         }
     }
     while (status != CLI_DONE && i-- > 0)
-        restore(&set->outputs[i]);
+        if (set->outputs[i].target)
+            restore(&set->outputs[i]);
     return status;
 }
 

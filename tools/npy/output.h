@@ -1,4 +1,4 @@
-/* tools/npy/output.h: files that appear whole, all of them or none.
+/* tools/npy/output.h: files that appear whole, all of them or none; one may be standard output.
  *
  * Each is written beside its target under another name, flushed to the disk, and renamed when all of them are complete. What
  * stood at the targets stays until then, and comes back if a later rename fails.
@@ -13,7 +13,7 @@ enum { OUTPUT_MAX = 11 };
 
 typedef struct output {
     const char *name; /* as the user gave it, for complaints */
-    char *target;     /* where it goes, links resolved */
+    char *target;     /* where it goes, links resolved; NULL: standard output */
     char *temporary;  /* NULL: not written yet, or already renamed */
     char *saved;      /* what stood at the target; NULL: nothing did, or it has not been put aside */
     int replaces;     /* a file stands at the target */
@@ -27,12 +27,13 @@ typedef struct output_set {
 
 void output_begin(output_set *set);
 
-/* Adds a file, its index in the order of calls. Refuses what is no regular file, cannot be written, or is in the set already.
- * Touches nothing. This and the following return CLI_DONE, or complain and return the exit status; end the set then. */
+/* Adds a file, its index in the order of calls; "-" is standard output. CLI_FAILED: it is no regular file, or cannot be written.
+ * CLI_REFUSED: it has no name, or is in the set already. Touches nothing. This and the following return CLI_DONE, or complain and
+ * return the exit status; end the set then. */
 int output_add(output_set *set, const char *path);
 
-/* Writes a file's temporary: a head and a body. From the first call to output_end, interrupts (SIGINT, SIGTERM, SIGHUP) wait;
- * they end the writing as an error would. */
+/* Writes a head and a body to a file's temporary, or to standard output. From the first temporary to output_end, interrupts
+ * (SIGINT, SIGTERM, SIGHUP) wait; they end the writing as an error would. */
 int output_write(output_set *set, int index, const void *head, size_t head_size, const void *body, size_t body_size);
 
 /* Puts all files in place. */
