@@ -375,7 +375,7 @@ static inline void nrg_ggml_run_quantize(struct ggml_tensor *dst, int ith, int n
 }
 
 /* x as q8_0 or q8_K: what ggml makes of it, but for about one element in a million that is next to a tie (nrg multiplies by
- * 1 / (amax / 127) as ggml's reference does, ggml's vector code by 127 / amax). ggml_mul_mat takes it as its second operand where
+ * 1 / (amax / 127) as ggml's reference does, ggml's AVX code by 127 / amax). ggml_mul_mat takes it as its second operand where
  * the first is in an ordinary buffer of the CPU backend and of a type whose products read that format (q4_0 and q8_0: q8_0; q4_K:
  * q8_K): ask ggml_backend_supports_op of the product, which says no for AMX's and repacked buffers. */
 static inline struct ggml_tensor *nrg_ggml_quantize(nrg_ggml *g, struct ggml_context *c, struct ggml_tensor *x,

@@ -2,7 +2,7 @@
  *
  * A row is cut into blocks, each with a scale d, and x ≈ d·q with q from -127 to 127. Formats, and the bytes they have:
  *
- *   q8_0              blocks of 32: d in f16, then 32 q. Byte for byte ggml's block_q8_0 (ggml-common.h), 34 bytes
+ *   q8_0              blocks of 32: d in f16, then 32 q: the layout of ggml's block_q8_0 (ggml-common.h), 34 bytes
  *   q8_K              blocks of 256: d in f32, 256 q, then 16 sums of 16 q each in int16. ggml's block_q8_K, 292 bytes
  *   q8_0_RxC, q8_K_RxC   the same blocks of R rows together (R is 4 or 8), in chunks of C elements (C is 4 or 8), as repacked
  *                     matrix products read them: ggml's block_q8_0x4 and block_q8_Kx4 (ggml-cpu/repack.h, repack.cpp), which its
@@ -22,9 +22,14 @@
  *     q8_0, int8    d = amax / 127      q = round(x·(1 / d))      each of /, /, · rounded; q8_0 then stores d in f16
  *     q8_K          e = -127 / x[m]     q = round(x·e)            d = 1 / e; x[m] is the first element of magnitude amax
  *
- * as ggml has it. round is to nearest, ties to even, on every path; NRG_QUANT_AWAY takes ties away from zero. ggml's own rule
- * depends on the code: its reference (quantize_row_q8_0_ref, roundf) goes away from zero, its AVX code to even, and q8_K to even
- * in all (nearest_int). So NRG_QUANT_TO_EVEN gives the bytes of its AVX code, and NRG_QUANT_AWAY those of its reference.
+ * round is to nearest, ties to even, on every path; NRG_QUANT_AWAY takes ties away from zero. The bytes are those of ggml-cpu's
+ *
+ *     q8_0, q8_0_4xC    NRG_QUANT_TO_EVEN: NEON code      NRG_QUANT_AWAY: reference and generic code (roundf)
+ *     q8_K, q8_K_4xC    NRG_QUANT_TO_EVEN: reference and generic code, which x86 and NEON use (nearest_int)
+ *
+ * ggml's AVX code computes q8_0 otherwise: it multiplies by 127 / amax, which is one rounding instead of two. Next to a tie its
+ * byte can be another one: the 58 of {116, 58, 0, ...} becomes 63 there, 64 here and in ggml's reference. docs/quantize.md has a
+ * table of ggml's functions, and where its AVX2 code for q8_K_4x8 differs.
  *
  * |x - d·q| is at most d/2·(1 + 2^-15), for finite x; of q8_0 beside what rounding d to f16 moves, 127·|d - f16(d)|, which is at
  * most 2^-11·amax where d is at least 2^-14 (amax at least 0.00776).

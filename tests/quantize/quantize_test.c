@@ -504,6 +504,28 @@ START_TEST(by_hand)
 }
 END_TEST
 
+/* A byte that depends on the factor: 58 · (1 / (116 / 127)) is above the tie at 63.5, and 58 · (127 / 116) below it. ggml's
+ * reference multiplies by the first, its AVX code by the second (docs/quantize.md). */
+START_TEST(next_to_a_tie)
+{
+    static const float x[32] = {116, 58};
+    nrg_isa paths[NRG_ISA_COUNT];
+    for (size_t path = test_paths(paths); path-- > 0;)
+        for (int rounding = 0; rounding < 2; rounding++) {
+            const nrg_quant_rounding ties = (nrg_quant_rounding)rounding;
+            unsigned char q[34];
+            ck_assert_int_eq(nearest(58 * divided(1, divided(116, 127)), ties), 64);
+            ck_assert_int_eq(nearest(58 * divided(127, 116), ties), 63);
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            nrg_quantize_args args = nrg_quantize_args_init(NRG_QUANT_Q8_0, NRG_F32, 1, 32, x, q, NULL);
+            args.rounding = ties;
+            ck_assert_int_eq(nrg_quantize(&args, 0, 1), NRG_OK);
+            ck_assert_int_eq(q[2], 127);
+            ck_assert_int_eq(q[3], 64);
+        }
+}
+END_TEST
+
 /* The numbers of the header's functions, and dense rows by them. */
 START_TEST(sizes)
 {
@@ -535,6 +557,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(all, sandwich_fused_is_unfused, 0, 3 * FORMATS);
     tcase_add_loop_test(all, glu_fused_is_unfused, 0, 3 * FORMATS);
     tcase_add_test(all, by_hand);
+    tcase_add_test(all, next_to_a_tie);
     tcase_add_test(all, sizes);
     const int status = test_run(suite);
     if (argc > 1 && strcmp(argv[1], "--report") == 0)
