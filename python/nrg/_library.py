@@ -80,13 +80,15 @@ def put(made, **fields):
             setattr(made, field, value)
 
 
-def enum(kind, value, prefix):
-    """The number of a name, as in enum("nrg_gate", "post", "NRG_GATE_"): a ValueError that lists the names otherwise."""
-    number = CONSTANTS.get(prefix + str(value).upper()) if value is not None else 0
-    if number is None or (value is not None and prefix + str(value).upper() not in _abi.ENUMS[kind]):
-        names = [name[len(prefix):].lower() for name in _abi.ENUMS[kind] if name.startswith(prefix)]
-        raise ValueError(f"{value!r} is none of {', '.join(names)}")
-    return number
+def enum(kind, value, prefix, name):
+    """The number of a name, as in enum("nrg_gate", "post", "NRG_GATE_", "gate_mode"); None: 0. A ValueError for the argument `name`
+    lists the names otherwise."""
+    if value is None:
+        return 0
+    if prefix + str(value).upper() not in _abi.ENUMS[kind]:
+        names = [each[len(prefix):].lower() for each in _abi.ENUMS[kind] if each.startswith(prefix)]
+        raise ValueError(f"{name}: expected one of {', '.join(names)}, got {value!r}")
+    return CONSTANTS[prefix + str(value).upper()]
 
 
 def with_options(of, options):
@@ -155,7 +157,7 @@ def share(name, *arguments, threads=1):
     meanwhile. Structs are not changed while this runs, and what they point to is held by the caller."""
     threads = operator.index(threads)
     if not 1 <= threads <= MOST_THREADS:
-        raise ValueError(f"threads is {threads}, and has to be of 1 to {MOST_THREADS}")
+        raise ValueError(f"threads: expected 1 to {MOST_THREADS}, got {threads}")
     pointer, arguments = function(name), _pointers(arguments)
     if threads == 1:
         status = pointer(*arguments, 0, 1)

@@ -6,9 +6,9 @@ from ._library import CONSTANTS, enum
 
 
 def number(name):
-    value = enum("nrg_quant_format", name, "NRG_QUANT_")
+    value = enum("nrg_quant_format", name, "NRG_QUANT_", "format")
     if value == CONSTANTS["NRG_QUANT_NONE"]:
-        raise ValueError("format 'none' has no bytes")
+        raise ValueError(f"format: expected one that has bytes, got {name!r}")
     return value
 
 
@@ -46,32 +46,33 @@ def row_scales(number, dim):
     return -(-dim // size) if size else 1
 
 
-def shapes(number, leading, dim):
-    """The shapes of q and of scales, the latter None where the bytes have them."""
+def shapes(number, leading, dim, name="x"):
+    """The shapes of q and of scales, the latter None where the bytes have them. name: of the argument whose rows these are."""
     together = rows_together(number)
     if together > 1:
         if not leading or leading[-1] % together:
-            raise ValueError(f"rows of this format lie together by {together}, and {list(leading)} is no multiple of that")
+            raise ValueError(f"{name}: expected a multiple of {together} rows, which this format interleaves, got {[*leading, dim]}")
         leading = leading[:-1] + (leading[-1] // together,)
-    if not is_int8(number) and dim % block(number):
-        raise ValueError(f"rows of this format are multiples of {block(number)}, and have {dim} elements")
+    if dim == 0 or (not is_int8(number) and dim % block(number)):
+        wanted = "at least one element" if is_int8(number) else f"a multiple of {block(number)} elements"
+        raise ValueError(f"{name}: expected rows of {wanted}, got {[*leading, dim]}")
     q = leading + (row_bytes(number, dim),)
     return q, leading + (row_scales(number, dim),) if is_int8(number) else None
 
 
-def fill(args, format, rounding, leading, dim, q=None, scales=None):
+def fill(args, format, rounding, leading, dim, q=None, scales=None, name="x"):
     """New q (and scales), or those given, into a struct that writes them, dense."""
     args.format = number(format)
-    args.rounding = enum("nrg_quant_rounding", rounding, "NRG_QUANT_")
-    q_shape, scales_shape = shapes(args.format, tuple(leading), dim)
-    q = arrays.output(q, "q", q_shape, np.int8 if scales_shape else np.uint8)
+    args.rounding = enum("nrg_quant_rounding", rounding, "NRG_QUANT_", "rounding")
+    q_shape, scales_shape = shapes(args.format, tuple(leading), dim, name)
+    q = arrays.output(q, "out (q)" if scales_shape else "out", q_shape, np.int8 if scales_shape else np.uint8)
     results = [q]
     if scales_shape:
-        results.append(arrays.output(scales, "scales", scales_shape, np.float32))
+        results.append(arrays.output(scales, "out (scales)", scales_shape, np.float32))
     elif scales is not None:
-        raise ValueError("scales beside a format that has them in its bytes")
+        raise arrays.unexpected("out", f"one array, since the bytes of {format} contain the scales", scales)
     for array in results:
         if not array.flags.c_contiguous:
-            raise ValueError("q and scales are written without gaps")
+            raise arrays.unexpected("out", "elements without gaps", array)
     args.q, args.scales = arrays.address(q), arrays.address(results[1]) if scales_shape else None
     return results

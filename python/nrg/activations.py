@@ -5,18 +5,14 @@ from ._library import enum, share, struct
 
 def _rows(x, others, dtype):
     """Elements that follow each other in all tensors are one row; otherwise rows are those of the last dimension."""
-    x = arrays.as_array(x, "x")
     number = arrays.number(x, "x", dtype)
-    for name, other in others.items():
-        if other.dtype != x.dtype or other.shape != x.shape:
-            raise ValueError(f"{name}: {other.dtype.name} {list(other.shape)} where {x.dtype.name} {list(x.shape)} is read")
     tensors = {"x": x, **others}
     if all(array.flags.c_contiguous for array in tensors.values()):
         tensors = {name: array.reshape(-1) for name, array in tensors.items()}  # views, being contiguous
     dim = tensors["x"].shape[-1]
     rows = arrays.Rows(tensors["x"].shape[:-1])
     for name, array in tensors.items():
-        rows.add(name, array, dim)
+        rows.add(name if name in ("x", "d_o") else "out", array, dim, field=name)
     return number, dim, rows
 
 
@@ -35,7 +31,7 @@ def activation(x, name, *, alpha=0.0, out=None, dtype=None, threads=1):
     number, dim, rows = _rows(given, {"o": o}, dtype)
     if not dim:
         return o
-    args = struct("nrg_activation_args", activation=enum("nrg_activation", name, "NRG_ACT_"), dtype=number, dim=dim, alpha=alpha)
+    args = struct("nrg_activation_args", activation=enum("nrg_activation", name, "NRG_ACT_", "name"), dtype=number, dim=dim, alpha=alpha)
     rows.fill(args)
     share("nrg_activation_rows_forward", args, threads=threads)
     return o
@@ -49,12 +45,13 @@ def activation_backward(d_o, x, name, *, alpha=0.0, out=None, dtype=None, thread
 
     Returns an array like x.
     """
-    x, d_o = arrays.as_array(x, "x"), arrays.as_array(d_o, "d_o")
+    x = arrays.as_array(x, "x")
+    d_o = arrays.like(d_o, "d_o", x)
     dx = arrays.output(out, "out", x.shape, x.dtype)
     number, dim, rows = _rows(x, {"d_o": d_o, "dx": dx}, dtype)
     if not dim:
         return dx
-    args = struct("nrg_activation_args", activation=enum("nrg_activation", name, "NRG_ACT_"), dtype=number, dim=dim, alpha=alpha)
+    args = struct("nrg_activation_args", activation=enum("nrg_activation", name, "NRG_ACT_", "name"), dtype=number, dim=dim, alpha=alpha)
     rows.fill(args)
     share("nrg_activation_rows_backward", args, threads=threads)
     return dx

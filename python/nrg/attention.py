@@ -5,10 +5,10 @@ from . import _arrays as arrays
 from ._library import enum, share, struct
 
 
-def _seen(x, dtype):
-    x = arrays.as_array(x, "x")
-    (batch, heads, queries), _, _ = arrays.four(x, "x")
-    return x, {"batch": batch, "heads": heads, "queries": queries, "keys": x.shape[-1], "dtype": arrays.number(x, "x", dtype)}
+def _seen(x, name, dtype):
+    x = arrays.as_array(x, name)
+    (batch, heads, queries), _, _ = arrays.four(x, name)
+    return x, {"batch": batch, "heads": heads, "queries": queries, "keys": x.shape[-1], "dtype": arrays.number(x, name, dtype)}
 
 
 def softmax(x, *, mask=None, scale=0.0, cap=0.0, causal=False, query_offset=0, window=0, diagonals=None, slopes=None, sinks=None,
@@ -26,18 +26,18 @@ def softmax(x, *, mask=None, scale=0.0, cap=0.0, causal=False, query_offset=0, w
 
     Returns an array like x. What a query does not see is 0; so is a row in which nothing is seen.
     """
-    x, sizes = _seen(x, dtype)
+    x, sizes = _seen(x, "x", dtype)
     heads, columns = sizes["heads"], max(sizes["queries"] + sizes["keys"] - 1, 0)
     o = arrays.output(out, "out", x.shape, x.dtype)
     args = struct("nrg_softmax_args", scale=scale, cap=cap, causal=int(bool(causal)), query_offset=query_offset, window=window,
-                  log=int(bool(log)), store=enum("nrg_store", store, "NRG_STORE_"), **sizes)
+                  log=int(bool(log)), store=enum("nrg_store", store, "NRG_STORE_", "store"), **sizes)
     if mask is not None:
         mask = arrays.as_array(mask, "mask")
-        args.mask_dtype = arrays.number(mask, "mask", dtype)
+        args.mask_dtype = arrays.kind_of(mask, "mask", dtype)
         try:
-            mask = np.broadcast_to(mask, x.shape)
+            mask = np.broadcast_to(arrays.adjacent(mask, "mask"), x.shape)
         except ValueError:
-            raise ValueError(f"mask: {list(mask.shape)} does not repeat to {list(x.shape)}") from None
+            raise arrays.unexpected("mask", f"{list(x.shape)}, or what repeats to that", mask) from None
         _, (args.mask_batch_stride, args.mask_head_stride, args.mask_query_stride), args.mask_repeat = arrays.four(mask, "mask", True)
         args.mask = arrays.address(mask)
     diagonals = arrays.dense(diagonals, "diagonals", (heads, columns), np.float32)
@@ -45,7 +45,7 @@ def softmax(x, *, mask=None, scale=0.0, cap=0.0, causal=False, query_offset=0, w
     sinks = arrays.dense(sinks, "sinks", (heads,), np.float32)
     args.diagonals, args.slopes, args.sinks = (arrays.address(array) for array in (diagonals, slopes, sinks))
     arrays.fill_four(args, "x", x)
-    arrays.fill_four(args, "o", o)
+    arrays.fill_four(args, "o", o, "out")
     share("nrg_softmax_forward", args, threads=threads)
     return o
 
@@ -68,14 +68,15 @@ def softmax_backward(d_o, o, *, x=None, scale=0.0, cap=0.0, causal=False, query_
 
     Returns an array like o.
     """
-    o, sizes = _seen(o, dtype)
+    o, sizes = _seen(o, "o", dtype)
     d_o = arrays.like(d_o, "d_o", o, "o")
     x = None if x is None else arrays.like(x, "x", o, "o")
     dx = arrays.output(out, "out", o.shape, o.dtype)
     args = struct("nrg_softmax_backward_args", scale=scale, cap=cap, causal=int(bool(causal)), query_offset=query_offset, window=window,
-                  log=int(bool(log)), store=enum("nrg_store", store, "NRG_STORE_"), **sizes)
-    for name, array in (("o", o), ("d_o", d_o), ("x", x), ("dx", dx)):
+                  log=int(bool(log)), store=enum("nrg_store", store, "NRG_STORE_", "store"), **sizes)
+    for name, array in (("o", o), ("d_o", d_o), ("x", x)):
         arrays.fill_four(args, name, array)
+    arrays.fill_four(args, "dx", dx, "out")
     share("nrg_softmax_backward", args, threads=threads)
     return dx
 
@@ -89,8 +90,10 @@ def log_softmax_backward(d_o, o, **given):
 
 
 def _logits(x, ids, ignore_index, dtype):
-    x = arrays.as_array(x, "x")
-    ids = arrays.dense(ids, "ids", x.shape[:-1], np.int32, optional=False)
+    x = arrays.adjacent(arrays.as_array(x, "x"), "x")
+    if x.shape[-1] == 0:
+        raise arrays.unexpected("x", "[..., classes] with one class or more", x)
+    ids = arrays.integers(ids, "ids", x.shape[:-1], optional=False)
     args = struct("nrg_cross_entropy_args", classes=x.shape[-1], dtype=arrays.number(x, "x", dtype), ignore_index=ignore_index,
                   ids=arrays.address(ids))
     rows = arrays.Rows(x.shape[:-1])
@@ -102,7 +105,8 @@ def _fill(args, rows):
     """Rows of one stride: this call has no planes."""
     dimensions = rows.dimensions()
     if len(dimensions) > 1:
-        raise ValueError("rows of logits are not at one distance from each other; np.ascontiguousarray makes a copy whose rows are")
+        raise ValueError(f"{', '.join(rows.names.values())}: rows are not at one distance from each other; np.ascontiguousarray makes a "
+                         "copy whose rows are")
     args.rows = dimensions[0][0] if dimensions else 1
     for name, array in rows.tensors.items():
         setattr(args, name, arrays.address(array))
@@ -113,7 +117,7 @@ def cross_entropy(x, ids, *, ignore_index=-100, dtype=None, threads=1):
     """log Σ e^x - x[id], of every row.
 
     x    [..., classes] logits
-    ids  int32 [...]; rows of ignore_index have a loss of 0
+    ids  integers [...]; rows of ignore_index, which may be a class, have a loss of 0
 
     Returns (loss float32 [...], lse float64 [...]); lse is what cross_entropy_backward() takes.
     """
@@ -135,7 +139,7 @@ def cross_entropy_backward(d_loss, x, ids, lse, *, ignore_index=-100, out=None, 
     Returns an array like x.
     """
     x, ids, args, rows = _logits(x, ids, ignore_index, dtype)
-    dx = rows.add("dx", arrays.output(out, "out", x.shape, x.dtype))
+    dx = rows.add("out", arrays.output(out, "out", x.shape, x.dtype), field="dx")
     _fill(args, rows)
     d_loss = arrays.dense(d_loss, "d_loss", x.shape[:-1], np.float32, optional=False)
     lse = arrays.dense(lse, "lse", x.shape[:-1], np.float64, optional=False)

@@ -28,22 +28,26 @@ class _Operands:
     def __init__(self, x, weight, bias, over, groups, layout, dtype, eps, activation, accuracy, **spec):
         self.x = arrays.as_array(x, "x")
         if self.x.ndim < 2:
-            raise ValueError(f"x: {list(self.x.shape)} has no channels")
-        self.last = enum("nrg_channel_layout", layout, "NRG_") == 1
+            raise arrays.unexpected("x", "[n, c, …], or with layout 'nhwc' [n, …, c]", self.x)
+        self.last = enum("nrg_channel_layout", layout, "NRG_", "layout") == 1
         self.channels = self.x.shape[-1] if self.last else self.x.shape[1]
-        if groups < 1:
-            raise ValueError(f"num_groups is {groups}, and has to be 1 or more")
+        if self.channels == 0:
+            raise arrays.unexpected("x", "one channel or more", self.x)
+        groups = arrays.count(groups, "num_groups", 1)
+        if self.channels % groups:
+            raise arrays.unexpected("num_groups", f"a divisor of the {self.channels} channels", groups)
         positions = self.x.shape[1:-1] if self.last else self.x.shape[2:]
         self.n, self.s = self.x.shape[0], int(np.prod(positions, dtype=np.int64))
+        if self.s == 0:
+            raise arrays.unexpected("x", "one position or more in each channel", self.x)
         self.sets = self.channels if over == "batch" else self.n * groups
         self.weight, self.bias = (arrays.dense(v, name, (self.channels,), None) for v, name in ((weight, "weight"), (bias, "bias")))
-        numbers = {arrays.number(v, "weight", dtype) for v in (self.weight, self.bias) if v is not None}
-        if len(numbers) > 1:
-            raise ValueError("weight and bias have different dtypes")
-        self.spec = struct("nrg_channel_norm_spec", channels=self.channels, groups=groups, over=enum("nrg_channel_over", over, "NRG_OVER_"),
-                           layout=int(self.last), dtype=arrays.number(self.x, "x", dtype), w_dtype=numbers.pop() if numbers else 0,
-                           centred=1, eps=eps, activation=enum("nrg_activation", activation, "NRG_ACT_"),
-                           accuracy=enum("nrg_accuracy", accuracy, "NRG_ACCURACY_"), **spec)
+        number = arrays.number(self.x, "x", dtype)
+        w_dtype = arrays.number_of_vectors({"weight": self.weight, "bias": self.bias}, dtype, number)
+        self.spec = struct("nrg_channel_norm_spec", channels=self.channels, groups=groups, over=enum("nrg_channel_over", over, "NRG_OVER_", "over"),
+                           layout=int(self.last), dtype=number, w_dtype=w_dtype, centred=1, eps=eps,
+                           activation=enum("nrg_activation", activation, "NRG_ACT_", "activation"),
+                           accuracy=enum("nrg_accuracy", accuracy, "NRG_ACCURACY_", "accuracy"), **spec)
 
     def stride(self, array, name):
         """Of a sample (nchw) or of a position (nhwc); what lies inside of it has to be dense."""
@@ -53,6 +57,8 @@ class _Operands:
             dimensions = rows.dimensions()
             if len(dimensions) < 2:
                 return dimensions[0][1][name] if dimensions else 0
+        elif array.size == 0:
+            return 0
         elif array[:1].flags.c_contiguous and (self.n < 2 or array.strides[0] > 0):
             return array.strides[0] if self.n > 1 else 0
         raise ValueError(f"{name}: channels and positions do not follow each other (strides {array.strides}); np.ascontiguousarray makes "
@@ -61,10 +67,11 @@ class _Operands:
     def fill(self, args, **tensors):
         args.n, args.s = self.n, self.s
         args.w, args.b = arrays.address(self.weight), arrays.address(self.bias)
+        names = {"y": "residual", "o": "out", "dx": "out"}
         for name, array in tensors.items():
             if array is not None:
                 setattr(args, name, arrays.address(array))
-                setattr(args, name + "_stride", self.stride(array, name))
+                setattr(args, name + "_stride", self.stride(array, names.get(name, name)))
 
 
 def _forward(of, residual, out, stats, threads, running=(None, None), batches=0):
@@ -94,9 +101,16 @@ def _backward(of, d_o, residual, statistics, out, threads, running=(None, None))
 
 def _running(mean, var, channels, written):
     pair = tuple(arrays.dense(v, n, (channels,), np.float32) for v, n in ((mean, "running_mean"), (var, "running_var")))
-    if written and any(v is not None and not v.flags.writeable for v in pair):
-        raise ValueError("running_mean or running_var is read-only")
+    for v, name in zip(pair, ("running_mean", "running_var")):
+        if written and v is not None:
+            arrays.output(v, name, (channels,), np.float32)
     return pair
+
+
+def _needs_running(training, mean, var):
+    for value, other, name in ((mean, var, "running_mean"), (var, mean, "running_var")):
+        if value is None and (not training or other is not None):
+            raise arrays.unexpected(name, "float32 [c], " + ("as with running_mean and running_var together" if training else "without training"), None)
 
 
 def batch_norm(x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5, *, residual=None,
@@ -113,10 +127,9 @@ def batch_norm(x, running_mean=None, running_var=None, weight=None, bias=None, t
 
     Returns an array like x, or (that, statistics).
     """
-    if not training and running_mean is None:
-        raise ValueError("without training, running_mean and running_var are needed")
+    _needs_running(training, running_mean, running_var)
     of = _Operands(x, weight, bias, "batch", 1, layout, dtype, eps, activation, accuracy, momentum=momentum,
-                   statistics=enum("nrg_channel_source", "compute" if training else "running", "NRG_STATISTICS_"))
+                   statistics=enum("nrg_channel_source", "compute" if training else "running", "NRG_STATISTICS_", "training"))
     return _forward(of, residual, out, stats, threads, _running(running_mean, running_var, of.channels, training))
 
 
@@ -131,8 +144,9 @@ def batch_norm_backward(d_o, x, running_mean=None, running_var=None, weight=None
 
     Returns ChannelGradients(dx, dresidual, dweight, dbias); of the last three those of what was given.
     """
+    _needs_running(training, running_mean, running_var)
     of = _Operands(x, weight, bias, "batch", 1, layout, dtype, eps, activation, accuracy,
-                   statistics=enum("nrg_channel_source", "compute" if training else "running", "NRG_STATISTICS_"))
+                   statistics=enum("nrg_channel_source", "compute" if training else "running", "NRG_STATISTICS_", "training"))
     running = (None, None) if training else _running(running_mean, running_var, of.channels, False)
     return _backward(of, d_o, residual, statistics, out, threads, running)
 
@@ -181,5 +195,5 @@ def instance_norm_backward(d_o, x, weight=None, bias=None, eps=1e-5, *, layout="
 def _channels(x, layout):
     shape = np.shape(x)
     if len(shape) < 2:
-        raise ValueError(f"x: {list(shape)} has no channels")
+        raise arrays.unexpected("x", "[n, c, …], or with layout 'nhwc' [n, …, c]", arrays.as_array(x, "x"))
     return shape[-1] if layout == "nhwc" else shape[1]

@@ -8,26 +8,26 @@ def _inputs(a, b, pairs, swapped, dtype):
     """(fields and their arrays, leading shape, dim, number): of two tensors, halves of rows, or pairs."""
     a = arrays.as_array(a, "a")
     number = arrays.number(a, "a", dtype)
+    if a.ndim == 0 or a.shape[-1] == 0:
+        raise arrays.unexpected("a", "[..., dim] with one element or more in a row", a)
     if b is not None:
-        b = arrays.as_array(b, "b")
-        if pairs or swapped:
-            raise ValueError("pairs and swapped are for one tensor that holds both a and b")
-        if b.dtype != a.dtype:
-            raise ValueError(f"b: dtype {b.dtype.name}, where a has {a.dtype.name}")
-        return {"a": a, "b": b}, a.shape[:-1], a.shape[-1] if a.ndim else 0, number
-    if a.ndim == 0 or a.shape[-1] % 2:
-        raise ValueError(f"a: rows of {list(a.shape)} do not hold two of one length")
+        for name, value in (("pairs", pairs), ("swapped", swapped)):
+            if value:
+                raise arrays.unexpected(name, "False, since b is given", value)
+        return {"a": a, "b": arrays.like(b, "b", a, "a")}, a.shape[:-1], a.shape[-1], number
+    if a.shape[-1] % 2:
+        raise arrays.unexpected("a", "[..., 2·dim], since b is not given", a)
     dim = a.shape[-1] // 2
     if pairs:
         if swapped:
-            raise ValueError("pairs are not swapped")
+            raise arrays.unexpected("swapped", "False with pairs", swapped)
         return {"x": a}, a.shape[:-1], dim, number
     first, second = a[..., :dim], a[..., dim:]
     return {"a": second if swapped else first, "b": first if swapped else second}, a.shape[:-1], dim, number
 
 
 def _args(activation, number, dim, limit, b_offset, alpha):
-    return struct("nrg_glu_args", activation=enum("nrg_activation", activation, "NRG_ACT_"), dtype=number, dim=dim, limit=limit,
+    return struct("nrg_glu_args", activation=enum("nrg_activation", activation, "NRG_ACT_", "activation"), dtype=number, dim=dim, limit=limit,
                   b_offset=b_offset, alpha=alpha)
 
 
@@ -51,14 +51,14 @@ def glu(a, b=None, *, activation="sigmoid", pairs=False, swapped=False, limit=0.
     rows = arrays.Rows(leading)
     args = _args(activation, number, dim, limit, b_offset, alpha)
     for name, array in tensors.items():
-        rows.add(name, array, 2 * dim if name == "x" else dim)
+        rows.add("a" if name == "x" or b is None else name, array, 2 * dim if name == "x" else dim, field=name)
     if format is None:
         results = [arrays.output(out, "out", leading + (dim,), next(iter(tensors.values())).dtype)]
-        rows.add("o", results[0], dim)
+        rows.add("out", results[0], dim, field="o")
     elif out is not None:
-        raise ValueError("out is for numbers; with a format the bytes are returned")
+        raise arrays.unexpected("out", "None with a format, whose bytes are returned", out)
     else:
-        results = quantized.fill(args, format, rounding, leading, dim)
+        results = quantized.fill(args, format, rounding, leading, dim, name="a")
     rows.fill(args)
     share("nrg_glu_forward", args, threads=threads)
     return results[0] if len(results) == 1 else tuple(results)
@@ -76,18 +76,17 @@ def glu_backward(d_o, a, b=None, *, activation="sigmoid", pairs=False, swapped=F
     """
     tensors, leading, dim, number = _inputs(a, b, pairs, swapped, dtype)
     kind = next(iter(tensors.values())).dtype
-    d_o = arrays.as_array(d_o, "d_o")
-    if d_o.dtype != kind:
-        raise ValueError(f"d_o: dtype {d_o.dtype.name}, where a has {kind.name}")
+    d_o = arrays.exactly(d_o, "d_o", leading + (dim,), kind)
     if b is not None:
-        results = tuple(arrays.output(each, "out", leading + (dim,), kind) for each in (out or (None, None)))
+        results = tuple(arrays.output(each, "out", leading + (dim,), kind) for each in arrays.pair(out))
         gradients = dict(zip(("da", "db"), results))
     else:
         results = arrays.output(out, "out", leading + (2 * dim,), kind)
         gradients = {"d" + name: array for name, array in _inputs(results, None, pairs, swapped, dtype)[0].items()}
     rows = arrays.Rows(leading)
     for name, array in {**tensors, **gradients}.items():
-        rows.add(name, array, 2 * dim if name in ("x", "dx") else dim)
+        argument = "out" if name in gradients else "a" if name == "x" or b is None else name
+        rows.add(argument, array, 2 * dim if name in ("x", "dx") else dim, field=name)
     rows.add("d_o", d_o, dim)
     args = _args(activation, number, dim, limit, b_offset, alpha)
     rows.fill(args)

@@ -41,7 +41,7 @@ def spec(dim, dtype, **given):
     fields = {name: given[name] for name in _NUMBERS}
     fields.update(arrays.options(_ENUMS, given))
     fields["centred"] = int(bool(fields["centred"]))
-    fields["gate"] = enum("nrg_gate", given.get("gate", "none"), "NRG_GATE_")
+    fields["gate"] = enum("nrg_gate", given.get("gate", "none"), "NRG_GATE_", "gate_mode")
     return struct("nrg_norm_spec", dim=dim, dtype=dtype, y_dtype=given.get("y_dtype", 0), r_dtype=given.get("r_dtype", 0),
                   w_dtype=given.get("w_dtype", 0), **fields)
 
@@ -52,30 +52,30 @@ class _Operands:
     def __init__(self, x, weight, bias, residual, gate, gate_mode, dtype, given, r=None):
         self.x = arrays.as_array(x, "x")
         if self.x.ndim == 0 or self.x.shape[-1] == 0:
-            raise ValueError(f"x: {list(self.x.shape)} has no rows of elements")
+            raise arrays.unexpected("x", "[..., dim] with one element or more in a row", self.x)
         self.dim, self.leading = self.x.shape[-1], self.x.shape[:-1]
         self.number = arrays.number(self.x, "x", dtype)
         self.residual = None if residual is None else arrays.as_array(residual, "residual")
         self.gate = None if gate is None else arrays.as_array(gate, "gate")
-        self.groups = int(given.get("groups", 1) or 1)
+        self.groups = arrays.count(given.get("groups", 1), "groups") or 1
+        if self.dim % self.groups:
+            raise arrays.unexpected("groups", f"a divisor of the {self.dim} elements of a row", self.groups)
         length = self.dim // self.groups if given.get("weights") == "group" else self.dim
         self.weight, self.bias = (arrays.dense(v, n, (length,), None) for v, n in ((weight, "weight"), (bias, "bias")))
-        w_numbers = {arrays.number(v, n, dtype) for v, n in ((self.weight, "weight"), (self.bias, "bias")) if v is not None}
-        if len(w_numbers) > 1:
-            raise ValueError("weight and bias have different dtypes")
-        stream = self.residual if self.residual is not None else r
-        self.stream = arrays.number(stream, "residual", dtype) if stream is not None else self.number
+        w_dtype = arrays.number_of_vectors({"weight": self.weight, "bias": self.bias}, dtype, self.number)
+        stream, name = (self.residual, "residual") if self.residual is not None else (r, "r")
+        self.stream = arrays.number_beside(stream, name, dtype, self.number) if stream is not None else self.number
         self.after = given.get("residual_mode", "before") == "after"
         self.spec = spec(self.dim, self.number, y_dtype=self.stream, r_dtype=self.number if self.after else self.stream,
-                         w_dtype=w_numbers.pop() if w_numbers else 0, gate=gate_mode if gate is not None else "none", **given)
-        if self.gate is not None and arrays.number(self.gate, "gate", dtype) != self.number:
-            raise ValueError(f"gate: dtype {self.gate.dtype.name}, where x has {self.x.dtype.name}")
+                         w_dtype=w_dtype, gate=gate_mode if gate is not None else "none", **given)
+        if self.gate is not None and self.gate.dtype != self.x.dtype:
+            raise arrays.unexpected("gate", f"{self.x.dtype.name} like x", self.gate)
         self.rows = arrays.Rows(self.leading)
 
     def inputs(self):
         self.rows.add("x", self.x, self.dim)
-        self.rows.add("y", self.residual, self.dim, repeats=True)
-        self.rows.add("z", self.gate, self.dim, repeats=True)
+        self.rows.add("residual", self.residual, self.dim, repeats=True, field="y")
+        self.rows.add("gate", self.gate, self.dim, repeats=True, field="z")
 
 
 def norm(x, weight=None, bias=None, *, residual=None, gate=None, gate_mode="post", out=None, residual_out=None, stats=False,
@@ -100,19 +100,19 @@ def norm(x, weight=None, bias=None, *, residual=None, gate=None, gate_mode="post
     args = struct("nrg_norm_args")
     if format is None:
         o = arrays.output(out, "out", of.x.shape, of.x.dtype)
-        of.rows.add("o", o, of.dim)
+        of.rows.add("out", o, of.dim, field="o")
         results.append(o)
     else:
         if out is not None:
-            raise ValueError("out is for numbers; with a format the bytes are returned")
+            raise arrays.unexpected("out", "None with a format, whose bytes are returned", out)
         results += quantized.fill(args, format, rounding, of.leading, of.dim)
     r = None
     if of.residual is not None and not of.after:
         r = arrays.output(residual_out, "residual_out", of.x.shape, of.residual.dtype)
-        of.rows.add("r", r, of.dim)
+        of.rows.add("residual_out", r, of.dim, field="r")
         results.append(r)
     elif residual_out is not None:
-        raise ValueError("residual_out is for the sum of x and residual before the norm")
+        raise arrays.unexpected("residual_out", "None without a residual before the norm", residual_out)
     if stats:
         shape = of.leading + (of.groups,)
         mean, rstd = np.empty(shape, np.float32), np.empty(shape, np.float32)
@@ -153,15 +153,16 @@ def norm_backward(d_o, x, weight=None, bias=None, *, residual=None, gate=None, g
     of = _Operands(x, weight, bias, residual, gate, gate_mode, dtype, given, r)
     d_o = arrays.as_array(d_o, "d_o")
     d_r = None if d_r is None else arrays.as_array(d_r, "d_r")
-    for array, name, wanted in ((d_o, "d_o", of.number), (r, "r", of.stream), (d_r, "d_r", of.stream)):
-        if array is not None and arrays.number(array, name, dtype) != wanted:
-            raise ValueError(f"{name}: dtype {array.dtype.name} is not that of {'x' if array is d_o else 'the residual'}")
+    stream = of.x if of.residual is None and r is None else of.residual if of.residual is not None else r
+    for array, name, wanted, like in ((d_o, "d_o", of.x, "x"), (r, "r", stream, "residual"), (d_r, "d_r", stream, "r")):
+        if array is not None and array.dtype != wanted.dtype:
+            raise arrays.unexpected(name, f"{wanted.dtype.name} like {like}", array)
     of.inputs()
     rows = of.rows
-    dx = rows.add("dx", arrays.output(out, "out", of.x.shape, of.x.dtype), of.dim)
+    dx = rows.add("out", arrays.output(out, "out", of.x.shape, of.x.dtype), of.dim, field="dx")
     rows.add("d_o", d_o, of.dim)
     rows.add("r", r, of.dim)
-    rows.add("dr_in", d_r, of.dim)
+    rows.add("d_r", d_r, of.dim, field="dr_in")
     dy = None
     if of.residual is not None:
         dy = d_o if of.after else dx

@@ -10,27 +10,26 @@ from ._library import CONSTANTS, call, enum, function, share, struct
 
 # ---- sinusoids ----
 
-def sinusoidal(positions, dim, *, base=10000.0, layout="interleaved", spread="below_base", first=0, dtype="f32", out=None, threads=1):
+def sinusoidal(positions, dim, *, base=10000.0, layout="interleaved", spread="below_base", first=0, dtype=None, out=None, threads=1):
     """The sinusoidal table of Vaswani et al., p[k, 2i] = sin(k · base^(-2i/dim)), and its variants.
 
-    positions  a number of rows, counted from `first`, or int32 [rows]
+    positions  a number of rows, counted from `first`, or integers [rows]
     layout     "interleaved": sin, cos, sin, cos; "concatenated": sines, then cosines; "cosines_first"
     spread     "below_base": the paper's exponents; "to_base": from 0 to 1 (tensor2tensor, fairseq, Whisper)
-    dtype      of the result: "f32", "f16", "bf16"
+    dtype      of the result: "f32", "f16", "bf16"; None: out's, or float32
     out        [rows, dim]
 
     Returns [rows, dim].
     """
-    given = None if np.ndim(positions) == 0 else arrays.as_array(positions, "positions")
-    rows = int(positions) if given is None else given.shape[0]
-    given = arrays.dense(given, "positions", (rows,), np.int32)
-    spec = struct("nrg_sinusoidal_spec", dim=dim, base=base, spread=enum("nrg_sinusoidal_spread", spread, "NRG_SINUSOIDAL_"),
-                  layout=enum("nrg_sinusoidal_layout", layout, "NRG_SINUSOIDAL_"))
+    rows, given = arrays.counted(positions, "positions")
+    dim = arrays.count(dim, "dim", 1)
+    spec = struct("nrg_sinusoidal_spec", dim=dim, base=base, spread=enum("nrg_sinusoidal_spread", spread, "NRG_SINUSOIDAL_", "spread"),
+                  layout=enum("nrg_sinusoidal_layout", layout, "NRG_SINUSOIDAL_", "layout"))
     frequencies = np.empty((2, max((dim + 1) // 2, 1)), np.float64)
     call("nrg_sinusoidal_frequencies", spec, arrays.address(frequencies))
-    table = arrays.output(out, "out", (rows, dim), arrays.numpy_dtype(dtype) if out is None else out.dtype)
+    table = arrays.result(out, (rows, dim), dtype)
     lines = arrays.Rows((rows,))
-    lines.add("table", table)
+    lines.add("out", table, field="table")
     dimensions = lines.dimensions()
     args = struct("nrg_sinusoidal_args", rows=rows, dim=dim, dtype=arrays.number(table, "out", dtype), layout=spec.layout,
                   frequencies=arrays.address(frequencies), positions=arrays.address(given), first=first, table=arrays.address(table),
@@ -45,7 +44,7 @@ class Term:
     """A term of embed(): rows of a table by ids, or counted up from `first`, times a scale.
 
     table   [rows, dim]
-    ids     int32 [tokens], or with a period [period]; None: first, first + 1, …
+    ids     integers [tokens], or with a period [period]; None: first, first + 1, …
     scale   of what is picked; 0 stands for 1
     period  tokens after which ids, or the count, begin anew; 0: never
     """
@@ -53,14 +52,14 @@ class Term:
     def __init__(self, table, ids=None, *, first=0, scale=0.0, period=0):
         self.table, self.first, self.scale, self.period = arrays.as_array(table, "table"), first, scale, period
         if self.table.ndim != 2:
-            raise ValueError(f"table: {list(self.table.shape)} is not [rows, dim]")
-        self.ids = None if ids is None else arrays.as_array(ids, "ids")
+            raise arrays.unexpected("table", "[rows, dim]", self.table)
+        self.ids = None if ids is None else arrays.integers(ids, "ids", (np.size(ids),))
 
     def fields(self, tokens):
-        ids = self.ids
-        if ids is not None:
-            ids = arrays.dense(ids, "ids", (min(self.period, tokens),) if self.period else (tokens,), np.int32)
-        return {"rows": self.table.shape[0], "ids": arrays.address(ids), "first": self.first, "scale": self.scale, "period": self.period}
+        if self.ids is not None:
+            arrays.dense(self.ids, "ids", (min(self.period, tokens),) if self.period else (tokens,), np.int32)
+        return {"rows": self.table.shape[0], "ids": arrays.address(self.ids), "first": self.first, "scale": self.scale,
+                "period": self.period}
 
 
 def _stride(array, name):
@@ -85,19 +84,26 @@ def embed(terms, *, x=None, tokens=None, out=None, dtype=None, threads=1):
     """
     terms = [terms] if isinstance(terms, Term) else list(terms)
     if not 1 <= len(terms) <= CONSTANTS["NRG_EMBED_TABLES"]:
-        raise ValueError(f"{len(terms)} terms, where there are 1 to {CONSTANTS['NRG_EMBED_TABLES']}")
+        raise ValueError(f"terms: expected 1 to {CONSTANTS['NRG_EMBED_TABLES']}, got {len(terms)}")
     x = None if x is None else arrays.as_array(x, "x")
     table = terms[0].table
     kind, dim = table.dtype if x is None else x.dtype, table.shape[1]
+    if x is not None and x.ndim != 2:
+        raise arrays.unexpected("x", f"[tokens, {dim}]", x)
     if tokens is None:
         tokens = x.shape[0] if x is not None else next((len(t.ids) for t in terms if t.ids is not None and not t.period), None)
         if tokens is None:
-            raise ValueError("tokens is needed where neither x nor ids say how many there are")
-    if any(t.table.dtype != table.dtype or t.table.shape[1] != dim for t in terms) or (x is not None and x.shape != (tokens, dim)):
-        raise ValueError(f"tables have one dtype and dim, and x is [{tokens}, {dim}]")
+            raise arrays.unexpected("tokens", "a number, since neither x nor ids have one", None)
+    tokens = arrays.count(tokens, "tokens")
+    if x is not None and x.shape != (tokens, dim):
+        raise arrays.unexpected("x", [tokens, dim], x)
+    for term in terms[1:]:
+        if term.table.dtype != table.dtype or term.table.shape[1] != dim:
+            raise arrays.unexpected("table", f"{table.dtype.name} [rows, {dim}] like the first one", term.table)
     o = arrays.output(out, "out", (tokens, dim), kind)
-    args = struct("nrg_embed_args", rows=tokens, dim=dim, dtype=arrays.number(o, "out", dtype),
-                  table_dtype=arrays.number(table, "table", dtype), x=arrays.address(x), o=arrays.address(o), o_stride=_stride(o, "out"),
+    number = arrays.number(o, "table" if x is None else "x", dtype)
+    args = struct("nrg_embed_args", rows=tokens, dim=dim, dtype=number,
+                  table_dtype=arrays.number_beside(table, "table", dtype, number, "x"), x=arrays.address(x), o=arrays.address(o), o_stride=_stride(o, "out"),
                   x_stride=0 if x is None else _stride(x, "x"))
     for i, term in enumerate(terms):
         args.tables[i] = struct("nrg_embed_table", table=arrays.address(term.table), stride=_stride(term.table, "table"),
@@ -109,8 +115,10 @@ def embed(terms, *, x=None, tokens=None, out=None, dtype=None, threads=1):
 def embedding(ids, table, *, scale=0.0, out=None, dtype=None, threads=1):
     """Rows of a table by their ids: torch.nn.functional.embedding.
 
-    ids int32 [tokens], table [rows, dim]  ->  [tokens, dim]
+    ids integers [tokens], table [rows, dim]  ->  [tokens, dim]
     """
+    if ids is None:
+        raise arrays.unexpected("ids", "integers [tokens]", None)
     return embed(Term(table, ids, scale=scale), out=out, dtype=dtype, threads=threads)
 
 
@@ -118,7 +126,7 @@ def embedding_backward(d_o, ids, rows, *, scale=0.0, out=None, accumulate=False,
     """The gradient of embedding()'s table: d_table[k] = scale · Σ d_o[t] over the tokens with ids[t] = k.
 
     d_o   [tokens, dim]
-    ids   int32 [tokens]
+    ids   integers [tokens]
     rows  of the table
     out   [rows, dim], of d_o's dtype or float32; with accumulate it is added to
 
@@ -126,14 +134,16 @@ def embedding_backward(d_o, ids, rows, *, scale=0.0, out=None, accumulate=False,
     """
     d_o = arrays.as_array(d_o, "d_o")
     if d_o.ndim != 2:
-        raise ValueError(f"d_o: {list(d_o.shape)} is not [tokens, dim]")
+        raise arrays.unexpected("d_o", "[tokens, dim]", d_o)
     if accumulate and out is None:
-        raise ValueError("accumulate adds to out, which is not there")
+        raise arrays.unexpected("out", "an array with accumulate", None)
     tokens, dim = d_o.shape
-    ids = arrays.dense(ids, "ids", (tokens,), np.int32, optional=False)
+    rows = arrays.count(rows, "rows")
+    ids = arrays.integers(ids, "ids", (tokens,), optional=False)
+    number = arrays.number(d_o, "d_o", dtype)
     table = arrays.output(out, "out", (rows, dim), np.float32 if out is None else out.dtype)
-    args = struct("nrg_embed_backward_args", rows=tokens, dim=dim, dtype=arrays.number(d_o, "d_o", dtype),
-                  table_dtype=arrays.number(table, "out", dtype), d_o=arrays.address(d_o), d_o_stride=_stride(d_o, "d_o"))
+    args = struct("nrg_embed_backward_args", rows=tokens, dim=dim, dtype=number,
+                  table_dtype=arrays.number_beside(table, "out", dtype, number, "d_o"), d_o=arrays.address(d_o), d_o_stride=_stride(d_o, "d_o"))
     args.tables[0] = struct("nrg_embed_gradient", d_table=arrays.address(table), stride=_stride(table, "out"), rows=rows,
                             ids=arrays.address(ids), scale=scale, accumulate=int(bool(accumulate)))
     size = ctypes.c_size_t()
@@ -152,6 +162,7 @@ def alibi_slopes(heads, max_bias=8.0):
 
     heads  ->  float32 [heads]
     """
+    heads = arrays.count(heads, "heads")
     slopes = np.empty(heads, np.float32)
     call("nrg_alibi_slopes", heads, max_bias, arrays.address(slopes))
     return slopes
@@ -163,6 +174,7 @@ def _bias_spec(heads, queries, keys, query_offset, mask_future, bidirectional=Tr
 
 
 def _diagonals(heads, queries, keys):
+    queries, keys = arrays.count(queries, "queries"), arrays.count(keys, "keys")
     return (heads, queries + keys - 1 if queries and keys else 0)
 
 
@@ -199,8 +211,8 @@ def t5_diagonals(table, queries, keys, *, query_offset=0, mask_future=False, bid
     Returns float32 [heads, queries + keys - 1].
     """
     table = arrays.as_array(table, "table")
-    if table.ndim != 2:
-        raise ValueError(f"table: {list(table.shape)} is not [buckets, heads]")
+    if table.ndim != 2 or table.size == 0:
+        raise arrays.unexpected("table", "[buckets, heads], one or more of each", table)
     buckets, heads = table.shape
     diagonals = np.empty(_diagonals(heads, queries, keys), np.float32)
     spec = _bias_spec(heads, queries, keys, query_offset, mask_future, bidirectional, buckets, max_distance)
@@ -216,7 +228,9 @@ def t5_backward(d_diagonals, queries, keys, buckets=32, *, query_offset=0, mask_
     d_diagonals float64 [heads, queries + keys - 1]  ->  float32 [buckets, heads]
     """
     d_diagonals = arrays.as_array(d_diagonals, "d_diagonals")
-    heads = d_diagonals.shape[0]
+    if d_diagonals.ndim != 2:
+        raise arrays.unexpected("d_diagonals", "float64 [heads, queries + keys - 1]", d_diagonals)
+    heads, buckets = d_diagonals.shape[0], arrays.count(buckets, "buckets", 1)
     d_diagonals = arrays.dense(d_diagonals, "d_diagonals", _diagonals(heads, queries, keys), np.float64)
     d_table = np.empty((buckets, heads), np.float32)
     spec = _bias_spec(heads, queries, keys, query_offset, mask_future, bidirectional, buckets, max_distance)
@@ -240,9 +254,9 @@ def score_bias(scores, diagonals, *, scale=0.0, store="auto", out=None, dtype=No
     diagonals = arrays.dense(diagonals, "diagonals", _diagonals(heads, queries, keys), np.float32, optional=False)
     o = arrays.output(out, "out", scores.shape, scores.dtype)
     args = struct("nrg_score_bias_args", batch=batch, heads=heads, queries=queries, keys=keys, dtype=arrays.number(scores, "scores", dtype),
-                  store=enum("nrg_store", store, "NRG_STORE_"), diagonals=arrays.address(diagonals), scale=scale)
+                  store=enum("nrg_store", store, "NRG_STORE_", "store"), diagonals=arrays.address(diagonals), scale=scale)
     arrays.fill_four(args, "scores", scores)
-    arrays.fill_four(args, "o", o)
+    arrays.fill_four(args, "o", o, "out")
     share("nrg_score_bias_forward", args, threads=threads)
     return o
 
@@ -259,7 +273,7 @@ def score_bias_backward(d_o, *, out=None, accumulate=False, dtype=None, threads=
     (batch, heads, queries), _, _ = arrays.four(d_o, "d_o")
     keys = d_o.shape[-1]
     if accumulate and out is None:
-        raise ValueError("accumulate adds to out, which is not there")
+        raise arrays.unexpected("out", "an array with accumulate", None)
     shape = _diagonals(heads, queries, keys)
     sums = arrays.dense(arrays.output(out, "out", shape, np.float64), "out", shape, None)
     args = struct("nrg_score_bias_backward_args", batch=batch, heads=heads, queries=queries, keys=keys,
@@ -282,15 +296,17 @@ def recurrent_positions(w, p0, n, *, b=None, out=None, dtype=None, threads=1):
     Returns p like out.
     """
     w, p0 = arrays.as_array(w, "w"), arrays.as_array(p0, "p0")
-    dim = p0.shape[-1] if p0.ndim else 0
+    if p0.ndim not in (1, 2) or p0.shape[-1] == 0:
+        raise arrays.unexpected("p0", "[dim] or [chains, dim] with one element or more", p0)
+    dim, n = p0.shape[-1], arrays.count(n, "n")
+    number = arrays.number(p0, "p0", dtype)
     w = arrays.dense(w, "w", (dim, dim), None)
     b = arrays.dense(b, "b", (dim,), w.dtype)
-    p0 = arrays.dense(p0, "p0", p0.shape[-2:], None)
+    p0 = arrays.dense(p0, "p0", p0.shape, None)
     p = arrays.output(out, "out", p0.shape[:-1] + (n, dim), p0.dtype)
     p = arrays.dense(p, "out", p.shape, None)
-    number = arrays.number(p0, "p0", dtype)
     args = struct("nrg_recurrent_args", dim=dim, n=n, chains=p0.shape[0] if p0.ndim == 2 else 1, dtype=number,
-                  w_dtype=arrays.number(w, "w", dtype), w=arrays.address(w), b=arrays.address(b), p0=arrays.address(p0),
+                  w_dtype=arrays.number_beside(w, "w", dtype, number, "p0"), w=arrays.address(w), b=arrays.address(b), p0=arrays.address(p0),
                   p=arrays.address(p))
     share("nrg_recurrent_forward", args, threads=threads)
     return p
@@ -305,14 +321,17 @@ def recurrent_positions_backward(dp, p, w, p0, *, dtype=None, threads=1):
     Returns (dw [dim, dim], db [dim], dp0 like p0), float32.
     """
     p = arrays.as_array(p, "p")
+    if p.ndim not in (2, 3) or p.shape[-1] == 0:
+        raise arrays.unexpected("p", "[n, dim] or [chains, n, dim] with one element or more", p)
+    number = arrays.number(p, "p", dtype)
     dp = arrays.like(dp, "dp", p, "p")
-    p, dp = arrays.dense(p, "p", p.shape[-3:], None), arrays.dense(dp, "dp", p.shape, None)
+    p, dp = arrays.dense(p, "p", p.shape, None), arrays.dense(dp, "dp", p.shape, None)
     dim = p.shape[-1]
     w = arrays.dense(w, "w", (dim, dim), None, optional=False)
     p0 = arrays.dense(p0, "p0", p.shape[:-2] + (dim,), p.dtype, optional=False)
     dw, db, dp0 = (np.empty(shape, np.float32) for shape in ((dim, dim), (dim,), p0.shape))
     args = struct("nrg_recurrent_backward_args", dim=dim, n=p.shape[-2], chains=p.shape[0] if p.ndim == 3 else 1,
-                  dtype=arrays.number(p, "p", dtype), w_dtype=arrays.number(w, "w", dtype), w=arrays.address(w), p0=arrays.address(p0),
+                  dtype=number, w_dtype=arrays.number_beside(w, "w", dtype, number, "p"), w=arrays.address(w), p0=arrays.address(p0),
                   p=arrays.address(p), dp=arrays.address(dp), dw=arrays.address(dw), db=arrays.address(db), dp0=arrays.address(dp0))
     size = ctypes.c_size_t()
     call("nrg_recurrent_workspace", args, ctypes.addressof(size))

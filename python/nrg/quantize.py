@@ -3,7 +3,7 @@ from . import _arrays as arrays
 from . import _quantized as quantized
 from ._library import share, struct
 
-FORMATS = """"q8_0", "q8_K": blocks of 32 and 256, byte for byte ggml's; "q8_0_4x4", "q8_0_4x8", "q8_0_8x4", "q8_0_8x8" and the same
+FORMATS = """"q8_0", "q8_K": blocks of 32 and 256 with ggml's layout; "q8_0_4x4", "q8_0_4x8", "q8_0_8x4", "q8_0_8x8" and the same
               of q8_K: interleaved; "int8", "int8_32", "int8_64", "int8_128": bytes, and a scale for each row or so many elements"""
 
 
@@ -12,50 +12,55 @@ def quantize(x, format="q8_0", *, rounding="to_even", out=None, dtype=None, thre
 
     x         [..., dim]
     format    {formats}
-    rounding  "to_even", or "away": ties go away from zero
+    rounding  "to_even" or "away": where ties go. docs/quantize.md lists the functions of ggml with the same bytes as either
     out       q, or of int8 (q, scales): C-contiguous arrays for them
 
     Returns q, uint8 [..., bytes of a row]; of int8 (q int8 [..., dim], scales float32 [..., scales of a row]). Of interleaved formats
     a row of q holds 4 or 8 rows of x.
     """
-    x = arrays.as_array(x, "x")
+    x = arrays.adjacent(arrays.as_array(x, "x"), "x")
     rows = arrays.Rows(x.shape[:-1])
-    dim = x.shape[-1] if x.ndim else 0
+    dim = x.shape[-1]
     args = struct("nrg_quantize_args", dtype=arrays.number(x, "x", dtype), dim=dim)
     rows.add("x", x)
-    given = out if isinstance(out, tuple) else (out, None)
+    given = arrays.pair(out) if isinstance(out, (tuple, list)) else (out, None)
     results = quantized.fill(args, format, rounding, x.shape[:-1], dim, *given)
     rows.fill(args)
     share("nrg_quantize", args, threads=threads)
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def dequantize(q, scales=None, format="q8_0", *, dtype="f32", out=None, threads=1):
+def dequantize(q, scales=None, format="q8_0", *, dtype=None, out=None, threads=1):
     """The numbers that bytes with scales stand for.
 
     q, scales  as quantize() returned them; scales for int8 alone
     format     {formats}
-    dtype      of the result: "f32", "f16", "bf16"
+    dtype      of the result: "f32", "f16", "bf16"; None: out's, or float32
     out        [..., dim]
 
     Returns [..., dim].
     """
-    q = arrays.as_array(q, "q")
+    q = arrays.adjacent(arrays.as_array(q, "q"), "q")
     number = quantized.number(format)
-    leading, length = q.shape[:-1], q.shape[-1] if q.ndim else 0
+    leading, length = q.shape[:-1], q.shape[-1]
     together = quantized.rows_together(number)
     if together > 1:
+        if not leading:
+            raise arrays.unexpected("q", f"[..., rows / {together}, bytes]", q)
         leading = leading[:-1] + (leading[-1] * together,)
     block = quantized.block(number)
-    dim = length if quantized.is_int8(number) else length // quantized.row_bytes(number, block) * block
-    q_shape, scales_shape = quantized.shapes(number, leading, dim)
+    size = 1 if quantized.is_int8(number) else quantized.row_bytes(number, block)
+    if length == 0 or length % size:
+        raise arrays.unexpected("q", f"rows of a multiple of {size} bytes", q)
+    dim = length if quantized.is_int8(number) else length // size * block
+    q_shape, scales_shape = quantized.shapes(number, leading, dim, "q")
     q = arrays.dense(q, "q", q_shape, "int8" if scales_shape else "uint8")
     scales = arrays.dense(scales, "scales", scales_shape, "float32", optional=False) if scales_shape else scales
     if scales is not None and not scales_shape:
-        raise ValueError("scales beside a format that has them in its bytes")
-    o = arrays.output(out, "out", leading + (dim,), arrays.numpy_dtype(dtype) if out is None else out.dtype)
+        raise arrays.unexpected("scales", f"None, since the bytes of {format} contain the scales", scales)
+    o = arrays.result(out, leading + (dim,), dtype)
     rows = arrays.Rows(leading)
-    rows.add("o", o, dim)
+    rows.add("out", o, dim, field="o")
     args = struct("nrg_dequantize_args", format=number, dtype=arrays.number(o, "out", dtype), dim=dim, q=arrays.address(q),
                   scales=arrays.address(scales))
     rows.fill(args)

@@ -5,14 +5,24 @@ from . import _arrays as arrays
 from ._library import share, struct
 
 
+def _classes(p_min, p_max):
+    if p_max < p_min:
+        raise arrays.unexpected("p_max", f"an integer from p_min = {p_min}", p_max)
+    return p_max - p_min + 1
+
+
 def _strides(array, name):
     sizes, (batch, head, row), _ = arrays.four(array, name)
     return sizes, struct("nrg_head_strides", batch=batch, head=head, row=row)
 
 
 def _table(table, heads, dim, p_min, p_max):
-    """Fields of [classes, dim] or [heads, classes, dim]."""
-    shape = (p_max - p_min + 1, dim)
+    """Fields of [classes, dim] or [heads, classes, dim]; dim None: any."""
+    if dim is None:
+        if np.ndim(table) not in (2, 3):
+            raise arrays.unexpected("table", "[p_max - p_min + 1, dim], or [heads, …, …]", arrays.as_array(table, "table"))
+        dim = np.shape(table)[-1]
+    shape = (_classes(p_min, p_max), dim)
     table = arrays.dense(table, "table", shape if np.ndim(table) == 2 else (heads, *shape), None)
     return table, 0 if table.ndim == 2 else table.strides[0]
 
@@ -29,9 +39,10 @@ def relative_scores(q, table, keys, p_min, p_max, *, query_offset=0, scores=None
     q = arrays.as_array(q, "q")
     (batch, heads, queries), q_strides = _strides(q, "q")
     table, table_head = _table(table, heads, q.shape[-1], p_min, p_max)
+    keys, number = arrays.count(keys, "keys"), arrays.number(q, "q", dtype)
     o = arrays.output(scores, "scores", q.shape[:-1] + (keys,), q.dtype)
     args = struct("nrg_relative_args", batch=batch, heads=heads, queries=queries, keys=keys, dim=q.shape[-1], query_offset=query_offset,
-                  p_min=p_min, p_max=p_max, dtype=arrays.number(q, "q", dtype), table_dtype=arrays.number(table, "table", dtype),
+                  p_min=p_min, p_max=p_max, dtype=number, table_dtype=arrays.number_beside(table, "table", dtype, number, "q"),
                   q=arrays.address(q), table=arrays.address(table), scores=arrays.address(o), q_strides=q_strides,
                   scores_strides=_strides(o, "scores")[1], table_head_stride=table_head, accumulate=int(scores is not None))
     share("nrg_relative_scores", args, threads=threads)
@@ -50,12 +61,12 @@ def relative_values(a, table, p_min, p_max, *, query_offset=0, out=None, accumul
     a = arrays.as_array(a, "a")
     (batch, heads, queries), a_strides = _strides(a, "a")
     if accumulate and out is None:
-        raise ValueError("accumulate adds to out, which is not there")
-    dim = np.shape(table)[-1]
-    table, table_head = _table(table, heads, dim, p_min, p_max)
+        raise arrays.unexpected("out", "an array with accumulate", None)
+    table, table_head = _table(table, heads, None, p_min, p_max)
+    dim, number = table.shape[-1], arrays.number(a, "a", dtype)
     o = arrays.output(out, "out", a.shape[:-1] + (dim,), a.dtype)
     args = struct("nrg_relative_args", batch=batch, heads=heads, queries=queries, keys=a.shape[-1], dim=dim, query_offset=query_offset,
-                  p_min=p_min, p_max=p_max, dtype=arrays.number(a, "a", dtype), table_dtype=arrays.number(table, "table", dtype),
+                  p_min=p_min, p_max=p_max, dtype=number, table_dtype=arrays.number_beside(table, "table", dtype, number, "a"),
                   a=arrays.address(a), table=arrays.address(table), o=arrays.address(o), a_strides=a_strides,
                   o_strides=_strides(o, "out")[1], table_head_stride=table_head, accumulate=int(accumulate))
     share("nrg_relative_values", args, threads=threads)
@@ -71,10 +82,10 @@ def relative_backward(a, q, p_min, p_max, *, query_offset=0, table_per_head=Fals
     Returns float32 [p_max - p_min + 1, dim], or with table_per_head [heads, …, …].
     """
     a, q = arrays.as_array(a, "a"), arrays.as_array(q, "q")
-    if a.dtype != q.dtype or a.shape[:-1] != q.shape[:-1]:
-        raise ValueError(f"q: {q.dtype.name} {list(q.shape)} beside a of {a.dtype.name} {list(a.shape)}")
     (batch, heads, queries), a_strides = _strides(a, "a")
-    shape = (p_max - p_min + 1, q.shape[-1])
+    if q.ndim == 0 or q.shape[-1] == 0 or a.dtype != q.dtype or a.shape[:-1] != q.shape[:-1]:
+        raise arrays.unexpected("q", f"{a.dtype.name} {[*a.shape[:-1], 'dim']} beside a", q)
+    shape = (_classes(p_min, p_max), q.shape[-1])
     d_table = np.empty((heads, *shape) if table_per_head else shape, np.float32)
     args = struct("nrg_relative_args", batch=batch, heads=heads, queries=queries, keys=a.shape[-1], dim=q.shape[-1],
                   query_offset=query_offset, p_min=p_min, p_max=p_max, dtype=arrays.number(a, "a", dtype), a=arrays.address(a),
@@ -95,7 +106,7 @@ def relative_shift(x, keys, shift, *, scores=None, dtype=None, threads=1):
     """
     x = arrays.as_array(x, "x")
     (batch, heads, queries), x_strides = _strides(x, "x")
-    o = arrays.output(scores, "scores", x.shape[:-1] + (keys,), x.dtype)
+    o = arrays.output(scores, "scores", x.shape[:-1] + (arrays.count(keys, "keys"),), x.dtype)
     args = struct("nrg_relative_shift_args", batch=batch, heads=heads, queries=queries, keys=keys, rel=x.shape[-1], shift=shift,
                   dtype=arrays.number(x, "x", dtype), x=arrays.address(x), scores=arrays.address(o), x_strides=x_strides,
                   scores_strides=_strides(o, "scores")[1], accumulate=int(scores is not None))
@@ -110,7 +121,7 @@ def relative_shift_backward(d_scores, rel, shift, *, dtype=None, threads=1):
     """
     d = arrays.as_array(d_scores, "d_scores")
     (batch, heads, queries), strides = _strides(d, "d_scores")
-    dx = np.empty(d.shape[:-1] + (rel,), d.dtype)
+    dx = np.empty(d.shape[:-1] + (arrays.count(rel, "rel"),), d.dtype)
     args = struct("nrg_relative_shift_args", batch=batch, heads=heads, queries=queries, keys=d.shape[-1], rel=rel, shift=shift,
                   dtype=arrays.number(d, "d_scores", dtype), d_scores=arrays.address(d), dx=arrays.address(dx), d_scores_strides=strides,
                   dx_strides=_strides(dx, "dx")[1])
@@ -130,12 +141,13 @@ def head_bias_pair(q, u, v, *, out=None, dtype=None, threads=1):
     q = arrays.as_array(q, "q")
     (batch, heads, rows), q_strides = _strides(q, "q")
     dim = q.shape[-1]
+    if dim == 0:
+        raise arrays.unexpected("q", "[..., dim] with one element or more in a row", q)
     u, v = (arrays.dense(bias, name, (heads, dim), None, optional=False) for bias, name in ((u, "u"), (v, "v")))
-    if u.dtype != v.dtype:
-        raise ValueError("u and v have different dtypes")
-    results = tuple(arrays.output(each, "out", q.shape, q.dtype) for each in (out or (None, None)))
-    args = struct("nrg_head_bias_args", batch=batch, heads=heads, rows=rows, dim=dim, dtype=arrays.number(q, "q", dtype),
-                  bias_dtype=arrays.number(u, "u", dtype), q=arrays.address(q), u=arrays.address(u), v=arrays.address(v),
+    number = arrays.number(q, "q", dtype)
+    bias_dtype = arrays.number_of_vectors({"u": u, "v": v}, dtype, number, "q")
+    results = tuple(arrays.output(each, "out", q.shape, q.dtype) for each in arrays.pair(out))
+    args = struct("nrg_head_bias_args", batch=batch, heads=heads, rows=rows, dim=dim, dtype=number, bias_dtype=bias_dtype, q=arrays.address(q), u=arrays.address(u), v=arrays.address(v),
                   o_u=arrays.address(results[0]), o_v=arrays.address(results[1]), q_strides=q_strides,
                   o_u_strides=_strides(results[0], "out")[1], o_v_strides=_strides(results[1], "out")[1])
     share("nrg_head_bias_pair", args, threads=threads)

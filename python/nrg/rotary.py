@@ -30,9 +30,11 @@ class Rope:
         self._made_of = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         self._made_of["freq_factors"] = None if freq_factors is None else np.array(freq_factors)
         sections = tuple(sections) + (0,) * (4 - len(sections))
-        self.spec = struct("nrg_rope_spec", n_dims=n_dims, mode=enum("nrg_rope_mode", mode, "NRG_ROPE_"), n_ctx_orig=n_ctx_orig,
+        if len(sections) > 4:
+            raise arrays.unexpected("sections", "at most 4 numbers of pairs", sections)
+        self.spec = struct("nrg_rope_spec", n_dims=n_dims, mode=enum("nrg_rope_mode", mode, "NRG_ROPE_", "mode"), n_ctx_orig=n_ctx_orig,
                            freq_base=base, freq_scale=freq_scale, ext_factor=ext_factor, attn_factor=attn_factor, beta_fast=beta_fast,
-                           beta_slow=beta_slow, scaling=enum("nrg_rope_scaling", scaling, "NRG_ROPE_SCALING_"), factor=factor,
+                           beta_slow=beta_slow, scaling=enum("nrg_rope_scaling", scaling, "NRG_ROPE_SCALING_", "scaling"), factor=factor,
                            low_freq_factor=low_freq_factor, high_freq_factor=high_freq_factor)
         self.spec.sections[:] = sections
         self.mode = mode
@@ -58,15 +60,17 @@ class Rope:
     def table(self, positions, *, first=0, out=None, threads=1):
         """cos and sin of all pairs.
 
-        positions  a number of tokens, counted from `first`; or int32 [tokens], of modes with sections [axes, tokens]
+        positions  a number of tokens, counted from `first`; or integers [tokens], of modes with sections [axes, tokens]
 
         Returns float32 [tokens, 2 · pairs], which rope() and norm_rope() take.
         """
-        given = None if np.ndim(positions) == 0 else arrays.as_array(positions, "positions")
-        tokens = int(positions) if given is None else given.shape[-1]
-        if given is not None:
-            shape = (tokens,) if self.axes == 1 and given.ndim == 1 else (self.axes, tokens)
-            given = arrays.dense(given, "positions", shape, np.int32)
+        if np.ndim(positions) == 2:
+            tokens = np.shape(positions)[1]
+            given = arrays.integers(positions, "positions", (self.axes, tokens))
+        elif self.axes > 1 and np.ndim(positions) == 1:
+            raise arrays.unexpected("positions", f"integers [{self.axes}, tokens]", arrays.as_array(positions, "positions"))
+        else:
+            tokens, given = arrays.counted(positions, "positions")
         table = arrays.dense(arrays.output(out, "out", (tokens, 2 * self.pairs), np.float32), "out", (tokens, 2 * self.pairs), None)
         args = struct("nrg_rope_table_args", tokens=tokens, frequencies=arrays.address(self.frequencies), magnitude=self.magnitude,
                       positions=arrays.address(given), first=first, table=arrays.address(table))
@@ -74,47 +78,49 @@ class Rope:
         return table
 
 
-def _tensor(args, name, array):
+def _tensor(args, name, array, argument):
     """[batch, tokens, heads, dim] or [tokens, heads, dim], any strides."""
     if array is None:
         return
-    _, strides, _ = arrays.four(array, name)
+    _, strides, _ = arrays.four(array, argument)
     setattr(args, name, arrays.address(array))
     for part, stride in zip(("batch", "token", "head"), strides):
         setattr(args, f"{name}_{part}_stride", stride)
 
 
-def _rotation(angles, q, k, table, positions, offset, out, backward, dtype):
-    """The nrg_rope_args of a call; (args, q_o, k_o, what has to be kept alive)."""
-    q = arrays.as_array(q, "q")
+def _rotation(angles, q, k, table, positions, offset, out, backward, dtype, names=("q", "k")):
+    """The nrg_rope_args of a call; (args, q_o, k_o, what has to be kept alive). names: of the arguments q and k."""
+    q_name, k_name = names
+    q = arrays.as_array(q, q_name)
     if q.ndim not in (3, 4):
-        raise ValueError(f"q: {list(q.shape)} is neither [tokens, heads, dim] nor [batch, tokens, heads, dim]")
+        raise arrays.unexpected(q_name, "[tokens, heads, dim] or [batch, tokens, heads, dim]", q)
     batch, tokens = q.shape[0] if q.ndim == 4 else 1, q.shape[-3]
     shape = (batch, tokens)
     if batch == 0:
         batch, tokens = 1, 0  # to C a batch of 0 stands for 1
-    number = arrays.number(q, "q", dtype)
+    number = arrays.number(q, q_name, dtype)
     if k is not None:
-        k = arrays.as_array(k, "k")
+        k = arrays.as_array(k, k_name)
         if k.dtype != q.dtype or k.ndim != q.ndim or k.shape[:-2] + k.shape[-1:] != q.shape[:-2] + q.shape[-1:]:
-            raise ValueError(f"k: {k.dtype.name} {list(k.shape)} beside q of {q.dtype.name} {list(q.shape)}")
+            raise arrays.unexpected(k_name, f"{q.dtype.name} {[*q.shape[:-2], 'heads', q.shape[-1]]} beside {q_name}", k)
     table = arrays.as_array(table, "table")
+    if table.ndim != 2:
+        raise arrays.unexpected("table", f"float32 [positions, {2 * angles.pairs}]", table)
     table = arrays.dense(table, "table", (table.shape[0], 2 * angles.pairs), np.float32)
     args = struct("nrg_rope_args", tokens=tokens, dim=q.shape[-1], offset=offset, dtype=number, table=arrays.address(table),
                   table_rows=table.shape[0], batch=batch, q_heads=q.shape[-2], k_heads=0 if k is None else k.shape[-2],
                   backward=int(bool(backward)))
     if positions is not None:
-        positions = arrays.as_array(positions, "positions")
-        args.shared_positions = int(positions.ndim == 1)
-        positions = arrays.dense(positions, "positions", shape[1:] if positions.ndim == 1 else shape, np.int32)
+        args.shared_positions = int(np.ndim(positions) == 1)
+        positions = arrays.integers(positions, "positions", shape[1:] if args.shared_positions else shape)
         args.positions = arrays.address(positions)
     if table.shape[0] < (tokens if positions is None else min(tokens, 1)):  # to C no rows stand for as many as there are tokens
-        raise ValueError(f"table has {table.shape[0]} rows for {tokens} tokens")
-    q_out, k_out = out if isinstance(out, tuple) else (out, None)
+        raise arrays.unexpected("table", f"a row for each of {tokens} tokens", table)
+    q_out, k_out = arrays.pair(out) if isinstance(out, (tuple, list)) else (out, None)
     q_o = arrays.output(q_out, "out", q.shape, q.dtype)
     k_o = None if k is None else arrays.output(k_out, "out", k.shape, k.dtype)
-    for name, array in (("q", q), ("k", k), ("q_o", q_o), ("k_o", k_o)):
-        _tensor(args, name, array)
+    for name, array, argument in (("q", q, q_name), ("k", k, k_name), ("q_o", q_o, "out"), ("k_o", k_o, "out")):
+        _tensor(args, name, array, argument)
     return args, q_o, k_o, (q, k, table, positions)
 
 
@@ -125,7 +131,7 @@ def rope(angles, q, k=None, *, table, positions=None, offset=0, backward=False, 
     q, k       [batch, tokens, heads, dim] or [tokens, heads, dim]; k may have another number of heads, or be None. Any strides:
                q.transpose(0, 2, 1, 3) of what lies as [batch, heads, tokens, dim] is as good
     table      of angles.table()
-    positions  int32 [tokens] or [batch, tokens]: the table's row of each token; None: token t has row t
+    positions  integers [tokens] or [batch, tokens]: the table's row of each token; None: token t has row t
     offset     of the first rotated element in a head
     out        of q; or (of q, of k). They may be q and k
     backward   the transposed rotation, which makes gradients of q and k from those of the results
@@ -137,12 +143,14 @@ def rope(angles, q, k=None, *, table, positions=None, offset=0, backward=False, 
     return q_o if k is None else (q_o, k_o)
 
 
-def rope_backward(angles, d_q, d_k=None, **given):
+def rope_backward(angles, d_q, d_k=None, *, table, positions=None, offset=0, out=None, dtype=None, threads=1):
     """The gradients of q and k from those of rope()'s results: rope(…, backward=True).
 
     d_q, d_k [batch, tokens, heads, dim]  ->  the same
     """
-    return rope(angles, d_q, d_k, backward=True, **given)
+    args, dq, dk, _held = _rotation(angles, d_q, d_k, table, positions, offset, out, True, dtype, ("d_q", "d_k"))
+    share("nrg_rope", angles.spec, args, threads=threads)
+    return dq if d_k is None else (dq, dk)
 
 
 def norm_rope(angles, q, k=None, q_weight=None, k_weight=None, *, table, positions=None, offset=0, eps=1e-6, centred=False, q_bias=None,
@@ -156,13 +164,12 @@ def norm_rope(angles, q, k=None, q_weight=None, k_weight=None, *, table, positio
     Returns q's result, or with k both; the bits are those of rms_norm() and rope() in turn.
     """
     args, q_o, k_o, held = _rotation(angles, q, k, table, positions, offset, out, False, dtype)
-    vectors = [arrays.dense(v, n, (args.dim,), None) for v, n in
-               ((q_weight, "q_weight"), (q_bias, "q_bias"), (k_weight, "k_weight"), (k_bias, "k_bias"))]
-    numbers = {arrays.number(v, "weights", dtype) for v in vectors if v is not None}
-    if len(numbers) > 1:
-        raise ValueError("weights and biases have different dtypes")
+    vectors = {name: arrays.dense(v, name, (args.dim,), None) for name, v in
+               (("q_weight", q_weight), ("q_bias", q_bias), ("k_weight", k_weight), ("k_bias", k_bias))}
+    w_dtype = arrays.number_of_vectors(vectors, dtype, args.dtype, "q")
+    vectors = list(vectors.values())
     norm = norm_spec(args.dim, args.dtype, eps=eps, centred=centred, weight_offset=weight_offset, accuracy=accuracy,
-                     w_dtype=numbers.pop() if numbers else 0)
+                     w_dtype=w_dtype)
     norms = [struct("nrg_norm_args", w=arrays.address(w), b=arrays.address(b)) for w, b in (vectors[:2], vectors[2:])]
     share("nrg_norm_rope_forward", norm, angles.spec, args, norms[0], norms[1] if held[1] is not None else None, threads=threads)
     return q_o if k is None else (q_o, k_o)
@@ -187,23 +194,21 @@ def norm_rope_backward(angles, d_q, d_k, q, k=None, q_weight=None, k_weight=None
 
     Returns NormRopeGradients(dq, dk, dq_weight, dk_weight, dq_bias, dk_bias).
     """
-    args, dq, dk, held = _rotation(angles, d_q, d_k, table, positions, offset, out, False, dtype)
-    norm = None
+    args, dq, dk, held = _rotation(angles, d_q, d_k, table, positions, offset, out, False, dtype, ("d_q", "d_k"))
+    vectors = {name: arrays.dense(v, name, (args.dim,), None) for name, v in
+               (("q_weight", q_weight), ("q_bias", q_bias), ("k_weight", k_weight), ("k_bias", k_bias))}
+    norm = norm_spec(args.dim, args.dtype, eps=eps, centred=centred, weight_offset=weight_offset, accuracy=accuracy,
+                     w_dtype=arrays.number_of_vectors(vectors, dtype, args.dtype, "q"))
     given, results, memories = [], [], []
-    for name, x, gradient, weight, bias in (("q", q, held[0], q_weight, q_bias), ("k", k, held[1], k_weight, k_bias)):
+    for name, x, gradient in (("q", q, held[0]), ("k", k, held[1])):
+        weight, bias = vectors[name + "_weight"], vectors[name + "_bias"]
         if gradient is None:
             if x is not None:
-                raise ValueError("d_k is needed where k is given")
+                raise arrays.unexpected("d_k", "an array, since k is given", None)
             given.append(None)
             results.append((None, None))
             continue
         x = arrays.like(x, name, gradient, "d_" + name)
-        weight, bias = (arrays.dense(v, f"{name}_{part}", (args.dim,), None) for v, part in ((weight, "weight"), (bias, "bias")))
-        numbers = {arrays.number(v, name + "_weight", dtype) for v in (weight, bias) if v is not None}
-        norm = norm or norm_spec(args.dim, args.dtype, eps=eps, centred=centred, weight_offset=weight_offset, accuracy=accuracy,
-                                 w_dtype=next(iter(numbers), 0))
-        if numbers - {norm.w_dtype}:
-            raise ValueError("weights and biases have different dtypes")
         (_, _, heads), strides, _ = arrays.four(x, name)
         dw, db = (None if v is None else np.empty(args.dim, np.float32) for v in (weight, bias))
         of = struct("nrg_norm_backward_args", rows=args.batch * args.tokens * heads, x=arrays.address(x), w=arrays.address(weight),
@@ -226,7 +231,7 @@ def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None,
     """What an engine does between projections and attention: norm of heads, rotation, and k and v to their slots of a KV cache.
 
     q, k, v            [tokens, heads, dim] of one dtype, each with its own number of heads; v may have another dim; k or v may be None
-    positions          int32 [tokens] (of modes with sections [axes, tokens]), or the position of the first token
+    positions          integers [tokens] (of modes with sections [axes, tokens]), or the position of the first token
     slots              int64 [tokens]: the row of the caches for each token, no two alike; None: row t
     k_cache, v_cache   [rows, heads, dim] of any dtype, written in place; or uint8 [rows, heads, dim/32·34], which becomes q8_0;
                        None: new arrays like k and v
@@ -237,6 +242,8 @@ def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None,
     """
     tensors = {name: None if value is None else arrays.as_array(value, name) for name, value in (("q", q), ("k", k), ("v", v))}
     q = tensors["q"]
+    if q is None or q.ndim != 3 or q.shape[-1] == 0:
+        raise arrays.unexpected("q", "[tokens, heads, dim] with one element or more", q)
     tokens, dim = q.shape[0], q.shape[-1]
     args = struct("nrg_qkv_args", tokens=tokens, dim=dim, offset=offset, dtype=arrays.number(q, "q", dtype), slices=threads)
     for name, array in tensors.items():
@@ -244,32 +251,36 @@ def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None,
             continue
         if array.ndim != 3 or array.dtype != q.dtype or array.shape[0] != tokens or (name == "k" and array.shape[-1] != dim) \
                 or array.shape[-1] == 0:
-            raise ValueError(f"{name}: {array.dtype.name} {list(array.shape)} beside q of {q.dtype.name} {list(q.shape)}")
+            raise arrays.unexpected(name, f"{q.dtype.name} {[tokens, 'heads', 'dim' if name == 'v' else dim]} beside q", array)
     if tensors["v"] is not None:
         args.v_dim = tensors["v"].shape[-1]
-    slots = arrays.dense(slots, "slots", (tokens,), np.int64)
+    slots = arrays.integers(slots, "slots", (tokens,), np.int64)
     caches = {"q": arrays.output(out, "out", q.shape, q.dtype if out is None else out.dtype), "k": k_cache, "v": v_cache}
     for name in ("k", "v"):
         array, cache = tensors[name], caches[name]
         if array is None:
             if cache is not None:
-                raise ValueError(f"{name}_cache without {name}")
+                raise arrays.unexpected(name + "_cache", f"None without {name}", cache)
             continue
         if cache is None:
             if slots is not None:
-                raise ValueError(f"{name}_cache is needed where there are slots")
+                raise arrays.unexpected(name + "_cache", "an array with slots", None)
             cache = caches[name] = np.empty(array.shape, array.dtype)
         if not isinstance(cache, np.ndarray):
-            raise TypeError(f"{name}_cache has to be an ndarray")
-        if cache.ndim != 3 or cache.shape[1] != array.shape[1] or (slots is None and cache.shape[0] != tokens):
-            raise ValueError(f"{name}_cache: {list(cache.shape)} for {name} of {list(array.shape)}")
+            raise TypeError(f"{name}_cache: expected an ndarray, got {type(cache).__name__}")
         quantized = cache.dtype == np.uint8
-        if cache.shape[2] != (array.shape[2] // 32 * 34 if quantized else array.shape[2]) or not cache.flags.writeable:
-            raise ValueError(f"{name}_cache: {list(cache.shape)} cannot be written with {name} of {list(array.shape)}")
-        setattr(args, name + "_o_format", enum("nrg_quant_format", "q8_0" if quantized else "none", "NRG_QUANT_"))
+        if quantized and array.shape[2] % 32:
+            raise arrays.unexpected(name, "heads of a multiple of 32 elements for a cache of q8_0", array)
+        wanted = (cache.shape[0] if slots is not None and cache.ndim else tokens, array.shape[1],
+                  array.shape[2] // 32 * 34 if quantized else array.shape[2])
+        if cache.shape != wanted:
+            raise arrays.unexpected(name + "_cache", f"{'uint8 ' if quantized else ''}{['rows', *wanted[1:]] if slots is not None else list(wanted)}",
+                                    cache)
+        arrays.output(cache, name + "_cache", wanted, cache.dtype)
+        setattr(args, name + "_o_format", enum("nrg_quant_format", "q8_0" if quantized else "none", "NRG_QUANT_", name + "_cache"))
     rows = {caches[name].shape[0] for name in ("k", "v") if caches[name] is not None}
     if len(rows) > 1:
-        raise ValueError("k_cache and v_cache have different numbers of rows")
+        raise arrays.unexpected("v_cache", f"{caches['k'].shape[0]} rows like k_cache", caches["v"])
     args.slot_count = rows.pop() if rows and slots is not None else 0
     args.slots = arrays.address(slots)
     for name in ("q", "k", "v"):
@@ -277,9 +288,9 @@ def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None,
             continue
         setattr(args, name + "_heads", tensors[name].shape[1])
         if caches[name].dtype != np.uint8:
-            setattr(args, name + "_o_dtype", arrays.number(caches[name], "out" if name == "q" else name + "_cache", dtype))
-        for field, array in ((name, tensors[name]), (name + "_o", caches[name])):
-            _, (_, token, head), _ = arrays.four(array, field)
+            setattr(args, name + "_o_dtype", arrays.kind_of(caches[name], "out" if name == "q" else name + "_cache", dtype))
+        for field, array, argument in ((name, tensors[name], name), (name + "_o", caches[name], "out" if name == "q" else name + "_cache")):
+            _, (_, token, head), _ = arrays.four(array, argument)
             setattr(args, field, arrays.address(array))
             setattr(args, field + "_token_stride", token)
             setattr(args, field + "_head_stride", head)
@@ -287,12 +298,12 @@ def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None,
         put(args, first=positions)
         positions = None
     else:
-        positions = arrays.dense(positions, "positions", (tokens,) if angles.axes == 1 else (angles.axes, tokens), np.int32)
+        positions = arrays.integers(positions, "positions", (tokens,) if angles.axes == 1 else (angles.axes, tokens))
         args.positions = arrays.address(positions)
     vectors = {name: arrays.dense(value, name, (dim,), np.float32) for name, value in
-               (("q_w", q_weight), ("k_w", k_weight), ("q_b", q_bias), ("k_b", k_bias))}
+               (("q_weight", q_weight), ("k_weight", k_weight), ("q_bias", q_bias), ("k_bias", k_bias))}
     for name, array in vectors.items():
-        setattr(args, name, arrays.address(array))
+        setattr(args, name[:3], arrays.address(array))
     norm = None
     if eps is not None:
         norm = norm_spec(dim, arrays.F32, eps=eps, centred=centred, weight_offset=weight_offset)

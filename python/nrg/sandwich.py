@@ -10,19 +10,19 @@ from .norms import reduce, spec
 
 
 class _Operands:
-    def __init__(self, x, residual, vectors, dtype, given):
+    def __init__(self, x, stream, name, vectors, dtype, given):
         self.x = arrays.as_array(x, "x")
-        self.stream = arrays.as_array(residual, "residual" if len(vectors) == 4 else "r")
-        self.dim = self.x.shape[-1] if self.x.ndim else 0
+        if self.x.ndim == 0 or self.x.shape[-1] == 0:
+            raise arrays.unexpected("x", "[..., dim] with one element or more in a row", self.x)
+        self.stream = arrays.as_array(stream, name)
+        self.dim = self.x.shape[-1]
         self.rows = arrays.Rows(self.x.shape[:-1])
         self.vectors = {name: arrays.dense(value, name, (self.dim,), None) for name, value in vectors.items()}
-        numbers = [{arrays.number(v, name, dtype) for name, v in self.vectors.items() if name.endswith(which) and v is not None}
+        number = arrays.number(self.x, "x", dtype)
+        stream = arrays.number_beside(self.stream, name, dtype, number)
+        numbers = [arrays.number_of_vectors({name: v for name, v in self.vectors.items() if name.endswith(which)}, dtype, number)
                    for which in "12"]
-        if any(len(each) > 1 for each in numbers):
-            raise ValueError("weight and bias of a norm have different dtypes")
-        number, stream = arrays.number(self.x, "x", dtype), arrays.number(self.stream, "residual", dtype)
-        self.specs = tuple(spec(self.dim, number, y_dtype=stream, r_dtype=stream, w_dtype=each.pop() if each else 0, **given)
-                           for each in numbers)
+        self.specs = tuple(spec(self.dim, number, y_dtype=stream, r_dtype=stream, w_dtype=each, **given) for each in numbers)
 
     def addresses(self):
         short = {"weight": "w", "bias": "b"}
@@ -42,17 +42,17 @@ def sandwich_norm(x, residual, weight1=None, weight2=None, *, bias1=None, bias2=
     Returns (o, r); with a format (bytes, r), of int8 (bytes, scales, r). The norms are RMSNorms with eps=1e-6; options
     as in nrg.norm hold for both: eps, centred, weight_offset, accuracy.
     """
-    of = _Operands(x, residual, {"weight1": weight1, "weight2": weight2, "bias1": bias1, "bias2": bias2}, dtype, given)
+    of = _Operands(x, residual, "residual", {"weight1": weight1, "weight2": weight2, "bias1": bias1, "bias2": bias2}, dtype, given)
     of.rows.add("x", of.x, of.dim)
-    of.rows.add("y", of.stream, of.dim, repeats=True)
+    of.rows.add("residual", of.stream, of.dim, repeats=True, field="y")
     args = struct("nrg_norm_sandwich_args", **of.addresses())
     if format is None:
-        results = [of.rows.add("o", arrays.output(out, "out", of.x.shape, of.x.dtype), of.dim)]
+        results = [of.rows.add("out", arrays.output(out, "out", of.x.shape, of.x.dtype), of.dim, field="o")]
     elif out is not None:
-        raise ValueError("out is for numbers; with a format the bytes are returned")
+        raise arrays.unexpected("out", "None with a format, whose bytes are returned", out)
     else:
         results = quantized.fill(args, format, rounding, of.x.shape[:-1], of.dim)
-    r = of.rows.add("r", arrays.output(residual_out, "residual_out", of.x.shape, of.stream.dtype), of.dim)
+    r = of.rows.add("residual_out", arrays.output(residual_out, "residual_out", of.x.shape, of.stream.dtype), of.dim, field="r")
     of.rows.fill(args)
     share("nrg_norm_sandwich_forward", *of.specs, args, threads=threads)
     return (*results, r)
@@ -80,17 +80,17 @@ def sandwich_norm_backward(d_o, x, r, weight1=None, weight2=None, *, bias1=None,
     Returns SandwichGradients(dx, dresidual, dweight1, dweight2, dbias1, dbias2); of the last four those of what was given.
     """
     vectors = {"weight1": weight1, "weight2": weight2, "bias1": bias1, "bias2": bias2}
-    of = _Operands(x, r, vectors, dtype, given)
+    of = _Operands(x, r, "r", vectors, dtype, given)
     d_o = arrays.as_array(d_o, "d_o")
     d_r = None if d_r is None else arrays.as_array(d_r, "d_r")
-    for array, name, like in ((d_o, "d_o", of.x), (d_r, "d_r", of.stream)):
+    for array, name, like, of_what in ((d_o, "d_o", of.x, "x"), (d_r, "d_r", of.stream, "r")):
         if array is not None and array.dtype != like.dtype:
-            raise ValueError(f"{name}: dtype {array.dtype.name} where {like.dtype.name} is read")
+            raise arrays.unexpected(name, f"{like.dtype.name} like {of_what}", array)
     rows = of.rows
-    dx = rows.add("dx", arrays.output(out, "out", of.x.shape, of.x.dtype), of.dim)
+    dx = rows.add("out", arrays.output(out, "out", of.x.shape, of.x.dtype), of.dim, field="dx")
     dy = rows.add("dy", np.empty(of.x.shape, of.stream.dtype), of.dim)
-    for name, array in (("x", of.x), ("r", of.stream), ("d_o", d_o), ("dr_in", d_r)):
-        rows.add(name, array, of.dim)
+    for name, array, field in (("x", of.x, "x"), ("r", of.stream, "r"), ("d_o", d_o, "d_o"), ("d_r", d_r, "dr_in")):
+        rows.add(name, array, of.dim, field=field)
     sums = {name: None if of.vectors[name] is None else np.empty(of.dim, np.float32) for name in vectors}
     args = struct("nrg_norm_sandwich_backward_args", dw1=arrays.address(sums["weight1"]), dw2=arrays.address(sums["weight2"]),
                   db1=arrays.address(sums["bias1"]), db2=arrays.address(sums["bias2"]),

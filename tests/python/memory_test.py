@@ -110,9 +110,9 @@ class Memory(Case):
         self.assertEqual(nrg.rope(rope, empty, table=table).shape, empty.shape)
         self.assertEqual(nrg.rope(rope, empty, table=table, positions=np.empty((0, 3), np.int32)).shape, empty.shape)
         self.assertEqual(nrg.norm_rope_backward(rope, empty, None, empty, table=table).dq.shape, empty.shape)
-        with self.assertRaisesRegex(ValueError, "table has 0 rows"):
+        with self.assertRaisesRegex(ValueError, r"table: expected a row for each of 3 tokens, got float32 \[0, 8\]"):
             nrg.rope(rope, random(3, 2, 8), table=table[:0], positions=np.zeros(3, np.int32))
-        with self.assertRaisesRegex(ValueError, "num_groups is 0"):
+        with self.assertRaisesRegex(ValueError, "num_groups: expected an integer from 1, got 0"):
             nrg.group_norm(random(2, 6, 4), 0, stats=True)
         with self.assertRaisesRegex(ValueError, "v: "):
             nrg.qkv(rope, random(3, 2, 8), random(3, 2, 8), np.empty((3, 2, 0), np.float32))
@@ -143,38 +143,85 @@ class Refusals(Case):
         self.refused("overlap", nrg.rms_norm, x[:-1], out=x[1:])
         self.refused("id", nrg.embedding, np.array([4], np.int32), x)
         self.refused("position or an id", nrg.cross_entropy, x, np.array([0, 1, 2, 8], np.int32))
-        self.refused("multiple of groups", nrg.group_norm, random(2, 6, 4), 4)
-        self.refused("multiple of groups", nrg.rms_norm, x, groups=3)
         self.refused("path has this name", nrg.set_isa, "mmx")
 
     def test_dtypes(self):
         x = random(4, 8)
-        self.refused("float64 is none of", nrg.rms_norm, x.astype(np.float64))
+        self.refused(r"^x: expected float32, .*, got float64 \[4, 8\]", nrg.rms_norm, x.astype(np.float64))
         self.refused("bf16", nrg.rms_norm, nrg.to_bf16(x))
-        self.refused("dtype 'bf17' is none of", nrg.rms_norm, x, dtype="bf17")
-        self.refused("none of f32, f16, bf16", nrg.silu, x, dtype=np.float64)
+        self.refused("^dtype: expected f32, f16 or bf16, got 'bf17'", nrg.rms_norm, x, dtype="bf17")
+        self.refused("^dtype: expected f32, f16 or bf16, got <class", nrg.silu, x, dtype=np.float64)
+        for function in (nrg.rms_norm, nrg.layer_norm, nrg.silu, nrg.softmax, nrg.quantize, nrg.swiglu):
+            self.refused(r"expected bfloat16, as dtype specifies, got float32 \[4, 8\]", function, x, dtype="bf16")
+            self.refused(r"expected float16, as dtype specifies, got float32 \[4, 8\]", function, x, dtype=np.float16)
+        self.refused(r"^out: expected bfloat16, as dtype", nrg.sinusoidal, 4, 8, dtype="bf16", out=np.empty((4, 8), np.float32))
+        self.assertEqual(nrg.sinusoidal(4, 8, out=np.empty((4, 8), np.float16)).dtype, np.float16)
+        self.bits(nrg.rms_norm(x, dtype="f32"), nrg.rms_norm(x))
         self.refused("order of bytes", nrg.rms_norm, x.astype(x.dtype.newbyteorder()))
         self.refused("float16", nrg.rms_norm, x, out=np.empty((4, 8), np.float16))
-        self.refused("dtype", nrg.rms_norm, x, residual=x.astype(np.float16))
-        self.refused("gate", nrg.rms_norm, x, gate=x.astype(np.float16))
+        self.refused(r"^residual: expected float32, beside float32 of x, got float16 \[4, 8\]", nrg.rms_norm, x, residual=x.astype(np.float16))
+        self.refused(r"^gate: expected float32 like x, got float16 \[4, 8\]", nrg.rms_norm, x, gate=x.astype(np.float16))
+        self.refused(r"^bias: expected float32 like weight, got float16", nrg.layer_norm, x.astype(np.float16), x[0], x[0].astype(np.float16))
+
+    def test_ids(self):
+        """NumPy's integers are int64; those that the library has no type for are converted, if they fit."""
+        table, x = random(5, 8), random(4, 8)
+        expected = table[[3, 0, 4]]
+        for kind in (np.int32, np.int64, np.uint8, np.uint64, np.int16):
+            self.bits(nrg.embedding(np.array([3, 0, 4], kind), table), expected)
+            self.bits(nrg.embedding(np.array([3, 9, 0, 9, 4, 9], kind)[::2], table), expected)
+        self.bits(nrg.embedding([3, 0, 4], table), expected)
+        self.bits(nrg.embed([nrg.Term(table, [3, 0, 4]), nrg.Term(table, np.arange(3))]), expected + table[:3])
+        self.bits(nrg.cross_entropy(x, np.arange(4))[0], nrg.cross_entropy(x, np.arange(4, dtype=np.int32))[0])
+        self.bits(nrg.sinusoidal(np.arange(4), 8), nrg.sinusoidal(4, 8))
+        self.bits(nrg.embedding_backward(x, np.arange(4), 5), np.concatenate([x, np.zeros((1, 8), np.float32)]))
+        rope = nrg.Rope(8)
+        heads, table8 = random(4, 2, 8), rope.table(np.arange(4))
+        self.bits(table8, rope.table(4))
+        self.bits(nrg.rope(rope, heads, table=table8, positions=np.arange(4)), nrg.rope(rope, heads, table=table8))
+        caches = [nrg.qkv(rope, heads, heads, None, positions=np.arange(4), slots=np.arange(4, dtype=kind), k_cache=np.zeros((6, 2, 8), np.float32))[1]
+                  for kind in (np.int64, np.int32)]
+        self.bits(*caches)
+        for wrong in (2 ** 31, -2 ** 31 - 1, 2 ** 32):  # the last would be 0, if bits were cut off
+            self.refused(f"^ids: expected int32 .*, got int64 with {wrong}", nrg.embedding, np.array([0, wrong]), table)
+        for wrong in (np.zeros(3, np.float32), np.zeros(3, bool), np.zeros((3, 1), int), np.zeros((), int), ["a"], None):
+            self.refused("^ids: expected", nrg.embedding, wrong, table)
+        self.refused(r"^ids: expected int32 .* \[4\], got int64 \[3\]", nrg.cross_entropy, x, np.arange(3))
+
+    def test_a_class_may_be_ignored(self):
+        x, ids = random(4, 8), np.array([0, 3, 0, 5])
+        loss, lse = nrg.cross_entropy(x, ids, ignore_index=0)
+        expected = np.where(ids == 0, np.float32(0), nrg.cross_entropy(x, ids)[0])
+        self.bits(loss, expected)
+        dx = nrg.cross_entropy_backward(np.ones(4, np.float32), x, ids, lse, ignore_index=0)
+        self.assertEqual(dx.any(-1).tolist(), [False, True, False, True])
 
     def test_shapes(self):
         x = random(4, 8)
-        self.refused("weight", nrg.rms_norm, x, random(7))
-        self.refused("repeat", nrg.rms_norm, x, residual=random(3, 8))
-        self.refused("out", nrg.rms_norm, x, out=random(4, 7))
-        self.refused("a number", nrg.softmax, np.float32(1))
-        self.refused("rows", nrg.rms_norm, np.float32(1))
-        self.refused("d_o", nrg.softmax_backward, random(4, 7), x)
-        self.refused("multiples of 32", nrg.quantize, x)
-        self.refused("lie together by 4", nrg.quantize, random(3, 32), "q8_0_4x4")
+        self.refused(r"^weight: expected \[8\], got float32 \[7\]", nrg.rms_norm, x, random(7))
+        self.refused(r"^residual: expected float32 \[4, 8\], or what repeats to that, got float32 \[3, 8\]", nrg.rms_norm, x,
+                     residual=random(3, 8))
+        self.refused(r"^out: expected float32 \[4, 8\], got float32 \[4, 7\]", nrg.rms_norm, x, out=random(4, 7))
+        self.refused(r"^x: expected rows of elements \[..., dim\], got float32 \[\]", nrg.softmax, np.float32(1))
+        self.refused(r"^x: expected \[..., dim\] .*, got float32 \[\]", nrg.rms_norm, np.float32(1))
+        self.refused(r"^d_o: expected float32 \[8\], got float32 \[\]", nrg.rms_norm_backward, np.array(1, np.float32), x[0])
+        self.refused(r"^d_o: expected float32 \[4, 8\] like o, got float32 \[4, 7\]", nrg.softmax_backward, random(4, 7), x)
+        self.refused(r"^x: expected rows of a multiple of 32 elements, got \[4, 8\]", nrg.quantize, x)
+        self.refused(r"^x: expected a multiple of 4 rows, .*, got \[3, 32\]", nrg.quantize, random(3, 32), "q8_0_4x4")
+        self.refused("^num_groups: expected a divisor of the 6 channels, got 4", nrg.group_norm, random(2, 6, 4), 4)
+        self.refused("^groups: expected a divisor of the 8 elements of a row, got 3", nrg.rms_norm, x, groups=3)
+        for function in (nrg.instance_norm, lambda empty: nrg.instance_norm_backward(empty, empty)):
+            self.refused(r"^x: expected one position or more in each channel, got float32 \[2, 3, 0\]", function, np.empty((2, 3, 0), np.float32))
+        self.refused("^n: expected an integer from 0, got -1", nrg.recurrent_positions, random(8, 8), x, -1)
+        self.refused("^heads: expected an integer from 0, got -3", nrg.alibi_slopes, -3)
+        self.refused("^out: expected two arrays, or None, got", nrg.swiglu_backward, x, x, x, out=x)
 
     def test_memory(self):
         x = random(4, 8)
         self.refused("not adjacent", nrg.rms_norm, x.T)
         self.refused("not adjacent", nrg.rms_norm, x[:, ::-1])
         self.refused("reverse", nrg.rms_norm, x[::-1])
-        self.refused("repeats", nrg.rms_norm, np.broadcast_to(x[0], (4, 8)))
+        self.refused("^x: rows repeat", nrg.rms_norm, np.broadcast_to(x[0], (4, 8)))
         self.refused("three", nrg.rms_norm, random(4, 4, 4, 4, 4, 8)[:, ::2, ::2, ::2, ::2])
         frozen = x.copy()
         frozen.flags.writeable = False
@@ -182,11 +229,11 @@ class Refusals(Case):
 
     def test_names(self):
         x = random(4, 8)
-        self.refused("none of identity, sigmoid", nrg.activation, x, "swishy")
-        self.refused("none of", nrg.rms_norm, x, accuracy="perfect")
+        self.refused("^name: expected one of identity, sigmoid, .*, got 'swishy'", nrg.activation, x, "swishy")
+        self.refused("^accuracy: expected one of fast, exact, got 'perfect'", nrg.rms_norm, x, accuracy="perfect")
         for threads in (0, -1, 1025, 10 ** 12):  # the last of them was a process without memory
-            self.refused(f"threads is {threads}", nrg.rms_norm, x, threads=threads)
-            self.refused(f"threads is {threads}", nrg.rms_norm_backward, x, x, x[0], threads=threads)
+            self.refused(f"threads: expected 1 to 1024, got {threads}", nrg.rms_norm, x, threads=threads)
+            self.refused(f"threads: expected 1 to 1024, got {threads}", nrg.rms_norm_backward, x, x, x[0], threads=threads)
         for threads in (1.5, "2", None):
             with self.assertRaises(TypeError):
                 nrg.rms_norm(x, threads=threads)
