@@ -23,12 +23,14 @@ static const unsigned char place[BENCH_PLACEMENTS][PLACES] = {
     {50, 27, 36, 3, 62, 10, 15, 43, 56, 20, 0},
 };
 
+size_t bench_offset(size_t nth, unsigned placement) { return (size_t)place[placement][nth < PLACES ? nth : PLACES - 1] * LINE; }
+
 char *bench_memory_at(const bench_memory *m, int operand, unsigned placement)
 {
-    int before = 0;
+    size_t before = 0;
     for (int i = 0; i < operand; i++)
         before += m->slab[i] != NULL;
-    return m->slab[operand] ? m->slab[operand] + place[placement][before < PLACES ? before : PLACES - 1] * LINE : NULL;
+    return m->slab[operand] ? m->slab[operand] + bench_offset(before, placement) : NULL;
 }
 
 /* One page of numbers. Made of bits, so that the three dtypes need no conversion. */
@@ -56,20 +58,22 @@ static void fill_page(char page[PAGE], nrg_dtype dtype, bench_fill fill, uint32_
  * the same number everywhere, and no variance. */
 enum { PAGES = 31 };
 
-/* With a page of room for the placements. */
-static size_t slab_bytes(bench_operand o) { return (o.span + 2 * PAGE - 1) / PAGE * PAGE; }
+size_t bench_slab_bytes(size_t bytes) { return (bytes + 2 * PAGE - 1) / PAGE * PAGE; }
 
-void bench_memory_refill(const bench_memory *m, int operand)
+void bench_slab_fill(char *slab, size_t bytes, nrg_dtype dtype, bench_fill fill, unsigned seed)
 {
-    const bench_operand o = m->operand[operand];
-    const uint32_t seed = 12345u + 777u * (unsigned)operand;
-    char *slab = m->slab[operand];
-    for (size_t i = 0; i < slab_bytes(o) / PAGE; i++) {
+    for (size_t i = 0; i < bytes / PAGE; i++) {
         if (i < PAGES)
-            fill_page(slab + i * PAGE, o.dtype, o.fill, seed + 99991u * (uint32_t)i);
+            fill_page(slab + i * PAGE, dtype, fill, seed + 99991u * (uint32_t)i);
         else
             memcpy(slab + i * PAGE, slab + (i - PAGES) * PAGE, PAGE);
     }
+}
+
+void bench_memory_refill(const bench_memory *m, int operand)
+{
+    const bench_operand *o = &m->operand[operand];
+    bench_slab_fill(m->slab[operand], bench_slab_bytes(o->span), o->dtype, o->fill, 12345u + 777u * (unsigned)operand);
 }
 
 static int is_in_another(const bench_case *c, int operand) { return c->layout && c->layout->of[operand].over; }
@@ -87,7 +91,7 @@ int bench_memory_make(bench_memory *m, const bench_case *c, size_t n)
         if (!largest.span)
             continue;
         m->operand[i] = largest;
-        m->slab[i] = aligned_alloc(PAGE, slab_bytes(largest));
+        m->slab[i] = aligned_alloc(PAGE, bench_slab_bytes(largest.span));
         if (!m->slab[i]) {
             bench_memory_free(m);
             return 0;

@@ -25,6 +25,12 @@ void bench_memory_refill(const bench_memory *m, int operand);
 /* Where an operand begins in a placement; NULL where there is no such operand. */
 char *bench_memory_at(const bench_memory *m, int operand, unsigned placement);
 
+/* The same in pieces, for memory that is made elsewhere: bytes of a slab, with a page of room for the placements; its contents;
+ * where in its slab the nth operand that is present begins. */
+size_t bench_slab_bytes(size_t bytes);
+void bench_slab_fill(char *slab, size_t bytes, nrg_dtype dtype, bench_fill fill, unsigned seed);
+size_t bench_offset(size_t nth, unsigned placement);
+
 /* A case bound to memory: a contender's context for bench_call_run. */
 typedef struct bench_call {
     const bench_function *function;

@@ -1,0 +1,150 @@
+/* The cases of nrg-bench, as a shared module.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "case_module.h"
+#include "workload.h"
+
+typedef struct named_case {
+    bench_case c;
+    char name[BENCH_NAME_MAX];
+} named_case;
+
+static struct {
+    nrg_isa isa;
+    named_case *cases;
+    size_t count, room;
+    const bench_function *bound;
+    bench_parts parts[BENCH_PLACEMENTS];
+} module;
+
+static void add(const bench_case *c, void *unused)
+{
+    (void)unused;
+    if (c->isa != module.isa)
+        return;
+    if (module.count == module.room) {
+        module.room += 1024;
+        module.cases = realloc(module.cases, module.room * sizeof *module.cases);
+        if (!module.cases)
+            abort();
+    }
+    named_case *new = &module.cases[module.count++];
+    new->c = *c;
+    bench_case_name(c, new->name);
+}
+
+static const char *open_path(const char *path)
+{
+    module.isa = nrg_isa_active();
+    if (path && (nrg_isa_from_name(path, &module.isa) != NRG_OK || nrg_isa_set(module.isa) != NRG_OK))
+        return NULL;
+    module.count = 0;
+    bench_each_case(NULL, add, NULL);
+    return nrg_isa_name(module.isa);
+}
+
+static size_t count(void) { return module.count; }
+
+static const char *name(size_t i) { return module.cases[i].name; }
+
+static size_t bytes(size_t i) { return bench_case_bytes(&module.cases[i].c); }
+
+/* Calls visit for each operand that the case has, with its index in the description of the call. Returns their number. */
+static size_t each_operand(const bench_case *c, void (*visit)(size_t nth, int operand, const bench_operand *o, void *ctx),
+                           void *ctx)
+{
+    size_t n = 0;
+    for (int i = 0; i < bench_function_of(c)->call->operand_count; i++) {
+        const bench_operand o = bench_operand_of(c, i);
+        if (o.bytes)
+            visit(n++, i, &o, ctx);
+    }
+    return n;
+}
+
+typedef struct listing {
+    const nrg_call *call;
+    case_operand *operand;
+} listing;
+
+static void list(size_t nth, int operand, const bench_operand *o, void *ctx)
+{
+    static const case_role role_of[] = {
+        [NRG_IN] = CASE_INPUT, [NRG_OUT] = CASE_OUTPUT, [NRG_INOUT] = CASE_OUTPUT, [NRG_SCRATCH] = CASE_WORKSPACE};
+    const listing *l = ctx;
+    const nrg_operand *described = &l->call->operands[operand];
+    l->operand[nth] = (case_operand){.name = described->name,
+                                     .part = described->part,
+                                     .role = role_of[described->role],
+                                     .is_fixed = o->kind == BENCH_ASIDE,
+                                     .dtype = (int)o->dtype,
+                                     .fill = (int)o->fill,
+                                     .bytes = o->span};
+}
+
+static size_t operands(size_t i, case_operand operand[CASE_OPERANDS])
+{
+    _Static_assert((int)CASE_OPERANDS >= (int)NRG_OPERANDS, "all operands of a call have a place");
+    const bench_case *c = &module.cases[i].c;
+    listing l = {bench_function_of(c)->call, operand};
+    return each_operand(c, list, &l);
+}
+
+static void fill(const case_operand *operand, unsigned seed, char *slab, size_t size)
+{
+    bench_slab_fill(slab, size, (nrg_dtype)operand->dtype, (bench_fill)operand->fill, seed);
+}
+
+typedef struct binding {
+    char *const *at;
+    char *operand[BENCH_OPERANDS];
+} binding;
+
+static void put(size_t nth, int operand, const bench_operand *o, void *ctx)
+{
+    binding *b = ctx;
+    (void)o;
+    b->operand[operand] = b->at[nth];
+}
+
+static void bind(size_t i, unsigned placement, char *const at[CASE_OPERANDS])
+{
+    const bench_case *c = &module.cases[i].c;
+    binding b = {at, {NULL}};
+    each_operand(c, put, &b);
+    bench_parts_bind(&module.parts[placement], c, b.operand);
+    module.bound = bench_function_of(c);
+}
+
+static const char *call(unsigned placement)
+{
+    for (int phase = 0; phase < BENCH_PHASES && module.bound->share[phase]; phase++) {
+        const nrg_status status = module.bound->share[phase](module.parts[placement].part, 0, 1);
+        if (status != NRG_OK)
+            return nrg_status_string(status);
+    }
+    return NULL;
+}
+
+static void run(unsigned placement, size_t calls) { module.bound->run(module.parts[placement].part, calls); }
+
+extern const case_module bench_case_module;
+__attribute__((visibility("default"))) const case_module bench_case_module = {
+    .version = CASE_MODULE_VERSION,
+    .placements = BENCH_PLACEMENTS,
+    .library = nrg_version,
+    .open = open_path,
+    .count = count,
+    .name = name,
+    .bytes = bytes,
+    .operands = operands,
+    .slab_bytes = bench_slab_bytes,
+    .fill = fill,
+    .place = bench_offset,
+    .bind = bind,
+    .call = call,
+    .run = run,
+};
