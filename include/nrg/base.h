@@ -116,7 +116,7 @@ typedef enum nrg_dtype {
 /* How many of a result's last bits are asked for, of an op that has a choice (a field `accuracy` of its spec). Either gives the
  * same bits on every path; the op's own header says what each may be off by. */
 typedef enum nrg_accuracy {
-    NRG_ACCURACY_FAST = 0, /* Kahan-style sums and as few operations an element as keep f32 results within about 3 ulp */
+    NRG_ACCURACY_FAST = 0, /* f32 sums of short blocks, few operations an element; the op's header has the bounds */
     NRG_ACCURACY_EXACT = 1 /* f32 results within an ulp. For 16-bit results it is the same as fast */
 } nrg_accuracy;
 

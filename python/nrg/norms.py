@@ -25,7 +25,7 @@ OPTIONS = """
       weights        "row": weight is [dim]; "group": [dim / groups]
       activation     of the gate, or of the result where there is no gate: "silu", "gelu", …
       residual_mode  "before": norm(x + residual); "after": residual + norm(x)
-      accuracy       "fast", within about 3 ulp, or "exact", within 0.501 (float32)
+      accuracy       "fast", within 5.5 ulp (centred: 12), or "exact", within 0.501 (centred: 1); float32, nrg/norm.h
       store          "auto", "keep", "stream": a hint
       dtype          "bf16" where uint16 arrays hold that
       threads        how many share the work; the bits are the same for any number

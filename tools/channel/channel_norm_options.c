@@ -59,7 +59,7 @@ const char channel_norm_help[] =
     "                        the running statistics, w and b\n"
     "  --segment L           add x up in segments of about L elements, at most 4096 (default); changes\n"
     "                        last bits\n"
-    "  --exact               the exact grade: within 1 ulp, in f32; default: fast, within about 3\n"
+    "  --exact               the exact grade: within 1 ulp, in f32; default: fast, 3 on the stress set\n"
     "  --store KIND          auto (default), keep or stream: how the kernel stores; changes no bit\n"
     "  --isa NAME            scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
 

@@ -59,7 +59,7 @@ const char norm_help[] = "usage: nrg norm [OPTION]... X.npy --o O.npy\n"
                          "  --residual WHERE      before: as above (default); after: r = x, and y is added to o\n"
                          "  --r-dtype TYPE        same (as x, default), f32 or f16: r is rounded to it, written or not\n"
                          "  --y-dtype TYPE        same (as x, default), f32 or f16: of dy, where no --y says it\n"
-                         "  --exact               the exact grade: within 1 ulp, in f32; default: fast, within about 3\n"
+                         "  --exact               the exact grade: within 1 ulp, in f32; default: fast, 5.5 (centred 12)\n"
                          "  --store KIND          auto (default), keep or stream: how the kernel stores; changes no bit\n"
                          "  --format F            o becomes bytes: the formats of nrg quantize, and its --away\n"
                          "  --isa NAME            scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
