@@ -1127,7 +1127,9 @@ def glu_of_every_activation_layout_and_dtype():
 def glu_has_the_same_bits_on_every_path_and_in_place():
     save(a=draw(7, 33), b=draw(7, 33))
     plain = done("glu", "a.npy", "--b", "b.npy")
-    assert np.array_equal(plain, done("glu", "a.npy", "--b", "b.npy", "--activation", "silu", "--limit", "0", "--b-offset", 0))
+    assert np.array_equal(plain, done("glu", "a.npy", "--b", "b.npy", "--activation", "silu", "--limit", "inf", "--b-offset", 0))
+    assert not done("glu", "a.npy", "--b", "b.npy", "--limit", 0).any()
+    assert np.array_equal(done("glu", "a.npy", "--b", "b.npy", "--activation", "elu", "--alpha", 0), done("glu", "a.npy", "--b", "b.npy", "--activation", "relu"))
     quick = ("glu", "a.npy", "--b", "b.npy", "--activation", "quick_gelu")
     assert np.array_equal(done(*quick), done(*quick, "--alpha", 1.702)) and not np.array_equal(done(*quick), done(*quick, "--alpha", 1.5))
     for isa in re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M):
@@ -1286,6 +1288,8 @@ def softmax_of_scores_and_its_gradient():
 def softmax_has_the_same_bits_on_every_path_and_in_place():
     save(x=draw(7, 333))
     plain = done("softmax", "x.npy")
+    save(zeros=np.zeros((7, 333), "f4"))
+    assert np.array_equal(done("softmax", "x.npy", "--scale", 0), done("softmax", "zeros.npy"))
     for isa in re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M):
         assert done("softmax", "x.npy", "--isa", isa).tobytes() == plain.tobytes(), isa
     run = Run("softmax", "x.npy", "--o", "x.npy")
@@ -1538,6 +1542,7 @@ def learned_positions():
         assert done("position learned", *line, "--first", 6).tobytes() == sum_of(np.arange(6, 11))
         assert done("position learned", *line, "--positions", "p.npy").tobytes() == sum_of(np.load("p.npy"))
         assert done("position learned", *line, "--positions", "q.npy", "--scale", 4.9).tobytes() == sum_of(np.load("q.npy"), 4.9)
+        assert done("position learned", *line, "--scale", 0).tobytes() == x.tobytes()
         rows = done("position learned", "--table", "table.npy", "--positions", "q.npy")
         assert rows.dtype == table.dtype and rows.tobytes() == table[np.load("q.npy")].tobytes()
         for ids, line in ((np.broadcast_to(np.arange(2, 7), (3, 5)), ("--first", 2)), (np.load("q.npy"), ("--positions", "q.npy", "--scale", 0.5))):
@@ -2363,8 +2368,8 @@ def refuses_wrong_arguments_of_position():
         "learned": ((("x.npy", *o), "no table"), (("--table", "t.npy", *o), "no input file"), (("x.npy", "--table", "t.npy"), "no output"),
                     (("x.npy", "--table", "narrow.npy", *o), "has to be (rows, 8)"), (("x.npy", "--table", "x.npy", *o), "has to be (rows, 8)"),
                     (("x.npy", "--table", "half.npy", *o), "'<f2' beside '<f4'"), (("x.npy", "--table", "t.npy", "--first", 4, *o), "positions 4 to 9, but the table has 9 rows"),
-                    (("x.npy", "--table", "t.npy", "--first", -1, *o), "whole number from 0"), (("x.npy", "--table", "t.npy", "--scale", 0, *o), "is 0, infinite"),
-                    (("x.npy", "--table", "t.npy", "--scale", "1e39", *o), "is 0, infinite"), (("x.npy", "--table", "t.npy", "--rows", 3, *o), "--rows needs --backward"),
+                    (("x.npy", "--table", "t.npy", "--first", -1, *o), "whole number from 0"), (("x.npy", "--table", "t.npy", "--scale", "-inf", *o), "is infinite or NaN"),
+                    (("x.npy", "--table", "t.npy", "--scale", "1e39", *o), "is infinite or NaN"), (("x.npy", "--table", "t.npy", "--rows", 3, *o), "--rows needs --backward"),
                     (("x.npy", "--backward", *o), "--backward needs --rows"), (("x.npy", "--backward", "--rows", 3, "--table", "t.npy", *o), "exclude"),
                     (("x.npy", "--backward", "--rows", 3, *o), "positions 0 to 5, but the table has 3 rows"), (("--backward", "--rows", 3, *o), "--backward needs --x"),
                     (("x.npy", "--backward", "--rows", 3, "--positions", "ids.npy", *o), "ids.npy: 3 is no row of a table of 3"),
@@ -2381,7 +2386,7 @@ def refuses_wrong_arguments_of_position():
                       (("ids.npy", "--table", "t.npy", "--position-table", "narrow.npy", *o), "has to be (rows, 8)"),
                       (("ids.npy", "--table", "t.npy", "--position-table", "t.npy", "--first", 4, *o), "positions 4 to 9"),
                       (("ids.npy", "--table", "t.npy", "--norm", "rms", "--w", "w.npy", *o), "has to be (8,)"),
-                      (("ids.npy", "--table", "w.npy", "--scale", "inf", *o), "is 0, infinite"), (("x.npy", "--table", "t.npy", *o), "convert it to '<i4'")),
+                      (("ids.npy", "--table", "w.npy", "--scale", "inf", *o), "is infinite or NaN"), (("x.npy", "--table", "t.npy", *o), "convert it to '<i4'")),
         "rnn": ((("--w", "w.npy", "--n", 3, *o), "--p0 FILE"), (("--p0", "p0.npy", "--n", 3, *o), "--w FILE"), (("--w", "w.npy", "--p0", "p0.npy", *o), "how many positions"),
                 (("--w", "w.npy", "--p0", "p0.npy", "--n", 3), "no output"), (("--w", "t.npy", "--p0", "p0.npy", "--n", 3, *o), "has to be (8, 8)"),
                 (("--w", "w.npy", "--b", "w.npy", "--p0", "p0.npy", "--n", 3, *o), "has to be (8,)"), (("--w", "w.npy", "--p0", "x.npy", "--n", 3, *o), "(chains, dim)"),
@@ -2395,7 +2400,7 @@ def refuses_wrong_arguments_of_position():
                (("beta.npy", "--queries", 3, "--keys", 3), "no output"), (("beta.npy", "--scores", "x.npy", "--keys", 3, *o), "exclude"),
                (("t.npy", "--scores", "x.npy", *o), "8 heads, but x.npy has 2"), (("x.npy", "--queries", 3, "--keys", 3, *o), "has to be (buckets, heads)"),
                (("beta.npy", "--scores", "t.npy", *o), "heads, queries"), (("beta.npy", "--scores", "x.npy", "--max-distance", 8, *o), "a distance beyond 8"),
-               (("beta.npy", "--scores", "x.npy", "--scale", "nan", *o), "is 0, infinite"), (("beta.npy", "--queries", 3, "--keys", 3, "--scale", 2, *o), "--scale needs --scores"),
+               (("beta.npy", "--scores", "x.npy", "--scale", "nan", *o), "is infinite or NaN"), (("beta.npy", "--queries", 3, "--keys", 3, "--scale", 2, *o), "--scale needs --scores"),
                (("beta.npy", "--scores", "x.npy", "--buckets", 32, *o), "exclude"), (("beta.npy", "--scores", "x.npy", "--backward", *o), "exclude"),
                (("--backward", "--queries", 3, "--keys", 3, *o), "--backward needs --scores"), (("--list", *o), "--list and --o exclude"),
                (("--list", "--buckets", 3), "4 buckets at least"), (("--list", "--buckets", 1), "whole number from 2"), (("--list", "--max-distance", 8), "a distance beyond 8"),
@@ -3076,7 +3081,7 @@ nrg_status nrg_glu_forward(const nrg_glu_args *a, int ith, int nth)
         char *o = (char *)a->o + PLACE(a, o, n, row);
         memmove(o, a->x ? (const char *)a->x + PLACE(a, x, n, 2 * row) : (const char *)a->a + PLACE(a, a, n, row), row);
         if ((fault("glu") && a->activation == NRG_ACT_GELU && a->dim > 7) || (fault("glu of pairs") && a->x && nth > 2) ||
-            (fault("limit of glu") && a->limit > 1 && a->b_offset != 0) || (fault("glu of volumes") && a->rows3 > 1 && n + 1 == rows))
+            (fault("limit of glu") && a->limit > 1 && a->limit < 100 && a->b_offset != 0) || (fault("glu of volumes") && a->rows3 > 1 && n + 1 == rows))
             o[row - 1] ^= 1;
     }
     return NRG_OK;

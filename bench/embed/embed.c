@@ -56,6 +56,8 @@ static void prepare(const bench_case *c, void *const *part)
     args->store = spec->store = c->store;
     args->tables[0].rows = args->tables[1].rows = rows;
     args->tables[2].rows = 1;
+    for (int k = 0; k < NRG_EMBED_TABLES; k++)
+        args->tables[k].scale = 1;
 }
 
 /* Rows in the order of a linear congruential generator with a full period: their numbers are powers of two. each: tokens that a
@@ -116,6 +118,8 @@ static void prepare_backward(const bench_case *c, void *const *part)
     args->store = c->store;
     args->tables[0].rows = args->tables[1].rows = c->shape.rows;
     args->tables[2].rows = 2;
+    for (int k = 0; k < NRG_EMBED_TABLES; k++)
+        args->tables[k].scale = 1;
 }
 
 static void ready_backward(const bench_case *c, void *const *part)

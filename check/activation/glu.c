@@ -45,10 +45,13 @@ static glu_case draw(const sweep_case *c)
         g.args.rows = 0;
     g.is_pairs = sweep_draw(&random, 3) == 0;
     const uint64_t limits = sweep_draw(&random, 4);
-    g.args.limit = limits == 0 ? 0.75f : limits == 1 ? 7 : 0;
+    if (limits < 2)
+        g.args.limit = limits ? 7 : 0.75f;
     g.args.b_offset = sweep_draw(&random, 3) == 0 ? 1 : 0;
-    if (nrg_check_alpha(g.args.activation, 1) == NRG_OK)
-        g.args.alpha = alphas[sweep_draw(&random, sizeof alphas / sizeof alphas[0])];
+    if (g.args.alpha != 0) {
+        const float alpha = alphas[sweep_draw(&random, sizeof alphas / sizeof alphas[0])];
+        g.args.alpha = alpha > 0 ? alpha : g.args.alpha;
+    }
     return g;
 }
 
@@ -67,7 +70,7 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     const glu_case g = draw(c);
     sweep_append(text, " %s of %zux%zux%zux%zu%s", nrg_activation_name(g.args.activation), g.args.rows3, g.args.rows2,
                  g.args.rows, g.args.dim, g.is_pairs ? " pairs" : "");
-    if (g.args.limit > 0)
+    if (g.args.limit < 100)
         sweep_append(text, ", limit %g", (double)g.args.limit);
     if (g.args.alpha != 0)
         sweep_append(text, ", alpha %g", (double)g.args.alpha);

@@ -46,7 +46,7 @@ static void draw_norm(const sweep_case *c, embed_case *e, uint64_t *random)
 
 static embed_case draw(const sweep_case *c)
 {
-    static const float scales[] = {0, 0, 1, 27.712812f, -0.3f};
+    static const float scales[] = {1, 1, 1, 27.712812f, -0.3f};
     embed_case e;
     uint64_t random = c->seed;
     size_t dim = c->length, tokens = sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 9) : 0;
@@ -60,7 +60,7 @@ static embed_case draw(const sweep_case *c)
     e.args.store = c->spec.store;
     e.args.table_dtype = sweep_draw(&random, 2) ? NRG_F32 : c->spec.dtype;
     for (int i = 0; i < NRG_EMBED_TABLES; i++) {
-        nrg_embed_table t = {.scale = 0};
+        nrg_embed_table t = {.scale = 1};
         e.has_ids[i] = sweep_draw(&random, 3) != 0;
         t.rows = 1 + sweep_draw(&random, 12);
         if (!e.has_ids[i]) {

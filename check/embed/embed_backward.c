@@ -19,7 +19,7 @@ enum { LARGE = sizeof large / sizeof large[0] };
 
 static nrg_embed_backward_args draw(const sweep_case *c)
 {
-    static const float scales[] = {0, 0, 1, 27.712812f, -0.3f};
+    static const float scales[] = {1, 1, 1, 27.712812f, -0.3f};
     uint64_t random = c->seed;
     size_t dim = c->length, tokens = sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 40) : 0,
            rows = 1 + sweep_draw(&random, 20);

@@ -45,7 +45,7 @@ static void describe_cut(cut c, char text[SWEEP_TEXT_ROOM])
         sweep_append(text, ", window %zu", c.window);
 }
 
-static const float scales[] = {0, 1, 0.125f, -0.7f, 40, 0.08838835f};
+static const float scales[] = {1, 1, 0.125f, -0.7f, 40, 0.08838835f};
 static const float caps[] = {0, 0, 0, 30, 0.5f};
 
 /* ---- forward ---- */

@@ -345,7 +345,7 @@ static inline struct ggml_tensor *nrg_ggml_soft_max_inplace(nrg_ggml *g, struct 
 {
     struct ggml_tensor *args[2] = {mask, sinks};
     nrg_ggml_node *n = nrg_ggml_new(g);
-    if (!n || !nrg_ggml_plain(x) || scale == 0 || (sinks && (!nrg_ggml_rows(sinks, GGML_TYPE_F32) || sinks->ne[0] != x->ne[2])))
+    if (!n || !nrg_ggml_plain(x) || (sinks && (!nrg_ggml_rows(sinks, GGML_TYPE_F32) || sinks->ne[0] != x->ne[2])))
         return NULL;
     if (mask && (!nrg_ggml_plain(mask) || mask->ne[0] != x->ne[0] || mask->ne[1] < x->ne[1] ||
                  (mask->ne[2] != 1 && mask->ne[2] != x->ne[2]) || (mask->ne[3] != 1 && mask->ne[3] != x->ne[3])))

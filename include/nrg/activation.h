@@ -25,8 +25,9 @@
  * (ggml has none): 0 for hard_sigmoid at ±3; α for leaky_relu and elu at 0; 0 and 1 for hard_swish at -3 and 3, as torch's vector
  * loops have it (its scalar loops used to have -1/2 and 3/2 there).
  *
- * α is a parameter of nrg_activation_args and nrg_glu_args; everywhere else, norms included, it is what stands above. x·σ(α·x)
- * with an α of 1.702 is also the activation of gpt-oss (nrg/glu.h), and with any α Swish (Ramachandran et al., arXiv:1710.05941).
+ * α is a parameter of nrg_activation_args and nrg_glu_args, whose constructors set what stands above; everywhere else, norms
+ * included, it is that. elu and leaky_relu with an α of 0 are relu, to the bit. x·σ(α·x) with an α of 1.702 is also the
+ * activation of gpt-oss (nrg/glu.h), and with any α Swish (Ramachandran et al., arXiv:1710.05941).
  *
  * The bits are the same on every path. The arithmetic is f32, a 16-bit result is the f32 result rounded once. g is within
  * 3 ulp for all inputs, subnormal results included, and g′ within 4 ulp of the largest term of its formula;
@@ -72,6 +73,12 @@ enum { NRG_ACTIVATION_COUNT = NRG_ACT_SOFTSIGN + 1 };
  * "hard_sigmoid", "elu", "leaky_relu", "mish", "exp", "expm1", "softsign"; "?" for any other value. */
 NRG_API const char *nrg_activation_name(nrg_activation g);
 
+/* α where none is given: 1.702 of quick_gelu, 1 of elu, 0.01 of leaky_relu, and 0 of those that have none. */
+static inline float nrg_activation_alpha(nrg_activation g)
+{
+    return g == NRG_ACT_QUICK_GELU ? 1.702f : g == NRG_ACT_ELU ? 1.0f : g == NRG_ACT_LEAKY_RELU ? 0.01f : 0.0f;
+}
+
 /* o = g(x): n elements of dtype, without gaps. o may be x itself, and otherwise shares no byte with it:
  *
  *               x     o
@@ -106,7 +113,7 @@ NRG_API nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dty
  *
  *     x + i·x_stride + j·x_stride2 + k·x_stride3       bytes; a stride of 0 stands for dense
  *
- * Zero everything, set size (nrg_activation_args_init does), then what there is. */
+ * Make one with nrg_activation_args_init, then change fields. */
 typedef struct nrg_activation_args {
     size_t size;               /* sizeof(nrg_activation_args) */
     nrg_activation activation; /* g */
@@ -131,7 +138,8 @@ typedef struct nrg_activation_args {
     size_t dx_stride;
     size_t dx_stride2;
     size_t dx_stride3;
-    float alpha; /* α of quick_gelu, from 2^-24 to 2^24; of elu and leaky_relu, up to ±2^24; 0 stands for what is above */
+    float alpha; /* α of quick_gelu, from 2^-24 to 2^24; of elu and leaky_relu, up to ±2^24; of others 0. The constructor sets
+                    nrg_activation_alpha(activation) */
 } nrg_activation_args;
 
 /* Forward; for the backward pass, o is NULL, and d_o and dx are set. */
@@ -142,6 +150,7 @@ static inline nrg_activation_args nrg_activation_args_init(nrg_activation g, nrg
     memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.activation = g;
+    args.alpha = nrg_activation_alpha(g);
     args.dtype = dtype;
     args.dim = dim;
     args.rows = rows;

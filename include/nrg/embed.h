@@ -51,7 +51,7 @@ typedef struct nrg_embed_table {
     size_t rows;        /* of the table */
     const int32_t *ids; /* [tokens] the row for each token, each at least 0 and less than rows; NULL: first, first + 1, … */
     int32_t first;      /* the row for token 0 where there are no ids (the position of the first token); with ids 0 */
-    float scale;        /* finite; 0 stands for 1 */
+    float scale;        /* finite; the constructors set 1 */
     size_t period;      /* tokens after which the ids, or the count, begin anew; 0: never */
 } nrg_embed_table;
 
@@ -63,6 +63,7 @@ static inline nrg_embed_table nrg_embed_by_ids(const void *table, size_t rows, c
     t.table = table;
     t.rows = rows;
     t.ids = ids;
+    t.scale = 1;
     return t;
 }
 
@@ -74,6 +75,7 @@ static inline nrg_embed_table nrg_embed_counted(const void *table, size_t rows, 
     t.table = table;
     t.rows = rows;
     t.first = first;
+    t.scale = 1;
     return t;
 }
 

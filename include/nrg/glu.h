@@ -7,7 +7,7 @@
  * form with identity. a and b are two tensors, or halves of the rows of one, in either order: then they are two views of it
  * (nrg_glu_args_halves). Or a row holds pairs, a0 b0 a1 b1 …, and is x.
  *
- * With quick_gelu (and an alpha: CLIP's, 1.702, is what 0 stands for) it is GEGLU quick, ggml's geglu_quick.
+ * With quick_gelu (and its alpha, CLIP's 1.702) it is GEGLU quick, ggml's geglu_quick.
  *
  * With that, a limit and an offset it is the unit of gpt-oss (openai/gpt-oss, gpt_oss/torch/model.py: swiglu; ggml: swiglu_oai):
  *
@@ -22,6 +22,7 @@
 #ifndef NRG_GLU_H
 #define NRG_GLU_H
 
+#include <float.h>
 #include <string.h>
 
 #include "activation.h"
@@ -32,8 +33,8 @@ extern "C" {
 #endif
 
 /* Where the data is, rows in up to four dimensions (nrg/base.h), each tensor with strides of its own, in bytes, where 0 stands
- * for dense. Zero everything, set size (nrg_glu_args_init does), then what there is: a and b, or x; and of the gradients da and
- * db beside the first, dx beside the second. */
+ * for dense. Make one with a constructor below, then change fields: a and b are there, or x; and of the gradients da and db
+ * beside the first, dx beside the second. */
 typedef struct nrg_glu_args {
     size_t size;               /* sizeof(nrg_glu_args) */
     nrg_activation activation; /* g */
@@ -42,7 +43,7 @@ typedef struct nrg_glu_args {
     size_t rows;               /* 0 is fine */
     size_t rows2;              /* planes of rows, and volumes of planes; 0 stands for 1 */
     size_t rows3;
-    float limit;     /* 0 or infinity: none; never negative */
+    float limit;     /* at least 0; FLT_MAX, which the constructors set, or infinity: none */
     float b_offset;  /* of b: 0, or a number, as gpt-oss has 1 */
     const void *a;   /* [rows3, rows2, rows, dim] input */
     const void *b;   /* [rows3, rows2, rows, dim] input */
@@ -98,6 +99,8 @@ static inline nrg_glu_args nrg_glu_args_init(nrg_activation g, nrg_dtype dtype, 
     memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.activation = g;
+    args.alpha = nrg_activation_alpha(g);
+    args.limit = FLT_MAX;
     args.dtype = dtype;
     args.dim = dim;
     args.rows = rows;

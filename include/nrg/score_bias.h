@@ -163,7 +163,7 @@ typedef struct nrg_score_bias_args {
     size_t o_batch_stride;
     size_t o_head_stride;
     size_t o_query_stride;
-    float scale;       /* of the scores; 0 stands for 1 */
+    float scale;       /* of the scores; the constructor sets 1 */
     uint32_t reserved; /* 0 */
 } nrg_score_bias_args;
 
@@ -181,6 +181,7 @@ static inline nrg_score_bias_args nrg_score_bias_args_init(nrg_dtype dtype, size
     args.scores = scores;
     args.diagonals = diagonals;
     args.o = o;
+    args.scale = 1;
     return args;
 }
 

@@ -10,7 +10,7 @@
  * with a window of w those with p_i - j < w (and j - p_i < w, where not causal). What is not seen is not read, in no operand, and
  * is written as 0 (-infinity with log).
  *
- *     scale        0 stands for 1
+ *     scale        multiplies scores; the constructor sets 1
  *     cap          soft capping, before biases and mask: cap(v) = cap · tanh(v/cap), as in ggml's flash_attn_ext and Gemma 2;
  *                  0: none
  *     diagonals    biases by distance, T5's, ALiBi's or any other: the table of nrg/score_bias.h
@@ -56,7 +56,7 @@ typedef struct nrg_softmax_args {
     nrg_dtype mask_dtype;   /* of the mask; NRG_DTYPE_SAME: that of x */
     nrg_store store;        /* how o is stored */
     int log;                /* not 0: log-softmax */
-    float scale;            /* 0 stands for 1 */
+    float scale;            /* the constructor sets 1 */
     float cap;              /* 0: none */
     int causal;             /* not 0: keys up to the query's own position */
     uint32_t mask_repeat;   /* nrg_repeat bits: rows are queries, rows2 heads, rows3 samples */
@@ -91,6 +91,7 @@ static inline nrg_softmax_args nrg_softmax_args_init(nrg_dtype dtype, size_t bat
     args.queries = queries;
     args.keys = keys;
     args.dtype = dtype;
+    args.scale = 1;
     args.x = x;
     args.o = o;
     return args;
@@ -253,6 +254,7 @@ static inline nrg_softmax_backward_args nrg_softmax_backward_args_init(nrg_dtype
     args.queries = queries;
     args.keys = keys;
     args.dtype = dtype;
+    args.scale = 1;
     args.o = o;
     args.d_o = d_o;
     args.dx = dx;
@@ -265,7 +267,7 @@ static inline nrg_softmax_backward_args nrg_softmax_backward_args_init(nrg_dtype
  *     dx = dt · scale                     with a cap, · (1 - tanh²(x · scale/cap)), for which x is needed
  *
  * The sum is compensated and rounded to f32, and so is each operation; sinks change nothing in it (their own gradient, of head h,
- * is -Σ e^(sink - log-sum-exp) · Σ o·d_o over its rows, for which there is no call). With scale = 0 or 1 and no cap, dx is dt,
+ * is -Σ e^(sink - log-sum-exp) · Σ o·d_o over its rows, for which there is no call). With a scale of 1 and no cap, dx is dt,
  * which is the gradient of biases and mask: nrg_score_bias_backward sums it. dx may be o, d_o or x, with their strides:
  *
  *               o     d_o   x

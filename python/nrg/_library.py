@@ -3,6 +3,7 @@ import concurrent.futures
 import contextlib
 import ctypes
 import inspect
+import math
 import operator
 import os
 import pathlib
@@ -11,6 +12,7 @@ import threading
 from . import _abi
 
 CONSTANTS = _abi.CONSTANTS
+ALPHAS = {CONSTANTS["NRG_ACT_QUICK_GELU"]: 1.702, CONSTANTS["NRG_ACT_ELU"]: 1.0, CONSTANTS["NRG_ACT_LEAKY_RELU"]: 0.01}  # nrg_activation_alpha
 
 
 class Error(ValueError):
@@ -58,19 +60,28 @@ def function(name):
 
 
 def struct(name, **fields):
-    """A struct of the ABI: zeros, its size, and these fields. A field that it does not have is an error."""
+    """A struct of the ABI: zeros, its size, what the C constructors set beside these, and these fields. A field that it does not
+    have is an error."""
     made = _abi.STRUCTS[name]()
     if name not in ("nrg_embed_table", "nrg_embed_gradient", "nrg_head_strides"):
         made.size = ctypes.sizeof(made)
+    if hasattr(made, "scale"):
+        made.scale = 1
+    if hasattr(made, "limit"):
+        made.limit = math.inf
+    if hasattr(made, "alpha"):
+        made.alpha = ALPHAS.get(fields["activation"], 0)
     put(made, **fields)
     return made
 
 
 def put(made, **fields):
-    """Fields into a struct. What a field cannot hold is an error, where ctypes would cut it off."""
+    """Fields into a struct; None leaves one as it is. What a field cannot hold is an error, where ctypes would cut it off."""
     for field, value in fields.items():
         if not hasattr(type(made), field):
             raise TypeError(f"{type(made).__name__} has no field {field}")
+        if value is None:
+            continue
         if type(value) is int or (type(value) is not float and hasattr(value, "__index__")):  # NumPy's integers among them
             value = operator.index(value)
             setattr(made, field, value)

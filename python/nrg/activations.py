@@ -16,12 +16,12 @@ def _rows(x, others, dtype):
     return number, dim, rows
 
 
-def activation(x, name, *, alpha=0.0, out=None, dtype=None, threads=1):
+def activation(x, name, *, alpha=None, out=None, dtype=None, threads=1):
     """g(x), element by element.
 
     x      [...]
     name   "silu", "gelu", "gelu_tanh", "relu", "sigmoid", "tanh", "softplus", "mish", … (nrg/activation.h)
-    alpha  of quick_gelu, elu and leaky_relu; 0 stands for the usual one
+    alpha  of quick_gelu, elu and leaky_relu; None: 1.702, 1, 0.01
     out    where the result is written; it may be x
 
     Returns an array like x.
@@ -37,7 +37,7 @@ def activation(x, name, *, alpha=0.0, out=None, dtype=None, threads=1):
     return o
 
 
-def activation_backward(d_o, x, name, *, alpha=0.0, out=None, dtype=None, threads=1):
+def activation_backward(d_o, x, name, *, alpha=None, out=None, dtype=None, threads=1):
     """d_o ⊙ g′(x): the gradient of activation().
 
     d_o, x  [...], of one shape and dtype
@@ -60,10 +60,10 @@ def activation_backward(d_o, x, name, *, alpha=0.0, out=None, dtype=None, thread
 def _named(name, formula, takes_alpha=False):
     """silu(x, *, out, dtype, threads) and silu_backward(d_o, x, …)."""
     if takes_alpha:
-        def forward(x, alpha=0.0, *, out=None, dtype=None, threads=1):
+        def forward(x, alpha=None, *, out=None, dtype=None, threads=1):
             return activation(x, name, alpha=alpha, out=out, dtype=dtype, threads=threads)
 
-        def backward(d_o, x, alpha=0.0, *, out=None, dtype=None, threads=1):
+        def backward(d_o, x, alpha=None, *, out=None, dtype=None, threads=1):
             return activation_backward(d_o, x, name, alpha=alpha, out=out, dtype=dtype, threads=threads)
     else:
         def forward(x, *, out=None, dtype=None, threads=1):
@@ -86,11 +86,11 @@ tanh, tanh_backward = _named("tanh", "tanh x")
 gelu, gelu_backward = _named("gelu", "x·Φ(x), by erf")
 gelu_tanh, gelu_tanh_backward = _named("gelu_tanh", "x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³)))")
 softplus, softplus_backward = _named("softplus", "ln(1 + e^x)")
-quick_gelu, quick_gelu_backward = _named("quick_gelu", "x·sigmoid(alpha·x), alpha = 1.702 where it is 0", True)
+quick_gelu, quick_gelu_backward = _named("quick_gelu", "x·sigmoid(alpha·x); alpha None: 1.702", True)
 hard_swish, hard_swish_backward = _named("hard_swish", "x·min(1, max(0, (x + 3)/6))")
 hard_sigmoid, hard_sigmoid_backward = _named("hard_sigmoid", "min(1, max(0, (x + 3)/6))")
-elu, elu_backward = _named("elu", "x where x > 0, else alpha·(e^x - 1), alpha = 1 where it is 0", True)
-leaky_relu, leaky_relu_backward = _named("leaky_relu", "x where x > 0, else alpha·x, alpha = 0.01 where it is 0", True)
+elu, elu_backward = _named("elu", "x where x > 0, else alpha·(e^x - 1); alpha None: 1", True)
+leaky_relu, leaky_relu_backward = _named("leaky_relu", "x where x > 0, else alpha·x; alpha None: 0.01", True)
 mish, mish_backward = _named("mish", "x·tanh(ln(1 + e^x))")
 exp, exp_backward = _named("exp", "e^x")
 expm1, expm1_backward = _named("expm1", "e^x - 1")

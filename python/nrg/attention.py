@@ -11,13 +11,13 @@ def _seen(x, name, dtype):
     return x, {"batch": batch, "heads": heads, "queries": queries, "keys": x.shape[-1], "dtype": arrays.number(x, name, dtype)}
 
 
-def softmax(x, *, mask=None, scale=0.0, cap=0.0, causal=False, query_offset=0, window=0, diagonals=None, slopes=None, sinks=None,
+def softmax(x, *, mask=None, scale=None, cap=None, causal=False, query_offset=0, window=0, diagonals=None, slopes=None, sinks=None,
             log=False, store="auto", out=None, dtype=None, threads=1):
     """softmax(cap(x · scale) + bias + slope · mask) over the last dimension.
 
     x             [batch, heads, queries, keys], or the last of these: [rows, classes], [heads, queries, keys]
     mask          of float32, float16 or bf16, added; repeats to x
-    scale, cap    0: none; cap(v) = cap · tanh(v/cap)
+    scale, cap    None: none; cap(v) = cap · tanh(v/cap), where a cap of 0 is none, too
     causal        query i sees keys up to query_offset + i; window: only so many of the last
     diagonals     float32 [heads, queries + keys - 1]: biases by distance, of t5_diagonals or alibi_diagonals
     slopes, sinks   float32 [heads]: factors of the mask, and logits that are in the sum and nowhere else
@@ -58,7 +58,7 @@ def log_softmax(x, **given):
     return softmax(x, log=True, **given)
 
 
-def softmax_backward(d_o, o, *, x=None, scale=0.0, cap=0.0, causal=False, query_offset=0, window=0, log=False, store="auto", out=None,
+def softmax_backward(d_o, o, *, x=None, scale=None, cap=None, causal=False, query_offset=0, window=0, log=False, store="auto", out=None,
                      dtype=None, threads=1):
     """The gradient of x, for what softmax() was called with.
 

@@ -31,7 +31,7 @@ def _args(activation, number, dim, limit, b_offset, alpha):
                   b_offset=b_offset, alpha=alpha)
 
 
-def glu(a, b=None, *, activation="sigmoid", pairs=False, swapped=False, limit=0.0, b_offset=0.0, alpha=0.0, out=None, format=None,
+def glu(a, b=None, *, activation="sigmoid", pairs=False, swapped=False, limit=None, b_offset=0.0, alpha=None, out=None, format=None,
         rounding="to_even", dtype=None, threads=1):
     """g(a) ⊙ b.
 
@@ -39,9 +39,9 @@ def glu(a, b=None, *, activation="sigmoid", pairs=False, swapped=False, limit=0.
     swapped   of a row alone: b and then a, as torch.nn.functional.glu has it
     pairs     of a row alone: a0 b0 a1 b1 …
     activation   any of nrg.activation
-    limit     min(a, limit) and max(-limit, min(b, limit)) stand for a and b; 0: none
+    limit     min(a, limit) and max(-limit, min(b, limit)) stand for a and b; None: no limit
     b_offset  added to b
-    alpha     of the activation
+    alpha     of the activation, as in nrg.activation
     out       [..., dim]; it may be a or b
     format    "q8_0", "int8", …: bytes with scales instead of numbers, as nrg.quantize makes them of the float32 result
 
@@ -64,7 +64,7 @@ def glu(a, b=None, *, activation="sigmoid", pairs=False, swapped=False, limit=0.
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def glu_backward(d_o, a, b=None, *, activation="sigmoid", pairs=False, swapped=False, limit=0.0, b_offset=0.0, alpha=0.0, out=None,
+def glu_backward(d_o, a, b=None, *, activation="sigmoid", pairs=False, swapped=False, limit=None, b_offset=0.0, alpha=None, out=None,
                  dtype=None, threads=1):
     """The gradients of glu(), for what it was called with.
 

@@ -45,11 +45,11 @@ class Term:
 
     table   [rows, dim]
     ids     integers [tokens], or with a period [period]; None: first, first + 1, …
-    scale   of what is picked; 0 stands for 1
+    scale   of what is picked; None: 1
     period  tokens after which ids, or the count, begin anew; 0: never
     """
 
-    def __init__(self, table, ids=None, *, first=0, scale=0.0, period=0):
+    def __init__(self, table, ids=None, *, first=0, scale=None, period=0):
         self.table, self.first, self.scale, self.period = arrays.as_array(table, "table"), first, scale, period
         if self.table.ndim != 2:
             raise arrays.unexpected("table", "[rows, dim]", self.table)
@@ -112,7 +112,7 @@ def embed(terms, *, x=None, tokens=None, out=None, dtype=None, threads=1):
     return o
 
 
-def embedding(ids, table, *, scale=0.0, out=None, dtype=None, threads=1):
+def embedding(ids, table, *, scale=None, out=None, dtype=None, threads=1):
     """Rows of a table by their ids: torch.nn.functional.embedding.
 
     ids integers [tokens], table [rows, dim]  ->  [tokens, dim]
@@ -122,7 +122,7 @@ def embedding(ids, table, *, scale=0.0, out=None, dtype=None, threads=1):
     return embed(Term(table, ids, scale=scale), out=out, dtype=dtype, threads=threads)
 
 
-def embedding_backward(d_o, ids, rows, *, scale=0.0, out=None, accumulate=False, dtype=None, threads=1):
+def embedding_backward(d_o, ids, rows, *, scale=None, out=None, accumulate=False, dtype=None, threads=1):
     """The gradient of embedding()'s table: d_table[k] = scale · Σ d_o[t] over the tokens with ids[t] = k.
 
     d_o   [tokens, dim]
@@ -238,12 +238,12 @@ def t5_backward(d_diagonals, queries, keys, buckets=32, *, query_offset=0, mask_
     return d_table
 
 
-def score_bias(scores, diagonals, *, scale=0.0, store="auto", out=None, dtype=None, threads=1):
+def score_bias(scores, diagonals, *, scale=None, store="auto", out=None, dtype=None, threads=1):
     """scores · scale + diagonals at their distance.
 
     scores     [batch, heads, queries, keys], or the last of these
     diagonals  float32 [heads, queries + keys - 1]
-    scale      0 stands for 1
+    scale      None: 1
     out        it may be scores
 
     Returns an array like scores.

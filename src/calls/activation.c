@@ -18,8 +18,8 @@ static inline void fill_job(nrg_activation_job *job, const nrg_activation_flat *
     job->begin = nrg_share(args->n, ith, nth);
     job->end = nrg_share(args->n, ith + 1, nth);
     job->stream = nrg_wants_stream(NRG_STORE_AUTO, bytes);
-    job->activation = args->activation;
-    job->alpha = args->alpha != 0 ? args->alpha : nrg_default_alpha(args->activation);
+    job->activation = nrg_activation_with(args->activation, args->alpha);
+    job->alpha = args->alpha;
 }
 
 /* Whether a call is plainly sound; *bytes is then what it moves. */
@@ -59,7 +59,8 @@ static inline nrg_status prepare(nrg_activation_job *job, const nrg_activation_f
 nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, void *o, int ith, int nth)
 {
     nrg_activation_job job;
-    const nrg_activation_flat args = {.dtype = dtype, .activation = g, .n = n, .x = x, .out = o};
+    const nrg_activation_flat args = {
+        .dtype = dtype, .activation = g, .alpha = nrg_activation_alpha(g), .n = n, .x = x, .out = o};
     const nrg_status status = prepare(&job, &args, 0, ith, nth);
     if (status != NRG_OK || job.begin == job.end)
         return status;
@@ -70,7 +71,8 @@ nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t n, c
 nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, void *o)
 {
     nrg_activation_job job;
-    const nrg_activation_flat args = {.dtype = dtype, .activation = g, .n = n, .x = x, .out = o};
+    const nrg_activation_flat args = {
+        .dtype = dtype, .activation = g, .alpha = nrg_activation_alpha(g), .n = n, .x = x, .out = o};
     return prepare(&job, &args, 0, 0, 1);
 }
 
@@ -79,7 +81,8 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, 
                                    int nth)
 {
     nrg_activation_job job;
-    const nrg_activation_flat args = {.dtype = dtype, .activation = g, .n = n, .x = x, .d_o = d_o, .out = dx};
+    const nrg_activation_flat args = {
+        .dtype = dtype, .activation = g, .alpha = nrg_activation_alpha(g), .n = n, .x = x, .d_o = d_o, .out = dx};
     const nrg_status status = prepare(&job, &args, 1, ith, nth);
     if (status != NRG_OK || job.begin == job.end)
         return status;
@@ -90,7 +93,8 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, 
 nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o, void *dx)
 {
     nrg_activation_job job;
-    const nrg_activation_flat args = {.dtype = dtype, .activation = g, .n = n, .x = x, .d_o = d_o, .out = dx};
+    const nrg_activation_flat args = {
+        .dtype = dtype, .activation = g, .alpha = nrg_activation_alpha(g), .n = n, .x = x, .d_o = d_o, .out = dx};
     return prepare(&job, &args, 1, 0, 1);
 }
 #endif

@@ -158,7 +158,7 @@ static nrg_status fill_job(nrg_embed_backward_job *job, const nrg_checked *c, in
     job->d_o_stride = c->stride[NRG_EMBED_BACKWARD_D_O][0];
     job->d_table_stride = c->stride[NRG_EMBED_BACKWARD_D_TABLE + k][0];
     job->prefetch = embed_prefetch_rows(a->dim * (a->dtype == NRG_F32 ? 4 : 2)) - 1;
-    job->scale = t->scale != 0 ? (double)t->scale : 1;
+    job->scale = (double)t->scale;
     job->accumulate = t->accumulate != 0;
     job->table_f32 = c->sizes.type[NRG_EMBED_BACKWARD_TYPE_TABLE] == NRG_F32;
     job->stream = nrg_wants_stream(a->store, c->bytes);

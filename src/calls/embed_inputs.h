@@ -59,7 +59,7 @@ static inline void embed_terms(nrg_embed_job *job, const embed_call *call)
                                  .stride = call->table_stride[k],
                                  .scale = 1,
                                  .f32 = table_f32};
-        if (t->scale != 0 && t->scale != 1) {
+        if (t->scale != 1) {
             term->scale = t->scale;
             job->scaled = 1;
         }

@@ -31,9 +31,9 @@ static inline void fill_job(nrg_glu_job *job, const nrg_glu_args *args, size_t b
     job->begin = nrg_share(n, ith, nth);
     job->end = nrg_share(n, ith + 1, nth);
     job->stream = nrg_wants_stream(NRG_STORE_AUTO, bytes);
-    job->activation = args->activation;
-    job->alpha = args->alpha != 0 ? args->alpha : nrg_default_alpha(args->activation);
-    job->limit = args->limit > 0 ? args->limit : (float)INFINITY;
+    job->activation = nrg_activation_with(args->activation, args->alpha);
+    job->alpha = args->alpha;
+    job->limit = args->limit < FLT_MAX ? args->limit : (float)INFINITY;
     job->b_offset = args->b_offset != 0 ? args->b_offset : -0.0f;
 }
 
@@ -122,7 +122,7 @@ static inline int is_plain(size_t *bytes, const nrg_glu_args *a, int is_backward
     const int there = (a->a != NULL) & (a->b != NULL) & ((a->o != NULL) != is_backward) & ((a->d_o != NULL) == is_backward) &
                       ((a->da != NULL) == is_backward) & ((a->db != NULL) == is_backward) & !a->x & !a->dx & !a->q & !a->scales &
                       !((unsigned)a->format | (unsigned)a->rounding | a->reserved);
-    if (!(options & there) || (strides | more_strides) || (a->alpha != 0 && nrg_check_alpha(a->activation, a->alpha) != NRG_OK))
+    if (!(options & there) || (strides | more_strides) || nrg_check_alpha(a->activation, a->alpha) != NRG_OK)
         return 0;
     const size_t each = a->rows * a->dim * element;
     quick_operand in, factor, up, out, other;

@@ -35,7 +35,7 @@ static inline void fill_job(nrg_score_bias_job *job, const nrg_score_bias_args *
         .keys = a->keys,
         .begin = nrg_share(rows, ith, nth),
         .end = nrg_share(rows, ith + 1, nth),
-        .scale = a->scale != 0 ? a->scale : 1,
+        .scale = a->scale,
         .stream = nrg_wants_stream(a->store, c->bytes),
     };
 }

@@ -22,12 +22,6 @@ static nrg_softmax_sight sight_of(int causal, size_t window, int64_t query_offse
     return (nrg_softmax_sight){.first = window ? at - w + 1 : -far, .last = causal ? at + 1 : window ? at + w : far};
 }
 
-static float scale_of(float scale, float cap)
-{
-    const float given = scale != 0 ? scale : 1;
-    return cap > 0 ? given / cap : given;
-}
-
 /* In a frame of its own, like the one below: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, nrg_dtype *dtype, const nrg_call *call,
                                                      const nrg_softmax_args *args, const nrg_softmax_state *state, int ith,
@@ -57,7 +51,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, nrg_d
         .begin = nrg_share(rows, ith, nth),
         .end = nrg_share(rows, ith + 1, nth),
         .sight = sight_of(a->causal, a->window, a->query_offset),
-        .scale = scale_of(a->scale, a->cap),
+        .scale = a->cap > 0 ? a->scale / a->cap : a->scale,
         .cap = a->cap,
         .mask_dtype = c.sizes.type[1],
         .log = a->log != 0,
@@ -132,8 +126,8 @@ static __attribute__((noinline)) nrg_status make_backward_job(nrg_softmax_backwa
         .begin = nrg_share(rows, ith, nth),
         .end = nrg_share(rows, ith + 1, nth),
         .sight = sight_of(a->causal, a->window, a->query_offset),
-        .scale = scale_of(a->scale, 0),
-        .inner = scale_of(a->scale, a->cap),
+        .scale = a->scale,
+        .inner = a->cap > 0 ? a->scale / a->cap : a->scale,
         .log = a->log != 0,
         .stream = nrg_wants_stream(a->store, c.bytes),
     };

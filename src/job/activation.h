@@ -31,10 +31,10 @@ typedef struct nrg_glu_job {
     const struct nrg_quant_row *quant; /* glu_quantized: where the elements go, which are a row */
 } nrg_glu_job;
 
-/* α where a call names none: CLIP's and ggml's, and torch's. */
-static inline float nrg_default_alpha(nrg_activation g)
+/* The kernel's function for an α. ELU and leaky ReLU of 0 are ReLU: 0·(-∞) would be a NaN. */
+static inline nrg_activation nrg_activation_with(nrg_activation g, float alpha)
 {
-    return g == NRG_ACT_QUICK_GELU ? 1.702f : g == NRG_ACT_LEAKY_RELU ? 0.01f : 1;
+    return alpha == 0 && nrg_activation_alpha(g) != 0 ? NRG_ACT_RELU : g;
 }
 
 /* g of n floats, with its default α; in may be out. g and its slope g' likewise, in either's place; none of the outputs may

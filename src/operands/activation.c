@@ -73,8 +73,7 @@ static nrg_status measure_rows_backward(const void *const *part, nrg_sizes *s)
     return status == NRG_OK && args->o ? NRG_ERR_COMBINATION : status;
 }
 
-static const nrg_part rows_parts[] = {
-    {.size = sizeof(nrg_activation_args), .least = NRG_SIZE_UP_TO(nrg_activation_args, dx_stride3)}};
+static const nrg_part rows_parts[] = {{.size = sizeof(nrg_activation_args), .least = sizeof(nrg_activation_args)}};
 
 static const nrg_range rows_ranges[] = {NRG_DTYPE_RANGE(0, nrg_activation_args, dtype),
                                         NRG_ENUM_RANGE(0, nrg_activation_args, activation, NRG_ACTIVATION_COUNT - 1)};

@@ -7,15 +7,12 @@
 #include "../../include/nrg/activation.h"
 #include "operand.h"
 
-/* Whether g may have this α; 0 stands for its default. Beyond these ends x·σ(α·x) would need numbers that are none. */
+/* Whether g may have this α. Beyond these ends x·σ(α·x) would need numbers that are none. */
 static inline nrg_status nrg_check_alpha(nrg_activation g, float alpha)
 {
-    const int is_quick = g == NRG_ACT_QUICK_GELU;
-    if (alpha == 0)
-        return NRG_OK;
-    if (!(alpha >= (is_quick ? 0x1p-24f : -0x1p24f) && alpha <= 0x1p24f))
+    if (!(alpha >= (g == NRG_ACT_QUICK_GELU ? 0x1p-24f : -0x1p24f) && alpha <= 0x1p24f))
         return NRG_ERR_CONSTANT;
-    return is_quick || g == NRG_ACT_ELU || g == NRG_ACT_LEAKY_RELU ? NRG_OK : NRG_ERR_COMBINATION;
+    return alpha == 0 || nrg_activation_alpha(g) != 0 ? NRG_OK : NRG_ERR_COMBINATION;
 }
 
 /* nrg_activation_forward and nrg_activation_backward: elements without gaps. */

@@ -8,13 +8,12 @@
 /* numbers */
 enum { KEYS = 1, QUERIES, HEADS, BATCH, DIAGONALS, DIAGONAL_HEADS, HEAD_NUMBERS, ROWS };
 
-/* What all calls have: scale and cap, 0 or numbers, and a position that can be added to. */
+/* What all calls have: scale and cap, which are numbers, and a position that can be added to. */
 static nrg_status check_numbers(float scale, float cap, int64_t query_offset)
 {
-    const float inner = (scale != 0 ? scale : 1) / cap; /* infinite without a cap */
     if (!(scale >= -FLT_MAX && scale <= FLT_MAX) || !(cap >= 0 && cap <= FLT_MAX))
         return NRG_ERR_CONSTANT;
-    if (cap > 0 && !(inner >= -FLT_MAX && inner <= FLT_MAX))
+    if (cap > 0 && !(scale / cap >= -FLT_MAX && scale / cap <= FLT_MAX))
         return NRG_ERR_CONSTANT;
     return query_offset >= -((int64_t)1 << 61) && query_offset <= (int64_t)1 << 61 ? NRG_OK : NRG_ERR_POSITION;
 }

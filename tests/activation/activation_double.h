@@ -8,7 +8,7 @@
 
 #include <nrg/nrg.h>
 
-/* α where a call names none. */
+/* α where none is given. */
 static inline double activation_double_alpha(nrg_activation g)
 {
     return g == NRG_ACT_QUICK_GELU ? (double)1.702f : g == NRG_ACT_LEAKY_RELU ? (double)0.01f : 1;

@@ -593,26 +593,64 @@ START_TEST(other_alphas)
 }
 END_TEST
 
-/* 0 stands for the default, which is what calls without a parameter have. */
+/* What the constructors set is what calls without a parameter have. */
 START_TEST(default_alphas)
 {
     enum { N = 100 };
-    float x[N], named[N], got[N], flat[N];
+    float x[N], named[N], flat[N];
     for (size_t i = 0; i < N; i++)
         x[i] = (float)i / 10 - 5;
-    for (nrg_activation g = NRG_ACT_QUICK_GELU; g <= NRG_ACT_LEAKY_RELU; g = (nrg_activation)(g + 1)) {
-        if (g == NRG_ACT_HARD_SWISH || g == NRG_ACT_HARD_SIGMOID)
+    for (int i = 0; i < NRG_ACTIVATION_COUNT; i++) {
+        const nrg_activation g = (nrg_activation)i;
+        const float alpha = nrg_activation_alpha(g);
+        ck_assert(nrg_activation_args_init(g, NRG_F32, 1, N, x, flat).alpha == alpha);
+        ck_assert(nrg_glu_args_init(g, NRG_F32, 1, N, x, x, flat).alpha == alpha);
+        if (g != NRG_ACT_QUICK_GELU && g != NRG_ACT_ELU && g != NRG_ACT_LEAKY_RELU) {
+            ck_assert(alpha == 0);
             continue;
+        }
+        ck_assert((double)alpha == activation_double_alpha(g));
         for (size_t p = 0; p < COUNT(functions); p++) {
             if (!nrg_isa_supported(functions[p].isa))
                 continue;
-            run_rows(functions[p].isa, g, (float)activation_double_alpha(g), N, x, NULL, named);
-            run_rows(functions[p].isa, g, 0, N, x, NULL, got);
+            run_rows(functions[p].isa, g, alpha, N, x, NULL, named);
             ck_assert_int_eq(nrg_activation_forward(g, NRG_F32, N, x, flat, 0, 1), NRG_OK);
-            ck_assert_mem_eq(got, named, sizeof got);
-            ck_assert_mem_eq(got, flat, sizeof got);
+            ck_assert_mem_eq(named, flat, sizeof flat);
         }
     }
+}
+END_TEST
+
+/* Leaky ReLU and ELU with a slope of 0 are ReLU, of infinities too; alone, and in a gated linear unit. */
+START_TEST(alpha_of_zero)
+{
+    enum { N = 104 };
+    static const nrg_activation of[] = {NRG_ACT_ELU, NRG_ACT_LEAKY_RELU};
+    float x[N], ones[N], wanted[N], got[N];
+    for (size_t i = 0; i < N; i++) {
+        x[i] = (float)i / 10 - 5;
+        ones[i] = 1;
+    }
+    x[1] = INFINITY;
+    x[2] = -INFINITY;
+    x[3] = -0.0f;
+    x[4] = NAN;
+    for (size_t p = 0; p < COUNT(functions); p++)
+        for (size_t i = 0; i < 2 * COUNT(of) && nrg_isa_supported(functions[p].isa); i++) {
+            const nrg_activation g = of[i / 2];
+            const float alpha = i % 2 ? -0.0f : 0;
+            run_rows(functions[p].isa, NRG_ACT_RELU, 0, N, x, NULL, wanted);
+            run_rows(functions[p].isa, g, alpha, N, x, NULL, got);
+            ck_assert_mem_eq(got, wanted, sizeof got);
+            ck_assert(got[1] == INFINITY && got[2] == 0 && isnan(got[4]) && got[0] == 0 && got[N - 1] == x[N - 1]);
+            nrg_glu_args glu = nrg_glu_args_init(g, NRG_F32, 1, N, x, ones, got);
+            glu.alpha = alpha;
+            ck_assert_int_eq(nrg_glu_forward(&glu, 0, 1), NRG_OK);
+            ck_assert_mem_eq(got, wanted, sizeof got);
+            run_rows(functions[p].isa, NRG_ACT_RELU, 0, N, x, ones, wanted);
+            run_rows(functions[p].isa, g, alpha, N, x, ones, got);
+            ck_assert_mem_eq(got, wanted, sizeof got);
+        }
 }
 END_TEST
 
@@ -626,6 +664,8 @@ START_TEST(alphas_out_of_range)
         {NRG_ACT_QUICK_GELU, 0x1p-24f, NRG_OK},
         {NRG_ACT_QUICK_GELU, 0x1.fp-25f, NRG_ERR_CONSTANT},
         {NRG_ACT_QUICK_GELU, -1, NRG_ERR_CONSTANT},
+        {NRG_ACT_QUICK_GELU, 0, NRG_ERR_CONSTANT},
+        {NRG_ACT_ELU, 0, NRG_OK},
         {NRG_ACT_QUICK_GELU, 0x1.1p24f, NRG_ERR_CONSTANT},
         {NRG_ACT_ELU, -0x1p24f, NRG_OK},
         {NRG_ACT_ELU, 0x1p24f, NRG_OK},
@@ -676,6 +716,7 @@ int main(int argc, char **argv)
     tcase_add_test(values, every_length);
     tcase_add_loop_test(values, other_alphas, 0, COUNT(alphas));
     tcase_add_test(values, default_alphas);
+    tcase_add_test(values, alpha_of_zero);
     tcase_add_test(values, alphas_out_of_range);
     TCase *sweeps = test_case(suite, "sweeps");
     tcase_set_timeout(sweeps, all_floats ? 36000 : 1200);

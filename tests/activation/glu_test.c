@@ -38,8 +38,6 @@ static void draw(inputs *in, int seed)
     }
 }
 
-static int has_alpha(nrg_activation g) { return g == NRG_ACT_QUICK_GELU || g == NRG_ACT_ELU || g == NRG_ACT_LEAKY_RELU; }
-
 static nrg_glu_args args_of(nrg_activation g, float limit, float offset, const inputs *in, float *o)
 {
     nrg_glu_args args = nrg_glu_args_init(g, NRG_F32, 1, N, in->a, in->b, o);
@@ -57,7 +55,7 @@ static void run_back(nrg_glu_args args, const float *d_o, float *da, float *db)
     ck_assert_int_eq(nrg_glu_backward(&args, 0, 1), NRG_OK);
 }
 
-static double limited(double a, double limit) { return limit > 0 && a > limit ? limit : a; }
+static double limited(double a, double limit) { return a > limit ? limit : a; }
 
 /* An error of got in u·|exact|, beside what is lost among the subnormals: half of 2^-149 of g, times the other factor, and of the
  * result. */
@@ -69,22 +67,23 @@ static double error_of(double got, double exact, double factor)
 
 START_TEST(truth)
 {
-    static const float limits[] = {0, 1.5f, 7}, offsets[] = {0, 1, -0.25f};
+    static const float limits[] = {FLT_MAX, 1.5f, 7, 0}, offsets[] = {0, 1, -0.25f};
     const nrg_activation g = (nrg_activation)_i;
     static inputs in;
     static float o[N], da[N], db[N];
-    for (int seed = 0; seed < (test_small() ? 9 : 90); seed++) {
-        const float limit = limits[seed % 3], offset = offsets[seed / 3 % 3];
+    for (int seed = 0; seed < (test_small() ? 12 : 96); seed++) {
+        const float limit = limits[seed % 4], offset = offsets[seed / 4 % 3];
         draw(&in, seed);
         nrg_glu_args args = args_of(g, limit, offset, &in, o);
-        args.alpha = has_alpha(g) && seed % 2 ? 0.7f : 0;
-        const double alpha = args.alpha != 0 ? (double)args.alpha : activation_double_alpha(g);
+        if (args.alpha != 0 && seed / 4 % 2)
+            args.alpha = 0.7f;
+        const double alpha = (double)args.alpha;
         ck_assert_int_eq(nrg_glu_forward(&args, 0, 1), NRG_OK);
         run_back(args, in.d_o, da, db);
         for (size_t i = 0; i < N; i++) {
             const double a = limited((double)in.a[i], (double)limit), b = (double)in.b[i],
                          value = activation_double_of(g, alpha, a);
-            const double cut = limit > 0 && fabs(b) > (double)limit ? copysign((double)limit, b) : b;
+            const double cut = fabs(b) > (double)limit ? copysign((double)limit, b) : b;
             const double error = error_of((double)o[i], value * (cut + (double)offset), cut + (double)offset);
             const double d_error = cut == b     ? error_of((double)db[i], (double)in.d_o[i] * value, (double)in.d_o[i])
                                    : db[i] == 0 ? 0
@@ -106,13 +105,13 @@ START_TEST(gradients_by_differences)
     static inputs in;
     static float da[N], db[N];
     for (int seed = 0; seed < 6; seed++) {
-        const float limit = seed % 2 ? 2.5f : 0, offset = seed % 3 ? 1 : 0;
+        const float limit = seed % 2 ? 2.5f : FLT_MAX, offset = seed % 3 ? 1 : 0;
         draw(&in, seed);
         run_back(args_of(g, limit, offset, &in, NULL), in.d_o, da, db);
         for (size_t i = 0; i < N; i++) {
             const double a = (double)in.a[i], b = (double)in.b[i], h = 1e-5 * fmax(1, fabs(a));
-            const double cut = limit > 0 && fabs(b) > (double)limit ? copysign((double)limit, b) : b;
-            if (fabs(a) < 2 * h || (limit > 0 && fabs(a - (double)limit) < 2 * h))
+            const double cut = fabs(b) > (double)limit ? copysign((double)limit, b) : b;
+            if (fabs(a) < 2 * h || fabs(a - (double)limit) < 2 * h)
                 continue;
             const double slope =
                 (activation_double(g, limited(a + h, (double)limit)) - activation_double(g, limited(a - h, (double)limit))) /
@@ -167,7 +166,7 @@ START_TEST(other_layouts)
             halves[0][row * 2 * DIM + DIM + i] = halves[1][row * 2 * DIM + i] = pairs[2 * n + 1] = in.b[n];
         }
     nrg_glu_args args = nrg_glu_args_init(g, NRG_F32, ROWS, DIM, in.a, in.b, o);
-    args.limit = _i % 2 ? 2.0f : 0;
+    args.limit = _i % 2 ? 2.0f : FLT_MAX;
     ck_assert_int_eq(nrg_glu_forward(&args, 0, 1), NRG_OK);
     nrg_glu_args whole = args;
     run_back(whole, in.d_o, da, db);
@@ -210,6 +209,41 @@ START_TEST(other_layouts)
 }
 END_TEST
 
+/* A limit of 0 leaves of a what is below it and of b the offset; an infinite one is none. On every path. */
+START_TEST(limits_at_the_ends)
+{
+    enum { COUNT = 9 };
+    static const float a[COUNT] = {2, 1, 0, -0.0f, -1, -2, INFINITY, -3, 5},
+                       b[COUNT] = {3, -3, 0, -0.0f, 1, INFINITY, 1, -1, -0.5f};
+    static const float d_o[COUNT] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+    nrg_isa paths[NRG_ISA_COUNT];
+    for (size_t path = test_paths(paths); path-- > 0;)
+        for (int g = 0; g < 2; g++) {
+            float o[COUNT], da[COUNT], db[COUNT], none[COUNT];
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            nrg_glu_args args = nrg_glu_args_init(g ? NRG_ACT_SILU : NRG_ACT_IDENTITY, NRG_F32, 1, COUNT, a, b, o);
+            args.b_offset = 2;
+            args.limit = INFINITY;
+            ck_assert_int_eq(nrg_glu_forward(&args, 0, 1), NRG_OK);
+            args.limit = FLT_MAX;
+            args.o = none;
+            ck_assert_int_eq(nrg_glu_forward(&args, 0, 1), NRG_OK);
+            ck_assert_mem_eq(o, none, sizeof o);
+            ck_assert(o[6] == INFINITY && o[5] == -INFINITY);
+            args.limit = 0;
+            args.o = o;
+            ck_assert_int_eq(nrg_glu_forward(&args, 0, 1), NRG_OK);
+            run_back(args, d_o, da, db);
+            for (int i = 0; i < COUNT; i++) {
+                const float at = a[i] > 0 ? 0 : a[i];
+                float value;
+                ck_assert_int_eq(nrg_activation_forward(args.activation, NRG_F32, 1, &at, &value, 0, 1), NRG_OK);
+                ck_assert(o[i] == value * 2 && (a[i] <= 0 || da[i] == 0) && db[i] == (b[i] == 0 ? value : 0));
+            }
+        }
+}
+END_TEST
+
 /* What is cut off has no gradient; what is on the limit has one, as torch's clamp has; a NaN comes through. */
 START_TEST(on_the_limit)
 {
@@ -247,6 +281,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(all, gradients_by_differences, 0, ACTIVATIONS);
     tcase_add_loop_test(all, fused_is_unfused, 0, 3 * ACTIVATIONS);
     tcase_add_loop_test(all, other_layouts, 0, ACTIVATIONS);
+    tcase_add_test(all, limits_at_the_ends);
     tcase_add_test(all, on_the_limit);
     const int status = test_run(suite);
     if (argc > 1 && strcmp(argv[1], "--report") == 0)

@@ -215,7 +215,7 @@ START_TEST(sums_of_scores_and_bias)
             const size_t key = i % KEYS, query = i / KEYS % QUERIES, h = i / KEYS / QUERIES % HEADS;
             /* the distance key - query, counted from the smallest there is */
             const quad bias = table[h * DIAGONALS + key + (QUERIES - 1) - query];
-            const quad exact = (quad)element_get(scores, i, dtype) * (scale != 0 ? (quad)scale : 1) + bias;
+            const quad exact = (quad)element_get(scores, i, dtype) * (quad)scale + bias;
             /* 16 bits: the rounding to f32 first, a 2^-13 or 2^-16 of an ulp of theirs */
             const double off = ulps_off(element_get(o, i, dtype), exact, dtype);
             const double bound = dtype == NRG_F32 ? 0.5 : dtype == NRG_F16 ? 0.5 + 0x1p-14 : 0.5 + 0x1p-17;

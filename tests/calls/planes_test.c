@@ -435,7 +435,7 @@ static uint32_t draw_glu(void *const *part, nrg_dtype dtype, uint64_t *random, u
     const nrg_activation g = (nrg_activation)test_draw(random, NRG_ACTIVATION_COUNT);
     nrg_glu_args *args = part[0];
     *args = nrg_glu_args_init(g, dtype, 0, 1 + test_draw(random, 70), NULL, NULL, NULL);
-    args->limit = test_draw(random, 2) ? 1 : 0;
+    args->limit = test_draw(random, 2) ? 1 : FLT_MAX;
     return test_draw(random, 2) ? two : one;
 }
 

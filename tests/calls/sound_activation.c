@@ -86,7 +86,7 @@ static uint32_t set_up_glu(void *const *part, int variant)
     *args = nrg_glu_args_init(NRG_ACT_SILU, variant ? NRG_BF16 : NRG_F32, 3, 7, NULL, NULL, NULL);
     args->rows2 = variant ? 2 : 0;
     args->rows3 = variant ? 2 : 0;
-    args->limit = variant ? 7 : 0;
+    args->limit = variant ? 7 : FLT_MAX;
     args->b_offset = variant ? 1 : 0;
     return 0;
 }

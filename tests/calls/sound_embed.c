@@ -157,6 +157,8 @@ static uint32_t set_up_backward(void *const *part, int variant)
     *args = nrg_embed_backward_args_init(TOKENS, DIM, NULL);
     args->store = NRG_STORE_KEEP;
     args->dtype = variant == 1 ? NRG_F16 : NRG_F32;
+    for (int k = 0; k < NRG_EMBED_TABLES; k++)
+        t[k].scale = 1;
     if (variant == 1) {
         t[1].rows = TOKENS + 3;
         t[1].first = 3;

@@ -31,7 +31,7 @@ static nrg_embed_backward_args draw(uint64_t *state, nrg_dtype dtype, const void
         t->ids = kind < 2 ? ids[k] : NULL;
         t->first = kind < 2 ? 0 : (int32_t)test_draw(state, MOST - TOKENS);
         t->period = kind % 2 ? 1 + test_draw(state, TOKENS) : 0;
-        t->scale = test_draw(state, 2) ? -0.3f : 0;
+        t->scale = test_draw(state, 2) ? -0.3f : 1;
         t->accumulate = (int)test_draw(state, 2);
     }
     return args;
@@ -128,6 +128,7 @@ START_TEST(equal_shares)
         d_table[k] = test_allocate(table_rows[k] * COLUMNS, sizeof *d_table[k]);
         args.tables[k].d_table = d_table[k];
         args.tables[k].rows = table_rows[k];
+        args.tables[k].scale = 1;
     }
     args.tables[0].ids = token_ids;
     args.tables[1].period = 200;

@@ -137,9 +137,9 @@ START_TEST(constructors)
     for (int k = 0; k < NRG_EMBED_TABLES; k++)
         ck_assert(!a.tables[k].table && !a.tables[k].ids && !a.tables[k].rows && a.tables[k].scale == 0);
     nrg_embed_table t = nrg_embed_by_ids(&x, 5, ids);
-    ck_assert(t.table == &x && t.rows == 5 && t.ids == ids && t.first == 0 && t.scale == 0 && t.stride == 0);
+    ck_assert(t.table == &x && t.rows == 5 && t.ids == ids && t.first == 0 && t.scale == 1 && t.stride == 0);
     t = nrg_embed_counted(&x, 5, 2);
-    ck_assert(t.table == &x && t.rows == 5 && !t.ids && t.first == 2 && t.scale == 0 && t.stride == 0);
+    ck_assert(t.table == &x && t.rows == 5 && !t.ids && t.first == 2 && t.scale == 1 && t.stride == 0);
     nrg_embed_backward_args b = nrg_embed_backward_args_init(3, 7, &x);
     ck_assert(b.size == sizeof b && b.rows == 3 && b.dim == 7 && b.d_o == &x && b.dtype == NRG_F32 && !b.workspace &&
               !b.workspace_size && !b.d_o_stride && !b.reserved);

@@ -98,7 +98,7 @@ static const char *forward_element(const forward_case *f, size_t t, size_t i, fl
     int terms = f->with_x;
     double allowed = 0, unit = terms ? quad_ulp(sum) : 0;
     for (int k = 0; k < f->tables; k++) {
-        const float scale = f->scale[k] != 0 ? f->scale[k] : 1;
+        const float scale = f->scale[k];
         const quad term = (quad)f->table[k][(size_t)f->ids[k][t] * DIM + i] * scale;
         if (scale != 1)
             allowed += quad_ulp(term) / 2;
@@ -198,7 +198,7 @@ static const char *check_backward(enum row_kind kind, size_t tokens, size_t entr
     }
     for (size_t i = 0; i < entries * dim; i++) {
         element_set(d_table, i, table_dtype, (float)test_draw(&state, 2000) / 1000 - 1);
-        const double factor = scale != 0 ? (double)scale : 1;
+        const double factor = (double)scale;
         sum[i] = sum[i] * (quad)factor + (accumulate ? (quad)element_get(d_table, i, table_dtype) : 0);
         size[i] = size[i] * quad_magnitude(factor) + (accumulate ? 1 : 0);
     }

@@ -47,6 +47,15 @@ class Activations(Case):
     def test_alpha(self):
         x = random(64)
         self.within(nrg.elu(x, 2.5), np.where(x > 0, exact(x), 2.5 * np.expm1(exact(x))), 6)
+        for name in ("elu", "leaky_relu"):
+            g, g_backward = getattr(nrg, name), getattr(nrg, name + "_backward")
+            self.bits(g(x, 0), nrg.relu(x))
+            self.bits(g_backward(x, x, 0), nrg.relu_backward(x, x))
+            self.bits(g(x, {"elu": 1, "leaky_relu": 0.01}[name]), g(x))
+            self.bits(nrg.glu(x, x, activation=name, alpha=0), nrg.reglu(x, x))
+        self.bits(nrg.quick_gelu(x, 1.702), nrg.quick_gelu(x))
+        with self.assertRaisesRegex(nrg.Error, "out of its range"):
+            nrg.quick_gelu(x, 0)
 
     def test_glu(self):
         a, b, d_o = random(4, 6, 20), random(4, 6, 20, seed=1), random(4, 6, 20, seed=2)
@@ -73,6 +82,8 @@ class Activations(Case):
         a, b = random(5, 40) * np.float32(6), random(5, 40, seed=1) * np.float32(6)
         gate, up = np.minimum(exact(a), 7), np.clip(exact(b), -7, 7) + 1
         self.within(nrg.swiglu_oai(a, b), gate / (1 + np.exp(-1.702 * gate)) * up, 12, np.abs(gate) * (np.abs(up) + 1))
+        self.bits(nrg.reglu(a, b, limit=0, b_offset=1), np.zeros_like(a))
+        self.bits(nrg.bilinear(a, b, limit=0, b_offset=2), np.minimum(a, 0) * np.float32(2))
 
 
 class Softmax(Case):
@@ -87,6 +98,9 @@ class Softmax(Case):
             given = BF16 if dtype == "bf16" else {}
             self.within(self.for_threads(lambda threads: nrg.softmax(x, threads=threads, **given)), self.reference(exact(x)))
             self.within(nrg.log_softmax(x, **given), np.log(self.reference(exact(x))), 8)
+            zeros = np.zeros_like(x)
+            self.bits(nrg.softmax(x, scale=0, **given), nrg.softmax(zeros, **given))
+            self.bits(exact(nrg.softmax_backward(x, x, scale=0, **given)) == 0, np.ones(x.shape, bool))
 
     def test_attention(self):
         x, sinks = random(2, 3, 4, 9), random(3)
@@ -106,6 +120,7 @@ class Softmax(Case):
         biased = exact(x) - exact(slopes)[:, None, None] * distance
         self.within(nrg.softmax(x, diagonals=diagonals), self.reference(biased), 16)
         self.within(nrg.score_bias(x, diagonals), biased, 2, np.abs(exact(x)) + 4)
+        self.within(nrg.score_bias(x, diagonals, scale=0), biased - exact(x), 2, np.full_like(x, 4))
         self.bits(slopes, (2.0 ** -np.arange(2, 9, 2)).astype(np.float32))
 
     def test_backward(self):
@@ -295,6 +310,8 @@ class Positions(Case):
         table, places, x = random(10, 12), random(20, 12, seed=1), random(6, 12, seed=2)
         ids = np.array([3, 3, 9, 0, 1, 3], np.int32)
         self.bits(nrg.embedding(ids, table), table[ids])
+        self.bits(nrg.embedding(ids, table, scale=0) == 0, np.ones((6, 12), bool))
+        self.bits(nrg.embedding_backward(x, ids, 10, scale=0) == 0, np.ones((10, 12), bool))
         self.bits(nrg.embed([nrg.Term(table, ids), nrg.Term(places, first=4)], x=x), (x + table[ids]) + places[4:10])
         self.bits(nrg.embed(nrg.Term(places, period=3), tokens=6), places[[0, 1, 2, 0, 1, 2]])
         d = np.zeros((10, 12))

@@ -224,6 +224,61 @@ START_TEST(fused_is_unfused)
 }
 END_TEST
 
+/* With a scale of 0 scores count as 0, on every path; 0 times infinity is a NaN. */
+START_TEST(scale_of_zero)
+{
+    enum { ROWS = 3, MOST = 4160, PART = 640 };
+    static const size_t keys_of[] = {1, 64, 70, PART, MOST};
+    static float x[ROWS * MOST], o[ROWS * MOST], zeros[ROWS * MOST], wanted[ROWS * MOST], mask[ROWS * MOST];
+    nrg_isa paths[NRG_ISA_COUNT];
+    const int is_log = _i & 1, has_mask = _i & 2;
+    const float cap = _i & 4 ? 3 : 0;
+    uint64_t state = (uint64_t)_i;
+    for (size_t i = 0; i < ROWS * MOST; i++) {
+        x[i] = (float)(20 * test_uniform(&state));
+        mask[i] = (float)test_uniform(&state);
+    }
+    for (size_t path = test_paths(paths); path-- > 0;)
+        for (size_t k = 0; k < sizeof keys_of / sizeof keys_of[0]; k++) {
+            const size_t keys = keys_of[k], bytes = ROWS * keys * sizeof *x;
+            float m[2][ROWS], factor[2][ROWS];
+            double s[2][ROWS];
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, 1, ROWS, keys, x, o);
+            nrg_softmax_args plain = nrg_softmax_args_init(NRG_F32, 1, 1, ROWS, keys, zeros, wanted);
+            args.scale = 0;
+            args.cap = cap;
+            args.log = plain.log = is_log;
+            args.mask = plain.mask = has_mask ? mask : NULL;
+            ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), NRG_OK);
+            ck_assert_int_eq(nrg_softmax_forward(&plain, 0, 1), NRG_OK);
+            for (size_t i = 0; i < ROWS * keys; i++) /* a logarithm of 0 may have either sign */
+                ck_assert(o[i] == wanted[i]);
+            nrg_softmax_backward_args back = nrg_softmax_backward_args_init(NRG_F32, 1, 1, ROWS, keys, wanted, mask, o);
+            back.scale = 0;
+            back.cap = cap;
+            back.log = is_log;
+            back.x = x;
+            ck_assert_int_eq(nrg_softmax_backward(&back, 0, 1), NRG_OK);
+            for (size_t i = 0; i < ROWS * keys; i++)
+                ck_assert(o[i] == 0);
+            args.log = plain.log = 0;
+            const nrg_softmax_state states[] = {nrg_softmax_state_init(m[0], s[0], factor[0]),
+                                                nrg_softmax_state_init(m[1], s[1], factor[1])};
+            ck_assert_int_eq(nrg_softmax_part(&args, &states[0], 0, 1), NRG_OK);
+            ck_assert_int_eq(nrg_softmax_part(&plain, &states[1], 0, 1), NRG_OK);
+            ck_assert_mem_eq(o, wanted, bytes);
+            ck_assert_mem_eq(m[0], m[1], sizeof m[0]);
+            ck_assert_mem_eq(s[0], s[1], sizeof s[0]);
+            const float there = x[0];
+            x[0] = INFINITY;
+            ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), NRG_OK);
+            ck_assert(isnan(o[0]));
+            x[0] = there;
+        }
+}
+END_TEST
+
 static void row_is(const nrg_softmax_args *args, float expected)
 {
     const float *o = args->o;
@@ -470,6 +525,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(all, truth, 0, KINDS);
     tcase_add_test(all, limits_are_masks);
     tcase_add_loop_test(all, fused_is_unfused, 0, 8);
+    tcase_add_loop_test(all, scale_of_zero, 0, 8);
     tcase_add_test(all, special_rows);
     tcase_add_test(all, parts);
     tcase_add_loop_test(all, losses, 0, KINDS);

@@ -22,9 +22,9 @@ int bias_read(const file_call *call, bias_request *q)
         return 0;
     q->spec.query_offset = offset;
     q->spec.mask_future = call->value[BIAS_MASK_FUTURE] != NULL;
-    if (isfinite(q->scale) && q->scale != 0)
+    if (isfinite(q->scale))
         return 1;
-    complain("--scale: '%s' is 0, infinite or NaN", call->value[BIAS_SCALE]);
+    complain("--scale: '%s' is infinite or NaN", call->value[BIAS_SCALE]);
     return 0;
 }
 

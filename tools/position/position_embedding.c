@@ -73,8 +73,8 @@ static int ask(file_call *call)
         !file_integer(call, OPT_FIRST, 0, INT32_MAX, &q->first) || !file_float(call, OPT_SCALE, &q->scale) ||
         !file_norm(call, OPT_NORM, OPT_EPS, &q->norm))
         return CLI_REFUSED;
-    if (!isfinite(q->scale) || q->scale == 0)
-        complain("--scale: '%s' is 0, infinite or NaN", call->value[OPT_SCALE]);
+    if (!isfinite(q->scale))
+        complain("--scale: '%s' is infinite or NaN", call->value[OPT_SCALE]);
     else if (!file_in(call, IN_IDS))
         complain("no input file; nrg position embedding --help");
     else if (!file_in(call, IN_TABLE))
@@ -92,7 +92,6 @@ static int add_and_normalize(file_call *call, request *q, const position_shape *
     nrg_embed_args args = nrg_embed_args_init(s->batch * s->rows, s->columns, call->value[OPT_NORM] ? NULL : o->data);
     args.dtype = args.table_dtype = o->dtype;
     memcpy(args.tables, q->tables, sizeof q->tables);
-    args.tables[0].scale = q->scale;
     if (!call->value[OPT_NORM])
         return library_answer(nrg_embed_forward(&args, 0, 1));
     nrg_norm_args norm = nrg_norm_args_init(args.rows, NULL, o->data);
@@ -121,6 +120,7 @@ static int read_tables(file_call *call, request *q, const position_shape *s)
         if (status == CLI_DONE)
             status = position_ids(call, IN_IDS + i, &call->out[OUT_O].shape, s, q->first, table->shape.dims[0], &q->tables[i]);
         q->tables[i].table = table->data;
+        q->tables[i].scale = i ? 1 : q->scale;
         q->tables[i].rows = table->shape.dims[0];
         if (status != CLI_DONE)
             return status;

@@ -61,8 +61,8 @@ static int ask(file_call *call)
         file_needs(call, OPT_ROWS, OPT_BACKWARD) != CLI_DONE || !file_integer(call, OPT_FIRST, 0, INT32_MAX, &q->first) ||
         !file_count(call, OPT_ROWS, 0, &q->rows) || !file_float(call, OPT_SCALE, &q->scale))
         return CLI_REFUSED;
-    if (!isfinite(q->scale) || q->scale == 0)
-        complain("--scale: '%s' is 0, infinite or NaN", call->value[OPT_SCALE]);
+    if (!isfinite(q->scale))
+        complain("--scale: '%s' is infinite or NaN", call->value[OPT_SCALE]);
     else if (!call->value[OPT_BACKWARD] && !file_in(call, IN_TABLE))
         complain("no table: --table FILE");
     else if (!file_in(call, IN_X) && !file_in(call, IN_POSITIONS))
