@@ -13,13 +13,17 @@ static nrg_score_strides strides_of(const size_t stride[NRG_LEVELS])
     return (nrg_score_strides){.query = stride[0], .head = stride[1], .batch = stride[2]};
 }
 
-/* Positions are within ±2^61, and so are distances that cut anything. */
+/* query_offset is within ±2^61, and queries and keys are at most 2^61. So no query is 2^62 away from a key, and a window of 2^62
+ * cuts nothing. */
 static nrg_softmax_sight sight_of(int causal, size_t window, int64_t query_offset)
 {
-    const int64_t far = (int64_t)1 << 62, most = (int64_t)1 << 61;
-    const int64_t w = window && (uint64_t)window < (uint64_t)most ? (int64_t)window : most,
-                  at = causal || window ? query_offset : 0;
-    return (nrg_softmax_sight){.first = window ? at - w + 1 : -far, .last = causal ? at + 1 : window ? at + w : far};
+    const int64_t far = (int64_t)1 << 62;
+    const int has_window = window && (uint64_t)window < (uint64_t)far;
+    const int64_t w = has_window ? (int64_t)window : far;
+    return (nrg_softmax_sight){.first = has_window ? query_offset - w + 1 : -far,
+                               .last = causal       ? query_offset + 1
+                                       : has_window ? query_offset + w
+                                                    : far};
 }
 
 /* In a frame of its own, like the one below: what checking takes shall not lie below the kernel. */

@@ -279,6 +279,68 @@ START_TEST(scale_of_zero)
 }
 END_TEST
 
+/* Offsets and windows at the ends of their types: what is seen is what the definition says, or the call is refused. */
+START_TEST(far_positions)
+{
+    enum { QUERIES = 4, KEYS = 66 };
+    static const int64_t farthest = (int64_t)1 << 61, offsets[] = {0,
+                                                                   1,
+                                                                   62,
+                                                                   -3,
+                                                                   -66,
+                                                                   (int64_t)1 << 31,
+                                                                   -((int64_t)1 << 31),
+                                                                   farthest - 1,
+                                                                   farthest,
+                                                                   -farthest,
+                                                                   farthest + 1,
+                                                                   -farthest - 1,
+                                                                   (int64_t)1 << 62,
+                                                                   -((int64_t)1 << 62),
+                                                                   INT64_MAX,
+                                                                   INT64_MIN};
+    static const uint64_t windows[] = {0,         1, 3, 65, (uint64_t)1 << 31, UINT32_MAX, (uint64_t)1 << 61, (uint64_t)1 << 62,
+                                       UINT64_MAX};
+    enum { OFFSETS = sizeof offsets / sizeof offsets[0], WINDOWS = sizeof windows / sizeof windows[0], NEAR = 20 };
+    static float x[QUERIES * KEYS], ones[QUERIES * KEYS], o[QUERIES * KEYS], dx[QUERIES * KEYS];
+    nrg_isa paths[NRG_ISA_COUNT];
+    const int causal = _i;
+    for (size_t i = 0; i < QUERIES * KEYS; i++) {
+        x[i] = (float)(i % 7);
+        ones[i] = 1;
+    }
+    for (size_t path = test_paths(paths); path-- > 0;)
+        for (size_t n = 0; n < OFFSETS * (WINDOWS + NEAR); n++) {
+            /* a window of the list, or one that ends among the keys */
+            const int64_t offset = offsets[n % OFFSETS];
+            const size_t k = n / OFFSETS;
+            const uint64_t from = offset < 0 ? 0 - (uint64_t)offset : (uint64_t)offset;
+            const uint64_t w = k < WINDOWS ? windows[k] : from + 5 - (k - WINDOWS) * 4;
+            if (w > SIZE_MAX)
+                continue;
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, 1, QUERIES, KEYS, x, o);
+            nrg_softmax_backward_args back = nrg_softmax_backward_args_init(NRG_F32, 1, 1, QUERIES, KEYS, ones, ones, dx);
+            args.causal = back.causal = causal;
+            args.query_offset = back.query_offset = offset;
+            args.window = back.window = (size_t)w;
+            back.log = 1;
+            const nrg_status status = (causal || w) && (offset > farthest || offset < -farthest) ? NRG_ERR_POSITION : NRG_OK;
+            ck_assert_int_eq(nrg_softmax_forward_check(&args), status);
+            ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), status);
+            ck_assert_int_eq(nrg_softmax_backward(&back, 0, 1), status);
+            for (size_t i = 0; i < QUERIES && status == NRG_OK; i++)
+                for (size_t j = 0; j < KEYS; j++) {
+                    const quad away = (quad)offset + (quad)i - (quad)j;
+                    const int seen = !(causal && away < 0) && !(w && (away >= (quad)w || -away >= (quad)w));
+                    if ((o[i * KEYS + j] != 0) != seen || (dx[i * KEYS + j] != 0) != seen)
+                        ck_abort_msg("offset %lld, window %llu: query %zu, key %zu", (long long)offset, (unsigned long long)w, i,
+                                     j);
+                }
+        }
+}
+END_TEST
+
 static void row_is(const nrg_softmax_args *args, float expected)
 {
     const float *o = args->o;
@@ -526,6 +588,7 @@ int main(int argc, char **argv)
     tcase_add_test(all, limits_are_masks);
     tcase_add_loop_test(all, fused_is_unfused, 0, 8);
     tcase_add_loop_test(all, scale_of_zero, 0, 8);
+    tcase_add_loop_test(all, far_positions, 0, 2);
     tcase_add_test(all, special_rows);
     tcase_add_test(all, parts);
     tcase_add_loop_test(all, losses, 0, KINDS);
