@@ -91,16 +91,15 @@ static int check_files(const file_call *call)
 static int ask(file_call *call)
 {
     nrg_softmax_args *a = call->request;
-    long long window = 0, offset = 0;
+    long long offset = 0;
     *a = nrg_softmax_args_init(NRG_F32, 0, 0, 0, 0, NULL, NULL);
     a->log = call->value[OPT_LOG] != NULL;
     a->causal = call->value[OPT_CAUSAL] != NULL;
     if (!file_float(call, OPT_SCALE, &a->scale) || !file_float(call, OPT_CAP, &a->cap) ||
-        !file_integer(call, OPT_WINDOW, 0, (long long)1 << 60, &window) ||
+        !file_count(call, OPT_WINDOW, 0, &a->window) ||
         !file_integer(call, OPT_QUERY_OFFSET, -((long long)1 << 60), (long long)1 << 60, &offset) ||
         (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")))
         return CLI_REFUSED;
-    a->window = (size_t)window;
     a->query_offset = offset;
     const nrg_status status = nrg_softmax_forward(a, 0, 1);
     return status == NRG_OK ? check_files(call) : library_answer(status);
