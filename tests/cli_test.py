@@ -1327,7 +1327,8 @@ class Angles:
     """The formulas of nrg/rope.h in double precision: cos and sin of every token and pair, times the magnitude."""
 
     def __init__(self, positions, n_dims, mode="normal", sections=(), freq_base=1e4, freq_scale=1.0, ext_factor=0.0, attn_factor=1.0, beta_fast=32.0,
-                 beta_slow=1.0, n_ctx_orig=0, scaling="none", factor=1.0, low_freq_factor=1.0, high_freq_factor=4.0, factors=None):
+                 beta_slow=1.0, n_ctx_orig=0, scaling="none", factor=1.0, low_freq_factor=1.0, high_freq_factor=4.0, factors=None,
+                 no_truncate=False, no_mscale=False):
         self.mode, self.pairs = mode, n_dims if mode == "vision" else n_dims // 2
         sections = tuple(sections) + (0,) * (4 - len(sections))
         # of each pair, which position it takes and the power of the base it has
@@ -1353,10 +1354,11 @@ class Angles:
             theta = theta / factors.astype("f8")
         if ext_factor:
             corner = lambda beta: n_dims * (np.log(n_ctx_orig / (2 * np.pi * beta)) if n_ctx_orig else -np.inf) / (2 * np.log(freq_base))
-            low, high = max(0, np.floor(corner(beta_fast))), min(n_dims - 1, np.ceil(corner(beta_slow)))
+            down, up = (float, float) if no_truncate else (np.floor, np.ceil)
+            low, high = max(0, down(corner(beta_fast))), min(n_dims - 1, up(corner(beta_slow)))
             ramp = ext_factor * (1 - np.clip((np.arange(self.pairs) - low) / max(0.001, high - low), 0, 1))
             theta = theta * freq_scale * (1 - ramp) + theta * ramp
-            attn_factor *= 1 + 0.1 * np.log(1 / freq_scale)
+            attn_factor *= 1 if no_mscale else 1 + 0.1 * np.log(1 / freq_scale)
         else:
             theta = theta * freq_scale
         positions = np.broadcast_to(np.atleast_2d(positions), (4, np.shape(positions)[-1])) if np.ndim(positions) == 1 else positions
@@ -1379,7 +1381,7 @@ def rope_options(**options):
     """Of Angles, and of the command line."""
     line = []
     for name, value in options.items():
-        line += [f"--{name.replace('_', '-')}", ",".join(map(str, value)) if isinstance(value, tuple) else value]
+        line += [f"--{name.replace('_', '-')}", *([] if value is True else [",".join(map(str, value)) if isinstance(value, tuple) else value])]
     return line
 
 
@@ -1410,6 +1412,7 @@ def rope_with_every_scaling():
     for options in ({"freq_base": 5e5}, {"freq_scale": 0.25}, {"attn_factor": 1.5}, {"scaling": "ntk", "factor": 8.0},
                     {"freq_scale": 1 / 16, "ext_factor": 1.0, "n_ctx_orig": 4096}, {"freq_scale": 0.5, "ext_factor": 0.5, "n_ctx_orig": 512, "beta_fast": 16.0,
                                                                                     "beta_slow": 2.0, "attn_factor": 0.9},
+                    {"freq_base": 1.5e5, "freq_scale": 1 / 32, "ext_factor": 1.0, "n_ctx_orig": 4096, "no_truncate": True, "attn_factor": 1.25, "no_mscale": True},
                     {"freq_scale": 0.25, "ext_factor": 0.75, "n_ctx_orig": 0}, {"freq_base": 0.5, "freq_scale": 0.25, "ext_factor": 0.75, "n_ctx_orig": 0},
                     {"scaling": "llama3", "factor": 8.0, "n_ctx_orig": 8192, "freq_base": 5e5},
                     {"scaling": "llama3", "factor": 32.0, "n_ctx_orig": 1000, "low_freq_factor": 2.0, "high_freq_factor": 9.0}):

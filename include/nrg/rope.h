@@ -65,6 +65,13 @@ typedef enum nrg_rope_scaling {
     NRG_ROPE_SCALING_LLAMA3 = 2
 } nrg_rope_scaling;
 
+/* How YaRN is not ggml's: bits of nrg_rope_spec.yarn. Sources: _compute_yarn_parameters of transformers (modeling_rope_utils.py),
+ * whose configurations have `truncate` and `attention_factor`; and RotaryEmbedding of gpt-oss (gpt_oss/torch/model.py). */
+typedef enum nrg_rope_yarn {
+    NRG_ROPE_YARN_NO_TRUNCATE = 1, /* low and high are not rounded: `truncate` is false, as gpt-oss has it */
+    NRG_ROPE_YARN_NO_MSCALE = 2    /* the magnitude is attn_factor as it is: a model's own `attention_factor` */
+} nrg_rope_yarn;
+
 /* Which angles. Make one with nrg_rope_spec_init, then change fields. In this order:
  *
  *     θ = freq_base^(-2p/n_dims)       or as nrg_rope_scaling has it
@@ -73,14 +80,14 @@ typedef enum nrg_rope_scaling {
  *     θ = t · (1 - mix) + θ · mix      YaRN (arXiv:2309.00071), with ext_factor ≠ 0; otherwise θ = t
  *
  *     mix  = ext_factor · (1 - clamp((p - low)/max(0.001, high - low), 0, 1))
- *     low  = max(0, ⌊c(beta_fast)⌋)
- *     high = min(n_dims - 1, ⌈c(beta_slow)⌉)
+ *     low  = max(0, ⌊c(beta_fast)⌋)                 with NRG_ROPE_YARN_NO_TRUNCATE c(beta_fast) itself,
+ *     high = min(n_dims - 1, ⌈c(beta_slow)⌉)        and c(beta_slow)
  *     c(β) = n_dims · ln(n_ctx_orig/(2πβ)) / (2 ln freq_base)
  *
  * n_ctx_orig = 0 is ln 0 = -∞ in these lines, as in ggml (ggml_rope_yarn_corr_dims and rope_yarn_ramp): mix is ext_factor for
  * pair 0 and 0 for all others; with a freq_base below 1 it is ext_factor for all pairs.
  *
- *     magnitude = attn_factor          with YaRN times 1 + 0.1 · ln(1/freq_scale)
+ *     magnitude = attn_factor          with YaRN times 1 + 0.1 · ln(1/freq_scale), unless NRG_ROPE_YARN_NO_MSCALE is set
  *
  * With NRG_ROPE_VISION the p of the first line is counted from the beginning of the pair's section. */
 typedef struct nrg_rope_spec {
@@ -95,7 +102,7 @@ typedef struct nrg_rope_spec {
     double beta_fast, beta_slow; /* 32 and 1 */
     int sections[4];             /* of pairs: time, height, width, extra; with the modes that have sections */
     nrg_rope_scaling scaling;
-    uint32_t reserved;                        /* 0 */
+    uint32_t yarn;                            /* nrg_rope_yarn bits */
     double factor;                            /* of nrg_rope_scaling */
     double low_freq_factor, high_freq_factor; /* of NRG_ROPE_SCALING_LLAMA3: 1 and 4 */
     const float *freq_factors;                /* [pairs], each above 0, or NULL */
@@ -120,7 +127,7 @@ static inline nrg_rope_spec nrg_rope_spec_init(size_t n_dims, nrg_rope_mode mode
 }
 
 /* Pairs of a head: n_dims/2, or n_dims with NRG_ROPE_VISION. 0 where nrg_rope says of the spec: NRG_ERR_NULL,
- * NRG_ERR_STRUCT_SIZE, NRG_ERR_ENUM of its mode, NRG_ERR_DIM of n_dims, which is 0, odd or beyond 2^31. */
+ * NRG_ERR_STRUCT_SIZE, NRG_ERR_ENUM of its mode or yarn, NRG_ERR_DIM of n_dims, which is 0, odd or beyond 2^31. */
 NRG_API size_t nrg_rope_pairs(const nrg_rope_spec *spec);
 
 /* frequencies [2][pairs]: the turns θ_p/2π that pair p makes from one position to the next, as two doubles whose sum has 90
@@ -129,10 +136,10 @@ NRG_API size_t nrg_rope_pairs(const nrg_rope_spec *spec);
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
  *   NRG_ERR_NULL         spec, frequencies or magnitude
- *   NRG_ERR_STRUCT_SIZE  of the spec; reserved not 0
+ *   NRG_ERR_STRUCT_SIZE  of the spec
  *   NRG_ERR_DIM          n_dims is 0, odd or beyond 2^31, or 2 with NRG_ROPE_SCALING_NTK; sections below 0, or all 0, with a mode
  *                        that has them
- *   NRG_ERR_ENUM         mode or scaling unknown
+ *   NRG_ERR_ENUM         mode or scaling unknown; other bits in yarn than those of nrg_rope_yarn
  *   NRG_ERR_CONSTANT     a number of the spec (or of freq_factors) is NaN, infinite or out of its range: those above 0 between
  *                        2^-400 and 2^400, n_ctx_orig at least 0 with YaRN and above 0 with Llama 3, freq_base not 1 with
  *                        YaRN; or a pair turns more than 2^18 times from one position to the next
@@ -252,7 +259,7 @@ static inline nrg_rope_args nrg_rope_args_init(size_t tokens, size_t dim, const 
  *   NRG_ERR_NULL         spec or args; with tokens and heads, table, q, q_o, k or k_o
  *   NRG_ERR_STRUCT_SIZE  as in nrg/norm.h
  *   NRG_ERR_DIM          n_dims 0 or odd; offset + 2·pairs beyond dim
- *   NRG_ERR_ENUM         mode, dtype or store unknown
+ *   NRG_ERR_ENUM         mode, dtype or store unknown; other bits in yarn than those of nrg_rope_yarn
  *   NRG_ERR_POSITION     a position that is not below table_rows, or below 0 (all are looked at before anything is written)
  *   NRG_ERR_STRIDE       heads, tokens or batches of a tensor lie over each other
  *   NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD  as in nrg/norm.h */

@@ -6,7 +6,7 @@ from typing import NamedTuple, Optional
 import numpy as np
 
 from . import _arrays as arrays
-from ._library import call, enum, function, put, share, struct
+from ._library import CONSTANTS, call, enum, function, put, share, struct
 from .norms import spec as norm_spec
 
 
@@ -18,6 +18,8 @@ class Rope:
     base      of the frequencies: 10000
     scaling   "none", "ntk" (factor), "llama3" (factor, low_freq_factor, high_freq_factor, n_ctx_orig)
     freq_scale, ext_factor, attn_factor, beta_fast, beta_slow, n_ctx_orig   of linear scaling and YaRN, as ggml has them
+    truncate        YaRN: the ramp's ends are rounded; False: as gpt-oss has it
+    mscale          YaRN: attn_factor is multiplied by 1 + 0.1 · ln(1/freq_scale); False: it is taken as it is
     sections        [4] pairs for time, height, width, extra, of the modes that have them
     freq_factors    float32 [pairs], of LongRoPE
 
@@ -26,7 +28,7 @@ class Rope:
 
     def __init__(self, n_dims, *, mode="neox", base=10000.0, scaling="none", n_ctx_orig=0, freq_scale=1.0, ext_factor=0.0,
                  attn_factor=1.0, beta_fast=32.0, beta_slow=1.0, sections=(0, 0, 0, 0), factor=1.0, low_freq_factor=1.0,
-                 high_freq_factor=4.0, freq_factors=None):
+                 high_freq_factor=4.0, freq_factors=None, truncate=True, mscale=True):
         self._made_of = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         self._made_of["freq_factors"] = None if freq_factors is None else np.array(freq_factors)
         sections = tuple(sections) + (0,) * (4 - len(sections))
@@ -35,7 +37,8 @@ class Rope:
         self.spec = struct("nrg_rope_spec", n_dims=n_dims, mode=enum("nrg_rope_mode", mode, "NRG_ROPE_", "mode"), n_ctx_orig=n_ctx_orig,
                            freq_base=base, freq_scale=freq_scale, ext_factor=ext_factor, attn_factor=attn_factor, beta_fast=beta_fast,
                            beta_slow=beta_slow, scaling=enum("nrg_rope_scaling", scaling, "NRG_ROPE_SCALING_", "scaling"), factor=factor,
-                           low_freq_factor=low_freq_factor, high_freq_factor=high_freq_factor)
+                           low_freq_factor=low_freq_factor, high_freq_factor=high_freq_factor,
+                           yarn=(0 if truncate else CONSTANTS["NRG_ROPE_YARN_NO_TRUNCATE"]) | (0 if mscale else CONSTANTS["NRG_ROPE_YARN_NO_MSCALE"]))
         self.spec.sections[:] = sections
         self.mode = mode
         pairs = function("nrg_rope_pairs")(ctypes.byref(self.spec))

@@ -146,8 +146,8 @@ static inline int qkv_is_plain(qkv_call *call, size_t *axes, const nrg_rope_spec
     const size_t dim = a->dim, tokens = a->tokens, rows = a->slots ? a->slot_count : tokens;
     /* branches that are never taken cost less than one sum of all conditions, as in rope.c */
     if (((unsigned)a->dtype - NRG_F32 > NRG_BF16 - NRG_F32) | ((unsigned)a->store > NRG_STORE_STREAM) | (a->reserved != 0) |
-        (a->reserved2 != 0) | (a->backward != 0) | (rope->reserved != 0) | ((unsigned)rope->scaling > NRG_ROPE_SCALING_LLAMA3) |
-        ((rope->mode != NRG_ROPE_NORMAL) & (rope->mode != NRG_ROPE_NEOX)))
+        (a->reserved2 != 0) | (a->backward != 0) | (rope->yarn > NRG_ROPE_YARN_MOST) |
+        ((unsigned)rope->scaling > NRG_ROPE_SCALING_LLAMA3) | ((rope->mode != NRG_ROPE_NORMAL) & (rope->mode != NRG_ROPE_NEOX)))
         return 0;
     if ((dim - 1 >= QUICK_MOST) | (tokens - 1 >= QUICK_MOST) | (rows - 1 >= QUICK_MOST) | (a->q_heads - 1 >= QUICK_MOST) |
         (a->k_heads >= QUICK_MOST) | (a->v_heads >= QUICK_MOST) | (a->v_dim >= QUICK_MOST) | (a->workspace == NULL) |

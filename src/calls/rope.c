@@ -34,7 +34,7 @@ nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, 
 /* Whether a call is plainly sound; *table_stride is then the real one. Without sections there is one axis of positions. */
 static inline int is_plain_table(size_t *table_stride, const nrg_rope_spec *s, const nrg_rope_table_args *a)
 {
-    if ((s->size != sizeof *s) | (a->size != sizeof *a) | (s->reserved | a->reserved) ||
+    if ((s->size != sizeof *s) | (a->size != sizeof *a) | (s->yarn > NRG_ROPE_YARN_MOST) | (a->reserved != 0) ||
         ((s->mode != NRG_ROPE_NORMAL) & (s->mode != NRG_ROPE_NEOX)) | (s->n_dims % 2 != 0) | !(fabs(a->magnitude) <= DBL_MAX) |
             (a->positions_stride != 0))
         return 0;
@@ -105,7 +105,7 @@ static inline int is_plain(nrg_rope_job job[2], const nrg_rope_spec *s, const nr
     const size_t table_rows = a->table_rows ? a->table_rows : tokens;
     /* branches that are never taken: 343 instructions of this call where one sum of all conditions takes 438 */
     if ((s->mode != NRG_ROPE_NORMAL && s->mode != NRG_ROPE_NEOX) || (unsigned)a->dtype - NRG_F32 > NRG_BF16 - NRG_F32 ||
-        (unsigned)a->store > NRG_STORE_STREAM || s->reserved || a->batch > 1 || a->positions_batch_stride)
+        (unsigned)a->store > NRG_STORE_STREAM || s->yarn > NRG_ROPE_YARN_MOST || a->batch > 1 || a->positions_batch_stride)
         return 0;
     if (dim - 1 >= QUICK_MOST || q_heads - 1 >= QUICK_MOST || k_heads >= QUICK_MOST || tokens - 1 >= QUICK_MOST ||
         tokens * (q_heads | k_heads) >= QUICK_MOST || table_rows >= QUICK_MOST || s->n_dims - 1 >= dim || (s->n_dims & 1) ||

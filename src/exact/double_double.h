@@ -52,6 +52,7 @@ static __attribute__((noinline, unused)) wide wide_div(wide a, wide b)
 }
 
 static const wide wide_two_pi = {0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52};
+static const wide wide_log_two_pi = {0x1.d67f1c864beb5p+0, -0x1.65b5a1b7ff5dfp-54};
 static const wide wide_ln_2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
 
 /* ln a, a > 0, by 2·artanh((m - 1)/(m + 1)) of the mantissa, to some 90 bits. */

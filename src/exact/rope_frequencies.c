@@ -18,32 +18,39 @@ static wide wide_reciprocal_power(wide log_base, double numerator, double denomi
     return wide_exp(wide_minus(wide_mul(log_base, wide_div(wide_of(numerator), wide_of(denominator)))));
 }
 
-/* c(β) of the header. Both ends of the ramp are rounded to whole pairs, so doubles are enough. Without a context it is beyond all
- * pairs, on the side that ln 0 = -∞ leaves it. */
-static double correction(const nrg_rope_spec *s, double beta)
+/* c(β) of the header. Without a context it is beyond all pairs, on the side that ln 0 = -∞ leaves it. */
+static wide correction(const nrg_rope_spec *s, double beta)
 {
     if (!s->n_ctx_orig)
-        return s->freq_base > 1 ? -1 : (double)s->n_dims;
-    const double turns = wide_log((double)s->n_ctx_orig / (beta * wide_two_pi.high)).high;
-    return (double)s->n_dims * turns / (2 * wide_log(s->freq_base).high);
+        return wide_of(s->freq_base > 1 ? -1 : (double)s->n_dims);
+    const wide log_turns = wide_add(wide_log(beta), wide_log_two_pi);
+    const wide turns = wide_add(wide_log((double)s->n_ctx_orig), wide_minus(log_turns));
+    return wide_div(wide_mul(wide_of((double)s->n_dims), turns), wide_mul(wide_of(2), wide_log(s->freq_base)));
 }
 
 typedef struct ramp {
-    double low, width;
+    wide low, width;
 } ramp;
 
 static ramp yarn_ramp(const nrg_rope_spec *s)
 {
-    double low = floor(correction(s, s->beta_fast)), high = ceil(correction(s, s->beta_slow));
-    low = low > 0 ? low : 0;
-    high = high < (double)s->n_dims - 1 ? high : (double)s->n_dims - 1;
-    return (ramp){low, high - low > 0.001 ? high - low : 0.001};
+    wide low = correction(s, s->beta_fast), high = correction(s, s->beta_slow);
+    if (!(s->yarn & NRG_ROPE_YARN_NO_TRUNCATE)) {
+        low = wide_of(floor(low.high));
+        high = wide_of(ceil(high.high));
+    }
+    if (low.high < 0)
+        low = wide_of(0);
+    if (high.high > (double)s->n_dims - 1)
+        high = wide_of((double)s->n_dims - 1);
+    const wide width = wide_add(high, wide_minus(low));
+    return (ramp){low, width.high > 0.001 ? width : wide_of(0.001)};
 }
 
 /* θ_scaled · (1 - mix) + θ_unscaled · mix = θ_unscaled · (scale + mix · (1 - scale)) */
 static wide yarn(const nrg_rope_spec *s, const ramp *r, size_t pair, wide theta)
 {
-    wide along = wide_div(wide_of((double)pair - r->low), wide_of(r->width));
+    wide along = wide_div(wide_add(wide_of((double)pair), wide_minus(r->low)), r->width);
     if (along.high < 0)
         along = wide_of(0);
     if (along.high > 1)
@@ -96,7 +103,7 @@ typedef struct turning {
 
 static turning turning_of(const nrg_rope_spec *s)
 {
-    turning t = {wide_log(s->freq_base), {0, 1}};
+    turning t = {wide_log(s->freq_base), {{0, 0}, {1, 0}}};
     if (s->scaling == NRG_ROPE_SCALING_NTK) /* (n/(n - 2)) · ln factor beside ln base */
         t.log_base = wide_add(
             t.log_base, wide_mul(wide_log(s->factor), wide_div(wide_of((double)s->n_dims), wide_of((double)s->n_dims - 2))));
@@ -137,7 +144,8 @@ int nrg_rope_turns(const nrg_rope_spec *s, size_t pairs, double *turns, double *
     }
     /* a factor that is no power of the data: nothing is gained by more than a double */
     const wide more = wide_mul(wide_of(0.1), wide_minus(wide_log(s->freq_scale)));
-    *magnitude = s->ext_factor != 0 ? wide_mul(wide_of(s->attn_factor), wide_add(wide_of(1), more)).high : s->attn_factor;
+    const int has_mscale = s->ext_factor != 0 && !(s->yarn & NRG_ROPE_YARN_NO_MSCALE);
+    *magnitude = has_mscale ? wide_mul(wide_of(s->attn_factor), wide_add(wide_of(1), more)).high : s->attn_factor;
     return 1;
 }
 

@@ -206,7 +206,7 @@ static const nrg_operand operands[NRG_QKV_OPERANDS] = {
                            .room = NRG_AT(nrg_qkv_args, workspace_size)},
 };
 
-#define SPEC_RANGES NRG_RESERVED_RANGE(NRG_QKV_ROPE, nrg_rope_spec, reserved), NRG_ROPE_SCALING_RANGE(NRG_QKV_ROPE)
+#define SPEC_RANGES NRG_ROPE_YARN_RANGE(NRG_QKV_ROPE), NRG_ROPE_SCALING_RANGE(NRG_QKV_ROPE)
 #define ARGS_RANGES(args)                                                                                                        \
     NRG_DTYPE_RANGE(args, nrg_qkv_args, dtype), NRG_OTHER_DTYPE_RANGE(args, nrg_qkv_args, q_o_dtype),                            \
         NRG_OTHER_DTYPE_RANGE(args, nrg_qkv_args, k_o_dtype), NRG_OTHER_DTYPE_RANGE(args, nrg_qkv_args, v_o_dtype),              \

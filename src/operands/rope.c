@@ -34,7 +34,7 @@ static nrg_status check_sections(const nrg_rope_spec *s)
     return some ? NRG_OK : NRG_ERR_DIM;
 }
 
-#define SPEC_RANGES NRG_RESERVED_RANGE(NRG_ROPE_SPEC, nrg_rope_spec, reserved)
+#define SPEC_RANGES NRG_ROPE_YARN_RANGE(NRG_ROPE_SPEC)
 
 /* ---- pairs ---- */
 

@@ -52,8 +52,11 @@ static inline size_t nrg_rope_pairs_of(const nrg_rope_spec *s) { return s->mode 
     }
 #define NRG_ROPE_RANGES(spec, args)                                                                                              \
     NRG_DTYPE_RANGE(args, nrg_rope_args, dtype), NRG_ENUM_RANGE(args, nrg_rope_args, store, NRG_STORE_STREAM),                   \
-        NRG_RESERVED_RANGE(spec, nrg_rope_spec, reserved)
+        NRG_ROPE_YARN_RANGE(spec)
 
+/* All bits of nrg_rope_yarn are the lowest. */
+enum { NRG_ROPE_YARN_MOST = NRG_ROPE_YARN_NO_TRUNCATE | NRG_ROPE_YARN_NO_MSCALE };
+#define NRG_ROPE_YARN_RANGE(spec) NRG_ENUM_RANGE(spec, nrg_rope_spec, yarn, NRG_ROPE_YARN_MOST)
 #define NRG_ROPE_SCALING_RANGE(spec) NRG_ENUM_RANGE(spec, nrg_rope_spec, scaling, NRG_ROPE_SCALING_LLAMA3)
 
 /* Whether there is a position first + t for each of so many tokens. */

@@ -22,7 +22,7 @@ enum { TOKENS = 3, Q_HEADS = 2, K_HEADS = 1, DIM = 12, N_DIMS = 8 };
         ROPE_U32(part, mode, 56, NRG_ERR_ENUM), ROPE_U32(part, mode, 256, NRG_ERR_ENUM),                                         \
         ROPE_U32(part, mode, 264, NRG_ERR_ENUM), ROPE_U32(part, mode, 297, NRG_ERR_ENUM),                                        \
         ROPE_U32(part, mode, INT_MAX, NRG_ERR_ENUM), ROPE_U32(part, mode, INT_MIN, NRG_ERR_ENUM),                                \
-        ROPE_U32(part, reserved, 1, NRG_ERR_STRUCT_SIZE), ROPE_U64(part, n_dims, 0, NRG_ERR_DIM),                                \
+        ROPE_U32(part, yarn, 4, NRG_ERR_ENUM), ROPE_U32(part, yarn, 3, NRG_OK), ROPE_U64(part, n_dims, 0, NRG_ERR_DIM),          \
         ROPE_U64(part, n_dims, 1, NRG_ERR_DIM), ROPE_U64(part, n_dims, 7, NRG_ERR_DIM),                                          \
         ROPE_U64(part, n_dims, ((uint64_t)1 << 31) + 1, NRG_ERR_DIM),                                                            \
         ROPE_U64(part, n_dims, ((uint64_t)1 << 31) + 2, NRG_ERR_DIM), ROPE_U64(part, n_dims, SIZE_MAX, NRG_ERR_DIM),             \

@@ -221,6 +221,20 @@ class Rotary(Case):
         self.bits(self.rope.table(np.array([5, 2], np.int32)), self.table[[5, 2]])
         self.bits(self.rope.table(2, first=3), self.table[3:5])
 
+    def test_yarn(self):
+        """gpt-oss's, as _compute_yarn_parameters of transformers has it."""
+        pairs, theta = np.arange(32), 150000.0 ** (-np.arange(32) / 32)
+        low, high = (64 * np.log(4096 / (beta * 2 * np.pi)) / (2 * np.log(150000)) for beta in (32, 1))
+        for truncate in (True, False):
+            ends = (np.floor(low), np.ceil(high)) if truncate else (low, high)
+            ramp = np.clip((pairs - ends[0]) / (ends[1] - ends[0]), 0, 1)
+            expected = theta / 32 * ramp + theta * (1 - ramp)
+            for mscale, magnitude in ((True, 1.25 * (1 + 0.1 * np.log(32))), (False, 1.25)):
+                rope = nrg.Rope(64, base=150000.0, freq_scale=1 / 32, ext_factor=1.0, n_ctx_orig=4096, attn_factor=1.25, truncate=truncate,
+                                mscale=mscale)
+                self.assertTrue(np.allclose(rope.frequencies[0] * 2 * np.pi, expected, rtol=1e-12, atol=0))
+                self.assertAlmostEqual(rope.magnitude, magnitude, delta=1e-12)
+
     def test_rotation(self):
         q, k = random(2, 6, 4, 16), random(2, 6, 2, 16, seed=1)
         q_o, k_o = self.for_threads(lambda threads: nrg.rope(self.rope, q, k, table=self.table, threads=threads))

@@ -59,7 +59,7 @@ START_TEST(constructors)
     const nrg_rope_spec s = nrg_rope_spec_init(6, NRG_ROPE_NEOX, 500);
     ck_assert(s.size == sizeof s && s.n_dims == 6 && s.mode == NRG_ROPE_NEOX && s.freq_base == 500 && s.freq_scale == 1);
     ck_assert(s.attn_factor == 1 && s.ext_factor == 0 && s.beta_fast == 32 && s.beta_slow == 1 && s.factor == 1);
-    ck_assert(s.low_freq_factor == 1 && s.high_freq_factor == 4 && !s.freq_factors && !s.reserved && !s.n_ctx_orig);
+    ck_assert(s.low_freq_factor == 1 && s.high_freq_factor == 4 && !s.freq_factors && !s.yarn && !s.n_ctx_orig);
     ck_assert(s.scaling == NRG_ROPE_SCALING_NONE && !s.sections[0] && !s.sections[1] && !s.sections[2] && !s.sections[3]);
     double frequencies[2];
     float out[4];

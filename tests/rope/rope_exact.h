@@ -69,11 +69,11 @@ static inline quad exact_llama3(const nrg_rope_spec *s, quad theta)
 
 /* YaRN: the pair that makes `turns` turns in the original context. One of length 0 is not in the paper, only in ggml, whose
  * arithmetic with infinities this is. */
-static inline double exact_yarn_pair(const nrg_rope_spec *s, double turns)
+static inline quad exact_yarn_pair(const nrg_rope_spec *s, double turns)
 {
     if (s->n_ctx_orig == 0)
         return (double)s->n_dims * log(0.0 / turns) / (2 * log(s->freq_base));
-    return (double)((quad)s->n_dims * quad_log(s->n_ctx_orig / (turns * 2 * QUAD_PI)) / (2 * quad_log(s->freq_base)));
+    return (quad)s->n_dims * quad_log(s->n_ctx_orig / (turns * 2 * QUAD_PI)) / (2 * quad_log(s->freq_base));
 }
 
 static inline rope_exact rope_exact_of(const nrg_rope_spec *s)
@@ -95,10 +95,17 @@ static inline rope_exact rope_exact_of(const nrg_rope_spec *s)
     quad log_base = quad_log(s->freq_base);
     if (s->scaling == NRG_ROPE_SCALING_NTK)
         log_base = quad_log(s->freq_base) + quad_log(s->factor) * (quad)s->n_dims / ((quad)s->n_dims - 2);
-    double first = 0, width = 1;
+    quad first = 0, width = 1;
     if (s->ext_factor != 0) {
-        first = fmax(floor(exact_yarn_pair(s, s->beta_fast)), 0);
-        width = fmax(fmin(ceil(exact_yarn_pair(s, s->beta_slow)), (double)s->n_dims - 1) - first, 0.001);
+        quad end = exact_yarn_pair(s, s->beta_slow);
+        first = exact_yarn_pair(s, s->beta_fast);
+        if (!(s->yarn & NRG_ROPE_YARN_NO_TRUNCATE)) {
+            first = floor((double)first);
+            end = ceil((double)end);
+        }
+        first = first > 0 ? first : 0;
+        width = (end < (quad)s->n_dims - 1 ? end : (quad)s->n_dims - 1) - first;
+        width = width > 0.001 ? width : 0.001;
     }
     for (size_t p = 0; p < e.pairs; p++) {
         quad theta = quad_exp(-2 * (quad)power[p] / (quad)s->n_dims * log_base);
@@ -113,7 +120,7 @@ static inline rope_exact rope_exact_of(const nrg_rope_spec *s)
         e.theta[p] = interpolated * (1 - extrapolated) + theta * extrapolated;
     }
     e.magnitude = s->attn_factor;
-    if (s->ext_factor != 0)
+    if (s->ext_factor != 0 && !(s->yarn & NRG_ROPE_YARN_NO_MSCALE))
         e.magnitude *= 1 - quad_log(s->freq_scale) / 10;
     return e;
 }

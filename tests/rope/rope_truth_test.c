@@ -60,7 +60,7 @@ static const char *const figure_names[FIGURES] = {
     "q·k for a shift of both positions, 2 elements, in 2^-24 · |q||k|",
 };
 
-enum { ANGLES = 26, SINUSOIDS = 9 };
+enum { ANGLES = 28, SINUSOIDS = 9 };
 
 typedef struct record {
     double frequency[ANGLES], table[ANGLES][RUNS], sinusoid[SINUSOIDS][RUNS], figure[FIGURES];
@@ -248,6 +248,23 @@ static nrg_rope_spec angles_of(int i, const char **name)
         s = nrg_rope_spec_init(64, NRG_ROPE_IMROPE_TIME, 10000);
         memcpy(s.sections, (const int[4]){2, 4, 3, 4}, sizeof s.sections);
         break;
+    case 26:
+        text = "YaRN of gpt-oss, 32 of 4096, not truncated";
+        s = nrg_rope_spec_init(64, NRG_ROPE_NEOX, 150000);
+        s.freq_scale = 1.0 / 32;
+        s.ext_factor = 1;
+        s.n_ctx_orig = 4096;
+        s.yarn = NRG_ROPE_YARN_NO_TRUNCATE;
+        break;
+    case 27:
+        text = "YaRN, 40 of 4096, half, not truncated, attn_factor as it is";
+        s = nrg_rope_spec_init(128, NRG_ROPE_NEOX, 10000);
+        s.freq_scale = 1.0 / 40;
+        s.ext_factor = 0.5;
+        s.n_ctx_orig = 4096;
+        s.attn_factor = 1.19;
+        s.yarn = NRG_ROPE_YARN_NO_TRUNCATE | NRG_ROPE_YARN_NO_MSCALE;
+        break;
     case 20:
         text = "YaRN, 8 of 0";
         s.freq_scale = 0.125;
@@ -362,6 +379,7 @@ static void check_any_frequencies(void)
         s.n_ctx_orig = s.scaling != NRG_ROPE_SCALING_LLAMA3 && i % 4 == 0 ? 0 : 1 << test_draw(&state, 20);
         s.freq_scale = test_draw(&state, 2) ? 1 / (1 + (double)test_draw(&state, 1000) / 16) : 1;
         s.ext_factor = s.freq_base != 1 && test_draw(&state, 2) ? (double)test_draw(&state, 5) / 4 : 0;
+        s.yarn = (uint32_t)test_draw(&state, 4);
         double frequencies[2 * EXACT_PAIRS], magnitude;
         const nrg_status status = nrg_rope_frequencies(&s, frequencies, &magnitude);
         const rope_exact exact = rope_exact_of(&s);
@@ -383,6 +401,34 @@ static void check_any_frequencies(void)
     }
     if (allowed < cases / 4)
         truth_judge("few specs were allowed", NULL);
+}
+
+/* The ends of gpt-oss's ramp, from the shares of the two frequencies that pairs between them have. */
+static void check_ramp_ends(void)
+{
+    nrg_rope_spec s = nrg_rope_spec_init(64, NRG_ROPE_NEOX, 150000), plain = s;
+    double f[64], unscaled[64], magnitude, share[2];
+    s.freq_scale = 1.0 / 32;
+    s.ext_factor = 1;
+    s.n_ctx_orig = 4096;
+    s.yarn = NRG_ROPE_YARN_NO_TRUNCATE;
+    accepted(nrg_rope_frequencies(&plain, unscaled, &magnitude));
+    accepted(nrg_rope_frequencies(&s, f, &magnitude));
+    for (int i = 0; i < 2; i++) {
+        const int pair = i ? 17 : 9;
+        share[i] = (1 - f[pair] / unscaled[pair]) / (1 - s.freq_scale);
+    }
+    const double width = 8 / (share[1] - share[0]), low = 9 - share[0] * width;
+    if (!(fabs(low - 8.0928) < 5e-5 && fabs(low + width - 17.3980) < 5e-5))
+        truth_judge("the ends of gpt-oss's ramp", NULL);
+    /* its factor of magnitude, as ggml has it and as a model says it itself */
+    if (!(fabs(magnitude - 1.3465735902799727) < 1e-15))
+        truth_judge("the magnitude of gpt-oss", NULL);
+    s.attn_factor = 1.25;
+    s.yarn = NRG_ROPE_YARN_NO_MSCALE;
+    accepted(nrg_rope_frequencies(&s, f, &magnitude));
+    if (magnitude != 1.25)
+        truth_judge("a magnitude that is taken as it is", NULL);
 }
 
 static void check_longrope_factor(void)
@@ -661,6 +707,7 @@ END_TEST
 START_TEST(any_frequencies)
 {
     check_any_frequencies();
+    check_ramp_ends();
     check_longrope_factor();
 }
 END_TEST
@@ -694,6 +741,7 @@ static void report(void)
     for (int i = 0; i < ANGLES; i++)
         check_angles(i);
     check_any_frequencies();
+    check_ramp_ends();
     check_longrope_factor();
     for (int i = 0; i < CHUNKS; i++)
         check_rotations(i);

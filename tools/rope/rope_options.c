@@ -48,6 +48,8 @@ const char rope_help[] =
     "  --ext-factor E         YaRN: 1; default 0, without it\n"
     "  --attn-factor A        magnitude, default 1\n"
     "  --beta-fast, --beta-slow B  of YaRN, default 32 and 1\n"
+    "  --no-truncate          of YaRN: the ends of its ramp are not rounded, as gpt-oss has it\n"
+    "  --no-mscale            of YaRN: --attn-factor is the magnitude as it is, not times 1 - 0.1 ln S\n"
     "  --n-ctx-orig N         context of the training: of YaRN (0: as in ggml) and llama3\n"
     "  --scaling KIND         none (default), ntk (freq_base grows), llama3 (slow pairs are scaled)\n"
     "  --factor F             of --scaling, default 1\n"
@@ -80,6 +82,8 @@ enum {
     OPT_ATTN_FACTOR,
     OPT_BETA_FAST,
     OPT_BETA_SLOW,
+    OPT_NO_TRUNCATE,
+    OPT_NO_MSCALE,
     OPT_N_CTX_ORIG,
     OPT_SCALING,
     OPT_FACTOR,
@@ -116,6 +120,8 @@ static const cli_option options[OPTIONS + 1] = {
     [OPT_ATTN_FACTOR] = {"attn-factor", 0, 1},
     [OPT_BETA_FAST] = {"beta-fast", 0, 1},
     [OPT_BETA_SLOW] = {"beta-slow", 0, 1},
+    [OPT_NO_TRUNCATE] = {"no-truncate", 0, 0},
+    [OPT_NO_MSCALE] = {"no-mscale", 0, 0},
     [OPT_N_CTX_ORIG] = {"n-ctx-orig", 0, 1},
     [OPT_SCALING] = {"scaling", 0, 1},
     [OPT_FACTOR] = {"factor", 0, 1},
@@ -137,8 +143,15 @@ static int check_combination(const file_call *call)
 {
     static const struct {
         int option, other;
-    } needs[] = {{ROPE_W, OPT_NORM},      {ROPE_B, OPT_NORM},      {OPT_EPS, OPT_NORM},      {OPT_WEIGHT_OFFSET, ROPE_W},
-                 {OPT_TOKENS, OPT_TABLE}, {OPT_TABLE, OPT_N_DIMS}, {OPT_FACTOR, OPT_SCALING}},
+    } needs[] = {{ROPE_W, OPT_NORM},
+                 {ROPE_B, OPT_NORM},
+                 {OPT_EPS, OPT_NORM},
+                 {OPT_WEIGHT_OFFSET, ROPE_W},
+                 {OPT_TOKENS, OPT_TABLE},
+                 {OPT_TABLE, OPT_N_DIMS},
+                 {OPT_FACTOR, OPT_SCALING},
+                 {OPT_NO_TRUNCATE, OPT_EXT_FACTOR},
+                 {OPT_NO_MSCALE, OPT_EXT_FACTOR}},
       excludes[] = {{ROPE_POSITIONS, OPT_FIRST}, {ROPE_POSITIONS, OPT_TOKENS}, {OPT_TABLE, OPT_BACKWARD}, {OPT_TABLE, OPT_NORM},
                     {OPT_TABLE, OPT_OFFSET},     {OPT_TABLE, OPT_HEADS_FIRST}, {OPT_TABLE, ROPE_X},       {OPT_TABLE, OPT_STORE}};
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
@@ -229,6 +242,8 @@ static int read_spec(const file_call *call, rope_request *q)
         return 0;
     *s = nrg_rope_spec_init(0, modes[mode], 10000);
     s->scaling = (nrg_rope_scaling)scaling;
+    s->yarn = (call->value[OPT_NO_TRUNCATE] ? NRG_ROPE_YARN_NO_TRUNCATE : 0u) |
+              (call->value[OPT_NO_MSCALE] ? NRG_ROPE_YARN_NO_MSCALE : 0u);
     if (!read_sections(call, s) || !file_count(call, OPT_N_DIMS, 1, &s->n_dims) ||
         !file_double(call, OPT_FREQ_BASE, &s->freq_base) || !file_double(call, OPT_FREQ_SCALE, &s->freq_scale) ||
         !file_double(call, OPT_EXT_FACTOR, &s->ext_factor) || !file_double(call, OPT_ATTN_FACTOR, &s->attn_factor) ||
