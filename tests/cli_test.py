@@ -1251,6 +1251,12 @@ def qkv_is_a_norm_a_rotation_and_slots():
         k_cache[slots], v_cache[slots] = of_k.astype("f2"), v
         for got, wanted in ((q_o, of_q.astype(dtype)), (k_o, k_cache), (v_o, v_cache)):
             assert got.dtype == wanted.dtype and got.tobytes() == wanted.tobytes(), (mode, norm)
+        # a padding token
+        k_cache[0], v_cache[0] = 7, 7
+        save(kc=k_cache, vc=v_cache, slots=np.array([8, 1, -1, 5, 3]))
+        for got, wanted in zip(done("qkv", "--q", "q.npy", "--k", "k.npy", "--v", "v.npy", "--k-cache", "kc.npy", "--v-cache", "vc.npy", "--slots", "slots.npy",
+                                    *turn, *weights, outputs=("q-o", "k-o", "v-o")), (q_o, k_cache, v_cache)):
+            assert got.tobytes() == wanted.tobytes(), (mode, norm)
         for isa in re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M):
             assert done("qkv", "--q", "q.npy", *turn, *weights[:2], "--isa", isa, "--slices", 3, outputs=("q-o",)).tobytes() == q_o.tobytes(), isa
     save(none=np.zeros((0, 4, 8), "f4"))
@@ -2275,7 +2281,7 @@ def refuses_wrong_files_of_rope():
 @test
 def refuses_wrong_arguments_of_qkv():
     save(q=draw(3, 2, 8), k=draw(3, 1, 8), other=draw(3, 1, 6), few=draw(2, 1, 8), half=draw(3, 1, 8, dtype="f2"), flat=draw(3, 8), w=draw(8), w2=draw(8, dtype="f2"),
-         cache=draw(5, 1, 8), slots=np.array([4, 0, 1], "i8"), twice=np.array([4, 0, 4]), past=np.array([4, 0, 5]), below=np.array([4, 0, -1]))
+         cache=draw(5, 1, 8), slots=np.array([4, 0, 1], "i8"), twice=np.array([4, 0, 4]), past=np.array([4, 0, 5]), below=np.array([4, 0, -2]))
     o, k = ("--q", "q.npy", "--q-o", "o.npy"), ("--k", "k.npy", "--k-o", "ko.npy")
     cached = (*k, "--k-cache", "cache.npy")
     for arguments, says in (

@@ -37,8 +37,11 @@ extern "C" {
  * sequences follow each other, each with its own position and slot.
  *
  * A cache is [slot_count, heads, dim] with k_o_token_stride from slot to slot: as many slots of it are written as there are
- * tokens, and nothing else. Without slots, token t goes to row t of [tokens, heads, dim]. Elements of a head are adjacent: a
- * transposed v, as llama.cpp has it without flash attention, is not offered.
+ * tokens with a slot, and nothing else. Without slots, token t goes to row t of [tokens, heads, dim]. Elements of a head are
+ * adjacent: a transposed v, as llama.cpp has it without flash attention, is not offered.
+ *
+ * A slot of -1 is a padding token's, as in vLLM's slot mapping: neither its k nor its v is written anywhere. Its q is written as
+ * that of any token, so its position must be one. Any number of tokens may have it.
  *
  * Aliasing: q_o may be q, with the same strides and an element of the same size. Otherwise outputs and the workspace share no
  * byte with anything. A cache's rows are seen as in nrg/rope.h: two caches may interleave, slot by slot.
@@ -72,7 +75,7 @@ typedef struct nrg_qkv_args {
     size_t positions_stride;  /* bytes from axis to axis; 0: 4 · tokens */
     int32_t first;            /* without positions */
     uint32_t reserved2;       /* 0 */
-    const int64_t *slots;     /* [tokens] the slot of each token, or NULL: row t. No two are equal */
+    const int64_t *slots;     /* [tokens] the slot of each token, or -1; NULL: row t. No two slots are equal */
     size_t slot_count;        /* with slots: of both caches */
     const float *q_w, *k_w;   /* [dim] weights of the norm, or NULL */
     const float *q_b, *k_b;   /* [dim] biases of the norm, or NULL */
@@ -131,7 +134,7 @@ NRG_API nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_ar
  *   NRG_ERR_CONSTANT     as nrg_rope_frequencies has it; and norm's, as in nrg/norm.h
  *   NRG_ERR_COMBINATION  a format beside a dtype of its own; a gate, NRG_RESIDUAL_AFTER or NRG_WEIGHTS_GROUP with groups in norm;
  *                        weights or biases without norm; backward with norm, slots or v
- *   NRG_ERR_POSITION     first + tokens beyond what an int32_t holds; a slot below 0 or not below slot_count
+ *   NRG_ERR_POSITION     first + tokens beyond what an int32_t holds; a slot below -1 or not below slot_count
  *   NRG_ERR_WORKSPACE    workspace_size is less than nrg_qkv_workspace says
  *   NRG_ERR_STRIDE       heads or tokens of a tensor lie over each other
  *   NRG_ERR_OVERLAP      two tokens have one slot; and as in nrg/norm.h

@@ -235,7 +235,8 @@ def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None,
 
     q, k, v            [tokens, heads, dim] of one dtype, each with its own number of heads; v may have another dim; k or v may be None
     positions          integers [tokens] (of modes with sections [axes, tokens]), or the position of the first token
-    slots              int64 [tokens]: the row of the caches for each token, no two alike; None: row t
+    slots              integers [tokens]: the row of the caches for each token, no two alike; -1: of a padding token, whose k and v
+                       are not written, while its q is; None: row t
     k_cache, v_cache   [rows, heads, dim] of any dtype, written in place; or uint8 [rows, heads, dim/32·34], which becomes q8_0;
                        None: new arrays like k and v
     q_weight, k_weight, q_bias, k_bias   float32 [dim] of the norm; there is a norm where eps is not None

@@ -125,6 +125,38 @@ static inline size_t rows_before(size_t unit, size_t all_heads, size_t heads_bef
     return unit / all_heads * heads + (past < heads ? past : heads);
 }
 
+/* Rows first to end of a tensor of tokens that the table has, of which `token` is the first. slots: of these tokens; NULL: they
+ * follow each other from `row` on. Everything that a kernel may have changed is set. */
+static inline void run_rows(qkv_call *call, const qkv_slice *slice, int which, size_t token, const int64_t *slots, size_t row,
+                            size_t first, size_t end)
+{
+    const qkv_tensor *const t = &call->tensor[which];
+    nrg_qkv_job *const job = &call->job;
+    nrg_rope_job *const rope = &job->turn.rope;
+    job->slots = slots;
+    job->is_copy = which == V;
+    job->is_quantized = t->is_quantized;
+    job->o_dtype = t->o_dtype;
+    if (which != V) {
+        job->turn.norm.w = (const char *)call->w[which];
+        job->turn.norm.b = (const char *)call->b[which];
+    }
+    rope->begin = first;
+    rope->end = end;
+    rope->x = t->x + token * t->x_strides[1];
+    rope->o = slots ? t->o : t->o + row * t->o_strides[1];
+    rope->table = (const char *)slice->table;
+    rope->x_head_stride = t->x_strides[0];
+    rope->x_token_stride = t->x_strides[1];
+    rope->o_head_stride = t->o_strides[0];
+    rope->o_token_stride = t->o_strides[1];
+    rope->heads = t->heads;
+    rope->dim = t->dim;
+    rope->stream = which == Q && call->stream;
+    rope->far = call->far;
+    NRG_ACTIVE_KERNEL(qkv, call->dtype)(job);
+}
+
 /* Units begin to end, whose tokens the slice has room for. */
 static void run_units(qkv_call *call, const qkv_slice *slice, size_t begin, size_t end)
 {
@@ -144,40 +176,22 @@ static void run_units(qkv_call *call, const qkv_slice *slice, size_t begin, size
     size_t before = 0;
     begin -= token * call->heads;
     end -= token * call->heads;
-    nrg_qkv_job *const job = &call->job;
-    nrg_rope_job *const rope = &job->turn.rope;
-    job->block = slice->block;
-    job->block_rows = slice->block_rows;
+    call->job.block = slice->block;
+    call->job.block_rows = slice->block_rows;
     for (int i = 0; i < TENSORS; i++) {
-        const qkv_tensor *const t = &call->tensor[i];
-        if (!t->heads)
+        const size_t heads = call->tensor[i].heads;
+        if (!heads)
             continue;
-        rope->begin = rows_before(begin, call->heads, before, t->heads);
-        rope->end = rows_before(end, call->heads, before, t->heads);
-        before += t->heads;
-        if (rope->begin == rope->end)
-            continue;
-        job->slots = i == Q || in_turn ? NULL : slots;
+        const int64_t *const own = i == Q || in_turn ? NULL : slots;
         const size_t row = i != Q && slots && in_turn ? (size_t)slots[0] : token;
-        job->is_copy = i == V;
-        job->is_quantized = t->is_quantized;
-        job->o_dtype = t->o_dtype;
-        if (i != V) {
-            job->turn.norm.w = (const char *)call->w[i];
-            job->turn.norm.b = (const char *)call->b[i];
+        size_t first = rows_before(begin, call->heads, before, heads);
+        const size_t last = rows_before(end, call->heads, before, heads);
+        before += heads;
+        for (size_t past; first < last; first = past) {
+            past = own ? qkv_rows_with_slots(own, heads, &first, last) : last;
+            if (first < past)
+                run_rows(call, slice, i, token, own, row, first, past);
         }
-        rope->x = t->x + token * t->x_strides[1];
-        rope->o = job->slots ? t->o : t->o + row * t->o_strides[1];
-        rope->table = (const char *)slice->table;
-        rope->x_head_stride = t->x_strides[0];
-        rope->x_token_stride = t->x_strides[1];
-        rope->o_head_stride = t->o_strides[0];
-        rope->o_token_stride = t->o_strides[1];
-        rope->heads = t->heads;
-        rope->dim = t->dim;
-        rope->stream = i == Q && call->stream;
-        rope->far = call->far;
-        NRG_ACTIVE_KERNEL(qkv, call->dtype)(job);
     }
 }
 

@@ -60,7 +60,7 @@ typedef struct nrg_qkv_job {
     int has_norm, is_copy;  /* is_copy: v, which is not turned */
     nrg_dtype o_dtype;
     int is_quantized;     /* o: q8_0, and o_dtype is none */
-    const int64_t *slots; /* by tokens, or NULL: token t has row t */
+    const int64_t *slots; /* by tokens, none of which is -1 from begin to end; or NULL: token t has row t */
     float *block;         /* room for block_rows heads, at least one */
     size_t block_rows;
 } nrg_qkv_job;

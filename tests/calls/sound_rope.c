@@ -521,7 +521,7 @@ static void fill_qkv(void *const *part)
 
 static nrg_status spoil_qkv(void *const *part, int n)
 {
-    static const int64_t wrong[] = {-1, INT64_MIN, SLOTS, INT64_MAX};
+    static const int64_t wrong[] = {-2, INT64_MIN, SLOTS, INT64_MAX};
     static const float factors[] = {0, -1, NAN, INFINITY};
     const nrg_qkv_args *args = part[NRG_QKV_ARGS];
     const nrg_rope_spec *rope = part[NRG_QKV_ROPE];

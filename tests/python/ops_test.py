@@ -286,6 +286,13 @@ class Rotary(Case):
             self.bits(k_cache[slots], plain[1].astype(np.float16))
             self.bits(v_cache[slots], nrg.quantize(v))
         self.assertFalse(k_cache[2].any() or v_cache[5].any())
+        k_cache[0], v_cache[0] = 5, 5
+        before = k_cache.copy(), v_cache.copy()
+        slots[3] = -1  # a padding token
+        q_o, _, _ = nrg.qkv(self.rope, q, k, v, slots=slots, k_cache=k_cache, v_cache=v_cache, q_weight=w, k_weight=w, eps=1e-6)
+        self.bits(q_o, plain[0])
+        self.bits(k_cache, before[0])
+        self.bits(v_cache, before[1])
 
 
 class Bytes(Case):

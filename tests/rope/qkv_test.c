@@ -338,7 +338,71 @@ START_TEST(many_slots)
         slots[one] = own;
     }
     ck_assert_int_eq(nrg_qkv_check(&rope, NULL, &a), NRG_OK);
+    /* padding tokens have no slot to share */
+    const int64_t own = slots[1];
+    slots[1] = slots[tokens - 1] = slots[tokens / 2] = -1;
+    ck_assert_int_eq(nrg_qkv_check(&rope, NULL, &a), NRG_OK);
+    slots[1] = slots[tokens - 2];
+    ck_assert_int_eq(nrg_qkv_check(&rope, NULL, &a), NRG_ERR_OVERLAP);
+    slots[1] = -2;
+    ck_assert_int_eq(nrg_qkv_check(&rope, NULL, &a), NRG_ERR_POSITION);
+    slots[1] = own;
     free(a.workspace);
+}
+END_TEST
+
+/* Padding tokens, of slot -1: first, last, between, all and none; in up to five shares, on every path. What they would have
+ * written keeps its bytes, everything else is what it is where they have slots that nobody reads. */
+START_TEST(padding_tokens)
+{
+    enum { WAYS = 7 };
+    static const unsigned padding[WAYS] = {0x1ff, 0x003, 0x1c0, 0x0a4, 0x155, 0x000, 0x001};
+    static layer l;
+    static result r, wanted;
+    static int64_t spare[TOKENS];
+    nrg_isa paths[NRG_ISA_COUNT];
+    const nrg_rope_spec rope = nrg_rope_spec_init(N_DIMS, NRG_ROPE_NEOX, 10000);
+    const nrg_norm_spec norm = nrg_rms_norm_spec(DIM, 1e-6);
+    const int normed = _i & 1, in_turn = _i & 2, quantized_k = _i & 4;
+    fill_layer(&l, (uint64_t)_i);
+    for (size_t p = test_paths(paths); p-- > 0;)
+        for (int n = 0; n < WAYS * 5; n++) {
+            const int shares = 1 + n / WAYS;
+            nrg_qkv_args a = args_of(&l, &r, NRG_F32);
+            a.k_o_dtype = NRG_F16;
+#ifndef NRG_NO_QUANTIZE
+            if (quantized_k) {
+                a.k_o_dtype = NRG_DTYPE_SAME;
+                a.k_o_format = NRG_QUANT_Q8_0;
+            }
+#endif
+            const size_t k_row = K_HEADS * (a.k_o_format ? DIM / 32 * 34 : DIM * 2), v_row = K_HEADS * V_DIM * sizeof(float);
+            for (int t = 0; t < TOKENS; t++) {
+                spare[t] = in_turn ? t + 11 : (t * 7 + 3) % SLOTS;
+                l.slots[t] = padding[n % WAYS] >> t & 1 ? -1 : spare[t];
+            }
+            memset(&r, 0x5a, sizeof r);
+            memset(&wanted, 0x5a, sizeof wanted);
+            a.slices = (size_t)shares;
+            take_workspace(&a, &rope);
+            ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
+            ck_assert_int_eq(nrg_qkv_check(&rope, normed ? &norm : NULL, &a), NRG_OK);
+            for (int i = 0; i < shares; i++)
+                ck_assert_int_eq(nrg_qkv(&rope, normed ? &norm : NULL, &a, i, shares), NRG_OK);
+            a.slots = spare;
+            a.q_o = wanted.q_o;
+            a.k_o = wanted.k_o;
+            a.v_o = wanted.v_o;
+            ck_assert_int_eq(nrg_qkv(&rope, normed ? &norm : NULL, &a, 0, 1), NRG_OK);
+            for (int t = 0; t < TOKENS; t++)
+                if (l.slots[t] < 0) {
+                    memset((char *)wanted.k_o + (size_t)spare[t] * k_row, 0x5a, k_row);
+                    memset((char *)wanted.v_o + (size_t)spare[t] * v_row, 0x5a, v_row);
+                }
+            ck_assert_msg(memcmp(&r, &wanted, sizeof r) == 0, "%s, %d shares, padding %#x", nrg_isa_name(paths[p]), shares,
+                          padding[n % WAYS]);
+            release(&a);
+        }
 }
 END_TEST
 
@@ -440,6 +504,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(all, kept_is_never_stale, 0, 4);
     tcase_add_test(all, a_table_is_kept);
     tcase_add_loop_test(all, many_slots, 0, 6);
+    tcase_add_loop_test(all, padding_tokens, 0, 8);
     tcase_add_loop_test(all, truth, 0, 3);
     tcase_add_test(all, turned_back);
     return test_run(suite);
