@@ -431,12 +431,38 @@ def mutants(root, build):
                 return
 
 
+def named_mutants(root):
+    """Those of mutants-named.txt, each with its file's text; None where the file no longer has its line."""
+    with open(os.path.join(root, "scripts", "mutants-named.txt"), encoding="utf-8") as f:
+        lines = [line.rstrip("\n") for line in f if not line.startswith("#")]
+    for name, file, was, now in zip(*[iter(lines)] * 4):
+        with open(os.path.join(root, file), encoding="utf-8") as f:
+            text = f.read()
+        begin = text.find(was[1:])
+        if was[0] + now[0] != "-+" or text.count(was[1:]) != 1:
+            yield name, None, text
+        else:
+            yield name, Mutant(name, file, text, (begin, begin + len(was) - 1, now[1:])), text
+
+
+def try_named(root, build):
+    """1 if one of them is not noticed, or no longer there."""
+    bad = 0
+    for name, mutant, text in named_mutants(root):
+        by = build.try_mutant(mutant, text) if mutant else None
+        bad |= not by
+        print("%s: %s" % (name, "caught by " + by if by else "SURVIVED" if by == "" else "NOT THERE: scripts/mutants-named.txt"),
+              flush=True)
+    return int(bad)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--root", required=True)
     parser.add_argument("--build", required=True)
     parser.add_argument("--paths", required=True, help="what this CPU runs: scalar,avx2")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--named", action="store_true")
     options = parser.parse_args()
     if options.list:
         for operator, files in candidates(options.root):
@@ -446,6 +472,8 @@ def main():
     build = Build(options.root, options.build, options.paths.split(","))
     build.baseline()
     print("the original passes: %d suites and hashes, %.0f s" % (len(build.seconds), sum(build.seconds.values())), flush=True)
+    if options.named:
+        return try_named(options.root, build)
     count = {"caught": 0, "same": 0, "missed": 0}
     why, unexplained = explanations(options.root), []
     for mutant, by in mutants(options.root, build):

@@ -3,6 +3,7 @@
 #
 #   scripts/mutants.sh           all of them: hours on two cores, at the lowest priority; what an earlier run found is kept
 #   scripts/mutants.sh --list    what is tried, and how often it occurs
+#   scripts/mutants.sh --named   those of mutants-named.txt, which suites once did not notice
 #
 # Nothing is picked by hand: mutants.py has a list of operators and a list of files, and draws from both. Every change that the
 # suites do not notice has to be explained by a line of mutants.txt. Fails where fewer than 95 % of those that change a result are

@@ -1,0 +1,726 @@
+/* Calls with wild pointers and sizes: every public call must return what the checker returns for its description, what its
+ * `_check` returns, and what it returns for larger structs, which no precheck accepts. The kernels are stubs (stub_kernels.h), so
+ * that operands need no memory. A call reaches a kernel if it is accepted and has elements to compute, and only then.
+ *
+ * A trial draws a sound call (sound_<family>.c) with other sizes, strides and operands, then makes up to three changes: pointers
+ * that are NULL, shifted, at the end of memory, or in and around another operand; strides, sizes, options, constants, shares.
+ * Everything is drawn from the number of the trial, so that a failure can be repeated.
+ *
+ * Some calls compute without a kernel, or read ids and positions (`own_work`). Those get memory, and an accepted one is made only
+ * where its operands are in it.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <float.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../src/operands/check.h"
+#include "../../src/operands/embed.h"
+#include "../../src/operands/norm_rope.h"
+#include "../../src/operands/rope.h"
+#include "../harness/support.h"
+#include "sound_families.h"
+#include "stub_kernels.h"
+#include "verdict.h"
+
+/* Trials: of each variant of a call. */
+enum { CALLS = 100, TRIALS = 12000, CHANGES = 3, ARENA = 1 << 14, GAP = 64, LARGER = 64 };
+
+/* Where operands lie that a call itself reads or writes. */
+static _Alignas(64) unsigned char arena[ARENA], contents[ARENA];
+
+/* Whether a call has a kernel: none, one for outputs with elements, one even where no output is asked for. */
+enum kernels { NO_KERNEL, KERNEL, KERNEL_ALWAYS };
+
+/* What calls do without a kernel, with the operands of these bits. Repeats: as often as their numbers say, so that changed ones
+ * are not tried. */
+typedef struct own_work {
+    const char *function;
+    uint32_t operands;
+    enum kernels kernels;
+    int repeats;
+} own_work;
+
+#define ALL UINT32_MAX
+static const own_work works[] = {
+    {"nrg_alibi_diagonals", ALL, NO_KERNEL, 0},
+    {"nrg_alibi_slopes", ALL, NO_KERNEL, 0},
+    {"nrg_channel_norm_backward", ALL, KERNEL, 0},
+    {"nrg_channel_norm_backward_reduce", ALL, NO_KERNEL, 0},
+    {"nrg_channel_norm_backward_sums", ALL, KERNEL, 0},
+    {"nrg_channel_norm_fold", ALL, NO_KERNEL, 0},
+    {"nrg_channel_norm_statistics", ALL, NO_KERNEL, 0},
+    {"nrg_channel_norm_sums", ALL, KERNEL, 0},
+    {"nrg_cross_entropy_backward", ALL, KERNEL, 0},
+    {"nrg_cross_entropy_forward", ALL, KERNEL, 0},
+    {"nrg_embed_backward", ALL, KERNEL, 0},
+    {"nrg_embed_backward_order", ALL, NO_KERNEL, 0},
+    {"nrg_embed_forward", ((1u << NRG_EMBED_TABLES) - 1) << NRG_EMBED_IDS, KERNEL, 0},
+    {"nrg_embed_norm_forward", ((1u << NRG_EMBED_TABLES) - 1) << NRG_EMBED_IDS, KERNEL, 0},
+    {"nrg_floater_backward", ALL, NO_KERNEL, 1},
+    {"nrg_floater_forward", ALL, NO_KERNEL, 1},
+    {"nrg_norm_backward_reduce", ALL, NO_KERNEL, 0},
+    {"nrg_norm_statistics", 0, KERNEL_ALWAYS, 0},
+    {"nrg_norm_rope_backward", NRG_BIT(NRG_ROPE_POSITIONS), KERNEL, 0},
+    {"nrg_norm_rope_backward_reduce", ALL, NO_KERNEL, 0},
+    {"nrg_norm_rope_forward", NRG_BIT(NRG_ROPE_POSITIONS), KERNEL, 0},
+    {"nrg_norm_sandwich_backward_reduce", ALL, NO_KERNEL, 0},
+    {"nrg_qkv", ALL, KERNEL, 0},
+    {"nrg_rope", NRG_BIT(NRG_ROPE_POSITIONS), KERNEL, 0},
+    {"nrg_rope_frequencies", ALL, NO_KERNEL, 0},
+    {"nrg_sinusoidal_frequencies", ALL, NO_KERNEL, 0},
+    {"nrg_softmax_merge", ALL, NO_KERNEL, 0},
+    {"nrg_sums_add", ALL, NO_KERNEL, 0},
+    {"nrg_t5_backward", ALL, NO_KERNEL, 0},
+    {"nrg_t5_diagonals", ALL, NO_KERNEL, 0},
+};
+
+static const own_work *work_of(const char *function)
+{
+    static const own_work none = {"", 0, KERNEL, 0};
+    for (size_t i = 0; i < sizeof works / sizeof works[0]; i++)
+        if (strcmp(works[i].function, function) == 0)
+            return &works[i];
+    return &none;
+}
+
+typedef struct trial {
+    const sound_call *sound;
+    const own_work *work;
+    _Alignas(16) unsigned char parts[NRG_PARTS][SOUND_PART_BYTES], larger[NRG_PARTS][SOUND_PART_BYTES];
+    void *part[NRG_PARTS], *larger_part[NRG_PARTS];
+    nrg_sizes sizes;
+    verdict_operand operands[NRG_OPERANDS];
+    size_t span[NRG_OPERANDS];
+    uint64_t number, state;
+    int variant, ith, nth, changes;
+    unsigned char change[CHANGES];
+} trial;
+
+typedef struct counts {
+    unsigned long calls, accepted, refused, skipped;
+} counts;
+static counts *counted; /* of every function; shared by the tests' processes */
+
+static const nrg_call *call_of(const trial *t) { return t->sound->call; }
+static size_t draw(trial *t, size_t n) { return test_draw(&t->state, n); }
+static int one_in(trial *t, size_t n) { return draw(t, n) == 0; }
+
+static void put(trial *t, unsigned part, size_t at, const void *from, size_t bytes) { memcpy(t->parts[part] + at, from, bytes); }
+
+static void put_pointer(trial *t, unsigned i, uintptr_t pointer)
+{
+    const nrg_operand *o = &call_of(t)->operands[i];
+    put(t, o->part, o->at, &pointer, sizeof pointer);
+}
+
+static uintptr_t pointer_of(const trial *t, unsigned i)
+{
+    const nrg_operand *o = &call_of(t)->operands[i];
+    uintptr_t pointer;
+    memcpy(&pointer, t->parts[o->part] + o->at, sizeof pointer);
+    return pointer;
+}
+
+static void put_number(trial *t, unsigned part, size_t at, size_t number) { put(t, part, at, &number, sizeof number); }
+
+/* Operands as parts of this version have them. */
+static void measure(trial *t, const void *const *part)
+{
+    const nrg_call *call = call_of(t);
+    memset(t->operands, 0, sizeof t->operands);
+    memset(t->span, 0, sizeof t->span);
+    if (verdict_measure(call, part, &t->sizes, t->operands) == NRG_OK)
+        for (unsigned i = 0; i < call->operand_count; i++)
+            verdict_span(&call->operands[i], &t->operands[i], part[call->operands[i].part], &t->span[i]);
+}
+
+/* ---- a sound call ---- */
+
+/* The numbers of the variant, multiples of them by one factor, so that structs agree, and ones. */
+static void draw_sizes(trial *t)
+{
+    const size_t factor = one_in(t, 2) ? 1 + draw(t, 9) : (size_t)1 << draw(t, sizeof(size_t) == 8 ? 16 : 8);
+    const int grow = one_in(t, 2), shrink = one_in(t, 2);
+    for (int i = 0; i < t->sound->size_count; i++) {
+        const sound_size *s = &t->sound->sizes[i];
+        size_t number;
+        memcpy(&number, t->parts[s->part] + s->at, sizeof number);
+        if (shrink && !one_in(t, 4))
+            put_number(t, s->part, s->at, 1);
+        else if (grow && one_in(t, 2))
+            put_number(t, s->part, s->at, number * factor);
+    }
+}
+
+/* Options that constructors leave at 0, and now and then any. */
+static void draw_options(trial *t)
+{
+    const int simple = one_in(t, 2);
+    for (unsigned i = 0; i < call_of(t)->range_count; i++) {
+        const nrg_range *r = &call_of(t)->ranges[i];
+        const uint32_t option = one_in(t, 24) ? r->low + (uint32_t)draw(t, r->span + 1) : r->low;
+        if ((simple && one_in(t, 2)) || option != r->low)
+            put(t, r->part, r->at, &option, sizeof option);
+    }
+}
+
+static void draw_strides(trial *t)
+{
+    const nrg_call *call = call_of(t);
+    for (unsigned i = 0; i < call->operand_count; i++) {
+        const verdict_operand *v = &t->operands[i];
+        size_t inside = v->row;
+        if (!v->has_elements || one_in(t, 2))
+            continue;
+        for (unsigned k = 0; k < v->levels; k++) {
+            const size_t stride = inside + draw(t, 3) * 8 * v->element;
+            if (call->operands[i].level[k].stride)
+                put_number(t, call->operands[i].part, call->operands[i].level[k].stride, stride);
+            inside = stride * v->count[k];
+        }
+    }
+}
+
+static uintptr_t draw_place(trial *t)
+{
+    const unsigned bits = sizeof(uintptr_t) == 8 ? 46 : 30;
+    return ((uintptr_t)1 << (16 + draw(t, bits - 16))) + draw(t, 1 << 20) * 64;
+}
+
+/* One after the other, with or without gaps; those in memory in the order of operands. */
+static void draw_places(trial *t, uint32_t there)
+{
+    const nrg_call *call = call_of(t);
+    uintptr_t place = draw_place(t), in_arena = (uintptr_t)arena + GAP;
+    const size_t gap = one_in(t, 4) ? 0 : GAP;
+    for (unsigned i = 0; i < call->operand_count; i++) {
+        const nrg_operand *o = &call->operands[i];
+        uintptr_t *const at = t->work->operands >> i & 1 ? &in_arena : &place;
+        if (!(there >> i & 1)) {
+            put_pointer(t, i, 0);
+            continue;
+        }
+        put_pointer(t, i, *at);
+        if (o->room)
+            put_number(t, o->part, o->room, t->span[i]);
+        *at = (*at + t->span[i] + gap + 7) / 8 * 8;
+    }
+}
+
+static void draw_contents(trial *t)
+{
+    const size_t kind = draw(t, 3);
+    for (size_t i = 0; i < ARENA; i += sizeof(int64_t)) {
+        const int64_t number = kind == 2 ? (int64_t)(i / 8 % 16) : (int64_t)kind;
+        memcpy(contents + i, &number, sizeof number);
+    }
+}
+
+static void draw_call(trial *t)
+{
+    static double any;
+    const nrg_call *call = call_of(t);
+    memset(t->parts, 0, sizeof t->parts);
+    for (int i = 0; i < NRG_PARTS; i++)
+        t->part[i] = t->parts[i];
+    t->variant = (int)draw(t, (size_t)t->sound->variants);
+    uint32_t there = t->sound->set_up(t->part, t->variant);
+    /* as the variant has them; without some; with any */
+    const size_t how = draw(t, 3);
+    for (unsigned i = 0; i < call->operand_count; i++) {
+        if (!call->operands[i].may_be_absent)
+            there |= NRG_BIT(i);
+        else if (how && one_in(t, 2))
+            there = how == 1 ? there & ~NRG_BIT(i) : there ^ NRG_BIT(i);
+        put_pointer(t, i, there >> i & 1 ? (uintptr_t)&any : 0);
+    }
+    draw_options(t);
+    draw_sizes(t);
+    measure(t, (const void *const *)t->part);
+    if (one_in(t, 4)) {
+        draw_strides(t);
+        measure(t, (const void *const *)t->part);
+    }
+    draw_places(t, there);
+    t->ith = 0;
+    t->nth = 1;
+    if (t->sound->has_shares && one_in(t, 8)) {
+        t->nth = 1 + (int)draw(t, 9);
+        t->ith = (int)draw(t, (size_t)t->nth);
+    }
+}
+
+/* ---- what is changed ---- */
+
+/* An operand that is there, if the call has one. */
+static unsigned draw_operand(trial *t)
+{
+    const unsigned count = call_of(t)->operand_count;
+    unsigned i = (unsigned)draw(t, count);
+    for (unsigned tries = 0; tries < count && !t->operands[i].is_there; tries++)
+        i = (i + 1) % count;
+    return i;
+}
+
+/* Most of the time an output, where there is one: inputs may lie anywhere. */
+static unsigned draw_output(trial *t)
+{
+    unsigned i = draw_operand(t);
+    for (int tries = 0; tries < 3 && call_of(t)->operands[i].role == NRG_IN; tries++)
+        i = draw_operand(t);
+    return i;
+}
+
+static size_t draw_far(trial *t)
+{
+    static const size_t far[] = {SIZE_MAX,       SIZE_MAX / 2,    SIZE_MAX / 2 + 1, SIZE_MAX / 4 + 1,      SIZE_MAX / 8,
+                                 SIZE_MAX - 7,   (size_t)1 << 31, (size_t)1 << 24,  ((size_t)1 << 24) - 1, (size_t)1 << 12,
+                                 (size_t)1 << 16};
+    return far[draw(t, sizeof far / sizeof far[0])];
+}
+
+static void in_and_around(trial *t)
+{
+    const unsigned i = draw_output(t), j = draw_operand(t);
+    const uintptr_t own = t->span[i], other = t->span[j], element = t->operands[i].element, row = t->operands[j].row;
+    const uintptr_t places[] = {0,
+                                0,
+                                1,
+                                element,
+                                (uintptr_t)0 - element,
+                                other,
+                                other - element,
+                                0 - own,
+                                element - own,
+                                other / 2 / 8 * 8,
+                                (uintptr_t)0 - own / 2 / 8 * 8,
+                                row,
+                                row - element};
+    put_pointer(t, i, pointer_of(t, j) + places[draw(t, sizeof places / sizeof places[0])]);
+}
+
+/* In the place of another operand, with its strides, or with the same ones that both can have. */
+static void in_place(trial *t)
+{
+    const nrg_operand *const o = call_of(t)->operands;
+    const unsigned i = draw_output(t);
+    unsigned j = draw_operand(t);
+    const int both = one_in(t, 2);
+    for (int tries = 0; tries < 4 && o[i].over && !(o[i].over >> j & 1); tries++)
+        j = draw_operand(t);
+    put_pointer(t, i, pointer_of(t, j));
+    for (unsigned k = 0; k < NRG_LEVELS; k++) {
+        size_t stride;
+        if (!o[i].level[k].stride || !o[j].level[k].stride)
+            return;
+        memcpy(&stride, t->parts[o[j].part] + o[j].level[k].stride, sizeof stride);
+        if (both) {
+            const size_t a = t->operands[i].row, b = t->operands[j].row;
+            stride = k ? 0 : a > b ? a : b;
+            put_number(t, o[j].part, o[j].level[k].stride, stride);
+        }
+        put_number(t, o[i].part, o[i].level[k].stride, stride);
+    }
+}
+
+static void at_the_end(trial *t)
+{
+    const unsigned i = draw_operand(t);
+    const uintptr_t e = t->operands[i].element, own = t->span[i];
+    const uintptr_t before_end[] = {own, own + e, own - e, own / 2 / 8 * 8, e, 2 * e, 64, own + 64, own + 1};
+    put_pointer(t, i, (uintptr_t)0 - before_end[draw(t, sizeof before_end / sizeof before_end[0])]);
+}
+
+static void change_stride(trial *t)
+{
+    const unsigned i = draw_operand(t);
+    const nrg_operand *o = &call_of(t)->operands[i];
+    const verdict_operand *v = &t->operands[i];
+    const unsigned k = (unsigned)draw(t, NRG_LEVELS);
+    const size_t e = v->element, row = v->row;
+    const size_t strides[] = {row, row - e, row + e, row + 1, row - 1, e, 2 * row, 2 * row + e / 2, 1, 0, draw_far(t)};
+    if (o->level[k].stride)
+        put_number(t, o->part, o->level[k].stride, strides[draw(t, sizeof strides / sizeof strides[0])]);
+}
+
+static void change_size(trial *t)
+{
+    if (!t->sound->size_count)
+        return;
+    const sound_size *s = &t->sound->sizes[draw(t, (size_t)t->sound->size_count)];
+    size_t number;
+    memcpy(&number, t->parts[s->part] + s->at, sizeof number);
+    const size_t numbers[] = {0, 1, number + 1, number - 1, 2 * number, draw_far(t), draw_far(t)};
+    put_number(t, s->part, s->at, numbers[draw(t, sizeof numbers / sizeof numbers[0])]);
+}
+
+/* Any field of four or eight bytes, but for the size that a struct begins with. */
+static void change_field(trial *t)
+{
+    const unsigned part = (unsigned)draw(t, call_of(t)->part_count);
+    const nrg_part *p = &call_of(t)->parts[part];
+    const size_t least = p->least ? sizeof(size_t) : 0;
+    const uint32_t words[] = {0,           1,           2,           3,           UINT32_MAX, 0x80000000u,
+                              0x7f800000u, 0x7fc00000u, 0xff800000u, 0x7f7fffffu, 0x3f800000u};
+    const double doubles[] = {NAN, (double)INFINITY, -1, -0.0, DBL_MAX, 0x1p-600, 1, -(double)INFINITY};
+    if (one_in(t, 2)) {
+        const size_t at = least + draw(t, (p->size - least) / 4) * 4;
+        put(t, part, at, &words[draw(t, sizeof words / sizeof words[0])], sizeof words[0]);
+    } else if (p->size >= least + 8) {
+        const size_t at = (least + 7) / 8 * 8 + draw(t, (p->size - least) / 8) * 8;
+        if (at + 8 <= p->size)
+            put(t, part, at, &doubles[draw(t, sizeof doubles / sizeof doubles[0])], sizeof doubles[0]);
+    }
+}
+
+static void change_option(trial *t)
+{
+    if (!call_of(t)->range_count)
+        return;
+    const nrg_range *r = &call_of(t)->ranges[draw(t, call_of(t)->range_count)];
+    const uint32_t option = r->low - 1 + (uint32_t)draw(t, r->span + 3);
+    put(t, r->part, r->at, &option, sizeof option);
+}
+
+static void change_part(trial *t)
+{
+    const unsigned part = (unsigned)draw(t, call_of(t)->part_count);
+    const nrg_part *p = &call_of(t)->parts[part];
+    const size_t sizes[] = {0, p->least, p->least - 1u, p->size - 8u, p->size + 8u, 4097, SIZE_MAX};
+    if (!p->least)
+        return;
+    if (one_in(t, 3))
+        t->part[part] = NULL;
+    else
+        put_number(t, part, 0, sizes[draw(t, sizeof sizes / sizeof sizes[0])]);
+}
+
+static void change_share(trial *t)
+{
+    static const int shares[][2] = {{0, 0}, {1, 1}, {-1, 1}, {0, -1}, {INT_MIN, INT_MAX}, {5, 4}, {INT_MAX - 1, INT_MAX},
+                                    {0, 2}, {2, 3}};
+    const int *share = shares[draw(t, sizeof shares / sizeof shares[0])];
+    if (!t->sound->has_shares)
+        return;
+    t->ith = share[0];
+    t->nth = share[1];
+}
+
+static void change_pointer(trial *t)
+{
+    const unsigned i = draw_operand(t);
+    const nrg_operand *o = &call_of(t)->operands[i];
+    const uintptr_t e = t->operands[i].element, by[] = {1, 2, e / 2, 4, e, 8, 64};
+    const uintptr_t shift = by[draw(t, sizeof by / sizeof by[0])];
+    const size_t kind = draw(t, 6);
+    if (kind == 0)
+        put_pointer(t, i, 0);
+    else if (kind == 1)
+        put_pointer(t, i, pointer_of(t, i) - shift);
+    else if (kind == 2)
+        put_pointer(t, (unsigned)draw(t, call_of(t)->operand_count), draw_place(t));
+    else if (kind == 3 && o->room) {
+        const size_t rooms[] = {0, t->span[i] - 1, t->span[i] - 8, t->span[i] + 8, SIZE_MAX};
+        put_number(t, o->part, o->room, rooms[draw(t, sizeof rooms / sizeof rooms[0])]);
+    } else
+        put_pointer(t, i, pointer_of(t, i) + shift);
+}
+
+static void change(trial *t)
+{
+    static void (*const kinds[])(trial *) = {in_and_around, in_and_around,  in_and_around,  in_place,      in_place,
+                                             at_the_end,    change_pointer, change_pointer, change_stride, change_size,
+                                             change_field,  change_option,  change_part,    change_share};
+    const size_t kind = draw(t, sizeof kinds / sizeof kinds[0]);
+    enum { OF_OPERANDS = 9 };
+    t->change[t->changes++] = (unsigned char)kind;
+    if (kind >= OF_OPERANDS || call_of(t)->operand_count)
+        kinds[kind](t);
+}
+
+/* ---- what comes back ---- */
+
+/* The same with zeros behind those structs that have this version's size: no precheck accepts it. */
+static void make_larger(trial *t)
+{
+    const nrg_call *call = call_of(t);
+    memcpy(t->larger, t->parts, sizeof t->larger);
+    for (unsigned i = 0; i < NRG_PARTS; i++) {
+        t->larger_part[i] = t->part[i] ? t->larger[i] : NULL;
+        size_t size;
+        memcpy(&size, t->larger[i], sizeof size);
+        if (i >= call->part_count || !call->parts[i].least || size != call->parts[i].size)
+            continue;
+        size += 1 + draw(t, LARGER);
+        memset(t->larger[i] + call->parts[i].size, 0, LARGER + 1);
+        memcpy(t->larger[i], &size, sizeof size);
+    }
+}
+
+static void complain(const trial *t, const char *what, nrg_status got, nrg_status should)
+{
+    const nrg_call *call = call_of(t);
+    printf("%s, variant %d, trial %llu, share %d of %d, changes", t->sound->function, t->variant, (unsigned long long)t->number,
+           t->ith, t->nth);
+    for (int i = 0; i < t->changes; i++)
+        printf(" %d", t->change[i]);
+    printf("\n");
+    for (unsigned i = 0; i < call->operand_count; i++) {
+        const nrg_operand *o = &call->operands[i];
+        printf("  %s: %#llx, %zu × %zu of %zu bytes", o->name, (unsigned long long)pointer_of(t, i), t->operands[i].rows,
+               t->operands[i].dim, t->operands[i].element);
+        for (unsigned k = 0; k < NRG_LEVELS && o->level[k].stride; k++) {
+            size_t stride;
+            memcpy(&stride, t->parts[o->part] + o->level[k].stride, sizeof stride);
+            printf(", stride %#zx", stride);
+        }
+        printf("\n");
+    }
+    fflush(stdout);
+    ck_abort_msg("%s, trial %llu: %s: %d (%s), and not %d (%s)", t->sound->function, (unsigned long long)t->number, what,
+                 (int)got, nrg_status_string(got), (int)should, nrg_status_string(should));
+}
+
+/* A call's status; what it reached is in `stub`. */
+static nrg_status call(const trial *t, void *const *part)
+{
+    stub = (stub_calls){0};
+    if (t->work->operands)
+        memcpy(arena, contents, sizeof arena);
+    if (setjmp(stub_end)) /* accepted, with more rows in planes than anyone waits for */
+        return NRG_OK;
+    return t->sound->run(part, t->ith, t->nth);
+}
+
+static nrg_status ask(const trial *t, void *const *part)
+{
+    stub = (stub_calls){0};
+    if (t->work->operands)
+        memcpy(arena, contents, sizeof arena);
+    const nrg_status status = t->sound->ask(part);
+    if (stub.count)
+        complain(t, "asking reached a kernel", status, status);
+    return status;
+}
+
+/* Whether all that an accepted call touches by itself is memory. Parts: of this version, as below. */
+static int may_be_called(const trial *t, const void *const *part)
+{
+    const nrg_call *call = call_of(t);
+    if (t->work->repeats && t->changes)
+        return 0;
+    for (unsigned i = 0; i < call->operand_count; i++) {
+        const nrg_operand *o = &call->operands[i];
+        const uintptr_t at = (uintptr_t)nrg_pointer_at(part[o->part], o->at) - (uintptr_t)arena;
+        const size_t bytes = o->room ? nrg_size_at(part[o->part], o->room) : t->span[i];
+        if (t->work->operands >> i & 1 && t->operands[i].is_there && (at > ARENA || bytes > ARENA - at))
+            return 0;
+    }
+    return 1;
+}
+
+/* What there is to do. An output or a workspace has elements; so has an output that is not another phase's; so has every input
+ * that cannot be left out. */
+enum { HAS_WORK = 1, HAS_OUTPUTS = 2, HAS_INPUTS = 4 };
+
+static int work_of_operands(const trial *t, const void *const *part)
+{
+    const nrg_call *call = call_of(t);
+    void *own[NRG_PARTS];
+    for (unsigned i = 0; i < call->part_count; i++)
+        own[i] = own_memory(part[i]);
+    const uint32_t spared = t->sound->spares ? t->sound->spares(own) : 0;
+    int work = HAS_INPUTS;
+    for (unsigned i = 0; i < call->operand_count; i++) {
+        const nrg_operand *o = &call->operands[i];
+        const verdict_operand *v = &t->operands[i];
+        const int is_input = o->role == NRG_IN || t->sizes.read_only >> i & 1;
+        if (is_input && !o->may_be_absent && !v->has_elements)
+            work &= ~HAS_INPUTS;
+        if (!is_input && v->is_there && v->has_elements)
+            work |= o->role == NRG_SCRATCH || spared >> i & 1 ? HAS_WORK : HAS_WORK | HAS_OUTPUTS;
+    }
+    return work;
+}
+
+static void try(trial *t, counts *n)
+{
+    nrg_checked c;
+    const nrg_call *d = call_of(t);
+    const void *const *part = (const void *const *)t->part;
+    const nrg_status should = d->operand_count || t->sound->has_shares ? nrg_check(&c, d, part, t->ith, t->nth)
+                                                                       : nrg_check_options(&c, d, part),
+                     should_ask = should == NRG_ERR_THREAD || t->nth != 1 ? nrg_check(&c, d, part, 0, 1) : should;
+    const int is_called = should != NRG_OK && should_ask != NRG_OK;
+    if (!is_called) {
+        measure(t, c.part);
+        if (!may_be_called(t, c.part)) {
+            n->skipped++;
+            return;
+        }
+    }
+    make_larger(t);
+    nrg_status asked = should_ask;
+    if (t->sound->has_shares) {
+        asked = ask(t, t->part);
+        if (asked != should_ask && (should_ask != NRG_OK || !t->work->operands))
+            complain(t, "asked", asked, should_ask);
+        const nrg_status larger = ask(t, t->larger_part);
+        if (larger != asked)
+            complain(t, "asked with larger structs", larger, asked);
+    }
+    const nrg_status got = call(t, t->part);
+    const stub_calls reached = stub;
+    if (got != should && (should != NRG_OK || !t->work->operands || (t->sound->has_shares && got != asked)))
+        complain(t, "called", got, should);
+    if (got != NRG_OK && reached.count)
+        complain(t, "refused, and it reached a kernel", got, got);
+    const nrg_status larger = call(t, t->larger_part);
+    if (larger != got)
+        complain(t, "called with larger structs", larger, got);
+    if (!stub.count != !reached.count || stub.op != reached.op || stub.column != reached.column)
+        complain(t, "with larger structs it reaches another kernel", larger, got);
+    n->calls += 2;
+    *(got == NRG_OK ? &n->accepted : &n->refused) += 1;
+    if (got != NRG_OK || t->nth != 1)
+        return;
+    const int work = t->work->kernels ? work_of_operands(t, c.part) : 0;
+    if (reached.count && !(work & HAS_WORK) && t->work->kernels != KERNEL_ALWAYS)
+        complain(t, "it reached a kernel, with nothing to do", got, got);
+    if (!reached.count && work & HAS_OUTPUTS && work & HAS_INPUTS)
+        complain(t, "it reached no kernel", got, got);
+}
+
+static const sound_call *all_calls[CALLS];
+static int call_count;
+
+START_TEST(wild_calls)
+{
+    static trial t;
+    t.sound = all_calls[_i];
+    const size_t trials = (size_t)t.sound->variants * (test_small() ? TRIALS / 8 : TRIALS);
+    t.work = work_of(t.sound->function);
+    draw_contents(&t);
+    for (uint64_t n = 0; n < trials; n++) {
+        t.number = n;
+        t.state = test_mix((uint64_t)_i << 32 | n);
+        t.changes = 0;
+        if (t.work->operands && n % 64 == 0)
+            draw_contents(&t);
+        draw_call(&t);
+        for (size_t k = one_in(&t, 2) ? 1 : draw(&t, CHANGES + 1); k > 0; k--)
+            change(&t);
+        snprintf(test_note, sizeof test_note, "%s, trial %llu", t.sound->function, (unsigned long long)n);
+        try(&t, &counted[_i]);
+    }
+    const counts *n = &counted[_i];
+    ck_assert_msg(n->accepted >= trials / 32 || !n->refused, "%s: of %zu trials only %lu are accepted", t.sound->function, trials,
+                  n->accepted);
+    ck_assert_msg(n->refused >= trials / 32, "%s: of %zu trials only %lu are refused", t.sound->function, trials, n->refused);
+}
+END_TEST
+
+/* The calls of norm.h without a struct, which are nrg_norm_forward of dense floats. */
+static nrg_status shortcut(int which, const nrg_norm_spec *spec, const nrg_norm_args *a)
+{
+    if (setjmp(stub_end))
+        return NRG_OK;
+    switch (which) {
+    case 0:
+        return nrg_rms_norm_f32(a->rows, spec->dim, a->x, a->w, a->o, spec->eps);
+    case 1:
+        return nrg_add_rms_norm_f32(a->rows, spec->dim, a->x, a->y, a->w, a->r, a->o, spec->eps);
+    case 2:
+        return nrg_layer_norm_f32(a->rows, spec->dim, a->x, a->w, a->b, a->o, spec->eps);
+    case 3:
+        return nrg_add_layer_norm_f32(a->rows, spec->dim, a->x, a->y, a->w, a->b, a->r, a->o, spec->eps);
+    default:
+        return nrg_l2_norm_f32(a->rows, spec->dim, a->x, a->o, spec->eps);
+    }
+}
+
+/* Operands that a shortcut has beside x and o. */
+START_TEST(shortcuts)
+{
+    static const struct {
+        int y, w, b;
+    } has[] = {{0, 1, 0}, {1, 1, 0}, {0, 1, 1}, {1, 1, 1}, {0, 0, 0}};
+    static const double eps[] = {1e-6, 0, -1, NAN, (double)INFINITY};
+    static const size_t far[] = {0, 1, SIZE_MAX, SIZE_MAX / 4 + 1, (size_t)1 << 24, (size_t)1 << 31};
+    uint64_t state = (uint64_t)_i;
+    for (int n = 0; n < (test_small() ? TRIALS / 4 : TRIALS); n++) {
+        const size_t rows = test_draw(&state, 12) ? test_draw(&state, 20) : far[test_draw(&state, 6)],
+                     dim = test_draw(&state, 12) ? 1 + test_draw(&state, 40) : far[test_draw(&state, 6)];
+        nrg_norm_spec spec = _i < 2 ? nrg_rms_norm_spec(dim, 0) : _i < 4 ? nrg_layer_norm_spec(dim, 0) : nrg_l2_norm_spec(dim, 0);
+        spec.eps = eps[test_draw(&state, 4) ? 0 : test_draw(&state, 5)];
+        const float *at[6]; /* x, y, w, b, r, o */
+        const size_t bytes = rows * dim * sizeof(float);
+        for (int i = 0; i < 6; i++) {
+            uintptr_t place = ((uintptr_t)1 << 29) + (uintptr_t)i * (bytes < 4096 ? 4096 : bytes);
+            const size_t how = test_draw(&state, 24);
+            if (how == 0)
+                place = 0;
+            else if (how == 1)
+                place = (uintptr_t)0 - (test_draw(&state, 2) ? bytes : 64);
+            else if (how == 2)
+                place += 1 + test_draw(&state, 3);
+            else if (how < 7 && i > 0)
+                place = (uintptr_t)at[test_draw(&state, (size_t)i)] +
+                        (how == 3   ? 0
+                         : how == 4 ? bytes
+                         : how == 5 ? (uintptr_t)0 - bytes
+                                    : dim * sizeof(float)) -
+                        test_draw(&state, 2) * 4;
+            memcpy(&at[i], &place, sizeof place);
+        }
+        nrg_norm_args args = nrg_norm_args_init(rows, at[0], own_memory(at[5]));
+        args.y = has[_i].y ? at[1] : NULL;
+        args.r = has[_i].y ? own_memory(at[4]) : NULL;
+        args.w = has[_i].w ? at[2] : NULL;
+        args.b = has[_i].b ? at[3] : NULL;
+        nrg_status should = nrg_norm_forward_check(&spec, &args);
+        if (has[_i].y && rows && !args.y)
+            should = NRG_ERR_NULL; /* which is looked at first */
+        stub = (stub_calls){0};
+        const nrg_status got = shortcut(_i, &spec, &args);
+        ck_assert_msg(got == should && (stub.count > 0) == (should == NRG_OK && rows > 0),
+                      "shortcut %d, trial %d, %zu × %zu: %d and not %d; %zu kernels", _i, n, rows, dim, (int)got, (int)should,
+                      stub.count);
+    }
+}
+END_TEST
+
+START_TEST(totals)
+{
+    counts all = {0, 0, 0, 0};
+    for (int i = 0; i < call_count; i++) {
+        all.calls += counted[i].calls;
+        all.accepted += counted[i].accepted;
+        all.refused += counted[i].refused;
+        all.skipped += counted[i].skipped;
+    }
+    printf(
+        "%lu calls of %d functions: %lu trials accepted, %lu refused; %lu accepted ones left out, whose operands are no memory\n",
+        all.calls, call_count, all.accepted, all.refused, all.skipped);
+    fflush(stdout);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    argc = test_arguments(argc, argv);
+    for (int i = 0; i < FAMILIES; i++)
+        for (int n = 0; n < families[i]->count; n++)
+            all_calls[call_count++] = &families[i]->calls[n];
+    counted = test_shared(CALLS * sizeof *counted);
+    test_note_crashes();
+    Suite *suite = suite_create("calls: wild pointers and sizes");
+    TCase *all = test_case(suite, "calls");
+    tcase_add_loop_test(all, wild_calls, 0, call_count);
+    tcase_add_loop_test(all, shortcuts, 0, 5);
+    tcase_add_test(test_case(suite, "totals"), totals);
+    return test_run(suite);
+}
