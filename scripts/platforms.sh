@@ -138,17 +138,46 @@ platform "macOS on Arm64" arm64-apple-macos11 neon generic
 platform "macOS on x86-64" x86_64-apple-macos10.15 avx2 avx512 generic
 platform "Android on Arm64, API level 21" aarch64-linux-android21 neon generic
 platform "Android on x86-64, API level 21" x86_64-linux-android21 avx2 avx512 generic
+# Sizes and pointers of 32 bits. Doubles are aligned to 4 bytes on i686, and to 8 on the others.
+bits_32=("${some[@]}" src/calls/qkv.c src/generic/norm.c)
+((!full)) || bits_32=("${core[@]}" src/generic/*.c)
 mapfile -t sse < <(sed -n "s/^c_args = \[\(.*\)\]/\1/p" cross/i686.txt | tr -d "' " | tr ',' '\n')
-right "32-bit x86" --target=i686-linux-gnu "${sse[@]}" -- "${some[@]}" src/generic/norm.c
+right "32-bit x86" --target=i686-linux-gnu "${sse[@]}" -- "${bits_32[@]}"
+right "x86-64 with 32-bit pointers (x32)" --target=x86_64-linux-gnux32 -- "${bits_32[@]}"
+right "WebAssembly" --target=wasm32-wasi -- "${core[@]}" src/generic/norm.c
+right "WebAssembly with SIMD" --target=wasm32-wasi -msimd128 -- "${bits_32[@]}"
+right "32-bit Arm" --target=armv7-linux-gnueabihf -- "${bits_32[@]}"
+right "32-bit Arm without floating point" --target=armv7-linux-gnueabi -mfloat-abi=soft -- "${bits_32[@]}"
+right "Android on 32-bit Arm" --target=armv7-linux-androideabi21 -- "${bits_32[@]}"
+right "watchOS on Arm64 with 32-bit pointers" --target=arm64_32-apple-watchos -- "${bits_32[@]}" src/neon/norm.c
+right "32-bit RISC-V" --target=riscv32-linux-gnu -- "${bits_32[@]}"
+right "32-bit MIPS" --target=mipsel-linux-gnu -- "${bits_32[@]}"
+right "32-bit POWER" --target=powerpcle-linux-gnu -- "${bits_32[@]}"
 
+# refused_once NAME SENTENCE COMPILER ...: by the sources, in one error
+refused_once() {
+    local name=$1 sentence=$2 file
+    shift 2
+    for file in src/dispatch.c src/calls/qkv.c src/generic/norm.c; do
+        if "$@" -fsyntax-only "$file" >"$work/said" 2>&1 || (($(grep -c 'error:' "$work/said") != 1)) || ! grep -qF -e "$sentence" "$work/said"; then
+            failure "$name: one error with the right sentence"
+            return
+        fi
+    done
+    say "$name: refused: $sentence"
+}
 is_little="nrg is for little-endian targets"
 in_float="nrg needs float arithmetic in float"
-refused "32-bit x86 with x87" "$in_float" "${clang[@]}" -fsyntax-only --target=i686-linux-gnu -mno-sse src/dispatch.c
+refused_once "32-bit x86 with x87" "$in_float" "${clang[@]}" --target=i686-linux-gnu -mno-sse
 if [[ $(uname -m) == x86_64 ]]; then
-    refused "x86-64 with x87" "$in_float" gcc -std=c11 -mfpmath=387 -fsyntax-only src/dispatch.c
+    refused_once "x86-64 with x87" "$in_float" gcc -std=c11 -mfpmath=387
+    refused_once "x86-64 with x87 and -ffast-math" "nrg must not be compiled with -ffast-math" gcc -std=c11 -mfpmath=387 -ffast-math
 fi
-refused "s390x" "$is_little" "${clang[@]}" -fsyntax-only --target=s390x-linux-gnu src/dispatch.c
-refused "POWER, big-endian" "$is_little" "${clang[@]}" -fsyntax-only --target=powerpc64-linux-gnu src/dispatch.c
+refused_once "s390x" "$is_little" "${clang[@]}" --target=s390x-linux-gnu
+# gcc evaluates float as double there
+refused_once "s390x, as gcc has it" "$is_little" "${clang[@]}" --target=s390x-linux-gnu -Wno-macro-redefined -D__FLT_EVAL_METHOD__=1
+refused_once "POWER, big-endian" "$is_little" "${clang[@]}" --target=powerpc64-linux-gnu -Wno-deprecated-altivec-src-compat
+refused_once "32-bit POWER, big-endian" "$is_little" "${clang[@]}" --target=powerpc-linux-gnu
 # meson knows no more of a target than its cross file says; CMake looks into an object
 cat >"$work/big.txt" <<'END'
 [binaries]

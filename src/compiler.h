@@ -10,16 +10,17 @@
 #include <float.h>
 #include <math.h>
 
-/* The results are defined to the last bit, and these options change bits. */
+/* Results are defined to the last bit, and each of these changes bits. The order matters: of two reasons, only one is reported,
+ * and an advice about x87 helps no big-endian target. */
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||                                   \
     (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || defined(_M_FP_FAST)
 #error "nrg must not be compiled with -ffast-math or a part of it"
-#endif
-#if FLT_EVAL_METHOD != 0
-#error "nrg needs float arithmetic in float: on 32-bit x86, -msse2 -mfpmath=sse"
-#endif
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#elif defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "nrg is for little-endian targets: its files and hashes are, and pairs of 16-bit elements are words"
+#elif FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16
+/* 16: _Float16 arithmetic stays in _Float16, and float arithmetic in float. gcc reports it in its own dialects of C for CPUs with
+ * such arithmetic (AVX512-FP16, Arm's fp16). */
+#error "nrg needs float arithmetic in float: on 32-bit x86, -msse2 -mfpmath=sse"
 #endif
 /* Whoever forgets -ffp-contract=off has the same bits: gcc fuses in its own dialects of C, and heeds no standard pragma. Where
  * the option is given as well, the code is the same to the instruction. */

@@ -233,7 +233,7 @@ static __attribute__((noinline, unused)) vf v_fma(vf a, vf b, vf c)
 /* Both parts of 26 bits; the product of two such is exact (Veltkamp). */
 NRG_INLINE v_two v_split(vd a)
 {
-    const vd scaled = a * (0x1p27 + 1), high = scaled - (scaled - a);
+    const vd scaled = a * vd_set1(0x1p27 + 1), high = scaled - (scaled - a);
     return (v_two){high, a - high};
 }
 
