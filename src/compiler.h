@@ -70,12 +70,20 @@ static inline int nrg_lowest_bit(unsigned bits)
 #define NRG_IN_REGISTER(number) __asm__ volatile("" : "+r"(number))
 #endif
 
-/* exact/fma.c: a·b + c rounded once, to nearest, as C has it of fma() and fmaf(). mingw-w64's (10.0) round more than once, and
- * Windows has other C libraries that nobody has looked at here; where the compiler makes an instruction of them, none is called.
- */
+/* The target has a fused multiply-add of floats and of doubles. gcc reports it by __FP_FAST_FMA, clang by a macro of each target.
+ * An Arm FPU for floats alone, bit 3 of __ARM_FP, has none of doubles. */
+#if (defined(__FP_FAST_FMA) && defined(__FP_FAST_FMAF)) || (defined(__ARM_FEATURE_FMA) && (__ARM_FP & 8)) || defined(__FMA__) || \
+    (defined(__riscv_flen) && __riscv_flen >= 64) || defined(__powerpc64__)
+#define NRG_HAS_FMA 1
+#else
+#define NRG_HAS_FMA 0
+#endif
+
+/* exact/fma.c: a·b + c rounded once, to nearest, as C defines fma() and fmaf(). glibc's are right. Others round twice:
+ * mingw-w64's (10.0) in general, musl's fmaf (1.2.3) where the result is subnormal, and on WebAssembly at any tie. */
 double nrg_fma(double a, double b, double c);
 float nrg_fmaf(float a, float b, float c);
-#if defined(_WIN32) && !defined(__FMA__) && !defined(__aarch64__)
+#if !NRG_HAS_FMA && !defined(__GLIBC__)
 #define fma nrg_fma
 #define fmaf nrg_fmaf
 #endif

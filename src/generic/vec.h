@@ -15,14 +15,7 @@
 #pragma GCC diagnostic ignored "-Wpsabi" /* how such a vector is returned changes, and no function that does is anyone else's */
 #endif
 
-/* Fused multiply-add: gcc says so by __FP_FAST_FMA, clang by nothing that is alike for all targets. */
-#if (defined(__FP_FAST_FMA) && defined(__FP_FAST_FMAF)) || defined(__ARM_FEATURE_FMA) || defined(__FMA__) ||                     \
-    (defined(__riscv_flen) && __riscv_flen >= 64) || defined(__powerpc64__)
-#define V_HAS_FMA 1
-#else
-#define V_HAS_FMA 0
-#include <math.h>
-#endif
+#include "../compiler.h"
 
 /* Registers of 16 bytes. Elsewhere compilers take vectors apart: a dozen instructions where there was one. */
 #if defined(__SSE2__) || defined(__ARM_NEON) || defined(__ALTIVEC__) || defined(__wasm_simd128__) || defined(__loongarch_sx)
@@ -32,7 +25,7 @@
 #endif
 
 /* Loops over vectors stay loops: what they hold is in memory, which is little beside such an fma and such vectors. */
-#if !V_HAS_FMA || !V_HAS_VECTORS
+#if !NRG_HAS_FMA || !V_HAS_VECTORS
 #define NRG_UNROLL
 #define V_SMALL 1
 #endif
@@ -41,7 +34,7 @@
 
 #include "../template/vec.h"
 
-#if V_HAS_FMA
+#if NRG_HAS_FMA
 #define V_CALL NRG_INLINE
 #else
 #define V_CALL static __attribute__((noinline, unused))
@@ -86,9 +79,9 @@ typedef v_halves vp;
 #endif
 
 /* Where one operand of an fma is known to be the same number in all lanes, gcc does them one by one: it is not to know. */
-#if V_HAS_FMA && defined(__aarch64__)
+#if NRG_HAS_FMA && defined(__aarch64__)
 #define V_OPAQUE(v) __asm__("" : "+w"(v))
-#elif V_HAS_FMA && defined(__x86_64__)
+#elif NRG_HAS_FMA && defined(__x86_64__)
 #define V_OPAQUE(v) __asm__("" : "+x"(v))
 #else
 #define V_OPAQUE(v) ((void)0)
@@ -179,7 +172,7 @@ NRG_INLINE vd vd_ld_f32(const float *p) { return (vd){(double)p[0], (double)p[1]
 
 /* ---- fused multiply-add ---- */
 
-#if V_HAS_FMA
+#if NRG_HAS_FMA
 NRG_INLINE vf v_fma(vf a, vf b, vf c)
 {
     return (vf){__builtin_fmaf(a[0], b[0], c[0]), __builtin_fmaf(a[1], b[1], c[1]), __builtin_fmaf(a[2], b[2], c[2]),
