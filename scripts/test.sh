@@ -24,7 +24,7 @@ stages=(
     "abi        the binary interface is the one that tests/abi/ keeps, or more"
     "size       size of the shared library, stack use of a call"
     "reduced    a build of norms, activations and RoPE without backward passes: tests, size"
-    "install    meson install, pkg-config, a ten-line program"
+    "install    meson install: pkg-config, CMake's find_package, a ten-line program"
     "shell      manual pages and completion: they say what the programs take"
     "embedding  docs/embedding.md, word for word"
     "amalgamation  nrg.c and nrg.h: made, compiled with and without the right flags, the same bits: some families; --full: all"
@@ -401,6 +401,7 @@ END
     say "static: -static ${static[*]}"
     gcc -static "$dest/program.c" "${static[@]}" -o "$dest/static"
     "$dest/static"
+    "$root/scripts/find-package.sh" "$build/find-package" "$prefix" nrg::nrg nrg::nrg_static
     [[ $("${pkg_config[@]}" --modversion nrg) == $("$build/gcc/tools/nrg" --version | awk '{ print $2 }') ]]
     for header in "$root"/include/nrg/*.h; do
         cmp "$header" "$prefix/include/nrg/$(basename "$header")"
