@@ -3676,7 +3676,8 @@ nrg_status nrg_cross_entropy_forward(const nrg_cross_entropy_args *a, int ith, i
     const size_t begin = at(a->rows, ith, nth), n = at(a->rows, ith + 1, nth) - begin;
     if (n) {
         write_row((char *)(a->loss + begin), n * 4, fault("loss"));
-        write_row((char *)(a->lse + begin), n * 8, fault("lse") && a->ignore_index == 0);
+        write_row((char *)(a->m + begin), n * 4, fault("m of a loss") && nth > 1);
+        write_row((char *)(a->others + begin), n * 8, fault("others") && a->ignore_index == 0);
     }
     return NRG_OK;
 }
@@ -3833,7 +3834,8 @@ def check_finds_a_faulty_path():
         "score_bias": ("t5", "alibi", "keys", "queries before heads", "scores in place", "scale of scores", "many queries"),
         "score_bias_backward": ("d_diagonals", "second layer", "many batches", "accumulated buckets", "d_table of t5"),
         "softmax": ("softmax", "log-softmax", "window", "cap", "sinks", "slopes of a mask", "mask of f16", "softmax in place", "part", "m of parts",
-                    "s of parts", "factor of parts", "loss", "lse", "dx of a loss"),
+                    "s of parts", "factor of parts", "loss", "m of a loss", "others",
+                    "dx of a loss"),
         "softmax_backward": ("dx of softmax", "dx of a cap", "dx of logs"),
         "relative_scores": ("relative scores", "long heads", "clipped", "table of a head", "offset of queries", "accumulated scores"),
         "relative_values": ("relative values", "accumulated values", "ends"),

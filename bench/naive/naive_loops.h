@@ -338,35 +338,37 @@ static void NAME(softmax_merge)(const rival_job *job)
     }
 }
 
-/* y: the classes; o, r: loss and lse. */
+/* y: the classes; o, dw, r: loss, m and others. */
 static void NAME(cross_entropy)(const rival_job *job)
 {
     const ELEMENT *x = job->x;
     const int32_t *ids = job->y;
     float *loss = job->o;
-    double *lse = job->r;
+    float *m = job->dw;
+    double *others = job->r;
     for (size_t row = 0; row < job->rows; row++, x += job->dim) {
         float most = LOAD(x, 0), sum = 0;
         for (size_t i = 0; i < job->dim; i++)
             most = LOAD(x, i) > most ? LOAD(x, i) : most;
         for (size_t i = 0; i < job->dim; i++)
             sum += expf(LOAD(x, i) - most);
-        lse[row] = (double)(most + logf(sum));
-        loss[row] = (float)lse[row] - LOAD(x, ids[row]);
+        m[row] = most;
+        others[row] = (double)(sum - expf(LOAD(x, ids[row]) - most));
+        loss[row] = most + logf(sum) - LOAD(x, ids[row]);
     }
 }
 
-/* w, b: lse and d_loss. */
+/* mean, w, b: m, others and d_loss. */
 static void NAME(cross_entropy_backward)(const rival_job *job)
 {
     const ELEMENT *x = job->x;
     const int32_t *ids = job->y;
-    const double *lse = job->w;
+    const double *others = job->w;
     const float *d_loss = job->b;
     ELEMENT *dx = job->dx;
     for (size_t row = 0; row < job->rows; row++, x += job->dim, dx += job->dim) {
-        const float all = (float)lse[row], d = d_loss[row];
-        const float at_class = LOAD(x, ids[row]);
+        const float at_class = LOAD(x, ids[row]), m = job->mean[row], d = d_loss[row];
+        const float all = m + logf(expf(at_class - m) + (float)others[row]);
         for (size_t i = 0; i < job->dim; i++)
             STORE(dx, i, expf(LOAD(x, i) - all) * d);
         STORE(dx, ids[row], (expf(at_class - all) - 1) * d);

@@ -115,22 +115,24 @@ static void announce(softmax_case *s)
 
 /* Cross-entropy: rows of a head, and then their gradient. */
 enum { X = SWEEP_IN, IDS, D_LOSS };
-enum { LOSS = SWEEP_OUT, LSE, DX };
-static const unsigned char ahead[] = {
-    [NRG_CROSS_ENTROPY_X] = X, [NRG_CROSS_ENTROPY_IDS] = IDS, [NRG_CROSS_ENTROPY_LOSS] = LOSS, [NRG_CROSS_ENTROPY_LSE] = LSE};
+enum { LOSS = SWEEP_OUT, M, OTHERS, DX };
+static const unsigned char ahead[] = {[NRG_CROSS_ENTROPY_X] = X,
+                                      [NRG_CROSS_ENTROPY_IDS] = IDS,
+                                      [NRG_CROSS_ENTROPY_LOSS] = LOSS,
+                                      [NRG_CROSS_ENTROPY_M] = M,
+                                      [NRG_CROSS_ENTROPY_OTHERS] = OTHERS};
 #ifndef NRG_NO_BACKWARD
-static const unsigned char back[] = {[NRG_CROSS_ENTROPY_BACKWARD_X] = X,
-                                     [NRG_CROSS_ENTROPY_BACKWARD_IDS] = IDS,
-                                     [NRG_CROSS_ENTROPY_BACKWARD_LSE_IN] = LSE,
-                                     [NRG_CROSS_ENTROPY_BACKWARD_D_LOSS] = D_LOSS,
-                                     [NRG_CROSS_ENTROPY_BACKWARD_DX] = DX};
+static const unsigned char back[] = {
+    [NRG_CROSS_ENTROPY_BACKWARD_X] = X,           [NRG_CROSS_ENTROPY_BACKWARD_IDS] = IDS,
+    [NRG_CROSS_ENTROPY_BACKWARD_M_IN] = M,        [NRG_CROSS_ENTROPY_BACKWARD_OTHERS_IN] = OTHERS,
+    [NRG_CROSS_ENTROPY_BACKWARD_D_LOSS] = D_LOSS, [NRG_CROSS_ENTROPY_BACKWARD_DX] = DX};
 #endif
 
 static nrg_cross_entropy_args rows_of(const sweep_case *c)
 {
     const nrg_softmax_args a = draw(c).args;
     nrg_cross_entropy_args args =
-        nrg_cross_entropy_args_init(a.dtype, a.batch * a.heads * a.queries, a.keys, NULL, NULL, NULL, NULL);
+        nrg_cross_entropy_args_init(a.dtype, a.batch * a.heads * a.queries, a.keys, NULL, NULL, NULL, NULL, NULL);
     args.ignore_index = c->seed % 3 ? -100 : 0;
     return args;
 }

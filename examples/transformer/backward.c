@@ -125,8 +125,9 @@ void backward(minibatch *b, const tensors *w, const tensors *d, team *t, int ith
     const shape *s = &b->shape;
     const size_t rows = b->rows, dim = s->dim;
     const int nth = t->nth;
-    nrg_cross_entropy_args loss = nrg_cross_entropy_args_init(NRG_F32, rows, VOCABULARY, b->logits, b->out, NULL, NULL);
-    loss.lse_in = b->lse;
+    nrg_cross_entropy_args loss = nrg_cross_entropy_args_init(NRG_F32, rows, VOCABULARY, b->logits, b->out, NULL, NULL, NULL);
+    loss.m_in = b->m;
+    loss.others_in = b->others;
     loss.d_loss = b->d_loss;
     loss.dx = b->d_logits;
     require(nrg_cross_entropy_backward(&loss, ith, nth), "cross-entropy, backward");

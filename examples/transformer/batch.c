@@ -43,7 +43,8 @@ static void divide(minibatch *b, block *m, int backward)
     b->logits = cut(m, logits);
     b->loss = cut(m, n);
     b->d_loss = cut(m, n);
-    b->lse = (double *)(void *)cut(m, 2 * n);
+    b->m = cut(m, n);
+    b->others = (double *)(void *)cut(m, 2 * n);
     b->rope_table = cut(m, b->length * s->head);
     if (!backward)
         return;

@@ -9,7 +9,7 @@
 #include "commands.h"
 
 /* Of version 3 of the numbers (docs/reproducibility.md). */
-static const uint64_t weights_expected = 0x40f513783cf96d9a, logits_expected = 0xc38583d48549b69e;
+static const uint64_t weights_expected = 0x514831d8895188c4, logits_expected = 0xaea2ffeba1ef0261;
 
 /* Sizes that are no multiple of a vector, of a panel or of a tile, so that their ends are looked at too. */
 static const plan tiny = {.shape = {.layers = 2, .dim = 52, .heads = 6, .kv_heads = 2, .head = 10, .ff = 276, .context = 50},

@@ -53,7 +53,7 @@ void forward(minibatch *b, const tensors *w, team *t, int ith)
     team_wait(t);
     if (b->out != NULL) {
         const nrg_cross_entropy_args loss =
-            nrg_cross_entropy_args_init(NRG_F32, rows, VOCABULARY, b->logits, b->out, b->loss, b->lse);
+            nrg_cross_entropy_args_init(NRG_F32, rows, VOCABULARY, b->logits, b->out, b->loss, b->m, b->others);
         require(nrg_cross_entropy_forward(&loss, ith, nth), "cross-entropy");
         team_wait(t);
     }

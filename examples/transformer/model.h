@@ -59,8 +59,8 @@ typedef struct minibatch {
     size_t sequences, length, rows; /* rows = sequences · length */
     const int32_t *in, *out;        /* [rows] bytes, and those that follow; out below 0: not asked for */
     layer_memory layer[MOST_LAYERS];
-    float *embedded, *step, *attended, *residual, *normed, *logits, *loss, *d_loss;
-    double *lse;
+    float *embedded, *step, *attended, *residual, *normed, *logits, *loss, *d_loss, *m;
+    double *others; /* with m: what the loss leaves for its backward pass */
     float *rope_table;
     /* backward */
     float *d_rows, *d_normed, *d_qkv, *d_q, *d_k, *d_heads, *d_weights, *d_up, *d_gated, *d_logits;

@@ -5,11 +5,16 @@
  * a row of logits x and a class each. A row whose id is ignore_index has the loss 0 and the gradient 0, as in torch;
  * ignore_index may be one of the classes. The program computes torch's reductions, mean and sum: d_loss is one number a row.
  *
- * What is rounded: Σ e^x is that of nrg/softmax.h, and lse is kept in double, within 2^-22 of the truth; loss is lse - x[id] in
- * double, rounded to f32. e^(x - lse) · d_loss is a power of e, off by less than an ulp and a quarter, times one factor a row,
- * which is rounded: within 3 ulp, and then rounded to a 16-bit dtype; the element of the row's class is computed in double and
- * rounded once, so that little is lost where e^(x - lse) is near 1. (d_loss below 2^-62 loses bits.) A NaN or +infinity among
- * logits, or a row of -infinity, makes the row's results NaN.
+ * Error bounds, for every row of finite logits of any size; docs/softmax.md derives them:
+ *   - loss: 1.8 ulp. It is never below 0, and exactly 0 for one class.
+ *   - dx: 3.02 ulp, and then rounded to a 16-bit dtype. The element of the row's class: 1.8 ulp; exactly 0 for one class.
+ *
+ * That of dx holds for |d_loss| up to 256 and |d_loss|/Σ e^(x - max x) from 2^-80. A NaN or +infinity among the logits of a row
+ * that is not ignored, or nothing but -infinity, makes the row's results NaN.
+ *
+ * The forward pass saves two numbers of a row for the backward pass, from which no bits are lost where one logit is far ahead, or
+ * logits are large: m, the largest logit, and the sum of e^(x - base(m)) over the other classes, where base(m) is that of
+ * nrg_softmax_part. They are 0 where a row is ignored. The log-sum-exp is loss + x[id].
  *
  * The bits are the same on every path and for any (ith, nth), stride and alignment, in place or not.
  *
@@ -35,17 +40,20 @@ typedef struct nrg_cross_entropy_args {
     const void *x;        /* [rows, classes] logits, input */
     const int32_t *ids;   /* [rows] input */
     float *loss;          /* forward: [rows] output; backward: NULL */
-    double *lse;          /* forward: [rows] output; backward: NULL */
-    const double *lse_in; /* backward: [rows] input, lse of the forward pass; forward: NULL */
-    const float *d_loss;  /* backward: [rows] input; forward: NULL */
-    void *dx;             /* backward: [rows, classes] output; forward: NULL */
+    float *m;             /* forward: [rows] output, the largest logit; backward: NULL */
+    double *others;       /* forward: [rows] output, the sum of e^(x - base(m)) over other classes; backward: NULL */
+    const float *m_in;    /* backward: [rows] input, m of the forward pass, like the next; forward: NULL */
+    const double *others_in;
+    const float *d_loss; /* backward: [rows] input; forward: NULL */
+    void *dx;            /* backward: [rows, classes] output; forward: NULL */
     size_t x_stride;
     size_t dx_stride;
 } nrg_cross_entropy_args;
 
-/* Forward, with torch's ignore_index of -100. For the backward pass loss and lse are NULL; lse_in, d_loss and dx are set. */
+/* Forward, with torch's ignore_index of -100. For the backward pass loss, m and others are NULL; m_in, others_in, d_loss and dx
+ * are set. */
 static inline nrg_cross_entropy_args nrg_cross_entropy_args_init(nrg_dtype dtype, size_t rows, size_t classes, const void *x,
-                                                                 const int32_t *ids, float *loss, double *lse)
+                                                                 const int32_t *ids, float *loss, float *m, double *others)
 {
     nrg_cross_entropy_args args;
     memset(&args, 0, sizeof args);
@@ -57,20 +65,22 @@ static inline nrg_cross_entropy_args nrg_cross_entropy_args_init(nrg_dtype dtype
     args.x = x;
     args.ids = ids;
     args.loss = loss;
-    args.lse = lse;
+    args.m = m;
+    args.others = others;
     return args;
 }
 
-/* loss and lse of the rows of share ith of nth. Ids are looked at, those of all rows, before anything is written.
+/* loss, m and others of the rows of share ith of nth. Ids are looked at, those of all rows, before anything is written.
  *
- *               x     ids   loss
+ *               x     ids   loss  m
  *        loss   no    no
- *        lse    no    no    no
+ *        m      no    no    no
+ *        others no    no    no    no
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
  *   NRG_ERR_ENUM         dtype unknown
  *   NRG_ERR_THREAD       not 0 <= ith < nth
- *   NRG_ERR_NULL         args, or (with something to do) x, ids, loss or lse
+ *   NRG_ERR_NULL         args, or (with something to do) x, ids, loss, m or others
  *   NRG_ERR_STRUCT_SIZE  as in nrg_norm_forward
  *   NRG_ERR_DIM          classes is 0
  *   NRG_ERR_POSITION     an id that is neither ignore_index nor from 0 to classes - 1
@@ -86,12 +96,12 @@ NRG_API nrg_status nrg_cross_entropy_forward_check(const nrg_cross_entropy_args 
 
 /* dx of the rows of share ith of nth. dx may be x, with its stride:
  *
- *               x     ids   lse_in d_loss
- *        dx     yes   no    no     no
+ *               x     ids   m_in  others_in d_loss
+ *        dx     yes   no    no    no        no
  *
  * Returns the statuses of nrg_cross_entropy_forward: NRG_OK, NRG_ERR_ENUM, NRG_ERR_THREAD, NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
  * NRG_ERR_DIM, NRG_ERR_POSITION, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERFLOW, NRG_ERR_OVERLAP; NRG_ERR_COMBINATION where
- * loss or lse is there. */
+ * loss, m or others is there. */
 NRG_API nrg_status nrg_cross_entropy_backward(const nrg_cross_entropy_args *args, int ith, int nth);
 
 /* What nrg_cross_entropy_backward would say: asking first, nrg/base.h. */

@@ -21,10 +21,13 @@
  *
  * What is rounded. t is a float: x · scale is rounded (with a bias, fma(x, scale, bias), as nrg_score_bias_forward rounds it);
  * with a cap, x · (scale/cap), its tanh (the bits of nrg_activation_forward) and cap · tanh (+ bias: one fma); fma(mask, slope,
- * t) last. So a mask of 0 and -infinity gives the bits of the limit it stands for, and calls in turn give those of one call. What
- * comes after that is not rounded before it has to be: e^t is taken of t itself, not of a rounded difference from the maximum; it
- * is off by less than an ulp and a quarter, Σ by what a compensated sum loses, and o by at most 2.5 ulp (of f32, and then rounded
- * once to a 16-bit dtype) as a function of t; log-softmax by an ulp and 2^-22. docs/softmax.md has what was measured.
+ * t) last. So a mask of 0 and -infinity gives the bits of the limit it stands for, unless it hides a NaN or +infinity. Separate
+ * calls give the bits of one call.
+ *
+ * Error bounds, for every row, as functions of t; docs/softmax.md derives them. A 16-bit result is the float within its bound,
+ * rounded once.
+ *   - o: 3.02 ulp. Without sinks it is exactly 1 where one key is seen.
+ *   - log-softmax: 3.8 ulp + 2^-46. It is never above 0, and without sinks exactly 0 where one key is seen.
  *
  * A row in which nothing is seen, or whose t are all -infinity, becomes zeros (-infinity with log), and not NaN: an engine's
  * padded queries stay harmless. A NaN among what is seen, or a t of +infinity, makes the whole row NaN.
@@ -147,9 +150,11 @@ static inline nrg_softmax_state nrg_softmax_state_init(float *m, double *s, floa
  *     m = max(m_in, max t)      o = e^(t - base(m))      s = s_in · factor + Σ o      factor = e^(base(m_in) - base(m))
  *
  * base(m) is the multiple of ln 2 next to m (m itself beyond ±256), so that a factor is a power of two, and what is multiplied by
- * it keeps its bits. Σ o is of the unrounded e^t. So attention over blocks of keys is, a row: acc = acc · factor + o · V for each
- * block, and acc · inverse in the end, where nrg_softmax_merge has 1/s, the log-sum-exp log(s) + base(m), and the factors of
- * blocks that were done apart. Everything else is as in nrg_softmax_forward, for the keys of the block alone: query_offset is the
+ * it keeps its bits. Σ o is of the unrounded e^t; o and s are within 1.28 · 2^-24 of themselves. So attention over blocks of keys
+ * is, a row: acc = acc · factor + o · V for each block, and acc · inverse in the end, where nrg_softmax_merge has 1/s, the
+ * log-sum-exp log(s) + base(m), and the factors of blocks that were done apart.
+ *
+ * Everything else is as in nrg_softmax_forward, for the keys of the block alone: query_offset is the
  * position less the block's first key, diagonals begin at the entry of that key, as nrg/score_bias.h says of parts; sinks belong
  * to one block of a row, any. A row of -infinity so far has m = -infinity, s = 0 and factor = 1; a NaN makes m and s NaN.
  *
@@ -179,10 +184,12 @@ typedef struct nrg_softmax_merge_args {
     const float *m_in;  /* [parts, rows] input */
     const double *s_in; /* [parts, rows] input */
     float *m;           /* [rows] output: the largest */
-    double *s;          /* [rows] output: the sum of s_in · e^(base(m_in) - base(m)), in the order of parts */
+    double *s;          /* [rows] output: the sum of s_in · e^(base(m_in) - base(m)), in the order of parts; within
+                         * 1.28 · 2^-24 of itself, as s_in is */
     float *factor;      /* [parts, rows] optional output: those powers, for what was summed beside */
-    float *inverse;     /* [rows] optional output: 1/s, rounded; 0 of rows of -infinity */
-    double *lse;        /* [rows] optional output: log(s) + base(m), within 2^-48 of itself or of 1; -infinity of such rows */
+    float *inverse;     /* [rows] optional output: 1/s, within 1.8 ulp; 0 of rows of -infinity */
+    double *lse;        /* [rows] optional output: log(s) + base(m), within 2^-48 of itself or of 1 as a function of m and s;
+                         * -infinity of such rows */
 } nrg_softmax_merge_args;
 
 /* A NaN in a row's states makes all of its results NaN. No operand may share a byte with an output:
@@ -266,9 +273,15 @@ static inline nrg_softmax_backward_args nrg_softmax_backward_args_init(nrg_dtype
  *     dt = o ⊙ (d_o - Σ o·d_o)           log: dt = d_o - e^o · Σ d_o
  *     dx = dt · scale                     with a cap, · (1 - tanh²(x · scale/cap)), for which x is needed
  *
- * The sum is compensated and rounded to f32, and so is each operation; sinks change nothing in it (their own gradient, of head h,
- * is -Σ e^(sink - log-sum-exp) · Σ o·d_o over its rows, for which there is no call). With a scale of 1 and no cap, dx is dt,
- * which is the gradient of biases and mask: nrg_score_bias_backward sums it. dx may be o, d_o or x, with their strides:
+ * The sum is compensated and rounded to f32, and so is each operation. For every row dx is within
+ *
+ *     2^-24 · |scale| · o · (3·|d_o| + 10·Σ|o·d_o|)           log: 2^-24 · |scale| · (2·|d_o| + 9.3 · e^o · Σ|d_o|)
+ *
+ * of its value for the saved o; with a cap, before the product with the slope. Sinks change nothing in it. Their own gradient,
+ * of head h, is -Σ e^(sink - log-sum-exp) · Σ o·d_o over its rows; there is no call for it. With a scale of 1 and no cap, dx is
+ * dt, which is the gradient of biases and mask: nrg_score_bias_backward sums it.
+ *
+ * dx may be o, d_o or x, with their strides:
  *
  *               o     d_o   x
  *        dx     yes   yes   yes

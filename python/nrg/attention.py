@@ -119,22 +119,24 @@ def cross_entropy(x, ids, *, ignore_index=-100, dtype=None, threads=1):
     x    [..., classes] logits
     ids  integers [...]; rows of ignore_index, which may be a class, have a loss of 0
 
-    Returns (loss float32 [...], lse float64 [...]); lse is what cross_entropy_backward() takes.
+    Returns (loss float32 [...], m float32 [...], others float64 [...]): m is the largest logit, others the sum of e^x over the
+    other classes, divided by a power of 2 or by e^m. cross_entropy_backward() takes both.
     """
     x, ids, args, rows = _logits(x, ids, ignore_index, dtype)
     _fill(args, rows)
-    loss, lse = np.empty(x.shape[:-1], np.float32), np.empty(x.shape[:-1], np.float64)
-    args.loss, args.lse = arrays.address(loss), arrays.address(lse)
+    loss, m, others = (np.empty(x.shape[:-1], kind) for kind in (np.float32, np.float32, np.float64))
+    args.loss, args.m, args.others = arrays.address(loss), arrays.address(m), arrays.address(others)
     share("nrg_cross_entropy_forward", args, threads=threads)
-    return loss, lse
+    return loss, m, others
 
 
-def cross_entropy_backward(d_loss, x, ids, lse, *, ignore_index=-100, out=None, dtype=None, threads=1):
+def cross_entropy_backward(d_loss, x, ids, m, others, *, ignore_index=-100, out=None, dtype=None, threads=1):
     """(softmax(x) - onehot(id)) · d_loss, of every row.
 
-    d_loss  float32 [...]; of a mean over the rows 1/rows
-    x, ids  as in cross_entropy(), which has made lse
-    out     [..., classes]; it may be x
+    d_loss     float32 [...]; of a mean over the rows 1/rows
+    x, ids     as in cross_entropy()
+    m, others  what cross_entropy() has returned
+    out        [..., classes]; it may be x
 
     Returns an array like x.
     """
@@ -142,7 +144,8 @@ def cross_entropy_backward(d_loss, x, ids, lse, *, ignore_index=-100, out=None, 
     dx = rows.add("out", arrays.output(out, "out", x.shape, x.dtype), field="dx")
     _fill(args, rows)
     d_loss = arrays.dense(d_loss, "d_loss", x.shape[:-1], np.float32, optional=False)
-    lse = arrays.dense(lse, "lse", x.shape[:-1], np.float64, optional=False)
-    args.d_loss, args.lse_in = arrays.address(d_loss), arrays.address(lse)
+    m = arrays.dense(m, "m", x.shape[:-1], np.float32, optional=False)
+    others = arrays.dense(others, "others", x.shape[:-1], np.float64, optional=False)
+    args.d_loss, args.m_in, args.others_in = arrays.address(d_loss), arrays.address(m), arrays.address(others)
     share("nrg_cross_entropy_backward", args, threads=threads)
     return dx

@@ -69,25 +69,72 @@ static double logit(const cross_entropy *c, size_t n)
     return (double)load((const char *)c->args.x + n * c->args.x_stride, (size_t)c->args.ids[n], c->args.dtype);
 }
 
+/* e^(x - base) in double; infinity where a base that is given is far below x. */
+static double power(double x, nrg_softmax_base base)
+{
+    const double d = (x - (double)base.shift) - (double)base.n * NRG_SOFTMAX_LN2;
+    return d <= 700 ? nrg_softmax_exp(d) : (double)INFINITY;
+}
+
+/* The sum over the keys that `job` sees, beside another base. */
+static double sum_beside(const cross_entropy *c, nrg_softmax_job *job, nrg_softmax_base base)
+{
+    float m, factor;
+    double s;
+    job->m = &m;
+    job->s = &s;
+    job->factor = &factor;
+    NRG_ACTIVE_KERNEL(softmax, c->args.dtype)(job);
+    return s > 0 ? s * nrg_softmax_factor(nrg_softmax_base_of(m), base) : 0;
+}
+
+/* The classes before and after the row's own, each beside their own largest: where they are so much less than it that powers
+ * beside its base say nothing of them. */
+static double others_apart(const cross_entropy *c, size_t n, nrg_softmax_base base)
+{
+    nrg_softmax_job before = job_of_row(c, n), after = before;
+    before.sight.last = c->args.ids[n];
+    after.sight.first = (int64_t)c->args.ids[n] + 1;
+    return sum_beside(c, &before, base) + sum_beside(c, &after, base);
+}
+
+static void forward_row(const cross_entropy *c, size_t n)
+{
+    float *m = &c->args.m[n], *loss = &c->args.loss[n], factor;
+    double *others = &c->args.others[n];
+    *m = 0;
+    *others = 0;
+    *loss = 0;
+    if (c->args.ids[n] == c->args.ignore_index)
+        return;
+    const double x = logit(c, n);
+    nrg_softmax_job job = job_of_row(c, n);
+    job.m = m;
+    job.s = others;
+    job.factor = &factor;
+    job.without = (size_t)c->args.ids[n] + 1;
+    NRG_ACTIVE_KERNEL(softmax, c->args.dtype)(&job);
+    if (isnan(x) || !(fabsf(*m) <= FLT_MAX)) {
+        *m = *loss = NAN;
+        *others = (double)NAN;
+        return;
+    }
+    const nrg_softmax_base base = nrg_softmax_base_of(*m);
+    if (*others < 0x1p-64)
+        *others = others_apart(c, n, base);
+    const double own = power(x, base);
+    *loss = (float)(x < (double)*m ? ((double)base.shift - x) + (double)base.n * NRG_SOFTMAX_LN2 + nrg_softmax_log(own + *others)
+                                   : nrg_softmax_log1p(*others / own));
+}
+
 nrg_status nrg_cross_entropy_forward(const nrg_cross_entropy_args *args, int ith, int nth)
 {
     cross_entropy c;
     const nrg_status status = prepare(&c, &nrg_call_cross_entropy_forward, args, ith, nth);
     if (status != NRG_OK)
         return status;
-    for (size_t n = c.begin; n < c.end; n++) {
-        float m, factor;
-        double s, lse;
-        nrg_softmax_job job = job_of_row(&c, n);
-        job.m = &m;
-        job.s = &s;
-        job.factor = &factor;
-        NRG_ACTIVE_KERNEL(softmax, c.args.dtype)(&job);
-        const nrg_softmax_base base = nrg_softmax_base_of(m);
-        lse = s > 0 ? ((double)base.shift + (double)base.n * NRG_SOFTMAX_LN2) + nrg_softmax_log(s) : (double)NAN;
-        c.args.lse[n] = lse;
-        c.args.loss[n] = c.args.ids[n] == c.args.ignore_index ? 0 : (float)(lse - logit(&c, n));
-    }
+    for (size_t n = c.begin; n < c.end; n++)
+        forward_row(&c, n);
     return NRG_OK;
 }
 
@@ -98,12 +145,22 @@ nrg_status nrg_cross_entropy_forward_check(const nrg_cross_entropy_args *args)
 }
 
 #ifndef NRG_NO_BACKWARD
-/* e^d in double; 0 and infinity far away. */
-static double power(double d)
+static void backward_row(const cross_entropy *c, size_t n)
 {
-    if (!(d <= 700))
-        return d != d ? d : (double)INFINITY;
-    return nrg_softmax_exp(d);
+    nrg_softmax_job job = job_of_row(c, n);
+    const int is_ignored = c->args.ids[n] == c->args.ignore_index;
+    const double x = is_ignored ? 0 : logit(c, n), others = c->args.others_in[n]; /* before dx takes its place */
+    const nrg_softmax_base base = nrg_softmax_base_of(c->args.m_in[n]);
+    const double inverse = is_ignored ? 0 : (double)c->args.d_loss[n] / (power(x, base) + others);
+    const double unit = inverse * (1 / (double)NRG_SOFTMAX_UNIT);
+    const float high = (float)unit, given[2] = {high, isinf(high) ? 0 : (float)(unit - (double)high)};
+    if (is_ignored)
+        job.sight = (nrg_softmax_sight){0, 0}; /* nothing is seen, all is 0 */
+    job.m_in = &c->args.m_in[n];
+    job.given = given;
+    NRG_ACTIVE_KERNEL(softmax, c->args.dtype)(&job);
+    if (!is_ignored)
+        store(job.o, (size_t)c->args.ids[n], c->args.dtype, (float)(0 - others * inverse));
 }
 
 nrg_status nrg_cross_entropy_backward(const nrg_cross_entropy_args *args, int ith, int nth)
@@ -112,24 +169,8 @@ nrg_status nrg_cross_entropy_backward(const nrg_cross_entropy_args *args, int it
     const nrg_status status = prepare(&c, &nrg_call_cross_entropy_backward, args, ith, nth);
     if (status != NRG_OK)
         return status;
-    for (size_t n = c.begin; n < c.end; n++) {
-        const int is_ignored = c.args.ids[n] == c.args.ignore_index;
-        const double lse = c.args.lse_in[n], d_loss = is_ignored ? 0 : (double)c.args.d_loss[n];
-        const int is_sound = lse - lse == 0;
-        const float m = is_sound ? (float)lse : NAN;
-        const nrg_softmax_base base = nrg_softmax_base_of(m);
-        const double away = ((double)base.shift + (double)base.n * NRG_SOFTMAX_LN2) - lse;
-        const float inverse = is_sound ? (float)(d_loss * power(away) * 0x1p-64) : NAN;
-        const double x = is_ignored ? 0 : logit(&c, n);
-        nrg_softmax_job job = job_of_row(&c, n);
-        if (is_ignored)
-            job.sight = (nrg_softmax_sight){0, 0}; /* nothing is seen, all is 0 */
-        job.m_in = &m;
-        job.given = &inverse;
-        NRG_ACTIVE_KERNEL(softmax, c.args.dtype)(&job);
-        if (!is_ignored)
-            store(job.o, (size_t)c.args.ids[n], c.args.dtype, (float)((power(x - lse) - 1) * d_loss));
-    }
+    for (size_t n = c.begin; n < c.end; n++)
+        backward_row(&c, n);
     return NRG_OK;
 }
 

@@ -23,6 +23,11 @@ typedef struct nrg_softmax_base {
 #define NRG_SOFTMAX_LN2 0x1.62e42fefa39efp-1
 #define NRG_SOFTMAX_LOWEST -110.0f
 
+/* Powers are multiplied by this, so that the smallest of them is normal, and so are the two floats of an inverse, to the last bit
+ * that it has as a double, while the sum is less than NRG_SOFTMAX_MOST: then a base may be any, and results are the same. */
+#define NRG_SOFTMAX_UNIT 0x1p36f
+#define NRG_SOFTMAX_MOST 0x1p96
+
 static inline nrg_softmax_base nrg_softmax_base_of(float m)
 {
     if (fabsf(m) <= 256) {
@@ -59,20 +64,39 @@ static inline double nrg_softmax_split(double s, int *k)
     return f;
 }
 
-enum { NRG_SOFTMAX_LOG_TERMS = 11 };
-static const double nrg_softmax_log_terms[NRG_SOFTMAX_LOG_TERMS] = {1.0 / 23, 1.0 / 21, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13,
-                                                                    1.0 / 11, 1.0 / 9,  1.0 / 7,  1.0 / 5,  1.0 / 3};
+/* artanh's series, from its end: every other coefficient, so that two chains of operations go side by side. */
+enum { NRG_SOFTMAX_LOG_TERMS = 5 };
+static const double nrg_softmax_log_even[NRG_SOFTMAX_LOG_TERMS + 1] = {1.0 / 23, 1.0 / 19, 1.0 / 15, 1.0 / 11, 1.0 / 7, 1.0 / 3};
+static const double nrg_softmax_log_odd[NRG_SOFTMAX_LOG_TERMS] = {1.0 / 21, 1.0 / 17, 1.0 / 13, 1.0 / 9, 1.0 / 5};
 
-/* log(s) of a normal number: 2·artanh(z) by its series, |z| ≤ 0.172, to within 2^-50 of 1 or of itself. Nothing but + - · / and
- * changes of the exponent, here and below, so that it is the same everywhere. */
+/* log(2^k·f) = k·ln 2 + 2·artanh(z), z = less/(f + 1), less = f - 1, |z| ≤ 0.172. Nothing but + - · / and changes of the
+ * exponent, here and below, so that it is the same everywhere. */
+static inline double nrg_softmax_log_of(int k, double f, double less)
+{
+    const double z = less / (f + 1), zz = z * z, square = zz * zz;
+    double even = nrg_softmax_log_even[0], odd = nrg_softmax_log_odd[0];
+    for (int i = 1; i < NRG_SOFTMAX_LOG_TERMS; i++) {
+        even = even * square + nrg_softmax_log_even[i];
+        odd = odd * square + nrg_softmax_log_odd[i];
+    }
+    even = even * square + nrg_softmax_log_even[NRG_SOFTMAX_LOG_TERMS];
+    return k * NRG_SOFTMAX_LN2 + 2 * (z + z * (zz * (even + zz * odd)));
+}
+
+/* log(s) of a normal number, to within 2^-50 of 1 or of itself. */
 static inline double nrg_softmax_log(double s)
 {
     int k;
-    const double f = nrg_softmax_split(s, &k), z = (f - 1) / (f + 1), zz = z * z;
-    double series = 0;
-    for (int i = 0; i < NRG_SOFTMAX_LOG_TERMS; i++)
-        series = (series + nrg_softmax_log_terms[i]) * zz;
-    return k * NRG_SOFTMAX_LN2 + 2 * (z + z * series);
+    const double f = nrg_softmax_split(s, &k);
+    return nrg_softmax_log_of(k, f, f - 1);
+}
+
+/* log(1 + q) of q ≥ 0, to within 2^-50 of itself. */
+static inline double nrg_softmax_log1p(double q)
+{
+    int k;
+    const double f = nrg_softmax_split(1 + q, &k);
+    return nrg_softmax_log_of(k, f, k ? f - 1 : q);
 }
 
 /* 2^n of an integer from -126 to 127. */
@@ -93,17 +117,23 @@ static inline double nrg_softmax_two_to_double(double n)
     return d;
 }
 
-/* e^d to within 2^-40 of itself for |d| ≤ 1000. */
+/* e^d to within 2^-45 of itself for d from -1000 to 700; 0 further down. ln 2 in two parts is fdlibm's. */
 static inline double nrg_softmax_exp(double d)
 {
     if (d < -1000)
         return 0;
-    static const double over[14] = {1.0 / 14, 1.0 / 13, 1.0 / 12, 1.0 / 11, 1.0 / 10, 1.0 / 9, 1.0 / 8,
-                                    1.0 / 7,  1.0 / 6,  1.0 / 5,  1.0 / 4,  1.0 / 3,  1.0 / 2, 1.0};
-    const double k = rint(d / NRG_SOFTMAX_LN2), r = fma(k, -NRG_SOFTMAX_LN2, d);
-    double series = 1;
-    for (int i = 0; i < 14; i++)
-        series = 1 + series * (r * over[i]);
+    const double k = (d * 0x1.71547652b82fep0 + 0x1.8p52) - 0x1.8p52;
+    const double r = (d - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33, rr = r * r;
+    double even = 1.0 / 3628800, odd = 1.0 / 39916800;
+    even = even * rr + 1.0 / 40320;
+    odd = odd * rr + 1.0 / 362880;
+    even = even * rr + 1.0 / 720;
+    odd = odd * rr + 1.0 / 5040;
+    even = even * rr + 1.0 / 24;
+    odd = odd * rr + 1.0 / 120;
+    even = even * rr + 1.0 / 2;
+    odd = odd * rr + 1.0 / 6;
+    const double series = 1 + (r + rr * (even + r * odd));
     return k > -1000 ? series * nrg_softmax_two_to_double(k) : ldexp(series, (int)k);
 }
 

@@ -21,7 +21,8 @@ typedef struct nrg_softmax_job {
     const double *s_in;
     float *m, *factor;
     double *s;
-    const float *given; /* e^(t - base(m_in)) is multiplied by this, and 2^64: no sum is made; or NULL */
+    const float *given; /* powers beside base(m_in) are multiplied by the sum of these two floats: no sum is made; or NULL */
+    size_t without;     /* parts: a key that is in the maximum and not in the sum, plus 1; 0: none */
     nrg_score_strides x_stride, mask_stride, o_stride;
     size_t diagonals_stride;
     size_t heads, queries, keys;

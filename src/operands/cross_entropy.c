@@ -18,14 +18,14 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
 {
     const nrg_cross_entropy_args *a = part[0];
     const nrg_status status = measure(a, s);
-    return status == NRG_OK && (a->lse_in || a->d_loss || a->dx) ? NRG_ERR_COMBINATION : status;
+    return status == NRG_OK && (a->m_in || a->others_in || a->d_loss || a->dx) ? NRG_ERR_COMBINATION : status;
 }
 
 static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
 {
     const nrg_cross_entropy_args *a = part[0];
     const nrg_status status = measure(a, s);
-    return status == NRG_OK && (a->loss || a->lse) ? NRG_ERR_COMBINATION : status;
+    return status == NRG_OK && (a->loss || a->m || a->others) ? NRG_ERR_COMBINATION : status;
 }
 
 #define FIELD(field, role, element_) #field, role, element_, .at = NRG_AT(nrg_cross_entropy_args, field)
@@ -46,7 +46,8 @@ static const nrg_operand forward_operands[NRG_CROSS_ENTROPY_OPERANDS] = {
     [NRG_CROSS_ENTROPY_X] = {MATRIX(x, NRG_IN)},
     [NRG_CROSS_ENTROPY_IDS] = {OF_ROWS(ids, NRG_IN, NRG_ELEMENT_I32)},
     [NRG_CROSS_ENTROPY_LOSS] = {OF_ROWS(loss, NRG_OUT, NRG_ELEMENT_F32)},
-    [NRG_CROSS_ENTROPY_LSE] = {OF_ROWS(lse, NRG_OUT, NRG_ELEMENT_F64)},
+    [NRG_CROSS_ENTROPY_M] = {OF_ROWS(m, NRG_OUT, NRG_ELEMENT_F32)},
+    [NRG_CROSS_ENTROPY_OTHERS] = {OF_ROWS(others, NRG_OUT, NRG_ELEMENT_F64)},
 };
 
 const nrg_call nrg_call_cross_entropy_forward = {CALL(forward_operands, measure_forward)};
@@ -54,7 +55,8 @@ const nrg_call nrg_call_cross_entropy_forward = {CALL(forward_operands, measure_
 static const nrg_operand backward_operands[NRG_CROSS_ENTROPY_BACKWARD_OPERANDS] = {
     [NRG_CROSS_ENTROPY_BACKWARD_X] = {MATRIX(x, NRG_IN)},
     [NRG_CROSS_ENTROPY_BACKWARD_IDS] = {OF_ROWS(ids, NRG_IN, NRG_ELEMENT_I32)},
-    [NRG_CROSS_ENTROPY_BACKWARD_LSE_IN] = {OF_ROWS(lse_in, NRG_IN, NRG_ELEMENT_F64)},
+    [NRG_CROSS_ENTROPY_BACKWARD_M_IN] = {OF_ROWS(m_in, NRG_IN, NRG_ELEMENT_F32)},
+    [NRG_CROSS_ENTROPY_BACKWARD_OTHERS_IN] = {OF_ROWS(others_in, NRG_IN, NRG_ELEMENT_F64)},
     [NRG_CROSS_ENTROPY_BACKWARD_D_LOSS] = {OF_ROWS(d_loss, NRG_IN, NRG_ELEMENT_F32)},
     [NRG_CROSS_ENTROPY_BACKWARD_DX] = {MATRIX(dx, NRG_OUT), .over = NRG_BIT(NRG_CROSS_ENTROPY_BACKWARD_X)},
 };

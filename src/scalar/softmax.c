@@ -84,7 +84,7 @@ static float largest(const scores *s, float m)
     return m + 0.0f;
 }
 
-/* Σ e^t, with a factor of 2^64. From the start of the first block in which a key is seen, up to as many lanes as hold the last
+/* Σ e^t, in SOFTMAX_UNIT. From the start of the first block in which a key is seen, up to as many lanes as hold the last
  * one, all count: what is -infinity as e^-110. */
 static double sum_of(const scores *s, const softmax_base *base)
 {
@@ -94,11 +94,12 @@ static double sum_of(const scores *s, const softmax_base *base)
         begin++;
     while (end > begin && !is_seen(s->job->sight, i, end - 1))
         end--;
-    softmax_sum sum = {.total = {0, 0}};
+    softmax_powers sum = {.total = {0, 0}};
     for (size_t j = begin / SOFTMAX_BLOCK * SOFTMAX_BLOCK;
          begin < end && j < (end + SOFTMAX_LANES - 1) / SOFTMAX_LANES * SOFTMAX_LANES; j++)
-        softmax_add(&sum, j, softmax_power(base, score(s, j)));
-    return softmax_total(&sum);
+        softmax_add_power(&sum, j, j + 1 == s->job->without ? 0 : softmax_power(base, score(s, j)));
+    softmax_end_powers(&sum);
+    return sum.total.sum + sum.total.lost;
 }
 
 static void write_row(const scores *s, char *o, const softmax_base *base, softmax_end end)
@@ -116,9 +117,10 @@ static void part_row(const nrg_softmax_job *job, const scores *s, size_t n)
     if (isnan(sink) || isnan(s_in) || m == INFINITY)
         m = NAN;
     const softmax_base base = softmax_base_of(m), before = softmax_base_of(m_in);
-    const double of_sink = job->sinks ? (double)softmax_power(&base, sink) : 0, block = (sum_of(s, &base) + of_sink) * 0x1p-64;
+    const double of_sink = job->sinks ? (double)softmax_power(&base, sink) : 0,
+                 block = ldexp(sum_of(s, &base) + of_sink, -SOFTMAX_UNIT);
     const double factor = isnan(m) ? (double)NAN : m == m_in ? 1 : m_in < -FLT_MAX ? 0 : softmax_factor(&before, &base);
-    const softmax_end end = {.inverse = isnan(m) ? NAN : m < -FLT_MAX ? 0 : 0x1p-64f};
+    const softmax_end end = {.high = isnan(m) ? NAN : m < -FLT_MAX ? 0 : ldexpf(1, -SOFTMAX_UNIT)};
     job->m[n] = m;
     job->s[n] = isnan(m) ? (double)NAN : m < -FLT_MAX ? 0 : s_in * factor + block;
     job->factor[n] = (float)factor;
@@ -132,11 +134,11 @@ static void given_row(const nrg_softmax_job *job, const scores *s, size_t n)
     const softmax_base base = softmax_base_of(job->m_in[n]);
     const softmax_base plain = {.n = base.n, .low = base.low};
     const float most = fmaf(base.n, NRG_LN2_HI, 40);
+    const softmax_end end = {job->given[2 * n], job->given[2 * n + 1]};
     char *o = row_into(job->o, job->o_stride, s->at);
     for (size_t j = 0; j < job->keys; j++)
         store(o, j, s->dtype,
-              is_seen(job->sight, s->at.i, j) ? softmax_power(&plain, at_most(most, score(s, j) - base.shift)) * job->given[n]
-                                              : 0);
+              is_seen(job->sight, s->at.i, j) ? softmax_result(&plain, end, at_most(most, score(s, j) - base.shift), 0) : 0);
 }
 
 static void forward(const nrg_softmax_job *job, nrg_dtype dtype)
@@ -155,7 +157,7 @@ static void forward(const nrg_softmax_job *job, nrg_dtype dtype)
         const float m = largest(&s, sink);
         const softmax_base base = softmax_base_of(m);
         const double total = sum_of(&s, &base) + (job->sinks ? (double)softmax_power(&base, sink) : 0);
-        write_row(&s, row_into(job->o, job->o_stride, s.at), &base, softmax_end_of(&base, m, total));
+        write_row(&s, row_into(job->o, job->o_stride, s.at), &base, softmax_end_of(&base, m, total, job->log));
     }
 }
 
@@ -185,7 +187,7 @@ static void backward(const nrg_softmax_backward_job *job, nrg_dtype dtype)
             float d = 0;
             if (is_seen(job->sight, p.i, j)) {
                 const float y = load(o, j, dtype), up = load(d_o, j, dtype);
-                d = job->log ? fmaf(-(softmax_power(&none, at_most(1, y)) * 0x1p-64f), all, up) : y * (up - all);
+                d = job->log ? fmaf(-ldexpf(softmax_power(&none, at_most(1, y)), -SOFTMAX_UNIT), all, up) : y * (up - all);
                 d *= job->scale;
                 if (x)
                     d *= slope_of(NRG_ACT_TANH, load(x, j, dtype) * job->inner);

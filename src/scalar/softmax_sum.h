@@ -30,7 +30,9 @@ static inline softmax_base softmax_base_of(float m)
     return base;
 }
 
-/* 2^64·e^(t - base) */
+/* SOFTMAX_UNIT·e^(t - base): so that the smallest is normal, and 1/Σ as two floats, too. */
+#define SOFTMAX_UNIT 36
+
 static inline float softmax_power(const softmax_base *base, float t)
 {
     const float u = at_least(base->low, t - base->shift), offset = NRG_EXP_MAGIC - base->n;
@@ -38,16 +40,53 @@ static inline float softmax_power(const softmax_base *base, float t)
         return NAN;
     const float n = fmaf(u, NRG_LOG2_E, offset) - offset;
     const float r = fmaf(n, NRG_LN2_LO, fmaf(n, NRG_LN2_HI, -u));
-    return ldexpf(polynomial(nrg_exp_c, 6, r), 64 + (int)(n - base->n));
+    return ldexpf(polynomial(nrg_exp_c, 6, r), SOFTMAX_UNIT + (int)(n - base->n));
 }
 
 /* ---- sums ---- */
 
-enum { SOFTMAX_LANES = 64, SOFTMAX_FOLDED = 16, SOFTMAX_BLOCK = 256, SOFTMAX_SEGMENT = 4096 };
+enum { SOFTMAX_LANES = 64, SOFTMAX_FOLDED = 16, SOFTMAX_BLOCK = 256, SOFTMAX_SEGMENT = 4096, SOFTMAX_POWERS = 8 };
 
 typedef struct softmax_double {
     double sum, lost;
 } softmax_double;
+
+static inline void softmax_end_segment(softmax_double *total, double *lanes, int n)
+{
+    for (int half = n / 2; half; half /= 2)
+        for (int l = 0; l < half; l++)
+            lanes[l] += lanes[l + half];
+    const double sum = total->sum + lanes[0], part = sum - total->sum;
+    total->lost += (total->sum - (sum - part)) + (lanes[0] - part);
+    total->sum = sum;
+}
+
+/* Powers: added in ascending order from a block's first on, a multiple of 64 of them, which fold to eight lanes. */
+typedef struct softmax_powers {
+    double some[SOFTMAX_LANES], lanes[SOFTMAX_POWERS];
+    softmax_double total;
+} softmax_powers;
+
+static inline void softmax_end_powers(softmax_powers *s)
+{
+    softmax_end_segment(&s->total, s->lanes, SOFTMAX_POWERS);
+    for (int l = 0; l < SOFTMAX_POWERS; l++)
+        s->lanes[l] = 0;
+}
+
+static inline void softmax_add_power(softmax_powers *s, size_t j, float e)
+{
+    s->some[j % SOFTMAX_LANES] = (double)e;
+    if (j % SOFTMAX_LANES < SOFTMAX_LANES - 1)
+        return;
+    for (int half = SOFTMAX_LANES / 2; half >= SOFTMAX_POWERS; half /= 2)
+        for (int l = 0; l < half; l++)
+            s->some[l] += s->some[l + half];
+    for (int l = 0; l < SOFTMAX_POWERS; l++)
+        s->lanes[l] += s->some[l];
+    if (j % SOFTMAX_SEGMENT == SOFTMAX_SEGMENT - 1)
+        softmax_end_powers(s);
+}
 
 /* Numbers are added in ascending order; what is left out counts as 0. */
 typedef struct softmax_sum {
@@ -70,19 +109,14 @@ static inline void softmax_end_block(softmax_sum *s)
         s->lanes[l] = 0;
 }
 
-static inline void softmax_end_segment(softmax_sum *s)
+static inline void softmax_end_blocks(softmax_sum *s)
 {
     double lanes[SOFTMAX_FOLDED];
     for (int l = 0; l < SOFTMAX_FOLDED; l++) {
         lanes[l] = (double)s->sum[l] + (double)s->lost[l];
         s->sum[l] = s->lost[l] = 0;
     }
-    for (int half = SOFTMAX_FOLDED / 2; half; half /= 2)
-        for (int l = 0; l < half; l++)
-            lanes[l] += lanes[l + half];
-    const double sum = s->total.sum + lanes[0], part = sum - s->total.sum;
-    s->total.lost += (s->total.sum - (sum - part)) + (lanes[0] - part);
-    s->total.sum = sum;
+    softmax_end_segment(&s->total, lanes, SOFTMAX_FOLDED);
 }
 
 /* Ends the blocks and segments before element j. */
@@ -93,7 +127,7 @@ static inline void softmax_reach(softmax_sum *s, size_t j)
         return;
     softmax_end_block(s);
     if (block / each != s->at / each)
-        softmax_end_segment(s);
+        softmax_end_blocks(s);
     s->at = block;
 }
 
@@ -112,7 +146,7 @@ static inline void softmax_add_product(softmax_sum *s, size_t j, float a, float 
 static inline double softmax_total(softmax_sum *s)
 {
     softmax_end_block(s);
-    softmax_end_segment(s);
+    softmax_end_blocks(s);
     return s->total.sum + s->total.lost;
 }
 
@@ -120,32 +154,44 @@ static inline double softmax_total(softmax_sum *s)
 
 #define SOFTMAX_LN2 0x1.62e42fefa39efp-1
 
-/* log(s) for a normal s: s = 2^k·f with f about 1, log(f) = 2·artanh(z), z = (f - 1)/(f + 1), by its series. */
-static inline double softmax_log(double s)
+/* log(1 + q) for q ≥ 0: 1 + q = 2^k·f with f about 1, log(f) = 2·artanh(z), z = (f - 1)/(f + 1), by its series. */
+static inline double softmax_log1p(double q)
 {
-    int k;
-    double f = frexp(s, &k);
+    int k = 0;
+    double f = frexp(1 + q, &k);
     if (f < 0x1.6a09e667f3bcdp-1) {
         f *= 2;
         k--;
     }
-    const double z = (f - 1) / (f + 1), square = z * z;
-    double sum = 0;
-    for (int i = 23; i > 1; i -= 2)
-        sum = (sum + 1.0 / i) * square;
-    return k * SOFTMAX_LN2 + 2 * (z + z * sum);
+    const double z = (k == 0 ? q : f - 1) / (f + 1), zz = z * z, square = zz * zz;
+    double even = 1.0 / 23, odd = 1.0 / 21;
+    for (int i = 19; i > 0; i -= 4)
+        even = even * square + 1.0 / i;
+    for (int i = 17; i > 1; i -= 4)
+        odd = odd * square + 1.0 / i;
+    return k * SOFTMAX_LN2 + 2 * (z + z * (zz * (even + zz * odd)));
 }
 
-/* e^d for d ≤ 0 or little above, by its series around a multiple of ln 2. */
+/* 1/k! + rr/(k + 2)! + ... of five terms. */
+static inline double softmax_factorials(int k, double rr)
+{
+    double sum = 0;
+    for (int i = k + 8; i >= k; i -= 2) {
+        double factorial = 1;
+        for (int j = 2; j <= i; j++)
+            factorial *= j;
+        sum = sum * rr + 1 / factorial;
+    }
+    return sum;
+}
+
+/* e^d for d ≤ 0 or little above, by its series around a multiple of ln 2, which has two parts. */
 static inline double softmax_exp(double d)
 {
     if (d < -1000)
         return 0;
-    const double k = rint(d / SOFTMAX_LN2), r = fma(k, -SOFTMAX_LN2, d);
-    double sum = 1;
-    for (int i = 14; i > 0; i--)
-        sum = 1 + sum * (r * (1.0 / i));
-    return ldexp(sum, (int)k);
+    const double k = rint(d * 0x1.71547652b82fep0), r = (d - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33, rr = r * r;
+    return ldexp(1 + (r + rr * (softmax_factorials(2, rr) + r * softmax_factorials(3, rr))), (int)k);
 }
 
 static inline double softmax_base_value(const softmax_base *b) { return (double)b->shift + (double)b->n * SOFTMAX_LN2; }
@@ -158,26 +204,33 @@ static inline double softmax_factor(const softmax_base *from, const softmax_base
     return softmax_exp(softmax_base_value(from) - softmax_base_value(to));
 }
 
-/* What makes results of powers, or with log of t: (t - shift - high) - low. */
+/* What makes results: e·(high + low), or with log (t - shift - high) - low. */
 typedef struct softmax_end {
-    float inverse, high, low;
+    float high, low;
 } softmax_end;
 
 /* The end of a row whose largest t is m, from the sum of its powers. */
-static inline softmax_end softmax_end_of(const softmax_base *base, float m, double total)
+static inline softmax_end softmax_end_of(const softmax_base *base, float m, double total, int log)
 {
     if (isnan(total) || isnan(m) || m > FLT_MAX)
-        return (softmax_end){NAN, NAN, NAN};
+        return (softmax_end){NAN, 0};
     if (m < -FLT_MAX)
-        return (softmax_end){0, INFINITY, 0};
-    const double sum = (double)base->n * SOFTMAX_LN2 + softmax_log(total * 0x1p-64);
-    const float high = (float)sum;
-    return (softmax_end){(float)(1 / total), high, (float)(sum - (double)high)};
+        return (softmax_end){log ? INFINITY : 0, 0};
+    if (log) {
+        const double top = (double)softmax_power(base, m), others = total - top;
+        return (softmax_end){m - base->shift, (float)softmax_log1p((others > 0 ? others : 0) / top)};
+    }
+    const double inverse = 1 / total;
+    const float high = (float)inverse;
+    return (softmax_end){high, (float)(inverse - (double)high)};
 }
 
 static inline float softmax_result(const softmax_base *base, softmax_end end, float t, int log)
 {
-    return log ? ((t - base->shift) - end.high) - end.low : softmax_power(base, t) * end.inverse;
+    if (log)
+        return ((t - base->shift) - end.high) - end.low;
+    const float e = softmax_power(base, t);
+    return fmaf(e, end.high, e * end.low);
 }
 
 #endif

@@ -74,8 +74,8 @@ enum { ROWS = 4, CLASSES = 7 };
 
 static uint32_t set_up_cross_entropy(void *const *part, int variant)
 {
-    *(nrg_cross_entropy_args *)part[ARGS] =
-        nrg_cross_entropy_args_init(variant == 1 ? NRG_BF16 : NRG_F32, variant == 2 ? 0 : ROWS, CLASSES, NULL, NULL, NULL, NULL);
+    *(nrg_cross_entropy_args *)part[ARGS] = nrg_cross_entropy_args_init(
+        variant == 1 ? NRG_BF16 : NRG_F32, variant == 2 ? 0 : ROWS, CLASSES, NULL, NULL, NULL, NULL, NULL);
     return 0;
 }
 
@@ -108,7 +108,7 @@ static const sound_wrong wrong_loss[] = {
     WRONG_U64(ARGS, nrg_cross_entropy_args, dx, 64, NRG_ERR_COMBINATION), WRONG_NULL(ARGS, nrg_cross_entropy_args, ids)};
 static const sound_wrong wrong_loss_back[] = {
     WRONG_U64(ARGS, nrg_cross_entropy_args, classes, 0, NRG_ERR_DIM), WRONG_STRIDE(ARGS, nrg_cross_entropy_args, dx_stride),
-    WRONG_U64(ARGS, nrg_cross_entropy_args, loss, 64, NRG_ERR_COMBINATION), WRONG_NULL(ARGS, nrg_cross_entropy_args, lse_in)};
+    WRONG_U64(ARGS, nrg_cross_entropy_args, loss, 64, NRG_ERR_COMBINATION), WRONG_NULL(ARGS, nrg_cross_entropy_args, others_in)};
 static const sound_size sizes_loss[] = {{ARGS, NRG_AT(nrg_cross_entropy_args, rows)},
                                         {ARGS, NRG_AT(nrg_cross_entropy_args, classes)}};
 

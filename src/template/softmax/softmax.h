@@ -100,18 +100,26 @@ NRG_INLINE size_t softmax_make_again(float *u, const nrg_softmax_job *job, const
     return n;
 }
 
-/* 2^64·e^t of one number. */
+/* The power of one number. */
 NRG_INLINE float softmax_power_of(float t, nrg_softmax_base base)
 {
     float lanes[VN];
-    vf v[V_ACT], e[V_ACT];
-    v[0] = v_set1(t - base.shift);
-    softmax_power(1, e, v, v_set1(base.low), v_set1(NRG_EXP_MAGIC - base.n));
+    vf e[1] = {v_set1(t - base.shift)};
+    softmax_power(1, e, e, v_set1(base.low), v_set1(NRG_EXP_MAGIC - base.n));
     v_st_f32(lanes, e[0]);
     return lanes[0];
 }
 
-/* What is written, from the sum of powers, which a NaN among them has made NaN, and with log its logarithm. */
+/* 1/total as two floats. */
+NRG_INLINE softmax_end softmax_inverse(double total)
+{
+    const double inverse = 1 / total;
+    const float high = (float)inverse;
+    return (softmax_end){.high = high, .low = (float)(inverse - (double)high)};
+}
+
+/* What is written, from the sum of powers, which a NaN among them has made NaN, and with log the logarithm of that sum beside the
+ * largest. */
 static __attribute__((noinline)) softmax_end softmax_finish(const nrg_softmax_job *job, size_t n, float m, nrg_softmax_base base,
                                                             double total, double log)
 {
@@ -124,23 +132,15 @@ static __attribute__((noinline)) softmax_end softmax_finish(const nrg_softmax_jo
         if (m_in >= -FLT_MAX && m != m_in && !poisoned)
             factor = nrg_softmax_factor(nrg_softmax_base_of(m_in), base);
         job->m[n] = poisoned ? NAN : m;
-        job->s[n] = poisoned ? (double)NAN : is_empty ? 0 : s_in * factor + total * 0x1p-64;
+        job->s[n] = poisoned ? (double)NAN : is_empty ? 0 : s_in * factor + total * (1 / (double)NRG_SOFTMAX_UNIT);
         job->factor[n] = poisoned ? NAN : (float)factor;
-        return (softmax_end){.inverse = poisoned ? NAN : is_empty ? 0 : 0x1p-64f};
+        return (softmax_end){.high = poisoned ? NAN : is_empty ? 0 : 1 / NRG_SOFTMAX_UNIT};
     }
     if (is_nan)
-        return (softmax_end){NAN, NAN, NAN, job->log};
+        return (softmax_end){.high = NAN, .is_log = job->log};
     if (is_empty)
-        return (softmax_end){0, INFINITY, 0, job->log};
-    softmax_end end = {.is_log = job->log};
-    if (job->log) {
-        const double sum = (double)base.n * NRG_SOFTMAX_LN2 + log;
-        end.high = (float)sum;
-        end.low = (float)(sum - (double)end.high);
-    } else {
-        end.inverse = (float)(1 / total);
-    }
-    return end;
+        return (softmax_end){.high = job->log ? INFINITY : 0, .is_log = job->log};
+    return job->log ? (softmax_end){.high = m - base.shift, .low = (float)log, .is_log = 1} : softmax_inverse(total);
 }
 
 /* A row's sum, which ends with this. */
@@ -190,25 +190,46 @@ static __attribute__((noinline)) void softmax_blank_row(const nrg_softmax_job *j
 
 enum { SOFTMAX_TOGETHER = 8 };
 
-/* The logarithms of sums of powers, operation by operation as nrg_softmax_log has them: one after the other they would take a
- * third of a row of 128. */
-static __attribute__((noinline)) void softmax_logs(double log[SOFTMAX_TOGETHER], const double total[SOFTMAX_TOGETHER])
+/* The logarithms of sums of powers beside the largest, operation by operation as softmax_log has them: one after the other they
+ * would take a third of a row of 128. */
+static __attribute__((noinline)) void softmax_logs(double log[SOFTMAX_TOGETHER], const double total[SOFTMAX_TOGETHER],
+                                                   const double top[SOFTMAX_TOGETHER])
 {
-    const vd one = vd_set1(1);
-    double f[SOFTMAX_TOGETHER], k[SOFTMAX_TOGETHER];
+    double f[SOFTMAX_TOGETHER], less[SOFTMAX_TOGETHER], k[SOFTMAX_TOGETHER];
+    for (int i = 0; i < SOFTMAX_TOGETHER; i += VN / 2)
+        vd_st(less + i, vd_div(vd_above_0(vd_sub(vd_ld(total + i), vd_ld(top + i))), vd_ld(top + i)));
     for (int i = 0; i < SOFTMAX_TOGETHER; i++) {
         int exponent;
-        f[i] = nrg_softmax_split(total[i] * 0x1p-64, &exponent);
+        f[i] = nrg_softmax_split(1 + less[i], &exponent);
+        less[i] = exponent ? f[i] - 1 : less[i];
         k[i] = exponent;
     }
     for (int i = 0; i < SOFTMAX_TOGETHER; i += VN / 2) {
-        const vd z = vd_div(vd_sub(vd_ld(f + i), one), vd_add(vd_ld(f + i), one)), zz = vd_mul(z, z);
-        vd series = vd_zero();
-        for (int j = 0; j < NRG_SOFTMAX_LOG_TERMS; j++)
-            series = vd_mul(vd_add(series, vd_set1(nrg_softmax_log_terms[j])), zz);
-        series = vd_mul(vd_set1(2), vd_add(z, vd_mul(z, series)));
+        const vd z = vd_div(vd_ld(less + i), vd_add(vd_ld(f + i), vd_set1(1))), zz = vd_mul(z, z), square = vd_mul(zz, zz);
+        vd even = vd_set1(nrg_softmax_log_even[0]), odd = vd_set1(nrg_softmax_log_odd[0]);
+        for (int j = 1; j < NRG_SOFTMAX_LOG_TERMS; j++) {
+            even = vd_add(vd_mul(even, square), vd_set1(nrg_softmax_log_even[j]));
+            odd = vd_add(vd_mul(odd, square), vd_set1(nrg_softmax_log_odd[j]));
+        }
+        even = vd_add(vd_mul(even, square), vd_set1(nrg_softmax_log_even[NRG_SOFTMAX_LOG_TERMS]));
+        const vd series = vd_mul(vd_set1(2), vd_add(z, vd_mul(z, vd_mul(zz, vd_add(even, vd_mul(zz, odd))))));
         vd_st(log + i, vd_add(vd_mul(vd_ld(k + i), vd_set1(NRG_SOFTMAX_LN2)), series));
     }
+}
+
+/* The logarithm of a sum of powers of which `top` is the largest's. */
+NRG_INLINE double softmax_log(double total, double top)
+{
+    const double others = total - top;
+    return nrg_softmax_log1p((others > 0 ? others : 0) / top);
+}
+
+/* Adds the powers of keys begin and on, in whole lanes, but for the one that the sum leaves out. */
+NRG_INLINE void softmax_add_keys(softmax_sum *sum, const nrg_softmax_job *job, float *e, size_t begin, size_t n)
+{
+    if (job->without - 1 - begin < n)
+        e[job->without - 1 - begin] = 0;
+    softmax_add(sum, e, n);
 }
 
 /* Rows of one chunk, several of them a step at a time: what waits in one, for its maximum, its sum, its logarithm, goes on in the
@@ -228,6 +249,7 @@ static __attribute__((noinline)) size_t softmax_short(float *u, const nrg_softma
     const int plain = softmax_is_plain(job) && !job->log;
     int direct[SOFTMAX_TOGETHER];
     softmax_flight f; /* made once: to clear it takes a tenth of a row of 128 */
+    softmax_sum sum;
     f.scale = job->scale;
     f.most = v_set1(-INFINITY);
     f.o = NULL;
@@ -253,7 +275,7 @@ static __attribute__((noinline)) size_t softmax_short(float *u, const nrg_softma
         f.n = padded;
         f.base = base[r];
         f.next = row[r].x + rows * job->keys * size;
-        softmax_clear(&f.sum);
+        softmax_clear(&sum);
         if (NRG_RARELY(base[r].shift != 0)) {
             if (direct[r])
                 softmax_make(&most[r], t, job, &row[r], row[r].seen.first, row[r].seen.end, D);
@@ -264,10 +286,14 @@ static __attribute__((noinline)) size_t softmax_short(float *u, const nrg_softma
             f.x = row[r].x + row[r].seen.begin * size;
             f.e = t;
             softmax_turn_alone(&f, D);
-        } else {
-            softmax_powers_and(job->log || !row[r].o ? NULL : t, t, padded, base[r], &f.sum, f.next);
+        } else if (!job->log) {
+            softmax_powers_and(t, t, padded, base[r], f.next);
         }
-        eight[r] = fast_widen(f.sum.sum, f.sum.lost); /* of one segment */
+        if (job->log)
+            softmax_add_powers(&sum, t, padded, base[r], f.next);
+        else
+            softmax_add_keys(&sum, job, t, row[r].seen.first, padded);
+        eight[r] = sum.lanes; /* of one segment */
     }
     for (size_t r = rows; r < SOFTMAX_TOGETHER; r++)
         eight[r] = eight[0];
@@ -275,8 +301,12 @@ static __attribute__((noinline)) size_t softmax_short(float *u, const nrg_softma
     for (size_t r = 0; r < rows && job->sinks; r++)
         total[r] += (double)softmax_power_of(row[r].sink, base[r]);
     double log[SOFTMAX_TOGETHER] = {0};
-    if (job->log)
-        softmax_logs(log, total);
+    if (job->log) {
+        double top[SOFTMAX_TOGETHER];
+        for (size_t r = 0; r < SOFTMAX_TOGETHER; r++)
+            top[r] = (double)softmax_power_of(m[r < rows ? r : 0], base[r < rows ? r : 0]);
+        softmax_logs(log, total, top);
+    }
     for (size_t r = 0; r < rows; r++) {
         const softmax_end end = softmax_finish(job, n + r, m[r], base[r], total[r], log[r]);
         const softmax_keys seen = row[r].seen;
@@ -298,19 +328,21 @@ NRG_INLINE int softmax_may_guess(float m) { return m >= -256 && m <= 220; }
  * of two saturates it need not be the row's: then the sum tells. */
 NRG_INLINE int softmax_did_well(float m, nrg_softmax_base base, double total)
 {
-    return total < 0x1p104 && m <= 256 && nrg_softmax_base_of(m).n - base.n <= 40;
+    return total < NRG_SOFTMAX_MOST && m <= 256 && nrg_softmax_base_of(m).n - base.n <= 40;
 }
 
 /* Whole blocks of a long row of f32, whose powers go into o, up to where segments end; what is left over is another chunk's. */
-static __attribute__((noinline)) void softmax_long_powers(softmax_flight *f, const softmax_row *row, size_t begin, size_t end)
+static __attribute__((noinline)) void softmax_long_powers(softmax_flight *f, softmax_sum *sum, const softmax_row *row,
+                                                          size_t begin, size_t end)
 {
     for (size_t i = begin; i < end; i += f->n) {
         f->n = end - i < NORM_SEGMENT ? end - i : NORM_SEGMENT;
         f->x = f->next = row->x + i * sizeof(float);
         f->e = (float *)row->o + i;
         softmax_turn_alone(f, NRG_F32);
+        softmax_add(sum, f->e, f->n);
         if (f->n == NORM_SEGMENT && i + f->n < row->seen.end)
-            softmax_end_segment(&f->sum);
+            softmax_end_segment(sum);
     }
 }
 
@@ -323,40 +355,38 @@ static __attribute__((noinline)) void softmax_limit(float *u, size_t n, nrg_soft
 }
 
 /* Results of a row of scores and nothing else, from a base and a factor that are given: no sum is made, so that one loop does. */
-NRG_INLINE void softmax_given_of(char *o, const char *x, size_t n, float scale, nrg_softmax_base base, float inverse, int stream,
-                                 nrg_dtype D)
+NRG_INLINE void softmax_given_of(char *o, const char *x, size_t n, float scale, nrg_softmax_base base, const softmax_end *end,
+                                 int stream, nrg_dtype D)
 {
     const vf lowest = v_set1(base.low), offset = v_set1(NRG_EXP_MAGIC - base.n), most = v_set1(fmaf(base.n, NRG_LN2_HI, 40));
-    const vf by = v_set1(scale), shift = v_set1(base.shift), factor = v_set1(inverse);
+    const vf by = v_set1(scale), shift = v_set1(base.shift), high = v_set1(end->high), low = v_set1(end->low);
     size_t i = 0;
     for (; i + SOFTMAX_SIDE * VN <= n; i += SOFTMAX_SIDE * VN) {
-        vf v[V_ACT];
+        vf v[SOFTMAX_SIDE];
         load_step(v, SOFTMAX_SIDE, x, i, 0, D);
         SOFTMAX_EACH v[j] = v_min(most, v_sub(v_mul(v[j], by), shift));
         softmax_power(SOFTMAX_SIDE, v, v, lowest, offset);
-        SOFTMAX_EACH v[j] = v_mul(v[j], factor);
+        SOFTMAX_EACH v[j] = softmax_result(v[j], high, low, 0);
         store_step(v, SOFTMAX_SIDE, o, i, 0, D, stream);
     }
     for (; i < n; i += VN) {
         const size_t lanes = lanes_at(i, n);
-        vf v[V_ACT];
+        vf v[1];
         v[0] = v_min(most, v_sub(v_mul(load_part(x, i, lanes, D), by), shift));
         softmax_power(1, v, v, lowest, offset);
-        v[0] = v_mul(v[0], factor);
+        v[0] = softmax_result(v[0], high, low, 0);
         store_step(v, 1, o, i, lanes, D, 0);
     }
 }
 
-NRG_BY_DTYPE(softmax_given, (o, x, n, scale, base, inverse, stream), char *o, const char *x, size_t n, float scale,
-             nrg_softmax_base base, float inverse, int stream)
+NRG_BY_DTYPE(softmax_given, (o, x, n, scale, base, end, stream), char *o, const char *x, size_t n, float scale,
+             nrg_softmax_base base, const softmax_end *end, int stream)
 
 /* Results of a row whose base is known, and what its powers are to be multiplied by. */
 static __attribute__((noinline)) void softmax_again(float *u, const nrg_softmax_job *job, const softmax_row *row,
                                                     nrg_softmax_base base, const softmax_end *result, int stream, nrg_dtype D)
 {
     const size_t size = bytes_of(1, D, 0);
-    softmax_sum unused;
-    softmax_clear(&unused);
     for (size_t i = row->seen.first, end; i < row->seen.end; i = end) {
         end = softmax_chunk_end(i, row->seen.end);
         const size_t from = i < row->seen.begin ? row->seen.begin : i;
@@ -364,7 +394,7 @@ static __attribute__((noinline)) void softmax_again(float *u, const nrg_softmax_
         if (job->given)
             softmax_limit(u, padded, base);
         if (!job->log)
-            softmax_powers(u, u, padded, base, &unused);
+            softmax_powers(u, padded, base);
         softmax_write(row->o + from * size, u + (from - i), end - from, result,
                       stream && ((uintptr_t)row->o + from * size) % 16 == 0, D);
     }
@@ -375,12 +405,12 @@ static __attribute__((noinline)) void softmax_again(float *u, const nrg_softmax_
 NRG_INLINE size_t softmax_long_sum(float *u, const nrg_softmax_job *job, const softmax_row *row, size_t plain,
                                    nrg_softmax_base base, vf *most, softmax_sum *sum, int keep, nrg_dtype D)
 {
-    const softmax_end as_is = {.inverse = 1};
+    const softmax_end as_is = {.is_log = 1};
     softmax_flight f = {.scale = job->scale, .base = base, .most = v_set1(-INFINITY)};
     size_t last = row->seen.end;
-    softmax_clear(&f.sum);
+    softmax_clear(sum);
     if (plain > row->seen.first) {
-        softmax_long_powers(&f, row, row->seen.first, plain);
+        softmax_long_powers(&f, sum, row, row->seen.first, plain);
         *most = v_max(*most, v_mul(f.most, v_set1(job->scale)));
     }
     for (size_t i = plain, end; i < row->seen.end; i = end) {
@@ -389,15 +419,19 @@ NRG_INLINE size_t softmax_long_sum(float *u, const nrg_softmax_job *job, const s
         softmax_make(most, u, job, row, i, end, D);
         if (NRG_RARELY(base.shift != 0))
             softmax_shift(u, padded, base.shift);
-        softmax_powers(keep || (end == row->seen.end && !job->log) ? u : NULL, u, padded, base, &f.sum);
+        if (job->log) {
+            softmax_add_powers(sum, u, padded, base, (const char *)u);
+        } else {
+            softmax_powers(u, padded, base);
+            softmax_add_keys(sum, job, u, i, padded);
+        }
         if (end % NORM_SEGMENT == 0 && end < row->seen.end)
-            softmax_end_segment(&f.sum);
+            softmax_end_segment(sum);
         const size_t from = i < row->seen.begin ? row->seen.begin : i;
         if (keep)
             softmax_write(row->o + from * bytes_of(1, D, 0), u + (from - i), end - from, &as_is, 0, D);
         last = i;
     }
-    *sum = f.sum;
     return last;
 }
 
@@ -452,9 +486,13 @@ static __attribute__((noinline)) void softmax_long(float *u, const nrg_softmax_j
     /* powers, beside a base that is the largest's */
     const float away = nrg_softmax_two_to(base.n - nrg_softmax_base_of(m).n);
     total *= (double)away;
+    const nrg_softmax_base best = nrg_softmax_base_of(m);
     softmax_end result =
-        softmax_finish(job, n, m, nrg_softmax_base_of(m), total, job->log ? nrg_softmax_log(total * 0x1p-64) : 0);
-    result.inverse *= away;
+        softmax_finish(job, n, m, best, total, job->log ? softmax_log(total, (double)softmax_power_of(m, best)) : 0);
+    if (!job->log) {
+        result.high *= away;
+        result.low *= away;
+    }
     if (!row->o)
         return;
     if (keep) {
@@ -472,6 +510,14 @@ static __attribute__((noinline)) void softmax_long(float *u, const nrg_softmax_j
     softmax_again(u, job, &before, base, &result, 0, D);
 }
 
+/* The sum of a row in flight, which is a segment at most. */
+NRG_INLINE double softmax_flight_sum(const softmax_flight *f)
+{
+    softmax_sum sum = {.lanes = softmax_no_lanes()};
+    softmax_add(&sum, f->e, f->n);
+    return vd8_sum(&sum.lanes);
+}
+
 /* A row whose base was a bad guess, once more: from its scores, around its largest. */
 static __attribute__((noinline)) double softmax_fly_again(softmax_flight *f, float *m, nrg_dtype D)
 {
@@ -479,11 +525,9 @@ static __attribute__((noinline)) double softmax_fly_again(softmax_flight *f, flo
     softmax_look(&most, f->x, f->n, D);
     *m = softmax_largest(most) * f->scale + 0.0f;
     f->base = nrg_softmax_base_of(*m);
-    softmax_clear(&f->sum);
     softmax_shift_row(f->e, f->x, f->n, f->scale, f->base.shift, D);
-    softmax_powers(f->e, f->e, f->n, f->base, &f->sum);
-    softmax_end_segment(&f->sum);
-    return f->sum.total.sum + f->sum.total.lost;
+    softmax_powers(f->e, f->n, f->base);
+    return softmax_flight_sum(f);
 }
 
 /* Powers lie on the stack until they are multiplied; those of long rows in o. */
@@ -496,7 +540,7 @@ static __attribute__((noinline)) void softmax_fly(const nrg_softmax_job *at, int
     softmax_at place = softmax_at_row(job.begin, job.heads, job.queries);
     const char *x = job.x + softmax_row_at(job.x_stride, place.b, place.h, place.i);
     softmax_flight f = {.n = job.keys, .scale = job.scale};
-    softmax_end end = {.inverse = 0};
+    softmax_end end = {.high = 0};
     vf most;
     softmax_look(&most, x, some, D);
     for (size_t n = job.begin; n < job.end; n++) {
@@ -518,19 +562,17 @@ static __attribute__((noinline)) void softmax_fly(const nrg_softmax_job *at, int
         f.e = in_o ? (float *)o : stage[n & 1];
         f.base = nrg_softmax_base_of(m);
         f.most = v_set1(-INFINITY);
-        softmax_clear(&f.sum);
         if (NRG_RARELY(f.base.shift != 0)) {
             /* exact, and then as any other row */
             softmax_shift_row(f.e, f.x, f.n, f.scale, f.base.shift, D);
             softmax_end_flight(&f, end, stream, D);
-            softmax_powers(f.e, f.e, f.n, f.base, &f.sum);
+            softmax_powers(f.e, f.n, f.base);
         } else {
-            f.inverse = end.inverse;
+            f.end = end;
             f.stream = stream && (uintptr_t)f.o % 16 == 0;
             softmax_turn(&f, D);
         }
-        softmax_end_segment(&f.sum);
-        double total = f.sum.total.sum + f.sum.total.lost;
+        double total = softmax_flight_sum(&f);
         if (guessed && NRG_RARELY(!softmax_did_well(softmax_largest(f.most) * job.scale, f.base, total)))
             total = softmax_fly_again(&f, &m, D);
         end = softmax_finish(&job, n, m, f.base, total, 0);
@@ -557,11 +599,11 @@ static __attribute__((noinline)) void softmax_walk(const nrg_softmax_job *at, in
         }
         const softmax_row row = softmax_row_of(&job, &place);
         if (job.given) {
-            const softmax_end end = {.inverse = job.given[n]};
+            const softmax_end end = {.high = job.given[2 * n], .low = job.given[2 * n + 1]};
             const nrg_softmax_base base = nrg_softmax_base_of(job.m_in[n]);
             const size_t from = row.seen.begin * bytes_of(1, D, 0);
             if (softmax_is_plain(&job))
-                softmax_given(row.o + from, row.x + from, row.seen.end - row.seen.begin, job.scale, base, end.inverse,
+                softmax_given(row.o + from, row.x + from, row.seen.end - row.seen.begin, job.scale, base, &end,
                               stream && ((uintptr_t)row.o + from) % 16 == 0, D);
             else
                 softmax_again(u, &job, &row, base, &end, stream, D);

@@ -9,6 +9,25 @@
 
 enum { SOFTMAX_BACK_CHUNK = 1024 };
 
+/* A sum of products so far: of the blocks of a segment, and of segments. */
+typedef struct softmax_products {
+    vf sum[FAST_FOLDED], lost[FAST_FOLDED];
+    norm_total total;
+} softmax_products;
+
+NRG_INLINE void softmax_no_products(softmax_products *s)
+{
+    for (int j = 0; j < (int)FAST_FOLDED; j++)
+        s->sum[j] = s->lost[j] = v_zero();
+}
+
+NRG_INLINE void softmax_end_products(softmax_products *s)
+{
+    const vd8 eight = fast_widen(s->sum, s->lost);
+    add_compensated(&s->total, vd8_sum(&eight));
+    softmax_no_products(s);
+}
+
 /* Floats of a chunk of one tensor, on the stack. What fills the lanes is 0. */
 static void softmax_floats(float *u, const char *p, size_t begin, size_t from, size_t end, nrg_dtype D)
 {
@@ -20,7 +39,7 @@ static void softmax_floats(float *u, const char *p, size_t begin, size_t from, s
 }
 
 /* Σ a·b, or Σ b without a, of n elements; the first is a block's. */
-NRG_INLINE void softmax_dot_of(softmax_sum *s, const char *a, const char *b, size_t n, nrg_dtype D)
+NRG_INLINE void softmax_dot_of(softmax_products *s, const char *a, const char *b, size_t n, nrg_dtype D)
 {
     for (size_t block = 0; block < n; block += FAST_BLOCK) {
         const size_t end = n - block < FAST_BLOCK ? n : block + FAST_BLOCK, whole = end - (end - block) % FAST_LANES;
@@ -49,11 +68,12 @@ NRG_INLINE void softmax_dot_of(softmax_sum *s, const char *a, const char *b, siz
             }
             ACT_EACH lanes[first + j] = sum[j];
         }
-        softmax_join(s, lanes);
+        fast_fold(lanes, 0);
+        fast_join(s->sum, s->lost, lanes);
     }
 }
 
-NRG_BY_DTYPE(softmax_dot, (s, a, b, n), softmax_sum *s, const char *a, const char *b, size_t n)
+NRG_BY_DTYPE(softmax_dot, (s, a, b, n), softmax_products *s, const char *a, const char *b, size_t n)
 
 /* What makes gradients of o and d_o. */
 typedef struct softmax_slope {
@@ -68,7 +88,7 @@ NRG_INLINE void softmax_gradient_step(int count, vf *d, vf *y, const softmax_slo
     if (log) {
         ACT_SIDE y[j] = v_min(v_set1(1), y[j]); /* as far above 0 as no logarithm is */
         softmax_power(count, y, y, v_set1(NRG_SOFTMAX_LOWEST), v_set1(NRG_EXP_MAGIC));
-        ACT_SIDE d[j] = v_fnma(v_mul(y[j], v_set1(0x1p-64f)), sum, d[j]);
+        ACT_SIDE d[j] = v_fnma(v_mul(y[j], v_set1(1 / NRG_SOFTMAX_UNIT)), sum, d[j]);
     } else {
         ACT_SIDE d[j] = v_mul(y[j], v_sub(d[j], sum));
     }
@@ -139,7 +159,7 @@ static __attribute__((noinline)) void softmax_back_capped(softmax_back *at, char
                                                           const char *x, softmax_keys seen, const softmax_slope *slope,
                                                           float inner, nrg_dtype D)
 {
-    const softmax_end as_is = {.inverse = 1};
+    const softmax_end as_is = {.is_log = 1};
     const size_t size = bytes_of(1, D, 0);
     softmax_slope staged = *slope;
     staged.stream = 0;
@@ -168,8 +188,9 @@ static __attribute__((noinline)) void softmax_back_row(softmax_back *at, const n
     char *dx = job->dx + softmax_row_at(job->dx_stride, b, h, i);
     const softmax_keys seen = softmax_seen(job->sight, i, job->keys);
     const size_t size = bytes_of(1, D, 0);
-    softmax_sum sum;
-    softmax_clear(&sum);
+    softmax_products sum;
+    sum.total = (norm_total){0, 0};
+    softmax_no_products(&sum);
     for (size_t begin = seen.first, end; begin < seen.end; begin = end) {
         if (begin < seen.begin) { /* a block that does not begin with the first key: on the stack it does */
             end = begin + FAST_BLOCK < seen.end ? begin + FAST_BLOCK : seen.end;
@@ -182,9 +203,9 @@ static __attribute__((noinline)) void softmax_back_row(softmax_back *at, const n
             softmax_dot(&sum, job->log ? NULL : o + begin * size, d_o + begin * size, end - begin, D);
         }
         if (end % NORM_SEGMENT == 0 && end < seen.end)
-            softmax_end_segment(&sum);
+            softmax_end_products(&sum);
     }
-    softmax_end_segment(&sum);
+    softmax_end_products(&sum);
     softmax_slope slope = {
         .all = (float)(sum.total.sum + sum.total.lost), .scale = job->scale, .log = job->log, .stream = stream};
     slope.ahead = job->stream ? job->keys * size : 0;

@@ -21,17 +21,17 @@ typedef struct softmax_flight {
     const float *done;
     char *o; /* where they go */
     size_t n;
-    float scale, inverse;
+    float scale;
+    softmax_end end; /* of the row before */
     int stream;
     nrg_softmax_base base;
-    vf most;         /* of x so far, where no sum tells (V_SCALE_KEEPS_NAN) */
-    softmax_sum sum; /* so far */
+    vf most; /* of x so far, where no sum tells (V_SCALE_KEEPS_NAN) */
 } softmax_flight;
 
 NRG_INLINE void softmax_turn_of(softmax_flight *f, int has_done, nrg_dtype D)
 {
     const vf lowest = v_set1(f->base.low), offset = v_set1(NRG_EXP_MAGIC - f->base.n), scale = v_set1(f->scale);
-    const vf inverse = v_set1(f->inverse);
+    const vf high = v_set1(f->end.high), low = v_set1(f->end.low);
     const char *x = f->x, *next = f->next;
     char *o = f->o;
     float *e = f->e;
@@ -40,31 +40,20 @@ NRG_INLINE void softmax_turn_of(softmax_flight *f, int has_done, nrg_dtype D)
     const int stream = f->stream;
     vf most[SOFTMAX_SIDE];
     SOFTMAX_EACH most[j] = f->most;
-    for (size_t block = 0; block < n; block += FAST_BLOCK) {
-        const size_t end = n - block < FAST_BLOCK ? n : block + FAST_BLOCK;
-        vf lanes[FAST_VECTORS];
-        for (int first = 0; first < (int)FAST_VECTORS; first += SOFTMAX_SIDE) {
-            vf sum[SOFTMAX_SIDE];
-            SOFTMAX_EACH sum[j] = v_zero();
-            for (size_t i = block + (size_t)first * VN; i < end; i += FAST_LANES) {
-                vf v[V_ACT], power[V_ACT], before[V_ACT];
-                /* loads before stores, which may be as far into a page: they would wait */
-                if (has_done)
-                    SOFTMAX_EACH before[j] = v_mul(v_ld_f32(done + i + (size_t)j * VN), inverse);
-                softmax_fetch(next, bytes_of(i, D, 0), bytes_of(SOFTMAX_SIDE * VN, D, 0));
-                load_step(v, SOFTMAX_SIDE, x, i, 0, D);
-                if (!V_SCALE_KEEPS_NAN)
-                    SOFTMAX_EACH most[j] = v_max(most[j], v[j]);
-                if (has_done)
-                    store_step(before, SOFTMAX_SIDE, o, i, 0, D, stream);
-                SOFTMAX_EACH v[j] = v_mul(v[j], scale);
-                softmax_power(SOFTMAX_SIDE, power, v, lowest, offset);
-                SOFTMAX_EACH sum[j] = v_add(sum[j], power[j]);
-                SOFTMAX_EACH v_st_f32(e + i + (size_t)j * VN, power[j]);
-            }
-            SOFTMAX_EACH lanes[first + j] = sum[j];
-        }
-        softmax_join(&f->sum, lanes);
+    for (size_t i = 0; i < n; i += SOFTMAX_SIDE * VN) {
+        vf v[SOFTMAX_SIDE], before[SOFTMAX_SIDE];
+        /* loads before stores, which may be as far into a page: they would wait */
+        if (has_done)
+            SOFTMAX_EACH before[j] = softmax_result(v_ld_f32(done + i + (size_t)j * VN), high, low, 0);
+        softmax_fetch(next, bytes_of(i, D, 0), bytes_of(SOFTMAX_SIDE * VN, D, 0));
+        load_step(v, SOFTMAX_SIDE, x, i, 0, D);
+        if (!V_SCALE_KEEPS_NAN)
+            SOFTMAX_EACH most[j] = v_max(most[j], v[j]);
+        if (has_done)
+            store_step(before, SOFTMAX_SIDE, o, i, 0, D, stream);
+        SOFTMAX_EACH v[j] = v_mul(v[j], scale);
+        softmax_power(SOFTMAX_SIDE, v, v, lowest, offset);
+        SOFTMAX_EACH v_st_f32(e + i + (size_t)j * VN, v[j]);
     }
     for (int j = 1; j < SOFTMAX_SIDE; j++)
         most[0] = v_max(most[0], most[j]);
