@@ -21,6 +21,7 @@ stages=(
     "headers    public headers compile alone: C99 and C++17, gcc and clang; what the files of src/ may include; the house"
     "gcc        gcc, release: tests, command line, a transformer held against one in double"
     "symbols    what the library exports, what it takes from outside, and the instructions of each path"
+    "instructions  instructions of one-row calls, against tests/instructions/counts.txt"
     "abi        the binary interface is the one that tests/abi/ keeps, or more"
     "size       size of the shared library, stack use of a call"
     "reduced    a build of norms, activations and RoPE without backward passes: tests, size"
@@ -311,6 +312,24 @@ stage_symbols() {
         return 1
     fi
     [[ $machine != x86_64 ]] || "$(numpy_python)" "$root/scripts/instructions.py" "$build/gcc"
+}
+
+stage_instructions() {
+    local status=0
+    x86_only || return 0
+    if ! command -v valgrind >/dev/null; then
+        missing "no valgrind"
+        return
+    fi
+    build_gcc
+    "$(numpy_python)" "$root/scripts/instruction_counts.py" "$build/gcc" >"$state/instructions" 2>&1 || status=$?
+    cat "$state/instructions"
+    if ((status == 77)); then
+        skip "$(sed -n 's/^not here: //p' "$state/instructions")"
+        return 0
+    fi
+    note "$(tail -n 1 "$state/instructions"), $(grep -c '^less: ' "$state/instructions" || true) of them shrunk"
+    return "$status"
 }
 
 stage_abi() {
