@@ -684,7 +684,8 @@ stage_threads() {
     if ((!full)) && [[ $paths == scalar,generic,avx2* ]]; then
         paths=scalar,avx2 # two to change between; threads share what is outside of paths
     fi
-    configure "$build/threads" gcc "${common_options[@]}" -Dbench=disabled -Dbuildtype=debug -Doptimization=1 -Db_sanitize=thread \
+    # norms are all that these tests call
+    configure "$build/threads" gcc "${common_options[@]}" -Dbench=disabled -Dfamilies=norm -Dbuildtype=debug -Doptimization=1 -Db_sanitize=thread \
         -Dc_args=-g1 "-Dpaths=${paths#scalar,}"
     mapfile -t tests < <(meson test -C "$build/threads" --no-rebuild --list 2>/dev/null | grep -E 'thread|pool' | sed 's|.* / ||')
     if ((${#tests[@]} == 0)); then
