@@ -14,7 +14,7 @@
 
 #include "../harness/element.h"
 #include "job/activation.h"
-#include "../harness/support.h"
+#include "../harness/rows.h"
 #include "activation_double.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -504,6 +504,27 @@ START_TEST(paths_and_truth)
 }
 END_TEST
 
+/* Ordinary numbers, whose last bits the sweep's stride does not choose. */
+START_TEST(ordinary_inputs)
+{
+    const nrg_activation g = (nrg_activation)_i;
+    static float x[BLOCK], value[BLOCK], slope[BLOCK];
+    for (int turn = 0; turn < (test_small() ? 1 : 12); turn++)
+        for (int kind = ROW_ORDINARY; kind < ROW_ALL_KINDS; kind++) {
+            row_fill(x, BLOCK, (enum row_kind)kind, NRG_F32, test_mix((uint64_t)(turn * ROW_ALL_KINDS + kind)));
+            nrg_scalar_activate_both(g, x, value, slope, BLOCK);
+            for (size_t i = 0; i < BLOCK; i++) {
+                const exact e = exact_at(g, activation_double_alpha(g), (double)x[i]);
+                worse(&worst[g].g, &worst[g].g_at, error_of(value[i], e.g, fabs(e.g)), x[i]);
+                worse(&worst[g].slope, &worst[g].slope_at, error_of(slope[i], e.slope, e.unit), x[i]);
+            }
+        }
+    ck_assert_msg(worst[g].g <= limits[g].g, "%s(%a): %g ulp", nrg_activation_name(g), (double)worst[g].g_at, worst[g].g);
+    ck_assert_msg(worst[g].slope <= limits[g].slope, "the slope of %s at %a: %g ulp", nrg_activation_name(g),
+                  (double)worst[g].slope_at, worst[g].slope);
+}
+END_TEST
+
 /* Every length, in place and not, and the floats beside the outputs. */
 START_TEST(every_length)
 {
@@ -721,6 +742,7 @@ int main(int argc, char **argv)
     TCase *sweeps = test_case(suite, "sweeps");
     tcase_set_timeout(sweeps, all_floats ? 36000 : 1200);
     tcase_add_loop_test(sweeps, paths_and_truth, 0, ACTIVATIONS);
+    tcase_add_loop_test(sweeps, ordinary_inputs, 0, ACTIVATIONS);
     int status = test_run(suite);
     if (reports)
         report();

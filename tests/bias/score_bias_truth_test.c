@@ -10,7 +10,7 @@
 
 #include "../harness/element.h"
 #include "../harness/quad.h"
-#include "../harness/support.h"
+#include "../harness/rows.h"
 
 static int reporting;
 static const nrg_dtype dtypes[] = {NRG_F32, NRG_F16, NRG_BF16};
@@ -194,6 +194,18 @@ static float draw(uint64_t *state)
     return ldexpf(test_draw(state, 2) ? fraction : -fraction, (int)test_draw(state, 8) - 4);
 }
 
+/* As many of them, or, from the first ordinary case on, ordinary numbers of each kind in turn. */
+static const float *draw_all(size_t count, size_t n, size_t first_ordinary, uint64_t *state)
+{
+    static float all[COUNT];
+    const size_t kind = ROW_ORDINARY + n % ROW_ORDINARY_KINDS;
+    if (n >= first_ordinary)
+        row_fill(all, count, (enum row_kind)kind, NRG_F32, *state = test_mix(*state));
+    for (size_t i = 0; i < count && n < first_ordinary; i++)
+        all[i] = draw(state);
+    return all;
+}
+
 START_TEST(sums_of_scores_and_bias)
 {
     static float table[HEADS * DIAGONALS];
@@ -202,12 +214,12 @@ START_TEST(sums_of_scores_and_bias)
     const nrg_dtype dtype = dtypes[_i];
     double worst = 0;
     uint64_t state = (uint64_t)_i;
-    for (size_t n = 0; n < 12; n++) {
+    for (size_t n = 0; n < 12 + 20; n++) {
         const float scale = scales[n % 6];
+        const float *x = draw_all(COUNT, n, 12, &state);
         for (size_t i = 0; i < COUNT; i++)
-            element_set(scores, i, dtype, draw(&state));
-        for (size_t i = 0; i < HEADS * DIAGONALS; i++)
-            table[i] = draw(&state);
+            element_set(scores, i, dtype, x[i]);
+        memcpy(table, draw_all(HEADS * DIAGONALS, n, 12, &state), sizeof table);
         nrg_score_bias_args args = nrg_score_bias_args_init(dtype, BATCH, HEADS, QUERIES, KEYS, scores, table, o);
         args.scale = scale;
         ck_assert_int_eq(nrg_score_bias_forward(&args, 0, 1), NRG_OK);
@@ -241,15 +253,16 @@ START_TEST(sums_along_diagonals)
     static quad exact[HEADS * DIAGONALS], size[HEADS * DIAGONALS];
     const nrg_dtype dtype = dtypes[_i];
     uint64_t state = (uint64_t)_i + 3;
-    for (size_t n = 0; n < 8; n++) {
+    for (size_t n = 0; n < 8 + 10; n++) {
         const int accumulate = n % 2;
+        const float *x = n < 8 ? NULL : draw_all(COUNT, n, 8, &state);
         for (size_t i = 0; i < HEADS * DIAGONALS; i++) {
             sums[i] = (double)draw(&state) * (1 + 0x1p-40 * (double)test_draw(&state, 1000));
             exact[i] = accumulate ? (quad)sums[i] : 0;
             size[i] = quad_abs(exact[i]);
         }
         for (size_t i = 0; i < COUNT; i++) {
-            element_set(d_o, i, dtype, ldexpf(draw(&state), (int)test_draw(&state, 4 * n + 1) - 20));
+            element_set(d_o, i, dtype, x ? x[i] : ldexpf(draw(&state), (int)test_draw(&state, 4 * n + 1) - 20));
             const size_t key = i % KEYS, query = i / KEYS % QUERIES, h = i / KEYS / QUERIES % HEADS;
             const size_t e = h * DIAGONALS + key + (QUERIES - 1) - query;
             exact[e] += (quad)element_get(d_o, i, dtype);
@@ -281,16 +294,16 @@ START_TEST(gradient_of_a_table)
     static quad exact[BUCKETS * HEADS], size[BUCKETS * HEADS];
     double worst = 0;
     uint64_t state = 9;
-    for (int n = 0; n < 8; n++) {
+    for (int n = 0; n < 8 + 10; n++) {
         nrg_bias_spec spec = nrg_bias_spec_init(HEADS, QUERIES, KEYS);
         spec.bidirectional = n % 2;
-        spec.query_offset = n / 2 * 17;
+        spec.query_offset = n / 2 % 4 * 17;
         spec.max_distance = 60;
         memset(exact, 0, sizeof exact);
         memset(size, 0, sizeof size);
         for (int layer = 0; layer < LAYERS; layer++) {
+            memcpy(d_o[layer], draw_all(COUNT, (size_t)n, 8, &state), sizeof d_o[layer]);
             for (size_t i = 0; i < COUNT; i++) {
-                d_o[layer][i] = draw(&state);
                 const size_t key = i % KEYS, query = i / KEYS % QUERIES, h = i / KEYS / QUERIES % HEADS;
                 const int64_t distance = (int64_t)key - (int64_t)query - spec.query_offset;
                 const int bucket = nrg_t5_bucket(distance, spec.bidirectional, BUCKETS, spec.max_distance);

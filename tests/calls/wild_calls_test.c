@@ -26,7 +26,7 @@
 #include "verdict.h"
 
 /* Trials: of each variant of a call. */
-enum { CALLS = 100, TRIALS = 12000, CHANGES = 3, ARENA = 1 << 14, GAP = 64, LARGER = 64 };
+enum { CALLS = 100, TRIALS = 7000, CHANGES = 3, ARENA = 1 << 14, GAP = 64, LARGER = 64 };
 
 /* Where operands lie that a call itself reads or writes. */
 static _Alignas(64) unsigned char arena[ARENA], contents[ARENA];

@@ -209,6 +209,6 @@ static const char *goal_name(int n) { return goals[n].name; }
 int main(int argc, char **argv)
 {
     static const climb_program program = {
-        "channel_norm_backward: climbing to the worst", "2^-24 · Σ\\|terms\\|", GOALS, goal_name, climb_to, NULL};
+        "channel_norm_backward: climbing to the worst", "2^-24 · Σ\\|terms\\|", GOALS, CLIMB_RUNS, goal_name, climb_to, NULL};
     return climb_main(argc, argv, &program);
 }

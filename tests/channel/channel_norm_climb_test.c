@@ -159,6 +159,6 @@ static const char *goal_name(int n) { return goals[n].name; }
 int main(int argc, char **argv)
 {
     static const climb_program program = {
-        "channel_norm: climbing to the worst", "part of the promise", GOALS, goal_name, climb_to, NULL};
+        "channel_norm: climbing to the worst", "part of the promise", GOALS, CLIMB_RUNS, goal_name, climb_to, NULL};
     return climb_main(argc, argv, &program);
 }

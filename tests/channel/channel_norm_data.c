@@ -20,7 +20,7 @@ const char *set_kind_name(int kind)
     case SET_AT_PLAIN_LIMIT:
         return "mean of 1024 σ";
     default:
-        return row_kind_name((enum row_kind)kind);
+        return row_kind_name((enum row_kind)(kind < SET_ORDINARY ? kind : kind - SET_ORDINARY + ROW_ORDINARY));
     }
 }
 
@@ -29,6 +29,10 @@ void set_fill(float *values, size_t size, int kind, nrg_dtype dtype, uint64_t se
     static const double means[] = {
         [SET_MEAN_2] = 2, [SET_AT_FALLBACK_LIMIT] = 256, [SET_TWO_VALUES] = 250, [SET_AT_PLAIN_LIMIT] = 1024};
     uint64_t state = test_mix(seed);
+    if (kind >= SET_ORDINARY) {
+        row_fill(values, size, (enum row_kind)(kind - SET_ORDINARY + ROW_ORDINARY), dtype, state);
+        return;
+    }
     const double scale = 1 + (double)test_draw(&state, 1u << 24) / 0x1p24;
     row_fill(values, size, kind < ROW_STRESS_KINDS ? (enum row_kind)kind : ROW_NORMAL, dtype, seed);
     for (size_t i = 0; i < size && kind >= ROW_STRESS_KINDS; i++) {

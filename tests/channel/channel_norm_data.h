@@ -8,14 +8,16 @@
 #include "channel_norm_exact.h"
 #include "../harness/rows.h"
 
-/* A row_kind of the stress set, or one of these. */
+/* A row_kind of the stress set, one of these, or an ordinary one: of a kind of row from ROW_ORDINARY on. */
 enum {
     SET_RELU = ROW_STRESS_KINDS, /* what an activation left: half zeros */
     SET_MEAN_2,
     SET_AT_FALLBACK_LIMIT, /* around the mean where a segment is summed again */
     SET_TWO_VALUES,        /* below it: squares that are alike, and whose sums all round alike */
     SET_AT_PLAIN_LIMIT,    /* around the mean where a channel is no longer plain */
-    SET_KINDS
+    SET_KINDS,
+    SET_ORDINARY = SET_KINDS,
+    SET_ALL_KINDS = SET_ORDINARY + ROW_ORDINARY_KINDS
 };
 
 const char *set_kind_name(int kind);

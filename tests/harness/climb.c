@@ -9,13 +9,33 @@
 #include "element.h"
 #include "truth.h"
 
-const char *const climb_start_names[CLIMB_STARTS] = {"random", "alike", "far apart", "one lane"};
+const char *const climb_start_names[CLIMB_STARTS] = {"random", "alike", "far apart", "one lane", "runs"};
 
 static unsigned long times(void)
 {
     const char *asked = getenv("NRG_TEST_CLIMB");
     const unsigned long n = asked ? strtoul(asked, NULL, 10) : 1;
     return n ? n : 1;
+}
+
+nrg_isa climb_path(void)
+{
+    nrg_isa paths[NRG_ISA_COUNT];
+    const size_t count = test_paths(paths);
+    for (size_t i = 1; i < count; i++)
+        if (paths[i] != NRG_ISA_GENERIC)
+            return paths[i];
+    return paths[count - 1];
+}
+
+double climb_ulp(double value)
+{
+    enum { EXPONENT_AT = 52 };
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = (bits >> EXPONENT_AT & 0x7ff) << EXPONENT_AT;
+    memcpy(&value, &bits, sizeof value);
+    return fmax(value * 0x1p-23, 0x1p-149);
 }
 
 size_t climb_steps(size_t usual) { return test_small() ? usual / 8 + 1 : usual * times(); }
@@ -69,45 +89,96 @@ static int is_allowed(float value, const climb_operand *a)
     return value == 0 || (fabsf(value) >= ldexpf(1, a->least) && fabsf(value) <= ldexpf(1, a->most));
 }
 
-double climb_run(const climb *c, uint64_t seed, size_t steps)
+/* What a step changes, and how it was before. */
+typedef struct climb_step {
+    float **at, *before;
+    size_t count;
+} climb_step;
+
+static void change(climb_step *s, float *at, float value, const climb_operand *a)
+{
+    s->at[s->count] = at;
+    s->before[s->count++] = *at;
+    value = element_round(value, a->dtype);
+    if (is_allowed(value, a))
+        *at = value;
+}
+
+/* The operand of element *i of all, and *i in it. */
+static const climb_operand *find_operand(const climb *c, size_t *i)
+{
+    const climb_operand *a = c->operands;
+    for (; *i >= a->count; a++)
+        *i -= a->count;
+    return a;
+}
+
+static void change_some(const climb *c, climb_step *s, size_t all, uint64_t *state)
 {
     enum { MOST_AT_ONCE = 3 };
+    for (size_t left = test_draw(state, 3) ? 1 : 1 + test_draw(state, MOST_AT_ONCE); left > 0; left--) {
+        size_t i = test_draw(state, all);
+        const climb_operand *a = find_operand(c, &i);
+        change(s, &a->values[i], changed(a->values[i], a, state), a);
+    }
+}
+
+/* All elements of a lane, whose numbers are the same modulo a power of two; or of a run, whose numbers are when divided by it.
+ * They are changed alike, or become alike. */
+static void change_many(const climb *c, climb_step *s, size_t all, uint64_t *state)
+{
+    enum { LOG2_MOST = 8 };
+    size_t i = test_draw(state, all);
+    const climb_operand *a = find_operand(c, &i);
+    const size_t power = (size_t)1 << test_draw(state, LOG2_MOST), of_lane = test_draw(state, 2), alike = test_draw(state, 2);
+    const size_t first = of_lane ? i % power : i - i % power, step = of_lane ? power : 1,
+                 end = of_lane || a->count - first < power ? a->count : first + power;
+    const float value = changed(a->values[i], a, state);
+    if (value == 0)
+        return; /* where all are 0 a climb has no way on */
+    const uint64_t same = *state;
+    for (size_t k = first; k < end; k += step) {
+        *state = same;
+        change(s, &a->values[k], alike ? value : changed(a->values[k], a, state), a);
+    }
+    *state = test_mix(same);
+}
+
+double climb_run(const climb *c, uint64_t seed, size_t steps)
+{
+    double (*const error_of)(void *) = c->guide ? c->guide : c->error;
     uint64_t state = seed;
-    size_t all = 0;
-    for (size_t i = 0; i < c->count; i++)
+    size_t all = 0, most = 3;
+    for (size_t i = 0; i < c->count; i++) {
         all += c->operands[i].count;
-    double highest = c->error(c->of);
+        most = c->operands[i].count > most ? c->operands[i].count : most;
+    }
+    climb_step s = {test_allocate(most, sizeof *s.at), test_allocate(most, sizeof *s.before), 0};
+    double highest = error_of(c->of);
     for (size_t step = 0; step < steps && !isnan(highest); step++) {
-        float *at[MOST_AT_ONCE], before[MOST_AT_ONCE];
-        const size_t changes = test_draw(&state, 3) ? 1 : 1 + test_draw(&state, MOST_AT_ONCE);
-        for (size_t k = 0; k < changes; k++) {
-            size_t i = test_draw(&state, all);
-            const climb_operand *a = c->operands;
-            for (; i >= a->count; a++)
-                i -= a->count;
-            at[k] = &a->values[i];
-            before[k] = *at[k];
-            const float value = element_round(changed(*at[k], a, &state), a->dtype);
-            if (is_allowed(value, a))
-                *at[k] = value;
-        }
-        const double error = c->error(c->of);
+        s.count = 0;
+        (test_draw(&state, 2) ? change_many : change_some)(c, &s, all, &state);
+        const double error = error_of(c->of);
         if (!(error < highest)) /* a NaN is the end */
             highest = error;
         else
-            for (size_t k = changes; k-- > 0;)
-                *at[k] = before[k];
+            while (s.count-- > 0)
+                *s.at[s.count] = s.before[s.count];
     }
-    return highest;
+    free(s.at);
+    free(s.before);
+    return c->guide ? c->error(c->of) : highest;
 }
 
 float *climb_add(climb *c, const char *name, size_t rows, size_t dim, enum climb_start start, uint64_t *state)
 {
     const size_t count = rows * dim;
     float *values = test_allocate(count, sizeof *values);
-    const float one = (float)test_uniform(state);
+    float one = (float)test_uniform(state);
     for (size_t i = 0; i < count; i++) {
-        values[i] = start == CLIMB_ALIKE ? one : (float)test_uniform(state);
+        if (start == CLIMB_RUNS && i % dim && i % dim % 64 == 0)
+            one = ldexpf((float)test_uniform(state), -(int)test_draw(state, 14));
+        values[i] = start == CLIMB_ALIKE || start == CLIMB_RUNS ? one : (float)test_uniform(state);
         if (start == CLIMB_FAR_APART)
             values[i] = ldexpf(values[i], (int)test_draw(state, 41) - 20);
         if (start == CLIMB_ONE_LANE && i % dim % 32 != 0)
@@ -142,17 +213,17 @@ const char *climb_judge(const climb *c, const char *name, enum climb_start start
 /* ---- a program of climbs ---- */
 
 static const climb_program *running;
-static double *worst; /* of every goal and start; the tests' processes share it */
+static double *worst; /* [goals][starts]; the tests' processes share it */
 
 static void climb_from_all(int goal)
 {
-    for (int start = 0; start < CLIMB_STARTS; start++)
-        running->climb(goal, (enum climb_start)start, &worst[goal * CLIMB_STARTS + start]);
+    for (int start = 0; start < running->starts; start++)
+        running->climb(goal, (enum climb_start)start, &worst[goal * running->starts + start]);
 }
 
 static void print_table(void)
 {
-    const truth_table table = {running->unit, running->goals, CLIMB_STARTS, running->goal_name, climb_start_names, worst};
+    const truth_table table = {running->unit, running->goals, running->starts, running->goal_name, climb_start_names, worst};
     truth_print(&table);
 }
 
@@ -182,6 +253,6 @@ static Suite *make_suite(void)
 int climb_main(int argc, char **argv, const climb_program *program)
 {
     running = program;
-    worst = test_shared((size_t)program->goals * CLIMB_STARTS * sizeof *worst);
+    worst = test_shared((size_t)(program->goals * program->starts) * sizeof *worst);
     return truth_main(argc, argv, report, make_suite);
 }

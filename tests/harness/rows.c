@@ -34,11 +34,24 @@ const char *row_kind_name(enum row_kind kind)
         [ROW_LARGE_MEAN] = "mean of 2^8 σ and more",
         [ROW_LEVELS] = "pieces of one value",
         [ROW_SCALES] = "pieces of any scale",
+        [ROW_SD_1] = "N(0,1), in numbers",
+        [ROW_SD_4] = "σ = 4",
+        [ROW_SD_10] = "σ = 10",
+        [ROW_UNIFORM] = "uniform",
+        [ROW_OF_BF16] = "N(0,1) in bf16",
     };
     return names[kind];
 }
 
-/* Standard normal numbers, from a pool: Box and Muller once each. */
+/* A standard normal number, by Box and Muller. */
+static double draw_normal(uint64_t *state)
+{
+    double u = ((double)test_draw(state, (size_t)1 << 31) + 0.5) / 0x1p31;
+    double v = (double)test_draw(state, (size_t)1 << 31) / 0x1p31;
+    return sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);
+}
+
+/* One of a pool of them. */
 enum { POOL = 1 << 16 };
 
 static float normal(size_t n)
@@ -47,11 +60,8 @@ static float normal(size_t n)
     static int filled;
     if (!filled) {
         uint64_t state = 1;
-        for (size_t i = 0; i < POOL; i++) {
-            double u = ((double)test_draw(&state, (size_t)1 << 31) + 0.5) / 0x1p31;
-            double v = (double)test_draw(&state, (size_t)1 << 31) / 0x1p31;
-            pool[i] = (float)(sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v));
-        }
+        for (size_t i = 0; i < POOL; i++)
+            pool[i] = (float)draw_normal(&state);
         filled = 1;
     }
     return pool[n % POOL];
@@ -97,8 +107,21 @@ static void fill_pieces(float *row, size_t dim, enum row_kind kind, nrg_dtype dt
     }
 }
 
+static void fill_ordinary(float *row, size_t dim, enum row_kind kind, nrg_dtype dtype, uint64_t state)
+{
+    const double scale = kind == ROW_SD_4 ? 4 : kind == ROW_SD_10 ? 10 : 1;
+    for (size_t i = 0; i < dim; i++) {
+        const float value = (float)(kind == ROW_UNIFORM ? test_uniform(&state) : scale * draw_normal(&state));
+        row[i] = element_round(kind == ROW_OF_BF16 ? element_round(value, NRG_BF16) : value, dtype);
+    }
+}
+
 void row_fill(float *row, size_t dim, enum row_kind kind, nrg_dtype dtype, uint64_t seed)
 {
+    if (kind >= ROW_ORDINARY) {
+        fill_ordinary(row, dim, kind, dtype, seed);
+        return;
+    }
     if (kind == ROW_LARGE_MEAN) {
         fill_large_mean(row, dim, dtype, seed);
         return;

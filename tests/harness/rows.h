@@ -37,7 +37,15 @@ enum row_kind {
     ROW_LARGE_MEAN = ROW_KINDS, /* from 2^8 to 2^30 σ, of any magnitude */
     ROW_LEVELS,                 /* pieces of one value each, which segments cross */
     ROW_SCALES,                 /* pieces of magnitudes that no two doubles hold a sum of */
-    ROW_ALL_KINDS
+    /* and ordinary data, which tests of truth take in numbers: a seed gives other values throughout */
+    ROW_ORDINARY,
+    ROW_SD_1 = ROW_ORDINARY,
+    ROW_SD_4,
+    ROW_SD_10,
+    ROW_UNIFORM,
+    ROW_OF_BF16, /* N(0,1), rounded to bf16 */
+    ROW_ALL_KINDS,
+    ROW_ORDINARY_KINDS = ROW_ALL_KINDS - ROW_ORDINARY
 };
 
 const char *row_kind_name(enum row_kind kind);

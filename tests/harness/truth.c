@@ -30,8 +30,6 @@ void truth_judge(const char *wrong, const char *text)
     broken = 1;
 }
 
-const char *truth_row_name(int kind) { return row_kind_name((enum row_kind)kind); }
-
 void truth_print(const truth_table *table)
 {
     printf("| %s |", table->of);
@@ -56,6 +54,18 @@ void truth_print(const truth_table *table)
     }
     printf("\n");
     fflush(stdout);
+}
+
+static const char *stress_name(int kind) { return row_kind_name((enum row_kind)kind); }
+static const char *ordinary_name(int kind) { return row_kind_name((enum row_kind)(ROW_ORDINARY + kind)); }
+
+void truth_print_rows(const char *of, int columns, const char *const *column_names, const double *worst)
+{
+    const truth_table stress = {of, ROW_STRESS_KINDS, columns, stress_name, column_names, worst};
+    const truth_table ordinary = {of, ROW_ORDINARY_KINDS, columns, ordinary_name, column_names, worst + ROW_ORDINARY * columns};
+    truth_print(&stress);
+    printf("\n");
+    truth_print(&ordinary);
 }
 
 int truth_reporting(void) { return reporting; }

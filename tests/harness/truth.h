@@ -23,11 +23,11 @@ typedef struct truth_table {
     const double *worst; /* [kinds][columns] */
 } truth_table;
 
-/* row_kind_name, for that. */
-const char *truth_row_name(int kind);
-
 /* Prints it in Markdown, and the worst of all kinds. */
 void truth_print(const truth_table *table);
+
+/* The same by kinds of rows (rows.h), worst[ROW_ALL_KINDS][columns]: the stress set, and ordinary ones. */
+void truth_print_rows(const char *of, int columns, const char *const *column_names, const double *worst);
 
 /* 1 while a report is made. */
 int truth_reporting(void);

@@ -70,6 +70,7 @@ static const char *run(nrg_isa isa, backward_case *out)
     return status == NRG_OK ? NULL : nrg_status_string(status);
 }
 
+const char *backward_run_on(nrg_isa isa, backward_case *t) { return run(isa, t); }
 const char *backward_run(backward_case *t) { return run(NRG_ISA_SCALAR, t); }
 
 static const char *same(const char *name, const char *where, const float *a, const float *b, size_t count, nrg_dtype dtype)

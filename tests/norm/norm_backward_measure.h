@@ -38,6 +38,7 @@ void backward_free(backward_case *t);
 
 /* Scalar's results into t. NULL, or what is wrong, as of all below. */
 const char *backward_run(backward_case *t);
+const char *backward_run_on(nrg_isa isa, backward_case *t);
 
 /* Every other path against them, bit by bit. */
 const char *backward_compare_paths(const backward_case *t);

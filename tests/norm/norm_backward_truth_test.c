@@ -1,4 +1,5 @@
-/* The backward pass: scalar against the exact gradient, on the stress set of rows; and the other paths against scalar on the way.
+/* The backward pass: scalar against the exact gradient, on the stress set of rows and on ordinary ones in numbers; and the other
+ * paths against scalar on the way.
  *
  * The exact gradient is norm_backward_exact.h's, which the first test holds against automatic differentiation (dual numbers) of
  * the forward pass's definition. For a pre-gate p is r·g(z) rounded to f32, as the definition has it; the g(z) in it is the
@@ -232,6 +233,20 @@ static void check_dim(int n)
 START_TEST(lengths) { check_dim(_i); }
 END_TEST
 
+/* Ordinary rows, each another one: of a few lengths, and in the numbers that decide how dw and db are summed. */
+static void check_ordinary(int n)
+{
+    static const size_t some[] = {64, 96, 128, 200, 256, 768};
+    for (uint64_t round = 0; round < (test_small() ? 2 : 6); round++)
+        for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
+            const size_t rows = some[i] > 256 ? 3 : round % 4 ? 5 : 40;
+            check_one((enum row_kind)(ROW_ORDINARY + n), NRG_F32, some[i], rows, round % 4 == 3, 64 + round);
+        }
+}
+
+START_TEST(ordinary_rows) { check_ordinary(_i); }
+END_TEST
+
 /* A million rows of three, whose gradients cancel nearly: what is left of dw and db shows how they are summed. */
 static void check_million(void)
 {
@@ -357,8 +372,7 @@ END_TEST
 static void print_table(void)
 {
     static const char *const names[BACKWARD_COLUMNS] = {"dx, rms", "dx, layer", "dx with g", "dz", "dw", "db"};
-    const truth_table table = {"row", ROW_STRESS_KINDS, BACKWARD_COLUMNS, truth_row_name, names, worst[0]};
-    truth_print(&table);
+    truth_print_rows("row", BACKWARD_COLUMNS, names, worst[0]);
 }
 
 START_TEST(worst_cases)
@@ -378,6 +392,8 @@ static void report(void)
 {
     for (int n = 0; n < DIMS; n++)
         check_dim(n);
+    for (int n = 0; n < ROW_ORDINARY_KINDS; n++)
+        check_ordinary(n);
     check_million();
     print_table();
 }
@@ -389,6 +405,7 @@ static Suite *make_suite(void)
     tcase_add_test(formula, formulas);
     tcase_add_test(formula, slopes);
     tcase_add_loop_test(test_case(suite, "lengths"), lengths, 0, DIMS);
+    tcase_add_loop_test(test_case(suite, "ordinary"), ordinary_rows, 0, ROW_ORDINARY_KINDS);
     tcase_add_loop_test(test_case(suite, "limits"), limits_of_floats, 0, 4);
     tcase_add_test(test_case(suite, "sums"), a_million_rows);
     tcase_add_test(test_case(suite, "worst cases"), worst_cases);
@@ -397,7 +414,7 @@ static Suite *make_suite(void)
 
 int main(int argc, char **argv)
 {
-    worst = test_shared(ROW_KINDS * sizeof *worst);
+    worst = test_shared(ROW_ALL_KINDS * sizeof *worst);
     measured = test_shared(sizeof *measured);
     return truth_main(argc, argv, report, make_suite);
 }

@@ -1,5 +1,5 @@
-/* Gates and output activations: scalar against the exact value, on the stress set of rows; and the other paths against scalar on
- * the way. f32 only: norm_properties_test.c has it that a 16-bit result is the f32 result rounded.
+/* Gates and output activations: scalar against the exact value, on the stress set of rows and on ordinary ones; and the other
+ * paths against scalar on the way. f32 only: norm_properties_test.c has it that a 16-bit result is the f32 result rounded.
  *
  * The bound of o1 is that of the norm without a gate (norm_truth_test.c): three ulps, four with a weight offset, for centred
  * norms 2^-23·|k·w| more, and half an ulp of the largest term for + b; in the exact grade an ulp and 2^-24. Then
@@ -247,6 +247,17 @@ static void check_dim(int n)
                         check_one((nrg_gate)gate, (nrg_activation)g, (enum row_kind)kind, dim, round);
 }
 
+/* Ordinary rows, each another one. */
+static void check_ordinary(int n)
+{
+    static const size_t some[] = {64, 128, 200};
+    for (uint64_t round = 0; round < (test_small() ? 1 : 3); round++)
+        for (int gate = 0; gate < GATES; gate++)
+            for (int g = 0; g < ACTIVATIONS; g++)
+                check_one((nrg_gate)gate, (nrg_activation)g, (enum row_kind)(ROW_ORDINARY + n), some[((size_t)g + round) % 3],
+                          round);
+}
+
 static void print_table(void)
 {
     printf("| g | pre-gate | post-gate | on the output |\n| --- | ---: | ---: | ---: |\n");
@@ -257,6 +268,9 @@ static void print_table(void)
 }
 
 START_TEST(lengths) { check_dim(_i); }
+END_TEST
+
+START_TEST(ordinary_rows) { check_ordinary(_i); }
 END_TEST
 
 START_TEST(worst_cases)
@@ -276,6 +290,8 @@ static void report(void)
 {
     for (int n = 0; n < DIMS; n++)
         check_dim(n);
+    for (int n = 0; n < ROW_ORDINARY_KINDS; n++)
+        check_ordinary(n);
     print_table();
 }
 
@@ -283,6 +299,7 @@ static Suite *make_suite(void)
 {
     Suite *suite = suite_create("norm_forward with gates: scalar against the exact value");
     tcase_add_loop_test(test_case(suite, "lengths"), lengths, 0, DIMS);
+    tcase_add_loop_test(test_case(suite, "ordinary"), ordinary_rows, 0, ROW_ORDINARY_KINDS);
     tcase_add_test(test_case(suite, "worst cases"), worst_cases);
     return suite;
 }

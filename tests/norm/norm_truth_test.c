@@ -1,5 +1,6 @@
-/* Scalar against the exact value, on the stress set of docs/numerics.md; and the other paths against scalar on the way, since
- * these are the longest rows of all tests. The formulas are written from the definition in norm.h, in 113-bit arithmetic.
+/* Scalar against the exact value, on the stress set of docs/numerics.md and on ordinary rows in numbers; and the other paths
+ * against scalar on the way, since these are the longest rows of all tests. The formulas are written from the definition in
+ * norm.h, in 113-bit arithmetic.
  *
  * `norm_truth_test --report` prints the worst errors as a Markdown table and nothing else.
  *
@@ -40,7 +41,7 @@ static unsigned long *measured;
 
 static void record(nrg_accuracy grade, enum row_kind kind, enum column column, double error)
 {
-    double *most = &worst[(int)grade * ROW_STRESS_KINDS + (int)kind][column];
+    double *most = &worst[(int)grade * ROW_ALL_KINDS + (int)kind][column];
     if (error > *most)
         *most = error;
     ++*measured;
@@ -180,9 +181,6 @@ static double share_beyond(quad exact, float got, double allowance, double ulp)
     return isinf(share) ? share : fmax(0, share - allowance / ulp);
 }
 
-/* A bound of the statistics in the units of the table: fast, three of 2^-24, unless it is the least float. */
-static double units_of(int fast, double bound) { return fast && bound > 0x1p-149 ? 3 : 1; }
-
 /* NULL, or what broke its bound. */
 static const char *measure(const truth_case *t, const outputs *f32, const outputs *out)
 {
@@ -192,17 +190,20 @@ static const char *measure(const truth_case *t, const outputs *f32, const output
     quad k = norm_exact_k(&t->spec, dim), factor = exact.s > 0 ? k / exact.s : 0;
     int after = t->spec.residual_mode == NRG_RESIDUAL_AFTER, additions = (t->b != NULL) + after;
     const int fast = t->spec.accuracy == NRG_ACCURACY_FAST;
+    const enum norm_rows rows = t->kind < ROW_STRESS_KINDS ? NORM_STRESS_SET : NORM_EVERY_ROW;
     const int has_offset = t->w && t->spec.weight_offset != 0;
     enum column column = additions        ? (t->op == LAYER ? COLUMN_LAYER_ADDED : COLUMN_ADDED)
                          : has_offset     ? COLUMN_OFFSET
                          : t->op == LAYER ? COLUMN_LAYER
                          : t->op == L2    ? COLUMN_L2
                                           : COLUMN_RMS;
-    double highest = 0, highest_16 = 0, limit = norm_promise_of(&t->spec, 1, k, factor, has_offset).ulps + 0.5 * additions;
+    double highest = 0, highest_16 = 0,
+           limit = norm_promise_of(&t->spec, rows, 1, (double)k, quad_magnitude(factor), has_offset).ulps + 0.5 * additions;
     size_t where = 0;
     for (size_t i = 0; i < dim; i++) {
         quad w = t->w ? (quad)t->w[i] + t->spec.weight_offset : 1, product = (t->r[i] - exact.mean) * factor * w, value = product;
-        double size = fabs((double)product), beside = norm_promise_of(&t->spec, w, k, factor, has_offset).beside;
+        double size = fabs((double)product),
+               beside = norm_promise_of(&t->spec, rows, quad_magnitude(w), (double)k, quad_magnitude(factor), has_offset).beside;
         if (t->b) {
             value += t->b[i];
             size = fmax(size, fabs((double)t->b[i]));
@@ -236,11 +237,14 @@ static const char *measure(const truth_case *t, const outputs *f32, const output
         record(t->spec.accuracy, t->kind, dtype == NRG_F16 ? COLUMN_F16 : COLUMN_BF16, highest_16);
 
     quad rstd = exact.s > 0 ? 1 / exact.s : 0;
-    const double mean_bound = norm_mean_bound(fast, &exact), rstd_bound = norm_rstd_bound(fast, rstd);
-    const double mean_share = share_of(exact.mean, out->mean, NRG_F32, mean_bound),
-                 rstd_share = share_of(rstd, out->rstd, NRG_F32, rstd_bound);
-    record(t->spec.accuracy, t->kind, COLUMN_MEAN, mean_share * units_of(fast, mean_bound));
-    record(t->spec.accuracy, t->kind, COLUMN_RSTD, rstd_share * units_of(fast, rstd_bound));
+    const double mean_size = quad_magnitude(exact.mean), sigma = (double)exact.sigma, rstd_size = quad_magnitude(rstd);
+    const double mean_share = share_of(exact.mean, out->mean, NRG_F32, norm_mean_bound(fast, rows, mean_size, sigma)),
+                 rstd_share = share_of(rstd, out->rstd, NRG_F32, norm_rstd_bound(fast, rows, t->spec.centred, rstd_size));
+    /* in the units of the table: fast, 2^-24 of both, unless it is the least float */
+    const double mean_unit = fast ? fmax(0x1p-149, 0x1p-24 * (mean_size + sigma)) : norm_mean_bound(0, rows, mean_size, sigma),
+                 rstd_unit = fast ? fmax(0x1p-149, 0x1p-24 * rstd_size) : norm_rstd_bound(0, rows, 0, rstd_size);
+    record(t->spec.accuracy, t->kind, COLUMN_MEAN, share_of(exact.mean, out->mean, NRG_F32, mean_unit));
+    record(t->spec.accuracy, t->kind, COLUMN_RSTD, share_of(rstd, out->rstd, NRG_F32, rstd_unit));
     if (!(highest <= limit))
         return truth_wrong("element %zu of o, %.9g, is off by %.4f ulp, limit %.1f", where, (double)f32->o[where], highest,
                            limit);
@@ -295,7 +299,8 @@ static const char *check(const truth_case *t)
 static void check_one(enum op op, enum row_kind kind, nrg_dtype dtype, size_t dim, uint64_t round)
 {
     truth_case t;
-    make_case(&t, op, kind, dtype, dim, test_mix((((dim * 4 + dtype) * ROW_KINDS + kind) * OPS + op) * 16 + round));
+    const uint64_t seed = (((dim * 4 + dtype) * ROW_KINDS + kind) * OPS + op) * 16;
+    make_case(&t, op, kind, dtype, dim, test_mix(kind < ROW_ORDINARY ? seed + round : test_mix(seed) + round));
     for (int grade = NRG_ACCURACY_FAST; grade < (dtype == NRG_F32 ? GRADES : 1); grade++) {
         t.spec.accuracy = (nrg_accuracy)grade;
         truth_judge(check(&t), t.text);
@@ -316,6 +321,20 @@ static void check_dim(size_t dim, uint64_t rounds, int both_16)
                     check_one((enum op)op, (enum row_kind)kind, (dim + (size_t)op) % 2 ? NRG_BF16 : NRG_F16, dim, 0);
             }
         }
+}
+
+/* Ordinary rows: many of each kind, of lengths that models have and of others. Each is another one. */
+enum { ORDINARY_ROUNDS = 12 };
+static const size_t ordinary_dims[] = {64, 96, 128, 200, 256, 384, 512, 768, 1000, 1024};
+enum { ORDINARY_DIMS = sizeof ordinary_dims / sizeof ordinary_dims[0] };
+
+static void check_ordinary(int n)
+{
+    const enum row_kind kind = (enum row_kind)(ROW_ORDINARY + n);
+    for (uint64_t round = 0; round < (test_small() ? 6 : ORDINARY_ROUNDS); round++)
+        for (size_t i = 0; i < ORDINARY_DIMS; i++)
+            for (int op = 0; op < OPS; op++)
+                check_one((enum op)op, kind, round % 4 ? NRG_F32 : round % 8 ? NRG_F16 : NRG_BF16, ordinary_dims[i], round);
 }
 
 enum { DIMS = 1100, CHUNK = 50, CHUNKS = DIMS / CHUNK };
@@ -348,9 +367,7 @@ static void print_table(void)
         "rms", "l2", "layer", "with w + 1", "rms, l2 with + b or + y", "layer with + b or + y", "f16", "bf16", "mean", "rstd"};
     static const char *const grades[GRADES] = {"fast", "exact"};
     for (int grade = 0; grade < GRADES; grade++) {
-        const truth_table table = {
-            grades[grade], ROW_STRESS_KINDS, COLUMNS, truth_row_name, names, worst[grade * ROW_STRESS_KINDS]};
-        truth_print(&table);
+        truth_print_rows(grades[grade], COLUMNS, names, worst[grade * ROW_ALL_KINDS]);
         printf("\n");
     }
 }
@@ -359,6 +376,9 @@ START_TEST(short_rows) { check_short(_i); }
 END_TEST
 
 START_TEST(long_rows) { check_long(_i); }
+END_TEST
+
+START_TEST(ordinary_rows) { check_ordinary(_i); }
 END_TEST
 
 START_TEST(worst_cases)
@@ -370,8 +390,8 @@ START_TEST(worst_cases)
     for (int kind = 0; kind < ROW_STRESS_KINDS; kind++)
         for (int column = 0; column < COLUMNS; column++)
             /* m of an uncentred norm is 0, and constant rows can be normalized without an error: those fields may be 0 */
-            if (column != COLUMN_F16 && column != COLUMN_BF16 && worst[ROW_STRESS_KINDS + kind][column] == 0 &&
-                kind != ROW_EQUAL && column != COLUMN_MEAN)
+            if (column != COLUMN_F16 && column != COLUMN_BF16 && worst[ROW_ALL_KINDS + kind][column] == 0 && kind != ROW_EQUAL &&
+                column != COLUMN_MEAN)
                 ck_abort_msg("%s: column %d was never measured", row_kind_name((enum row_kind)kind), column);
             else if (worst[kind][column] == 0 && column != COLUMN_LAYER && column != COLUMN_LAYER_ADDED && kind != ROW_EQUAL &&
                      column != COLUMN_MEAN)
@@ -385,6 +405,8 @@ static void report(void)
         check_short(chunk);
     for (int i = 0; i < LONG_DIMS; i++)
         check_long(i);
+    for (int n = 0; n < ROW_ORDINARY_KINDS; n++)
+        check_ordinary(n);
     print_table();
 }
 
@@ -393,13 +415,14 @@ static Suite *make_suite(void)
     Suite *suite = suite_create("norm_forward: scalar against the exact value");
     tcase_add_loop_test(test_case(suite, "short"), short_rows, 0, CHUNKS);
     tcase_add_loop_test(test_case(suite, "long"), long_rows, 0, LONG_DIMS);
+    tcase_add_loop_test(test_case(suite, "ordinary"), ordinary_rows, 0, ROW_ORDINARY_KINDS);
     tcase_add_test(test_case(suite, "worst cases"), worst_cases);
     return suite;
 }
 
 int main(int argc, char **argv)
 {
-    worst = test_shared((size_t)GRADES * ROW_STRESS_KINDS * sizeof *worst);
+    worst = test_shared((size_t)GRADES * ROW_ALL_KINDS * sizeof *worst);
     measured = test_shared(sizeof *measured);
     return truth_main(argc, argv, report, make_suite);
 }

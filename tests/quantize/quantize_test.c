@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "../harness/element.h"
-#include "../harness/support.h"
+#include "../harness/rows.h"
 
 enum { FORMATS = NRG_QUANT_INT8_128, BYTES_MOST = 1 << 16, DIM_MOST = 768, ROWS_MOST = 16 };
 
@@ -142,7 +142,9 @@ static void expect(unsigned char *q, float *scales, const format_facts *f, nrg_q
 /* ---- data ---- */
 
 /* Rows of halves of steps, so that ties are many; of numbers at either end, of zeros of both signs, of what is none; of a largest
- * magnitude in both signs. */
+ * magnitude in both signs. AT_MOST: and the largest number of the dtype, once. */
+enum { AT_MOST = 9, DRAWN_KINDS = 12 };
+
 static float drawn(uint64_t *state, int kind, size_t i)
 {
     switch (kind) {
@@ -190,9 +192,14 @@ static void draw(problem *p, int format, int seed)
     p->rows = p->f->rows * (1 + test_draw(&state, 16 / p->f->rows));
     p->dim = p->f->scale ? p->f->block * (1 + test_draw(&state, DIM_MOST / p->f->block)) : 1 + test_draw(&state, DIM_MOST);
     for (size_t row = 0; row < p->rows; row++) {
-        const int kind = (int)test_draw(&state, 12);
-        for (size_t i = 0; i < p->dim; i++)
-            p->x[row * p->dim + i] = element_round(drawn(&state, kind, i), p->dtype);
+        const size_t kind = test_draw(&state, DRAWN_KINDS + ROW_ORDINARY_KINDS);
+        float *const x = p->x + row * p->dim;
+        if (kind >= DRAWN_KINDS)
+            row_fill(x, p->dim, (enum row_kind)(ROW_ORDINARY + kind - DRAWN_KINDS), p->dtype, test_mix(state));
+        for (size_t i = 0; i < p->dim && kind < DRAWN_KINDS; i++)
+            x[i] = element_round(drawn(&state, (int)kind, i), p->dtype);
+        if (kind == AT_MOST)
+            x[test_draw(&state, p->dim)] = test_draw(&state, 2) ? element_max(p->dtype) : -element_max(p->dtype);
     }
     p->stored = element_stored(p->x, p->rows * p->dim, p->dtype);
 }

@@ -11,13 +11,15 @@
 
 #include "../harness/element.h"
 #include "../harness/quad_dual.h"
+#include "../harness/rows.h"
 #include "../harness/truth.h"
 
 /* What the header promises, in ulps of f32 beyond what cancellation leaves; in 16 bits half an ulp of theirs more. */
 static const double value_limit = 3, gradient_limit = 0.51;
 
-enum contents { NORMAL, CANCELLING, TINY, LARGE, CONTENTS };
-static const char *const contents_names[CONTENTS] = {"normal", "cancelling", "tiny", "large"};
+/* USUAL: ordinary rows, each kind in turn. */
+enum contents { NORMAL, CANCELLING, TINY, LARGE, USUAL, CONTENTS };
+static const char *const contents_names[CONTENTS] = {"normal", "cancelling", "tiny", "large", "ordinary rows"};
 
 enum column { VALUE, VALUE_16, GRADIENT, START, WEIGHT, BIAS, COLUMNS };
 static const char *const column_names[COLUMNS] = {"p_k, f32", "p_k, 16 bits", "g_k", "dp_0", "dW", "db"};
@@ -62,6 +64,14 @@ static chain_case make_chain(size_t dim, size_t n, size_t chains, nrg_dtype dtyp
     fill(c.w, dim * dim, size / sqrtf((float)dim), NRG_F32, &state);
     fill(c.p0, chains * dim, contents == TINY ? small : 1, NRG_F32, &state);
     fill(c.dp, vectors * dim, contents == TINY ? small : 1, dtype, &state);
+    if (contents == USUAL) {
+        const enum row_kind kind = (enum row_kind)(ROW_ORDINARY + seed % ROW_ORDINARY_KINDS);
+        row_fill(c.w, dim * dim, kind, NRG_F32, test_mix(state));
+        for (size_t i = 0; i < dim * dim; i++)
+            c.w[i] /= sqrtf((float)dim);
+        row_fill(c.p0, chains * dim, kind, NRG_F32, test_mix(state + 1));
+        row_fill(c.dp, vectors * dim, kind, dtype, test_mix(state + 2));
+    }
     if (contents == CANCELLING) /* what two neighbours add is taken away again by two others, but for the last bits */
         for (size_t i = 0; i < dim * dim; i++) {
             const size_t column = i % dim;
@@ -211,7 +221,10 @@ START_TEST(steps)
     const enum contents contents = (enum contents)_i;
     for (size_t d = 0; d < sizeof dims / sizeof dims[0]; d++)
         for (size_t t = 0; t < 3; t++)
-            for (uint64_t seed = 0; seed < (dims[d] < 20 ? reporting ? 100u : 6u : 1u); seed++) {
+            for (uint64_t seed = 0; seed < (dims[d] < 20        ? reporting ? 100u : 6u
+                                            : contents == USUAL ? ROW_ORDINARY_KINDS
+                                                                : 1u);
+                 seed++) {
                 if (test_small() && (dims[d] > 40 || seed > 2))
                     continue;
                 chain_case c = make_chain(dims[d], dims[d] < 20 ? LONG_N : 9, seed % 2 + 1, dtypes[t], contents, seed + 100 * d);

@@ -83,13 +83,15 @@ static void measure(int what, float got, quad exact, quad sizes, double terms)
 
 /* ---- problems ---- */
 
+/* Rows that have something to them, or ordinary ones. */
 static void fill(float *rows, size_t count, size_t dim, nrg_dtype dtype, int stress, uint64_t seed)
 {
     static const enum row_kind kinds[] = {ROW_NORMAL, ROW_MEAN_1E3, ROW_OUTLIER, ROW_EQUAL, ROW_1E_20, ROW_FIRST_64, ROW_SORTED};
     for (size_t row = 0; row < count; row++) {
         uint64_t state = test_mix(seed + row);
-        row_fill(rows + row * dim, dim, stress ? kinds[test_draw(&state, sizeof kinds / sizeof *kinds)] : ROW_NORMAL, dtype,
-                 state);
+        const size_t ordinary = ROW_ORDINARY + test_draw(&state, ROW_ORDINARY_KINDS);
+        row_fill(rows + row * dim, dim, stress ? kinds[test_draw(&state, sizeof kinds / sizeof *kinds)] : (enum row_kind)ordinary,
+                 dtype, state);
     }
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../harness/element.h"
+#include "../harness/rows.h"
 #include "../harness/truth.h"
 #include "rope_exact.h"
 
@@ -501,14 +502,19 @@ static void draw_pair(float x[2], uint64_t *state)
         x[how - 2] *= 0x1p-24f * (float)test_draw(state, 2000) * 1e-3f;
 }
 
-static void check_pairs(int32_t position, double magnitude)
+/* Pairs of draw_pair, or ordinary ones of a kind of row. */
+enum { DRAWN_PAIRS = -1 };
+
+static void check_pairs(int32_t position, double magnitude, int kind)
 {
     static float x[2 * HEADS], o[2 * HEADS], back[2 * HEADS];
     const turning t = turning_at(position, magnitude);
     const double limit = magnitude == 1 ? output_limit : scaled_limit;
     uint64_t state = test_mix((uint64_t)position * 8 + (uint64_t)(magnitude * 1024));
-    for (size_t i = 0; i < HEADS; i++)
+    for (size_t i = 0; i < HEADS && kind == DRAWN_PAIRS; i++)
         draw_pair(&x[2 * i], &state);
+    if (kind != DRAWN_PAIRS)
+        row_fill(x, sizeof x / sizeof x[0], (enum row_kind)kind, NRG_F32, test_mix(state + (uint64_t)kind));
     turn_heads(&t, 2, t.table, HEADS, x, o, 0);
     turn_heads(&t, 2, t.table, HEADS, o, back, 1);
     for (size_t i = 0; i < HEADS; i++) {
@@ -542,7 +548,10 @@ static void check_rotations(int chunk)
     uint64_t state = (uint64_t)chunk + 1;
     for (int i = 0; i < count; i++)
         for (size_t m = 0; m < sizeof magnitudes / sizeof magnitudes[0]; m++)
-            check_pairs((int32_t)test_draw(&state, m % 2 ? 2000 : 2000000), magnitudes[m]);
+            check_pairs((int32_t)test_draw(&state, m % 2 ? 2000 : 2000000), magnitudes[m], DRAWN_PAIRS);
+    for (int i = 0; i < count / 4; i++)
+        for (int kind = ROW_ORDINARY; kind < ROW_ALL_KINDS; kind++)
+            check_pairs((int32_t)test_draw(&state, 2000000), magnitudes[2 + i % 5], kind);
 }
 
 static quad dot(const float *a, const float *b, size_t dim)
@@ -565,8 +574,8 @@ static void check_distance(size_t dim, enum figure figure, uint64_t seed)
     const int32_t at[2] = {(int32_t)test_draw(&state, 2000), (int32_t)test_draw(&state, 2000)};
     const int32_t shift = (int32_t)test_draw(&state, 998001);
     for (int i = 0; i < 2; i++)
-        for (size_t e = 0; e < dim; e++)
-            x[i][e] = (float)test_draw(&state, 1 << 24) * 0x1p-23f - 1;
+        row_fill(x[i], dim, (enum row_kind)(ROW_ORDINARY + test_draw(&state, ROW_ORDINARY_KINDS)), NRG_F32,
+                 test_mix(state + (uint64_t)i));
     for (int shifted = 0; shifted < 2; shifted++)
         for (int i = 0; i < 2; i++) {
             nrg_rope_table_args args = nrg_rope_table_args_init(1, frequencies, 1, table);
