@@ -6,7 +6,7 @@
  *     dy  = do1
  *     db_c += Σ do1,  dw_c += Σ do1 ⊙ h   over the elements of channel c, in all samples
  *     dh  = do1 ⊙ w
- *     dx  = (dh - Σdh/d - h · (Σ dh⊙h)/d) / s     centred;  without Σdh/d otherwise;  s = 0: 0
+ *     dx  = (dh - Σdh/d - h · (Σ dh⊙h)/d) / s     centred;  without Σdh/d otherwise;  s = 0, or d ≤ centred + (eps = 0): 0
  *
  * With NRG_STATISTICS_RUNNING, m and s are constants: dx = dh/s. NRG_STATISTICS_FOLDED has no backward pass.
  *

@@ -10,7 +10,7 @@
  *     dh  = k · do1 ⊙ (w + weight_offset)
  *     dq  = (dh - h · a · (Σ dh⊙h)/d) / s                           s = 0: dq = 0
  *           a = 1;  NRG_EPS_SIGMA: s/σ, 0 where σ is 0;  NRG_EPS_MAX: 0 where eps is the larger
- *     dp  = dq - mean(dq)  centred;  dp = dq otherwise
+ *     dp  = dq - mean(dq)  centred;  dp = dq otherwise              d ≤ centred + (s = σ): dp = 0, exactly
  *     dr  = dp ⊙ g(z),    dz = dp ⊙ r ⊙ g′(z)                       NRG_GATE_PRE;  dr = dp otherwise
  *     dx  = dr + dr_in,   dy = dx                                   NRG_RESIDUAL_AFTER: dx = dr, dy = d_o
  *

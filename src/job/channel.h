@@ -53,4 +53,11 @@ typedef struct nrg_channel_norm_backward_job {
     double eps;
 } nrg_channel_norm_backward_job;
 
+/* Whether nothing that is done to a set of so many elements changes what comes out, so that the gradient is 0: there are no more
+ * of them than the norm takes away, the mean and, without an eps, the length. */
+static inline int nrg_channel_has_no_gradient(const nrg_channel_norm_backward_job *job, double count)
+{
+    return !job->fixed_mean && count <= (double)(job->centred + (job->eps == 0));
+}
+
 #endif

@@ -26,6 +26,14 @@ typedef struct nrg_norm_formula {
     int exact; /* NRG_ACCURACY_EXACT */
 } nrg_norm_formula;
 
+/* Whether nothing that is done to a row changes its h, so that the gradient is 0: it has no more elements than the norm takes
+ * away, the mean and, where s is σ itself, the length. */
+static inline int nrg_norm_has_no_gradient(const nrg_norm_formula *f, double sigma)
+{
+    const int is_length = f->eps == 0 || (f->divisor == NRG_DIV_MAX && sigma > f->eps);
+    return f->d <= (double)(f->centred + is_length);
+}
+
 /* Whether rows of this dtype are done the exact way: results of 16 bits have nothing of it. */
 static inline int nrg_norm_is_exact(const nrg_norm_formula *f, nrg_dtype dtype) { return f->exact && dtype == NRG_F32; }
 

@@ -24,9 +24,12 @@ static set_gradient backward_around(const nrg_channel_statistics *stat, int froz
 static double around_mean(const set_gradient *g, double a, double b) { return fma(-g->delta, a, b); }
 
 /* a, b: A* and B* of the set. */
-static void find_gradient(set_gradient *g, double a, double b, double count, int centred)
+static void find_gradient(set_gradient *g, const nrg_channel_norm_backward_job *job, double a, double b, double count)
 {
+    const int centred = job->centred;
     const double inverse = 1 / count;
+    if (nrg_channel_has_no_gradient(job, count))
+        g->rstd = 0;
     g->beta = (g->rstd * ((around_mean(g, a, b) * g->rstd) * inverse)) * g->rstd;
     g->exact_gamma = centred ? -(g->rstd * (a * inverse)) : -0.0;
     g->gamma = fma(g->delta, g->beta, g->exact_gamma);
@@ -180,7 +183,7 @@ static void batch_channel(const backward *b, size_t c)
     put_gradient(job->db, c, sums.t, job->accumulate);
     if (job->sums)
         return;
-    find_gradient(&g, (double)f.w * sums.t, (double)f.w * sums.q, stat.count, job->centred);
+    find_gradient(&g, job, (double)f.w * sums.t, (double)f.w * sums.q, stat.count);
     for (size_t n = 0; n < job->n; n++)
         for (size_t s = 0; s < job->s; s++)
             write_element(b, &f, &g, n, c, s);
@@ -226,7 +229,7 @@ static void group_set(const backward *b, size_t n, size_t group, size_t block, i
         if (job->block_db)
             job->block_db[at] = first ? sum_a : job->block_db[at] + sum_a;
     }
-    find_gradient(&g, fold_columns(lanes_a), fold_columns(lanes_b), stat.count, job->centred);
+    find_gradient(&g, job, fold_columns(lanes_a), fold_columns(lanes_b), stat.count);
     for (size_t k = 0; k < job->group_channels; k++) {
         const channel_factors f = factors_of(&stat, job->fast, job->w, job->b, c_begin + k, job->w_f32, b->dtype);
         for (size_t s = 0; s < job->s; s++)

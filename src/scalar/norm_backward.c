@@ -231,6 +231,8 @@ static int plain_factors(const backward_row *row, backward_factors *f, float mea
     double a = formula->k * inverse, b = a * (cross * slope) * inverse, c = -0.0;
     if (formula->centred) /* not as -fma(...): gcc makes of that an instruction which gives a zero the other sign */
         c = fma(shift, b, -(a * (s.d / formula->d)));
+    if (nrg_norm_has_no_gradient(formula, sigma))
+        a = b = c = 0;
     f->a = (float)a;
     f->b = (float)b;
     f->c = (float)c;
@@ -269,6 +271,8 @@ static void fallback_factors(const backward_row *row, backward_factors *f, const
     f->fallback_a = formula->k * f->inverse;
     f->fallback_b = f->fallback_a * (cross * formula->inv_dim * over);
     f->fallback_c = formula->centred ? -(f->fallback_a * (total_d / formula->d)) : -0.0;
+    if (nrg_norm_has_no_gradient(formula, sigma))
+        f->fallback_a = f->fallback_b = f->fallback_c = 0;
 }
 
 static void row_factors(const backward_row *row, backward_factors *f)

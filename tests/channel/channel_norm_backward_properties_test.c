@@ -362,6 +362,68 @@ START_TEST(shares)
 }
 END_TEST
 
+/* Sets that have no more elements than the norm takes away, of one element or, without an eps, of two: dx is 0 whatever d_o is, and
+ * o of a set of one element is b. Over the batch and in groups, of few channels and of many, in both layouts and grades. */
+START_TEST(zero_by_structure)
+{
+    enum { CHANNELS = 70, SAMPLES = 5, ALL = SAMPLES * CHANNELS };
+    static const struct {
+        size_t channels, groups, n, s; /* groups 0: over the batch */
+        int centred;
+        double eps;
+    } cases[] = {
+        {3, 0, 1, 1, 1, 1e-5},       {CHANNELS, 0, 1, 1, 1, 1e-5}, {CHANNELS, CHANNELS, SAMPLES, 1, 1, 1e-5},
+        {3, 3, SAMPLES, 1, 1, 0.25}, {3, 3, SAMPLES, 1, 0, 0},     {CHANNELS, CHANNELS, SAMPLES, 1, 0, 0},
+        {CHANNELS, 0, 1, 1, 0, 0},   {35, 35, SAMPLES, 2, 1, 0},   {CHANNELS, CHANNELS / 2, SAMPLES, 1, 1, 0},
+        {CHANNELS, 0, 2, 1, 1, 0},   {35, 0, 1, 2, 1, 0},          {20, 10, SAMPLES, 1, 1, 0},
+    };
+    static float x[ALL], d_o[ALL], w[CHANNELS], b[CHANNELS], o[ALL], dx[ALL], dw[CHANNELS], db[CHANNELS];
+    nrg_isa paths[NRG_ISA_COUNT];
+    uint64_t state = 5;
+    for (size_t i = 0; i < ALL; i++) {
+        x[i] = (float)(100 * test_uniform(&state));
+        d_o[i] = (float)(300 * test_uniform(&state));
+        w[i % CHANNELS] = (float)test_uniform(&state);
+        b[i % CHANNELS] = (float)test_uniform(&state);
+    }
+    for (size_t path = test_paths(paths); path-- > 0;)
+        for (size_t n = 0; n < 4 * sizeof cases / sizeof cases[0]; n++) {
+            const size_t k = n / 4, count = cases[k].n * cases[k].channels * cases[k].s;
+            const size_t each = cases[k].groups ? cases[k].channels / cases[k].groups * cases[k].s : cases[k].n * cases[k].s;
+            double workspace[2 * CHANNELS * 8];
+            nrg_channel_norm_spec spec = nrg_batch_norm_spec(cases[k].channels, cases[k].eps);
+            spec.over = cases[k].groups ? NRG_OVER_GROUP : NRG_OVER_BATCH;
+            spec.groups = cases[k].groups;
+            spec.layout = n % 2 ? NRG_NHWC : NRG_NCHW;
+            spec.accuracy = n / 2 % 2 ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
+            spec.centred = cases[k].centred;
+            ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+            nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(cases[k].n, cases[k].s, x, d_o, dx);
+            args.w = w;
+            args.dw = dw;
+            args.db = db;
+            ck_assert_int_eq(nrg_channel_norm_backward_workspace(&spec, &args, &args.workspace_size), NRG_OK);
+            ck_assert_uint_le(args.workspace_size, sizeof workspace);
+            args.workspace = args.workspace_size ? workspace : NULL;
+            ck_assert_int_eq(nrg_channel_norm_backward(&spec, &args, 0, 1), NRG_OK);
+            ck_assert_int_eq(nrg_channel_norm_backward_reduce(&spec, &args, 0, 1), NRG_OK);
+            for (size_t i = 0; i < count; i++)
+                if (dx[i] != 0)
+                    ck_abort_msg("%s, case %zu: dx %zu is %a", nrg_isa_name(paths[path]), n, i, (double)dx[i]);
+            for (size_t c = 0; c < cases[k].channels; c++)
+                ck_assert(db[c] != 0 && (cases[k].centred && each == 1 ? dw[c] == 0 : dw[c] != 0));
+            if (!(cases[k].centred && each == 1))
+                continue;
+            nrg_channel_norm_args forward = nrg_channel_norm_args_init(cases[k].n, cases[k].s, x, o);
+            forward.w = w;
+            forward.b = b;
+            ck_assert_int_eq(nrg_channel_norm_forward(&spec, &forward, 0, 1), NRG_OK);
+            for (size_t i = 0; i < count; i++) /* one position: both layouts are the same */
+                ck_assert(o[i] == b[i % cases[k].channels]);
+        }
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
@@ -376,5 +438,6 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tests, poison_stays_and_is_not_lost, 0, CHANNEL_PARTS);
     tcase_add_loop_test(tests, added_to_zero, 0, CHANNEL_PARTS);
     tcase_add_test(tests, shares);
+    tcase_add_test(tests, zero_by_structure);
     return test_run(suite);
 }

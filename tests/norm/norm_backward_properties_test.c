@@ -315,6 +315,78 @@ START_TEST(clamp_holds_where_both_are_equal)
 }
 END_TEST
 
+/* Rows that have no more elements than the norm takes away, and rows of one number whose s is 0: dx is dr_in, or 0, whatever d_o
+ * is; dz of a gate before the norm is 0. Forward, rows without a spread become b. */
+START_TEST(zero_by_structure)
+{
+    enum { ROWS = 21, MOST = 5000 };
+    static const struct {
+        size_t dim, groups;
+        int centred;
+        nrg_eps_mode mode;
+        double eps;
+        int alike;
+    } cases[] = {
+        {1, 0, 1, NRG_EPS_MEAN, 1e-5, 0},  {1, 0, 1, NRG_EPS_MEAN, 0, 0},  {1, 0, 1, NRG_EPS_SUM, 0.5, 0},
+        {1, 0, 1, NRG_EPS_SIGMA, 1e-3, 0}, {1, 0, 1, NRG_EPS_MAX, 10, 0},  {1, 0, 1, NRG_EPS_NONE, 0, 0},
+        {1, 0, 0, NRG_EPS_MEAN, 0, 0},     {1, 0, 0, NRG_EPS_SUM, 0, 0},   {1, 0, 0, NRG_EPS_SIGMA, 0, 0},
+        {1, 0, 0, NRG_EPS_MAX, 1e-12, 0},  {1, 0, 0, NRG_EPS_NONE, 0, 0},  {7, 7, 1, NRG_EPS_MEAN, 1e-5, 0},
+        {40, 40, 0, NRG_EPS_NONE, 0, 0},   {2, 0, 1, NRG_EPS_MEAN, 0, 0},  {2, 0, 1, NRG_EPS_MAX, 1e-9, 0},
+        {24, 12, 1, NRG_EPS_SIGMA, 0, 0},  {1, 0, 1, NRG_EPS_MEAN, 0, 1},  {5, 0, 1, NRG_EPS_MEAN, 0, 1},
+        {64, 0, 1, NRG_EPS_NONE, 0, 1},    {200, 2, 1, NRG_EPS_MAX, 0, 1}, {300, 0, 1, NRG_EPS_SIGMA, 0, 1},
+        {MOST, 0, 1, NRG_EPS_MEAN, 0, 1},  {64, 0, 0, NRG_EPS_MEAN, 0, 2}, {200, 0, 0, NRG_EPS_SIGMA, 0, 2},
+        {300, 4, 0, NRG_EPS_NONE, 0, 2},
+    };
+    static float x[ROWS * MOST], d_o[ROWS * MOST], z[ROWS * MOST], dr_in[ROWS * MOST], dx[ROWS * MOST], dz[ROWS * MOST], w[MOST],
+        b[MOST], o[ROWS * MOST];
+    nrg_isa paths[NRG_ISA_COUNT];
+    uint64_t state = 3;
+    for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++) {
+        const size_t dim = cases[n].dim, groups = cases[n].groups ? cases[n].groups : 1, count = ROWS * dim;
+        nrg_norm_spec spec = cases[n].centred ? nrg_layer_norm_spec(dim, cases[n].eps) : nrg_rms_norm_spec(dim, cases[n].eps);
+        spec.groups = cases[n].groups;
+        spec.eps_mode = cases[n].mode;
+        for (size_t i = 0; i < count; i++) {
+            x[i] = cases[n].alike == 2 ? 0
+                   : cases[n].alike    ? (float)(i / dim % 2 ? 0.1 : 3e5)
+                                       : (float)(100 * test_uniform(&state));
+            d_o[i] = (float)(300 * test_uniform(&state));
+            z[i] = (float)test_uniform(&state);
+            dr_in[i] = (float)test_uniform(&state);
+            w[i % dim] = (float)test_uniform(&state);
+            b[i % dim] = (float)test_uniform(&state);
+        }
+        for (size_t path = test_paths(paths); path-- > 0;)
+            for (int way = 0; way < 16; way++) {
+                const int gated = way & 2 && !cases[n].alike; /* p = r ⊙ g(z) is not alike */
+                const size_t rows = way & 4 ? ROWS : 1;
+                ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
+                spec.accuracy = way & 8 ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
+                spec.gate = gated ? NRG_GATE_PRE : NRG_GATE_NONE;
+                spec.activation = gated ? NRG_ACT_SILU : NRG_ACT_IDENTITY;
+                nrg_norm_backward_args args = nrg_norm_backward_args_init(rows, x, d_o, dx);
+                args.w = w;
+                args.dr_in = way & 1 ? dr_in : NULL;
+                args.z = gated ? z : NULL;
+                args.dz = gated ? dz : NULL;
+                ck_assert_int_eq(nrg_norm_backward(&spec, &args, 0, 1), NRG_OK);
+                for (size_t i = 0; i < rows * dim; i++)
+                    if (dx[i] != (way & 1 ? dr_in[i] : 0) || (gated && dz[i] != 0))
+                        ck_abort_msg("%s, case %zu, way %d: dx %zu is %a", nrg_isa_name(paths[path]), n, way, i, (double)dx[i]);
+                if (gated || !(cases[n].alike || (cases[n].centred && dim == groups)))
+                    continue;
+                nrg_norm_args forward = nrg_norm_args_init(rows, x, o);
+                forward.w = w;
+                forward.b = b;
+                ck_assert_int_eq(nrg_norm_forward(&spec, &forward, 0, 1), NRG_OK);
+                for (size_t i = 0; i < rows * dim; i++)
+                    if (o[i] != b[i % dim])
+                        ck_abort_msg("%s, case %zu, way %d: o %zu is %a", nrg_isa_name(paths[path]), n, way, i, (double)o[i]);
+            }
+    }
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
@@ -328,5 +400,6 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tests, added_to_zero, 0, PARTS);
     tcase_add_test(tests, added_in_one_rounding);
     tcase_add_test(tests, clamp_holds_where_both_are_equal);
+    tcase_add_test(tests, zero_by_structure);
     return test_run(suite);
 }

@@ -5,6 +5,7 @@
 #define NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_H
 
 #include "../../exact/channel_sums.h"
+#include "../../job/channel.h"
 
 /* Of a set. */
 typedef struct channel_backward {
@@ -26,9 +27,13 @@ static inline channel_backward backward_around(const nrg_channel_statistics *sta
 static inline double backward_around_mean(const channel_backward *g, double a, double b) { return fma(-g->delta, a, b); }
 
 /* a, b: Σ dh and Σ dh ⊙ (x - μ) of the set. */
-static inline void backward_of_set(channel_backward *g, double a, double b, double count, int centred)
+static inline void backward_of_set(channel_backward *g, const nrg_channel_norm_backward_job *job, double a, double b,
+                                   double count)
 {
+    const int centred = job->centred;
     const double inverse = 1 / count;
+    if (NRG_RARELY(nrg_channel_has_no_gradient(job, count)))
+        g->rstd = 0;
     g->beta = (g->rstd * ((backward_around_mean(g, a, b) * g->rstd) * inverse)) * g->rstd;
     g->exact_gamma = centred ? -(g->rstd * (a * inverse)) : -0.0;
     g->gamma = fma(g->delta, g->beta, g->exact_gamma);

@@ -128,7 +128,7 @@ static __attribute__((noinline)) void group_planes(const backward_walk *w, size_
         *lane_b = fma((double)w_c, b, *lane_b);
         add_parameters(w, block_number, c_begin + k, first, backward_around_mean(&g, a, b) * g.rstd, a);
     }
-    backward_of_set(&g, fold_of(lanes_a), fold_of(lanes_b), known.stat.count, job->centred);
+    backward_of_set(&g, job, fold_of(lanes_a), fold_of(lanes_b), known.stat.count);
     for (size_t k = 0; k < channels; k++) {
         const channel_factors f = block_factors(&block, k, w->D);
         const float w_c = channel_parameter(job->w, c_begin + k, job->w_f32, w->D, 1);

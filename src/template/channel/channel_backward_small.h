@@ -204,13 +204,13 @@ static __attribute__((noinline)) int small_sets_are_plain(const backward_small *
     int plain = 1;
     for (size_t i = 0; i < m->sets; i++) {
         channel_backward g = backward_around(&m->stat[i], 0);
-        backward_of_set(&g, f->a[i], f->b[i], m->stat[i].count, m->w->job->centred);
+        backward_of_set(&g, m->w->job, f->a[i], f->b[i], m->stat[i].count);
         plain &= backward_is_plain(&g, 1) && backward_between(g.rstd, 0x1p-40, 0x1p40);
     }
     return plain;
 }
 
-/* The factors of all channels, but for their centres. Returns whether all sets are plain. */
+/* The factors of all channels, but for their centres. Returns whether all sets are plain, and have a gradient. */
 static __attribute__((noinline)) int small_factors(backward_small *m)
 {
     const size_t each = m->channels / m->sets;
@@ -218,6 +218,8 @@ static __attribute__((noinline)) int small_factors(backward_small *m)
     f.a[0] = f.b[0] = 0;
     for (size_t i = 0; i < m->sets; i++) {
         const size_t at = i * each;
+        if (NRG_RARELY(nrg_channel_has_no_gradient(m->w->job, m->stat[i].count)))
+            return 0;
         f.minus_delta[i] = m->minus_delta[at];
         f.rstd[i] = m->rstd[at];
         f.count[i] = m->stat[i].count;

@@ -45,6 +45,8 @@ typedef struct backward_known {
 static inline channel_backward backward_of(const backward_walk *w, const backward_known *known)
 {
     channel_backward g = backward_around(&known->stat, w->job->fixed_mean != NULL);
+    if (NRG_RARELY(nrg_channel_has_no_gradient(w->job, known->stat.count)))
+        g.rstd = 0;
     g.beta = known->beta;
     g.exact_gamma = known->exact_gamma;
     g.gamma = fma(g.delta, g.beta, g.exact_gamma);
@@ -55,7 +57,7 @@ static inline channel_backward backward_of(const backward_walk *w, const backwar
 static inline void set_backward(const backward_walk *w, backward_known *known, double a, double b)
 {
     channel_backward g = backward_around(&known->stat, w->job->fixed_mean != NULL);
-    backward_of_set(&g, a, b, known->stat.count, w->job->centred);
+    backward_of_set(&g, w->job, a, b, known->stat.count);
     known->beta = g.beta;
     known->exact_gamma = g.exact_gamma;
 }

@@ -237,8 +237,10 @@ NRG_INLINE int slope_factors(const nrg_norm_formula *formula, backward_plain *f,
     if (formula->divisor == NRG_DIV_MAX)
         slope = sigma > formula->eps ? 1 : 0;
     const double cross = (formula->centred ? total_dq - shift * total_d : total_dq) * inverse * formula->inv_dim;
-    const double a_ = formula->k * inverse, b_ = a_ * (cross * slope) * inverse;
-    const double c_ = formula->centred ? fma(shift, b_, -(a_ * (total_d / formula->d))) : -0.0;
+    double a_ = formula->k * inverse, b_ = a_ * (cross * slope) * inverse;
+    double c_ = formula->centred ? fma(shift, b_, -(a_ * (total_d / formula->d))) : -0.0;
+    if (NRG_RARELY(nrg_norm_has_no_gradient(formula, sigma)))
+        a_ = b_ = c_ = 0;
     f->a = (float)a_;
     f->b = (float)b_;
     f->c = (float)c_;
@@ -285,6 +287,8 @@ static __attribute__((noinline)) void fallback_factors(const backward *b, backwa
     f->fallback_a = formula->k * f->inverse;
     f->fallback_b = f->fallback_a * (cross * formula->inv_dim * over);
     f->fallback_c = formula->centred ? -(f->fallback_a * (value_of(&sums->fallback.total_d) / formula->d)) : -0.0;
+    if (nrg_norm_has_no_gradient(formula, sigma))
+        f->fallback_a = f->fallback_b = f->fallback_c = 0;
 }
 
 #endif

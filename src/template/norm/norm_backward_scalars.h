@@ -89,7 +89,7 @@ NRG_INLINE unsigned backward_factors_of(backward_plain *f, const nrg_norm_formul
     backward_many s;
     if (count == 1) /* scalar roots and divisions are there sooner than those of whole vectors */
         return !factors_alone(f, formula, t, 0);
-    const int root = formula->divisor == NRG_DIV_ROOT;
+    const int root = formula->divisor == NRG_DIV_ROOT && !nrg_norm_has_no_gradient(formula, 0);
     vd any = vd_zero();
     for (int i = 0; i < count; i += VN)
         any = vd_or(any, backward_side_by_side(&s, formula, t, i, centred));
