@@ -55,9 +55,11 @@ static int bare_job(limit_job *job, const bench_case *c, const bench_memory *m, 
     return count[BENCH_IN] > 0;
 }
 
-/* Bytes without a row of their own as four rows, which loops with four streams need, or as one. */
+/* Bytes without a row of their own as four rows, which loops with four streams need, or as one. Up to a step more: slabs have
+ * room for it. */
 static void lay_out(limit_job *job, size_t bytes)
 {
+    bytes = (bytes + LIMIT_ROW_STEP - 1) / LIMIT_ROW_STEP * LIMIT_ROW_STEP;
     job->rows = bytes % (4 * LIMIT_ROW_STEP) == 0 ? 4 : 1;
     job->row_bytes = bytes / job->rows;
 }
@@ -70,12 +72,13 @@ const char *bench_bare_bind(bench_bare *bare, const limit_loop *loop, const benc
         limit_job *job = &bare->job[p];
         *job = (limit_job){.rows = c->shape.rows, .row_out_bytes = c->shape.dim * sizeof(float)};
         job->row_bytes = c->shape.dim * nrg_dtype_size(c->dtype);
-        if (c->shape.channels)
+        const int is_step = job->row_bytes % LIMIT_ROW_STEP == 0;
+        if (c->shape.channels || !is_step)
             lay_out(job, job->rows * job->row_bytes);
-        if (job->row_bytes % LIMIT_ROW_STEP != 0)
-            return "no limit loop for rows of this length";
         if (!bare_job(job, c, m, p, count))
             return "no limit loop for these operands";
+        if (!is_step) /* loops over all rows at once leave out w and b, which are in cache */
+            count[BENCH_ROW_IN] = 0;
     }
     if (bare->job->bytes_in)
         bare->run = loop->from_bytes;

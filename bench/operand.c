@@ -74,14 +74,19 @@ static size_t span_of(const nrg_operand *o, const nrg_sizes *s, const bench_part
     return span;
 }
 
-/* Of a case of one row a tensor has as many elements as that row: more rows tell them apart. */
-static int is_tensor(const bench_case *c, const nrg_operand *o, size_t elements)
+/* Whether there are more of them in a case of more rows: a tensor of one row has as many as a row that all share, and the
+ * statistics of some rows as many as a row has elements. */
+static int has_rows(const bench_case *c, const nrg_operand *o, size_t elements)
 {
     bench_case more = *c;
     nrg_sizes s;
     more.shape.rows++;
-    return elements == bench_shape_elements(c->shape) &&
-           (c->shape.rows > 1 || (measure(&more, &s) && elements_of(o, &s) > elements));
+    return measure(&more, &s) && elements_of(o, &s) > elements;
+}
+
+static int is_tensor(const bench_case *c, const nrg_operand *o, size_t elements)
+{
+    return elements == bench_shape_elements(c->shape) && (c->shape.rows > 1 || has_rows(c, o, elements));
 }
 
 static bench_kind kind_of(const bench_case *c, int operand, size_t elements)
@@ -93,7 +98,7 @@ static bench_kind kind_of(const bench_case *c, int operand, size_t elements)
         return o->role == NRG_IN ? BENCH_BYTES_IN : BENCH_BYTES_OUT;
     if (is_tensor(c, o, elements))
         return o->role == NRG_IN ? BENCH_IN : BENCH_OUT;
-    if (elements == c->shape.dim && !c->shape.channels)
+    if (elements == c->shape.dim && !c->shape.channels && !has_rows(c, o, elements))
         return o->role == NRG_IN ? BENCH_ROW_IN : BENCH_ROW_OUT;
     return BENCH_FEW;
 }
