@@ -164,9 +164,10 @@ int main(int argc, char **argv)
     if (own)
         return own < 0 ? 2 : bench_run_modes(&args);
 
-    // Google Benchmark is to run each case once, however long: the harness knows by itself when it has measured enough.
-    char once[] = "--benchmark_min_time=0";
-    std::vector<char *> passed = {argv[0], once};
+    // Google Benchmark is to run each case once, however long: the harness knows by itself when it has measured enough. Without a
+    // filter it allocates its list anew for each of the cases, which takes minutes.
+    char once[] = "--benchmark_min_time=0", all[] = "--benchmark_filter=.+";
+    std::vector<char *> passed = {argv[0], once, all};
     bool to_file = false;
     std::string format = "json";
     for (int i = 1; i < argc; i++) {

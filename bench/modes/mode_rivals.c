@@ -171,11 +171,23 @@ static void rival_line(const bench_case *c, bench_rival rival, struct lines *lin
     printf("%s/%s: %s, differs by %.3g of the largest number\n", bench_rival_name(rival), name, wrong ? wrong : "wrong", d);
 }
 
+/* Whether an earlier shape of the op shrinks to the same one, which is compared already. */
+static int is_repeated(const struct lines *lines, const bench_case *of, bench_shape shrunk)
+{
+    bench_case c = *of;
+    for (const bench_shape *s = c.op->shapes; !bench_shape_equal(*s, of->shape); s++) {
+        c.shape = *s;
+        if (bench_admits_case(lines->args, &c, "all", "all") && shrink(&c) && bench_shape_equal(c.shape, shrunk))
+            return 1;
+    }
+    return 0;
+}
+
 static void rival_lines(const bench_case *of, void *ctx)
 {
     struct lines *lines = ctx;
     bench_case c = *of;
-    if (!bench_admits_case(lines->args, of, "all", "all") || !shrink(&c))
+    if (!bench_admits_case(lines->args, of, "all", "all") || !shrink(&c) || is_repeated(lines, of, c.shape))
         return;
     for (int rival = 0; rival < BENCH_RIVALS; rival++)
         if (bench_contest_loop((bench_rival)rival, &c))
