@@ -27,6 +27,10 @@ typedef struct bench_shape {
     {                                                                                                                            \
         rows_, dim_, 0, 0, 0                                                                                                     \
     }
+/* Short rows, tails and streamed rows with tails, which norms and softmax have; ROWS(rows, dim) makes a shape. */
+#define BENCH_TAILS(ROWS)                                                                                                        \
+    ROWS(1, 1000), ROWS(64, 64), ROWS(64, 80), ROWS(64, 200), ROWS(64, 256), ROWS(4096, 40), ROWS(4096, 96), ROWS(1024, 1000),   \
+        ROWS(1024, 1024), ROWS(20000, 1000), ROWS(20000, 1024), ROWS(40000, 520)
 #define BENCH_IMAGES(n, c, h, w)                                                                                                 \
     {                                                                                                                            \
         n, (size_t)(c) * (h) * (w), c, h, w                                                                                      \

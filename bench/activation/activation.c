@@ -5,8 +5,9 @@
 #include "../family.h"
 #include "ulp.h"
 
-/* In L1, in L2, from memory. */
-static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(1, 65536), BENCH_ROWS(1, 33554432)};
+/* In L1, in L2, from memory; 512 rows of 4096; the cost of a call. */
+static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(1, 65536), BENCH_ROWS(1, 33554432),
+                                     BENCH_ROWS(1, 512 * 4096), BENCH_ROWS(1, 64)};
 
 #define OP(name, g)                                                                                                              \
     {                                                                                                                            \

@@ -5,7 +5,10 @@
 #include "../family.h"
 
 /* A token of a small model, a prompt of a 7B one, many tokens of an expert. */
-static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(512, 2816), BENCH_ROWS(512, 11008), BENCH_ROWS(4096, 2816)};
+#define SHAPES                                                                                                                   \
+    BENCH_ROWS(1, 4096), BENCH_ROWS(512, 2816), BENCH_ROWS(512, 11008), BENCH_ROWS(4096, 2816), BENCH_ROWS(512, 4096),           \
+        BENCH_ROWS(1, 64)
+static const bench_shape shapes[] = {SHAPES}, llama_shapes[] = {SHAPES, BENCH_ROWS(1, 14336)};
 
 enum { SPLIT, LIMITED };
 
@@ -19,7 +22,7 @@ enum { SPLIT, LIMITED };
 #define TWO_BACK (BACKWARD(A) | BACKWARD(B) | BACKWARD(DA) | BACKWARD(DB))
 
 static const bench_op forward_ops[] = {
-    OP("swiglu", TWO, SILU, SPLIT),
+    {"swiglu", TWO, BENCH_SHAPES(llama_shapes), .option = SPLIT, .activation = NRG_ACT_SILU},
     OP("geglu", TWO, GELU, SPLIT),
     OP("geglu_tanh", TWO, GELU_TANH, SPLIT),
     OP("reglu", TWO, RELU, SPLIT),

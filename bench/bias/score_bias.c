@@ -7,10 +7,10 @@
 
 /* In L1 or near it, in L2, in what caches there are behind it, from memory; rows that no vector divides; one query and a cache.
  */
-static const bench_shape shapes[] = {BENCH_IMAGES(1, 1, 64, 64),    BENCH_IMAGES(1, 4, 128, 128),
-                                     BENCH_IMAGES(1, 8, 512, 512),  BENCH_IMAGES(1, 32, 2048, 2048),
-                                     BENCH_IMAGES(8, 16, 511, 513), BENCH_IMAGES(16, 32, 1, 4096)};
-static const bench_shape large[] = {BENCH_IMAGES(1, 8, 512, 512), BENCH_IMAGES(1, 32, 2048, 2048)};
+static const bench_shape shapes[] = {
+    BENCH_IMAGES(1, 1, 64, 64),    BENCH_IMAGES(1, 4, 128, 128),  BENCH_IMAGES(1, 8, 512, 512), BENCH_IMAGES(1, 32, 2048, 2048),
+    BENCH_IMAGES(8, 16, 511, 513), BENCH_IMAGES(16, 32, 1, 4096), BENCH_IMAGES(1, 1, 1, 64)};
+static const bench_shape large[] = {BENCH_IMAGES(1, 8, 512, 512), BENCH_IMAGES(1, 32, 2048, 2048), BENCH_IMAGES(1, 1, 1, 64)};
 
 /* option: the table that the op is named after */
 enum { T5, ALIBI };

@@ -6,9 +6,12 @@
 #include "../family.h"
 
 /* Diffusion models; residual networks; style transfer. 2x640x32x32 and the like are 5 MB of f32: past L2, but not far from it. */
-static const bench_shape group_shapes[] = {BENCH_IMAGES(1, 320, 64, 64), BENCH_IMAGES(2, 640, 32, 32)};
-static const bench_shape batch_shapes[] = {BENCH_IMAGES(32, 256, 28, 28), BENCH_IMAGES(32, 64, 112, 112)};
-static const bench_shape instance_shapes[] = {BENCH_IMAGES(4, 64, 256, 256)};
+#define DIFFUSION BENCH_IMAGES(1, 320, 64, 64), BENCH_IMAGES(2, 640, 32, 32)
+#define SMALL_PLANES BENCH_IMAGES(1, 2048, 7, 7), BENCH_IMAGES(8, 256, 14, 14), BENCH_IMAGES(8, 512, 7, 7)
+#define FORTY BENCH_IMAGES(32, 40, 16, 16) /* channels, of which no vector and no 32 groups are a part */
+static const bench_shape group_shapes[] = {DIFFUSION, SMALL_PLANES}, layer_shapes[] = {DIFFUSION, SMALL_PLANES, FORTY};
+static const bench_shape batch_shapes[] = {BENCH_IMAGES(32, 256, 28, 28), BENCH_IMAGES(32, 64, 112, 112), SMALL_PLANES, FORTY};
+static const bench_shape instance_shapes[] = {BENCH_IMAGES(4, 64, 256, 256), SMALL_PLANES, FORTY};
 
 #define BATCH .over = NRG_OVER_BATCH, BENCH_SHAPES(batch_shapes)
 #define GROUP(G) .over = NRG_OVER_GROUP, .groups = (G), BENCH_SHAPES(group_shapes)
@@ -41,7 +44,7 @@ static const bench_op forward_ops[] = {
     LAYOUTS("batch_infer", PLAIN | RUNNING, BATCH, .statistics = NRG_STATISTICS_RUNNING),
     LAYOUTS("batch_folded", PLAIN, BATCH, .statistics = NRG_STATISTICS_FOLDED),
     LAYOUTS("instance", PLAIN, INSTANCE),
-    LAYOUTS("layer", PLAIN, GROUP(1)),
+    LAYOUTS("layer", PLAIN, .over = NRG_OVER_GROUP, .groups = 1, BENCH_SHAPES(layer_shapes)),
     EXACT("group", PLAIN, GROUP(32)),
     EXACT("group_silu", PLAIN, GROUP(32), SILU),
     EXACT("batch_train", TRAIN, BATCH),

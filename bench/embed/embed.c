@@ -20,8 +20,8 @@ enum {
 };
 
 /* A few tokens of inference; a batch in L2; a batch from memory. */
-static const bench_shape shapes[] = {BENCH_ROWS(4, 4096), BENCH_ROWS(128, 768), BENCH_ROWS(16384, 768)};
-static const bench_shape batches[] = {BENCH_ROWS(128, 768), BENCH_ROWS(16384, 768)};
+static const bench_shape shapes[] = {BENCH_ROWS(4, 4096), BENCH_ROWS(128, 768), BENCH_ROWS(16384, 768), BENCH_ROWS(1, 64)};
+static const bench_shape batches[] = {BENCH_ROWS(128, 768), BENCH_ROWS(16384, 768), BENCH_ROWS(1, 64)};
 
 BENCH_FUNCTION(sum, nrg_call_embed_forward, nrg_embed_forward(part[NRG_EMBED_ARGS], ith, nth))
 BENCH_FUNCTION(sum_and_norm, nrg_call_embed_norm_forward,

@@ -27,6 +27,8 @@ typedef struct naive_norm {
     F(layer_gelu_post, "layer+gelu-post", .centred = 1, .bias = 1, NAIVE_POST(GELU))                                             \
     F(rms_silu, "rms+silu", .activation = NRG_ACT_SILU)                                                                          \
     F(rms_permuted, "rms-permuted", .planes = 1)                                                                                 \
+    F(rms_fused, "rms-fused", .planes = 1)                                                                                       \
+    F(layer_fused, "layer-fused", .planes = 1, .centred = 1, .bias = 1)                                                          \
     F(rms_statistics, "rms-statistics", .half = 1)                                                                               \
     F(layer_statistics, "layer-statistics", .half = 1, .centred = 1)                                                             \
     F(rms_elements, "rms-elements", .half = 2)                                                                                   \
@@ -139,7 +141,7 @@ typedef struct naive_channel {
 } naive_channel;
 
 /* The most channels there are arrays for; no case has more. */
-enum { NAIVE_CHANNELS = 1024 };
+enum { NAIVE_CHANNELS = 2048 };
 
 #define NAIVE_LAYOUTS(F, name, op, ...) F(name, op, __VA_ARGS__) F(name##_nhwc, op "-nhwc", __VA_ARGS__, .nhwc = 1)
 

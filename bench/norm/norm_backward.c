@@ -16,7 +16,8 @@ enum {
 };
 
 static const bench_shape shapes[] = {BENCH_ROWS(1, 768),    BENCH_ROWS(1, 4096),    BENCH_ROWS(64, 4096), BENCH_ROWS(512, 768),
-                                     BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096), BENCH_ROWS(4096, 64), BENCH_ROWS(4096, 128)};
+                                     BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096), BENCH_ROWS(4096, 64), BENCH_ROWS(4096, 128),
+                                     BENCH_ROWS(1, 64),     BENCH_TAILS(BENCH_ROWS)};
 
 #define SHAPES BENCH_SHAPES(shapes)
 

@@ -13,9 +13,9 @@ enum {
 /* One token (1 row), a prompt (512), far out of cache (8192), QK-norm (4096 rows of one head, and 64 in L1). 1x64 is the cost of
  * a call. */
 #define SHAPES                                                                                                                   \
-    BENCH_ROWS(1, 64), BENCH_ROWS(1, 768), BENCH_ROWS(1, 2048), BENCH_ROWS(1, 4096), BENCH_ROWS(1, 8192), BENCH_ROWS(64, 64),    \
-        BENCH_ROWS(64, 128), BENCH_ROWS(512, 768), BENCH_ROWS(512, 4096), BENCH_ROWS(512, 8192), BENCH_ROWS(8192, 4096),         \
-        BENCH_ROWS(4096, 64), BENCH_ROWS(4096, 128)
+    BENCH_ROWS(1, 64), BENCH_ROWS(1, 768), BENCH_ROWS(1, 2048), BENCH_ROWS(1, 4096), BENCH_ROWS(1, 8192), BENCH_ROWS(64, 128),   \
+        BENCH_ROWS(512, 768), BENCH_ROWS(512, 4096), BENCH_ROWS(512, 8192), BENCH_ROWS(8192, 4096), BENCH_ROWS(4096, 64),        \
+        BENCH_ROWS(4096, 128), BENCH_TAILS(BENCH_ROWS)
 static const bench_shape shapes[] = {SHAPES};
 
 /* With 64 rows a gated op is still near the cores, and its activation counts; out of cache it hides behind the memory. In 8
@@ -23,12 +23,16 @@ static const bench_shape shapes[] = {SHAPES};
 static const bench_shape gate_shapes[] = {SHAPES, BENCH_ROWS(64, 4096), BENCH_ROWS(4096, 512), BENCH_ROWS(4096, 1024)};
 static const bench_shape group_shapes[] = {BENCH_ROWS(1, 4096),    BENCH_ROWS(64, 4096),  BENCH_ROWS(512, 4096),
                                            BENCH_ROWS(8192, 4096), BENCH_ROWS(4096, 128), BENCH_ROWS(4096, 512),
-                                           BENCH_ROWS(4096, 1024)};
+                                           BENCH_ROWS(4096, 1024), BENCH_ROWS(1, 64)};
 
 /* Heads of one token lie together in x; in o those of all tokens do, a head at a time. */
 enum { HEADS = 32 };
 static const bench_shape head_shapes[] = {BENCH_ROWS(HEADS, 128), BENCH_ROWS(4096, 64), BENCH_ROWS(4096, 128),
-                                          BENCH_ROWS(HEADS * 4096, 128)};
+                                          BENCH_ROWS(HEADS * 4096, 128), BENCH_ROWS(HEADS, 64)};
+
+/* 2, 4 and 8 heads of k, of 512 tokens, in a buffer that has four times as many of q before them and as many of v after them. */
+enum { TOKENS = 512, HEADS_AT_ONCE = 6 };
+static const bench_shape fused_shapes[] = {BENCH_ROWS(2 * TOKENS, 128), BENCH_ROWS(4 * TOKENS, 128), BENCH_ROWS(8 * TOKENS, 128)};
 
 #define PLAIN BENCH_SHAPES(shapes)
 #define GATED BENCH_SHAPES(gate_shapes)
@@ -54,6 +58,9 @@ enum {
     FROM_SUMS = 1 << NRG_NORM_ELEMENTS_X | 1 << NRG_NORM_ELEMENTS_W,
 };
 
+/* option: how the rows of x lie; of the permuted ones, where those of o lie otherwise */
+enum { DENSE, PERMUTED, FUSED };
+
 static const bench_op ops[] = {
     {"rms", ROWS, PLAIN},
     {"layer", ROWS | BIAS, PLAIN, .centred = 1},
@@ -64,7 +71,9 @@ static const bench_op ops[] = {
     {"add+rms+silu-post", ROWS | ADD | GATE, POST(SILU)},
     {"layer+gelu-post", ROWS | BIAS | GATE, POST(GELU), .centred = 1},
     {"rms+silu", ROWS, GATED, .activation = NRG_ACT_SILU}, /* of the output: no z */
-    {"rms-permuted", ROWS, BENCH_SHAPES(head_shapes), .option = HEADS, .fixed_strides = 1},
+    {"rms-permuted", ROWS, BENCH_SHAPES(head_shapes), .option = PERMUTED, .fixed_strides = 1},
+    {"rms-fused", ROWS, BENCH_SHAPES(fused_shapes), .option = FUSED, .fixed_strides = 1},
+    {"layer-fused", ROWS | BIAS, BENCH_SHAPES(fused_shapes), .centred = 1, .option = FUSED, .fixed_strides = 1},
     {"rms+silu-pre-g8", ROWS | GATE, GROUPED, .gate = NRG_GATE_PRE, .activation = NRG_ACT_SILU},
     {"rms+silu-post-g8", ROWS | GATE, GROUPED, .gate = NRG_GATE_POST, .activation = NRG_ACT_SILU},
     {"rms-exact", ROWS, PLAIN, .exact = 1},
@@ -85,13 +94,18 @@ static void prepare(const bench_case *c, void *const *part)
     *spec = bench_norm_spec(c);
     nrg_norm_args *args = part[NRG_NORM_ARGS];
     *args = nrg_norm_args_init(c->shape.rows, NULL, NULL);
-    if (!c->op->option)
-        return;
-    const size_t row = c->shape.dim * nrg_dtype_size(c->dtype);
-    args->rows = c->shape.rows / c->op->option;
-    args->rows2 = c->op->option;
-    args->x_stride = c->op->option * row;
-    args->x_stride2 = row;
+    const size_t row = c->shape.dim * nrg_dtype_size(c->dtype), heads = c->shape.rows / TOKENS;
+    if (c->op->option == PERMUTED) {
+        args->rows = c->shape.rows / HEADS;
+        args->rows2 = HEADS;
+        args->x_stride = HEADS * row;
+        args->x_stride2 = row;
+    } else if (c->op->option == FUSED) {
+        args->rows = heads;
+        args->rows2 = TOKENS;
+        args->x_stride = row;
+        args->x_stride2 = HEADS_AT_ONCE * heads * row;
+    }
 }
 
 static void rival_of(const bench_case *c, void *const *part, rival_job *job)
@@ -127,9 +141,11 @@ static void ready(const bench_case *c, void *const *part)
 
 static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
 {
-    const size_t groups = op->groups ? op->groups : 1, heads = op->option ? op->option : 1;
+    const size_t groups = op->groups ? op->groups : 1, multiple = op->option == PERMUTED ? HEADS
+                                                                  : op->option == FUSED  ? TOKENS
+                                                                                         : 1;
     *row = (*row + groups - 1) / groups * groups;
-    *rows = (*rows + heads - 1) / heads * heads;
+    *rows = (*rows + multiple - 1) / multiple * multiple;
     return (bench_shape)BENCH_ROWS(*rows, *row);
 }
 

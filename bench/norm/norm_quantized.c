@@ -5,15 +5,19 @@
 
 enum { ADD = 1 << NRG_NORM_Y | 1 << NRG_NORM_R, ROWS = 1 << NRG_NORM_W | 1 << NRG_NORM_Q, SCALES = 1 << NRG_NORM_SCALES };
 
-static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096)};
-
-#define OP(name, there, to)                                                                                                      \
+#define SHAPES(smallest)                                                                                                         \
     {                                                                                                                            \
-        name, ROWS | (there), BENCH_SHAPES(shapes), .format = NRG_QUANT_##to                                                     \
+        BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096), BENCH_ROWS(1, smallest)                              \
+    }
+static const bench_shape shapes[] = SHAPES(64), super_blocks[] = SHAPES(256);
+
+#define OP(name, there, to, where)                                                                                               \
+    {                                                                                                                            \
+        name, ROWS | (there), BENCH_SHAPES(where), .format = NRG_QUANT_##to                                                      \
     }
 
-static const bench_op ops[] = {OP("rms-q8_0", 0, Q8_0), OP("add+rms-q8_0", ADD, Q8_0), OP("add+rms-q8_k", ADD, Q8_K),
-                               OP("add+rms-int8", ADD | SCALES, INT8)};
+static const bench_op ops[] = {OP("rms-q8_0", 0, Q8_0, shapes), OP("add+rms-q8_0", ADD, Q8_0, shapes),
+                               OP("add+rms-q8_k", ADD, Q8_K, super_blocks), OP("add+rms-int8", ADD | SCALES, INT8, shapes)};
 
 static void prepare(const bench_case *c, void *const *part)
 {

@@ -15,8 +15,12 @@ enum {
     SUMS = BACKWARD(DW1) | BACKWARD(DW2),
 };
 
-static const bench_shape shapes[] = {BENCH_ROWS(1, 768),    BENCH_ROWS(1, 2048),   BENCH_ROWS(1, 4096),   BENCH_ROWS(64, 4096),
-                                     BENCH_ROWS(512, 2304), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096)};
+#define SHAPES(smallest)                                                                                                         \
+    {                                                                                                                            \
+        BENCH_ROWS(1, 768), BENCH_ROWS(1, 2048), BENCH_ROWS(1, 4096), BENCH_ROWS(64, 4096), BENCH_ROWS(512, 2304),               \
+            BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096), BENCH_ROWS(1, smallest)                                               \
+    }
+static const bench_shape shapes[] = SHAPES(64), super_blocks[] = SHAPES(256);
 
 BENCH_FUNCTION(in_one, nrg_call_norm_sandwich_forward,
                nrg_norm_sandwich_forward(part[NRG_SANDWICH_FIRST], part[NRG_SANDWICH_SECOND], part[NRG_SANDWICH_ARGS], ith, nth))
@@ -74,30 +78,30 @@ static nrg_status both_backward(void *const *part, int ith, int nth, int is_redu
 BENCH_FUNCTION_OF_TWO(backward_in_two, nrg_call_norm_sandwich_backward, both_backward(part, ith, nth, 0),
                       both_backward(part, ith, nth, 1))
 
-#define SHAPES BENCH_SHAPES(shapes)
+#define PLAIN BENCH_SHAPES(shapes)
 static const bench_op ops[] = {
-    {"sandwich", WEIGHTS | STORED, SHAPES, .function = &in_one},
-    {"turns", WEIGHTS | STORED, SHAPES, .function = &in_two, .fixed_strides = 1},
-    {"sandwich-o", WEIGHTS, SHAPES, .function = &in_one},
-    {"sandwich-layer", WEIGHTS | BIASES | STORED, SHAPES, .centred = 1, .function = &in_one},
-    {"turns-layer", WEIGHTS | BIASES | STORED, SHAPES, .centred = 1, .function = &in_two, .fixed_strides = 1},
-    {"sandwich-backward", GRADIENTS, SHAPES, .function = &backward_in_one},
-    {"turns-backward", GRADIENTS, SHAPES, .function = &backward_in_two, .fixed_strides = 1},
-    {"sandwich-backward-dw", GRADIENTS | SUMS, SHAPES, .function = &backward_in_one},
-    {"turns-backward-dw", GRADIENTS | SUMS, SHAPES, .function = &backward_in_two, .fixed_strides = 1},
+    {"sandwich", WEIGHTS | STORED, PLAIN, .function = &in_one},
+    {"turns", WEIGHTS | STORED, PLAIN, .function = &in_two, .fixed_strides = 1},
+    {"sandwich-o", WEIGHTS, PLAIN, .function = &in_one},
+    {"sandwich-layer", WEIGHTS | BIASES | STORED, PLAIN, .centred = 1, .function = &in_one},
+    {"turns-layer", WEIGHTS | BIASES | STORED, PLAIN, .centred = 1, .function = &in_two, .fixed_strides = 1},
+    {"sandwich-backward", GRADIENTS, PLAIN, .function = &backward_in_one},
+    {"turns-backward", GRADIENTS, PLAIN, .function = &backward_in_two, .fixed_strides = 1},
+    {"sandwich-backward-dw", GRADIENTS | SUMS, PLAIN, .function = &backward_in_one},
+    {"turns-backward-dw", GRADIENTS | SUMS, PLAIN, .function = &backward_in_two, .fixed_strides = 1},
 };
 
 /* To bytes: in one call, and in two, of which the second makes them. */
-#define BYTES(name, run, there, to)                                                                                              \
+#define BYTES(name, run, there, to, where)                                                                                       \
     {                                                                                                                            \
-        name, WEIGHTS | STORED | 1 << NRG_SANDWICH_Q | (there), SHAPES, .function = &(run), .format = NRG_QUANT_##to,            \
-                                                                        .fixed_strides = &(run) == &in_two                       \
+        name, WEIGHTS | STORED | 1 << NRG_SANDWICH_Q | (there), BENCH_SHAPES(where),                                             \
+            .function = &(run), .format = NRG_QUANT_##to, .fixed_strides = &(run) == &in_two                                     \
     }
 static const bench_op quantized_ops[] = {
-    BYTES("sandwich-q8_0", in_one, 0, Q8_0),
-    BYTES("turns-q8_0", in_two, 0, Q8_0),
-    BYTES("sandwich-q8_k", in_one, 0, Q8_K),
-    BYTES("sandwich-int8", in_one, 1 << NRG_SANDWICH_SCALES, INT8),
+    BYTES("sandwich-q8_0", in_one, 0, Q8_0, shapes),
+    BYTES("turns-q8_0", in_two, 0, Q8_0, shapes),
+    BYTES("sandwich-q8_k", in_one, 0, Q8_K, super_blocks),
+    BYTES("sandwich-int8", in_one, 1 << NRG_SANDWICH_SCALES, INT8, shapes),
 };
 
 static void prepare(const bench_case *c, void *const *part)

@@ -4,16 +4,25 @@
 #include "../../src/operands/quantize.h"
 #include "../family.h"
 
-static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096)};
-static const bench_shape groups[] = {BENCH_ROWS(512, 4096)};
+/* Blocks of 32 elements, or of 256; rows that lie together in fours. */
+#define SHAPES(smallest)                                                                                                         \
+    {                                                                                                                            \
+        BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096), BENCH_ROWS(1, smallest)                              \
+    }
+#define GROUPS(rows, smallest)                                                                                                   \
+    {                                                                                                                            \
+        BENCH_ROWS(512, 4096), BENCH_ROWS(rows, smallest)                                                                        \
+    }
+static const bench_shape shapes[] = SHAPES(64), super_blocks[] = SHAPES(256), groups[] = GROUPS(1, 64), fours[] = GROUPS(4, 64),
+                         super_fours[] = GROUPS(4, 256);
 
 #define OP(name, there, to, where)                                                                                               \
     {                                                                                                                            \
         name, there, BENCH_SHAPES(where), .format = NRG_QUANT_##to                                                               \
     }
 #define OPS(scales)                                                                                                              \
-    OP("q8_0", 0, Q8_0, shapes), OP("q8_k", 0, Q8_K, shapes), OP("q8_0-4x4", 0, Q8_0_4X4, groups),                               \
-        OP("q8_0-4x8", 0, Q8_0_4X8, groups), OP("q8_k-4x8", 0, Q8_K_4X8, groups), OP("int8", scales, INT8, shapes),              \
+    OP("q8_0", 0, Q8_0, shapes), OP("q8_k", 0, Q8_K, super_blocks), OP("q8_0-4x4", 0, Q8_0_4X4, fours),                          \
+        OP("q8_0-4x8", 0, Q8_0_4X8, fours), OP("q8_k-4x8", 0, Q8_K_4X8, super_fours), OP("int8", scales, INT8, shapes),          \
         OP("int8-32", scales, INT8_32, groups), OP("int8-128", scales, INT8_128, groups)
 
 static const bench_op quantize_ops[] = {OPS(1u << NRG_QUANTIZE_SCALES)};

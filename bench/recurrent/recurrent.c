@@ -1,5 +1,6 @@
 /* nrg_recurrent_forward, nrg_recurrent_backward and nrg_recurrent_backward_reduce: three ops of kernels.def. Rows are the
- * positions of one chain, as many as a vector has elements, so that W is a tensor of the same shape.
+ * positions of one chain, as many as a vector has elements, so that W is a tensor of the same shape. One row is one position: its
+ * W has another shape, and there is no limit for it.
  *
  * A limit is a loop that reads W once, and every position reads it again: the share says how far this is from being a matter of
  * memory. The time is that of rows · dim² multiplications in double. What is f32 whatever the dtype, the gradients g and dW,
@@ -9,7 +10,7 @@
 #include "../../src/operands/recurrent.h"
 #include "../family.h"
 
-static const bench_shape shapes[] = {BENCH_ROWS(64, 64), BENCH_ROWS(256, 256), BENCH_ROWS(512, 512)};
+static const bench_shape shapes[] = {BENCH_ROWS(64, 64), BENCH_ROWS(256, 256), BENCH_ROWS(512, 512), BENCH_ROWS(1, 64)};
 
 #define BACKWARD(name) (1 << NRG_RECURRENT_BACKWARD_##name)
 

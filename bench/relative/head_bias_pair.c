@@ -7,7 +7,8 @@
 #define FORWARD(name) (1 << NRG_HEAD_BIAS_##name)
 #define BACKWARD(name) (1 << NRG_HEAD_BIAS_BACKWARD_##name)
 
-static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(64, 1024), BENCH_ROWS(8192, 1024), BENCH_ROWS(4096, 4096)};
+static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(64, 1024), BENCH_ROWS(8192, 1024), BENCH_ROWS(4096, 4096),
+                                     BENCH_ROWS(1, 64)};
 
 static const bench_op forward_ops[] = {{"pair", FORWARD(U) | FORWARD(V) | FORWARD(O_U) | FORWARD(O_V), BENCH_SHAPES(shapes)}};
 static const bench_op backward_ops[] = {

@@ -11,7 +11,7 @@
 
 enum { DIM = 64, CLIP = 16, HEADS = 8 };
 
-static const bench_shape shapes[] = {BENCH_ROWS(HEADS * 128, 128), BENCH_ROWS(HEADS * 1024, 1024)};
+static const bench_shape shapes[] = {BENCH_ROWS(HEADS * 128, 128), BENCH_ROWS(HEADS * 1024, 1024), BENCH_ROWS(HEADS, 64)};
 
 /* option: the farthest distance that counts; 0: every one does */
 #define OPS(operands)                                                                                                            \

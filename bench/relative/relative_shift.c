@@ -4,7 +4,7 @@
 #include "../../src/operands/relative_shift.h"
 #include "../family.h"
 
-static const bench_shape shapes[] = {BENCH_ROWS(128, 128), BENCH_ROWS(512, 512), BENCH_ROWS(16 * 1024, 1024)};
+static const bench_shape shapes[] = {BENCH_ROWS(128, 128), BENCH_ROWS(512, 512), BENCH_ROWS(16 * 1024, 1024), BENCH_ROWS(64, 64)};
 
 BENCH_FUNCTION(forward, nrg_call_relative_shift, nrg_relative_shift(part[NRG_RELATIVE_SHIFT_ARGS], ith, nth))
 BENCH_FUNCTION(backward, nrg_call_relative_shift_backward, nrg_relative_shift_backward(part[NRG_RELATIVE_SHIFT_ARGS], ith, nth))

@@ -5,7 +5,7 @@
 #include "../family.h"
 
 /* 64 pairs a position, as heads of 128 have. */
-static const bench_shape shapes[] = {BENCH_ROWS(1, 128), BENCH_ROWS(64, 128), BENCH_ROWS(8192, 128)};
+static const bench_shape shapes[] = {BENCH_ROWS(1, 128), BENCH_ROWS(64, 128), BENCH_ROWS(8192, 128), BENCH_ROWS(1, 64)};
 
 /* option: the layout */
 static const bench_op ops[] = {

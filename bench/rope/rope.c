@@ -6,7 +6,8 @@
 
 enum { HEAD = 128 };
 
-static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096)};
+static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096), BENCH_ROWS(1, 128),
+                                     BENCH_ROWS(1, 1024)};
 
 /* Parts of nrg_norm_rope_forward from here on are those of nrg_rope. */
 enum { ROTATION = NRG_NORM_ROPE_SPEC };

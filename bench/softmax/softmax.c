@@ -9,14 +9,18 @@
 #include "../family.h"
 
 /* A prompt, a token with a long cache, a row of logits; a small prompt that stays in cache. */
-static const bench_shape shapes[] = {BENCH_IMAGES(1, 32, 512, 512), BENCH_IMAGES(1, 32, 1, 4096), BENCH_IMAGES(1, 1, 1, 50257),
-                                     BENCH_IMAGES(1, 4, 64, 128)};
+#define ROWS(rows, keys) BENCH_IMAGES(1, 1, rows, keys)
+#define PROMPTS BENCH_IMAGES(1, 32, 512, 512), BENCH_IMAGES(1, 32, 1, 4096), ROWS(1, 50257), BENCH_IMAGES(1, 4, 64, 128)
+static const bench_shape shapes[] = {PROMPTS, ROWS(512, 4096), ROWS(1, 64), BENCH_TAILS(ROWS)};
+/* of no more queries than keys */
+static const bench_shape causal_shapes[] = {PROMPTS, ROWS(512, 4096), ROWS(1, 64), BENCH_IMAGES(1, 8, 512, 512),
+                                            BENCH_IMAGES(1, 8, 512, 1024)};
 
 /* A batch of a language model, and one of images. */
-static const bench_shape losses[] = {BENCH_IMAGES(1, 1, 64, 32000), BENCH_IMAGES(1, 1, 512, 1024)};
+static const bench_shape losses[] = {BENCH_IMAGES(1, 1, 64, 32000), BENCH_IMAGES(1, 1, 512, 1024), BENCH_IMAGES(1, 1, 1, 64)};
 
 /* Parts of a cache that were done apart: MERGED of them. */
-static const bench_shape merges[] = {BENCH_IMAGES(1, 32, 512, 128)};
+static const bench_shape merges[] = {BENCH_IMAGES(1, 32, 512, 128), BENCH_IMAGES(1, 1, 1, 128)};
 enum { MERGED = 8 };
 
 enum { PLAIN, LOG, CAUSAL };
@@ -31,7 +35,7 @@ BENCH_FUNCTION(loss_backward, nrg_call_cross_entropy_backward, nrg_cross_entropy
 static const bench_op forward_ops[] = {
     {"softmax", 0, BENCH_SHAPES(shapes), .option = PLAIN},
     {"log-softmax", 0, BENCH_SHAPES(shapes), .option = LOG},
-    {"causal", 0, BENCH_SHAPES(shapes), .option = CAUSAL},
+    {"causal", 0, BENCH_SHAPES(causal_shapes), .option = CAUSAL},
     {"mask", NRG_BIT(NRG_SOFTMAX_MASK), BENCH_SHAPES(shapes), .option = PLAIN},
     {"part", NRG_BIT(NRG_SOFTMAX_PART_M_IN) | NRG_BIT(NRG_SOFTMAX_PART_S_IN), BENCH_SHAPES(shapes), .function = &in_parts},
     {"merge", NRG_BIT(NRG_SOFTMAX_MERGE_INVERSE), BENCH_SHAPES(merges), .function = &merge},
