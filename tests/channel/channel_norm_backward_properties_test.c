@@ -362,8 +362,8 @@ START_TEST(shares)
 }
 END_TEST
 
-/* Sets that have no more elements than the norm takes away, of one element or, without an eps, of two: dx is 0 whatever d_o is, and
- * o of a set of one element is b. Over the batch and in groups, of few channels and of many, in both layouts and grades. */
+/* Sets that have no more elements than the norm takes away, of one element or, without an eps, of two: dx is 0 whatever d_o is,
+ * and o of a set of one element is b. Over the batch and in groups, of few channels and of many, in both layouts and grades. */
 START_TEST(zero_by_structure)
 {
     enum { CHANNELS = 70, SAMPLES = 5, ALL = SAMPLES * CHANNELS };
