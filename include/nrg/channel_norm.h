@@ -38,8 +38,9 @@
  * - Every path gives the same bits; so does any (ith, nth), alignment and stride, in place or not, whichever outputs are asked
  *   for, and whether a set's sums were taken in one piece or in parts (below).
  * - Error of o1, in the fast grade (spec.accuracy, and 16-bit dtypes always), on the stress set: 3 ulp of the largest of o1 and
- *   b, plus 2^-23 |w|. mean: 1 ulp plus 3 · 2^-24 σ; rstd: 3 · 2^-24 of itself. In the exact grade, always: 1 ulp of the largest
- *   of o1 and b, plus 2^-24 |w|. mean: 1 ulp plus 2^-24 σ; rstd: 1 ulp. + y rounds once more; an activation adds 3 ulp of its own
+ *   b, plus 2^-23 |w|. mean: 1 ulp plus 3 · 2^-24 σ; rstd: 3 · 2^-24 of itself. Made inputs came to 1.16 times that of o1
+ *   (docs/channel_norm.md). In the exact grade, always: 1 ulp of the largest of o1 and b, plus 2^-24 |w|. mean: 1 ulp plus
+ *   2^-24 σ; rstd: 1 ulp. + y rounds once more; an activation adds 3 ulp of its own
  *   to what it makes of that; a 16-bit result is the f32 result of the fast grade rounded once, within 0.51 ulp of its type where
  *   nothing cancels. For finite w and b, and sets of up to 2^32 elements.
  * - No spurious overflow or underflow: 1e30s and 1e-30s are normalized like ones.

@@ -28,15 +28,15 @@
  * - Error of o1 against the exact value, by spec.accuracy, as ulps of the result:
  *
  *                        fast (0, and every 16-bit dtype)           exact (f32)
- *         o1             3, and one more with a weight offset       0.501, centred 1
- *         centred: plus  2^-23 · |c/√d · (w + weight_offset)|       2^-24 · |c/√d · (w + weight_offset)|
+ *         o1             5.5, centred 12; a weight offset: 1 more   0.501, centred 1
+ *         centred: plus  2^-21 · |c/√d · (w + weight_offset)|       2^-24 · |c/√d · (w + weight_offset)|
  *         plus           2^-149 · (1 + |w + weight_offset| + (c/√d)/s), the last only up to 2^40: what is lost below 2^-126
- *         mean           3 · 2^-24 of itself and of σ               1 ulp plus 2^-24 σ
- *         rstd           3 · 2^-24 of itself                        1 ulp
+ *         mean           2^-24 of itself plus 7 · 2^-24 σ           1 ulp plus 2^-24 σ
+ *         rstd           4 · 2^-24 of itself, centred 10            1 ulp
  *
- *   The bounds of exact hold for every row, those of fast on the stress set (docs/numerics.md has it, and the worst that was
- *   measured): a climb to the worst row came to 5.0 ulp, and none can be beyond 5.5, centred 12. A row that floats cannot sum so
- *   well is done the exact way. A 16-bit result is the fast f32 result rounded once: 0.51 ulp of its type, plus that f32 bound
+ *   These bounds hold for every row; docs/numerics.md derives them. The stress set measured there stays within 3 ulp in the fast
+ *   grade (4 with a weight offset), centred plus 2^-23 · |c/√d · (w + weight_offset)|. A row that floats cannot sum so well is
+ *   computed in the exact grade. A 16-bit result is the fast f32 result rounded once: 0.51 ulp of its type, plus that f32 bound
  *   where a sum cancels. + b and + y round once more each: half an ulp of the largest term or partial sum. rstd is infinite where
  *   1/s is beyond the largest float. All this for |w + weight_offset| up to 2^60 (w must be finite), for rows of any length. A
  *   gate after the norm adds 3 ulp of g and the rounding of the product; before it, 3 ulp of every p, which the norm carries on.

@@ -28,12 +28,13 @@
  *   an order given by the number of rows alone.
  * - dp is rounded to f32; + dr_in is one addition in f32; 16-bit outputs are the f32 result rounded once. So fused equals
  *   unfused: dx is norm backward's dx plus dr_in.
- * - Error of every gradient, in both grades: within 4 · 2^-24 · Σ|terms| of its formula on the stress set, whatever the number of
- *   rows; a 16-bit one 0.51 ulp of its type on top. Σ|terms| is the sum of the magnitudes of what is added up: of dx |dh|/s,
- *   |h| a Σ|dh⊙h|/(d s) and, centred, Σ|dh|/(d s), these times |g(z)| with NRG_GATE_PRE, and |dr_in|; of dw Σ|do1 ⊙ k h|; of db
- *   Σ|do1|; of dz what is multiplied by g′(z). An h of a centred norm counts as |h| + 2^-22 (1 + |m|/s), and a float on the way
- *   that is below 2^-126 as 2^-126. A gate adds the error of g or g′ (nrg/activation.h). Inputs that are made for it go beyond 4,
- *   dw of four rows and more by most; docs/numerics.md has the worst that were measured and found, and what none passes.
+ * - Error of every gradient, in both grades and for every input, in 2^-24 · Σ|terms| of its formula: dx 8, centred 10, and one
+ *   more each for a weight offset, NRG_GATE_PRE and dr_in; dw 7, centred 8; db 4; dz as dx with NRG_GATE_PRE, 6 with
+ *   NRG_GATE_POST. The stress set of docs/numerics.md stays within 4. A 16-bit one has 0.51 ulp of its type on top.
+ *   Σ|terms| is the sum of the magnitudes of what is added up: of dx |dh|/s, |h| a Σ|dh⊙h|/(d s) and, centred, Σ|dh|/(d s), these
+ *   times |g(z)| with NRG_GATE_PRE, and |dr_in|; of dw Σ|do1 ⊙ k h|; of db Σ|do1|; of dz what is multiplied by g′(z). An h of
+ *   a centred norm counts as |h| + 2^-22 (1 + |m|/s), and a float on the way that is below 2^-126 as 2^-126. A gate adds the
+ *   error of g or g′ (nrg/activation.h).
  * - A NaN or an infinity in x, y or r poisons the dx of its row or group, and dw and db of the columns; one in d_o, z or dr_in
  *   goes where the formulas take it. No other row is touched.
  * - o1 is computed again, to within its last bits: where it is within those of 0, ReLU's slope may be the one of the other side.
