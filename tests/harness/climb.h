@@ -31,7 +31,7 @@ typedef struct climb {
     void *of;
 } climb;
 
-/* What a climb begins with. One lane: all but every 32nd element is 0. Runs: 64 elements are alike, and the runs are far apart. */
+/* What a climb begins with. One lane: all but every 32nd element is 0. Runs: 64 elements are alike, and the runs far apart. */
 enum climb_start { CLIMB_RANDOM, CLIMB_ALIKE, CLIMB_FAR_APART, CLIMB_ONE_LANE, CLIMB_RUNS, CLIMB_STARTS };
 extern const char *const climb_start_names[CLIMB_STARTS];
 
