@@ -3933,6 +3933,10 @@ def help_and_version():
         run = Run(command, "--help")
         assert run.status == 0 and run.out.startswith(f"usage: nrg {command}") and not run.err, str(run)
         assert run.out == Run("help", command).out == Run(command, "-h").out
+        kinds = [word for word in Run("help", "--words", command).out.split() if not word.startswith("-")] if command == "position" else [""]
+        for kind in kinds if command not in ("info", "check") else ():
+            text = Run(*f"{command} {kind} --help".split()).out
+            assert "named - is standard" in text and "exit status: 0 done; 1 an output cannot be written" in text, f"{command} {kind}"
 
 
 @test

@@ -77,13 +77,14 @@ int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec);
 npy_shape file_shape(int ndim, const size_t *dims);
 
 /* The end of a command's help. */
+#define FILE_HELP_STATUS                                                                                                         \
+    "\n"                                                                                                                         \
+    "exit status: 0 done; 1 an output cannot be written, or no memory; 2 refused: wrong arguments, or an\n"                      \
+    "input that is no .npy file, is broken or truncated, or has another dtype, order or shape\n"
 #define FILE_HELP_END                                                                                                            \
     "\n"                                                                                                                         \
     "A file named - is standard input or output, each for one file. Outputs appear complete, all or none:\n"                     \
     "they are written beside their targets and renamed at the end. So an output may also be an input; two\n"                     \
-    "outputs may not be one file. A symbolic link is followed; another device or pipe is an error.\n"                            \
-    "\n"                                                                                                                         \
-    "exit status: 0 done; 1 an output cannot be written, or no memory; 2 refused: wrong arguments, or an\n"                      \
-    "input that is no .npy file, is broken or truncated, or has another dtype, order or shape\n"
+    "outputs may not be one file. A symbolic link is followed; another device or pipe is an error.\n" FILE_HELP_STATUS
 
 #endif

@@ -22,11 +22,8 @@ int position_rnn(char **arguments);
 #define POSITION_HELP_END                                                                                                        \
     "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n"                                    \
     "\n"                                                                                                                         \
-    "Files are NumPy's, '<f4' or '<f2', positions and ids '<i4' or '<i8', in C order. Outputs appear complete or\n"              \
-    "not at all, and may replace an input.\n"                                                                                    \
-    "\n"                                                                                                                         \
-    "exit status: 0 done; 1 an output cannot be written, or no memory; 2 refused: wrong arguments, or an input\n"                \
-    "that is no .npy file, is broken or truncated, or has another dtype, order or shape\n"
+    "Files are NumPy's, '<f4' or '<f2', positions and ids '<i4' or '<i8', in C order; a file named - is standard\n"              \
+    "input or output, each for one file. Outputs appear complete or not at all, and may replace an input.\n" FILE_HELP_STATUS
 
 /* A tensor whose last axes are rows and columns, or heads, rows and columns; what stands before them is a batch. */
 typedef struct position_shape {

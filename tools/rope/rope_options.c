@@ -58,10 +58,8 @@ const char rope_help[] =
     "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n"
     "\n"
     "The gradient through --norm takes two commands: nrg rope --backward, then nrg norm --backward.\n"
-    "Outputs appear complete or not at all, and may replace an input.\n"
-    "\n"
-    "exit status: 0 done; 1 the output cannot be written, or no memory; 2 refused: wrong arguments, or an\n"
-    "input that is no .npy file, is broken or truncated, or has another dtype, order or shape\n";
+    "A file named - is standard input or output, each for one file. Outputs appear complete or not at all,\n"
+    "and may replace an input.\n" FILE_HELP_STATUS;
 
 enum {
     OPT_BACKWARD = ROPE_INPUTS + ROPE_OUTPUTS,
