@@ -245,7 +245,7 @@ static void choose_paths(scan *s)
     if (s->best == NRG_ISA_AVX512 && nrg_isa_supported(NRG_ISA_AVX2))
         s->other = NRG_ISA_AVX2;
     else
-        printf("SKIP: comparison of paths: %s has no AVX2 to be compared with\n", nrg_isa_name(s->best));
+        printf("SKIP: comparison with AVX2: the path is %s, not AVX-512\n", nrg_isa_name(s->best));
 }
 
 int bench_scan_mode(const bench_args *args)
