@@ -29,6 +29,7 @@ stages=(
     "shell      manual pages and completion: they say what the programs take"
     "embedding  docs/embedding.md, word for word"
     "amalgamation  nrg.c and nrg.h: made, compiled with and without the right flags, the same bits: some families; --full: all"
+    "matrix     x86-64: norms compiled for eight CPUs, in three dialects, by gcc and clang; nrg.c with link-time optimization; --full: -O0"
     "consumers  a project that takes the library by CMake: find_package, FetchContent; as a meson subproject, with --full built; -O3, LTO"
     "python     pip install into a fresh virtual environment, without a network; against NumPy in double precision"
     "clang      clang, release: tests"
@@ -477,6 +478,13 @@ stage_amalgamation() {
     local options=()
     ((!full)) || options=(--full)
     "$root/scripts/amalgamation-check.sh" "${options[@]}" "$build/amalgamation"
+}
+
+stage_matrix() {
+    local options=()
+    x86_only || return 0
+    ((!full)) || options=(--full)
+    "$root/scripts/compile-matrix.sh" "${options[@]}" "$build/matrix"
 }
 
 stage_consumers() {
