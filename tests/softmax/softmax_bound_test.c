@@ -202,6 +202,62 @@ START_TEST(made_row)
 }
 END_TEST
 
+/* A sink is one more key, whose result nobody asks for. */
+START_TEST(rows_with_sinks)
+{
+    enum { HEADS = 5, KEYS = 2100 };
+    static const float sinks[HEADS] = {-30, 0.3f, 9, 20, 70};
+    static const size_t keys_of[] = {1, 100, 1024, KEYS};
+    static float x[HEADS * KEYS], o[HEADS * KEYS], l[HEADS * KEYS], t[KEYS + 1];
+    static truth exact;
+    uint64_t state = 12;
+    for (size_t k = 0; k < sizeof keys_of / sizeof keys_of[0]; k++) {
+        const size_t keys = keys_of[k];
+        draw(x, HEADS * keys, SD_4, &state);
+        nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, HEADS, 1, keys, x, o);
+        args.sinks = sinks;
+        ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), NRG_OK);
+        args.log = 1;
+        args.o = l;
+        ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), NRG_OK);
+        for (size_t head = 0; head < HEADS; head++) {
+            memcpy(t, x + head * keys, keys * sizeof *t);
+            t[keys] = sinks[head];
+            find_truth(&exact, t, keys + 1);
+            check_row(&exact, t, o + head * keys, l + head * keys, keys);
+        }
+    }
+}
+END_TEST
+
+/* A row in one part: powers and their sum beside its base, and the inverse. */
+START_TEST(parts)
+{
+    enum { KEYS = 700 };
+    static float x[KEYS], o[KEYS];
+    uint64_t state = 13;
+    for (int kind = 0; kind < KINDS; kind++) {
+        float m, factor, m_out, inverse;
+        double s, s_out, sum = 0;
+        draw(x, KEYS, (enum kind)kind, &state);
+        const nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, 1, 1, KEYS, x, o);
+        const nrg_softmax_state part = nrg_softmax_state_init(&m, &s, &factor);
+        ck_assert_int_eq(nrg_softmax_part(&args, &part, 0, 1), NRG_OK);
+        const double base = rint((double)m / 0.69314718055994531) * 0.69314718055994531;
+        for (size_t i = 0; i < KEYS; i++) {
+            const double e = exp((double)x[i] - base);
+            sum += e;
+            ck_assert(fabs((double)o[i] / e - 1) <= 1.28 * 0x1p-24);
+        }
+        ck_assert(fabs(s / sum - 1) <= 1.28 * 0x1p-24);
+        const nrg_softmax_merge_args merge = {
+            .size = sizeof merge, .parts = 1, .rows = 1, .m_in = &m, .s_in = &s, .m = &m_out, .s = &s_out, .inverse = &inverse};
+        ck_assert_int_eq(nrg_softmax_merge(&merge, 0, 1), NRG_OK);
+        ck_assert(ulps(inverse, 1 / sum) <= 1.8);
+    }
+}
+END_TEST
+
 /* ---- exact results ---- */
 
 /* One key is seen of many that are anything: behind a limit, a window, or a mask. */
@@ -364,6 +420,8 @@ int main(int argc, char **argv)
     tcase_add_loop_test(all, ordinary_rows, 0, KINDS);
     tcase_add_test(all, narrow_rows);
     tcase_add_test(all, made_row);
+    tcase_add_test(all, rows_with_sinks);
+    tcase_add_test(all, parts);
     tcase_add_test(all, one_key);
     tcase_add_test(all, one_class);
     tcase_add_test(all, large_logits);
