@@ -219,7 +219,8 @@ static void climb_to(int n, enum climb_start start, double *error)
     make(&a, &c, g, start, climb_seed((uint64_t)(n * CLIMB_STARTS) + start));
     *error = climb_run(&c, climb_seed((uint64_t)n), climb_steps(STEPS));
     const char *wrong =
-        climb_judge(&c, g->name, start, *error, &(climb_bounds){.least = 0.02, .promise = stress_part(g), .limit = 1});
+        climb_judge(&c, g->name, start, *error,
+                    &(climb_bounds){.least = g->output == MEAN ? 0.005 : 0.02, .promise = stress_part(g), .limit = 1});
     truth_judge(wrong ? wrong : compare_paths(&a), g->name);
     free_attempt(&a);
 }
