@@ -17,7 +17,7 @@ def calls():
     """{name of a function: arguments of a call}, some functions with several calls."""
     x, y, z, w, b = random(4, 64), random(4, 64, seed=1), random(4, 64, seed=2), random(64), random(64, seed=1)
     image, c, heads, scores = random(2, 6, 5), random(6), random(6, 4, 8), random(2, 3, 4, 9)
-    o, lse = nrg.softmax(x), nrg.cross_entropy(x, IDS)[1]
+    o, (_, m, others) = nrg.softmax(x), nrg.cross_entropy(x, IDS)
     q8, p = nrg.quantize(x), nrg.recurrent_positions(random(6, 6), random(2, 6), 3)
     int8, scales = nrg.quantize(x, "int8")
     norm = {"x": x, "weight": w, "bias": b, "residual": y, "gate": z, "out": np.empty_like(x), "residual_out": np.empty_like(x)}
@@ -50,7 +50,8 @@ def calls():
         "log_softmax": {"x": x}, "softmax_backward": {"d_o": x, "o": o, "x": y, "cap": 2.0, "out": np.empty_like(x)},
         "log_softmax_backward": {"d_o": x, "o": o},
         "cross_entropy": {"x": x, "ids": IDS},
-        "cross_entropy_backward": {"d_loss": random(4), "x": x, "ids": IDS, "lse": lse, "out": np.empty_like(x)},
+        "cross_entropy_backward": {"d_loss": random(4), "x": x, "ids": IDS, "m": m, "others": others,
+                                   "out": np.empty_like(x)},
         "sinusoidal": {"positions": IDS, "dim": 8, "out": np.empty((4, 8), np.float32)},
         "embedding": {"ids": IDS, "table": random(5, 8), "out": np.empty((4, 8), np.float32)},
         "embedding_backward": {"d_o": x, "ids": IDS, "rows": 5, "out": np.empty((5, 64), np.float32)},
