@@ -7,6 +7,7 @@
 #include "../kernels.h"
 #include "planes.h"
 #include "share.h"
+#include "stream.h"
 
 enum { X, Q, SCALES }; /* tensors of the planes, whose lowest level are groups of rows */
 
@@ -48,6 +49,7 @@ static __attribute__((noinline)) nrg_status make_quantize(nrg_quantize_job *job,
     *dtype = a->dtype;
     *job = (nrg_quantize_job){
         .x = a->x, .q = a->q, .scales = (char *)a->scales, .dim = a->dim, .format = a->format, .rounding = a->rounding};
+    job->far = nrg_is_far(c.bytes);
     fill(job, p, &o, ith, nth);
     return NRG_OK;
 }

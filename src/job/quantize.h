@@ -18,6 +18,7 @@ typedef struct nrg_quantize_job {
     size_t dim, begin, end;
     nrg_quant_format format;
     nrg_quant_rounding rounding;
+    int far; /* x comes from beyond the caches of a core */
 } nrg_quantize_job;
 
 /* Where rows that another kernel makes as floats go: one row of a group of them. */
@@ -27,6 +28,7 @@ typedef struct nrg_quant_row {
     size_t row;    /* in the group */
     nrg_quant_format format;
     nrg_quant_rounding rounding;
+    int far; /* what is read comes from beyond the caches of a core */
 } nrg_quant_row;
 
 /* quantize_floats: elements first to first + n of a row, which are whole blocks, the row's last one included; with a scale a row,

@@ -14,7 +14,8 @@ NRG_INLINE void quantize_rows(const nrg_quantize_job *job, nrg_dtype D)
                                   .scales = job->scales ? (float *)(job->scales + row * job->scales_stride) : NULL,
                                   .row = row % together,
                                   .format = job->format,
-                                  .rounding = job->rounding};
+                                  .rounding = job->rounding,
+                                  .far = job->far};
         quantize_row(&to, job->x + row * job->x_stride, 0, dim, NRG_AMAX_UNKNOWN, D);
     }
 }
@@ -34,38 +35,30 @@ NRG_INLINE void read_32(const char *from, char *o, size_t first, vf factor, nrg_
     store_step(v, V_BYTES, o, first, VN, D, 0);
 }
 
-/* n elements of a block: times d. */
+/* n elements of a block: times d. Chunks are gathered before any of them is read: a load waits for two stores that it spans. */
 NRG_INLINE void read_bytes_of(const quant_place *p, const char *from, char *o, size_t first, size_t n, float d, nrg_dtype D)
 {
     const vf factor = v_set1(d);
+    int8_t gathered[256];
     size_t i = 0;
-    for (; p->rows == 1 && i + 32 <= n; i += 32)
+    if (p->rows > 1) {
+        for (; i < n; i += 32)
+            gather_chunks(p, gathered + i, from + i * p->rows);
+        from = (const char *)gathered;
+    }
+    for (i = 0; i + 32 <= n; i += 32)
         read_32(from + i, o, first + i, factor, D);
     if (i == n)
         return;
     vf v[V_BYTES];
     int8_t part[32] = {0};
-    for (; i < n; i += 32) {
-        const size_t some = least_of(n - i, 32);
-        const int8_t *q = (const int8_t *)from + i;
-        if (p->rows > 1) {
-            gather_chunks(p, part, from + i * p->rows);
-            q = part;
-        } else if (some < 32) {
-            memcpy(part, q, some);
-            q = part;
-        }
-        v_ld_bytes(v, q);
-        NRG_UNROLL
-        for (int k = 0; k < V_BYTES; k++)
-            v[k] = v_mul(v[k], factor);
-        if (some == 32) {
-            store_step(v, V_BYTES, o, first + i, VN, D, 0);
-            continue;
-        }
-        for (size_t k = 0; k * VN < some; k++)
-            store_step(v + k, 1, o, first + i + k * VN, least_of(some - k * VN, VN), D, 0);
-    }
+    memcpy(part, from + i, n - i);
+    v_ld_bytes(v, part);
+    NRG_UNROLL
+    for (int k = 0; k < V_BYTES; k++)
+        v[k] = v_mul(v[k], factor);
+    for (size_t k = 0; k * VN < n - i; k++)
+        store_step(v + k, 1, o, first + i + k * VN, least_of(n - i - k * VN, VN), D, 0);
 }
 
 NRG_BY_DTYPE(read_bytes, (p, from, o, first, n, d), const quant_place *p, const char *from, char *o, size_t first, size_t n,

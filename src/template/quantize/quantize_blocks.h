@@ -132,12 +132,16 @@ NRG_INLINE void find_amax(scale_batch *s, const char *x, size_t i, size_t n, siz
 NRG_INLINE void write_blocks(const quant_place *p, const scale_batch *s, const char *x, size_t i, size_t number, size_t count,
                              nrg_dtype D)
 {
-    const size_t block = p->block, bytes = p->bytes, scale = p->scale;
+    const size_t block = p->block, bytes = p->bytes, scale = p->scale, ahead = 4096;
+    const int far = D == NRG_F32 && p->far;
     char *to = p->q + number * bytes;
     if (p->scales)
         memcpy(p->scales + number, s->d, count * sizeof *s->d);
     for (size_t k = 0; k < count; k++, to += bytes) {
         const vf factor = v_set1(s->inverse[k]);
+        if (far)
+            for (size_t j = 0; j < block; j += 16)
+                __builtin_prefetch((const void *)((uintptr_t)x + (i + k * block + j) * sizeof(float) + ahead));
         if (scale)
             memcpy(to, &s->half[k], sizeof s->half[k]);
         for (size_t j = 0; j < block; j += 32) {
