@@ -117,7 +117,7 @@ NRG_INLINE unsigned fast_means(const backward *b, backward_some *s, nrg_dtype D)
 {
     const size_t dim = b->job->dim;
     const nrg_norm_job like = {.formula = b->job->formula};
-    const int plain = dim <= 2 * FAST_BLOCK && dim % VN == 0;
+    const int plain = dim <= 2 * FAST_BLOCK;
     float pilot[FAST_ROWS];
     double total_t[FAST_ROWS], total_tt[FAST_ROWS];
     vd8 t8[8], tt8[8];
@@ -132,7 +132,7 @@ NRG_INLINE unsigned fast_means(const backward *b, backward_some *s, nrg_dtype D)
     for (int k = 0; k < s->count; k++) {
         vd8 t, tt;
         if (plain)
-            tt = fast_short_sum(&t, s->p[k], dim, 2 * FAST_BLOCK, v_set1(pilot[k]), D, 1);
+            tt = fast_short_sum(&t, s->p[k], dim, 2 * FAST_BLOCK, 0, v_set1(pilot[k]), D, 1);
         else {
             const norm_options opt = {.dim = dim, .how = NORM_CENTRED, .fast = 1};
             const norm_row row = {.x = s->p[k]};

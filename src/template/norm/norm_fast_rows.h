@@ -75,10 +75,11 @@ NRG_INLINE void fast_row(vf *t, vf *tt, fast_blocks *blocks, fast_lanes *kept, c
         s.begin = begin;
         s.whole = end - (end - begin) % FAST_LANES;
         s.vectors = 0;
+        s.has_last = 0;
         s.rest = NULL;
         if (NRG_RARELY(s.whole < end)) {
-            if (!(may & NORM_FIRST) && (end - begin) % VN == 0)
-                s.vectors = (end - s.whole) / VN;
+            if (!(may & NORM_FIRST) && (!V_SMALL || (end - begin) % VN == 0))
+                fast_end(&s, end, V_SMALL, D);
             else {
                 fast_rest(rest, part, k, s.whole, pilot, D);
                 s.rest = rest;

@@ -1,4 +1,4 @@
-/* Short rows of the fast grade without gate and groups, whole vectors long: many at a time. Their sums come first, then
+/* Short rows of the fast grade without gate and groups: many at a time. Their sums come first, then
  * their scalars side by side, then their elements, still in L1; and before these the sums of the next rows, so that the scalars
  * are there when they are wanted.
  *
@@ -17,7 +17,7 @@ enum {
 };
 
 /* Whether there are loops. */
-NRG_INLINE int fast_short_knows(const norm_options *opt) { return opt->dim <= FAST_BLOCK && opt->dim % VN == 0; }
+NRG_INLINE int fast_short_knows(const norm_options *opt) { return opt->dim <= FAST_BLOCK; }
 
 NRG_INLINE int fast_short_serves(const nrg_norm_job *job, const norm_options *opt, nrg_dtype D)
 {
@@ -73,9 +73,10 @@ static __attribute__((noinline)) void fast_short_residual(fast_some *b, const nr
                 store_f32_step(v, G, stage + i, STEP, 0);
         }
         for (; i < dim; i += VN) {
-            load_first(v, 1, how, row, i, VN, NRG_F32);
+            const size_t lanes = lanes_at(i, dim);
+            load_first(v, 1, how, row, i, lanes, NRG_F32);
             if (stage)
-                store_f32_step(v, 1, stage + i, VN, 0);
+                store_f32_step(v, 1, stage + i, lanes, 0);
         }
         if (stage)
             stage += dim;
@@ -119,8 +120,8 @@ NRG_INLINE void fast_short_sums(fast_some *b, const nrg_norm_job *job, size_t n,
     for (int k = 0; k < count; k++) {
         if (job->stream && x == job->x + n * job->x_stride)
             prefetch_short(x + (size_t)k * x_stride, x_stride, dim * (D == NRG_F32 ? 4 : 2));
-        tt[k] =
-            fast_short_sum(&t[k], x + (size_t)k * x_stride, dim, FAST_BLOCK, centred ? v_set1(pilot[k]) : v_zero(), D, centred);
+        tt[k] = fast_short_sum(&t[k], x + (size_t)k * x_stride, dim, FAST_BLOCK, 0, centred ? v_set1(pilot[k]) : v_zero(), D,
+                               centred);
     }
     for (int k = count; k < FAST_ROWS; k++) {
         tt[k] = tt[0];
@@ -150,10 +151,11 @@ static __attribute__((noinline)) const char *fast_short_floats(float *to, const 
         return from;
     for (size_t i = 0; i < opt->dim; i += VN) {
         vf w;
-        load_step_or_f32(&w, 1, from, i, VN, D, opt->how & NORM_W_F32);
+        const size_t n = lanes_at(i, opt->dim);
+        load_step_or_f32(&w, 1, from, i, n, D, opt->how & NORM_W_F32);
         if (D == NRG_BF16)
             w = v_calm(w);
-        v_st_f32(to + i, offset != 0 ? v_add(w, v_set1(offset)) : w);
+        store_lanes(to + i, offset != 0 ? v_add(w, v_set1(offset)) : w, n);
     }
     for (size_t i = 0; D == NRG_BF16 && i + 2 * VN <= opt->dim / step * step; i += 2 * VN) {
         vf w[2] = {v_ld_f32(to + i), v_ld_f32(to + i + VN)};
@@ -179,8 +181,10 @@ NRG_INLINE void fast_short_elements_of(const fast_some *b, const nrg_norm_job *j
             size_t i = 0;
             for (; i + step <= dim; i += step)
                 fast_apply_step(G, options_in_register(how, may) | in_step, NULL, row, &f, i, step, D);
-            for (; i < dim; i += VN)
+            for (; i + VN <= dim; i += VN)
                 fast_apply_step(1, options_in_register(how, may) | NORM_W_F32, NULL, row, &f, i, VN, D);
+            if (i < dim)
+                fast_apply_step(1, options_in_register(how, may) | NORM_W_F32, NULL, row, &f, i, dim - i, D);
         }
         row.x += x_stride;
         row.o += o_stride;

@@ -32,8 +32,10 @@ typedef struct fast_source {
     norm_row row;
     unsigned how;
     size_t begin, whole; /* elements that fill all lanes: begin to whole */
-    size_t vectors;      /* whole vectors after them, */
-    const float *rest;   /* or all that is after them, filled up to the lanes with the pilot; NULL: nothing is */
+    size_t vectors;      /* vectors after them, the last one of which */
+    vf last;             /* is this, where not all of its elements exist; */
+    int has_last;
+    const float *rest; /* or all that is after them, filled up to the lanes with the pilot; NULL: nothing is */
     vf pilot;
     const fast_along *along;
 } fast_source;
@@ -44,6 +46,24 @@ NRG_INLINE void fast_add(vf *t, vf *tt, vf p, vf pilot, int centred)
     if (centred)
         *t = v_add(*t, v);
     *tt = v_fma(v, v, *tt);
+}
+
+/* What is between s->whole and end: whole vectors, and one that is filled up with the pilot. whole, a constant: there is none. */
+NRG_INLINE void fast_end(fast_source *s, size_t end, int whole, nrg_dtype D)
+{
+    static const float lane[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const size_t n = whole ? 0 : (end - s->whole) % VN;
+    s->vectors = (end - s->whole) / VN;
+    s->has_last = n != 0;
+    if (n) {
+        s->last = v_select(v_lt(v_ld_f32(lane), v_set1((float)n)), load_part(s->row.x, end - n, n, D), s->pilot);
+        s->vectors++;
+    }
+}
+
+NRG_INLINE vf fast_vector(const fast_source *s, size_t at, nrg_dtype D)
+{
+    return s->has_last && at + 1 == s->vectors ? s->last : load_whole(s->row.x, s->whole + at * VN, D);
 }
 
 /* The block's lanes from vector `first` on, G of them. */
@@ -76,12 +96,10 @@ NRG_INLINE void fast_turn(vf *t, vf *tt, int first, int G, const fast_source *so
         NRG_UNROLL
         for (int j = 0; j < G; j += together)
             if ((size_t)(first + j) < s.vectors) {
-                const char *x = s.row.x;
-                const size_t i = s.whole + (size_t)(first + j) * VN;
-                vf v[2] = {load_whole(x, i, D), s.pilot}; /* the pilot adds nothing */
+                vf v[2] = {fast_vector(&s, (size_t)(first + j), D), s.pilot}; /* the pilot adds nothing */
                 if (together == 2) {
                     if ((size_t)(first + j + 1) < s.vectors)
-                        v[1] = load_whole(x, i + VN, D);
+                        v[1] = fast_vector(&s, (size_t)(first + j + 1), D);
                     order_to_pairs(v, 2);
                 }
                 for (int k = 0; k < together; k++)
@@ -133,14 +151,16 @@ NRG_INLINE vd8 fast_least_sum(vd8 *t, const char *x, vf pilot, nrg_dtype D, int 
     return fast_widen(sum_tt, NULL);
 }
 
-/* The sums of a row of one block, or of up to two, folded to eight lanes; *t where the norm is centred. most: a constant. */
-NRG_INLINE vd8 fast_short_sum(vd8 *t, const char *x, size_t dim, size_t most, vf pilot, nrg_dtype D, int centred)
+/* The sums of a row of one block, or of up to two, folded to eight lanes; *t where the norm is centred. most and
+ * whole, constants: dim is at most that, and fills vectors. */
+NRG_INLINE vd8 fast_short_sum(vd8 *t, const char *x, size_t dim, size_t most, int whole, vf pilot, nrg_dtype D, int centred)
 {
     if (NRG_RARELY(dim == FAST_LEAST))
         return fast_least_sum(t, x, pilot, D, centred);
     const size_t end = most > FAST_BLOCK && dim > FAST_BLOCK ? FAST_BLOCK : dim;
-    fast_source s = {.row = {.x = x}, .whole = end - end % FAST_LANES, .vectors = end % FAST_LANES / VN, .pilot = pilot};
+    fast_source s = {.row = {.x = x}, .whole = end - end % FAST_LANES, .pilot = pilot};
     vf lanes_t[FAST_VECTORS], lanes_tt[FAST_VECTORS];
+    fast_end(&s, end, whole, D);
     fast_block(lanes_t, lanes_tt, &s, NULL, 0, D, centred, 0);
     if (centred)
         fast_fold(lanes_t, norm_pairs(FAST_VECTORS, D) != 0);
@@ -156,7 +176,7 @@ NRG_INLINE vd8 fast_short_sum(vd8 *t, const char *x, size_t dim, size_t most, vf
         lost_t[j] = lost_tt[j] = v_zero();
     s.begin = FAST_BLOCK;
     s.whole = dim - dim % FAST_LANES;
-    s.vectors = dim % FAST_LANES / VN;
+    fast_end(&s, dim, whole, D);
     fast_block(more_t, more_tt, &s, NULL, 0, D, centred, 0);
     if (centred) {
         fast_fold(more_t, norm_pairs(FAST_VECTORS, D) != 0);

@@ -199,8 +199,11 @@ static void short_sums(fast_some *b, const nrg_norm_job *job, size_t n, size_t m
 
 NRG_INLINE void widen_row(float *to, const char *x, size_t dim, nrg_dtype D)
 {
-    for (size_t i = 0; i < dim; i += VN)
+    size_t i = 0;
+    for (; i + VN <= dim; i += VN)
         v_st_f32(to + i, load_whole(x, i, D));
+    if (i < dim)
+        v_stn_f32(to + i, load_part(x, i, dim - i, D), dim - i);
 }
 
 /* Rows of 16 bits, made floats first: the sums then take the loops there are. */

@@ -25,7 +25,7 @@ NRG_INLINE void norm_rope_some_rows_of(const nrg_norm_rope_job *job, size_t *at,
         size_t t = token, h = head;
         for (int i = 0; i < count; i++) {
             x[i] = p.x + t * p.x_token_stride + h * p.x_head_stride;
-            tt[i] = fast_short_sum(NULL, x[i], p.dim, NORM_BLOCK, v_zero(), D, 0);
+            tt[i] = fast_short_sum(NULL, x[i], p.dim, NORM_BLOCK, 1, v_zero(), D, 0);
             if (++h == heads) {
                 h = 0;
                 t++;
