@@ -71,6 +71,15 @@ NRG_INLINE void v_nt_f32(float *p, vf a)
     _mm_stream_ps(p + 12, _mm512_extractf32x4_ps(a, 3));
 }
 
+/* From memory to p past the cache: 16 bytes to a multiple of 16, 4 to one of 4. */
+NRG_INLINE void v_nt_16(void *p, const void *from) { _mm_stream_si128((__m128i *)p, _mm_loadu_si128((const __m128i *)from)); }
+NRG_INLINE void v_nt_4(void *p, const void *from)
+{
+    int bits;
+    memcpy(&bits, from, sizeof bits);
+    _mm_stream_si32((int *)p, bits);
+}
+
 /* ---- 16-bit elements, as they are in memory ---- */
 
 typedef __m256i vh;

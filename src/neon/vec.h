@@ -68,6 +68,8 @@ NRG_INLINE void v_stn_f32(float *p, vf a, size_t n)
 
 /* Arm cores see a streaming write by themselves and stop allocating lines for it; STNP is a hint that most of them ignore. */
 NRG_INLINE void v_nt_f32(float *p, vf a) { v_st_f32(p, a); }
+NRG_INLINE void v_nt_16(void *p, const void *from) { memcpy(p, from, 16); }
+NRG_INLINE void v_nt_4(void *p, const void *from) { memcpy(p, from, 4); }
 
 /* ---- 16-bit elements, as they are in memory ---- */
 

@@ -354,10 +354,11 @@ NRG_INLINE void act_run(nrg_activation g, act_mode mode, act_data a, size_t n, u
         act_part(g, mode, a, whole, n - whole);
 }
 
-/* Elements before the first at which a vector of out is aligned. */
+/* Elements before the first that begins a line of out, or a vector where act_part has no room for so many. */
 NRG_INLINE size_t act_head(const float *out, size_t n)
 {
-    size_t past = (uintptr_t)out / sizeof *out % VN, head = past ? VN - past : 0;
+    enum { LINE = 64 / sizeof *out, STEP = (int)LINE <= (int)ACT_STEP ? (int)LINE : (int)VN };
+    size_t past = (uintptr_t)out / sizeof *out % STEP, head = past ? STEP - past : 0;
     return head < n ? head : n;
 }
 

@@ -4,7 +4,7 @@
 #ifndef NRG_TEMPLATE_ACTIVATION_ACTIVATION_BLOCKS_H
 #define NRG_TEMPLATE_ACTIVATION_ACTIVATION_BLOCKS_H
 
-#include "../../internal.h"
+#include "../step.h"
 
 enum {
     ACT_STEP = (int)V_ACT * VN,
@@ -52,8 +52,13 @@ NRG_INLINE void act_narrow(uint16_t *p, const float *block, size_t n, nrg_dtype 
         else
             v_st_half(p + i, h);
     }
-    if (i < n)
-        v_stn_half(p + i, act_to_half(v_ld_f32(block + i), dtype), n - i);
+    if (i < n) {
+        const vh h = act_to_half(v_ld_f32(block + i), dtype);
+        if (stream)
+            stream_half_lanes(p + i, h, n - i);
+        else
+            v_stn_half(p + i, h, n - i);
+    }
 }
 
 /* The number of elements that a block starting at out takes: a streamed one ends where a line of out ends. */

@@ -63,10 +63,14 @@ NRG_INLINE void glu_st(void *p, size_t i, vf a, nrg_dtype dtype, int stream)
         v_st_half((uint16_t *)p + i, act_to_half(a, dtype));
 }
 
-NRG_INLINE void glu_stn(void *p, size_t i, vf a, size_t n, nrg_dtype dtype)
+NRG_INLINE void glu_stn(void *p, size_t i, vf a, size_t n, nrg_dtype dtype, int stream)
 {
-    if (dtype == NRG_F32)
+    if (dtype == NRG_F32 && stream)
+        stream_f32_lanes((float *)p + i, a, n);
+    else if (dtype == NRG_F32)
         v_stn_f32((float *)p + i, a, n);
+    else if (stream)
+        stream_half_lanes((uint16_t *)p + i, act_to_half(a, dtype), n);
     else
         v_stn_half((uint16_t *)p + i, act_to_half(a, dtype), n);
 }
@@ -98,7 +102,7 @@ NRG_INLINE void glu_write_of(void *p, const float *block, size_t i, size_t n, in
         glu_st(p, i + j, v_ld_f32(block + j), dtype, stream);
     if (j < n) {
         NRG_NOBODYS_LANES(block, n);
-        glu_stn(p, i + j, v_ld_f32(block + j), n - j, dtype);
+        glu_stn(p, i + j, v_ld_f32(block + j), n - j, dtype, stream);
     }
 }
 
@@ -150,9 +154,9 @@ NRG_INLINE void glu_write_pairs_of(void *p, const glu_block *block, size_t i, si
         NRG_NOBODYS_LANES(block->a, n);
         NRG_NOBODYS_LANES(block->b, n);
         const vf a = v_ld_f32(block->a + j), b = v_ld_f32(block->b + j);
-        glu_stn(p, 2 * (i + j), v_zip_low(a, b), left < VN ? left : VN, dtype);
+        glu_stn(p, 2 * (i + j), v_zip_low(a, b), left < VN ? left : VN, dtype, stream);
         if (left > VN)
-            glu_stn(p, 2 * (i + j) + VN, v_zip_high(a, b), left - VN, dtype);
+            glu_stn(p, 2 * (i + j) + VN, v_zip_high(a, b), left - VN, dtype, stream);
     }
 }
 

@@ -59,7 +59,7 @@ NRG_INLINE void run_step(const channel_run *run, const channel_vf *f, const chan
                : fast        ? normalized_fast(v[j], f->lo, f->hi, f->shift)
                : run->folded ? v_fma(v[j], f->hi, f->shift)
                              : normalized(v[j], f->hi, f->lo, f->shift, f->shift_lo);
-    finish_step(v, G, run->y, run->o, i, n, run->finish, run->stream, D);
+    finish_step(v, G, run->y, run->o, i, n, run->finish, run->stream && !is_part(G, n), D);
 }
 
 /* room: elements from the plane's first on that may be written, since what lies behind the plane is made afterwards. The plane's

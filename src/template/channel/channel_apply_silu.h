@@ -38,7 +38,7 @@ NRG_INLINE void silu_store(const vf *x, char *o, size_t n, int stream)
         if (at + VN <= n)
             store_step(&v[j], 1, o, at, VN, NRG_F32, stream);
         else if (at < n)
-            store_step(&v[j], 1, o, at, n - at, NRG_F32, 0);
+            store_step(&v[j], 1, o, at, n - at, NRG_F32, stream);
     }
 }
 

@@ -161,13 +161,6 @@ typedef struct fallback_factors {
     size_t plain_columns;
 } fallback_factors;
 
-/* Elements before the first that starts a line of o: streaming wants whole ones. */
-NRG_INLINE size_t before_line(const char *o, size_t n, nrg_dtype D)
-{
-    const size_t size = bytes_of(1, D, 0), away = (64 - ((uintptr_t)o & 63)) % 64 / size;
-    return away < n ? away : n;
-}
-
 /* Whether element i begins a vector that is stored without a mask. One that is streamed has to be whole lines: written in part,
  * and the rest with an ordinary store, a line is read first. */
 NRG_INLINE int vector_is_whole(size_t i, size_t end, int stream, nrg_dtype D)

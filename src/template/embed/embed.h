@@ -44,7 +44,7 @@ NRG_INLINE void embed_prefetch(const char *p, size_t bytes)
         __builtin_prefetch(p + b);
 }
 
-NRG_INLINE void embed_step(int G, const embed_row *row, char *o, size_t i, size_t n, nrg_dtype D)
+NRG_INLINE void embed_step(int G, const embed_row *row, char *o, size_t i, size_t n, int stream, nrg_dtype D)
 {
     vf sum[V_APPLY], v[V_APPLY];
     const vf nothing = v_set1(-0.0f); /* which changes no number that it is added to, not even a zero */
@@ -68,17 +68,20 @@ NRG_INLINE void embed_step(int G, const embed_row *row, char *o, size_t i, size_
         for (int j = 0; j < G; j++)
             sum[j] = v_add(sum[j], v[j]);
     }
-    store_step(sum, G, o, i, n, D, row->stream);
+    store_step(sum, G, o, i, n, D, stream);
 }
 
 NRG_INLINE void embed_sum_of(const embed_row *row, char *o, size_t dim, nrg_dtype D)
 {
-    const size_t step = (size_t)V_APPLY * VN;
+    const size_t step = (size_t)V_APPLY * VN, lines = row->stream == STREAM_LINES ? before_line(o, dim, D) : 0;
+    const int rest = row->stream == STREAM_ROWS;
     size_t i = 0;
+    for (; i < lines; i += lanes_at(i, lines))
+        embed_step(1, row, o, i, lanes_at(i, lines), 0, D);
     for (; i + step <= dim; i += step)
-        embed_step(V_APPLY, row, o, i, step, D);
+        embed_step(V_APPLY, row, o, i, step, row->stream, D);
     for (; i < dim; i += VN)
-        embed_step(1, row, o, i, lanes_at(i, dim), D);
+        embed_step(1, row, o, i, lanes_at(i, dim), rest, D);
 }
 
 /* n elements as they are; D: NRG_F32, or any of 16 bits. */
@@ -100,15 +103,17 @@ NRG_INLINE void embed_copy_step(int G, const char *from, char *to, size_t i, siz
 
 NRG_INLINE void embed_copy_row(const char *from, char *to, size_t n, const char *prefetch, int stream, nrg_dtype D)
 {
-    const size_t step = (size_t)V_APPLY * VN;
+    const size_t step = (size_t)V_APPLY * VN, lines = stream == STREAM_LINES ? before_line(to, n, D) : 0;
     size_t i = 0;
+    for (; i < lines; i += lanes_at(i, lines))
+        embed_copy_step(1, from, to, i, lanes_at(i, lines), 0, D);
     for (; i + step <= n; i += step) {
         if (prefetch)
             embed_prefetch(prefetch + bytes_of(i, D, 0), bytes_of(step, D, 0));
         embed_copy_step(V_APPLY, from, to, i, step, stream, D);
     }
     for (; i < n; i += VN)
-        embed_copy_step(1, from, to, i, lanes_at(i, n), 0, D);
+        embed_copy_step(1, from, to, i, lanes_at(i, n), stream == STREAM_ROWS, D);
 }
 
 /* ---- rows of any dtype by functions of their own, so that the walks over rows and tables are there once and not three times
@@ -137,7 +142,7 @@ NRG_INLINE void embed_copy(const char *from, char *to, size_t n, const char *pre
 static __attribute__((noinline)) void embed_forward(const nrg_embed_job *job, nrg_dtype dtype)
 {
     const size_t dim = job->dim;
-    const int terms = job->terms, stream = job->stream && (((uintptr_t)job->o | job->o_stride) & 15) == 0;
+    const int terms = job->terms, stream = job->stream ? rows_stream(job->o, job->o_stride, bytes_of(dim, dtype, 0), 1) : 0;
     embed_row row = {.terms = terms, .scaled = job->scaled, .stream = stream};
     size_t at[NRG_EMBED_TERMS]; /* counted, as a division a token would cost a short row its time */
     for (int k = 0; k < terms; k++) {

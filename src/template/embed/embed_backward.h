@@ -98,7 +98,11 @@ NRG_INLINE void embed_zero(char *d_table, size_t begin, size_t end, size_t size,
     size_t bytes = (end - begin) * size;
     for (; stream && bytes >= VN * sizeof *p; bytes -= VN * sizeof *p, p += VN)
         v_nt_f32(p, zero);
-    memset(p, 0, bytes);
+    if (stream) {
+        const float zeros[VN] = {0};
+        stream_lanes((char *)p, (const char *)zeros, bytes);
+    } else
+        memset(p, 0, bytes);
 }
 
 /* The tokens of a row of the table. */
@@ -170,8 +174,8 @@ static void embed_add_tokens(const nrg_embed_backward_job *job, embed_batch *b, 
 static __attribute__((noinline)) void embed_backward(const nrg_embed_backward_job *job, nrg_dtype dtype)
 {
     const int accumulate = job->accumulate;
-    const int stream = job->stream && !accumulate && (((uintptr_t)job->d_table | job->d_table_stride) & 15) == 0;
     const size_t size = bytes_of(1, dtype, 0), table_size = bytes_of(1, dtype, job->table_f32), dim = job->dim;
+    const int stream = job->stream && !accumulate && rows_stream(job->d_table, job->d_table_stride, dim * table_size, 0);
     const size_t row_begin = job->row_begin, row_end = job->row_end;
     embed_batch b = {.accumulate = accumulate, .table_f32 = job->table_f32, .stream = stream, .scale = job->scale};
     for (size_t k = row_begin; k <= row_end; k++) {

@@ -59,7 +59,7 @@ static __attribute__((noinline)) void norm_forward_any(const nrg_norm_job *job, 
         long_rows_by_turns(job, &opt, D);
     else
         long_rows(job, &opt, D);
-    if (opt.how & (NORM_STREAM_R | NORM_STREAM_O))
+    if (opt.how & (NORM_STREAM_R | NORM_STREAM_O | NORM_LINES_O))
         v_nt_fence();
 }
 

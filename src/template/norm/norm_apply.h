@@ -117,14 +117,24 @@ NRG_INLINE void apply_part(const norm_part *part, const norm_scalars *s, nrg_dty
             continue;
         const norm_row row = part->row[k];
         const norm_factors f = factors_of(s, k);
-        size_t i = part->begin;
-        for (; i + step <= end; i += step)
-            apply_step(V_APPLY, options_in_register(how, NORM_ANY), &part->opt->w_offset, row, &f, i, step, D, 0);
-        for (; i + VN <= end; i += VN)
-            apply_step(1, options_in_register(how, NORM_ANY), &part->opt->w_offset, row, &f, i, VN, D, 0);
-        if (NRG_RARELY(i < end)) {
+        size_t i = part->begin, last = end, stop = end;
+        unsigned in_step = how;
+        if (NRG_RARELY(how & NORM_LINES_O)) {
             const norm_factors copy = f; /* an address that is taken must not keep the loop's from their registers */
-            apply_rest(part->opt, part->row + k, &copy, i, end, D, 0);
+            const norm_lines lines = lines_of(part, row.o);
+            apply_rest(part->opt, part->row + k, &copy, lines.begin, lines.first, D, 0);
+            i = lines.first;
+            last = lines.last;
+            stop = lines.end;
+            in_step |= NORM_STREAM_O;
+        }
+        for (; i + step <= last; i += step)
+            apply_step(V_APPLY, options_in_register(in_step, NORM_ANY), &part->opt->w_offset, row, &f, i, step, D, 0);
+        for (; i + VN <= last; i += VN)
+            apply_step(1, options_in_register(in_step, NORM_ANY), &part->opt->w_offset, row, &f, i, VN, D, 0);
+        if (NRG_RARELY(i < stop)) {
+            const norm_factors copy = f;
+            apply_rest(part->opt, part->row + k, &copy, i, stop, D, 0);
         }
     }
 }

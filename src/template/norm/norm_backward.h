@@ -15,16 +15,23 @@
 #include "norm_backward_rows.h"
 #include "norm_backward_walk.h"
 
+/* Bytes from which on rows that do not begin at lines go past the cache: of four that are written in turn, four lines are open
+ * at once. 20000x100 f32 LayerNorm takes 3.9 ms with ordinary stores and 4.5 with others (Emerald Rapids, AVX-512), 8192x200 bf16
+ * RMSNorm 0.9 and 1.2, and 8192x1000 f32 10.2 and 7.0. */
+enum { BACKWARD_PART = 768 };
+
 /* tensor: of the planes. */
 NRG_INLINE int backward_can_stream(const nrg_norm_backward_job *job, const char *out, size_t stride, int tensor,
                                    size_t group_bytes)
 {
     if (!job->stream || !out || out == job->d_o || out == job->dr_in || out == job->x || out == job->y || out == job->z)
         return 0;
-    size_t steps = (uintptr_t)out | stride | (job->groups > 1 ? group_bytes : 0);
+    size_t steps = job->groups > 1 ? group_bytes : 0;
     for (int k = 1; job->planes && k < NRG_PLANE_LEVELS; k++)
         steps |= job->planes->stride[tensor][k];
-    return (steps & 15) == 0;
+    const size_t bytes = job->groups * group_bytes;
+    return steps % 16 == 0 && rows_stream(out, stride, bytes, 0) &&
+           (bytes >= BACKWARD_PART || ((uintptr_t)out | stride) % 64 == 0);
 }
 
 /* Rows of any kind, in batches of four. */

@@ -182,7 +182,8 @@ NRG_INLINE void backward_steps(const backward_rows *b, const backward_vf *f, int
         for (; i + step <= n; i += step)
             backward_step(b, f, R, G, i, step, centred, 0, straight, D);
     for (; i < n; i += VN)
-        backward_step(b, f, R == NRG_ROW_BATCH ? 0 : R, 1, i, lanes_at(i, n), centred, 0, straight, D);
+        backward_step(b, f, R == NRG_ROW_BATCH ? 0 : R, 1, i, lanes_at(i, n), centred, R == NRG_ROW_BATCH && b->stream, straight,
+                      D);
 }
 
 NRG_INLINE void backward_steps_any(const backward_rows *rows, int R, int G, size_t n, int centred, int straight, nrg_dtype D)

@@ -16,7 +16,7 @@ NRG_INLINE int along_serves(const norm_options *opt, nrg_dtype D)
 {
     return !V_SMALL && (!(opt->how & NORM_CENTRED) || (int)V_FAST2 == (int)FAST_VECTORS) && D == NRG_F32 && opt->fast &&
            opt->how & NORM_PREFETCH && opt->dim % FAST_LANES == 0 &&
-           !(opt->how & (NORM_W_OFFSET | NORM_LAST | NORM_GATE_FIRST | NORM_GATE_AGAIN));
+           !(opt->how & (NORM_W_OFFSET | NORM_LAST | NORM_GATE_FIRST | NORM_GATE_AGAIN | NORM_LINES_O));
 }
 
 static __attribute__((noinline)) void along_rms(fast_blocks *blocks, vd8 *tt, const norm_part *part)

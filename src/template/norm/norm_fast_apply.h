@@ -86,15 +86,26 @@ NRG_INLINE void fast_apply_part(const norm_part *part, const fast_scalars *s, in
         if (x_is_r)
             row.x = part->opt->how & NORM_KEEP_R ? (const char *)row.stage : row.r;
         const fast_factors f = fast_factors_of(s, k);
-        size_t i = part->begin;
-        for (; i + step <= end; i += step)
-            fast_apply_step(G, options_in_register(how, may) | norm_pairs(G, D) | calm, &part->opt->w_offset, row, &f, i, step,
-                            D);
-        for (; i + VN <= end; i += VN)
-            fast_apply_step(1, options_in_register(how, may), &part->opt->w_offset, row, &f, i, VN, D);
-        if (NRG_RARELY(i < end)) {
+        size_t i = part->begin, last = end, stop = end;
+        unsigned in_step = how;
+        if (NRG_RARELY(part->opt->how & NORM_LINES_O)) {
             const fast_factors copy = f; /* an address that is taken must not keep the loop's from their registers */
-            fast_apply_rest(part->opt, part->row + k, &copy, i, end, D);
+            const norm_lines lines = lines_of(part, row.o);
+            for (i = lines.begin; i < lines.first; i += lanes_at(i, lines.first))
+                fast_apply_rest(part->opt, part->row + k, &copy, i, i + lanes_at(i, lines.first), D);
+            last = lines.last;
+            stop = lines.end;
+            in_step |= NORM_STREAM_O;
+        }
+        for (; i + step <= last; i += step)
+            fast_apply_step(G, options_in_register(in_step, may) | norm_pairs(G, D) | calm, &part->opt->w_offset, row, &f, i,
+                            step, D);
+        for (; i + VN <= last; i += VN)
+            fast_apply_step(1, options_in_register(in_step, may), &part->opt->w_offset, row, &f, i, VN, D);
+        if (NRG_RARELY(i < stop)) {
+            const fast_factors copy = f;
+            for (; i < stop; i += lanes_at(i, stop))
+                fast_apply_rest(part->opt, part->row + k, &copy, i, i + lanes_at(i, stop), D);
         }
     }
 }

@@ -199,7 +199,10 @@ static __attribute__((noinline)) void finish_staged(const gated *g, const norm_r
         vf v = load_lanes(row->stage + i, n);
         if (how & NORM_AFTER)
             add_y(&v, 1, how, *row, i, n, D);
-        store_step(&v, 1, row->o, i, n, g->job->o_f32 ? NRG_F32 : D, 0);
+        if (g->job->o_f32)
+            store_step(&v, 1, row->o, i, n, NRG_F32, 0);
+        else
+            store_step(&v, 1, row->o, i, n, D, how & NORM_STREAM_O);
     }
 }
 

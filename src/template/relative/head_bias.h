@@ -94,7 +94,7 @@ NRG_INLINE void bias_widen(vf v, vd *low, vd *high, nrg_dtype D)
 NRG_INLINE void bias_store_dq(char *p, vf sum, size_t n, nrg_dtype D, int stream)
 {
     if (n)
-        store_step(&sum, 1, p, 0, n, D, 0);
+        store_step(&sum, 1, p, 0, n, D, stream);
     else if (D == NRG_F32)
         stream ? v_nt_f32((float *)p, sum) : v_st_f32((float *)p, sum);
     else

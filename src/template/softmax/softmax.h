@@ -173,7 +173,7 @@ NRG_INLINE void softmax_shift_row(float *u, const char *x, size_t n, float scale
 NRG_INLINE void softmax_end_flight(const softmax_flight *f, softmax_end end, int stream, nrg_dtype D)
 {
     if (f->o)
-        softmax_write(f->o, f->done, f->n, &end, stream && (uintptr_t)f->o % 16 == 0, D);
+        softmax_write(f->o, f->done, f->n, &end, stream, D);
 }
 
 static __attribute__((noinline)) void softmax_blank_row(const nrg_softmax_job *job, const softmax_row *row, int stream,
@@ -312,7 +312,7 @@ static __attribute__((noinline)) size_t softmax_short(float *u, const nrg_softma
         const softmax_keys seen = row[r].seen;
         if (row[r].o)
             softmax_write(row[r].o + seen.begin * size, u + r * room + (seen.begin - seen.first), seen.end - seen.begin, &end,
-                          stream && ((uintptr_t)row[r].o + seen.begin * size) % 16 == 0, D);
+                          stream && ((uintptr_t)row[r].o + seen.begin * size) % 64 == 0, D);
         softmax_blank_row(job, &row[r], stream, D);
     }
     return rows;
@@ -375,7 +375,7 @@ NRG_INLINE void softmax_given_of(char *o, const char *x, size_t n, float scale, 
         v[0] = v_min(most, v_sub(v_mul(load_part(x, i, lanes, D), by), shift));
         softmax_power(1, v, v, lowest, offset);
         v[0] = softmax_result(v[0], high, low, 0);
-        store_step(v, 1, o, i, lanes, D, 0);
+        store_step(v, 1, o, i, lanes, D, stream);
     }
 }
 
@@ -396,7 +396,7 @@ static __attribute__((noinline)) void softmax_again(float *u, const nrg_softmax_
         if (!job->log)
             softmax_powers(u, padded, base);
         softmax_write(row->o + from * size, u + (from - i), end - from, result,
-                      stream && ((uintptr_t)row->o + from * size) % 16 == 0, D);
+                      stream && ((uintptr_t)row->o + from * size) % 64 == 0, D);
     }
 }
 
@@ -569,7 +569,7 @@ static __attribute__((noinline)) void softmax_fly(const nrg_softmax_job *at, int
             softmax_powers(f.e, f.n, f.base);
         } else {
             f.end = end;
-            f.stream = stream && (uintptr_t)f.o % 16 == 0;
+            f.stream = stream;
             softmax_turn(&f, D);
         }
         double total = softmax_flight_sum(&f);
@@ -622,7 +622,7 @@ static __attribute__((noinline)) void softmax_walk(const nrg_softmax_job *at, in
 
 static void softmax_rows(const nrg_softmax_job *job, nrg_dtype D)
 {
-    const int stream = !V_SMALL && job->stream && job->o != job->x;
+    const int stream = !V_SMALL && job->stream && job->o != job->x && (job->given || softmax_lines(job->o, &job->o_stride));
     if (softmax_flies(job, D))
         softmax_fly(job, stream, D);
     else

@@ -175,7 +175,7 @@ static __attribute__((noinline)) void softmax_back_capped(softmax_back *at, char
         }
         softmax_gradient((char *)at->o, y, up, end - i, &staged, NRG_F32);
         softmax_uncap(at->o, x + i * size, end - i, inner, D);
-        softmax_write(dx + i * size, at->o, end - i, &as_is, slope->stream && ((uintptr_t)dx + i * size) % 16 == 0, D);
+        softmax_write(dx + i * size, at->o, end - i, &as_is, slope->stream && ((uintptr_t)dx + i * size) % 64 == 0, D);
     }
 }
 
@@ -215,7 +215,7 @@ static __attribute__((noinline)) void softmax_back_row(softmax_back *at, const n
         softmax_back_capped(at, dx, o, d_o, x, seen, &slope, job->inner, D);
     } else {
         const size_t from = seen.begin * size;
-        slope.stream = stream && ((uintptr_t)dx + from) % 16 == 0;
+        slope.stream = stream && from % 64 == 0;
         softmax_gradient(dx + from, o + from, d_o + from, seen.end - seen.begin, &slope, D);
     }
     if (seen.end < job->keys)
@@ -226,7 +226,8 @@ static __attribute__((noinline)) void softmax_backward_rows(const nrg_softmax_ba
 {
     softmax_back back;
     const nrg_softmax_backward_job job = *at;
-    const int stream = !V_SMALL && job.stream && job.dx != job.o && job.dx != job.d_o && job.dx != job.x;
+    const int stream = !V_SMALL && job.stream && job.dx != job.o && job.dx != job.d_o && job.dx != job.x &&
+                       softmax_lines(job.dx, &job.dx_stride);
     softmax_at place = softmax_at_row(job.begin, job.heads, job.queries);
     for (size_t n = job.begin; n < job.end; n++) {
         softmax_back_row(&back, &job, &place, stream, D);

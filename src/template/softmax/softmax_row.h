@@ -132,6 +132,13 @@ NRG_BY_DTYPE(softmax_read_to, (most, u, x, n, scale, bias), vf *most, float *u, 
              const float *bias)
 NRG_BY_DTYPE(softmax_add_to, (most, u, mask, n, slope), vf *most, float *u, const char *mask, size_t n, float slope)
 
+/* Whether all rows of o begin at lines. Others are not streamed: a line that two rows share is finished a row later, or with an
+ * ordinary store. 1024x1000 takes 465 us with ordinary stores, and 1009 with others (Emerald Rapids, AVX-512). */
+NRG_INLINE int softmax_lines(const char *o, const nrg_score_strides *s)
+{
+    return ((uintptr_t)o | s->query | s->head | s->batch) % 64 == 0;
+}
+
 /* Results: e·(high + low), or (u - high) - low where is_log. */
 typedef struct softmax_end {
     float high, low;
@@ -168,13 +175,13 @@ NRG_BY_DTYPE(softmax_write, (o, u, n, end, stream), char *o, const float *u, siz
 /* Keys that are not seen, begin to end. */
 NRG_INLINE void softmax_blank_of(char *o, size_t begin, size_t end, float filler, int stream, nrg_dtype D)
 {
-    const size_t size = bytes_of(1, D, 0), line = VN * size;
+    const size_t size = bytes_of(1, D, 0), line = 64 / size;
     const vf v = v_set1(filler);
-    if (streams(stream) && end - begin >= 2 * VN && (uintptr_t)o % size == 0) {
-        const size_t before = (line - ((uintptr_t)o + begin * size) % line) % line / size;
-        if (before)
-            store_step(&v, 1, o, begin, before, D, 0);
-        for (begin += before; begin + VN <= end; begin += VN)
+    if (streams(stream) && (uintptr_t)o % 64 == 0 && end - begin >= 2 * line) {
+        const size_t first = (begin + line - 1) / line * line, last = end / line * line;
+        for (; begin < first; begin += lanes_at(begin, first))
+            store_step(&v, 1, o, begin, lanes_at(begin, first), D, 0);
+        for (; begin < last; begin += VN)
             store_step(&v, 1, o, begin, VN, D, 1);
     }
     for (; begin + VN <= end; begin += VN)
