@@ -14,6 +14,7 @@ extern unsigned long fences_streamed, fences_pending;
 #define FENCES_COUNT(store) (fences_streamed++, fences_pending++, (store))
 #define _mm_stream_ps(p, a) FENCES_COUNT(_mm_stream_ps((p), (a)))
 #define _mm_stream_pd(p, a) FENCES_COUNT(_mm_stream_pd((p), (a)))
+#define _mm_stream_si32(p, a) FENCES_COUNT(_mm_stream_si32((p), (a)))
 #define _mm_stream_si128(p, a) FENCES_COUNT(_mm_stream_si128((p), (a)))
 #define _mm256_stream_ps(p, a) FENCES_COUNT(_mm256_stream_ps((p), (a)))
 #define _mm256_stream_pd(p, a) FENCES_COUNT(_mm256_stream_pd((p), (a)))

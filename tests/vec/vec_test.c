@@ -183,6 +183,20 @@ static void nt_pair(void *p, const void *lanes, size_t n)
     v_nt_fence();
 }
 
+static void nt_16(void *p, const void *bytes, size_t n)
+{
+    (void)n;
+    v_nt_16(p, bytes);
+    v_nt_fence();
+}
+
+static void nt_4(void *p, const void *bytes, size_t n)
+{
+    (void)n;
+    v_nt_4(p, bytes);
+    v_nt_fence();
+}
+
 /* A non-temporal store goes to a multiple of 16, or of its own size where that is smaller. */
 enum { NT_F32 = 16, NT_HALF = 2 * VN < 16 ? 2 * VN : 16 };
 
@@ -192,10 +206,16 @@ static const load_function loads[] = {
 };
 
 static const store_function stores[] = {
-    {"v_st_f32", 4, VN, VN, 4, st_f32},           {"v_stn_f32", 4, 1, VN, 4, stn_f32},
-    {"v_nt_f32", 4, VN, VN, NT_F32, nt_f32},      {"v_st_half", 2, VN, VN, 2, st_half},
-    {"v_stn_half", 2, 1, VN, 2, stn_half},        {"v_nt_half", 2, VN, VN, NT_HALF, nt_half},
-    {"v_st_pair", 2, 2 * VN, 2 * VN, 2, st_pair}, {"v_nt_pair", 2, 2 * VN, 2 * VN, 16, nt_pair},
+    {"v_st_f32", 4, VN, VN, 4, st_f32},
+    {"v_stn_f32", 4, 1, VN, 4, stn_f32},
+    {"v_nt_f32", 4, VN, VN, NT_F32, nt_f32},
+    {"v_st_half", 2, VN, VN, 2, st_half},
+    {"v_stn_half", 2, 1, VN, 2, stn_half},
+    {"v_nt_half", 2, VN, VN, NT_HALF, nt_half},
+    {"v_st_pair", 2, 2 * VN, 2 * VN, 2, st_pair},
+    {"v_nt_pair", 2, 2 * VN, 2 * VN, 16, nt_pair},
+    {"v_nt_16", 16, 1, 1, 16, nt_16},
+    {"v_nt_4", 4, 1, 1, 4, nt_4},
 };
 
 enum { CANARY = 0xa5, GAPS = 128, VECTOR_MAX = 64 };
