@@ -175,6 +175,7 @@ NRG_INLINE vf v_copysign(vf a, vf sign)
 }
 NRG_INLINE vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
 NRG_INLINE vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
+NRG_INLINE vf v_relu(vf a) { return v_max(v_zero(), a); }
 
 typedef __m256 vm;
 

@@ -187,6 +187,7 @@ NRG_INLINE vf v_copysign(vf a, vf sign)
 }
 NRG_INLINE vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 NRG_INLINE vf v_min(vf a, vf b) { return _mm512_min_ps(a, b); }
+NRG_INLINE vf v_relu(vf a) { return v_max(v_zero(), a); }
 
 typedef __mmask16 vm;
 

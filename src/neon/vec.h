@@ -147,6 +147,13 @@ NRG_INLINE vf v_max(vf a, vf b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 NRG_INLINE vf v_min(vf a, vf b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
 NRG_INLINE vf v_least_magnitude(vf c, vf x) { return v_min(c, v_abs(x)); }
 
+/* The mask is hidden from clang, which makes FMAX of a comparison with 0. That is 0 for -0. */
+NRG_INLINE vf v_relu(vf a)
+{
+    const vf below = v_hold(vreinterpretq_f32_u32(vcltzq_f32(a)));
+    return vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(below)));
+}
+
 typedef uint32x4_t vm;
 
 NRG_INLINE vm v_lt(vf a, vf b) { return vcltq_f32(a, b); }

@@ -55,8 +55,13 @@ static const float nrg_gelu_q[5] = {0x1.94p0f, 0x1.e73c9cp0f, 0x1.05dbe4p0f, 0x1
 
 /* ---- small things ---- */
 
-/* max(x, 0), which is -0 for -0. */
-static float positive_part(float x) { return at_least(0, x); }
+/* max(x, 0), which is -0 for -0. A comparison of bits: clang turns x < 0 ? 0 : x into an fmax for AArch64 and WebAssembly, and
+ * that is 0 for -0. */
+static float positive_part(float x)
+{
+    const uint32_t bits = nrg_f32_bits(x);
+    return bits > 0x80000000u && bits <= 0xff800000u ? 0 : x;
+}
 
 /* max(x, 0), which is -0 for all x < 0: less a zero, it keeps the sign that g has there. */
 static float right_part(float x) { return at_least(-0.0f, x); }

@@ -16,7 +16,7 @@
 #define NRG_LN2_LO -0x1.05c61p-29f
 static const float nrg_exp_c[7] = {1, -1, 0x1.fffffcp-2f, -0x1.55548cp-3f, 0x1.555858p-5f, -0x1.123da8p-7f, 0x1.6ac174p-10f};
 
-/* A NaN in x comes through both: c is none. */
+/* A NaN in x comes through both: c is none. Nor is c +0: see positive_part in activation.c. */
 static inline float at_most(float c, float x) { return c < x ? c : x; }
 static inline float at_least(float c, float x) { return c > x ? c : x; }
 

@@ -26,9 +26,6 @@ NRG_INLINE void act_magnitude(int count, vf *t, const vf *x, float end, int keep
         ACT_SIDE t[j] = v_least_magnitude(v_set1(end), x[j]);
 }
 
-/* max(x, 0), which is -0 for -0. */
-NRG_INLINE vf act_positive_part(vf x) { return v_max(v_zero(), x); }
-
 /* max(x, 0), which is -0 for all x < 0: less a zero, it keeps the sign that g has there. */
 NRG_INLINE vf act_right_part(vf x) { return v_max(v_set1(-0.0f), x); }
 
@@ -87,14 +84,14 @@ NRG_INLINE void act_relu(int count, const vf *x, vf *out, vf *slope)
 {
     if (slope)
         ACT_SIDE slope[j] = v_select(v_lt(v_zero(), x[j]), act_one(x[j]), v_sub(act_one(x[j]), v_set1(1)));
-    ACT_SIDE out[j] = act_positive_part(x[j]);
+    ACT_SIDE out[j] = v_relu(x[j]);
 }
 
 NRG_INLINE void act_relu2(int count, const vf *x, vf *out, vf *slope)
 {
     ACT_SIDE
     {
-        vf p = act_positive_part(x[j]);
+        vf p = v_relu(x[j]);
         if (slope)
             slope[j] = v_add(p, p);
         out[j] = v_mul(p, p);
@@ -240,7 +237,7 @@ NRG_INLINE void act_softplus(int count, const vf *x, vf *out, vf *slope)
     act_polynomial(count, c, nrg_log1p_c, 8, 0x1p-64f, u);
     if (slope)
         ACT_SIDE slope[j] = v_mirror(v_div(e[j], v_add(unit, e[j])), x[j]);
-    ACT_SIDE out[j] = v_fma(e[j], c[j], act_positive_part(x[j]));
+    ACT_SIDE out[j] = v_fma(e[j], c[j], v_relu(x[j]));
 }
 
 /* As SiLU, of α·x with what rounding takes from it. α ends where its range does (operands/activation.h): the cut leaves all
@@ -275,7 +272,7 @@ NRG_INLINE void act_hard_sigmoid(int count, const vf *x, vf *out, vf *slope)
         }
     ACT_SIDE
     {
-        const vf p = v_min(v_set1(6), v_max(v_zero(), v_add(x[j], v_set1(3))));
+        const vf p = v_min(v_set1(6), v_relu(v_add(x[j], v_set1(3))));
         out[j] = v_mul(p, v_set1(NRG_SIXTH));
     }
 }

@@ -10,9 +10,6 @@
 
 #include "channel_apply_silu.h"
 
-/* As act_relu has it: -0 stays, and NaN. */
-NRG_INLINE vf channel_relu(vf a) { return v_max(v_zero(), a); }
-
 NRG_INLINE void finish_step(vf *v, int G, const char *y, char *o, size_t i, size_t n, channel_finish finish, int stream,
                             nrg_dtype D)
 {
@@ -30,7 +27,7 @@ NRG_INLINE void finish_step(vf *v, int G, const char *y, char *o, size_t i, size
     if (finish == CHANNEL_STORE_RELU) {
         NRG_UNROLL
         for (int j = 0; j < G; j++)
-            v[j] = channel_relu(v[j]);
+            v[j] = v_relu(v[j]);
     }
     store_step(v, G, o, i, n, D, stream);
 }
