@@ -795,7 +795,30 @@ stage_neon() {
     also=tools/nrg compile_for "$build/neon" "${suites[@]}"
     part expect_path neon "${qemu_arm64[@]}" "$build/neon/tools/nrg"
     NRG_TEST_SCALE=$emulated_scale NRG_REQUIRE_PATHS=$paths part run_tests "$build/neon" "${suites[@]}" --timeout-multiplier 10
+    side_by_side "clang_for_arm64 neon" "clang_for_arm64 generic"
     parts_done
+}
+
+# clang_for_arm64 PATH: clang makes FMAX and FMIN of comparisons, and those order zeros. In a copy of the neon build's program, its
+# activations take the places of gcc's; those of the portable path have NEON's names.
+clang_for_arm64() {
+    local path=$1 dir=$build/neon-clang-$1 neon=$build/neon source isas=(neon) isa
+    local compiler=(clang --target=aarch64-linux-gnu -std=c11 -O1 -ffp-contract=off -fno-math-errno -Dgeneric=neon -I "$root/include")
+    [[ $path != neon ]] || isas+=(scalar)
+    fresh "$dir"
+    for source in scalar "$path"; do
+        "${compiler[@]}" -c "$root/src/$source/activation.c" -o "$dir/$source.o" || return 1
+    done
+    aarch64-linux-gnu-gcc "$neon/tools/nrg.p/main.c.o" "$dir"/*.o -Wl,--start-group "$neon"/{tools,check,src}/*.a -Wl,--end-group -lm \
+        -o "$dir/nrg" || return 1
+    for isa in "${isas[@]}"; do
+        "${qemu_arm64[@]}" "$dir/nrg" check --hash --quick --isa "$isa" --op activation >"$dir/hashes" || return 1
+        if [[ ! -s $dir/hashes ]] || grep -vxFf "$root/tests/hashes-quick.txt" "$dir/hashes"; then
+            say "activations by clang, $path as $isa: not the bits of tests/hashes-quick.txt"
+            return 1
+        fi
+    done
+    say "activations by clang, $path: the hashes of tests/hashes-quick.txt"
 }
 
 # portable_cross NAME TRIPLE [RUNNER ...]: the portable path on a CPU that has no other, by the hashes of all ops. The suites in full

@@ -338,6 +338,7 @@ static vf vector_fnma(vf a, vf b, vf c) { return v_fnma(a, b, c); }
 static vf vector_div(vf a, vf b, vf c) { return (void)c, v_div(a, b); }
 static vf vector_max(vf a, vf b, vf c) { return (void)c, v_max(a, b); }
 static vf vector_min(vf a, vf b, vf c) { return (void)c, v_min(a, b); }
+static vf vector_relu(vf a, vf b, vf c) { return (void)b, (void)c, v_relu(a); }
 /* of a NaN, either */
 static vf vector_least_magnitude(vf a, vf b, vf c)
 {
@@ -361,6 +362,11 @@ static float scalar_fnma(float a, float b, float c) { return fmaf(-a, b, c); }
 static float scalar_div(float a, float b, float c) { return (void)c, a / b; }
 static float scalar_max(float a, float b, float c) { return (void)c, a > b ? a : b; }
 static float scalar_min(float a, float b, float c) { return (void)c, a < b ? a : b; }
+/* not a < 0, which clang makes the same fmax of */
+static float scalar_relu(float a, float b, float c)
+{
+    return (void)b, (void)c, signbit(a) && !isnan(a) && fpclassify(a) != FP_ZERO ? 0 : a;
+}
 static float scalar_least_magnitude(float a, float b, float c)
 {
     (void)c;
@@ -389,6 +395,7 @@ static const float_function float_functions[] = {
     {"v_div", vector_div, scalar_div},
     {"v_max", vector_max, scalar_max},
     {"v_min", vector_min, scalar_min},
+    {"v_relu", vector_relu, scalar_relu},
     {"v_least_magnitude", vector_least_magnitude, scalar_least_magnitude},
     {"v_abs", vector_abs, scalar_abs},
     {"v_copysign", vector_copysign, scalar_copysign},
