@@ -88,7 +88,7 @@ NRG_INLINE void fast_apply_part(const norm_part *part, const fast_scalars *s, in
         const fast_factors f = fast_factors_of(s, k);
         size_t i = part->begin, last = end, stop = end;
         unsigned in_step = how;
-        if (NRG_RARELY(part->opt->how & NORM_LINES_O)) {
+        if (D == NRG_F32 && NRG_RARELY(part->opt->how & NORM_LINES_O)) {
             const fast_factors copy = f; /* an address that is taken must not keep the loop's from their registers */
             const norm_lines lines = lines_of(part, row.o);
             for (i = lines.begin; i < lines.first; i += lanes_at(i, lines.first))
