@@ -193,6 +193,23 @@ static void run_rope(nrg_dtype dtype, int is_normed)
     must_be_equal(o, kept, sizeof o, is_normed ? "norm_rope" : "rope");
 }
 
+/* Rows are streamed here where all of them begin at lines, and hardly a case has such. */
+static void run_softmax_backward(nrg_dtype dtype)
+{
+    enum { ROWS = 3, KEYS = 256, ELEMENTS = ROWS * KEYS };
+    static _Alignas(64) unsigned char o[ELEMENTS * sizeof(float)], dx[ELEMENTS * sizeof(float)], kept[ELEMENTS * sizeof(float)];
+    for (size_t i = 0; i < sizeof o; i++)
+        o[i] = (unsigned char)(i % 251 % 0x40); /* of any dtype a finite number */
+    nrg_softmax_backward_args args = nrg_softmax_backward_args_init(dtype, 1, 1, ROWS, KEYS, o, o, dx);
+    args.store = NRG_STORE_STREAM;
+    fences_pending = 0;
+    must_be_fenced(nrg_softmax_backward(&args, 0, 1), "softmax_backward");
+    args.store = NRG_STORE_KEEP;
+    args.dx = kept;
+    ck_assert_int_eq(nrg_softmax_backward(&args, 0, 1), NRG_OK);
+    must_be_equal(dx, kept, ELEMENTS * nrg_dtype_size(dtype), "softmax_backward");
+}
+
 static void run_path(nrg_isa isa)
 {
     enum { MOST = 512 };
@@ -210,6 +227,8 @@ static void run_path(nrg_isa isa)
             run_glu(op, dtype);
         else if (strcmp(op, "norm_rope") == 0 || strcmp(op, "rope") == 0)
             run_rope(dtype, op[0] == 'n');
+        else if (strcmp(op, "softmax_backward") == 0)
+            run_softmax_backward(dtype);
         streamed[kernel] += fences_streamed - before;
         if ((streamed[kernel] != 0) != may_stream(op))
             ck_abort_msg("%s: %s_%s: %lu stores past the cache", nrg_isa_name(isa), op, nrg_dtype_name(dtype), streamed[kernel]);
