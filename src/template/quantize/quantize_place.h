@@ -55,14 +55,37 @@ NRG_INLINE void spread_chunks(const quant_place *p, char *to, const int8_t *q)
             memcpy(to + c * p->rows + p->row * 8, q + c, 8);
 }
 
+typedef int32_t four_chunks __attribute__((vector_size(16)));
+typedef int64_t two_chunks __attribute__((vector_size(16)));
+
+NRG_INLINE int32_t chunk_of_4(const char *from)
+{
+    int32_t chunk;
+    memcpy(&chunk, from, sizeof chunk);
+    return chunk;
+}
+
+NRG_INLINE int64_t chunk_of_8(const char *from)
+{
+    int64_t chunk;
+    memcpy(&chunk, from, sizeof chunk);
+    return chunk;
+}
+
+/* Stores of 16 bytes, as long as the longest load that follows: a load that spans several stores waits until they are in cache. */
 NRG_INLINE void gather_chunks(const quant_place *p, int8_t *q, const char *from)
 {
-    if (p->chunk == 4)
-        for (size_t c = 0; c < 32; c += 4)
-            memcpy(q + c, from + c * p->rows + p->row * 4, 4);
-    else
-        for (size_t c = 0; c < 32; c += 8)
-            memcpy(q + c, from + c * p->rows + p->row * 8, 8);
+    const size_t step = p->rows * p->chunk;
+    from += p->row * p->chunk;
+    for (size_t i = 0; i < 32; i += 16, from += 16 * p->rows)
+        if (p->chunk == 4) {
+            const four_chunks c = {chunk_of_4(from), chunk_of_4(from + step), chunk_of_4(from + 2 * step),
+                                   chunk_of_4(from + 3 * step)};
+            memcpy(q + i, &c, sizeof c);
+        } else {
+            const two_chunks c = {chunk_of_8(from), chunk_of_8(from + step)};
+            memcpy(q + i, &c, sizeof c);
+        }
 }
 
 /* n of 32 elements, number i on of a block: fewer of int8 only. */
