@@ -195,7 +195,6 @@ NRG_INLINE void apply_row(const channel_column_run *run, const channel_column_fa
 {
     const size_t step = (size_t)V_APPLY * VN;
     size_t k = 0;
-    NOBODYS_FACTORS(f, run->width);
     for (; k + step <= run->width; k += step)
         column_step(run, f, row, k, fast, V_APPLY, step, D);
     if (k + 2 * VN <= run->width) {
@@ -242,6 +241,9 @@ static __attribute__((noinline)) void apply_columns_exact(const channel_column_r
 
 void apply_columns(const channel_column_run *run, const channel_column_factors *f, nrg_dtype D)
 {
+    float *const factors[] = {f->hi, f->lo, f->shift, f->shift_lo};
+    vf kept[] = {v_zero(), v_zero(), v_zero(), v_zero()};
+    swap_behind_columns(factors, run->width, kept);
     if (!V_SMALL && run->finish == CHANNEL_STORE_SILU)
         apply_silu_columns(run, f);
     else if (V_SMALL)
@@ -254,6 +256,7 @@ void apply_columns(const channel_column_run *run, const channel_column_factors *
         apply_columns_f16(run, f);
     else
         apply_columns_bf16(run, f);
+    swap_behind_columns(factors, run->width, kept);
 }
 
 #endif

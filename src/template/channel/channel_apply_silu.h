@@ -72,7 +72,6 @@ static __attribute__((noinline)) void apply_silu(const channel_run *at)
 
 /* ---- columns ---- */
 
-/* Factors are 0 beyond the columns: what lies there may be subnormal, and slow (channel_backward_do1.h). */
 static __attribute__((noinline)) void apply_silu_columns(const channel_column_run *at, const channel_column_factors *factors)
 {
     const channel_column_run run = *at;

@@ -192,7 +192,6 @@ NRG_INLINE void apply_backward_row(const backward_column_run *run, const backwar
 {
     enum { G = BACKWARD_COLUMNS >= V_APPLY * VN ? V_APPLY : 2, STEP = G * VN };
     size_t k = 0;
-    NOBODYS_GRADIENT_FACTORS(f, run->width);
     for (; k + STEP <= run->width; k += STEP)
         backward_column_step(run, f, NULL, 0, row, k, G, STEP, D);
     if (G > 2 && k + 2 * VN <= run->width) {
@@ -205,7 +204,7 @@ NRG_INLINE void apply_backward_row(const backward_column_run *run, const backwar
 
 /* In turn they ask for rows nearer by, which come as late: 16 rows ahead of 4x784x256 took 1.03 times as long as one after the
  * other. */
-NRG_INLINE void apply_backward_columns_of(const backward_column_run *at, const backward_column_factors *factors, nrg_dtype D)
+NRG_INLINE void apply_plain_columns_of(const backward_column_run *at, const backward_column_factors *factors, nrg_dtype D)
 {
     backward_column_run run = *at;
     const backward_column_factors f = *factors;
@@ -218,7 +217,17 @@ NRG_INLINE void apply_backward_columns_of(const backward_column_run *at, const b
         apply_backward_row(&run, &f, row, D);
 }
 
-NRG_BY_DTYPE(apply_backward_columns, (run, f), const backward_column_run *run, const backward_column_factors *f)
+NRG_BY_DTYPE(apply_plain_columns, (run, f), const backward_column_run *run, const backward_column_factors *f)
+
+static __attribute__((noinline)) void apply_backward_columns(const backward_column_run *run, const backward_column_factors *f,
+                                                             nrg_dtype D)
+{
+    float *const factors[] = {f->at + F_CENTRE, f->at + F_ALPHA, f->at + F_MINUS_BETA, f->at + F_GAMMA};
+    vf kept[] = {v_zero(), v_zero(), v_zero(), v_zero()};
+    swap_behind_columns(factors, run->width, kept);
+    apply_plain_columns(run, f, D);
+    swap_behind_columns(factors, run->width, kept);
+}
 
 /* run: of at most BACKWARD_FALLBACK_COLUMNS columns, whose factors begin at column `first` of f. */
 static __attribute__((noinline)) void apply_backward_columns_fallback(const backward_column_run *run,

@@ -22,8 +22,8 @@ static inline channel_column_run column_run(const channel_walk *w, size_t k, siz
                               .fast = job->fast,
                               .finish = w->finish};
     /* pieces of rows in whole lines: what a line lacks would be read first */
-    const size_t alignment = width * w->size == job->o_stride ? 15 : 63;
-    run.stream = w->stream && (((uintptr_t)run.o | run.o_stride) & alignment) == 0;
+    const size_t bytes = width * w->size, alignment = bytes == job->o_stride ? 15 : 63;
+    run.stream = w->stream && (((uintptr_t)run.o | run.o_stride | bytes) & alignment) == 0;
     return run;
 }
 

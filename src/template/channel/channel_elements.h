@@ -88,6 +88,18 @@ static inline channel_column_factors factors_from(const channel_column_factors *
     NRG_NOBODYS_LANES((f)->hi, n), NRG_NOBODYS_LANES((f)->lo, n), NRG_NOBODYS_LANES((f)->shift, n),                              \
         NRG_NOBODYS_LANES((f)->shift_lo, n)
 
+/* What lies behind the columns of four arrays of factors, up to a whole vector, changes places with `kept`. It may be subnormal,
+ * which makes the last vector of every row slow: it is 0 while rows are done, and is put back, as it may be other columns'. */
+NRG_INLINE void swap_behind_columns(float *const factors[4], size_t columns, vf kept[4])
+{
+    const size_t lanes = (VN - columns % VN) % VN;
+    for (int i = 0; i < 4 && lanes; i++) {
+        const vf was = v_ldn_f32(factors[i] + columns, lanes);
+        v_stn_f32(factors[i] + columns, kept[i], lanes);
+        kept[i] = was;
+    }
+}
+
 /* Channels side by side, `per` columns each, `group` of them with the same statistics; of the first group, `into` come before. */
 typedef struct channel_block {
     const nrg_channel_statistics *stat; /* of the first group of the block; NULL: folded */
