@@ -87,6 +87,8 @@ static inline size_t planes_offset(const nrg_planes *p, unsigned tensor, size_t 
 {
     size_t bytes = 0;
     for (int k = 1; k < NRG_PLANE_LEVELS; k++) {
+        if (n < p->count[k]) /* divisions take as long as a short row */
+            return bytes + n * p->stride[tensor][k];
         bytes += n % p->count[k] * p->stride[tensor][k];
         n /= p->count[k];
     }

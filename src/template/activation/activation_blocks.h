@@ -61,6 +61,16 @@ NRG_INLINE void act_narrow(uint16_t *p, const float *block, size_t n, nrg_dtype 
     }
 }
 
+/* Fills n elements of a block, the last of which lie in a whole vector, up to whole steps: the loops of the activations then need
+ * no copy of the end. Returns how many elements there are. */
+NRG_INLINE size_t act_fill(float *block, size_t n)
+{
+    const size_t end = (n + ACT_STEP - 1) / ACT_STEP * ACT_STEP;
+    for (size_t i = (n + VN - 1) / VN * VN; i < end; i += VN)
+        v_st_f32(block + i, v_zero());
+    return end;
+}
+
 /* The number of elements that a block starting at out takes: a streamed one ends where a line of out ends. */
 NRG_INLINE size_t act_block(const uint16_t *out, size_t n, int stream)
 {
