@@ -72,7 +72,8 @@ NRG_INLINE int64_t chunk_of_8(const char *from)
     return chunk;
 }
 
-/* Stores of 16 bytes, as long as the longest load that follows: a load that spans several stores waits until they are in cache. */
+/* Stores of 16 bytes, as long as the longest load that follows: a load that spans several stores waits until they reach the
+ * cache. */
 NRG_INLINE void gather_chunks(const quant_place *p, int8_t *q, const char *from)
 {
     const size_t step = p->rows * p->chunk;
