@@ -72,11 +72,15 @@ static __attribute__((noinline)) void fast_short_residual(fast_some *b, const nr
             if (stage)
                 store_f32_step(v, G, stage + i, STEP, 0);
         }
-        for (; i < dim; i += VN) {
-            const size_t lanes = lanes_at(i, dim);
-            load_first(v, 1, how, row, i, lanes, NRG_F32);
+        for (; i + VN <= dim; i += VN) {
+            load_first(v, 1, how, row, i, VN, NRG_F32);
             if (stage)
-                store_f32_step(v, 1, stage + i, lanes, 0);
+                store_f32_step(v, 1, stage + i, VN, 0);
+        }
+        if (i < dim) {
+            load_first(v, 1, how, row, i, dim - i, NRG_F32);
+            if (stage)
+                store_f32_step(v, 1, stage + i, dim - i, 0);
         }
         if (stage)
             stage += dim;
