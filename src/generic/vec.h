@@ -112,8 +112,15 @@ NRG_INLINE vf v_copysign(vf a, vf sign) { return (vf)(((vm)a & INT32_MAX) | ((vm
 NRG_INLINE vf v_max(vf a, vf b) { return v_select(a > b, a, b); }
 NRG_INLINE vf v_min(vf a, vf b) { return v_select(a < b, a, b); }
 NRG_INLINE vf v_least_magnitude(vf c, vf x) { return v_min(c, v_abs(x)); }
-/* By bits: clang turns a comparison with 0 into an fmax for AArch64 and WebAssembly, and that is 0 for -0. */
-NRG_INLINE vf v_relu(vf a) { return (vf)((vm)a & ~((vm)((v_words)a - 1) < -0x800000)); }
+/* The zero is hidden from clang, which turns a comparison with 0 into an fmax for AArch64 and WebAssembly: that is 0 for -0. */
+NRG_INLINE vf v_relu(vf a)
+{
+    int zero = 0;
+#ifdef __clang__
+    NRG_IN_REGISTER(zero);
+#endif
+    return v_select(a < v_set1((float)zero), v_zero(), a);
+}
 
 /* n from the lower bits of z = 1.5·2^23 + n, into the exponent of s. */
 NRG_INLINE vf v_scale2(vf s, vf z) { return (vf)((v_words)s + ((v_words)z << 23)); }

@@ -55,12 +55,13 @@ static const float nrg_gelu_q[5] = {0x1.94p0f, 0x1.e73c9cp0f, 0x1.05dbe4p0f, 0x1
 
 /* ---- small things ---- */
 
-/* max(x, 0), which is -0 for -0. A comparison of bits: clang turns x < 0 ? 0 : x into an fmax for AArch64 and WebAssembly, and
- * that is 0 for -0. */
+/* max(x, 0), which is -0 for -0. The zero is hidden from clang, which turns x < 0 ? 0 : x into an fmax for AArch64 and
+ * WebAssembly: that is 0 for -0. A comparison of bits would give another result where subnormal numbers are flushed. */
 static float positive_part(float x)
 {
-    const uint32_t bits = nrg_f32_bits(x);
-    return bits > 0x80000000u && bits <= 0xff800000u ? 0 : x;
+    int zero = 0;
+    NRG_IN_REGISTER(zero);
+    return x < (float)zero ? 0 : x;
 }
 
 /* max(x, 0), which is -0 for all x < 0: less a zero, it keeps the sign that g has there. */

@@ -271,10 +271,15 @@ static __attribute__((noinline)) void whole_centred_two(const nrg_norm_job *job,
 static void whole_rows(const nrg_norm_job *job, const norm_options *opt)
 {
     const int centred = opt->how & NORM_CENTRED;
-    if (WHOLE_HAS_TWO && opt->dim == WHOLE_TWO)
-        (centred ? whole_centred_two : whole_rms_two)(job, opt);
+    const int two = WHOLE_HAS_TWO && opt->dim == WHOLE_TWO;
+    if (two && centred)
+        whole_centred_two(job, opt);
+    else if (two)
+        whole_rms_two(job, opt);
+    else if (centred)
+        whole_centred(job, opt);
     else
-        (centred ? whole_centred : whole_rms)(job, opt);
+        whole_rms(job, opt);
     /* not from within those: their stack is theirs alone */
     if (whole_lots_end(job) != job->row_end)
         whole_rest(job, opt, whole_lots_end(job));
