@@ -50,10 +50,10 @@ typedef struct bench_op {
     int centred;
     nrg_gate gate;
     nrg_activation activation;
-    size_t groups; /* NRG_OVER_GROUP: 0 for as many as there are channels */
+    size_t groups; /* NRG_CHANNEL_OVER_GROUP: 0 for as many as there are channels */
     nrg_channel_over over;
-    nrg_channel_layout layout;
-    nrg_channel_source statistics;
+    nrg_layout layout;
+    nrg_statistics_source statistics;
     int fixed_strides; /* a layout changes none: the op sets strides, or its function makes two calls and passes none on */
 } bench_op;
 

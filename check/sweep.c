@@ -56,7 +56,7 @@ static const struct {
             EXACT(norm_rope)
 #endif
 #endif
-#ifndef NRG_NO_CHANNEL
+#ifndef NRG_NO_CHANNEL_NORM
                 EXACT(channel_norm_forward)
 #ifndef NRG_NO_BACKWARD
                     EXACT(channel_norm_backward)

@@ -91,7 +91,7 @@ static inline size_t common_segment(const team *t, size_t total, cut how, size_t
  * can change a bit. */
 static inline void add_over_ranks(int64_t *sums, size_t sets)
 {
-    MPI_Allreduce(MPI_IN_PLACE, sums, (int)(sets * NRG_SUMS_WORDS), MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, sums, (int)(sets * NRG_CHANNEL_NORM_SUMS_WORDS), MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
 }
 
 /* --- data, and the comparison --- */

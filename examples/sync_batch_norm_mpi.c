@@ -4,9 +4,9 @@
  *   forward    sums of the rank's samples;  Allreduce;  statistics;  output with these statistics
  *   backward   sums of the rank's samples;  Allreduce;  dx and dy with these sums.  dw and db: Allreduce of the ranks' own
  *
- * What crosses the network are integers, NRG_SUMS_WORDS for every channel. So o, dx, dy, the statistics and the running
- * statistics have the bits of one process that has all samples, however they are spread. dw and db are added up as data-parallel
- * frameworks do it, in f32 and in MPI's order: they are as accurate, but their last bits depend on the ranks.
+ * What crosses the network are integers, NRG_CHANNEL_NORM_SUMS_WORDS for every channel. So o, dx, dy, the statistics and the
+ * running statistics have the bits of one process that has all samples, however they are spread. dw and db are added up as
+ * data-parallel frameworks do it, in f32 and in MPI's order: they are as accurate, but their last bits depend on the ranks.
  *
  *   mpirun -n 4 sync_batch_norm_mpi
  *
@@ -19,19 +19,19 @@
 
 typedef struct layer {
     size_t n, c, s; /* of all ranks */
-    nrg_channel_layout layout;
+    nrg_layout layout;
     nrg_dtype dtype;
     int residual;
     cut parts;
 } layer;
 
 static const layer layers[] = {
-    {32, 40, 49, NRG_NCHW, NRG_F32, 0, EVEN},     /* a segment is a rank's samples */
-    {20, 24, 196, NRG_NHWC, NRG_BF16, 1, UNEVEN}, /* as many samples as divide every part */
-    {12, 8, 784, NRG_NHWC, NRG_F32, 0, UNEVEN},   /* likewise */
-    {6, 8, 3136, NRG_NCHW, NRG_F32, 1, UNEVEN},   /* a sample; of four ranks one has none */
-    {4, 4, 12544, NRG_NCHW, NRG_BF16, 1, EVEN},   /* 4096 positions of a sample */
-    {3, 16, 49, NRG_NCHW, NRG_F32, 1, EVEN},      /* the end of an epoch, with fewer samples than four ranks */
+    {32, 40, 49, NRG_LAYOUT_NCHW, NRG_F32, 0, EVEN},     /* a segment is a rank's samples */
+    {20, 24, 196, NRG_LAYOUT_NHWC, NRG_BF16, 1, UNEVEN}, /* as many samples as divide every part */
+    {12, 8, 784, NRG_LAYOUT_NHWC, NRG_F32, 0, UNEVEN},   /* likewise */
+    {6, 8, 3136, NRG_LAYOUT_NCHW, NRG_F32, 1, UNEVEN},   /* a sample; of four ranks one has none */
+    {4, 4, 12544, NRG_LAYOUT_NCHW, NRG_BF16, 1, EVEN},   /* 4096 positions of a sample */
+    {3, 16, 49, NRG_LAYOUT_NCHW, NRG_F32, 1, EVEN},      /* the end of an epoch, with fewer samples than four ranks */
 };
 
 /* The batch of one process: some samples, or all. */
@@ -198,13 +198,13 @@ static int run(const team *t, const layer *l)
     mine.d_o += begin;
     mine.y = l->residual ? mine.y + begin : NULL;
     allocate_results(&mine, bytes, l->c, l->residual);
-    int64_t *sums = allocate(l->c * NRG_SUMS_WORDS * sizeof *sums);
+    int64_t *sums = allocate(l->c * NRG_CHANNEL_NORM_SUMS_WORDS * sizeof *sums);
     step_together(&spec, &mine, sums);
 
     const int well = on_all_ranks(compare(t, l, &mine, &alone, begin, bytes));
     if (t->rank == 0) {
-        printf("%s %-4s %zu channels of %zu, samples: ", l->layout == NRG_NCHW ? "NCHW" : "NHWC", nrg_dtype_name(l->dtype), l->c,
-               l->s);
+        printf("%s %-4s %zu channels of %zu, samples: ", l->layout == NRG_LAYOUT_NCHW ? "NCHW" : "NHWC", nrg_dtype_name(l->dtype),
+               l->c, l->s);
         print_parts(t, l->n, l->parts);
         printf(": %s%s%s\n", well ? "o, dx, " : "FAILED", well && l->residual ? "dy, " : "",
                well ? "statistics and running statistics have the bits of one process; dw and db are as accurate" : "");

@@ -3,9 +3,9 @@
  *
  *   sums of the rank's elements;  Allreduce;  statistics;  output with these statistics and the rank's slice of w
  *
- * A row is a sample of dim channels with one position, in one group. What crosses the network are integers, NRG_SUMS_WORDS for
- * every row, so the output has the bits of nrg_channel_norm_forward in one process that has the whole rows, however they are
- * spread. (nrg_norm_forward adds in another order: its last bits may differ.)
+ * A row is a sample of dim channels with one position, in one group. What crosses the network are integers,
+ * NRG_CHANNEL_NORM_SUMS_WORDS for every row, so the output has the bits of nrg_channel_norm_forward in one process that has the
+ * whole rows, however they are spread. (nrg_norm_forward adds in another order: its last bits may differ.)
  *
  * The rank's q has an array of its own, or lies in rows of q, k and v together, which a rank's product with its slice of the
  * three matrices gives: then the stride of the rows is longer than they are. There it is normalized in place.
@@ -35,7 +35,7 @@ static const layer layers[] = {
  * threads gives each its (ith, nth) of every call, with a barrier between calls. */
 static void rms_norm_together(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args)
 {
-    int64_t *sums = allocate(args->n * NRG_SUMS_WORDS * sizeof *sums);
+    int64_t *sums = allocate(args->n * NRG_CHANNEL_NORM_SUMS_WORDS * sizeof *sums);
     must(nrg_channel_norm_sums(spec, args, sums, 0, 1));
     add_over_ranks(sums, args->n);
     must(nrg_channel_norm_statistics(spec, args, sums, 0, 1));

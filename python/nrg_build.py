@@ -61,7 +61,7 @@ def sources():
         paths["generic"] = ["-Os"]  # without a fused multiply-add in the target, more code is no faster
     families = {part for names, _, _ in parts for part in names} - {"always", "backward"}
     wanted = chosen("NRG_FAMILIES", families)
-    if wanted & {"norm", "channel", "recurrent", "softmax"}:
+    if wanted & {"norm", "channel_norm", "recurrent", "softmax"}:
         wanted |= {"activation"}
     wanted_paths = chosen("NRG_PATHS", set(paths) - {"scalar"})
     left_out = [f"-DNRG_NO_{name.upper()}" for name in sorted((families - wanted) | (set(paths) - wanted_paths - {"scalar"}))]

@@ -90,7 +90,7 @@ gcc_options=(-O2)
 clang_options=(-O2)
 [[ $machine != x86_64 ]] || clang_options+=(-mfma)
 # the cases of norms are others without backward passes and quantized rows, and so are their hashes
-few=(channel recurrent embed relative bias softmax rope)
+few=(channel_norm recurrent embed relative score_bias softmax rope)
 clang_paths=$(cpu_paths)
 if ((!full)); then
     left_out=("${few[@]}")

@@ -66,7 +66,7 @@ done
 "$root/scripts/amalgamate.sh" "$work" >"$work/amalgamate.log"
 definitions=()
 if ((!full)); then
-    for family in activation channel rope recurrent embed relative bias quantize softmax backward; do
+    for family in activation channel_norm rope recurrent embed relative score_bias quantize softmax backward; do
         definitions+=("-DNRG_NO_${family^^}")
     done
     definitions=("${definitions[@]/-DNRG_NO_ACTIVATION/-DNRG_NO_GENERIC}") # norms need activations

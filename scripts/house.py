@@ -8,7 +8,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PATHS = ("avx2", "avx512", "neon", "generic")
 # Ops that have every file of the list under their own name; the others share some with them.
-WHOLE = {"norm": "norm", "channel": "channel_norm", "activation": "activation", "rope": "rope", "embed": "embed", "bias": "score_bias",
+WHOLE = {"norm": "norm", "channel_norm": "channel_norm", "activation": "activation", "rope": "rope", "embed": "embed", "score_bias": "score_bias",
          "relative": "relative", "recurrent": "recurrent", "quantize": "quantize",
          "softmax": "softmax"}
 

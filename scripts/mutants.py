@@ -33,8 +33,8 @@ FILES = [
 
 # Whose suites a file's mutants meet: the first word that its name has. A file of no family meets all suites.
 FAMILIES = [
-    ("channel", "channel"), ("activation", "activation"), ("recurrent", "recurrent"), ("floater", "recurrent"),
-    ("relative", "relative"), ("head_bias", "relative"), ("bias", "bias"), ("alibi", "bias"), ("t5", "bias"),
+    ("channel", "channel_norm"), ("activation", "activation"), ("recurrent", "recurrent"), ("floater", "recurrent"),
+    ("relative", "relative"), ("head_bias", "relative"), ("bias", "score_bias"), ("alibi", "score_bias"), ("t5", "score_bias"),
     ("embed", "embed"), ("sinusoidal", "rope"), ("position_table", "rope"), ("rope", "rope"), ("heads", "relative"),
     ("norm", "norm"),
 ]

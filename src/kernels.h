@@ -10,8 +10,8 @@
 #include "paths.h"
 
 #if defined(NRG_NO_ACTIVATION) &&                                                                                                \
-    !(defined(NRG_NO_NORM) && defined(NRG_NO_CHANNEL) && defined(NRG_NO_RECURRENT) && defined(NRG_NO_SOFTMAX))
-#error "norm, channel, recurrent and softmax need activation"
+    !(defined(NRG_NO_NORM) && defined(NRG_NO_CHANNEL_NORM) && defined(NRG_NO_RECURRENT) && defined(NRG_NO_SOFTMAX))
+#error "norm, channel_norm, recurrent and softmax need activation"
 #endif
 
 /* nrg_<op>_kernel, the type of its functions nrg_<path>_<op>_<dtype>; and nrg_<op>_kernels, the table of them. */

@@ -149,7 +149,7 @@ ACTIVATIONS = {
     "gelu_tanh": (lambda v: v / 2 * (1 + np.tanh(INNER(v))),
                   lambda v: (1 + np.tanh(INNER(v))) / 2 + v / 2 * (1 - np.tanh(INNER(v))**2) * SLOPE(v)),
     "softplus": (lambda v: np.logaddexp(0, v), SIGMOID),
-    "quick_gelu": (lambda v: v * SIGMOID(1.702 * v), lambda v: SIGMOID(1.702 * v) * (1 + 1.702 * v * SIGMOID(-1.702 * v))),
+    "gelu_quick": (lambda v: v * SIGMOID(1.702 * v), lambda v: SIGMOID(1.702 * v) * (1 + 1.702 * v * SIGMOID(-1.702 * v))),
     "hard_swish": (lambda v: v * np.clip((v + 3) / 6, 0, 1), lambda v: np.where(v <= -3, 0, np.where(v >= 3, 1, v / 3 + 0.5))),
     "hard_sigmoid": (lambda v: np.clip((v + 3) / 6, 0, 1), lambda v: (np.abs(v) < 3) / 6),
     "elu": (lambda v: np.where(v > 0, v, np.expm1(v)), lambda v: np.where(v > 0, 1, np.exp(v))),
@@ -1095,7 +1095,7 @@ def glu_of(a, b, act="silu", limit=math.inf, offset=0.0, alpha=1.702):
     """o, and the gradients of a and b for do = 1, in double precision."""
     u, v = np.minimum(a.astype("f8"), limit), np.clip(b.astype("f8"), -limit, limit) + offset
     g, slope = ACTIVATIONS[act]
-    if act == "quick_gelu":
+    if act == "gelu_quick":
         g = lambda v: v * SIGMOID(alpha * v)
         slope = lambda v: SIGMOID(alpha * v) * (1 + alpha * v * SIGMOID(-alpha * v))
     return g(u) * v, np.where(a > limit, 0, v * slope(u)), np.where(np.abs(b) > limit, 0, g(u))
@@ -1130,7 +1130,7 @@ def glu_has_the_same_bits_on_every_path_and_in_place():
     assert np.array_equal(plain, done("glu", "a.npy", "--b", "b.npy", "--activation", "silu", "--limit", "inf", "--b-offset", 0))
     assert not done("glu", "a.npy", "--b", "b.npy", "--limit", 0).any()
     assert np.array_equal(done("glu", "a.npy", "--b", "b.npy", "--activation", "elu", "--alpha", 0), done("glu", "a.npy", "--b", "b.npy", "--activation", "relu"))
-    quick = ("glu", "a.npy", "--b", "b.npy", "--activation", "quick_gelu")
+    quick = ("glu", "a.npy", "--b", "b.npy", "--activation", "gelu_quick")
     assert np.array_equal(done(*quick), done(*quick, "--alpha", 1.702)) and not np.array_equal(done(*quick), done(*quick, "--alpha", 1.5))
     for isa in re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M):
         assert done("glu", "a.npy", "--b", "b.npy", "--isa", isa).tobytes() == plain.tobytes(), isa
@@ -2016,7 +2016,7 @@ def refuses_wrong_gates_and_groups():
                             ((*z, "--act", "silu"), "--z needs --gate"), ((*z, "--gate", "none"), "none of pre, post"),
                             ((*z, "--gate", ""), "none of pre, post"), ((*z, "--gate", "pre", "--gate", "pre"), "gate is given twice"),
                             (("--act", "swish"), "none of identity, sigmoid, silu, relu, relu2, tanh, gelu, gelu_tanh, softplus, "
-                             "quick_gelu, hard_swish, hard_sigmoid, elu, leaky_relu, mish, exp, expm1, softsign"),
+                             "gelu_quick, hard_swish, hard_sigmoid, elu, leaky_relu, mish, exp, expm1, softsign"),
                             (("--act", "GELU"), "none of"), (("--act",), "needs a value"), (("--groups", "0"), "not a number from 1 on"),
                             (("--groups", "-2"), "not a number from 1 on"), (("--groups", "two"), "not a number from 1 on"),
                             (("--groups", "2.0"), "not a number from 1 on"), (("--groups", ""), "not a number from 1 on"),
@@ -2324,7 +2324,7 @@ def refuses_wrong_arguments_of_glu():
         ((), "--x: needed"), (o, "--x: needed"), ((*two,), "--o: needed forward, without --rows"), (("a.npy", *o), "--b: needed"),
         ((*two, *o, "--rows", "halves"), "--b: not taken"), ((*two, *o, "--rows", "thirds"), "thirds"), ((*two, *o, "--activation", "swish"), "swish"),
         ((*two, *o, "--limit", "-1"), "c, weight_offset"), ((*two, *o, "--limit", "nan"), "a constant is NaN"), ((*two, *o, "--b-offset", "inf"), "a constant is NaN"),
-        ((*two, *o, "--alpha", 2), "have no use for"), ((*two, *o, "--activation", "quick_gelu", "--alpha", -1), "out of its range"),
+        ((*two, *o, "--alpha", 2), "have no use for"), ((*two, *o, "--activation", "gelu_quick", "--alpha", -1), "out of its range"),
         ((*two, *o, "--do", "b.npy"), "--do: not taken"), ((*two, *o, "--dx", "dx.npy"), "--dx: not taken"),
         (("--backward", *two, *o), "--do: needed"), (("--backward", "--do", "b.npy", *two, *o), "--o: not taken"),
         (("--backward", "--do", "b.npy", *two, "--da", "da.npy"), "--db: needed"),
@@ -2727,7 +2727,7 @@ def info_lists_features_paths_and_families():
         assert re.search(rf"^  {feature} +(yes|no)$", run.out, re.M), feature
     for path in ("scalar", "avx2", "avx512", "neon", "generic"):
         assert re.search(rf"^  {path} +(yes|no) +(yes|no)$", run.out, re.M), path
-    for family in ("norm", "activation", "channel", "rope", "recurrent", "embed", "relative", "bias", "backward"):
+    for family in ("norm", "activation", "channel_norm", "rope", "recurrent", "embed", "relative", "score_bias", "backward"):
         assert re.search(rf"^  {family} +yes$", run.out, re.M), family
     assert re.search(r"^nrg \d+\.\d+\.\d+, version \d+ of the numbers$", run.out, re.M) and re.search(r"^  scalar +yes +yes$", run.out, re.M)
     active = re.search(r"^Active path (\w+): the best", run.out, re.M)
@@ -3128,7 +3128,7 @@ nrg_status nrg_quantize(const nrg_quantize_args *a, int ith, int nth)
         if (a->scales)
             memset((char *)a->scales + PLACE(a, scales, n, scales), fault("scales of bytes"), scales);
         if ((fault("blocks") && a->format == NRG_QUANT_Q8_K) || (fault("eight rows") && together == 8 && nth > 1) ||
-            (fault("ties") && a->rounding == NRG_QUANT_AWAY && a->dtype == NRG_F16))
+            (fault("ties") && a->rounding == NRG_QUANT_ROUND_AWAY && a->dtype == NRG_F16))
             q[bytes - 1] ^= 1;
     }
     return NRG_OK;
@@ -3146,7 +3146,7 @@ nrg_status nrg_dequantize(const nrg_dequantize_args *a, int ith, int nth)
 static void copy_channels(const nrg_channel_norm_spec *s, size_t n, size_t positions, void *to, size_t to_stride, const void *from,
                           size_t from_stride, int ith, int nth)
 {
-    int nhwc = s->layout == NRG_NHWC;
+    int nhwc = s->layout == NRG_LAYOUT_NHWC;
     size_t rows = nhwc ? n * positions : n, bytes = s->channels * (nhwc ? 1 : positions) * nrg_dtype_size(s->dtype);
     for (size_t row = at(rows, ith, nth); to && row < at(rows, ith + 1, nth); row++)
         memmove((char *)to + row * to_stride, (const char *)from + row * from_stride, bytes);
@@ -3154,7 +3154,7 @@ static void copy_channels(const nrg_channel_norm_spec *s, size_t n, size_t posit
 
 static size_t count_sets(const nrg_channel_norm_spec *s, size_t n)
 {
-    return s->over == NRG_OVER_BATCH ? s->channels : n * (s->groups ? s->groups : 1);
+    return s->over == NRG_CHANNEL_OVER_BATCH ? s->channels : n * (s->groups ? s->groups : 1);
 }
 
 /* What a call of one kind or another says about the sets of its share. */
@@ -3166,9 +3166,9 @@ static void tell(const nrg_channel_norm_spec *s, const nrg_channel_norm_args *a,
         if (a->statistics && s->statistics != NRG_STATISTICS_GIVEN)
             a->statistics[i] = statistics;
         if (a->mean && !idle("mean is left out"))
-            a->mean[i] = fault("channel mean") && s->layout == NRG_NHWC ? 1 : 2;
+            a->mean[i] = fault("channel mean") && s->layout == NRG_LAYOUT_NHWC ? 1 : 2;
         if (a->rstd)
-            a->rstd[i] = fault("channel rstd") && s->over == NRG_OVER_GROUP && s->groups == s->channels;
+            a->rstd[i] = fault("channel rstd") && s->over == NRG_CHANNEL_OVER_GROUP && s->groups == s->channels;
     }
     if (s->statistics != NRG_STATISTICS_COMPUTE || !a->running_mean)
         return;
@@ -3188,9 +3188,9 @@ nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *s, const nrg_ch
     tell(s, a, ith, nth);
     if (!a->n || ith)
         return NRG_OK;
-    char *o = a->o, *end = o + (s->layout == NRG_NHWC ? s->channels : s->channels * a->s) * size;
-    if ((fault("positions") && a->s == 49 && s->dtype == NRG_F16) || (fault("channels") && s->channels % 16 == 15 && s->layout == NRG_NHWC) ||
-        (fault("layer") && s->over == NRG_OVER_GROUP && s->groups <= 1) || (fault("batch") && s->over == NRG_OVER_BATCH) ||
+    char *o = a->o, *end = o + (s->layout == NRG_LAYOUT_NHWC ? s->channels : s->channels * a->s) * size;
+    if ((fault("positions") && a->s == 49 && s->dtype == NRG_F16) || (fault("channels") && s->channels % 16 == 15 && s->layout == NRG_LAYOUT_NHWC) ||
+        (fault("layer") && s->over == NRG_CHANNEL_OVER_GROUP && s->groups <= 1) || (fault("batch") && s->over == NRG_CHANNEL_OVER_BATCH) ||
         (fault("given") && s->statistics == NRG_STATISTICS_GIVEN) || (fault("running") && s->statistics == NRG_STATISTICS_RUNNING) ||
         (fault("folded") && s->statistics == NRG_STATISTICS_FOLDED) || (fault("residual") && a->y && !s->activation) ||
         (fault("channel activation") && s->activation == NRG_ACT_GELU_TANH) || (fault("segment") && s->segment > 1000) ||
@@ -3206,14 +3206,14 @@ nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *s, const nrg_ch
 nrg_status nrg_channel_norm_sums(const nrg_channel_norm_spec *s, const nrg_channel_norm_args *a, int64_t *sums, int ith, int nth)
 {
     size_t sets = count_sets(s, a->n);
-    for (size_t i = at(sets, ith, nth) * NRG_SUMS_WORDS; i < at(sets, ith + 1, nth) * NRG_SUMS_WORDS; i++)
+    for (size_t i = at(sets, ith, nth) * NRG_CHANNEL_NORM_SUMS_WORDS; i < at(sets, ith + 1, nth) * NRG_CHANNEL_NORM_SUMS_WORDS; i++)
         sums[i] = (int64_t)0x7ff0000000000000 + fault("sums");
     return NRG_OK;
 }
 
-nrg_status nrg_sums_add(size_t sets, int64_t *into, const int64_t *from)
+nrg_status nrg_channel_norm_sums_add(size_t sets, int64_t *into, const int64_t *from)
 {
-    for (size_t i = 0; i < sets * NRG_SUMS_WORDS; i++)
+    for (size_t i = 0; i < sets * NRG_CHANNEL_NORM_SUMS_WORDS; i++)
         into[i] = (int64_t)((uint64_t)into[i] + (uint64_t)from[i]);
     return NRG_OK;
 }
@@ -3241,7 +3241,7 @@ nrg_status nrg_channel_norm_fold(const nrg_channel_norm_spec *s, const nrg_chann
 
 nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_spec *s, const nrg_channel_norm_backward_args *a, size_t *bytes)
 {
-    *bytes = s->over == NRG_OVER_GROUP && (a->dw || a->db) ? 8 * s->channels : 0;
+    *bytes = s->over == NRG_CHANNEL_OVER_GROUP && (a->dw || a->db) ? 8 * s->channels : 0;
     return NRG_OK;
 }
 
@@ -3252,7 +3252,7 @@ static void weight_gradients(const nrg_channel_norm_spec *s, const nrg_channel_n
         if (a->dw)
             a->dw[c] = (float)c + (a->accumulate && !fault("channel accumulate") ? a->dw[c] + 1 : 0) + (float)fault("channel dw");
         if (a->db && !idle("db of channels is left out"))
-            a->db[c] = (float)c + (float)(fault("channel db") && s->over == NRG_OVER_GROUP);
+            a->db[c] = (float)c + (float)(fault("channel db") && s->over == NRG_CHANNEL_OVER_GROUP);
     }
 }
 
@@ -3263,7 +3263,7 @@ nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *s, const nrg_c
     const void *d_o = a->d_o;
     copy_channels(s, a->n, a->s, a->dx, a->dx_stride, d_o, a->d_o_stride, ith, nth);
     copy_channels(s, a->n, a->s, a->dy, a->dy_stride, d_o, a->d_o_stride, ith, nth);
-    if (s->over == NRG_OVER_BATCH)
+    if (s->over == NRG_CHANNEL_OVER_BATCH)
         weight_gradients(s, a, ith, nth);
     if (a->workspace && a->workspace_size)
         memset(a->workspace, active == NRG_ISA_AVX2, 8 * s->channels);
@@ -3280,7 +3280,7 @@ nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *s, const nrg_c
 
 nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *s, const nrg_channel_norm_backward_args *a, int ith, int nth)
 {
-    if (s->over == NRG_OVER_GROUP)
+    if (s->over == NRG_CHANNEL_OVER_GROUP)
         weight_gradients(s, a, ith, nth);
     if (fault("split of channels") && nth == 7 && a->dw)
         a->dw[0] += 1;
@@ -3290,7 +3290,7 @@ nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *s, cons
 nrg_status nrg_channel_norm_backward_sums(const nrg_channel_norm_spec *s, const nrg_channel_norm_backward_args *a, int64_t *sums, int ith,
                                           int nth)
 {
-    for (size_t i = at(s->channels, ith, nth) * NRG_SUMS_WORDS; i < at(s->channels, ith + 1, nth) * NRG_SUMS_WORDS; i++)
+    for (size_t i = at(s->channels, ith, nth) * NRG_CHANNEL_NORM_SUMS_WORDS; i < at(s->channels, ith + 1, nth) * NRG_CHANNEL_NORM_SUMS_WORDS; i++)
         sums[i] = 1 + fault("backward sums");
     weight_gradients(s, a, ith, nth);
     return NRG_OK;
@@ -3569,7 +3569,7 @@ nrg_status nrg_embed_backward(const nrg_embed_backward_args *a, int ith, int nth
     return NRG_OK;
 }
 
-nrg_status nrg_t5_diagonals(const nrg_bias_spec *s, nrg_dtype dtype, const void *table, size_t table_stride, float *diagonals, size_t stride, int ith,
+nrg_status nrg_t5_diagonals(const nrg_score_bias_spec *s, nrg_dtype dtype, const void *table, size_t table_stride, float *diagonals, size_t stride, int ith,
                             int nth)
 {
     (void)table;
@@ -3579,7 +3579,7 @@ nrg_status nrg_t5_diagonals(const nrg_bias_spec *s, nrg_dtype dtype, const void 
     return NRG_OK;
 }
 
-nrg_status nrg_alibi_diagonals(const nrg_bias_spec *s, const float *slopes, float *diagonals, size_t stride, int ith, int nth)
+nrg_status nrg_alibi_diagonals(const nrg_score_bias_spec *s, const float *slopes, float *diagonals, size_t stride, int ith, int nth)
 {
     (void)slopes;
     for (size_t head = at(s->heads, ith, nth); head < at(s->heads, ith + 1, nth); head++)
@@ -3690,7 +3690,7 @@ nrg_status nrg_cross_entropy_backward(const nrg_cross_entropy_args *a, int ith, 
     return NRG_OK;
 }
 
-nrg_status nrg_t5_backward(const nrg_bias_spec *s, const double *d_diagonals, size_t stride, float *d_table, size_t d_table_stride, int accumulate, int ith,
+nrg_status nrg_t5_backward(const nrg_score_bias_spec *s, const double *d_diagonals, size_t stride, float *d_table, size_t d_table_stride, int accumulate, int ith,
                            int nth)
 {
     (void)d_diagonals;

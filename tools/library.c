@@ -9,7 +9,7 @@
 
 const char *const library_stores[] = {"auto", "keep", "stream", NULL};
 const char *const library_activations[] = {
-    "identity",   "sigmoid",      "silu", "relu",       "relu2", "tanh", "gelu",  "gelu_tanh", "softplus", "quick_gelu",
+    "identity",   "sigmoid",      "silu", "relu",       "relu2", "tanh", "gelu",  "gelu_tanh", "softplus", "gelu_quick",
     "hard_swish", "hard_sigmoid", "elu",  "leaky_relu", "mish",  "exp",  "expm1", "softsign",  NULL};
 
 int library_set_isa(const char *name)

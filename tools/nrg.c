@@ -9,7 +9,8 @@
 #include "cli.h"
 #include "commands.h"
 
-#if defined(NRG_NO_ROPE) && defined(NRG_NO_RECURRENT) && defined(NRG_NO_EMBED) && defined(NRG_NO_RELATIVE) && defined(NRG_NO_BIAS)
+#if defined(NRG_NO_ROPE) && defined(NRG_NO_RECURRENT) && defined(NRG_NO_EMBED) && defined(NRG_NO_RELATIVE) &&                    \
+    defined(NRG_NO_SCORE_BIAS)
 #define HAS_POSITIONS 0
 #else
 #define HAS_POSITIONS 1
@@ -26,7 +27,7 @@ static const struct {
     {"norm", command_norm, norm_help},
     {"sandwich", command_sandwich, sandwich_help},
 #endif
-#ifndef NRG_NO_CHANNEL
+#ifndef NRG_NO_CHANNEL_NORM
     {"channel-norm", command_channel_norm, channel_norm_help},
 #endif
 #ifndef NRG_NO_ACTIVATION
@@ -60,7 +61,7 @@ static const char usage[] = "usage: nrg COMMAND [OPTION]...\n"
                             "  nrg norm           normalize the rows of a NumPy .npy file\n"
                             "  nrg sandwich       norm, residual and norm of the rows of .npy files\n"
 #endif
-#ifndef NRG_NO_CHANNEL
+#ifndef NRG_NO_CHANNEL_NORM
                             "  nrg channel-norm   batch, group, instance or layer norm of a .npy file with channels\n"
 #endif
 #ifndef NRG_NO_ACTIVATION

@@ -24,7 +24,7 @@ static const bench_op forward_ops[] = {
     OP("gelu", GELU),
     OP("gelu_tanh", GELU_TANH),
     OP("softplus", SOFTPLUS),
-    OP("quick_gelu", QUICK_GELU),
+    OP("gelu_quick", GELU_QUICK),
     OP("hard_swish", HARD_SWISH),
     OP("hard_sigmoid", HARD_SIGMOID),
     OP("elu", ELU),
@@ -36,7 +36,7 @@ static const bench_op forward_ops[] = {
 };
 
 static const bench_op backward_ops[] = {
-    OP("silu", SILU), OP("gelu", GELU), OP("tanh", TANH), OP("quick_gelu", QUICK_GELU), OP("hard_swish", HARD_SWISH),
+    OP("silu", SILU), OP("gelu", GELU), OP("tanh", TANH), OP("gelu_quick", GELU_QUICK), OP("hard_swish", HARD_SWISH),
     OP("elu", ELU),   OP("mish", MISH)};
 
 static void prepare(const bench_case *c, void *const *part)

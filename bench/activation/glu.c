@@ -26,14 +26,14 @@ static const bench_op forward_ops[] = {
     OP("geglu", TWO, GELU, SPLIT),
     OP("geglu_tanh", TWO, GELU_TANH, SPLIT),
     OP("reglu", TWO, RELU, SPLIT),
-    OP("geglu_quick", TWO, QUICK_GELU, SPLIT),
+    OP("geglu_quick", TWO, GELU_QUICK, SPLIT),
     OP("swiglu-limited", TWO, SILU, LIMITED),
-    OP("swiglu_oai", TWO, QUICK_GELU, LIMITED),
+    OP("swiglu_oai", TWO, GELU_QUICK, LIMITED),
     OP("swiglu-pairs", FORWARD(X), SILU, SPLIT),
 };
 
 static const bench_op backward_ops[] = {OP("swiglu", TWO_BACK, SILU, SPLIT), OP("geglu", TWO_BACK, GELU, SPLIT),
-                                        OP("geglu_quick", TWO_BACK, QUICK_GELU, SPLIT)};
+                                        OP("geglu_quick", TWO_BACK, GELU_QUICK, SPLIT)};
 
 static const bench_op quantized_ops[] = {
     {"swiglu-q8_0", TWO | FORWARD(Q), BENCH_SHAPES(shapes), .activation = NRG_ACT_SILU, .format = NRG_QUANT_Q8_0}};

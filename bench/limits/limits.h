@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "nrg/cpu.h"
+#include "nrg/isa.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -20,7 +20,7 @@ enum { SHAPES = COUNT(shapes), NAMES = 3, CELL_WIDTH = 11 };
 /* An instance of one element has no variance: what is left of it is its bias. */
 static int is_void(const bench_case *c)
 {
-    return c->op->over == NRG_OVER_GROUP && !c->op->groups && c->shape.dim == c->shape.channels;
+    return c->op->over == NRG_CHANNEL_OVER_GROUP && !c->op->groups && c->shape.dim == c->shape.channels;
 }
 
 static void share_cell(const bench_args *args, table_row *row, const bench_case *c)

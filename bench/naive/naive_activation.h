@@ -23,7 +23,7 @@ INLINE float activate(nrg_activation g, float x)
         return 0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
     case NRG_ACT_SOFTPLUS:
         return (x > 0 ? x : 0) + log1pf(expf(-fabsf(x)));
-    case NRG_ACT_QUICK_GELU:
+    case NRG_ACT_GELU_QUICK:
         return x / (1 + expf(-1.702f * x));
     case NRG_ACT_HARD_SWISH:
         return x * fminf(1, fmaxf(0, (x + 3) / 6));
@@ -62,7 +62,7 @@ INLINE float slope(nrg_activation g, float x)
     }
     case NRG_ACT_GELU:
         return 0.5f * (1 + erff(x * 0.70710678f)) + x * 0.39894228f * expf(-0.5f * x * x);
-    case NRG_ACT_QUICK_GELU: {
+    case NRG_ACT_GELU_QUICK: {
         const float s = 1 / (1 + expf(-1.702f * x));
         return s * (1 + 1.702f * x * (1 - s));
     }

@@ -62,7 +62,7 @@ typedef struct naive_norm {
     F(gelu, "gelu", NRG_ACT_GELU)                                                                                                \
     F(gelu_tanh, "gelu_tanh", NRG_ACT_GELU_TANH)                                                                                 \
     F(softplus, "softplus", NRG_ACT_SOFTPLUS)                                                                                    \
-    F(quick_gelu, "quick_gelu", NRG_ACT_QUICK_GELU)                                                                              \
+    F(gelu_quick, "gelu_quick", NRG_ACT_GELU_QUICK)                                                                              \
     F(hard_swish, "hard_swish", NRG_ACT_HARD_SWISH)                                                                              \
     F(hard_sigmoid, "hard_sigmoid", NRG_ACT_HARD_SIGMOID)                                                                        \
     F(elu, "elu", NRG_ACT_ELU)                                                                                                   \
@@ -76,7 +76,7 @@ typedef struct naive_norm {
     F(silu_backward, "silu", NRG_ACT_SILU)                                                                                       \
     F(gelu_backward, "gelu", NRG_ACT_GELU)                                                                                       \
     F(tanh_backward, "tanh", NRG_ACT_TANH)                                                                                       \
-    F(quick_gelu_backward, "quick_gelu", NRG_ACT_QUICK_GELU)                                                                     \
+    F(gelu_quick_backward, "gelu_quick", NRG_ACT_GELU_QUICK)                                                                     \
     F(hard_swish_backward, "hard_swish", NRG_ACT_HARD_SWISH)                                                                     \
     F(elu_backward, "elu", NRG_ACT_ELU)                                                                                          \
     F(mish_backward, "mish", NRG_ACT_MISH)
@@ -92,14 +92,14 @@ typedef struct naive_glu {
     F(geglu, "geglu", .activation = NRG_ACT_GELU)                                                                                \
     F(geglu_tanh, "geglu_tanh", .activation = NRG_ACT_GELU_TANH)                                                                 \
     F(reglu, "reglu", .activation = NRG_ACT_RELU)                                                                                \
-    F(geglu_quick, "geglu_quick", .activation = NRG_ACT_QUICK_GELU)                                                              \
+    F(geglu_quick, "geglu_quick", .activation = NRG_ACT_GELU_QUICK)                                                              \
     F(swiglu_limited, "swiglu-limited", .activation = NRG_ACT_SILU, .limited = 1)                                                \
-    F(swiglu_oai, "swiglu_oai", .activation = NRG_ACT_QUICK_GELU, .limited = 1)                                                  \
+    F(swiglu_oai, "swiglu_oai", .activation = NRG_ACT_GELU_QUICK, .limited = 1)                                                  \
     F(swiglu_pairs, "swiglu-pairs", .activation = NRG_ACT_SILU, .pairs = 1)
 #define EACH_GLU_BACKWARD(F)                                                                                                     \
     F(swiglu_backward, "swiglu", NRG_ACT_SILU)                                                                                   \
     F(geglu_backward, "geglu", NRG_ACT_GELU)                                                                                     \
-    F(geglu_quick_backward, "geglu_quick", NRG_ACT_QUICK_GELU)
+    F(geglu_quick_backward, "geglu_quick", NRG_ACT_GELU_QUICK)
 
 /* Rows as bytes with scales: elements of a block, rows together, their chunks, bytes of a scale, sums. */
 #define NAIVE_Q8_0 32, 1, 0, 2, 0
@@ -136,7 +136,7 @@ typedef struct naive_glu {
 /* A channel norm. batch: over the batch. */
 typedef struct naive_channel {
     int nhwc, batch, add, update;
-    nrg_channel_source source;
+    nrg_statistics_source source;
     nrg_activation activation;
 } naive_channel;
 

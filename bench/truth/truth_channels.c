@@ -13,8 +13,8 @@ static size_t positions_of(const bench_case *c) { return truth_rows(c) * TRUTH_D
 
 static size_t element_of(const bench_case *c, size_t image, size_t channel, size_t position)
 {
-    return c->op->layout == NRG_NHWC ? (image * positions_of(c) + position) * CHANNELS + channel
-                                     : (image * CHANNELS + channel) * positions_of(c) + position;
+    return c->op->layout == NRG_LAYOUT_NHWC ? (image * positions_of(c) + position) * CHANNELS + channel
+                                            : (image * CHANNELS + channel) * positions_of(c) + position;
 }
 
 /* Which elements a mean is of: over the batch a channel of all images, otherwise a group of channels of one. */
@@ -30,14 +30,14 @@ typedef struct set {
 
 static size_t sets_of(const bench_case *c, const rival_job *j)
 {
-    return c->op->over == NRG_OVER_BATCH ? CHANNELS : IMAGES * j->groups;
+    return c->op->over == NRG_CHANNEL_OVER_BATCH ? CHANNELS : IMAGES * j->groups;
 }
 
 static set set_of(const bench_case *c, const rival_job *j, size_t n)
 {
     const size_t channels = CHANNELS / j->groups;
     set s = {n / j->groups, 1, n % j->groups * channels, channels, 0, 1};
-    if (c->op->over == NRG_OVER_BATCH)
+    if (c->op->over == NRG_CHANNEL_OVER_BATCH)
         s = (set){0, IMAGES, n, 1, 0, 1};
     if (c->op->statistics == NRG_STATISTICS_FOLDED)
         return s;

@@ -109,7 +109,7 @@ static glu_case draw_quantized(const sweep_case *c)
     const nrg_quant_format format = (nrg_quant_format)(NRG_QUANT_Q8_0 + c->n % NRG_QUANT_INT8_128);
     const size_t block = nrg_quant_block(format), together = nrg_quant_rows(format);
     g.args.format = format;
-    g.args.rounding = c->n % 5 == 0 ? NRG_QUANT_AWAY : NRG_QUANT_TO_EVEN;
+    g.args.rounding = c->n % 5 == 0 ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;
     g.args.dim = c->large == LARGE ? 8192 + g.args.dim % 1000 : g.args.dim;
     if (!nrg_quant_has_scales(format))
         g.args.dim = c->large ? (g.args.dim + block - 1) / block * block : block * (1 + g.args.dim % 5);

@@ -23,7 +23,7 @@ static nrg_norm_args args_of(const sweep_case *c)
 {
     nrg_norm_args args = sweep_norm_args(c);
     args.format = format_of(c);
-    args.rounding = c->n % 5 == 0 ? NRG_QUANT_AWAY : NRG_QUANT_TO_EVEN;
+    args.rounding = c->n % 5 == 0 ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;
     return args;
 }
 

@@ -52,7 +52,7 @@ static sandwich_call call_of(const sweep_case *c)
     call.args = nrg_norm_sandwich_args_init(c->rows / c->planes, NULL, NULL, NULL, NULL);
     call.args.rows2 = c->planes;
     call.args.format = format_of(c);
-    call.args.rounding = c->n % 5 == 0 ? NRG_QUANT_AWAY : NRG_QUANT_TO_EVEN;
+    call.args.rounding = c->n % 5 == 0 ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;
     return call;
 }
 

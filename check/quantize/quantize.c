@@ -43,7 +43,7 @@ static quantize_case draw(const sweep_case *c)
     const size_t rows = together == 1 ? shape[2] : together * ((shape[2] + 1) / 2);
     quantize_case q = {.is_back = strcmp(sweep_kernel_op(c->kernel), "dequantize") == 0};
     q.forward = nrg_quantize_args_init(format, c->spec.dtype, rows, dim, NULL, NULL, NULL);
-    q.forward.rounding = sweep_draw(&random, 3) ? NRG_QUANT_TO_EVEN : NRG_QUANT_AWAY;
+    q.forward.rounding = sweep_draw(&random, 3) ? NRG_QUANT_ROUND_TO_EVEN : NRG_QUANT_ROUND_AWAY;
     q.forward.rows2 = shape[1];
     q.forward.rows3 = shape[0];
     if (!shape[0] || !shape[1])
@@ -58,7 +58,7 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     const quantize_case q = draw(c);
     sweep_append(text, " format %d, %zux%zux%zux%zu%s", (int)q.forward.format, q.forward.rows3, q.forward.rows2, q.forward.rows,
-                 q.forward.dim, q.forward.rounding == NRG_QUANT_AWAY ? ", ties away" : "");
+                 q.forward.dim, q.forward.rounding == NRG_QUANT_ROUND_AWAY ? ", ties away" : "");
 }
 
 static void make(sweep_case *c)

@@ -277,7 +277,7 @@ static inline nrg_activation nrg_ggml_activation(enum ggml_glu_op op)
            : op == GGML_GLU_OP_GEGLU                                       ? NRG_ACT_GELU_TANH
            : op == GGML_GLU_OP_SWIGLU                                      ? NRG_ACT_SILU
            : op == GGML_GLU_OP_GEGLU_ERF                                   ? NRG_ACT_GELU
-           : op == GGML_GLU_OP_GEGLU_QUICK || op == GGML_GLU_OP_SWIGLU_OAI ? NRG_ACT_QUICK_GELU
+           : op == GGML_GLU_OP_GEGLU_QUICK || op == GGML_GLU_OP_SWIGLU_OAI ? NRG_ACT_GELU_QUICK
                                                                            : (nrg_activation)-1;
 }
 

@@ -9,7 +9,7 @@
  *     gelu       x·Φ(x) = x/2·(1 + erf(x/√2))  (Hendrycks, Gimpel, arXiv:1606.08415)
  *     gelu_tanh  x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³)))
  *     softplus   ln(1 + e^x)
- *     quick_gelu    x·σ(α·x), α = 1.702        (OpenAI's CLIP: QuickGELU; ggml: gelu_quick)
+ *     gelu_quick    x·σ(α·x), α = 1.702        (OpenAI's CLIP: QuickGELU; ggml: gelu_quick)
  *     hard_swish    x·hard_sigmoid(x)          (Howard et al., MobileNetV3, arXiv:1905.02244)
  *     hard_sigmoid  min(1, max(0, (x + 3)/6))
  *     elu           x where x > 0, else α·(e^x - 1), α = 1   (Clevert, Unterthiner, Hochreiter, arXiv:1511.07289)
@@ -55,7 +55,7 @@ typedef enum nrg_activation {
     NRG_ACT_GELU = 6,
     NRG_ACT_GELU_TANH = 7,
     NRG_ACT_SOFTPLUS = 8,
-    NRG_ACT_QUICK_GELU = 9,
+    NRG_ACT_GELU_QUICK = 9,
     NRG_ACT_HARD_SWISH = 10,
     NRG_ACT_HARD_SIGMOID = 11,
     NRG_ACT_ELU = 12,
@@ -69,14 +69,14 @@ typedef enum nrg_activation {
 /* How many there are in this version: their values are 0 to this less one. */
 enum { NRG_ACTIVATION_COUNT = NRG_ACT_SOFTSIGN + 1 };
 
-/* "identity", "sigmoid", "silu", "relu", "relu2", "tanh", "gelu", "gelu_tanh", "softplus", "quick_gelu", "hard_swish",
+/* "identity", "sigmoid", "silu", "relu", "relu2", "tanh", "gelu", "gelu_tanh", "softplus", "gelu_quick", "hard_swish",
  * "hard_sigmoid", "elu", "leaky_relu", "mish", "exp", "expm1", "softsign"; "?" for any other value. */
 NRG_API const char *nrg_activation_name(nrg_activation g);
 
-/* α where none is given: 1.702 of quick_gelu, 1 of elu, 0.01 of leaky_relu, and 0 of those that have none. */
+/* α where none is given: 1.702 of gelu_quick, 1 of elu, 0.01 of leaky_relu, and 0 of those that have none. */
 static inline float nrg_activation_alpha(nrg_activation g)
 {
-    return g == NRG_ACT_QUICK_GELU ? 1.702f : g == NRG_ACT_ELU ? 1.0f : g == NRG_ACT_LEAKY_RELU ? 0.01f : 0.0f;
+    return g == NRG_ACT_GELU_QUICK ? 1.702f : g == NRG_ACT_ELU ? 1.0f : g == NRG_ACT_LEAKY_RELU ? 0.01f : 0.0f;
 }
 
 /* o = g(x): n elements of dtype, without gaps. o may be x itself, and otherwise shares no byte with it:
@@ -138,7 +138,7 @@ typedef struct nrg_activation_args {
     size_t dx_stride;
     size_t dx_stride2;
     size_t dx_stride3;
-    float alpha; /* α of quick_gelu, from 2^-24 to 2^24; of elu and leaky_relu, up to ±2^24; of others 0. The constructor sets
+    float alpha; /* α of gelu_quick, from 2^-24 to 2^24; of elu and leaky_relu, up to ±2^24; of others 0. The constructor sets
                     nrg_activation_alpha(activation) */
 } nrg_activation_args;
 

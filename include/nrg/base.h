@@ -87,6 +87,20 @@ typedef enum nrg_repeat {
     NRG_REPEAT_ROWS3 = 4  /* the same volume for all */
 } nrg_repeat;
 
+/* Bytes from one batch, head or row of a tensor to the next; the elements of a row lie together. 0 stands for a dense tensor,
+ * which here is rows one after the other, then heads, then batches. Strides may be in any order of size, as long as each
+ * steps over all that the smaller ones span; where there is only one batch, head or row, that stride is not looked at. */
+typedef struct nrg_head_strides {
+    size_t batch, head, row;
+} nrg_head_strides;
+
+/* How outputs are stored. A hint: it never changes a bit. */
+typedef enum nrg_store {
+    NRG_STORE_AUTO = 0,  /* by the bytes the whole call touches */
+    NRG_STORE_KEEP = 1,  /* ordinary stores: the output is read again soon, keep it in cache */
+    NRG_STORE_STREAM = 2 /* non-temporal stores past the cache, where rows start at a multiple of 16 bytes */
+} nrg_store;
+
 /* Asking first. Every function that takes (ith, nth), the share of a thread, has one beside it whose name ends in _check and that
  * takes the same without them. It returns what each share of the call would return at this moment, NRG_ERR_THREAD aside, and
  * writes and computes nothing: so threads that must all decide alike may each ask, or one for all of them, before the first

@@ -1,12 +1,12 @@
 /* nrg/channel_norm.h: normalization of tensors with channels: batch, group, instance and layer norm, for convolutional networks
  * and for whatever else has its statistics over other sets than rows.
  *
- * A tensor has n samples, c channels and s positions (height times width), as [n, c, s] (NRG_NCHW) or [n, s, c] (NRG_NHWC). Its
- * elements fall into sets, each of which has statistics of its own:
+ * A tensor has n samples, c channels and s positions (height times width), as [n, c, s] (NRG_LAYOUT_NCHW) or [n, s, c]
+ * (NRG_LAYOUT_NHWC). Its elements fall into sets, each of which has statistics of its own:
  *
  *     over                        sets     a set is                           size of a set
- *     NRG_OVER_BATCH              c        a channel, in all samples          n·s
- *     NRG_OVER_GROUP, groups = G  n·G      c/G channels of one sample         c/G·s
+ *     NRG_CHANNEL_OVER_BATCH              c        a channel, in all samples          n·s
+ *     NRG_CHANNEL_OVER_GROUP, groups = G  n·G      c/G channels of one sample         c/G·s
  *                     G = 1                a sample: layer norm over (c, s)
  *                     G = c                a channel of a sample: instance norm
  *
@@ -54,17 +54,18 @@
  *
  * Statistics in parts. A set's sums can be taken in parts, by several threads or machines, and added:
  *
- *     1. nrg_channel_norm_sums     on every part: NRG_SUMS_WORDS integers for every set
- *     2. nrg_sums_add, or MPI_Allreduce with MPI_INT64_T and MPI_SUM, or what else adds integers
+ *     1. nrg_channel_norm_sums     on every part: NRG_CHANNEL_NORM_SUMS_WORDS integers for every set
+ *     2. nrg_channel_norm_sums_add, or MPI_Allreduce with MPI_INT64_T and MPI_SUM, or what else adds integers
  *     3. nrg_channel_norm_statistics, from the sums
  *     4. nrg_channel_norm_forward with NRG_STATISTICS_GIVEN, on every part
  *
  * The sums are those of segments, each in double; the integers hold their sum exactly. So it does not matter which part a segment
  * is in, nor in which order parts are added; but a segment must be in one part. A segment is, with L = spec.segment:
  *
- *     NRG_OVER_BATCH              max(1, L/s) whole samples, counted from the first; where s > L, L positions of one sample
- *     NRG_OVER_GROUP, NRG_NCHW    L elements of the set, in the order of memory
- *     NRG_OVER_GROUP, NRG_NHWC    max(1, L/min(c/G, 64)) positions of a sample
+ *     NRG_CHANNEL_OVER_BATCH              max(1, L/s) whole samples, counted from the first; where s > L, L positions of one
+ *                                         sample
+ *     NRG_CHANNEL_OVER_GROUP, NRG_LAYOUT_NCHW    L elements of the set, in the order of memory
+ *     NRG_CHANNEL_OVER_GROUP, NRG_LAYOUT_NHWC    max(1, L/min(c/G, 64)) positions of a sample
  *
  * (divisions rounded down; the last segment of a set may be shorter). L is 4096 unless spec.segment says otherwise; another L
  * gives other bits, so whoever splits takes the L that fits his parts: a batch of 32 samples a machine with s = 49 wants L =
@@ -81,37 +82,37 @@ extern "C" {
 #endif
 
 typedef enum nrg_channel_over {
-    NRG_OVER_BATCH = 0, /* batch norm */
-    NRG_OVER_GROUP = 1  /* group, instance and layer norm */
+    NRG_CHANNEL_OVER_BATCH = 0, /* batch norm */
+    NRG_CHANNEL_OVER_GROUP = 1  /* group, instance and layer norm */
 } nrg_channel_over;
 
-typedef enum nrg_channel_layout {
-    NRG_NCHW = 0, /* [n, c, s]: a channel's positions lie together */
-    NRG_NHWC = 1  /* [n, s, c]: a position's channels lie together ("channels last") */
-} nrg_channel_layout;
+typedef enum nrg_layout {
+    NRG_LAYOUT_NCHW = 0, /* [n, c, s]: a channel's positions lie together */
+    NRG_LAYOUT_NHWC = 1  /* [n, s, c]: a position's channels lie together ("channels last") */
+} nrg_layout;
 
-typedef enum nrg_channel_source {
+typedef enum nrg_statistics_source {
     NRG_STATISTICS_COMPUTE = 0,
     NRG_STATISTICS_GIVEN = 1,
     NRG_STATISTICS_RUNNING = 2,
     NRG_STATISTICS_FOLDED = 3
-} nrg_channel_source;
+} nrg_statistics_source;
 
 /* What is computed. Make one with a constructor below, then change fields; `size` as in nrg_norm_spec. */
 typedef struct nrg_channel_norm_spec {
-    size_t size;                   /* sizeof(nrg_channel_norm_spec) */
-    size_t channels;               /* c, at least 1 */
-    size_t groups;                 /* G, a divisor of c, with NRG_OVER_GROUP; 0 stands for 1. With NRG_OVER_BATCH: 0 or 1 */
-    size_t segment;                /* L; 0 stands for 4096, and is at most that */
-    nrg_channel_over over;         /* what a set is */
-    nrg_channel_layout layout;     /* of x, y, o and the gradients */
-    nrg_channel_source statistics; /* where m and σ² come from */
-    nrg_dtype dtype;               /* of x, y, o, d_o, dx, dy */
-    nrg_dtype w_dtype;             /* of w and b: SAME, dtype, or NRG_F32 */
-    nrg_activation activation;     /* g */
-    nrg_store store;               /* how o, dx and dy are stored */
-    int centred;                   /* not 0: subtract the mean */
-    double eps;                    /* finite, at least 0; below 2^-600 it counts as 0 */
+    size_t size;     /* sizeof(nrg_channel_norm_spec) */
+    size_t channels; /* c, at least 1 */
+    size_t groups;   /* G, a divisor of c, with NRG_CHANNEL_OVER_GROUP; 0 stands for 1. With NRG_CHANNEL_OVER_BATCH: 0 or 1 */
+    size_t segment;  /* L; 0 stands for 4096, and is at most that */
+    nrg_channel_over over;            /* what a set is */
+    nrg_layout layout;                /* of x, y, o and the gradients */
+    nrg_statistics_source statistics; /* where m and σ² come from */
+    nrg_dtype dtype;                  /* of x, y, o, d_o, dx, dy */
+    nrg_dtype w_dtype;                /* of w and b: SAME, dtype, or NRG_F32 */
+    nrg_activation activation;        /* g */
+    nrg_store store;                  /* how o, dx and dy are stored */
+    int centred;                      /* not 0: subtract the mean */
+    double eps;                       /* finite, at least 0; below 2^-600 it counts as 0 */
     double momentum; /* 0 to 1: running = (1 - momentum)·running + momentum·batch. Not looked at where nothing is updated by it */
     int cumulative;        /* not 0: momentum is 1/(batches + 1) instead, which makes running the average of all batches */
     nrg_accuracy accuracy; /* fast, or exact; of 16-bit dtypes fast either way; was reserved before 0.3 */
@@ -130,9 +131,9 @@ typedef struct nrg_channel_statistics {
 /* Where the data is. Zero everything, set size (nrg_channel_norm_args_init does), then what there is. Pointers need the alignment
  * of their element only.
  *
- * Strides are in bytes, 0 for a dense tensor: with NRG_NCHW from one sample to the next (a sample's c·s elements lie together),
- * with NRG_NHWC from one position to the next (and sample to sample s times that). So a tensor can be a range of the channels of
- * a larger one.
+ * Strides are in bytes, 0 for a dense tensor: with NRG_LAYOUT_NCHW from one sample to the next (a sample's c·s elements lie
+ * together), with NRG_LAYOUT_NHWC from one position to the next (and sample to sample s times that). So a tensor can be a range
+ * of the channels of a larger one.
  *
  * Aliasing: o may be x or y (the whole operand, same first byte, same stride); otherwise no output shares a byte with another
  * operand.
@@ -151,11 +152,11 @@ typedef struct nrg_channel_norm_args {
     float *mean;                        /* [sets] output: m rounded to float, or NULL; not with NRG_STATISTICS_FOLDED */
     float *rstd;                        /* [sets] output: 1/s rounded to float, or NULL; likewise */
     nrg_channel_statistics *statistics; /* [sets] COMPUTE, RUNNING: output, or NULL; GIVEN: input; FOLDED: NULL */
-    float *running_mean;                /* [c] COMPUTE: updated, or NULL, with NRG_OVER_BATCH or groups = c; RUNNING: input */
-    float *running_var; /* [c] likewise; both or neither. Updated with the unbiased variance, σ²·d/(d-1); instance norm: with
+    float *running_mean; /* [c] COMPUTE: updated, or NULL, with NRG_CHANNEL_OVER_BATCH or groups = c; RUNNING: input */
+    float *running_var;  /* [c] likewise; both or neither. Updated with the unbiased variance, σ²·d/(d-1); instance norm: with
                            the average over the samples of either, as PyTorch does */
-    uint64_t batches;   /* that running_mean and running_var have seen before; read where spec.cumulative */
-    size_t x_stride;    /* bytes */
+    uint64_t batches;    /* that running_mean and running_var have seen before; read where spec.cumulative */
+    size_t x_stride;     /* bytes */
     size_t y_stride;
     size_t o_stride;
 } nrg_channel_norm_args;
@@ -167,7 +168,7 @@ static inline nrg_channel_norm_spec nrg_batch_norm_spec(size_t channels, double 
     memset(&spec, 0, sizeof spec);
     spec.size = sizeof spec;
     spec.channels = channels;
-    spec.over = NRG_OVER_BATCH;
+    spec.over = NRG_CHANNEL_OVER_BATCH;
     spec.dtype = NRG_F32;
     spec.centred = 1;
     spec.eps = eps;
@@ -179,7 +180,7 @@ static inline nrg_channel_norm_spec nrg_batch_norm_spec(size_t channels, double 
 static inline nrg_channel_norm_spec nrg_group_norm_spec(size_t channels, size_t groups, double eps)
 {
     nrg_channel_norm_spec spec = nrg_batch_norm_spec(channels, eps);
-    spec.over = NRG_OVER_GROUP;
+    spec.over = NRG_CHANNEL_OVER_GROUP;
     spec.groups = groups;
     return spec;
 }
@@ -198,8 +199,8 @@ static inline nrg_channel_norm_args nrg_channel_norm_args_init(size_t n, size_t 
 
 /* Normalizes the sets of share ith of nth: (0, 1) does all; from n threads, call it once each with (0, n) … (n-1, n) and the same
  * spec and args. A share is whole sets with NRG_STATISTICS_COMPUTE, so that no more threads have work than there are sets (fewer
- * sets than threads want their statistics in parts, above); otherwise it is whole planes of s elements (NRG_NCHW) or positions
- * (NRG_NHWC). At most 16 KB of stack in an optimized build.
+ * sets than threads want their statistics in parts, above); otherwise it is whole planes of s elements (NRG_LAYOUT_NCHW) or
+ * positions (NRG_LAYOUT_NHWC). At most 16 KB of stack in an optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
  *   NRG_ERR_NULL         spec, args, or (with n > 0) x or o; statistics with GIVEN; running_mean and running_var with RUNNING; w
@@ -214,9 +215,9 @@ static inline nrg_channel_norm_args nrg_channel_norm_args_init(size_t n, size_t 
  *   NRG_ERR_DTYPE        w_dtype neither dtype nor f32
  *   NRG_ERR_EPS          eps negative, infinite or NaN
  *   NRG_ERR_CONSTANT     momentum not from 0 to 1, where running_mean and running_var are updated and spec.cumulative is 0
- *   NRG_ERR_COMBINATION  two groups or more with NRG_OVER_BATCH; segment over 4096; one of running_mean and running_var without
- *                        the other, or for sets that are no channels, or not centred, or with GIVEN or FOLDED; mean, rstd or
- *                        statistics with FOLDED
+ *   NRG_ERR_COMBINATION  two groups or more with NRG_CHANNEL_OVER_BATCH; segment over 4096; one of running_mean and running_var
+ *                        without the other, or for sets that are no channels, or not centred, or with GIVEN or FOLDED; mean,
+ *                        rstd or statistics with FOLDED
  *   NRG_ERR_COUNT        running_var with sets of one element, which have no unbiased variance
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
 NRG_API nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int ith,
@@ -229,13 +230,14 @@ NRG_API nrg_status nrg_channel_norm_forward_check(const nrg_channel_norm_spec *s
 
 /* Integers that hold the sums of one set. Opaque but for this: the sums of two parts are added integer by integer (wrapping
  * around is of no concern), in any order, up to 2^30 parts; all zero is the sum of nothing. */
-#define NRG_SUMS_WORDS 32
+#define NRG_CHANNEL_NORM_SUMS_WORDS 32
 
-/* The sums of a part: of all sets whose elements are in x, [sets][NRG_SUMS_WORDS]. spec.over, groups, channels, layout, dtype,
+/* The sums of a part: of all sets whose elements are in x, [sets][NRG_CHANNEL_NORM_SUMS_WORDS]. spec.over, groups, channels,
+ * layout, dtype,
  * segment, centred, accuracy (the same for all parts) and args.n, s, x, x_stride count; the other fields of the spec are checked
- * and not used. With NRG_OVER_BATCH a part is a range of the samples. With NRG_OVER_GROUP it is a range of the channels
- * (NRG_NCHW; one group) or of the positions (NRG_NHWC; two or more, since a single one is summed otherwise): channels, or s, then
- * are the part's. The sets of share ith of nth are overwritten, others not touched.
+ * and not used. With NRG_CHANNEL_OVER_BATCH a part is a range of the samples. With NRG_CHANNEL_OVER_GROUP it is a range of the
+ * channels (NRG_LAYOUT_NCHW; one group) or of the positions (NRG_LAYOUT_NHWC; two or more, since a single one is summed
+ * otherwise): channels, or s, then are the part's. The sets of share ith of nth are overwritten, others not touched.
  *
  * Returns NRG_OK, or says what is wrong as nrg_channel_norm_forward does, and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
  * NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
@@ -249,7 +251,7 @@ NRG_API nrg_status nrg_channel_norm_sums_check(const nrg_channel_norm_spec *spec
 
 /* into += from, for `sets` sets. into may not overlap from. Returns NRG_OK, NRG_ERR_NULL, NRG_ERR_ALIGNMENT, NRG_ERR_OVERFLOW or
  * NRG_ERR_OVERLAP. */
-NRG_API nrg_status nrg_sums_add(size_t sets, int64_t *into, const int64_t *from);
+NRG_API nrg_status nrg_channel_norm_sums_add(size_t sets, int64_t *into, const int64_t *from);
 
 /* From the sums of whole sets to args.statistics, args.mean, args.rstd (each may be NULL) and the running statistics, as a
  * forward pass with NRG_STATISTICS_COMPUTE would have made them. sums: [sets]; the number of sets follows from spec and args.n.

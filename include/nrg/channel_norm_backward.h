@@ -42,11 +42,11 @@
  *     3. nrg_channel_norm_backward_reduce(&spec, &args, ith, nth) on every thread
  *
  * Always call both: where nothing is left to do, the second returns NRG_OK at once. It is needed for dw or db with
- * NRG_OVER_GROUP, since the samples of a channel are in different sets, and these need the workspace. dx and dy alone, and all of
- * NRG_OVER_BATCH, are done after the first, without a workspace and without the barrier.
+ * NRG_CHANNEL_OVER_GROUP, since the samples of a channel are in different sets, and these need the workspace. dx and dy alone,
+ * and all of NRG_CHANNEL_OVER_BATCH, are done after the first, without a workspace and without the barrier.
  *
- * Sums in parts (synchronized batch norm; NRG_OVER_BATCH only): nrg_channel_norm_backward_sums on every part, which also writes
- * the part's own dw and db; add the integers; nrg_channel_norm_backward with args.sums, for dx and dy.
+ * Sums in parts (synchronized batch norm; NRG_CHANNEL_OVER_BATCH only): nrg_channel_norm_backward_sums on every part, which also
+ * writes the part's own dw and db; add the integers; nrg_channel_norm_backward with args.sums, for dx and dy.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_CHANNEL_NORM_BACKWARD_H
@@ -76,13 +76,13 @@ typedef struct nrg_channel_norm_backward_args {
     const nrg_channel_statistics
         *statistics; /* [sets] as the forward pass gave them, or mean and rstd; COMPUTE: neither to have them computed again */
     const float *running_mean, *running_var; /* [c] with NRG_STATISTICS_RUNNING */
-    const int64_t *sums;   /* [sets][NRG_SUMS_WORDS] of all parts, or NULL: summed here. Then dw and db must be NULL */
-    void *dx;              /* as x: output, or NULL */
-    void *dy;              /* as x: output, or NULL */
-    float *dw;             /* [c] output, or NULL; also without w */
-    float *db;             /* [c] output, or NULL; also without b */
-    void *workspace;       /* multiple of 8 bytes; NULL where none is needed */
-    size_t workspace_size; /* bytes */
+    const int64_t *sums; /* [sets][NRG_CHANNEL_NORM_SUMS_WORDS] of all parts, or NULL: summed here. Then dw and db must be NULL */
+    void *dx;            /* as x: output, or NULL */
+    void *dy;            /* as x: output, or NULL */
+    float *dw;           /* [c] output, or NULL; also without w */
+    float *db;           /* [c] output, or NULL; also without b */
+    void *workspace;     /* multiple of 8 bytes; NULL where none is needed */
+    size_t workspace_size;                                       /* bytes */
     size_t d_o_stride, x_stride, y_stride, dx_stride, dy_stride; /* bytes, 0: dense */
     int accumulate;    /* not 0: dw and db are added to what is there, in one rounding */
     uint32_t reserved; /* 0 */
@@ -104,21 +104,23 @@ static inline nrg_channel_norm_backward_args nrg_channel_norm_backward_args_init
     return args;
 }
 
-/* Bytes of workspace: 0 with NRG_OVER_BATCH, and where neither dw nor db is asked for; otherwise 8 · channels for each of them
+/* Bytes of workspace: 0 with NRG_CHANNEL_OVER_BATCH, and where neither dw nor db is asked for; otherwise 8 · channels for each
+ * of them
  * and each of at most 64 blocks of samples. Only n, dw and db of args are looked at. Returns NRG_OK, or writes nothing:
  * NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
  * NRG_ERR_COMBINATION. */
 NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_spec *spec,
                                                        const nrg_channel_norm_backward_args *args, size_t *bytes);
 
-/* The gradients of share ith of nth: whole channels with NRG_OVER_BATCH, otherwise whole sets, in blocks of samples where dw or
+/* The gradients of share ith of nth: whole channels with NRG_CHANNEL_OVER_BATCH, otherwise whole sets, in blocks of samples
+ * where dw or
  * db is asked for. At most 16 KB of stack in an optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_channel_norm_sums, and
  *   NRG_ERR_NULL         (with n > 0) x or d_o; statistics (or mean and rstd) with GIVEN or with sums; workspace where needed
  *   NRG_ERR_COMBINATION  NRG_STATISTICS_FOLDED; statistics, mean or rstd with RUNNING; mean or rstd beside statistics;
- *                        mean or rstd alone (rstd may be, where not centred); sums with NRG_OVER_GROUP or RUNNING, or with
- *                        dw or db
+ *                        mean or rstd alone (rstd may be, where not centred); sums with NRG_CHANNEL_OVER_GROUP or RUNNING, or
+ *                        with dw or db
  *   NRG_ERR_COUNT        sums or statistics of no elements
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
 NRG_API nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
@@ -128,8 +130,8 @@ NRG_API nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec, 
 NRG_API nrg_status nrg_channel_norm_backward_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args);
 
 /* Phase 2, with the spec and args of phase 1: channels of share ith of nth, from the workspace to dw and db. Always call it;
- * where nothing is left (NRG_OVER_BATCH, or neither dw nor db) it returns NRG_OK at once. What phase 1 refuses is refused here
- * too: the statuses of nrg_channel_norm_backward. */
+ * where nothing is left (NRG_CHANNEL_OVER_BATCH, or neither dw nor db) it returns NRG_OK at once. What phase 1 refuses is
+ * refused here too: the statuses of nrg_channel_norm_backward. */
 NRG_API nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                                                     int ith, int nth);
 
@@ -137,12 +139,13 @@ NRG_API nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec 
 NRG_API nrg_status nrg_channel_norm_backward_reduce_check(const nrg_channel_norm_spec *spec,
                                                           const nrg_channel_norm_backward_args *args);
 
-/* NRG_OVER_BATCH: Σdo1 and Σdo1 ⊙ (x - m) of a part, [c][NRG_SUMS_WORDS], with statistics given (of all parts; or
+/* NRG_CHANNEL_OVER_BATCH: Σdo1 and Σdo1 ⊙ (x - m) of a part, [c][NRG_CHANNEL_NORM_SUMS_WORDS], with statistics given (of all
+ * parts; or
  * as floats); dw and db, where asked for, are the part's own. dx, dy and args.sums are not looked at.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_channel_norm_sums, and
  *   NRG_ERR_NULL         sums; (with n > 0) x, d_o, or statistics in double or as floats
- *   NRG_ERR_COMBINATION  NRG_OVER_GROUP, NRG_STATISTICS_RUNNING or NRG_STATISTICS_FOLDED; mean or rstd as above
+ *   NRG_ERR_COMBINATION  NRG_CHANNEL_OVER_GROUP, NRG_STATISTICS_RUNNING or NRG_STATISTICS_FOLDED; mean or rstd as above
  *   NRG_ERR_COUNT        statistics of no elements */
 NRG_API nrg_status nrg_channel_norm_backward_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                                                   int64_t *sums, int ith, int nth);

@@ -7,11 +7,11 @@
  * form with identity. a and b are two tensors, or halves of the rows of one, in either order: then they are two views of it
  * (nrg_glu_args_halves). Or a row holds pairs, a0 b0 a1 b1 …, and is x.
  *
- * With quick_gelu (and its alpha, CLIP's 1.702) it is GEGLU quick, ggml's geglu_quick.
+ * With gelu_quick (and its alpha, CLIP's 1.702) it is GEGLU quick, ggml's geglu_quick.
  *
  * With that, a limit and an offset it is the unit of gpt-oss (openai/gpt-oss, gpt_oss/torch/model.py: swiglu; ggml: swiglu_oai):
  *
- *     SwiGLU-OAI: g = quick_gelu, alpha = 1.702, limit = 7, b_offset = 1
+ *     SwiGLU-OAI: g = gelu_quick, alpha = 1.702, limit = 7, b_offset = 1
  *     a' = min(a, limit)    b' = max(-limit, min(b, limit)) + b_offset    o = g(a') ⊙ b'
  *
  * The bits are the same on every path, and for any (ith, nth), stride and alignment. What is rounded, each to f32: g(a'), which

@@ -79,13 +79,6 @@ typedef enum nrg_gate {
     NRG_GATE_POST = 2  /* o = o1 ⊙ g(z), after it; z is then required */
 } nrg_gate;
 
-/* How o and r are stored. A hint: it never changes a bit. */
-typedef enum nrg_store {
-    NRG_STORE_AUTO = 0,  /* by the bytes the whole call touches */
-    NRG_STORE_KEEP = 1,  /* ordinary stores: the output is read again soon, keep it in cache */
-    NRG_STORE_STREAM = 2 /* non-temporal stores past the cache, where rows start at a multiple of 16 bytes */
-} nrg_store;
-
 /* What one w and one b are for. */
 typedef enum nrg_weights {
     NRG_WEIGHTS_ROW = 0,  /* a row: [dim]; groups have parts of them, each its own: query norms of Command R+, Mamba-2 */

@@ -16,11 +16,12 @@
  * - From the floats that a forward pass stored: nrg_row_statistics_of(mean, rstd). Both were rounded to f32, which is 2^-24 of o
  *   and of m/s more than nrg/norm.h promises. Of rows that are not centred, fast, c = 0: the bits of nrg_norm_forward, but for
  *   rows that floats do not serve.
- * - Of rows split over machines: nrg_channel_norm_sums of every part as [rows, its elements, 1] (NRG_OVER_GROUP, NRG_NCHW, one
- *   group), nrg_sums_add, nrg_channel_norm_statistics; then mean, mean_low, variance and rstd of a nrg_channel_statistics are the
- *   fields of the same names here. Sums are exact integers, so the bits depend on the segments alone, and not on the order of
- *   parts; they are not those of nrg_norm_forward, which adds in another order. spec.dim is then the part's, and so is the d of
- *   c/√d: for a c that is not 0 take c · √(part's dim / whole dim).
+ * - Of rows split over machines: nrg_channel_norm_sums of every part as [rows, its elements, 1] (NRG_CHANNEL_OVER_GROUP,
+ * NRG_LAYOUT_NCHW, one
+ *   group), nrg_channel_norm_sums_add, nrg_channel_norm_statistics; then mean, mean_low, variance and rstd of a
+ *   nrg_channel_statistics are the fields of the same names here. Sums are exact integers, so the bits depend on the segments
+ *   alone, and not on the order of parts; they are not those of nrg_norm_forward, which adds in another order. spec.dim is then
+ *   the part's, and so is the d of c/√d: for a c that is not 0 take c · √(part's dim / whole dim).
  *
  * Neither takes a format: bytes (nrg/quantize.h) are made by nrg_norm_forward, or of o.
  *

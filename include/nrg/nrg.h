@@ -8,7 +8,7 @@
 #define NRG_NRG_H
 
 #include "base.h"
-#include "cpu.h"
+#include "isa.h"
 #include "activation.h"
 #include "glu.h"
 #include "norm.h"

@@ -22,10 +22,11 @@
  *     q8_0, int8    d = amax / 127      q = round(x·(1 / d))      each of /, /, · rounded; q8_0 then stores d in f16
  *     q8_K          e = -127 / x[m]     q = round(x·e)            d = 1 / e; x[m] is the first element of magnitude amax
  *
- * round is to nearest, ties to even, on every path; NRG_QUANT_AWAY takes ties away from zero. The bytes are those of ggml-cpu's
+ * round is to nearest, ties to even, on every path; NRG_QUANT_ROUND_AWAY takes ties away from zero. The bytes are those of
+ * ggml-cpu's
  *
- *     q8_0, q8_0_4xC    NRG_QUANT_TO_EVEN: NEON code      NRG_QUANT_AWAY: reference and generic code (roundf)
- *     q8_K, q8_K_4xC    NRG_QUANT_TO_EVEN: reference and generic code, which x86 and NEON use (nearest_int)
+ *     q8_0, q8_0_4xC    NRG_QUANT_ROUND_TO_EVEN: NEON code      NRG_QUANT_ROUND_AWAY: reference and generic code (roundf)
+ *     q8_K, q8_K_4xC    NRG_QUANT_ROUND_TO_EVEN: reference and generic code, which x86 and NEON use (nearest_int)
  *
  * ggml's AVX code computes q8_0 otherwise: it multiplies by 127 / amax, which is one rounding instead of two. Next to a tie its
  * byte can be another one: the 58 of {116, 58, 0, ...} becomes 63 there, 64 here and in ggml's reference. docs/quantize.md has a
@@ -77,8 +78,8 @@ typedef enum nrg_quant_format {
 } nrg_quant_format;
 
 typedef enum nrg_quant_rounding {
-    NRG_QUANT_TO_EVEN = 0,
-    NRG_QUANT_AWAY = 1 /* ties go away from zero */
+    NRG_QUANT_ROUND_TO_EVEN = 0,
+    NRG_QUANT_ROUND_AWAY = 1 /* ties go away from zero */
 } nrg_quant_rounding;
 
 /* Whether scales are a tensor of their own. */

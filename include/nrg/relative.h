@@ -52,13 +52,6 @@
 extern "C" {
 #endif
 
-/* Bytes from one batch, head or row of a tensor to the next; the elements of a row lie together. 0 stands for a dense tensor,
- * which here is rows one after the other, then heads, then batches. Strides may be in any order of size, as long as each
- * steps over all that the smaller ones span; where there is only one batch, head or row, that stride is not looked at. */
-typedef struct nrg_head_strides {
-    size_t batch, head, row;
-} nrg_head_strides;
-
 /* Where the data is. Make one with nrg_relative_args_init, then set what the operation reads and writes:
  *
  *     nrg_relative_scores      q, table → scores

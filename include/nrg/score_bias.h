@@ -64,8 +64,8 @@ static inline size_t nrg_score_diagonals(size_t queries, size_t keys) { return q
 /* ---- making the table ---- */
 
 /* What a table is for. Make one with nrg_bias_spec_init, then change fields. */
-typedef struct nrg_bias_spec {
-    size_t size;  /* sizeof(nrg_bias_spec) */
+typedef struct nrg_score_bias_spec {
+    size_t size;  /* sizeof(nrg_score_bias_spec) */
     size_t heads; /* 0 of any of these is fine: there is nothing to make */
     size_t queries;
     size_t keys;
@@ -75,12 +75,12 @@ typedef struct nrg_bias_spec {
     int buckets;          /* at least 4 bidirectional, at least 2 otherwise */
     int max_distance;     /* larger than buckets / 4 bidirectional, buckets / 2 otherwise */
     uint32_t reserved;    /* 0 */
-} nrg_bias_spec;
+} nrg_score_bias_spec;
 
 /* No offset, no mask; T5 as in the encoders of the paper: bidirectional, 32 buckets up to a distance of 128. */
-static inline nrg_bias_spec nrg_bias_spec_init(size_t heads, size_t queries, size_t keys)
+static inline nrg_score_bias_spec nrg_bias_spec_init(size_t heads, size_t queries, size_t keys)
 {
-    nrg_bias_spec spec;
+    nrg_score_bias_spec spec;
     memset(&spec, 0, sizeof spec);
     spec.size = sizeof spec;
     spec.heads = heads;
@@ -108,12 +108,12 @@ NRG_API int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int 
  *   NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT  as nrg_norm_forward
  *   NRG_ERR_OVERLAP      table and diagonals share a byte
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-NRG_API nrg_status nrg_t5_diagonals(const nrg_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride,
+NRG_API nrg_status nrg_t5_diagonals(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride,
                                     float *diagonals, size_t diagonals_stride, int ith, int nth);
 
 /* What nrg_t5_diagonals would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_t5_diagonals_check(const nrg_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride,
-                                          float *diagonals, size_t diagonals_stride);
+NRG_API nrg_status nrg_t5_diagonals_check(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table,
+                                          size_t table_stride, float *diagonals, size_t diagonals_stride);
 
 /* ALiBi's slopes. For a power of two, heads = m: slopes[h] = 2^(-max_bias · (h + 1) / m); the paper's max_bias is 8. For other
  * numbers as in the paper's code: the slopes of the next lower power of two m, then every other one of those of 2m. Returns
@@ -123,11 +123,11 @@ NRG_API nrg_status nrg_alibi_slopes(size_t heads, double max_bias, float *slopes
 /* ALiBi's diagonals from slopes [heads]; -0 at distance 0. The fields of spec that are T5's are not looked at. Otherwise as
  * nrg_t5_diagonals: NRG_OK, NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_POSITION, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE,
  * NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD. */
-NRG_API nrg_status nrg_alibi_diagonals(const nrg_bias_spec *spec, const float *slopes, float *diagonals, size_t diagonals_stride,
-                                       int ith, int nth);
+NRG_API nrg_status nrg_alibi_diagonals(const nrg_score_bias_spec *spec, const float *slopes, float *diagonals,
+                                       size_t diagonals_stride, int ith, int nth);
 
 /* What nrg_alibi_diagonals would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_alibi_diagonals_check(const nrg_bias_spec *spec, const float *slopes, float *diagonals,
+NRG_API nrg_status nrg_alibi_diagonals_check(const nrg_score_bias_spec *spec, const float *slopes, float *diagonals,
                                              size_t diagonals_stride);
 
 /* ---- adding it ---- */
@@ -257,11 +257,11 @@ NRG_API nrg_status nrg_score_bias_backward_check(const nrg_score_bias_backward_a
  *
  * Returns NRG_OK, or says what is wrong as nrg_t5_diagonals does and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
  * NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD. */
-NRG_API nrg_status nrg_t5_backward(const nrg_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride,
+NRG_API nrg_status nrg_t5_backward(const nrg_score_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride,
                                    float *d_table, size_t d_table_stride, int accumulate, int ith, int nth);
 
 /* What nrg_t5_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_t5_backward_check(const nrg_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride,
+NRG_API nrg_status nrg_t5_backward_check(const nrg_score_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride,
                                          float *d_table, size_t d_table_stride, int accumulate);
 
 #ifdef __cplusplus

@@ -12,7 +12,7 @@ import threading
 from . import _abi
 
 CONSTANTS = _abi.CONSTANTS
-ALPHAS = {CONSTANTS["NRG_ACT_QUICK_GELU"]: 1.702, CONSTANTS["NRG_ACT_ELU"]: 1.0, CONSTANTS["NRG_ACT_LEAKY_RELU"]: 0.01}  # nrg_activation_alpha
+ALPHAS = {CONSTANTS["NRG_ACT_GELU_QUICK"]: 1.702, CONSTANTS["NRG_ACT_ELU"]: 1.0, CONSTANTS["NRG_ACT_LEAKY_RELU"]: 0.01}  # nrg_activation_alpha
 
 
 class Error(ValueError):

@@ -21,7 +21,7 @@ def activation(x, name, *, alpha=None, out=None, dtype=None, threads=1):
 
     x      [...]
     name   "silu", "gelu", "gelu_tanh", "relu", "sigmoid", "tanh", "softplus", "mish", … (nrg/activation.h)
-    alpha  of quick_gelu, elu and leaky_relu; None: 1.702, 1, 0.01
+    alpha  of gelu_quick, elu and leaky_relu; None: 1.702, 1, 0.01
     out    where the result is written; it may be x
 
     Returns an array like x.
@@ -86,7 +86,7 @@ tanh, tanh_backward = _named("tanh", "tanh x")
 gelu, gelu_backward = _named("gelu", "x·Φ(x), by erf")
 gelu_tanh, gelu_tanh_backward = _named("gelu_tanh", "x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³)))")
 softplus, softplus_backward = _named("softplus", "ln(1 + e^x)")
-quick_gelu, quick_gelu_backward = _named("quick_gelu", "x·sigmoid(alpha·x); alpha None: 1.702", True)
+gelu_quick, gelu_quick_backward = _named("gelu_quick", "x·sigmoid(alpha·x); alpha None: 1.702", True)
 hard_swish, hard_swish_backward = _named("hard_swish", "x·min(1, max(0, (x + 3)/6))")
 hard_sigmoid, hard_sigmoid_backward = _named("hard_sigmoid", "min(1, max(0, (x + 3)/6))")
 elu, elu_backward = _named("elu", "x where x > 0, else alpha·(e^x - 1); alpha None: 1", True)

@@ -29,7 +29,7 @@ class _Operands:
         self.x = arrays.as_array(x, "x")
         if self.x.ndim < 2:
             raise arrays.unexpected("x", "[n, c, …], or with layout 'nhwc' [n, …, c]", self.x)
-        self.last = enum("nrg_channel_layout", layout, "NRG_", "layout") == 1
+        self.last = enum("nrg_layout", layout, "NRG_", "layout") == 1
         self.channels = self.x.shape[-1] if self.last else self.x.shape[1]
         if self.channels == 0:
             raise arrays.unexpected("x", "one channel or more", self.x)
@@ -129,7 +129,7 @@ def batch_norm(x, running_mean=None, running_var=None, weight=None, bias=None, t
     """
     _needs_running(training, running_mean, running_var)
     of = _Operands(x, weight, bias, "batch", 1, layout, dtype, eps, activation, accuracy, momentum=momentum,
-                   statistics=enum("nrg_channel_source", "compute" if training else "running", "NRG_STATISTICS_", "training"))
+                   statistics=enum("nrg_statistics_source", "compute" if training else "running", "NRG_STATISTICS_", "training"))
     return _forward(of, residual, out, stats, threads, _running(running_mean, running_var, of.channels, training))
 
 
@@ -146,7 +146,7 @@ def batch_norm_backward(d_o, x, running_mean=None, running_var=None, weight=None
     """
     _needs_running(training, running_mean, running_var)
     of = _Operands(x, weight, bias, "batch", 1, layout, dtype, eps, activation, accuracy,
-                   statistics=enum("nrg_channel_source", "compute" if training else "running", "NRG_STATISTICS_", "training"))
+                   statistics=enum("nrg_statistics_source", "compute" if training else "running", "NRG_STATISTICS_", "training"))
     running = (None, None) if training else _running(running_mean, running_var, of.channels, False)
     return _backward(of, d_o, residual, statistics, out, threads, running)
 

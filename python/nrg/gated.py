@@ -114,5 +114,5 @@ geglu, geglu_backward = _named("geglu", "gelu(a) ⊙ b.", activation="gelu")
 geglu_tanh, geglu_tanh_backward = _named("geglu_tanh", "gelu_tanh(a) ⊙ b.", activation="gelu_tanh")
 reglu, reglu_backward = _named("reglu", "relu(a) ⊙ b.", activation="relu")
 bilinear, bilinear_backward = _named("bilinear", "a ⊙ b.", activation="identity")
-swiglu_oai, swiglu_oai_backward = _named("swiglu_oai", "gpt-oss's: quick_gelu(min(a, 7)) ⊙ (max(-7, min(b, 7)) + 1).",
-                                         activation="quick_gelu", alpha=1.702, limit=7.0, b_offset=1.0)
+swiglu_oai, swiglu_oai_backward = _named("swiglu_oai", "gpt-oss's: gelu_quick(min(a, 7)) ⊙ (max(-7, min(b, 7)) + 1).",
+                                         activation="gelu_quick", alpha=1.702, limit=7.0, b_offset=1.0)

@@ -169,7 +169,7 @@ def alibi_slopes(heads, max_bias=8.0):
 
 
 def _bias_spec(heads, queries, keys, query_offset, mask_future, bidirectional=True, buckets=32, max_distance=128):
-    return struct("nrg_bias_spec", heads=heads, queries=queries, keys=keys, query_offset=query_offset, mask_future=int(bool(mask_future)),
+    return struct("nrg_score_bias_spec", heads=heads, queries=queries, keys=keys, query_offset=query_offset, mask_future=int(bool(mask_future)),
                   bidirectional=int(bool(bidirectional)), buckets=buckets, max_distance=max_distance)
 
 

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT */
 #include "vec.h"
 
-#include "../template/bias/score_bias_kernels.h"
+#include "../template/score_bias/score_bias_kernels.h"

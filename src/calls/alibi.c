@@ -41,15 +41,15 @@ nrg_status nrg_alibi_slopes(size_t heads, double max_bias, float *slopes)
     return NRG_OK;
 }
 
-nrg_status nrg_alibi_diagonals(const nrg_bias_spec *spec, const float *slopes, float *diagonals, size_t diagonals_stride, int ith,
-                               int nth)
+nrg_status nrg_alibi_diagonals(const nrg_score_bias_spec *spec, const float *slopes, float *diagonals, size_t diagonals_stride,
+                               int ith, int nth)
 {
     nrg_checked c;
     const nrg_alibi_args args = {slopes, diagonals, diagonals_stride};
     const nrg_status status = nrg_check(&c, &nrg_call_alibi_diagonals, (const void *const[]){spec, &args}, ith, nth);
     if (status != NRG_OK)
         return status;
-    const nrg_bias_spec *const s = c.part[NRG_BIAS_SPEC];
+    const nrg_score_bias_spec *const s = c.part[NRG_BIAS_SPEC];
     const size_t heads = c.sizes.n[NRG_BIAS_HEADS], entries = c.sizes.n[NRG_BIAS_DIAGONALS];
     const int64_t lowest = entries ? nrg_bias_lowest(s) : 0;
     diagonals_stride = c.stride[NRG_ALIBI_DIAGONALS][0];
@@ -66,7 +66,8 @@ nrg_status nrg_alibi_diagonals(const nrg_bias_spec *spec, const float *slopes, f
     return NRG_OK;
 }
 
-nrg_status nrg_alibi_diagonals_check(const nrg_bias_spec *spec, const float *slopes, float *diagonals, size_t diagonals_stride)
+nrg_status nrg_alibi_diagonals_check(const nrg_score_bias_spec *spec, const float *slopes, float *diagonals,
+                                     size_t diagonals_stride)
 {
     nrg_checked c;
     const nrg_alibi_args args = {slopes, diagonals, diagonals_stride};

@@ -86,7 +86,7 @@ const char *nrg_dtype_name(nrg_dtype dtype)
 const char *nrg_activation_name(nrg_activation g)
 {
     static const char *const names[] = {"identity", "sigmoid",    "silu",     "relu",       "relu2",      "tanh",
-                                        "gelu",     "gelu_tanh",  "softplus", "quick_gelu", "hard_swish", "hard_sigmoid",
+                                        "gelu",     "gelu_tanh",  "softplus", "gelu_quick", "hard_swish", "hard_sigmoid",
                                         "elu",      "leaky_relu", "mish",     "exp",        "expm1",      "softsign"};
     _Static_assert(sizeof names / sizeof names[0] == NRG_ACTIVATION_COUNT, "a name for each");
     return (unsigned)g < NRG_ACTIVATION_COUNT ? names[g] : "?";

@@ -1,7 +1,7 @@
 /* The public layer of channel normalization: checks the arguments once, then calls through the table; and what needs no kernel.
  *
  * SPDX-License-Identifier: MIT */
-#include "../job/channel.h"
+#include "../job/channel_norm.h"
 #include "../exact/channel_sums.h"
 #include "../exact/element.h"
 #include "../operands/check.h"
@@ -145,7 +145,7 @@ nrg_status nrg_channel_norm_sums(const nrg_channel_norm_spec *spec, const nrg_ch
     /* no samples: batch norm has as many channels nevertheless, each with the sum of nothing */
     if (!job.n)
         for (size_t set = job.begin; set < job.end; set++)
-            nrg_sums_clear(sums + set * NRG_SUMS_WORDS);
+            nrg_sums_clear(sums + set * NRG_CHANNEL_NORM_SUMS_WORDS);
     else if (job.begin < job.end)
         run(&job, dtype);
     return NRG_OK;
@@ -161,23 +161,23 @@ nrg_status nrg_channel_norm_sums_check(const nrg_channel_norm_spec *spec, const 
 /* Whether sums are plainly sound. */
 static inline int are_plain(size_t sets, const int64_t *into, const int64_t *from)
 {
-    const size_t record = NRG_SUMS_WORDS * sizeof *into;
+    const size_t record = NRG_CHANNEL_NORM_SUMS_WORDS * sizeof *into;
     quick_operand a, b;
     return (sets - 1 < QUICK_MOST) & (into != NULL) & (from != NULL) & quick_rows(&a, into, 0, sets, record, sizeof *into - 1) &
            quick_rows(&b, from, 0, sets, record, sizeof *into - 1) & quick_apart(&a, &b, 0);
 }
 
-nrg_status nrg_sums_add(size_t sets, int64_t *into, const int64_t *from)
+nrg_status nrg_channel_norm_sums_add(size_t sets, int64_t *into, const int64_t *from)
 {
     if (!are_plain(sets, into, from)) {
         nrg_checked c;
-        const nrg_sums_add_args args = {sets, from, into};
+        const nrg_channel_norm_sums_add_args args = {sets, from, into};
         const nrg_status status = nrg_check(&c, &nrg_call_sums_add, (const void *const[]){&args}, 0, 1);
         if (status != NRG_OK)
             return status;
     }
     /* wraps around, as sums may */
-    for (size_t i = 0; i < sets * NRG_SUMS_WORDS; i++)
+    for (size_t i = 0; i < sets * NRG_CHANNEL_NORM_SUMS_WORDS; i++)
         into[i] = (int64_t)((uint64_t)into[i] + (uint64_t)from[i]);
     return NRG_OK;
 }
@@ -191,7 +191,7 @@ static nrg_status check_statistics(nrg_checked *c, const nrg_channel_norm_spec *
         return status;
     const int update = ((const nrg_channel_norm_args *)c->part[NRG_CHANNEL_ARGS])->running_mean != NULL;
     for (size_t set = 0; set < c->sizes.n[NRG_CHANNEL_SETS]; set++)
-        if (sums[set * NRG_SUMS_WORDS] < (update ? 2 : 1)) /* the count */
+        if (sums[set * NRG_CHANNEL_NORM_SUMS_WORDS] < (update ? 2 : 1)) /* the count */
             return NRG_ERR_COUNT;
     return NRG_OK;
 }
@@ -216,7 +216,7 @@ nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const 
         nrg_running_sums running = {0, 0};
         for (size_t n = 0; n < samples; n++) {
             const size_t set = n * units + at;
-            const nrg_set_sums value = nrg_sums_value(sums + set * NRG_SUMS_WORDS);
+            const nrg_set_sums value = nrg_sums_value(sums + set * NRG_CHANNEL_NORM_SUMS_WORDS);
             const nrg_channel_statistics stat = nrg_statistics_of(&value, spec->centred != 0, shape.eps);
             nrg_running_add(&running, &stat);
             if (args->mean)

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "../job/channel.h"
+#include "../job/channel_norm.h"
 #include "../operands/channel_norm_backward.h"
 #include "../operands/check.h"
 #include "channel_spec.h"
@@ -16,7 +16,7 @@
 static int have_elements(const nrg_channel_statistics *statistics, const int64_t *sums, size_t sets)
 {
     for (size_t set = 0; set < sets; set++)
-        if ((sums && sums[set * NRG_SUMS_WORDS] < 1) || (statistics && statistics[set].count < 1))
+        if ((sums && sums[set * NRG_CHANNEL_NORM_SUMS_WORDS] < 1) || (statistics && statistics[set].count < 1))
             return 0;
     return 1;
 }
@@ -134,7 +134,7 @@ static nrg_status backward(const nrg_call *call, const void *const *part, int64_
         if (job.by_channel && !job.accumulate && (job.dw || job.db))
             clear_gradients(job.dw, job.db, job.begin, job.end);
         for (size_t c = job.begin; c < job.end && job.sums; c++)
-            memset(job.sums + c * NRG_SUMS_WORDS, 0, NRG_SUMS_WORDS * sizeof *job.sums);
+            memset(job.sums + c * NRG_CHANNEL_NORM_SUMS_WORDS, 0, NRG_CHANNEL_NORM_SUMS_WORDS * sizeof *job.sums);
         return NRG_OK;
     }
     if (job.begin == job.end || !(job.dx || job.dy || job.dw || job.db || job.block_dw || job.block_db || job.sums))

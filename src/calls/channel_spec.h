@@ -8,7 +8,7 @@
 
 /* What follows from a spec and the number of positions. */
 typedef struct channel_shape {
-    size_t groups, group_channels, segment; /* groups: 0 with NRG_OVER_BATCH */
+    size_t groups, group_channels, segment; /* groups: 0 with NRG_CHANNEL_OVER_BATCH */
     int nhwc;
     double eps;
 } channel_shape;

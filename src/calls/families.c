@@ -7,8 +7,8 @@
 
 const char *nrg_family_name(unsigned i)
 {
-    static const char *const names[] = {"norm",  "activation", "channel", "rope",     "recurrent",
-                                        "embed", "relative",   "bias",    "quantize", "softmax"};
+    static const char *const names[] = {"norm",  "activation", "channel_norm", "rope",     "recurrent",
+                                        "embed", "relative",   "score_bias",   "quantize", "softmax"};
     return i < sizeof names / sizeof names[0] ? names[i] : NULL;
 }
 

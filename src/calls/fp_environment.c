@@ -1,5 +1,5 @@
 /* What the floating-point environment of the calling thread makes of arithmetic, found by doing some: so no CPU's control
- * register has to be known. See nrg/cpu.h.
+ * register has to be known. See nrg/isa.h.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>

@@ -219,7 +219,7 @@ nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth)
         return NRG_OK;
     }
 #ifndef NRG_NO_QUANTIZE
-    if (args && args->size >= NRG_SIZE_UP_TO(nrg_glu_args, format) && args->format != NRG_QUANT_NONE)
+    if (args && args->size >= sizeof *args && args->format != NRG_QUANT_NONE)
         return forward_quantized(args, ith, nth);
 #endif
     const nrg_status status = make_job(&job, &planes, &dtype, &nrg_call_glu_forward, args, ith, nth);

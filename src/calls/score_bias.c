@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../internal.h"
-#include "../job/bias.h"
+#include "../job/score_bias.h"
 #include "../operands/check.h"
 #include "../operands/score_bias.h"
 #include "quick.h"

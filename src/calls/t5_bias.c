@@ -21,7 +21,7 @@ int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int max_dist
 
 /* A table of diagonals that a spec describes. */
 typedef struct bias_table {
-    const nrg_bias_spec *spec;
+    const nrg_score_bias_spec *spec;
     t5_rule rule;
     size_t heads, diagonals; /* both 0: nothing to make */
     int64_t lowest;          /* the distance of entry 0 */
@@ -29,7 +29,7 @@ typedef struct bias_table {
 
 static bias_table table_of(const nrg_checked *c)
 {
-    const nrg_bias_spec *s = c->part[NRG_BIAS_SPEC];
+    const nrg_score_bias_spec *s = c->part[NRG_BIAS_SPEC];
     bias_table t = {.spec = s, .heads = c->sizes.n[NRG_BIAS_HEADS], .diagonals = c->sizes.n[NRG_BIAS_DIAGONALS]};
     nrg_t5_rule_make(&t.rule, s->bidirectional, s->buckets, s->max_distance);
     if (t.diagonals)
@@ -83,8 +83,8 @@ static void fill(float *to, float value, size_t n)
         to[i] = value;
 }
 
-nrg_status nrg_t5_diagonals(const nrg_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride, float *diagonals,
-                            size_t diagonals_stride, int ith, int nth)
+nrg_status nrg_t5_diagonals(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride,
+                            float *diagonals, size_t diagonals_stride, int ith, int nth)
 {
     nrg_checked c;
     const nrg_t5_args args = {table, diagonals, table_stride, diagonals_stride, dtype};
@@ -115,7 +115,7 @@ nrg_status nrg_t5_diagonals(const nrg_bias_spec *spec, nrg_dtype dtype, const vo
     return NRG_OK;
 }
 
-nrg_status nrg_t5_diagonals_check(const nrg_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride,
+nrg_status nrg_t5_diagonals_check(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride,
                                   float *diagonals, size_t diagonals_stride)
 {
     nrg_checked c;
@@ -124,7 +124,7 @@ nrg_status nrg_t5_diagonals_check(const nrg_bias_spec *spec, nrg_dtype dtype, co
 }
 
 #ifndef NRG_NO_BACKWARD
-nrg_status nrg_t5_backward(const nrg_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride, float *d_table,
+nrg_status nrg_t5_backward(const nrg_score_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride, float *d_table,
                            size_t d_table_stride, int accumulate, int ith, int nth)
 {
     nrg_checked c;
@@ -161,8 +161,8 @@ nrg_status nrg_t5_backward(const nrg_bias_spec *spec, const double *d_diagonals,
     return NRG_OK;
 }
 
-nrg_status nrg_t5_backward_check(const nrg_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride, float *d_table,
-                                 size_t d_table_stride, int accumulate)
+nrg_status nrg_t5_backward_check(const nrg_score_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride,
+                                 float *d_table, size_t d_table_stride, int accumulate)
 {
     nrg_checked c;
     const nrg_t5_backward_args args = {d_diagonals, d_table, d_diagonals_stride, d_table_stride};

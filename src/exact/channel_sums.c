@@ -19,7 +19,7 @@ enum {
     Q_DIGITS = 19,
     Q_EXPONENT = -320
 };
-_Static_assert(Q_FIRST + Q_DIGITS <= NRG_SUMS_WORDS, "a record holds both numbers");
+_Static_assert(Q_FIRST + Q_DIGITS <= NRG_CHANNEL_NORM_SUMS_WORDS, "a record holds both numbers");
 
 /* Adds a finite value, a multiple of 2^exponent. */
 static void deposit(int64_t *digits, int count, int exponent, double value)
@@ -51,7 +51,7 @@ static void deposit(int64_t *digits, int count, int exponent, double value)
 static void deposit_t(int64_t *record, double value) { deposit(record + T_FIRST, T_DIGITS, T_EXPONENT, value); }
 static void deposit_q(int64_t *record, double value) { deposit(record + Q_FIRST, Q_DIGITS, Q_EXPONENT, value); }
 
-void nrg_sums_clear(int64_t *record) { memset(record, 0, NRG_SUMS_WORDS * sizeof *record); }
+void nrg_sums_clear(int64_t *record) { memset(record, 0, NRG_CHANNEL_NORM_SUMS_WORDS * sizeof *record); }
 
 void nrg_sums_segment(int64_t *record, double count, double t, double q)
 {
@@ -150,7 +150,7 @@ static double take_double(int64_t *digits, int count, int exponent)
 
 nrg_set_sums nrg_sums_value(const int64_t *record)
 {
-    int64_t copy[NRG_SUMS_WORDS];
+    int64_t copy[NRG_CHANNEL_NORM_SUMS_WORDS];
     memcpy(copy, record, sizeof copy);
     nrg_set_sums sums = {(double)record[COUNT], (double)NAN, (double)NAN, (double)NAN, (double)NAN};
     if (record[POISON])

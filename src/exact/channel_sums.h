@@ -16,7 +16,7 @@ typedef struct nrg_set_sums {
     double count, t, t_low, q, q_low;
 } nrg_set_sums;
 
-/* record: the NRG_SUMS_WORDS integers of one set. */
+/* record: the NRG_CHANNEL_NORM_SUMS_WORDS integers of one set. */
 void nrg_sums_clear(int64_t *record);
 
 /* Adds a segment of `count` elements. A q that is not finite poisons the record. */

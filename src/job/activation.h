@@ -5,7 +5,7 @@
 #define NRG_JOB_ACTIVATION_H
 
 #include "../../include/nrg/activation.h"
-#include "../../include/nrg/cpu.h"
+#include "../../include/nrg/isa.h"
 #include "../paths.h"
 
 /* Elements begin to end for activation (o = g(x)) and activation_backward (o = d_o · g'(x)). */

@@ -4,7 +4,7 @@
 #ifndef NRG_JOB_QUANTIZE_H
 #define NRG_JOB_QUANTIZE_H
 
-#include "../../include/nrg/cpu.h"
+#include "../../include/nrg/isa.h"
 #include "../../include/nrg/quantize.h"
 #include "../paths.h"
 

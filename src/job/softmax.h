@@ -5,7 +5,7 @@
 #define NRG_JOB_SOFTMAX_H
 
 #include "../../include/nrg/softmax.h"
-#include "bias.h"
+#include "score_bias.h"
 
 /* Which keys a query sees: key j of query i where first + i ≤ j < last + i. What cuts nothing is far away. */
 typedef struct nrg_softmax_sight {

@@ -10,7 +10,7 @@
 /* Whether g may have this α. Beyond these ends x·σ(α·x) would need numbers that are none. */
 static inline nrg_status nrg_check_alpha(nrg_activation g, float alpha)
 {
-    if (!(alpha >= (g == NRG_ACT_QUICK_GELU ? 0x1p-24f : -0x1p24f) && alpha <= 0x1p24f))
+    if (!(alpha >= (g == NRG_ACT_GELU_QUICK ? 0x1p-24f : -0x1p24f) && alpha <= 0x1p24f))
         return NRG_ERR_CONSTANT;
     return alpha == 0 || nrg_activation_alpha(g) != 0 ? NRG_OK : NRG_ERR_COMBINATION;
 }

@@ -8,13 +8,13 @@
 nrg_status nrg_channel_measure_spec(const nrg_channel_norm_spec *spec, nrg_sizes *sizes)
 {
     sizes->type[NRG_CHANNEL_TYPE_X] = spec->dtype;
-    if (spec->channels == 0 || (spec->over == NRG_OVER_GROUP && spec->groups > 1 && spec->channels % spec->groups != 0))
+    if (spec->channels == 0 || (spec->over == NRG_CHANNEL_OVER_GROUP && spec->groups > 1 && spec->channels % spec->groups != 0))
         return NRG_ERR_DIM;
     if (nrg_beside(spec->w_dtype, spec->dtype, &sizes->type[NRG_CHANNEL_TYPE_W]) != NRG_OK)
         return NRG_ERR_DTYPE;
     if (!(spec->eps >= 0 && spec->eps <= DBL_MAX))
         return NRG_ERR_EPS;
-    if ((spec->over == NRG_OVER_BATCH && spec->groups > 1) || spec->segment > NRG_CHANNEL_SEGMENT)
+    if ((spec->over == NRG_CHANNEL_OVER_BATCH && spec->groups > 1) || spec->segment > NRG_CHANNEL_SEGMENT)
         return NRG_ERR_COMBINATION;
     return NRG_OK;
 }
@@ -35,7 +35,7 @@ nrg_status nrg_channel_measure_tensor(const nrg_channel_norm_spec *spec, size_t 
     sizes->n[NRG_CHANNEL_USED_CHANNELS] = n ? c : 0;
     sizes->n[NRG_CHANNEL_SETS] = groups ? n * groups : c;
     sizes->n[NRG_CHANNEL_STATISTIC] = sizeof(nrg_channel_statistics) / sizeof(double);
-    sizes->n[NRG_CHANNEL_RECORD] = NRG_SUMS_WORDS;
+    sizes->n[NRG_CHANNEL_RECORD] = NRG_CHANNEL_NORM_SUMS_WORDS;
     return NRG_OK;
 }
 
@@ -60,7 +60,7 @@ static const nrg_range ranges[] = {NRG_CHANNEL_SPEC_RANGES};
 
 #define ARGS_PART                                                                                                                \
     {                                                                                                                            \
-        .size = sizeof(nrg_channel_norm_args), .least = NRG_SIZE_UP_TO(nrg_channel_norm_args, o_stride)                          \
+        .size = sizeof(nrg_channel_norm_args), .least = sizeof(nrg_channel_norm_args)                                            \
     }
 #define TENSOR(field, role) NRG_CHANNEL_TENSOR(nrg_channel_norm_args, field, role)
 #define LINE(field, role, number) NRG_CHANNEL_LINE(nrg_channel_norm_args, field, role, NRG_ELEMENT_F32, number)
@@ -117,7 +117,7 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
         return NRG_OK;
     }
     /* an unbiased variance wants two elements */
-    const size_t samples = spec->over == NRG_OVER_BATCH ? args->n : 1;
+    const size_t samples = spec->over == NRG_CHANNEL_OVER_BATCH ? args->n : 1;
     const int is_updated =
         spec->statistics == NRG_STATISTICS_COMPUTE && args->running_mean && !(s->refused & NRG_BIT(NRG_CHANNEL_RUNNING_MEAN));
     return is_updated && samples == 1 && args->s == 1 ? NRG_ERR_COUNT : NRG_OK;
@@ -167,17 +167,17 @@ const nrg_call nrg_call_channel_norm_sums = {
 
 static nrg_status measure_sums_add(const void *const *part, nrg_sizes *s)
 {
-    const nrg_sums_add_args *args = part[0];
+    const nrg_channel_norm_sums_add_args *args = part[0];
     s->n[NRG_CHANNEL_SETS] = args->sets;
-    s->n[NRG_CHANNEL_RECORD] = NRG_SUMS_WORDS;
+    s->n[NRG_CHANNEL_RECORD] = NRG_CHANNEL_NORM_SUMS_WORDS;
     return NRG_OK;
 }
 
-static const nrg_part sums_add_parts[] = {{.size = sizeof(nrg_sums_add_args)}};
+static const nrg_part sums_add_parts[] = {{.size = sizeof(nrg_channel_norm_sums_add_args)}};
 
 static const nrg_operand sums_add_operands[NRG_SUMS_ADD_OPERANDS] = {
-    [NRG_SUMS_ADD_FROM] = {SUMS(0, nrg_sums_add_args, from, NRG_IN)},
-    [NRG_SUMS_ADD_INTO] = {SUMS(0, nrg_sums_add_args, into, NRG_INOUT)},
+    [NRG_SUMS_ADD_FROM] = {SUMS(0, nrg_channel_norm_sums_add_args, from, NRG_IN)},
+    [NRG_SUMS_ADD_INTO] = {SUMS(0, nrg_channel_norm_sums_add_args, into, NRG_INOUT)},
 };
 
 const nrg_call nrg_call_sums_add = {

@@ -33,11 +33,11 @@ typedef struct nrg_channel_sums {
 enum { NRG_CHANNEL_SUMS_X, NRG_CHANNEL_SUMS_SUMS, NRG_CHANNEL_SUMS_OPERANDS };
 extern const nrg_call nrg_call_channel_norm_sums;
 
-/* nrg_sums_add */
-typedef struct nrg_sums_add_args {
+/* nrg_channel_norm_sums_add */
+typedef struct nrg_channel_norm_sums_add_args {
     size_t sets;
     const int64_t *from, *into;
-} nrg_sums_add_args;
+} nrg_channel_norm_sums_add_args;
 enum { NRG_SUMS_ADD_FROM, NRG_SUMS_ADD_INTO, NRG_SUMS_ADD_OPERANDS };
 extern const nrg_call nrg_call_sums_add;
 
@@ -86,13 +86,13 @@ enum {
 
 #define NRG_CHANNEL_SPEC_PART                                                                                                    \
     {                                                                                                                            \
-        .size = sizeof(nrg_channel_norm_spec), .least = NRG_SIZE_UP_TO(nrg_channel_norm_spec, accuracy)                          \
+        .size = sizeof(nrg_channel_norm_spec), .least = sizeof(nrg_channel_norm_spec)                                            \
     }
 #define NRG_CHANNEL_SPEC_RANGES                                                                                                  \
     NRG_DTYPE_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, dtype),                                                             \
         NRG_OTHER_DTYPE_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, w_dtype),                                                 \
-        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, over, NRG_OVER_GROUP),                                           \
-        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, layout, NRG_NHWC),                                               \
+        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, over, NRG_CHANNEL_OVER_GROUP),                                   \
+        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, layout, NRG_LAYOUT_NHWC),                                        \
         NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, statistics, NRG_STATISTICS_FOLDED),                              \
         NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, activation, NRG_ACTIVATION_COUNT - 1),                           \
         NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, store, NRG_STORE_STREAM),                                        \
@@ -110,14 +110,17 @@ enum {
 #define NRG_CHANNEL_STATISTICS_OF(args, field, role)                                                                             \
     NRG_CHANNEL_LINE(args, field, role, NRG_ELEMENT_F64, NRG_CHANNEL_STATISTIC), .level = {{.count = NRG_CHANNEL_SETS}}
 
-/* 0 with NRG_OVER_BATCH. */
+/* 0 with NRG_CHANNEL_OVER_BATCH. */
 static inline size_t nrg_channel_groups(const nrg_channel_norm_spec *spec)
 {
-    return spec->over == NRG_OVER_BATCH ? 0 : spec->groups ? spec->groups : 1;
+    return spec->over == NRG_CHANNEL_OVER_BATCH ? 0 : spec->groups ? spec->groups : 1;
 }
 
 /* Also where s is 1 and there is no difference. */
-static inline int nrg_channel_is_nhwc(const nrg_channel_norm_spec *spec, size_t s) { return spec->layout == NRG_NHWC || s == 1; }
+static inline int nrg_channel_is_nhwc(const nrg_channel_norm_spec *spec, size_t s)
+{
+    return spec->layout == NRG_LAYOUT_NHWC || s == 1;
+}
 
 /* Whether running statistics can be a set's: it is of one channel, and centred. */
 static inline int nrg_channel_may_run(const nrg_channel_norm_spec *spec)
@@ -129,7 +132,8 @@ static inline int nrg_channel_may_run(const nrg_channel_norm_spec *spec)
 /* What is wrong with a spec. */
 nrg_status nrg_channel_measure_spec(const nrg_channel_norm_spec *spec, nrg_sizes *sizes);
 
-/* All numbers of n samples of s positions but NRG_CHANNEL_SPACE. NRG_CHANNEL_SETS: with NRG_OVER_BATCH there are sets without
+/* All numbers of n samples of s positions but NRG_CHANNEL_SPACE. NRG_CHANNEL_SETS: with NRG_CHANNEL_OVER_BATCH there are sets
+ * without
  * samples, too. */
 nrg_status nrg_channel_measure_tensor(const nrg_channel_norm_spec *spec, size_t n, size_t s, nrg_sizes *sizes);
 

@@ -8,7 +8,7 @@
 /* Doubles of the workspace: a sum for each channel, block and gradient of it. */
 static nrg_status find_space(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args, nrg_sizes *s)
 {
-    const size_t gradients = spec->over == NRG_OVER_BATCH ? 0 : (size_t)(args->dw != NULL) + (args->db != NULL),
+    const size_t gradients = spec->over == NRG_CHANNEL_OVER_BATCH ? 0 : (size_t)(args->dw != NULL) + (args->db != NULL),
                  sums = gradients * nrg_channel_block_count(args->n);
     size_t bytes;
     s->n[NRG_CHANNEL_SPACE] = spec->channels * sums;
@@ -73,7 +73,7 @@ static nrg_status measure(const void *const *part, nrg_sizes *s, enum purpose pu
         const int are_needed = spec->statistics == NRG_STATISTICS_GIVEN || (args->sums && purpose == GRADIENTS);
         measure_statistics(spec, args, NRG_CHANNEL_BACKWARD_STATISTICS, are_needed, s);
     }
-    if (spec->over != NRG_OVER_BATCH)
+    if (spec->over != NRG_CHANNEL_OVER_BATCH)
         s->refused |= OPERAND(SUMS);
     else if (args->sums)
         s->refused |= OPERAND(DW) | OPERAND(DB);
@@ -91,12 +91,12 @@ static nrg_status measure_sums(const void *const *part, nrg_sizes *s)
     if (status != NRG_OK)
         return status;
     measure_statistics(spec, part[NRG_CHANNEL_ARGS], NRG_CHANNEL_BACKWARD_SUMS_STATISTICS, 1, s);
-    return spec->over != NRG_OVER_BATCH || spec->statistics == NRG_STATISTICS_RUNNING ? NRG_ERR_COMBINATION : NRG_OK;
+    return spec->over != NRG_CHANNEL_OVER_BATCH || spec->statistics == NRG_STATISTICS_RUNNING ? NRG_ERR_COMBINATION : NRG_OK;
 }
 
 static const nrg_part parts[] = {
     NRG_CHANNEL_SPEC_PART,
-    {.size = sizeof(nrg_channel_norm_backward_args), .least = NRG_SIZE_UP_TO(nrg_channel_norm_backward_args, reserved)},
+    {.size = sizeof(nrg_channel_norm_backward_args), .least = sizeof(nrg_channel_norm_backward_args)},
     {.size = sizeof(nrg_channel_sums)},
 };
 

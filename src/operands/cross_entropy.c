@@ -37,8 +37,7 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
     .parts = parts, .part_count = NRG_COUNT(parts), .operands = (call_operands), .operand_count = NRG_COUNT(call_operands),      \
     .ranges = ranges, .range_count = NRG_COUNT(ranges), .measure = (call_measure)
 
-static const nrg_part parts[] = {
-    {.size = sizeof(nrg_cross_entropy_args), .least = NRG_SIZE_UP_TO(nrg_cross_entropy_args, dx_stride)}};
+static const nrg_part parts[] = {{.size = sizeof(nrg_cross_entropy_args), .least = sizeof(nrg_cross_entropy_args)}};
 
 static const nrg_range ranges[] = {NRG_DTYPE_RANGE(0, nrg_cross_entropy_args, dtype)};
 

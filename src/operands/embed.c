@@ -44,7 +44,7 @@ static nrg_status measure_terms(const nrg_embed_args *args, nrg_sizes *s)
 
 #define EMBED_PART                                                                                                               \
     {                                                                                                                            \
-        .size = sizeof(nrg_embed_args), .least = NRG_SIZE_UP_TO(nrg_embed_args, tables)                                          \
+        .size = sizeof(nrg_embed_args), .least = sizeof(nrg_embed_args)                                                          \
     }
 #define EMBED_RANGES                                                                                                             \
     NRG_DTYPE_RANGE(NRG_EMBED_ARGS, nrg_embed_args, dtype), NRG_OTHER_DTYPE_RANGE(NRG_EMBED_ARGS, nrg_embed_args, table_dtype),  \
@@ -205,8 +205,7 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
     return find_space(part, s);
 }
 
-static const nrg_part backward_parts[] = {
-    {.size = sizeof(nrg_embed_backward_args), .least = NRG_SIZE_UP_TO(nrg_embed_backward_args, tables)}};
+static const nrg_part backward_parts[] = {{.size = sizeof(nrg_embed_backward_args), .least = sizeof(nrg_embed_backward_args)}};
 
 static const nrg_range backward_ranges[] = {NRG_DTYPE_RANGE(0, nrg_embed_backward_args, dtype),
                                             NRG_OTHER_DTYPE_RANGE(0, nrg_embed_backward_args, table_dtype),

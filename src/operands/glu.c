@@ -76,11 +76,11 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
     return status == NRG_OK && (args->o || args->format || args->q || args->scales) ? NRG_ERR_COMBINATION : status;
 }
 
-static const nrg_part parts[] = {{.size = sizeof(nrg_glu_args), .least = NRG_SIZE_UP_TO(nrg_glu_args, format)}};
+static const nrg_part parts[] = {{.size = sizeof(nrg_glu_args), .least = sizeof(nrg_glu_args)}};
 
 static const nrg_range ranges[] = {
     NRG_DTYPE_RANGE(0, nrg_glu_args, dtype), NRG_ENUM_RANGE(0, nrg_glu_args, activation, NRG_ACTIVATION_COUNT - 1),
-    NRG_ENUM_RANGE(0, nrg_glu_args, format, NRG_QUANT_INT8_128), NRG_ENUM_RANGE(0, nrg_glu_args, rounding, NRG_QUANT_AWAY),
+    NRG_ENUM_RANGE(0, nrg_glu_args, format, NRG_QUANT_INT8_128), NRG_ENUM_RANGE(0, nrg_glu_args, rounding, NRG_QUANT_ROUND_AWAY),
     NRG_RESERVED_RANGE(0, nrg_glu_args, reserved)};
 
 #define TENSOR(role, field, count_)                                                                                              \

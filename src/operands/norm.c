@@ -58,7 +58,7 @@ static inline nrg_status measure_rows(nrg_sizes *s, const nrg_norm_spec *spec, s
 
 static const nrg_range ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC),
                                    NRG_ENUM_RANGE(NRG_NORM_ARGS, nrg_norm_args, format, NRG_QUANT_INT8_128),
-                                   NRG_ENUM_RANGE(NRG_NORM_ARGS, nrg_norm_args, rounding, NRG_QUANT_AWAY)};
+                                   NRG_ENUM_RANGE(NRG_NORM_ARGS, nrg_norm_args, rounding, NRG_QUANT_ROUND_AWAY)};
 
 nrg_status nrg_norm_measure_quant(nrg_sizes *s, const nrg_norm_spec *spec, nrg_quant_format format, size_t rows,
                                   const nrg_quant_operands *of)

@@ -84,7 +84,7 @@ extern const nrg_call nrg_call_norm_backward_workspace;
  * what is wrong with it. */
 #define NRG_NORM_SPEC_PART                                                                                                       \
     {                                                                                                                            \
-        .size = sizeof(nrg_norm_spec), .least = NRG_SIZE_UP_TO(nrg_norm_spec, weights)                                           \
+        .size = sizeof(nrg_norm_spec), .least = sizeof(nrg_norm_spec)                                                            \
     }
 #define NRG_NORM_SPEC_RANGES(part) NRG_DTYPE_RANGE(part, nrg_norm_spec, dtype), NRG_NORM_OTHER_RANGES(part)
 #define NRG_NORM_OTHER_RANGES(part)                                                                                              \
@@ -124,11 +124,11 @@ static inline size_t nrg_norm_w_dim(const nrg_norm_spec *spec)
 
 #define NRG_NORM_ARGS_PART                                                                                                       \
     {                                                                                                                            \
-        .size = sizeof(nrg_norm_args), .least = NRG_SIZE_UP_TO(nrg_norm_args, r_stride)                                          \
+        .size = sizeof(nrg_norm_args), .least = sizeof(nrg_norm_args)                                                            \
     }
 #define NRG_NORM_BACKWARD_ARGS_PART                                                                                              \
     {                                                                                                                            \
-        .size = sizeof(nrg_norm_backward_args), .least = NRG_SIZE_UP_TO(nrg_norm_backward_args, reserved)                        \
+        .size = sizeof(nrg_norm_backward_args), .least = sizeof(nrg_norm_backward_args)                                          \
     }
 
 /* Rows of a block, whose partial sums of dw and db are kept apart until the end: of the number of rows alone, so that dw and db

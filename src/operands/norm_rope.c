@@ -63,7 +63,7 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
 
 #define FORWARD_PART                                                                                                             \
     {                                                                                                                            \
-        .size = sizeof(nrg_norm_args), .least = NRG_SIZE_UP_TO(nrg_norm_args, r_stride), .may_be_absent = 1                      \
+        .size = sizeof(nrg_norm_args), .least = sizeof(nrg_norm_args), .may_be_absent = 1                                        \
     }
 static const nrg_part forward_parts[] = {SPEC_PARTS, [Q_ARGS] = FORWARD_PART, FORWARD_PART};
 
@@ -118,7 +118,7 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
 
 #define BACKWARD_PART                                                                                                            \
     {                                                                                                                            \
-        .size = sizeof(nrg_norm_backward_args), .least = NRG_SIZE_UP_TO(nrg_norm_backward_args, reserved), .may_be_absent = 1    \
+        .size = sizeof(nrg_norm_backward_args), .least = sizeof(nrg_norm_backward_args), .may_be_absent = 1                      \
     }
 _Static_assert(sizeof(nrg_norm_spec) + sizeof(nrg_rope_spec) + sizeof(nrg_rope_args) + 2 * sizeof(nrg_norm_backward_args) <=
                    NRG_COPIES,

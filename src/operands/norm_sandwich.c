@@ -79,7 +79,7 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
 }
 
 static const nrg_part forward_parts[] = {
-    SPEC_PARTS, [ARGS] = {.size = sizeof(nrg_norm_sandwich_args), .least = NRG_SIZE_UP_TO(nrg_norm_sandwich_args, reserved)}};
+    SPEC_PARTS, [ARGS] = {.size = sizeof(nrg_norm_sandwich_args), .least = sizeof(nrg_norm_sandwich_args)}};
 
 #define QUANT(field, dim_, rows_)                                                                                                \
     .part = ARGS, .at = NRG_AT(nrg_norm_sandwich_args, field), .dim = (dim_), .has_planes = 1,                                   \
@@ -111,7 +111,7 @@ static const nrg_operand forward_operands[NRG_SANDWICH_OPERANDS] = {
 
 static const nrg_range forward_ranges[] = {SPEC_RANGES, NRG_RESERVED_RANGE(ARGS, nrg_norm_sandwich_args, reserved),
                                            NRG_ENUM_RANGE(ARGS, nrg_norm_sandwich_args, format, NRG_QUANT_INT8_128),
-                                           NRG_ENUM_RANGE(ARGS, nrg_norm_sandwich_args, rounding, NRG_QUANT_AWAY)};
+                                           NRG_ENUM_RANGE(ARGS, nrg_norm_sandwich_args, rounding, NRG_QUANT_ROUND_AWAY)};
 
 const nrg_call nrg_call_norm_sandwich_forward = {
     .parts = forward_parts,
@@ -147,8 +147,7 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
 }
 
 static const nrg_part backward_parts[] = {
-    SPEC_PARTS, [ARGS] = {.size = sizeof(nrg_norm_sandwich_backward_args),
-                          .least = NRG_SIZE_UP_TO(nrg_norm_sandwich_backward_args, dy_stride3)}};
+    SPEC_PARTS, [ARGS] = {.size = sizeof(nrg_norm_sandwich_backward_args), .least = sizeof(nrg_norm_sandwich_backward_args)}};
 
 #define OPERAND(name) NRG_BIT(NRG_SANDWICH_BACKWARD_##name)
 #define BACKWARD_TENSOR(field, role, type) #field, role, CHOSEN(type), TENSOR(field, nrg_norm_sandwich_backward_args)

@@ -113,8 +113,6 @@ typedef struct nrg_call {
     {                                                                                                                            \
         .part = (index), .status = NRG_ERR_STRUCT_SIZE, .at = NRG_AT(type, field), .low = 0, .span = 0                           \
     }
-/* The size of the first version of a struct, by its last field. */
-#define NRG_SIZE_UP_TO(type, field) (uint16_t)(offsetof(type, field) + sizeof(((type *)0)->field))
 #define NRG_COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 /* a·b, or 0 where it does not fit. Divides only for numbers a tensor seldom has: a division for every operand and level would

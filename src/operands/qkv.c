@@ -162,12 +162,12 @@ static nrg_status measure(const void *const *part, nrg_sizes *s)
 
 #define ARGS_PART                                                                                                                \
     {                                                                                                                            \
-        .size = sizeof(nrg_qkv_args), .least = NRG_SIZE_UP_TO(nrg_qkv_args, workspace_size)                                      \
+        .size = sizeof(nrg_qkv_args), .least = sizeof(nrg_qkv_args)                                                              \
     }
 
 static const nrg_part parts[] = {
     [NRG_QKV_ROPE] = NRG_ROPE_SPEC_PART,
-    [NRG_QKV_NORM] = {.size = sizeof(nrg_norm_spec), .least = NRG_SIZE_UP_TO(nrg_norm_spec, weights), .may_be_absent = 1},
+    [NRG_QKV_NORM] = {.size = sizeof(nrg_norm_spec), .least = sizeof(nrg_norm_spec), .may_be_absent = 1},
     [NRG_QKV_ARGS] = ARGS_PART,
 };
 static const nrg_part workspace_parts[] = {NRG_ROPE_SPEC_PART, ARGS_PART};

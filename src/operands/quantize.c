@@ -41,10 +41,8 @@ static nrg_status measure_dequantize(const void *const *part, nrg_sizes *s)
     return measure(s, a->format, a->dtype, a->dim, a->rows, a->rows2, a->rows3, NRG_BIT(NRG_DEQUANTIZE_SCALES));
 }
 
-static const nrg_part quantize_parts[] = {
-    {.size = sizeof(nrg_quantize_args), .least = NRG_SIZE_UP_TO(nrg_quantize_args, scales_stride3)}};
-static const nrg_part dequantize_parts[] = {
-    {.size = sizeof(nrg_dequantize_args), .least = NRG_SIZE_UP_TO(nrg_dequantize_args, o_stride3)}};
+static const nrg_part quantize_parts[] = {{.size = sizeof(nrg_quantize_args), .least = sizeof(nrg_quantize_args)}};
+static const nrg_part dequantize_parts[] = {{.size = sizeof(nrg_dequantize_args), .least = sizeof(nrg_dequantize_args)}};
 
 /* NRG_QUANT_NONE is none of them. */
 #define FORMAT_RANGE(type)                                                                                                       \
@@ -53,7 +51,7 @@ static const nrg_part dequantize_parts[] = {
         .span = NRG_QUANT_INT8_128 - NRG_QUANT_Q8_0                                                                              \
     }
 static const nrg_range quantize_ranges[] = {FORMAT_RANGE(nrg_quantize_args), NRG_DTYPE_RANGE(0, nrg_quantize_args, dtype),
-                                            NRG_ENUM_RANGE(0, nrg_quantize_args, rounding, NRG_QUANT_AWAY),
+                                            NRG_ENUM_RANGE(0, nrg_quantize_args, rounding, NRG_QUANT_ROUND_AWAY),
                                             NRG_RESERVED_RANGE(0, nrg_quantize_args, reserved)};
 static const nrg_range dequantize_ranges[] = {FORMAT_RANGE(nrg_dequantize_args), NRG_DTYPE_RANGE(0, nrg_dequantize_args, dtype)};
 

@@ -38,7 +38,7 @@ static nrg_status measure(const nrg_relative_args *a, size_t head_stride, nrg_si
 static int has_rows(const nrg_relative_args *a) { return a->batch && a->heads && a->queries; }
 
 static const nrg_part parts[] = {
-    {.size = sizeof(nrg_relative_args), .least = NRG_SIZE_UP_TO(nrg_relative_args, reserved)},
+    {.size = sizeof(nrg_relative_args), .least = sizeof(nrg_relative_args)},
 };
 
 static const nrg_range ranges[] = {

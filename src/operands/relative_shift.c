@@ -28,7 +28,7 @@ static nrg_status measure_shift(const void *const *part, nrg_sizes *s)
 }
 
 static const nrg_part shift_parts[] = {
-    {.size = sizeof(nrg_relative_shift_args), .least = NRG_SIZE_UP_TO(nrg_relative_shift_args, reserved)},
+    {.size = sizeof(nrg_relative_shift_args), .least = sizeof(nrg_relative_shift_args)},
 };
 
 static const nrg_range shift_ranges[] = {
@@ -88,7 +88,7 @@ static nrg_status measure_bias(const nrg_head_bias_args *a, nrg_sizes *s)
 }
 
 static const nrg_part bias_parts[] = {
-    {.size = sizeof(nrg_head_bias_args), .least = NRG_SIZE_UP_TO(nrg_head_bias_args, reserved)},
+    {.size = sizeof(nrg_head_bias_args), .least = sizeof(nrg_head_bias_args)},
 };
 
 static const nrg_range bias_ranges[] = {

@@ -48,7 +48,7 @@ static inline size_t nrg_rope_pairs_of(const nrg_rope_spec *s) { return s->mode 
     }
 #define NRG_ROPE_ARGS_PART                                                                                                       \
     {                                                                                                                            \
-        .size = sizeof(nrg_rope_args), .least = NRG_SIZE_UP_TO(nrg_rope_args, shared_positions)                                  \
+        .size = sizeof(nrg_rope_args), .least = sizeof(nrg_rope_args)                                                            \
     }
 #define NRG_ROPE_RANGES(spec, args)                                                                                              \
     NRG_DTYPE_RANGE(args, nrg_rope_args, dtype), NRG_ENUM_RANGE(args, nrg_rope_args, store, NRG_STORE_STREAM),                   \

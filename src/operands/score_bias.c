@@ -23,7 +23,7 @@ enum { DISTANCE_MOST = 1 << 29 };
 
 enum { TABLE_HEADS = NRG_BIAS_HEADS, DIAGONALS = NRG_BIAS_DIAGONALS, SPEC_HEADS = NRG_BIAS_NUMBERS, BUCKETS };
 
-static int distances_fit(const nrg_bias_spec *s)
+static int distances_fit(const nrg_score_bias_spec *s)
 {
     if (s->queries > DISTANCE_MOST || s->keys > DISTANCE_MOST || s->query_offset > DISTANCE_MOST ||
         s->query_offset < -DISTANCE_MOST)
@@ -31,7 +31,7 @@ static int distances_fit(const nrg_bias_spec *s)
     return nrg_bias_lowest(s) >= -DISTANCE_MOST && (int64_t)(s->keys - 1) - s->query_offset <= DISTANCE_MOST;
 }
 
-static nrg_status measure_spec(const nrg_bias_spec *spec, nrg_sizes *s)
+static nrg_status measure_spec(const nrg_score_bias_spec *spec, nrg_sizes *s)
 {
     size_t diagonals;
     const nrg_status status = count_diagonals(spec->queries, spec->keys, &diagonals);
@@ -44,9 +44,9 @@ static nrg_status measure_spec(const nrg_bias_spec *spec, nrg_sizes *s)
 
 #define SPEC_PART                                                                                                                \
     {                                                                                                                            \
-        .size = sizeof(nrg_bias_spec), .least = NRG_SIZE_UP_TO(nrg_bias_spec, reserved)                                          \
+        .size = sizeof(nrg_score_bias_spec), .least = sizeof(nrg_score_bias_spec)                                                \
     }
-#define SPEC_RANGE NRG_RESERVED_RANGE(NRG_BIAS_SPEC, nrg_bias_spec, reserved)
+#define SPEC_RANGE NRG_RESERVED_RANGE(NRG_BIAS_SPEC, nrg_score_bias_spec, reserved)
 
 #define FIELD(args, type, field) #field, .part = (args), .at = NRG_AT(type, field)
 #define ROWS(args, type, field, number, rows)                                                                                    \
@@ -54,7 +54,7 @@ static nrg_status measure_spec(const nrg_bias_spec *spec, nrg_sizes *s)
 
 /* ---- T5 ---- */
 
-static int rule_is_sound(const nrg_bias_spec *spec)
+static int rule_is_sound(const nrg_score_bias_spec *spec)
 {
     t5_rule rule;
     return nrg_t5_rule_make(&rule, spec->bidirectional, spec->buckets, spec->max_distance);
@@ -62,7 +62,7 @@ static int rule_is_sound(const nrg_bias_spec *spec)
 
 static nrg_status measure_t5(const void *const *part, nrg_sizes *s)
 {
-    const nrg_bias_spec *spec = part[NRG_BIAS_SPEC];
+    const nrg_score_bias_spec *spec = part[NRG_BIAS_SPEC];
     const nrg_t5_args *args = part[NRG_BIAS_ARGS];
     const nrg_status status = measure_spec(spec, s);
     s->type[0] = args->dtype;
@@ -96,7 +96,7 @@ const nrg_call nrg_call_t5_diagonals = {
 
 static nrg_status measure_t5_backward(const void *const *part, nrg_sizes *s)
 {
-    const nrg_bias_spec *spec = part[NRG_BIAS_SPEC];
+    const nrg_score_bias_spec *spec = part[NRG_BIAS_SPEC];
     const nrg_status status = measure_spec(spec, s);
     s->n[SPEC_HEADS] = spec->heads;
     s->n[BUCKETS] = spec->heads ? (size_t)spec->buckets : 0; /* written where there is no diagonal, too */
@@ -202,7 +202,7 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
 }
 
 static const nrg_part forward_parts[] = {
-    {.size = sizeof(nrg_score_bias_args), .least = NRG_SIZE_UP_TO(nrg_score_bias_args, reserved)},
+    {.size = sizeof(nrg_score_bias_args), .least = sizeof(nrg_score_bias_args)},
 };
 
 #define SCORES(type, field)                                                                                                      \
@@ -244,7 +244,7 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
 }
 
 static const nrg_part backward_parts[] = {
-    {.size = sizeof(nrg_score_bias_backward_args), .least = NRG_SIZE_UP_TO(nrg_score_bias_backward_args, d_diagonals_stride)},
+    {.size = sizeof(nrg_score_bias_backward_args), .least = sizeof(nrg_score_bias_backward_args)},
 };
 
 static const nrg_operand backward_operands[NRG_SCORE_BIAS_BACKWARD_OPERANDS] = {

@@ -15,7 +15,7 @@ enum { NRG_BIAS_SPEC, NRG_BIAS_ARGS };
 enum { NRG_BIAS_HEADS = 1, NRG_BIAS_DIAGONALS, NRG_BIAS_NUMBERS };
 
 /* The distance of entry 0. */
-static inline int64_t nrg_bias_lowest(const nrg_bias_spec *s) { return -((int64_t)s->queries - 1) - s->query_offset; }
+static inline int64_t nrg_bias_lowest(const nrg_score_bias_spec *s) { return -((int64_t)s->queries - 1) - s->query_offset; }
 
 /* nrg_t5_diagonals */
 typedef struct nrg_t5_args {

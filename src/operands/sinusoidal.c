@@ -19,7 +19,7 @@ static nrg_status measure_frequencies(const void *const *part, nrg_sizes *s)
 }
 
 static const nrg_part frequencies_parts[] = {
-    {.size = sizeof(nrg_sinusoidal_spec), .least = NRG_SIZE_UP_TO(nrg_sinusoidal_spec, layout)},
+    {.size = sizeof(nrg_sinusoidal_spec), .least = sizeof(nrg_sinusoidal_spec)},
     {.size = sizeof(nrg_sinusoidal_frequencies_args)},
 };
 

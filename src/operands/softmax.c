@@ -100,8 +100,8 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
     [NRG_SOFTMAX_O] = {SCORES(NRG_OUT, o), .over = NRG_BIT(NRG_SOFTMAX_X)}
 
 static const nrg_part parts[] = {
-    {.size = sizeof(nrg_softmax_args), .least = NRG_SIZE_UP_TO(nrg_softmax_args, o_batch_stride)},
-    {.size = sizeof(nrg_softmax_state), .least = NRG_SIZE_UP_TO(nrg_softmax_state, factor)},
+    {.size = sizeof(nrg_softmax_args), .least = sizeof(nrg_softmax_args)},
+    {.size = sizeof(nrg_softmax_state), .least = sizeof(nrg_softmax_state)},
 };
 
 static const nrg_range ranges[] = {
@@ -158,7 +158,7 @@ static nrg_status measure_merge(const void *const *part, nrg_sizes *s)
 #field, role, element_, .at = NRG_AT(nrg_softmax_merge_args, field), .dim = number
 
 static const nrg_part merge_parts[] = {
-    {.size = sizeof(nrg_softmax_merge_args), .least = NRG_SIZE_UP_TO(nrg_softmax_merge_args, lse)},
+    {.size = sizeof(nrg_softmax_merge_args), .least = sizeof(nrg_softmax_merge_args)},
 };
 
 static const nrg_operand merge_operands[NRG_SOFTMAX_MERGE_OPERANDS] = {
@@ -184,7 +184,7 @@ const nrg_call nrg_call_softmax_merge = {
 #define BACK(role, field) TENSOR(nrg_softmax_backward_args, role, field, NRG_ELEMENT_CHOSEN)
 
 static const nrg_part backward_parts[] = {
-    {.size = sizeof(nrg_softmax_backward_args), .least = NRG_SIZE_UP_TO(nrg_softmax_backward_args, dx_batch_stride)},
+    {.size = sizeof(nrg_softmax_backward_args), .least = sizeof(nrg_softmax_backward_args)},
 };
 
 static const nrg_range backward_ranges[] = {

@@ -208,7 +208,7 @@ static float softplus(float x, float *slope)
 }
 
 /* x·σ(αx): what is lost when α·|x| is rounded is in r, and in t·h′, which is α·|x| as well. */
-static float quick_gelu(float x, float alpha, float *slope)
+static float gelu_quick(float x, float alpha, float *slope)
 {
     float t = at_most(128 / alpha, fabsf(x)), h = alpha * t, rest = fmaf(alpha, t, -h);
     float n = fmaf(h, -NRG_LOG2_E, NRG_EXP_MAGIC) - NRG_EXP_MAGIC;
@@ -313,7 +313,7 @@ static float softsign(float x, float *slope)
 static float usual(nrg_activation g)
 {
     switch (g) {
-    case NRG_ACT_QUICK_GELU:
+    case NRG_ACT_GELU_QUICK:
         return 0x1.b3b646p0f; /* 1.702 */
     case NRG_ACT_LEAKY_RELU:
         return 0x1.47ae14p-7f; /* 0.01 */
@@ -341,8 +341,8 @@ static float evaluate(nrg_activation g, float alpha, float x, float *slope)
         return gelu_tanh(x, slope);
     case NRG_ACT_SOFTPLUS:
         return softplus(x, slope);
-    case NRG_ACT_QUICK_GELU:
-        return quick_gelu(x, alpha, slope);
+    case NRG_ACT_GELU_QUICK:
+        return gelu_quick(x, alpha, slope);
     case NRG_ACT_HARD_SWISH:
         return hard_swish(x, slope);
     case NRG_ACT_HARD_SIGMOID:

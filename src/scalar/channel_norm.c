@@ -1,7 +1,7 @@
 /* Channel normalization, forward: the reference. docs/channel_norm.md says in words what these loops do to the last bit.
  *
  * SPDX-License-Identifier: MIT */
-#include "../job/channel.h"
+#include "../job/channel_norm.h"
 #include "activation.h"
 #include "channel_set.h"
 
@@ -75,7 +75,7 @@ static void channel_norm(const nrg_channel_norm_job *job, nrg_dtype dtype)
     if (job->sums) {
         for (size_t set = job->begin; set < job->end; set++) {
             const channel_set at = set_at(&t, set);
-            sum_segments(&t, &at, job->segment, job->centred, job->sums + set * NRG_SUMS_WORDS, dtype);
+            sum_segments(&t, &at, job->segment, job->centred, job->sums + set * NRG_CHANNEL_NORM_SUMS_WORDS, dtype);
         }
         return;
     }

@@ -1,7 +1,7 @@
 /* Channel normalization, backward: the reference. docs/channel_norm.md says in words what these loops do to the last bit.
  *
  * SPDX-License-Identifier: MIT */
-#include "../job/channel.h"
+#include "../job/channel_norm.h"
 #include "activation.h"
 #include "channel_set.h"
 
@@ -108,7 +108,7 @@ static void sum_batch(const backward *b, size_t c, const channel_factors *f, con
 {
     const channel_tensor *t = &b->t;
     const size_t count = t->n * t->s;
-    memset(record, 0, NRG_SUMS_WORDS * sizeof *record);
+    memset(record, 0, NRG_CHANNEL_NORM_SUMS_WORDS * sizeof *record);
     for (size_t begin = 0, end; begin < count; begin = end) {
         double total_a, total_b;
         end = segment_end(t, count, b->job->segment, begin);
@@ -156,7 +156,7 @@ static nrg_channel_statistics statistics_at(const backward *b, size_t set)
         return (nrg_channel_statistics){
             .mean = job->given_mean ? (double)job->given_mean[set] : 0,
             .rstd = (double)job->given_rstd[set],
-            .count = job->given_sums ? (double)job->given_sums[set * NRG_SUMS_WORDS + SUMS_COUNT] : (double)count,
+            .count = job->given_sums ? (double)job->given_sums[set * NRG_CHANNEL_NORM_SUMS_WORDS + SUMS_COUNT] : (double)count,
         };
     }
     const channel_set at = set_at(&b->t, set);
@@ -175,10 +175,10 @@ static void batch_channel(const backward *b, size_t c)
     const nrg_channel_statistics stat = statistics_at(b, c);
     const channel_factors f = factors_of(&stat, job->fast, job->w, job->b, c, job->w_f32, b->dtype);
     set_gradient g = backward_around(&stat, job->fixed_mean != NULL);
-    int64_t own[NRG_SUMS_WORDS], *record = job->sums ? job->sums + c * NRG_SUMS_WORDS : own;
+    int64_t own[NRG_CHANNEL_NORM_SUMS_WORDS], *record = job->sums ? job->sums + c * NRG_CHANNEL_NORM_SUMS_WORDS : own;
     if (!job->given_sums)
         sum_batch(b, c, &f, &g, record);
-    const set_sums sums = sums_of(job->given_sums ? job->given_sums + c * NRG_SUMS_WORDS : record);
+    const set_sums sums = sums_of(job->given_sums ? job->given_sums + c * NRG_CHANNEL_NORM_SUMS_WORDS : record);
     put_gradient(job->dw, c, around_mean(&g, sums.t, sums.q) * g.rstd, job->accumulate);
     put_gradient(job->db, c, sums.t, job->accumulate);
     if (job->sums)

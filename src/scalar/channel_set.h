@@ -115,7 +115,7 @@ static inline void sum_segments(const channel_tensor *t, const channel_set *set,
                                 nrg_dtype dtype)
 {
     const size_t count = (set->n_end - set->n) * (set->c_end - set->c) * t->s;
-    memset(record, 0, NRG_SUMS_WORDS * sizeof *record);
+    memset(record, 0, NRG_CHANNEL_NORM_SUMS_WORDS * sizeof *record);
     for (size_t begin = 0, end; begin < count; begin = end) {
         end = segment_end(t, count, segment, begin);
         sum_one(t, set, begin, end, centred, record, dtype);
@@ -126,7 +126,7 @@ static inline void sum_segments(const channel_tensor *t, const channel_set *set,
 static inline nrg_channel_statistics set_statistics(const channel_tensor *t, const channel_set *set, size_t segment, int centred,
                                                     double eps, nrg_dtype dtype)
 {
-    int64_t record[NRG_SUMS_WORDS];
+    int64_t record[NRG_CHANNEL_NORM_SUMS_WORDS];
     sum_segments(t, set, segment, centred, record, dtype);
     const set_sums sums = sums_of(record);
     return statistics_of(&sums, centred, eps);

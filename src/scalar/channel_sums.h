@@ -53,7 +53,7 @@ static inline void carry_number(int64_t *record, sums_number n)
 /* Takes the nearest double from a number, ties to even, which leaves the rest there. */
 static inline double take_nearest(int64_t *record, sums_number n)
 {
-    int64_t positive[NRG_SUMS_WORDS], *digit = positive + n.first;
+    int64_t positive[NRG_CHANNEL_NORM_SUMS_WORDS], *digit = positive + n.first;
     carry_number(record, n);
     memcpy(positive, record, sizeof positive);
     const int negative = digit[n.digits - 1] < 0;
@@ -139,7 +139,7 @@ typedef struct set_sums {
 
 static inline set_sums sums_of(const int64_t *record)
 {
-    int64_t left[NRG_SUMS_WORDS];
+    int64_t left[NRG_CHANNEL_NORM_SUMS_WORDS];
     set_sums sums = {(double)record[SUMS_COUNT], (double)NAN, (double)NAN, (double)NAN, (double)NAN};
     if (record[SUMS_POISON])
         return sums;

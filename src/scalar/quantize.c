@@ -57,7 +57,7 @@ float nrg_scalar_amax(const float *x, size_t n, float so_far)
 
 static int8_t rounded(float x, float inverse, nrg_quant_rounding rounding)
 {
-    const float quotient = x * inverse, whole = rounding == NRG_QUANT_AWAY ? roundf(quotient) : rintf(quotient);
+    const float quotient = x * inverse, whole = rounding == NRG_QUANT_ROUND_AWAY ? roundf(quotient) : rintf(quotient);
     return (int8_t)(whole < 127 ? whole : 127); /* which it is, unless the thread rounds upwards */
 }
 

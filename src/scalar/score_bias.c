@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
-#include "../job/bias.h"
+#include "../job/score_bias.h"
 #include "element.h"
 
 /* Where row i of head h of sample b begins, in bytes. */

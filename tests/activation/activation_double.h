@@ -11,7 +11,7 @@
 /* α where none is given. */
 static inline double activation_double_alpha(nrg_activation g)
 {
-    return g == NRG_ACT_QUICK_GELU ? (double)1.702f : g == NRG_ACT_LEAKY_RELU ? (double)0.01f : 1;
+    return g == NRG_ACT_GELU_QUICK ? (double)1.702f : g == NRG_ACT_LEAKY_RELU ? (double)0.01f : 1;
 }
 
 /* alpha: of those that have one, never 0. */
@@ -34,7 +34,7 @@ static inline double activation_double_of(nrg_activation g, double alpha, double
         return x / (1 + exp(-sqrt(8 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
     case NRG_ACT_SOFTPLUS:
         return log1p(exp(x));
-    case NRG_ACT_QUICK_GELU:
+    case NRG_ACT_GELU_QUICK:
         return x / (1 + exp(-alpha * x));
     case NRG_ACT_HARD_SWISH:
         return x * fmin(1, fmax(0, (x + 3) / 6));

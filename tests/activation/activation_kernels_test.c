@@ -183,7 +183,7 @@ END_TEST
 START_TEST(names)
 {
     static const char *const expected[] = {"identity", "sigmoid",    "silu",     "relu",       "relu2",      "tanh",
-                                           "gelu",     "gelu_tanh",  "softplus", "quick_gelu", "hard_swish", "hard_sigmoid",
+                                           "gelu",     "gelu_tanh",  "softplus", "gelu_quick", "hard_swish", "hard_sigmoid",
                                            "elu",      "leaky_relu", "mish",     "exp",        "expm1",      "softsign"};
     _Static_assert(sizeof expected / sizeof expected[0] == ACTIVATIONS, "a name for each");
     for (int g = 0; g < ACTIVATIONS; g++)

@@ -145,14 +145,14 @@ static const special_value special_values[] = {
     {NRG_ACT_SOFTPLUS, -FLT_MAX, 0, 0},
     {NRG_ACT_SOFTPLUS, INFINITY, INFINITY, 1},
     {NRG_ACT_SOFTPLUS, -INFINITY, 0, 0},
-    {NRG_ACT_QUICK_GELU, 0, 0, 0.5f},
-    {NRG_ACT_QUICK_GELU, -0.0f, -0.0f, 0.5f},
-    {NRG_ACT_QUICK_GELU, TINY, TINY / 2, 0.5f},
-    {NRG_ACT_QUICK_GELU, -TINY, -TINY / 2, 0.5f},
-    {NRG_ACT_QUICK_GELU, FLT_MAX, FLT_MAX, 1},
-    {NRG_ACT_QUICK_GELU, -FLT_MAX, -0.0f, -0.0f},
-    {NRG_ACT_QUICK_GELU, INFINITY, INFINITY, 1},
-    {NRG_ACT_QUICK_GELU, -INFINITY, -0.0f, -0.0f},
+    {NRG_ACT_GELU_QUICK, 0, 0, 0.5f},
+    {NRG_ACT_GELU_QUICK, -0.0f, -0.0f, 0.5f},
+    {NRG_ACT_GELU_QUICK, TINY, TINY / 2, 0.5f},
+    {NRG_ACT_GELU_QUICK, -TINY, -TINY / 2, 0.5f},
+    {NRG_ACT_GELU_QUICK, FLT_MAX, FLT_MAX, 1},
+    {NRG_ACT_GELU_QUICK, -FLT_MAX, -0.0f, -0.0f},
+    {NRG_ACT_GELU_QUICK, INFINITY, INFINITY, 1},
+    {NRG_ACT_GELU_QUICK, -INFINITY, -0.0f, -0.0f},
     {NRG_ACT_HARD_SWISH, 0, 0, 0.5f},
     {NRG_ACT_HARD_SWISH, -0.0f, -0.0f, 0.5f},
     {NRG_ACT_HARD_SWISH, TINY, TINY / 2, 0.5f},
@@ -316,7 +316,7 @@ static exact exact_at(nrg_activation g, double alpha, double x)
     case NRG_ACT_SOFTPLUS:
         logistic(x, &s, &other);
         return of_terms(fmax(x, 0) + log1p(exp(-fabs(x))), s, 0);
-    case NRG_ACT_QUICK_GELU:
+    case NRG_ACT_GELU_QUICK:
         logistic(alpha * x, &s, &other);
         return of_terms(x * s, s, alpha * x * s * other);
     case NRG_ACT_HARD_SWISH:
@@ -460,7 +460,7 @@ static void measure(sweep *s, const float *x, const float *out, const float *slo
     if (isinf(x[i]))
         return; /* the special values have it */
     exact e = exact_at(s->activation, activation_double_alpha(s->activation), cut_off(s->activation, (double)x[i]));
-    if (fabs((double)x[i]) > 0x1p60 && s->activation <= NRG_ACT_QUICK_GELU && s->activation != NRG_ACT_SIGMOID &&
+    if (fabs((double)x[i]) > 0x1p60 && s->activation <= NRG_ACT_GELU_QUICK && s->activation != NRG_ACT_SIGMOID &&
         s->activation != NRG_ACT_TANH)
         e.g = x[i] > 0 ? (s->activation == NRG_ACT_RELU2 ? (double)x[i] * x[i] : (double)x[i]) : s->activation ? 0 : (double)x[i];
     worse(&s->worst.g, &s->worst.g_at, error_of(out[i], e.g, fabs(e.g)), x[i]);
@@ -634,8 +634,8 @@ static const struct {
     nrg_activation g;
     float alpha;
 } alphas[] = {
-    {NRG_ACT_QUICK_GELU, 1.702f}, {NRG_ACT_QUICK_GELU, 1},        {NRG_ACT_QUICK_GELU, 0.3f},    {NRG_ACT_QUICK_GELU, 40},
-    {NRG_ACT_QUICK_GELU, 1e-3f},  {NRG_ACT_QUICK_GELU, 0x1p-24f}, {NRG_ACT_QUICK_GELU, 0x1p24f}, {NRG_ACT_ELU, 1.6732632f},
+    {NRG_ACT_GELU_QUICK, 1.702f}, {NRG_ACT_GELU_QUICK, 1},        {NRG_ACT_GELU_QUICK, 0.3f},    {NRG_ACT_GELU_QUICK, 40},
+    {NRG_ACT_GELU_QUICK, 1e-3f},  {NRG_ACT_GELU_QUICK, 0x1p-24f}, {NRG_ACT_GELU_QUICK, 0x1p24f}, {NRG_ACT_ELU, 1.6732632f},
     {NRG_ACT_ELU, 1e-6f},         {NRG_ACT_ELU, -0.5f},           {NRG_ACT_ELU, 0x1p24f},        {NRG_ACT_LEAKY_RELU, 0.2f},
     {NRG_ACT_LEAKY_RELU, -3},     {NRG_ACT_LEAKY_RELU, 0x1p-24f},
 };
@@ -664,7 +664,7 @@ START_TEST(other_alphas)
             ones[i] = 1;
             memcpy(&x[i], &bits, sizeof bits);
             if (i % 2 || isnan(x[i]) || isinf(x[i]))
-                x[i] = (float)(test_uniform(&random) * 24 / (g == NRG_ACT_QUICK_GELU ? alpha : 1));
+                x[i] = (float)(test_uniform(&random) * 24 / (g == NRG_ACT_GELU_QUICK ? alpha : 1));
         }
         run_rows(NRG_ISA_SCALAR, g, alpha, N, x, NULL, value);
         run_rows(NRG_ISA_SCALAR, g, alpha, N, x, ones, slope);
@@ -699,7 +699,7 @@ START_TEST(default_alphas)
         const float alpha = nrg_activation_alpha(g);
         ck_assert(nrg_activation_args_init(g, NRG_F32, 1, N, x, flat).alpha == alpha);
         ck_assert(nrg_glu_args_init(g, NRG_F32, 1, N, x, x, flat).alpha == alpha);
-        if (g != NRG_ACT_QUICK_GELU && g != NRG_ACT_ELU && g != NRG_ACT_LEAKY_RELU) {
+        if (g != NRG_ACT_GELU_QUICK && g != NRG_ACT_ELU && g != NRG_ACT_LEAKY_RELU) {
             ck_assert(alpha == 0);
             continue;
         }
@@ -755,12 +755,12 @@ START_TEST(alphas_out_of_range)
         float alpha;
         nrg_status status;
     } cases[] = {
-        {NRG_ACT_QUICK_GELU, 0x1p-24f, NRG_OK},
-        {NRG_ACT_QUICK_GELU, 0x1.fp-25f, NRG_ERR_CONSTANT},
-        {NRG_ACT_QUICK_GELU, -1, NRG_ERR_CONSTANT},
-        {NRG_ACT_QUICK_GELU, 0, NRG_ERR_CONSTANT},
+        {NRG_ACT_GELU_QUICK, 0x1p-24f, NRG_OK},
+        {NRG_ACT_GELU_QUICK, 0x1.fp-25f, NRG_ERR_CONSTANT},
+        {NRG_ACT_GELU_QUICK, -1, NRG_ERR_CONSTANT},
+        {NRG_ACT_GELU_QUICK, 0, NRG_ERR_CONSTANT},
         {NRG_ACT_ELU, 0, NRG_OK},
-        {NRG_ACT_QUICK_GELU, 0x1.1p24f, NRG_ERR_CONSTANT},
+        {NRG_ACT_GELU_QUICK, 0x1.1p24f, NRG_ERR_CONSTANT},
         {NRG_ACT_ELU, -0x1p24f, NRG_OK},
         {NRG_ACT_ELU, 0x1p24f, NRG_OK},
         {NRG_ACT_ELU, -0x1.1p24f, NRG_ERR_CONSTANT},

@@ -112,7 +112,7 @@ typedef struct sound_family {
     int count;
 } sound_family;
 
-extern const sound_family sound_activation, sound_bias, sound_channel, sound_embed, sound_norm, sound_norm_sandwich,
+extern const sound_family sound_activation, sound_score_bias, sound_channel_norm, sound_embed, sound_norm, sound_norm_sandwich,
     sound_quantize, sound_recurrent, sound_relative, sound_rope, sound_softmax;
 
 #endif

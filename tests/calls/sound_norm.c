@@ -36,7 +36,7 @@ static const sound_wrong wrong_forward[] = {
     WRONG_NULL(ARGS, nrg_norm_args, scales),
     WRONG_U64(ARGS, nrg_norm_args, o, 3, NRG_OK),
     WRONG_U64(SPEC, nrg_norm_spec, groups, 3, NRG_ERR_COMBINATION),
-    WRONG_U32(ARGS, nrg_norm_args, rounding, NRG_QUANT_AWAY, NRG_OK),
+    WRONG_U32(ARGS, nrg_norm_args, rounding, NRG_QUANT_ROUND_AWAY, NRG_OK),
     WRONG_U32(ARGS, nrg_norm_args, format, NRG_QUANT_NONE, NRG_ERR_COMBINATION),
     WRONG_U32(ARGS, nrg_norm_args, format, NRG_QUANT_Q8_0, NRG_ERR_DIM),
     WRONG_STRIDE(ARGS, nrg_norm_args, q_stride),

@@ -72,7 +72,7 @@ static const own_work works[] = {
     {"nrg_rope_frequencies", ALL, NO_KERNEL, 0},
     {"nrg_sinusoidal_frequencies", ALL, NO_KERNEL, 0},
     {"nrg_softmax_merge", ALL, NO_KERNEL, 0},
-    {"nrg_sums_add", ALL, NO_KERNEL, 0},
+    {"nrg_channel_norm_sums_add", ALL, NO_KERNEL, 0},
     {"nrg_t5_backward", ALL, NO_KERNEL, 0},
     {"nrg_t5_diagonals", ALL, NO_KERNEL, 0},
 };

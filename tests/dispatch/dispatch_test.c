@@ -209,8 +209,8 @@ END_TEST
 /* Every family has a name, and is there where one of its kernels is. */
 START_TEST(families)
 {
-    static const char *const expected[] = {"norm",  "activation", "channel", "rope",     "recurrent",
-                                           "embed", "relative",   "bias",    "quantize", "softmax"};
+    static const char *const expected[] = {"norm",  "activation", "channel_norm", "rope",     "recurrent",
+                                           "embed", "relative",   "score_bias",   "quantize", "softmax"};
     enum { FAMILIES = sizeof expected / sizeof expected[0] };
     int built[FAMILIES] = {0}, backward = 0;
     for (unsigned i = 0; i < FAMILIES; i++) {

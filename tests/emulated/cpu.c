@@ -1,7 +1,7 @@
 /* The CPU as it is, and AVX-512 wherever there is AVX2: what that path needs is emulated in this build.
  *
  * SPDX-License-Identifier: MIT */
-#include "../../include/nrg/cpu.h"
+#include "../../include/nrg/isa.h"
 
 static unsigned real_cpu_features(void);
 #define nrg_cpu_features real_cpu_features

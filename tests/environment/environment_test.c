@@ -232,7 +232,7 @@ END_TEST
 
 /* ---- calls without a kernel ---- */
 
-#if !defined(NRG_NO_BIAS) && !defined(NRG_NO_ROPE)
+#if !defined(NRG_NO_SCORE_BIAS) && !defined(NRG_NO_ROPE)
 enum { DISTANCES = 400, PAIRS = 64, HEADS = 20 };
 
 typedef struct set_up {
@@ -314,7 +314,7 @@ static void quantize_in(const environment *in, nrg_isa isa, int format)
     uint64_t random = (uint64_t)format;
     for (size_t i = 0; i < ROWS * DIM; i++)
         x[i] = (float)(test_uniform(&random) * (i % 32 == 7 ? 2 : 1));
-    for (int rounding = NRG_QUANT_TO_EVEN; rounding <= NRG_QUANT_AWAY; rounding++) {
+    for (int rounding = NRG_QUANT_ROUND_TO_EVEN; rounding <= NRG_QUANT_ROUND_AWAY; rounding++) {
         ck_assert_int_eq(nrg_isa_set(NRG_ISA_SCALAR), NRG_OK);
         to_bytes_and_back((nrg_quant_format)format, (nrg_quant_rounding)rounding, x, usual, NULL);
         ck_assert_int_eq(nrg_isa_set(isa), NRG_OK);
@@ -351,7 +351,7 @@ int main(int argc, char **argv)
         return test_run(suite);
     tcase_add_loop_test(all, any_data, 0, sweep_kernels);
     tcase_add_loop_test(all, subnormals_among_them, 0, sweep_kernels);
-#if !defined(NRG_NO_BIAS) && !defined(NRG_NO_ROPE)
+#if !defined(NRG_NO_SCORE_BIAS) && !defined(NRG_NO_ROPE)
     tcase_add_test(all, what_is_set_up);
 #endif
 #ifndef NRG_NO_QUANTIZE

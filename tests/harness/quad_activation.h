@@ -141,7 +141,7 @@ static inline quad_g quad_activation(nrg_activation g, quad x)
         r.value = (x > 0 ? x : 0) + quad_log1p(quad_exp(-quad_abs(x)));
         r.slope = r.size = quad_logistic(x);
         break;
-    case NRG_ACT_QUICK_GELU: {
+    case NRG_ACT_GELU_QUICK: {
         quad a = (quad)1.702f, s = quad_logistic(a * x), bend = a * x * s * quad_logistic(-a * x);
         r.value = x * s;
         r.slope = s + bend;

@@ -119,7 +119,7 @@ static void expect_split(nrg_norm_spec spec, double bound)
 {
     enum { DIM = 3000, EACH = DIM / PARTS };
     static float part[ROWS * EACH];
-    static int64_t sums[2][ROWS * NRG_SUMS_WORDS];
+    static int64_t sums[2][ROWS * NRG_CHANNEL_NORM_SUMS_WORDS];
     static nrg_channel_statistics of_channels[ROWS];
     static quad p[DIM];
     set_up(DIM);
@@ -132,7 +132,7 @@ static void expect_split(nrg_norm_spec spec, double bound)
             memcpy(part + n * EACH, x + n * DIM + k * EACH, EACH * sizeof *part);
         nrg_channel_norm_args args = nrg_channel_norm_args_init(ROWS, 1, part, NULL);
         ck_assert_int_eq(nrg_channel_norm_sums(&channels, &args, sums[1], 0, 1), NRG_OK);
-        ck_assert_int_eq(nrg_sums_add(ROWS, sums[0], sums[1]), NRG_OK);
+        ck_assert_int_eq(nrg_channel_norm_sums_add(ROWS, sums[0], sums[1]), NRG_OK);
     }
     nrg_channel_norm_args all = nrg_channel_norm_args_init(ROWS, 1, NULL, NULL);
     all.statistics = of_channels;

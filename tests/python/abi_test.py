@@ -16,7 +16,7 @@ DIMS = (256, 512, 768)
 # What docs/python.md says is in C only, and what Python has otherwise.
 C_ONLY = {"nrg_floater_forward", "nrg_floater_backward", "nrg_floater_workspace", "nrg_floater_backward_workspace",
           "nrg_norm_statistics", "nrg_norm_elements", "nrg_softmax_part", "nrg_softmax_merge", "nrg_embed_norm_forward",
-          "nrg_channel_norm_sums", "nrg_sums_add", "nrg_channel_norm_statistics", "nrg_channel_norm_fold", "nrg_channel_norm_backward_sums",
+          "nrg_channel_norm_sums", "nrg_channel_norm_sums_add", "nrg_channel_norm_statistics", "nrg_channel_norm_fold", "nrg_channel_norm_backward_sums",
           "nrg_rope_longrope_attn_factor",
           # one array and no strides; Python calls the functions of rows and of specs for these
           "nrg_activation_forward", "nrg_activation_backward", "nrg_rms_norm_f32", "nrg_add_rms_norm_f32", "nrg_layer_norm_f32",

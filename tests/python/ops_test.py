@@ -16,7 +16,7 @@ ACTIVATIONS = {
     "gelu": lambda x: x / 2 * (1 + erf(x / math.sqrt(2))),
     "gelu_tanh": lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
     "softplus": lambda x: np.log1p(np.exp(x)),
-    "quick_gelu": lambda x: x / (1 + np.exp(-1.702 * x)),
+    "gelu_quick": lambda x: x / (1 + np.exp(-1.702 * x)),
     "hard_swish": lambda x: x * np.clip((x + 3) / 6, 0, 1),
     "hard_sigmoid": lambda x: np.clip((x + 3) / 6, 0, 1),
     "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
@@ -53,9 +53,9 @@ class Activations(Case):
             self.bits(g_backward(x, x, 0), nrg.relu_backward(x, x))
             self.bits(g(x, {"elu": 1, "leaky_relu": 0.01}[name]), g(x))
             self.bits(nrg.glu(x, x, activation=name, alpha=0), nrg.reglu(x, x))
-        self.bits(nrg.quick_gelu(x, 1.702), nrg.quick_gelu(x))
+        self.bits(nrg.gelu_quick(x, 1.702), nrg.gelu_quick(x))
         with self.assertRaisesRegex(nrg.Error, "out of its range"):
-            nrg.quick_gelu(x, 0)
+            nrg.gelu_quick(x, 0)
 
     def test_glu(self):
         a, b, d_o = random(4, 6, 20), random(4, 6, 20, seed=1), random(4, 6, 20, seed=2)

@@ -51,7 +51,7 @@ static int nearest(float quotient, nrg_quant_rounding rounding)
     const double size = fabs((double)quotient);
     const int below = (int)size;
     const double rest = size - below;
-    const int up = rest > 0.5 || (rest == 0.5 && (rounding == NRG_QUANT_AWAY || below % 2));
+    const int up = rest > 0.5 || (rest == 0.5 && (rounding == NRG_QUANT_ROUND_AWAY || below % 2));
     return quotient < 0 ? -(below + up) : below + up;
 }
 

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include "../channel/channel_problem.h"
+#include "../channel_norm/channel_problem.h"
 #include "../norm/norm_problem.h"
 
 enum { LIMIT = 16 << 10, STACK = 256 << 10, PAINT = 0x5c };
@@ -182,7 +182,7 @@ static nrg_status call_channel_backward_sums(void)
 
 static void make_sums(const channel_problem *p)
 {
-    channel_sums = malloc((p->sets.sets + p->spec.channels) * NRG_SUMS_WORDS * sizeof *channel_sums);
+    channel_sums = malloc((p->sets.sets + p->spec.channels) * NRG_CHANNEL_NORM_SUMS_WORDS * sizeof *channel_sums);
     ck_assert_ptr_nonnull(channel_sums);
 }
 
@@ -212,7 +212,7 @@ static void channel_backward_calls(const channel_problem *p, nrg_isa isa)
     ck_assert_ptr_nonnull(channel_gradient_args.workspace);
     measure(call_channel_backward, &deepest[2][isa][p->spec.dtype], isa, p->text);
     free(channel_gradient_args.workspace);
-    if (p->spec.over == NRG_OVER_BATCH && p->spec.statistics == NRG_STATISTICS_COMPUTE) {
+    if (p->spec.over == NRG_CHANNEL_OVER_BATCH && p->spec.statistics == NRG_STATISTICS_COMPUTE) {
         channel_result saved;
         channel_result_make(&saved, p);
         channel_forward(p, &saved);

@@ -30,9 +30,9 @@ const char glu_help[] = "usage: nrg glu [OPTION]... A.npy --b B.npy --o O.npy\n"
                         "  --dx FILE              that of x\n"
                         "what is done\n"
                         "  --activation G         identity, sigmoid, silu (default), relu, relu2, tanh, gelu, gelu_tanh,\n"
-                        "                         softplus, quick_gelu, hard_swish, hard_sigmoid, elu, leaky_relu, mish,\n"
+                        "                         softplus, gelu_quick, hard_swish, hard_sigmoid, elu, leaky_relu, mish,\n"
                         "                         exp, expm1 or softsign\n"
-                        "  --alpha A              of quick_gelu (default 1.702), elu (1) or leaky_relu (0.01)\n"
+                        "  --alpha A              of gelu_quick (default 1.702), elu (1) or leaky_relu (0.01)\n"
                         "  --rows KIND            of X: halves (a, then b), swapped (b, then a) or pairs (a0 b0 a1 b1 ...)\n"
                         "  --limit L              of a from above, and of |b|; default: none\n"
                         "  --b-offset B           added to every b, default 0\n"
@@ -116,7 +116,7 @@ static int ask(file_call *call)
     static const format_options quantized = {OUT_Q, OUT_SCALES, OUT_O, OPT_FORMAT, OPT_AWAY, OPT_BACKWARD};
     request *q = call->request;
     nrg_quant_format format = NRG_QUANT_NONE;
-    nrg_quant_rounding rounding = NRG_QUANT_TO_EVEN;
+    nrg_quant_rounding rounding = NRG_QUANT_ROUND_TO_EVEN;
     const int g =
         call->value[OPT_ACTIVATION] ? cli_word("activation", call->value[OPT_ACTIVATION], library_activations) : NRG_ACT_SILU;
     if (g < 0)

@@ -27,7 +27,7 @@ const char position_help[] =
     "  rnn          a chain of vectors p_k = tanh(W p_(k-1) + b)\n"
 #endif
     "relative\n"
-#ifndef NRG_NO_BIAS
+#ifndef NRG_NO_SCORE_BIAS
     "  t5           bias of attention scores by buckets of distances; backward: the gradient of its table\n"
     "  alibi        slopes, or the bias of attention scores they make\n"
 #endif
@@ -56,7 +56,7 @@ static const struct {
 #ifndef NRG_NO_RECURRENT
     {"rnn", position_rnn},
 #endif
-#ifndef NRG_NO_BIAS
+#ifndef NRG_NO_SCORE_BIAS
     {"t5", position_t5},
     {"alibi", position_alibi},
 #endif

@@ -67,7 +67,7 @@ void *bias_diagonals(const bias_request *q, size_t element)
 
 int bias_add(file_call *call, const bias_request *q, size_t batch, const float *diagonals)
 {
-    const nrg_bias_spec *s = &q->spec;
+    const nrg_score_bias_spec *s = &q->spec;
     npy_array *o = &call->out[BIAS_O];
     if (file_in(call, BIAS_SCORES))
         file_reuse(call, BIAS_O, BIAS_SCORES);

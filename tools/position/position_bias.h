@@ -28,7 +28,7 @@ enum { BIAS_QUERIES = BIAS_INPUTS + BIAS_OUTPUTS, BIAS_KEYS, BIAS_QUERY_OFFSET, 
     "  --mask-future          the bias of keys after their query is -infinity\n"
 
 typedef struct bias_request {
-    nrg_bias_spec spec;
+    nrg_score_bias_spec spec;
     float scale;
     double max_bias; /* ALiBi */
     size_t rows;     /* buckets of a gradient, or heads of slopes */

@@ -39,7 +39,7 @@ static const cli_option options[OPTIONS + 1] = {
 };
 
 /* A rule the library has. */
-static int check_rule(const nrg_bias_spec *s)
+static int check_rule(const nrg_score_bias_spec *s)
 {
     if (nrg_t5_bucket(0, s->bidirectional, s->buckets, s->max_distance) >= 0)
         return CLI_DONE;
@@ -77,13 +77,13 @@ static int ask(file_call *call)
     return file_in(call, BIAS_TABLE) ? CLI_DONE : check_rule(&q->spec);
 }
 
-static int bucket_of(const nrg_bias_spec *s, int64_t distance)
+static int bucket_of(const nrg_score_bias_spec *s, int64_t distance)
 {
     return nrg_t5_bucket(distance, s->bidirectional, s->buckets, s->max_distance);
 }
 
 /* The last distance of a bucket that begins here: a side's buckets are in order, so bisection finds it. */
-static int64_t end_of_bucket(const nrg_bias_spec *s, int64_t begin, int64_t last)
+static int64_t end_of_bucket(const nrg_score_bias_spec *s, int64_t begin, int64_t last)
 {
     const int bucket = bucket_of(s, begin);
     int64_t low = begin, high = begin < 0 ? 0 : last; /* low has it; nothing behind high is on this side */
@@ -100,7 +100,7 @@ static int64_t end_of_bucket(const nrg_bias_spec *s, int64_t begin, int64_t last
 }
 
 /* From where the buckets no longer change on one side, inwards and out again: a line for each. Lines come as they are found. */
-static void list(const nrg_bias_spec *s)
+static void list(const nrg_score_bias_spec *s)
 {
     const int64_t first = -(int64_t)s->max_distance, last = s->bidirectional ? s->max_distance : 0;
     progress_end();
@@ -134,7 +134,7 @@ static int forward(file_call *call, bias_request *q, size_t batch)
 #ifndef NRG_NO_BACKWARD
 static int backward(file_call *call, const bias_request *q, size_t batch)
 {
-    const nrg_bias_spec *s = &q->spec;
+    const nrg_score_bias_spec *s = &q->spec;
     const npy_array *d_o = &call->in[BIAS_SCORES];
     const size_t dims[2] = {(size_t)s->buckets, s->heads};
     const npy_shape shape = file_shape(2, dims);

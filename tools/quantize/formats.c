@@ -44,7 +44,7 @@ int formats_ask(const file_call *call, const format_options *options, nrg_quant_
         file_excludes(call, options->format, outputs + options->o) != CLI_DONE ||
         !formats_read(call, options->format, scales, 1, format))
         return CLI_REFUSED;
-    *rounding = call->value[options->away] ? NRG_QUANT_AWAY : NRG_QUANT_TO_EVEN;
+    *rounding = call->value[options->away] ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;
     if (call->value[q])
         return CLI_DONE;
     complain("--%s: needed with --format", all[q].name);

@@ -67,7 +67,7 @@ static int ask(file_call *call)
     *args = nrg_quantize_args_init(NRG_QUANT_NONE, NRG_F32, 0, 0, NULL, NULL, NULL);
     if (!formats_read(call, OPT_FORMAT, INPUTS + OUT_SCALES, 1, &args->format))
         return CLI_REFUSED;
-    args->rounding = call->value[OPT_AWAY] ? NRG_QUANT_AWAY : NRG_QUANT_TO_EVEN;
+    args->rounding = call->value[OPT_AWAY] ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;
     return check_needed(call, needed, 2);
 }
 

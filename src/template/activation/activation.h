@@ -108,7 +108,7 @@ NRG_INLINE int act_is_staged(nrg_activation g, act_mode mode)
     const int is_light = g == NRG_ACT_HARD_SWISH || g == NRG_ACT_HARD_SIGMOID || g == NRG_ACT_LEAKY_RELU;
     if (V_SMALL && mode == ACT_GRADIENTS)
         return 1;
-    if (!act_has_factor(mode) || g <= NRG_ACT_QUICK_GELU)
+    if (!act_has_factor(mode) || g <= NRG_ACT_GELU_QUICK)
         return 0;
     return V_SMALL || !(mode == ACT_BACKWARD || (mode == ACT_TIMES && is_light));
 }
@@ -179,8 +179,8 @@ NRG_INLINE void act_choose(nrg_activation g, act_mode mode, act_data a, size_t n
     case NRG_ACT_SOFTPLUS:
         act_steps(NRG_ACT_SOFTPLUS, mode, a, n, how);
         return;
-    case NRG_ACT_QUICK_GELU:
-        act_steps(NRG_ACT_QUICK_GELU, mode, a, n, how);
+    case NRG_ACT_GELU_QUICK:
+        act_steps(NRG_ACT_GELU_QUICK, mode, a, n, how);
         return;
     case NRG_ACT_HARD_SWISH:
         if (!act_is_staged(NRG_ACT_HARD_SWISH, mode))
@@ -248,7 +248,7 @@ static __attribute__((noinline)) void act_limited(nrg_activation g, act_data a, 
     if (g == NRG_ACT_SILU)
         act_steps(NRG_ACT_SILU, ACT_LIMITED, a, n, how);
     else
-        act_steps(NRG_ACT_QUICK_GELU, ACT_LIMITED, a, n, how);
+        act_steps(NRG_ACT_GELU_QUICK, ACT_LIMITED, a, n, how);
 }
 
 static __attribute__((noinline)) void act_gradients(nrg_activation g, act_data a, size_t n, unsigned how)
@@ -521,10 +521,10 @@ size_t NRG_PATH_NAME(activate_bf16_times)(nrg_activation g, const nrg_bf16_times
         act_pairs_of(NRG_ACT_SILU, ACT_LIMITED, *p, whole, how);
     else if (g == NRG_ACT_SILU)
         act_pairs_of(NRG_ACT_SILU, ACT_TIMES, *p, whole, how);
-    else if (g == NRG_ACT_QUICK_GELU && is_limited)
-        act_pairs_of(NRG_ACT_QUICK_GELU, ACT_LIMITED, *p, whole, how);
-    else if (g == NRG_ACT_QUICK_GELU)
-        act_pairs_of(NRG_ACT_QUICK_GELU, ACT_TIMES, *p, whole, how);
+    else if (g == NRG_ACT_GELU_QUICK && is_limited)
+        act_pairs_of(NRG_ACT_GELU_QUICK, ACT_LIMITED, *p, whole, how);
+    else if (g == NRG_ACT_GELU_QUICK)
+        act_pairs_of(NRG_ACT_GELU_QUICK, ACT_TIMES, *p, whole, how);
     else if (g == NRG_ACT_GELU && !is_limited)
         act_pairs_of(NRG_ACT_GELU, ACT_TIMES, *p, whole, how);
     else if (g == NRG_ACT_GELU_TANH && !is_limited)

@@ -242,7 +242,7 @@ NRG_INLINE void act_softplus(int count, const vf *x, vf *out, vf *slope)
 
 /* As SiLU, of α·x with what rounding takes from it. α ends where its range does (operands/activation.h): the cut leaves all
  * that does not round to 0 to the left. */
-NRG_INLINE void act_quick_gelu(int count, float alpha, const vf *x, vf *out, vf *slope)
+NRG_INLINE void act_gelu_quick(int count, float alpha, const vf *x, vf *out, vf *slope)
 {
     const vf magic = v_set1(NRG_EXP_MAGIC), by = v_set1(alpha);
     vf t[V_ACT], h[V_ACT], rest[V_ACT], z[V_ACT], n[V_ACT], r[V_ACT], low[V_ACT], e[V_ACT];
@@ -453,8 +453,8 @@ NRG_INLINE void act_apply_side(int count, nrg_activation g, float alpha, const v
     case NRG_ACT_SOFTPLUS:
         act_softplus(count, x, out, slope);
         return;
-    case NRG_ACT_QUICK_GELU:
-        act_quick_gelu(count, alpha, x, out, slope);
+    case NRG_ACT_GELU_QUICK:
+        act_gelu_quick(count, alpha, x, out, slope);
         return;
     case NRG_ACT_HARD_SWISH:
         act_hard_swish(count, x, out, slope);
@@ -489,7 +489,7 @@ NRG_INLINE void act_apply_side(int count, nrg_activation g, float alpha, const v
 /* How many vectors go side by side: more of them where no division keeps the CPU busy meanwhile, and of the longest chain. */
 NRG_INLINE int act_side(nrg_activation g, int is_backward)
 {
-    return g == NRG_ACT_SOFTPLUS || (g == NRG_ACT_QUICK_GELU && is_backward) ? V_ACT : V_ACT_SIDE;
+    return g == NRG_ACT_SOFTPLUS || (g == NRG_ACT_GELU_QUICK && is_backward) ? V_ACT : V_ACT_SIDE;
 }
 
 /* A step. g is a constant where this is called, and has no parameter. */

@@ -20,7 +20,7 @@ NRG_INLINE int glu_is_plain(const nrg_glu_job *job) { return !glu_is_limited(job
 /* Limit and offset are part of the loops of these two, which are used with them; others are limited in blocks. */
 NRG_INLINE int glu_has_loop(const nrg_glu_job *job)
 {
-    return glu_is_plain(job) || job->activation == NRG_ACT_SILU || job->activation == NRG_ACT_QUICK_GELU;
+    return glu_is_plain(job) || job->activation == NRG_ACT_SILU || job->activation == NRG_ACT_GELU_QUICK;
 }
 
 NRG_INLINE void glu_times(const nrg_glu_job *job, const float *a, const float *b, float *o, size_t n, unsigned how)

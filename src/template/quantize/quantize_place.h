@@ -24,7 +24,8 @@ NRG_INLINE quant_place quant_place_of(const nrg_quant_row *to)
     const nrg_quant_format f = to->format;
     const int is_k = f >= NRG_QUANT_Q8_K && f <= NRG_QUANT_Q8_K_8X8;
     const unsigned number = is_k ? f - NRG_QUANT_Q8_K : f - NRG_QUANT_Q8_0;
-    quant_place p = {.q = to->q, .scales = to->scales, .row = to->row, .away = to->rounding == NRG_QUANT_AWAY, .far = to->far};
+    quant_place p = {
+        .q = to->q, .scales = to->scales, .row = to->row, .away = to->rounding == NRG_QUANT_ROUND_AWAY, .far = to->far};
     p.block = nrg_quant_block(f);
     p.rows = nrg_quant_rows(f);
     p.bytes = nrg_quant_bytes(f, p.block);

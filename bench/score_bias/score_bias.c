@@ -1,0 +1,88 @@
+/* nrg_score_bias_forward and nrg_score_bias_backward. Shapes are batch x heads x queries x keys. The table is no part of what a
+ * call moves: it is read from cache, or added up in it.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../../src/operands/score_bias.h"
+#include "../family.h"
+
+/* In L1 or near it, in L2, in what caches there are behind it, from memory; rows that no vector divides; one query and a cache.
+ */
+static const bench_shape shapes[] = {
+    BENCH_IMAGES(1, 1, 64, 64),    BENCH_IMAGES(1, 4, 128, 128),  BENCH_IMAGES(1, 8, 512, 512), BENCH_IMAGES(1, 32, 2048, 2048),
+    BENCH_IMAGES(8, 16, 511, 513), BENCH_IMAGES(16, 32, 1, 4096), BENCH_IMAGES(1, 1, 1, 64)};
+static const bench_shape large[] = {BENCH_IMAGES(1, 8, 512, 512), BENCH_IMAGES(1, 32, 2048, 2048), BENCH_IMAGES(1, 1, 1, 64)};
+
+/* option: the table that the op is named after */
+enum { T5, ALIBI };
+static const bench_op forward_ops[] = {
+    {"t5", 0, BENCH_SHAPES(shapes), .option = T5},
+    {"alibi", 0, BENCH_SHAPES(large), .option = ALIBI},
+};
+static const bench_op backward_ops[] = {{"t5", 0, BENCH_SHAPES(shapes)}};
+
+static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
+{
+    (void)op;
+    return bench_scan_scores(*row, rows);
+}
+
+static void prepare_forward(const bench_case *c, void *const *part)
+{
+    const bench_shape s = c->shape;
+    nrg_score_bias_args *args = part[NRG_SCORE_BIAS_ARGS];
+    *args = nrg_score_bias_args_init(c->dtype, s.rows, s.channels, s.height, s.width, NULL, NULL, NULL);
+    args->store = c->store;
+}
+
+static void prepare_backward(const bench_case *c, void *const *part)
+{
+    const bench_shape s = c->shape;
+    *(nrg_score_bias_backward_args *)part[NRG_SCORE_BIAS_ARGS] =
+        nrg_score_bias_backward_args_init(c->dtype, s.rows, s.channels, s.height, s.width, NULL, NULL);
+}
+
+enum { BUCKETS = 32, HEADS_MOST = 64 };
+
+static void fill_table(const bench_case *c, void *const *part)
+{
+    static float numbers[BUCKETS * HEADS_MOST];
+    const nrg_score_bias_args *args = part[NRG_SCORE_BIAS_ARGS];
+    const nrg_score_bias_spec spec = nrg_bias_spec_init(c->shape.channels, c->shape.height, c->shape.width);
+    float *diagonals = own_memory(args->diagonals);
+    if (c->op->option == T5) {
+        for (size_t i = 0; i < NRG_COUNT(numbers); i++)
+            numbers[i] = (float)(i % 61) * 0.0625f - 2;
+        nrg_t5_diagonals(&spec, NRG_F32, numbers, 0, diagonals, 0, 0, 1);
+    } else {
+        nrg_alibi_slopes(spec.heads, 8, numbers);
+        nrg_alibi_diagonals(&spec, numbers, diagonals, 0, 0, 1);
+    }
+}
+
+BENCH_FUNCTION(forward, nrg_call_score_bias_forward, nrg_score_bias_forward(part[NRG_SCORE_BIAS_ARGS], ith, nth))
+BENCH_FUNCTION(backward, nrg_call_score_bias_backward, nrg_score_bias_backward(part[NRG_SCORE_BIAS_ARGS], ith, nth))
+
+const bench_family bench_score_bias = {
+    .kernel = "score_bias",
+    BENCH_OPS(forward_ops),
+    .quick_ops = "t5,alibi",
+    .quick_shapes = "1x4x128x128,1x32x2048x2048",
+    .function = &forward,
+    .prepare = prepare_forward,
+    .scan_shape = scan_shape,
+    .ready = fill_table,
+    .wide = NRG_BIT(NRG_SCORE_BIAS_SCORES),
+    .aside = NRG_BIT(NRG_SCORE_BIAS_DIAGONALS),
+};
+
+const bench_family bench_score_bias_backward = {
+    .kernel = "score_bias_backward",
+    BENCH_OPS(backward_ops),
+    .quick_ops = "t5",
+    .quick_shapes = "1x4x128x128,1x32x2048x2048",
+    .function = &backward,
+    .prepare = prepare_backward,
+    .scan_shape = scan_shape,
+    .wide = NRG_BIT(NRG_SCORE_BIAS_BACKWARD_D_O),
+    .aside = NRG_BIT(NRG_SCORE_BIAS_BACKWARD_D_DIAGONALS),
+};

@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: MIT */
+#include <float.h>
+#include <math.h>
+
+#include "../../src/operands/channel_norm_backward.h"
+#include "sound_workspace.h"
+
+enum { SPEC = NRG_CHANNEL_SPEC, ARGS = NRG_CHANNEL_ARGS, MORE = NRG_CHANNEL_MORE, SAMPLES = 3, CHANNELS = 4, POSITIONS = 5 };
+
+#define SPEC_U32(field, value, status) WRONG_U32(SPEC, nrg_channel_norm_spec, field, value, status)
+#define SPEC_U64(field, value, status) WRONG_U64(SPEC, nrg_channel_norm_spec, field, value, status)
+#define SPEC_F64(field, value, status) WRONG_F64(SPEC, nrg_channel_norm_spec, field, value, status)
+#define WITH_OVER_GROUP WITH_U32(SPEC, nrg_channel_norm_spec, over, NRG_CHANNEL_OVER_GROUP)
+#define WITH_STATISTICS(source) WITH_U32(SPEC, nrg_channel_norm_spec, statistics, NRG_STATISTICS_##source)
+
+/* Of batch norm in f32. */
+#define WRONG_SPEC                                                                                                               \
+    SPEC_U64(channels, 0, NRG_ERR_DIM), SPEC_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM), SPEC_U32(dtype, NRG_BF16, NRG_OK),        \
+        SPEC_U32(dtype, NRG_BF16 + 1, NRG_ERR_ENUM), SPEC_U32(w_dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                              \
+        SPEC_U32(w_dtype, NRG_F16, NRG_ERR_DTYPE), SPEC_U32(w_dtype, NRG_BF16, NRG_ERR_DTYPE),                                   \
+        SPEC_U32(over, NRG_CHANNEL_OVER_GROUP + 1, NRG_ERR_ENUM), SPEC_U32(layout, NRG_LAYOUT_NHWC, NRG_OK),                     \
+        SPEC_U32(layout, NRG_LAYOUT_NHWC + 1, NRG_ERR_ENUM), SPEC_U32(statistics, NRG_STATISTICS_FOLDED + 1, NRG_ERR_ENUM),      \
+        SPEC_U32(activation, NRG_ACTIVATION_COUNT - 1, NRG_OK), SPEC_U32(activation, NRG_ACTIVATION_COUNT, NRG_ERR_ENUM),        \
+        SPEC_U32(store, NRG_STORE_STREAM, NRG_OK), SPEC_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                          \
+        SPEC_U32(accuracy, 2, NRG_ERR_ENUM), SPEC_U32(accuracy, NRG_ACCURACY_EXACT, NRG_OK), SPEC_F64(eps, -1, NRG_ERR_EPS),     \
+        SPEC_F64(eps, -5e-324, NRG_ERR_EPS), SPEC_F64(eps, NAN, NRG_ERR_EPS), SPEC_F64(eps, INFINITY, NRG_ERR_EPS),              \
+        SPEC_F64(eps, -INFINITY, NRG_ERR_EPS), SPEC_F64(eps, 0, NRG_OK), SPEC_F64(eps, DBL_MAX, NRG_OK),                         \
+        SPEC_U64(groups, 1, NRG_OK), SPEC_U64(groups, 2, NRG_ERR_COMBINATION), SPEC_U64(groups, CHANNELS, NRG_ERR_COMBINATION),  \
+        SPEC_U64(groups, SIZE_MAX, NRG_ERR_COMBINATION), SPEC_U64(segment, 4096, NRG_OK), SPEC_U64(segment, 1, NRG_OK),          \
+        SPEC_U64(segment, 4097, NRG_ERR_COMBINATION), SPEC_U64(segment, SIZE_MAX, NRG_ERR_COMBINATION)
+
+/* Where nothing is updated by it. */
+#define SPARED_MOMENTUM SPEC_F64(momentum, -1, NRG_OK), SPEC_F64(momentum, 2, NRG_OK), SPEC_F64(momentum, NAN, NRG_OK)
+
+/* Where there are running statistics to be updated. */
+#define WRONG_MOMENTUM                                                                                                           \
+    SPEC_F64(momentum, -5e-324, NRG_ERR_CONSTANT), SPEC_F64(momentum, 0x1.0000000000001p0, NRG_ERR_CONSTANT),                    \
+        SPEC_F64(momentum, NAN, NRG_ERR_CONSTANT), SPEC_F64(momentum, INFINITY, NRG_ERR_CONSTANT),                               \
+        SPEC_F64(momentum, 0, NRG_OK), SPEC_F64(momentum, 1, NRG_OK), WITH_U32(SPEC, nrg_channel_norm_spec, cumulative, 1),      \
+        SPEC_F64(momentum, NAN, NRG_OK)
+
+/* Of the variants with groups, which are all the second one. */
+#define WRONG_GROUPS                                                                                                             \
+    WRONG_VARIANT(GROUP), SPEC_U64(groups, 3, NRG_ERR_DIM), SPEC_U64(groups, 8, NRG_ERR_DIM),                                    \
+        SPEC_U64(groups, SIZE_MAX, NRG_ERR_DIM)
+
+/* ---- forward ---- */
+
+/* Batch norm in training, with and without running statistics; group norm of 16 bits; statistics given, running, folded; a
+ * tensor of one row, as long as a vector of channels. */
+enum { BATCH, GROUP, GIVEN, RUNNING, UPDATED, ROW, FOLDED, VARIANTS };
+
+static nrg_channel_norm_spec spec_of(int variant)
+{
+    nrg_channel_norm_spec spec = nrg_batch_norm_spec(CHANNELS, 1e-5);
+    spec.store = NRG_STORE_KEEP;
+    if (variant == GROUP) {
+        spec = nrg_group_norm_spec(CHANNELS, 2, 1e-5);
+        spec.layout = NRG_LAYOUT_NHWC;
+        spec.dtype = NRG_F16;
+        spec.w_dtype = NRG_F32;
+        spec.activation = NRG_ACT_SILU;
+    }
+    spec.statistics = variant == GIVEN     ? NRG_STATISTICS_GIVEN
+                      : variant == RUNNING ? NRG_STATISTICS_RUNNING
+                      : variant == FOLDED  ? NRG_STATISTICS_FOLDED
+                                           : NRG_STATISTICS_COMPUTE;
+    return spec;
+}
+
+static uint32_t set_up_forward(void *const *part, int variant)
+{
+    *(nrg_channel_norm_spec *)part[SPEC] = spec_of(variant);
+    *(nrg_channel_norm_args *)part[ARGS] = nrg_channel_norm_args_init(
+        variant == ROW ? 1 : SAMPLES, variant == UPDATED || variant == ROW ? 1 : POSITIONS, NULL, NULL);
+    const uint32_t weights = NRG_BIT(NRG_CHANNEL_W) | NRG_BIT(NRG_CHANNEL_B), residual = NRG_BIT(NRG_CHANNEL_Y),
+                   out = NRG_BIT(NRG_CHANNEL_MEAN) | NRG_BIT(NRG_CHANNEL_RSTD) | NRG_BIT(NRG_CHANNEL_STATISTICS),
+                   running = NRG_BIT(NRG_CHANNEL_RUNNING_MEAN) | NRG_BIT(NRG_CHANNEL_RUNNING_VAR);
+    switch (variant) {
+    case BATCH:
+        return NRG_BIT(NRG_CHANNEL_W);
+    case GIVEN:
+        return weights | NRG_BIT(NRG_CHANNEL_STATISTICS) | NRG_BIT(NRG_CHANNEL_MEAN);
+    case RUNNING:
+    case UPDATED:
+        return weights | out | running;
+    case FOLDED:
+        return weights | residual;
+    default:
+        return weights | residual | out;
+    }
+}
+
+/* Of as many elements as there can be. */
+static void fill_statistics(nrg_channel_statistics *statistics, size_t sets)
+{
+    const nrg_channel_statistics one = {0, 0, 1, 1, 7};
+    for (size_t i = 0; statistics && i < sets; i++)
+        statistics[i] = one;
+}
+
+static void fill_forward(void *const *part)
+{
+    const nrg_channel_norm_spec *spec = part[SPEC];
+    const nrg_channel_norm_args *args = part[ARGS];
+    if (spec->statistics == NRG_STATISTICS_GIVEN)
+        fill_statistics(args->statistics, CHANNELS);
+}
+
+static nrg_status run_forward(void *const *part, int ith, int nth)
+{
+    return nrg_channel_norm_forward(part[SPEC], part[ARGS], ith, nth);
+}
+
+static nrg_status ask_forward(void *const *part) { return nrg_channel_norm_forward_check(part[SPEC], part[ARGS]); }
+
+#define ARGS_U64(field, value, status) WRONG_U64(ARGS, nrg_channel_norm_args, field, value, status)
+#define WITH(field, value) WITH_U64(ARGS, nrg_channel_norm_args, field, value)
+
+static const sound_wrong wrong_forward[] = {
+    WRONG_SPEC,
+    SPARED_MOMENTUM,
+    ARGS_U64(s, SIZE_MAX / CHANNELS + 2, NRG_ERR_OVERFLOW),
+    ARGS_U64(n, SIZE_MAX / CHANNELS / POSITIONS + 2, NRG_ERR_OVERFLOW),
+    ARGS_U64(s, 0, NRG_ERR_DIM),
+    WITH(n, 0),
+    ARGS_U64(s, 0, NRG_ERR_DIM),
+    WITH(n, 0),
+    SPEC_U64(channels, 0, NRG_ERR_DIM),
+    WITH(n, 0),
+    SPEC_F64(eps, -1, NRG_ERR_EPS),
+    WITH(n, 1),
+    ARGS_U64(s, 1, NRG_OK),
+    SPEC_U32(centred, 0, NRG_OK),
+    SPEC_U32(statistics, NRG_STATISTICS_GIVEN, NRG_ERR_NULL),
+    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_NULL),
+    SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_OK),
+    WRONG_GROUPS,
+    SPEC_U64(groups, 0, NRG_OK),
+    WITH(running_mean, 64),
+    ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
+    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_COMBINATION),
+    SPARED_MOMENTUM,
+    WRONG_VARIANT(GIVEN),
+    WITH(running_mean, 64),
+    ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
+    ARGS_U64(statistics, 0, NRG_ERR_NULL),
+    SPARED_MOMENTUM,
+    WRONG_VARIANT(RUNNING),
+    SPARED_MOMENTUM,
+    SPEC_U32(centred, 0, NRG_ERR_COMBINATION),
+    SPEC_U32(over, NRG_CHANNEL_OVER_GROUP, NRG_ERR_COMBINATION),
+    WITH_OVER_GROUP,
+    SPEC_U64(groups, 2, NRG_ERR_COMBINATION),
+    WITH_OVER_GROUP,
+    WITH_U64(SPEC, nrg_channel_norm_spec, groups, 1),
+    SPEC_U64(channels, 1, NRG_OK), /* one group is a channel where there is but one */
+    ARGS_U64(running_mean, 0, NRG_ERR_NULL),
+    ARGS_U64(running_var, 0, NRG_ERR_NULL),
+    WITH(n, 1),
+    ARGS_U64(s, 1, NRG_OK),
+    WRONG_VARIANT(UPDATED),
+    WRONG_MOMENTUM,
+    WITH(n, 0),
+    SPEC_F64(momentum, 2, NRG_ERR_CONSTANT),
+    WITH(running_mean, 0),
+    WITH(running_var, 0),
+    SPEC_F64(momentum, 2, NRG_OK),
+    SPEC_U32(centred, 0, NRG_ERR_COMBINATION),
+    SPEC_U32(over, NRG_CHANNEL_OVER_GROUP, NRG_ERR_COMBINATION),
+    WITH_OVER_GROUP,
+    SPEC_U64(groups, 2, NRG_ERR_COMBINATION),
+    ARGS_U64(running_mean, 0, NRG_ERR_COMBINATION),
+    ARGS_U64(running_var, 0, NRG_ERR_COMBINATION),
+    WITH(n, 0),
+    ARGS_U64(running_var, 0, NRG_ERR_COMBINATION),
+    WITH(running_mean, 0),
+    WITH(running_var, 0),
+    SPEC_U32(centred, 0, NRG_OK),
+    /* one element has no unbiased variance; instance norm: whatever n is */
+    ARGS_U64(n, 1, NRG_ERR_COUNT),
+    ARGS_U64(n, 2, NRG_OK),
+    WITH_U32(SPEC, nrg_channel_norm_spec, layout, NRG_LAYOUT_NHWC),
+    ARGS_U64(n, 1, NRG_ERR_COUNT),
+    WITH_OVER_GROUP,
+    SPEC_U64(groups, CHANNELS, NRG_ERR_COUNT),
+    WITH(running_mean, 0),
+    WITH(running_var, 0),
+    ARGS_U64(n, 1, NRG_OK),
+    WRONG_VARIANT(FOLDED),
+    SPARED_MOMENTUM,
+    ARGS_U64(w, 0, NRG_ERR_NULL),
+    ARGS_U64(b, 0, NRG_OK),
+    ARGS_U64(mean, 64, NRG_ERR_COMBINATION),
+    ARGS_U64(rstd, 64, NRG_ERR_COMBINATION),
+    ARGS_U64(statistics, 64, NRG_ERR_COMBINATION),
+    WITH(running_mean, 64),
+    ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
+};
+
+static const sound_wrong wrong_sums[] = {WRONG_SPEC,
+                                         SPARED_MOMENTUM,
+                                         ARGS_U64(s, 0, NRG_ERR_DIM),
+                                         WITH(n, 0),
+                                         ARGS_U64(s, 0, NRG_ERR_DIM),
+                                         SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_OK),
+                                         WRONG_GROUPS};
+static const sound_size forward_sizes[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)},
+                                           {ARGS, NRG_AT(nrg_channel_norm_args, n)},
+                                           {ARGS, NRG_AT(nrg_channel_norm_args, s)}};
+
+/* ---- statistics in parts ---- */
+
+static uint32_t set_up_sums(void *const *part, int variant)
+{
+    set_up_forward(part, variant ? GROUP : BATCH);
+    return 0;
+}
+
+static nrg_status run_sums(void *const *part, int ith, int nth)
+{
+    const nrg_channel_sums *more = part[MORE];
+    return nrg_channel_norm_sums(part[SPEC], part[ARGS], own_memory(more->sums), ith, nth);
+}
+
+static nrg_status ask_sums(void *const *part)
+{
+    const nrg_channel_sums *more = part[MORE];
+    return nrg_channel_norm_sums_check(part[SPEC], part[ARGS], own_memory(more->sums));
+}
+
+static uint32_t set_up_add(void *const *part, int variant)
+{
+    (void)variant;
+    ((nrg_channel_norm_sums_add_args *)part[0])->sets = 3;
+    return 0;
+}
+
+static nrg_status run_add(void *const *part, int ith, int nth)
+{
+    const nrg_channel_norm_sums_add_args *args = part[0];
+    (void)ith;
+    (void)nth;
+    return nrg_channel_norm_sums_add(args->sets, own_memory(args->into), args->from);
+}
+
+static const sound_size add_sizes[] = {{0, NRG_AT(nrg_channel_norm_sums_add_args, sets)}};
+
+/* Batch norm, with running statistics; group norm. */
+static uint32_t set_up_statistics(void *const *part, int variant)
+{
+    const uint32_t out = NRG_BIT(NRG_CHANNEL_STATISTICS_MEAN) | NRG_BIT(NRG_CHANNEL_STATISTICS_RSTD) |
+                         NRG_BIT(NRG_CHANNEL_STATISTICS_STATISTICS),
+                   running = NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_MEAN) | NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_VAR);
+    set_up_forward(part, variant ? GROUP : BATCH);
+    return variant ? out : out | running;
+}
+
+/* Sums begin with the number of elements. */
+static int64_t *counts_of(void *const *part)
+{
+    const nrg_channel_sums *more = part[MORE];
+    return own_memory(more->sums);
+}
+
+/* One element is enough where no running variance is to be unbiased. */
+static void fill_sums(void *const *part)
+{
+    const nrg_channel_norm_spec *spec = part[SPEC];
+    const nrg_channel_norm_args *args = part[ARGS];
+    const size_t sets = spec->over == NRG_CHANNEL_OVER_BATCH ? CHANNELS : SAMPLES * spec->groups;
+    for (size_t i = 0; counts_of(part) && i < sets * NRG_CHANNEL_NORM_SUMS_WORDS; i++)
+        counts_of(part)[i] = i % NRG_CHANNEL_NORM_SUMS_WORDS ? 0 : args->running_mean ? 2 : 1;
+}
+
+static nrg_status spoil_statistics(void *const *part, int n)
+{
+    const nrg_channel_norm_args *args = part[ARGS];
+    const int counts = args->running_mean ? 2 : 1;
+    if (n >= counts * CHANNELS)
+        return NRG_OK;
+    counts_of(part)[n / counts * NRG_CHANNEL_NORM_SUMS_WORDS] = n % counts;
+    return NRG_ERR_COUNT;
+}
+
+static nrg_status run_statistics(void *const *part, int ith, int nth)
+{
+    return nrg_channel_norm_statistics(part[SPEC], part[ARGS], counts_of(part), ith, nth);
+}
+
+static nrg_status ask_statistics(void *const *part)
+{
+    return nrg_channel_norm_statistics_check(part[SPEC], part[ARGS], counts_of(part));
+}
+
+/* Neither looks at s, x and o, nor where statistics come from. */
+#define WRONG_CHANNELS                                                                                                           \
+    WRONG_SPEC, SPEC_U32(over, NRG_CHANNEL_OVER_GROUP, NRG_ERR_COMBINATION), SPEC_U32(centred, 0, NRG_ERR_COMBINATION),          \
+        WITH_OVER_GROUP, SPEC_U64(groups, 2, NRG_ERR_COMBINATION), WITH(s, 0), WITH(x, 3), WITH(o, 3), WITH(x_stride, 3),        \
+        WITH(o_stride, 3), SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_OK)
+
+static const sound_wrong wrong_statistics[] = {WRONG_CHANNELS,
+                                               WRONG_MOMENTUM,
+                                               ARGS_U64(running_mean, 0, NRG_ERR_COMBINATION),
+                                               ARGS_U64(running_var, 0, NRG_ERR_COMBINATION),
+                                               WITH(running_mean, 0),
+                                               WITH(running_var, 0),
+                                               SPEC_U32(centred, 0, NRG_OK),
+                                               WITH(running_mean, 0),
+                                               WITH(running_var, 0),
+                                               SPEC_F64(momentum, NAN, NRG_OK),
+                                               WRONG_GROUPS,
+                                               SPARED_MOMENTUM};
+static const sound_wrong wrong_fold[] = {WRONG_CHANNELS, SPARED_MOMENTUM, WRONG_GROUPS};
+static const sound_size channels_size[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)}};
+
+/* ---- folding ---- */
+
+/* Batch norm; instance norm of 16 bits. */
+static uint32_t set_up_fold(void *const *part, int variant)
+{
+    set_up_forward(part, variant ? GROUP : BATCH);
+    if (variant)
+        ((nrg_channel_norm_spec *)part[SPEC])->groups = CHANNELS;
+    return NRG_BIT(NRG_CHANNEL_FOLD_B) | (variant ? 0 : NRG_BIT(NRG_CHANNEL_FOLD_W));
+}
+
+static nrg_status run_fold(void *const *part, int ith, int nth)
+{
+    const nrg_channel_factors *factors = part[MORE];
+    (void)ith;
+    (void)nth;
+    return nrg_channel_norm_fold(part[SPEC], part[ARGS], own_memory(factors->scale), own_memory(factors->shift));
+}
+
+/* ---- backward ---- */
+
+/* In the place of those that are a forward pass's only: groups with dw alone, and with statistics; statistics as floats. GIVEN:
+ * also the sums. */
+enum { ONE_SUM = UPDATED, FLOATS = FOLDED, BACKWARD_VARIANTS };
+
+static uint32_t set_up_backward(void *const *part, int variant)
+{
+    nrg_channel_norm_spec *spec = part[SPEC];
+    *spec = spec_of(variant == ONE_SUM ? GROUP : variant == FLOATS ? GIVEN : variant);
+    if (variant == ROW)
+        spec->activation = NRG_ACT_SILU;
+    *(nrg_channel_norm_backward_args *)part[ARGS] =
+        nrg_channel_norm_backward_args_init(variant == ROW ? 1 : SAMPLES, variant == ROW ? 1 : POSITIONS, NULL, NULL, NULL);
+    const uint32_t usual = NRG_BIT(NRG_CHANNEL_BACKWARD_W) | NRG_BIT(NRG_CHANNEL_BACKWARD_DX),
+                   sums = NRG_BIT(NRG_CHANNEL_BACKWARD_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_DB);
+    switch (variant) {
+    case BATCH:
+        return usual | sums;
+    case GROUP:
+        return usual | sums | NRG_BIT(NRG_CHANNEL_BACKWARD_Y) | NRG_BIT(NRG_CHANNEL_BACKWARD_B) |
+               NRG_BIT(NRG_CHANNEL_BACKWARD_DY);
+    case ONE_SUM:
+        return usual | NRG_BIT(NRG_CHANNEL_BACKWARD_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_STATISTICS);
+    case ROW:
+        return usual | sums | NRG_BIT(NRG_CHANNEL_BACKWARD_Y) | NRG_BIT(NRG_CHANNEL_BACKWARD_B) |
+               NRG_BIT(NRG_CHANNEL_BACKWARD_DY) | NRG_BIT(NRG_CHANNEL_BACKWARD_STATISTICS);
+    case GIVEN:
+        return usual | NRG_BIT(NRG_CHANNEL_BACKWARD_STATISTICS) | NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS);
+    case FLOATS:
+        return usual | sums | NRG_BIT(NRG_CHANNEL_BACKWARD_MEAN) | NRG_BIT(NRG_CHANNEL_BACKWARD_RSTD);
+    default:
+        return usual | sums | NRG_BIT(NRG_CHANNEL_BACKWARD_RUNNING_MEAN) | NRG_BIT(NRG_CHANNEL_BACKWARD_RUNNING_VAR);
+    }
+}
+
+static void fill_backward(void *const *part)
+{
+    const nrg_channel_norm_spec *spec = part[SPEC];
+    const nrg_channel_norm_backward_args *args = part[ARGS];
+    const size_t sets = spec->over == NRG_CHANNEL_OVER_BATCH ? CHANNELS : SAMPLES * spec->groups;
+    fill_statistics(own_memory(args->statistics), sets);
+    int64_t *sums = own_memory(args->sums);
+    for (size_t set = 0; sums && set < CHANNELS; set++)
+        sums[set * NRG_CHANNEL_NORM_SUMS_WORDS] = 1;
+}
+
+static nrg_status run_backward(void *const *part, int ith, int nth)
+{
+    return nrg_channel_norm_backward(part[SPEC], part[ARGS], ith, nth);
+}
+
+static nrg_status ask_backward(void *const *part) { return nrg_channel_norm_backward_check(part[SPEC], part[ARGS]); }
+
+static nrg_status run_reduce(void *const *part, int ith, int nth)
+{
+    return nrg_channel_norm_backward_reduce(part[SPEC], part[ARGS], ith, nth);
+}
+
+static nrg_status ask_reduce(void *const *part) { return nrg_channel_norm_backward_reduce_check(part[SPEC], part[ARGS]); }
+
+/* Sums, or statistics, of no elements. */
+static nrg_status spoil_backward(void *const *part, int n)
+{
+    const nrg_channel_norm_backward_args *args = part[ARGS];
+    if (n >= 2 * CHANNELS || !args->statistics)
+        return NRG_OK;
+    int64_t *sums = own_memory(args->sums);
+    nrg_channel_statistics *statistics = own_memory(args->statistics);
+    if (sums && n % 2)
+        sums[n / 2 * NRG_CHANNEL_NORM_SUMS_WORDS] = 0;
+    else
+        statistics[n / 2].count = 0;
+    return NRG_ERR_COUNT;
+}
+
+#define SUMS_OF_CHANNELS (NRG_BIT(NRG_CHANNEL_BACKWARD_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_DB))
+
+static uint32_t spared_by_backward(void *const *part)
+{
+    const nrg_channel_norm_spec *spec = part[SPEC];
+    return spec->over == NRG_CHANNEL_OVER_GROUP ? SUMS_OF_CHANNELS : 0;
+}
+
+static uint32_t spared_by_reduce(void *const *part)
+{
+    return NRG_BIT(NRG_CHANNEL_BACKWARD_DX) | NRG_BIT(NRG_CHANNEL_BACKWARD_DY) | NRG_BIT(NRG_CHANNEL_BACKWARD_WORKSPACE) |
+           (SUMS_OF_CHANNELS & ~spared_by_backward(part));
+}
+
+#define BACKWARD_U64(field, value, status) WRONG_U64(ARGS, nrg_channel_norm_backward_args, field, value, status)
+#define BACKWARD_U32(field, value, status) WRONG_U32(ARGS, nrg_channel_norm_backward_args, field, value, status)
+#define BACKWARD_WITH(field, value) WITH_U64(ARGS, nrg_channel_norm_backward_args, field, value)
+
+/* 3: a pointer that nobody may look at. */
+#define WRONG_INPUTS                                                                                                             \
+    SPARED_MOMENTUM, BACKWARD_U64(s, 0, NRG_ERR_DIM), BACKWARD_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),                            \
+        SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_ERR_COMBINATION), BACKWARD_WITH(n, 0), SPEC_F64(eps, -1, NRG_ERR_EPS),   \
+        BACKWARD_WITH(n, 0), SPEC_U64(channels, 0, NRG_ERR_DIM), BACKWARD_WITH(y, 3), BACKWARD_WITH(b, 3),                       \
+        BACKWARD_U64(y_stride, 1, NRG_OK), BACKWARD_WITH(workspace, 3), BACKWARD_U64(workspace_size, 3, NRG_OK),                 \
+        BACKWARD_WITH(running_mean, 3), BACKWARD_U64(running_var, 3, NRG_OK)
+
+/* Where mean and rstd are the statistics: one alone, and a mean that is 0. */
+#define WRONG_FLOATS                                                                                                             \
+    BACKWARD_U64(mean, 0, NRG_ERR_COMBINATION), BACKWARD_U64(rstd, 0, NRG_ERR_COMBINATION),                                      \
+        WITH_U32(SPEC, nrg_channel_norm_spec, centred, 0), BACKWARD_U64(mean, 0, NRG_OK),                                        \
+        WITH_U32(SPEC, nrg_channel_norm_spec, centred, 0), BACKWARD_U64(mean, 3, NRG_OK)
+
+enum { SUM_BYTES = CHANNELS * SAMPLES * 8 };
+
+static const sound_wrong wrong_backward[] = {
+    WRONG_SPEC,
+    WRONG_INPUTS,
+    SPEC_U32(statistics, NRG_STATISTICS_GIVEN, NRG_ERR_NULL),
+    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_NULL),
+    WRONG_GROUPS,
+    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_COMBINATION),
+    BACKWARD_WITH(dw, 0),
+    BACKWARD_WITH(db, 0),
+    BACKWARD_U64(workspace, 0, NRG_OK),
+    BACKWARD_WITH(dw, 0),
+    BACKWARD_U64(workspace, 0, NRG_ERR_NULL),
+    BACKWARD_WITH(db, 0),
+    BACKWARD_U64(workspace, 0, NRG_ERR_NULL),
+    BACKWARD_WITH(dw, 0),
+    BACKWARD_U64(workspace_size, SUM_BYTES, NRG_OK),
+    BACKWARD_WITH(db, 0),
+    BACKWARD_U64(workspace_size, SUM_BYTES - 1, NRG_ERR_WORKSPACE),
+    BACKWARD_U64(workspace_size, 2 * SUM_BYTES - 1, NRG_ERR_WORKSPACE),
+    BACKWARD_U64(workspace_size, SIZE_MAX, NRG_OK),
+    WRONG_VARIANT(ROW),
+    BACKWARD_WITH(dw, 0),
+    BACKWARD_U64(sums, 64, NRG_ERR_COMBINATION),
+    BACKWARD_WITH(db, 0),
+    BACKWARD_U64(sums, 64, NRG_ERR_COMBINATION),
+    WRONG_VARIANT(ONE_SUM),
+    BACKWARD_WITH(dw, 0),
+    BACKWARD_U64(sums, 64, NRG_ERR_COMBINATION), /* of a group */
+    WRONG_VARIANT(GIVEN),
+    BACKWARD_U64(dw, 64, NRG_ERR_COMBINATION),
+    BACKWARD_U64(db, 64, NRG_ERR_COMBINATION),
+    BACKWARD_U64(statistics, 0, NRG_ERR_NULL),
+    BACKWARD_U64(mean, 64, NRG_ERR_COMBINATION),
+    BACKWARD_U64(rstd, 64, NRG_ERR_COMBINATION),
+    WRONG_VARIANT(FLOATS),
+    BACKWARD_U64(statistics, 64, NRG_ERR_COMBINATION),
+    WRONG_FLOATS,
+    BACKWARD_WITH(mean, 0),
+    BACKWARD_U64(rstd, 0, NRG_ERR_NULL),
+    SPEC_U32(statistics, NRG_STATISTICS_COMPUTE, NRG_OK),
+    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_NULL),
+    WRONG_VARIANT(RUNNING),
+    BACKWARD_U64(statistics, 64, NRG_ERR_COMBINATION),
+    BACKWARD_U64(mean, 64, NRG_ERR_COMBINATION),
+    BACKWARD_U64(rstd, 64, NRG_ERR_COMBINATION),
+    BACKWARD_WITH(dw, 0),
+    BACKWARD_WITH(db, 0),
+    BACKWARD_U64(sums, 64, NRG_ERR_COMBINATION),
+    SPEC_U32(centred, 0, NRG_ERR_COMBINATION),
+    SPEC_U32(over, NRG_CHANNEL_OVER_GROUP, NRG_ERR_COMBINATION),
+    WITH_OVER_GROUP,
+    SPEC_U64(groups, 2, NRG_ERR_COMBINATION),
+    BACKWARD_U64(running_mean, 0, NRG_ERR_NULL),
+    BACKWARD_U64(running_var, 0, NRG_ERR_NULL),
+};
+static const sound_size backward_sizes[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)},
+                                            {ARGS, NRG_AT(nrg_channel_norm_backward_args, n)},
+                                            {ARGS, NRG_AT(nrg_channel_norm_backward_args, s)}};
+
+/* Without operands: dw and db are there or not. */
+static uint32_t set_up_workspace(void *const *part, int variant)
+{
+    static float any;
+    const uint32_t there = set_up_backward(part, variant);
+    nrg_channel_norm_backward_args *args = part[ARGS];
+    args->dw = there & NRG_BIT(NRG_CHANNEL_BACKWARD_DW) ? &any : NULL;
+    args->db = there & NRG_BIT(NRG_CHANNEL_BACKWARD_DB) ? &any : NULL;
+    return 0;
+}
+
+RUN_WORKSPACE(run_workspace, nrg_channel_norm_backward_workspace, part[SPEC], part[ARGS])
+
+/* Of args only n, dw and db are looked at. */
+#define MOST_CHANNELS(gradients) (SIZE_MAX / 8 / SAMPLES / (gradients) / 2 * 2)
+#define WRONG_BYTES(gradients)                                                                                                   \
+    SPEC_U64(channels, MOST_CHANNELS(gradients), NRG_OK), SPEC_U64(channels, MOST_CHANNELS(gradients) + 2, NRG_ERR_OVERFLOW)
+static const sound_wrong wrong_workspace[] = {
+    WRONG_SPEC,
+    SPARED_MOMENTUM,
+    BACKWARD_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),
+    SPEC_U32(statistics, NRG_STATISTICS_GIVEN, NRG_OK),
+    SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_OK),
+    SPEC_U64(channels, SIZE_MAX, NRG_OK),
+    BACKWARD_WITH(x, 3),
+    BACKWARD_WITH(x_stride, 1),
+    BACKWARD_WITH(sums, 64),
+    BACKWARD_WITH(workspace, 3),
+    BACKWARD_WITH(n, SIZE_MAX),
+    BACKWARD_U64(s, 0, NRG_OK),
+    WRONG_GROUPS,
+    WRONG_BYTES(2),
+    WRONG_VARIANT(ONE_SUM),
+    WRONG_BYTES(1),
+};
+
+/* ---- backward, sums in parts ---- */
+
+/* As little as there may be; all there is, and statistics as floats. */
+static uint32_t set_up_backward_sums(void *const *part, int variant)
+{
+    set_up_backward(part, BATCH);
+    if (!variant)
+        return NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_STATISTICS);
+    ((nrg_channel_norm_spec *)part[SPEC])->activation = NRG_ACT_SILU;
+    return NRG_BIT(NRG_CHANNEL_BACKWARD_Y) | NRG_BIT(NRG_CHANNEL_BACKWARD_W) | NRG_BIT(NRG_CHANNEL_BACKWARD_B) |
+           NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_MEAN) | NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_RSTD) |
+           NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_SUMS_DB);
+}
+
+static nrg_status run_backward_sums(void *const *part, int ith, int nth)
+{
+    return nrg_channel_norm_backward_sums(part[SPEC], part[ARGS], counts_of(part), ith, nth);
+}
+
+static nrg_status ask_backward_sums(void *const *part)
+{
+    return nrg_channel_norm_backward_sums_check(part[SPEC], part[ARGS], counts_of(part));
+}
+
+/* What the second phase writes is not looked at. */
+static const sound_wrong wrong_backward_sums[] = {
+    WRONG_SPEC,
+    WRONG_INPUTS,
+    SPEC_U32(over, NRG_CHANNEL_OVER_GROUP, NRG_ERR_COMBINATION),
+    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_COMBINATION),
+    BACKWARD_WITH(dx, 3),
+    BACKWARD_WITH(dy, 3),
+    BACKWARD_WITH(sums, 3),
+    BACKWARD_WITH(dx_stride, 1),
+    BACKWARD_U64(dy_stride, 1, NRG_OK),
+    BACKWARD_U64(statistics, 0, NRG_ERR_NULL),
+    BACKWARD_U64(rstd, 64, NRG_ERR_COMBINATION),
+    BACKWARD_U64(mean, 64, NRG_ERR_COMBINATION),
+    WRONG_VARIANT(1),
+    BACKWARD_U64(statistics, 64, NRG_ERR_COMBINATION),
+    WRONG_FLOATS,
+    BACKWARD_WITH(mean, 0),
+    BACKWARD_U64(rstd, 0, NRG_ERR_NULL),
+};
+
+#define WRONG(options, numbers)                                                                                                  \
+    .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = numbers, .size_count = NRG_COUNT(numbers)
+
+static const sound_call calls[] = {
+    {&nrg_call_channel_norm_forward, "channel_norm.h", "nrg_channel_norm_forward", 1, VARIANTS, set_up_forward, fill_forward,
+     run_forward, ask_forward, WRONG(wrong_forward, forward_sizes)},
+    {&nrg_call_channel_norm_sums, "channel_norm.h", "nrg_channel_norm_sums", 1, 2, set_up_sums, NULL, run_sums, ask_sums,
+     WRONG(wrong_sums, forward_sizes)},
+    {&nrg_call_sums_add, "channel_norm.h", "nrg_channel_norm_sums_add", 0, 1, set_up_add, NULL, run_add, .sizes = add_sizes,
+     .size_count = NRG_COUNT(add_sizes)},
+    {&nrg_call_channel_norm_statistics, "channel_norm.h", "nrg_channel_norm_statistics", 1, 2, set_up_statistics, fill_sums,
+     run_statistics, ask_statistics, spoil_statistics, WRONG(wrong_statistics, channels_size)},
+    {&nrg_call_channel_norm_fold, "channel_norm.h", "nrg_channel_norm_fold", 0, 2, set_up_fold, NULL, run_fold,
+     WRONG(wrong_fold, channels_size)},
+    {&nrg_call_channel_norm_backward, "channel_norm_backward.h", "nrg_channel_norm_backward", 1, BACKWARD_VARIANTS,
+     set_up_backward, fill_backward, run_backward, ask_backward, spoil_backward, spared_by_backward,
+     WRONG(wrong_backward, backward_sizes)},
+    {&nrg_call_channel_norm_backward_reduce, "channel_norm_backward.h", "nrg_channel_norm_backward_reduce", 1, BACKWARD_VARIANTS,
+     set_up_backward, fill_backward, run_reduce, ask_reduce, spoil_backward, spared_by_reduce,
+     WRONG(wrong_backward, backward_sizes)},
+    {&nrg_call_channel_norm_backward_sums, "channel_norm_backward.h", "nrg_channel_norm_backward_sums", 1, 2,
+     set_up_backward_sums, fill_backward, run_backward_sums, ask_backward_sums, WRONG(wrong_backward_sums, backward_sizes),
+     .spoil = spoil_backward},
+    {&nrg_call_channel_norm_backward_workspace, "channel_norm_backward.h", "nrg_channel_norm_backward_workspace", 0,
+     BACKWARD_VARIANTS, set_up_workspace, NULL, run_workspace, WRONG(wrong_workspace, backward_sizes)},
+};
+
+const sound_family sound_channel_norm = {"channel_norm", calls, NRG_COUNT(calls)};

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include <float.h>
+#include <math.h>
+
+#include "../../src/operands/score_bias.h"
+#include "sound.h"
+
+enum { SPEC = NRG_BIAS_SPEC, TABLE = NRG_BIAS_ARGS, ARGS = 0, BATCH = 2, HEADS = 2, QUERIES = 3, KEYS = 4, BUCKETS = 8 };
+
+/* ---- making the table ---- */
+
+/* Both directions; one, and 16 bits; no queries; no heads. */
+enum { BIDIRECTIONAL, CAUSAL, NO_QUERIES, NO_HEADS, SPEC_VARIANTS };
+
+static void set_up_spec(void *const *part, int variant)
+{
+    nrg_score_bias_spec *spec = part[SPEC];
+    *spec = nrg_bias_spec_init(variant == NO_HEADS ? 0 : HEADS, variant == NO_QUERIES ? 0 : QUERIES, KEYS);
+    spec->buckets = BUCKETS;
+    spec->max_distance = 20;
+    spec->mask_future = variant == CAUSAL;
+    spec->bidirectional = variant != CAUSAL;
+}
+
+static uint32_t set_up_t5(void *const *part, int variant)
+{
+    set_up_spec(part, variant);
+    ((nrg_t5_args *)part[TABLE])->dtype = variant == CAUSAL ? NRG_F16 : NRG_F32;
+    return 0;
+}
+
+static uint32_t set_up_other(void *const *part, int variant)
+{
+    set_up_spec(part, variant);
+    return 0;
+}
+
+static nrg_status run_t5(void *const *part, int ith, int nth)
+{
+    const nrg_t5_args *a = part[TABLE];
+    return nrg_t5_diagonals(part[SPEC], a->dtype, a->table, a->table_stride, a->diagonals, a->diagonals_stride, ith, nth);
+}
+
+static nrg_status ask_t5(void *const *part)
+{
+    const nrg_t5_args *a = part[TABLE];
+    return nrg_t5_diagonals_check(part[SPEC], a->dtype, a->table, a->table_stride, a->diagonals, a->diagonals_stride);
+}
+
+static nrg_status run_t5_backward(void *const *part, int ith, int nth)
+{
+    const nrg_t5_backward_args *a = part[TABLE];
+    return nrg_t5_backward(part[SPEC], a->d_diagonals, a->d_diagonals_stride, a->d_table, a->d_table_stride, 0, ith, nth);
+}
+
+static nrg_status ask_t5_backward(void *const *part)
+{
+    const nrg_t5_backward_args *a = part[TABLE];
+    return nrg_t5_backward_check(part[SPEC], a->d_diagonals, a->d_diagonals_stride, a->d_table, a->d_table_stride, 0);
+}
+
+static nrg_status run_alibi(void *const *part, int ith, int nth)
+{
+    const nrg_alibi_args *a = part[TABLE];
+    return nrg_alibi_diagonals(part[SPEC], a->slopes, a->diagonals, a->diagonals_stride, ith, nth);
+}
+
+static nrg_status ask_alibi(void *const *part)
+{
+    const nrg_alibi_args *a = part[TABLE];
+    return nrg_alibi_diagonals_check(part[SPEC], a->slopes, a->diagonals, a->diagonals_stride);
+}
+
+#define WRONG_POSITIONS                                                                                                          \
+    WRONG_U64(SPEC, nrg_score_bias_spec, query_offset, (1 << 29) - QUERIES + 1, NRG_OK),                                         \
+        WRONG_U64(SPEC, nrg_score_bias_spec, query_offset, -(int64_t)(1 << 29) + KEYS - 1, NRG_OK),                              \
+        WRONG_U64(SPEC, nrg_score_bias_spec, query_offset, (1 << 29) - QUERIES + 2, NRG_ERR_POSITION),                           \
+        WRONG_U64(SPEC, nrg_score_bias_spec, query_offset, -(int64_t)(1 << 29) + KEYS - 2, NRG_ERR_POSITION),                    \
+        WRONG_U64(SPEC, nrg_score_bias_spec, query_offset, INT64_MAX, NRG_ERR_POSITION),                                         \
+        WRONG_U64(SPEC, nrg_score_bias_spec, query_offset, INT64_MIN, NRG_ERR_POSITION),                                         \
+        WRONG_U64(SPEC, nrg_score_bias_spec, keys, (uint64_t)1 << 40, NRG_ERR_POSITION),                                         \
+        WRONG_U64(SPEC, nrg_score_bias_spec, queries, (uint64_t)1 << 40, NRG_ERR_POSITION)
+#define WRONG_RULE                                                                                                               \
+    WRONG_POSITIONS, WRONG_U32(SPEC, nrg_score_bias_spec, buckets, 3, NRG_ERR_CONSTANT),                                         \
+        WRONG_U32(SPEC, nrg_score_bias_spec, buckets, -8, NRG_ERR_CONSTANT),                                                     \
+        WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, BUCKETS / 4 + 1, NRG_OK),                                             \
+        WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, BUCKETS / 4, NRG_ERR_CONSTANT), WRONG_VARIANT(CAUSAL),                \
+        WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, BUCKETS / 2 + 1, NRG_OK),                                             \
+        WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, BUCKETS / 2, NRG_ERR_CONSTANT)
+static const sound_wrong wrong_t5[] = {WRONG_STRIDE(TABLE, nrg_t5_args, table_stride),
+                                       WRONG_STRIDE(TABLE, nrg_t5_args, diagonals_stride), WRONG_RULE};
+static const sound_wrong wrong_t5_backward[] = {WRONG_STRIDE(TABLE, nrg_t5_backward_args, d_diagonals_stride),
+                                                WRONG_STRIDE(TABLE, nrg_t5_backward_args, d_table_stride), WRONG_RULE};
+static const sound_wrong wrong_alibi[] = {WRONG_POSITIONS, WRONG_STRIDE(TABLE, nrg_alibi_args, diagonals_stride)};
+static const sound_size spec_sizes[] = {{SPEC, NRG_AT(nrg_score_bias_spec, heads)}, {SPEC, NRG_AT(nrg_score_bias_spec, queries)}};
+
+static uint32_t set_up_slopes(void *const *part, int variant)
+{
+    nrg_alibi_slopes_args *args = part[ARGS];
+    args->heads = variant == 2 ? 0 : variant ? 6 : 8;
+    args->max_bias = 8;
+    return 0;
+}
+
+static nrg_status run_slopes(void *const *part, int ith, int nth)
+{
+    const nrg_alibi_slopes_args *args = part[ARGS];
+    (void)ith;
+    (void)nth;
+    return nrg_alibi_slopes(args->heads, args->max_bias, args->slopes);
+}
+
+static const sound_wrong wrong_slopes[] = {
+    WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, -1, NRG_ERR_CONSTANT),
+    WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, -0x1p-1074, NRG_ERR_CONSTANT),
+    WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, DBL_MAX, NRG_OK),
+    WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, INFINITY, NRG_ERR_CONSTANT),
+    WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, -INFINITY, NRG_ERR_CONSTANT),
+    WRONG_F64(ARGS, nrg_alibi_slopes_args, max_bias, NAN, NRG_ERR_CONSTANT),
+};
+static const sound_size slopes_sizes[] = {{ARGS, NRG_AT(nrg_alibi_slopes_args, heads)}};
+
+/* ---- adding it ---- */
+
+/* Dense; 16 bits; samples within rows, and heads that have the same scores; one sample; none; no keys. */
+enum { DENSE, HALVES, WITHIN, ONE_SAMPLE, NO_SAMPLES, NO_KEYS, VARIANTS };
+
+static size_t batch_of(int variant) { return variant == ONE_SAMPLE ? 1 : variant == NO_SAMPLES ? 0 : BATCH; }
+
+static uint32_t set_up_forward(void *const *part, int variant)
+{
+    enum { ROW = KEYS * sizeof(float) };
+    nrg_score_bias_args *args = part[ARGS];
+    *args = nrg_score_bias_args_init(variant == HALVES ? NRG_BF16 : NRG_F32, batch_of(variant), HEADS, QUERIES,
+                                     variant == NO_KEYS ? 0 : KEYS, NULL, NULL, NULL);
+    args->store = NRG_STORE_KEEP;
+    if (variant == WITHIN) {
+        args->o_batch_stride = ROW;
+        args->o_query_stride = BATCH * ROW;
+        args->o_head_stride = QUERIES * BATCH * ROW;
+        args->scores_head_stride = ROW;
+    }
+    return 0;
+}
+
+static nrg_status run_forward(void *const *part, int ith, int nth) { return nrg_score_bias_forward(part[ARGS], ith, nth); }
+static nrg_status ask_forward(void *const *part) { return nrg_score_bias_forward_check(part[ARGS]); }
+
+#define WRONG_SCORES(type, field)                                                                                                \
+    WRONG_STRIDE(ARGS, type, field##_query_stride), WRONG_STRIDE(ARGS, type, field##_head_stride),                               \
+        WRONG_STRIDE(ARGS, type, field##_batch_stride)
+static const sound_wrong wrong_forward[] = {
+    WRONG_SCORES(nrg_score_bias_args, scores),
+    WRONG_SCORES(nrg_score_bias_args, o),
+    WRONG_STRIDE(ARGS, nrg_score_bias_args, diagonals_stride),
+    WRONG_F32(ARGS, nrg_score_bias_args, scale, -FLT_MAX, NRG_OK),
+    WRONG_F32(ARGS, nrg_score_bias_args, scale, INFINITY, NRG_ERR_CONSTANT),
+    WRONG_F32(ARGS, nrg_score_bias_args, scale, -INFINITY, NRG_ERR_CONSTANT),
+    WRONG_F32(ARGS, nrg_score_bias_args, scale, NAN, NRG_ERR_CONSTANT),
+};
+static const sound_size forward_sizes[] = {{ARGS, NRG_AT(nrg_score_bias_args, batch)},
+                                           {ARGS, NRG_AT(nrg_score_bias_args, heads)},
+                                           {ARGS, NRG_AT(nrg_score_bias_args, queries)},
+                                           {ARGS, NRG_AT(nrg_score_bias_args, keys)}};
+
+static uint32_t set_up_backward(void *const *part, int variant)
+{
+    *(nrg_score_bias_backward_args *)part[ARGS] = nrg_score_bias_backward_args_init(
+        variant == HALVES ? NRG_F16 : NRG_F32, batch_of(variant), HEADS, QUERIES, variant == NO_KEYS ? 0 : KEYS, NULL, NULL);
+    return 0;
+}
+
+static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_score_bias_backward(part[ARGS], ith, nth); }
+static nrg_status ask_backward(void *const *part) { return nrg_score_bias_backward_check(part[ARGS]); }
+
+static const sound_wrong wrong_backward[] = {WRONG_SCORES(nrg_score_bias_backward_args, d_o),
+                                             WRONG_STRIDE(ARGS, nrg_score_bias_backward_args, d_diagonals_stride)};
+static const sound_size backward_sizes[] = {{ARGS, NRG_AT(nrg_score_bias_backward_args, batch)},
+                                            {ARGS, NRG_AT(nrg_score_bias_backward_args, heads)},
+                                            {ARGS, NRG_AT(nrg_score_bias_backward_args, queries)},
+                                            {ARGS, NRG_AT(nrg_score_bias_backward_args, keys)}};
+
+#define SIZES(numbers) .sizes = numbers, .size_count = NRG_COUNT(numbers)
+#define WRONG(options, numbers) .wrong = options, .wrong_count = NRG_COUNT(options), SIZES(numbers)
+
+static const sound_call calls[] = {
+    {&nrg_call_t5_diagonals, "score_bias.h", "nrg_t5_diagonals", 1, SPEC_VARIANTS, set_up_t5, NULL, run_t5, ask_t5,
+     WRONG(wrong_t5, spec_sizes)},
+    {&nrg_call_t5_backward, "score_bias.h", "nrg_t5_backward", 1, SPEC_VARIANTS, set_up_other, NULL, run_t5_backward,
+     ask_t5_backward, WRONG(wrong_t5_backward, spec_sizes)},
+    {&nrg_call_alibi_slopes, "score_bias.h", "nrg_alibi_slopes", 0, 3, set_up_slopes, NULL, run_slopes,
+     WRONG(wrong_slopes, slopes_sizes)},
+    {&nrg_call_alibi_diagonals, "score_bias.h", "nrg_alibi_diagonals", 1, SPEC_VARIANTS, set_up_other, NULL, run_alibi, ask_alibi,
+     WRONG(wrong_alibi, spec_sizes)},
+    {&nrg_call_score_bias_forward, "score_bias.h", "nrg_score_bias_forward", 1, VARIANTS, set_up_forward, NULL, run_forward,
+     ask_forward, WRONG(wrong_forward, forward_sizes)},
+    {&nrg_call_score_bias_backward, "score_bias.h", "nrg_score_bias_backward", 1, VARIANTS, set_up_backward, NULL, run_backward,
+     ask_backward, WRONG(wrong_backward, backward_sizes)},
+};
+
+const sound_family sound_score_bias = {"score_bias", calls, NRG_COUNT(calls)};

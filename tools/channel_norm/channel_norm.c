@@ -1,0 +1,206 @@
+/* nrg channel-norm: nrg_channel_norm_forward and nrg_channel_norm_backward for .npy files.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "channel_norm.h"
+
+#include "../library.h"
+#include "../npy/arrays.h"
+
+/* Splits x's shape into samples, channels and positions. */
+static int split_shape(const file_call *call, channel_request *q)
+{
+    const char *name = file_in(call, IN_X);
+    const npy_shape *shape = &call->in[IN_X].shape;
+    char text[NPY_SHAPE_ROOM];
+    if (shape->ndim < 2) {
+        complain("%s: shape %s: samples and channels are two axes at least", name, npy_shape_text(text, shape));
+        return CLI_REFUSED;
+    }
+    int nhwc = q->spec.layout == NRG_LAYOUT_NHWC;
+    q->n = shape->dims[0];
+    q->c = shape->dims[nhwc ? shape->ndim - 1 : 1];
+    q->s = 1;
+    for (int i = nhwc ? 1 : 2; i < shape->ndim - nhwc; i++)
+        q->s *= shape->dims[i];
+    if (!q->c || !q->s) {
+        complain("%s: shape %s: its %s", name, npy_shape_text(text, shape),
+                 q->c ? "channels have no elements" : "samples have no channels");
+        return CLI_REFUSED;
+    }
+    if (q->over == OVER_GROUP && q->c % q->spec.groups) {
+        complain("%s: %zu channels cannot be divided by --groups %zu", name, q->c, q->spec.groups);
+        return CLI_REFUSED;
+    }
+    /* the library would leave them as they are, which here is nothing */
+    if (!q->n && (q->train || (q->over == OVER_BATCH && (file_out(call, OUT_MEAN) || file_out(call, OUT_RSTD))))) {
+        complain("%s: shape %s: without samples a channel has no statistics", name, npy_shape_text(text, shape));
+        return CLI_REFUSED;
+    }
+    return CLI_DONE;
+}
+
+static int is_of_channels(int input) { return input >= IN_W && input <= IN_RUNNING_VAR; }
+
+static int check_shape(const file_call *call, const channel_request *q, int input)
+{
+    npy_shape wanted = call->in[IN_X].shape;
+    if (is_of_channels(input))
+        wanted = file_shape(1, &q->c);
+    return array_check_shape(&call->in[input], file_in(call, input), &wanted, file_in(call, IN_X));
+}
+
+/* y and do have the dtype of x, w and b may be f32 beside f16, the running statistics always are. */
+static int check_dtype(const file_call *call, int input)
+{
+    nrg_dtype dtype = call->in[input].dtype, x_dtype = call->in[IN_X].dtype;
+    const char *name = file_in(call, input);
+    if (input == IN_RUNNING_MEAN || input == IN_RUNNING_VAR) {
+        if (dtype == NRG_F32)
+            return CLI_DONE;
+        complain("%s: '<f2'; running statistics are '<f4'", name);
+    } else if (dtype == x_dtype || (is_of_channels(input) && dtype == NRG_F32)) {
+        return CLI_DONE;
+    } else {
+        complain("%s: '%s' beside '%s' in %s; %s", name, npy_descr(dtype), npy_descr(x_dtype), file_in(call, IN_X),
+                 is_of_channels(input) ? "w and b have the dtype of x or '<f4'" : "y and do have the dtype of x");
+    }
+    return CLI_REFUSED;
+}
+
+static int read_spec(file_call *call, channel_request *q)
+{
+    nrg_channel_norm_spec *s = &q->spec;
+    int status = split_shape(call, q);
+    for (int i = IN_X + 1; i < INPUTS && status == CLI_DONE; i++) {
+        if (!file_in(call, i))
+            continue;
+        status = check_shape(call, q, i);
+        if (status == CLI_DONE)
+            status = check_dtype(call, i);
+    }
+    if (status == CLI_DONE)
+        status = arrays_match_weights(&call->in[IN_W], &call->in[IN_B]);
+    s->channels = q->c;
+    if (q->over == OVER_INSTANCE)
+        s->groups = q->c;
+    s->dtype = call->in[IN_X].dtype;
+    s->w_dtype = call->in[IN_W].data ? call->in[IN_W].dtype : call->in[IN_B].dtype;
+    return status;
+}
+
+/* The statistics of batch norm are those of channels, of layer norm those of samples; group and instance norm have both axes. */
+static npy_shape statistics_shape(const channel_request *q)
+{
+    const size_t sets[2] = {q->n, q->spec.groups};
+    return q->over == OVER_BATCH ? file_shape(1, &q->c) : file_shape(q->over == OVER_LAYER ? 1 : 2, sets);
+}
+
+/* Running statistics that are to be updated start as those that were read; without these, as a new batch norm has them. */
+static void start_running(file_call *call, size_t channels, int from, int to, float first)
+{
+    float *running = call->out[to].data;
+    const float *before = call->in[from].data;
+    for (size_t i = 0; i < channels; i++)
+        running[i] = before ? before[i] : first;
+}
+
+static int is_wanted(const file_call *call, const channel_request *q, int which)
+{
+    return file_out(call, which) || (q->fold && (which == OUT_SCALE || which == OUT_SHIFT));
+}
+
+/* o takes x's place in memory, which the library allows. */
+static int reserve(file_call *call, const channel_request *q)
+{
+    const npy_shape shape = call->in[IN_X].shape, statistics = statistics_shape(q), line = file_shape(1, &q->c);
+    if (file_out(call, OUT_O))
+        file_reuse(call, OUT_O, IN_X);
+    for (int i = OUT_O + 1; i < OUTPUTS; i++) {
+        const int is_tensor = i == OUT_DX || i == OUT_DY, is_statistic = i == OUT_MEAN || i == OUT_RSTD;
+        const npy_shape *wanted = is_tensor ? &shape : is_statistic ? &statistics : &line;
+        int status = is_wanted(call, q, i) ? file_reserve(call, i, is_tensor ? q->spec.dtype : NRG_F32, wanted) : CLI_DONE;
+        if (status != CLI_DONE)
+            return status;
+    }
+    if (q->train) {
+        start_running(call, q->c, IN_RUNNING_MEAN, OUT_RUNNING_MEAN, 0);
+        start_running(call, q->c, IN_RUNNING_VAR, OUT_RUNNING_VAR, 1);
+    }
+    return CLI_DONE;
+}
+
+static nrg_channel_norm_args forward_args(const file_call *call, const channel_request *q)
+{
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(q->n, q->s, call->out[OUT_O].data, call->out[OUT_O].data);
+    args.y = call->in[IN_Y].data;
+    args.w = call->in[IN_W].data;
+    args.b = call->in[IN_B].data;
+    args.mean = call->out[OUT_MEAN].data;
+    args.rstd = call->out[OUT_RSTD].data;
+    args.running_mean = q->train ? call->out[OUT_RUNNING_MEAN].data : call->in[IN_RUNNING_MEAN].data;
+    args.running_var = q->train ? call->out[OUT_RUNNING_VAR].data : call->in[IN_RUNNING_VAR].data;
+    args.batches = q->batches;
+    return args;
+}
+
+/* Scale and shift, once; then these instead of statistics, w and b. */
+static nrg_status fold(nrg_channel_norm_spec *spec, nrg_channel_norm_args *args, const file_call *call)
+{
+    float *scale = call->out[OUT_SCALE].data, *shift = call->out[OUT_SHIFT].data;
+    nrg_status status = nrg_channel_norm_fold(spec, args, scale, shift);
+    spec->statistics = NRG_STATISTICS_FOLDED;
+    spec->w_dtype = NRG_F32;
+    args->w = scale;
+    args->b = shift;
+    args->running_mean = args->running_var = NULL;
+    return status;
+}
+
+static int forward(const file_call *call, const channel_request *q)
+{
+    nrg_channel_norm_spec spec = q->spec;
+    nrg_channel_norm_args args = forward_args(call, q);
+    nrg_status status = q->fold ? fold(&spec, &args, call) : NRG_OK;
+    if (status == NRG_OK)
+        status = nrg_channel_norm_forward(&spec, &args, 0, 1);
+    return library_answer(status);
+}
+
+#ifndef NRG_NO_BACKWARD
+static int backward(file_call *call, const channel_request *q)
+{
+    nrg_channel_norm_backward_args args =
+        nrg_channel_norm_backward_args_init(q->n, q->s, call->in[IN_X].data, call->in[IN_D_O].data, call->out[OUT_DX].data);
+    args.y = call->in[IN_Y].data;
+    args.w = call->in[IN_W].data;
+    args.b = call->in[IN_B].data;
+    args.running_mean = call->in[IN_RUNNING_MEAN].data;
+    args.running_var = call->in[IN_RUNNING_VAR].data;
+    args.dy = call->out[OUT_DY].data;
+    args.dw = call->out[OUT_DW].data;
+    args.db = call->out[OUT_DB].data;
+    nrg_status status = nrg_channel_norm_backward_workspace(&q->spec, &args, &args.workspace_size);
+    int taken = file_workspace(call, status, args.workspace_size, &args.workspace);
+    if (taken != CLI_DONE)
+        return taken;
+    status = nrg_channel_norm_backward(&q->spec, &args, 0, 1);
+    if (status == NRG_OK)
+        status = nrg_channel_norm_backward_reduce(&q->spec, &args, 0, 1);
+    return library_answer(status);
+}
+#endif
+
+int channel_norm_compute(file_call *call)
+{
+    channel_request *q = call->request;
+    int status = read_spec(call, q);
+    if (status == CLI_DONE)
+        status = reserve(call, q);
+    if (status != CLI_DONE)
+        return status;
+#ifndef NRG_NO_BACKWARD
+    if (q->backward)
+        return backward(call, q);
+#endif
+    return forward(call, q);
+}

@@ -1,0 +1,287 @@
+/* The options of nrg channel-norm.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "channel_norm.h"
+#include "../commands.h"
+#include "../library.h"
+
+const char channel_norm_help[] =
+    "usage: nrg channel-norm [OPTION]... X.npy --o O.npy\n"
+    "       nrg channel-norm --backward [OPTION]... X.npy --do DO.npy --dx DX.npy\n"
+    "\n"
+    "Normalizes a NumPy array of n samples with c channels, of shape (n, c, ...), or (n, ..., c) with\n"
+    "--layout nhwc; the other axes, which may be none, count positions.\n"
+    "  o = g(((x - mean) / sqrt(variance + eps)) * w + b + y)\n"
+    "mean and variance are those of the set an element is in, w and b those of its channel.\n"
+    "With --backward: from do, the gradient of o, those of the inputs.\n"
+    "\n"
+    "inputs\n"
+    "  X.npy, -x, --x FILE   x: '<f4' or '<f2', in C order, at least two axes\n"
+    "  --y FILE              residual, of x's shape and dtype\n"
+    "  --w FILE, --b FILE    weight and bias, of shape (c,), each of the dtype of x or '<f4'\n"
+    "  --running-mean FILE, --running-var FILE\n"
+    "                        running statistics, '<f4' of shape (c,), with --over batch or instance: used\n"
+    "                        instead of those of x; with --train updated, and by default 0 and 1\n"
+    "  --do FILE             with --backward: gradient of o, of x's shape and dtype (required)\n"
+    "outputs\n"
+    "  -o, --o FILE          the result, with the shape and dtype of x (required)\n"
+    "  --mean FILE           the mean of each set as '<f4' (0 for --rms), of shape (c,) for batch, (n, G) for\n"
+    "                        group, (n, c) for instance and (n,) for layer\n"
+    "  --rstd FILE           1/sqrt(variance + eps) of each set, likewise\n"
+    "  --running-mean-out FILE, --running-var-out FILE\n"
+    "                        with --train: the running statistics, updated\n"
+    "  --scale FILE, --shift FILE\n"
+    "                        with --fold: scale and shift, '<f4' of shape (c,)\n"
+    "outputs of --backward: at least one\n"
+    "  --dx, --dy FILE       gradients of x and y, with the shape and dtype of x\n"
+    "  --dw, --db FILE       gradients of w and b, as '<f4', of shape (c,)\n"
+    "                        dy, dw and db also where there is no y, w or b\n"
+    "options\n"
+    "  --over SETS           batch:    a channel, in all samples (default)\n"
+    "                        group:    c/G channels of a sample\n"
+    "                        instance: a channel of a sample\n"
+    "                        layer:    a sample\n"
+    "  --groups G            with --over group: how many, a divisor of c\n"
+    "  --layout LAYOUT       nchw (default) or nhwc\n"
+    "  --rms                 do not subtract the mean, nor take it off the variance\n"
+    "  --eps E               default 1e-5\n"
+    "  --act G               g: identity (default), sigmoid, silu, relu, relu2, tanh, gelu, gelu_tanh,\n"
+    "                        softplus, gelu_quick, hard_swish, hard_sigmoid, elu, leaky_relu, mish, exp,\n"
+    "                        expm1 or softsign\n"
+    "  --train               update running statistics with those of x: the variance is the unbiased one;\n"
+    "                        those of instance norm are averaged over the samples\n"
+    "  --momentum M          with --train: running = (1 - M) * running + M * of x; default 0.1\n"
+    "  --cumulative          with --train: M is 1/(K + 1), so that running is the average of all batches\n"
+    "  --batches K           with --cumulative: how many there were before, default 0\n"
+    "  --fold                inference with o = g(x * scale + shift + y), scale and shift made once of\n"
+    "                        the running statistics, w and b\n"
+    "  --segment L           add x up in segments of about L elements, at most 4096 (default); changes\n"
+    "                        last bits\n"
+    "  --exact               the exact grade: within 1 ulp, in f32; default: fast, 3 on the stress set\n"
+    "  --store KIND          auto (default), keep or stream: how the kernel stores; changes no bit\n"
+    "  --isa NAME            scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
+
+/* Files first, in the order of the two enumerations in channel_norm.h. */
+enum {
+    OPT_BACKWARD = INPUTS + OUTPUTS,
+    OPT_OVER,
+    OPT_GROUPS,
+    OPT_LAYOUT,
+    OPT_RMS,
+    OPT_EPS,
+    OPT_ACT,
+    OPT_TRAIN,
+    OPT_MOMENTUM,
+    OPT_CUMULATIVE,
+    OPT_BATCHES,
+    OPT_FOLD,
+    OPT_SEGMENT,
+    OPT_EXACT,
+    OPT_STORE,
+    OPT_ISA,
+    OPT_HELP,
+    OPTIONS
+};
+
+static const cli_option options[OPTIONS + 1] = {
+    [IN_X] = {"x", 'x', 1},
+    [IN_Y] = {"y", 0, 1},
+    [IN_W] = {"w", 0, 1},
+    [IN_B] = {"b", 0, 1},
+    [IN_RUNNING_MEAN] = {"running-mean", 0, 1},
+    [IN_RUNNING_VAR] = {"running-var", 0, 1},
+    [IN_D_O] = {"do", 0, 1},
+    [INPUTS + OUT_O] = {"o", 'o', 1},
+    [INPUTS + OUT_MEAN] = {"mean", 0, 1},
+    [INPUTS + OUT_RSTD] = {"rstd", 0, 1},
+    [INPUTS + OUT_RUNNING_MEAN] = {"running-mean-out", 0, 1},
+    [INPUTS + OUT_RUNNING_VAR] = {"running-var-out", 0, 1},
+    [INPUTS + OUT_SCALE] = {"scale", 0, 1},
+    [INPUTS + OUT_SHIFT] = {"shift", 0, 1},
+    [INPUTS + OUT_DX] = {"dx", 0, 1},
+    [INPUTS + OUT_DY] = {"dy", 0, 1},
+    [INPUTS + OUT_DW] = {"dw", 0, 1},
+    [INPUTS + OUT_DB] = {"db", 0, 1},
+    [OPT_BACKWARD] = {"backward", 0, 0},
+    [OPT_OVER] = {"over", 0, 1},
+    [OPT_GROUPS] = {"groups", 0, 1},
+    [OPT_LAYOUT] = {"layout", 0, 1},
+    [OPT_RMS] = {"rms", 0, 0},
+    [OPT_EPS] = {"eps", 0, 1},
+    [OPT_ACT] = {"act", 0, 1},
+    [OPT_TRAIN] = {"train", 0, 0},
+    [OPT_MOMENTUM] = {"momentum", 0, 1},
+    [OPT_CUMULATIVE] = {"cumulative", 0, 0},
+    [OPT_BATCHES] = {"batches", 0, 1},
+    [OPT_FOLD] = {"fold", 0, 0},
+    [OPT_SEGMENT] = {"segment", 0, 1},
+    [OPT_EXACT] = {"exact", 0, 0},
+    [OPT_STORE] = {"store", 0, 1},
+    [OPT_ISA] = {"isa", 0, 1},
+    [OPT_HELP] = {"help", 'h', 0},
+    [OPTIONS] = {NULL, 0, 0},
+};
+
+/* In the order of their enumerations. */
+static const char *const overs[] = {"batch", "group", "instance", "layer", NULL};
+static const char *const layouts[] = {"nchw", "nhwc", NULL};
+
+/* An option that the direction asked for has no use for. */
+static int find_foreign(const file_call *call, int backward)
+{
+    if (call->value[IN_D_O] && !backward)
+        return IN_D_O;
+    for (int i = 0; i < OUTPUTS; i++)
+        if (call->value[INPUTS + i] && (i >= FIRST_GRADIENT) != backward)
+            return INPUTS + i;
+    for (int i = OPT_TRAIN; i <= OPT_FOLD; i++)
+        if (call->value[i] && backward)
+            return i;
+    return -1;
+}
+
+/* An option whose other one is missing. */
+static int needs_another(const file_call *call)
+{
+    static const struct {
+        int option, needed;
+    } pairs[] = {
+        {IN_RUNNING_MEAN, IN_RUNNING_VAR},
+        {IN_RUNNING_VAR, IN_RUNNING_MEAN},
+        {INPUTS + OUT_RUNNING_MEAN, OPT_TRAIN},
+        {INPUTS + OUT_RUNNING_VAR, OPT_TRAIN},
+        {OPT_MOMENTUM, OPT_TRAIN},
+        {OPT_CUMULATIVE, OPT_TRAIN},
+        {OPT_TRAIN, INPUTS + OUT_RUNNING_MEAN},
+        {OPT_TRAIN, INPUTS + OUT_RUNNING_VAR},
+        {OPT_BATCHES, OPT_CUMULATIVE},
+        {INPUTS + OUT_SCALE, OPT_FOLD},
+        {INPUTS + OUT_SHIFT, OPT_FOLD},
+        {OPT_FOLD, IN_RUNNING_MEAN},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        if (file_needs(call, pairs[i].option, pairs[i].needed) != CLI_DONE)
+            return 1;
+    return 0;
+}
+
+static int has_gradient(const file_call *call)
+{
+    for (int i = FIRST_GRADIENT; i < OUTPUTS; i++)
+        if (call->value[INPUTS + i])
+            return 1;
+    return 0;
+}
+
+/* What excludes what. */
+static int check_combination(const file_call *call, const channel_request *q)
+{
+    int running = q->train || file_in(call, IN_RUNNING_MEAN);
+    if (q->over == OVER_GROUP && !call->value[OPT_GROUPS])
+        complain("--over group needs --groups");
+    else if (q->over != OVER_GROUP && call->value[OPT_GROUPS])
+        complain("--groups is for --over group");
+    else if (running && q->over != OVER_BATCH && q->over != OVER_INSTANCE)
+        complain("running statistics are those of channels: for --over batch or instance");
+    else if (running && call->value[OPT_RMS])
+        complain("--rms has no running statistics");
+    else if (q->train && q->fold)
+        complain("--train and --fold exclude each other: scale and shift are for inference");
+    else if (q->fold && (file_out(call, OUT_MEAN) || file_out(call, OUT_RSTD)))
+        complain("--%s cannot be asked for with --fold", file_out(call, OUT_MEAN) ? "mean" : "rstd");
+    else if (call->value[OPT_CUMULATIVE] && call->value[OPT_MOMENTUM])
+        complain("--momentum and --cumulative exclude each other");
+    else if (!(q->spec.momentum >= 0 && q->spec.momentum <= 1))
+        complain("--momentum: '%s' is not from 0 to 1", call->value[OPT_MOMENTUM]);
+    else if (q->spec.segment > 4096)
+        complain("--segment: %zu is more than 4096", q->spec.segment);
+    else
+        return 1;
+    return 0;
+}
+
+static int require(const file_call *call, const channel_request *q)
+{
+    int foreign = find_foreign(call, q->backward);
+    if (foreign >= 0)
+        complain(q->backward ? "--%s is of the forward pass, and not for --backward" : "--%s is for --backward",
+                 options[foreign].name);
+    else if (!file_in(call, IN_X))
+        complain("no input file; nrg channel-norm --help");
+    else if (q->backward && !file_in(call, IN_D_O))
+        complain("--backward needs --do FILE, the gradient of o");
+    else if (q->backward && !has_gradient(call))
+        complain("no output file: --dx, --dy, --dw or --db FILE");
+    else if (!q->backward && !file_out(call, OUT_O))
+        complain("no output file: --o FILE");
+    else
+        return !needs_another(call);
+    return 0;
+}
+
+static int read_words(const file_call *call, channel_request *q)
+{
+    int over = file_word(call, OPT_OVER, overs), layout = file_word(call, OPT_LAYOUT, layouts);
+    int act = file_word(call, OPT_ACT, library_activations), store = file_word(call, OPT_STORE, library_stores);
+    if (over < 0 || layout < 0 || act < 0 || store < 0)
+        return 0;
+    q->over = (channel_over)over;
+    q->spec.over = q->over == OVER_BATCH ? NRG_CHANNEL_OVER_BATCH : NRG_CHANNEL_OVER_GROUP;
+    q->spec.layout = (nrg_layout)layout;
+    q->spec.activation = (nrg_activation)act;
+    q->spec.store = (nrg_store)store;
+    return 1;
+}
+
+static int read_numbers(const file_call *call, channel_request *q)
+{
+    nrg_channel_norm_spec *s = &q->spec;
+    size_t batches = 0;
+    if (!file_count(call, OPT_GROUPS, 1, &s->groups) || !file_double(call, OPT_EPS, &s->eps) ||
+        !file_double(call, OPT_MOMENTUM, &s->momentum) || !file_count(call, OPT_BATCHES, 0, &batches) ||
+        !file_count(call, OPT_SEGMENT, 1, &s->segment))
+        return 0;
+    q->batches = batches;
+    return 1;
+}
+
+/* The library's own word on the numbers, before files are read: no samples, so no pointer is followed. */
+static int ask_library(const channel_request *q)
+{
+    static float any;
+    nrg_channel_norm_spec spec = q->spec;
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(0, 1, &any, &any);
+    spec.statistics = NRG_STATISTICS_COMPUTE;
+    spec.channels = spec.groups ? spec.groups : 1;
+    return library_answer(nrg_channel_norm_forward(&spec, &args, 0, 1));
+}
+
+static int channel_norm_ask(file_call *call)
+{
+    channel_request *q = call->request;
+    memset(q, 0, sizeof *q);
+    q->backward = call->value[OPT_BACKWARD] != NULL;
+    if (q->backward && !library_holds("--backward", "backward"))
+        return CLI_REFUSED;
+    q->train = call->value[OPT_TRAIN] != NULL;
+    q->fold = call->value[OPT_FOLD] != NULL;
+    q->spec = nrg_batch_norm_spec(1, 1e-5);
+    q->spec.centred = !call->value[OPT_RMS];
+    q->spec.accuracy = call->value[OPT_EXACT] ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
+    q->spec.cumulative = call->value[OPT_CUMULATIVE] != NULL;
+    if (file_in(call, IN_RUNNING_MEAN) && !q->train)
+        q->spec.statistics = NRG_STATISTICS_RUNNING;
+    if (!require(call, q) || !read_words(call, q) || !read_numbers(call, q) || !check_combination(call, q))
+        return CLI_REFUSED;
+    return ask_library(q);
+}
+
+int command_channel_norm(char **arguments)
+{
+    static const file_command command = {"channel-norm",   channel_norm_help,   options, INPUTS, OUTPUTS, OPTIONS, IN_X, 0,
+                                         channel_norm_ask, channel_norm_compute};
+    channel_request q;
+    return file_command_run(&command, &q, arguments);
+}
