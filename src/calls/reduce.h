@@ -5,6 +5,25 @@
 #define NRG_CALLS_REDUCE_H
 
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Phase 1 on one thread reduces its sums itself, and then leaves this in the place of the first of them: a NaN with low bits that
+ * no sum of floats has. Phase 2 returns at once where it finds it, so that a call of it does no harm. Any other phase 1 has
+ * written a sum there. */
+#define REDUCE_DONE UINT64_C(0x7ff8fedcba987654)
+static inline void reduce_mark_done(void *partial)
+{
+    const uint64_t done = REDUCE_DONE;
+    memcpy(partial, &done, sizeof done);
+}
+
+static inline int reduce_is_done(const void *partial)
+{
+    uint64_t first;
+    memcpy(&first, partial, sizeof first);
+    return first == REDUCE_DONE;
+}
 
 /* Eight at a time, a number that compilers know: at -O2 gcc makes vectors of no other loop, and a backward pass of one row took
  * 1.5 times as long. */
