@@ -15,12 +15,17 @@ SCALARS = {"void": None, "char": "c_char_p", "int": "c_int", "unsigned": "c_uint
            "int64_t": "c_int64", "uint64_t": "c_uint64"}
 
 
+LIMITS = {"FLT_MAX": 'float.fromhex("0x1.fffffep127")', "INFINITY": 'float("inf")', "SIZE_MAX": "c_size_t(-1).value"}
+
+
 class Headers:
     def __init__(self, include):
         self.constants = {}  # every enumerator, and every macro that is a number
         self.enums = {}  # name: its enumerators
         self.structs = {}  # name: [(field, type)], as Python writes them
+        self.defaults = {}  # name: {field: default}, as Python writes them, of the fields that the constructors do not set to 0
         self.functions = {}  # name: (result, [(argument, type)])
+        self.inlines = set()  # functions that Python has itself: nrg_activation_alpha of DEFAULTS
         self.callbacks = set()  # pointers to functions
         texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(pathlib.Path(include, "nrg").glob("*.h"))}
         if "nrg.h" not in texts:
@@ -39,7 +44,7 @@ class Headers:
             read(name)
 
     def header(self, text):
-        text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+        text = re.sub(r"/\*.*?\*/", self.comment, text, flags=re.S)
         for name, value in re.findall(r"^#define (NRG_\w+) (0x[0-9a-f]+u?|\d+u?)\s*$", text, re.M):
             self.constants[name] = int(value.rstrip("u"), 0)
         text = re.sub(r"^\s*#.*(\\\n.*)*$", "", text, flags=re.M)
@@ -51,10 +56,17 @@ class Headers:
                 return
             position = self.declaration(text)
 
+    @staticmethod
+    def comment(match):
+        """Nothing is left of a comment but the default value of a field, with which it ends."""
+        default = re.search(r"\bDefault: ([^:]*)\.\s*\*/$", match[0])
+        return "@" + re.sub(r"\s+\*?\s*", " ", default[1]) + "@" if default else " "
+
     def declaration(self, text):
         """Takes the declaration that text begins with; its length."""
-        match = re.match(r"static inline [^{]*\{", text)
+        match = re.match(r"static inline [^{(]*?(\w+)\([^{]*\{", text)
         if match:  # Python has its own
+            self.inlines.add(match[1])
             depth, position = 1, match.end()
             while depth:
                 depth += {"{": 1, "}": -1}.get(text[position], 0)
@@ -66,7 +78,7 @@ class Headers:
             return match.end()
         match = re.match(r"typedef struct (\w+) \{(.*?)\}\s*\1;", text, re.S)
         if match:
-            self.structs[match[1]] = [field for line in match[2].split(";") if line.strip() for field in self.fields(line)]
+            self.struct(match[1], match[2])
             return match.end()
         match = re.match(r"typedef [^;{]*?\(\*(\w+)\)\([^;]*;", text, re.S)
         if match:
@@ -89,6 +101,33 @@ class Headers:
             names.append(enumerator)
         if name:
             self.enums[name] = names
+
+    def struct(self, name, body):
+        fields, expressions = [], {}
+        for before, line, after in re.findall(r"(?:@([^@]*)@)?([^;@]*);(?: *@([^@]*)@)?", body):  # a comment is above its fields, or behind
+            declared = self.fields(line)
+            fields += declared
+            expressions.update({field: before or after for field, _ in declared if before or after})
+        self.structs[name] = fields
+        self.defaults[name] = {field: self.default(name, expression) for field, expression in expressions.items()}
+
+    def default(self, struct, expression):
+        """The default of a field as Python writes it: a number, or a function of the struct and of what calls the library."""
+        fields, is_number = {field for field, _ in self.structs[struct]}, True
+        written = []
+        for token in re.findall(r"[A-Za-z_]\w*|(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|\S", expression):
+            if token in fields:
+                is_number = False
+                token = "of." + token
+            elif token in self.functions or token in self.inlines:
+                is_number = False
+                token = f"function({token!r})"
+            elif token in LIMITS or token in self.constants:
+                token = LIMITS.get(token) or str(self.constants[token])
+            elif re.match(r"[^\W\d]|[^\w.+\-*()]", token):
+                raise SystemExit(f"headers.py does not know {token} in a default of {struct}: {expression}")
+            written.append(token)
+        return " ".join(written) if is_number else "lambda of, function: " + " ".join(written)
 
     def fields(self, line):
         """`const void *q, *k` and `int sections[4]`: [(name, type)]."""
@@ -134,6 +173,9 @@ class Headers:
             lines += ["    ]"]
         lines += ["", "", "STRUCTS = {"]
         lines += [f"    {name!r}: {name}," for name in self.structs]
+        lines += ["}", "", "DEFAULTS = {  # of fields that the constructors do not set to 0"]
+        lines += [f"    {name!r}: {{" + ", ".join(f"{field!r}: {default}" for field, default in defaults.items()) + "},"
+                  for name, defaults in self.defaults.items() if defaults]
         lines += ["}", "", "FUNCTIONS = {  # the result, and the arguments by name"]
         for name, (result, arguments) in self.functions.items():
             lines += [f"    {name!r}: ({result}, [" + ", ".join(f"({argument!r}, {kind})" for argument, kind in arguments) + "]),"]

@@ -138,8 +138,8 @@ typedef struct nrg_activation_args {
     size_t dx_stride;
     size_t dx_stride2;
     size_t dx_stride3;
-    float alpha; /* α of gelu_quick, from 2^-24 to 2^24; of elu and leaky_relu, up to ±2^24; of others 0. The constructor sets
-                    nrg_activation_alpha(activation) */
+    float alpha; /* α of gelu_quick, from 2^-24 to 2^24; of elu and leaky_relu, up to ±2^24; of others 0.
+                    Default: nrg_activation_alpha(activation). */
 } nrg_activation_args;
 
 /* Forward; for the backward pass, o is NULL, and d_o and dx are set. */

@@ -51,7 +51,7 @@ typedef struct nrg_embed_table {
     size_t rows;        /* of the table */
     const int32_t *ids; /* [tokens] the row for each token, each at least 0 and less than rows; NULL: first, first + 1, … */
     int32_t first;      /* the row for token 0 where there are no ids (the position of the first token); with ids 0 */
-    float scale;        /* finite; the constructors set 1 */
+    float scale;        /* finite. Default: 1. */
     size_t period;      /* tokens after which the ids, or the count, begin anew; 0: never */
 } nrg_embed_table;
 
@@ -195,7 +195,7 @@ typedef struct nrg_embed_gradient {
     size_t rows;        /* of the table; with 0 nothing is written */
     const int32_t *ids; /* ids, first, scale and period as in the forward pass. Read by nrg_embed_backward_order alone */
     int32_t first;
-    float scale;
+    float scale; /* Default: 1. */
     size_t period;
     int accumulate; /* not 0: added to what is there; 0: overwritten */
 } nrg_embed_gradient;

@@ -43,7 +43,7 @@ typedef struct nrg_glu_args {
     size_t rows;               /* 0 is fine */
     size_t rows2;              /* planes of rows, and volumes of planes; 0 stands for 1 */
     size_t rows3;
-    float limit;     /* at least 0; FLT_MAX, which the constructors set, or infinity: none */
+    float limit;     /* at least 0; FLT_MAX or infinity: none. Default: FLT_MAX. */
     float b_offset;  /* of b: 0, or a number, as gpt-oss has 1 */
     const void *a;   /* [rows3, rows2, rows, dim] input */
     const void *b;   /* [rows3, rows2, rows, dim] input */
@@ -77,7 +77,7 @@ typedef struct nrg_glu_args {
     size_t dx_stride;
     size_t dx_stride2;
     size_t dx_stride3;
-    float alpha;             /* of g, as in nrg_activation_args */
+    float alpha;             /* of g, as in nrg_activation_args. Default: nrg_activation_alpha(activation). */
     nrg_quant_format format; /* forward: not NONE: bytes with scales (nrg/quantize.h) instead of o, which is not looked at */
     nrg_quant_rounding rounding;
     uint32_t reserved; /* 0 */

@@ -163,7 +163,7 @@ typedef struct nrg_score_bias_args {
     size_t o_batch_stride;
     size_t o_head_stride;
     size_t o_query_stride;
-    float scale;       /* of the scores; the constructor sets 1 */
+    float scale;       /* of the scores. Default: 1. */
     uint32_t reserved; /* 0 */
 } nrg_score_bias_args;
 

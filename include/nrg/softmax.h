@@ -59,7 +59,7 @@ typedef struct nrg_softmax_args {
     nrg_dtype mask_dtype;   /* of the mask; NRG_DTYPE_SAME: that of x */
     nrg_store store;        /* how o is stored */
     int log;                /* not 0: log-softmax */
-    float scale;            /* the constructor sets 1 */
+    float scale;            /* Default: 1. */
     float cap;              /* 0: none */
     int causal;             /* not 0: keys up to the query's own position */
     uint32_t mask_repeat;   /* nrg_repeat bits: rows are queries, rows2 heads, rows3 samples */
@@ -226,7 +226,7 @@ typedef struct nrg_softmax_backward_args {
     nrg_dtype dtype; /* of all tensors */
     nrg_store store; /* how dx is stored */
     int log;         /* as in the forward pass, like the following */
-    float scale;
+    float scale;     /* Default: 1. */
     float cap;
     int causal;
     int64_t query_offset;

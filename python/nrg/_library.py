@@ -3,7 +3,6 @@ import concurrent.futures
 import contextlib
 import ctypes
 import inspect
-import math
 import operator
 import os
 import pathlib
@@ -12,7 +11,8 @@ import threading
 from . import _abi
 
 CONSTANTS = _abi.CONSTANTS
-ALPHAS = {CONSTANTS["NRG_ACT_GELU_QUICK"]: 1.702, CONSTANTS["NRG_ACT_ELU"]: 1.0, CONSTANTS["NRG_ACT_LEAKY_RELU"]: 0.01}  # nrg_activation_alpha
+ALPHAS = {CONSTANTS["NRG_ACT_GELU_QUICK"]: 1.702, CONSTANTS["NRG_ACT_ELU"]: 1.0, CONSTANTS["NRG_ACT_LEAKY_RELU"]: 0.01}
+INLINES = {"nrg_activation_alpha": lambda activation: ALPHAS.get(activation, 0)}
 
 
 class Error(ValueError):
@@ -60,18 +60,15 @@ def function(name):
 
 
 def struct(name, **fields):
-    """A struct of the ABI: zeros, its size, what the C constructors set beside these, and these fields. A field that it does not
-    have is an error."""
+    """A struct of the ABI with its size, these fields, and in the others what the C constructors set. A field that it does not
+    have is an error, and None leaves one at its default."""
     made = _abi.STRUCTS[name]()
-    if name not in ("nrg_embed_table", "nrg_embed_gradient", "nrg_head_strides"):
+    if made._fields_[0][0] == "size":
         made.size = ctypes.sizeof(made)
-    if hasattr(made, "scale"):
-        made.scale = 1
-    if hasattr(made, "limit"):
-        made.limit = math.inf
-    if hasattr(made, "alpha"):
-        made.alpha = ALPHAS.get(fields["activation"], 0)
     put(made, **fields)
+    for field, default in _abi.DEFAULTS.get(name, {}).items():
+        if fields.get(field) is None:
+            setattr(made, field, default(made, lambda of: INLINES.get(of) or function(of)) if callable(default) else default)
     return made
 
 

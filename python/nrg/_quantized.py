@@ -63,7 +63,7 @@ def shapes(number, leading, dim, name="x"):
 def fill(args, format, rounding, leading, dim, q=None, scales=None, name="x"):
     """New q (and scales), or those given, into a struct that writes them, dense."""
     args.format = number(format)
-    args.rounding = enum("nrg_quant_rounding", rounding, "NRG_QUANT_", "rounding")
+    args.rounding = enum("nrg_quant_rounding", rounding, "NRG_QUANT_ROUND_", "rounding")
     q_shape, scales_shape = shapes(args.format, tuple(leading), dim, name)
     q = arrays.output(q, "out (q)" if scales_shape else "out", q_shape, np.int8 if scales_shape else np.uint8)
     results = [q]

@@ -29,7 +29,7 @@ class _Operands:
         self.x = arrays.as_array(x, "x")
         if self.x.ndim < 2:
             raise arrays.unexpected("x", "[n, c, …], or with layout 'nhwc' [n, …, c]", self.x)
-        self.last = enum("nrg_layout", layout, "NRG_", "layout") == 1
+        self.last = enum("nrg_layout", layout, "NRG_LAYOUT_", "layout") == 1
         self.channels = self.x.shape[-1] if self.last else self.x.shape[1]
         if self.channels == 0:
             raise arrays.unexpected("x", "one channel or more", self.x)
@@ -44,7 +44,7 @@ class _Operands:
         self.weight, self.bias = (arrays.dense(v, name, (self.channels,), None) for v, name in ((weight, "weight"), (bias, "bias")))
         number = arrays.number(self.x, "x", dtype)
         w_dtype = arrays.number_of_vectors({"weight": self.weight, "bias": self.bias}, dtype, number)
-        self.spec = struct("nrg_channel_norm_spec", channels=self.channels, groups=groups, over=enum("nrg_channel_over", over, "NRG_OVER_", "over"),
+        self.spec = struct("nrg_channel_norm_spec", channels=self.channels, groups=groups, over=enum("nrg_channel_over", over, "NRG_CHANNEL_OVER_", "over"),
                            layout=int(self.last), dtype=number, w_dtype=w_dtype, centred=1, eps=eps,
                            activation=enum("nrg_activation", activation, "NRG_ACT_", "activation"),
                            accuracy=enum("nrg_accuracy", accuracy, "NRG_ACCURACY_", "accuracy"), **spec)

@@ -54,19 +54,80 @@ def believed():
     return lines
 
 
+# structs whose constructors copy another struct
+COPIES = {"nrg_embed_gradient", "nrg_sinusoidal_args"}
+
+# structs whose comments have no defaults yet
+PENDING = {"nrg_channel_norm_spec", "nrg_cross_entropy_args", "nrg_embed_args", "nrg_embed_backward_args", "nrg_floater_spec", "nrg_head_bias_args",
+           "nrg_norm_spec", "nrg_qkv_args", "nrg_recurrent_args", "nrg_recurrent_backward_args", "nrg_relative_args", "nrg_relative_shift_args",
+           "nrg_rope_args", "nrg_rope_spec", "nrg_score_bias_spec", "nrg_sinusoidal_spec"}
+
+
+def constructors():
+    """{struct: (constructor, [(type, parameter)])} of the first constructor of each struct, which sets the defaults that Python has."""
+    found = {}
+    for struct, name, given in re.findall(r"^static inline (\w+) (nrg_\w+)\(([^)]*)\)\s*\{", without_comments(), re.M):
+        if struct in _abi.STRUCTS and struct not in COPIES:
+            found.setdefault(struct, (name, re.findall(r"\s*([^,]*?)(\w+)(?:,|$)", given)))
+    return found
+
+
+def arguments(parameters):
+    """A value for each parameter of a constructor, as C writes it, and {field: value} for Python."""
+    values = [1 if kind.strip() in _abi.ENUMS else 4096 * i for i, (kind, _) in enumerate(parameters, 1)]
+    return ([f"({kind})(uintptr_t){value}" for (kind, _), value in zip(parameters, values)],
+            {{"g": "activation"}.get(name, name): value for (_, name), value in zip(parameters, values)})
+
+
+def constructing():
+    """A C program that prints every field that a constructor has made, out of memory that was not 0."""
+    lines = ["#include <nrg/nrg.h>", "#include <stdio.h>", "", "static void field(const char *name, const void *data, size_t bytes)", "{",
+             '    printf("%s ", name);', "    for (size_t i = 0; i < bytes; i++)", '        printf("%02x", ((const unsigned char *)data)[i]);',
+             '    printf("\\n");', "}", "", "int main(void)", "{"]
+    for struct, (name, parameters) in constructors().items():
+        lines += ["    {", f"        const {struct} made = {name}({', '.join(arguments(parameters)[0])});"]
+        lines += [f'        field("{struct}.{of}", &made.{of}, sizeof made.{of});' for of, _ in _abi.STRUCTS[struct]._fields_] + ["    }"]
+    return "\n".join(lines + ["    return 0;", "}", ""])
+
+
+def constructed():
+    lines = []
+    for struct, (_, parameters) in constructors().items():
+        made = _library.struct(struct, **arguments(parameters)[1])
+        for field, _ in made._fields_:
+            at = getattr(type(made), field)
+            lines.append(f"{struct}.{field} {bytes(made)[at.offset:at.offset + at.size].hex()}")
+    return lines
+
+
+def output(text):
+    """Of a C program; its variables are filled with a pattern before they are set, if the compiler can do that."""
+    compiler = [*shlex.split(os.environ.get("CC", "cc")), "-std=c11", "-I", str(INCLUDE)]
+    with tempfile.TemporaryDirectory() as scratch:
+        source, binary = os.path.join(scratch, "abi.c"), os.path.join(scratch, "abi")
+        pathlib.Path(source).write_text(text, encoding="utf-8")
+        if subprocess.run([*compiler, "-ftrivial-auto-var-init=pattern", source, "-o", binary], check=False, stderr=subprocess.PIPE).returncode:
+            subprocess.run([*compiler, source, "-o", binary], check=True)
+        return subprocess.run([binary], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+
+
 def without_comments():
     return re.sub(r"/\*.*?\*/", " ", "\n".join(path.read_text(encoding="utf-8") for path in sorted(INCLUDE.glob("nrg/*.h"))), flags=re.S)
 
 
 class Abi(Case):
     def test_layout(self):
-        with tempfile.TemporaryDirectory() as scratch:
-            source, binary = os.path.join(scratch, "abi.c"), os.path.join(scratch, "abi")
-            pathlib.Path(source).write_text(program(), encoding="utf-8")
-            subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-std=c11", "-I", str(INCLUDE), source, "-o", binary], check=True)
-            said = subprocess.run([binary], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        said = output(program())
         self.assertGreater(len(said), 900)
         self.assertEqual(said, believed())
+
+    def test_constructors(self):
+        """The defaults in the comments of fields, which Python reads, are what the constructors set."""
+        said = output(constructing())
+        sized = {name for name, struct in _abi.STRUCTS.items() if struct._fields_[0][0] == "size"}
+        self.assertEqual(sized - set(constructors()) - COPIES, {"nrg_softmax_merge_args"})
+        wrong = set(said) ^ set(constructed())
+        self.assertEqual({line.split(".")[0] for line in wrong} - PENDING, set(), sorted(wrong))
 
     def test_nothing_is_left_out(self):
         """Counted by other means than those of headers.py."""
