@@ -87,11 +87,15 @@ typedef enum nrg_repeat {
     NRG_REPEAT_ROWS3 = 4  /* the same volume for all */
 } nrg_repeat;
 
-/* Bytes from one batch, head or row of a tensor to the next; the elements of a row lie together. 0 stands for a dense tensor,
- * which here is rows one after the other, then heads, then batches. Strides may be in any order of size, as long as each
- * steps over all that the smaller ones span; where there is only one batch, head or row, that stride is not looked at. */
+/* Strides of a tensor with batches and heads: bytes from one row, head or batch to the next. A row is a token, a query, a key or
+ * a class of a table, and its elements are adjacent.
+ *
+ * A stride of 0 is dense: the stride inside of that level times its count, in the order of the shape that the operand's comment
+ * gives. In [batch, heads, queries, keys] the rows of a head follow each other, in [batch, tokens, heads, dim] the heads of a
+ * token. Other strides may come in any order of size; sorted, each must step over all that is inside of it. The stride of a level
+ * with one step is not read. */
 typedef struct nrg_head_strides {
-    size_t batch, head, row;
+    size_t row, head, batch;
 } nrg_head_strides;
 
 /* How outputs are stored. A hint: it never changes a bit. */

@@ -1,10 +1,9 @@
-/* For descriptions: tensors [batch, heads, rows, dim] with strides of their own for the first three (nrg_head_strides).
+/* For descriptions: tensors with batches, heads and rows, whose strides are an nrg_head_strides.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_OPERANDS_HEADS_H
 #define NRG_OPERANDS_HEADS_H
 
-#include "../../include/nrg/relative.h"
 #include "operand.h"
 
 #define NRG_HEAD_LEVEL(type, strides, which, number)                                                                             \
@@ -12,7 +11,8 @@
         .stride = (uint16_t)(offsetof(type, strides) + offsetof(nrg_head_strides, which)), .count = (number)                     \
     }
 
-/* What lies together in a dense tensor, beside the elements of a row: the rows of a head, or the heads of a row. */
+/* The levels of [batch, heads, rows, dim] and of [batch, rows, heads, dim]: the rows of a head, or the heads of a row, lie
+ * together in a dense tensor. batch_ may be NRG_ONE: there is no such level. */
 #define NRG_ROWS_TOGETHER(type, strides, batch_, heads_, rows_)                                                                  \
     {                                                                                                                            \
         NRG_HEAD_LEVEL(type, strides, row, rows_), NRG_HEAD_LEVEL(type, strides, head, heads_),                                  \
@@ -24,7 +24,7 @@
             NRG_HEAD_LEVEL(type, strides, batch, batch_)                                                                         \
     }
 
-/* The strides that nrg_check has found for such a tensor. */
+/* The strides that nrg_check found for such a tensor. */
 static inline nrg_head_strides nrg_rows_together(const size_t stride[NRG_LEVELS])
 {
     return (nrg_head_strides){.row = stride[0], .head = stride[1], .batch = stride[2]};

@@ -21,8 +21,8 @@ static nrg_relative_args relative_args(int variant)
         args.table_head_stride = args.d_table_head_stride = 5 * DIM * sizeof(float);
     }
     if (variant == ONE_SAMPLE) {
-        const nrg_head_strides vectors = {0, DIM * sizeof(float), HEADS * DIM * sizeof(float)},
-                               rows = {0, KEYS * sizeof(float), HEADS * KEYS * sizeof(float)};
+        const nrg_head_strides vectors = {.row = HEADS * DIM * sizeof(float), .head = DIM * sizeof(float)},
+                               rows = {.row = HEADS * KEYS * sizeof(float), .head = KEYS * sizeof(float)};
         args.q_strides = args.o_strides = vectors;
         args.a_strides = args.scores_strides = rows;
     }

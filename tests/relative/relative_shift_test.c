@@ -210,7 +210,8 @@ START_TEST(slices_of_a_token)
     enum { BATCH = 2, HEADS = 2, ROWS = 3, DIM = 5, SLICE = HEADS * DIM };
     float tokens[BATCH * ROWS * 3 * SLICE] = {0}, bias[SLICE] = {0};
     nrg_head_bias_args args = nrg_head_bias_args_init(BATCH, HEADS, ROWS, DIM);
-    args.q_strides = (nrg_head_strides){ROWS * sizeof(float[3 * SLICE]), sizeof(float[DIM]), sizeof(float[3 * SLICE])};
+    args.q_strides =
+        (nrg_head_strides){.row = sizeof(float[3 * SLICE]), .head = sizeof(float[DIM]), .batch = ROWS * sizeof(float[3 * SLICE])};
     args.o_u_strides = args.o_v_strides = args.q_strides;
     args.u = args.v = bias;
     args.q = tokens;

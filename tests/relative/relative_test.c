@@ -88,7 +88,8 @@ START_TEST(interleaved)
     enum { BATCH = 2, HEADS = 2, QUERIES = 3, KEYS = 4, DIM = 5, ROW = KEYS + DIM };
     float rows[BATCH * HEADS * QUERIES * ROW] = {0}, table[4 * DIM] = {0};
     nrg_relative_args args = nrg_relative_args_init(BATCH, HEADS, QUERIES, KEYS, DIM, -2, 1);
-    args.a_strides = (nrg_head_strides){HEADS * QUERIES * sizeof(float[ROW]), QUERIES * sizeof(float[ROW]), sizeof(float[ROW])};
+    args.a_strides = (nrg_head_strides){
+        .row = sizeof(float[ROW]), .head = QUERIES * sizeof(float[ROW]), .batch = HEADS * QUERIES * sizeof(float[ROW])};
     args.o_strides = args.a_strides;
     args.table = table;
     args.a = rows;
