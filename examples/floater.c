@@ -72,12 +72,12 @@ static void dynamics_backward(void *user, double t, size_t dim, const float *p, 
 }
 
 static network net;
-static float p0[DIM], p[POSITIONS][DIM], dp[POSITIONS][DIM], dp0[DIM];
+static float p0[DIM], p[POSITIONS][DIM], dp[POSITIONS][DIM], d_p0[DIM];
 static double states[POSITIONS][DIM];
 
 static nrg_floater_spec spec_of_path(void)
 {
-    nrg_floater_spec spec = nrg_floater_spec_init(DIM, POSITIONS, dynamics, dynamics_backward, &net);
+    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, DIM, POSITIONS, dynamics, dynamics_backward, &net);
     spec.substeps = SUBSTEPS;
     spec.dt = 0.1; /* a position is a tenth of a unit of time: the scale is free */
     return spec;
@@ -100,7 +100,7 @@ static nrg_status forward(const nrg_floater_spec *spec)
 static nrg_status backward(const nrg_floater_spec *spec)
 {
     size_t bytes;
-    nrg_floater_backward_args args = nrg_floater_backward_args_init(p0, dp, dp0, NULL, 0);
+    nrg_floater_backward_args args = nrg_floater_backward_args_init(p0, dp, d_p0, NULL, 0);
     args.states = &states[0][0];
     nrg_status status = nrg_floater_backward_workspace(spec, &args, &bytes);
     if (status != NRG_OK)
@@ -176,7 +176,7 @@ int main(void)
     for (size_t i = 0; i < sizeof net.value / sizeof(float); i += 7, compared++)
         worst = fmax(worst, difference(&spec, &value[i], gradient[i]));
     for (size_t i = 0; i < DIM; i++, compared++)
-        worst = fmax(worst, difference(&spec, &p0[i], dp0[i]));
+        worst = fmax(worst, difference(&spec, &p0[i], d_p0[i]));
     const double allowed = 1e-3;
     printf("%d positions of %d, %d derivatives against differences: at most %.3g apart; %.3g is allowed\n", POSITIONS, DIM,
            compared, worst, allowed);

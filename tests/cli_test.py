@@ -1600,7 +1600,7 @@ def recurrent_chains():
             p0 = draw(*shape, dtype=dtype)
             save(w=w, b=b, p0=p0)
             for more in ((), ("--b", "b.npy")):
-                p = done("position rnn", "--w", "w.npy", "--p0", "p0.npy", "--n", 7, *more)
+                p = done("position rnn", "--w", "w.npy", "--p0", "p0.npy", "--positions", 7, *more)
                 assert p.dtype == p0.dtype and p.shape == (*shape[:-1], 7, 20)
                 before = np.concatenate([p0[..., None, :], p[..., :-1, :]], -2).astype("f8")
                 near(p, np.tanh(before @ w.astype("f8").T + (b if more else 0)), np.ones(p.shape))
@@ -1617,7 +1617,7 @@ def recurrent_chains():
             near(dp0, g[..., 0, :] @ w.astype("f8"), 8 * np.abs(g[..., 0, :]) @ np.abs(w.astype("f8")) + 1)
             assert done("position rnn", "--backward", "--w", "w.npy", "--p0", "p0.npy", "--p", "p.npy", "--dp", "dp.npy",
                         outputs=("db",)).tobytes() == db.tobytes()
-    assert done("position rnn", "--w", "w.npy", "--p0", "p0.npy", "--n", 0).shape == (3, 0, 20)
+    assert done("position rnn", "--w", "w.npy", "--p0", "p0.npy", "--positions", 0).shape == (3, 0, 20)
 
 
 def t5_bucket(distance, bidirectional, buckets, max_distance):
@@ -1772,7 +1772,7 @@ def shifts_of_transformer_xl_and_xlnet():
 def positions_are_the_same_on_every_path():
     save(x=draw(4, 5, 40, dtype="f2"), t=draw(9, 40), w=draw(40, 40) / 8, p0=draw(40), beta=draw(32, 5), scores=draw(5, 6, 40), ids=np.arange(7), r=draw(9, 40))
     for line in (("sinusoidal", "x.npy"), ("learned", "x.npy", "--table", "t.npy", "--first", 2), ("embedding", "ids.npy", "--table", "t.npy", "--norm", "rms"),
-                 ("rnn", "--w", "w.npy", "--p0", "p0.npy", "--n", 30), ("t5", "beta.npy", "--scores", "scores.npy"), ("alibi", "--scores", "scores.npy"),
+                 ("rnn", "--w", "w.npy", "--p0", "p0.npy", "--positions", 30), ("t5", "beta.npy", "--scores", "scores.npy"), ("alibi", "--scores", "scores.npy"),
                  ("t5", "--backward", "--scores", "scores.npy"), ("shaw", "--q", "scores.npy", "--table", "r.npy", "--keys", 50), ("shift", "scores.npy")):
         default = done("position", *line)
         assert done("position", *line, "--isa", "scalar").tobytes() == default.tobytes(), line
@@ -2396,15 +2396,15 @@ def refuses_wrong_arguments_of_position():
                       (("ids.npy", "--table", "t.npy", "--position-table", "t.npy", "--first", 4, *o), "positions 4 to 9"),
                       (("ids.npy", "--table", "t.npy", "--norm", "rms", "--w", "w.npy", *o), "has to be (8,)"),
                       (("ids.npy", "--table", "w.npy", "--scale", "inf", *o), "is infinite or NaN"), (("x.npy", "--table", "t.npy", *o), "convert it to '<i4'")),
-        "rnn": ((("--w", "w.npy", "--n", 3, *o), "--p0 FILE"), (("--p0", "p0.npy", "--n", 3, *o), "--w FILE"), (("--w", "w.npy", "--p0", "p0.npy", *o), "how many positions"),
-                (("--w", "w.npy", "--p0", "p0.npy", "--n", 3), "no output"), (("--w", "t.npy", "--p0", "p0.npy", "--n", 3, *o), "has to be (8, 8)"),
-                (("--w", "w.npy", "--b", "w.npy", "--p0", "p0.npy", "--n", 3, *o), "has to be (8,)"), (("--w", "w.npy", "--p0", "x.npy", "--n", 3, *o), "(chains, dim)"),
-                (("--w", "w.npy", "--p0", "p0.npy", "--n", 2**61, *o), "does not fit in memory"), (("--w", "w.npy", "--p0", "p0.npy", "--n", 3, "--dw", "o.npy"), "--dw needs --backward"),
+        "rnn": ((("--w", "w.npy", "--positions", 3, *o), "--p0 FILE"), (("--p0", "p0.npy", "--positions", 3, *o), "--w FILE"), (("--w", "w.npy", "--p0", "p0.npy", *o), "how many positions"),
+                (("--w", "w.npy", "--p0", "p0.npy", "--positions", 3), "no output"), (("--w", "t.npy", "--p0", "p0.npy", "--positions", 3, *o), "has to be (8, 8)"),
+                (("--w", "w.npy", "--b", "w.npy", "--p0", "p0.npy", "--positions", 3, *o), "has to be (8,)"), (("--w", "w.npy", "--p0", "x.npy", "--positions", 3, *o), "(chains, dim)"),
+                (("--w", "w.npy", "--p0", "p0.npy", "--positions", 2**61, *o), "does not fit in memory"), (("--w", "w.npy", "--p0", "p0.npy", "--positions", 3, "--dw", "o.npy"), "--dw needs --backward"),
                 (("--w", "w.npy", "--p0", "p0.npy", "--backward", "--dw", "o.npy"), "--backward needs --p"), (("p0.npy", "--p0", "p0.npy", *o), "twice"),
                 (("--w", "w.npy", "--p0", "p0.npy", "--backward", "--p", "t.npy", "--dp", "t.npy"), "--dw, --db or --dp0"),
                 (("--w", "w.npy", "--p0", "p0.npy", "--backward", "--p", "t.npy", "--dp", "w.npy", "--db", "o.npy"), "has to be (9, 8)"),
                 (("--w", "w.npy", "--p0", "p0.npy", "--backward", "--p", "half.npy", "--dp", "t.npy", "--db", "o.npy"), "'<f2' beside '<f4'"),
-                (("--w", "w.npy", "--p0", "p0.npy", "--backward", "--p", "t.npy", "--dp", "t.npy", "--db", "o.npy", "--n", 3), "exclude")),
+                (("--w", "w.npy", "--p0", "p0.npy", "--backward", "--p", "t.npy", "--dp", "t.npy", "--db", "o.npy", "--positions", 3), "exclude")),
         "t5": ((("--scores", "x.npy", *o), "no table"), (("beta.npy", *o), "--scores FILE, or"), (("beta.npy", "--queries", 3, *o), "--queries needs --keys"),
                (("beta.npy", "--queries", 3, "--keys", 3), "no output"), (("beta.npy", "--scores", "x.npy", "--keys", 3, *o), "exclude"),
                (("t.npy", "--scores", "x.npy", *o), "8 heads, but x.npy has 2"), (("x.npy", "--queries", 3, "--keys", 3, *o), "has to be (buckets, heads)"),

@@ -15,21 +15,19 @@ static const bench_shape shapes[] = {BENCH_ROWS(64, 64), BENCH_ROWS(256, 256), B
 #define BACKWARD(name) (1 << NRG_RECURRENT_BACKWARD_##name)
 
 static const bench_op forward_ops[] = {{"chain", 1 << NRG_RECURRENT_B, BENCH_SHAPES(shapes)}};
-static const bench_op backward_ops[] = {{"chain", BACKWARD(DP0), BENCH_SHAPES(shapes)}};
+static const bench_op backward_ops[] = {{"chain", BACKWARD(D_P0), BENCH_SHAPES(shapes)}};
 static const bench_op reduce_ops[] = {{"dw+db", BACKWARD(DW) | BACKWARD(DB), BENCH_SHAPES(shapes)}};
 
 static void prepare_forward(const bench_case *c, void *const *part)
 {
     nrg_recurrent_args *args = part[NRG_RECURRENT_ARGS];
-    *args = nrg_recurrent_args_init(c->shape.dim, c->shape.rows, NULL, NULL, NULL);
-    args->dtype = c->dtype;
+    *args = nrg_recurrent_args_init(c->dtype, c->shape.dim, c->shape.rows, NULL, NULL, NULL);
 }
 
 static void prepare_backward(const bench_case *c, void *const *part)
 {
     nrg_recurrent_backward_args *args = part[NRG_RECURRENT_ARGS];
-    *args = nrg_recurrent_backward_args_init(c->shape.dim, c->shape.rows, NULL, NULL, NULL, NULL);
-    args->dtype = c->dtype;
+    *args = nrg_recurrent_backward_args_init(c->dtype, c->shape.dim, c->shape.rows, NULL, NULL, NULL, NULL);
 }
 
 /* Few positions: each multiplies by a matrix of row times row. */

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "../../src/operands/recurrent.h"
 
+#include <string.h>
+
 #include "../data.h"
 #include "../family.h"
 #include "../layout.h"
@@ -35,10 +37,9 @@ static recurrent_case draw(const sweep_case *c)
         n = large[c->large - 1].n;
         chains = large[c->large - 1].chains;
     }
-    r.args = nrg_recurrent_args_init(dim, n, NULL, NULL, NULL);
-    r.backward = nrg_recurrent_backward_args_init(dim, n, NULL, NULL, NULL, NULL);
+    r.args = nrg_recurrent_args_init(c->spec.dtype, dim, n, NULL, NULL, NULL);
+    r.backward = nrg_recurrent_backward_args_init(c->spec.dtype, dim, n, NULL, NULL, NULL, NULL);
     r.args.chains = r.backward.chains = chains;
-    r.args.dtype = r.backward.dtype = c->spec.dtype;
     r.args.w_dtype = r.backward.w_dtype = sweep_draw(&random, 2) ? NRG_F32 : c->spec.dtype;
     r.args.p0_dtype = r.backward.p0_dtype = sweep_draw(&random, 3) ? c->spec.dtype : NRG_F32;
     r.has_b = sweep_draw(&random, 3) != 0;
@@ -55,7 +56,7 @@ static recurrent_case begin(sweep_case *c, uint64_t *random)
 {
     const recurrent_case r = draw(c);
     *random = c->seed + (c->n << 32);
-    c->rows = r.args.n * r.args.chains;
+    c->rows = r.args.positions * r.args.chains;
     c->shares = sweep_draw_shares(random);
     c->weights = NRG_BIT(W);
     return r;
@@ -77,7 +78,8 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     const recurrent_case r = draw(c);
-    sweep_append(text, " %zu chains of %zux%zu%s", r.args.chains, r.args.n, r.args.dim, r.p_side_by_side ? ", side by side" : "");
+    sweep_append(text, " %zu chains of %zux%zu%s", r.args.chains, r.args.positions, r.args.dim,
+                 r.p_side_by_side ? ", side by side" : "");
 }
 
 static void make_forward(sweep_case *c)
@@ -102,20 +104,21 @@ const sweep_family sweep_family_recurrent = {LENGTHS, .make = make_forward, .fil
                                              .describe = describe};
 
 #ifndef NRG_NO_BACKWARD
-/* Phase 1 shows g, its workspace, and dp0; phase 2 dw and db. */
+/* Phase 1 shows g, copied from its workspace, and d_p0; phase 2 dw and db. */
 enum { G = SWEEP_OUT, DP0, DW, DB };
 
 static const unsigned char backward_slots[] = {
-    [NRG_RECURRENT_BACKWARD_W] = W,   [NRG_RECURRENT_BACKWARD_P0] = P0,       [NRG_RECURRENT_BACKWARD_P] = P,
-    [NRG_RECURRENT_BACKWARD_DP] = DP, [NRG_RECURRENT_BACKWARD_DP0] = DP0,     [NRG_RECURRENT_BACKWARD_DW] = DW,
-    [NRG_RECURRENT_BACKWARD_DB] = DB, [NRG_RECURRENT_BACKWARD_WORKSPACE] = G,
+    [NRG_RECURRENT_BACKWARD_W] = W,      [NRG_RECURRENT_BACKWARD_P0] = P0,
+    [NRG_RECURRENT_BACKWARD_P] = P,      [NRG_RECURRENT_BACKWARD_DP] = DP,
+    [NRG_RECURRENT_BACKWARD_D_P0] = DP0, [NRG_RECURRENT_BACKWARD_DW] = DW,
+    [NRG_RECURRENT_BACKWARD_DB] = DB,    [NRG_RECURRENT_BACKWARD_WORKSPACE] = SWEEP_SCRATCH,
 };
 
 static void make_both(sweep_case *c, int has_sums)
 {
     uint64_t random;
     recurrent_case r = begin(c, &random);
-    uint32_t there = r.has_dp0 ? NRG_BIT(NRG_RECURRENT_BACKWARD_DP0) : 0,
+    uint32_t there = r.has_dp0 ? NRG_BIT(NRG_RECURRENT_BACKWARD_D_P0) : 0,
              transposed = r.p_side_by_side ? NRG_BIT(NRG_RECURRENT_BACKWARD_P) : 0;
     there |= has_sums && r.has_dw ? NRG_BIT(NRG_RECURRENT_BACKWARD_DW) : 0;
     there |= has_sums && r.has_db ? NRG_BIT(NRG_RECURRENT_BACKWARD_DB) : 0;
@@ -125,11 +128,17 @@ static void make_both(sweep_case *c, int has_sums)
     if (!c->rows) { /* w and the p0 there are, which nothing is computed from, as where there is something */
         const unsigned char slots[] = {W, SWEEP_NOWHERE, r.args.chains ? P0 : SWEEP_NOWHERE, SWEEP_NOWHERE};
         nrg_recurrent_args some = r.args;
-        some.n = 1;
+        some.positions = 1;
         some.chains += !some.chains;
         sweep_add_call(c, &nrg_call_recurrent_forward, (void *const[]){&some}, slots, 0, 0);
     }
     sweep_add_call(c, &nrg_call_recurrent_backward, (void *const[]){&r.backward}, backward_slots, there, transposed);
+    if (c->operands[SWEEP_SCRATCH].rows) {
+        sweep_operand *g = &c->operands[G];
+        *g = c->operands[SWEEP_SCRATCH];
+        g->length -= NRG_RECURRENT_MARK;
+        g->stride = g->length * sizeof(float);
+    }
     sweep_lay_out(c, &random);
 }
 
@@ -145,6 +154,8 @@ static nrg_status run_both(const sweep_case *c, unsigned char *memory)
     SWEEP_EACH_SHARE(status, c, c->shares, nrg_recurrent_backward(&args, ith, nth));
     if (args.dw || args.db)
         SWEEP_EACH_SHARE(status, c, c->reduce_shares, nrg_recurrent_backward_reduce(&args, ith, nth));
+    if (status == NRG_OK && args.workspace)
+        memcpy(sweep_place(c, G, memory), args.workspace, c->operands[G].stride);
     return status;
 }
 

@@ -163,8 +163,7 @@ NRG_API const char *nrg_family_name(unsigned i);
 /* 1 if this build holds the family of that name, else 0, also for a name that is none and for NULL. */
 NRG_API int nrg_family_built(const char *name);
 
-/* 1 if this build holds the backward passes of its families: every function whose name has "backward" in it, and
- * nrg_recurrent_workspace(). Else 0. */
+/* 1 if this build holds the backward passes of its families: every function whose name has "backward" in it. Else 0. */
 NRG_API int nrg_backward_built(void);
 
 #ifdef __cplusplus

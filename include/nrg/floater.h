@@ -28,7 +28,7 @@
  * - h has no way to fail. A NaN or an infinity that it returns goes into the state, and from there into every later position;
  *   backward, into every earlier one.
  * - The state at a position, as it is kept, is an output (states), and can be the start of another call (state0); backward, the
- *   gradient with regard to it likewise (dstate0, dstate_n). So positions can be done in several calls with the bits of one.
+ *   gradient with regard to it likewise (d_state0, d_state_n). So positions can be done in several calls with the bits of one.
  * - Work that depends on work before it: share 0 of nth does all of it, and the others check their arguments and return at once.
  *   h may use what threads it likes.
  *
@@ -37,8 +37,6 @@
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_FLOATER_H
 #define NRG_FLOATER_H
-
-#include <string.h>
 
 #include "base.h"
 
@@ -55,34 +53,39 @@ typedef void (*nrg_floater_h)(void *user, double t, size_t dim, const float *p, 
  * sum over its calls is the gradient. v holds the weight of the step already. The arrays do not overlap. */
 typedef void (*nrg_floater_vjp)(void *user, double t, size_t dim, const float *p, const float *v, float *vt_dh_dp);
 
-/* What is computed. Zero everything, set size (nrg_floater_spec_init does), then what there is. */
+/* The computation. Make one with nrg_floater_spec_init, then change fields. */
 typedef struct nrg_floater_spec {
     size_t size;         /* sizeof(nrg_floater_spec) */
     size_t dim;          /* elements of a vector, at least 1 */
-    size_t n;            /* positions; 0 is fine */
-    size_t substeps;     /* steps from one position to the next; 0 stands for 1 */
+    size_t positions;    /* n; may be 0 */
     nrg_dtype dtype;     /* of p and dp */
     nrg_dtype p0_dtype;  /* of p0: SAME, dtype, or NRG_F32 */
     nrg_floater_h h;     /* not NULL where n > 0 */
     nrg_floater_vjp vjp; /* not NULL in the backward pass where n > 0 */
-    void *user;          /* handed to both */
+    void *user;          /* the first argument of both */
     const double *times; /* [n + 1] t_0 … t_n, in any order; NULL: t_k = t0 + k·dt */
-    double t0, dt;       /* looked at where times is NULL */
+    double t0;           /* ignored with times */
+    double dt;           /* likewise. Default: 1. */
+    size_t substeps;     /* steps from one position to the next, at least 1. Default: 1. */
 } nrg_floater_spec;
 
-/* f32, one substep, positions at 0, 1, 2 and so on. */
-static inline nrg_floater_spec nrg_floater_spec_init(size_t dim, size_t n, nrg_floater_h h, nrg_floater_vjp vjp, void *user)
+/* One substep, positions at 0, 1, 2 and so on. */
+static inline nrg_floater_spec nrg_floater_spec_init(nrg_dtype dtype, size_t dim, size_t positions, nrg_floater_h h,
+                                                     nrg_floater_vjp vjp, void *user)
 {
     nrg_floater_spec spec;
-    memset(&spec, 0, sizeof spec);
     spec.size = sizeof spec;
     spec.dim = dim;
-    spec.n = n;
-    spec.dtype = NRG_F32;
+    spec.positions = positions;
+    spec.dtype = dtype;
+    spec.p0_dtype = NRG_DTYPE_SAME;
     spec.h = h;
     spec.vjp = vjp;
     spec.user = user;
+    spec.times = NULL;
+    spec.t0 = 0;
     spec.dt = 1;
+    spec.substeps = 1;
     return spec;
 }
 
@@ -93,25 +96,27 @@ typedef struct nrg_floater_args {
     const void *p0;        /* [dim] p(t_0); NULL where state0 is given */
     const double *state0;  /* [dim] the same as states of another call had it, or NULL */
     void *p;               /* [n, dim] output: p_1 … p_n */
+    size_t p_stride;       /* bytes; 0: dense */
     double *states;        /* [n, dim] output: the same in double, for the backward pass or another call; or NULL */
     void *workspace;       /* multiple of 8 bytes; free for others after the call */
-    size_t workspace_size; /* bytes, at least what nrg_floater_workspace says */
-    size_t p_stride;       /* bytes; 0: dense */
+    size_t workspace_size; /* bytes, at least what nrg_floater_workspace returns */
 } nrg_floater_args;
 
 static inline nrg_floater_args nrg_floater_args_init(const void *p0, void *p, void *workspace, size_t workspace_size)
 {
     nrg_floater_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.p0 = p0;
+    args.state0 = NULL;
     args.p = p;
+    args.p_stride = 0;
+    args.states = NULL;
     args.workspace = workspace;
     args.workspace_size = workspace_size;
     return args;
 }
 
-/* Bytes of workspace: 24 · dim. Only dim of spec is looked at. Returns NRG_OK, or writes nothing: NRG_ERR_NULL,
+/* Bytes of workspace: 24 · dim. Reads only dim of spec. Returns NRG_OK, or writes nothing: NRG_ERR_NULL,
  * NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW. */
 NRG_API nrg_status nrg_floater_workspace(const nrg_floater_spec *spec, size_t *bytes);
 
@@ -120,8 +125,9 @@ NRG_API nrg_status nrg_floater_workspace(const nrg_floater_spec *spec, size_t *b
  *
  * Returns NRG_OK, or says what is wrong, writes nothing and calls nothing:
  *   NRG_ERR_NULL         spec or args; (with n > 0) spec.h, p, workspace, or both of p0 and state0
- *   NRG_ERR_STRUCT_SIZE  a size smaller than the first version's struct, larger than this one's and not zero there, or over 4096
+ *   NRG_ERR_STRUCT_SIZE  a size smaller than this struct's, larger and not zero beyond it, or over 4096
  *   NRG_ERR_DIM          dim is 0
+ *   NRG_ERR_CONSTANT     substeps is 0
  *   NRG_ERR_COMBINATION  both of p0 and state0
  *   NRG_ERR_POSITION     a time, or what lies between two of them, that is infinite or NaN
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
@@ -137,46 +143,49 @@ NRG_API nrg_status nrg_floater_forward(const nrg_floater_spec *spec, const nrg_f
 /* What nrg_floater_forward would say: asking first, nrg/base.h. */
 NRG_API nrg_status nrg_floater_forward_check(const nrg_floater_spec *spec, const nrg_floater_args *args);
 
-/* Aliasing: dstate0 may be dstate_n:
+/* Aliasing: d_state0 may be d_state_n:
  *
- *               states dstate_n
- *   dstate0     no     yes
+ *               states d_state_n
+ *   d_state0    no     yes
  *
  * Otherwise no output, nor the workspace, shares a byte with another operand. */
 typedef struct nrg_floater_backward_args {
-    size_t size;            /* sizeof(nrg_floater_backward_args) */
-    const void *p0;         /* [dim] as in the forward pass */
-    const double *state0;   /* [dim] as in the forward pass */
-    const double *states;   /* [n, dim] as the forward pass stored them; NULL: they are computed again, into the workspace */
-    const void *dp;         /* [n, dim] gradient that arrives at p_1 … p_n */
-    const double *dstate_n; /* [dim] gradient that arrives at the last state from later positions, or NULL */
-    float *dp0;             /* [dim] output: gradient of p(t_0), or NULL */
-    double *dstate0;        /* [dim] output: the same in double, or NULL */
-    void *workspace;        /* multiple of 8 bytes; free for others after the call */
-    size_t workspace_size;  /* bytes, at least what nrg_floater_backward_workspace says */
-    size_t dp_stride;       /* bytes; 0: dense */
+    size_t size;             /* sizeof(nrg_floater_backward_args) */
+    const void *p0;          /* [dim] as in the forward pass */
+    const double *state0;    /* [dim] as in the forward pass */
+    const double *states;    /* [n, dim] as the forward pass stored them; NULL: they are computed again, into the workspace */
+    const void *dp;          /* [n, dim] gradient that arrives at p_1 … p_n */
+    size_t dp_stride;        /* bytes; 0: dense */
+    const double *d_state_n; /* [dim] gradient that arrives at the last state from later positions, or NULL */
+    float *d_p0;             /* [dim] output: gradient of p(t_0), or NULL */
+    double *d_state0;        /* [dim] output: the same in double, or NULL */
+    void *workspace;         /* multiple of 8 bytes; free for others after the call */
+    size_t workspace_size;   /* bytes, at least what nrg_floater_backward_workspace returns */
 } nrg_floater_backward_args;
 
-static inline nrg_floater_backward_args nrg_floater_backward_args_init(const void *p0, const void *dp, float *dp0,
+static inline nrg_floater_backward_args nrg_floater_backward_args_init(const void *p0, const void *dp, float *d_p0,
                                                                        void *workspace, size_t workspace_size)
 {
     nrg_floater_backward_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.p0 = p0;
+    args.state0 = args.states = NULL;
     args.dp = dp;
-    args.dp0 = dp0;
+    args.dp_stride = 0;
+    args.d_state_n = NULL;
+    args.d_p0 = d_p0;
+    args.d_state0 = NULL;
     args.workspace = workspace;
     args.workspace_size = workspace_size;
     return args;
 }
 
-/* Bytes of workspace: (32 + 16 · substeps) · dim, and 8 · n · dim more without states. Only dim, n and substeps of spec and
- * states of args are looked at. Returns the statuses of nrg_floater_workspace. */
+/* Bytes of workspace: (32 + 16 · substeps) · dim, and 8 · n · dim more without states. Reads only dim, positions and
+ * substeps of spec and states of args. Returns the statuses of nrg_floater_workspace, and NRG_ERR_CONSTANT if substeps is 0. */
 NRG_API nrg_status nrg_floater_backward_workspace(const nrg_floater_spec *spec, const nrg_floater_backward_args *args,
                                                   size_t *bytes);
 
-/* The gradient of what dp and dstate_n are gradients of, with regard to p(t_0) and, through spec.vjp, to the parameters of h.
+/* The gradient of what dp and d_state_n are gradients of, with regard to p(t_0) and, through spec.vjp, to the parameters of h.
  *
  * The calls, in this order:
  *   - without states: h as in the forward pass, up to position n - 1;
@@ -184,7 +193,7 @@ NRG_API nrg_status nrg_floater_backward_workspace(const nrg_floater_spec *spec, 
  *       h for the substeps in ascending order, stages 1 to 4, but for stage 4 of the last substep, which nothing depends on;
  *       vjp for the substeps in descending order, stages 4 to 1.
  *
- * n = 0: dstate_n, or 0, is the gradient. Returns the statuses of nrg_floater_forward, and
+ * n = 0: d_state_n, or 0, is the gradient. Returns the statuses of nrg_floater_forward, and
  *   NRG_ERR_NULL         spec or args; (with n > 0) spec.h, spec.vjp, dp, workspace, or both of p0 and state0 */
 NRG_API nrg_status nrg_floater_backward(const nrg_floater_spec *spec, const nrg_floater_backward_args *args, int ith, int nth);
 

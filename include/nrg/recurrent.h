@@ -33,8 +33,11 @@
  * with g_(k+1) and p_k as they are: 0.51 ulp plus (dim + 2) · 2^-53 of the sum of the magnitudes, times the slope; of dp_0, dW,
  * db: 0.51 ulp plus (terms + 2) · 2^-53 of the sum of the magnitudes of their terms.
  *
- * As in nrg/norm_backward.h there are two phases with a barrier between them where dW or db is asked for: nrg_recurrent_backward
- * leaves every g_k in the workspace, nrg_recurrent_backward_reduce sums them up.
+ * One thread: nrg_recurrent_backward(&args, 0, 1) computes all gradients. Several threads, where dW or db is requested:
+ *
+ *     1. nrg_recurrent_backward(&args, ith, nth) on every thread: g_k and dp_0; every g_k stays in the workspace
+ *     2. the host's barrier
+ *     3. nrg_recurrent_backward_reduce(&args, ith, nth) on every thread: dW and db
  *
  * docs/recurrent.md has the definition to the last bit, and the measured errors.
  *
@@ -42,52 +45,54 @@
 #ifndef NRG_RECURRENT_H
 #define NRG_RECURRENT_H
 
-#include <string.h>
-
 #include "base.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Zero everything, set size (nrg_recurrent_args_init does), then what there is. Pointers need the alignment of their element
- * only; strides are in bytes, 0 for a dense tensor. Chains may lie one after the other, [chains, n, dim], or side by side, [n,
- * chains, dim], with a p_chain_stride that is smaller than p_stride.
+/* Make one with nrg_recurrent_args_init, then set other fields. Pointers need the alignment of their element only. Strides are in
+ * bytes; 0 is dense, in the order of the operand's shape. So p of 0 and 0 is [chains, positions, dim]. Chains side by side,
+ * [positions, chains, dim], have a p_chain_stride that is smaller than p_stride.
  *
- * Aliasing: inputs may overlap each other; p shares no byte with another operand. (p_0 may well be the vector before p in the
- * same buffer.) */
+ * Aliasing: inputs may overlap each other. p shares no byte with another operand; p0 may be the vector before p in the same
+ * buffer. */
 typedef struct nrg_recurrent_args {
     size_t size;           /* sizeof(nrg_recurrent_args) */
     size_t dim;            /* elements of a vector, at least 1 */
-    size_t n;              /* positions of a chain; 0 is fine: nothing is done */
-    size_t chains;         /* likewise */
+    size_t positions;      /* n, of a chain; with 0 nothing is done */
+    size_t chains;         /* likewise. Default: 1. */
     nrg_dtype dtype;       /* of p */
     nrg_dtype w_dtype;     /* of w and b: SAME, dtype, or NRG_F32 */
     nrg_dtype p0_dtype;    /* of p0: SAME, dtype, or NRG_F32 */
     uint32_t reserved;     /* 0 */
     const void *w;         /* [dim, dim] W: row i makes element i */
-    const void *b;         /* [dim], or NULL */
+    size_t w_stride;       /* from row to row */
     const void *p0;        /* [chains, dim] */
-    void *p;               /* [chains, n, dim] output: p_1 … p_n */
-    size_t w_stride;       /* bytes: from row to row */
     size_t p0_stride;      /* from chain to chain */
+    const void *b;         /* [dim], or NULL */
+    void *p;               /* [chains, positions, dim] output: p_1 … p_n */
     size_t p_stride;       /* from position to position */
-    size_t p_chain_stride; /* from chain to chain; 0: n · p_stride */
+    size_t p_chain_stride; /* from chain to chain */
 } nrg_recurrent_args;
 
-/* One chain, f32, without b. */
-static inline nrg_recurrent_args nrg_recurrent_args_init(size_t dim, size_t n, const void *w, const void *p0, void *p)
+/* One chain, without b. */
+static inline nrg_recurrent_args nrg_recurrent_args_init(nrg_dtype dtype, size_t dim, size_t positions, const void *w,
+                                                         const void *p0, void *p)
 {
     nrg_recurrent_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.dim = dim;
-    args.n = n;
+    args.positions = positions;
     args.chains = 1;
-    args.dtype = NRG_F32;
+    args.dtype = dtype;
+    args.w_dtype = args.p0_dtype = NRG_DTYPE_SAME;
+    args.reserved = 0;
     args.w = w;
     args.p0 = p0;
+    args.b = NULL;
     args.p = p;
+    args.w_stride = args.p0_stride = args.p_stride = args.p_chain_stride = 0;
     return args;
 }
 
@@ -96,9 +101,8 @@ static inline nrg_recurrent_args nrg_recurrent_args_init(size_t dim, size_t n, c
  * most 16 KB of stack in an optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         args, or (with n and chains > 0) w, p0 or p
- *   NRG_ERR_STRUCT_SIZE  a size smaller than the first version's struct, larger than this one's and not zero there, or over 4096;
- *                        reserved not 0
+ *   NRG_ERR_NULL         args, or (with positions and chains > 0) w, p0 or p
+ *   NRG_ERR_STRUCT_SIZE  a size smaller than this struct's, larger and not zero beyond it, or over 4096; reserved not 0
  *   NRG_ERR_DIM          dim is 0
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
  *   NRG_ERR_STRIDE       a stride shorter than what it steps over
@@ -112,61 +116,70 @@ NRG_API nrg_status nrg_recurrent_forward(const nrg_recurrent_args *args, int ith
 /* What nrg_recurrent_forward would say: asking first, nrg/base.h. */
 NRG_API nrg_status nrg_recurrent_forward_check(const nrg_recurrent_args *args);
 
-/* Dtypes and strides as above; dp has dtype. dw, db and dp0 are f32 whatever the dtype.
+/* Dtypes and strides as above; dp has dtype. dw, db and d_p0 are f32 whatever the dtype.
  *
- * Aliasing: inputs may overlap each other; dw, db, dp0 and the workspace share no byte with anything. */
+ * Aliasing: inputs may overlap each other; dw, db, d_p0 and the workspace share no byte with another operand. */
 typedef struct nrg_recurrent_backward_args {
     size_t size;            /* sizeof(nrg_recurrent_backward_args) */
-    size_t dim;             /* as in the forward pass, like all that has a name from there */
-    size_t n;               /* 0 is fine: gradients are then 0, or keep their value with accumulate */
-    size_t chains;          /* likewise */
+    size_t dim;             /* as in the forward pass */
+    size_t positions;       /* with 0, gradients are 0, or keep their value with accumulate */
+    size_t chains;          /* likewise. Default: 1. */
     nrg_dtype dtype;        /* of p and dp */
     nrg_dtype w_dtype;      /* of w */
     nrg_dtype p0_dtype;     /* of p0 */
-    int accumulate;         /* not 0: dw and db are added to what is there, in one rounding; 0: overwritten, as dp0 always is */
+    int accumulate;         /* not 0: dw and db are added to their old values, in one rounding. d_p0 is overwritten */
     const void *w;          /* [dim, dim] */
+    size_t w_stride;        /* from row to row */
     const void *p0;         /* [chains, dim]; read for dw, otherwise it may be NULL */
-    const void *p;          /* [chains, n, dim] as the forward pass stored it */
-    const void *dp;         /* [chains, n, dim] gradient of p */
-    float *dw;              /* [dim, dim] output, or NULL */
-    float *db;              /* [dim] output, or NULL; also without b */
-    float *dp0;             /* [chains, dim] output, or NULL */
-    void *workspace;        /* g_k, [chains, n, dim] floats, from phase 1 to phase 2 */
-    size_t workspace_size;  /* bytes, at least what nrg_recurrent_workspace says */
-    size_t w_stride;        /* bytes; 0: dense */
     size_t p0_stride;       /* from chain to chain */
+    const void *p;          /* [chains, positions, dim] as the forward pass stored it */
     size_t p_stride;        /* from position to position */
-    size_t p_chain_stride;  /* from chain to chain; 0: n · p_stride */
+    size_t p_chain_stride;  /* from chain to chain */
+    const void *dp;         /* [chains, positions, dim] gradient of p */
     size_t dp_stride;       /* from position to position */
-    size_t dp_chain_stride; /* from chain to chain; 0: n · dp_stride */
+    size_t dp_chain_stride; /* from chain to chain */
+    float *d_p0;            /* [chains, dim] output, or NULL */
+    size_t d_p0_stride;     /* from chain to chain */
+    float *dw;              /* [dim, dim] output, or NULL */
     size_t dw_stride;       /* from row to row */
-    size_t dp0_stride;      /* from chain to chain */
+    float *db;              /* [dim] output, or NULL; also without b */
+    void *workspace;        /* begins with g_k, [chains, positions, dim] floats, from phase 1 to phase 2 */
+    size_t workspace_size;  /* bytes, at least what nrg_recurrent_backward_workspace returns */
 } nrg_recurrent_backward_args;
 
-/* One chain, f32, no output yet. */
-static inline nrg_recurrent_backward_args nrg_recurrent_backward_args_init(size_t dim, size_t n, const void *w, const void *p0,
-                                                                           const void *p, const void *dp)
+/* One chain, no output yet. */
+static inline nrg_recurrent_backward_args nrg_recurrent_backward_args_init(nrg_dtype dtype, size_t dim, size_t positions,
+                                                                           const void *w, const void *p0, const void *p,
+                                                                           const void *dp)
 {
     nrg_recurrent_backward_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.dim = dim;
-    args.n = n;
+    args.positions = positions;
     args.chains = 1;
-    args.dtype = NRG_F32;
+    args.dtype = dtype;
+    args.w_dtype = args.p0_dtype = NRG_DTYPE_SAME;
+    args.accumulate = 0;
     args.w = w;
     args.p0 = p0;
     args.p = p;
     args.dp = dp;
+    args.d_p0 = args.dw = args.db = NULL;
+    args.w_stride = args.p0_stride = args.p_stride = args.p_chain_stride = args.dp_stride = args.dp_chain_stride = 0;
+    args.d_p0_stride = args.dw_stride = 0;
+    args.workspace = NULL;
+    args.workspace_size = 0;
     return args;
 }
 
-/* Bytes of workspace: 4 · chains · n · dim, whatever is asked for. Only these three of args are looked at. Returns NRG_OK, or
- * writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW. */
-NRG_API nrg_status nrg_recurrent_workspace(const nrg_recurrent_backward_args *args, size_t *bytes);
+/* Bytes of workspace: 4 · chains · positions · dim and 8 more, whichever outputs are requested; without positions or chains 0.
+ * Reads only these three fields of args. Returns NRG_OK, or writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM,
+ * NRG_ERR_OVERFLOW. */
+NRG_API nrg_status nrg_recurrent_backward_workspace(const nrg_recurrent_backward_args *args, size_t *bytes);
 
-/* Phase 1: g_k and dp0 of the chains of share ith of nth. Returns the statuses of nrg_recurrent_forward, and
- *   NRG_ERR_NULL         (with n and chains > 0) w, p or dp; workspace; p0 with dw
+/* Phase 1: g_k and d_p0 of the chains of share ith of nth; as the only share (nth = 1) also dw and db, so that no second phase
+ * is needed. Returns the statuses of nrg_recurrent_forward, and
+ *   NRG_ERR_NULL         (with positions and chains > 0) w, p or dp; workspace; p0 with dw
  *   NRG_ERR_OVERLAP      an output, or the workspace, overlaps another operand
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
 NRG_API nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *args, int ith, int nth);
@@ -175,8 +188,8 @@ NRG_API nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *arg
 NRG_API nrg_status nrg_recurrent_backward_check(const nrg_recurrent_backward_args *args);
 
 /* Phase 2: the rows of dw, and elements of db, of share ith of nth, from the workspace. Sums are over chains and their positions,
- * both in ascending order. nth may differ from that of phase 1. Nothing is done where neither is asked for.
- * Returns the statuses of nrg_recurrent_backward. */
+ * both in ascending order. nth may differ from that of phase 1. Does nothing if neither is requested, or if phase 1 had one
+ * share. Returns the statuses of nrg_recurrent_backward. */
 NRG_API nrg_status nrg_recurrent_backward_reduce(const nrg_recurrent_backward_args *args, int ith, int nth);
 
 /* What nrg_recurrent_backward_reduce would say: asking first, nrg/base.h. */

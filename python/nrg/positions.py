@@ -285,27 +285,27 @@ def score_bias_backward(d_o, *, out=None, accumulate=False, dtype=None, threads=
 
 # ---- by recursion ----
 
-def recurrent_positions(w, p0, n, *, b=None, out=None, dtype=None, threads=1):
-    """p_k = tanh(W p_(k-1) + b), k = 1 … n, of one or several chains.
+def recurrent_positions(w, p0, positions, *, b=None, out=None, dtype=None, threads=1):
+    """p_k = tanh(W p_(k-1) + b), k = 1 … positions, of one or several chains.
 
     w    [dim, dim]
     p0   [chains, dim] or [dim], of one dtype with the result
     b    [dim], or None, of w's dtype
-    out  [chains, n, dim] or [n, dim]
+    out  [chains, positions, dim] or [positions, dim]
 
     Returns p like out.
     """
     w, p0 = arrays.as_array(w, "w"), arrays.as_array(p0, "p0")
     if p0.ndim not in (1, 2) or p0.shape[-1] == 0:
         raise arrays.unexpected("p0", "[dim] or [chains, dim] with one element or more", p0)
-    dim, n = p0.shape[-1], arrays.count(n, "n")
+    dim, positions = p0.shape[-1], arrays.count(positions, "positions")
     number = arrays.number(p0, "p0", dtype)
     w = arrays.dense(w, "w", (dim, dim), None)
     b = arrays.dense(b, "b", (dim,), w.dtype)
     p0 = arrays.dense(p0, "p0", p0.shape, None)
-    p = arrays.output(out, "out", p0.shape[:-1] + (n, dim), p0.dtype)
+    p = arrays.output(out, "out", p0.shape[:-1] + (positions, dim), p0.dtype)
     p = arrays.dense(p, "out", p.shape, None)
-    args = struct("nrg_recurrent_args", dim=dim, n=n, chains=p0.shape[0] if p0.ndim == 2 else 1, dtype=number,
+    args = struct("nrg_recurrent_args", dim=dim, positions=positions, chains=p0.shape[0] if p0.ndim == 2 else 1, dtype=number,
                   w_dtype=arrays.number_beside(w, "w", dtype, number, "p0"), w=arrays.address(w), b=arrays.address(b), p0=arrays.address(p0),
                   p=arrays.address(p))
     share("nrg_recurrent_forward", args, threads=threads)
@@ -315,28 +315,28 @@ def recurrent_positions(w, p0, n, *, b=None, out=None, dtype=None, threads=1):
 def recurrent_positions_backward(dp, p, w, p0, *, dtype=None, threads=1):
     """The gradients of recurrent_positions().
 
-    dp, p   [chains, n, dim] or [n, dim]: the gradient of p, and p
+    dp, p   [chains, positions, dim] or [positions, dim]: the gradient of p, and p
     w, p0   as in the forward pass
 
-    Returns (dw [dim, dim], db [dim], dp0 like p0), float32.
+    Returns (dw [dim, dim], db [dim], d_p0 like p0), float32.
     """
     p = arrays.as_array(p, "p")
     if p.ndim not in (2, 3) or p.shape[-1] == 0:
-        raise arrays.unexpected("p", "[n, dim] or [chains, n, dim] with one element or more", p)
+        raise arrays.unexpected("p", "[positions, dim] or [chains, positions, dim] with one element or more", p)
     number = arrays.number(p, "p", dtype)
     dp = arrays.like(dp, "dp", p, "p")
     p, dp = arrays.dense(p, "p", p.shape, None), arrays.dense(dp, "dp", p.shape, None)
     dim = p.shape[-1]
     w = arrays.dense(w, "w", (dim, dim), None, optional=False)
     p0 = arrays.dense(p0, "p0", p.shape[:-2] + (dim,), p.dtype, optional=False)
-    dw, db, dp0 = (np.empty(shape, np.float32) for shape in ((dim, dim), (dim,), p0.shape))
-    args = struct("nrg_recurrent_backward_args", dim=dim, n=p.shape[-2], chains=p.shape[0] if p.ndim == 3 else 1,
+    dw, db, d_p0 = (np.empty(shape, np.float32) for shape in ((dim, dim), (dim,), p0.shape))
+    args = struct("nrg_recurrent_backward_args", dim=dim, positions=p.shape[-2], chains=p.shape[0] if p.ndim == 3 else 1,
                   dtype=number, w_dtype=arrays.number_beside(w, "w", dtype, number, "p"), w=arrays.address(w), p0=arrays.address(p0),
-                  p=arrays.address(p), dp=arrays.address(dp), dw=arrays.address(dw), db=arrays.address(db), dp0=arrays.address(dp0))
+                  p=arrays.address(p), dp=arrays.address(dp), dw=arrays.address(dw), db=arrays.address(db), d_p0=arrays.address(d_p0))
     size = ctypes.c_size_t()
-    call("nrg_recurrent_workspace", args, ctypes.addressof(size))
+    call("nrg_recurrent_backward_workspace", args, ctypes.addressof(size))
     memory = arrays.workspace(size.value)
     args.workspace, args.workspace_size = arrays.address(memory), size.value
     share("nrg_recurrent_backward", args, threads=threads)
     share("nrg_recurrent_backward_reduce", args, threads=threads)
-    return dw, db, dp0
+    return dw, db, d_p0

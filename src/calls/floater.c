@@ -12,8 +12,9 @@
 static nrg_status check_times(const nrg_floater_spec *s)
 {
     if (!s->times)
-        return s->n == 0 || (isfinite(s->t0) && isfinite(s->dt) && isfinite(time_of(s, s->n))) ? NRG_OK : NRG_ERR_POSITION;
-    for (size_t k = 0; k < s->n; k++)
+        return s->positions == 0 || (isfinite(s->t0) && isfinite(s->dt) && isfinite(time_of(s, s->positions))) ? NRG_OK
+                                                                                                               : NRG_ERR_POSITION;
+    for (size_t k = 0; k < s->positions; k++)
         if (!isfinite(s->times[k + 1] - s->times[k]) || !isfinite(s->times[k]) || !isfinite(s->times[k + 1]))
             return NRG_ERR_POSITION;
     return NRG_OK;
@@ -44,7 +45,7 @@ static void forward(const nrg_floater_spec *s, const nrg_floater_args *a, size_t
     float *slope = (float *)(sum + dim), *input = slope + dim;
     const rk_room room = {state, sum, slope, input, 0};
     set_start(state, s, a->p0, a->state0);
-    for (size_t k = 0; k < s->n; k++) {
+    for (size_t k = 0; k < s->positions; k++) {
         take_interval(s, &room, k);
         for (size_t i = 0; i < dim; i++)
             store((char *)a->p + k * p_stride, i, s->dtype, (float)state[i]);
@@ -77,7 +78,7 @@ nrg_status nrg_floater_forward(const nrg_floater_spec *spec, const nrg_floater_a
 {
     forward_call f;
     const nrg_status status = check_forward(&f, spec, args, ith, nth);
-    if (status == NRG_OK && ith == 0 && f.spec.n)
+    if (status == NRG_OK && ith == 0 && f.spec.positions)
         forward(&f.spec, &f.args, f.p_stride);
     return status;
 }
@@ -101,9 +102,9 @@ static void repeat_forward(const nrg_floater_spec *s, const rk_room *room, doubl
 {
     rk_room r = *room;
     r.input_step = 0;
-    for (size_t k = 0; k < s->n; k++) {
+    for (size_t k = 0; k < s->positions; k++) {
         memcpy(states + k * s->dim, r.state, s->dim * sizeof *states);
-        if (k + 1 < s->n)
+        if (k + 1 < s->positions)
             take_interval(s, &r, k);
     }
 }
@@ -112,15 +113,15 @@ static void backward(const nrg_floater_spec *s, const nrg_floater_backward_args 
 {
     const size_t dim = s->dim;
     double *gradient = a->workspace, *state = gradient + dim, *sum = state + dim, *states = sum + dim;
-    float *slope = (float *)(a->states ? states : states + s->n * dim), *v = slope + dim, *input = v + dim;
+    float *slope = (float *)(a->states ? states : states + s->positions * dim), *v = slope + dim, *input = v + dim;
     const rk_room room = {state, sum, slope, input, dim};
     if (!a->states) {
         set_start(state, s, a->p0, a->state0);
         repeat_forward(s, &room, states);
     }
     for (size_t i = 0; i < dim; i++)
-        gradient[i] = a->dstate_n ? a->dstate_n[i] : 0;
-    for (size_t k = s->n; k--;) {
+        gradient[i] = a->d_state_n ? a->d_state_n[i] : 0;
+    for (size_t k = s->positions; k--;) {
         const char *dp = (const char *)a->dp + k * dp_stride;
         for (size_t i = 0; i < dim; i++)
             gradient[i] += (double)load(dp, i, s->dtype);
@@ -139,10 +140,10 @@ static void hand_out(const nrg_floater_backward_args *a, const double *gradient,
 {
     for (size_t i = 0; i < dim; i++) {
         const double value = gradient ? gradient[i] : 0;
-        if (a->dp0)
-            a->dp0[i] = (float)value;
-        if (a->dstate0)
-            a->dstate0[i] = value;
+        if (a->d_p0)
+            a->d_p0[i] = (float)value;
+        if (a->d_state0)
+            a->d_state0[i] = value;
     }
 }
 
@@ -171,9 +172,9 @@ nrg_status nrg_floater_backward(const nrg_floater_spec *spec, const nrg_floater_
     const nrg_status status = check_backward(&b, spec, args, ith, nth);
     if (status != NRG_OK || ith != 0)
         return status;
-    if (b.spec.n)
+    if (b.spec.positions)
         backward(&b.spec, &b.args, b.dp_stride);
-    hand_out(&b.args, b.spec.n ? b.args.workspace : b.args.dstate_n, b.spec.dim);
+    hand_out(&b.args, b.spec.positions ? b.args.workspace : b.args.d_state_n, b.spec.dim);
     return NRG_OK;
 }
 

@@ -22,7 +22,7 @@ typedef struct rk_step {
 
 static inline rk_step step_of(const nrg_floater_spec *s, size_t k, size_t substep)
 {
-    const size_t substeps = nrg_floater_substeps(s);
+    const size_t substeps = s->substeps;
     const double from = time_of(s, k), to = time_of(s, k + 1);
     rk_step step;
     step.whole = (to - from) / (double)substeps;
@@ -87,7 +87,7 @@ static inline void take_step(const nrg_floater_spec *s, const rk_room *r, rk_ste
 /* From position k to the next. */
 static inline void take_interval(const nrg_floater_spec *s, const rk_room *r, size_t k)
 {
-    for (size_t substep = 0; substep < nrg_floater_substeps(s); substep++)
+    for (size_t substep = 0; substep < s->substeps; substep++)
         take_step(s, r, step_of(s, k, substep), 1);
 }
 
@@ -127,7 +127,7 @@ static inline void reverse_step(const nrg_floater_spec *s, const rk_room *r, dou
 /* The same of the interval from position k to the next; the room has inputs for all of its steps, and the state at k. */
 static inline void reverse_interval(const nrg_floater_spec *s, const rk_room *room, double *gradient, float *v, size_t k)
 {
-    const size_t substeps = nrg_floater_substeps(s);
+    const size_t substeps = s->substeps;
     rk_room r = *room;
     for (size_t substep = 0; substep < substeps; substep++, r.input += STAGES * r.input_step)
         take_step(s, &r, step_of(s, k, substep), substep + 1 < substeps);

@@ -5,6 +5,7 @@
 #include "../job/recurrent.h"
 #include "../operands/check.h"
 #include "../operands/recurrent.h"
+#include "reduce.h"
 #include "share.h"
 
 /* ---- forward ---- */
@@ -25,7 +26,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_recurrent_job *job, nrg
         .p0 = a->p0,
         .p = a->p,
         .dim = a->dim,
-        .n = a->n,
+        .n = a->positions,
         .w_stride = c.stride[NRG_RECURRENT_W][0],
         .p0_stride = c.stride[NRG_RECURRENT_P0][0],
         .p_stride = c.stride[NRG_RECURRENT_P][0],
@@ -58,12 +59,12 @@ nrg_status nrg_recurrent_forward_check(const nrg_recurrent_args *args)
 #ifndef NRG_NO_BACKWARD
 /* ---- backward ---- */
 
-nrg_status nrg_recurrent_workspace(const nrg_recurrent_backward_args *args, size_t *bytes)
+nrg_status nrg_recurrent_backward_workspace(const nrg_recurrent_backward_args *args, size_t *bytes)
 {
     nrg_checked c;
     if (!bytes)
         return NRG_ERR_NULL;
-    const nrg_status status = nrg_check_options(&c, &nrg_call_recurrent_workspace, (const void *const[]){args});
+    const nrg_status status = nrg_check_options(&c, &nrg_call_recurrent_backward_workspace, (const void *const[]){args});
     if (status == NRG_OK)
         *bytes = c.sizes.n[NRG_RECURRENT_SPACE] * sizeof(float);
     return status;
@@ -85,11 +86,11 @@ static __attribute__((noinline)) nrg_status make_backward_job(nrg_recurrent_back
         .p = a->p,
         .dp = a->dp,
         .g = a->workspace,
-        .dp0 = a->dp0,
+        .dp0 = a->d_p0,
         .dw = a->dw,
         .db = a->db,
         .dim = a->dim,
-        .n = a->n,
+        .n = a->positions,
         .chains = a->chains,
         .w_stride = c.stride[NRG_RECURRENT_BACKWARD_W][0],
         .p0_stride = c.stride[NRG_RECURRENT_BACKWARD_P0][0],
@@ -98,12 +99,28 @@ static __attribute__((noinline)) nrg_status make_backward_job(nrg_recurrent_back
         .dp_stride = c.stride[NRG_RECURRENT_BACKWARD_DP][0],
         .dp_chain_stride = c.stride[NRG_RECURRENT_BACKWARD_DP][1],
         .dw_stride = c.stride[NRG_RECURRENT_BACKWARD_DW][0],
-        .dp0_stride = c.stride[NRG_RECURRENT_BACKWARD_DP0][0],
+        .dp0_stride = c.stride[NRG_RECURRENT_BACKWARD_D_P0][0],
         .w_f32 = c.sizes.type[NRG_RECURRENT_TYPE_W] == NRG_F32,
         .p0_f32 = c.sizes.type[NRG_RECURRENT_TYPE_P0] == NRG_F32,
         .accumulate = a->accumulate != 0,
     };
     return NRG_OK;
+}
+
+/* Where phase 1 marks what it has done: behind the gradients; NULL where there are none. */
+static float *mark_of(const nrg_recurrent_backward_job *job)
+{
+    const size_t floats = job->chains * job->n * job->dim;
+    return floats ? job->g + floats : NULL;
+}
+
+/* Share ith of nth of the rows of dw and db. */
+static void reduce_rows(nrg_recurrent_backward_job *job, nrg_dtype dtype, int ith, int nth)
+{
+    job->begin = nrg_share(job->dim, ith, nth);
+    job->end = nrg_share(job->dim, ith + 1, nth);
+    if (job->begin < job->end && (job->dw || job->db))
+        NRG_ACTIVE_KERNEL(recurrent_reduce, dtype)(job);
 }
 
 nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *args, int ith, int nth)
@@ -117,6 +134,13 @@ nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *args, int i
     job.end = nrg_share(job.chains, ith + 1, nth);
     if (job.begin < job.end && (job.n || job.dp0))
         NRG_ACTIVE_KERNEL(recurrent_backward, dtype)(&job);
+    if (nth == 1)
+        reduce_rows(&job, dtype, ith, nth);
+    float *const mark = ith == 0 ? mark_of(&job) : NULL;
+    if (mark && nth == 1 && (job.dw || job.db))
+        reduce_mark_done(mark);
+    else if (mark)
+        memset(mark, 0, NRG_RECURRENT_MARK * sizeof *mark);
     return NRG_OK;
 }
 
@@ -134,10 +158,9 @@ nrg_status nrg_recurrent_backward_reduce(const nrg_recurrent_backward_args *args
     const nrg_status status = make_backward_job(&job, &dtype, args, ith, nth);
     if (status != NRG_OK)
         return status;
-    job.begin = nrg_share(job.dim, ith, nth);
-    job.end = nrg_share(job.dim, ith + 1, nth);
-    if (job.begin < job.end && (job.dw || job.db))
-        NRG_ACTIVE_KERNEL(recurrent_reduce, dtype)(&job);
+    const float *const mark = mark_of(&job);
+    if (!mark || !reduce_is_done(mark))
+        reduce_rows(&job, dtype, ith, nth);
     return NRG_OK;
 }
 

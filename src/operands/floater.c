@@ -17,9 +17,9 @@ static nrg_status find_backward_space(const nrg_floater_spec *s, int has_states,
 {
     /* gradient, state, sum; slope, v; inputs; states */
     enum { FIXED = 4, INPUTS = NRG_FLOATER_STAGES / 2 };
-    const size_t states = has_states ? 0 : s->n;
+    const size_t states = has_states ? 0 : s->positions;
     size_t inputs, bytes;
-    if (!nrg_product(nrg_floater_substeps(s), INPUTS, &inputs) || inputs > SIZE_MAX - FIXED || states > SIZE_MAX - FIXED - inputs)
+    if (!nrg_product(s->substeps, INPUTS, &inputs) || inputs > SIZE_MAX - FIXED || states > SIZE_MAX - FIXED - inputs)
         return NRG_ERR_OVERFLOW;
     return nrg_product(s->dim, FIXED + inputs + states, doubles) && nrg_product(*doubles, sizeof(double), &bytes)
                ? NRG_OK
@@ -29,12 +29,14 @@ static nrg_status find_backward_space(const nrg_floater_spec *s, int has_states,
 /* What both directions have. p0, state0: operands, one of which there has to be. */
 static nrg_status measure(const nrg_floater_spec *spec, const void *state0, unsigned times, nrg_sizes *s)
 {
-    const size_t n = spec->n;
+    const size_t n = spec->positions;
     if (!spec->dim)
         return NRG_ERR_DIM;
     const nrg_status status = nrg_beside(spec->p0_dtype, spec->dtype, &s->type[NRG_FLOATER_TYPE_P0]);
     if (status != NRG_OK)
         return status;
+    if (!spec->substeps)
+        return NRG_ERR_CONSTANT;
     if (n && !spec->h)
         return NRG_ERR_NULL;
     if (n == SIZE_MAX)
@@ -139,7 +141,7 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
                      measured = measure(spec, a->state0, NRG_FLOATER_BACKWARD_TIMES, s);
     if (measured != NRG_OK)
         return measured;
-    return spec->n && !spec->vjp ? NRG_ERR_NULL : status;
+    return spec->positions && !spec->vjp ? NRG_ERR_NULL : status;
 }
 
 static const nrg_part backward_parts[] = {
@@ -151,11 +153,11 @@ static const nrg_operand backward_operands[NRG_FLOATER_BACKWARD_OPERANDS] = {
     [NRG_FLOATER_BACKWARD_STATE0] = {STATE(nrg_floater_backward_args, state0), .role = NRG_IN},
     [NRG_FLOATER_BACKWARD_STATES] = {STATES(nrg_floater_backward_args), .role = NRG_IN},
     [NRG_FLOATER_BACKWARD_DP] = {VECTORS(nrg_floater_backward_args, dp), .role = NRG_IN},
-    [NRG_FLOATER_BACKWARD_DSTATE_N] = {STATE(nrg_floater_backward_args, dstate_n), .role = NRG_IN},
-    [NRG_FLOATER_BACKWARD_DP0] = {FIELD(nrg_floater_backward_args, dp0), OPTIONAL, .role = NRG_OUT, .element = NRG_ELEMENT_F32,
-                                  .dim = DIM},
-    [NRG_FLOATER_BACKWARD_DSTATE0] = {STATE(nrg_floater_backward_args, dstate0), .role = NRG_OUT,
-                                      .over = NRG_BIT(NRG_FLOATER_BACKWARD_DSTATE_N)},
+    [NRG_FLOATER_BACKWARD_D_STATE_N] = {STATE(nrg_floater_backward_args, d_state_n), .role = NRG_IN},
+    [NRG_FLOATER_BACKWARD_D_P0] = {FIELD(nrg_floater_backward_args, d_p0), OPTIONAL, .role = NRG_OUT, .element = NRG_ELEMENT_F32,
+                                   .dim = DIM},
+    [NRG_FLOATER_BACKWARD_D_STATE0] = {STATE(nrg_floater_backward_args, d_state0), .role = NRG_OUT,
+                                       .over = NRG_BIT(NRG_FLOATER_BACKWARD_D_STATE_N)},
     [NRG_FLOATER_BACKWARD_WORKSPACE] = WORKSPACE_OPERAND(nrg_floater_backward_args),
 };
 
@@ -173,7 +175,9 @@ static nrg_status measure_backward_workspace(const void *const *part, nrg_sizes 
 {
     const nrg_floater_spec *spec = part[NRG_FLOATER_SPEC];
     const nrg_floater_backward_args *a = part[NRG_FLOATER_ARGS];
-    return spec->dim ? find_backward_space(spec, a->states != NULL, &s->n[SPACE]) : NRG_ERR_DIM;
+    return !spec->dim        ? NRG_ERR_DIM
+           : !spec->substeps ? NRG_ERR_CONSTANT
+                             : find_backward_space(spec, a->states != NULL, &s->n[SPACE]);
 }
 
 const nrg_call nrg_call_floater_backward_workspace = {

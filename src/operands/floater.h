@@ -29,9 +29,9 @@ enum {
     NRG_FLOATER_BACKWARD_STATE0,
     NRG_FLOATER_BACKWARD_STATES,
     NRG_FLOATER_BACKWARD_DP,
-    NRG_FLOATER_BACKWARD_DSTATE_N,
-    NRG_FLOATER_BACKWARD_DP0,
-    NRG_FLOATER_BACKWARD_DSTATE0,
+    NRG_FLOATER_BACKWARD_D_STATE_N,
+    NRG_FLOATER_BACKWARD_D_P0,
+    NRG_FLOATER_BACKWARD_D_STATE0,
     NRG_FLOATER_BACKWARD_WORKSPACE,
     NRG_FLOATER_BACKWARD_OPERANDS
 };
@@ -41,8 +41,7 @@ extern const nrg_call nrg_call_floater_backward;
 enum { NRG_FLOATER_SPACE = 1 };
 extern const nrg_call nrg_call_floater_workspace, nrg_call_floater_backward_workspace;
 
-/* Steps of the method from one position to the next, and the slopes of a step. */
+/* The slopes of a step. */
 enum { NRG_FLOATER_STAGES = 4 };
-static inline size_t nrg_floater_substeps(const nrg_floater_spec *s) { return s->substeps ? s->substeps : 1; }
 
 #endif

@@ -40,7 +40,7 @@ static nrg_status measure(size_t dim, size_t n, size_t chains, nrg_dtype dtype, 
 static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
 {
     const nrg_recurrent_args *a = part[NRG_RECURRENT_ARGS];
-    return measure(a->dim, a->n, a->chains, a->dtype, a->w_dtype, a->p0_dtype, s);
+    return measure(a->dim, a->positions, a->chains, a->dtype, a->w_dtype, a->p0_dtype, s);
 }
 
 static const nrg_part forward_parts[] = {{.size = sizeof(nrg_recurrent_args), .least = sizeof(nrg_recurrent_args)}};
@@ -71,16 +71,16 @@ const nrg_call nrg_call_recurrent_forward = {
 static nrg_status find_space(const nrg_recurrent_backward_args *a, size_t *floats)
 {
     size_t bytes;
-    return nrg_product(a->chains, a->n, floats) && nrg_product(*floats, a->dim, floats) &&
-                   nrg_product(*floats, sizeof(float), &bytes)
-               ? NRG_OK
-               : NRG_ERR_OVERFLOW;
+    const int fits = nrg_product(a->chains, a->positions, floats) && nrg_product(*floats, a->dim, floats) &&
+                     *floats <= SIZE_MAX - NRG_RECURRENT_MARK;
+    *floats += *floats ? NRG_RECURRENT_MARK : 0;
+    return fits && nrg_product(*floats, sizeof(float), &bytes) ? NRG_OK : NRG_ERR_OVERFLOW;
 }
 
 static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
 {
     const nrg_recurrent_backward_args *a = part[NRG_RECURRENT_ARGS];
-    const nrg_status status = measure(a->dim, a->n, a->chains, a->dtype, a->w_dtype, a->p0_dtype, s);
+    const nrg_status status = measure(a->dim, a->positions, a->chains, a->dtype, a->w_dtype, a->p0_dtype, s);
     if (!a->dw)
         s->ignored |= NRG_BIT(NRG_RECURRENT_BACKWARD_P0);
     return status == NRG_OK ? find_space(a, &s->n[SPACE]) : status;
@@ -100,7 +100,7 @@ static const nrg_operand backward_operands[NRG_RECURRENT_BACKWARD_OPERANDS] = {
     [NRG_RECURRENT_BACKWARD_P] = {CHAIN(nrg_recurrent_backward_args, p), INPUT},
     [NRG_RECURRENT_BACKWARD_DP] = {CHAIN(nrg_recurrent_backward_args, dp), INPUT},
     /* these are written where there is no position, too */
-    [NRG_RECURRENT_BACKWARD_DP0] = {ROWS(nrg_recurrent_backward_args, dp0, CHAINS), OUTPUT, .role = NRG_OUT},
+    [NRG_RECURRENT_BACKWARD_D_P0] = {ROWS(nrg_recurrent_backward_args, d_p0, CHAINS), OUTPUT, .role = NRG_OUT},
     [NRG_RECURRENT_BACKWARD_DW] = {ROWS(nrg_recurrent_backward_args, dw, DIM), OUTPUT, .role = NRG_INOUT},
     [NRG_RECURRENT_BACKWARD_DB] = {FIELD(nrg_recurrent_backward_args, db), OUTPUT, .role = NRG_INOUT, .dim = DIM},
     [NRG_RECURRENT_BACKWARD_WORKSPACE] = {FIELD(nrg_recurrent_backward_args, workspace), .role = NRG_SCRATCH,
@@ -127,7 +127,7 @@ static nrg_status measure_workspace(const void *const *part, nrg_sizes *s)
     return a->dim ? find_space(a, &s->n[SPACE]) : NRG_ERR_DIM;
 }
 
-const nrg_call nrg_call_recurrent_workspace = {
+const nrg_call nrg_call_recurrent_backward_workspace = {
     .parts = backward_parts,
     .part_count = NRG_COUNT(backward_parts),
     .measure = measure_workspace,

@@ -21,7 +21,7 @@ enum {
     NRG_RECURRENT_BACKWARD_P0,
     NRG_RECURRENT_BACKWARD_P,
     NRG_RECURRENT_BACKWARD_DP,
-    NRG_RECURRENT_BACKWARD_DP0,
+    NRG_RECURRENT_BACKWARD_D_P0,
     NRG_RECURRENT_BACKWARD_DW,
     NRG_RECURRENT_BACKWARD_DB,
     NRG_RECURRENT_BACKWARD_WORKSPACE,
@@ -29,8 +29,9 @@ enum {
 };
 extern const nrg_call nrg_call_recurrent_backward;
 
-/* nrg_recurrent_workspace, which has no operands: how many floats it is, is this number. */
-enum { NRG_RECURRENT_SPACE = 1 };
-extern const nrg_call nrg_call_recurrent_workspace;
+/* nrg_recurrent_backward_workspace, which has no operands. NRG_RECURRENT_SPACE is the number of floats, NRG_RECURRENT_MARK how
+ * many of them are the mark behind g_k (src/calls/reduce.h). */
+enum { NRG_RECURRENT_SPACE = 1, NRG_RECURRENT_MARK = 2 };
+extern const nrg_call nrg_call_recurrent_backward_workspace;
 
 #endif

@@ -23,7 +23,7 @@ static size_t positions_of(int variant) { return variant == NO_POSITIONS ? 0 : N
 static uint32_t set_up_recurrent(void *const *part, int variant)
 {
     nrg_recurrent_args *args = part[ARGS];
-    *args = nrg_recurrent_args_init(DIM, positions_of(variant), NULL, NULL, NULL);
+    *args = nrg_recurrent_args_init(NRG_F32, DIM, positions_of(variant), NULL, NULL, NULL);
     args->chains = chains_of(variant);
     if (variant == BESIDE) {
         args->p_stride = CHAINS * DIM * sizeof(float);
@@ -49,13 +49,14 @@ static const sound_wrong wrong_recurrent[] = {
     WRONG_STRIDE(ARGS, nrg_recurrent_args, p_stride),
     WRONG_STRIDE(ARGS, nrg_recurrent_args, p_chain_stride),
 };
-static const sound_size recurrent_sizes[] = {
-    {ARGS, NRG_AT(nrg_recurrent_args, dim)}, {ARGS, NRG_AT(nrg_recurrent_args, n)}, {ARGS, NRG_AT(nrg_recurrent_args, chains)}};
+static const sound_size recurrent_sizes[] = {{ARGS, NRG_AT(nrg_recurrent_args, dim)},
+                                             {ARGS, NRG_AT(nrg_recurrent_args, positions)},
+                                             {ARGS, NRG_AT(nrg_recurrent_args, chains)}};
 
 static uint32_t set_up_recurrent_backward(void *const *part, int variant)
 {
     nrg_recurrent_backward_args *args = part[ARGS];
-    *args = nrg_recurrent_backward_args_init(DIM, positions_of(variant), NULL, NULL, NULL, NULL);
+    *args = nrg_recurrent_backward_args_init(NRG_F32, DIM, positions_of(variant), NULL, NULL, NULL, NULL);
     args->chains = chains_of(variant);
     if (variant == BESIDE) {
         args->p_stride = args->dp_stride = CHAINS * DIM * sizeof(float);
@@ -68,20 +69,14 @@ static uint32_t set_up_recurrent_backward(void *const *part, int variant)
     }
     return variant == BESIDE
                ? NRG_BIT(NRG_RECURRENT_BACKWARD_DB)
-               : NRG_BIT(NRG_RECURRENT_BACKWARD_DP0) | NRG_BIT(NRG_RECURRENT_BACKWARD_DW) | NRG_BIT(NRG_RECURRENT_BACKWARD_DB);
+               : NRG_BIT(NRG_RECURRENT_BACKWARD_D_P0) | NRG_BIT(NRG_RECURRENT_BACKWARD_DW) | NRG_BIT(NRG_RECURRENT_BACKWARD_DB);
 }
 
-/* What the other phase writes. */
-static uint32_t backward_spares(void *const *part)
-{
-    (void)part;
-    return NRG_BIT(NRG_RECURRENT_BACKWARD_DW) | NRG_BIT(NRG_RECURRENT_BACKWARD_DB);
-}
-
+/* Outputs of phase 1 only. */
 static uint32_t reduce_spares(void *const *part)
 {
     (void)part;
-    return NRG_BIT(NRG_RECURRENT_BACKWARD_DP0) | NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE);
+    return NRG_BIT(NRG_RECURRENT_BACKWARD_D_P0) | NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE);
 }
 
 static nrg_status run_recurrent_backward(void *const *part, int ith, int nth)
@@ -94,7 +89,7 @@ static nrg_status ask_recurrent_backward(void *const *part) { return nrg_recurre
 static nrg_status run_reduce(void *const *part, int ith, int nth) { return nrg_recurrent_backward_reduce(part[ARGS], ith, nth); }
 static nrg_status ask_reduce(void *const *part) { return nrg_recurrent_backward_reduce_check(part[ARGS]); }
 
-RUN_WORKSPACE(run_recurrent_workspace, nrg_recurrent_workspace, part[ARGS])
+RUN_WORKSPACE(run_recurrent_backward_workspace, nrg_recurrent_backward_workspace, part[ARGS])
 
 static const sound_wrong wrong_recurrent_backward[] = {
     WRONG_U64(ARGS, nrg_recurrent_backward_args, dim, 0, NRG_ERR_DIM),
@@ -107,11 +102,11 @@ static const sound_wrong wrong_recurrent_backward[] = {
     WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dp_stride),
     WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dp_chain_stride),
     WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dw_stride),
-    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, dp0_stride),
+    WRONG_STRIDE(ARGS, nrg_recurrent_backward_args, d_p0_stride),
 };
 static const sound_wrong wrong_recurrent_workspace[] = {WRONG_U64(ARGS, nrg_recurrent_backward_args, dim, 0, NRG_ERR_DIM)};
 static const sound_size recurrent_backward_sizes[] = {{ARGS, NRG_AT(nrg_recurrent_backward_args, dim)},
-                                                      {ARGS, NRG_AT(nrg_recurrent_backward_args, n)},
+                                                      {ARGS, NRG_AT(nrg_recurrent_backward_args, positions)},
                                                       {ARGS, NRG_AT(nrg_recurrent_backward_args, chains)}};
 
 /* ---- the path of a dynamical system ---- */
@@ -153,14 +148,14 @@ enum { EVEN, TIMES, FROM_STATE, NOWHERE, FLOATER_VARIANTS };
 static void set_spec(void *const *part, int variant)
 {
     nrg_floater_spec *spec = part[SPEC];
-    *spec = nrg_floater_spec_init(DIM, N, decay, decay_vjp, NULL);
+    *spec = nrg_floater_spec_init(NRG_F32, DIM, N, decay, decay_vjp, NULL);
     if (variant == TIMES) {
         spec->dtype = NRG_BF16;
         spec->p0_dtype = NRG_F32;
         spec->substeps = 2;
     }
     if (variant == NOWHERE)
-        *spec = nrg_floater_spec_init(DIM, 0, NULL, NULL, NULL);
+        *spec = nrg_floater_spec_init(NRG_F32, DIM, 0, NULL, NULL, NULL);
 }
 
 static uint32_t set_up_floater(void *const *part, int variant)
@@ -192,18 +187,18 @@ static uint32_t set_up_floater_backward(void *const *part, int variant)
 {
     set_spec(part, variant);
     *(nrg_floater_backward_args *)part[PATH] = nrg_floater_backward_args_init(NULL, NULL, NULL, NULL, 0);
-    const uint32_t starts = NRG_BIT(NRG_FLOATER_BACKWARD_DP0) | NRG_BIT(NRG_FLOATER_BACKWARD_DSTATE0);
+    const uint32_t starts = NRG_BIT(NRG_FLOATER_BACKWARD_D_P0) | NRG_BIT(NRG_FLOATER_BACKWARD_D_STATE0);
     switch (variant) {
     case EVEN:
-        return NRG_BIT(NRG_FLOATER_BACKWARD_P0) | NRG_BIT(NRG_FLOATER_BACKWARD_DP0);
+        return NRG_BIT(NRG_FLOATER_BACKWARD_P0) | NRG_BIT(NRG_FLOATER_BACKWARD_D_P0);
     case TIMES:
         return starts | NRG_BIT(NRG_FLOATER_BACKWARD_P0) | NRG_BIT(NRG_FLOATER_BACKWARD_TIMES) |
-               NRG_BIT(NRG_FLOATER_BACKWARD_STATES) | NRG_BIT(NRG_FLOATER_BACKWARD_DSTATE_N);
+               NRG_BIT(NRG_FLOATER_BACKWARD_STATES) | NRG_BIT(NRG_FLOATER_BACKWARD_D_STATE_N);
     case FROM_STATE:
         return NRG_BIT(NRG_FLOATER_BACKWARD_STATE0) | NRG_BIT(NRG_FLOATER_BACKWARD_STATES) |
-               NRG_BIT(NRG_FLOATER_BACKWARD_DSTATE0);
+               NRG_BIT(NRG_FLOATER_BACKWARD_D_STATE0);
     default:
-        return starts | NRG_BIT(NRG_FLOATER_BACKWARD_DSTATE_N);
+        return starts | NRG_BIT(NRG_FLOATER_BACKWARD_D_STATE_N);
     }
 }
 
@@ -233,11 +228,12 @@ static nrg_status spoil_times(void *const *part, int n)
 }
 
 #define WRONG_DIM WRONG_U64(SPEC, nrg_floater_spec, dim, 0, NRG_ERR_DIM)
+#define WRONG_SUBSTEPS WRONG_U64(SPEC, nrg_floater_spec, substeps, 0, NRG_ERR_CONSTANT)
 #define NOT_LOOKED_AT(variant)                                                                                                   \
     WRONG_VARIANT(variant), WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_OK), WRONG_F64(SPEC, nrg_floater_spec, dt, NAN, NRG_OK)
 #define WRONG_SPEC                                                                                                               \
-    WRONG_DIM, WRONG_U32(SPEC, nrg_floater_spec, p0_dtype, NRG_F16, NRG_ERR_DTYPE), WRONG_NULL(SPEC, nrg_floater_spec, h),       \
-        WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_ERR_POSITION),                                                            \
+    WRONG_DIM, WRONG_SUBSTEPS, WRONG_U32(SPEC, nrg_floater_spec, p0_dtype, NRG_F16, NRG_ERR_DTYPE),                              \
+        WRONG_NULL(SPEC, nrg_floater_spec, h), WRONG_F64(SPEC, nrg_floater_spec, t0, NAN, NRG_ERR_POSITION),                     \
         WRONG_F64(SPEC, nrg_floater_spec, t0, INFINITY, NRG_ERR_POSITION),                                                       \
         WRONG_F64(SPEC, nrg_floater_spec, dt, -INFINITY, NRG_ERR_POSITION),                                                      \
         WRONG_F64(SPEC, nrg_floater_spec, dt, NAN, NRG_ERR_POSITION),                                                            \
@@ -246,21 +242,23 @@ static const sound_wrong wrong_floater[] = {WRONG_STRIDE(PATH, nrg_floater_args,
 static const sound_wrong wrong_floater_backward[] = {WRONG_STRIDE(PATH, nrg_floater_backward_args, dp_stride),
                                                      WRONG_NULL(SPEC, nrg_floater_spec, vjp), WRONG_SPEC};
 static const sound_wrong wrong_floater_workspace[] = {WRONG_DIM};
-static const sound_size floater_sizes[] = {{SPEC, NRG_AT(nrg_floater_spec, dim)}, {SPEC, NRG_AT(nrg_floater_spec, n)}};
-static const sound_size floater_backward_sizes[] = {
-    {SPEC, NRG_AT(nrg_floater_spec, dim)}, {SPEC, NRG_AT(nrg_floater_spec, n)}, {SPEC, NRG_AT(nrg_floater_spec, substeps)}};
+static const sound_wrong wrong_floater_backward_workspace[] = {WRONG_DIM, WRONG_SUBSTEPS};
+static const sound_size floater_sizes[] = {{SPEC, NRG_AT(nrg_floater_spec, dim)}, {SPEC, NRG_AT(nrg_floater_spec, positions)}};
+static const sound_size floater_backward_sizes[] = {{SPEC, NRG_AT(nrg_floater_spec, dim)},
+                                                    {SPEC, NRG_AT(nrg_floater_spec, positions)},
+                                                    {SPEC, NRG_AT(nrg_floater_spec, substeps)}};
 
 static const sound_call calls[] = {
     {&nrg_call_recurrent_forward, "recurrent.h", "nrg_recurrent_forward", 1, RECURRENT_VARIANTS, set_up_recurrent, NULL,
      run_recurrent, ask_recurrent, WRONG(wrong_recurrent, recurrent_sizes)},
     {&nrg_call_recurrent_backward, "recurrent.h", "nrg_recurrent_backward", 1, RECURRENT_VARIANTS, set_up_recurrent_backward,
-     NULL, run_recurrent_backward, ask_recurrent_backward, WRONG(wrong_recurrent_backward, recurrent_backward_sizes),
-     .spares = backward_spares},
+     NULL, run_recurrent_backward, ask_recurrent_backward, WRONG(wrong_recurrent_backward, recurrent_backward_sizes)},
     {&nrg_call_recurrent_backward, "recurrent.h", "nrg_recurrent_backward_reduce", 1, RECURRENT_VARIANTS,
      set_up_recurrent_backward, NULL, run_reduce, ask_reduce, WRONG(wrong_recurrent_backward, recurrent_backward_sizes),
      .spares = reduce_spares},
-    {&nrg_call_recurrent_workspace, "recurrent.h", "nrg_recurrent_workspace", 0, RECURRENT_VARIANTS, set_up_recurrent_backward,
-     NULL, run_recurrent_workspace, WRONG(wrong_recurrent_workspace, recurrent_backward_sizes)},
+    {&nrg_call_recurrent_backward_workspace, "recurrent.h", "nrg_recurrent_backward_workspace", 0, RECURRENT_VARIANTS,
+     set_up_recurrent_backward, NULL, run_recurrent_backward_workspace,
+     WRONG(wrong_recurrent_workspace, recurrent_backward_sizes)},
     {&nrg_call_floater_forward, "floater.h", "nrg_floater_forward", 1, FLOATER_VARIANTS, set_up_floater, NULL, run_floater,
      ask_floater, WRONG(wrong_floater, floater_sizes), .spoil = spoil_times},
     {&nrg_call_floater_workspace, "floater.h", "nrg_floater_workspace", 0, FLOATER_VARIANTS, set_up_floater, NULL,
@@ -268,7 +266,8 @@ static const sound_call calls[] = {
     {&nrg_call_floater_backward, "floater.h", "nrg_floater_backward", 1, FLOATER_VARIANTS, set_up_floater_backward, NULL,
      run_floater_backward, ask_floater_backward, WRONG(wrong_floater_backward, floater_backward_sizes), .spoil = spoil_times},
     {&nrg_call_floater_backward_workspace, "floater.h", "nrg_floater_backward_workspace", 0, FLOATER_VARIANTS,
-     set_up_floater_backward, NULL, run_floater_backward_workspace, WRONG(wrong_floater_workspace, floater_backward_sizes)},
+     set_up_floater_backward, NULL, run_floater_backward_workspace,
+     WRONG(wrong_floater_backward_workspace, floater_backward_sizes)},
 };
 
 const sound_family sound_recurrent = {"recurrent", calls, NRG_COUNT(calls)};

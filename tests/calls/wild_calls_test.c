@@ -19,6 +19,7 @@
 #include "../../src/operands/check.h"
 #include "../../src/operands/embed.h"
 #include "../../src/operands/norm_rope.h"
+#include "../../src/operands/recurrent.h"
 #include "../../src/operands/rope.h"
 #include "../harness/support.h"
 #include "sound_families.h"
@@ -68,6 +69,8 @@ static const own_work works[] = {
     {"nrg_norm_rope_forward", NRG_BIT(NRG_ROPE_POSITIONS), KERNEL, 0},
     {"nrg_norm_sandwich_backward_reduce", ALL, NO_KERNEL, 0},
     {"nrg_qkv", ALL, KERNEL, 0},
+    {"nrg_recurrent_backward", NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE), KERNEL, 0},
+    {"nrg_recurrent_backward_reduce", NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE), KERNEL, 0},
     {"nrg_rope", NRG_BIT(NRG_ROPE_POSITIONS), KERNEL, 0},
     {"nrg_rope_frequencies", ALL, NO_KERNEL, 0},
     {"nrg_sinusoidal_frequencies", ALL, NO_KERNEL, 0},

@@ -212,7 +212,7 @@ class Refusals(Case):
         self.refused("^groups: expected a divisor of the 8 elements of a row, got 3", nrg.rms_norm, x, groups=3)
         for function in (nrg.instance_norm, lambda empty: nrg.instance_norm_backward(empty, empty)):
             self.refused(r"^x: expected one position or more in each channel, got float32 \[2, 3, 0\]", function, np.empty((2, 3, 0), np.float32))
-        self.refused("^n: expected an integer from 0, got -1", nrg.recurrent_positions, random(8, 8), x, -1)
+        self.refused("^positions: expected an integer from 0, got -1", nrg.recurrent_positions, random(8, 8), x, -1)
         self.refused("^heads: expected an integer from 0, got -3", nrg.alibi_slopes, -3)
         self.refused("^out: expected two arrays, or None, got", nrg.swiglu_backward, x, x, x, out=x)
 

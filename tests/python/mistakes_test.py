@@ -62,7 +62,7 @@ def calls():
         "t5_backward": {"d_diagonals": np.zeros((3, 12)), "queries": 4, "keys": 9},
         "score_bias": {"scores": scores, "diagonals": random(3, 12), "out": np.empty_like(scores)},
         "score_bias_backward": {"d_o": scores, "out": np.zeros((3, 12))},
-        "recurrent_positions": {"w": random(6, 6), "p0": random(2, 6), "n": 3, "b": random(6), "out": np.empty((2, 3, 6), np.float32)},
+        "recurrent_positions": {"w": random(6, 6), "p0": random(2, 6), "positions": 3, "b": random(6), "out": np.empty((2, 3, 6), np.float32)},
         "recurrent_positions_backward": {"dp": p, "p": p, "w": random(6, 6), "p0": random(2, 6)},
         "relative_scores": {"q": scores, "table": random(5, 9), "keys": 7, "p_min": -2, "p_max": 2,
                             "scores": np.zeros((2, 3, 4, 7), np.float32)},

@@ -26,10 +26,10 @@ static inline void forward(const nrg_floater_spec *spec, const void *p0, void *p
     free(workspace);
 }
 
-static inline void backward(const nrg_floater_spec *spec, const void *p0, const double *states, const void *dp, float *dp0)
+static inline void backward(const nrg_floater_spec *spec, const void *p0, const double *states, const void *dp, float *d_p0)
 {
     size_t bytes;
-    nrg_floater_backward_args args = nrg_floater_backward_args_init(p0, dp, dp0, NULL, 0);
+    nrg_floater_backward_args args = nrg_floater_backward_args_init(p0, dp, d_p0, NULL, 0);
     args.states = states;
     check(nrg_floater_backward_workspace(spec, &args, &bytes));
     args.workspace = malloc(bytes);

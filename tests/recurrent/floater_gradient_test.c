@@ -120,7 +120,7 @@ START_TEST(linear_is_exact)
         const size_t steps = seed % 4 == 0 ? 2 : 1, n = LINEAR_N;
         linear l;
         memset(&l, 0, sizeof l);
-        float p0[LINEAR], p[LINEAR_N][LINEAR], dp[LINEAR_N][LINEAR], dp0[LINEAR];
+        float p0[LINEAR], p[LINEAR_N][LINEAR], dp[LINEAR_N][LINEAR], d_p0[LINEAR];
         double states[LINEAR_N][LINEAR], exact[LINEAR_N][LINEAR];
         pair start[LINEAR];
         for (size_t i = 0; i < LINEAR; i++) {
@@ -133,7 +133,7 @@ START_TEST(linear_is_exact)
             for (size_t k = 0; k < n; k++)
                 dp[k][i] = (float)test_draw(&state, 3) - 1;
         }
-        nrg_floater_spec spec = nrg_floater_spec_init(LINEAR, n, linear_h, linear_vjp, &l);
+        nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, LINEAR, n, linear_h, linear_vjp, &l);
         const matrix r = stability_polynomial(&l, LINEAR, 0);
         spec.substeps = steps;
         spec.dt = 6 * (double)steps;
@@ -146,11 +146,12 @@ START_TEST(linear_is_exact)
                               "seed %d: p_%zu[%zu] is %g and not %g", (int)seed, k + 1, i, states[k][i], exact[k][i]);
         for (int with_states = 0; with_states < 2; with_states++) {
             memset(l.da, 0, sizeof l.da);
-            backward(&spec, p0, with_states ? states[0] : NULL, dp, dp0);
+            backward(&spec, p0, with_states ? states[0] : NULL, dp, d_p0);
             for (size_t i = 0; i < LINEAR; i++) {
                 start[i].e = 1;
                 const double slope = linear_loss(&r, steps, start, dp, NULL).e;
-                ck_assert_msg(dp0[i] == (float)slope, "seed %d: dp0[%zu] is %g and not %g", (int)seed, i, (double)dp0[i], slope);
+                ck_assert_msg(d_p0[i] == (float)slope, "seed %d: d_p0[%zu] is %g and not %g", (int)seed, i, (double)d_p0[i],
+                              slope);
                 start[i].e = 0;
             }
             for (size_t i = 0; i < LINEAR; i++)
@@ -185,7 +186,7 @@ static double bent_slope(const bent *x, const nrg_floater_spec *spec, const floa
     double loss = 0;
     for (size_t i = 0; i < BENT; i++)
         state[i] = (pair){p0[i], variable == i};
-    for (size_t position = 0; position < spec->n; position++) {
+    for (size_t position = 0; position < spec->positions; position++) {
         const double step = (spec->times[position + 1] - spec->times[position]) / (double)spec->substeps;
         for (size_t substep = 0; substep < spec->substeps; substep++) {
             memset(sum, 0, sizeof sum);
@@ -218,16 +219,16 @@ START_TEST(gradients_of_the_steps)
     for (size_t substeps = 1; substeps <= 3; substeps++)
         for (uint64_t seed = 0; seed < 20; seed++) {
             bent x = make_bent(seed);
-            float p0[BENT], dp[BENT_N][BENT], dp0[BENT];
-            nrg_floater_spec spec = nrg_floater_spec_init(BENT, BENT_N, bent_h, bent_vjp, &x);
+            float p0[BENT], dp[BENT_N][BENT], d_p0[BENT];
+            nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, BENT, BENT_N, bent_h, bent_vjp, &x);
             spec.times = times;
             spec.substeps = substeps;
             fill(p0, BENT, seed);
             fill(dp[0], BENT_N * BENT, seed + 100);
-            backward(&spec, p0, NULL, dp, dp0);
+            backward(&spec, p0, NULL, dp, d_p0);
             for (size_t i = 0; i < 3 * BENT; i++) {
                 const double exact = bent_slope(&x, &spec, p0, dp, i);
-                const double got = i < BENT ? dp0[i] : i < 2 * BENT ? x.da[i - BENT] : x.db[i - 2 * BENT];
+                const double got = i < BENT ? d_p0[i] : i < 2 * BENT ? x.da[i - BENT] : x.db[i - 2 * BENT];
                 const double error = fabs(got - exact) / (1 + fabs(exact));
                 worst = error > worst ? error : worst;
                 /* h and v are f32 */

@@ -31,7 +31,7 @@ static void growth_and_decay(void *user, double t, size_t dim, const float *p, f
 /* The worst error at t = 2, in steps of 2/substeps. */
 static double error_of(nrg_floater_h h, const float *p0, const double *exact, size_t substeps)
 {
-    nrg_floater_spec spec = nrg_floater_spec_init(2, 2, h, NULL, NULL);
+    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, 2, 2, h, NULL, NULL);
     double states[2][2];
     float p[2][2];
     spec.substeps = substeps / 2;
@@ -96,8 +96,7 @@ START_TEST(bits)
                 unsigned char p0[BENT_MOST * 4], p[N * BENT_MOST * 4], expected[N * BENT_MOST * 4];
                 double states[N * BENT_MOST], state[BENT_MOST];
                 float values[BENT_MOST];
-                nrg_floater_spec spec = nrg_floater_spec_init(dim, N, bent_h, NULL, &x);
-                spec.dtype = dtypes[d];
+                nrg_floater_spec spec = nrg_floater_spec_init(dtypes[d], dim, N, bent_h, NULL, &x);
                 spec.substeps = substeps;
                 spec.t0 = 0.1;
                 spec.dt = 0.3;
@@ -170,9 +169,9 @@ START_TEST(order_of_calls)
     static const double times[N + 1] = {-2, 0.1, 2.3, 1.1}; /* the last substep ends where the position is, to the bit */
     static const float p0[LOG_DIM] = {0.25f, -1}, dp[N][LOG_DIM] = {{1, 2}, {3, 4}, {5, 6}};
     static call_log forwards, backwards;
-    float p[N][LOG_DIM], dp0[LOG_DIM];
+    float p[N][LOG_DIM], d_p0[LOG_DIM];
     double states[N][LOG_DIM];
-    nrg_floater_spec spec = nrg_floater_spec_init(LOG_DIM, N, logged_h, logged_vjp, &forwards);
+    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, LOG_DIM, N, logged_h, logged_vjp, &forwards);
     spec.times = times;
     spec.substeps = SUBSTEPS;
     forward(&spec, p0, p, states[0]);
@@ -194,7 +193,7 @@ START_TEST(order_of_calls)
     for (int with_states = 0; with_states < 2; with_states++) {
         memset(&backwards, 0, sizeof backwards);
         spec.user = &backwards;
-        backward(&spec, p0, with_states ? states[0] : NULL, dp, dp0);
+        backward(&spec, p0, with_states ? states[0] : NULL, dp, d_p0);
         at = 0;
         for (; !with_states && at < 4 * SUBSTEPS * (N - 1); at++)
             ck_assert(backwards.what[at] == 'h' && backwards.time[at] == forwards.time[at] &&
@@ -218,17 +217,17 @@ END_TEST
 START_TEST(positions_in_two_calls)
 {
     enum { DIM = 11, N = 7 };
-    float p0[DIM], p[N][DIM], parts[N][DIM], dp[N][DIM], dp0[DIM], parts_dp0[DIM];
-    double states[N][DIM], parts_states[N][DIM], dstate0[DIM];
+    float p0[DIM], p[N][DIM], parts[N][DIM], dp[N][DIM], d_p0[DIM], parts_d_p0[DIM];
+    double states[N][DIM], parts_states[N][DIM], d_state0[DIM];
     bent x = make_bent(3), whole;
     fill(p0, DIM, 1);
     fill(dp[0], N * DIM, 2);
-    nrg_floater_spec spec = nrg_floater_spec_init(DIM, N, bent_h, bent_vjp, &x);
+    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, DIM, N, bent_h, bent_vjp, &x);
     double times[N + 1] = {0, 0.5, 1, 1.25, 2, 2.125, 3, 4};
     spec.times = times;
     spec.substeps = 2;
     forward(&spec, p0, p[0], states[0]);
-    backward(&spec, p0, states[0], dp[0], dp0);
+    backward(&spec, p0, states[0], dp[0], d_p0);
     whole = x;
     for (size_t first = 1; first < N; first++) {
         memset(x.da, 0, sizeof x.da);
@@ -237,30 +236,30 @@ START_TEST(positions_in_two_calls)
         nrg_floater_args args = nrg_floater_args_init(p0, parts[0], workspace, sizeof workspace);
         args.states = parts_states[0];
         spec.times = times;
-        spec.n = first;
+        spec.positions = first;
         check(nrg_floater_forward(&spec, &args, 0, 1));
         args = nrg_floater_args_init(NULL, parts[first], workspace, sizeof workspace);
         args.state0 = parts_states[first - 1];
         args.states = parts_states[first];
         spec.times = times + first;
-        spec.n = N - first;
+        spec.positions = N - first;
         check(nrg_floater_forward(&spec, &args, 0, 1));
         ck_assert(memcmp(p, parts, sizeof p) == 0 && memcmp(states, parts_states, sizeof states) == 0);
 
         nrg_floater_backward_args back = nrg_floater_backward_args_init(NULL, dp[first], NULL, workspace, sizeof workspace);
         back.state0 = states[first - 1];
-        back.dstate0 = dstate0;
+        back.d_state0 = d_state0;
         check(nrg_floater_backward(&spec, &back, 0, 1));
-        back = nrg_floater_backward_args_init(p0, dp[0], parts_dp0, workspace, sizeof workspace);
-        back.dstate_n = dstate0;
-        back.dstate0 = dstate0;
+        back = nrg_floater_backward_args_init(p0, dp[0], parts_d_p0, workspace, sizeof workspace);
+        back.d_state_n = d_state0;
+        back.d_state0 = d_state0;
         spec.times = times;
-        spec.n = first;
+        spec.positions = first;
         check(nrg_floater_backward(&spec, &back, 0, 1));
-        ck_assert(memcmp(dp0, parts_dp0, sizeof dp0) == 0);
+        ck_assert(memcmp(d_p0, parts_d_p0, sizeof d_p0) == 0);
         ck_assert(memcmp(whole.da, x.da, sizeof x.da) == 0 && memcmp(whole.db, x.db, sizeof x.db) == 0);
         for (size_t i = 0; i < DIM; i++)
-            ck_assert((float)dstate0[i] == dp0[i]);
+            ck_assert((float)d_state0[i] == d_p0[i]);
     }
 }
 END_TEST
@@ -268,19 +267,19 @@ END_TEST
 START_TEST(other_shares_do_nothing)
 {
     enum { DIM = 3, N = 2 };
-    float p0[DIM] = {1, 2, 3}, p[N * DIM] = {0}, dp[N * DIM] = {1}, dp0[DIM] = {0};
+    float p0[DIM] = {1, 2, 3}, p[N * DIM] = {0}, dp[N * DIM] = {1}, d_p0[DIM] = {0};
     double workspace[256] = {0};
     bent x = make_bent(1);
-    nrg_floater_spec spec = nrg_floater_spec_init(DIM, N, bent_h, bent_vjp, &x);
+    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, DIM, N, bent_h, bent_vjp, &x);
     nrg_floater_args args = nrg_floater_args_init(p0, p, workspace, sizeof workspace);
-    nrg_floater_backward_args back = nrg_floater_backward_args_init(p0, dp, dp0, workspace, sizeof workspace);
+    nrg_floater_backward_args back = nrg_floater_backward_args_init(p0, dp, d_p0, workspace, sizeof workspace);
     for (int ith = 1; ith < 4; ith++) {
         check(nrg_floater_forward(&spec, &args, ith, 4));
         check(nrg_floater_backward(&spec, &back, ith, 4));
     }
     ck_assert_uint_eq(x.calls, 0);
     for (size_t i = 0; i < 256; i++)
-        ck_assert(workspace[i] == 0 && p[i % (N * DIM)] == 0 && dp0[i % DIM] == 0);
+        ck_assert(workspace[i] == 0 && p[i % (N * DIM)] == 0 && d_p0[i % DIM] == 0);
     check(nrg_floater_forward(&spec, &args, 0, 4));
     ck_assert_uint_eq(x.calls, 4 * N);
 }
@@ -289,18 +288,18 @@ END_TEST
 /* No positions: the gradient that arrives goes through. */
 START_TEST(no_positions)
 {
-    float dp0[2] = {7, 7};
-    double dstate_n[2] = {0.1, -2}, dstate0[2] = {7, 7};
-    nrg_floater_spec spec = nrg_floater_spec_init(2, 0, NULL, NULL, NULL);
+    float d_p0[2] = {7, 7};
+    double d_state_n[2] = {0.1, -2}, d_state0[2] = {7, 7};
+    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, 2, 0, NULL, NULL, NULL);
     nrg_floater_args args = nrg_floater_args_init(NULL, NULL, NULL, 0);
-    nrg_floater_backward_args back = nrg_floater_backward_args_init(NULL, NULL, dp0, NULL, 0);
+    nrg_floater_backward_args back = nrg_floater_backward_args_init(NULL, NULL, d_p0, NULL, 0);
     check(nrg_floater_forward(&spec, &args, 0, 1));
-    back.dstate0 = dstate0;
+    back.d_state0 = d_state0;
     check(nrg_floater_backward(&spec, &back, 0, 1));
-    ck_assert(dp0[0] == 0 && dp0[1] == 0 && dstate0[0] == 0 && dstate0[1] == 0);
-    back.dstate_n = dstate_n;
+    ck_assert(d_p0[0] == 0 && d_p0[1] == 0 && d_state0[0] == 0 && d_state0[1] == 0);
+    back.d_state_n = d_state_n;
     check(nrg_floater_backward(&spec, &back, 0, 1));
-    ck_assert(dp0[0] == 0.1f && dp0[1] == -2 && dstate0[0] == 0.1 && dstate0[1] == -2);
+    ck_assert(d_p0[0] == 0.1f && d_p0[1] == -2 && d_state0[0] == 0.1 && d_state0[1] == -2);
 }
 END_TEST
 
@@ -310,19 +309,19 @@ START_TEST(workspaces)
 {
     enum { DIM = 5, N = 3 };
     static const double state[DIM];
-    nrg_floater_spec spec = nrg_floater_spec_init(DIM, N, NULL, NULL, NULL);
+    nrg_floater_spec spec = nrg_floater_spec_init(NRG_F32, DIM, N, NULL, NULL, NULL);
     nrg_floater_backward_args back = nrg_floater_backward_args_init(NULL, NULL, NULL, NULL, 0);
     size_t bytes;
     check(nrg_floater_workspace(&spec, &bytes));
     ck_assert_uint_eq(bytes, 24 * DIM);
-    for (size_t substeps = 0; substeps < 4; substeps++) {
+    for (size_t substeps = 1; substeps < 4; substeps++) {
         spec.substeps = substeps;
         back.states = NULL;
         check(nrg_floater_backward_workspace(&spec, &back, &bytes));
-        ck_assert_uint_eq(bytes, (32 + 16 * (substeps ? substeps : 1)) * DIM + 8 * N * DIM);
+        ck_assert_uint_eq(bytes, (32 + 16 * substeps) * DIM + 8 * N * DIM);
         back.states = state;
         check(nrg_floater_backward_workspace(&spec, &back, &bytes));
-        ck_assert_uint_eq(bytes, (32 + 16 * (substeps ? substeps : 1)) * DIM);
+        ck_assert_uint_eq(bytes, (32 + 16 * substeps) * DIM);
     }
 }
 END_TEST
@@ -401,21 +400,20 @@ START_TEST(memory)
     static const nrg_dtype dtypes[] = {NRG_F32, NRG_F16, NRG_BF16};
     for (size_t dim = 1; dim <= 33; dim += test_small() ? 5 : 2) {
         uint64_t state = dim;
-        memory_case m = {.spec = nrg_floater_spec_init(dim, test_draw(&state, 5) + 1, bent_h, bent_vjp, NULL),
+        memory_case m = {.spec = nrg_floater_spec_init(dtypes[_i], dim, test_draw(&state, 5) + 1, bent_h, bent_vjp, NULL),
                          .forward = nrg_floater_args_init(NULL, NULL, NULL, 0),
                          .backward = nrg_floater_backward_args_init(NULL, NULL, NULL, NULL, 0),
                          .x = make_bent(dim)};
         m.spec.user = &m.x;
-        m.spec.dtype = dtypes[_i];
         m.spec.p0_dtype = test_draw(&state, 2) ? NRG_F32 : NRG_DTYPE_SAME;
-        m.spec.substeps = test_draw(&state, 4);
+        m.spec.substeps = 1 + test_draw(&state, 3);
         const size_t from_state = test_draw(&state, 2), some = test_draw(&state, 8);
         sweep(&m, "floater", &nrg_call_floater_forward, &m.forward,
               NRG_BIT(NRG_FLOATER_TIMES) | NRG_BIT(from_state ? NRG_FLOATER_P0 : NRG_FLOATER_STATE0));
         sweep(&m, "floater backward", &nrg_call_floater_backward, &m.backward,
               NRG_BIT(NRG_FLOATER_BACKWARD_TIMES) | NRG_BIT(from_state ? NRG_FLOATER_BACKWARD_P0 : NRG_FLOATER_BACKWARD_STATE0) |
                   (some & 1 ? NRG_BIT(NRG_FLOATER_BACKWARD_STATES) : 0) |
-                  (some > 5 ? NRG_BIT(NRG_FLOATER_BACKWARD_DSTATE_N) : 0));
+                  (some > 5 ? NRG_BIT(NRG_FLOATER_BACKWARD_D_STATE_N) : 0));
     }
 }
 END_TEST

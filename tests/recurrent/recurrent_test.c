@@ -27,21 +27,21 @@ typedef struct long_case {
     void *w, *b, *p0, *p, *dp;
 } long_case;
 
-enum { LONG_N = 2, LONG_MOST = 1060 };
+enum { LONG_N = 2, LONG_MOST = 1060, MARK = 8 /* bytes of the workspace behind g */ };
 
 /* All that there is, in one array: p, g, dp0, dw, db. */
 static void run_all(const long_case *c, nrg_isa isa, unsigned char *out)
 {
     const size_t dim = c->dim, vector = dim * sizeof(float);
-    nrg_recurrent_args args = nrg_recurrent_args_init(dim, LONG_N, c->w, c->p0, out);
-    args.dtype = args.w_dtype = args.p0_dtype = c->dtype;
+    nrg_recurrent_args args = nrg_recurrent_args_init(c->dtype, dim, LONG_N, c->w, c->p0, out);
+    args.w_dtype = args.p0_dtype = c->dtype;
     args.b = c->b;
-    nrg_recurrent_backward_args back = nrg_recurrent_backward_args_init(dim, LONG_N, c->w, c->p0, c->p, c->dp);
-    back.dtype = back.w_dtype = back.p0_dtype = c->dtype;
+    nrg_recurrent_backward_args back = nrg_recurrent_backward_args_init(c->dtype, dim, LONG_N, c->w, c->p0, c->p, c->dp);
+    back.w_dtype = back.p0_dtype = c->dtype;
     back.workspace = out + LONG_N * vector;
-    back.workspace_size = LONG_N * vector;
-    back.dp0 = (float *)(void *)(out + 2 * LONG_N * vector);
-    back.db = back.dp0 + dim;
+    back.workspace_size = LONG_N * vector + MARK;
+    back.d_p0 = (float *)(void *)(out + 2 * LONG_N * vector + MARK);
+    back.db = back.d_p0 + dim;
     back.dw = back.db + dim;
     ck_assert_int_eq(nrg_isa_set(isa), NRG_OK);
     ck_assert_int_eq(nrg_recurrent_forward(&args, 0, 1), NRG_OK);
@@ -54,7 +54,7 @@ static void run_all(const long_case *c, nrg_isa isa, unsigned char *out)
 START_TEST(long_vectors)
 {
     static const size_t dims[] = {1023, 1024, 1025, LONG_MOST};
-    const size_t room = (2 * LONG_N + 2 + LONG_MOST) * LONG_MOST * sizeof(float);
+    const size_t room = (2 * LONG_N + 2 + LONG_MOST) * LONG_MOST * sizeof(float) + MARK;
     unsigned char *expected = test_allocate(room, 1), *got = test_allocate(room, 1);
     nrg_isa paths[NRG_ISA_COUNT];
     nrg_dtype dtypes[3];
@@ -111,8 +111,7 @@ START_TEST(chains_continued_and_alone)
             float *p0 = numbers(CHAINS * DIM, NRG_F32, 1, 3);
             ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
             snprintf(test_note, sizeof test_note, "%s %s", nrg_isa_name(paths[p]), nrg_dtype_name(dtype));
-            nrg_recurrent_args args = nrg_recurrent_args_init(DIM, N, w, p0, whole);
-            args.dtype = dtype;
+            nrg_recurrent_args args = nrg_recurrent_args_init(dtype, DIM, N, w, p0, whole);
             args.w_dtype = args.p0_dtype = NRG_F32;
             args.b = b;
             args.chains = CHAINS;
@@ -123,19 +122,18 @@ START_TEST(chains_continued_and_alone)
                 args.p0_stride = 0;
                 args.p = parts;
                 args.p_chain_stride = chain;
-                args.n = first;
+                args.positions = first;
                 run_forward(&args);
                 args.p0 = parts + (first - 1) * vector;
                 args.p0_dtype = NRG_DTYPE_SAME;
                 args.p0_stride = chain;
                 args.p = parts + first * vector;
-                args.n = N - first;
+                args.positions = N - first;
                 run_forward(&args);
                 ck_assert_msg(memcmp(whole, parts, CHAINS * chain) == 0, "%s: continued after %zu", test_note, first);
             }
             for (size_t c = 0; c < CHAINS; c++) {
-                args = nrg_recurrent_args_init(DIM, N, w, p0 + c * DIM, parts);
-                args.dtype = dtype;
+                args = nrg_recurrent_args_init(dtype, DIM, N, w, p0 + c * DIM, parts);
                 args.w_dtype = args.p0_dtype = NRG_F32;
                 args.b = b;
                 run_forward(&args);
@@ -161,14 +159,14 @@ START_TEST(nothing_to_do)
                 ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
                 for (size_t i = 0; i < DIM * DIM; i++)
                     w[i] = dw[i] = db[i % DIM] = dp0[i % (2 * DIM)] = 3;
-                nrg_recurrent_backward_args args = nrg_recurrent_backward_args_init(DIM, 0, NULL, NULL, NULL, NULL);
+                nrg_recurrent_backward_args args = nrg_recurrent_backward_args_init(NRG_F32, DIM, 0, NULL, NULL, NULL, NULL);
                 args.chains = chains;
                 args.accumulate = accumulate;
                 args.dw = dw;
                 args.db = db;
-                args.dp0 = dp0;
+                args.d_p0 = dp0;
                 size_t bytes = 1;
-                ck_assert_int_eq(nrg_recurrent_workspace(&args, &bytes), NRG_OK);
+                ck_assert_int_eq(nrg_recurrent_backward_workspace(&args, &bytes), NRG_OK);
                 ck_assert_uint_eq(bytes, 0);
                 ck_assert_int_eq(nrg_recurrent_backward(&args, 0, 1), NRG_OK);
                 ck_assert_int_eq(nrg_recurrent_backward_reduce(&args, 0, 1), NRG_OK);
@@ -176,7 +174,7 @@ START_TEST(nothing_to_do)
                     ck_assert(dw[i] == (accumulate ? 3 : 0) && db[i % DIM] == (accumulate ? 3 : 0));
                 for (size_t i = 0; i < 2 * DIM; i++)
                     ck_assert(dp0[i] == (chains ? 0 : 3));
-                nrg_recurrent_args forwards = nrg_recurrent_args_init(DIM, chains ? 0 : 4, NULL, NULL, NULL);
+                nrg_recurrent_args forwards = nrg_recurrent_args_init(NRG_F32, DIM, chains ? 0 : 4, NULL, NULL, NULL);
                 forwards.chains = chains;
                 ck_assert_int_eq(nrg_recurrent_forward(&forwards, 0, 1), NRG_OK);
             }
@@ -189,7 +187,7 @@ START_TEST(between_the_vectors)
 {
     enum { DIM = 5, N = 3, CHAINS = 2, VECTOR = DIM * 4 };
     float w[DIM * DIM] = {0}, rows[2 * CHAINS * N * DIM + 1] = {0};
-    nrg_recurrent_args args = nrg_recurrent_args_init(DIM, N, w, rows + DIM, rows);
+    nrg_recurrent_args args = nrg_recurrent_args_init(NRG_F32, DIM, N, w, rows + DIM, rows);
     args.chains = CHAINS;
     args.p_stride = args.p0_stride = 2 * VECTOR;
     ck_assert_int_eq(nrg_recurrent_forward(&args, 0, 1), NRG_OK);
@@ -198,14 +196,50 @@ START_TEST(between_the_vectors)
 }
 END_TEST
 
+/* One share makes all gradients, and a second phase after it changes none; with several shares it makes dw and db. */
+START_TEST(one_share_needs_no_second_phase)
+{
+    enum { DIM = 7, N = 4, CHAINS = 2, DW = DIM * DIM, FLOATS = CHAINS * N * DIM };
+    float *w = numbers(DW, NRG_F32, 0.5f, 1), *p0 = numbers(CHAINS * DIM, NRG_F32, 1, 2), *p = numbers(FLOATS, NRG_F32, 1, 3),
+          *dp = numbers(FLOATS, NRG_F32, 1, 4), room[FLOATS + MARK / sizeof(float)], expected[DW + DIM], got[DW + DIM];
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        nrg_recurrent_backward_args args = nrg_recurrent_backward_args_init(NRG_F32, DIM, N, w, p0, p, dp);
+        args.chains = CHAINS;
+        args.accumulate = accumulate;
+        args.workspace = room;
+        args.workspace_size = sizeof room;
+        for (size_t i = 0; i < DW + DIM; i++)
+            expected[i] = got[i] = 3;
+        args.dw = expected;
+        args.db = expected + DW;
+        for (int ith = 0; ith < 2; ith++)
+            ck_assert_int_eq(nrg_recurrent_backward(&args, ith, 2), NRG_OK);
+        ck_assert(expected[0] == 3 && expected[DW] == 3);
+        ck_assert_int_eq(nrg_recurrent_backward_reduce(&args, 0, 1), NRG_OK);
+        ck_assert(expected[0] != 3 && expected[DW] != 3);
+        args.dw = got;
+        args.db = got + DW;
+        ck_assert_int_eq(nrg_recurrent_backward(&args, 0, 1), NRG_OK);
+        ck_assert(memcmp(expected, got, sizeof got) == 0);
+        for (int ith = 0; ith < 3; ith++)
+            ck_assert_int_eq(nrg_recurrent_backward_reduce(&args, ith, 3), NRG_OK);
+        ck_assert(memcmp(expected, got, sizeof got) == 0);
+    }
+    free(w);
+    free(p0);
+    free(p);
+    free(dp);
+}
+END_TEST
+
 START_TEST(workspace)
 {
-    nrg_recurrent_backward_args args = nrg_recurrent_backward_args_init(5, 3, NULL, NULL, NULL, NULL);
+    nrg_recurrent_backward_args args = nrg_recurrent_backward_args_init(NRG_F32, 5, 3, NULL, NULL, NULL, NULL);
     size_t bytes;
     args.chains = 2;
-    ck_assert_int_eq(nrg_recurrent_workspace(&args, &bytes), NRG_OK);
-    ck_assert_uint_eq(bytes, 2 * 3 * 5 * sizeof(float));
-    ck_assert_int_eq(nrg_recurrent_workspace(&args, NULL), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_recurrent_backward_workspace(&args, &bytes), NRG_OK);
+    ck_assert_uint_eq(bytes, 2 * 3 * 5 * sizeof(float) + MARK);
+    ck_assert_int_eq(nrg_recurrent_backward_workspace(&args, NULL), NRG_ERR_NULL);
 }
 END_TEST
 
@@ -219,6 +253,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, chains_continued_and_alone);
     tcase_add_test(tests, nothing_to_do);
     tcase_add_test(tests, between_the_vectors);
+    tcase_add_test(tests, one_share_needs_no_second_phase);
     tcase_add_test(tests, workspace);
     return test_run(suite);
 }

@@ -8,7 +8,7 @@
 #include "position.h"
 
 static const char help[] =
-    "usage: nrg position rnn --w W.npy [--b B.npy] --p0 P0.npy --n N [OPTION]... --o P.npy\n"
+    "usage: nrg position rnn --w W.npy [--b B.npy] --p0 P0.npy --positions N [OPTION]... --o P.npy\n"
     "       nrg position rnn --backward --w W.npy --p0 P0.npy --p P.npy --dp DP.npy [--dw|--db|--dp0 FILE]...\n"
     "\n"
     "  p_k = tanh(W p_(k-1) + b), k = 1 ... n: the encodings of n positions\n"
@@ -16,7 +16,7 @@ static const char help[] =
     "  --w FILE               of shape (dim, dim); W and b in '<f4' or p's dtype\n"
     "  --b FILE               of shape (dim,); none: 0\n"
     "  --p0 FILE              of shape (dim,), or (chains, dim): its dtype is p's\n"
-    "  --n N                  positions\n"
+    "  --positions N          n\n"
     "  -o, --o FILE           p, of shape (n, dim) or (chains, n, dim)\n"
     "  --backward             from p as it was written, and its gradient of the same shape and dtype\n"
     "  --p, --dp FILE         these two\n"
@@ -24,7 +24,7 @@ static const char help[] =
 
 enum { IN_P0, IN_W, IN_B, IN_P, IN_DP, INPUTS };
 enum { OUT_O, OUT_DW, OUT_DB, OUT_DP0, OUTPUTS };
-enum { OPT_N = INPUTS + OUTPUTS, OPT_BACKWARD, OPT_ISA, OPT_HELP, OPTIONS };
+enum { OPT_POSITIONS = INPUTS + OUTPUTS, OPT_BACKWARD, OPT_ISA, OPT_HELP, OPTIONS };
 
 static const cli_option options[OPTIONS + 1] = {
     [IN_P0] = {"p0", 0, 1},
@@ -36,7 +36,7 @@ static const cli_option options[OPTIONS + 1] = {
     [INPUTS + OUT_DW] = {"dw", 0, 1},
     [INPUTS + OUT_DB] = {"db", 0, 1},
     [INPUTS + OUT_DP0] = {"dp0", 0, 1},
-    [OPT_N] = {"n", 0, 1},
+    [OPT_POSITIONS] = {"positions", 0, 1},
     [OPT_BACKWARD] = {"backward", 0, 0},
     [OPT_ISA] = {"isa", 0, 1},
     [OPT_HELP] = {"help", 'h', 0},
@@ -44,13 +44,13 @@ static const cli_option options[OPTIONS + 1] = {
 };
 
 typedef struct request {
-    size_t n, chains, dim;
+    size_t positions, chains, dim;
 } request;
 
 static int ask(file_call *call)
 {
     static const int of_backward[] = {IN_P, IN_DP, INPUTS + OUT_DW, INPUTS + OUT_DB, INPUTS + OUT_DP0};
-    static const int of_forward[] = {IN_B, OPT_N, INPUTS + OUT_O};
+    static const int of_forward[] = {IN_B, OPT_POSITIONS, INPUTS + OUT_O};
     request *q = call->request;
     if (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward"))
         return CLI_REFUSED;
@@ -61,12 +61,12 @@ static int ask(file_call *call)
         if (file_excludes(call, of_forward[i], OPT_BACKWARD) != CLI_DONE)
             return CLI_REFUSED;
     if (file_needs(call, OPT_BACKWARD, IN_P) != CLI_DONE || file_needs(call, OPT_BACKWARD, IN_DP) != CLI_DONE ||
-        !file_count(call, OPT_N, 0, &q->n))
+        !file_count(call, OPT_POSITIONS, 0, &q->positions))
         return CLI_REFUSED;
     if (!file_in(call, IN_P0) || !file_in(call, IN_W))
         complain("no input file: --%s FILE", file_in(call, IN_P0) ? "w" : "p0");
-    else if (!call->value[OPT_BACKWARD] && !call->value[OPT_N])
-        complain("how many positions? --n N");
+    else if (!call->value[OPT_BACKWARD] && !call->value[OPT_POSITIONS])
+        complain("how many positions? --positions N");
     else if (!call->value[OPT_BACKWARD] && !file_out(call, OUT_O))
         complain("no output file: --o FILE");
     else if (call->value[OPT_BACKWARD] && !file_out(call, OUT_DW) && !file_out(call, OUT_DB) && !file_out(call, OUT_DP0))
@@ -81,7 +81,7 @@ static npy_shape shape_of_p(const file_call *call, const request *q)
 {
     npy_shape shape = call->in[IN_P0].shape;
     shape.dims[shape.ndim] = q->dim;
-    shape.dims[shape.ndim - 1] = q->n;
+    shape.dims[shape.ndim - 1] = q->positions;
     shape.ndim++;
     return shape;
 }
@@ -106,7 +106,7 @@ static int check_inputs(file_call *call, request *q)
     q->dim = p0->shape.dims[p0->shape.ndim - 1];
     q->chains = p0->count / q->dim;
     if (call->value[OPT_BACKWARD]) /* as p has it, if its shape is right in all else */
-        q->n = call->in[IN_P].shape.ndim == p0->shape.ndim + 1 ? call->in[IN_P].shape.dims[p0->shape.ndim - 1] : 0;
+        q->positions = call->in[IN_P].shape.ndim == p0->shape.ndim + 1 ? call->in[IN_P].shape.dims[p0->shape.ndim - 1] : 0;
     const size_t square[2] = {q->dim, q->dim};
     const npy_shape w = file_shape(2, square), b = file_shape(1, square), p = shape_of_p(call, q);
     const npy_shape *const wanted[INPUTS] = {&p0->shape, &w, &b, &p, &p};
@@ -128,11 +128,10 @@ static int forward(file_call *call, const request *q)
     int status = file_reserve(call, OUT_O, call->in[IN_P0].dtype, &shape);
     if (status != CLI_DONE)
         return status;
-    nrg_recurrent_args args =
-        nrg_recurrent_args_init(q->dim, q->n, call->in[IN_W].data, call->in[IN_P0].data, call->out[OUT_O].data);
+    nrg_recurrent_args args = nrg_recurrent_args_init(call->in[IN_P0].dtype, q->dim, q->positions, call->in[IN_W].data,
+                                                      call->in[IN_P0].data, call->out[OUT_O].data);
     args.b = call->in[IN_B].data;
     args.chains = q->chains;
-    args.dtype = args.p0_dtype = call->in[IN_P0].dtype;
     args.w_dtype = call->in[IN_W].dtype;
     return library_answer(nrg_recurrent_forward(&args, 0, 1));
 }
@@ -148,22 +147,19 @@ static int backward(file_call *call, const request *q)
         if (status != CLI_DONE)
             return status;
     }
-    nrg_recurrent_backward_args args = nrg_recurrent_backward_args_init(q->dim, q->n, call->in[IN_W].data, call->in[IN_P0].data,
-                                                                        call->in[IN_P].data, call->in[IN_DP].data);
+    nrg_recurrent_backward_args args =
+        nrg_recurrent_backward_args_init(call->in[IN_P0].dtype, q->dim, q->positions, call->in[IN_W].data, call->in[IN_P0].data,
+                                         call->in[IN_P].data, call->in[IN_DP].data);
     args.chains = q->chains;
-    args.dtype = args.p0_dtype = call->in[IN_P0].dtype;
     args.w_dtype = call->in[IN_W].dtype;
     args.dw = call->out[OUT_DW].data;
     args.db = call->out[OUT_DB].data;
-    args.dp0 = call->out[OUT_DP0].data;
-    nrg_status status = nrg_recurrent_workspace(&args, &args.workspace_size);
+    args.d_p0 = call->out[OUT_DP0].data;
+    nrg_status status = nrg_recurrent_backward_workspace(&args, &args.workspace_size);
     int taken = file_workspace(call, status, args.workspace_size, &args.workspace);
     if (taken != CLI_DONE)
         return taken;
-    status = nrg_recurrent_backward(&args, 0, 1);
-    if (status == NRG_OK)
-        status = nrg_recurrent_backward_reduce(&args, 0, 1);
-    return library_answer(status);
+    return library_answer(nrg_recurrent_backward(&args, 0, 1));
 }
 #endif
 
