@@ -146,7 +146,7 @@ int bench_has_stride(const bench_case *c, int operand)
     if (!bench_may_move(c, operand) || c->op->fixed_strides || !measure_parts(c, &parts, &s))
         return 0;
     const nrg_operand *o = &call_of(c)->operands[operand];
-    return o->level[0].stride && !o->has_no_gaps && !nrg_repeated(o, parts.part[o->part]);
+    return o->level[0].stride && !nrg_repeated(o, parts.part[o->part]);
 }
 
 int bench_fits_over(const bench_case *c, int output, int input)

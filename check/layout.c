@@ -76,7 +76,6 @@ static void add(sweep_case *c, int slot, const nrg_operand *o, const nrg_sizes *
     if (slot < SWEEP_FIRST_SCRATCH) {
         to->has_stride = o->level[0].stride != 0;
         to->has_run_stride = o->level[1].stride != 0;
-        to->is_alone = o->has_no_gaps || o->rows_may_meet;
         to->may_stay = to->is_read = slot >= SWEEP_FIRST_OUTPUT && o->role == NRG_INOUT && c->accumulate;
     }
     to->is_transposed = levels_of(o) > 1 && is_transposed;

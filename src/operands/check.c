@@ -100,30 +100,33 @@ typedef struct extent {
     unsigned index, element;
 } extent;
 
-/* Strides of 0 become those of a dense tensor: what is inside of a level, whichever of the inner levels lies outermost. *dense:
- * the bytes of a tensor whose strides are all 0; 0 where some are given. */
-static int fill_strides(size_t stride[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s, const void *part, size_t row,
-                        size_t *dense)
+/* Strides of 0 become those of a dense tensor: all that is inside of a level, whichever of the inner levels lies outermost. A
+ * level with one step takes none, whatever its stride, as does one that repeats. *dense: the bytes of a tensor whose strides are
+ * all 0; 0 where some are given. */
+static int fill_strides(size_t stride[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s, const void *part, uint32_t repeated,
+                        size_t row, size_t *dense)
 {
-    const uint32_t repeated = nrg_repeated(o, part);
     size_t span = row, any = repeated;
     int is_beyond = 0; /* memory, which is wrong where a stride is to be made of it: an operand without elements may have any */
     *dense = 0;
     for (int k = 0; k < NRG_LEVELS && o->level[k].count != NRG_ONE; k++) {
-        const size_t count = s->n[o->level[k].count], given = o->level[k].stride ? nrg_size_at(part, o->level[k].stride) : 0;
+        const size_t count = s->n[o->level[k].count];
         size_t steps;
-        if (repeated >> k & 1) {
-            stride[k] = 0;
+        if (repeated >> k & 1)
             continue;
-        }
+        stride[k] = span;
+        if (count == 1)
+            continue;
+        const size_t given = o->level[k].stride ? nrg_size_at(part, o->level[k].stride) : 0;
         any |= given;
         if (!given && is_beyond)
             return 0;
-        stride[k] = given ? given : span;
+        if (given)
+            stride[k] = given;
         if (!nrg_product(count, stride[k], &steps))
             is_beyond = 1;
         else
-            span = steps > span && (count != 1 || o->strides_multiply) ? steps : span;
+            span = steps > span ? steps : span;
     }
     *dense = any || is_beyond ? 0 : span;
     return 1;
@@ -152,16 +155,14 @@ static unsigned sort_levels(step sorted[NRG_LEVELS], const nrg_operand *o, const
 
 /* Adds one level to an extent of rows: runs that follow each other without a gap become one run, and rows at equal distances stay
  * rows; whatever else there is becomes a run with its gaps in it. span: from the first byte of what is inside to its last. */
-static nrg_status add_level(extent *e, size_t *span, const step *level, int rows_may_meet)
+static nrg_status add_level(extent *e, size_t *span, const step *level)
 {
     size_t before_last;
-    if (level->stride < (rows_may_meet ? e->bytes : *span))
+    if (level->stride < *span)
         return NRG_ERR_STRIDE;
     if (!nrg_product(level->count - 1, level->stride, &before_last) || before_last > SIZE_MAX - *span)
         return NRG_ERR_OVERFLOW;
-    if (rows_may_meet) {
-        /* one run at the end */
-    } else if (e->rows > 1 && level->stride % e->stride == 0 && level->stride / e->stride == e->rows) {
+    if (e->rows > 1 && level->stride % e->stride == 0 && level->stride / e->stride == e->rows) {
         e->rows *= level->count;
     } else if (level->stride == *span) {
         e->rows = 1;
@@ -176,8 +177,8 @@ static nrg_status add_level(extent *e, size_t *span, const step *level, int rows
     return NRG_OK;
 }
 
-/* Rows of one stride, or one row: the operands of most calls. The stride is looked at even where there is one row. Returns
- * whether all is well, with what can be wrong told apart afterwards (name_rows): branches cost a small call more than its row. */
+/* Rows of one stride, or one row: the operands of most calls. Returns whether all is well, with what can be wrong told apart
+ * afterwards (name_rows): branches cost a small call more than its row. */
 static inline int lay_rows(extent *e, size_t *stride, size_t given, size_t dim, size_t rows)
 {
     const size_t half = (size_t)1 << (sizeof(size_t) * 4), row = dim * e->element, taken = given ? given : row;
@@ -210,13 +211,13 @@ static __attribute__((noinline)) nrg_status name_rows(extent *e, size_t *stride,
 }
 
 /* Rows on several levels. */
-static nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s, const void *part)
+static nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s, const void *part,
+                             uint32_t repeated)
 {
-    const uint32_t repeated = nrg_repeated(o, part);
     step levels[NRG_LEVELS];
     uintptr_t aligned = e->first;
     size_t row, span, dense;
-    if (!nrg_product(s->n[o->dim], e->element, &row) || !fill_strides(stride, o, s, part, row, &dense))
+    if (!nrg_product(s->n[o->dim], e->element, &row) || !fill_strides(stride, o, s, part, repeated, row, &dense))
         return NRG_ERR_OVERFLOW;
     if (!has_elements(o, s))
         return NRG_OK;
@@ -225,7 +226,7 @@ static nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_ope
     e->rows = 1;
     const unsigned count = dense ? 0 : sort_levels(levels, o, s, repeated, stride);
     for (unsigned k = 0; k < count; k++) {
-        const nrg_status status = add_level(e, &span, &levels[k], o->rows_may_meet);
+        const nrg_status status = add_level(e, &span, &levels[k]);
         if (status != NRG_OK)
             return status;
         aligned |= levels[k].stride;
@@ -234,10 +235,6 @@ static nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_ope
         return NRG_ERR_ALIGNMENT;
     if (span > UINTPTR_MAX - e->first)
         return NRG_ERR_OVERFLOW;
-    if (o->rows_may_meet || o->has_no_gaps) {
-        e->bytes = e->stride = span;
-        e->rows = 1;
-    }
     e->end = e->first + span;
     return NRG_OK;
 }
@@ -306,7 +303,7 @@ static inline nrg_status find_operands(nrg_checked *c, const nrg_call *call, uin
 nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *part, int ith, int nth)
 {
     extent extents[NRG_OPERANDS], *e = extents;
-    uint32_t there, outputs = 0;
+    uint32_t there, outputs = 0, is_matrix = 1;
     size_t moved = 0;
     nrg_status status = nrg_check_options(c, call, part);
     if (status != NRG_OK)
@@ -321,19 +318,22 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         const nrg_operand *const o = &call->operands[i];
         const void *const from = c->part[o->part];
         const size_t dim = s->n[o->dim];
+        const size_t rows2 = s->n[o->level[1].count], rows3 = s->n[o->level[2].count];
+        const uint32_t repeated = nrg_repeated(o, from);
         size_t *const stride = c->stride[i], rows = s->n[o->level[0].count];
         e->index = i;
         e->element = (unsigned)nrg_element_bytes(o->element, s);
         e->first = (uintptr_t)nrg_pointer_at(from, o->at);
-        if ((o->level[1].count == NRG_ONE) | (o->has_planes & s->is_matrix)) {
-            const int is_taken = (rows != 1) | !o->has_planes;
-            const size_t given = o->level[0].stride && is_taken ? nrg_size_at(from, o->level[0].stride) : 0;
+        if ((rows2 == 1) & (rows3 == 1) & !(repeated & NRG_REPEAT_ROWS)) {
+            const size_t given = o->level[0].stride && rows != 1 ? nrg_size_at(from, o->level[0].stride) : 0;
             if (!lay_rows(e, stride, given, dim, rows) && (status = name_rows(e, stride, given, dim, rows)) != NRG_OK)
                 return status;
+            stride[1] = stride[2] = rows * stride[0];
         } else {
-            if ((status = lay_levels(e, stride, o, s, from)) != NRG_OK)
+            if ((status = lay_levels(e, stride, o, s, from, repeated)) != NRG_OK)
                 return status;
-            rows *= s->n[o->level[1].count] * s->n[o->level[2].count];
+            rows *= rows2 * rows3;
+            is_matrix = 0;
         }
         /* fits, since rows are no longer than their stride; where they repeat it is a hint */
         const size_t bytes = rows * dim * e->element;
@@ -346,5 +346,6 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         e++;
     }
     c->bytes = moved;
+    c->sizes.is_matrix = is_matrix;
     return check_overlaps(c, call, extents, (unsigned)(e - extents), outputs);
 }

@@ -40,13 +40,7 @@ typedef struct nrg_operand {
     const char *name; /* as in the header */
     unsigned char role, element, part;
     unsigned char may_be_absent; /* NULL is no mistake, unless nrg_sizes.needed says so */
-    unsigned char rows_may_meet; /* an input whose rows may share bytes: its strides need not nest */
-    unsigned char has_no_gaps;   /* what lies between its rows counts as its own: nothing may be there */
-    /* A stride of 0 is the next inner one times its count, or what is inside of it, whichever is longer. Without this, a level of
-     * one step does not count. */
-    unsigned char strides_multiply;
-    /* Rows of a tensor in up to four dimensions (nrg/base.h): no stride is looked at that is not taken. */
-    unsigned char has_planes;
+    unsigned char strides_multiply, has_planes; /* not read */
     unsigned char dim; /* the number (nrg_sizes.n) of a row's elements */
     uint16_t at;       /* where in the part the pointer is */
     uint16_t room;     /* a workspace: where its size in bytes is */
@@ -75,7 +69,7 @@ typedef struct nrg_sizes {
     uint32_t refused;   /* bits of operands that must be absent: NRG_ERR_COMBINATION */
     uint32_t apart;     /* bits of outputs that may not be in another output's place, whatever nrg_operand.over says */
     uint32_t read_only; /* bits of outputs that are inputs here */
-    uint32_t is_matrix; /* 1: operands with has_planes have one plane, and no row repeats */
+    uint32_t is_matrix; /* set by nrg_check: 1: every operand is rows of one stride */
 } nrg_sizes;
 
 enum { NRG_ONE = 0 };

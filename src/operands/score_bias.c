@@ -212,10 +212,10 @@ static const nrg_part forward_parts[] = {
                                                        {.stride = NRG_AT(type, field##_batch_stride), .count = BATCH}}
 
 static const nrg_operand forward_operands[NRG_SCORE_BIAS_OPERANDS] = {
-    [NRG_SCORE_BIAS_SCORES] = {SCORES(nrg_score_bias_args, scores), .role = NRG_IN, .rows_may_meet = 1},
+    [NRG_SCORE_BIAS_SCORES] = {SCORES(nrg_score_bias_args, scores), .role = NRG_IN},
     [NRG_SCORE_BIAS_DIAGONALS] = {ROWS(NRG_SCORE_BIAS_ARGS, nrg_score_bias_args, diagonals, DIAGONALS, TABLE_HEADS),
                                   .role = NRG_IN, .element = NRG_ELEMENT_F32},
-    [NRG_SCORE_BIAS_O] = {SCORES(nrg_score_bias_args, o), .role = NRG_OUT, .has_no_gaps = 1,
+    [NRG_SCORE_BIAS_O] = {SCORES(nrg_score_bias_args, o), .role = NRG_OUT,
                           .over = NRG_BIT(NRG_SCORE_BIAS_SCORES)},
 };
 
@@ -248,7 +248,7 @@ static const nrg_part backward_parts[] = {
 };
 
 static const nrg_operand backward_operands[NRG_SCORE_BIAS_BACKWARD_OPERANDS] = {
-    [NRG_SCORE_BIAS_BACKWARD_D_O] = {SCORES(nrg_score_bias_backward_args, d_o), .role = NRG_IN, .rows_may_meet = 1},
+    [NRG_SCORE_BIAS_BACKWARD_D_O] = {SCORES(nrg_score_bias_backward_args, d_o), .role = NRG_IN},
     [NRG_SCORE_BIAS_BACKWARD_D_DIAGONALS] = {ROWS(NRG_SCORE_BIAS_ARGS, nrg_score_bias_backward_args, d_diagonals, DIAGONALS,
                                                   TABLE_HEADS),
                                              .role = NRG_INOUT, .element = NRG_ELEMENT_F64},

@@ -384,7 +384,7 @@ static int is_taken(const trial *t, int i, unsigned k)
     verdict_operand operands[NRG_OPERANDS];
     if (verdict_measure(call_of(t), (const void *const *)t->part, &s, operands) != NRG_OK)
         return 0;
-    return operands[i].count[k] != 1 || (call_of(t)->operands[i].strides_multiply && k + 1 < operands[i].levels);
+    return operands[i].count[k] != 1;
 }
 
 static void wrong_strides(trial *t, int i)

@@ -48,6 +48,9 @@ typedef struct trial {
 
 static const nrg_operand *operand_of(const trial *t, int i) { return &t->op->call->operands[i]; }
 
+/* Whether an operand has rows in all dimensions. */
+static int has_planes(const nrg_operand *o) { return o->level[1].count != NRG_ONE; }
+
 static void set_bytes(trial *t, unsigned part, size_t at, const void *from, size_t bytes)
 {
     memcpy((char *)t->part[part] + at, from, bytes);
@@ -113,7 +116,7 @@ static void draw_contents(trial *t, int i, uint64_t *random)
     const nrg_dtype dtype = o->element >= NRG_ELEMENT_CHOSEN ? t->sizes.type[o->element - NRG_ELEMENT_CHOSEN] : NRG_F32;
     for (size_t k = 0; k < to->rows * to->row / to->element && is_float; k++)
         element_set(to->contents, k, dtype, (float)(4 * test_uniform(random)));
-    if (!o->has_planes)
+    if (!has_planes(o))
         return;
     for (size_t n = 0; n < to->rows; n++)
         memmove(to->contents + n * to->row, to->contents + first_of(t, to, n) * to->row, to->row);
@@ -128,16 +131,16 @@ static void draw_place(trial *t, int i, const unsigned char *order, uint64_t *ra
     size_t span = to->row + gap;
     int is_dense = !gap;
     to->over = i;
-    for (int k = 0; k < DIMS && o->has_planes; k++) {
+    for (int k = 0; k < DIMS && has_planes(o); k++) {
         const unsigned dim = order[k];
         is_dense &= dim == (unsigned)k;
         to->step[dim] = to->repeated >> dim & 1 ? 0 : span;
         if (!(to->repeated >> dim & 1))
             span *= t->n[dim];
     }
-    to->bytes = o->has_planes ? offset_of(t, to, to->rows - 1) + to->row : to->rows * to->row;
+    to->bytes = has_planes(o) ? offset_of(t, to, to->rows - 1) + to->row : to->rows * to->row;
     is_dense &= (int)test_draw(random, 2);
-    for (int k = 0; k < DIMS && o->has_planes; k++)
+    for (int k = 0; k < DIMS && has_planes(o); k++)
         set_number(t, o->part, o->level[k].stride, is_dense ? 0 : to->repeated >> k & 1 ? test_draw(random, 9) : to->step[k]);
 }
 
@@ -188,7 +191,7 @@ static void draw(trial *t, const planes_op *op, nrg_dtype dtype, uint64_t *rando
         to->is_there = !o->may_be_absent || there >> i & 1;
         to->element = nrg_element_bytes(o->element, &t->sizes);
         to->row = to->element * t->sizes.n[o->dim];
-        to->rows = o->has_planes ? all_rows(t) : 1;
+        to->rows = has_planes(o) ? all_rows(t) : 1;
         to->repeated = o->repeat && test_draw(random, 2) ? (uint32_t)test_draw(random, 8) : 0;
         set_repeat(t, i, to->repeated);
         if (o->room)
@@ -249,7 +252,7 @@ static void run_matrix(const trial *in_planes)
         memcpy(to->matrix, to->contents, to->rows * to->row);
         set_pointer(&t, i, to->matrix);
         set_repeat(&t, i, NRG_REPEAT_NONE);
-        for (int k = 0; k < DIMS && operand_of(&t, i)->has_planes; k++)
+        for (int k = 0; k < DIMS && has_planes(operand_of(&t, i)); k++)
             set_number(&t, operand_of(&t, i)->part, operand_of(&t, i)->level[k].stride, 0);
     }
     ck_assert_int_eq(nrg_isa_set(NRG_ISA_SCALAR), NRG_OK);

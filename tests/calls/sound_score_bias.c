@@ -122,7 +122,7 @@ static const sound_size slopes_sizes[] = {{ARGS, NRG_AT(nrg_alibi_slopes_args, h
 
 /* ---- adding it ---- */
 
-/* Dense; 16 bits; samples within rows, and heads that have the same scores; one sample; none; no keys. */
+/* Dense; 16 bits; samples within rows; one sample; none; no keys. */
 enum { DENSE, HALVES, WITHIN, ONE_SAMPLE, NO_SAMPLES, NO_KEYS, VARIANTS };
 
 static size_t batch_of(int variant) { return variant == ONE_SAMPLE ? 1 : variant == NO_SAMPLES ? 0 : BATCH; }
@@ -135,10 +135,9 @@ static uint32_t set_up_forward(void *const *part, int variant)
                                      variant == NO_KEYS ? 0 : KEYS, NULL, NULL, NULL);
     args->store = NRG_STORE_KEEP;
     if (variant == WITHIN) {
-        args->o_batch_stride = ROW;
-        args->o_query_stride = BATCH * ROW;
-        args->o_head_stride = QUERIES * BATCH * ROW;
-        args->scores_head_stride = ROW;
+        args->scores_batch_stride = args->o_batch_stride = ROW;
+        args->scores_query_stride = args->o_query_stride = BATCH * ROW;
+        args->scores_head_stride = args->o_head_stride = QUERIES * BATCH * ROW;
     }
     return 0;
 }

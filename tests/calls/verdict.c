@@ -55,8 +55,6 @@ nrg_status verdict_measure(const nrg_call *call, const void *const *part, nrg_si
             v->rows *= v->count[v->levels];
             v->levels++;
         }
-        if (o->has_planes && v->count[1] == 1 && v->count[2] == 1 && !v->repeated)
-            v->levels = 1; /* as if there were no more dimensions */
     }
     return status;
 }
@@ -69,14 +67,12 @@ static int find_strides(const nrg_operand *o, const verdict_operand *v, const vo
         return 0;
     for (unsigned k = 0; k < v->levels; k++) {
         const size_t given = o->level[k].stride ? number_at(part, o->level[k].stride) : 0;
-        stride[k] = given ? given : inside;
-        if (v->repeated >> k & 1) {
-            stride[k] = 0;
+        stride[k] = given && v->count[k] != 1 ? given : inside;
+        if (v->count[k] == 1)
             continue;
-        }
         if (stride[k] > SIZE_MAX)
             return 0;
-        if ((v->count[k] != 1 || o->strides_multiply) && stride[k] * v->count[k] > inside)
+        if (stride[k] * v->count[k] > inside)
             inside = stride[k] * v->count[k];
     }
     return 1;
@@ -118,9 +114,9 @@ static nrg_status judge_operand(const nrg_operand *o, const verdict_operand *v, 
             if (!(done >> k & 1) && (least == NRG_LEVELS || stride[k] < stride[least]))
                 least = k;
         done |= 1u << least;
-        if (v->count[least] == 1 && (v->levels > 1 || o->has_planes))
-            continue; /* a step nobody takes */
-        if (stride[least] < (o->rows_may_meet ? v->row : span))
+        if (v->count[least] == 1)
+            continue; /* no step is taken */
+        if (stride[least] < span)
             return NRG_ERR_STRIDE;
         misaligned |= stride[least] % v->element != 0;
         last += stride[least] * (v->count[least] - 1);
@@ -177,12 +173,20 @@ static int extents_meet(const judged *c, int a, int b)
     return first[0] < end[1] && first[1] < end[0];
 }
 
+/* Whether an operand is rows of one stride. */
+static int is_matrix(const verdict_operand *v)
+{
+    size_t inner = 1;
+    for (unsigned k = 1; k < v->levels; k++)
+        inner *= v->count[k];
+    return inner == 1 && !(v->repeated & NRG_REPEAT_ROWS);
+}
+
 /* Rows that interleave without a common byte are allowed where one stride says it of both, which is what the headers promise;
  * elsewhere the library may refuse them. */
 static int may_interleave(const judged *c, int a, int b)
 {
-    return c->v[a].levels == 1 && c->v[b].levels == 1 && c->stride[a][0] == c->stride[b][0] && c->v[a].rows > 1 &&
-           c->v[b].rows > 1;
+    return c->stride[a][0] == c->stride[b][0] && c->v[a].rows > 1 && c->v[b].rows > 1;
 }
 
 static int lies_in_place(const judged *c, int out, int other)
@@ -237,10 +241,10 @@ nrg_status verdict_of(const nrg_call *call, const void *const *part, int ith, in
                 continue;
             if (lies_in_place(&c, i, j) || !extents_meet(&c, i, j))
                 continue;
-            const int has_no_gaps = call->operands[i].has_no_gaps || call->operands[j].has_no_gaps;
-            if (has_no_gaps || share_a_byte(&c, i, j) || (v[i].levels < 2 && v[j].levels < 2 && !may_interleave(&c, i, j)))
+            const int are_matrices = is_matrix(&v[i]) && is_matrix(&v[j]);
+            if (share_a_byte(&c, i, j) || (are_matrices && !may_interleave(&c, i, j)))
                 return NRG_ERR_OVERLAP;
-            *is_open |= v[i].levels > 1 || v[j].levels > 1;
+            *is_open |= !are_matrices;
         }
     return NRG_OK;
 }
