@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "nrg/nrg.h"
+#include "paths.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -11,6 +11,7 @@
 
 #include <nrg/nrg.h>
 
+#include "../src/paths.h"
 #include "../tools/cli.h"
 #include "../tools/commands.h"
 #include "../tools/progress.h"

@@ -45,7 +45,7 @@ class Headers:
 
     def header(self, text):
         text = re.sub(r"/\*.*?\*/", self.comment, text, flags=re.S)
-        for name, value in re.findall(r"^#define (NRG_\w+) (0x[0-9a-f]+u?|\d+u?)\s*$", text, re.M):
+        for name, value in re.findall(r"^#define (NRG_(?!HAS_)\w+) (0x[0-9a-f]+u?|\d+u?)\s*$", text, re.M):
             self.constants[name] = int(value.rstrip("u"), 0)
         text = re.sub(r"^\s*#.*(\\\n.*)*$", "", text, flags=re.M)
         text = re.sub(r'extern "C" \{', "", text)
@@ -79,6 +79,9 @@ class Headers:
         match = re.match(r"typedef struct (\w+) \{(.*?)\}\s*\1;", text, re.S)
         if match:
             self.struct(match[1], match[2])
+            return match.end()
+        match = re.match(r"typedef char \w+\[[^;]*;", text)  # what is asserted
+        if match:
             return match.end()
         match = re.match(r"typedef [^;{]*?\(\*(\w+)\)\([^;]*;", text, re.S)
         if match:

@@ -152,7 +152,7 @@ cat >paths.c <<'END'
 
 int main(void)
 {
-    for (int isa = 0; isa < NRG_ISA_COUNT; isa++)
+    for (int isa = 0; nrg_isa_name((nrg_isa)isa); isa++)
         if (nrg_isa_built((nrg_isa)isa))
             printf("%s %s\n", nrg_isa_name((nrg_isa)isa), nrg_isa_supported((nrg_isa)isa) ? "yes" : "no");
     return 0;

@@ -240,6 +240,10 @@ expect_path() {
 
 stage_headers() {
     local header compiler warnings=(-I "$root/include" -Wall -Wextra -Wpedantic -Werror -fsyntax-only) count=0
+    if gcc -fshort-enums -x c -I "$root/include" -fsyntax-only - <<<"#include <nrg/base.h>" 2>"$state/short-enums"; then
+        say "nrg/base.h accepts -fshort-enums"
+        return 1
+    fi
     for header in "$root"/include/nrg/*.h; do
         header=$(basename "$header")
         for compiler in gcc clang; do

@@ -12,11 +12,11 @@ static const struct {
     unsigned needs;
 } paths[NRG_ISA_COUNT] = {
     [NRG_ISA_SCALAR] = {"scalar", 0},
+    [NRG_ISA_GENERIC] = {"generic", 0},
     [NRG_ISA_AVX2] = {"avx2", NRG_CPU_AVX2 | NRG_CPU_FMA | NRG_CPU_F16C},
     [NRG_ISA_AVX512] = {"avx512", NRG_CPU_AVX2 | NRG_CPU_FMA | NRG_CPU_F16C | NRG_CPU_AVX512F | NRG_CPU_AVX512BW |
                                       NRG_CPU_AVX512DQ | NRG_CPU_AVX512VL},
     [NRG_ISA_NEON] = {"neon", NRG_CPU_NEON},
-    [NRG_ISA_GENERIC] = {"generic", 0},
 };
 
 #define ISA_OF(path, isa, unused) isa,
@@ -100,7 +100,7 @@ void nrg_dispatch_forget(void)
     atomic_store(&active, 0);
 }
 
-const char *nrg_isa_name(nrg_isa isa) { return is_path(isa) ? paths[isa].name : "?"; }
+const char *nrg_isa_name(nrg_isa isa) { return is_path(isa) ? paths[isa].name : NULL; }
 
 nrg_status nrg_isa_from_name(const char *name, nrg_isa *isa)
 {

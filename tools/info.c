@@ -35,7 +35,7 @@ int command_info(char **arguments)
     for (unsigned i = 0; nrg_cpu_feature_name(i); i++)
         printf("  %-9s %s\n", nrg_cpu_feature_name(i), yes_no(nrg_cpu_features() >> i & 1));
     printf("\nPaths       built  supported\n");
-    for (int i = 0; i < NRG_ISA_COUNT; i++)
+    for (int i = 0; nrg_isa_name((nrg_isa)i); i++)
         printf("  %-9s %-6s %s\n", nrg_isa_name((nrg_isa)i), yes_no(nrg_isa_built((nrg_isa)i)),
                yes_no(nrg_isa_supported((nrg_isa)i)));
     printf("\nFamilies    built\n");

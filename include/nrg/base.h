@@ -1,4 +1,4 @@
-/* nrg/base.h: what every nrg header shares: version, export macro, status codes, element types.
+/* nrg/base.h: what all headers share: version, rules of the API, status codes, element types.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_BASE_H
@@ -7,13 +7,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "config.h"
+
 #define NRG_VERSION_MAJOR 0
 #define NRG_VERSION_MINOR 3
 #define NRG_VERSION_PATCH 0
 
-/* The version of the numbers: another one wherever a call of before gives another bit for the same operands, and the same one
- * while none does, whatever is added or becomes faster (docs/reproducibility.md). */
-#define NRG_NUMBERS_VERSION 3
+/* The version as one number, for #if: 300 is 0.3.0, 10203 is 1.2.3. */
+#define NRG_VERSION (NRG_VERSION_MAJOR * 10000 + NRG_VERSION_MINOR * 100 + NRG_VERSION_PATCH)
+
+/* The version of the numbers. It increases when a released function returns a different bit for the same operands
+ * (docs/reproducibility.md). */
+#define NRG_NUMBERS_VERSION 1
 
 /* Define it yourself, empty, to hide the API inside a library of your own. On Windows NRG_DLL_EXPORT is defined where the files
  * of the library are compiled for a DLL. A program that takes the DLL may define NRG_DLL, which saves a jump a call, or nothing.
@@ -33,53 +38,91 @@
 extern "C" {
 #endif
 
-/* What a call returns. Anything but NRG_OK means that nothing was written. */
+/* The rules of the API. They hold for every header.
+ *
+ * Constructors. Make each struct with a constructor, nrg_<type>_init or nrg_<type>_<variant>, then change fields. The
+ * constructor sets `size` and every default. The comment of a field ends with its default, unless that is 0 or a parameter.
+ *
+ * Growth. Later versions append fields to structs that begin with `size`; 0 is the default of such a field. A call accepts a
+ * smaller struct of an earlier version. It accepts a larger one if all fields that it lacks are 0.
+ *
+ * Zero. 0 means 0. A call returns an error if 0 makes no sense in a field. A count of 0 is an empty tensor: the call validates
+ * its arguments and does nothing else. Exceptions: a stride of 0 is dense, NULL is an absent operand, NRG_DTYPE_SAME is the
+ * call's dtype. "No limit" is the largest value: FLT_MAX, INFINITY or SIZE_MAX, which constructors set.
+ *
+ * Data types. The dtype is a parameter of each constructor whose struct has void pointers.
+ *
+ * Strides are in bytes, and there are two kinds. Rows have `size_t x_stride[3]`: from row to row, from plane to plane, from
+ * volume to volume (below). Heads have `nrg_head_strides x_strides`. Strides of absent operands are ignored.
+ *
+ * Specs and args. `spec` describes the computation. `args` points to the data, and describes its layout and storage. Functions
+ * take the specs in the order of the data flow, then args, then ith and nth.
+ *
+ * Unused fields. A call returns NRG_ERR_COMBINATION if an operand or option is set that its other options do not use.
+ * Exception: functions that do parts of one operation take the same args.
+ *
+ * Names. `_forward` and `_backward` are the passes, `_workspace` returns the size of a call's workspace, `_reduce` is the
+ * second phase of a backward pass, `_check` validates. x is an input, and dx its gradient; longer names begin with d_
+ * (d_table). `_in` marks the input of a pair of input and output.
+ *
+ * Shares. A function that takes ith and nth does share ith of nth of its work: (0, 1) is all of it. From n threads, call it
+ * once each with (0, n) to (n - 1, n) and the same specs and args. Shares are disjoint and need no lock. */
+
+/* Status of a call. After an error, nothing was written. */
 typedef enum nrg_status {
     NRG_OK = 0,
-    NRG_ERR_NULL = 1,             /* spec, args or a pointer the call needs is NULL */
-    NRG_ERR_STRUCT_SIZE = 2,      /* a struct's size field is no size of any nrg version, or reserved is not 0 */
-    NRG_ERR_DIM = 3,              /* dim, channels or s is 0, or no multiple of groups */
-    NRG_ERR_OVERFLOW = 4,         /* dim, rows and stride address more bytes than a size_t counts */
-    NRG_ERR_STRIDE = 5,           /* a stride is shorter than a row, or than what it steps over */
-    NRG_ERR_ALIGNMENT = 6,        /* a pointer or a stride is no multiple of its element's size */
-    NRG_ERR_OVERLAP = 7,          /* an output overlaps another operand in a way the header does not allow */
-    NRG_ERR_ENUM = 8,             /* a dtype, mode, store kind, layout, gate, activation or set of bits is unknown */
-    NRG_ERR_DTYPE = 9,            /* a known dtype that this operand may not have beside spec.dtype */
-    NRG_ERR_EPS = 10,             /* eps is negative, infinite or NaN */
-    NRG_ERR_CONSTANT = 11,        /* c, weight_offset or momentum is NaN or out of its range */
-    NRG_ERR_COMBINATION = 12,     /* options that exclude each other */
-    NRG_ERR_THREAD = 13,          /* not 0 <= ith < nth */
-    NRG_ERR_ISA_UNKNOWN = 14,     /* no path of this name or number */
-    NRG_ERR_ISA_UNSUPPORTED = 15, /* the path is not in this build, or this CPU or its OS cannot run it */
-    NRG_ERR_WORKSPACE = 16,       /* workspace_size is smaller than the call needs, or the phase before was left out */
-    NRG_ERR_COUNT = 17,           /* a set has too few elements for what is asked for */
-    NRG_ERR_POSITION = 18         /* a position or an id that its table does not have, or that nothing can be computed for */
+
+    /* structs and pointers */
+    NRG_ERR_NULL = 1,        /* spec, args or a required operand is NULL */
+    NRG_ERR_UNALLOCATED = 2, /* an operand is NRG_UNALLOCATED. All calls return it, and no _check does */
+    NRG_ERR_STRUCT_SIZE = 3, /* the size of a struct is wrong, or a reserved or unknown field is not 0 */
+
+    /* options and numbers */
+    NRG_ERR_ENUM = 4,        /* an enum or a set of bits has an unknown value */
+    NRG_ERR_DTYPE = 5,       /* a known dtype that this operand must not have */
+    NRG_ERR_DIM = 6,         /* a number of elements is 0, or no multiple of another number */
+    NRG_ERR_EPS = 7,         /* eps is negative, infinite or NaN */
+    NRG_ERR_CONSTANT = 8,    /* another number is NaN or out of its range */
+    NRG_ERR_COMBINATION = 9, /* options exclude each other, or an unused field is set */
+
+    /* operands in memory */
+    NRG_ERR_OVERFLOW = 10,  /* an operand has more bytes than a size_t can count, or passes the end of memory */
+    NRG_ERR_STRIDE = 11,    /* a stride is shorter than the data that it steps over */
+    NRG_ERR_ALIGNMENT = 12, /* a pointer or a stride is no multiple of the element size */
+    NRG_ERR_OVERLAP = 13,   /* an output overlaps another operand in a way that the header does not allow */
+    NRG_ERR_WORKSPACE = 14, /* workspace_size is too small, or the previous phase was left out */
+
+    /* contents of operands */
+    NRG_ERR_COUNT = 15,    /* a set has too few elements */
+    NRG_ERR_POSITION = 16, /* a position or an id is outside its table, or out of range */
+
+    /* threads and paths */
+    NRG_ERR_THREAD = 17,         /* not 0 <= ith < nth */
+    NRG_ERR_ISA_UNKNOWN = 18,    /* no path has this name or number */
+    NRG_ERR_ISA_UNSUPPORTED = 19 /* this build lacks the path, or this CPU or its system cannot run it */
 } nrg_status;
 
-/* Four dimensions. Rows of `dim` adjacent elements may lie in up to three dimensions more, as in ggml's ne and nb: `rows` of them
- * make a plane, `rows2` planes make a volume, and there are `rows3` volumes. rows2 and rows3 of 0 stand for 1, so that who has a
- * matrix never meets them; a tensor without rows is one of rows = 0, whichever dimension it is that has none. Row i of plane j of
- * volume k of an operand t begins
+/* Rows in up to four dimensions, as in ggml's ne and nb. `rows` rows of `dim` adjacent elements are a plane, `rows2` planes are
+ * a volume, and there are `rows3` volumes. Constructors set rows2 and rows3 to 1. Row i of plane j of volume k of a tensor t
+ * begins at
  *
- *     t + i·t_stride + j·t_stride2 + k·t_stride3       bytes
+ *     t + i·t_stride[0] + j·t_stride[1] + k·t_stride[2]       bytes
  *
- * and a stride of 0 stands for dense: the stride inside of that dimension, as often as it is taken. Strides may come in any
- * order: a tensor of [tokens][heads][dim] is the planes of its heads with t_stride the bytes of a token and t_stride2 those of a
- * head. Sorted by size, each that is taken at all must step over what is inside of it, so that no row meets another. Elements of
- * a row are adjacent: where a program's are not, as in the transposed view of a matrix, it makes them so first.
+ * A stride of 0 is dense: the stride of the next inner level times the count of that level. Strides may be in any order of
+ * size: in a tensor [tokens][heads][dim], the planes may be its heads, with t_stride[0] from token to token and t_stride[1]
+ * from head to head. In order of size, each stride must step over the data inside of it, so that no rows meet. The stride of a
+ * level with one step is ignored.
  *
- * An input may repeat over dimensions: one row for all rows of a plane, one plane for all volumes. That is said, since a stride
- * of 0 means another thing, and the stride of a dimension that repeats is not looked at. nrg_repeat values are bits.
+ * An input may repeat over levels: one row for all rows of a plane, one plane for all volumes. A field of nrg_repeat bits
+ * declares that, and the stride of such a level is ignored.
  *
- * What is computed are the rows, one as if it were alone: each has the bits that it has in a dense matrix of all of them, i
- * fastest; and where gradients are summed over rows, that is their order, too.
+ * Rows are independent: each has the bits that it has in a dense matrix of all rows, i fastest. Sums over rows use that order.
  *
- * Outputs over other operands: an operand in the place of another has its first byte, its element size and its strides, each that
- * is taken, and repeats nowhere. Otherwise, where the bytes from the first to the last of the two overlap, rows of both must be
- * at equal distances and share no byte, as slices of the rows of one buffer do; everything else is refused. Runs that follow
- * without a gap count as one row there. So heads of one buffer [tokens][q, k and v heads][dim] may be read and written at once,
- * in any order of dimensions; where its batches have room for more tokens than there are, rows are not at equal distances, and
- * that is refused, as is a checkerboard of two tensors. */
+ * An output may take the place of another operand where a matrix allows it: then both have the same first byte, element size
+ * and strides, and neither repeats. Any other overlap of their byte ranges is an error, with one exception: rows at equal
+ * distances that share no byte, as slices of one buffer's rows. Rows that follow each other without a gap count as one row. So
+ * a call may read and write the heads of one buffer [tokens][q, k and v heads][dim] in any order of levels. It must not do so
+ * if the buffer has room for more tokens per batch than there are: then its rows are not at equal distances. */
 typedef enum nrg_repeat {
     NRG_REPEAT_NONE = 0,
     NRG_REPEAT_ROWS = 1,  /* the same row for all rows of a plane */
@@ -98,72 +141,77 @@ typedef struct nrg_head_strides {
     size_t row, head, batch;
 } nrg_head_strides;
 
-/* How outputs are stored. A hint: it never changes a bit. */
+/* How outputs are stored. A hint that never changes a bit. */
 typedef enum nrg_store {
-    NRG_STORE_AUTO = 0,  /* by the bytes the whole call touches */
-    NRG_STORE_KEEP = 1,  /* ordinary stores: the output is read again soon, keep it in cache */
-    NRG_STORE_STREAM = 2 /* non-temporal stores past the cache, where rows start at a multiple of 16 bytes */
+    NRG_STORE_AUTO = 0,  /* the library decides by the bytes of the call */
+    NRG_STORE_KEEP = 1,  /* ordinary stores, for an output that is read again soon */
+    NRG_STORE_STREAM = 2 /* non-temporal stores, if rows start at multiples of 16 bytes */
 } nrg_store;
 
-/* Asking first. Every function that takes (ith, nth), the share of a thread, has one beside it whose name ends in _check and that
- * takes the same without them. It returns what each share of the call would return at this moment, NRG_ERR_THREAD aside, and
- * writes and computes nothing: so threads that must all decide alike may each ask, or one for all of them, before the first
- * begins; and a program that has code of its own for what is refused knows before anything is changed. It looks into operands
- * where the call does before it writes: positions, ids, counts of elements, and whether a phase before has left its workspace,
- * so these have to be there. A function without (ith, nth) is for one thread, and its own status comes before the others begin.
- */
+/* Validation. Each function that takes ith and nth has a `_check` with the same other parameters. It returns the status of
+ * every share of the call, and writes nothing. Validate before you start threads, so that all of them take the same branch. A
+ * `_check` also reads positions, ids, slots, counts of elements and marks in a workspace, as the call does: so these must be in
+ * place.
+ *
+ * An operand is NRG_UNALLOCATED while its address is not known yet, as in an engine that plans its memory. A `_check` then
+ * validates options, shapes, dtypes and strides. It ignores alignment and overlap of such an operand, and reads no contents at
+ * all. The call itself returns NRG_ERR_UNALLOCATED. Do not add offsets to this pointer. */
+#define NRG_UNALLOCATED ((void *)UINTPTR_MAX)
 
-/* A sentence for a status: static storage, never NULL, unknown values included. */
+/* A sentence that describes a status, in static storage. Never NULL, not even for unknown values. */
 NRG_API const char *nrg_status_string(nrg_status status);
 
-/* "0.3.0", the version of the library that is linked (the macros above: of the header). */
+/* "0.3.0", the version of the library that is linked; the macros above are the version of the header. */
 NRG_API const char *nrg_version(void);
 
 /* NRG_NUMBERS_VERSION of the library that is linked. */
 NRG_API int nrg_numbers_version(void);
 
-/* Element types. All arithmetic is f32 (row scalars: double); a dtype exists in loads and stores only.
- * A 16-bit result is the f32 result rounded once, to nearest, ties to even. */
+/* Element types. All arithmetic is f32 (scalars of a row: double); a dtype exists in loads and stores only. A 16-bit result is
+ * the f32 result rounded once, to nearest, ties to even. */
 typedef enum nrg_dtype {
-    NRG_DTYPE_SAME = 0, /* for the optional operands: the dtype of x */
+    NRG_DTYPE_SAME = 0, /* of some operands: the call's dtype */
     NRG_F32 = 1,        /* IEEE binary32 */
     NRG_F16 = 2,        /* IEEE binary16 */
     NRG_BF16 = 3        /* bfloat16: the upper half of a binary32 */
 } nrg_dtype;
 
-/* How many of a result's last bits are asked for, of an op that has a choice (a field `accuracy` of its spec). Either gives the
- * same bits on every path; the op's own header says what each may be off by. */
+/* Enums are fields of structs. With another size, as by -fshort-enums, caller and library would disagree on their layout. */
+typedef char nrg_dtype_has_four_bytes[sizeof(nrg_dtype) == 4 ? 1 : -1];
+
+/* The accuracy of ops that have a choice (a field `accuracy` of the spec). Both give the same bits on every path. The op's
+ * header has the error bounds. */
 typedef enum nrg_accuracy {
-    NRG_ACCURACY_FAST = 0, /* f32 sums of short blocks, few operations an element; the op's header has the bounds */
-    NRG_ACCURACY_EXACT = 1 /* f32 results within an ulp. For 16-bit results it is the same as fast */
+    NRG_ACCURACY_FAST = 0, /* f32 sums of short blocks */
+    NRG_ACCURACY_EXACT = 1 /* f32 results within an ulp; 16-bit results are those of fast */
 } nrg_accuracy;
 
-/* 4 or 2; 0 for NRG_DTYPE_SAME and for values that are no dtype. */
+/* 4 or 2 bytes; 0 for NRG_DTYPE_SAME and unknown values. */
 NRG_API size_t nrg_dtype_size(nrg_dtype dtype);
 
-/* "f32", "f16", "bf16"; "?" for any other value. */
+/* "same", "f32", "f16", "bf16"; NULL for unknown values: iterate from 0 until NULL. */
 NRG_API const char *nrg_dtype_name(nrg_dtype dtype);
 
-/* Families of functions, each of which a build may leave out; a call of a function that is not there does not link.
+/* Families of functions. A build may exclude families (nrg/config.h); programs that call an excluded function fail to link.
  *
- *   norm        norm.h, norm_parts.h, norm_backward.h, norm_sandwich.h
- *   activation  activation.h, glu.h
- *   channel     channel_norm.h, channel_norm_backward.h
- *   rope        rope.h, sinusoidal.h; and norm_rope.h and qkv.h, where norm is there too
- *   recurrent   recurrent.h, floater.h
- *   embed       embed.h; nrg_embed_norm_forward() where norm is there too
- *   relative    relative.h, relative_shift.h
- *   bias        score_bias.h
- *   quantize    quantize.h
- *   softmax     softmax.h, cross_entropy.h
+ *   norm          norm.h, norm_parts.h, norm_backward.h, norm_sandwich.h
+ *   activation    activation.h, glu.h
+ *   channel_norm  channel_norm.h, channel_norm_backward.h
+ *   rope          rope.h, sinusoidal.h; with norm also norm_rope.h and qkv.h
+ *   recurrent     recurrent.h, floater.h
+ *   embed         embed.h; nrg_embed_norm_forward() with norm only
+ *   relative      relative.h, relative_shift.h
+ *   score_bias    score_bias.h
+ *   quantize      quantize.h
+ *   softmax       softmax.h, cross_entropy.h
  *
- * The name of family i (0-based), or NULL past the last: iterate from 0 until NULL. */
+ * The name of family i, counted from 0; NULL beyond the last: iterate from 0 until NULL. */
 NRG_API const char *nrg_family_name(unsigned i);
 
-/* 1 if this build holds the family of that name, else 0, also for a name that is none and for NULL. */
+/* 1 if this build has the family of that name, else 0; also 0 for unknown names and NULL. */
 NRG_API int nrg_family_built(const char *name);
 
-/* 1 if this build holds the backward passes of its families: every function whose name has "backward" in it. Else 0. */
+/* 1 if this build has the backward passes of its families, else 0: all functions with "backward" in their names. */
 NRG_API int nrg_backward_built(void);
 
 #ifdef __cplusplus

@@ -203,7 +203,7 @@ def isa():
 
 def isas():
     """The paths that this machine can run."""
-    return [text(_library.nrg_isa_name(i)) for i in range(CONSTANTS["NRG_ISA_COUNT"]) if _library.nrg_isa_supported(i)]
+    return [text(_library.nrg_isa_name(i)) for i in range(len(_abi.ENUMS["nrg_isa"])) if _library.nrg_isa_supported(i)]
 
 
 def isa_reason():

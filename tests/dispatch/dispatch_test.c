@@ -58,7 +58,7 @@ static const char *const values[] = {NULL,      "",         "scalar", "avx2",  "
 
 static int names_path(const char *value, nrg_isa *isa)
 {
-    static const char *const names[NRG_ISA_COUNT] = {"scalar", "avx2", "avx512", "neon", "generic"};
+    static const char *const names[NRG_ISA_COUNT] = {"scalar", "generic", "avx2", "avx512", "neon"};
     for (int i = 0; i < NRG_ISA_COUNT; i++)
         if (value && strcmp(value, names[i]) == 0) {
             *isa = (nrg_isa)i;
@@ -128,7 +128,7 @@ START_TEST(names)
     ck_assert_ptr_null(nrg_cpu_feature_name(FEATURE_BITS));
     ck_assert_ptr_null(nrg_cpu_feature_name(~0u));
     for (int i = 0; i < NRG_ISA_COUNT; i++) {
-        nrg_isa isa = NRG_ISA_COUNT;
+        nrg_isa isa = (nrg_isa)NRG_ISA_COUNT;
         ck_assert_int_eq(nrg_isa_from_name(nrg_isa_name((nrg_isa)i), &isa), NRG_OK);
         ck_assert_int_eq(isa, i);
     }
@@ -138,10 +138,10 @@ START_TEST(names)
     ck_assert_int_eq(nrg_isa_from_name(NULL, &isa), NRG_ERR_NULL);
     ck_assert_int_eq(nrg_isa_from_name("avx2", NULL), NRG_ERR_NULL);
     ck_assert_int_eq(isa, NRG_ISA_AVX512);
-    ck_assert_str_eq(nrg_isa_name(NRG_ISA_COUNT), "?");
-    ck_assert_str_eq(nrg_isa_name((nrg_isa)-1), "?");
-    ck_assert_int_eq(nrg_isa_built(NRG_ISA_COUNT), 0);
-    ck_assert_int_eq(nrg_isa_supported(NRG_ISA_COUNT), 0);
+    ck_assert_ptr_null(nrg_isa_name((nrg_isa)NRG_ISA_COUNT));
+    ck_assert_ptr_null(nrg_isa_name((nrg_isa)-1));
+    ck_assert_int_eq(nrg_isa_built((nrg_isa)NRG_ISA_COUNT), 0);
+    ck_assert_int_eq(nrg_isa_supported((nrg_isa)NRG_ISA_COUNT), 0);
     ck_assert_int_eq(nrg_isa_supported((nrg_isa)-1), 0);
     ck_assert_str_eq(nrg_version(), "0.3.0");
     ck_assert_int_eq(nrg_numbers_version(), NRG_NUMBERS_VERSION);
@@ -185,7 +185,7 @@ START_TEST(forced_paths)
         }
     }
     nrg_isa before = nrg_isa_active();
-    ck_assert_int_eq(nrg_isa_set(NRG_ISA_COUNT), NRG_ERR_ISA_UNKNOWN);
+    ck_assert_int_eq(nrg_isa_set((nrg_isa)NRG_ISA_COUNT), NRG_ERR_ISA_UNKNOWN);
     ck_assert_int_eq(nrg_isa_set((nrg_isa)-1), NRG_ERR_ISA_UNKNOWN);
     ck_assert_int_eq(nrg_isa_active(), before);
 }
@@ -374,8 +374,8 @@ START_TEST(strings_of_statuses_and_dtypes)
     ck_assert_str_eq(nrg_dtype_name(NRG_F32), "f32");
     ck_assert_str_eq(nrg_dtype_name(NRG_F16), "f16");
     ck_assert_str_eq(nrg_dtype_name(NRG_BF16), "bf16");
-    ck_assert_str_eq(nrg_dtype_name(NRG_DTYPE_SAME), "?");
-    ck_assert_str_eq(nrg_dtype_name((nrg_dtype)4), "?");
+    ck_assert_str_eq(nrg_dtype_name(NRG_DTYPE_SAME), "same");
+    ck_assert_ptr_null(nrg_dtype_name((nrg_dtype)4));
 }
 END_TEST
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/paths.h"
 #include "../calls/sound_families.h"
 #include "../calls/verdict.h"
 

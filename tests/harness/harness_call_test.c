@@ -252,7 +252,7 @@ static const struct {
     {BIT_OF_TOTAL, "total: row 0 column 0"},
     {FORGETS_O, "o: row 13 column 6"},
     {FORGETS_FIRST, "first: row 0 column 8"},
-    {REFUSES, "of 7 of phase 0: status 7"},
+    {REFUSES, "of 7 of phase 0: status 13"},
     {PAST_A_ROW, "which is no output's"},
     {PAST_A_GROUP, "which is no output's"},
     {INTO_THE_GAP, "byte -1 of the buffer of o, which is no output's"},

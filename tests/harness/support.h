@@ -15,6 +15,8 @@
 
 #include <nrg/nrg.h>
 
+#include "../../src/paths.h"
+
 /* Check notes in a file where each assertion stands that holds, a system call each: millions of them, in loops over elements,
  * were two thirds of the time of some suites, and more under sanitizers. Only what fails is noted; of a crash Check then names
  * the test, and not the last assertion before it. */
