@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The binary interface against the one that is kept: what a program that was linked with libnrg.so.1 relies on.
+# The binary interface against the one that is kept: what a program that was linked with libnrg.so.0 relies on.
 #
 #   scripts/abi.sh BUILD             0: nothing of it has changed; functions may have been added
 #   scripts/abi.sh BUILD --accept    keeps what is there now
 #
 # Kept are the exported functions with the types of their headers (abidw of libabigail), in tests/abi/. Of a release it is made from
 # the release's tag, and then changes no more until the next one or until the soname does. To accept a change: see that the
-# CHANGELOG has it under **Breaks**, or that it is a field at the end of a struct that begins with its size, and run --accept in
+# CHANGELOG has it under Breaking, or that it is a field at the end of a struct that begins with its size, and run --accept in
 # the same commit.
 set -euo pipefail
 # shellcheck source=scripts/common.sh

@@ -53,6 +53,25 @@ refused() {
 for wrong in $((major + 1)).0 "$major.$((minor + 1))" "$major.$minor.$((patch + 1))" 0.1 "0.1...<$version"; do
     refused "is compatible with requested version" "$wrong"
 done
+# Other versions of the library: compatible INSTALLED REQUESTED
+compatible() {
+    local major minor
+    IFS=. read -r major minor _ <<<"$2"
+    sed "s/@version@/$1/; s/@pointer_size@//" "$root/cmake/nrgConfigVersion.cmake.in" >"$work/version.cmake"
+    printf '%s\n' "set(PACKAGE_FIND_VERSION $2)" "set(PACKAGE_FIND_VERSION_MAJOR $major)" "set(PACKAGE_FIND_VERSION_MINOR $minor)" \
+        "include($work/version.cmake)" 'if(NOT PACKAGE_VERSION_COMPATIBLE)' 'message(FATAL_ERROR "no")' 'endif()' >"$work/ask.cmake"
+    cmake -P "$work/ask.cmake" 2>/dev/null
+}
+for right in "0.3.1 0.3" "0.3.1 0.3.1" "1.0.0 1.0" "1.4.2 1.0" "1.4.2 1.4.1" "12.0.1 12.0.0"; do
+    # shellcheck disable=SC2086
+    compatible $right || die "find_package: installed, wanted $right: refused"
+done
+for wrong in "0.3.1 0.2" "0.4.0 0.3" "0.3.1 0.3.2" "1.4.2 1.5" "1.0.0 0.9" "2.0.0 1.9" "12.0.0 1.0" "0.30.0 0.3"; do
+    # shellcheck disable=SC2086
+    if compatible $wrong; then
+        die "find_package: installed, wanted $wrong: accepted"
+    fi
+done
 quietly "$work/range.log" configure_consumer range "0.1...$version"
 refused "nrg is installed without the component norms; it has " "$version" -DNRG_COMPONENTS=norms
 say "find_package: wrong versions and components are refused"
