@@ -59,7 +59,7 @@ class Headers:
     @staticmethod
     def comment(match):
         """Nothing is left of a comment but the default value of a field, with which it ends."""
-        default = re.search(r"\bDefault: ([^:]*)\.\s*\*/$", match[0])
+        default = re.search(r"\bDefault: ([^:]*?)\.?\s*\*/$", match[0])
         return "@" + re.sub(r"\s+\*?\s*", " ", default[1]) + "@" if default else " "
 
     def declaration(self, text):
