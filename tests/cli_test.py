@@ -1403,7 +1403,7 @@ def rope_of_every_mode():
             for file in ("p.npy", "q.npy") if sections else ("q.npy",):
                 n_dims = 8 if mode == "vision" else 14
                 for backward in (False, True):
-                    o = done("rope", "x.npy", "--offset", 3, "--n-dims", n_dims, *rope_options(**options), "--positions", file,
+                    o = done("rope", "x.npy", "--rotate-from", 3, "--n-dims", n_dims, *rope_options(**options), "--positions", file,
                              *(["--backward"] if backward else []))
                     want, size = Angles(np.load(file), n_dims, **options).turn(x, 3, backward)
                     near(o, want, size, f"{mode} {dtype}")
@@ -1438,18 +1438,18 @@ def rope_positions_of_files_and_counted():
     x = draw(5, 2, 8)
     save(x=x, wide=np.arange(5) + 70, narrow=np.arange(70, 75, dtype="i4"), row=np.arange(70, 75)[None])
     for first, count in ((70, 5), (-3, 5), (2**31 - 5, 5), (-2**31, 5)):
-        o = done("rope", "x.npy", "--first", first)
+        o = done("rope", "x.npy", "--first-position", first)
         want, size = Angles(np.arange(first, first + count), 8).turn(x)
         near(o, want, size * (1 if abs(first) < 100 else 64), str(first))
-    counted = done("rope", "x.npy", "--first", 70)
+    counted = done("rope", "x.npy", "--first-position", 70)
     for name in ("wide", "narrow", "row"):
         assert done("rope", "x.npy", "--positions", f"{name}.npy").tobytes() == counted.tobytes(), name
-    assert done("rope", "x.npy").tobytes() == done("rope", "x.npy", "--first", "0").tobytes()
+    assert done("rope", "x.npy").tobytes() == done("rope", "x.npy", "--first-position", "0").tobytes()
     # one position for all axes is the rotation without sections
-    plain = done("rope", "x.npy", "--mode", "neox", "--first", 70)
+    plain = done("rope", "x.npy", "--mode", "neox", "--first-position", 70)
     for mode in ("mrope", "imrope", "imrope-time"):
         assert done("rope", "x.npy", "--mode", mode, "--sections", "2,1,1", "--positions", "wide.npy").tobytes() == plain.tobytes(), mode
-    assert done("rope", "--table", "--n-dims", 8, "--tokens", 5, "--first", 70).tobytes() == done("rope", "--table", "--n-dims", 8, "--positions",
+    assert done("rope", "--table", "--n-dims", 8, "--tokens", 5, "--first-position", 70).tobytes() == done("rope", "--table", "--n-dims", 8, "--positions",
                                                                                                  "wide.npy").tobytes()
 
 
@@ -1457,10 +1457,10 @@ def rope_positions_of_files_and_counted():
 def rope_layouts_stores_and_paths_change_no_bit():
     x = draw(7, 3, 40, dtype="f2")
     save(x=x, flat=x.reshape(21, 40), t=np.ascontiguousarray(np.moveaxis(x, 0, 1)), one=x[:, :1], none=x[:, 0])
-    o = done("rope", "x.npy", "--mode", "neox", "--first", 3)
-    for more in (("--store", "keep"), ("--store", "stream"), ("--isa", "scalar"), ("--n-dims", "40", "--offset", "0", "--freq-scale", "1")):
-        assert done("rope", "x.npy", "--mode", "neox", "--first", 3, *more).tobytes() == o.tobytes(), more
-    assert np.moveaxis(done("rope", "t.npy", "--heads-first", "--mode", "neox", "--first", 3), 0, 1).tobytes() == o.tobytes()
+    o = done("rope", "x.npy", "--mode", "neox", "--first-position", 3)
+    for more in (("--store", "keep"), ("--store", "stream"), ("--isa", "scalar"), ("--n-dims", "40", "--rotate-from", "0", "--freq-scale", "1")):
+        assert done("rope", "x.npy", "--mode", "neox", "--first-position", 3, *more).tobytes() == o.tobytes(), more
+    assert np.moveaxis(done("rope", "t.npy", "--heads-first", "--mode", "neox", "--first-position", 3), 0, 1).tobytes() == o.tobytes()
     assert done("rope", "one.npy").tobytes() == done("rope", "none.npy").tobytes()
 
 
@@ -1468,8 +1468,8 @@ def rope_layouts_stores_and_paths_change_no_bit():
 def rope_backward_turns_back():
     x = draw(7, 3, 40)
     save(x=x)
-    done("rope", "x.npy", "--first", 1000, outputs=("o",))
-    near(done("rope", "--backward", "o.npy", "--first", 1000), x.astype("f8"), 2 * np.abs(x).max() * np.ones(x.shape))
+    done("rope", "x.npy", "--first-position", 1000, outputs=("o",))
+    near(done("rope", "--backward", "o.npy", "--first-position", 1000), x.astype("f8"), 2 * np.abs(x).max() * np.ones(x.shape))
 
 
 @test
@@ -1479,9 +1479,9 @@ def rope_after_a_norm_has_the_bits_of_the_two():
         save(x=x, w=w, b=b)
         for kind, line in (("rms", ("--w", "w.npy", "--eps", "1e-3")), ("rms", ()), ("layer", ("--w", "w.npy", "--b", "b.npy")), ("l2", ()),
                            ("layer", ("--b", "b.npy")), ("rms", ("--w", "w.npy", "--weight-offset", 1))):
-            o = done("rope", "--norm", kind, *line, "x.npy", "--mode", "neox", "--first", 9)
+            o = done("rope", "--norm", kind, *line, "x.npy", "--mode", "neox", "--first-position", 9)
             norm(f"--{kind}", *line, "x.npy", "--o", "n.npy")
-            assert o.tobytes() == done("rope", "n.npy", "--mode", "neox", "--first", 9).tobytes(), f"{dtype} {kind} {line}"
+            assert o.tobytes() == done("rope", "n.npy", "--mode", "neox", "--first-position", 9).tobytes(), f"{dtype} {kind} {line}"
             assert o.tobytes() != x.tobytes()
 
 
@@ -1522,17 +1522,17 @@ def sinusoidal_tables_and_sums():
                                         (12, "concatenated", 1e4, "--to-base"), (8, "cosines-first", 1e4, "--to-base"), (8, "cosines-first", 1e4)):
         line = ("--layout", layout, "--base", base, *to_base)
         want = sinusoidal(np.arange(9) + 3, dim, base, layout, to_base)
-        table = done("position sinusoidal", "--rows", 9, "--dim", dim, "--first", 3, *line)
+        table = done("position sinusoidal", "--rows", 9, "--dim", dim, "--first-position", 3, *line)
         assert table.dtype == np.float32
         near(table, want, np.ones((9, dim)))
-        half = done("position sinusoidal", "--rows", 9, "--dim", dim, "--first", 3, "--dtype", "f16", *line)
+        half = done("position sinusoidal", "--rows", 9, "--dim", dim, "--first-position", 3, "--dtype", "f16", *line)
         assert half.tobytes() == table.astype("f2").tobytes()
         near(done("position sinusoidal", "--dim", dim, "--positions", "p.npy", *line), sinusoidal(np.load("p.npy"), dim, base, layout, to_base), np.ones((5, dim)))
         for shape in ((9, dim), (2, 9, dim), (2, 3, 9, dim)):
             for dtype in ("f4", "f2"):
                 x = draw(*shape, dtype=dtype)
                 save(x=x)
-                o = done("position sinusoidal", "x.npy", "--first", 3, *line)
+                o = done("position sinusoidal", "x.npy", "--first-position", 3, *line)
                 assert o.dtype == x.dtype and o.tobytes() == (x.astype("f4") + table).astype(dtype).tobytes()
     for shape in ((0, 4), (3, 0, 4), (3, 0)):
         np.save("x.npy", np.zeros(shape, "f4"))
@@ -2233,10 +2233,10 @@ def refuses_wrong_arguments_of_rope():
                             (("x.npy", "--ext-factor", 1, "--n-ctx-orig", -1, *o), "whole number from 0"),
                             (("x.npy", "--scaling", "llama3", "--factor", 8, "--n-ctx-orig", 0, *o), "needs --n-ctx-orig"),
                             (("x.npy", "--ext-factor", 1, "--n-ctx-orig", 9, "--freq-base", 1, *o), "is not 1"),
-                            (("x.npy", "--scaling", "yarn", *o), "none of none, ntk, llama3"), (("x.npy", "--first", "1.5", *o), "whole number"),
-                            (("x.npy", "--first", "2147483648", *o), "whole number"), (("x.npy", "--first", " 1", *o), "whole number"),
-                            (("x.npy", "--first", 1, "--positions", "p.npy", *o), "exclude each other"), (("x.npy", "--isa", "mmx", *o), "no instruction set"),
-                            (("x.npy", "--first", 2**31 - 3, *o), "beyond what can be computed"), (("x.npy", "--offset", 8, *o), "say --n-dims"),
+                            (("x.npy", "--scaling", "yarn", *o), "none of none, ntk, llama3"), (("x.npy", "--first-position", "1.5", *o), "whole number"),
+                            (("x.npy", "--first-position", "2147483648", *o), "whole number"), (("x.npy", "--first-position", " 1", *o), "whole number"),
+                            (("x.npy", "--first-position", 1, "--positions", "p.npy", *o), "exclude each other"), (("x.npy", "--isa", "mmx", *o), "no instruction set"),
+                            (("x.npy", "--first-position", 2**31 - 3, *o), "beyond what can be computed"), (("x.npy", "--rotate-from", 8, *o), "say --n-dims"),
                             (("x.npy", "--freq-scale", "1e30", *o), "2^18 times"), (("x.npy", "--store", "away", *o), "none of auto")):
         refused("rope", *arguments, says=says)
 
@@ -2370,9 +2370,9 @@ def refuses_wrong_arguments_of_position():
                        (("--rows", 3, "--dim", 4, "--layout", "mixed", *o), "none of interleaved, concatenated"),
                        (("--rows", 3, "--dim", 4, "--base", 0, *o), "not above 0"), (("--rows", 3, "--dim", 4, "--base", "nan", *o), "not above 0"),
                        (("--rows", 3, "--dim", 64, "--base", "1e-30", *o), "2^18 times"), (("--rows", 2**40, "--dim", 2**30, *o), "does not fit in memory"),
-                       (("x.npy", "--positions", "ids.npy", "--first", 2, *o), "exclude"), (("ids.npy", *o), "convert it to '<f4'"),
+                       (("x.npy", "--positions", "ids.npy", "--first-position", 2, *o), "exclude"), (("ids.npy", *o), "convert it to '<f4'"),
                        (("p0.npy", *o), "has to be (..., tokens, dim)"), (("--dim", 4, "--positions", "x.npy", *o), "convert it to '<i4'"),
-                       (("--rows", 3, "--dim", 4, "--first", 2**31 - 2, *o), "beyond what can be computed"),
+                       (("--rows", 3, "--dim", 4, "--first-position", 2**31 - 2, *o), "beyond what can be computed"),
                        (("t.npy", "--positions", "ids.npy", *o), "has to be (9,)")),
         "learned": ((("x.npy", *o), "no table"), (("--table", "t.npy", *o), "no input file"), (("x.npy", "--table", "t.npy"), "no output"),
                     (("x.npy", "--table", "narrow.npy", *o), "has to be (rows, 8)"), (("x.npy", "--table", "x.npy", *o), "has to be (rows, 8)"),
@@ -3319,7 +3319,7 @@ nrg_status nrg_rope_table(const nrg_rope_spec *s, const nrg_rope_table_args *a, 
     for (size_t row = at(a->tokens, ith, nth); row < at(a->tokens, ith + 1, nth); row++) {
         char *entries = (char *)a->table + row * (a->table_stride ? a->table_stride : dim * sizeof(float));
         for (size_t i = 0; i < dim; i++) {
-            float entry = (float)(a->positions ? (double)a->positions[row] : a->first + (double)row) + (float)(a->magnitude + a->frequencies[i]);
+            float entry = (float)(a->positions ? (double)a->positions[row] : a->first_position + (double)row) + (float)(a->magnitude + a->frequencies[i]);
             if (!idle("table is left out"))
                 memcpy(entries + i * sizeof entry, &entry, sizeof entry);
         }
@@ -3330,30 +3330,29 @@ nrg_status nrg_rope_table(const nrg_rope_spec *s, const nrg_rope_table_args *a, 
     return NRG_OK;
 }
 
-nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_args *a, int ith, int nth)
+nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_spec *s, const nrg_sinusoidal_args *a, int ith, int nth)
 {
-    size_t bytes = a->dim * nrg_dtype_size(a->dtype);
+    size_t bytes = s->dim * nrg_dtype_size(a->dtype);
     for (size_t row = at(a->rows, ith, nth); row < at(a->rows, ith + 1, nth); row++) {
-        memset((char *)a->table + row * a->table_stride, fault("sinusoidal") && a->dtype == NRG_BF16 && a->layout ? 2 : 1, bytes);
-        if (fault("odd dim") && a->dim % 2)
+        memset((char *)a->table + row * a->table_stride, fault("sinusoidal") && a->dtype == NRG_BF16 && s->layout ? 2 : 1, bytes);
+        if (fault("odd dim") && s->dim % 2)
             ((char *)a->table)[row * a->table_stride + bytes - 1] = 2;
     }
     return NRG_OK;
 }
 
 /* Of all batches, whose tokens lie at equal distances here. */
-static size_t tokens_of(const nrg_rope_args *a) { return a->tokens * (a->batch ? a->batch : 1); }
+static size_t tokens_of(const nrg_rope_args *a) { return a->tokens * a->batch; }
 
 /* One tensor. */
-static void turn(const nrg_rope_args *a, const void *x, size_t token_stride, size_t head_stride, void *o, size_t o_token_stride,
-                 size_t o_head_stride, size_t heads, int ith, int nth)
+static void turn(const nrg_rope_args *a, const void *x, nrg_head_strides from, void *o, nrg_head_strides to_strides, size_t heads, int ith, int nth)
 {
     size_t bytes = a->dim * nrg_dtype_size(a->dtype), rows = tokens_of(a) * heads;
     for (size_t row = at(rows, ith, nth); row < at(rows, ith + 1, nth); row++) {
-        char *to = (char *)o + row / heads * o_token_stride + row % heads * o_head_stride;
-        memmove(to, (const char *)x + row / heads * token_stride + row % heads * head_stride, bytes);
-        if ((fault("turned back") && a->backward) || (fault("offset") && a->offset) || (fault("positions of tokens") && a->positions) ||
-            (fault("rope split") && nth == 3) || (fault("a head's place") && o_head_stride > o_token_stride && heads > 1 && a->tokens > 1) ||
+        char *to = (char *)o + row / heads * to_strides.row + row % heads * to_strides.head;
+        memmove(to, (const char *)x + row / heads * from.row + row % heads * from.head, bytes);
+        if ((fault("offset") && a->rotate_from) || (fault("positions of tokens") && a->positions) ||
+            (fault("rope split") && nth == 3) || (fault("a head's place") && to_strides.head > to_strides.row && heads > 1 && a->tokens > 1) ||
             (fault("rope in place") && o == x) || (fault("pairs of f16") && a->dtype == NRG_F16))
             to[0] ^= 1;
         if (fault("past a head"))
@@ -3364,17 +3363,26 @@ static void turn(const nrg_rope_args *a, const void *x, size_t token_stride, siz
 static void turn_both(const nrg_rope_args *a, int ith, int nth)
 {
     if (a->q_heads)
-        turn(a, a->q, a->q_token_stride, a->q_head_stride, a->q_o, a->q_o_token_stride, a->q_o_head_stride, a->q_heads, ith, nth);
+        turn(a, a->q, a->q_strides, a->q_o, a->q_o_strides, a->q_heads, ith, nth);
     if (a->k_heads && !idle("k is left out"))
-        turn(a, a->k, a->k_token_stride, a->k_head_stride, a->k_o, a->k_o_token_stride, a->k_o_head_stride, a->k_heads, ith, nth);
+        turn(a, a->k, a->k_strides, a->k_o, a->k_o_strides, a->k_heads, ith, nth);
     if (a->k_heads && a->tokens && fault("k"))
         ((char *)a->k_o)[0] ^= 1;
 }
 
-nrg_status nrg_rope(const nrg_rope_spec *s, const nrg_rope_args *a, int ith, int nth)
+nrg_status nrg_rope_forward(const nrg_rope_spec *s, const nrg_rope_args *a, int ith, int nth)
 {
     turn_both(a, ith, nth);
     return fault("refuse mode 8") && s->mode == NRG_ROPE_MROPE ? NRG_ERR_ENUM : NRG_OK;
+}
+
+nrg_status nrg_rope_backward(const nrg_rope_spec *s, const nrg_rope_args *a, int ith, int nth)
+{
+    (void)s;
+    turn_both(a, ith, nth);
+    if (fault("turned back") && a->tokens && a->q_heads)
+        ((char *)a->q_o)[0] ^= 1;
+    return NRG_OK;
 }
 
 nrg_status nrg_norm_rope_forward(const nrg_norm_spec *s, const nrg_rope_spec *rope_spec, const nrg_rope_args *a, const nrg_norm_args *q,

@@ -16,17 +16,17 @@ static const bench_op ops[] = {
 static void prepare(const bench_case *c, void *const *part)
 {
     nrg_sinusoidal_args *args = part[NRG_SINUSOIDAL_ARGS];
-    nrg_sinusoidal_spec spec = nrg_sinusoidal_vaswani_spec(c->shape.dim);
-    spec.layout = (nrg_sinusoidal_layout)c->op->option;
-    *args = nrg_sinusoidal_args_init(c->shape.rows, &spec, NULL, NULL);
-    args->dtype = c->dtype;
-    args->first = 1000;
+    nrg_sinusoidal_spec *spec = part[NRG_SINUSOIDAL_SPEC];
+    *spec = nrg_sinusoidal_spec_vaswani(c->shape.dim);
+    spec->layout = (nrg_sinusoidal_layout)c->op->option;
+    *args = nrg_sinusoidal_args_init(c->dtype, c->shape.rows, NULL, NULL);
+    args->first_position = 1000;
 }
 
 static void ready(const bench_case *c, void *const *part)
 {
     const nrg_sinusoidal_args *args = part[NRG_SINUSOIDAL_ARGS];
-    const nrg_sinusoidal_spec spec = nrg_sinusoidal_vaswani_spec(c->shape.dim);
+    const nrg_sinusoidal_spec spec = nrg_sinusoidal_spec_vaswani(c->shape.dim);
     nrg_sinusoidal_frequencies(&spec, own_memory(args->frequencies));
 }
 
@@ -37,7 +37,8 @@ static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
     return (bench_shape)BENCH_ROWS(*rows, *row);
 }
 
-BENCH_FUNCTION(table, nrg_call_sinusoidal_table, nrg_sinusoidal_table(part[NRG_SINUSOIDAL_ARGS], ith, nth))
+BENCH_FUNCTION(table, nrg_call_sinusoidal_table,
+               nrg_sinusoidal_table(part[NRG_SINUSOIDAL_SPEC], part[NRG_SINUSOIDAL_ARGS], ith, nth))
 
 const bench_family bench_position_table = {
     .kernel = "position_table",

@@ -1,4 +1,4 @@
-/* nrg_rope and nrg_norm_rope_forward: 32 heads of 128 turned, out of place; and with a norm of each head before.
+/* nrg_rope_forward and nrg_norm_rope_forward: 32 heads of 128 turned, out of place; and with a norm of each head before.
  *
  * SPDX-License-Identifier: MIT */
 #include "../../src/operands/norm_rope.h"
@@ -9,7 +9,7 @@ enum { HEAD = 128 };
 static const bench_shape shapes[] = {BENCH_ROWS(1, 4096), BENCH_ROWS(512, 4096), BENCH_ROWS(8192, 4096), BENCH_ROWS(1, 128),
                                      BENCH_ROWS(1, 1024)};
 
-/* Parts of nrg_norm_rope_forward from here on are those of nrg_rope. */
+/* Parts of nrg_norm_rope_forward from here on are those of nrg_rope_forward. */
 enum { ROTATION = NRG_NORM_ROPE_SPEC };
 
 static size_t head_of(const bench_case *c) { return c->shape.channels ? c->shape.width : HEAD; }
@@ -25,8 +25,7 @@ static void prepare_rotation(const bench_case *c, void *const *part)
 {
     nrg_rope_args *args = part[NRG_ROPE_ARGS];
     *(nrg_rope_spec *)part[NRG_ROPE_SPEC] = nrg_rope_spec_init(head_of(c), (nrg_rope_mode)c->op->option, 10000);
-    *args = nrg_rope_args_init(c->shape.rows, head_of(c), NULL);
-    args->dtype = c->dtype;
+    *args = nrg_rope_args_init(c->dtype, c->shape.rows, head_of(c), NULL);
     args->store = c->store;
     args->q_heads = c->shape.dim / head_of(c);
 }
@@ -46,11 +45,12 @@ static void rival_of_rotation(const bench_case *c, void *const *part, rival_job 
     *job = (rival_job){.rows = a->tokens, .dim = c->shape.dim, .head_dim = HEAD, .x = a->q, .o = a->q_o, .table = a->table};
 }
 
-BENCH_FUNCTION(rotation, nrg_call_rope, nrg_rope(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], ith, nth))
+BENCH_FUNCTION(rotation, nrg_call_rope, nrg_rope_forward(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], ith, nth))
 
+#define TENSORS(q_o) (1 << NRG_ROPE_Q | 1 << (q_o))
 static const bench_op ops[] = {
-    {"normal", 0, BENCH_SHAPES(shapes), .option = NRG_ROPE_NORMAL},
-    {"neox", 0, BENCH_SHAPES(shapes), .option = NRG_ROPE_NEOX},
+    {"normal", TENSORS(NRG_ROPE_Q_O), BENCH_SHAPES(shapes), .option = NRG_ROPE_NORMAL},
+    {"neox", TENSORS(NRG_ROPE_Q_O), BENCH_SHAPES(shapes), .option = NRG_ROPE_NEOX},
 };
 
 const bench_family bench_rope = {
@@ -81,8 +81,8 @@ BENCH_FUNCTION(in_two, nrg_call_norm_rope_forward, call_both(part, ith, nth))
 
 #define NORMED(name, call, mode, is_exact)                                                                                       \
     {                                                                                                                            \
-        name, 1 << NRG_NORM_ROPE_Q_W, BENCH_SHAPES(shapes), .function = &(call), .option = NRG_ROPE_##mode, .exact = (is_exact), \
-                                                            .fixed_strides = &(call) == &in_two                                  \
+        name, 1 << NRG_NORM_ROPE_Q_W | TENSORS(NRG_NORM_ROPE_Q_O), BENCH_SHAPES(shapes),                                         \
+            .function = &(call), .option = NRG_ROPE_##mode, .exact = (is_exact), .fixed_strides = &(call) == &in_two             \
     }
 static const bench_op normed_ops[] = {
     NORMED("norm+normal", in_one, NORMAL, 0),       NORMED("norm+neox", in_one, NEOX, 0),

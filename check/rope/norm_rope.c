@@ -35,6 +35,7 @@ static void add_forward(sweep_case *c, const rope_case *r, norm_rope_call *call,
         there |= r->has_statistics[k] ? NRG_BIT(NRG_NORM_ROPE_Q_MEAN + k) | NRG_BIT(NRG_NORM_ROPE_Q_RSTD + k) : 0;
     }
     c->weights |= ~(uint32_t)0 << NRG_NORM_ROPE_Q_W;
+    there |= sweep_rope_tensors(NRG_NORM_ROPE_Q_O);
     sweep_add_call(c, &nrg_call_norm_rope_forward, PARTS(call, forward), NULL, there,
                    sweep_rope_transposed(r, NRG_NORM_ROPE_Q_O));
 }
@@ -49,6 +50,7 @@ static void add_backward(sweep_case *c, const rope_case *r, norm_rope_call *call
         there |= r->has_b[k] ? NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_B + k) | NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_DB + k) : 0;
     }
     c->weights |= ~(uint32_t)0 << NRG_NORM_ROPE_BACKWARD_Q_W;
+    there |= sweep_rope_tensors(NRG_NORM_ROPE_BACKWARD_Q_O);
     c->accumulate = r->accumulate;
     sweep_add_call(c, &nrg_call_norm_rope_backward, PARTS(call, backward), NULL, there,
                    sweep_rope_transposed(r, NRG_NORM_ROPE_BACKWARD_Q_O));
@@ -73,6 +75,15 @@ void sweep_norm_rope_add(sweep_case *c, const rope_case *r)
 
 /* ---- forward ---- */
 
+/* The real strides of heads and tokens. */
+static nrg_head_strides strides_of(const nrg_head_strides *given, size_t heads, size_t bytes)
+{
+    nrg_head_strides real = *given;
+    real.head = real.head ? real.head : bytes;
+    real.row = real.row ? real.row : heads * real.head;
+    return real;
+}
+
 /* One row at a time, so that strides are nobody's business. */
 static nrg_status normalize(const rope_case *r, const norm_rope_call *call, int k)
 {
@@ -81,18 +92,13 @@ static nrg_status normalize(const rope_case *r, const norm_rope_call *call, int 
     const char *x = k ? rope->k : rope->q;
     char *o = k ? rope->k_o : rope->q_o;
     const size_t bytes = r->dim * nrg_dtype_size(rope->dtype), groups = r->norm.groups ? r->norm.groups : 1;
-    size_t head = k ? rope->k_head_stride : rope->q_head_stride, token = k ? rope->k_token_stride : rope->q_token_stride;
-    size_t o_head = k ? rope->k_o_head_stride : rope->q_o_head_stride,
-           o_token = k ? rope->k_o_token_stride : rope->q_o_token_stride;
+    const nrg_head_strides x_strides = strides_of(k ? &rope->k_strides : &rope->q_strides, r->heads[k], bytes);
+    const nrg_head_strides o_strides = strides_of(k ? &rope->k_o_strides : &rope->q_o_strides, r->heads[k], bytes);
     nrg_status status = NRG_OK;
-    head = head ? head : bytes;
-    token = token ? token : r->heads[k] * head;
-    o_head = o_head ? o_head : bytes;
-    o_token = o_token ? o_token : r->heads[k] * o_head;
     args.rows = 1;
     for (size_t row = 0; row < r->tokens * r->heads[k] && status == NRG_OK; row++) {
-        args.x = x + row / r->heads[k] * token + row % r->heads[k] * head;
-        args.o = o + row / r->heads[k] * o_token + row % r->heads[k] * o_head;
+        args.x = x + row / r->heads[k] * x_strides.row + row % r->heads[k] * x_strides.head;
+        args.o = o + row / r->heads[k] * o_strides.row + row % r->heads[k] * o_strides.head;
         status = nrg_norm_forward(&r->norm, &args, 0, 1);
         if (args.mean)
             args.mean += groups;
@@ -118,13 +124,9 @@ static nrg_status run_forward(const sweep_case *c, const rope_case *r, unsigned 
         status = normalize(r, &call, 1);
     rope->q = rope->q_o;
     rope->k = rope->k_o;
-    rope->q_token_stride = rope->q_o_token_stride;
-    rope->q_head_stride = rope->q_o_head_stride;
-    rope->k_token_stride = rope->k_o_token_stride;
-    rope->k_head_stride = rope->k_o_head_stride;
-    rope->q_batch_stride = rope->q_o_batch_stride;
-    rope->k_batch_stride = rope->k_o_batch_stride;
-    return status == NRG_OK ? nrg_rope(&r->spec, rope, 0, 1) : status;
+    rope->q_strides = rope->q_o_strides;
+    rope->k_strides = rope->k_o_strides;
+    return status == NRG_OK ? nrg_rope_forward(&r->spec, rope, 0, 1) : status;
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -155,8 +157,7 @@ static nrg_status run_backward(const sweep_case *c, const rope_case *r, unsigned
                          nrg_norm_rope_backward_reduce(&call.norm, &call.spec, &call.rope, q, k, ith, nth));
         return status;
     }
-    call.rope.backward = 1;
-    status = nrg_rope(&r->spec, &call.rope, 0, 1);
+    status = nrg_rope_backward(&r->spec, &call.rope, 0, 1);
     for (int i = 0; i < 2 && status == NRG_OK; i++)
         if (r->heads[i])
             status = differentiate(c, r, &call.backward[i], i, memory);

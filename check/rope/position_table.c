@@ -96,15 +96,14 @@ static table_case draw(const sweep_case *c)
                     (sweep_draw(&random, 4) ? 0 : 100000);
     if (first > INT32_MAX - (int32_t)rows)
         first -= (int32_t)rows;
-    t.waves = nrg_sinusoidal_vaswani_spec(dim);
+    t.waves = nrg_sinusoidal_spec_vaswani(dim);
     t.waves.base = t.spec.freq_base;
     t.waves.layout = layout;
     t.wave = (nrg_sinusoidal_frequencies_args){NULL};
-    t.sinusoidal = nrg_sinusoidal_args_init(rows, &t.waves, NULL, NULL);
-    t.sinusoidal.dtype = c->spec.dtype;
+    t.sinusoidal = nrg_sinusoidal_args_init(c->spec.dtype, rows, NULL, NULL);
     t.turns = (nrg_rope_frequencies_args){NULL, NULL};
-    t.rope = nrg_rope_table_args_init(rows, NULL, 0, NULL);
-    t.sinusoidal.first = t.rope.first = first;
+    t.rope = nrg_rope_table_args_init(rows, NULL, 1, NULL);
+    t.sinusoidal.first_position = t.rope.first_position = first;
     return t;
 }
 
@@ -115,7 +114,7 @@ static void make(sweep_case *c)
     c->rows = t.rope.tokens;
     c->shares = sweep_draw_shares(&random);
     if (t.is_sinusoidal) {
-        sweep_add_call(c, &nrg_call_sinusoidal_table, (void *const[]){&t.sinusoidal}, sinusoidal_table,
+        sweep_add_call(c, &nrg_call_sinusoidal_table, (void *const[]){&t.waves, &t.sinusoidal}, sinusoidal_table,
                        t.has_positions ? NRG_BIT(NRG_SINUSOIDAL_TABLE_POSITIONS) : 0, 0);
         sweep_add_before(c, &nrg_call_sinusoidal_frequencies, (void *const[]){&t.waves, &t.wave}, sinusoidal_frequencies, 0);
     } else {
@@ -147,9 +146,9 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     nrg_status status;
     if (t.is_sinusoidal) {
         sweep_bind_call(c, &nrg_call_sinusoidal_frequencies, (void *const[]){&t.waves, &t.wave}, sinusoidal_frequencies, memory);
-        sweep_bind_call(c, &nrg_call_sinusoidal_table, (void *const[]){&t.sinusoidal}, sinusoidal_table, memory);
+        sweep_bind_call(c, &nrg_call_sinusoidal_table, (void *const[]){&t.waves, &t.sinusoidal}, sinusoidal_table, memory);
         status = nrg_sinusoidal_frequencies(&t.waves, t.wave.frequencies);
-        SWEEP_EACH_SHARE(status, c, c->shares, nrg_sinusoidal_table(&t.sinusoidal, ith, nth));
+        SWEEP_EACH_SHARE(status, c, c->shares, nrg_sinusoidal_table(&t.waves, &t.sinusoidal, ith, nth));
         return status;
     }
     sweep_bind_call(c, &nrg_call_rope_frequencies, (void *const[]){&t.spec, &t.turns}, rope_frequencies, memory);
@@ -164,9 +163,9 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     static const char *const scalings[] = {"none", "ntk", "llama3"};
     table_case t = draw(c);
     const nrg_rope_spec *s = &t.spec;
-    sweep_append(text, " %zux%zu", t.sinusoidal.rows, t.sinusoidal.dim);
+    sweep_append(text, " %zux%zu", t.sinusoidal.rows, t.waves.dim);
     if (!t.has_positions)
-        sweep_append(text, " from %ld", (long)t.rope.first);
+        sweep_append(text, " from %ld", (long)t.rope.first_position);
     if (t.is_sinusoidal) {
         sweep_append(text, " sinusoidal %s", t.waves.layout == NRG_SINUSOIDAL_CONCATENATED ? "concatenated" : "interleaved");
         return;

@@ -31,8 +31,8 @@ static void draw_spec(rope_case *r, size_t pairs, int interleaved, uint64_t *ran
         pairs = n_dims;
     }
     r->spec = nrg_rope_spec_init(n_dims, mode, 10000);
-    r->offset = sweep_draw(random, 3) ? 0 : sweep_draw(random, 40);
-    r->dim = r->offset + 2 * pairs + (sweep_draw(random, 3) ? 0 : sweep_draw(random, 40));
+    r->rotate_from = sweep_draw(random, 3) ? 0 : sweep_draw(random, 40);
+    r->dim = r->rotate_from + 2 * pairs + (sweep_draw(random, 3) ? 0 : sweep_draw(random, 40));
 }
 
 static void draw_norm(const sweep_case *c, rope_case *r, uint64_t *random)
@@ -71,10 +71,9 @@ static rope_case draw(const sweep_case *c)
         r.tokens = large[c->large - 1].tokens;
         r.heads[0] = large[c->large - 1].heads;
     }
-    r.kind = strcmp(sweep_kernel_op(c->kernel), "rope") == 0 ? ROPE_ALONE
-             : ways[c->way].backward && nrg_backward_built() ? ROPE_NORM_BACKWARD
-                                                             : ROPE_NORM;
-    r.backward = r.kind == ROPE_ALONE && ways[c->way].backward;
+    const int backward = ways[c->way].backward && nrg_backward_built();
+    r.kind = strcmp(sweep_kernel_op(c->kernel), "rope") == 0 ? ROPE_ALONE : backward ? ROPE_NORM_BACKWARD : ROPE_NORM;
+    r.backward = r.kind == ROPE_ALONE && backward;
     draw_spec(&r, pairs, ways[c->way].interleaved, &random);
     r.has_positions = sweep_draw(&random, 2) != 0;
     r.table_rows = r.tokens + (sweep_draw(&random, 2) ? sweep_draw(&random, 9) : 0);
@@ -103,17 +102,17 @@ static rope_case draw(const sweep_case *c)
 
 nrg_rope_args sweep_rope_args(const sweep_case *c, const rope_case *r)
 {
-    nrg_rope_args args = nrg_rope_args_init(r->tokens / r->batch, r->dim, NULL);
+    nrg_rope_args args = nrg_rope_args_init(c->spec.dtype, r->tokens / r->batch, r->dim, NULL);
     args.batch = r->batch;
-    args.offset = r->offset;
-    args.dtype = c->spec.dtype;
+    args.rotate_from = r->rotate_from;
     args.store = c->spec.store;
     args.table_rows = r->table_rows;
     args.q_heads = r->heads[0];
     args.k_heads = r->heads[1];
-    args.backward = r->backward;
     return args;
 }
+
+uint32_t sweep_rope_tensors(int q_o) { return NRG_BIT(NRG_ROPE_Q) | NRG_BIT(NRG_ROPE_K) | NRG_BIT(q_o) | NRG_BIT(q_o + 1); }
 
 uint32_t sweep_rope_transposed(const rope_case *r, int q_o)
 {
@@ -139,12 +138,14 @@ static void make(sweep_case *c)
     if (r.kind == ROPE_ALONE) {
         nrg_rope_args args = sweep_rope_args(c, &r);
         sweep_add_call(c, &nrg_call_rope, (void *const[]){&r.spec, &args}, NULL,
-                       r.has_positions ? NRG_BIT(NRG_ROPE_POSITIONS) : 0, sweep_rope_transposed(&r, NRG_ROPE_Q_O));
+                       sweep_rope_tensors(NRG_ROPE_Q_O) | (r.has_positions ? NRG_BIT(NRG_ROPE_POSITIONS) : 0),
+                       sweep_rope_transposed(&r, NRG_ROPE_Q_O));
     }
 #ifndef NRG_NO_NORM
     else
         sweep_norm_rope_add(c, &r);
 #endif
+    c->operands[SWEEP_OUT].is_optional = c->operands[SWEEP_OUT + 1].is_optional = 0; /* without them the call is another one */
     sweep_lay_out(c, &random);
 }
 
@@ -166,7 +167,13 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
         return sweep_norm_rope_run(c, &r, memory);
 #endif
     sweep_bind_call(c, &nrg_call_rope, (void *const[]){&r.spec, &args}, NULL, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_rope(&r.spec, &args, ith, nth));
+#ifndef NRG_NO_BACKWARD
+    if (r.backward) {
+        SWEEP_EACH_SHARE(status, c, c->shares, nrg_rope_backward(&r.spec, &args, ith, nth));
+        return status;
+    }
+#endif
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_rope_forward(&r.spec, &args, ith, nth));
     return status;
 }
 
@@ -175,7 +182,7 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     static const char *const kinds[] = {"", ", after a norm", ", and then a norm's gradient"};
     rope_case r = draw(c);
     sweep_append(text, " %zux(%zu + %zu)x%zu, mode %d, n_dims %zu from %zu%s%s", r.tokens, r.heads[0], r.heads[1], r.dim,
-                 (int)r.spec.mode, r.spec.n_dims, r.offset, r.backward ? ", backward" : "", kinds[r.kind]);
+                 (int)r.spec.mode, r.spec.n_dims, r.rotate_from, r.backward ? ", backward" : "", kinds[r.kind]);
     if (r.batch > 1)
         sweep_append(text, ", in %zu batches", r.batch);
     if (r.kind != ROPE_ALONE)

@@ -40,7 +40,7 @@ static void rotate_backward(minibatch *b, const layer_tensors *w, const layer_te
     const size_t row = qkv_width(s) * sizeof *qkv, head = s->head * sizeof *qkv, half = b->workspace_size / 2;
     const nrg_norm_spec norm = nrg_rms_norm_spec(s->head, norm_eps);
     const nrg_rope_spec rope = nrg_rope_spec_init(s->head, NRG_ROPE_NEOX, rope_base);
-    nrg_rope_args args = nrg_rope_args_init(b->length, s->head, b->rope_table);
+    nrg_rope_args args = nrg_rope_args_init(NRG_F32, b->length, s->head, b->rope_table);
     args.batch = b->sequences;
     args.q_heads = s->heads;
     args.k_heads = s->kv_heads;
@@ -48,7 +48,7 @@ static void rotate_backward(minibatch *b, const layer_tensors *w, const layer_te
     args.k = b->d_k;
     args.q_o = b->d_qkv;
     args.k_o = b->d_qkv + q_width(s);
-    args.q_o_token_stride = args.k_o_token_stride = row;
+    args.q_o_strides.row = args.k_o_strides.row = row;
     nrg_norm_backward_args q = nrg_norm_backward_args_init(b->rows * s->heads, qkv, NULL, NULL), k = q;
     q.x_stride = head;
     q.x_stride2 = row;

@@ -26,7 +26,7 @@ void make_rope_table(const shape *s, size_t first, size_t tokens, float *table)
     double frequencies[1024], magnitude; /* two for each pair of a head, whose dim is at most 1024 */
     require(nrg_rope_frequencies(&spec, frequencies, &magnitude), "rope's frequencies");
     nrg_rope_table_args args = nrg_rope_table_args_init(tokens, frequencies, magnitude, table);
-    args.first = (int32_t)first;
+    args.first_position = (int32_t)first;
     require(nrg_rope_table(&spec, &args, 0, 1), "rope's table");
 }
 
@@ -36,7 +36,7 @@ void rotate_heads(const shape *s, size_t sequences, size_t tokens, const float *
 {
     const nrg_norm_spec norm = nrg_rms_norm_spec(s->head, norm_eps);
     const nrg_rope_spec rope = nrg_rope_spec_init(s->head, NRG_ROPE_NEOX, rope_base);
-    nrg_rope_args args = nrg_rope_args_init(tokens, s->head, table);
+    nrg_rope_args args = nrg_rope_args_init(NRG_F32, tokens, s->head, table);
     nrg_norm_args of_q = nrg_norm_args_init(0, NULL, NULL), of_k = of_q;
     args.batch = sequences;
     args.q_heads = s->heads;
@@ -45,7 +45,7 @@ void rotate_heads(const shape *s, size_t sequences, size_t tokens, const float *
     args.k = qkv + q_width(s);
     args.q_o = q;
     args.k_o = k;
-    args.q_token_stride = args.k_token_stride = qkv_width(s) * sizeof *qkv;
+    args.q_strides.row = args.k_strides.row = qkv_width(s) * sizeof *qkv;
     of_q.w = w->q_norm;
     of_k.w = w->k_norm;
     require(nrg_norm_rope_forward(&norm, &rope, &args, &of_q, &of_k, ith, nth), "norm and rotation of heads");

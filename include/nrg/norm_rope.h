@@ -1,7 +1,7 @@
 /* nrg/norm_rope.h: a norm of every head of q and k, then their rotation, in one pass (the QK-norm of Qwen 3 and Gemma 3).
  *
- * The call takes what the two calls would take, nrg_norm_forward over [batch · tokens · heads, dim] and nrg_rope, and gives their
- * bits: with 16-bit types, too, the norm is rounded before it is rotated. Rows stay in L1 between the two.
+ * The call takes the arguments of two calls, nrg_norm_forward over [batch · tokens · heads, dim] and nrg_rope_forward, and gives
+ * their bits: with 16-bit types, too, the norm is rounded before it is rotated. Rows stay in L1 between the two.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_NORM_ROPE_H
@@ -14,12 +14,12 @@
 extern "C" {
 #endif
 
-/* o = rope(norm(x)). rope: as for nrg_rope; its q and k are x, its q_o and k_o are o, in place or not, with any strides. q, k: as
- * for nrg_norm_forward, of which w, b, mean and rstd ([batch, tokens, heads, groups], outputs or NULL) are used, and everything
- * else is 0; NULL where there are no such heads, or nothing of it.
+/* o = rope(norm(x)). rope: as for nrg_rope_forward; its q and k are x, its q_o and k_o are o, in place or not, with any strides.
+ * q, k: as for nrg_norm_forward, of which w, b, mean and rstd ([batch, tokens, heads, groups], outputs or NULL) are used, and
+ * everything else is 0; NULL where there are no such heads, or nothing of it.
  *
  * norm: any spec without residual or gate; dim and dtype are those of rope, and so is the store. Share ith of nth: heads of
- * tokens, as in nrg_rope.
+ * tokens, as in nrg_rope_forward.
  *
  * Aliasing, here and below:
  *
@@ -27,11 +27,11 @@ extern "C" {
  *       q_o     yes   no
  *       k_o     no    yes
  *
- * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_forward and nrg_rope, and
+ * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_forward and nrg_rope_forward, and
  *   NRG_ERR_NULL         norm, rope_spec or rope
  *   NRG_ERR_DIM          the dims are not the same
  *   NRG_ERR_DTYPE        the dtypes are not the same
- *   NRG_ERR_COMBINATION  a gate or NRG_RESIDUAL_AFTER; NRG_WEIGHTS_GROUP with groups; anything else in q or k; rope.backward */
+ *   NRG_ERR_COMBINATION  a gate or NRG_RESIDUAL_AFTER; NRG_WEIGHTS_GROUP with groups; anything else in q or k */
 NRG_API nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
                                          const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth);
 

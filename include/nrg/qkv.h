@@ -15,10 +15,10 @@
  * mapping of paged attention, Kwon et al., arXiv:2309.06180, and the rows of ggml_set_rows.
  *
  * What is rounded: elements are widened to f32, which is exact; the norm gives f32, the rotation takes and gives f32, and what
- * comes out is rounded once, to the dtype of its output. So the bits are those of nrg_norm_forward and nrg_rope in f32, one after
- * the other, and then a rounding; with f32 q and q_o, of the steps by hand. v is rounded once where its output has another dtype,
- * and copied otherwise, NaNs included. A NaN that is widened and rounded stays a NaN. A q8_0 output is what nrg_quantize makes of
- * the f32 numbers, ties to even.
+ * comes out is rounded once, to the dtype of its output. So the bits are those of nrg_norm_forward and nrg_rope_forward in f32,
+ * one after the other, and then a rounding; with f32 q and q_o, of the steps by hand. v is rounded once where its output has
+ * another dtype, and copied otherwise, NaNs included. A NaN that is widened and rounded stays a NaN. A q8_0 output is what
+ * nrg_quantize makes of the f32 numbers, ties to even.
  *
  * Every path gives the same bits; so does any (ith, nth), any number of slices, alignment and stride, kept or not.
  *
@@ -26,6 +26,7 @@
 #ifndef NRG_QKV_H
 #define NRG_QKV_H
 
+#include "norm.h"
 #include "quantize.h"
 #include "rope.h"
 

@@ -1,16 +1,16 @@
-/* nrg/rope.h: rotary position embedding (RoPE), with the scalings in use; and the same fused with a norm of each head.
+/* nrg/rope.h: rotary position embedding (RoPE), with the scalings in use.
  *
- * A head is a vector of `dim` elements, of which 2·pairs from `offset` on are rotated in pairs, and the others are left as they
- * are. Pair p of a token at position k turns by the angle k·θ_p:
+ * A head is a vector of `dim` elements. 2·pairs of them, from element `rotate_from` on, are rotated in pairs; the others are
+ * copied. Pair p of a token at position k turns by the angle k·θ_p:
  *
  *     o0 = magnitude · (x0 · cos(k·θ_p) - x1 · sin(k·θ_p))
  *     o1 = magnitude · (x0 · sin(k·θ_p) + x1 · cos(k·θ_p))        θ_p = freq_base^(-2p/n_dims), and as scaled below
  *
  * RoPE: Su, Lu, Pan, Murtadha, Wen, Liu, arXiv:2104.09864. Three steps, of which the first two are done once:
  *
- *     nrg_rope_frequencies   θ of every pair, to 100 bits, and the magnitude: once for a model
- *     nrg_rope_table         cos and sin of every pair and position: once for a graph, or once for all positions there will be
- *     nrg_rope               rotates q and k, in all layers and heads, forward or backward
+ *     nrg_rope_frequencies             θ of every pair, to 100 bits, and the magnitude: once for a model
+ *     nrg_rope_table                   cos and sin of every pair and position: once for a graph, or for all positions
+ *     nrg_rope_forward, nrg_rope_backward   rotate q and k, in every layer
  *
  * Parameters have the names and meanings of ggml's rope call (n_dims, mode, n_ctx_orig, freq_base, freq_scale, ext_factor,
  * attn_factor, beta_fast, beta_slow, sections, and freq_factors), so that a port is a copy.
@@ -26,7 +26,7 @@
 #ifndef NRG_ROPE_H
 #define NRG_ROPE_H
 
-#include "norm.h"
+#include "base.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -91,43 +91,50 @@ typedef enum nrg_rope_yarn {
  *
  * With NRG_ROPE_VISION the p of the first line is counted from the beginning of the pair's section. */
 typedef struct nrg_rope_spec {
-    size_t size;   /* sizeof(nrg_rope_spec), set by the constructor */
+    size_t size;   /* sizeof(nrg_rope_spec) */
     size_t n_dims; /* even, at least 2. Rotated elements of a head; with NRG_ROPE_VISION half of them */
     nrg_rope_mode mode;
-    int n_ctx_orig;              /* of the training: for YaRN (0: see above) and Llama 3, otherwise unused */
-    double freq_base;            /* 10000 in the paper; above 0 */
-    double freq_scale;           /* 1; above 0 */
-    double ext_factor;           /* 0: no YaRN; 1: YaRN */
-    double attn_factor;          /* 1: magnitude of the rotated vectors */
-    double beta_fast, beta_slow; /* 32 and 1 */
-    int sections[4];             /* of pairs: time, height, width, extra; with the modes that have sections */
+    int sections[4]; /* of pairs: time, height, width, extra; with the modes that have sections */
     nrg_rope_scaling scaling;
-    uint32_t yarn;                            /* nrg_rope_yarn bits */
-    double factor;                            /* of nrg_rope_scaling */
-    double low_freq_factor, high_freq_factor; /* of NRG_ROPE_SCALING_LLAMA3: 1 and 4 */
-    const float *freq_factors;                /* [pairs], each above 0, or NULL */
+    uint32_t yarn;             /* nrg_rope_yarn bits */
+    int n_ctx_orig;            /* context of the training: for YaRN (0: see above) and Llama 3, otherwise unused */
+    double freq_base;          /* 10000 in the paper; above 0 */
+    double factor;             /* of nrg_rope_scaling. Default: 1. */
+    double low_freq_factor;    /* of NRG_ROPE_SCALING_LLAMA3, likewise below. Default: 1. */
+    double high_freq_factor;   /* Default: 4. */
+    double freq_scale;         /* above 0. Default: 1. */
+    double ext_factor;         /* 0: no YaRN; 1: YaRN */
+    double beta_fast;          /* of YaRN. Default: 32. */
+    double beta_slow;          /* of YaRN. Default: 1. */
+    double attn_factor;        /* magnitude of the rotated vectors, not 0. Default: 1. */
+    const float *freq_factors; /* [pairs], each above 0, or NULL */
 } nrg_rope_spec;
 
 static inline nrg_rope_spec nrg_rope_spec_init(size_t n_dims, nrg_rope_mode mode, double freq_base)
 {
     nrg_rope_spec spec;
-    memset(&spec, 0, sizeof spec);
     spec.size = sizeof spec;
     spec.n_dims = n_dims;
     spec.mode = mode;
+    spec.sections[0] = spec.sections[1] = spec.sections[2] = spec.sections[3] = 0;
+    spec.scaling = NRG_ROPE_SCALING_NONE;
+    spec.yarn = 0;
+    spec.n_ctx_orig = 0;
     spec.freq_base = freq_base;
-    spec.freq_scale = 1;
-    spec.attn_factor = 1;
-    spec.beta_fast = 32;
-    spec.beta_slow = 1;
     spec.factor = 1;
     spec.low_freq_factor = 1;
     spec.high_freq_factor = 4;
+    spec.freq_scale = 1;
+    spec.ext_factor = 0;
+    spec.beta_fast = 32;
+    spec.beta_slow = 1;
+    spec.attn_factor = 1;
+    spec.freq_factors = NULL;
     return spec;
 }
 
-/* Pairs of a head: n_dims/2, or n_dims with NRG_ROPE_VISION. 0 where nrg_rope says of the spec: NRG_ERR_NULL,
- * NRG_ERR_STRUCT_SIZE, NRG_ERR_ENUM of its mode or yarn, NRG_ERR_DIM of n_dims, which is 0, odd or beyond 2^31. */
+/* Pairs of a head: n_dims/2, or n_dims with NRG_ROPE_VISION. 0 if nrg_rope_forward refuses the spec:
+ * NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_ENUM of mode or yarn, NRG_ERR_DIM of n_dims, which is 0, odd or beyond 2^31. */
 NRG_API size_t nrg_rope_pairs(const nrg_rope_spec *spec);
 
 /* frequencies [2][pairs]: the turns θ_p/2π that pair p makes from one position to the next, as two doubles whose sum has 90
@@ -142,7 +149,7 @@ NRG_API size_t nrg_rope_pairs(const nrg_rope_spec *spec);
  *   NRG_ERR_ENUM         mode or scaling unknown; other bits in yarn than those of nrg_rope_yarn
  *   NRG_ERR_CONSTANT     a number of the spec (or of freq_factors) is NaN, infinite or out of its range: those above 0 between
  *                        2^-400 and 2^400, n_ctx_orig at least 0 with YaRN and above 0 with Llama 3, freq_base not 1 with
- *                        YaRN; or a pair turns more than 2^18 times from one position to the next
+ *                        YaRN; attn_factor is 0; or a pair turns more than 2^18 times from one position to the next
  *   NRG_ERR_ALIGNMENT    a pointer that is no multiple of its elements' size
  *   NRG_ERR_OVERLAP      frequencies, magnitude and freq_factors share bytes
  *   NRG_ERR_OVERFLOW     an operand would wrap around the end of memory */
@@ -154,14 +161,14 @@ NRG_API double nrg_rope_longrope_attn_factor(int n_ctx, int n_ctx_orig);
 
 /* The table: one row of 2·pairs floats a token, magnitude·cos of all pairs and then magnitude·sin of all pairs. */
 typedef struct nrg_rope_table_args {
-    size_t size;   /* sizeof(nrg_rope_table_args) */
-    size_t tokens; /* rows; 0 is fine */
-    const double *frequencies;
+    size_t size;               /* sizeof(nrg_rope_table_args) */
+    size_t tokens;             /* rows; 0 is fine */
+    const double *frequencies; /* [2, pairs] */
     double magnitude;
-    const int32_t *positions; /* [axes][tokens]; NULL: token t is at first + t, on all axes. Axes: 1, or as many as there are
-                                 sections up to the last that is not 0; 4 with NRG_ROPE_IMROPE */
+    const int32_t *positions; /* [axes, tokens]; NULL: token t is at first_position + t, on all axes. Axes: 1, or as many as there
+                                 are sections up to the last that is not 0; 4 with NRG_ROPE_IMROPE */
     size_t positions_stride;  /* bytes from axis to axis; 0: 4 · tokens */
-    int32_t first;            /* without positions */
+    int32_t first_position;   /* without positions */
     uint32_t reserved;        /* 0 */
     float *table;             /* [tokens, 2·pairs] output */
     size_t table_stride;      /* bytes; 0: dense */
@@ -171,39 +178,43 @@ static inline nrg_rope_table_args nrg_rope_table_args_init(size_t tokens, const 
                                                            float *table)
 {
     nrg_rope_table_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.tokens = tokens;
     args.frequencies = frequencies;
     args.magnitude = magnitude;
+    args.positions = NULL;
+    args.positions_stride = 0;
+    args.first_position = 0;
+    args.reserved = 0;
     args.table = table;
+    args.table_stride = 0;
     return args;
 }
 
-/* Rows of share ith of nth. Of the spec only n_dims, mode and sections are looked at.
+/* Computes the rows of share ith of nth. Of the spec it reads only n_dims, mode, sections and yarn.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_rope_frequencies, and
  *   NRG_ERR_NULL       spec or args; with tokens, frequencies or table
  *   NRG_ERR_CONSTANT   magnitude NaN or infinite
- *   NRG_ERR_POSITION   first + tokens beyond what an int32_t holds
+ *   NRG_ERR_POSITION   first_position + tokens beyond what an int32_t holds
  *   NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD  as in nrg/norm.h: the table shares no
  *                      byte with anything */
 NRG_API nrg_status nrg_rope_table(const nrg_rope_spec *spec, const nrg_rope_table_args *args, int ith, int nth);
 
-/* What nrg_rope_table would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_rope_table. Computes and writes nothing. */
 NRG_API nrg_status nrg_rope_table_check(const nrg_rope_spec *spec, const nrg_rope_table_args *args);
 
-/* What is rotated. A tensor is [batch, tokens, heads, dim] in any layout whose strides are given in bytes:
+/* The tensors q, k, q_o and k_o are [batch, tokens, heads, dim]. The row of their strides is a token:
  *
- *     head h of token t of batch b begins at  q + b · q_batch_stride + t · q_token_stride + h · q_head_stride
- *     its token has the table's row           positions[b · tokens + t], or with positions_batch_stride
+ *     head h of token t of batch b begins at  q + b · q_strides.batch + t · q_strides.row + h · q_strides.head
+ *     its row of the table is                 positions[b · tokens + t], or with positions_batch_stride
  *                                             positions[t] with shared_positions, in every batch
  *                                             t without positions, in every batch
  *
- * and likewise k, q_o and k_o. A stride of 0 stands for dense: a head stride of dim elements, a token stride of heads of them, a
- * batch stride of everything inside of it. So q and k may be slices of the rows of one q-k-v matrix, or [batch, heads, tokens,
- * dim], whose token strides are less than the head strides. In ggml: ne and nb of dim, heads, tokens, batch, in this order. The
- * bits are those of a call for each batch.
+ * So q and k may be parts of the rows of one q-k-v matrix. A tensor [batch, heads, tokens, dim] has token strides that are less
+ * than its head strides. In ggml: ne and nb of dim, heads, tokens, batch. The bits are those of a call for each batch.
+ *
+ * In place: if q_o is NULL, q is rotated in place and written; k likewise.
  *
  * Aliasing: q_o may be q, and k_o may be k, with the same strides:
  *
@@ -211,62 +222,85 @@ NRG_API nrg_status nrg_rope_table_check(const nrg_rope_spec *spec, const nrg_rop
  *       q_o     yes   no
  *       k_o     no    yes
  *
- * Otherwise outputs share no byte with anything. Two tensors are seen as rows: heads, where all heads of all tokens of all
- * batches lie at equal distances; otherwise what the largest stride steps over (a batch, a token or all tokens of a head), from
- * its first to its last byte. Such rows of two tensors may interleave where their strides are equal. */
+ * Otherwise outputs share no byte with anything. The rows of two tensors may interleave if their strides are equal. Rows are
+ * heads if all heads of all tokens of all batches lie at equal distances. Otherwise they are what the largest stride steps over,
+ * from its first to its last byte. */
 typedef struct nrg_rope_args {
-    size_t size;              /* sizeof(nrg_rope_args) */
-    size_t tokens;            /* 0 is fine */
-    size_t dim;               /* elements of a head */
-    size_t offset;            /* of the first rotated element in a head */
-    nrg_dtype dtype;          /* of q, k and their outputs */
-    nrg_store store;          /* how outputs are stored, as in nrg/norm.h */
-    const float *table;       /* of nrg_rope_table */
-    size_t table_stride;      /* bytes; 0: dense */
-    size_t table_rows;        /* 0: as many as tokens */
-    const int32_t *positions; /* [batch, tokens] the table's row of each token; NULL: token t has row t, in every batch */
-    size_t q_heads, k_heads;  /* 0: none, and pointers are not looked at */
-    const void *q, *k;
-    void *q_o, *k_o;
-    size_t q_token_stride, q_head_stride; /* bytes, likewise below */
-    size_t k_token_stride, k_head_stride;
-    size_t q_o_token_stride, q_o_head_stride;
-    size_t k_o_token_stride, k_o_head_stride;
-    int backward;         /* not 0: the transposed rotation, by -k·θ: gradients of q and k from those of q_o and k_o */
-    int shared_positions; /* not 0: positions are [tokens], the same for every batch */
-    size_t batch;         /* 0: 1 */
-    size_t q_batch_stride, k_batch_stride;
-    size_t q_o_batch_stride, k_o_batch_stride;
-    size_t positions_batch_stride; /* 0: 4 · tokens */
+    size_t size;                   /* sizeof(nrg_rope_args) */
+    size_t batch;                  /* Default: 1. */
+    size_t tokens;                 /* 0 is fine */
+    size_t q_heads, k_heads;       /* 0: none; the pointers are then NULL */
+    size_t dim;                    /* elements of a head */
+    size_t rotate_from;            /* the first rotated element of a head */
+    nrg_dtype dtype;               /* of q, k and their outputs */
+    nrg_store store;               /* how outputs are stored */
+    const float *table;            /* [table_rows, 2·pairs], of nrg_rope_table */
+    size_t table_stride;           /* bytes; 0: dense */
+    size_t table_rows;             /* Default: tokens. */
+    const int32_t *positions;      /* [batch, tokens] the table's row of each token; NULL: token t has row t, in every batch */
+    size_t positions_batch_stride; /* bytes; 0: 4 · tokens */
+    int shared_positions;          /* not 0: positions are [tokens], the same for every batch */
+    uint32_t reserved;             /* 0 */
+    const void *q;                 /* written if q_o is NULL */
+    nrg_head_strides q_strides;
+    const void *k; /* written if k_o is NULL */
+    nrg_head_strides k_strides;
+    void *q_o; /* NULL: q, with its strides */
+    nrg_head_strides q_o_strides;
+    void *k_o; /* NULL: k, with its strides */
+    nrg_head_strides k_o_strides;
 } nrg_rope_args;
 
-/* Rotation of q (and k) in place, [tokens, heads, dim], f32. */
-static inline nrg_rope_args nrg_rope_args_init(size_t tokens, size_t dim, const float *table)
+static inline nrg_rope_args nrg_rope_args_init(nrg_dtype dtype, size_t tokens, size_t dim, const float *table)
 {
     nrg_rope_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
+    args.batch = 1;
     args.tokens = tokens;
+    args.q_heads = args.k_heads = 0;
     args.dim = dim;
-    args.dtype = NRG_F32;
+    args.rotate_from = 0;
+    args.dtype = dtype;
+    args.store = NRG_STORE_AUTO;
     args.table = table;
+    args.table_stride = 0;
+    args.table_rows = tokens;
+    args.positions = NULL;
+    args.positions_batch_stride = 0;
+    args.shared_positions = 0;
+    args.reserved = 0;
+    args.q = args.k = NULL;
+    args.q_strides.row = args.q_strides.head = args.q_strides.batch = 0;
+    args.k_strides = args.q_strides;
+    args.q_o = args.k_o = NULL;
+    args.q_o_strides = args.q_strides;
+    args.k_o_strides = args.q_strides;
     return args;
 }
 
-/* Share ith of nth: of all heads of all tokens of all batches of q, then of k. Of the spec only n_dims and mode are looked at.
+/* Rotates share ith of nth: of all heads of all tokens of all batches of q, then of k. Of the spec it reads only n_dims, mode and
+ * yarn.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         spec or args; with tokens and heads, table, q, q_o, k or k_o
+ *   NRG_ERR_NULL         spec or args; with tokens and heads, table, q or k
  *   NRG_ERR_STRUCT_SIZE  as in nrg/norm.h
- *   NRG_ERR_DIM          n_dims 0 or odd; offset + 2·pairs beyond dim
+ *   NRG_ERR_DIM          n_dims 0 or odd; rotate_from + 2·pairs beyond dim
  *   NRG_ERR_ENUM         mode, dtype or store unknown; other bits in yarn than those of nrg_rope_yarn
- *   NRG_ERR_POSITION     a position that is not below table_rows, or below 0 (all are looked at before anything is written)
+ *   NRG_ERR_COMBINATION  q or q_o although q_heads is 0; k or k_o although k_heads is 0
+ *   NRG_ERR_POSITION     a position that is not below table_rows, or below 0; the call reads all of them before it writes
  *   NRG_ERR_STRIDE       heads, tokens or batches of a tensor lie over each other
  *   NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD  as in nrg/norm.h */
-NRG_API nrg_status nrg_rope(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth);
+NRG_API nrg_status nrg_rope_forward(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth);
 
-/* What nrg_rope would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_rope_check(const nrg_rope_spec *spec, const nrg_rope_args *args);
+/* Validates the arguments of nrg_rope_forward. Computes and writes nothing. */
+NRG_API nrg_status nrg_rope_forward_check(const nrg_rope_spec *spec, const nrg_rope_args *args);
+
+/* Rotates by -k·θ, the transposed rotation: q and k are the gradients of the outputs of nrg_rope_forward, q_o and k_o become the
+ * gradients of its q and k. The statuses of nrg_rope_forward. */
+NRG_API nrg_status nrg_rope_backward(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth);
+
+/* Validates the arguments of nrg_rope_backward. Computes and writes nothing. */
+NRG_API nrg_status nrg_rope_backward_check(const nrg_rope_spec *spec, const nrg_rope_args *args);
 
 #ifdef __cplusplus
 }

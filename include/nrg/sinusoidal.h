@@ -5,10 +5,10 @@
  *
  * Programs differ in the order of a row, and in what power of the base the last pair has. Those in use have names:
  *
- *     nrg_sinusoidal_vaswani_spec         sin, cos, sin, cos, …       base^(-i / (dim/2))
- *     nrg_sinusoidal_tensor2tensor_spec   all sines, all cosines      base^(-i / (dim/2 - 1))
- *     nrg_sinusoidal_split_spec           all sines, all cosines      base^(-i / (dim/2))
- *     nrg_sinusoidal_musicgen_spec        all cosines, all sines      base^(-i / (dim/2 - 1))
+ *     nrg_sinusoidal_spec_vaswani         sin, cos, sin, cos, …       base^(-i / (dim/2))
+ *     nrg_sinusoidal_spec_tensor2tensor   all sines, all cosines      base^(-i / (dim/2 - 1))
+ *     nrg_sinusoidal_spec_split           all sines, all cosines      base^(-i / (dim/2))
+ *     nrg_sinusoidal_spec_musicgen        all cosines, all sines      base^(-i / (dim/2 - 1))
  *
  * To add it to x, gather rows of it: nrg_embed_forward in nrg/embed.h, also fused with a norm.
  *
@@ -18,8 +18,6 @@
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_SINUSOIDAL_H
 #define NRG_SINUSOIDAL_H
-
-#include <string.h>
 
 #include "base.h"
 
@@ -43,19 +41,20 @@ typedef enum nrg_sinusoidal_spread {
 typedef struct nrg_sinusoidal_spec {
     size_t size; /* sizeof(nrg_sinusoidal_spec) */
     size_t dim;  /* elements of a row */
-    double base; /* 10000 */
+    double base; /* Default: 10000. */
     nrg_sinusoidal_spread spread;
     nrg_sinusoidal_layout layout;
 } nrg_sinusoidal_spec;
 
 /* The paper's, section 3.5; and that of BERT's relatives that have sinusoids (XLM). */
-static inline nrg_sinusoidal_spec nrg_sinusoidal_vaswani_spec(size_t dim)
+static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_vaswani(size_t dim)
 {
     nrg_sinusoidal_spec spec;
-    memset(&spec, 0, sizeof spec);
     spec.size = sizeof spec;
     spec.dim = dim;
     spec.base = 10000;
+    spec.spread = NRG_SINUSOIDAL_BELOW_BASE;
+    spec.layout = NRG_SINUSOIDAL_INTERLEAVED;
     return spec;
 }
 
@@ -64,9 +63,9 @@ static inline nrg_sinusoidal_spec nrg_sinusoidal_vaswani_spec(size_t dim)
  * (modules/sinusoidal_positional_embedding.py, where the first token is at position padding_idx + 1, mostly 2) with the models
  * that come from it, and Whisper's encoder (sinusoids of whisper/model.py). dim is even: the first two append a 0 to an odd one.
  */
-static inline nrg_sinusoidal_spec nrg_sinusoidal_tensor2tensor_spec(size_t dim)
+static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_tensor2tensor(size_t dim)
 {
-    nrg_sinusoidal_spec spec = nrg_sinusoidal_vaswani_spec(dim);
+    nrg_sinusoidal_spec spec = nrg_sinusoidal_spec_vaswani(dim);
     spec.spread = NRG_SINUSOIDAL_TO_BASE;
     spec.layout = NRG_SINUSOIDAL_CONCATENATED;
     return spec;
@@ -74,17 +73,17 @@ static inline nrg_sinusoidal_spec nrg_sinusoidal_tensor2tensor_spec(size_t dim)
 
 /* The paper's frequencies, halves apart: Transformer-XL (PositionalEmbedding of pytorch/mem_transformer.py), and Hugging Face's
  * Marian (MarianSinusoidalPositionalEmbedding), whose tables are thus not those of MarianNMT. */
-static inline nrg_sinusoidal_spec nrg_sinusoidal_split_spec(size_t dim)
+static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_split(size_t dim)
 {
-    nrg_sinusoidal_spec spec = nrg_sinusoidal_vaswani_spec(dim);
+    nrg_sinusoidal_spec spec = nrg_sinusoidal_spec_vaswani(dim);
     spec.layout = NRG_SINUSOIDAL_CONCATENATED;
     return spec;
 }
 
 /* tensor2tensor's with the halves exchanged: MusicGen (Hugging Face's MusicgenSinusoidalPositionalEmbedding). */
-static inline nrg_sinusoidal_spec nrg_sinusoidal_musicgen_spec(size_t dim)
+static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_musicgen(size_t dim)
 {
-    nrg_sinusoidal_spec spec = nrg_sinusoidal_tensor2tensor_spec(dim);
+    nrg_sinusoidal_spec spec = nrg_sinusoidal_spec_tensor2tensor(dim);
     spec.layout = NRG_SINUSOIDAL_COSINES_FIRST;
     return spec;
 }
@@ -103,48 +102,44 @@ static inline nrg_sinusoidal_spec nrg_sinusoidal_musicgen_spec(size_t dim)
 NRG_API nrg_status nrg_sinusoidal_frequencies(const nrg_sinusoidal_spec *spec, double *frequencies);
 
 typedef struct nrg_sinusoidal_args {
-    size_t size; /* sizeof(nrg_sinusoidal_args) */
-    size_t rows; /* positions; 0 is fine */
-    size_t dim;  /* those of the spec, and layout */
-    nrg_dtype dtype;
-    nrg_sinusoidal_layout layout;
-    const double *frequencies; /* of nrg_sinusoidal_frequencies */
-    const int32_t *positions;  /* [rows]; NULL: row k is position first + k */
-    int32_t first;
-    uint32_t reserved;   /* 0 */
-    void *table;         /* [rows, dim] output */
-    size_t table_stride; /* bytes; 0: dense */
+    size_t size;               /* sizeof(nrg_sinusoidal_args) */
+    size_t rows;               /* positions; 0 is fine */
+    nrg_dtype dtype;           /* of the table */
+    int32_t first_position;    /* without positions */
+    const double *frequencies; /* [2, ⌈dim/2⌉], of nrg_sinusoidal_frequencies */
+    const int32_t *positions;  /* [rows]; NULL: row k is position first_position + k */
+    void *table;               /* [rows, dim] output */
+    size_t table_stride;       /* bytes; 0: dense */
 } nrg_sinusoidal_args;
 
-static inline nrg_sinusoidal_args nrg_sinusoidal_args_init(size_t rows, const nrg_sinusoidal_spec *spec,
-                                                           const double *frequencies, void *table)
+static inline nrg_sinusoidal_args nrg_sinusoidal_args_init(nrg_dtype dtype, size_t rows, const double *frequencies, void *table)
 {
     nrg_sinusoidal_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.rows = rows;
-    args.dim = spec->dim;
-    args.layout = spec->layout;
-    args.dtype = NRG_F32;
+    args.dtype = dtype;
+    args.first_position = 0;
     args.frequencies = frequencies;
+    args.positions = NULL;
     args.table = table;
+    args.table_stride = 0;
     return args;
 }
 
-/* Rows of share ith of nth.
+/* Computes the rows of share ith of nth. Of the spec it reads only dim and layout.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         args; with rows, frequencies or table
+ *   NRG_ERR_NULL         spec or args; with rows, frequencies or table
  *   NRG_ERR_STRUCT_SIZE  as in nrg/norm.h
  *   NRG_ERR_DIM          dim is 0, or odd with another layout than NRG_SINUSOIDAL_INTERLEAVED
  *   NRG_ERR_ENUM         dtype or layout unknown
- *   NRG_ERR_POSITION     first + rows beyond what an int32_t holds
+ *   NRG_ERR_POSITION     first_position + rows beyond what an int32_t holds
  *   NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD  as in nrg/norm.h: the table shares no
  *                        byte with anything */
-NRG_API nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_args *args, int ith, int nth);
+NRG_API nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_spec *spec, const nrg_sinusoidal_args *args, int ith, int nth);
 
-/* What nrg_sinusoidal_table would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_sinusoidal_table_check(const nrg_sinusoidal_args *args);
+/* Validates the arguments of nrg_sinusoidal_table. Computes and writes nothing. */
+NRG_API nrg_status nrg_sinusoidal_table_check(const nrg_sinusoidal_spec *spec, const nrg_sinusoidal_args *args);
 
 #ifdef __cplusplus
 }

@@ -10,10 +10,10 @@ from ._library import CONSTANTS, call, enum, function, share, struct
 
 # ---- sinusoids ----
 
-def sinusoidal(positions, dim, *, base=10000.0, layout="interleaved", spread="below_base", first=0, dtype=None, out=None, threads=1):
+def sinusoidal(positions, dim, *, base=10000.0, layout="interleaved", spread="below_base", first_position=0, dtype=None, out=None, threads=1):
     """The sinusoidal table of Vaswani et al., p[k, 2i] = sin(k · base^(-2i/dim)), and its variants.
 
-    positions  a number of rows, counted from `first`, or integers [rows]
+    positions  a number of rows, counted from `first_position`, or integers [rows]
     layout     "interleaved": sin, cos, sin, cos; "concatenated": sines, then cosines; "cosines_first"
     spread     "below_base": the paper's exponents; "to_base": from 0 to 1 (tensor2tensor, fairseq, Whisper)
     dtype      of the result: "f32", "f16", "bf16"; None: out's, or float32
@@ -31,10 +31,10 @@ def sinusoidal(positions, dim, *, base=10000.0, layout="interleaved", spread="be
     lines = arrays.Rows((rows,))
     lines.add("out", table, field="table")
     dimensions = lines.dimensions()
-    args = struct("nrg_sinusoidal_args", rows=rows, dim=dim, dtype=arrays.number(table, "out", dtype), layout=spec.layout,
-                  frequencies=arrays.address(frequencies), positions=arrays.address(given), first=first, table=arrays.address(table),
+    args = struct("nrg_sinusoidal_args", rows=rows, dtype=arrays.number(table, "out", dtype), first_position=first_position,
+                  frequencies=arrays.address(frequencies), positions=arrays.address(given), table=arrays.address(table),
                   table_stride=dimensions[0][1]["table"] if dimensions else 0)
-    share("nrg_sinusoidal_table", args, threads=threads)
+    share("nrg_sinusoidal_table", spec, args, threads=threads)
     return table
 
 

@@ -60,10 +60,10 @@ class Rope:
             return 4
         return max((i + 1 for i, pairs in enumerate(self.spec.sections) if pairs), default=1) if self.mode not in ("neox", "normal") else 1
 
-    def table(self, positions, *, first=0, out=None, threads=1):
+    def table(self, positions, *, first_position=0, out=None, threads=1):
         """cos and sin of all pairs.
 
-        positions  a number of tokens, counted from `first`; or integers [tokens], of modes with sections [axes, tokens]
+        positions  a number of tokens, counted from `first_position`; or integers [tokens], of modes with sections [axes, tokens]
 
         Returns float32 [tokens, 2 · pairs], which rope() and norm_rope() take.
         """
@@ -76,7 +76,7 @@ class Rope:
             tokens, given = arrays.counted(positions, "positions")
         table = arrays.dense(arrays.output(out, "out", (tokens, 2 * self.pairs), np.float32), "out", (tokens, 2 * self.pairs), None)
         args = struct("nrg_rope_table_args", tokens=tokens, frequencies=arrays.address(self.frequencies), magnitude=self.magnitude,
-                      positions=arrays.address(given), first=first, table=arrays.address(table))
+                      positions=arrays.address(given), first_position=first_position, table=arrays.address(table))
         share("nrg_rope_table", self.spec, args, threads=threads)
         return table
 
@@ -87,20 +87,17 @@ def _tensor(args, name, array, argument):
         return
     _, strides, _ = arrays.four(array, argument)
     setattr(args, name, arrays.address(array))
-    for part, stride in zip(("batch", "token", "head"), strides):
-        setattr(args, f"{name}_{part}_stride", stride)
+    to = getattr(args, name + "_strides")
+    to.batch, to.row, to.head = strides
 
 
-def _rotation(angles, q, k, table, positions, offset, out, backward, dtype, names=("q", "k")):
+def _rotation(angles, q, k, table, positions, rotate_from, out, dtype, names=("q", "k")):
     """The nrg_rope_args of a call; (args, q_o, k_o, what has to be kept alive). names: of the arguments q and k."""
     q_name, k_name = names
     q = arrays.as_array(q, q_name)
     if q.ndim not in (3, 4):
         raise arrays.unexpected(q_name, "[tokens, heads, dim] or [batch, tokens, heads, dim]", q)
-    batch, tokens = q.shape[0] if q.ndim == 4 else 1, q.shape[-3]
-    shape = (batch, tokens)
-    if batch == 0:
-        batch, tokens = 1, 0  # to C a batch of 0 stands for 1
+    shape = batch, tokens = q.shape[0] if q.ndim == 4 else 1, q.shape[-3]
     number = arrays.number(q, q_name, dtype)
     if k is not None:
         k = arrays.as_array(k, k_name)
@@ -110,14 +107,13 @@ def _rotation(angles, q, k, table, positions, offset, out, backward, dtype, name
     if table.ndim != 2:
         raise arrays.unexpected("table", f"float32 [positions, {2 * angles.pairs}]", table)
     table = arrays.dense(table, "table", (table.shape[0], 2 * angles.pairs), np.float32)
-    args = struct("nrg_rope_args", tokens=tokens, dim=q.shape[-1], offset=offset, dtype=number, table=arrays.address(table),
-                  table_rows=table.shape[0], batch=batch, q_heads=q.shape[-2], k_heads=0 if k is None else k.shape[-2],
-                  backward=int(bool(backward)))
+    args = struct("nrg_rope_args", tokens=tokens, dim=q.shape[-1], rotate_from=rotate_from, dtype=number, table=arrays.address(table),
+                  table_rows=table.shape[0], batch=batch, q_heads=q.shape[-2], k_heads=0 if k is None else k.shape[-2])
     if positions is not None:
         args.shared_positions = int(np.ndim(positions) == 1)
         positions = arrays.integers(positions, "positions", shape[1:] if args.shared_positions else shape)
         args.positions = arrays.address(positions)
-    if table.shape[0] < (tokens if positions is None else min(tokens, 1)):  # to C no rows stand for as many as there are tokens
+    if positions is None and batch and table.shape[0] < tokens:
         raise arrays.unexpected("table", f"a row for each of {tokens} tokens", table)
     q_out, k_out = arrays.pair(out) if isinstance(out, (tuple, list)) else (out, None)
     q_o = arrays.output(q_out, "out", q.shape, q.dtype)
@@ -127,7 +123,7 @@ def _rotation(angles, q, k, table, positions, offset, out, backward, dtype, name
     return args, q_o, k_o, (q, k, table, positions)
 
 
-def rope(angles, q, k=None, *, table, positions=None, offset=0, backward=False, out=None, dtype=None, threads=1):
+def rope(angles, q, k=None, *, table, positions=None, rotate_from=0, out=None, dtype=None, threads=1):
     """Rotates the heads of q, and of k.
 
     angles     a Rope
@@ -135,28 +131,27 @@ def rope(angles, q, k=None, *, table, positions=None, offset=0, backward=False, 
                q.transpose(0, 2, 1, 3) of what lies as [batch, heads, tokens, dim] is as good
     table      of angles.table()
     positions  integers [tokens] or [batch, tokens]: the table's row of each token; None: token t has row t
-    offset     of the first rotated element in a head
+    rotate_from  the first rotated element of a head
     out        of q; or (of q, of k). They may be q and k
-    backward   the transposed rotation, which makes gradients of q and k from those of the results
 
     Returns q's result, or with k both.
     """
-    args, q_o, k_o, _held = _rotation(angles, q, k, table, positions, offset, out, backward, dtype)
-    share("nrg_rope", angles.spec, args, threads=threads)
+    args, q_o, k_o, _held = _rotation(angles, q, k, table, positions, rotate_from, out, dtype)
+    share("nrg_rope_forward", angles.spec, args, threads=threads)
     return q_o if k is None else (q_o, k_o)
 
 
-def rope_backward(angles, d_q, d_k=None, *, table, positions=None, offset=0, out=None, dtype=None, threads=1):
-    """The gradients of q and k from those of rope()'s results: rope(…, backward=True).
+def rope_backward(angles, d_q, d_k=None, *, table, positions=None, rotate_from=0, out=None, dtype=None, threads=1):
+    """The gradients of q and k from those of rope()'s results.
 
     d_q, d_k [batch, tokens, heads, dim]  ->  the same
     """
-    args, dq, dk, _held = _rotation(angles, d_q, d_k, table, positions, offset, out, True, dtype, ("d_q", "d_k"))
-    share("nrg_rope", angles.spec, args, threads=threads)
+    args, dq, dk, _held = _rotation(angles, d_q, d_k, table, positions, rotate_from, out, dtype, ("d_q", "d_k"))
+    share("nrg_rope_backward", angles.spec, args, threads=threads)
     return dq if d_k is None else (dq, dk)
 
 
-def norm_rope(angles, q, k=None, q_weight=None, k_weight=None, *, table, positions=None, offset=0, eps=1e-6, centred=False, q_bias=None,
+def norm_rope(angles, q, k=None, q_weight=None, k_weight=None, *, table, positions=None, rotate_from=0, eps=1e-6, centred=False, q_bias=None,
               k_bias=None, weight_offset=0.0, accuracy="fast", out=None, dtype=None, threads=1):
     """A norm of every head, then its rotation: the QK-norm of Qwen 3 and Gemma 3, in one pass.
 
@@ -166,7 +161,7 @@ def norm_rope(angles, q, k=None, q_weight=None, k_weight=None, *, table, positio
 
     Returns q's result, or with k both; the bits are those of rms_norm() and rope() in turn.
     """
-    args, q_o, k_o, held = _rotation(angles, q, k, table, positions, offset, out, False, dtype)
+    args, q_o, k_o, held = _rotation(angles, q, k, table, positions, rotate_from, out, dtype)
     vectors = {name: arrays.dense(v, name, (args.dim,), None) for name, v in
                (("q_weight", q_weight), ("q_bias", q_bias), ("k_weight", k_weight), ("k_bias", k_bias))}
     w_dtype = arrays.number_of_vectors(vectors, dtype, args.dtype, "q")
@@ -188,7 +183,7 @@ class NormRopeGradients(NamedTuple):
     dk_bias: Optional[np.ndarray]
 
 
-def norm_rope_backward(angles, d_q, d_k, q, k=None, q_weight=None, k_weight=None, *, table, positions=None, offset=0, eps=1e-6,
+def norm_rope_backward(angles, d_q, d_k, q, k=None, q_weight=None, k_weight=None, *, table, positions=None, rotate_from=0, eps=1e-6,
                        centred=False, q_bias=None, k_bias=None, weight_offset=0.0, accuracy="fast", out=None, dtype=None, threads=1):
     """The gradients of norm_rope(), for what it was called with.
 
@@ -197,7 +192,7 @@ def norm_rope_backward(angles, d_q, d_k, q, k=None, q_weight=None, k_weight=None
 
     Returns NormRopeGradients(dq, dk, dq_weight, dk_weight, dq_bias, dk_bias).
     """
-    args, dq, dk, held = _rotation(angles, d_q, d_k, table, positions, offset, out, False, dtype, ("d_q", "d_k"))
+    args, dq, dk, held = _rotation(angles, d_q, d_k, table, positions, rotate_from, out, dtype, ("d_q", "d_k"))
     vectors = {name: arrays.dense(v, name, (args.dim,), None) for name, v in
                (("q_weight", q_weight), ("q_bias", q_bias), ("k_weight", k_weight), ("k_bias", k_bias))}
     norm = norm_spec(args.dim, args.dtype, eps=eps, centred=centred, weight_offset=weight_offset, accuracy=accuracy,

@@ -22,7 +22,7 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2],
         return status;
     const nrg_norm_spec *norm = c.part[NRG_NORM_ROPE_NORM];
     const nrg_rope_args *const rope = c.part[NRG_NORM_ROPE_ARGS];
-    status = rope_make_jobs(job, batches, &c, c.part[NRG_NORM_ROPE_SPEC], rope, NRG_NORM_ROPE_Q_O,
+    status = rope_make_jobs(job, batches, &c, c.part[NRG_NORM_ROPE_SPEC], rope, NRG_NORM_ROPE_Q_O, 0,
                             nrg_wants_stream(rope->store, c.bytes));
     if (status != NRG_OK)
         return status;
@@ -152,7 +152,7 @@ static __attribute__((noinline)) nrg_status make_halves(half h[2], nrg_norm_spec
     if (status != NRG_OK)
         return status;
     const nrg_rope_args *rope = c.part[NRG_NORM_ROPE_ARGS];
-    status = rope_make_jobs(job, batches, &c, c.part[NRG_NORM_ROPE_SPEC], rope, NRG_NORM_ROPE_BACKWARD_Q_O, 0);
+    status = rope_make_jobs(job, batches, &c, c.part[NRG_NORM_ROPE_SPEC], rope, NRG_NORM_ROPE_BACKWARD_Q_O, 1, 0);
     if (status != NRG_OK)
         return status;
     *norm = *(const nrg_norm_spec *)c.part[NRG_NORM_ROPE_NORM];
@@ -172,7 +172,6 @@ static __attribute__((noinline)) nrg_status make_halves(half h[2], nrg_norm_spec
         set_rows(a, &(shape){.count = {r->heads, rope->tokens, batches[k].count},
                              .x_stride = {x[0], x[1], x[2]},
                              .o_stride = {r->o_head_stride, r->o_token_stride, batches[k].o_stride}});
-        r->backward = 1;
         r->far = 0; /* nor is it streamed: it is read again at once */
     }
     return NRG_OK;

@@ -168,7 +168,7 @@ static void run_units(qkv_call *call, const qkv_slice *slice, size_t begin, size
         table->magnitude = slice->kept->magnitude;
         table->table = slice->table;
         table->positions = call->positions ? call->positions + token : NULL;
-        table->first = call->positions ? 0 : call->first + (int32_t)token;
+        table->first_position = call->positions ? 0 : call->first + (int32_t)token;
         qkv_make_table(slice, call->spec, &call->table, call->keep);
     }
     const int64_t *const slots = call->slots ? call->slots + token : NULL;

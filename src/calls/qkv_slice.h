@@ -93,7 +93,7 @@ static inline int qkv_has_table(const qkv_slice *s, const qkv_table *t)
     if (k->rows != rows || k->has_positions != (t->args.positions != NULL))
         return 0;
     if (!t->args.positions)
-        return k->first == t->args.first;
+        return k->first == t->args.first_position;
     for (size_t axis = 0; axis < t->axes; axis++)
         if (memcmp(s->positions + axis * rows, qkv_positions(t, axis), rows * sizeof(int32_t)) != 0)
             return 0;
@@ -111,7 +111,7 @@ static inline void qkv_make_table(const qkv_slice *s, const nrg_rope_spec *spec,
     NRG_ACTIVE_KERNEL(position_table, NRG_F32)(&job);
     k->rows = rows;
     k->has_positions = t->args.positions != NULL;
-    k->first = t->args.first;
+    k->first = t->args.first_position;
     for (size_t axis = 0; t->args.positions && axis < t->axes; axis++)
         memcpy(s->positions + axis * rows, qkv_positions(t, axis), rows * sizeof(int32_t));
 }

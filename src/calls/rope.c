@@ -38,14 +38,14 @@ static inline int is_plain_table(size_t *table_stride, const nrg_rope_spec *s, c
         ((s->mode != NRG_ROPE_NORMAL) & (s->mode != NRG_ROPE_NEOX)) | (s->n_dims % 2 != 0) | !(fabs(a->magnitude) <= DBL_MAX) |
             (a->positions_stride != 0))
         return 0;
-    quick_table table = {a->frequencies, a->positions, a->first,      (void *)a->table, a->table_stride,
-                         a->tokens,      s->n_dims,    sizeof(float), s->n_dims / 2};
+    quick_table table = {a->frequencies, a->positions, a->first_position, (void *)a->table, a->table_stride,
+                         a->tokens,      s->n_dims,    sizeof(float),     s->n_dims / 2};
     const int is_sound = quick_table_is_sound(&table);
     *table_stride = table.stride;
     return is_sound;
 }
 
-/* All other calls. In a frame of its own, like the one of nrg_rope: what checking takes shall not lie below the kernel. */
+/* All other calls. In a frame of its own, like that of a rotation: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_table_job(nrg_position_table_job *job, const nrg_rope_spec *spec,
                                                            const nrg_rope_table_args *args, int ith, int nth)
 {
@@ -79,44 +79,56 @@ nrg_status nrg_rope_table_check(const nrg_rope_spec *spec, const nrg_rope_table_
     return make_table_job(&job, spec, args, 0, 1);
 }
 
-/* A tensor of a plain call and what becomes of it, with their strides: of heads, then of tokens. */
+/* A tensor of a plain call and its output, with their strides: of heads, then of tokens. */
 typedef struct plain_tensor {
     quick_operand x, o;
     size_t x_strides[2], o_strides[2];
 } plain_tensor;
 
-/* Heads at equal distances; those of one token are. */
-static inline int plain_heads(quick_operand *rows, size_t strides[2], const void *pointer, size_t head_stride,
-                              size_t token_stride, size_t tokens, size_t heads, size_t row, size_t unit)
+/* Whether all heads lie at equal distances. */
+static inline int plain_heads(quick_operand *rows, size_t strides[2], const void *pointer, const nrg_head_strides *given,
+                              size_t tokens, size_t heads, size_t row, size_t unit)
 {
-    const int lie_well = quick_rows(rows, pointer, head_stride, tokens * heads, row, unit);
+    const int lie_well = quick_rows(rows, pointer, heads == 1 ? given->row : given->head, tokens * heads, row, unit);
     strides[0] = rows->stride;
     strides[1] = heads * rows->stride;
-    return lie_well & (pointer != NULL) & ((tokens == 1) | (token_stride == 0) | (token_stride == strides[1]));
+    return lie_well & (pointer != NULL) & ((tokens == 1) | (given->row == 0) | (given->row == strides[1]));
+}
+
+/* A tensor; without an output it takes that place. */
+static inline int plain_pair(plain_tensor *t, const void *x, const nrg_head_strides *x_strides, const void *o,
+                             const nrg_head_strides *o_strides, size_t tokens, size_t heads, size_t row, size_t unit)
+{
+    const int lies_well = plain_heads(&t->x, t->x_strides, x, x_strides, tokens, heads, row, unit);
+    if (o)
+        return lies_well & plain_heads(&t->o, t->o_strides, o, o_strides, tokens, heads, row, unit);
+    t->o = t->x;
+    t->o_strides[0] = t->x_strides[0];
+    t->o_strides[1] = t->x_strides[1];
+    return lies_well;
 }
 
 /* Most calls, of one token above all, in every layer for every token that is made. Whether they are plainly sound; the jobs
  * of what has heads are then complete but for their shares. */
-static inline int is_plain(nrg_rope_job job[2], const nrg_rope_spec *s, const nrg_rope_args *a)
+static inline int is_plain(nrg_rope_job job[2], const nrg_rope_spec *s, const nrg_rope_args *a, int backward)
 {
     if ((s->size != sizeof *s) | (a->size != sizeof *a))
         return 0;
-    const size_t dim = a->dim, tokens = a->tokens, q_heads = a->q_heads, k_heads = a->k_heads;
-    const size_t table_rows = a->table_rows ? a->table_rows : tokens;
+    const size_t dim = a->dim, tokens = a->tokens, q_heads = a->q_heads, k_heads = a->k_heads, table_rows = a->table_rows;
     /* branches that are never taken: 343 instructions of this call where one sum of all conditions takes 438 */
     if ((s->mode != NRG_ROPE_NORMAL && s->mode != NRG_ROPE_NEOX) || (unsigned)a->dtype - NRG_F32 > NRG_BF16 - NRG_F32 ||
-        (unsigned)a->store > NRG_STORE_STREAM || s->yarn > NRG_ROPE_YARN_MOST || a->batch > 1 || a->positions_batch_stride)
+        (unsigned)a->store > NRG_STORE_STREAM || s->yarn > NRG_ROPE_YARN_MOST || a->batch != 1 || a->positions_batch_stride ||
+        a->reserved)
         return 0;
     if (dim - 1 >= QUICK_MOST || q_heads - 1 >= QUICK_MOST || k_heads >= QUICK_MOST || tokens - 1 >= QUICK_MOST ||
-        tokens * (q_heads | k_heads) >= QUICK_MOST || table_rows >= QUICK_MOST || s->n_dims - 1 >= dim || (s->n_dims & 1) ||
-        a->offset > dim - s->n_dims || !a->table)
+        tokens * (q_heads | k_heads) >= QUICK_MOST || table_rows - 1 >= QUICK_MOST || s->n_dims - 1 >= dim || (s->n_dims & 1) ||
+        a->rotate_from > dim - s->n_dims || !a->table)
         return 0;
     const size_t element = a->dtype == NRG_F32 ? 4 : 2, row = dim * element, unit = element - 1;
     const size_t table_row = s->n_dims * sizeof(float);
     plain_tensor q, k;
     quick_operand table, positions = {0, 0, 0};
-    int sound = plain_heads(&q.x, q.x_strides, a->q, a->q_head_stride, a->q_token_stride, tokens, q_heads, row, unit) &
-                plain_heads(&q.o, q.o_strides, a->q_o, a->q_o_head_stride, a->q_o_token_stride, tokens, q_heads, row, unit) &
+    int sound = plain_pair(&q, a->q, &a->q_strides, a->q_o, &a->q_o_strides, tokens, q_heads, row, unit) &
                 quick_rows(&table, a->table, a->table_stride, table_rows, table_row, sizeof(float) - 1) &
                 quick_apart(&q.o, &q.x, 1) & quick_apart(&q.o, &table, 0);
     size_t bytes = 2 * tokens * (q_heads + k_heads) * row + table_rows * table_row;
@@ -126,45 +138,44 @@ static inline int is_plain(nrg_rope_job job[2], const nrg_rope_spec *s, const nr
         bytes += tokens * sizeof(int32_t);
     }
     const int stream = nrg_wants_stream_past_l3(a->store, bytes), far = nrg_is_far(bytes);
-    rope_fill_job(&job[0], s, a, 0, table.stride, q.x_strides, q.o_strides, stream, far);
+    rope_fill_job(&job[0], s, a, 0, table.stride, q.x_strides, q.o_strides, backward, stream, far);
     if (k_heads) {
-        sound &= plain_heads(&k.x, k.x_strides, a->k, a->k_head_stride, a->k_token_stride, tokens, k_heads, row, unit) &
-                 plain_heads(&k.o, k.o_strides, a->k_o, a->k_o_head_stride, a->k_o_token_stride, tokens, k_heads, row, unit) &
+        sound &= plain_pair(&k, a->k, &a->k_strides, a->k_o, &a->k_o_strides, tokens, k_heads, row, unit) &
                  quick_apart(&k.o, &k.x, 1) & quick_apart(&k.o, &table, 0) & quick_apart(&k.o, &q.x, 0) &
                  quick_apart(&k.o, &q.o, 0) & quick_apart(&q.o, &k.x, 0);
         if (a->positions)
             sound &= quick_apart(&k.o, &positions, 0);
-        rope_fill_job(&job[1], s, a, 1, table.stride, k.x_strides, k.o_strides, stream, far);
+        rope_fill_job(&job[1], s, a, 1, table.stride, k.x_strides, k.o_strides, backward, stream, far);
     } else {
-        sound &= !(a->k_head_stride | a->k_token_stride | a->k_o_head_stride | a->k_o_token_stride);
+        sound &= !a->k & !a->k_o;
     }
     return a->positions ? sound && rope_positions_fit(a->positions, tokens, table_rows) : sound & (table_rows >= tokens);
 }
 
 /* All other calls. */
 static __attribute__((noinline)) nrg_status make_jobs(nrg_rope_job job[2], rope_batches batches[2], const nrg_rope_spec *spec,
-                                                      const nrg_rope_args *args, int ith, int nth)
+                                                      const nrg_rope_args *args, int ith, int nth, int backward)
 {
     nrg_checked c;
     const nrg_status status = nrg_check(&c, &nrg_call_rope, (const void *const[]){spec, args}, ith, nth);
     if (status != NRG_OK)
         return status;
     const nrg_rope_args *const a = c.part[NRG_ROPE_ARGS];
-    return rope_make_jobs(job, batches, &c, c.part[NRG_ROPE_SPEC], a, NRG_ROPE_Q_O, nrg_wants_stream_past_l3(a->store, c.bytes));
+    return rope_make_jobs(job, batches, &c, c.part[NRG_ROPE_SPEC], a, NRG_ROPE_Q_O, backward,
+                          nrg_wants_stream_past_l3(a->store, c.bytes));
 }
 
-nrg_status nrg_rope(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth)
+static nrg_status rotate(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth, int backward)
 {
     nrg_rope_job job[2];
     rope_batches batches[2];
-    size_t batch = 1;
-    if (!(spec && args && (ith >= 0) & (ith < nth) && is_plain(job, spec, args))) {
-        const nrg_status status = make_jobs(job, batches, spec, args, ith, nth);
+    if (!(spec && args && (ith >= 0) & (ith < nth) && is_plain(job, spec, args, backward))) {
+        const nrg_status status = make_jobs(job, batches, spec, args, ith, nth, backward);
         if (status != NRG_OK)
             return status;
-        batch = batches[0].count;
     }
-    const size_t q_rows = batch * args->tokens * args->q_heads, k_rows = batch * args->tokens * args->k_heads;
+    const size_t batch = args->batch, q_rows = batch * args->tokens * args->q_heads,
+                 k_rows = batch * args->tokens * args->k_heads;
     const size_t rows = q_rows + k_rows, begin = nth == 1 ? 0 : nrg_share(rows, ith, nth),
                  end = nth == 1 ? rows : nrg_share(rows, ith + 1, nth);
     nrg_rope_kernel *const rope = NRG_ACTIVE_KERNEL(rope, args->dtype);
@@ -182,9 +193,25 @@ nrg_status nrg_rope(const nrg_rope_spec *spec, const nrg_rope_args *args, int it
     return NRG_OK;
 }
 
-nrg_status nrg_rope_check(const nrg_rope_spec *spec, const nrg_rope_args *args)
+static nrg_status check_rotation(const nrg_rope_spec *spec, const nrg_rope_args *args)
 {
     nrg_rope_job job[2];
     rope_batches batches[2];
-    return make_jobs(job, batches, spec, args, 0, 1);
+    return make_jobs(job, batches, spec, args, 0, 1, 0);
 }
+
+nrg_status nrg_rope_forward(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth)
+{
+    return rotate(spec, args, ith, nth, 0);
+}
+
+nrg_status nrg_rope_forward_check(const nrg_rope_spec *spec, const nrg_rope_args *args) { return check_rotation(spec, args); }
+
+#ifndef NRG_NO_BACKWARD
+nrg_status nrg_rope_backward(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth)
+{
+    return rotate(spec, args, ith, nth, 1);
+}
+
+nrg_status nrg_rope_backward_check(const nrg_rope_spec *spec, const nrg_rope_args *args) { return check_rotation(spec, args); }
+#endif

@@ -1,4 +1,4 @@
-/* The jobs of a rotation: for nrg_rope, and for the calls that fuse it with a norm.
+/* The jobs of a rotation: for nrg_rope_forward, and for the calls that fuse it with a norm.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_CALLS_ROPE_JOB_H
@@ -21,7 +21,7 @@ static inline void rope_fill_table_job(nrg_position_table_job *job, const nrg_ro
         .magnitude = a->magnitude,
         .positions = a->positions,
         .positions_stride = positions_stride,
-        .first = a->first,
+        .first = a->first_position,
         .mode = s->mode,
         .order = NRG_TABLE_COS_SIN,
         .pairs = pairs,
@@ -42,13 +42,16 @@ static inline int rope_positions_fit(const int32_t *positions, size_t tokens, si
     return 1;
 }
 
+/* Without an output, the input is written. */
+static inline void *rope_output(const void *x, void *o) { return o ? o : (void *)(uintptr_t)x; }
+
 /* The job of q, or of k, without its share. Strides: of heads, then of tokens. Field by field: an initializer clears the job
  * first, which takes as long as a head. */
 static inline void rope_fill_job(nrg_rope_job *job, const nrg_rope_spec *s, const nrg_rope_args *a, int is_k, size_t table_stride,
-                                 const size_t x_strides[2], const size_t o_strides[2], int stream, int far)
+                                 const size_t x_strides[2], const size_t o_strides[2], int backward, int stream, int far)
 {
     job->x = is_k ? a->k : a->q;
-    job->o = is_k ? a->k_o : a->q_o;
+    job->o = rope_output(is_k ? a->k : a->q, is_k ? a->k_o : a->q_o);
     job->x_token_stride = x_strides[1];
     job->x_head_stride = x_strides[0];
     job->o_token_stride = o_strides[1];
@@ -58,10 +61,10 @@ static inline void rope_fill_job(nrg_rope_job *job, const nrg_rope_spec *s, cons
     job->positions = a->positions;
     job->heads = is_k ? a->k_heads : a->q_heads;
     job->dim = a->dim;
-    job->offset = a->offset;
+    job->offset = a->rotate_from;
     job->pairs = nrg_rope_pairs_of(s);
     job->interleaved = s->mode == NRG_ROPE_NORMAL;
-    job->backward = a->backward != 0;
+    job->backward = backward;
     job->stream = stream;
     job->far = far;
 }
@@ -73,10 +76,10 @@ typedef struct rope_batches {
 } rope_batches;
 
 /* Jobs of q and k without their shares, those of the first batch, and what the others have, from a call that nrg_check finds
- * sound; q_o: its operand; stream: whether outputs go past the caches. heads of a job is 0 where there is nothing to do.
- * Positions are looked at here: the last that can be wrong. */
+ * sound; q_o: its operand; stream: whether outputs go past the caches. heads of a job is 0 if the tensor is empty. Positions are
+ * checked here: the last that can be wrong. */
 static inline nrg_status rope_make_jobs(nrg_rope_job job[2], rope_batches batches[2], const nrg_checked *c,
-                                        const nrg_rope_spec *s, const nrg_rope_args *a, unsigned q_o, int stream)
+                                        const nrg_rope_spec *s, const nrg_rope_args *a, unsigned q_o, int backward, int stream)
 {
     const size_t *const n = c->sizes.n, positions_stride = c->stride[NRG_ROPE_POSITIONS][0];
     for (size_t b = 0; n[NRG_ROPE_N_TABLE_ROWS] && a->positions && b < n[NRG_ROPE_N_POSITION_ROWS]; b++)
@@ -84,17 +87,19 @@ static inline nrg_status rope_make_jobs(nrg_rope_job job[2], rope_batches batche
                                 n[NRG_ROPE_N_TABLE_ROWS]))
             return NRG_ERR_POSITION;
     for (unsigned k = 0; k < 2; k++) {
+        const size_t *const x_stride = c->stride[NRG_ROPE_Q + k], *const o_stride =
+                                                                      (k ? a->k_o : a->q_o) ? c->stride[q_o + k] : x_stride;
         batches[k] = (rope_batches){
             .count = n[NRG_ROPE_N_BATCH],
             .rows = a->tokens * n[NRG_ROPE_N_Q_HEADS + k],
-            .x_stride = c->stride[NRG_ROPE_Q + k][2],
-            .o_stride = c->stride[q_o + k][2],
+            .x_stride = x_stride[2],
+            .o_stride = o_stride[2],
             .positions_stride = a->shared_positions ? 0 : positions_stride,
         };
         job[k].heads = 0;
-        if (n[NRG_ROPE_N_Q_HEADS + k])
-            rope_fill_job(&job[k], s, a, (int)k, c->stride[NRG_ROPE_TABLE][0], c->stride[NRG_ROPE_Q + k], c->stride[q_o + k],
-                          stream, nrg_is_far(c->bytes));
+        if (batches[k].count && batches[k].rows)
+            rope_fill_job(&job[k], s, a, (int)k, c->stride[NRG_ROPE_TABLE][0], x_stride, o_stride, backward, stream,
+                          nrg_is_far(c->bytes));
     }
     return NRG_OK;
 }

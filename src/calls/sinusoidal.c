@@ -26,19 +26,20 @@ static const nrg_table_order orders[] = {
     [NRG_SINUSOIDAL_COSINES_FIRST] = NRG_TABLE_COS_SIN,
 };
 
-static void fill_job(nrg_position_table_job *job, const nrg_sinusoidal_args *a, size_t table_stride, int ith, int nth)
+static void fill_job(nrg_position_table_job *job, const nrg_sinusoidal_spec *s, const nrg_sinusoidal_args *a, size_t table_stride,
+                     int ith, int nth)
 {
-    const size_t pairs = nrg_sinusoidal_pairs(a->dim);
+    const size_t pairs = nrg_sinusoidal_pairs(s->dim);
     *job = (nrg_position_table_job){
         .high = a->frequencies,
         .low = a->rows ? a->frequencies + pairs : NULL,
         .magnitude = 1,
         .positions = a->positions,
-        .first = a->first,
+        .first = a->first_position,
         .mode = NRG_ROPE_NORMAL,
-        .order = orders[a->layout],
+        .order = orders[s->layout],
         .pairs = pairs,
-        .dim = a->dim,
+        .dim = s->dim,
         .table = a->table,
         .table_stride = table_stride,
         .begin = nrg_share(a->rows, ith, nth),
@@ -47,21 +48,20 @@ static void fill_job(nrg_position_table_job *job, const nrg_sinusoidal_args *a, 
 }
 
 /* Whether a call is plainly sound; *table_stride is then the real one. */
-static inline int is_plain(size_t *table_stride, const nrg_sinusoidal_args *a)
+static inline int is_plain(size_t *table_stride, const nrg_sinusoidal_spec *s, const nrg_sinusoidal_args *a)
 {
-    if ((a->size != sizeof *a) | ((unsigned)a->dtype - NRG_F32 > NRG_BF16 - NRG_F32) |
-        ((unsigned)a->layout > NRG_SINUSOIDAL_COSINES_FIRST) | (a->layout != NRG_SINUSOIDAL_INTERLEAVED && a->dim % 2) |
-        (a->reserved != 0))
+    if ((s->size != sizeof *s) | (a->size != sizeof *a) | ((unsigned)a->dtype - NRG_F32 > NRG_BF16 - NRG_F32) |
+        ((unsigned)s->layout > NRG_SINUSOIDAL_COSINES_FIRST) | (s->layout != NRG_SINUSOIDAL_INTERLEAVED && s->dim % 2))
         return 0;
     quick_table table = {a->frequencies,
                          a->positions,
-                         a->first,
+                         a->first_position,
                          a->table,
                          a->table_stride,
                          a->rows,
-                         a->dim,
+                         s->dim,
                          a->dtype == NRG_F32 ? 4 : 2,
-                         nrg_sinusoidal_pairs(a->dim)};
+                         nrg_sinusoidal_pairs(s->dim)};
     const int is_sound = quick_table_is_sound(&table);
     *table_stride = table.stride;
     return is_sound;
@@ -69,28 +69,29 @@ static inline int is_plain(size_t *table_stride, const nrg_sinusoidal_args *a)
 
 /* All other calls. In a frame of its own: what checking takes shall not lie below the kernel. */
 static __attribute__((noinline)) nrg_status make_job(nrg_position_table_job *job, nrg_dtype *dtype,
-                                                     const nrg_sinusoidal_args *args, int ith, int nth)
+                                                     const nrg_sinusoidal_spec *spec, const nrg_sinusoidal_args *args, int ith,
+                                                     int nth)
 {
     nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_sinusoidal_table, (const void *const[]){args}, ith, nth);
+    const nrg_status status = nrg_check(&c, &nrg_call_sinusoidal_table, (const void *const[]){spec, args}, ith, nth);
     if (status != NRG_OK)
         return status;
     const nrg_sinusoidal_args *a = c.part[NRG_SINUSOIDAL_ARGS];
     *dtype = a->dtype;
-    fill_job(job, a, c.stride[NRG_SINUSOIDAL_TABLE_TABLE][0], ith, nth);
+    fill_job(job, c.part[NRG_SINUSOIDAL_SPEC], a, c.stride[NRG_SINUSOIDAL_TABLE_TABLE][0], ith, nth);
     return NRG_OK;
 }
 
-nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_args *args, int ith, int nth)
+nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_spec *spec, const nrg_sinusoidal_args *args, int ith, int nth)
 {
     nrg_position_table_job job;
     nrg_dtype dtype;
     size_t table_stride;
-    if (args && (ith >= 0) & (ith < nth) && is_plain(&table_stride, args)) {
+    if (spec && args && (ith >= 0) & (ith < nth) && is_plain(&table_stride, spec, args)) {
         dtype = args->dtype;
-        fill_job(&job, args, table_stride, ith, nth);
+        fill_job(&job, spec, args, table_stride, ith, nth);
     } else {
-        const nrg_status status = make_job(&job, &dtype, args, ith, nth);
+        const nrg_status status = make_job(&job, &dtype, spec, args, ith, nth);
         if (status != NRG_OK)
             return status;
     }
@@ -100,9 +101,9 @@ nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_args *args, int ith, int nt
     return NRG_OK;
 }
 
-nrg_status nrg_sinusoidal_table_check(const nrg_sinusoidal_args *args)
+nrg_status nrg_sinusoidal_table_check(const nrg_sinusoidal_spec *spec, const nrg_sinusoidal_args *args)
 {
     nrg_position_table_job job;
     nrg_dtype dtype;
-    return make_job(&job, &dtype, args, 0, 1);
+    return make_job(&job, &dtype, spec, args, 0, 1);
 }

@@ -80,7 +80,7 @@ nrg_status nrg_check_options(nrg_checked *c, const nrg_call *call, const void *c
         return name_range(c, call);
     c->sizes.n[NRG_ONE] = 1;
     c->sizes.needed = c->sizes.always = c->sizes.ignored = c->sizes.refused = c->sizes.apart = c->sizes.read_only =
-        c->sizes.is_matrix = 0;
+        c->sizes.written = c->sizes.is_matrix = 0;
     return call->measure(c->part, &c->sizes);
 }
 
@@ -341,8 +341,9 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
             continue;
         if (o->room && nrg_size_at(from, o->room) < bytes)
             return NRG_ERR_WORKSPACE;
-        moved = bytes > SIZE_MAX - moved ? SIZE_MAX : moved + bytes;
-        outputs |= (uint32_t)(o->role != NRG_IN && !(s->read_only & NRG_BIT(i))) << (e - extents);
+        const size_t passes = bytes << (s->written >> i & 1); /* an input in its output's place counts as both */
+        moved = passes > SIZE_MAX - moved ? SIZE_MAX : moved + passes;
+        outputs |= (uint32_t)nrg_is_output(o, s, i) << (e - extents);
         e++;
     }
     c->bytes = moved;

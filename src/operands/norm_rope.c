@@ -23,7 +23,7 @@ static nrg_status measure_specs(const void *const *part, unsigned q_o, nrg_sizes
         return NRG_ERR_DIM;
     if (norm->dtype != rope->dtype)
         return NRG_ERR_DTYPE;
-    if (norm->gate || norm->residual_mode || rope->backward || nrg_norm_alike(norm) > 1)
+    if (norm->gate || norm->residual_mode || nrg_norm_alike(norm) > 1)
         return NRG_ERR_COMBINATION;
     if ((status = nrg_rope_measure(part[SPEC], rope, q_o, s)) != NRG_OK)
         return status;
@@ -127,7 +127,6 @@ static const nrg_part backward_parts[] = {SPEC_PARTS, [Q_ARGS] = BACKWARD_PART, 
 
 #define X(k)                                                                                                                     \
     NRG_IN, CHOSEN(NRG_NORM_TYPE_X), LINE(k, nrg_norm_backward_args, x, NRG_ROPE_N_DIM),                                         \
-        .strides_multiply = 1,                                                                                                   \
         .level = {{.stride = NRG_AT(nrg_norm_backward_args, x_stride), .count = NRG_ROPE_N_Q_HEADS + (k)},                       \
                   {.stride = NRG_AT(nrg_norm_backward_args, x_stride2), .count = NRG_ROPE_N_TOKENS},                             \
                   {.stride = NRG_AT(nrg_norm_backward_args, x_stride3), .count = NRG_ROPE_N_BATCH}}

@@ -10,7 +10,7 @@
 
 enum { NRG_NORM_ROPE_NORM, NRG_NORM_ROPE_SPEC, NRG_NORM_ROPE_ARGS, NRG_NORM_ROPE_Q_ARGS, NRG_NORM_ROPE_K_ARGS };
 
-/* nrg_norm_rope_forward. Its first four operands are those of nrg_rope. What is k's comes after what is q's. */
+/* nrg_norm_rope_forward. Its first four operands are those of nrg_rope_forward. What is k's comes after what is q's. */
 enum {
     NRG_NORM_ROPE_Q_W = NRG_ROPE_K + 1,
     NRG_NORM_ROPE_K_W,

@@ -98,7 +98,7 @@ nrg_status nrg_qkv_measure_args(const nrg_rope_spec *rope, const nrg_qkv_args *a
     nrg_status status = nrg_rope_measure_angles(rope, &pairs);
     if (status != NRG_OK)
         return status;
-    if (2 * pairs > args->dim || args->offset > args->dim - 2 * pairs)
+    if (!nrg_rope_fits(pairs, args->offset, args->dim))
         return NRG_ERR_DIM;
     if (!args->positions && !nrg_rope_can_count(args->first, args->tokens))
         return NRG_ERR_POSITION;
@@ -175,8 +175,7 @@ static const nrg_part workspace_parts[] = {NRG_ROPE_SPEC_PART, ARGS_PART};
 #define AT(field) .part = NRG_QKV_ARGS, .at = NRG_AT(nrg_qkv_args, field)
 #define LINE(field, number) AT(field), .dim = (number)
 #define HEADS(field, number, heads, rows)                                                                                        \
-    LINE(field, number), .strides_multiply = 1,                                                                                  \
-                         .level = {{.stride = NRG_AT(nrg_qkv_args, field##_head_stride), .count = (heads)},                      \
+    LINE(field, number), .level = {{.stride = NRG_AT(nrg_qkv_args, field##_head_stride), .count = (heads)},                      \
                                    {.stride = NRG_AT(nrg_qkv_args, field##_token_stride), .count = (rows)}}
 #define CHOSEN(type) (NRG_ELEMENT_CHOSEN + (type))
 #define OF_X NRG_IN, CHOSEN(NRG_QKV_TYPE_X)

@@ -63,7 +63,7 @@ static int constants_are_sound(const nrg_rope_spec *s)
 {
     const int yarn = s->ext_factor != 0, llama = s->scaling == NRG_ROPE_SCALING_LLAMA3;
     if (!nrg_rope_in_range(s->freq_base) || !nrg_rope_in_range(s->freq_scale) || !(fabs(s->attn_factor) <= 0x1p400) ||
-        !(fabs(s->ext_factor) <= 0x1p400))
+        s->attn_factor == 0 || !(fabs(s->ext_factor) <= 0x1p400))
         return 0;
     if ((yarn && s->n_ctx_orig < 0) || (llama && s->n_ctx_orig <= 0))
         return 0;
@@ -142,7 +142,7 @@ static nrg_status measure_table(const void *const *part, nrg_sizes *s)
         return status;
     if (!(fabs(args->magnitude) <= DBL_MAX))
         return NRG_ERR_CONSTANT;
-    if (!args->positions && !nrg_rope_can_count(args->first, tokens))
+    if (!args->positions && !nrg_rope_can_count(args->first_position, tokens))
         return NRG_ERR_POSITION;
     s->n[TABLE_TOKENS] = tokens;
     s->n[TABLE_AXES] = nrg_rope_axes(spec);
@@ -186,27 +186,23 @@ nrg_status nrg_rope_measure(const nrg_rope_spec *spec, const nrg_rope_args *args
     const nrg_status status = measure_pairs(spec, &pairs);
     if (status != NRG_OK)
         return status;
-    if (2 * pairs > args->dim || args->offset > args->dim - 2 * pairs)
+    if (!nrg_rope_fits(pairs, args->rotate_from, args->dim))
         return NRG_ERR_DIM;
-    const size_t q_heads = tokens ? args->q_heads : 0, k_heads = tokens ? args->k_heads : 0;
-    const int is_used = (q_heads | k_heads) != 0;
-    const size_t table_rows = !is_used ? 0 : args->table_rows ? args->table_rows : tokens;
+    const int is_used = args->batch && tokens && (args->q_heads | args->k_heads);
     s->type[0] = args->dtype;
     s->n[NRG_ROPE_N_TOKENS] = tokens;
-    s->n[NRG_ROPE_N_Q_HEADS] = q_heads;
-    s->n[NRG_ROPE_N_K_HEADS] = k_heads;
+    s->n[NRG_ROPE_N_Q_HEADS] = args->q_heads;
+    s->n[NRG_ROPE_N_K_HEADS] = args->k_heads;
     s->n[NRG_ROPE_N_DIM] = args->dim;
     s->n[NRG_ROPE_N_TABLE_DIM] = 2 * pairs;
-    s->n[NRG_ROPE_N_TABLE_ROWS] = table_rows;
-    s->n[NRG_ROPE_N_BATCH] = args->batch ? args->batch : 1;
-    s->n[NRG_ROPE_N_POSITION_ROWS] = args->shared_positions ? 1 : s->n[NRG_ROPE_N_BATCH];
-    if (!q_heads)
-        s->ignored |= NRG_BIT(NRG_ROPE_Q) | NRG_BIT(q_o);
-    if (!k_heads)
-        s->ignored |= NRG_BIT(NRG_ROPE_K) | NRG_BIT(q_o + 1);
+    s->n[NRG_ROPE_N_TABLE_ROWS] = is_used ? args->table_rows : 0;
+    s->n[NRG_ROPE_N_BATCH] = args->batch;
+    s->n[NRG_ROPE_N_POSITION_ROWS] = args->shared_positions ? 1 : args->batch;
+    nrg_rope_measure_heads(s, NRG_BIT(NRG_ROPE_Q), NRG_BIT(q_o), args->q_heads, args->q_o);
+    nrg_rope_measure_heads(s, NRG_BIT(NRG_ROPE_K), NRG_BIT(q_o + 1), args->k_heads, args->k_o);
     if (!is_used)
         s->ignored |= NRG_BIT(NRG_ROPE_TABLE) | NRG_BIT(NRG_ROPE_POSITIONS);
-    return is_used && !args->positions && table_rows < tokens ? NRG_ERR_POSITION : NRG_OK;
+    return is_used && !args->positions && args->table_rows < tokens ? NRG_ERR_POSITION : NRG_OK;
 }
 
 static nrg_status measure_rope(const void *const *part, nrg_sizes *s)

@@ -5,7 +5,7 @@
 #define NRG_OPERANDS_ROPE_H
 
 #include "../../include/nrg/rope.h"
-#include "operand.h"
+#include "heads.h"
 
 enum { NRG_ROPE_SPEC, NRG_ROPE_ARGS };
 
@@ -29,7 +29,7 @@ extern const nrg_call nrg_call_rope_frequencies;
 enum { NRG_ROPE_TABLE_POSITIONS, NRG_ROPE_TABLE_FREQUENCIES, NRG_ROPE_TABLE_TABLE, NRG_ROPE_TABLE_OPERANDS };
 extern const nrg_call nrg_call_rope_table;
 
-/* nrg_rope */
+/* nrg_rope_forward and nrg_rope_backward */
 enum { NRG_ROPE_TABLE, NRG_ROPE_POSITIONS, NRG_ROPE_Q, NRG_ROPE_K, NRG_ROPE_Q_O, NRG_ROPE_K_O, NRG_ROPE_OPERANDS };
 extern const nrg_call nrg_call_rope;
 
@@ -52,7 +52,7 @@ static inline size_t nrg_rope_pairs_of(const nrg_rope_spec *s) { return s->mode 
     }
 #define NRG_ROPE_RANGES(spec, args)                                                                                              \
     NRG_DTYPE_RANGE(args, nrg_rope_args, dtype), NRG_ENUM_RANGE(args, nrg_rope_args, store, NRG_STORE_STREAM),                   \
-        NRG_ROPE_YARN_RANGE(spec)
+        NRG_RESERVED_RANGE(args, nrg_rope_args, reserved), NRG_ROPE_YARN_RANGE(spec)
 
 /* All bits of nrg_rope_yarn are the lowest. */
 enum { NRG_ROPE_YARN_MOST = NRG_ROPE_YARN_NO_TRUNCATE | NRG_ROPE_YARN_NO_MSCALE };
@@ -63,6 +63,19 @@ enum { NRG_ROPE_YARN_MOST = NRG_ROPE_YARN_NO_TRUNCATE | NRG_ROPE_YARN_NO_MSCALE 
 static inline int nrg_rope_can_count(int32_t first, size_t tokens)
 {
     return !tokens || tokens - 1 <= (size_t)((int64_t)INT32_MAX - first);
+}
+
+/* Whether a head has the elements that are rotated. */
+static inline int nrg_rope_fits(size_t pairs, size_t rotate_from, size_t dim)
+{
+    return 2 * pairs <= dim && rotate_from <= dim - 2 * pairs;
+}
+
+/* A tensor and its output, as bits: refused without heads; needed with them, and written if there is no output. */
+static inline void nrg_rope_measure_heads(nrg_sizes *s, uint32_t x, uint32_t o, size_t heads, const void *output)
+{
+    *(heads ? &s->needed : &s->refused) |= heads ? x : x | o;
+    s->written |= heads && !output ? x : 0;
 }
 
 /* What frequencies are made of; and positions of a token. */
@@ -83,10 +96,8 @@ enum {
 nrg_status nrg_rope_measure(const nrg_rope_spec *spec, const nrg_rope_args *args, unsigned q_o, nrg_sizes *s);
 
 #define NRG_ROPE_HEADS(field, args, heads)                                                                                       \
-    .part = (args), .at = NRG_AT(nrg_rope_args, field), .dim = NRG_ROPE_N_DIM, .strides_multiply = 1,                            \
-    .level = {{.stride = NRG_AT(nrg_rope_args, field##_head_stride), .count = (heads)},                                          \
-              {.stride = NRG_AT(nrg_rope_args, field##_token_stride), .count = NRG_ROPE_N_TOKENS},                               \
-              {.stride = NRG_AT(nrg_rope_args, field##_batch_stride), .count = NRG_ROPE_N_BATCH}}
+    .part = (args), .at = NRG_AT(nrg_rope_args, field), .dim = NRG_ROPE_N_DIM, .may_be_absent = 1,                               \
+    .level = NRG_HEADS_TOGETHER(nrg_rope_args, field##_strides, NRG_ROPE_N_BATCH, heads, NRG_ROPE_N_TOKENS)
 #define NRG_ROPE_INPUTS(args)                                                                                                    \
     [NRG_ROPE_TABLE] = {"table",                                                                                                 \
                         NRG_IN,                                                                                                  \

@@ -7,6 +7,12 @@
 
 enum { ROWS = 1, DIM, FREQUENCIES };
 
+#define SPEC_PART                                                                                                                \
+    {                                                                                                                            \
+        .size = sizeof(nrg_sinusoidal_spec), .least = sizeof(nrg_sinusoidal_spec)                                                \
+    }
+#define LAYOUT_RANGE NRG_ENUM_RANGE(NRG_SINUSOIDAL_SPEC, nrg_sinusoidal_spec, layout, NRG_SINUSOIDAL_COSINES_FIRST)
+
 /* ---- frequencies ---- */
 
 static nrg_status measure_frequencies(const void *const *part, nrg_sizes *s)
@@ -19,17 +25,17 @@ static nrg_status measure_frequencies(const void *const *part, nrg_sizes *s)
 }
 
 static const nrg_part frequencies_parts[] = {
-    {.size = sizeof(nrg_sinusoidal_spec), .least = sizeof(nrg_sinusoidal_spec)},
+    SPEC_PART,
     {.size = sizeof(nrg_sinusoidal_frequencies_args)},
 };
 
 static const nrg_range frequencies_ranges[] = {
     NRG_ENUM_RANGE(NRG_SINUSOIDAL_SPEC, nrg_sinusoidal_spec, spread, NRG_SINUSOIDAL_TO_BASE),
-    NRG_ENUM_RANGE(NRG_SINUSOIDAL_SPEC, nrg_sinusoidal_spec, layout, NRG_SINUSOIDAL_COSINES_FIRST),
+    LAYOUT_RANGE,
 };
 
 static const nrg_operand frequencies_operands[NRG_SINUSOIDAL_FREQUENCIES_OPERANDS] = {
-    [NRG_SINUSOIDAL_FREQUENCIES_FREQUENCIES] = {"frequencies", NRG_OUT, NRG_ELEMENT_F64, .part = NRG_SINUSOIDAL_FREQUENCIES_ARGS,
+    [NRG_SINUSOIDAL_FREQUENCIES_FREQUENCIES] = {"frequencies", NRG_OUT, NRG_ELEMENT_F64, .part = NRG_SINUSOIDAL_ARGS,
                                                 .at = NRG_AT(nrg_sinusoidal_frequencies_args, frequencies), .dim = FREQUENCIES},
 };
 
@@ -47,22 +53,23 @@ const nrg_call nrg_call_sinusoidal_frequencies = {
 
 static nrg_status measure_table(const void *const *part, nrg_sizes *s)
 {
+    const nrg_sinusoidal_spec *spec = part[NRG_SINUSOIDAL_SPEC];
     const nrg_sinusoidal_args *args = part[NRG_SINUSOIDAL_ARGS];
-    const size_t rows = args->rows, pairs = nrg_sinusoidal_pairs(args->dim);
-    if (args->dim == 0 || (args->layout != NRG_SINUSOIDAL_INTERLEAVED && args->dim % 2))
+    const size_t rows = args->rows, pairs = nrg_sinusoidal_pairs(spec->dim);
+    if (spec->dim == 0 || (spec->layout != NRG_SINUSOIDAL_INTERLEAVED && spec->dim % 2))
         return NRG_ERR_DIM;
-    if (!args->positions && rows && rows - 1 > (size_t)((int64_t)INT32_MAX - args->first))
+    if (!args->positions && !nrg_rope_can_count(args->first_position, rows))
         return NRG_ERR_POSITION;
     if (pairs > SIZE_MAX / 2)
         return NRG_ERR_OVERFLOW;
     s->type[0] = args->dtype;
     s->n[ROWS] = rows;
-    s->n[DIM] = args->dim;
+    s->n[DIM] = spec->dim;
     s->n[FREQUENCIES] = rows ? 2 * pairs : 0;
     return NRG_OK;
 }
 
-static const nrg_part table_parts[] = {{.size = sizeof(nrg_sinusoidal_args), .least = sizeof(nrg_sinusoidal_args)}};
+static const nrg_part table_parts[] = {SPEC_PART, {.size = sizeof(nrg_sinusoidal_args), .least = sizeof(nrg_sinusoidal_args)}};
 
 #define OPERAND(field) .part = NRG_SINUSOIDAL_ARGS, .at = NRG_AT(nrg_sinusoidal_args, field)
 
@@ -76,8 +83,7 @@ static const nrg_operand table_operands[NRG_SINUSOIDAL_TABLE_OPERANDS] = {
 
 static const nrg_range table_ranges[] = {
     NRG_DTYPE_RANGE(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, dtype),
-    NRG_ENUM_RANGE(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, layout, NRG_SINUSOIDAL_COSINES_FIRST),
-    NRG_RESERVED_RANGE(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, reserved),
+    LAYOUT_RANGE,
 };
 
 const nrg_call nrg_call_sinusoidal_table = {

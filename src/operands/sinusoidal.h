@@ -11,12 +11,11 @@
 typedef struct nrg_sinusoidal_frequencies_args {
     double *frequencies;
 } nrg_sinusoidal_frequencies_args;
-enum { NRG_SINUSOIDAL_SPEC, NRG_SINUSOIDAL_FREQUENCIES_ARGS };
+enum { NRG_SINUSOIDAL_SPEC, NRG_SINUSOIDAL_ARGS };
 enum { NRG_SINUSOIDAL_FREQUENCIES_FREQUENCIES, NRG_SINUSOIDAL_FREQUENCIES_OPERANDS };
 extern const nrg_call nrg_call_sinusoidal_frequencies;
 
 /* nrg_sinusoidal_table */
-enum { NRG_SINUSOIDAL_ARGS };
 enum {
     NRG_SINUSOIDAL_TABLE_POSITIONS,
     NRG_SINUSOIDAL_TABLE_FREQUENCIES,

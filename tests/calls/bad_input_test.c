@@ -152,7 +152,7 @@ static void refused(trial *t, nrg_status status)
     set_up(t);
 }
 
-static int is_output(const trial *t, int i) { return call_of(t)->operands[i].role != NRG_IN && !(t->sizes.read_only >> i & 1); }
+static int is_output(const trial *t, int i) { return nrg_is_output(&call_of(t)->operands[i], &t->sizes, (unsigned)i); }
 
 /* Accepted, and what is written are outputs that are this phase's: nothing else, and each of them where `all`. They are dense. */
 static void accepted_outputs(trial *t, int all)

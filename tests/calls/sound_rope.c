@@ -40,11 +40,11 @@ static uint32_t set_up_pairs(void *const *part, int variant)
     return 0;
 }
 
-/* It has no status, and is 0 where nrg_rope, of no tokens, has one. */
+/* It has no status, and is 0 where nrg_rope_forward, of no tokens, has one. */
 static nrg_status run_pairs(void *const *part, int ith, int nth)
 {
-    const nrg_rope_args nothing = nrg_rope_args_init(0, SIZE_MAX, NULL);
-    const nrg_status status = nrg_rope(part[NRG_ROPE_SPEC], &nothing, 0, 1);
+    const nrg_rope_args nothing = nrg_rope_args_init(NRG_F32, 0, SIZE_MAX, NULL);
+    const nrg_status status = nrg_rope_forward(part[NRG_ROPE_SPEC], &nothing, 0, 1);
     (void)ith;
     (void)nth;
     ck_assert((nrg_rope_pairs(part[NRG_ROPE_SPEC]) != 0) == (status == NRG_OK));
@@ -109,6 +109,8 @@ static const sound_wrong wrong_frequencies[] = {
     NOT_POSITIVE(beta_fast, YARN),
     NOT_POSITIVE(beta_slow, YARN),
     NO_NUMBER(attn_factor, ),
+    SPEC_F64(attn_factor, 0, NRG_ERR_CONSTANT),
+    SPEC_F64(attn_factor, -1, NRG_OK),
     NO_NUMBER(ext_factor, SPEC_WITH(n_ctx_orig, 4096), ),
     YARN SPEC_U32(n_ctx_orig, 0, NRG_OK),
     YARN SPEC_U32(n_ctx_orig, -1, NRG_ERR_CONSTANT),
@@ -172,14 +174,14 @@ static const sound_wrong wrong_table[] = {
     TABLE_F64(magnitude, NAN, NRG_ERR_CONSTANT),
     TABLE_F64(magnitude, INFINITY, NRG_ERR_CONSTANT),
     TABLE_F64(magnitude, -INFINITY, NRG_ERR_CONSTANT),
-    TABLE_U32(first, INT32_MAX - TOKENS + 2, NRG_ERR_POSITION),
-    TABLE_U32(first, INT32_MAX - TOKENS + 1, NRG_OK),
-    TABLE_U32(first, INT32_MIN, NRG_OK),
+    TABLE_U32(first_position, INT32_MAX - TOKENS + 2, NRG_ERR_POSITION),
+    TABLE_U32(first_position, INT32_MAX - TOKENS + 1, NRG_OK),
+    TABLE_U32(first_position, INT32_MIN, NRG_OK),
     TABLE_U64(tokens, (uint64_t)1 << 32, NRG_ERR_POSITION),
     WITH_U64(NRG_ROPE_ARGS, nrg_rope_table_args, tokens, 0),
     SPEC_U64(n_dims, 7, NRG_ERR_DIM),
     WRONG_VARIANT(2),
-    TABLE_U32(first, INT32_MAX, NRG_OK),
+    TABLE_U32(first_position, INT32_MAX, NRG_OK),
 };
 static const sound_size table_sizes[] = {{NRG_ROPE_ARGS, NRG_AT(nrg_rope_table_args, tokens)}};
 
@@ -202,31 +204,37 @@ static nrg_status ask_table(void *const *part) { return nrg_rope_table_check(par
 
 /* ---- the rotation ---- */
 
-/* Batches: one, in two ways; two with positions of their own; three that share theirs. */
+/* Batches: one, of two calls; two with positions of their own; three that share theirs. */
 static size_t batch_of(int variant) { return variant > 1 ? (size_t)variant : 1; }
 
 static nrg_rope_args rope_args(int variant)
 {
-    nrg_rope_args args = nrg_rope_args_init(TOKENS, DIM, NULL);
+    nrg_rope_args args = nrg_rope_args_init(variant == 2 ? NRG_BF16 : NRG_F32, TOKENS, DIM, NULL);
     args.q_heads = Q_HEADS;
     args.k_heads = variant == 1 ? 0 : K_HEADS;
-    args.dtype = variant == 2 ? NRG_BF16 : NRG_F32;
-    args.table_rows = variant ? TOKENS + 1 : 0;
-    args.offset = variant == 2 ? 3 : 0;
-    args.batch = variant ? batch_of(variant) : 0;
+    args.table_rows = variant ? TOKENS + 1 : TOKENS;
+    args.rotate_from = variant == 2 ? 3 : 0;
+    args.batch = batch_of(variant);
     args.shared_positions = variant == 3;
     args.store = NRG_STORE_KEEP;
     return args;
+}
+
+/* The operands that may be absent. In place without outputs: k of variant 0, q of variant 3. */
+static uint32_t rope_there(int variant, unsigned q_o)
+{
+    return NRG_BIT(NRG_ROPE_Q) | (variant != 1 ? NRG_BIT(NRG_ROPE_K) : 0) | (variant ? NRG_BIT(NRG_ROPE_POSITIONS) : 0) |
+           (variant < 3 ? NRG_BIT(q_o) : 0) | (variant > 1 ? NRG_BIT(q_o + 1) : 0);
 }
 
 static uint32_t set_up_rope(void *const *part, int variant)
 {
     *(nrg_rope_spec *)part[NRG_ROPE_SPEC] = nrg_rope_spec_init(N_DIMS, NRG_ROPE_NEOX, 10000);
     *(nrg_rope_args *)part[NRG_ROPE_ARGS] = rope_args(variant);
-    return variant ? NRG_BIT(NRG_ROPE_POSITIONS) : 0;
+    return rope_there(variant, NRG_ROPE_Q_O);
 }
 
-static size_t position_rows(const nrg_rope_args *args) { return args->shared_positions || !args->batch ? 1 : args->batch; }
+static size_t position_rows(const nrg_rope_args *args) { return args->shared_positions ? 1 : args->batch; }
 
 static int32_t *position_of(const nrg_rope_args *args, size_t batch, size_t token)
 {
@@ -252,7 +260,7 @@ static nrg_status spoil_positions(nrg_rope_args *args, int n)
     if (n < 4 * all) {
         *position_of(args, (size_t)n / 4 / TOKENS, (size_t)n / 4 % TOKENS) = wrong[n % 4];
     } else {
-        args->table_rows = 0; /* as many as tokens */
+        args->table_rows = TOKENS;
         *position_of(args, 0, 0) = TOKENS;
     }
     return NRG_ERR_POSITION;
@@ -262,10 +270,20 @@ static nrg_status spoil_rope(void *const *part, int n) { return spoil_positions(
 
 static nrg_status run_rope(void *const *part, int ith, int nth)
 {
-    return nrg_rope(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], ith, nth);
+    return nrg_rope_forward(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], ith, nth);
 }
 
-static nrg_status ask_rope(void *const *part) { return nrg_rope_check(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS]); }
+static nrg_status ask_rope(void *const *part) { return nrg_rope_forward_check(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS]); }
+
+static nrg_status run_rope_backward(void *const *part, int ith, int nth)
+{
+    return nrg_rope_backward(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], ith, nth);
+}
+
+static nrg_status ask_rope_backward(void *const *part)
+{
+    return nrg_rope_backward_check(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS]);
+}
 
 #define ARGS_U32(part, field, value, status) WRONG_U32(part, nrg_rope_args, field, value, status)
 #define ARGS_U64(part, field, value, status) WRONG_U64(part, nrg_rope_args, field, value, status)
@@ -275,25 +293,28 @@ static nrg_status ask_rope(void *const *part) { return nrg_rope_check(part[NRG_R
     WRONG_ROPE_SPEC(spec), UNUSED_CONSTANTS(spec), WITH_U32(spec, nrg_rope_spec, sections[0], -1),                               \
         ROPE_U32(spec, mode, NRG_ROPE_MROPE, NRG_OK), ROPE_U64(spec, n_dims, DIM + 2, NRG_ERR_DIM),                              \
         WITH_U32(spec, nrg_rope_spec, mode, NRG_ROPE_VISION), ROPE_U64(spec, n_dims, DIM / 2 + 1, NRG_ERR_DIM),                  \
-        ARGS_U64(args, offset, DIM - N_DIMS, NRG_OK), ARGS_U64(args, offset, DIM - N_DIMS + 1, NRG_ERR_DIM),                     \
-        ARGS_U64(args, offset, DIM, NRG_ERR_DIM), ARGS_U64(args, offset, DIM + 1, NRG_ERR_DIM),                                  \
-        ARGS_U64(args, offset, SIZE_MAX, NRG_ERR_DIM), ARGS_U64(args, offset, SIZE_MAX - N_DIMS + 1, NRG_ERR_DIM),               \
+        ARGS_U64(args, rotate_from, DIM - N_DIMS, NRG_OK), ARGS_U64(args, rotate_from, DIM - N_DIMS + 1, NRG_ERR_DIM),           \
+        ARGS_U64(args, rotate_from, DIM, NRG_ERR_DIM), ARGS_U64(args, rotate_from, DIM + 1, NRG_ERR_DIM),                        \
+        ARGS_U64(args, rotate_from, SIZE_MAX, NRG_ERR_DIM), ARGS_U64(args, rotate_from, SIZE_MAX - N_DIMS + 1, NRG_ERR_DIM),     \
         ARGS_U64(args, dim, 0, NRG_ERR_DIM), ARGS_U32(args, dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM),                                \
         ARGS_U32(args, dtype, NRG_BF16 + 1, NRG_ERR_ENUM), ARGS_U32(args, store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),            \
         ARGS_U32(args, store, NRG_STORE_STREAM, NRG_OK), ARGS_U32(args, shared_positions, 1, NRG_OK),                            \
-        ARGS_U64(args, table_rows, TOKENS - 1, NRG_ERR_POSITION), ARGS_U64(args, table_rows, TOKENS, NRG_OK),                    \
+        ARGS_U64(args, table_rows, TOKENS - 1, NRG_ERR_POSITION), ARGS_U64(args, table_rows, 0, NRG_ERR_POSITION),               \
+        ARGS_U64(args, table_rows, TOKENS, NRG_OK), ARGS_U32(args, reserved, 1, NRG_ERR_STRUCT_SIZE),                            \
         ARGS_WITH(args, tokens, 0), ROPE_U64(spec, n_dims, 7, NRG_ERR_DIM)
 
-/* Without heads nobody looks at their pointers and strides. */
-#define WITHOUT_Q(args)                                                                                                          \
-    ARGS_WITH(args, q_heads, 0), ARGS_WITH(args, q, 1), ARGS_WITH(args, q_o, 1), ARGS_WITH(args, q_token_stride, 1),             \
-        ARGS_WITH(args, q_head_stride, 1), ARGS_WITH(args, q_o_token_stride, 1), ARGS_WITH(args, q_batch_stride, 1)
-#define WITHOUT_K(args)                                                                                                          \
-    ARGS_WITH(args, k_heads, 0), ARGS_WITH(args, k, 1), ARGS_WITH(args, k_o, 1), ARGS_WITH(args, k_token_stride, 1),             \
-        ARGS_WITH(args, k_head_stride, 1), ARGS_WITH(args, k_o_token_stride, 1), ARGS_WITH(args, k_batch_stride, 1)
+/* Without heads there are no pointers; strides are not read. */
+#define WITHOUT(args, name)                                                                                                      \
+    ARGS_WITH(args, name##_heads, 0), ARGS_WITH(args, name, 0), ARGS_WITH(args, name##_o, 0),                                    \
+        ARGS_WITH(args, name##_strides.row, 1), ARGS_WITH(args, name##_strides.head, 1),                                         \
+        ARGS_WITH(args, name##_o_strides.row, 1), ARGS_WITH(args, name##_strides.batch, 1)
 #define WITHOUT_HEADS(args)                                                                                                      \
-    WITHOUT_Q(args), ARGS_U32(args, backward, 0, NRG_OK), WITHOUT_K(args), ARGS_U32(args, backward, 0, NRG_OK), WITHOUT_Q(args), \
-        WITHOUT_K(args), ARGS_U64(args, table, 0, NRG_OK)
+    WITHOUT(args, q), ARGS_U32(args, shared_positions, 0, NRG_OK), WITHOUT(args, k),                                             \
+        ARGS_U32(args, shared_positions, 0, NRG_OK), WITHOUT(args, q), WITHOUT(args, k), ARGS_U64(args, table, 0, NRG_OK),       \
+        WITHOUT(args, q), ARGS_U64(args, q, 64, NRG_ERR_COMBINATION), WITHOUT(args, q),                                          \
+        ARGS_U64(args, q_o, 64, NRG_ERR_COMBINATION), WITHOUT(args, k), ARGS_U64(args, k, 64, NRG_ERR_COMBINATION),              \
+        WITHOUT(args, k), ARGS_U64(args, k_o, 64, NRG_ERR_COMBINATION), ARGS_U64(args, q_heads, 0, NRG_ERR_COMBINATION),         \
+        ARGS_U64(args, k_heads, 0, NRG_ERR_COMBINATION), ARGS_U64(args, batch, 0, NRG_OK)
 
 static const sound_wrong wrong_rope[] = {WRONG_ROTATION(NRG_ROPE_SPEC, NRG_ROPE_ARGS), WITHOUT_HEADS(NRG_ROPE_ARGS)};
 static const sound_size rope_sizes[] = {{NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, tokens)},
@@ -325,7 +346,7 @@ static uint32_t set_up_norm_rope(void *const *part, int variant)
         NRG_BIT(NRG_NORM_ROPE_Q_W) | NRG_BIT(NRG_NORM_ROPE_Q_B) | NRG_BIT(NRG_NORM_ROPE_Q_MEAN) | NRG_BIT(NRG_NORM_ROPE_Q_RSTD);
     const uint32_t k = NRG_BIT(NRG_NORM_ROPE_K_W) | NRG_BIT(NRG_NORM_ROPE_K_RSTD) |
                        (variant ? NRG_BIT(NRG_NORM_ROPE_K_B) | NRG_BIT(NRG_NORM_ROPE_K_MEAN) : 0);
-    return (variant == 1 ? q : q | k) | (variant ? NRG_BIT(NRG_ROPE_POSITIONS) : 0);
+    return (variant == 1 ? q : q | k) | rope_there(variant, NRG_NORM_ROPE_Q_O);
 }
 
 static void fill_norm_rope(void *const *part) { fill_positions(part[NRG_NORM_ROPE_ARGS]); }
@@ -357,8 +378,7 @@ static nrg_status ask_norm_rope(void *const *part)
         NORM_U32(NRG_NORM_ROPE_NORM, w_dtype, NRG_F32, NRG_OK),                                                                  \
         NORM_U32(NRG_NORM_ROPE_NORM, gate, NRG_GATE_PRE, NRG_ERR_COMBINATION),                                                   \
         NORM_U32(NRG_NORM_ROPE_NORM, gate, NRG_GATE_POST, NRG_ERR_COMBINATION),                                                  \
-        NORM_U32(NRG_NORM_ROPE_NORM, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_COMBINATION),                                    \
-        ARGS_U32(NRG_NORM_ROPE_ARGS, backward, 1, NRG_ERR_COMBINATION)
+        NORM_U32(NRG_NORM_ROPE_NORM, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_COMBINATION)
 
 /* What the rotation has is not said again. */
 #define AGAIN(part, type, field) WRONG_U64(part, type, field, 64, NRG_ERR_COMBINATION)
@@ -394,7 +414,7 @@ static uint32_t set_up_norm_rope_backward(void *const *part, int variant)
         nrg_norm_backward_args_init(variant == 1 ? 0 : batch_of(variant) * TOKENS * K_HEADS, NULL, NULL, NULL);
     const uint32_t q = OPERAND(Q_W) | OPERAND(Q_B) | OPERAND(Q_MEAN) | OPERAND(Q_DW) | OPERAND(Q_DB),
                    k = OPERAND(K_W) | OPERAND(K_DB) | (variant ? OPERAND(K_B) | OPERAND(K_MEAN) | OPERAND(K_DW) : 0);
-    return (variant == 1 ? q : q | k) | (variant ? NRG_BIT(NRG_ROPE_POSITIONS) : 0);
+    return (variant == 1 ? q : q | k) | rope_there(variant, NRG_NORM_ROPE_BACKWARD_Q_O);
 }
 
 static nrg_status run_norm_rope_backward(void *const *part, int ith, int nth)
@@ -429,13 +449,13 @@ static const sound_wrong wrong_norm_rope_backward[] = {
     WRONG_BACKWARD_ARGS(NRG_NORM_ROPE_Q_ARGS),
     WRONG_BACKWARD_ARGS(NRG_NORM_ROPE_K_ARGS),
     BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, rows, 0, NRG_ERR_COMBINATION),
-    ARGS_U64(NRG_NORM_ROPE_ARGS, q_o_token_stride, (Q_HEADS + 1) * DIM * 4, NRG_OK),
-    ARGS_U64(NRG_NORM_ROPE_ARGS, q_o_batch_stride, 1, NRG_OK), /* of one batch */
+    ARGS_U64(NRG_NORM_ROPE_ARGS, q_o_strides.row, (Q_HEADS + 1) * DIM * 4, NRG_OK),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, q_o_strides.batch, 1, NRG_OK), /* of one batch */
     BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, rows, TOKENS *Q_HEADS + 1, NRG_ERR_COMBINATION),
-    WITHOUT_Q(NRG_NORM_ROPE_ARGS),
+    WITHOUT(NRG_NORM_ROPE_ARGS, q),
     BACKWARD_WITH(NRG_NORM_ROPE_Q_ARGS, x, 1),
     BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, rows, 0, NRG_OK),
-    WITHOUT_K(NRG_NORM_ROPE_ARGS),
+    WITHOUT(NRG_NORM_ROPE_ARGS, k),
     BACKWARD_WITH(NRG_NORM_ROPE_K_ARGS, x, 1),
     BACKWARD_U64(NRG_NORM_ROPE_K_ARGS, rows, 0, NRG_OK),
     BACKWARD_WITH(NRG_NORM_ROPE_Q_ARGS, dw, 0),
@@ -451,9 +471,9 @@ static const sound_wrong wrong_norm_rope_backward[] = {
     WRONG_VARIANT(1),
     WRONG_BACKWARD_ARGS(NRG_NORM_ROPE_K_ARGS),
     WRONG_VARIANT(3),
-    ARGS_U64(NRG_NORM_ROPE_ARGS, k_o_batch_stride, TOKENS *K_HEADS *DIM * 4 + 4, NRG_OK),
-    ARGS_U64(NRG_NORM_ROPE_ARGS, k_o_batch_stride, TOKENS *K_HEADS *DIM * 4 - 4, NRG_ERR_STRIDE),
-    ARGS_U64(NRG_NORM_ROPE_ARGS, k_o_batch_stride, TOKENS *K_HEADS *DIM * 4, NRG_OK),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, k_o_strides.batch, TOKENS *K_HEADS *DIM * 4 + 4, NRG_OK),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, k_o_strides.batch, TOKENS *K_HEADS *DIM * 4 - 4, NRG_ERR_STRIDE),
+    ARGS_U64(NRG_NORM_ROPE_ARGS, k_o_strides.batch, TOKENS *K_HEADS *DIM * 4, NRG_OK),
     BACKWARD_U64(NRG_NORM_ROPE_Q_ARGS, rows, TOKENS *Q_HEADS, NRG_ERR_COMBINATION),
 };
 
@@ -472,7 +492,8 @@ static uint32_t spared_by_rows(void *const *part)
 
 static uint32_t spared_by_reduce(void *const *part)
 {
-    return OPERAND(Q_O) | OPERAND(K_O) | OPERAND(Q_WORKSPACE) | OPERAND(K_WORKSPACE) | of_one_block(part);
+    return NRG_BIT(NRG_ROPE_Q) | NRG_BIT(NRG_ROPE_K) | OPERAND(Q_O) | OPERAND(K_O) | OPERAND(Q_WORKSPACE) | OPERAND(K_WORKSPACE) |
+           of_one_block(part);
 }
 
 /* ---- q, k and v ---- */
@@ -644,13 +665,13 @@ static const sound_wrong wrong_qkv_workspace[] = {WRONG_ROPE_SPEC(0), SPEC_U64(n
 static uint32_t set_up_sines(void *const *part, int variant)
 {
     nrg_sinusoidal_spec *spec = part[NRG_SINUSOIDAL_SPEC];
-    *spec = variant == 2 ? nrg_sinusoidal_tensor2tensor_spec(8) : nrg_sinusoidal_vaswani_spec(variant ? 7 : 8);
+    *spec = variant == 2 ? nrg_sinusoidal_spec_tensor2tensor(8) : nrg_sinusoidal_spec_vaswani(variant ? 7 : 8);
     return 0;
 }
 
 static nrg_status run_sines(void *const *part, int ith, int nth)
 {
-    const nrg_sinusoidal_frequencies_args *args = part[NRG_SINUSOIDAL_FREQUENCIES_ARGS];
+    const nrg_sinusoidal_frequencies_args *args = part[NRG_SINUSOIDAL_ARGS];
     (void)ith;
     (void)nth;
     return nrg_sinusoidal_frequencies(part[NRG_SINUSOIDAL_SPEC], args->frequencies);
@@ -690,44 +711,46 @@ static const sound_wrong wrong_sines[] = {
 
 static uint32_t set_up_sine_table(void *const *part, int variant)
 {
-    nrg_sinusoidal_args *args = part[NRG_SINUSOIDAL_ARGS];
-    const nrg_sinusoidal_spec spec = nrg_sinusoidal_vaswani_spec(variant ? 7 : 8);
-    *args = nrg_sinusoidal_args_init(TOKENS, &spec, NULL, NULL);
-    args->dtype = variant ? NRG_F16 : NRG_F32;
+    *(nrg_sinusoidal_spec *)part[NRG_SINUSOIDAL_SPEC] = nrg_sinusoidal_spec_vaswani(variant ? 7 : 8);
+    *(nrg_sinusoidal_args *)part[NRG_SINUSOIDAL_ARGS] = nrg_sinusoidal_args_init(variant ? NRG_F16 : NRG_F32, TOKENS, NULL, NULL);
     return variant ? NRG_BIT(NRG_SINUSOIDAL_TABLE_POSITIONS) : 0;
 }
 
 static nrg_status run_sine_table(void *const *part, int ith, int nth)
 {
-    return nrg_sinusoidal_table(part[NRG_SINUSOIDAL_ARGS], ith, nth);
+    return nrg_sinusoidal_table(part[NRG_SINUSOIDAL_SPEC], part[NRG_SINUSOIDAL_ARGS], ith, nth);
 }
 
-static nrg_status ask_sine_table(void *const *part) { return nrg_sinusoidal_table_check(part[NRG_SINUSOIDAL_ARGS]); }
+static nrg_status ask_sine_table(void *const *part)
+{
+    return nrg_sinusoidal_table_check(part[NRG_SINUSOIDAL_SPEC], part[NRG_SINUSOIDAL_ARGS]);
+}
 
 #define SINE_U32(field, value, status) WRONG_U32(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, field, value, status)
 #define SINE_U64(field, value, status) WRONG_U64(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, field, value, status)
 
 static const sound_wrong wrong_sine_table[] = {
-    SINE_U64(dim, 0, NRG_ERR_DIM),
+    SINES_U64(dim, 0, NRG_ERR_DIM),
+    SINES_F64(base, NAN, NRG_OK),
+    SINES_U32(spread, NRG_SINUSOIDAL_TO_BASE + 1, NRG_OK),
+    SINES_U32(layout, NRG_SINUSOIDAL_CONCATENATED, NRG_OK),
+    SINES_U32(layout, NRG_SINUSOIDAL_COSINES_FIRST, NRG_OK),
+    SINES_U32(layout, NRG_SINUSOIDAL_COSINES_FIRST + 1, NRG_ERR_ENUM),
     SINE_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM),
     SINE_U32(dtype, NRG_BF16 + 1, NRG_ERR_ENUM),
-    SINE_U32(layout, NRG_SINUSOIDAL_CONCATENATED, NRG_OK),
-    SINE_U32(layout, NRG_SINUSOIDAL_COSINES_FIRST, NRG_OK),
-    SINE_U32(layout, NRG_SINUSOIDAL_COSINES_FIRST + 1, NRG_ERR_ENUM),
-    SINE_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),
-    SINE_U32(first, INT32_MAX - TOKENS + 2, NRG_ERR_POSITION),
-    SINE_U32(first, INT32_MAX - TOKENS + 1, NRG_OK),
-    SINE_U32(first, INT32_MIN, NRG_OK),
+    SINE_U32(first_position, INT32_MAX - TOKENS + 2, NRG_ERR_POSITION),
+    SINE_U32(first_position, INT32_MAX - TOKENS + 1, NRG_OK),
+    SINE_U32(first_position, INT32_MIN, NRG_OK),
     SINE_U64(rows, SIZE_MAX, NRG_ERR_POSITION),
     WITH_U64(NRG_SINUSOIDAL_ARGS, nrg_sinusoidal_args, rows, 0),
-    SINE_U64(dim, 0, NRG_ERR_DIM),
+    SINES_U64(dim, 0, NRG_ERR_DIM),
     WRONG_VARIANT(1),
-    SINE_U32(layout, NRG_SINUSOIDAL_CONCATENATED, NRG_ERR_DIM), /* of an odd dim */
-    SINE_U32(layout, NRG_SINUSOIDAL_COSINES_FIRST, NRG_ERR_DIM),
-    SINE_U32(first, INT32_MAX, NRG_OK),
+    SINES_U32(layout, NRG_SINUSOIDAL_CONCATENATED, NRG_ERR_DIM), /* of an odd dim */
+    SINES_U32(layout, NRG_SINUSOIDAL_COSINES_FIRST, NRG_ERR_DIM),
+    SINE_U32(first_position, INT32_MAX, NRG_OK),
 };
 static const sound_size sine_table_sizes[] = {{NRG_SINUSOIDAL_ARGS, NRG_AT(nrg_sinusoidal_args, rows)},
-                                              {NRG_SINUSOIDAL_ARGS, NRG_AT(nrg_sinusoidal_args, dim)}};
+                                              {NRG_SINUSOIDAL_SPEC, NRG_AT(nrg_sinusoidal_spec, dim)}};
 
 #define WRONG(options, numbers)                                                                                                  \
     .wrong = options, .wrong_count = NRG_COUNT(options), .sizes = numbers, .size_count = NRG_COUNT(numbers)
@@ -739,8 +762,10 @@ static const sound_call calls[] = {
      spoil_frequencies, .wrong = wrong_frequencies, .wrong_count = NRG_COUNT(wrong_frequencies)},
     {&nrg_call_rope_table, "rope.h", "nrg_rope_table", 1, 3, set_up_table, NULL, run_table, ask_table,
      WRONG(wrong_table, table_sizes)},
-    {&nrg_call_rope, "rope.h", "nrg_rope", 1, 4, set_up_rope, fill_rope, run_rope, ask_rope, spoil_rope,
+    {&nrg_call_rope, "rope.h", "nrg_rope_forward", 1, 4, set_up_rope, fill_rope, run_rope, ask_rope, spoil_rope,
      WRONG(wrong_rope, rope_sizes)},
+    {&nrg_call_rope, "rope.h", "nrg_rope_backward", 1, 4, set_up_rope, fill_rope, run_rope_backward, ask_rope_backward,
+     spoil_rope, WRONG(wrong_rope, rope_sizes)},
     {&nrg_call_norm_rope_forward, "norm_rope.h", "nrg_norm_rope_forward", 1, 4, set_up_norm_rope, fill_norm_rope, run_norm_rope,
      ask_norm_rope, spoil_norm_rope, WRONG(wrong_norm_rope, norm_rope_sizes)},
     {&nrg_call_norm_rope_backward, "norm_rope.h", "nrg_norm_rope_backward", 1, 4, set_up_norm_rope_backward, fill_norm_rope,

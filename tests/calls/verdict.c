@@ -204,7 +204,7 @@ static int lies_in_place(const judged *c, int out, int other)
 
 static int is_input(const nrg_call *call, const nrg_sizes *s, int i)
 {
-    return call->operands[i].role == NRG_IN || s->read_only >> i & 1;
+    return !nrg_is_output(&call->operands[i], s, (unsigned)i);
 }
 
 nrg_status verdict_of(const nrg_call *call, const void *const *part, int ith, int nth, int *is_open)

@@ -71,7 +71,8 @@ static const own_work works[] = {
     {"nrg_qkv", ALL, KERNEL, 0},
     {"nrg_recurrent_backward", NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE), KERNEL, 0},
     {"nrg_recurrent_backward_reduce", NRG_BIT(NRG_RECURRENT_BACKWARD_WORKSPACE), KERNEL, 0},
-    {"nrg_rope", NRG_BIT(NRG_ROPE_POSITIONS), KERNEL, 0},
+    {"nrg_rope_backward", NRG_BIT(NRG_ROPE_POSITIONS), KERNEL, 0},
+    {"nrg_rope_forward", NRG_BIT(NRG_ROPE_POSITIONS), KERNEL, 0},
     {"nrg_rope_frequencies", ALL, NO_KERNEL, 0},
     {"nrg_sinusoidal_frequencies", ALL, NO_KERNEL, 0},
     {"nrg_softmax_merge", ALL, NO_KERNEL, 0},
@@ -544,7 +545,7 @@ static int work_of_operands(const trial *t, const void *const *part)
     for (unsigned i = 0; i < call->operand_count; i++) {
         const nrg_operand *o = &call->operands[i];
         const verdict_operand *v = &t->operands[i];
-        const int is_input = o->role == NRG_IN || t->sizes.read_only >> i & 1;
+        const int is_input = !nrg_is_output(o, &t->sizes, (unsigned)i);
         if (is_input && !o->may_be_absent && !v->has_elements)
             work &= ~HAS_INPUTS;
         if (!is_input && v->is_there && v->has_elements)

@@ -166,7 +166,7 @@ static void run_rope(nrg_dtype dtype, int is_normed)
     static float table[TOKENS * DIM], ones[DIM];
     static _Alignas(64) unsigned char q[ELEMENTS * sizeof(float)], o[ELEMENTS * sizeof(float)], kept[ELEMENTS * sizeof(float)];
     nrg_norm_spec norm = nrg_rms_norm_spec(DIM, 1e-5);
-    nrg_rope_args args = nrg_rope_args_init(TOKENS, DIM, table);
+    nrg_rope_args args = nrg_rope_args_init(dtype, TOKENS, DIM, table);
     const nrg_rope_spec spec = nrg_rope_spec_init(DIM, NRG_ROPE_NEOX, 10000);
     nrg_norm_args w = nrg_norm_args_init(0, NULL, NULL);
     for (size_t i = 0; i < DIM; i++)
@@ -177,19 +177,18 @@ static void run_rope(nrg_dtype dtype, int is_normed)
         q[i] = (unsigned char)(i % 251 % 0x40);
     w.w = ones;
     norm.w_dtype = NRG_F32;
-    norm.dtype = args.dtype = dtype;
+    norm.dtype = dtype;
     args.store = NRG_STORE_STREAM;
-    args.table_rows = TOKENS;
     args.q_heads = HEADS;
     args.q = q;
     args.q_o = o;
     fences_pending = 0;
-    must_be_fenced(is_normed ? nrg_norm_rope_forward(&norm, &spec, &args, &w, NULL, 0, 1) : nrg_rope(&spec, &args, 0, 1),
+    must_be_fenced(is_normed ? nrg_norm_rope_forward(&norm, &spec, &args, &w, NULL, 0, 1) : nrg_rope_forward(&spec, &args, 0, 1),
                    is_normed ? "norm_rope" : "rope");
     args.store = NRG_STORE_KEEP;
     args.q_o = kept;
-    ck_assert_int_eq(is_normed ? nrg_norm_rope_forward(&norm, &spec, &args, &w, NULL, 0, 1) : nrg_rope(&spec, &args, 0, 1),
-                     NRG_OK);
+    ck_assert_int_eq(
+        is_normed ? nrg_norm_rope_forward(&norm, &spec, &args, &w, NULL, 0, 1) : nrg_rope_forward(&spec, &args, 0, 1), NRG_OK);
     must_be_equal(o, kept, sizeof o, is_normed ? "norm_rope" : "rope");
 }
 

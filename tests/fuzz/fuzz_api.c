@@ -205,7 +205,7 @@ static void mark_outputs(const trial *t)
     memset(is_output, 0, room);
     for (int i = 0; i < call->operand_count; i++) {
         size_t span;
-        if (!t->operands[i].is_there || call->operands[i].role == NRG_IN || t->sizes.read_only >> i & 1)
+        if (!t->operands[i].is_there || !nrg_is_output(&call->operands[i], &t->sizes, (unsigned)i))
             continue;
         if (verdict_span(&call->operands[i], &t->operands[i], t->part[call->operands[i].part], &span))
             memset(is_output + (pointer_of(t, i) - memory), call->operands[i].role == NRG_SCRATCH ? 2 : 1, span);

@@ -103,14 +103,14 @@ class Memory(Case):
         self.assertFalse(gradients.dweight.any())
 
     def test_where_zero_means_another_thing_to_c(self):
-        """A batch of 0 is one of 1 to nrg_rope, groups of 0 are 1, a table of no rows has as many as there are tokens: none of these
+        """Groups of 0 are 1: none of these
         may come from an array that is empty."""
         rope, empty = nrg.Rope(8), np.empty((0, 3, 2, 8), np.float32)
         table = rope.table(3)
         self.assertEqual(nrg.rope(rope, empty, table=table).shape, empty.shape)
         self.assertEqual(nrg.rope(rope, empty, table=table, positions=np.empty((0, 3), np.int32)).shape, empty.shape)
         self.assertEqual(nrg.norm_rope_backward(rope, empty, None, empty, table=table).dq.shape, empty.shape)
-        with self.assertRaisesRegex(ValueError, r"table: expected a row for each of 3 tokens, got float32 \[0, 8\]"):
+        with self.assertRaisesRegex(ValueError, "position"):
             nrg.rope(rope, random(3, 2, 8), table=table[:0], positions=np.zeros(3, np.int32))
         with self.assertRaisesRegex(ValueError, "num_groups: expected an integer from 1, got 0"):
             nrg.group_norm(random(2, 6, 4), 0, stats=True)
@@ -239,7 +239,7 @@ class Refusals(Case):
                 nrg.rms_norm(x, threads=threads)
         self.refused("window is -1, which is out of range", nrg.softmax, x, window=-1)
         self.refused("query_offset", nrg.softmax, x, query_offset=2 ** 63)
-        self.refused("out of range", nrg.sinusoidal, 4, 8, first=2 ** 31)
+        self.refused("out of range", nrg.sinusoidal, 4, 8, first_position=2 ** 31)
         self.bits(nrg.softmax(x, window=np.int64(3), causal=True), nrg.softmax(x, window=3, causal=True))
         with self.assertRaisesRegex(TypeError, "no option epsilon"):
             nrg.rms_norm(x, epsilon=1)

@@ -219,7 +219,7 @@ class Rotary(Case):
     def test_table(self):
         self.within(self.table, np.concatenate([np.cos(self.angles), np.sin(self.angles)], -1), 2)
         self.bits(self.rope.table(np.array([5, 2], np.int32)), self.table[[5, 2]])
-        self.bits(self.rope.table(2, first=3), self.table[3:5])
+        self.bits(self.rope.table(2, first_position=3), self.table[3:5])
 
     def test_yarn(self):
         """gpt-oss's, as _compute_yarn_parameters of transformers has it."""

@@ -58,8 +58,7 @@ START_TEST(many_rows)
     norm.dtype = dtype;
     const nrg_rope_spec spec = nrg_rope_spec_init(dim, NRG_ROPE_NEOX, 10000);
     for (size_t p = test_paths(paths); p-- > 0;) {
-        nrg_rope_args rope = nrg_rope_args_init(TOKENS, dim, table);
-        rope.dtype = dtype;
+        nrg_rope_args rope = nrg_rope_args_init(dtype, TOKENS, dim, table);
         rope.q_heads = HEADS;
         rope.q = d_o;
         rope.q_o = dx[0];
@@ -76,11 +75,10 @@ START_TEST(many_rows)
             ck_assert_int_eq(nrg_norm_rope_backward_reduce(&norm, &spec, &rope, &args, NULL, ith, 2), NRG_OK);
 
         rope.q_o = dx[1];
-        rope.backward = 1;
         args.d_o = args.dx = dx[1];
         args.dw = sums[1];
         args.db = sums[1] + dim;
-        ck_assert_int_eq(nrg_rope(&spec, &rope, 0, 1), NRG_OK);
+        ck_assert_int_eq(nrg_rope_backward(&spec, &rope, 0, 1), NRG_OK);
         ck_assert_int_eq(nrg_norm_backward(&norm, &args, 0, 1), NRG_OK);
         ck_assert_int_eq(nrg_norm_backward_reduce(&norm, &args, 0, 1), NRG_OK);
         ck_assert_msg(memcmp(dx[0], dx[1], ROWS * dim * nrg_dtype_size(dtype)) == 0, "%s: dx", nrg_isa_name(paths[p]));
@@ -100,7 +98,7 @@ START_TEST(nothing_left)
     const nrg_norm_spec norm = nrg_rms_norm_spec(DIM, 1e-6);
     const nrg_rope_spec spec = nrg_rope_spec_init(DIM, NRG_ROPE_NORMAL, 10000);
     nrg_norm_backward_args args = nrg_norm_backward_args_init(3, x, NULL, NULL);
-    nrg_rope_args rope = nrg_rope_args_init(3, DIM, table);
+    nrg_rope_args rope = nrg_rope_args_init(NRG_F32, 3, DIM, table);
     rope.q_heads = 1;
     rope.q = q;
     rope.q_o = dx;
@@ -129,7 +127,7 @@ START_TEST(nothing_to_say)
     const nrg_norm_args none = nrg_norm_args_init(0, NULL, NULL);
     for (size_t p = test_paths(paths); p-- > 0;)
         for (int k = 0; k < 2; k++) {
-            nrg_rope_args rope = nrg_rope_args_init(3, DIM, table);
+            nrg_rope_args rope = nrg_rope_args_init(NRG_F32, 3, DIM, table);
             *(k ? &rope.k_heads : &rope.q_heads) = 1;
             *(k ? &rope.k : &rope.q) = q;
             ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
@@ -171,10 +169,9 @@ START_TEST(heads_in_registers)
         norm.w_dtype = NRG_F32;
         norm.weight_offset = n % 2 ? 1.0f : 0.0f;
         nrg_rope_spec spec = nrg_rope_spec_init(n_dims, n / 2 % 2 ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 10000);
-        nrg_rope_args rope = nrg_rope_args_init(tokens, dim, table);
+        nrg_rope_args rope = nrg_rope_args_init(dtype, tokens, dim, table);
         nrg_norm_args args = nrg_norm_args_init(0, NULL, NULL);
-        rope.dtype = dtype;
-        rope.offset = offset;
+        rope.rotate_from = offset;
         rope.store = (nrg_store)(n / 4 % 3);
         rope.table_rows = MOST_TOKENS;
         rope.positions = n / 3 % 2 ? positions : NULL;

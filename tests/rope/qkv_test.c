@@ -103,15 +103,15 @@ static void by_hand(const nrg_rope_spec *rope, const nrg_norm_spec *norm, const 
         n.w = l->k_w;
         ck_assert_int_eq(nrg_norm_forward(norm, &n, 0, 1), NRG_OK);
     }
-    nrg_rope_args args = nrg_rope_args_init(TOKENS, DIM, table);
-    args.offset = a->offset;
+    nrg_rope_args args = nrg_rope_args_init(NRG_F32, TOKENS, DIM, table);
+    args.rotate_from = a->offset;
     args.q_heads = HEADS;
     args.k_heads = K_HEADS;
     args.q = norm ? q : of_q;
     args.k = norm ? k : of_k;
     args.q_o = q;
     args.k_o = k;
-    ck_assert_int_eq(nrg_rope(rope, &args, 0, 1), NRG_OK);
+    ck_assert_int_eq(nrg_rope_forward(rope, &args, 0, 1), NRG_OK);
     scatter(q, r->q_o, a->q_o_dtype, Q, NULL);
     scatter(k, r->k_o, a->k_o_dtype, K, a->slots);
     scatter(v, r->v_o, a->v_o_dtype, V, a->slots);

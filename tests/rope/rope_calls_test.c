@@ -32,7 +32,7 @@ START_TEST(no_tokens)
     static const float zero[DIM];
     const nrg_norm_spec norm = nrg_layer_norm_spec(DIM, 1e-5);
     const nrg_rope_spec spec = nrg_rope_spec_init(8, NRG_ROPE_NEOX, 10000);
-    nrg_rope_args rope = nrg_rope_args_init(0, DIM, NULL);
+    nrg_rope_args rope = nrg_rope_args_init(NRG_F32, 0, DIM, NULL);
     rope.q_heads = rope.k_heads = SIZE_MAX;
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         float sums[4][DIM], before[4][DIM];
@@ -65,17 +65,20 @@ START_TEST(constructors)
     float out[4];
     const nrg_rope_table_args t = nrg_rope_table_args_init(3, frequencies, 1.5, out);
     ck_assert(t.size == sizeof t && t.tokens == 3 && t.frequencies == frequencies && t.magnitude == 1.5 && t.table == out);
-    ck_assert(!t.positions && !t.positions_stride && !t.first && !t.reserved && !t.table_stride);
-    const nrg_rope_args a = nrg_rope_args_init(3, 8, out);
-    ck_assert(a.size == sizeof a && a.tokens == 3 && a.dim == 8 && a.table == out && a.dtype == NRG_F32 && !a.offset);
-    ck_assert(a.store == NRG_STORE_AUTO && !a.table_rows && !a.table_stride && !a.positions && !a.q_heads && !a.k_heads);
-    ck_assert(!a.q && !a.k && !a.q_o && !a.k_o && !a.backward && !a.shared_positions && !a.batch);
-    const nrg_sinusoidal_spec w = nrg_sinusoidal_vaswani_spec(8);
+    ck_assert(!t.positions && !t.positions_stride && !t.first_position && !t.reserved && !t.table_stride);
+    const nrg_rope_args a = nrg_rope_args_init(NRG_BF16, 3, 8, out);
+    ck_assert(a.size == sizeof a && a.batch == 1 && a.tokens == 3 && a.dim == 8 && a.table == out && a.dtype == NRG_BF16);
+    ck_assert(a.store == NRG_STORE_AUTO && a.table_rows == 3 && !a.table_stride && !a.positions && !a.q_heads && !a.k_heads);
+    ck_assert(!a.q && !a.k && !a.q_o && !a.k_o && !a.shared_positions && !a.positions_batch_stride && !a.rotate_from);
+    const nrg_head_strides *const strides[] = {&a.q_strides, &a.k_strides, &a.q_o_strides, &a.k_o_strides};
+    for (int i = 0; i < 4; i++)
+        ck_assert(!strides[i]->row && !strides[i]->head && !strides[i]->batch);
+    const nrg_sinusoidal_spec w = nrg_sinusoidal_spec_vaswani(8);
     ck_assert(w.size == sizeof w && w.dim == 8 && w.base == 10000 && w.spread == NRG_SINUSOIDAL_BELOW_BASE &&
               w.layout == NRG_SINUSOIDAL_INTERLEAVED);
-    const nrg_sinusoidal_args n = nrg_sinusoidal_args_init(3, &w, frequencies, out);
-    ck_assert(n.size == sizeof n && n.rows == 3 && n.dim == 8 && n.frequencies == frequencies && n.table == out);
-    ck_assert(n.dtype == NRG_F32 && n.layout == NRG_SINUSOIDAL_INTERLEAVED && !n.positions && !n.first && !n.table_stride);
+    const nrg_sinusoidal_args n = nrg_sinusoidal_args_init(NRG_F16, 3, frequencies, out);
+    ck_assert(n.size == sizeof n && n.rows == 3 && n.frequencies == frequencies && n.table == out);
+    ck_assert(n.dtype == NRG_F16 && !n.positions && !n.first_position && !n.table_stride);
 }
 END_TEST
 

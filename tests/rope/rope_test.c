@@ -62,9 +62,9 @@ START_TEST(any_frequencies)
         for (size_t i = 0; i < AXES * rows; i++)
             positions[i] = draw_position(&state);
         args.positions = n % 5 ? positions : NULL;
-        args.first = positions[0] > INT32_MAX - ROWS_MOST ? INT32_MAX - (int32_t)rows + 1 : positions[0];
+        args.first_position = positions[0] > INT32_MAX - ROWS_MOST ? INT32_MAX - (int32_t)rows + 1 : positions[0];
         if (args.positions)
-            args.first = 0;
+            args.first_position = 0;
         ck_assert_int_eq(nrg_isa_set(NRG_ISA_SCALAR), NRG_OK);
         ck_assert_int_eq(nrg_rope_table(&spec, &args, 0, 1), NRG_OK);
         args.table = got;
@@ -99,14 +99,12 @@ START_TEST(nans_of_a_table)
         for (size_t dims = 2; dims <= DIM; dims += 2)
             for (int n = 0; n < 8; n++) {
                 const nrg_rope_spec spec = nrg_rope_spec_init(dims, n & 1 ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 10000);
-                nrg_rope_args args = nrg_rope_args_init(TOKENS, DIM, table);
-                args.dtype = NRG_BF16;
+                nrg_rope_args args = nrg_rope_args_init(NRG_BF16, TOKENS, DIM, table);
                 args.q = q;
                 args.q_o = o;
                 args.q_heads = HEADS;
-                args.backward = n & 2;
                 args.store = n & 4 ? NRG_STORE_STREAM : NRG_STORE_KEEP;
-                ck_assert_int_eq(nrg_rope(&spec, &args, 0, 1), NRG_OK);
+                ck_assert_int_eq((n & 2 ? nrg_rope_backward : nrg_rope_forward)(&spec, &args, 0, 1), NRG_OK);
                 for (size_t i = 0; i < TOKENS * HEADS * DIM; i++)
                     if (i % DIM < dims && !isnan(element_get(o, i, NRG_BF16)))
                         ck_abort_msg("%s, %zu of %d elements, case %d: element %zu is %g and no NaN", nrg_isa_name(paths[p]),

@@ -464,7 +464,7 @@ static turning turning_at(int32_t position, double magnitude)
     t.magnitude = magnitude;
     accepted(nrg_rope_frequencies(&t.spec, frequencies, &unused));
     nrg_rope_table_args args = nrg_rope_table_args_init(1, frequencies, magnitude, t.table);
-    args.first = position;
+    args.first_position = position;
     accepted(nrg_rope_table(&t.spec, &args, 0, 1));
     t.exact = quad_turn(position); /* θ of the first pair is 1 */
     t.exact.cosine *= magnitude;
@@ -476,12 +476,11 @@ static void turn_heads(const turning *t, size_t dim, const float *table, size_t 
 {
     nrg_rope_spec spec = t->spec;
     spec.n_dims = dim;
-    nrg_rope_args args = nrg_rope_args_init(1, dim, table);
+    nrg_rope_args args = nrg_rope_args_init(NRG_F32, 1, dim, table);
     args.q_heads = heads;
     args.q = x;
     args.q_o = o;
-    args.backward = backward;
-    accepted(nrg_rope(&spec, &args, 0, 1));
+    accepted((backward ? nrg_rope_backward : nrg_rope_forward)(&spec, &args, 0, 1));
 }
 
 /* Numbers of like size, of any sizes, and such that one is just beyond a power of two and the other one about its last place:
@@ -579,7 +578,7 @@ static void check_distance(size_t dim, enum figure figure, uint64_t seed)
     for (int shifted = 0; shifted < 2; shifted++)
         for (int i = 0; i < 2; i++) {
             nrg_rope_table_args args = nrg_rope_table_args_init(1, frequencies, 1, table);
-            args.first = at[i] + (shifted ? shift : 0);
+            args.first_position = at[i] + (shifted ? shift : 0);
             accepted(nrg_rope_table(&t.spec, &args, 0, 1));
             turn_heads(&t, dim, table, 1, x[i], turned[shifted][i], 0);
         }
@@ -630,17 +629,17 @@ static void check_sinusoid(int which, int layout, int run)
     const size_t dim = sinusoids[which].dim, pairs = (dim + 1) / 2, most = dim < 100 && !test_small() ? ROWS : 101;
     const size_t count = runs[run].count < most ? runs[run].count : most;
     double frequencies[WIDTH];
-    nrg_sinusoidal_spec spec = nrg_sinusoidal_vaswani_spec(dim);
+    nrg_sinusoidal_spec spec = nrg_sinusoidal_spec_vaswani(dim);
     spec.base = sinusoids[which].base;
     spec.spread = sinusoids[which].spread;
     spec.layout = (nrg_sinusoidal_layout)layout;
     accepted(nrg_sinusoidal_frequencies(&spec, frequencies));
-    nrg_sinusoidal_args args = nrg_sinusoidal_args_init(count, &spec, frequencies, table);
+    nrg_sinusoidal_args args = nrg_sinusoidal_args_init(NRG_F32, count, frequencies, table);
     for (size_t t = 0; t < count; t++)
         positions[t] = (int32_t)position_of(run, t);
     args.positions = run % 2 ? NULL : positions;
-    args.first = (int32_t)runs[run].first;
-    accepted(nrg_sinusoidal_table(&args, 0, 1));
+    args.first_position = (int32_t)runs[run].first;
+    accepted(nrg_sinusoidal_table(&spec, &args, 0, 1));
     for (size_t p = 0; p < pairs; p++) {
         const quad theta = sinusoid_theta(which, p);
         walk w = walk_begin(theta);
@@ -665,7 +664,7 @@ static void check_sinusoid(int which, int layout, int run)
     for (int dtype = NRG_F16; dtype <= NRG_BF16; dtype++) {
         args.dtype = (nrg_dtype)dtype;
         args.table = halves;
-        accepted(nrg_sinusoidal_table(&args, 0, 1));
+        accepted(nrg_sinusoidal_table(&spec, &args, 0, 1));
         for (size_t i = 0; i < count * dim; i++)
             if (element_get(halves, i, args.dtype) != element_round(table[i], args.dtype))
                 truth_judge("a 16-bit entry is not the f32 one rounded", NULL);

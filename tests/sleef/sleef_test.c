@@ -156,12 +156,12 @@ START_TEST(positions_agree)
     ck_assert_int_eq(nrg_rope_frequencies(&spec, frequencies, &magnitude), NRG_OK);
     for (size_t block = 0; block < blocks; block++) {
         nrg_rope_table_args args = nrg_rope_table_args_init(ROWS, frequencies, magnitude, table);
-        args.first = firsts[_i] + (int32_t)block * ROWS;
+        args.first_position = firsts[_i] + (int32_t)block * ROWS;
         for (size_t p = 0; p < count; p++) {
             ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
             ck_assert_int_eq(nrg_rope_table(&spec, &args, 0, 1), NRG_OK);
             for (int32_t row = 0; row < ROWS; row++)
-                compare_row(nrg_isa_name(paths[p]), table + row * 2 * PAIRS, frequencies, args.first + row);
+                compare_row(nrg_isa_name(paths[p]), table + row * 2 * PAIRS, frequencies, args.first_position + row);
         }
     }
 }

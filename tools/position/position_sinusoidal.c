@@ -20,7 +20,7 @@ static const char help[] =
     "  --rows N, --dim D      of the table\n"
     "  --dtype TYPE           of the table: f32 (default) or f16\n"
     "  --positions FILE       of shape (rows,) or (tokens,); otherwise K, K + 1, ...\n"
-    "  --first K              default 0\n"
+    "  --first-position K     default 0\n"
     "  --layout LAYOUT        interleaved (default): sin, cos, sin, cos; concatenated: all sines, then all cosines;\n"
     "                         cosines-first: all cosines, then all sines\n"
     "  --base B               default 10000\n"
@@ -43,12 +43,18 @@ enum {
 };
 
 static const cli_option options[OPTIONS + 1] = {
-    [IN_X] = {"x", 'x', 1},           [IN_POSITIONS] = {"positions", 0, 1},
-    [INPUTS + OUT_O] = {"o", 'o', 1}, [OPT_ROWS] = {"rows", 0, 1},
-    [OPT_DIM] = {"dim", 0, 1},        [OPT_DTYPE] = {"dtype", 0, 1},
-    [OPT_FIRST] = {"first", 0, 1},    [OPT_LAYOUT] = {"layout", 0, 1},
-    [OPT_BASE] = {"base", 0, 1},      [OPT_TO_BASE] = {"to-base", 0, 0},
-    [OPT_ISA] = {"isa", 0, 1},        [OPT_HELP] = {"help", 'h', 0},
+    [IN_X] = {"x", 'x', 1},
+    [IN_POSITIONS] = {"positions", 0, 1},
+    [INPUTS + OUT_O] = {"o", 'o', 1},
+    [OPT_ROWS] = {"rows", 0, 1},
+    [OPT_DIM] = {"dim", 0, 1},
+    [OPT_DTYPE] = {"dtype", 0, 1},
+    [OPT_FIRST] = {"first-position", 0, 1},
+    [OPT_LAYOUT] = {"layout", 0, 1},
+    [OPT_BASE] = {"base", 0, 1},
+    [OPT_TO_BASE] = {"to-base", 0, 0},
+    [OPT_ISA] = {"isa", 0, 1},
+    [OPT_HELP] = {"help", 'h', 0},
     [OPTIONS] = {NULL, 0, 0},
 };
 
@@ -92,20 +98,19 @@ static int ask(file_call *call)
 
 static int fill_table(const file_call *call, const request *q, double *frequencies, void *table)
 {
-    nrg_sinusoidal_spec spec = nrg_sinusoidal_vaswani_spec(q->dim);
+    nrg_sinusoidal_spec spec = nrg_sinusoidal_spec_vaswani(q->dim);
     spec.base = q->base;
     spec.spread = call->value[OPT_TO_BASE] ? NRG_SINUSOIDAL_TO_BASE : NRG_SINUSOIDAL_BELOW_BASE;
     spec.layout = q->layout;
-    nrg_sinusoidal_args args = nrg_sinusoidal_args_init(q->rows, &spec, frequencies, table);
-    args.dtype = q->dtype;
+    nrg_sinusoidal_args args = nrg_sinusoidal_args_init(q->dtype, q->rows, frequencies, table);
     args.positions = call->in[IN_POSITIONS].data;
-    args.first = (int32_t)q->first;
+    args.first_position = (int32_t)q->first;
     nrg_status status = nrg_sinusoidal_frequencies(&spec, frequencies);
     if (status == NRG_ERR_CONSTANT) {
         complain("--base %s turns a pair more than 2^18 times from one position to the next", call->value[OPT_BASE]);
         return CLI_REFUSED;
     }
-    return library_answer(status == NRG_OK ? nrg_sinusoidal_table(&args, 0, 1) : status);
+    return library_answer(status == NRG_OK ? nrg_sinusoidal_table(&spec, &args, 0, 1) : status);
 }
 
 /* Rows as many as positions, where there are any; a row is of an even length but for the paper's. */

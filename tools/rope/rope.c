@@ -35,15 +35,16 @@ static int read_shape(const file_call *call, const rope_request *q, shape *s)
 static int fit_dims(const file_call *call, rope_request *q, const shape *s)
 {
     size_t per_dim = q->spec.mode == NRG_ROPE_VISION ? 2 : 1;
-    size_t room = s->dim > q->offset ? s->dim - q->offset : 0;
+    size_t room = s->dim > q->rotate_from ? s->dim - q->rotate_from : 0;
     if (!q->spec.n_dims && room && room % (2 * per_dim) == 0)
         q->spec.n_dims = room / per_dim;
     if (!q->spec.n_dims)
-        complain("%s: rows of %zu elements, of which the %zu from --offset %zu on are no pairs: say --n-dims",
-                 file_in(call, ROPE_X), s->dim, room, q->offset);
+        complain("%s: rows of %zu elements, of which the %zu from --rotate-from %zu on are no pairs: say --n-dims",
+                 file_in(call, ROPE_X), s->dim, room, q->rotate_from);
     else if (q->spec.n_dims > room / per_dim)
-        complain("%s: rows of %zu elements, but %s%zu and --offset %zu take %zu", file_in(call, ROPE_X), s->dim,
-                 per_dim == 2 ? "twice --n-dims " : "--n-dims ", q->spec.n_dims, q->offset, q->offset + q->spec.n_dims * per_dim);
+        complain("%s: rows of %zu elements, but %s%zu and --rotate-from %zu take %zu", file_in(call, ROPE_X), s->dim,
+                 per_dim == 2 ? "twice --n-dims " : "--n-dims ", q->spec.n_dims, q->rotate_from,
+                 q->rotate_from + q->spec.n_dims * per_dim);
     else
         return CLI_DONE;
     return CLI_REFUSED;
@@ -127,7 +128,7 @@ static int fill_table(file_call *call, const rope_request *q, size_t tokens, dou
         return status == NRG_ERR_DIM ? CLI_REFUSED : library_answer(status);
     nrg_rope_table_args args = nrg_rope_table_args_init(tokens, frequencies, magnitude, table);
     args.positions = call->in[ROPE_POSITIONS].data;
-    args.first = args.positions ? 0 : q->first;
+    args.first_position = args.positions ? 0 : q->first;
     return library_answer(nrg_rope_table(&q->spec, &args, 0, 1));
 }
 
@@ -160,21 +161,23 @@ static int turn(file_call *call, rope_request *q, const shape *s, const float *t
 {
     npy_array *o = &call->out[ROPE_O];
     file_reuse(call, ROPE_O, ROPE_X);
-    nrg_rope_args args = nrg_rope_args_init(s->tokens, s->dim, table);
+    nrg_rope_args args = nrg_rope_args_init(o->dtype, s->tokens, s->dim, table);
     size_t row = s->dim * nrg_dtype_size(o->dtype);
-    args.offset = q->offset;
-    args.dtype = o->dtype;
+    args.rotate_from = q->rotate_from;
     args.store = q->norm.store;
     args.q_heads = s->heads;
-    args.q = args.q_o = o->data;
-    args.q_token_stride = args.q_o_token_stride = q->heads_first ? row : row * s->heads;
-    args.q_head_stride = args.q_o_head_stride = q->heads_first ? row * s->tokens : row;
-    args.backward = q->backward;
+    args.q = o->data;
+    args.q_strides.row = q->heads_first ? row : row * s->heads;
+    args.q_strides.head = q->heads_first ? row * s->tokens : row;
 #ifndef NRG_NO_NORM
     if (q->has_norm)
         return normalize_and_turn(call, q, s, &args);
 #endif
-    return library_answer(nrg_rope(&q->spec, &args, 0, 1));
+#ifndef NRG_NO_BACKWARD
+    if (q->backward)
+        return library_answer(nrg_rope_backward(&q->spec, &args, 0, 1));
+#endif
+    return library_answer(nrg_rope_forward(&q->spec, &args, 0, 1));
 }
 
 static int compute_table(file_call *call, rope_request *q)

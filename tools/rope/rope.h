@@ -13,9 +13,9 @@ enum { ROPE_X, ROPE_POSITIONS, ROPE_FREQ_FACTORS, ROPE_W, ROPE_B, ROPE_INPUTS };
 enum { ROPE_O, ROPE_OUTPUTS };
 
 typedef struct rope_request {
-    nrg_rope_spec spec; /* n_dims 0: all of a row from offset on */
+    nrg_rope_spec spec; /* n_dims 0: all of a row from rotate_from on */
     nrg_norm_spec norm; /* its dim and dtypes come from the files */
-    size_t offset, tokens;
+    size_t rotate_from, tokens;
     int32_t first;
     int has_norm, is_table, backward, heads_first;
 } rope_request;

@@ -34,13 +34,13 @@ const char rope_help[] =
     "  --table                the table of cosines and sines instead; takes no x\n"
     "  --tokens T             of --table without --positions\n"
     "where and which\n"
-    "  --n-dims N             elements turned, even (of vision: half of them); default: all from --offset on\n"
-    "  --offset N             of the first one in a head, default 0\n"
+    "  --n-dims N             elements turned, even (of vision: half of them); default: all from --rotate-from on\n"
+    "  --rotate-from N        the first of them in a head, default 0\n"
     "  --mode MODE            normal: pairs (2p, 2p + 1) (default); neox: pairs (p, p + n_dims/2);\n"
     "                         mrope, vision, imrope, imrope-time: as neox, with sections of pairs that\n"
     "                         have positions of their own; imrope is ggml's, imrope-time transformers'\n"
     "  --sections A,B,C,D     pairs of each section; with these four modes (required)\n"
-    "  --first K              without --positions token t is at K + t; default 0\n"
+    "  --first-position K     without --positions token t is at K + t; default 0\n"
     "  --heads-first          x is (heads, tokens, dim)\n"
     "angles\n"
     "  --freq-base B          default 10000\n"
@@ -69,7 +69,7 @@ enum {
     OPT_TABLE,
     OPT_TOKENS,
     OPT_N_DIMS,
-    OPT_OFFSET,
+    OPT_ROTATE_FROM,
     OPT_MODE,
     OPT_SECTIONS,
     OPT_FIRST,
@@ -107,10 +107,10 @@ static const cli_option options[OPTIONS + 1] = {
     [OPT_TABLE] = {"table", 0, 0},
     [OPT_TOKENS] = {"tokens", 0, 1},
     [OPT_N_DIMS] = {"n-dims", 0, 1},
-    [OPT_OFFSET] = {"offset", 0, 1},
+    [OPT_ROTATE_FROM] = {"rotate-from", 0, 1},
     [OPT_MODE] = {"mode", 0, 1},
     [OPT_SECTIONS] = {"sections", 0, 1},
-    [OPT_FIRST] = {"first", 0, 1},
+    [OPT_FIRST] = {"first-position", 0, 1},
     [OPT_HEADS_FIRST] = {"heads-first", 0, 0},
     [OPT_FREQ_BASE] = {"freq-base", 0, 1},
     [OPT_FREQ_SCALE] = {"freq-scale", 0, 1},
@@ -150,8 +150,9 @@ static int check_combination(const file_call *call)
                  {OPT_FACTOR, OPT_SCALING},
                  {OPT_NO_TRUNCATE, OPT_EXT_FACTOR},
                  {OPT_NO_MSCALE, OPT_EXT_FACTOR}},
-      excludes[] = {{ROPE_POSITIONS, OPT_FIRST}, {ROPE_POSITIONS, OPT_TOKENS}, {OPT_TABLE, OPT_BACKWARD}, {OPT_TABLE, OPT_NORM},
-                    {OPT_TABLE, OPT_OFFSET},     {OPT_TABLE, OPT_HEADS_FIRST}, {OPT_TABLE, ROPE_X},       {OPT_TABLE, OPT_STORE}};
+      excludes[] = {{ROPE_POSITIONS, OPT_FIRST}, {ROPE_POSITIONS, OPT_TOKENS}, {OPT_TABLE, OPT_BACKWARD},
+                    {OPT_TABLE, OPT_NORM},       {OPT_TABLE, OPT_ROTATE_FROM}, {OPT_TABLE, OPT_HEADS_FIRST},
+                    {OPT_TABLE, ROPE_X},         {OPT_TABLE, OPT_STORE}};
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
         if (file_needs(call, needs[i].option, needs[i].other) != CLI_DONE)
             return 0;
@@ -167,7 +168,7 @@ static int check_combination(const file_call *call)
     else if (call->value[OPT_BACKWARD] && call->value[OPT_NORM])
         complain("--backward and --norm exclude each other: use nrg rope --backward, then nrg norm --backward");
     else
-        return 1;
+        return !call->value[OPT_BACKWARD] || library_holds("--backward", "backward");
     return 0;
 }
 
@@ -274,8 +275,9 @@ static int rope_ask(file_call *call)
     rope_request *q = call->request;
     long long first = 0;
     memset(q, 0, sizeof *q);
-    if (!check_combination(call) || !read_spec(call, q) || !read_norm(call, q) || !file_count(call, OPT_OFFSET, 0, &q->offset) ||
-        !file_count(call, OPT_TOKENS, 0, &q->tokens) || !file_integer(call, OPT_FIRST, INT32_MIN, INT32_MAX, &first))
+    if (!check_combination(call) || !read_spec(call, q) || !read_norm(call, q) ||
+        !file_count(call, OPT_ROTATE_FROM, 0, &q->rotate_from) || !file_count(call, OPT_TOKENS, 0, &q->tokens) ||
+        !file_integer(call, OPT_FIRST, INT32_MIN, INT32_MAX, &first))
         return CLI_REFUSED;
     q->first = (int32_t)first;
     q->is_table = call->value[OPT_TABLE] != NULL;
