@@ -3062,23 +3062,21 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, 
 }
 
 /* Row n of a tensor in up to four dimensions; dense where it has no stride. */
-static size_t place_of_four(size_t n, size_t rows, size_t rows2, size_t stride, size_t stride2, size_t stride3, size_t row)
+static size_t place_of_four(size_t n, size_t rows, size_t rows2, const size_t given[3], size_t row)
 {
-    stride = stride ? stride : row;
-    stride2 = stride2 ? stride2 : rows * stride;
-    stride3 = stride3 ? stride3 : (rows2 ? rows2 : 1) * stride2;
-    return n % rows * stride + n / rows % (rows2 ? rows2 : 1) * stride2 + n / rows / (rows2 ? rows2 : 1) * stride3;
+    const size_t stride = given[0] ? given[0] : row, stride2 = given[1] ? given[1] : rows * stride, stride3 = given[2] ? given[2] : rows2 * stride2;
+    return n % rows * stride + n / rows % rows2 * stride2 + n / rows / rows2 * stride3;
 }
 
-#define PLACE(a, t, n, row) place_of_four(n, (a)->rows, (a)->rows2, (a)->t##_stride, (a)->t##_stride2, (a)->t##_stride3, row)
+#define PLACE(a, t, n, row) place_of_four(n, (a)->rows, (a)->rows2, (a)->t##_stride, row)
 
 nrg_status nrg_glu_forward(const nrg_glu_args *a, int ith, int nth)
 {
-    const size_t size = nrg_dtype_size(a->dtype), row = a->dim * size, rows = a->rows * (a->rows2 ? a->rows2 : 1) * (a->rows3 ? a->rows3 : 1);
+    const size_t size = nrg_dtype_size(a->dtype), row = a->dim * size, rows = a->rows * a->rows2 * a->rows3;
     if (a->format) {
         const size_t together = nrg_quant_rows(a->format), q = nrg_quant_bytes(a->format, a->dim), scales = 4 * nrg_quant_scales(a->format, a->dim);
         for (size_t n = at(rows / together, ith, nth) * together; n < at(rows / together, ith + 1, nth) * together; n++) {
-            char *to = (char *)a->q + place_of_four(n / together, a->rows / together, a->rows2, a->q_stride, a->q_stride2, a->q_stride3, q);
+            char *to = (char *)a->packed + place_of_four(n / together, a->rows / together, a->rows2, a->packed_stride, q);
             memset(to, 0, q);
             if (a->scales)
                 memset((char *)a->scales + PLACE(a, scales, n, scales), 0, scales);
@@ -3098,7 +3096,7 @@ nrg_status nrg_glu_forward(const nrg_glu_args *a, int ith, int nth)
 
 nrg_status nrg_glu_backward(const nrg_glu_args *a, int ith, int nth)
 {
-    const size_t size = nrg_dtype_size(a->dtype), row = a->dim * size, rows = a->rows * (a->rows2 ? a->rows2 : 1) * (a->rows3 ? a->rows3 : 1);
+    const size_t size = nrg_dtype_size(a->dtype), row = a->dim * size, rows = a->rows * a->rows2 * a->rows3;
     for (size_t n = at(rows, ith, nth); n < at(rows, ith + 1, nth); n++) {
         static char copy[700000];
         memcpy(copy, (const char *)a->d_o + PLACE(a, d_o, n, row), row);
@@ -3121,9 +3119,9 @@ nrg_status nrg_glu_backward(const nrg_glu_args *a, int ith, int nth)
 nrg_status nrg_quantize(const nrg_quantize_args *a, int ith, int nth)
 {
     const size_t together = nrg_quant_rows(a->format), bytes = nrg_quant_bytes(a->format, a->dim), scales = 4 * nrg_quant_scales(a->format, a->dim);
-    const size_t groups = a->rows / together, all = groups * (a->rows2 ? a->rows2 : 1) * (a->rows3 ? a->rows3 : 1);
+    const size_t groups = a->rows / together, all = groups * a->rows2 * a->rows3;
     for (size_t n = at(all, ith, nth); n < at(all, ith + 1, nth); n++) {
-        char *q = (char *)a->q + place_of_four(n, groups, a->rows2, a->q_stride, a->q_stride2, a->q_stride3, bytes);
+        char *q = (char *)a->packed + place_of_four(n, groups, a->rows2, a->packed_stride, bytes);
         memset(q, (int)a->format, bytes);
         if (a->scales)
             memset((char *)a->scales + PLACE(a, scales, n, scales), fault("scales of bytes"), scales);
@@ -3136,7 +3134,7 @@ nrg_status nrg_quantize(const nrg_quantize_args *a, int ith, int nth)
 
 nrg_status nrg_dequantize(const nrg_dequantize_args *a, int ith, int nth)
 {
-    const size_t row = a->dim * nrg_dtype_size(a->dtype), rows = a->rows * (a->rows2 ? a->rows2 : 1) * (a->rows3 ? a->rows3 : 1);
+    const size_t row = a->dim * nrg_dtype_size(a->dtype), rows = a->rows * a->rows2 * a->rows3;
     for (size_t n = at(rows, ith, nth); n < at(rows, ith + 1, nth); n++)
         memset((char *)a->o + PLACE(a, o, n, row), fault("bytes back") && a->scales ? 1 : 0, row);
     return NRG_OK;
@@ -3641,7 +3639,7 @@ nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *a, int it
 static void write_scores(char *o, size_t queries, size_t heads, const size_t stride[3], size_t row, size_t begin, size_t end, int wrong)
 {
     for (; begin < end; begin++)
-        write_row(o + place_of_four(begin, queries, heads, stride[0], stride[1], stride[2], row), row, wrong);
+        write_row(o + place_of_four(begin, queries, heads, stride, row), row, wrong);
 }
 
 static void write_softmax(const nrg_softmax_args *a, int ith, int nth, int wrong)

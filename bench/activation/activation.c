@@ -42,24 +42,24 @@ static const bench_op backward_ops[] = {
 static void prepare(const bench_case *c, void *const *part)
 {
     *(nrg_activation_flat *)part[0] =
-        (nrg_activation_flat){.dtype = c->dtype, .activation = c->op->activation, .n = bench_shape_elements(c->shape)};
+        (nrg_activation_flat){.dtype = c->dtype, .activation = c->op->activation, .count = bench_shape_elements(c->shape)};
 }
 
 static nrg_status call_forward(const nrg_activation_flat *a, int ith, int nth)
 {
-    return nrg_activation_forward(a->activation, a->dtype, a->n, a->x, a->out, ith, nth);
+    return nrg_activation_forward(a->activation, a->dtype, a->count, a->x, a->out, ith, nth);
 }
 
 static nrg_status call_backward(const nrg_activation_flat *a, int ith, int nth)
 {
-    return nrg_activation_backward(a->activation, a->dtype, a->n, a->x, a->d_o, a->out, ith, nth);
+    return nrg_activation_backward(a->activation, a->dtype, a->count, a->x, a->d_o, a->out, ith, nth);
 }
 
 static void rival_of(const bench_case *c, void *const *part, rival_job *job)
 {
     const nrg_activation_flat *a = part[0];
     (void)c;
-    *job = (rival_job){.dim = a->n, .x = a->x, .d_o = a->d_o, .o = a->out, .dx = a->out};
+    *job = (rival_job){.dim = a->count, .x = a->x, .d_o = a->d_o, .o = a->out, .dx = a->out};
 }
 
 /* One row of them all. */

@@ -18,7 +18,7 @@ enum { SPLIT, LIMITED };
     {                                                                                                                            \
         name, there, BENCH_SHAPES(shapes), .option = how, .activation = NRG_ACT_##g                                              \
     }
-#define TWO (FORWARD(A) | FORWARD(B))
+#define TWO (FORWARD(A) | FORWARD(B) | FORWARD(O))
 #define TWO_BACK (BACKWARD(A) | BACKWARD(B) | BACKWARD(DA) | BACKWARD(DB))
 
 static const bench_op forward_ops[] = {
@@ -29,14 +29,14 @@ static const bench_op forward_ops[] = {
     OP("geglu_quick", TWO, GELU_QUICK, SPLIT),
     OP("swiglu-limited", TWO, SILU, LIMITED),
     OP("swiglu_oai", TWO, GELU_QUICK, LIMITED),
-    OP("swiglu-pairs", FORWARD(X), SILU, SPLIT),
+    OP("swiglu-pairs", FORWARD(X) | FORWARD(O), SILU, SPLIT),
 };
 
 static const bench_op backward_ops[] = {OP("swiglu", TWO_BACK, SILU, SPLIT), OP("geglu", TWO_BACK, GELU, SPLIT),
                                         OP("geglu_quick", TWO_BACK, GELU_QUICK, SPLIT)};
 
-static const bench_op quantized_ops[] = {
-    {"swiglu-q8_0", TWO | FORWARD(Q), BENCH_SHAPES(shapes), .activation = NRG_ACT_SILU, .format = NRG_QUANT_Q8_0}};
+static const bench_op quantized_ops[] = {{"swiglu-q8_0", FORWARD(A) | FORWARD(B) | FORWARD(PACKED), BENCH_SHAPES(shapes),
+                                          .activation = NRG_ACT_SILU, .format = NRG_QUANT_Q8_0}};
 
 static void prepare(const bench_case *c, void *const *part)
 {
@@ -60,7 +60,7 @@ static void rival_of(const bench_case *c, void *const *part, rival_job *job)
                        .o = a->o,
                        .dx = a->da,
                        .dz = a->db,
-                       .q = a->q};
+                       .q = a->packed};
 }
 
 BENCH_FUNCTION(forward, nrg_call_glu_forward, nrg_glu_forward(part[0], ith, nth))

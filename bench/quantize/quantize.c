@@ -45,10 +45,10 @@ static void ready_back(const bench_case *c, void *const *part)
 {
     const nrg_dequantize_args *a = part[0];
     nrg_quantize_args args =
-        nrg_quantize_args_init(a->format, c->dtype, a->rows, a->dim, a->o, own_memory(a->q), own_memory(a->scales));
-    args.x_stride = a->o_stride;
-    args.q_stride = a->q_stride;
-    args.scales_stride = a->scales_stride;
+        nrg_quantize_args_init(a->format, c->dtype, a->rows, a->dim, a->o, own_memory(a->packed), own_memory(a->scales));
+    args.x_stride[0] = a->o_stride[0];
+    args.packed_stride[0] = a->packed_stride[0];
+    args.scales_stride[0] = a->scales_stride[0];
     nrg_quantize(&args, 0, 1);
 }
 
@@ -56,14 +56,14 @@ static void rival_of(const bench_case *c, void *const *part, rival_job *job)
 {
     const nrg_quantize_args *a = part[0];
     (void)c;
-    *job = (rival_job){.rows = a->rows, .dim = a->dim, .x = a->x, .q = a->q, .scales = a->scales};
+    *job = (rival_job){.rows = a->rows, .dim = a->dim, .x = a->x, .q = a->packed, .scales = a->scales};
 }
 
 static void rival_of_back(const bench_case *c, void *const *part, rival_job *job)
 {
     const nrg_dequantize_args *a = part[0];
     (void)c;
-    *job = (rival_job){.rows = a->rows, .dim = a->dim, .o = a->o, .q = own_memory(a->q), .scales = own_memory(a->scales)};
+    *job = (rival_job){.rows = a->rows, .dim = a->dim, .o = a->o, .q = own_memory(a->packed), .scales = own_memory(a->scales)};
 }
 
 BENCH_FUNCTION(quantize, nrg_call_quantize, nrg_quantize(part[0], ith, nth))

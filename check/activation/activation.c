@@ -28,7 +28,7 @@ static const size_t lengths[] = {[SWEEP_QUICK] = QUICK, [SWEEP_DEFAULT] = MIDDLE
 
 static nrg_activation_flat args_of(const sweep_case *c)
 {
-    return (nrg_activation_flat){.dtype = c->spec.dtype, .activation = c->spec.activation, .n = c->spec.dim};
+    return (nrg_activation_flat){.dtype = c->spec.dtype, .activation = c->spec.activation, .count = c->spec.dim};
 }
 
 static void make(sweep_case *c, const nrg_call *call)
@@ -82,7 +82,7 @@ static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
     nrg_activation_flat a = args_of(c);
     nrg_status status = NRG_OK;
     sweep_bind_call(c, &nrg_call_activation_forward, (void *const[]){&a}, NULL, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_activation_forward(a.activation, a.dtype, a.n, a.x, a.out, ith, nth));
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_activation_forward(a.activation, a.dtype, a.count, a.x, a.out, ith, nth));
     return status;
 }
 
@@ -97,7 +97,7 @@ static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
     nrg_activation_flat a = args_of(c);
     nrg_status status = NRG_OK;
     sweep_bind_call(c, &nrg_call_activation_backward, (void *const[]){&a}, NULL, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_activation_backward(a.activation, a.dtype, a.n, a.x, a.d_o, a.out, ith, nth));
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_activation_backward(a.activation, a.dtype, a.count, a.x, a.d_o, a.out, ith, nth));
     return status;
 }
 

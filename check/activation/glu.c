@@ -41,8 +41,6 @@ static glu_case draw(const sweep_case *c)
     glu_case g = {.args = nrg_glu_args_init((nrg_activation)c->way, c->spec.dtype, shape[2], shape[3], NULL, NULL, NULL)};
     g.args.rows2 = shape[1];
     g.args.rows3 = shape[0];
-    if (!shape[0] || !shape[1])
-        g.args.rows = 0;
     g.is_pairs = sweep_draw(&random, 3) == 0;
     const uint64_t limits = sweep_draw(&random, 4);
     if (limits < 2)
@@ -60,7 +58,7 @@ static glu_case begin(sweep_case *c, uint64_t *random)
     series_begin(c, lengths[c->level], LARGE);
     const glu_case g = draw(c);
     *random = ~(c->seed << 8);
-    c->rows = g.args.rows * nrg_or_one(g.args.rows2) * nrg_or_one(g.args.rows3);
+    c->rows = g.args.rows * g.args.rows2 * g.args.rows3;
     c->shares = sweep_draw_shares(random);
     return g;
 }
@@ -82,7 +80,7 @@ static void make_forward(sweep_case *c)
 {
     uint64_t random;
     glu_case g = begin(c, &random);
-    const uint32_t there = g.is_pairs ? NRG_BIT(NRG_GLU_X) : NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B);
+    const uint32_t there = NRG_BIT(NRG_GLU_O) | (g.is_pairs ? NRG_BIT(NRG_GLU_X) : NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B));
     sweep_add_call(c, &nrg_call_glu_forward, (void *const[]){&g.args}, NULL, there, 0);
     sweep_lay_out(c, &random);
 }
@@ -100,8 +98,9 @@ const sweep_family sweep_family_glu = {LENGTHS, .make = make_forward, .run = run
 
 #ifndef NRG_NO_QUANTIZE
 /* Bytes instead of o: of every format, in lengths that it has. */
-static const unsigned char slots[] = {[NRG_GLU_A] = SWEEP_IN,      [NRG_GLU_B] = SWEEP_IN + 1, [NRG_GLU_X] = SWEEP_IN + 2,
-                                      [NRG_GLU_O] = SWEEP_NOWHERE, [NRG_GLU_Q] = SWEEP_OUT,    [NRG_GLU_SCALES] = SWEEP_OUT + 1};
+static const unsigned char slots[] = {
+    [NRG_GLU_A] = SWEEP_IN,      [NRG_GLU_B] = SWEEP_IN + 1,   [NRG_GLU_X] = SWEEP_IN + 2,
+    [NRG_GLU_O] = SWEEP_NOWHERE, [NRG_GLU_PACKED] = SWEEP_OUT, [NRG_GLU_SCALES] = SWEEP_OUT + 1};
 
 static glu_case draw_quantized(const sweep_case *c)
 {
@@ -121,10 +120,10 @@ static void make_quantized(sweep_case *c)
 {
     glu_case g = draw_quantized(c);
     uint64_t random = ~(c->seed << 8);
-    c->rows = g.args.rows * nrg_or_one(g.args.rows2) * nrg_or_one(g.args.rows3);
+    c->rows = g.args.rows * g.args.rows2 * g.args.rows3;
     c->shares = sweep_draw_shares(&random);
     uint32_t there = g.is_pairs ? NRG_BIT(NRG_GLU_X) : NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B);
-    there |= NRG_BIT(NRG_GLU_Q) | (nrg_quant_has_scales(g.args.format) ? NRG_BIT(NRG_GLU_SCALES) : 0);
+    there |= NRG_BIT(NRG_GLU_PACKED) | (nrg_quant_has_scales(g.args.format) ? NRG_BIT(NRG_GLU_SCALES) : 0);
     sweep_add_call(c, &nrg_call_glu_forward, (void *const[]){&g.args}, slots, there, 0);
     sweep_lay_out(c, &random);
 }
@@ -141,8 +140,8 @@ static nrg_status run_quantized(const sweep_case *c, unsigned char *memory)
 static void describe_quantized(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     const glu_case g = draw_quantized(c);
-    sweep_append(text, " %s of %zux%zux%zux%zu%s, format %d", nrg_activation_name(g.args.activation), g.args.rows3, g.args.rows2,
-                 g.args.rows, g.args.dim, g.is_pairs ? " pairs" : "", (int)g.args.format);
+    sweep_append(text, " %s of %zux%zux%zux%zu%s, %s", nrg_activation_name(g.args.activation), g.args.rows3, g.args.rows2,
+                 g.args.rows, g.args.dim, g.is_pairs ? " pairs" : "", nrg_quant_format_name(g.args.format));
 }
 
 const sweep_family sweep_family_glu_quantized = {LENGTHS, .make = make_quantized, .run = run_quantized,

@@ -5,6 +5,7 @@
 #ifndef NRG_CHECK_ACTIVATION_SERIES_H
 #define NRG_CHECK_ACTIVATION_SERIES_H
 
+#include "../../src/job/activation.h"
 #include "../family.h"
 
 enum { SERIES_WAYS = 9, SERIES = (NRG_ACTIVATION_COUNT + SERIES_WAYS - 1) / SERIES_WAYS };

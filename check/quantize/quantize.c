@@ -46,8 +46,6 @@ static quantize_case draw(const sweep_case *c)
     q.forward.rounding = sweep_draw(&random, 3) ? NRG_QUANT_ROUND_TO_EVEN : NRG_QUANT_ROUND_AWAY;
     q.forward.rows2 = shape[1];
     q.forward.rows3 = shape[0];
-    if (!shape[0] || !shape[1])
-        q.forward.rows = 0;
     q.back = nrg_dequantize_args_init(format, c->spec.dtype, q.forward.rows, dim, NULL, NULL, NULL);
     q.back.rows2 = shape[1];
     q.back.rows3 = shape[0];
@@ -57,8 +55,8 @@ static quantize_case draw(const sweep_case *c)
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     const quantize_case q = draw(c);
-    sweep_append(text, " format %d, %zux%zux%zux%zu%s", (int)q.forward.format, q.forward.rows3, q.forward.rows2, q.forward.rows,
-                 q.forward.dim, q.forward.rounding == NRG_QUANT_ROUND_AWAY ? ", ties away" : "");
+    sweep_append(text, " %s, %zux%zux%zux%zu%s", nrg_quant_format_name(q.forward.format), q.forward.rows3, q.forward.rows2,
+                 q.forward.rows, q.forward.dim, q.forward.rounding == NRG_QUANT_ROUND_AWAY ? ", ties away" : "");
 }
 
 static void make(sweep_case *c)
@@ -66,7 +64,7 @@ static void make(sweep_case *c)
     quantize_case q = draw(c);
     uint64_t random = ~(c->seed << 8);
     const int has_scales = nrg_quant_has_scales(q.forward.format);
-    c->rows = q.forward.rows * nrg_or_one(q.forward.rows2) * nrg_or_one(q.forward.rows3);
+    c->rows = q.forward.rows * q.forward.rows2 * q.forward.rows3;
     c->shares = sweep_draw_shares(&random);
     if (q.is_back)
         sweep_add_call(c, &nrg_call_dequantize, (void *const[]){&q.back}, NULL, has_scales ? NRG_BIT(NRG_DEQUANTIZE_SCALES) : 0,

@@ -289,8 +289,8 @@ static inline void nrg_ggml_run_glu(struct ggml_tensor *dst, int ith, int nth, v
     nrg_glu_args args = nrg_glu_args_init(nrg_ggml_activation(n->glu), nrg_ggml_dtype(a), (size_t)dst->ne[1], (size_t)dst->ne[0],
                                           nrg_ggml_at(n, a, 0), nrg_ggml_at(n, b, halves ? 0 : 1), nrg_ggml_at(n, dst, 2));
     args.rows2 = (size_t)dst->ne[2], args.rows3 = (size_t)dst->ne[3];
-    args.a_stride = a->nb[1], args.a_stride2 = a->nb[2], args.a_stride3 = a->nb[3];
-    args.b_stride = b->nb[1], args.b_stride2 = b->nb[2], args.b_stride3 = b->nb[3];
+    memcpy(args.a_stride, a->nb + 1, sizeof args.a_stride);
+    memcpy(args.b_stride, b->nb + 1, sizeof args.b_stride);
     if (halves) {
         const char *first = (const char *)args.a, *second = first + dst->nb[1];
         args.a = n->swapped ? second : first;
@@ -369,8 +369,8 @@ static inline void nrg_ggml_run_quantize(struct ggml_tensor *dst, int ith, int n
     nrg_quantize_args a = nrg_quantize_args_init(nrg_ggml_format(dst), nrg_ggml_dtype(x), (size_t)x->ne[1], (size_t)x->ne[0],
                                                  nrg_ggml_at(n, x, 0), nrg_ggml_at(n, dst, 1), NULL);
     a.rows2 = (size_t)x->ne[2], a.rows3 = (size_t)x->ne[3];
-    a.x_stride = x->nb[1], a.x_stride2 = x->nb[2], a.x_stride3 = x->nb[3];
-    a.q_stride = dst->nb[1], a.q_stride2 = dst->nb[2], a.q_stride3 = dst->nb[3];
+    memcpy(a.x_stride, x->nb + 1, sizeof a.x_stride);
+    memcpy(a.packed_stride, dst->nb + 1, sizeof a.packed_stride);
     NRG_GGML_RUN(n, ith, nth, nrg_quantize, &a);
 }
 

@@ -75,7 +75,7 @@ static void gate_backward(minibatch *b, const float *up, int ith, int nth)
     args.d_o = b->d_gated;
     args.da = b->d_up;
     args.db = b->d_up + ff;
-    args.da_stride = args.db_stride = 2 * ff * sizeof *up;
+    args.da_stride[0] = args.db_stride[0] = 2 * ff * sizeof *up;
     require(nrg_glu_backward(&args, ith, nth), "SwiGLU, backward");
 }
 

@@ -37,8 +37,6 @@
 #ifndef NRG_ACTIVATION_H
 #define NRG_ACTIVATION_H
 
-#include <string.h>
-
 #include "base.h"
 
 #ifdef __cplusplus
@@ -66,35 +64,35 @@ typedef enum nrg_activation {
     NRG_ACT_SOFTSIGN = 17
 } nrg_activation;
 
-/* How many there are in this version: their values are 0 to this less one. */
-enum { NRG_ACTIVATION_COUNT = NRG_ACT_SOFTSIGN + 1 };
-
-/* "identity", "sigmoid", "silu", "relu", "relu2", "tanh", "gelu", "gelu_tanh", "softplus", "gelu_quick", "hard_swish",
- * "hard_sigmoid", "elu", "leaky_relu", "mish", "exp", "expm1", "softsign"; "?" for any other value. */
+/* Returns the name above ("identity", "sigmoid", ...), or NULL for any other value: iterate from 0 until NULL. */
 NRG_API const char *nrg_activation_name(nrg_activation g);
 
-/* α where none is given: 1.702 of gelu_quick, 1 of elu, 0.01 of leaky_relu, and 0 of those that have none. */
-static inline float nrg_activation_alpha(nrg_activation g)
-{
-    return g == NRG_ACT_GELU_QUICK ? 1.702f : g == NRG_ACT_ELU ? 1.0f : g == NRG_ACT_LEAKY_RELU ? 0.01f : 0.0f;
-}
+/* Sets *g to the activation of this name. Returns NRG_OK; on error, returns one of these and writes nothing:
+ *   NRG_ERR_NULL  name or g
+ *   NRG_ERR_ENUM  no activation has this name */
+NRG_API nrg_status nrg_activation_from_name(const char *name, nrg_activation *g);
 
-/* o = g(x): n elements of dtype, without gaps. o may be x itself, and otherwise shares no byte with it:
+/* Returns the α that constructors set: 1.702 of gelu_quick, 1 of elu, 0.01 of leaky_relu, 0 of those that have none. */
+NRG_API float nrg_activation_alpha(nrg_activation g);
+
+/* o = g(x): count elements of dtype, without gaps. o may be x itself, and otherwise shares no byte with it:
  *
  *               x     o
  *         o     yes
  *
- * Does share ith of nth, as nrg_norm_forward does. n = 0 succeeds. Returns NRG_OK, or says what is wrong and writes nothing:
+ * Does share ith of nth, as nrg_norm_forward does. A count of 0 succeeds. Returns NRG_OK, or says what is wrong and writes
+ * nothing:
  *   NRG_ERR_ENUM       g or dtype unknown (NRG_DTYPE_SAME included)
  *   NRG_ERR_THREAD     not 0 <= ith < nth
- *   NRG_ERR_NULL       x or o is NULL and n is not 0
+ *   NRG_ERR_NULL       x or o is NULL and count is not 0
  *   NRG_ERR_ALIGNMENT  a pointer that is no multiple of the element size
- *   NRG_ERR_OVERFLOW   n elements do not fit between a pointer and the end of memory
+ *   NRG_ERR_OVERFLOW   count elements do not fit between a pointer and the end of memory
  *   NRG_ERR_OVERLAP    o overlaps x and is not x */
-NRG_API nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, void *o, int ith, int nth);
+NRG_API nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o, int ith,
+                                          int nth);
 
 /* What nrg_activation_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, void *o);
+NRG_API nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o);
 
 /* dx = d_o ⊙ g′(x), where d_o is the gradient of g(x). dx may be x or d_o itself:
  *
@@ -102,44 +100,34 @@ NRG_API nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtyp
  *        dx     yes   yes
  *
  * Returns the statuses of nrg_activation_forward. */
-NRG_API nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o, void *dx,
-                                           int ith, int nth);
+NRG_API nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, const void *d_o,
+                                           void *dx, int ith, int nth);
 
 /* What nrg_activation_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o,
+NRG_API nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, const void *d_o,
                                                  void *dx);
 
-/* Rows in up to four dimensions (nrg/base.h), each tensor with strides of its own. Row i of plane j of volume k of x:
- *
- *     x + i·x_stride + j·x_stride2 + k·x_stride3       bytes; a stride of 0 stands for dense
- *
- * Make one with nrg_activation_args_init, then change fields. */
+/* Where the data is: rows in up to four dimensions (nrg/base.h), with strides in bytes from row to row, from plane to plane and
+ * from volume to volume; 0 is dense. Make one with nrg_activation_args_init, then change fields. */
 typedef struct nrg_activation_args {
-    size_t size;               /* sizeof(nrg_activation_args) */
-    nrg_activation activation; /* g */
-    nrg_dtype dtype;           /* of all tensors */
-    size_t dim;                /* elements of a row, at least 1 */
-    size_t rows;               /* 0 is fine */
-    size_t rows2;              /* planes of rows, and volumes of planes; 0 stands for 1 */
-    size_t rows3;
-    const void *x;   /* [rows3, rows2, rows, dim] input */
+    size_t size;       /* sizeof(nrg_activation_args) */
+    size_t rows;       /* rows of a plane; 0 of any of these three is none */
+    size_t rows2;      /* planes of a volume. Default: 1. */
+    size_t rows3;      /* volumes. Default: 1. */
+    size_t dim;        /* elements of a row, at least 1 */
+    nrg_dtype dtype;   /* of all tensors */
+    uint32_t reserved; /* 0 */
+    const void *x;     /* [rows3, rows2, rows, dim] input */
+    size_t x_stride[3];
     const void *d_o; /* backward: gradient of g(x); forward: NULL */
-    void *o;         /* forward: output; backward: NULL */
-    void *dx;        /* backward: output; forward: NULL */
-    size_t x_stride; /* bytes from row to row, from plane to plane, from volume to volume; likewise below */
-    size_t x_stride2;
-    size_t x_stride3;
-    size_t d_o_stride;
-    size_t d_o_stride2;
-    size_t d_o_stride3;
-    size_t o_stride;
-    size_t o_stride2;
-    size_t o_stride3;
-    size_t dx_stride;
-    size_t dx_stride2;
-    size_t dx_stride3;
-    float alpha; /* α of gelu_quick, from 2^-24 to 2^24; of elu and leaky_relu, up to ±2^24; of others 0.
-                    Default: nrg_activation_alpha(activation). */
+    size_t d_o_stride[3];
+    nrg_activation activation; /* g */
+    float alpha;               /* α of gelu_quick, from 2^-24 to 2^24; of elu and leaky_relu, up to ±2^24; of others 0.
+                            Default: nrg_activation_alpha(activation). */
+    void *o;                   /* forward: output; backward: NULL */
+    size_t o_stride[3];
+    void *dx; /* backward: output; forward: NULL */
+    size_t dx_stride[3];
 } nrg_activation_args;
 
 /* Forward; for the backward pass, o is NULL, and d_o and dx are set. */
@@ -147,15 +135,22 @@ static inline nrg_activation_args nrg_activation_args_init(nrg_activation g, nrg
                                                            const void *x, void *o)
 {
     nrg_activation_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
+    args.rows = rows;
+    args.rows2 = args.rows3 = 1;
+    args.dim = dim;
+    args.dtype = dtype;
+    args.reserved = 0;
+    args.x = x;
+    args.x_stride[0] = args.x_stride[1] = args.x_stride[2] = 0;
+    args.d_o = NULL;
+    args.d_o_stride[0] = args.d_o_stride[1] = args.d_o_stride[2] = 0;
     args.activation = g;
     args.alpha = nrg_activation_alpha(g);
-    args.dtype = dtype;
-    args.dim = dim;
-    args.rows = rows;
-    args.x = x;
     args.o = o;
+    args.o_stride[0] = args.o_stride[1] = args.o_stride[2] = 0;
+    args.dx = NULL;
+    args.dx_stride[0] = args.dx_stride[1] = args.dx_stride[2] = 0;
     return args;
 }
 
@@ -166,7 +161,7 @@ static inline nrg_activation_args nrg_activation_args_init(nrg_activation g, nrg
  *
  * Share ith of nth: elements, in the order in which rows lie in o. Returns the statuses of nrg_activation_forward, and
  *   NRG_ERR_NULL         args
- *   NRG_ERR_STRUCT_SIZE  as in nrg_norm_forward
+ *   NRG_ERR_STRUCT_SIZE  as in nrg_norm_forward; reserved is not 0
  *   NRG_ERR_DIM          dim is 0
  *   NRG_ERR_CONSTANT     alpha infinite, NaN or out of its range
  *   NRG_ERR_STRIDE       a stride shorter than a row, or than what lies inside of it

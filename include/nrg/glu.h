@@ -23,7 +23,6 @@
 #define NRG_GLU_H
 
 #include <float.h>
-#include <string.h>
 
 #include "activation.h"
 #include "quantize.h"
@@ -32,63 +31,43 @@
 extern "C" {
 #endif
 
-/* Where the data is, rows in up to four dimensions (nrg/base.h), each tensor with strides of its own, in bytes, where 0 stands
- * for dense. Make one with a constructor below, then change fields: a and b are there, or x; and of the gradients da and db
- * beside the first, dx beside the second. */
+/* Where the data is: rows in up to four dimensions (nrg/base.h), with strides in bytes from row to row, from plane to plane and
+ * from volume to volume; 0 is dense. Make one with a constructor below, then change fields: set a and b, or x; and of the
+ * gradients da and db with the first, dx with the second. */
 typedef struct nrg_glu_args {
-    size_t size;               /* sizeof(nrg_glu_args) */
-    nrg_activation activation; /* g */
-    nrg_dtype dtype;           /* of all tensors */
-    size_t dim;                /* elements of a row of o, at least 1 */
-    size_t rows;               /* 0 is fine */
-    size_t rows2;              /* planes of rows, and volumes of planes; 0 stands for 1 */
-    size_t rows3;
-    float limit;     /* at least 0; FLT_MAX or infinity: none. Default: FLT_MAX. */
-    float b_offset;  /* of b: 0, or a number, as gpt-oss has 1 */
-    const void *a;   /* [rows3, rows2, rows, dim] input */
-    const void *b;   /* [rows3, rows2, rows, dim] input */
-    const void *x;   /* [rows3, rows2, rows, dim, 2] input: a and b of every element beside each other */
+    size_t size;             /* sizeof(nrg_glu_args) */
+    size_t rows;             /* rows of a plane; 0 of any of these three is none */
+    size_t rows2;            /* planes of a volume. Default: 1. */
+    size_t rows3;            /* volumes. Default: 1. */
+    size_t dim;              /* elements of a row of o, at least 1 */
+    nrg_dtype dtype;         /* of all tensors but packed and scales */
+    nrg_quant_format format; /* forward: not NONE: bytes with scales (nrg/quantize.h) instead of o */
+    const void *a;           /* [rows3, rows2, rows, dim] input */
+    size_t a_stride[3];
+    const void *b; /* [rows3, rows2, rows, dim] input */
+    size_t b_stride[3];
+    const void *x; /* [rows3, rows2, rows, dim, 2] input: a and b of every element are adjacent */
+    size_t x_stride[3];
     const void *d_o; /* backward: [rows3, rows2, rows, dim] gradient of o; forward: NULL */
-    void *o;         /* forward: [rows3, rows2, rows, dim] output; backward: NULL */
-    void *da;        /* backward: outputs like a, b and x; forward: NULL */
+    size_t d_o_stride[3];
+    nrg_activation activation;   /* g */
+    float alpha;                 /* of g, as in nrg_activation_args. Default: nrg_activation_alpha(activation). */
+    float limit;                 /* at least 0; FLT_MAX or infinity: none. Default: FLT_MAX. */
+    float b_offset;              /* added to b: 1 in gpt-oss */
+    nrg_quant_rounding rounding; /* with a format; else NRG_QUANT_ROUND_TO_EVEN */
+    uint32_t reserved;           /* 0 */
+    void *o;                     /* forward, without a format: [rows3, rows2, rows, dim] output; else NULL */
+    size_t o_stride[3];
+    void *packed; /* [rows3, rows2, rows / R, nrg_quant_bytes(format, dim)] output: bytes. R rows lie together */
+    size_t packed_stride[3];
+    float *scales; /* [rows3, rows2, rows, nrg_quant_scales(format, dim)] output of int8; else NULL */
+    size_t scales_stride[3];
+    void *da; /* backward: outputs like a, b and x; forward: NULL */
+    size_t da_stride[3];
     void *db;
+    size_t db_stride[3];
     void *dx;
-    size_t a_stride; /* bytes from row to row, from plane to plane, from volume to volume; likewise below */
-    size_t a_stride2;
-    size_t a_stride3;
-    size_t b_stride;
-    size_t b_stride2;
-    size_t b_stride3;
-    size_t x_stride;
-    size_t x_stride2;
-    size_t x_stride3;
-    size_t d_o_stride;
-    size_t d_o_stride2;
-    size_t d_o_stride3;
-    size_t o_stride;
-    size_t o_stride2;
-    size_t o_stride3;
-    size_t da_stride;
-    size_t da_stride2;
-    size_t da_stride3;
-    size_t db_stride;
-    size_t db_stride2;
-    size_t db_stride3;
-    size_t dx_stride;
-    size_t dx_stride2;
-    size_t dx_stride3;
-    float alpha;             /* of g, as in nrg_activation_args. Default: nrg_activation_alpha(activation). */
-    nrg_quant_format format; /* forward: not NONE: bytes with scales (nrg/quantize.h) instead of o, which is not looked at */
-    nrg_quant_rounding rounding;
-    uint32_t reserved; /* 0 */
-    void *q;           /* [rows3, rows2, rows / R, nrg_quant_bytes(format, dim)] output: bytes. R rows lie together */
-    float *scales;     /* [rows3, rows2, rows, nrg_quant_scales(format, dim)] output of int8; else NULL */
-    size_t q_stride;
-    size_t q_stride2;
-    size_t q_stride3;
-    size_t scales_stride;
-    size_t scales_stride2;
-    size_t scales_stride3;
+    size_t dx_stride[3];
 } nrg_glu_args;
 
 /* Forward of two tensors. For the backward pass o is NULL; d_o, da and db are set. */
@@ -96,29 +75,48 @@ static inline nrg_glu_args nrg_glu_args_init(nrg_activation g, nrg_dtype dtype, 
                                              const void *b, void *o)
 {
     nrg_glu_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
+    args.rows = rows;
+    args.rows2 = args.rows3 = 1;
+    args.dim = dim;
+    args.dtype = dtype;
+    args.format = NRG_QUANT_NONE;
+    args.a = a;
+    args.a_stride[0] = args.a_stride[1] = args.a_stride[2] = 0;
+    args.b = b;
+    args.b_stride[0] = args.b_stride[1] = args.b_stride[2] = 0;
+    args.x = NULL;
+    args.x_stride[0] = args.x_stride[1] = args.x_stride[2] = 0;
+    args.d_o = NULL;
+    args.d_o_stride[0] = args.d_o_stride[1] = args.d_o_stride[2] = 0;
     args.activation = g;
     args.alpha = nrg_activation_alpha(g);
     args.limit = FLT_MAX;
-    args.dtype = dtype;
-    args.dim = dim;
-    args.rows = rows;
-    args.a = a;
-    args.b = b;
+    args.b_offset = 0;
+    args.rounding = NRG_QUANT_ROUND_TO_EVEN;
+    args.reserved = 0;
     args.o = o;
+    args.o_stride[0] = args.o_stride[1] = args.o_stride[2] = 0;
+    args.packed = NULL;
+    args.packed_stride[0] = args.packed_stride[1] = args.packed_stride[2] = 0;
+    args.scales = NULL;
+    args.scales_stride[0] = args.scales_stride[1] = args.scales_stride[2] = 0;
+    args.da = args.db = args.dx = NULL;
+    args.da_stride[0] = args.da_stride[1] = args.da_stride[2] = 0;
+    args.db_stride[0] = args.db_stride[1] = args.db_stride[2] = 0;
+    args.dx_stride[0] = args.dx_stride[1] = args.dx_stride[2] = 0;
     return args;
 }
 
 /* Forward of dense rows of 2·dim elements, whose first half is a and whose second half is b; swapped: the other way round, as in
- * torch's glu and ggml's `swapped`. Rows with gaps: set a_stride and b_stride to their stride. */
+ * torch's glu and ggml's `swapped`. Rows with gaps: set a_stride[0] and b_stride[0] to their stride. */
 static inline nrg_glu_args nrg_glu_args_halves(nrg_activation g, nrg_dtype dtype, size_t rows, size_t dim, const void *x,
                                                int swapped, void *o)
 {
     const size_t half = dim * nrg_dtype_size(dtype);
     const char *first = (const char *)x, *second = first + half;
     nrg_glu_args args = nrg_glu_args_init(g, dtype, rows, dim, swapped ? second : first, swapped ? first : second, o);
-    args.a_stride = args.b_stride = 2 * half;
+    args.a_stride[0] = args.b_stride[0] = 2 * half;
     return args;
 }
 
@@ -127,22 +125,24 @@ static inline nrg_glu_args nrg_glu_args_halves(nrg_activation g, nrg_dtype dtype
  *               a     b     x
  *         o     yes   yes   no
  *
- * With a format, what would be o becomes bytes with scales: in q, and in scales those of int8, which share no byte with anything.
+ * With a format, what would be o becomes bytes with scales, in packed and, of int8, in scales. Neither shares a byte with any
+ * operand. o is NULL then.
  * What is quantized is o in f32, also where dtype is one of 16 bits.
  *
  * Share ith of nth: elements, in the order in which rows lie in o; with a format rows, or so many as lie together. Returns
  * NRG_OK, or says what is wrong and writes nothing:
  *   NRG_ERR_ENUM         activation, dtype (NRG_DTYPE_SAME included), format or rounding unknown
  *   NRG_ERR_THREAD       not 0 <= ith < nth
- *   NRG_ERR_NULL         args; with something to do, o (with a format q, or scales of int8), or none of x and both of a and b
- *   NRG_ERR_STRUCT_SIZE  as in nrg_norm_forward
+ *   NRG_ERR_NULL         args; with something to do, o (with a format packed, or scales of int8), or x and one of a and b
+ *   NRG_ERR_STRUCT_SIZE  as in nrg_norm_forward; reserved is not 0
  *   NRG_ERR_DIM          dim is 0; with a format, as in nrg_quantize
  *   NRG_ERR_CONSTANT     limit negative or NaN; b_offset infinite or NaN; alpha infinite, NaN or out of its range
  *   NRG_ERR_STRIDE       a stride shorter than a row, or than what lies inside of it
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERFLOW     a tensor does not fit between its pointer and the end of memory
- *   NRG_ERR_OVERLAP      o, q or scales overlap an operand in a way that is not allowed
- *   NRG_ERR_COMBINATION  x beside a or b; d_o or a gradient is there; alpha is not 0, and g has none; q or scales, no format */
+ *   NRG_ERR_OVERLAP      o, packed or scales overlap an operand in a way that is not allowed
+ *   NRG_ERR_COMBINATION  x with a or b; d_o or a gradient is there; alpha is not 0, and g has none; o with a format; packed,
+ *                        scales or a rounding without one, or scales with one that has them in its blocks */
 NRG_API nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth);
 
 /* What nrg_glu_forward would say: asking first, nrg/base.h. */
@@ -160,8 +160,8 @@ NRG_API nrg_status nrg_glu_forward_check(const nrg_glu_args *args);
  *        db     yes   yes   no    yes   no
  *        dx     no    no    yes   no    no
  *
- * Returns the statuses of nrg_glu_forward; NRG_ERR_COMBINATION where o, a format or q is there, da or db beside x, or dx beside a
- * and b. */
+ * Returns the statuses of nrg_glu_forward; NRG_ERR_COMBINATION where o, a format, a rounding, packed or scales is there, da
+ * or db with x, or dx with a and b. */
 NRG_API nrg_status nrg_glu_backward(const nrg_glu_args *args, int ith, int nth);
 
 /* What nrg_glu_backward would say: asking first, nrg/base.h. */

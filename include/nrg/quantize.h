@@ -51,8 +51,6 @@
 #ifndef NRG_QUANTIZE_H
 #define NRG_QUANTIZE_H
 
-#include <string.h>
-
 #include "base.h"
 
 #ifdef __cplusplus
@@ -82,95 +80,85 @@ typedef enum nrg_quant_rounding {
     NRG_QUANT_ROUND_AWAY = 1 /* ties go away from zero */
 } nrg_quant_rounding;
 
-/* Whether scales are a tensor of their own. */
-static inline int nrg_quant_has_scales(nrg_quant_format format) { return format >= NRG_QUANT_INT8; }
+/* Returns "none", "q8_0", "q8_0_4x4", ..., "int8_128", or NULL for any other value: iterate from 0 until NULL. */
+NRG_API const char *nrg_quant_format_name(nrg_quant_format format);
 
-/* Rows that lie together: 4 and 8 of the interleaved formats, or 1. */
-static inline size_t nrg_quant_rows(nrg_quant_format format)
-{
-    const int of_five = format >= NRG_QUANT_Q8_K ? (int)format - NRG_QUANT_Q8_K : (int)format - NRG_QUANT_Q8_0;
-    return nrg_quant_has_scales(format) || of_five <= 0 ? 1 : of_five <= 2 ? 4 : 8;
-}
+/* The functions below return 0 for NRG_QUANT_NONE and for values that are no format. */
 
-/* Elements of a block; 0 where that is a whole row. */
-static inline size_t nrg_quant_block(nrg_quant_format format)
-{
-    if (nrg_quant_has_scales(format))
-        return format == NRG_QUANT_INT8 ? 0 : (size_t)32 << (format - NRG_QUANT_INT8_32);
-    return format >= NRG_QUANT_Q8_K ? 256 : 32;
-}
+/* Returns 1 if scales are a tensor beside the bytes, as those of int8 are. */
+NRG_API int nrg_quant_has_scales(nrg_quant_format format);
 
-/* Bytes that so many elements of a row take in q, a multiple of the block where that has its scale; of all rows that lie
- * together. dim·8 + dim/32·16 at most, which has to fit. */
-static inline size_t nrg_quant_bytes(nrg_quant_format format, size_t dim)
-{
-    if (nrg_quant_has_scales(format))
-        return dim;
-    return nrg_quant_rows(format) * (format >= NRG_QUANT_Q8_K ? dim / 256 * 292 : dim / 32 * 34);
-}
+/* Returns R, the number of rows that lie together: 4 or 8 of the interleaved formats, else 1. */
+NRG_API size_t nrg_quant_rows(nrg_quant_format format);
 
-/* Scales of a row, where they are a tensor. */
-static inline size_t nrg_quant_scales(nrg_quant_format format, size_t dim)
-{
-    const size_t block = nrg_quant_block(format);
-    return !nrg_quant_has_scales(format) ? 0 : block ? dim / block + (dim % block != 0) : 1;
-}
+/* Returns the number of elements of a block; of NRG_QUANT_INT8, whose block is a whole row, 0. */
+NRG_API size_t nrg_quant_block(nrg_quant_format format);
 
-/* Where the data is, rows in up to four dimensions (nrg/base.h), each tensor with strides of its own, in bytes, where 0 stands
- * for dense. A row of q is R rows of x where R lie together: q_stride leads from R rows to the next R, and `rows` is a multiple
- * of R. Zero everything, set size (nrg_quantize_args_init does), then what there is. */
+/* Returns the bytes that dim elements take in packed, of all R rows that lie together. dim is a multiple of the block if
+ * that has its scale. The result is at most 16 · dim, which has to fit. */
+NRG_API size_t nrg_quant_bytes(nrg_quant_format format, size_t dim);
+
+/* Returns the number of scales of a row, if they are a tensor; else 0. */
+NRG_API size_t nrg_quant_scales(nrg_quant_format format, size_t dim);
+
+/* Returns the bytes of a dense packed tensor [rows, dim], without the scales of int8. 0 also if dim is no multiple of a block
+ * that has its scale, if rows is no multiple of R, or if the bytes do not fit. */
+NRG_API size_t nrg_quant_size(nrg_quant_format format, size_t rows, size_t dim);
+
+/* Where the data is: rows in up to four dimensions (nrg/base.h), with strides in bytes from row to row, from plane to plane and
+ * from volume to volume; 0 is dense. A row of packed is R rows of x: packed_stride[0] leads from R rows to the next R, and
+ * `rows` is a multiple of R. Make one with nrg_quantize_args_init, then change fields. */
 typedef struct nrg_quantize_args {
-    size_t size; /* sizeof(nrg_quantize_args) */
-    nrg_quant_format format;
-    nrg_quant_rounding rounding;
-    nrg_dtype dtype;   /* of x */
-    uint32_t reserved; /* 0 */
-    size_t dim;        /* elements of a row */
-    size_t rows;       /* 0 is fine */
-    size_t rows2;      /* planes of rows, and volumes of planes; 0 stands for 1 */
-    size_t rows3;
-    const void *x; /* [rows3, rows2, rows, dim] input */
-    void *q;       /* [rows3, rows2, rows / R, nrg_quant_bytes(format, dim)] output: bytes */
+    size_t size;             /* sizeof(nrg_quantize_args) */
+    size_t rows;             /* rows of a plane; 0 of any of these three is none */
+    size_t rows2;            /* planes of a volume. Default: 1. */
+    size_t rows3;            /* volumes. Default: 1. */
+    size_t dim;              /* elements of a row */
+    nrg_dtype dtype;         /* of x */
+    nrg_quant_format format; /* of packed */
+    const void *x;           /* [rows3, rows2, rows, dim] input */
+    size_t x_stride[3];
+    nrg_quant_rounding rounding; /* of ties */
+    uint32_t reserved;           /* 0 */
+    void *packed;                /* [rows3, rows2, rows / R, nrg_quant_bytes(format, dim)] output: bytes */
+    size_t packed_stride[3];
     float *scales; /* [rows3, rows2, rows, nrg_quant_scales(format, dim)] output of int8; else NULL */
-    size_t x_stride;
-    size_t x_stride2;
-    size_t x_stride3;
-    size_t q_stride;
-    size_t q_stride2;
-    size_t q_stride3;
-    size_t scales_stride;
-    size_t scales_stride2;
-    size_t scales_stride3;
+    size_t scales_stride[3];
 } nrg_quantize_args;
 
 static inline nrg_quantize_args nrg_quantize_args_init(nrg_quant_format format, nrg_dtype dtype, size_t rows, size_t dim,
-                                                       const void *x, void *q, float *scales)
+                                                       const void *x, void *packed, float *scales)
 {
     nrg_quantize_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
-    args.format = format;
-    args.dtype = dtype;
     args.rows = rows;
+    args.rows2 = args.rows3 = 1;
     args.dim = dim;
+    args.dtype = dtype;
+    args.format = format;
     args.x = x;
-    args.q = q;
+    args.x_stride[0] = args.x_stride[1] = args.x_stride[2] = 0;
+    args.rounding = NRG_QUANT_ROUND_TO_EVEN;
+    args.reserved = 0;
+    args.packed = packed;
+    args.packed_stride[0] = args.packed_stride[1] = args.packed_stride[2] = 0;
     args.scales = scales;
+    args.scales_stride[0] = args.scales_stride[1] = args.scales_stride[2] = 0;
     return args;
 }
 
-/* q, and scales, of x. Outputs share no byte with an input or each other:
+/* Quantizes x to packed and scales. Outputs share no byte with an input or each other:
  *
- *                x     q
- *        q       no
+ *                x     packed
+ *        packed  no
  *        scales  no    no
  *
  * Share ith of nth: rows, or so many as lie together, in the order in which they lie. Returns NRG_OK, or says what is wrong and
  * writes nothing:
  *   NRG_ERR_ENUM         format, rounding or dtype unknown (NRG_QUANT_NONE and NRG_DTYPE_SAME included)
  *   NRG_ERR_THREAD       not 0 <= ith < nth
- *   NRG_ERR_NULL         args; with something to do, x, q, or scales of int8
- *   NRG_ERR_STRUCT_SIZE  as in nrg_norm_forward
+ *   NRG_ERR_NULL         args; with something to do, x, packed, or scales of int8
+ *   NRG_ERR_STRUCT_SIZE  as in nrg_norm_forward; reserved is not 0
  *   NRG_ERR_DIM          dim is 0, or no multiple of the block of q8_0 or q8_K; rows no multiple of those that lie together
  *   NRG_ERR_STRIDE       a stride shorter than a row, or than what lies inside of it
  *   NRG_ERR_ALIGNMENT    x, scales or one of their strides is no multiple of the element size
@@ -182,55 +170,52 @@ NRG_API nrg_status nrg_quantize(const nrg_quantize_args *args, int ith, int nth)
 /* What nrg_quantize would say: asking first, nrg/base.h. */
 NRG_API nrg_status nrg_quantize_check(const nrg_quantize_args *args);
 
-/* The way back. */
+/* The way back, with the fields of nrg_quantize_args. */
 typedef struct nrg_dequantize_args {
     size_t size; /* sizeof(nrg_dequantize_args) */
-    nrg_quant_format format;
-    nrg_dtype dtype; /* of o */
-    size_t dim;
     size_t rows;
-    size_t rows2;
-    size_t rows3;
-    const void *q;       /* [rows3, rows2, rows / R, nrg_quant_bytes(format, dim)] input: bytes */
+    size_t rows2; /* Default: 1. */
+    size_t rows3; /* Default: 1. */
+    size_t dim;
+    nrg_dtype dtype;         /* of o */
+    nrg_quant_format format; /* of packed */
+    const void *packed;      /* [rows3, rows2, rows / R, nrg_quant_bytes(format, dim)] input: bytes */
+    size_t packed_stride[3];
     const float *scales; /* [rows3, rows2, rows, nrg_quant_scales(format, dim)] input of int8; else NULL */
-    void *o;             /* [rows3, rows2, rows, dim] output */
-    size_t q_stride;
-    size_t q_stride2;
-    size_t q_stride3;
-    size_t scales_stride;
-    size_t scales_stride2;
-    size_t scales_stride3;
-    size_t o_stride;
-    size_t o_stride2;
-    size_t o_stride3;
+    size_t scales_stride[3];
+    void *o; /* [rows3, rows2, rows, dim] output */
+    size_t o_stride[3];
 } nrg_dequantize_args;
 
 static inline nrg_dequantize_args nrg_dequantize_args_init(nrg_quant_format format, nrg_dtype dtype, size_t rows, size_t dim,
-                                                           const void *q, const float *scales, void *o)
+                                                           const void *packed, const float *scales, void *o)
 {
     nrg_dequantize_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
-    args.format = format;
-    args.dtype = dtype;
     args.rows = rows;
+    args.rows2 = args.rows3 = 1;
     args.dim = dim;
-    args.q = q;
+    args.dtype = dtype;
+    args.format = format;
+    args.packed = packed;
+    args.packed_stride[0] = args.packed_stride[1] = args.packed_stride[2] = 0;
     args.scales = scales;
+    args.scales_stride[0] = args.scales_stride[1] = args.scales_stride[2] = 0;
     args.o = o;
+    args.o_stride[0] = args.o_stride[1] = args.o_stride[2] = 0;
     return args;
 }
 
 /* o = d·q, rounded to f32, and then to a dtype of 16 bits. Bytes may be any; sums of q8_K are not looked at. o shares no byte
  * with an input:
  *
- *                q     scales
- *        o       no    no
+ *                packed scales
+ *        o       no     no
  *
  * Share ith of nth: as in nrg_quantize. Returns NRG_OK, or says what is wrong and writes nothing:
  *   NRG_ERR_ENUM         format or dtype unknown (NRG_QUANT_NONE and NRG_DTYPE_SAME included)
  *   NRG_ERR_THREAD       not 0 <= ith < nth
- *   NRG_ERR_NULL         args; with something to do, q, o, or scales of int8
+ *   NRG_ERR_NULL         args; with something to do, packed, o, or scales of int8
  *   NRG_ERR_STRUCT_SIZE  as in nrg_norm_forward
  *   NRG_ERR_DIM          as in nrg_quantize
  *   NRG_ERR_STRIDE       a stride shorter than a row, or than what lies inside of it

@@ -11,8 +11,6 @@ import threading
 from . import _abi
 
 CONSTANTS = _abi.CONSTANTS
-ALPHAS = {CONSTANTS["NRG_ACT_GELU_QUICK"]: 1.702, CONSTANTS["NRG_ACT_ELU"]: 1.0, CONSTANTS["NRG_ACT_LEAKY_RELU"]: 0.01}
-INLINES = {"nrg_activation_alpha": lambda activation: ALPHAS.get(activation, 0)}
 
 
 class Error(ValueError):
@@ -68,7 +66,7 @@ def struct(name, **fields):
     put(made, **fields)
     for field, default in _abi.DEFAULTS.get(name, {}).items():
         if fields.get(field) is None:
-            setattr(made, field, default(made, lambda of: INLINES.get(of) or function(of)) if callable(default) else default)
+            setattr(made, field, default(made, function) if callable(default) else default)
     return made
 
 

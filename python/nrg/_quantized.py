@@ -2,7 +2,7 @@
 import numpy as np
 
 from . import _arrays as arrays
-from ._library import CONSTANTS, enum
+from ._library import CONSTANTS, enum, function
 
 
 def number(name):
@@ -13,37 +13,25 @@ def number(name):
 
 
 def is_int8(number):
-    """Whether scales are a tensor of their own: nrg_quant_has_scales."""
-    return number >= CONSTANTS["NRG_QUANT_INT8"]
+    """Whether scales are a tensor beside the bytes."""
+    return bool(function("nrg_quant_has_scales")(number))
 
 
 def rows_together(number):
-    """nrg_quant_rows."""
-    of_five = (number - CONSTANTS["NRG_QUANT_Q8_K" if number >= CONSTANTS["NRG_QUANT_Q8_K"] else "NRG_QUANT_Q8_0"])
-    return 1 if is_int8(number) or of_five <= 0 else 4 if of_five <= 2 else 8
+    return function("nrg_quant_rows")(number)
 
 
 def block(number):
-    """nrg_quant_block: elements of a block, 0 for a whole row."""
-    if is_int8(number):
-        return 0 if number == CONSTANTS["NRG_QUANT_INT8"] else 32 << (number - CONSTANTS["NRG_QUANT_INT8_32"])
-    return 256 if number >= CONSTANTS["NRG_QUANT_Q8_K"] else 32
+    """Elements of a block, 0 for a whole row."""
+    return function("nrg_quant_block")(number)
 
 
 def row_bytes(number, dim):
-    """nrg_quant_bytes."""
-    if is_int8(number):
-        return dim
-    size = block(number)
-    return rows_together(number) * (dim // size) * (292 if size == 256 else 34)
+    return function("nrg_quant_bytes")(number, dim)
 
 
 def row_scales(number, dim):
-    """nrg_quant_scales."""
-    if not is_int8(number):
-        return 0
-    size = block(number)
-    return -(-dim // size) if size else 1
+    return function("nrg_quant_scales")(number, dim)
 
 
 def shapes(number, leading, dim, name="x"):
@@ -74,5 +62,6 @@ def fill(args, format, rounding, leading, dim, q=None, scales=None, name="x"):
     for array in results:
         if not array.flags.c_contiguous:
             raise arrays.unexpected("out", "elements without gaps", array)
-    args.q, args.scales = arrays.address(q), arrays.address(results[1]) if scales_shape else None
+    setattr(args, "packed" if hasattr(args, "packed") else "q", arrays.address(q))
+    args.scales = arrays.address(results[1]) if scales_shape else None
     return results

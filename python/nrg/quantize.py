@@ -61,7 +61,7 @@ def dequantize(q, scales=None, format="q8_0", *, dtype=None, out=None, threads=1
     o = arrays.result(out, leading + (dim,), dtype)
     rows = arrays.Rows(leading)
     rows.add("out", o, dim, field="o")
-    args = struct("nrg_dequantize_args", format=number, dtype=arrays.number(o, "out", dtype), dim=dim, q=arrays.address(q),
+    args = struct("nrg_dequantize_args", format=number, dtype=arrays.number(o, "out", dtype), dim=dim, packed=arrays.address(q),
                   scales=arrays.address(scales))
     rows.fill(args)
     share("nrg_dequantize", args, threads=threads)

@@ -1,7 +1,6 @@
 /* The public layer of the activations: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
-#include "../job/activation.h"
 #include "../operands/activation.h"
 #include "../operands/check.h"
 #include "planes.h"
@@ -15,8 +14,8 @@ static inline void fill_job(nrg_activation_job *job, const nrg_activation_flat *
     job->x = args->x;
     job->d_o = args->d_o;
     job->o = args->out;
-    job->begin = nrg_share(args->n, ith, nth);
-    job->end = nrg_share(args->n, ith + 1, nth);
+    job->begin = nrg_share(args->count, ith, nth);
+    job->end = nrg_share(args->count, ith + 1, nth);
     job->stream = nrg_wants_stream(NRG_STORE_AUTO, bytes);
     job->activation = nrg_activation_with(args->activation, args->alpha);
     job->alpha = args->alpha;
@@ -25,10 +24,10 @@ static inline void fill_job(nrg_activation_job *job, const nrg_activation_flat *
 /* Whether a call is plainly sound; *bytes is then what it moves. */
 static inline int is_plain(size_t *bytes, const nrg_activation_flat *a, int is_backward, int ith, int nth)
 {
-    const size_t element = a->dtype == NRG_F32 ? 4 : 2, row = a->n * element;
+    const size_t element = a->dtype == NRG_F32 ? 4 : 2, row = a->count * element;
     quick_operand x, d_o, out;
     const int options = ((unsigned)a->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & ((unsigned)a->activation < NRG_ACTIVATION_COUNT) &
-                        (a->n - 1 < QUICK_MOST) & (ith >= 0) & (ith < nth);
+                        (a->count - 1 < QUICK_MOST) & (ith >= 0) & (ith < nth);
     const int operands = (a->x != NULL) & (a->out != NULL) & ((a->d_o != NULL) == is_backward);
     const int lie_well = quick_rows(&x, a->x, 0, 1, row, element - 1) & quick_rows(&d_o, a->d_o, 0, 1, row, element - 1) &
                          quick_rows(&out, a->out, 0, 1, row, element - 1);
@@ -56,11 +55,11 @@ static inline nrg_status prepare(nrg_activation_job *job, const nrg_activation_f
     return NRG_OK;
 }
 
-nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, void *o, int ith, int nth)
+nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o, int ith, int nth)
 {
     nrg_activation_job job;
     const nrg_activation_flat args = {
-        .dtype = dtype, .activation = g, .alpha = nrg_activation_alpha(g), .n = n, .x = x, .out = o};
+        .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .out = o};
     const nrg_status status = prepare(&job, &args, 0, ith, nth);
     if (status != NRG_OK || job.begin == job.end)
         return status;
@@ -68,21 +67,21 @@ nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t n, c
     return NRG_OK;
 }
 
-nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, void *o)
+nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o)
 {
     nrg_activation_job job;
     const nrg_activation_flat args = {
-        .dtype = dtype, .activation = g, .alpha = nrg_activation_alpha(g), .n = n, .x = x, .out = o};
+        .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .out = o};
     return prepare(&job, &args, 0, 0, 1);
 }
 
 #ifndef NRG_NO_BACKWARD
-nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o, void *dx, int ith,
-                                   int nth)
+nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, const void *d_o, void *dx,
+                                   int ith, int nth)
 {
     nrg_activation_job job;
     const nrg_activation_flat args = {
-        .dtype = dtype, .activation = g, .alpha = nrg_activation_alpha(g), .n = n, .x = x, .d_o = d_o, .out = dx};
+        .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .d_o = d_o, .out = dx};
     const nrg_status status = prepare(&job, &args, 1, ith, nth);
     if (status != NRG_OK || job.begin == job.end)
         return status;
@@ -90,11 +89,12 @@ nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t n, 
     return NRG_OK;
 }
 
-nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t n, const void *x, const void *d_o, void *dx)
+nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, const void *d_o,
+                                         void *dx)
 {
     nrg_activation_job job;
     const nrg_activation_flat args = {
-        .dtype = dtype, .activation = g, .alpha = nrg_activation_alpha(g), .n = n, .x = x, .d_o = d_o, .out = dx};
+        .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .d_o = d_o, .out = dx};
     return prepare(&job, &args, 1, 0, 1);
 }
 #endif
@@ -119,7 +119,7 @@ static __attribute__((noinline)) nrg_status make_rows(nrg_activation_job *job, n
     const int is_backward = call == &nrg_call_activation_rows_backward;
     const nrg_activation_flat flat = {.activation = a->activation,
                                       .alpha = a->alpha,
-                                      .n = a->dim * nrg_all_rows(a->rows, a->rows2, a->rows3),
+                                      .count = a->dim * a->rows * a->rows2 * a->rows3,
                                       .x = a->x,
                                       .d_o = a->d_o,
                                       .out = is_backward ? a->dx : a->o};

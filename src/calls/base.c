@@ -1,7 +1,10 @@
 /* Version, status sentences, element types, names.
  *
  * SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "../internal.h"
+#include "../job/activation.h"
 
 #define NRG_TEXT_(x) #x
 #define NRG_TEXT(x) NRG_TEXT_(x)
@@ -80,5 +83,19 @@ const char *nrg_activation_name(nrg_activation g)
                                         "gelu",     "gelu_tanh",  "softplus", "gelu_quick", "hard_swish", "hard_sigmoid",
                                         "elu",      "leaky_relu", "mish",     "exp",        "expm1",      "softsign"};
     _Static_assert(sizeof names / sizeof names[0] == NRG_ACTIVATION_COUNT, "a name for each");
-    return (unsigned)g < NRG_ACTIVATION_COUNT ? names[g] : "?";
+    return (unsigned)g < NRG_ACTIVATION_COUNT ? names[g] : NULL;
 }
+
+nrg_status nrg_activation_from_name(const char *name, nrg_activation *g)
+{
+    if (!name || !g)
+        return NRG_ERR_NULL;
+    for (unsigned i = 0; i < NRG_ACTIVATION_COUNT; i++)
+        if (strcmp(name, nrg_activation_name((nrg_activation)i)) == 0) {
+            *g = (nrg_activation)i;
+            return NRG_OK;
+        }
+    return NRG_ERR_ENUM;
+}
+
+float nrg_activation_alpha(nrg_activation g) { return nrg_default_alpha(g); }

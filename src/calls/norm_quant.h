@@ -21,7 +21,7 @@
 /* A share is of rows that lie together. */
 static inline void quant_share(size_t *begin, size_t *end, nrg_quant_format format, size_t rows, int ith, int nth)
 {
-    const size_t together = nrg_quant_rows(format);
+    const size_t together = nrg_format_rows(format);
     *begin = nrg_share(rows / together, ith, nth) * together;
     *end = nrg_share(rows / together, ith + 1, nth) * together;
 }

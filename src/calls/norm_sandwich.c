@@ -111,7 +111,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
     job->row_end = nrg_share(rows, ith + 1, nth);
     job->turn = TURN_BYTES / row_bytes ? TURN_BYTES / row_bytes : 1;
     if (a->format) {
-        const size_t together = nrg_quant_rows(a->format);
+        const size_t together = nrg_format_rows(a->format);
         second->quant = quant;
         *quant = NRG_NORM_QUANT(a, c.stride[NRG_SANDWICH_Q][0], c.stride[NRG_SANDWICH_SCALES][0]);
         quant_share(&job->row_begin, &job->row_end, a->format, rows, ith, nth);

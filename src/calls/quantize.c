@@ -20,14 +20,14 @@ typedef struct operands {
 
 static void fill(nrg_quantize_job *job, nrg_planes *p, const operands *o, int ith, int nth)
 {
-    const size_t together = nrg_quant_rows(job->format), groups = o->rows / together;
-    const size_t n = nrg_all_rows(groups, o->rows2, o->rows3);
+    const size_t together = nrg_format_rows(job->format), groups = o->rows / together;
+    const size_t n = groups * o->rows2 * o->rows3;
     job->x_stride = o->x_stride[0];
     job->q_stride = o->q_stride[0];
     job->scales_stride = o->scales_stride[0];
     job->begin = nrg_share(n, ith, nth);
     job->end = nrg_share(n, ith + 1, nth);
-    planes_begin(p, groups, nrg_or_one(o->rows2), o->rows3, 1);
+    planes_begin(p, groups, o->rows2, o->rows3, 1);
     planes_add(p, X, o->x, together * o->x_stride[0], o->x_stride + 1);
     planes_add(p, Q, o->q, o->q_stride[0], o->q_stride + 1);
     planes_add(p, SCALES, o->scales, together * o->scales_stride[0], o->scales_stride + 1);
@@ -44,11 +44,11 @@ static __attribute__((noinline)) nrg_status make_quantize(nrg_quantize_job *job,
         return status;
     const nrg_quantize_args *a = c.part[0];
     const operands o = {
-        a->x,    a->q,     a->scales, c.stride[NRG_QUANTIZE_X], c.stride[NRG_QUANTIZE_Q], c.stride[NRG_QUANTIZE_SCALES],
-        a->rows, a->rows2, a->rows3};
+        a->x,    a->packed, a->scales, c.stride[NRG_QUANTIZE_X], c.stride[NRG_QUANTIZE_PACKED], c.stride[NRG_QUANTIZE_SCALES],
+        a->rows, a->rows2,  a->rows3};
     *dtype = a->dtype;
     *job = (nrg_quantize_job){
-        .x = a->x, .q = a->q, .scales = (char *)a->scales, .dim = a->dim, .format = a->format, .rounding = a->rounding};
+        .x = a->x, .q = a->packed, .scales = (char *)a->scales, .dim = a->dim, .format = a->format, .rounding = a->rounding};
     job->far = nrg_is_far(c.bytes);
     fill(job, p, &o, ith, nth);
     return NRG_OK;
@@ -62,11 +62,18 @@ static __attribute__((noinline)) nrg_status make_dequantize(nrg_quantize_job *jo
     if (status != NRG_OK)
         return status;
     const nrg_dequantize_args *a = c.part[0];
-    const operands o = {
-        a->o,    a->q,     a->scales, c.stride[NRG_DEQUANTIZE_O], c.stride[NRG_DEQUANTIZE_Q], c.stride[NRG_DEQUANTIZE_SCALES],
-        a->rows, a->rows2, a->rows3};
+    const operands o = {a->o,
+                        a->packed,
+                        a->scales,
+                        c.stride[NRG_DEQUANTIZE_O],
+                        c.stride[NRG_DEQUANTIZE_PACKED],
+                        c.stride[NRG_DEQUANTIZE_SCALES],
+                        a->rows,
+                        a->rows2,
+                        a->rows3};
     *dtype = a->dtype;
-    *job = (nrg_quantize_job){.q_in = a->q, .scales_in = (const char *)a->scales, .o = a->o, .dim = a->dim, .format = a->format};
+    *job = (nrg_quantize_job){
+        .q_in = a->packed, .scales_in = (const char *)a->scales, .o = a->o, .dim = a->dim, .format = a->format};
     fill(job, p, &o, ith, nth);
     return NRG_OK;
 }

@@ -8,6 +8,15 @@
 #include "../../include/nrg/isa.h"
 #include "../paths.h"
 
+/* Their values are 0 to this less one. */
+enum { NRG_ACTIVATION_COUNT = NRG_ACT_SOFTSIGN + 1 };
+
+/* nrg_activation_alpha, inline. */
+static inline float nrg_default_alpha(nrg_activation g)
+{
+    return g == NRG_ACT_GELU_QUICK ? 1.702f : g == NRG_ACT_ELU ? 1.0f : g == NRG_ACT_LEAKY_RELU ? 0.01f : 0.0f;
+}
+
 /* Elements begin to end for activation (o = g(x)) and activation_backward (o = d_o · g'(x)). */
 typedef struct nrg_activation_job {
     const char *x, *d_o; /* d_o: NULL for activation */
@@ -34,7 +43,7 @@ typedef struct nrg_glu_job {
 /* The kernel's function for an α. ELU and leaky ReLU of 0 are ReLU: 0·(-∞) would be a NaN. */
 static inline nrg_activation nrg_activation_with(nrg_activation g, float alpha)
 {
-    return alpha == 0 && nrg_activation_alpha(g) != 0 ? NRG_ACT_RELU : g;
+    return alpha == 0 && nrg_default_alpha(g) != 0 ? NRG_ACT_RELU : g;
 }
 
 /* g of n floats, with its default α; in may be out. g and its slope g' likewise, in either's place; none of the outputs may

@@ -48,7 +48,7 @@ enum nrg_norm_way {
     NRG_NORM_DOUBLE   /* in double */
 };
 
-/* Where norm_quantized puts rows, so many of which lie together (nrg_quant_rows); bytes from group to group, from row to row. */
+/* Where norm_quantized puts rows, so many of which lie together (nrg_format_rows); bytes from group to group, from row to row. */
 typedef struct nrg_norm_quant {
     char *q, *scales; /* scales: NULL where blocks have theirs */
     size_t q_stride, scales_stride;

@@ -5,10 +5,10 @@
 #define NRG_JOB_QUANTIZE_H
 
 #include "../../include/nrg/isa.h"
-#include "../../include/nrg/quantize.h"
+#include "quant_format.h"
 #include "../paths.h"
 
-/* Groups begin to end of rows that lie together (nrg_quant_rows; mostly one row), of a plane. */
+/* Groups begin to end of rows that lie together (nrg_format_rows; mostly one row), of a plane. */
 typedef struct nrg_quantize_job {
     const char *x;                            /* quantize: rows of floats, */
     char *q, *scales;                         /* and what becomes of them; scales: NULL where blocks have theirs */

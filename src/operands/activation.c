@@ -4,12 +4,12 @@
 #include "activation.h"
 
 /* numbers */
-enum { N = 1 };
+enum { COUNT = 1 };
 
 static nrg_status measure(const void *const *part, nrg_sizes *s)
 {
     const nrg_activation_flat *args = part[0];
-    s->n[N] = args->n;
+    s->n[COUNT] = args->count;
     s->type[0] = args->dtype;
     return NRG_OK;
 }
@@ -19,7 +19,7 @@ static const nrg_part parts[] = {{.size = sizeof(nrg_activation_flat)}};
 static const nrg_range ranges[] = {NRG_DTYPE_RANGE(0, nrg_activation_flat, dtype),
                                    NRG_ENUM_RANGE(0, nrg_activation_flat, activation, NRG_ACTIVATION_COUNT - 1)};
 
-#define ELEMENTS(name, role, field) name, role, NRG_ELEMENT_CHOSEN, .at = NRG_AT(nrg_activation_flat, field), .dim = N
+#define ELEMENTS(name, role, field) name, role, NRG_ELEMENT_CHOSEN, .at = NRG_AT(nrg_activation_flat, field), .dim = COUNT
 #define CALL(call_operands)                                                                                                      \
     .parts = parts, .part_count = NRG_COUNT(parts), .operands = (call_operands), .operand_count = NRG_COUNT(call_operands),      \
     .ranges = ranges, .range_count = NRG_COUNT(ranges), .measure = measure
@@ -49,10 +49,9 @@ static nrg_status measure_rows(const void *const *part, nrg_sizes *s)
     const nrg_activation_args *args = part[0];
     s->n[DIM] = args->dim;
     s->n[ROWS] = args->rows;
-    s->n[ROWS2] = nrg_or_one(args->rows2);
-    s->n[ROWS3] = nrg_or_one(args->rows3);
+    s->n[ROWS2] = args->rows2;
+    s->n[ROWS3] = args->rows3;
     s->type[0] = args->dtype;
-    s->is_matrix = (args->rows2 | args->rows3) <= 1;
     const nrg_status status = nrg_check_alpha(args->activation, args->alpha);
     if (status == NRG_ERR_CONSTANT)
         return status;
@@ -76,13 +75,14 @@ static nrg_status measure_rows_backward(const void *const *part, nrg_sizes *s)
 static const nrg_part rows_parts[] = {{.size = sizeof(nrg_activation_args), .least = sizeof(nrg_activation_args)}};
 
 static const nrg_range rows_ranges[] = {NRG_DTYPE_RANGE(0, nrg_activation_args, dtype),
-                                        NRG_ENUM_RANGE(0, nrg_activation_args, activation, NRG_ACTIVATION_COUNT - 1)};
+                                        NRG_ENUM_RANGE(0, nrg_activation_args, activation, NRG_ACTIVATION_COUNT - 1),
+                                        NRG_RESERVED_RANGE(0, nrg_activation_args, reserved)};
 
 #define TENSOR(role, field)                                                                                                      \
 #field, role, NRG_ELEMENT_CHOSEN, .at = NRG_AT(nrg_activation_args, field), .dim = DIM, .has_planes = 1,                     \
-                                      .level = {{.stride = NRG_AT(nrg_activation_args, field##_stride), .count = ROWS },         \
-                                               {.stride = NRG_AT(nrg_activation_args, field##_stride2), .count = ROWS2 },        \
-                                               {.stride = NRG_AT(nrg_activation_args, field##_stride3), .count = ROWS3 } }
+                                      .level = {{.stride = NRG_AT(nrg_activation_args, field##_stride[0]), .count = ROWS },      \
+                                               {.stride = NRG_AT(nrg_activation_args, field##_stride[1]), .count = ROWS2 },      \
+                                               {.stride = NRG_AT(nrg_activation_args, field##_stride[2]), .count = ROWS3 } }
 #define ROWS_CALL(call_operands, call_measure)                                                                                   \
     .parts = rows_parts, .part_count = NRG_COUNT(rows_parts), .operands = (call_operands),                                       \
     .operand_count = NRG_COUNT(call_operands), .ranges = rows_ranges, .range_count = NRG_COUNT(rows_ranges),                     \

@@ -4,7 +4,7 @@
 #ifndef NRG_OPERANDS_ACTIVATION_H
 #define NRG_OPERANDS_ACTIVATION_H
 
-#include "../../include/nrg/activation.h"
+#include "../job/activation.h"
 #include "operand.h"
 
 /* Whether g may have this α. Beyond these ends x·σ(α·x) would need numbers that are none. */
@@ -12,14 +12,14 @@ static inline nrg_status nrg_check_alpha(nrg_activation g, float alpha)
 {
     if (!(alpha >= (g == NRG_ACT_GELU_QUICK ? 0x1p-24f : -0x1p24f) && alpha <= 0x1p24f))
         return NRG_ERR_CONSTANT;
-    return alpha == 0 || nrg_activation_alpha(g) != 0 ? NRG_OK : NRG_ERR_COMBINATION;
+    return alpha == 0 || nrg_default_alpha(g) != 0 ? NRG_OK : NRG_ERR_COMBINATION;
 }
 
 /* nrg_activation_forward and nrg_activation_backward: elements without gaps. */
 typedef struct nrg_activation_flat {
     nrg_dtype dtype;
     nrg_activation activation;
-    size_t n;
+    size_t count;
     const void *x, *d_o;
     void *out; /* o or dx */
     float alpha;

@@ -5,6 +5,7 @@
 #define NRG_OPERANDS_CHANNEL_NORM_H
 
 #include "../../include/nrg/channel_norm.h"
+#include "activation.h"
 #include "operand.h"
 
 /* NRG_CHANNEL_MORE: what a function takes beside spec and args. */

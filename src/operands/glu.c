@@ -3,20 +3,18 @@
  * SPDX-License-Identifier: MIT */
 #include "glu.h"
 #include "activation.h"
-
 #include "quantize.h"
 
 /* numbers */
-enum { DIM = 1, PAIRS, ROWS, ROWS2, ROWS3, Q_BYTES, Q_ROWS, Q_SCALES };
+enum { DIM = 1, PAIRS, ROWS, ROWS2, ROWS3, PACKED_BYTES, PACKED_ROWS, SCALES };
 
 static nrg_status measure(const nrg_glu_args *args, nrg_sizes *s)
 {
     s->n[DIM] = args->dim;
     s->n[ROWS] = args->rows;
-    s->n[ROWS2] = nrg_or_one(args->rows2);
-    s->n[ROWS3] = nrg_or_one(args->rows3);
+    s->n[ROWS2] = args->rows2;
+    s->n[ROWS3] = args->rows3;
     s->type[0] = args->dtype;
-    s->is_matrix = (args->rows2 | args->rows3) <= 1;
     const nrg_status status = nrg_check_alpha(args->activation, args->alpha);
     if (!(args->limit >= 0) || !(args->b_offset - args->b_offset == 0) || status == NRG_ERR_CONSTANT)
         return NRG_ERR_CONSTANT;
@@ -30,18 +28,19 @@ static nrg_status measure_quant(const nrg_glu_args *args, nrg_sizes *s)
 {
     nrg_quant_sizes q;
     if (args->format == NRG_QUANT_NONE) {
-        s->refused |= NRG_BIT(NRG_GLU_Q) | NRG_BIT(NRG_GLU_SCALES);
-        return NRG_OK;
+        s->refused |= NRG_BIT(NRG_GLU_PACKED) | NRG_BIT(NRG_GLU_SCALES);
+        s->needed |= NRG_BIT(NRG_GLU_O);
+        return args->rounding ? NRG_ERR_COMBINATION : NRG_OK;
     }
     const nrg_status status = nrg_measure_quant(args->format, args->dim, args->rows, &q);
     if (status != NRG_OK)
         return status;
-    s->n[Q_BYTES] = q.bytes;
-    s->n[Q_ROWS] = q.rows;
-    s->n[Q_SCALES] = q.scales;
-    s->ignored |= NRG_BIT(NRG_GLU_O);
-    s->needed |= NRG_BIT(NRG_GLU_Q);
-    if (nrg_quant_has_scales(args->format))
+    s->n[PACKED_BYTES] = q.bytes;
+    s->n[PACKED_ROWS] = q.rows;
+    s->n[SCALES] = q.scales;
+    s->refused |= NRG_BIT(NRG_GLU_O);
+    s->needed |= NRG_BIT(NRG_GLU_PACKED);
+    if (nrg_format_has_scales(args->format))
         s->needed |= NRG_BIT(NRG_GLU_SCALES);
     else
         s->refused |= NRG_BIT(NRG_GLU_SCALES);
@@ -73,7 +72,8 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
     const uint32_t one = NRG_BIT(NRG_GLU_BACKWARD_X) | NRG_BIT(NRG_GLU_BACKWARD_DX);
     s->refused = args->x ? two : one;
     s->needed = args->x ? one : two;
-    return status == NRG_OK && (args->o || args->format || args->q || args->scales) ? NRG_ERR_COMBINATION : status;
+    return status == NRG_OK && (args->o || args->format || args->rounding || args->packed || args->scales) ? NRG_ERR_COMBINATION
+                                                                                                           : status;
 }
 
 static const nrg_part parts[] = {{.size = sizeof(nrg_glu_args), .least = sizeof(nrg_glu_args)}};
@@ -85,14 +85,14 @@ static const nrg_range ranges[] = {
 
 #define TENSOR(role, field, count_)                                                                                              \
 #field, role, NRG_ELEMENT_CHOSEN, .at = NRG_AT(nrg_glu_args, field), .dim = (count_), .has_planes = 1,                       \
-                                      .level = {{.stride = NRG_AT(nrg_glu_args, field##_stride), .count = ROWS },                \
-                                               {.stride = NRG_AT(nrg_glu_args, field##_stride2), .count = ROWS2 },               \
-                                               {.stride = NRG_AT(nrg_glu_args, field##_stride3), .count = ROWS3 } }
+                                      .level = {{.stride = NRG_AT(nrg_glu_args, field##_stride[0]), .count = ROWS },             \
+                                               {.stride = NRG_AT(nrg_glu_args, field##_stride[1]), .count = ROWS2 },             \
+                                               {.stride = NRG_AT(nrg_glu_args, field##_stride[2]), .count = ROWS3 } }
 #define QUANT(element, field, dim_, rows_)                                                                                       \
 #field, NRG_OUT, element, .at = NRG_AT(nrg_glu_args, field), .dim = (dim_), .has_planes = 1, .may_be_absent = 1,             \
-                              .level = {{.stride = NRG_AT(nrg_glu_args, field##_stride), .count = (rows_) },                     \
-                                       {.stride = NRG_AT(nrg_glu_args, field##_stride2), .count = ROWS2 },                       \
-                                       {.stride = NRG_AT(nrg_glu_args, field##_stride3), .count = ROWS3 } }
+                              .level = {{.stride = NRG_AT(nrg_glu_args, field##_stride[0]), .count = (rows_) },                  \
+                                       {.stride = NRG_AT(nrg_glu_args, field##_stride[1]), .count = ROWS2 },                     \
+                                       {.stride = NRG_AT(nrg_glu_args, field##_stride[2]), .count = ROWS3 } }
 #define OPTIONAL(role, field, count_) TENSOR(role, field, count_), .may_be_absent = 1
 #define CALL(call_operands, call_measure)                                                                                        \
     .parts = parts, .part_count = NRG_COUNT(parts), .operands = (call_operands), .operand_count = NRG_COUNT(call_operands),      \
@@ -102,9 +102,9 @@ static const nrg_operand forward_operands[NRG_GLU_OPERANDS] = {
     [NRG_GLU_A] = {OPTIONAL(NRG_IN, a, DIM)},
     [NRG_GLU_B] = {OPTIONAL(NRG_IN, b, DIM)},
     [NRG_GLU_X] = {OPTIONAL(NRG_IN, x, PAIRS)},
-    [NRG_GLU_O] = {TENSOR(NRG_OUT, o, DIM), .over = NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B)},
-    [NRG_GLU_Q] = {QUANT(NRG_ELEMENT_BYTE, q, Q_BYTES, Q_ROWS)},
-    [NRG_GLU_SCALES] = {QUANT(NRG_ELEMENT_F32, scales, Q_SCALES, ROWS)},
+    [NRG_GLU_O] = {OPTIONAL(NRG_OUT, o, DIM), .over = NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B)},
+    [NRG_GLU_PACKED] = {QUANT(NRG_ELEMENT_BYTE, packed, PACKED_BYTES, PACKED_ROWS)},
+    [NRG_GLU_SCALES] = {QUANT(NRG_ELEMENT_F32, scales, SCALES, ROWS)},
 };
 
 const nrg_call nrg_call_glu_forward = {CALL(forward_operands, measure_forward)};

@@ -8,7 +8,7 @@
 #include "operand.h"
 
 /* nrg_glu_forward */
-enum { NRG_GLU_A, NRG_GLU_B, NRG_GLU_X, NRG_GLU_O, NRG_GLU_Q, NRG_GLU_SCALES, NRG_GLU_OPERANDS };
+enum { NRG_GLU_A, NRG_GLU_B, NRG_GLU_X, NRG_GLU_O, NRG_GLU_PACKED, NRG_GLU_SCALES, NRG_GLU_OPERANDS };
 extern const nrg_call nrg_call_glu_forward;
 
 /* nrg_glu_backward */

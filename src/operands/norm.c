@@ -76,7 +76,7 @@ nrg_status nrg_norm_measure_quant(nrg_sizes *s, const nrg_norm_spec *spec, nrg_q
     s->n[of->scale_count] = q.scales;
     s->ignored |= NRG_BIT(of->o);
     s->needed |= NRG_BIT(of->q);
-    if (nrg_quant_has_scales(format))
+    if (nrg_format_has_scales(format))
         s->needed |= NRG_BIT(of->scales);
     else
         s->refused |= NRG_BIT(of->scales);

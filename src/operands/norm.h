@@ -6,6 +6,7 @@
 
 #include "../../include/nrg/norm_backward.h"
 #include "../../include/nrg/norm_parts.h"
+#include "activation.h"
 #include "operand.h"
 
 enum { NRG_NORM_SPEC, NRG_NORM_ARGS };

@@ -11,12 +11,11 @@ static nrg_status measure(nrg_sizes *s, nrg_quant_format format, nrg_dtype dtype
 {
     nrg_quant_sizes q;
     s->type[0] = dtype;
-    s->is_matrix = (rows2 | rows3) <= 1;
     s->n[DIM] = dim;
     s->n[ROWS] = rows;
-    s->n[ROWS2] = nrg_or_one(rows2);
-    s->n[ROWS3] = nrg_or_one(rows3);
-    if (nrg_quant_has_scales(format))
+    s->n[ROWS2] = rows2;
+    s->n[ROWS3] = rows3;
+    if (nrg_format_has_scales(format))
         s->needed = scales;
     else
         s->refused = scales;
@@ -57,9 +56,9 @@ static const nrg_range dequantize_ranges[] = {FORMAT_RANGE(nrg_dequantize_args),
 
 #define TENSOR(args, role, element, field, dim_, rows_)                                                                          \
 #field, role, element, .at = NRG_AT(args, field), .dim = (dim_), .has_planes = 1,                                            \
-                           .level = {{.stride = NRG_AT(args, field##_stride), .count = (rows_) },                                \
-                                    {.stride = NRG_AT(args, field##_stride2), .count = ROWS2 },                                  \
-                                    {.stride = NRG_AT(args, field##_stride3), .count = ROWS3 } }
+                           .level = {{.stride = NRG_AT(args, field##_stride[0]), .count = (rows_) },                             \
+                                    {.stride = NRG_AT(args, field##_stride[1]), .count = ROWS2 },                                \
+                                    {.stride = NRG_AT(args, field##_stride[2]), .count = ROWS3 } }
 #define CALL(call_parts, call_operands, call_ranges, call_measure)                                                               \
     .parts = (call_parts), .part_count = NRG_COUNT(call_parts), .operands = (call_operands),                                     \
     .operand_count = NRG_COUNT(call_operands), .ranges = (call_ranges), .range_count = NRG_COUNT(call_ranges),                   \
@@ -67,12 +66,12 @@ static const nrg_range dequantize_ranges[] = {FORMAT_RANGE(nrg_dequantize_args),
 
 static const nrg_operand quantize_operands[NRG_QUANTIZE_OPERANDS] = {
     [NRG_QUANTIZE_X] = {TENSOR(nrg_quantize_args, NRG_IN, NRG_ELEMENT_CHOSEN, x, DIM, ROWS)},
-    [NRG_QUANTIZE_Q] = {TENSOR(nrg_quantize_args, NRG_OUT, NRG_ELEMENT_BYTE, q, BYTES, GROUPS)},
+    [NRG_QUANTIZE_PACKED] = {TENSOR(nrg_quantize_args, NRG_OUT, NRG_ELEMENT_BYTE, packed, BYTES, GROUPS)},
     [NRG_QUANTIZE_SCALES] = {TENSOR(nrg_quantize_args, NRG_OUT, NRG_ELEMENT_F32, scales, SCALES, ROWS), .may_be_absent = 1},
 };
 
 static const nrg_operand dequantize_operands[NRG_DEQUANTIZE_OPERANDS] = {
-    [NRG_DEQUANTIZE_Q] = {TENSOR(nrg_dequantize_args, NRG_IN, NRG_ELEMENT_BYTE, q, BYTES, GROUPS)},
+    [NRG_DEQUANTIZE_PACKED] = {TENSOR(nrg_dequantize_args, NRG_IN, NRG_ELEMENT_BYTE, packed, BYTES, GROUPS)},
     [NRG_DEQUANTIZE_SCALES] = {TENSOR(nrg_dequantize_args, NRG_IN, NRG_ELEMENT_F32, scales, SCALES, ROWS), .may_be_absent = 1},
     [NRG_DEQUANTIZE_O] = {TENSOR(nrg_dequantize_args, NRG_OUT, NRG_ELEMENT_CHOSEN, o, DIM, ROWS)},
 };

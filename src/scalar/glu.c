@@ -40,7 +40,7 @@ static void quantized(const nrg_glu_job *job, nrg_dtype dtype)
 {
     enum { PART = 256 };
     float part[PART], amax = 0;
-    for (int pass = nrg_quant_block(job->quant->format) ? 1 : 0; pass < 2; pass++)
+    for (int pass = nrg_format_block(job->quant->format) ? 1 : 0; pass < 2; pass++)
         for (size_t i = 0, n; i < job->end; i += n) {
             n = job->end - i < PART ? job->end - i : PART;
             for (size_t j = 0; j < n; j++) {

@@ -245,14 +245,14 @@ static void apply_given(const norm_row *row, char *o, const nrg_row_statistics *
 #ifndef NRG_NO_QUANTIZE
 static void begin_quantized(quantized *q, const nrg_norm_quant *to, size_t n)
 {
-    const size_t together = nrg_quant_rows(to->format);
+    const size_t together = nrg_format_rows(to->format);
     q->to = (nrg_quant_row){.q = to->q + n / together * to->q_stride,
                             .scales = to->scales ? (float *)(to->scales + n * to->scales_stride) : NULL,
                             .row = n % together,
                             .format = to->format,
                             .rounding = to->rounding};
     q->amax = 0;
-    q->finding = nrg_quant_block(to->format) == 0;
+    q->finding = nrg_format_block(to->format) == 0;
 }
 
 /* After a row: whether only its largest magnitude is known, and the bytes come now. */

@@ -28,7 +28,7 @@ typedef struct place {
 
 static place place_of(const nrg_quant_row *to, size_t first)
 {
-    return (place){first / (is_k(to->format) ? BLOCK_OF_K : ROW_OF_32), to->row, nrg_quant_rows(to->format)};
+    return (place){first / (is_k(to->format) ? BLOCK_OF_K : ROW_OF_32), to->row, nrg_format_rows(to->format)};
 }
 
 /* Bytes from a group's first to a block's scale, to one of its elements, and to one of its sums. */
@@ -121,14 +121,14 @@ static void quantize_int8(const nrg_quant_row *to, const float *x, size_t first,
 
 void nrg_scalar_quantize_floats(const nrg_quant_row *to, const float *x, size_t first, size_t n, float amax)
 {
-    const size_t block = nrg_quant_block(to->format);
+    const size_t block = nrg_format_block(to->format);
     if (!block) {
         quantize_int8(to, x, first, n, amax >= 0 || amax != amax ? amax : nrg_scalar_amax(x, n, 0), 0);
         return;
     }
     for (size_t i = 0, some; i < n; i += some) {
         some = n - i < block ? n - i : block;
-        if (nrg_quant_has_scales(to->format))
+        if (nrg_format_has_scales(to->format))
             quantize_int8(to, x + i, first + i, some, nrg_scalar_amax(x + i, some, 0), (first + i) / block);
         else
             quantize_block(to, x + i, first + i);
@@ -139,7 +139,7 @@ void nrg_scalar_quantize_floats(const nrg_quant_row *to, const float *x, size_t 
 static void quantize_row(const nrg_quantize_job *job, const nrg_quant_row *to, const char *x, nrg_dtype dtype)
 {
     float part[BLOCK_OF_K], amax = 0;
-    for (int pass = nrg_quant_block(job->format) ? 1 : 0; pass < 2; pass++)
+    for (int pass = nrg_format_block(job->format) ? 1 : 0; pass < 2; pass++)
         for (size_t i = 0, n; i < job->dim; i += n) {
             n = job->dim - i < BLOCK_OF_K ? job->dim - i : BLOCK_OF_K;
             for (size_t j = 0; j < n; j++)
@@ -153,7 +153,7 @@ static void quantize_row(const nrg_quantize_job *job, const nrg_quant_row *to, c
 
 static void quantize(const nrg_quantize_job *job, nrg_dtype dtype)
 {
-    const size_t rows = nrg_quant_rows(job->format);
+    const size_t rows = nrg_format_rows(job->format);
     for (size_t group = job->begin; group < job->end; group++)
         for (size_t r = 0; r < rows; r++) {
             const size_t row = group * rows + r;
@@ -174,13 +174,13 @@ static float dequantized(const nrg_quantize_job *job, size_t group, size_t r, si
     int8_t value;
     uint16_t half;
     float d;
-    if (nrg_quant_has_scales(job->format)) {
-        const size_t block = nrg_quant_block(job->format), row = group * nrg_quant_rows(job->format) + r;
+    if (nrg_format_has_scales(job->format)) {
+        const size_t block = nrg_format_block(job->format), row = group * nrg_format_rows(job->format) + r;
         d = ((const float *)(job->scales_in + row * job->scales_stride))[block ? i / block : 0];
         memcpy(&value, q + i, sizeof value);
     } else {
         const size_t n = is_k(job->format) ? BLOCK_OF_K : ROW_OF_32;
-        const place p = {i / n, r, nrg_quant_rows(job->format)};
+        const place p = {i / n, r, nrg_format_rows(job->format)};
         if (is_k(job->format)) {
             memcpy(&d, q + at_scale(job->format, p), sizeof d);
         } else {
@@ -194,7 +194,7 @@ static float dequantized(const nrg_quantize_job *job, size_t group, size_t r, si
 
 static void dequantize(const nrg_quantize_job *job, nrg_dtype dtype)
 {
-    const size_t rows = nrg_quant_rows(job->format);
+    const size_t rows = nrg_format_rows(job->format);
     for (size_t group = job->begin; group < job->end; group++)
         for (size_t r = 0; r < rows; r++)
             for (size_t i = 0; i < job->dim; i++)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../src/job/activation.h"
 #include "../harness/element.h"
 #include "../harness/support.h"
 
@@ -186,10 +187,19 @@ START_TEST(names)
                                            "gelu",     "gelu_tanh",  "softplus", "gelu_quick", "hard_swish", "hard_sigmoid",
                                            "elu",      "leaky_relu", "mish",     "exp",        "expm1",      "softsign"};
     _Static_assert(sizeof expected / sizeof expected[0] == ACTIVATIONS, "a name for each");
-    for (int g = 0; g < ACTIVATIONS; g++)
+    for (int g = 0; g < ACTIVATIONS; g++) {
+        nrg_activation found;
         ck_assert_str_eq(nrg_activation_name((nrg_activation)g), expected[g]);
-    ck_assert_str_eq(nrg_activation_name((nrg_activation)ACTIVATIONS), "?");
-    ck_assert_str_eq(nrg_activation_name((nrg_activation)-1), "?");
+        ck_assert_int_eq(nrg_activation_from_name(expected[g], &found), NRG_OK);
+        ck_assert_int_eq(found, g);
+    }
+    ck_assert_ptr_null(nrg_activation_name((nrg_activation)ACTIVATIONS));
+    ck_assert_ptr_null(nrg_activation_name((nrg_activation)-1));
+    nrg_activation found = NRG_ACT_MISH;
+    ck_assert_int_eq(nrg_activation_from_name(NULL, &found), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_activation_from_name("mish", NULL), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_activation_from_name("Mish", &found), NRG_ERR_ENUM);
+    ck_assert_int_eq(found, NRG_ACT_MISH);
 }
 END_TEST
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/job/activation.h"
 #include "../harness/element.h"
 #include "job/activation.h"
 #include "../harness/quad_activation.h"

@@ -444,7 +444,7 @@ static uint32_t draw_glu(void *const *part, nrg_dtype dtype, uint64_t *random, u
 
 static uint32_t draw_glu_forward(void *const *part, nrg_dtype dtype, uint64_t *random)
 {
-    return draw_glu(part, dtype, random, NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B), NRG_BIT(NRG_GLU_X));
+    return NRG_BIT(NRG_GLU_O) | draw_glu(part, dtype, random, NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B), NRG_BIT(NRG_GLU_X));
 }
 
 static uint32_t draw_glu_backward(void *const *part, nrg_dtype dtype, uint64_t *random)

@@ -13,32 +13,32 @@ static uint32_t set_up(void *const *part, int variant)
     nrg_activation_flat *args = part[ARGS];
     args->dtype = variant ? NRG_BF16 : NRG_F32;
     args->activation = variant ? NRG_ACT_GELU : NRG_ACT_SILU;
-    args->n = N;
+    args->count = N;
     return 0;
 }
 
 static nrg_status run_forward(void *const *part, int ith, int nth)
 {
     const nrg_activation_flat *a = part[ARGS];
-    return nrg_activation_forward(a->activation, a->dtype, a->n, a->x, a->out, ith, nth);
+    return nrg_activation_forward(a->activation, a->dtype, a->count, a->x, a->out, ith, nth);
 }
 
 static nrg_status ask_forward(void *const *part)
 {
     const nrg_activation_flat *a = part[ARGS];
-    return nrg_activation_forward_check(a->activation, a->dtype, a->n, a->x, a->out);
+    return nrg_activation_forward_check(a->activation, a->dtype, a->count, a->x, a->out);
 }
 
 static nrg_status run_backward(void *const *part, int ith, int nth)
 {
     const nrg_activation_flat *a = part[ARGS];
-    return nrg_activation_backward(a->activation, a->dtype, a->n, a->x, a->d_o, a->out, ith, nth);
+    return nrg_activation_backward(a->activation, a->dtype, a->count, a->x, a->d_o, a->out, ith, nth);
 }
 
 static nrg_status ask_backward(void *const *part)
 {
     const nrg_activation_flat *a = part[ARGS];
-    return nrg_activation_backward_check(a->activation, a->dtype, a->n, a->x, a->d_o, a->out);
+    return nrg_activation_backward_check(a->activation, a->dtype, a->count, a->x, a->d_o, a->out);
 }
 
 /* ---- rows: a matrix, and four dimensions of 16 bits ---- */
@@ -47,8 +47,7 @@ static uint32_t set_up_rows(void *const *part, int variant)
 {
     nrg_activation_args *args = part[ARGS];
     *args = nrg_activation_args_init(NRG_ACT_SILU, variant ? NRG_BF16 : NRG_F32, 3, 7, NULL, NULL);
-    args->rows2 = variant ? 2 : 0;
-    args->rows3 = variant ? 2 : 0;
+    args->rows2 = args->rows3 = variant ? 2 : 1;
     return 0;
 }
 
@@ -66,12 +65,13 @@ static nrg_status ask_rows_back(void *const *part) { return nrg_activation_rows_
 #define ROWS_U64(field, value, status) WRONG_U64(ARGS, nrg_activation_args, field, value, status)
 #define ROWS_F32(field, value, status) WRONG_F32(ARGS, nrg_activation_args, field, value, status)
 #define ROWS_ALPHA                                                                                                               \
-    ROWS_F32(alpha, 1, NRG_ERR_COMBINATION), ROWS_F32(alpha, INFINITY, NRG_ERR_CONSTANT), ROWS_F32(alpha, NAN, NRG_ERR_CONSTANT)
+    WRONG_U32(ARGS, nrg_activation_args, reserved, 1, NRG_ERR_STRUCT_SIZE), ROWS_F32(alpha, 1, NRG_ERR_COMBINATION),             \
+        ROWS_F32(alpha, INFINITY, NRG_ERR_CONSTANT), ROWS_F32(alpha, NAN, NRG_ERR_CONSTANT)
 static const sound_wrong wrong_rows[] = {
     ROWS_U64(dim, 0, NRG_ERR_DIM),
     ROWS_U64(d_o, 64, NRG_ERR_COMBINATION),
     ROWS_U64(dx, 64, NRG_ERR_COMBINATION),
-    ROWS_U64(dx_stride, 1, NRG_OK),
+    ROWS_U64(dx_stride[0], 1, NRG_OK),
     ROWS_ALPHA,
 };
 static const sound_wrong wrong_rows_back[] = {ROWS_U64(dim, 0, NRG_ERR_DIM), ROWS_U64(o, 64, NRG_ERR_COMBINATION), ROWS_ALPHA};
@@ -84,8 +84,7 @@ static uint32_t set_up_glu(void *const *part, int variant)
 {
     nrg_glu_args *args = part[ARGS];
     *args = nrg_glu_args_init(NRG_ACT_SILU, variant ? NRG_BF16 : NRG_F32, 3, 7, NULL, NULL, NULL);
-    args->rows2 = variant ? 2 : 0;
-    args->rows3 = variant ? 2 : 0;
+    args->rows2 = args->rows3 = variant ? 2 : 1;
     args->limit = variant ? 7 : FLT_MAX;
     args->b_offset = variant ? 1 : 0;
     return 0;
@@ -97,11 +96,8 @@ static uint32_t set_up_glu_forward(void *const *part, int variant)
     if (variant == GLU_BYTES)
         ((nrg_glu_args *)part[ARGS])->format = NRG_QUANT_INT8_32;
     return (variant ? NRG_BIT(NRG_GLU_A) | NRG_BIT(NRG_GLU_B) : NRG_BIT(NRG_GLU_X)) |
-           (variant == GLU_BYTES ? NRG_BIT(NRG_GLU_Q) | NRG_BIT(NRG_GLU_SCALES) : 0);
+           (variant == GLU_BYTES ? NRG_BIT(NRG_GLU_PACKED) | NRG_BIT(NRG_GLU_SCALES) : NRG_BIT(NRG_GLU_O));
 }
-
-/* With a format o is not looked at. */
-static uint32_t spares_glu(void *const *part) { return ((const nrg_glu_args *)part[ARGS])->format ? NRG_BIT(NRG_GLU_O) : 0; }
 
 static nrg_status run_glu(void *const *part, int ith, int nth) { return nrg_glu_forward(part[ARGS], ith, nth); }
 static nrg_status ask_glu(void *const *part) { return nrg_glu_forward_check(part[ARGS]); }
@@ -109,30 +105,35 @@ static nrg_status ask_glu(void *const *part) { return nrg_glu_forward_check(part
 #define GLU_U64(field, value, status) WRONG_U64(ARGS, nrg_glu_args, field, value, status)
 #define GLU_F32(field, value, status) WRONG_F32(ARGS, nrg_glu_args, field, value, status)
 #define GLU_OPTIONS                                                                                                              \
-    GLU_U64(dim, 0, NRG_ERR_DIM), GLU_F32(limit, -1, NRG_ERR_CONSTANT), GLU_F32(limit, NAN, NRG_ERR_CONSTANT),                   \
-        GLU_F32(limit, INFINITY, NRG_OK), GLU_F32(limit, -0.0f, NRG_OK), GLU_F32(b_offset, INFINITY, NRG_ERR_CONSTANT),          \
-        GLU_F32(b_offset, NAN, NRG_ERR_CONSTANT), GLU_F32(b_offset, -FLT_MAX, NRG_OK), GLU_U64(a, 64, NRG_ERR_COMBINATION),      \
-        GLU_U64(b, 64, NRG_ERR_COMBINATION), GLU_F32(alpha, 1, NRG_ERR_COMBINATION),                                             \
-        GLU_F32(alpha, -INFINITY, NRG_ERR_CONSTANT), GLU_F32(alpha, NAN, NRG_ERR_CONSTANT)
+    GLU_U64(dim, 0, NRG_ERR_DIM), WRONG_U32(ARGS, nrg_glu_args, reserved, 1, NRG_ERR_STRUCT_SIZE),                               \
+        GLU_F32(limit, -1, NRG_ERR_CONSTANT), GLU_F32(limit, NAN, NRG_ERR_CONSTANT), GLU_F32(limit, INFINITY, NRG_OK),           \
+        GLU_F32(limit, -0.0f, NRG_OK), GLU_F32(b_offset, INFINITY, NRG_ERR_CONSTANT), GLU_F32(b_offset, NAN, NRG_ERR_CONSTANT),  \
+        GLU_F32(b_offset, -FLT_MAX, NRG_OK), GLU_U64(a, 64, NRG_ERR_COMBINATION), GLU_U64(b, 64, NRG_ERR_COMBINATION),           \
+        GLU_F32(alpha, 1, NRG_ERR_COMBINATION), GLU_F32(alpha, -INFINITY, NRG_ERR_CONSTANT),                                     \
+        GLU_F32(alpha, NAN, NRG_ERR_CONSTANT)
 static const sound_wrong wrong_glu[] = {GLU_OPTIONS,
                                         GLU_U64(d_o, 64, NRG_ERR_COMBINATION),
                                         GLU_U64(da, 64, NRG_ERR_COMBINATION),
                                         GLU_U64(db, 64, NRG_ERR_COMBINATION),
                                         GLU_U64(dx, 64, NRG_ERR_COMBINATION),
-                                        GLU_U64(dx_stride, 1, NRG_OK),
+                                        GLU_U64(dx_stride[0], 1, NRG_OK),
+                                        WRONG_U32(ARGS, nrg_glu_args, rounding, NRG_QUANT_ROUND_AWAY, NRG_ERR_COMBINATION),
+                                        WRONG_NULL(ARGS, nrg_glu_args, o),
+                                        GLU_U64(packed, 64, NRG_ERR_COMBINATION),
+                                        GLU_U64(scales, 64, NRG_ERR_COMBINATION),
                                         WRONG_VARIANT(1),
                                         GLU_U64(x, 64, NRG_ERR_COMBINATION),
                                         WRONG_NULL(ARGS, nrg_glu_args, a),
                                         WRONG_NULL(ARGS, nrg_glu_args, b),
                                         WRONG_VARIANT(GLU_BYTES),
-                                        WRONG_NULL(ARGS, nrg_glu_args, q),
+                                        WRONG_NULL(ARGS, nrg_glu_args, packed),
                                         WRONG_NULL(ARGS, nrg_glu_args, scales),
-                                        GLU_U64(o, 3, NRG_OK),
+                                        GLU_U64(o, 64, NRG_ERR_COMBINATION),
                                         WRONG_U32(ARGS, nrg_glu_args, rounding, NRG_QUANT_ROUND_AWAY, NRG_OK),
-                                        WRONG_U32(ARGS, nrg_glu_args, format, NRG_QUANT_NONE, NRG_ERR_COMBINATION),
+                                        WRONG_U32(ARGS, nrg_glu_args, format, NRG_QUANT_NONE, NRG_ERR_NULL),
                                         WRONG_U32(ARGS, nrg_glu_args, format, NRG_QUANT_Q8_0, NRG_ERR_DIM),
-                                        WRONG_STRIDE(ARGS, nrg_glu_args, q_stride),
-                                        WRONG_STRIDE(ARGS, nrg_glu_args, scales_stride2)};
+                                        WRONG_STRIDE(ARGS, nrg_glu_args, packed_stride[0]),
+                                        WRONG_STRIDE(ARGS, nrg_glu_args, scales_stride[1])};
 
 static uint32_t set_up_glu_backward(void *const *part, int variant)
 {
@@ -147,7 +148,10 @@ static nrg_status ask_glu_back(void *const *part) { return nrg_glu_backward_chec
 
 static const sound_wrong wrong_glu_back[] = {GLU_OPTIONS,
                                              GLU_U64(o, 64, NRG_ERR_COMBINATION),
-                                             GLU_U64(q, 64, NRG_ERR_COMBINATION),
+                                             GLU_U64(packed, 64, NRG_ERR_COMBINATION),
+                                             GLU_U64(scales, 64, NRG_ERR_COMBINATION),
+                                             WRONG_U32(ARGS, nrg_glu_args, format, NRG_QUANT_Q8_0, NRG_ERR_COMBINATION),
+                                             WRONG_U32(ARGS, nrg_glu_args, rounding, NRG_QUANT_ROUND_AWAY, NRG_ERR_COMBINATION),
                                              GLU_U64(da, 64, NRG_ERR_COMBINATION),
                                              GLU_U64(db, 64, NRG_ERR_COMBINATION),
                                              WRONG_NULL(ARGS, nrg_glu_args, dx),
@@ -163,7 +167,7 @@ static const sound_size rows_sizes[] = {{ARGS, NRG_AT(nrg_activation_args, rows)
                                         {ARGS, NRG_AT(nrg_activation_args, rows2)},
                                         {ARGS, NRG_AT(nrg_activation_args, rows3)}};
 
-static const sound_size sizes[] = {{ARGS, NRG_AT(nrg_activation_flat, n)}};
+static const sound_size sizes[] = {{ARGS, NRG_AT(nrg_activation_flat, count)}};
 
 static const sound_call calls[] = {
     {&nrg_call_activation_forward, "activation.h", "nrg_activation_forward", 1, 2, set_up, NULL, run_forward, ask_forward,
@@ -177,8 +181,7 @@ static const sound_call calls[] = {
      ask_rows_back, .wrong = wrong_rows_back, .wrong_count = NRG_COUNT(wrong_rows_back), .sizes = rows_sizes,
      .size_count = NRG_COUNT(rows_sizes)},
     {&nrg_call_glu_forward, "glu.h", "nrg_glu_forward", 1, GLU_VARIANTS, set_up_glu_forward, NULL, run_glu, ask_glu,
-     .spares = spares_glu, .wrong = wrong_glu, .wrong_count = NRG_COUNT(wrong_glu), .sizes = glu_sizes,
-     .size_count = NRG_COUNT(glu_sizes)},
+     .wrong = wrong_glu, .wrong_count = NRG_COUNT(wrong_glu), .sizes = glu_sizes, .size_count = NRG_COUNT(glu_sizes)},
     {&nrg_call_glu_backward, "glu.h", "nrg_glu_backward", 1, 2, set_up_glu_backward, NULL, run_glu_back, ask_glu_back,
      .wrong = wrong_glu_back, .wrong_count = NRG_COUNT(wrong_glu_back), .sizes = glu_sizes, .size_count = NRG_COUNT(glu_sizes)},
 };

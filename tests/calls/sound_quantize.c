@@ -10,8 +10,7 @@ static uint32_t set_up(void *const *part, int variant)
     nrg_quantize_args *args = part[ARGS];
     *args = nrg_quantize_args_init(variant ? NRG_QUANT_INT8_32 : NRG_QUANT_Q8_0, variant ? NRG_BF16 : NRG_F32, variant ? 3 : 4,
                                    variant ? 40 : 64, NULL, NULL, NULL);
-    args->rows2 = variant ? 2 : 0;
-    args->rows3 = variant ? 2 : 0;
+    args->rows2 = args->rows3 = variant ? 2 : 1;
     return variant ? NRG_BIT(NRG_QUANTIZE_SCALES) : 0;
 }
 
@@ -23,8 +22,7 @@ static uint32_t set_up_back(void *const *part, int variant)
     nrg_dequantize_args *args = part[ARGS];
     *args = nrg_dequantize_args_init(variant ? NRG_QUANT_INT8_32 : NRG_QUANT_Q8_0, variant ? NRG_BF16 : NRG_F32, variant ? 3 : 4,
                                      variant ? 40 : 64, NULL, NULL, NULL);
-    args->rows2 = variant ? 2 : 0;
-    args->rows3 = variant ? 2 : 0;
+    args->rows2 = args->rows3 = variant ? 2 : 1;
     return variant ? NRG_BIT(NRG_DEQUANTIZE_SCALES) : 0;
 }
 
@@ -38,9 +36,10 @@ static nrg_status ask_back(void *const *part) { return nrg_dequantize_check(part
         WRONG_U64(ARGS, type, rows, 4, NRG_ERR_DIM), WITH_U32(ARGS, type, format, NRG_QUANT_Q8_0_4X4),                           \
         WRONG_U64(ARGS, type, rows, 6, NRG_ERR_DIM), WRONG_U32(ARGS, type, format, NRG_QUANT_Q8_K, NRG_ERR_DIM),                 \
         WRONG_U32(ARGS, type, format, NRG_QUANT_Q8_0_4X8, NRG_OK), WRONG_VARIANT(1), WRONG_NULL(ARGS, type, scales),             \
-        WRONG_STRIDE(ARGS, type, q_stride), WRONG_STRIDE(ARGS, type, scales_stride2)
+        WRONG_STRIDE(ARGS, type, packed_stride[0]), WRONG_STRIDE(ARGS, type, scales_stride[1])
 
-static const sound_wrong wrong[] = {WRONG(nrg_quantize_args)};
+static const sound_wrong wrong[] = {WRONG(nrg_quantize_args),
+                                    WRONG_U32(ARGS, nrg_quantize_args, reserved, 1, NRG_ERR_STRUCT_SIZE)};
 static const sound_wrong wrong_back[] = {WRONG(nrg_dequantize_args)};
 
 static const sound_size sizes[] = {{ARGS, NRG_AT(nrg_quantize_args, rows2)}, {ARGS, NRG_AT(nrg_quantize_args, rows3)}};

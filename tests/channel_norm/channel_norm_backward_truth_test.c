@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/job/activation.h"
 #include "../harness/quad_dual.h"
 #include "../harness/truth.h"
 #include "channel_norm_backward_exact.h"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/job/activation.h"
 #include "../activation/activation_double.h"
 #include "channel_norm_data.h"
 

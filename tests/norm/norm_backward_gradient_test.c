@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/job/activation.h"
 #include "../activation/activation_double.h"
 #include "../harness/element.h"
 #include "../harness/support.h"

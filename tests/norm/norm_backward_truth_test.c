@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/job/activation.h"
 #include "../harness/quad_dual.h"
 #include "../harness/quad_ulp.h"
 #include "../harness/truth.h"

@@ -8,11 +8,10 @@ import shlex
 import subprocess
 import tempfile
 
-from nrg import _abi, _library, _quantized
+from nrg import _abi, _library
 from support import Case
 
 INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include"
-DIMS = (256, 512, 768)
 # What docs/python.md says is in C only, and what Python has otherwise.
 C_ONLY = {"nrg_floater_forward", "nrg_floater_backward", "nrg_floater_workspace", "nrg_floater_backward_workspace",
           "nrg_norm_statistics", "nrg_norm_elements", "nrg_softmax_part", "nrg_softmax_merge", "nrg_embed_norm_forward",
@@ -22,7 +21,7 @@ C_ONLY = {"nrg_floater_forward", "nrg_floater_backward", "nrg_floater_workspace"
           "nrg_activation_forward", "nrg_activation_backward", "nrg_rms_norm_f32", "nrg_add_rms_norm_f32", "nrg_layer_norm_f32",
           "nrg_add_layer_norm_f32", "nrg_l2_norm_f32",
           # names that the enumerators have
-          "nrg_activation_name", "nrg_dtype_name", "nrg_dtype_size", "nrg_family_name", "nrg_family_built", "nrg_backward_built",
+          "nrg_activation_name", "nrg_activation_from_name", "nrg_quant_format_name", "nrg_quant_size", "nrg_dtype_name", "nrg_dtype_size", "nrg_family_name", "nrg_family_built", "nrg_backward_built",
           "nrg_isa_built", "nrg_cpu_features", "nrg_cpu_feature_name"}
 
 
@@ -35,9 +34,6 @@ def program():
             lines.append(f'    printf("{name}.{field} %zu %zu\\n", offsetof({name}, {field}), sizeof((({name} *)0)->{field}));')
     for name in _abi.CONSTANTS:
         lines.append(f'    printf("{name} %lld\\n", (long long){name});')
-    for i in range(1, 15):
-        lines += [f'    printf("format {i} %zu %zu %d %zu %zu\\n", nrg_quant_rows({i}), nrg_quant_block({i}), nrg_quant_has_scales({i}), '
-                  f'nrg_quant_bytes({i}, {dim}), nrg_quant_scales({i}, {dim}));' for dim in DIMS]
     return "#include <nrg/nrg.h>\n#include <stdio.h>\n\nint main(void)\n{\n" + "\n".join(lines) + "\n    return 0;\n}\n"
 
 
@@ -48,9 +44,6 @@ def believed():
         for field, kind in struct._fields_:
             lines.append(f"{name}.{field} {getattr(struct, field).offset} {ctypes.sizeof(kind)}")
     lines += [f"{name} {value}" for name, value in _abi.CONSTANTS.items()]
-    for i in range(1, 15):
-        lines += [f"format {i} {_quantized.rows_together(i)} {_quantized.block(i)} {int(_quantized.is_int8(i))} {_quantized.row_bytes(i, dim)} "
-                  f"{_quantized.row_scales(i, dim)}" for dim in DIMS]
     return lines
 
 

@@ -468,7 +468,7 @@ START_TEST(glu_fused_is_unfused)
             args.o = NULL;
             args.format = format;
             args.rounding = (nrg_quant_rounding)limited;
-            args.q = got;
+            args.packed = got;
             args.scales = nrg_quant_has_scales(format) ? got_scales : NULL;
             for (int ith = 0; ith < 3; ith++)
                 ck_assert_int_eq(nrg_glu_forward(&args, ith, 3), NRG_OK);
@@ -545,8 +545,28 @@ START_TEST(sizes)
         ck_assert_int_eq(nrg_quant_has_scales(facts[i].format), !facts[i].scale);
         ck_assert_int_eq(nrg_quant_bytes(facts[i].format, 256), of_256[i]);
         ck_assert_int_eq(nrg_quant_scales(facts[i].format, 256), scales[i]);
+        ck_assert_int_eq(nrg_quant_size(facts[i].format, 16, 256), 16 / facts[i].rows * of_256[i]);
+        ck_assert_int_eq(nrg_quant_size(facts[i].format, 0, 256), 0);
+        ck_assert_int_eq(nrg_quant_size(facts[i].format, 17, 256), facts[i].rows == 1 ? 17 * of_256[i] : 0);
+        ck_assert_int_eq(nrg_quant_size(facts[i].format, 8, 33), facts[i].scale ? 0 : 8 * 33);
+        ck_assert_int_eq(nrg_quant_size(facts[i].format, SIZE_MAX / 256 * 8, 256), 0);
     }
     ck_assert_int_eq(nrg_quant_scales(NRG_QUANT_INT8_64, 65), 2);
+    for (int i = -1; i <= NRG_QUANT_INT8_128 + 1; i += i < 0 ? 1 : NRG_QUANT_INT8_128 + 1) {
+        const nrg_quant_format none = (nrg_quant_format)i;
+        ck_assert(!nrg_quant_rows(none) && !nrg_quant_block(none) && !nrg_quant_has_scales(none));
+        ck_assert(!nrg_quant_bytes(none, 256) && !nrg_quant_scales(none, 256) && !nrg_quant_size(none, 8, 256));
+    }
+}
+END_TEST
+
+START_TEST(format_names)
+{
+    for (int i = 0; i < FORMATS; i++)
+        ck_assert_str_eq(nrg_quant_format_name(facts[i].format), names[i]);
+    ck_assert_str_eq(nrg_quant_format_name(NRG_QUANT_NONE), "none");
+    ck_assert_ptr_null(nrg_quant_format_name((nrg_quant_format)(NRG_QUANT_INT8_128 + 1)));
+    ck_assert_ptr_null(nrg_quant_format_name((nrg_quant_format)-1));
 }
 END_TEST
 
@@ -566,6 +586,7 @@ int main(int argc, char **argv)
     tcase_add_test(all, by_hand);
     tcase_add_test(all, next_to_a_tie);
     tcase_add_test(all, sizes);
+    tcase_add_test(all, format_names);
     const int status = test_run(suite);
     if (argc > 1 && strcmp(argv[1], "--report") == 0)
         for (int i = 0; i < FORMATS; i++)

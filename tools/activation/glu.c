@@ -181,7 +181,7 @@ static void bind(const file_call *call, request *q)
     const size_t half = a->dim * nrg_dtype_size(a->dtype), at_a = q->rows == SWAPPED ? half : 0, at_b = half - at_a;
     a->d_o = call->in[IN_D_O].data;
     a->o = call->out[OUT_O].data;
-    a->q = call->out[OUT_Q].data;
+    a->packed = call->out[OUT_Q].data;
     a->scales = call->out[OUT_SCALES].data;
     if (q->rows == PAIRS) {
         a->x = x;
@@ -194,11 +194,11 @@ static void bind(const file_call *call, request *q)
     } else {
         a->a = x + at_a;
         a->b = x + at_b;
-        a->a_stride = a->b_stride = 2 * half;
+        a->a_stride[0] = a->b_stride[0] = 2 * half;
         if (dx) {
             a->da = dx + at_a;
             a->db = dx + at_b;
-            a->da_stride = a->db_stride = 2 * half;
+            a->da_stride[0] = a->db_stride[0] = 2 * half;
         }
     }
 }

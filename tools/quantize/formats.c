@@ -6,16 +6,15 @@
 #include "../library.h"
 #include "../npy/arrays.h"
 
-static const char *const formats[] = {"q8_0", "q8_0_4x4", "q8_0_4x8", "q8_0_8x4", "q8_0_8x8",
-                                      "q8_K", "q8_K_4x4", "q8_K_4x8", "q8_K_8x4", "q8_K_8x8",
-                                      "int8", "int8_32",  "int8_64",  "int8_128", NULL};
-
 int formats_read(const file_call *call, int option, int scales, int is_output, nrg_quant_format *format)
 {
     if (!call->value[option]) {
         complain("--format: needed");
         return 0;
     }
+    const char *formats[NRG_QUANT_INT8_128 + 1] = {NULL};
+    for (int i = 0; i < NRG_QUANT_INT8_128; i++)
+        formats[i] = nrg_quant_format_name((nrg_quant_format)(NRG_QUANT_Q8_0 + i));
     const int word = file_word(call, option, formats);
     if (word < 0)
         return 0;

@@ -82,7 +82,7 @@ static int compute(file_call *call)
     args->rows = x->count / args->dim;
     args->dtype = x->dtype;
     args->x = x->data;
-    args->q = call->out[OUT_Q].data;
+    args->packed = call->out[OUT_Q].data;
     args->scales = call->out[OUT_SCALES].data;
     return library_answer(nrg_quantize(args, 0, 1));
 }
@@ -154,7 +154,7 @@ static int compute_back(file_call *call)
         status = file_reserve(call, OUT_O, args->dtype, &shape);
     if (status != CLI_DONE)
         return status;
-    args->q = q->data;
+    args->packed = q->data;
     args->scales = has_scales ? scales->data : NULL;
     args->o = call->out[OUT_O].data;
     return library_answer(nrg_dequantize(args, 0, 1));

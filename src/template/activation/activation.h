@@ -447,7 +447,7 @@ NRG_INLINE void act_half(const nrg_activation_job *job, act_mode mode, nrg_dtype
 
 void NRG_PATH_NAME(activate)(nrg_activation g, const float *in, float *out, size_t n)
 {
-    act_data a = {in, NULL, out, NULL, NULL, nrg_activation_alpha(g), 0, 0};
+    act_data a = {in, NULL, out, NULL, NULL, nrg_default_alpha(g), 0, 0};
     act_run(g, ACT_VALUES, a, n, 0);
 }
 
@@ -538,7 +538,7 @@ size_t NRG_PATH_NAME(activate_bf16_times)(nrg_activation g, const nrg_bf16_times
 
 void NRG_PATH_NAME(activate_streamed)(nrg_activation g, const float *in, float *out, size_t n)
 {
-    act_data a = {in, NULL, out, NULL, NULL, nrg_activation_alpha(g), 0, 0};
+    act_data a = {in, NULL, out, NULL, NULL, nrg_default_alpha(g), 0, 0};
     act_run_streamed(g, ACT_VALUES, a, n, 0);
 }
 
@@ -549,7 +549,7 @@ NRG_PATH_KERNEL(activation, bf16, activation, act_half(job, ACT_VALUES, NRG_BF16
 #ifndef NRG_NO_BACKWARD
 void NRG_PATH_NAME(activate_both)(nrg_activation g, const float *in, float *out, float *slope, size_t n)
 {
-    act_data a = {in, NULL, out, slope, NULL, nrg_activation_alpha(g), 0, 0};
+    act_data a = {in, NULL, out, slope, NULL, nrg_default_alpha(g), 0, 0};
     act_run(g, ACT_BOTH, a, n, 0);
 }
 

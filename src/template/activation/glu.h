@@ -304,7 +304,7 @@ static __attribute__((noinline)) void glu_bytes(const nrg_glu_job *job, nrg_dtyp
     float amax = 0;
     const int is_direct = dtype == NRG_F32 && job->b && glu_has_loop(job);
     const unsigned how = job->stream ? NRG_TIMES_PREFETCH_IN | NRG_TIMES_PREFETCH_FACTOR : 0;
-    for (int pass = nrg_quant_block(job->quant->format) ? 1 : 0; pass < 2; pass++)
+    for (int pass = nrg_format_block(job->quant->format) ? 1 : 0; pass < 2; pass++)
         for (size_t i = 0, end = job->end, n; i < end; i += n) {
             n = end - i < ACT_BLOCK ? end - i : ACT_BLOCK;
             if (is_direct)

@@ -227,14 +227,14 @@ static __attribute__((noinline)) void finish_quantized(const gated *g, const nor
 
 static void begin_quantized(gated_quant *q, const nrg_norm_quant *to, size_t n)
 {
-    const size_t together = nrg_quant_rows(to->format);
+    const size_t together = nrg_format_rows(to->format);
     q->to = (nrg_quant_row){.q = to->q + n / together * to->q_stride,
                             .scales = to->scales ? (float *)(to->scales + n * to->scales_stride) : NULL,
                             .row = n % together,
                             .format = to->format,
                             .rounding = to->rounding};
     q->amax = 0;
-    q->finding = nrg_quant_block(to->format) == 0;
+    q->finding = nrg_format_block(to->format) == 0;
 }
 #endif
 

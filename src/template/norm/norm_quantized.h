@@ -19,7 +19,7 @@ typedef struct quantized_piece {
 static int quantized_serves(const nrg_norm_job *job, const norm_options *opt)
 {
     return opt->fast && job->gate == NRG_GATE_NONE && job->activation == NRG_ACT_IDENTITY && !job->after && !job->from_r &&
-           opt->dim % QUANT_STEP == 0 && nrg_quant_block(job->quant->format) != 0;
+           opt->dim % QUANT_STEP == 0 && nrg_format_block(job->quant->format) != 0;
 }
 
 /* Elements begin to end of a row, and their largest magnitudes; end - begin is a multiple of 32. */
@@ -65,8 +65,8 @@ NRG_BY_DTYPE(quantized_stage, (p, opt, at, factors, next, begin, end), quantized
 /* Asks for where the bytes of n elements from `first` on will be: they are written in parts of lines. */
 NRG_INLINE void prefetch_bytes(const nrg_quant_row *to, size_t first, size_t n)
 {
-    const size_t at = nrg_quant_bytes(to->format, first);
-    for (size_t b = 0, bytes = nrg_quant_bytes(to->format, n); b < bytes; b += 64)
+    const size_t at = nrg_format_bytes(to->format, first);
+    for (size_t b = 0, bytes = nrg_format_bytes(to->format, n); b < bytes; b += 64)
         __builtin_prefetch((const void *)((uintptr_t)to->q + at + b), 1);
 }
 
@@ -80,7 +80,7 @@ static __attribute__((noinline)) size_t quantized_rows(const nrg_norm_job *job, 
     norm_row rows[2], *row = &rows[0], *next = &rows[1];
     norm_part then = {.opt = opt, .row = row, .count = 1};
     const size_t dim = opt->dim;
-    const int is_32 = nrg_quant_block(job->quant->format) == QUANT_STEP;
+    const int is_32 = nrg_format_block(job->quant->format) == QUANT_STEP;
     if (n == job->row_end)
         return n;
     sums.pilot = 0;

@@ -8,7 +8,7 @@
 
 NRG_INLINE void quantize_rows(const nrg_quantize_job *job, nrg_dtype D)
 {
-    const size_t together = nrg_quant_rows(job->format), dim = job->dim;
+    const size_t together = nrg_format_rows(job->format), dim = job->dim;
     for (size_t row = job->begin * together, end = job->end * together; row < end; row++) {
         const nrg_quant_row to = {.q = job->q + row / together * job->q_stride,
                                   .scales = job->scales ? (float *)(job->scales + row * job->scales_stride) : NULL,
@@ -101,7 +101,7 @@ NRG_INLINE float scale_at(const quant_place *p, size_t number)
 
 static void dequantize_rows(const nrg_quantize_job *job, nrg_dtype D)
 {
-    const size_t together = nrg_quant_rows(job->format), dim = job->dim;
+    const size_t together = nrg_format_rows(job->format), dim = job->dim;
     for (size_t row = job->begin * together, end = job->end * together; row < end; row++) {
         /* read only from here on: the same struct says where rows lie that are written */
         const nrg_quant_row from = {.q = (char *)(uintptr_t)job->q_in + row / together * job->q_stride,

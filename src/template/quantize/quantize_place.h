@@ -26,9 +26,9 @@ NRG_INLINE quant_place quant_place_of(const nrg_quant_row *to)
     const unsigned number = is_k ? f - NRG_QUANT_Q8_K : f - NRG_QUANT_Q8_0;
     quant_place p = {
         .q = to->q, .scales = to->scales, .row = to->row, .away = to->rounding == NRG_QUANT_ROUND_AWAY, .far = to->far};
-    p.block = nrg_quant_block(f);
-    p.rows = nrg_quant_rows(f);
-    p.bytes = nrg_quant_bytes(f, p.block);
+    p.block = nrg_format_block(f);
+    p.rows = nrg_format_rows(f);
+    p.bytes = nrg_format_bytes(f, p.block);
     p.chunk = number % 2 ? 4 : 8;
     p.has_sums = is_k;
     p.scale = to->scales ? 0 : is_k ? 4 : 2;
