@@ -25,7 +25,6 @@ class Headers:
         self.structs = {}  # name: [(field, type)], as Python writes them
         self.defaults = {}  # name: {field: default}, as Python writes them, of the fields that the constructors do not set to 0
         self.functions = {}  # name: (result, [(argument, type)])
-        self.inlines = set()  # functions that Python has itself: nrg_activation_alpha of DEFAULTS
         self.callbacks = set()  # pointers to functions
         texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(pathlib.Path(include, "nrg").glob("*.h"))}
         if "nrg.h" not in texts:
@@ -64,9 +63,8 @@ class Headers:
 
     def declaration(self, text):
         """Takes the declaration that text begins with; its length."""
-        match = re.match(r"static inline [^{(]*?(\w+)\([^{]*\{", text)
+        match = re.match(r"static inline [^{]*\{", text)
         if match:  # Python has its own
-            self.inlines.add(match[1])
             depth, position = 1, match.end()
             while depth:
                 depth += {"{": 1, "}": -1}.get(text[position], 0)
@@ -122,7 +120,7 @@ class Headers:
             if token in fields:
                 is_number = False
                 token = "of." + token
-            elif token in self.functions or token in self.inlines:
+            elif token in self.functions:
                 is_number = False
                 token = f"function({token!r})"
             elif token in LIMITS or token in self.constants:

@@ -99,9 +99,12 @@ def output(text):
     with tempfile.TemporaryDirectory() as scratch:
         source, binary = os.path.join(scratch, "abi.c"), os.path.join(scratch, "abi")
         pathlib.Path(source).write_text(text, encoding="utf-8")
-        if subprocess.run([*compiler, "-ftrivial-auto-var-init=pattern", source, "-o", binary], check=False, stderr=subprocess.PIPE).returncode:
-            subprocess.run([*compiler, source, "-o", binary], check=True)
-        return subprocess.run([binary], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        library = _library._library._name
+        linked = [source, library, "-o", binary]
+        if subprocess.run([*compiler, "-ftrivial-auto-var-init=pattern", *linked], check=False, stderr=subprocess.PIPE).returncode:
+            subprocess.run([*compiler, *linked], check=True)
+        loaded = {**os.environ, "LD_PRELOAD": library}  # since its file in the package has not the name that programs look for
+        return subprocess.run([binary], check=True, stdout=subprocess.PIPE, text=True, env=loaded).stdout.splitlines()
 
 
 def without_comments():
@@ -152,6 +155,8 @@ class Abi(Case):
         text = "\n".join(path.read_text(encoding="utf-8") for path in package.glob("*.py") if path.name != "_abi.py")
         used = set(re.findall(r"\bnrg_\w+", text))
         used |= {name + part for name in re.findall(r'\breduce\("(\w+)"', text) for part in ("_workspace", "_reduce")}
+        used |= {token for defaults in _abi.DEFAULTS.values() for default in defaults.values() if callable(default)
+                 for token in default.__code__.co_consts if token in _abi.FUNCTIONS}
         called = {name for name in _abi.FUNCTIONS if not name.endswith("_check")}
         self.assertEqual(called - used, C_ONLY)
 
