@@ -120,8 +120,7 @@ int sweep_make(sweep_level level, uint64_t number, sweep_case *c)
     c->way = c->n % family->ways[level];
     c->length = (size_t)(c->n / family->ways[level] % lengths(family, level)) + 1;
     c->large = c->length > family->small[level] ? c->length - (size_t)family->small[level] : 0;
-    c->spec = nrg_rms_norm_spec(1, 0);
-    c->spec.dtype = kernels[c->kernel].dtype;
+    c->spec = nrg_norm_spec_rms(kernels[c->kernel].dtype, 1, 0);
     c->spec.accuracy = kernels[c->kernel].accuracy;
     c->shares = c->reduce_shares = 1;
     family->make(c);
@@ -133,7 +132,7 @@ nrg_status sweep_run(const sweep_case *c, unsigned char *memory) { return kernel
 sweep_case sweep_plain(const sweep_case *c)
 {
     sweep_case plain = *c;
-    plain.spec.store = plain.channel.store = NRG_STORE_KEEP;
+    plain.store = plain.channel.store = NRG_STORE_KEEP;
     plain.shares = plain.reduce_shares = plain.recompute = 1;
     return plain;
 }
@@ -251,7 +250,7 @@ void sweep_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     snprintf(text, SWEEP_TEXT_ROOM, "case %llu: %s_%s%s", (unsigned long long)c->number, kernels[c->kernel].op,
              nrg_dtype_name(c->spec.dtype), sweep_kernel_grade(c->kernel));
     kernels[c->kernel].family->describe(c, text);
-    sweep_append(text, ", store %s", stores[c->channel.channels ? c->channel.store : c->spec.store]);
+    sweep_append(text, ", store %s", stores[c->channel.channels ? c->channel.store : c->store]);
     sweep_append(text, ", %d share%s", c->shares, c->shares == 1 ? "" : "s");
     if (c->reduce_shares > 1)
         sweep_append(text, " and %d", c->reduce_shares);

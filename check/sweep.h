@@ -92,6 +92,7 @@ typedef struct sweep_case {
     size_t length; /* and a length; */
     size_t large;  /* 0, or the number, from 1, of one of its large shapes */
     nrg_norm_spec spec;
+    nrg_store store;
     nrg_channel_norm_spec channel; /* instead of spec, whose dtype it has, where rows are samples with channels */
     size_t rows, positions;
     size_t planes;             /* a norm: that its rows lie in */

@@ -62,9 +62,8 @@ int main(void)
     for (int j = 0; j < DIM; j++)
         w[j] = draw();
 
-    nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-5);
-    nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, x, d_o, alone.dx);
-    args.w = w;
+    nrg_norm_spec spec = nrg_norm_spec_layer(NRG_F32, DIM, 1e-5);
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, x, w, d_o, alone.dx);
     args.dw = alone.dw;
     args.db = alone.db;
     nrg_status status = nrg_norm_backward_workspace(&spec, &args, &args.workspace_size);

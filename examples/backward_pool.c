@@ -136,12 +136,12 @@ static graph make_graph(step *result)
 {
     graph g;
     g.result = result;
-    g.spec = nrg_rms_norm_spec(DIM, 1e-6);
-    g.forward = nrg_norm_args_init(ROWS, x, result->o);
+    g.spec = nrg_norm_spec_rms(NRG_F32, DIM, 1e-6);
+    g.forward = nrg_norm_args_init(ROWS, x, NULL, result->o);
     g.forward.y = y;
     g.forward.w = w;
     g.forward.r = result->r;
-    g.backward = nrg_norm_backward_args_init(ROWS, NULL, result->d_o, result->dx);
+    g.backward = nrg_norm_backward_args_init(ROWS, NULL, NULL, result->d_o, result->dx);
     g.backward.r = result->r;
     g.backward.w = w;
     g.backward.dw = result->dw;

@@ -97,8 +97,7 @@ static void forward_separate(const nrg_norm_spec *spec, float *x, float *o)
     add(NULL, tokens(), x);
     add(x, positions(), x);
     add(x, segments(), x);
-    nrg_norm_args args = nrg_norm_args_init(TOKENS, x, o);
-    args.w = weights.w;
+    nrg_norm_args args = nrg_norm_args_init(TOKENS, x, weights.w, o);
     args.b = weights.b;
     must(nrg_norm_forward(spec, &args, 0, 1));
 }
@@ -109,8 +108,7 @@ static void forward_fused(const nrg_norm_spec *spec, float *x, float *o, int nth
     args.tables[0] = tokens();
     args.tables[1] = positions();
     args.tables[2] = segments();
-    nrg_norm_args norm = nrg_norm_args_init(TOKENS, NULL, o);
-    norm.w = weights.w;
+    nrg_norm_args norm = nrg_norm_args_init(TOKENS, NULL, weights.w, o);
     norm.b = weights.b;
     norm.r = x; /* kept for the backward pass */
     for (int ith = 0; ith < nth; ith++)
@@ -120,9 +118,8 @@ static void forward_fused(const nrg_norm_spec *spec, float *x, float *o, int nth
 /* The gradient of the sum, and of the norm's weights. */
 static void norm_backward(const nrg_norm_spec *spec, const float *x, float *dx)
 {
-    nrg_norm_backward_args args = nrg_norm_backward_args_init(TOKENS, NULL, d_o, dx);
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(TOKENS, NULL, weights.w, d_o, dx);
     args.r = x;
-    args.w = weights.w;
     args.dw = gradient.w;
     args.db = gradient.b;
     must(nrg_norm_backward_workspace(spec, &args, &args.workspace_size));
@@ -167,7 +164,7 @@ static int is_the_sum(const char *name, const float *dx, nrg_embed_table table, 
 int main(void)
 {
     static float x[2][TOKENS * DIM], o[2][TOKENS * DIM], dx[TOKENS * DIM];
-    const nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-12);
+    const nrg_norm_spec spec = nrg_norm_spec_layer(NRG_F32, DIM, 1e-12);
     int failed = 0;
     make_inputs();
     forward_separate(&spec, x[0], o[0]);

@@ -78,10 +78,9 @@ static void weights_times_values(const context *c, size_t tokens, size_t first)
 /* r = x + y, if there is y; o = rms_norm(r) ⊙ w */
 static nrg_status add_norm(size_t tokens, const float *x, const float *y, const float *w, float *r, float *o, int nth)
 {
-    const nrg_norm_spec spec = nrg_rms_norm_spec(DIM, eps);
-    nrg_norm_args args = nrg_norm_args_init(tokens, x, o);
+    const nrg_norm_spec spec = nrg_norm_spec_rms(NRG_F32, DIM, eps);
+    nrg_norm_args args = nrg_norm_args_init(tokens, x, w, o);
     args.y = y;
-    args.w = w;
     args.r = r;
     const nrg_status status = nrg_norm_forward_check(&spec, &args);
     for (int ith = 0; status == NRG_OK && ith < nth; ith++)
@@ -93,7 +92,7 @@ static nrg_status add_norm(size_t tokens, const float *x, const float *y, const 
 static nrg_status rotate(context *c, size_t tokens, size_t first, int nth)
 {
     const nrg_rope_spec rope = nrg_rope_spec_init(HEAD, NRG_ROPE_NEOX, freq_base);
-    const nrg_norm_spec norm = nrg_rms_norm_spec(HEAD, eps);
+    const nrg_norm_spec norm = nrg_norm_spec_rms(NRG_F32, HEAD, eps);
     int64_t slots[TOKENS];
     for (size_t t = 0; t < tokens; t++)
         slots[t] = (int64_t)(first + t);

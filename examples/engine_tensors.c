@@ -78,22 +78,15 @@ static int make_args(nrg_norm_args *args, const tensor *x, const tensor *y, cons
 {
     if (x->nb[0] != sizeof(float) || o->nb[0] != sizeof(float) || w->nb[0] != sizeof(float) || (y && !fits(y, x)))
         return 0;
-    *args = nrg_norm_args_init(x->ne[2] && x->ne[3] ? x->ne[1] : 0, x->data, o->data); /* rows2 = 0 would stand for 1 */
+    *args = nrg_norm_args_init(x->ne[1], x->data, w->data, o->data);
     args->rows2 = x->ne[2];
     args->rows3 = x->ne[3];
-    args->w = w->data;
-    args->x_stride = x->nb[1];
-    args->x_stride2 = x->nb[2];
-    args->x_stride3 = x->nb[3];
-    args->o_stride = o->nb[1];
-    args->o_stride2 = o->nb[2];
-    args->o_stride3 = o->nb[3];
+    memcpy(args->x_stride, x->nb + 1, sizeof args->x_stride);
+    memcpy(args->o_stride, o->nb + 1, sizeof args->o_stride);
     if (!y)
         return 1;
     args->y = y->data;
-    args->y_stride = y->nb[1];
-    args->y_stride2 = y->nb[2];
-    args->y_stride3 = y->nb[3];
+    memcpy(args->y_stride, y->nb + 1, sizeof args->y_stride);
     args->y_repeat = (y->ne[1] == 1 ? NRG_REPEAT_ROWS : 0u) | (y->ne[2] == 1 ? NRG_REPEAT_ROWS2 : 0u) |
                      (y->ne[3] == 1 ? NRG_REPEAT_ROWS3 : 0u);
     return 1;
@@ -102,7 +95,7 @@ static int make_args(nrg_norm_args *args, const tensor *x, const tensor *y, cons
 /* o = rms_norm(x + y) ⊙ w; y may be NULL. Returns whether the library did it. A pool's threads would each call their share. */
 static int rms_norm(const tensor *x, const tensor *y, const tensor *w, const tensor *o)
 {
-    const nrg_norm_spec spec = nrg_rms_norm_spec(x->ne[0], eps);
+    const nrg_norm_spec spec = nrg_norm_spec_rms(NRG_F32, x->ne[0], eps);
     nrg_norm_args args;
     if (!make_args(&args, x, y, w, o) || nrg_norm_forward_check(&spec, &args) != NRG_OK) {
         plain_rms_norm(x, y, w, o);

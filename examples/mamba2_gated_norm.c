@@ -44,13 +44,12 @@ int main(void)
         w[j] = draw();
     }
 
-    nrg_norm_spec spec = nrg_rms_norm_spec(DIM, eps);
+    nrg_norm_spec spec = nrg_norm_spec_rms(NRG_F32, DIM, eps);
     spec.gate = NRG_GATE_PRE; /* Mamba-2's norm_before_gate=False, its default; True is NRG_GATE_POST */
     spec.activation = NRG_ACT_SILU;
     spec.groups = GROUPS;
-    nrg_norm_args args = nrg_norm_args_init(ROWS, x, o);
+    nrg_norm_args args = nrg_norm_args_init(ROWS, x, w, o);
     args.z = z;
-    args.w = w;
     nrg_status status = nrg_norm_forward(&spec, &args, 0, 1);
     if (status != NRG_OK) {
         fprintf(stderr, "mamba2_gated_norm: FAILED: %s\n", nrg_status_string(status));

@@ -97,7 +97,7 @@ static void must(nrg_status status)
 
 static nrg_norm_spec make_spec(int centred, nrg_dtype dtype)
 {
-    nrg_norm_spec spec = centred ? nrg_layer_norm_spec(DIM, 1e-5) : nrg_rms_norm_spec(DIM, 1e-6);
+    nrg_norm_spec spec = centred ? nrg_norm_spec_layer(NRG_F32, DIM, 1e-5) : nrg_norm_spec_rms(NRG_F32, DIM, 1e-6);
     spec.dtype = dtype;
     spec.y_dtype = spec.r_dtype = spec.w_dtype = NRG_F32;
     return spec;
@@ -123,8 +123,7 @@ static void run_naive(chain *c, int centred, nrg_dtype dtype)
     nrg_norm_spec spec = make_spec(centred, NRG_F32);
     convert(c->r[0], NRG_F32, x0, dtype);
     for (int k = 0; k < LAYERS; k++) {
-        nrg_norm_args args = nrg_norm_args_init(ROWS, c->r[k], o);
-        args.w = w[k];
+        nrg_norm_args args = nrg_norm_args_init(ROWS, c->r[k], w[k], o);
         args.b = b[k];
         must(nrg_norm_forward(&spec, &args, 0, 1));
         convert(c->q[k], dtype, o, NRG_F32);
@@ -140,7 +139,7 @@ static void run_naive(chain *c, int centred, nrg_dtype dtype)
         /* x_k = p_k + x_{k-1}: both get the gradient of x_k */
         convert(dp, dtype, c->dr, NRG_F32);
         f_backward(k, dtype, dp, dq);
-        nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, NULL, dq, NULL);
+        nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, NULL, NULL, dq, NULL);
         args.dy = d_norm; /* f32: what is added has not been rounded to the model's dtype */
         norm_backward(&spec, &args, k, c);
         for (size_t i = 0; i < SIZE; i++)
@@ -155,10 +154,9 @@ static void run_fused(chain *c, int centred, nrg_dtype dtype)
     nrg_norm_spec spec = make_spec(centred, dtype);
     for (int k = 0; k < LAYERS; k++) {
         /* the first norm has nothing to add to x_0 */
-        nrg_norm_args args = nrg_norm_args_init(ROWS, k ? p : x0, c->q[k]);
+        nrg_norm_args args = nrg_norm_args_init(ROWS, k ? p : x0, w[k], c->q[k]);
         args.y = k ? c->r[k - 1] : NULL;
         args.r = c->r[k];
-        args.w = w[k];
         args.b = b[k];
         must(nrg_norm_forward(&spec, &args, 0, 1));
         f(k, dtype, c->q[k], p);
@@ -170,7 +168,7 @@ static void run_fused(chain *c, int centred, nrg_dtype dtype)
     convert(c->dx, dtype, d_out, NRG_F32);
     for (int k = LAYERS; k-- > 0;) {
         f_backward(k, dtype, c->dx, dq);
-        nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, NULL, dq, c->dx);
+        nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, NULL, NULL, dq, c->dx);
         args.dr_in = c->dr;
         args.dy = c->dr; /* in place */
         norm_backward(&spec, &args, k, c);

@@ -2934,10 +2934,10 @@ nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_
 {
     const int wide = nrg_dtype_size(first->r_dtype) != nrg_dtype_size(first->dtype);
     const size_t planes = a->rows2 ? a->rows2 : 1, rows = a->rows * planes;
-    nrg_norm_args one = nrg_norm_args_init(a->rows, a->x, a->r ? a->r : a->o), two = nrg_norm_args_init(a->rows, wide ? a->x : one.o, a->o);
+    nrg_norm_args one = nrg_norm_args_init(a->rows, a->x, NULL, a->r ? a->r : a->o), two = nrg_norm_args_init(a->rows, wide ? a->x : one.o, NULL, a->o);
     if (a->format) { /* as two calls of the above */
         const size_t together = nrg_quant_rows(a->format), groups = first->groups ? first->groups : 1;
-        nrg_norm_args to = nrg_norm_args_init(a->rows, a->x, NULL);
+        nrg_norm_args to = nrg_norm_args_init(a->rows, a->x, NULL, NULL);
         one.rows2 = to.rows2 = a->rows2;
         one.x_stride = a->x_stride;
         one.x_stride2 = a->x_stride2;

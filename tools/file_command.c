@@ -130,14 +130,14 @@ int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec)
     int kind = file_word(call, norm, norms);
     if (kind < 0)
         return 0;
-    *spec = kind == 0 ? nrg_rms_norm_spec(1, 1e-6) : kind == 1 ? nrg_layer_norm_spec(1, 1e-5) : nrg_l2_norm_spec(1, 1e-12);
+    *spec = kind == 0 ? nrg_norm_spec_rms(NRG_F32, 1, 1e-6) : kind == 1 ? nrg_norm_spec_layer(NRG_F32, 1, 1e-5) : nrg_norm_spec_l2(NRG_F32, 1, 1e-12);
     if (!file_double(call, eps, &spec->eps))
         return 0;
 #ifdef NRG_NO_NORM
     return !call->value[norm] || library_holds("--norm", "norm");
 #else
     static float any;
-    nrg_norm_args args = nrg_norm_args_init(0, &any, &any);
+    nrg_norm_args args = nrg_norm_args_init(0, &any, NULL, &any);
     return library_answer(nrg_norm_forward(spec, &args, 0, 1)) == CLI_DONE;
 #endif
 }

@@ -50,10 +50,11 @@ static void prepare(const bench_case *c, void *const *part)
     nrg_embed_args *args = part[NRG_EMBED_ARGS];
     nrg_norm_spec *spec = part[NRG_EMBED_NORM_SPEC];
     *args = nrg_embed_args_init(rows, c->shape.dim, NULL);
-    *spec = nrg_layer_norm_spec(c->shape.dim, 1e-12);
-    *(nrg_norm_args *)part[NRG_EMBED_NORM_ARGS] = nrg_norm_args_init(rows, NULL, NULL);
-    args->dtype = spec->dtype = c->dtype;
-    args->store = spec->store = c->store;
+    *spec = nrg_norm_spec_layer(c->dtype, c->shape.dim, 1e-12);
+    nrg_norm_args *norm = part[NRG_EMBED_NORM_ARGS];
+    *norm = nrg_norm_args_init(rows, NULL, NULL, NULL);
+    args->dtype = c->dtype;
+    args->store = norm->store = c->store;
     args->tables[0].rows = args->tables[1].rows = rows;
     args->tables[2].rows = 1;
     for (int k = 0; k < NRG_EMBED_TABLES; k++)

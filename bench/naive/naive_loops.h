@@ -37,7 +37,7 @@ INLINE void NAME(forward_row)(naive_norm how, size_t n, float eps, const ELEMENT
     }
     const float scale = how.half == 2 ? (float)statistics->rstd : 1 / sqrtf(squares / (float)n + eps);
     if (how.half == 1) {
-        *statistics = nrg_row_statistics_of(mean, scale);
+        *statistics = nrg_row_statistics_init(mean, scale);
         return;
     }
     for (size_t i = 0; i < n; i++) {

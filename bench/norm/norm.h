@@ -9,13 +9,13 @@
 
 static inline nrg_norm_spec bench_norm_spec(const bench_case *c)
 {
-    nrg_norm_spec spec = c->op->centred ? nrg_layer_norm_spec(c->shape.dim, 1e-5) : nrg_rms_norm_spec(c->shape.dim, 1e-6);
-    spec.dtype = c->dtype;
-    spec.store = c->store;
+    nrg_norm_spec spec =
+        c->op->centred ? nrg_norm_spec_layer(c->dtype, c->shape.dim, 1e-5) : nrg_norm_spec_rms(c->dtype, c->shape.dim, 1e-6);
     spec.gate = c->op->gate;
     spec.activation = c->op->activation;
-    spec.groups = c->op->groups;
+    spec.groups = c->op->groups ? c->op->groups : 1;
     spec.accuracy = c->op->exact ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
+    spec.format = c->op->format;
     return spec;
 }
 

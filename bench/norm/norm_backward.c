@@ -39,14 +39,16 @@ static void prepare(const bench_case *c, void *const *part)
 {
     nrg_norm_spec *spec = part[NRG_NORM_SPEC];
     *spec = bench_norm_spec(c);
-    *(nrg_norm_backward_args *)part[NRG_NORM_ARGS] = nrg_norm_backward_args_init(c->shape.rows, NULL, NULL, NULL);
+    nrg_norm_backward_args *args = part[NRG_NORM_ARGS];
+    *args = nrg_norm_backward_args_init(c->shape.rows, NULL, NULL, NULL, NULL);
+    args->store = c->store;
 }
 
 /* The mean comes from a forward pass, whose output is where dx will be. */
 static void ready(const bench_case *c, void *const *part)
 {
     const nrg_norm_backward_args *back = part[NRG_NORM_ARGS];
-    nrg_norm_args args = nrg_norm_args_init(c->shape.rows, back->r ? back->r : back->x, back->dx);
+    nrg_norm_args args = nrg_norm_args_init(c->shape.rows, back->r ? back->r : back->x, NULL, back->dx);
     args.mean = own_memory(back->mean);
     if (args.mean)
         nrg_norm_forward(part[NRG_NORM_SPEC], &args, 0, 1);

@@ -4,7 +4,7 @@
 #include "norm.h"
 
 enum {
-    ROWS = 1 << NRG_NORM_W,
+    ROWS = 1 << NRG_NORM_W | 1 << NRG_NORM_O,
     ADD = 1 << NRG_NORM_Y | 1 << NRG_NORM_R,
     BIAS = 1 << NRG_NORM_B,
     GATE = 1 << NRG_NORM_Z,
@@ -93,18 +93,19 @@ static void prepare(const bench_case *c, void *const *part)
     nrg_norm_spec *spec = part[NRG_NORM_SPEC];
     *spec = bench_norm_spec(c);
     nrg_norm_args *args = part[NRG_NORM_ARGS];
-    *args = nrg_norm_args_init(c->shape.rows, NULL, NULL);
+    *args = nrg_norm_args_init(c->shape.rows, NULL, NULL, NULL);
+    args->store = c->store;
     const size_t row = c->shape.dim * nrg_dtype_size(c->dtype), heads = c->shape.rows / TOKENS;
     if (c->op->option == PERMUTED) {
         args->rows = c->shape.rows / HEADS;
         args->rows2 = HEADS;
-        args->x_stride = HEADS * row;
-        args->x_stride2 = row;
+        args->x_stride[0] = HEADS * row;
+        args->x_stride[1] = row;
     } else if (c->op->option == FUSED) {
         args->rows = heads;
         args->rows2 = TOKENS;
-        args->x_stride = row;
-        args->x_stride2 = HEADS_AT_ONCE * heads * row;
+        args->x_stride[0] = row;
+        args->x_stride[1] = HEADS_AT_ONCE * heads * row;
     }
 }
 
@@ -115,8 +116,8 @@ static void rival_of(const bench_case *c, void *const *part, rival_job *job)
     *job = (rival_job){
         .rows = a->rows,
         .rows2 = a->rows2,
-        .x_stride = a->x_stride / element,
-        .x_stride2 = a->x_stride2 / element,
+        .x_stride = a->x_stride[0] / element,
+        .x_stride2 = a->x_stride[1] / element,
         .dim = c->shape.dim,
         .groups = c->op->groups,
         .eps = (float)((const nrg_norm_spec *)part[NRG_NORM_SPEC])->eps,

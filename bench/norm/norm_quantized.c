@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "norm.h"
 
-enum { ADD = 1 << NRG_NORM_Y | 1 << NRG_NORM_R, ROWS = 1 << NRG_NORM_W | 1 << NRG_NORM_Q, SCALES = 1 << NRG_NORM_SCALES };
+enum { ADD = 1 << NRG_NORM_Y | 1 << NRG_NORM_R, ROWS = 1 << NRG_NORM_W | 1 << NRG_NORM_PACKED, SCALES = 1 << NRG_NORM_SCALES };
 
 #define SHAPES(smallest)                                                                                                         \
     {                                                                                                                            \
@@ -23,8 +23,8 @@ static void prepare(const bench_case *c, void *const *part)
 {
     nrg_norm_args *args = part[NRG_NORM_ARGS];
     *(nrg_norm_spec *)part[NRG_NORM_SPEC] = bench_norm_spec(c);
-    *args = nrg_norm_args_init(c->shape.rows, NULL, NULL);
-    args->format = c->op->format;
+    *args = nrg_norm_args_init(c->shape.rows, NULL, NULL, NULL);
+    args->store = c->store;
 }
 
 static void rival_of(const bench_case *c, void *const *part, rival_job *job)
@@ -37,7 +37,7 @@ static void rival_of(const bench_case *c, void *const *part, rival_job *job)
                        .y = a->y,
                        .w = a->w,
                        .r = a->r,
-                       .q = a->q,
+                       .q = a->packed,
                        .scales = a->scales};
 }
 

@@ -9,6 +9,7 @@
 
 enum {
     WEIGHTS = 1 << NRG_SANDWICH_W1 | 1 << NRG_SANDWICH_W2,
+    TO_O = WEIGHTS | 1 << NRG_SANDWICH_O,
     STORED = 1 << NRG_SANDWICH_R,
     BIASES = 1 << NRG_SANDWICH_B1 | 1 << NRG_SANDWICH_B2,
     GRADIENTS = BACKWARD(W1) | BACKWARD(W2) | BACKWARD(DR_IN) | BACKWARD(DY),
@@ -35,15 +36,13 @@ static nrg_status call_both(void *const *part, int ith, int nth)
 {
     const nrg_norm_sandwich_args *a = part[NRG_SANDWICH_ARGS];
     nrg_norm_spec first = *(const nrg_norm_spec *)part[NRG_SANDWICH_FIRST];
-    nrg_norm_args one = nrg_norm_args_init(a->rows, a->x, a->r ? a->r : a->o), two = nrg_norm_args_init(a->rows, one.o, a->o);
+    nrg_norm_args one = nrg_norm_args_init(a->rows, a->x, a->w1, a->r ? a->r : a->o),
+                  two = nrg_norm_args_init(a->rows, one.o, a->w2, a->o);
     first.residual_mode = NRG_RESIDUAL_AFTER;
     one.y = a->y;
-    one.w = a->w1;
     one.b = a->b1;
-    two.w = a->w2;
     two.b = a->b2;
-    two.format = a->format;
-    two.q = a->q;
+    two.packed = a->packed;
     two.scales = a->scales;
     const nrg_status status = nrg_norm_forward(&first, &one, ith, nth);
     return status == NRG_OK ? nrg_norm_forward(part[NRG_SANDWICH_SECOND], &two, ith, nth) : status;
@@ -54,14 +53,12 @@ static nrg_status both_backward(void *const *part, int ith, int nth, int is_redu
 {
     const nrg_norm_sandwich_backward_args *a = part[NRG_SANDWICH_ARGS];
     const nrg_norm_spec *first = part[NRG_SANDWICH_FIRST], *second = part[NRG_SANDWICH_SECOND];
-    nrg_norm_backward_args one = nrg_norm_backward_args_init(a->rows, a->x, a->dy, a->dx),
-                           two = nrg_norm_backward_args_init(a->rows, NULL, a->d_o, a->dy);
+    nrg_norm_backward_args one = nrg_norm_backward_args_init(a->rows, a->x, a->w1, a->dy, a->dx),
+                           two = nrg_norm_backward_args_init(a->rows, NULL, a->w2, a->d_o, a->dy);
     size_t bytes = 0;
-    one.w = a->w1;
     one.dw = a->dw1;
     two.r = a->r;
     two.dr_in = a->dr_in;
-    two.w = a->w2;
     two.dw = a->dw2;
     one.workspace = a->workspace;
     nrg_norm_backward_workspace(first, &one, &bytes);
@@ -80,11 +77,11 @@ BENCH_FUNCTION_OF_TWO(backward_in_two, nrg_call_norm_sandwich_backward, both_bac
 
 #define PLAIN BENCH_SHAPES(shapes)
 static const bench_op ops[] = {
-    {"sandwich", WEIGHTS | STORED, PLAIN, .function = &in_one},
-    {"turns", WEIGHTS | STORED, PLAIN, .function = &in_two, .fixed_strides = 1},
-    {"sandwich-o", WEIGHTS, PLAIN, .function = &in_one},
-    {"sandwich-layer", WEIGHTS | BIASES | STORED, PLAIN, .centred = 1, .function = &in_one},
-    {"turns-layer", WEIGHTS | BIASES | STORED, PLAIN, .centred = 1, .function = &in_two, .fixed_strides = 1},
+    {"sandwich", TO_O | STORED, PLAIN, .function = &in_one},
+    {"turns", TO_O | STORED, PLAIN, .function = &in_two, .fixed_strides = 1},
+    {"sandwich-o", TO_O, PLAIN, .function = &in_one},
+    {"sandwich-layer", TO_O | BIASES | STORED, PLAIN, .centred = 1, .function = &in_one},
+    {"turns-layer", TO_O | BIASES | STORED, PLAIN, .centred = 1, .function = &in_two, .fixed_strides = 1},
     {"sandwich-backward", GRADIENTS, PLAIN, .function = &backward_in_one},
     {"turns-backward", GRADIENTS, PLAIN, .function = &backward_in_two, .fixed_strides = 1},
     {"sandwich-backward-dw", GRADIENTS | SUMS, PLAIN, .function = &backward_in_one},
@@ -94,7 +91,7 @@ static const bench_op ops[] = {
 /* To bytes: in one call, and in two, of which the second makes them. */
 #define BYTES(name, run, there, to, where)                                                                                       \
     {                                                                                                                            \
-        name, WEIGHTS | STORED | 1 << NRG_SANDWICH_Q | (there), BENCH_SHAPES(where),                                             \
+        name, WEIGHTS | STORED | 1 << NRG_SANDWICH_PACKED | (there), BENCH_SHAPES(where),                                        \
             .function = &(run), .format = NRG_QUANT_##to, .fixed_strides = &(run) == &in_two                                     \
     }
 static const bench_op quantized_ops[] = {
@@ -106,14 +103,18 @@ static const bench_op quantized_ops[] = {
 
 static void prepare(const bench_case *c, void *const *part)
 {
-    *(nrg_norm_spec *)part[NRG_SANDWICH_FIRST] = *(nrg_norm_spec *)part[NRG_SANDWICH_SECOND] = bench_norm_spec(c);
+    nrg_norm_spec *first = part[NRG_SANDWICH_FIRST];
+    *first = *(nrg_norm_spec *)part[NRG_SANDWICH_SECOND] = bench_norm_spec(c);
+    first->format = NRG_QUANT_NONE;
     if (bench_function_of(c)->call == &nrg_call_norm_sandwich_forward) {
         nrg_norm_sandwich_args *args = part[NRG_SANDWICH_ARGS];
-        *args = nrg_norm_sandwich_args_init(c->shape.rows, NULL, NULL, NULL, NULL);
-        args->format = c->op->format;
-    } else
-        *(nrg_norm_sandwich_backward_args *)part[NRG_SANDWICH_ARGS] =
-            nrg_norm_sandwich_backward_args_init(c->shape.rows, NULL, NULL, NULL, NULL);
+        *args = nrg_norm_sandwich_args_init(c->shape.rows, NULL, NULL, NULL, NULL, NULL, NULL);
+        args->store = c->store;
+    } else {
+        nrg_norm_sandwich_backward_args *args = part[NRG_SANDWICH_ARGS];
+        *args = nrg_norm_sandwich_backward_args_init(c->shape.rows, NULL, NULL, NULL, NULL, NULL, NULL);
+        args->store = c->store;
+    }
 }
 
 /* Of the ops that the naive loops know. */
@@ -130,7 +131,7 @@ static void rival_of(const bench_case *c, void *const *part, rival_job *job)
         .w2 = a->w2,
         .o = a->o,
         .r = a->r,
-        .q = a->q,
+        .q = a->packed,
         .scales = a->scales,
     };
 }

@@ -31,7 +31,7 @@ static void prepare(const bench_case *c, void *const *part)
     *(nrg_rope_spec *)part[NRG_QKV_ROPE] =
         nrg_rope_spec_init(head_of(c), c->op->option & NEOX ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 500000);
     if (c->op->option & NORM)
-        *norm = nrg_rms_norm_spec(head_of(c), eps);
+        *norm = nrg_norm_spec_rms(NRG_F32, head_of(c), eps);
     norm->size = sizeof *norm;
     *a = nrg_qkv_args_init(c->shape.rows, head_of(c));
     a->dtype = c->dtype;

@@ -94,11 +94,9 @@ static void prepare_normed(const bench_case *c, void *const *part)
 {
     nrg_norm_spec *spec = part[NRG_NORM_ROPE_NORM];
     prepare_rotation(c, part + ROTATION);
-    *spec = nrg_rms_norm_spec(head_of(c), 1e-6);
-    spec->dtype = c->dtype;
-    spec->store = c->store;
+    *spec = nrg_norm_spec_rms(c->dtype, head_of(c), 1e-6);
     spec->accuracy = c->op->exact ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
-    *(nrg_norm_args *)part[NRG_NORM_ROPE_Q_ARGS] = nrg_norm_args_init(0, NULL, NULL);
+    *(nrg_norm_args *)part[NRG_NORM_ROPE_Q_ARGS] = nrg_norm_args_init(0, NULL, NULL, NULL);
 }
 
 static void ready_normed(const bench_case *c, void *const *part)

@@ -6,6 +6,7 @@
 #include "../data.h"
 #include "../family.h"
 #include "../layout.h"
+#include "../norm/settle.h"
 
 /* What is added up for every length: bit 0 is x, the others a table each; and whether a norm follows. */
 static const struct {
@@ -28,18 +29,16 @@ typedef struct embed_case {
 static void draw_norm(const sweep_case *c, embed_case *e, uint64_t *random)
 {
     static const double eps[] = {1e-6, 1e-5, 0, 0.5};
-    static const size_t groups[] = {0, 0, 2, 4};
+    static const size_t groups[] = {1, 1, 2, 4};
     nrg_norm_spec *s = &e->norm;
-    *s = sweep_draw(random, 2) ? nrg_rms_norm_spec(e->args.dim, eps[sweep_draw(random, 4)])
-                               : nrg_layer_norm_spec(e->args.dim, eps[sweep_draw(random, 4)]);
-    s->dtype = c->spec.dtype;
-    s->store = c->spec.store;
+    *s = sweep_draw(random, 2) ? nrg_norm_spec_rms(c->spec.dtype, e->args.dim, eps[sweep_draw(random, 4)])
+                               : nrg_norm_spec_layer(c->spec.dtype, e->args.dim, eps[sweep_draw(random, 4)]);
     s->w_dtype = sweep_draw(random, 2) ? NRG_F32 : s->dtype;
     s->r_dtype = sweep_draw(random, 3) ? s->dtype : NRG_F32;
     s->weight_offset = sweep_draw(random, 3) ? 0 : 1;
     s->groups = groups[sweep_draw(random, 4)];
-    if (s->groups && e->args.dim % s->groups)
-        s->groups = 0;
+    if (e->args.dim % s->groups)
+        s->groups = 1;
     if (sweep_draw(random, 4) == 0)
         s->activation = (nrg_activation)sweep_draw(random, SWEEP_NORM_ACTIVATIONS);
 }
@@ -57,7 +56,7 @@ static embed_case draw(const sweep_case *c)
     sweep_draw(&random, 3); /* not used any more; all that follows stays what it is */
     e.args = nrg_embed_args_init(tokens, dim, NULL);
     e.args.dtype = c->spec.dtype;
-    e.args.store = c->spec.store;
+    e.args.store = c->store;
     e.args.table_dtype = sweep_draw(&random, 2) ? NRG_F32 : c->spec.dtype;
     for (int i = 0; i < NRG_EMBED_TABLES; i++) {
         nrg_embed_table t = {.scale = 1};
@@ -76,7 +75,8 @@ static embed_case draw(const sweep_case *c)
     e.has_r = sweep_draw(&random, 2) != 0;
     e.has_statistics = sweep_draw(&random, 3) == 0;
     draw_norm(c, &e, &random);
-    e.norm_args = nrg_norm_args_init(tokens, NULL, NULL);
+    e.norm_args = nrg_norm_args_init(tokens, NULL, NULL, NULL);
+    e.norm_args.store = c->store;
     return e;
 }
 
@@ -92,6 +92,7 @@ static void add_norm(sweep_case *c, embed_case *e, uint32_t there)
     there |= e->has_statistics ? NRG_BIT(NRG_EMBED_NORM_MEAN) | NRG_BIT(NRG_EMBED_NORM_RSTD) : 0;
     c->fused = 1;
     c->weights = NRG_BIT(NRG_EMBED_NORM_W) | NRG_BIT(NRG_EMBED_NORM_B);
+    norm_settle(&e->norm, e->has_w);
     sweep_add_call(c, &nrg_call_embed_norm_forward, (void *const[]){&e->args, &e->norm, &e->norm_args}, NULL, there, 0);
     sweep_add_before(c, &nrg_call_embed_forward, (void *const[]){&e->args}, sum_slots, 0);
 }
@@ -99,7 +100,7 @@ static void add_norm(sweep_case *c, embed_case *e, uint32_t there)
 
 static void make(sweep_case *c)
 {
-    c->spec.store = (nrg_store)(c->n / 5 % 3);
+    c->store = (nrg_store)(c->n / 5 % 3);
     embed_case e = draw(c);
     const int terms = ways[c->way].terms;
     uint64_t random = ~(c->seed << 8);
@@ -132,6 +133,7 @@ static nrg_status run_fused(const sweep_case *c, embed_case *e, unsigned char *m
 {
     nrg_status status = NRG_OK;
     sweep_bind_call(c, &nrg_call_embed_norm_forward, (void *const[]){&e->args, &e->norm, &e->norm_args}, NULL, memory);
+    norm_settle(&e->norm, e->norm_args.w != NULL);
     if (!c->recompute) {
         SWEEP_EACH_SHARE(status, c, c->shares, nrg_embed_norm_forward(&e->args, &e->norm, &e->norm_args, ith, nth));
         return status;

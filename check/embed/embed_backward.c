@@ -40,13 +40,13 @@ static nrg_embed_backward_args draw(const sweep_case *c)
     args.tables[0].accumulate = sweep_draw(&random, 3) == 0;
     args.dtype = c->spec.dtype;
     args.table_dtype = sweep_draw(&random, 3) ? NRG_F32 : c->spec.dtype;
-    args.store = c->spec.store;
+    args.store = c->store;
     return args;
 }
 
 static void make(sweep_case *c)
 {
-    c->spec.store = (nrg_store)(c->n / 5 % 3);
+    c->store = (nrg_store)(c->n / 5 % 3);
     nrg_embed_backward_args args = draw(c);
     uint64_t random = ~(c->seed << 8);
     uint32_t there = NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE);

@@ -56,17 +56,19 @@ static void choose_gate(nrg_norm_spec *s, uint64_t n)
     }
 }
 
-static void draw_spec(nrg_norm_spec *s, int combination, uint64_t *random)
+static void draw_spec(sweep_case *c, int combination, uint64_t *random)
 {
     static const double eps[] = {1e-6, 1e-5, 0, 1e-12, 0.5};
     static const double constants[] = {0, 0, 1, -3.25};
     static const float offsets[] = {0, 0, 1, 0.3f};
+    nrg_norm_spec *const s = &c->spec;
     s->centred = combination & SWEEP_CENTRED;
     s->eps_mode = sweep_draw(random, 2) ? NRG_EPS_MEAN : (nrg_eps_mode)sweep_draw(random, 5);
     s->eps = eps[sweep_draw(random, 5)];
     s->c = constants[sweep_draw(random, 4)];
     s->weight_offset = offsets[sweep_draw(random, 4)];
-    s->store = (nrg_store)sweep_draw(random, 3);
+    norm_settle(s, 1);
+    c->store = (nrg_store)sweep_draw(random, 3);
     s->y_dtype = sweep_draw(random, 3) ? s->dtype : NRG_F32;
     s->r_dtype = sweep_draw(random, 3) ? s->dtype : NRG_F32;
     s->w_dtype = sweep_draw(random, 2) ? s->dtype : NRG_F32;
@@ -87,10 +89,10 @@ int sweep_norm_draw(sweep_case *c, uint64_t combinations, uint64_t *random)
         uint64_t turn = c->way + (combinations < 4 ? c->length - 1 + 3 * c->spec.dtype : 0);
         rows = turn % 4 == 0 ? large[c->large - 1].rows : 0;
     }
-    draw_spec(&c->spec, combination, random);
+    draw_spec(c, combination, random);
     choose_gate(&c->spec, c->n);
     if (rows) {
-        c->spec.groups = sweep_draw(random, 2) && c->spec.dim % 4 == 0 ? 4 : 0;
+        c->spec.groups = sweep_draw(random, 2) && c->spec.dim % 4 == 0 ? 4 : 1;
         c->rows = rows;
     } else {
         draw_groups(&c->spec, random);
@@ -104,8 +106,9 @@ int sweep_norm_draw(sweep_case *c, uint64_t combinations, uint64_t *random)
 
 nrg_norm_args sweep_norm_args(const sweep_case *c)
 {
-    nrg_norm_args args = nrg_norm_args_init(c->rows / c->planes, NULL, NULL);
+    nrg_norm_args args = nrg_norm_args_init(c->rows / c->planes, NULL, NULL, NULL);
     args.rows2 = c->planes;
+    args.store = c->store;
     return args;
 }
 
@@ -136,7 +139,7 @@ const unsigned char sweep_norm_slots[] = {
     [NRG_NORM_R] = SWEEP_R,
     [NRG_NORM_MEAN] = SWEEP_MEAN,
     [NRG_NORM_RSTD] = SWEEP_RSTD,
-    [NRG_NORM_Q] = SWEEP_NOWHERE,
+    [NRG_NORM_PACKED] = SWEEP_NOWHERE,
     [NRG_NORM_SCALES] = SWEEP_NOWHERE,
 };
 
@@ -144,7 +147,7 @@ const unsigned char sweep_norm_slots[] = {
 static nrg_status run_in_parts(const sweep_case *c, int shares, const nrg_norm_spec *spec, const nrg_norm_args *args)
 {
     nrg_status status = NRG_OK;
-    nrg_row_statistics *statistics = malloc((c->rows * (spec->groups ? spec->groups : 1) + 1) * sizeof *statistics);
+    nrg_row_statistics *statistics = malloc((c->rows * spec->groups + 1) * sizeof *statistics);
     if (!statistics)
         return NRG_ERR_WORKSPACE;
     SWEEP_EACH_SHARE(status, c, shares, nrg_norm_statistics(spec, args, statistics, ith, nth));
@@ -160,6 +163,7 @@ nrg_status sweep_norm_run(const sweep_case *c, int shares, unsigned char *memory
     nrg_norm_args args = sweep_norm_args(c);
     nrg_status status = NRG_OK;
     sweep_bind_call(c, &nrg_call_norm_forward, (void *const[]){&spec, &args}, sweep_norm_slots, memory);
+    norm_settle(&spec, args.w != NULL);
     if (c->n % 5 == 2)
         return run_in_parts(c, shares, &spec, &args);
     SWEEP_EACH_SHARE(status, c, shares, nrg_norm_forward(&spec, &args, ith, nth));

@@ -5,6 +5,7 @@
 #define NRG_CHECK_NORM_NORM_H
 
 #include "../sweep.h"
+#include "settle.h"
 
 /* A combination: bit 0 centred, bits 1-2 weight and bias, bits 3-4 the residual. */
 enum { SWEEP_CENTRED = 1, SWEEP_WEIGHT = 2, SWEEP_BIAS = 4, SWEEP_RESIDUAL_SHIFT = 3, SWEEP_COMBINATIONS = 32 };
@@ -17,7 +18,7 @@ enum { SWEEP_NORM_LARGE = 21 };
 /* Draws shape, spec and shares of a case, of a family whose ways are `combinations` of the 32; returns its combination. */
 int sweep_norm_draw(sweep_case *c, uint64_t combinations, uint64_t *random);
 
-/* The rows of a case, in planes, and nothing else. */
+/* The rows of a case, in planes, and how they are stored. */
 nrg_norm_args sweep_norm_args(const sweep_case *c);
 
 /* What is asked for, in words. */

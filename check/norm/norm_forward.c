@@ -11,7 +11,7 @@ static void add_operands(sweep_case *c, int combination, uint64_t *random)
 {
     const int residual = combination >> SWEEP_RESIDUAL_SHIFT;
     nrg_norm_args args = sweep_norm_args(c);
-    uint32_t there = 0;
+    uint32_t there = NRG_BIT(NRG_NORM_O);
     there |= residual != SWEEP_RESIDUAL_NONE ? NRG_BIT(NRG_NORM_Y) : 0;
     there |= c->spec.gate ? NRG_BIT(NRG_NORM_Z) : 0;
     there |= combination & SWEEP_WEIGHT ? NRG_BIT(NRG_NORM_W) : 0;
@@ -21,6 +21,7 @@ static void add_operands(sweep_case *c, int combination, uint64_t *random)
         there |= NRG_BIT(NRG_NORM_R);
     there |= sweep_draw(random, 3) == 0 ? NRG_BIT(NRG_NORM_MEAN) : 0;
     there |= sweep_draw(random, 3) == 0 ? NRG_BIT(NRG_NORM_RSTD) : 0;
+    norm_settle(&c->spec, combination & SWEEP_WEIGHT);
     sweep_add_call(c, &nrg_call_norm_forward, (void *const[]){&c->spec, &args}, sweep_norm_slots, there, 0);
 }
 

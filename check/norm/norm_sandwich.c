@@ -30,16 +30,25 @@ static sandwich_call call_of(const sweep_case *c, int *is_backward)
     s->c = sweep_draw(&random, 4) ? 0 : 1;
     s->weight_offset = sweep_draw(&random, 2) ? 1.0f : 0.0f;
     s->w_dtype = sweep_draw(&random, 2) ? s->dtype : NRG_F32;
-    s->groups = s->dim % 2 == 0 && sweep_draw(&random, 4) == 0 ? 2 : 0;
-    call.forward = nrg_norm_sandwich_args_init(c->rows / c->planes, NULL, NULL, NULL, NULL);
-    call.backward = nrg_norm_sandwich_backward_args_init(c->rows / c->planes, NULL, NULL, NULL, NULL);
+    norm_settle(s, 1);
+    s->groups = s->dim % 2 == 0 && sweep_draw(&random, 4) == 0 ? 2 : 1;
+    call.forward = nrg_norm_sandwich_args_init(c->rows / c->planes, NULL, NULL, NULL, NULL, NULL, NULL);
+    call.backward = nrg_norm_sandwich_backward_args_init(c->rows / c->planes, NULL, NULL, NULL, NULL, NULL, NULL);
     call.forward.rows2 = call.backward.rows2 = c->planes;
+    call.forward.store = call.backward.store = c->store;
     call.backward.accumulate = c->accumulate;
     *is_backward = sweep_draw(&random, 3) == 0;
 #ifdef NRG_NO_BACKWARD
     *is_backward = 0;
 #endif
     return call;
+}
+
+/* A norm without weights has no offset of them. */
+static void settle(sandwich_call *call, int has_w1, int has_w2)
+{
+    norm_settle(&call->first, has_w1);
+    norm_settle(&call->second, has_w2);
 }
 
 static int r_is_wide(const sweep_case *c) { return c->spec.r_dtype != c->spec.dtype && c->spec.r_dtype != NRG_DTYPE_SAME; }
@@ -71,14 +80,16 @@ static void make(sweep_case *c)
                                            BACKWARD(DB1) | BACKWARD(DW2) | BACKWARD(DB2),
                                        NRG_SANDWICH_BACKWARD_OPERANDS, &random);
         c->weights = BACKWARD(W1) | BACKWARD(W2);
+        settle(&call, (there & BACKWARD(W1)) != 0, (there & BACKWARD(W2)) != 0);
         sweep_add_call(c, &nrg_call_norm_sandwich_backward, PARTS(&call, backward), NULL, there, 0);
     } else {
-        const uint32_t there = some_of(FORWARD(W1) | FORWARD(B1) | FORWARD(W2) | FORWARD(B2) | FORWARD(R) | FORWARD(MEAN1) |
-                                           FORWARD(RSTD1) | FORWARD(MEAN2) | FORWARD(RSTD2),
-                                       NRG_SANDWICH_OPERANDS, &random);
+        uint32_t there = some_of(FORWARD(W1) | FORWARD(B1) | FORWARD(W2) | FORWARD(B2) | FORWARD(R) | FORWARD(MEAN1) |
+                                     FORWARD(RSTD1) | FORWARD(MEAN2) | FORWARD(RSTD2),
+                                 NRG_SANDWICH_OPERANDS, &random);
+        there |= FORWARD(O) | (r_is_wide(c) ? FORWARD(R) : 0);
         c->weights = FORWARD(W1) | FORWARD(B1) | FORWARD(W2) | FORWARD(B2);
-        sweep_add_call(c, &nrg_call_norm_sandwich_forward, PARTS(&call, forward), NULL, there | (r_is_wide(c) ? FORWARD(R) : 0),
-                       0);
+        settle(&call, (there & FORWARD(W1)) != 0, (there & FORWARD(W2)) != 0);
+        sweep_add_call(c, &nrg_call_norm_sandwich_forward, PARTS(&call, forward), NULL, there, 0);
     }
     sweep_lay_out(c, &random);
 }
@@ -92,22 +103,18 @@ static nrg_status in_turn(const sandwich_call *call)
     nrg_norm_spec first = call->first, second = call->second;
     first.residual_mode = NRG_RESIDUAL_AFTER;
     second.y_dtype = second.r_dtype = NRG_DTYPE_SAME;
-    nrg_norm_args one = nrg_norm_args_init(a->rows, a->x, a->r ? a->r : a->o), two = nrg_norm_args_init(a->rows, one.o, a->o);
+    nrg_norm_args one = nrg_norm_args_init(a->rows, a->x, a->w1, a->r ? a->r : a->o),
+                  two = nrg_norm_args_init(a->rows, one.o, a->w2, a->o);
     one.rows2 = two.rows2 = a->rows2;
-    one.x_stride = a->x_stride;
-    one.x_stride2 = a->x_stride2;
+    memcpy(one.x_stride, a->x_stride, sizeof one.x_stride);
     one.y = a->y;
-    one.y_stride = a->y_stride;
-    one.y_stride2 = a->y_stride2;
-    one.w = a->w1;
+    memcpy(one.y_stride, a->y_stride, sizeof one.y_stride);
     one.b = a->b1;
     one.mean = a->mean1;
     one.rstd = a->rstd1;
-    one.o_stride = two.x_stride = a->r ? a->r_stride : a->o_stride;
-    one.o_stride2 = two.x_stride2 = a->r ? a->r_stride2 : a->o_stride2;
-    two.o_stride = a->o_stride;
-    two.o_stride2 = a->o_stride2;
-    two.w = a->w2;
+    one.o_stride[0] = two.x_stride[0] = a->r ? a->r_stride[0] : a->o_stride[0];
+    one.o_stride[1] = two.x_stride[1] = a->r ? a->r_stride[1] : a->o_stride[1];
+    memcpy(two.o_stride, a->o_stride, sizeof two.o_stride);
     two.b = a->b2;
     two.mean = a->mean2;
     two.rstd = a->rstd2;
@@ -119,6 +126,7 @@ static nrg_status run_forward(const sweep_case *c, sandwich_call *call, unsigned
 {
     nrg_status status = NRG_OK;
     sweep_bind_call(c, &nrg_call_norm_sandwich_forward, PARTS(call, forward), NULL, memory);
+    settle(call, call->forward.w1 != NULL, call->forward.w2 != NULL);
     if (c->recompute && !r_is_wide(c))
         return in_turn(call);
     SWEEP_EACH_SHARE(status, c, c->shares, nrg_norm_sandwich_forward(&call->first, &call->second, &call->forward, ith, nth));
@@ -139,29 +147,22 @@ static nrg_status backward_in_turn(const sandwich_call *call)
 {
     const nrg_norm_sandwich_backward_args *a = &call->backward;
     nrg_norm_spec first = call->first, second = call->second;
-    nrg_norm_backward_args one = nrg_norm_backward_args_init(a->rows, a->x, a->dx, a->dx),
-                           two = nrg_norm_backward_args_init(a->rows, NULL, a->d_o, a->dx);
+    nrg_norm_backward_args one = nrg_norm_backward_args_init(a->rows, a->x, a->w1, a->dx, a->dx),
+                           two = nrg_norm_backward_args_init(a->rows, NULL, a->w2, a->d_o, a->dx);
     one.rows2 = two.rows2 = a->rows2;
     one.accumulate = two.accumulate = a->accumulate;
-    one.x_stride = a->x_stride;
-    one.x_stride2 = a->x_stride2;
-    one.d_o_stride = one.dx_stride = two.dx_stride = a->dx_stride;
-    one.d_o_stride2 = one.dx_stride2 = two.dx_stride2 = a->dx_stride2;
-    one.w = a->w1;
+    memcpy(one.x_stride, a->x_stride, sizeof one.x_stride);
+    one.d_o_stride[0] = one.dx_stride[0] = two.dx_stride[0] = a->dx_stride[0];
+    one.d_o_stride[1] = one.dx_stride[1] = two.dx_stride[1] = a->dx_stride[1];
     one.dw = a->dw1;
     one.db = a->db1;
     two.r = a->r;
-    two.r_stride = a->r_stride;
-    two.r_stride2 = a->r_stride2;
-    two.d_o_stride = a->d_o_stride;
-    two.d_o_stride2 = a->d_o_stride2;
+    memcpy(two.r_stride, a->r_stride, sizeof two.r_stride);
+    memcpy(two.d_o_stride, a->d_o_stride, sizeof two.d_o_stride);
     two.dr_in = a->dr_in;
-    two.dr_in_stride = a->dr_in_stride;
-    two.dr_in_stride2 = a->dr_in_stride2;
+    memcpy(two.dr_in_stride, a->dr_in_stride, sizeof two.dr_in_stride);
     two.dy = a->dy;
-    two.dy_stride = a->dy_stride;
-    two.dy_stride2 = a->dy_stride2;
-    two.w = a->w2;
+    memcpy(two.dy_stride, a->dy_stride, sizeof two.dy_stride);
     two.dw = a->dw2;
     two.db = a->db2;
     two.workspace = one.workspace = a->workspace;
@@ -175,6 +176,7 @@ static nrg_status run_backward(const sweep_case *c, sandwich_call *call, unsigne
 {
     nrg_status status = NRG_OK;
     sweep_bind_call(c, &nrg_call_norm_sandwich_backward, PARTS(call, backward), NULL, memory);
+    settle(call, call->backward.w1 != NULL, call->backward.w2 != NULL);
     if (c->recompute)
         return backward_in_turn(call);
     SWEEP_EACH_SHARE(status, c, c->shares, nrg_norm_sandwich_backward(&call->first, &call->second, &call->backward, ith, nth));

@@ -32,7 +32,7 @@ static const unsigned char slots[] = {
     [NRG_SANDWICH_RSTD1] = SWEEP_RSTD,
     [NRG_SANDWICH_MEAN2] = SWEEP_NEW_MEAN,
     [NRG_SANDWICH_RSTD2] = SWEEP_NEW_VAR,
-    [NRG_SANDWICH_Q] = SWEEP_O,
+    [NRG_SANDWICH_PACKED] = SWEEP_O,
     [NRG_SANDWICH_SCALES] = SWEEP_SUMS,
 };
 
@@ -48,12 +48,20 @@ static sandwich_call call_of(const sweep_case *c)
     s->weight_offset = sweep_draw(&random, 2) ? 1.0f : 0.0f;
     s->w_dtype = sweep_draw(&random, 2) ? s->dtype : NRG_F32;
     s->accuracy = sweep_draw(&random, 4) ? s->accuracy : NRG_ACCURACY_EXACT;
-    s->groups = 0;
-    call.args = nrg_norm_sandwich_args_init(c->rows / c->planes, NULL, NULL, NULL, NULL);
+    s->groups = 1;
+    s->format = format_of(c);
+    s->rounding = c->n % 5 == 0 ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;
+    call.args = nrg_norm_sandwich_args_init(c->rows / c->planes, NULL, NULL, NULL, NULL, NULL, NULL);
     call.args.rows2 = c->planes;
-    call.args.format = format_of(c);
-    call.args.rounding = c->n % 5 == 0 ? NRG_QUANT_ROUND_AWAY : NRG_QUANT_ROUND_TO_EVEN;
+    call.args.store = c->store;
     return call;
+}
+
+/* A norm without weights has no offset of them. */
+static void settle(sandwich_call *call, int has_w1, int has_w2)
+{
+    norm_settle(&call->first, has_w1);
+    norm_settle(&call->second, has_w2);
 }
 
 #define OPERAND(name) NRG_BIT(NRG_SANDWICH_##name)
@@ -66,8 +74,8 @@ static void fit(sweep_case *c)
     const size_t block = nrg_quant_block(format), together = nrg_quant_rows(format), most = c->rows > 9 ? 9 : c->rows;
     if (!nrg_quant_has_scales(format))
         c->spec.dim = c->large ? (c->spec.dim + block - 1) / block * block : block * (1 + c->spec.dim % 5);
-    if (c->spec.groups && c->spec.dim % c->spec.groups)
-        c->spec.groups = 0;
+    if (c->spec.dim % c->spec.groups)
+        c->spec.groups = 1;
     c->planes = c->n % 3 ? 1 : 2;
     c->rows = c->planes * together * (together == 1 ? most : (most + 3) / 4);
 }
@@ -82,11 +90,12 @@ static void make(sweep_case *c)
     c->spec.weights = NRG_WEIGHTS_ROW;
     fit(c);
     sandwich_call call = call_of(c);
-    uint32_t there = OPERAND(R) | OPERAND(Q) | (nrg_quant_has_scales(call.args.format) ? OPERAND(SCALES) : 0);
+    uint32_t there = OPERAND(R) | OPERAND(PACKED) | (nrg_quant_has_scales(call.second.format) ? OPERAND(SCALES) : 0);
     static const uint32_t optional[] = {
         OPERAND(W1), OPERAND(B1), OPERAND(W2), OPERAND(B2), OPERAND(MEAN1) | OPERAND(RSTD1), OPERAND(MEAN2) | OPERAND(RSTD2)};
     for (size_t i = 0; i < sizeof optional / sizeof optional[0]; i++)
         there |= sweep_draw(&random, 2) ? optional[i] : 0;
+    settle(&call, (there & OPERAND(W1)) != 0, (there & OPERAND(W2)) != 0);
     sweep_add_call(c, &nrg_call_norm_sandwich_forward, PARTS(&call), slots, there, 0);
     sweep_lay_out(c, &random);
 }
@@ -98,31 +107,23 @@ static nrg_status in_turn(const sandwich_call *call)
     nrg_norm_spec first = call->first, second = call->second;
     first.residual_mode = NRG_RESIDUAL_AFTER;
     second.y_dtype = second.r_dtype = NRG_DTYPE_SAME;
-    nrg_norm_args one = nrg_norm_args_init(a->rows, a->x, a->r), two = nrg_norm_args_init(a->rows, a->r, NULL);
+    nrg_norm_args one = nrg_norm_args_init(a->rows, a->x, a->w1, a->r), two = nrg_norm_args_init(a->rows, a->r, a->w2, NULL);
     one.rows2 = two.rows2 = a->rows2;
-    one.x_stride = a->x_stride;
-    one.x_stride2 = a->x_stride2;
+    memcpy(one.x_stride, a->x_stride, sizeof one.x_stride);
     one.y = a->y;
-    one.y_stride = a->y_stride;
-    one.y_stride2 = a->y_stride2;
-    one.w = a->w1;
+    memcpy(one.y_stride, a->y_stride, sizeof one.y_stride);
     one.b = a->b1;
     one.mean = a->mean1;
     one.rstd = a->rstd1;
-    one.o_stride = two.x_stride = a->r_stride;
-    one.o_stride2 = two.x_stride2 = a->r_stride2;
-    two.w = a->w2;
+    one.o_stride[0] = two.x_stride[0] = a->r_stride[0];
+    one.o_stride[1] = two.x_stride[1] = a->r_stride[1];
     two.b = a->b2;
     two.mean = a->mean2;
     two.rstd = a->rstd2;
-    two.format = a->format;
-    two.rounding = a->rounding;
-    two.q = a->q;
-    two.q_stride = a->q_stride;
-    two.q_stride2 = a->q_stride2;
+    two.packed = a->packed;
+    memcpy(two.packed_stride, a->packed_stride, sizeof two.packed_stride);
     two.scales = a->scales;
-    two.scales_stride = a->scales_stride;
-    two.scales_stride2 = a->scales_stride2;
+    memcpy(two.scales_stride, a->scales_stride, sizeof two.scales_stride);
     const nrg_status status = nrg_norm_forward(&first, &one, 0, 1);
     return status == NRG_OK ? nrg_norm_forward(&second, &two, 0, 1) : status;
 }
@@ -133,6 +134,7 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     nrg_status status = NRG_OK;
     const int r_is_wide = c->spec.r_dtype != c->spec.dtype && c->spec.r_dtype != NRG_DTYPE_SAME;
     sweep_bind_call(c, &nrg_call_norm_sandwich_forward, PARTS(&call), slots, memory);
+    settle(&call, call.args.w1 != NULL, call.args.w2 != NULL);
     if (c->recompute && !r_is_wide)
         return in_turn(&call);
     SWEEP_EACH_SHARE(status, c, c->shares, nrg_norm_sandwich_forward(&call.first, &call.second, &call.args, ith, nth));

@@ -30,7 +30,7 @@ static pair_case draw(const sweep_case *c)
     p.args = nrg_head_bias_args_init(shape[0], shape[1], shape[2], shape[3]);
     p.args.dtype = c->spec.dtype;
     p.args.bias_dtype = sweep_draw(&random, 2) ? NRG_F32 : c->spec.dtype;
-    p.args.store = c->spec.store;
+    p.args.store = c->store;
     p.q_by_head = sweep_draw(&random, 3) == 0;
     p.has[0] = sweep_draw(&random, 5) != 0;
     p.has[1] = !p.has[0] || sweep_draw(&random, 5) != 0;
@@ -47,7 +47,7 @@ static pair_case draw(const sweep_case *c)
 
 static pair_case begin(sweep_case *c, uint64_t *random)
 {
-    c->spec.store = (nrg_store)(c->n / 5 % 3);
+    c->store = (nrg_store)(c->n / 5 % 3);
     const pair_case p = draw(c);
     *random = ~(c->seed << 8);
     c->rows = p.args.batch;

@@ -47,13 +47,13 @@ static shift_case draw(const sweep_case *c)
     s.args = nrg_relative_shift_args_init(shape[0], shape[1], queries, keys, rel, shift);
     s.args.accumulate = sweep_draw(&random, 3) == 0;
     s.args.dtype = c->spec.dtype;
-    s.args.store = c->spec.store;
+    s.args.store = c->store;
     return s;
 }
 
 static void make(sweep_case *c)
 {
-    c->spec.store = (nrg_store)(c->n / 7 % 3);
+    c->store = (nrg_store)(c->n / 7 % 3);
     shift_case s = draw(c);
     uint64_t random = ~(c->seed << 8);
     c->rows = s.args.batch;

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../layout.h"
+#include "../norm/settle.h"
 #include "rope.h"
 
 /* The structs of a call, forward or backward. */
@@ -18,8 +19,8 @@ static norm_rope_call call_of(const sweep_case *c, const rope_case *r)
 {
     norm_rope_call call = {.norm = r->norm, .spec = r->spec, .rope = sweep_rope_args(c, r)};
     for (int k = 0; k < 2; k++) {
-        call.forward[k] = nrg_norm_args_init(0, NULL, NULL);
-        call.backward[k] = nrg_norm_backward_args_init(r->tokens * r->heads[k], NULL, NULL, NULL);
+        call.forward[k] = nrg_norm_args_init(0, NULL, NULL, NULL);
+        call.backward[k] = nrg_norm_backward_args_init(r->tokens * r->heads[k], NULL, NULL, NULL, NULL);
         call.backward[k].accumulate = r->accumulate;
     }
     return call;
@@ -88,18 +89,20 @@ static nrg_head_strides strides_of(const nrg_head_strides *given, size_t heads, 
 static nrg_status normalize(const rope_case *r, const norm_rope_call *call, int k)
 {
     const nrg_rope_args *rope = &call->rope;
+    nrg_norm_spec spec = r->norm;
     nrg_norm_args args = call->forward[k];
     const char *x = k ? rope->k : rope->q;
     char *o = k ? rope->k_o : rope->q_o;
-    const size_t bytes = r->dim * nrg_dtype_size(rope->dtype), groups = r->norm.groups ? r->norm.groups : 1;
+    const size_t bytes = r->dim * nrg_dtype_size(rope->dtype), groups = r->norm.groups;
     const nrg_head_strides x_strides = strides_of(k ? &rope->k_strides : &rope->q_strides, r->heads[k], bytes);
     const nrg_head_strides o_strides = strides_of(k ? &rope->k_o_strides : &rope->q_o_strides, r->heads[k], bytes);
     nrg_status status = NRG_OK;
     args.rows = 1;
+    norm_settle(&spec, args.w != NULL);
     for (size_t row = 0; row < r->tokens * r->heads[k] && status == NRG_OK; row++) {
         args.x = x + row / r->heads[k] * x_strides.row + row % r->heads[k] * x_strides.head;
         args.o = o + row / r->heads[k] * o_strides.row + row % r->heads[k] * o_strides.head;
-        status = nrg_norm_forward(&r->norm, &args, 0, 1);
+        status = nrg_norm_forward(&spec, &args, 0, 1);
         if (args.mean)
             args.mean += groups;
         if (args.rstd)
@@ -139,10 +142,12 @@ static nrg_status differentiate(const sweep_case *c, const rope_case *r, nrg_nor
     args->d_o = args->dx = sweep_place(c, SWEEP_OUT + k, memory);
     args->rows = r->tokens ? r->heads[k] : 0;
     args->rows2 = r->tokens;
-    args->d_o_stride = args->dx_stride = sweep_stride(c, SWEEP_OUT + k);
-    args->d_o_stride2 = args->dx_stride2 = sweep_run_stride(c, SWEEP_OUT + k);
-    const nrg_status status = nrg_norm_backward(&r->norm, args, 0, 1);
-    return status == NRG_OK ? nrg_norm_backward_reduce(&r->norm, args, 0, 1) : status;
+    args->d_o_stride[0] = args->dx_stride[0] = sweep_stride(c, SWEEP_OUT + k);
+    args->d_o_stride[1] = args->dx_stride[1] = sweep_run_stride(c, SWEEP_OUT + k);
+    nrg_norm_spec spec = r->norm;
+    norm_settle(&spec, args->w != NULL);
+    const nrg_status status = nrg_norm_backward(&spec, args, 0, 1);
+    return status == NRG_OK ? nrg_norm_backward_reduce(&spec, args, 0, 1) : status;
 }
 
 static nrg_status run_backward(const sweep_case *c, const rope_case *r, unsigned char *memory)

@@ -6,6 +6,7 @@
 #include "../data.h"
 #include "../family.h"
 #include "../layout.h"
+#include "../norm/settle.h"
 
 enum { WAYS = 4 };
 static const struct {
@@ -53,10 +54,10 @@ static void draw_norm(qkv_case *q, uint64_t *random)
 {
     static const double eps[] = {1e-6, 1e-5, 0, 0.5};
     nrg_norm_spec *s = &q->norm;
-    *s = sweep_draw(random, 3) ? nrg_rms_norm_spec(q->args.dim, eps[sweep_draw(random, 4)])
-                               : nrg_layer_norm_spec(q->args.dim, eps[sweep_draw(random, 4)]);
+    *s = sweep_draw(random, 3) ? nrg_norm_spec_rms(NRG_F32, q->args.dim, eps[sweep_draw(random, 4)])
+                               : nrg_norm_spec_layer(NRG_F32, q->args.dim, eps[sweep_draw(random, 4)]);
     s->weight_offset = sweep_draw(random, 3) ? 0 : 1;
-    s->groups = sweep_draw(random, 4) || q->args.dim % 2 ? 0 : 2;
+    s->groups = sweep_draw(random, 4) || q->args.dim % 2 ? 1 : 2;
     s->accuracy = sweep_draw(random, 4) ? NRG_ACCURACY_FAST : NRG_ACCURACY_EXACT;
     if (sweep_draw(random, 5) == 0)
         s->activation = (nrg_activation)sweep_draw(random, NRG_ACT_SOFTPLUS + 1);
@@ -77,7 +78,7 @@ static qkv_case draw(const sweep_case *c)
     q.args = nrg_qkv_args_init(sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 7) : 0, 0);
     nrg_qkv_args *a = &q.args;
     a->dtype = c->spec.dtype;
-    a->store = c->spec.store;
+    a->store = c->store;
     a->q_heads = sweep_draw(&random, 8) ? 1 + sweep_draw(&random, 5) : 0;
     a->k_heads = sweep_draw(&random, 3) ? 1 + sweep_draw(&random, 3) : 0;
     q.is_plain = c->large && sweep_draw(&random, 2);
@@ -130,6 +131,7 @@ static qkv_case draw(const sweep_case *c)
             q.there |= is_there && sweep_draw(&random, 4) ? NRG_BIT(NRG_QKV_Q_W + k) : 0;
             q.there |= is_there && sweep_draw(&random, 3) == 0 ? NRG_BIT(NRG_QKV_Q_B + k) : 0;
         }
+        norm_settle(&q.norm, (q.there & (NRG_BIT(NRG_QKV_Q_W) | NRG_BIT(NRG_QKV_K_W))) != 0);
     }
     q.norm.size = sizeof q.norm;
     return q;
@@ -139,7 +141,7 @@ static qkv_case draw(const sweep_case *c)
 
 static void make(sweep_case *c)
 {
-    c->spec.store = (nrg_store)(c->n / 3 % 3);
+    c->store = (nrg_store)(c->n / 3 % 3);
     qkv_case q = draw(c);
     uint64_t random = ~(c->seed << 8);
     uint32_t transposed = 0;

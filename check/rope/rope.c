@@ -1,6 +1,7 @@
 /* The cases of rope, and of norms fused with it.
  *
  * SPDX-License-Identifier: MIT */
+#include "../norm/settle.h"
 #include "rope.h"
 
 #include <string.h>
@@ -39,22 +40,20 @@ static void draw_norm(const sweep_case *c, rope_case *r, uint64_t *random)
 {
     static const double eps[] = {1e-6, 1e-5, 0, 0.5}, constants[] = {0, 0, 1, -3.25};
     static const float offsets[] = {0, 0, 1};
-    static const size_t groups[] = {0, 0, 2, 4};
+    static const size_t groups[] = {1, 1, 2, 4};
     nrg_norm_spec *s = &r->norm;
-    *s = sweep_draw(random, 2) ? nrg_rms_norm_spec(r->dim, eps[sweep_draw(random, 4)])
-                               : nrg_layer_norm_spec(r->dim, eps[sweep_draw(random, 4)]);
-    s->dtype = c->spec.dtype;
-    s->store = c->spec.store;
-    s->y_dtype = s->r_dtype = NRG_DTYPE_SAME;
+    *s = sweep_draw(random, 2) ? nrg_norm_spec_rms(c->spec.dtype, r->dim, eps[sweep_draw(random, 4)])
+                               : nrg_norm_spec_layer(c->spec.dtype, r->dim, eps[sweep_draw(random, 4)]);
     s->w_dtype = sweep_draw(random, 2) ? NRG_F32 : s->dtype;
     s->eps_mode = sweep_draw(random, 2) ? NRG_EPS_MEAN : (nrg_eps_mode)sweep_draw(random, 5);
     s->c = constants[sweep_draw(random, 4)];
     s->weight_offset = offsets[sweep_draw(random, 3)];
     s->groups = groups[sweep_draw(random, 4)];
-    if (s->groups && r->dim % s->groups)
-        s->groups = 0;
+    if (r->dim % s->groups)
+        s->groups = 1;
     if (sweep_draw(random, 4) == 0)
         s->activation = (nrg_activation)sweep_draw(random, SWEEP_NORM_ACTIVATIONS);
+    norm_settle(s, r->tokens && ((r->heads[0] && r->has_w[0]) || (r->heads[1] && r->has_w[1])));
 }
 
 static rope_case draw(const sweep_case *c)
@@ -105,7 +104,7 @@ nrg_rope_args sweep_rope_args(const sweep_case *c, const rope_case *r)
     nrg_rope_args args = nrg_rope_args_init(c->spec.dtype, r->tokens / r->batch, r->dim, NULL);
     args.batch = r->batch;
     args.rotate_from = r->rotate_from;
-    args.store = c->spec.store;
+    args.store = c->store;
     args.table_rows = r->table_rows;
     args.q_heads = r->heads[0];
     args.k_heads = r->heads[1];
@@ -126,7 +125,7 @@ uint32_t sweep_rope_transposed(const rope_case *r, int q_o)
 
 static void make(sweep_case *c)
 {
-    c->spec.store = (nrg_store)(c->n / 3 % 3);
+    c->store = (nrg_store)(c->n / 3 % 3);
     rope_case r = draw(c);
     uint64_t random = ~(c->seed << 8);
     c->rows = r.tokens * (r.heads[0] + r.heads[1]);

@@ -68,14 +68,14 @@ static bias_case draw(const sweep_case *c)
     if (is_alike ? !by_head : sweep_draw(&random, 3) == 0)
         b.transposed |= NRG_BIT(NRG_SCORE_BIAS_SCORES);
     b.args.scale = scales[sweep_draw(&random, 5)];
-    b.args.store = c->spec.store;
+    b.args.store = c->store;
     b.spec = draw_spec(shape, &random);
     return b;
 }
 
 static void make(sweep_case *c)
 {
-    c->spec.store = (nrg_store)(c->n / 5 % 3);
+    c->store = (nrg_store)(c->n / 5 % 3);
     bias_case b = draw(c);
     uint64_t random = ~(c->seed << 8);
     c->rows = b.args.batch;

@@ -70,7 +70,7 @@ static softmax_case draw(const sweep_case *c)
     a->query_offset = limits.query_offset;
     a->window = limits.window;
     a->log = c->way == LOG;
-    a->store = c->spec.store;
+    a->store = c->store;
     a->scale = scales[sweep_draw(&random, NRG_COUNT(scales))];
     a->cap = caps[sweep_draw(&random, NRG_COUNT(caps))];
     a->mask_dtype = (nrg_dtype)sweep_draw(&random, 4);
@@ -179,7 +179,7 @@ static void make(sweep_case *c)
         make_cross_entropy(c);
         return;
     }
-    c->spec.store = (nrg_store)(c->n / 5 % 3);
+    c->store = (nrg_store)(c->n / 5 % 3);
     softmax_case s = draw(c);
     uint64_t random = ~(c->seed << 8);
     c->rows = s.args.batch * s.args.heads * s.args.queries;
@@ -238,7 +238,7 @@ static nrg_softmax_backward_args draw_backward(const sweep_case *c)
     a.query_offset = limits.query_offset;
     a.window = limits.window;
     a.log = c->way == LOG;
-    a.store = c->spec.store;
+    a.store = c->store;
     a.scale = scales[sweep_draw(&random, NRG_COUNT(scales))];
     a.cap = caps[sweep_draw(&random, NRG_COUNT(caps))];
     return a;
@@ -246,7 +246,7 @@ static nrg_softmax_backward_args draw_backward(const sweep_case *c)
 
 static void make_backward(sweep_case *c)
 {
-    c->spec.store = (nrg_store)(c->n / 5 % 3);
+    c->store = (nrg_store)(c->n / 5 % 3);
     nrg_softmax_backward_args a = draw_backward(c);
     uint64_t random = ~(c->seed << 8);
     c->rows = a.batch * a.heads * a.queries;

@@ -132,14 +132,13 @@ static inline void nrg_ggml_run_norm(struct ggml_tensor *dst, int ith, int nth, 
 {
     nrg_ggml_node *n = (nrg_ggml_node *)userdata;
     const struct ggml_tensor *x = dst->src[0], *y = dst->src[1], *w = dst->src[2];
-    nrg_norm_args a = nrg_norm_args_init((size_t)x->ne[1], nrg_ggml_at(n, x, 0), nrg_ggml_at(n, dst, 1));
+    nrg_norm_args a =
+        nrg_norm_args_init((size_t)x->ne[1], nrg_ggml_at(n, x, 0), w ? nrg_ggml_at(n, w, 2) : NULL, nrg_ggml_at(n, dst, 1));
     a.rows2 = (size_t)x->ne[2], a.rows3 = (size_t)x->ne[3];
-    a.x_stride = x->nb[1], a.x_stride2 = x->nb[2], a.x_stride3 = x->nb[3];
-    if (w)
-        a.w = nrg_ggml_at(n, w, 2);
+    memcpy(a.x_stride, x->nb + 1, sizeof a.x_stride);
     if (y) { /* two results, one after the other in dst: the sum, and its norm */
         a.y = nrg_ggml_at(n, y, 3);
-        a.y_stride = y->nb[1], a.y_stride2 = y->nb[2], a.y_stride3 = y->nb[3];
+        memcpy(a.y_stride, y->nb + 1, sizeof a.y_stride);
         a.r = a.o;
         a.o = (char *)a.o + dst->nb[3] * (size_t)x->ne[3];
     }
@@ -155,8 +154,7 @@ static inline struct ggml_tensor *nrg_ggml_norm_node(nrg_ggml *g, struct ggml_co
         return NULL;
     if (w && (!nrg_ggml_plain(w) || w->ne[0] != x->ne[0] || ggml_nrows(w) != 1))
         return NULL;
-    n->norm = nrg_rms_norm_spec((size_t)x->ne[0], eps);
-    n->norm.dtype = nrg_ggml_dtype(x);
+    n->norm = nrg_norm_spec_rms(nrg_ggml_dtype(x), (size_t)x->ne[0], eps);
     n->norm.w_dtype = w ? nrg_ggml_dtype(w) : NRG_DTYPE_SAME;
     return NRG_GGML_NODE(c, n, nrg_ggml_run_norm, x->type, x->ne[0], x->ne[1], x->ne[2], (y ? 2 : 1) * x->ne[3], args, 3);
 }
@@ -264,7 +262,7 @@ static inline struct ggml_tensor *nrg_ggml_qkv(nrg_ggml *g, struct ggml_context 
         return NULL;
     n->rope = rope;
     if (eps >= 0)
-        n->norm = nrg_rms_norm_spec((size_t)q->ne[0], eps);
+        n->norm = nrg_norm_spec_rms(NRG_F32, (size_t)q->ne[0], eps);
     return NRG_GGML_NODE(c, n, nrg_ggml_run_qkv, q_type, q->ne[0], q->ne[1], q->ne[2], 1, args, 9);
 }
 

@@ -18,10 +18,9 @@ static void product_backward(size_t rows, size_t in, size_t out, const float *x,
 static void norm_backward(minibatch *b, const float *r, const float *w, const float *d_o, const float *dr_in, float *dr,
                           float *dw, team *t, int ith)
 {
-    const nrg_norm_spec spec = nrg_rms_norm_spec(b->shape.dim, norm_eps);
-    nrg_norm_backward_args args = nrg_norm_backward_args_init(b->rows, NULL, d_o, dr);
+    const nrg_norm_spec spec = nrg_norm_spec_rms(NRG_F32, b->shape.dim, norm_eps);
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(b->rows, NULL, w, d_o, dr);
     args.r = r;
-    args.w = w;
     args.dr_in = dr_in;
     args.dw = dw;
     args.workspace = b->workspace;
@@ -38,7 +37,7 @@ static void rotate_backward(minibatch *b, const layer_tensors *w, const layer_te
     const shape *s = &b->shape;
     const float *qkv = b->layer[layer].qkv;
     const size_t row = qkv_width(s) * sizeof *qkv, head = s->head * sizeof *qkv, half = b->workspace_size / 2;
-    const nrg_norm_spec norm = nrg_rms_norm_spec(s->head, norm_eps);
+    const nrg_norm_spec norm = nrg_norm_spec_rms(NRG_F32, s->head, norm_eps);
     const nrg_rope_spec rope = nrg_rope_spec_init(s->head, NRG_ROPE_NEOX, rope_base);
     nrg_rope_args args = nrg_rope_args_init(NRG_F32, b->length, s->head, b->rope_table);
     args.batch = b->sequences;
@@ -49,10 +48,9 @@ static void rotate_backward(minibatch *b, const layer_tensors *w, const layer_te
     args.q_o = b->d_qkv;
     args.k_o = b->d_qkv + q_width(s);
     args.q_o_strides.row = args.k_o_strides.row = row;
-    nrg_norm_backward_args q = nrg_norm_backward_args_init(b->rows * s->heads, qkv, NULL, NULL), k = q;
-    q.x_stride = head;
-    q.x_stride2 = row;
-    q.w = w->q_norm;
+    nrg_norm_backward_args q = nrg_norm_backward_args_init(b->rows * s->heads, qkv, w->q_norm, NULL, NULL), k;
+    q.x_stride[0] = head;
+    q.x_stride[1] = row;
     q.dw = d->q_norm;
     q.workspace = b->workspace;
     q.workspace_size = half;

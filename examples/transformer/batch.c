@@ -67,8 +67,8 @@ static size_t most_workspace(const minibatch *b)
     const shape *s = &b->shape;
     size_t most = 0, bytes = 0;
     float any = 0;
-    const nrg_norm_spec row = nrg_rms_norm_spec(s->dim, norm_eps), head = nrg_rms_norm_spec(s->head, norm_eps);
-    nrg_norm_backward_args norm = nrg_norm_backward_args_init(b->rows, &any, &any, &any);
+    const nrg_norm_spec row = nrg_norm_spec_rms(NRG_F32, s->dim, norm_eps), head = nrg_norm_spec_rms(NRG_F32, s->head, norm_eps);
+    nrg_norm_backward_args norm = nrg_norm_backward_args_init(b->rows, &any, NULL, &any, &any);
     norm.dw = &any;
     require(nrg_norm_backward_workspace(&row, &norm, &bytes), "workspace of a norm");
     most = 2 * bytes;

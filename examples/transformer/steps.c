@@ -11,10 +11,9 @@ float embedding_scale(const shape *s) { return sqrtf((float)s->dim); }
 /* r = x + y where there is y; o = rms_norm(r) ⊙ w */
 void norm_rows(size_t rows, size_t dim, const float *x, const float *y, const float *w, float *r, float *o, int ith, int nth)
 {
-    const nrg_norm_spec spec = nrg_rms_norm_spec(dim, norm_eps);
-    nrg_norm_args args = nrg_norm_args_init(rows, x, o);
+    const nrg_norm_spec spec = nrg_norm_spec_rms(NRG_F32, dim, norm_eps);
+    nrg_norm_args args = nrg_norm_args_init(rows, x, w, o);
     args.y = y;
-    args.w = w;
     args.r = r;
     require(nrg_norm_forward(&spec, &args, ith, nth), "norm");
 }
@@ -34,10 +33,10 @@ void make_rope_table(const shape *s, size_t first, size_t tokens, float *table)
 void rotate_heads(const shape *s, size_t sequences, size_t tokens, const float *table, const float *qkv, const layer_tensors *w,
                   float *q, float *k, int ith, int nth)
 {
-    const nrg_norm_spec norm = nrg_rms_norm_spec(s->head, norm_eps);
+    const nrg_norm_spec norm = nrg_norm_spec_rms(NRG_F32, s->head, norm_eps);
     const nrg_rope_spec rope = nrg_rope_spec_init(s->head, NRG_ROPE_NEOX, rope_base);
     nrg_rope_args args = nrg_rope_args_init(NRG_F32, tokens, s->head, table);
-    nrg_norm_args of_q = nrg_norm_args_init(0, NULL, NULL), of_k = of_q;
+    nrg_norm_args of_q = nrg_norm_args_init(0, NULL, NULL, NULL), of_k = of_q;
     args.batch = sequences;
     args.q_heads = s->heads;
     args.k_heads = s->kv_heads;

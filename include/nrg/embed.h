@@ -140,8 +140,8 @@ NRG_API nrg_status nrg_embed_forward_check(const nrg_embed_args *args);
  *
  * args: what is added up. Its o is NULL, and its store is not looked at.
  *
- * spec: any norm of nrg/norm.h without a residual or a gate: spec.dim and spec.dtype are those of args, gate is NRG_GATE_NONE and
- * residual_mode NRG_RESIDUAL_BEFORE. Activation, groups, eps modes and weights are as there.
+ * spec: any norm of nrg/norm.h without a residual, a gate or a format: spec.dim and spec.dtype are those of args, gate is
+ * NRG_GATE_NONE and residual_mode NRG_RESIDUAL_BEFORE. Activation, groups, eps modes and weights are as there.
  *
  * norm: rows are those of args; x, y and z are NULL. o is the output; w, b, mean and rstd are as there. r, where it is there, is
  * the sum as nrg_embed_forward stores it, in r_dtype: what the backward pass takes as its r.
@@ -154,8 +154,8 @@ NRG_API nrg_status nrg_embed_forward_check(const nrg_embed_args *args);
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_embed_forward, nrg_norm_forward, and
  *   NRG_ERR_NULL         (with rows > 0) norm.o
- *   NRG_ERR_COMBINATION  dim, dtype or rows differ between the structs; args.o, norm.x, norm.y or norm.z is there; a gate;
- *                        NRG_RESIDUAL_AFTER; planes in norm; NRG_WEIGHTS_GROUP with groups
+ *   NRG_ERR_COMBINATION  dim, dtype or rows differ between the structs; args.o, norm.x, norm.y or norm.z is there; a gate; a
+ *                        format; NRG_RESIDUAL_AFTER; planes in norm; NRG_WEIGHTS_GROUP with groups
  *
  * At most 16 KB of stack in an optimized build, as all calls. */
 NRG_API nrg_status nrg_embed_norm_forward(const nrg_embed_args *args, const nrg_norm_spec *spec, const nrg_norm_args *norm,

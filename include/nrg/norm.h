@@ -65,7 +65,7 @@ typedef enum nrg_eps_mode {
     NRG_EPS_SUM = 1,   /* √(Σq² + eps) / √d: the L2 norm of gated delta nets */
     NRG_EPS_SIGMA = 2, /* σ + eps: Flux.jl */
     NRG_EPS_MAX = 3,   /* max(‖q‖, eps) / √d: torch.nn.functional.normalize, ggml_l2_norm */
-    NRG_EPS_NONE = 4   /* σ; eps is ignored */
+    NRG_EPS_NONE = 4   /* σ; the field eps must be 0 */
 } nrg_eps_mode;
 
 typedef enum nrg_residual_mode {
@@ -85,40 +85,48 @@ typedef enum nrg_weights {
     NRG_WEIGHTS_GROUP = 1 /* a group: [dim / groups], the same for all: query and key norms of Qwen 3, rows of all heads */
 } nrg_weights;
 
-/* What is computed. Make one with a constructor below, then change fields: later versions append fields, and `size` tells
- * the library which of them a compiled caller knows. By hand: zero everything, then set size, dim, dtype and eps. */
+/* What c is in the formula. */
+typedef enum nrg_c_mode {
+    NRG_C_SQRT_DIM = 0, /* √d, so c/√d is 1: LayerNorm, RMSNorm. The field c must be 0 */
+    NRG_C_GIVEN = 1     /* the field c. With 1, rows have length 1 */
+} nrg_c_mode;
+
+/* What is computed. A constructor below sets every field. */
 typedef struct nrg_norm_spec {
-    size_t size;                     /* sizeof(nrg_norm_spec), set by the constructors */
+    size_t size;                     /* sizeof(nrg_norm_spec) */
     size_t dim;                      /* elements in a row, at least 1 */
+    size_t groups;                   /* equal parts of a row, each normalized by itself. Default: 1 */
     nrg_dtype dtype;                 /* of x, z and o */
     nrg_dtype y_dtype;               /* of y: SAME, dtype, or NRG_F32 (a residual stream kept in f32) */
     nrg_dtype r_dtype;               /* of r, stored or not: SAME, dtype, or NRG_F32 */
     nrg_dtype w_dtype;               /* of w and b: SAME, dtype, or NRG_F32 */
+    nrg_residual_mode residual_mode; /* where y goes */
+    nrg_gate gate;                   /* where z goes */
+    nrg_activation activation;       /* g */
     int centred;                     /* not 0: subtract the mean (LayerNorm); 0: do not (RMSNorm, L2) */
     nrg_eps_mode eps_mode;           /* which divisor */
-    nrg_residual_mode residual_mode; /* where y goes */
-    nrg_store store;                 /* how o and r are stored */
-    double eps;                      /* finite, at least 0; below 2^-600 it counts as 0 */
-    double c;                        /* constant of the formula; 0 stands for √d: LayerNorm, RMSNorm. 1: unit length */
-    float weight_offset;             /* added to every w: 0, or 1 as Gemma stores its weights. Without w: unused */
-    nrg_weights weights;             /* what w and b are for; was reserved before 0.3 */
-    nrg_gate gate;                   /* where z goes. New in 0.2, like the fields below */
-    nrg_activation activation;       /* g */
-    size_t groups;                   /* a row is normalized in this many equal parts; 0 stands for 1 */
-    nrg_accuracy accuracy;           /* fast (0), or exact: what o1 may be off by. New in 0.3, like the field below */
+    nrg_c_mode c_mode;               /* √d, or the field c */
+    nrg_weights weights;             /* what one w and one b are for */
+    nrg_accuracy accuracy;           /* fast, or exact: the error bound of o1 */
+    nrg_quant_format format;         /* not NONE: the output is packed and scales (nrg/quantize.h), not o */
+    nrg_quant_rounding rounding;     /* of a format; 0 without it */
+    double eps;                      /* finite, at least 0; below 2^-600 it counts as 0. 0 with NRG_EPS_NONE */
+    double c;                        /* finite; 0 without NRG_C_GIVEN */
+    float weight_offset;             /* added to every w: 0, or 1 as Gemma stores its weights; 0 without w */
     uint32_t reserved;               /* 0 */
 } nrg_norm_spec;
 
-/* Where the data is. Make one with nrg_norm_args_init, then set what else there is. Pointers need the alignment of their
- * element only. Strides are in bytes; 0 stands for dense. Row i of plane j of volume k of x, of rows, rows2 and rows3 of them:
+/* Where the data is. nrg_norm_args_init sets every field. Pointers need the alignment of their element only. Strides are in
+ * bytes: from row to row, from plane to plane, from volume to volume; 0 selects dense (nrg/base.h). Row i of plane j of volume k
+ * of x:
  *
- *     x + i·x_stride + j·x_stride2 + k·x_stride3
+ *     x + i·x_stride[0] + j·x_stride[1] + k·x_stride[2]
  *
- * and so for y, z, o and r. y and z may repeat over each of the three (y_repeat, z_repeat). mean and rstd are dense, i fastest.
+ * y, z, o and r likewise. y and z may repeat over each of the three (y_repeat, z_repeat). mean and rstd are dense, i fastest.
  *
- * With a format, what would be o becomes bytes with scales (nrg/quantize.h): in q, and in scales those of int8. o is not looked
- * at. What is quantized is o in f32, also where dtype is one of 16 bits: the bytes are those of nrg_quantize for an f32 tensor
- * that holds o before it is rounded to dtype. Shares are of rows that lie together. Not with groups.
+ * With spec.format, packed receives bytes, and scales those of int8; o must be NULL. The call quantizes o in f32, also if dtype
+ * has 16 bits: the bytes are those of nrg_quantize for an f32 tensor that holds o before it is rounded to dtype. Shares consist
+ * of rows that are packed together. Groups exclude a format.
  *
  * Aliasing. Inputs may overlap each other as they like. An output shares no byte with another operand, except: the whole
  * operand, same first byte, same strides, same element size, as in this matrix.
@@ -129,90 +137,109 @@ typedef struct nrg_norm_spec {
  *      mean     no    no    no    no    no    no    no          no
  *      rstd     no    no    no    no    no    no    no    no
  *
- * q and scales share no byte with anything.
+ * packed and scales share no byte with anything.
  *
  * Rows of two operands may interleave without touching (slices of one buffer) when their strides are equal. With planes, the rule
  * is that of nrg/base.h. */
 typedef struct nrg_norm_args {
-    size_t size;     /* sizeof(nrg_norm_args), set by nrg_norm_args_init */
-    size_t rows;     /* 0 is fine: the call checks what it was given, and does nothing */
-    const void *x;   /* [rows, dim] input */
-    const void *y;   /* [rows, dim] residual, or NULL */
-    const void *w;   /* [dim] weight, or NULL; [dim / groups] with NRG_WEIGHTS_GROUP */
-    const void *b;   /* bias, or NULL; as w */
-    void *o;         /* [rows, dim] output */
-    void *r;         /* [rows, dim] output: the residual sum in r_dtype, or NULL */
-    float *mean;     /* [rows, groups] output: m (0 where not centred), or NULL */
-    float *rstd;     /* [rows, groups] output: 1/s (0 where s = 0), or NULL */
-    size_t x_stride; /* bytes; likewise below */
-    size_t y_stride;
-    size_t o_stride;
-    size_t r_stride;
-    const void *z; /* [rows, dim] gate; NULL with NRG_GATE_NONE. New in 0.2 */
-    size_t z_stride;
-    size_t rows2; /* planes of rows, and volumes of planes; 0 stands for 1. New in 0.3, like the fields below */
-    size_t rows3;
-    size_t x_stride2; /* bytes from plane to plane; 0: dense; likewise below */
-    size_t x_stride3; /* bytes from volume to volume */
-    size_t y_stride2;
-    size_t y_stride3;
-    size_t z_stride2;
-    size_t z_stride3;
-    size_t o_stride2;
-    size_t o_stride3;
-    size_t r_stride2;
-    size_t r_stride3;
-    uint32_t y_repeat;       /* nrg_repeat bits: where y is one for all */
-    uint32_t z_repeat;       /* the same of z */
-    nrg_quant_format format; /* not NONE: bytes with scales (nrg/quantize.h) instead of o, which is not looked at */
-    nrg_quant_rounding rounding;
-    void *q;         /* [rows3, rows2, rows / R, nrg_quant_bytes(format, dim)] output: bytes. R rows lie together */
-    float *scales;   /* [rows3, rows2, rows, nrg_quant_scales(format, dim)] output of int8; else NULL */
-    size_t q_stride; /* bytes, from R rows to the next R */
-    size_t q_stride2;
-    size_t q_stride3;
-    size_t scales_stride;
-    size_t scales_stride2;
-    size_t scales_stride3;
+    size_t size;        /* sizeof(nrg_norm_args) */
+    size_t rows;        /* rows of a plane. With 0, here or below, the call checks its arguments and does nothing */
+    size_t rows2;       /* planes of a volume. Default: 1 */
+    size_t rows3;       /* volumes. Default: 1 */
+    const void *x;      /* [rows3, rows2, rows, dim] */
+    size_t x_stride[3]; /* bytes; likewise below */
+    const void *y;      /* as x: the residual, or NULL */
+    size_t y_stride[3];
+    const void *z; /* as x: the gate; NULL with NRG_GATE_NONE */
+    size_t z_stride[3];
+    uint32_t y_repeat; /* nrg_repeat bits: the dimensions over which y repeats */
+    uint32_t z_repeat; /* the same of z */
+    const void *w;     /* [dim] weight, or NULL; [dim / groups] with NRG_WEIGHTS_GROUP */
+    const void *b;     /* as w: bias, or NULL */
+    nrg_store store;   /* how o and r are stored */
+    uint32_t reserved; /* 0 */
+    void *o;           /* as x: the output; NULL with a format */
+    size_t o_stride[3];
+    void *packed; /* [rows3, rows2, rows / R, nrg_quant_bytes(format, dim)] output of a format: R rows are packed together */
+    size_t packed_stride[3]; /* the first: from R rows to the next R */
+    float *scales;           /* [rows3, rows2, rows, nrg_quant_scales(format, dim)] output of int8, else NULL */
+    size_t scales_stride[3];
+    void *r; /* as x, output: the residual sum in r_dtype, or NULL */
+    size_t r_stride[3];
+    float *mean; /* [rows3, rows2, rows, groups] output: m (0 if not centred), or NULL */
+    float *rstd; /* as mean, output: 1/s (0 where s = 0), or NULL */
 } nrg_norm_args;
 
-/* RMSNorm: not centred, √(mean square + eps), f32. */
-static inline nrg_norm_spec nrg_rms_norm_spec(size_t dim, double eps)
+/* RMSNorm: not centred, √(mean square + eps). */
+static inline nrg_norm_spec nrg_norm_spec_rms(nrg_dtype dtype, size_t dim, double eps)
 {
     nrg_norm_spec spec;
-    memset(&spec, 0, sizeof spec);
     spec.size = sizeof spec;
     spec.dim = dim;
-    spec.dtype = NRG_F32;
+    spec.groups = 1;
+    spec.dtype = dtype;
+    spec.y_dtype = spec.r_dtype = spec.w_dtype = NRG_DTYPE_SAME;
+    spec.residual_mode = NRG_RESIDUAL_BEFORE;
+    spec.gate = NRG_GATE_NONE;
+    spec.activation = NRG_ACT_IDENTITY;
+    spec.centred = 0;
+    spec.eps_mode = NRG_EPS_MEAN;
+    spec.c_mode = NRG_C_SQRT_DIM;
+    spec.weights = NRG_WEIGHTS_ROW;
+    spec.accuracy = NRG_ACCURACY_FAST;
+    spec.format = NRG_QUANT_NONE;
+    spec.rounding = NRG_QUANT_ROUND_TO_EVEN;
     spec.eps = eps;
+    spec.c = 0;
+    spec.weight_offset = 0;
+    spec.reserved = 0;
     return spec;
 }
 
-/* LayerNorm: centred, √(variance + eps), f32. */
-static inline nrg_norm_spec nrg_layer_norm_spec(size_t dim, double eps)
+/* LayerNorm: centred, √(variance + eps). */
+static inline nrg_norm_spec nrg_norm_spec_layer(nrg_dtype dtype, size_t dim, double eps)
 {
-    nrg_norm_spec spec = nrg_rms_norm_spec(dim, eps);
+    nrg_norm_spec spec = nrg_norm_spec_rms(dtype, dim, eps);
     spec.centred = 1;
     return spec;
 }
 
-/* L2 norm: rows of length 1, x / max(‖x‖, eps), f32. */
-static inline nrg_norm_spec nrg_l2_norm_spec(size_t dim, double eps)
+/* L2 norm: rows of length 1, x / max(‖x‖, eps). */
+static inline nrg_norm_spec nrg_norm_spec_l2(nrg_dtype dtype, size_t dim, double eps)
 {
-    nrg_norm_spec spec = nrg_rms_norm_spec(dim, eps);
+    nrg_norm_spec spec = nrg_norm_spec_rms(dtype, dim, eps);
     spec.eps_mode = NRG_EPS_MAX;
-    spec.c = 1.0;
+    spec.c_mode = NRG_C_GIVEN;
+    spec.c = 1;
     return spec;
 }
 
-static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, void *o)
+static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, const void *w, void *o)
 {
     nrg_norm_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.rows = rows;
+    args.rows2 = args.rows3 = 1;
     args.x = x;
+    args.x_stride[0] = args.x_stride[1] = args.x_stride[2] = 0;
+    args.y = NULL;
+    args.y_stride[0] = args.y_stride[1] = args.y_stride[2] = 0;
+    args.z = NULL;
+    args.z_stride[0] = args.z_stride[1] = args.z_stride[2] = 0;
+    args.y_repeat = args.z_repeat = NRG_REPEAT_NONE;
+    args.w = w;
+    args.b = NULL;
+    args.store = NRG_STORE_AUTO;
+    args.reserved = 0;
     args.o = o;
+    args.o_stride[0] = args.o_stride[1] = args.o_stride[2] = 0;
+    args.packed = NULL;
+    args.packed_stride[0] = args.packed_stride[1] = args.packed_stride[2] = 0;
+    args.scales = NULL;
+    args.scales_stride[0] = args.scales_stride[1] = args.scales_stride[2] = 0;
+    args.r = NULL;
+    args.r_stride[0] = args.r_stride[1] = args.r_stride[2] = 0;
+    args.mean = args.rstd = NULL;
     return args;
 }
 
@@ -221,22 +248,20 @@ static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, void 
  * optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         spec, args, or (with rows > 0) x or o (with a format q, or scales of int8); y with NRG_RESIDUAL_AFTER,
- *                        or in the add_ shortcuts; z with a gate
- *   NRG_ERR_STRUCT_SIZE  a size smaller than the first version's struct, larger than this one's and not zero there, or over 4096;
- *                        reserved not 0
- *   NRG_ERR_DIM          dim is 0, or no multiple of groups; with a format, as in nrg_quantize
+ *   NRG_ERR_NULL         spec, args, or (with rows > 0) x or o (with a format packed, or scales of int8); y with
+ *                        NRG_RESIDUAL_AFTER, or in the add_ shortcuts; z with a gate
+ *   NRG_ERR_STRUCT_SIZE  a size that is smaller than the struct, or larger and not zero beyond it, or over 4096; reserved not 0
+ *   NRG_ERR_DIM          dim or groups is 0, or dim no multiple of groups; with a format, as in nrg_quantize
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
  *   NRG_ERR_STRIDE       a stride shorter than a row, or than what lies inside of it
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERLAP      operands overlap in a way the matrix above does not allow
- *   NRG_ERR_ENUM         dtype, eps_mode, residual_mode, store, weights, gate, activation or accuracy, format or rounding
- *                        unknown; y_repeat or z_repeat over 7
+ *   NRG_ERR_ENUM         an unknown value of an enum; y_repeat or z_repeat over 7
  *   NRG_ERR_DTYPE        y_dtype, r_dtype or w_dtype neither dtype nor f32
  *   NRG_ERR_EPS          eps negative, infinite or NaN
  *   NRG_ERR_CONSTANT     c or weight_offset NaN, or beyond the largest float
- *   NRG_ERR_COMBINATION  r asked for with NRG_RESIDUAL_AFTER (the sum is o itself); z given with NRG_GATE_NONE; a format with
- *                        groups; q or scales without it
+ *   NRG_ERR_COMBINATION  eps with NRG_EPS_NONE; c without NRG_C_GIVEN; weight_offset without w; r with NRG_RESIDUAL_AFTER (the
+ *                        sum is o itself); z with NRG_GATE_NONE; o or groups with a format; packed, scales or rounding without it
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
 NRG_API nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth);
 

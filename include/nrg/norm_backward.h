@@ -60,13 +60,11 @@
 extern "C" {
 #endif
 
-/* Where the data is. Zero everything, set size (nrg_norm_backward_args_init does), then what there is. Row i of plane j of volume
- * k of x is at x + i·x_stride + j·x_stride2 + k·x_stride3, and so of every tensor of rows; y and z may repeat. Then dy and dz are
- * still those of every row, and the gradient of what repeats is their sum, which is the caller's. Dtypes and alignment as in
- * nrg_norm_args: d_o, dx, z, dz have spec.dtype; y and dy y_dtype; r and dr_in r_dtype; dw and db are f32
- * whatever the dtype.
+/* Where the data is. nrg_norm_backward_args_init sets every field. Strides, repeats and alignment are those of nrg_norm_args; dy
+ * and dz never repeat: if y or z does, the caller sums dy or dz over its repetitions. d_o, dx, z, dz have spec.dtype; y and dy
+ * y_dtype; r and dr_in r_dtype; dw and db are f32 whatever the dtype.
  *
- * r or x: with r given, x and y are not read (and may be NULL); otherwise r is x + y again. Every output may be NULL.
+ * r or x: with r given, x and y must be NULL; otherwise r is x + y again. Every output may be NULL.
  *
  * Aliasing: an output shares no byte with another operand, except the whole operand, same first byte, same strides, same element
  * size:
@@ -78,68 +76,75 @@ extern "C" {
  *
  * dw, db and workspace share no byte with anything; mean none with an output. */
 typedef struct nrg_norm_backward_args {
-    size_t size;           /* sizeof(nrg_norm_backward_args) */
-    size_t rows;           /* 0 is fine: dw and db are then 0, or keep their value with accumulate */
-    const void *d_o;       /* [rows, dim] gradient of o */
-    const void *dr_in;     /* [rows, dim] gradient of r from elsewhere, or NULL; not with NRG_RESIDUAL_AFTER */
-    const void *x;         /* [rows, dim] as in the forward pass */
-    const void *y;         /* [rows, dim] as in the forward pass; not read with NRG_RESIDUAL_AFTER */
-    const void *r;         /* [rows, dim] r of the forward pass, or NULL; not with NRG_RESIDUAL_AFTER */
-    const void *z;         /* [rows, dim] as in the forward pass */
-    const void *w;         /* [dim], or [dim / groups], as in the forward pass */
-    const void *b;         /* as w; read for dz of NRG_GATE_POST and where g is applied to o1 */
-    const float *mean;     /* [rows, groups] as the forward pass stored it, or NULL: recomputed. Not read unless centred */
-    void *dx;              /* [rows, dim] output, or NULL */
-    void *dy;              /* [rows, dim] output, or NULL */
-    void *dz;              /* [rows, dim] output, or NULL; only with NRG_GATE_PRE or NRG_GATE_POST */
-    float *dw;             /* as w, output, or NULL; also without w: the gradient of a w of ones */
-    float *db;             /* as b, output, or NULL; also without b */
-    void *workspace;       /* multiple of 8 bytes; NULL where neither dw nor db is asked for */
-    size_t workspace_size; /* bytes, at least what nrg_norm_backward_workspace says */
-    size_t d_o_stride;     /* bytes; 0: dense */
-    size_t dr_in_stride;
-    size_t x_stride;
-    size_t y_stride;
-    size_t r_stride;
-    size_t z_stride;
-    size_t dx_stride;
-    size_t dy_stride;
-    size_t dz_stride;
-    int accumulate;    /* not 0: dw and db are added to what is there, in one rounding; 0: overwritten */
-    uint32_t reserved; /* 0 */
-    size_t rows2;      /* planes of rows, and volumes of planes; 0 stands for 1. New in 0.3, like the fields below */
-    size_t rows3;
-    size_t d_o_stride2; /* bytes from plane to plane; 0: dense; likewise below */
-    size_t d_o_stride3; /* bytes from volume to volume */
-    size_t dr_in_stride2;
-    size_t dr_in_stride3;
-    size_t x_stride2;
-    size_t x_stride3;
-    size_t y_stride2;
-    size_t y_stride3;
-    size_t r_stride2;
-    size_t r_stride3;
-    size_t z_stride2;
-    size_t z_stride3;
-    size_t dx_stride2;
-    size_t dx_stride3;
-    size_t dy_stride2;
-    size_t dy_stride3;
-    size_t dz_stride2;
-    size_t dz_stride3;
+    size_t size;        /* sizeof(nrg_norm_backward_args) */
+    size_t rows;        /* rows of a plane. With 0, here or below, dw and db are 0, or keep their value with accumulate */
+    size_t rows2;       /* planes of a volume. Default: 1 */
+    size_t rows3;       /* volumes. Default: 1 */
+    const void *x;      /* [rows3, rows2, rows, dim] as in the forward pass; NULL with r */
+    size_t x_stride[3]; /* bytes; likewise below */
+    const void *y;      /* as in the forward pass; NULL with r, or with NRG_RESIDUAL_AFTER */
+    size_t y_stride[3];
+    const void *z; /* as in the forward pass */
+    size_t z_stride[3];
     uint32_t y_repeat; /* nrg_repeat bits, as in the forward pass */
     uint32_t z_repeat;
+    const void *w; /* [dim], or [dim / groups], as in the forward pass */
+    const void *b; /* as w; read for dz of NRG_GATE_POST and where g is applied to o1 */
+    const void *r; /* r of the forward pass, or NULL; not with NRG_RESIDUAL_AFTER */
+    size_t r_stride[3];
+    const float *mean; /* mean of the forward pass, or NULL: recomputed; NULL if not centred */
+    const void *d_o;   /* as x: gradient of o */
+    size_t d_o_stride[3];
+    const void *dr_in; /* as x: gradient of r from elsewhere, or NULL; not with NRG_RESIDUAL_AFTER */
+    size_t dr_in_stride[3];
+    nrg_store store; /* how dx, dy and dz are stored */
+    int accumulate;  /* not 0: dw and db are added to what is there, in one rounding; 0: overwritten */
+    void *dx;        /* as x: output, or NULL */
+    size_t dx_stride[3];
+    void *dy; /* as x: output, or NULL */
+    size_t dy_stride[3];
+    void *dz; /* as x: output, or NULL; only with NRG_GATE_PRE or NRG_GATE_POST */
+    size_t dz_stride[3];
+    float *dw;             /* as w, output, or NULL; also without w: the gradient of a w of ones */
+    float *db;             /* as b, output, or NULL; also without b */
+    void *workspace;       /* multiple of 8 bytes; NULL without dw and db */
+    size_t workspace_size; /* bytes, at least those of nrg_norm_backward_workspace */
 } nrg_norm_backward_args;
 
-static inline nrg_norm_backward_args nrg_norm_backward_args_init(size_t rows, const void *x, const void *d_o, void *dx)
+static inline nrg_norm_backward_args nrg_norm_backward_args_init(size_t rows, const void *x, const void *w, const void *d_o,
+                                                                 void *dx)
 {
     nrg_norm_backward_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.rows = rows;
+    args.rows2 = args.rows3 = 1;
     args.x = x;
+    args.x_stride[0] = args.x_stride[1] = args.x_stride[2] = 0;
+    args.y = NULL;
+    args.y_stride[0] = args.y_stride[1] = args.y_stride[2] = 0;
+    args.z = NULL;
+    args.z_stride[0] = args.z_stride[1] = args.z_stride[2] = 0;
+    args.y_repeat = args.z_repeat = NRG_REPEAT_NONE;
+    args.w = w;
+    args.b = NULL;
+    args.r = NULL;
+    args.r_stride[0] = args.r_stride[1] = args.r_stride[2] = 0;
+    args.mean = NULL;
     args.d_o = d_o;
+    args.d_o_stride[0] = args.d_o_stride[1] = args.d_o_stride[2] = 0;
+    args.dr_in = NULL;
+    args.dr_in_stride[0] = args.dr_in_stride[1] = args.dr_in_stride[2] = 0;
+    args.store = NRG_STORE_AUTO;
+    args.accumulate = 0;
     args.dx = dx;
+    args.dx_stride[0] = args.dx_stride[1] = args.dx_stride[2] = 0;
+    args.dy = NULL;
+    args.dy_stride[0] = args.dy_stride[1] = args.dy_stride[2] = 0;
+    args.dz = NULL;
+    args.dz_stride[0] = args.dz_stride[1] = args.dz_stride[2] = 0;
+    args.dw = args.db = NULL;
+    args.workspace = NULL;
+    args.workspace_size = 0;
     return args;
 }
 
@@ -147,7 +152,7 @@ static inline nrg_norm_backward_args nrg_norm_backward_args_init(size_t rows, co
  * rows). Blocks have 32 rows, or as many more as keep them at 64 or fewer: at most 512 bytes for each element of dw and db,
  * however many rows and threads. 0 where neither is asked for. Of args only rows, rows2, rows3, dw and db matter. Returns NRG_OK,
  * or writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
- * NRG_ERR_CONSTANT. */
+ * NRG_ERR_CONSTANT, NRG_ERR_COMBINATION. */
 NRG_API nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t *bytes);
 
 /* Phase 1: the gradients of the rows of share ith of nth, and partial sums for dw and db. With dw or db a share is whole blocks
@@ -156,7 +161,8 @@ NRG_API nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const 
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_forward, and
  *   NRG_ERR_NULL         (with rows > 0) d_o; x without r; z with a gate; workspace with dw or db
- *   NRG_ERR_COMBINATION  r or dr_in with NRG_RESIDUAL_AFTER; z or dz with NRG_GATE_NONE
+ *   NRG_ERR_COMBINATION  y, r or dr_in with NRG_RESIDUAL_AFTER; z or dz with NRG_GATE_NONE; x or y with r; mean if not centred;
+ *                        a format
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
 NRG_API nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth);
 

@@ -11,19 +11,18 @@
  * which may differ between the two. Nothing is rounded in between: a nrg_row_statistics holds m and 1/s in double. What is
  * rounded is what nrg_norm_forward rounds: r to r_dtype, p to f32, the elements as nrg/norm.h says, o to its dtype.
  *
- * Statistics from elsewhere. What nrg_norm_elements is given may have been made by anybody, with `elements` 0:
+ * Statistics from elsewhere. nrg_norm_elements accepts statistics that other code computed, with `opaque` 0:
  *
- * - From the floats that a forward pass stored: nrg_row_statistics_of(mean, rstd). Both were rounded to f32, which is 2^-24 of o
- *   and of m/s more than nrg/norm.h promises. Of rows that are not centred, fast, c = 0: the bits of nrg_norm_forward, but for
- *   rows that floats do not serve.
+ * - From the floats that a forward pass stored: nrg_row_statistics_init(mean, rstd). Both were rounded to f32, which is 2^-24 of
+ *   o and of m/s more than nrg/norm.h promises. Of rows that are not centred, fast, NRG_C_SQRT_DIM: the bits of nrg_norm_forward,
+ *   except in rows that are computed in the exact grade.
  * - Of rows split over machines: nrg_channel_norm_sums of every part as [rows, its elements, 1] (NRG_CHANNEL_OVER_GROUP,
- * NRG_LAYOUT_NCHW, one
- *   group), nrg_channel_norm_sums_add, nrg_channel_norm_statistics; then mean, mean_low, variance and rstd of a
- *   nrg_channel_statistics are the fields of the same names here. Sums are exact integers, so the bits depend on the segments
- *   alone, and not on the order of parts; they are not those of nrg_norm_forward, which adds in another order. spec.dim is then
- *   the part's, and so is the d of c/√d: for a c that is not 0 take c · √(part's dim / whole dim).
+ *   NRG_LAYOUT_NCHW, one group), nrg_channel_norm_sums_add, nrg_channel_norm_statistics; then mean, mean_low, variance and rstd
+ *   of a nrg_channel_statistics are the fields of the same names here. Sums are exact integers, so the bits depend on the
+ *   segments alone, and not on the order of parts; they are not those of nrg_norm_forward, which adds in another order. spec.dim
+ *   is then the part's, and so is the d of c/√d: with NRG_C_GIVEN take c · √(part's dim / whole dim).
  *
- * Neither takes a format: bytes (nrg/quantize.h) are made by nrg_norm_forward, or of o.
+ * Neither takes a format: nrg_norm_forward makes bytes (nrg/quantize.h), or nrg_quantize of o.
  *
  * The backward pass needs neither call: nrg_norm_backward takes args.mean as given, and sums 1/s again (nrg/norm_backward.h says
  * why).
@@ -43,15 +42,17 @@ typedef struct nrg_row_statistics {
     double mean, mean_low; /* m is the sum of both; 0 where not centred */
     double variance;       /* σ²; not read by nrg_norm_elements */
     double rstd;           /* 1/s; 0 where s = 0 */
-    uint64_t elements;     /* which way nrg_norm_forward does this row's elements, kept as it is; 0: from elsewhere */
+    uint64_t opaque;       /* how nrg_norm_forward computes this row's elements: copy it as it is; 0 for other statistics */
 } nrg_row_statistics;
 
-static inline nrg_row_statistics nrg_row_statistics_of(float mean, float rstd)
+/* Statistics as a forward pass stores them. */
+static inline nrg_row_statistics nrg_row_statistics_init(float mean, float rstd)
 {
     nrg_row_statistics statistics;
-    memset(&statistics, 0, sizeof statistics);
     statistics.mean = (double)mean;
+    statistics.mean_low = statistics.variance = 0;
     statistics.rstd = (double)rstd;
+    statistics.opaque = 0;
     return statistics;
 }
 

@@ -16,10 +16,10 @@ extern "C" {
 
 /* o = rope(norm(x)). rope: as for nrg_rope_forward; its q and k are x, its q_o and k_o are o, in place or not, with any strides.
  * q, k: as for nrg_norm_forward, of which w, b, mean and rstd ([batch, tokens, heads, groups], outputs or NULL) are used, and
- * everything else is 0; NULL where there are no such heads, or nothing of it.
+ * everything else is as nrg_norm_args_init(0, NULL, w, NULL) sets it; NULL where there are no such heads, or nothing of it.
  *
- * norm: any spec without residual or gate; dim and dtype are those of rope, and so is the store. Share ith of nth: heads of
- * tokens, as in nrg_rope_forward.
+ * norm: any spec without residual, gate or format; dim and dtype are those of rope, and so is the store. Share ith of nth: heads
+ * of tokens, as in nrg_rope_forward.
  *
  * Aliasing, here and below:
  *
@@ -31,7 +31,7 @@ extern "C" {
  *   NRG_ERR_NULL         norm, rope_spec or rope
  *   NRG_ERR_DIM          the dims are not the same
  *   NRG_ERR_DTYPE        the dtypes are not the same
- *   NRG_ERR_COMBINATION  a gate or NRG_RESIDUAL_AFTER; NRG_WEIGHTS_GROUP with groups; anything else in q or k */
+ *   NRG_ERR_COMBINATION  a gate, a format or NRG_RESIDUAL_AFTER; NRG_WEIGHTS_GROUP with groups; anything else in q or k */
 NRG_API nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
                                          const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth);
 
@@ -41,15 +41,16 @@ NRG_API nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const 
 
 /* dx from the gradient of o, phase 1 of two. rope: its q and k are the gradients that arrive, its q_o and k_o the dx, each with
  * any strides; dx may lie over the gradient. q, k: as for nrg_norm_backward, with rows = batch · tokens · heads, and x, w, b,
- * mean, dw, db, workspace, accumulate and the strides of x: from head to head x_stride, from token to token x_stride2, from batch
- * to batch x_stride3 (0: dense). d_o and dx are NULL, since rope has them. dx may not be x: the rotated gradient stands in dx
+ * mean, dw, db, workspace, accumulate and the strides of x: from head to head, from token to token, from batch to batch
+ * (0: dense). d_o and dx are NULL, since rope has them. dx may not be x: the rotated gradient stands in dx
  * before x has been read.
  *
  * dw and db need a workspace of nrg_norm_backward_workspace bytes for each of q and k. A share is of q's blocks of rows and of
  * k's, as in nrg_norm_backward.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_backward, nrg_norm_rope_forward, and
- *   NRG_ERR_COMBINATION  also d_o, dx, y, r, z, dr_in, dy, dz or a repeat in q or k; rows that are not batch · tokens · heads */
+ *   NRG_ERR_COMBINATION  also d_o, dx, y, r, z, dr_in, dy, dz, store or a repeat in q or k; rows that are not batch · tokens ·
+ *                        heads */
 NRG_API nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
                                           const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth);
 

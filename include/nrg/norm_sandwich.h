@@ -30,10 +30,9 @@
 extern "C" {
 #endif
 
-/* Where the data is. Make one with nrg_norm_sandwich_args_init, then set what else there is. Row i of plane j of volume k of x is
- * at x + i·x_stride + j·x_stride2 + k·x_stride3, and so of y, r and o; y may repeat. Dtypes: x and o have the specs' dtype, y and
- * r first.y_dtype and first.r_dtype (second.y_dtype and second.r_dtype are not used), w1 and b1 first.w_dtype, w2 and b2
- * second.w_dtype. Statistics are dense, i fastest.
+/* Where the data is. nrg_norm_sandwich_args_init sets every field. Strides and repeats are those of nrg_norm_args. Dtypes: x and
+ * o have the specs' dtype, y and r first.y_dtype and first.r_dtype (second.y_dtype and second.r_dtype are not used), w1 and b1
+ * first.w_dtype, w2 and b2 second.w_dtype. Statistics are dense, i fastest.
  *
  * Aliasing: an output shares no byte with another operand, except the whole operand, same first byte, same strides, same element
  * size:
@@ -46,77 +45,80 @@ extern "C" {
  *     mean2     no    no    no    no    no    no    no    no    no    no          no
  *     rstd2     no    no    no    no    no    no    no    no    no    no    no
  *
- * With a format, what would be o becomes bytes with scales (nrg/quantize.h): in q, and in scales those of int8, which share no
- * byte with anything. o is not looked at, so r is asked for: there is no other place for it. The bytes are those of
- * nrg_norm_forward (r, w2, b2 -> q), which quantizes o in f32, whatever the dtype. Shares are of rows that lie together. Not with
- * groups in second. */
+ * With second.format, packed receives bytes, and scales those of int8 (nrg/quantize.h); they share no byte with anything. o must
+ * be NULL, and r is required: there is no other place for it. The bytes are those of nrg_norm_forward (r, w2, b2 -> packed),
+ * which quantizes o in f32, whatever the dtype. Shares consist of rows that are packed together. Groups in second exclude a
+ * format. */
 typedef struct nrg_norm_sandwich_args {
-    size_t size;    /* sizeof(nrg_norm_sandwich_args), set by nrg_norm_sandwich_args_init */
-    size_t rows;    /* 0 is fine: the call checks what it was given, and does nothing */
-    const void *x;  /* [rows, dim] what norm1 normalizes */
-    const void *y;  /* [rows, dim] residual */
+    size_t size;        /* sizeof(nrg_norm_sandwich_args) */
+    size_t rows;        /* rows of a plane. With 0, here or below, the call checks its arguments and does nothing */
+    size_t rows2;       /* planes of a volume. Default: 1 */
+    size_t rows3;       /* volumes. Default: 1 */
+    const void *x;      /* [rows3, rows2, rows, dim] input of norm1 */
+    size_t x_stride[3]; /* bytes; likewise below */
+    const void *y;      /* as x: residual */
+    size_t y_stride[3];
     const void *w1; /* [dim] weight of norm1, or NULL */
     const void *b1; /* [dim] bias, or NULL */
     const void *w2; /* [dim] the same of norm2 */
     const void *b2;
-    void *r;      /* [rows, dim] output: y + norm1(x), or NULL, but for an r of f32 beside 16 bits */
-    void *o;      /* [rows, dim] output: norm2(r); with a format not looked at */
-    float *mean1; /* [rows, first.groups] output: m of norm1 (0 where not centred), or NULL */
-    float *rstd1; /* [rows, first.groups] output: 1/s of norm1, or NULL */
-    float *mean2; /* [rows, second.groups] the same of norm2 */
+    uint32_t y_repeat; /* nrg_repeat bits: the dimensions over which y repeats */
+    nrg_store store;   /* how o is stored; the call reads r again at once */
+    void *r;           /* as x, output: y + norm1(x), or NULL; required with a format, or if it is f32 and dtype is not */
+    size_t r_stride[3];
+    void *o; /* as x, output: norm2(r); NULL with a format */
+    size_t o_stride[3];
+    void *packed; /* [rows3, rows2, rows / R, nrg_quant_bytes(format, dim)] output of a format: R rows are packed together */
+    size_t packed_stride[3]; /* the first: from R rows to the next R */
+    float *scales;           /* [rows3, rows2, rows, nrg_quant_scales(format, dim)] output of int8, else NULL */
+    size_t scales_stride[3];
+    float *mean1; /* [rows3, rows2, rows, first.groups] output: m of norm1 (0 if not centred), or NULL */
+    float *rstd1; /* as mean1, output: 1/s of norm1, or NULL */
+    float *mean2; /* [rows3, rows2, rows, second.groups] the same of norm2 */
     float *rstd2;
-    size_t x_stride; /* bytes; 0: dense; likewise below */
-    size_t y_stride;
-    size_t r_stride;
-    size_t o_stride;
-    size_t rows2; /* planes of rows, and volumes of planes; 0 stands for 1 */
-    size_t rows3;
-    size_t x_stride2; /* bytes from plane to plane */
-    size_t x_stride3; /* bytes from volume to volume */
-    size_t y_stride2;
-    size_t y_stride3;
-    size_t r_stride2;
-    size_t r_stride3;
-    size_t o_stride2;
-    size_t o_stride3;
-    uint32_t y_repeat;       /* nrg_repeat bits: where y is one for all */
-    uint32_t reserved;       /* 0 */
-    nrg_quant_format format; /* not NONE: bytes with scales (nrg/quantize.h) instead of o */
-    nrg_quant_rounding rounding;
-    void *q;         /* [rows3, rows2, rows / R, nrg_quant_bytes(format, dim)] output: bytes. R rows lie together */
-    float *scales;   /* [rows3, rows2, rows, nrg_quant_scales(format, dim)] output of int8; else NULL */
-    size_t q_stride; /* bytes, from R rows to the next R */
-    size_t q_stride2;
-    size_t q_stride3;
-    size_t scales_stride;
-    size_t scales_stride2;
-    size_t scales_stride3;
 } nrg_norm_sandwich_args;
 
-static inline nrg_norm_sandwich_args nrg_norm_sandwich_args_init(size_t rows, const void *x, const void *y, void *r, void *o)
+static inline nrg_norm_sandwich_args nrg_norm_sandwich_args_init(size_t rows, const void *x, const void *y, const void *w1,
+                                                                 const void *w2, void *r, void *o)
 {
     nrg_norm_sandwich_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.rows = rows;
+    args.rows2 = args.rows3 = 1;
     args.x = x;
+    args.x_stride[0] = args.x_stride[1] = args.x_stride[2] = 0;
     args.y = y;
+    args.y_stride[0] = args.y_stride[1] = args.y_stride[2] = 0;
+    args.w1 = w1;
+    args.b1 = NULL;
+    args.w2 = w2;
+    args.b2 = NULL;
+    args.y_repeat = NRG_REPEAT_NONE;
+    args.store = NRG_STORE_AUTO;
     args.r = r;
+    args.r_stride[0] = args.r_stride[1] = args.r_stride[2] = 0;
     args.o = o;
+    args.o_stride[0] = args.o_stride[1] = args.o_stride[2] = 0;
+    args.packed = NULL;
+    args.packed_stride[0] = args.packed_stride[1] = args.packed_stride[2] = 0;
+    args.scales = NULL;
+    args.scales_stride[0] = args.scales_stride[1] = args.scales_stride[2] = 0;
+    args.mean1 = args.rstd1 = args.mean2 = args.rstd2 = NULL;
     return args;
 }
 
-/* The rows of share ith of nth, as nrg_norm_forward. second.store says how o is stored, and first.store nothing: r is read again
- * at once. At most 16 KB of stack in an optimized build.
+/* The rows of share ith of nth, as nrg_norm_forward. At most 16 KB of stack in an optimized build.
  *
  * Returns NRG_OK, or says what is wrong as nrg_norm_forward does, and writes nothing: NRG_ERR_STRUCT_SIZE, NRG_ERR_OVERFLOW,
  * NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_EPS, NRG_ERR_CONSTANT, NRG_ERR_THREAD, and
- *   NRG_ERR_NULL         first, second, args, or (with rows > 0) x, y or o (with a format r, q, or scales of int8); r where it is
- *                        of f32 beside 16 bits
- *   NRG_ERR_DIM          dim is 0, no multiple of groups, or not the same in both; with a format, as in nrg_quantize
+ *   NRG_ERR_NULL         first, second, args, or (with rows > 0) x, y or o (with a format r, packed, or scales of int8); r if it
+ *                        is f32 and dtype is not
+ *   NRG_ERR_DIM          dim or groups is 0, dim no multiple of groups, or not the same in both; with a format, as in
+ *                        nrg_quantize
  *   NRG_ERR_DTYPE        y_dtype, r_dtype or w_dtype neither dtype nor f32, or another dtype in second than in first
  *   NRG_ERR_COMBINATION  a gate, an activation, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups, in either spec; a format
- *                        with groups in second; q or scales without it */
+ *                        in first, or with o or with groups in second; packed, scales or rounding without it; eps, c or
+ *                        weight_offset as in nrg_norm_forward */
 NRG_API nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                              const nrg_norm_sandwich_args *args, int ith, int nth);
 
@@ -138,8 +140,8 @@ NRG_API nrg_status nrg_norm_sandwich_forward_check(const nrg_norm_spec *first, c
  *
  * There are two phases with the host's barrier between them, as nrg/norm_backward.h says. */
 
-/* Where the data is. Zero everything, set size (nrg_norm_sandwich_backward_args_init does), then what there is. Dtypes: d_o, x
- * and dx have the specs' dtype, dy first.y_dtype, r and dr_in first.r_dtype; dw and db are f32.
+/* Where the data is. nrg_norm_sandwich_backward_args_init sets every field. Dtypes: d_o, x and dx have the specs' dtype, dy
+ * first.y_dtype, r and dr_in first.r_dtype; dw and db are f32.
  *
  * Aliasing:
  *
@@ -150,58 +152,63 @@ NRG_API nrg_status nrg_norm_sandwich_forward_check(const nrg_norm_spec *first, c
  * dw1, db1, dw2, db2 and workspace share no byte with anything; mean1 and mean2 none with an output. */
 typedef struct nrg_norm_sandwich_backward_args {
     size_t size;        /* sizeof(nrg_norm_sandwich_backward_args) */
-    size_t rows;        /* 0 is fine: dw and db are then 0, or keep their value with accumulate */
-    const void *d_o;    /* [rows, dim] gradient of o */
-    const void *dr_in;  /* [rows, dim] gradient of r from elsewhere, or NULL */
-    const void *x;      /* [rows, dim] as in the forward pass */
-    const void *r;      /* [rows, dim] as the forward pass stored it */
+    size_t rows;        /* rows of a plane. With 0, here or below, dw and db are 0, or keep their value with accumulate */
+    size_t rows2;       /* planes of a volume. Default: 1 */
+    size_t rows3;       /* volumes. Default: 1 */
+    const void *x;      /* [rows3, rows2, rows, dim] as in the forward pass */
+    size_t x_stride[3]; /* bytes; likewise below */
     const void *w1;     /* [dim] as in the forward pass, or NULL */
     const void *w2;     /* [dim] as in the forward pass, or NULL */
-    const float *mean1; /* as the forward pass stored it, or NULL: recomputed. Not read unless centred */
+    const void *r;      /* as the forward pass stored it */
+    size_t r_stride[3];
+    const float *mean1; /* mean1 of the forward pass, or NULL: recomputed; NULL if norm1 is not centred */
     const float *mean2; /* the same of norm2 */
-    void *dx;           /* [rows, dim] output; dr lies here on the way where dy cannot hold it */
-    void *dy;           /* [rows, dim] output, or NULL */
-    float *dw1;         /* [dim] output, or NULL; also without w1 */
-    float *db1;         /* [dim] output, or NULL */
-    float *dw2;         /* the same of norm2 */
+    const void *d_o;    /* as x: gradient of o */
+    size_t d_o_stride[3];
+    const void *dr_in; /* as x: gradient of r from elsewhere, or NULL */
+    size_t dr_in_stride[3];
+    nrg_store store; /* how dx is stored; the call reads dr again at once */
+    int accumulate;  /* not 0: dw and db are added to what is there, in one rounding; 0: overwritten */
+    void *dx;        /* as x: output; dr lies here on the way where dy cannot hold it */
+    size_t dx_stride[3];
+    void *dy; /* as x: output, or NULL */
+    size_t dy_stride[3];
+    float *dw1; /* [dim] output, or NULL; also without w1 */
+    float *db1; /* [dim] output, or NULL */
+    float *dw2; /* the same of norm2 */
     float *db2;
-    void *workspace;       /* multiple of 8 bytes; NULL where no dw or db is asked for */
-    size_t workspace_size; /* bytes, at least what nrg_norm_sandwich_backward_workspace says */
-    size_t d_o_stride;     /* bytes; 0: dense; likewise below */
-    size_t dr_in_stride;
-    size_t x_stride;
-    size_t r_stride;
-    size_t dx_stride;
-    size_t dy_stride;
-    int accumulate;    /* not 0: dw and db are added to what is there, in one rounding; 0: overwritten */
-    uint32_t reserved; /* 0 */
-    size_t rows2;      /* planes of rows, and volumes of planes; 0 stands for 1 */
-    size_t rows3;
-    size_t d_o_stride2; /* bytes from plane to plane */
-    size_t d_o_stride3; /* bytes from volume to volume */
-    size_t dr_in_stride2;
-    size_t dr_in_stride3;
-    size_t x_stride2;
-    size_t x_stride3;
-    size_t r_stride2;
-    size_t r_stride3;
-    size_t dx_stride2;
-    size_t dx_stride3;
-    size_t dy_stride2;
-    size_t dy_stride3;
+    void *workspace;       /* multiple of 8 bytes; NULL without dw and db */
+    size_t workspace_size; /* bytes, at least those of nrg_norm_sandwich_backward_workspace */
 } nrg_norm_sandwich_backward_args;
 
-static inline nrg_norm_sandwich_backward_args nrg_norm_sandwich_backward_args_init(size_t rows, const void *x, const void *r,
-                                                                                   const void *d_o, void *dx)
+static inline nrg_norm_sandwich_backward_args nrg_norm_sandwich_backward_args_init(size_t rows, const void *x, const void *w1,
+                                                                                   const void *w2, const void *r, const void *d_o,
+                                                                                   void *dx)
 {
     nrg_norm_sandwich_backward_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.rows = rows;
+    args.rows2 = args.rows3 = 1;
     args.x = x;
+    args.x_stride[0] = args.x_stride[1] = args.x_stride[2] = 0;
+    args.w1 = w1;
+    args.w2 = w2;
     args.r = r;
+    args.r_stride[0] = args.r_stride[1] = args.r_stride[2] = 0;
+    args.mean1 = args.mean2 = NULL;
     args.d_o = d_o;
+    args.d_o_stride[0] = args.d_o_stride[1] = args.d_o_stride[2] = 0;
+    args.dr_in = NULL;
+    args.dr_in_stride[0] = args.dr_in_stride[1] = args.dr_in_stride[2] = 0;
+    args.store = NRG_STORE_AUTO;
+    args.accumulate = 0;
     args.dx = dx;
+    args.dx_stride[0] = args.dx_stride[1] = args.dx_stride[2] = 0;
+    args.dy = NULL;
+    args.dy_stride[0] = args.dy_stride[1] = args.dy_stride[2] = 0;
+    args.dw1 = args.db1 = args.dw2 = args.db2 = NULL;
+    args.workspace = NULL;
+    args.workspace_size = 0;
     return args;
 }
 

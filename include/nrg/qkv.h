@@ -112,7 +112,8 @@ NRG_API nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_ar
 /* Share ith of nth: of the heads of all tokens, a token's q, k and v together. Work is for shares 0 to slices - 1; if nth is
  * larger, the others return at once, and have said what is wrong as every share does.
  *
- * norm: any spec without residual or gate, f32 and of dim; its weights are in args. NULL, or all zero but for its size: none.
+ * norm: any spec without residual, gate or format, f32 and of dim; its weights are in args. NULL, or all zero but for its size:
+ * none.
  *
  * What is kept. With keep, the workspace is the call's own from call to call: it begins as zeros, nothing else writes to it, and
  * its place and size stay, as do slices, dim, the numbers of heads, and n_dims and mode of the spec. Tokens may be more or fewer
@@ -133,8 +134,8 @@ NRG_API nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_ar
  *   NRG_ERR_DTYPE        norm's dtype, or its weights', not f32
  *   NRG_ERR_EPS          as in nrg/norm.h
  *   NRG_ERR_CONSTANT     as nrg_rope_frequencies has it; and norm's, as in nrg/norm.h
- *   NRG_ERR_COMBINATION  a format beside a dtype of its own; a gate, NRG_RESIDUAL_AFTER or NRG_WEIGHTS_GROUP with groups in norm;
- *                        weights or biases without norm; backward with norm, slots or v
+ *   NRG_ERR_COMBINATION  a format beside a dtype of its own; a gate, a format, NRG_RESIDUAL_AFTER or NRG_WEIGHTS_GROUP with
+ *                        groups in norm; weights or biases without norm; backward with norm, slots or v
  *   NRG_ERR_POSITION     first + tokens beyond what an int32_t holds; a slot below -1 or not below slot_count
  *   NRG_ERR_WORKSPACE    workspace_size is less than nrg_qkv_workspace says
  *   NRG_ERR_STRIDE       heads or tokens of a tensor lie over each other

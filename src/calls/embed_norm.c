@@ -36,7 +36,7 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_embed_job *embed, nrg_
     const nrg_norm_spec *s = c.part[NRG_EMBED_NORM_SPEC];
     const nrg_norm_args *n = c.part[NRG_EMBED_NORM_ARGS];
     const nrg_dtype r_dtype = c.sizes.type[NRG_NORM_TYPE_R];
-    const size_t dim = a->dim, groups = s->groups ? s->groups : 1, o_stride = c.stride[NRG_EMBED_NORM_O][0],
+    const size_t dim = a->dim, groups = s->groups, o_stride = c.stride[NRG_EMBED_NORM_O][0],
                  r_stride = c.stride[NRG_EMBED_NORM_R][0];
     const embed_call call = embed_checked(&c);
     embed_terms(embed, &call);
@@ -68,7 +68,7 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_embed_job *embed, nrg_
         .y_f32 = a->dtype == NRG_F32,
         .r_f32 = r_dtype == NRG_F32,
         .w_f32 = c.sizes.type[NRG_NORM_TYPE_W] == NRG_F32,
-        .stream = nrg_wants_stream(s->store, call.bytes),
+        .stream = nrg_wants_stream(n->store, call.bytes),
         .gate = s->gate,
         .activation = s->activation,
     };

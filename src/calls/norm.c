@@ -8,6 +8,7 @@
 #include "norm_quant.h"
 #include "planes.h"
 #include "quick.h"
+#include "quick_norm.h"
 #include "share.h"
 #include "stream.h"
 
@@ -54,7 +55,7 @@ static inline __attribute__((always_inline)) void fill_job(nrg_norm_job *job, co
     job->r_f32 = c->r_dtype == NRG_F32;
     job->w_f32 = c->w_dtype == NRG_F32;
     job->after = !usual && s->residual_mode == NRG_RESIDUAL_AFTER;
-    job->stream = nrg_wants_stream(usual ? NRG_STORE_AUTO : s->store, c->bytes);
+    job->stream = nrg_wants_stream(usual ? NRG_STORE_AUTO : a->store, c->bytes);
     job->gate = usual ? NRG_GATE_NONE : s->gate;
     job->activation = usual ? NRG_ACT_IDENTITY : s->activation;
     set_formula_of(&job->formula, s, usual ? dim : job->dim, usual ? NRG_EPS_MEAN : s->eps_mode);
@@ -108,16 +109,16 @@ static __attribute__((noinline)) int lies_well(norm_call *c, size_t row)
     const size_t r_element = r_dtype == NRG_F32 ? 4 : 2, r_row = s->dim * r_element;
     const size_t w_element = w_dtype == NRG_F32 ? 4 : 2, w_row = s->dim * w_element;
     quick_operand x, y = {0}, w, b, o, r = {0};
-    int sound = quick_rows(&x, a->x, a->x_stride, rows, row, element - 1) & quick_rows(&w, a->w, 0, 1, w_row, w_element - 1) &
-                quick_rows(&o, a->o, a->o_stride, rows, row, element - 1);
+    int sound = quick_rows(&x, a->x, a->x_stride[0], rows, row, element - 1) & quick_rows(&w, a->w, 0, 1, w_row, w_element - 1) &
+                quick_rows(&o, a->o, a->o_stride[0], rows, row, element - 1);
     sound &= quick_apart(&o, &x, 1) & quick_apart(&o, &w, 0);
     /* each with a branch, since hardly a program mixes them: a third of the checks of a call without */
     if (a->b)
         sound &= quick_rows(&b, a->b, 0, 1, w_row, w_element - 1) & quick_apart(&o, &b, 0);
     if (a->y)
-        sound &= quick_rows(&y, a->y, a->y_stride, rows, y_row, y_element - 1) & quick_apart(&o, &y, y_dtype == dtype);
+        sound &= quick_rows(&y, a->y, a->y_stride[0], rows, y_row, y_element - 1) & quick_apart(&o, &y, y_dtype == dtype);
     if (a->r) {
-        sound &= quick_rows(&r, a->r, a->r_stride, rows, r_row, r_element - 1) & quick_apart(&r, &x, r_dtype == dtype) &
+        sound &= quick_rows(&r, a->r, a->r_stride[0], rows, r_row, r_element - 1) & quick_apart(&r, &x, r_dtype == dtype) &
                  quick_apart(&r, &w, 0) & quick_apart(&r, &o, 0);
         if (a->b)
             sound &= quick_apart(&r, &b, 0);
@@ -140,12 +141,13 @@ static inline int has_plain_options(const nrg_norm_spec *s, const nrg_norm_args 
 {
     if ((s->size != sizeof *s) | (a->size != sizeof *a))
         return 0;
-    const int none = !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation | s->reserved | a->y_repeat |
-                       a->z_repeat | (unsigned)a->format | (unsigned)a->rounding | (uintptr_t)a->q | (uintptr_t)a->scales |
-                       (uintptr_t)a->z | (uintptr_t)a->mean | (uintptr_t)a->rstd);
+    const int none = !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation | (unsigned)s->format |
+                       (unsigned)s->rounding | s->reserved | a->y_repeat | a->z_repeat | a->reserved | (uintptr_t)a->packed |
+                       (uintptr_t)a->scales | (uintptr_t)a->z | (uintptr_t)a->mean | (uintptr_t)a->rstd);
     const int numbers = ((unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & (s->eps >= 0) & (s->eps <= DBL_MAX) &
-                        (fabs(s->c) <= (double)FLT_MAX) & (fabsf(s->weight_offset) <= FLT_MAX) & (s->groups <= 1);
-    const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) & ((a->rows2 | a->rows3) <= 1);
+                        quick_norm_offset_fits(s, a->w);
+    const int sizes =
+        (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) & !((s->groups ^ 1) | (a->rows2 ^ 1) | (a->rows3 ^ 1));
     return none & numbers & sizes & (a->x != NULL);
 }
 
@@ -158,8 +160,11 @@ static inline norm_call plain_call(const nrg_norm_spec *s, const nrg_norm_args *
  */
 static inline int is_usual(const nrg_norm_spec *s, const nrg_norm_args *a)
 {
-    return !((unsigned)s->y_dtype | (unsigned)s->r_dtype | (unsigned)s->w_dtype | (unsigned)s->eps_mode | (unsigned)s->store |
-             (unsigned)s->weights | (unsigned)s->accuracy | a->x_stride | a->y_stride | a->o_stride | a->r_stride);
+    uint64_t c;
+    memcpy(&c, &s->c, sizeof c);
+    return !((unsigned)s->y_dtype | (unsigned)s->r_dtype | (unsigned)s->w_dtype | (unsigned)s->eps_mode | (unsigned)s->c_mode |
+             c | (unsigned)s->weights | (unsigned)s->accuracy | (unsigned)a->store | a->x_stride[0] | a->y_stride[0] |
+             a->o_stride[0] | a->r_stride[0]);
 }
 
 /* ---- all other calls ---- */
@@ -205,13 +210,13 @@ static __attribute__((noinline)) void set_planes(nrg_planes *p, norm_call *call,
     planes_add(p, Z, a->z, row, c->stride[at[Z]]);
     planes_add(p, O, a->o, row, c->stride[at[O]]);
     planes_add(p, R, a->r, dim * (call->r_dtype == NRG_F32 ? 4 : 2), c->stride[at[R]]);
-    if (a->format) {
-        planes_add(p, Q, a->q, 0, c->stride[NRG_NORM_Q]);
+    if (call->spec->format) {
+        planes_add(p, Q, a->packed, 0, c->stride[NRG_NORM_PACKED]);
         planes_add(p, SCALES, a->scales, 0, c->stride[NRG_NORM_SCALES]);
         quant_planes(p);
     } else if (!a->mean && !a->rstd && call->part == NRG_NORM_WHOLE)
         planes_sort(p, 0, O);
-    if (!a->format)
+    if (!call->spec->format)
         planes_fold(p, 0);
     call->x_stride = p->stride[X][0];
     call->y_stride = p->stride[Y][0];
@@ -221,13 +226,12 @@ static __attribute__((noinline)) void set_planes(nrg_planes *p, norm_call *call,
 }
 
 /* Bytes instead of o. */
-static inline void set_quant(nrg_norm_job *job, nrg_norm_quant *quant, const nrg_norm_args *a, const nrg_checked *c, size_t rows,
-                             int ith, int nth)
+static inline void set_quant(nrg_norm_job *job, nrg_norm_quant *quant, const norm_call *call, const nrg_checked *c, int ith,
+                             int nth)
 {
-    job->o = NULL;
     job->quant = quant;
-    *quant = NRG_NORM_QUANT(a, c->stride[NRG_NORM_Q][0], c->stride[NRG_NORM_SCALES][0]);
-    quant_share(&job->row_begin, &job->row_end, a->format, rows, ith, nth);
+    *quant = NRG_NORM_QUANT(call->spec, call->args, c->stride[NRG_NORM_PACKED][0], c->stride[NRG_NORM_SCALES][0]);
+    quant_share(&job->row_begin, &job->row_end, call->spec->format, call->rows, ith, nth);
 }
 
 /* In a frame of its own: what checking takes shall not lie below the kernel. */
@@ -261,7 +265,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_norm
     };
     *dtype = call.spec->dtype;
     const size_t alike = nrg_norm_alike(call.spec);
-    call.rows = nrg_all_rows(call.args->rows, call.args->rows2, call.args->rows3) * alike;
+    call.rows = own.rows * own.rows2 * own.rows3 * alike;
     call.groups = nrg_norm_groups(call.spec);
     planes->count[1] = 1;
     if (!c.sizes.is_matrix || alike > 1)
@@ -273,8 +277,8 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_norm
         job->activation = NRG_ACT_IDENTITY;
     }
     job->quant = NULL;
-    if (own.format)
-        set_quant(job, quant, &own, &c, call.rows, ith, nth);
+    if (call.spec->format)
+        set_quant(job, quant, &call, &c, ith, nth);
     return NRG_OK;
 }
 
@@ -341,8 +345,9 @@ static __attribute__((noinline)) int plain_job(nrg_norm_job *job, const nrg_norm
                                                int nth)
 {
     norm_call call = plain_call(s, a);
-    if (!(((unsigned)s->eps_mode <= NRG_EPS_NONE) & ((unsigned)s->store <= NRG_STORE_STREAM) &
-              ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) & ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) &&
+    if (!(((unsigned)s->eps_mode <= NRG_EPS_MAX) & ((unsigned)a->store <= NRG_STORE_STREAM) &
+              ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) & ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) &
+              quick_norm_c_fits(s) &&
           lies_well(&call, s->dim * (s->dtype == NRG_F32 ? 4 : 2))))
         return 0;
     fill_job(job, &call, ith, nth, 0);
@@ -461,9 +466,8 @@ nrg_status nrg_norm_elements_check(const nrg_norm_spec *spec, const nrg_norm_arg
 static __attribute__((noinline)) nrg_status forward_f32(nrg_norm_spec spec, size_t rows, const float *x, const float *y,
                                                         const float *w, const float *b, float *r, float *o)
 {
-    nrg_norm_args args = nrg_norm_args_init(rows, x, o);
+    nrg_norm_args args = nrg_norm_args_init(rows, x, w, o);
     args.y = y;
-    args.w = w;
     args.b = b;
     args.r = r;
     return whole(&spec, &args, NULL, 0, 1);
@@ -471,7 +475,7 @@ static __attribute__((noinline)) nrg_status forward_f32(nrg_norm_spec spec, size
 
 nrg_status nrg_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *w, float *o, double eps)
 {
-    return forward_f32(nrg_rms_norm_spec(dim, eps), rows, x, NULL, w, NULL, NULL, o);
+    return forward_f32(nrg_norm_spec_rms(NRG_F32, dim, eps), rows, x, NULL, w, NULL, NULL, o);
 }
 
 nrg_status nrg_add_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *y, const float *w, float *r, float *o,
@@ -479,12 +483,12 @@ nrg_status nrg_add_rms_norm_f32(size_t rows, size_t dim, const float *x, const f
 {
     if (rows && !y)
         return NRG_ERR_NULL;
-    return forward_f32(nrg_rms_norm_spec(dim, eps), rows, x, y, w, NULL, r, o);
+    return forward_f32(nrg_norm_spec_rms(NRG_F32, dim, eps), rows, x, y, w, NULL, r, o);
 }
 
 nrg_status nrg_layer_norm_f32(size_t rows, size_t dim, const float *x, const float *w, const float *b, float *o, double eps)
 {
-    return forward_f32(nrg_layer_norm_spec(dim, eps), rows, x, NULL, w, b, NULL, o);
+    return forward_f32(nrg_norm_spec_layer(NRG_F32, dim, eps), rows, x, NULL, w, b, NULL, o);
 }
 
 nrg_status nrg_add_layer_norm_f32(size_t rows, size_t dim, const float *x, const float *y, const float *w, const float *b,
@@ -492,10 +496,10 @@ nrg_status nrg_add_layer_norm_f32(size_t rows, size_t dim, const float *x, const
 {
     if (rows && !y)
         return NRG_ERR_NULL;
-    return forward_f32(nrg_layer_norm_spec(dim, eps), rows, x, y, w, b, r, o);
+    return forward_f32(nrg_norm_spec_layer(NRG_F32, dim, eps), rows, x, y, w, b, r, o);
 }
 
 nrg_status nrg_l2_norm_f32(size_t rows, size_t dim, const float *x, float *o, double eps)
 {
-    return forward_f32(nrg_l2_norm_spec(dim, eps), rows, x, NULL, NULL, NULL, NULL, o);
+    return forward_f32(nrg_norm_spec_l2(NRG_F32, dim, eps), rows, x, NULL, NULL, NULL, NULL, o);
 }

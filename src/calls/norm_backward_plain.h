@@ -27,23 +27,25 @@ static inline int backward_is_plain(backward_call *c, const nrg_norm_spec *s, co
     const nrg_dtype dtype = s->dtype, w_dtype = s->w_dtype == NRG_DTYPE_SAME ? dtype : s->w_dtype;
     const int options =
         quick_is_same(s->y_dtype, dtype) & quick_is_same(s->r_dtype, dtype) & ((w_dtype == dtype) | (w_dtype == NRG_F32));
-    const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) & ((a->rows2 | a->rows3) <= 1) &
-                      !(a->y_repeat | a->z_repeat) & (a->reserved == 0);
+    const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) &
+                      !((a->rows2 ^ 1) | (a->rows3 ^ 1) | a->y_repeat | a->z_repeat) & ((unsigned)a->store <= NRG_STORE_STREAM) &
+                      quick_norm_offset_fits(s, a->w);
     const char *const x = a->r ? a->r : a->x;
-    if (!(options & sizes & (x != NULL) & (a->d_o != NULL) & (a->dx != NULL)) || a->y || a->z || a->dy || a->dz)
+    if (!(options & sizes & (x != NULL) & (a->d_o != NULL) & (a->dx != NULL)) || a->y || a->z || a->dy || a->dz ||
+        (a->r && a->x) || (a->mean && !s->centred))
         return 0;
     enum { X, D_O, DR_IN, W, B, MEAN, INPUTS };
     enum { DX, DW, DB, SPACE, OUTPUTS };
     const size_t rows = a->rows, dim = s->dim, element = dtype == NRG_F32 ? 4 : 2, w_element = w_dtype == NRG_F32 ? 4 : 2;
     const size_t row = dim * element, sums = ((size_t)(a->dw != NULL) + (a->db != NULL)) * nrg_norm_block_count(rows);
     quick_operand in[INPUTS], out[OUTPUTS];
-    int sound = quick_rows(&in[X], x, a->r ? a->r_stride : a->x_stride, rows, row, element - 1) &
-                quick_rows(&in[D_O], a->d_o, a->d_o_stride, rows, row, element - 1) &
-                quick_rows(&in[DR_IN], a->dr_in, a->dr_in_stride, rows, row, element - 1) &
+    int sound = quick_rows(&in[X], x, a->r ? a->r_stride[0] : a->x_stride[0], rows, row, element - 1) &
+                quick_rows(&in[D_O], a->d_o, a->d_o_stride[0], rows, row, element - 1) &
+                quick_rows(&in[DR_IN], a->dr_in, a->dr_in_stride[0], rows, row, element - 1) &
                 quick_rows(&in[W], a->w, 0, 1, dim * w_element, w_element - 1) &
                 quick_rows(&in[B], a->b, 0, 1, dim * w_element, w_element - 1) &
-                quick_rows(&in[MEAN], s->centred ? a->mean : NULL, 0, 1, rows * sizeof(float), sizeof(float) - 1) &
-                quick_rows(&out[DX], a->dx, a->dx_stride, rows, row, element - 1) &
+                quick_rows(&in[MEAN], a->mean, 0, 1, rows * sizeof(float), sizeof(float) - 1) &
+                quick_rows(&out[DX], a->dx, a->dx_stride[0], rows, row, element - 1) &
                 quick_rows(&out[DW], a->dw, 0, 1, dim * sizeof(float), sizeof(float) - 1) &
                 quick_rows(&out[DB], a->db, 0, 1, dim * sizeof(float), sizeof(float) - 1) &
                 quick_rows(&out[SPACE], sums ? a->workspace : NULL, 0, 1, sums * dim * sizeof(double), sizeof(double) - 1);
@@ -67,8 +69,8 @@ static inline int backward_is_plain(backward_call *c, const nrg_norm_spec *s, co
     c->y_stride = c->z_stride = c->dy_stride = c->dz_stride = 0;
     /* all that is there, as the checker counts it: rms of 64x4096 is on the edge of what is streamed */
     c->bytes = rows * row * (a->dr_in ? 4 : 3) + dim * w_element * ((a->w != NULL) + (size_t)(a->b != NULL)) +
-               rows * sizeof(float) * (s->centred && a->mean) +
-               dim * sizeof(float) * ((a->dw != NULL) + (size_t)(a->db != NULL)) + sums * dim * sizeof(double);
+               rows * sizeof(float) * (a->mean != NULL) + dim * sizeof(float) * ((a->dw != NULL) + (size_t)(a->db != NULL)) +
+               sums * dim * sizeof(double);
     c->rows = rows;
     c->x_dtype = c->y_dtype = c->r_dtype = dtype;
     c->w_dtype = w_dtype;

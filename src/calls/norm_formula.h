@@ -40,7 +40,7 @@ static inline void set_formula_of(nrg_norm_formula *f, const nrg_norm_spec *s, s
         f->eps = 0;
     f->d = dim;
     f->inv_dim = 1 / dim;
-    f->k = s->c != 0 ? s->c / sqrt(dim) : 1;
+    f->k = s->c_mode == NRG_C_GIVEN ? s->c / sqrt(dim) : 1;
 }
 
 static inline void set_formula(nrg_norm_formula *f, const nrg_norm_spec *s, size_t group_dim)

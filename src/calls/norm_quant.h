@@ -9,14 +9,14 @@
 #include "planes.h"
 #include "share.h"
 
-/* A struct's fields format, rounding, q and scales, which nrg_norm_args and nrg_norm_sandwich_args both have. */
-#define NRG_NORM_QUANT(a, q_stride_, scales_stride_)                                                                             \
-    ((nrg_norm_quant){.q = (a)->q,                                                                                               \
+/* Of a spec and of args, nrg_norm_args or nrg_norm_sandwich_args. */
+#define NRG_NORM_QUANT(spec, a, q_stride_, scales_stride_)                                                                       \
+    ((nrg_norm_quant){.q = (a)->packed,                                                                                          \
                       .scales = (char *)(a)->scales,                                                                             \
                       .q_stride = (q_stride_),                                                                                   \
                       .scales_stride = (scales_stride_),                                                                         \
-                      .format = (a)->format,                                                                                     \
-                      .rounding = (a)->rounding})
+                      .format = (spec)->format,                                                                                  \
+                      .rounding = (spec)->rounding})
 
 /* A share is of rows that lie together. */
 static inline void quant_share(size_t *begin, size_t *end, nrg_quant_format format, size_t rows, int ith, int nth)

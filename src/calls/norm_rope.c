@@ -26,7 +26,7 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_norm_rope_job both[2],
                             nrg_wants_stream(rope->store, c.bytes));
     if (status != NRG_OK)
         return status;
-    const size_t groups = norm->groups ? norm->groups : 1, *const rows = &c.sizes.n[NRG_NORM_ROPE_Q_ROWS];
+    const size_t groups = norm->groups, *const rows = &c.sizes.n[NRG_NORM_ROPE_Q_ROWS];
     const size_t begin = nrg_share(rows[0] + rows[1], ith, nth), end = nrg_share(rows[0] + rows[1], ith + 1, nth);
     *dtype = norm->dtype;
     for (int k = 0; k < 2; k++) {
@@ -94,6 +94,7 @@ nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope
 /* The two calls' arguments for q or k, and a job for the rotation: the rotated gradient is in dx, and norm_backward takes it from
  * there. */
 typedef struct half {
+    nrg_norm_spec spec;
     nrg_norm_backward_args norm;
     nrg_rope_job job;
     rope_batches batches;
@@ -125,8 +126,8 @@ static void set_rows(nrg_norm_backward_args *a, const shape *s)
 {
     size_t x, o;
     if (are_equally_far(s, s->x_stride, &x) && are_equally_far(s, s->o_stride, &o)) {
-        a->x_stride = x;
-        a->d_o_stride = a->dx_stride = o;
+        a->x_stride[0] = x;
+        a->d_o_stride[0] = a->dx_stride[0] = o;
         a->rows2 = a->rows3 = 1;
         return;
     }
@@ -134,16 +135,14 @@ static void set_rows(nrg_norm_backward_args *a, const shape *s)
     a->rows2 = s->count[1];
     a->rows3 = s->count[2];
     /* a stride that is not taken may be anything */
-    a->x_stride = s->count[0] > 1 ? s->x_stride[0] : 0;
-    a->x_stride2 = s->x_stride[1];
-    a->x_stride3 = s->x_stride[2];
-    a->d_o_stride = a->dx_stride = s->count[0] > 1 ? s->o_stride[0] : 0;
-    a->d_o_stride2 = a->dx_stride2 = s->o_stride[1];
-    a->d_o_stride3 = a->dx_stride3 = s->o_stride[2];
+    for (int k = 0; k < 3; k++) {
+        a->x_stride[k] = k || s->count[0] > 1 ? s->x_stride[k] : 0;
+        a->d_o_stride[k] = a->dx_stride[k] = k || s->count[0] > 1 ? s->o_stride[k] : 0;
+    }
 }
 
-/* Checks everything, and makes both halves and the spec of their norms. */
-static __attribute__((noinline)) nrg_status make_halves(half h[2], nrg_norm_spec *norm, const void *const *part, int ith, int nth)
+/* Checks everything, and makes both halves. */
+static __attribute__((noinline)) nrg_status make_halves(half h[2], const void *const *part, int ith, int nth)
 {
     nrg_checked c;
     nrg_rope_job job[2];
@@ -155,11 +154,13 @@ static __attribute__((noinline)) nrg_status make_halves(half h[2], nrg_norm_spec
     status = rope_make_jobs(job, batches, &c, c.part[NRG_NORM_ROPE_SPEC], rope, NRG_NORM_ROPE_BACKWARD_Q_O, 1, 0);
     if (status != NRG_OK)
         return status;
-    *norm = *(const nrg_norm_spec *)c.part[NRG_NORM_ROPE_NORM];
     for (int k = 0; k < 2; k++) {
         nrg_rope_job *r = &h[k].job;
         nrg_norm_backward_args *a = &h[k].norm;
+        h[k].spec = *(const nrg_norm_spec *)c.part[NRG_NORM_ROPE_NORM];
         *a = *(const nrg_norm_backward_args *)c.part[NRG_NORM_ROPE_Q_ARGS + k];
+        if (!a->w) /* the other one has weights, and the offset is theirs */
+            h[k].spec.weight_offset = 0;
         /* after everything else: where there are heads without args, NULL is said of what is missing in them */
         if (a->rows != c.sizes.n[NRG_NORM_ROPE_Q_ROWS + k])
             return NRG_ERR_COMBINATION;
@@ -168,6 +169,7 @@ static __attribute__((noinline)) nrg_status make_halves(half h[2], nrg_norm_spec
         if (!r->heads)
             continue;
         a->d_o = a->dx = r->o;
+        a->store = NRG_STORE_KEEP;
         const size_t *const x = c.stride[NRG_NORM_ROPE_BACKWARD_Q_X + k];
         set_rows(a, &(shape){.count = {r->heads, rope->tokens, batches[k].count},
                              .x_stride = {x[0], x[1], x[2]},
@@ -181,19 +183,17 @@ nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec
                                   const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth)
 {
     half h[2];
-    nrg_norm_spec kept;
-    nrg_status status = make_halves(h, &kept, (const void *const[]){norm, rope_spec, rope, q, k}, ith, nth);
+    nrg_status status = make_halves(h, (const void *const[]){norm, rope_spec, rope, q, k}, ith, nth);
     if (status != NRG_OK)
         return status;
-    nrg_rope_kernel *const rope_of = NRG_ACTIVE_KERNEL(rope, kept.dtype);
-    kept.store = NRG_STORE_KEEP;
+    nrg_rope_kernel *const rope_of = NRG_ACTIVE_KERNEL(rope, h[0].spec.dtype);
     for (int i = 0; i < 2; i++) {
         const size_t pieces = nrg_norm_backward_pieces(&h[i].norm, PIECE_ROWS);
         for (size_t piece = nrg_share(pieces, ith, nth); piece < nrg_share(pieces, ith + 1, nth); piece++) {
             nrg_norm_backward_rows(&h[i].norm, (int)piece, (int)pieces, &h[i].job.begin, &h[i].job.end);
             if (h[i].job.begin < h[i].job.end)
                 rope_turn_batches(rope_of, &h[i].job, &h[i].batches);
-            status = nrg_norm_backward(&kept, &h[i].norm, (int)piece, (int)pieces);
+            status = nrg_norm_backward(&h[i].spec, &h[i].norm, (int)piece, (int)pieces);
             if (status != NRG_OK)
                 return status; /* cannot be: it was checked */
         }
@@ -205,18 +205,16 @@ nrg_status nrg_norm_rope_backward_check(const nrg_norm_spec *norm, const nrg_rop
                                         const nrg_norm_backward_args *q, const nrg_norm_backward_args *k)
 {
     half h[2];
-    nrg_norm_spec own;
-    return make_halves(h, &own, (const void *const[]){norm, rope_spec, rope, q, k}, 0, 1);
+    return make_halves(h, (const void *const[]){norm, rope_spec, rope, q, k}, 0, 1);
 }
 
 nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
                                          const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth)
 {
     half h[2];
-    nrg_norm_spec own;
-    nrg_status status = make_halves(h, &own, (const void *const[]){norm, rope_spec, rope, q, k}, ith, nth);
+    nrg_status status = make_halves(h, (const void *const[]){norm, rope_spec, rope, q, k}, ith, nth);
     for (int i = 0; i < 2 && status == NRG_OK; i++)
-        status = nrg_norm_backward_reduce(&own, &h[i].norm, ith, nth);
+        status = nrg_norm_backward_reduce(&h[i].spec, &h[i].norm, ith, nth);
     return status;
 }
 

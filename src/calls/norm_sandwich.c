@@ -38,12 +38,12 @@ static void set_planes(nrg_planes *p, size_t stride[OWN_TENSORS], const nrg_norm
                        const nrg_checked *c)
 {
     static const unsigned char at[OWN_TENSORS] = {NRG_SANDWICH_X, NRG_SANDWICH_Y, NRG_SANDWICH_R, NRG_SANDWICH_O};
-    const void *const tensor[OWN_TENSORS] = {a->x, a->y, r, a->format ? NULL : a->o};
+    const void *const tensor[OWN_TENSORS] = {a->x, a->y, r, a->o};
     planes_begin(p, 1, a->rows, a->rows2, a->rows3);
     for (unsigned i = 0; i < OWN_TENSORS; i++)
         planes_add(p, i, tensor[i], 0, c->stride[i == R && !a->r ? NRG_SANDWICH_O : at[i]]);
-    if (a->format) {
-        planes_add(p, Q, a->q, 0, c->stride[NRG_SANDWICH_Q]);
+    if (a->packed) {
+        planes_add(p, Q, a->packed, 0, c->stride[NRG_SANDWICH_PACKED]);
         planes_add(p, SCALES, a->scales, 0, c->stride[NRG_SANDWICH_SCALES]);
         quant_planes(p);
     } else {
@@ -63,7 +63,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
         return status;
     const nrg_norm_spec *one = c.part[NRG_SANDWICH_FIRST], *two = c.part[NRG_SANDWICH_SECOND];
     const nrg_norm_sandwich_args *a = c.part[NRG_SANDWICH_ARGS];
-    const size_t rows = nrg_all_rows(a->rows, a->rows2, a->rows3);
+    const size_t rows = a->rows * a->rows2 * a->rows3;
     /* r lies in its own place, or where o will be */
     void *const r = a->r ? a->r : a->o;
     const nrg_dtype r_dtype = c.sizes.type[NRG_NORM_TYPE_R];
@@ -102,19 +102,19 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
     }
     second->w = a->w2;
     second->b = a->b2;
-    second->o = a->format ? NULL : a->o;
+    second->o = a->o;
     second->o_stride = stride[O];
     second->mean = a->mean2;
     second->rstd = a->rstd2;
-    second->stream = nrg_wants_stream(two->store, c.bytes);
+    second->stream = nrg_wants_stream(a->store, c.bytes);
     job->row_begin = nrg_share(rows, ith, nth);
     job->row_end = nrg_share(rows, ith + 1, nth);
     job->turn = TURN_BYTES / row_bytes ? TURN_BYTES / row_bytes : 1;
-    if (a->format) {
-        const size_t together = nrg_format_rows(a->format);
+    if (two->format) {
+        const size_t together = nrg_format_rows(two->format);
         second->quant = quant;
-        *quant = NRG_NORM_QUANT(a, c.stride[NRG_SANDWICH_Q][0], c.stride[NRG_SANDWICH_SCALES][0]);
-        quant_share(&job->row_begin, &job->row_end, a->format, rows, ith, nth);
+        *quant = NRG_NORM_QUANT(two, a, c.stride[NRG_SANDWICH_PACKED][0], c.stride[NRG_SANDWICH_SCALES][0]);
+        quant_share(&job->row_begin, &job->row_end, two->format, rows, ith, nth);
         job->turn = (job->turn + together - 1) / together * together;
     }
     return NRG_OK;
@@ -193,10 +193,9 @@ typedef struct halves {
     nrg_norm_backward_args one, two;
 } halves;
 
-/* A tensor's place and its strides in all dimensions. */
+/* A tensor's place and its strides. */
 #define TAKE(to, to_field, from, field)                                                                                          \
-    ((to)->to_field = (from)->field, (to)->to_field##_stride = (from)->field##_stride,                                           \
-     (to)->to_field##_stride2 = (from)->field##_stride2, (to)->to_field##_stride3 = (from)->field##_stride3)
+    ((to)->to_field = (from)->field, (void)memcpy((to)->to_field##_stride, (from)->field##_stride, sizeof(from)->field##_stride))
 
 /* Checks everything, and makes both halves. */
 static __attribute__((noinline)) nrg_status make_halves(halves *h, const void *const *part, int ith, int nth)
@@ -214,9 +213,10 @@ static __attribute__((noinline)) nrg_status make_halves(halves *h, const void *c
     h->second = *(const nrg_norm_spec *)c.part[NRG_SANDWICH_SECOND];
     h->second.y_dtype = h->first.y_dtype;
     h->second.r_dtype = h->first.r_dtype;
-    h->second.store = NRG_STORE_KEEP; /* dr is read again at once */
     h->first.y_dtype = h->first.r_dtype = NRG_DTYPE_SAME;
-    *one = *two = nrg_norm_backward_args_init(a->rows, NULL, NULL, NULL);
+    *one = *two = nrg_norm_backward_args_init(a->rows, NULL, NULL, NULL, NULL);
+    one->store = a->store;
+    two->store = NRG_STORE_KEEP; /* dr is read again at once */
     one->rows2 = two->rows2 = a->rows2;
     one->rows3 = two->rows3 = a->rows3;
     one->accumulate = two->accumulate = a->accumulate;
@@ -290,7 +290,7 @@ nrg_status nrg_norm_sandwich_backward(const nrg_norm_spec *first, const nrg_norm
     if (status != NRG_OK)
         return status;
     size_t begin, end;
-    const size_t rows = nrg_all_rows(h.one.rows, h.one.rows2, h.one.rows3), each = piece_rows(&h, rows);
+    const size_t rows = h.one.rows * h.one.rows2 * h.one.rows3, each = piece_rows(&h, rows);
     share_pieces(&h, rows, ith, nth, &begin, &end);
     for (size_t row = begin; row < end; row += each) {
         const size_t piece_end = end - row > each ? row + each : end;

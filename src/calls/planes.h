@@ -14,8 +14,8 @@ static inline void planes_begin(nrg_planes *p, size_t inner, size_t rows, size_t
     memset(p, 0, sizeof *p);
     p->count[0] = inner;
     p->count[1] = rows;
-    p->count[2] = nrg_or_one(rows2);
-    p->count[3] = nrg_or_one(rows3);
+    p->count[2] = rows2;
+    p->count[3] = rows3;
 }
 
 /* One tensor: the bytes of an inner row, and the strides as they were checked. Nothing where it is not there. */

@@ -9,7 +9,7 @@
 
 static inline void set_norm(nrg_norm_job *job, const nrg_norm_spec *norm)
 {
-    const size_t groups = norm->groups ? norm->groups : 1;
+    const size_t groups = norm->groups;
     *job = (nrg_norm_job){
         .dim = norm->dim / groups,
         .groups = groups,

@@ -9,17 +9,29 @@
 
 #include "../../include/nrg/norm.h"
 
-/* Whether a spec is plainly that of a norm without residual mode, gate, activation and groups, whose options and numbers are
- * sound. Of its dim and of the dtypes beside its own nothing is said. */
+/* Checks c and what selects it. */
+static inline int quick_norm_c_fits(const nrg_norm_spec *s)
+{
+    return ((unsigned)s->c_mode <= NRG_C_GIVEN) & (fabs(s->c) <= (double)FLT_MAX) & ((s->c == 0) | (s->c_mode == NRG_C_GIVEN));
+}
+
+/* Checks the weight offset, which needs a w. */
+static inline int quick_norm_offset_fits(const nrg_norm_spec *s, const void *w)
+{
+    return (s->weight_offset == 0) | ((w != NULL) & (fabsf(s->weight_offset) <= FLT_MAX));
+}
+
+/* Accepts the spec of a norm without residual mode, gate, activation, groups and format. Does not check dim, weight_offset and
+ * the dtypes of y, r and w. */
 static inline int quick_norm_is_plain(const nrg_norm_spec *s)
 {
     if (s->size != sizeof *s)
         return 0;
     return ((unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & (s->eps >= 0) & (s->eps <= DBL_MAX) &
-           ((unsigned)s->eps_mode <= NRG_EPS_NONE) & ((unsigned)s->store <= NRG_STORE_STREAM) &
-           ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) & ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) &
-           (fabs(s->c) <= (double)FLT_MAX) & (fabsf(s->weight_offset) <= FLT_MAX) & (s->groups <= 1) &
-           !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation | s->reserved);
+           ((unsigned)s->eps_mode <= NRG_EPS_MAX) & ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) &
+           ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) & quick_norm_c_fits(s) & (s->groups == 1) &
+           !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation | (unsigned)s->format |
+             (unsigned)s->rounding | s->reserved);
 }
 
 /* Whether an operand beside the spec's dtype is of it. */

@@ -40,7 +40,7 @@ static inline int nrg_norm_is_exact(const nrg_norm_formula *f, nrg_dtype dtype) 
 /* What of a forward pass a job is: all of it; from x to statistics (and r); from r or x and given statistics to o. */
 enum nrg_norm_part { NRG_NORM_WHOLE, NRG_NORM_SUMS, NRG_NORM_APPLY };
 
-/* How the elements of a row are done: nrg_row_statistics.elements. */
+/* How the elements of a row are done: nrg_row_statistics.opaque. */
 enum nrg_norm_way {
     NRG_NORM_UNKNOWN, /* statistics from elsewhere */
     NRG_NORM_FAST,    /* the fast grade, in floats */

@@ -114,20 +114,23 @@ static nrg_status measure_norm(const void *const *part, nrg_sizes *s)
     nrg_status status = measure_terms(args, s);
     if (status != NRG_OK || (status = nrg_norm_measure_spec(spec, s->type)) != NRG_OK)
         return status;
-    if (args->dim != spec->dim || args->dtype != spec->dtype || args->rows != norm->rows || norm->rows2 > 1 || norm->rows3 > 1 ||
-        spec->gate || spec->residual_mode != NRG_RESIDUAL_BEFORE || nrg_norm_alike(spec) > 1)
+    if (args->dim != spec->dim || args->dtype != spec->dtype || args->rows != norm->rows || norm->rows2 != 1 ||
+        norm->rows3 != 1 || norm->packed || norm->scales || !nrg_norm_offset_fits(spec, norm->w) || spec->format || spec->gate ||
+        spec->residual_mode != NRG_RESIDUAL_BEFORE || nrg_norm_alike(spec) > 1)
         return NRG_ERR_COMBINATION;
     s->n[W_DIM] = args->rows ? args->dim : 0;
     /* fits wherever the elements of o do, and is looked at after them */
-    s->n[STATISTICS] = args->rows * (spec->groups ? spec->groups : 1);
+    s->n[STATISTICS] = args->rows * spec->groups;
     s->refused |= NRG_BIT(NRG_EMBED_NORM_X) | NRG_BIT(NRG_EMBED_NORM_Y) | NRG_BIT(NRG_EMBED_NORM_Z) | NRG_BIT(NRG_EMBED_NORM_SUM);
     return NRG_OK;
 }
 
 static const nrg_part norm_parts[] = {EMBED_PART, NRG_NORM_SPEC_PART, NRG_NORM_ARGS_PART};
-static const nrg_range norm_ranges[] = {EMBED_RANGES, NRG_NORM_SPEC_RANGES(NRG_EMBED_NORM_SPEC)};
+static const nrg_range norm_ranges[] = {EMBED_RANGES, NRG_NORM_SPEC_RANGES(NRG_EMBED_NORM_SPEC),
+                                        NRG_ENUM_RANGE(NRG_EMBED_NORM_ARGS, nrg_norm_args, store, NRG_STORE_STREAM),
+                                        NRG_RESERVED_RANGE(NRG_EMBED_NORM_ARGS, nrg_norm_args, reserved)};
 
-#define NORM_TENSOR(field) TENSOR(NRG_EMBED_NORM_ARGS, nrg_norm_args, field, field##_stride)
+#define NORM_TENSOR(field) TENSOR(NRG_EMBED_NORM_ARGS, nrg_norm_args, field, field##_stride[0])
 #define NORM_LINE(field, number) .part = NRG_EMBED_NORM_ARGS, .at = NRG_AT(nrg_norm_args, field), .dim = (number)
 
 static const nrg_operand norm_operands[NRG_EMBED_NORM_OPERANDS] = {

@@ -9,12 +9,12 @@
 #include <math.h>
 
 /* numbers */
-enum { ROWS = 1, ROWS2, ROWS3, DIM, W_DIM, STATISTICS, SUMS, SPACE = NRG_NORM_BACKWARD_SPACE, RECORD, Q_BYTES, Q_ROWS, Q_SCALES };
+enum { ROWS = 1, ROWS2, ROWS3, DIM, W_DIM, STATISTICS, SUMS, SPACE = NRG_NORM_BACKWARD_SPACE, RECORD, BYTES, BYTES_ROWS, SCALES };
 
 nrg_status nrg_norm_measure_spec(const nrg_norm_spec *s, nrg_dtype type[NRG_TYPES])
 {
     type[NRG_NORM_TYPE_X] = s->dtype;
-    if (s->dim == 0 || (s->groups > 1 && s->dim % s->groups != 0))
+    if (s->dim == 0 || s->groups == 0 || (s->groups > 1 && s->dim % s->groups != 0))
         return NRG_ERR_DIM;
     if (nrg_beside(s->y_dtype, s->dtype, &type[NRG_NORM_TYPE_Y]) != NRG_OK ||
         nrg_beside(s->r_dtype, s->dtype, &type[NRG_NORM_TYPE_R]) != NRG_OK ||
@@ -22,11 +22,12 @@ nrg_status nrg_norm_measure_spec(const nrg_norm_spec *s, nrg_dtype type[NRG_TYPE
         return NRG_ERR_DTYPE;
     if (!(s->eps >= 0 && s->eps <= DBL_MAX))
         return NRG_ERR_EPS;
-    return fabs(s->c) <= (double)FLT_MAX && fabsf(s->weight_offset) <= FLT_MAX ? NRG_OK : NRG_ERR_CONSTANT;
+    if (!(fabs(s->c) <= (double)FLT_MAX && fabsf(s->weight_offset) <= FLT_MAX))
+        return NRG_ERR_CONSTANT;
+    const int unused = (s->eps_mode == NRG_EPS_NONE && s->eps != 0) || (s->c_mode == NRG_C_SQRT_DIM && s->c != 0) ||
+                       (s->format == NRG_QUANT_NONE && s->rounding);
+    return unused ? NRG_ERR_COMBINATION : NRG_OK;
 }
-
-/* mean and rstd: rows · groups fits wherever rows · dim elements of x do, and is looked at after them. */
-static size_t statistics_of(const nrg_norm_spec *spec, size_t rows) { return rows * (spec->groups ? spec->groups : 1); }
 
 /* Rows in planes. *all: of the kernel, groups that share w and b being rows. Where that does not fit, neither do tensors that
  * repeat nowhere, which there always are. Inlined, and with a short way for a matrix: a third of a call of one short row is what
@@ -37,46 +38,45 @@ static inline nrg_status measure_rows(nrg_sizes *s, const nrg_norm_spec *spec, s
     const size_t alike = nrg_norm_alike(spec);
     if (repeated > (NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3))
         return NRG_ERR_ENUM;
-    s->is_matrix = ((rows2 | rows3) <= 1) & !repeated;
+    s->is_matrix = (rows2 == 1) & (rows3 == 1) & !repeated;
     s->n[ROWS] = rows;
-    s->n[ROWS2] = nrg_or_one(rows2);
-    s->n[ROWS3] = nrg_or_one(rows3);
+    s->n[ROWS2] = rows2;
+    s->n[ROWS3] = rows3;
     s->n[DIM] = spec->dim;
-    s->n[W_DIM] = rows ? nrg_norm_w_dim(spec) : 0;
     *all = rows;
-    int fits = 1;
-    if (((rows2 | rows3) > 1) | (alike > 1)) {
+    if ((rows2 != 1) | (rows3 != 1) | (alike != 1)) {
         size_t each;
-        fits = nrg_product(s->n[ROWS2], s->n[ROWS3], &each) && nrg_product(each, rows, &each) && nrg_product(each, alike, all);
-        *all = nrg_all_rows(rows, rows2, rows3) * alike;
+        if (!nrg_product(rows2, rows3, &each) || !nrg_product(each, rows, &each) || !nrg_product(each, alike, all))
+            return NRG_ERR_OVERFLOW;
     }
-    s->n[STATISTICS] = statistics_of(spec, nrg_all_rows(rows, rows2, rows3));
-    return fits ? NRG_OK : NRG_ERR_OVERFLOW;
+    s->n[W_DIM] = *all ? nrg_norm_w_dim(spec) : 0;
+    s->n[STATISTICS] = *all * nrg_norm_groups(spec); /* fits if rows · dim elements of x do, which come first */
+    return NRG_OK;
 }
 
 /* ---- forward ---- */
 
 static const nrg_range ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC),
-                                   NRG_ENUM_RANGE(NRG_NORM_ARGS, nrg_norm_args, format, NRG_QUANT_INT8_128),
-                                   NRG_ENUM_RANGE(NRG_NORM_ARGS, nrg_norm_args, rounding, NRG_QUANT_ROUND_AWAY)};
+                                   NRG_ENUM_RANGE(NRG_NORM_ARGS, nrg_norm_args, store, NRG_STORE_STREAM),
+                                   NRG_RESERVED_RANGE(NRG_NORM_ARGS, nrg_norm_args, reserved)};
 
-nrg_status nrg_norm_measure_quant(nrg_sizes *s, const nrg_norm_spec *spec, nrg_quant_format format, size_t rows,
-                                  const nrg_quant_operands *of)
+nrg_status nrg_norm_measure_quant(nrg_sizes *s, const nrg_norm_spec *spec, size_t rows, const nrg_quant_operands *of)
 {
     nrg_quant_sizes q;
-    if (format == NRG_QUANT_NONE) {
-        s->refused |= NRG_BIT(of->q) | NRG_BIT(of->scales);
+    if (spec->format == NRG_QUANT_NONE) {
+        s->needed |= NRG_BIT(of->o);
+        s->refused |= NRG_BIT(of->packed) | NRG_BIT(of->scales);
         return NRG_OK;
     }
-    const nrg_status status = nrg_measure_quant(format, spec->dim, rows, &q);
+    const nrg_status status = nrg_measure_quant(spec->format, spec->dim, rows, &q);
     if (status != NRG_OK)
         return status;
     s->n[of->bytes] = q.bytes;
     s->n[of->rows] = q.rows;
     s->n[of->scale_count] = q.scales;
-    s->ignored |= NRG_BIT(of->o);
-    s->needed |= NRG_BIT(of->q);
-    if (nrg_format_has_scales(format))
+    s->refused |= NRG_BIT(of->o);
+    s->needed |= NRG_BIT(of->packed);
+    if (nrg_format_has_scales(spec->format))
         s->needed |= NRG_BIT(of->scales);
     else
         s->refused |= NRG_BIT(of->scales);
@@ -105,8 +105,10 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
         s->needed |= NRG_BIT(NRG_NORM_Z);
     else
         s->refused |= NRG_BIT(NRG_NORM_Z);
-    static const nrg_quant_operands quant = {NRG_NORM_O, NRG_NORM_Q, NRG_NORM_SCALES, Q_BYTES, Q_ROWS, Q_SCALES};
-    return nrg_norm_measure_quant(s, spec, args->format, args->rows, &quant);
+    if (!nrg_norm_offset_fits(spec, args->w))
+        return NRG_ERR_COMBINATION;
+    static const nrg_quant_operands quant = {NRG_NORM_O, NRG_NORM_PACKED, NRG_NORM_SCALES, BYTES, BYTES_ROWS, SCALES};
+    return nrg_norm_measure_quant(s, spec, args->rows, &quant);
 }
 
 static const nrg_part forward_parts[] = {NRG_NORM_SPEC_PART, NRG_NORM_ARGS_PART};
@@ -114,17 +116,13 @@ static const nrg_part forward_parts[] = {NRG_NORM_SPEC_PART, NRG_NORM_ARGS_PART}
 #define CHOSEN(type) (NRG_ELEMENT_CHOSEN + (type))
 #define TENSOR(field, args_type)                                                                                                 \
     .part = NRG_NORM_ARGS, .at = NRG_AT(args_type, field), .dim = DIM, .has_planes = 1,                                          \
-    .level = {{.stride = NRG_AT(args_type, field##_stride), .count = ROWS},                                                      \
-              {.stride = NRG_AT(args_type, field##_stride2), .count = ROWS2},                                                    \
-              {.stride = NRG_AT(args_type, field##_stride3), .count = ROWS3}}
+    .level = NRG_ROW_LEVELS(args_type, field##_stride, ROWS, ROWS2, ROWS3)
 #define REPEATS(field, args_type) .repeat = NRG_AT(args_type, field##_repeat)
 #define LINE(field, args_type, number) .part = NRG_NORM_ARGS, .at = NRG_AT(args_type, field), .dim = (number)
 
 #define QUANT(field, dim_, rows_)                                                                                                \
     .part = NRG_NORM_ARGS, .at = NRG_AT(nrg_norm_args, field), .dim = (dim_), .has_planes = 1,                                   \
-    .level = {{.stride = NRG_AT(nrg_norm_args, field##_stride), .count = (rows_)},                                               \
-              {.stride = NRG_AT(nrg_norm_args, field##_stride2), .count = ROWS2},                                                \
-              {.stride = NRG_AT(nrg_norm_args, field##_stride3), .count = ROWS3}}
+    .level = NRG_ROW_LEVELS(nrg_norm_args, field##_stride, rows_, ROWS2, ROWS3)
 
 static const nrg_operand forward_operands[NRG_NORM_OPERANDS] = {
     [NRG_NORM_X] = {"x", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), TENSOR(x, nrg_norm_args)},
@@ -134,14 +132,14 @@ static const nrg_operand forward_operands[NRG_NORM_OPERANDS] = {
                     REPEATS(z, nrg_norm_args)},
     [NRG_NORM_W] = {"w", NRG_IN, CHOSEN(NRG_NORM_TYPE_W), .may_be_absent = 1, LINE(w, nrg_norm_args, W_DIM)},
     [NRG_NORM_B] = {"b", NRG_IN, CHOSEN(NRG_NORM_TYPE_W), .may_be_absent = 1, LINE(b, nrg_norm_args, W_DIM)},
-    [NRG_NORM_O] = {"o", NRG_OUT, CHOSEN(NRG_NORM_TYPE_X), TENSOR(o, nrg_norm_args),
+    [NRG_NORM_O] = {"o", NRG_OUT, CHOSEN(NRG_NORM_TYPE_X), .may_be_absent = 1, TENSOR(o, nrg_norm_args),
                     .over = NRG_BIT(NRG_NORM_X) | NRG_BIT(NRG_NORM_Y) | NRG_BIT(NRG_NORM_Z)},
     [NRG_NORM_R] = {"r", NRG_OUT, CHOSEN(NRG_NORM_TYPE_R), .may_be_absent = 1, TENSOR(r, nrg_norm_args),
                     .over = NRG_BIT(NRG_NORM_X) | NRG_BIT(NRG_NORM_Y)},
     [NRG_NORM_MEAN] = {"mean", NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, LINE(mean, nrg_norm_args, STATISTICS)},
     [NRG_NORM_RSTD] = {"rstd", NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, LINE(rstd, nrg_norm_args, STATISTICS)},
-    [NRG_NORM_Q] = {"q", NRG_OUT, NRG_ELEMENT_BYTE, .may_be_absent = 1, QUANT(q, Q_BYTES, Q_ROWS)},
-    [NRG_NORM_SCALES] = {"scales", NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, QUANT(scales, Q_SCALES, ROWS)},
+    [NRG_NORM_PACKED] = {"packed", NRG_OUT, NRG_ELEMENT_BYTE, .may_be_absent = 1, QUANT(packed, BYTES, BYTES_ROWS)},
+    [NRG_NORM_SCALES] = {"scales", NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, QUANT(scales, SCALES, ROWS)},
 };
 
 const nrg_call nrg_call_norm_forward = {
@@ -165,7 +163,7 @@ static nrg_status measure_part(const void *const *part, nrg_sizes *s)
     s->n[RECORD] = sizeof(nrg_row_statistics) / sizeof(double);
     if (status != NRG_OK)
         return status;
-    if (args->format || args->q || args->scales)
+    if (spec->format || args->packed || args->scales)
         return NRG_ERR_COMBINATION;
     return measure_rows(s, spec, args->rows, args->rows2, args->rows3, args->y_repeat | args->z_repeat, &rows);
 }
@@ -189,7 +187,9 @@ static nrg_status measure_elements(const void *const *part, nrg_sizes *s)
 {
     const nrg_norm_spec *spec = part[NRG_NORM_SPEC];
     const nrg_norm_args *args = part[NRG_NORM_ARGS];
-    const nrg_status status = measure_part(part, s);
+    nrg_status status = measure_part(part, s);
+    if (status == NRG_OK && !nrg_norm_offset_fits(spec, args->w))
+        status = NRG_ERR_COMBINATION;
     const int is_after = spec->residual_mode == NRG_RESIDUAL_AFTER;
     if (is_after) {
         s->needed |= NRG_BIT(NRG_NORM_ELEMENTS_Y);
@@ -278,7 +278,7 @@ nrg_status nrg_norm_measure_space(const nrg_norm_spec *spec, size_t rows, const 
     return measure_space(spec, rows * nrg_norm_alike(spec), args, doubles);
 }
 
-static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
+static nrg_status measure_workspace(const void *const *part, nrg_sizes *s)
 {
     const nrg_norm_spec *spec = part[NRG_NORM_SPEC];
     const nrg_norm_backward_args *args = part[NRG_NORM_ARGS];
@@ -288,27 +288,33 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
         status = measure_rows(s, spec, args->rows, args->rows2, args->rows3, args->y_repeat | args->z_repeat, &rows);
     if (status == NRG_OK)
         status = measure_space(spec, rows, args, &s->n[SPACE]);
+    return status == NRG_OK && spec->format ? NRG_ERR_COMBINATION : status;
+}
+
+static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
+{
+    const nrg_norm_spec *spec = part[NRG_NORM_SPEC];
+    const nrg_norm_backward_args *args = part[NRG_NORM_ARGS];
+    const nrg_status status = measure_workspace(part, s);
     if (status != NRG_OK)
         return status;
+    if (!nrg_norm_offset_fits(spec, args->w))
+        return NRG_ERR_COMBINATION;
     s->n[SUMS] = nrg_norm_w_dim(spec); /* written where there are no rows, too */
-    if (!args->r)
+    if (args->r)
+        s->refused |= NRG_BIT(NRG_NORM_BACKWARD_X) | NRG_BIT(NRG_NORM_BACKWARD_Y);
+    else
         s->needed |= NRG_BIT(NRG_NORM_BACKWARD_X);
-    if (spec->residual_mode == NRG_RESIDUAL_AFTER)
-        s->refused |= NRG_BIT(NRG_NORM_BACKWARD_R) | NRG_BIT(NRG_NORM_BACKWARD_DR_IN);
+    if (spec->residual_mode == NRG_RESIDUAL_AFTER) {
+        s->refused |= NRG_BIT(NRG_NORM_BACKWARD_Y) | NRG_BIT(NRG_NORM_BACKWARD_R) | NRG_BIT(NRG_NORM_BACKWARD_DR_IN);
+        s->apart |= NRG_BIT(NRG_NORM_BACKWARD_DY); /* dy is d_o then, and not dx */
+    }
+    if (!spec->centred)
+        s->refused |= NRG_BIT(NRG_NORM_BACKWARD_MEAN);
     if (spec->gate)
         s->needed |= NRG_BIT(NRG_NORM_BACKWARD_Z);
     else
         s->refused |= NRG_BIT(NRG_NORM_BACKWARD_Z) | NRG_BIT(NRG_NORM_BACKWARD_DZ);
-    /* what is not read is not looked at */
-    if (args->r)
-        s->ignored |= NRG_BIT(NRG_NORM_BACKWARD_X) | NRG_BIT(NRG_NORM_BACKWARD_Y);
-    if (spec->residual_mode == NRG_RESIDUAL_AFTER)
-        s->ignored |= NRG_BIT(NRG_NORM_BACKWARD_Y);
-    if (!spec->centred)
-        s->ignored |= NRG_BIT(NRG_NORM_BACKWARD_MEAN);
-    /* dy is d_o then, and not dx */
-    if (spec->residual_mode == NRG_RESIDUAL_AFTER)
-        s->apart |= NRG_BIT(NRG_NORM_BACKWARD_DY);
     return NRG_OK;
 }
 
@@ -340,7 +346,7 @@ static const nrg_operand backward_operands[NRG_NORM_BACKWARD_OPERANDS] = {
 };
 
 static const nrg_range backward_ranges[] = {NRG_NORM_SPEC_RANGES(NRG_NORM_SPEC),
-                                            NRG_RESERVED_RANGE(NRG_NORM_ARGS, nrg_norm_backward_args, reserved)};
+                                            NRG_ENUM_RANGE(NRG_NORM_ARGS, nrg_norm_backward_args, store, NRG_STORE_STREAM)};
 
 const nrg_call nrg_call_norm_backward = {
     .parts = backward_parts,
@@ -357,5 +363,5 @@ const nrg_call nrg_call_norm_backward_workspace = {
     .part_count = NRG_COUNT(backward_parts),
     .ranges = backward_ranges,
     .range_count = NRG_COUNT(backward_ranges),
-    .measure = measure_backward,
+    .measure = measure_workspace,
 };

@@ -22,7 +22,7 @@ enum {
     NRG_NORM_R,
     NRG_NORM_MEAN,
     NRG_NORM_RSTD,
-    NRG_NORM_Q,
+    NRG_NORM_PACKED,
     NRG_NORM_SCALES,
     NRG_NORM_OPERANDS
 };
@@ -92,31 +92,30 @@ extern const nrg_call nrg_call_norm_backward_workspace;
     NRG_OTHER_DTYPE_RANGE(part, nrg_norm_spec, y_dtype), NRG_OTHER_DTYPE_RANGE(part, nrg_norm_spec, r_dtype),                    \
         NRG_OTHER_DTYPE_RANGE(part, nrg_norm_spec, w_dtype), NRG_ENUM_RANGE(part, nrg_norm_spec, eps_mode, NRG_EPS_NONE),        \
         NRG_ENUM_RANGE(part, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER),                                                  \
-        NRG_ENUM_RANGE(part, nrg_norm_spec, store, NRG_STORE_STREAM), NRG_ENUM_RANGE(part, nrg_norm_spec, gate, NRG_GATE_POST),  \
+        NRG_ENUM_RANGE(part, nrg_norm_spec, gate, NRG_GATE_POST),                                                                \
         NRG_ENUM_RANGE(part, nrg_norm_spec, activation, NRG_ACTIVATION_COUNT - 1),                                               \
+        NRG_ENUM_RANGE(part, nrg_norm_spec, c_mode, NRG_C_GIVEN),                                                                \
         NRG_ENUM_RANGE(part, nrg_norm_spec, weights, NRG_WEIGHTS_GROUP),                                                         \
-        NRG_ENUM_RANGE(part, nrg_norm_spec, accuracy, NRG_ACCURACY_EXACT), NRG_RESERVED_RANGE(part, nrg_norm_spec, reserved)
+        NRG_ENUM_RANGE(part, nrg_norm_spec, accuracy, NRG_ACCURACY_EXACT),                                                       \
+        NRG_ENUM_RANGE(part, nrg_norm_spec, format, NRG_QUANT_INT8_128),                                                         \
+        NRG_ENUM_RANGE(part, nrg_norm_spec, rounding, NRG_QUANT_ROUND_AWAY), NRG_RESERVED_RANGE(part, nrg_norm_spec, reserved)
 enum { NRG_NORM_TYPE_X, NRG_NORM_TYPE_Y, NRG_NORM_TYPE_R, NRG_NORM_TYPE_W };
 nrg_status nrg_norm_measure_spec(const nrg_norm_spec *spec, nrg_dtype type[NRG_TYPES]);
 
 /* Which operands of a call o and the bytes instead of it are, and which numbers theirs. */
 typedef struct nrg_quant_operands {
-    unsigned char o, q, scales, bytes, rows, scale_count;
+    unsigned char o, packed, scales, bytes, rows, scale_count;
 } nrg_quant_operands;
 
 /* Bytes instead of o, or none. Rows are quantized whole: a group's part of one would have to be whole blocks. */
-nrg_status nrg_norm_measure_quant(nrg_sizes *s, const nrg_norm_spec *spec, nrg_quant_format format, size_t rows,
-                                  const nrg_quant_operands *of);
+nrg_status nrg_norm_measure_quant(nrg_sizes *s, const nrg_norm_spec *spec, size_t rows, const nrg_quant_operands *of);
+
+/* Without w there is nothing that an offset could be added to. */
+static inline int nrg_norm_offset_fits(const nrg_norm_spec *spec, const void *w) { return w || spec->weight_offset == 0; }
 
 /* Groups that share one w and b, and so are rows of their own; those that have parts of them; and elements of w and b. */
-static inline size_t nrg_norm_alike(const nrg_norm_spec *spec)
-{
-    return spec->weights == NRG_WEIGHTS_GROUP && spec->groups ? spec->groups : 1;
-}
-static inline size_t nrg_norm_groups(const nrg_norm_spec *spec)
-{
-    return spec->weights == NRG_WEIGHTS_ROW && spec->groups ? spec->groups : 1;
-}
+static inline size_t nrg_norm_alike(const nrg_norm_spec *spec) { return spec->weights == NRG_WEIGHTS_GROUP ? spec->groups : 1; }
+static inline size_t nrg_norm_groups(const nrg_norm_spec *spec) { return spec->weights == NRG_WEIGHTS_ROW ? spec->groups : 1; }
 static inline size_t nrg_norm_w_dim(const nrg_norm_spec *spec)
 {
     const size_t alike = nrg_norm_alike(spec);

@@ -15,7 +15,7 @@ static nrg_status measure_specs(const void *const *part, unsigned q_o, nrg_sizes
 {
     const nrg_norm_spec *norm = part[NORM];
     const nrg_rope_args *rope = part[ARGS];
-    const size_t groups = norm->groups ? norm->groups : 1, heads[2] = {rope->q_heads, rope->k_heads};
+    const size_t heads[2] = {rope->q_heads, rope->k_heads};
     nrg_status status = nrg_norm_measure_spec(norm, s->type);
     if (status != NRG_OK)
         return status;
@@ -23,7 +23,7 @@ static nrg_status measure_specs(const void *const *part, unsigned q_o, nrg_sizes
         return NRG_ERR_DIM;
     if (norm->dtype != rope->dtype)
         return NRG_ERR_DTYPE;
-    if (norm->gate || norm->residual_mode || nrg_norm_alike(norm) > 1)
+    if (norm->gate || norm->residual_mode || nrg_norm_alike(norm) > 1 || norm->format)
         return NRG_ERR_COMBINATION;
     if ((status = nrg_rope_measure(part[SPEC], rope, q_o, s)) != NRG_OK)
         return status;
@@ -32,7 +32,8 @@ static nrg_status measure_specs(const void *const *part, unsigned q_o, nrg_sizes
             !nrg_product(s->n[ROWS + k], s->n[NRG_ROPE_N_BATCH], &s->n[ROWS + k]))
             return NRG_ERR_OVERFLOW;
         s->n[W_DIM + k] = s->n[ROWS + k] ? norm->dim : 0;
-        s->n[STATISTICS + k] = s->n[ROWS + k] * groups; /* fits wherever rows · dim elements of q or k do, which come first */
+        s->n[STATISTICS + k] =
+            s->n[ROWS + k] * norm->groups; /* fits wherever rows · dim elements of q or k do, which come first */
     }
     return NRG_OK;
 }
@@ -48,17 +49,18 @@ static nrg_status measure_specs(const void *const *part, unsigned q_o, nrg_sizes
 /* What the rotation has is not said again. */
 static int is_weights_only(const nrg_norm_args *a)
 {
-    return !(a->rows || a->rows2 || a->rows3 || a->x_stride2 || a->x_stride3 || a->y_stride2 || a->y_stride3 || a->z_stride2 ||
-             a->z_stride3 || a->o_stride2 || a->o_stride3 || a->r_stride2 || a->r_stride3 || a->y_repeat || a->z_repeat || a->x ||
-             a->y || a->z || a->o || a->r || a->x_stride || a->y_stride || a->z_stride || a->o_stride || a->r_stride);
+    return !(a->rows || a->rows2 > 1 || a->rows3 > 1 || a->x || a->y || a->z || a->y_repeat || a->z_repeat || a->store || a->o ||
+             a->packed || a->scales || a->r);
 }
 
 static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
 {
+    const nrg_norm_args *const q = part[Q_ARGS], *const k = part[Q_ARGS + 1];
     const nrg_status status = measure_specs(part, NRG_NORM_ROPE_Q_O, s);
     if (status != NRG_OK)
         return status;
-    return is_weights_only(part[Q_ARGS]) && is_weights_only(part[Q_ARGS + 1]) ? NRG_OK : NRG_ERR_COMBINATION;
+    const int fits = is_weights_only(q) && is_weights_only(k) && nrg_norm_offset_fits(part[NORM], q->w ? q->w : k->w);
+    return fits ? NRG_OK : NRG_ERR_COMBINATION;
 }
 
 #define FORWARD_PART                                                                                                             \
@@ -110,9 +112,12 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
         if ((status = nrg_norm_measure_space(norm, s->n[ROWS + k], a, &s->n[SPACE + k])) != NRG_OK)
             return status;
     }
+    const nrg_norm_backward_args *const q = part[Q_ARGS], *const k = part[Q_ARGS + 1];
+    if (!nrg_norm_offset_fits(norm, q->w ? q->w : k->w))
+        return NRG_ERR_COMBINATION;
     s->n[SUMS] = norm->dim; /* written where there are no heads, too */
     if (!norm->centred)
-        s->ignored |= NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_MEAN) | NRG_BIT(NRG_NORM_ROPE_BACKWARD_K_MEAN);
+        s->refused |= NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_MEAN) | NRG_BIT(NRG_NORM_ROPE_BACKWARD_K_MEAN);
     return NRG_OK;
 }
 
@@ -127,9 +132,7 @@ static const nrg_part backward_parts[] = {SPEC_PARTS, [Q_ARGS] = BACKWARD_PART, 
 
 #define X(k)                                                                                                                     \
     NRG_IN, CHOSEN(NRG_NORM_TYPE_X), LINE(k, nrg_norm_backward_args, x, NRG_ROPE_N_DIM),                                         \
-        .level = {{.stride = NRG_AT(nrg_norm_backward_args, x_stride), .count = NRG_ROPE_N_Q_HEADS + (k)},                       \
-                  {.stride = NRG_AT(nrg_norm_backward_args, x_stride2), .count = NRG_ROPE_N_TOKENS},                             \
-                  {.stride = NRG_AT(nrg_norm_backward_args, x_stride3), .count = NRG_ROPE_N_BATCH}}
+        .level = NRG_ROW_LEVELS(nrg_norm_backward_args, x_stride, NRG_ROPE_N_Q_HEADS + (k), NRG_ROPE_N_TOKENS, NRG_ROPE_N_BATCH)
 #define INPUT(k, type, field, number) NRG_IN, type, .may_be_absent = 1, LINE(k, nrg_norm_backward_args, field, (number) + (k))
 #define SUM(k, field) NRG_INOUT, NRG_ELEMENT_F32, .may_be_absent = 1, LINE(k, nrg_norm_backward_args, field, SUMS)
 #define WORKSPACE(k)                                                                                                             \
@@ -155,18 +158,13 @@ static const nrg_operand backward_operands[NRG_NORM_ROPE_BACKWARD_OPERANDS] = {
     [NRG_NORM_ROPE_BACKWARD_K_WORKSPACE] = {"k's workspace", WORKSPACE(1)},
 };
 
-/* There is no y and no z that could repeat. */
-#define NO_REPEAT(k, field)                                                                                                      \
+/* There is no y and no z that could repeat, and dx is read again at once. */
+#define UNUSED(k, field)                                                                                                         \
     {                                                                                                                            \
         .part = Q_ARGS + (k), .status = NRG_ERR_COMBINATION, .at = NRG_AT(nrg_norm_backward_args, field)                         \
     }
-static const nrg_range backward_ranges[] = {SPEC_RANGES,
-                                            NO_REPEAT(0, y_repeat),
-                                            NO_REPEAT(0, z_repeat),
-                                            NO_REPEAT(1, y_repeat),
-                                            NO_REPEAT(1, z_repeat),
-                                            NRG_RESERVED_RANGE(Q_ARGS, nrg_norm_backward_args, reserved),
-                                            NRG_RESERVED_RANGE(Q_ARGS + 1, nrg_norm_backward_args, reserved)};
+static const nrg_range backward_ranges[] = {SPEC_RANGES,         UNUSED(0, y_repeat), UNUSED(0, z_repeat), UNUSED(1, y_repeat),
+                                            UNUSED(1, z_repeat), UNUSED(0, store),    UNUSED(1, store)};
 
 const nrg_call nrg_call_norm_rope_backward = {
     .parts = backward_parts,

@@ -14,9 +14,9 @@ enum {
     STATISTICS2,
     SPACE_FIRST = NRG_SANDWICH_SPACE_FIRST,
     SPACE = NRG_SANDWICH_SPACE,
-    Q_BYTES,
-    Q_ROWS,
-    Q_SCALES
+    BYTES,
+    BYTES_ROWS,
+    SCALES
 };
 enum { FIRST = NRG_SANDWICH_FIRST, SECOND = NRG_SANDWICH_SECOND, ARGS = NRG_SANDWICH_ARGS };
 
@@ -34,22 +34,23 @@ static nrg_status measure(const void *const *part, size_t rows, size_t rows2, si
     if (first->dtype != second->dtype)
         return NRG_ERR_DTYPE;
     if (first->gate || second->gate || first->activation || second->activation || first->residual_mode || second->residual_mode ||
-        nrg_norm_alike(first) > 1 || nrg_norm_alike(second) > 1)
+        nrg_norm_alike(first) > 1 || nrg_norm_alike(second) > 1 || first->format)
         return NRG_ERR_COMBINATION;
     if (repeated > (NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3))
         return NRG_ERR_ENUM;
-    const size_t all = nrg_all_rows(rows, rows2, rows3);
-    size_t each;
-    s->is_matrix = ((rows2 | rows3) <= 1) & !repeated;
+    size_t all;
+    if (!nrg_product(rows2, rows3, &all) || !nrg_product(all, rows, &all))
+        return NRG_ERR_OVERFLOW;
+    s->is_matrix = (rows2 == 1) & (rows3 == 1) & !repeated;
     s->n[ROWS] = rows;
-    s->n[ROWS2] = nrg_or_one(rows2);
-    s->n[ROWS3] = nrg_or_one(rows3);
+    s->n[ROWS2] = rows2;
+    s->n[ROWS3] = rows3;
     s->n[DIM] = first->dim;
-    s->n[W_DIM] = rows ? first->dim : 0;
-    /* these fit wherever rows · dim elements of x do, which come first */
+    s->n[W_DIM] = all ? first->dim : 0;
+    /* these fit if rows · dim elements of x do, which come first */
     s->n[STATISTICS1] = all * nrg_norm_groups(first);
     s->n[STATISTICS2] = all * nrg_norm_groups(second);
-    return nrg_product(s->n[ROWS2], s->n[ROWS3], &each) && nrg_product(each, rows, &each) ? NRG_OK : NRG_ERR_OVERFLOW;
+    return NRG_OK;
 }
 
 #define SPEC_PARTS [FIRST] = NRG_NORM_SPEC_PART, [SECOND] = NRG_NORM_SPEC_PART
@@ -58,9 +59,7 @@ static nrg_status measure(const void *const *part, size_t rows, size_t rows2, si
 #define CHOSEN(type) (NRG_ELEMENT_CHOSEN + (type))
 #define TENSOR(field, args_type)                                                                                                 \
     .part = ARGS, .at = NRG_AT(args_type, field), .dim = DIM, .has_planes = 1,                                                   \
-    .level = {{.stride = NRG_AT(args_type, field##_stride), .count = ROWS},                                                      \
-              {.stride = NRG_AT(args_type, field##_stride2), .count = ROWS2},                                                    \
-              {.stride = NRG_AT(args_type, field##_stride3), .count = ROWS3}}
+    .level = NRG_ROW_LEVELS(args_type, field##_stride, ROWS, ROWS2, ROWS3)
 #define LINE(field, args_type, number) .part = ARGS, .at = NRG_AT(args_type, field), .dim = (number)
 #define WEIGHT(field, args_type, type) #field, NRG_IN, CHOSEN(type), .may_be_absent = 1, LINE(field, args_type, W_DIM)
 
@@ -68,14 +67,17 @@ static nrg_status measure(const void *const *part, size_t rows, size_t rows2, si
 
 static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
 {
+    const nrg_norm_spec *second = part[SECOND];
     const nrg_norm_sandwich_args *args = part[ARGS];
-    static const nrg_quant_operands quant = {NRG_SANDWICH_O, NRG_SANDWICH_Q, NRG_SANDWICH_SCALES, Q_BYTES, Q_ROWS, Q_SCALES};
+    static const nrg_quant_operands quant = {NRG_SANDWICH_O, NRG_SANDWICH_PACKED, NRG_SANDWICH_SCALES, BYTES, BYTES_ROWS, SCALES};
     const nrg_status status = measure(part, args->rows, args->rows2, args->rows3, args->y_repeat, s);
     if (status != NRG_OK)
         return status;
-    if (args->format || s->type[NRG_NORM_TYPE_R] != s->type[NRG_NORM_TYPE_X])
+    if (!nrg_norm_offset_fits(part[FIRST], args->w1) || !nrg_norm_offset_fits(second, args->w2))
+        return NRG_ERR_COMBINATION;
+    if (second->format || s->type[NRG_NORM_TYPE_R] != s->type[NRG_NORM_TYPE_X])
         s->needed |= NRG_BIT(NRG_SANDWICH_R);
-    return nrg_norm_measure_quant(s, part[SECOND], args->format, args->rows, &quant);
+    return nrg_norm_measure_quant(s, second, args->rows, &quant);
 }
 
 static const nrg_part forward_parts[] = {
@@ -83,9 +85,7 @@ static const nrg_part forward_parts[] = {
 
 #define QUANT(field, dim_, rows_)                                                                                                \
     .part = ARGS, .at = NRG_AT(nrg_norm_sandwich_args, field), .dim = (dim_), .has_planes = 1,                                   \
-    .level = {{.stride = NRG_AT(nrg_norm_sandwich_args, field##_stride), .count = (rows_)},                                      \
-              {.stride = NRG_AT(nrg_norm_sandwich_args, field##_stride2), .count = ROWS2},                                       \
-              {.stride = NRG_AT(nrg_norm_sandwich_args, field##_stride3), .count = ROWS3}}
+    .level = NRG_ROW_LEVELS(nrg_norm_sandwich_args, field##_stride, rows_, ROWS2, ROWS3)
 
 #define STATISTIC(field, number) #field, NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, LINE(field, nrg_norm_sandwich_args, number)
 
@@ -99,19 +99,17 @@ static const nrg_operand forward_operands[NRG_SANDWICH_OPERANDS] = {
     [NRG_SANDWICH_B2] = {WEIGHT(b2, nrg_norm_sandwich_args, NRG_SANDWICH_TYPE_W2)},
     [NRG_SANDWICH_R] = {"r", NRG_OUT, CHOSEN(NRG_NORM_TYPE_R), .may_be_absent = 1, TENSOR(r, nrg_norm_sandwich_args),
                         .over = NRG_BIT(NRG_SANDWICH_X) | NRG_BIT(NRG_SANDWICH_Y)},
-    [NRG_SANDWICH_O] = {"o", NRG_OUT, CHOSEN(NRG_NORM_TYPE_X), TENSOR(o, nrg_norm_sandwich_args),
+    [NRG_SANDWICH_O] = {"o", NRG_OUT, CHOSEN(NRG_NORM_TYPE_X), .may_be_absent = 1, TENSOR(o, nrg_norm_sandwich_args),
                         .over = NRG_BIT(NRG_SANDWICH_X) | NRG_BIT(NRG_SANDWICH_Y)},
     [NRG_SANDWICH_MEAN1] = {STATISTIC(mean1, STATISTICS1)},
     [NRG_SANDWICH_RSTD1] = {STATISTIC(rstd1, STATISTICS1)},
     [NRG_SANDWICH_MEAN2] = {STATISTIC(mean2, STATISTICS2)},
     [NRG_SANDWICH_RSTD2] = {STATISTIC(rstd2, STATISTICS2)},
-    [NRG_SANDWICH_Q] = {"q", NRG_OUT, NRG_ELEMENT_BYTE, .may_be_absent = 1, QUANT(q, Q_BYTES, Q_ROWS)},
-    [NRG_SANDWICH_SCALES] = {"scales", NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, QUANT(scales, Q_SCALES, ROWS)},
+    [NRG_SANDWICH_PACKED] = {"packed", NRG_OUT, NRG_ELEMENT_BYTE, .may_be_absent = 1, QUANT(packed, BYTES, BYTES_ROWS)},
+    [NRG_SANDWICH_SCALES] = {"scales", NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, QUANT(scales, SCALES, ROWS)},
 };
 
-static const nrg_range forward_ranges[] = {SPEC_RANGES, NRG_RESERVED_RANGE(ARGS, nrg_norm_sandwich_args, reserved),
-                                           NRG_ENUM_RANGE(ARGS, nrg_norm_sandwich_args, format, NRG_QUANT_INT8_128),
-                                           NRG_ENUM_RANGE(ARGS, nrg_norm_sandwich_args, rounding, NRG_QUANT_ROUND_AWAY)};
+static const nrg_range forward_ranges[] = {SPEC_RANGES, NRG_ENUM_RANGE(ARGS, nrg_norm_sandwich_args, store, NRG_STORE_STREAM)};
 
 const nrg_call nrg_call_norm_sandwich_forward = {
     .parts = forward_parts,
@@ -125,11 +123,11 @@ const nrg_call nrg_call_norm_sandwich_forward = {
 
 /* ---- backward ---- */
 
-static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
+static nrg_status measure_workspace(const void *const *part, nrg_sizes *s)
 {
     const nrg_norm_spec *first = part[FIRST], *second = part[SECOND];
     const nrg_norm_sandwich_backward_args *args = part[ARGS];
-    const size_t rows = nrg_all_rows(args->rows, args->rows2, args->rows3);
+    const size_t rows = args->rows * args->rows2 * args->rows3;
     const nrg_norm_backward_args one = {.dw = args->dw1, .db = args->db1}, two = {.dw = args->dw2, .db = args->db2};
     size_t space, bytes;
     nrg_status status = measure(part, args->rows, args->rows2, args->rows3, 0, s);
@@ -139,10 +137,22 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
     s->n[SPACE] = s->n[SPACE_FIRST] + space;
     if (!nrg_product(s->n[SPACE], sizeof(double), &bytes))
         return NRG_ERR_OVERFLOW;
+    return second->format ? NRG_ERR_COMBINATION : NRG_OK;
+}
+
+static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
+{
+    const nrg_norm_spec *first = part[FIRST], *second = part[SECOND];
+    const nrg_norm_sandwich_backward_args *args = part[ARGS];
+    const nrg_status status = measure_workspace(part, s);
+    if (status != NRG_OK)
+        return status;
+    if (!nrg_norm_offset_fits(first, args->w1) || !nrg_norm_offset_fits(second, args->w2))
+        return NRG_ERR_COMBINATION;
     if (!first->centred)
-        s->ignored |= NRG_BIT(NRG_SANDWICH_BACKWARD_MEAN1);
+        s->refused |= NRG_BIT(NRG_SANDWICH_BACKWARD_MEAN1);
     if (!second->centred)
-        s->ignored |= NRG_BIT(NRG_SANDWICH_BACKWARD_MEAN2);
+        s->refused |= NRG_BIT(NRG_SANDWICH_BACKWARD_MEAN2);
     return NRG_OK;
 }
 
@@ -177,7 +187,8 @@ static const nrg_operand backward_operands[NRG_SANDWICH_BACKWARD_OPERANDS] = {
                                          .room = NRG_AT(nrg_norm_sandwich_backward_args, workspace_size)},
 };
 
-static const nrg_range backward_ranges[] = {SPEC_RANGES, NRG_RESERVED_RANGE(ARGS, nrg_norm_sandwich_backward_args, reserved)};
+static const nrg_range backward_ranges[] = {SPEC_RANGES,
+                                            NRG_ENUM_RANGE(ARGS, nrg_norm_sandwich_backward_args, store, NRG_STORE_STREAM)};
 
 const nrg_call nrg_call_norm_sandwich_backward = {
     .parts = backward_parts,
@@ -194,5 +205,5 @@ const nrg_call nrg_call_norm_sandwich_backward_workspace = {
     .part_count = NRG_COUNT(backward_parts),
     .ranges = backward_ranges,
     .range_count = NRG_COUNT(backward_ranges),
-    .measure = measure_backward,
+    .measure = measure_workspace,
 };

@@ -39,12 +39,12 @@ typedef enum nrg_element {
 typedef struct nrg_operand {
     const char *name; /* as in the header */
     unsigned char role, element, part;
-    unsigned char may_be_absent; /* NULL is no mistake, unless nrg_sizes.needed says so */
+    unsigned char may_be_absent;                /* NULL is no mistake, unless nrg_sizes.needed says so */
     unsigned char strides_multiply, has_planes; /* not read */
-    unsigned char dim; /* the number (nrg_sizes.n) of a row's elements */
-    uint16_t at;       /* where in the part the pointer is */
-    uint16_t room;     /* a workspace: where its size in bytes is */
-    uint16_t repeat;   /* where the levels that repeat are said, bit by bit (nrg_repeat); 0: none does */
+    unsigned char dim;                          /* the number (nrg_sizes.n) of a row's elements */
+    uint16_t at;                                /* where in the part the pointer is */
+    uint16_t room;                              /* a workspace: where its size in bytes is */
+    uint16_t repeat;                            /* where the levels that repeat are said, bit by bit (nrg_repeat); 0: none does */
     struct {
         uint16_t stride; /* where in the part; 0: none, the level is dense */
         uint16_t count;  /* the number of steps; NRG_ONE: no level, and none after it */
@@ -108,6 +108,14 @@ typedef struct nrg_call {
     {                                                                                                                            \
         .part = (index), .status = NRG_ERR_STRUCT_SIZE, .at = NRG_AT(type, field), .low = 0, .span = 0                           \
     }
+/* The levels of rows: a field of three strides, and the numbers of rows, planes and volumes. */
+#define NRG_ROW_LEVELS(type, strides, rows, rows2, rows3)                                                                        \
+    {                                                                                                                            \
+        {.stride = NRG_AT(type, strides[0]), .count = (rows)}, {.stride = NRG_AT(type, strides[1]), .count = (rows2)},           \
+        {                                                                                                                        \
+            .stride = NRG_AT(type, strides[2]), .count = (rows3)                                                                 \
+        }                                                                                                                        \
+    }
 #define NRG_COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 /* a·b, or 0 where it does not fit. Divides only for numbers a tensor seldom has: a division for every operand and level would
@@ -144,10 +152,6 @@ static inline size_t nrg_element_bytes(unsigned element, const nrg_sizes *s)
 
 /* Dimensions beside the rows: 0 stands for 1; and rows of all of them. */
 static inline size_t nrg_or_one(size_t given) { return given ? given : 1; }
-static inline size_t nrg_all_rows(size_t rows, size_t rows2, size_t rows3)
-{
-    return rows * nrg_or_one(rows2) * nrg_or_one(rows3);
-}
 
 /* The levels of an operand that repeat: they take no step. */
 static inline uint32_t nrg_repeated(const nrg_operand *o, const void *part)

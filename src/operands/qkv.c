@@ -54,7 +54,7 @@ static nrg_status measure_space(const nrg_qkv_args *args, size_t pairs, size_t a
     return NRG_OK;
 }
 
-static nrg_status measure_norm(const nrg_norm_spec *norm, size_t dim)
+static nrg_status measure_norm(const nrg_norm_spec *norm, const nrg_qkv_args *args)
 {
     nrg_dtype types[NRG_TYPES];
     if (norm->dtype == NRG_DTYPE_SAME)
@@ -62,11 +62,13 @@ static nrg_status measure_norm(const nrg_norm_spec *norm, size_t dim)
     const nrg_status status = nrg_norm_measure_spec(norm, types);
     if (status != NRG_OK)
         return status;
-    if (norm->dim != dim)
+    if (norm->dim != args->dim)
         return NRG_ERR_DIM;
     if (norm->dtype != NRG_F32)
         return NRG_ERR_DTYPE;
-    return norm->gate || norm->residual_mode || nrg_norm_alike(norm) > 1 ? NRG_ERR_COMBINATION : NRG_OK;
+    const int offset_fits = nrg_norm_offset_fits(norm, args->q_w ? args->q_w : args->k_w);
+    return norm->gate || norm->residual_mode || norm->format || nrg_norm_alike(norm) > 1 || !offset_fits ? NRG_ERR_COMBINATION
+                                                                                                         : NRG_OK;
 }
 
 /* The dtype and the length of a head in a cache. */
@@ -122,7 +124,7 @@ static nrg_status measure(const void *const *part, nrg_sizes *s)
     const nrg_qkv_args *args = part[NRG_QKV_ARGS];
     const int has_norm = nrg_qkv_has_norm(norm);
     nrg_status status = measure_args(part[NRG_QKV_ROPE], args, s);
-    if (status != NRG_OK || (has_norm && (status = measure_norm(norm, args->dim)) != NRG_OK))
+    if (status != NRG_OK || (has_norm && (status = measure_norm(norm, args)) != NRG_OK))
         return status;
     if (args->backward && has_norm)
         return NRG_ERR_COMBINATION;

@@ -207,7 +207,7 @@ static void apply_fast(const norm_row *row, char *o, const fast_statistics *stat
  * fast grade has room for them. */
 static enum nrg_norm_way way_of(const nrg_row_statistics *given, int is_fast, double factor)
 {
-    switch (given->elements) {
+    switch (given->opaque) {
     case NRG_NORM_EXACT:
         return NRG_NORM_EXACT;
     case NRG_NORM_DOUBLE:
@@ -215,7 +215,7 @@ static enum nrg_norm_way way_of(const nrg_row_statistics *given, int is_fast, do
     default: /* the other grade's are as good as unknown */
         break;
     }
-    if (is_fast && given->elements == NRG_NORM_FAST)
+    if (is_fast && given->opaque == NRG_NORM_FAST)
         return NRG_NORM_FAST;
     const int floats_serve = given->rstd <= 0x1p40 && factor * factor >= 0x1p-80 && factor * factor <= 0x1p80;
     return is_fast && floats_serve ? NRG_NORM_FAST : NRG_NORM_DOUBLE;

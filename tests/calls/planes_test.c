@@ -301,31 +301,29 @@ static nrg_dtype draw_beside(nrg_dtype dtype, uint64_t *random) { return test_dr
 
 static nrg_norm_spec draw_norm(nrg_dtype dtype, uint64_t *random)
 {
-    nrg_norm_spec spec = nrg_rms_norm_spec(0, 1e-5);
-    spec.groups = test_draw(random, 2) ? 1 + test_draw(random, 3) : 0;
-    spec.dim = (1 + test_draw(random, 70)) * (spec.groups ? spec.groups : 1);
+    nrg_norm_spec spec = nrg_norm_spec_rms(dtype, 0, 1e-5);
+    spec.groups = test_draw(random, 2) ? 1 + test_draw(random, 3) : 1;
+    spec.dim = (1 + test_draw(random, 70)) * spec.groups;
     spec.weights = test_draw(random, 2) ? NRG_WEIGHTS_GROUP : NRG_WEIGHTS_ROW;
     spec.centred = (int)test_draw(random, 2);
-    spec.dtype = dtype;
     spec.y_dtype = draw_beside(dtype, random);
     spec.r_dtype = draw_beside(dtype, random);
     spec.w_dtype = draw_beside(dtype, random);
     spec.residual_mode = test_draw(random, 4) ? NRG_RESIDUAL_BEFORE : NRG_RESIDUAL_AFTER;
     spec.gate = (nrg_gate)test_draw(random, 3);
     spec.activation = (nrg_activation)test_draw(random, NRG_ACTIVATION_COUNT);
-    spec.store = (nrg_store)test_draw(random, 3);
     return spec;
 }
 
 static size_t split_groups(void *const *part)
 {
     nrg_norm_spec *spec = part[SPEC];
-    const size_t groups = spec->weights == NRG_WEIGHTS_GROUP && spec->groups ? spec->groups : 1;
+    const size_t groups = spec->weights == NRG_WEIGHTS_GROUP ? spec->groups : 1;
     spec->weights = NRG_WEIGHTS_ROW;
     if (groups == 1)
         return 1;
     spec->dim /= groups;
-    spec->groups = 0;
+    spec->groups = 1;
     return groups;
 }
 
@@ -333,8 +331,11 @@ static uint32_t draw_forward(void *const *part, nrg_dtype dtype, uint64_t *rando
 {
     nrg_norm_spec *spec = part[SPEC];
     *spec = draw_norm(dtype, random);
-    *(nrg_norm_args *)part[ARGS] = nrg_norm_args_init(0, NULL, NULL);
-    uint32_t there = (uint32_t)test_draw(random, (size_t)1 << NRG_NORM_Q); /* none of the bytes instead of o */
+    nrg_norm_args *args = part[ARGS];
+    *args = nrg_norm_args_init(0, NULL, NULL, NULL);
+    args->store = (nrg_store)test_draw(random, 3);
+    /* none of the bytes instead of o */
+    uint32_t there = (uint32_t)test_draw(random, (size_t)1 << NRG_NORM_PACKED) | NRG_BIT(NRG_NORM_O);
     if (test_draw(random, 2))
         there &= ~(NRG_BIT(NRG_NORM_MEAN) | NRG_BIT(NRG_NORM_RSTD));
     if (spec->residual_mode == NRG_RESIDUAL_AFTER)
@@ -351,7 +352,7 @@ static uint32_t draw_backward(void *const *part, nrg_dtype dtype, uint64_t *rand
     nrg_norm_spec *spec = part[SPEC];
     nrg_norm_backward_args *args = part[ARGS];
     *spec = draw_norm(dtype, random);
-    *args = nrg_norm_backward_args_init(0, NULL, NULL, NULL);
+    *args = nrg_norm_backward_args_init(0, NULL, NULL, NULL, NULL);
     args->accumulate = (int)test_draw(random, 2);
     uint32_t there = (uint32_t)test_draw(random, (size_t)1 << NRG_NORM_BACKWARD_OPERANDS);
     if (spec->residual_mode == NRG_RESIDUAL_AFTER)
@@ -360,6 +361,8 @@ static uint32_t draw_backward(void *const *part, nrg_dtype dtype, uint64_t *rand
         there &= ~(BACKWARD(X) | BACKWARD(Y));
     else
         there |= BACKWARD(X);
+    if (!spec->centred)
+        there &= ~BACKWARD(MEAN);
     if (spec->gate)
         there |= BACKWARD(Z);
     else
@@ -388,19 +391,23 @@ static uint32_t draw_sandwich(void *const *part, nrg_dtype dtype, uint64_t *rand
     first->weights = NRG_WEIGHTS_ROW;
     *second = *first;
     second->centred = !first->centred;
-    return (uint32_t)test_draw(random, (size_t)1 << NRG_SANDWICH_Q); /* none of the bytes instead of o */
+    return (uint32_t)test_draw(random, (size_t)1 << NRG_SANDWICH_PACKED); /* none of the bytes instead of o */
 }
 
 static uint32_t draw_sandwich_forward(void *const *part, nrg_dtype dtype, uint64_t *random)
 {
-    *(nrg_norm_sandwich_args *)part[NRG_SANDWICH_ARGS] = nrg_norm_sandwich_args_init(0, NULL, NULL, NULL, NULL);
-    return draw_sandwich(part, dtype, random) | NRG_BIT(NRG_SANDWICH_R);
+    *(nrg_norm_sandwich_args *)part[NRG_SANDWICH_ARGS] = nrg_norm_sandwich_args_init(0, NULL, NULL, NULL, NULL, NULL, NULL);
+    return draw_sandwich(part, dtype, random) | NRG_BIT(NRG_SANDWICH_R) | NRG_BIT(NRG_SANDWICH_O);
 }
 
 static uint32_t draw_sandwich_backward(void *const *part, nrg_dtype dtype, uint64_t *random)
 {
-    *(nrg_norm_sandwich_backward_args *)part[NRG_SANDWICH_ARGS] = nrg_norm_sandwich_backward_args_init(0, NULL, NULL, NULL, NULL);
-    return draw_sandwich(part, dtype, random) | (uint32_t)test_draw(random, 8) << (NRG_SANDWICH_BACKWARD_OPERANDS - 3);
+    *(nrg_norm_sandwich_backward_args *)part[NRG_SANDWICH_ARGS] =
+        nrg_norm_sandwich_backward_args_init(0, NULL, NULL, NULL, NULL, NULL, NULL);
+    const uint32_t there = draw_sandwich(part, dtype, random);
+    const nrg_norm_spec *first = part[SPEC];
+    const uint32_t unused = first->centred ? NRG_BIT(NRG_SANDWICH_BACKWARD_MEAN2) : NRG_BIT(NRG_SANDWICH_BACKWARD_MEAN1);
+    return (there & ~unused) | (uint32_t)test_draw(random, 8) << (NRG_SANDWICH_BACKWARD_OPERANDS - 3);
 }
 
 static nrg_status run_sandwich(void *const *part, int ith, int nth)
@@ -564,23 +571,23 @@ START_TEST(slices_of_one_buffer)
     enum { BATCH = 2, TOKENS = 5, HEADS = 3, SLICE = 8, DIM_ = 3 * HEADS * SLICE, ALL = BATCH * TOKENS * DIM_ };
     static float buffer[ALL], before[ALL], expected[ALL];
     const size_t head = SLICE * sizeof(float), token = DIM_ * sizeof(float);
-    const nrg_norm_spec spec = nrg_layer_norm_spec(SLICE, 1e-5);
+    const nrg_norm_spec spec = nrg_norm_spec_layer(NRG_F32, SLICE, 1e-5);
     for (int order = 0; order < 2; order++) {
         for (size_t i = 0; i < ALL; i++)
             before[i] = expected[i] = buffer[i] = (float)(test_mix(i) % 2000) / 1000 - 1;
         /* q normalized to where v is, by heads of tokens or by tokens of heads */
-        nrg_norm_args a = nrg_norm_args_init(order ? TOKENS : HEADS, buffer, buffer + 2 * (size_t)HEADS * SLICE);
+        nrg_norm_args a = nrg_norm_args_init(order ? TOKENS : HEADS, buffer, NULL, buffer + 2 * (size_t)HEADS * SLICE);
         a.rows2 = order ? HEADS : TOKENS;
         a.rows3 = BATCH;
-        a.x_stride = a.o_stride = order ? token : head;
-        a.x_stride2 = a.o_stride2 = order ? head : token;
-        a.x_stride3 = a.o_stride3 = TOKENS * token;
+        a.x_stride[0] = a.o_stride[0] = order ? token : head;
+        a.x_stride[1] = a.o_stride[1] = order ? head : token;
+        a.x_stride[2] = a.o_stride[2] = TOKENS * token;
         ck_assert_int_eq(nrg_norm_forward_check(&spec, &a), NRG_OK);
         for (int ith = 0; ith < 4; ith++)
             ck_assert_int_eq(nrg_norm_forward(&spec, &a, ith, 4), NRG_OK);
         for (size_t row = 0; row < (size_t)BATCH * TOKENS * HEADS; row++) {
             const size_t at = row / HEADS * DIM_ + row % HEADS * SLICE;
-            nrg_norm_args one = nrg_norm_args_init(1, before + at, expected + at + 2 * (size_t)HEADS * SLICE);
+            nrg_norm_args one = nrg_norm_args_init(1, before + at, NULL, expected + at + 2 * (size_t)HEADS * SLICE);
             ck_assert_int_eq(nrg_norm_forward(&spec, &one, 0, 1), NRG_OK);
         }
         ck_assert_mem_eq(buffer, expected, sizeof buffer);

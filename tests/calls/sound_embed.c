@@ -109,11 +109,9 @@ static uint32_t set_up_norm(void *const *part, int variant)
     nrg_norm_spec *spec = part[SPEC];
     nrg_norm_args *norm = part[NORM];
     const uint32_t there = set_up(part, variant);
-    *spec = nrg_layer_norm_spec(DIM, 1e-12);
-    spec->dtype = ((const nrg_embed_args *)part[ARGS])->dtype;
+    *spec = nrg_norm_spec_layer(((const nrg_embed_args *)part[ARGS])->dtype, DIM, 1e-12);
     spec->r_dtype = variant ? NRG_F32 : NRG_DTYPE_SAME;
-    spec->store = NRG_STORE_KEEP;
-    *norm = nrg_norm_args_init(TOKENS, NULL, NULL);
+    *norm = nrg_norm_args_init(TOKENS, NULL, NULL, NULL);
     return there | NRG_BIT(NRG_EMBED_NORM_W) | NRG_BIT(NRG_EMBED_NORM_B) | NRG_BIT(NRG_EMBED_NORM_R) |
            (variant ? NRG_BIT(NRG_EMBED_NORM_MEAN) | NRG_BIT(NRG_EMBED_NORM_RSTD) : 0);
 }

@@ -9,51 +9,62 @@ enum { SPEC = NRG_NORM_SPEC, ARGS = NRG_NORM_ARGS, ROWS = 5, DIM = 12 };
  * dimensions; the same where y and z repeat, groups that share w and b; forward, bytes and scales instead of o. */
 enum { PLAIN, RESIDUAL, GATED, AFTER, WIDE, ROW, PLANES, REPEATED, VARIANTS, BYTES = VARIANTS, FORWARD_VARIANTS };
 
+#define WRONG_STORE(type)                                                                                                        \
+    WRONG_U32(ARGS, type, store, NRG_STORE_STREAM, NRG_OK), WRONG_U32(ARGS, type, store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM)
+
+/* An offset without the weights that it is added to. */
+#define WRONG_OFFSET(type) WITH_U64(ARGS, type, w, 0), WRONG_F32(SPEC, nrg_norm_spec, weight_offset, 1, NRG_ERR_COMBINATION)
+
 /* What forward and backward take alike, in a plain call. */
 #define WRONG_PLAIN(type)                                                                                                        \
-    WRONG_NORM_SPEC(SPEC), WITH_U64(ARGS, type, rows, 0), WRONG_U64(SPEC, nrg_norm_spec, dim, 0, NRG_ERR_DIM),                   \
-        WITH_U64(ARGS, type, rows, 0), WRONG_F64(SPEC, nrg_norm_spec, eps, -1, NRG_ERR_EPS),                                     \
-        WITH_U32(SPEC, nrg_norm_spec, dtype, NRG_F16), WRONG_U32(SPEC, nrg_norm_spec, w_dtype, NRG_F32, NRG_OK),                 \
-        WITH_U32(SPEC, nrg_norm_spec, dtype, NRG_BF16), WRONG_U32(SPEC, nrg_norm_spec, w_dtype, NRG_BF16, NRG_OK),               \
-        WITH_U32(SPEC, nrg_norm_spec, dtype, NRG_F16), WRONG_U32(SPEC, nrg_norm_spec, y_dtype, NRG_BF16, NRG_ERR_DTYPE),         \
+    WRONG_NORM_SPEC(SPEC), WRONG_STORE(type), WITH_U64(ARGS, type, rows, 0),                                                     \
+        WRONG_U64(SPEC, nrg_norm_spec, dim, 0, NRG_ERR_DIM), WITH_U64(ARGS, type, rows, 0),                                      \
+        WRONG_F64(SPEC, nrg_norm_spec, eps, -1, NRG_ERR_EPS), WITH_U32(SPEC, nrg_norm_spec, dtype, NRG_F16),                     \
+        WRONG_U32(SPEC, nrg_norm_spec, w_dtype, NRG_F32, NRG_OK), WITH_U32(SPEC, nrg_norm_spec, dtype, NRG_BF16),                \
+        WRONG_U32(SPEC, nrg_norm_spec, w_dtype, NRG_BF16, NRG_OK), WITH_U32(SPEC, nrg_norm_spec, dtype, NRG_F16),                \
+        WRONG_U32(SPEC, nrg_norm_spec, y_dtype, NRG_BF16, NRG_ERR_DTYPE),                                                        \
         WRONG_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_PRE, NRG_ERR_NULL),                                                        \
         WRONG_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_POST, NRG_ERR_NULL), WRONG_U64(ARGS, type, z, 64, NRG_ERR_COMBINATION)
 
 static const sound_wrong wrong_forward[] = {
     WRONG_PLAIN(nrg_norm_args),
+    WRONG_OFFSET(nrg_norm_args),
+    WRONG_U32(ARGS, nrg_norm_args, reserved, 1, NRG_ERR_STRUCT_SIZE),
+    WRONG_U64(ARGS, nrg_norm_args, packed, 64, NRG_ERR_COMBINATION),
     WRONG_U32(SPEC, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_NULL),
     WRONG_VARIANT(AFTER),
     WRONG_U64(ARGS, nrg_norm_args, r, 64, NRG_ERR_COMBINATION),
     WRONG_VARIANT(REPEATED), /* the strides of what repeats are not looked at */
-    WITH_U64(ARGS, nrg_norm_args, y_stride2, 1),
-    WITH_U64(ARGS, nrg_norm_args, z_stride, 1),
-    WRONG_U64(ARGS, nrg_norm_args, z_stride3, 3, NRG_OK),
-    WRONG_U64(ARGS, nrg_norm_args, z_stride2, 2, NRG_ERR_STRIDE),
+    WITH_U64(ARGS, nrg_norm_args, y_stride[1], 1),
+    WITH_U64(ARGS, nrg_norm_args, z_stride[0], 1),
+    WRONG_U64(ARGS, nrg_norm_args, z_stride[2], 3, NRG_OK),
+    WRONG_U64(ARGS, nrg_norm_args, z_stride[1], 2, NRG_ERR_STRIDE),
     WRONG_U32(ARGS, nrg_norm_args, y_repeat, 8, NRG_ERR_ENUM),
     WRONG_U32(ARGS, nrg_norm_args, y_repeat, 7, NRG_OK),
     WRONG_VARIANT(BYTES),
-    WRONG_NULL(ARGS, nrg_norm_args, q),
+    WRONG_NULL(ARGS, nrg_norm_args, packed),
     WRONG_NULL(ARGS, nrg_norm_args, scales),
-    WRONG_U64(ARGS, nrg_norm_args, o, 3, NRG_OK),
+    WRONG_U64(ARGS, nrg_norm_args, o, 64, NRG_ERR_COMBINATION),
     WRONG_U64(SPEC, nrg_norm_spec, groups, 3, NRG_ERR_COMBINATION),
-    WRONG_U32(ARGS, nrg_norm_args, rounding, NRG_QUANT_ROUND_AWAY, NRG_OK),
-    WRONG_U32(ARGS, nrg_norm_args, format, NRG_QUANT_NONE, NRG_ERR_COMBINATION),
-    WRONG_U32(ARGS, nrg_norm_args, format, NRG_QUANT_Q8_0, NRG_ERR_DIM),
-    WRONG_STRIDE(ARGS, nrg_norm_args, q_stride),
-    WRONG_STRIDE(ARGS, nrg_norm_args, scales_stride),
+    WRONG_U32(SPEC, nrg_norm_spec, rounding, NRG_QUANT_ROUND_AWAY, NRG_OK),
+    WITH_U64(ARGS, nrg_norm_args, o, 1 << 20),
+    WRONG_U32(SPEC, nrg_norm_spec, format, NRG_QUANT_NONE, NRG_ERR_COMBINATION),
+    WRONG_U32(SPEC, nrg_norm_spec, format, NRG_QUANT_Q8_0, NRG_ERR_DIM),
+    WRONG_STRIDE(ARGS, nrg_norm_args, packed_stride[0]),
+    WRONG_STRIDE(ARGS, nrg_norm_args, scales_stride[0]),
 };
 
-/* 3: a pointer that nobody may look at. */
 static const sound_wrong wrong_backward[] = {
     WRONG_PLAIN(nrg_norm_backward_args),
     WRONG_U64(ARGS, nrg_norm_backward_args, dz, 64, NRG_ERR_COMBINATION),
-    WRONG_U32(ARGS, nrg_norm_backward_args, reserved, 1, NRG_ERR_STRUCT_SIZE),
+    WRONG_OFFSET(nrg_norm_backward_args),
+    WRONG_U32(SPEC, nrg_norm_spec, format, NRG_QUANT_INT8_32, NRG_ERR_COMBINATION),
+    WRONG_U64(ARGS, nrg_norm_backward_args, mean, 64, NRG_ERR_COMBINATION),
     WRONG_VARIANT(RESIDUAL),
-    WITH_U64(ARGS, nrg_norm_backward_args, x, 3),
-    WITH_U64(ARGS, nrg_norm_backward_args, x_stride, 1),
-    WRONG_U64(ARGS, nrg_norm_backward_args, y, 3, NRG_OK),
-    WITH_U32(SPEC, nrg_norm_spec, centred, 0),
-    WRONG_U64(ARGS, nrg_norm_backward_args, mean, 3, NRG_OK),
+    WRONG_U64(ARGS, nrg_norm_backward_args, x, 64, NRG_ERR_COMBINATION),
+    WRONG_U64(ARGS, nrg_norm_backward_args, y, 64, NRG_ERR_COMBINATION),
+    WITH_U64(ARGS, nrg_norm_backward_args, x_stride[0], 1),
+    WRONG_U64(ARGS, nrg_norm_backward_args, y_stride[0], 1, NRG_OK),
     WITH_U64(ARGS, nrg_norm_backward_args, dw, 0),
     WRONG_U64(ARGS, nrg_norm_backward_args, workspace, 0, NRG_ERR_NULL),
     WITH_U64(ARGS, nrg_norm_backward_args, db, 0),
@@ -72,8 +83,7 @@ static const sound_wrong wrong_backward[] = {
     WRONG_VARIANT(AFTER),
     WRONG_U64(ARGS, nrg_norm_backward_args, r, 64, NRG_ERR_COMBINATION),
     WRONG_U64(ARGS, nrg_norm_backward_args, dr_in, 64, NRG_ERR_COMBINATION),
-    WITH_U64(ARGS, nrg_norm_backward_args, y_stride, 1),
-    WRONG_U64(ARGS, nrg_norm_backward_args, y, 3, NRG_OK),
+    WRONG_U64(ARGS, nrg_norm_backward_args, y, 64, NRG_ERR_COMBINATION),
 };
 
 /* Of args only rows, dw and db are looked at. */
@@ -82,12 +92,13 @@ static const sound_wrong wrong_backward[] = {
         WRONG_U64(SPEC, nrg_norm_spec, dim, SIZE_MAX / 8 / (gradients) + 1, NRG_ERR_OVERFLOW)
 static const sound_wrong wrong_workspace[] = {
     WRONG_NORM_SPEC(SPEC),
-    WRONG_U32(ARGS, nrg_norm_backward_args, reserved, 1, NRG_ERR_STRUCT_SIZE),
+    WRONG_STORE(nrg_norm_backward_args),
+    WRONG_U32(SPEC, nrg_norm_spec, format, NRG_QUANT_INT8_32, NRG_ERR_COMBINATION),
     WRONG_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_PRE, NRG_OK),
     WRONG_U64(SPEC, nrg_norm_spec, dim, SIZE_MAX, NRG_OK),
     WITH_U64(ARGS, nrg_norm_backward_args, z, 64),
     WITH_U64(ARGS, nrg_norm_backward_args, x, 3),
-    WITH_U64(ARGS, nrg_norm_backward_args, x_stride, 1),
+    WITH_U64(ARGS, nrg_norm_backward_args, x_stride[0], 1),
     WITH_U64(ARGS, nrg_norm_backward_args, workspace, 3),
     WRONG_U64(ARGS, nrg_norm_backward_args, rows, SIZE_MAX, NRG_OK),
     WRONG_BYTES(RESIDUAL, 2),
@@ -116,7 +127,9 @@ static const sound_size forward_sizes[] = SIZES(nrg_norm_args), sizes[] = SIZES(
 
 static nrg_norm_spec spec_of(int variant)
 {
-    nrg_norm_spec spec = variant == PLAIN ? nrg_rms_norm_spec(DIM, 1e-6) : nrg_layer_norm_spec(DIM, 1e-6);
+    nrg_norm_spec spec = variant == PLAIN ? nrg_norm_spec_rms(NRG_F32, DIM, 1e-6) : nrg_norm_spec_layer(NRG_F32, DIM, 1e-6);
+    if (variant == BYTES)
+        spec.format = NRG_QUANT_INT8_32;
     if (variant == GATED || variant == REPEATED) {
         spec.weights = variant == REPEATED ? NRG_WEIGHTS_GROUP : NRG_WEIGHTS_ROW;
         spec.dtype = NRG_F16;
@@ -130,37 +143,30 @@ static nrg_norm_spec spec_of(int variant)
         spec.dtype = NRG_BF16;
         spec.y_dtype = spec.r_dtype = spec.w_dtype = NRG_F32;
     }
-    spec.store = NRG_STORE_KEEP;
     return spec;
 }
 
 static uint32_t set_up_forward(void *const *part, int variant)
 {
     *(nrg_norm_spec *)part[SPEC] = spec_of(variant);
-    *(nrg_norm_args *)part[ARGS] = nrg_norm_args_init(variant == ROW ? 1 : ROWS, NULL, NULL);
+    *(nrg_norm_args *)part[ARGS] = nrg_norm_args_init(variant == ROW ? 1 : ROWS, NULL, NULL, NULL);
     SET_PLANES((nrg_norm_args *)part[ARGS], variant);
-    const uint32_t weights = NRG_BIT(NRG_NORM_W) | NRG_BIT(NRG_NORM_B), residual = NRG_BIT(NRG_NORM_Y) | NRG_BIT(NRG_NORM_R),
+    const uint32_t o = NRG_BIT(NRG_NORM_O), weights = NRG_BIT(NRG_NORM_W) | NRG_BIT(NRG_NORM_B),
+                   residual = NRG_BIT(NRG_NORM_Y) | NRG_BIT(NRG_NORM_R),
                    statistics = NRG_BIT(NRG_NORM_MEAN) | NRG_BIT(NRG_NORM_RSTD);
     switch (variant) {
     case BYTES:
-        ((nrg_norm_args *)part[ARGS])->format = NRG_QUANT_INT8_32;
-        return weights | residual | statistics | NRG_BIT(NRG_NORM_Q) | NRG_BIT(NRG_NORM_SCALES);
+        return weights | residual | statistics | NRG_BIT(NRG_NORM_PACKED) | NRG_BIT(NRG_NORM_SCALES);
     case PLAIN:
-        return NRG_BIT(NRG_NORM_W);
+        return o | NRG_BIT(NRG_NORM_W);
     case GATED:
     case REPEATED:
-        return weights | residual | statistics | NRG_BIT(NRG_NORM_Z);
+        return o | weights | residual | statistics | NRG_BIT(NRG_NORM_Z);
     case AFTER:
-        return weights | NRG_BIT(NRG_NORM_Y);
+        return o | weights | NRG_BIT(NRG_NORM_Y);
     default:
-        return weights | residual | statistics;
+        return o | weights | residual | statistics;
     }
-}
-
-/* With a format o is not looked at. */
-static uint32_t spares_forward(void *const *part)
-{
-    return ((const nrg_norm_args *)part[ARGS])->format ? NRG_BIT(NRG_NORM_O) : 0;
 }
 
 static nrg_status run_forward(void *const *part, int ith, int nth) { return nrg_norm_forward(part[SPEC], part[ARGS], ith, nth); }
@@ -177,7 +183,8 @@ static const sound_wrong wrong_statistics[] = {
     WRONG_U64(ARGS, nrg_norm_args, w, 3, NRG_OK),
     WRONG_U64(ARGS, nrg_norm_args, b, 3, NRG_OK),
     WRONG_U64(ARGS, nrg_norm_args, o, 3, NRG_OK),
-    WRONG_U32(ARGS, nrg_norm_args, format, NRG_QUANT_INT8_32, NRG_ERR_COMBINATION),
+    WRONG_STORE(nrg_norm_args),
+    WRONG_U32(SPEC, nrg_norm_spec, format, NRG_QUANT_INT8_32, NRG_ERR_COMBINATION),
     WITH_U32(SPEC, nrg_norm_spec, gate, NRG_GATE_POST),
     WRONG_U64(ARGS, nrg_norm_args, z, 3, NRG_OK),
     WITH_U32(SPEC, nrg_norm_spec, residual_mode, NRG_RESIDUAL_AFTER),
@@ -195,10 +202,11 @@ static const sound_wrong wrong_elements[] = {
     WRONG_U64(ARGS, nrg_norm_args, x, 0, NRG_ERR_NULL),
     WRONG_U64(ARGS, nrg_norm_args, mean, 3, NRG_OK),
     WRONG_U64(ARGS, nrg_norm_args, rstd, 3, NRG_OK),
-    WRONG_U64(ARGS, nrg_norm_args, q, 64, NRG_ERR_COMBINATION),
+    WRONG_OFFSET(nrg_norm_args),
+    WRONG_U64(ARGS, nrg_norm_args, packed, 64, NRG_ERR_COMBINATION),
     WRONG_VARIANT(RESIDUAL),
     WITH_U64(ARGS, nrg_norm_args, x, 3),
-    WITH_U64(ARGS, nrg_norm_args, x_stride, 1),
+    WITH_U64(ARGS, nrg_norm_args, x_stride[0], 1),
     WRONG_U64(ARGS, nrg_norm_args, y, 3, NRG_OK),
     WRONG_VARIANT(AFTER),
     WRONG_U64(ARGS, nrg_norm_args, r, 64, NRG_ERR_COMBINATION),
@@ -263,7 +271,7 @@ static nrg_status ask_elements(void *const *part)
 static uint32_t set_up_backward(void *const *part, int variant)
 {
     *(nrg_norm_spec *)part[SPEC] = spec_of(variant);
-    *(nrg_norm_backward_args *)part[ARGS] = nrg_norm_backward_args_init(variant == ROW ? 1 : ROWS, NULL, NULL, NULL);
+    *(nrg_norm_backward_args *)part[ARGS] = nrg_norm_backward_args_init(variant == ROW ? 1 : ROWS, NULL, NULL, NULL, NULL);
     SET_PLANES((nrg_norm_backward_args *)part[ARGS], variant);
     const uint32_t sums = OPERAND(DW) | OPERAND(DB), usual = OPERAND(W) | OPERAND(B) | OPERAND(MEAN) | OPERAND(DX) | OPERAND(DY);
     switch (variant) {
@@ -323,7 +331,7 @@ static nrg_status spoil_backward(void *const *part, int n)
 static int is_one_block(void *const *part)
 {
     const nrg_norm_backward_args *args = part[ARGS];
-    return nrg_norm_block_count(nrg_all_rows(args->rows, args->rows2, args->rows3) * nrg_norm_alike(part[SPEC])) == 1;
+    return nrg_norm_block_count(args->rows * args->rows2 * args->rows3 * nrg_norm_alike(part[SPEC])) == 1;
 }
 
 static uint32_t spared_by_rows(void *const *part) { return is_one_block(part) ? 0 : OPERAND(DW) | OPERAND(DB); }
@@ -337,7 +345,7 @@ static uint32_t spared_by_reduce(void *const *part)
 
 static const sound_call calls[] = {
     {&nrg_call_norm_forward, "norm.h", "nrg_norm_forward", 1, FORWARD_VARIANTS, set_up_forward, NULL, run_forward, ask_forward,
-     .spares = spares_forward, .wrong = wrong_forward, .wrong_count = NRG_COUNT(wrong_forward), .sizes = forward_sizes,
+     .wrong = wrong_forward, .wrong_count = NRG_COUNT(wrong_forward), .sizes = forward_sizes,
      .size_count = NRG_COUNT(forward_sizes)},
     {&nrg_call_norm_statistics, "norm_parts.h", "nrg_norm_statistics", 1, VARIANTS, set_up_statistics, NULL, run_statistics,
      ask_statistics, .wrong = wrong_statistics, .wrong_count = NRG_COUNT(wrong_statistics), .sizes = forward_sizes,

@@ -27,34 +27,44 @@ enum { PLAIN, ALL, HALF, WIDE, PLANES, REPEATED, VARIANTS, BYTES = VARIANTS, FOR
         WRONG_U32(FIRST, nrg_norm_spec, weights, NRG_WEIGHTS_GROUP, NRG_ERR_COMBINATION),                                        \
         WITH_U64(SECOND, nrg_norm_spec, groups, 3),                                                                              \
         WRONG_U32(SECOND, nrg_norm_spec, weights, NRG_WEIGHTS_GROUP, NRG_ERR_COMBINATION),                                       \
-        WRONG_U32(ARGS, type, reserved, 1, NRG_ERR_STRUCT_SIZE)
+        WRONG_U32(FIRST, nrg_norm_spec, format, NRG_QUANT_INT8_32, NRG_ERR_COMBINATION),                                         \
+        WRONG_U64(SECOND, nrg_norm_spec, groups, 0, NRG_ERR_DIM), WRONG_U32(ARGS, type, store, NRG_STORE_STREAM, NRG_OK),        \
+        WRONG_U32(ARGS, type, store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM)
+
+/* An offset without the weights that it is added to. */
+#define WRONG_OFFSET(type)                                                                                                       \
+    WITH_U64(ARGS, type, w1, 0), WRONG_F32(FIRST, nrg_norm_spec, weight_offset, 1, NRG_ERR_COMBINATION),                         \
+        WITH_U64(ARGS, type, w2, 0), WRONG_F32(SECOND, nrg_norm_spec, weight_offset, 1, NRG_ERR_COMBINATION)
 
 static const sound_wrong wrong_forward[] = {
     WRONG_BOTH(nrg_norm_sandwich_args),
+    WRONG_OFFSET(nrg_norm_sandwich_args),
     WRONG_VARIANT(WIDE),
     WRONG_U64(ARGS, nrg_norm_sandwich_args, r, 0, NRG_ERR_NULL),
     WRONG_VARIANT(REPEATED),
-    WRONG_U64(ARGS, nrg_norm_sandwich_args, y_stride2, 1, NRG_OK),
+    WRONG_U64(ARGS, nrg_norm_sandwich_args, y_stride[1], 1, NRG_OK),
     WRONG_U32(ARGS, nrg_norm_sandwich_args, y_repeat, 8, NRG_ERR_ENUM),
     WRONG_VARIANT(BYTES),
-    WRONG_NULL(ARGS, nrg_norm_sandwich_args, q),
+    WRONG_NULL(ARGS, nrg_norm_sandwich_args, packed),
     WRONG_NULL(ARGS, nrg_norm_sandwich_args, scales),
     WRONG_NULL(ARGS, nrg_norm_sandwich_args, r),
-    WRONG_U64(ARGS, nrg_norm_sandwich_args, o, 3, NRG_OK),
+    WRONG_U64(ARGS, nrg_norm_sandwich_args, o, 64, NRG_ERR_COMBINATION),
     WITH_U64(FIRST, nrg_norm_spec, groups, 3),
     WRONG_U64(SECOND, nrg_norm_spec, groups, 3, NRG_ERR_COMBINATION),
-    WRONG_U32(ARGS, nrg_norm_sandwich_args, rounding, NRG_QUANT_ROUND_AWAY, NRG_OK),
-    WRONG_U32(ARGS, nrg_norm_sandwich_args, rounding, NRG_QUANT_ROUND_AWAY + 1, NRG_ERR_ENUM),
-    WRONG_U32(ARGS, nrg_norm_sandwich_args, format, NRG_QUANT_NONE, NRG_ERR_COMBINATION),
-    WRONG_U32(ARGS, nrg_norm_sandwich_args, format, NRG_QUANT_Q8_0, NRG_ERR_DIM),
-    WRONG_STRIDE(ARGS, nrg_norm_sandwich_args, q_stride),
-    WRONG_STRIDE(ARGS, nrg_norm_sandwich_args, scales_stride),
+    WRONG_U32(SECOND, nrg_norm_spec, rounding, NRG_QUANT_ROUND_AWAY, NRG_OK),
+    WITH_U64(ARGS, nrg_norm_sandwich_args, o, 1 << 20),
+    WRONG_U32(SECOND, nrg_norm_spec, format, NRG_QUANT_NONE, NRG_ERR_COMBINATION),
+    WRONG_U32(SECOND, nrg_norm_spec, format, NRG_QUANT_Q8_0, NRG_ERR_DIM),
+    WRONG_STRIDE(ARGS, nrg_norm_sandwich_args, packed_stride[0]),
+    WRONG_STRIDE(ARGS, nrg_norm_sandwich_args, scales_stride[0]),
 };
 
 static const sound_wrong wrong_backward[] = {
     WRONG_BOTH(nrg_norm_sandwich_backward_args),
-    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, mean1, 3, NRG_OK), /* not centred */
-    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, mean2, 3, NRG_OK),
+    WRONG_OFFSET(nrg_norm_sandwich_backward_args),
+    WRONG_U32(SECOND, nrg_norm_spec, format, NRG_QUANT_INT8_32, NRG_ERR_COMBINATION),
+    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, mean1, 64, NRG_ERR_COMBINATION), /* not centred */
+    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, mean2, 64, NRG_ERR_COMBINATION),
     WRONG_VARIANT(ALL),
     WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, workspace_size, 4 * DIM * 8, NRG_OK),
     WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, workspace_size, 4 * DIM * 8 - 1, NRG_ERR_WORKSPACE),
@@ -67,18 +77,18 @@ static const sound_wrong wrong_backward[] = {
 static const sound_wrong wrong_workspace[] = {
     WRONG_BOTH(nrg_norm_sandwich_backward_args),
     WITH_U64(ARGS, nrg_norm_sandwich_backward_args, x, 3),
-    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, x_stride, 1, NRG_OK),
+    WRONG_U64(ARGS, nrg_norm_sandwich_backward_args, x_stride[0], 1, NRG_OK),
     WRONG_VARIANT(ALL),
-    WITH_U64(FIRST, nrg_norm_spec, groups, 0),
-    WITH_U64(SECOND, nrg_norm_spec, groups, 0),
+    WITH_U64(FIRST, nrg_norm_spec, groups, 1),
+    WITH_U64(SECOND, nrg_norm_spec, groups, 1),
     WITH_U64(FIRST, nrg_norm_spec, dim, SIZE_MAX / 32),
     WRONG_U64(SECOND, nrg_norm_spec, dim, SIZE_MAX / 32, NRG_OK),
-    WITH_U64(FIRST, nrg_norm_spec, groups, 0),
-    WITH_U64(SECOND, nrg_norm_spec, groups, 0),
+    WITH_U64(FIRST, nrg_norm_spec, groups, 1),
+    WITH_U64(SECOND, nrg_norm_spec, groups, 1),
     WITH_U64(FIRST, nrg_norm_spec, dim, SIZE_MAX / 32 + 1),
     WRONG_U64(SECOND, nrg_norm_spec, dim, SIZE_MAX / 32 + 1, NRG_ERR_OVERFLOW),
-    WITH_U64(FIRST, nrg_norm_spec, groups, 0),
-    WITH_U64(SECOND, nrg_norm_spec, groups, 0),
+    WITH_U64(FIRST, nrg_norm_spec, groups, 1),
+    WITH_U64(SECOND, nrg_norm_spec, groups, 1),
     WITH_U64(FIRST, nrg_norm_spec, dim, SIZE_MAX),
     WRONG_U64(SECOND, nrg_norm_spec, dim, SIZE_MAX, NRG_ERR_OVERFLOW),
 };
@@ -92,8 +102,8 @@ static const sound_size forward_sizes[] = SIZES(nrg_norm_sandwich_args), sizes[]
 static void set_specs(void *const *part, int variant)
 {
     nrg_norm_spec *first = part[FIRST], *second = part[SECOND];
-    *first = nrg_rms_norm_spec(DIM, 1e-6);
-    *second = variant == PLAIN ? nrg_rms_norm_spec(DIM, 1e-5) : nrg_layer_norm_spec(DIM, 1e-5);
+    *first = nrg_norm_spec_rms(NRG_F32, DIM, 1e-6);
+    *second = variant == PLAIN ? nrg_norm_spec_rms(NRG_F32, DIM, 1e-5) : nrg_norm_spec_layer(NRG_F32, DIM, 1e-5);
     if (variant == ALL) {
         first->centred = 1;
         first->groups = 2;
@@ -111,28 +121,22 @@ static uint32_t set_up_forward(void *const *part, int variant)
 {
     nrg_norm_sandwich_args *args = part[ARGS];
     set_specs(part, variant);
-    *args = nrg_norm_sandwich_args_init(ROWS, NULL, NULL, NULL, NULL);
+    *args = nrg_norm_sandwich_args_init(ROWS, NULL, NULL, NULL, NULL, NULL, NULL);
     if (variant == BYTES)
-        args->format = NRG_QUANT_INT8_32;
+        ((nrg_norm_spec *)part[SECOND])->format = NRG_QUANT_INT8_32;
     else if (variant >= PLANES) {
         args->rows = 3;
         args->rows2 = args->rows3 = 2;
         args->y_repeat = variant == REPEATED ? NRG_REPEAT_ROWS2 : NRG_REPEAT_NONE;
     }
-    const uint32_t weights = NRG_BIT(NRG_SANDWICH_W1) | NRG_BIT(NRG_SANDWICH_W2),
+    const uint32_t o = NRG_BIT(NRG_SANDWICH_O), weights = NRG_BIT(NRG_SANDWICH_W1) | NRG_BIT(NRG_SANDWICH_W2),
                    all = weights | NRG_BIT(NRG_SANDWICH_B1) | NRG_BIT(NRG_SANDWICH_B2) | NRG_BIT(NRG_SANDWICH_R) |
                          NRG_BIT(NRG_SANDWICH_MEAN1) | NRG_BIT(NRG_SANDWICH_RSTD1) | NRG_BIT(NRG_SANDWICH_MEAN2) |
                          NRG_BIT(NRG_SANDWICH_RSTD2);
-    return variant == PLAIN   ? weights
-           : variant == HALF  ? weights | NRG_BIT(NRG_SANDWICH_R)
-           : variant == BYTES ? all | NRG_BIT(NRG_SANDWICH_Q) | NRG_BIT(NRG_SANDWICH_SCALES)
-                              : all;
-}
-
-/* With a format o is not looked at. */
-static uint32_t spares_forward(void *const *part)
-{
-    return ((const nrg_norm_sandwich_args *)part[ARGS])->format ? NRG_BIT(NRG_SANDWICH_O) : 0;
+    return variant == PLAIN   ? o | weights
+           : variant == HALF  ? o | weights | NRG_BIT(NRG_SANDWICH_R)
+           : variant == BYTES ? all | NRG_BIT(NRG_SANDWICH_PACKED) | NRG_BIT(NRG_SANDWICH_SCALES)
+                              : o | all;
 }
 
 static nrg_status run_forward(void *const *part, int ith, int nth)
@@ -150,7 +154,7 @@ static uint32_t set_up_backward(void *const *part, int variant)
 {
     nrg_norm_sandwich_backward_args *args = part[ARGS];
     set_specs(part, variant);
-    *args = nrg_norm_sandwich_backward_args_init(ROWS, NULL, NULL, NULL, NULL);
+    *args = nrg_norm_sandwich_backward_args_init(ROWS, NULL, NULL, NULL, NULL, NULL, NULL);
     if (variant >= PLANES) {
         args->rows = 3;
         args->rows2 = args->rows3 = 2;
@@ -199,7 +203,7 @@ RUN_WORKSPACE(run_workspace, nrg_norm_sandwich_backward_workspace, part[FIRST], 
 static int is_one_block(void *const *part)
 {
     const nrg_norm_sandwich_backward_args *args = part[ARGS];
-    return nrg_norm_block_count(nrg_all_rows(args->rows, args->rows2, args->rows3)) == 1;
+    return nrg_norm_block_count(args->rows * args->rows2 * args->rows3) == 1;
 }
 
 #define SUMS (OPERAND(DW1) | OPERAND(DB1) | OPERAND(DW2) | OPERAND(DB2))
@@ -213,8 +217,8 @@ static uint32_t spared_by_reduce(void *const *part)
 
 static const sound_call calls[] = {
     {&nrg_call_norm_sandwich_forward, "norm_sandwich.h", "nrg_norm_sandwich_forward", 1, FORWARD_VARIANTS, set_up_forward, NULL,
-     run_forward, ask_forward, .spares = spares_forward, .wrong = wrong_forward, .wrong_count = NRG_COUNT(wrong_forward),
-     .sizes = forward_sizes, .size_count = NRG_COUNT(forward_sizes)},
+     run_forward, ask_forward, .wrong = wrong_forward, .wrong_count = NRG_COUNT(wrong_forward), .sizes = forward_sizes,
+     .size_count = NRG_COUNT(forward_sizes)},
     {&nrg_call_norm_sandwich_backward, "norm_sandwich.h", "nrg_norm_sandwich_backward", 1, VARIANTS, set_up_backward, NULL,
      run_backward, ask_backward, NULL, spared_by_rows, WRONG(wrong_backward)},
     {&nrg_call_norm_sandwich_backward, "norm_sandwich.h", "nrg_norm_sandwich_backward_reduce", 1, VARIANTS, set_up_backward, NULL,

@@ -329,19 +329,19 @@ static void set_up_specs(void *const *part, int variant)
 {
     nrg_norm_spec *norm = part[NRG_NORM_ROPE_NORM];
     nrg_rope_args *args = part[NRG_NORM_ROPE_ARGS];
-    *norm = nrg_layer_norm_spec(DIM, 1e-6);
+    *norm = nrg_norm_spec_layer(NRG_F32, DIM, 1e-6);
     *(nrg_rope_spec *)part[NRG_NORM_ROPE_SPEC] = nrg_rope_spec_init(N_DIMS, NRG_ROPE_NEOX, 10000);
     *args = rope_args(variant);
     norm->dtype = args->dtype;
     norm->w_dtype = variant == 2 ? NRG_F32 : NRG_DTYPE_SAME;
-    norm->groups = variant == 2 ? 3 : 0;
+    norm->groups = variant == 2 ? 3 : 1;
 }
 
 static uint32_t set_up_norm_rope(void *const *part, int variant)
 {
     set_up_specs(part, variant);
-    *(nrg_norm_args *)part[NRG_NORM_ROPE_Q_ARGS] = nrg_norm_args_init(0, NULL, NULL);
-    *(nrg_norm_args *)part[NRG_NORM_ROPE_K_ARGS] = nrg_norm_args_init(0, NULL, NULL);
+    *(nrg_norm_args *)part[NRG_NORM_ROPE_Q_ARGS] = nrg_norm_args_init(0, NULL, NULL, NULL);
+    *(nrg_norm_args *)part[NRG_NORM_ROPE_K_ARGS] = nrg_norm_args_init(0, NULL, NULL, NULL);
     const uint32_t q =
         NRG_BIT(NRG_NORM_ROPE_Q_W) | NRG_BIT(NRG_NORM_ROPE_Q_B) | NRG_BIT(NRG_NORM_ROPE_Q_MEAN) | NRG_BIT(NRG_NORM_ROPE_Q_RSTD);
     const uint32_t k = NRG_BIT(NRG_NORM_ROPE_K_W) | NRG_BIT(NRG_NORM_ROPE_K_RSTD) |
@@ -376,6 +376,7 @@ static nrg_status ask_norm_rope(void *const *part)
         ARGS_U32(NRG_NORM_ROPE_ARGS, dtype, NRG_F16, NRG_ERR_DTYPE), WITH_DTYPES(NRG_F16),                                       \
         NORM_U32(NRG_NORM_ROPE_NORM, w_dtype, NRG_BF16, NRG_ERR_DTYPE), WITH_DTYPES(NRG_F16),                                    \
         NORM_U32(NRG_NORM_ROPE_NORM, w_dtype, NRG_F32, NRG_OK),                                                                  \
+        NORM_U32(NRG_NORM_ROPE_NORM, format, NRG_QUANT_INT8_32, NRG_ERR_COMBINATION),                                            \
         NORM_U32(NRG_NORM_ROPE_NORM, gate, NRG_GATE_PRE, NRG_ERR_COMBINATION),                                                   \
         NORM_U32(NRG_NORM_ROPE_NORM, gate, NRG_GATE_POST, NRG_ERR_COMBINATION),                                                  \
         NORM_U32(NRG_NORM_ROPE_NORM, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_COMBINATION)
@@ -383,12 +384,12 @@ static nrg_status ask_norm_rope(void *const *part)
 /* What the rotation has is not said again. */
 #define AGAIN(part, type, field) WRONG_U64(part, type, field, 64, NRG_ERR_COMBINATION)
 #define WRONG_ARGS(part)                                                                                                         \
-    AGAIN(part, nrg_norm_args, rows), AGAIN(part, nrg_norm_args, x), AGAIN(part, nrg_norm_args, y),                              \
-        AGAIN(part, nrg_norm_args, z), AGAIN(part, nrg_norm_args, o), AGAIN(part, nrg_norm_args, r),                             \
-        AGAIN(part, nrg_norm_args, x_stride), AGAIN(part, nrg_norm_args, y_stride), AGAIN(part, nrg_norm_args, z_stride),        \
-        AGAIN(part, nrg_norm_args, o_stride), AGAIN(part, nrg_norm_args, r_stride)
+    AGAIN(part, nrg_norm_args, rows), AGAIN(part, nrg_norm_args, rows2), AGAIN(part, nrg_norm_args, x),                          \
+        AGAIN(part, nrg_norm_args, y), AGAIN(part, nrg_norm_args, z), AGAIN(part, nrg_norm_args, y_repeat),                      \
+        AGAIN(part, nrg_norm_args, store), AGAIN(part, nrg_norm_args, o), AGAIN(part, nrg_norm_args, packed),                    \
+        AGAIN(part, nrg_norm_args, scales), AGAIN(part, nrg_norm_args, r)
 #define WRONG_BACKWARD_ARGS(part)                                                                                                \
-    WRONG_U32(part, nrg_norm_backward_args, reserved, 1, NRG_ERR_STRUCT_SIZE), AGAIN(part, nrg_norm_backward_args, d_o),         \
+    AGAIN(part, nrg_norm_backward_args, store), AGAIN(part, nrg_norm_backward_args, d_o),                                        \
         AGAIN(part, nrg_norm_backward_args, dr_in), AGAIN(part, nrg_norm_backward_args, y),                                      \
         AGAIN(part, nrg_norm_backward_args, r), AGAIN(part, nrg_norm_backward_args, z), AGAIN(part, nrg_norm_backward_args, dx), \
         AGAIN(part, nrg_norm_backward_args, dy), AGAIN(part, nrg_norm_backward_args, dz),                                        \
@@ -409,9 +410,9 @@ static uint32_t set_up_norm_rope_backward(void *const *part, int variant)
 {
     set_up_specs(part, variant);
     *(nrg_norm_backward_args *)part[NRG_NORM_ROPE_Q_ARGS] =
-        nrg_norm_backward_args_init(batch_of(variant) * TOKENS * Q_HEADS, NULL, NULL, NULL);
+        nrg_norm_backward_args_init(batch_of(variant) * TOKENS * Q_HEADS, NULL, NULL, NULL, NULL);
     *(nrg_norm_backward_args *)part[NRG_NORM_ROPE_K_ARGS] =
-        nrg_norm_backward_args_init(variant == 1 ? 0 : batch_of(variant) * TOKENS * K_HEADS, NULL, NULL, NULL);
+        nrg_norm_backward_args_init(variant == 1 ? 0 : batch_of(variant) * TOKENS * K_HEADS, NULL, NULL, NULL, NULL);
     const uint32_t q = OPERAND(Q_W) | OPERAND(Q_B) | OPERAND(Q_MEAN) | OPERAND(Q_DW) | OPERAND(Q_DB),
                    k = OPERAND(K_W) | OPERAND(K_DB) | (variant ? OPERAND(K_B) | OPERAND(K_MEAN) | OPERAND(K_DW) : 0);
     return (variant == 1 ? q : q | k) | rope_there(variant, NRG_NORM_ROPE_BACKWARD_Q_O);
@@ -510,7 +511,7 @@ static uint32_t set_up_qkv(void *const *part, int variant)
     rope->sections[0] = variant == 2;
     rope->sections[2] = variant == 2 ? 3 : 0;
     if (variant == 1)
-        *norm = nrg_layer_norm_spec(DIM, 1e-6);
+        *norm = nrg_norm_spec_layer(NRG_F32, DIM, 1e-6);
     norm->size = sizeof *norm;
     *args = nrg_qkv_args_init(TOKENS, DIM);
     args->q_heads = variant == 3 ? 0 : Q_HEADS;
@@ -632,6 +633,7 @@ static const sound_wrong wrong_qkv[] = {
     WRONG_NORM_SPEC(NRG_QKV_NORM),
     NORM_U64(NRG_QKV_NORM, dim, DIM + 1, NRG_ERR_DIM),
     NORM_U32(NRG_QKV_NORM, dtype, NRG_F16, NRG_ERR_DTYPE),
+    NORM_U32(NRG_QKV_NORM, format, NRG_QUANT_INT8_32, NRG_ERR_COMBINATION),
     NORM_U32(NRG_QKV_NORM, gate, NRG_GATE_PRE, NRG_ERR_COMBINATION),
     NORM_U32(NRG_QKV_NORM, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_COMBINATION),
     WITH_U64(NRG_QKV_NORM, nrg_norm_spec, groups, 2),

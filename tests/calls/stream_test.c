@@ -37,10 +37,8 @@ enum { EXACT = 1, CENTRED = 2, RESIDUAL = 4, GATED = 8 };
 
 static nrg_norm_spec norm_spec(const rows *r, int kind)
 {
-    nrg_norm_spec spec = kind & CENTRED ? nrg_layer_norm_spec(r->dim, 1e-5) : nrg_rms_norm_spec(r->dim, 1e-5);
-    spec.dtype = r->dtype;
+    nrg_norm_spec spec = kind & CENTRED ? nrg_norm_spec_layer(r->dtype, r->dim, 1e-5) : nrg_norm_spec_rms(r->dtype, r->dim, 1e-5);
     spec.w_dtype = NRG_F32;
-    spec.store = r->store;
     spec.accuracy = kind & EXACT ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
     spec.gate = !(kind & GATED) ? NRG_GATE_NONE : kind & CENTRED ? NRG_GATE_PRE : NRG_GATE_POST;
     spec.activation = kind & GATED ? NRG_ACT_SILU : NRG_ACT_IDENTITY;
@@ -50,17 +48,17 @@ static nrg_norm_spec norm_spec(const rows *r, int kind)
 static nrg_status norm_forward(const rows *r, int kind)
 {
     const nrg_norm_spec spec = norm_spec(r, kind);
-    nrg_norm_args args = nrg_norm_args_init(ROWS, r->in[0], r->out[0]);
-    args.w = r->weights;
-    args.x_stride = args.o_stride = r->stride;
+    nrg_norm_args args = nrg_norm_args_init(ROWS, r->in[0], r->weights, r->out[0]);
+    args.store = r->store;
+    args.x_stride[0] = args.o_stride[0] = r->stride;
     if (kind & RESIDUAL) {
         args.y = r->in[1];
         args.r = r->out[1];
-        args.y_stride = args.r_stride = r->stride;
+        args.y_stride[0] = args.r_stride[0] = r->stride;
     }
     if (kind & GATED) {
         args.z = r->in[2];
-        args.z_stride = r->stride;
+        args.z_stride[0] = r->stride;
     }
     return nrg_norm_forward(&spec, &args, 0, 1);
 }
@@ -68,18 +66,18 @@ static nrg_status norm_forward(const rows *r, int kind)
 static nrg_status norm_backward(const rows *r, int kind)
 {
     const nrg_norm_spec spec = norm_spec(r, kind);
-    nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, r->in[0], r->in[1], r->out[0]);
-    args.w = r->weights;
-    args.x_stride = args.d_o_stride = args.dx_stride = r->stride;
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, r->in[0], r->weights, r->in[1], r->out[0]);
+    args.store = r->store;
+    args.x_stride[0] = args.d_o_stride[0] = args.dx_stride[0] = r->stride;
     if (kind & RESIDUAL) {
         args.y = r->in[2];
         args.dy = r->out[1];
-        args.y_stride = args.dy_stride = r->stride;
+        args.y_stride[0] = args.dy_stride[0] = r->stride;
     }
     if (kind & GATED) {
         args.z = r->in[1];
         args.dz = r->out[2];
-        args.z_stride = args.dz_stride = r->stride;
+        args.z_stride[0] = args.dz_stride[0] = r->stride;
     }
     return nrg_norm_backward(&spec, &args, 0, 1);
 }

@@ -662,7 +662,7 @@ START_TEST(shortcuts)
     for (int n = 0; n < (test_small() ? TRIALS / 4 : TRIALS); n++) {
         const size_t rows = test_draw(&state, 12) ? test_draw(&state, 20) : far[test_draw(&state, 6)],
                      dim = test_draw(&state, 12) ? 1 + test_draw(&state, 40) : far[test_draw(&state, 6)];
-        nrg_norm_spec spec = _i < 2 ? nrg_rms_norm_spec(dim, 0) : _i < 4 ? nrg_layer_norm_spec(dim, 0) : nrg_l2_norm_spec(dim, 0);
+        nrg_norm_spec spec = _i < 2 ? nrg_norm_spec_rms(NRG_F32, dim, 0) : _i < 4 ? nrg_norm_spec_layer(NRG_F32, dim, 0) : nrg_norm_spec_l2(NRG_F32, dim, 0);
         spec.eps = eps[test_draw(&state, 4) ? 0 : test_draw(&state, 5)];
         const float *at[6]; /* x, y, w, b, r, o */
         const size_t bytes = rows * dim * sizeof(float);
@@ -684,10 +684,9 @@ START_TEST(shortcuts)
                         test_draw(&state, 2) * 4;
             memcpy(&at[i], &place, sizeof place);
         }
-        nrg_norm_args args = nrg_norm_args_init(rows, at[0], own_memory(at[5]));
+        nrg_norm_args args = nrg_norm_args_init(rows, at[0], has[_i].w ? at[2] : NULL, own_memory(at[5]));
         args.y = has[_i].y ? at[1] : NULL;
         args.r = has[_i].y ? own_memory(at[4]) : NULL;
-        args.w = has[_i].w ? at[2] : NULL;
         args.b = has[_i].b ? at[3] : NULL;
         nrg_status should = nrg_norm_forward_check(&spec, &args);
         if (has[_i].y && rows && !args.y)

@@ -334,12 +334,12 @@ START_TEST(larger_than_the_cache)
     nrg_isa paths[NRG_ISA_COUNT];
     size_t count = test_paths(paths);
     for (size_t path = 0; path < count; path++) {
-        nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-5);
-        nrg_norm_args args = nrg_norm_args_init(rows, x, expected);
+        const nrg_norm_spec spec = nrg_norm_spec_layer(NRG_F32, DIM, 1e-5);
+        nrg_norm_args args = nrg_norm_args_init(rows, x, NULL, expected);
         ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
-        spec.store = NRG_STORE_KEEP;
+        args.store = NRG_STORE_KEEP;
         ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
-        spec.store = NRG_STORE_AUTO;
+        args.store = NRG_STORE_AUTO;
         args.o = o;
         memset(o, 0xff, bytes);
         ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);

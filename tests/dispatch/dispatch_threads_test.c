@@ -20,8 +20,8 @@ static int rounds, set_paths;
 static void *worker(void *number)
 {
     int ith = *(const int *)number;
-    nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-5);
-    nrg_norm_args args = nrg_norm_args_init(ROWS, x, o);
+    nrg_norm_spec spec = nrg_norm_spec_layer(NRG_F32, DIM, 1e-5);
+    nrg_norm_args args = nrg_norm_args_init(ROWS, x, NULL, o);
     nrg_isa paths[NRG_ISA_COUNT];
     size_t count = test_paths(paths), wrong = 0;
     for (int round = 0; round < rounds; round++) {

@@ -61,8 +61,8 @@ static void forward(const nrg_embed_args *args, int with_norm, void *o, size_t b
     for (int ith = nth - 1; ith >= 0; ith--)
         if (with_norm) {
             nrg_embed_args sums = *args;
-            nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-5);
-            nrg_norm_args norm = nrg_norm_args_init(TOKENS, NULL, o);
+            nrg_norm_spec spec = nrg_norm_spec_layer(NRG_F32, DIM, 1e-5);
+            nrg_norm_args norm = nrg_norm_args_init(TOKENS, NULL, NULL, o);
             sums.o = NULL;
             spec.dtype = args->dtype;
             ck_assert_int_eq(nrg_embed_norm_forward(&sums, &spec, &norm, ith, nth), NRG_OK);

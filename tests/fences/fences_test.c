@@ -78,7 +78,7 @@ static void run_cases(nrg_isa isa, unsigned long *streamed)
     size_t room = 0;
     sweep_case c;
     for (uint64_t number = 0; sweep_make(SWEEP_QUICK, number, &c); number++) {
-        c.spec.store = c.channel.store = NRG_STORE_STREAM;
+        c.store = c.channel.store = NRG_STORE_STREAM;
         c.shares = c.reduce_shares = 1;
         if (c.bytes > room) {
             system_free(memory);
@@ -95,7 +95,7 @@ static void run_cases(nrg_isa isa, unsigned long *streamed)
         sweep_describe(&c, text);
         must_be_fenced(status, text);
         streamed[c.kernel] += fences_streamed - before;
-        c.spec.store = c.channel.store = NRG_STORE_KEEP;
+        c.store = c.channel.store = NRG_STORE_KEEP;
         sweep_fill(&c, kept);
         ck_assert_int_eq(sweep_run(&c, kept), NRG_OK);
         if (sweep_hash(&c, memory, SWEEP_HASH_START) != sweep_hash(&c, kept, SWEEP_HASH_START))
@@ -165,10 +165,10 @@ static void run_rope(nrg_dtype dtype, int is_normed)
     enum { TOKENS = 5, HEADS = 3, DIM = 128, ELEMENTS = TOKENS * HEADS * DIM };
     static float table[TOKENS * DIM], ones[DIM];
     static _Alignas(64) unsigned char q[ELEMENTS * sizeof(float)], o[ELEMENTS * sizeof(float)], kept[ELEMENTS * sizeof(float)];
-    nrg_norm_spec norm = nrg_rms_norm_spec(DIM, 1e-5);
+    nrg_norm_spec norm = nrg_norm_spec_rms(NRG_F32, DIM, 1e-5);
     nrg_rope_args args = nrg_rope_args_init(dtype, TOKENS, DIM, table);
     const nrg_rope_spec spec = nrg_rope_spec_init(DIM, NRG_ROPE_NEOX, 10000);
-    nrg_norm_args w = nrg_norm_args_init(0, NULL, NULL);
+    nrg_norm_args w = nrg_norm_args_init(0, NULL, NULL, NULL);
     for (size_t i = 0; i < DIM; i++)
         ones[i] = 1;
     for (size_t i = 0; i < TOKENS * DIM; i++)

@@ -135,7 +135,7 @@ static void make(attempt *a, climb *c, const goal *g, enum climb_start kind, uin
     memset(a, 0, sizeof *a);
     *c = (climb){.error = error_of, .guide = has_guide(g) ? guide_of : NULL, .of = a};
     a->to = g;
-    a->t.spec = g->centred ? nrg_layer_norm_spec(g->dim, 1e-12) : nrg_rms_norm_spec(g->dim, 1e-12);
+    a->t.spec = g->centred ? nrg_norm_spec_layer(NRG_F32, g->dim, 1e-12) : nrg_norm_spec_rms(NRG_F32, g->dim, 1e-12);
     a->t.spec.weight_offset = g->weight_offset;
     a->t.spec.gate = g->gate;
     a->t.rows = g->rows;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../check/norm/settle.h"
 #include "../../src/job/activation.h"
 #include "../activation/activation_double.h"
 #include "../harness/element.h"
@@ -42,12 +43,13 @@ static int choose_options(problem *p, size_t number, nrg_dtype dtype)
     p->has_w = weight > 0;
     p->has_b = digit(&number, 2);
     const int w_f32 = digit(&number, 2), after = residual == 2;
-    p->spec = digit(&number, 2) ? nrg_layer_norm_spec(DIM, 0) : nrg_rms_norm_spec(DIM, 0);
+    p->spec = digit(&number, 2) ? nrg_norm_spec_layer(NRG_F32, DIM, 0) : nrg_norm_spec_rms(NRG_F32, DIM, 0);
     p->spec.dtype = dtype;
     p->spec.residual_mode = after ? NRG_RESIDUAL_AFTER : NRG_RESIDUAL_BEFORE;
     p->spec.weight_offset = weight > 1 ? 1.0f : 0;
     p->spec.eps_mode = (nrg_eps_mode)digit(&number, EPS_MODES);
     p->spec.c = constants[digit(&number, 3)];
+    norm_settle(&p->spec, p->has_w);
     p->spec.y_dtype = p->y_dtype = y_f32 ? NRG_F32 : dtype;
     p->spec.r_dtype = p->r_dtype = r_f32 ? NRG_F32 : dtype;
     p->spec.w_dtype = p->w_dtype = w_f32 ? NRG_F32 : dtype;
@@ -71,7 +73,7 @@ typedef struct facts {
 /* Σ d_o·o: nrg/norm.h, line by line. + y after the norm has no part in the gradients that are checked. */
 static double loss(const nrg_norm_spec *spec, const row *in, facts *f)
 {
-    const size_t groups = spec->groups ? spec->groups : 1, d = DIM / groups;
+    const size_t groups = spec->groups, d = DIM / groups;
     double sum = 0;
     for (size_t at = 0; at < DIM; at += d) {
         double p[DIM], m = 0, square = 0, s = 0, n = (double)d;
@@ -104,7 +106,7 @@ static double loss(const nrg_norm_spec *spec, const row *in, facts *f)
         f->least_sigma = fmin(f->least_sigma, sigma);
         f->least_s = fmin(f->least_s, s);
         for (size_t i = 0; i < d; i++) {
-            double o = (spec->c != 0 ? spec->c / sqrt(n) : 1) * (p[i] - m) / s * in->w[at + i] + in->b[at + i];
+            double o = (spec->c_mode == NRG_C_GIVEN ? spec->c / sqrt(n) : 1) * (p[i] - m) / s * in->w[at + i] + in->b[at + i];
             if (spec->gate == NRG_GATE_POST)
                 o *= activation_double(spec->activation, in->z[at + i]);
             if (spec->gate == NRG_GATE_NONE) {
@@ -213,7 +215,7 @@ static void gradients(const problem *p)
             sound = 0;
             continue;
         }
-        const double k = spec->c != 0 ? fabs(spec->c) / sqrt((double)DIM / (spec->groups ? (double)spec->groups : 1)) : 1;
+        const double k = spec->c_mode == NRG_C_GIVEN ? fabs(spec->c) / sqrt((double)DIM / (double)spec->groups) : 1;
         const double scale = 4 * (1 + k * w_size / about.least_s) * (1 + k * w_size * 3);
         const double tolerance = 1e-5 * (activation_double_is_steep(spec->activation) ? 10 : 1) * scale;
         for (size_t i = 0; i < DIM; i++) {
@@ -241,10 +243,9 @@ static void gradients(const problem *p)
 static void run(problem *p)
 {
     double workspace[2 * DIM];
-    nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, p->x, p->d_o, p->dx);
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, p->x, p->has_w ? p->w : NULL, p->d_o, p->dx);
     args.y = p->has_y ? p->y : NULL;
     args.z = p->spec.gate ? p->z : NULL;
-    args.w = p->has_w ? p->w : NULL;
     args.b = p->has_b ? p->b : NULL;
     args.dr_in = p->has_dr_in ? p->dr_in : NULL;
     args.dy = p->dy;

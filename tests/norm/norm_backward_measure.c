@@ -50,9 +50,8 @@ void backward_free(backward_case *t)
 /* The results of one path into `out`, which has the operands of a case of floats. */
 static const char *run(nrg_isa isa, backward_case *out)
 {
-    nrg_norm_backward_args args = nrg_norm_backward_args_init(out->rows, out->x, out->d_o, out->dx);
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(out->rows, out->x, out->w, out->d_o, out->dx);
     args.z = out->z;
-    args.w = out->w;
     args.b = out->b;
     args.dr_in = out->dr_in;
     args.dz = out->z ? out->dz : NULL;
@@ -261,7 +260,7 @@ static const char *measure_group(const measurement *m, size_t row, size_t at, si
 static const char *measure(const measurement *m)
 {
     const backward_case *t = m->of;
-    const size_t dim = t->spec.dim, d = dim / (t->spec.groups ? t->spec.groups : 1);
+    const size_t dim = t->spec.dim, d = dim / t->spec.groups;
     const room r = {test_allocate(d, sizeof *r.e), test_allocate(d, sizeof *r.scratch), test_allocate(d, sizeof *r.dh_slack),
                     test_allocate(dim, sizeof *r.sums)};
     const char *wrong = NULL;

@@ -35,9 +35,10 @@ static void backward(const norm_backward_problem *p, norm_backward_result *out, 
 {
     const norm_problem *f = &p->forward;
     nrg_norm_backward_args args = norm_backward_args(p, out);
-    args.x_stride = args.d_o_stride = args.dx_stride = args.z_stride = args.dz_stride = stride * nrg_dtype_size(f->spec.dtype);
-    args.y_stride = args.dy_stride = stride * nrg_dtype_size(f->y_dtype);
-    args.r_stride = args.dr_in_stride = stride * nrg_dtype_size(f->r_dtype);
+    args.x_stride[0] = args.d_o_stride[0] = args.dx_stride[0] = args.z_stride[0] = args.dz_stride[0] =
+        stride * nrg_dtype_size(f->spec.dtype);
+    args.y_stride[0] = args.dy_stride[0] = stride * nrg_dtype_size(f->y_dtype);
+    args.r_stride[0] = args.dr_in_stride[0] = stride * nrg_dtype_size(f->r_dtype);
     nrg_status status = nrg_norm_backward(&f->spec, &args, 0, 1);
     if (status == NRG_OK)
         status = nrg_norm_backward_reduce(&f->spec, &args, 0, 1);
@@ -170,7 +171,7 @@ static void group_alone(const norm_backward_problem *p, nrg_isa isa)
     for (size_t at = 0; at < dim && f->groups > 1; at += d) {
         norm_backward_problem one = part_of(p, at);
         one.forward.spec.dim = d;
-        one.forward.spec.groups = 0;
+        one.forward.spec.groups = 1;
         one.forward.w = element_at(f->w, at, f->w_dtype);
         one.forward.b = element_at(f->b, at, f->w_dtype);
         one.dw += at;
@@ -264,8 +265,8 @@ START_TEST(added_in_one_rounding)
             for (size_t row = 0; row < ROWS; row++)
                 x[row] = 3; /* h is 1 */
             d_o[small[n]] = 0x1p-50f;
-            const nrg_norm_spec spec = nrg_rms_norm_spec(1, 0);
-            nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, x, d_o, NULL);
+            const nrg_norm_spec spec = nrg_norm_spec_rms(NRG_F32, 1, 0);
+            nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, x, NULL, d_o, NULL);
             args.dw = &dw;
             args.db = &db;
             args.accumulate = 1;
@@ -294,11 +295,11 @@ START_TEST(clamp_holds_where_both_are_equal)
             float x[DIM], d_o[DIM] = {scale}, dx[DIM];
             for (int i = 0; i < DIM; i++)
                 x[i] = signs[i] * scale;
-            nrg_norm_spec spec = centred ? nrg_layer_norm_spec(DIM, 0) : nrg_rms_norm_spec(DIM, 0);
+            nrg_norm_spec spec = centred ? nrg_norm_spec_layer(NRG_F32, DIM, 0) : nrg_norm_spec_rms(NRG_F32, DIM, 0);
             spec.eps_mode = NRG_EPS_MAX;
             const double norm = 2 * (double)scale; /* ‖q‖, √4 times σ */
             spec.eps = n / 6 == 0 ? norm : n / 6 == 1 ? nextafter(norm, INFINITY) : norm * (1 - 0x1p-50);
-            const nrg_norm_backward_args args = nrg_norm_backward_args_init(1, x, d_o, dx);
+            const nrg_norm_backward_args args = nrg_norm_backward_args_init(1, x, NULL, d_o, dx);
             ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
             ck_assert_int_eq(nrg_norm_backward(&spec, &args, 0, 1), NRG_OK);
             for (int i = 0; i < DIM; i++) {
@@ -327,14 +328,14 @@ START_TEST(zero_by_structure)
         double eps;
         int alike;
     } cases[] = {
-        {1, 0, 1, NRG_EPS_MEAN, 1e-5, 0},  {1, 0, 1, NRG_EPS_MEAN, 0, 0},  {1, 0, 1, NRG_EPS_SUM, 0.5, 0},
-        {1, 0, 1, NRG_EPS_SIGMA, 1e-3, 0}, {1, 0, 1, NRG_EPS_MAX, 10, 0},  {1, 0, 1, NRG_EPS_NONE, 0, 0},
-        {1, 0, 0, NRG_EPS_MEAN, 0, 0},     {1, 0, 0, NRG_EPS_SUM, 0, 0},   {1, 0, 0, NRG_EPS_SIGMA, 0, 0},
-        {1, 0, 0, NRG_EPS_MAX, 1e-12, 0},  {1, 0, 0, NRG_EPS_NONE, 0, 0},  {7, 7, 1, NRG_EPS_MEAN, 1e-5, 0},
-        {40, 40, 0, NRG_EPS_NONE, 0, 0},   {2, 0, 1, NRG_EPS_MEAN, 0, 0},  {2, 0, 1, NRG_EPS_MAX, 1e-9, 0},
-        {24, 12, 1, NRG_EPS_SIGMA, 0, 0},  {1, 0, 1, NRG_EPS_MEAN, 0, 1},  {5, 0, 1, NRG_EPS_MEAN, 0, 1},
-        {64, 0, 1, NRG_EPS_NONE, 0, 1},    {200, 2, 1, NRG_EPS_MAX, 0, 1}, {300, 0, 1, NRG_EPS_SIGMA, 0, 1},
-        {MOST, 0, 1, NRG_EPS_MEAN, 0, 1},  {64, 0, 0, NRG_EPS_MEAN, 0, 2}, {200, 0, 0, NRG_EPS_SIGMA, 0, 2},
+        {1, 1, 1, NRG_EPS_MEAN, 1e-5, 0},  {1, 1, 1, NRG_EPS_MEAN, 0, 0},  {1, 1, 1, NRG_EPS_SUM, 0.5, 0},
+        {1, 1, 1, NRG_EPS_SIGMA, 1e-3, 0}, {1, 1, 1, NRG_EPS_MAX, 10, 0},  {1, 1, 1, NRG_EPS_NONE, 0, 0},
+        {1, 1, 0, NRG_EPS_MEAN, 0, 0},     {1, 1, 0, NRG_EPS_SUM, 0, 0},   {1, 1, 0, NRG_EPS_SIGMA, 0, 0},
+        {1, 1, 0, NRG_EPS_MAX, 1e-12, 0},  {1, 1, 0, NRG_EPS_NONE, 0, 0},  {7, 7, 1, NRG_EPS_MEAN, 1e-5, 0},
+        {40, 40, 0, NRG_EPS_NONE, 0, 0},   {2, 1, 1, NRG_EPS_MEAN, 0, 0},  {2, 1, 1, NRG_EPS_MAX, 1e-9, 0},
+        {24, 12, 1, NRG_EPS_SIGMA, 0, 0},  {1, 1, 1, NRG_EPS_MEAN, 0, 1},  {5, 1, 1, NRG_EPS_MEAN, 0, 1},
+        {64, 1, 1, NRG_EPS_NONE, 0, 1},    {200, 2, 1, NRG_EPS_MAX, 0, 1}, {300, 1, 1, NRG_EPS_SIGMA, 0, 1},
+        {MOST, 1, 1, NRG_EPS_MEAN, 0, 1},  {64, 1, 0, NRG_EPS_MEAN, 0, 2}, {200, 1, 0, NRG_EPS_SIGMA, 0, 2},
         {300, 4, 0, NRG_EPS_NONE, 0, 2},
     };
     static float x[ROWS * MOST], d_o[ROWS * MOST], z[ROWS * MOST], dr_in[ROWS * MOST], dx[ROWS * MOST], dz[ROWS * MOST], w[MOST],
@@ -342,8 +343,9 @@ START_TEST(zero_by_structure)
     nrg_isa paths[NRG_ISA_COUNT];
     uint64_t state = 3;
     for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++) {
-        const size_t dim = cases[n].dim, groups = cases[n].groups ? cases[n].groups : 1, count = ROWS * dim;
-        nrg_norm_spec spec = cases[n].centred ? nrg_layer_norm_spec(dim, cases[n].eps) : nrg_rms_norm_spec(dim, cases[n].eps);
+        const size_t dim = cases[n].dim, groups = cases[n].groups, count = ROWS * dim;
+        nrg_norm_spec spec =
+            cases[n].centred ? nrg_norm_spec_layer(NRG_F32, dim, cases[n].eps) : nrg_norm_spec_rms(NRG_F32, dim, cases[n].eps);
         spec.groups = cases[n].groups;
         spec.eps_mode = cases[n].mode;
         for (size_t i = 0; i < count; i++) {
@@ -364,8 +366,7 @@ START_TEST(zero_by_structure)
                 spec.accuracy = way & 8 ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
                 spec.gate = gated ? NRG_GATE_PRE : NRG_GATE_NONE;
                 spec.activation = gated ? NRG_ACT_SILU : NRG_ACT_IDENTITY;
-                nrg_norm_backward_args args = nrg_norm_backward_args_init(rows, x, d_o, dx);
-                args.w = w;
+                nrg_norm_backward_args args = nrg_norm_backward_args_init(rows, x, w, d_o, dx);
                 args.dr_in = way & 1 ? dr_in : NULL;
                 args.z = gated ? z : NULL;
                 args.dz = gated ? dz : NULL;
@@ -375,8 +376,7 @@ START_TEST(zero_by_structure)
                         ck_abort_msg("%s, case %zu, way %d: dx %zu is %a", nrg_isa_name(paths[path]), n, way, i, (double)dx[i]);
                 if (gated || !(cases[n].alike || (cases[n].centred && dim == groups)))
                     continue;
-                nrg_norm_args forward = nrg_norm_args_init(rows, x, o);
-                forward.w = w;
+                nrg_norm_args forward = nrg_norm_args_init(rows, x, w, o);
                 forward.b = b;
                 ck_assert_int_eq(nrg_norm_forward(&spec, &forward, 0, 1), NRG_OK);
                 for (size_t i = 0; i < rows * dim; i++)

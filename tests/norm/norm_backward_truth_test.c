@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../check/norm/settle.h"
 #include "../../src/job/activation.h"
 #include "../harness/quad_dual.h"
 #include "../harness/quad_ulp.h"
@@ -59,7 +60,7 @@ static dual loss(const nrg_norm_spec *spec, size_t d, const dual *r, const dual 
         s = dual_sqrt(dual_div(square, n));
         break;
     }
-    dual k = spec->c != 0 ? dual_div(dual_of(spec->c), dual_sqrt(n)) : dual_of(1);
+    dual k = spec->c_mode == NRG_C_GIVEN ? dual_div(dual_of(spec->c), dual_sqrt(n)) : dual_of(1);
     for (size_t i = 0; i < d; i++) {
         dual o = s.v > 0 ? dual_mul(dual_mul(k, dual_div(dual_sub(p[i], m), s)), w[i]) : dual_of(0);
         o = dual_add(o, b[i]);
@@ -116,12 +117,13 @@ START_TEST(formulas)
                 for (int centred = 0; centred < 2; centred++)
                     for (int mode = 0; mode <= NRG_EPS_NONE; mode++)
                         for (int n = 0; n < 3; n++) {
-                            nrg_norm_spec spec = nrg_layer_norm_spec(d, eps[n]);
+                            nrg_norm_spec spec = nrg_norm_spec_layer(NRG_F32, d, eps[n]);
                             spec.centred = centred;
                             spec.eps_mode = (nrg_eps_mode)mode;
                             spec.gate = (nrg_gate)gate;
                             spec.activation = (nrg_activation)g;
                             spec.c = n - 1;
+                            norm_settle(&spec, 1);
                             differentiate(&spec, d, test_mix(d * 100 + (size_t)n));
                         }
 }
@@ -157,7 +159,7 @@ static void make_case(backward_case *t, enum row_kind kind, nrg_dtype dtype, siz
     t->limit = BACKWARD_LIMIT;
     t->worst = worst;
     t->measured = measured;
-    t->spec = test_draw(&state, 2) ? nrg_layer_norm_spec(dim, 0) : nrg_rms_norm_spec(dim, 0);
+    t->spec = test_draw(&state, 2) ? nrg_norm_spec_layer(NRG_F32, dim, 0) : nrg_norm_spec_rms(NRG_F32, dim, 0);
     t->spec.eps_mode = (nrg_eps_mode)(test_draw(&state, 2) ? test_draw(&state, NRG_EPS_NONE + 1) : 0);
     t->spec.eps = eps[test_draw(&state, 4)];
     t->spec.c = test_draw(&state, 4) ? 0 : 1;
@@ -172,6 +174,7 @@ static void make_case(backward_case *t, enum row_kind kind, nrg_dtype dtype, siz
     if (features & 3)
         t->w = backward_rows(1, dim, ROW_NORMAL, NRG_F32, test_draw(&state, 1u << 30));
     t->spec.weight_offset = features == 2 ? 1 : 0;
+    norm_settle(&t->spec, t->w != NULL);
     if (features == 3 || features == 4)
         t->b = backward_rows(1, dim, ROW_NORMAL, NRG_F32, test_draw(&state, 1u << 30));
     if (t->spec.gate != NRG_GATE_NONE)
@@ -254,7 +257,7 @@ static void check_million(void)
     const size_t dim = 3, rows = test_small() ? 20000 : 1000000;
     backward_case t;
     memset(&t, 0, sizeof t);
-    t.spec = nrg_rms_norm_spec(dim, 1e-5);
+    t.spec = nrg_norm_spec_rms(NRG_F32, dim, 1e-5);
     t.kind = ROW_NORMAL;
     t.rows = rows;
     t.limit = BACKWARD_LIMIT;
@@ -314,12 +317,13 @@ static void make_near_limit(backward_case *t, int limit, size_t dim, uint64_t se
     t->kind = ROW_NORMAL;
     t->rows = 1;
     t->limit = BACKWARD_LIMIT;
-    t->spec = test_draw(&state, 2) ? nrg_layer_norm_spec(dim, 0) : nrg_rms_norm_spec(dim, 0);
+    t->spec = test_draw(&state, 2) ? nrg_norm_spec_layer(NRG_F32, dim, 0) : nrg_norm_spec_rms(NRG_F32, dim, 0);
     t->x = backward_rows(1, dim, ROW_NORMAL, NRG_F32, test_draw(&state, 1u << 30));
     t->d_o = backward_rows(1, dim, ROW_NORMAL, NRG_F32, test_draw(&state, 1u << 30));
     backward_results(t);
     const int beyond = (int)test_draw(&state, 49) - 24;
     int x_exponent = 0, gradient_exponent = 0;
+    t->spec.c_mode = NRG_C_GIVEN;
     t->spec.c = sqrt((double)dim);
     switch (limit) {
     case 0: /* 1/s, either end */

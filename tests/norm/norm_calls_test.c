@@ -21,9 +21,8 @@ static void set_up(void)
 /* What the general call makes of the memory is expected of a shortcut. */
 static void general(nrg_norm_spec spec, const float *y, const float *w, const float *b, float *r)
 {
-    nrg_norm_args args = nrg_norm_args_init(ROWS, memory[X], memory[O]);
+    nrg_norm_args args = nrg_norm_args_init(ROWS, memory[X], w, memory[O]);
     args.y = y;
-    args.w = w;
     args.b = b;
     args.r = r;
     ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
@@ -41,7 +40,7 @@ static void shortcut(nrg_status status)
 START_TEST(shortcuts_are_the_general_call)
 {
     float *x = memory[X], *y = memory[Y], *o = memory[O];
-    const nrg_norm_spec rms = nrg_rms_norm_spec(DIM, 1e-3), layer = nrg_layer_norm_spec(DIM, 1e-3);
+    const nrg_norm_spec rms = nrg_norm_spec_rms(NRG_F32, DIM, 1e-3), layer = nrg_norm_spec_layer(NRG_F32, DIM, 1e-3);
     for (int with = 0; with < 8; with++) {
         float *w = with & 1 ? memory[W] : NULL, *b = with & 2 ? memory[B] : NULL, *r = with & 4 ? memory[R] : NULL;
         general(rms, NULL, w, NULL, NULL);
@@ -52,7 +51,7 @@ START_TEST(shortcuts_are_the_general_call)
         shortcut(nrg_layer_norm_f32(ROWS, DIM, x, w, b, o, 1e-3));
         general(layer, y, w, b, r);
         shortcut(nrg_add_layer_norm_f32(ROWS, DIM, x, y, w, b, r, o, 1e-3));
-        general(nrg_l2_norm_spec(DIM, 1e-3), NULL, NULL, NULL, NULL);
+        general(nrg_norm_spec_l2(NRG_F32, DIM, 1e-3), NULL, NULL, NULL, NULL);
         shortcut(nrg_l2_norm_f32(ROWS, DIM, x, o, 1e-3));
     }
     /* r in the place of x or y, as the header allows */
@@ -100,25 +99,31 @@ END_TEST
 
 START_TEST(constructors)
 {
-    nrg_norm_spec rms = nrg_rms_norm_spec(7, 0.5), layer = nrg_layer_norm_spec(7, 0.5), l2 = nrg_l2_norm_spec(7, 0.5);
+    nrg_norm_spec rms = nrg_norm_spec_rms(NRG_F32, 7, 0.5), layer = nrg_norm_spec_layer(NRG_F32, 7, 0.5),
+                  l2 = nrg_norm_spec_l2(NRG_F32, 7, 0.5);
     ck_assert_uint_eq(rms.size, sizeof rms);
     ck_assert_uint_eq(rms.dim, 7);
     ck_assert(rms.eps == 0.5 && rms.c == 0 && rms.weight_offset == 0 && rms.dtype == NRG_F32);
-    ck_assert(!rms.centred && rms.eps_mode == NRG_EPS_MEAN && rms.store == NRG_STORE_AUTO);
-    ck_assert(rms.gate == NRG_GATE_NONE && rms.activation == NRG_ACT_IDENTITY && rms.groups == 0);
+    ck_assert(!rms.centred && rms.eps_mode == NRG_EPS_MEAN && rms.c_mode == NRG_C_SQRT_DIM);
+    ck_assert(rms.gate == NRG_GATE_NONE && rms.activation == NRG_ACT_IDENTITY && rms.groups == 1);
     ck_assert(layer.centred && layer.eps_mode == NRG_EPS_MEAN && layer.c == 0 && layer.dim == 7 && layer.eps == 0.5);
-    ck_assert(!l2.centred && l2.eps_mode == NRG_EPS_MAX && l2.c == 1 && l2.dim == 7 && l2.eps == 0.5);
-    nrg_norm_args a = nrg_norm_args_init(3, &rms, &layer);
-    ck_assert(a.size == sizeof a && a.rows == 3 && a.x == &rms && a.o == &layer && !a.y && !a.w && !a.b && !a.r && !a.mean &&
-              !a.rstd && !a.x_stride && !a.y_stride && !a.o_stride && !a.r_stride && !a.z && !a.z_stride);
+    ck_assert(!l2.centred && l2.eps_mode == NRG_EPS_MAX && l2.c_mode == NRG_C_GIVEN && l2.c == 1 && l2.dim == 7 && l2.eps == 0.5);
+    nrg_norm_args a;
+    memset(&a, 0xff, sizeof a);
+    a = nrg_norm_args_init(3, &rms, &l2, &layer);
+    ck_assert(a.size == sizeof a && a.rows == 3 && a.rows2 == 1 && a.rows3 == 1 && a.x == &rms && a.w == &l2 && a.o == &layer);
+    ck_assert(!a.y && !a.b && !a.z && !a.r && !a.mean && !a.rstd && !a.packed && !a.scales && !a.y_repeat && !a.z_repeat);
+    for (int k = 0; k < 3; k++)
+        ck_assert(!a.x_stride[k] && !a.y_stride[k] && !a.z_stride[k] && !a.o_stride[k] && !a.r_stride[k]);
 }
 END_TEST
 
 START_TEST(workspace)
 {
     static const size_t dims[] = {1, 7, 4096};
-    nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-5);
-    nrg_norm_backward_args args = nrg_norm_backward_args_init(0, NULL, NULL, NULL); /* pointers and strides are not looked at */
+    nrg_norm_spec spec = nrg_norm_spec_layer(NRG_F32, DIM, 1e-5);
+    nrg_norm_backward_args args =
+        nrg_norm_backward_args_init(0, NULL, NULL, NULL, NULL); /* pointers and strides are not looked at */
     float some;
     for (size_t dim = 0; dim < 3; dim++)
         for (size_t rows = 0; rows < 20000; rows += rows < 5000 ? 1 : 97)
@@ -142,10 +147,10 @@ END_TEST
 START_TEST(no_rows)
 {
     static const float zero[DIM];
-    const nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-5);
+    const nrg_norm_spec spec = nrg_norm_spec_layer(NRG_F32, DIM, 1e-5);
     for (int accumulate = 0; accumulate < 2; accumulate++)
         for (int nth = 1; nth < 7; nth++) {
-            nrg_norm_backward_args args = nrg_norm_backward_args_init(0, NULL, NULL, NULL);
+            nrg_norm_backward_args args = nrg_norm_backward_args_init(0, NULL, NULL, NULL, NULL);
             args.dw = memory[W];
             args.db = memory[B];
             args.accumulate = accumulate;
@@ -174,8 +179,8 @@ static void second_phase(size_t rows, size_t blocks)
     for (int asked = 0; asked < 8; asked++)
         for (nrg_dtype dtype = NRG_F32; dtype <= NRG_BF16; dtype++)
             for (int shares = 0; shares < 2; shares++) {
-                nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-5);
-                nrg_norm_backward_args args = nrg_norm_backward_args_init(rows, memory[X], memory[Y], NULL);
+                nrg_norm_spec spec = nrg_norm_spec_layer(NRG_F32, DIM, 1e-5);
+                nrg_norm_backward_args args = nrg_norm_backward_args_init(rows, memory[X], NULL, memory[Y], NULL);
                 spec.dtype = dtype;
                 args.dx = asked & 4 ? memory[O] : NULL;
                 args.dw = asked & 1 ? memory[W] : NULL;

@@ -75,8 +75,7 @@ typedef struct attempt {
 
 static nrg_status run(nrg_isa isa, attempt *a)
 {
-    nrg_norm_args args = nrg_norm_args_init(1, a->x, a->o);
-    args.w = a->w;
+    nrg_norm_args args = nrg_norm_args_init(1, a->x, a->w, a->o);
     args.mean = &a->mean;
     args.rstd = &a->rstd;
     nrg_status status = nrg_isa_set(isa);
@@ -160,7 +159,7 @@ static void make(attempt *a, climb *c, const goal *g, enum climb_start start, ui
     memset(a, 0, sizeof *a);
     *c = (climb){.error = error_of, .guide = g->accuracy == FAST && g->dim > 64 ? guide_of : NULL, .of = a};
     a->to = g;
-    a->spec = g->centred ? nrg_layer_norm_spec(g->dim, 1e-12) : nrg_rms_norm_spec(g->dim, 1e-12);
+    a->spec = g->centred ? nrg_norm_spec_layer(NRG_F32, g->dim, 1e-12) : nrg_norm_spec_rms(NRG_F32, g->dim, 1e-12);
     a->spec.accuracy = g->accuracy;
     a->spec.weight_offset = g->weight_offset;
     if (g->x_scale < -100)

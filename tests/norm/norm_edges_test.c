@@ -56,11 +56,9 @@ typedef struct results {
 static void run(nrg_isa isa, const nrg_norm_spec *spec, const float *x, const float *w, const float *d_o, results *r)
 {
     static double workspace[1 << 16];
-    nrg_norm_args forward = nrg_norm_args_init(ROWS, x, r->o);
-    forward.w = w;
+    nrg_norm_args forward = nrg_norm_args_init(ROWS, x, w, r->o);
     forward.rstd = r->rstd;
-    nrg_norm_backward_args backward = nrg_norm_backward_args_init(ROWS, x, d_o, r->dx);
-    backward.w = w;
+    nrg_norm_backward_args backward = nrg_norm_backward_args_init(ROWS, x, w, d_o, r->dx);
     backward.dw = r->dw;
     backward.db = r->db;
     backward.accumulate = 0;
@@ -91,8 +89,9 @@ static void try_edge(edge e, int centred)
         w[i] = weight(&state);
     for (size_t i = 0; i < ROWS * DIM; i++)
         d_o[i] = (float)ldexp(weight(&state) * (draw(&state) >> 31 ? 1 : -1), e.gradient);
-    nrg_norm_spec spec = centred ? nrg_layer_norm_spec(DIM, 0) : nrg_rms_norm_spec(DIM, 0);
+    nrg_norm_spec spec = centred ? nrg_norm_spec_layer(NRG_F32, DIM, 0) : nrg_norm_spec_rms(NRG_F32, DIM, 0);
     /* a row's factor is a quarter of c over σ: on the line itself, or a number that is no power of two */
+    spec.c_mode = NRG_C_GIVEN;
     spec.c = ldexp(e.is_even ? 4 : 0x1.8b4e7p+1, e.c);
     nrg_isa paths[NRG_ISA_COUNT];
     run(NRG_ISA_SCALAR, &spec, x, w, d_o, &expected);

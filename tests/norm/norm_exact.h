@@ -52,7 +52,7 @@ static inline norm_exact norm_exact_of(const nrg_norm_spec *spec, size_t dim, co
 /* c/√d */
 static inline quad norm_exact_k(const nrg_norm_spec *spec, size_t dim)
 {
-    return spec->c != 0 ? spec->c / quad_sqrt((quad)dim) : 1;
+    return spec->c_mode == NRG_C_GIVEN ? spec->c / quad_sqrt((quad)dim) : 1;
 }
 
 #endif

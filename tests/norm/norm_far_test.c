@@ -35,11 +35,11 @@ static void make_rows(float *x)
 
 static void run(nrg_isa isa, const nrg_norm_spec *spec, const float *x, const float *w, results r)
 {
-    nrg_norm_args args = nrg_norm_args_init(ROWS, x, r.o);
-    args.w = w;
+    nrg_norm_args args = nrg_norm_args_init(ROWS, x, w, r.o);
     args.b = spec->centred ? w + DIM : NULL;
     args.mean = spec->centred ? r.mean : NULL;
     args.rstd = r.rstd;
+    args.store = NRG_STORE_STREAM; /* whatever this CPU's caches hold */
     memset(r.o, 0xff, (size_t)ROWS * DIM * sizeof *r.o);
     memset(r.mean, 0xff, ROWS * sizeof *r.mean);
     memset(r.rstd, 0xff, ROWS * sizeof *r.rstd);
@@ -62,9 +62,8 @@ static void free_results(results r)
 
 START_TEST(far_rows)
 {
-    nrg_norm_spec spec = kinds[_i].centred ? nrg_layer_norm_spec(DIM, 1e-5) : nrg_rms_norm_spec(DIM, 1e-5);
+    nrg_norm_spec spec = kinds[_i].centred ? nrg_norm_spec_layer(NRG_F32, DIM, 1e-5) : nrg_norm_spec_rms(NRG_F32, DIM, 1e-5);
     spec.accuracy = kinds[_i].accuracy;
-    spec.store = NRG_STORE_STREAM; /* whatever this CPU's caches hold */
     float *const x = test_allocate((size_t)ROWS * DIM, sizeof *x), w[2 * DIM];
     const results expected = make_results(), got = make_results();
     make_rows(x);

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../check/norm/settle.h"
 #include "../../src/job/activation.h"
 #include "../harness/element.h"
 #include "../harness/quad_activation.h"
@@ -52,7 +53,9 @@ static void make_case(gate_case *t, nrg_gate gate, nrg_activation g, enum row_ki
     size_t op = test_draw(&state, 3), features = test_draw(&state, 8), groups = 1 + test_draw(&state, 4);
     memset(t, 0, sizeof *t);
     t->kind = kind;
-    t->spec = op == 0 ? nrg_layer_norm_spec(dim, 0) : op == 1 ? nrg_l2_norm_spec(dim, 0) : nrg_rms_norm_spec(dim, 0);
+    t->spec = op == 0   ? nrg_norm_spec_layer(NRG_F32, dim, 0)
+              : op == 1 ? nrg_norm_spec_l2(NRG_F32, dim, 0)
+                        : nrg_norm_spec_rms(NRG_F32, dim, 0);
     if (test_draw(&state, 3) == 0)
         t->spec.eps_mode = (nrg_eps_mode)test_draw(&state, NRG_EPS_NONE + 1);
     t->spec.eps = eps[test_draw(&state, 4)];
@@ -67,6 +70,7 @@ static void make_case(gate_case *t, nrg_gate gate, nrg_activation g, enum row_ki
     if (features == 5)
         t->y = row_new(dim, ROW_NORMAL, NRG_F32, test_draw(&state, 1u << 30));
     t->spec.weight_offset = features == 2 ? 1 : 0;
+    norm_settle(&t->spec, t->w != NULL);
     t->spec.residual_mode = t->y ? NRG_RESIDUAL_AFTER : NRG_RESIDUAL_BEFORE;
     if (gate != NRG_GATE_NONE) {
         t->z = row_new(dim, test_draw(&state, 8) ? ROW_NORMAL : ROW_1E_20, NRG_F32, test_draw(&state, 1u << 30));
@@ -93,10 +97,9 @@ static void free_case(gate_case *t)
 
 static const char *run(nrg_isa isa, const gate_case *t, float *o)
 {
-    nrg_norm_args args = nrg_norm_args_init(1, t->x, o);
+    nrg_norm_args args = nrg_norm_args_init(1, t->x, t->w, o);
     args.y = t->y;
     args.z = t->z;
-    args.w = t->w;
     args.b = t->b;
     nrg_status status = nrg_isa_set(isa);
     if (status == NRG_OK)

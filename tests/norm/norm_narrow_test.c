@@ -46,20 +46,19 @@ static float results[2][2][ROOM];
 
 static void run(const narrow *n, nrg_isa isa, float result[2][ROOM])
 {
-    const nrg_norm_spec spec = n->centred ? nrg_layer_norm_spec(n->dim, 1e-5) : nrg_rms_norm_spec(n->dim, 1e-5);
+    const nrg_norm_spec spec = n->centred ? nrg_norm_spec_layer(NRG_F32, n->dim, 1e-5) : nrg_norm_spec_rms(NRG_F32, n->dim, 1e-5);
     float *const o = result[0], *const r = result[1];
     memset(r, 0x55, sizeof result[1]);
     memset(o, 0x55, sizeof result[0]);
     if (n->is_in_place)
         memcpy(o, x, sizeof x);
-    nrg_norm_args args = nrg_norm_args_init(n->rows, n->is_in_place ? o : x, o);
-    args.w = w;
+    nrg_norm_args args = nrg_norm_args_init(n->rows, n->is_in_place ? o : x, w, o);
     args.b = n->has_b ? b : NULL;
-    args.x_stride = args.o_stride = n->stride * sizeof(float);
+    args.x_stride[0] = args.o_stride[0] = n->stride * sizeof(float);
     if (n->is_residual) {
         args.y = y;
         args.r = r;
-        args.y_stride = args.r_stride = n->stride * sizeof(float);
+        args.y_stride[0] = args.r_stride[0] = n->stride * sizeof(float);
     }
     ck_assert_int_eq(nrg_isa_set(isa), NRG_OK);
     for (int ith = 0; ith < n->shares; ith++)

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include "../../check/norm/settle.h"
 #include "../harness/element.h"
 #include "../harness/rows.h"
 
@@ -85,8 +86,8 @@ static void expect_rstd(const float *x, size_t dim, int centred, double eps, flo
     nrg_isa paths[NRG_ISA_COUNT];
     for (size_t path = test_paths(paths); path-- > 0;) {
         float rstd = 0;
-        nrg_norm_spec spec = centred ? nrg_layer_norm_spec(dim, eps) : nrg_rms_norm_spec(dim, eps);
-        nrg_norm_args args = nrg_norm_args_init(1, x, o);
+        nrg_norm_spec spec = centred ? nrg_norm_spec_layer(NRG_F32, dim, eps) : nrg_norm_spec_rms(NRG_F32, dim, eps);
+        nrg_norm_args args = nrg_norm_args_init(1, x, NULL, o);
         spec.accuracy = NRG_ACCURACY_EXACT;
         args.rstd = &rstd;
         ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
@@ -155,7 +156,7 @@ static void backward(nrg_isa isa, const nrg_norm_spec *spec, const void *x, cons
 {
     static double workspace[2 * DIM_MOST];
     static uint16_t half[DIM_MOST];
-    nrg_norm_backward_args args = nrg_norm_backward_args_init(1, x, d_o, spec->dtype == NRG_F32 ? (void *)g->dx : half);
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(1, x, NULL, d_o, spec->dtype == NRG_F32 ? (void *)g->dx : half);
     args.dw = g->dw;
     args.workspace = workspace;
     args.workspace_size = sizeof workspace;
@@ -191,7 +192,7 @@ START_TEST(segments_of_products)
     const size_t dim = dims[_i];
     for (uint64_t n = 0; n < 8 * 3; n++) {
         const nrg_dtype dtype = dtypes[n & 1];
-        nrg_norm_spec spec = n & 2 ? nrg_layer_norm_spec(dim, 1e-5) : nrg_rms_norm_spec(dim, 1e-5);
+        nrg_norm_spec spec = n & 2 ? nrg_norm_spec_layer(NRG_F32, dim, 1e-5) : nrg_norm_spec_rms(NRG_F32, dim, 1e-5);
         spec.dtype = dtype;
         make_gradient(x, d_o, dim, dtype, test_mix(n));
         for (size_t i = 0; i < dim; i++) {
@@ -217,8 +218,9 @@ START_TEST(segments_of_squares_backward)
         x[0] = 1;
         const double variance = variance_of(x, dim, centred, SEGMENT), whole = variance_of(x, dim, centred, DIM_MOST);
         const double eps = variance != whole ? telling_eps(variance, whole, n) : 0;
-        nrg_norm_spec spec = centred ? nrg_layer_norm_spec(dim, eps) : nrg_rms_norm_spec(dim, eps);
+        nrg_norm_spec spec = centred ? nrg_norm_spec_layer(NRG_F32, dim, eps) : nrg_norm_spec_rms(NRG_F32, dim, eps);
         spec.c = tiny ? 0x1p-110 : 0; /* in double */
+        norm_settle(&spec, 0);
         compare(&spec, x, d_o, "squares");
     }
 }

@@ -17,7 +17,7 @@ norm_problem norm_problem_of(const plain_case *c)
                           .r_dtype = beside(s->r_dtype, s->dtype),
                           .w_dtype = beside(s->w_dtype, s->dtype),
                           .rows = c->c.rows,
-                          .groups = s->groups ? s->groups : 1,
+                          .groups = s->groups,
                           .x = plain_array(c, SWEEP_X),
                           .y = plain_array(c, SWEEP_Y),
                           .z = plain_array(c, SWEEP_Z),
@@ -83,12 +83,15 @@ void norm_backward_result_free(norm_backward_result *result)
 nrg_norm_backward_args norm_backward_args(const norm_backward_problem *p, const norm_backward_result *out)
 {
     const norm_problem *f = &p->forward;
-    nrg_norm_backward_args args = nrg_norm_backward_args_init(f->rows, f->x, p->d_o, out->dx);
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(f->rows, f->x, f->w, p->d_o, out->dx);
     args.y = f->y;
     args.z = f->z;
-    args.w = f->w;
     args.b = f->b;
     args.r = p->r;
+    if (p->r)
+        args.x = NULL;
+    if (p->r || f->spec.residual_mode == NRG_RESIDUAL_AFTER)
+        args.y = NULL;
     args.dr_in = p->dr_in;
     args.dy = out->dy;
     args.dz = f->z ? out->dz : NULL;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../check/norm/settle.h"
 #include "../harness/element.h"
 #include "../harness/rows.h"
 #include "norm_problem.h"
@@ -35,10 +36,9 @@ static void each_problem(int part, body *run)
 /* A plain call on the problem's own tensors. */
 static void forward(const norm_problem *p, const norm_result *out, int want_r, int want_mean, int want_rstd)
 {
-    nrg_norm_args args = nrg_norm_args_init(p->rows, p->x, out->o);
+    nrg_norm_args args = nrg_norm_args_init(p->rows, p->x, p->w, out->o);
     args.y = p->y;
     args.z = p->z;
-    args.w = p->w;
     args.b = p->b;
     args.r = want_r ? out->r : NULL;
     args.mean = want_mean ? out->mean : NULL;
@@ -300,10 +300,11 @@ START_TEST(constant_rows_with_the_smallest_eps)
     for (size_t path = 0; path < count; path++)
         for (int mode = NRG_EPS_MEAN; mode <= NRG_EPS_NONE; mode++)
             for (int centred = 0; centred < 2; centred++) {
-                nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-310);
-                nrg_norm_args args = nrg_norm_args_init(1, x, o);
+                nrg_norm_spec spec = nrg_norm_spec_layer(NRG_F32, DIM, 1e-310);
+                nrg_norm_args args = nrg_norm_args_init(1, x, NULL, o);
                 spec.centred = centred;
                 spec.eps_mode = (nrg_eps_mode)mode;
+                norm_settle(&spec, 0);
                 for (size_t i = 0; i < DIM; i++)
                     x[i] = centred ? 3 : 0;
                 memset(o, 0xff, sizeof o);
@@ -328,7 +329,7 @@ START_TEST(eps_about_the_smallest_that_counts)
         for (size_t n = 0; n < 8 * 8; n++) {
             const size_t which = n % 8;
             const int centred = n / 8 % 2;
-            nrg_norm_spec spec = nrg_layer_norm_spec(DIM, which < 6 ? none[which] : some[which - 6]);
+            nrg_norm_spec spec = nrg_norm_spec_layer(NRG_F32, DIM, which < 6 ? none[which] : some[which - 6]);
             spec.eps_mode = modes[n / 16];
             spec.centred = centred;
             /* what counts is eps/d, and eps/√d */
@@ -338,7 +339,7 @@ START_TEST(eps_about_the_smallest_that_counts)
                 spec.eps *= 8;
             for (size_t i = 0; i < DIM; i++)
                 x[i] = centred ? 3 : 0;
-            nrg_norm_args args = nrg_norm_args_init(1, x, o);
+            nrg_norm_args args = nrg_norm_args_init(1, x, NULL, o);
             args.rstd = &rstd;
             ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
             ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
@@ -366,13 +367,13 @@ START_TEST(long_rows_with_a_gate)
     row_fill(y, ROWS * dim, ROW_NORMAL, NRG_F32, 2);
     row_fill(z, ROWS * dim, ROW_NORMAL, NRG_F32, 3);
     for (int n = 0; n < 32; n++) {
-        nrg_norm_spec spec = n & 1 ? nrg_layer_norm_spec(dim, 1e-5) : nrg_rms_norm_spec(dim, 1e-6);
+        nrg_norm_spec spec = n & 1 ? nrg_norm_spec_layer(NRG_F32, dim, 1e-5) : nrg_norm_spec_rms(NRG_F32, dim, 1e-6);
         spec.gate = gates[n >> 1 & 1];
         spec.activation = activations[n >> 2 & 1];
         spec.accuracy = n & 8 ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
         for (size_t path = 0; path < count; path++)
             for (size_t rows = ROWS; rows > 0; rows--) {
-                nrg_norm_args args = nrg_norm_args_init(rows, x, path || rows != ROWS ? got : expected);
+                nrg_norm_args args = nrg_norm_args_init(rows, x, NULL, path || rows != ROWS ? got : expected);
                 args.y = n & 16 ? y : NULL;
                 args.z = z;
                 ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
@@ -394,11 +395,12 @@ START_TEST(largest_constant)
         for (size_t n = 0; n < 3 * 2 * 2; n++) {
             const size_t dim = lengths[n % 3];
             const double c = n / 3 % 2 ? -FLT_MAX : FLT_MAX;
-            nrg_norm_spec spec = n / 6 && dim > 1 ? nrg_layer_norm_spec(dim, 0) : nrg_rms_norm_spec(dim, 0);
+            nrg_norm_spec spec = n / 6 && dim > 1 ? nrg_norm_spec_layer(NRG_F32, dim, 0) : nrg_norm_spec_rms(NRG_F32, dim, 0);
+            spec.c_mode = NRG_C_GIVEN;
             spec.c = c;
             for (size_t i = 0; i < dim; i++)
                 x[i] = i % 2 ? -7 : 7;
-            const nrg_norm_args args = nrg_norm_args_init(1, x, o);
+            const nrg_norm_args args = nrg_norm_args_init(1, x, NULL, o);
             ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
             ck_assert_int_eq(nrg_norm_forward(&spec, &args, 0, 1), NRG_OK);
             for (size_t i = 0; i < dim; i++)
@@ -421,15 +423,14 @@ START_TEST(nans_of_any_bits)
             uint16_t x[DIM], o[DIM], r[DIM];
             float y[DIM];
             const size_t place = n / 2 % DIM;
-            nrg_norm_spec spec = nrg_rms_norm_spec(DIM, 1e-5);
-            spec.dtype = halves[n % 2];
+            nrg_norm_spec spec = nrg_norm_spec_rms(halves[n % 2], DIM, 1e-5);
             spec.y_dtype = NRG_F32;
             for (size_t i = 0; i < DIM; i++) {
                 element_set(x, i, spec.dtype, 1);
                 y[i] = (float)i;
             }
             memcpy(&y[place], &payloads[n / 2 / DIM], sizeof y[0]);
-            nrg_norm_args args = nrg_norm_args_init(1, x, o);
+            nrg_norm_args args = nrg_norm_args_init(1, x, NULL, o);
             args.y = y;
             args.r = r;
             ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
@@ -449,7 +450,7 @@ START_TEST(shares)
     static float x[MOST * DIM], o[MOST * DIM], all[MOST * DIM], mean[MOST];
     nrg_isa paths[NRG_ISA_COUNT];
     size_t count = test_paths(paths);
-    nrg_norm_spec spec = nrg_layer_norm_spec(DIM, 1e-5);
+    nrg_norm_spec spec = nrg_norm_spec_layer(NRG_F32, DIM, 1e-5);
     for (size_t i = 0; i < MOST * DIM; i++)
         x[i] = (float)(test_mix(i) % 1000) / 100;
     for (size_t path = 0; path < count; path++)
@@ -459,7 +460,7 @@ START_TEST(shares)
                 ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
                 ck_assert_int_eq(nrg_layer_norm_f32(rows, DIM, x, NULL, NULL, all, 1e-5), NRG_OK);
                 for (int ith = 0; ith < nth; ith++) {
-                    nrg_norm_args args = nrg_norm_args_init(rows, x, o);
+                    nrg_norm_args args = nrg_norm_args_init(rows, x, NULL, o);
                     args.mean = mean;
                     memset(o, 0xff, sizeof o);
                     memset(mean, 0xff, sizeof mean);
@@ -498,8 +499,8 @@ START_TEST(shares_of_groups)
             for (size_t rows = 1; rows <= MOST; rows++)
                 for (int nth = 1; nth <= 37; nth++) {
                     size_t groups = numbers[n], dim = DIM / groups, next = 0, least = SIZE_MAX, most = 0;
-                    nrg_norm_spec spec = nrg_rms_norm_spec(DIM, 1e-5);
-                    nrg_norm_args args = nrg_norm_args_init(rows, x, all);
+                    nrg_norm_spec spec = nrg_norm_spec_rms(NRG_F32, DIM, 1e-5);
+                    nrg_norm_args args = nrg_norm_args_init(rows, x, NULL, all);
                     spec.groups = groups;
                     spec.gate = NRG_GATE_PRE;
                     args.z = z;

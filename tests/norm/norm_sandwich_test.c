@@ -42,9 +42,9 @@ static void norm_of(const nrg_norm_spec *spec, size_t dim, const quad *p, const 
 
 static nrg_norm_spec spec_of(size_t dim, int kind)
 {
-    nrg_norm_spec spec = kind == 0   ? nrg_rms_norm_spec(dim, 1e-6)
-                         : kind == 1 ? nrg_layer_norm_spec(dim, 1e-5)
-                                     : nrg_l2_norm_spec(dim, 1e-12);
+    nrg_norm_spec spec = kind == 0   ? nrg_norm_spec_rms(NRG_F32, dim, 1e-6)
+                         : kind == 1 ? nrg_norm_spec_layer(NRG_F32, dim, 1e-5)
+                                     : nrg_norm_spec_l2(NRG_F32, dim, 1e-12);
     spec.accuracy = kind == 3 ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
     return spec;
 }
@@ -54,10 +54,8 @@ static double forward_error(const nrg_norm_spec spec[2], size_t dim)
 {
     quad exact_r[MOST], exact_o[MOST];
     double worst = 0;
-    nrg_norm_sandwich_args args = nrg_norm_sandwich_args_init(ROWS, x, y, r, o);
-    args.w1 = w[0];
+    nrg_norm_sandwich_args args = nrg_norm_sandwich_args_init(ROWS, x, y, w[0], w[1], r, o);
     args.b1 = b[0];
-    args.w2 = w[1];
     args.b2 = b[1];
     ck_assert_int_eq(nrg_norm_sandwich_forward(&spec[0], &spec[1], &args, 0, 1), NRG_OK);
     for (int k = 0; k < 2; k++)
@@ -149,11 +147,9 @@ START_TEST(gradients_are_slopes)
         static double space[4 * SMALL];
         size_t bytes;
         set_up(SMALL, 1, 5 + (uint64_t)kind);
-        nrg_norm_sandwich_args args = nrg_norm_sandwich_args_init(ROWS, x, y, r, o);
+        nrg_norm_sandwich_args args = nrg_norm_sandwich_args_init(ROWS, x, y, w[0], w[1], r, o);
         float mean1[ROWS], mean2[ROWS];
-        args.w1 = w[0];
         args.b1 = b[0];
-        args.w2 = w[1];
         args.b2 = b[1];
         args.mean1 = mean1;
         args.mean2 = mean2;
@@ -168,13 +164,11 @@ START_TEST(gradients_are_slopes)
             exact_w[i / SMALL][i % SMALL] = (quad)w[i / SMALL][i % SMALL];
             exact_b[i / SMALL][i % SMALL] = (quad)b[i / SMALL][i % SMALL];
         }
-        nrg_norm_sandwich_backward_args back = nrg_norm_sandwich_backward_args_init(ROWS, x, r, d_o, dx);
+        nrg_norm_sandwich_backward_args back = nrg_norm_sandwich_backward_args_init(ROWS, x, w[0], w[1], r, d_o, dx);
         back.dr_in = dr_in;
-        back.w1 = w[0];
-        back.w2 = w[1];
         back.dy = dy;
-        back.mean1 = kind & 1 ? mean1 : NULL;
-        back.mean2 = kind & 4 ? mean2 : NULL;
+        back.mean1 = spec[0].centred && kind & 4 ? mean1 : NULL;
+        back.mean2 = spec[1].centred && kind & 1 ? mean2 : NULL;
         back.dw1 = dw[0];
         back.dw2 = dw[1];
         back.db1 = db[0];

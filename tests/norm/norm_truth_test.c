@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../check/norm/settle.h"
 #include "../harness/element.h"
 #include "../harness/rows.h"
 #include "../harness/truth.h"
@@ -66,7 +67,9 @@ static void make_case(truth_case *t, enum op op, enum row_kind kind, nrg_dtype d
     memset(t, 0, sizeof *t);
     t->op = op;
     t->kind = kind;
-    t->spec = op == LAYER ? nrg_layer_norm_spec(dim, 0) : op == L2 ? nrg_l2_norm_spec(dim, 0) : nrg_rms_norm_spec(dim, 0);
+    t->spec = op == LAYER ? nrg_norm_spec_layer(NRG_F32, dim, 0)
+              : op == L2  ? nrg_norm_spec_l2(NRG_F32, dim, 0)
+                          : nrg_norm_spec_rms(NRG_F32, dim, 0);
     if (op == LAYER && test_draw(&state, 4) == 0)
         t->spec.c = 1;
     /* half of the cases in the mode the op is known for */
@@ -87,6 +90,7 @@ static void make_case(truth_case *t, enum op op, enum row_kind kind, nrg_dtype d
     if (features > 4)
         t->y = row_new(dim, features >= 6 ? ROW_NORMAL : kind, t->y_dtype, test_draw(&state, 1u << 30));
     t->spec.weight_offset = features == 2 || (features > 2 && test_draw(&state, 2)) ? 1 : 0;
+    norm_settle(&t->spec, t->w != NULL);
     t->spec.residual_mode = features >= 6 ? NRG_RESIDUAL_AFTER : NRG_RESIDUAL_BEFORE;
     t->r = row_new(dim, ROW_ZEROS, NRG_F32, 0);
     for (size_t i = 0; i < dim; i++) {
@@ -135,9 +139,8 @@ static const char *run(nrg_isa isa, const truth_case *t, const nrg_norm_spec *sp
     void *o = element_stored(x, dim, spec->dtype), *xs = element_stored(x, dim, spec->dtype),
          *ys = element_stored(y, dim, y_dtype);
     void *w = element_stored(t->w, dim, w_dtype), *b = element_stored(t->b, dim, w_dtype);
-    nrg_norm_args args = nrg_norm_args_init(1, xs, o);
+    nrg_norm_args args = nrg_norm_args_init(1, xs, w, o);
     args.y = ys;
-    args.w = w;
     args.b = b;
     args.mean = &out->mean;
     args.rstd = &out->rstd;

@@ -366,12 +366,12 @@ START_TEST(norm_fused_is_unfused)
     void *const r_too = element_tensor(FUSED, NRG_F32);
     for (size_t path = test_paths(paths); path-- > 0;)
         for (int gate = 0; gate < 3; gate++) {
-            nrg_norm_spec spec = gate == 1 ? nrg_layer_norm_spec(FUSED_DIM, 1e-5) : nrg_rms_norm_spec(FUSED_DIM, 1e-6);
-            nrg_norm_args args = nrg_norm_args_init(FUSED_ROWS, x.wide, o);
+            nrg_norm_spec spec =
+                gate == 1 ? nrg_norm_spec_layer(NRG_F32, FUSED_DIM, 1e-5) : nrg_norm_spec_rms(NRG_F32, FUSED_DIM, 1e-6);
+            nrg_norm_args args = nrg_norm_args_init(FUSED_ROWS, x.wide, w.wide, o);
             spec.gate = (nrg_gate)gate;
             spec.activation = gate ? NRG_ACT_SILU : NRG_ACT_IDENTITY;
             args.y = y.wide;
-            args.w = w.wide;
             args.z = gate ? z.wide : NULL;
             args.r = r; /* x + y in f32, as below */
             ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
@@ -386,9 +386,9 @@ START_TEST(norm_fused_is_unfused)
             args.z = gate ? z.stored : NULL;
             args.o = NULL;
             args.r = r_too;
-            args.format = format;
-            args.rounding = (nrg_quant_rounding)(gate % 2);
-            args.q = got;
+            spec.format = format;
+            spec.rounding = (nrg_quant_rounding)(gate % 2);
+            args.packed = got;
             args.scales = nrg_quant_has_scales(format) ? got_scales : NULL;
             for (int ith = 0; ith < 3; ith++)
                 ck_assert_int_eq(nrg_norm_forward(&spec, &args, ith, 3), NRG_OK);
@@ -417,17 +417,15 @@ START_TEST(sandwich_fused_is_unfused)
     void *const r = element_tensor(FUSED, NRG_F32);
     for (size_t path = test_paths(paths); path-- > 0;)
         for (int centred = 0; centred < 2; centred++) {
-            nrg_norm_spec first = nrg_rms_norm_spec(FUSED_DIM, 1e-6),
-                          second = centred ? nrg_layer_norm_spec(FUSED_DIM, 1e-5) : first;
-            nrg_norm_sandwich_args args = nrg_norm_sandwich_args_init(FUSED_ROWS, x.stored, y.stored, r, NULL);
-            nrg_norm_args alone = nrg_norm_args_init(FUSED_ROWS, r, NULL);
-            first.dtype = second.dtype = dtype;
-            args.w1 = w1.stored;
-            args.w2 = alone.w = w2.stored;
-            args.format = alone.format = format;
-            args.rounding = alone.rounding = (nrg_quant_rounding)centred;
-            args.q = got;
-            alone.q = wanted;
+            const nrg_norm_spec first = nrg_norm_spec_rms(dtype, FUSED_DIM, 1e-6);
+            nrg_norm_spec second = centred ? nrg_norm_spec_layer(dtype, FUSED_DIM, 1e-5) : first;
+            nrg_norm_sandwich_args args =
+                nrg_norm_sandwich_args_init(FUSED_ROWS, x.stored, y.stored, w1.stored, w2.stored, r, NULL);
+            nrg_norm_args alone = nrg_norm_args_init(FUSED_ROWS, r, w2.stored, NULL);
+            second.format = format;
+            second.rounding = (nrg_quant_rounding)centred;
+            args.packed = got;
+            alone.packed = wanted;
             args.scales = nrg_quant_has_scales(format) ? got_scales : NULL;
             alone.scales = nrg_quant_has_scales(format) ? wanted_scales : NULL;
             clear_results();

@@ -53,7 +53,7 @@ START_TEST(many_rows)
         element_set(x, i, dtype, (float)test_draw(&state, 2001) / 500 - 2);
         element_set(d_o, i, dtype, (float)test_draw(&state, 2001) / 500 - 2);
     }
-    const nrg_norm_spec base = _i % 2 ? nrg_layer_norm_spec(dim, 1e-5) : nrg_rms_norm_spec(dim, 1e-6);
+    const nrg_norm_spec base = _i % 2 ? nrg_norm_spec_layer(NRG_F32, dim, 1e-5) : nrg_norm_spec_rms(NRG_F32, dim, 1e-6);
     nrg_norm_spec norm = base;
     norm.dtype = dtype;
     const nrg_rope_spec spec = nrg_rope_spec_init(dim, NRG_ROPE_NEOX, 10000);
@@ -62,7 +62,7 @@ START_TEST(many_rows)
         rope.q_heads = HEADS;
         rope.q = d_o;
         rope.q_o = dx[0];
-        nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, x, NULL, NULL);
+        nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, x, NULL, NULL, NULL);
         args.dw = sums[0];
         args.db = sums[0] + dim;
         args.workspace = workspace;
@@ -95,9 +95,9 @@ START_TEST(nothing_left)
     row_fill(table, 3 * DIM, ROW_NORMAL, NRG_F32, 1);
     row_fill(q, COUNT, ROW_NORMAL, NRG_F32, 2);
     row_fill(x, COUNT, ROW_NORMAL, NRG_F32, 3);
-    const nrg_norm_spec norm = nrg_rms_norm_spec(DIM, 1e-6);
+    const nrg_norm_spec norm = nrg_norm_spec_rms(NRG_F32, DIM, 1e-6);
     const nrg_rope_spec spec = nrg_rope_spec_init(DIM, NRG_ROPE_NORMAL, 10000);
-    nrg_norm_backward_args args = nrg_norm_backward_args_init(3, x, NULL, NULL);
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(3, x, NULL, NULL, NULL);
     nrg_rope_args rope = nrg_rope_args_init(NRG_F32, 3, DIM, table);
     rope.q_heads = 1;
     rope.q = q;
@@ -122,9 +122,9 @@ START_TEST(nothing_to_say)
     nrg_isa paths[NRG_ISA_COUNT];
     row_fill(table, 3 * DIM, ROW_NORMAL, NRG_F32, 1);
     row_fill(q, COUNT, ROW_NORMAL, NRG_F32, 2);
-    const nrg_norm_spec norm = nrg_rms_norm_spec(DIM, 1e-6);
+    const nrg_norm_spec norm = nrg_norm_spec_rms(NRG_F32, DIM, 1e-6);
     const nrg_rope_spec spec = nrg_rope_spec_init(DIM, NRG_ROPE_NORMAL, 10000);
-    const nrg_norm_args none = nrg_norm_args_init(0, NULL, NULL);
+    const nrg_norm_args none = nrg_norm_args_init(0, NULL, NULL, NULL);
     for (size_t p = test_paths(paths); p-- > 0;)
         for (int k = 0; k < 2; k++) {
             nrg_rope_args rope = nrg_rope_args_init(NRG_F32, 3, DIM, table);
@@ -164,13 +164,12 @@ START_TEST(heads_in_registers)
             const float scale = n % 3 == 0 && i / dim % 4 == 1 ? 0x1p-60f : 1; /* what f16 cannot hold is a row of zeros */
             element_set(x, i, dtype, scale * ((float)test_draw(&state, 4001) / 1000 - 2));
         }
-        nrg_norm_spec norm = nrg_rms_norm_spec(dim, 1e-6);
-        norm.dtype = dtype;
+        nrg_norm_spec norm = nrg_norm_spec_rms(dtype, dim, 1e-6);
         norm.w_dtype = NRG_F32;
         norm.weight_offset = n % 2 ? 1.0f : 0.0f;
         nrg_rope_spec spec = nrg_rope_spec_init(n_dims, n / 2 % 2 ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 10000);
         nrg_rope_args rope = nrg_rope_args_init(dtype, tokens, dim, table);
-        nrg_norm_args args = nrg_norm_args_init(0, NULL, NULL);
+        nrg_norm_args args = nrg_norm_args_init(0, NULL, NULL, NULL);
         rope.rotate_from = offset;
         rope.store = (nrg_store)(n / 4 % 3);
         rope.table_rows = MOST_TOKENS;

@@ -96,11 +96,9 @@ static void by_hand(const nrg_rope_spec *rope, const nrg_norm_spec *norm, const 
     t.positions = l->positions;
     ck_assert_int_eq(nrg_rope_table(rope, &t, 0, 1), NRG_OK);
     if (norm) {
-        nrg_norm_args n = nrg_norm_args_init(TOKENS * HEADS, of_q, q);
-        n.w = l->q_w;
+        nrg_norm_args n = nrg_norm_args_init(TOKENS * HEADS, of_q, l->q_w, q);
         ck_assert_int_eq(nrg_norm_forward(norm, &n, 0, 1), NRG_OK);
-        n = nrg_norm_args_init(TOKENS * K_HEADS, of_k, k);
-        n.w = l->k_w;
+        n = nrg_norm_args_init(TOKENS * K_HEADS, of_k, l->k_w, k);
         ck_assert_int_eq(nrg_norm_forward(norm, &n, 0, 1), NRG_OK);
     }
     nrg_rope_args args = nrg_rope_args_init(NRG_F32, TOKENS, DIM, table);
@@ -143,7 +141,7 @@ START_TEST(as_by_hand)
     const nrg_dtype dtype = (nrg_dtype)(NRG_F32 + _i % 3), q_o = (nrg_dtype)(NRG_F32 + _i / 3 % 3),
                     cache = (nrg_dtype)(NRG_F32 + _i / 9 % 3);
     nrg_rope_spec rope = nrg_rope_spec_init(N_DIMS, _i % 2 ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 10000);
-    nrg_norm_spec norm = nrg_rms_norm_spec(DIM, 1e-6);
+    nrg_norm_spec norm = nrg_norm_spec_rms(NRG_F32, DIM, 1e-6);
     fill_layer(&l, (uint64_t)_i);
     for (size_t p = test_paths(paths); p-- > 0;)
         for (int normed = 0; normed < 2; normed++)
@@ -179,7 +177,7 @@ START_TEST(quantized)
     nrg_isa paths[NRG_ISA_COUNT];
     const nrg_dtype dtype = (nrg_dtype)(NRG_F32 + _i % 3);
     const nrg_rope_spec rope = nrg_rope_spec_init(N_DIMS, NRG_ROPE_NEOX, 10000);
-    const nrg_norm_spec norm = nrg_rms_norm_spec(DIM, 1e-6);
+    const nrg_norm_spec norm = nrg_norm_spec_rms(NRG_F32, DIM, 1e-6);
     fill_layer(&l, (uint64_t)_i);
     for (size_t p = test_paths(paths); p-- > 0;) {
         unsigned char blocks[SLOTS * K_HEADS * BLOCK_ROW];
@@ -362,7 +360,7 @@ START_TEST(padding_tokens)
     static int64_t spare[TOKENS];
     nrg_isa paths[NRG_ISA_COUNT];
     const nrg_rope_spec rope = nrg_rope_spec_init(N_DIMS, NRG_ROPE_NEOX, 10000);
-    const nrg_norm_spec norm = nrg_rms_norm_spec(DIM, 1e-6);
+    const nrg_norm_spec norm = nrg_norm_spec_rms(NRG_F32, DIM, 1e-6);
     const int normed = _i & 1, in_turn = _i & 2, quantized_k = _i & 4;
     fill_layer(&l, (uint64_t)_i);
     for (size_t p = test_paths(paths); p-- > 0;)
@@ -434,7 +432,7 @@ START_TEST(truth)
     static result r;
     const nrg_dtype dtype = (nrg_dtype)(NRG_F32 + _i);
     const nrg_rope_spec rope = nrg_rope_spec_init(N_DIMS, NRG_ROPE_NEOX, 10000);
-    const nrg_norm_spec norm = nrg_rms_norm_spec(DIM, 1e-6);
+    const nrg_norm_spec norm = nrg_norm_spec_rms(NRG_F32, DIM, 1e-6);
     const rope_exact e = rope_exact_of(&rope);
     double worst = 0;
     for (uint64_t seed = 0; seed < (test_small() ? 5 : 60); seed++) {

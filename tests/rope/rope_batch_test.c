@@ -191,11 +191,11 @@ END_TEST
 
 static nrg_norm_spec draw_norm(uint64_t *state, const batches *c)
 {
-    nrg_norm_spec norm = test_draw(state, 2) ? nrg_rms_norm_spec(c->args.dim, 1e-6) : nrg_layer_norm_spec(c->args.dim, 1e-5);
+    nrg_norm_spec norm =
+        test_draw(state, 2) ? nrg_norm_spec_rms(NRG_F32, c->args.dim, 1e-6) : nrg_norm_spec_layer(NRG_F32, c->args.dim, 1e-5);
     norm.dtype = c->args.dtype;
     norm.w_dtype = NRG_F32;
-    norm.store = c->args.store;
-    norm.groups = test_draw(state, 2) ? GROUPS : 0;
+    norm.groups = test_draw(state, 2) ? GROUPS : 1;
     return norm;
 }
 
@@ -215,7 +215,7 @@ START_TEST(after_a_norm)
         const nrg_norm_spec norm = draw_norm(&state, &c);
         nrg_norm_args args[2];
         for (int k = 0; k < 2; k++) {
-            args[k] = nrg_norm_args_init(0, NULL, NULL);
+            args[k] = nrg_norm_args_init(0, NULL, NULL, NULL);
             args[k].w = test_draw(&state, 3) ? weight : NULL;
             args[k].b = test_draw(&state, 3) ? NULL : bias;
         }
@@ -280,10 +280,9 @@ START_TEST(gradients)
             const layout rows = draw_layout(&state, count, c.args.dim * element, element);
             for (size_t i = 0; i < ROOM / element; i++)
                 element_set(x[k], i, c.args.dtype, (float)test_draw(&state, 4001) / 1000 - 2);
-            args[k] = nrg_norm_backward_args_init(c.rows[k], x[k], NULL, NULL);
-            args[k].x_stride = rows.told[0];
-            args[k].x_stride2 = rows.told[1];
-            args[k].x_stride3 = rows.told[2];
+            args[k] = nrg_norm_backward_args_init(c.rows[k], x[k], NULL, NULL, NULL);
+            for (int level = 0; level < 3; level++)
+                args[k].x_stride[level] = rows.told[level];
             args[k].w = test_draw(&state, 3) ? weight : NULL;
             args[k].b = bias;
             if (test_draw(&state, 4))
@@ -298,9 +297,8 @@ START_TEST(gradients)
             alone.rows = c.rows[k] ? c.heads[k] : 0;
             alone.rows2 = c.args.tokens;
             alone.rows3 = c.args.batch;
-            alone.d_o_stride = alone.dx_stride = c.at[Q_O + k].real[0];
-            alone.d_o_stride2 = alone.dx_stride2 = c.at[Q_O + k].real[1];
-            alone.d_o_stride3 = alone.dx_stride3 = c.at[Q_O + k].real[2];
+            for (int level = 0; level < 3; level++)
+                alone.d_o_stride[level] = alone.dx_stride[level] = c.at[Q_O + k].real[level];
             ck_assert_int_eq(nrg_norm_backward(&norm, &alone, 0, 1), NRG_OK);
             ck_assert_int_eq(nrg_norm_backward_reduce(&norm, &alone, 0, 1), NRG_OK);
             args[k].dw = args[k].dw ? given.dw[k] : NULL;

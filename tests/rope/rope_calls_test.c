@@ -30,7 +30,7 @@ START_TEST(no_tokens)
 {
     enum { DIM = 12 };
     static const float zero[DIM];
-    const nrg_norm_spec norm = nrg_layer_norm_spec(DIM, 1e-5);
+    const nrg_norm_spec norm = nrg_norm_spec_layer(NRG_F32, DIM, 1e-5);
     const nrg_rope_spec spec = nrg_rope_spec_init(8, NRG_ROPE_NEOX, 10000);
     nrg_rope_args rope = nrg_rope_args_init(NRG_F32, 0, DIM, NULL);
     rope.q_heads = rope.k_heads = SIZE_MAX;
@@ -39,7 +39,7 @@ START_TEST(no_tokens)
         for (int i = 0; i < 4 * DIM; i++)
             sums[i / DIM][i % DIM] = (float)(i + 1);
         memcpy(before, sums, sizeof sums);
-        nrg_norm_backward_args q = nrg_norm_backward_args_init(0, NULL, NULL, NULL), k = q;
+        nrg_norm_backward_args q = nrg_norm_backward_args_init(0, NULL, NULL, NULL, NULL), k = q;
         q.dw = sums[0];
         q.db = sums[1];
         k.dw = sums[2];

@@ -121,10 +121,9 @@ static void forward(const plain_case *c, nrg_isa isa)
     norm_result result;
     norm_result_make(&result, &p);
     the_spec = &p.spec;
-    the_args = nrg_norm_args_init(p.rows, p.x, result.o);
+    the_args = nrg_norm_args_init(p.rows, p.x, p.w, result.o);
     the_args.y = p.y;
     the_args.z = p.z;
-    the_args.w = p.w;
     the_args.b = p.b;
     the_args.r = norm_adds_after(&p) ? NULL : result.r;
     the_args.mean = result.mean;
@@ -279,15 +278,12 @@ START_TEST(every_embed_call)
                     embed_args.store = i & 4 ? NRG_STORE_STREAM : NRG_STORE_KEEP;
                     for (int k = 0; k < NRG_EMBED_TABLES; k++)
                         embed_args.tables[k] = nrg_embed_by_ids(table, ROWS, ids);
-                    embed_norm_spec = nrg_layer_norm_spec(dims[n], 1e-5);
-                    embed_norm_spec.size = offsetof(nrg_norm_spec, groups);
-                    embed_norm_spec.dtype = dtypes[dtype];
+                    embed_norm_spec = nrg_norm_spec_layer(dtypes[dtype], dims[n], 1e-5);
                     embed_norm_spec.w_dtype = NRG_F32;
                     embed_norm_spec.activation = staged ? NRG_ACT_GELU : NRG_ACT_IDENTITY;
-                    embed_norm_spec.store = embed_args.store;
-                    embed_norm_args = nrg_norm_args_init(ROWS, NULL, o);
-                    embed_norm_args.size = offsetof(nrg_norm_args, z);
-                    embed_norm_args.w = embed_norm_args.b = w;
+                    embed_norm_args = nrg_norm_args_init(ROWS, NULL, w, o);
+                    embed_norm_args.store = embed_args.store;
+                    embed_norm_args.b = w;
                     embed_norm_args.r = r;
                     embed_norm_args.mean = mean;
                     embed_norm_args.rstd = rstd;

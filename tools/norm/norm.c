@@ -148,20 +148,18 @@ static int reserve(file_call *call, const request *q)
         if (status != CLI_DONE)
             return status;
     }
-    return q->format ? formats_reserve(call, OUT_Q, OUT_SCALES, q->format, &shape, file_in(call, IN_X)) : CLI_DONE;
+    return q->spec.format ? formats_reserve(call, OUT_Q, OUT_SCALES, q->spec.format, &shape, file_in(call, IN_X)) : CLI_DONE;
 }
 
 static int forward(const file_call *call, const request *q)
 {
-    const void *x = q->format ? call->in[IN_X].data : call->out[OUT_O].data;
-    nrg_norm_args args = nrg_norm_args_init(q->rows, x, call->out[OUT_O].data);
-    args.format = q->format;
-    args.rounding = q->rounding;
-    args.q = call->out[OUT_Q].data;
+    const void *x = q->spec.format ? call->in[IN_X].data : call->out[OUT_O].data;
+    nrg_norm_args args = nrg_norm_args_init(q->rows, x, call->in[IN_W].data, call->out[OUT_O].data);
+    args.store = q->store;
+    args.packed = call->out[OUT_Q].data;
     args.scales = call->out[OUT_SCALES].data;
     args.y = call->in[IN_Y].data;
     args.z = call->in[IN_Z].data;
-    args.w = call->in[IN_W].data;
     args.b = call->in[IN_B].data;
     args.r = call->out[OUT_R].data;
     args.mean = call->out[OUT_MEAN].data;
@@ -172,13 +170,13 @@ static int forward(const file_call *call, const request *q)
 #ifndef NRG_NO_BACKWARD
 static int backward(file_call *call, const request *q)
 {
-    nrg_norm_backward_args args =
-        nrg_norm_backward_args_init(q->rows, call->in[IN_X].data, call->in[IN_D_O].data, call->out[OUT_DX].data);
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(q->rows, call->in[IN_X].data, call->in[IN_W].data,
+                                                              call->in[IN_D_O].data, call->out[OUT_DX].data);
+    args.store = q->store;
     args.dr_in = call->in[IN_DR_IN].data;
     args.y = call->in[IN_Y].data;
     args.r = call->in[IN_R].data;
     args.z = call->in[IN_Z].data;
-    args.w = call->in[IN_W].data;
     args.b = call->in[IN_B].data;
     args.mean = call->in[IN_MEAN].data;
     args.dy = call->out[OUT_DY].data;

@@ -30,8 +30,7 @@ typedef struct request {
     int backward;
     nrg_norm_spec spec; /* its dim and dtypes come from the files, but for r_dtype and y_dtype where they are asked for */
     size_t rows;
-    nrg_quant_format format; /* NONE: o */
-    nrg_quant_rounding rounding;
+    nrg_store store;
 } request;
 
 int norm_compute(file_call *call);

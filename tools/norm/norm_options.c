@@ -206,8 +206,9 @@ static int require(const file_call *call, const request *q)
     return 0;
 }
 
-static int read_words(const file_call *call, nrg_norm_spec *s)
+static int read_words(const file_call *call, request *q)
 {
+    nrg_norm_spec *s = &q->spec;
     int eps_mode = file_word(call, OPT_EPS_MODE, eps_modes), residual = file_word(call, OPT_RESIDUAL, residual_modes);
     int store = file_word(call, OPT_STORE, library_stores), r_dtype = file_word(call, OPT_R_DTYPE, dtypes);
     int y_dtype = file_word(call, OPT_Y_DTYPE, dtypes), gate = file_word(call, OPT_GATE, gates),
@@ -216,10 +217,14 @@ static int read_words(const file_call *call, nrg_norm_spec *s)
         return 0;
     if (call->value[OPT_EPS_MODE])
         s->eps_mode = (nrg_eps_mode)eps_mode;
+    if (s->eps_mode == NRG_EPS_NONE)
+        s->eps = 0;
+    if (call->value[OPT_C])
+        s->c_mode = NRG_C_GIVEN;
     if (call->value[OPT_GATE])
         s->gate = (nrg_gate)(gate + 1); /* "none" is not to be said */
     s->residual_mode = (nrg_residual_mode)residual;
-    s->store = (nrg_store)store;
+    q->store = (nrg_store)store;
     s->accuracy = call->value[OPT_EXACT] ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
     s->r_dtype = (nrg_dtype)r_dtype;
     s->y_dtype = (nrg_dtype)y_dtype;
@@ -262,15 +267,13 @@ static int ask_library(const file_call *call, const request *q)
 {
     static float any;
     nrg_norm_spec spec = q->spec;
-    nrg_norm_args args = nrg_norm_args_init(0, &any, &any);
+    nrg_norm_args args = nrg_norm_args_init(0, &any, file_in(call, IN_W) ? &any : NULL, spec.format ? NULL : &any);
     args.y = file_in(call, IN_Y) ? &any : NULL;
     args.z = file_in(call, IN_Z) ? &any : NULL;
     args.r = file_out(call, OUT_R) ? &any : NULL;
-    args.format = q->format;
-    args.q = q->format ? &any : NULL;
-    args.scales = nrg_quant_has_scales(q->format) ? &any : NULL;
-    spec.dim = spec.groups ? spec.groups : 1;
-    spec.dim *= q->format ? 256 : 1; /* a block of any format */
+    args.packed = spec.format ? &any : NULL;
+    args.scales = nrg_quant_has_scales(spec.format) ? &any : NULL;
+    spec.dim = spec.groups * (spec.format ? 256 : 1); /* a block of any format */
     nrg_status status = nrg_norm_forward(&spec, &args, 0, 1);
     /* the dtypes are known only when x has been read */
     if (status == NRG_OK || status == NRG_ERR_DTYPE)
@@ -287,11 +290,11 @@ static int norm_ask(file_call *call)
     q->backward = call->value[OPT_BACKWARD] != NULL;
     if (q->backward && !library_holds("--backward", "backward"))
         return CLI_REFUSED;
-    q->spec = call->value[OPT_LAYER] ? nrg_layer_norm_spec(1, 1e-5)
-              : call->value[OPT_L2]  ? nrg_l2_norm_spec(1, 1e-12)
-                                     : nrg_rms_norm_spec(1, 1e-6);
-    if (!require(call, q) || !read_words(call, &q->spec) || !read_numbers(call, &q->spec) || !check_combination(call, q) ||
-        formats_ask(call, &quantized, &q->format, &q->rounding) != CLI_DONE)
+    q->spec = call->value[OPT_LAYER] ? nrg_norm_spec_layer(NRG_F32, 1, 1e-5)
+              : call->value[OPT_L2]  ? nrg_norm_spec_l2(NRG_F32, 1, 1e-12)
+                                     : nrg_norm_spec_rms(NRG_F32, 1, 1e-6);
+    if (!require(call, q) || !read_words(call, q) || !read_numbers(call, &q->spec) || !check_combination(call, q) ||
+        formats_ask(call, &quantized, &q->spec.format, &q->spec.rounding) != CLI_DONE)
         return CLI_REFUSED;
     return ask_library(call, q);
 }

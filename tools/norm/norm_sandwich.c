@@ -94,8 +94,6 @@ static const cli_option options[OPTIONS + 1] = {
 typedef struct request {
     nrg_norm_spec first, second;
     size_t rows;
-    nrg_quant_format format; /* NONE: o */
-    nrg_quant_rounding rounding;
 } request;
 
 /* Which of the files go with what was asked for: needed, 1; not taken, -1. */
@@ -134,17 +132,21 @@ static int check_files(const file_call *call, int is_bytes)
 static int ask(file_call *call)
 {
     static const format_options quantized = {OUT_Q, OUT_SCALES, OUT_O, OPT_FORMAT, OPT_AWAY, OPT_BACKWARD};
+    static const float any;
+    const int has_w1 = file_in(call, IN_W1) != NULL, has_w2 = file_in(call, IN_W2) != NULL;
     request *q = call->request;
     if (!file_norm(call, OPT_NORM1, OPT_EPS1, &q->first) || !file_norm(call, OPT_NORM2, OPT_EPS2, &q->second) ||
         !file_float(call, OPT_WEIGHT_OFFSET, &q->first.weight_offset) ||
         (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")) ||
-        formats_ask(call, &quantized, &q->format, &q->rounding) != CLI_DONE)
+        formats_ask(call, &quantized, &q->second.format, &q->second.rounding) != CLI_DONE)
         return CLI_REFUSED;
-    q->second.weight_offset = q->first.weight_offset;
+    q->second.weight_offset = has_w2 || !has_w1 ? q->first.weight_offset : 0;
+    q->first.weight_offset = has_w1 || !has_w2 ? q->first.weight_offset : 0;
     /* the library's own word on the numbers, before files are read: no rows, so no pointer is followed */
-    const nrg_norm_sandwich_args args = nrg_norm_sandwich_args_init(0, NULL, NULL, NULL, NULL);
+    const nrg_norm_sandwich_args args =
+        nrg_norm_sandwich_args_init(0, NULL, NULL, has_w1 ? &any : NULL, has_w2 ? &any : NULL, NULL, NULL);
     const nrg_status status = nrg_norm_sandwich_forward(&q->first, &q->second, &args, 0, 1);
-    return status == NRG_OK ? check_files(call, q->format != NRG_QUANT_NONE) : library_answer(status);
+    return status == NRG_OK ? check_files(call, q->second.format != NRG_QUANT_NONE) : library_answer(status);
 }
 
 /* Tensors have the shape of x, and its dtype; y may be f32. */
@@ -195,15 +197,12 @@ static int read_specs(file_call *call, request *q)
 
 static int forward(const file_call *call, const request *q)
 {
-    nrg_norm_sandwich_args args = nrg_norm_sandwich_args_init(q->rows, call->in[IN_X].data, call->in[IN_Y].data,
-                                                              call->out[OUT_R].data, call->out[OUT_O].data);
-    args.w1 = call->in[IN_W1].data;
+    nrg_norm_sandwich_args args =
+        nrg_norm_sandwich_args_init(q->rows, call->in[IN_X].data, call->in[IN_Y].data, call->in[IN_W1].data, call->in[IN_W2].data,
+                                    call->out[OUT_R].data, call->out[OUT_O].data);
     args.b1 = call->in[IN_B1].data;
-    args.w2 = call->in[IN_W2].data;
     args.b2 = call->in[IN_B2].data;
-    args.format = q->format;
-    args.rounding = q->rounding;
-    args.q = call->out[OUT_Q].data;
+    args.packed = call->out[OUT_Q].data;
     args.scales = call->out[OUT_SCALES].data;
     return library_answer(nrg_norm_sandwich_forward(&q->first, &q->second, &args, 0, 1));
 }
@@ -211,11 +210,10 @@ static int forward(const file_call *call, const request *q)
 #ifndef NRG_NO_BACKWARD
 static int backward(file_call *call, const request *q)
 {
-    nrg_norm_sandwich_backward_args args = nrg_norm_sandwich_backward_args_init(q->rows, call->in[IN_X].data, call->in[IN_R].data,
-                                                                                call->in[IN_D_O].data, call->out[OUT_DX].data);
+    nrg_norm_sandwich_backward_args args =
+        nrg_norm_sandwich_backward_args_init(q->rows, call->in[IN_X].data, call->in[IN_W1].data, call->in[IN_W2].data,
+                                             call->in[IN_R].data, call->in[IN_D_O].data, call->out[OUT_DX].data);
     args.dr_in = call->in[IN_DR_IN].data;
-    args.w1 = call->in[IN_W1].data;
-    args.w2 = call->in[IN_W2].data;
     args.dy = call->out[OUT_DY].data;
     args.dw1 = call->out[OUT_DW1].data;
     args.db1 = call->out[OUT_DB1].data;
@@ -240,8 +238,8 @@ static int compute(file_call *call)
     for (int i = 0; i < OUTPUTS && status == CLI_DONE; i++)
         if (file_out(call, i) && i != OUT_Q && i != OUT_SCALES)
             status = file_reserve(call, i, i >= OUT_DW1 ? NRG_F32 : q->first.dtype, i >= OUT_DW1 ? &line : &call->in[IN_X].shape);
-    if (status == CLI_DONE && q->format)
-        status = formats_reserve(call, OUT_Q, OUT_SCALES, q->format, &call->in[IN_X].shape, file_in(call, IN_X));
+    if (status == CLI_DONE && q->second.format)
+        status = formats_reserve(call, OUT_Q, OUT_SCALES, q->second.format, &call->in[IN_X].shape, file_in(call, IN_X));
     if (status != CLI_DONE)
         return status;
 #ifndef NRG_NO_BACKWARD

@@ -94,8 +94,7 @@ static int add_and_normalize(file_call *call, request *q, const position_shape *
     memcpy(args.tables, q->tables, sizeof q->tables);
     if (!call->value[OPT_NORM])
         return library_answer(nrg_embed_forward(&args, 0, 1));
-    nrg_norm_args norm = nrg_norm_args_init(args.rows, NULL, o->data);
-    norm.w = call->in[IN_W].data;
+    nrg_norm_args norm = nrg_norm_args_init(args.rows, NULL, call->in[IN_W].data, o->data);
     norm.b = call->in[IN_B].data;
     q->norm.dim = s->columns;
     q->norm.dtype = o->dtype;

@@ -146,8 +146,7 @@ static int make_table(file_call *call, rope_request *q, size_t tokens, float *ta
 #ifndef NRG_NO_NORM
 static int normalize_and_turn(file_call *call, rope_request *q, const shape *s, const nrg_rope_args *rope)
 {
-    nrg_norm_args norm = nrg_norm_args_init(0, NULL, NULL);
-    norm.w = call->in[ROPE_W].data;
+    nrg_norm_args norm = nrg_norm_args_init(0, NULL, call->in[ROPE_W].data, NULL);
     norm.b = call->in[ROPE_B].data;
     q->norm.dim = s->dim;
     q->norm.dtype = rope->dtype;
@@ -164,7 +163,7 @@ static int turn(file_call *call, rope_request *q, const shape *s, const float *t
     nrg_rope_args args = nrg_rope_args_init(o->dtype, s->tokens, s->dim, table);
     size_t row = s->dim * nrg_dtype_size(o->dtype);
     args.rotate_from = q->rotate_from;
-    args.store = q->norm.store;
+    args.store = q->store;
     args.q_heads = s->heads;
     args.q = o->data;
     args.q_strides.row = q->heads_first ? row : row * s->heads;

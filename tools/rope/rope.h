@@ -15,6 +15,7 @@ enum { ROPE_O, ROPE_OUTPUTS };
 typedef struct rope_request {
     nrg_rope_spec spec; /* n_dims 0: all of a row from rotate_from on */
     nrg_norm_spec norm; /* its dim and dtypes come from the files */
+    nrg_store store;
     size_t rotate_from, tokens;
     int32_t first;
     int has_norm, is_table, backward, heads_first;

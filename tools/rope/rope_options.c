@@ -265,7 +265,7 @@ static int read_norm(const file_call *call, rope_request *q)
     int store = file_word(call, OPT_STORE, library_stores);
     if (store < 0 || !file_norm(call, OPT_NORM, OPT_EPS, s))
         return 0;
-    s->store = (nrg_store)store;
+    q->store = (nrg_store)store;
     q->has_norm = call->value[OPT_NORM] != NULL;
     return file_float(call, OPT_WEIGHT_OFFSET, &s->weight_offset);
 }

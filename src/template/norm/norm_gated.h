@@ -348,7 +348,7 @@ static __attribute__((noinline)) enum nrg_norm_way given_factors(some_scalars *s
     const double pilot = formula->centred ? given->mean : 0, low = formula->centred ? given->mean_low : 0;
     const double mean = pilot + low, factor = formula->k * given->rstd;
     const float hi = (float)factor, lo = (float)(factor - (double)hi), minus_mean = (float)(-mean * factor);
-    const enum nrg_norm_way way = way_of_given(given->elements, g->opt.fast, given->rstd, factor);
+    const enum nrg_norm_way way = way_of_given(given->opaque, g->opt.fast, given->rstd, factor);
     if (g->opt.fast) {
         const float centre = (float)mean;
         s->fast.factor[0] = hi;
