@@ -127,9 +127,8 @@ static nrg_status weigh(size_t tokens, size_t first, int nth)
     nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, HEADS, tokens, first + tokens, scores, scores);
     args.scale = 1 / sqrtf(HEAD);
     args.causal = 1;
-    args.query_offset = (int64_t)first;
-    args.x_query_stride = args.o_query_stride = sizeof scores[0][0];
-    args.x_head_stride = args.o_head_stride = sizeof scores[0];
+    args.x_strides.row = args.o_strides.row = sizeof scores[0][0];
+    args.x_strides.head = args.o_strides.head = sizeof scores[0];
     const nrg_status status = nrg_softmax_forward_check(&args);
     for (int ith = 0; status == NRG_OK && ith < nth; ith++)
         nrg_softmax_forward(&args, ith, nth);

@@ -1273,8 +1273,8 @@ def softmax_of_scores_and_its_gradient():
         x, mask, do = draw(2, 3, 5, 70, dtype=dtype), draw(5, 70), draw(2, 3, 5, 70, dtype=dtype)
         save(x=x, mask=mask, do=do)
         away = np.arange(70) - (np.arange(5)[:, None] + 60)
-        for options, seen in (((), away < 1000), (("--causal", "--query-offset", 60), away <= 0),
-                              (("--causal", "--query-offset", 60, "--window", 9), (away <= 0) & (away > -9))):
+        for options, seen in (((), away < 1000), (("--causal", "--first-position", 60), away <= 0),
+                              (("--causal", "--first-position", 60, "--window", 9), (away <= 0) & (away > -9))):
             t = 2 * np.tanh(x.astype("f8") * 3 / 2) + mask
             e = np.where(seen, np.exp(t), 0)
             p = e / e.sum(-1, keepdims=True)
@@ -3645,14 +3645,14 @@ static void write_scores(char *o, size_t queries, size_t heads, const size_t str
 static void write_softmax(const nrg_softmax_args *a, int ith, int nth, int wrong)
 {
     const size_t rows = a->keys ? a->batch * a->heads * a->queries : 0, row = a->keys * nrg_dtype_size(a->dtype);
-    write_scores(a->o, a->queries, a->heads, (const size_t[]){a->o_query_stride, a->o_head_stride, a->o_batch_stride}, row, at(rows, ith, nth),
+    write_scores(a->o, a->queries, a->heads, (const size_t[]){a->o_strides.row, a->o_strides.head, a->o_strides.batch}, row, at(rows, ith, nth),
                  at(rows, ith + 1, nth), wrong);
 }
 
 nrg_status nrg_softmax_forward(const nrg_softmax_args *a, int ith, int nth)
 {
-    write_softmax(a, ith, nth, (fault("softmax") && a->keys > 30) || (fault("log-softmax") && a->log) || (fault("window") && a->window && a->causal) ||
-                                   (fault("cap") && a->cap > 1) || (fault("sinks") && a->sinks) || (fault("slopes of a mask") && a->slopes) ||
+    write_softmax(a, ith, nth, (fault("softmax") && a->keys > 30) || (fault("log-softmax") && a->log) || (fault("window") && a->window < SIZE_MAX && a->causal) ||
+                                   (fault("cap") && a->cap > 1 && a->cap < 1e30f) || (fault("sinks") && a->sinks) || (fault("slopes of a mask") && a->slopes) ||
                                    (fault("mask of f16") && a->mask && a->mask_dtype == NRG_F16) || (fault("softmax in place") && a->o == a->x));
     return NRG_OK;
 }
@@ -3663,7 +3663,7 @@ nrg_status nrg_softmax_part(const nrg_softmax_args *a, const nrg_softmax_state *
     write_softmax(a, ith, nth, fault("part") && s->m_in);
     if (n) {
         write_row((char *)(s->m + begin), n * 4, fault("m of parts"));
-        write_row((char *)(s->s + begin), n * 8, fault("s of parts") && nth > 1);
+        write_row((char *)(s->sum + begin), n * 8, fault("s of parts") && nth > 1);
         write_row((char *)(s->factor + begin), n * 4, fault("factor of parts") && !s->m_in);
     }
     return NRG_OK;
@@ -3672,8 +3672,8 @@ nrg_status nrg_softmax_part(const nrg_softmax_args *a, const nrg_softmax_state *
 nrg_status nrg_softmax_backward(const nrg_softmax_backward_args *a, int ith, int nth)
 {
     const size_t rows = a->keys ? a->batch * a->heads * a->queries : 0, row = a->keys * nrg_dtype_size(a->dtype);
-    write_scores(a->dx, a->queries, a->heads, (const size_t[]){a->dx_query_stride, a->dx_head_stride, a->dx_batch_stride}, row, at(rows, ith, nth),
-                 at(rows, ith + 1, nth), (fault("dx of softmax") && a->keys > 30) || (fault("dx of a cap") && a->cap > 0) || (fault("dx of logs") && a->log));
+    write_scores(a->dx, a->queries, a->heads, (const size_t[]){a->dx_strides.row, a->dx_strides.head, a->dx_strides.batch}, row, at(rows, ith, nth),
+                 at(rows, ith + 1, nth), (fault("dx of softmax") && a->keys > 30) || (fault("dx of a cap") && a->cap < 1e30f) || (fault("dx of logs") && a->log));
     return NRG_OK;
 }
 

@@ -37,7 +37,7 @@ static const bench_op forward_ops[] = {
     {"log-softmax", 0, BENCH_SHAPES(shapes), .option = LOG},
     {"causal", 0, BENCH_SHAPES(causal_shapes), .option = CAUSAL},
     {"mask", NRG_BIT(NRG_SOFTMAX_MASK), BENCH_SHAPES(shapes), .option = PLAIN},
-    {"part", NRG_BIT(NRG_SOFTMAX_PART_M_IN) | NRG_BIT(NRG_SOFTMAX_PART_S_IN), BENCH_SHAPES(shapes), .function = &in_parts},
+    {"part", NRG_BIT(NRG_SOFTMAX_PART_M_IN) | NRG_BIT(NRG_SOFTMAX_PART_SUM_IN), BENCH_SHAPES(shapes), .function = &in_parts},
     {"merge", NRG_BIT(NRG_SOFTMAX_MERGE_INVERSE), BENCH_SHAPES(merges), .function = &merge},
     {"cross-entropy", 0, BENCH_SHAPES(losses), .function = &loss},
 };
@@ -92,8 +92,7 @@ static void prepare_forward(const bench_case *c, void *const *part)
         return;
     }
     if (c->op->function == &merge) {
-        nrg_softmax_merge_args *to = part[0];
-        *to = (nrg_softmax_merge_args){.size = sizeof *to, .parts = MERGED, .rows = rows_of(s)};
+        *(nrg_softmax_merge_args *)part[0] = nrg_softmax_merge_args_init(MERGED, rows_of(s), NULL, NULL, NULL, NULL);
         return;
     }
     *(nrg_softmax_state *)part[NRG_SOFTMAX_STATE] = nrg_softmax_state_init(NULL, NULL, NULL);
@@ -102,7 +101,6 @@ static void prepare_forward(const bench_case *c, void *const *part)
     args->store = c->store;
     args->log = c->op->option == LOG;
     args->causal = c->op->option == CAUSAL;
-    args->query_offset = (int64_t)s.width - (int64_t)s.height;
     args->mask_dtype = NRG_F16;
     args->mask_repeat = NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3;
     if (c->op->operands & NRG_BIT(NRG_SOFTMAX_MASK))
@@ -141,7 +139,7 @@ static void rival_forward(const bench_case *c, void *const *part, rival_job *job
     }
     if (c->op->function == &merge) {
         const nrg_softmax_merge_args *m = part[0];
-        *job = (rival_job){.rows = m->rows, .groups = m->parts, .mean = m->m_in, .y = m->s_in, .o = m->m, .r = m->s};
+        *job = (rival_job){.rows = m->rows, .groups = m->parts, .mean = m->m_in, .y = m->sum_in, .o = m->m, .r = m->sum};
         job->dx = m->inverse;
         return;
     }
@@ -149,9 +147,9 @@ static void rival_forward(const bench_case *c, void *const *part, rival_job *job
     if (c->op->function == &in_parts) {
         const nrg_softmax_state *s = part[NRG_SOFTMAX_STATE];
         job->mean = s->m_in;
-        job->y = s->s_in;
+        job->y = s->sum_in;
         job->dw = s->m;
-        job->r = s->s;
+        job->r = s->sum;
         job->db = s->factor;
     }
 }

@@ -23,7 +23,7 @@ enum { LARGE = sizeof large / sizeof large[0] };
 
 typedef struct cut {
     int causal;
-    int64_t query_offset;
+    int64_t first_position;
     size_t window;
 } cut;
 
@@ -31,22 +31,22 @@ static cut draw_cut(const size_t shape[4], uint64_t *random)
 {
     cut c = {.causal = sweep_draw(random, 3) == 0};
     const int64_t keys = (int64_t)shape[3], queries = (int64_t)shape[2];
-    c.query_offset =
+    c.first_position =
         sweep_draw(random, 3) ? keys - queries : (int64_t)sweep_draw(random, (unsigned)(2 * shape[3] + 8)) - keys - 4;
-    c.window = sweep_draw(random, 3) == 0 ? 1 + sweep_draw(random, (unsigned)shape[3] + 20) : 0;
+    c.window = sweep_draw(random, 3) == 0 ? 1 + sweep_draw(random, (unsigned)shape[3] + 20) : SIZE_MAX;
     return c;
 }
 
 static void describe_cut(cut c, char text[SWEEP_TEXT_ROOM])
 {
-    if (c.causal || c.window)
-        sweep_append(text, ", offset %ld%s", (long)c.query_offset, c.causal ? ", causal" : "");
-    if (c.window)
+    if (c.causal || c.window != SIZE_MAX)
+        sweep_append(text, ", offset %ld%s", (long)c.first_position, c.causal ? ", causal" : "");
+    if (c.window != SIZE_MAX)
         sweep_append(text, ", window %zu", c.window);
 }
 
 static const float scales[] = {1, 1, 0.125f, -0.7f, 40, 0.08838835f};
-static const float caps[] = {0, 0, 0, 30, 0.5f};
+static const float caps[] = {INFINITY, INFINITY, INFINITY, 30, 0.5f};
 
 /* ---- forward ---- */
 
@@ -67,7 +67,7 @@ static softmax_case draw(const sweep_case *c)
     nrg_softmax_args *a = &s.args;
     const cut limits = draw_cut(shape, &random);
     a->causal = limits.causal;
-    a->query_offset = limits.query_offset;
+    a->first_position = limits.first_position;
     a->window = limits.window;
     a->log = c->way == LOG;
     a->store = c->store;
@@ -76,9 +76,9 @@ static softmax_case draw(const sweep_case *c)
     a->mask_dtype = (nrg_dtype)sweep_draw(&random, 4);
     if (c->way != PART && sweep_draw(&random, 3) == 0) { /* scores and nothing else, which have a walk of their own */
         a->scale = fabsf(a->scale);
-        a->cap = 0;
+        a->cap = INFINITY;
         a->causal = 0;
-        a->window = 0;
+        a->window = SIZE_MAX;
         return s;
     }
     if (sweep_draw(&random, 2)) {
@@ -91,7 +91,7 @@ static softmax_case draw(const sweep_case *c)
     if (sweep_draw(&random, 3) == 0)
         s.there |= NRG_BIT(NRG_SOFTMAX_SINKS);
     if (c->way == PART && sweep_draw(&random, 4))
-        s.there |= NRG_BIT(NRG_SOFTMAX_PART_M_IN) | NRG_BIT(NRG_SOFTMAX_PART_S_IN);
+        s.there |= NRG_BIT(NRG_SOFTMAX_PART_M_IN) | NRG_BIT(NRG_SOFTMAX_PART_SUM_IN);
     return s;
 }
 
@@ -109,7 +109,7 @@ static void announce(softmax_case *s)
         s->args.mask = &number;
     if (s->there & NRG_BIT(NRG_SOFTMAX_PART_M_IN)) {
         s->state.m_in = &number;
-        s->state.s_in = &wide;
+        s->state.sum_in = &wide;
     }
 }
 
@@ -210,14 +210,14 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     const softmax_case s = draw(c);
     const nrg_softmax_args *a = &s.args;
     sweep_append(text, "%s %zux%zux%zux%zu times %g", kinds[c->way], a->batch, a->heads, a->queries, a->keys, (double)a->scale);
-    if (a->cap > 0)
+    if (isfinite(a->cap))
         sweep_append(text, ", cap %g", (double)a->cap);
     if (s.there & NRG_BIT(NRG_SOFTMAX_MASK))
         sweep_append(text, ", mask of %s%s", nrg_dtype_name(a->mask_dtype),
                      s.there & NRG_BIT(NRG_SOFTMAX_SLOPES) ? " with slopes" : "");
     sweep_append(text, "%s%s", s.there & NRG_BIT(NRG_SOFTMAX_DIAGONALS) ? ", diagonals" : "",
                  s.there & NRG_BIT(NRG_SOFTMAX_SINKS) ? ", sinks" : "");
-    describe_cut((cut){a->causal, a->query_offset, a->window}, text);
+    describe_cut((cut){a->causal, a->first_position, a->window}, text);
 }
 
 const sweep_family sweep_family_softmax = {LENGTHS(WAYS), .make = make, .fill = fill, .run = run, .describe = describe};
@@ -235,7 +235,7 @@ static nrg_softmax_backward_args draw_backward(const sweep_case *c)
         nrg_softmax_backward_args_init(c->spec.dtype, shape[0], shape[1], shape[2], shape[3], NULL, NULL, NULL);
     const cut limits = draw_cut(shape, &random);
     a.causal = limits.causal;
-    a.query_offset = limits.query_offset;
+    a.first_position = limits.first_position;
     a.window = limits.window;
     a.log = c->way == LOG;
     a.store = c->store;
@@ -251,7 +251,8 @@ static void make_backward(sweep_case *c)
     uint64_t random = ~(c->seed << 8);
     c->rows = a.batch * a.heads * a.queries;
     c->shares = sweep_draw_shares(&random);
-    sweep_add_call(c, &nrg_call_softmax_backward, (void *const[]){&a}, NULL, a.cap > 0 ? NRG_BIT(NRG_SOFTMAX_BACKWARD_X) : 0, 0);
+    sweep_add_call(c, &nrg_call_softmax_backward, (void *const[]){&a}, NULL,
+                   isfinite(a.cap) ? NRG_BIT(NRG_SOFTMAX_BACKWARD_X) : 0, 0);
     sweep_lay_out(c, &random);
 }
 
@@ -268,9 +269,9 @@ static void describe_backward(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     const nrg_softmax_backward_args a = draw_backward(c);
     sweep_append(text, "%s %zux%zux%zux%zu times %g", a.log ? " log" : "", a.batch, a.heads, a.queries, a.keys, (double)a.scale);
-    if (a.cap > 0)
+    if (isfinite(a.cap))
         sweep_append(text, ", cap %g", (double)a.cap);
-    describe_cut((cut){a.causal, a.query_offset, a.window}, text);
+    describe_cut((cut){a.causal, a.first_position, a.window}, text);
 }
 
 const sweep_family sweep_family_softmax_backward = {LENGTHS(2), .make = make_backward, .run = run_backward,

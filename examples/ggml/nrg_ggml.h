@@ -321,13 +321,12 @@ static inline void nrg_ggml_run_soft_max(struct ggml_tensor *dst, int ith, int n
     nrg_softmax_args a = nrg_softmax_args_init(nrg_ggml_dtype(x), (size_t)x->ne[3], (size_t)x->ne[2], (size_t)x->ne[1],
                                                (size_t)x->ne[0], place, place);
     a.scale = n->scale;
-    a.x_query_stride = a.o_query_stride = x->nb[1];
-    a.x_head_stride = a.o_head_stride = x->nb[2];
-    a.x_batch_stride = a.o_batch_stride = x->nb[3];
+    a.x_strides.row = x->nb[1], a.x_strides.head = x->nb[2], a.x_strides.batch = x->nb[3];
+    a.o_strides = a.x_strides;
     if (mask) {
         a.mask = nrg_ggml_at(n, mask, 1);
         a.mask_dtype = nrg_ggml_dtype(mask);
-        a.mask_query_stride = mask->nb[1], a.mask_head_stride = mask->nb[2], a.mask_batch_stride = mask->nb[3];
+        a.mask_strides.row = mask->nb[1], a.mask_strides.head = mask->nb[2], a.mask_strides.batch = mask->nb[3];
         a.mask_repeat = (mask->ne[2] == 1 ? NRG_REPEAT_ROWS2 : 0) | (mask->ne[3] == 1 ? NRG_REPEAT_ROWS3 : 0);
         a.slopes = n->slopes;
     }

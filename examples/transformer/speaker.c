@@ -85,9 +85,8 @@ static void attend_cached(speaker *p, const float *keys, const float *values, si
     nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, s->heads, count, seen, p->scores, p->scores);
     args.scale = 1 / sqrtf((float)head);
     args.causal = 1;
-    args.query_offset = (int64_t)p->heard;
-    args.x_query_stride = args.o_query_stride = p->positions * sizeof(float);
-    args.x_head_stride = args.o_head_stride = AT_ONCE * p->positions * sizeof(float);
+    args.x_strides.row = args.o_strides.row = p->positions * sizeof(float);
+    args.x_strides.head = args.o_strides.head = AT_ONCE * p->positions * sizeof(float);
     require(nrg_softmax_forward(&args, ith, t->nth), "softmax");
     team_wait(t);
     for (size_t h = (size_t)ith; h < s->heads; h += (size_t)t->nth)

@@ -22,8 +22,6 @@
 #ifndef NRG_CROSS_ENTROPY_H
 #define NRG_CROSS_ENTROPY_H
 
-#include <string.h>
-
 #include "softmax.h"
 
 #ifdef __cplusplus
@@ -36,37 +34,41 @@ typedef struct nrg_cross_entropy_args {
     size_t rows;          /* 0 is fine */
     size_t classes;       /* at least 1 */
     nrg_dtype dtype;      /* of x and dx */
-    int32_t ignore_index; /* rows with this id are ignored; any number, a class too */
+    int32_t ignore_index; /* rows with this id are ignored; any number, a class too. Default: -100. */
     const void *x;        /* [rows, classes] logits, input */
-    const int32_t *ids;   /* [rows] input */
-    float *loss;          /* forward: [rows] output; backward: NULL */
-    float *m;             /* forward: [rows] output, the largest logit; backward: NULL */
-    double *others;       /* forward: [rows] output, the sum of e^(x - base(m)) over other classes; backward: NULL */
-    const float *m_in;    /* backward: [rows] input, m of the forward pass, like the next; forward: NULL */
-    const double *others_in;
-    const float *d_loss; /* backward: [rows] input; forward: NULL */
-    void *dx;            /* backward: [rows, classes] output; forward: NULL */
     size_t x_stride;
+    const int32_t *ids;      /* [rows] input */
+    const float *m_in;       /* backward: [rows] input, m of the forward pass; forward: NULL */
+    const double *others_in; /* backward: [rows] input, others of the forward pass; forward: NULL */
+    const float *d_loss;     /* backward: [rows] input; forward: NULL */
+    float *loss;             /* forward: [rows] output; backward: NULL */
+    float *m;                /* forward: [rows] output, the largest logit; backward: NULL */
+    double *others;          /* forward: [rows] output, the sum of e^(x - base(m)) over other classes; backward: NULL */
+    void *dx;                /* backward: [rows, classes] output; forward: NULL */
     size_t dx_stride;
 } nrg_cross_entropy_args;
 
-/* Forward, with torch's ignore_index of -100. For the backward pass loss, m and others are NULL; m_in, others_in, d_loss and dx
- * are set. */
+/* Forward, with torch's ignore_index. For the backward pass loss, m and others are NULL; m_in, others_in, d_loss and dx are set.
+ */
 static inline nrg_cross_entropy_args nrg_cross_entropy_args_init(nrg_dtype dtype, size_t rows, size_t classes, const void *x,
                                                                  const int32_t *ids, float *loss, float *m, double *others)
 {
     nrg_cross_entropy_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.rows = rows;
     args.classes = classes;
     args.dtype = dtype;
     args.ignore_index = -100;
     args.x = x;
+    args.x_stride = 0;
     args.ids = ids;
+    args.m_in = args.d_loss = NULL;
+    args.others_in = NULL;
     args.loss = loss;
     args.m = m;
     args.others = others;
+    args.dx = NULL;
+    args.dx_stride = 0;
     return args;
 }
 

@@ -311,12 +311,16 @@ def four(array, name, repeats=False):
     return sizes, strides, repeat
 
 
-def fill_four(args, name, array, argument=None, sizes=("batch", "head", "query")):
-    """Address and strides of such a tensor into {name}, {name}_batch_stride, {name}_head_stride, {name}_query_stride. argument: of the
-    Python function, if that has another name."""
+def fill_four(args, name, array, argument=None, sizes=("batch", "head", "query"), repeats=False):
+    """Address and strides of such a tensor into {name} and {name}_strides. argument: of the Python function, if that has another
+    name."""
     if array is not None:
-        _, strides, _ = four(array, argument or name)
+        _, strides, _ = four(array, argument or name, repeats)
         setattr(args, name, address(array))
+        if hasattr(args, name + "_strides"):
+            of = getattr(args, name + "_strides")
+            of.batch, of.head, of.row = strides
+            return
         for size, stride in zip(sizes, strides):
             setattr(args, f"{name}_{size}_stride", stride)
 

@@ -11,14 +11,15 @@ def _seen(x, name, dtype):
     return x, {"batch": batch, "heads": heads, "queries": queries, "keys": x.shape[-1], "dtype": arrays.number(x, name, dtype)}
 
 
-def softmax(x, *, mask=None, scale=None, cap=None, causal=False, query_offset=0, window=0, diagonals=None, slopes=None, sinks=None,
+def softmax(x, *, mask=None, scale=None, cap=None, causal=False, first_position=None, window=None, diagonals=None, slopes=None, sinks=None,
             log=False, store="auto", out=None, dtype=None, threads=1):
     """softmax(cap(x · scale) + bias + slope · mask) over the last dimension.
 
     x             [batch, heads, queries, keys], or the last of these: [rows, classes], [heads, queries, keys]
     mask          of float32, float16 or bf16, added; repeats to x
-    scale, cap    None: none; cap(v) = cap · tanh(v/cap), where a cap of 0 is none, too
-    causal        query i sees keys up to query_offset + i; window: only so many of the last
+    scale, cap    None: none; cap(v) = cap · tanh(v/cap)
+    causal        query i sees keys up to first_position + i; None: keys - queries
+    window        only so many of the last keys; None: all
     diagonals     float32 [heads, queries + keys - 1]: biases by distance, of t5_diagonals or alibi_diagonals
     slopes, sinks   float32 [heads]: factors of the mask, and logits that are in the sum and nowhere else
     log           log-softmax
@@ -29,7 +30,7 @@ def softmax(x, *, mask=None, scale=None, cap=None, causal=False, query_offset=0,
     x, sizes = _seen(x, "x", dtype)
     heads, columns = sizes["heads"], max(sizes["queries"] + sizes["keys"] - 1, 0)
     o = arrays.output(out, "out", x.shape, x.dtype)
-    args = struct("nrg_softmax_args", scale=scale, cap=cap, causal=int(bool(causal)), query_offset=query_offset, window=window,
+    args = struct("nrg_softmax_args", scale=scale, cap=cap, causal=int(bool(causal)), first_position=first_position, window=window,
                   log=int(bool(log)), store=enum("nrg_store", store, "NRG_STORE_", "store"), **sizes)
     if mask is not None:
         mask = arrays.as_array(mask, "mask")
@@ -38,8 +39,8 @@ def softmax(x, *, mask=None, scale=None, cap=None, causal=False, query_offset=0,
             mask = np.broadcast_to(arrays.adjacent(mask, "mask"), x.shape)
         except ValueError:
             raise arrays.unexpected("mask", f"{list(x.shape)}, or what repeats to that", mask) from None
-        _, (args.mask_batch_stride, args.mask_head_stride, args.mask_query_stride), args.mask_repeat = arrays.four(mask, "mask", True)
-        args.mask = arrays.address(mask)
+        args.mask_repeat = arrays.four(mask, "mask", True)[2]
+        arrays.fill_four(args, "mask", mask, repeats=True)
     diagonals = arrays.dense(diagonals, "diagonals", (heads, columns), np.float32)
     slopes = arrays.dense(slopes, "slopes", (heads,), np.float32)
     sinks = arrays.dense(sinks, "sinks", (heads,), np.float32)
@@ -58,7 +59,7 @@ def log_softmax(x, **given):
     return softmax(x, log=True, **given)
 
 
-def softmax_backward(d_o, o, *, x=None, scale=None, cap=None, causal=False, query_offset=0, window=0, log=False, store="auto", out=None,
+def softmax_backward(d_o, o, *, x=None, scale=None, cap=None, causal=False, first_position=None, window=None, log=False, store="auto", out=None,
                      dtype=None, threads=1):
     """The gradient of x, for what softmax() was called with.
 
@@ -72,7 +73,7 @@ def softmax_backward(d_o, o, *, x=None, scale=None, cap=None, causal=False, quer
     d_o = arrays.like(d_o, "d_o", o, "o")
     x = None if x is None else arrays.like(x, "x", o, "o")
     dx = arrays.output(out, "out", o.shape, o.dtype)
-    args = struct("nrg_softmax_backward_args", scale=scale, cap=cap, causal=int(bool(causal)), query_offset=query_offset, window=window,
+    args = struct("nrg_softmax_backward_args", scale=scale, cap=cap, causal=int(bool(causal)), first_position=first_position, window=window,
                   log=int(bool(log)), store=enum("nrg_store", store, "NRG_STORE_", "store"), **sizes)
     for name, array in (("o", o), ("d_o", d_o), ("x", x)):
         arrays.fill_four(args, name, array)

@@ -1,6 +1,8 @@
 /* The public layer of softmax: checks the arguments once, then calls through the table.
  *
  * SPDX-License-Identifier: MIT */
+#include <float.h>
+
 #include "../internal.h"
 #include "../job/softmax.h"
 #include "../operands/check.h"
@@ -13,16 +15,16 @@ static nrg_score_strides strides_of(const size_t stride[NRG_LEVELS])
     return (nrg_score_strides){.query = stride[0], .head = stride[1], .batch = stride[2]};
 }
 
-/* query_offset is within ±2^61, and queries and keys are at most 2^61. So no query is 2^62 away from a key, and a window of 2^62
- * cuts nothing. */
-static nrg_softmax_sight sight_of(int causal, size_t window, int64_t query_offset)
+/* The first position is within ±2^61, and queries and keys are at most 2^61. So no query is 2^62 away from a key, and a window of
+ * 2^62 cuts nothing. */
+static nrg_softmax_sight sight_of(int causal, size_t window, int64_t first)
 {
     const int64_t far = (int64_t)1 << 62;
-    const int has_window = window && (uint64_t)window < (uint64_t)far;
+    const int has_window = window != SIZE_MAX && (uint64_t)window < (uint64_t)far;
     const int64_t w = has_window ? (int64_t)window : far;
-    return (nrg_softmax_sight){.first = has_window ? query_offset - w + 1 : -far,
-                               .last = causal       ? query_offset + 1
-                                       : has_window ? query_offset + w
+    return (nrg_softmax_sight){.first = has_window ? first - w + 1 : -far,
+                               .last = causal       ? first + 1
+                                       : has_window ? first + w
                                                     : far};
 }
 
@@ -54,9 +56,9 @@ static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, nrg_d
         .keys = a->keys,
         .begin = nrg_share(rows, ith, nth),
         .end = nrg_share(rows, ith + 1, nth),
-        .sight = sight_of(a->causal, a->window, a->query_offset),
-        .scale = a->cap > 0 ? a->scale / a->cap : a->scale,
-        .cap = a->cap,
+        .sight = sight_of(a->causal, a->window, a->first_position),
+        .scale = a->cap <= FLT_MAX ? a->scale / a->cap : a->scale,
+        .cap = a->cap <= FLT_MAX ? a->cap : 0,
         .mask_dtype = c.sizes.type[1],
         .log = a->log != 0,
         .stream = nrg_wants_stream(a->store, c.bytes),
@@ -64,9 +66,9 @@ static __attribute__((noinline)) nrg_status make_job(nrg_softmax_job *job, nrg_d
     if (call == &nrg_call_softmax_part) {
         const nrg_softmax_state *s = c.part[NRG_SOFTMAX_STATE];
         job->m_in = s->m_in;
-        job->s_in = s->s_in;
+        job->s_in = s->sum_in;
         job->m = s->m;
-        job->s = s->s;
+        job->s = s->sum;
         job->factor = s->factor;
     }
     return NRG_OK;
@@ -118,7 +120,7 @@ static __attribute__((noinline)) nrg_status make_backward_job(nrg_softmax_backwa
     *job = (nrg_softmax_backward_job){
         .o = a->o,
         .d_o = a->d_o,
-        .x = a->cap > 0 ? a->x : NULL,
+        .x = a->x,
         .dx = a->dx,
         .o_stride = strides_of(c.stride[NRG_SOFTMAX_BACKWARD_O]),
         .d_o_stride = strides_of(c.stride[NRG_SOFTMAX_BACKWARD_D_O]),
@@ -129,9 +131,9 @@ static __attribute__((noinline)) nrg_status make_backward_job(nrg_softmax_backwa
         .keys = a->keys,
         .begin = nrg_share(rows, ith, nth),
         .end = nrg_share(rows, ith + 1, nth),
-        .sight = sight_of(a->causal, a->window, a->query_offset),
+        .sight = sight_of(a->causal, a->window, a->first_position),
         .scale = a->scale,
-        .inner = a->cap > 0 ? a->scale / a->cap : a->scale,
+        .inner = a->cap <= FLT_MAX ? a->scale / a->cap : a->scale,
         .log = a->log != 0,
         .stream = nrg_wants_stream(a->store, c.bytes),
     };

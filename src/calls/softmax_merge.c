@@ -25,7 +25,7 @@ static float largest(const nrg_softmax_merge_args *a, size_t row)
     float m = -INFINITY;
     for (size_t p = 0; p < a->parts; p++) {
         const float other = a->m_in[p * a->rows + row];
-        const double s = a->s_in[p * a->rows + row];
+        const double s = a->sum_in[p * a->rows + row];
         if (other != other || s != s || other > FLT_MAX)
             return NAN;
         m = other > m ? other : m;
@@ -46,11 +46,11 @@ static void merge_row(const nrg_softmax_merge_args *a, size_t row)
             factor = nrg_softmax_factor(nrg_softmax_base_of(other), base);
         if (a->factor)
             a->factor[p * a->rows + row] = is_nan ? NAN : (float)factor;
-        add(&total, a->s_in[p * a->rows + row] * factor);
+        add(&total, a->sum_in[p * a->rows + row] * factor);
     }
     const double s = is_nan ? (double)NAN : is_empty ? 0 : total.sum + total.lost;
     a->m[row] = m;
-    a->s[row] = s;
+    a->sum[row] = s;
     if (a->inverse)
         a->inverse[row] = is_empty ? 0 : (float)(1 / s);
     if (a->lse)

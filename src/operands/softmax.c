@@ -5,17 +5,18 @@
 
 #include <float.h>
 
+#include "heads.h"
+
 /* numbers */
 enum { KEYS = 1, QUERIES, HEADS, BATCH, DIAGONALS, DIAGONAL_HEADS, HEAD_NUMBERS, ROWS };
 
-/* What all calls have: scale and cap, which are numbers, and a position that can be added to. */
-static nrg_status check_numbers(float scale, float cap, int64_t query_offset)
+/* What all calls have: scale, cap and window, and a position that can be added to. */
+static nrg_status check_numbers(float scale, float cap, int causal, size_t window, int64_t first)
 {
-    if (!(scale >= -FLT_MAX && scale <= FLT_MAX) || !(cap >= 0 && cap <= FLT_MAX))
+    if (!(scale >= -FLT_MAX && scale <= FLT_MAX) || !(cap > 0) || !(scale / cap >= -FLT_MAX && scale / cap <= FLT_MAX) || !window)
         return NRG_ERR_CONSTANT;
-    if (cap > 0 && !(scale / cap >= -FLT_MAX && scale / cap <= FLT_MAX))
-        return NRG_ERR_CONSTANT;
-    return query_offset >= -((int64_t)1 << 61) && query_offset <= (int64_t)1 << 61 ? NRG_OK : NRG_ERR_POSITION;
+    const int is_read = causal || window != SIZE_MAX;
+    return !is_read || (first >= -((int64_t)1 << 61) && first <= (int64_t)1 << 61) ? NRG_OK : NRG_ERR_POSITION;
 }
 
 /* Rows of keys. No stride says that the number of rows that repeat fits. */
@@ -41,7 +42,7 @@ static nrg_status measure_rows(nrg_sizes *s, size_t batch, size_t heads, size_t 
 
 static nrg_status measure_args(const nrg_softmax_args *a, nrg_sizes *s)
 {
-    nrg_status status = check_numbers(a->scale, a->cap, a->causal || a->window ? a->query_offset : 0);
+    nrg_status status = check_numbers(a->scale, a->cap, a->causal, a->window, a->first_position);
     s->type[0] = a->dtype;
     s->type[1] = a->mask_dtype == NRG_DTYPE_SAME ? a->dtype : a->mask_dtype;
     if (a->mask && a->mask_repeat > (NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3))
@@ -64,26 +65,24 @@ static nrg_status measure_part(const void *const *part, nrg_sizes *s)
     const nrg_softmax_args *a = part[NRG_SOFTMAX_ARGS];
     const nrg_softmax_state *state = part[NRG_SOFTMAX_STATE];
     const nrg_status status = measure_args(a, s);
-    return status == NRG_OK && (a->log || !state->m_in != !state->s_in) ? NRG_ERR_COMBINATION : status;
+    return status == NRG_OK && (a->log || !state->m_in != !state->sum_in) ? NRG_ERR_COMBINATION : status;
 }
 
 static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
 {
     const nrg_softmax_backward_args *a = part[NRG_SOFTMAX_ARGS];
-    const nrg_status status = check_numbers(a->scale, a->cap, a->causal || a->window ? a->query_offset : 0);
+    const nrg_status status = check_numbers(a->scale, a->cap, a->causal, a->window, a->first_position);
     s->type[0] = a->dtype;
-    if (a->cap > 0)
+    if (a->cap <= FLT_MAX)
         s->needed = NRG_BIT(NRG_SOFTMAX_BACKWARD_X);
     else
-        s->ignored = NRG_BIT(NRG_SOFTMAX_BACKWARD_X);
+        s->refused = NRG_BIT(NRG_SOFTMAX_BACKWARD_X);
     return status == NRG_OK ? measure_rows(s, a->batch, a->heads, a->queries, a->keys) : status;
 }
 
 #define TENSOR(type, role_, field, element_)                                                                                     \
 #field, .role = (role_), .element = (element_), .at = NRG_AT(type, field), .dim = KEYS, .has_planes = 1,                     \
-            .level = {{.stride = NRG_AT(type, field##_query_stride), .count = QUERIES },                                         \
-                     {.stride = NRG_AT(type, field##_head_stride), .count = HEADS },                                             \
-                     {.stride = NRG_AT(type, field##_batch_stride), .count = BATCH } }
+            .level = NRG_ROWS_TOGETHER(type, field##_strides, BATCH, HEADS, QUERIES)
 #define SCORES(role, field) TENSOR(nrg_softmax_args, role, field, NRG_ELEMENT_CHOSEN)
 #define OF_HEADS(field) #field, NRG_IN, NRG_ELEMENT_F32, .at = NRG_AT(nrg_softmax_args, field), .may_be_absent = 1
 #define OF_ROWS(role, field, element_)                                                                                           \
@@ -125,9 +124,9 @@ const nrg_call nrg_call_softmax_forward = {
 static const nrg_operand part_operands[NRG_SOFTMAX_PART_OPERANDS] = {
     FORWARD_OPERANDS,
     [NRG_SOFTMAX_PART_M_IN] = {OF_ROWS(NRG_IN, m_in, NRG_ELEMENT_F32), .may_be_absent = 1},
-    [NRG_SOFTMAX_PART_S_IN] = {OF_ROWS(NRG_IN, s_in, NRG_ELEMENT_F64), .may_be_absent = 1},
+    [NRG_SOFTMAX_PART_SUM_IN] = {OF_ROWS(NRG_IN, sum_in, NRG_ELEMENT_F64), .may_be_absent = 1},
     [NRG_SOFTMAX_PART_M] = {OF_ROWS(NRG_OUT, m, NRG_ELEMENT_F32), .over = NRG_BIT(NRG_SOFTMAX_PART_M_IN)},
-    [NRG_SOFTMAX_PART_S] = {OF_ROWS(NRG_OUT, s, NRG_ELEMENT_F64), .over = NRG_BIT(NRG_SOFTMAX_PART_S_IN)},
+    [NRG_SOFTMAX_PART_SUM] = {OF_ROWS(NRG_OUT, sum, NRG_ELEMENT_F64), .over = NRG_BIT(NRG_SOFTMAX_PART_SUM_IN)},
     [NRG_SOFTMAX_PART_FACTOR] = {OF_ROWS(NRG_OUT, factor, NRG_ELEMENT_F32)},
 };
 
@@ -163,9 +162,9 @@ static const nrg_part merge_parts[] = {
 
 static const nrg_operand merge_operands[NRG_SOFTMAX_MERGE_OPERANDS] = {
     [NRG_SOFTMAX_MERGE_M_IN] = {OF_STATES(NRG_IN, m_in, NRG_ELEMENT_F32, PARTS_AND_ROWS)},
-    [NRG_SOFTMAX_MERGE_S_IN] = {OF_STATES(NRG_IN, s_in, NRG_ELEMENT_F64, PARTS_AND_ROWS)},
+    [NRG_SOFTMAX_MERGE_SUM_IN] = {OF_STATES(NRG_IN, sum_in, NRG_ELEMENT_F64, PARTS_AND_ROWS)},
     [NRG_SOFTMAX_MERGE_M] = {OF_STATES(NRG_OUT, m, NRG_ELEMENT_F32, ROWS)},
-    [NRG_SOFTMAX_MERGE_S] = {OF_STATES(NRG_OUT, s, NRG_ELEMENT_F64, ROWS)},
+    [NRG_SOFTMAX_MERGE_SUM] = {OF_STATES(NRG_OUT, sum, NRG_ELEMENT_F64, ROWS)},
     [NRG_SOFTMAX_MERGE_FACTOR] = {OF_STATES(NRG_OUT, factor, NRG_ELEMENT_F32, PARTS_AND_ROWS), .may_be_absent = 1},
     [NRG_SOFTMAX_MERGE_INVERSE] = {OF_STATES(NRG_OUT, inverse, NRG_ELEMENT_F32, ROWS), .may_be_absent = 1},
     [NRG_SOFTMAX_MERGE_LSE] = {OF_STATES(NRG_OUT, lse, NRG_ELEMENT_F64, ROWS), .may_be_absent = 1},

@@ -24,9 +24,9 @@ extern const nrg_call nrg_call_softmax_forward;
 /* nrg_softmax_part */
 enum {
     NRG_SOFTMAX_PART_M_IN = NRG_SOFTMAX_OPERANDS,
-    NRG_SOFTMAX_PART_S_IN,
+    NRG_SOFTMAX_PART_SUM_IN,
     NRG_SOFTMAX_PART_M,
-    NRG_SOFTMAX_PART_S,
+    NRG_SOFTMAX_PART_SUM,
     NRG_SOFTMAX_PART_FACTOR,
     NRG_SOFTMAX_PART_OPERANDS
 };
@@ -35,9 +35,9 @@ extern const nrg_call nrg_call_softmax_part;
 /* nrg_softmax_merge */
 enum {
     NRG_SOFTMAX_MERGE_M_IN,
-    NRG_SOFTMAX_MERGE_S_IN,
+    NRG_SOFTMAX_MERGE_SUM_IN,
     NRG_SOFTMAX_MERGE_M,
-    NRG_SOFTMAX_MERGE_S,
+    NRG_SOFTMAX_MERGE_SUM,
     NRG_SOFTMAX_MERGE_FACTOR,
     NRG_SOFTMAX_MERGE_INVERSE,
     NRG_SOFTMAX_MERGE_LSE,

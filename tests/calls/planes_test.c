@@ -508,8 +508,8 @@ static uint32_t draw_softmax_backward(void *const *part, nrg_dtype dtype, uint64
 {
     nrg_softmax_backward_args *args = part[0];
     *args = nrg_softmax_backward_args_init(dtype, 1, 1, 0, 1 + test_draw(random, 150), NULL, NULL, NULL);
-    args->cap = test_draw(random, 2) ? 3 : 0;
-    return args->cap > 0 ? NRG_BIT(NRG_SOFTMAX_BACKWARD_X) : 0;
+    args->cap = test_draw(random, 2) ? 3 : INFINITY;
+    return args->cap < 4 ? NRG_BIT(NRG_SOFTMAX_BACKWARD_X) : 0;
 }
 
 static nrg_status run_softmax(void *const *part, int ith, int nth) { return nrg_softmax_forward(part[0], ith, nth); }

@@ -17,10 +17,9 @@ static uint32_t set_up(void *const *part, int variant)
     *a = nrg_softmax_args_init(variant == SCORES_ALONE ? NRG_BF16 : NRG_F32, BATCH, HEADS, QUERIES, variant == NO_KEYS ? 0 : KEYS,
                                NULL, NULL);
     a->scale = 0.5f;
-    a->cap = variant == EVERYTHING ? 20 : 0;
+    a->cap = variant == EVERYTHING ? 20 : INFINITY;
     a->causal = variant != SCORES_ALONE;
-    a->window = variant == EVERYTHING ? 4 : 0;
-    a->query_offset = KEYS - QUERIES;
+    a->window = variant == EVERYTHING ? 4 : SIZE_MAX;
     if (variant == SCORES_ALONE)
         return 0;
     a->mask_dtype = variant == SLOPES ? NRG_F16 : NRG_DTYPE_SAME;
@@ -45,17 +44,15 @@ static uint32_t set_up_part(void *const *part, int variant)
     if (variant != EVERYTHING)
         return there;
     state->m_in = part[STATE];
-    state->s_in = part[STATE];
-    return there | NRG_BIT(NRG_SOFTMAX_PART_M_IN) | NRG_BIT(NRG_SOFTMAX_PART_S_IN);
+    state->sum_in = part[STATE];
+    return there | NRG_BIT(NRG_SOFTMAX_PART_M_IN) | NRG_BIT(NRG_SOFTMAX_PART_SUM_IN);
 }
 
 /* All outputs; only those that are needed; no rows. */
 static uint32_t set_up_merge(void *const *part, int variant)
 {
-    nrg_softmax_merge_args *a = part[ARGS];
-    a->size = sizeof *a;
-    a->parts = variant == 1 ? 1 : 3;
-    a->rows = variant == 2 ? 0 : 5;
+    *(nrg_softmax_merge_args *)part[ARGS] =
+        nrg_softmax_merge_args_init(variant == 1 ? 1 : 3, variant == 2 ? 0 : 5, NULL, NULL, NULL, NULL);
     return variant ? 0 : NRG_BIT(NRG_SOFTMAX_MERGE_FACTOR) | NRG_BIT(NRG_SOFTMAX_MERGE_INVERSE) | NRG_BIT(NRG_SOFTMAX_MERGE_LSE);
 }
 
@@ -64,7 +61,7 @@ static nrg_status ask_merge(void *const *part) { return nrg_softmax_merge_check(
 
 static const sound_wrong wrong_merge[] = {
     WRONG_U64(ARGS, nrg_softmax_merge_args, parts, 0, NRG_ERR_COUNT), WRONG_NULL(ARGS, nrg_softmax_merge_args, m_in),
-    WRONG_NULL(ARGS, nrg_softmax_merge_args, s_in), WRONG_NULL(ARGS, nrg_softmax_merge_args, m)};
+    WRONG_NULL(ARGS, nrg_softmax_merge_args, sum_in), WRONG_NULL(ARGS, nrg_softmax_merge_args, m)};
 static const sound_size sizes_merge[] = {{ARGS, NRG_AT(nrg_softmax_merge_args, parts)},
                                          {ARGS, NRG_AT(nrg_softmax_merge_args, rows)}};
 
@@ -119,9 +116,9 @@ static uint32_t set_up_backward(void *const *part, int variant)
     *a = nrg_softmax_backward_args_init(variant == 1 ? NRG_F16 : NRG_F32, BATCH, variant == 2 ? 0 : HEADS, QUERIES, KEYS, NULL,
                                         NULL, NULL);
     a->scale = 0.5f;
-    a->cap = variant == 1 ? 0 : 20;
+    a->cap = variant == 1 ? INFINITY : 20;
     a->log = variant == 1;
-    a->window = variant == 1 ? 2 : 0;
+    a->window = variant == 1 ? 2 : SIZE_MAX;
     return variant == 1 ? 0 : NRG_BIT(NRG_SOFTMAX_BACKWARD_X);
 }
 
@@ -135,37 +132,41 @@ static nrg_status ask_backward(void *const *part) { return nrg_softmax_backward_
 #define WRONG_NUMBERS(type)                                                                                                      \
     WRONG_F32(ARGS, type, scale, (float)INFINITY, NRG_ERR_CONSTANT), WRONG_F32(ARGS, type, scale, (float)NAN, NRG_ERR_CONSTANT), \
         WRONG_F32(ARGS, type, cap, -1, NRG_ERR_CONSTANT), WRONG_F32(ARGS, type, cap, (float)NAN, NRG_ERR_CONSTANT),              \
-        WRONG_F32(ARGS, type, cap, (float)INFINITY, NRG_ERR_CONSTANT), WRONG_F32(ARGS, type, cap, 0x1p-140f, NRG_ERR_CONSTANT)
+        WRONG_F32(ARGS, type, cap, 0, NRG_ERR_CONSTANT), WRONG_F32(ARGS, type, cap, 0x1p-140f, NRG_ERR_CONSTANT),                \
+        WRONG_U64(ARGS, type, window, 0, NRG_ERR_CONSTANT)
 
 #define WRONG_POSITIONS(type)                                                                                                    \
-    WITH_U32(ARGS, type, causal, 1), WRONG_U64(ARGS, type, query_offset, (int64_t)1 << 61, NRG_OK),                              \
-        WITH_U32(ARGS, type, causal, 1), WRONG_U64(ARGS, type, query_offset, -((int64_t)1 << 61), NRG_OK),                       \
-        WITH_U32(ARGS, type, causal, 1), WRONG_U64(ARGS, type, query_offset, ((int64_t)1 << 61) + 1, NRG_ERR_POSITION),          \
-        WITH_U32(ARGS, type, causal, 1), WRONG_U64(ARGS, type, query_offset, INT64_MIN, NRG_ERR_POSITION)
+    WITH_U32(ARGS, type, causal, 1), WRONG_U64(ARGS, type, first_position, (int64_t)1 << 61, NRG_OK),                            \
+        WITH_U32(ARGS, type, causal, 1), WRONG_U64(ARGS, type, first_position, -((int64_t)1 << 61), NRG_OK),                     \
+        WITH_U32(ARGS, type, causal, 1), WRONG_U64(ARGS, type, first_position, ((int64_t)1 << 61) + 1, NRG_ERR_POSITION),        \
+        WITH_U32(ARGS, type, causal, 1), WRONG_U64(ARGS, type, first_position, INT64_MIN, NRG_ERR_POSITION)
 
 #define WRONG_ARGS                                                                                                               \
     WRONG_NUMBERS(nrg_softmax_args), WRONG_POSITIONS(nrg_softmax_args),                                                          \
         WRONG_U32(ARGS, nrg_softmax_args, mask_repeat, 8, NRG_ERR_ENUM),                                                         \
-        WRONG_U64(ARGS, nrg_softmax_args, window, SIZE_MAX, NRG_OK), WRONG_STRIDE(ARGS, nrg_softmax_args, x_query_stride),       \
-        WRONG_STRIDE(ARGS, nrg_softmax_args, x_head_stride), WRONG_STRIDE(ARGS, nrg_softmax_args, o_batch_stride),               \
-        WRONG_STRIDE(ARGS, nrg_softmax_args, mask_query_stride), WRONG_STRIDE(ARGS, nrg_softmax_args, diagonals_stride),         \
-        WRONG_NULL(ARGS, nrg_softmax_args, x), WRONG_NULL(ARGS, nrg_softmax_args, o)
+        WRONG_U64(ARGS, nrg_softmax_args, window, SIZE_MAX, NRG_OK), WRONG_F32(ARGS, nrg_softmax_args, cap, INFINITY, NRG_OK),   \
+        WRONG_STRIDE(ARGS, nrg_softmax_args, x_strides.row), WRONG_STRIDE(ARGS, nrg_softmax_args, x_strides.head),               \
+        WRONG_STRIDE(ARGS, nrg_softmax_args, o_strides.batch), WRONG_STRIDE(ARGS, nrg_softmax_args, mask_strides.row),           \
+        WRONG_STRIDE(ARGS, nrg_softmax_args, diagonals_stride), WRONG_NULL(ARGS, nrg_softmax_args, x),                           \
+        WRONG_NULL(ARGS, nrg_softmax_args, o)
 
 static const sound_wrong wrong_forward[] = {WRONG_ARGS};
 static const sound_wrong wrong_part[] = {WRONG_ARGS,
                                          WRONG_U32(ARGS, nrg_softmax_args, log, 1, NRG_ERR_COMBINATION),
                                          WRONG_NULL(STATE, nrg_softmax_state, m),
-                                         WRONG_NULL(STATE, nrg_softmax_state, s),
+                                         WRONG_NULL(STATE, nrg_softmax_state, sum),
                                          WRONG_NULL(STATE, nrg_softmax_state, factor),
                                          WRONG_U64(STATE, nrg_softmax_state, m_in, 0, NRG_ERR_COMBINATION),
-                                         WRONG_U64(STATE, nrg_softmax_state, s_in, 0, NRG_ERR_COMBINATION)};
+                                         WRONG_U64(STATE, nrg_softmax_state, sum_in, 0, NRG_ERR_COMBINATION)};
 static const sound_wrong wrong_backward[] = {
     WRONG_NUMBERS(nrg_softmax_backward_args),
     WRONG_POSITIONS(nrg_softmax_backward_args),
-    WRONG_STRIDE(ARGS, nrg_softmax_backward_args, o_query_stride),
-    WRONG_STRIDE(ARGS, nrg_softmax_backward_args, d_o_head_stride),
-    WRONG_STRIDE(ARGS, nrg_softmax_backward_args, dx_batch_stride),
+    WRONG_STRIDE(ARGS, nrg_softmax_backward_args, o_strides.row),
+    WRONG_STRIDE(ARGS, nrg_softmax_backward_args, d_o_strides.head),
+    WRONG_STRIDE(ARGS, nrg_softmax_backward_args, dx_strides.batch),
     WRONG_NULL(ARGS, nrg_softmax_backward_args, x),
+    WRONG_F32(ARGS, nrg_softmax_backward_args, cap, INFINITY, NRG_ERR_COMBINATION),
+    WRONG_U64(ARGS, nrg_softmax_backward_args, window, SIZE_MAX, NRG_OK),
 };
 
 #define SIZES(type)                                                                                                              \

@@ -89,10 +89,10 @@ enum { CAUSAL = 1, LOG = 2 };
 static nrg_status softmax(const rows *r, int kind)
 {
     nrg_softmax_args args = nrg_softmax_args_init(r->dtype, 1, 1, ROWS, r->dim, r->in[0], r->out[0]);
-    args.x_query_stride = args.o_query_stride = r->stride;
+    args.x_strides.row = args.o_strides.row = r->stride;
     args.store = r->store;
     args.causal = kind & CAUSAL;
-    args.query_offset = kind & CAUSAL ? (int64_t)(r->dim / 2) : 0;
+    args.first_position = (int64_t)(r->dim / 2);
     args.log = kind & LOG;
     return nrg_softmax_forward(&args, 0, 1);
 }
@@ -100,10 +100,10 @@ static nrg_status softmax(const rows *r, int kind)
 static nrg_status softmax_backward(const rows *r, int kind)
 {
     nrg_softmax_backward_args args = nrg_softmax_backward_args_init(r->dtype, 1, 1, ROWS, r->dim, r->in[0], r->in[1], r->out[0]);
-    args.o_query_stride = args.d_o_query_stride = args.dx_query_stride = r->stride;
+    args.o_strides.row = args.d_o_strides.row = args.dx_strides.row = r->stride;
     args.store = r->store;
     args.causal = kind & CAUSAL;
-    args.query_offset = kind & CAUSAL ? (int64_t)(r->dim / 2) : 0;
+    args.first_position = (int64_t)(r->dim / 2);
     return nrg_softmax_backward(&args, 0, 1);
 }
 

@@ -16,7 +16,7 @@ OPS = {
     "sandwich_norm bf16": lambda: nrg.sandwich_norm(nrg.to_bf16(x), nrg.to_bf16(y), w, w, dtype="bf16"),
     "gelu": lambda: nrg.gelu(x),
     "swiglu_backward": lambda: nrg.swiglu_backward(x[:, :96], y),
-    "softmax": lambda: nrg.softmax(x, cap=5.0, causal=True, query_offset=100),
+    "softmax": lambda: nrg.softmax(x, cap=5.0, causal=True, first_position=100),
     "cross_entropy": lambda: nrg.cross_entropy(x, np.arange(9, dtype=np.int32)),
     "group_norm": lambda: nrg.group_norm(x.reshape(3, 12, 48), 4, activation="silu"),
     "group_norm_backward": lambda: nrg.group_norm_backward(x.reshape(3, 12, 48), y.reshape(3, 12, 48), 4, w[:12], w[:12]).dweight,

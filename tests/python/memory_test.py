@@ -238,7 +238,7 @@ class Refusals(Case):
             with self.assertRaises(TypeError):
                 nrg.rms_norm(x, threads=threads)
         self.refused("window is -1, which is out of range", nrg.softmax, x, window=-1)
-        self.refused("query_offset", nrg.softmax, x, query_offset=2 ** 63)
+        self.refused("first_position", nrg.softmax, x, first_position=2 ** 63)
         self.refused("out of range", nrg.sinusoidal, 4, 8, first_position=2 ** 31)
         self.bits(nrg.softmax(x, window=np.int64(3), causal=True), nrg.softmax(x, window=3, causal=True))
         with self.assertRaisesRegex(TypeError, "no option epsilon"):

@@ -109,7 +109,7 @@ class Softmax(Case):
         seen = np.arange(9)[None, :] <= np.arange(4)[:, None] + 5
         t = np.where(seen, np.tanh(t / 2) * 2, -np.inf) + mask
         whole = np.concatenate([t, np.broadcast_to(exact(sinks)[None, :, None, None], (2, 3, 4, 1))], -1)
-        o = self.for_threads(lambda threads: nrg.softmax(x, scale=0.5, cap=2.0, causal=True, query_offset=5, mask=mask, sinks=sinks,
+        o = self.for_threads(lambda threads: nrg.softmax(x, scale=0.5, cap=2.0, causal=True, first_position=5, mask=mask, sinks=sinks,
                                                          threads=threads))
         self.within(o, self.reference(whole)[..., :-1], 12)
 

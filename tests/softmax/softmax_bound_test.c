@@ -250,8 +250,8 @@ START_TEST(parts)
             ck_assert(fabs((double)o[i] / e - 1) <= 1.28 * 0x1p-24);
         }
         ck_assert(fabs(s / sum - 1) <= 1.28 * 0x1p-24);
-        const nrg_softmax_merge_args merge = {
-            .size = sizeof merge, .parts = 1, .rows = 1, .m_in = &m, .s_in = &s, .m = &m_out, .s = &s_out, .inverse = &inverse};
+        nrg_softmax_merge_args merge = nrg_softmax_merge_args_init(1, 1, &m, &s, &m_out, &s_out);
+        merge.inverse = &inverse;
         ck_assert_int_eq(nrg_softmax_merge(&merge, 0, 1), NRG_OK);
         ck_assert(ulps(inverse, 1 / sum) <= 1.8);
     }
@@ -275,8 +275,8 @@ START_TEST(one_key)
                     ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
                     nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, 1, 1, keys, x, o);
                     args.causal = way < 2;
-                    args.window = way == 1;
-                    args.query_offset = (int64_t)seen;
+                    args.window = way == 1 ? 1 : SIZE_MAX;
+                    args.first_position = (int64_t)seen;
                     args.mask = way == 2 ? mask : NULL;
                     args.log = times % 2;
                     for (size_t i = 0; i < keys; i++) {

@@ -11,7 +11,7 @@ enum { PARTS = 3, ROWS = 4 };
 /* The result of a row: 1 where all of it is NaN, 0 where none is, -1 otherwise. */
 static int nan_in(const nrg_softmax_merge_args *a, size_t row)
 {
-    int count = (isnan(a->m[row]) != 0) + (isnan(a->s[row]) != 0) + (isnan(a->inverse[row]) != 0) + (isnan(a->lse[row]) != 0);
+    int count = (isnan(a->m[row]) != 0) + (isnan(a->sum[row]) != 0) + (isnan(a->inverse[row]) != 0) + (isnan(a->lse[row]) != 0);
     for (size_t p = 0; p < PARTS; p++)
         count += isnan(a->factor[p * ROWS + row]) != 0;
     return count == 0 ? 0 : count == 4 + PARTS ? 1 : -1;
@@ -22,16 +22,10 @@ START_TEST(a_nan_in_one_state)
     static const float largest[] = {1, -INFINITY, NAN, 90}; /* of the state; -infinity: its factor is 0 */
     float m_in[PARTS * ROWS], m[ROWS], factor[PARTS * ROWS], inverse[ROWS];
     double s_in[PARTS * ROWS], s[ROWS], lse[ROWS];
-    const nrg_softmax_merge_args args = {.size = sizeof args,
-                                         .parts = PARTS,
-                                         .rows = ROWS,
-                                         .m_in = m_in,
-                                         .s_in = s_in,
-                                         .m = m,
-                                         .s = s,
-                                         .factor = factor,
-                                         .inverse = inverse,
-                                         .lse = lse};
+    nrg_softmax_merge_args args = nrg_softmax_merge_args_init(PARTS, ROWS, m_in, s_in, m, s);
+    args.factor = factor;
+    args.inverse = inverse;
+    args.lse = lse;
     for (size_t at = 0; at < PARTS * ROWS; at++)
         for (size_t k = 0; k < sizeof largest / sizeof largest[0]; k++)
             for (int nan_sum = 0; nan_sum < 2; nan_sum++) {

@@ -134,25 +134,25 @@ START_TEST(limits_are_masks)
     uint64_t state = 5;
     for (size_t k = 0; k < sizeof keys_of / sizeof keys_of[0]; k++)
         for (int way = 0; way < 6; way++) {
-            const size_t keys = keys_of[k], window = way / 2 == 0 ? 0 : way / 2 == 1 ? 3 : keys / 2;
-            const int causal = way % 2 || !window;
+            const size_t keys = keys_of[k], window = way / 2 == 0 ? SIZE_MAX : way / 2 == 1 ? 3 : keys / 2;
+            const int causal = way % 2 || window == SIZE_MAX;
             nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, 1, QUERIES, keys, x, o);
-            args.query_offset = (int64_t)keys - QUERIES;
             args.causal = causal;
             args.window = window;
             args.log = way == 4;
             args.scale = 0.3f;
             for (size_t i = 0; i < QUERIES; i++)
                 for (size_t j = 0; j < keys; j++) {
-                    const long away = (long)(args.query_offset + (int64_t)i) - (long)j;
-                    const int seen = !(causal && away < 0) && !(window && (away >= (long)window || -away >= (long)window));
+                    const long away = (long)(args.first_position + (int64_t)i) - (long)j;
+                    const int seen =
+                        !(causal && away < 0) && !(window != SIZE_MAX && (away >= (long)window || -away >= (long)window));
                     x[i * keys + j] = (float)(10 * test_uniform(&state));
                     mask[i * keys + j] = seen ? 0 : -INFINITY;
                 }
             ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), NRG_OK);
             nrg_softmax_args other = args;
             other.causal = 0;
-            other.window = 0;
+            other.window = SIZE_MAX;
             other.mask = mask;
             other.o = masked;
             ck_assert_int_eq(nrg_softmax_forward(&other, 0, 1), NRG_OK);
@@ -186,7 +186,7 @@ START_TEST(fused_is_unfused)
         diagonals[i] = (float)(4 * test_uniform(&state));
     nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, HEADS, QUERIES, KEYS, x, got);
     args.scale = scale;
-    args.cap = has_cap ? cap : 0;
+    args.cap = has_cap ? cap : INFINITY;
     args.diagonals = has_bias ? diagonals : NULL;
     args.mask = has_mask ? mask : NULL;
     args.slopes = has_mask ? slopes : NULL;
@@ -225,7 +225,7 @@ START_TEST(scale_of_zero)
     static float x[ROWS * MOST], o[ROWS * MOST], zeros[ROWS * MOST], wanted[ROWS * MOST], mask[ROWS * MOST];
     nrg_isa paths[NRG_ISA_COUNT];
     const int is_log = _i & 1, has_mask = _i & 2;
-    const float cap = _i & 4 ? 3 : 0;
+    const float cap = _i & 4 ? 3 : INFINITY;
     uint64_t state = (uint64_t)_i;
     for (size_t i = 0; i < ROWS * MOST; i++) {
         x[i] = (float)(20 * test_uniform(&state));
@@ -253,7 +253,7 @@ START_TEST(scale_of_zero)
             back.scale = 0;
             back.cap = cap;
             back.log = is_log;
-            back.x = x;
+            back.x = _i & 4 ? x : NULL;
             ck_assert_int_eq(nrg_softmax_backward(&back, 0, 1), NRG_OK);
             for (size_t i = 0; i < ROWS * keys; i++)
                 wrong += o[i] != 0;
@@ -272,6 +272,27 @@ START_TEST(scale_of_zero)
             ck_assert(isnan(o[0]));
             x[0] = there;
         }
+}
+END_TEST
+
+/* A cache that is filled to its end: the last query sees all keys, and queries before the first key see none. */
+START_TEST(default_position)
+{
+    static const struct {
+        size_t queries, keys;
+        int64_t first;
+    } of[] = {{1, 6, 5}, {4, 6, 2}, {6, 6, 0}, {6, 2, -4}};
+    for (size_t n = 0; n < sizeof of / sizeof of[0]; n++) {
+        float x[36] = {0}, o[36], dx[36];
+        nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, 1, of[n].queries, of[n].keys, x, o);
+        const nrg_softmax_backward_args back = nrg_softmax_backward_args_init(NRG_F32, 1, 1, of[n].queries, of[n].keys, o, o, dx);
+        ck_assert(args.first_position == of[n].first && back.first_position == of[n].first);
+        args.causal = 1;
+        ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), NRG_OK);
+        for (size_t i = 0; i < of[n].queries; i++)
+            for (size_t j = 0; j < of[n].keys; j++)
+                ck_assert_int_eq(o[i * of[n].keys + j] > 0, (int64_t)j <= of[n].first + (int64_t)i);
+    }
 }
 END_TEST
 
@@ -295,8 +316,7 @@ START_TEST(far_positions)
                                                                    -((int64_t)1 << 62),
                                                                    INT64_MAX,
                                                                    INT64_MIN};
-    static const uint64_t windows[] = {0,         1, 3, 65, (uint64_t)1 << 31, UINT32_MAX, (uint64_t)1 << 61, (uint64_t)1 << 62,
-                                       UINT64_MAX};
+    static const uint64_t windows[] = {1, 3, 65, (uint64_t)1 << 31, UINT32_MAX, (uint64_t)1 << 61, (uint64_t)1 << 62, UINT64_MAX};
     enum { OFFSETS = sizeof offsets / sizeof offsets[0], WINDOWS = sizeof windows / sizeof windows[0], NEAR = 20 };
     static float x[QUERIES * KEYS], ones[QUERIES * KEYS], o[QUERIES * KEYS], dx[QUERIES * KEYS];
     nrg_isa paths[NRG_ISA_COUNT];
@@ -312,23 +332,24 @@ START_TEST(far_positions)
             const size_t k = n / OFFSETS;
             const uint64_t from = offset < 0 ? 0 - (uint64_t)offset : (uint64_t)offset;
             const uint64_t w = k < WINDOWS ? windows[k] : from + 5 - (k - WINDOWS) * 4;
-            if (w > SIZE_MAX)
+            if (!w || w > SIZE_MAX)
                 continue;
             ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
             nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, 1, QUERIES, KEYS, x, o);
             nrg_softmax_backward_args back = nrg_softmax_backward_args_init(NRG_F32, 1, 1, QUERIES, KEYS, ones, ones, dx);
             args.causal = back.causal = causal;
-            args.query_offset = back.query_offset = offset;
+            args.first_position = back.first_position = offset;
             args.window = back.window = (size_t)w;
             back.log = 1;
-            const nrg_status status = (causal || w) && (offset > farthest || offset < -farthest) ? NRG_ERR_POSITION : NRG_OK;
+            const nrg_status status =
+                (causal || w < SIZE_MAX) && (offset > farthest || offset < -farthest) ? NRG_ERR_POSITION : NRG_OK;
             ck_assert_int_eq(nrg_softmax_forward_check(&args), status);
             ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), status);
             ck_assert_int_eq(nrg_softmax_backward(&back, 0, 1), status);
             for (size_t i = 0; i < QUERIES && status == NRG_OK; i++)
                 for (size_t j = 0; j < KEYS; j++) {
                     const quad away = (quad)offset + (quad)i - (quad)j;
-                    const int seen = !(causal && away < 0) && !(w && (away >= (quad)w || -away >= (quad)w));
+                    const int seen = !(causal && away < 0) && !(w < SIZE_MAX && (away >= (quad)w || -away >= (quad)w));
                     if ((o[i * KEYS + j] != 0) != seen || (dx[i * KEYS + j] != 0) != seen)
                         ck_abort_msg("offset %lld, window %llu: query %zu, key %zu", (long long)offset, (unsigned long long)w, i,
                                      j);
@@ -372,7 +393,7 @@ START_TEST(special_rows)
                 x[i] = -FLT_MAX;
             row_is(&args, (float)(1 / (double)keys));
             args.causal = 1;
-            args.query_offset = -2;
+            args.first_position = -2;
             row_is(&args, 0);
             args.causal = 0;
             for (size_t bad = 0; bad<keys; bad += keys> 100 ? 997 : 1)
@@ -413,11 +434,11 @@ START_TEST(parts)
     for (int n = 0; n < BLOCKS; n++) {
         const size_t keys = n + 1 < BLOCKS ? BLOCK : KEYS - n * BLOCK;
         nrg_softmax_args args = nrg_softmax_args_init(NRG_F32, 1, 1, ROWS, keys, x[0] + n * BLOCK, o);
-        args.x_query_stride = sizeof x[0];
-        args.o_query_stride = sizeof o[0];
+        args.x_strides.row = sizeof x[0];
+        args.o_strides.row = sizeof o[0];
         nrg_softmax_state state_ = nrg_softmax_state_init(m, s, factor);
         state_.m_in = n ? m : NULL;
-        state_.s_in = n ? s : NULL;
+        state_.sum_in = n ? s : NULL;
         for (int ith = 0; ith < 3; ith++)
             ck_assert_int_eq(nrg_softmax_part(&args, &state_, ith, 3), NRG_OK);
         for (int row = 0; row < ROWS; row++) {
@@ -433,16 +454,10 @@ START_TEST(parts)
                 sums[n][row] += o[row][i] * (float)(i % 2);
         }
     }
-    nrg_softmax_merge_args merge = {.size = sizeof merge,
-                                    .parts = BLOCKS,
-                                    .rows = ROWS,
-                                    .m_in = ms[0],
-                                    .s_in = ss[0],
-                                    .m = whole_m,
-                                    .s = whole_s,
-                                    .factor = factors[0],
-                                    .inverse = inverse,
-                                    .lse = lse};
+    nrg_softmax_merge_args merge = nrg_softmax_merge_args_init(BLOCKS, ROWS, ms[0], ss[0], whole_m, whole_s);
+    merge.factor = factors[0];
+    merge.inverse = inverse;
+    merge.lse = lse;
     for (int ith = 0; ith < 2; ith++)
         ck_assert_int_eq(nrg_softmax_merge(&merge, ith, 2), NRG_OK);
     ck_assert_mem_eq(m, whole_m, sizeof m);
@@ -463,18 +478,12 @@ START_TEST(parts)
     /* nothing so far, and nothing seen */
     nrg_softmax_args none = nrg_softmax_args_init(NRG_F32, 1, 1, ROWS, BLOCK, x[0], o);
     none.causal = 1;
-    none.query_offset = -2 * ROWS;
+    none.first_position = -2 * ROWS;
     nrg_softmax_state empty = nrg_softmax_state_init(m, s, factor);
     ck_assert_int_eq(nrg_softmax_part(&none, &empty, 0, 1), NRG_OK);
-    merge = (nrg_softmax_merge_args){.size = sizeof merge,
-                                     .parts = 1,
-                                     .rows = ROWS,
-                                     .m_in = m,
-                                     .s_in = s,
-                                     .m = whole_m,
-                                     .s = whole_s,
-                                     .inverse = inverse,
-                                     .lse = lse};
+    merge = nrg_softmax_merge_args_init(1, ROWS, m, s, whole_m, whole_s);
+    merge.inverse = inverse;
+    merge.lse = lse;
     ck_assert_int_eq(nrg_softmax_merge(&merge, 0, 1), NRG_OK);
     for (int row = 0; row < ROWS; row++)
         ck_assert(m[row] < -FLT_MAX && s[row] == 0 && factor[row] == 1 && inverse[row] == 0 && lse[row] < -DBL_MAX);
@@ -541,7 +550,7 @@ START_TEST(gradients_by_differences)
     static float x[N], o[N], d_o[N], dx[N];
     uint64_t state = (uint64_t)_i;
     const int log_ = _i & 1;
-    const double scale = 0.9, cap = _i & 2 ? 2.5 : 0;
+    const double scale = 0.9, cap = _i & 2 ? 2.5 : (double)INFINITY;
     for (int i = 0; i < N; i++) {
         x[i] = (float)(3 * test_uniform(&state));
         d_o[i] = (float)test_uniform(&state);
@@ -551,7 +560,7 @@ START_TEST(gradients_by_differences)
     args.scale = back.scale = (float)scale;
     args.cap = back.cap = (float)cap;
     args.log = back.log = log_;
-    back.x = x;
+    back.x = _i & 2 ? x : NULL;
     ck_assert_int_eq(nrg_softmax_forward(&args, 0, 1), NRG_OK);
     ck_assert_int_eq(nrg_softmax_backward(&back, 0, 1), NRG_OK);
     for (int k = 0; k < N; k++) {
@@ -560,7 +569,7 @@ START_TEST(gradients_by_differences)
             double t[N], sum = 0;
             for (int i = 0; i < N; i++) {
                 const double at = (double)x[i] + (i == k ? (side ? 1e-4 : -1e-4) : 0);
-                t[i] = cap > 0 ? cap * tanh(at * scale / cap) : at * scale;
+                t[i] = isfinite(cap) ? cap * tanh(at * scale / cap) : at * scale;
                 sum += exp(t[i]);
             }
             value[side] = 0;
@@ -584,6 +593,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(all, fused_is_unfused, 0, 8);
     tcase_add_loop_test(all, scale_of_zero, 0, 8);
     tcase_add_loop_test(all, far_positions, 0, 2);
+    tcase_add_test(all, default_position);
     tcase_add_test(all, special_rows);
     tcase_add_test(all, parts);
     tcase_add_loop_test(all, losses, 0, KINDS);

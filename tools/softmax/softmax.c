@@ -27,9 +27,9 @@ const char softmax_help[] =
     "  --log                  log-softmax\n"
     "  --scale S              of the scores, default 1\n"
     "  --cap C                soft capping: C * tanh(x * S / C); default: none\n"
-    "  --causal               key j for query i: j <= i + the offset\n"
-    "  --window W             and j > i + the offset - W; default: none\n"
-    "  --query-offset N       position of the first query, default 0\n"
+    "  --causal               key j for query i: j <= i + the first position\n"
+    "  --window W             and j > i + the first position - W; default: none\n"
+    "  --first-position N     position of the first query; default: keys - queries\n"
     "  --backward             the gradient; without a cap\n"
     "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
 
@@ -41,7 +41,7 @@ enum {
     OPT_CAP,
     OPT_CAUSAL,
     OPT_WINDOW,
-    OPT_QUERY_OFFSET,
+    OPT_FIRST_POSITION,
     OPT_BACKWARD,
     OPT_ISA,
     OPT_HELP,
@@ -59,7 +59,7 @@ static const cli_option options[OPTIONS + 1] = {
     [OPT_CAP] = {"cap", 0, 1},
     [OPT_CAUSAL] = {"causal", 0, 0},
     [OPT_WINDOW] = {"window", 0, 1},
-    [OPT_QUERY_OFFSET] = {"query-offset", 0, 1},
+    [OPT_FIRST_POSITION] = {"first-position", 0, 1},
     [OPT_BACKWARD] = {"backward", 0, 0},
     [OPT_ISA] = {"isa", 0, 1},
     [OPT_HELP] = {"help", 'h', 0},
@@ -91,16 +91,16 @@ static int check_files(const file_call *call)
 static int ask(file_call *call)
 {
     nrg_softmax_args *a = call->request;
-    long long offset = 0;
+    long long first = 0;
     *a = nrg_softmax_args_init(NRG_F32, 0, 0, 0, 0, NULL, NULL);
     a->log = call->value[OPT_LOG] != NULL;
     a->causal = call->value[OPT_CAUSAL] != NULL;
     if (!file_float(call, OPT_SCALE, &a->scale) || !file_float(call, OPT_CAP, &a->cap) ||
-        !file_count(call, OPT_WINDOW, 0, &a->window) ||
-        !file_integer(call, OPT_QUERY_OFFSET, -((long long)1 << 60), (long long)1 << 60, &offset) ||
+        !file_count(call, OPT_WINDOW, 1, &a->window) ||
+        !file_integer(call, OPT_FIRST_POSITION, -((long long)1 << 60), (long long)1 << 60, &first) ||
         (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward")))
         return CLI_REFUSED;
-    a->query_offset = offset;
+    a->first_position = first;
     const nrg_status status = nrg_softmax_forward(a, 0, 1);
     return status == NRG_OK ? check_files(call) : library_answer(status);
 }
@@ -121,6 +121,8 @@ static int compute(file_call *call)
     nrg_softmax_args *a = call->request;
     const npy_array *x = &call->in[IN_X], *mask = &call->in[IN_MASK], *d_o = &call->in[IN_D_O];
     read_shape(&x->shape, a);
+    if (!call->value[OPT_FIRST_POSITION])
+        a->first_position = (int64_t)a->keys - (int64_t)a->queries;
     a->dtype = x->dtype;
     a->mask_dtype = mask->dtype;
     a->mask_repeat = NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3;
@@ -147,7 +149,7 @@ static int compute(file_call *call)
         back.scale = a->scale;
         back.causal = a->causal;
         back.window = a->window;
-        back.query_offset = a->query_offset;
+        back.first_position = a->first_position;
         return library_answer(nrg_softmax_backward(&back, 0, 1));
     }
 #endif
