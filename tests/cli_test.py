@@ -1644,7 +1644,7 @@ def t5_bias_of_buckets():
         heads, queries, keys = 3, 7, 50
         distance = distances(queries, keys, offset)
         bucket = np.vectorize(lambda d: t5_bucket(int(d), not causal, buckets, max_distance))(distance)
-        line = ("--max-distance", max_distance, "--query-offset", offset, *(("--causal",) if causal else ()))
+        line = ("--max-distance", max_distance, "--first-position", offset, *(("--one-sided",) if causal else ()))
         for dtype in ("f4", "f2"):
             beta, scores = draw(buckets, heads, dtype=dtype), draw(2, heads, queries, keys, dtype=dtype)
             save(beta=beta, scores=scores, one=scores[0])
@@ -1656,7 +1656,7 @@ def t5_bias_of_buckets():
             assert done("position t5", "beta.npy", "--scores", "one.npy", *line).tobytes() == o[0].tobytes()
             near(done("position t5", "beta.npy", "--scores", "scores.npy", "--scale", 0.3, *line), np.float32(0.3) * scores.astype("f8") + want,
                  np.abs(scores) + np.abs(want))
-            masked = done("position t5", "beta.npy", "--queries", queries, "--keys", keys, "--mask-future", *line)
+            masked = done("position t5", "beta.npy", "--queries", queries, "--keys", keys, "--causal", *line)
             assert masked.tobytes() == np.where(distance > 0, np.float32(-np.inf), want).tobytes()
             d_beta = done("position t5", "--backward", "--scores", "scores.npy", "--buckets", buckets, *line)
             want, size = np.zeros((buckets, heads)), np.zeros((buckets, heads))
@@ -1669,8 +1669,8 @@ def t5_bias_of_buckets():
 
 @test
 def t5_lists_its_buckets():
-    for line, buckets, causal, most in (((), 32, False, 128), (("--causal",), 32, True, 128), (("--buckets", 9, "--max-distance", 30), 9, False, 30),
-                                        (("--causal", "--buckets", 2, "--max-distance", 2), 2, True, 2)):
+    for line, buckets, causal, most in (((), 32, False, 128), (("--one-sided",), 32, True, 128), (("--buckets", 9, "--max-distance", 30), 9, False, 30),
+                                        (("--one-sided", "--buckets", 2, "--max-distance", 2), 2, True, 2)):
         run = Run("position", "t5", "--list", *line)
         assert run.status == 0 and not run.err, str(run)
         found = {}
@@ -1686,7 +1686,7 @@ def t5_lists_its_buckets():
 def t5_lists_the_buckets_of_any_distance_at_once():
     most = 2**31 - 1
     for buckets, causal in ((32, False), (32, True), (1000, False)):
-        run = Run("position", "t5", "--list", "--max-distance", most, "--buckets", buckets, *(("--causal",) if causal else ()), timeout=60)
+        run = Run("position", "t5", "--list", "--max-distance", most, "--buckets", buckets, *(("--one-sided",) if causal else ()), timeout=60)
         assert run.status == 0 and not run.err, str(run)
         end = None
         for line in run.out.splitlines():
@@ -1711,15 +1711,15 @@ def alibi_slopes_and_biases():
         assert slopes.dtype == np.float32
         near(slopes, want, want / 10)
         distance = distances(6, 11, 5)
-        bias = done("position alibi", "--heads", heads, "--queries", 6, "--keys", 11, "--query-offset", 5, *line)
+        bias = done("position alibi", "--heads", heads, "--queries", 6, "--keys", 11, *line)
         assert bias.dtype == np.float32
         near(bias, -want[:, None, None] * np.abs(distance), want[:, None, None] * np.abs(distance))
         scores = draw(2, heads, 6, 11, dtype="f2")
         save(scores=scores, slopes=slopes, other=draw(heads))
-        o = done("position alibi", "--scores", "scores.npy", "--query-offset", 5, *line)
+        o = done("position alibi", "--scores", "scores.npy", "--first-position", 5, *line)
         assert o.dtype == np.float16 and o.tobytes() == (scores.astype("f4") + bias).astype("f2").tobytes()
-        assert done("position alibi", "--scores", "scores.npy", "--query-offset", 5, "--slopes", "slopes.npy").tobytes() == o.tobytes()
-        own = done("position alibi", "--slopes", "other.npy", "--queries", 6, "--keys", 11, "--mask-future")
+        assert done("position alibi", "--scores", "scores.npy", "--first-position", 5, "--slopes", "slopes.npy").tobytes() == o.tobytes()
+        own = done("position alibi", "--slopes", "other.npy", "--queries", 6, "--keys", 11, "--causal", "--first-position", 0)
         masked = np.where(distances(6, 11) > 0, np.float32(-np.inf), -np.load("other.npy")[:, None, None] * np.abs(distances(6, 11)))
         assert np.array_equal(own, masked.astype("f4")), "other slopes"
 
@@ -1735,7 +1735,7 @@ def shaw_scores_and_values():
                 index = np.clip(-distances(5, 9, offset), p_min if least is None else least, (p_min if least is None else least) + classes - 1)
                 index = index - (p_min if least is None else least)
                 rows = np.broadcast_to(table, (3, classes, 16)).astype("f8")[:, index]
-                line = ("--table", "r.npy", "--query-offset", offset, *(() if least is None else ("--p-min", least)))
+                line = ("--table", "r.npy", *(() if offset == 9 - 5 else ("--first-position", offset)), *(() if least is None else ("--p-min", least)))
                 want, size = (np.einsum("bhid,hijd->bhij", f(q.astype("f8")), f(rows)) for f in (lambda v: v, np.abs))
                 for more, sum_of in (((), 0), (("--add", "s.npy"), add_s.astype("f8"))):
                     o = done("position shaw", "q.npy", "--keys", 9, *line, *more)
@@ -2413,11 +2413,11 @@ def refuses_wrong_arguments_of_position():
                (("beta.npy", "--scores", "x.npy", "--buckets", 32, *o), "exclude"), (("beta.npy", "--scores", "x.npy", "--backward", *o), "exclude"),
                (("--backward", "--queries", 3, "--keys", 3, *o), "--backward needs --scores"), (("--list", *o), "--list and --o exclude"),
                (("--list", "--buckets", 3), "4 buckets at least"), (("--list", "--buckets", 1), "whole number from 2"), (("--list", "--max-distance", 8), "a distance beyond 8"),
-               (("beta.npy", "--queries", 3, "--keys", 2**30, "--query-offset", 2**31 - 1, *o), "beyond what can be computed")),
+               (("beta.npy", "--queries", 3, "--keys", 2**30, "--first-position", 2**31 - 1, *o), "beyond what can be computed")),
         "alibi": ((o, "how many heads"), (("--heads", 0, *o), "from 1 on"), (("--heads", 4), "no output"), (("--heads", 4, "--keys", 3, *o), "--keys needs --queries"),
                   (("--heads", 4, "--scores", "x.npy", *o), "exclude"), (("--heads", 4, "--slopes", "p0.npy", *o), "exclude"),
                   (("--slopes", "p0.npy", *o), "--slopes needs --scores"), (("--slopes", "p0.npy", "--scores", "x.npy", *o), "has to be (2,)"),
-                  (("--heads", 4, "--max-bias", -1, *o), "is negative"), (("--heads", 4, "--mask-future", *o), "need --scores"),
+                  (("--heads", 4, "--max-bias", -1, *o), "is negative"), (("--heads", 4, "--causal", *o), "need --scores"),
                   (("--slopes", "t.npy", "--queries", 3, "--keys", 3, *o), "one for each head"), (("--heads", 4, "--scale", 2, *o), "--scale needs --scores")),
         "shaw": ((o, "no input file"), (("x.npy", "--keys", 3, *o), "no table"), (("x.npy", "--table", "t.npy", *o), "how many keys"),
                  (("x.npy", "--table", "t.npy", "--keys", 3), "no output"), (("x.npy", "--values", "x.npy", *o), "exclude"), (("--values", "x.npy", "--keys", 3, *o), "exclude"),
@@ -3575,7 +3575,7 @@ nrg_status nrg_embed_backward(const nrg_embed_backward_args *a, int ith, int nth
     return NRG_OK;
 }
 
-nrg_status nrg_t5_diagonals(const nrg_score_bias_spec *s, nrg_dtype dtype, const void *table, size_t table_stride, float *diagonals, size_t stride, int ith,
+nrg_status nrg_t5_diagonals_forward(const nrg_score_bias_spec *s, nrg_dtype dtype, const void *table, size_t table_stride, float *diagonals, size_t stride, int ith,
                             int nth)
 {
     (void)table;
@@ -3589,7 +3589,7 @@ nrg_status nrg_alibi_diagonals(const nrg_score_bias_spec *s, const float *slopes
 {
     (void)slopes;
     for (size_t head = at(s->heads, ith, nth); head < at(s->heads, ith + 1, nth); head++)
-        write_row((char *)diagonals + head * stride, (s->queries + s->keys - 1) * 4, fault("alibi") && s->mask_future);
+        write_row((char *)diagonals + head * stride, (s->queries + s->keys - 1) * 4, fault("alibi") && s->causal);
     return NRG_OK;
 }
 
@@ -3620,9 +3620,9 @@ static void write_rows(const rows_of *t, int wrong, int ith, int nth)
 
 nrg_status nrg_score_bias_forward(const nrg_score_bias_args *a, int ith, int nth)
 {
-    rows_of o = {a->o, a->batch, a->heads, a->queries, a->keys * nrg_dtype_size(a->dtype), {a->o_batch_stride, a->o_head_stride, a->o_query_stride}};
+    rows_of o = {a->o, a->batch, a->heads, a->queries, a->keys * nrg_dtype_size(a->dtype), {a->o_strides.batch, a->o_strides.head, a->o_strides.row}};
     if (!idle("scores are left out"))
-        write_rows(&o, (fault("keys") && a->keys % 16 == 15) || (fault("queries before heads") && a->o_query_stride > a->o_head_stride && a->heads > 1) ||
+        write_rows(&o, (fault("keys") && a->keys % 16 == 15) || (fault("queries before heads") && a->o_strides.row > a->o_strides.head && a->heads > 1) ||
                            (fault("scores in place") && a->o == a->scores) || (fault("scale of scores") && a->scale < 0) || (fault("many queries") && a->queries > 60),
                    ith, nth);
     return NRG_OK;
@@ -3696,7 +3696,7 @@ nrg_status nrg_cross_entropy_backward(const nrg_cross_entropy_args *a, int ith, 
     return NRG_OK;
 }
 
-nrg_status nrg_t5_backward(const nrg_score_bias_spec *s, const double *d_diagonals, size_t stride, float *d_table, size_t d_table_stride, int accumulate, int ith,
+nrg_status nrg_t5_diagonals_backward(const nrg_score_bias_spec *s, const double *d_diagonals, size_t stride, float *d_table, size_t d_table_stride, int accumulate, int ith,
                            int nth)
 {
     (void)d_diagonals;
@@ -3704,7 +3704,7 @@ nrg_status nrg_t5_backward(const nrg_score_bias_spec *s, const double *d_diagona
     for (size_t head = at(s->heads, ith, nth); head < at(s->heads, ith + 1, nth); head++)
         for (int bucket = 0; bucket < s->buckets; bucket++) {
             float *to = (float *)((char *)d_table + (size_t)bucket * d_table_stride) + head;
-            *to = (float)bucket + (accumulate && !fault("accumulated buckets") ? *to : 0) + (float)(fault("d_table of t5") && s->mask_future);
+            *to = (float)bucket + (accumulate && !fault("accumulated buckets") ? *to : 0) + (float)(fault("d_table of t5") && s->causal);
         }
     return NRG_OK;
 }
@@ -3715,7 +3715,7 @@ nrg_status nrg_relative_scores(const nrg_relative_args *a, int ith, int nth)
                       {a->scores_strides.batch, a->scores_strides.head, a->scores_strides.row}};
     if (!a->accumulate || fault("accumulated scores"))
         write_rows(&scores, (fault("relative scores") && a->keys % 8 == 7) || (fault("long heads") && a->dim > 100) || (fault("clipped") && a->p_min > 0) ||
-                                (fault("table of a head") && a->table_head_stride && a->heads > 1) || (fault("offset of queries") && a->query_offset < 0),
+                                (fault("table of a head") && a->table_per_head && a->heads > 1) || (fault("offset of queries") && a->first_position < 0),
                    ith, nth);
     return NRG_OK;
 }
@@ -3735,14 +3735,14 @@ nrg_status nrg_relative_values(const nrg_relative_args *a, int ith, int nth)
 
 nrg_status nrg_relative_backward(const nrg_relative_args *a, int ith, int nth)
 {
-    size_t classes = (size_t)(a->p_max - a->p_min) + 1, heads = a->d_table_head_stride ? a->heads : 1;
-    rows_of d_table = {(char *)a->d_table, 1, heads, classes, a->dim * 4, {0, a->d_table_head_stride, a->d_table_stride}};
+    size_t classes = (size_t)(a->p_max - a->p_min) + 1, heads = a->table_per_head ? a->heads : 1;
+    rows_of d_table = {(char *)a->d_table, 1, heads, classes, a->dim * 4, {0, a->d_table_strides.head, a->d_table_strides.row}};
     if (!a->accumulate || fault("accumulated classes"))
-        write_rows(&d_table, (fault("relative backward") && a->dim % 8 == 7) || (fault("with ends") && a->ends) || (fault("many classes") && classes > 400), ith, nth);
+        write_rows(&d_table, (fault("relative backward") && a->dim % 8 == 7) || (fault("with ends") && a->ends_in) || (fault("many classes") && classes > 400), ith, nth);
     return NRG_OK;
 }
 
-nrg_status nrg_relative_shift(const nrg_relative_shift_args *a, int ith, int nth)
+nrg_status nrg_relative_shift_forward(const nrg_relative_shift_args *a, int ith, int nth)
 {
     rows_of scores = {a->scores, a->batch, a->heads, a->queries, a->keys * nrg_dtype_size(a->dtype),
                       {a->scores_strides.batch, a->scores_strides.head, a->scores_strides.row}};
@@ -3761,7 +3761,7 @@ nrg_status nrg_relative_shift_backward(const nrg_relative_shift_args *a, int ith
     return NRG_OK;
 }
 
-nrg_status nrg_head_bias_pair(const nrg_head_bias_args *a, int ith, int nth)
+nrg_status nrg_head_bias_forward(const nrg_head_bias_args *a, int ith, int nth)
 {
     size_t bytes = a->dim * nrg_dtype_size(a->dtype);
     rows_of u = {a->o_u, a->batch, a->heads, a->rows, bytes, {a->o_u_strides.batch, a->o_u_strides.head, a->o_u_strides.row}};
@@ -3773,7 +3773,7 @@ nrg_status nrg_head_bias_pair(const nrg_head_bias_args *a, int ith, int nth)
     return NRG_OK;
 }
 
-nrg_status nrg_head_bias_pair_backward(const nrg_head_bias_args *a, int ith, int nth)
+nrg_status nrg_head_bias_backward(const nrg_head_bias_args *a, int ith, int nth)
 {
     rows_of dq = {a->dq, a->batch, a->heads, a->rows, a->dim * nrg_dtype_size(a->dtype), {a->dq_strides.batch, a->dq_strides.head, a->dq_strides.row}};
     if (a->dq)

@@ -1,4 +1,4 @@
-/* nrg_head_bias_pair and nrg_head_bias_pair_backward. Heads lie together.
+/* nrg_head_bias_forward and nrg_head_bias_backward. Heads lie together.
  *
  * SPDX-License-Identifier: MIT */
 #include "../../src/operands/relative_shift.h"
@@ -18,8 +18,7 @@ static void prepare(const bench_case *c, void *const *part)
 {
     nrg_head_bias_args *args = part[NRG_HEAD_BIAS_ARGS];
     const size_t head = c->shape.channels ? c->shape.width : 64;
-    *args = nrg_head_bias_args_init(1, c->shape.dim / head, c->shape.rows, head);
-    args->dtype = c->dtype;
+    *args = nrg_head_bias_args_init(c->dtype, 1, c->shape.dim / head, c->shape.rows, head);
     args->store = c->store;
 }
 
@@ -29,8 +28,8 @@ static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
     return bench_scan_heads(8, row, rows);
 }
 
-BENCH_FUNCTION(forward, nrg_call_head_bias_pair, nrg_head_bias_pair(part[NRG_HEAD_BIAS_ARGS], ith, nth))
-BENCH_FUNCTION(backward, nrg_call_head_bias_pair_backward, nrg_head_bias_pair_backward(part[NRG_HEAD_BIAS_ARGS], ith, nth))
+BENCH_FUNCTION(forward, nrg_call_head_bias_forward, nrg_head_bias_forward(part[NRG_HEAD_BIAS_ARGS], ith, nth))
+BENCH_FUNCTION(backward, nrg_call_head_bias_backward, nrg_head_bias_backward(part[NRG_HEAD_BIAS_ARGS], ith, nth))
 
 const bench_family bench_head_bias_pair = {
     .kernel = "head_bias_pair",

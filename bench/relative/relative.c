@@ -28,9 +28,7 @@ static void prepare(const bench_case *c, void *const *part)
     const size_t queries = c->shape.rows / HEADS, keys = c->shape.dim;
     const int64_t farthest = (int64_t)(c->op->option ? c->op->option : keys - 1);
     nrg_relative_args *args = part[NRG_RELATIVE_ARGS];
-    *args = nrg_relative_args_init(1, HEADS, queries, keys, DIM, -farthest, farthest);
-    args->query_offset = (int64_t)keys - (int64_t)queries;
-    args->dtype = c->dtype;
+    *args = nrg_relative_args_init(c->dtype, 1, HEADS, queries, keys, DIM, -farthest, farthest);
     args->accumulate = 1; /* to e and o, which the other term is in */
 }
 
@@ -38,14 +36,18 @@ static void prepare(const bench_case *c, void *const *part)
 static void find_ends(const bench_case *c, void *const *part)
 {
     nrg_relative_args *args = part[NRG_RELATIVE_ARGS], values;
-    (void)c;
     args->accumulate = 0;
-    values = *args;
+    values = nrg_relative_args_init(c->dtype, args->batch, args->heads, args->queries, args->keys, DIM, args->p_min, args->p_max);
+    values.a = args->a;
+    values.a_strides = args->a_strides;
     values.table = args->d_table;
+    values.table_strides = args->d_table_strides;
     values.table_dtype = NRG_F32;
     values.o = own_memory(args->q);
+    values.o_strides = args->q_strides;
+    values.ends = own_memory(args->ends_in);
     if (nrg_relative_values(&values, 0, 1) != NRG_OK)
-        args->ends = NULL;
+        args->ends_in = NULL;
 }
 
 static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)

@@ -6,7 +6,7 @@
 
 static const bench_shape shapes[] = {BENCH_ROWS(128, 128), BENCH_ROWS(512, 512), BENCH_ROWS(16 * 1024, 1024), BENCH_ROWS(64, 64)};
 
-BENCH_FUNCTION(forward, nrg_call_relative_shift, nrg_relative_shift(part[NRG_RELATIVE_SHIFT_ARGS], ith, nth))
+BENCH_FUNCTION(forward, nrg_call_relative_shift_forward, nrg_relative_shift_forward(part[NRG_RELATIVE_SHIFT_ARGS], ith, nth))
 BENCH_FUNCTION(backward, nrg_call_relative_shift_backward, nrg_relative_shift_backward(part[NRG_RELATIVE_SHIFT_ARGS], ith, nth))
 
 /* option: to scores that are there, which are then read as well */
@@ -19,8 +19,7 @@ static const bench_op ops[] = {
 static void prepare(const bench_case *c, void *const *part)
 {
     nrg_relative_shift_args *args = part[NRG_RELATIVE_SHIFT_ARGS];
-    *args = nrg_transformer_xl_shift_args(1, c->shape.rows / c->shape.dim, c->shape.dim, c->shape.dim);
-    args->dtype = c->dtype;
+    *args = nrg_relative_shift_args_transformer_xl(c->dtype, 1, c->shape.rows / c->shape.dim, c->shape.dim, c->shape.dim);
     args->store = c->store;
     args->accumulate = (int)c->op->option;
 }

@@ -47,15 +47,16 @@ static void fill_table(const bench_case *c, void *const *part)
 {
     static float numbers[BUCKETS * HEADS_MOST];
     const nrg_score_bias_args *args = part[NRG_SCORE_BIAS_ARGS];
-    const nrg_score_bias_spec spec = nrg_bias_spec_init(c->shape.channels, c->shape.height, c->shape.width);
+    const nrg_score_bias_spec t5 = nrg_score_bias_spec_t5(c->shape.channels, c->shape.height, c->shape.width),
+                              alibi = nrg_score_bias_spec_alibi(t5.heads, t5.queries, t5.keys);
     float *diagonals = own_memory(args->diagonals);
     if (c->op->option == T5) {
         for (size_t i = 0; i < NRG_COUNT(numbers); i++)
             numbers[i] = (float)(i % 61) * 0.0625f - 2;
-        nrg_t5_diagonals(&spec, NRG_F32, numbers, 0, diagonals, 0, 0, 1);
+        nrg_t5_diagonals_forward(&t5, NRG_F32, numbers, 0, diagonals, 0, 0, 1);
     } else {
-        nrg_alibi_slopes(spec.heads, 8, numbers);
-        nrg_alibi_diagonals(&spec, numbers, diagonals, 0, 0, 1);
+        nrg_alibi_slopes(alibi.heads, 8, numbers);
+        nrg_alibi_diagonals(&alibi, numbers, diagonals, 0, 0, 1);
     }
 }
 

@@ -20,16 +20,16 @@ typedef struct pair_case {
     int by_head[2], q_by_head, has[2], has_dq, has_sums[2];
 } pair_case;
 
-static pair_case draw(const sweep_case *c)
+static pair_case draw(const sweep_case *c, int is_backward)
 {
     static const unsigned most[] = {2, 5, 6};
     pair_case p = {.has_dq = 0};
     uint64_t random = c->seed;
     size_t shape[4];
     sweep_draw_shape(c, most, large, shape, &random);
-    p.args = nrg_head_bias_args_init(shape[0], shape[1], shape[2], shape[3]);
-    p.args.dtype = c->spec.dtype;
-    p.args.bias_dtype = sweep_draw(&random, 2) ? NRG_F32 : c->spec.dtype;
+    p.args = nrg_head_bias_args_init(c->spec.dtype, shape[0], shape[1], shape[2], shape[3]);
+    const nrg_dtype bias_dtype = sweep_draw(&random, 2) ? NRG_F32 : c->spec.dtype;
+    p.args.bias_dtype = is_backward ? NRG_DTYPE_SAME : bias_dtype;
     p.args.store = c->store;
     p.q_by_head = sweep_draw(&random, 3) == 0;
     p.has[0] = sweep_draw(&random, 5) != 0;
@@ -39,16 +39,16 @@ static pair_case draw(const sweep_case *c)
         p.has_sums[i] = sweep_draw(&random, 3) != 0;
     }
     p.has_dq = sweep_draw(&random, 4) != 0;
-    p.args.accumulate = sweep_draw(&random, 3) == 0;
+    p.args.accumulate = sweep_draw(&random, 3) == 0 && is_backward;
     if (sweep_draw(&random, 3) == 0) /* as it has to be in place */
         p.by_head[!p.has[0]] = p.q_by_head;
     return p;
 }
 
-static pair_case begin(sweep_case *c, uint64_t *random)
+static pair_case begin(sweep_case *c, int is_backward, uint64_t *random)
 {
     c->store = (nrg_store)(c->n / 5 % 3);
-    const pair_case p = draw(c);
+    const pair_case p = draw(c, is_backward);
     *random = ~(c->seed << 8);
     c->rows = p.args.batch;
     c->shares = sweep_draw_shares(random);
@@ -58,28 +58,28 @@ static pair_case begin(sweep_case *c, uint64_t *random)
 static void make_forward(sweep_case *c)
 {
     uint64_t random;
-    pair_case p = begin(c, &random);
+    pair_case p = begin(c, 0, &random);
     uint32_t there = 0, transposed = p.q_by_head ? NRG_BIT(NRG_HEAD_BIAS_Q) : 0;
     for (int i = 0; i < 2; i++) {
         there |= p.has[i] ? NRG_BIT(NRG_HEAD_BIAS_U + i) | NRG_BIT(NRG_HEAD_BIAS_O_U + i) : 0;
         transposed |= p.by_head[i] ? NRG_BIT(NRG_HEAD_BIAS_O_U + i) : 0;
     }
-    sweep_add_call(c, &nrg_call_head_bias_pair, (void *const[]){&p.args}, NULL, there, transposed);
+    sweep_add_call(c, &nrg_call_head_bias_forward, (void *const[]){&p.args}, NULL, there, transposed);
     sweep_lay_out(c, &random);
 }
 
 static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
 {
-    pair_case p = draw(c);
+    pair_case p = draw(c, 0);
     nrg_status status = NRG_OK;
-    sweep_bind_call(c, &nrg_call_head_bias_pair, (void *const[]){&p.args}, NULL, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_head_bias_pair(&p.args, ith, nth));
+    sweep_bind_call(c, &nrg_call_head_bias_forward, (void *const[]){&p.args}, NULL, memory);
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_head_bias_forward(&p.args, ith, nth));
     return status;
 }
 
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
-    const nrg_head_bias_args a = draw(c).args;
+    const nrg_head_bias_args a = draw(c, 0).args;
     sweep_append(text, " %zux%zux%zux%zu", a.batch, a.heads, a.rows, a.dim);
 }
 
@@ -89,7 +89,7 @@ const sweep_family sweep_family_head_bias_pair = {LENGTHS, .make = make_forward,
 static void make_backward(sweep_case *c)
 {
     uint64_t random;
-    pair_case p = begin(c, &random);
+    pair_case p = begin(c, 1, &random);
     uint32_t there = p.has_dq ? NRG_BIT(NRG_HEAD_BIAS_BACKWARD_DQ) : 0,
              transposed = p.q_by_head ? NRG_BIT(NRG_HEAD_BIAS_BACKWARD_DQ) : 0;
     for (int i = 0; i < 2; i++) {
@@ -99,16 +99,16 @@ static void make_backward(sweep_case *c)
     }
     c->weights = NRG_BIT(NRG_HEAD_BIAS_BACKWARD_D_O_U) | NRG_BIT(NRG_HEAD_BIAS_BACKWARD_D_O_V);
     c->accumulate = p.args.accumulate;
-    sweep_add_call(c, &nrg_call_head_bias_pair_backward, (void *const[]){&p.args}, NULL, there, transposed);
+    sweep_add_call(c, &nrg_call_head_bias_backward, (void *const[]){&p.args}, NULL, there, transposed);
     sweep_lay_out(c, &random);
 }
 
 static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
 {
-    pair_case p = draw(c);
+    pair_case p = draw(c, 1);
     nrg_status status = NRG_OK;
-    sweep_bind_call(c, &nrg_call_head_bias_pair_backward, (void *const[]){&p.args}, NULL, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_head_bias_pair_backward(&p.args, ith, nth));
+    sweep_bind_call(c, &nrg_call_head_bias_backward, (void *const[]){&p.args}, NULL, memory);
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_head_bias_backward(&p.args, ith, nth));
     return status;
 }
 

@@ -20,7 +20,7 @@ enum { LARGE = sizeof large / sizeof large[0] };
 
 typedef struct relative_case {
     nrg_relative_args args;
-    int q_by_head, a_by_head, o_by_head, table_by_head, has_ends;
+    int q_by_head, a_by_head, o_by_head, has_ends;
 } relative_case;
 
 static int is_op(const sweep_case *c, const char *op) { return strcmp(sweep_kernel_op(c->kernel), op) == 0; }
@@ -44,15 +44,13 @@ static relative_case draw(const sweep_case *c)
     /* mostly where the distances of queries and keys are, sometimes beyond */
     const int64_t offset = sweep_draw(&random, 2) ? 0 : (int64_t)sweep_draw(&random, 2 * (unsigned)keys + 1) - (int64_t)keys / 2,
                   p_min = -(int64_t)(classes / 2) + (sweep_draw(&random, 2) ? 0 : (int64_t)sweep_draw(&random, 60) - 30);
-    r.args = nrg_relative_args_init(batch, heads, queries, keys, dim, p_min, p_min + (int64_t)classes - 1);
-    r.args.query_offset = offset;
-    r.args.dtype = c->spec.dtype;
+    r.args = nrg_relative_args_init(c->spec.dtype, batch, heads, queries, keys, dim, p_min, p_min + (int64_t)classes - 1);
+    r.args.first_position = offset;
     r.args.table_dtype = sweep_draw(&random, 2) ? NRG_F32 : c->spec.dtype;
     r.q_by_head = sweep_draw(&random, 3) != 0;
     r.a_by_head = sweep_draw(&random, 3) != 0;
     r.o_by_head = sweep_draw(&random, 3) != 0;
-    r.table_by_head = sweep_draw(&random, 3) == 0;
-    r.args.table_head_stride = r.args.d_table_head_stride = (size_t)r.table_by_head; /* for now: whether there is one */
+    r.args.table_per_head = sweep_draw(&random, 3) == 0;
     r.has_ends = !is_op(c, "relative_scores") && sweep_draw(&random, 2);
     r.args.accumulate = sweep_draw(&random, 2) != 0;
     return r;
@@ -68,20 +66,12 @@ static void make(sweep_case *c, relative_case *r, const nrg_call *call, uint32_t
     sweep_lay_out(c, &random);
 }
 
-/* No stride from head to head says that there is one table for all of them. */
-static void bind(const sweep_case *c, relative_case *r, const nrg_call *call, const unsigned char *slots, int table,
-                 size_t *head_stride, unsigned char *memory)
-{
-    sweep_bind_call(c, call, (void *const[]){&r->args}, slots, memory);
-    *head_stride = r->table_by_head ? c->operands[table].run_stride : 0;
-}
-
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     const relative_case r = draw(c);
     const nrg_relative_args *a = &r.args;
     sweep_append(text, " %zux%zux%zux%zu, dim %zu, offset %ld, classes %ld to %ld%s%s", a->batch, a->heads, a->queries, a->keys,
-                 a->dim, (long)a->query_offset, (long)a->p_min, (long)a->p_max, r.table_by_head ? " for each head" : "",
+                 a->dim, (long)a->first_position, (long)a->p_min, (long)a->p_max, a->table_per_head ? " for each head" : "",
                  r.has_ends ? ", ends" : "");
 }
 
@@ -98,7 +88,7 @@ static nrg_status run_scores(const sweep_case *c, unsigned char *memory)
 {
     relative_case r = draw(c);
     nrg_status status = NRG_OK;
-    bind(c, &r, &nrg_call_relative_scores, NULL, NRG_RELATIVE_SCORES_TABLE, &r.args.table_head_stride, memory);
+    sweep_bind_call(c, &nrg_call_relative_scores, (void *const[]){&r.args}, NULL, memory);
     SWEEP_EACH_SHARE(status, c, c->shares, nrg_relative_scores(&r.args, ith, nth));
     return status;
 }
@@ -116,7 +106,7 @@ static nrg_status run_values(const sweep_case *c, unsigned char *memory)
 {
     relative_case r = draw(c);
     nrg_status status = NRG_OK;
-    bind(c, &r, &nrg_call_relative_values, NULL, NRG_RELATIVE_VALUES_TABLE, &r.args.table_head_stride, memory);
+    sweep_bind_call(c, &nrg_call_relative_values, (void *const[]){&r.args}, NULL, memory);
     SWEEP_EACH_SHARE(status, c, c->shares, nrg_relative_values(&r.args, ith, nth));
     return status;
 }
@@ -140,17 +130,19 @@ static const unsigned char values_slots[] = {[NRG_RELATIVE_VALUES_A] = A,
 
 static void make_backward(sweep_case *c)
 {
-    relative_case r = draw(c);
+    relative_case r = draw(c), values = r;
     uint64_t random = ~(c->seed << 8);
     c->rows = r.args.batch * r.args.heads * r.args.queries;
     c->shares = sweep_draw_shares(&random);
     c->accumulate = r.args.accumulate;
     c->fused = r.has_ends;
+    r.args.table_dtype = NRG_DTYPE_SAME;
     sweep_add_call(c, &nrg_call_relative_backward, (void *const[]){&r.args}, backward_slots,
                    r.has_ends ? NRG_BIT(NRG_RELATIVE_BACKWARD_ENDS) : 0,
                    (r.q_by_head ? 0 : NRG_BIT(NRG_RELATIVE_BACKWARD_Q)) | (r.a_by_head ? 0 : NRG_BIT(NRG_RELATIVE_BACKWARD_A)));
     if (r.has_ends)
-        sweep_add_before(c, &nrg_call_relative_values, (void *const[]){&r.args}, values_slots, NRG_BIT(NRG_RELATIVE_VALUES_ENDS));
+        sweep_add_before(c, &nrg_call_relative_values, (void *const[]){&values.args}, values_slots,
+                         NRG_BIT(NRG_RELATIVE_VALUES_ENDS));
     sweep_lay_out(c, &random);
 }
 
@@ -160,13 +152,14 @@ static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
     nrg_status status = NRG_OK;
     if (r.has_ends && !c->recompute) {
         relative_case values = r;
-        bind(c, &values, &nrg_call_relative_values, values_slots, TABLE, &values.args.table_head_stride, memory);
+        sweep_bind_call(c, &nrg_call_relative_values, (void *const[]){&values.args}, values_slots, memory);
         values.args.accumulate = 0;
         status = nrg_relative_values(&values.args, 0, 1);
     }
-    bind(c, &r, &nrg_call_relative_backward, backward_slots, D_TABLE, &r.args.d_table_head_stride, memory);
+    r.args.table_dtype = NRG_DTYPE_SAME;
+    sweep_bind_call(c, &nrg_call_relative_backward, (void *const[]){&r.args}, backward_slots, memory);
     if (c->recompute)
-        r.args.ends = NULL;
+        r.args.ends_in = NULL;
     SWEEP_EACH_SHARE(status, c, c->shares, nrg_relative_backward(&r.args, ith, nth));
     return status;
 }

@@ -30,7 +30,7 @@ static int is_backward(const sweep_case *c) { return c->way >= KINDS; }
 static shift_case draw(const sweep_case *c)
 {
     static const unsigned most[] = {2, 3, 9};
-    shift_case s = {.call = is_backward(c) ? &nrg_call_relative_shift_backward : &nrg_call_relative_shift};
+    shift_case s = {.call = is_backward(c) ? &nrg_call_relative_shift_backward : &nrg_call_relative_shift_forward};
     uint64_t random = c->seed;
     const int kind = (int)(c->n % KINDS);
     size_t shape[4];
@@ -44,9 +44,8 @@ static shift_case draw(const sweep_case *c)
     }
     s.transposed |= sweep_draw(&random, 3) ? 0 : NRG_BIT(NRG_RELATIVE_SHIFT_IN);
     s.transposed |= sweep_draw(&random, 3) ? 0 : NRG_BIT(NRG_RELATIVE_SHIFT_OUT);
-    s.args = nrg_relative_shift_args_init(shape[0], shape[1], queries, keys, rel, shift);
+    s.args = nrg_relative_shift_args_init(c->spec.dtype, shape[0], shape[1], queries, keys, rel, shift);
     s.args.accumulate = sweep_draw(&random, 3) == 0;
-    s.args.dtype = c->spec.dtype;
     s.args.store = c->store;
     return s;
 }
@@ -74,7 +73,7 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
         return status;
     }
 #endif
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_relative_shift(&s.args, ith, nth));
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_relative_shift_forward(&s.args, ith, nth));
     return status;
 }
 

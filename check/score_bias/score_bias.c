@@ -21,9 +21,9 @@ enum { LARGE = sizeof large / sizeof large[0] };
 
 static nrg_score_bias_spec draw_spec(const size_t shape[4], uint64_t *random)
 {
-    nrg_score_bias_spec spec = nrg_bias_spec_init(shape[1], shape[2], shape[3]);
-    spec.query_offset = sweep_draw(random, 2) ? 0 : (int64_t)sweep_draw(random, 2000) - 1000;
-    spec.mask_future = sweep_draw(random, 3) == 0;
+    nrg_score_bias_spec spec = nrg_score_bias_spec_t5(shape[1], shape[2], shape[3]);
+    spec.first_position = sweep_draw(random, 2) ? 0 : (int64_t)sweep_draw(random, 2000) - 1000;
+    spec.causal = sweep_draw(random, 3) == 0;
     spec.bidirectional = sweep_draw(random, 2) != 0;
     spec.buckets = 4 + (int)sweep_draw(random, 40);
     spec.max_distance = spec.buckets + (int)sweep_draw(random, 200);
@@ -70,6 +70,8 @@ static bias_case draw(const sweep_case *c)
     b.args.scale = scales[sweep_draw(&random, 5)];
     b.args.store = c->store;
     b.spec = draw_spec(shape, &random);
+    if (c->way == ALIBI)
+        b.spec.bidirectional = b.spec.buckets = b.spec.max_distance = 0;
     return b;
 }
 
@@ -81,7 +83,7 @@ static void make(sweep_case *c)
     c->rows = b.args.batch;
     c->shares = sweep_draw_shares(&random);
     if (c->way == T5)
-        sweep_add_before(c, &nrg_call_t5_diagonals, (void *const[]){&b.spec, &b.t5}, t5, 0);
+        sweep_add_before(c, &nrg_call_t5_diagonals_forward, (void *const[]){&b.spec, &b.t5}, t5, 0);
     else if (c->way == ALIBI)
         sweep_add_before(c, &nrg_call_alibi_diagonals, (void *const[]){&b.spec, &b.alibi}, alibi, 0);
     sweep_add_call(c, &nrg_call_score_bias_forward, (void *const[]){&b.args}, c->way == ANY ? given : made, 0, b.transposed);
@@ -93,10 +95,10 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     bias_case b = draw(c);
     nrg_status status = NRG_OK;
     if (c->way == T5) {
-        sweep_bind_call(c, &nrg_call_t5_diagonals, (void *const[]){&b.spec, &b.t5}, t5, memory);
+        sweep_bind_call(c, &nrg_call_t5_diagonals_forward, (void *const[]){&b.spec, &b.t5}, t5, memory);
         SWEEP_EACH_SHARE(status, c, c->shares,
-                         nrg_t5_diagonals(&b.spec, b.t5.dtype, b.t5.table, b.t5.table_stride, b.t5.diagonals,
-                                          b.t5.diagonals_stride, ith, nth));
+                         nrg_t5_diagonals_forward(&b.spec, b.t5.dtype, b.t5.table, b.t5.table_stride, b.t5.diagonals,
+                                                  b.t5.diagonals_stride, ith, nth));
     } else if (c->way == ALIBI) {
         sweep_bind_call(c, &nrg_call_alibi_diagonals, (void *const[]){&b.spec, &b.alibi}, alibi, memory);
         SWEEP_EACH_SHARE(status, c, c->shares,
@@ -112,7 +114,7 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     static const char *const kinds[] = {"any", "t5", "alibi"};
     const bias_case b = draw(c);
     sweep_append(text, " %zux%zux%zux%zu %s times %g, offset %ld%s", b.args.batch, b.args.heads, b.args.queries, b.args.keys,
-                 kinds[c->way], (double)b.args.scale, (long)b.spec.query_offset, b.spec.mask_future ? ", mask_future" : "");
+                 kinds[c->way], (double)b.args.scale, (long)b.spec.first_position, b.spec.causal ? ", causal" : "");
     if (c->way == T5)
         describe_t5(&b.spec, text);
 }
@@ -162,7 +164,7 @@ static void make_backward(sweep_case *c)
     /* d_diagonals, which the second call uses, are added to by a second call of the first */
     c->accumulate = g.accumulate;
     if (g.has_table)
-        sweep_add_call(c, &nrg_call_t5_backward, (void *const[]){&g.spec, &g.t5}, t5_backward, 0, 0);
+        sweep_add_call(c, &nrg_call_t5_diagonals_backward, (void *const[]){&g.spec, &g.t5}, t5_backward, 0, 0);
     sweep_lay_out(c, &random);
 }
 
@@ -171,13 +173,13 @@ static nrg_status run_backward(const sweep_case *c, unsigned char *memory)
     backward_case g = draw_backward(c);
     nrg_status status = NRG_OK;
     sweep_bind_call(c, &nrg_call_score_bias_backward, (void *const[]){&g.args}, NULL, memory);
-    sweep_bind_call(c, &nrg_call_t5_backward, (void *const[]){&g.spec, &g.t5}, t5_backward, memory);
+    sweep_bind_call(c, &nrg_call_t5_diagonals_backward, (void *const[]){&g.spec, &g.t5}, t5_backward, memory);
     for (g.args.accumulate = 0; g.args.accumulate <= g.accumulate; g.args.accumulate++)
         SWEEP_EACH_SHARE(status, c, c->shares, nrg_score_bias_backward(&g.args, ith, nth));
     if (g.has_table)
         SWEEP_EACH_SHARE(status, c, c->shares,
-                         nrg_t5_backward(&g.spec, g.t5.d_diagonals, g.t5.d_diagonals_stride, g.t5.d_table, g.t5.d_table_stride,
-                                         g.accumulate, ith, nth));
+                         nrg_t5_diagonals_backward(&g.spec, g.t5.d_diagonals, g.t5.d_diagonals_stride, g.t5.d_table,
+                                                   g.t5.d_table_stride, g.accumulate, ith, nth));
     return status;
 }
 
@@ -186,7 +188,7 @@ static void describe_backward(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     const backward_case g = draw_backward(c);
     sweep_append(text, " %zux%zux%zux%zu", g.args.batch, g.args.heads, g.args.queries, g.args.keys);
     if (g.has_table) {
-        sweep_append(text, ", offset %ld", (long)g.spec.query_offset);
+        sweep_append(text, ", offset %ld", (long)g.spec.first_position);
         describe_t5(&g.spec, text);
     }
 }

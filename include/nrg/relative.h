@@ -4,11 +4,11 @@
  * Source: Shaw, Uszkoreit, Vaswani, "Self-Attention with Relative Position Representations", arXiv:1803.02155. A table R has a
  * row of dim elements for each of the classes p_min … p_max:
  *
- *     class(i, j) = clip(query_offset + i - j, p_min, p_max) - p_min         classes = p_max - p_min + 1
+ *     class(i, j) = clip(first_position + i - j, p_min, p_max) - p_min         classes = p_max - p_min + 1
  *
- * for the query in row i, whose position is query_offset + i (a cache of earlier keys: query_offset = keys - queries), and the
- * key at position j. The paper's w_clip(j - i, k) is class(i, j) with -p_min = p_max = k and the rows of R in the opposite order.
- * With p_min ≤ query_offset - keys + 1 and p_max ≥ query_offset + queries - 1 nothing is clipped. Both may have either sign. R is
+ * for the query in row i, whose position is first_position + i (with a cache of earlier keys: first_position = keys - queries),
+ * and the key at position j. The paper's w_clip(j - i, k) is class(i, j) with -p_min = p_max = k and the rows of R in the opposite order.
+ * With p_min ≤ first_position - keys + 1 and p_max ≥ first_position + queries - 1 nothing is clipped. Both may have either sign. R is
  * shared by all heads, or one for each.
  *
  * Attention with both of its relative terms, and its gradients (e a score before the softmax, a a weight after it; i, j for every
@@ -44,8 +44,6 @@
 #ifndef NRG_RELATIVE_H
 #define NRG_RELATIVE_H
 
-#include <string.h>
-
 #include "norm.h"
 
 #ifdef __cplusplus
@@ -55,56 +53,66 @@ extern "C" {
 /* Where the data is. Make one with nrg_relative_args_init, then set what the operation reads and writes:
  *
  *     nrg_relative_scores      q, table → scores
- *     nrg_relative_values      a, table → o (and ends)
- *     nrg_relative_backward    a, q (and ends) → d_table
+ *     nrg_relative_values      a, table → o, and ends if given
+ *     nrg_relative_backward    a, q, and ends_in if given → d_table
  *
- * What an operation does not use is not looked at. Pointers and strides need the alignment of their element only. No output
- * shares a byte with another operand, but rows of two tensors may interleave where they are one stride apart. */
+ * Another operation's operands are refused. Pointers and strides need the alignment of their element only. No output shares a
+ * byte with another operand, but rows of two tensors may interleave where they are one stride apart. With 0 batches, heads,
+ * queries or keys there is nothing to add up. */
 typedef struct nrg_relative_args {
-    size_t size;    /* sizeof(nrg_relative_args) */
-    size_t batch;   /* 0 is fine for this and the next three: there is nothing to add up */
+    size_t size; /* sizeof(nrg_relative_args) */
+    size_t batch;
     size_t heads;   /* of q, a, scores and o */
     size_t queries; /* rows of a head */
     size_t keys;
-    size_t dim;            /* elements of q and of a row of the table, at least 1 */
-    int64_t query_offset;  /* position of the first query, where that of the first key is 0; negative where keys begin later */
-    int64_t p_min, p_max;  /* distances (query minus key) beyond these count as these; p_min at most p_max */
-    nrg_dtype dtype;       /* of q, a, scores and o */
-    nrg_dtype table_dtype; /* of table: SAME, dtype, or NRG_F32 */
-    const void *q;         /* [batch, heads, queries, dim] */
-    const void *a;         /* [batch, heads, queries, keys] */
-    const void *table;     /* [classes, dim], or [heads, classes, dim] */
-    void *scores;          /* [batch, heads, queries, keys] */
-    void *o;               /* [batch, heads, queries, dim] */
-    float *d_table;        /* as table, in f32 */
-    double *ends; /* [batch, heads, queries, 2], multiple of 8 bytes, or NULL: the sums of a over all keys whose distance is at
-                     least p_max, and at most p_min. nrg_relative_values stores them; nrg_relative_backward, called with the same
-                     a, reads them instead of every a once more */
-    nrg_head_strides q_strides, a_strides, scores_strides, o_strides;
-    size_t table_stride;        /* bytes from class to class, 0: dense */
-    size_t table_head_stride;   /* bytes from head to head; 0: one table for all heads */
-    size_t d_table_stride;      /* bytes likewise */
-    size_t d_table_head_stride; /* 0: one sum over all heads */
-    int accumulate;             /* not 0: the result is added to what is in scores, o or d_table; 0: it replaces that */
-    uint32_t reserved;          /* 0 */
+    size_t dim;             /* elements of q and of a row of the table, at least 1 */
+    int64_t first_position; /* of the first query, where that of the first key is 0. Default: keys - queries. */
+    int64_t p_min, p_max;   /* distances (query minus key) beyond these count as these; p_min at most p_max */
+    nrg_dtype dtype;        /* of q, a, scores and o */
+    nrg_dtype table_dtype;  /* of table: SAME, dtype, or NRG_F32; SAME for nrg_relative_backward */
+    const void *q;          /* [batch, heads, queries, dim] */
+    nrg_head_strides q_strides;
+    const void *a; /* [batch, heads, queries, keys] */
+    nrg_head_strides a_strides;
+    const double *ends_in; /* ends of the same a, or NULL: nrg_relative_backward then reads every a once more */
+    const void *table;     /* [classes, dim], or [heads, classes, dim] with table_per_head */
+    nrg_head_strides table_strides;
+    int table_per_head; /* not 0: each head has its own table and d_table; 0: one for all heads */
+    int accumulate;     /* not 0: added to scores, o or d_table; 0: overwrites it */
+    void *scores;       /* [batch, heads, queries, keys] */
+    nrg_head_strides scores_strides;
+    void *o; /* [batch, heads, queries, dim] */
+    nrg_head_strides o_strides;
+    double *ends;   /* [batch, heads, queries, 2] or NULL: sums of a over all keys of class p_max, and of class p_min */
+    float *d_table; /* as table */
+    nrg_head_strides d_table_strides;
 } nrg_relative_args;
 
-/* f32, one table for all heads; what is in scores, o or d_table is replaced. To add to it, as the formulas above do to e and o,
- * set accumulate = 1. */
-static inline nrg_relative_args nrg_relative_args_init(size_t batch, size_t heads, size_t queries, size_t keys, size_t dim,
-                                                       int64_t p_min, int64_t p_max)
+/* One table for all heads; scores, o or d_table is overwritten. To add to it, as the formulas above do to e and o, set accumulate
+ * to 1. */
+static inline nrg_relative_args nrg_relative_args_init(nrg_dtype dtype, size_t batch, size_t heads, size_t queries, size_t keys,
+                                                       size_t dim, int64_t p_min, int64_t p_max)
 {
     nrg_relative_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.batch = batch;
     args.heads = heads;
     args.queries = queries;
     args.keys = keys;
     args.dim = dim;
+    args.first_position = (int64_t)keys - (int64_t)queries;
     args.p_min = p_min;
     args.p_max = p_max;
-    args.dtype = NRG_F32;
+    args.dtype = dtype;
+    args.table_dtype = NRG_DTYPE_SAME;
+    args.q = args.a = args.table = NULL;
+    args.ends_in = NULL;
+    args.table_per_head = args.accumulate = 0;
+    args.scores = args.o = NULL;
+    args.ends = NULL;
+    args.d_table = NULL;
+    args.q_strides.row = args.q_strides.head = args.q_strides.batch = 0;
+    args.a_strides = args.table_strides = args.scores_strides = args.o_strides = args.d_table_strides = args.q_strides;
     return args;
 }
 
@@ -114,16 +122,17 @@ static inline nrg_relative_args nrg_relative_args_init(size_t batch, size_t head
  * and the same args. At most 16 KB of stack in an optimized build; no workspace, however many classes there are.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         args, or an operand of the operation that has elements (above; ends may be NULL); d_table in any case
+ *   NRG_ERR_NULL         args, or an operand of the operation that has elements (above), except ends and ends_in; d_table in any case
  *   NRG_ERR_STRUCT_SIZE  as nrg_norm_forward
  *   NRG_ERR_DIM          dim is 0
- *   NRG_ERR_POSITION     p_min > p_max, or one of them or query_offset beyond ±2^60
+ *   NRG_ERR_POSITION     p_min > p_max, or one of them or first_position beyond ±2^60
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory; queries or keys above 2^60
  *   NRG_ERR_STRIDE       a stride shorter than what it steps over
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERLAP      an output shares bytes with another operand
  *   NRG_ERR_ENUM         dtype or table_dtype unknown
  *   NRG_ERR_DTYPE        table_dtype neither dtype nor f32
+ *   NRG_ERR_COMBINATION  an operand of another operation
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
 NRG_API nrg_status nrg_relative_scores(const nrg_relative_args *args, int ith, int nth);
 
@@ -141,8 +150,12 @@ NRG_API nrg_status nrg_relative_values_check(const nrg_relative_args *args);
 /* d_table[c, :] (+)= Σ_{b, h, i} q[b, h, i, :] · Σ_{j: class(i, j) = c} a[b, h, i, j]
  *
  * The sum is not over h where a head has a table of its own. A share is every nth piece, of 8 classes and 64 columns of one table
- * each; so at most ⌈classes/8⌉·⌈dim/64⌉ threads have work, times heads where each has a table. Without `ends` the two threads
- * that have the outermost classes read all of a. A sum over nothing is 0. Returns the statuses of nrg_relative_scores. */
+ * each; so at most ⌈classes/8⌉·⌈dim/64⌉ threads have work, times heads where each has a table. Without ends_in the two threads
+ * that have the outermost classes read all of a. A sum over nothing is 0.
+ *
+ * Returns NRG_OK, or says what is wrong as nrg_relative_scores does and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
+ * NRG_ERR_DIM, NRG_ERR_POSITION, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM,
+ * NRG_ERR_COMBINATION, NRG_ERR_THREAD. */
 NRG_API nrg_status nrg_relative_backward(const nrg_relative_args *args, int ith, int nth);
 
 /* What nrg_relative_backward would say: asking first, nrg/base.h. */

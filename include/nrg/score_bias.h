@@ -3,14 +3,14 @@
  *
  *     o[b][h][i][j] = scores[b][h][i][j] · scale + bias[h](j - p_i)        b: batch, h: head, i: query, j: key
  *
- * Keys stand at the positions 0 … keys - 1, query i at p_i = query_offset + i: query_offset is what a cache has already, 0 where
- * there is none. Such a bias is one number for each head and each diagonal of the score matrix, so it is kept as that:
+ * Keys have the positions 0 … keys - 1, query i has p_i = first_position + i. With a cache of earlier keys, first_position is
+ * keys - queries. Such a bias is one number for each head and each diagonal of the score matrix, and the table holds these:
  *
- *     diagonals[heads][queries + keys - 1], in f32;  entry e is for the distance j - p_i = e - (queries - 1) - query_offset
+ *     diagonals[heads][queries + keys - 1], in f32;  entry e is for the distance j - p_i = e - (queries - 1) - first_position
  *
  * Row i of a head's matrix has the entries queries - 1 - i to queries - 1 - i + keys - 1, in order. The table is small, is made
- * once for a graph (nrg_t5_diagonals, nrg_alibi_diagonals, or by hand), and serves all layers; adding it is one kernel, whatever
- * is in it. A part of a matrix, queries from i0 on and keys from j0 on, finds its own table inside of the whole one's: at entry
+ * once for a graph (nrg_t5_diagonals_forward, nrg_alibi_diagonals, or by hand), and is the same for all layers; one kernel adds
+ * it, whatever is in it. A part of a matrix, queries from i0 on and keys from j0 on, finds its own table inside of the whole one's: at entry
  * (queries - i0 - the part's queries) + j0, with the whole one's stride.
  *
  * T5: Raffel et al., arXiv:1910.10683. The bias is table[bucket(j - p_i)][h], where table is trained. With B = buckets / 2
@@ -28,11 +28,11 @@
  *
  * ALiBi: Press et al., arXiv:2108.12409. The bias is -slope[h] · |j - p_i|; slopes are constants and have no gradient.
  *
- * With mask_future the bias of keys after their query is -infinity: adding it is the causal mask too.
+ * With causal the bias of keys after their query is -infinity: adding it is the causal mask too.
  *
  * Backward, from d_o, the gradient of o: the gradient of the scores is d_o · scale, for which there is no call. That of the
  * diagonals is the sum along them, nrg_score_bias_backward; it comes in double, so that the sums of all layers can be added up
- * and then go into T5's table (nrg_t5_backward) with one rounding.
+ * and then go into T5's table (nrg_t5_diagonals_backward) with one rounding.
  *
  * What holds for every call, dtype and shape:
  *
@@ -50,50 +50,57 @@
 #ifndef NRG_SCORE_BIAS_H
 #define NRG_SCORE_BIAS_H
 
-#include <string.h>
-
 #include "norm.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* The entries of a head's table. */
-static inline size_t nrg_score_diagonals(size_t queries, size_t keys) { return queries && keys ? queries + keys - 1 : 0; }
+/* The entries of a head's table: queries + keys - 1, or 0 without queries or keys. */
+NRG_API size_t nrg_score_bias_diagonals(size_t queries, size_t keys);
 
 /* ---- making the table ---- */
 
-/* What a table is for. Make one with nrg_bias_spec_init, then change fields. */
+/* What a table is for. Make one with nrg_score_bias_spec_t5 or nrg_score_bias_spec_alibi, then change fields. With 0 heads, queries
+ * or keys there is no table. */
 typedef struct nrg_score_bias_spec {
-    size_t size;  /* sizeof(nrg_score_bias_spec) */
-    size_t heads; /* 0 of any of these is fine: there is nothing to make */
+    size_t size; /* sizeof(nrg_score_bias_spec) */
+    size_t heads;
     size_t queries;
     size_t keys;
-    int64_t query_offset; /* position of the first query; may be negative, where keys of later positions are passed alone */
-    int mask_future;      /* not 0: -infinity where the key comes after the query */
-    int bidirectional;    /* T5, like the following: not 0: keys after the query have buckets of their own */
-    int buckets;          /* at least 4 bidirectional, at least 2 otherwise */
-    int max_distance;     /* larger than buckets / 4 bidirectional, buckets / 2 otherwise */
-    uint32_t reserved;    /* 0 */
+    int64_t first_position; /* of the first query; negative if keys before it are left out. Default: keys - queries. */
+    int causal;             /* not 0: -infinity where the key comes after the query */
+    int bidirectional;      /* T5, as the next two. Not 0: keys after the query have their own buckets. Default: 1. */
+    int buckets;            /* at least 4 bidirectional, at least 2 otherwise. Default: 32. */
+    int max_distance;       /* larger than buckets / 4 bidirectional, buckets / 2 otherwise. Default: 128. */
 } nrg_score_bias_spec;
 
-/* No offset, no mask; T5 as in the encoders of the paper: bidirectional, 32 buckets up to a distance of 128. */
-static inline nrg_score_bias_spec nrg_bias_spec_init(size_t heads, size_t queries, size_t keys)
+/* T5 as in the encoders of the paper: bidirectional, 32 buckets up to a distance of 128. No mask. */
+static inline nrg_score_bias_spec nrg_score_bias_spec_t5(size_t heads, size_t queries, size_t keys)
 {
     nrg_score_bias_spec spec;
-    memset(&spec, 0, sizeof spec);
     spec.size = sizeof spec;
     spec.heads = heads;
     spec.queries = queries;
     spec.keys = keys;
+    spec.first_position = (int64_t)keys - (int64_t)queries;
+    spec.causal = 0;
     spec.bidirectional = 1;
     spec.buckets = 32;
     spec.max_distance = 128;
     return spec;
 }
 
+/* ALiBi, which has no use for T5's fields: they are 0. No mask. */
+static inline nrg_score_bias_spec nrg_score_bias_spec_alibi(size_t heads, size_t queries, size_t keys)
+{
+    nrg_score_bias_spec spec = nrg_score_bias_spec_t5(heads, queries, keys);
+    spec.bidirectional = spec.buckets = spec.max_distance = 0;
+    return spec;
+}
+
 /* The bucket of a distance, key minus query; -1 where buckets or max_distance are refused (see above). For many distances
- * nrg_t5_diagonals is much faster: it looks for the ends of buckets only. */
+ * nrg_t5_diagonals_forward is much faster: it looks for the ends of buckets only. */
 NRG_API int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int max_distance);
 
 /* T5's diagonals from its table of numbers: table [buckets][heads] of dtype, diagonals [heads][queries + keys - 1]. Strides are
@@ -108,21 +115,21 @@ NRG_API int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int 
  *   NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT  as nrg_norm_forward
  *   NRG_ERR_OVERLAP      table and diagonals share a byte
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-NRG_API nrg_status nrg_t5_diagonals(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride,
-                                    float *diagonals, size_t diagonals_stride, int ith, int nth);
+NRG_API nrg_status nrg_t5_diagonals_forward(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table,
+                                            size_t table_stride, float *diagonals, size_t diagonals_stride, int ith, int nth);
 
-/* What nrg_t5_diagonals would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_t5_diagonals_check(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table,
-                                          size_t table_stride, float *diagonals, size_t diagonals_stride);
+/* What nrg_t5_diagonals_forward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_t5_diagonals_forward_check(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table,
+                                                  size_t table_stride, float *diagonals, size_t diagonals_stride);
 
 /* ALiBi's slopes. For a power of two, heads = m: slopes[h] = 2^(-max_bias · (h + 1) / m); the paper's max_bias is 8. For other
  * numbers as in the paper's code: the slopes of the next lower power of two m, then every other one of those of 2m. Returns
  * NRG_OK, NRG_ERR_NULL, NRG_ERR_ALIGNMENT, NRG_ERR_OVERFLOW, or NRG_ERR_CONSTANT where max_bias is negative, infinite or NaN. */
 NRG_API nrg_status nrg_alibi_slopes(size_t heads, double max_bias, float *slopes);
 
-/* ALiBi's diagonals from slopes [heads]; -0 at distance 0. The fields of spec that are T5's are not looked at. Otherwise as
- * nrg_t5_diagonals: NRG_OK, NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_POSITION, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE,
- * NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD. */
+/* ALiBi's diagonals from slopes [heads]; -0 at distance 0. Returns NRG_OK, or says what is wrong as nrg_t5_diagonals_forward does
+ * and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_POSITION, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT,
+ * NRG_ERR_OVERLAP, NRG_ERR_THREAD; NRG_ERR_COMBINATION if a field of T5 is not 0. */
 NRG_API nrg_status nrg_alibi_diagonals(const nrg_score_bias_spec *spec, const float *slopes, float *diagonals,
                                        size_t diagonals_stride, int ith, int nth);
 
@@ -132,56 +139,52 @@ NRG_API nrg_status nrg_alibi_diagonals_check(const nrg_score_bias_spec *spec, co
 
 /* ---- adding it ---- */
 
-/* Where the data is. Make one with nrg_score_bias_args_init, then change fields. Strides are in bytes. 0 stands for a dense
- * tensor: a query stride of keys elements, a head stride of queries times that of a query, a batch stride of heads times that of
- * a head or queries times that of a query, whichever is larger. Any order of the strides of o is fine (queries may lie outside of
- * heads) as long as they nest: sorted by size, each must be at least as long as all that it steps over. Those of scores need only
- * be no shorter than a row.
+/* Where the data is. Make one with nrg_score_bias_args_init, then change fields. With 0 batches, heads, queries or keys nothing is
+ * computed.
  *
  * Aliasing: o may be scores (same first byte, same strides):
  *
  *               scores diagonals
  *         o     yes    no
  *
- * Otherwise no operand may begin or end between the first and the last
- * byte of o, even where it would lie in the gaps that the strides leave. */
+ * Otherwise no output shares a byte with another operand, but rows may interleave where they are one stride apart. */
 typedef struct nrg_score_bias_args {
-    size_t size;  /* sizeof(nrg_score_bias_args) */
-    size_t batch; /* 0 of any of these is fine: the call checks what it was given, and does nothing */
+    size_t size; /* sizeof(nrg_score_bias_args) */
+    size_t batch;
     size_t heads;
     size_t queries;
     size_t keys;
-    nrg_dtype dtype;        /* of scores and o */
-    nrg_store store;        /* how o is stored */
-    const void *scores;     /* [batch, heads, queries, keys] input */
-    const float *diagonals; /* [heads][queries + keys - 1] input */
-    void *o;                /* [batch, heads, queries, keys] output */
-    size_t scores_batch_stride;
-    size_t scores_head_stride;
-    size_t scores_query_stride;
-    size_t diagonals_stride; /* of heads */
-    size_t o_batch_stride;
-    size_t o_head_stride;
-    size_t o_query_stride;
-    float scale;       /* of the scores. Default: 1. */
-    uint32_t reserved; /* 0 */
+    nrg_dtype dtype;    /* of scores and o */
+    uint32_t reserved;  /* 0 */
+    const void *scores; /* [batch, heads, queries, keys] */
+    nrg_head_strides scores_strides;
+    const float *diagonals;  /* [heads, queries + keys - 1] */
+    size_t diagonals_stride; /* bytes from head to head */
+    float scale;             /* of the scores. Default: 1. */
+    nrg_store store;         /* how o is stored */
+    void *o;                 /* [batch, heads, queries, keys] output */
+    nrg_head_strides o_strides;
 } nrg_score_bias_args;
 
 static inline nrg_score_bias_args nrg_score_bias_args_init(nrg_dtype dtype, size_t batch, size_t heads, size_t queries,
                                                            size_t keys, const void *scores, const float *diagonals, void *o)
 {
     nrg_score_bias_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.batch = batch;
     args.heads = heads;
     args.queries = queries;
     args.keys = keys;
     args.dtype = dtype;
+    args.reserved = 0;
     args.scores = scores;
     args.diagonals = diagonals;
-    args.o = o;
+    args.diagonals_stride = 0;
     args.scale = 1;
+    args.store = NRG_STORE_AUTO;
+    args.o = o;
+    args.scores_strides.row = args.scores_strides.head = args.scores_strides.batch = 0;
+    args.o_strides = args.scores_strides;
     return args;
 }
 
@@ -193,7 +196,7 @@ static inline nrg_score_bias_args nrg_score_bias_args_init(nrg_dtype dtype, size
  *   NRG_ERR_ENUM         dtype or store unknown
  *   NRG_ERR_CONSTANT     scale infinite or NaN
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
- *   NRG_ERR_STRIDE       a stride shorter than a row; strides of o that do not nest
+ *   NRG_ERR_STRIDE       a stride shorter than what it steps over
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERLAP      operands overlap in a way that is not allowed
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
@@ -204,22 +207,19 @@ NRG_API nrg_status nrg_score_bias_forward_check(const nrg_score_bias_args *args)
 
 /* ---- its backward pass ---- */
 
-/* Where the data is. Make one with nrg_score_bias_backward_args_init. d_o as scores above; d_diagonals may lie nowhere between
- * its first and its last byte. */
+/* Where the data is. Make one with nrg_score_bias_backward_args_init. d_diagonals shares no byte with d_o. */
 typedef struct nrg_score_bias_backward_args {
     size_t size;  /* sizeof(nrg_score_bias_backward_args) */
     size_t batch; /* 0: d_diagonals is then 0, or keeps its value with accumulate */
     size_t heads;
     size_t queries;
     size_t keys;
-    nrg_dtype dtype;     /* of d_o */
-    int accumulate;      /* not 0: d_diagonals is added to (layers that share a table); 0: overwritten */
-    const void *d_o;     /* [batch, heads, queries, keys] gradient of o */
-    double *d_diagonals; /* [heads][queries + keys - 1] output */
-    size_t d_o_batch_stride;
-    size_t d_o_head_stride;
-    size_t d_o_query_stride;
-    size_t d_diagonals_stride; /* of heads, a multiple of 8 */
+    nrg_dtype dtype; /* of d_o */
+    int accumulate;  /* not 0: added to d_diagonals (layers that share a table); 0: overwrites it */
+    const void *d_o; /* [batch, heads, queries, keys] gradient of o */
+    nrg_head_strides d_o_strides;
+    double *d_diagonals;       /* [heads, queries + keys - 1] output */
+    size_t d_diagonals_stride; /* bytes from head to head */
 } nrg_score_bias_backward_args;
 
 static inline nrg_score_bias_backward_args nrg_score_bias_backward_args_init(nrg_dtype dtype, size_t batch, size_t heads,
@@ -227,15 +227,17 @@ static inline nrg_score_bias_backward_args nrg_score_bias_backward_args_init(nrg
                                                                              double *d_diagonals)
 {
     nrg_score_bias_backward_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.batch = batch;
     args.heads = heads;
     args.queries = queries;
     args.keys = keys;
     args.dtype = dtype;
+    args.accumulate = 0;
     args.d_o = d_o;
+    args.d_o_strides.row = args.d_o_strides.head = args.d_o_strides.batch = 0;
     args.d_diagonals = d_diagonals;
+    args.d_diagonals_stride = 0;
     return args;
 }
 
@@ -252,17 +254,19 @@ NRG_API nrg_status nrg_score_bias_backward_check(const nrg_score_bias_backward_a
 
 /* The gradient of T5's table from that of the diagonals: d_table[bucket][h] = Σ d_diagonals[h][e] over the diagonals of the
  * bucket, ascending, in double; rounded once, together with what is there where accumulate is not 0. d_table: [buckets][heads]
- * in f32; buckets without a diagonal are 0, or keep their value. With mask_future the diagonals after the query count for no
+ * in f32; buckets without a diagonal are 0, or keep their value. With causal the diagonals after the query count for no
  * bucket. The heads of share ith of nth. With queries or keys = 0, d_table is needed still.
  *
- * Returns NRG_OK, or says what is wrong as nrg_t5_diagonals does and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
+ * Returns NRG_OK, or says what is wrong as nrg_t5_diagonals_forward does and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
  * NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD. */
-NRG_API nrg_status nrg_t5_backward(const nrg_score_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride,
-                                   float *d_table, size_t d_table_stride, int accumulate, int ith, int nth);
+NRG_API nrg_status nrg_t5_diagonals_backward(const nrg_score_bias_spec *spec, const double *d_diagonals,
+                                             size_t d_diagonals_stride, float *d_table, size_t d_table_stride, int accumulate,
+                                             int ith, int nth);
 
-/* What nrg_t5_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_t5_backward_check(const nrg_score_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride,
-                                         float *d_table, size_t d_table_stride, int accumulate);
+/* What nrg_t5_diagonals_backward would say: asking first, nrg/base.h. */
+NRG_API nrg_status nrg_t5_diagonals_backward_check(const nrg_score_bias_spec *spec, const double *d_diagonals,
+                                                   size_t d_diagonals_stride, float *d_table, size_t d_table_stride,
+                                                   int accumulate);
 
 #ifdef __cplusplus
 }

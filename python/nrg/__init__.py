@@ -16,9 +16,9 @@ from .gated import (bilinear, bilinear_backward, geglu, geglu_backward, geglu_ta
 from .norms import (NormGradients, l2_normalize, l2_normalize_backward, layer_norm, layer_norm_backward, norm, norm_backward, rms_norm,
                     rms_norm_backward)
 from .positions import (Term, alibi_diagonals, alibi_slopes, embed, embedding, embedding_backward, recurrent_positions,
-                        recurrent_positions_backward, score_bias, score_bias_backward, sinusoidal, t5_backward, t5_bucket, t5_diagonals)
+                        recurrent_positions_backward, score_bias, score_bias_backward, sinusoidal, t5_diagonals_backward, t5_bucket, t5_diagonals)
 from .quantize import dequantize, quantize
-from .relative import (head_bias_pair, head_bias_pair_backward, relative_backward, relative_scores, relative_shift, relative_shift_backward,
+from .relative import (head_bias, head_bias_backward, relative_backward, relative_scores, relative_shift, relative_shift_backward,
                        relative_values)
 from .rotary import NormRopeGradients, Rope, norm_rope, norm_rope_backward, qkv, rope, rope_backward
 from .sandwich import SandwichGradients, sandwich_norm, sandwich_norm_backward

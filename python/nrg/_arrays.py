@@ -322,7 +322,10 @@ def fill_four(args, name, array, argument=None, sizes=("batch", "head", "query")
             of.batch, of.head, of.row = strides
             return
         for size, stride in zip(sizes, strides):
-            setattr(args, f"{name}_{size}_stride", stride)
+            if hasattr(args, f"{name}_strides"):  # nrg_head_strides
+                setattr(getattr(args, f"{name}_strides"), {"query": "row", "token": "row"}.get(size, size), stride)
+            else:
+                setattr(args, f"{name}_{size}_stride", stride)
 
 
 def like(value, name, x, what="x"):

@@ -168,8 +168,9 @@ def alibi_slopes(heads, max_bias=8.0):
     return slopes
 
 
-def _bias_spec(heads, queries, keys, query_offset, mask_future, bidirectional=True, buckets=32, max_distance=128):
-    return struct("nrg_score_bias_spec", heads=heads, queries=queries, keys=keys, query_offset=query_offset, mask_future=int(bool(mask_future)),
+def _bias_spec(heads, queries, keys, first_position, causal, bidirectional, buckets, max_distance):
+    """The spec of T5; of ALiBi, if the last three are 0."""
+    return struct("nrg_score_bias_spec", heads=heads, queries=queries, keys=keys, first_position=first_position, causal=int(bool(causal)),
                   bidirectional=int(bool(bidirectional)), buckets=buckets, max_distance=max_distance)
 
 
@@ -178,19 +179,19 @@ def _diagonals(heads, queries, keys):
     return (heads, queries + keys - 1 if queries and keys else 0)
 
 
-def alibi_diagonals(slopes, queries, keys, *, query_offset=0, mask_future=False, threads=1):
+def alibi_diagonals(slopes, queries, keys, *, first_position=None, causal=False, threads=1):
     """ALiBi's biases, a number for each head and distance of key and query: what score_bias() and softmax() take.
 
     slopes        float32 [heads]
-    query_offset  position of query 0
-    mask_future   -infinity where the key comes after the query
+    first_position  of query 0, where that of key 0 is 0; None: keys - queries
+    causal        -infinity where the key comes after the query
 
     Returns float32 [heads, queries + keys - 1].
     """
     slopes = arrays.as_array(slopes, "slopes")
     slopes = arrays.dense(slopes, "slopes", (slopes.size,), np.float32)
     diagonals = np.empty(_diagonals(slopes.size, queries, keys), np.float32)
-    spec = _bias_spec(slopes.size, queries, keys, query_offset, mask_future)
+    spec = _bias_spec(slopes.size, queries, keys, first_position, causal, 0, 0, 0)
     share("nrg_alibi_diagonals", spec, arrays.address(slopes), arrays.address(diagonals), 0, threads=threads)
     return diagonals
 
@@ -203,7 +204,7 @@ def t5_bucket(distance, *, bidirectional=True, buckets=32, max_distance=128):
     return function("nrg_t5_bucket")(distance, int(bool(bidirectional)), buckets, max_distance)
 
 
-def t5_diagonals(table, queries, keys, *, query_offset=0, mask_future=False, bidirectional=True, max_distance=128, dtype=None, threads=1):
+def t5_diagonals(table, queries, keys, *, first_position=None, causal=False, bidirectional=True, max_distance=128, dtype=None, threads=1):
     """T5's biases from its table of numbers, as alibi_diagonals().
 
     table  [buckets, heads]
@@ -215,13 +216,13 @@ def t5_diagonals(table, queries, keys, *, query_offset=0, mask_future=False, bid
         raise arrays.unexpected("table", "[buckets, heads], one or more of each", table)
     buckets, heads = table.shape
     diagonals = np.empty(_diagonals(heads, queries, keys), np.float32)
-    spec = _bias_spec(heads, queries, keys, query_offset, mask_future, bidirectional, buckets, max_distance)
-    share("nrg_t5_diagonals", spec, arrays.number(table, "table", dtype), arrays.address(table), _stride(table, "table"),
+    spec = _bias_spec(heads, queries, keys, first_position, causal, bidirectional, buckets, max_distance)
+    share("nrg_t5_diagonals_forward", spec, arrays.number(table, "table", dtype), arrays.address(table), _stride(table, "table"),
           arrays.address(diagonals), 0, threads=threads)
     return diagonals
 
 
-def t5_backward(d_diagonals, queries, keys, buckets=32, *, query_offset=0, mask_future=False, bidirectional=True, max_distance=128,
+def t5_diagonals_backward(d_diagonals, queries, keys, buckets=32, *, first_position=None, causal=False, bidirectional=True, max_distance=128,
                 threads=1):
     """The gradient of T5's table from that of the diagonals, which score_bias_backward() makes.
 
@@ -233,8 +234,8 @@ def t5_backward(d_diagonals, queries, keys, buckets=32, *, query_offset=0, mask_
     heads, buckets = d_diagonals.shape[0], arrays.count(buckets, "buckets", 1)
     d_diagonals = arrays.dense(d_diagonals, "d_diagonals", _diagonals(heads, queries, keys), np.float64)
     d_table = np.empty((buckets, heads), np.float32)
-    spec = _bias_spec(heads, queries, keys, query_offset, mask_future, bidirectional, buckets, max_distance)
-    share("nrg_t5_backward", spec, arrays.address(d_diagonals), 0, arrays.address(d_table), 0, 0, threads=threads)
+    spec = _bias_spec(heads, queries, keys, first_position, causal, bidirectional, buckets, max_distance)
+    share("nrg_t5_diagonals_backward", spec, arrays.address(d_diagonals), 0, arrays.address(d_table), 0, 0, threads=threads)
     return d_table
 
 

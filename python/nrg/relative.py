@@ -24,32 +24,33 @@ def _table(table, heads, dim, p_min, p_max):
         dim = np.shape(table)[-1]
     shape = (_classes(p_min, p_max), dim)
     table = arrays.dense(table, "table", shape if np.ndim(table) == 2 else (heads, *shape), None)
-    return table, 0 if table.ndim == 2 else table.strides[0]
+    return table, int(table.ndim == 3)
 
 
-def relative_scores(q, table, keys, p_min, p_max, *, query_offset=0, scores=None, dtype=None, threads=1):
-    """q_i · table[class(i, j)] for every query and key; class is clip(query_offset + i - j, p_min, p_max) - p_min.
+def relative_scores(q, table, keys, p_min, p_max, *, first_position=None, scores=None, dtype=None, threads=1):
+    """q_i · table[class(i, j)] for every query and key; class is clip(first_position + i - j, p_min, p_max) - p_min.
 
     q       [batch, heads, queries, dim], or the last of these
     table   [p_max - p_min + 1, dim], or [heads, …, …] with one for each head; q's dtype or float32
+    first_position  position of query 0, where that of key 0 is 0; None: keys - queries
     scores  [batch, heads, queries, keys], which it is added to, in place; None: a new array
 
     Returns [batch, heads, queries, keys].
     """
     q = arrays.as_array(q, "q")
     (batch, heads, queries), q_strides = _strides(q, "q")
-    table, table_head = _table(table, heads, q.shape[-1], p_min, p_max)
+    table, per_head = _table(table, heads, q.shape[-1], p_min, p_max)
     keys, number = arrays.count(keys, "keys"), arrays.number(q, "q", dtype)
     o = arrays.output(scores, "scores", q.shape[:-1] + (keys,), q.dtype)
-    args = struct("nrg_relative_args", batch=batch, heads=heads, queries=queries, keys=keys, dim=q.shape[-1], query_offset=query_offset,
+    args = struct("nrg_relative_args", batch=batch, heads=heads, queries=queries, keys=keys, dim=q.shape[-1], first_position=first_position,
                   p_min=p_min, p_max=p_max, dtype=number, table_dtype=arrays.number_beside(table, "table", dtype, number, "q"),
                   q=arrays.address(q), table=arrays.address(table), scores=arrays.address(o), q_strides=q_strides,
-                  scores_strides=_strides(o, "scores")[1], table_head_stride=table_head, accumulate=int(scores is not None))
+                  scores_strides=_strides(o, "scores")[1], table_per_head=per_head, accumulate=int(scores is not None))
     share("nrg_relative_scores", args, threads=threads)
     return o
 
 
-def relative_values(a, table, p_min, p_max, *, query_offset=0, out=None, accumulate=False, dtype=None, threads=1):
+def relative_values(a, table, p_min, p_max, *, first_position=None, out=None, accumulate=False, dtype=None, threads=1):
     """Σ_j a_ij table[class(i, j)] for every query.
 
     a      [batch, heads, queries, keys], or the last of these
@@ -62,18 +63,18 @@ def relative_values(a, table, p_min, p_max, *, query_offset=0, out=None, accumul
     (batch, heads, queries), a_strides = _strides(a, "a")
     if accumulate and out is None:
         raise arrays.unexpected("out", "an array with accumulate", None)
-    table, table_head = _table(table, heads, None, p_min, p_max)
+    table, per_head = _table(table, heads, None, p_min, p_max)
     dim, number = table.shape[-1], arrays.number(a, "a", dtype)
     o = arrays.output(out, "out", a.shape[:-1] + (dim,), a.dtype)
-    args = struct("nrg_relative_args", batch=batch, heads=heads, queries=queries, keys=a.shape[-1], dim=dim, query_offset=query_offset,
+    args = struct("nrg_relative_args", batch=batch, heads=heads, queries=queries, keys=a.shape[-1], dim=dim, first_position=first_position,
                   p_min=p_min, p_max=p_max, dtype=number, table_dtype=arrays.number_beside(table, "table", dtype, number, "a"),
                   a=arrays.address(a), table=arrays.address(table), o=arrays.address(o), a_strides=a_strides,
-                  o_strides=_strides(o, "out")[1], table_head_stride=table_head, accumulate=int(accumulate))
+                  o_strides=_strides(o, "out")[1], table_per_head=per_head, accumulate=int(accumulate))
     share("nrg_relative_values", args, threads=threads)
     return o
 
 
-def relative_backward(a, q, p_min, p_max, *, query_offset=0, table_per_head=False, dtype=None, threads=1):
+def relative_backward(a, q, p_min, p_max, *, first_position=None, table_per_head=False, dtype=None, threads=1):
     """The gradient of a table: Σ q_i a_ij over the queries and keys of each class (nrg/relative.h says which a and q).
 
     a  [batch, heads, queries, keys], or the last of these
@@ -88,9 +89,9 @@ def relative_backward(a, q, p_min, p_max, *, query_offset=0, table_per_head=Fals
     shape = (_classes(p_min, p_max), q.shape[-1])
     d_table = np.empty((heads, *shape) if table_per_head else shape, np.float32)
     args = struct("nrg_relative_args", batch=batch, heads=heads, queries=queries, keys=a.shape[-1], dim=q.shape[-1],
-                  query_offset=query_offset, p_min=p_min, p_max=p_max, dtype=arrays.number(a, "a", dtype), a=arrays.address(a),
+                  first_position=first_position, p_min=p_min, p_max=p_max, dtype=arrays.number(a, "a", dtype), a=arrays.address(a),
                   q=arrays.address(q), d_table=arrays.address(d_table), a_strides=a_strides, q_strides=_strides(q, "q")[1],
-                  d_table_head_stride=d_table.strides[0] if table_per_head else 0)
+                  table_per_head=int(bool(table_per_head)))
     share("nrg_relative_backward", args, threads=threads)
     return d_table
 
@@ -110,7 +111,7 @@ def relative_shift(x, keys, shift, *, scores=None, dtype=None, threads=1):
     args = struct("nrg_relative_shift_args", batch=batch, heads=heads, queries=queries, keys=keys, rel=x.shape[-1], shift=shift,
                   dtype=arrays.number(x, "x", dtype), x=arrays.address(x), scores=arrays.address(o), x_strides=x_strides,
                   scores_strides=_strides(o, "scores")[1], accumulate=int(scores is not None))
-    share("nrg_relative_shift", args, threads=threads)
+    share("nrg_relative_shift_forward", args, threads=threads)
     return o
 
 
@@ -129,7 +130,7 @@ def relative_shift_backward(d_scores, rel, shift, *, dtype=None, threads=1):
     return dx
 
 
-def head_bias_pair(q, u, v, *, out=None, dtype=None, threads=1):
+def head_bias(q, u, v, *, out=None, dtype=None, threads=1):
     """(q + u, q + v): the two biases of Transformer-XL's query, in one pass.
 
     q     [batch, heads, rows, dim], or the last of these; any strides
@@ -150,12 +151,12 @@ def head_bias_pair(q, u, v, *, out=None, dtype=None, threads=1):
     args = struct("nrg_head_bias_args", batch=batch, heads=heads, rows=rows, dim=dim, dtype=number, bias_dtype=bias_dtype, q=arrays.address(q), u=arrays.address(u), v=arrays.address(v),
                   o_u=arrays.address(results[0]), o_v=arrays.address(results[1]), q_strides=q_strides,
                   o_u_strides=_strides(results[0], "out")[1], o_v_strides=_strides(results[1], "out")[1])
-    share("nrg_head_bias_pair", args, threads=threads)
+    share("nrg_head_bias_forward", args, threads=threads)
     return results
 
 
-def head_bias_pair_backward(d_o_u, d_o_v, *, dtype=None, threads=1):
-    """The gradients of head_bias_pair().
+def head_bias_backward(d_o_u, d_o_v, *, dtype=None, threads=1):
+    """The gradients of head_bias().
 
     d_o_u, d_o_v  [batch, heads, rows, dim], or the last of these
 
@@ -170,5 +171,5 @@ def head_bias_pair_backward(d_o_u, d_o_v, *, dtype=None, threads=1):
                   d_o_u=arrays.address(d_o_u), d_o_v=arrays.address(d_o_v), dq=arrays.address(dq), du=arrays.address(du),
                   dv=arrays.address(dv), d_o_u_strides=strides, d_o_v_strides=_strides(d_o_v, "d_o_v")[1],
                   dq_strides=_strides(dq, "dq")[1])
-    share("nrg_head_bias_pair_backward", args, threads=threads)
+    share("nrg_head_bias_backward", args, threads=threads)
     return dq, du, dv

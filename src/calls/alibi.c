@@ -60,7 +60,7 @@ nrg_status nrg_alibi_diagonals(const nrg_score_bias_spec *spec, const float *slo
             const int32_t distance = (int32_t)(lowest + (int64_t)e), away = distance < 0 ? -distance : distance;
             /* the product is exact in double. -0 at distance 0: adding that changes nothing at all */
             const float bias = (float)(slope * -(double)away);
-            of_head[e] = distance > 0 && s->mask_future ? -INFINITY : bias;
+            of_head[e] = distance > 0 && s->causal ? -INFINITY : bias;
         }
     }
     return NRG_OK;

@@ -22,7 +22,7 @@ static nrg_relative_job common_job(const nrg_checked *c)
         .keys = a->keys,
         .dim = a->dim,
         .slots = c->sizes.n[NRG_RELATIVE_CLASSES],
-        .zero = a->query_offset - a->p_max,
+        .zero = a->first_position - a->p_max,
         .step = 1,
         .tables = c->sizes.n[NRG_RELATIVE_TABLES],
         .table_f32 = c->sizes.type[NRG_RELATIVE_TYPE_TABLE] == NRG_F32,
@@ -151,7 +151,7 @@ static __attribute__((noinline)) nrg_status make_backward(nrg_relative_job *job,
     if (has_terms(a)) {
         job->q = a->q;
         job->a = a->a;
-        job->ends = a->ends;
+        job->ends = a->ends_in;
         job->q_strides = nrg_rows_together(c.stride[NRG_RELATIVE_BACKWARD_Q]);
         job->a_strides = nrg_rows_together(c.stride[NRG_RELATIVE_BACKWARD_A]);
     } else {

@@ -16,7 +16,7 @@ static __attribute__((noinline)) nrg_status make_shift(nrg_relative_shift_job *j
                                                        const nrg_relative_shift_args *args, int backward, int ith, int nth)
 {
     nrg_checked c;
-    const nrg_call *call = backward ? &nrg_call_relative_shift_backward : &nrg_call_relative_shift;
+    const nrg_call *call = backward ? &nrg_call_relative_shift_backward : &nrg_call_relative_shift_forward;
     const nrg_status status = nrg_check(&c, call, (const void *const[]){args}, ith, nth);
     if (status != NRG_OK)
         return status;
@@ -55,9 +55,9 @@ static nrg_status shift(const nrg_relative_shift_args *args, int backward, int i
     return status;
 }
 
-nrg_status nrg_relative_shift(const nrg_relative_shift_args *args, int ith, int nth) { return shift(args, 0, ith, nth); }
+nrg_status nrg_relative_shift_forward(const nrg_relative_shift_args *args, int ith, int nth) { return shift(args, 0, ith, nth); }
 
-nrg_status nrg_relative_shift_check(const nrg_relative_shift_args *args)
+nrg_status nrg_relative_shift_forward_check(const nrg_relative_shift_args *args)
 {
     nrg_relative_shift_job job;
     nrg_dtype dtype;
@@ -87,7 +87,7 @@ static __attribute__((noinline)) nrg_status make_pair(nrg_head_bias_job *job, nr
                                                       int ith, int nth)
 {
     nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_head_bias_pair, (const void *const[]){args}, ith, nth);
+    const nrg_status status = nrg_check(&c, &nrg_call_head_bias_forward, (const void *const[]){args}, ith, nth);
     if (status != NRG_OK)
         return status;
     const nrg_head_bias_args *a = c.part[NRG_HEAD_BIAS_ARGS];
@@ -95,8 +95,8 @@ static __attribute__((noinline)) nrg_status make_pair(nrg_head_bias_job *job, nr
     *dtype = a->dtype;
     *job = (nrg_head_bias_job){
         .q = a->q,
-        .u = a->o_u ? a->u : NULL,
-        .v = a->o_v ? a->v : NULL,
+        .u = a->u,
+        .v = a->v,
         .o_u = a->o_u,
         .o_v = a->o_v,
         .q_strides = nrg_heads_together(c.stride[NRG_HEAD_BIAS_Q]),
@@ -124,7 +124,7 @@ static __attribute__((noinline)) nrg_status make_pair(nrg_head_bias_job *job, nr
     return NRG_OK;
 }
 
-nrg_status nrg_head_bias_pair(const nrg_head_bias_args *args, int ith, int nth)
+nrg_status nrg_head_bias_forward(const nrg_head_bias_args *args, int ith, int nth)
 {
     nrg_head_bias_job job;
     nrg_dtype dtype;
@@ -134,7 +134,7 @@ nrg_status nrg_head_bias_pair(const nrg_head_bias_args *args, int ith, int nth)
     return status;
 }
 
-nrg_status nrg_head_bias_pair_check(const nrg_head_bias_args *args)
+nrg_status nrg_head_bias_forward_check(const nrg_head_bias_args *args)
 {
     nrg_head_bias_job job;
     nrg_dtype dtype;
@@ -146,7 +146,7 @@ static __attribute__((noinline)) nrg_status make_pair_backward(nrg_head_bias_bac
                                                                const nrg_head_bias_args *args, int ith, int nth)
 {
     nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_head_bias_pair_backward, (const void *const[]){args}, ith, nth);
+    const nrg_status status = nrg_check(&c, &nrg_call_head_bias_backward, (const void *const[]){args}, ith, nth);
     if (status != NRG_OK)
         return status;
     const nrg_head_bias_args *a = c.part[NRG_HEAD_BIAS_ARGS];
@@ -184,7 +184,7 @@ static __attribute__((noinline)) nrg_status make_pair_backward(nrg_head_bias_bac
     return NRG_OK;
 }
 
-nrg_status nrg_head_bias_pair_backward(const nrg_head_bias_args *args, int ith, int nth)
+nrg_status nrg_head_bias_backward(const nrg_head_bias_args *args, int ith, int nth)
 {
     nrg_head_bias_backward_job job;
     nrg_dtype dtype;
@@ -194,7 +194,7 @@ nrg_status nrg_head_bias_pair_backward(const nrg_head_bias_args *args, int ith, 
     return status;
 }
 
-nrg_status nrg_head_bias_pair_backward_check(const nrg_head_bias_args *args)
+nrg_status nrg_head_bias_backward_check(const nrg_head_bias_args *args)
 {
     nrg_head_bias_backward_job job;
     nrg_dtype dtype;

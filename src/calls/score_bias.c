@@ -4,10 +4,13 @@
 #include "../internal.h"
 #include "../job/score_bias.h"
 #include "../operands/check.h"
+#include "../operands/heads.h"
 #include "../operands/score_bias.h"
 #include "quick.h"
 #include "share.h"
 #include "stream.h"
+
+size_t nrg_score_bias_diagonals(size_t queries, size_t keys) { return nrg_diagonals(queries, keys); }
 
 static nrg_score_strides strides_of(const size_t stride[NRG_LEVELS])
 {
@@ -46,8 +49,8 @@ static inline int is_plain(score_bias_call *c, const nrg_score_bias_args *a)
 {
     if (a->size != sizeof *a)
         return 0;
-    const size_t strides = a->scores_batch_stride | a->scores_head_stride | a->scores_query_stride | a->o_batch_stride |
-                           a->o_head_stride | a->o_query_stride;
+    const size_t strides = a->scores_strides.row | a->scores_strides.head | a->scores_strides.batch | a->o_strides.row |
+                           a->o_strides.head | a->o_strides.batch;
     const int options = ((unsigned)a->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & ((unsigned)a->store <= NRG_STORE_STREAM) &
                         (a->scale >= -FLT_MAX) & (a->scale <= FLT_MAX) & !(a->reserved | strides);
     const int sizes =
@@ -56,7 +59,7 @@ static inline int is_plain(score_bias_call *c, const nrg_score_bias_args *a)
     if (!(options & sizes & operands) || a->batch * a->heads >= QUICK_MOST)
         return 0;
     const size_t rows = a->batch * a->heads * a->queries, element = a->dtype == NRG_F32 ? 4 : 2, row = a->keys * element;
-    const size_t entries = nrg_score_diagonals(a->queries, a->keys) * sizeof(float);
+    const size_t entries = nrg_diagonals(a->queries, a->keys) * sizeof(float);
     quick_operand scores, diagonals, o;
     const int lie_well = (rows < QUICK_MOST) & quick_rows(&scores, a->scores, 0, rows, row, element - 1) &
                          quick_rows(&diagonals, a->diagonals, a->diagonals_stride, a->heads, entries, sizeof(float) - 1) &
@@ -159,7 +162,7 @@ static __attribute__((noinline)) nrg_status make_backward_job(nrg_score_bias_bac
     if (status != NRG_OK)
         return status;
     const nrg_score_bias_backward_args *a = c.part[NRG_SCORE_BIAS_ARGS];
-    const score_shape shape = {a->heads, a->queries, a->keys, nrg_score_diagonals(a->queries, a->keys)};
+    const score_shape shape = {a->heads, a->queries, a->keys, nrg_diagonals(a->queries, a->keys)};
     const size_t diagonals = a->heads * shape.diagonals; /* fits, since d_diagonals has so many numbers */
     const int has_elements = a->batch && diagonals;
     *dtype = a->dtype;

@@ -67,7 +67,7 @@ static bucket_run run_from(const bias_table *t, int64_t begin)
 /* The diagonals that have a bucket: all, or those whose key does not come after the query. */
 static int64_t bucket_diagonals(const bias_table *t)
 {
-    if (!t->spec->mask_future || t->lowest + (int64_t)t->diagonals <= 1)
+    if (!t->spec->causal || t->lowest + (int64_t)t->diagonals <= 1)
         return (int64_t)t->diagonals;
     return t->lowest <= 0 ? 1 - t->lowest : 0;
 }
@@ -83,12 +83,12 @@ static void fill(float *to, float value, size_t n)
         to[i] = value;
 }
 
-nrg_status nrg_t5_diagonals(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride,
-                            float *diagonals, size_t diagonals_stride, int ith, int nth)
+nrg_status nrg_t5_diagonals_forward(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride,
+                                    float *diagonals, size_t diagonals_stride, int ith, int nth)
 {
     nrg_checked c;
     const nrg_t5_args args = {table, diagonals, table_stride, diagonals_stride, dtype};
-    const nrg_status status = nrg_check(&c, &nrg_call_t5_diagonals, (const void *const[]){spec, &args}, ith, nth);
+    const nrg_status status = nrg_check(&c, &nrg_call_t5_diagonals_forward, (const void *const[]){spec, &args}, ith, nth);
     if (status != NRG_OK)
         return status;
     const bias_table t = table_of(&c);
@@ -115,21 +115,21 @@ nrg_status nrg_t5_diagonals(const nrg_score_bias_spec *spec, nrg_dtype dtype, co
     return NRG_OK;
 }
 
-nrg_status nrg_t5_diagonals_check(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table, size_t table_stride,
-                                  float *diagonals, size_t diagonals_stride)
+nrg_status nrg_t5_diagonals_forward_check(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table,
+                                          size_t table_stride, float *diagonals, size_t diagonals_stride)
 {
     nrg_checked c;
     const nrg_t5_args args = {table, diagonals, table_stride, diagonals_stride, dtype};
-    return nrg_check(&c, &nrg_call_t5_diagonals, (const void *const[]){spec, &args}, 0, 1);
+    return nrg_check(&c, &nrg_call_t5_diagonals_forward, (const void *const[]){spec, &args}, 0, 1);
 }
 
 #ifndef NRG_NO_BACKWARD
-nrg_status nrg_t5_backward(const nrg_score_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride, float *d_table,
-                           size_t d_table_stride, int accumulate, int ith, int nth)
+nrg_status nrg_t5_diagonals_backward(const nrg_score_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride,
+                                     float *d_table, size_t d_table_stride, int accumulate, int ith, int nth)
 {
     nrg_checked c;
     const nrg_t5_backward_args args = {d_diagonals, d_table, d_diagonals_stride, d_table_stride};
-    const nrg_status status = nrg_check(&c, &nrg_call_t5_backward, (const void *const[]){spec, &args}, ith, nth);
+    const nrg_status status = nrg_check(&c, &nrg_call_t5_diagonals_backward, (const void *const[]){spec, &args}, ith, nth);
     if (status != NRG_OK)
         return status;
     const bias_table t = table_of(&c);
@@ -161,12 +161,12 @@ nrg_status nrg_t5_backward(const nrg_score_bias_spec *spec, const double *d_diag
     return NRG_OK;
 }
 
-nrg_status nrg_t5_backward_check(const nrg_score_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride,
-                                 float *d_table, size_t d_table_stride, int accumulate)
+nrg_status nrg_t5_diagonals_backward_check(const nrg_score_bias_spec *spec, const double *d_diagonals, size_t d_diagonals_stride,
+                                           float *d_table, size_t d_table_stride, int accumulate)
 {
     nrg_checked c;
     const nrg_t5_backward_args args = {d_diagonals, d_table, d_diagonals_stride, d_table_stride};
     (void)accumulate;
-    return nrg_check(&c, &nrg_call_t5_backward, (const void *const[]){spec, &args}, 0, 1);
+    return nrg_check(&c, &nrg_call_t5_diagonals_backward, (const void *const[]){spec, &args}, 0, 1);
 }
 #endif

@@ -34,4 +34,7 @@ static inline nrg_head_strides nrg_heads_together(const size_t stride[NRG_LEVELS
     return (nrg_head_strides){.head = stride[0], .row = stride[1], .batch = stride[2]};
 }
 
+/* The diagonals of [queries, keys]. */
+static inline size_t nrg_diagonals(size_t queries, size_t keys) { return queries && keys ? queries + keys - 1 : 0; }
+
 #endif

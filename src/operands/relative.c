@@ -8,8 +8,7 @@
 /* numbers */
 enum { CLASSES = NRG_RELATIVE_CLASSES, TABLES = NRG_RELATIVE_TABLES, BATCH, HEADS, QUERIES, KEYS, DIM, ENDS };
 
-/* head_stride: of the table that is meant; 0: it is one for all heads. */
-static nrg_status measure(const nrg_relative_args *a, size_t head_stride, nrg_sizes *s)
+static nrg_status measure(const nrg_relative_args *a, nrg_sizes *s)
 {
     s->type[NRG_RELATIVE_TYPE] = a->dtype;
     const nrg_status status = nrg_beside(a->table_dtype, a->dtype, &s->type[NRG_RELATIVE_TYPE_TABLE]);
@@ -18,13 +17,13 @@ static nrg_status measure(const nrg_relative_args *a, size_t head_stride, nrg_si
     if (!a->dim)
         return NRG_ERR_DIM;
     if (!nrg_relative_is_position(a->p_min) || !nrg_relative_is_position(a->p_max) ||
-        !nrg_relative_is_position(a->query_offset) || a->p_min > a->p_max)
+        !nrg_relative_is_position(a->first_position) || a->p_min > a->p_max)
         return NRG_ERR_POSITION;
     const uint64_t classes = (uint64_t)(a->p_max - a->p_min) + 1, most = (uint64_t)NRG_RELATIVE_FARTHEST;
     if (classes > SIZE_MAX || a->queries > most || a->keys > most)
         return NRG_ERR_OVERFLOW;
     s->n[CLASSES] = (size_t)classes;
-    s->n[TABLES] = head_stride ? a->heads : 1;
+    s->n[TABLES] = a->table_per_head ? a->heads : 1;
     s->n[BATCH] = a->batch;
     s->n[HEADS] = a->heads;
     s->n[QUERIES] = a->queries;
@@ -44,7 +43,6 @@ static const nrg_part parts[] = {
 static const nrg_range ranges[] = {
     NRG_DTYPE_RANGE(NRG_RELATIVE_ARGS, nrg_relative_args, dtype),
     NRG_OTHER_DTYPE_RANGE(NRG_RELATIVE_ARGS, nrg_relative_args, table_dtype),
-    NRG_RESERVED_RANGE(NRG_RELATIVE_ARGS, nrg_relative_args, reserved),
 };
 
 #define CHOSEN(type) (NRG_ELEMENT_CHOSEN + (type))
@@ -53,23 +51,23 @@ static const nrg_range ranges[] = {
     FIELD(field), .element = CHOSEN(NRG_RELATIVE_TYPE), .dim = (number),                                                         \
                   .level = NRG_ROWS_TOGETHER(nrg_relative_args, field##_strides, BATCH, HEADS, QUERIES)
 #define TABLE(field)                                                                                                             \
-    FIELD(field), .dim = DIM,                                                                                                    \
-                  .level = {{.stride = NRG_AT(nrg_relative_args, field##_stride), .count = CLASSES},                             \
-                            {.stride = NRG_AT(nrg_relative_args, field##_head_stride), .count = TABLES}}
+    FIELD(field), .dim = DIM, .level = NRG_ROWS_TOGETHER(nrg_relative_args, field##_strides, NRG_ONE, TABLES, CLASSES)
 #define TABLE_INPUT TABLE(table), .role = NRG_IN, .element = CHOSEN(NRG_RELATIVE_TYPE_TABLE)
 /* Two numbers for every row. */
-#define ROW_ENDS                                                                                                                 \
-    FIELD(ends), .element = NRG_ELEMENT_F64, .may_be_absent = 1, .dim = ENDS,                                                    \
-                 .level = {{.count = QUERIES}, {.count = HEADS}, {.count = BATCH}}
+#define ROW_ENDS(field)                                                                                                          \
+    FIELD(field), .element = NRG_ELEMENT_F64, .may_be_absent = 1, .dim = ENDS,                                                   \
+                  .level = {{.count = QUERIES}, {.count = HEADS}, {.count = BATCH}}
 
 /* ---- scores ---- */
 
 static nrg_status measure_scores(const void *const *part, nrg_sizes *s)
 {
     const nrg_relative_args *a = part[NRG_RELATIVE_ARGS];
+    if (a->a || a->o || a->ends || a->ends_in || a->d_table)
+        return NRG_ERR_COMBINATION;
     if (!has_rows(a) || !a->keys)
         s->ignored |= NRG_BIT(NRG_RELATIVE_SCORES_Q) | NRG_BIT(NRG_RELATIVE_SCORES_TABLE) | NRG_BIT(NRG_RELATIVE_SCORES_SCORES);
-    return measure(a, a->table_head_stride, s);
+    return measure(a, s);
 }
 
 static const nrg_operand scores_operands[NRG_RELATIVE_SCORES_OPERANDS] = {
@@ -93,18 +91,20 @@ const nrg_call nrg_call_relative_scores = {
 static nrg_status measure_values(const void *const *part, nrg_sizes *s)
 {
     const nrg_relative_args *a = part[NRG_RELATIVE_ARGS];
+    if (a->q || a->scores || a->ends_in || a->d_table)
+        return NRG_ERR_COMBINATION;
     if (!has_rows(a) || !a->keys)
         s->ignored |= NRG_BIT(NRG_RELATIVE_VALUES_A) | NRG_BIT(NRG_RELATIVE_VALUES_TABLE);
     if (!has_rows(a))
         s->ignored |= NRG_BIT(NRG_RELATIVE_VALUES_O) | NRG_BIT(NRG_RELATIVE_VALUES_ENDS);
-    return measure(a, a->table_head_stride, s);
+    return measure(a, s);
 }
 
 static const nrg_operand values_operands[NRG_RELATIVE_VALUES_OPERANDS] = {
     [NRG_RELATIVE_VALUES_A] = {ROWS(a, KEYS), .role = NRG_IN},
     [NRG_RELATIVE_VALUES_TABLE] = {TABLE_INPUT},
     [NRG_RELATIVE_VALUES_O] = {ROWS(o, DIM), .role = NRG_INOUT},
-    [NRG_RELATIVE_VALUES_ENDS] = {ROW_ENDS, .role = NRG_OUT},
+    [NRG_RELATIVE_VALUES_ENDS] = {ROW_ENDS(ends), .role = NRG_OUT},
 };
 
 const nrg_call nrg_call_relative_values = {
@@ -122,16 +122,18 @@ const nrg_call nrg_call_relative_values = {
 static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
 {
     const nrg_relative_args *a = part[NRG_RELATIVE_ARGS];
+    if (a->table || a->table_dtype || a->scores || a->o || a->ends)
+        return NRG_ERR_COMBINATION;
     if (!has_rows(a) || !a->keys)
         s->ignored |= NRG_BIT(NRG_RELATIVE_BACKWARD_Q) | NRG_BIT(NRG_RELATIVE_BACKWARD_A) | NRG_BIT(NRG_RELATIVE_BACKWARD_ENDS);
     s->always |= NRG_BIT(NRG_RELATIVE_BACKWARD_D_TABLE);
-    return measure(a, a->d_table_head_stride, s);
+    return measure(a, s);
 }
 
 static const nrg_operand backward_operands[NRG_RELATIVE_BACKWARD_OPERANDS] = {
     [NRG_RELATIVE_BACKWARD_Q] = {ROWS(q, DIM), .role = NRG_IN},
     [NRG_RELATIVE_BACKWARD_A] = {ROWS(a, KEYS), .role = NRG_IN},
-    [NRG_RELATIVE_BACKWARD_ENDS] = {ROW_ENDS, .role = NRG_IN},
+    [NRG_RELATIVE_BACKWARD_ENDS] = {ROW_ENDS(ends_in), .role = NRG_IN},
     [NRG_RELATIVE_BACKWARD_D_TABLE] = {TABLE(d_table), .role = NRG_INOUT, .element = NRG_ELEMENT_F32},
 };
 

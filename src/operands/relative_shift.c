@@ -10,9 +10,8 @@
 
 enum { BATCH = 1, HEADS, ROWS, KEYS, REL, DIM };
 
-static nrg_status measure_shift(const void *const *part, nrg_sizes *s)
+static nrg_status measure_shift(const nrg_relative_shift_args *a, nrg_sizes *s)
 {
-    const nrg_relative_shift_args *a = part[NRG_RELATIVE_SHIFT_ARGS];
     const uint64_t most = (uint64_t)NRG_RELATIVE_FARTHEST;
     if (!nrg_relative_is_position(a->shift))
         return NRG_ERR_POSITION;
@@ -25,6 +24,18 @@ static nrg_status measure_shift(const void *const *part, nrg_sizes *s)
     s->n[KEYS] = a->keys;
     s->n[REL] = a->rel;
     return NRG_OK;
+}
+
+static nrg_status measure_shift_forward(const void *const *part, nrg_sizes *s)
+{
+    const nrg_relative_shift_args *a = part[NRG_RELATIVE_SHIFT_ARGS];
+    return a->d_scores || a->dx ? NRG_ERR_COMBINATION : measure_shift(a, s);
+}
+
+static nrg_status measure_shift_backward(const void *const *part, nrg_sizes *s)
+{
+    const nrg_relative_shift_args *a = part[NRG_RELATIVE_SHIFT_ARGS];
+    return a->x || a->scores ? NRG_ERR_COMBINATION : measure_shift(a, s);
 }
 
 static const nrg_part shift_parts[] = {
@@ -49,14 +60,14 @@ static const nrg_operand shift_operands[NRG_RELATIVE_SHIFT_OPERANDS] = {
     [NRG_RELATIVE_SHIFT_OUT] = MOVED(scores, NRG_INOUT, KEYS),
 };
 
-const nrg_call nrg_call_relative_shift = {
+const nrg_call nrg_call_relative_shift_forward = {
     .parts = shift_parts,
     .part_count = NRG_COUNT(shift_parts),
     .operands = shift_operands,
     .operand_count = NRG_RELATIVE_SHIFT_OPERANDS,
     .ranges = shift_ranges,
     .range_count = NRG_COUNT(shift_ranges),
-    .measure = measure_shift,
+    .measure = measure_shift_forward,
 };
 
 static const nrg_operand shift_backward_operands[NRG_RELATIVE_SHIFT_OPERANDS] = {
@@ -71,7 +82,7 @@ const nrg_call nrg_call_relative_shift_backward = {
     .operand_count = NRG_RELATIVE_SHIFT_OPERANDS,
     .ranges = shift_ranges,
     .range_count = NRG_COUNT(shift_ranges),
-    .measure = measure_shift,
+    .measure = measure_shift_backward,
 };
 
 /* ---- the two biases ---- */
@@ -95,7 +106,6 @@ static const nrg_range bias_ranges[] = {
     NRG_DTYPE_RANGE(NRG_HEAD_BIAS_ARGS, nrg_head_bias_args, dtype),
     NRG_OTHER_DTYPE_RANGE(NRG_HEAD_BIAS_ARGS, nrg_head_bias_args, bias_dtype),
     NRG_ENUM_RANGE(NRG_HEAD_BIAS_ARGS, nrg_head_bias_args, store, NRG_STORE_STREAM),
-    NRG_RESERVED_RANGE(NRG_HEAD_BIAS_ARGS, nrg_head_bias_args, reserved),
 };
 
 #define CHOSEN(type) (NRG_ELEMENT_CHOSEN + (type))
@@ -106,21 +116,19 @@ static const nrg_range bias_ranges[] = {
 #define OF_HEADS(field)                                                                                                          \
     .part = NRG_HEAD_BIAS_ARGS, .at = NRG_AT(nrg_head_bias_args, field), .dim = DIM, .level = {{.count = HEADS}}
 
-static nrg_status measure_pair(const void *const *part, nrg_sizes *s)
+static nrg_status measure_bias_forward(const void *const *part, nrg_sizes *s)
 {
     const nrg_head_bias_args *a = part[NRG_HEAD_BIAS_ARGS];
-    if (a->o_u)
-        s->needed |= NRG_BIT(NRG_HEAD_BIAS_U);
-    else
-        s->ignored |= NRG_BIT(NRG_HEAD_BIAS_U);
-    if (a->o_v)
-        s->needed |= NRG_BIT(NRG_HEAD_BIAS_V);
-    else
-        s->ignored |= NRG_BIT(NRG_HEAD_BIAS_V);
+    if (a->d_o_u || a->d_o_v || a->accumulate || a->dq || a->du || a->dv)
+        return NRG_ERR_COMBINATION;
+    /* without rows, o_u and o_v may be NULL as well */
+    uint32_t *const without = a->batch && a->rows ? &s->refused : &s->ignored;
+    *(a->o_u ? &s->needed : without) |= NRG_BIT(NRG_HEAD_BIAS_U);
+    *(a->o_v ? &s->needed : without) |= NRG_BIT(NRG_HEAD_BIAS_V);
     return measure_bias(a, s);
 }
 
-static const nrg_operand pair_operands[NRG_HEAD_BIAS_OPERANDS] = {
+static const nrg_operand bias_forward_operands[NRG_HEAD_BIAS_OPERANDS] = {
     [NRG_HEAD_BIAS_Q] = {"q", NRG_IN, VECTORS(q)},
     [NRG_HEAD_BIAS_U] = {"u", NRG_IN, CHOSEN(NRG_HEAD_BIAS_TYPE_BIAS), .may_be_absent = 1, OF_HEADS(u)},
     [NRG_HEAD_BIAS_V] = {"v", NRG_IN, CHOSEN(NRG_HEAD_BIAS_TYPE_BIAS), .may_be_absent = 1, OF_HEADS(v)},
@@ -128,26 +136,28 @@ static const nrg_operand pair_operands[NRG_HEAD_BIAS_OPERANDS] = {
     [NRG_HEAD_BIAS_O_V] = {"o_v", NRG_OUT, VECTORS(o_v), .may_be_absent = 1, .over = NRG_BIT(NRG_HEAD_BIAS_Q)},
 };
 
-const nrg_call nrg_call_head_bias_pair = {
+const nrg_call nrg_call_head_bias_forward = {
     .parts = bias_parts,
     .part_count = NRG_COUNT(bias_parts),
-    .operands = pair_operands,
+    .operands = bias_forward_operands,
     .operand_count = NRG_HEAD_BIAS_OPERANDS,
     .ranges = bias_ranges,
     .range_count = NRG_COUNT(bias_ranges),
-    .measure = measure_pair,
+    .measure = measure_bias_forward,
 };
 
-static nrg_status measure_pair_backward(const void *const *part, nrg_sizes *s)
+static nrg_status measure_bias_backward(const void *const *part, nrg_sizes *s)
 {
     const nrg_head_bias_args *a = part[NRG_HEAD_BIAS_ARGS];
+    if (a->bias_dtype || a->q || a->u || a->v || a->o_u || a->o_v)
+        return NRG_ERR_COMBINATION;
     /* one of them is enough */
     if ((a->dq || a->du || a->dv) && !a->d_o_v)
         s->needed |= NRG_BIT(NRG_HEAD_BIAS_BACKWARD_D_O_U);
     return measure_bias(a, s);
 }
 
-static const nrg_operand pair_backward_operands[NRG_HEAD_BIAS_BACKWARD_OPERANDS] = {
+static const nrg_operand bias_backward_operands[NRG_HEAD_BIAS_BACKWARD_OPERANDS] = {
     [NRG_HEAD_BIAS_BACKWARD_D_O_U] = {"d_o_u", NRG_IN, VECTORS(d_o_u), .may_be_absent = 1},
     [NRG_HEAD_BIAS_BACKWARD_D_O_V] = {"d_o_v", NRG_IN, VECTORS(d_o_v), .may_be_absent = 1},
     [NRG_HEAD_BIAS_BACKWARD_DQ] = {"dq", NRG_OUT, VECTORS(dq), .may_be_absent = 1,
@@ -156,12 +166,12 @@ static const nrg_operand pair_backward_operands[NRG_HEAD_BIAS_BACKWARD_OPERANDS]
     [NRG_HEAD_BIAS_BACKWARD_DV] = {"dv", NRG_INOUT, NRG_ELEMENT_F32, .may_be_absent = 1, OF_HEADS(dv)},
 };
 
-const nrg_call nrg_call_head_bias_pair_backward = {
+const nrg_call nrg_call_head_bias_backward = {
     .parts = bias_parts,
     .part_count = NRG_COUNT(bias_parts),
-    .operands = pair_backward_operands,
+    .operands = bias_backward_operands,
     .operand_count = NRG_HEAD_BIAS_BACKWARD_OPERANDS,
     .ranges = bias_ranges,
     .range_count = NRG_COUNT(bias_ranges),
-    .measure = measure_pair_backward,
+    .measure = measure_bias_backward,
 };

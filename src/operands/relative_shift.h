@@ -9,14 +9,14 @@
 
 enum { NRG_RELATIVE_SHIFT_ARGS };
 
-/* nrg_relative_shift and, the other way round, nrg_relative_shift_backward: x and scores, or d_scores and dx. */
+/* nrg_relative_shift_forward and, the other way round, nrg_relative_shift_backward: x and scores, or d_scores and dx. */
 enum { NRG_RELATIVE_SHIFT_IN, NRG_RELATIVE_SHIFT_OUT, NRG_RELATIVE_SHIFT_OPERANDS };
-extern const nrg_call nrg_call_relative_shift, nrg_call_relative_shift_backward;
+extern const nrg_call nrg_call_relative_shift_forward, nrg_call_relative_shift_backward;
 
 enum { NRG_HEAD_BIAS_ARGS };
 
 enum { NRG_HEAD_BIAS_Q, NRG_HEAD_BIAS_U, NRG_HEAD_BIAS_V, NRG_HEAD_BIAS_O_U, NRG_HEAD_BIAS_O_V, NRG_HEAD_BIAS_OPERANDS };
-extern const nrg_call nrg_call_head_bias_pair;
+extern const nrg_call nrg_call_head_bias_forward;
 
 enum {
     NRG_HEAD_BIAS_BACKWARD_D_O_U,
@@ -26,7 +26,7 @@ enum {
     NRG_HEAD_BIAS_BACKWARD_DV,
     NRG_HEAD_BIAS_BACKWARD_OPERANDS
 };
-extern const nrg_call nrg_call_head_bias_pair_backward;
+extern const nrg_call nrg_call_head_bias_backward;
 
 /* The type of u and v. */
 enum { NRG_HEAD_BIAS_TYPE, NRG_HEAD_BIAS_TYPE_BIAS };

@@ -6,13 +6,14 @@
 #include <float.h>
 
 #include "../exact/t5_rule.h"
+#include "heads.h"
 
 /* The entries of a head's table. */
 static nrg_status count_diagonals(size_t queries, size_t keys, size_t *diagonals)
 {
     if (queries > SIZE_MAX - keys)
         return NRG_ERR_OVERFLOW;
-    *diagonals = nrg_score_diagonals(queries, keys);
+    *diagonals = nrg_diagonals(queries, keys);
     return NRG_OK;
 }
 
@@ -25,10 +26,10 @@ enum { TABLE_HEADS = NRG_BIAS_HEADS, DIAGONALS = NRG_BIAS_DIAGONALS, SPEC_HEADS 
 
 static int distances_fit(const nrg_score_bias_spec *s)
 {
-    if (s->queries > DISTANCE_MOST || s->keys > DISTANCE_MOST || s->query_offset > DISTANCE_MOST ||
-        s->query_offset < -DISTANCE_MOST)
+    if (s->queries > DISTANCE_MOST || s->keys > DISTANCE_MOST || s->first_position > DISTANCE_MOST ||
+        s->first_position < -DISTANCE_MOST)
         return 0;
-    return nrg_bias_lowest(s) >= -DISTANCE_MOST && (int64_t)(s->keys - 1) - s->query_offset <= DISTANCE_MOST;
+    return nrg_bias_lowest(s) >= -DISTANCE_MOST && (int64_t)(s->keys - 1) - s->first_position <= DISTANCE_MOST;
 }
 
 static nrg_status measure_spec(const nrg_score_bias_spec *spec, nrg_sizes *s)
@@ -46,7 +47,6 @@ static nrg_status measure_spec(const nrg_score_bias_spec *spec, nrg_sizes *s)
     {                                                                                                                            \
         .size = sizeof(nrg_score_bias_spec), .least = sizeof(nrg_score_bias_spec)                                                \
     }
-#define SPEC_RANGE NRG_RESERVED_RANGE(NRG_BIAS_SPEC, nrg_score_bias_spec, reserved)
 
 #define FIELD(args, type, field) #field, .part = (args), .at = NRG_AT(type, field)
 #define ROWS(args, type, field, number, rows)                                                                                    \
@@ -82,9 +82,9 @@ static const nrg_operand t5_operands[NRG_T5_OPERANDS] = {
                           .element = NRG_ELEMENT_F32},
 };
 
-static const nrg_range t5_ranges[] = {NRG_DTYPE_RANGE(NRG_BIAS_ARGS, nrg_t5_args, dtype), SPEC_RANGE};
+static const nrg_range t5_ranges[] = {NRG_DTYPE_RANGE(NRG_BIAS_ARGS, nrg_t5_args, dtype)};
 
-const nrg_call nrg_call_t5_diagonals = {
+const nrg_call nrg_call_t5_diagonals_forward = {
     .parts = t5_parts,
     .part_count = NRG_COUNT(t5_parts),
     .operands = t5_operands,
@@ -112,15 +112,11 @@ static const nrg_operand t5_backward_operands[NRG_T5_BACKWARD_OPERANDS] = {
                                  .element = NRG_ELEMENT_F32},
 };
 
-static const nrg_range spec_ranges[] = {SPEC_RANGE};
-
-const nrg_call nrg_call_t5_backward = {
+const nrg_call nrg_call_t5_diagonals_backward = {
     .parts = t5_backward_parts,
     .part_count = NRG_COUNT(t5_backward_parts),
     .operands = t5_backward_operands,
     .operand_count = NRG_T5_BACKWARD_OPERANDS,
-    .ranges = spec_ranges,
-    .range_count = NRG_COUNT(spec_ranges),
     .measure = measure_t5_backward,
 };
 
@@ -148,7 +144,11 @@ const nrg_call nrg_call_alibi_slopes = {
     .measure = measure_slopes,
 };
 
-static nrg_status measure_alibi(const void *const *part, nrg_sizes *s) { return measure_spec(part[NRG_BIAS_SPEC], s); }
+static nrg_status measure_alibi(const void *const *part, nrg_sizes *s)
+{
+    const nrg_score_bias_spec *spec = part[NRG_BIAS_SPEC];
+    return spec->bidirectional || spec->buckets || spec->max_distance ? NRG_ERR_COMBINATION : measure_spec(spec, s);
+}
 
 static const nrg_part alibi_parts[] = {SPEC_PART, {.size = sizeof(nrg_alibi_args)}};
 
@@ -164,8 +164,6 @@ const nrg_call nrg_call_alibi_diagonals = {
     .part_count = NRG_COUNT(alibi_parts),
     .operands = alibi_operands,
     .operand_count = NRG_ALIBI_OPERANDS,
-    .ranges = spec_ranges,
-    .range_count = NRG_COUNT(spec_ranges),
     .measure = measure_alibi,
 };
 
@@ -173,22 +171,14 @@ const nrg_call nrg_call_alibi_diagonals = {
 
 enum { BATCH = BUCKETS + 1, HEADS, QUERIES, KEYS };
 
-/* A tensor [batch, heads, queries, keys] of s->type[0]. Rows of scores may be the same ones, so that no stride says that their
- * number fits. */
+/* A tensor [batch, heads, queries, keys]. */
 static nrg_status measure_scores(size_t batch, size_t heads, size_t queries, size_t keys, nrg_sizes *s)
 {
-    const nrg_status status = count_diagonals(queries, keys, &s->n[DIAGONALS]);
-    size_t bytes;
     s->n[BATCH] = batch;
     s->n[HEADS] = heads;
     s->n[QUERIES] = queries;
     s->n[KEYS] = keys;
-    if (status != NRG_OK || !batch || !heads || !s->n[DIAGONALS])
-        return status;
-    return nrg_product(batch, heads, &bytes) && nrg_product(bytes, queries, &bytes) && nrg_product(bytes, keys, &bytes) &&
-                   nrg_product(bytes, nrg_element_bytes(NRG_ELEMENT_CHOSEN, s), &bytes)
-               ? NRG_OK
-               : NRG_ERR_OVERFLOW;
+    return count_diagonals(queries, keys, &s->n[DIAGONALS]);
 }
 
 static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
@@ -206,17 +196,14 @@ static const nrg_part forward_parts[] = {
 };
 
 #define SCORES(type, field)                                                                                                      \
-    FIELD(NRG_SCORE_BIAS_ARGS, type, field), .element = NRG_ELEMENT_CHOSEN, .strides_multiply = 1, .dim = KEYS,                  \
-                                             .level = {{.stride = NRG_AT(type, field##_query_stride), .count = QUERIES},         \
-                                                       {.stride = NRG_AT(type, field##_head_stride), .count = HEADS},            \
-                                                       {.stride = NRG_AT(type, field##_batch_stride), .count = BATCH}}
+    FIELD(NRG_SCORE_BIAS_ARGS, type, field), .element = NRG_ELEMENT_CHOSEN, .dim = KEYS,                                         \
+                                             .level = NRG_ROWS_TOGETHER(type, field##_strides, BATCH, HEADS, QUERIES)
 
 static const nrg_operand forward_operands[NRG_SCORE_BIAS_OPERANDS] = {
     [NRG_SCORE_BIAS_SCORES] = {SCORES(nrg_score_bias_args, scores), .role = NRG_IN},
     [NRG_SCORE_BIAS_DIAGONALS] = {ROWS(NRG_SCORE_BIAS_ARGS, nrg_score_bias_args, diagonals, DIAGONALS, TABLE_HEADS),
                                   .role = NRG_IN, .element = NRG_ELEMENT_F32},
-    [NRG_SCORE_BIAS_O] = {SCORES(nrg_score_bias_args, o), .role = NRG_OUT,
-                          .over = NRG_BIT(NRG_SCORE_BIAS_SCORES)},
+    [NRG_SCORE_BIAS_O] = {SCORES(nrg_score_bias_args, o), .role = NRG_OUT, .over = NRG_BIT(NRG_SCORE_BIAS_SCORES)},
 };
 
 static const nrg_range forward_ranges[] = {

@@ -15,9 +15,9 @@ enum { NRG_BIAS_SPEC, NRG_BIAS_ARGS };
 enum { NRG_BIAS_HEADS = 1, NRG_BIAS_DIAGONALS, NRG_BIAS_NUMBERS };
 
 /* The distance of entry 0. */
-static inline int64_t nrg_bias_lowest(const nrg_score_bias_spec *s) { return -((int64_t)s->queries - 1) - s->query_offset; }
+static inline int64_t nrg_bias_lowest(const nrg_score_bias_spec *s) { return -((int64_t)s->queries - 1) - s->first_position; }
 
-/* nrg_t5_diagonals */
+/* nrg_t5_diagonals_forward */
 typedef struct nrg_t5_args {
     const void *table;
     float *diagonals;
@@ -25,16 +25,16 @@ typedef struct nrg_t5_args {
     nrg_dtype dtype;
 } nrg_t5_args;
 enum { NRG_T5_TABLE, NRG_T5_DIAGONALS, NRG_T5_OPERANDS };
-extern const nrg_call nrg_call_t5_diagonals;
+extern const nrg_call nrg_call_t5_diagonals_forward;
 
-/* nrg_t5_backward */
+/* nrg_t5_diagonals_backward */
 typedef struct nrg_t5_backward_args {
     const double *d_diagonals;
     float *d_table;
     size_t d_diagonals_stride, d_table_stride;
 } nrg_t5_backward_args;
 enum { NRG_T5_BACKWARD_D_DIAGONALS, NRG_T5_BACKWARD_D_TABLE, NRG_T5_BACKWARD_OPERANDS };
-extern const nrg_call nrg_call_t5_backward;
+extern const nrg_call nrg_call_t5_diagonals_backward;
 
 /* nrg_alibi_slopes, which has one part */
 typedef struct nrg_alibi_slopes_args {

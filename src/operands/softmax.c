@@ -51,7 +51,7 @@ static nrg_status measure_args(const nrg_softmax_args *a, nrg_sizes *s)
         status = measure_rows(s, a->batch, a->heads, a->queries, a->keys);
     if (status != NRG_OK)
         return status;
-    s->n[DIAGONALS] = s->n[ROWS] ? nrg_score_diagonals(a->queries, a->keys) : 0;
+    s->n[DIAGONALS] = s->n[ROWS] ? nrg_diagonals(a->queries, a->keys) : 0;
     s->n[DIAGONAL_HEADS] = s->n[HEAD_NUMBERS] = s->n[ROWS] ? a->heads : 0;
     if (!a->mask)
         s->refused = NRG_BIT(NRG_SOFTMAX_SLOPES);

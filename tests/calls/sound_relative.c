@@ -12,14 +12,12 @@ enum { DENSE, PER_HEAD, ONE_SAMPLE, NO_HEADS, NO_KEYS, RELATIVE_VARIANTS };
 
 static nrg_relative_args relative_args(int variant)
 {
-    nrg_relative_args args = nrg_relative_args_init(variant == ONE_SAMPLE ? 1 : BATCH, variant == NO_HEADS ? 0 : HEADS, QUERIES,
-                                                    variant == NO_KEYS ? 0 : KEYS, DIM, -2, 2);
+    const int is_per_head = variant == PER_HEAD || variant == NO_HEADS;
+    nrg_relative_args args =
+        nrg_relative_args_init(is_per_head ? NRG_F16 : NRG_F32, variant == ONE_SAMPLE ? 1 : BATCH,
+                               variant == NO_HEADS ? 0 : HEADS, QUERIES, variant == NO_KEYS ? 0 : KEYS, DIM, -2, 2);
     args.accumulate = variant != NO_KEYS; /* the sums of nothing are written */
-    if (variant == PER_HEAD || variant == NO_HEADS) {
-        args.dtype = NRG_F16;
-        args.table_dtype = NRG_F32;
-        args.table_head_stride = args.d_table_head_stride = 5 * DIM * sizeof(float);
-    }
+    args.table_per_head = is_per_head;
     if (variant == ONE_SAMPLE) {
         const nrg_head_strides vectors = {.row = HEADS * DIM * sizeof(float), .head = DIM * sizeof(float)},
                                rows = {.row = HEADS * KEYS * sizeof(float), .head = KEYS * sizeof(float)};
@@ -31,13 +29,19 @@ static nrg_relative_args relative_args(int variant)
 
 static uint32_t set_up_scores(void *const *part, int variant)
 {
-    *(nrg_relative_args *)part[ARGS] = relative_args(variant);
+    nrg_relative_args *args = part[ARGS];
+    *args = relative_args(variant);
+    if (args->table_per_head)
+        args->table_dtype = NRG_F32;
     return 0;
 }
 
 static uint32_t set_up_values(void *const *part, int variant)
 {
-    *(nrg_relative_args *)part[ARGS] = relative_args(variant);
+    nrg_relative_args *args = part[ARGS];
+    *args = relative_args(variant);
+    if (args->table_per_head)
+        args->table_dtype = NRG_F32;
     return variant == DENSE ? 0 : NRG_BIT(NRG_RELATIVE_VALUES_ENDS);
 }
 
@@ -56,27 +60,51 @@ static nrg_status ask_backward(void *const *part) { return nrg_relative_backward
 
 #define FARTHEST ((int64_t)1 << 60)
 #define WRONG_OPTIONS                                                                                                            \
-    WRONG_U64(ARGS, nrg_relative_args, dim, 0, NRG_ERR_DIM),                                                                     \
-        WRONG_U32(ARGS, nrg_relative_args, table_dtype, NRG_BF16, NRG_ERR_DTYPE),                                                \
-        WRONG_U64(ARGS, nrg_relative_args, p_min, 2, NRG_OK), WRONG_U64(ARGS, nrg_relative_args, p_min, 3, NRG_ERR_POSITION),    \
+    WRONG_U64(ARGS, nrg_relative_args, dim, 0, NRG_ERR_DIM), WRONG_U64(ARGS, nrg_relative_args, p_min, 2, NRG_OK),               \
+        WRONG_U64(ARGS, nrg_relative_args, p_min, 3, NRG_ERR_POSITION),                                                          \
         WRONG_U64(ARGS, nrg_relative_args, p_max, FARTHEST, NRG_ERR_OVERFLOW),                                                   \
         WRONG_U64(ARGS, nrg_relative_args, p_max, FARTHEST + 1, NRG_ERR_POSITION),                                               \
         WRONG_U64(ARGS, nrg_relative_args, p_min, -FARTHEST, NRG_ERR_OVERFLOW),                                                  \
         WRONG_U64(ARGS, nrg_relative_args, p_min, -FARTHEST - 1, NRG_ERR_POSITION),                                              \
-        WRONG_U64(ARGS, nrg_relative_args, query_offset, FARTHEST, NRG_OK),                                                      \
-        WRONG_U64(ARGS, nrg_relative_args, query_offset, FARTHEST + 1, NRG_ERR_POSITION),                                        \
-        WRONG_U64(ARGS, nrg_relative_args, query_offset, -FARTHEST, NRG_OK),                                                     \
-        WRONG_U64(ARGS, nrg_relative_args, query_offset, -FARTHEST - 1, NRG_ERR_POSITION)
+        WRONG_U64(ARGS, nrg_relative_args, first_position, FARTHEST, NRG_OK),                                                    \
+        WRONG_U64(ARGS, nrg_relative_args, first_position, FARTHEST + 1, NRG_ERR_POSITION),                                      \
+        WRONG_U64(ARGS, nrg_relative_args, first_position, -FARTHEST, NRG_OK),                                                   \
+        WRONG_U64(ARGS, nrg_relative_args, first_position, -FARTHEST - 1, NRG_ERR_POSITION)
 #define WRONG_STRIDES(type, field)                                                                                               \
     WRONG_STRIDE(ARGS, type, field.row), WRONG_STRIDE(ARGS, type, field.head), WRONG_STRIDE(ARGS, type, field.batch)
-#define WRONG_TABLE WRONG_STRIDE(ARGS, nrg_relative_args, table_stride), WRONG_STRIDE(ARGS, nrg_relative_args, table_head_stride)
-static const sound_wrong wrong_scores[] = {WRONG_OPTIONS, WRONG_TABLE, WRONG_STRIDES(nrg_relative_args, q_strides),
-                                           WRONG_STRIDES(nrg_relative_args, scores_strides)};
-static const sound_wrong wrong_values[] = {WRONG_OPTIONS, WRONG_TABLE, WRONG_STRIDES(nrg_relative_args, a_strides),
-                                           WRONG_STRIDES(nrg_relative_args, o_strides)};
+#define WRONG_TABLE                                                                                                              \
+    WRONG_STRIDE(ARGS, nrg_relative_args, table_strides.row), WITH_U32(ARGS, nrg_relative_args, table_per_head, 1),              \
+        WRONG_STRIDE(ARGS, nrg_relative_args, table_strides.head),                                                               \
+        WRONG_U64(ARGS, nrg_relative_args, table_strides.head, 1, NRG_OK),                                                       \
+        WRONG_U32(ARGS, nrg_relative_args, table_dtype, NRG_BF16, NRG_ERR_DTYPE)
+/* A pointer of another operation. */
+#define WRONG_OTHER(type, field) WRONG_U64(ARGS, type, field, 64, NRG_ERR_COMBINATION)
+static const sound_wrong wrong_scores[] = {WRONG_OPTIONS,
+                                           WRONG_TABLE,
+                                           WRONG_STRIDES(nrg_relative_args, q_strides),
+                                           WRONG_STRIDES(nrg_relative_args, scores_strides),
+                                           WRONG_OTHER(nrg_relative_args, a),
+                                           WRONG_OTHER(nrg_relative_args, ends_in),
+                                           WRONG_OTHER(nrg_relative_args, o),
+                                           WRONG_OTHER(nrg_relative_args, ends),
+                                           WRONG_OTHER(nrg_relative_args, d_table)};
+static const sound_wrong wrong_values[] = {WRONG_OPTIONS,
+                                           WRONG_TABLE,
+                                           WRONG_STRIDES(nrg_relative_args, a_strides),
+                                           WRONG_STRIDES(nrg_relative_args, o_strides),
+                                           WRONG_OTHER(nrg_relative_args, q),
+                                           WRONG_OTHER(nrg_relative_args, ends_in),
+                                           WRONG_OTHER(nrg_relative_args, scores),
+                                           WRONG_OTHER(nrg_relative_args, d_table)};
 static const sound_wrong wrong_backward[] = {WRONG_OPTIONS,
-                                             WRONG_STRIDE(ARGS, nrg_relative_args, d_table_stride),
-                                             WRONG_STRIDE(ARGS, nrg_relative_args, d_table_head_stride),
+                                             WRONG_STRIDE(ARGS, nrg_relative_args, d_table_strides.row),
+                                             WITH_U32(ARGS, nrg_relative_args, table_per_head, 1),
+                                             WRONG_STRIDE(ARGS, nrg_relative_args, d_table_strides.head),
+                                             WRONG_U32(ARGS, nrg_relative_args, table_dtype, NRG_F32, NRG_ERR_COMBINATION),
+                                             WRONG_OTHER(nrg_relative_args, table),
+                                             WRONG_OTHER(nrg_relative_args, scores),
+                                             WRONG_OTHER(nrg_relative_args, o),
+                                             WRONG_OTHER(nrg_relative_args, ends),
                                              WRONG_STRIDES(nrg_relative_args, q_strides),
                                              WRONG_STRIDES(nrg_relative_args, a_strides),
                                              WRONG_VARIANT(NO_HEADS),
@@ -93,9 +121,8 @@ static const sound_size relative_sizes[] = {{ARGS, NRG_AT(nrg_relative_args, bat
 static uint32_t set_up_shift(void *const *part, int variant)
 {
     nrg_relative_shift_args *args = part[ARGS];
-    *args =
-        variant ? nrg_xlnet_shift_args(BATCH, HEADS, QUERIES, KEYS) : nrg_transformer_xl_shift_args(BATCH, HEADS, QUERIES, KEYS);
-    args->dtype = variant ? NRG_BF16 : NRG_F32;
+    *args = variant ? nrg_relative_shift_args_xlnet(NRG_BF16, BATCH, HEADS, QUERIES, KEYS)
+                    : nrg_relative_shift_args_transformer_xl(NRG_F32, BATCH, HEADS, QUERIES, KEYS);
     if (variant == 2)
         args->keys = 0;
     if (variant == 3)
@@ -103,8 +130,8 @@ static uint32_t set_up_shift(void *const *part, int variant)
     return 0;
 }
 
-static nrg_status run_shift(void *const *part, int ith, int nth) { return nrg_relative_shift(part[ARGS], ith, nth); }
-static nrg_status ask_shift(void *const *part) { return nrg_relative_shift_check(part[ARGS]); }
+static nrg_status run_shift(void *const *part, int ith, int nth) { return nrg_relative_shift_forward(part[ARGS], ith, nth); }
+static nrg_status ask_shift(void *const *part) { return nrg_relative_shift_forward_check(part[ARGS]); }
 static nrg_status run_shift_back(void *const *part, int ith, int nth)
 {
     return nrg_relative_shift_backward(part[ARGS], ith, nth);
@@ -117,10 +144,12 @@ static nrg_status ask_shift_back(void *const *part) { return nrg_relative_shift_
         WRONG_U64(ARGS, nrg_relative_shift_args, shift, FARTHEST + 1, NRG_ERR_POSITION),                                         \
         WRONG_U64(ARGS, nrg_relative_shift_args, shift, -FARTHEST, NRG_OK),                                                      \
         WRONG_U64(ARGS, nrg_relative_shift_args, shift, -FARTHEST - 1, NRG_ERR_POSITION)
-static const sound_wrong wrong_shift[] = {WRONG_SHIFT, WRONG_STRIDES(nrg_relative_shift_args, x_strides),
-                                          WRONG_STRIDES(nrg_relative_shift_args, scores_strides)};
-static const sound_wrong wrong_shift_back[] = {WRONG_SHIFT, WRONG_STRIDES(nrg_relative_shift_args, d_scores_strides),
-                                               WRONG_STRIDES(nrg_relative_shift_args, dx_strides)};
+static const sound_wrong wrong_shift[] = {
+    WRONG_SHIFT, WRONG_STRIDES(nrg_relative_shift_args, x_strides), WRONG_STRIDES(nrg_relative_shift_args, scores_strides),
+    WRONG_OTHER(nrg_relative_shift_args, d_scores), WRONG_OTHER(nrg_relative_shift_args, dx)};
+static const sound_wrong wrong_shift_back[] = {
+    WRONG_SHIFT, WRONG_STRIDES(nrg_relative_shift_args, d_scores_strides), WRONG_STRIDES(nrg_relative_shift_args, dx_strides),
+    WRONG_OTHER(nrg_relative_shift_args, x), WRONG_OTHER(nrg_relative_shift_args, scores)};
 static const sound_size shift_sizes[] = {{ARGS, NRG_AT(nrg_relative_shift_args, batch)},
                                          {ARGS, NRG_AT(nrg_relative_shift_args, heads)},
                                          {ARGS, NRG_AT(nrg_relative_shift_args, queries)},
@@ -134,18 +163,18 @@ enum { BOTH, HALVES, FIRST, NONE, NO_ROWS, PAIR_VARIANTS };
 
 static nrg_head_bias_args bias_args(int variant)
 {
-    nrg_head_bias_args args = nrg_head_bias_args_init(BATCH, variant == FIRST ? 1 : HEADS, variant == NO_ROWS ? 0 : QUERIES, DIM);
+    nrg_head_bias_args args = nrg_head_bias_args_init(variant == HALVES ? NRG_F16 : NRG_F32, BATCH, variant == FIRST ? 1 : HEADS,
+                                                      variant == NO_ROWS ? 0 : QUERIES, DIM);
     args.store = NRG_STORE_KEEP;
-    if (variant == HALVES) {
-        args.dtype = NRG_F16;
-        args.bias_dtype = NRG_F32;
-    }
     return args;
 }
 
 static uint32_t set_up_pair(void *const *part, int variant)
 {
-    *(nrg_head_bias_args *)part[ARGS] = bias_args(variant);
+    nrg_head_bias_args *args = part[ARGS];
+    *args = bias_args(variant);
+    if (variant == HALVES)
+        args->bias_dtype = NRG_F32;
     const uint32_t first = NRG_BIT(NRG_HEAD_BIAS_U) | NRG_BIT(NRG_HEAD_BIAS_O_U);
     if (variant == NONE)
         return 0;
@@ -162,21 +191,33 @@ static uint32_t set_up_pair_back(void *const *part, int variant)
     return variant == FIRST ? first : first | NRG_BIT(NRG_HEAD_BIAS_BACKWARD_D_O_V) | NRG_BIT(NRG_HEAD_BIAS_BACKWARD_DV);
 }
 
-static nrg_status run_pair(void *const *part, int ith, int nth) { return nrg_head_bias_pair(part[ARGS], ith, nth); }
-static nrg_status ask_pair(void *const *part) { return nrg_head_bias_pair_check(part[ARGS]); }
-static nrg_status run_pair_back(void *const *part, int ith, int nth) { return nrg_head_bias_pair_backward(part[ARGS], ith, nth); }
-static nrg_status ask_pair_back(void *const *part) { return nrg_head_bias_pair_backward_check(part[ARGS]); }
+static nrg_status run_pair(void *const *part, int ith, int nth) { return nrg_head_bias_forward(part[ARGS], ith, nth); }
+static nrg_status ask_pair(void *const *part) { return nrg_head_bias_forward_check(part[ARGS]); }
+static nrg_status run_pair_back(void *const *part, int ith, int nth) { return nrg_head_bias_backward(part[ARGS], ith, nth); }
+static nrg_status ask_pair_back(void *const *part) { return nrg_head_bias_backward_check(part[ARGS]); }
 
-#define WRONG_BIAS                                                                                                               \
-    WRONG_U64(ARGS, nrg_head_bias_args, dim, 0, NRG_ERR_DIM),                                                                    \
-        WRONG_U32(ARGS, nrg_head_bias_args, bias_dtype, NRG_BF16, NRG_ERR_DTYPE)
-static const sound_wrong wrong_pair[] = {WRONG_BIAS,
+static const sound_wrong wrong_pair[] = {WRONG_U64(ARGS, nrg_head_bias_args, dim, 0, NRG_ERR_DIM),
+                                         WRONG_U32(ARGS, nrg_head_bias_args, bias_dtype, NRG_BF16, NRG_ERR_DTYPE),
+                                         WRONG_U32(ARGS, nrg_head_bias_args, accumulate, 1, NRG_ERR_COMBINATION),
+                                         WRONG_OTHER(nrg_head_bias_args, d_o_u),
+                                         WRONG_OTHER(nrg_head_bias_args, d_o_v),
+                                         WRONG_OTHER(nrg_head_bias_args, dq),
+                                         WRONG_OTHER(nrg_head_bias_args, du),
+                                         WRONG_OTHER(nrg_head_bias_args, dv),
                                          WRONG_STRIDES(nrg_head_bias_args, q_strides),
                                          WRONG_STRIDES(nrg_head_bias_args, o_u_strides),
                                          WRONG_STRIDES(nrg_head_bias_args, o_v_strides),
                                          WRONG_NULL(ARGS, nrg_head_bias_args, u),
-                                         WRONG_NULL(ARGS, nrg_head_bias_args, v)};
-static const sound_wrong wrong_pair_back[] = {WRONG_BIAS,
+                                         WRONG_NULL(ARGS, nrg_head_bias_args, v),
+                                         WRONG_U64(ARGS, nrg_head_bias_args, o_u, 0, NRG_ERR_COMBINATION),
+                                         WRONG_U64(ARGS, nrg_head_bias_args, o_v, 0, NRG_ERR_COMBINATION)};
+static const sound_wrong wrong_pair_back[] = {WRONG_U64(ARGS, nrg_head_bias_args, dim, 0, NRG_ERR_DIM),
+                                              WRONG_U32(ARGS, nrg_head_bias_args, bias_dtype, NRG_F32, NRG_ERR_COMBINATION),
+                                              WRONG_OTHER(nrg_head_bias_args, q),
+                                              WRONG_OTHER(nrg_head_bias_args, u),
+                                              WRONG_OTHER(nrg_head_bias_args, v),
+                                              WRONG_OTHER(nrg_head_bias_args, o_u),
+                                              WRONG_OTHER(nrg_head_bias_args, o_v),
                                               WRONG_STRIDES(nrg_head_bias_args, d_o_u_strides),
                                               WRONG_STRIDES(nrg_head_bias_args, d_o_v_strides),
                                               WRONG_STRIDES(nrg_head_bias_args, dq_strides),
@@ -197,14 +238,14 @@ static const sound_call calls[] = {
      ask_values, WRONG(wrong_values, relative_sizes)},
     {&nrg_call_relative_backward, "relative.h", "nrg_relative_backward", 1, RELATIVE_VARIANTS, set_up_backward, NULL,
      run_backward, ask_backward, WRONG(wrong_backward, relative_sizes)},
-    {&nrg_call_relative_shift, "relative_shift.h", "nrg_relative_shift", 1, 4, set_up_shift, NULL, run_shift, ask_shift,
-     WRONG(wrong_shift, shift_sizes)},
+    {&nrg_call_relative_shift_forward, "relative_shift.h", "nrg_relative_shift_forward", 1, 4, set_up_shift, NULL, run_shift,
+     ask_shift, WRONG(wrong_shift, shift_sizes)},
     {&nrg_call_relative_shift_backward, "relative_shift.h", "nrg_relative_shift_backward", 1, 4, set_up_shift, NULL,
      run_shift_back, ask_shift_back, WRONG(wrong_shift_back, shift_sizes)},
-    {&nrg_call_head_bias_pair, "relative_shift.h", "nrg_head_bias_pair", 1, PAIR_VARIANTS, set_up_pair, NULL, run_pair, ask_pair,
-     WRONG(wrong_pair, pair_sizes)},
-    {&nrg_call_head_bias_pair_backward, "relative_shift.h", "nrg_head_bias_pair_backward", 1, PAIR_VARIANTS, set_up_pair_back,
-     NULL, run_pair_back, ask_pair_back, WRONG(wrong_pair_back, pair_sizes)},
+    {&nrg_call_head_bias_forward, "relative_shift.h", "nrg_head_bias_forward", 1, PAIR_VARIANTS, set_up_pair, NULL, run_pair,
+     ask_pair, WRONG(wrong_pair, pair_sizes)},
+    {&nrg_call_head_bias_backward, "relative_shift.h", "nrg_head_bias_backward", 1, PAIR_VARIANTS, set_up_pair_back, NULL,
+     run_pair_back, ask_pair_back, WRONG(wrong_pair_back, pair_sizes)},
 };
 
 const sound_family sound_relative = {"relative", calls, NRG_COUNT(calls)};

@@ -15,10 +15,10 @@ enum { BIDIRECTIONAL, CAUSAL, NO_QUERIES, NO_HEADS, SPEC_VARIANTS };
 static void set_up_spec(void *const *part, int variant)
 {
     nrg_score_bias_spec *spec = part[SPEC];
-    *spec = nrg_bias_spec_init(variant == NO_HEADS ? 0 : HEADS, variant == NO_QUERIES ? 0 : QUERIES, KEYS);
+    *spec = nrg_score_bias_spec_t5(variant == NO_HEADS ? 0 : HEADS, variant == NO_QUERIES ? 0 : QUERIES, KEYS);
     spec->buckets = BUCKETS;
     spec->max_distance = 20;
-    spec->mask_future = variant == CAUSAL;
+    spec->causal = variant == CAUSAL;
     spec->bidirectional = variant != CAUSAL;
 }
 
@@ -29,34 +29,43 @@ static uint32_t set_up_t5(void *const *part, int variant)
     return 0;
 }
 
-static uint32_t set_up_other(void *const *part, int variant)
+static uint32_t set_up_t5_backward(void *const *part, int variant)
 {
     set_up_spec(part, variant);
+    return 0;
+}
+
+static uint32_t set_up_alibi(void *const *part, int variant)
+{
+    nrg_score_bias_spec *spec = part[SPEC];
+    *spec = nrg_score_bias_spec_alibi(variant == NO_HEADS ? 0 : HEADS, variant == NO_QUERIES ? 0 : QUERIES, KEYS);
+    spec->causal = variant == CAUSAL;
     return 0;
 }
 
 static nrg_status run_t5(void *const *part, int ith, int nth)
 {
     const nrg_t5_args *a = part[TABLE];
-    return nrg_t5_diagonals(part[SPEC], a->dtype, a->table, a->table_stride, a->diagonals, a->diagonals_stride, ith, nth);
+    return nrg_t5_diagonals_forward(part[SPEC], a->dtype, a->table, a->table_stride, a->diagonals, a->diagonals_stride, ith, nth);
 }
 
 static nrg_status ask_t5(void *const *part)
 {
     const nrg_t5_args *a = part[TABLE];
-    return nrg_t5_diagonals_check(part[SPEC], a->dtype, a->table, a->table_stride, a->diagonals, a->diagonals_stride);
+    return nrg_t5_diagonals_forward_check(part[SPEC], a->dtype, a->table, a->table_stride, a->diagonals, a->diagonals_stride);
 }
 
 static nrg_status run_t5_backward(void *const *part, int ith, int nth)
 {
     const nrg_t5_backward_args *a = part[TABLE];
-    return nrg_t5_backward(part[SPEC], a->d_diagonals, a->d_diagonals_stride, a->d_table, a->d_table_stride, 0, ith, nth);
+    return nrg_t5_diagonals_backward(part[SPEC], a->d_diagonals, a->d_diagonals_stride, a->d_table, a->d_table_stride, 0, ith,
+                                     nth);
 }
 
 static nrg_status ask_t5_backward(void *const *part)
 {
     const nrg_t5_backward_args *a = part[TABLE];
-    return nrg_t5_backward_check(part[SPEC], a->d_diagonals, a->d_diagonals_stride, a->d_table, a->d_table_stride, 0);
+    return nrg_t5_diagonals_backward_check(part[SPEC], a->d_diagonals, a->d_diagonals_stride, a->d_table, a->d_table_stride, 0);
 }
 
 static nrg_status run_alibi(void *const *part, int ith, int nth)
@@ -72,12 +81,12 @@ static nrg_status ask_alibi(void *const *part)
 }
 
 #define WRONG_POSITIONS                                                                                                          \
-    WRONG_U64(SPEC, nrg_score_bias_spec, query_offset, (1 << 29) - QUERIES + 1, NRG_OK),                                         \
-        WRONG_U64(SPEC, nrg_score_bias_spec, query_offset, -(int64_t)(1 << 29) + KEYS - 1, NRG_OK),                              \
-        WRONG_U64(SPEC, nrg_score_bias_spec, query_offset, (1 << 29) - QUERIES + 2, NRG_ERR_POSITION),                           \
-        WRONG_U64(SPEC, nrg_score_bias_spec, query_offset, -(int64_t)(1 << 29) + KEYS - 2, NRG_ERR_POSITION),                    \
-        WRONG_U64(SPEC, nrg_score_bias_spec, query_offset, INT64_MAX, NRG_ERR_POSITION),                                         \
-        WRONG_U64(SPEC, nrg_score_bias_spec, query_offset, INT64_MIN, NRG_ERR_POSITION),                                         \
+    WRONG_U64(SPEC, nrg_score_bias_spec, first_position, (1 << 29) - QUERIES + 1, NRG_OK),                                       \
+        WRONG_U64(SPEC, nrg_score_bias_spec, first_position, -(int64_t)(1 << 29) + KEYS - 1, NRG_OK),                            \
+        WRONG_U64(SPEC, nrg_score_bias_spec, first_position, (1 << 29) - QUERIES + 2, NRG_ERR_POSITION),                         \
+        WRONG_U64(SPEC, nrg_score_bias_spec, first_position, -(int64_t)(1 << 29) + KEYS - 2, NRG_ERR_POSITION),                  \
+        WRONG_U64(SPEC, nrg_score_bias_spec, first_position, INT64_MAX, NRG_ERR_POSITION),                                       \
+        WRONG_U64(SPEC, nrg_score_bias_spec, first_position, INT64_MIN, NRG_ERR_POSITION),                                       \
         WRONG_U64(SPEC, nrg_score_bias_spec, keys, (uint64_t)1 << 40, NRG_ERR_POSITION),                                         \
         WRONG_U64(SPEC, nrg_score_bias_spec, queries, (uint64_t)1 << 40, NRG_ERR_POSITION)
 #define WRONG_RULE                                                                                                               \
@@ -91,7 +100,10 @@ static const sound_wrong wrong_t5[] = {WRONG_STRIDE(TABLE, nrg_t5_args, table_st
                                        WRONG_STRIDE(TABLE, nrg_t5_args, diagonals_stride), WRONG_RULE};
 static const sound_wrong wrong_t5_backward[] = {WRONG_STRIDE(TABLE, nrg_t5_backward_args, d_diagonals_stride),
                                                 WRONG_STRIDE(TABLE, nrg_t5_backward_args, d_table_stride), WRONG_RULE};
-static const sound_wrong wrong_alibi[] = {WRONG_POSITIONS, WRONG_STRIDE(TABLE, nrg_alibi_args, diagonals_stride)};
+static const sound_wrong wrong_alibi[] = {WRONG_POSITIONS, WRONG_STRIDE(TABLE, nrg_alibi_args, diagonals_stride),
+                                          WRONG_U32(SPEC, nrg_score_bias_spec, bidirectional, 1, NRG_ERR_COMBINATION),
+                                          WRONG_U32(SPEC, nrg_score_bias_spec, buckets, 32, NRG_ERR_COMBINATION),
+                                          WRONG_U32(SPEC, nrg_score_bias_spec, max_distance, 128, NRG_ERR_COMBINATION)};
 static const sound_size spec_sizes[] = {{SPEC, NRG_AT(nrg_score_bias_spec, heads)}, {SPEC, NRG_AT(nrg_score_bias_spec, queries)}};
 
 static uint32_t set_up_slopes(void *const *part, int variant)
@@ -135,9 +147,8 @@ static uint32_t set_up_forward(void *const *part, int variant)
                                      variant == NO_KEYS ? 0 : KEYS, NULL, NULL, NULL);
     args->store = NRG_STORE_KEEP;
     if (variant == WITHIN) {
-        args->scores_batch_stride = args->o_batch_stride = ROW;
-        args->scores_query_stride = args->o_query_stride = BATCH * ROW;
-        args->scores_head_stride = args->o_head_stride = QUERIES * BATCH * ROW;
+        args->o_strides = (nrg_head_strides){.row = BATCH * ROW, .head = QUERIES * BATCH * ROW, .batch = ROW};
+        args->scores_strides = args->o_strides;
     }
     return 0;
 }
@@ -146,8 +157,8 @@ static nrg_status run_forward(void *const *part, int ith, int nth) { return nrg_
 static nrg_status ask_forward(void *const *part) { return nrg_score_bias_forward_check(part[ARGS]); }
 
 #define WRONG_SCORES(type, field)                                                                                                \
-    WRONG_STRIDE(ARGS, type, field##_query_stride), WRONG_STRIDE(ARGS, type, field##_head_stride),                               \
-        WRONG_STRIDE(ARGS, type, field##_batch_stride)
+    WRONG_STRIDE(ARGS, type, field##_strides.row), WRONG_STRIDE(ARGS, type, field##_strides.head),                               \
+        WRONG_STRIDE(ARGS, type, field##_strides.batch)
 static const sound_wrong wrong_forward[] = {
     WRONG_SCORES(nrg_score_bias_args, scores),
     WRONG_SCORES(nrg_score_bias_args, o),
@@ -183,13 +194,13 @@ static const sound_size backward_sizes[] = {{ARGS, NRG_AT(nrg_score_bias_backwar
 #define WRONG(options, numbers) .wrong = options, .wrong_count = NRG_COUNT(options), SIZES(numbers)
 
 static const sound_call calls[] = {
-    {&nrg_call_t5_diagonals, "score_bias.h", "nrg_t5_diagonals", 1, SPEC_VARIANTS, set_up_t5, NULL, run_t5, ask_t5,
-     WRONG(wrong_t5, spec_sizes)},
-    {&nrg_call_t5_backward, "score_bias.h", "nrg_t5_backward", 1, SPEC_VARIANTS, set_up_other, NULL, run_t5_backward,
-     ask_t5_backward, WRONG(wrong_t5_backward, spec_sizes)},
+    {&nrg_call_t5_diagonals_forward, "score_bias.h", "nrg_t5_diagonals_forward", 1, SPEC_VARIANTS, set_up_t5, NULL, run_t5,
+     ask_t5, WRONG(wrong_t5, spec_sizes)},
+    {&nrg_call_t5_diagonals_backward, "score_bias.h", "nrg_t5_diagonals_backward", 1, SPEC_VARIANTS, set_up_t5_backward, NULL,
+     run_t5_backward, ask_t5_backward, WRONG(wrong_t5_backward, spec_sizes)},
     {&nrg_call_alibi_slopes, "score_bias.h", "nrg_alibi_slopes", 0, 3, set_up_slopes, NULL, run_slopes,
      WRONG(wrong_slopes, slopes_sizes)},
-    {&nrg_call_alibi_diagonals, "score_bias.h", "nrg_alibi_diagonals", 1, SPEC_VARIANTS, set_up_other, NULL, run_alibi, ask_alibi,
+    {&nrg_call_alibi_diagonals, "score_bias.h", "nrg_alibi_diagonals", 1, SPEC_VARIANTS, set_up_alibi, NULL, run_alibi, ask_alibi,
      WRONG(wrong_alibi, spec_sizes)},
     {&nrg_call_score_bias_forward, "score_bias.h", "nrg_score_bias_forward", 1, VARIANTS, set_up_forward, NULL, run_forward,
      ask_forward, WRONG(wrong_forward, forward_sizes)},

@@ -77,8 +77,8 @@ static const own_work works[] = {
     {"nrg_sinusoidal_frequencies", ALL, NO_KERNEL, 0},
     {"nrg_softmax_merge", ALL, NO_KERNEL, 0},
     {"nrg_channel_norm_sums_add", ALL, NO_KERNEL, 0},
-    {"nrg_t5_backward", ALL, NO_KERNEL, 0},
-    {"nrg_t5_diagonals", ALL, NO_KERNEL, 0},
+    {"nrg_t5_diagonals_backward", ALL, NO_KERNEL, 0},
+    {"nrg_t5_diagonals_forward", ALL, NO_KERNEL, 0},
 };
 
 static const own_work *work_of(const char *function)

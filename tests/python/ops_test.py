@@ -115,7 +115,7 @@ class Softmax(Case):
 
     def test_biases(self):
         x, slopes = random(2, 4, 3, 7), nrg.alibi_slopes(4)
-        diagonals = nrg.alibi_diagonals(slopes, 3, 7, query_offset=4)
+        diagonals = nrg.alibi_diagonals(slopes, 3, 7)
         distance = np.abs(np.arange(7)[None, :] - (np.arange(3)[:, None] + 4))
         biased = exact(x) - exact(slopes)[:, None, None] * distance
         self.within(nrg.softmax(x, diagonals=diagonals), self.reference(biased), 16)
@@ -341,26 +341,26 @@ class Positions(Case):
 
     def test_score_biases(self):
         table, d_o = random(32, 3), random(2, 3, 4, 9)
-        diagonals = nrg.t5_diagonals(table, 4, 9, query_offset=2)
+        diagonals = nrg.t5_diagonals(table, 4, 9, first_position=2)
         buckets = np.array([[nrg.t5_bucket(j - i - 2) for j in range(9)] for i in range(4)])
         self.bits(nrg.score_bias(np.zeros_like(d_o), diagonals)[0], np.ascontiguousarray(table[buckets].transpose(2, 0, 1)))
         d_diagonals = self.for_threads(lambda threads: nrg.score_bias_backward(d_o, threads=threads))
         d_table = np.zeros((32, 3))
         np.add.at(d_table, buckets, exact(d_o).sum(0).transpose(1, 2, 0))
-        self.within(nrg.t5_backward(d_diagonals, 4, 9, query_offset=2), d_table, 2, np.abs(d_table) + 1e-6)
+        self.within(nrg.t5_diagonals_backward(d_diagonals, 4, 9, first_position=2), d_table, 2, np.abs(d_table) + 1e-6)
 
     def test_relative(self):
         q, table, a = random(2, 3, 4, 8), random(5, 8), random(2, 3, 4, 6)
         classes = np.clip(np.arange(4)[:, None] + 2 - np.arange(6)[None, :], -2, 2) + 2
         chosen = exact(table)[classes]
         expected = np.einsum("bhid,ijd->bhij", exact(q), chosen)
-        self.within(self.for_threads(lambda threads: nrg.relative_scores(q, table, 6, -2, 2, query_offset=2, threads=threads)), expected, 2,
+        self.within(self.for_threads(lambda threads: nrg.relative_scores(q, table, 6, -2, 2, first_position=2, threads=threads)), expected, 2,
                     np.abs(expected) + 1e-6)
         expected = np.einsum("bhij,ijd->bhid", exact(a), chosen)
-        self.within(nrg.relative_values(a, table, -2, 2, query_offset=2), expected, 2, np.abs(expected) + 1e-6)
+        self.within(nrg.relative_values(a, table, -2, 2, first_position=2), expected, 2, np.abs(expected) + 1e-6)
         d_table = np.zeros((5, 8))
         np.add.at(d_table, classes, np.einsum("bhij,bhid->ijd", exact(a), exact(q)))
-        self.within(nrg.relative_backward(a, q, -2, 2, query_offset=2), d_table, 2, np.abs(d_table) + 1e-6)
+        self.within(nrg.relative_backward(a, q, -2, 2, first_position=2), d_table, 2, np.abs(d_table) + 1e-6)
 
     def test_relative_shift(self):
         x = random(2, 3, 4, 6)
@@ -371,13 +371,13 @@ class Positions(Case):
                 self.assertTrue((scores[:, :, i, j] == (x[:, :, i, column] if column < 6 else 0)).all())
         self.bits(nrg.relative_shift_backward(scores, 6, 3)[:, :, 0, 3:], scores[:, :, 0, :3])
 
-    def test_head_bias_pair(self):
+    def test_head_bias(self):
         q, u, v = random(2, 3, 4, 8), random(3, 8), random(3, 8, seed=1)
         for view in (q, np.ascontiguousarray(q.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3), q[:1], q[0], q[:, :, :1]):
-            a, b = self.for_threads(lambda threads: nrg.head_bias_pair(view, u, v, threads=threads))
+            a, b = self.for_threads(lambda threads: nrg.head_bias(view, u, v, threads=threads))
             self.bits(a, np.ascontiguousarray(view) + u[:, None])
             self.bits(b, np.ascontiguousarray(view) + v[:, None])
-        dq, du, dv = self.for_threads(lambda threads: nrg.head_bias_pair_backward(q, q * 2, threads=threads))
+        dq, du, dv = self.for_threads(lambda threads: nrg.head_bias_backward(q, q * 2, threads=threads))
         self.bits(dq, q + q * 2)
         self.within(du, exact(q).sum((0, 2)), 1, np.abs(exact(q)).sum((0, 2)))
         self.within(dv, exact(q * 2).sum((0, 2)), 1, np.abs(exact(q)).sum((0, 2)) * 2)

@@ -47,19 +47,19 @@ START_TEST(as_the_papers_do)
                 for (size_t i = 0; i < sizeof x / sizeof *x; i++)
                     x[i] = (float)i + 1;
                 ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
-                nrg_relative_shift_args xl = nrg_transformer_xl_shift_args(1, 1, queries, keys);
+                nrg_relative_shift_args xl = nrg_relative_shift_args_transformer_xl(NRG_F32, 1, 1, queries, keys);
                 xl.x = x;
                 xl.scores = got;
-                ck_assert_int_eq(nrg_relative_shift(&xl, 0, 1), NRG_OK);
+                ck_assert_int_eq(nrg_relative_shift_forward(&xl, 0, 1), NRG_OK);
                 shift_by_padding(x, queries, keys, expected);
                 for (size_t i = 0; i < queries; i++)
                     for (size_t j = 0; j < keys; j++) /* beyond the query itself: masked there, nothing here */
                         ck_assert(got[i * keys + j] == (j <= i + keys - queries ? expected[i * keys + j] : 0));
 
-                nrg_relative_shift_args both = nrg_xlnet_shift_args(1, 1, queries, keys);
+                nrg_relative_shift_args both = nrg_relative_shift_args_xlnet(NRG_F32, 1, 1, queries, keys);
                 both.x = x;
                 both.scores = got;
-                ck_assert_int_eq(nrg_relative_shift(&both, 0, 1), NRG_OK);
+                ck_assert_int_eq(nrg_relative_shift_forward(&both, 0, 1), NRG_OK);
                 shift_by_reading(x, queries, keys, queries + keys, expected);
                 ck_assert_mem_eq(got, expected, queries * keys * sizeof *got);
             }
@@ -72,14 +72,14 @@ START_TEST(distances)
     enum { QUERIES = 5, KEYS = 9 };
     float x[QUERIES * (QUERIES + KEYS)], scores[QUERIES * KEYS];
     for (int xlnet = 0; xlnet < 2; xlnet++) {
-        nrg_relative_shift_args args =
-            xlnet ? nrg_xlnet_shift_args(1, 1, QUERIES, KEYS) : nrg_transformer_xl_shift_args(1, 1, QUERIES, KEYS);
+        nrg_relative_shift_args args = xlnet ? nrg_relative_shift_args_xlnet(NRG_F32, 1, 1, QUERIES, KEYS)
+                                             : nrg_relative_shift_args_transformer_xl(NRG_F32, 1, 1, QUERIES, KEYS);
         for (size_t i = 0; i < QUERIES; i++)
             for (size_t c = 0; c < args.rel; c++)
                 x[i * args.rel + c] = (float)(xlnet ? KEYS : KEYS - 1) - (float)c;
         args.x = x;
         args.scores = scores;
-        ck_assert_int_eq(nrg_relative_shift(&args, 0, 1), NRG_OK);
+        ck_assert_int_eq(nrg_relative_shift_forward(&args, 0, 1), NRG_OK);
         for (int i = 0; i < QUERIES; i++)
             for (int j = 0; j < KEYS; j++) {
                 const int distance = KEYS - QUERIES + i - j;
@@ -97,18 +97,19 @@ START_TEST(adjoint_shift)
     for (int n = 0; n < 200; n++) {
         const size_t queries = 1 + test_draw(&state, 6), keys = 1 + test_draw(&state, 12), rel = 1 + test_draw(&state, 16);
         nrg_relative_shift_args args =
-            nrg_relative_shift_args_init(1, 2, queries, keys, rel, (int64_t)test_draw(&state, 30) - 12);
+            nrg_relative_shift_args_init(NRG_F32, 1, 2, queries, keys, rel, (int64_t)test_draw(&state, 30) - 12);
         float x[2 * 6 * 16], scores[2 * 6 * 12], d_scores[2 * 6 * 12], dx[2 * 6 * 16];
         for (size_t i = 0; i < 2 * 6 * 16; i++)
             x[i] = (float)(test_mix(state + i) % 2001) / 1000 - 1;
         for (size_t i = 0; i < 2 * 6 * 12; i++)
             d_scores[i] = (float)(test_mix(state + i + 1000) % 2001) / 1000 - 1;
+        nrg_relative_shift_args back = args;
         args.x = x;
         args.scores = scores;
-        args.d_scores = d_scores;
-        args.dx = dx;
-        ck_assert_int_eq(nrg_relative_shift(&args, 0, 1), NRG_OK);
-        ck_assert_int_eq(nrg_relative_shift_backward(&args, 0, 1), NRG_OK);
+        back.d_scores = d_scores;
+        back.dx = dx;
+        ck_assert_int_eq(nrg_relative_shift_forward(&args, 0, 1), NRG_OK);
+        ck_assert_int_eq(nrg_relative_shift_backward(&back, 0, 1), NRG_OK);
         quad forward = 0, backward = 0;
         for (size_t i = 0; i < 2 * queries * keys; i++)
             forward += (quad)d_scores[i] * scores[i];
@@ -149,14 +150,14 @@ START_TEST(sums_of_rows)
                 before[c] = accumulate ? (quad)du[c] : 0;
             float dv_before[DIM];
             memcpy(dv_before, dv, sizeof dv);
-            nrg_head_bias_args args = nrg_head_bias_args_init(4, 2, ROWS / 4, DIM / 2);
+            nrg_head_bias_args args = nrg_head_bias_args_init(NRG_F32, 4, 2, ROWS / 4, DIM / 2);
             args.d_o_u = d_o_u;
             args.d_o_v = d_o_v;
             args.dq = dq;
             args.du = du;
             args.dv = dv;
             args.accumulate = accumulate;
-            ck_assert_int_eq(nrg_head_bias_pair_backward(&args, 0, 1), NRG_OK);
+            ck_assert_int_eq(nrg_head_bias_backward(&args, 0, 1), NRG_OK);
             for (size_t c = 0; c < DIM; c++) {
                 quad u = before[c], v = accumulate ? (quad)dv_before[c] : 0, sizes = quad_abs(u) + quad_abs(v);
                 for (size_t i = 0; i < ROWS; i++) {
@@ -183,21 +184,21 @@ START_TEST(nothing_to_add_up)
         float scores[BATCH * HEADS * QUERIES * COLUMNS], dx[BATCH * HEADS * QUERIES * COLUMNS], du[HEADS * DIM], dv[HEADS * DIM];
         for (size_t i = 0; i < sizeof dx / sizeof *dx; i++)
             scores[i] = dx[i] = du[i % (HEADS * DIM)] = dv[i % (HEADS * DIM)] = 3;
-        nrg_relative_shift_args forward = nrg_relative_shift_args_init(BATCH, HEADS, QUERIES, COLUMNS, 0, 2);
+        nrg_relative_shift_args forward = nrg_relative_shift_args_init(NRG_F32, BATCH, HEADS, QUERIES, COLUMNS, 0, 2);
         forward.scores = scores;
         forward.accumulate = accumulate;
-        ck_assert_int_eq(nrg_relative_shift(&forward, 0, 1), NRG_OK);
-        nrg_relative_shift_args backward = nrg_relative_shift_args_init(BATCH, HEADS, QUERIES, 0, COLUMNS, 2);
+        ck_assert_int_eq(nrg_relative_shift_forward(&forward, 0, 1), NRG_OK);
+        nrg_relative_shift_args backward = nrg_relative_shift_args_init(NRG_F32, BATCH, HEADS, QUERIES, 0, COLUMNS, 2);
         backward.dx = dx;
         backward.accumulate = accumulate;
         ck_assert_int_eq(nrg_relative_shift_backward(&backward, 0, 1), NRG_OK);
         for (size_t i = 0; i < sizeof dx / sizeof *dx; i++)
             ck_assert(scores[i] == left && dx[i] == left);
-        nrg_head_bias_args pair = nrg_head_bias_args_init(BATCH, HEADS, 0, DIM);
+        nrg_head_bias_args pair = nrg_head_bias_args_init(NRG_F32, BATCH, HEADS, 0, DIM);
         pair.du = du;
         pair.dv = dv;
         pair.accumulate = accumulate;
-        ck_assert_int_eq(nrg_head_bias_pair_backward(&pair, 0, 1), NRG_OK);
+        ck_assert_int_eq(nrg_head_bias_backward(&pair, 0, 1), NRG_OK);
         for (size_t i = 0; i < HEADS * DIM; i++)
             ck_assert(du[i] == left && dv[i] == left);
     }
@@ -209,7 +210,7 @@ START_TEST(slices_of_a_token)
 {
     enum { BATCH = 2, HEADS = 2, ROWS = 3, DIM = 5, SLICE = HEADS * DIM };
     float tokens[BATCH * ROWS * 3 * SLICE] = {0}, bias[SLICE] = {0};
-    nrg_head_bias_args args = nrg_head_bias_args_init(BATCH, HEADS, ROWS, DIM);
+    nrg_head_bias_args args = nrg_head_bias_args_init(NRG_F32, BATCH, HEADS, ROWS, DIM);
     args.q_strides =
         (nrg_head_strides){.row = sizeof(float[3 * SLICE]), .head = sizeof(float[DIM]), .batch = ROWS * sizeof(float[3 * SLICE])};
     args.o_u_strides = args.o_v_strides = args.q_strides;
@@ -217,9 +218,9 @@ START_TEST(slices_of_a_token)
     args.q = tokens;
     args.o_u = tokens + SLICE;
     args.o_v = tokens + 2 * SLICE;
-    ck_assert_int_eq(nrg_head_bias_pair(&args, 0, 1), NRG_OK);
+    ck_assert_int_eq(nrg_head_bias_forward(&args, 0, 1), NRG_OK);
     args.o_u = args.o_v = tokens;
-    ck_assert_int_eq(nrg_head_bias_pair(&args, 0, 1), NRG_ERR_OVERLAP);
+    ck_assert_int_eq(nrg_head_bias_forward(&args, 0, 1), NRG_ERR_OVERLAP);
 }
 END_TEST
 
@@ -238,14 +239,13 @@ START_TEST(nans_of_a_bias)
         ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
         for (size_t dim = 1; dim <= DIM_MOST; dim++)
             for (int stream = 0; stream < 2; stream++) {
-                nrg_head_bias_args args = nrg_head_bias_args_init(1, 1, ROWS, dim);
-                args.dtype = NRG_BF16;
+                nrg_head_bias_args args = nrg_head_bias_args_init(NRG_BF16, 1, 1, ROWS, dim);
                 args.bias_dtype = NRG_F32;
                 args.store = stream ? NRG_STORE_STREAM : NRG_STORE_KEEP;
                 args.q = q;
                 args.u = bias;
                 args.o_u = o;
-                ck_assert_int_eq(nrg_head_bias_pair(&args, 0, 1), NRG_OK);
+                ck_assert_int_eq(nrg_head_bias_forward(&args, 0, 1), NRG_OK);
                 for (size_t i = 0; i < ROWS * dim; i++)
                     if (!isnan(element_get(o, i, NRG_BF16)))
                         ck_abort_msg("%s, %zu elements, streamed %d: element %zu is %g and no NaN", nrg_isa_name(paths[p]), dim,

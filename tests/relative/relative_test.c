@@ -57,16 +57,17 @@ START_TEST(nothing_to_add_up)
                 scores[i % (ROWS * KEYS)] = o[i] = d_table[i % (CLASSES * DIM)] = 3;
             for (int i = 0; i < ROWS * 2; i++)
                 ends[i] = 3;
-            nrg_relative_args args = nrg_relative_args_init(none == 0 ? 0 : BATCH, none == 1 ? 0 : HEADS, none == 2 ? 0 : QUERIES,
-                                                            none == 3 ? 0 : KEYS, DIM, -2, 1);
+            nrg_relative_args args = nrg_relative_args_init(NRG_F32, none == 0 ? 0 : BATCH, none == 1 ? 0 : HEADS,
+                                                            none == 2 ? 0 : QUERIES, none == 3 ? 0 : KEYS, DIM, -2, 1);
             args.accumulate = accumulate;
-            args.scores = scores;
-            args.o = o;
-            args.d_table = d_table;
-            args.ends = ends;
-            ck_assert_int_eq(nrg_relative_scores(&args, 0, 1), NRG_OK);
-            ck_assert_int_eq(nrg_relative_values(&args, 0, 1), NRG_OK);
-            ck_assert_int_eq(nrg_relative_backward(&args, 0, 1), NRG_OK);
+            nrg_relative_args to_scores = args, to_values = args, back = args;
+            to_scores.scores = scores;
+            to_values.o = o;
+            to_values.ends = ends;
+            back.d_table = d_table;
+            ck_assert_int_eq(nrg_relative_scores(&to_scores, 0, 1), NRG_OK);
+            ck_assert_int_eq(nrg_relative_values(&to_values, 0, 1), NRG_OK);
+            ck_assert_int_eq(nrg_relative_backward(&back, 0, 1), NRG_OK);
             const int has_rows = none == 3;
             for (int i = 0; i < ROWS * KEYS; i++)
                 ck_assert(scores[i] == 3);
@@ -87,7 +88,7 @@ START_TEST(interleaved)
 {
     enum { BATCH = 2, HEADS = 2, QUERIES = 3, KEYS = 4, DIM = 5, ROW = KEYS + DIM };
     float rows[BATCH * HEADS * QUERIES * ROW] = {0}, table[4 * DIM] = {0};
-    nrg_relative_args args = nrg_relative_args_init(BATCH, HEADS, QUERIES, KEYS, DIM, -2, 1);
+    nrg_relative_args args = nrg_relative_args_init(NRG_F32, BATCH, HEADS, QUERIES, KEYS, DIM, -2, 1);
     args.a_strides = (nrg_head_strides){
         .row = sizeof(float[ROW]), .head = QUERIES * sizeof(float[ROW]), .batch = HEADS * QUERIES * sizeof(float[ROW])};
     args.o_strides = args.a_strides;
@@ -113,25 +114,28 @@ START_TEST(far_positions)
         for (int far = -1; far <= 1; far += 2) {
             float scores[2 * 3] = {7}, o[4] = {7, 7, 7, 7}, d_r[4] = {7, 7, 7, 7}, weights[2 * 3] = {1, 2, 3, 4, 5, 6};
             double ends[4];
-            nrg_relative_args args = nrg_relative_args_init(1, 1, 2, 3, 2, far * limit - (far > 0), far * limit + (far < 0));
-            args.query_offset = -far * limit;
-            args.q = q;
-            args.table = r;
-            args.scores = scores;
-            args.a = weights;
-            args.o = o;
-            args.ends = ends;
-            args.d_table = d_r;
+            nrg_relative_args args =
+                nrg_relative_args_init(NRG_F32, 1, 1, 2, 3, 2, far * limit - (far > 0), far * limit + (far < 0));
+            args.first_position = -far * limit;
+            nrg_relative_args to_scores = args, to_values = args, back = args;
+            to_scores.q = back.q = q;
+            to_scores.table = to_values.table = r;
+            to_scores.scores = scores;
+            to_values.a = back.a = weights;
+            to_values.o = o;
+            to_values.ends = ends;
+            back.ends_in = ends;
+            back.d_table = d_r;
             /* all keys are at the nearer end: of p_min where distances are far below it */
             const float *row = far > 0 ? r : r + 2;
-            ck_assert_int_eq(nrg_relative_scores(&args, 0, 1), NRG_OK);
+            ck_assert_int_eq(nrg_relative_scores(&to_scores, 0, 1), NRG_OK);
             for (int i = 0; i < 2; i++)
                 for (int j = 0; j < 3; j++)
                     ck_assert(scores[3 * i + j] == q[2 * i] * row[0] + q[2 * i + 1] * row[1]);
-            ck_assert_int_eq(nrg_relative_values(&args, 0, 1), NRG_OK);
+            ck_assert_int_eq(nrg_relative_values(&to_values, 0, 1), NRG_OK);
             ck_assert(o[0] == 6 * row[0] && o[1] == 6 * row[1] && o[2] == 15 * row[0] && o[3] == 15 * row[1]);
             ck_assert(ends[far > 0] == 6 && ends[2 + (far > 0)] == 15 && ends[far < 0] == 0 && ends[2 + (far < 0)] == 0);
-            ck_assert_int_eq(nrg_relative_backward(&args, 0, 1), NRG_OK);
+            ck_assert_int_eq(nrg_relative_backward(&back, 0, 1), NRG_OK);
             const float *used = far > 0 ? d_r : d_r + 2, *unused = far > 0 ? d_r + 2 : d_r;
             ck_assert(used[0] == 6 * 1 + 15 * 3 && used[1] == 6 * 2 + 15 * 4 && unused[0] == 0 && unused[1] == 0);
         }
@@ -157,15 +161,17 @@ START_TEST(nan_stays_where_it_is)
                 r[i] = i / DIM == bad ? INFINITY : 1;
             for (int i = 0; i < QUERIES * KEYS; i++)
                 a[i] = scores[i] = -1;
-            nrg_relative_args args = nrg_relative_args_init(1, 1, QUERIES, KEYS, DIM, -20, 19);
+            nrg_relative_args args = nrg_relative_args_init(NRG_F32, 1, 1, QUERIES, KEYS, DIM, -20, 19);
+            args.first_position = 0;
             args.accumulate = 1;
-            args.q = q;
-            args.a = a;
             args.table = r;
+            nrg_relative_args to_values = args;
+            args.q = q;
             args.scores = scores;
-            args.o = o;
+            to_values.a = a;
+            to_values.o = o;
             ck_assert_int_eq(nrg_relative_scores(&args, 0, 1), NRG_OK);
-            ck_assert_int_eq(nrg_relative_values(&args, 0, 1), NRG_OK);
+            ck_assert_int_eq(nrg_relative_values(&to_values, 0, 1), NRG_OK);
             for (int i = 0; i < QUERIES; i++) {
                 const int j = i - (bad - 20), has = j >= 0 && j < KEYS;
                 for (int key = 0; key < KEYS; key++)
@@ -180,7 +186,8 @@ START_TEST(nan_stays_where_it_is)
                 q[i] = i / DIM == bad ? INFINITY : 1;
             for (int i = 0; i < QUERIES * KEYS; i++)
                 a[i] = 1;
-            nrg_relative_args args = nrg_relative_args_init(1, 1, QUERIES, KEYS, DIM, -20, 19);
+            nrg_relative_args args = nrg_relative_args_init(NRG_F32, 1, 1, QUERIES, KEYS, DIM, -20, 19);
+            args.first_position = 0;
             args.q = q;
             args.a = a;
             args.d_table = d_r;

@@ -128,14 +128,10 @@ static void *narrow(const float *from, size_t n)
 
 static nrg_relative_args arguments(int accumulate)
 {
-    nrg_relative_args args = nrg_relative_args_init(BATCH, HEADS, p.queries, p.keys, p.dim, p.nearest, p.farthest);
-    args.query_offset = p.offset;
-    args.dtype = p.dtype;
+    nrg_relative_args args = nrg_relative_args_init(p.dtype, BATCH, HEADS, p.queries, p.keys, p.dim, p.nearest, p.farthest);
+    args.first_position = p.offset;
     args.accumulate = accumulate;
-    if (p.per_head) {
-        args.table_head_stride = p.classes * p.dim * nrg_dtype_size(p.dtype);
-        args.d_table_head_stride = p.classes * p.dim * sizeof(float);
-    }
+    args.table_per_head = p.per_head;
     return args;
 }
 
@@ -278,16 +274,16 @@ START_TEST(adjoints)
         static float scores[BATCH * HEADS * MOST_QUERIES * MOST_KEYS], dq[BATCH * HEADS * MOST_QUERIES * MOST_DIM];
         static float d_table[HEADS * MOST_CLASSES * MOST_DIM];
         draw(NRG_F32, 1000 + (uint64_t)n);
-        nrg_relative_args args = arguments(0);
-        args.q = p.q;
-        args.a = p.a; /* dS */
-        args.table = p.table;
-        args.scores = scores;
-        args.o = dq;
-        args.d_table = d_table;
-        ck_assert_int_eq(nrg_relative_scores(&args, 0, 1), NRG_OK);
-        ck_assert_int_eq(nrg_relative_values(&args, 0, 1), NRG_OK);
-        ck_assert_int_eq(nrg_relative_backward(&args, 0, 1), NRG_OK);
+        nrg_relative_args to_scores = arguments(0), to_values = to_scores, back = to_scores;
+        to_scores.q = back.q = p.q;
+        to_values.a = back.a = p.a; /* dS */
+        to_scores.table = to_values.table = p.table;
+        to_scores.scores = scores;
+        to_values.o = dq;
+        back.d_table = d_table;
+        ck_assert_int_eq(nrg_relative_scores(&to_scores, 0, 1), NRG_OK);
+        ck_assert_int_eq(nrg_relative_values(&to_values, 0, 1), NRG_OK);
+        ck_assert_int_eq(nrg_relative_backward(&back, 0, 1), NRG_OK);
         quad sizes = 0, of_scores = dot(p.a, scores, pairs(), &sizes), of_dq = dot(dq, p.q, vectors(), &sizes);
         quad of_table = dot(d_table, p.table, table_elements(), &sizes);
         /* every factor has been rounded once */
@@ -308,16 +304,17 @@ START_TEST(long_sums)
     const float table[2 * DIM] = {1, 0x1p-10f, -3, 5, -7, 0x1p20f};
     for (size_t j = 0; j < KEYS; j++)
         a[j] = (float)(j % 2 ? -1e4 : 1e4) + (float)(test_mix(j) % 1000) / 1000;
-    nrg_relative_args args = nrg_relative_args_init(1, 1, 1, KEYS, DIM, -1, 0);
-    args.query_offset = 7777;
+    nrg_relative_args args = nrg_relative_args_init(NRG_F32, 1, 1, 1, KEYS, DIM, -1, 0);
+    args.first_position = 7777;
     args.a = a;
-    args.q = q;
+    nrg_relative_args back = args;
     args.table = table;
     args.o = o;
-    args.d_table = d_table;
+    back.q = q;
+    back.d_table = d_table;
     p.dtype = NRG_F32;
     ck_assert_int_eq(nrg_relative_values(&args, 0, 1), NRG_OK);
-    ck_assert_int_eq(nrg_relative_backward(&args, 0, 1), NRG_OK);
+    ck_assert_int_eq(nrg_relative_backward(&back, 0, 1), NRG_OK);
     quad ends[2] = {0, 0}, sizes[2] = {0, 0};
     for (size_t j = 0; j < KEYS; j++) {
         ends[j > 7777 ? 0 : 1] += (quad)a[j];

@@ -23,7 +23,8 @@ enum { LARGE = sizeof large / sizeof large[0] };
 START_TEST(large_shapes)
 {
     const shape s = large[_i];
-    const size_t count = s.batch * s.heads * s.queries * s.keys, diagonals = s.heads * nrg_score_diagonals(s.queries, s.keys);
+    const size_t count = s.batch * s.heads * s.queries * s.keys,
+                 diagonals = s.heads * nrg_score_bias_diagonals(s.queries, s.keys);
     float *table = element_tensor(diagonals, NRG_F32);
     double *sums = test_allocate(2 * diagonals, sizeof *sums);
     nrg_isa paths[NRG_ISA_COUNT];
@@ -83,7 +84,7 @@ START_TEST(parts)
         memset(whole, 0, sizeof whole);
         memset(part, 0, sizeof part);
         nrg_score_bias_args args = nrg_score_bias_args_init(NRG_F32, BATCH, HEADS, QUERIES, KEYS, scores, table, whole);
-        args.scores_batch_stride = args.o_batch_stride = SAMPLE * sizeof(float);
+        args.scores_strides.batch = args.o_strides.batch = SAMPLE * sizeof(float);
         ck_assert_int_eq(nrg_score_bias_forward(&args, 0, 1), NRG_OK);
         const size_t first = FROM_QUERY * KEYS + FROM_KEY;
         args.queries = PART_QUERIES;
@@ -92,8 +93,8 @@ START_TEST(parts)
         args.o = part + first;
         args.diagonals = table + (QUERIES - FROM_QUERY - PART_QUERIES) + FROM_KEY;
         args.diagonals_stride = DIAGONALS * sizeof(float);
-        args.scores_head_stride = args.o_head_stride = HEAD * sizeof(float);
-        args.scores_query_stride = args.o_query_stride = KEYS * sizeof(float);
+        args.scores_strides.head = args.o_strides.head = HEAD * sizeof(float);
+        args.scores_strides.row = args.o_strides.row = KEYS * sizeof(float);
         ck_assert_int_eq(nrg_score_bias_forward(&args, 0, 1), NRG_OK);
         for (size_t n = 0; n < BATCH * SAMPLE; n++) {
             const size_t in_sample = n % SAMPLE, i = in_sample % HEAD / KEYS, j = in_sample % KEYS;
@@ -222,7 +223,7 @@ START_TEST(shares_are_equal)
     for (size_t n = 0; n < sizeof shapes / sizeof shapes[0]; n++)
         for (int nth = 1; nth <= 9; nth++) {
             const shape s = shapes[n];
-            const size_t diagonals = nrg_score_diagonals(s.queries, s.keys), all = s.heads * s.queries * s.keys;
+            const size_t diagonals = nrg_score_bias_diagonals(s.queries, s.keys), all = s.heads * s.queries * s.keys;
             const size_t shorter = s.queries < s.keys ? s.queries : s.keys;
             size_t sum = 0;
             for (size_t i = 0; i < s.heads * diagonals; i++)

@@ -153,10 +153,10 @@ START_TEST(alibi_diagonals)
     slope[0] = 0x1.fffffep-1f; /* and products that need all the bits there are */
     slope[1] = 0x1.555556p-7f;
     for (size_t n = 0; n < 2 * sizeof tables / sizeof tables[0]; n++) {
-        const size_t pad = n % 2 ? PAD : 0, diagonals = nrg_score_diagonals(tables[n / 2].queries, tables[n / 2].keys);
-        nrg_score_bias_spec spec = nrg_bias_spec_init(HEADS, tables[n / 2].queries, tables[n / 2].keys);
-        spec.query_offset = tables[n / 2].offset;
-        spec.mask_future = tables[n / 2].mask;
+        const size_t pad = n % 2 ? PAD : 0, diagonals = nrg_score_bias_diagonals(tables[n / 2].queries, tables[n / 2].keys);
+        nrg_score_bias_spec spec = nrg_score_bias_spec_alibi(HEADS, tables[n / 2].queries, tables[n / 2].keys);
+        spec.first_position = tables[n / 2].offset;
+        spec.causal = tables[n / 2].mask;
         memset(got, 0xa5, sizeof got);
         float canary;
         memcpy(&canary, got, sizeof canary);
@@ -164,10 +164,10 @@ START_TEST(alibi_diagonals)
             ck_assert_int_eq(nrg_alibi_diagonals(&spec, slope, got, pad ? (diagonals + pad) * sizeof(float) : 0, ith, 5), NRG_OK);
         for (size_t h = 0; h < HEADS; h++)
             for (size_t e = 0; e < diagonals + pad; e++) {
-                const int64_t d = (int64_t)e - (int64_t)(spec.queries - 1) - spec.query_offset;
+                const int64_t d = (int64_t)e - (int64_t)(spec.queries - 1) - spec.first_position;
                 const float value = got[h * (diagonals + pad) + e];
                 const quad exact = -(quad)slope[h] * (quad)(d < 0 ? -d : d);
-                if (e >= diagonals || (d > 0 && spec.mask_future)) {
+                if (e >= diagonals || (d > 0 && spec.causal)) {
                     if (value != (e >= diagonals ? canary : -INFINITY))
                         ck_abort_msg("table %zu, head %zu, entry %zu: %g", n / 2, h, e, (double)value);
                     continue;
@@ -295,9 +295,9 @@ START_TEST(gradient_of_a_table)
     double worst = 0;
     uint64_t state = 9;
     for (int n = 0; n < 8 + 10; n++) {
-        nrg_score_bias_spec spec = nrg_bias_spec_init(HEADS, QUERIES, KEYS);
+        nrg_score_bias_spec spec = nrg_score_bias_spec_t5(HEADS, QUERIES, KEYS);
         spec.bidirectional = n % 2;
-        spec.query_offset = n / 2 % 4 * 17;
+        spec.first_position = n / 2 % 4 * 17;
         spec.max_distance = 60;
         memset(exact, 0, sizeof exact);
         memset(size, 0, sizeof size);
@@ -305,7 +305,7 @@ START_TEST(gradient_of_a_table)
             memcpy(d_o[layer], draw_all(COUNT, (size_t)n, 8, &state), sizeof d_o[layer]);
             for (size_t i = 0; i < COUNT; i++) {
                 const size_t key = i % KEYS, query = i / KEYS % QUERIES, h = i / KEYS / QUERIES % HEADS;
-                const int64_t distance = (int64_t)key - (int64_t)query - spec.query_offset;
+                const int64_t distance = (int64_t)key - (int64_t)query - spec.first_position;
                 const int bucket = nrg_t5_bucket(distance, spec.bidirectional, BUCKETS, spec.max_distance);
                 exact[(size_t)bucket * HEADS + h] += (quad)d_o[layer][i];
                 size[(size_t)bucket * HEADS + h] += quad_abs((quad)d_o[layer][i]);
@@ -315,7 +315,7 @@ START_TEST(gradient_of_a_table)
             args.accumulate = layer > 0;
             ck_assert_int_eq(nrg_score_bias_backward(&args, 0, 1), NRG_OK);
         }
-        ck_assert_int_eq(nrg_t5_backward(&spec, sums, 0, d_table, 0, 0, 0, 1), NRG_OK);
+        ck_assert_int_eq(nrg_t5_diagonals_backward(&spec, sums, 0, d_table, 0, 0, 0, 1), NRG_OK);
         for (size_t i = 0; i < BUCKETS * HEADS; i++) {
             const double ulp = element_ulp((double)exact[i], NRG_F32), off = ulps_off(d_table[i], exact[i], NRG_F32);
             const double lost = (double)size[i] * 0x1p-53 * (LAYERS * BATCH * QUERIES + DIAGONALS);

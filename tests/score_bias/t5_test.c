@@ -236,9 +236,9 @@ enum { TABLES = sizeof tables / sizeof tables[0] };
 
 static nrg_score_bias_spec spec_of(rule r, const table_case *t)
 {
-    nrg_score_bias_spec spec = nrg_bias_spec_init(HEADS, t->queries, t->keys);
-    spec.query_offset = t->offset;
-    spec.mask_future = t->mask;
+    nrg_score_bias_spec spec = nrg_score_bias_spec_t5(HEADS, t->queries, t->keys);
+    spec.first_position = t->offset;
+    spec.causal = t->mask;
     spec.bidirectional = r.bidirectional;
     spec.buckets = r.buckets;
     spec.max_distance = r.max_distance;
@@ -262,7 +262,7 @@ START_TEST(table_of_diagonals)
         return;
     for (size_t n = 0; n < 2 * TABLES; n++) {
         const table_case *t = &tables[n / 2];
-        const size_t pad = n % 2 ? PAD : 0, diagonals = nrg_score_diagonals(t->queries, t->keys);
+        const size_t pad = n % 2 ? PAD : 0, diagonals = nrg_score_bias_diagonals(t->queries, t->keys);
         const nrg_dtype dtype = dtypes[(n + (size_t)_i) % 3];
         const nrg_score_bias_spec spec = spec_of(r, t);
         for (int b = 0; b < r.buckets; b++)
@@ -274,7 +274,7 @@ START_TEST(table_of_diagonals)
         const size_t table_stride = pad ? (HEADS + pad) * nrg_dtype_size(dtype) : 0;
         const size_t stride = pad ? (diagonals + pad) * sizeof(float) : 0;
         for (int ith = 0; ith < 3; ith++)
-            ck_assert_int_eq(nrg_t5_diagonals(&spec, dtype, numbers, table_stride, got, stride, ith, 3), NRG_OK);
+            ck_assert_int_eq(nrg_t5_diagonals_forward(&spec, dtype, numbers, table_stride, got, stride, ith, 3), NRG_OK);
         for (size_t h = 0; h < HEADS; h++)
             for (size_t e = 0; e < diagonals + pad; e++) {
                 const int64_t d = distance_of(t, e);
@@ -308,7 +308,7 @@ START_TEST(gradient)
     uint64_t state = (uint64_t)_i;
     for (size_t n = 0; n < 4 * TABLES; n++) {
         const table_case *t = &tables[n / 4];
-        const size_t pad = n % 2 ? PAD : 0, diagonals = nrg_score_diagonals(t->queries, t->keys);
+        const size_t pad = n % 2 ? PAD : 0, diagonals = nrg_score_bias_diagonals(t->queries, t->keys);
         const int accumulate = n / 2 % 2;
         const nrg_score_bias_spec spec = spec_of(r, t);
         for (size_t i = 0; i < HEADS * (diagonals + pad); i++)
@@ -328,7 +328,7 @@ START_TEST(gradient)
         const size_t stride = pad ? (diagonals + pad) * sizeof(double) : 0;
         const size_t table_stride = pad ? (HEADS + pad) * sizeof(float) : 0;
         for (int ith = 0; ith < 2; ith++)
-            ck_assert_int_eq(nrg_t5_backward(&spec, sums, stride, got, table_stride, accumulate, ith, 2), NRG_OK);
+            ck_assert_int_eq(nrg_t5_diagonals_backward(&spec, sums, stride, got, table_stride, accumulate, ith, 2), NRG_OK);
         for (size_t b = 0; b < BUCKETS_MOST; b++)
             for (size_t h = 0; h < HEADS + pad; h++) {
                 const size_t at = b * (HEADS + pad) + h;

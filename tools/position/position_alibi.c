@@ -38,6 +38,7 @@ static int is_slopes_alone(const file_call *call) { return !file_in(call, BIAS_S
 static int ask(file_call *call)
 {
     bias_request *q = call->request;
+    q->spec = nrg_score_bias_spec_alibi(0, 0, 0);
     q->max_bias = 8;
     if (!bias_read(call, q) || !file_count(call, OPT_HEADS, 1, &q->spec.heads) ||
         !file_double(call, OPT_MAX_BIAS, &q->max_bias) || file_excludes(call, OPT_HEADS, BIAS_TABLE) != CLI_DONE ||
@@ -51,8 +52,8 @@ static int ask(file_call *call)
         return bias_require(call);
     else if (file_in(call, BIAS_TABLE))
         complain("--slopes needs --scores, or --queries and --keys");
-    else if (call->value[BIAS_QUERY_OFFSET] || call->value[BIAS_MASK_FUTURE])
-        complain("--query-offset and --mask-future need --scores, or --queries and --keys");
+    else if (call->value[BIAS_FIRST_POSITION] || call->value[BIAS_CAUSAL])
+        complain("--first-position and --causal need --scores, or --queries and --keys");
     else if (!file_out(call, BIAS_O))
         complain("no output file: --o FILE");
     else

@@ -14,14 +14,14 @@
 
 int bias_read(const file_call *call, bias_request *q)
 {
-    long long offset = 0;
-    q->spec = nrg_bias_spec_init(0, 0, 0);
+    long long first_position = 0;
     q->scale = 1;
     if (!file_count(call, BIAS_QUERIES, 0, &q->spec.queries) || !file_count(call, BIAS_KEYS, 0, &q->spec.keys) ||
-        !file_integer(call, BIAS_QUERY_OFFSET, INT32_MIN, INT32_MAX, &offset) || !file_float(call, BIAS_SCALE, &q->scale))
+        !file_integer(call, BIAS_FIRST_POSITION, INT32_MIN, INT32_MAX, &first_position) ||
+        !file_float(call, BIAS_SCALE, &q->scale))
         return 0;
-    q->spec.query_offset = offset;
-    q->spec.mask_future = call->value[BIAS_MASK_FUTURE] != NULL;
+    q->spec.first_position = first_position;
+    q->spec.causal = call->value[BIAS_CAUSAL] != NULL;
     if (isfinite(q->scale))
         return 1;
     complain("--scale: '%s' is infinite or NaN", call->value[BIAS_SCALE]);
@@ -51,12 +51,14 @@ int bias_shape(const file_call *call, bias_request *q, size_t *batch)
     q->spec.heads = s.heads;
     q->spec.queries = s.rows;
     q->spec.keys = s.columns;
+    if (!call->value[BIAS_FIRST_POSITION])
+        q->spec.first_position = (int64_t)s.columns - (int64_t)s.rows;
     return status;
 }
 
 void *bias_diagonals(const bias_request *q, size_t element)
 {
-    size_t count = q->spec.queries > SIZE_MAX - q->spec.keys ? SIZE_MAX : nrg_score_diagonals(q->spec.queries, q->spec.keys);
+    size_t count = q->spec.queries > SIZE_MAX - q->spec.keys ? SIZE_MAX : nrg_score_bias_diagonals(q->spec.queries, q->spec.keys);
     void *diagonals = NULL;
     if (!count || q->spec.heads <= SIZE_MAX / element / count)
         diagonals = malloc(count && q->spec.heads ? count * q->spec.heads * element : 1);

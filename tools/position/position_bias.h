@@ -11,12 +11,12 @@
 /* Of both kinds: scores at input 0, the table or slopes at input 1, o, then these options from OPT_BIAS on. */
 enum { BIAS_SCORES, BIAS_TABLE, BIAS_INPUTS };
 enum { BIAS_O, BIAS_OUTPUTS };
-enum { BIAS_QUERIES = BIAS_INPUTS + BIAS_OUTPUTS, BIAS_KEYS, BIAS_QUERY_OFFSET, BIAS_MASK_FUTURE, BIAS_SCALE, BIAS_NEXT };
+enum { BIAS_QUERIES = BIAS_INPUTS + BIAS_OUTPUTS, BIAS_KEYS, BIAS_FIRST_POSITION, BIAS_CAUSAL, BIAS_SCALE, BIAS_NEXT };
 
 #define BIAS_OPTIONS                                                                                                             \
     [BIAS_SCORES] = {"scores", 0, 1},                                                                                            \
     [BIAS_INPUTS + BIAS_O] = {"o", 'o', 1}, [BIAS_QUERIES] = {"queries", 0, 1}, [BIAS_KEYS] = {"keys", 0, 1},                    \
-    [BIAS_QUERY_OFFSET] = {"query-offset", 0, 1}, [BIAS_MASK_FUTURE] = {"mask-future", 0, 0}, [BIAS_SCALE] = {"scale", 0, 1}
+    [BIAS_FIRST_POSITION] = {"first-position", 0, 1}, [BIAS_CAUSAL] = {"causal", 0, 0}, [BIAS_SCALE] = {"scale", 0, 1}
 
 #define BIAS_HELP                                                                                                                \
     "  --scores FILE          of shape (heads, queries, keys) or (..., heads, queries, keys): o = scores * scale + bias,\n"      \
@@ -24,8 +24,8 @@ enum { BIAS_QUERIES = BIAS_INPUTS + BIAS_OUTPUTS, BIAS_KEYS, BIAS_QUERY_OFFSET, 
     "  --queries Q, --keys K  without scores: the bias alone, '<f4', of shape (heads, Q, K)\n"                                   \
     "  -o, --o FILE           the result (required)\n"                                                                           \
     "  --scale S              of the scores, default 1\n"                                                                        \
-    "  --query-offset N       position of the first query, where that of the first key is 0; default 0\n"                        \
-    "  --mask-future          the bias of keys after their query is -infinity\n"
+    "  --first-position N     of the queries, where that of the first key is 0; default: keys - queries\n"                       \
+    "  --causal               the bias of keys after their query is -infinity\n"
 
 typedef struct bias_request {
     nrg_score_bias_spec spec;
@@ -34,7 +34,7 @@ typedef struct bias_request {
     size_t rows;     /* buckets of a gradient, or heads of slopes */
 } bias_request;
 
-/* Reads the options above into q. 0 after a complaint. */
+/* Reads the options above into q, whose spec is one of T5 or ALiBi. 0 after a complaint. */
 int bias_read(const file_call *call, bias_request *q);
 
 /* Whether there are scores, or their shape; and an output. CLI_REFUSED after a complaint. */

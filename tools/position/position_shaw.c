@@ -12,7 +12,7 @@ static const char help[] =
     "       nrg position shaw --values A.npy --table R.npy [OPTION]... --o O.npy\n"
     "\n"
     "  scores[i, j] = q[i] . R[class(i, j)],   o[i] = sum over j of a[i, j] * R[class(i, j)]\n"
-    "  class(i, j) = clip(query_offset + i - j, p_min, p_max) - p_min\n"
+    "  class(i, j) = clip(first_position + i - j, p_min, p_max) - p_min\n"
     "\n"
     "  Q.npy, --q FILE        of shape (..., heads, queries, dim)\n"
     "  --values FILE          weights instead: of shape (..., heads, queries, keys)\n"
@@ -21,7 +21,7 @@ static const char help[] =
     "  -o, --o FILE           of shape (..., heads, queries, keys) or (..., heads, queries, dim), with the dtype of q\n"
     "                         or the weights (required)\n"
     "  --keys K               with q\n"
-    "  --query-offset N       position of the first query, where that of the first key is 0; default 0\n"
+    "  --first-position N     of the queries, where that of the first key is 0; default: keys - queries\n"
     "  --p-min P              least distance, default -(classes - 1)/2; p_max is p_min + classes - 1\n"
     "\n"
     "Either is the other's gradient: that of q comes from the gradient of the scores as o does from the "
@@ -29,7 +29,7 @@ static const char help[] =
 
 enum { IN_Q, IN_VALUES, IN_TABLE, IN_ADD, INPUTS };
 enum { OUT_O, OUTPUTS };
-enum { OPT_KEYS = INPUTS + OUTPUTS, OPT_QUERY_OFFSET, OPT_P_MIN, OPT_ISA, OPT_HELP, OPTIONS };
+enum { OPT_KEYS = INPUTS + OUTPUTS, OPT_FIRST_POSITION, OPT_P_MIN, OPT_ISA, OPT_HELP, OPTIONS };
 
 static const cli_option options[OPTIONS + 1] = {
     [IN_Q] = {"q", 0, 1},
@@ -38,7 +38,7 @@ static const cli_option options[OPTIONS + 1] = {
     [IN_ADD] = {"add", 0, 1},
     [INPUTS + OUT_O] = {"o", 'o', 1},
     [OPT_KEYS] = {"keys", 0, 1},
-    [OPT_QUERY_OFFSET] = {"query-offset", 0, 1},
+    [OPT_FIRST_POSITION] = {"first-position", 0, 1},
     [OPT_P_MIN] = {"p-min", 0, 1},
     [OPT_ISA] = {"isa", 0, 1},
     [OPT_HELP] = {"help", 'h', 0},
@@ -47,7 +47,7 @@ static const cli_option options[OPTIONS + 1] = {
 
 typedef struct request {
     size_t keys;
-    long long query_offset, p_min;
+    long long first_position, p_min;
 } request;
 
 static const long long far = 1LL << 40;
@@ -56,7 +56,7 @@ static int ask(file_call *call)
 {
     request *q = call->request;
     if (file_excludes(call, IN_Q, IN_VALUES) != CLI_DONE || file_excludes(call, IN_VALUES, OPT_KEYS) != CLI_DONE ||
-        !file_count(call, OPT_KEYS, 0, &q->keys) || !file_integer(call, OPT_QUERY_OFFSET, -far, far, &q->query_offset) ||
+        !file_count(call, OPT_KEYS, 0, &q->keys) || !file_integer(call, OPT_FIRST_POSITION, -far, far, &q->first_position) ||
         !file_integer(call, OPT_P_MIN, -far, far, &q->p_min))
         return CLI_REFUSED;
     if (!file_in(call, IN_Q) && !file_in(call, IN_VALUES))
@@ -108,13 +108,14 @@ static int compute(file_call *call)
     if (status != CLI_DONE)
         return status;
     long long p_min = call->value[OPT_P_MIN] ? q->p_min : -(long long)((classes - 1) / 2);
-    nrg_relative_args args = nrg_relative_args_init(s.batch, s.heads, s.rows, input == IN_Q ? q->keys : s.columns, dim, p_min,
-                                                    p_min + (long long)(classes - 1));
-    args.query_offset = q->query_offset;
-    args.dtype = call->in[input].dtype;
+    nrg_relative_args args =
+        nrg_relative_args_init(call->in[input].dtype, s.batch, s.heads, s.rows, input == IN_Q ? q->keys : s.columns, dim, p_min,
+                               p_min + (long long)(classes - 1));
+    if (call->value[OPT_FIRST_POSITION])
+        args.first_position = q->first_position;
     args.table_dtype = call->in[IN_TABLE].dtype;
     args.table = call->in[IN_TABLE].data;
-    args.table_head_stride = call->in[IN_TABLE].shape.ndim == 3 ? classes * dim * nrg_dtype_size(args.table_dtype) : 0;
+    args.table_per_head = call->in[IN_TABLE].shape.ndim == 3;
     args.accumulate = file_in(call, IN_ADD) != NULL;
     if (input == IN_Q) {
         args.q = call->in[IN_Q].data;

@@ -103,9 +103,9 @@ static int compute(file_call *call)
     if (status != CLI_DONE)
         return status;
     long long shift = call->value[OPT_SHIFT] ? q->shift : (long long)s.rows - (q->kind == TRANSFORMER_XL);
-    nrg_relative_shift_args args = nrg_relative_shift_args_init(s.batch, s.heads, s.rows, is_backward ? s.columns : q->columns,
-                                                                is_backward ? q->columns : s.columns, shift);
-    args.dtype = call->in[IN_X].dtype;
+    nrg_relative_shift_args args =
+        nrg_relative_shift_args_init(call->in[IN_X].dtype, s.batch, s.heads, s.rows, is_backward ? s.columns : q->columns,
+                                     is_backward ? q->columns : s.columns, shift);
     args.accumulate = file_in(call, IN_ADD) != NULL;
 #ifndef NRG_NO_BACKWARD
     if (is_backward) {
@@ -116,7 +116,7 @@ static int compute(file_call *call)
 #endif
     args.x = call->in[IN_X].data;
     args.scores = call->out[OUT_O].data;
-    return library_answer(nrg_relative_shift(&args, 0, 1));
+    return library_answer(nrg_relative_shift_forward(&args, 0, 1));
 }
 
 int position_shift(char **arguments)

@@ -18,17 +18,17 @@ static const char help[] =
     "The bias of query i and key j is beta[bucket of j - i, head]. --list prints which distances each bucket has.\n"
     "\n"
     "  BETA.npy, --table FILE of shape (buckets, heads), '<f4' or '<f2'\n" BIAS_HELP
-    "  --causal               keys after the query have the bucket of distance 0, and no buckets of their own\n"
+    "  --one-sided            keys after the query have the bucket of distance 0, and no buckets of their own\n"
     "  --max-distance N       from here on all are in the last bucket; default 128\n"
     "  --backward             the scores are the gradient of o; the result is that of beta, '<f4'\n"
     "  --buckets N            of --backward and --list, default 32; otherwise beta says it\n" POSITION_HELP_END;
 
-enum { OPT_CAUSAL = BIAS_NEXT, OPT_MAX_DISTANCE, OPT_BACKWARD, OPT_BUCKETS, OPT_LIST, OPT_ISA, OPT_HELP, OPTIONS };
+enum { OPT_ONE_SIDED = BIAS_NEXT, OPT_MAX_DISTANCE, OPT_BACKWARD, OPT_BUCKETS, OPT_LIST, OPT_ISA, OPT_HELP, OPTIONS };
 
 static const cli_option options[OPTIONS + 1] = {
     BIAS_OPTIONS,
     [BIAS_TABLE] = {"table", 0, 1},
-    [OPT_CAUSAL] = {"causal", 0, 0},
+    [OPT_ONE_SIDED] = {"one-sided", 0, 0},
     [OPT_MAX_DISTANCE] = {"max-distance", 0, 1},
     [OPT_BACKWARD] = {"backward", 0, 0},
     [OPT_BUCKETS] = {"buckets", 0, 1},
@@ -50,10 +50,11 @@ static int check_rule(const nrg_score_bias_spec *s)
 
 static int ask(file_call *call)
 {
-    static const int not_of_list[] = {BIAS_SCORES,       BIAS_TABLE,       BIAS_INPUTS + BIAS_O, BIAS_QUERIES, BIAS_KEYS,
-                                      BIAS_QUERY_OFFSET, BIAS_MASK_FUTURE, BIAS_SCALE,           OPT_BACKWARD};
+    static const int not_of_list[] = {BIAS_SCORES,         BIAS_TABLE,  BIAS_INPUTS + BIAS_O, BIAS_QUERIES, BIAS_KEYS,
+                                      BIAS_FIRST_POSITION, BIAS_CAUSAL, BIAS_SCALE,           OPT_BACKWARD};
     bias_request *q = call->request;
-    long long buckets = 32, max_distance = 128;
+    q->spec = nrg_score_bias_spec_t5(0, 0, 0);
+    long long buckets = q->spec.buckets, max_distance = q->spec.max_distance;
     int is_list = call->value[OPT_LIST] != NULL, is_backward = call->value[OPT_BACKWARD] != NULL;
     if (call->value[OPT_BACKWARD] && !library_holds("--backward", "backward"))
         return CLI_REFUSED;
@@ -67,7 +68,7 @@ static int ask(file_call *call)
         return CLI_REFUSED;
     q->spec.buckets = (int)buckets;
     q->spec.max_distance = (int)max_distance;
-    q->spec.bidirectional = !call->value[OPT_CAUSAL];
+    q->spec.bidirectional = !call->value[OPT_ONE_SIDED];
     if (!is_list && !is_backward && !file_in(call, BIAS_TABLE)) {
         complain("no table: --table FILE");
         return CLI_REFUSED;
@@ -124,7 +125,7 @@ static int forward(file_call *call, bias_request *q, size_t batch)
     float *diagonals = bias_diagonals(q, sizeof *diagonals);
     if (!diagonals)
         return CLI_FAILED;
-    int status = library_answer(nrg_t5_diagonals(&q->spec, table->dtype, table->data, 0, diagonals, 0, 0, 1));
+    int status = library_answer(nrg_t5_diagonals_forward(&q->spec, table->dtype, table->data, 0, diagonals, 0, 0, 1));
     if (status == CLI_DONE)
         status = bias_add(call, q, batch, diagonals);
     free(diagonals);
@@ -146,7 +147,7 @@ static int backward(file_call *call, const bias_request *q, size_t batch)
         nrg_score_bias_backward_args_init(d_o->dtype, batch, s->heads, s->queries, s->keys, d_o->data, diagonals);
     nrg_status answer = nrg_score_bias_backward(&args, 0, 1);
     if (answer == NRG_OK)
-        answer = nrg_t5_backward(s, diagonals, 0, call->out[BIAS_O].data, 0, 0, 0, 1);
+        answer = nrg_t5_diagonals_backward(s, diagonals, 0, call->out[BIAS_O].data, 0, 0, 0, 1);
     free(diagonals);
     return library_answer(answer);
 }
