@@ -6,10 +6,10 @@
  *
  *     class(i, j) = clip(first_position + i - j, p_min, p_max) - p_min         classes = p_max - p_min + 1
  *
- * for the query in row i, whose position is first_position + i (with a cache of earlier keys: first_position = keys - queries),
- * and the key at position j. The paper's w_clip(j - i, k) is class(i, j) with -p_min = p_max = k and the rows of R in the opposite order.
- * With p_min ≤ first_position - keys + 1 and p_max ≥ first_position + queries - 1 nothing is clipped. Both may have either sign. R is
- * shared by all heads, or one for each.
+ * for the query in row i, whose position is first_position + i, and the key at position j. With a cache of earlier keys,
+ * first_position is keys - queries. The paper's w_clip(j - i, k) is class(i, j) with -p_min = p_max = k and the rows of R in the
+ * opposite order. With p_min ≤ first_position - keys + 1 and p_max ≥ first_position + queries - 1 nothing is clipped. Both may
+ * have either sign. R is shared by all heads, or one for each.
  *
  * Attention with both of its relative terms, and its gradients (e a score before the softmax, a a weight after it; i, j for every
  * query and key of a batch and head):
@@ -122,7 +122,8 @@ static inline nrg_relative_args nrg_relative_args_init(nrg_dtype dtype, size_t b
  * and the same args. At most 16 KB of stack in an optimized build; no workspace, however many classes there are.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         args, or an operand of the operation that has elements (above), except ends and ends_in; d_table in any case
+ *   NRG_ERR_NULL         args, or an operand of the operation (above) that has elements, but for ends and ends_in; d_table in any
+ *                        case
  *   NRG_ERR_STRUCT_SIZE  as nrg_norm_forward
  *   NRG_ERR_DIM          dim is 0
  *   NRG_ERR_POSITION     p_min > p_max, or one of them or first_position beyond ±2^60

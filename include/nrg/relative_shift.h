@@ -131,8 +131,8 @@ NRG_API nrg_status nrg_relative_shift_backward(const nrg_relative_shift_args *ar
 /* What nrg_relative_shift_backward would say: asking first, nrg/base.h. */
 NRG_API nrg_status nrg_relative_shift_backward_check(const nrg_relative_shift_args *args);
 
-/* Where the data is. nrg_head_bias_forward reads q, u and v, nrg_head_bias_backward d_o_u and d_o_v; the operands of the other pass
- * are refused. With 0 batches, heads or rows, sums are over nothing.
+/* Where the data is. nrg_head_bias_forward reads q, u and v, nrg_head_bias_backward d_o_u and d_o_v; the operands of the other
+ * pass are refused. With 0 batches, heads or rows, sums are over nothing.
  *
  * Aliasing: o_u or o_v may be q, not both; dq may be d_o_u or d_o_v (the whole operand, same first byte, same strides):
  *

@@ -10,8 +10,8 @@
  *
  * Row i of a head's matrix has the entries queries - 1 - i to queries - 1 - i + keys - 1, in order. The table is small, is made
  * once for a graph (nrg_t5_diagonals_forward, nrg_alibi_diagonals, or by hand), and is the same for all layers; one kernel adds
- * it, whatever is in it. A part of a matrix, queries from i0 on and keys from j0 on, finds its own table inside of the whole one's: at entry
- * (queries - i0 - the part's queries) + j0, with the whole one's stride.
+ * it, whatever is in it. A part of a matrix, queries from i0 on and keys from j0 on, finds its own table inside of the whole
+ * one's: at entry (queries - i0 - the part's queries) + j0, with the whole one's stride.
  *
  * T5: Raffel et al., arXiv:1910.10683. The bias is table[bucket(j - p_i)][h], where table is trained. With B = buckets / 2
  * bidirectional, B = buckets otherwise (divisions of integers round down), E = B / 2 and M = max_distance:
@@ -61,8 +61,8 @@ NRG_API size_t nrg_score_bias_diagonals(size_t queries, size_t keys);
 
 /* ---- making the table ---- */
 
-/* What a table is for. Make one with nrg_score_bias_spec_t5 or nrg_score_bias_spec_alibi, then change fields. With 0 heads, queries
- * or keys there is no table. */
+/* What a table is for. Make one with nrg_score_bias_spec_t5 or nrg_score_bias_spec_alibi, then change fields. With 0 heads,
+ * queries or keys there is no table. */
 typedef struct nrg_score_bias_spec {
     size_t size; /* sizeof(nrg_score_bias_spec) */
     size_t heads;
@@ -139,8 +139,8 @@ NRG_API nrg_status nrg_alibi_diagonals_check(const nrg_score_bias_spec *spec, co
 
 /* ---- adding it ---- */
 
-/* Where the data is. Make one with nrg_score_bias_args_init, then change fields. With 0 batches, heads, queries or keys nothing is
- * computed.
+/* Where the data is. Make one with nrg_score_bias_args_init, then change fields. With 0 batches, heads, queries or keys nothing
+ * is computed.
  *
  * Aliasing: o may be scores (same first byte, same strides):
  *
