@@ -79,7 +79,7 @@ static const nrg_range rows_ranges[] = {NRG_DTYPE_RANGE(0, nrg_activation_args, 
                                         NRG_RESERVED_RANGE(0, nrg_activation_args, reserved)};
 
 #define TENSOR(role, field)                                                                                                      \
-#field, role, NRG_ELEMENT_CHOSEN, .at = NRG_AT(nrg_activation_args, field), .dim = DIM, .has_planes = 1,                     \
+#field, role, NRG_ELEMENT_CHOSEN, .at = NRG_AT(nrg_activation_args, field), .dim = DIM,                                      \
                                       .level = {{.stride = NRG_AT(nrg_activation_args, field##_stride[0]), .count = ROWS },      \
                                                {.stride = NRG_AT(nrg_activation_args, field##_stride[1]), .count = ROWS2 },      \
                                                {.stride = NRG_AT(nrg_activation_args, field##_stride[2]), .count = ROWS3 } }

@@ -84,12 +84,12 @@ static const nrg_range ranges[] = {
     NRG_RESERVED_RANGE(0, nrg_glu_args, reserved)};
 
 #define TENSOR(role, field, count_)                                                                                              \
-#field, role, NRG_ELEMENT_CHOSEN, .at = NRG_AT(nrg_glu_args, field), .dim = (count_), .has_planes = 1,                       \
+#field, role, NRG_ELEMENT_CHOSEN, .at = NRG_AT(nrg_glu_args, field), .dim = (count_),                                        \
                                       .level = {{.stride = NRG_AT(nrg_glu_args, field##_stride[0]), .count = ROWS },             \
                                                {.stride = NRG_AT(nrg_glu_args, field##_stride[1]), .count = ROWS2 },             \
                                                {.stride = NRG_AT(nrg_glu_args, field##_stride[2]), .count = ROWS3 } }
 #define QUANT(element, field, dim_, rows_)                                                                                       \
-#field, NRG_OUT, element, .at = NRG_AT(nrg_glu_args, field), .dim = (dim_), .has_planes = 1, .may_be_absent = 1,             \
+#field, NRG_OUT, element, .at = NRG_AT(nrg_glu_args, field), .dim = (dim_), .may_be_absent = 1,                              \
                               .level = {{.stride = NRG_AT(nrg_glu_args, field##_stride[0]), .count = (rows_) },                  \
                                        {.stride = NRG_AT(nrg_glu_args, field##_stride[1]), .count = ROWS2 },                     \
                                        {.stride = NRG_AT(nrg_glu_args, field##_stride[2]), .count = ROWS3 } }

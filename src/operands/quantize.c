@@ -55,7 +55,7 @@ static const nrg_range quantize_ranges[] = {FORMAT_RANGE(nrg_quantize_args), NRG
 static const nrg_range dequantize_ranges[] = {FORMAT_RANGE(nrg_dequantize_args), NRG_DTYPE_RANGE(0, nrg_dequantize_args, dtype)};
 
 #define TENSOR(args, role, element, field, dim_, rows_)                                                                          \
-#field, role, element, .at = NRG_AT(args, field), .dim = (dim_), .has_planes = 1,                                            \
+#field, role, element, .at = NRG_AT(args, field), .dim = (dim_),                                                             \
                            .level = {{.stride = NRG_AT(args, field##_stride[0]), .count = (rows_) },                             \
                                     {.stride = NRG_AT(args, field##_stride[1]), .count = ROWS2 },                                \
                                     {.stride = NRG_AT(args, field##_stride[2]), .count = ROWS3 } }

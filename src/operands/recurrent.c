@@ -28,7 +28,7 @@ static nrg_status measure(size_t dim, size_t n, size_t chains, nrg_dtype dtype, 
 #define ROWS(type, field, rows)                                                                                                  \
     FIELD(type, field), .dim = DIM, .level = {{.stride = NRG_AT(type, field##_stride), .count = (rows)}}
 #define CHAIN(type, field)                                                                                                       \
-    FIELD(type, field), .element = CHOSEN(NRG_RECURRENT_TYPE), .dim = DIM, .strides_multiply = 1,                                \
+    FIELD(type, field), .element = CHOSEN(NRG_RECURRENT_TYPE), .dim = DIM,                                                       \
                         .level = {{.stride = NRG_AT(type, field##_stride), .count = N},                                          \
                                   {.stride = NRG_AT(type, field##_chain_stride), .count = CHAINS}}
 #define RANGES(type)                                                                                                             \
