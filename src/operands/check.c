@@ -210,10 +210,16 @@ static __attribute__((noinline)) nrg_status name_rows(extent *e, size_t *stride,
     return NRG_OK;
 }
 
-/* Rows on several levels. */
-static nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s, const void *part,
-                             uint32_t repeated)
+/* Whether only the innermost of several levels has steps. */
+static inline int is_plane(const nrg_operand *o, const nrg_sizes *s, const void *part)
 {
+    return (s->n[o->level[1].count] == 1) & (s->n[o->level[2].count] == 1) & !(nrg_repeated(o, part) & NRG_REPEAT_ROWS);
+}
+
+/* Rows on several levels. */
+static nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_operand *o, const nrg_sizes *s, const void *part)
+{
+    const uint32_t repeated = nrg_repeated(o, part);
     step levels[NRG_LEVELS];
     uintptr_t aligned = e->first;
     size_t row, span, dense;
@@ -318,21 +324,21 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         const nrg_operand *const o = &call->operands[i];
         const void *const from = c->part[o->part];
         const size_t dim = s->n[o->dim];
-        const size_t rows2 = s->n[o->level[1].count], rows3 = s->n[o->level[2].count];
-        const uint32_t repeated = nrg_repeated(o, from);
         size_t *const stride = c->stride[i], rows = s->n[o->level[0].count];
         e->index = i;
         e->element = (unsigned)nrg_element_bytes(o->element, s);
         e->first = (uintptr_t)nrg_pointer_at(from, o->at);
-        if ((rows2 == 1) & (rows3 == 1) & !(repeated & NRG_REPEAT_ROWS)) {
+        const int has_levels = o->level[1].count != NRG_ONE;
+        if (!has_levels || is_plane(o, s, from)) {
             const size_t given = o->level[0].stride && rows != 1 ? nrg_size_at(from, o->level[0].stride) : 0;
             if (!lay_rows(e, stride, given, dim, rows) && (status = name_rows(e, stride, given, dim, rows)) != NRG_OK)
                 return status;
-            stride[1] = stride[2] = rows * stride[0];
+            if (has_levels)
+                stride[1] = stride[2] = rows * stride[0];
         } else {
-            if ((status = lay_levels(e, stride, o, s, from, repeated)) != NRG_OK)
+            if ((status = lay_levels(e, stride, o, s, from)) != NRG_OK)
                 return status;
-            rows *= rows2 * rows3;
+            rows *= s->n[o->level[1].count] * s->n[o->level[2].count];
             is_matrix = 0;
         }
         /* fits, since rows are no longer than their stride; where they repeat it is a hint */
