@@ -130,7 +130,9 @@ int file_norm(const file_call *call, int norm, int eps, nrg_norm_spec *spec)
     int kind = file_word(call, norm, norms);
     if (kind < 0)
         return 0;
-    *spec = kind == 0 ? nrg_norm_spec_rms(NRG_F32, 1, 1e-6) : kind == 1 ? nrg_norm_spec_layer(NRG_F32, 1, 1e-5) : nrg_norm_spec_l2(NRG_F32, 1, 1e-12);
+    *spec = kind == 0   ? nrg_norm_spec_rms(NRG_F32, 1, 1e-6)
+            : kind == 1 ? nrg_norm_spec_layer(NRG_F32, 1, 1e-5)
+                        : nrg_norm_spec_l2(NRG_F32, 1, 1e-12);
     if (!file_double(call, eps, &spec->eps))
         return 0;
 #ifdef NRG_NO_NORM

@@ -275,10 +275,7 @@ class Rows:
             for name, stride in strides.items():
                 if stride == 0 and size > 1:
                     setattr(args, name + "_repeat", getattr(args, name + "_repeat") | 1 << i)
-                if hasattr(args, name + "_stride2"):
-                    setattr(args, name + "_stride" + ["", "2", "3"][i], stride)
-                else:
-                    getattr(args, name + "_stride")[i] = stride
+                getattr(args, name + "_stride")[i] = stride
         for name, array in self.tensors.items():
             setattr(args, name, address(array))
 

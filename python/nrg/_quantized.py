@@ -48,11 +48,12 @@ def shapes(number, leading, dim, name="x"):
     return q, leading + (row_scales(number, dim),) if is_int8(number) else None
 
 
-def fill(args, format, rounding, leading, dim, q=None, scales=None, name="x"):
-    """New q (and scales), or those given, into a struct that writes them, dense."""
-    args.format = number(format)
-    args.rounding = enum("nrg_quant_rounding", rounding, "NRG_QUANT_ROUND_", "rounding")
-    q_shape, scales_shape = shapes(args.format, tuple(leading), dim, name)
+def fill(args, format, rounding, leading, dim, q=None, scales=None, name="x", options=None):
+    """New q (and scales), or those given, into a struct that writes them, dense. options: the struct with the format, if another."""
+    options = args if options is None else options
+    options.format = number(format)
+    options.rounding = enum("nrg_quant_rounding", rounding, "NRG_QUANT_ROUND_", "rounding")
+    q_shape, scales_shape = shapes(options.format, tuple(leading), dim, name)
     q = arrays.output(q, "out (q)" if scales_shape else "out", q_shape, np.int8 if scales_shape else np.uint8)
     results = [q]
     if scales_shape:
@@ -62,6 +63,6 @@ def fill(args, format, rounding, leading, dim, q=None, scales=None, name="x"):
     for array in results:
         if not array.flags.c_contiguous:
             raise arrays.unexpected("out", "elements without gaps", array)
-    setattr(args, "packed" if hasattr(args, "packed") else "q", arrays.address(q))
+    args.packed = arrays.address(q)
     args.scales = arrays.address(results[1]) if scales_shape else None
     return results

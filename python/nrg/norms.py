@@ -6,21 +6,21 @@ import numpy as np
 
 from . import _arrays as arrays
 from . import _quantized as quantized
-from ._library import call, enum, share, struct, with_options
+from ._library import CONSTANTS, call, enum, share, struct, with_options
 
 _ENUMS = {"eps_mode": ("nrg_eps_mode", "NRG_EPS_"), "residual_mode": ("nrg_residual_mode", "NRG_RESIDUAL_"),
-          "store": ("nrg_store", "NRG_STORE_"), "weights": ("nrg_weights", "NRG_WEIGHTS_"),
-          "activation": ("nrg_activation", "NRG_ACT_"), "accuracy": ("nrg_accuracy", "NRG_ACCURACY_")}
-_NUMBERS = {"eps": 1e-6, "c": 0.0, "centred": False, "weight_offset": 0.0, "groups": 1}
+          "weights": ("nrg_weights", "NRG_WEIGHTS_"), "activation": ("nrg_activation", "NRG_ACT_"),
+          "accuracy": ("nrg_accuracy", "NRG_ACCURACY_")}
+_NUMBERS = {"eps": 1e-6, "c": None, "centred": False, "weight_offset": 0.0, "groups": 1}
 _DEFAULTS = {"eps_mode": "mean", "residual_mode": "before", "store": "auto", "weights": "row", "activation": "identity",
              "accuracy": "fast", **_NUMBERS}
 
 OPTIONS = """
-      eps            added below the root; 1e-6, of layer_norm 1e-5, of l2_normalize 1e-12
-      weight_offset  added to every weight: 1 for Gemma
+      eps            added below the root, unless eps_mode is "none"; 1e-6, of layer_norm 1e-5, of l2_normalize 1e-12
+      weight_offset  added to every weight: 1 for Gemma; 0 without a weight
       centred        subtract the mean
       eps_mode       "mean": √(σ² + eps), "sum", "sigma", "max", "none" (nrg/norm.h: nrg_eps_mode)
-      c              constant of the formula; 0 stands for √dim, 1 gives unit length
+      c              constant of the formula; None stands for √dim, 1 gives unit length
       groups         a row is normalized in so many equal parts
       weights        "row": weight is [dim]; "group": [dim / groups]
       activation     of the gate, or of the result where there is no gate: "silu", "gelu", …
@@ -41,9 +41,17 @@ def spec(dim, dtype, **given):
     fields = {name: given[name] for name in _NUMBERS}
     fields.update(arrays.options(_ENUMS, given))
     fields["centred"] = int(bool(fields["centred"]))
+    fields["c_mode"] = 0 if given["c"] is None else CONSTANTS["NRG_C_GIVEN"]
+    if fields["eps_mode"] == CONSTANTS["NRG_EPS_NONE"]:
+        fields["eps"] = 0.0
     fields["gate"] = enum("nrg_gate", given.get("gate", "none"), "NRG_GATE_", "gate_mode")
     return struct("nrg_norm_spec", dim=dim, dtype=dtype, y_dtype=given.get("y_dtype", 0), r_dtype=given.get("r_dtype", 0),
                   w_dtype=given.get("w_dtype", 0), **fields)
+
+
+def store(given):
+    """The nrg_store of the options, which the args hold."""
+    return enum("nrg_store", given.get("store", "auto"), "NRG_STORE_", "store")
 
 
 class _Operands:
@@ -57,8 +65,8 @@ class _Operands:
         self.number = arrays.number(self.x, "x", dtype)
         self.residual = None if residual is None else arrays.as_array(residual, "residual")
         self.gate = None if gate is None else arrays.as_array(gate, "gate")
-        self.groups = arrays.count(given.get("groups", 1), "groups") or 1
-        if self.dim % self.groups:
+        self.groups = arrays.count(given.get("groups", 1), "groups")
+        if self.groups == 0 or self.dim % self.groups:
             raise arrays.unexpected("groups", f"a divisor of the {self.dim} elements of a row", self.groups)
         length = self.dim // self.groups if given.get("weights") == "group" else self.dim
         self.weight, self.bias = (arrays.dense(v, n, (length,), None) for v, n in ((weight, "weight"), (bias, "bias")))
@@ -97,7 +105,7 @@ def norm(x, weight=None, bias=None, *, residual=None, gate=None, gate_mode="post
     of = _Operands(x, weight, bias, residual, gate, gate_mode, dtype, given)
     of.inputs()
     results = []
-    args = struct("nrg_norm_args")
+    args = struct("nrg_norm_args", store=store(given))
     if format is None:
         o = arrays.output(out, "out", of.x.shape, of.x.dtype)
         of.rows.add("out", o, of.dim, field="o")
@@ -105,7 +113,7 @@ def norm(x, weight=None, bias=None, *, residual=None, gate=None, gate_mode="post
     else:
         if out is not None:
             raise arrays.unexpected("out", "None with a format, whose bytes are returned", out)
-        results += quantized.fill(args, format, rounding, of.leading, of.dim)
+        results += quantized.fill(args, format, rounding, of.leading, of.dim, options=of.spec)
     r = None
     if of.residual is not None and not of.after:
         r = arrays.output(residual_out, "residual_out", of.x.shape, of.residual.dtype)
@@ -157,7 +165,11 @@ def norm_backward(d_o, x, weight=None, bias=None, *, residual=None, gate=None, g
     for array, name, wanted, like in ((d_o, "d_o", of.x, "x"), (r, "r", stream, "residual"), (d_r, "d_r", stream, "r")):
         if array is not None and array.dtype != wanted.dtype:
             raise arrays.unexpected(name, f"{wanted.dtype.name} like {like}", array)
-    of.inputs()
+    if r is None:
+        of.rows.add("x", of.x, of.dim)
+        if not of.after:
+            of.rows.add("residual", of.residual, of.dim, repeats=True, field="y")
+    of.rows.add("gate", of.gate, of.dim, repeats=True, field="z")
     rows = of.rows
     dx = rows.add("out", arrays.output(out, "out", of.x.shape, of.x.dtype), of.dim, field="dx")
     rows.add("d_o", d_o, of.dim)
@@ -170,11 +182,11 @@ def norm_backward(d_o, x, weight=None, bias=None, *, residual=None, gate=None, g
             dy = rows.add("dy", np.empty(of.x.shape, of.residual.dtype), of.dim)
     dz = None if of.gate is None else rows.add("dz", np.empty(of.x.shape, of.x.dtype), of.dim)
     dw, db = (None if v is None else np.empty(v.shape, np.float32) for v in (of.weight, of.bias))
-    args = struct("nrg_norm_backward_args", w=arrays.address(of.weight), b=arrays.address(of.bias), dw=arrays.address(dw),
+    args = struct("nrg_norm_backward_args", store=store(given), w=arrays.address(of.weight), b=arrays.address(of.bias), dw=arrays.address(dw),
                   db=arrays.address(db))
     rows.fill(args)
     mean = arrays.dense(mean, "mean", of.leading + (of.groups,), np.float32)
-    args.mean = arrays.address(mean)
+    args.mean = arrays.address(mean) if given.get("centred") else None
     reduce("nrg_norm_backward", (of.spec,), args, threads, bool(weight is not None or bias is not None))
     return NormGradients(dx, dy, dz, dw, db)
 

@@ -210,8 +210,7 @@ def norm_rope_backward(angles, d_q, d_k, q, k=None, q_weight=None, k_weight=None
         (_, _, heads), strides, _ = arrays.four(x, name)
         dw, db = (None if v is None else np.empty(args.dim, np.float32) for v in (weight, bias))
         of = struct("nrg_norm_backward_args", rows=args.batch * args.tokens * heads, x=arrays.address(x), w=arrays.address(weight),
-                    b=arrays.address(bias), dw=arrays.address(dw), db=arrays.address(db), x_stride=strides[2], x_stride2=strides[1],
-                    x_stride3=strides[0])
+                    b=arrays.address(bias), dw=arrays.address(dw), db=arrays.address(db), x_stride=tuple(reversed(strides)))
         size = ctypes.c_size_t()
         call("nrg_norm_backward_workspace", norm, of, ctypes.addressof(size))
         memory = arrays.workspace(size.value)

@@ -6,7 +6,7 @@ import numpy as np
 from . import _arrays as arrays
 from . import _quantized as quantized
 from ._library import share, struct
-from .norms import reduce, spec
+from .norms import reduce, spec, store
 
 
 class _Operands:
@@ -22,7 +22,12 @@ class _Operands:
         stream = arrays.number_beside(self.stream, name, dtype, number)
         numbers = [arrays.number_of_vectors({name: v for name, v in self.vectors.items() if name.endswith(which)}, dtype, number)
                    for which in "12"]
+        self.store = store(given)
+        missing = [self.vectors["weight" + which] is None for which in "12"]
         self.specs = tuple(spec(self.dim, number, y_dtype=stream, r_dtype=stream, w_dtype=each, **given) for each in numbers)
+        for each, is_missing in zip(self.specs, missing):
+            if is_missing and not all(missing):  # the offset is that of the other norm's weight
+                each.weight_offset = 0
 
     def addresses(self):
         short = {"weight": "w", "bias": "b"}
@@ -45,13 +50,13 @@ def sandwich_norm(x, residual, weight1=None, weight2=None, *, bias1=None, bias2=
     of = _Operands(x, residual, "residual", {"weight1": weight1, "weight2": weight2, "bias1": bias1, "bias2": bias2}, dtype, given)
     of.rows.add("x", of.x, of.dim)
     of.rows.add("residual", of.stream, of.dim, repeats=True, field="y")
-    args = struct("nrg_norm_sandwich_args", **of.addresses())
+    args = struct("nrg_norm_sandwich_args", store=of.store, **of.addresses())
     if format is None:
         results = [of.rows.add("out", arrays.output(out, "out", of.x.shape, of.x.dtype), of.dim, field="o")]
     elif out is not None:
         raise arrays.unexpected("out", "None with a format, whose bytes are returned", out)
     else:
-        results = quantized.fill(args, format, rounding, of.x.shape[:-1], of.dim)
+        results = quantized.fill(args, format, rounding, of.x.shape[:-1], of.dim, options=of.specs[1])
     r = of.rows.add("residual_out", arrays.output(residual_out, "residual_out", of.x.shape, of.stream.dtype), of.dim, field="r")
     of.rows.fill(args)
     share("nrg_norm_sandwich_forward", *of.specs, args, threads=threads)
@@ -92,7 +97,7 @@ def sandwich_norm_backward(d_o, x, r, weight1=None, weight2=None, *, bias1=None,
     for name, array, field in (("x", of.x, "x"), ("r", of.stream, "r"), ("d_o", d_o, "d_o"), ("d_r", d_r, "dr_in")):
         rows.add(name, array, of.dim, field=field)
     sums = {name: None if of.vectors[name] is None else np.empty(of.dim, np.float32) for name in vectors}
-    args = struct("nrg_norm_sandwich_backward_args", dw1=arrays.address(sums["weight1"]), dw2=arrays.address(sums["weight2"]),
+    args = struct("nrg_norm_sandwich_backward_args", store=of.store, dw1=arrays.address(sums["weight1"]), dw2=arrays.address(sums["weight2"]),
                   db1=arrays.address(sums["bias1"]), db2=arrays.address(sums["bias2"]),
                   **{name: place for name, place in of.addresses().items() if name.startswith("w")})
     rows.fill(args)

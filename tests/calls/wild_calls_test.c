@@ -662,7 +662,9 @@ START_TEST(shortcuts)
     for (int n = 0; n < (test_small() ? TRIALS / 4 : TRIALS); n++) {
         const size_t rows = test_draw(&state, 12) ? test_draw(&state, 20) : far[test_draw(&state, 6)],
                      dim = test_draw(&state, 12) ? 1 + test_draw(&state, 40) : far[test_draw(&state, 6)];
-        nrg_norm_spec spec = _i < 2 ? nrg_norm_spec_rms(NRG_F32, dim, 0) : _i < 4 ? nrg_norm_spec_layer(NRG_F32, dim, 0) : nrg_norm_spec_l2(NRG_F32, dim, 0);
+        nrg_norm_spec spec = _i < 2   ? nrg_norm_spec_rms(NRG_F32, dim, 0)
+                             : _i < 4 ? nrg_norm_spec_layer(NRG_F32, dim, 0)
+                                      : nrg_norm_spec_l2(NRG_F32, dim, 0);
         spec.eps = eps[test_draw(&state, 4) ? 0 : test_draw(&state, 5)];
         const float *at[6]; /* x, y, w, b, r, o */
         const size_t bytes = rows * dim * sizeof(float);

@@ -581,7 +581,8 @@ static void as_row(const channel_problem *p, nrg_isa isa)
     const size_t dim = p->spec.channels * p->s;
     channel_result out;
     float *o = element_tensor(p->n * dim, NRG_F32);
-    nrg_norm_spec spec = p->spec.centred ? nrg_norm_spec_layer(NRG_F32, dim, p->spec.eps) : nrg_norm_spec_rms(NRG_F32, dim, p->spec.eps);
+    nrg_norm_spec spec =
+        p->spec.centred ? nrg_norm_spec_layer(NRG_F32, dim, p->spec.eps) : nrg_norm_spec_rms(NRG_F32, dim, p->spec.eps);
     nrg_norm_args args = nrg_norm_args_init(p->n, p->x, NULL, o);
     channel_result_make(&out, p);
     channel_forward(p, &out);

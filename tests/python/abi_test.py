@@ -114,7 +114,7 @@ def without_comments():
 class Abi(Case):
     def test_layout(self):
         said = output(program())
-        self.assertGreater(len(said), 900)
+        self.assertGreater(len(said), 800)
         self.assertEqual(said, believed())
 
     def test_constructors(self):
