@@ -2812,19 +2812,19 @@ static void copy(const nrg_norm_spec *s, size_t plane, size_t planes, void *to, 
 
 nrg_status nrg_norm_forward(const nrg_norm_spec *s, const nrg_norm_args *a, int ith, int nth)
 {
-    size_t size = nrg_dtype_size(s->dtype), bytes = s->dim * size, groups = s->groups ? s->groups : 1, planes = a->rows2 ? a->rows2 : 1, rows = a->rows * planes;
+    size_t size = nrg_dtype_size(s->dtype), bytes = s->dim * size, groups = s->groups, planes = a->rows2, rows = a->rows * planes;
     if (fault("refuse") && s->dim >= 40)
         return NRG_ERR_STRIDE;
     if (fault("die") && s->dim >= 40)
         __builtin_trap();
-    if (a->format) {
-        const size_t together = nrg_quant_rows(a->format), q = nrg_quant_bytes(a->format, s->dim), scales = 4 * nrg_quant_scales(a->format, s->dim);
-        copy(s, a->rows, planes, a->r, a->r_stride, a->r_stride2, s->r_dtype, a->x, a->x_stride, a->x_stride2, ith, nth);
+    if (s->format) {
+        const size_t together = nrg_quant_rows(s->format), q = nrg_quant_bytes(s->format, s->dim), scales = 4 * nrg_quant_scales(s->format, s->dim);
+        copy(s, a->rows, planes, a->r, a->r_stride[0], a->r_stride[1], s->r_dtype, a->x, a->x_stride[0], a->x_stride[1], ith, nth);
         for (size_t n = at(rows / together, ith, nth) * together; n < at(rows / together, ith + 1, nth) * together; n++) {
-            char *to = (char *)a->q + place(n / together, a->rows / together, a->q_stride ? a->q_stride : q, a->q_stride2);
+            char *to = (char *)a->packed + place(n / together, a->rows / together, a->packed_stride[0] ? a->packed_stride[0] : q, a->packed_stride[1]);
             memset(to, 0, q);
             if (a->scales)
-                memset((char *)a->scales + place(n, a->rows, a->scales_stride ? a->scales_stride : scales, a->scales_stride2), 0, scales);
+                memset((char *)a->scales + place(n, a->rows, a->scales_stride[0] ? a->scales_stride[0] : scales, a->scales_stride[1]), 0, scales);
             to[0] = (char)((fault("quantized norm") && s->gate == NRG_GATE_POST) || (fault("rows together") && together == 4 && nth > 2));
             if (a->mean)
                 a->mean[n] = 0;
@@ -2833,10 +2833,10 @@ nrg_status nrg_norm_forward(const nrg_norm_spec *s, const nrg_norm_args *a, int 
         }
         return NRG_OK;
     }
-    copy(s, a->rows, planes, a->o, a->o_stride, a->o_stride2, s->dtype, a->x, a->x_stride, a->x_stride2, ith, nth);
-    copy(s, a->rows, planes, a->r, a->r_stride, a->r_stride2, s->r_dtype, a->x, a->x_stride, a->x_stride2, ith, nth);
+    copy(s, a->rows, planes, a->o, a->o_stride[0], a->o_stride[1], s->dtype, a->x, a->x_stride[0], a->x_stride[1], ith, nth);
+    copy(s, a->rows, planes, a->r, a->r_stride[0], a->r_stride[1], s->r_dtype, a->x, a->x_stride[0], a->x_stride[1], ith, nth);
     for (size_t row = at(rows, ith, nth); row < at(rows, ith + 1, nth); row++) {
-        char *o = (char *)a->o + place(row, a->rows, a->o_stride, a->o_stride2);
+        char *o = (char *)a->o + place(row, a->rows, a->o_stride[0], a->o_stride[1]);
         for (size_t i = row * groups; i < (row + 1) * groups; i++) {
             if (a->mean)
                 a->mean[i] = fault("nan") ? -NAN : NAN;
@@ -2876,24 +2876,24 @@ nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *s, const nrg_norm_ba
 nrg_status nrg_norm_backward(const nrg_norm_spec *s, const nrg_norm_backward_args *a, int ith, int nth)
 {
     const void *d_o = a->d_o;
-    size_t planes = a->rows2 ? a->rows2 : 1, rows = a->rows * planes;
+    size_t planes = a->rows2, rows = a->rows * planes;
     if (fault("refuse backward"))
         return NRG_ERR_WORKSPACE;
-    copy(s, a->rows, planes, a->dx, a->dx_stride, a->dx_stride2, s->dtype, d_o, a->d_o_stride, a->d_o_stride2, ith, nth);
-    copy(s, a->rows, planes, a->dy, a->dy_stride, a->dy_stride2, s->y_dtype, d_o, a->d_o_stride, a->d_o_stride2, ith, nth);
-    copy(s, a->rows, planes, a->dz, a->dz_stride, a->dz_stride2, s->dtype, d_o, a->d_o_stride, a->d_o_stride2, ith, nth);
+    copy(s, a->rows, planes, a->dx, a->dx_stride[0], a->dx_stride[1], s->dtype, d_o, a->d_o_stride[0], a->d_o_stride[1], ith, nth);
+    copy(s, a->rows, planes, a->dy, a->dy_stride[0], a->dy_stride[1], s->y_dtype, d_o, a->d_o_stride[0], a->d_o_stride[1], ith, nth);
+    copy(s, a->rows, planes, a->dz, a->dz_stride[0], a->dz_stride[1], s->dtype, d_o, a->d_o_stride[0], a->d_o_stride[1], ith, nth);
     if (a->workspace)
         memset(a->workspace, active == NRG_ISA_AVX2, 8 * s->dim); /* differs, which is nobody's business */
     if (a->workspace && fault("past the workspace"))
         ((char *)a->workspace)[8 * s->dim] = 0;
     for (size_t row = at(rows, ith, nth); row < at(rows, ith + 1, nth); row++) {
-        size_t dx = place(row, a->rows, a->dx_stride, a->dx_stride2);
+        size_t dx = place(row, a->rows, a->dx_stride[0], a->dx_stride[1]);
         if (fault("dx") && a->dx)
             ((char *)a->dx)[dx] ^= 1;
         if (fault("dy") && a->dy)
-            ((char *)a->dy)[place(row, a->rows, a->dy_stride, a->dy_stride2)] ^= 1;
+            ((char *)a->dy)[place(row, a->rows, a->dy_stride[0], a->dy_stride[1])] ^= 1;
         if (fault("dz") && a->dz)
-            ((char *)a->dz)[place(row, a->rows, a->dz_stride, a->dz_stride2)] ^= 1;
+            ((char *)a->dz)[place(row, a->rows, a->dz_stride[0], a->dz_stride[1])] ^= 1;
         if (fault("after") && a->dx && s->residual_mode)
             ((char *)a->dx)[dx] ^= 1;
         if (fault("dr_in") && a->dx && a->dr_in && a->r)
@@ -2933,20 +2933,20 @@ nrg_status nrg_norm_elements(const nrg_norm_spec *s, const nrg_norm_args *a, con
 nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_spec *second, const nrg_norm_sandwich_args *a, int ith, int nth)
 {
     const int wide = nrg_dtype_size(first->r_dtype) != nrg_dtype_size(first->dtype);
-    const size_t planes = a->rows2 ? a->rows2 : 1, rows = a->rows * planes;
+    const size_t planes = a->rows2, rows = a->rows * planes;
     nrg_norm_args one = nrg_norm_args_init(a->rows, a->x, NULL, a->r ? a->r : a->o), two = nrg_norm_args_init(a->rows, wide ? a->x : one.o, NULL, a->o);
-    if (a->format) { /* as two calls of the above */
-        const size_t together = nrg_quant_rows(a->format), groups = first->groups ? first->groups : 1;
+    if (second->format) { /* as two calls of the above */
+        const size_t together = nrg_quant_rows(second->format), groups = first->groups;
         nrg_norm_args to = nrg_norm_args_init(a->rows, a->x, NULL, NULL);
         one.rows2 = to.rows2 = a->rows2;
-        one.x_stride = a->x_stride;
-        one.x_stride2 = a->x_stride2;
-        one.o_stride = a->r_stride;
-        one.o_stride2 = a->r_stride2;
+        one.x_stride[0] = a->x_stride[0];
+        one.x_stride[1] = a->x_stride[1];
+        one.o_stride[0] = a->r_stride[0];
+        one.o_stride[1] = a->r_stride[1];
         one.mean = a->mean1;
         one.rstd = a->rstd1;
         if (wide)
-            copy(first, a->rows, planes, a->r, a->r_stride, a->r_stride2, first->r_dtype, NULL, 0, 0, ith, nth);
+            copy(first, a->rows, planes, a->r, a->r_stride[0], a->r_stride[1], first->r_dtype, NULL, 0, 0, ith, nth);
         else
             nrg_norm_forward(first, &one, ith, nth);
         for (size_t i = at(rows, ith, nth) * groups; wide && i < at(rows, ith + 1, nth) * groups; i++) {
@@ -2955,49 +2955,48 @@ nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_
             if (a->rstd1)
                 a->rstd1[i] = 0;
         }
-        to.format = a->format;
-        to.q = a->q;
-        to.q_stride = a->q_stride;
-        to.q_stride2 = a->q_stride2;
+        to.packed = a->packed;
+        to.packed_stride[0] = a->packed_stride[0];
+        to.packed_stride[1] = a->packed_stride[1];
         to.scales = a->scales;
-        to.scales_stride = a->scales_stride;
-        to.scales_stride2 = a->scales_stride2;
+        to.scales_stride[0] = a->scales_stride[0];
+        to.scales_stride[1] = a->scales_stride[1];
         to.mean = a->mean2;
         to.rstd = a->rstd2;
         nrg_norm_forward(second, &to, ith, nth);
         for (size_t row = at(rows, ith, nth); fault("r of bytes") && first->dim > 30 && row < at(rows, ith + 1, nth); row++)
-            ((char *)a->r)[place(row, a->rows, a->r_stride, a->r_stride2)] ^= 1;
+            ((char *)a->r)[place(row, a->rows, a->r_stride[0], a->r_stride[1])] ^= 1;
         for (size_t n = at(rows / together, ith, nth); fault("bytes of a sandwich") && together == 4 && n < at(rows / together, ith + 1, nth); n++)
-            ((char *)a->q)[place(n, a->rows / together, a->q_stride ? a->q_stride : nrg_quant_bytes(a->format, first->dim), a->q_stride2)] ^= 1;
+            ((char *)a->packed)[place(n, a->rows / together, a->packed_stride[0] ? a->packed_stride[0] : nrg_quant_bytes(second->format, first->dim), a->packed_stride[1])] ^= 1;
         return NRG_OK;
     }
     one.rows2 = two.rows2 = a->rows2;
-    one.x_stride = a->x_stride;
-    one.x_stride2 = a->x_stride2;
-    one.o_stride = a->r ? a->r_stride : a->o_stride;
-    one.o_stride2 = a->r ? a->r_stride2 : a->o_stride2;
-    two.x_stride = wide ? a->x_stride : one.o_stride;
-    two.x_stride2 = wide ? a->x_stride2 : one.o_stride2;
-    two.o_stride = a->o_stride;
-    two.o_stride2 = a->o_stride2;
+    one.x_stride[0] = a->x_stride[0];
+    one.x_stride[1] = a->x_stride[1];
+    one.o_stride[0] = a->r ? a->r_stride[0] : a->o_stride[0];
+    one.o_stride[1] = a->r ? a->r_stride[1] : a->o_stride[1];
+    two.x_stride[0] = wide ? a->x_stride[0] : one.o_stride[0];
+    two.x_stride[1] = wide ? a->x_stride[1] : one.o_stride[1];
+    two.o_stride[0] = a->o_stride[0];
+    two.o_stride[1] = a->o_stride[1];
     one.mean = a->mean1;
     one.rstd = a->rstd1;
     two.mean = a->mean2;
     two.rstd = a->rstd2;
     if (wide)
-        copy(first, a->rows, planes, a->r, a->r_stride, a->r_stride2, first->r_dtype, NULL, 0, 0, ith, nth);
+        copy(first, a->rows, planes, a->r, a->r_stride[0], a->r_stride[1], first->r_dtype, NULL, 0, 0, ith, nth);
     if (wide)
-        one.o = a->o, one.o_stride = a->o_stride, one.o_stride2 = a->o_stride2;
+        one.o = a->o, one.o_stride[0] = a->o_stride[0], one.o_stride[1] = a->o_stride[1];
     nrg_norm_forward(first, &one, ith, nth);
     nrg_norm_forward(second, &two, ith, nth);
     for (size_t row = at(rows, ith, nth); row < at(rows, ith + 1, nth); row++) {
-        char *o = (char *)a->o + place(row, a->rows, a->o_stride, a->o_stride2);
+        char *o = (char *)a->o + place(row, a->rows, a->o_stride[0], a->o_stride[1]);
         if ((fault("sandwich") && first->dim > 30) || (fault("split sandwich") && nth == 3))
             o[0] ^= 1;
         if (fault("r of a sandwich") && a->r)
-            ((char *)a->r)[place(row, a->rows, a->r_stride, a->r_stride2)] ^= 1;
+            ((char *)a->r)[place(row, a->rows, a->r_stride[0], a->r_stride[1])] ^= 1;
         if (fault("second rstd") && a->rstd2)
-            a->rstd2[row * (second->groups ? second->groups : 1)] = 3;
+            a->rstd2[row * (second->groups)] = 3;
     }
     return NRG_OK;
 }
@@ -3014,10 +3013,10 @@ nrg_status nrg_norm_sandwich_backward_workspace(const nrg_norm_spec *first, cons
 nrg_status nrg_norm_sandwich_backward(const nrg_norm_spec *first, const nrg_norm_spec *second, const nrg_norm_sandwich_backward_args *a, int ith,
                                       int nth)
 {
-    const size_t planes = a->rows2 ? a->rows2 : 1;
+    const size_t planes = a->rows2;
     (void)second;
-    copy(first, a->rows, planes, a->dy, a->dy_stride, a->dy_stride2, first->y_dtype, a->d_o, a->d_o_stride, a->d_o_stride2, ith, nth);
-    copy(first, a->rows, planes, a->dx, a->dx_stride, a->dx_stride2, first->dtype, a->d_o, a->d_o_stride, a->d_o_stride2, ith, nth);
+    copy(first, a->rows, planes, a->dy, a->dy_stride[0], a->dy_stride[1], first->y_dtype, a->d_o, a->d_o_stride[0], a->d_o_stride[1], ith, nth);
+    copy(first, a->rows, planes, a->dx, a->dx_stride[0], a->dx_stride[1], first->dtype, a->d_o, a->d_o_stride[0], a->d_o_stride[1], ith, nth);
     if (fault("dx of a sandwich") && a->rows)
         *(char *)a->dx ^= 1;
     return NRG_OK;

@@ -39,16 +39,17 @@
  *   goes where the formulas take it. No other row is touched.
  * - o1 is computed again, to within its last bits: where it is within those of 0, ReLU's slope may be the one of the other side.
  *
- * How it is called. There are two phases, because every thread's rows add to the same dw and db:
+ * On one thread, one call does all: nrg_norm_backward(&spec, &args, 0, 1). On several there are two phases, because every
+ * thread's rows add to the same dw and db:
  *
  *     1. nrg_norm_backward(&spec, &args, ith, nth) on every thread: rows, and partial sums of blocks of rows into the workspace;
  *        of a single block (32 rows or fewer) dw and db themselves
  *     2. the host's barrier
  *     3. nrg_norm_backward_reduce(&spec, &args, ith, nth) on every thread: columns, from the workspace into dw and db
  *
- * Always call both: without dw and db nothing is left to do, no workspace is needed, and the second returns NRG_OK at once (so
- * that who knows may leave it out, and the barrier). nth may differ between the phases. examples/ has both as an OpenMP region
- * and as two tasks of a ggml-like pool.
+ * nth may differ between the phases. Without dw and db the second has nothing to do, and needs no workspace. After a first phase
+ * on one thread it has nothing to do either: it finds a mark in the workspace, and adds nothing, also with accumulate. examples/
+ * has both phases as an OpenMP region and as two tasks of a ggml-like pool.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_NORM_BACKWARD_H
@@ -155,9 +156,9 @@ static inline nrg_norm_backward_args nrg_norm_backward_args_init(size_t rows, co
  * NRG_ERR_CONSTANT, NRG_ERR_COMBINATION. */
 NRG_API nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t *bytes);
 
-/* Phase 1: the gradients of the rows of share ith of nth, and partial sums for dw and db. With dw or db a share is whole blocks
- * of rows (32 rows or more: at most ⌈rows/32⌉, and at most 64, threads have work), otherwise rows. At most 16 KB of stack in an
- * optimized build.
+/* Phase 1: the gradients of the rows of share ith of nth, and partial sums for dw and db; with nth = 1 dw and db themselves. With
+ * dw or db a share is whole blocks of rows (32 rows or more: at most ⌈rows/32⌉, and at most 64, threads have work), otherwise
+ * rows. At most 16 KB of stack in an optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_forward, and
  *   NRG_ERR_NULL         (with rows > 0) d_o; x without r; z with a gate; workspace with dw or db
@@ -169,8 +170,8 @@ NRG_API nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_b
 /* What nrg_norm_backward would say: asking first, nrg/base.h. */
 NRG_API nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args);
 
-/* Phase 2, with the spec and args of phase 1: the columns of share ith of nth, workspace into dw and db. Always call it; where
- * nothing is left (neither dw nor db) it returns NRG_OK at once. Returns the statuses of nrg_norm_backward. */
+/* Phase 2, with the spec and args of phase 1: the columns of share ith of nth, workspace into dw and db. Required if phase 1 had
+ * several shares; otherwise it returns NRG_OK at once. Returns the statuses of nrg_norm_backward. */
 NRG_API nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth);
 
 /* What nrg_norm_backward_reduce would say: asking first, nrg/base.h. */

@@ -59,8 +59,8 @@ NRG_API nrg_status nrg_norm_rope_backward_check(const nrg_norm_spec *norm, const
                                                 const nrg_rope_args *rope, const nrg_norm_backward_args *q,
                                                 const nrg_norm_backward_args *k);
 
-/* Phase 2, with the arguments of phase 1: the workspaces into dw and db, as nrg_norm_backward_reduce. Always call it; where
- * nothing is left (neither dw nor db) it returns NRG_OK at once. The statuses of nrg_norm_rope_backward. */
+/* Phase 2, with the arguments of phase 1: the workspaces into dw and db, as nrg_norm_backward_reduce. Required if
+ * phase 1 had several shares; otherwise it returns NRG_OK at once. The statuses of nrg_norm_rope_backward. */
 NRG_API nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
                                                  const nrg_rope_args *rope, const nrg_norm_backward_args *q,
                                                  const nrg_norm_backward_args *k, int ith, int nth);

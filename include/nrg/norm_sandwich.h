@@ -138,7 +138,7 @@ NRG_API nrg_status nrg_norm_sandwich_forward_check(const nrg_norm_spec *first, c
  * The bits are those of two calls of nrg_norm_backward: (r, d_o, dr_in -> dr), then (x, d_o = dr -> dx). So dr is rounded to
  * dtype where dx is made of it, which in f32 is no rounding more; dy is rounded to y_dtype once.
  *
- * There are two phases with the host's barrier between them, as nrg/norm_backward.h says. */
+ * On several threads there are two phases with the host's barrier between them, as nrg/norm_backward.h says. */
 
 /* Where the data is. nrg_norm_sandwich_backward_args_init sets every field. Dtypes: d_o, x and dx have the specs' dtype, dy
  * first.y_dtype, r and dr_in first.r_dtype; dw and db are f32.
@@ -218,8 +218,8 @@ static inline nrg_norm_sandwich_backward_args nrg_norm_sandwich_backward_args_in
 NRG_API nrg_status nrg_norm_sandwich_backward_workspace(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                                         const nrg_norm_sandwich_backward_args *args, size_t *bytes);
 
-/* Phase 1: the gradients of the rows of share ith of nth, and partial sums for dw and db, in the shares of nrg_norm_backward. At
- * most 16 KB of stack in an optimized build.
+/* Phase 1: the gradients of the rows of share ith of nth, and partial sums for dw and db, in the shares of nrg_norm_backward;
+ * with nth = 1 dw and db themselves. At most 16 KB of stack in an optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_sandwich_forward, and
  *   NRG_ERR_NULL         first, second, args, or (with rows > 0) d_o, x, r or dx; workspace with a dw or db
@@ -231,8 +231,8 @@ NRG_API nrg_status nrg_norm_sandwich_backward(const nrg_norm_spec *first, const 
 NRG_API nrg_status nrg_norm_sandwich_backward_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                                     const nrg_norm_sandwich_backward_args *args);
 
-/* Phase 2, with the arguments of phase 1: the columns of share ith of nth, workspace into dw and db. Always call it; where
- * nothing is left it returns NRG_OK at once. The statuses of nrg_norm_sandwich_backward. */
+/* Phase 2, with the arguments of phase 1: the columns of share ith of nth, workspace into dw and db. Required if
+ * phase 1 had several shares; otherwise it returns NRG_OK at once. The statuses of nrg_norm_sandwich_backward. */
 NRG_API nrg_status nrg_norm_sandwich_backward_reduce(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                                      const nrg_norm_sandwich_backward_args *args, int ith, int nth);
 

@@ -227,9 +227,36 @@ static __attribute__((noinline)) int plain_backward(const nrg_norm_spec *spec, c
     return 1;
 }
 
+/* Columns begin to end of the sums. Without rows there are no blocks and no workspace, and the sums are 0. */
+static __attribute__((noinline)) void reduce_columns(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t blocks,
+                                                     size_t begin, size_t end)
+{
+    const size_t dim = nrg_norm_w_dim(spec);
+    const double *const partial = args->workspace;
+    nrg_norm_formula formula;
+    set_formula(&formula, spec, dim / nrg_norm_groups(spec));
+    if (args->dw)
+        reduce(partial, dim, blocks, begin, end, args->dw, formula.k, args->accumulate);
+    if (args->db)
+        reduce(args->dw && partial ? partial + blocks * dim : partial, dim, blocks, begin, end, args->db, 1, args->accumulate);
+}
+
+void nrg_norm_backward_finish(const nrg_norm_spec *spec, const nrg_norm_backward_args *args)
+{
+    const size_t rows = rows_of(spec, args);
+    if (rows - 1 < NRG_NORM_BLOCK_ROWS_LEAST || !(args->dw || args->db))
+        return;
+    reduce_columns(spec, args, nrg_norm_block_count(rows), 0, nrg_norm_w_dim(spec));
+    if (rows)
+        reduce_mark_done(args->workspace);
+}
+
 nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth)
 {
-    return plain_backward(spec, args, ith, nth) ? NRG_OK : backward(spec, args, ith, nth);
+    const nrg_status status = plain_backward(spec, args, ith, nth) ? NRG_OK : backward(spec, args, ith, nth);
+    if (status == NRG_OK && nth == 1)
+        nrg_norm_backward_finish(spec, args);
+    return status;
 }
 
 /* As plain_backward. */
@@ -277,15 +304,10 @@ static __attribute__((noinline)) nrg_status reduce_blocks(const nrg_norm_spec *s
     const nrg_status status = make_job(&job, &planes, &c, &spec, &args, ith, nth);
     if (status != NRG_OK)
         return status;
-    const size_t blocks = nrg_norm_block_count(rows_of(spec, args)), dim = nrg_norm_w_dim(spec), begin = nrg_share(dim, ith, nth),
-                 end = nrg_share(dim, ith + 1, nth);
-    if (blocks == 1) /* whose rows have done it */
+    const size_t blocks = nrg_norm_block_count(rows_of(spec, args)), dim = nrg_norm_w_dim(spec);
+    if (blocks == 1 || !(args->dw || args->db) || (blocks && reduce_is_done(args->workspace))) /* phase 1 has done it */
         return NRG_OK;
-    /* no rows, no blocks, no workspace: the sums are 0 */
-    if (args->dw)
-        reduce(job.dw, dim, blocks, begin, end, args->dw, job.formula.k, args->accumulate);
-    if (args->db)
-        reduce(job.db, dim, blocks, begin, end, args->db, 1, args->accumulate);
+    reduce_columns(spec, args, blocks, nrg_share(dim, ith, nth), nrg_share(dim, ith + 1, nth));
     return NRG_OK;
 }
 

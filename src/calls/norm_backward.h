@@ -14,4 +14,7 @@ void nrg_norm_backward_rows(const nrg_norm_backward_args *args, int ith, int nth
 /* Rows begin to end of args, in the order of shares; whole blocks where there are sums. */
 nrg_status nrg_norm_backward_piece(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t begin, size_t end);
 
+/* What phase 1 does on one thread after its rows: phase 2, and a mark of it in the workspace (reduce.h). */
+void nrg_norm_backward_finish(const nrg_norm_spec *spec, const nrg_norm_backward_args *args);
+
 #endif

@@ -197,6 +197,8 @@ nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec
             if (status != NRG_OK)
                 return status; /* cannot be: it was checked */
         }
+        if (nth == 1)
+            nrg_norm_backward_finish(&h[i].spec, &h[i].norm);
     }
     return NRG_OK;
 }

@@ -300,6 +300,10 @@ nrg_status nrg_norm_sandwich_backward(const nrg_norm_spec *first, const nrg_norm
         if (status != NRG_OK)
             return status; /* cannot be: it was checked */
     }
+    if (nth == 1) {
+        nrg_norm_backward_finish(&h.second, &h.two);
+        nrg_norm_backward_finish(&h.first, &h.one);
+    }
     return NRG_OK;
 }
 

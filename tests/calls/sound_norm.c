@@ -334,8 +334,6 @@ static int is_one_block(void *const *part)
     return nrg_norm_block_count(args->rows * args->rows2 * args->rows3 * nrg_norm_alike(part[SPEC])) == 1;
 }
 
-static uint32_t spared_by_rows(void *const *part) { return is_one_block(part) ? 0 : OPERAND(DW) | OPERAND(DB); }
-
 static uint32_t spared_by_reduce(void *const *part)
 {
     return OPERAND(DX) | OPERAND(DY) | OPERAND(DZ) | OPERAND(WORKSPACE) | (is_one_block(part) ? OPERAND(DW) | OPERAND(DB) : 0);
@@ -354,7 +352,7 @@ static const sound_call calls[] = {
      .wrong = wrong_elements, .wrong_count = NRG_COUNT(wrong_elements), .sizes = forward_sizes,
      .size_count = NRG_COUNT(forward_sizes)},
     {&nrg_call_norm_backward, "norm_backward.h", "nrg_norm_backward", 1, VARIANTS, set_up_backward, NULL, run_backward,
-     ask_backward, spoil_backward, spared_by_rows, WRONG(wrong_backward)},
+     ask_backward, spoil_backward, NULL, WRONG(wrong_backward)},
     {&nrg_call_norm_backward, "norm_backward.h", "nrg_norm_backward_reduce", 1, VARIANTS, set_up_backward, NULL, run_reduce,
      ask_reduce, spoil_backward, spared_by_reduce, WRONG(wrong_backward)},
     {&nrg_call_norm_backward_workspace, "norm_backward.h", "nrg_norm_backward_workspace", 0, VARIANTS, set_up_workspace, NULL,

@@ -207,7 +207,6 @@ static int is_one_block(void *const *part)
 }
 
 #define SUMS (OPERAND(DW1) | OPERAND(DB1) | OPERAND(DW2) | OPERAND(DB2))
-static uint32_t spared_by_rows(void *const *part) { return is_one_block(part) ? 0 : SUMS; }
 static uint32_t spared_by_reduce(void *const *part)
 {
     return OPERAND(DX) | OPERAND(DY) | OPERAND(WORKSPACE) | (is_one_block(part) ? SUMS : 0);
@@ -220,7 +219,7 @@ static const sound_call calls[] = {
      run_forward, ask_forward, .wrong = wrong_forward, .wrong_count = NRG_COUNT(wrong_forward), .sizes = forward_sizes,
      .size_count = NRG_COUNT(forward_sizes)},
     {&nrg_call_norm_sandwich_backward, "norm_sandwich.h", "nrg_norm_sandwich_backward", 1, VARIANTS, set_up_backward, NULL,
-     run_backward, ask_backward, NULL, spared_by_rows, WRONG(wrong_backward)},
+     run_backward, ask_backward, NULL, NULL, WRONG(wrong_backward)},
     {&nrg_call_norm_sandwich_backward, "norm_sandwich.h", "nrg_norm_sandwich_backward_reduce", 1, VARIANTS, set_up_backward, NULL,
      run_reduce, ask_reduce, NULL, spared_by_reduce, WRONG(wrong_backward)},
     {&nrg_call_norm_sandwich_backward_workspace, "norm_sandwich.h", "nrg_norm_sandwich_backward_workspace", 0, VARIANTS,

@@ -143,7 +143,7 @@ START_TEST(workspace)
 }
 END_TEST
 
-/* dw and db are sums of nothing, which the second phase writes. */
+/* dw and db are sums of nothing, which the second phase writes, or one thread in the first. */
 START_TEST(no_rows)
 {
     static const float zero[DIM];
@@ -157,56 +157,92 @@ START_TEST(no_rows)
             memcpy(expected, memory, sizeof expected);
             for (int ith = 0; ith < nth; ith++)
                 ck_assert_int_eq(nrg_norm_backward(&spec, &args, ith, nth), NRG_OK);
-            ck_assert_mem_eq(expected, memory, sizeof memory);
-            for (int ith = 0; ith < nth; ith++)
-                ck_assert_int_eq(nrg_norm_backward_reduce(&spec, &args, ith, nth), NRG_OK);
-            if (!accumulate) {
-                memcpy(expected[W], zero, sizeof zero);
-                memcpy(expected[B], zero, sizeof zero);
+            for (int phase = 1; phase <= 2; phase++) {
+                if (!accumulate && (phase == 2 || nth == 1)) {
+                    memcpy(expected[W], zero, sizeof zero);
+                    memcpy(expected[B], zero, sizeof zero);
+                }
+                ck_assert_mem_eq(expected, memory, sizeof memory);
+                for (int ith = 0; ith < nth && phase == 1; ith++)
+                    ck_assert_int_eq(nrg_norm_backward_reduce(&spec, &args, ith, nth), NRG_OK);
             }
-            ck_assert_mem_eq(expected, memory, sizeof memory);
             set_up();
         }
 }
 END_TEST
 
-/* With the args of the first phase, whatever is asked for: it does what is left, and where that is nothing, nothing; of a single
- * block of rows nothing is. */
+/* Both phases, each in so many shares: the second does what is left, which after a single block of rows, or after one thread, is
+ * nothing. All must give what one thread gives. */
+static void phases(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int first, int second, size_t blocks)
+{
+    static float once[TENSORS][TWO_BLOCKS * DIM];
+    for (int ith = first; ith-- > 0;)
+        ck_assert_int_eq(nrg_norm_backward(spec, args, ith, first), NRG_OK);
+    memcpy(expected, memory, sizeof expected);
+    ck_assert_int_eq(nrg_norm_backward_reduce_check(spec, args), NRG_OK);
+    for (int ith = second; ith-- > 0;)
+        ck_assert_int_eq(nrg_norm_backward_reduce(spec, args, ith, second), NRG_OK);
+    ck_assert((memcmp(expected, memory, sizeof memory) != 0) == (first > 1 && blocks > 1 && args->workspace_size));
+    if (first > 1 || second > 1)
+        ck_assert_mem_eq(once, memory, sizeof memory);
+    memcpy(once, memory, sizeof memory);
+    set_up();
+}
+
 static void second_phase(size_t rows, size_t blocks)
 {
     static double space[2 * 2 * DIM];
-    static float once[TENSORS][TWO_BLOCKS * DIM];
-    for (int asked = 0; asked < 8; asked++)
-        for (nrg_dtype dtype = NRG_F32; dtype <= NRG_BF16; dtype++)
-            for (int shares = 0; shares < 2; shares++) {
-                nrg_norm_spec spec = nrg_norm_spec_layer(NRG_F32, DIM, 1e-5);
-                nrg_norm_backward_args args = nrg_norm_backward_args_init(rows, memory[X], NULL, memory[Y], NULL);
-                spec.dtype = dtype;
-                args.dx = asked & 4 ? memory[O] : NULL;
-                args.dw = asked & 1 ? memory[W] : NULL;
-                args.db = asked & 2 ? memory[B] : NULL;
-                ck_assert_int_eq(nrg_norm_backward_workspace(&spec, &args, &args.workspace_size), NRG_OK);
-                ck_assert_uint_le(args.workspace_size, sizeof space);
-                ck_assert_uint_eq(args.workspace_size, blocks * ((asked & 1) + (asked >> 1 & 1)) * DIM * sizeof *space);
-                args.workspace = args.workspace_size ? space : NULL;
-                for (int ith = 2 * shares; ith >= 0; ith--)
-                    ck_assert_int_eq(nrg_norm_backward(&spec, &args, ith, 1 + 2 * shares), NRG_OK);
-                memcpy(expected, memory, sizeof expected);
-                ck_assert_int_eq(nrg_norm_backward_reduce_check(&spec, &args), NRG_OK);
-                for (int ith = shares; ith >= 0; ith--)
-                    ck_assert_int_eq(nrg_norm_backward_reduce(&spec, &args, ith, 1 + shares), NRG_OK);
-                ck_assert((memcmp(expected, memory, sizeof memory) == 0) == (args.workspace_size == 0 || blocks == 1));
-                if (shares)
-                    ck_assert_mem_eq(once, memory, sizeof memory);
-                memcpy(once, memory, sizeof memory);
-                set_up();
-            }
+    for (int asked = 0; asked < 16; asked++)
+        for (nrg_dtype dtype = NRG_F32; dtype <= NRG_BF16; dtype++) {
+            const nrg_norm_spec spec = nrg_norm_spec_layer(dtype, DIM, 1e-5);
+            nrg_norm_backward_args args = nrg_norm_backward_args_init(rows, memory[X], NULL, memory[Y], NULL);
+            args.dx = asked & 4 ? memory[O] : NULL;
+            args.dw = asked & 1 ? memory[W] : NULL;
+            args.db = asked & 2 ? memory[B] : NULL;
+            args.accumulate = asked >> 3;
+            ck_assert_int_eq(nrg_norm_backward_workspace(&spec, &args, &args.workspace_size), NRG_OK);
+            ck_assert_uint_le(args.workspace_size, sizeof space);
+            ck_assert_uint_eq(args.workspace_size, blocks * ((asked & 1) + (asked >> 1 & 1)) * DIM * sizeof *space);
+            args.workspace = args.workspace_size ? space : NULL;
+            for (int first = 1; first <= 3; first++)
+                for (int second = 1; second <= 3; second += 2)
+                    phases(&spec, &args, first, second, blocks);
+        }
 }
 
 START_TEST(the_second_phase_in_every_case)
 {
     second_phase(ROWS, 1);
     second_phase(TWO_BLOCKS, 2);
+}
+END_TEST
+
+/* One thread needs no second phase, and one that is called adds nothing. */
+START_TEST(the_second_phase_of_a_sandwich)
+{
+    static double space[4 * 2 * DIM];
+    static float once[TENSORS][TWO_BLOCKS * DIM];
+    const nrg_norm_spec first = nrg_norm_spec_rms(NRG_F32, DIM, 1e-5), second = nrg_norm_spec_layer(NRG_F32, DIM, 1e-5);
+    for (int accumulate = 0; accumulate < 2; accumulate++)
+        for (int shares = 1; shares <= 3; shares++) {
+            nrg_norm_sandwich_backward_args args =
+                nrg_norm_sandwich_backward_args_init(TWO_BLOCKS, memory[X], NULL, NULL, memory[R], memory[Y], memory[O]);
+            args.dw1 = memory[W];
+            args.dw2 = memory[W] + DIM;
+            args.db1 = memory[B];
+            args.db2 = memory[B] + DIM;
+            args.accumulate = accumulate;
+            args.workspace = space;
+            args.workspace_size = sizeof space;
+            for (int ith = 0; ith < shares; ith++)
+                ck_assert_int_eq(nrg_norm_sandwich_backward(&first, &second, &args, ith, shares), NRG_OK);
+            if (shares == 1)
+                memcpy(once, memory, sizeof memory);
+            for (int ith = 0; ith < 2; ith++)
+                ck_assert_int_eq(nrg_norm_sandwich_backward_reduce(&first, &second, &args, ith, 2), NRG_OK);
+            ck_assert_mem_eq(once, memory, sizeof memory);
+            set_up();
+        }
 }
 END_TEST
 
@@ -222,5 +258,6 @@ int main(int argc, char **argv)
     tcase_add_test(tests, workspace);
     tcase_add_test(tests, no_rows);
     tcase_add_test(tests, the_second_phase_in_every_case);
+    tcase_add_test(tests, the_second_phase_of_a_sandwich);
     return test_run(suite);
 }
