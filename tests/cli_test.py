@@ -401,7 +401,7 @@ def every_eps_mode():
     save(x=x)
     for mode in ("mean", "sum", "sigma", "max", "none"):
         for kind, eps in (("--rms", 0.75), ("--layer", 20.0)):
-            norm(kind, "x.npy", "--eps", eps, "--eps-mode", mode, "--o", "o.npy")
+            norm(kind, "x.npy", *(("--eps", eps) if mode != "none" else ()), "--eps-mode", mode, "--o", "o.npy")
             compare(np.load("o.npy"), expected(x, eps=eps, mode=mode, centred=kind == "--layer"))
 
 
@@ -423,7 +423,9 @@ def constant_and_weight_offset():
     norm("x.npy", "--c", "-2.5", "--w", "w.npy", "--weight-offset", "1", "--o", "o.npy")
     compare(np.load("o.npy"), expected(x, w=w, c=-2.5, offset=1.0))
     norm("x.npy", "--c", "0", "--o", "o.npy")
-    compare(np.load("o.npy"), expected(x))
+    assert not np.load("o.npy").any()
+    for line in (("--weight-offset", 1), ("--eps-mode", "none", "--eps", 1)):
+        refused("norm", "x.npy", *line, "--o", "o.npy", says="no use for")
 
 
 @test
