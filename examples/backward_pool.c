@@ -137,13 +137,11 @@ static graph make_graph(step *result)
     graph g;
     g.result = result;
     g.spec = nrg_norm_spec_rms(NRG_F32, DIM, 1e-6);
-    g.forward = nrg_norm_args_init(ROWS, x, NULL, result->o);
+    g.forward = nrg_norm_args_init(ROWS, x, w, result->o);
     g.forward.y = y;
-    g.forward.w = w;
     g.forward.r = result->r;
-    g.backward = nrg_norm_backward_args_init(ROWS, NULL, NULL, result->d_o, result->dx);
+    g.backward = nrg_norm_backward_args_init(ROWS, NULL, w, result->d_o, result->dx);
     g.backward.r = result->r;
-    g.backward.w = w;
     g.backward.dw = result->dw;
     g.backward.db = result->db;
     return g;

@@ -3388,7 +3388,7 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *s, const nrg_rope_spec *ro
                                  const nrg_norm_args *k, int ith, int nth)
 {
     const nrg_norm_args *norms[2] = {q, k};
-    size_t heads[2] = {a->q_heads, a->k_heads}, groups = s->groups ? s->groups : 1;
+    size_t heads[2] = {a->q_heads, a->k_heads}, groups = s->groups;
     (void)rope_spec;
     turn_both(a, ith, nth);
     for (int i = 0; i < 2; i++)
@@ -3534,11 +3534,11 @@ nrg_status nrg_embed_forward(const nrg_embed_args *a, int ith, int nth)
 /* With the bits that the two have in turn. */
 nrg_status nrg_embed_norm_forward(const nrg_embed_args *a, const nrg_norm_spec *s, const nrg_norm_args *norm, int ith, int nth)
 {
-    size_t size = nrg_dtype_size(s->dtype), r_size = nrg_dtype_size(s->r_dtype), groups = s->groups ? s->groups : 1;
+    size_t size = nrg_dtype_size(s->dtype), r_size = nrg_dtype_size(s->r_dtype), groups = s->groups;
     for (size_t row = at(a->rows, ith, nth); row < at(a->rows, ith + 1, nth); row++) {
-        write_row((char *)norm->o + row * norm->o_stride, s->dim * size, fault("fused embed") && groups > 1);
+        write_row((char *)norm->o + row * norm->o_stride[0], s->dim * size, fault("fused embed") && groups > 1);
         if (norm->r)
-            memset((char *)norm->r + row * norm->r_stride, size == r_size ? 1 : 0x11, s->dim * r_size);
+            memset((char *)norm->r + row * norm->r_stride[0], size == r_size ? 1 : 0x11, s->dim * r_size);
         for (size_t i = row * groups; i < (row + 1) * groups; i++) {
             if (norm->mean)
                 norm->mean[i] = NAN;

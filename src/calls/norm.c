@@ -144,10 +144,11 @@ static inline int has_plain_options(const nrg_norm_spec *s, const nrg_norm_args 
     const int none = !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation | (unsigned)s->format |
                        (unsigned)s->rounding | s->reserved | a->y_repeat | a->z_repeat | a->reserved | (uintptr_t)a->packed |
                        (uintptr_t)a->scales | (uintptr_t)a->z | (uintptr_t)a->mean | (uintptr_t)a->rstd);
-    const int numbers = ((unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & (s->eps >= 0) & (s->eps <= DBL_MAX) &
-                        quick_norm_offset_fits(s, a->w);
-    const int sizes =
-        (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) & !((s->groups ^ 1) | (a->rows2 ^ 1) | (a->rows3 ^ 1));
+    if ((s->groups != 1) | (a->rows2 != 1) | (a->rows3 != 1))
+        return 0;
+    const int numbers =
+        ((unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & nrg_norm_is_eps(s->eps) & quick_norm_numbers_fit(s, a->w);
+    const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST);
     return none & numbers & sizes & (a->x != NULL);
 }
 
@@ -160,10 +161,8 @@ static inline norm_call plain_call(const nrg_norm_spec *s, const nrg_norm_args *
  */
 static inline int is_usual(const nrg_norm_spec *s, const nrg_norm_args *a)
 {
-    uint64_t c;
-    memcpy(&c, &s->c, sizeof c);
     return !((unsigned)s->y_dtype | (unsigned)s->r_dtype | (unsigned)s->w_dtype | (unsigned)s->eps_mode | (unsigned)s->c_mode |
-             c | (unsigned)s->weights | (unsigned)s->accuracy | (unsigned)a->store | a->x_stride[0] | a->y_stride[0] |
+             (unsigned)s->weights | (unsigned)s->accuracy | (unsigned)a->store | a->x_stride[0] | a->y_stride[0] |
              a->o_stride[0] | a->r_stride[0]);
 }
 
@@ -346,8 +345,7 @@ static __attribute__((noinline)) int plain_job(nrg_norm_job *job, const nrg_norm
 {
     norm_call call = plain_call(s, a);
     if (!(((unsigned)s->eps_mode <= NRG_EPS_MAX) & ((unsigned)a->store <= NRG_STORE_STREAM) &
-              ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) & ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) &
-              quick_norm_c_fits(s) &&
+              ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) & ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) &&
           lies_well(&call, s->dim * (s->dtype == NRG_F32 ? 4 : 2))))
         return 0;
     fill_job(job, &call, ith, nth, 0);

@@ -22,14 +22,13 @@ typedef struct backward_call {
  * sound; *c is then complete. */
 static inline int backward_is_plain(backward_call *c, const nrg_norm_spec *s, const nrg_norm_backward_args *a)
 {
-    if (a->size != sizeof *a || !quick_norm_is_plain(s))
+    if (a->size != sizeof *a || !quick_norm_is_plain(s, a->w))
         return 0;
     const nrg_dtype dtype = s->dtype, w_dtype = s->w_dtype == NRG_DTYPE_SAME ? dtype : s->w_dtype;
     const int options =
         quick_is_same(s->y_dtype, dtype) & quick_is_same(s->r_dtype, dtype) & ((w_dtype == dtype) | (w_dtype == NRG_F32));
     const int sizes = (s->dim - 1 < QUICK_MOST) & (a->rows - 1 < QUICK_MOST) &
-                      !((a->rows2 ^ 1) | (a->rows3 ^ 1) | a->y_repeat | a->z_repeat) & ((unsigned)a->store <= NRG_STORE_STREAM) &
-                      quick_norm_offset_fits(s, a->w);
+                      !((a->rows2 ^ 1) | (a->rows3 ^ 1) | a->y_repeat | a->z_repeat) & ((unsigned)a->store <= NRG_STORE_STREAM);
     const char *const x = a->r ? a->r : a->x;
     if (!(options & sizes & (x != NULL) & (a->d_o != NULL) & (a->dx != NULL)) || a->y || a->z || a->dy || a->dz ||
         (a->r && a->x) || (a->mean && !s->centred))

@@ -130,10 +130,9 @@ static inline int qkv_is_apart(const quick_operand *e, const qkv_operands *other
 static inline int qkv_quick_norm(const nrg_norm_spec *norm, int has_norm, const nrg_qkv_args *a)
 {
     if (has_norm)
-        return quick_norm_is_plain(norm) && (norm->dtype == NRG_F32) & (norm->dim == a->dim) &
-                                                quick_is_same(norm->y_dtype, NRG_F32) & quick_is_same(norm->r_dtype, NRG_F32) &
-                                                quick_is_same(norm->w_dtype, NRG_F32) &
-                                                quick_norm_offset_fits(norm, a->q_w ? a->q_w : a->k_w);
+        return quick_norm_is_plain(norm, a->q_w ? a->q_w : a->k_w) &&
+               (norm->dtype == NRG_F32) & (norm->dim == a->dim) & quick_is_same(norm->y_dtype, NRG_F32) &
+                   quick_is_same(norm->r_dtype, NRG_F32) & quick_is_same(norm->w_dtype, NRG_F32);
     return !(((uintptr_t)a->q_w | (uintptr_t)a->k_w | (uintptr_t)a->q_b | (uintptr_t)a->k_b) != 0 ||
              (norm && ((unsigned)norm->y_dtype | (unsigned)norm->r_dtype | (unsigned)norm->w_dtype | (unsigned)norm->eps_mode |
                        (unsigned)norm->residual_mode | (unsigned)norm->c_mode | (unsigned)norm->weights | (unsigned)norm->gate |

@@ -7,29 +7,26 @@
 #include <float.h>
 #include <math.h>
 
-#include "../../include/nrg/norm.h"
+#include "../operands/norm.h"
 
-/* Checks c and what selects it. */
-static inline int quick_norm_c_fits(const nrg_norm_spec *s)
+/* Checks c, what selects it, and the weight offset, which needs a w. */
+static inline int quick_norm_numbers_fit(const nrg_norm_spec *s, const void *w)
 {
-    return ((unsigned)s->c_mode <= NRG_C_GIVEN) & (fabs(s->c) <= (double)FLT_MAX) & ((s->c == 0) | (s->c_mode == NRG_C_GIVEN));
+    if (!nrg_norm_has_numbers(s))
+        return (unsigned)s->c_mode <= NRG_C_GIVEN;
+    return ((unsigned)s->c_mode <= NRG_C_GIVEN) & (fabs(s->c) <= (double)FLT_MAX) & ((s->c == 0) | (s->c_mode == NRG_C_GIVEN)) &
+           ((s->weight_offset == 0) | ((w != NULL) & (fabsf(s->weight_offset) <= FLT_MAX)));
 }
 
-/* Checks the weight offset, which needs a w. */
-static inline int quick_norm_offset_fits(const nrg_norm_spec *s, const void *w)
-{
-    return (s->weight_offset == 0) | ((w != NULL) & (fabsf(s->weight_offset) <= FLT_MAX));
-}
-
-/* Accepts the spec of a norm without residual mode, gate, activation, groups and format. Does not check dim, weight_offset and
- * the dtypes of y, r and w. */
-static inline int quick_norm_is_plain(const nrg_norm_spec *s)
+/* Accepts the spec of a norm without residual mode, gate, activation, groups and format. Does not check dim, and the
+ * dtypes of y, r and w. w: what a weight offset is added to. */
+static inline int quick_norm_is_plain(const nrg_norm_spec *s, const void *w)
 {
     if (s->size != sizeof *s)
         return 0;
-    return ((unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & (s->eps >= 0) & (s->eps <= DBL_MAX) &
+    return ((unsigned)s->dtype - NRG_F32 <= NRG_BF16 - NRG_F32) & nrg_norm_is_eps(s->eps) &
            ((unsigned)s->eps_mode <= NRG_EPS_MAX) & ((unsigned)s->weights <= NRG_WEIGHTS_GROUP) &
-           ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) & quick_norm_c_fits(s) & (s->groups == 1) &
+           ((unsigned)s->accuracy <= NRG_ACCURACY_EXACT) & quick_norm_numbers_fit(s, w) & (s->groups == 1) &
            !((unsigned)s->residual_mode | (unsigned)s->gate | (unsigned)s->activation | (unsigned)s->format |
              (unsigned)s->rounding | s->reserved);
 }

@@ -20,9 +20,9 @@ nrg_status nrg_norm_measure_spec(const nrg_norm_spec *s, nrg_dtype type[NRG_TYPE
         nrg_beside(s->r_dtype, s->dtype, &type[NRG_NORM_TYPE_R]) != NRG_OK ||
         nrg_beside(s->w_dtype, s->dtype, &type[NRG_NORM_TYPE_W]) != NRG_OK)
         return NRG_ERR_DTYPE;
-    if (!(s->eps >= 0 && s->eps <= DBL_MAX))
+    if (!nrg_norm_is_eps(s->eps) && !(s->eps >= 0 && s->eps <= DBL_MAX))
         return NRG_ERR_EPS;
-    if (!(fabs(s->c) <= (double)FLT_MAX && fabsf(s->weight_offset) <= FLT_MAX))
+    if (nrg_norm_has_numbers(s) && !(fabs(s->c) <= (double)FLT_MAX && fabsf(s->weight_offset) <= FLT_MAX))
         return NRG_ERR_CONSTANT;
     const int unused = (s->eps_mode == NRG_EPS_NONE && s->eps != 0) || (s->c_mode == NRG_C_SQRT_DIM && s->c != 0) ||
                        (s->format == NRG_QUANT_NONE && s->rounding);

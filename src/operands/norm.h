@@ -100,6 +100,22 @@ extern const nrg_call nrg_call_norm_backward_workspace;
         NRG_ENUM_RANGE(part, nrg_norm_spec, format, NRG_QUANT_INT8_128),                                                         \
         NRG_ENUM_RANGE(part, nrg_norm_spec, rounding, NRG_QUANT_ROUND_AWAY), NRG_RESERVED_RANGE(part, nrg_norm_spec, reserved)
 enum { NRG_NORM_TYPE_X, NRG_NORM_TYPE_Y, NRG_NORM_TYPE_R, NRG_NORM_TYPE_W };
+/* Whether eps is what it mostly is, or a number is +0: by their bits, since a comparison of floats takes four instructions. */
+static inline int nrg_norm_is_eps(double eps)
+{
+    uint64_t bits;
+    memcpy(&bits, &eps, sizeof bits);
+    return bits <= UINT64_C(0x7fefffffffffffff);
+}
+static inline int nrg_norm_has_numbers(const nrg_norm_spec *spec)
+{
+    uint64_t c;
+    uint32_t offset;
+    memcpy(&c, &spec->c, sizeof c);
+    memcpy(&offset, &spec->weight_offset, sizeof offset);
+    return (c | offset) != 0;
+}
+
 nrg_status nrg_norm_measure_spec(const nrg_norm_spec *spec, nrg_dtype type[NRG_TYPES]);
 
 /* Which operands of a call o and the bytes instead of it are, and which numbers theirs. */
