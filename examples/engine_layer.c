@@ -17,7 +17,7 @@ static const double eps = 1e-6, freq_base = 10000;
 static float norm1[DIM], norm2[DIM], q_norm[HEAD], k_norm[HEAD];
 static float w_qkv[DIM * QKV], w_out[Q * DIM], w_up[DIM * 2 * FF], w_down[FF * DIM];
 
-/* What lives from call to call: the cache, and the workspace in which nrg_qkv keeps its table. */
+/* What lives from call to call: the cache, and the workspace in which nrg_qkv_forward keeps its table. */
 typedef struct context {
     uint16_t k[SLOTS][KV_HEADS][HEAD], v[SLOTS][KV_HEADS][HEAD];
     double workspace[2048];
@@ -96,12 +96,11 @@ static nrg_status rotate(context *c, size_t tokens, size_t first, int nth)
     int64_t slots[TOKENS];
     for (size_t t = 0; t < tokens; t++)
         slots[t] = (int64_t)(first + t);
-    nrg_qkv_args args = nrg_qkv_args_init(tokens, HEAD);
-    args.slices = MOST_THREADS; /* as many as the pool may ever have */
-    args.keep = 1;              /* the workspace is nobody else's, and began as zeros */
+    nrg_qkv_args args = nrg_qkv_args_init(NRG_F32, tokens, HEAD);
+    args.keep = 1; /* the workspace is nobody else's, and began as zeros */
     args.workspace = c->workspace;
     args.workspace_size = sizeof c->workspace;
-    args.first = (int32_t)first;
+    args.first_position = (int32_t)first;
     args.slots = slots;
     args.slot_count = SLOTS;
     args.q_heads = HEADS;
@@ -109,15 +108,15 @@ static nrg_status rotate(context *c, size_t tokens, size_t first, int nth)
     args.q = args.q_o = &qkv[0][0];
     args.k = &qkv[0][Q];
     args.v = &qkv[0][Q + KV];
-    args.q_token_stride = args.q_o_token_stride = args.k_token_stride = args.v_token_stride = sizeof qkv[0];
+    args.q_strides.row = args.q_o_strides.row = args.k_strides.row = args.v_strides.row = sizeof qkv[0];
     args.k_o = c->k;
     args.v_o = c->v;
     args.k_o_dtype = args.v_o_dtype = NRG_BF16;
     args.q_w = q_norm;
     args.k_w = k_norm;
-    nrg_status status = nrg_qkv_check(&rope, &norm, &args);
+    nrg_status status = nrg_qkv_forward_check(&norm, &rope, &args);
     for (int ith = 0; status == NRG_OK && ith < nth; ith++)
-        status = nrg_qkv(&rope, &norm, &args, ith, nth); /* slots are looked at again: all shares say the same */
+        status = nrg_qkv_forward(&norm, &rope, &args, ith, nth); /* slots are looked at again: all shares say the same */
     return status;
 }
 

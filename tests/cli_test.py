@@ -1260,7 +1260,7 @@ def qkv_is_a_norm_a_rotation_and_slots():
                                     *turn, *weights, outputs=("q-o", "k-o", "v-o")), (q_o, k_cache, v_cache)):
             assert got.tobytes() == wanted.tobytes(), (mode, norm)
         for isa in re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M):
-            assert done("qkv", "--q", "q.npy", *turn, *weights[:2], "--isa", isa, "--slices", 3, outputs=("q-o",)).tobytes() == q_o.tobytes(), isa
+            assert done("qkv", "--q", "q.npy", *turn, *weights[:2], "--isa", isa, outputs=("q-o",)).tobytes() == q_o.tobytes(), isa
     save(none=np.zeros((0, 4, 8), "f4"))
     assert done("qkv", "--q", "none.npy", outputs=("q-o",)).shape == (0, 4, 8)
     assert done("qkv", "--v", "v.npy", outputs=("v-o",)).tobytes() == v.tobytes()
@@ -2289,7 +2289,7 @@ def refuses_wrong_arguments_of_qkv():
     for arguments, says in (
         ((), "one of them is needed"), (("--q", "q.npy"), "--q needs --q-o"), (("--q-o", "o.npy"), "--q-o needs --q"), (("--k", "k.npy"), "--k needs --k-o"),
         ((*cached,), "--k-cache needs --slots"), ((*k, "--slots", "slots.npy"), "--slots needs --k-cache"), ((*o, "--q-w", "w.npy"), "--q-w needs --norm"),
-        ((*o, "--mode", "mrope"), "mrope"), ((*o, "--norm", "batch"), "batch"), ((*o, "--positions", "slots.npy", "--first", 1), "--first"),
+        ((*o, "--mode", "mrope"), "mrope"), ((*o, "--norm", "batch"), "batch"), ((*o, "--positions", "slots.npy", "--first-position", 1), "--first-position"),
         (("--q", "flat.npy", "--q-o", "o.npy"), "(tokens, heads, dim)"), ((*o, "--k", "other.npy", "--k-o", "ko.npy"), "3 tokens of heads of 8"),
         ((*o, "--k", "few.npy", "--k-o", "ko.npy"), "3 tokens"), ((*o, "--k", "half.npy", "--k-o", "ko.npy"), "beside"), ((*o, "--norm", "rms", "--q-w", "w2.npy"), "weights are"),
         ((*o, "--norm", "rms", "--q-w", "few.npy"), "shape"), ((*o, "--n-dims", 10), "dim"), ((*o, "--freq-base", 0), "a constant is NaN"),
@@ -3403,44 +3403,48 @@ nrg_status nrg_norm_rope_forward(const nrg_norm_spec *s, const nrg_rope_spec *ro
     return NRG_OK;
 }
 
-nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_args *a, size_t *bytes)
+nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_args *a, int nth, size_t *bytes)
 {
     (void)rope;
-    *bytes = 8 * (a->slices + 1);
+    (void)a;
+    *bytes = 8 * ((size_t)nth + 1);
     return NRG_OK;
 }
 
-/* A tensor of nrg_qkv, filled with ones. */
-static void fill_heads(const nrg_qkv_args *a, void *o, nrg_dtype dtype, size_t token_stride, size_t head_stride, size_t heads, size_t dim,
+/* A tensor of nrg_qkv_forward, filled with ones. */
+static void fill_heads(const nrg_qkv_args *a, void *o, nrg_dtype dtype, nrg_head_strides strides, size_t heads, size_t dim,
                        const int64_t *slots, int ith, int nth)
 {
     size_t bytes = dim * nrg_dtype_size(dtype ? dtype : a->dtype);
-    head_stride = head_stride ? head_stride : bytes;
-    token_stride = token_stride ? token_stride : heads * head_stride;
+    const size_t head_stride = strides.head ? strides.head : bytes, token_stride = strides.row ? strides.row : heads * head_stride;
     for (size_t row = at(a->tokens * heads, ith, nth); row < at(a->tokens * heads, ith + 1, nth); row++) {
         size_t to = slots && !fault("slots") ? (size_t)slots[row / heads] : row / heads;
         memset((char *)o + to * token_stride + row % heads * head_stride, 0x3c ^ fault("qkv"), bytes);
     }
 }
 
-nrg_status nrg_qkv(const nrg_rope_spec *rope, const nrg_norm_spec *norm, const nrg_qkv_args *a, int ith, int nth)
+nrg_status nrg_qkv_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *a, int ith, int nth)
 {
-    size_t v_dim = a->v_dim ? a->v_dim : a->dim;
     (void)rope;
     (void)norm;
     if (a->q_heads)
-        fill_heads(a, a->q_o, a->q_o_dtype, a->q_o_token_stride, a->q_o_head_stride, a->q_heads, a->dim, NULL, ith, nth);
+        fill_heads(a, a->q_o, a->q_o_dtype, a->q_o_strides, a->q_heads, a->dim, NULL, ith, nth);
     if (a->k_heads)
-        fill_heads(a, a->k_o, a->k_o_dtype, a->k_o_token_stride, a->k_o_head_stride, a->k_heads, a->dim, a->slots, ith, nth);
+        fill_heads(a, a->k_o, a->k_o_dtype, a->k_o_strides, a->k_heads, a->dim, a->slots, ith, nth);
     if (a->v_heads)
-        fill_heads(a, a->v_o, a->v_o_dtype, a->v_o_token_stride, a->v_o_head_stride, a->v_heads, v_dim, a->slots, ith, nth);
+        fill_heads(a, a->v_o, a->v_o_dtype, a->v_o_strides, a->v_heads, a->v_dim, a->slots, ith, nth);
     if (fault("slot without a token") && a->slots && a->v_heads && a->tokens)
-        memset((char *)a->v_o + (size_t)(a->slot_count / 2) * (a->v_o_token_stride ? a->v_o_token_stride : 1), 1, 1);
-    if (a->tokens && a->q_heads && ((fault("past the slices") && (size_t)nth > a->slices) || (fault("kept") && a->keep)))
+        memset((char *)a->v_o + (size_t)(a->slot_count / 2) * (a->v_o_strides.row ? a->v_o_strides.row : 1), 1, 1);
+    if (a->tokens && a->q_heads && ((fault("many shares") && nth > 3) || (fault("kept") && a->keep)))
         ((char *)a->q_o)[0] ^= 1;
     if (a->tokens && a->v_heads && fault("v of f16") && a->v_o_dtype == NRG_F16)
-        ((char *)a->v_o)[(a->slots ? (size_t)a->slots[0] : 0) * a->v_o_token_stride] ^= 1;
+        ((char *)a->v_o)[(a->slots ? (size_t)a->slots[0] : 0) * a->v_o_strides.row] ^= 1;
     return NRG_OK;
+}
+
+nrg_status nrg_qkv_backward(const nrg_rope_spec *rope, const nrg_qkv_args *a, int ith, int nth)
+{
+    return nrg_qkv_forward(NULL, rope, a, ith, nth);
 }
 
 nrg_status nrg_norm_rope_backward(const nrg_norm_spec *s, const nrg_rope_spec *rope_spec, const nrg_rope_args *a,
@@ -3831,7 +3835,7 @@ def check_finds_a_faulty_path():
         "position_table": ("magnitude", "sections", "ntk", "factors", "table split", "sinusoidal", "odd dim"),
         "rope": ("turned back", "offset", "positions of tokens", "rope split", "a head's place", "rope in place", "pairs of f16", "past a head", "k"),
         "norm_rope": ("fused rstd", "fused", "fused backward", "fused dw"),
-        "qkv": ("qkv", "slots", "slot without a token", "past the slices", "kept", "v of f16"),
+        "qkv": ("qkv", "slots", "slot without a token", "many shares", "kept", "v of f16"),
         "recurrent": ("chain", "side by side", "p0", "chain split", "long vectors", "b of a chain"),
         "recurrent_backward": ("g", "dp0"),
         "recurrent_reduce": ("dw of chains", "db of chains", "split of rows", "chain accumulate"),

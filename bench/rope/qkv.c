@@ -1,5 +1,5 @@
-/* nrg_qkv: q, k and v of a layer with 32 heads of q and 8 of k and v, of 128 elements each, into a cache. A shape's row are a
- * token's heads of q.
+/* nrg_qkv_forward: q, k and v of a layer with 32 heads of q and 8 of k and v, of 128 elements each, into a cache. A shape's row
+ * are a token's heads of q.
  *
  * No bare loop moves tensors of two lengths: the limit reads two tensors of q's size and writes one, which are as many bytes as
  * q, k and v, read and written (with a cache of f16 beside f32: a twelfth more).
@@ -27,14 +27,12 @@ static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
 static void prepare(const bench_case *c, void *const *part)
 {
     nrg_qkv_args *a = part[NRG_QKV_ARGS];
-    nrg_norm_spec *norm = part[NRG_QKV_NORM];
     *(nrg_rope_spec *)part[NRG_QKV_ROPE] =
         nrg_rope_spec_init(head_of(c), c->op->option & NEOX ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 500000);
     if (c->op->option & NORM)
-        *norm = nrg_norm_spec_rms(NRG_F32, head_of(c), eps);
-    norm->size = sizeof *norm;
-    *a = nrg_qkv_args_init(c->shape.rows, head_of(c));
-    a->dtype = c->dtype;
+        *(nrg_norm_spec *)part[NRG_QKV_NORM] = nrg_norm_spec_rms(NRG_F32, head_of(c), eps);
+    *(nrg_rope_shares *)part[NRG_QKV_SHARES] = (nrg_rope_shares){.nth = 2};
+    *a = nrg_qkv_args_init(c->dtype, c->shape.rows, head_of(c));
     a->k_o_dtype = a->v_o_dtype = c->op->option & CACHE_F16 ? NRG_F16 : NRG_DTYPE_SAME;
     a->store = c->store;
     a->keep = !(c->op->option & ANEW);
@@ -53,17 +51,20 @@ static void ready(const bench_case *c, void *const *part)
         slots[t] = (int64_t)t;
 }
 
-BENCH_FUNCTION(in_one, nrg_call_qkv, nrg_qkv(part[NRG_QKV_ROPE], part[NRG_QKV_NORM], part[NRG_QKV_ARGS], ith, nth))
+BENCH_FUNCTION(normed, nrg_call_qkv, nrg_qkv_forward(part[NRG_QKV_NORM], part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], ith, nth))
+BENCH_FUNCTION(bare, nrg_call_qkv_bare, nrg_qkv_forward(NULL, part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], ith, nth))
 
 /* Its table, ready made, is the workspace's. */
 static void rival_of(const bench_case *c, void *const *part, rival_job *job)
 {
     const nrg_qkv_args *a = part[NRG_QKV_ARGS];
-    enum { AXES = 1 };
     double frequencies[HEAD], magnitude;
-    const size_t at = nrg_qkv_slice_of(a, HEAD / 2, AXES).table;
-    const uintptr_t first = ((uintptr_t)a->workspace + NRG_QKV_LINE - 1) / NRG_QKV_LINE * NRG_QKV_LINE;
     const nrg_rope_spec *rope = part[NRG_QKV_ROPE];
+    nrg_rope_space space;
+    size_t doubles;
+    nrg_qkv_measure_args(rope, a, 1, &space, &doubles);
+    const uintptr_t first = ((uintptr_t)a->workspace + NRG_ROPE_LINE - 1) / NRG_ROPE_LINE * NRG_ROPE_LINE + NRG_ROPE_LINE,
+                    at = nrg_rope_slice_of(&space, a->workspace_size).table;
     nrg_rope_frequencies(rope, frequencies, &magnitude);
     const nrg_rope_table_args args =
         nrg_rope_table_args_init(c->shape.rows, frequencies, magnitude, (float *)(void *)(first + at));
@@ -85,13 +86,16 @@ static void rival_of(const bench_case *c, void *const *part, rival_job *job)
                        .v_o = a->v_o};
 }
 
+#define TENSORS                                                                                                                  \
+    (1 << NRG_QKV_Q | 1 << NRG_QKV_K | 1 << NRG_QKV_V | 1 << NRG_QKV_Q_O | 1 << NRG_QKV_K_O | 1 << NRG_QKV_V_O |                 \
+     1 << NRG_QKV_SLOTS)
 #define IN_SLOTS(name, bits)                                                                                                     \
     {                                                                                                                            \
-        name, 1 << NRG_QKV_SLOTS, BENCH_SHAPES(shapes), .option = (bits)                                                         \
+        name, TENSORS, BENCH_SHAPES(shapes), .function = &bare, .option = (bits)                                                 \
     }
 #define NORMED(name, bits)                                                                                                       \
     {                                                                                                                            \
-        name, 1 << NRG_QKV_SLOTS | 1 << NRG_QKV_Q_W | 1 << NRG_QKV_K_W, BENCH_SHAPES(shapes), .option = NORM | NEOX | (bits)     \
+        name, TENSORS | 1 << NRG_QKV_Q_W | 1 << NRG_QKV_K_W, BENCH_SHAPES(shapes), .option = NORM | NEOX | (bits)                \
     }
 static const bench_op ops[] = {
     IN_SLOTS("llama", 0), IN_SLOTS("llama-f16", CACHE_F16), IN_SLOTS("llama-f16-anew", CACHE_F16 | ANEW),
@@ -103,7 +107,7 @@ const bench_family bench_qkv = {
     BENCH_OPS(ops),
     .quick_ops = "llama,qwen3",
     .quick_shapes = "1x4096,512x4096",
-    .function = &in_one,
+    .function = &normed,
     .prepare = prepare,
     .scan_shape = scan_shape,
     .rival_job = rival_of,

@@ -23,6 +23,7 @@ typedef struct qkv_case {
     nrg_rope_spec rope;
     nrg_norm_spec norm;
     nrg_qkv_args args;
+    nrg_rope_shares shares; /* the workspace is for more than there are */
     uint32_t there;
     int64_t slot_first, slot_step;
     int is_plain; /* heads are rotated whole and keep their dtype */
@@ -46,8 +47,8 @@ static void draw_rope(qkv_case *q, size_t pairs, int interleaved, uint64_t *rand
         q->rope.freq_scale = 0.25;
         q->rope.n_ctx_orig = 4096;
     }
-    q->args.offset = q->is_plain || sweep_draw(random, 3) ? 0 : sweep_draw(random, 40);
-    q->args.dim = q->args.offset + 2 * pairs + (q->is_plain || sweep_draw(random, 3) ? 0 : sweep_draw(random, 40));
+    q->args.rotate_from = q->is_plain || sweep_draw(random, 3) ? 0 : sweep_draw(random, 40);
+    q->args.dim = q->args.rotate_from + 2 * pairs + (q->is_plain || sweep_draw(random, 3) ? 0 : sweep_draw(random, 40));
 }
 
 static void draw_norm(qkv_case *q, uint64_t *random)
@@ -75,9 +76,8 @@ static qkv_case draw(const sweep_case *c)
     uint64_t random = c->seed;
     size_t pairs = c->length;
     memset(&q, 0, sizeof q);
-    q.args = nrg_qkv_args_init(sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 7) : 0, 0);
+    q.args = nrg_qkv_args_init(c->spec.dtype, sweep_draw(&random, 24) ? 1 + sweep_draw(&random, 7) : 0, 0);
     nrg_qkv_args *a = &q.args;
-    a->dtype = c->spec.dtype;
     a->store = c->store;
     a->q_heads = sweep_draw(&random, 8) ? 1 + sweep_draw(&random, 5) : 0;
     a->k_heads = sweep_draw(&random, 3) ? 1 + sweep_draw(&random, 3) : 0;
@@ -92,20 +92,20 @@ static qkv_case draw(const sweep_case *c)
     a->k_o_dtype = draw_dtype(&random);
     a->v_o_dtype = draw_dtype(&random);
     a->keep = (int)sweep_draw(&random, 2);
-    a->slices = sweep_draw(&random, 6);
-    a->backward = !ways[c->way].has_norm && sweep_draw(&random, 6) == 0;
-    if (!a->backward) {
+    q.shares.nth = 7 + (int)sweep_draw(&random, 6);
+    q.shares.backward = nrg_backward_built() && !ways[c->way].has_norm && sweep_draw(&random, 6) == 0;
+    a->v_dim = a->dim;
+    if (!q.shares.backward) {
         a->v_heads = sweep_draw(&random, 3) ? 1 + sweep_draw(&random, 3) : 0;
-        a->v_dim = sweep_draw(&random, 3)   ? 0
-                   : sweep_draw(&random, 2) ? 1 + sweep_draw(&random, 70)
-                                            : 32 * (1 + sweep_draw(&random, 12));
+        if (sweep_draw(&random, 3) == 0)
+            a->v_dim = sweep_draw(&random, 2) ? 1 + sweep_draw(&random, 70) : 32 * (1 + sweep_draw(&random, 12));
     }
 #ifndef NRG_NO_QUANTIZE
     if (a->dim % 32 == 0 && sweep_draw(&random, 2)) {
         a->k_o_format = NRG_QUANT_Q8_0;
         a->k_o_dtype = NRG_DTYPE_SAME;
     }
-    if ((a->v_dim ? a->v_dim : a->dim) % 32 == 0 && sweep_draw(&random, 2)) {
+    if (a->v_dim % 32 == 0 && sweep_draw(&random, 2)) {
         a->v_o_format = NRG_QUANT_Q8_0;
         a->v_o_dtype = NRG_DTYPE_SAME;
     }
@@ -113,8 +113,8 @@ static qkv_case draw(const sweep_case *c)
     if (sweep_draw(&random, 2))
         q.there |= NRG_BIT(NRG_QKV_POSITIONS);
     else
-        a->first = (int32_t)sweep_draw(&random, 100000) - 1000;
-    if (a->tokens && !a->backward && sweep_draw(&random, 3)) {
+        a->first_position = (int32_t)sweep_draw(&random, 100000) - 1000;
+    if (a->tokens && !q.shares.backward && sweep_draw(&random, 3)) {
         static const int64_t steps[] = {1, 1, -1, 2, 3};
         q.there |= NRG_BIT(NRG_QKV_SLOTS);
         q.slot_step = steps[sweep_draw(&random, 5)];
@@ -133,11 +133,15 @@ static qkv_case draw(const sweep_case *c)
         }
         norm_settle(&q.norm, (q.there & (NRG_BIT(NRG_QKV_Q_W) | NRG_BIT(NRG_QKV_K_W))) != 0);
     }
-    q.norm.size = sizeof q.norm;
+    const uint32_t tensors[] = {NRG_BIT(NRG_QKV_Q) | NRG_BIT(NRG_QKV_Q_O), NRG_BIT(NRG_QKV_K) | NRG_BIT(NRG_QKV_K_O),
+                                NRG_BIT(NRG_QKV_V) | NRG_BIT(NRG_QKV_V_O)};
+    q.there |= tensors[0] | tensors[1] | tensors[2];
     return q;
 }
 
-#define PARTS(q) ((void *const[]){&(q)->rope, &(q)->norm, &(q)->args})
+#define PARTS(q) ((void *const[]){&(q)->rope, &(q)->args, &(q)->shares, &(q)->norm})
+
+static const nrg_call *call_of(const sweep_case *c) { return ways[c->way].has_norm ? &nrg_call_qkv : &nrg_call_qkv_bare; }
 
 static void make(sweep_case *c)
 {
@@ -151,7 +155,8 @@ static void make(sweep_case *c)
     c->shares = sweep_draw_shares(&random);
     c->weights = NRG_BIT(NRG_QKV_Q_W) | NRG_BIT(NRG_QKV_K_W) | NRG_BIT(NRG_QKV_Q_B) | NRG_BIT(NRG_QKV_K_B);
     c->accumulate = 1; /* slots without a token keep what they hold */
-    sweep_add_call(c, &nrg_call_qkv, PARTS(&q), NULL, q.there, transposed);
+    sweep_add_call(c, call_of(c), PARTS(&q), NULL, q.there, transposed);
+    c->operands[SWEEP_OUT].is_optional = 0;
     c->operands[SWEEP_SCRATCH].is_kept = q.args.keep;
     sweep_lay_out(c, &random);
 }
@@ -179,8 +184,14 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
 {
     qkv_case q = draw(c);
     nrg_status status = NRG_OK;
-    sweep_bind_call(c, &nrg_call_qkv, PARTS(&q), NULL, memory);
-    SWEEP_EACH_SHARE(status, c, c->shares, nrg_qkv(&q.rope, &q.norm, &q.args, ith, nth));
+    sweep_bind_call(c, call_of(c), PARTS(&q), NULL, memory);
+#ifndef NRG_NO_BACKWARD
+    if (q.shares.backward) {
+        SWEEP_EACH_SHARE(status, c, c->shares, nrg_qkv_backward(&q.rope, &q.args, ith, nth));
+        return status;
+    }
+#endif
+    SWEEP_EACH_SHARE(status, c, c->shares, nrg_qkv_forward(ways[c->way].has_norm ? &q.norm : NULL, &q.rope, &q.args, ith, nth));
     return status;
 }
 
@@ -188,10 +199,10 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     const qkv_case q = draw(c);
     const nrg_qkv_args *a = &q.args;
-    sweep_append(text, " %zux(%zu + %zu)x%zu and %zux%zu, mode %d, n_dims %zu from %zu, to %s, %s and %s, %zu slices%s",
-                 a->tokens, a->q_heads, a->k_heads, a->dim, a->v_heads, a->v_dim ? a->v_dim : a->dim, (int)q.rope.mode,
-                 q.rope.n_dims, a->offset, nrg_dtype_name(a->q_o_dtype), nrg_dtype_name(a->k_o_dtype),
-                 nrg_dtype_name(a->v_o_dtype), a->slices, a->backward ? ", backward" : "");
+    sweep_append(text, " %zux(%zu + %zu)x%zu and %zux%zu, mode %d, n_dims %zu from %zu, to %s, %s and %s%s", a->tokens,
+                 a->q_heads, a->k_heads, a->dim, a->v_heads, a->v_dim, (int)q.rope.mode, q.rope.n_dims, a->rotate_from,
+                 nrg_dtype_name(a->q_o_dtype), nrg_dtype_name(a->k_o_dtype), nrg_dtype_name(a->v_o_dtype),
+                 q.shares.backward ? ", backward" : "");
     if (a->k_o_format || a->v_o_format)
         sweep_append(text, ", q8_0 of%s%s", a->k_o_format ? " k" : "", a->v_o_format ? " v" : "");
     if (q.there & NRG_BIT(NRG_QKV_SLOTS))

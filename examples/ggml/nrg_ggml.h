@@ -37,7 +37,7 @@ typedef struct nrg_ggml {
 /* Rotation, and what is kept of it from layer to layer and from graph to graph: one for a model. */
 typedef struct nrg_ggml_rope {
     nrg_rope_spec spec; /* nrg_rope_spec_init, which takes what ggml_rope_ext takes; freq_factors, if any, in memory */
-    int threads;        /* the most there will be; more are no mistake, and have nothing to do */
+    int threads;        /* the most there will be */
     void *workspace;    /* nrg_ggml_rope_workspace bytes of zeros, 8-byte aligned */
     size_t workspace_size;
 } nrg_ggml_rope;
@@ -181,11 +181,10 @@ static inline struct ggml_tensor *nrg_ggml_add_rms_norm(nrg_ggml *g, struct ggml
 
 /* ---- heads of q, k and v: norm, rotation, cache ---- */
 
-static inline nrg_qkv_args nrg_ggml_heads(const nrg_ggml_rope *rope, size_t dim, size_t q_heads, size_t k_heads, size_t tokens)
+static inline nrg_qkv_args nrg_ggml_heads(nrg_dtype dtype, size_t dim, size_t q_heads, size_t k_heads, size_t tokens)
 {
-    nrg_qkv_args a = nrg_qkv_args_init(tokens, dim);
+    nrg_qkv_args a = nrg_qkv_args_init(dtype, tokens, dim);
     a.q_heads = q_heads, a.k_heads = k_heads;
-    a.slices = rope->threads > 0 ? (size_t)rope->threads : 1;
     a.keep = 1;
     return a;
 }
@@ -194,9 +193,9 @@ static inline nrg_qkv_args nrg_ggml_heads(const nrg_ggml_rope *rope, size_t dim,
  * differ need an nrg_ggml_rope each, and so do graphs that run at the same time. */
 static inline size_t nrg_ggml_rope_workspace(const nrg_ggml_rope *rope, size_t dim, size_t q_heads, size_t k_heads, size_t tokens)
 {
-    const nrg_qkv_args a = nrg_ggml_heads(rope, dim, q_heads, k_heads, tokens);
+    const nrg_qkv_args a = nrg_ggml_heads(NRG_F32, dim, q_heads, k_heads, tokens);
     size_t bytes = 0;
-    return nrg_qkv_workspace(&rope->spec, &a, &bytes) == NRG_OK ? bytes : 0;
+    return nrg_qkv_workspace(&rope->spec, &a, rope->threads, &bytes) == NRG_OK ? bytes : 0;
 }
 
 static inline void nrg_ggml_run_qkv(struct ggml_tensor *dst, int ith, int nth, void *userdata)
@@ -204,11 +203,12 @@ static inline void nrg_ggml_run_qkv(struct ggml_tensor *dst, int ith, int nth, v
     nrg_ggml_node *n = (nrg_ggml_node *)userdata;
     const struct ggml_tensor *q = dst->src[0], *positions = dst->src[1], *slots = dst->src[2], *q_w = dst->src[3];
     const struct ggml_tensor *k = dst->src[4], *k_w = dst->src[5], *k_o = dst->src[6], *v = dst->src[7], *v_o = dst->src[8];
-    nrg_qkv_args a = nrg_ggml_heads(n->rope, (size_t)q->ne[0], (size_t)q->ne[1], k ? (size_t)k->ne[1] : 0, (size_t)q->ne[2]);
+    nrg_qkv_args a =
+        nrg_ggml_heads(nrg_ggml_dtype(q), (size_t)q->ne[0], (size_t)q->ne[1], k ? (size_t)k->ne[1] : 0, (size_t)q->ne[2]);
     a.workspace = n->rope->workspace, a.workspace_size = n->rope->workspace_size;
-    a.dtype = nrg_ggml_dtype(q), a.q_o_dtype = nrg_ggml_dtype(dst);
+    a.q_o_dtype = nrg_ggml_dtype(dst);
     a.q = nrg_ggml_at(n, q, 0), a.q_o = nrg_ggml_at(n, dst, 1);
-    a.q_head_stride = q->nb[1], a.q_token_stride = q->nb[2];
+    a.q_strides.head = q->nb[1], a.q_strides.row = q->nb[2];
     a.q_w = q_w ? (const float *)nrg_ggml_at(n, q_w, 2) : NULL;
     a.k_w = k_w ? (const float *)nrg_ggml_at(n, k_w, 3) : NULL;
     if (!n->asking) { /* what is read, and not only addressed */
@@ -218,16 +218,16 @@ static inline void nrg_ggml_run_qkv(struct ggml_tensor *dst, int ith, int nth, v
     }
     if (k) {
         a.k = nrg_ggml_at(n, k, 4), a.k_o = nrg_ggml_at(n, k_o, 5);
-        a.k_head_stride = k->nb[1], a.k_token_stride = k->nb[2], a.k_o_token_stride = k_o->nb[1];
+        a.k_strides.head = k->nb[1], a.k_strides.row = k->nb[2], a.k_o_strides.row = k_o->nb[1];
         a.k_o_format = nrg_ggml_format(k_o), a.k_o_dtype = a.k_o_format ? NRG_DTYPE_SAME : nrg_ggml_dtype(k_o);
     }
     if (v) {
         a.v = nrg_ggml_at(n, v, 6), a.v_o = nrg_ggml_at(n, v_o, 7);
         a.v_heads = (size_t)v->ne[1], a.v_dim = (size_t)v->ne[0];
-        a.v_head_stride = v->nb[1], a.v_token_stride = v->nb[2], a.v_o_token_stride = v_o->nb[1];
+        a.v_strides.head = v->nb[1], a.v_strides.row = v->nb[2], a.v_o_strides.row = v_o->nb[1];
         a.v_o_format = nrg_ggml_format(v_o), a.v_o_dtype = a.v_o_format ? NRG_DTYPE_SAME : nrg_ggml_dtype(v_o);
     }
-    NRG_GGML_RUN(n, ith, nth, nrg_qkv, &n->rope->spec, n->norm.dim ? &n->norm : NULL, &a);
+    NRG_GGML_RUN(n, ith, nth, nrg_qkv_forward, n->norm.dim ? &n->norm : NULL, &n->rope->spec, &a);
 }
 
 /* A cache has a token's heads in a row, as ggml_set_rows wants them: [dim · heads, slots]. */

@@ -12,6 +12,8 @@
  *     nrg_rope_table                   cos and sin of every pair and position: once for a graph, or for all positions
  *     nrg_rope_forward, nrg_rope_backward   rotate q and k, in every layer
  *
+ * nrg_rope_positions_forward takes all three in one call, with a workspace.
+ *
  * Parameters have the names and meanings of ggml's rope call (n_dims, mode, n_ctx_orig, freq_base, freq_scale, ext_factor,
  * attn_factor, beta_fast, beta_slow, sections, and freq_factors), so that a port is a copy.
  *
@@ -301,6 +303,110 @@ NRG_API nrg_status nrg_rope_backward(const nrg_rope_spec *spec, const nrg_rope_a
 
 /* Validates the arguments of nrg_rope_backward. Computes and writes nothing. */
 NRG_API nrg_status nrg_rope_backward_check(const nrg_rope_spec *spec, const nrg_rope_args *args);
+
+/* From positions to rotated q and k in one call: frequencies, table and rotation, with the bits of the three calls. Tensors are
+ * as in nrg_rope_args. Positions are the same in every batch; sequences with positions of their own are tokens of one batch.
+ *
+ * Shares never wait for each other: each computes the frequencies and the table of its tokens, in its slice of the workspace.
+ *
+ * With keep, a share computes again only what has changed since the previous call: frequencies if the numbers of the spec or its
+ * freq_factors differ, the table if the positions differ. So the first layer of a graph makes the table for all layers. The
+ * workspace then belongs to these calls: it begins as zeros, nothing else writes to it, and its place and size, n_dims and mode
+ * stay. If nth changes, all is computed again. A model with two specs takes two workspaces. Without keep, the call reads nothing
+ * that was in the workspace before.
+ *
+ * Aliasing: as in nrg_rope_args; the workspace shares no byte with anything. Two calls at the same time need two workspaces.
+ *
+ *               q     k
+ *       q_o     yes   no
+ *       k_o     no    yes */
+typedef struct nrg_rope_positions_args {
+    size_t size;              /* sizeof(nrg_rope_positions_args) */
+    size_t batch;             /* Default: 1. */
+    size_t tokens;            /* 0 is fine */
+    size_t q_heads, k_heads;  /* 0: none; the pointers are then NULL */
+    size_t dim;               /* elements of a head */
+    size_t rotate_from;       /* the first rotated element of a head */
+    nrg_dtype dtype;          /* of q, k and their outputs */
+    nrg_store store;          /* how outputs are stored */
+    const int32_t *positions; /* [axes, tokens], as in nrg_rope_table_args; NULL: token t is at first_position + t, on all axes */
+    size_t positions_stride;  /* bytes from axis to axis; 0: 4 · tokens */
+    int32_t first_position;   /* without positions */
+    int keep;                 /* not 0: frequencies and table are kept from call to call */
+    const void *q;            /* written if q_o is NULL */
+    nrg_head_strides q_strides;
+    const void *k; /* written if k_o is NULL */
+    nrg_head_strides k_strides;
+    void *q_o; /* NULL: q, with its strides */
+    nrg_head_strides q_o_strides;
+    void *k_o; /* NULL: k, with its strides */
+    nrg_head_strides k_o_strides;
+    void *workspace; /* of nrg_rope_positions_workspace bytes or more, 8-byte aligned */
+    size_t workspace_size;
+} nrg_rope_positions_args;
+
+static inline nrg_rope_positions_args nrg_rope_positions_args_init(nrg_dtype dtype, size_t tokens, size_t dim,
+                                                                   const int32_t *positions)
+{
+    nrg_rope_positions_args args;
+    args.size = sizeof args;
+    args.batch = 1;
+    args.tokens = tokens;
+    args.q_heads = args.k_heads = 0;
+    args.dim = dim;
+    args.rotate_from = 0;
+    args.dtype = dtype;
+    args.store = NRG_STORE_AUTO;
+    args.positions = positions;
+    args.positions_stride = 0;
+    args.first_position = 0;
+    args.keep = 0;
+    args.q = args.k = NULL;
+    args.q_strides.row = args.q_strides.head = args.q_strides.batch = 0;
+    args.k_strides = args.q_strides;
+    args.q_o = args.k_o = NULL;
+    args.q_o_strides = args.q_strides;
+    args.k_o_strides = args.q_strides;
+    args.workspace = NULL;
+    args.workspace_size = 0;
+    return args;
+}
+
+/* Bytes of the workspace for calls with nth shares and as many tokens as args has, or fewer: for each share 20 bytes a pair for
+ * the frequencies, and 8 a pair and token of its share for the table. Reads no pointer to operands, no workspace_size.
+ *
+ * Returns NRG_OK, or says what is wrong and writes nothing:
+ *   NRG_ERR_NULL         spec, args or bytes
+ *   NRG_ERR_THREAD       nth is below 1
+ *   NRG_ERR_STRUCT_SIZE, NRG_ERR_ENUM, NRG_ERR_DIM, NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_OVERFLOW
+ *                        as in nrg_rope_positions_forward, for the fields of both structs that are no pointers to operands */
+NRG_API nrg_status nrg_rope_positions_workspace(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int nth,
+                                                size_t *bytes);
+
+/* Share ith of nth: of the heads of all tokens, a token's q and k of all batches together.
+ *
+ * Returns NRG_OK, or says what is wrong and writes nothing:
+ *   NRG_ERR_NULL         spec or args; with tokens and heads, q, k or the workspace
+ *   NRG_ERR_STRUCT_SIZE  as in nrg/norm.h
+ *   NRG_ERR_DIM          n_dims 0, odd, beyond 2^31, or 2 with NRG_ROPE_SCALING_NTK; rotate_from + 2·pairs beyond dim; sections
+ *                        below 0, or all 0, with a mode that has them
+ *   NRG_ERR_ENUM         mode, scaling, dtype or store unknown; other bits in yarn than those of nrg_rope_yarn
+ *   NRG_ERR_CONSTANT     as in nrg_rope_frequencies
+ *   NRG_ERR_COMBINATION  q or q_o although q_heads is 0; k or k_o although k_heads is 0
+ *   NRG_ERR_POSITION     first_position + tokens beyond what an int32_t holds
+ *   NRG_ERR_WORKSPACE    workspace_size is less than nrg_rope_positions_workspace says for nth
+ *   NRG_ERR_STRIDE       heads, tokens or batches of a tensor lie over each other
+ *   NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD  as in nrg/norm.h */
+NRG_API nrg_status nrg_rope_positions_forward(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int ith, int nth);
+
+/* Validates the arguments of nrg_rope_positions_forward, with a workspace for one share. Computes and writes nothing. */
+NRG_API nrg_status nrg_rope_positions_forward_check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args);
+
+/* Rotates by -k·θ, as nrg_rope_backward. The statuses of nrg_rope_positions_forward. */
+NRG_API nrg_status nrg_rope_positions_backward(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int ith, int nth);
+
+/* Validates the arguments of nrg_rope_positions_backward, with a workspace for one share. Computes and writes nothing. */
+NRG_API nrg_status nrg_rope_positions_backward_check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args);
 
 #ifdef __cplusplus
 }

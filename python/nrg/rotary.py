@@ -224,7 +224,7 @@ def norm_rope_backward(angles, d_q, d_k, q, k=None, q_weight=None, k_weight=None
 
 
 def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None, q_weight=None, k_weight=None, eps=None, q_bias=None,
-        k_bias=None, centred=False, weight_offset=0.0, offset=0, out=None, dtype=None, threads=1):
+        k_bias=None, centred=False, weight_offset=0.0, rotate_from=0, out=None, dtype=None, threads=1):
     """What an engine does between projections and attention: norm of heads, rotation, and k and v to their slots of a KV cache.
 
     q, k, v            [tokens, heads, dim] of one dtype, each with its own number of heads; v may have another dim; k or v may be None
@@ -243,7 +243,7 @@ def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None,
     if q is None or q.ndim != 3 or q.shape[-1] == 0:
         raise arrays.unexpected("q", "[tokens, heads, dim] with one element or more", q)
     tokens, dim = q.shape[0], q.shape[-1]
-    args = struct("nrg_qkv_args", tokens=tokens, dim=dim, offset=offset, dtype=arrays.number(q, "q", dtype), slices=threads)
+    args = struct("nrg_qkv_args", tokens=tokens, dim=dim, rotate_from=rotate_from, dtype=arrays.number(q, "q", dtype))
     for name, array in tensors.items():
         if array is None:
             continue
@@ -290,10 +290,10 @@ def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None,
         for field, array, argument in ((name, tensors[name], name), (name + "_o", caches[name], "out" if name == "q" else name + "_cache")):
             _, (_, token, head), _ = arrays.four(array, argument)
             setattr(args, field, arrays.address(array))
-            setattr(args, field + "_token_stride", token)
-            setattr(args, field + "_head_stride", head)
+            to = getattr(args, field + "_strides")
+            to.row, to.head = token, head
     if np.ndim(positions) == 0:
-        put(args, first=positions)
+        put(args, first_position=positions)
         positions = None
     else:
         positions = arrays.integers(positions, "positions", (tokens,) if angles.axes == 1 else (angles.axes, tokens))
@@ -306,8 +306,8 @@ def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None,
     if eps is not None:
         norm = norm_spec(dim, arrays.F32, eps=eps, centred=centred, weight_offset=weight_offset)
     size = ctypes.c_size_t()
-    call("nrg_qkv_workspace", angles.spec, args, ctypes.addressof(size))
+    call("nrg_qkv_workspace", angles.spec, args, threads, ctypes.addressof(size))
     memory = arrays.workspace(size.value)
     args.workspace, args.workspace_size = arrays.address(memory), size.value
-    share("nrg_qkv", angles.spec, norm, args, threads=threads)
+    share("nrg_qkv_forward", norm, angles.spec, args, threads=threads)
     return caches["q"], caches["k"], caches["v"]

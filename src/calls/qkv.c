@@ -21,10 +21,10 @@ static inline void set_norm(nrg_norm_job *job, const nrg_norm_spec *norm)
     set_formula(&job->formula, norm, job->dim);
 }
 
-/* What a sound call has beside its tensors, from the arguments; norm: NULL where there is none. Frequencies are not looked at. */
-static inline void complete(qkv_call *call, const nrg_norm_spec *norm, const nrg_qkv_args *a, size_t axes, int ith)
+/* What a sound call has beside its tensors, from the arguments; norm: NULL where there is none. */
+static inline void complete(qkv_call *call, const nrg_norm_spec *norm, const nrg_qkv_args *a, int backward, int ith)
 {
-    const size_t pairs = call->pairs;
+    const size_t pairs = call->space.pairs;
     size_t bytes = 0;
     for (unsigned i = 0; i < TENSORS; i++) {
         const qkv_tensor *const t = &call->tensor[i];
@@ -32,15 +32,14 @@ static inline void complete(qkv_call *call, const nrg_norm_spec *norm, const nrg
     }
     call->is_turned = (call->tensor[Q].heads | call->tensor[K].heads) != 0;
     call->tokens = a->tokens;
-    const nrg_qkv_slice slice = nrg_qkv_slice_of(a, pairs, axes);
-    call->slices = nrg_or_one(a->slices);
-    if ((size_t)ith < call->slices)
-        call->slice = qkv_slice_at(a->workspace, &slice, (size_t)ith);
+    const nrg_rope_slice slice = nrg_rope_slice_of(&call->space, a->workspace_size);
+    call->slice = rope_slice_at(a->workspace, &slice, (size_t)ith);
+    call->block_rows = nrg_qkv_block_rows(a);
     call->keep = a->keep != 0;
     call->dtype = a->dtype;
-    call->table.axes = axes;
+    call->table.axes = call->space.axes;
     call->positions = a->positions;
-    call->first = a->first;
+    call->first_position = a->first_position;
     call->w[Q] = a->q_w;
     call->b[Q] = a->q_b;
     call->w[K] = a->k_w;
@@ -53,33 +52,34 @@ static inline void complete(qkv_call *call, const nrg_norm_spec *norm, const nrg
     call->stream = nrg_wants_stream_past_l3(a->store, bytes);
     job->turn.rope.positions = NULL;
     job->turn.rope.table_stride = 2 * pairs * sizeof(float);
-    job->turn.rope.offset = a->offset;
+    job->turn.rope.offset = a->rotate_from;
     job->turn.rope.pairs = pairs;
     job->turn.rope.interleaved = call->spec->mode == NRG_ROPE_NORMAL;
-    job->turn.rope.backward = a->backward != 0;
+    job->turn.rope.backward = backward;
     call->far = nrg_is_far(bytes);
 }
 
 /* All calls that are not plain. In a frame of its own: what checking takes shall not lie below the kernels. */
-static __attribute__((noinline)) nrg_status make_call(qkv_call *call, const nrg_rope_spec *rope, const nrg_norm_spec *norm,
-                                                      const nrg_qkv_args *args, int ith, int nth)
+static __attribute__((noinline)) nrg_status make_call(qkv_call *call, const nrg_norm_spec *norm, const nrg_rope_spec *rope,
+                                                      const nrg_qkv_args *args, int backward, int ith, int nth)
 {
     nrg_checked c;
-    nrg_status status = nrg_check(&c, &nrg_call_qkv, (const void *const[]){rope, norm, args}, ith, nth);
+    const nrg_rope_shares shares = {nth > 0 ? nth : 1, backward};
+    nrg_status status =
+        nrg_check(&c, norm ? &nrg_call_qkv : &nrg_call_qkv_bare, (const void *const[]){rope, args, &shares, norm}, ith, nth);
     if (status != NRG_OK)
         return status;
-    const nrg_norm_spec *own = c.part[NRG_QKV_NORM];
     const nrg_qkv_args *a = c.part[NRG_QKV_ARGS];
-    const size_t *const n = c.sizes.n, *const heads = &n[NRG_QKV_N_Q_HEADS];
-    call->heads = heads[Q] + heads[K] + heads[V];
+    const size_t *const n = c.sizes.n;
+    call->heads = a->tokens ? a->q_heads + a->k_heads + a->v_heads : 0;
     if (!call->heads)
         return NRG_OK;
     if (a->slots && (status = qkv_check_slots(a->slots, a->tokens, a->slot_count)) != NRG_OK)
         return status;
     call->own = *(const nrg_rope_spec *)c.part[NRG_QKV_ROPE];
     call->spec = &call->own;
-    call->pairs = n[NRG_QKV_N_FACTORS];
     call->table.positions_stride = c.stride[NRG_QKV_POSITIONS][0];
+    const size_t heads[TENSORS] = {a->q_heads, a->k_heads, a->v_heads};
     const void *const x[TENSORS] = {a->q, a->k, a->v};
     void *const o[TENSORS] = {a->q_o, a->k_o, a->v_o};
     for (unsigned i = 0; i < TENSORS; i++) {
@@ -89,45 +89,42 @@ static __attribute__((noinline)) nrg_status make_call(qkv_call *call, const nrg_
             .x_strides = {c.stride[NRG_QKV_Q + i][0], c.stride[NRG_QKV_Q + i][1]},
             .o_strides = {c.stride[NRG_QKV_Q_O + i][0], c.stride[NRG_QKV_Q_O + i][1]},
             .heads = heads[i],
-            .dim = i == V ? n[NRG_QKV_N_V_DIM] : a->dim,
+            .dim = i == V ? a->v_dim : a->dim,
             .o_dtype = c.sizes.type[NRG_QKV_TYPE_Q_O + i],
             .is_quantized = i != Q && (i == K ? a->k_o_format : a->v_o_format) != NRG_QUANT_NONE,
         };
     }
-    complete(call, nrg_qkv_has_norm(own) ? own : NULL, a, n[NRG_QKV_N_AXES], ith);
+    call->space = (nrg_rope_space){
+        .slices = (size_t)nth,
+        .tokens = a->tokens,
+        .block = nrg_qkv_block_rows(a) * a->dim * sizeof(float),
+        .pairs = n[NRG_QKV_N_FACTORS],
+        .axes = n[NRG_QKV_N_AXES],
+    };
+    complete(call, norm ? c.part[NRG_QKV_NORM] : NULL, a, backward, ith);
     return NRG_OK;
 }
 
-/* Whether a call is plain; it is then complete. In a frame of its own as well. */
-static __attribute__((noinline)) int plain_call(qkv_call *call, const nrg_rope_spec *rope, const nrg_norm_spec *norm,
+/* Whether a forward call is plain; it is then complete. In a frame of its own as well. */
+static __attribute__((noinline)) int plain_call(qkv_call *call, const nrg_norm_spec *norm, const nrg_rope_spec *rope,
                                                 const nrg_qkv_args *a, int ith, int nth)
 {
-    size_t axes;
     if (!rope || !a || (ith < 0) | (ith >= nth) | (rope->size != sizeof *rope) | (a->size != sizeof *a))
         return 0;
     if (norm && norm->size != sizeof *norm)
         return 0;
-    const int has_norm = norm && nrg_qkv_has_norm(norm);
-    if (!qkv_is_plain(call, &axes, rope, norm, has_norm, a) ||
-        (a->slots && qkv_check_slots(a->slots, a->tokens, a->slot_count) != NRG_OK))
+    if (!qkv_is_plain(call, norm, rope, a, nth) || (a->slots && qkv_check_slots(a->slots, a->tokens, a->slot_count) != NRG_OK))
         return 0;
     call->heads = a->q_heads + a->k_heads + a->v_heads;
     call->spec = rope;
     call->table.positions_stride = a->tokens * sizeof(int32_t);
-    complete(call, has_norm ? norm : NULL, a, axes, ith);
+    complete(call, norm, a, 0, ith);
     return 1;
-}
-
-/* Rows of a tensor before unit `unit` of the call: heads of tokens, a token's q before its k before its v. */
-static inline size_t rows_before(size_t unit, size_t all_heads, size_t heads_before, size_t heads)
-{
-    const size_t head = unit % all_heads, past = head < heads_before ? 0 : head - heads_before;
-    return unit / all_heads * heads + (past < heads ? past : heads);
 }
 
 /* Rows first to end of a tensor of tokens that the table has, of which `token` is the first. slots: of these tokens; NULL: they
  * follow each other from `row` on. Everything that a kernel may have changed is set. */
-static inline void run_rows(qkv_call *call, const qkv_slice *slice, int which, size_t token, const int64_t *slots, size_t row,
+static inline void run_rows(qkv_call *call, const rope_slice *slice, int which, size_t token, const int64_t *slots, size_t row,
                             size_t first, size_t end)
 {
     const qkv_tensor *const t = &call->tensor[which];
@@ -158,34 +155,26 @@ static inline void run_rows(qkv_call *call, const qkv_slice *slice, int which, s
 }
 
 /* Units begin to end, whose tokens the slice has room for. */
-static void run_units(qkv_call *call, const qkv_slice *slice, size_t begin, size_t end)
+static void run_units(qkv_call *call, const rope_slice *slice, size_t begin, size_t end)
 {
     const size_t token = begin / call->heads, tokens = (end - 1) / call->heads + 1 - token;
-    if (call->is_turned) {
-        nrg_rope_table_args *const table = &call->table.args;
-        table->tokens = tokens;
-        table->frequencies = slice->frequencies;
-        table->magnitude = slice->kept->magnitude;
-        table->table = slice->table;
-        table->positions = call->positions ? call->positions + token : NULL;
-        table->first_position = call->positions ? 0 : call->first + (int32_t)token;
-        qkv_make_table(slice, call->spec, &call->table, call->keep);
-    }
+    if (call->is_turned)
+        rope_make_rows(slice, call->spec, &call->table, call->positions, call->first_position, token, tokens, call->keep);
     const int64_t *const slots = call->slots ? call->slots + token : NULL;
     const int in_turn = !slots || qkv_slots_are_in_turn(slots, tokens);
     size_t before = 0;
     begin -= token * call->heads;
     end -= token * call->heads;
     call->job.block = slice->block;
-    call->job.block_rows = slice->block_rows;
+    call->job.block_rows = call->block_rows;
     for (int i = 0; i < TENSORS; i++) {
         const size_t heads = call->tensor[i].heads;
         if (!heads)
             continue;
         const int64_t *const own = i == Q || in_turn ? NULL : slots;
         const size_t row = i != Q && slots && in_turn ? (size_t)slots[0] : token;
-        size_t first = rows_before(begin, call->heads, before, heads);
-        const size_t last = rows_before(end, call->heads, before, heads);
+        size_t first = rope_rows_before(begin, call->heads, before, heads);
+        const size_t last = rope_rows_before(end, call->heads, before, heads);
         before += heads;
         for (size_t past; first < last; first = past) {
             past = own ? qkv_rows_with_slots(own, heads, &first, last) : last;
@@ -195,44 +184,63 @@ static void run_units(qkv_call *call, const qkv_slice *slice, size_t begin, size
     }
 }
 
-nrg_status nrg_qkv(const nrg_rope_spec *rope, const nrg_norm_spec *norm, const nrg_qkv_args *args, int ith, int nth)
+static nrg_status run(qkv_call *call, int ith, int nth)
 {
-    qkv_call call;
-    if (!plain_call(&call, rope, norm, args, ith, nth)) {
-        const nrg_status status = make_call(&call, rope, norm, args, ith, nth);
-        if (status != NRG_OK || !call.heads)
-            return status;
-    }
-    if ((size_t)ith >= call.slices)
-        return !call.is_turned || nrg_rope_turns_exist(call.spec, call.pairs) ? NRG_OK : NRG_ERR_CONSTANT;
-    const qkv_slice *const slice = &call.slice;
-    if (call.is_turned && !qkv_make_frequencies(slice, call.spec, call.pairs, call.keep))
+    const rope_slice *const slice = &call->slice;
+    if (call->is_turned && !rope_make_frequencies(slice, call->spec, call->space.pairs, call->keep, nth))
         return NRG_ERR_CONSTANT;
-    const int shares = (size_t)nth < call.slices ? nth : (int)call.slices;
-    const size_t units = call.tokens * call.heads, end = nrg_share(units, ith + 1, shares);
-    for (size_t unit = nrg_share(units, ith, shares); unit < end;) {
-        const size_t most = (unit / call.heads + slice->rows) * call.heads, past = most < end ? most : end;
-        run_units(&call, slice, unit, past);
+    const size_t units = call->tokens * call->heads, end = nrg_share(units, ith + 1, nth);
+    for (size_t unit = nrg_share(units, ith, nth); unit < end;) {
+        const size_t most = (unit / call->heads + slice->rows) * call->heads, past = most < end ? most : end;
+        run_units(call, slice, unit, past);
         unit = past;
     }
     return NRG_OK;
 }
 
-nrg_status nrg_qkv_check(const nrg_rope_spec *rope, const nrg_norm_spec *norm, const nrg_qkv_args *args)
+nrg_status nrg_qkv_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args, int ith, int nth)
 {
     qkv_call call;
-    const nrg_status status = make_call(&call, rope, norm, args, 0, 1);
-    if (status != NRG_OK || !call.heads || !call.is_turned)
-        return status;
-    return nrg_rope_turns_exist(call.spec, call.pairs) ? NRG_OK : NRG_ERR_CONSTANT;
+    if (!plain_call(&call, norm, rope, args, ith, nth)) {
+        const nrg_status status = make_call(&call, norm, rope, args, 0, ith, nth);
+        if (status != NRG_OK || !call.heads)
+            return status;
+    }
+    return run(&call, ith, nth);
 }
 
-nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_args *args, size_t *bytes)
+static nrg_status check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args, int backward)
+{
+    qkv_call call;
+    const nrg_status status = make_call(&call, norm, rope, args, backward, 0, 1);
+    if (status != NRG_OK || !call.heads || !call.is_turned)
+        return status;
+    return nrg_rope_turns_exist(call.spec, call.space.pairs) ? NRG_OK : NRG_ERR_CONSTANT;
+}
+
+nrg_status nrg_qkv_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args)
+{
+    return check(norm, rope, args, 0);
+}
+
+#ifndef NRG_NO_BACKWARD
+nrg_status nrg_qkv_backward(const nrg_rope_spec *rope, const nrg_qkv_args *args, int ith, int nth)
+{
+    qkv_call call;
+    const nrg_status status = make_call(&call, NULL, rope, args, 1, ith, nth);
+    return status != NRG_OK || !call.heads ? status : run(&call, ith, nth);
+}
+
+nrg_status nrg_qkv_backward_check(const nrg_rope_spec *rope, const nrg_qkv_args *args) { return check(NULL, rope, args, 1); }
+#endif
+
+nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_args *args, int nth, size_t *bytes)
 {
     nrg_checked c;
     if (!bytes)
         return NRG_ERR_NULL;
-    const nrg_status status = nrg_check_options(&c, &nrg_call_qkv_workspace, (const void *const[]){rope, args});
+    const nrg_rope_shares shares = {nth, 0};
+    const nrg_status status = nrg_check_options(&c, &nrg_call_qkv_workspace, (const void *const[]){rope, args, &shares});
     if (status == NRG_OK)
         *bytes = c.sizes.n[NRG_QKV_SPACE] * sizeof(double);
     return status;

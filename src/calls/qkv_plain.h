@@ -1,13 +1,14 @@
-/* A call of nrg_qkv whose arguments are sound; and a way past the checker for the calls that most are: see quick.h.
+/* A call of nrg/qkv.h whose arguments are sound; and a way past the checker for most forward calls: see quick.h.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_CALLS_QKV_PLAIN_H
 #define NRG_CALLS_QKV_PLAIN_H
 
-#include "qkv_slice.h"
+#include "../operands/qkv.h"
 #include "qkv_slots.h"
 #include "quick.h"
 #include "quick_norm.h"
+#include "rope_slice.h"
 
 enum { Q, K, V, TENSORS };
 
@@ -25,25 +26,26 @@ typedef struct qkv_tensor {
 typedef struct qkv_call {
     const nrg_rope_spec *spec;
     nrg_rope_spec own; /* of the checker: the caller's may be another version's */
-    qkv_slice slice;   /* of the share, where it has one */
-    qkv_table table;   /* of the tokens that are next */
+    rope_slice slice;  /* of the share */
+    rope_table table;  /* of the tokens that are next */
     qkv_tensor tensor[TENSORS];
-    nrg_qkv_job job;              /* of one after the other: what they have in common */
-    size_t tokens, heads, slices; /* heads: of a token's q, k and v together */
-    size_t pairs;
+    nrg_qkv_job job;      /* of one after the other: what they have in common */
+    size_t tokens, heads; /* heads: of a token's q, k and v together */
+    size_t block_rows;
+    nrg_rope_space space;
     const float *w[V], *b[V]; /* of the norms of q and k */
     const int64_t *slots;
     const int32_t *positions;
-    int32_t first;
+    int32_t first_position;
     int keep, is_turned, stream, far; /* is_turned: there is q or k */
     nrg_dtype dtype;
 } qkv_call;
 
 /* Heads of rows that nest: tokens, or slots of a cache. */
-static inline int qkv_quick_heads(quick_operand *e, size_t strides[2], const void *pointer, size_t head_stride,
-                                  size_t token_stride, size_t rows, size_t heads, size_t row, size_t unit)
+static inline int qkv_quick_heads(quick_operand *e, size_t strides[2], const void *pointer, const nrg_head_strides *given,
+                                  size_t rows, size_t heads, size_t row, size_t unit)
 {
-    const size_t by_head = head_stride ? head_stride : row, by_token = token_stride ? token_stride : heads * by_head;
+    const size_t by_head = given->head && heads != 1 ? given->head : row, by_token = given->row ? given->row : heads * by_head;
     strides[0] = by_head;
     strides[1] = by_token;
     e->first = (uintptr_t)pointer;
@@ -89,12 +91,12 @@ static inline int qkv_quick_output(qkv_tensor *t, nrg_quant_format format, nrg_d
 #endif
 }
 
-/* A tensor and what becomes of it: the strides of both, of heads and tokens as given. */
+/* A tensor and what becomes of it: the strides of both as given. */
 typedef struct qkv_given {
     const void *x;
     void *o;
     size_t heads, dim, rows; /* rows: of the output */
-    size_t x_head, x_token, o_head, o_token;
+    const nrg_head_strides *x_strides, *o_strides;
     nrg_dtype o_dtype;
     nrg_quant_format format;
 } qkv_given;
@@ -109,12 +111,12 @@ static inline __attribute__((always_inline)) int qkv_quick_tensor(qkv_tensor *t,
     t->heads = g.heads;
     t->dim = g.dim;
     const int is_known = qkv_quick_output(t, g.format, g.o_dtype, a->dtype, &row, &unit);
-    if (!g.heads) /* then nothing of it is looked at */
-        return is_known;
+    if (!g.heads)
+        return is_known & !g.x & !g.o;
     return is_known &
-           qkv_quick_heads(&in->at[in->count++], t->x_strides, g.x, g.x_head, g.x_token, a->tokens, g.heads, g.dim * element,
+           qkv_quick_heads(&in->at[in->count++], t->x_strides, g.x, g.x_strides, a->tokens, g.heads, g.dim * element,
                            element - 1) &
-           qkv_quick_heads(&out->at[out->count++], t->o_strides, g.o, g.o_head, g.o_token, g.rows, g.heads, row, unit);
+           qkv_quick_heads(&out->at[out->count++], t->o_strides, g.o, g.o_strides, g.rows, g.heads, row, unit);
 }
 
 /* Whether an operand shares no byte with others, from number `first` on. */
@@ -127,58 +129,53 @@ static inline int qkv_is_apart(const quick_operand *e, const qkv_operands *other
 }
 
 /* Whether a norm, or that there is none, is plainly sound. */
-static inline int qkv_quick_norm(const nrg_norm_spec *norm, int has_norm, const nrg_qkv_args *a)
+static inline int qkv_quick_norm(const nrg_norm_spec *norm, const nrg_qkv_args *a)
 {
-    if (has_norm)
+    if (norm)
         return quick_norm_is_plain(norm, a->q_w ? a->q_w : a->k_w) &&
                (norm->dtype == NRG_F32) & (norm->dim == a->dim) & quick_is_same(norm->y_dtype, NRG_F32) &
                    quick_is_same(norm->r_dtype, NRG_F32) & quick_is_same(norm->w_dtype, NRG_F32);
-    return !(((uintptr_t)a->q_w | (uintptr_t)a->k_w | (uintptr_t)a->q_b | (uintptr_t)a->k_b) != 0 ||
-             (norm && ((unsigned)norm->y_dtype | (unsigned)norm->r_dtype | (unsigned)norm->w_dtype | (unsigned)norm->eps_mode |
-                       (unsigned)norm->residual_mode | (unsigned)norm->c_mode | (unsigned)norm->weights | (unsigned)norm->gate |
-                       (unsigned)norm->activation | (unsigned)norm->accuracy | (unsigned)norm->format | (unsigned)norm->rounding |
-                       norm->reserved)));
+    return !(a->q_w || a->k_w || a->q_b || a->k_b);
 }
 
-/* Whether a call is plainly sound; its tensors are then complete. has_norm: *norm is looked at. Backward is the checker's. */
-static inline int qkv_is_plain(qkv_call *call, size_t *axes, const nrg_rope_spec *rope, const nrg_norm_spec *norm, int has_norm,
-                               const nrg_qkv_args *a)
+/* Whether a forward call is plainly sound; its tensors are then complete. norm: NULL: none. */
+static inline int qkv_is_plain(qkv_call *call, const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *a,
+                               int nth)
 {
     const size_t dim = a->dim, tokens = a->tokens, rows = a->slots ? a->slot_count : tokens;
     /* branches that are never taken cost less than one sum of all conditions, as in rope.c */
     if (((unsigned)a->dtype - NRG_F32 > NRG_BF16 - NRG_F32) | ((unsigned)a->store > NRG_STORE_STREAM) | (a->reserved != 0) |
-        (a->reserved2 != 0) | (a->backward != 0) | (rope->yarn > NRG_ROPE_YARN_MOST) |
-        ((unsigned)rope->scaling > NRG_ROPE_SCALING_LLAMA3) | ((rope->mode != NRG_ROPE_NORMAL) & (rope->mode != NRG_ROPE_NEOX)))
+        (rope->yarn > NRG_ROPE_YARN_MOST) | ((unsigned)rope->scaling > NRG_ROPE_SCALING_LLAMA3) |
+        ((rope->mode != NRG_ROPE_NORMAL) & (rope->mode != NRG_ROPE_NEOX)))
         return 0;
     if ((dim - 1 >= QUICK_MOST) | (tokens - 1 >= QUICK_MOST) | (rows - 1 >= QUICK_MOST) | (a->q_heads - 1 >= QUICK_MOST) |
-        (a->k_heads >= QUICK_MOST) | (a->v_heads >= QUICK_MOST) | (a->v_dim >= QUICK_MOST) | (a->workspace == NULL) |
+        (a->k_heads >= QUICK_MOST) | (a->v_heads >= QUICK_MOST) | (a->v_dim - 1 >= QUICK_MOST) | (a->workspace == NULL) |
         ((a->positions_stride != 0) & (a->positions != NULL)))
         return 0;
-    if (!qkv_quick_norm(norm, has_norm, a))
+    if (!qkv_quick_norm(norm, a))
         return 0;
     size_t doubles;
-    if (nrg_qkv_measure_args(rope, a, &call->pairs, axes, &doubles) != NRG_OK || a->workspace_size / sizeof(double) < doubles)
+    if (nrg_qkv_measure_args(rope, a, nth, &call->space, &doubles) != NRG_OK || a->workspace_size / sizeof(double) < doubles)
         return 0;
     qkv_operands in, out; /* q and q_o come first */
     in.count = out.count = 0;
-    int sound =
-        qkv_quick_tensor(&call->tensor[Q], &in, &out, a,
-                         (qkv_given){a->q, a->q_o, a->q_heads, dim, tokens, a->q_head_stride, a->q_token_stride,
-                                     a->q_o_head_stride, a->q_o_token_stride, a->q_o_dtype, NRG_QUANT_NONE}) &
-        qkv_quick_tensor(&call->tensor[K], &in, &out, a,
-                         (qkv_given){a->k, a->k_o, a->k_heads, dim, rows, a->k_head_stride, a->k_token_stride, a->k_o_head_stride,
-                                     a->k_o_token_stride, a->k_o_dtype, a->k_o_format}) &
-        qkv_quick_tensor(&call->tensor[V], &in, &out, a,
-                         (qkv_given){a->v, a->v_o, a->v_heads, a->v_dim ? a->v_dim : dim, rows, a->v_head_stride,
-                                     a->v_token_stride, a->v_o_head_stride, a->v_o_token_stride, a->v_o_dtype, a->v_o_format});
+    int sound = qkv_quick_tensor(&call->tensor[Q], &in, &out, a,
+                                 (qkv_given){a->q, a->q_o, a->q_heads, dim, tokens, &a->q_strides, &a->q_o_strides, a->q_o_dtype,
+                                             NRG_QUANT_NONE}) &
+                qkv_quick_tensor(&call->tensor[K], &in, &out, a,
+                                 (qkv_given){a->k, a->k_o, a->k_heads, dim, rows, &a->k_strides, &a->k_o_strides, a->k_o_dtype,
+                                             a->k_o_format}) &
+                qkv_quick_tensor(&call->tensor[V], &in, &out, a,
+                                 (qkv_given){a->v, a->v_o, a->v_heads, a->v_dim, rows, &a->v_strides, &a->v_o_strides,
+                                             a->v_o_dtype, a->v_o_format});
     const size_t line = dim * sizeof(float);
-    if (has_norm)
+    if (norm)
         sound &= qkv_add_line(&in, a->q_w, line, sizeof(float) - 1) & qkv_add_line(&in, a->q_b, line, sizeof(float) - 1) &
-                 qkv_add_line(&in, a->k_heads ? a->k_w : NULL, line, sizeof(float) - 1) &
-                 qkv_add_line(&in, a->k_heads ? a->k_b : NULL, line, sizeof(float) - 1);
+                 qkv_add_line(&in, a->k_w, line, sizeof(float) - 1) & qkv_add_line(&in, a->k_b, line, sizeof(float) - 1) &
+                 (a->k_heads || !(a->k_w || a->k_b));
     sound &= qkv_add_line(&in, a->positions, tokens * sizeof(int32_t), sizeof(int32_t) - 1) &
              qkv_add_line(&in, a->slots, tokens * sizeof(int64_t), sizeof(int64_t) - 1) &
-             qkv_add_line(&in, rope->freq_factors, call->pairs * sizeof(float), sizeof(float) - 1) &
+             qkv_add_line(&in, rope->freq_factors, call->space.pairs * sizeof(float), sizeof(float) - 1) &
              qkv_add_line(&out, a->workspace, doubles * sizeof(double), sizeof(double) - 1);
     /* q_o may be q */
     const qkv_tensor *const q = &call->tensor[Q];

@@ -5,11 +5,12 @@
 #define NRG_OPERANDS_QKV_H
 
 #include "../../include/nrg/qkv.h"
-#include "operand.h"
+#include "rope.h"
 
-enum { NRG_QKV_ROPE, NRG_QKV_NORM, NRG_QKV_ARGS };
+/* The norm comes last: without one it is no part. */
+enum { NRG_QKV_ROPE, NRG_QKV_ARGS, NRG_QKV_SHARES, NRG_QKV_NORM };
 
-/* nrg_qkv */
+/* nrg_qkv_forward with a norm; without one, and nrg_qkv_backward */
 enum {
     NRG_QKV_Q,
     NRG_QKV_K,
@@ -27,7 +28,7 @@ enum {
     NRG_QKV_WORKSPACE,
     NRG_QKV_OPERANDS
 };
-extern const nrg_call nrg_call_qkv;
+extern const nrg_call nrg_call_qkv, nrg_call_qkv_bare;
 
 /* nrg_qkv_workspace: options only. NRG_QKV_SPACE is the answer in doubles. */
 extern const nrg_call nrg_call_qkv_workspace;
@@ -46,44 +47,25 @@ enum {
     NRG_QKV_N_CACHE, /* rows of k_o and v_o: slots, or tokens */
     NRG_QKV_N_AXES,
     NRG_QKV_N_FACTORS,
-    NRG_QKV_N_Q_W,
-    NRG_QKV_N_K_W,
     NRG_QKV_SPACE
 };
 
-/* A slice of the workspace: where its arrays begin, in bytes, and what there is room for. */
-typedef struct nrg_qkv_slice {
-    size_t frequencies, factors, block, positions, table, bytes;
-    size_t rows;       /* there is room for in the table */
-    size_t block_rows; /* heads that are staged in f32 */
-} nrg_qkv_slice;
+/* Elements that are staged at once: the heads of k of a large model. They, and their results, stay in L1. */
+enum { NRG_QKV_BLOCK = 2048 };
 
-/* What a slice begins with: what its arrays hold. */
-typedef struct nrg_qkv_kept {
-    uint64_t mark;      /* NRG_QKV_MARK where the rest means something */
-    nrg_rope_spec spec; /* of the frequencies, without the pointer */
-    int32_t has_factors;
-    int32_t has_positions; /* of the table; otherwise it counts from `first` */
-    double magnitude;
-    size_t rows;   /* of the table; 0: none */
-    int64_t first; /* the position of its first row */
-} nrg_qkv_kept;
-#define NRG_QKV_MARK UINT64_C(0x6e72672071202620)
+/* Heads that are staged in f32, at least one. */
+static inline size_t nrg_qkv_block_rows(const nrg_qkv_args *args)
+{
+    const size_t heads = args->q_heads > args->k_heads ? args->q_heads : args->k_heads;
+    const size_t rows = args->dim < NRG_QKV_BLOCK ? NRG_QKV_BLOCK / args->dim : 1;
+    return rows <= heads ? rows : heads ? heads : 1;
+}
 
-/* Elements that are staged at once: the heads of k of a large model. They, and what becomes of them, stay in L1. */
-enum { NRG_QKV_BLOCK = 2048, NRG_QKV_LINE = 64 };
-
-/* The slice of a sound call. It is the same for any number of tokens, so that a prompt leaves to the tokens after it what it has
- * made: what is not its fixed part is the table's. */
-nrg_qkv_slice nrg_qkv_slice_of(const nrg_qkv_args *args, size_t pairs, size_t axes);
-
-/* What can be said of args without a norm: pairs, axes, and what a workspace has in doubles. */
-nrg_status nrg_qkv_measure_args(const nrg_rope_spec *rope, const nrg_qkv_args *args, size_t *factors, size_t *axes,
+/* What can be said of args without a norm: the slices of its workspace, and its doubles. */
+nrg_status nrg_qkv_measure_args(const nrg_rope_spec *rope, const nrg_qkv_args *args, int nth, nrg_rope_space *space,
                                 size_t *doubles);
 
 /* 16-bit halves of a head of q8_0. */
 static inline size_t nrg_qkv_halves(size_t dim) { return dim / 32 * 17; }
-
-static inline int nrg_qkv_has_norm(const nrg_norm_spec *norm) { return norm->dtype != NRG_DTYPE_SAME || norm->dim != 0; }
 
 #endif

@@ -226,3 +226,140 @@ const nrg_call nrg_call_rope = {
     .range_count = NRG_COUNT(rope_ranges),
     .measure = measure_rope,
 };
+
+/* ---- from positions on ---- */
+
+static size_t lines(size_t bytes) { return (bytes + NRG_ROPE_LINE - 1) / NRG_ROPE_LINE * NRG_ROPE_LINE; }
+
+/* Bytes of a token in a slice: its row of the table and its positions. */
+static size_t token_bytes(const nrg_rope_space *s) { return 2 * s->pairs * sizeof(float) + s->axes * sizeof(int32_t); }
+
+/* The fixed part, and where the arrays of tokens begin. */
+static nrg_rope_slice begin_slice(const nrg_rope_space *s)
+{
+    nrg_rope_slice slice;
+    slice.frequencies = lines(sizeof(nrg_rope_kept));
+    slice.factors = slice.frequencies + 2 * s->pairs * sizeof(double);
+    slice.block = lines(slice.factors + s->pairs * sizeof(float));
+    slice.positions = lines(slice.block + s->block);
+    return slice;
+}
+
+nrg_rope_slice nrg_rope_slice_of(const nrg_rope_space *s, size_t workspace_size)
+{
+    nrg_rope_slice slice = begin_slice(s);
+    slice.bytes = (workspace_size - 2 * NRG_ROPE_LINE) / s->slices / NRG_ROPE_LINE * NRG_ROPE_LINE;
+    slice.rows = (slice.bytes - slice.positions - NRG_ROPE_LINE) / token_bytes(s);
+    slice.table = lines(slice.positions + s->axes * slice.rows * sizeof(int32_t));
+    return slice;
+}
+
+nrg_status nrg_rope_measure_space(const nrg_rope_space *s, size_t *doubles)
+{
+    const size_t each = s->tokens / s->slices + (s->tokens % s->slices != 0), rows = each < s->tokens ? each + 1 : s->tokens;
+    size_t all;
+    if (rows > NRG_ROPE_SPACE_MOST)
+        return NRG_ERR_OVERFLOW;
+    const size_t fixed = begin_slice(s).positions, of_rows = rows * token_bytes(s);
+    if (!nrg_product(s->slices, lines(fixed + of_rows + NRG_ROPE_LINE), &all) || all > SIZE_MAX - 3 * NRG_ROPE_LINE)
+        return NRG_ERR_OVERFLOW;
+    *doubles = (all + 2 * NRG_ROPE_LINE) / sizeof(double);
+    return NRG_OK;
+}
+
+nrg_status nrg_rope_measure_positions(const nrg_rope_spec *spec, size_t dim, size_t rotate_from, const int32_t *positions,
+                                      int32_t first_position, nrg_rope_space *space)
+{
+    const nrg_status status = nrg_rope_measure_angles(spec, &space->pairs);
+    if (status != NRG_OK)
+        return status;
+    if (!nrg_rope_fits(space->pairs, rotate_from, dim))
+        return NRG_ERR_DIM;
+    if (!positions && !nrg_rope_can_count(first_position, space->tokens))
+        return NRG_ERR_POSITION;
+    space->axes = nrg_rope_axes(spec);
+    return NRG_OK;
+}
+
+static nrg_status measure_positions_space(const void *const *part, nrg_sizes *s)
+{
+    const nrg_rope_positions_args *args = part[NRG_ROPE_ARGS];
+    const nrg_rope_shares *shares = part[NRG_ROPE_SHARES];
+    nrg_rope_space space = {.slices = (size_t)shares->nth, .tokens = args->tokens};
+    const nrg_status status = nrg_rope_measure_positions(part[NRG_ROPE_SPEC], args->dim, args->rotate_from, args->positions,
+                                                         args->first_position, &space);
+    s->n[NRG_ROPE_POSITIONS_N_AXES] = space.axes;
+    s->n[NRG_ROPE_POSITIONS_N_FACTORS] = space.pairs;
+    return status == NRG_OK ? nrg_rope_measure_space(&space, &s->n[NRG_ROPE_POSITIONS_SPACE]) : status;
+}
+
+static nrg_status measure_positions(const void *const *part, nrg_sizes *s)
+{
+    const nrg_rope_positions_args *args = part[NRG_ROPE_ARGS];
+    const nrg_status status = measure_positions_space(part, s);
+    if (status != NRG_OK)
+        return status;
+    s->type[0] = args->dtype;
+    s->n[NRG_ROPE_POSITIONS_N_TOKENS] = args->tokens;
+    s->n[NRG_ROPE_POSITIONS_N_BATCH] = args->batch;
+    s->n[NRG_ROPE_POSITIONS_N_Q_HEADS] = args->q_heads;
+    s->n[NRG_ROPE_POSITIONS_N_K_HEADS] = args->k_heads;
+    s->n[NRG_ROPE_POSITIONS_N_DIM] = args->dim;
+    nrg_rope_measure_heads(s, NRG_BIT(NRG_ROPE_POSITIONS_Q), NRG_BIT(NRG_ROPE_POSITIONS_Q_O), args->q_heads, args->q_o);
+    nrg_rope_measure_heads(s, NRG_BIT(NRG_ROPE_POSITIONS_K), NRG_BIT(NRG_ROPE_POSITIONS_K_O), args->k_heads, args->k_o);
+    if (!args->batch || !args->tokens || !(args->q_heads | args->k_heads))
+        s->ignored |= NRG_BIT(NRG_ROPE_POSITIONS_POSITIONS) | NRG_BIT(NRG_ROPE_POSITIONS_WORKSPACE);
+    return NRG_OK;
+}
+
+static const nrg_part positions_parts[] = {NRG_ROPE_SPEC_PART,
+                                           {.size = sizeof(nrg_rope_positions_args), .least = sizeof(nrg_rope_positions_args)},
+                                           {.size = sizeof(nrg_rope_shares)}};
+
+#define POSITIONS_LINE(field, number) .part = NRG_ROPE_ARGS, .at = NRG_AT(nrg_rope_positions_args, field), .dim = (number)
+#define POSITIONS_HEADS(field, heads)                                                                                            \
+    NRG_ELEMENT_CHOSEN, .may_be_absent = 1, POSITIONS_LINE(field, NRG_ROPE_POSITIONS_N_DIM),                                     \
+                        .level = NRG_HEADS_TOGETHER(nrg_rope_positions_args, field##_strides, NRG_ROPE_POSITIONS_N_BATCH, heads, \
+                                                    NRG_ROPE_POSITIONS_N_TOKENS)
+
+static const nrg_operand positions_operands[NRG_ROPE_POSITIONS_OPERANDS] = {
+    [NRG_ROPE_POSITIONS_Q] = {"q", NRG_IN, POSITIONS_HEADS(q, NRG_ROPE_POSITIONS_N_Q_HEADS)},
+    [NRG_ROPE_POSITIONS_K] = {"k", NRG_IN, POSITIONS_HEADS(k, NRG_ROPE_POSITIONS_N_K_HEADS)},
+    [NRG_ROPE_POSITIONS_POSITIONS] = {"positions", NRG_IN, NRG_ELEMENT_I32, .may_be_absent = 1,
+                                      POSITIONS_LINE(positions, NRG_ROPE_POSITIONS_N_TOKENS),
+                                      .level = {{.stride = NRG_AT(nrg_rope_positions_args, positions_stride),
+                                                 .count = NRG_ROPE_POSITIONS_N_AXES}}},
+    [NRG_ROPE_POSITIONS_FACTORS] = {"freq_factors", NRG_IN, NRG_ELEMENT_F32, .may_be_absent = 1, .part = NRG_ROPE_SPEC,
+                                    .at = NRG_AT(nrg_rope_spec, freq_factors), .dim = NRG_ROPE_POSITIONS_N_FACTORS},
+    [NRG_ROPE_POSITIONS_Q_O] = {"q_o", NRG_OUT, POSITIONS_HEADS(q_o, NRG_ROPE_POSITIONS_N_Q_HEADS),
+                                .over = NRG_BIT(NRG_ROPE_POSITIONS_Q)},
+    [NRG_ROPE_POSITIONS_K_O] = {"k_o", NRG_OUT, POSITIONS_HEADS(k_o, NRG_ROPE_POSITIONS_N_K_HEADS),
+                                .over = NRG_BIT(NRG_ROPE_POSITIONS_K)},
+    [NRG_ROPE_POSITIONS_WORKSPACE] = {"workspace", NRG_SCRATCH, NRG_ELEMENT_F64,
+                                      POSITIONS_LINE(workspace, NRG_ROPE_POSITIONS_SPACE),
+                                      .room = NRG_AT(nrg_rope_positions_args, workspace_size)},
+};
+
+#define POSITIONS_RANGES                                                                                                         \
+    SPEC_RANGES, NRG_ROPE_SCALING_RANGE(NRG_ROPE_SPEC), NRG_DTYPE_RANGE(NRG_ROPE_ARGS, nrg_rope_positions_args, dtype),          \
+        NRG_ENUM_RANGE(NRG_ROPE_ARGS, nrg_rope_positions_args, store, NRG_STORE_STREAM)
+static const nrg_range positions_ranges[] = {POSITIONS_RANGES};
+static const nrg_range positions_workspace_ranges[] = {NRG_ROPE_SHARES_RANGE(NRG_ROPE_SHARES), POSITIONS_RANGES};
+
+const nrg_call nrg_call_rope_positions = {
+    .parts = positions_parts,
+    .part_count = NRG_COUNT(positions_parts),
+    .operands = positions_operands,
+    .operand_count = NRG_ROPE_POSITIONS_OPERANDS,
+    .ranges = positions_ranges,
+    .range_count = NRG_COUNT(positions_ranges),
+    .measure = measure_positions,
+};
+
+const nrg_call nrg_call_rope_positions_workspace = {
+    .parts = positions_parts,
+    .part_count = NRG_COUNT(positions_parts),
+    .ranges = positions_workspace_ranges,
+    .range_count = NRG_COUNT(positions_workspace_ranges),
+    .measure = measure_positions_space,
+};

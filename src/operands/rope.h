@@ -33,6 +33,75 @@ extern const nrg_call nrg_call_rope_table;
 enum { NRG_ROPE_TABLE, NRG_ROPE_POSITIONS, NRG_ROPE_Q, NRG_ROPE_K, NRG_ROPE_Q_O, NRG_ROPE_K_O, NRG_ROPE_OPERANDS };
 extern const nrg_call nrg_call_rope;
 
+/* nrg_rope_positions_forward and _backward, and nrg_rope_positions_workspace, which has no operands. */
+enum { NRG_ROPE_SHARES = NRG_ROPE_ARGS + 1 };
+enum {
+    NRG_ROPE_POSITIONS_Q,
+    NRG_ROPE_POSITIONS_K,
+    NRG_ROPE_POSITIONS_POSITIONS,
+    NRG_ROPE_POSITIONS_FACTORS,
+    NRG_ROPE_POSITIONS_Q_O,
+    NRG_ROPE_POSITIONS_K_O,
+    NRG_ROPE_POSITIONS_WORKSPACE,
+    NRG_ROPE_POSITIONS_OPERANDS
+};
+extern const nrg_call nrg_call_rope_positions, nrg_call_rope_positions_workspace;
+
+/* The numbers that a call needs of what was measured. */
+enum {
+    NRG_ROPE_POSITIONS_N_TOKENS = 1,
+    NRG_ROPE_POSITIONS_N_BATCH,
+    NRG_ROPE_POSITIONS_N_Q_HEADS,
+    NRG_ROPE_POSITIONS_N_K_HEADS,
+    NRG_ROPE_POSITIONS_N_DIM,
+    NRG_ROPE_POSITIONS_N_AXES,
+    NRG_ROPE_POSITIONS_N_FACTORS,
+    NRG_ROPE_POSITIONS_SPACE /* of the workspace, in doubles */
+};
+
+/* The shares of a call with a workspace, which has a slice for each; and its pass. */
+typedef struct nrg_rope_shares {
+    int nth, backward;
+} nrg_rope_shares;
+
+/* A slice of the workspace: where its arrays begin, in bytes, and how many rows of the table fit. */
+typedef struct nrg_rope_slice {
+    size_t frequencies, factors, block, positions, table, bytes, rows;
+} nrg_rope_slice;
+
+/* What a slice begins with: what its arrays hold. */
+typedef struct nrg_rope_kept {
+    uint64_t mark;      /* NRG_ROPE_MARK where the rest means something */
+    nrg_rope_spec spec; /* of the frequencies, without the pointer */
+    int32_t has_factors;
+    int32_t has_positions; /* of the table; otherwise it counts from first_position */
+    double magnitude;
+    size_t layout;          /* of the workspace: see rope_layout */
+    size_t rows;            /* of the table; 0: none */
+    int64_t first_position; /* of its first row */
+} nrg_rope_kept;
+#define NRG_ROPE_MARK UINT64_C(0x6e72672071202620)
+
+enum { NRG_ROPE_LINE = 64 };
+/* Elements of a block, and rows of a table: their bytes fit. */
+#define NRG_ROPE_SPACE_MOST ((size_t)1 << (sizeof(size_t) * 4 - 4))
+#define NRG_ROPE_SHARES_RANGE(shares)                                                                                            \
+    {                                                                                                                            \
+        .part = (shares), .status = NRG_ERR_THREAD, .at = NRG_AT(nrg_rope_shares, nth), .low = 1, .span = INT32_MAX - 1          \
+    }
+
+/* What slices are made of. block: bytes that a caller stages heads in. */
+typedef struct nrg_rope_space {
+    size_t slices, tokens, block, pairs, axes;
+} nrg_rope_space;
+
+/* The slices of a workspace that is large enough. A slice is the same for any number of tokens, so that a prompt leaves to the
+ * tokens after it what it has made: all but its fixed part is the table's. */
+nrg_rope_slice nrg_rope_slice_of(const nrg_rope_space *s, size_t workspace_size);
+
+/* Doubles of a workspace: slices with room for the tokens of a share, which begins and ends within a token. */
+nrg_status nrg_rope_measure_space(const nrg_rope_space *s, size_t *doubles);
+
 /* Numbers between 2^-400 and 2^400: bases, scales and factors. */
 static inline int nrg_rope_in_range(double a) { return a >= 0x1p-400 && a <= 0x1p400; }
 
@@ -77,6 +146,10 @@ static inline void nrg_rope_measure_heads(nrg_sizes *s, uint32_t x, uint32_t o, 
     *(heads ? &s->needed : &s->refused) |= heads ? x : x | o;
     s->written |= heads && !output ? x : 0;
 }
+
+/* The fields that a call from positions on has of its args; their spec's options are checked. */
+nrg_status nrg_rope_measure_positions(const nrg_rope_spec *spec, size_t dim, size_t rotate_from, const int32_t *positions,
+                                      int32_t first_position, nrg_rope_space *space);
 
 /* What frequencies are made of; and positions of a token. */
 nrg_status nrg_rope_measure_angles(const nrg_rope_spec *spec, size_t *pairs);

@@ -671,8 +671,8 @@ START_TEST(wrong_one_at_a_time)
     met &= ~NRG_BIT(NRG_OK);
     const uint32_t listed = header_statuses(sound->header, sound->function);
     ck_assert_msg(!(met & ~listed), "%s says %#x, which %s does not list", sound->function, met & ~listed, sound->header);
-    ck_assert_msg(!(listed & ~met), "%s lists %#x for %s, which nothing made it say", sound->header, listed & ~met,
-                  sound->function);
+    ck_assert_msg(sound->is_part || !(listed & ~met), "%s lists %#x for %s, which nothing made it say", sound->header,
+                  listed & ~met, sound->function);
 }
 END_TEST
 

@@ -103,6 +103,8 @@ typedef struct sound_call {
     int wrong_count;
     const sound_size *sizes;
     int size_count;
+    unsigned fixed_part; /* which is no argument of the caller's, and stays as set_up() makes it; 0: none */
+    int is_part;         /* another description has the statuses of the function that this one has not */
 } sound_call;
 
 /* The calls of a family. */

@@ -497,61 +497,200 @@ static uint32_t spared_by_reduce(void *const *part)
            of_one_block(part);
 }
 
+/* ---- with a workspace ---- */
+
+/* A share of a call whose workspace is for one. How large a workspace is depends on nth, so that more shares may find that first;
+ * then one share is asked what is wrong. */
+#define RUN_SHARE(call_of_share, workspace_of_shares)                                                                            \
+    do {                                                                                                                         \
+        const nrg_status status_ = call_of_share(ith, nth);                                                                      \
+        size_t one_ = 0, all_ = 0;                                                                                               \
+        if (nth <= 1 || (status_ != NRG_ERR_WORKSPACE && status_ != NRG_ERR_OVERFLOW && status_ != NRG_ERR_THREAD))              \
+            return status_;                                                                                                      \
+        const nrg_status of_one_ = workspace_of_shares(1, &one_), of_all_ = workspace_of_shares(nth, &all_);                     \
+        if (of_one_ != NRG_OK || status_ == NRG_ERR_THREAD)                                                                      \
+            return of_one_ != NRG_OK ? of_one_ : status_;                                                                        \
+        ck_assert(of_all_ == NRG_ERR_OVERFLOW || (of_all_ == NRG_OK && all_ > one_));                                            \
+        return call_of_share(0, 1);                                                                                              \
+    } while (0)
+
+#define POSITIONS_OPERAND(name) NRG_BIT(NRG_ROPE_POSITIONS_##name)
+
+/* In place; of several axes and batches; of k alone, with factors. */
+static uint32_t set_up_positions(void *const *part, int variant)
+{
+    nrg_rope_spec *rope = part[NRG_ROPE_SPEC];
+    nrg_rope_positions_args *args = part[NRG_ROPE_ARGS];
+    *rope = nrg_rope_spec_init(N_DIMS, variant == 1 ? NRG_ROPE_MROPE : NRG_ROPE_NEOX, 10000);
+    rope->sections[0] = variant == 1;
+    rope->sections[2] = variant == 1 ? 3 : 0;
+    *args = nrg_rope_positions_args_init(variant == 1 ? NRG_F16 : NRG_F32, TOKENS, DIM, NULL);
+    args->q_heads = variant == 2 ? 0 : Q_HEADS;
+    args->k_heads = K_HEADS;
+    args->batch = variant == 1 ? 2 : 1;
+    args->store = NRG_STORE_KEEP;
+    ((nrg_rope_shares *)part[NRG_ROPE_SHARES])->nth = 1;
+    return POSITIONS_OPERAND(K) | (variant == 2 ? POSITIONS_OPERAND(K_O) | POSITIONS_OPERAND(FACTORS) : POSITIONS_OPERAND(Q)) |
+           (variant == 1 ? POSITIONS_OPERAND(POSITIONS) | POSITIONS_OPERAND(Q_O) : 0);
+}
+
+static void fill_factors(const nrg_rope_spec *rope)
+{
+    for (size_t p = 0; rope->freq_factors && p < N_DIMS / 2; p++)
+        ((float *)own_memory(rope->freq_factors))[p] = 2;
+}
+
+static nrg_status spoil_factors(const nrg_rope_spec *rope, int n)
+{
+    static const float factors[] = {0, -1, NAN, INFINITY};
+    if (!rope->freq_factors || n >= 4)
+        return NRG_OK;
+    ((float *)own_memory(rope->freq_factors))[n] = factors[n];
+    return NRG_ERR_CONSTANT;
+}
+
+static void fill_rope_positions(void *const *part) { fill_factors(part[NRG_ROPE_SPEC]); }
+static nrg_status spoil_rope_positions(void *const *part, int n) { return spoil_factors(part[NRG_ROPE_SPEC], n); }
+
+#define POSITIONS_SHARE(i, n) nrg_rope_positions_forward(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], i, n)
+#define POSITIONS_SHARE_BACK(i, n) nrg_rope_positions_backward(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], i, n)
+#define POSITIONS_WORKSPACE_OF(n, bytes) nrg_rope_positions_workspace(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS], n, bytes)
+
+static nrg_status run_rope_positions(void *const *part, int ith, int nth) { RUN_SHARE(POSITIONS_SHARE, POSITIONS_WORKSPACE_OF); }
+
+static nrg_status run_rope_positions_back(void *const *part, int ith, int nth)
+{
+    RUN_SHARE(POSITIONS_SHARE_BACK, POSITIONS_WORKSPACE_OF);
+}
+
+static nrg_status ask_rope_positions(void *const *part)
+{
+    return nrg_rope_positions_forward_check(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS]);
+}
+
+static nrg_status ask_rope_positions_back(void *const *part)
+{
+    return nrg_rope_positions_backward_check(part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS]);
+}
+
+static uint32_t set_up_positions_workspace(void *const *part, int variant)
+{
+    set_up_positions(part, variant);
+    return 0;
+}
+
+RUN_WORKSPACE(run_positions_workspace, nrg_rope_positions_workspace, part[NRG_ROPE_SPEC], part[NRG_ROPE_ARGS],
+              ((const nrg_rope_shares *)part[NRG_ROPE_SHARES])->nth)
+
+#define POSITIONS_U32(field, value, status) WRONG_U32(NRG_ROPE_ARGS, nrg_rope_positions_args, field, value, status)
+#define POSITIONS_U64(field, value, status) WRONG_U64(NRG_ROPE_ARGS, nrg_rope_positions_args, field, value, status)
+#define POSITIONS_WITH(field, value) WITH_U64(NRG_ROPE_ARGS, nrg_rope_positions_args, field, value)
+
+/* The angles of a spec. */
+#define WRONG_ANGLES                                                                                                             \
+    WRONG_ROPE_SPEC(NRG_ROPE_SPEC), WRONG_SECTIONS, NTK SPEC_U64(n_dims, 2, NRG_ERR_DIM),                                        \
+        SPEC_U32(scaling, NRG_ROPE_SCALING_LLAMA3 + 1, NRG_ERR_ENUM), NOT_POSITIVE(freq_base, ), NO_NUMBER(attn_factor, ),       \
+        SPEC_F64(attn_factor, 0, NRG_ERR_CONSTANT), YARN SPEC_U32(n_ctx_orig, -1, NRG_ERR_CONSTANT),                             \
+        LLAMA3 SPEC_U32(n_ctx_orig, 0, NRG_ERR_CONSTANT), SPEC_U64(n_dims, DIM + 2, NRG_ERR_DIM)
+/* The workspace query does not compute them. */
+#define WRONG_TURNS SPEC_F64(freq_base, 0x1p-40, NRG_ERR_CONSTANT), SPEC_F64(freq_base, 0x1p-24, NRG_OK)
+
+#define WRONG_POSITIONS_ARGS                                                                                                     \
+    POSITIONS_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM), POSITIONS_U32(dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                        \
+        POSITIONS_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM), POSITIONS_U64(rotate_from, DIM - N_DIMS, NRG_OK),              \
+        POSITIONS_U64(rotate_from, DIM - N_DIMS + 1, NRG_ERR_DIM), POSITIONS_U64(rotate_from, SIZE_MAX, NRG_ERR_DIM),            \
+        POSITIONS_U64(dim, 0, NRG_ERR_DIM), POSITIONS_U32(first_position, INT32_MAX - TOKENS + 2, NRG_ERR_POSITION),             \
+        POSITIONS_U32(first_position, INT32_MAX - TOKENS + 1, NRG_OK),                                                           \
+        POSITIONS_U64(tokens, (uint64_t)1 << 40, NRG_ERR_POSITION), POSITIONS_U64(tokens, (uint64_t)1 << 30, NRG_ERR_OVERFLOW)
+
+static const sound_wrong wrong_positions[] = {
+    WRONG_ANGLES,
+    WRONG_TURNS,
+    WRONG_POSITIONS_ARGS,
+    POSITIONS_U32(keep, 1, NRG_OK),
+    WRONG_NULL(NRG_ROPE_ARGS, nrg_rope_positions_args, workspace),
+    POSITIONS_U64(q_heads, 0, NRG_ERR_COMBINATION),
+    POSITIONS_U64(k_heads, 0, NRG_ERR_COMBINATION),
+    POSITIONS_WITH(q, 0),
+    POSITIONS_WITH(q_strides.row, 1),
+    POSITIONS_U64(q_heads, 0, NRG_OK),
+    POSITIONS_WITH(q, 0),
+    POSITIONS_WITH(q_o, 64),
+    POSITIONS_U64(q_heads, 0, NRG_ERR_COMBINATION),
+    POSITIONS_WITH(batch, 0),
+    POSITIONS_U64(workspace, 0, NRG_OK),
+    POSITIONS_WITH(tokens, 0),
+    POSITIONS_U64(workspace, 0, NRG_OK),
+};
+static const sound_size positions_sizes[] = {{NRG_ROPE_ARGS, NRG_AT(nrg_rope_positions_args, tokens)},
+                                             {NRG_ROPE_ARGS, NRG_AT(nrg_rope_positions_args, dim)},
+                                             {NRG_ROPE_ARGS, NRG_AT(nrg_rope_positions_args, q_heads)},
+                                             {NRG_ROPE_ARGS, NRG_AT(nrg_rope_positions_args, k_heads)},
+                                             {NRG_ROPE_ARGS, NRG_AT(nrg_rope_positions_args, batch)}};
+
+static const sound_wrong wrong_positions_workspace[] = {WRONG_ANGLES, WRONG_POSITIONS_ARGS};
+
 /* ---- q, k and v ---- */
 
 enum { V_DIM = 5, SLOTS = 7 };
 
-/* Without a norm or slots; with both, and all there is; of several axes, with factors; of v alone. */
-static uint32_t set_up_qkv(void *const *part, int variant)
+/* Without slots; with all there is; of several axes, with factors; of v alone. */
+static uint32_t set_up_bare(void *const *part, int variant)
 {
     nrg_rope_spec *rope = part[NRG_QKV_ROPE];
-    nrg_norm_spec *norm = part[NRG_QKV_NORM];
     nrg_qkv_args *args = part[NRG_QKV_ARGS];
     *rope = nrg_rope_spec_init(N_DIMS, variant == 2 ? NRG_ROPE_MROPE : NRG_ROPE_NORMAL, 10000);
     rope->sections[0] = variant == 2;
     rope->sections[2] = variant == 2 ? 3 : 0;
-    if (variant == 1)
-        *norm = nrg_norm_spec_layer(NRG_F32, DIM, 1e-6);
-    norm->size = sizeof *norm;
-    *args = nrg_qkv_args_init(TOKENS, DIM);
+    *args = nrg_qkv_args_init(variant == 1 ? NRG_BF16 : NRG_F32, TOKENS, DIM);
     args->q_heads = variant == 3 ? 0 : Q_HEADS;
     args->k_heads = variant == 3 ? 0 : K_HEADS;
     args->v_heads = variant ? K_HEADS : 0;
-    args->v_dim = variant == 1 ? V_DIM : 0;
+    args->v_dim = variant == 1 ? V_DIM : DIM;
     args->slot_count = SLOTS;
-    args->slices = (size_t)variant;
     args->store = NRG_STORE_KEEP;
+    ((nrg_rope_shares *)part[NRG_QKV_SHARES])->nth = 1;
     if (variant == 1) {
-        args->dtype = NRG_BF16;
         args->k_o_dtype = args->v_o_dtype = NRG_F16;
         args->q_o_dtype = NRG_F32;
-        return NRG_BIT(NRG_QKV_Q_W) | NRG_BIT(NRG_QKV_K_W) | NRG_BIT(NRG_QKV_Q_B) | NRG_BIT(NRG_QKV_K_B) | NRG_BIT(NRG_QKV_SLOTS);
     }
-    return (variant >= 2 ? NRG_BIT(NRG_QKV_POSITIONS) : 0) | (variant == 2 ? NRG_BIT(NRG_QKV_FACTORS) : 0) |
-           (variant == 3 ? NRG_BIT(NRG_QKV_SLOTS) : 0);
+    return (variant < 3 ? NRG_BIT(NRG_QKV_Q) | NRG_BIT(NRG_QKV_Q_O) | NRG_BIT(NRG_QKV_K) | NRG_BIT(NRG_QKV_K_O) : 0) |
+           (variant ? NRG_BIT(NRG_QKV_V) | NRG_BIT(NRG_QKV_V_O) : 0) | (variant >= 2 ? NRG_BIT(NRG_QKV_POSITIONS) : 0) |
+           (variant == 2 ? NRG_BIT(NRG_QKV_FACTORS) : 0) | (variant % 2 ? NRG_BIT(NRG_QKV_SLOTS) : 0);
+}
+
+static uint32_t set_up_qkv(void *const *part, int variant)
+{
+    *(nrg_norm_spec *)part[NRG_QKV_NORM] = nrg_norm_spec_layer(NRG_F32, DIM, 1e-6);
+    return set_up_bare(part, variant) |
+           (variant == 1 ? NRG_BIT(NRG_QKV_Q_W) | NRG_BIT(NRG_QKV_K_W) | NRG_BIT(NRG_QKV_Q_B) | NRG_BIT(NRG_QKV_K_B) : 0);
+}
+
+/* q and k alone. */
+static uint32_t set_up_qkv_backward(void *const *part, int variant)
+{
+    const uint32_t refused = NRG_BIT(NRG_QKV_V) | NRG_BIT(NRG_QKV_V_O) | NRG_BIT(NRG_QKV_SLOTS);
+    const uint32_t there = set_up_bare(part, variant);
+    ((nrg_qkv_args *)part[NRG_QKV_ARGS])->v_heads = 0;
+    ((nrg_rope_shares *)part[NRG_QKV_SHARES])->backward = 1;
+    return there & ~refused;
 }
 
 static void fill_qkv(void *const *part)
 {
     const nrg_qkv_args *args = part[NRG_QKV_ARGS];
-    const nrg_rope_spec *rope = part[NRG_QKV_ROPE];
     for (size_t t = 0; args->slots && t < args->tokens; t++)
         ((int64_t *)own_memory(args->slots))[t] = SLOTS - 1 - 2 * (int64_t)t;
-    for (size_t p = 0; rope->freq_factors && p < N_DIMS / 2; p++)
-        ((float *)own_memory(rope->freq_factors))[p] = 2;
+    fill_factors(part[NRG_QKV_ROPE]);
 }
 
 static nrg_status spoil_qkv(void *const *part, int n)
 {
     static const int64_t wrong[] = {-2, INT64_MIN, SLOTS, INT64_MAX};
-    static const float factors[] = {0, -1, NAN, INFINITY};
     const nrg_qkv_args *args = part[NRG_QKV_ARGS];
-    const nrg_rope_spec *rope = part[NRG_QKV_ROPE];
-    if (rope->freq_factors && n < 4) {
-        ((float *)own_memory(rope->freq_factors))[n] = factors[n];
-        return NRG_ERR_CONSTANT;
-    }
-    if (!args->slots || n > 4 * TOKENS)
+    if (!args->slots)
+        return spoil_factors(part[NRG_QKV_ROPE], n);
+    if (n > 4 * TOKENS)
         return NRG_OK;
     int64_t *slots = own_memory(args->slots);
     if (n == 4 * TOKENS) {
@@ -562,105 +701,97 @@ static nrg_status spoil_qkv(void *const *part, int n)
     return NRG_ERR_POSITION;
 }
 
+#define QKV_SHARE(i, n) nrg_qkv_forward(part[NRG_QKV_NORM], part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], i, n)
+#define BARE_SHARE(i, n) nrg_qkv_forward(NULL, part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], i, n)
+#define QKV_SHARE_BACK(i, n) nrg_qkv_backward(part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], i, n)
+#define QKV_WORKSPACE_OF(n, bytes) nrg_qkv_workspace(part[NRG_QKV_ROPE], part[NRG_QKV_ARGS], n, bytes)
+
+/* Without a norm it is the next description's call. */
 static nrg_status run_qkv(void *const *part, int ith, int nth)
 {
-    return nrg_qkv(part[NRG_QKV_ROPE], part[NRG_QKV_NORM], part[NRG_QKV_ARGS], ith, nth);
+    if (!part[NRG_QKV_NORM])
+        return NRG_ERR_NULL;
+    RUN_SHARE(QKV_SHARE, QKV_WORKSPACE_OF);
 }
 
-static nrg_status ask_qkv(void *const *part) { return nrg_qkv_check(part[NRG_QKV_ROPE], part[NRG_QKV_NORM], part[NRG_QKV_ARGS]); }
+static nrg_status run_bare(void *const *part, int ith, int nth) { RUN_SHARE(BARE_SHARE, QKV_WORKSPACE_OF); }
+static nrg_status run_qkv_backward(void *const *part, int ith, int nth) { RUN_SHARE(QKV_SHARE_BACK, QKV_WORKSPACE_OF); }
+
+static nrg_status ask_qkv(void *const *part)
+{
+    if (!part[NRG_QKV_NORM])
+        return NRG_ERR_NULL;
+    return nrg_qkv_forward_check(part[NRG_QKV_NORM], part[NRG_QKV_ROPE], part[NRG_QKV_ARGS]);
+}
+
+static nrg_status ask_bare(void *const *part) { return nrg_qkv_forward_check(NULL, part[NRG_QKV_ROPE], part[NRG_QKV_ARGS]); }
+static nrg_status ask_qkv_backward(void *const *part) { return nrg_qkv_backward_check(part[NRG_QKV_ROPE], part[NRG_QKV_ARGS]); }
 
 #define QKV_U32(field, value, status) WRONG_U32(NRG_QKV_ARGS, nrg_qkv_args, field, value, status)
 #define QKV_U64(field, value, status) WRONG_U64(NRG_QKV_ARGS, nrg_qkv_args, field, value, status)
 #define QKV_WITH(field, value) WITH_U64(NRG_QKV_ARGS, nrg_qkv_args, field, value)
 
-/* What nrg_qkv_workspace says as well, with the numbers of its parts. */
-#define WRONG_QKV_ARGS(args)                                                                                                     \
-    WRONG_U32(args, nrg_qkv_args, dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM), WRONG_U32(args, nrg_qkv_args, dtype, 4, NRG_ERR_ENUM),   \
-        WRONG_U32(args, nrg_qkv_args, q_o_dtype, 4, NRG_ERR_ENUM), WRONG_U32(args, nrg_qkv_args, k_o_dtype, 4, NRG_ERR_ENUM),    \
-        WRONG_U32(args, nrg_qkv_args, v_o_dtype, 4, NRG_ERR_ENUM),                                                               \
-        WRONG_U32(args, nrg_qkv_args, store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                                                \
-        WRONG_U32(args, nrg_qkv_args, k_o_format, NRG_QUANT_Q8_0_4X4, NRG_ERR_ENUM),                                             \
-        WRONG_U32(args, nrg_qkv_args, v_o_format, NRG_QUANT_INT8_128, NRG_ERR_ENUM),                                             \
-        WRONG_U32(args, nrg_qkv_args, reserved, 1, NRG_ERR_STRUCT_SIZE),                                                         \
-        WRONG_U32(args, nrg_qkv_args, reserved2, 1, NRG_ERR_STRUCT_SIZE),                                                        \
-        WRONG_U64(args, nrg_qkv_args, offset, DIM - N_DIMS, NRG_OK),                                                             \
-        WRONG_U64(args, nrg_qkv_args, offset, DIM - N_DIMS + 1, NRG_ERR_DIM),                                                    \
-        WRONG_U64(args, nrg_qkv_args, offset, SIZE_MAX, NRG_ERR_DIM), WRONG_U64(args, nrg_qkv_args, dim, 0, NRG_ERR_DIM),        \
-        WRONG_U64(args, nrg_qkv_args, dim, SIZE_MAX, NRG_ERR_OVERFLOW),                                                          \
-        WRONG_U64(args, nrg_qkv_args, slices, SIZE_MAX, NRG_ERR_OVERFLOW),                                                       \
-        WRONG_U64(args, nrg_qkv_args, slices, SIZE_MAX / 64, NRG_ERR_OVERFLOW),                                                  \
-        WRONG_U64(args, nrg_qkv_args, tokens, (uint64_t)1 << 40, NRG_ERR_POSITION),                                              \
-        WRONG_U64(args, nrg_qkv_args, tokens, (uint64_t)1 << 30, NRG_ERR_OVERFLOW),                                              \
-        WRONG_U32(args, nrg_qkv_args, first, INT32_MAX - TOKENS + 2, NRG_ERR_POSITION),                                          \
-        WRONG_U32(args, nrg_qkv_args, first, INT32_MAX - TOKENS + 1, NRG_OK), WITH_U32(args, nrg_qkv_args, backward, 1),         \
-        WRONG_U64(args, nrg_qkv_args, v_heads, 1, NRG_ERR_COMBINATION), WITH_U32(args, nrg_qkv_args, backward, 1),               \
-        WRONG_U64(args, nrg_qkv_args, slots, 64, NRG_ERR_COMBINATION)
+/* What nrg_qkv_workspace says as well. */
+#define WRONG_QKV_ARGS                                                                                                           \
+    QKV_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM), QKV_U32(dtype, 4, NRG_ERR_ENUM), QKV_U32(q_o_dtype, 4, NRG_ERR_ENUM),          \
+        QKV_U32(k_o_dtype, 4, NRG_ERR_ENUM), QKV_U32(v_o_dtype, 4, NRG_ERR_ENUM),                                                \
+        QKV_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM), QKV_U32(k_o_format, NRG_QUANT_Q8_0_4X4, NRG_ERR_ENUM),               \
+        QKV_U32(v_o_format, NRG_QUANT_INT8_128, NRG_ERR_ENUM), QKV_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),                        \
+        QKV_U64(rotate_from, DIM - N_DIMS, NRG_OK), QKV_U64(rotate_from, DIM - N_DIMS + 1, NRG_ERR_DIM),                         \
+        QKV_U64(rotate_from, SIZE_MAX, NRG_ERR_DIM), QKV_U64(dim, 0, NRG_ERR_DIM), QKV_U64(dim, SIZE_MAX, NRG_ERR_OVERFLOW),     \
+        QKV_U64(tokens, (uint64_t)1 << 40, NRG_ERR_POSITION), QKV_U64(tokens, (uint64_t)1 << 30, NRG_ERR_OVERFLOW),              \
+        QKV_U32(first_position, INT32_MAX - TOKENS + 2, NRG_ERR_POSITION),                                                       \
+        QKV_U32(first_position, INT32_MAX - TOKENS + 1, NRG_OK)
+
+#define WRONG_QKV                                                                                                                \
+    WRONG_ANGLES, WRONG_TURNS, WRONG_QKV_ARGS, QKV_U32(keep, 1, NRG_OK), QKV_U32(k_o_format, NRG_QUANT_Q8_0, NRG_ERR_DIM),       \
+        QKV_U32(v_o_format, NRG_QUANT_Q8_0, NRG_ERR_DIM), WITH_U32(NRG_QKV_ARGS, nrg_qkv_args, k_o_format, NRG_QUANT_Q8_0),      \
+        QKV_U32(k_o_dtype, NRG_F16, NRG_ERR_COMBINATION), WRONG_NULL(NRG_QKV_ARGS, nrg_qkv_args, workspace),                     \
+        QKV_U64(q_heads, 0, NRG_ERR_COMBINATION), QKV_U64(k_heads, 0, NRG_ERR_COMBINATION), QKV_WITH(q_heads, 0),                \
+        QKV_WITH(q, 0), QKV_WITH(q_o, 0), QKV_U64(q_o_strides.row, 1, NRG_OK), QKV_WITH(q_heads, 0), QKV_WITH(q, 0),             \
+        QKV_U64(q_o, 64, NRG_ERR_COMBINATION), QKV_WITH(tokens, 0), QKV_U64(workspace, 0, NRG_OK), QKV_WITH(v, 64),              \
+        QKV_U64(v_o, 64, NRG_ERR_COMBINATION)
+#define WRONG_WEIGHTS                                                                                                            \
+    QKV_U64(q_w, 64, NRG_ERR_COMBINATION), QKV_U64(k_w, 64, NRG_ERR_COMBINATION), QKV_U64(q_b, 64, NRG_ERR_COMBINATION),         \
+        QKV_U64(k_b, 64, NRG_ERR_COMBINATION)
 
 static const sound_wrong wrong_qkv[] = {
-    WRONG_ROPE_SPEC(NRG_QKV_ROPE),
-    WRONG_SECTIONS,
-    NTK SPEC_U64(n_dims, 2, NRG_ERR_DIM),
-    SPEC_U32(scaling, NRG_ROPE_SCALING_LLAMA3 + 1, NRG_ERR_ENUM),
-    NOT_POSITIVE(freq_base, ),
-    NO_NUMBER(attn_factor, ),
-    YARN SPEC_U32(n_ctx_orig, -1, NRG_ERR_CONSTANT),
-    LLAMA3 SPEC_U32(n_ctx_orig, 0, NRG_ERR_CONSTANT),
-    SPEC_F64(freq_base, 0x1p-40, NRG_ERR_CONSTANT),
-    SPEC_F64(freq_base, 0x1p-24, NRG_OK),
-    SPEC_U64(n_dims, DIM + 2, NRG_ERR_DIM),
-    WRONG_QKV_ARGS(NRG_QKV_ARGS),
-    QKV_U64(q_w, 64, NRG_ERR_COMBINATION),
-    QKV_U64(k_w, 64, NRG_ERR_COMBINATION),
-    QKV_U64(q_b, 64, NRG_ERR_COMBINATION),
-    QKV_U64(k_b, 64, NRG_ERR_COMBINATION),
-    QKV_U32(keep, 1, NRG_OK),
-    QKV_U32(k_o_format, NRG_QUANT_Q8_0, NRG_ERR_DIM),
-    QKV_U32(v_o_format, NRG_QUANT_Q8_0, NRG_ERR_DIM),
-    WITH_U32(NRG_QKV_ARGS, nrg_qkv_args, k_o_format, NRG_QUANT_Q8_0),
-    QKV_U32(k_o_dtype, NRG_F16, NRG_ERR_COMBINATION),
-    QKV_U32(backward, 1, NRG_OK),
-    WRONG_NULL(NRG_QKV_ARGS, nrg_qkv_args, workspace),
-    /* without heads nobody looks at their pointers */
-    QKV_WITH(q_heads, 0),
-    QKV_WITH(q, 1),
-    QKV_WITH(q_o, 1),
-    QKV_WITH(q_o_token_stride, 1),
-    QKV_U32(keep, 0, NRG_OK),
-    QKV_WITH(q_heads, 0),
-    QKV_WITH(k_heads, 0),
-    QKV_U64(workspace, 0, NRG_OK),
+    WRONG_QKV,
     WRONG_VARIANT(1),
     WRONG_NORM_SPEC(NRG_QKV_NORM),
     NORM_U64(NRG_QKV_NORM, dim, DIM + 1, NRG_ERR_DIM),
     NORM_U32(NRG_QKV_NORM, dtype, NRG_F16, NRG_ERR_DTYPE),
     NORM_U32(NRG_QKV_NORM, format, NRG_QUANT_INT8_32, NRG_ERR_COMBINATION),
+    NORM_U32(NRG_QKV_NORM, dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM),
     NORM_U32(NRG_QKV_NORM, gate, NRG_GATE_PRE, NRG_ERR_COMBINATION),
     NORM_U32(NRG_QKV_NORM, residual_mode, NRG_RESIDUAL_AFTER, NRG_ERR_COMBINATION),
     WITH_U64(NRG_QKV_NORM, nrg_norm_spec, groups, 2),
     NORM_U32(NRG_QKV_NORM, weights, NRG_WEIGHTS_GROUP, NRG_ERR_COMBINATION),
-    QKV_WITH(slots, 0),
-    QKV_WITH(v_heads, 0),
-    QKV_U32(backward, 1, NRG_ERR_COMBINATION),
+    QKV_U64(v_dim, 0, NRG_ERR_DIM),
     QKV_U64(slot_count, 3, NRG_ERR_POSITION),
     QKV_U64(slot_count, 0, NRG_ERR_POSITION),
+    WRONG_VARIANT(3),
+    QKV_U64(q_w, 64, NRG_ERR_COMBINATION),
+    QKV_U64(k_b, 64, NRG_ERR_COMBINATION),
 };
+static const sound_wrong wrong_bare[] = {WRONG_QKV, WRONG_WEIGHTS, WRONG_VARIANT(1), QKV_U64(slot_count, 3, NRG_ERR_POSITION)};
+static const sound_wrong wrong_qkv_backward[] = {WRONG_QKV, WRONG_WEIGHTS, QKV_U64(slots, 64, NRG_ERR_COMBINATION),
+                                                 QKV_U64(v_heads, 1, NRG_ERR_COMBINATION)};
 static const sound_size qkv_sizes[] = {{NRG_QKV_ARGS, NRG_AT(nrg_qkv_args, tokens)},
                                        {NRG_QKV_ARGS, NRG_AT(nrg_qkv_args, dim)},
                                        {NRG_QKV_ARGS, NRG_AT(nrg_qkv_args, q_heads)},
                                        {NRG_QKV_ARGS, NRG_AT(nrg_qkv_args, k_heads)}};
 
-/* Its parts are those of nrg_qkv without the norm. */
 static uint32_t set_up_qkv_workspace(void *const *part, int variant)
 {
-    nrg_norm_spec norm = {.size = sizeof norm};
-    set_up_qkv((void *const[]){part[0], &norm, part[1]}, variant);
+    set_up_bare(part, variant);
     return 0;
 }
 
-RUN_WORKSPACE(run_qkv_workspace, nrg_qkv_workspace, part[0], part[1])
+RUN_WORKSPACE(run_qkv_workspace, nrg_qkv_workspace, part[NRG_QKV_ROPE], part[NRG_QKV_ARGS],
+              ((const nrg_rope_shares *)part[NRG_QKV_SHARES])->nth)
 
-static const sound_wrong wrong_qkv_workspace[] = {WRONG_ROPE_SPEC(0), SPEC_U64(n_dims, DIM + 2, NRG_ERR_DIM),
-                                                  NOT_POSITIVE(freq_base, ), WRONG_QKV_ARGS(1)};
+static const sound_wrong wrong_qkv_workspace[] = {WRONG_ANGLES, WRONG_QKV_ARGS};
 
 /* ---- sinusoids ---- */
 
@@ -776,7 +907,20 @@ static const sound_call calls[] = {
     {&nrg_call_norm_rope_backward, "norm_rope.h", "nrg_norm_rope_backward_reduce", 1, 4, set_up_norm_rope_backward,
      fill_norm_rope, run_norm_rope_reduce, ask_norm_rope_reduce, spoil_norm_rope, spared_by_reduce,
      WRONG(wrong_norm_rope_backward, norm_rope_sizes)},
-    {&nrg_call_qkv, "qkv.h", "nrg_qkv", 1, 4, set_up_qkv, fill_qkv, run_qkv, ask_qkv, spoil_qkv, WRONG(wrong_qkv, qkv_sizes)},
+    {&nrg_call_rope_positions, "rope.h", "nrg_rope_positions_forward", 1, 3, set_up_positions, fill_rope_positions,
+     run_rope_positions, ask_rope_positions, spoil_rope_positions, .fixed_part = NRG_ROPE_SHARES,
+     WRONG(wrong_positions, positions_sizes)},
+    {&nrg_call_rope_positions, "rope.h", "nrg_rope_positions_backward", 1, 3, set_up_positions, fill_rope_positions,
+     run_rope_positions_back, ask_rope_positions_back, spoil_rope_positions, .fixed_part = NRG_ROPE_SHARES,
+     WRONG(wrong_positions, positions_sizes)},
+    {&nrg_call_rope_positions_workspace, "rope.h", "nrg_rope_positions_workspace", 0, 3, set_up_positions_workspace, NULL,
+     run_positions_workspace, .wrong = wrong_positions_workspace, .wrong_count = NRG_COUNT(wrong_positions_workspace)},
+    {&nrg_call_qkv, "qkv.h", "nrg_qkv_forward", 1, 4, set_up_qkv, fill_qkv, run_qkv, ask_qkv, spoil_qkv,
+     .fixed_part = NRG_QKV_SHARES, WRONG(wrong_qkv, qkv_sizes)},
+    {&nrg_call_qkv_bare, "qkv.h", "nrg_qkv_forward", 1, 4, set_up_bare, fill_qkv, run_bare, ask_bare, spoil_qkv, .is_part = 1,
+     .fixed_part = NRG_QKV_SHARES, WRONG(wrong_bare, qkv_sizes)},
+    {&nrg_call_qkv_bare, "qkv.h", "nrg_qkv_backward", 1, 3, set_up_qkv_backward, fill_qkv, run_qkv_backward, ask_qkv_backward,
+     spoil_qkv, .fixed_part = NRG_QKV_SHARES, WRONG(wrong_qkv_backward, qkv_sizes)},
     {&nrg_call_qkv_workspace, "qkv.h", "nrg_qkv_workspace", 0, 3, set_up_qkv_workspace, NULL, run_qkv_workspace,
      .wrong = wrong_qkv_workspace, .wrong_count = NRG_COUNT(wrong_qkv_workspace)},
     {&nrg_call_sinusoidal_frequencies, "sinusoidal.h", "nrg_sinusoidal_frequencies", 0, 3, set_up_sines, NULL, run_sines,

@@ -65,7 +65,7 @@ END_TEST
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv);
-    Suite *suite = suite_create("slots of nrg_qkv");
+    Suite *suite = suite_create("slots of nrg_qkv_forward");
     TCase *all = test_case(suite, "slots");
     tcase_add_test(all, edges_of_windows);
     tcase_add_test(all, any_slots);

@@ -1,5 +1,5 @@
-/* nrg_qkv, beside what bits_test does: against its steps by hand, in the library's other calls; what a workspace keeps from call
- * to call; slots in any order; and its truth, against 113-bit arithmetic.
+/* nrg/qkv.h, beside what bits_test does: against its steps by hand, in the library's other calls; what a workspace keeps from
+ * call to call; slots in any order; and its truth, against 113-bit arithmetic.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -43,12 +43,11 @@ static void fill_layer(layer *l, uint64_t seed)
 
 static nrg_qkv_args args_of(const layer *l, result *r, nrg_dtype dtype)
 {
-    nrg_qkv_args a = nrg_qkv_args_init(TOKENS, DIM);
-    a.dtype = dtype;
+    nrg_qkv_args a = nrg_qkv_args_init(dtype, TOKENS, DIM);
     a.q_heads = HEADS;
     a.k_heads = a.v_heads = K_HEADS;
     a.v_dim = V_DIM;
-    a.offset = 8;
+    a.rotate_from = 8;
     a.q = element_stored(l->q, TOKENS * Q, dtype);
     a.k = element_stored(l->k, TOKENS * K, dtype);
     a.v = element_stored(l->v, TOKENS * V, dtype);
@@ -61,9 +60,9 @@ static nrg_qkv_args args_of(const layer *l, result *r, nrg_dtype dtype)
     return a;
 }
 
-static void take_workspace(nrg_qkv_args *a, const nrg_rope_spec *rope)
+static void take_workspace(nrg_qkv_args *a, const nrg_rope_spec *rope, int nth)
 {
-    ck_assert_int_eq(nrg_qkv_workspace(rope, a, &a->workspace_size), NRG_OK);
+    ck_assert_int_eq(nrg_qkv_workspace(rope, a, nth, &a->workspace_size), NRG_OK);
     a->workspace = test_allocate(1, a->workspace_size);
 }
 
@@ -102,7 +101,7 @@ static void by_hand(const nrg_rope_spec *rope, const nrg_norm_spec *norm, const 
         ck_assert_int_eq(nrg_norm_forward(norm, &n, 0, 1), NRG_OK);
     }
     nrg_rope_args args = nrg_rope_args_init(NRG_F32, TOKENS, DIM, table);
-    args.rotate_from = a->offset;
+    args.rotate_from = a->rotate_from;
     args.q_heads = HEADS;
     args.k_heads = K_HEADS;
     args.q = norm ? q : of_q;
@@ -131,8 +130,8 @@ static void compare(const result *r, const result *hand, const nrg_qkv_args *a)
     must_equal(r->v_o, hand->v_o, SLOTS * V, a->v_o_dtype, "v");
 }
 
-/* Any dtype to any, on every path, in up to seven shares of 9 tokens of 9 heads, with more slices than shares or fewer, the last
- * share first; into slots in any order, and into such as follow each other. */
+/* Any dtype to any, on every path, in up to seven shares of 9 tokens of 9 heads, with a workspace for as many or for more, the
+ * last share first; into slots in any order, and into such as follow each other. */
 START_TEST(as_by_hand)
 {
     static layer l;
@@ -153,13 +152,12 @@ START_TEST(as_by_hand)
                 memset(&hand, 0, sizeof hand);
                 a.q_o_dtype = q_o;
                 a.k_o_dtype = a.v_o_dtype = cache;
-                a.slices = shares == 2 ? 1 : (size_t)shares + 1 - (size_t)(shares > 4) * 3;
                 a.q_w = normed ? l.q_w : NULL;
                 a.k_w = normed ? l.k_w : NULL;
-                take_workspace(&a, &rope);
+                take_workspace(&a, &rope, shares + shares % 3);
                 ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
                 for (int i = 0; i < shares; i++)
-                    ck_assert_int_eq(nrg_qkv(&rope, normed ? &norm : NULL, &a, shares - 1 - i, shares), NRG_OK);
+                    ck_assert_int_eq(nrg_qkv_forward(normed ? &norm : NULL, &rope, &a, shares - 1 - i, shares), NRG_OK);
                 by_hand(&rope, normed ? &norm : NULL, &l, &a, &hand);
                 compare(&r, &hand, &a);
                 release(&a);
@@ -189,16 +187,18 @@ START_TEST(quantized)
         a.v_dim = DIM;
         a.v_o = hand.q_o; /* room for SLOTS · K floats */
         a.q_heads = 0;
-        take_workspace(&a, &rope);
+        void *const of_q = (void *)(uintptr_t)a.q;
+        a.q = a.q_o = NULL;
+        take_workspace(&a, &rope, 3);
         memset(&hand, 0, sizeof hand);
-        ck_assert_int_eq(nrg_qkv(&rope, _i < 3 ? NULL : &norm, &a, 0, 1), NRG_OK);
+        ck_assert_int_eq(nrg_qkv_forward(_i < 3 ? NULL : &norm, &rope, &a, 0, 1), NRG_OK);
         a.k_o = r.k_o;
         a.v_o = r.q_o;
         a.k_o_dtype = a.v_o_dtype = NRG_DTYPE_SAME;
         a.k_o_format = a.v_o_format = NRG_QUANT_Q8_0;
         memset(&r, 0, sizeof r);
         for (int ith = 0; ith < 3; ith++)
-            ck_assert_int_eq(nrg_qkv(&rope, _i < 3 ? NULL : &norm, &a, ith, 3), NRG_OK);
+            ck_assert_int_eq(nrg_qkv_forward(_i < 3 ? NULL : &norm, &rope, &a, ith, 3), NRG_OK);
         for (int v = 0; v < 2; v++) {
             const nrg_quantize_args q =
                 nrg_quantize_args_init(NRG_QUANT_Q8_0, NRG_F32, SLOTS * K_HEADS, DIM, v ? hand.q_o : hand.k_o, blocks, NULL);
@@ -207,6 +207,7 @@ START_TEST(quantized)
                           v ? "v" : "k");
         }
         a.v = NULL;
+        a.q = of_q;
         release(&a);
     }
 }
@@ -215,11 +216,11 @@ END_TEST
 
 /* ---- what is kept ---- */
 
-/* A prompt, the same layer again, tokens one by one, other positions, another base, factors, none again: each as if it were
- * alone. */
+/* A prompt, the same layer again, tokens one by one, other positions, another base, factors, none again, in as many shares
+ * as before or in others: each as if it were alone. */
 START_TEST(kept_is_never_stale)
 {
-    enum { STEPS = 40 };
+    enum { STEPS = 200 };
     static layer l;
     static result r, alone;
     static const double bases[] = {10000, 10000, 10000, 500000};
@@ -227,9 +228,9 @@ START_TEST(kept_is_never_stale)
     nrg_rope_spec rope = nrg_rope_spec_init(N_DIMS, NRG_ROPE_NEOX, 10000);
     fill_layer(&l, 5);
     nrg_qkv_args a = args_of(&l, &r, NRG_F32);
-    a.slices = (size_t)(1 + _i);
     a.keep = 1;
-    take_workspace(&a, &rope);
+    take_workspace(&a, &rope, 4);
+    int shares = 1 + _i;
     for (int step = 0; step < STEPS; step++) {
         uint64_t state = (uint64_t)step * 64 + (uint64_t)_i;
         nrg_qkv_args b = a;
@@ -237,7 +238,7 @@ START_TEST(kept_is_never_stale)
             factors[p] = 1 + (float)(test_draw(&state, 2) * p);
         a.tokens = step % 3 ? 1 + test_draw(&state, TOKENS) : TOKENS;
         a.positions = test_draw(&state, 3) ? l.positions : NULL;
-        a.first = (int32_t)test_draw(&state, 3);
+        a.first_position = (int32_t)test_draw(&state, 3);
         l.positions[0] += (int32_t)test_draw(&state, 2);
         rope.freq_base = bases[test_draw(&state, 4)];
         rope.freq_factors = test_draw(&state, 4) ? NULL : factors;
@@ -245,15 +246,14 @@ START_TEST(kept_is_never_stale)
         memset(&alone, 0, sizeof alone);
         b = a;
         b.keep = 0;
-        b.slices = 1;
         b.q_o = alone.q_o;
         b.k_o = alone.k_o;
         b.v_o = alone.v_o;
-        take_workspace(&b, &rope);
-        const int shares = 1 + (int)test_draw(&state, 4);
+        take_workspace(&b, &rope, 1);
+        shares = test_draw(&state, 3) ? shares : 1 + (int)test_draw(&state, 4);
         for (int ith = 0; ith < shares; ith++)
-            ck_assert_int_eq(nrg_qkv(&rope, NULL, &a, ith, shares), NRG_OK);
-        ck_assert_int_eq(nrg_qkv(&rope, NULL, &b, 0, 1), NRG_OK);
+            ck_assert_int_eq(nrg_qkv_forward(NULL, &rope, &a, ith, shares), NRG_OK);
+        ck_assert_int_eq(nrg_qkv_forward(NULL, &rope, &b, 0, 1), NRG_OK);
         ck_assert_msg(memcmp(&r, &alone, sizeof r) == 0, "step %d", step);
         free(b.workspace);
     }
@@ -270,8 +270,8 @@ START_TEST(a_table_is_kept)
     fill_layer(&l, 6);
     nrg_qkv_args a = args_of(&l, &r, NRG_F32);
     a.keep = 1;
-    take_workspace(&a, &rope);
-    ck_assert_int_eq(nrg_qkv(&rope, NULL, &a, 0, 1), NRG_OK);
+    take_workspace(&a, &rope, 1);
+    ck_assert_int_eq(nrg_qkv_forward(NULL, &rope, &a, 0, 1), NRG_OK);
     first = r;
     int found = 0;
     /* the table lies last: the last word of it that is not 0 */
@@ -280,10 +280,10 @@ START_TEST(a_table_is_kept)
         if (*word == 0)
             continue;
         *word = 2;
-        ck_assert_int_eq(nrg_qkv(&rope, NULL, &a, 0, 1), NRG_OK);
+        ck_assert_int_eq(nrg_qkv_forward(NULL, &rope, &a, 0, 1), NRG_OK);
         ck_assert_msg(memcmp(&r, &first, sizeof r) != 0, "the table was made again");
         a.keep = 0;
-        ck_assert_int_eq(nrg_qkv(&rope, NULL, &a, 0, 1), NRG_OK);
+        ck_assert_int_eq(nrg_qkv_forward(NULL, &rope, &a, 0, 1), NRG_OK);
         ck_assert_msg(memcmp(&r, &first, sizeof r) == 0, "the table was not made again");
         found = 1;
     }
@@ -305,20 +305,20 @@ START_TEST(many_slots)
     static const int64_t spread[] = {1, 5, 300};
     const size_t tokens = _i % 2 ? 40 : MANY;
     const nrg_rope_spec rope = nrg_rope_spec_init(2, NRG_ROPE_NORMAL, 10000);
-    nrg_qkv_args a = nrg_qkv_args_init(tokens, 2);
+    nrg_qkv_args a = nrg_qkv_args_init(NRG_F32, tokens, 2);
     a.v_heads = a.v_dim = 1;
     a.v = v;
     a.v_o = cache;
     a.slots = slots;
     a.slot_count = FAR;
-    take_workspace(&a, &rope);
+    take_workspace(&a, &rope, 3);
     for (size_t t = 0; t < tokens; t++) {
         v[t] = (float)t + 1;
         slots[t] = (int64_t)((t * 1237 + 11) % tokens) * spread[_i / 2];
     }
     memset(cache, 0, sizeof cache);
     for (int ith = 0; ith < 3; ith++)
-        ck_assert_int_eq(nrg_qkv(&rope, NULL, &a, ith, 3), NRG_OK);
+        ck_assert_int_eq(nrg_qkv_forward(NULL, &rope, &a, ith, 3), NRG_OK);
     size_t written = 0;
     for (size_t i = 0; i < FAR; i++)
         written += cache[i] != 0;
@@ -331,19 +331,19 @@ START_TEST(many_slots)
                      other = (one + 1 + test_draw(&state, (unsigned)tokens - 1)) % tokens;
         const int64_t own = slots[one];
         slots[one] = slots[other];
-        ck_assert_int_eq(nrg_qkv(&rope, NULL, &a, 0, 1), NRG_ERR_OVERLAP);
-        ck_assert_int_eq(nrg_qkv_check(&rope, NULL, &a), NRG_ERR_OVERLAP);
+        ck_assert_int_eq(nrg_qkv_forward(NULL, &rope, &a, 0, 1), NRG_ERR_OVERLAP);
+        ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a), NRG_ERR_OVERLAP);
         slots[one] = own;
     }
-    ck_assert_int_eq(nrg_qkv_check(&rope, NULL, &a), NRG_OK);
+    ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a), NRG_OK);
     /* padding tokens have no slot to share */
     const int64_t own = slots[1];
     slots[1] = slots[tokens - 1] = slots[tokens / 2] = -1;
-    ck_assert_int_eq(nrg_qkv_check(&rope, NULL, &a), NRG_OK);
+    ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a), NRG_OK);
     slots[1] = slots[tokens - 2];
-    ck_assert_int_eq(nrg_qkv_check(&rope, NULL, &a), NRG_ERR_OVERLAP);
+    ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a), NRG_ERR_OVERLAP);
     slots[1] = -2;
-    ck_assert_int_eq(nrg_qkv_check(&rope, NULL, &a), NRG_ERR_POSITION);
+    ck_assert_int_eq(nrg_qkv_forward_check(NULL, &rope, &a), NRG_ERR_POSITION);
     slots[1] = own;
     free(a.workspace);
 }
@@ -381,17 +381,16 @@ START_TEST(padding_tokens)
             }
             memset(&r, 0x5a, sizeof r);
             memset(&wanted, 0x5a, sizeof wanted);
-            a.slices = (size_t)shares;
-            take_workspace(&a, &rope);
+            take_workspace(&a, &rope, shares);
             ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
-            ck_assert_int_eq(nrg_qkv_check(&rope, normed ? &norm : NULL, &a), NRG_OK);
+            ck_assert_int_eq(nrg_qkv_forward_check(normed ? &norm : NULL, &rope, &a), NRG_OK);
             for (int i = 0; i < shares; i++)
-                ck_assert_int_eq(nrg_qkv(&rope, normed ? &norm : NULL, &a, i, shares), NRG_OK);
+                ck_assert_int_eq(nrg_qkv_forward(normed ? &norm : NULL, &rope, &a, i, shares), NRG_OK);
             a.slots = spare;
             a.q_o = wanted.q_o;
             a.k_o = wanted.k_o;
             a.v_o = wanted.v_o;
-            ck_assert_int_eq(nrg_qkv(&rope, normed ? &norm : NULL, &a, 0, 1), NRG_OK);
+            ck_assert_int_eq(nrg_qkv_forward(normed ? &norm : NULL, &rope, &a, 0, 1), NRG_OK);
             for (int t = 0; t < TOKENS; t++)
                 if (l.slots[t] < 0) {
                     memset((char *)wanted.k_o + (size_t)spare[t] * k_row, 0x5a, k_row);
@@ -442,8 +441,8 @@ START_TEST(truth)
         a.q_o_dtype = a.k_o_dtype = dtype;
         a.q_w = l.q_w;
         a.k_w = l.k_w;
-        take_workspace(&a, &rope);
-        ck_assert_int_eq(nrg_qkv(&rope, &norm, &a, 0, 1), NRG_OK);
+        take_workspace(&a, &rope, 1);
+        ck_assert_int_eq(nrg_qkv_forward(&norm, &rope, &a, 0, 1), NRG_OK);
         for (size_t n = 0; n < TOKENS * K_HEADS; n++) {
             const size_t t = n / K_HEADS, at = ((size_t)l.slots[t] * K_HEADS + n % K_HEADS) * DIM;
             quad exact[DIM];
@@ -474,18 +473,39 @@ START_TEST(turned_back)
     const nrg_rope_spec rope = nrg_rope_spec_init(N_DIMS, NRG_ROPE_NORMAL, 10000);
     row_fill(q, TOKENS * Q, ROW_NORMAL, NRG_F32, 8);
     memcpy(o, q, sizeof q);
-    nrg_qkv_args a = nrg_qkv_args_init(TOKENS, DIM);
+    nrg_qkv_args a = nrg_qkv_args_init(NRG_F32, TOKENS, DIM);
     a.q_heads = HEADS;
     a.q = a.q_o = o;
-    a.first = 77;
-    take_workspace(&a, &rope);
-    ck_assert_int_eq(nrg_qkv(&rope, NULL, &a, 0, 1), NRG_OK);
+    a.first_position = 77;
+    take_workspace(&a, &rope, 1);
+    ck_assert_int_eq(nrg_qkv_forward(NULL, &rope, &a, 0, 1), NRG_OK);
     ck_assert(memcmp(q, o, sizeof q) != 0);
-    a.backward = 1;
-    ck_assert_int_eq(nrg_qkv(&rope, NULL, &a, 0, 1), NRG_OK);
+    ck_assert_int_eq(nrg_qkv_backward(&rope, &a, 0, 1), NRG_OK);
     for (size_t i = 0; i < TOKENS * Q; i++)
         ck_assert(fabsf(q[i] - o[i]) < 2e-6f);
     free(a.workspace);
+}
+END_TEST
+
+/* Of a workspace for fewer shares, every share says the same, and so does every mistake before it is one of the workspace. */
+START_TEST(more_shares_than_slices)
+{
+    static layer l;
+    static result r;
+    const nrg_rope_spec rope = nrg_rope_spec_init(N_DIMS, NRG_ROPE_NEOX, 10000);
+    size_t bytes;
+    fill_layer(&l, 9);
+    nrg_qkv_args a = args_of(&l, &r, NRG_F32);
+    take_workspace(&a, &rope, 3);
+    ck_assert_int_eq(nrg_qkv_workspace(&rope, &a, 0, &bytes), NRG_ERR_THREAD);
+    for (int nth = 1; nth < 6; nth++)
+        for (int ith = 0; ith < nth; ith++) {
+            ck_assert_int_eq(nrg_qkv_forward(NULL, &rope, &a, ith, nth), nth > 3 ? NRG_ERR_WORKSPACE : NRG_OK);
+            l.slots[0] = SLOTS;
+            ck_assert_int_eq(nrg_qkv_forward(NULL, &rope, &a, ith, nth), nth > 3 ? NRG_ERR_WORKSPACE : NRG_ERR_POSITION);
+            l.slots[0] = 3;
+        }
+    release(&a);
 }
 END_TEST
 
@@ -505,5 +525,6 @@ int main(int argc, char **argv)
     tcase_add_loop_test(all, padding_tokens, 0, 8);
     tcase_add_loop_test(all, truth, 0, 3);
     tcase_add_test(all, turned_back);
+    tcase_add_test(all, more_shares_than_slices);
     return test_run(suite);
 }

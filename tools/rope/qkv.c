@@ -1,4 +1,4 @@
-/* nrg qkv: nrg_qkv for .npy files.
+/* nrg qkv: nrg_qkv_forward for .npy files.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
@@ -32,10 +32,9 @@ const char qkv_help[] =
     "  --eps E                its eps; default 1e-6, 1e-5 for layer, 1e-12 for l2\n"
     "  --mode MODE            normal: pairs (2p, 2p + 1) (default); neox: pairs (p, p + n_dims/2)\n"
     "  --n-dims N             elements turned, default all\n"
-    "  --first K              without --positions token t is at K + t; default 0\n"
+    "  --first-position K     without --positions token t is at K + t; default 0\n"
     "  --freq-base B          default 10000\n"
     "  --freq-scale S         theta is multiplied by it, default 1\n"
-    "  --slices N             of the workspace; changes no bit\n"
     "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
 
 enum { IN_Q, IN_K, IN_V, IN_K_CACHE, IN_V_CACHE, IN_SLOTS, IN_POSITIONS, IN_Q_W, IN_K_W, INPUTS };
@@ -48,7 +47,6 @@ enum {
     OPT_FIRST,
     OPT_FREQ_BASE,
     OPT_FREQ_SCALE,
-    OPT_SLICES,
     OPT_ISA,
     OPT_HELP,
     OPTIONS
@@ -71,10 +69,9 @@ static const cli_option options[OPTIONS + 1] = {
     [OPT_EPS] = {"eps", 0, 1},
     [OPT_MODE] = {"mode", 0, 1},
     [OPT_N_DIMS] = {"n-dims", 0, 1},
-    [OPT_FIRST] = {"first", 0, 1},
+    [OPT_FIRST] = {"first-position", 0, 1},
     [OPT_FREQ_BASE] = {"freq-base", 0, 1},
     [OPT_FREQ_SCALE] = {"freq-scale", 0, 1},
-    [OPT_SLICES] = {"slices", 0, 1},
     [OPT_ISA] = {"isa", 0, 1},
     [OPT_HELP] = {"help", 'h', 0},
     [OPTIONS] = {NULL, 0, 0},
@@ -120,13 +117,11 @@ static int ask(file_call *call)
     if (mode < 0 || !check_options(call))
         return CLI_REFUSED;
     q->rope = nrg_rope_spec_init(0, mode ? NRG_ROPE_NEOX : NRG_ROPE_NORMAL, 10000);
-    q->args = nrg_qkv_args_init(0, 0);
-    if (!file_count(call, OPT_N_DIMS, 2, &q->rope.n_dims) || !file_count(call, OPT_SLICES, 1, &q->args.slices) ||
-        !file_integer(call, OPT_FIRST, INT32_MIN, INT32_MAX, &first) || !file_double(call, OPT_FREQ_BASE, &q->rope.freq_base) ||
-        !file_double(call, OPT_FREQ_SCALE, &q->rope.freq_scale))
+    q->args = nrg_qkv_args_init(NRG_F32, 0, 0);
+    if (!file_count(call, OPT_N_DIMS, 2, &q->rope.n_dims) || !file_integer(call, OPT_FIRST, INT32_MIN, INT32_MAX, &first) ||
+        !file_double(call, OPT_FREQ_BASE, &q->rope.freq_base) || !file_double(call, OPT_FREQ_SCALE, &q->rope.freq_scale))
         return CLI_REFUSED;
-    q->args.first = (int32_t)first;
-    q->norm.size = sizeof q->norm;
+    q->args.first_position = (int32_t)first;
     return !call->value[OPT_NORM] || file_norm(call, OPT_NORM, OPT_EPS, &q->norm) ? CLI_DONE : CLI_REFUSED;
 }
 
@@ -222,12 +217,12 @@ static int run(file_call *call, request *q)
     a->q_w = call->in[IN_Q_W].data;
     a->k_w = call->in[IN_K_W].data;
     a->positions = call->in[IN_POSITIONS].data;
-    const nrg_status answer = nrg_qkv_workspace(&q->rope, a, &bytes);
+    const nrg_status answer = nrg_qkv_workspace(&q->rope, a, 1, &bytes);
     if (answer != NRG_OK)
         return library_answer(answer);
     const int status = file_workspace(call, answer, bytes, &a->workspace);
     a->workspace_size = bytes;
-    return status == CLI_DONE ? library_answer(nrg_qkv(&q->rope, &q->norm, a, 0, 1)) : status;
+    return status == CLI_DONE ? library_answer(nrg_qkv_forward(q->norm.dim ? &q->norm : NULL, &q->rope, a, 0, 1)) : status;
 }
 
 static int compute_with(file_call *call, request *q)

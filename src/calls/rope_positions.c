@@ -1,0 +1,174 @@
+/* The public layer of a rotation from positions on: checks the arguments once, makes what is missing in the share's slice of the
+ * workspace, then calls through the table: a share's tokens, as many at a time as the slice has rows of the table.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "rope_slice.h"
+
+/* A tensor, without its tokens; bytes from batch to batch. */
+typedef struct batches {
+    nrg_rope_job job;
+    size_t x_stride, o_stride;
+} batches;
+
+/* A call whose arguments are sound. */
+typedef struct positions_call {
+    nrg_rope_spec spec;
+    size_t pairs;
+    rope_slice slice;
+    rope_table table;
+    batches of[2];               /* q and k */
+    size_t tokens, batch, heads; /* heads: of a token's q and k in all batches */
+    const int32_t *positions;
+    int32_t first_position;
+    int keep;
+    nrg_dtype dtype;
+} positions_call;
+
+static void set_tensor(batches *b, const nrg_checked *c, int is_k, int backward)
+{
+    const nrg_rope_positions_args *a = c->part[NRG_ROPE_ARGS];
+    const nrg_rope_spec *s = c->part[NRG_ROPE_SPEC];
+    const void *const x = is_k ? a->k : a->q;
+    void *const o = is_k ? a->k_o : a->q_o;
+    const size_t pairs = c->sizes.n[NRG_ROPE_POSITIONS_N_FACTORS], *const x_stride = c->stride[NRG_ROPE_POSITIONS_Q + is_k],
+                 *const o_stride = o ? c->stride[NRG_ROPE_POSITIONS_Q_O + is_k] : x_stride;
+    b->job = (nrg_rope_job){
+        .x = x,
+        .o = rope_output(x, o),
+        .x_head_stride = x_stride[0],
+        .x_token_stride = x_stride[1],
+        .o_head_stride = o_stride[0],
+        .o_token_stride = o_stride[1],
+        .table_stride = 2 * pairs * sizeof(float),
+        .heads = is_k ? a->k_heads : a->q_heads,
+        .dim = a->dim,
+        .offset = a->rotate_from,
+        .pairs = pairs,
+        .interleaved = s->mode == NRG_ROPE_NORMAL,
+        .backward = backward,
+        .stream = nrg_wants_stream_past_l3(a->store, c->bytes),
+        .far = nrg_is_far(c->bytes),
+    };
+    b->x_stride = x_stride[2];
+    b->o_stride = o_stride[2];
+}
+
+/* In a separate frame: what checking takes shall not lie below the kernels. heads is 0 if there is nothing to do. */
+static __attribute__((noinline)) nrg_status make_call(positions_call *call, const nrg_rope_spec *spec,
+                                                      const nrg_rope_positions_args *args, int backward, int ith, int nth)
+{
+    nrg_checked c;
+    const nrg_rope_shares shares = {nth > 0 ? nth : 1, backward};
+    const nrg_status status = nrg_check(&c, &nrg_call_rope_positions, (const void *const[]){spec, args, &shares}, ith, nth);
+    if (status != NRG_OK)
+        return status;
+    const nrg_rope_positions_args *a = c.part[NRG_ROPE_ARGS];
+    call->heads = a->tokens ? a->batch * (a->q_heads + a->k_heads) : 0;
+    if (!call->heads)
+        return NRG_OK;
+    const nrg_rope_space space = {
+        .slices = (size_t)nth,
+        .tokens = a->tokens,
+        .pairs = c.sizes.n[NRG_ROPE_POSITIONS_N_FACTORS],
+        .axes = c.sizes.n[NRG_ROPE_POSITIONS_N_AXES],
+    };
+    const nrg_rope_slice slice = nrg_rope_slice_of(&space, a->workspace_size);
+    call->spec = *(const nrg_rope_spec *)c.part[NRG_ROPE_SPEC];
+    call->pairs = space.pairs;
+    call->slice = rope_slice_at(a->workspace, &slice, (size_t)ith);
+    call->table.axes = space.axes;
+    call->table.positions_stride = c.stride[NRG_ROPE_POSITIONS_POSITIONS][0];
+    call->tokens = a->tokens;
+    call->batch = a->batch;
+    call->positions = a->positions;
+    call->first_position = a->first_position;
+    call->keep = a->keep != 0;
+    call->dtype = a->dtype;
+    for (int k = 0; k < 2; k++)
+        set_tensor(&call->of[k], &c, k, backward);
+    return NRG_OK;
+}
+
+/* Units begin to end, whose tokens the slice has room for: heads of tokens, a token's batches one after the other, q before k. */
+static void run_units(positions_call *call, size_t begin, size_t end)
+{
+    const size_t token = begin / call->heads;
+    rope_make_rows(&call->slice, &call->spec, &call->table, call->positions, call->first_position, token,
+                   (end - 1) / call->heads + 1 - token, call->keep);
+    begin -= token * call->heads;
+    end -= token * call->heads;
+    size_t before = 0;
+    for (size_t batch = 0; batch < call->batch; batch++)
+        for (int k = 0; k < 2; k++) {
+            const batches *const b = &call->of[k];
+            nrg_rope_job job = b->job;
+            job.begin = rope_rows_before(begin, call->heads, before, job.heads);
+            job.end = rope_rows_before(end, call->heads, before, job.heads);
+            before += job.heads;
+            if (job.begin == job.end)
+                continue;
+            job.x += batch * b->x_stride + token * job.x_token_stride;
+            job.o += batch * b->o_stride + token * job.o_token_stride;
+            job.table = (const char *)call->slice.table;
+            NRG_ACTIVE_KERNEL(rope, call->dtype)(&job);
+        }
+}
+
+static nrg_status rotate(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int backward, int ith, int nth)
+{
+    positions_call call;
+    const nrg_status status = make_call(&call, spec, args, backward, ith, nth);
+    if (status != NRG_OK || !call.heads)
+        return status;
+    if (!rope_make_frequencies(&call.slice, &call.spec, call.pairs, call.keep, nth))
+        return NRG_ERR_CONSTANT;
+    const size_t units = call.tokens * call.heads, end = nrg_share(units, ith + 1, nth);
+    for (size_t unit = nrg_share(units, ith, nth); unit < end;) {
+        const size_t most = (unit / call.heads + call.slice.rows) * call.heads, past = most < end ? most : end;
+        run_units(&call, unit, past);
+        unit = past;
+    }
+    return NRG_OK;
+}
+
+static nrg_status check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int backward)
+{
+    positions_call call;
+    const nrg_status status = make_call(&call, spec, args, backward, 0, 1);
+    return status != NRG_OK || !call.heads || nrg_rope_turns_exist(&call.spec, call.pairs) ? status : NRG_ERR_CONSTANT;
+}
+
+nrg_status nrg_rope_positions_forward(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int ith, int nth)
+{
+    return rotate(spec, args, 0, ith, nth);
+}
+
+nrg_status nrg_rope_positions_forward_check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args)
+{
+    return check(spec, args, 0);
+}
+
+#ifndef NRG_NO_BACKWARD
+nrg_status nrg_rope_positions_backward(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int ith, int nth)
+{
+    return rotate(spec, args, 1, ith, nth);
+}
+
+nrg_status nrg_rope_positions_backward_check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args)
+{
+    return check(spec, args, 1);
+}
+#endif
+
+nrg_status nrg_rope_positions_workspace(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int nth, size_t *bytes)
+{
+    nrg_checked c;
+    if (!bytes)
+        return NRG_ERR_NULL;
+    const nrg_rope_shares shares = {nth, 0};
+    const nrg_status status =
+        nrg_check_options(&c, &nrg_call_rope_positions_workspace, (const void *const[]){spec, args, &shares});
+    if (status == NRG_OK)
+        *bytes = c.sizes.n[NRG_ROPE_POSITIONS_SPACE] * sizeof(double);
+    return status;
+}
