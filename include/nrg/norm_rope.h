@@ -39,14 +39,22 @@ NRG_API nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_ro
 NRG_API nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
                                                const nrg_rope_args *rope, const nrg_norm_args *q, const nrg_norm_args *k);
 
+/* Bytes of the workspaces of q and of k for nrg_norm_rope_backward, from their rows, dw and db; 0 without them. A NULL q or k
+ * needs none.
+ *
+ * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_backward_workspace, and
+ *   NRG_ERR_NULL  norm, q_bytes or k_bytes */
+NRG_API nrg_status nrg_norm_rope_backward_workspace(const nrg_norm_spec *norm, const nrg_norm_backward_args *q,
+                                                    const nrg_norm_backward_args *k, size_t *q_bytes, size_t *k_bytes);
+
 /* dx from the gradient of o, phase 1 of two. rope: its q and k are the gradients that arrive, its q_o and k_o the dx, each with
  * any strides; dx may lie over the gradient. q, k: as for nrg_norm_backward, with rows = batch · tokens · heads, and x, w, b,
  * mean, dw, db, workspace, accumulate and the strides of x: from head to head, from token to token, from batch to batch
  * (0: dense). d_o and dx are NULL, since rope has them. dx may not be x: the rotated gradient stands in dx
  * before x has been read.
  *
- * dw and db need a workspace of nrg_norm_backward_workspace bytes for each of q and k. A share is of q's blocks of rows and of
- * k's, as in nrg_norm_backward.
+ * dw and db need a workspace for each of q and k (nrg_norm_rope_backward_workspace). A share is of q's blocks of rows and of
+ * k's, as in nrg_norm_backward. With nth = 1 the call does phase 2 as well.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_backward, nrg_norm_rope_forward, and
  *   NRG_ERR_COMBINATION  also d_o, dx, y, r, z, dr_in, dy, dz, store or a repeat in q or k; rows that are not batch · tokens ·

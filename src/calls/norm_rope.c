@@ -203,6 +203,23 @@ nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec
     return NRG_OK;
 }
 
+nrg_status nrg_norm_rope_backward_workspace(const nrg_norm_spec *norm, const nrg_norm_backward_args *q,
+                                            const nrg_norm_backward_args *k, size_t *q_bytes, size_t *k_bytes)
+{
+    const nrg_norm_backward_args *const args[2] = {q, k};
+    size_t bytes[2] = {0, 0};
+    if (!norm || !q_bytes || !k_bytes)
+        return NRG_ERR_NULL;
+    for (int i = 0; i < 2; i++) {
+        const nrg_status status = args[i] ? nrg_norm_backward_workspace(norm, args[i], &bytes[i]) : NRG_OK;
+        if (status != NRG_OK)
+            return status;
+    }
+    *q_bytes = bytes[0];
+    *k_bytes = bytes[1];
+    return NRG_OK;
+}
+
 nrg_status nrg_norm_rope_backward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
                                         const nrg_norm_backward_args *q, const nrg_norm_backward_args *k)
 {

@@ -87,6 +87,50 @@ START_TEST(many_rows)
 }
 END_TEST
 
+/* One thread reduces by itself; a second phase after it changes nothing, though the sums accumulate. */
+START_TEST(one_thread)
+{
+    enum { DIM = 8 };
+    static float table[TOKENS * DIM], d_o[ROWS * DIM], x[ROWS * DIM], dx[ROWS * DIM], sums[3][2 * DIM];
+    static double workspace[2 * 64 * DIM];
+    size_t of_q, of_k;
+    row_fill(table, TOKENS * DIM, ROW_NORMAL, NRG_F32, 1);
+    row_fill(d_o, ROWS * DIM, ROW_NORMAL, NRG_F32, 2);
+    row_fill(x, ROWS * DIM, ROW_NORMAL, NRG_F32, 3);
+    const nrg_norm_spec norm = nrg_norm_spec_layer(NRG_F32, DIM, 1e-5);
+    const nrg_rope_spec spec = nrg_rope_spec_init(DIM, NRG_ROPE_NEOX, 10000);
+    nrg_rope_args rope = nrg_rope_args_init(NRG_F32, TOKENS, DIM, table);
+    rope.k_heads = HEADS;
+    rope.k = d_o;
+    rope.k_o = dx;
+    nrg_norm_backward_args args = nrg_norm_backward_args_init(ROWS, x, NULL, NULL, NULL);
+    args.workspace = workspace;
+    args.accumulate = 1;
+    for (int n = 0; n < 3; n++) { /* in three shares and a second phase; in one; in one and a second phase */
+        const int nth = n ? 1 : 3;
+        row_fill(sums[n], 2 * DIM, ROW_NORMAL, NRG_F32, 4);
+        args.dw = sums[n];
+        args.db = sums[n] + DIM;
+        ck_assert_int_eq(nrg_norm_rope_backward_workspace(&norm, NULL, &args, &of_q, &of_k), NRG_OK);
+        ck_assert_uint_eq(of_q, 0);
+        ck_assert_uint_le(of_k, sizeof workspace);
+        ck_assert_int_eq(nrg_norm_backward_workspace(&norm, &args, &args.workspace_size), NRG_OK);
+        ck_assert_uint_eq(of_k, args.workspace_size);
+        for (int ith = 0; ith < nth; ith++)
+            ck_assert_int_eq(nrg_norm_rope_backward(&norm, &spec, &rope, NULL, &args, ith, nth), NRG_OK);
+        for (int ith = 0; n != 1 && ith < 2; ith++)
+            ck_assert_int_eq(nrg_norm_rope_backward_reduce(&norm, &spec, &rope, NULL, &args, ith, 2), NRG_OK);
+        ck_assert_mem_eq(sums[n], sums[0], sizeof sums[0]);
+    }
+    ck_assert_int_eq(nrg_norm_rope_backward_workspace(&norm, NULL, &args, NULL, &of_k), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_norm_rope_backward_workspace(NULL, NULL, &args, &of_q, &of_k), NRG_ERR_NULL);
+    of_q = of_k = 77;
+    args.size = 3;
+    ck_assert_int_eq(nrg_norm_rope_backward_workspace(&norm, NULL, &args, &of_q, &of_k), NRG_ERR_STRUCT_SIZE);
+    ck_assert(of_q == 77 && of_k == 77);
+}
+END_TEST
+
 /* Neither dw nor db: no workspace, and a second phase that has nothing to do. */
 START_TEST(nothing_left)
 {
@@ -205,6 +249,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(test_case(suite, "rows of all kinds"), rows_of_all_kinds, 0, 8);
     TCase *turn = test_case(suite, "the two calls in turn");
     tcase_add_loop_test(turn, many_rows, 0, 6);
+    tcase_add_test(turn, one_thread);
     tcase_add_test(turn, nothing_left);
     tcase_add_test(turn, nothing_to_say);
     tcase_add_loop_test(test_case(suite, "heads in registers"), heads_in_registers, 0, 6);

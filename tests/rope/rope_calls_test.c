@@ -45,8 +45,12 @@ START_TEST(no_tokens)
         k.dw = sums[2];
         k.db = sums[3];
         q.accumulate = k.accumulate = accumulate;
-        ck_assert_int_eq(nrg_norm_rope_backward(&norm, &spec, &rope, &q, &k, 0, 1), NRG_OK);
+        for (int ith = 0; ith < 2; ith++)
+            ck_assert_int_eq(nrg_norm_rope_backward(&norm, &spec, &rope, &q, &k, ith, 2), NRG_OK);
         ck_assert_mem_eq(sums, before, sizeof sums);
+        ck_assert_int_eq(nrg_norm_rope_backward(&norm, &spec, &rope, &q, &k, 0, 1), NRG_OK);
+        for (int i = 0; i < 4; i++)
+            ck_assert_mem_eq(sums[i], accumulate ? before[i] : zero, sizeof zero);
         ck_assert_int_eq(nrg_norm_rope_backward_reduce(&norm, &spec, &rope, &q, &k, 0, 1), NRG_OK);
         for (int i = 0; i < 4; i++)
             ck_assert_mem_eq(sums[i], accumulate ? before[i] : zero, sizeof zero);
