@@ -54,7 +54,7 @@ typedef struct bench_op {
     size_t groups; /* NRG_CHANNEL_OVER_GROUP: 0 for as many as there are channels */
     nrg_channel_over over;
     nrg_layout layout;
-    nrg_statistics_source statistics;
+    nrg_statistics_source source;
     int fixed_strides; /* a layout changes none: the op sets strides, or its function makes two calls and passes none on */
 } bench_op;
 

@@ -132,7 +132,7 @@ nrg_status sweep_run(const sweep_case *c, unsigned char *memory) { return kernel
 sweep_case sweep_plain(const sweep_case *c)
 {
     sweep_case plain = *c;
-    plain.store = plain.channel.store = NRG_STORE_KEEP;
+    plain.store = NRG_STORE_KEEP;
     plain.shares = plain.reduce_shares = plain.recompute = 1;
     return plain;
 }
@@ -250,7 +250,7 @@ void sweep_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     snprintf(text, SWEEP_TEXT_ROOM, "case %llu: %s_%s%s", (unsigned long long)c->number, kernels[c->kernel].op,
              nrg_dtype_name(c->spec.dtype), sweep_kernel_grade(c->kernel));
     kernels[c->kernel].family->describe(c, text);
-    sweep_append(text, ", store %s", stores[c->channel.channels ? c->channel.store : c->store]);
+    sweep_append(text, ", store %s", stores[c->store]);
     sweep_append(text, ", %d share%s", c->shares, c->shares == 1 ? "" : "s");
     if (c->reduce_shares > 1)
         sweep_append(text, " and %d", c->reduce_shares);

@@ -94,6 +94,7 @@ typedef struct sweep_case {
     nrg_norm_spec spec;
     nrg_store store;
     nrg_channel_norm_spec channel; /* instead of spec, whose dtype it has, where rows are samples with channels */
+    int may_run;                   /* channel: it may have running statistics: sets are channels, less their mean */
     size_t rows, positions;
     size_t planes;             /* a norm: that its rows lie in */
     int shares, reduce_shares; /* nth, of the second phase too; the reference always takes one */

@@ -46,21 +46,18 @@ typedef struct batch {
 
 static nrg_channel_norm_args forward_args(const batch *t)
 {
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(t->n, t->s, t->x, t->o);
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(t->n, t->s, t->x, t->w, t->b, t->o);
     args.y = t->y;
-    args.w = t->w;
-    args.b = t->b;
     args.statistics = t->statistics;
-    args.running_mean = t->running_mean;
-    args.running_var = t->running_var;
+    args.running_mean_in = args.running_mean = t->running_mean;
+    args.running_var_in = args.running_var = t->running_var;
     return args;
 }
 
 static nrg_channel_norm_backward_args backward_args(const batch *t)
 {
-    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(t->n, t->s, t->x, t->d_o, t->dx);
+    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(t->n, t->s, t->x, t->w, t->d_o, t->dx);
     args.y = t->y;
-    args.w = t->w;
     args.b = t->b;
     args.statistics = t->statistics;
     args.dy = t->dy;
@@ -88,8 +85,11 @@ static void step_together(const nrg_channel_norm_spec *spec, const batch *t, int
     must(nrg_channel_norm_statistics(spec, &forward, sums, 0, 1)); /* updates the running statistics, alike on all ranks */
 
     nrg_channel_norm_spec given = *spec;
-    given.statistics = NRG_STATISTICS_GIVEN;
+    given.source = NRG_STATISTICS_GIVEN;
+    forward.statistics_in = t->statistics;
+    forward.statistics = NULL;
     forward.running_mean = forward.running_var = NULL;
+    forward.running_mean_in = forward.running_var_in = NULL;
     must(nrg_channel_norm_forward(&given, &forward, 0, 1));
 
     nrg_channel_norm_backward_args backward = backward_args(t);
@@ -173,9 +173,8 @@ static int compare(const team *t, const layer *l, const batch *mine, const batch
 
 static int run(const team *t, const layer *l)
 {
-    nrg_channel_norm_spec spec = nrg_batch_norm_spec(l->c, 1e-5);
+    nrg_channel_norm_spec spec = nrg_channel_norm_spec_batch(l->dtype, l->c, 1e-5);
     spec.layout = l->layout;
-    spec.dtype = l->dtype;
     spec.w_dtype = NRG_F32;
     spec.activation = NRG_ACT_RELU;
     spec.segment = common_segment(t, l->n, l->parts, l->s);

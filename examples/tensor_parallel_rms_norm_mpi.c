@@ -35,22 +35,24 @@ static const layer layers[] = {
  * threads gives each its (ith, nth) of every call, with a barrier between calls. */
 static void rms_norm_together(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args)
 {
-    int64_t *sums = allocate(args->n * NRG_CHANNEL_NORM_SUMS_WORDS * sizeof *sums);
+    int64_t *sums = allocate(args->samples * NRG_CHANNEL_NORM_SUMS_WORDS * sizeof *sums);
     must(nrg_channel_norm_sums(spec, args, sums, 0, 1));
-    add_over_ranks(sums, args->n);
+    add_over_ranks(sums, args->samples);
     must(nrg_channel_norm_statistics(spec, args, sums, 0, 1));
     nrg_channel_norm_spec given = *spec;
-    given.statistics = NRG_STATISTICS_GIVEN;
-    must(nrg_channel_norm_forward(&given, args, 0, 1));
+    given.source = NRG_STATISTICS_GIVEN;
+    nrg_channel_norm_args elements = *args;
+    elements.statistics_in = args->statistics;
+    elements.statistics = NULL;
+    must(nrg_channel_norm_forward(&given, &elements, 0, 1));
     free(sums);
 }
 
 static int run(const team *t, const layer *l)
 {
     const size_t size = element_size(l->dtype), dim = l->heads * l->head, row = dim * size;
-    nrg_channel_norm_spec spec = nrg_group_norm_spec(dim, 1, 1e-6);
+    nrg_channel_norm_spec spec = nrg_channel_norm_spec_group(l->dtype, dim, 1, 1e-6);
     spec.centred = 0;
-    spec.dtype = l->dtype;
     spec.w_dtype = NRG_F32;
     spec.segment = common_segment(t, l->heads, l->parts, l->head);
 
@@ -59,8 +61,7 @@ static int run(const team *t, const layer *l)
     nrg_channel_statistics *statistics = allocate(2 * l->tokens * sizeof *statistics);
     fill(x, l->dtype, l->tokens * dim);
     fill(w, NRG_F32, dim);
-    nrg_channel_norm_args alone = nrg_channel_norm_args_init(l->tokens, 1, x, o);
-    alone.w = w;
+    nrg_channel_norm_args alone = nrg_channel_norm_args_init(l->tokens, 1, x, w, NULL, o);
     alone.rstd = rstd;
     alone.statistics = statistics;
     must(nrg_channel_norm_forward(&spec, &alone, 0, 1));
@@ -73,9 +74,8 @@ static int run(const team *t, const layer *l)
     memset(q, K_AND_V, l->tokens * stride);
     for (size_t i = 0; i < l->tokens; i++)
         memcpy(q + i * stride, x + i * row + begin * size, slice);
-    nrg_channel_norm_args mine = nrg_channel_norm_args_init(l->tokens, 1, q, q);
+    nrg_channel_norm_args mine = nrg_channel_norm_args_init(l->tokens, 1, q, w + begin, NULL, q);
     mine.x_stride = mine.o_stride = stride;
-    mine.w = w + begin;
     mine.statistics = statistics + l->tokens;
     spec.channels = channels;
     rms_norm_together(&spec, &mine);

@@ -29,8 +29,9 @@ static const bench_shape instance_shapes[] = {BENCH_IMAGES(4, 64, 256, 256), SMA
 
 enum {
     PLAIN = 1 << NRG_CHANNEL_W | 1 << NRG_CHANNEL_B,
-    RUNNING = 1 << NRG_CHANNEL_RUNNING_MEAN | 1 << NRG_CHANNEL_RUNNING_VAR,
-    TRAIN = PLAIN | RUNNING | 1 << NRG_CHANNEL_STATISTICS, /* which the backward pass will want */
+    RUNNING = 1 << NRG_CHANNEL_RUNNING_MEAN_IN | 1 << NRG_CHANNEL_RUNNING_VAR_IN,
+    /* with the statistics, which the backward pass reads */
+    TRAIN = PLAIN | RUNNING | 1 << NRG_CHANNEL_RUNNING_MEAN | 1 << NRG_CHANNEL_RUNNING_VAR | 1 << NRG_CHANNEL_STATISTICS,
     ADD = 1 << NRG_CHANNEL_Y,
 };
 
@@ -41,23 +42,27 @@ static const bench_op forward_ops[] = {
     LAYOUTS("batch_train", TRAIN, BATCH),
     LAYOUTS("batch_train_relu", TRAIN, BATCH, RELU),
     LAYOUTS("batch_add_relu", TRAIN | ADD, BATCH, RELU),
-    LAYOUTS("batch_infer", PLAIN | RUNNING, BATCH, .statistics = NRG_STATISTICS_RUNNING),
-    LAYOUTS("batch_folded", PLAIN, BATCH, .statistics = NRG_STATISTICS_FOLDED),
+    LAYOUTS("batch_infer", PLAIN | RUNNING, BATCH, .source = NRG_STATISTICS_RUNNING),
+    LAYOUTS("batch_folded", PLAIN, BATCH, .source = NRG_STATISTICS_FOLDED),
     LAYOUTS("instance", PLAIN, INSTANCE),
     LAYOUTS("layer", PLAIN, .over = NRG_CHANNEL_OVER_GROUP, .groups = 1, BENCH_SHAPES(layer_shapes)),
     EXACT("group", PLAIN, GROUP(32)),
     EXACT("group_silu", PLAIN, GROUP(32), SILU),
     EXACT("batch_train", TRAIN, BATCH),
-    EXACT("batch_infer", PLAIN | RUNNING, BATCH, .statistics = NRG_STATISTICS_RUNNING),
+    EXACT("batch_infer", PLAIN | RUNNING, BATCH, .source = NRG_STATISTICS_RUNNING),
     EXACT("instance", PLAIN, INSTANCE),
 };
 
 #define BACKWARD(name) (1 << NRG_CHANNEL_BACKWARD_##name)
-enum { ALL = BACKWARD(W) | BACKWARD(B) | BACKWARD(STATISTICS) | BACKWARD(DX) | BACKWARD(DW) | BACKWARD(DB) };
+enum {
+    ALL = BACKWARD(W) | BACKWARD(STATISTICS) | BACKWARD(DX) | BACKWARD(DW) | BACKWARD(DB),
+    ACTIVATED = ALL | BACKWARD(B),
+};
 
 static const bench_op backward_ops[] = {
-    LAYOUTS("group", ALL, GROUP(32)),        LAYOUTS("group_silu", ALL, GROUP(32), SILU), LAYOUTS("batch", ALL, BATCH),
-    LAYOUTS("batch_relu", ALL, BATCH, RELU), LAYOUTS("instance", ALL, INSTANCE),
+    LAYOUTS("group", ALL, GROUP(32)),   LAYOUTS("group_silu", ACTIVATED, GROUP(32), SILU),
+    LAYOUTS("batch", ALL, BATCH),       LAYOUTS("batch_relu", ACTIVATED, BATCH, RELU),
+    LAYOUTS("instance", ALL, INSTANCE),
 };
 
 static size_t groups_of(const bench_case *c) { return c->op->groups ? c->op->groups : c->shape.channels; }
@@ -84,29 +89,30 @@ static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)
 static void prepare_spec(const bench_case *c, nrg_channel_norm_spec *spec)
 {
     const size_t channels = c->shape.channels;
-    *spec = c->op->over == NRG_CHANNEL_OVER_BATCH ? nrg_batch_norm_spec(channels, 1e-5)
-                                                  : nrg_group_norm_spec(channels, groups_of(c), 1e-5);
+    *spec = c->op->over == NRG_CHANNEL_OVER_BATCH ? nrg_channel_norm_spec_batch(c->dtype, channels, 1e-5)
+                                                  : nrg_channel_norm_spec_group(c->dtype, channels, groups_of(c), 1e-5);
     spec->layout = c->op->layout;
-    spec->statistics = c->op->statistics;
-    spec->dtype = c->dtype;
+    spec->source = c->op->source;
     spec->activation = c->op->activation;
-    spec->store = c->store;
     spec->accuracy = c->op->exact ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
-    if (spec->statistics == NRG_STATISTICS_FOLDED)
+    if (spec->source == NRG_STATISTICS_FOLDED)
         spec->w_dtype = NRG_F32; /* as nrg_channel_norm_fold makes w and b */
 }
 
 static void prepare_forward(const bench_case *c, void *const *part)
 {
     prepare_spec(c, part[NRG_CHANNEL_SPEC]);
-    *(nrg_channel_norm_args *)part[NRG_CHANNEL_ARGS] = nrg_channel_norm_args_init(c->shape.rows, positions_of(c), NULL, NULL);
+    nrg_channel_norm_args *args = part[NRG_CHANNEL_ARGS];
+    *args = nrg_channel_norm_args_init(c->shape.rows, positions_of(c), NULL, NULL, NULL, NULL);
+    args->store = c->store;
 }
 
 static void prepare_backward(const bench_case *c, void *const *part)
 {
     prepare_spec(c, part[NRG_CHANNEL_SPEC]);
-    *(nrg_channel_norm_backward_args *)part[NRG_CHANNEL_ARGS] =
-        nrg_channel_norm_backward_args_init(c->shape.rows, positions_of(c), NULL, NULL, NULL);
+    nrg_channel_norm_backward_args *args = part[NRG_CHANNEL_ARGS];
+    *args = nrg_channel_norm_backward_args_init(c->shape.rows, positions_of(c), NULL, NULL, NULL, NULL);
+    args->store = c->store;
 }
 
 /* The forward pass that finds the statistics writes its output where dx will be. */
@@ -114,7 +120,7 @@ static void find_statistics(const bench_case *c, void *const *part)
 {
     nrg_channel_norm_spec spec = *(const nrg_channel_norm_spec *)part[NRG_CHANNEL_SPEC];
     nrg_channel_norm_backward_args *back = part[NRG_CHANNEL_ARGS];
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(c->shape.rows, positions_of(c), back->x, back->dx);
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(c->shape.rows, positions_of(c), back->x, NULL, NULL, back->dx);
     spec.activation = NRG_ACT_IDENTITY;
     args.statistics = own_memory(back->statistics);
     if (nrg_channel_norm_forward(&spec, &args, 0, 1) != NRG_OK)
@@ -143,8 +149,8 @@ static void rival_of_forward(const bench_case *c, void *const *part, rival_job *
     job->w = a->w;
     job->b = a->b;
     job->o = a->o;
-    job->running_mean = a->running_mean;
-    job->running_var = a->running_var;
+    job->running_mean = own_memory(a->running_mean_in);
+    job->running_var = own_memory(a->running_var_in);
 }
 
 static void rival_of_backward(const bench_case *c, void *const *part, rival_job *job)
@@ -165,7 +171,7 @@ static void rival_of_backward(const bench_case *c, void *const *part, rival_job 
  * tensor. */
 static size_t set_elements(const bench_case *c)
 {
-    if (c->op->statistics == NRG_STATISTICS_RUNNING || c->op->statistics == NRG_STATISTICS_FOLDED)
+    if (c->op->source == NRG_STATISTICS_RUNNING || c->op->source == NRG_STATISTICS_FOLDED)
         return 0;
     if (c->op->over == NRG_CHANNEL_OVER_BATCH)
         return bench_shape_elements(c->shape) / (c->op->layout == NRG_LAYOUT_NHWC ? 1 : c->shape.channels);
@@ -187,7 +193,7 @@ const bench_family bench_channel_norm_forward = {
     .prepare = prepare_forward,
     .scan_shape = scan_shape,
     .rival_job = rival_of_forward,
-    .positive = NRG_BIT(NRG_CHANNEL_RUNNING_VAR),
+    .positive = NRG_BIT(NRG_CHANNEL_RUNNING_VAR_IN),
     .aside = NRG_BIT(NRG_CHANNEL_STATISTICS),
     .set_elements = set_elements,
     .read_twice = NRG_BIT(NRG_CHANNEL_X),

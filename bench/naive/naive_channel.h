@@ -136,7 +136,7 @@ INLINE void NAME(channel_backward)(const rival_job *job, naive_channel how)
     float sum[NAIVE_CHANNELS], dot[NAIVE_CHANNELS];
     for (size_t c = 0; c < j.channels; c++) {
         w[c] = LOAD((const ELEMENT *)j.w, c);
-        b[c] = LOAD((const ELEMENT *)j.b, c);
+        b[c] = j.b ? LOAD((const ELEMENT *)j.b, c) : 0;
         j.dw[c] = j.db[c] = 0;
     }
     for (size_t block = 0; block < blocks; block++) {

@@ -39,10 +39,10 @@ static set set_of(const bench_case *c, const rival_job *j, size_t n)
     set s = {n / j->groups, 1, n % j->groups * channels, channels, 0, 1};
     if (c->op->over == NRG_CHANNEL_OVER_BATCH)
         s = (set){0, IMAGES, n, 1, 0, 1};
-    if (c->op->statistics == NRG_STATISTICS_FOLDED)
+    if (c->op->source == NRG_STATISTICS_FOLDED)
         return s;
     quad variance = 0;
-    if (c->op->statistics == NRG_STATISTICS_RUNNING) {
+    if (c->op->source == NRG_STATISTICS_RUNNING) {
         s.mean = j->running_mean[n];
         variance = j->running_var[n];
     } else {
@@ -62,7 +62,7 @@ static set set_of(const bench_case *c, const rival_job *j, size_t n)
 static void forward(truth *t, const bench_case *c, const rival_job *j)
 {
     bench_case of_weights = *c;
-    if (c->op->statistics == NRG_STATISTICS_FOLDED)
+    if (c->op->source == NRG_STATISTICS_FOLDED)
         of_weights.dtype = NRG_F32; /* as nrg_channel_norm_fold makes them */
     for (size_t n = 0; n < sets_of(c, j); n++) {
         const set s = set_of(c, j, n);

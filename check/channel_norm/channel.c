@@ -84,9 +84,9 @@ static size_t draw_segment(const sweep_case *c, uint64_t *random)
     case 1:
         return 1 + sweep_draw(random, 4096);
     case 2: /* whole samples, or channels */
-        return c->positions <= 1000 ? c->positions * (1 + sweep_draw(random, 4)) : 0;
+        return c->positions <= 1000 ? c->positions * (1 + sweep_draw(random, 4)) : NRG_CHANNEL_SEGMENT;
     default:
-        return 0;
+        return NRG_CHANNEL_SEGMENT;
     }
 }
 
@@ -99,7 +99,7 @@ static void draw_spec(sweep_case *c, uint64_t *random)
     s->momentum = momentums[sweep_draw(random, 5)];
     s->cumulative = sweep_draw(random, 4) == 0;
     s->segment = draw_segment(c, random);
-    s->store = (nrg_store)sweep_draw(random, 3);
+    c->store = (nrg_store)sweep_draw(random, 3);
     s->w_dtype = sweep_draw(random, 2) ? s->dtype : NRG_F32;
     if (sweep_draw(random, 2))
         s->activation = (nrg_activation)sweep_draw(random, SWEEP_NORM_ACTIVATIONS);
@@ -111,8 +111,8 @@ void sweep_channel_draw(sweep_case *c, uint64_t ways, uint64_t *random)
     /* where not all ways are gone, neighbours go different ones */
     int way = (int)((c->way * (SWEEP_CHANNEL_WAYS / ways) + c->n / ways) % SWEEP_CHANNEL_WAYS);
     enum kind_of_set sets = (enum kind_of_set)(way >> 1 & 3);
-    *s = nrg_batch_norm_spec(1, 0);
-    s->dtype = c->spec.dtype;
+    int is_layer = 0; /* also of one channel, where that could be instance norm */
+    *s = nrg_channel_norm_spec_batch(c->spec.dtype, 1, 0);
     s->accuracy = c->spec.accuracy;
     s->layout = (nrg_layout)(way & 1);
     s->over = sets == BATCH ? NRG_CHANNEL_OVER_BATCH : NRG_CHANNEL_OVER_GROUP;
@@ -123,27 +123,22 @@ void sweep_channel_draw(sweep_case *c, uint64_t ways, uint64_t *random)
         c->rows = large[c->large - 1].n;
         c->positions = large[c->large - 1].s;
         s->channels = large[c->large - 1].c;
-        s->groups = sets == GROUP ? draw_groups(s->channels, random) : 0;
+        s->groups = sets == GROUP ? draw_groups(s->channels, random) : 1;
     }
     if (sets == INSTANCE)
         s->groups = s->channels;
     else if (sets == LAYER)
-        s->groups = sweep_draw(random, 2); /* 0 stands for 1 */
+        is_layer = sweep_draw(random, 2) == 0;
     draw_spec(c, random);
+    c->may_run = s->centred && !is_layer && (s->over == NRG_CHANNEL_OVER_BATCH || s->groups == s->channels);
     c->shares = sweep_draw_shares(random);
     c->reduce_shares = sweep_draw_shares(random);
-}
-
-int sweep_channel_may_run(const sweep_case *c)
-{
-    const nrg_channel_norm_spec *s = &c->channel;
-    return s->centred && (s->over == NRG_CHANNEL_OVER_BATCH || s->groups == s->channels);
 }
 
 size_t sweep_channel_sets(const sweep_case *c)
 {
     const nrg_channel_norm_spec *s = &c->channel;
-    return s->over == NRG_CHANNEL_OVER_BATCH ? s->channels : c->rows * (s->groups ? s->groups : 1);
+    return s->over == NRG_CHANNEL_OVER_BATCH ? s->channels : c->rows * s->groups;
 }
 
 const unsigned char sweep_channel_slots[] = {
@@ -151,19 +146,22 @@ const unsigned char sweep_channel_slots[] = {
     [NRG_CHANNEL_Y] = SWEEP_Y,
     [NRG_CHANNEL_W] = SWEEP_W,
     [NRG_CHANNEL_B] = SWEEP_B,
-    [NRG_CHANNEL_RUNNING_MEAN] = SWEEP_RUNNING_MEAN,
-    [NRG_CHANNEL_RUNNING_VAR] = SWEEP_RUNNING_VAR,
+    [NRG_CHANNEL_STATISTICS_IN] = SWEEP_NOWHERE, /* what another call has saved */
+    [NRG_CHANNEL_RUNNING_MEAN_IN] = SWEEP_RUNNING_MEAN,
+    [NRG_CHANNEL_RUNNING_VAR_IN] = SWEEP_RUNNING_VAR,
     [NRG_CHANNEL_O] = SWEEP_O,
     [NRG_CHANNEL_MEAN] = SWEEP_MEAN,
     [NRG_CHANNEL_RSTD] = SWEEP_RSTD,
     [NRG_CHANNEL_STATISTICS] = SWEEP_STATISTICS,
+    [NRG_CHANNEL_RUNNING_MEAN] = SWEEP_NEW_MEAN,
+    [NRG_CHANNEL_RUNNING_VAR] = SWEEP_NEW_VAR,
 };
 
 const unsigned char sweep_channel_sums_slots[] = {[NRG_CHANNEL_SUMS_X] = SWEEP_X, [NRG_CHANNEL_SUMS_SUMS] = SWEEP_SUMS};
 
 void sweep_channel_add_before(sweep_case *c, const nrg_call *call, const unsigned char *slots, uint32_t there)
 {
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(c->rows, c->positions, NULL, NULL);
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(c->rows, c->positions, NULL, NULL, NULL, NULL);
     const void *more[2]; /* as much as any of these calls takes beside spec and args */
     sweep_add_before(c, call, (void *const[]){&c->channel, &args, more}, slots, there);
 }
@@ -194,10 +192,10 @@ void sweep_channel_describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     if (s->over == NRG_CHANNEL_OVER_BATCH)
         sweep_append(text, " over batch");
     else
-        sweep_append(text, ", %zu groups", s->groups ? s->groups : 1);
+        sweep_append(text, ", %zu groups", s->groups);
     sweep_append(text, "%s, eps %g, %s of x: statistics %s", s->centred ? ", centred" : "", s->eps,
-                 nrg_activation_name(s->activation), sources[s->statistics]);
-    if (s->segment)
+                 nrg_activation_name(s->activation), sources[s->source]);
+    if (s->segment != NRG_CHANNEL_SEGMENT)
         sweep_append(text, ", segments of %zu", s->segment);
     if (s->cumulative)
         sweep_append(text, ", cumulative");

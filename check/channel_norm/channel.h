@@ -19,9 +19,6 @@ enum { SWEEP_CHANNEL_LARGE = 25 };
 /* Draws shape, spec and shares of a case, of a family that goes so many of the 16 ways. */
 void sweep_channel_draw(sweep_case *c, uint64_t ways, uint64_t *random);
 
-/* Whether running statistics make sense: sets are channels, less their mean. */
-int sweep_channel_may_run(const sweep_case *c);
-
 /* Sets that have statistics. */
 size_t sweep_channel_sets(const sweep_case *c);
 

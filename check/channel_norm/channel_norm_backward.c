@@ -47,7 +47,7 @@ static const unsigned char sums_slots[] = {
 
 void sweep_channel_add_backward(sweep_case *c, uint32_t there)
 {
-    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(c->rows, c->positions, NULL, NULL, NULL);
+    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(c->rows, c->positions, NULL, NULL, NULL, NULL);
     sweep_add_call(c, &nrg_call_channel_norm_backward, (void *const[]){&c->channel, &args}, slots, there, 0);
     c->operands[SWEEP_DW].is_read = c->operands[SWEEP_DB].is_read = 0; /* what there is before them is not drawn */
 }
@@ -56,8 +56,8 @@ void sweep_channel_add_backward(sweep_case *c, uint32_t there)
 static void draw_source(sweep_case *c, uint64_t *random)
 {
     unsigned way = sweep_draw(random, 6);
-    if (way == 0 && sweep_channel_may_run(c)) {
-        c->channel.statistics = NRG_STATISTICS_RUNNING;
+    if (way == 0 && c->may_run) {
+        c->channel.source = NRG_STATISTICS_RUNNING;
         sweep_channel_add_running(c, SWEEP_RUNNING_MEAN, SWEEP_RUNNING_VAR);
     } else if (way < 4 && c->rows) {
         c->saved = 1;
@@ -70,7 +70,7 @@ static void draw_source(sweep_case *c, uint64_t *random)
 
 static void add_saved(sweep_case *c)
 {
-    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(c->rows, c->positions, NULL, NULL, NULL);
+    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(c->rows, c->positions, NULL, NULL, NULL, NULL);
     nrg_channel_sums sums;
     sweep_channel_add_before(c, &nrg_call_channel_norm_forward, sweep_channel_slots, NRG_BIT(NRG_CHANNEL_STATISTICS));
     if (c->parts) {
@@ -89,7 +89,7 @@ static void make(sweep_case *c)
     there |= sweep_draw(&random, 3) ? OPERAND(W) : 0;
     there |= sweep_draw(&random, 3) ? OPERAND(B) : 0;
     draw_source(c, &random);
-    there |= c->channel.statistics == NRG_STATISTICS_RUNNING ? OPERAND(RUNNING_MEAN) | OPERAND(RUNNING_VAR) : 0;
+    there |= c->channel.source == NRG_STATISTICS_RUNNING ? OPERAND(RUNNING_MEAN) | OPERAND(RUNNING_VAR) : 0;
     there |= sweep_draw(&random, 8) ? OPERAND(DX) : 0;
     there |= sweep_draw(&random, 2) ? OPERAND(DY) : 0;
     there |= c->parts < 2 && sweep_draw(&random, 3) ? OPERAND(DW) : 0;
@@ -105,9 +105,12 @@ static void make(sweep_case *c)
 static nrg_channel_norm_backward_args part_args(const sweep_case *c, const sweep_part *part, unsigned char *memory)
 {
     nrg_channel_norm_spec spec = part->spec;
-    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(part->n, part->s, NULL, NULL, NULL);
+    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(part->n, part->s, NULL, NULL, NULL, NULL);
     args.accumulate = c->accumulate;
+    args.store = c->store;
     sweep_channel_bind(c, part, &nrg_call_channel_norm_backward, (void *const[]){&spec, &args}, slots, memory);
+    if (!spec.activation)
+        args.y = args.b = NULL; /* of the forward pass only */
     return args;
 }
 
@@ -139,7 +142,7 @@ static nrg_status run_parts(const sweep_case *c, const nrg_channel_statistics *s
     size_t channels = given.channels, parts = sweep_channel_parts(c);
     int64_t *total = sweep_place(c, SWEEP_TOTAL, memory), *sums = sweep_place(c, SWEEP_PART_SUMS, memory);
     nrg_status status = NRG_OK;
-    given.statistics = NRG_STATISTICS_GIVEN;
+    given.source = NRG_STATISTICS_GIVEN;
     memset(total, 0, channels * NRG_CHANNEL_NORM_SUMS_WORDS * sizeof *total);
     for (size_t i = 0; i < parts && status == NRG_OK; i++) {
         sweep_part part = sweep_channel_part(c, parts - 1 - (size_t)sweep_share(c, (int)i, (int)parts));
@@ -180,7 +183,7 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
         return run_parts(c, statistics, memory);
     if (c->saved && !c->recompute) {
         args.statistics = statistics;
-        spec.statistics = c->seed % 2 ? NRG_STATISTICS_GIVEN : NRG_STATISTICS_COMPUTE;
+        spec.source = c->seed % 2 ? NRG_STATISTICS_GIVEN : NRG_STATISTICS_COMPUTE;
     }
     return run_phases(c, &spec, &args);
 }

@@ -8,7 +8,9 @@
 #include "../family.h"
 #include "../layout.h"
 
-static const unsigned char statistics_slots[] = {[NRG_CHANNEL_STATISTICS_RUNNING_MEAN] = SWEEP_NOWHERE,
+static const unsigned char statistics_slots[] = {[NRG_CHANNEL_STATISTICS_RUNNING_MEAN_IN] = SWEEP_NOWHERE,
+                                                 [NRG_CHANNEL_STATISTICS_RUNNING_VAR_IN] = SWEEP_NOWHERE,
+                                                 [NRG_CHANNEL_STATISTICS_RUNNING_MEAN] = SWEEP_NOWHERE,
                                                  [NRG_CHANNEL_STATISTICS_RUNNING_VAR] = SWEEP_NOWHERE,
                                                  [NRG_CHANNEL_STATISTICS_SUMS] = SWEEP_NOWHERE,
                                                  [NRG_CHANNEL_STATISTICS_MEAN] = SWEEP_MEAN,
@@ -25,14 +27,14 @@ static const unsigned char fold_slots[] = {[NRG_CHANNEL_FOLD_W] = SWEEP_W,
 static int may_update(const sweep_case *c)
 {
     size_t samples = c->channel.over == NRG_CHANNEL_OVER_BATCH ? c->rows : 1;
-    return sweep_channel_may_run(c) && c->rows && samples * c->positions > 1;
+    return c->may_run && c->rows && samples * c->positions > 1;
 }
 
 /* Factors that are made of running statistics, or such as there are. */
 static uint32_t draw_folded(sweep_case *c, uint32_t there, uint64_t *random)
 {
-    c->channel.statistics = NRG_STATISTICS_FOLDED;
-    if (!sweep_channel_may_run(c) || !sweep_draw(random, 2))
+    c->channel.source = NRG_STATISTICS_FOLDED;
+    if (!c->may_run || !sweep_draw(random, 2))
         return there | NRG_BIT(NRG_CHANNEL_W);
     sweep_channel_add_before(c, &nrg_call_channel_norm_fold, fold_slots,
                              (there & NRG_BIT(NRG_CHANNEL_W) ? NRG_BIT(NRG_CHANNEL_FOLD_W) : 0) |
@@ -47,8 +49,8 @@ static uint32_t draw_source(sweep_case *c, uint32_t there, uint64_t *random)
     uint32_t statistics = 0;
     if (way == 0)
         return draw_folded(c, there, random);
-    if (way == 1 && sweep_channel_may_run(c)) {
-        c->channel.statistics = NRG_STATISTICS_RUNNING;
+    if (way == 1 && c->may_run) {
+        c->channel.source = NRG_STATISTICS_RUNNING;
         sweep_channel_add_running(c, SWEEP_RUNNING_MEAN, SWEEP_RUNNING_VAR);
     } else {
         /* sums of parts, the sum of them, and the statistics: all that a call with NRG_STATISTICS_COMPUTE does at once */
@@ -79,7 +81,7 @@ static void make(sweep_case *c)
     there |= sweep_draw(&random, 3) ? NRG_BIT(NRG_CHANNEL_W) : 0;
     there |= sweep_draw(&random, 3) ? NRG_BIT(NRG_CHANNEL_B) : 0;
     there = draw_source(c, there, &random);
-    args = nrg_channel_norm_args_init(c->rows, c->positions, NULL, NULL);
+    args = nrg_channel_norm_args_init(c->rows, c->positions, NULL, NULL, NULL, NULL);
     sweep_add_call(c, &nrg_call_channel_norm_forward, (void *const[]){&c->channel, &args}, sweep_channel_slots, there, 0);
     if (sweep_draw(&random, 3) == 0)
         sweep_channel_add_before(c, &nrg_call_channel_norm_sums, sweep_channel_sums_slots, 0);
@@ -124,8 +126,11 @@ static nrg_status run_parts(const sweep_case *c, nrg_channel_norm_args *all, uns
     for (size_t i = 0; i < parts && status == NRG_OK; i++) {
         sweep_part part = sweep_channel_part(c, i);
         nrg_channel_norm_args args = sweep_channel_args(c, &part, memory);
-        part.spec.statistics = NRG_STATISTICS_GIVEN;
+        part.spec.source = NRG_STATISTICS_GIVEN;
+        args.statistics_in = args.statistics;
+        args.statistics = NULL;
         args.running_mean = args.running_var = NULL;
+        args.running_mean_in = args.running_var_in = NULL;
         if (early)
             args.mean = args.rstd = NULL;
         status = forward(c, &part.spec, &args);
@@ -141,7 +146,7 @@ static nrg_status run_folded(const sweep_case *c, nrg_channel_norm_args *args, u
         nrg_status status = nrg_channel_norm_fold(&spec, args, scale, shift);
         if (status != NRG_OK)
             return status;
-        args->running_mean = args->running_var = NULL;
+        args->running_mean_in = args->running_var_in = NULL;
         args->w = scale;
         args->b = shift;
         spec.w_dtype = NRG_F32;
@@ -157,13 +162,8 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
     nrg_status status = sums ? run_sums(c, &whole, sums, memory) : NRG_OK;
     if (status != NRG_OK)
         return status;
-    if (c->channel.statistics == NRG_STATISTICS_FOLDED)
+    if (c->channel.source == NRG_STATISTICS_FOLDED)
         return run_folded(c, &args, memory);
-    if (c->operands[SWEEP_NEW_MEAN].rows) { /* a copy is updated */
-        const size_t bytes = c->channel.channels * sizeof(float);
-        args.running_mean = memcpy(sweep_place(c, SWEEP_NEW_MEAN, memory), args.running_mean, bytes);
-        args.running_var = memcpy(sweep_place(c, SWEEP_NEW_VAR, memory), args.running_var, bytes);
-    }
     return c->saved && !c->recompute ? run_parts(c, &args, memory) : forward(c, &c->channel, &args);
 }
 

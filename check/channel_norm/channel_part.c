@@ -24,7 +24,7 @@ static size_t at_least_one(size_t n) { return n ? n : 1; }
 static grid grid_of(const sweep_case *c)
 {
     const nrg_channel_norm_spec *s = &c->channel;
-    size_t segment = s->segment ? s->segment : 4096, groups = at_least_one(s->groups), group_channels = s->channels / groups;
+    size_t segment = s->segment, groups = s->groups, group_channels = s->channels / groups;
     grid samples = {1, c->rows, at_least_one(segment / c->positions)};
     grid channels = {1, s->channels, segment / greatest_common_divisor(segment, c->positions)};
     grid positions = {c->rows, c->positions, segment / (group_channels < 64 ? group_channels : 64)};
@@ -80,7 +80,7 @@ sweep_part sweep_channel_part(const sweep_case *c, size_t number)
         part.n = 1;
         part.s = end - begin;
         part.first_row = tensor * c->positions + begin;
-        part.sets = at_least_one(c->channel.groups);
+        part.sets = c->channel.groups;
         part.first_set = tensor * part.sets;
     } else {
         part.first_channel = begin;
@@ -128,8 +128,9 @@ void sweep_channel_bind(const sweep_case *c, const sweep_part *part, const nrg_c
 nrg_channel_norm_args sweep_channel_args(const sweep_case *c, const sweep_part *part, unsigned char *memory)
 {
     nrg_channel_norm_spec spec = part->spec;
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(part->n, part->s, NULL, NULL);
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(part->n, part->s, NULL, NULL, NULL, NULL);
     args.batches = c->seed % 1000;
+    args.store = c->store;
     sweep_channel_bind(c, part, &nrg_call_channel_norm_forward, (void *const[]){&spec, &args}, sweep_channel_slots, memory);
     return args;
 }

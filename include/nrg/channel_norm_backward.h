@@ -35,15 +35,15 @@
  * 35000 where d_o is alike). A rounded rstd moves dx by up to 3 · 2^-24 of its terms, and dw by 2^-24. Statistics in double cost
  * neither.
  *
- * How it is called:
+ * One thread: nrg_channel_norm_backward(&spec, &args, 0, 1) computes all gradients. Several threads:
  *
  *     1. nrg_channel_norm_backward(&spec, &args, ith, nth) on every thread
  *     2. the host's barrier
  *     3. nrg_channel_norm_backward_reduce(&spec, &args, ith, nth) on every thread
  *
- * Always call both: where nothing is left to do, the second returns NRG_OK at once. It is needed for dw or db with
- * NRG_CHANNEL_OVER_GROUP, since the samples of a channel are in different sets, and these need the workspace. dx and dy alone,
- * and all of NRG_CHANNEL_OVER_BATCH, are done after the first, without a workspace and without the barrier.
+ * The second phase is needed for dw or db with NRG_CHANNEL_OVER_GROUP, since the samples of a channel are in different sets, and
+ * these need the workspace. dx and dy alone, and all of NRG_CHANNEL_OVER_BATCH, are done after the first, without a workspace and
+ * without the barrier. Where nothing is left to do, the second returns NRG_OK at once.
  *
  * Sums in parts (synchronized batch norm; NRG_CHANNEL_OVER_BATCH only): nrg_channel_norm_backward_sums on every part, which also
  * writes the part's own dw and db; add the integers; nrg_channel_norm_backward with args.sums, for dx and dy.
@@ -68,59 +68,75 @@ extern "C" {
  *        dy     yes   no    yes */
 typedef struct nrg_channel_norm_backward_args {
     size_t size;       /* sizeof(nrg_channel_norm_backward_args) */
-    size_t n, s;       /* samples, positions */
+    size_t samples;    /* n */
+    size_t positions;  /* s */
     const void *d_o;   /* as x: gradient of o */
+    size_t d_o_stride; /* bytes, 0: dense; likewise the other strides */
     const void *x;     /* as in the forward pass */
-    const void *y;     /* as in the forward pass; read where there is an activation */
-    const void *w, *b; /* as in the forward pass; b is read where there is an activation */
-    const nrg_channel_statistics
-        *statistics; /* [sets] as the forward pass gave them, or mean and rstd; COMPUTE: neither to have them computed again */
-    const float *running_mean, *running_var; /* [c] with NRG_STATISTICS_RUNNING */
+    size_t x_stride;
+    const nrg_channel_statistics *statistics; /* [sets] as the forward pass wrote them; NULL: mean and rstd; COMPUTE: or neither,
+                                                 to have them computed again */
+    const float *mean;                        /* [sets] statistics as floats; NULL unless centred */
+    const float *rstd;                        /* [sets] 1/s */
+    const float *running_mean;                /* [c] RUNNING */
+    const float *running_var;                 /* [c] likewise */
     const int64_t *sums; /* [sets][NRG_CHANNEL_NORM_SUMS_WORDS] of all parts, or NULL: summed here. Then dw and db must be NULL */
-    void *dx;            /* as x: output, or NULL */
-    void *dy;            /* as x: output, or NULL */
-    float *dw;           /* [c] output, or NULL; also without w */
-    float *db;           /* [c] output, or NULL; also without b */
-    void *workspace;     /* multiple of 8 bytes; NULL where none is needed */
-    size_t workspace_size;                                       /* bytes */
-    size_t d_o_stride, x_stride, y_stride, dx_stride, dy_stride; /* bytes, 0: dense */
-    int accumulate;    /* not 0: dw and db are added to what is there, in one rounding */
-    uint32_t reserved; /* 0 */
-    const float *mean; /* [sets] statistics as floats, both in the place of `statistics`, or NULL; not read unless centred */
-    const float *rstd; /* [sets] 1/s; or NULL */
+    const void *w;       /* as in the forward pass */
+    const void *b;       /* as in the forward pass, with an activation; otherwise NULL */
+    const void *y;       /* likewise */
+    size_t y_stride;
+    nrg_store store; /* of dx and dy; a hint */
+    int accumulate;  /* not 0: dw and db are added to their old values, in one rounding */
+    void *dx;        /* as x: output, or NULL */
+    size_t dx_stride;
+    void *dy; /* as x: output, or NULL */
+    size_t dy_stride;
+    float *dw;             /* [c] output, or NULL; also without w */
+    float *db;             /* [c] output, or NULL; also without b */
+    void *workspace;       /* multiple of 8 bytes; NULL where none is needed */
+    size_t workspace_size; /* bytes */
 } nrg_channel_norm_backward_args;
 
-static inline nrg_channel_norm_backward_args nrg_channel_norm_backward_args_init(size_t n, size_t s, const void *x,
-                                                                                 const void *d_o, void *dx)
+static inline nrg_channel_norm_backward_args nrg_channel_norm_backward_args_init(size_t samples, size_t positions, const void *x,
+                                                                                 const void *w, const void *d_o, void *dx)
 {
     nrg_channel_norm_backward_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
-    args.n = n;
-    args.s = s;
-    args.x = x;
+    args.samples = samples;
+    args.positions = positions;
     args.d_o = d_o;
+    args.x = x;
+    args.statistics = NULL;
+    args.mean = args.rstd = args.running_mean = args.running_var = NULL;
+    args.sums = NULL;
+    args.w = w;
+    args.b = args.y = NULL;
+    args.store = NRG_STORE_AUTO;
+    args.accumulate = 0;
     args.dx = dx;
+    args.dy = NULL;
+    args.d_o_stride = args.x_stride = args.y_stride = args.dx_stride = args.dy_stride = 0;
+    args.dw = args.db = NULL;
+    args.workspace = NULL;
+    args.workspace_size = 0;
     return args;
 }
 
 /* Bytes of workspace: 0 with NRG_CHANNEL_OVER_BATCH, and where neither dw nor db is asked for; otherwise 8 · channels for each
- * of them
- * and each of at most 64 blocks of samples. Only n, dw and db of args are looked at. Returns NRG_OK, or writes nothing:
- * NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
+ * of them and each of at most 64 blocks of samples. Reads only samples, dw and db of args. Returns NRG_OK, or writes nothing:
+ * NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT,
  * NRG_ERR_COMBINATION. */
 NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_spec *spec,
                                                        const nrg_channel_norm_backward_args *args, size_t *bytes);
 
 /* The gradients of share ith of nth: whole channels with NRG_CHANNEL_OVER_BATCH, otherwise whole sets, in blocks of samples
- * where dw or
- * db is asked for. At most 16 KB of stack in an optimized build.
+ * where dw or db is requested. The only share (nth = 1) does the reduction, too. At most 16 KB of stack in an optimized build.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_channel_norm_sums, and
  *   NRG_ERR_NULL         (with n > 0) x or d_o; statistics (or mean and rstd) with GIVEN or with sums; workspace where needed
- *   NRG_ERR_COMBINATION  NRG_STATISTICS_FOLDED; statistics, mean or rstd with RUNNING; mean or rstd beside statistics;
- *                        mean or rstd alone (rstd may be, where not centred); sums with NRG_CHANNEL_OVER_GROUP or RUNNING, or
- *                        with dw or db
+ *   NRG_ERR_COMBINATION  NRG_STATISTICS_FOLDED; statistics, mean or rstd with RUNNING; running statistics without it; mean or
+ *                        rstd in addition to statistics; one of mean and rstd without the other; mean where not centred; sums
+ *                        with NRG_CHANNEL_OVER_GROUP or RUNNING, or with dw or db; y or b without an activation
  *   NRG_ERR_COUNT        sums or statistics of no elements
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
 NRG_API nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
@@ -129,8 +145,8 @@ NRG_API nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec, 
 /* What nrg_channel_norm_backward would say: asking first, nrg/base.h. */
 NRG_API nrg_status nrg_channel_norm_backward_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args);
 
-/* Phase 2, with the spec and args of phase 1: channels of share ith of nth, from the workspace to dw and db. Always call it;
- * where nothing is left (NRG_CHANNEL_OVER_BATCH, or neither dw nor db) it returns NRG_OK at once. What phase 1 refuses is
+/* Phase 2, with the spec and args of phase 1: channels of share ith of nth, from the workspace to dw and db. Returns NRG_OK
+ * at once if nothing is left: NRG_CHANNEL_OVER_BATCH, neither dw nor db, or phase 1 had one share. What phase 1 refuses is
  * refused here too: the statuses of nrg_channel_norm_backward. */
 NRG_API nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                                                     int ith, int nth);
@@ -140,12 +156,11 @@ NRG_API nrg_status nrg_channel_norm_backward_reduce_check(const nrg_channel_norm
                                                           const nrg_channel_norm_backward_args *args);
 
 /* NRG_CHANNEL_OVER_BATCH: Σdo1 and Σdo1 ⊙ (x - m) of a part, [c][NRG_CHANNEL_NORM_SUMS_WORDS], with statistics given (of all
- * parts; or
- * as floats); dw and db, where asked for, are the part's own. dx, dy and args.sums are not looked at.
+ * parts; or as floats); dw and db, where requested, are the part's. dx, dy, args.sums and running statistics are ignored.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_channel_norm_sums, and
  *   NRG_ERR_NULL         sums; (with n > 0) x, d_o, or statistics in double or as floats
- *   NRG_ERR_COMBINATION  NRG_CHANNEL_OVER_GROUP, NRG_STATISTICS_RUNNING or NRG_STATISTICS_FOLDED; mean or rstd as above
+ *   NRG_ERR_COMBINATION  NRG_CHANNEL_OVER_GROUP, NRG_STATISTICS_RUNNING or NRG_STATISTICS_FOLDED; mean, rstd, y or b as above
  *   NRG_ERR_COUNT        statistics of no elements */
 NRG_API nrg_status nrg_channel_norm_backward_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
                                                   int64_t *sums, int ith, int nth);

@@ -45,7 +45,7 @@ class _Operands:
         number = arrays.number(self.x, "x", dtype)
         w_dtype = arrays.number_of_vectors({"weight": self.weight, "bias": self.bias}, dtype, number)
         self.spec = struct("nrg_channel_norm_spec", channels=self.channels, groups=groups, over=enum("nrg_channel_over", over, "NRG_CHANNEL_OVER_", "over"),
-                           layout=int(self.last), dtype=number, w_dtype=w_dtype, centred=1, eps=eps,
+                           layout=int(self.last), dtype=number, w_dtype=w_dtype, eps=eps,
                            activation=enum("nrg_activation", activation, "NRG_ACT_", "activation"),
                            accuracy=enum("nrg_accuracy", accuracy, "NRG_ACCURACY_", "accuracy"), **spec)
 
@@ -65,8 +65,8 @@ class _Operands:
                          "a copy where they do")
 
     def fill(self, args, **tensors):
-        args.n, args.s = self.n, self.s
-        args.w, args.b = arrays.address(self.weight), arrays.address(self.bias)
+        args.samples, args.positions = self.n, self.s
+        args.w = arrays.address(self.weight)
         names = {"y": "residual", "o": "out", "dx": "out"}
         for name, array in tensors.items():
             if array is not None:
@@ -74,12 +74,14 @@ class _Operands:
                 setattr(args, name + "_stride", self.stride(array, names.get(name, name)))
 
 
-def _forward(of, residual, out, stats, threads, running=(None, None), batches=0):
+def _forward(of, residual, out, stats, threads, running=(None, None), training=False, batches=0):
     residual = None if residual is None else arrays.like(residual, "residual", of.x)
     o = arrays.output(out, "out", of.x.shape, of.x.dtype)
     statistics = np.empty(of.sets, STATISTICS) if stats else None
-    args = struct("nrg_channel_norm_args", statistics=arrays.address(statistics), running_mean=arrays.address(running[0]),
-                  running_var=arrays.address(running[1]), batches=batches)
+    args = struct("nrg_channel_norm_args", b=arrays.address(of.bias), statistics=arrays.address(statistics), batches=batches,
+                  running_mean_in=arrays.address(running[0]), running_var_in=arrays.address(running[1]))
+    if training:
+        args.running_mean, args.running_var = args.running_mean_in, args.running_var_in
     of.fill(args, x=of.x, y=residual, o=o)
     share("nrg_channel_norm_forward", of.spec, args, threads=threads)
     return (o, statistics) if stats else o
@@ -94,7 +96,9 @@ def _backward(of, d_o, residual, statistics, out, threads, running=(None, None))
     dw, db = (None if v is None else np.empty(of.channels, np.float32) for v in (of.weight, of.bias))
     args = struct("nrg_channel_norm_backward_args", statistics=arrays.address(statistics), dw=arrays.address(dw), db=arrays.address(db),
                   running_mean=arrays.address(running[0]), running_var=arrays.address(running[1]))
-    of.fill(args, x=of.x, y=residual, d_o=d_o, dx=dx, dy=dy)
+    activated = of.spec.activation != 0  # otherwise the gradients do not depend on residual and bias
+    args.b = arrays.address(of.bias) if activated else None
+    of.fill(args, x=of.x, y=residual if activated else None, d_o=d_o, dx=dx, dy=dy)
     reduce("nrg_channel_norm_backward", (of.spec,), args, threads, dw is not None or db is not None)
     return ChannelGradients(dx, dy, dw, db)
 
@@ -129,8 +133,8 @@ def batch_norm(x, running_mean=None, running_var=None, weight=None, bias=None, t
     """
     _needs_running(training, running_mean, running_var)
     of = _Operands(x, weight, bias, "batch", 1, layout, dtype, eps, activation, accuracy, momentum=momentum,
-                   statistics=enum("nrg_statistics_source", "compute" if training else "running", "NRG_STATISTICS_", "training"))
-    return _forward(of, residual, out, stats, threads, _running(running_mean, running_var, of.channels, training))
+                   source=enum("nrg_statistics_source", "compute" if training else "running", "NRG_STATISTICS_", "training"))
+    return _forward(of, residual, out, stats, threads, _running(running_mean, running_var, of.channels, training), training)
 
 
 def batch_norm_backward(d_o, x, running_mean=None, running_var=None, weight=None, bias=None, training=True, eps=1e-5, *, residual=None,
@@ -146,7 +150,7 @@ def batch_norm_backward(d_o, x, running_mean=None, running_var=None, weight=None
     """
     _needs_running(training, running_mean, running_var)
     of = _Operands(x, weight, bias, "batch", 1, layout, dtype, eps, activation, accuracy,
-                   statistics=enum("nrg_statistics_source", "compute" if training else "running", "NRG_STATISTICS_", "training"))
+                   source=enum("nrg_statistics_source", "compute" if training else "running", "NRG_STATISTICS_", "training"))
     running = (None, None) if training else _running(running_mean, running_var, of.channels, False)
     return _backward(of, d_o, residual, statistics, out, threads, running)
 

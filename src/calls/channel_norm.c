@@ -29,10 +29,10 @@ static __attribute__((noinline)) nrg_status make_forward(nrg_channel_norm_job *j
         return status;
     const nrg_channel_norm_spec *s = c.part[NRG_CHANNEL_SPEC];
     const nrg_channel_norm_args *a = c.part[NRG_CHANNEL_ARGS];
-    const channel_shape shape = shape_of(s, a->s);
+    const channel_shape shape = shape_of(s, a->positions);
     const size_t sets = c.sizes.n[NRG_CHANNEL_SETS];
-    const int given = s->statistics == NRG_STATISTICS_GIVEN, folded = s->statistics == NRG_STATISTICS_FOLDED,
-              fixed = s->statistics == NRG_STATISTICS_RUNNING, update = !fixed && a->running_mean;
+    const int given = s->source == NRG_STATISTICS_GIVEN, folded = s->source == NRG_STATISTICS_FOLDED,
+              fixed = s->source == NRG_STATISTICS_RUNNING, update = a->running_mean != NULL;
     *dtype = s->dtype;
     *job = (nrg_channel_norm_job){
         .x = a->x,
@@ -42,15 +42,15 @@ static __attribute__((noinline)) nrg_status make_forward(nrg_channel_norm_job *j
         .o = a->o,
         .mean = a->mean,
         .rstd = a->rstd,
-        .statistics = given ? NULL : a->statistics,
-        .given = given ? a->statistics : NULL,
-        .fixed_mean = fixed ? a->running_mean : NULL,
-        .fixed_var = fixed ? a->running_var : NULL,
-        .running_mean = update ? a->running_mean : NULL,
-        .running_var = update ? a->running_var : NULL,
-        .n = a->n,
+        .statistics = a->statistics,
+        .given = a->statistics_in,
+        .fixed_mean = fixed ? a->running_mean_in : NULL,
+        .fixed_var = fixed ? a->running_var_in : NULL,
+        .running_mean = a->running_mean,
+        .running_var = a->running_var,
+        .n = a->samples,
         .c = s->channels,
-        .s = a->s,
+        .s = a->positions,
         .groups = shape.groups,
         .group_channels = shape.group_channels,
         .x_stride = c.stride[NRG_CHANNEL_X][0],
@@ -63,15 +63,15 @@ static __attribute__((noinline)) nrg_status make_forward(nrg_channel_norm_job *j
         .centred = s->centred != 0,
         .fast = is_fast(s),
         .w_f32 = c.sizes.type[NRG_CHANNEL_TYPE_W] == NRG_F32,
-        .stream = nrg_wants_stream(s->store, c.bytes),
+        .stream = nrg_wants_stream(a->store, c.bytes),
         .activation = s->activation,
         .eps = shape.eps,
         .momentum = momentum_of(s, a),
     };
-    if (!a->n)
+    if (!a->samples)
         return NRG_OK;
     /* rows · channels fits, since elements do */
-    const size_t units = given || fixed || folded ? (shape.nhwc ? a->n * a->s : a->n * s->channels)
+    const size_t units = given || fixed || folded ? (shape.nhwc ? a->samples * a->positions : a->samples * s->channels)
                          : job->by_channel        ? s->channels
                                                   : sets;
     job->begin = nrg_share(units, ith, nth);
@@ -83,14 +83,27 @@ static __attribute__((noinline)) nrg_status make_forward(nrg_channel_norm_job *j
     return NRG_OK;
 }
 
+/* The share's channels of running statistics, which kernels update in place. */
+static void copy_channels(float *to, const float *from, const nrg_channel_norm_job *job)
+{
+    for (size_t c = job->begin; c < job->end; c++)
+        to[c] = from[c];
+}
+
 nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int ith, int nth)
 {
     nrg_channel_norm_job job;
     nrg_dtype dtype;
     const nrg_status status = make_forward(&job, &dtype, spec, args, ith, nth);
-    if (status == NRG_OK && (job.begin < job.end || job.out_begin < job.out_end))
+    if (status != NRG_OK)
+        return status;
+    if (job.running_mean && job.running_mean != args->running_mean_in)
+        copy_channels(job.running_mean, args->running_mean_in, &job);
+    if (job.running_var && job.running_var != args->running_var_in)
+        copy_channels(job.running_var, args->running_var_in, &job);
+    if (job.begin < job.end || job.out_begin < job.out_end)
         run(&job, dtype);
-    return status;
+    return NRG_OK;
 }
 
 nrg_status nrg_channel_norm_forward_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args)
@@ -111,15 +124,15 @@ static __attribute__((noinline)) nrg_status make_sums(nrg_channel_norm_job *job,
         return status;
     const nrg_channel_norm_spec *s = c.part[NRG_CHANNEL_SPEC];
     const nrg_channel_norm_args *a = c.part[NRG_CHANNEL_ARGS];
-    const channel_shape shape = shape_of(s, a->s);
+    const channel_shape shape = shape_of(s, a->positions);
     const size_t sets = c.sizes.n[NRG_CHANNEL_SETS];
     *dtype = s->dtype;
     *job = (nrg_channel_norm_job){
         .x = a->x,
         .sums = sums,
-        .n = a->n,
+        .n = a->samples,
         .c = s->channels,
-        .s = a->s,
+        .s = a->positions,
         .groups = shape.groups,
         .group_channels = shape.group_channels,
         .x_stride = c.stride[NRG_CHANNEL_SUMS_X][0],
@@ -210,7 +223,7 @@ nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const 
     const int update = args->running_mean != NULL;
 
     /* by channels, where those have running statistics */
-    const size_t samples = sets && update && shape.groups ? args->n : 1, units = sets / samples;
+    const size_t samples = sets && update && shape.groups ? args->samples : 1, units = sets / samples;
     const double momentum = momentum_of(spec, args);
     for (size_t at = nrg_share(units, ith, nth); at < nrg_share(units, ith + 1, nth); at++) {
         nrg_running_sums running = {0, 0};
@@ -226,8 +239,11 @@ nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const 
             if (args->statistics)
                 args->statistics[set] = stat;
         }
-        if (update)
+        if (update) {
+            args->running_mean[at] = args->running_mean_in[at];
+            args->running_var[at] = args->running_var_in[at];
             nrg_running_update(args->running_mean + at, args->running_var + at, &running, samples, momentum);
+        }
     }
     return NRG_OK;
 }
@@ -257,7 +273,7 @@ nrg_status nrg_channel_norm_fold(const nrg_channel_norm_spec *spec, const nrg_ch
     const nrg_dtype w_dtype = c.sizes.type[NRG_CHANNEL_TYPE_W];
     const channel_shape shape = shape_of(spec, 1);
     for (size_t i = 0; i < spec->channels; i++) {
-        const nrg_channel_statistics stat = nrg_statistics_fixed(args->running_mean[i], args->running_var[i], shape.eps);
+        const nrg_channel_statistics stat = nrg_statistics_fixed(args->running_mean_in[i], args->running_var_in[i], shape.eps);
         const double factor = stat.rstd * parameter(args->w, i, w_dtype, 1);
         scale[i] = (float)factor;
         shift[i] = (float)fma(-stat.mean, factor, parameter(args->b, i, w_dtype, 0));

@@ -30,36 +30,37 @@ static nrg_status make_job(nrg_channel_norm_backward_job *job, nrg_checked *c, c
         return status;
     const nrg_channel_norm_spec *s = c->part[NRG_CHANNEL_SPEC];
     const nrg_channel_norm_backward_args *a = c->part[NRG_CHANNEL_ARGS];
-    const int running = s->statistics == NRG_STATISTICS_RUNNING, partial = call == &nrg_call_channel_norm_backward_sums;
+    const int running = s->source == NRG_STATISTICS_RUNNING, partial = call == &nrg_call_channel_norm_backward_sums;
     /* what is not read or written is not looked at */
     const int64_t *sums = partial ? NULL : a->sums;
     if (!have_elements(a->statistics, sums, c->sizes.n[NRG_CHANNEL_SETS]))
         return NRG_ERR_COUNT;
 
-    const channel_shape shape = shape_of(s, a->s);
+    const channel_shape shape = shape_of(s, a->positions);
     double *blocks = a->workspace;
     *job = (nrg_channel_norm_backward_job){
         .d_o = a->d_o,
         .x = a->x,
-        .y = s->activation ? a->y : NULL,
+        .y = a->y,
         .w = a->w,
-        .b = s->activation ? a->b : NULL,
+        .b = a->b,
         .dx = partial ? NULL : a->dx,
         .dy = partial ? NULL : a->dy,
         .dw = shape.groups ? NULL : a->dw,
         .db = shape.groups ? NULL : a->db,
         .block_dw = shape.groups && a->dw ? blocks : NULL,
-        .block_db =
-            shape.groups && a->db ? (a->dw && blocks ? blocks + nrg_channel_block_count(a->n) * s->channels : blocks) : NULL,
+        .block_db = shape.groups && a->db
+                        ? (a->dw && blocks ? blocks + nrg_channel_block_count(a->samples) * s->channels : blocks)
+                        : NULL,
         .given = a->statistics,
-        .given_mean = s->centred ? a->mean : NULL,
+        .given_mean = a->mean,
         .given_rstd = a->rstd,
         .fixed_mean = running ? a->running_mean : NULL,
         .fixed_var = running ? a->running_var : NULL,
         .given_sums = sums,
-        .n = a->n,
+        .n = a->samples,
         .c = s->channels,
-        .s = a->s,
+        .s = a->positions,
         .groups = shape.groups,
         .group_channels = shape.group_channels,
         .d_o_stride = c->stride[NRG_CHANNEL_BACKWARD_D_O][0],
@@ -68,13 +69,13 @@ static nrg_status make_job(nrg_channel_norm_backward_job *job, nrg_checked *c, c
         .dx_stride = partial ? 0 : c->stride[NRG_CHANNEL_BACKWARD_DX][0],
         .dy_stride = partial ? 0 : c->stride[NRG_CHANNEL_BACKWARD_DY][0],
         .segment = shape.segment,
-        .block_samples = shape.groups && (a->dw || a->db) ? nrg_channel_block_samples(a->n) : 1,
+        .block_samples = shape.groups && (a->dw || a->db) ? nrg_channel_block_samples(a->samples) : 1,
         .by_channel = !shape.groups,
         .nhwc = shape.nhwc,
         .centred = s->centred != 0,
         .fast = is_fast(s),
         .w_f32 = c->sizes.type[NRG_CHANNEL_TYPE_W] == NRG_F32,
-        .stream = nrg_wants_stream(s->store, c->bytes),
+        .stream = nrg_wants_stream(a->store, c->bytes),
         .accumulate = a->accumulate != 0,
         .activation = s->activation,
         .eps = shape.eps,
@@ -122,6 +123,28 @@ static __attribute__((noinline)) nrg_status make_share(nrg_channel_norm_backward
     return NRG_OK;
 }
 
+/* Channels begin to end of dw and db with NRG_CHANNEL_OVER_GROUP. No samples, no blocks, no workspace: the sums are 0. */
+static void reduce_blocks(const nrg_channel_norm_backward_job *job, const nrg_channel_norm_backward_args *args, size_t begin,
+                          size_t end)
+{
+    const size_t blocks = nrg_channel_block_count(job->n);
+    if (args->dw)
+        reduce(job->block_dw, job->c, blocks, begin, end, args->dw, 1, job->accumulate);
+    if (args->db)
+        reduce(job->block_db, job->c, blocks, begin, end, args->db, 1, job->accumulate);
+}
+
+static void run(nrg_channel_norm_backward_job *job, nrg_dtype dtype)
+{
+    if (!job->n) {
+        if (job->by_channel && !job->accumulate && (job->dw || job->db))
+            clear_gradients(job->dw, job->db, job->begin, job->end);
+        for (size_t c = job->begin; c < job->end && job->sums; c++)
+            memset(job->sums + c * NRG_CHANNEL_NORM_SUMS_WORDS, 0, NRG_CHANNEL_NORM_SUMS_WORDS * sizeof *job->sums);
+    } else if (job->begin < job->end && (job->dx || job->dy || job->dw || job->db || job->block_dw || job->block_db || job->sums))
+        NRG_ACTIVE_KERNEL(channel_norm_backward, dtype)(job);
+}
+
 static nrg_status backward(const nrg_call *call, const void *const *part, int64_t *sums, int ith, int nth)
 {
     nrg_channel_norm_backward_job job;
@@ -130,16 +153,12 @@ static nrg_status backward(const nrg_call *call, const void *const *part, int64_
     if (status != NRG_OK)
         return status;
     job.sums = sums;
-    if (!job.n) {
-        if (job.by_channel && !job.accumulate && (job.dw || job.db))
-            clear_gradients(job.dw, job.db, job.begin, job.end);
-        for (size_t c = job.begin; c < job.end && job.sums; c++)
-            memset(job.sums + c * NRG_CHANNEL_NORM_SUMS_WORDS, 0, NRG_CHANNEL_NORM_SUMS_WORDS * sizeof *job.sums);
-        return NRG_OK;
+    run(&job, dtype);
+    if (nth == 1 && job.groups) {
+        reduce_blocks(&job, part[NRG_CHANNEL_ARGS], 0, job.c);
+        if (job.n && (job.block_dw || job.block_db))
+            reduce_mark_done(job.block_dw ? job.block_dw : job.block_db);
     }
-    if (job.begin == job.end || !(job.dx || job.dy || job.dw || job.db || job.block_dw || job.block_db || job.sums))
-        return NRG_OK;
-    NRG_ACTIVE_KERNEL(channel_norm_backward, dtype)(&job);
     return NRG_OK;
 }
 
@@ -185,14 +204,9 @@ nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec, c
         make_job(&job, &c, &nrg_call_channel_norm_backward_reduce, (const void *const[]){spec, args}, ith, nth);
     if (status != NRG_OK)
         return status;
-    args = c.part[NRG_CHANNEL_ARGS];
-    const size_t begin = nrg_share(job.c, ith, nth), end = nrg_share(job.c, ith + 1, nth),
-                 blocks = nrg_channel_block_count(job.n);
-    /* no samples, no blocks, no workspace: the sums are 0 */
-    if (job.groups && args->dw)
-        reduce(job.block_dw, job.c, blocks, begin, end, args->dw, 1, args->accumulate);
-    if (job.groups && args->db)
-        reduce(job.block_db, job.c, blocks, begin, end, args->db, 1, args->accumulate);
+    const double *const first = job.block_dw ? job.block_dw : job.block_db;
+    if (job.groups && !(first && job.n && reduce_is_done(first)))
+        reduce_blocks(&job, args, nrg_share(job.c, ith, nth), nrg_share(job.c, ith + 1, nth));
     return NRG_OK;
 }
 

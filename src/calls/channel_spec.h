@@ -13,14 +13,14 @@ typedef struct channel_shape {
     double eps;
 } channel_shape;
 
-static inline channel_shape shape_of(const nrg_channel_norm_spec *spec, size_t s)
+static inline channel_shape shape_of(const nrg_channel_norm_spec *spec, size_t positions)
 {
     const size_t groups = nrg_channel_groups(spec);
     return (channel_shape){
         .groups = groups,
         .group_channels = groups ? spec->channels / groups : 1,
-        .segment = spec->segment ? spec->segment : NRG_CHANNEL_SEGMENT,
-        .nhwc = nrg_channel_is_nhwc(spec, s),
+        .segment = spec->segment,
+        .nhwc = nrg_channel_is_nhwc(spec, positions),
         .eps = spec->eps < 0x1p-600 ? 0 : spec->eps,
     };
 }

@@ -8,15 +8,16 @@
 nrg_status nrg_channel_measure_spec(const nrg_channel_norm_spec *spec, nrg_sizes *sizes)
 {
     sizes->type[NRG_CHANNEL_TYPE_X] = spec->dtype;
-    if (spec->channels == 0 || (spec->over == NRG_CHANNEL_OVER_GROUP && spec->groups > 1 && spec->channels % spec->groups != 0))
+    if (spec->channels == 0 || spec->groups == 0 ||
+        (spec->over == NRG_CHANNEL_OVER_GROUP && spec->groups > 1 && spec->channels % spec->groups != 0))
         return NRG_ERR_DIM;
     if (nrg_beside(spec->w_dtype, spec->dtype, &sizes->type[NRG_CHANNEL_TYPE_W]) != NRG_OK)
         return NRG_ERR_DTYPE;
     if (!(spec->eps >= 0 && spec->eps <= DBL_MAX))
         return NRG_ERR_EPS;
-    if ((spec->over == NRG_CHANNEL_OVER_BATCH && spec->groups > 1) || spec->segment > NRG_CHANNEL_SEGMENT)
-        return NRG_ERR_COMBINATION;
-    return NRG_OK;
+    if (!(spec->momentum >= 0 && spec->momentum <= 1) || spec->segment - 1 > NRG_CHANNEL_SEGMENT - 1)
+        return NRG_ERR_CONSTANT;
+    return spec->over == NRG_CHANNEL_OVER_BATCH && spec->groups > 1 ? NRG_ERR_COMBINATION : NRG_OK;
 }
 
 nrg_status nrg_channel_measure_tensor(const nrg_channel_norm_spec *spec, size_t n, size_t s, nrg_sizes *sizes)
@@ -39,24 +40,16 @@ nrg_status nrg_channel_measure_tensor(const nrg_channel_norm_spec *spec, size_t 
     return NRG_OK;
 }
 
-/* Refuses running statistics where they have no place: both or neither, of sets that are channels. */
-static void measure_running(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, nrg_sizes *s, uint32_t mean,
-                            uint32_t var)
+/* Refuses running statistics, whose bits are in `all`, unless there are all four of them, for sets that are channels. */
+static void measure_running(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, nrg_sizes *s, uint32_t all)
 {
-    if (!nrg_channel_may_run(spec) || !args->running_mean)
-        s->refused |= var;
-    if (!nrg_channel_may_run(spec) || !args->running_var)
-        s->refused |= mean;
+    if (!nrg_channel_may_run(spec) || !args->running_mean_in || !args->running_var_in || !args->running_mean ||
+        !args->running_var)
+        s->refused |= all;
 }
 
-/* The momentum is looked at where it is used: where running statistics are updated, and are no average of all batches. */
-static nrg_status measure_momentum(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args)
-{
-    const int is_used = (args->running_mean || args->running_var) && !spec->cumulative;
-    return is_used && !(spec->momentum >= 0 && spec->momentum <= 1) ? NRG_ERR_CONSTANT : NRG_OK;
-}
-
-static const nrg_range ranges[] = {NRG_CHANNEL_SPEC_RANGES};
+static const nrg_range ranges[] = {NRG_CHANNEL_SPEC_RANGES, NRG_CHANNEL_STORE_RANGE(nrg_channel_norm_args),
+                                   NRG_RESERVED_RANGE(NRG_CHANNEL_ARGS, nrg_channel_norm_args, reserved)};
 
 #define ARGS_PART                                                                                                                \
     {                                                                                                                            \
@@ -65,6 +58,7 @@ static const nrg_range ranges[] = {NRG_CHANNEL_SPEC_RANGES};
 #define TENSOR(field, role) NRG_CHANNEL_TENSOR(nrg_channel_norm_args, field, role)
 #define LINE(field, role, number) NRG_CHANNEL_LINE(nrg_channel_norm_args, field, role, NRG_ELEMENT_F32, number)
 #define WEIGHT(field, number) NRG_CHANNEL_WEIGHT(nrg_channel_norm_args, field, number)
+#define RUNNING(field, role) LINE(field, role, NRG_CHANNEL_USED_CHANNELS), .may_be_absent = 1
 #define STATISTICS(field, role) NRG_CHANNEL_STATISTICS_OF(nrg_channel_norm_args, field, role)
 #define SUMS(index, type, field, role)                                                                                           \
 #field, role, NRG_ELEMENT_I64, .part = (index), .at = NRG_AT(type, field), .dim = NRG_CHANNEL_RECORD,                        \
@@ -75,29 +69,31 @@ static const nrg_range ranges[] = {NRG_CHANNEL_SPEC_RANGES};
 
 /* ---- forward ---- */
 
-/* Where m and σ² come from decides what statistics and running statistics are. */
+/* The source of m and σ² decides which statistics are read and written. */
 static nrg_status measure_source(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, nrg_sizes *s)
 {
-    const uint32_t statistics = NRG_BIT(NRG_CHANNEL_STATISTICS), mean = NRG_BIT(NRG_CHANNEL_RUNNING_MEAN),
-                   var = NRG_BIT(NRG_CHANNEL_RUNNING_VAR);
-    measure_running(spec, args, s, mean, var);
-    switch (spec->statistics) {
+    const uint32_t given = NRG_BIT(NRG_CHANNEL_STATISTICS_IN),
+                   running_in = NRG_BIT(NRG_CHANNEL_RUNNING_MEAN_IN) | NRG_BIT(NRG_CHANNEL_RUNNING_VAR_IN),
+                   running = NRG_BIT(NRG_CHANNEL_RUNNING_MEAN) | NRG_BIT(NRG_CHANNEL_RUNNING_VAR);
+    switch (spec->source) {
     case NRG_STATISTICS_COMPUTE:
-        return measure_momentum(spec, args);
+        s->refused |= given;
+        measure_running(spec, args, s, running_in | running);
+        break;
     case NRG_STATISTICS_GIVEN:
-        s->needed |= statistics;
-        s->read_only |= statistics;
-        s->refused |= mean | var;
+        s->needed |= given;
+        s->refused |= running_in | running | NRG_BIT(NRG_CHANNEL_STATISTICS);
         break;
     case NRG_STATISTICS_RUNNING:
         if (!nrg_channel_may_run(spec))
             return NRG_ERR_COMBINATION;
-        s->always |= mean | var;
-        s->read_only |= mean | var;
+        s->always |= running_in;
+        s->refused |= running | given;
         break;
     case NRG_STATISTICS_FOLDED:
         s->needed |= NRG_BIT(NRG_CHANNEL_W);
-        s->refused |= mean | var | statistics | NRG_BIT(NRG_CHANNEL_MEAN) | NRG_BIT(NRG_CHANNEL_RSTD);
+        s->refused |= running_in | running | given | NRG_BIT(NRG_CHANNEL_STATISTICS) | NRG_BIT(NRG_CHANNEL_MEAN) |
+                      NRG_BIT(NRG_CHANNEL_RSTD);
         break;
     }
     return NRG_OK;
@@ -108,19 +104,18 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
     const nrg_channel_norm_spec *spec = part[NRG_CHANNEL_SPEC];
     const nrg_channel_norm_args *args = part[NRG_CHANNEL_ARGS];
     nrg_status status = nrg_channel_measure_spec(spec, s);
-    if (status != NRG_OK || (status = nrg_channel_measure_tensor(spec, args->n, args->s, s)) != NRG_OK)
+    if (status != NRG_OK || (status = nrg_channel_measure_tensor(spec, args->samples, args->positions, s)) != NRG_OK)
         return status;
     if ((status = measure_source(spec, args, s)) != NRG_OK)
         return status;
-    if (!args->n) {
+    if (!args->samples) {
         s->n[NRG_CHANNEL_SETS] = 0;
         return NRG_OK;
     }
-    /* an unbiased variance wants two elements */
-    const size_t samples = spec->over == NRG_CHANNEL_OVER_BATCH ? args->n : 1;
-    const int is_updated =
-        spec->statistics == NRG_STATISTICS_COMPUTE && args->running_mean && !(s->refused & NRG_BIT(NRG_CHANNEL_RUNNING_MEAN));
-    return is_updated && samples == 1 && args->s == 1 ? NRG_ERR_COUNT : NRG_OK;
+    /* an unbiased variance needs two elements */
+    const size_t samples = spec->over == NRG_CHANNEL_OVER_BATCH ? args->samples : 1;
+    const int is_updated = args->running_mean && !(s->refused & NRG_BIT(NRG_CHANNEL_RUNNING_MEAN));
+    return is_updated && samples == 1 && args->positions == 1 ? NRG_ERR_COUNT : NRG_OK;
 }
 
 static const nrg_part forward_parts[] = {NRG_CHANNEL_SPEC_PART, ARGS_PART};
@@ -130,12 +125,15 @@ static const nrg_operand forward_operands[NRG_CHANNEL_OPERANDS] = {
     [NRG_CHANNEL_Y] = {TENSOR(y, NRG_IN), .may_be_absent = 1},
     [NRG_CHANNEL_W] = {WEIGHT(w, NRG_CHANNEL_USED_CHANNELS), .may_be_absent = 1},
     [NRG_CHANNEL_B] = {WEIGHT(b, NRG_CHANNEL_USED_CHANNELS), .may_be_absent = 1},
-    [NRG_CHANNEL_RUNNING_MEAN] = {LINE(running_mean, NRG_INOUT, NRG_CHANNEL_USED_CHANNELS), .may_be_absent = 1},
-    [NRG_CHANNEL_RUNNING_VAR] = {LINE(running_var, NRG_INOUT, NRG_CHANNEL_USED_CHANNELS), .may_be_absent = 1},
+    [NRG_CHANNEL_STATISTICS_IN] = {STATISTICS(statistics_in, NRG_IN), .may_be_absent = 1},
+    [NRG_CHANNEL_RUNNING_MEAN_IN] = {RUNNING(running_mean_in, NRG_IN)},
+    [NRG_CHANNEL_RUNNING_VAR_IN] = {RUNNING(running_var_in, NRG_IN)},
     [NRG_CHANNEL_O] = {TENSOR(o, NRG_OUT), .over = NRG_BIT(NRG_CHANNEL_X) | NRG_BIT(NRG_CHANNEL_Y)},
     [NRG_CHANNEL_MEAN] = {LINE(mean, NRG_OUT, NRG_CHANNEL_SETS), .may_be_absent = 1},
     [NRG_CHANNEL_RSTD] = {LINE(rstd, NRG_OUT, NRG_CHANNEL_SETS), .may_be_absent = 1},
     [NRG_CHANNEL_STATISTICS] = {STATISTICS(statistics, NRG_OUT), .may_be_absent = 1},
+    [NRG_CHANNEL_RUNNING_MEAN] = {RUNNING(running_mean, NRG_OUT), .over = NRG_BIT(NRG_CHANNEL_RUNNING_MEAN_IN)},
+    [NRG_CHANNEL_RUNNING_VAR] = {RUNNING(running_var, NRG_OUT), .over = NRG_BIT(NRG_CHANNEL_RUNNING_VAR_IN)},
 };
 
 const nrg_call nrg_call_channel_norm_forward = {
@@ -150,7 +148,7 @@ static nrg_status measure_sums(const void *const *part, nrg_sizes *s)
     const nrg_channel_norm_spec *spec = part[NRG_CHANNEL_SPEC];
     const nrg_channel_norm_args *args = part[NRG_CHANNEL_ARGS];
     const nrg_status status = nrg_channel_measure_spec(spec, s);
-    return status == NRG_OK ? nrg_channel_measure_tensor(spec, args->n, args->s, s) : status;
+    return status == NRG_OK ? nrg_channel_measure_tensor(spec, args->samples, args->positions, s) : status;
 }
 
 static const nrg_part parts_with_sums[] = {NRG_CHANNEL_SPEC_PART, ARGS_PART, {.size = sizeof(nrg_channel_sums)}};
@@ -195,20 +193,26 @@ static nrg_status measure_statistics(const void *const *part, nrg_sizes *s)
     const nrg_channel_norm_spec *spec = part[NRG_CHANNEL_SPEC];
     const nrg_channel_norm_args *args = part[NRG_CHANNEL_ARGS];
     nrg_status status = nrg_channel_measure_spec(spec, s);
-    if (status != NRG_OK || (status = nrg_channel_measure_tensor(spec, args->n, 1, s)) != NRG_OK)
+    if (status != NRG_OK || (status = nrg_channel_measure_tensor(spec, args->samples, 1, s)) != NRG_OK)
         return status;
     s->n[NRG_CHANNEL_USED_CHANNELS] = s->n[NRG_CHANNEL_SETS] ? spec->channels : 0;
-    measure_running(spec, args, s, NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_MEAN), NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_VAR));
-    return measure_momentum(spec, args);
+    measure_running(spec, args, s,
+                    NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_MEAN_IN) | NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_VAR_IN) |
+                        NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_MEAN) | NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_VAR));
+    return NRG_OK;
 }
 
 static const nrg_operand statistics_operands[NRG_CHANNEL_STATISTICS_OPERANDS] = {
-    [NRG_CHANNEL_STATISTICS_RUNNING_MEAN] = {LINE(running_mean, NRG_INOUT, NRG_CHANNEL_USED_CHANNELS), .may_be_absent = 1},
-    [NRG_CHANNEL_STATISTICS_RUNNING_VAR] = {LINE(running_var, NRG_INOUT, NRG_CHANNEL_USED_CHANNELS), .may_be_absent = 1},
+    [NRG_CHANNEL_STATISTICS_RUNNING_MEAN_IN] = {RUNNING(running_mean_in, NRG_IN)},
+    [NRG_CHANNEL_STATISTICS_RUNNING_VAR_IN] = {RUNNING(running_var_in, NRG_IN)},
     [NRG_CHANNEL_STATISTICS_SUMS] = {SUMS(NRG_CHANNEL_MORE, nrg_channel_sums, sums, NRG_IN)},
     [NRG_CHANNEL_STATISTICS_MEAN] = {LINE(mean, NRG_OUT, NRG_CHANNEL_SETS), .may_be_absent = 1},
     [NRG_CHANNEL_STATISTICS_RSTD] = {LINE(rstd, NRG_OUT, NRG_CHANNEL_SETS), .may_be_absent = 1},
     [NRG_CHANNEL_STATISTICS_STATISTICS] = {STATISTICS(statistics, NRG_OUT), .may_be_absent = 1},
+    [NRG_CHANNEL_STATISTICS_RUNNING_MEAN] = {RUNNING(running_mean, NRG_OUT),
+                                             .over = NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_MEAN_IN)},
+    [NRG_CHANNEL_STATISTICS_RUNNING_VAR] = {RUNNING(running_var, NRG_OUT),
+                                            .over = NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_VAR_IN)},
 };
 
 const nrg_call nrg_call_channel_norm_statistics = {
@@ -237,8 +241,8 @@ static const nrg_part fold_parts[] = {NRG_CHANNEL_SPEC_PART, ARGS_PART, {.size =
 static const nrg_operand fold_operands[NRG_CHANNEL_FOLD_OPERANDS] = {
     [NRG_CHANNEL_FOLD_W] = {WEIGHT(w, NRG_CHANNEL_CHANNELS), .may_be_absent = 1},
     [NRG_CHANNEL_FOLD_B] = {WEIGHT(b, NRG_CHANNEL_CHANNELS), .may_be_absent = 1},
-    [NRG_CHANNEL_FOLD_RUNNING_MEAN] = {LINE(running_mean, NRG_IN, NRG_CHANNEL_CHANNELS)},
-    [NRG_CHANNEL_FOLD_RUNNING_VAR] = {LINE(running_var, NRG_IN, NRG_CHANNEL_CHANNELS)},
+    [NRG_CHANNEL_FOLD_RUNNING_MEAN] = {LINE(running_mean_in, NRG_IN, NRG_CHANNEL_CHANNELS)},
+    [NRG_CHANNEL_FOLD_RUNNING_VAR] = {LINE(running_var_in, NRG_IN, NRG_CHANNEL_CHANNELS)},
     [NRG_CHANNEL_FOLD_SCALE] = {FACTOR(scale)},
     [NRG_CHANNEL_FOLD_SHIFT] = {FACTOR(shift)},
 };

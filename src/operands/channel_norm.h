@@ -17,12 +17,15 @@ enum {
     NRG_CHANNEL_Y,
     NRG_CHANNEL_W,
     NRG_CHANNEL_B,
-    NRG_CHANNEL_RUNNING_MEAN,
-    NRG_CHANNEL_RUNNING_VAR,
+    NRG_CHANNEL_STATISTICS_IN,
+    NRG_CHANNEL_RUNNING_MEAN_IN,
+    NRG_CHANNEL_RUNNING_VAR_IN,
     NRG_CHANNEL_O,
     NRG_CHANNEL_MEAN,
     NRG_CHANNEL_RSTD,
     NRG_CHANNEL_STATISTICS,
+    NRG_CHANNEL_RUNNING_MEAN,
+    NRG_CHANNEL_RUNNING_VAR,
     NRG_CHANNEL_OPERANDS
 };
 extern const nrg_call nrg_call_channel_norm_forward;
@@ -44,12 +47,14 @@ extern const nrg_call nrg_call_sums_add;
 
 /* nrg_channel_norm_statistics; what it takes beside spec and args is nrg_channel_sums */
 enum {
-    NRG_CHANNEL_STATISTICS_RUNNING_MEAN,
-    NRG_CHANNEL_STATISTICS_RUNNING_VAR,
+    NRG_CHANNEL_STATISTICS_RUNNING_MEAN_IN,
+    NRG_CHANNEL_STATISTICS_RUNNING_VAR_IN,
     NRG_CHANNEL_STATISTICS_SUMS,
     NRG_CHANNEL_STATISTICS_MEAN,
     NRG_CHANNEL_STATISTICS_RSTD,
     NRG_CHANNEL_STATISTICS_STATISTICS,
+    NRG_CHANNEL_STATISTICS_RUNNING_MEAN,
+    NRG_CHANNEL_STATISTICS_RUNNING_VAR,
     NRG_CHANNEL_STATISTICS_OPERANDS
 };
 extern const nrg_call nrg_call_channel_norm_statistics;
@@ -94,10 +99,11 @@ enum {
         NRG_OTHER_DTYPE_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, w_dtype),                                                 \
         NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, over, NRG_CHANNEL_OVER_GROUP),                                   \
         NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, layout, NRG_LAYOUT_NHWC),                                        \
-        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, statistics, NRG_STATISTICS_FOLDED),                              \
+        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, source, NRG_STATISTICS_FOLDED),                                  \
         NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, activation, NRG_ACTIVATION_COUNT - 1),                           \
-        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, store, NRG_STORE_STREAM),                                        \
-        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, accuracy, NRG_ACCURACY_EXACT)
+        NRG_ENUM_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, accuracy, NRG_ACCURACY_EXACT),                                   \
+        NRG_RESERVED_RANGE(NRG_CHANNEL_SPEC, nrg_channel_norm_spec, reserved)
+#define NRG_CHANNEL_STORE_RANGE(args) NRG_ENUM_RANGE(NRG_CHANNEL_ARGS, args, store, NRG_STORE_STREAM)
 
 /* Operands that args point to: a tensor; a number for each channel or set; an array for each set. */
 #define NRG_CHANNEL_TENSOR(args, field, role)                                                                                    \
@@ -114,7 +120,7 @@ enum {
 /* 0 with NRG_CHANNEL_OVER_BATCH. */
 static inline size_t nrg_channel_groups(const nrg_channel_norm_spec *spec)
 {
-    return spec->over == NRG_CHANNEL_OVER_BATCH ? 0 : spec->groups ? spec->groups : 1;
+    return spec->over == NRG_CHANNEL_OVER_BATCH ? 0 : spec->groups;
 }
 
 /* Also where s is 1 and there is no difference. */

@@ -9,7 +9,7 @@
 static nrg_status find_space(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args, nrg_sizes *s)
 {
     const size_t gradients = spec->over == NRG_CHANNEL_OVER_BATCH ? 0 : (size_t)(args->dw != NULL) + (args->db != NULL),
-                 sums = gradients * nrg_channel_block_count(args->n);
+                 sums = gradients * nrg_channel_block_count(args->samples);
     size_t bytes;
     s->n[NRG_CHANNEL_SPACE] = spec->channels * sums;
     return nrg_product(spec->channels, sums * sizeof(double), &bytes) ? NRG_OK : NRG_ERR_OVERFLOW;
@@ -25,14 +25,13 @@ static nrg_status measure_workspace(const void *const *part, nrg_sizes *s)
 static nrg_status measure_inputs(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args, nrg_sizes *s)
 {
     nrg_status status = nrg_channel_measure_spec(spec, s);
-    if (status != NRG_OK || (status = nrg_channel_measure_tensor(spec, args->n, args->s, s)) != NRG_OK)
+    if (status != NRG_OK || (status = nrg_channel_measure_tensor(spec, args->samples, args->positions, s)) != NRG_OK)
         return status;
-    if (!args->n)
+    if (!args->samples)
         s->n[NRG_CHANNEL_SETS] = 0;
-    /* what is not read is not looked at */
     if (!spec->activation)
-        s->ignored |= OPERAND(Y) | OPERAND(B);
-    return spec->statistics == NRG_STATISTICS_FOLDED ? NRG_ERR_COMBINATION : NRG_OK;
+        s->refused |= OPERAND(Y) | OPERAND(B);
+    return spec->source == NRG_STATISTICS_FOLDED ? NRG_ERR_COMBINATION : NRG_OK;
 }
 
 /* Statistics, of which `first` is the first operand, and the floats in their place, which follow it: both, or without a mean
@@ -41,14 +40,11 @@ static void measure_statistics(const nrg_channel_norm_spec *spec, const nrg_chan
                                int are_needed, nrg_sizes *s)
 {
     const uint32_t statistics = NRG_BIT(first), mean = NRG_BIT(first + 1), rstd = NRG_BIT(first + 2);
-    const int has_mean = spec->centred && args->mean;
-    if (!spec->centred)
-        s->ignored |= mean;
-    if (are_needed && !has_mean && !args->rstd)
+    if (are_needed && !args->mean && !args->rstd)
         s->needed |= statistics;
     if (args->statistics || (spec->centred && !args->mean))
         s->refused |= rstd;
-    if (args->statistics || !args->rstd)
+    if (args->statistics || !args->rstd || !spec->centred)
         s->refused |= mean;
 }
 
@@ -62,15 +58,15 @@ static nrg_status measure(const void *const *part, nrg_sizes *s, enum purpose pu
     nrg_status status = measure_inputs(spec, args, s);
     if (status != NRG_OK || (status = find_space(spec, args, s)) != NRG_OK)
         return status;
-    if (spec->statistics == NRG_STATISTICS_RUNNING) {
+    if (spec->source == NRG_STATISTICS_RUNNING) {
         if (!nrg_channel_may_run(spec))
             return NRG_ERR_COMBINATION;
         s->always |= OPERAND(RUNNING_MEAN) | OPERAND(RUNNING_VAR);
         s->refused |= OPERAND(STATISTICS) | OPERAND(MEAN) | OPERAND(RSTD) | OPERAND(SUMS);
     } else {
-        s->ignored |= OPERAND(RUNNING_MEAN) | OPERAND(RUNNING_VAR);
+        s->refused |= OPERAND(RUNNING_MEAN) | OPERAND(RUNNING_VAR);
         /* a part's sums are around the mean of all parts */
-        const int are_needed = spec->statistics == NRG_STATISTICS_GIVEN || (args->sums && purpose == GRADIENTS);
+        const int are_needed = spec->source == NRG_STATISTICS_GIVEN || (args->sums && purpose == GRADIENTS);
         measure_statistics(spec, args, NRG_CHANNEL_BACKWARD_STATISTICS, are_needed, s);
     }
     if (spec->over != NRG_CHANNEL_OVER_BATCH)
@@ -91,7 +87,7 @@ static nrg_status measure_sums(const void *const *part, nrg_sizes *s)
     if (status != NRG_OK)
         return status;
     measure_statistics(spec, part[NRG_CHANNEL_ARGS], NRG_CHANNEL_BACKWARD_SUMS_STATISTICS, 1, s);
-    return spec->over != NRG_CHANNEL_OVER_BATCH || spec->statistics == NRG_STATISTICS_RUNNING ? NRG_ERR_COMBINATION : NRG_OK;
+    return spec->over != NRG_CHANNEL_OVER_BATCH || spec->source == NRG_STATISTICS_RUNNING ? NRG_ERR_COMBINATION : NRG_OK;
 }
 
 static const nrg_part parts[] = {
@@ -100,8 +96,7 @@ static const nrg_part parts[] = {
     {.size = sizeof(nrg_channel_sums)},
 };
 
-static const nrg_range ranges[] = {NRG_CHANNEL_SPEC_RANGES,
-                                   NRG_RESERVED_RANGE(NRG_CHANNEL_ARGS, nrg_channel_norm_backward_args, reserved)};
+static const nrg_range ranges[] = {NRG_CHANNEL_SPEC_RANGES, NRG_CHANNEL_STORE_RANGE(nrg_channel_norm_backward_args)};
 
 #define TENSOR(field, role) NRG_CHANNEL_TENSOR(nrg_channel_norm_backward_args, field, role)
 #define LINE(field, role, number) NRG_CHANNEL_LINE(nrg_channel_norm_backward_args, field, role, NRG_ELEMENT_F32, number)

@@ -79,8 +79,8 @@ nrg_status nrg_check_options(nrg_checked *c, const nrg_call *call, const void *c
     if (wrong)
         return name_range(c, call);
     c->sizes.n[NRG_ONE] = 1;
-    c->sizes.needed = c->sizes.always = c->sizes.ignored = c->sizes.refused = c->sizes.apart = c->sizes.read_only =
-        c->sizes.written = c->sizes.is_matrix = 0;
+    c->sizes.needed = c->sizes.always = c->sizes.ignored = c->sizes.refused = c->sizes.apart = c->sizes.written =
+        c->sizes.is_matrix = 0;
     return call->measure(c->part, &c->sizes);
 }
 

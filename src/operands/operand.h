@@ -68,7 +68,6 @@ typedef struct nrg_sizes {
     uint32_t ignored;   /* bits of operands that are not looked at */
     uint32_t refused;   /* bits of operands that must be absent: NRG_ERR_COMBINATION */
     uint32_t apart;     /* bits of outputs that may not be in another output's place, whatever nrg_operand.over says */
-    uint32_t read_only; /* bits of outputs that are inputs here */
     uint32_t written;   /* bits of inputs that are outputs here: their output is absent, and they take its place */
     uint32_t is_matrix; /* set by nrg_check: 1: every operand is rows of one stride */
 } nrg_sizes;
@@ -139,7 +138,7 @@ static inline nrg_status nrg_beside(nrg_dtype other, nrg_dtype dtype, nrg_dtype 
 /* Whether a call writes operand i. */
 static inline int nrg_is_output(const nrg_operand *o, const nrg_sizes *s, unsigned i)
 {
-    return o->role == NRG_IN ? s->written >> i & 1 : !(s->read_only >> i & 1);
+    return o->role != NRG_IN || s->written >> i & 1;
 }
 
 /* Bytes of an element. */

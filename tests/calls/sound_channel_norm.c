@@ -11,7 +11,6 @@ enum { SPEC = NRG_CHANNEL_SPEC, ARGS = NRG_CHANNEL_ARGS, MORE = NRG_CHANNEL_MORE
 #define SPEC_U64(field, value, status) WRONG_U64(SPEC, nrg_channel_norm_spec, field, value, status)
 #define SPEC_F64(field, value, status) WRONG_F64(SPEC, nrg_channel_norm_spec, field, value, status)
 #define WITH_OVER_GROUP WITH_U32(SPEC, nrg_channel_norm_spec, over, NRG_CHANNEL_OVER_GROUP)
-#define WITH_STATISTICS(source) WITH_U32(SPEC, nrg_channel_norm_spec, statistics, NRG_STATISTICS_##source)
 
 /* Of batch norm in f32. */
 #define WRONG_SPEC                                                                                                               \
@@ -19,25 +18,18 @@ enum { SPEC = NRG_CHANNEL_SPEC, ARGS = NRG_CHANNEL_ARGS, MORE = NRG_CHANNEL_MORE
         SPEC_U32(dtype, NRG_BF16 + 1, NRG_ERR_ENUM), SPEC_U32(w_dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                              \
         SPEC_U32(w_dtype, NRG_F16, NRG_ERR_DTYPE), SPEC_U32(w_dtype, NRG_BF16, NRG_ERR_DTYPE),                                   \
         SPEC_U32(over, NRG_CHANNEL_OVER_GROUP + 1, NRG_ERR_ENUM), SPEC_U32(layout, NRG_LAYOUT_NHWC, NRG_OK),                     \
-        SPEC_U32(layout, NRG_LAYOUT_NHWC + 1, NRG_ERR_ENUM), SPEC_U32(statistics, NRG_STATISTICS_FOLDED + 1, NRG_ERR_ENUM),      \
+        SPEC_U32(layout, NRG_LAYOUT_NHWC + 1, NRG_ERR_ENUM), SPEC_U32(source, NRG_STATISTICS_FOLDED + 1, NRG_ERR_ENUM),          \
         SPEC_U32(activation, NRG_ACTIVATION_COUNT - 1, NRG_OK), SPEC_U32(activation, NRG_ACTIVATION_COUNT, NRG_ERR_ENUM),        \
-        SPEC_U32(store, NRG_STORE_STREAM, NRG_OK), SPEC_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                          \
-        SPEC_U32(accuracy, 2, NRG_ERR_ENUM), SPEC_U32(accuracy, NRG_ACCURACY_EXACT, NRG_OK), SPEC_F64(eps, -1, NRG_ERR_EPS),     \
-        SPEC_F64(eps, -5e-324, NRG_ERR_EPS), SPEC_F64(eps, NAN, NRG_ERR_EPS), SPEC_F64(eps, INFINITY, NRG_ERR_EPS),              \
-        SPEC_F64(eps, -INFINITY, NRG_ERR_EPS), SPEC_F64(eps, 0, NRG_OK), SPEC_F64(eps, DBL_MAX, NRG_OK),                         \
-        SPEC_U64(groups, 1, NRG_OK), SPEC_U64(groups, 2, NRG_ERR_COMBINATION), SPEC_U64(groups, CHANNELS, NRG_ERR_COMBINATION),  \
-        SPEC_U64(groups, SIZE_MAX, NRG_ERR_COMBINATION), SPEC_U64(segment, 4096, NRG_OK), SPEC_U64(segment, 1, NRG_OK),          \
-        SPEC_U64(segment, 4097, NRG_ERR_COMBINATION), SPEC_U64(segment, SIZE_MAX, NRG_ERR_COMBINATION)
-
-/* Where nothing is updated by it. */
-#define SPARED_MOMENTUM SPEC_F64(momentum, -1, NRG_OK), SPEC_F64(momentum, 2, NRG_OK), SPEC_F64(momentum, NAN, NRG_OK)
-
-/* Where there are running statistics to be updated. */
-#define WRONG_MOMENTUM                                                                                                           \
-    SPEC_F64(momentum, -5e-324, NRG_ERR_CONSTANT), SPEC_F64(momentum, 0x1.0000000000001p0, NRG_ERR_CONSTANT),                    \
-        SPEC_F64(momentum, NAN, NRG_ERR_CONSTANT), SPEC_F64(momentum, INFINITY, NRG_ERR_CONSTANT),                               \
+        SPEC_U32(reserved, 1, NRG_ERR_STRUCT_SIZE), SPEC_F64(momentum, -5e-324, NRG_ERR_CONSTANT),                               \
+        SPEC_F64(momentum, 0x1.0000000000001p0, NRG_ERR_CONSTANT), SPEC_F64(momentum, NAN, NRG_ERR_CONSTANT),                    \
         SPEC_F64(momentum, 0, NRG_OK), SPEC_F64(momentum, 1, NRG_OK), WITH_U32(SPEC, nrg_channel_norm_spec, cumulative, 1),      \
-        SPEC_F64(momentum, NAN, NRG_OK)
+        SPEC_F64(momentum, NAN, NRG_ERR_CONSTANT), SPEC_U32(accuracy, 2, NRG_ERR_ENUM),                                          \
+        SPEC_U32(accuracy, NRG_ACCURACY_EXACT, NRG_OK), SPEC_F64(eps, -1, NRG_ERR_EPS), SPEC_F64(eps, -5e-324, NRG_ERR_EPS),     \
+        SPEC_F64(eps, NAN, NRG_ERR_EPS), SPEC_F64(eps, INFINITY, NRG_ERR_EPS), SPEC_F64(eps, -INFINITY, NRG_ERR_EPS),            \
+        SPEC_F64(eps, 0, NRG_OK), SPEC_F64(eps, DBL_MAX, NRG_OK), SPEC_U64(groups, 0, NRG_ERR_DIM),                              \
+        SPEC_U64(groups, 2, NRG_ERR_COMBINATION), SPEC_U64(groups, CHANNELS, NRG_ERR_COMBINATION),                               \
+        SPEC_U64(groups, SIZE_MAX, NRG_ERR_COMBINATION), SPEC_U64(segment, 0, NRG_ERR_CONSTANT), SPEC_U64(segment, 1, NRG_OK),   \
+        SPEC_U64(segment, 4097, NRG_ERR_CONSTANT), SPEC_U64(segment, SIZE_MAX, NRG_ERR_CONSTANT)
 
 /* Of the variants with groups, which are all the second one. */
 #define WRONG_GROUPS                                                                                                             \
@@ -52,19 +44,17 @@ enum { BATCH, GROUP, GIVEN, RUNNING, UPDATED, ROW, FOLDED, VARIANTS };
 
 static nrg_channel_norm_spec spec_of(int variant)
 {
-    nrg_channel_norm_spec spec = nrg_batch_norm_spec(CHANNELS, 1e-5);
-    spec.store = NRG_STORE_KEEP;
+    nrg_channel_norm_spec spec = nrg_channel_norm_spec_batch(NRG_F32, CHANNELS, 1e-5);
     if (variant == GROUP) {
-        spec = nrg_group_norm_spec(CHANNELS, 2, 1e-5);
+        spec = nrg_channel_norm_spec_group(NRG_F16, CHANNELS, 2, 1e-5);
         spec.layout = NRG_LAYOUT_NHWC;
-        spec.dtype = NRG_F16;
         spec.w_dtype = NRG_F32;
         spec.activation = NRG_ACT_SILU;
     }
-    spec.statistics = variant == GIVEN     ? NRG_STATISTICS_GIVEN
-                      : variant == RUNNING ? NRG_STATISTICS_RUNNING
-                      : variant == FOLDED  ? NRG_STATISTICS_FOLDED
-                                           : NRG_STATISTICS_COMPUTE;
+    spec.source = variant == GIVEN     ? NRG_STATISTICS_GIVEN
+                  : variant == RUNNING ? NRG_STATISTICS_RUNNING
+                  : variant == FOLDED  ? NRG_STATISTICS_FOLDED
+                                       : NRG_STATISTICS_COMPUTE;
     return spec;
 }
 
@@ -72,18 +62,21 @@ static uint32_t set_up_forward(void *const *part, int variant)
 {
     *(nrg_channel_norm_spec *)part[SPEC] = spec_of(variant);
     *(nrg_channel_norm_args *)part[ARGS] = nrg_channel_norm_args_init(
-        variant == ROW ? 1 : SAMPLES, variant == UPDATED || variant == ROW ? 1 : POSITIONS, NULL, NULL);
+        variant == ROW ? 1 : SAMPLES, variant == UPDATED || variant == ROW ? 1 : POSITIONS, NULL, NULL, NULL, NULL);
     const uint32_t weights = NRG_BIT(NRG_CHANNEL_W) | NRG_BIT(NRG_CHANNEL_B), residual = NRG_BIT(NRG_CHANNEL_Y),
                    out = NRG_BIT(NRG_CHANNEL_MEAN) | NRG_BIT(NRG_CHANNEL_RSTD) | NRG_BIT(NRG_CHANNEL_STATISTICS),
+                   running_in = NRG_BIT(NRG_CHANNEL_RUNNING_MEAN_IN) | NRG_BIT(NRG_CHANNEL_RUNNING_VAR_IN),
                    running = NRG_BIT(NRG_CHANNEL_RUNNING_MEAN) | NRG_BIT(NRG_CHANNEL_RUNNING_VAR);
+    ((nrg_channel_norm_args *)part[ARGS])->store = NRG_STORE_KEEP;
     switch (variant) {
     case BATCH:
         return NRG_BIT(NRG_CHANNEL_W);
     case GIVEN:
-        return weights | NRG_BIT(NRG_CHANNEL_STATISTICS) | NRG_BIT(NRG_CHANNEL_MEAN);
+        return weights | NRG_BIT(NRG_CHANNEL_STATISTICS_IN) | NRG_BIT(NRG_CHANNEL_MEAN);
     case RUNNING:
+        return weights | out | running_in;
     case UPDATED:
-        return weights | out | running;
+        return weights | out | running_in | running;
     case FOLDED:
         return weights | residual;
     default:
@@ -103,8 +96,8 @@ static void fill_forward(void *const *part)
 {
     const nrg_channel_norm_spec *spec = part[SPEC];
     const nrg_channel_norm_args *args = part[ARGS];
-    if (spec->statistics == NRG_STATISTICS_GIVEN)
-        fill_statistics(args->statistics, CHANNELS);
+    if (spec->source == NRG_STATISTICS_GIVEN)
+        fill_statistics(own_memory(args->statistics_in), CHANNELS);
 }
 
 static nrg_status run_forward(void *const *part, int ith, int nth)
@@ -117,97 +110,108 @@ static nrg_status ask_forward(void *const *part) { return nrg_channel_norm_forwa
 #define ARGS_U64(field, value, status) WRONG_U64(ARGS, nrg_channel_norm_args, field, value, status)
 #define WITH(field, value) WITH_U64(ARGS, nrg_channel_norm_args, field, value)
 
+#define WRONG_STORE(type)                                                                                                        \
+    WRONG_U32(ARGS, type, store, NRG_STORE_STREAM, NRG_OK), WRONG_U32(ARGS, type, store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM)
+#define WRONG_ARGS WRONG_STORE(nrg_channel_norm_args), WRONG_U32(ARGS, nrg_channel_norm_args, reserved, 1, NRG_ERR_STRUCT_SIZE)
+
+/* No running statistics: all four pointers. */
+#define WITHOUT_RUNNING WITH(running_mean_in, 0), WITH(running_var_in, 0), WITH(running_mean, 0), WITH(running_var, 0)
+
 static const sound_wrong wrong_forward[] = {
     WRONG_SPEC,
-    SPARED_MOMENTUM,
-    ARGS_U64(s, SIZE_MAX / CHANNELS + 2, NRG_ERR_OVERFLOW),
-    ARGS_U64(n, SIZE_MAX / CHANNELS / POSITIONS + 2, NRG_ERR_OVERFLOW),
-    ARGS_U64(s, 0, NRG_ERR_DIM),
-    WITH(n, 0),
-    ARGS_U64(s, 0, NRG_ERR_DIM),
-    WITH(n, 0),
+    WRONG_ARGS,
+    ARGS_U64(positions, SIZE_MAX / CHANNELS + 2, NRG_ERR_OVERFLOW),
+    ARGS_U64(samples, SIZE_MAX / CHANNELS / POSITIONS + 2, NRG_ERR_OVERFLOW),
+    ARGS_U64(positions, 0, NRG_ERR_DIM),
+    WITH(samples, 0),
+    ARGS_U64(positions, 0, NRG_ERR_DIM),
+    WITH(samples, 0),
     SPEC_U64(channels, 0, NRG_ERR_DIM),
-    WITH(n, 0),
+    WITH(samples, 0),
     SPEC_F64(eps, -1, NRG_ERR_EPS),
-    WITH(n, 1),
-    ARGS_U64(s, 1, NRG_OK),
+    WITH(samples, 1),
+    ARGS_U64(positions, 1, NRG_OK),
     SPEC_U32(centred, 0, NRG_OK),
-    SPEC_U32(statistics, NRG_STATISTICS_GIVEN, NRG_ERR_NULL),
-    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_NULL),
-    SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_OK),
+    SPEC_U32(source, NRG_STATISTICS_GIVEN, NRG_ERR_NULL),
+    SPEC_U32(source, NRG_STATISTICS_RUNNING, NRG_ERR_NULL),
+    SPEC_U32(source, NRG_STATISTICS_FOLDED, NRG_OK),
+    ARGS_U64(statistics_in, 64, NRG_ERR_COMBINATION),
+    ARGS_U64(running_mean_in, 64, NRG_ERR_COMBINATION),
+    ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
     WRONG_GROUPS,
-    SPEC_U64(groups, 0, NRG_OK),
+    SPEC_U64(groups, 0, NRG_ERR_DIM),
+    WITH(running_mean_in, 64),
     WITH(running_mean, 64),
-    ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
-    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_COMBINATION),
-    SPARED_MOMENTUM,
+    WITH(running_var_in, 128),
+    ARGS_U64(running_var, 128, NRG_ERR_COMBINATION),
+    SPEC_U32(source, NRG_STATISTICS_RUNNING, NRG_ERR_COMBINATION),
     WRONG_VARIANT(GIVEN),
-    WITH(running_mean, 64),
+    WITH(running_mean_in, 64),
+    ARGS_U64(running_var_in, 64, NRG_ERR_COMBINATION),
+    ARGS_U64(running_mean, 64, NRG_ERR_COMBINATION),
     ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
-    ARGS_U64(statistics, 0, NRG_ERR_NULL),
-    SPARED_MOMENTUM,
+    ARGS_U64(statistics, 64, NRG_ERR_COMBINATION),
+    ARGS_U64(statistics_in, 0, NRG_ERR_NULL),
     WRONG_VARIANT(RUNNING),
-    SPARED_MOMENTUM,
     SPEC_U32(centred, 0, NRG_ERR_COMBINATION),
     SPEC_U32(over, NRG_CHANNEL_OVER_GROUP, NRG_ERR_COMBINATION),
     WITH_OVER_GROUP,
     SPEC_U64(groups, 2, NRG_ERR_COMBINATION),
     WITH_OVER_GROUP,
-    WITH_U64(SPEC, nrg_channel_norm_spec, groups, 1),
     SPEC_U64(channels, 1, NRG_OK), /* one group is a channel where there is but one */
-    ARGS_U64(running_mean, 0, NRG_ERR_NULL),
-    ARGS_U64(running_var, 0, NRG_ERR_NULL),
-    WITH(n, 1),
-    ARGS_U64(s, 1, NRG_OK),
+    ARGS_U64(running_mean_in, 0, NRG_ERR_NULL),
+    ARGS_U64(running_var_in, 0, NRG_ERR_NULL),
+    ARGS_U64(running_mean, 64, NRG_ERR_COMBINATION),
+    ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
+    ARGS_U64(statistics_in, 64, NRG_ERR_COMBINATION),
+    WITH(samples, 1),
+    ARGS_U64(positions, 1, NRG_OK),
     WRONG_VARIANT(UPDATED),
-    WRONG_MOMENTUM,
-    WITH(n, 0),
+    WITH(samples, 0),
     SPEC_F64(momentum, 2, NRG_ERR_CONSTANT),
-    WITH(running_mean, 0),
-    WITH(running_var, 0),
-    SPEC_F64(momentum, 2, NRG_OK),
     SPEC_U32(centred, 0, NRG_ERR_COMBINATION),
     SPEC_U32(over, NRG_CHANNEL_OVER_GROUP, NRG_ERR_COMBINATION),
     WITH_OVER_GROUP,
     SPEC_U64(groups, 2, NRG_ERR_COMBINATION),
     ARGS_U64(running_mean, 0, NRG_ERR_COMBINATION),
     ARGS_U64(running_var, 0, NRG_ERR_COMBINATION),
-    WITH(n, 0),
+    ARGS_U64(running_mean_in, 0, NRG_ERR_COMBINATION),
+    ARGS_U64(running_var_in, 0, NRG_ERR_COMBINATION),
+    WITH(samples, 0),
     ARGS_U64(running_var, 0, NRG_ERR_COMBINATION),
-    WITH(running_mean, 0),
-    WITH(running_var, 0),
+    WITHOUT_RUNNING,
     SPEC_U32(centred, 0, NRG_OK),
     /* one element has no unbiased variance; instance norm: whatever n is */
-    ARGS_U64(n, 1, NRG_ERR_COUNT),
-    ARGS_U64(n, 2, NRG_OK),
+    ARGS_U64(samples, 1, NRG_ERR_COUNT),
+    ARGS_U64(samples, 2, NRG_OK),
     WITH_U32(SPEC, nrg_channel_norm_spec, layout, NRG_LAYOUT_NHWC),
-    ARGS_U64(n, 1, NRG_ERR_COUNT),
+    ARGS_U64(samples, 1, NRG_ERR_COUNT),
     WITH_OVER_GROUP,
     SPEC_U64(groups, CHANNELS, NRG_ERR_COUNT),
-    WITH(running_mean, 0),
-    WITH(running_var, 0),
-    ARGS_U64(n, 1, NRG_OK),
+    WITHOUT_RUNNING,
+    ARGS_U64(samples, 1, NRG_OK),
     WRONG_VARIANT(FOLDED),
-    SPARED_MOMENTUM,
     ARGS_U64(w, 0, NRG_ERR_NULL),
     ARGS_U64(b, 0, NRG_OK),
     ARGS_U64(mean, 64, NRG_ERR_COMBINATION),
     ARGS_U64(rstd, 64, NRG_ERR_COMBINATION),
     ARGS_U64(statistics, 64, NRG_ERR_COMBINATION),
+    ARGS_U64(statistics_in, 64, NRG_ERR_COMBINATION),
+    ARGS_U64(running_mean_in, 64, NRG_ERR_COMBINATION),
     WITH(running_mean, 64),
     ARGS_U64(running_var, 64, NRG_ERR_COMBINATION),
 };
 
 static const sound_wrong wrong_sums[] = {WRONG_SPEC,
-                                         SPARED_MOMENTUM,
-                                         ARGS_U64(s, 0, NRG_ERR_DIM),
-                                         WITH(n, 0),
-                                         ARGS_U64(s, 0, NRG_ERR_DIM),
-                                         SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_OK),
+                                         WRONG_ARGS,
+                                         ARGS_U64(positions, 0, NRG_ERR_DIM),
+                                         WITH(samples, 0),
+                                         ARGS_U64(positions, 0, NRG_ERR_DIM),
+                                         SPEC_U32(source, NRG_STATISTICS_FOLDED, NRG_OK),
                                          WRONG_GROUPS};
 static const sound_size forward_sizes[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)},
-                                           {ARGS, NRG_AT(nrg_channel_norm_args, n)},
-                                           {ARGS, NRG_AT(nrg_channel_norm_args, s)}};
+                                           {ARGS, NRG_AT(nrg_channel_norm_args, samples)},
+                                           {ARGS, NRG_AT(nrg_channel_norm_args, positions)}};
 
 /* ---- statistics in parts ---- */
 
@@ -251,7 +255,8 @@ static uint32_t set_up_statistics(void *const *part, int variant)
 {
     const uint32_t out = NRG_BIT(NRG_CHANNEL_STATISTICS_MEAN) | NRG_BIT(NRG_CHANNEL_STATISTICS_RSTD) |
                          NRG_BIT(NRG_CHANNEL_STATISTICS_STATISTICS),
-                   running = NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_MEAN) | NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_VAR);
+                   running = NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_MEAN_IN) | NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_VAR_IN) |
+                             NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_MEAN) | NRG_BIT(NRG_CHANNEL_STATISTICS_RUNNING_VAR);
     set_up_forward(part, variant ? GROUP : BATCH);
     return variant ? out : out | running;
 }
@@ -293,25 +298,22 @@ static nrg_status ask_statistics(void *const *part)
     return nrg_channel_norm_statistics_check(part[SPEC], part[ARGS], counts_of(part));
 }
 
-/* Neither looks at s, x and o, nor where statistics come from. */
+/* Both ignore positions, x and o, and the source of statistics. */
 #define WRONG_CHANNELS                                                                                                           \
-    WRONG_SPEC, SPEC_U32(over, NRG_CHANNEL_OVER_GROUP, NRG_ERR_COMBINATION), SPEC_U32(centred, 0, NRG_ERR_COMBINATION),          \
-        WITH_OVER_GROUP, SPEC_U64(groups, 2, NRG_ERR_COMBINATION), WITH(s, 0), WITH(x, 3), WITH(o, 3), WITH(x_stride, 3),        \
-        WITH(o_stride, 3), SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_OK)
+    WRONG_SPEC, WRONG_ARGS, SPEC_U32(over, NRG_CHANNEL_OVER_GROUP, NRG_ERR_COMBINATION),                                         \
+        SPEC_U32(centred, 0, NRG_ERR_COMBINATION), WITH_OVER_GROUP, SPEC_U64(groups, 2, NRG_ERR_COMBINATION),                    \
+        WITH(positions, 0), WITH(x, 3), WITH(o, 3), WITH(x_stride, 3), WITH(o_stride, 3),                                        \
+        SPEC_U32(source, NRG_STATISTICS_FOLDED, NRG_OK)
 
 static const sound_wrong wrong_statistics[] = {WRONG_CHANNELS,
-                                               WRONG_MOMENTUM,
                                                ARGS_U64(running_mean, 0, NRG_ERR_COMBINATION),
                                                ARGS_U64(running_var, 0, NRG_ERR_COMBINATION),
-                                               WITH(running_mean, 0),
-                                               WITH(running_var, 0),
+                                               ARGS_U64(running_mean_in, 0, NRG_ERR_COMBINATION),
+                                               ARGS_U64(running_var_in, 0, NRG_ERR_COMBINATION),
+                                               WITHOUT_RUNNING,
                                                SPEC_U32(centred, 0, NRG_OK),
-                                               WITH(running_mean, 0),
-                                               WITH(running_var, 0),
-                                               SPEC_F64(momentum, NAN, NRG_OK),
-                                               WRONG_GROUPS,
-                                               SPARED_MOMENTUM};
-static const sound_wrong wrong_fold[] = {WRONG_CHANNELS, SPARED_MOMENTUM, WRONG_GROUPS};
+                                               WRONG_GROUPS};
+static const sound_wrong wrong_fold[] = {WRONG_CHANNELS, WRONG_GROUPS};
 static const sound_size channels_size[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)}};
 
 /* ---- folding ---- */
@@ -346,7 +348,8 @@ static uint32_t set_up_backward(void *const *part, int variant)
     if (variant == ROW)
         spec->activation = NRG_ACT_SILU;
     *(nrg_channel_norm_backward_args *)part[ARGS] =
-        nrg_channel_norm_backward_args_init(variant == ROW ? 1 : SAMPLES, variant == ROW ? 1 : POSITIONS, NULL, NULL, NULL);
+        nrg_channel_norm_backward_args_init(variant == ROW ? 1 : SAMPLES, variant == ROW ? 1 : POSITIONS, NULL, NULL, NULL, NULL);
+    ((nrg_channel_norm_backward_args *)part[ARGS])->store = NRG_STORE_KEEP;
     const uint32_t usual = NRG_BIT(NRG_CHANNEL_BACKWARD_W) | NRG_BIT(NRG_CHANNEL_BACKWARD_DX),
                    sums = NRG_BIT(NRG_CHANNEL_BACKWARD_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_DB);
     switch (variant) {
@@ -411,45 +414,42 @@ static nrg_status spoil_backward(void *const *part, int n)
 
 #define SUMS_OF_CHANNELS (NRG_BIT(NRG_CHANNEL_BACKWARD_DW) | NRG_BIT(NRG_CHANNEL_BACKWARD_DB))
 
-static uint32_t spared_by_backward(void *const *part)
-{
-    const nrg_channel_norm_spec *spec = part[SPEC];
-    return spec->over == NRG_CHANNEL_OVER_GROUP ? SUMS_OF_CHANNELS : 0;
-}
-
+/* Outputs of phase 1 only. */
 static uint32_t spared_by_reduce(void *const *part)
 {
+    const nrg_channel_norm_spec *spec = part[SPEC];
     return NRG_BIT(NRG_CHANNEL_BACKWARD_DX) | NRG_BIT(NRG_CHANNEL_BACKWARD_DY) | NRG_BIT(NRG_CHANNEL_BACKWARD_WORKSPACE) |
-           (SUMS_OF_CHANNELS & ~spared_by_backward(part));
+           (spec->over == NRG_CHANNEL_OVER_GROUP ? 0 : SUMS_OF_CHANNELS);
 }
 
 #define BACKWARD_U64(field, value, status) WRONG_U64(ARGS, nrg_channel_norm_backward_args, field, value, status)
-#define BACKWARD_U32(field, value, status) WRONG_U32(ARGS, nrg_channel_norm_backward_args, field, value, status)
 #define BACKWARD_WITH(field, value) WITH_U64(ARGS, nrg_channel_norm_backward_args, field, value)
 
-/* 3: a pointer that nobody may look at. */
+/* 3: a pointer that is ignored. Variant 0 has no activation. */
 #define WRONG_INPUTS                                                                                                             \
-    SPARED_MOMENTUM, BACKWARD_U64(s, 0, NRG_ERR_DIM), BACKWARD_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),                            \
-        SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_ERR_COMBINATION), BACKWARD_WITH(n, 0), SPEC_F64(eps, -1, NRG_ERR_EPS),   \
-        BACKWARD_WITH(n, 0), SPEC_U64(channels, 0, NRG_ERR_DIM), BACKWARD_WITH(y, 3), BACKWARD_WITH(b, 3),                       \
-        BACKWARD_U64(y_stride, 1, NRG_OK), BACKWARD_WITH(workspace, 3), BACKWARD_U64(workspace_size, 3, NRG_OK),                 \
-        BACKWARD_WITH(running_mean, 3), BACKWARD_U64(running_var, 3, NRG_OK)
+    WRONG_STORE(nrg_channel_norm_backward_args), BACKWARD_U64(positions, 0, NRG_ERR_DIM),                                        \
+        SPEC_U32(source, NRG_STATISTICS_FOLDED, NRG_ERR_COMBINATION), BACKWARD_WITH(samples, 0), SPEC_F64(eps, -1, NRG_ERR_EPS), \
+        BACKWARD_WITH(samples, 0), SPEC_U64(channels, 0, NRG_ERR_DIM), BACKWARD_U64(y, 64, NRG_ERR_COMBINATION),                 \
+        BACKWARD_U64(b, 64, NRG_ERR_COMBINATION), BACKWARD_WITH(y_stride, 1), BACKWARD_WITH(workspace, 3),                       \
+        BACKWARD_U64(workspace_size, 3, NRG_OK)
 
-/* Where mean and rstd are the statistics: one alone, and a mean that is 0. */
+/* Where mean and rstd are the statistics: one without the other, and a mean where it is 0. */
 #define WRONG_FLOATS                                                                                                             \
     BACKWARD_U64(mean, 0, NRG_ERR_COMBINATION), BACKWARD_U64(rstd, 0, NRG_ERR_COMBINATION),                                      \
         WITH_U32(SPEC, nrg_channel_norm_spec, centred, 0), BACKWARD_U64(mean, 0, NRG_OK),                                        \
-        WITH_U32(SPEC, nrg_channel_norm_spec, centred, 0), BACKWARD_U64(mean, 3, NRG_OK)
+        SPEC_U32(centred, 0, NRG_ERR_COMBINATION)
 
 enum { SUM_BYTES = CHANNELS * SAMPLES * 8 };
 
 static const sound_wrong wrong_backward[] = {
     WRONG_SPEC,
     WRONG_INPUTS,
-    SPEC_U32(statistics, NRG_STATISTICS_GIVEN, NRG_ERR_NULL),
-    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_NULL),
+    BACKWARD_U64(running_mean, 64, NRG_ERR_COMBINATION),
+    BACKWARD_U64(running_var, 64, NRG_ERR_COMBINATION),
+    SPEC_U32(source, NRG_STATISTICS_GIVEN, NRG_ERR_NULL),
+    SPEC_U32(source, NRG_STATISTICS_RUNNING, NRG_ERR_NULL),
     WRONG_GROUPS,
-    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_COMBINATION),
+    SPEC_U32(source, NRG_STATISTICS_RUNNING, NRG_ERR_COMBINATION),
     BACKWARD_WITH(dw, 0),
     BACKWARD_WITH(db, 0),
     BACKWARD_U64(workspace, 0, NRG_OK),
@@ -482,8 +482,8 @@ static const sound_wrong wrong_backward[] = {
     WRONG_FLOATS,
     BACKWARD_WITH(mean, 0),
     BACKWARD_U64(rstd, 0, NRG_ERR_NULL),
-    SPEC_U32(statistics, NRG_STATISTICS_COMPUTE, NRG_OK),
-    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_NULL),
+    SPEC_U32(source, NRG_STATISTICS_COMPUTE, NRG_OK),
+    SPEC_U32(source, NRG_STATISTICS_RUNNING, NRG_ERR_NULL),
     WRONG_VARIANT(RUNNING),
     BACKWARD_U64(statistics, 64, NRG_ERR_COMBINATION),
     BACKWARD_U64(mean, 64, NRG_ERR_COMBINATION),
@@ -499,8 +499,8 @@ static const sound_wrong wrong_backward[] = {
     BACKWARD_U64(running_var, 0, NRG_ERR_NULL),
 };
 static const sound_size backward_sizes[] = {{SPEC, NRG_AT(nrg_channel_norm_spec, channels)},
-                                            {ARGS, NRG_AT(nrg_channel_norm_backward_args, n)},
-                                            {ARGS, NRG_AT(nrg_channel_norm_backward_args, s)}};
+                                            {ARGS, NRG_AT(nrg_channel_norm_backward_args, samples)},
+                                            {ARGS, NRG_AT(nrg_channel_norm_backward_args, positions)}};
 
 /* Without operands: dw and db are there or not. */
 static uint32_t set_up_workspace(void *const *part, int variant)
@@ -515,23 +515,22 @@ static uint32_t set_up_workspace(void *const *part, int variant)
 
 RUN_WORKSPACE(run_workspace, nrg_channel_norm_backward_workspace, part[SPEC], part[ARGS])
 
-/* Of args only n, dw and db are looked at. */
+/* Of args only samples, dw and db are read. */
 #define MOST_CHANNELS(gradients) (SIZE_MAX / 8 / SAMPLES / (gradients) / 2 * 2)
 #define WRONG_BYTES(gradients)                                                                                                   \
     SPEC_U64(channels, MOST_CHANNELS(gradients), NRG_OK), SPEC_U64(channels, MOST_CHANNELS(gradients) + 2, NRG_ERR_OVERFLOW)
 static const sound_wrong wrong_workspace[] = {
     WRONG_SPEC,
-    SPARED_MOMENTUM,
-    BACKWARD_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),
-    SPEC_U32(statistics, NRG_STATISTICS_GIVEN, NRG_OK),
-    SPEC_U32(statistics, NRG_STATISTICS_FOLDED, NRG_OK),
+    WRONG_STORE(nrg_channel_norm_backward_args),
+    SPEC_U32(source, NRG_STATISTICS_GIVEN, NRG_OK),
+    SPEC_U32(source, NRG_STATISTICS_FOLDED, NRG_OK),
     SPEC_U64(channels, SIZE_MAX, NRG_OK),
     BACKWARD_WITH(x, 3),
     BACKWARD_WITH(x_stride, 1),
     BACKWARD_WITH(sums, 64),
     BACKWARD_WITH(workspace, 3),
-    BACKWARD_WITH(n, SIZE_MAX),
-    BACKWARD_U64(s, 0, NRG_OK),
+    BACKWARD_WITH(samples, SIZE_MAX),
+    BACKWARD_U64(positions, 0, NRG_OK),
     WRONG_GROUPS,
     WRONG_BYTES(2),
     WRONG_VARIANT(ONE_SUM),
@@ -567,7 +566,8 @@ static const sound_wrong wrong_backward_sums[] = {
     WRONG_SPEC,
     WRONG_INPUTS,
     SPEC_U32(over, NRG_CHANNEL_OVER_GROUP, NRG_ERR_COMBINATION),
-    SPEC_U32(statistics, NRG_STATISTICS_RUNNING, NRG_ERR_COMBINATION),
+    SPEC_U32(source, NRG_STATISTICS_RUNNING, NRG_ERR_COMBINATION),
+    BACKWARD_WITH(running_mean, 3),
     BACKWARD_WITH(dx, 3),
     BACKWARD_WITH(dy, 3),
     BACKWARD_WITH(sums, 3),
@@ -598,8 +598,7 @@ static const sound_call calls[] = {
     {&nrg_call_channel_norm_fold, "channel_norm.h", "nrg_channel_norm_fold", 0, 2, set_up_fold, NULL, run_fold,
      WRONG(wrong_fold, channels_size)},
     {&nrg_call_channel_norm_backward, "channel_norm_backward.h", "nrg_channel_norm_backward", 1, BACKWARD_VARIANTS,
-     set_up_backward, fill_backward, run_backward, ask_backward, spoil_backward, spared_by_backward,
-     WRONG(wrong_backward, backward_sizes)},
+     set_up_backward, fill_backward, run_backward, ask_backward, spoil_backward, WRONG(wrong_backward, backward_sizes)},
     {&nrg_call_channel_norm_backward_reduce, "channel_norm_backward.h", "nrg_channel_norm_backward_reduce", 1, BACKWARD_VARIANTS,
      set_up_backward, fill_backward, run_reduce, ask_reduce, spoil_backward, spared_by_reduce,
      WRONG(wrong_backward, backward_sizes)},

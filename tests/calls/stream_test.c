@@ -126,11 +126,10 @@ static nrg_status embed(const rows *r, int kind)
 static nrg_status channel_norm(const rows *r, int kind)
 {
     const int last = kind & 1;
-    nrg_channel_norm_spec spec = nrg_batch_norm_spec(last ? r->dim : ROWS, 1e-5);
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(last ? 1 : 1, last ? ROWS : r->dim, r->in[0], r->out[0]);
+    nrg_channel_norm_spec spec = nrg_channel_norm_spec_batch(r->dtype, last ? r->dim : ROWS, 1e-5);
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(1, last ? ROWS : r->dim, r->in[0], NULL, NULL, r->out[0]);
     spec.layout = last ? NRG_LAYOUT_NHWC : NRG_LAYOUT_NCHW;
-    spec.dtype = r->dtype;
-    spec.store = r->store;
+    args.store = r->store;
     spec.activation = kind & 2 ? NRG_ACT_SILU : NRG_ACT_IDENTITY;
     return nrg_channel_norm_forward(&spec, &args, 0, 1);
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/operands/channel_norm.h"
 #include "../../src/operands/check.h"
 #include "../../src/operands/embed.h"
 #include "../../src/operands/norm_rope.h"
@@ -45,6 +46,9 @@ typedef struct own_work {
 } own_work;
 
 #define ALL UINT32_MAX
+#define RUNNING_STATISTICS                                                                                                       \
+    (NRG_BIT(NRG_CHANNEL_RUNNING_MEAN_IN) | NRG_BIT(NRG_CHANNEL_RUNNING_VAR_IN) | NRG_BIT(NRG_CHANNEL_RUNNING_MEAN) |            \
+     NRG_BIT(NRG_CHANNEL_RUNNING_VAR))
 static const own_work works[] = {
     {"nrg_alibi_diagonals", ALL, NO_KERNEL, 0},
     {"nrg_alibi_slopes", ALL, NO_KERNEL, 0},
@@ -52,6 +56,7 @@ static const own_work works[] = {
     {"nrg_channel_norm_backward_reduce", ALL, NO_KERNEL, 0},
     {"nrg_channel_norm_backward_sums", ALL, KERNEL, 0},
     {"nrg_channel_norm_fold", ALL, NO_KERNEL, 0},
+    {"nrg_channel_norm_forward", RUNNING_STATISTICS, KERNEL, 0},
     {"nrg_channel_norm_statistics", ALL, NO_KERNEL, 0},
     {"nrg_channel_norm_sums", ALL, KERNEL, 0},
     {"nrg_cross_entropy_backward", ALL, KERNEL, 0},

@@ -53,7 +53,7 @@ static inline quad exact_dx(const nrg_channel_norm_spec *spec, const exact_stati
 {
     const quad n = (quad)d;
     quad dx = e->dh, all = quad_abs(e->dh);
-    if (spec->statistics != NRG_STATISTICS_RUNNING) {
+    if (spec->source != NRG_STATISTICS_RUNNING) {
         dx -= e->h * (sums->dh_h / n);
         quad h = quad_abs(e->h);
         if (spec->centred)

@@ -68,7 +68,7 @@ static dual loss(const nrg_channel_norm_spec *spec, const exact_sets *t, const d
             square = dual_add(square, dual_mul(q, q));
         }
         square = dual_div(square, d);
-        if (spec->statistics == NRG_STATISTICS_RUNNING) {
+        if (spec->source == NRG_STATISTICS_RUNNING) {
             m = dual_of(in->mean[set % t->c]);
             square = dual_of(in->variance[set % t->c]);
         }
@@ -98,7 +98,7 @@ static void agree(const nrg_channel_norm_spec *spec, const exact_sets *t, const 
     if (quad_abs(by - formula) > (quad)0x1p-70 * size)
         ck_abort_msg(
             "by %s %zu: %.17g, and by the formula %.17g; %s, centred %d, statistics %d, eps %g, n %zu c %zu s %zu groups %zu",
-            name, i, (double)by, (double)formula, nrg_activation_name(spec->activation), spec->centred, (int)spec->statistics,
+            name, i, (double)by, (double)formula, nrg_activation_name(spec->activation), spec->centred, (int)spec->source,
             spec->eps, t->n, t->c, t->s, t->groups);
 }
 
@@ -133,7 +133,7 @@ static void differentiate(const nrg_channel_norm_spec *spec, size_t n, size_t s,
     }
     for (size_t set = 0; set < t.sets; set++) {
         exact_statistics exact = exact_statistics_of(spec, &t, set, x);
-        if (spec->statistics == NRG_STATISTICS_RUNNING)
+        if (spec->source == NRG_STATISTICS_RUNNING)
             exact = exact_statistics_given(spec, in.mean[set % t.c], in.variance[set % t.c]);
         const quad size = 1 + exact.inverse;
         exact_sums sums = {0, 0, 0, 0};
@@ -174,14 +174,14 @@ START_TEST(formulas)
         for (int variant = 0; variant < 2 * 2 * 3; variant += test_small() ? 5 : 1)
             for (int g = 0; g < ACTIVATIONS; g++) {
                 const size_t groups = small_shapes[shape].groups, c = small_shapes[shape].c;
-                nrg_channel_norm_spec spec =
-                    groups ? nrg_group_norm_spec(c, groups, eps[variant % 3]) : nrg_batch_norm_spec(c, eps[variant % 3]);
+                nrg_channel_norm_spec spec = groups ? nrg_channel_norm_spec_group(NRG_F32, c, groups, eps[variant % 3])
+                                                    : nrg_channel_norm_spec_batch(NRG_F32, c, eps[variant % 3]);
                 spec.layout = variant & 4 ? NRG_LAYOUT_NHWC : NRG_LAYOUT_NCHW;
                 spec.centred = variant / 6;
                 spec.activation = (nrg_activation)g;
                 differentiate(&spec, small_shapes[shape].n, small_shapes[shape].s, test_mix(shape * 100 + (size_t)variant));
                 spec.centred = 1;
-                spec.statistics = NRG_STATISTICS_RUNNING;
+                spec.source = NRG_STATISTICS_RUNNING;
                 if (groups == 0 || groups == c)
                     differentiate(&spec, small_shapes[shape].n, small_shapes[shape].s, test_mix(shape + (size_t)variant * 100));
             }
@@ -222,13 +222,12 @@ static void make_case(backward_case *t, enum set_over over, int kind, nrg_dtype 
                       uint64_t seed)
 {
     static const double eps[] = {1e-5, 1e-6, 1e-12, 0};
-    static const size_t segment[] = {0, 0, 0, 1, 7, 64, 1000};
+    static const size_t segment[] = {4096, 4096, 4096, 1, 7, 64, 1000};
     static const char *const gradients[] = {"constant", "one-hot", "cancelling", "random"};
     uint64_t state = seed;
     memset(t, 0, sizeof *t);
     nrg_channel_norm_spec *spec = &t->spec;
-    *spec = nrg_batch_norm_spec(1, eps[test_draw(&state, 4)]);
-    spec->dtype = dtype;
+    *spec = nrg_channel_norm_spec_batch(dtype, 1, eps[test_draw(&state, 4)]);
     spec->layout = layout;
     t->kind = kind;
     t->rounded = NRG_F32;
@@ -239,10 +238,10 @@ static void make_case(backward_case *t, enum set_over over, int kind, nrg_dtype 
     const int of_channels = !t->sets.groups || t->sets.groups == t->sets.c, large = size > 25088;
     const size_t source = test_draw(&state, 4), features = test_draw(&state, 4), gradient = test_draw(&state, 4);
     if (source == 3 && of_channels && !large) {
-        spec->statistics = NRG_STATISTICS_RUNNING;
+        spec->source = NRG_STATISTICS_RUNNING;
         set_running(spec, &t->sets, t->x, &t->running_mean, &t->running_var, test_draw(&state, 1u << 30));
     } else {
-        spec->statistics = source == 2 ? NRG_STATISTICS_GIVEN : NRG_STATISTICS_COMPUTE;
+        spec->source = source == 2 ? NRG_STATISTICS_GIVEN : NRG_STATISTICS_COMPUTE;
         spec->centred = test_draw(&state, 3) > 0;
         t->saved = source > 0;
         t->parts = t->saved && over == SET_BATCH && test_draw(&state, 2);
@@ -266,9 +265,9 @@ static void make_case(backward_case *t, enum set_over over, int kind, nrg_dtype 
              "segment %zu, "
              "centred %d, features %zu, %s, y %d, accumulate %d, eps %g, seed 0x%llx",
              grade, set_over_name(over), set_kind_name(kind), nrg_dtype_name(dtype), layout == NRG_LAYOUT_NHWC ? "nhwc" : "nchw",
-             gradients[gradient], (int)spec->statistics, t->saved, t->parts, size, t->sets.n, t->sets.c, t->sets.s,
-             t->sets.groups, spec->segment, spec->centred, features, nrg_activation_name(spec->activation), t->y != NULL,
-             t->dw != NULL, spec->eps, (unsigned long long)seed);
+             gradients[gradient], (int)spec->source, t->saved, t->parts, size, t->sets.n, t->sets.c, t->sets.s, t->sets.groups,
+             spec->segment, spec->centred, features, nrg_activation_name(spec->activation), t->y != NULL, t->dw != NULL,
+             spec->eps, (unsigned long long)seed);
 }
 
 static void free_case(backward_case *t)
@@ -305,8 +304,8 @@ static nrg_status save_statistics(const backward_case *t, const nrg_channel_norm
 {
     nrg_channel_norm_spec forward = *spec;
     void *o = test_allocate(exact_count(&t->sets), nrg_dtype_size(spec->dtype));
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(t->sets.n, t->sets.s, x, o);
-    forward.statistics = NRG_STATISTICS_COMPUTE;
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(t->sets.n, t->sets.s, x, NULL, NULL, o);
+    forward.source = NRG_STATISTICS_COMPUTE;
     forward.activation = NRG_ACT_IDENTITY;
     args.statistics = statistics;
     nrg_status status = nrg_channel_norm_forward(&forward, &args, 0, 1);
@@ -334,8 +333,6 @@ static nrg_status run_whole(const nrg_channel_norm_spec *spec, nrg_channel_norm_
     args->workspace = workspace;
     if (status == NRG_OK)
         status = nrg_channel_norm_backward(spec, args, 0, 1);
-    if (status == NRG_OK)
-        status = nrg_channel_norm_backward_reduce(spec, args, 0, 1);
     free(workspace);
     return status;
 }
@@ -349,10 +346,9 @@ static const char *run(nrg_isa isa, const backward_case *t, const nrg_channel_no
          *b = element_stored(t->b, c, spec->w_dtype);
     void *dx = test_allocate(count, element), *dy = test_allocate(count, element);
     nrg_channel_statistics *statistics = test_allocate(t->sets.sets, sizeof *statistics);
-    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(t->sets.n, t->sets.s, x, d_o, dx);
-    args.y = y;
-    args.w = w;
-    args.b = b;
+    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(t->sets.n, t->sets.s, x, w, d_o, dx);
+    args.b = spec->activation ? b : NULL;
+    args.y = spec->activation ? y : NULL;
     args.statistics = t->saved ? statistics : NULL;
     args.running_mean = t->running_mean;
     args.running_var = t->running_var;
@@ -499,15 +495,15 @@ static void add_element(const backward_case *t, const measured_element *m, exact
 /* What a mean of the fast grade may be off by, in σ: the header's k. */
 static double mean_error(const backward_case *t)
 {
-    return t->grade == 0 && t->spec.centred && t->spec.statistics != NRG_STATISTICS_RUNNING ? 3 * 0x1p-24 : 0;
+    return t->grade == 0 && t->spec.centred && t->spec.source != NRG_STATISTICS_RUNNING ? 3 * 0x1p-24 : 0;
 }
 
 static enum column column_of(const nrg_channel_norm_spec *spec)
 {
-    return spec->activation                             ? COLUMN_DX_ACTIVATION
-           : spec->statistics == NRG_STATISTICS_RUNNING ? COLUMN_DX_RUNNING
-           : spec->centred                              ? COLUMN_DX_CENTRED
-                                                        : COLUMN_DX_UNCENTRED;
+    return spec->activation                         ? COLUMN_DX_ACTIVATION
+           : spec->source == NRG_STATISTICS_RUNNING ? COLUMN_DX_RUNNING
+           : spec->centred                          ? COLUMN_DX_CENTRED
+                                                    : COLUMN_DX_UNCENTRED;
 }
 
 /* 2^-24 · Σ|terms|, those that are off counted as they may be; the result may be subnormal. */
@@ -520,7 +516,7 @@ static const char *measure_element(const backward_case *t, const exact_statistic
     const double inverse = (double)exact->inverse;
     quad terms, dx = exact_dx(spec, exact, sums, t->sets.size, &m->e, &terms);
     double beside = m->off * quad_magnitude(m->e.w) * inverse;
-    if (spec->statistics != NRG_STATISTICS_RUNNING)
+    if (spec->source != NRG_STATISTICS_RUNNING)
         beside += (quad_magnitude(m->e.h) * error->dh_h + (spec->centred ? error->dh : 0)) * inverse;
     beside += mean_error(t) * (quad_magnitude(sums->dh_h) + quad_magnitude(m->e.h * sums->dh)) * inverse / (double)t->sets.size;
     const char *wrong = hold(t, column_of(spec), "dx", at, dx, f32->dx[at], unit_of(terms, beside), gradient_limit, beside);
@@ -534,7 +530,7 @@ static const char *measure_element(const backward_case *t, const exact_statistic
 static const char *measure_set(const backward_case *t, size_t set, const outputs *f32, channel_sums *channels)
 {
     const size_t d = t->sets.size, c = set % t->sets.c, step = d <= 100000 ? 1 : 101;
-    const exact_statistics exact = t->spec.statistics == NRG_STATISTICS_RUNNING
+    const exact_statistics exact = t->spec.source == NRG_STATISTICS_RUNNING
                                        ? exact_statistics_given(&t->spec, t->running_mean[c], t->running_var[c])
                                        : exact_statistics_of(&t->spec, &t->sets, set, t->x);
     /* the exact activations are slow; sets without one may be too large to be kept */

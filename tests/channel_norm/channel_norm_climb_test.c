@@ -56,11 +56,9 @@ typedef struct attempt {
 
 static nrg_status run(nrg_isa isa, attempt *a)
 {
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(a->sets.n, a->sets.s, a->x, a->o);
-    args.w = a->w;
-    args.b = a->b;
-    args.running_mean = a->mean;
-    args.running_var = a->variance;
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(a->sets.n, a->sets.s, a->x, a->w, a->b, a->o);
+    args.running_mean_in = a->mean;
+    args.running_var_in = a->variance;
     nrg_status status = nrg_isa_set(isa);
     return status == NRG_OK ? nrg_channel_norm_forward(&a->spec, &args, 0, 1) : status;
 }
@@ -96,12 +94,13 @@ static void make(attempt *a, climb *c, const goal *g, enum climb_start start, ui
     memset(a, 0, sizeof *a);
     *c = (climb){.error = error_of, .of = a};
     a->to = g;
-    a->spec = g->groups ? nrg_group_norm_spec(g->c, g->groups, 1e-12) : nrg_batch_norm_spec(g->c, 1e-12);
+    a->spec = g->groups ? nrg_channel_norm_spec_group(NRG_F32, g->c, g->groups, 1e-12)
+                        : nrg_channel_norm_spec_batch(NRG_F32, g->c, 1e-12);
     a->spec.layout = g->layout;
     a->spec.centred = g->centred;
     a->spec.accuracy = g->accuracy;
     if (g->running)
-        a->spec.statistics = NRG_STATISTICS_RUNNING;
+        a->spec.source = NRG_STATISTICS_RUNNING;
     a->sets = exact_sets_of(&a->spec, g->n, g->s);
     a->x = climb_add(c, "x", g->n * g->c, g->s, start, &state);
     a->w = climb_add(c, "w", 1, g->c, start, &state);

@@ -69,7 +69,7 @@ exact_sets set_draw_shape(nrg_channel_norm_spec *spec, enum set_over over, size_
     const size_t parts = over == SET_INSTANCE ? 1 : draw_divisor(size, 1100, state), s = size / parts;
     size_t n = parts;
     spec->over = over == SET_BATCH ? NRG_CHANNEL_OVER_BATCH : NRG_CHANNEL_OVER_GROUP;
-    spec->groups = 0;
+    spec->groups = 1;
     if (over == SET_BATCH)
         spec->channels = batch_channels[test_draw(state, size <= 300 ? 6 : size <= 25088 ? 2 : 1)];
     else {

@@ -20,7 +20,7 @@ static inline exact_sets exact_sets_of(const nrg_channel_norm_spec *spec, size_t
 {
     exact_sets t = {n, spec->channels, s, 0, spec->layout == NRG_LAYOUT_NHWC, spec->channels, n * s};
     if (spec->over == NRG_CHANNEL_OVER_GROUP) {
-        t.groups = spec->groups ? spec->groups : 1;
+        t.groups = spec->groups;
         t.sets = n * t.groups;
         t.size = t.c / t.groups * s;
     }

@@ -38,7 +38,7 @@ static int refill(case_call *call)
         if (tensor)
             channel_fill(&sets, tensor, c->spec.dtype, lists[c->number % LISTS], LIST, test_mix(c->number + i));
     }
-    return c->channel.statistics != NRG_STATISTICS_FOLDED;
+    return c->channel.source != NRG_STATISTICS_FOLDED;
 }
 
 static void sweep(const sweep_case *c, case_change *change)
@@ -99,12 +99,11 @@ static void sweep_large(const char *op, size_t shape)
 {
     static const nrg_dtype dtypes[] = {NRG_F32, NRG_F16, NRG_BF16};
     for (size_t i = 0; i < (test_small() ? 1 : 8); i++) {
-        nrg_channel_norm_spec spec = nrg_batch_norm_spec(large[shape].c, 1e-5);
+        nrg_channel_norm_spec spec = nrg_channel_norm_spec_batch(dtypes[(i + shape) % 3], large[shape].c, 1e-5);
         const size_t kind = (i / 2 + shape) % 4;
-        spec.dtype = dtypes[(i + shape) % 3];
         spec.layout = (nrg_layout)(i % 2);
         spec.over = kind ? NRG_CHANNEL_OVER_GROUP : NRG_CHANNEL_OVER_BATCH;
-        spec.groups = kind == 1 ? large[shape].groups : kind == 2 ? spec.channels : 0;
+        spec.groups = kind == 1 ? large[shape].groups : kind == 2 ? spec.channels : 1;
         sweep_case c = make_case(op, &spec, large[shape].n, large[shape].s);
         c.number = 8 * shape + i;
         sweep(&c, refill);
@@ -135,7 +134,7 @@ static int far_from_few(case_call *call)
 
 START_TEST(order_of_wide_segments)
 {
-    nrg_channel_norm_spec spec = nrg_group_norm_spec(WIDE, 1, 1e-5);
+    nrg_channel_norm_spec spec = nrg_channel_norm_spec_group(NRG_F32, WIDE, 1, 1e-5);
     spec.layout = NRG_LAYOUT_NHWC;
     spec.segment = 64;
     sweep_case c = make_case("channel_norm_forward", &spec, 1, SEGMENTS);

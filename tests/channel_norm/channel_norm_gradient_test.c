@@ -113,7 +113,7 @@ static int make_case(gradient_case *t, size_t number, nrg_activation g, nrg_dtyp
     left /= SHAPES * 4;
     t->source = (enum source)(left % SOURCES);
     left /= SOURCES;
-    t->spec = nrg_batch_norm_spec(CHANNELS, eps[test_mix(number) % 3]);
+    t->spec = nrg_channel_norm_spec_batch(NRG_F32, CHANNELS, eps[test_mix(number) % 3]);
     t->spec.over = groups ? NRG_CHANNEL_OVER_GROUP : NRG_CHANNEL_OVER_BATCH;
     t->spec.groups = groups;
     t->spec.dtype = dtype;
@@ -127,9 +127,9 @@ static int make_case(gradient_case *t, size_t number, nrg_activation g, nrg_dtyp
     t->spec.w_dtype = test_mix(number + 1) % 2 ? NRG_F32 : dtype;
     t->threads = 1 + (int)(test_mix(number + 2) % 3);
     if (t->source == RUNNING)
-        t->spec.statistics = NRG_STATISTICS_RUNNING;
+        t->spec.source = NRG_STATISTICS_RUNNING;
     if (t->source == GIVEN || t->source == IN_PARTS)
-        t->spec.statistics = NRG_STATISTICS_GIVEN;
+        t->spec.source = NRG_STATISTICS_GIVEN;
     if ((t->source == RUNNING && (!t->spec.centred || (groups && groups != CHANNELS))) || (t->source == IN_PARTS && groups))
         return 0;
     t->sets = exact_sets_of(&t->spec, shapes[shape].n, shapes[shape].s);
@@ -185,16 +185,15 @@ static void must(const gradient_case *t, const char *what, nrg_status status)
 static void run_forward(const gradient_case *t, tensors *all)
 {
     nrg_channel_norm_spec spec = t->spec;
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(t->sets.n, t->sets.s, all->x, all->o);
+    nrg_channel_norm_args args =
+        nrg_channel_norm_args_init(t->sets.n, t->sets.s, all->x, t->with_w ? all->w : NULL, t->with_b ? all->b : NULL, all->o);
     args.y = t->with_y ? all->y : NULL;
-    args.w = t->with_w ? all->w : NULL;
-    args.b = t->with_b ? all->b : NULL;
     args.statistics = all->statistics;
     if (t->source == RUNNING) {
-        args.running_mean = all->mean;
-        args.running_var = all->variance;
+        args.running_mean_in = all->mean;
+        args.running_var_in = all->variance;
     } else
-        spec.statistics = NRG_STATISTICS_COMPUTE;
+        spec.source = NRG_STATISTICS_COMPUTE;
     for (int ith = 0; ith < t->threads; ith++)
         must(t, "nrg_channel_norm_forward", nrg_channel_norm_forward(&spec, &args, ith, t->threads));
 }
@@ -205,10 +204,10 @@ static void run_backward(const gradient_case *t, tensors *all)
     double workspace[2 * MOST];
     int64_t sums[CHANNELS * NRG_CHANNEL_NORM_SUMS_WORDS];
     const nrg_channel_norm_spec *spec = &t->spec;
-    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(t->sets.n, t->sets.s, all->x, all->d_o, all->dx);
-    args.y = t->with_y ? all->y : NULL;
-    args.w = t->with_w ? all->w : NULL;
-    args.b = t->with_b ? all->b : NULL;
+    nrg_channel_norm_backward_args args =
+        nrg_channel_norm_backward_args_init(t->sets.n, t->sets.s, all->x, t->with_w ? all->w : NULL, all->d_o, all->dx);
+    args.y = spec->activation && t->with_y ? all->y : NULL;
+    args.b = spec->activation && t->with_b ? all->b : NULL;
     args.statistics = t->source == COMPUTED || t->source == RUNNING ? NULL : all->statistics;
     args.running_mean = t->source == RUNNING ? all->mean : NULL;
     args.running_var = t->source == RUNNING ? all->variance : NULL;

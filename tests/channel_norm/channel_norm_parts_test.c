@@ -33,13 +33,13 @@ START_TEST(sums_of_nothing)
     int64_t nothing[3 * NRG_CHANNEL_NORM_SUMS_WORDS], sums[3 * NRG_CHANNEL_NORM_SUMS_WORDS],
         kept[3 * NRG_CHANNEL_NORM_SUMS_WORDS], zero[3 * NRG_CHANNEL_NORM_SUMS_WORDS] = {0};
     float x[3 * 5];
-    nrg_channel_norm_spec spec = nrg_batch_norm_spec(3, 1e-5);
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(0, 5, NULL, NULL);
+    nrg_channel_norm_spec spec = nrg_channel_norm_spec_batch(NRG_F32, 3, 1e-5);
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(0, 5, NULL, NULL, NULL, NULL);
     row_fill(x, 15, ROW_NORMAL, NRG_F32, 1);
     memset(nothing, 0xff, sizeof nothing);
     ck_assert_int_eq(nrg_channel_norm_sums(&spec, &args, nothing, 0, 1), NRG_OK);
     ck_assert_mem_eq(nothing, zero, sizeof zero);
-    args = nrg_channel_norm_args_init(1, 5, x, NULL);
+    args = nrg_channel_norm_args_init(1, 5, x, NULL, NULL, NULL);
     ck_assert_int_eq(nrg_channel_norm_sums(&spec, &args, sums, 0, 1), NRG_OK);
     memcpy(kept, sums, sizeof kept);
     ck_assert_int_eq(nrg_channel_norm_sums_add(3, sums, nothing), NRG_OK);
@@ -57,10 +57,10 @@ START_TEST(sums_of_many_parts)
     float x[S];
     int64_t sums[NRG_CHANNEL_NORM_SUMS_WORDS], copy[NRG_CHANNEL_NORM_SUMS_WORDS];
     nrg_channel_statistics one, many;
-    nrg_channel_norm_spec spec = nrg_batch_norm_spec(1, 0);
+    nrg_channel_norm_spec spec = nrg_channel_norm_spec_batch(NRG_F32, 1, 0);
     for (int kind = 0; kind < ROW_STRESS_KINDS; kind++) {
         row_fill(x, S, (enum row_kind)kind, NRG_F32, 5);
-        nrg_channel_norm_args args = nrg_channel_norm_args_init(1, S, x, NULL);
+        nrg_channel_norm_args args = nrg_channel_norm_args_init(1, S, x, NULL, NULL, NULL);
         ck_assert_int_eq(nrg_channel_norm_sums(&spec, &args, sums, 0, 1), NRG_OK);
         args.statistics = &one;
         ck_assert_int_eq(nrg_channel_norm_statistics(&spec, &args, sums, 0, 1), NRG_OK);
@@ -83,8 +83,8 @@ END_TEST
 static void batch(channel_problem *p)
 {
     p->spec.over = NRG_CHANNEL_OVER_BATCH;
-    p->spec.groups = 0;
-    p->spec.statistics = NRG_STATISTICS_COMPUTE;
+    p->spec.groups = 1;
+    p->spec.source = NRG_STATISTICS_COMPUTE;
 }
 
 /* The samples from begin to end. */
@@ -97,7 +97,7 @@ static channel_problem samples_of(const channel_problem *p, size_t begin, size_t
     part.x = element_at(p->x, first, p->spec.dtype);
     part.y = element_at(p->y, first, p->spec.dtype);
     part.d_o = element_at(p->d_o, first, p->spec.dtype);
-    part.spec.statistics = NRG_STATISTICS_GIVEN;
+    part.spec.source = NRG_STATISTICS_GIVEN;
     part.statistics = statistics;
     return part;
 }

@@ -50,7 +50,7 @@ static void unfused(const channel_problem *p, nrg_isa isa)
 START_TEST(fused_is_unfused) { channel_each(op, _i, NULL, 0, NULL, unfused); }
 END_TEST
 
-static void compute(channel_problem *p) { p->spec.statistics = NRG_STATISTICS_COMPUTE; }
+static void compute(channel_problem *p) { p->spec.source = NRG_STATISTICS_COMPUTE; }
 
 /* What is handed out, and handed in again, makes the same; and agrees with mean and rstd. */
 static void given(const channel_problem *p, nrg_isa isa)
@@ -60,7 +60,7 @@ static void given(const channel_problem *p, nrg_isa isa)
     channel_result_make(&computed, p);
     channel_result_make(&again, p);
     channel_forward(p, &computed);
-    saved.spec.statistics = NRG_STATISTICS_GIVEN;
+    saved.spec.source = NRG_STATISTICS_GIVEN;
     saved.statistics = computed.statistics;
     saved.updates = 0;
     channel_forward(&saved, &again);
@@ -83,7 +83,7 @@ static void given(const channel_problem *p, nrg_isa isa)
     channel_result_free(&again);
 }
 
-static void of_any_kind(channel_problem *p) { p->spec.statistics = NRG_STATISTICS_GIVEN; }
+static void of_any_kind(channel_problem *p) { p->spec.source = NRG_STATISTICS_GIVEN; }
 
 /* Statistics that are no data's, up to the ends of what doubles hold, and weights likewise: every path gives the bits of scalar.
  */
@@ -111,7 +111,7 @@ static void running(channel_problem *p)
 {
     if (p->spec.over == NRG_CHANNEL_OVER_GROUP)
         p->spec.groups = p->spec.channels;
-    p->spec.statistics = NRG_STATISTICS_RUNNING;
+    p->spec.source = NRG_STATISTICS_RUNNING;
     p->spec.centred = 1;
 }
 
@@ -134,7 +134,7 @@ static void frozen(const channel_problem *p, nrg_isa isa)
                          nrg_isa_name(isa), i, (double)out.mean[i], (double)mean, (double)variance, (double)p->running_mean[c],
                          (double)p->running_var[c], p->text);
     }
-    saved.spec.statistics = NRG_STATISTICS_GIVEN;
+    saved.spec.source = NRG_STATISTICS_GIVEN;
     saved.statistics = out.statistics;
     saved.updates = 0;
     channel_forward(&saved, &again);
@@ -215,7 +215,7 @@ static void *as_tensor(const channel_problem *one, void *gathered)
 
 static void without_update(channel_problem *p)
 {
-    p->spec.statistics = NRG_STATISTICS_COMPUTE;
+    p->spec.source = NRG_STATISTICS_COMPUTE;
     p->updates = 0;
 }
 
@@ -231,7 +231,7 @@ static void alone(const channel_problem *p, nrg_isa isa)
         channel_result single;
         const size_t first = channel_of(p, channel_at(p, set, 0));
         one.spec.channels = channels;
-        one.spec.groups = 0;
+        one.spec.groups = 1;
         one.n = p->sets.groups ? 1 : p->n;
         one.sets = exact_sets_of(&one.spec, one.n, one.s);
         one.x = as_tensor(&one, gather(p, p->x, set));
@@ -351,7 +351,7 @@ END_TEST
 static void updating(channel_problem *p)
 {
     running(p);
-    p->spec.statistics = NRG_STATISTICS_COMPUTE;
+    p->spec.source = NRG_STATISTICS_COMPUTE;
     p->updates = 1;
 }
 
@@ -401,8 +401,9 @@ START_TEST(average_of_all_batches)
                 mean[c] = 77, variance[c] = 88; /* before the first batch: to be forgotten */
             ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
             for (uint64_t batch = 0; batch < BATCHES; batch++) {
-                channel_problem p = {.spec = over == NRG_CHANNEL_OVER_BATCH ? nrg_batch_norm_spec(CHANNELS, 1e-5)
-                                                                            : nrg_group_norm_spec(CHANNELS, CHANNELS, 1e-5),
+                channel_problem p = {.spec = over == NRG_CHANNEL_OVER_BATCH
+                                                 ? nrg_channel_norm_spec_batch(NRG_F32, CHANNELS, 1e-5)
+                                                 : nrg_channel_norm_spec_group(NRG_F32, CHANNELS, CHANNELS, 1e-5),
                                      .n = 4,
                                      .s = 19,
                                      .updates = 1,
@@ -412,8 +413,8 @@ START_TEST(average_of_all_batches)
                 channel_problem_fill(&p, kinds, 1, batch);
                 channel_result_make(&out, &p);
                 nrg_channel_norm_args args = channel_args(&p, &out);
-                args.running_mean = mean;
-                args.running_var = variance;
+                args.running_mean_in = args.running_mean = mean;
+                args.running_var_in = args.running_var = variance;
                 ck_assert_int_eq(nrg_channel_norm_forward(&p.spec, &args, 0, 1), NRG_OK);
                 for (size_t set = 0; set < p.sets.sets; set++) {
                     const nrg_channel_statistics *s = &out.statistics[set];
@@ -439,7 +440,7 @@ START_TEST(ends_of_the_momentum)
 {
     enum { CHANNELS = 4 };
     const enum row_kind kinds[] = {ROW_NORMAL};
-    channel_problem p = {.spec = nrg_batch_norm_spec(CHANNELS, 1e-5), .n = 3, .s = 10, .updates = 1};
+    channel_problem p = {.spec = nrg_channel_norm_spec_batch(NRG_F32, CHANNELS, 1e-5), .n = 3, .s = 10, .updates = 1};
     channel_result out;
     channel_problem_fill(&p, kinds, 1, 3);
     channel_result_make(&out, &p);
@@ -467,17 +468,15 @@ static void folded(const channel_problem *p, nrg_isa isa)
     const size_t c = p->spec.channels;
     channel_result out, fold;
     channel_problem once = *p;
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(0, 0, NULL, NULL);
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(0, 0, NULL, p->w, p->b, NULL);
     float *scale = element_tensor(c, NRG_F32), *shift = element_tensor(c, NRG_F32);
     channel_result_make(&out, p);
     channel_result_make(&fold, p);
     channel_forward(p, &out);
-    args.running_mean = p->running_mean;
-    args.running_var = p->running_var;
-    args.w = p->w;
-    args.b = p->b;
+    args.running_mean_in = p->running_mean;
+    args.running_var_in = p->running_var;
     ck_assert_int_eq(nrg_channel_norm_fold(&p->spec, &args, scale, shift), NRG_OK);
-    once.spec.statistics = NRG_STATISTICS_FOLDED;
+    once.spec.source = NRG_STATISTICS_FOLDED;
     once.spec.w_dtype = once.w_dtype = NRG_F32;
     once.w = scale;
     once.b = shift;
@@ -631,7 +630,7 @@ static void shares_of(const channel_problem *p, nrg_isa isa, int nth)
         for (size_t i = 0; i < count; i++) {
             const int mine = !isnan(element_get(out.o, i, p->spec.dtype));
             written[i] += mine;
-            if (p->spec.statistics == NRG_STATISTICS_COMPUTE && mine != !isnan(out.mean[channel_set_of(p, i)]))
+            if (p->spec.source == NRG_STATISTICS_COMPUTE && mine != !isnan(out.mean[channel_set_of(p, i)]))
                 ck_abort_msg("%s: share %d of %d has a part of set %zu\n  case: %s", nrg_isa_name(isa), ith, nth,
                              channel_set_of(p, i), p->text);
         }
@@ -639,7 +638,7 @@ static void shares_of(const channel_problem *p, nrg_isa isa, int nth)
     for (size_t i = 0; i < count; i++)
         if (written[i] != 1)
             ck_abort_msg("%s: %d shares of %d write element %zu\n  case: %s", nrg_isa_name(isa), written[i], nth, i, p->text);
-    for (size_t set = 0; set < p->sets.sets && p->spec.statistics != NRG_STATISTICS_FOLDED; set++)
+    for (size_t set = 0; set < p->sets.sets && p->spec.source != NRG_STATISTICS_FOLDED; set++)
         if (sets[set] != 1)
             ck_abort_msg("%s: %d shares of %d write the mean of set %zu\n  case: %s", nrg_isa_name(isa), sets[set], nth, set,
                          p->text);
@@ -658,12 +657,12 @@ START_TEST(shares)
     for (size_t kind = 0; kind < 4; kind++)
         for (int source = 0; source <= NRG_STATISTICS_FOLDED; source++)
             for (int memory = 0; memory <= NRG_LAYOUT_NHWC; memory++) {
-                channel_problem p = {.spec = nrg_batch_norm_spec(CHANNELS, 1e-5), .n = 3, .s = 5};
+                channel_problem p = {.spec = nrg_channel_norm_spec_batch(NRG_F32, CHANNELS, 1e-5), .n = 3, .s = 5};
                 p.spec.layout = (nrg_layout)memory;
                 p.spec.over = groups[kind] ? NRG_CHANNEL_OVER_GROUP : NRG_CHANNEL_OVER_BATCH;
-                p.spec.groups = groups[kind];
+                p.spec.groups = groups[kind] ? groups[kind] : 1;
                 if (source != NRG_STATISTICS_RUNNING || channel_has_running(&p))
-                    p.spec.statistics = (nrg_statistics_source)source;
+                    p.spec.source = (nrg_statistics_source)source;
                 p.has_w = source == NRG_STATISTICS_FOLDED;
                 channel_problem_fill(&p, kinds, 1, 1);
                 /* statistics, running ones, weights: ordinary, so that a NaN is an element nobody wrote */
@@ -698,10 +697,11 @@ START_TEST(eps_about_the_smallest_that_counts)
     for (size_t path = test_paths(paths); path-- > 0;)
         for (size_t n = 0; n < 4 * sizeof cases / sizeof cases[0]; n++) {
             const double eps = cases[n / 4].eps, rstd = cases[n / 4].rstd;
-            nrg_channel_norm_spec spec = n % 2 ? nrg_batch_norm_spec(C, eps) : nrg_group_norm_spec(C, 2, eps);
+            nrg_channel_norm_spec spec =
+                n % 2 ? nrg_channel_norm_spec_batch(NRG_F32, C, eps) : nrg_channel_norm_spec_group(NRG_F32, C, 2, eps);
             spec.layout = n / 2 % 2 ? NRG_LAYOUT_NHWC : NRG_LAYOUT_NCHW;
             nrg_channel_statistics statistics[N * C];
-            nrg_channel_norm_args args = nrg_channel_norm_args_init(N, S, x, o);
+            nrg_channel_norm_args args = nrg_channel_norm_args_init(N, S, x, NULL, NULL, o);
             args.statistics = statistics;
             ck_assert_int_eq(nrg_isa_set(paths[path]), NRG_OK);
             ck_assert_int_eq(nrg_channel_norm_forward(&spec, &args, 0, 1), NRG_OK);

@@ -72,20 +72,19 @@ typedef struct truth_case {
 
 static int is_fixed(const truth_case *t)
 {
-    return t->spec.statistics == NRG_STATISTICS_RUNNING || t->spec.statistics == NRG_STATISTICS_FOLDED;
+    return t->spec.source == NRG_STATISTICS_RUNNING || t->spec.source == NRG_STATISTICS_FOLDED;
 }
 
 static void make_case(truth_case *t, enum set_over over, int kind, nrg_dtype dtype, nrg_layout layout, size_t size, int grade,
                       uint64_t seed)
 {
     static const double eps[] = {1e-5, 1e-6, 1e-12, 0}, momentum[] = {0.1, 0.01, 0, 1};
-    static const size_t segment[] = {0, 0, 0, 1, 7, 64, 1000};
+    static const size_t segment[] = {4096, 4096, 4096, 1, 7, 64, 1000};
     static const uint64_t batches[] = {0, 1, 9, 99999};
     uint64_t state = seed;
     memset(t, 0, sizeof *t);
     nrg_channel_norm_spec *spec = &t->spec;
-    *spec = nrg_batch_norm_spec(1, eps[test_draw(&state, 4)]);
-    spec->dtype = dtype;
+    *spec = nrg_channel_norm_spec_batch(dtype, 1, eps[test_draw(&state, 4)]);
     spec->layout = layout;
     t->kind = kind;
     t->grade = dtype == NRG_F32 ? grade : FAST;
@@ -94,18 +93,18 @@ static void make_case(truth_case *t, enum set_over over, int kind, nrg_dtype dty
     t->x = set_tensor(&t->sets, kind, dtype, test_draw(&state, 1u << 30));
     const int of_channels = !t->sets.groups || t->sets.groups == t->sets.c, large = size > 25088;
     const size_t source = test_draw(&state, 8), features = test_draw(&state, 4), extra = test_draw(&state, large ? 2 : 4);
-    spec->statistics = source < 5              ? NRG_STATISTICS_COMPUTE
-                       : source == 5           ? NRG_STATISTICS_GIVEN
-                       : large || !of_channels ? NRG_STATISTICS_COMPUTE
-                       : source == 6           ? NRG_STATISTICS_RUNNING
-                                               : NRG_STATISTICS_FOLDED;
+    spec->source = source < 5              ? NRG_STATISTICS_COMPUTE
+                   : source == 5           ? NRG_STATISTICS_GIVEN
+                   : large || !of_channels ? NRG_STATISTICS_COMPUTE
+                   : source == 6           ? NRG_STATISTICS_RUNNING
+                                           : NRG_STATISTICS_FOLDED;
     spec->centred = is_fixed(t) || test_draw(&state, 4) > 0;
     spec->segment = segment[test_draw(&state, large ? 3 : 7)];
     spec->momentum = momentum[test_draw(&state, 4)];
     spec->cumulative = test_draw(&state, 4) == 0;
     t->batches = batches[test_draw(&state, 4)];
     if (is_fixed(t) ||
-        (spec->statistics == NRG_STATISTICS_COMPUTE && spec->centred && size > 1 && of_channels && test_draw(&state, 2)))
+        (spec->source == NRG_STATISTICS_COMPUTE && spec->centred && size > 1 && of_channels && test_draw(&state, 2)))
         set_running(spec, &t->sets, t->x, &t->running_mean, &t->running_var, test_draw(&state, 1u << 30));
     spec->w_dtype = test_draw(&state, 2) ? NRG_F32 : dtype;
     /* none; w; b; both */
@@ -120,7 +119,7 @@ static void make_case(truth_case *t, enum set_over over, int kind, nrg_dtype dty
         "%s, %s, %s, %s, %s, statistics %d, sets of %zu: n %zu c %zu s %zu groups %zu, segment %zu, centred %d, features %zu, "
         "extra %zu, %s, eps %g, momentum %g, running %d, seed 0x%llx",
         grades[grade].name, set_over_name(over), set_kind_name(kind), nrg_dtype_name(dtype),
-        layout == NRG_LAYOUT_NHWC ? "nhwc" : "nchw", (int)spec->statistics, size, t->sets.n, t->sets.c, t->sets.s, t->sets.groups,
+        layout == NRG_LAYOUT_NHWC ? "nhwc" : "nchw", (int)spec->source, size, t->sets.n, t->sets.c, t->sets.s, t->sets.groups,
         spec->segment, spec->centred, features, extra, nrg_activation_name(spec->activation), spec->eps,
         spec->cumulative ? -1 : spec->momentum, t->running_mean != NULL, (unsigned long long)seed);
 }
@@ -185,10 +184,8 @@ static const char *run(nrg_isa isa, const truth_case *t, const nrg_channel_norm_
     void *o = test_allocate(count, nrg_dtype_size(spec->dtype)), *xs = element_stored(x, count, spec->dtype),
          *ys = element_stored(y, count, spec->dtype);
     void *w = element_stored(t->w, c, w_dtype), *b = element_stored(t->b, c, w_dtype);
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(t->sets.n, t->sets.s, xs, o);
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(t->sets.n, t->sets.s, xs, w, b, o);
     args.y = ys;
-    args.w = w;
-    args.b = b;
     args.mean = out->mean;
     args.rstd = out->rstd;
     args.statistics = out->statistics;
@@ -196,24 +193,30 @@ static const char *run(nrg_isa isa, const truth_case *t, const nrg_channel_norm_
     if (t->running_mean) {
         memcpy(out->running_mean, t->running_mean, c * sizeof(float));
         memcpy(out->running_var, t->running_var, c * sizeof(float));
-        args.running_mean = out->running_mean;
-        args.running_var = out->running_var;
+        args.running_mean_in = out->running_mean;
+        args.running_var_in = out->running_var;
+        if (spec->source == NRG_STATISTICS_COMPUTE) {
+            args.running_mean = out->running_mean;
+            args.running_var = out->running_var;
+        }
     }
     nrg_status status = nrg_isa_set(isa);
-    if (status == NRG_OK && spec->statistics == NRG_STATISTICS_GIVEN) {
-        with.statistics = NRG_STATISTICS_COMPUTE;
+    if (status == NRG_OK && spec->source == NRG_STATISTICS_GIVEN) {
+        with.source = NRG_STATISTICS_COMPUTE;
         status = give_statistics(t, &with, &args);
-        with.statistics = NRG_STATISTICS_GIVEN;
+        with.source = NRG_STATISTICS_GIVEN;
+        args.statistics_in = args.statistics;
+        args.statistics = NULL;
     }
-    if (status == NRG_OK && spec->statistics == NRG_STATISTICS_FOLDED) {
-        with.statistics = NRG_STATISTICS_RUNNING;
+    if (status == NRG_OK && spec->source == NRG_STATISTICS_FOLDED) {
+        with.source = NRG_STATISTICS_RUNNING;
         args.mean = args.rstd = NULL;
         args.statistics = NULL;
         status = nrg_channel_norm_fold(&with, &args, out->scale, out->shift);
-        args.running_mean = args.running_var = NULL;
+        args.running_mean_in = args.running_var_in = NULL;
         args.w = out->scale;
         args.b = out->shift;
-        with.statistics = NRG_STATISTICS_FOLDED;
+        with.source = NRG_STATISTICS_FOLDED;
         with.w_dtype = NRG_F32;
     }
     if (status == NRG_OK)
@@ -375,7 +378,7 @@ static expected expect(const truth_case *t, const exact_statistics *exact, const
     const quad x = t->x[place.at], w = t->w ? t->w[place.channel] : 1, b = t->b ? t->b[place.channel] : 0;
     expected e = {(x - exact->mean) * exact->inverse * w + b, 0};
     e.bound = exact_o1_bound(t->grade == FAST, e.value, w, b);
-    if (t->spec.statistics == NRG_STATISTICS_FOLDED) {
+    if (t->spec.source == NRG_STATISTICS_FOLDED) {
         const float scale = out->scale[place.channel], shift = out->shift[place.channel];
         const double size = fmax(quad_magnitude(x * scale), fabs((double)shift));
         const int sound = size <= (double)FLT_MAX && !is_subnormal(scale) && !is_subnormal(shift);
@@ -400,11 +403,11 @@ static enum column column_of(const truth_case *t)
 {
     if (t->spec.activation != NRG_ACT_IDENTITY)
         return COLUMN_ACTIVATION;
-    if (t->spec.statistics == NRG_STATISTICS_FOLDED)
+    if (t->spec.source == NRG_STATISTICS_FOLDED)
         return COLUMN_FOLDED;
     if (t->y)
         return COLUMN_RESIDUAL;
-    if (t->spec.statistics == NRG_STATISTICS_RUNNING)
+    if (t->spec.source == NRG_STATISTICS_RUNNING)
         return COLUMN_RUNNING;
     return t->spec.centred ? COLUMN_CENTRED : COLUMN_UNCENTRED;
 }
@@ -420,7 +423,7 @@ static const char *measure_element(const truth_case *t, const exact_statistics *
     const char *wrong = hold(t, column_of(t), "o", at, share, 1, (double)f32->o[at], e.value);
     if (t->spec.activation != NRG_ACT_IDENTITY && !(share <= worst_activation[t->spec.activation]))
         worst_activation[t->spec.activation] = share;
-    if (t->spec.statistics == NRG_STATISTICS_FOLDED && !t->y && t->spec.activation == NRG_ACT_IDENTITY) {
+    if (t->spec.source == NRG_STATISTICS_FOLDED && !t->y && t->spec.activation == NRG_ACT_IDENTITY) {
         float one = fmaf(t->x[at], f32->scale[place.channel], f32->shift[place.channel]);
         if (!wrong && !element_equal(&one, &f32->o[at], 0, NRG_F32))
             wrong = "with FOLDED, o1 is no fused multiply-add";
@@ -430,7 +433,7 @@ static const char *measure_element(const truth_case *t, const exact_statistics *
     const float rounded = element_round(f32->o[at], dtype);
     if (!element_equal(&out->o[at], &rounded, 0, NRG_F32))
         return truth_wrong("element %zu: %.9g is not %.9g, the f32 result, rounded", at, (double)out->o[at], (double)f32->o[at]);
-    if (t->y || t->spec.activation != NRG_ACT_IDENTITY || t->spec.statistics == NRG_STATISTICS_FOLDED)
+    if (t->y || t->spec.activation != NRG_ACT_IDENTITY || t->spec.source == NRG_STATISTICS_FOLDED)
         return NULL;
     const double grid = element_ulp(fmax(quad_magnitude(e.value), fabs((double)rounded)), dtype);
     return hold(t, dtype == NRG_F16 ? COLUMN_F16 : COLUMN_BF16, "o", at, share_of(e.value, out->o[at], dtype, grid + e.bound), 1,
@@ -457,14 +460,14 @@ static const char *measure(const truth_case *t, const outputs *f32, const output
             exact[set] = exact_statistics_given(&t->spec, t->running_mean[c], t->running_var[c]);
         } else
             exact[set] = exact_statistics_of(&t->spec, sets, set, t->x);
-        if (t->spec.statistics != NRG_STATISTICS_FOLDED)
+        if (t->spec.source != NRG_STATISTICS_FOLDED)
             wrong = measure_statistics(t, &exact[set], out, set);
         for (size_t i = 0; i < sets->size && !wrong; i += step)
             wrong = measure_element(t, &exact[set], f32, out, exact_place_of(sets, set, i));
     }
-    if (!wrong && t->spec.statistics == NRG_STATISTICS_FOLDED)
+    if (!wrong && t->spec.source == NRG_STATISTICS_FOLDED)
         wrong = measure_fold(t, exact, f32);
-    if (!wrong && t->spec.statistics == NRG_STATISTICS_COMPUTE && t->running_mean)
+    if (!wrong && t->spec.source == NRG_STATISTICS_COMPUTE && t->running_mean)
         wrong = measure_running(t, exact, out);
     free(exact);
     return wrong;

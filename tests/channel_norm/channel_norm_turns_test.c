@@ -27,7 +27,7 @@ typedef struct planes {
 static void make_planes(planes *p, nrg_dtype dtype, size_t s, int has_y)
 {
     uint64_t random = s + (uint64_t)dtype;
-    p->spec = nrg_batch_norm_spec(CHANNELS, 1e-5);
+    p->spec = nrg_channel_norm_spec_batch(NRG_F32, CHANNELS, 1e-5);
     p->spec.dtype = dtype;
     p->spec.w_dtype = NRG_F32;
     p->s = s;
@@ -51,15 +51,14 @@ static void make_planes(planes *p, nrg_dtype dtype, size_t s, int has_y)
 /* All shares of a call, into o. */
 static void normalize(planes *p, nrg_isa isa, void *o, int nth)
 {
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(SAMPLES, p->s, p->x, o);
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(SAMPLES, p->s, p->x, p->w, p->b, o);
     args.y = p->y;
-    args.w = p->w;
-    args.b = p->b;
-    if (p->spec.statistics == NRG_STATISTICS_GIVEN)
-        args.statistics = p->statistics;
-    else if (p->spec.statistics == NRG_STATISTICS_RUNNING) {
-        args.running_mean = p->mean;
-        args.running_var = p->variance;
+    args.store = isa == NRG_ISA_SCALAR ? NRG_STORE_KEEP : NRG_STORE_STREAM;
+    if (p->spec.source == NRG_STATISTICS_GIVEN)
+        args.statistics_in = p->statistics;
+    else if (p->spec.source == NRG_STATISTICS_RUNNING) {
+        args.running_mean_in = p->mean;
+        args.running_var_in = p->variance;
     }
     ck_assert_int_eq(nrg_isa_set(isa), NRG_OK);
     for (int ith = 0; ith < nth; ith++)
@@ -72,9 +71,7 @@ static void must_be_as_scalar(planes *p)
     const size_t size = p->spec.dtype == NRG_F32 ? 4 : 2, bytes = p->count * size, path_count = test_paths(paths);
     unsigned char *const expected = test_allocate(bytes, 1), *const memory = test_allocate(bytes + 3 * LINE, 1);
     unsigned char *const line = memory + LINE - (uintptr_t)memory % LINE;
-    p->spec.store = NRG_STORE_KEEP;
     normalize(p, NRG_ISA_SCALAR, expected, 1);
-    p->spec.store = NRG_STORE_STREAM;
     for (size_t path = 1; path < path_count; path++)
         for (size_t shift = 0; shift < SHIFTS; shift++)
             for (int nth = 1; nth <= 3; nth += 2) {
@@ -83,7 +80,7 @@ static void must_be_as_scalar(planes *p)
                 normalize(p, paths[path], o, nth);
                 ck_assert_msg(memcmp(o, expected, bytes) == 0,
                               "%s: dtype %d, s %zu, statistics %d, activation %d, y %d, %d shares", nrg_isa_name(paths[path]),
-                              (int)p->spec.dtype, p->s, (int)p->spec.statistics, (int)p->spec.activation, p->y != NULL, nth);
+                              (int)p->spec.dtype, p->s, (int)p->spec.source, (int)p->spec.activation, p->y != NULL, nth);
                 for (unsigned char *at = memory; at < o; at++)
                     ck_assert_int_eq(*at, 0x55);
                 for (unsigned char *at = o + bytes; at < memory + bytes + 3 * LINE; at++)
@@ -102,7 +99,7 @@ START_TEST(planes_in_turn)
             planes p;
             make_planes(&p, dtypes[_i], positions[i], has_y);
             for (size_t source = 0; source < sizeof sources / sizeof sources[0]; source++) {
-                p.spec.statistics = sources[source];
+                p.spec.source = sources[source];
                 p.spec.activation = source == 1 ? NRG_ACT_RELU : NRG_ACT_IDENTITY;
                 must_be_as_scalar(&p);
             }

@@ -147,7 +147,7 @@ void channel_problem_fill(channel_problem *p, const enum row_kind *kinds, size_t
     p->w = p->has_w ? weights(p, test_mix(state + 3)) : NULL;
     p->b = p->has_b ? weights(p, test_mix(state + 4)) : NULL;
     fill_running(p, test_mix(state + 5));
-    if (p->spec.statistics == NRG_STATISTICS_GIVEN)
+    if (p->spec.source == NRG_STATISTICS_GIVEN)
         invent_statistics(p, test_mix(state + 6));
     p->dw = element_tensor(p->spec.channels, NRG_F32);
     p->db = element_tensor(p->spec.channels, NRG_F32);
@@ -173,14 +173,14 @@ void channel_problem_free(channel_problem *p)
 static void draw_source(channel_problem *p, uint64_t seed)
 {
     uint64_t state = seed;
-    p->spec.statistics = test_draw(&state, 2) ? NRG_STATISTICS_COMPUTE : (nrg_statistics_source)test_draw(&state, 4);
+    p->spec.source = test_draw(&state, 2) ? NRG_STATISTICS_COMPUTE : (nrg_statistics_source)test_draw(&state, 4);
     p->updates = test_draw(&state, 2) == 0;
 }
 
 /* Takes out what the header does not allow. */
 static void settle(channel_problem *p, int is_backward)
 {
-    nrg_statistics_source *source = &p->spec.statistics;
+    nrg_statistics_source *source = &p->spec.source;
     if ((*source == NRG_STATISTICS_RUNNING && !channel_has_running(p)) || (*source == NRG_STATISTICS_FOLDED && is_backward))
         *source = NRG_STATISTICS_COMPUTE;
     if (*source == NRG_STATISTICS_FOLDED)
@@ -189,12 +189,6 @@ static void settle(channel_problem *p, int is_backward)
     if (is_backward || *source != NRG_STATISTICS_COMPUTE || !channel_has_running(p) ||
         (p->spec.over == NRG_CHANNEL_OVER_BATCH ? p->n : 1) * p->s == 1)
         p->updates = 0;
-    /* nobody reads it */
-    if (!p->updates || p->spec.cumulative)
-        p->spec.momentum = NAN;
-    /* nor this, which may be 0 or 1 */
-    if (p->spec.over == NRG_CHANNEL_OVER_BATCH)
-        p->spec.groups = p->n % 2;
 }
 
 /* The problem of a case: its shape, and its options but for statistics. */
@@ -275,24 +269,26 @@ void channel_result_free(channel_result *result)
 
 nrg_channel_norm_args channel_args(const channel_problem *p, const channel_result *result)
 {
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(p->n, p->s, p->x, result->o);
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(p->n, p->s, p->x, p->w, p->b, result->o);
     args.y = p->y;
-    args.w = p->w;
-    args.b = p->b;
     args.batches = p->batches;
-    if (p->spec.statistics == NRG_STATISTICS_RUNNING) {
-        args.running_mean = p->running_mean;
-        args.running_var = p->running_var;
+    if (p->spec.source == NRG_STATISTICS_RUNNING) {
+        args.running_mean_in = p->running_mean;
+        args.running_var_in = p->running_var;
     } else if (p->updates) {
         const size_t bytes = p->spec.channels * sizeof(float);
-        args.running_mean = memcpy(result->running_mean, p->running_mean, bytes);
-        args.running_var = memcpy(result->running_var, p->running_var, bytes);
+        const int in_place = p->batches % 2 != 0;
+        args.running_mean = result->running_mean;
+        args.running_var = result->running_var;
+        args.running_mean_in = in_place ? memcpy(args.running_mean, p->running_mean, bytes) : p->running_mean;
+        args.running_var_in = in_place ? memcpy(args.running_var, p->running_var, bytes) : p->running_var;
     }
-    if (p->spec.statistics == NRG_STATISTICS_FOLDED)
+    if (p->spec.source == NRG_STATISTICS_FOLDED)
         return args;
     args.mean = result->mean;
     args.rstd = result->rstd;
-    args.statistics = p->statistics ? p->statistics : result->statistics;
+    args.statistics_in = p->statistics;
+    args.statistics = p->statistics ? NULL : result->statistics;
     return args;
 }
 
@@ -325,7 +321,7 @@ void channel_must_equal(const channel_problem *p, nrg_isa isa, const char *what,
                         const channel_result *got)
 {
     channel_arrays_must_equal(p, isa, what, p->spec.dtype, channel_count(p), expected->o, got->o);
-    if (p->spec.statistics == NRG_STATISTICS_FOLDED)
+    if (p->spec.source == NRG_STATISTICS_FOLDED)
         return;
     channel_arrays_must_equal(p, isa, what, NRG_F32, p->sets.sets, expected->mean, got->mean);
     channel_arrays_must_equal(p, isa, what, NRG_F32, p->sets.sets, expected->rstd, got->rstd);
@@ -358,14 +354,13 @@ void channel_gradients_free(channel_gradients *result)
 
 nrg_channel_norm_backward_args channel_backward_args(const channel_problem *p, const channel_gradients *result)
 {
-    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(p->n, p->s, p->x, p->d_o, result->dx);
-    args.y = p->y;
-    args.w = p->w;
-    args.b = p->b;
+    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(p->n, p->s, p->x, p->w, p->d_o, result->dx);
+    args.b = p->spec.activation ? p->b : NULL;
+    args.y = p->spec.activation ? p->y : NULL;
     args.statistics = p->statistics;
     args.mean = p->mean;
     args.rstd = p->rstd;
-    if (p->spec.statistics == NRG_STATISTICS_RUNNING) {
+    if (p->spec.source == NRG_STATISTICS_RUNNING) {
         args.running_mean = p->running_mean;
         args.running_var = p->running_var;
     }
@@ -388,8 +383,6 @@ void channel_backward(const channel_problem *p, const channel_gradients *result)
     ck_assert(args.workspace || !args.workspace_size);
     if (status == NRG_OK)
         status = nrg_channel_norm_backward(&p->spec, &args, 0, 1);
-    if (status == NRG_OK)
-        status = nrg_channel_norm_backward_reduce(&p->spec, &args, 0, 1);
     free(args.workspace);
     if (status != NRG_OK)
         ck_abort_msg("%s: %s", nrg_status_string(status), p->text);

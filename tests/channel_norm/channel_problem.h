@@ -64,7 +64,7 @@ typedef struct channel_result {
 void channel_result_make(channel_result *result, const channel_problem *problem);
 void channel_result_free(channel_result *result);
 
-/* A call's args, asking for everything. Running statistics that are to be updated are copied to the result first. */
+/* A call's args, asking for everything. Running statistics are updated into the result, of half of the problems in place. */
 nrg_channel_norm_args channel_args(const channel_problem *problem, const channel_result *result);
 
 /* A call of one share; ends the test where it fails. */

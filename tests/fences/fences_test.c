@@ -78,7 +78,7 @@ static void run_cases(nrg_isa isa, unsigned long *streamed)
     size_t room = 0;
     sweep_case c;
     for (uint64_t number = 0; sweep_make(SWEEP_QUICK, number, &c); number++) {
-        c.store = c.channel.store = NRG_STORE_STREAM;
+        c.store = NRG_STORE_STREAM;
         c.shares = c.reduce_shares = 1;
         if (c.bytes > room) {
             system_free(memory);
@@ -95,7 +95,7 @@ static void run_cases(nrg_isa isa, unsigned long *streamed)
         sweep_describe(&c, text);
         must_be_fenced(status, text);
         streamed[c.kernel] += fences_streamed - before;
-        c.store = c.channel.store = NRG_STORE_KEEP;
+        c.store = NRG_STORE_KEEP;
         sweep_fill(&c, kept);
         ck_assert_int_eq(sweep_run(&c, kept), NRG_OK);
         if (sweep_hash(&c, memory, SWEEP_HASH_START) != sweep_hash(&c, kept, SWEEP_HASH_START))

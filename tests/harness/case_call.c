@@ -71,7 +71,7 @@ static void vary(void *context, uint64_t draw)
     case_call *call = context;
     call->wanted = draw ? &call->c : &call->plain;
     call->c.order = draw;
-    call->c.store = call->c.channel.store = (nrg_store)(draw % 3);
+    call->c.store = (nrg_store)(draw % 3);
 }
 
 static void *copy_content(const sweep_operand *o, const unsigned char *memory)

@@ -123,17 +123,17 @@ static void expect_split(nrg_norm_spec spec, double bound)
     static quad p[DIM];
     set_up(DIM);
     memset(sums, 0, sizeof sums);
-    nrg_channel_norm_spec channels = nrg_group_norm_spec(EACH, 1, spec.eps);
+    nrg_channel_norm_spec channels = nrg_channel_norm_spec_group(NRG_F32, EACH, 1, spec.eps);
     channels.centred = spec.centred;
     channels.accuracy = spec.accuracy;
     for (size_t k = 0; k < PARTS; k++) {
         for (size_t n = 0; n < ROWS; n++)
             memcpy(part + n * EACH, x + n * DIM + k * EACH, EACH * sizeof *part);
-        nrg_channel_norm_args args = nrg_channel_norm_args_init(ROWS, 1, part, NULL);
+        nrg_channel_norm_args args = nrg_channel_norm_args_init(ROWS, 1, part, NULL, NULL, NULL);
         ck_assert_int_eq(nrg_channel_norm_sums(&channels, &args, sums[1], 0, 1), NRG_OK);
         ck_assert_int_eq(nrg_channel_norm_sums_add(ROWS, sums[0], sums[1]), NRG_OK);
     }
-    nrg_channel_norm_args all = nrg_channel_norm_args_init(ROWS, 1, NULL, NULL);
+    nrg_channel_norm_args all = nrg_channel_norm_args_init(ROWS, 1, NULL, NULL, NULL, NULL);
     all.statistics = of_channels;
     ck_assert_int_eq(nrg_channel_norm_statistics(&channels, &all, sums[0], 0, 1), NRG_OK);
     memset(merged, 0, sizeof merged);

@@ -193,7 +193,7 @@ static void channel_forward_calls(const channel_problem *p, nrg_isa isa)
     channel_forward_args = channel_args(p, &result);
     measure(call_channel_forward, &deepest[0][isa][p->spec.dtype], isa, p->text);
     make_sums(p);
-    if (p->spec.statistics == NRG_STATISTICS_COMPUTE)
+    if (p->spec.source == NRG_STATISTICS_COMPUTE)
         measure(call_channel_sums, &deepest[1][isa][p->spec.dtype], isa, p->text);
     free(channel_sums);
     channel_result_free(&result);
@@ -211,7 +211,7 @@ static void channel_backward_calls(const channel_problem *p, nrg_isa isa)
     ck_assert_ptr_nonnull(channel_gradient_args.workspace);
     measure(call_channel_backward, &deepest[2][isa][p->spec.dtype], isa, p->text);
     free(channel_gradient_args.workspace);
-    if (p->spec.over == NRG_CHANNEL_OVER_BATCH && p->spec.statistics == NRG_STATISTICS_COMPUTE) {
+    if (p->spec.over == NRG_CHANNEL_OVER_BATCH && p->spec.source == NRG_STATISTICS_COMPUTE) {
         channel_result saved;
         channel_result_make(&saved, p);
         channel_forward(p, &saved);

@@ -131,14 +131,16 @@ static int reserve(file_call *call, const channel_request *q)
 
 static nrg_channel_norm_args forward_args(const file_call *call, const channel_request *q)
 {
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(q->n, q->s, call->out[OUT_O].data, call->out[OUT_O].data);
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(q->n, q->s, call->out[OUT_O].data, call->in[IN_W].data,
+                                                            call->in[IN_B].data, call->out[OUT_O].data);
     args.y = call->in[IN_Y].data;
-    args.w = call->in[IN_W].data;
-    args.b = call->in[IN_B].data;
+    args.store = q->store;
     args.mean = call->out[OUT_MEAN].data;
     args.rstd = call->out[OUT_RSTD].data;
-    args.running_mean = q->train ? call->out[OUT_RUNNING_MEAN].data : call->in[IN_RUNNING_MEAN].data;
-    args.running_var = q->train ? call->out[OUT_RUNNING_VAR].data : call->in[IN_RUNNING_VAR].data;
+    args.running_mean = call->out[OUT_RUNNING_MEAN].data;
+    args.running_var = call->out[OUT_RUNNING_VAR].data;
+    args.running_mean_in = q->train ? args.running_mean : call->in[IN_RUNNING_MEAN].data;
+    args.running_var_in = q->train ? args.running_var : call->in[IN_RUNNING_VAR].data;
     args.batches = q->batches;
     return args;
 }
@@ -148,11 +150,11 @@ static nrg_status fold(nrg_channel_norm_spec *spec, nrg_channel_norm_args *args,
 {
     float *scale = call->out[OUT_SCALE].data, *shift = call->out[OUT_SHIFT].data;
     nrg_status status = nrg_channel_norm_fold(spec, args, scale, shift);
-    spec->statistics = NRG_STATISTICS_FOLDED;
+    spec->source = NRG_STATISTICS_FOLDED;
     spec->w_dtype = NRG_F32;
     args->w = scale;
     args->b = shift;
-    args->running_mean = args->running_var = NULL;
+    args->running_mean_in = args->running_var_in = NULL;
     return status;
 }
 
@@ -169,11 +171,13 @@ static int forward(const file_call *call, const channel_request *q)
 #ifndef NRG_NO_BACKWARD
 static int backward(file_call *call, const channel_request *q)
 {
-    nrg_channel_norm_backward_args args =
-        nrg_channel_norm_backward_args_init(q->n, q->s, call->in[IN_X].data, call->in[IN_D_O].data, call->out[OUT_DX].data);
-    args.y = call->in[IN_Y].data;
-    args.w = call->in[IN_W].data;
-    args.b = call->in[IN_B].data;
+    nrg_channel_norm_backward_args args = nrg_channel_norm_backward_args_init(
+        q->n, q->s, call->in[IN_X].data, call->in[IN_W].data, call->in[IN_D_O].data, call->out[OUT_DX].data);
+    if (q->spec.activation) { /* otherwise the gradients do not depend on them */
+        args.b = call->in[IN_B].data;
+        args.y = call->in[IN_Y].data;
+    }
+    args.store = q->store;
     args.running_mean = call->in[IN_RUNNING_MEAN].data;
     args.running_var = call->in[IN_RUNNING_VAR].data;
     args.dy = call->out[OUT_DY].data;
@@ -183,10 +187,7 @@ static int backward(file_call *call, const channel_request *q)
     int taken = file_workspace(call, status, args.workspace_size, &args.workspace);
     if (taken != CLI_DONE)
         return taken;
-    status = nrg_channel_norm_backward(&q->spec, &args, 0, 1);
-    if (status == NRG_OK)
-        status = nrg_channel_norm_backward_reduce(&q->spec, &args, 0, 1);
-    return library_answer(status);
+    return library_answer(nrg_channel_norm_backward(&q->spec, &args, 0, 1));
 }
 #endif
 

@@ -32,6 +32,7 @@ typedef enum channel_over { OVER_BATCH, OVER_GROUP, OVER_INSTANCE, OVER_LAYER } 
 typedef struct channel_request {
     int backward, train, fold;
     channel_over over;
+    nrg_store store;
     uint64_t batches;           /* that the running statistics have seen */
     nrg_channel_norm_spec spec; /* its channels and dtypes come from the files, and so do the groups of instance norm */
     size_t n, c, s;             /* samples, channels, positions */

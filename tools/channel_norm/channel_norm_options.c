@@ -231,7 +231,7 @@ static int read_words(const file_call *call, channel_request *q)
     q->spec.over = q->over == OVER_BATCH ? NRG_CHANNEL_OVER_BATCH : NRG_CHANNEL_OVER_GROUP;
     q->spec.layout = (nrg_layout)layout;
     q->spec.activation = (nrg_activation)act;
-    q->spec.store = (nrg_store)store;
+    q->store = (nrg_store)store;
     return 1;
 }
 
@@ -252,9 +252,9 @@ static int ask_library(const channel_request *q)
 {
     static float any;
     nrg_channel_norm_spec spec = q->spec;
-    nrg_channel_norm_args args = nrg_channel_norm_args_init(0, 1, &any, &any);
-    spec.statistics = NRG_STATISTICS_COMPUTE;
-    spec.channels = spec.groups ? spec.groups : 1;
+    nrg_channel_norm_args args = nrg_channel_norm_args_init(0, 1, &any, NULL, NULL, &any);
+    spec.source = NRG_STATISTICS_COMPUTE;
+    spec.channels = spec.groups;
     return library_answer(nrg_channel_norm_forward(&spec, &args, 0, 1));
 }
 
@@ -267,12 +267,12 @@ static int channel_norm_ask(file_call *call)
         return CLI_REFUSED;
     q->train = call->value[OPT_TRAIN] != NULL;
     q->fold = call->value[OPT_FOLD] != NULL;
-    q->spec = nrg_batch_norm_spec(1, 1e-5);
+    q->spec = nrg_channel_norm_spec_batch(NRG_F32, 1, 1e-5);
     q->spec.centred = !call->value[OPT_RMS];
     q->spec.accuracy = call->value[OPT_EXACT] ? NRG_ACCURACY_EXACT : NRG_ACCURACY_FAST;
     q->spec.cumulative = call->value[OPT_CUMULATIVE] != NULL;
     if (file_in(call, IN_RUNNING_MEAN) && !q->train)
-        q->spec.statistics = NRG_STATISTICS_RUNNING;
+        q->spec.source = NRG_STATISTICS_RUNNING;
     if (!require(call, q) || !read_words(call, q) || !read_numbers(call, q) || !check_combination(call, q))
         return CLI_REFUSED;
     return ask_library(q);
