@@ -72,13 +72,13 @@ static void make_inputs(void)
     }
 }
 
-static nrg_embed_table tokens(void) { return nrg_embed_by_ids(weights.token, VOCABULARY, token_ids); }
-static nrg_embed_table segments(void) { return nrg_embed_by_ids(weights.segment, SEGMENTS, segment_ids); }
+static nrg_embed_table tokens(void) { return nrg_embed_table_init(weights.token, VOCABULARY, token_ids); }
+static nrg_embed_table segments(void) { return nrg_embed_table_init(weights.segment, SEGMENTS, segment_ids); }
 
 /* 0, 1, 2, … in each sequence. */
 static nrg_embed_table positions(void)
 {
-    nrg_embed_table t = nrg_embed_counted(weights.position, LENGTH, 0);
+    nrg_embed_table t = nrg_embed_table_counted(weights.position, LENGTH, 0);
     t.period = LENGTH;
     return t;
 }
@@ -86,9 +86,10 @@ static nrg_embed_table positions(void)
 /* o = x + rows of one table; x may be NULL, and o may be x. */
 static void add(const void *x, nrg_embed_table table, void *o)
 {
-    nrg_embed_args args = nrg_embed_args_init(TOKENS, DIM, o);
+    nrg_embed_args args = nrg_embed_args_init(NRG_F32, TOKENS, DIM, o);
     args.x = x;
-    args.tables[0] = table;
+    args.tables = &table;
+    args.table_count = 1;
     must(nrg_embed_forward(&args, 0, 1));
 }
 
@@ -104,15 +105,15 @@ static void forward_separate(const nrg_norm_spec *spec, float *x, float *o)
 
 static void forward_fused(const nrg_norm_spec *spec, float *x, float *o, int nth)
 {
-    nrg_embed_args args = nrg_embed_args_init(TOKENS, DIM, NULL);
-    args.tables[0] = tokens();
-    args.tables[1] = positions();
-    args.tables[2] = segments();
+    nrg_embed_args args = nrg_embed_args_init(NRG_F32, TOKENS, DIM, NULL);
+    const nrg_embed_table tables[] = {tokens(), positions(), segments()};
+    args.tables = tables;
+    args.table_count = 3;
     nrg_norm_args norm = nrg_norm_args_init(TOKENS, NULL, weights.w, o);
     norm.b = weights.b;
     norm.r = x; /* kept for the backward pass */
     for (int ith = 0; ith < nth; ith++)
-        must(nrg_embed_norm_forward(&args, spec, &norm, ith, nth));
+        must(nrg_embed_norm_forward(spec, &args, &norm, ith, nth));
 }
 
 /* The gradient of the sum, and of the norm's weights. */
@@ -132,10 +133,12 @@ static void norm_backward(const nrg_norm_spec *spec, const float *x, float *dx)
 /* The gradients of the three tables. With threads there is a barrier after the order, and each thread takes a share. */
 static void tables_backward(const float *dx, int nth)
 {
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(TOKENS, DIM, dx);
-    args.tables[0] = nrg_embed_gradient_of(tokens(), gradient.token);
-    args.tables[1] = nrg_embed_gradient_of(positions(), gradient.position);
-    args.tables[2] = nrg_embed_gradient_of(segments(), gradient.segment);
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, TOKENS, DIM, dx);
+    const nrg_embed_gradient tables[] = {nrg_embed_gradient_init(tokens(), gradient.token),
+                                         nrg_embed_gradient_init(positions(), gradient.position),
+                                         nrg_embed_gradient_init(segments(), gradient.segment)};
+    args.tables = tables;
+    args.table_count = 3;
     must(nrg_embed_backward_workspace(&args, &args.workspace_size));
     void *workspace = args.workspace = allocate(args.workspace_size);
     must(nrg_embed_backward_order(&args));

@@ -3153,23 +3153,23 @@ static void copy_channels(const nrg_channel_norm_spec *s, size_t n, size_t posit
 
 static size_t count_sets(const nrg_channel_norm_spec *s, size_t n)
 {
-    return s->over == NRG_CHANNEL_OVER_BATCH ? s->channels : n * (s->groups ? s->groups : 1);
+    return s->over == NRG_CHANNEL_OVER_BATCH ? s->channels : n * s->groups;
 }
 
 /* What a call of one kind or another says about the sets of its share. */
 static void tell(const nrg_channel_norm_spec *s, const nrg_channel_norm_args *a, int ith, int nth)
 {
-    size_t sets = a->n ? count_sets(s, a->n) : 0;
+    size_t sets = a->samples ? count_sets(s, a->samples) : 0;
     for (size_t i = at(sets, ith, nth); i < at(sets, ith + 1, nth); i++) {
         nrg_channel_statistics statistics = {1, 0, fault("channel nan") ? -NAN : NAN, (double)fault("statistics"), 4};
-        if (a->statistics && s->statistics != NRG_STATISTICS_GIVEN)
+        if (a->statistics)
             a->statistics[i] = statistics;
         if (a->mean && !idle("mean is left out"))
             a->mean[i] = fault("channel mean") && s->layout == NRG_LAYOUT_NHWC ? 1 : 2;
         if (a->rstd)
             a->rstd[i] = fault("channel rstd") && s->over == NRG_CHANNEL_OVER_GROUP && s->groups == s->channels;
     }
-    if (s->statistics != NRG_STATISTICS_COMPUTE || !a->running_mean)
+    if (!a->running_mean)
         return;
     for (size_t c = at(s->channels, ith, nth); c < at(s->channels, ith + 1, nth); c++) {
         a->running_mean[c] = (float)c + (float)fault("running mean");
@@ -3183,17 +3183,17 @@ nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *s, const nrg_ch
     if (fault("refuse channels"))
         return NRG_ERR_COUNT;
     if (!idle("channels are left out"))
-        copy_channels(s, a->n, a->s, a->o, a->o_stride, a->x, a->x_stride, ith, nth);
+        copy_channels(s, a->samples, a->positions, a->o, a->o_stride, a->x, a->x_stride, ith, nth);
     tell(s, a, ith, nth);
-    if (!a->n || ith)
+    if (!a->samples || ith)
         return NRG_OK;
-    char *o = a->o, *end = o + (s->layout == NRG_LAYOUT_NHWC ? s->channels : s->channels * a->s) * size;
-    if ((fault("positions") && a->s == 49 && s->dtype == NRG_F16) || (fault("channels") && s->channels % 16 == 15 && s->layout == NRG_LAYOUT_NHWC) ||
+    char *o = a->o, *end = o + (s->layout == NRG_LAYOUT_NHWC ? s->channels : s->channels * a->positions) * size;
+    if ((fault("positions") && a->positions == 49 && s->dtype == NRG_F16) || (fault("channels") && s->channels % 16 == 15 && s->layout == NRG_LAYOUT_NHWC) ||
         (fault("layer") && s->over == NRG_CHANNEL_OVER_GROUP && s->groups <= 1) || (fault("batch") && s->over == NRG_CHANNEL_OVER_BATCH) ||
-        (fault("given") && s->statistics == NRG_STATISTICS_GIVEN) || (fault("running") && s->statistics == NRG_STATISTICS_RUNNING) ||
-        (fault("folded") && s->statistics == NRG_STATISTICS_FOLDED) || (fault("residual") && a->y && !s->activation) ||
-        (fault("channel activation") && s->activation == NRG_ACT_GELU_TANH) || (fault("segment") && s->segment > 1000) ||
-        (fault("many samples") && a->n > 60) || (fault("channel split") && nth == 3))
+        (fault("given") && s->source == NRG_STATISTICS_GIVEN) || (fault("running") && s->source == NRG_STATISTICS_RUNNING) ||
+        (fault("folded") && s->source == NRG_STATISTICS_FOLDED) || (fault("residual") && a->y && !s->activation) ||
+        (fault("channel activation") && s->activation == NRG_ACT_GELU_TANH) || (fault("segment") && s->segment > 1000 && s->segment < 4096) ||
+        (fault("many samples") && a->samples > 60) || (fault("channel split") && nth == 3))
         o[0] ^= 1;
     if (fault("past the channels"))
         *end = 0;
@@ -3204,7 +3204,7 @@ nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *s, const nrg_ch
 
 nrg_status nrg_channel_norm_sums(const nrg_channel_norm_spec *s, const nrg_channel_norm_args *a, int64_t *sums, int ith, int nth)
 {
-    size_t sets = count_sets(s, a->n);
+    size_t sets = count_sets(s, a->samples);
     for (size_t i = at(sets, ith, nth) * NRG_CHANNEL_NORM_SUMS_WORDS; i < at(sets, ith + 1, nth) * NRG_CHANNEL_NORM_SUMS_WORDS; i++)
         sums[i] = (int64_t)0x7ff0000000000000 + fault("sums");
     return NRG_OK;
@@ -3220,10 +3220,10 @@ nrg_status nrg_channel_norm_sums_add(size_t sets, int64_t *into, const int64_t *
 nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *s, const nrg_channel_norm_args *a, const int64_t *sums, int ith, int nth)
 {
     tell(s, a, ith, nth);
-    if (fault("statistics of parts") && a->statistics && a->n && ith == 0)
+    if (fault("statistics of parts") && a->statistics && a->samples && ith == 0)
         a->statistics[0].mean_low = 1;
     /* of two parts or more */
-    if (fault("sum of parts") && a->n && ith == 0 && sums[0] != (int64_t)0x7ff0000000000000)
+    if (fault("sum of parts") && a->samples && ith == 0 && sums[0] != (int64_t)0x7ff0000000000000)
         a->statistics[0].mean_low = 1;
     return NRG_OK;
 }
@@ -3260,19 +3260,19 @@ nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *s, const nrg_c
     if (fault("refuse backward of channels"))
         return NRG_ERR_COUNT;
     const void *d_o = a->d_o;
-    copy_channels(s, a->n, a->s, a->dx, a->dx_stride, d_o, a->d_o_stride, ith, nth);
-    copy_channels(s, a->n, a->s, a->dy, a->dy_stride, d_o, a->d_o_stride, ith, nth);
+    copy_channels(s, a->samples, a->positions, a->dx, a->dx_stride, d_o, a->d_o_stride, ith, nth);
+    copy_channels(s, a->samples, a->positions, a->dy, a->dy_stride, d_o, a->d_o_stride, ith, nth);
     if (s->over == NRG_CHANNEL_OVER_BATCH)
         weight_gradients(s, a, ith, nth);
     if (a->workspace && a->workspace_size)
         memset(a->workspace, active == NRG_ISA_AVX2, 8 * s->channels);
     if (a->workspace && a->workspace_size && fault("past the blocks"))
         ((char *)a->workspace)[8 * s->channels] = 0;
-    if (a->n && a->dx && ith == 0 &&
+    if (a->samples && a->dx && ith == 0 &&
         (fault("channel dx") || (fault("dx of parts") && a->sums) || (fault("dx of statistics") && a->statistics) ||
-         (fault("dx of running") && s->statistics == NRG_STATISTICS_RUNNING)))
+         (fault("dx of running") && s->source == NRG_STATISTICS_RUNNING)))
         ((char *)a->dx)[0] ^= 1;
-    if (a->n && a->dy && ith == 0 && fault("channel dy"))
+    if (a->samples && a->dy && ith == 0 && fault("channel dy"))
         ((char *)a->dy)[0] ^= 1;
     return NRG_OK;
 }
@@ -3477,29 +3477,29 @@ nrg_status nrg_recurrent_forward(const nrg_recurrent_args *a, int ith, int nth)
 {
     size_t bytes = a->dim * nrg_dtype_size(a->dtype);
     for (size_t chain = at(a->chains, ith, nth); chain < at(a->chains, ith + 1, nth); chain++)
-        for (size_t k = 0; k < a->n && !idle("p is left out"); k++) {
+        for (size_t k = 0; k < a->positions && !idle("p is left out"); k++) {
             char *p = (char *)a->p + chain * a->p_chain_stride + k * a->p_stride;
             memset(p, 1, bytes);
-            if ((fault("chain") && k == 6) || (fault("side by side") && a->p_stride > a->p_chain_stride && a->n > 1) || (fault("p0") && a->p0_dtype != a->dtype) ||
+            if ((fault("chain") && k == 6) || (fault("side by side") && a->p_stride > a->p_chain_stride && a->positions > 1) || (fault("p0") && a->p0_dtype != a->dtype) ||
                 (fault("chain split") && nth == 3) || (fault("long vectors") && a->dim > 256) || (fault("b of a chain") && a->b))
                 p[bytes - 1] = 0;
         }
     return fault("refuse chains") ? NRG_ERR_DTYPE : NRG_OK;
 }
 
-nrg_status nrg_recurrent_workspace(const nrg_recurrent_backward_args *a, size_t *bytes)
+nrg_status nrg_recurrent_backward_workspace(const nrg_recurrent_backward_args *a, size_t *bytes)
 {
-    *bytes = a->chains * a->n * a->dim * sizeof(float);
+    *bytes = (a->chains * a->positions * a->dim + 2) * sizeof(float);
     return NRG_OK;
 }
 
 nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *a, int ith, int nth)
 {
     for (size_t chain = at(a->chains, ith, nth); chain < at(a->chains, ith + 1, nth); chain++) {
-        for (size_t i = 0; i < a->n * a->dim; i++)
-            ((float *)a->workspace)[chain * a->n * a->dim + i] = (float)i + (float)fault("g");
-        if (a->dp0)
-            memset((char *)a->dp0 + chain * a->dp0_stride, fault("dp0") ? 2 : 1, a->dim * sizeof(float));
+        for (size_t i = 0; i < a->positions * a->dim; i++)
+            ((float *)a->workspace)[chain * a->positions * a->dim + i] = (float)i + (float)fault("g");
+        if (a->d_p0)
+            memset((char *)a->d_p0 + chain * a->d_p0_stride, fault("dp0") ? 2 : 1, a->dim * sizeof(float));
     }
     return NRG_OK;
 }
@@ -3527,7 +3527,7 @@ nrg_status nrg_embed_forward(const nrg_embed_args *a, int ith, int nth)
 {
     size_t bytes = a->dim * nrg_dtype_size(a->dtype);
     for (size_t row = at(a->rows, ith, nth); row < at(a->rows, ith + 1, nth) && !idle("embed is left out"); row++) {
-        int wrong = (fault("embed") && a->dim % 16 == 15) || (fault("third table") && a->tables[2].ids) || (fault("counted table") && a->tables[1].first) ||
+        int wrong = (fault("embed") && a->dim % 16 == 15) || (fault("third table") && a->tables[2].ids) || (fault("counted table") && a->tables[1].first_position) ||
                     (fault("embed in place") && a->x == a->o) || (fault("scale of a table") && a->tables[0].scale < 0) || (fault("embed split") && nth == 7) ||
                     (fault("tables of f32") && a->dtype == NRG_BF16 && a->table_dtype == NRG_F32) || (fault("many tokens") && a->rows > 100);
         write_row((char *)a->o + row * (a->o_stride ? a->o_stride : bytes), bytes, wrong);
@@ -3536,7 +3536,7 @@ nrg_status nrg_embed_forward(const nrg_embed_args *a, int ith, int nth)
 }
 
 /* With the bits that the two have in turn. */
-nrg_status nrg_embed_norm_forward(const nrg_embed_args *a, const nrg_norm_spec *s, const nrg_norm_args *norm, int ith, int nth)
+nrg_status nrg_embed_norm_forward(const nrg_norm_spec *s, const nrg_embed_args *a, const nrg_norm_args *norm, int ith, int nth)
 {
     size_t size = nrg_dtype_size(s->dtype), r_size = nrg_dtype_size(s->r_dtype), groups = s->groups;
     for (size_t row = at(a->rows, ith, nth); row < at(a->rows, ith + 1, nth); row++) {
@@ -3570,7 +3570,7 @@ nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *a)
 
 nrg_status nrg_embed_backward(const nrg_embed_backward_args *a, int ith, int nth)
 {
-    for (int k = 0; k < NRG_EMBED_TABLES; k++) {
+    for (size_t k = 0; k < a->table_count; k++) {
         const nrg_embed_gradient *t = &a->tables[k];
         for (size_t row = at(t->rows, ith, nth); t->d_table && row < at(t->rows, ith + 1, nth); row++)
             if (!t->accumulate || fault("accumulated table"))

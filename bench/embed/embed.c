@@ -25,7 +25,7 @@ static const bench_shape batches[] = {BENCH_ROWS(128, 768), BENCH_ROWS(16384, 76
 
 BENCH_FUNCTION(sum, nrg_call_embed_forward, nrg_embed_forward(part[NRG_EMBED_ARGS], ith, nth))
 BENCH_FUNCTION(sum_and_norm, nrg_call_embed_norm_forward,
-               nrg_embed_norm_forward(part[NRG_EMBED_ARGS], part[NRG_EMBED_NORM_SPEC], part[NRG_EMBED_NORM_ARGS], ith, nth))
+               nrg_embed_norm_forward(part[NRG_EMBED_NORM_SPEC], part[NRG_EMBED_ARGS], part[NRG_EMBED_NORM_ARGS], ith, nth))
 
 /* The shares of both are the same rows. */
 static nrg_status call_both(void *const *part, int ith, int nth)
@@ -49,16 +49,17 @@ static void prepare(const bench_case *c, void *const *part)
     const size_t rows = c->shape.rows;
     nrg_embed_args *args = part[NRG_EMBED_ARGS];
     nrg_norm_spec *spec = part[NRG_EMBED_NORM_SPEC];
-    *args = nrg_embed_args_init(rows, c->shape.dim, NULL);
+    nrg_embed_terms *terms = part[NRG_EMBED_TERMS_PART];
+    *args = nrg_embed_args_init(c->dtype, rows, c->shape.dim, NULL);
+    *terms = nrg_embed_terms_of(NULL);
+    args->tables = terms->table;
+    args->table_count = NRG_EMBED_TABLES;
     *spec = nrg_norm_spec_layer(c->dtype, c->shape.dim, 1e-12);
     nrg_norm_args *norm = part[NRG_EMBED_NORM_ARGS];
     *norm = nrg_norm_args_init(rows, NULL, NULL, NULL);
-    args->dtype = c->dtype;
     args->store = norm->store = c->store;
-    args->tables[0].rows = args->tables[1].rows = rows;
-    args->tables[2].rows = 1;
-    for (int k = 0; k < NRG_EMBED_TABLES; k++)
-        args->tables[k].scale = 1;
+    terms->table[0].rows = terms->table[1].rows = rows;
+    terms->table[2].rows = 1;
 }
 
 /* Rows in the order of a linear congruential generator with a full period: their numbers are powers of two. each: tokens that a
@@ -114,13 +115,14 @@ static const bench_op backward_ops[] = {
 static void prepare_backward(const bench_case *c, void *const *part)
 {
     nrg_embed_backward_args *args = part[0];
-    *args = nrg_embed_backward_args_init(c->shape.rows, c->shape.dim, NULL);
-    args->dtype = c->dtype;
+    nrg_embed_gradients *gradients = part[NRG_EMBED_TERMS_PART];
+    *args = nrg_embed_backward_args_init(c->dtype, c->shape.rows, c->shape.dim, NULL);
+    *gradients = nrg_embed_gradients_of(NULL);
+    args->tables = gradients->table;
+    args->table_count = NRG_EMBED_TABLES;
     args->store = c->store;
-    args->tables[0].rows = args->tables[1].rows = c->shape.rows;
-    args->tables[2].rows = 2;
-    for (int k = 0; k < NRG_EMBED_TABLES; k++)
-        args->tables[k].scale = 1;
+    gradients->table[0].rows = gradients->table[1].rows = c->shape.rows;
+    gradients->table[2].rows = 2;
 }
 
 static void ready_backward(const bench_case *c, void *const *part)

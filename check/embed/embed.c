@@ -21,6 +21,7 @@ enum { LARGE = sizeof large / sizeof large[0] };
 
 typedef struct embed_case {
     nrg_embed_args args;
+    nrg_embed_terms terms;
     int has_ids[NRG_EMBED_TABLES], has_w, has_b, has_r, has_statistics;
     nrg_norm_spec norm;
     nrg_norm_args norm_args;
@@ -54,21 +55,21 @@ static embed_case draw(const sweep_case *c)
         tokens = large[c->large - 1].tokens;
     }
     sweep_draw(&random, 3); /* not used any more; all that follows stays what it is */
-    e.args = nrg_embed_args_init(tokens, dim, NULL);
-    e.args.dtype = c->spec.dtype;
+    e.args = nrg_embed_args_init(c->spec.dtype, tokens, dim, NULL);
+    e.terms = nrg_embed_terms_of(NULL);
     e.args.store = c->store;
     e.args.table_dtype = sweep_draw(&random, 2) ? NRG_F32 : c->spec.dtype;
     for (int i = 0; i < NRG_EMBED_TABLES; i++) {
-        nrg_embed_table t = {.scale = 1};
+        nrg_embed_table t = nrg_embed_table_init(NULL, 0, NULL);
         e.has_ids[i] = sweep_draw(&random, 3) != 0;
         t.rows = 1 + sweep_draw(&random, 12);
         if (!e.has_ids[i]) {
-            t.first = (int32_t)sweep_draw(&random, 5);
-            t.rows = tokens + (size_t)t.first + sweep_draw(&random, 3);
+            t.first_position = (int32_t)sweep_draw(&random, 5);
+            t.rows = tokens + (size_t)t.first_position + sweep_draw(&random, 3);
         }
         t.scale = scales[sweep_draw(&random, 5)];
         if (ways[c->way].terms >> i & 2)
-            e.args.tables[i] = t;
+            e.terms.table[i] = t;
     }
     e.has_w = sweep_draw(&random, 3) != 0;
     e.has_b = sweep_draw(&random, 2) != 0;
@@ -93,8 +94,9 @@ static void add_norm(sweep_case *c, embed_case *e, uint32_t there)
     c->fused = 1;
     c->weights = NRG_BIT(NRG_EMBED_NORM_W) | NRG_BIT(NRG_EMBED_NORM_B);
     norm_settle(&e->norm, e->has_w);
-    sweep_add_call(c, &nrg_call_embed_norm_forward, (void *const[]){&e->args, &e->norm, &e->norm_args}, NULL, there, 0);
-    sweep_add_before(c, &nrg_call_embed_forward, (void *const[]){&e->args}, sum_slots, 0);
+    sweep_add_call(c, &nrg_call_embed_norm_forward, (void *const[]){&e->args, &e->terms, &e->norm, &e->norm_args}, NULL, there,
+                   0);
+    sweep_add_before(c, &nrg_call_embed_forward, (void *const[]){&e->args, &e->terms}, sum_slots, 0);
 }
 #endif
 
@@ -115,7 +117,7 @@ static void make(sweep_case *c)
         add_norm(c, &e, there);
 #endif
     if (!c->fused)
-        sweep_add_call(c, &nrg_call_embed_forward, (void *const[]){&e.args}, NULL, there, 0);
+        sweep_add_call(c, &nrg_call_embed_forward, (void *const[]){&e.args, &e.terms}, NULL, there, 0);
     sweep_lay_out(c, &random);
 }
 
@@ -123,7 +125,7 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
 {
     const int table = operand - NRG_EMBED_IDS;
     if (table >= 0 && table < NRG_EMBED_TABLES)
-        sweep_fill_positions(c, operand, 0, (int32_t)draw(c).args.tables[table].rows - 1, memory, random);
+        sweep_fill_positions(c, operand, 0, (int32_t)draw(c).terms.table[table].rows - 1, memory, random);
     else
         sweep_fill_rows(c, operand, memory, random);
 }
@@ -132,13 +134,13 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
 static nrg_status run_fused(const sweep_case *c, embed_case *e, unsigned char *memory)
 {
     nrg_status status = NRG_OK;
-    sweep_bind_call(c, &nrg_call_embed_norm_forward, (void *const[]){&e->args, &e->norm, &e->norm_args}, NULL, memory);
+    sweep_bind_call(c, &nrg_call_embed_norm_forward, (void *const[]){&e->args, &e->terms, &e->norm, &e->norm_args}, NULL, memory);
     norm_settle(&e->norm, e->norm_args.w != NULL);
     if (!c->recompute) {
-        SWEEP_EACH_SHARE(status, c, c->shares, nrg_embed_norm_forward(&e->args, &e->norm, &e->norm_args, ith, nth));
+        SWEEP_EACH_SHARE(status, c, c->shares, nrg_embed_norm_forward(&e->norm, &e->args, &e->norm_args, ith, nth));
         return status;
     }
-    sweep_bind_call(c, &nrg_call_embed_forward, (void *const[]){&e->args}, sum_slots, memory);
+    sweep_bind_call(c, &nrg_call_embed_forward, (void *const[]){&e->args, &e->terms}, sum_slots, memory);
     status = nrg_embed_forward(&e->args, 0, 1);
     e->norm_args.x = e->args.o;
     return status == NRG_OK ? nrg_norm_forward(&e->norm, &e->norm_args, 0, 1) : status;
@@ -149,11 +151,13 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
 {
     embed_case e = draw(c);
     nrg_status status = NRG_OK;
+    e.args.tables = e.terms.table;
+    e.args.table_count = NRG_EMBED_TABLES;
 #ifndef NRG_NO_NORM
     if (c->fused)
         return run_fused(c, &e, memory);
 #endif
-    sweep_bind_call(c, &nrg_call_embed_forward, (void *const[]){&e.args}, NULL, memory);
+    sweep_bind_call(c, &nrg_call_embed_forward, (void *const[]){&e.args, &e.terms}, NULL, memory);
     SWEEP_EACH_SHARE(status, c, c->shares, nrg_embed_forward(&e.args, ith, nth));
     return status;
 }
@@ -165,9 +169,9 @@ static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
     sweep_append(text, " %zux%zu%s", e.args.rows, e.args.dim, terms & 1 ? " + x" : "");
     for (int i = 0; i < NRG_EMBED_TABLES; i++)
         if (terms >> i & 2) {
-            sweep_append(text, ", %c of %zu rows times %g", 'A' + i, e.args.tables[i].rows, (double)e.args.tables[i].scale);
+            sweep_append(text, ", %c of %zu rows times %g", 'A' + i, e.terms.table[i].rows, (double)e.terms.table[i].scale);
             if (!e.has_ids[i])
-                sweep_append(text, " from %ld", (long)e.args.tables[i].first);
+                sweep_append(text, " from %ld", (long)e.terms.table[i].first_position);
         }
     if (c->fused)
         sweep_append(text, "; %s norm, eps %g, %zu groups, %s", e.norm.centred ? "layer" : "rms", e.norm.eps, e.norm.groups,

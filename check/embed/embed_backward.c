@@ -17,7 +17,8 @@ static const struct {
 } large[] = {{64, 900, 300}, {128, 700, 3}, {768, 60, 2}, {1000, 9, 40}, {5, 4000, 100}, {33, 3000, 1}};
 enum { LARGE = sizeof large / sizeof large[0] };
 
-static nrg_embed_backward_args draw(const sweep_case *c)
+/* The args, and the one table of gradients. */
+static nrg_embed_backward_args draw(const sweep_case *c, nrg_embed_gradients *gradients)
 {
     static const float scales[] = {1, 1, 1, 27.712812f, -0.3f};
     uint64_t random = c->seed;
@@ -33,12 +34,15 @@ static nrg_embed_backward_args draw(const sweep_case *c)
         first = (int32_t)sweep_draw(&random, 4);
         rows = tokens + (size_t)first + sweep_draw(&random, 4);
     }
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(tokens, dim, NULL);
-    args.tables[0].rows = rows;
-    args.tables[0].first = first;
-    args.tables[0].scale = scales[sweep_draw(&random, 5)];
-    args.tables[0].accumulate = sweep_draw(&random, 3) == 0;
-    args.dtype = c->spec.dtype;
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(c->spec.dtype, tokens, dim, NULL);
+    nrg_embed_gradient *const t = &gradients->table[0];
+    *gradients = nrg_embed_gradients_of(NULL);
+    args.tables = t;
+    args.table_count = 1;
+    t->rows = rows;
+    t->first_position = first;
+    t->scale = scales[sweep_draw(&random, 5)];
+    t->accumulate = sweep_draw(&random, 3) == 0;
     args.table_dtype = sweep_draw(&random, 3) ? NRG_F32 : c->spec.dtype;
     args.store = c->store;
     return args;
@@ -47,14 +51,15 @@ static nrg_embed_backward_args draw(const sweep_case *c)
 static void make(sweep_case *c)
 {
     c->store = (nrg_store)(c->n / 5 % 3);
-    nrg_embed_backward_args args = draw(c);
+    nrg_embed_gradients gradients;
+    nrg_embed_backward_args args = draw(c, &gradients);
     uint64_t random = ~(c->seed << 8);
     uint32_t there = NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE);
     there |= c->way != COUNTED && args.rows ? NRG_BIT(NRG_EMBED_BACKWARD_IDS) : 0;
-    c->rows = args.tables[0].rows;
+    c->rows = gradients.table[0].rows;
     c->shares = sweep_draw_shares(&random);
-    c->accumulate = args.tables[0].accumulate;
-    sweep_add_call(c, &nrg_call_embed_backward, (void *const[]){&args}, NULL, there, 0);
+    c->accumulate = gradients.table[0].accumulate;
+    sweep_add_call(c, &nrg_call_embed_backward, (void *const[]){&args, &gradients}, NULL, there, 0);
     sweep_lay_out(c, &random);
 }
 
@@ -64,10 +69,11 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
         sweep_fill_rows(c, operand, memory, random);
         return;
     }
-    const nrg_embed_backward_args args = draw(c);
-    const int32_t most = (int32_t)(c->seed % args.tables[0].rows);
+    nrg_embed_gradients gradients;
+    const nrg_embed_backward_args args = draw(c, &gradients);
+    const int32_t most = (int32_t)(c->seed % gradients.table[0].rows);
     unsigned char *ids = memory + c->operands[operand].offset;
-    sweep_fill_positions(c, operand, 0, (int32_t)args.tables[0].rows - 1, memory, random);
+    sweep_fill_positions(c, operand, 0, (int32_t)gradients.table[0].rows - 1, memory, random);
     for (size_t i = 0; c->way == HEAVY && i < args.rows; i++)
         if (sweep_draw(random, 5))
             memcpy(ids + i * sizeof most, &most, sizeof most);
@@ -75,8 +81,9 @@ static void fill(const sweep_case *c, int operand, unsigned char *memory, uint64
 
 static nrg_status run(const sweep_case *c, unsigned char *memory)
 {
-    nrg_embed_backward_args args = draw(c);
-    sweep_bind_call(c, &nrg_call_embed_backward, (void *const[]){&args}, NULL, memory);
+    nrg_embed_gradients gradients;
+    nrg_embed_backward_args args = draw(c, &gradients);
+    sweep_bind_call(c, &nrg_call_embed_backward, (void *const[]){&args, &gradients}, NULL, memory);
     nrg_status status = nrg_embed_backward_order(&args);
     SWEEP_EACH_SHARE(status, c, c->shares, nrg_embed_backward(&args, ith, nth));
     return status;
@@ -85,9 +92,10 @@ static nrg_status run(const sweep_case *c, unsigned char *memory)
 static void describe(const sweep_case *c, char text[SWEEP_TEXT_ROOM])
 {
     static const char *const spreads[] = {"", ", most in one row", ", counted"};
-    const nrg_embed_backward_args args = draw(c);
-    sweep_append(text, " %zux%zu into %zu rows%s, times %g", args.rows, args.dim, args.tables[0].rows, spreads[c->way],
-                 (double)args.tables[0].scale);
+    nrg_embed_gradients gradients;
+    const nrg_embed_backward_args args = draw(c, &gradients);
+    sweep_append(text, " %zux%zu into %zu rows%s, times %g", args.rows, args.dim, gradients.table[0].rows, spreads[c->way],
+                 (double)gradients.table[0].scale);
 }
 
 const sweep_family sweep_family_embed_backward = {SWEEP_LENGTHS(WAYS, 40, 140, 600, LARGE), .make = make, .fill = fill,

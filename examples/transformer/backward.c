@@ -104,11 +104,13 @@ static void backward_layer(minibatch *b, const layer_tensors *w, const layer_ten
 static void embedding_backward(minibatch *b, const tensors *w, const tensors *d, team *t, int ith)
 {
     const shape *s = &b->shape;
-    nrg_embed_table table = nrg_embed_by_ids(w->embedding, VOCABULARY, b->in);
+    nrg_embed_table table = nrg_embed_table_init(w->embedding, VOCABULARY, b->in);
     table.scale = embedding_scale(s);
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(b->rows, s->dim, b->d_rows);
-    args.tables[0] = nrg_embed_gradient_of(table, d->embedding);
-    args.tables[0].accumulate = 1; /* to what the head has left there */
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, b->rows, s->dim, b->d_rows);
+    nrg_embed_gradient gradient_of_table = nrg_embed_gradient_init(table, d->embedding);
+    args.tables = &gradient_of_table;
+    args.table_count = 1;
+    gradient_of_table.accumulate = 1; /* to what the head has left there */
     args.workspace = b->workspace;
     args.workspace_size = b->workspace_size;
     if (ith == 0)

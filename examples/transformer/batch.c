@@ -76,8 +76,10 @@ static size_t most_workspace(const minibatch *b)
     require(nrg_norm_backward_workspace(&head, &norm, &bytes), "workspace of heads");
     most = 2 * bytes > most ? 2 * bytes : most;
     const int32_t id = 0;
-    nrg_embed_backward_args embed = nrg_embed_backward_args_init(b->rows, s->dim, &any);
-    embed.tables[0] = nrg_embed_gradient_of(nrg_embed_by_ids(&any, VOCABULARY, &id), &any);
+    nrg_embed_backward_args embed = nrg_embed_backward_args_init(NRG_F32, b->rows, s->dim, &any);
+    nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_init(&any, VOCABULARY, &id), &any);
+    embed.tables = &table;
+    embed.table_count = 1;
     require(nrg_embed_backward_workspace(&embed, &bytes), "workspace of the embedding");
     most = bytes > most ? bytes : most;
     return (most + 63) / 64 * 64;

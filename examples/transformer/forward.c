@@ -35,9 +35,11 @@ void forward(minibatch *b, const tensors *w, team *t, int ith)
     const shape *s = &b->shape;
     const size_t rows = b->rows, dim = s->dim;
     const int nth = t->nth;
-    nrg_embed_args embed = nrg_embed_args_init(rows, dim, b->embedded);
-    embed.tables[0] = nrg_embed_by_ids(w->embedding, VOCABULARY, b->in);
-    embed.tables[0].scale = embedding_scale(s);
+    nrg_embed_args embed = nrg_embed_args_init(NRG_F32, rows, dim, b->embedded);
+    nrg_embed_table table = nrg_embed_table_init(w->embedding, VOCABULARY, b->in);
+    embed.tables = &table;
+    embed.table_count = 1;
+    table.scale = embedding_scale(s);
     require(nrg_embed_forward(&embed, ith, nth), "embedding");
     team_wait(t);
     const float *x = b->embedded, *y = NULL;

@@ -129,9 +129,11 @@ static void hear_some(void *data, team *t, int ith)
     const tensors *w = h->w;
     const shape *s = &p->shape;
     const size_t dim = s->dim, count = h->count;
-    nrg_embed_args embed = nrg_embed_args_init(count, dim, p->x);
-    embed.tables[0] = nrg_embed_by_ids(w->embedding, VOCABULARY, h->tokens);
-    embed.tables[0].scale = embedding_scale(s);
+    nrg_embed_args embed = nrg_embed_args_init(NRG_F32, count, dim, p->x);
+    nrg_embed_table table = nrg_embed_table_init(w->embedding, VOCABULARY, h->tokens);
+    embed.tables = &table;
+    embed.table_count = 1;
+    table.scale = embedding_scale(s);
     require(nrg_embed_forward(&embed, ith, t->nth), "embedding");
     team_wait(t);
     for (size_t layer = 0; layer < s->layers; layer++)

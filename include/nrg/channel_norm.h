@@ -67,9 +67,9 @@
  *     NRG_CHANNEL_OVER_GROUP, NRG_LAYOUT_NCHW    L elements of the set, in the order of memory
  *     NRG_CHANNEL_OVER_GROUP, NRG_LAYOUT_NHWC    max(1, L/min(c/G, 64)) positions of a sample
  *
- * (divisions rounded down; the last segment of a set may be shorter). Another L
- * gives other bits, so whoever splits takes the L that fits his parts: a batch of 32 samples a machine with s = 49 wants L =
- * 32·49. examples/ has synchronized batch norm and tensor-parallel RMSNorm over MPI.
+ * (divisions rounded down; the last segment of a set may be shorter). Another L gives other bits. Choose an L that fits the
+ * parts: 32·49 for a batch of 32 samples a machine with s = 49. examples/ has synchronized batch norm and tensor-parallel RMSNorm
+ * over MPI.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_CHANNEL_NORM_H
@@ -119,8 +119,8 @@ typedef struct nrg_channel_norm_spec {
 } nrg_channel_norm_spec;
 
 /* What a set's elements are normalized with, in double. A forward pass writes it; the backward pass and NRG_STATISTICS_GIVEN read
- * it. (As two floats a set: args.mean and args.rstd, which the backward pass takes as well.) A NaN or an infinity in the set makes
- * all but count NaN. */
+ * it. (As two floats a set: args.mean and args.rstd, which the backward pass takes as well.) A NaN or an infinity in the set
+ * makes all but count NaN. */
 typedef struct nrg_channel_statistics {
     double mean, mean_low; /* m is the sum of both; 0 where not centred */
     double variance;       /* σ² */
@@ -271,11 +271,11 @@ NRG_API nrg_status nrg_channel_norm_forward_check(const nrg_channel_norm_spec *s
 #define NRG_CHANNEL_NORM_SUMS_WORDS 32
 
 /* The sums of a part: of all sets whose elements are in x, [sets][NRG_CHANNEL_NORM_SUMS_WORDS]. spec.over, groups, channels,
- * layout, dtype,
- * segment, centred, accuracy (the same for all parts) and args.samples, positions, x, x_stride count; the other fields of the spec are checked
- * and not used. With NRG_CHANNEL_OVER_BATCH a part is a range of the samples. With NRG_CHANNEL_OVER_GROUP it is a range of the
- * channels (NRG_LAYOUT_NCHW; one group) or of the positions (NRG_LAYOUT_NHWC; two or more, since a single one is summed
- * otherwise): channels, or positions, then are the part's. The sets of share ith of nth are overwritten, others not touched.
+ * layout, dtype, segment, centred, accuracy (the same for all parts) and args.samples, positions, x, x_stride count; the other
+ * fields of the spec are checked and not used. With NRG_CHANNEL_OVER_BATCH a part is a range of the samples. With
+ * NRG_CHANNEL_OVER_GROUP it is a range of the channels (NRG_LAYOUT_NCHW; one group) or of the positions (NRG_LAYOUT_NHWC; two or
+ * more, since a single one is summed otherwise): channels, or positions, then are the part's. The sets of share ith of nth are
+ * overwritten, others not touched.
  *
  * Returns NRG_OK, or says what is wrong as nrg_channel_norm_forward does, and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
  * NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
@@ -313,8 +313,8 @@ NRG_API nrg_status nrg_channel_norm_statistics_check(const nrg_channel_norm_spec
                                                      const int64_t *sums);
 
 /* Scale and shift of batch norm's inference: o1 = x ⊙ scale + shift, to be used as w and b (both f32) of NRG_STATISTICS_FOLDED.
- * From args.running_mean_in, running_var_in, w and b; scale and shift: [c]. Each is rounded once from double; o1 is then one fused
- * multiply-add, within 2.5 ulp of the larger of its terms where neither scale nor shift is subnormal.
+ * From args.running_mean_in, running_var_in, w and b; scale and shift: [c]. Each is rounded once from double; o1 is then one
+ * fused multiply-add, within 2.5 ulp of the larger of its terms where neither scale nor shift is subnormal.
  *
  * Returns NRG_OK, or says what is wrong as nrg_channel_norm_forward does, and writes nothing: NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM,
  * NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT, and

@@ -15,8 +15,8 @@
  *     the embedding of BERT (Devlin et al., arXiv:1810.04805)  A + B + C            tokens, positions, segments; then LayerNorm
  *
  * A batch of sequences of one length has the same positions in each of them. They are told once, by a period of that length:
- * token t takes ids[t % period], and there are no more ids than that; or without ids the row first + t % period. The last
- * sequence may be cut short, and a period of all tokens or more changes nothing. The bits are those of ids for every token.
+ * token t takes ids[t % period], and there are no more ids than that; or without ids the row first_position + t % period. The
+ * last sequence may be cut short, and a period of all tokens or more changes nothing. The bits are those of ids for every token.
  *
  * A table may have a scale, which multiplies what is picked: the √d of the Transformer's token embeddings (section 3.4), of T5X
  * and Gemma.
@@ -42,82 +42,91 @@
 extern "C" {
 #endif
 
+/* The most tables of a call. */
 enum { NRG_EMBED_TABLES = 3 };
 
-/* One term of the sum. All zero: no such term. */
+/* One term of the sum. Make one with a constructor below, then set other fields. */
 typedef struct nrg_embed_table {
-    const void *table;  /* [rows, dim] of table_dtype, or NULL */
-    size_t stride;      /* bytes from row to row; 0: dense */
-    size_t rows;        /* of the table */
-    const int32_t *ids; /* [tokens] the row for each token, each at least 0 and less than rows; NULL: first, first + 1, … */
-    int32_t first;      /* the row for token 0 where there are no ids (the position of the first token); with ids 0 */
-    float scale;        /* finite. Default: 1. */
-    size_t period;      /* tokens after which the ids, or the count, begin anew; 0: never */
+    size_t size;            /* sizeof(nrg_embed_table) */
+    size_t rows;            /* of the table */
+    const void *table;      /* [rows, dim] of table_dtype; NULL: no such term */
+    size_t stride;          /* bytes from row to row; 0: dense */
+    const int32_t *ids;     /* [tokens] the row for each token, each at least 0 and less than rows; NULL: first_position and on */
+    size_t period;          /* tokens after which the ids, or the count, begin again, at least 1. Default: SIZE_MAX. */
+    int32_t first_position; /* the row for token 0 without ids; with ids 0 */
+    float scale;            /* finite. Default: 1. */
 } nrg_embed_table;
 
 /* Rows of a table by their ids. */
-static inline nrg_embed_table nrg_embed_by_ids(const void *table, size_t rows, const int32_t *ids)
+static inline nrg_embed_table nrg_embed_table_init(const void *table, size_t rows, const int32_t *ids)
 {
     nrg_embed_table t;
-    memset(&t, 0, sizeof t);
-    t.table = table;
+    t.size = sizeof t;
     t.rows = rows;
+    t.table = table;
+    t.stride = 0;
     t.ids = ids;
+    t.period = SIZE_MAX;
+    t.first_position = 0;
     t.scale = 1;
     return t;
 }
 
 /* Rows of a table one after the other: positions. Of several sequences of one length, set period to it. */
-static inline nrg_embed_table nrg_embed_counted(const void *table, size_t rows, int32_t first)
+static inline nrg_embed_table nrg_embed_table_counted(const void *table, size_t rows, int32_t first_position)
 {
-    nrg_embed_table t;
-    memset(&t, 0, sizeof t);
-    t.table = table;
-    t.rows = rows;
-    t.first = first;
-    t.scale = 1;
+    nrg_embed_table t = nrg_embed_table_init(table, rows, NULL);
+    t.first_position = first_position;
     return t;
 }
 
-/* Make one with nrg_embed_args_init, then set what else there is. Strides, alignment and hints as in nrg_norm_args.
+/* Make one with nrg_embed_args_init, then set other fields. Strides, alignment and hints as in nrg_norm_args.
  *
- * Aliasing: inputs may overlap each other as they like. o shares no byte with a table or with ids; it may be x, the whole of it:
- * same first byte, same stride.
+ * Aliasing: inputs may overlap each other. o shares no byte with a table or with ids; it may be x, the whole of it: same first
+ * byte, same stride.
  *
  *               x     o
  *         o     yes */
 typedef struct nrg_embed_args {
-    size_t size;           /* sizeof(nrg_embed_args) */
-    size_t rows;           /* tokens; 0 is fine */
-    size_t dim;            /* elements of a row, at least 1 */
-    nrg_dtype dtype;       /* of x and o */
-    nrg_dtype table_dtype; /* of all tables: SAME, dtype, or NRG_F32 */
-    nrg_store store;       /* how o is stored; a hint */
-    uint32_t reserved;     /* 0 */
-    const void *x;         /* [rows, dim], or NULL */
-    void *o;               /* [rows, dim] output */
-    size_t x_stride;       /* bytes; 0: dense */
+    size_t size;                   /* sizeof(nrg_embed_args) */
+    size_t rows;                   /* tokens; may be 0 */
+    size_t dim;                    /* elements of a row, at least 1 */
+    nrg_dtype dtype;               /* of x and o */
+    nrg_dtype table_dtype;         /* of all tables: SAME, dtype, or NRG_F32 */
+    nrg_store store;               /* of o; a hint */
+    uint32_t reserved;             /* 0 */
+    const void *x;                 /* [rows, dim], or NULL */
+    size_t x_stride;               /* bytes; 0: dense */
+    const nrg_embed_table *tables; /* [table_count] added in this order */
+    size_t table_count;            /* at most NRG_EMBED_TABLES */
+    void *o;                       /* [rows, dim] output */
     size_t o_stride;
-    nrg_embed_table tables[NRG_EMBED_TABLES]; /* added in this order */
 } nrg_embed_args;
 
-static inline nrg_embed_args nrg_embed_args_init(size_t rows, size_t dim, void *o)
+/* No term yet. */
+static inline nrg_embed_args nrg_embed_args_init(nrg_dtype dtype, size_t rows, size_t dim, void *o)
 {
     nrg_embed_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.rows = rows;
     args.dim = dim;
-    args.dtype = NRG_F32;
+    args.dtype = dtype;
+    args.table_dtype = NRG_DTYPE_SAME;
+    args.store = NRG_STORE_AUTO;
+    args.reserved = 0;
+    args.x = NULL;
+    args.tables = NULL;
+    args.table_count = 0;
     args.o = o;
+    args.x_stride = args.o_stride = 0;
     return args;
 }
 
 /* The tokens of share ith of nth, in contiguous shares as in nrg_norm_forward. Every share looks at all ids before it writes.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         args, or (with rows > 0) o, or x and all tables; ids without a table
- *   NRG_ERR_STRUCT_SIZE  a size that is none of this struct's, or reserved not 0
+ *   NRG_ERR_NULL         args, or (with rows > 0) o, or x and all tables; tables with table_count > 0; ids without a table
+ *   NRG_ERR_STRUCT_SIZE  a size that is none of this struct's, also of a table, or reserved not 0; tables of two sizes
  *   NRG_ERR_DIM          dim is 0
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
  *   NRG_ERR_STRIDE       a stride shorter than a row
@@ -125,10 +134,11 @@ static inline nrg_embed_args nrg_embed_args_init(size_t rows, size_t dim, void *
  *   NRG_ERR_OVERLAP      o overlaps an input in another way than said above
  *   NRG_ERR_ENUM         dtype, table_dtype or store unknown
  *   NRG_ERR_DTYPE        table_dtype neither dtype nor f32
- *   NRG_ERR_CONSTANT     a scale that is NaN or infinite
- *   NRG_ERR_COMBINATION  first beside ids
+ *   NRG_ERR_CONSTANT     a scale that is NaN or infinite; a period of 0
+ *   NRG_ERR_COMBINATION  first_position with ids
+ *   NRG_ERR_COUNT        more than NRG_EMBED_TABLES tables
  *   NRG_ERR_POSITION     an id that is negative, or not less than the table's rows; without ids the same of the
- *                        rows from first on, one for each token or, where that is less, for each of a period
+ *                        rows from first_position on, one for each token or, where that is less, for each of a period
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
 NRG_API nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nth);
 
@@ -158,11 +168,11 @@ NRG_API nrg_status nrg_embed_forward_check(const nrg_embed_args *args);
  *                        format; NRG_RESIDUAL_AFTER; planes in norm; NRG_WEIGHTS_GROUP with groups
  *
  * At most 16 KB of stack in an optimized build, as all calls. */
-NRG_API nrg_status nrg_embed_norm_forward(const nrg_embed_args *args, const nrg_norm_spec *spec, const nrg_norm_args *norm,
+NRG_API nrg_status nrg_embed_norm_forward(const nrg_norm_spec *spec, const nrg_embed_args *args, const nrg_norm_args *norm,
                                           int ith, int nth);
 
 /* What nrg_embed_norm_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_embed_norm_forward_check(const nrg_embed_args *args, const nrg_norm_spec *spec, const nrg_norm_args *norm);
+NRG_API nrg_status nrg_embed_norm_forward_check(const nrg_norm_spec *spec, const nrg_embed_args *args, const nrg_norm_args *norm);
 
 /* The backward pass. The gradient of x is d_o itself: nothing has to be called. That of a table, for every row k of it:
  *
@@ -188,67 +198,81 @@ NRG_API nrg_status nrg_embed_norm_forward_check(const nrg_embed_args *args, cons
  * A table that is not trained is left out, and one that was added up twice gets its gradient by two calls, the second of which
  * accumulates. */
 
-/* The gradient of one table. All zero: no such table. */
+/* The gradient of one table. Make one with nrg_embed_gradient_init, then set other fields. */
 typedef struct nrg_embed_gradient {
-    void *d_table;      /* [rows, dim] output of table_dtype, or NULL */
-    size_t stride;      /* bytes from row to row; 0: dense */
-    size_t rows;        /* of the table; with 0 nothing is written */
-    const int32_t *ids; /* ids, first, scale and period as in the forward pass. Read by nrg_embed_backward_order alone */
-    int32_t first;
-    float scale; /* Default: 1. */
-    size_t period;
-    int accumulate; /* not 0: added to what is there; 0: overwritten */
+    size_t size; /* sizeof(nrg_embed_gradient) */
+    size_t rows; /* of the table; with 0 nothing is written */
+    const int32_t
+        *ids;      /* ids, first_position, scale and period as in the forward pass. Only nrg_embed_backward_order reads ids */
+    size_t period; /* at least 1. Default: SIZE_MAX. */
+    int32_t first_position;
+    float scale;       /* Default: 1. */
+    int accumulate;    /* not 0: added to the old value; 0: overwritten */
+    uint32_t reserved; /* 0 */
+    void *d_table;     /* [rows, dim] output of table_dtype; NULL: no such table */
+    size_t stride;     /* bytes from row to row; 0: dense */
 } nrg_embed_gradient;
 
-/* Of what a table of the forward pass was told; dense, and overwritten. */
-static inline nrg_embed_gradient nrg_embed_gradient_of(nrg_embed_table table, void *d_table)
+/* Of a table of the forward pass; dense, and overwritten. */
+static inline nrg_embed_gradient nrg_embed_gradient_init(nrg_embed_table table, void *d_table)
 {
     nrg_embed_gradient g;
-    memset(&g, 0, sizeof g);
-    g.d_table = d_table;
+    g.size = sizeof g;
     g.rows = table.rows;
     g.ids = table.ids;
-    g.first = table.first;
-    g.scale = table.scale;
     g.period = table.period;
+    g.first_position = table.first_position;
+    g.scale = table.scale;
+    g.accumulate = 0;
+    g.reserved = 0;
+    g.d_table = d_table;
+    g.stride = 0;
     return g;
 }
 
 typedef struct nrg_embed_backward_args {
-    size_t size;           /* sizeof(nrg_embed_backward_args) */
-    size_t rows;           /* tokens; 0 is fine: gradients are then 0, or keep their values with accumulate */
-    size_t dim;            /* elements of a row, at least 1 */
-    nrg_dtype dtype;       /* of d_o */
-    nrg_dtype table_dtype; /* of all gradients: SAME, dtype, or NRG_F32 */
-    nrg_store store;       /* how gradients are stored; a hint */
-    uint32_t reserved;     /* 0 */
-    const void *d_o;       /* [rows, dim] gradient of o */
-    size_t d_o_stride;     /* bytes; 0: dense */
-    void *workspace;       /* multiple of 8 bytes; NULL where there are no ids */
-    size_t workspace_size; /* bytes, at least what nrg_embed_backward_workspace says */
-    nrg_embed_gradient tables[NRG_EMBED_TABLES];
+    size_t size;                      /* sizeof(nrg_embed_backward_args) */
+    size_t rows;                      /* tokens; with 0 gradients are 0, or keep their values with accumulate */
+    size_t dim;                       /* elements of a row, at least 1 */
+    nrg_dtype dtype;                  /* of d_o */
+    nrg_dtype table_dtype;            /* of all gradients: SAME, dtype, or NRG_F32 */
+    nrg_store store;                  /* of gradients; a hint */
+    uint32_t reserved;                /* 0 */
+    const void *d_o;                  /* [rows, dim] gradient of o */
+    size_t d_o_stride;                /* bytes; 0: dense */
+    const nrg_embed_gradient *tables; /* [table_count] */
+    size_t table_count;               /* at most NRG_EMBED_TABLES */
+    void *workspace;                  /* multiple of 8 bytes; NULL where there are no ids */
+    size_t workspace_size;            /* bytes, at least what nrg_embed_backward_workspace returns */
 } nrg_embed_backward_args;
 
-static inline nrg_embed_backward_args nrg_embed_backward_args_init(size_t rows, size_t dim, const void *d_o)
+static inline nrg_embed_backward_args nrg_embed_backward_args_init(nrg_dtype dtype, size_t rows, size_t dim, const void *d_o)
 {
     nrg_embed_backward_args args;
-    memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.rows = rows;
     args.dim = dim;
-    args.dtype = NRG_F32;
+    args.dtype = dtype;
+    args.table_dtype = NRG_DTYPE_SAME;
+    args.store = NRG_STORE_AUTO;
+    args.reserved = 0;
     args.d_o = d_o;
+    args.d_o_stride = 0;
+    args.tables = NULL;
+    args.table_count = 0;
+    args.workspace = NULL;
+    args.workspace_size = 0;
     return args;
 }
 
 /* Bytes of workspace for these args: for every table with ids 4 for every token and for every row, and a few more; 0 where none
- * has ids. Only rows and the tables' rows and ids are looked at. Returns NRG_OK, or writes nothing: NRG_ERR_NULL,
- * NRG_ERR_STRUCT_SIZE, NRG_ERR_OVERFLOW. */
+ * has ids. Reads only rows, and rows and ids of the tables. Returns NRG_OK, or writes nothing: NRG_ERR_NULL,
+ * NRG_ERR_STRUCT_SIZE, NRG_ERR_COUNT, NRG_ERR_OVERFLOW. */
 NRG_API nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *args, size_t *bytes);
 
 /* The order of the tokens, on one thread. Returns NRG_OK, or says what is wrong as nrg_embed_backward does and writes nothing:
  * NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP,
- * NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_WORKSPACE, and
+ * NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_COUNT, NRG_ERR_WORKSPACE, and
  *   NRG_ERR_POSITION     an id that is negative, or not less than its table's rows
  * It does not read d_o and the gradients, nor write these. */
 NRG_API nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args);

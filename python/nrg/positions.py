@@ -58,8 +58,8 @@ class Term:
     def fields(self, tokens):
         if self.ids is not None:
             arrays.dense(self.ids, "ids", (min(self.period, tokens),) if self.period else (tokens,), np.int32)
-        return {"rows": self.table.shape[0], "ids": arrays.address(self.ids), "first": self.first, "scale": self.scale,
-                "period": self.period}
+        return {"rows": self.table.shape[0], "ids": arrays.address(self.ids), "first_position": self.first, "scale": self.scale,
+                "period": self.period or None}
 
 
 def _stride(array, name):
@@ -105,9 +105,10 @@ def embed(terms, *, x=None, tokens=None, out=None, dtype=None, threads=1):
     args = struct("nrg_embed_args", rows=tokens, dim=dim, dtype=number,
                   table_dtype=arrays.number_beside(table, "table", dtype, number, "x"), x=arrays.address(x), o=arrays.address(o), o_stride=_stride(o, "out"),
                   x_stride=0 if x is None else _stride(x, "x"))
-    for i, term in enumerate(terms):
-        args.tables[i] = struct("nrg_embed_table", table=arrays.address(term.table), stride=_stride(term.table, "table"),
-                                **term.fields(tokens))
+    tables = [struct("nrg_embed_table", table=arrays.address(term.table), stride=_stride(term.table, "table"), **term.fields(tokens))
+              for term in terms]
+    array = (type(tables[0]) * len(tables))(*tables)
+    args.tables, args.table_count = ctypes.addressof(array), len(tables)
     share("nrg_embed_forward", args, threads=threads)
     return o
 
@@ -144,8 +145,9 @@ def embedding_backward(d_o, ids, rows, *, scale=None, out=None, accumulate=False
     table = arrays.output(out, "out", (rows, dim), np.float32 if out is None else out.dtype)
     args = struct("nrg_embed_backward_args", rows=tokens, dim=dim, dtype=number,
                   table_dtype=arrays.number_beside(table, "out", dtype, number, "d_o"), d_o=arrays.address(d_o), d_o_stride=_stride(d_o, "d_o"))
-    args.tables[0] = struct("nrg_embed_gradient", d_table=arrays.address(table), stride=_stride(table, "out"), rows=rows,
+    gradient = struct("nrg_embed_gradient", d_table=arrays.address(table), stride=_stride(table, "out"), rows=rows,
                             ids=arrays.address(ids), scale=scale, accumulate=int(bool(accumulate)))
+    args.tables, args.table_count = ctypes.addressof(gradient), 1
     size = ctypes.c_size_t()
     call("nrg_embed_backward_workspace", args, ctypes.addressof(size))
     memory = arrays.workspace(size.value)

@@ -14,7 +14,7 @@ static inline nrg_status fill_job(nrg_embed_job *job, const embed_call *call, si
 {
     const nrg_embed_args *a = call->args;
     embed_terms(job, call);
-    const nrg_status status = embed_positions(job, a);
+    const nrg_status status = embed_positions(job, call);
     if (status != NRG_OK)
         return status;
     job->o = a->o;
@@ -38,17 +38,24 @@ static inline int is_plain(embed_call *call, size_t *o_stride, const nrg_embed_a
                         (a->table_dtype == NRG_DTYPE_SAME || a->table_dtype == dtype) & ((unsigned)a->store <= NRG_STORE_STREAM) &
                         !a->reserved;
     const int sizes = (a->dim - 1 < QUICK_MOST) & (rows - 1 < QUICK_MOST) & (a->o != NULL);
-    if (!(options & sizes))
+    if (!(options & sizes) || a->table_count > NRG_EMBED_TABLES || (a->table_count && !a->tables))
         return 0;
     quick_operand o, x;
     int is_sound = quick_rows(&o, a->o, a->o_stride, rows, row, element - 1) &
                    quick_rows(&x, a->x, a->x_stride, rows, row, element - 1) & quick_apart(&o, &x, 1);
     int terms = a->x != NULL;
     *o_stride = o.stride;
-    *call = (embed_call){.args = a, .x_stride = x.stride, .bytes = row * rows * (size_t)(1 + terms), .table_dtype = dtype};
-    for (int k = 0; k < NRG_EMBED_TABLES; k++) {
+    *call = (embed_call){.args = a,
+                         .tables = a->tables,
+                         .table_count = a->table_count,
+                         .x_stride = x.stride,
+                         .bytes = row * rows * (size_t)(1 + terms),
+                         .table_dtype = dtype};
+    for (size_t k = 0; k < a->table_count; k++) {
         const nrg_embed_table *t = &a->tables[k];
-        is_sound &= fabsf(t->scale) <= FLT_MAX;
+        if (t->size != sizeof *t)
+            return 0;
+        is_sound &= (fabsf(t->scale) <= FLT_MAX) & (t->period != 0);
         if (!t->table) {
             is_sound &= !t->ids;
             continue;
@@ -57,7 +64,7 @@ static inline int is_plain(embed_call *call, size_t *o_stride, const nrg_embed_a
         quick_operand table, ids;
         is_sound &= quick_rows(&table, t->table, t->stride, t->rows, row, element - 1) & quick_apart(&o, &table, 0) &
                     quick_rows(&ids, t->ids, 0, 1, ids_bytes, sizeof *t->ids - 1) & quick_apart(&o, &ids, 0) &
-                    (t->rows - 1 < QUICK_MOST) & !(t->ids && t->first);
+                    (t->rows - 1 < QUICK_MOST) & !(t->ids && t->first_position);
         call->table_stride[k] = table.stride;
         call->bytes += row * (t->rows < rows ? t->rows : rows) + (t->ids ? ids_bytes : 0);
         terms++;
@@ -70,7 +77,8 @@ static __attribute__((noinline)) nrg_status make_job(nrg_embed_job *job, nrg_dty
                                                      int nth)
 {
     nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_embed_forward, (const void *const[]){args}, ith, nth);
+    const nrg_embed_terms terms = nrg_embed_terms_of(args);
+    const nrg_status status = nrg_check(&c, &nrg_call_embed_forward, (const void *const[]){args, &terms}, ith, nth);
     if (status != NRG_OK)
         return status;
     const embed_call call = embed_checked(&c);

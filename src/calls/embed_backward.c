@@ -25,12 +25,12 @@ static const uint64_t heading_mark = UINT64_C(0x6e72672d6f726465);
 static inline uint32_t *start_of(heading *h) { return (uint32_t *)(void *)(h + 1); }
 
 /* The part of table k, which has ids. */
-static inline heading *heading_of(const nrg_embed_backward_args *args, int k)
+static inline heading *heading_of(const nrg_embed_backward_args *args, const nrg_embed_gradient *tables, int k)
 {
     double *part = args->workspace;
     for (int before = 0; before < k; before++)
-        if (args->tables[before].ids)
-            part += nrg_embed_order_doubles(args->rows, args->tables[before].rows);
+        if (tables[before].ids)
+            part += nrg_embed_order_doubles(args->rows, tables[before].rows);
     return (heading *)(void *)part;
 }
 
@@ -41,7 +41,8 @@ nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *args, siz
     nrg_checked c;
     if (!bytes)
         return NRG_ERR_NULL;
-    const nrg_status status = nrg_check_options(&c, &nrg_call_embed_backward_workspace, (const void *const[]){args});
+    const nrg_embed_gradients gradients = nrg_embed_gradients_of(args);
+    const nrg_status status = nrg_check_options(&c, &nrg_call_embed_backward_workspace, (const void *const[]){args, &gradients});
     if (status != NRG_OK)
         return status;
     *bytes = c.sizes.n[NRG_EMBED_BACKWARD_SPACE] * sizeof(double);
@@ -67,20 +68,21 @@ static void sort_tokens(const int32_t *ids, uint32_t count, uint32_t rows, uint3
 nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args)
 {
     nrg_checked c;
-    const nrg_status status = nrg_check(&c, &nrg_call_embed_backward, (const void *const[]){args}, 0, 1);
+    const nrg_embed_gradients gradients = nrg_embed_gradients_of(args);
+    const nrg_status status = nrg_check(&c, &nrg_call_embed_backward, (const void *const[]){args, &gradients}, 0, 1);
     if (status != NRG_OK)
         return status;
-    args = c.part[0];
+    args = c.part[NRG_EMBED_ARGS];
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
-        const nrg_embed_gradient *t = &args->tables[k];
+        const nrg_embed_gradient *t = &gradients.table[k];
         if (t->ids && !embed_ids_exist(t->ids, nrg_embed_ids_count(args->rows, t->period), t->rows))
             return NRG_ERR_POSITION;
     }
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
-        const nrg_embed_gradient *t = &args->tables[k];
+        const nrg_embed_gradient *t = &gradients.table[k];
         if (!t->ids)
             continue;
-        heading *h = heading_of(args, k);
+        heading *h = heading_of(args, gradients.table, k);
         uint32_t *start = start_of(h);
         sort_tokens(t->ids, (uint32_t)nrg_embed_ids_count(args->rows, t->period), (uint32_t)args->rows, (uint32_t)t->rows, start,
                     start + t->rows + 1);
@@ -137,13 +139,13 @@ typedef struct share {
 /* The job of table k without its share; its place in the table, and whether there is an order, are looked at. */
 static nrg_status fill_job(nrg_embed_backward_job *job, const nrg_checked *c, int k)
 {
-    const nrg_embed_backward_args *a = c->part[0];
-    const nrg_embed_gradient *t = &a->tables[k];
-    if (!t->ids && !embed_counted_rows_exist(t->first, nrg_embed_ids_count(a->rows, t->period), t->rows))
+    const nrg_embed_backward_args *a = c->part[NRG_EMBED_ARGS];
+    const nrg_embed_gradient *const tables = ((const nrg_embed_gradients *)c->part[NRG_EMBED_TERMS_PART])->table, *t = &tables[k];
+    if (!t->ids && !embed_counted_rows_exist(t->first_position, nrg_embed_ids_count(a->rows, t->period), t->rows))
         return NRG_ERR_POSITION;
     job->start = job->order = NULL;
     if (t->ids) {
-        heading *h = heading_of(a, k);
+        heading *h = heading_of(a, tables, k);
         if (h->rows != heading_mark + a->rows || h->table_rows != heading_mark + t->rows)
             return NRG_ERR_WORKSPACE;
         job->start = start_of(h);
@@ -151,9 +153,9 @@ static nrg_status fill_job(nrg_embed_backward_job *job, const nrg_checked *c, in
     }
     job->d_o = a->d_o;
     job->d_table = t->d_table;
-    job->first = t->ids || t->first < 0 ? 0 : (size_t)t->first;
+    job->first = t->ids || t->first_position < 0 ? 0 : (size_t)t->first_position;
     job->tokens = a->rows;
-    job->period = t->period ? t->period : SIZE_MAX;
+    job->period = t->period;
     job->dim = a->dim;
     job->d_o_stride = c->stride[NRG_EMBED_BACKWARD_D_O][0];
     job->d_table_stride = c->stride[NRG_EMBED_BACKWARD_D_TABLE + k][0];
@@ -185,19 +187,20 @@ static nrg_status set_share(nrg_embed_backward_job *job, size_t table_rows, int 
 static __attribute__((noinline)) nrg_status make_share(share *s, const nrg_embed_backward_args *args, int ith, int nth)
 {
     nrg_checked c;
-    nrg_status status = nrg_check(&c, &nrg_call_embed_backward, (const void *const[]){args}, ith, nth);
+    const nrg_embed_gradients gradients = nrg_embed_gradients_of(args);
+    nrg_status status = nrg_check(&c, &nrg_call_embed_backward, (const void *const[]){args, &gradients}, ith, nth);
     if (status != NRG_OK)
         return status;
-    args = c.part[0];
+    args = c.part[NRG_EMBED_ARGS];
     s->jobs = 0;
     s->dtype = args->dtype;
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
-        if (!args->tables[k].d_table)
+        if (!gradients.table[k].d_table)
             continue;
         nrg_embed_backward_job *job = &s->job[s->jobs];
         status = fill_job(job, &c, k);
         if (status == NRG_OK)
-            status = set_share(job, args->tables[k].rows, ith, nth);
+            status = set_share(job, gradients.table[k].rows, ith, nth);
         if (status != NRG_OK)
             return status;
         s->jobs += job->row_begin != job->row_end || job->column_begin != job->column_end;

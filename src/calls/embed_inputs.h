@@ -14,6 +14,8 @@
 /* What a call makes of its arguments: real strides, the dtype of tables, the bytes it moves. */
 typedef struct embed_call {
     const nrg_embed_args *args;
+    const nrg_embed_table *tables; /* [table_count] of this version */
+    size_t table_count;
     size_t x_stride, table_stride[NRG_EMBED_TABLES], bytes;
     nrg_dtype table_dtype;
 } embed_call;
@@ -23,13 +25,15 @@ static inline embed_call embed_checked(const nrg_checked *c)
 {
     embed_call call = {
         .args = c->part[NRG_EMBED_ARGS],
+        .tables = ((const nrg_embed_terms *)c->part[NRG_EMBED_TERMS_PART])->table,
+        .table_count = NRG_EMBED_TABLES,
         .x_stride = c->stride[NRG_EMBED_X][0],
         .bytes = c->bytes,
         .table_dtype = c->sizes.type[NRG_EMBED_TYPE_TABLE],
     };
     const size_t row = call.args->dim * (call.table_dtype == NRG_F32 ? 4 : 2);
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
-        const nrg_embed_table *t = &call.args->tables[k];
+        const nrg_embed_table *t = &call.tables[k];
         call.table_stride[k] = c->stride[NRG_EMBED_TABLE + k][0];
         if (t->table && t->rows > call.args->rows)
             call.bytes -= (t->rows - call.args->rows) * row;
@@ -48,17 +52,13 @@ static inline void embed_terms(nrg_embed_job *job, const embed_call *call)
     if (a->x)
         job->term[job->terms++] =
             (nrg_embed_term){.from = a->x, .period = SIZE_MAX, .stride = call->x_stride, .scale = 1, .f32 = a->dtype == NRG_F32};
-    for (int k = 0; k < NRG_EMBED_TABLES; k++) {
-        const nrg_embed_table *t = &a->tables[k];
+    for (size_t k = 0; k < call->table_count; k++) {
+        const nrg_embed_table *t = &call->tables[k];
         if (!t->table)
             continue;
         nrg_embed_term *term = &job->term[job->terms++];
-        *term = (nrg_embed_term){.from = t->table,
-                                 .ids = t->ids,
-                                 .period = t->period ? t->period : SIZE_MAX,
-                                 .stride = call->table_stride[k],
-                                 .scale = 1,
-                                 .f32 = table_f32};
+        *term = (nrg_embed_term){
+            .from = t->table, .ids = t->ids, .period = t->period, .stride = call->table_stride[k], .scale = 1, .f32 = table_f32};
         if (t->scale != 1) {
             term->scale = t->scale;
             job->scaled = 1;
@@ -71,18 +71,19 @@ static inline void embed_terms(nrg_embed_job *job, const embed_call *call)
 }
 
 /* The last check: whether every row that is picked is there. Terms that count begin at the row of token 0 afterwards. */
-static inline nrg_status embed_positions(nrg_embed_job *job, const nrg_embed_args *a)
+static inline nrg_status embed_positions(nrg_embed_job *job, const embed_call *call)
 {
+    const nrg_embed_args *a = call->args;
     nrg_embed_term *term = &job->term[a->x != NULL];
-    for (int k = 0; k < NRG_EMBED_TABLES; k++) {
-        const nrg_embed_table *t = &a->tables[k];
+    for (size_t k = 0; k < call->table_count; k++) {
+        const nrg_embed_table *t = &call->tables[k];
         if (!t->table)
             continue;
         const size_t picked = nrg_embed_ids_count(a->rows, t->period);
-        if (!(t->ids ? embed_ids_exist(t->ids, picked, t->rows) : embed_counted_rows_exist(t->first, picked, t->rows)))
+        if (!(t->ids ? embed_ids_exist(t->ids, picked, t->rows) : embed_counted_rows_exist(t->first_position, picked, t->rows)))
             return NRG_ERR_POSITION;
         if (!t->ids && a->rows)
-            term->from += (size_t)t->first * term->stride;
+            term->from += (size_t)t->first_position * term->stride;
         term++;
     }
     return NRG_OK;

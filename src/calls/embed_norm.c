@@ -26,9 +26,12 @@ static size_t turn_rows(size_t row_bytes)
 
 /* Everything up to the share, in a frame of its own: what checking takes shall not lie below the kernels. */
 static __attribute__((noinline)) nrg_status make_jobs(nrg_embed_job *embed, nrg_norm_job *norm, nrg_dtype *dtype, size_t *rows,
-                                                      const void *const *part, int ith, int nth)
+                                                      const nrg_norm_spec *spec, const nrg_embed_args *args,
+                                                      const nrg_norm_args *norm_args, int ith, int nth)
 {
     nrg_checked c;
+    const nrg_embed_terms terms = nrg_embed_terms_of(args);
+    const void *const part[] = {args, &terms, spec, norm_args};
     nrg_status status = nrg_check(&c, &nrg_call_embed_norm_forward, part, ith, nth);
     if (status != NRG_OK)
         return status;
@@ -40,7 +43,7 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_embed_job *embed, nrg_
                  r_stride = c.stride[NRG_EMBED_NORM_R][0];
     const embed_call call = embed_checked(&c);
     embed_terms(embed, &call);
-    if ((status = embed_positions(embed, a)) != NRG_OK)
+    if ((status = embed_positions(embed, &call)) != NRG_OK)
         return status;
 
     *dtype = a->dtype;
@@ -76,14 +79,14 @@ static __attribute__((noinline)) nrg_status make_jobs(nrg_embed_job *embed, nrg_
     return NRG_OK;
 }
 
-nrg_status nrg_embed_norm_forward(const nrg_embed_args *args, const nrg_norm_spec *spec, const nrg_norm_args *norm_args, int ith,
+nrg_status nrg_embed_norm_forward(const nrg_norm_spec *spec, const nrg_embed_args *args, const nrg_norm_args *norm_args, int ith,
                                   int nth)
 {
     nrg_embed_job embed;
     nrg_norm_job norm;
     nrg_dtype dtype;
     size_t rows;
-    const nrg_status status = make_jobs(&embed, &norm, &dtype, &rows, (const void *const[]){args, spec, norm_args}, ith, nth);
+    const nrg_status status = make_jobs(&embed, &norm, &dtype, &rows, spec, args, norm_args, ith, nth);
     if (status != NRG_OK)
         return status;
 
@@ -103,11 +106,11 @@ nrg_status nrg_embed_norm_forward(const nrg_embed_args *args, const nrg_norm_spe
     return NRG_OK;
 }
 
-nrg_status nrg_embed_norm_forward_check(const nrg_embed_args *args, const nrg_norm_spec *spec, const nrg_norm_args *norm_args)
+nrg_status nrg_embed_norm_forward_check(const nrg_norm_spec *spec, const nrg_embed_args *args, const nrg_norm_args *norm_args)
 {
     nrg_embed_job embed;
     nrg_norm_job norm;
     nrg_dtype dtype;
     size_t rows;
-    return make_jobs(&embed, &norm, &dtype, &rows, (const void *const[]){args, spec, norm_args}, 0, 1);
+    return make_jobs(&embed, &norm, &dtype, &rows, spec, args, norm_args, 0, 1);
 }

@@ -10,10 +10,10 @@
 /* No struct of any version is larger: such a size is an uninitialized field. */
 enum { STRUCT_MOST = 4096 };
 
-/* A caller's struct of another version, as this version's: fields it does not know yet are 0, which is their default; fields that
- * this library does not know yet must be 0, since what they ask for could not be done. */
-static int copy_struct(void *copy, const unsigned char *from, size_t size, const nrg_part *part)
+int nrg_copy_struct(void *copy, const void *of, const nrg_part *part)
 {
+    const unsigned char *const from = of;
+    const size_t size = nrg_size_at(of, 0);
     if (size < part->least || size > STRUCT_MOST)
         return 0;
     for (size_t i = part->size; i < size; i++)
@@ -46,7 +46,7 @@ static nrg_status read_parts(nrg_checked *c, const nrg_call *call, const void *c
         if (!part[i]) {
             memset(copy, 0, known);
             memcpy(copy, &known, sizeof known);
-        } else if (!copy_struct(copy, part[i], nrg_size_at(part[i], 0), p)) {
+        } else if (!nrg_copy_struct(copy, part[i], p)) {
             status = NRG_ERR_STRUCT_SIZE; /* unless a part after it is missing */
         }
     }

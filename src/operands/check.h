@@ -17,6 +17,10 @@ typedef struct nrg_checked {
     _Alignas(double) unsigned char copy[NRG_COPIES]; /* of structs of other versions */
 } nrg_checked;
 
+/* A caller's struct of another version, as this version's: fields that it does not have are 0, which is their default; fields
+ * that this library does not have must be 0. Returns 0 for a size that no version has. */
+int nrg_copy_struct(void *copy, const void *of, const nrg_part *part);
+
 /* Checks everything that can be said without looking into operands: parts, struct sizes, ranges, options, share ith of nth,
  * operands, overlaps. Writes nothing but *c, which is complete where NRG_OK comes back. */
 nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *part, int ith, int nth);

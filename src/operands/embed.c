@@ -6,6 +6,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "check.h"
+
 /* numbers; table k has TABLE_ROWS + k rows and IDS_COUNT + k ids */
 enum { ROWS = 1, DIM, W_DIM, STATISTICS, TABLE_ROWS, IDS_COUNT = TABLE_ROWS + NRG_EMBED_TABLES };
 
@@ -13,11 +15,63 @@ _Static_assert((int)NRG_EMBED_TYPE_TABLE < (int)NRG_TYPES, "room for a type besi
 
 #define CHOSEN(type) (NRG_ELEMENT_CHOSEN + (type))
 
+/* ---- the tables ---- */
+
+/* One after the other, all of the size of the first. */
+static void copy_tables(unsigned char *copy, const nrg_part *part, const void *tables, size_t count)
+{
+    const unsigned char *from = tables;
+    const size_t size = from && count ? nrg_size_at(from, 0) : 0;
+    for (size_t k = 0; from && k < count && count <= NRG_EMBED_TABLES; k++, copy += part->size, from += size)
+        if (nrg_size_at(from, 0) != size || !nrg_copy_struct(copy, from, part)) {
+            memset(copy, 0, sizeof size);
+            return;
+        }
+}
+
+/* What is wrong with the number of tables, or with the sizes of this version's. */
+static nrg_status measure_tables(const void *tables, size_t count, const void *copies, size_t size)
+{
+    if (count > NRG_EMBED_TABLES)
+        return NRG_ERR_COUNT;
+    if (count && !tables)
+        return NRG_ERR_NULL;
+    for (size_t k = 0; k < NRG_EMBED_TABLES; k++)
+        if (nrg_size_at((const unsigned char *)copies + k * size, 0) != size)
+            return NRG_ERR_STRUCT_SIZE;
+    return NRG_OK;
+}
+
+nrg_embed_terms nrg_embed_terms_of(const nrg_embed_args *args)
+{
+    static const nrg_part part = {.size = sizeof(nrg_embed_table), .least = sizeof(nrg_embed_table)};
+    nrg_embed_terms terms;
+    for (int k = 0; k < NRG_EMBED_TABLES; k++)
+        terms.table[k] = nrg_embed_table_init(NULL, 0, NULL);
+    if (args && args->size >= sizeof *args)
+        copy_tables((unsigned char *)terms.table, &part, args->tables, args->table_count);
+    return terms;
+}
+
+nrg_embed_gradients nrg_embed_gradients_of(const nrg_embed_backward_args *args)
+{
+    static const nrg_part part = {.size = sizeof(nrg_embed_gradient), .least = sizeof(nrg_embed_gradient)};
+    nrg_embed_gradients gradients;
+    for (int k = 0; k < NRG_EMBED_TABLES; k++)
+        gradients.table[k] = nrg_embed_gradient_init(nrg_embed_table_init(NULL, 0, NULL), NULL);
+    if (args && args->size >= sizeof *args)
+        copy_tables((unsigned char *)gradients.table, &part, args->tables, args->table_count);
+    return gradients;
+}
+
 /* ---- what is added up ---- */
 
-static nrg_status measure_terms(const nrg_embed_args *args, nrg_sizes *s)
+static nrg_status measure_terms(const nrg_embed_args *args, const nrg_embed_terms *terms, nrg_sizes *s)
 {
     int has_table = 0;
+    const nrg_status status = measure_tables(args->tables, args->table_count, terms, sizeof terms->table[0]);
+    if (status != NRG_OK)
+        return status;
     if (args->dim == 0)
         return NRG_ERR_DIM;
     if (nrg_beside(args->table_dtype, args->dtype, &s->type[NRG_EMBED_TYPE_TABLE]) != NRG_OK)
@@ -25,15 +79,15 @@ static nrg_status measure_terms(const nrg_embed_args *args, nrg_sizes *s)
     s->n[ROWS] = args->rows;
     s->n[DIM] = args->dim;
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
-        const nrg_embed_table *t = &args->tables[k];
-        if (!(fabsf(t->scale) <= FLT_MAX))
+        const nrg_embed_table *t = &terms->table[k];
+        if (!(fabsf(t->scale) <= FLT_MAX) || !t->period)
             return NRG_ERR_CONSTANT;
         s->n[TABLE_ROWS + k] = t->rows;
         s->n[IDS_COUNT + k] = nrg_embed_ids_count(args->rows, t->period);
         has_table |= t->table != NULL;
         if (t->ids)
             s->always |= NRG_BIT(NRG_EMBED_TABLE + k);
-        if (t->first)
+        if (t->first_position)
             s->refused |= NRG_BIT(NRG_EMBED_IDS + k);
     }
     /* there is at least one term */
@@ -46,6 +100,10 @@ static nrg_status measure_terms(const nrg_embed_args *args, nrg_sizes *s)
     {                                                                                                                            \
         .size = sizeof(nrg_embed_args), .least = sizeof(nrg_embed_args)                                                          \
     }
+#define TERMS_PART                                                                                                               \
+    {                                                                                                                            \
+        .size = sizeof(nrg_embed_terms)                                                                                          \
+    }
 #define EMBED_RANGES                                                                                                             \
     NRG_DTYPE_RANGE(NRG_EMBED_ARGS, nrg_embed_args, dtype), NRG_OTHER_DTYPE_RANGE(NRG_EMBED_ARGS, nrg_embed_args, table_dtype),  \
         NRG_ENUM_RANGE(NRG_EMBED_ARGS, nrg_embed_args, store, NRG_STORE_STREAM),                                                 \
@@ -57,17 +115,17 @@ static nrg_status measure_terms(const nrg_embed_args *args, nrg_sizes *s)
     [NRG_EMBED_TABLE + (k)] = {table_name,                                                                                       \
                                NRG_IN,                                                                                           \
                                CHOSEN(NRG_EMBED_TYPE_TABLE),                                                                     \
-                               .part = NRG_EMBED_ARGS,                                                                           \
+                               .part = NRG_EMBED_TERMS_PART,                                                                     \
                                .may_be_absent = 1,                                                                               \
-                               .at = NRG_AT(nrg_embed_args, tables[k].table),                                                    \
+                               .at = NRG_AT(nrg_embed_terms, table[k].table),                                                    \
                                .dim = DIM,                                                                                       \
-                               .level = {{NRG_AT(nrg_embed_args, tables[k].stride), TABLE_ROWS + (k)}}},                         \
+                               .level = {{NRG_AT(nrg_embed_terms, table[k].stride), TABLE_ROWS + (k)}}},                         \
                        [NRG_EMBED_IDS + (k)] = {ids_name,                                                                        \
                                                 NRG_IN,                                                                          \
                                                 NRG_ELEMENT_I32,                                                                 \
-                                                .part = NRG_EMBED_ARGS,                                                          \
+                                                .part = NRG_EMBED_TERMS_PART,                                                    \
                                                 .may_be_absent = 1,                                                              \
-                                                .at = NRG_AT(nrg_embed_args, tables[k].ids),                                     \
+                                                .at = NRG_AT(nrg_embed_terms, table[k].ids),                                     \
                                                 .dim = IDS_COUNT + (k)}
 #define TERMS                                                                                                                    \
     [NRG_EMBED_X] = {"x", NRG_IN, CHOSEN(NRG_NORM_TYPE_X), TENSOR(NRG_EMBED_ARGS, nrg_embed_args, x, x_stride),                  \
@@ -82,10 +140,10 @@ static nrg_status measure_forward(const void *const *part, nrg_sizes *s)
 {
     const nrg_embed_args *args = part[NRG_EMBED_ARGS];
     s->type[NRG_NORM_TYPE_X] = args->dtype;
-    return measure_terms(args, s);
+    return measure_terms(args, part[NRG_EMBED_TERMS_PART], s);
 }
 
-static const nrg_part forward_parts[] = {EMBED_PART};
+static const nrg_part forward_parts[] = {EMBED_PART, TERMS_PART};
 static const nrg_range forward_ranges[] = {EMBED_RANGES};
 
 static const nrg_operand forward_operands[NRG_EMBED_OPERANDS] = {
@@ -111,7 +169,7 @@ static nrg_status measure_norm(const void *const *part, nrg_sizes *s)
     const nrg_embed_args *args = part[NRG_EMBED_ARGS];
     const nrg_norm_spec *spec = part[NRG_EMBED_NORM_SPEC];
     const nrg_norm_args *norm = part[NRG_EMBED_NORM_ARGS];
-    nrg_status status = measure_terms(args, s);
+    nrg_status status = measure_terms(args, part[NRG_EMBED_TERMS_PART], s);
     if (status != NRG_OK || (status = nrg_norm_measure_spec(spec, s->type)) != NRG_OK)
         return status;
     if (args->dim != spec->dim || args->dtype != spec->dtype || args->rows != norm->rows || norm->rows2 != 1 ||
@@ -125,7 +183,7 @@ static nrg_status measure_norm(const void *const *part, nrg_sizes *s)
     return NRG_OK;
 }
 
-static const nrg_part norm_parts[] = {EMBED_PART, NRG_NORM_SPEC_PART, NRG_NORM_ARGS_PART};
+static const nrg_part norm_parts[] = {EMBED_PART, TERMS_PART, NRG_NORM_SPEC_PART, NRG_NORM_ARGS_PART};
 static const nrg_range norm_ranges[] = {EMBED_RANGES, NRG_NORM_SPEC_RANGES(NRG_EMBED_NORM_SPEC),
                                         NRG_ENUM_RANGE(NRG_EMBED_NORM_ARGS, nrg_norm_args, store, NRG_STORE_STREAM),
                                         NRG_RESERVED_RANGE(NRG_EMBED_NORM_ARGS, nrg_norm_args, reserved)};
@@ -166,10 +224,14 @@ enum { TOKENS = NRG_EMBED_BACKWARD_SPACE + 1, D_DIM, D_ROWS, D_IDS = D_ROWS + NR
 
 static nrg_status find_space(const void *const *part, nrg_sizes *s)
 {
-    const nrg_embed_backward_args *args = part[0];
+    const nrg_embed_backward_args *args = part[NRG_EMBED_ARGS];
+    const nrg_embed_gradients *gradients = part[NRG_EMBED_TERMS_PART];
     uint64_t doubles = 0;
+    const nrg_status status = measure_tables(args->tables, args->table_count, gradients, sizeof gradients->table[0]);
+    if (status != NRG_OK)
+        return status;
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
-        const nrg_embed_gradient *t = &args->tables[k];
+        const nrg_embed_gradient *t = &gradients->table[k];
         if (!t->ids)
             continue;
         if (args->rows >= UINT32_MAX || t->rows >= UINT32_MAX)
@@ -182,8 +244,12 @@ static nrg_status find_space(const void *const *part, nrg_sizes *s)
 
 static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
 {
-    const nrg_embed_backward_args *args = part[0];
+    const nrg_embed_backward_args *args = part[NRG_EMBED_ARGS];
+    const nrg_embed_gradients *gradients = part[NRG_EMBED_TERMS_PART];
     int has_table = 0;
+    const nrg_status status = measure_tables(args->tables, args->table_count, gradients, sizeof gradients->table[0]);
+    if (status != NRG_OK)
+        return status;
     s->type[NRG_EMBED_BACKWARD_TYPE_X] = args->dtype;
     if (args->dim == 0)
         return NRG_ERR_DIM;
@@ -192,15 +258,17 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
     s->n[TOKENS] = args->rows;
     s->n[D_DIM] = args->dim;
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
-        const nrg_embed_gradient *t = &args->tables[k];
-        if (!(fabsf(t->scale) <= FLT_MAX))
+        const nrg_embed_gradient *t = &gradients->table[k];
+        if (t->reserved)
+            return NRG_ERR_STRUCT_SIZE;
+        if (!(fabsf(t->scale) <= FLT_MAX) || !t->period)
             return NRG_ERR_CONSTANT;
         s->n[D_ROWS + k] = t->rows;
         s->n[D_IDS + k] = nrg_embed_ids_count(args->rows, t->period);
         has_table |= t->d_table != NULL;
         if (t->ids)
             s->always |= NRG_BIT(NRG_EMBED_BACKWARD_D_TABLE + k);
-        if (t->first)
+        if (t->first_position)
             s->refused |= NRG_BIT(NRG_EMBED_BACKWARD_IDS + k);
     }
     if (!has_table)
@@ -208,7 +276,8 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
     return find_space(part, s);
 }
 
-static const nrg_part backward_parts[] = {{.size = sizeof(nrg_embed_backward_args), .least = sizeof(nrg_embed_backward_args)}};
+static const nrg_part backward_parts[] = {{.size = sizeof(nrg_embed_backward_args), .least = sizeof(nrg_embed_backward_args)},
+                                          {.size = sizeof(nrg_embed_gradients)}};
 
 static const nrg_range backward_ranges[] = {NRG_DTYPE_RANGE(0, nrg_embed_backward_args, dtype),
                                             NRG_OTHER_DTYPE_RANGE(0, nrg_embed_backward_args, table_dtype),
@@ -217,15 +286,22 @@ static const nrg_range backward_ranges[] = {NRG_DTYPE_RANGE(0, nrg_embed_backwar
 
 #define AT(field) .at = NRG_AT(nrg_embed_backward_args, field)
 #define GRADIENT(k, table_name, ids_name)                                                                                        \
-    [NRG_EMBED_BACKWARD_IDS +                                                                                                    \
-        (k)] = {ids_name, NRG_IN, NRG_ELEMENT_I32, AT(tables[k].ids), .may_be_absent = 1, .dim = D_IDS + (k)},                   \
-        [NRG_EMBED_BACKWARD_D_TABLE + (k)] = {table_name,                                                                        \
-                                              NRG_INOUT,                                                                         \
-                                              CHOSEN(NRG_EMBED_BACKWARD_TYPE_TABLE),                                             \
-                                              AT(tables[k].d_table),                                                             \
-                                              .may_be_absent = 1,                                                                \
-                                              .dim = D_DIM,                                                                      \
-                                              .level = {{NRG_AT(nrg_embed_backward_args, tables[k].stride), D_ROWS + (k)}}}
+    [NRG_EMBED_BACKWARD_IDS + (k)] = {ids_name,                                                                                  \
+                                      NRG_IN,                                                                                    \
+                                      NRG_ELEMENT_I32,                                                                           \
+                                      .part = NRG_EMBED_TERMS_PART,                                                              \
+                                      .at = NRG_AT(nrg_embed_gradients, table[k].ids),                                           \
+                                      .may_be_absent = 1,                                                                        \
+                                      .dim = D_IDS + (k)},                                                                       \
+                              [NRG_EMBED_BACKWARD_D_TABLE +                                                                      \
+                                  (k)] = {table_name,                                                                            \
+                                          NRG_INOUT,                                                                             \
+                                          CHOSEN(NRG_EMBED_BACKWARD_TYPE_TABLE),                                                 \
+                                          .part = NRG_EMBED_TERMS_PART,                                                          \
+                                          .at = NRG_AT(nrg_embed_gradients, table[k].d_table),                                   \
+                                          .may_be_absent = 1,                                                                    \
+                                          .dim = D_DIM,                                                                          \
+                                          .level = {{NRG_AT(nrg_embed_gradients, table[k].stride), D_ROWS + (k)}}}
 
 static const nrg_operand backward_operands[NRG_EMBED_BACKWARD_OPERANDS] = {
     [NRG_EMBED_BACKWARD_D_O] = {"d_o", NRG_IN, CHOSEN(NRG_EMBED_BACKWARD_TYPE_X), AT(d_o), .dim = D_DIM,

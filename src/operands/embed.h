@@ -15,10 +15,23 @@ enum {
     NRG_EMBED_INPUTS = NRG_EMBED_IDS + NRG_EMBED_TABLES
 };
 
-enum { NRG_EMBED_ARGS, NRG_EMBED_NORM_SPEC, NRG_EMBED_NORM_ARGS };
+/* Parts: the tables, which args point to, are one of them. */
+enum { NRG_EMBED_ARGS, NRG_EMBED_TERMS_PART, NRG_EMBED_NORM_SPEC, NRG_EMBED_NORM_ARGS };
+
+/* The tables of a call as this version's structs, absent ones behind the last; of size 0 where that is none of a version. */
+typedef struct nrg_embed_terms {
+    nrg_embed_table table[NRG_EMBED_TABLES];
+} nrg_embed_terms;
+typedef struct nrg_embed_gradients {
+    nrg_embed_gradient table[NRG_EMBED_TABLES];
+} nrg_embed_gradients;
+
+/* Of args of any size, or NULL: what is wrong with these is checked later. */
+nrg_embed_terms nrg_embed_terms_of(const nrg_embed_args *args);
+nrg_embed_gradients nrg_embed_gradients_of(const nrg_embed_backward_args *args);
 
 /* The ids of so many tokens: those of one period, where there is more than one. */
-static inline size_t nrg_embed_ids_count(size_t tokens, size_t period) { return period && period < tokens ? period : tokens; }
+static inline size_t nrg_embed_ids_count(size_t tokens, size_t period) { return period < tokens ? period : tokens; }
 
 /* nrg_embed_forward */
 enum { NRG_EMBED_O = NRG_EMBED_INPUTS, NRG_EMBED_OPERANDS };

@@ -3,7 +3,15 @@
 #include "sound_norm_spec.h"
 #include "sound_workspace.h"
 
-enum { ARGS = NRG_EMBED_ARGS, SPEC = NRG_EMBED_NORM_SPEC, NORM = NRG_EMBED_NORM_ARGS, TOKENS = 5, DIM = 6, ENTRIES = 4 };
+enum {
+    ARGS = NRG_EMBED_ARGS,
+    TERMS = NRG_EMBED_TERMS_PART,
+    SPEC = NRG_EMBED_NORM_SPEC,
+    NORM = NRG_EMBED_NORM_ARGS,
+    TOKENS = 5,
+    DIM = 6,
+    ENTRIES = 4
+};
 
 /* ---- forward ---- */
 
@@ -12,26 +20,29 @@ enum { ARGS = NRG_EMBED_ARGS, SPEC = NRG_EMBED_NORM_SPEC, NORM = NRG_EMBED_NORM_
 static uint32_t set_up(void *const *part, int variant)
 {
     nrg_embed_args *args = part[ARGS];
-    *args = nrg_embed_args_init(TOKENS, DIM, NULL);
+    nrg_embed_terms *terms = part[TERMS];
+    *args = nrg_embed_args_init(variant == 1 ? NRG_BF16 : NRG_F32, TOKENS, DIM, NULL);
+    *terms = nrg_embed_terms_of(NULL);
+    args->tables = terms->table;
+    args->table_count = NRG_EMBED_TABLES;
     args->store = NRG_STORE_KEEP;
-    args->tables[0].rows = ENTRIES;
+    terms->table[0].rows = ENTRIES;
     if (!variant)
         return NRG_BIT(NRG_EMBED_TABLE) | NRG_BIT(NRG_EMBED_IDS);
     if (variant == 2) {
-        args->tables[1].rows = ENTRIES;
-        args->tables[1].period = 2;
-        args->tables[2].rows = ENTRIES;
-        args->tables[2].first = 1;
-        args->tables[2].period = 3;
+        terms->table[1].rows = ENTRIES;
+        terms->table[1].period = 2;
+        terms->table[2].rows = ENTRIES;
+        terms->table[2].first_position = 1;
+        terms->table[2].period = 3;
         return NRG_BIT(NRG_EMBED_TABLE) | NRG_BIT(NRG_EMBED_TABLE + 1) | NRG_BIT(NRG_EMBED_TABLE + 2) | NRG_BIT(NRG_EMBED_IDS) |
                NRG_BIT(NRG_EMBED_IDS + 1);
     }
-    args->dtype = NRG_BF16;
     args->table_dtype = NRG_F32;
-    args->tables[1].rows = TOKENS + 2;
-    args->tables[1].first = 2;
-    args->tables[2].rows = 1;
-    args->tables[2].scale = -3;
+    terms->table[1].rows = TOKENS + 2;
+    terms->table[1].first_position = 2;
+    terms->table[2].rows = 1;
+    terms->table[2].scale = -3;
     return NRG_BIT(NRG_EMBED_X) | NRG_BIT(NRG_EMBED_TABLE) | NRG_BIT(NRG_EMBED_TABLE + 1) | NRG_BIT(NRG_EMBED_TABLE + 2) |
            NRG_BIT(NRG_EMBED_IDS) | NRG_BIT(NRG_EMBED_IDS + 2);
 }
@@ -46,19 +57,21 @@ static void fill_ids(const int32_t *ids, size_t tokens, size_t entries)
 static void fill(void *const *part)
 {
     const nrg_embed_args *args = part[ARGS];
+    const nrg_embed_terms *terms = part[TERMS];
     for (int k = 0; k < NRG_EMBED_TABLES; k++)
-        fill_ids(args->tables[k].ids, nrg_embed_ids_count(args->rows, args->tables[k].period), args->tables[k].rows);
+        fill_ids(terms->table[k].ids, nrg_embed_ids_count(args->rows, terms->table[k].period), terms->table[k].rows);
 }
 
 static nrg_status spoil(void *const *part, int n)
 {
     const nrg_embed_args *args = part[ARGS];
+    const nrg_embed_terms *terms = part[TERMS];
     static const int32_t wrong_ids[] = {-1, INT32_MIN, ENTRIES, INT32_MAX};
     size_t id = (size_t)n / 4;
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
-        const size_t count = args->tables[k].ids ? nrg_embed_ids_count(args->rows, args->tables[k].period) : 0;
+        const size_t count = terms->table[k].ids ? nrg_embed_ids_count(args->rows, terms->table[k].period) : 0;
         if (id < count) {
-            int32_t *ids = own_memory(args->tables[k].ids);
+            int32_t *ids = own_memory(terms->table[k].ids);
             ids[id] = wrong_ids[n % 4];
             return NRG_ERR_POSITION;
         }
@@ -67,40 +80,54 @@ static nrg_status spoil(void *const *part, int n)
     return NRG_OK;
 }
 
-static nrg_status run(void *const *part, int ith, int nth) { return nrg_embed_forward(part[ARGS], ith, nth); }
-static nrg_status ask(void *const *part) { return nrg_embed_forward_check(part[ARGS]); }
+/* The args with the tables of the other part, unless theirs are missing or too many. */
+static const nrg_embed_args *args_of(void *const *part)
+{
+    nrg_embed_args *args = part[ARGS];
+    if (args && args->size >= sizeof *args && args->tables)
+        args->tables = ((nrg_embed_terms *)part[TERMS])->table;
+    if (args && args->size >= sizeof *args && args->table_count < NRG_EMBED_TABLES)
+        args->table_count = NRG_EMBED_TABLES;
+    return args;
+}
+
+static nrg_status run(void *const *part, int ith, int nth) { return nrg_embed_forward(args_of(part), ith, nth); }
+static nrg_status ask(void *const *part) { return nrg_embed_forward_check(args_of(part)); }
 
 #define TERMS_U32(field, value, status) WRONG_U32(ARGS, nrg_embed_args, field, value, status)
 #define TERMS_U64(field, value, status) WRONG_U64(ARGS, nrg_embed_args, field, value, status)
-#define TERMS_F32(field, value, status) WRONG_F32(ARGS, nrg_embed_args, field, value, status)
+#define TABLE_U32(k, field, value, status) WRONG_U32(TERMS, nrg_embed_terms, table[k].field, value, status)
+#define TABLE_U64(k, field, value, status) WRONG_U64(TERMS, nrg_embed_terms, table[k].field, value, status)
+#define TABLE_F32(k, field, value, status) WRONG_F32(TERMS, nrg_embed_terms, table[k].field, value, status)
 
 #define WRONG_TERMS                                                                                                              \
-    TERMS_U64(dim, 0, NRG_ERR_DIM), TERMS_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM),                                              \
-        TERMS_U32(dtype, NRG_BF16 + 1, NRG_ERR_ENUM), TERMS_U32(table_dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                        \
-        TERMS_U32(table_dtype, NRG_F16, NRG_ERR_DTYPE), TERMS_U32(table_dtype, NRG_BF16, NRG_ERR_DTYPE),                         \
-        TERMS_U32(store, NRG_STORE_STREAM, NRG_OK), TERMS_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                        \
-        TERMS_U32(reserved, 1, NRG_ERR_STRUCT_SIZE), TERMS_F32(tables[0].scale, INFINITY, NRG_ERR_CONSTANT),                     \
-        TERMS_F32(tables[1].scale, -INFINITY, NRG_ERR_CONSTANT), TERMS_F32(tables[2].scale, NAN, NRG_ERR_CONSTANT),              \
-        TERMS_F32(tables[0].scale, -FLT_MAX, NRG_OK), TERMS_U32(tables[0].first, 1, NRG_ERR_COMBINATION),                        \
-        TERMS_U64(tables[0].rows, ENTRIES - 1, NRG_ERR_POSITION), TERMS_U64(tables[0].rows, 0, NRG_ERR_POSITION),                \
-        WITH_U64(ARGS, nrg_embed_args, tables[0].ids, 0), TERMS_U64(tables[0].table, 0, NRG_ERR_NULL),                           \
-        TERMS_U64(tables[0].table, 0, NRG_ERR_NULL), WRONG_VARIANT(1), TERMS_U64(tables[2].table, 0, NRG_ERR_NULL),              \
-        TERMS_U64(x, 0, NRG_OK), TERMS_U64(tables[1].table, 0, NRG_OK), TERMS_U32(tables[1].first, -1, NRG_ERR_POSITION),        \
-        TERMS_U32(tables[1].first, 3, NRG_ERR_POSITION), TERMS_U32(tables[1].first, TOKENS + 2, NRG_ERR_POSITION),               \
-        TERMS_U32(tables[1].first, TOKENS + 3, NRG_ERR_POSITION), TERMS_U32(tables[1].first, INT32_MIN, NRG_ERR_POSITION),       \
-        TERMS_U32(tables[1].first, INT32_MAX, NRG_ERR_POSITION), TERMS_U64(tables[1].rows, TOKENS + 1, NRG_ERR_POSITION),        \
-        WITH_U32(ARGS, nrg_embed_args, tables[1].first, 0), TERMS_U64(tables[1].rows, TOKENS, NRG_OK),                           \
-        WITH_U64(ARGS, nrg_embed_args, tables[1].period, 3), TERMS_U64(tables[1].rows, 4, NRG_ERR_POSITION),                     \
-        WITH_U64(ARGS, nrg_embed_args, tables[1].period, 3), TERMS_U64(tables[1].rows, 5, NRG_OK), WRONG_VARIANT(2),             \
-        TERMS_U64(tables[1].period, 1, NRG_OK), TERMS_U32(tables[2].first, 2, NRG_ERR_POSITION),                                 \
-        TERMS_U64(tables[2].period, 4, NRG_ERR_POSITION), TERMS_U64(tables[2].period, SIZE_MAX, NRG_ERR_POSITION),               \
-        TERMS_U64(tables[2].period, 0, NRG_ERR_POSITION), WRONG_VARIANT(0)
+    TERMS_U64(dim, 0, NRG_ERR_DIM), TERMS_U64(table_count, NRG_EMBED_TABLES + 1, NRG_ERR_COUNT),                                 \
+        TERMS_U64(tables, 0, NRG_ERR_NULL), TABLE_U64(1, size, 1, NRG_ERR_STRUCT_SIZE),                                          \
+        TERMS_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM), TERMS_U32(dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                            \
+        TERMS_U32(table_dtype, NRG_BF16 + 1, NRG_ERR_ENUM), TERMS_U32(table_dtype, NRG_F16, NRG_ERR_DTYPE),                      \
+        TERMS_U32(table_dtype, NRG_BF16, NRG_ERR_DTYPE), TERMS_U32(store, NRG_STORE_STREAM, NRG_OK),                             \
+        TERMS_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM), TERMS_U32(reserved, 1, NRG_ERR_STRUCT_SIZE),                       \
+        TABLE_F32(0, scale, INFINITY, NRG_ERR_CONSTANT), TABLE_F32(1, scale, -INFINITY, NRG_ERR_CONSTANT),                       \
+        TABLE_F32(2, scale, NAN, NRG_ERR_CONSTANT), TABLE_F32(0, scale, -FLT_MAX, NRG_OK),                                       \
+        TABLE_U32(0, first_position, 1, NRG_ERR_COMBINATION), TABLE_U64(0, rows, ENTRIES - 1, NRG_ERR_POSITION),                 \
+        TABLE_U64(0, rows, 0, NRG_ERR_POSITION), WITH_U64(TERMS, nrg_embed_terms, table[0].ids, 0),                              \
+        TABLE_U64(0, table, 0, NRG_ERR_NULL), TABLE_U64(0, table, 0, NRG_ERR_NULL), WRONG_VARIANT(1),                            \
+        TABLE_U64(2, table, 0, NRG_ERR_NULL), TERMS_U64(x, 0, NRG_OK), TABLE_U64(1, table, 0, NRG_OK),                           \
+        TABLE_U32(1, first_position, -1, NRG_ERR_POSITION), TABLE_U32(1, first_position, 3, NRG_ERR_POSITION),                   \
+        TABLE_U32(1, first_position, TOKENS + 2, NRG_ERR_POSITION), TABLE_U32(1, first_position, TOKENS + 3, NRG_ERR_POSITION),  \
+        TABLE_U32(1, first_position, INT32_MIN, NRG_ERR_POSITION), TABLE_U32(1, first_position, INT32_MAX, NRG_ERR_POSITION),    \
+        TABLE_U64(1, rows, TOKENS + 1, NRG_ERR_POSITION), WITH_U32(TERMS, nrg_embed_terms, table[1].first_position, 0),          \
+        TABLE_U64(1, rows, TOKENS, NRG_OK), WITH_U64(TERMS, nrg_embed_terms, table[1].period, 3),                                \
+        TABLE_U64(1, rows, 4, NRG_ERR_POSITION), WITH_U64(TERMS, nrg_embed_terms, table[1].period, 3),                           \
+        TABLE_U64(1, rows, 5, NRG_OK), WRONG_VARIANT(2), TABLE_U64(1, period, 1, NRG_OK),                                        \
+        TABLE_U32(2, first_position, 2, NRG_ERR_POSITION), TABLE_U64(2, period, 4, NRG_ERR_POSITION),                            \
+        TABLE_U64(2, period, SIZE_MAX, NRG_ERR_POSITION), TABLE_U64(2, period, 0, NRG_ERR_CONSTANT), WRONG_VARIANT(0)
 
 static const sound_wrong wrong[] = {WRONG_TERMS, WITH_U32(ARGS, nrg_embed_args, dtype, NRG_F16),
                                     TERMS_U32(table_dtype, NRG_BF16, NRG_ERR_DTYPE), WITH_U64(ARGS, nrg_embed_args, rows, 0),
                                     TERMS_U32(dtype, 7, NRG_ERR_ENUM)};
 static const sound_size sizes[] = {
-    {ARGS, NRG_AT(nrg_embed_args, rows)}, {ARGS, NRG_AT(nrg_embed_args, dim)}, {ARGS, NRG_AT(nrg_embed_args, tables[0].rows)}};
+    {ARGS, NRG_AT(nrg_embed_args, rows)}, {ARGS, NRG_AT(nrg_embed_args, dim)}, {TERMS, NRG_AT(nrg_embed_terms, table[0].rows)}};
 
 /* ---- with the norm ---- */
 
@@ -118,10 +145,10 @@ static uint32_t set_up_norm(void *const *part, int variant)
 
 static nrg_status run_norm(void *const *part, int ith, int nth)
 {
-    return nrg_embed_norm_forward(part[ARGS], part[SPEC], part[NORM], ith, nth);
+    return nrg_embed_norm_forward(part[SPEC], args_of(part), part[NORM], ith, nth);
 }
 
-static nrg_status ask_norm(void *const *part) { return nrg_embed_norm_forward_check(part[ARGS], part[SPEC], part[NORM]); }
+static nrg_status ask_norm(void *const *part) { return nrg_embed_norm_forward_check(part[SPEC], args_of(part), part[NORM]); }
 
 static const sound_wrong wrong_norm[] = {
     WRONG_TERMS,
@@ -141,7 +168,7 @@ static const sound_wrong wrong_norm[] = {
     WRONG_U64(NORM, nrg_norm_args, rows, 0, NRG_OK),
 };
 /* rows and dim stand in two structs each, and may not differ */
-static const sound_size norm_sizes[] = {{ARGS, NRG_AT(nrg_embed_args, tables[0].rows)}};
+static const sound_size norm_sizes[] = {{TERMS, NRG_AT(nrg_embed_terms, table[0].rows)}};
 
 /* ---- backward ---- */
 
@@ -151,15 +178,16 @@ static uint32_t set_up_backward(void *const *part, int variant)
 {
     enum { IDS = NRG_EMBED_BACKWARD_IDS, D_TABLE = NRG_EMBED_BACKWARD_D_TABLE };
     nrg_embed_backward_args *args = part[ARGS];
-    nrg_embed_gradient *t = args->tables;
-    *args = nrg_embed_backward_args_init(TOKENS, DIM, NULL);
+    nrg_embed_gradients *gradients = part[TERMS];
+    nrg_embed_gradient *t = gradients->table;
+    *args = nrg_embed_backward_args_init(variant == 1 ? NRG_F16 : NRG_F32, TOKENS, DIM, NULL);
+    *gradients = nrg_embed_gradients_of(NULL);
+    args->tables = gradients->table;
+    args->table_count = NRG_EMBED_TABLES;
     args->store = NRG_STORE_KEEP;
-    args->dtype = variant == 1 ? NRG_F16 : NRG_F32;
-    for (int k = 0; k < NRG_EMBED_TABLES; k++)
-        t[k].scale = 1;
     if (variant == 1) {
         t[1].rows = TOKENS + 3;
-        t[1].first = 3;
+        t[1].first_position = 3;
         return NRG_BIT(D_TABLE + 1);
     }
     if (variant == 2) {
@@ -168,7 +196,7 @@ static uint32_t set_up_backward(void *const *part, int variant)
         t[0].accumulate = 1;
         t[1].rows = 2;
         t[2].rows = ENTRIES;
-        t[2].first = 1;
+        t[2].first_position = 1;
         t[2].period = 3;
         return NRG_BIT(D_TABLE) | NRG_BIT(D_TABLE + 1) | NRG_BIT(D_TABLE + 2) | NRG_BIT(IDS) | NRG_BIT(IDS + 1);
     }
@@ -176,29 +204,41 @@ static uint32_t set_up_backward(void *const *part, int variant)
     return variant ? NRG_BIT(D_TABLE + 2) | NRG_BIT(IDS + 2) : NRG_BIT(D_TABLE) | NRG_BIT(IDS);
 }
 
-static size_t ids_of(const nrg_embed_backward_args *args, int k)
+static size_t ids_of(const nrg_embed_backward_args *args, const nrg_embed_gradients *gradients, int k)
 {
-    return args->tables[k].ids ? nrg_embed_ids_count(args->rows, args->tables[k].period) : 0;
+    return gradients->table[k].ids ? nrg_embed_ids_count(args->rows, gradients->table[k].period) : 0;
+}
+
+static const nrg_embed_backward_args *backward_args_of(void *const *part)
+{
+    nrg_embed_backward_args *args = part[ARGS];
+    if (args && args->size >= sizeof *args && args->tables)
+        args->tables = ((nrg_embed_gradients *)part[TERMS])->table;
+    if (args && args->size >= sizeof *args && args->table_count < NRG_EMBED_TABLES)
+        args->table_count = NRG_EMBED_TABLES;
+    return args;
 }
 
 static void fill_order(void *const *part)
 {
     const nrg_embed_backward_args *args = part[ARGS];
+    const nrg_embed_gradients *gradients = part[TERMS];
     for (int k = 0; k < NRG_EMBED_TABLES; k++)
-        fill_ids(args->tables[k].ids, ids_of(args, k), args->tables[k].rows);
+        fill_ids(gradients->table[k].ids, ids_of(args, gradients, k), gradients->table[k].rows);
 }
 
 static nrg_status spoil_order(void *const *part, int n)
 {
     const nrg_embed_backward_args *args = part[ARGS];
+    const nrg_embed_gradients *gradients = part[TERMS];
     size_t id = (size_t)n / 2;
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
-        if (id < ids_of(args, k)) {
-            int32_t *ids = own_memory(args->tables[k].ids);
-            ids[id] = n % 2 ? (int32_t)args->tables[k].rows : -1;
+        if (id < ids_of(args, gradients, k)) {
+            int32_t *ids = own_memory(gradients->table[k].ids);
+            ids[id] = n % 2 ? (int32_t)gradients->table[k].rows : -1;
             return NRG_ERR_POSITION;
         }
-        id -= ids_of(args, k);
+        id -= ids_of(args, gradients, k);
     }
     return NRG_OK;
 }
@@ -207,94 +247,102 @@ static nrg_status run_order(void *const *part, int ith, int nth)
 {
     (void)ith;
     (void)nth;
-    return nrg_embed_backward_order(part[ARGS]);
+    return nrg_embed_backward_order(backward_args_of(part));
 }
 
 /* Phase 2 wants phase 1 to have been there. */
 static void fill_backward(void *const *part)
 {
     fill_order(part);
-    nrg_embed_backward_order(part[ARGS]);
+    nrg_embed_backward_order(backward_args_of(part));
 }
 
 /* Of each table that has an order, another one. */
 static nrg_status spoil_backward(void *const *part, int n)
 {
     nrg_embed_backward_args *args = part[ARGS];
+    const nrg_embed_gradients *gradients = part[TERMS];
     uint64_t *at = args->workspace;
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
-        if (!args->tables[k].ids)
+        if (!gradients->table[k].ids)
             continue;
         if (n < 2) {
             at[n] ^= 1;
             return NRG_ERR_WORKSPACE;
         }
         n -= 2;
-        at += nrg_embed_order_doubles(args->rows, args->tables[k].rows);
+        at += nrg_embed_order_doubles(args->rows, gradients->table[k].rows);
     }
     return NRG_OK;
 }
 
-static nrg_status run_backward(void *const *part, int ith, int nth) { return nrg_embed_backward(part[ARGS], ith, nth); }
-static nrg_status ask_backward(void *const *part) { return nrg_embed_backward_check(part[ARGS]); }
+static nrg_status run_backward(void *const *part, int ith, int nth)
+{
+    return nrg_embed_backward(backward_args_of(part), ith, nth);
+}
+static nrg_status ask_backward(void *const *part) { return nrg_embed_backward_check(backward_args_of(part)); }
 
 #define BACKWARD_U32(field, value, status) WRONG_U32(ARGS, nrg_embed_backward_args, field, value, status)
 #define BACKWARD_U64(field, value, status) WRONG_U64(ARGS, nrg_embed_backward_args, field, value, status)
-#define BACKWARD_F32(field, value, status) WRONG_F32(ARGS, nrg_embed_backward_args, field, value, status)
+#define GRADIENT_U32(k, field, value, status) WRONG_U32(TERMS, nrg_embed_gradients, table[k].field, value, status)
+#define GRADIENT_U64(k, field, value, status) WRONG_U64(TERMS, nrg_embed_gradients, table[k].field, value, status)
+#define GRADIENT_F32(k, field, value, status) WRONG_F32(TERMS, nrg_embed_gradients, table[k].field, value, status)
 
 #define WRONG_BACKWARD                                                                                                           \
-    BACKWARD_U64(dim, 0, NRG_ERR_DIM), BACKWARD_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM), BACKWARD_U32(dtype, NRG_BF16, NRG_OK), \
+    BACKWARD_U64(dim, 0, NRG_ERR_DIM), BACKWARD_U64(table_count, NRG_EMBED_TABLES + 1, NRG_ERR_COUNT),                           \
+        BACKWARD_U64(tables, 0, NRG_ERR_NULL), GRADIENT_U64(2, size, 0, NRG_ERR_STRUCT_SIZE),                                    \
+        BACKWARD_U32(dtype, NRG_DTYPE_SAME, NRG_ERR_ENUM), BACKWARD_U32(dtype, NRG_BF16, NRG_OK),                                \
         BACKWARD_U32(dtype, NRG_BF16 + 1, NRG_ERR_ENUM), BACKWARD_U32(table_dtype, NRG_BF16 + 1, NRG_ERR_ENUM),                  \
         BACKWARD_U32(table_dtype, NRG_F16, NRG_ERR_DTYPE), BACKWARD_U32(table_dtype, NRG_BF16, NRG_ERR_DTYPE),                   \
         BACKWARD_U32(store, NRG_STORE_STREAM, NRG_OK), BACKWARD_U32(store, NRG_STORE_STREAM + 1, NRG_ERR_ENUM),                  \
-        BACKWARD_F32(tables[0].scale, NAN, NRG_ERR_CONSTANT), BACKWARD_F32(tables[1].scale, INFINITY, NRG_ERR_CONSTANT),         \
-        BACKWARD_U32(reserved, 1, NRG_ERR_STRUCT_SIZE), BACKWARD_F32(tables[2].scale, -INFINITY, NRG_ERR_CONSTANT),              \
-        BACKWARD_U32(tables[0].first, 1, NRG_ERR_COMBINATION), BACKWARD_U32(tables[0].accumulate, -1, NRG_OK),                   \
-        WITH_U64(ARGS, nrg_embed_backward_args, tables[0].ids, 0), BACKWARD_U64(tables[0].d_table, 0, NRG_ERR_NULL),             \
-        BACKWARD_U64(tables[0].d_table, 0, NRG_ERR_NULL)
+        GRADIENT_F32(0, scale, NAN, NRG_ERR_CONSTANT), GRADIENT_F32(1, scale, INFINITY, NRG_ERR_CONSTANT),                       \
+        BACKWARD_U32(reserved, 1, NRG_ERR_STRUCT_SIZE), GRADIENT_F32(2, scale, -INFINITY, NRG_ERR_CONSTANT),                     \
+        GRADIENT_U32(0, first_position, 1, NRG_ERR_COMBINATION), GRADIENT_U32(0, accumulate, -1, NRG_OK),                        \
+        WITH_U64(TERMS, nrg_embed_gradients, table[0].ids, 0), GRADIENT_U64(0, d_table, 0, NRG_ERR_NULL),                        \
+        GRADIENT_U64(0, d_table, 0, NRG_ERR_NULL)
 
 static const sound_wrong wrong_order[] = {
     WRONG_BACKWARD,
-    WITH_U64(ARGS, nrg_embed_backward_args, tables[0].ids, 0),
+    WITH_U64(TERMS, nrg_embed_gradients, table[0].ids, 0),
     BACKWARD_U64(workspace, 0, NRG_OK),
-    BACKWARD_U64(tables[0].rows, ENTRIES - 1, NRG_ERR_POSITION),
-    BACKWARD_U64(tables[0].rows, 0, NRG_ERR_POSITION),
+    GRADIENT_U64(0, rows, ENTRIES - 1, NRG_ERR_POSITION),
+    GRADIENT_U64(0, rows, 0, NRG_ERR_POSITION),
     WRONG_VARIANT(2),
-    BACKWARD_U64(tables[1].rows, 1, NRG_ERR_POSITION),
-    BACKWARD_U64(tables[1].d_table, 0, NRG_ERR_NULL),
-    BACKWARD_U64(tables[2].d_table, 0, NRG_OK),
-    BACKWARD_U64(tables[1].period, 1, NRG_OK),
+    GRADIENT_U64(1, rows, 1, NRG_ERR_POSITION),
+    GRADIENT_U64(1, d_table, 0, NRG_ERR_NULL),
+    GRADIENT_U64(2, d_table, 0, NRG_OK),
+    GRADIENT_U64(1, period, 1, NRG_OK),
 };
 
 /* Another call's order is none. */
 static const sound_wrong wrong_backward[] = {
     WRONG_BACKWARD,
-    BACKWARD_U64(tables[0].rows, ENTRIES - 1, NRG_ERR_WORKSPACE),
+    GRADIENT_U64(0, rows, ENTRIES - 1, NRG_ERR_WORKSPACE),
     BACKWARD_U64(rows, TOKENS - 1, NRG_ERR_WORKSPACE),
     WRONG_VARIANT(1),
     BACKWARD_U64(workspace, 0, NRG_OK),
-    BACKWARD_U64(tables[1].d_table, 0, NRG_OK), /* the first has no rows */
-    WITH_U64(ARGS, nrg_embed_backward_args, tables[0].rows, 1),
-    BACKWARD_U64(tables[1].d_table, 0, NRG_ERR_NULL),
-    BACKWARD_U32(tables[1].first, 4, NRG_ERR_POSITION),
-    BACKWARD_U32(tables[1].first, -1, NRG_ERR_POSITION),
-    BACKWARD_U32(tables[1].first, TOKENS + 3, NRG_ERR_POSITION),
-    BACKWARD_U32(tables[1].first, TOKENS + 4, NRG_ERR_POSITION),
-    BACKWARD_U32(tables[1].first, INT32_MIN, NRG_ERR_POSITION),
-    BACKWARD_U32(tables[1].first, INT32_MAX, NRG_ERR_POSITION),
-    WITH_U32(ARGS, nrg_embed_backward_args, tables[1].first, TOKENS + 1),
-    BACKWARD_U64(tables[1].period, 2, NRG_OK),
-    WITH_U32(ARGS, nrg_embed_backward_args, tables[1].first, TOKENS + 1),
-    BACKWARD_U64(tables[1].period, 3, NRG_ERR_POSITION),
+    GRADIENT_U64(1, d_table, 0, NRG_OK), /* the first has no rows */
+    WITH_U64(TERMS, nrg_embed_gradients, table[0].rows, 1),
+    GRADIENT_U64(1, d_table, 0, NRG_ERR_NULL),
+    GRADIENT_U32(1, first_position, 4, NRG_ERR_POSITION),
+    GRADIENT_U32(1, first_position, -1, NRG_ERR_POSITION),
+    GRADIENT_U32(1, first_position, TOKENS + 3, NRG_ERR_POSITION),
+    GRADIENT_U32(1, first_position, TOKENS + 4, NRG_ERR_POSITION),
+    GRADIENT_U32(1, first_position, INT32_MIN, NRG_ERR_POSITION),
+    GRADIENT_U32(1, first_position, INT32_MAX, NRG_ERR_POSITION),
+    WITH_U32(TERMS, nrg_embed_gradients, table[1].first_position, TOKENS + 1),
+    GRADIENT_U64(1, period, 2, NRG_OK),
+    WITH_U32(TERMS, nrg_embed_gradients, table[1].first_position, TOKENS + 1),
+    GRADIENT_U64(1, period, 3, NRG_ERR_POSITION),
     WRONG_VARIANT(2),
-    BACKWARD_U64(tables[1].rows, 1, NRG_ERR_WORKSPACE),
-    BACKWARD_U64(tables[0].rows, ENTRIES - 1, NRG_ERR_WORKSPACE),
-    BACKWARD_U64(tables[2].period, 4, NRG_ERR_POSITION),
-    BACKWARD_U64(tables[2].d_table, 0, NRG_OK),
+    GRADIENT_U64(1, rows, 1, NRG_ERR_WORKSPACE),
+    GRADIENT_U64(0, rows, ENTRIES - 1, NRG_ERR_WORKSPACE),
+    GRADIENT_U64(2, period, 4, NRG_ERR_POSITION),
+    GRADIENT_U64(2, d_table, 0, NRG_OK),
 };
 static const sound_size backward_sizes[] = {{ARGS, NRG_AT(nrg_embed_backward_args, rows)},
                                             {ARGS, NRG_AT(nrg_embed_backward_args, dim)},
-                                            {ARGS, NRG_AT(nrg_embed_backward_args, tables[0].rows)}};
+                                            {TERMS, NRG_AT(nrg_embed_gradients, table[0].rows)}};
 
 static uint32_t spared_by_order(void *const *part)
 {
@@ -313,35 +361,38 @@ static uint32_t spared_by_sums(void *const *part)
 static uint32_t set_up_workspace(void *const *part, int variant)
 {
     static const int32_t any;
-    nrg_embed_backward_args *args = part[ARGS];
+    nrg_embed_gradients *gradients = part[TERMS];
     set_up_backward(part, 0);
-    args->tables[0].ids = variant == 1 ? NULL : &any;
-    args->tables[2].ids = variant == 2 ? &any : NULL;
+    gradients->table[0].ids = variant == 1 ? NULL : &any;
+    gradients->table[2].ids = variant == 2 ? &any : NULL;
     return 0;
 }
 
-RUN_WORKSPACE(run_workspace, nrg_embed_backward_workspace, part[ARGS])
+RUN_WORKSPACE(run_workspace, nrg_embed_backward_workspace, backward_args_of(part))
 
 /* Only rows, those of the tables and ids are looked at. */
 static const sound_wrong wrong_workspace[] = {
+    BACKWARD_U64(table_count, NRG_EMBED_TABLES + 1, NRG_ERR_COUNT),
+    BACKWARD_U64(tables, 0, NRG_ERR_NULL),
+    GRADIENT_U64(1, size, 0, NRG_ERR_STRUCT_SIZE),
     BACKWARD_U64(rows, UINT32_MAX, NRG_ERR_OVERFLOW),
-    BACKWARD_U64(tables[0].rows, UINT32_MAX, NRG_ERR_OVERFLOW),
+    GRADIENT_U64(0, rows, UINT32_MAX, NRG_ERR_OVERFLOW),
     WITH_U64(ARGS, nrg_embed_backward_args, rows, 0),
-    BACKWARD_U64(tables[0].rows, UINT32_MAX, NRG_ERR_OVERFLOW),
+    GRADIENT_U64(0, rows, UINT32_MAX, NRG_ERR_OVERFLOW),
     WITH_U64(ARGS, nrg_embed_backward_args, rows, UINT32_MAX - 1),
-    BACKWARD_U64(tables[0].rows, UINT32_MAX - 1, SIZE_MAX > UINT32_MAX ? NRG_OK : NRG_ERR_OVERFLOW),
+    GRADIENT_U64(0, rows, UINT32_MAX - 1, SIZE_MAX > UINT32_MAX ? NRG_OK : NRG_ERR_OVERFLOW),
     WITH_U64(ARGS, nrg_embed_backward_args, dim, 0),
     WITH_U32(ARGS, nrg_embed_backward_args, dtype, NRG_BF16 + 1),
     WITH_U32(ARGS, nrg_embed_backward_args, store, NRG_STORE_STREAM + 1),
-    WITH_U32(ARGS, nrg_embed_backward_args, tables[0].first, 1),
+    WITH_U32(TERMS, nrg_embed_gradients, table[0].first_position, 1),
     WITH_U64(ARGS, nrg_embed_backward_args, workspace, 3),
-    BACKWARD_F32(tables[0].scale, NAN, NRG_OK),
+    GRADIENT_F32(0, scale, NAN, NRG_OK),
     WRONG_VARIANT(1),
     WITH_U64(ARGS, nrg_embed_backward_args, rows, SIZE_MAX),
-    BACKWARD_U64(tables[0].rows, SIZE_MAX, NRG_OK),
+    GRADIENT_U64(0, rows, SIZE_MAX, NRG_OK),
     WRONG_VARIANT(2),
-    BACKWARD_U64(tables[2].rows, UINT32_MAX, NRG_ERR_OVERFLOW),
-    BACKWARD_U64(tables[1].rows, SIZE_MAX, NRG_OK),
+    GRADIENT_U64(2, rows, UINT32_MAX, NRG_ERR_OVERFLOW),
+    GRADIENT_U64(1, rows, SIZE_MAX, NRG_OK),
 };
 
 #define WRONG(options, numbers)                                                                                                  \

@@ -111,13 +111,14 @@ static nrg_status softmax_backward(const rows *r, int kind)
 
 static nrg_status embed(const rows *r, int kind)
 {
-    nrg_embed_args args = nrg_embed_args_init(ROWS, r->dim, r->out[0]);
-    args.dtype = r->dtype;
+    nrg_embed_args args = nrg_embed_args_init(r->dtype, ROWS, r->dim, r->out[0]);
     args.store = r->store;
     args.o_stride = args.x_stride = r->stride;
     args.x = kind ? r->in[1] : NULL;
-    args.tables[0] = nrg_embed_counted(r->in[0], ROWS, 0);
-    args.tables[0].stride = r->stride;
+    nrg_embed_table table = nrg_embed_table_counted(r->in[0], ROWS, 0);
+    args.tables = &table;
+    args.table_count = 1;
+    table.stride = r->stride;
     return nrg_embed_forward(&args, 0, 1);
 }
 

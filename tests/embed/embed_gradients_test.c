@@ -12,25 +12,28 @@ enum { TOKENS = 45, DIM = 147, MOST = 60, WORDS = 3 * (2 + (TOKENS + MOST + 2) /
 
 static float d_o_values[TOKENS * DIM], old_values[MOST * DIM];
 static int32_t ids[NRG_EMBED_TABLES][TOKENS];
+static nrg_embed_gradient tables[NRG_EMBED_TABLES]; /* of what is drawn */
 static uint64_t space[WORDS];
 
 /* BERT's in some order: ids of which some are frequent, positions that repeat, segments; each added to what is there, or not, and
  * with a scale or without. */
 static nrg_embed_backward_args draw(uint64_t *state, nrg_dtype dtype, const void *d_o)
 {
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(TOKENS, DIM, d_o);
-    args.dtype = dtype;
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(dtype, TOKENS, DIM, d_o);
+    args.tables = tables;
+    args.table_count = NRG_EMBED_TABLES;
     args.table_dtype = test_draw(state, 2) ? NRG_F32 : NRG_DTYPE_SAME;
     args.store = (nrg_store)test_draw(state, 3);
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
-        nrg_embed_gradient *t = &args.tables[k];
+        nrg_embed_gradient *t = &tables[k];
+        *t = nrg_embed_gradient_init(nrg_embed_table_init(NULL, 0, NULL), NULL);
         const size_t kind = test_draw(state, 4);
         t->rows = kind == 0 ? 2 : MOST;
         for (size_t i = 0; i < TOKENS; i++)
             ids[k][i] = (int32_t)test_draw(state, test_draw(state, 2) ? t->rows : 1);
         t->ids = kind < 2 ? ids[k] : NULL;
-        t->first = kind < 2 ? 0 : (int32_t)test_draw(state, MOST - TOKENS);
-        t->period = kind % 2 ? 1 + test_draw(state, TOKENS) : 0;
+        t->first_position = kind < 2 ? 0 : (int32_t)test_draw(state, MOST - TOKENS);
+        t->period = kind % 2 ? 1 + test_draw(state, TOKENS) : SIZE_MAX;
         t->scale = test_draw(state, 2) ? -0.3f : 1;
         t->accumulate = (int)test_draw(state, 2);
     }
@@ -56,19 +59,21 @@ static void compare(nrg_dtype dtype, uint64_t seed)
     uint64_t state = test_mix(seed);
     const unsigned there = 1 + (unsigned)test_draw(&state, 7);
     void *d_o = element_stored(d_o_values, TOKENS * DIM, dtype), *expected[NRG_EMBED_TABLES], *got[NRG_EMBED_TABLES];
-    nrg_embed_backward_args args = draw(&state, dtype, d_o), together = args;
+    const nrg_embed_backward_args args = draw(&state, dtype, d_o);
+    nrg_embed_backward_args together = args;
     const nrg_dtype table_dtype = args.table_dtype == NRG_F32 ? NRG_F32 : dtype;
     size_t bytes, total = 0, all;
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
         nrg_embed_backward_args one = args;
         expected[k] = element_stored(old_values, MOST * DIM, table_dtype);
-        memset(one.tables, 0, sizeof one.tables);
         if (!(there >> k & 1)) {
-            memset(&together.tables[k], 0, sizeof together.tables[k]);
+            tables[k] = nrg_embed_gradient_init(nrg_embed_table_init(NULL, 0, NULL), NULL);
             continue;
         }
-        one.tables[0] = args.tables[k];
-        one.tables[0].d_table = expected[k];
+        nrg_embed_gradient table = tables[k];
+        table.d_table = expected[k];
+        one.tables = &table;
+        one.table_count = 1;
         sum(&one, 1);
         ck_assert_int_eq(nrg_embed_backward_workspace(&one, &bytes), NRG_OK);
         total += bytes;
@@ -78,7 +83,7 @@ static void compare(nrg_dtype dtype, uint64_t seed)
     for (int nth = 1; nth <= 9; nth += 2) {
         for (int k = 0; k < NRG_EMBED_TABLES; k++) {
             got[k] = element_stored(old_values, MOST * DIM, table_dtype);
-            together.tables[k].d_table = there >> k & 1 ? got[k] : NULL;
+            tables[k].d_table = there >> k & 1 ? got[k] : NULL;
         }
         sum(&together, nth);
         for (int k = 0; k < NRG_EMBED_TABLES; k++) {
@@ -123,16 +128,20 @@ START_TEST(equal_shares)
         token_ids[t] = t % 3 ? t % 7 : t % 300;
         segment_ids[t] = t % 200 > 20;
     }
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(ROWS, COLUMNS, d_o);
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, ROWS, COLUMNS, d_o);
+    for (int k = 0; k < NRG_EMBED_TABLES; k++)
+        tables[k] = nrg_embed_gradient_init(nrg_embed_table_init(NULL, 0, NULL), NULL);
+    args.tables = tables;
+    args.table_count = NRG_EMBED_TABLES;
     for (int k = 0; k < NRG_EMBED_TABLES; k++) {
         d_table[k] = test_allocate(table_rows[k] * COLUMNS, sizeof *d_table[k]);
-        args.tables[k].d_table = d_table[k];
-        args.tables[k].rows = table_rows[k];
-        args.tables[k].scale = 1;
+        tables[k].d_table = d_table[k];
+        tables[k].rows = table_rows[k];
+        tables[k].scale = 1;
     }
-    args.tables[0].ids = token_ids;
-    args.tables[1].period = 200;
-    args.tables[2].ids = segment_ids;
+    tables[0].ids = token_ids;
+    tables[1].period = 200;
+    tables[2].ids = segment_ids;
     args.workspace = workspace;
     args.workspace_size = 2 * ROWS * sizeof *workspace;
     ck_assert_int_eq(nrg_embed_backward_order(&args), NRG_OK);
@@ -165,22 +174,26 @@ START_TEST(all_or_nothing)
     static const int32_t right[4] = {0, 1, 2, 0}, wrong[4] = {0, 1, 3, 0};
     float d_o[4] = {1, 1, 1, 1}, d_table[2][3] = {{7, 7, 7}, {7, 7, 7}}, before[2][3];
     uint64_t workspace[16] = {0}, zeros[16] = {0};
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(4, 1, d_o);
-    args.tables[0] = nrg_embed_gradient_of(nrg_embed_by_ids(NULL, 3, right), d_table[0]);
-    args.tables[2] = nrg_embed_gradient_of(nrg_embed_by_ids(NULL, 3, wrong), d_table[1]);
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, 4, 1, d_o);
+    for (int k = 0; k < 3; k++)
+        tables[k] = nrg_embed_gradient_init(nrg_embed_table_init(NULL, 0, NULL), NULL);
+    args.tables = tables;
+    args.table_count = 3;
+    tables[0] = nrg_embed_gradient_init(nrg_embed_table_init(NULL, 3, right), d_table[0]);
+    tables[2] = nrg_embed_gradient_init(nrg_embed_table_init(NULL, 3, wrong), d_table[1]);
     args.workspace = workspace;
     args.workspace_size = sizeof workspace;
     memcpy(before, d_table, sizeof before);
     ck_assert_int_eq(nrg_embed_backward_order(&args), NRG_ERR_POSITION);
     ck_assert_mem_eq(workspace, zeros, sizeof workspace);
-    args.tables[2].ids = right;
+    tables[2].ids = right;
     ck_assert_int_eq(nrg_embed_backward(&args, 0, 1), NRG_ERR_WORKSPACE);
     ck_assert_int_eq(nrg_embed_backward_order(&args), NRG_OK);
-    args.tables[2].rows = 2;
+    tables[2].rows = 2;
     ck_assert_int_eq(nrg_embed_backward(&args, 0, 1), NRG_ERR_WORKSPACE); /* though the first has its order */
     ck_assert_mem_eq(before, d_table, sizeof before);
-    args.tables[2].rows = 3;
-    args.tables[2].d_table = d_table[0];
+    tables[2].rows = 3;
+    tables[2].d_table = d_table[0];
     ck_assert_int_eq(nrg_embed_backward(&args, 0, 1), NRG_ERR_OVERLAP);
 }
 END_TEST

@@ -18,8 +18,8 @@ enum {
     WORDS = 2 + (TOKENS + ENTRIES + 2) / 2 /* of a workspace */
 };
 
-/* Of one table; 0, and periods that are no shorter than the batch, are no periods. */
-static const size_t periods[] = {1, 2, 7, 14, TOKENS - 1, TOKENS, TOKENS + 1, SIZE_MAX, 0};
+/* Of one table; periods that are no shorter than the batch are no periods. */
+static const size_t periods[] = {1, 2, 7, 14, TOKENS - 1, TOKENS, TOKENS + 1, SIZE_MAX};
 enum { PERIODS = sizeof periods / sizeof periods[0] };
 
 static fence ids_at;
@@ -37,7 +37,7 @@ static void make_values(void)
 /* The ids of one period, at the end of memory that may be touched; and those of all tokens. */
 static const int32_t *make_ids(size_t period, int counted, int32_t tiled[TOKENS])
 {
-    const size_t count = period && period < TOKENS ? period : TOKENS;
+    const size_t count = period < TOKENS ? period : TOKENS;
     int32_t *ids = (int32_t *)(void *)fence_place(&ids_at, count * sizeof *ids, AT_END, 0);
     uint64_t state = period;
     for (size_t i = 0; i < count; i++)
@@ -50,7 +50,7 @@ static const int32_t *make_ids(size_t period, int counted, int32_t tiled[TOKENS]
 /* A table whose rows repeat, or the same told for every token. */
 static nrg_embed_table make_table(const void *table, size_t period, int counted, const int32_t *ids)
 {
-    nrg_embed_table t = counted ? nrg_embed_counted(table, ENTRIES, FIRST) : nrg_embed_by_ids(table, ENTRIES, ids);
+    nrg_embed_table t = counted ? nrg_embed_table_counted(table, ENTRIES, FIRST) : nrg_embed_table_init(table, ENTRIES, ids);
     t.period = period;
     return t;
 }
@@ -65,7 +65,7 @@ static void forward(const nrg_embed_args *args, int with_norm, void *o, size_t b
             nrg_norm_args norm = nrg_norm_args_init(TOKENS, NULL, NULL, o);
             sums.o = NULL;
             spec.dtype = args->dtype;
-            ck_assert_int_eq(nrg_embed_norm_forward(&sums, &spec, &norm, ith, nth), NRG_OK);
+            ck_assert_int_eq(nrg_embed_norm_forward(&spec, &sums, &norm, ith, nth), NRG_OK);
         } else
             ck_assert_int_eq(nrg_embed_forward(args, ith, nth), NRG_OK);
 }
@@ -78,24 +78,28 @@ static void compare_forward(nrg_dtype dtype, size_t n, int counted, int with_x, 
     const size_t bytes = ELEMENTS * nrg_dtype_size(dtype);
     void *table = element_stored(values, ENTRIES * DIM, dtype), *x = element_stored(x_values, ELEMENTS, dtype);
     for (int nth = 1; nth <= 5; nth += 2) {
-        nrg_embed_args args = nrg_embed_args_init(TOKENS, DIM, expected);
-        args.dtype = dtype;
+        nrg_embed_args args = nrg_embed_args_init(dtype, TOKENS, DIM, expected);
+        nrg_embed_table tables[3];
+        for (int k = 0; k < 3; k++)
+            tables[k] = nrg_embed_table_init(NULL, 0, NULL);
+        args.tables = tables;
+        args.table_count = 3;
         args.x = with_x ? x : NULL;
         const int32_t *ids = make_ids(periods[n], counted, tiled[0]);
         for (size_t t = 0; t < TOKENS; t++)
             tiled[1][t] = FIRST + (int32_t)(t % 5);
-        args.tables[0] = nrg_embed_by_ids(table, ENTRIES, tiled[0]);
-        args.tables[2] = nrg_embed_by_ids(table, ENTRIES, tiled[1]);
+        tables[0] = nrg_embed_table_init(table, ENTRIES, tiled[0]);
+        tables[2] = nrg_embed_table_init(table, ENTRIES, tiled[1]);
         forward(&args, with_norm, expected, bytes, 1);
         args.o = got;
-        args.tables[0] = make_table(table, periods[n], counted, ids);
-        args.tables[2] = make_table(table, 5, 1, NULL);
+        tables[0] = make_table(table, periods[n], counted, ids);
+        tables[2] = make_table(table, 5, 1, NULL);
         forward(&args, with_norm, got, bytes, nth);
         ck_assert_mem_eq(got, expected, bytes);
-        memset(&args.tables[2], 0, sizeof args.tables[2]); /* alone, which may be a copy */
+        args.table_count = 1; /* which may be a copy */
         forward(&args, with_norm, got, bytes, nth);
         args.o = expected;
-        args.tables[0] = nrg_embed_by_ids(table, ENTRIES, tiled[0]);
+        tables[0] = nrg_embed_table_init(table, ENTRIES, tiled[0]);
         forward(&args, with_norm, expected, bytes, 1);
         ck_assert_mem_eq(got, expected, bytes);
     }
@@ -112,23 +116,24 @@ static void compare_backward(nrg_dtype dtype, nrg_dtype table_dtype, size_t n, i
     void *d_o = element_stored(x_values, ELEMENTS, dtype);
     void *expected = element_stored(values, ENTRIES * DIM, table_dtype);
     const int32_t *ids = make_ids(periods[n], counted, tiled);
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(TOKENS, DIM, d_o);
-    args.dtype = dtype;
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(dtype, TOKENS, DIM, d_o);
     args.table_dtype = table_dtype;
-    args.tables[0] = nrg_embed_gradient_of(nrg_embed_by_ids(NULL, ENTRIES, tiled), expected);
-    args.tables[0].accumulate = accumulate;
-    args.tables[0].scale = -0.3f;
+    nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_init(NULL, ENTRIES, tiled), expected);
+    args.tables = &table;
+    args.table_count = 1;
+    table.accumulate = accumulate;
+    table.scale = -0.3f;
     args.workspace = space[0];
     args.workspace_size = sizeof space[0];
     ck_assert_int_eq(nrg_embed_backward_order(&args), NRG_OK);
     ck_assert_int_eq(nrg_embed_backward(&args, 0, 1), NRG_OK);
-    args.tables[0].ids = counted ? NULL : ids;
-    args.tables[0].first = counted ? FIRST : 0;
-    args.tables[0].period = periods[n];
+    table.ids = counted ? NULL : ids;
+    table.first_position = counted ? FIRST : 0;
+    table.period = periods[n];
     args.workspace = counted ? NULL : space[1];
     ck_assert_int_eq(nrg_embed_backward_order(&args), NRG_OK);
     for (int nth = 1; nth <= 7; nth += 2) {
-        void *got = args.tables[0].d_table = element_stored(values, ENTRIES * DIM, table_dtype);
+        void *got = table.d_table = element_stored(values, ENTRIES * DIM, table_dtype);
         for (int ith = nth - 1; ith >= 0; ith--)
             ck_assert_int_eq(nrg_embed_backward(&args, ith, nth), NRG_OK);
         ck_assert_mem_eq(got, expected, bytes);
@@ -170,10 +175,12 @@ START_TEST(early_looks)
         for (int k = 0; k < ENTRIES; k++)
             memcpy(table + (size_t)k * STRIDE, (const float[]){(float)k, 1}, 2 * sizeof(float));
         for (size_t p = 0; p < path_count; p++) {
-            nrg_embed_args args = nrg_embed_args_init(TOKENS, 2, o);
-            args.tables[0] = make_table(table, periods[n], 0, ids);
-            args.tables[0].rows = ROWS;
-            args.tables[0].stride = STRIDE;
+            nrg_embed_args args = nrg_embed_args_init(NRG_F32, TOKENS, 2, o);
+            nrg_embed_table term = make_table(table, periods[n], 0, ids);
+            args.tables = &term;
+            args.table_count = 1;
+            term.rows = ROWS;
+            term.stride = STRIDE;
             ck_assert_int_eq(nrg_isa_set(paths[p]), NRG_OK);
             for (int ith = 0; ith < 3; ith++)
                 ck_assert_int_eq(nrg_embed_forward(&args, ith, 3), NRG_OK);
@@ -191,28 +198,32 @@ START_TEST(rows_of_a_period)
 {
     enum { PERIOD = 6 };
     float table[PERIOD * 2] = {0}, o[TOKENS * 2], d_o[TOKENS * 2] = {0};
-    nrg_embed_args args = nrg_embed_args_init(TOKENS, 2, o);
-    args.tables[0] = nrg_embed_counted(table, PERIOD, 0);
+    nrg_embed_args args = nrg_embed_args_init(NRG_F32, TOKENS, 2, o);
+    nrg_embed_table term = nrg_embed_table_counted(table, PERIOD, 0);
+    args.tables = &term;
+    args.table_count = 1;
     ck_assert_int_eq(nrg_embed_forward(&args, 0, 1), NRG_ERR_POSITION);
-    args.tables[0].period = PERIOD;
+    term.period = PERIOD;
     ck_assert_int_eq(nrg_embed_forward(&args, 0, 1), NRG_OK);
-    args.tables[0].period = PERIOD + 1;
+    term.period = PERIOD + 1;
     ck_assert_int_eq(nrg_embed_forward(&args, 0, 1), NRG_ERR_POSITION);
     ck_assert_int_eq(nrg_embed_forward_check(&args), NRG_ERR_POSITION);
 
-    nrg_embed_backward_args backward = nrg_embed_backward_args_init(TOKENS, 2, d_o);
-    backward.tables[0] = nrg_embed_gradient_of(nrg_embed_counted(NULL, PERIOD, 0), table);
+    nrg_embed_backward_args backward = nrg_embed_backward_args_init(NRG_F32, TOKENS, 2, d_o);
+    nrg_embed_gradient backward_table = nrg_embed_gradient_init(nrg_embed_table_counted(NULL, PERIOD, 0), table);
+    backward.tables = &backward_table;
+    backward.table_count = 1;
     ck_assert_int_eq(nrg_embed_backward(&backward, 0, 1), NRG_ERR_POSITION);
-    backward.tables[0].period = PERIOD;
+    backward_table.period = PERIOD;
     ck_assert_int_eq(nrg_embed_backward(&backward, 0, 1), NRG_OK);
-    backward.tables[0].first = 1;
+    backward_table.first_position = 1;
     ck_assert_int_eq(nrg_embed_backward_check(&backward), NRG_ERR_POSITION);
 
     const int32_t ids[PERIOD + 1] = {0, 5, 1, 4, 2, 3, -1};
-    args.tables[0] = nrg_embed_by_ids(table, PERIOD, ids);
-    args.tables[0].period = PERIOD;
+    term = nrg_embed_table_init(table, PERIOD, ids);
+    term.period = PERIOD;
     ck_assert_int_eq(nrg_embed_forward(&args, 0, 1), NRG_OK);
-    args.tables[0].period = PERIOD + 1;
+    term.period = PERIOD + 1;
     ck_assert_int_eq(nrg_embed_forward(&args, 0, 1), NRG_ERR_POSITION);
 }
 END_TEST
@@ -224,9 +235,11 @@ START_TEST(equal_shares)
     float *d_o = test_allocate((size_t)ROWS * COLUMNS, sizeof *d_o), *d_table = test_allocate(TABLE_ROWS * COLUMNS, sizeof *d_o);
     for (size_t i = 0; i < (size_t)ROWS * COLUMNS; i++)
         d_o[i] = 1;
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(ROWS, COLUMNS, d_o);
-    args.tables[0] = nrg_embed_gradient_of(nrg_embed_counted(NULL, TABLE_ROWS, 2), d_table);
-    args.tables[0].period = PERIOD;
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, ROWS, COLUMNS, d_o);
+    nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_counted(NULL, TABLE_ROWS, 2), d_table);
+    args.tables = &table;
+    args.table_count = 1;
+    table.period = PERIOD;
     for (int ith = 0; ith < NTH; ith++) {
         double work = 0;
         for (size_t i = 0; i < TABLE_ROWS * COLUMNS; i++)

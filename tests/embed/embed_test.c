@@ -26,8 +26,10 @@ START_TEST(order_of_the_sum)
                     d_o[t * DIM + i] = values[test_draw(&state, 5)];
                 }
             }
-            nrg_embed_backward_args args = nrg_embed_backward_args_init(ROWS, DIM, d_o);
-            args.tables[0] = nrg_embed_gradient_of(nrg_embed_by_ids(NULL, TABLE_ROWS, ids), d_table);
+            nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, ROWS, DIM, d_o);
+            nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_init(NULL, TABLE_ROWS, ids), d_table);
+            args.tables = &table;
+            args.table_count = 1;
             args.workspace = workspace;
             args.workspace_size = sizeof workspace;
             choose(paths[p]);
@@ -60,8 +62,10 @@ START_TEST(equal_shares)
     for (size_t table_rows = 2; table_rows <= MANY; table_rows += MANY - 2) {
         for (int32_t t = 0; t < ROWS; t++)
             ids[t] = t % 10 ? t % 2 : t % (int32_t)table_rows;
-        nrg_embed_backward_args args = nrg_embed_backward_args_init(ROWS, DIM, d_o);
-        args.tables[0] = nrg_embed_gradient_of(nrg_embed_by_ids(NULL, table_rows, ids), d_table);
+        nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, ROWS, DIM, d_o);
+        nrg_embed_gradient gradient_of_table = nrg_embed_gradient_init(nrg_embed_table_init(NULL, table_rows, ids), d_table);
+        args.tables = &gradient_of_table;
+        args.table_count = 1;
         args.workspace = workspace;
         args.workspace_size = sizeof workspace;
         ck_assert_int_eq(nrg_embed_backward_order(&args), NRG_OK);
@@ -88,11 +92,13 @@ START_TEST(workspace)
     static const int32_t ids[ROWS] = {0, 4, 8, 0, 4};
     static uint64_t space[SPACE / 8];
     size_t bytes = 1;
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(ROWS, DIM, d_o);
-    args.tables[0] = nrg_embed_gradient_of(nrg_embed_counted(NULL, TABLE_ROWS, 0), d_table);
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, ROWS, DIM, d_o);
+    nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_counted(NULL, TABLE_ROWS, 0), d_table);
+    args.tables = &table;
+    args.table_count = 1;
     ck_assert_int_eq(nrg_embed_backward_workspace(&args, &bytes), NRG_OK);
     ck_assert_uint_eq(bytes, 0);
-    args.tables[0].ids = ids;
+    table.ids = ids;
     ck_assert_int_eq(nrg_embed_backward_workspace(&args, &bytes), NRG_OK);
     ck_assert_uint_eq(bytes, SPACE);
     args.workspace = space;
@@ -115,11 +121,13 @@ START_TEST(no_tokens)
         float d_table[TABLE_ROWS * DIM], before[TABLE_ROWS * DIM];
         for (int i = 0; i < TABLE_ROWS * DIM; i++)
             d_table[i] = before[i] = (float)(i + 1);
-        nrg_embed_backward_args args = nrg_embed_backward_args_init(0, DIM, NULL);
-        args.tables[0] = nrg_embed_gradient_of(nrg_embed_by_ids(NULL, TABLE_ROWS, ids), d_table);
+        nrg_embed_backward_args args = nrg_embed_backward_args_init(NRG_F32, 0, DIM, NULL);
+        nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_init(NULL, TABLE_ROWS, ids), d_table);
+        args.tables = &table;
+        args.table_count = 1;
         args.workspace = space;
         args.workspace_size = sizeof space;
-        args.tables[0].accumulate = accumulate;
+        table.accumulate = accumulate;
         ck_assert_int_eq(nrg_embed_backward_order(&args), NRG_OK);
         ck_assert_int_eq(nrg_embed_backward(&args, 0, 1), NRG_OK);
         ck_assert_mem_eq(d_table, accumulate ? before : zero, sizeof d_table);
@@ -127,31 +135,81 @@ START_TEST(no_tokens)
 }
 END_TEST
 
+/* Tables of a later version are larger, and zero beyond this one's. */
+START_TEST(sizes_of_tables)
+{
+    static const int32_t ids[] = {1, 0};
+    static const float table[] = {5, 7};
+    struct {
+        nrg_embed_table known;
+        uint64_t later;
+    } tables[NRG_EMBED_TABLES + 1];
+    struct {
+        nrg_embed_gradient known;
+        uint64_t later;
+    } gradients[NRG_EMBED_TABLES + 1];
+    float o[2], d_table[2][2];
+    uint64_t space[16];
+    nrg_embed_args args = nrg_embed_args_init(NRG_F32, 2, 1, o);
+    nrg_embed_backward_args back = nrg_embed_backward_args_init(NRG_F32, 2, 1, table);
+    for (int k = 0; k <= NRG_EMBED_TABLES; k++) {
+        tables[k].known = nrg_embed_table_init(table, 2, ids);
+        gradients[k].known = nrg_embed_gradient_init(tables[k].known, d_table[k % 2]);
+        tables[k].known.size = sizeof tables[0];
+        gradients[k].known.size = sizeof gradients[0];
+        tables[k].later = gradients[k].later = 0;
+    }
+    back.workspace = space;
+    back.workspace_size = sizeof space;
+    args.tables = &tables[0].known;
+    back.tables = &gradients[0].known;
+    args.table_count = back.table_count = 2;
+    ck_assert_int_eq(nrg_embed_forward(&args, 0, 1), NRG_OK);
+    ck_assert(o[0] == 14 && o[1] == 10);
+    ck_assert_int_eq(nrg_embed_backward_order(&back), NRG_OK);
+    ck_assert_int_eq(nrg_embed_backward(&back, 0, 1), NRG_OK);
+    ck_assert(d_table[1][0] == 7 && d_table[1][1] == 5);
+    tables[1].later = gradients[1].later = 1;
+    ck_assert_int_eq(nrg_embed_forward(&args, 0, 1), NRG_ERR_STRUCT_SIZE);
+    ck_assert_int_eq(nrg_embed_backward(&back, 0, 1), NRG_ERR_STRUCT_SIZE);
+    tables[1].later = gradients[1].later = 0;
+    tables[1].known.size--;
+    gradients[1].known.size = 0;
+    ck_assert_int_eq(nrg_embed_forward(&args, 0, 1), NRG_ERR_STRUCT_SIZE);
+    ck_assert_int_eq(nrg_embed_backward_order(&back), NRG_ERR_STRUCT_SIZE);
+    args.table_count = back.table_count = NRG_EMBED_TABLES + 1;
+    ck_assert_int_eq(nrg_embed_forward_check(&args), NRG_ERR_COUNT);
+    ck_assert_int_eq(nrg_embed_backward_check(&back), NRG_ERR_COUNT);
+    args.table_count = back.table_count = 1;
+    args.tables = NULL;
+    back.tables = NULL;
+    ck_assert_int_eq(nrg_embed_forward(&args, 0, 1), NRG_ERR_NULL);
+    ck_assert_int_eq(nrg_embed_backward(&back, 0, 1), NRG_ERR_NULL);
+}
+END_TEST
+
 START_TEST(constructors)
 {
     static const int32_t ids[1];
     float x, o;
-    nrg_embed_args a = nrg_embed_args_init(3, 7, &o);
-    ck_assert(a.size == sizeof a && a.rows == 3 && a.dim == 7 && a.o == &o && a.dtype == NRG_F32 &&
-              a.table_dtype == NRG_DTYPE_SAME && a.store == NRG_STORE_AUTO && !a.x && !a.x_stride && !a.o_stride && !a.reserved);
-    for (int k = 0; k < NRG_EMBED_TABLES; k++)
-        ck_assert(!a.tables[k].table && !a.tables[k].ids && !a.tables[k].rows && a.tables[k].scale == 0);
-    nrg_embed_table t = nrg_embed_by_ids(&x, 5, ids);
-    ck_assert(t.table == &x && t.rows == 5 && t.ids == ids && t.first == 0 && t.scale == 1 && t.stride == 0);
-    t = nrg_embed_counted(&x, 5, 2);
-    ck_assert(t.table == &x && t.rows == 5 && !t.ids && t.first == 2 && t.scale == 1 && t.stride == 0);
-    nrg_embed_backward_args b = nrg_embed_backward_args_init(3, 7, &x);
+    nrg_embed_args a = nrg_embed_args_init(NRG_F32, 3, 7, &o);
+    ck_assert(!a.tables && !a.table_count);
+    nrg_embed_table t = nrg_embed_table_init(&x, 5, ids);
+    ck_assert(t.size == sizeof t && t.table == &x && t.rows == 5 && t.ids == ids && t.first_position == 0 && t.scale == 1 &&
+              t.stride == 0 && t.period == SIZE_MAX);
+    t = nrg_embed_table_counted(&x, 5, 2);
+    ck_assert(t.table == &x && t.rows == 5 && !t.ids && t.first_position == 2 && t.scale == 1 && t.stride == 0);
+    nrg_embed_backward_args b = nrg_embed_backward_args_init(NRG_F32, 3, 7, &x);
     ck_assert(b.size == sizeof b && b.rows == 3 && b.dim == 7 && b.d_o == &x && b.dtype == NRG_F32 && !b.workspace &&
               !b.workspace_size && !b.d_o_stride && !b.reserved);
-    for (int k = 0; k < NRG_EMBED_TABLES; k++)
-        ck_assert(!b.tables[k].d_table && !b.tables[k].ids && !b.tables[k].rows && !b.tables[k].accumulate);
+    ck_assert(!b.tables && !b.table_count);
     t.period = 4;
     t.scale = 3;
     t.stride = 64;
-    nrg_embed_gradient g = nrg_embed_gradient_of(t, &o);
-    ck_assert(g.d_table == &o && g.rows == 5 && !g.ids && g.first == 2 && g.period == 4 && g.scale == 3 && !g.stride &&
+    nrg_embed_gradient g = nrg_embed_gradient_init(t, &o);
+    ck_assert(g.d_table == &o && g.rows == 5 && !g.ids && g.first_position == 2 && g.period == 4 && g.scale == 3 && !g.stride &&
               !g.accumulate);
-    ck_assert(nrg_embed_gradient_of(nrg_embed_by_ids(&x, 5, ids), &o).ids == ids);
+    ck_assert(nrg_embed_gradient_init(nrg_embed_table_init(&x, 5, ids), &o).ids == ids);
 }
 END_TEST
 
@@ -163,6 +221,7 @@ int main(int argc, char **argv)
     tcase_add_test(properties, order_of_the_sum);
     tcase_add_test(properties, equal_shares);
     tcase_add_test(properties, workspace);
+    tcase_add_test(properties, sizes_of_tables);
     tcase_add_test(properties, no_tokens);
     tcase_add_test(properties, constructors);
     return test_run(suite);

@@ -79,14 +79,18 @@ static forward_case *make_forward(enum row_kind kind, uint64_t seed)
     return f;
 }
 
-static nrg_embed_args forward_args(const forward_case *f, float *o)
+static nrg_embed_args forward_args(const forward_case *f, nrg_embed_table tables[NRG_EMBED_TABLES], float *o)
 {
-    nrg_embed_args args = nrg_embed_args_init(TOKENS, DIM, o);
+    nrg_embed_args args = nrg_embed_args_init(NRG_F32, TOKENS, DIM, o);
+    for (int k = 0; k < NRG_EMBED_TABLES; k++)
+        tables[k] = nrg_embed_table_init(NULL, 0, NULL);
+    args.tables = tables;
+    args.table_count = NRG_EMBED_TABLES;
     args.x = f->with_x ? f->x : NULL;
     for (int k = 0; k < f->tables; k++) {
-        args.tables[k] = f->counted[k] ? nrg_embed_counted(f->table[k], ENTRIES + TOKENS, 5)
-                                       : nrg_embed_by_ids(f->table[k], ENTRIES + TOKENS, f->ids[k]);
-        args.tables[k].scale = f->scale[k];
+        tables[k] = f->counted[k] ? nrg_embed_table_counted(f->table[k], ENTRIES + TOKENS, 5)
+                                  : nrg_embed_table_init(f->table[k], ENTRIES + TOKENS, f->ids[k]);
+        tables[k].scale = f->scale[k];
     }
     return args;
 }
@@ -126,7 +130,8 @@ static const char *forward_16(const forward_case *f, nrg_dtype dtype)
         element_set(x, i, dtype, f->x[i]);
         rounded.x[i] = element_get(x, i, dtype);
     }
-    nrg_embed_args args = forward_args(&rounded, wide);
+    nrg_embed_table tables[NRG_EMBED_TABLES];
+    nrg_embed_args args = forward_args(&rounded, tables, wide);
     for (int k = 0; k < f->tables; k++)
         for (size_t i = 0; i < (ENTRIES + TOKENS) * DIM; i++) {
             element_set(table[k], i, dtype, f->table[k][i]);
@@ -137,7 +142,7 @@ static const char *forward_16(const forward_case *f, nrg_dtype dtype)
     args.o = o;
     args.x = args.x ? x : NULL;
     for (int k = 0; k < f->tables; k++)
-        args.tables[k].table = table[k];
+        tables[k].table = table[k];
     if (status == NRG_OK)
         status = nrg_embed_forward(&args, 0, 1);
     if (status != NRG_OK)
@@ -155,7 +160,8 @@ static const char *check_forward(enum row_kind kind, uint64_t seed)
 {
     float o[TOKENS * DIM];
     forward_case *f = make_forward(kind, seed);
-    nrg_embed_args args = forward_args(f, o);
+    nrg_embed_table tables[NRG_EMBED_TABLES];
+    nrg_embed_args args = forward_args(f, tables, o);
     nrg_status status = nrg_embed_forward(&args, 0, 1);
     const char *wrong = status == NRG_OK ? NULL : nrg_status_string(status);
     for (size_t t = 0; t < TOKENS && !wrong; t++)
@@ -203,12 +209,13 @@ static const char *check_backward(enum row_kind kind, size_t tokens, size_t entr
         size[i] = size[i] * quad_magnitude(factor) + (accumulate ? 1 : 0);
     }
 
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(tokens, dim, d_o);
-    args.dtype = dtype;
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(dtype, tokens, dim, d_o);
     args.table_dtype = table_dtype;
-    args.tables[0] = nrg_embed_gradient_of(nrg_embed_by_ids(NULL, entries, ids), d_table);
-    args.tables[0].scale = scale;
-    args.tables[0].accumulate = accumulate;
+    nrg_embed_gradient table = nrg_embed_gradient_init(nrg_embed_table_init(NULL, entries, ids), d_table);
+    args.tables = &table;
+    args.table_count = 1;
+    table.scale = scale;
+    table.accumulate = accumulate;
     nrg_status status = nrg_embed_backward_workspace(&args, &args.workspace_size);
     void *workspace = args.workspace = test_allocate(1, args.workspace_size);
     if (status == NRG_OK)

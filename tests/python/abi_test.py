@@ -51,8 +51,8 @@ def believed():
 COPIES = {"nrg_embed_gradient", "nrg_sinusoidal_args"}
 
 # structs whose comments have no defaults yet
-PENDING = {"nrg_channel_norm_spec", "nrg_cross_entropy_args", "nrg_embed_args", "nrg_embed_backward_args", "nrg_floater_spec", "nrg_head_bias_args",
-           "nrg_norm_spec", "nrg_qkv_args", "nrg_recurrent_args", "nrg_recurrent_backward_args", "nrg_relative_args", "nrg_relative_shift_args",
+PENDING = {"nrg_cross_entropy_args", "nrg_head_bias_args",
+           "nrg_norm_spec", "nrg_qkv_args", "nrg_relative_args", "nrg_relative_shift_args",
            "nrg_rope_args", "nrg_rope_spec", "nrg_score_bias_spec", "nrg_sinusoidal_spec"}
 
 

@@ -246,7 +246,7 @@ static nrg_status call_embed_norm(void)
 {
     nrg_embed_args args = embed_args;
     args.o = NULL;
-    return nrg_embed_norm_forward(&args, &embed_norm_spec, &embed_norm_args, 0, 1);
+    return nrg_embed_norm_forward(&embed_norm_spec, &args, &embed_norm_args, 0, 1);
 }
 
 static nrg_status call_embed_backward(void)
@@ -255,7 +255,6 @@ static nrg_status call_embed_backward(void)
     return status == NRG_OK ? nrg_embed_backward(&embed_backward_args, 0, 1) : status;
 }
 
-/* Of structs of a first version, so that the calls have copies of them on their stack. */
 START_TEST(every_embed_call)
 {
     enum { ROWS = 17, MOST = 4096 };
@@ -263,6 +262,8 @@ START_TEST(every_embed_call)
     static float table[ROWS * MOST], o[ROWS * MOST], r[ROWS * MOST], w[MOST], mean[ROWS], rstd[ROWS];
     static int32_t ids[ROWS];
     static uint64_t workspace[2 * ROWS];
+    nrg_embed_table tables[NRG_EMBED_TABLES];
+    nrg_embed_gradient gradient;
     nrg_isa paths[NRG_ISA_COUNT];
     nrg_dtype dtypes[3];
     size_t path_count = test_paths(paths), dtype_count = test_kernel_dtypes("embed", dtypes);
@@ -272,12 +273,13 @@ START_TEST(every_embed_call)
             for (size_t n = 0; n < sizeof dims / sizeof dims[0]; n++)
                 for (int i = 0; i < 8; i += test_small() ? 3 : 1) {
                     const int wide = i & 1, staged = i & 2;
-                    embed_args = nrg_embed_args_init(ROWS, dims[n], o);
-                    embed_args.dtype = dtypes[dtype];
+                    embed_args = nrg_embed_args_init(dtypes[dtype], ROWS, dims[n], o);
                     embed_args.table_dtype = wide ? NRG_F32 : NRG_DTYPE_SAME;
                     embed_args.store = i & 4 ? NRG_STORE_STREAM : NRG_STORE_KEEP;
                     for (int k = 0; k < NRG_EMBED_TABLES; k++)
-                        embed_args.tables[k] = nrg_embed_by_ids(table, ROWS, ids);
+                        tables[k] = nrg_embed_table_init(table, ROWS, ids);
+                    embed_args.tables = tables;
+                    embed_args.table_count = NRG_EMBED_TABLES;
                     embed_norm_spec = nrg_norm_spec_layer(dtypes[dtype], dims[n], 1e-5);
                     embed_norm_spec.w_dtype = NRG_F32;
                     embed_norm_spec.activation = staged ? NRG_ACT_GELU : NRG_ACT_IDENTITY;
@@ -287,12 +289,13 @@ START_TEST(every_embed_call)
                     embed_norm_args.r = r;
                     embed_norm_args.mean = mean;
                     embed_norm_args.rstd = rstd;
-                    embed_backward_args = nrg_embed_backward_args_init(ROWS, dims[n], r);
-                    embed_backward_args.dtype = dtypes[dtype];
+                    embed_backward_args = nrg_embed_backward_args_init(dtypes[dtype], ROWS, dims[n], r);
                     embed_backward_args.table_dtype = embed_args.table_dtype;
                     embed_backward_args.store = embed_args.store;
-                    embed_backward_args.tables[0] = nrg_embed_gradient_of(embed_args.tables[0], o);
-                    embed_backward_args.tables[0].accumulate = staged != 0;
+                    gradient = nrg_embed_gradient_init(tables[0], o);
+                    gradient.accumulate = staged != 0;
+                    embed_backward_args.tables = &gradient;
+                    embed_backward_args.table_count = 1;
                     embed_backward_args.workspace = workspace;
                     embed_backward_args.workspace_size = sizeof workspace;
                     measure(call_embed, &forward_depth, paths[path], "embed");

@@ -89,9 +89,10 @@ static int ask(file_call *call)
 static int add_and_normalize(file_call *call, request *q, const position_shape *s)
 {
     npy_array *o = &call->out[OUT_O];
-    nrg_embed_args args = nrg_embed_args_init(s->batch * s->rows, s->columns, call->value[OPT_NORM] ? NULL : o->data);
-    args.dtype = args.table_dtype = o->dtype;
-    memcpy(args.tables, q->tables, sizeof q->tables);
+    nrg_embed_args args = nrg_embed_args_init(o->dtype, s->batch * s->rows, s->columns, call->value[OPT_NORM] ? NULL : o->data);
+    args.table_dtype = o->dtype;
+    args.tables = q->tables;
+    args.table_count = TABLES;
     if (!call->value[OPT_NORM])
         return library_answer(nrg_embed_forward(&args, 0, 1));
     nrg_norm_args norm = nrg_norm_args_init(args.rows, NULL, call->in[IN_W].data, o->data);
@@ -99,7 +100,7 @@ static int add_and_normalize(file_call *call, request *q, const position_shape *
     q->norm.dim = s->columns;
     q->norm.dtype = o->dtype;
     q->norm.w_dtype = norm.w ? call->in[IN_W].dtype : call->in[IN_B].dtype;
-    return library_answer(nrg_embed_norm_forward(&args, &q->norm, &norm, 0, 1));
+    return library_answer(nrg_embed_norm_forward(&q->norm, &args, &norm, 0, 1));
 }
 
 /* Tables of one dtype and width, and the rows of each that the tokens take. */
@@ -108,6 +109,7 @@ static int read_tables(file_call *call, request *q, const position_shape *s)
     const npy_array *first = &call->in[IN_TABLE];
     for (int i = 0; i < TABLES; i++) {
         const npy_array *table = &call->in[IN_TABLE + i];
+        q->tables[i] = nrg_embed_table_init(NULL, 0, NULL);
         if (!table->data)
             continue;
         int status = position_check_table(call, IN_TABLE + i, s->columns, first->dtype, file_in(call, IN_TABLE));

@@ -82,14 +82,15 @@ static int forward(file_call *call, const request *q, const position_shape *s, c
     int has_x = file_in(call, IN_X) != NULL;
     if (has_x)
         file_reuse(call, OUT_O, IN_X);
-    nrg_embed_args args = nrg_embed_args_init(s->batch * s->rows, s->columns, o->data);
+    nrg_embed_args args = nrg_embed_args_init(o->dtype, s->batch * s->rows, s->columns, o->data);
     args.x = has_x ? o->data : NULL;
-    args.dtype = o->dtype;
     args.table_dtype = table->dtype;
-    args.tables[0] = *rows;
-    args.tables[0].table = table->data;
-    args.tables[0].rows = table->shape.dims[0];
-    args.tables[0].scale = q->scale;
+    nrg_embed_table term = *rows;
+    args.tables = &term;
+    args.table_count = 1;
+    term.table = table->data;
+    term.rows = table->shape.dims[0];
+    term.scale = q->scale;
     return library_answer(nrg_embed_forward(&args, 0, 1));
 }
 
@@ -97,12 +98,13 @@ static int forward(file_call *call, const request *q, const position_shape *s, c
 static int backward(file_call *call, const request *q, const position_shape *s, const nrg_embed_table *rows)
 {
     const npy_array *d_o = &call->in[IN_X];
-    nrg_embed_backward_args args = nrg_embed_backward_args_init(s->batch * s->rows, s->columns, d_o->data);
-    args.dtype = d_o->dtype;
+    nrg_embed_backward_args args = nrg_embed_backward_args_init(d_o->dtype, s->batch * s->rows, s->columns, d_o->data);
     args.table_dtype = NRG_F32;
-    args.tables[0] = nrg_embed_gradient_of(*rows, call->out[OUT_O].data);
-    args.tables[0].rows = q->rows;
-    args.tables[0].scale = q->scale;
+    nrg_embed_gradient table = nrg_embed_gradient_init(*rows, call->out[OUT_O].data);
+    args.tables = &table;
+    args.table_count = 1;
+    table.rows = q->rows;
+    table.scale = q->scale;
     nrg_status status = nrg_embed_backward_workspace(&args, &args.workspace_size);
     int taken = file_workspace(call, status, args.workspace_size, &args.workspace);
     if (taken != CLI_DONE)
@@ -154,7 +156,7 @@ static int compute(file_call *call)
         status = position_check_table(call, IN_TABLE, s.columns, x->dtype, file_in(call, has_x ? IN_X : IN_POSITIONS));
     if (status != CLI_DONE)
         return status;
-    nrg_embed_table rows = {0};
+    nrg_embed_table rows = nrg_embed_table_init(NULL, 0, NULL);
     status =
         position_ids(call, IN_POSITIONS, shape, &s, q->first, is_backward ? q->rows : call->in[IN_TABLE].shape.dims[0], &rows);
 #ifndef NRG_NO_BACKWARD

@@ -50,7 +50,7 @@ static int take_ids(const file_call *call, int input, const npy_shape *shape, co
     all.ndim--;
     t->ids = from->data;
     if (from->shape.ndim == 1 && from->count == s->rows) {
-        t->period = s->rows;
+        t->period = s->rows ? s->rows : SIZE_MAX;
         return CLI_DONE;
     }
     if (from->shape.ndim == all.ndim && memcmp(from->shape.dims, all.dims, (size_t)all.ndim * sizeof all.dims[0]) == 0)
@@ -72,8 +72,8 @@ int position_ids(const file_call *call, int input, const npy_shape *shape, const
         complain("positions %lld to %lld, but the table has %zu rows", first, first + (long long)s->rows - 1, table_rows);
         return CLI_REFUSED;
     }
-    t->first = (int32_t)first;
-    t->period = s->rows;
+    t->first_position = (int32_t)first;
+    t->period = s->rows ? s->rows : SIZE_MAX;
     return CLI_DONE;
 }
 

@@ -145,12 +145,13 @@ static int add(file_call *call, const request *q, const position_shape *s)
     int status = make_table(call, q, table);
     npy_array *o = &call->out[OUT_O];
     file_reuse(call, OUT_O, IN_X);
-    nrg_embed_args args = nrg_embed_args_init(s->batch * s->rows, s->columns, o->data);
+    nrg_embed_args args = nrg_embed_args_init(o->dtype, s->batch * s->rows, s->columns, o->data);
     args.x = args.o;
-    args.dtype = o->dtype;
     args.table_dtype = NRG_F32;
-    args.tables[0] = nrg_embed_counted(table, s->rows, 0);
-    args.tables[0].period = s->rows;
+    nrg_embed_table term = nrg_embed_table_counted(table, s->rows, 0);
+    args.tables = &term;
+    args.table_count = 1;
+    term.period = s->rows ? s->rows : SIZE_MAX;
     if (status == CLI_DONE)
         status = library_answer(nrg_embed_forward(&args, 0, 1));
     free(table);
