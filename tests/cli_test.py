@@ -1160,21 +1160,21 @@ def quantize_has_the_bytes_of_ggml():
         save(x=x)
         d, q = q8_0_of(x)
         blocks = np.concatenate((d.astype("f2").view("u1"), q.view("u1")), -1)
-        plain = done("quantize", "x.npy", "--format", "q8_0", outputs=("q",))
+        plain = done("quantize", "x.npy", "--format", "q8_0", outputs=("packed",))
         assert plain.dtype == np.uint8 and plain.shape == (3, 8, 102)
         assert plain.tobytes() == blocks.tobytes()
-        away = done("quantize", "x.npy", "--format", "q8_0", "--away", outputs=("q",))
+        away = done("quantize", "x.npy", "--format", "q8_0", "--away", outputs=("packed",))
         assert list(plain[0, 0, 2:6].view("i1")) == [127, 0, 2, -2] and list(away[0, 0, 2:6].view("i1")) == [127, 1, 2, -3]
         for together, chunk in ((4, 4), (4, 8), (8, 4), (8, 8)):
             scales = d.astype("f2").reshape(3, 8 // together, together, 3).swapaxes(2, 3).copy().view("u1")
             bytes_ = q.reshape(3, 8 // together, together, 3, 32 // chunk, chunk).transpose(0, 1, 3, 4, 2, 5).reshape(3, 8 // together, 3, -1)
-            got = done("quantize", "x.npy", "--format", f"q8_0_{together}x{chunk}", outputs=("q",))
+            got = done("quantize", "x.npy", "--format", f"q8_0_{together}x{chunk}", outputs=("packed",))
             assert got.tobytes() == np.concatenate((scales.reshape(3, 8 // together, 3, -1), bytes_.view("u1")), -1).tobytes()
             save(q=got)
             o = done("dequantize", "q.npy", "--format", f"q8_0_{together}x{chunk}")
             assert np.array_equal(o, (d.astype("f2").astype("f4") * q).reshape(x.shape))
         for isa in re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M):
-            assert done("quantize", "x.npy", "--format", "q8_0", "--isa", isa, outputs=("q",)).tobytes() == plain.tobytes(), isa
+            assert done("quantize", "x.npy", "--format", "q8_0", "--isa", isa, outputs=("packed",)).tobytes() == plain.tobytes(), isa
 
 
 @test
@@ -1182,7 +1182,7 @@ def quantize_to_int8_and_back():
     x = draw(5, 70)
     save(x=x)
     for name, group in (("int8", 70), ("int8_32", 32), ("int8_64", 64), ("int8_128", 128)):
-        q, scales = done("quantize", "x.npy", "--format", name, outputs=("q", "scales"))
+        q, scales = done("quantize", "x.npy", "--format", name, outputs=("packed", "scales"))
         assert q.dtype == np.int8 and q.shape == x.shape and scales.dtype == np.float32 and scales.shape == (5, -(-70 // group))
         save(q=q, scales=scales)
         each = np.repeat(scales, group, -1)[:, :70]
@@ -1191,17 +1191,17 @@ def quantize_to_int8_and_back():
         half = done("dequantize", "q.npy", "--scales", "scales.npy", "--format", name, "--dtype", "f2")
         assert half.dtype == np.float16 and np.array_equal(half, (each * q).astype("f2"))
     save(wide=draw(2, 512), none=np.zeros((0, 256), "f4"))
-    q = done("quantize", "wide.npy", "--format", "q8_K", outputs=("q",))
+    q = done("quantize", "wide.npy", "--format", "q8_K", outputs=("packed",))
     assert q.shape == (2, 584)
     save(q=q)
     assert np.abs(done("dequantize", "q.npy", "--format", "q8_K") - np.load("wide.npy")).max() < 0.02
-    assert done("quantize", "none.npy", "--format", "q8_K", outputs=("q",)).shape == (0, 292)
+    assert done("quantize", "none.npy", "--format", "q8_K", outputs=("packed",)).shape == (0, 292)
 
 
 @test
 def norms_and_glu_write_the_bytes_of_quantize():
     save(x=draw(2, 8, 256), y=draw(2, 8, 256), w=draw(256), half=draw(3, 256, dtype="f2"))
-    for name, outputs in (("q8_0", ("q",)), ("q8_K_4x8", ("q",)), ("int8_64", ("q", "scales")), ("int8", ("q", "scales"))):
+    for name, outputs in (("q8_0", ("packed",)), ("q8_K_4x8", ("packed",)), ("int8_64", ("packed", "scales")), ("int8", ("packed", "scales"))):
         for line in (("norm", "x.npy", "--y", "y.npy", "--w", "w.npy"), ("norm", "--layer", "x.npy", "--act", "gelu"), ("glu", "x.npy", "--b", "y.npy"),
                      ("sandwich", "x.npy", "--y", "y.npy", "--w1", "w.npy", "--r", "r.npy")):
             save(o=done(*line))
@@ -1211,7 +1211,7 @@ def norms_and_glu_write_the_bytes_of_quantize():
                 for one, other in zip(got, wanted) if len(outputs) > 1 else ((got, wanted),):
                     assert one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes(), (line, name)
     for isa in re.findall(r"^  (\w+) +yes +yes$", Run("info").out, re.M):
-        assert done("norm", "half.npy", "--format", "q8_0", "--isa", isa, outputs=("q",)).tobytes() == done("norm", "half.npy", "--format", "q8_0", outputs=("q",)).tobytes(), isa
+        assert done("norm", "half.npy", "--format", "q8_0", "--isa", isa, outputs=("packed",)).tobytes() == done("norm", "half.npy", "--format", "q8_0", outputs=("packed",)).tobytes(), isa
 
 
 @test
@@ -1219,16 +1219,16 @@ def refuses_wrong_formats():
     save(x=draw(4, 64), odd=draw(4, 33), s=draw(4, 64))
     for line in (("norm", "x.npy"), ("glu", "x.npy", "--b", "s.npy"), ("sandwich", "x.npy", "--y", "s.npy", "--r", "r.npy")):
         for arguments, says in (
-            (("--format", "q4_0", "--q", "q.npy"), "q4_0"), (("--format", "q8_0"), "--q: needed with --format"), (("--o", "o.npy", "--q", "q.npy"), "--q needs --format"),
-            (("--o", "o.npy", "--away"), "--away needs --format"), (("--format", "q8_0", "--q", "q.npy", "--o", "o.npy"), "--format and --o exclude each other"),
-            (("--format", "q8_0", "--q", "q.npy", "--scales", "t.npy"), "--scales: not written"), (("--format", "int8", "--q", "q.npy"), "--scales: needed"),
-            (("--format", "q8_K", "--q", "q.npy"), "multiple of 256"),
+            (("--format", "q4_0", "--packed", "q.npy"), "q4_0"), (("--format", "q8_0"), "--packed: needed with --format"), (("--o", "o.npy", "--packed", "q.npy"), "--packed needs --format"),
+            (("--o", "o.npy", "--away"), "--away needs --format"), (("--format", "q8_0", "--packed", "q.npy", "--o", "o.npy"), "--format and --o exclude each other"),
+            (("--format", "q8_0", "--packed", "q.npy", "--scales", "t.npy"), "--scales: not written"), (("--format", "int8", "--packed", "q.npy"), "--scales: needed"),
+            (("--format", "q8_K", "--packed", "q.npy"), "multiple of 256"),
         ):
             refused(*line, *arguments, says=says)
-    refused("sandwich", "x.npy", "--y", "s.npy", "--format", "q8_0", "--q", "q.npy", says="--r: needed with --format")
-    refused("norm", "x.npy", "--format", "q8_0", "--q", "q.npy", "--groups", 2, says="exclude each other")
-    refused("norm", "odd.npy", "--format", "q8_0", "--q", "q.npy", says="multiple of 32")
-    refused("sandwich", "odd.npy", "--y", "odd.npy", "--r", "r.npy", "--format", "q8_0", "--q", "q.npy", says="multiple of 32")
+    refused("sandwich", "x.npy", "--y", "s.npy", "--format", "q8_0", "--packed", "q.npy", says="--r: needed with --format")
+    refused("norm", "x.npy", "--format", "q8_0", "--packed", "q.npy", "--groups", 2, says="exclude each other")
+    refused("norm", "odd.npy", "--format", "q8_0", "--packed", "q.npy", says="multiple of 32")
+    refused("sandwich", "odd.npy", "--y", "odd.npy", "--r", "r.npy", "--format", "q8_0", "--packed", "q.npy", says="multiple of 32")
     refused("sandwich", "--backward", "x.npy", "--r-in", "s.npy", "--do", "s.npy", "--dx", "dx.npy", "--format", "q8_0", says="--format")
     refused("norm", "--backward", "x.npy", "--do", "s.npy", "--dx", "dx.npy", "--format", "q8_0", says="--format")
 
@@ -1311,7 +1311,7 @@ def refuses_wrong_arguments_of_softmax():
     save(x=draw(2, 4), half=draw(2, 4, dtype="f2"), other=draw(2, 5))
     o = ("--o", "o.npy")
     for arguments, says in (
-        ((), "--x: needed"), (("x.npy",), "--o: needed forward"), (("x.npy", *o, "--cap", "-1"), "c, weight_offset"), (("x.npy", *o, "--window", "-1"), "-1"),
+        ((), "--x: needed"), (("x.npy",), "--o: needed forward"), (("x.npy", *o, "--cap", "-1"), "out of its range"), (("x.npy", *o, "--window", "-1"), "-1"),
         (("x.npy", *o, "--mask", "other.npy"), "queries x keys: 2 x 4"), (("x.npy", *o, "--do", "x.npy"), "--do: not taken forward"),
         (("--backward", "x.npy", *o), "--do: needed"), (("--backward", "--do", "x.npy", "x.npy", "--dx", "dx.npy", "--cap", "1"), "--cap: not taken with --backward"),
         (("--backward", "--do", "half.npy", "x.npy", "--dx", "dx.npy"), "one dtype"), (("--backward", "--do", "other.npy", "x.npy", "--dx", "dx.npy"), "shape (2, 5)"),
@@ -2325,8 +2325,8 @@ def refuses_wrong_arguments_of_glu():
     for arguments, says in (
         ((), "--x: needed"), (o, "--x: needed"), ((*two,), "--o: needed forward, without --rows"), (("a.npy", *o), "--b: needed"),
         ((*two, *o, "--rows", "halves"), "--b: not taken"), ((*two, *o, "--rows", "thirds"), "thirds"), ((*two, *o, "--activation", "swish"), "swish"),
-        ((*two, *o, "--limit", "-1"), "c, weight_offset"), ((*two, *o, "--limit", "nan"), "a constant is NaN"), ((*two, *o, "--b-offset", "inf"), "a constant is NaN"),
-        ((*two, *o, "--alpha", 2), "have no use for"), ((*two, *o, "--activation", "gelu_quick", "--alpha", -1), "out of its range"),
+        ((*two, *o, "--limit", "-1"), "out of its range"), ((*two, *o, "--limit", "nan"), "a number of the spec or args is NaN"), ((*two, *o, "--b-offset", "inf"), "a number of the spec or args is NaN"),
+        ((*two, *o, "--alpha", 2), "an unused operand or field"), ((*two, *o, "--activation", "gelu_quick", "--alpha", -1), "out of its range"),
         ((*two, *o, "--do", "b.npy"), "--do: not taken"), ((*two, *o, "--dx", "dx.npy"), "--dx: not taken"),
         (("--backward", *two, *o), "--do: needed"), (("--backward", "--do", "b.npy", *two, *o), "--o: not taken"),
         (("--backward", "--do", "b.npy", *two, "--da", "da.npy"), "--db: needed"),
@@ -2341,10 +2341,10 @@ def refuses_wrong_arguments_of_glu():
 @test
 def refuses_wrong_arguments_of_quantize():
     save(x=draw(2, 64), odd=draw(2, 33), scalar=np.float32(1), q=np.zeros((2, 68), "u1"), s=draw(2, 2), wide=draw(2, 3), half=draw(2, 3, dtype="f2"))
-    q, o = ("--q", "o.npy"), ("--o", "o.npy")
+    q, o = ("--packed", "o.npy"), ("--o", "o.npy")
     for arguments, says in (
         (("x.npy", *q), "--format: needed"), (("--format", "q4_0", "x.npy", *q), "q4_0"), (("--format", "q8_0", *q), "--x: needed"),
-        (("--format", "q8_0", "x.npy"), "--q: needed"), (("--format", "int8", "x.npy", *q), "--scales: needed"),
+        (("--format", "q8_0", "x.npy"), "--packed: needed"), (("--format", "int8", "x.npy", *q), "--scales: needed"),
         (("--format", "q8_0", "x.npy", *q, "--scales", "t.npy"), "--scales: not written"), (("--format", "q8_0", "odd.npy", *q), "multiple of 32"),
         (("--format", "q8_0_4x4", "x.npy", *q), "rows that lie together"), (("--format", "int8_64", "scalar.npy", *q, "--scales", "t.npy"), "shape ()"),
         (("--format", "q8_0", "q.npy", *q), "its dtype is '|u1'"),
@@ -2616,8 +2616,8 @@ def standard_input_and_output_stand_for_files():
         for stdin in ({"given": read(input + ".npy")}, {"stdin": open(input + ".npy", "rb")}):
             run = Piped(*arguments, "--o", "-", **stdin)
             assert run.status == 0 and not run.err and run.out == read("o.npy"), f"{arguments}: {run}"
-    norm("x.npy", "--format", "q8_0", "--q", "q.npy")
-    assert Piped("quantize", "--format", "q8_0", "-", "--q", "-", given=Piped("norm", "x.npy", "--o", "-").out).out == read("q.npy")
+    norm("x.npy", "--format", "q8_0", "--packed", "q.npy")
+    assert Piped("quantize", "--format", "q8_0", "-", "--packed", "-", given=Piped("norm", "x.npy", "--o", "-").out).out == read("q.npy")
     assert Run("dequantize", "--format", "q8_0", "q.npy", "--o", "o.npy").status == 0
     assert Piped("dequantize", "--format", "q8_0", "-", "--o", "-", given=read("q.npy")).out == read("o.npy")
     assert sorted(os.listdir(".")) == sorted(["o.npy", "q.npy"] + [n + ".npy" for n in "x y s t c table k ids wide".split()])

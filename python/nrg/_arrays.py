@@ -308,21 +308,14 @@ def four(array, name, repeats=False):
     return sizes, strides, repeat
 
 
-def fill_four(args, name, array, argument=None, sizes=("batch", "head", "query"), repeats=False):
+def fill_four(args, name, array, argument=None, repeats=False):
     """Address and strides of such a tensor into {name} and {name}_strides. argument: of the Python function, if that has another
     name."""
     if array is not None:
         _, strides, _ = four(array, argument or name, repeats)
         setattr(args, name, address(array))
-        if hasattr(args, name + "_strides"):
-            of = getattr(args, name + "_strides")
-            of.batch, of.head, of.row = strides
-            return
-        for size, stride in zip(sizes, strides):
-            if hasattr(args, f"{name}_strides"):  # nrg_head_strides
-                setattr(getattr(args, f"{name}_strides"), {"query": "row", "token": "row"}.get(size, size), stride)
-            else:
-                setattr(args, f"{name}_{size}_stride", stride)
+        of = getattr(args, name + "_strides")
+        of.batch, of.head, of.row = strides
 
 
 def like(value, name, x, what="x"):

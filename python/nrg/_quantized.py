@@ -1,4 +1,4 @@
-"""What bytes with scales look like (nrg/quantize.h): shapes, and the fields q and scales of the structs that write them."""
+"""What bytes with scales look like (nrg/quantize.h): shapes, and the fields packed and scales of the structs that write them."""
 import numpy as np
 
 from . import _arrays as arrays
@@ -35,7 +35,7 @@ def row_scales(number, dim):
 
 
 def shapes(number, leading, dim, name="x"):
-    """The shapes of q and of scales, the latter None where the bytes have them. name: of the argument whose rows these are."""
+    """The shapes of the bytes and of scales, the latter None where the bytes have them. name: of the argument whose rows these are."""
     together = rows_together(number)
     if together > 1:
         if not leading or leading[-1] % together:
@@ -44,18 +44,18 @@ def shapes(number, leading, dim, name="x"):
     if dim == 0 or (not is_int8(number) and dim % block(number)):
         wanted = "at least one element" if is_int8(number) else f"a multiple of {block(number)} elements"
         raise ValueError(f"{name}: expected rows of {wanted}, got {[*leading, dim]}")
-    q = leading + (row_bytes(number, dim),)
-    return q, leading + (row_scales(number, dim),) if is_int8(number) else None
+    packed = leading + (row_bytes(number, dim),)
+    return packed, leading + (row_scales(number, dim),) if is_int8(number) else None
 
 
-def fill(args, format, rounding, leading, dim, q=None, scales=None, name="x", options=None):
-    """New q (and scales), or those given, into a struct that writes them, dense. options: the struct with the format, if another."""
+def fill(args, format, rounding, leading, dim, packed=None, scales=None, name="x", options=None):
+    """New bytes (and scales), or those given, into a struct that writes them, dense. options: the struct with the format, if another."""
     options = args if options is None else options
     options.format = number(format)
     options.rounding = enum("nrg_quant_rounding", rounding, "NRG_QUANT_ROUND_", "rounding")
-    q_shape, scales_shape = shapes(options.format, tuple(leading), dim, name)
-    q = arrays.output(q, "out (q)" if scales_shape else "out", q_shape, np.int8 if scales_shape else np.uint8)
-    results = [q]
+    packed_shape, scales_shape = shapes(options.format, tuple(leading), dim, name)
+    packed = arrays.output(packed, "out (packed)" if scales_shape else "out", packed_shape, np.int8 if scales_shape else np.uint8)
+    results = [packed]
     if scales_shape:
         results.append(arrays.output(scales, "out (scales)", scales_shape, np.float32))
     elif scales is not None:
@@ -63,6 +63,6 @@ def fill(args, format, rounding, leading, dim, q=None, scales=None, name="x", op
     for array in results:
         if not array.flags.c_contiguous:
             raise arrays.unexpected("out", "elements without gaps", array)
-    args.packed = arrays.address(q)
+    args.packed = arrays.address(packed)
     args.scales = arrays.address(results[1]) if scales_shape else None
     return results

@@ -13,10 +13,10 @@ def quantize(x, format="q8_0", *, rounding="to_even", out=None, dtype=None, thre
     x         [..., dim]
     format    {formats}
     rounding  "to_even" or "away": where ties go. docs/quantize.md lists the functions of ggml with the same bytes as either
-    out       q, or of int8 (q, scales): C-contiguous arrays for them
+    out       packed, or of int8 (packed, scales): C-contiguous arrays for them
 
-    Returns q, uint8 [..., bytes of a row]; of int8 (q int8 [..., dim], scales float32 [..., scales of a row]). Of interleaved formats
-    a row of q holds 4 or 8 rows of x.
+    Returns packed, uint8 [..., bytes of a row]; of int8 (packed int8 [..., dim], scales float32 [..., scales of a row]). Of
+    interleaved formats a row of packed holds 4 or 8 rows of x.
     """
     x = arrays.adjacent(arrays.as_array(x, "x"), "x")
     rows = arrays.Rows(x.shape[:-1])
@@ -30,38 +30,38 @@ def quantize(x, format="q8_0", *, rounding="to_even", out=None, dtype=None, thre
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def dequantize(q, scales=None, format="q8_0", *, dtype=None, out=None, threads=1):
+def dequantize(packed, scales=None, format="q8_0", *, dtype=None, out=None, threads=1):
     """The numbers that bytes with scales stand for.
 
-    q, scales  as quantize() returned them; scales for int8 alone
-    format     {formats}
-    dtype      of the result: "f32", "f16", "bf16"; None: out's, or float32
-    out        [..., dim]
+    packed, scales  as quantize() returned them; scales for int8 only
+    format          {formats}
+    dtype           of the result: "f32", "f16", "bf16"; None: out's, or float32
+    out             [..., dim]
 
     Returns [..., dim].
     """
-    q = arrays.adjacent(arrays.as_array(q, "q"), "q")
+    packed = arrays.adjacent(arrays.as_array(packed, "packed"), "packed")
     number = quantized.number(format)
-    leading, length = q.shape[:-1], q.shape[-1]
+    leading, length = packed.shape[:-1], packed.shape[-1]
     together = quantized.rows_together(number)
     if together > 1:
         if not leading:
-            raise arrays.unexpected("q", f"[..., rows / {together}, bytes]", q)
+            raise arrays.unexpected("packed", f"[..., rows / {together}, bytes]", packed)
         leading = leading[:-1] + (leading[-1] * together,)
     block = quantized.block(number)
     size = 1 if quantized.is_int8(number) else quantized.row_bytes(number, block)
     if length == 0 or length % size:
-        raise arrays.unexpected("q", f"rows of a multiple of {size} bytes", q)
+        raise arrays.unexpected("packed", f"rows of a multiple of {size} bytes", packed)
     dim = length if quantized.is_int8(number) else length // size * block
-    q_shape, scales_shape = quantized.shapes(number, leading, dim, "q")
-    q = arrays.dense(q, "q", q_shape, "int8" if scales_shape else "uint8")
+    packed_shape, scales_shape = quantized.shapes(number, leading, dim, "packed")
+    packed = arrays.dense(packed, "packed", packed_shape, "int8" if scales_shape else "uint8")
     scales = arrays.dense(scales, "scales", scales_shape, "float32", optional=False) if scales_shape else scales
     if scales is not None and not scales_shape:
         raise arrays.unexpected("scales", f"None, since the bytes of {format} contain the scales", scales)
     o = arrays.result(out, leading + (dim,), dtype)
     rows = arrays.Rows(leading)
     rows.add("out", o, dim, field="o")
-    args = struct("nrg_dequantize_args", format=number, dtype=arrays.number(o, "out", dtype), dim=dim, packed=arrays.address(q),
+    args = struct("nrg_dequantize_args", format=number, dtype=arrays.number(o, "out", dtype), dim=dim, packed=arrays.address(packed),
                   scales=arrays.address(scales))
     rows.fill(args)
     share("nrg_dequantize", args, threads=threads)

@@ -13,7 +13,7 @@
 
 const char glu_help[] = "usage: nrg glu [OPTION]... A.npy --b B.npy --o O.npy\n"
                         "       nrg glu --rows halves [OPTION]... X.npy --o O.npy\n"
-                        "       nrg glu --format F [OPTION]... A.npy --b B.npy --q Q.npy\n"
+                        "       nrg glu --format F [OPTION]... A.npy --b B.npy --packed P.npy\n"
                         "       nrg glu --backward --do DO.npy [OPTION]... A.npy --b B.npy --da DA.npy --db DB.npy\n"
                         "       nrg glu --backward --do DO.npy --rows halves [OPTION]... X.npy --dx DX.npy\n"
                         "\n"
@@ -24,7 +24,7 @@ const char glu_help[] = "usage: nrg glu [OPTION]... A.npy --b B.npy --o O.npy\n"
                         "  --b FILE               b, with the shape of a\n"
                         "  -o, --o FILE           the result, with the shape of a\n"
                         "  --do FILE              the gradient of o (--backward)\n"
-                        "  --q FILE               with --format, and instead of o: bytes, as nrg quantize writes them\n"
+                        "  --packed FILE          with --format, and instead of o: bytes, as nrg quantize writes them\n"
                         "  --scales FILE          their scales, of int8\n"
                         "  --da, --db FILE        the gradients of a and b; with --rows\n"
                         "  --dx FILE              that of x\n"
@@ -41,7 +41,7 @@ const char glu_help[] = "usage: nrg glu [OPTION]... A.npy --b B.npy --o O.npy\n"
                         "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
 
 enum { IN_X, IN_B, IN_D_O, INPUTS };
-enum { OUT_O, OUT_Q, OUT_SCALES, OUT_DA, OUT_DB, OUT_DX, OUTPUTS };
+enum { OUT_O, OUT_PACKED, OUT_SCALES, OUT_DA, OUT_DB, OUT_DX, OUTPUTS };
 enum {
     OPT_ACTIVATION = INPUTS + OUTPUTS,
     OPT_ROWS,
@@ -61,7 +61,7 @@ static const cli_option options[OPTIONS + 1] = {
     [IN_B] = {"b", 0, 1},
     [IN_D_O] = {"do", 0, 1},
     [INPUTS + OUT_O] = {"o", 'o', 1},
-    [INPUTS + OUT_Q] = {"q", 0, 1},
+    [INPUTS + OUT_PACKED] = {"packed", 0, 1},
     [INPUTS + OUT_SCALES] = {"scales", 0, 1},
     [INPUTS + OUT_DA] = {"da", 0, 1},
     [INPUTS + OUT_DB] = {"db", 0, 1},
@@ -113,7 +113,7 @@ static int check_files(const file_call *call, const request *q)
 
 static int ask(file_call *call)
 {
-    static const format_options quantized = {OUT_Q, OUT_SCALES, OUT_O, OPT_FORMAT, OPT_AWAY, OPT_BACKWARD};
+    static const format_options quantized = {OUT_PACKED, OUT_SCALES, OUT_O, OPT_FORMAT, OPT_AWAY, OPT_BACKWARD};
     request *q = call->request;
     nrg_quant_format format = NRG_QUANT_NONE;
     nrg_quant_rounding rounding = NRG_QUANT_ROUND_TO_EVEN;
@@ -181,7 +181,7 @@ static void bind(const file_call *call, request *q)
     const size_t half = a->dim * nrg_dtype_size(a->dtype), at_a = q->rows == SWAPPED ? half : 0, at_b = half - at_a;
     a->d_o = call->in[IN_D_O].data;
     a->o = call->out[OUT_O].data;
-    a->packed = call->out[OUT_Q].data;
+    a->packed = call->out[OUT_PACKED].data;
     a->scales = call->out[OUT_SCALES].data;
     if (q->rows == PAIRS) {
         a->x = x;
@@ -213,10 +213,10 @@ static int compute(file_call *call)
     if (status == CLI_DONE)
         status = check_input(call, IN_D_O, &shape);
     for (int i = 0; i < OUTPUTS && status == CLI_DONE; i++)
-        if (file_out(call, i) && i != OUT_Q && i != OUT_SCALES)
+        if (file_out(call, i) && i != OUT_PACKED && i != OUT_SCALES)
             status = file_reserve(call, i, q->args.dtype, i == OUT_DX ? &call->in[IN_X].shape : &shape);
     if (status == CLI_DONE && q->args.format)
-        status = formats_reserve(call, OUT_Q, OUT_SCALES, q->args.format, &shape, file_in(call, IN_X));
+        status = formats_reserve(call, OUT_PACKED, OUT_SCALES, q->args.format, &shape, file_in(call, IN_X));
     if (status != CLI_DONE)
         return status;
     bind(call, q);

@@ -143,12 +143,12 @@ static int reserve(file_call *call, const request *q)
     for (int i = OUT_O + 1; i < OUTPUTS; i++) {
         const int is_statistic = i == OUT_MEAN || i == OUT_RSTD, is_line = i == OUT_DW || i == OUT_DB;
         const npy_shape *wanted = is_statistic ? &statistics : is_line ? &line : &shape;
-        const int is_bytes = i == OUT_Q || i == OUT_SCALES;
+        const int is_bytes = i == OUT_PACKED || i == OUT_SCALES;
         int status = file_out(call, i) && !is_bytes ? file_reserve(call, i, dtype_of(&q->spec, i), wanted) : CLI_DONE;
         if (status != CLI_DONE)
             return status;
     }
-    return q->spec.format ? formats_reserve(call, OUT_Q, OUT_SCALES, q->spec.format, &shape, file_in(call, IN_X)) : CLI_DONE;
+    return q->spec.format ? formats_reserve(call, OUT_PACKED, OUT_SCALES, q->spec.format, &shape, file_in(call, IN_X)) : CLI_DONE;
 }
 
 static int forward(const file_call *call, const request *q)
@@ -156,7 +156,7 @@ static int forward(const file_call *call, const request *q)
     const void *x = q->spec.format ? call->in[IN_X].data : call->out[OUT_O].data;
     nrg_norm_args args = nrg_norm_args_init(q->rows, x, call->in[IN_W].data, call->out[OUT_O].data);
     args.store = q->store;
-    args.packed = call->out[OUT_Q].data;
+    args.packed = call->out[OUT_PACKED].data;
     args.scales = call->out[OUT_SCALES].data;
     args.y = call->in[IN_Y].data;
     args.z = call->in[IN_Z].data;

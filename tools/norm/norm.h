@@ -15,7 +15,7 @@ enum {
     OUT_R,
     OUT_MEAN,
     OUT_RSTD,
-    OUT_Q,
+    OUT_PACKED,
     OUT_SCALES,
     OUT_DX,
     OUT_DY,

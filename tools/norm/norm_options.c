@@ -32,7 +32,7 @@ const char norm_help[] = "usage: nrg norm [OPTION]... X.npy --o O.npy\n"
                          "  --mean FILE           the mean of each row as '<f4' (0 for --rms, --l2), of shape x.shape[:-1],\n"
                          "                        with groups x.shape[:-1] + (G,)\n"
                          "  --rstd FILE           1/s of each row, likewise\n"
-                         "  --q FILE              with --format, and instead of o: bytes, as nrg quantize writes them\n"
+                         "  --packed FILE         with --format, and instead of o: bytes, as nrg quantize writes them\n"
                          "  --scales FILE         their scales, of int8\n"
                          "outputs of --backward: at least one\n"
                          "  --dx, --dy, --dz FILE gradients of x, y and z, with their shapes and dtypes\n"
@@ -103,7 +103,7 @@ static const cli_option options[OPTIONS + 1] = {
     [INPUTS + OUT_R] = {"r", 0, 1},
     [INPUTS + OUT_MEAN] = {"mean", 0, 1},
     [INPUTS + OUT_RSTD] = {"rstd", 0, 1},
-    [INPUTS + OUT_Q] = {"q", 0, 1},
+    [INPUTS + OUT_PACKED] = {"packed", 0, 1},
     [INPUTS + OUT_SCALES] = {"scales", 0, 1},
     [INPUTS + OUT_DX] = {"dx", 0, 1},
     [INPUTS + OUT_DY] = {"dy", 0, 1},
@@ -284,7 +284,7 @@ static int ask_library(const file_call *call, const request *q)
 
 static int norm_ask(file_call *call)
 {
-    static const format_options quantized = {OUT_Q, OUT_SCALES, OUT_O, OPT_FORMAT, OPT_AWAY, OPT_BACKWARD};
+    static const format_options quantized = {OUT_PACKED, OUT_SCALES, OUT_O, OPT_FORMAT, OPT_AWAY, OPT_BACKWARD};
     request *q = call->request;
     memset(q, 0, sizeof *q);
     q->backward = call->value[OPT_BACKWARD] != NULL;

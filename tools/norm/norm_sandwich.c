@@ -13,7 +13,7 @@
 
 const char sandwich_help[] =
     "usage: nrg sandwich [OPTION]... X.npy --y Y.npy --o O.npy [--r R.npy]\n"
-    "       nrg sandwich --format F --r R.npy [OPTION]... X.npy --y Y.npy --q Q.npy\n"
+    "       nrg sandwich --format F --r R.npy [OPTION]... X.npy --y Y.npy --packed P.npy\n"
     "       nrg sandwich --backward --do DO.npy --r-in R.npy [OPTION]... X.npy --dx DX.npy\n"
     "\n"
     "A norm, the residual, and a norm of the sum, of the rows of X:\n"
@@ -29,7 +29,7 @@ const char sandwich_help[] =
     "  --r-in FILE              r of the forward pass (--backward)\n"
     "  -o, --o FILE             the result, with the shape and dtype of x\n"
     "  --r FILE                 r, with the dtype of x; with --format it is needed\n"
-    "  --q FILE                 with --format, and instead of o: bytes, as nrg quantize writes them\n"
+    "  --packed FILE            with --format, and instead of o: bytes, as nrg quantize writes them\n"
     "  --scales FILE            their scales, of int8\n"
     "  --dx, --dy FILE          the gradients of x and y\n"
     "  --dw1, --db1, --dw2, --db2 FILE\n"
@@ -43,7 +43,7 @@ const char sandwich_help[] =
     "  --isa NAME               scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
 
 enum { IN_X, IN_Y, IN_W1, IN_B1, IN_W2, IN_B2, IN_D_O, IN_DR_IN, IN_R, INPUTS };
-enum { OUT_O, OUT_R, OUT_Q, OUT_SCALES, OUT_DX, OUT_DY, OUT_DW1, OUT_DB1, OUT_DW2, OUT_DB2, OUTPUTS };
+enum { OUT_O, OUT_R, OUT_PACKED, OUT_SCALES, OUT_DX, OUT_DY, OUT_DW1, OUT_DB1, OUT_DW2, OUT_DB2, OUTPUTS };
 enum {
     OPT_NORM1 = INPUTS + OUTPUTS,
     OPT_NORM2,
@@ -70,7 +70,7 @@ static const cli_option options[OPTIONS + 1] = {
     [IN_R] = {"r-in", 0, 1},
     [INPUTS + OUT_O] = {"o", 'o', 1},
     [INPUTS + OUT_R] = {"r", 0, 1},
-    [INPUTS + OUT_Q] = {"q", 0, 1},
+    [INPUTS + OUT_PACKED] = {"packed", 0, 1},
     [INPUTS + OUT_SCALES] = {"scales", 0, 1},
     [INPUTS + OUT_DX] = {"dx", 0, 1},
     [INPUTS + OUT_DY] = {"dy", 0, 1},
@@ -131,7 +131,7 @@ static int check_files(const file_call *call, int is_bytes)
 
 static int ask(file_call *call)
 {
-    static const format_options quantized = {OUT_Q, OUT_SCALES, OUT_O, OPT_FORMAT, OPT_AWAY, OPT_BACKWARD};
+    static const format_options quantized = {OUT_PACKED, OUT_SCALES, OUT_O, OPT_FORMAT, OPT_AWAY, OPT_BACKWARD};
     static const float any;
     const int has_w1 = file_in(call, IN_W1) != NULL, has_w2 = file_in(call, IN_W2) != NULL;
     request *q = call->request;
@@ -142,6 +142,8 @@ static int ask(file_call *call)
         return CLI_REFUSED;
     q->second.weight_offset = has_w2 || !has_w1 ? q->first.weight_offset : 0;
     q->first.weight_offset = has_w1 || !has_w2 ? q->first.weight_offset : 0;
+    if (q->second.format)
+        q->first.dim = q->second.dim = 256; /* a block of any format */
     /* the library's own word on the numbers, before files are read: no rows, so no pointer is followed */
     const nrg_norm_sandwich_args args =
         nrg_norm_sandwich_args_init(0, NULL, NULL, has_w1 ? &any : NULL, has_w2 ? &any : NULL, NULL, NULL);
@@ -202,7 +204,7 @@ static int forward(const file_call *call, const request *q)
                                     call->out[OUT_R].data, call->out[OUT_O].data);
     args.b1 = call->in[IN_B1].data;
     args.b2 = call->in[IN_B2].data;
-    args.packed = call->out[OUT_Q].data;
+    args.packed = call->out[OUT_PACKED].data;
     args.scales = call->out[OUT_SCALES].data;
     return library_answer(nrg_norm_sandwich_forward(&q->first, &q->second, &args, 0, 1));
 }
@@ -236,10 +238,10 @@ static int compute(file_call *call)
     int status = read_specs(call, q);
     const npy_shape line = file_shape(1, &q->first.dim);
     for (int i = 0; i < OUTPUTS && status == CLI_DONE; i++)
-        if (file_out(call, i) && i != OUT_Q && i != OUT_SCALES)
+        if (file_out(call, i) && i != OUT_PACKED && i != OUT_SCALES)
             status = file_reserve(call, i, i >= OUT_DW1 ? NRG_F32 : q->first.dtype, i >= OUT_DW1 ? &line : &call->in[IN_X].shape);
     if (status == CLI_DONE && q->second.format)
-        status = formats_reserve(call, OUT_Q, OUT_SCALES, q->second.format, &call->in[IN_X].shape, file_in(call, IN_X));
+        status = formats_reserve(call, OUT_PACKED, OUT_SCALES, q->second.format, &call->in[IN_X].shape, file_in(call, IN_X));
     if (status != CLI_DONE)
         return status;
 #ifndef NRG_NO_BACKWARD

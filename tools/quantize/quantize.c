@@ -12,27 +12,27 @@
 #include "formats.h"
 
 const char quantize_help[] =
-    "usage: nrg quantize --format F X.npy --q Q.npy [OPTION]...\n"
-    "       nrg quantize --format int8 X.npy --q Q.npy --scales S.npy [OPTION]...\n"
+    "usage: nrg quantize --format F X.npy --packed P.npy [OPTION]...\n"
+    "       nrg quantize --format int8 X.npy --packed P.npy --scales S.npy [OPTION]...\n"
     "\n"
     "Rows as bytes with scales, as ggml's integer matrix products take them: nrg/quantize.h.\n"
     "\n"
     "files, in C order\n"
     "  X.npy, -x, --x FILE    rows along the last axis, '<f4' or '<f2'\n"
-    "  -q, --q FILE           blocks, '|u1': the bytes of a row along the last axis, of 4 or 8 rows\n"
+    "  -p, --packed FILE      blocks, '|u1': the bytes of a row along the last axis, of 4 or 8 rows\n"
     "                         where so many lie together; of int8 '|i1', in the shape of X\n"
     "  --scales FILE          of int8: '<f4', the scales of a row along the last axis\n"
     "what is done\n" FORMATS_HELP "  --away                 ties are rounded away from zero; default: to even\n"
     "  --isa NAME             scalar, avx2, avx512, neon or generic; default: see nrg info\n" FILE_HELP_END;
 
 const char dequantize_help[] =
-    "usage: nrg dequantize --format F Q.npy --o O.npy [OPTION]...\n"
-    "       nrg dequantize --format int8 Q.npy --scales S.npy --o O.npy [OPTION]...\n"
+    "usage: nrg dequantize --format F P.npy --o O.npy [OPTION]...\n"
+    "       nrg dequantize --format int8 P.npy --scales S.npy --o O.npy [OPTION]...\n"
     "\n"
     "The numbers that nrg quantize has made bytes of.\n"
     "\n"
     "files, in C order\n"
-    "  Q.npy, -q, --q FILE    as nrg quantize writes them\n"
+    "  P.npy, -p, --packed F  as nrg quantize writes them\n"
     "  --scales FILE          of int8\n"
     "  -o, --o FILE           rows along the last axis\n"
     "what is done\n" FORMATS_HELP "  --dtype D              of O: f4 (default) or f2\n"
@@ -51,18 +51,23 @@ static int check_needed(const file_call *call, const int *needed, int count)
 /* ---- quantize ---- */
 
 enum { IN_X, INPUTS };
-enum { OUT_Q, OUT_SCALES, OUTPUTS };
+enum { OUT_PACKED, OUT_SCALES, OUTPUTS };
 enum { OPT_FORMAT = INPUTS + OUTPUTS, OPT_AWAY, OPT_ISA, OPT_HELP, OPTIONS };
 
 static const cli_option options[OPTIONS + 1] = {
-    [IN_X] = {"x", 'x', 1},          [INPUTS + OUT_Q] = {"q", 'q', 1}, [INPUTS + OUT_SCALES] = {"scales", 0, 1},
-    [OPT_FORMAT] = {"format", 0, 1}, [OPT_AWAY] = {"away", 0, 0},      [OPT_ISA] = {"isa", 0, 1},
-    [OPT_HELP] = {"help", 'h', 0},   [OPTIONS] = {NULL, 0, 0},
+    [IN_X] = {"x", 'x', 1},
+    [INPUTS + OUT_PACKED] = {"packed", 'p', 1},
+    [INPUTS + OUT_SCALES] = {"scales", 0, 1},
+    [OPT_FORMAT] = {"format", 0, 1},
+    [OPT_AWAY] = {"away", 0, 0},
+    [OPT_ISA] = {"isa", 0, 1},
+    [OPT_HELP] = {"help", 'h', 0},
+    [OPTIONS] = {NULL, 0, 0},
 };
 
 static int ask(file_call *call)
 {
-    static const int needed[] = {IN_X, INPUTS + OUT_Q};
+    static const int needed[] = {IN_X, INPUTS + OUT_PACKED};
     nrg_quantize_args *args = call->request;
     *args = nrg_quantize_args_init(NRG_QUANT_NONE, NRG_F32, 0, 0, NULL, NULL, NULL);
     if (!formats_read(call, OPT_FORMAT, INPUTS + OUT_SCALES, 1, &args->format))
@@ -75,14 +80,14 @@ static int compute(file_call *call)
 {
     nrg_quantize_args *args = call->request;
     const npy_array *x = &call->in[IN_X];
-    const int status = formats_reserve(call, OUT_Q, OUT_SCALES, args->format, &x->shape, file_in(call, IN_X));
+    const int status = formats_reserve(call, OUT_PACKED, OUT_SCALES, args->format, &x->shape, file_in(call, IN_X));
     if (status != CLI_DONE)
         return status;
     args->dim = x->shape.dims[x->shape.ndim - 1];
     args->rows = x->count / args->dim;
     args->dtype = x->dtype;
     args->x = x->data;
-    args->packed = call->out[OUT_Q].data;
+    args->packed = call->out[OUT_PACKED].data;
     args->scales = call->out[OUT_SCALES].data;
     return library_answer(nrg_quantize(args, 0, 1));
 }
@@ -104,19 +109,19 @@ int command_quantize(char **arguments)
 
 /* ---- dequantize ---- */
 
-enum { IN_Q, IN_SCALES, BACK_INPUTS };
+enum { IN_PACKED, IN_SCALES, BACK_INPUTS };
 enum { OUT_O, BACK_OUTPUTS };
 enum { BACK_FORMAT = BACK_INPUTS + BACK_OUTPUTS, BACK_DTYPE, BACK_ISA, BACK_HELP, BACK_OPTIONS };
 
 static const cli_option back_options[BACK_OPTIONS + 1] = {
-    [IN_Q] = {"q", 'q', 1},           [IN_SCALES] = {"scales", 0, 1}, [BACK_INPUTS + OUT_O] = {"o", 'o', 1},
+    [IN_PACKED] = {"packed", 'p', 1}, [IN_SCALES] = {"scales", 0, 1}, [BACK_INPUTS + OUT_O] = {"o", 'o', 1},
     [BACK_FORMAT] = {"format", 0, 1}, [BACK_DTYPE] = {"dtype", 0, 1}, [BACK_ISA] = {"isa", 0, 1},
     [BACK_HELP] = {"help", 'h', 0},   [BACK_OPTIONS] = {NULL, 0, 0},
 };
 
 static int ask_back(file_call *call)
 {
-    static const int needed[] = {IN_Q, BACK_INPUTS + OUT_O};
+    static const int needed[] = {IN_PACKED, BACK_INPUTS + OUT_O};
     static const char *const dtypes[] = {"f4", "f2", NULL};
     nrg_dequantize_args *args = call->request;
     *args = nrg_dequantize_args_init(NRG_QUANT_NONE, NRG_F32, 0, 0, NULL, NULL, NULL);
@@ -131,11 +136,11 @@ static int compute_back(file_call *call)
 {
     nrg_dequantize_args *args = call->request;
     const nrg_quant_format format = args->format;
-    const npy_array *q = &call->in[IN_Q], *scales = &call->in[IN_SCALES];
+    const npy_array *q = &call->in[IN_PACKED], *scales = &call->in[IN_SCALES];
     const int has_scales = nrg_quant_has_scales(format);
     const size_t together = nrg_quant_rows(format), block = has_scales ? 1 : nrg_quant_block(format);
     npy_shape shape = q->shape;
-    size_t *last = formats_last_axis(&shape, file_in(call, IN_Q), format, nrg_quant_bytes(format, block), 1);
+    size_t *last = formats_last_axis(&shape, file_in(call, IN_PACKED), format, nrg_quant_bytes(format, block), 1);
     if (!last)
         return CLI_REFUSED;
     args->rows = q->count / *last * together;
@@ -145,7 +150,7 @@ static int compute_back(file_call *call)
         last[-1] *= together;
     npy_shape wanted = shape;
     wanted.dims[wanted.ndim - 1] = nrg_quant_scales(format, args->dim);
-    int status = has_scales ? array_check_shape(scales, file_in(call, IN_SCALES), &wanted, file_in(call, IN_Q)) : CLI_DONE;
+    int status = has_scales ? array_check_shape(scales, file_in(call, IN_SCALES), &wanted, file_in(call, IN_PACKED)) : CLI_DONE;
     if (status == CLI_DONE && has_scales && scales->dtype != NRG_F32) {
         complain("%s: '%s'; scales are '<f4'", file_in(call, IN_SCALES), npy_descr(scales->dtype));
         status = CLI_REFUSED;
@@ -168,8 +173,8 @@ int command_dequantize(char **arguments)
                                          .inputs = BACK_INPUTS,
                                          .outputs = BACK_OUTPUTS,
                                          .count = BACK_OPTIONS,
-                                         .operand = IN_Q,
-                                         .integers = FILE_BYTES(IN_Q),
+                                         .operand = IN_PACKED,
+                                         .integers = FILE_BYTES(IN_PACKED),
                                          .ask = ask_back,
                                          .compute = compute_back};
     nrg_dequantize_args args;
