@@ -166,29 +166,11 @@ static void one(channel_problem *p) { p->s = 1; }
 START_TEST(one_position) { channel_each(op, _i, NULL, 0, one, either_layout); }
 END_TEST
 
-/* groups 0 and 1 say the same. */
 static void layer(channel_problem *p)
 {
     p->spec.over = NRG_CHANNEL_OVER_GROUP;
-    p->spec.groups = 0;
+    p->spec.groups = 1;
 }
-
-static void no_groups(const channel_problem *p, nrg_isa isa)
-{
-    channel_result here, there;
-    channel_problem other = *p;
-    other.spec.groups = 1;
-    channel_result_make(&here, p);
-    channel_result_make(&there, p);
-    channel_forward(p, &here);
-    channel_forward(&other, &there);
-    channel_must_equal(p, isa, "groups 0 and 1", &here, &there);
-    channel_result_free(&here);
-    channel_result_free(&there);
-}
-
-START_TEST(no_groups_are_one) { channel_each(op, _i, NULL, 0, layer, no_groups); }
-END_TEST
 
 /* A set's elements, of a tensor. */
 static void *gather(const channel_problem *p, const void *tensor, size_t set)
@@ -725,7 +707,6 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tests, given_of_any_kind, 0, CHANNEL_PARTS);
     tcase_add_loop_test(tests, running_is_given, 0, CHANNEL_PARTS);
     tcase_add_loop_test(tests, one_position, 0, CHANNEL_PARTS);
-    tcase_add_loop_test(tests, no_groups_are_one, 0, CHANNEL_PARTS);
     tcase_add_loop_test(tests, a_set_does_not_know_the_others, 0, CHANNEL_PARTS);
     tcase_add_loop_test(tests, poison_stays_in_its_set, 0, CHANNEL_PARTS);
     tcase_add_loop_test(tests, constant_sets_without_eps, 0, CHANNEL_PARTS);
