@@ -20,6 +20,7 @@
 #include "../../src/operands/check.h"
 #include "../../src/operands/embed.h"
 #include "../../src/operands/norm_rope.h"
+#include "../../src/operands/norm_sandwich.h"
 #include "../../src/operands/recurrent.h"
 #include "../../src/operands/rope.h"
 #include "../harness/support.h"
@@ -67,11 +68,21 @@ static const own_work works[] = {
     {"nrg_embed_norm_forward", ((1u << NRG_EMBED_TABLES) - 1) << NRG_EMBED_IDS, KERNEL, 0},
     {"nrg_floater_backward", ALL, NO_KERNEL, 1},
     {"nrg_floater_forward", ALL, NO_KERNEL, 1},
+    {"nrg_norm_backward", NRG_BIT(NRG_NORM_BACKWARD_DW) | NRG_BIT(NRG_NORM_BACKWARD_DB) | NRG_BIT(NRG_NORM_BACKWARD_WORKSPACE),
+     KERNEL, 0},
     {"nrg_norm_backward_reduce", ALL, NO_KERNEL, 0},
     {"nrg_norm_statistics", 0, KERNEL_ALWAYS, 0},
-    {"nrg_norm_rope_backward", NRG_BIT(NRG_ROPE_POSITIONS), KERNEL, 0},
+    {"nrg_norm_rope_backward",
+     NRG_BIT(NRG_ROPE_POSITIONS) | NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_DW) | NRG_BIT(NRG_NORM_ROPE_BACKWARD_K_DW) |
+         NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_DB) | NRG_BIT(NRG_NORM_ROPE_BACKWARD_K_DB) |
+         NRG_BIT(NRG_NORM_ROPE_BACKWARD_Q_WORKSPACE) | NRG_BIT(NRG_NORM_ROPE_BACKWARD_K_WORKSPACE),
+     KERNEL, 0},
     {"nrg_norm_rope_backward_reduce", ALL, NO_KERNEL, 0},
     {"nrg_norm_rope_forward", NRG_BIT(NRG_ROPE_POSITIONS), KERNEL, 0},
+    {"nrg_norm_sandwich_backward",
+     NRG_BIT(NRG_SANDWICH_BACKWARD_DW1) | NRG_BIT(NRG_SANDWICH_BACKWARD_DB1) | NRG_BIT(NRG_SANDWICH_BACKWARD_DW2) |
+         NRG_BIT(NRG_SANDWICH_BACKWARD_DB2) | NRG_BIT(NRG_SANDWICH_BACKWARD_WORKSPACE),
+     KERNEL, 0},
     {"nrg_norm_sandwich_backward_reduce", ALL, NO_KERNEL, 0},
     {"nrg_qkv_backward", ALL, KERNEL, 0},
     {"nrg_qkv_forward", ALL, KERNEL, 0},
