@@ -267,7 +267,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_job *job, nrg_norm
     call.rows = own.rows * own.rows2 * own.rows3 * alike;
     call.groups = nrg_norm_groups(call.spec);
     planes->count[1] = 1;
-    if (!c.sizes.is_matrix || alike > 1)
+    if (!c.is_matrix || alike > 1)
         set_planes(planes, &call, &c, at, *dtype);
     fill_job(job, &call, ith, nth, 0);
     job->statistics = statistics;

@@ -129,7 +129,7 @@ static nrg_status make_job(nrg_norm_backward_job *job, nrg_planes *planes, nrg_c
         .w_dtype = c->sizes.type[NRG_NORM_TYPE_W],
     };
     fill_job(job, &call);
-    if (!c->sizes.is_matrix || nrg_norm_alike(s) > 1)
+    if (!c->is_matrix || nrg_norm_alike(s) > 1)
         set_planes(planes, job, s, a, c);
     return NRG_OK;
 }

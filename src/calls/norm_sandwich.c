@@ -72,7 +72,7 @@ static __attribute__((noinline)) nrg_status make_job(nrg_norm_sandwich_job *job,
     size_t stride[OWN_TENSORS] = {c.stride[NRG_SANDWICH_X][0], c.stride[NRG_SANDWICH_Y][0],
                                   c.stride[a->r ? NRG_SANDWICH_R : NRG_SANDWICH_O][0], c.stride[NRG_SANDWICH_O][0]};
     planes->count[1] = 1;
-    if (!c.sizes.is_matrix)
+    if (!c.is_matrix)
         set_planes(planes, stride, a, r, &c);
     *dtype = one->dtype;
     nrg_norm_job *const first = &job->first, *const second = &job->second;

@@ -79,8 +79,7 @@ nrg_status nrg_check_options(nrg_checked *c, const nrg_call *call, const void *c
     if (wrong)
         return name_range(c, call);
     c->sizes.n[NRG_ONE] = 1;
-    c->sizes.needed = c->sizes.always = c->sizes.ignored = c->sizes.refused = c->sizes.apart = c->sizes.written =
-        c->sizes.is_matrix = 0;
+    c->sizes.needed = c->sizes.always = c->sizes.ignored = c->sizes.refused = c->sizes.apart = c->sizes.written = 0;
     return call->measure(c->part, &c->sizes);
 }
 
@@ -309,7 +308,8 @@ static inline nrg_status find_operands(nrg_checked *c, const nrg_call *call, uin
 nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *part, int ith, int nth)
 {
     extent extents[NRG_OPERANDS], *e = extents;
-    uint32_t there, outputs = 0, is_matrix = 1;
+    uint32_t there, outputs = 0;
+    int is_matrix = 1;
     size_t moved = 0;
     nrg_status status = nrg_check_options(c, call, part);
     if (status != NRG_OK)
@@ -353,6 +353,6 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         e++;
     }
     c->bytes = moved;
-    c->sizes.is_matrix = is_matrix;
+    c->is_matrix = is_matrix;
     return check_overlaps(c, call, extents, (unsigned)(e - extents), outputs);
 }

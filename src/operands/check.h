@@ -13,6 +13,7 @@ typedef struct nrg_checked {
     const void *part[NRG_PARTS]; /* the caller's structs, as this version's */
     nrg_sizes sizes;
     size_t bytes;                                    /* of all operands, as often as they are there; at most SIZE_MAX */
+    int is_matrix;                                   /* every operand is rows of one stride */
     size_t stride[NRG_OPERANDS][NRG_LEVELS];         /* in bytes, real ones in the place of 0; 0 of what is absent */
     _Alignas(double) unsigned char copy[NRG_COPIES]; /* of structs of other versions */
 } nrg_checked;

@@ -38,7 +38,6 @@ static inline nrg_status measure_rows(nrg_sizes *s, const nrg_norm_spec *spec, s
     const size_t alike = nrg_norm_alike(spec);
     if (repeated > (NRG_REPEAT_ROWS | NRG_REPEAT_ROWS2 | NRG_REPEAT_ROWS3))
         return NRG_ERR_ENUM;
-    s->is_matrix = (rows2 == 1) & (rows3 == 1) & !repeated;
     s->n[ROWS] = rows;
     s->n[ROWS2] = rows2;
     s->n[ROWS3] = rows3;
@@ -115,13 +114,13 @@ static const nrg_part forward_parts[] = {NRG_NORM_SPEC_PART, NRG_NORM_ARGS_PART}
 
 #define CHOSEN(type) (NRG_ELEMENT_CHOSEN + (type))
 #define TENSOR(field, args_type)                                                                                                 \
-    .part = NRG_NORM_ARGS, .at = NRG_AT(args_type, field), .dim = DIM, .has_planes = 1,                                          \
+    .part = NRG_NORM_ARGS, .at = NRG_AT(args_type, field), .dim = DIM,                                                           \
     .level = NRG_ROW_LEVELS(args_type, field##_stride, ROWS, ROWS2, ROWS3)
 #define REPEATS(field, args_type) .repeat = NRG_AT(args_type, field##_repeat)
 #define LINE(field, args_type, number) .part = NRG_NORM_ARGS, .at = NRG_AT(args_type, field), .dim = (number)
 
 #define QUANT(field, dim_, rows_)                                                                                                \
-    .part = NRG_NORM_ARGS, .at = NRG_AT(nrg_norm_args, field), .dim = (dim_), .has_planes = 1,                                   \
+    .part = NRG_NORM_ARGS, .at = NRG_AT(nrg_norm_args, field), .dim = (dim_),                                                    \
     .level = NRG_ROW_LEVELS(nrg_norm_args, field##_stride, rows_, ROWS2, ROWS3)
 
 static const nrg_operand forward_operands[NRG_NORM_OPERANDS] = {

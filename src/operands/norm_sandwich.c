@@ -41,7 +41,6 @@ static nrg_status measure(const void *const *part, size_t rows, size_t rows2, si
     size_t all;
     if (!nrg_product(rows2, rows3, &all) || !nrg_product(all, rows, &all))
         return NRG_ERR_OVERFLOW;
-    s->is_matrix = (rows2 == 1) & (rows3 == 1) & !repeated;
     s->n[ROWS] = rows;
     s->n[ROWS2] = rows2;
     s->n[ROWS3] = rows3;
@@ -58,7 +57,7 @@ static nrg_status measure(const void *const *part, size_t rows, size_t rows2, si
 
 #define CHOSEN(type) (NRG_ELEMENT_CHOSEN + (type))
 #define TENSOR(field, args_type)                                                                                                 \
-    .part = ARGS, .at = NRG_AT(args_type, field), .dim = DIM, .has_planes = 1,                                                   \
+    .part = ARGS, .at = NRG_AT(args_type, field), .dim = DIM,                                                                    \
     .level = NRG_ROW_LEVELS(args_type, field##_stride, ROWS, ROWS2, ROWS3)
 #define LINE(field, args_type, number) .part = ARGS, .at = NRG_AT(args_type, field), .dim = (number)
 #define WEIGHT(field, args_type, type) #field, NRG_IN, CHOSEN(type), .may_be_absent = 1, LINE(field, args_type, W_DIM)
@@ -84,7 +83,7 @@ static const nrg_part forward_parts[] = {
     SPEC_PARTS, [ARGS] = {.size = sizeof(nrg_norm_sandwich_args), .least = sizeof(nrg_norm_sandwich_args)}};
 
 #define QUANT(field, dim_, rows_)                                                                                                \
-    .part = ARGS, .at = NRG_AT(nrg_norm_sandwich_args, field), .dim = (dim_), .has_planes = 1,                                   \
+    .part = ARGS, .at = NRG_AT(nrg_norm_sandwich_args, field), .dim = (dim_),                                                    \
     .level = NRG_ROW_LEVELS(nrg_norm_sandwich_args, field##_stride, rows_, ROWS2, ROWS3)
 
 #define STATISTIC(field, number) #field, NRG_OUT, NRG_ELEMENT_F32, .may_be_absent = 1, LINE(field, nrg_norm_sandwich_args, number)

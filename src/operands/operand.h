@@ -39,12 +39,11 @@ typedef enum nrg_element {
 typedef struct nrg_operand {
     const char *name; /* as in the header */
     unsigned char role, element, part;
-    unsigned char may_be_absent;                /* NULL is no mistake, unless nrg_sizes.needed says so */
-    unsigned char strides_multiply, has_planes; /* not read */
-    unsigned char dim;                          /* the number (nrg_sizes.n) of a row's elements */
-    uint16_t at;                                /* where in the part the pointer is */
-    uint16_t room;                              /* a workspace: where its size in bytes is */
-    uint16_t repeat;                            /* where the levels that repeat are said, bit by bit (nrg_repeat); 0: none does */
+    unsigned char may_be_absent; /* NULL is no mistake, unless nrg_sizes.needed says so */
+    unsigned char dim;           /* the number (nrg_sizes.n) of a row's elements */
+    uint16_t at;                 /* where in the part the pointer is */
+    uint16_t room;               /* a workspace: where its size in bytes is */
+    uint16_t repeat;             /* where the levels that repeat are said, bit by bit (nrg_repeat); 0: none does */
     struct {
         uint16_t stride; /* where in the part; 0: none, the level is dense */
         uint16_t count;  /* the number of steps; NRG_ONE: no level, and none after it */
@@ -69,7 +68,6 @@ typedef struct nrg_sizes {
     uint32_t refused;   /* bits of operands that must be absent: NRG_ERR_COMBINATION */
     uint32_t apart;     /* bits of outputs that may not be in another output's place, whatever nrg_operand.over says */
     uint32_t written;   /* bits of inputs that are outputs here: their output is absent, and they take its place */
-    uint32_t is_matrix; /* set by nrg_check: 1: every operand is rows of one stride */
 } nrg_sizes;
 
 enum { NRG_ONE = 0 };

@@ -81,7 +81,7 @@ static nrg_status measure_backward(const void *const *part, nrg_sizes *s)
 }
 
 #define TENSOR(type, role_, field, element_)                                                                                     \
-#field, .role = (role_), .element = (element_), .at = NRG_AT(type, field), .dim = KEYS, .has_planes = 1,                     \
+#field, .role = (role_), .element = (element_), .at = NRG_AT(type, field), .dim = KEYS,                                      \
             .level = NRG_ROWS_TOGETHER(type, field##_strides, BATCH, HEADS, QUERIES)
 #define SCORES(role, field) TENSOR(nrg_softmax_args, role, field, NRG_ELEMENT_CHOSEN)
 #define OF_HEADS(field) #field, NRG_IN, NRG_ELEMENT_F32, .at = NRG_AT(nrg_softmax_args, field), .may_be_absent = 1
