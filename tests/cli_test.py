@@ -3802,7 +3802,7 @@ def sources(*folders):
 def compile_faulty(program, root=ROOT, optimization="-O2"):
     return subprocess.run([*CC, "-std=c11", optimization, "-D_XOPEN_SOURCE=700", "-I", os.path.join(ROOT, "include"),
                            *sources(*(os.path.join(root, *folder) for folder in (["tools"], ["check"], ["src", "operands"]))),
-                           *(os.path.join(root, "src", name) for name in ("calls/base.c", "calls/families.c", "exact/t5_rule.c")),
+                           *(os.path.join(root, "src", name) for name in ("calls/base.c", "calls/families.c", "calls/quant_format.c", "exact/t5_rule.c")),
                            "-x", "c", "-", "-o", program, "-lm"],
                           input=FAULTY, text=True, stderr=subprocess.PIPE)
 
