@@ -83,7 +83,7 @@ class Rope:
 
 def _tensor(args, name, array, argument):
     """[batch, tokens, heads, dim] or [tokens, heads, dim], any strides."""
-    if array is None:
+    if array is None or array.shape[-2] == 0:  # to C, none have no address
         return
     _, strides, _ = arrays.four(array, argument)
     setattr(args, name, arrays.address(array))
@@ -287,6 +287,8 @@ def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None,
         setattr(args, name + "_heads", tensors[name].shape[1])
         if caches[name].dtype != np.uint8:
             setattr(args, name + "_o_dtype", arrays.kind_of(caches[name], "out" if name == "q" else name + "_cache", dtype))
+        if tensors[name].shape[1] == 0:  # to C, none have no address
+            continue
         for field, array, argument in ((name, tensors[name], name), (name + "_o", caches[name], "out" if name == "q" else name + "_cache")):
             _, (_, token, head), _ = arrays.four(array, argument)
             setattr(args, field, arrays.address(array))
@@ -301,7 +303,8 @@ def qkv(angles, q, k, v, *, positions=0, slots=None, k_cache=None, v_cache=None,
     vectors = {name: arrays.dense(value, name, (dim,), np.float32) for name, value in
                (("q_weight", q_weight), ("k_weight", k_weight), ("q_bias", q_bias), ("k_bias", k_bias))}
     for name, array in vectors.items():
-        setattr(args, name[:3], arrays.address(array))
+        if getattr(args, name[0] + "_heads"):
+            setattr(args, name[:3], arrays.address(array))
     norm = None
     if eps is not None:
         norm = norm_spec(dim, arrays.F32, eps=eps, centred=centred, weight_offset=weight_offset)

@@ -202,7 +202,8 @@ nrg_status nrg_rope_measure(const nrg_rope_spec *spec, const nrg_rope_args *args
     nrg_rope_measure_heads(s, NRG_BIT(NRG_ROPE_K), NRG_BIT(q_o + 1), args->k_heads, args->k_o);
     if (!is_used)
         s->ignored |= NRG_BIT(NRG_ROPE_TABLE) | NRG_BIT(NRG_ROPE_POSITIONS);
-    return is_used && !args->positions && args->table_rows < tokens ? NRG_ERR_POSITION : NRG_OK;
+    /* no position is below 0 rows */
+    return is_used && args->table_rows < (args->positions ? 1 : tokens) ? NRG_ERR_POSITION : NRG_OK;
 }
 
 static nrg_status measure_rope(const void *const *part, nrg_sizes *s)

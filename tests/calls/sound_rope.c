@@ -316,7 +316,9 @@ static nrg_status ask_rope_backward(void *const *part)
         WITHOUT(args, k), ARGS_U64(args, k_o, 64, NRG_ERR_COMBINATION), ARGS_U64(args, q_heads, 0, NRG_ERR_COMBINATION),         \
         ARGS_U64(args, k_heads, 0, NRG_ERR_COMBINATION), ARGS_U64(args, batch, 0, NRG_OK)
 
-static const sound_wrong wrong_rope[] = {WRONG_ROTATION(NRG_ROPE_SPEC, NRG_ROPE_ARGS), WITHOUT_HEADS(NRG_ROPE_ARGS)};
+static const sound_wrong wrong_rope[] = {WRONG_ROTATION(NRG_ROPE_SPEC, NRG_ROPE_ARGS), WITHOUT_HEADS(NRG_ROPE_ARGS),
+                                         WRONG_VARIANT(2), /* with positions */
+                                         ARGS_U64(NRG_ROPE_ARGS, table_rows, 0, NRG_ERR_POSITION)};
 static const sound_size rope_sizes[] = {{NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, tokens)},
                                         {NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, dim)},
                                         {NRG_ROPE_ARGS, NRG_AT(nrg_rope_args, q_heads)},

@@ -16,7 +16,8 @@ INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include"
 C_ONLY = {"nrg_floater_forward", "nrg_floater_backward", "nrg_floater_workspace", "nrg_floater_backward_workspace",
           "nrg_norm_statistics", "nrg_norm_elements", "nrg_softmax_part", "nrg_softmax_merge", "nrg_embed_norm_forward",
           "nrg_channel_norm_sums", "nrg_channel_norm_sums_add", "nrg_channel_norm_statistics", "nrg_channel_norm_fold", "nrg_channel_norm_backward_sums",
-          "nrg_rope_longrope_attn_factor",
+          "nrg_rope_longrope_attn_factor", "nrg_rope_positions_forward", "nrg_rope_positions_backward", "nrg_rope_positions_workspace",
+          "nrg_qkv_backward", "nrg_norm_rope_backward_workspace",
           # one array and no strides; Python calls the functions of rows and of specs for these
           "nrg_activation_forward", "nrg_activation_backward", "nrg_rms_norm_f32", "nrg_add_rms_norm_f32", "nrg_layer_norm_f32",
           "nrg_add_layer_norm_f32", "nrg_l2_norm_f32",
@@ -48,12 +49,10 @@ def believed():
 
 
 # structs whose constructors copy another struct
-COPIES = {"nrg_embed_gradient", "nrg_sinusoidal_args"}
+COPIES = {"nrg_embed_gradient"}
 
 # structs whose comments have no defaults yet
-PENDING = {"nrg_head_bias_args",
-           "nrg_norm_spec", "nrg_qkv_args", "nrg_relative_args", "nrg_relative_shift_args",
-           "nrg_rope_args", "nrg_rope_spec", "nrg_score_bias_spec", "nrg_sinusoidal_spec"}
+PENDING = {"nrg_head_bias_args", "nrg_norm_spec", "nrg_relative_args", "nrg_relative_shift_args", "nrg_score_bias_spec"}
 
 
 def constructors():

@@ -206,16 +206,16 @@ static int run(file_call *call, request *q)
 {
     nrg_qkv_args *a = &q->args;
     size_t bytes = 0;
-    a->q = call->in[IN_Q].data;
-    a->k = call->in[IN_K].data;
-    a->v = call->in[IN_V].data;
-    a->q_o = call->out[OUT_Q].data;
-    a->k_o = call->out[OUT_K].data;
-    a->v_o = call->out[OUT_V].data;
+    if (a->q_heads)
+        a->q = call->in[IN_Q].data, a->q_o = call->out[OUT_Q].data;
+    if (a->k_heads)
+        a->k = call->in[IN_K].data, a->k_o = call->out[OUT_K].data;
+    if (a->v_heads)
+        a->v = call->in[IN_V].data, a->v_o = call->out[OUT_V].data;
     a->k_o_dtype = a->k_o ? call->out[OUT_K].dtype : NRG_DTYPE_SAME;
     a->v_o_dtype = a->v_o ? call->out[OUT_V].dtype : NRG_DTYPE_SAME;
-    a->q_w = call->in[IN_Q_W].data;
-    a->k_w = call->in[IN_K_W].data;
+    a->q_w = a->q_heads ? call->in[IN_Q_W].data : NULL;
+    a->k_w = a->k_heads ? call->in[IN_K_W].data : NULL;
     a->positions = call->in[IN_POSITIONS].data;
     const nrg_status answer = nrg_qkv_workspace(&q->rope, a, 1, &bytes);
     if (answer != NRG_OK)
