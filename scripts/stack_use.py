@@ -27,6 +27,8 @@ REACHES = {"nrg_norm_forward": rf"nrg_[a-z0-9]+_norm_forward_{DTYPE}|calls/norm.
            "calls/norm_sandwich.c:run_planes": rf"nrg_[a-z0-9]+_norm_sandwich_(quantized_)?{DTYPE}",
            "scalar/norm_sandwich.c:norm_sandwich": rf"nrg_scalar_norm_(forward|quantized)_{DTYPE}",
            "calls/qkv.c:run": rf"nrg_[a-z0-9]+_(qkv|position_table)_{DTYPE}",
+           "nrg_qkv_forward": rf"nrg_[a-z0-9]+_(qkv|position_table)_{DTYPE}",
+           "nrg_qkv_backward": rf"nrg_[a-z0-9]+_(qkv|position_table)_{DTYPE}",
            "nrg_norm_rope_forward": rf"nrg_[a-z0-9]+_norm_rope_{DTYPE}",
            "nrg_norm_rope_backward": rf"nrg_[a-z0-9]+_rope_{DTYPE}",
            "scalar/norm_rope.c:norm_rope": rf"nrg_scalar_(norm_forward|rope)_{DTYPE}",

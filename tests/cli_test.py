@@ -3598,6 +3598,8 @@ nrg_status nrg_alibi_diagonals(const nrg_score_bias_spec *s, const float *slopes
     return NRG_OK;
 }
 
+size_t nrg_score_bias_diagonals(size_t queries, size_t keys) { return queries && keys ? queries + keys - 1 : 0; }
+
 int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int max_distance)
 {
     return (int)distance + bidirectional + buckets + max_distance;
