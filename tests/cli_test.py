@@ -2237,8 +2237,8 @@ def refuses_wrong_arguments_of_rope():
                             (("x.npy", "--ext-factor", 1, "--n-ctx-orig", 9, "--freq-base", 1, *o), "is not 1"),
                             (("x.npy", "--scaling", "yarn", *o), "none of none, ntk, llama3"), (("x.npy", "--first-position", "1.5", *o), "whole number"),
                             (("x.npy", "--first-position", "2147483648", *o), "whole number"), (("x.npy", "--first-position", " 1", *o), "whole number"),
-                            (("x.npy", "--first-position", 1, "--positions", "p.npy", *o), "exclude each other"), (("x.npy", "--isa", "mmx", *o), "no instruction set"),
-                            (("x.npy", "--first-position", 2**31 - 3, *o), "beyond what can be computed"), (("x.npy", "--rotate-from", 8, *o), "say --n-dims"),
+                            (("x.npy", "--first-position", 1, "--positions", "p.npy", *o), "exclude each other"), (("x.npy", "--isa", "mmx", *o), "no path has this name"),
+                            (("x.npy", "--first-position", 2**31 - 3, *o), "out of range"), (("x.npy", "--rotate-from", 8, *o), "say --n-dims"),
                             (("x.npy", "--freq-scale", "1e30", *o), "2^18 times"), (("x.npy", "--store", "away", *o), "none of auto")):
         refused("rope", *arguments, says=says)
 
@@ -2292,7 +2292,7 @@ def refuses_wrong_arguments_of_qkv():
         ((*o, "--mode", "mrope"), "mrope"), ((*o, "--norm", "batch"), "batch"), ((*o, "--positions", "slots.npy", "--first-position", 1), "--first-position"),
         (("--q", "flat.npy", "--q-o", "o.npy"), "(tokens, heads, dim)"), ((*o, "--k", "other.npy", "--k-o", "ko.npy"), "3 tokens of heads of 8"),
         ((*o, "--k", "few.npy", "--k-o", "ko.npy"), "3 tokens"), ((*o, "--k", "half.npy", "--k-o", "ko.npy"), "beside"), ((*o, "--norm", "rms", "--q-w", "w2.npy"), "weights are"),
-        ((*o, "--norm", "rms", "--q-w", "few.npy"), "shape"), ((*o, "--n-dims", 10), "dim"), ((*o, "--freq-base", 0), "a constant is NaN"),
+        ((*o, "--norm", "rms", "--q-w", "few.npy"), "shape"), ((*o, "--n-dims", 10), "number of elements"), ((*o, "--freq-base", 0), "is NaN, infinite"),
         ((*cached, "--slots", "twice.npy"), "overlaps"), ((*cached, "--slots", "past.npy"), "position"), ((*cached, "--slots", "below.npy"), "position"),
         ((*k, "--k-cache", "k.npy", "--slots", "slots.npy"), "position"), ((*k, "--k-cache", "q.npy", "--slots", "slots.npy"), "shape"),
     ):
