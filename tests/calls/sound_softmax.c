@@ -84,6 +84,17 @@ static void fill_ids(void *const *part)
         ids[n] = n == 1 ? -100 : (int32_t)(n + 3);
 }
 
+/* Rows whose id is ignored need no kernel. */
+static uint32_t spared_if_ignored(void *const *part)
+{
+    const nrg_cross_entropy_args *a = part[ARGS];
+    const int32_t *ids = a->ids;
+    size_t n = 0;
+    while (ids && n < a->rows && ids[n] == a->ignore_index)
+        n++;
+    return n < a->rows ? 0 : UINT32_MAX;
+}
+
 static nrg_status spoil_ids(void *const *part, int n)
 {
     static const int32_t wrong[] = {CLASSES, -1, -99, INT32_MIN, INT32_MAX};
@@ -185,11 +196,12 @@ static const sound_call calls[] = {
      .ask = ask_backward, .wrong = wrong_backward, .wrong_count = NRG_COUNT(wrong_backward), .sizes = sizes_backward,
      .size_count = NRG_COUNT(sizes_backward)},
     {&nrg_call_cross_entropy_forward, "cross_entropy.h", "nrg_cross_entropy_forward", 1, 3, .set_up = set_up_cross_entropy,
-     .fill = fill_ids, .run = run_loss, .ask = ask_loss, .spoil = spoil_ids, .wrong = wrong_loss,
+     .spares = spared_if_ignored, .fill = fill_ids, .run = run_loss, .ask = ask_loss, .spoil = spoil_ids, .wrong = wrong_loss,
      .wrong_count = NRG_COUNT(wrong_loss), .sizes = sizes_loss, .size_count = NRG_COUNT(sizes_loss)},
     {&nrg_call_cross_entropy_backward, "cross_entropy.h", "nrg_cross_entropy_backward", 1, 3, .set_up = set_up_cross_entropy,
-     .fill = fill_ids, .run = run_loss_back, .ask = ask_loss_back, .spoil = spoil_ids, .wrong = wrong_loss_back,
-     .wrong_count = NRG_COUNT(wrong_loss_back), .sizes = sizes_loss, .size_count = NRG_COUNT(sizes_loss)},
+     .spares = spared_if_ignored, .fill = fill_ids, .run = run_loss_back, .ask = ask_loss_back, .spoil = spoil_ids,
+     .wrong = wrong_loss_back, .wrong_count = NRG_COUNT(wrong_loss_back), .sizes = sizes_loss,
+     .size_count = NRG_COUNT(sizes_loss)},
 };
 
 const sound_family sound_softmax = {"softmax", calls, NRG_COUNT(calls)};
