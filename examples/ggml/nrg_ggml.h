@@ -50,7 +50,7 @@ typedef struct nrg_ggml_node {
     int swapped;
     float scale, alpha, limit;
     const float *slopes;
-    int asking; /* no thread runs it: addresses are stand-ins */
+    int asking; /* no thread runs it: tensors have no memory yet */
 } nrg_ggml_node;
 
 /* ---- what all nodes share ---- */
@@ -72,10 +72,10 @@ static inline nrg_ggml_node *nrg_ggml_new(nrg_ggml *g)
     return n;
 }
 
-/* A tensor's first byte; while asking, a place far from all others. */
-static inline void *nrg_ggml_at(const nrg_ggml_node *n, const struct ggml_tensor *t, unsigned which)
+/* The byte `offset` of a tensor, which has no memory while asking. */
+static inline void *nrg_ggml_at(const nrg_ggml_node *n, const struct ggml_tensor *t, size_t offset)
 {
-    return n->asking ? (void *)(uintptr_t)(((SIZE_MAX >> 4) + 1) * (which + 1)) : t->data;
+    return n->asking ? NRG_UNALLOCATED : (char *)t->data + offset;
 }
 
 static inline nrg_dtype nrg_ggml_dtype(const struct ggml_tensor *t)
@@ -102,7 +102,7 @@ static inline int nrg_ggml_plain(const struct ggml_tensor *t)
     return nrg_ggml_dtype(t) != (nrg_dtype)-1 && nrg_ggml_rows(t, t->type);
 }
 
-/* The end of each call: what nrg's check says of stand-ins. A node that is not served stays out of the graph: nothing reads it.
+/* The end of each call: what nrg's check says of tensors without memory. A node that is not served stays out of the graph: nothing reads it.
  */
 static inline struct ggml_tensor *nrg_ggml_ask(struct ggml_tensor *node, ggml_custom_op_t fun, nrg_ggml_node *n)
 {
@@ -133,14 +133,14 @@ static inline void nrg_ggml_run_norm(struct ggml_tensor *dst, int ith, int nth, 
     nrg_ggml_node *n = (nrg_ggml_node *)userdata;
     const struct ggml_tensor *x = dst->src[0], *y = dst->src[1], *w = dst->src[2];
     nrg_norm_args a =
-        nrg_norm_args_init((size_t)x->ne[1], nrg_ggml_at(n, x, 0), w ? nrg_ggml_at(n, w, 2) : NULL, nrg_ggml_at(n, dst, 1));
+        nrg_norm_args_init((size_t)x->ne[1], nrg_ggml_at(n, x, 0), w ? nrg_ggml_at(n, w, 0) : NULL, nrg_ggml_at(n, dst, 0));
     a.rows2 = (size_t)x->ne[2], a.rows3 = (size_t)x->ne[3];
     memcpy(a.x_stride, x->nb + 1, sizeof a.x_stride);
     if (y) { /* two results, one after the other in dst: the sum, and its norm */
-        a.y = nrg_ggml_at(n, y, 3);
+        a.y = nrg_ggml_at(n, y, 0);
         memcpy(a.y_stride, y->nb + 1, sizeof a.y_stride);
         a.r = a.o;
-        a.o = (char *)a.o + dst->nb[3] * (size_t)x->ne[3];
+        a.o = nrg_ggml_at(n, dst, dst->nb[3] * (size_t)x->ne[3]);
     }
     NRG_GGML_RUN(n, ith, nth, nrg_norm_forward, &n->norm, &a);
 }
@@ -207,22 +207,20 @@ static inline void nrg_ggml_run_qkv(struct ggml_tensor *dst, int ith, int nth, v
         nrg_ggml_heads(nrg_ggml_dtype(q), (size_t)q->ne[0], (size_t)q->ne[1], k ? (size_t)k->ne[1] : 0, (size_t)q->ne[2]);
     a.workspace = n->rope->workspace, a.workspace_size = n->rope->workspace_size;
     a.q_o_dtype = nrg_ggml_dtype(dst);
-    a.q = nrg_ggml_at(n, q, 0), a.q_o = nrg_ggml_at(n, dst, 1);
+    a.q = nrg_ggml_at(n, q, 0), a.q_o = nrg_ggml_at(n, dst, 0);
     a.q_strides.head = q->nb[1], a.q_strides.row = q->nb[2];
-    a.q_w = q_w ? (const float *)nrg_ggml_at(n, q_w, 2) : NULL;
-    a.k_w = k_w ? (const float *)nrg_ggml_at(n, k_w, 3) : NULL;
-    if (!n->asking) { /* what is read, and not only addressed */
-        a.positions = (const int32_t *)positions->data;
-        a.slots = k ? (const int64_t *)slots->data : NULL;
-        a.slot_count = k ? (size_t)k_o->ne[1] : 0;
-    }
+    a.q_w = q_w ? (const float *)nrg_ggml_at(n, q_w, 0) : NULL;
+    a.k_w = k_w ? (const float *)nrg_ggml_at(n, k_w, 0) : NULL;
+    a.positions = (const int32_t *)nrg_ggml_at(n, positions, 0);
+    a.slots = k ? (const int64_t *)nrg_ggml_at(n, slots, 0) : NULL;
+    a.slot_count = k ? (size_t)k_o->ne[1] : 0;
     if (k) {
-        a.k = nrg_ggml_at(n, k, 4), a.k_o = nrg_ggml_at(n, k_o, 5);
+        a.k = nrg_ggml_at(n, k, 0), a.k_o = nrg_ggml_at(n, k_o, 0);
         a.k_strides.head = k->nb[1], a.k_strides.row = k->nb[2], a.k_o_strides.row = k_o->nb[1];
         a.k_o_format = nrg_ggml_format(k_o), a.k_o_dtype = a.k_o_format ? NRG_DTYPE_SAME : nrg_ggml_dtype(k_o);
     }
     if (v) {
-        a.v = nrg_ggml_at(n, v, 6), a.v_o = nrg_ggml_at(n, v_o, 7);
+        a.v = nrg_ggml_at(n, v, 0), a.v_o = nrg_ggml_at(n, v_o, 0);
         a.v_heads = (size_t)v->ne[1], a.v_dim = (size_t)v->ne[0];
         a.v_strides.head = v->nb[1], a.v_strides.row = v->nb[2], a.v_o_strides.row = v_o->nb[1];
         a.v_o_format = nrg_ggml_format(v_o), a.v_o_dtype = a.v_o_format ? NRG_DTYPE_SAME : nrg_ggml_dtype(v_o);
@@ -285,14 +283,13 @@ static inline void nrg_ggml_run_glu(struct ggml_tensor *dst, int ith, int nth, v
     const struct ggml_tensor *a = dst->src[0], *b = dst->src[1] ? dst->src[1] : a;
     const int halves = !dst->src[1];
     nrg_glu_args args = nrg_glu_args_init(nrg_ggml_activation(n->glu), nrg_ggml_dtype(a), (size_t)dst->ne[1], (size_t)dst->ne[0],
-                                          nrg_ggml_at(n, a, 0), nrg_ggml_at(n, b, halves ? 0 : 1), nrg_ggml_at(n, dst, 2));
+                                          nrg_ggml_at(n, a, 0), nrg_ggml_at(n, b, 0), nrg_ggml_at(n, dst, 0));
     args.rows2 = (size_t)dst->ne[2], args.rows3 = (size_t)dst->ne[3];
     memcpy(args.a_stride, a->nb + 1, sizeof args.a_stride);
     memcpy(args.b_stride, b->nb + 1, sizeof args.b_stride);
     if (halves) {
-        const char *first = (const char *)args.a, *second = first + dst->nb[1];
-        args.a = n->swapped ? second : first;
-        args.b = n->swapped ? first : second;
+        args.a = nrg_ggml_at(n, a, n->swapped ? dst->nb[1] : 0);
+        args.b = nrg_ggml_at(n, a, n->swapped ? 0 : dst->nb[1]);
     }
     if (n->glu == GGML_GLU_OP_SWIGLU_OAI)
         args.alpha = n->alpha, args.limit = n->limit, args.b_offset = 1;
@@ -324,13 +321,13 @@ static inline void nrg_ggml_run_soft_max(struct ggml_tensor *dst, int ith, int n
     a.x_strides.row = x->nb[1], a.x_strides.head = x->nb[2], a.x_strides.batch = x->nb[3];
     a.o_strides = a.x_strides;
     if (mask) {
-        a.mask = nrg_ggml_at(n, mask, 1);
+        a.mask = nrg_ggml_at(n, mask, 0);
         a.mask_dtype = nrg_ggml_dtype(mask);
         a.mask_strides.row = mask->nb[1], a.mask_strides.head = mask->nb[2], a.mask_strides.batch = mask->nb[3];
         a.mask_repeat = (mask->ne[2] == 1 ? NRG_REPEAT_ROWS2 : 0) | (mask->ne[3] == 1 ? NRG_REPEAT_ROWS3 : 0);
         a.slopes = n->slopes;
     }
-    a.sinks = sinks ? (const float *)nrg_ggml_at(n, sinks, 2) : NULL;
+    a.sinks = sinks ? (const float *)nrg_ggml_at(n, sinks, 0) : NULL;
     NRG_GGML_RUN(n, ith, nth, nrg_softmax_forward, &a);
 }
 
@@ -364,7 +361,7 @@ static inline void nrg_ggml_run_quantize(struct ggml_tensor *dst, int ith, int n
     nrg_ggml_node *n = (nrg_ggml_node *)userdata;
     const struct ggml_tensor *x = dst->src[dst->src[1] ? 1 : 0];
     nrg_quantize_args a = nrg_quantize_args_init(nrg_ggml_format(dst), nrg_ggml_dtype(x), (size_t)x->ne[1], (size_t)x->ne[0],
-                                                 nrg_ggml_at(n, x, 0), nrg_ggml_at(n, dst, 1), NULL);
+                                                 nrg_ggml_at(n, x, 0), nrg_ggml_at(n, dst, 0), NULL);
     a.rows2 = (size_t)x->ne[2], a.rows3 = (size_t)x->ne[3];
     memcpy(a.x_stride, x->nb + 1, sizeof a.x_stride);
     memcpy(a.packed_stride, dst->nb + 1, sizeof a.packed_stride);

@@ -72,7 +72,7 @@ nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_
     nrg_activation_job job;
     const nrg_activation_flat args = {
         .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .out = o};
-    return prepare(&job, &args, 0, 0, 1);
+    return nrg_asked(prepare(&job, &args, 0, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -95,7 +95,7 @@ nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size
     nrg_activation_job job;
     const nrg_activation_flat args = {
         .dtype = dtype, .activation = g, .alpha = nrg_default_alpha(g), .count = count, .x = x, .d_o = d_o, .out = dx};
-    return prepare(&job, &args, 1, 0, 1);
+    return nrg_asked(prepare(&job, &args, 1, 0, 1));
 }
 #endif
 
@@ -167,7 +167,7 @@ nrg_status nrg_activation_rows_forward(const nrg_activation_args *args, int ith,
 nrg_status nrg_activation_rows_forward_check(const nrg_activation_args *args)
 {
     nrg_checked c;
-    return nrg_check(&c, &nrg_call_activation_rows_forward, (const void *const[]){args}, 0, 1);
+    return nrg_asked(nrg_check(&c, &nrg_call_activation_rows_forward, (const void *const[]){args}, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -185,6 +185,6 @@ nrg_status nrg_activation_rows_backward(const nrg_activation_args *args, int ith
 nrg_status nrg_activation_rows_backward_check(const nrg_activation_args *args)
 {
     nrg_checked c;
-    return nrg_check(&c, &nrg_call_activation_rows_backward, (const void *const[]){args}, 0, 1);
+    return nrg_asked(nrg_check(&c, &nrg_call_activation_rows_backward, (const void *const[]){args}, 0, 1));
 }
 #endif

@@ -71,5 +71,5 @@ nrg_status nrg_alibi_diagonals_check(const nrg_score_bias_spec *spec, const floa
 {
     nrg_checked c;
     const nrg_alibi_args args = {slopes, diagonals, diagonals_stride};
-    return nrg_check(&c, &nrg_call_alibi_diagonals, (const void *const[]){spec, &args}, 0, 1);
+    return nrg_asked(nrg_check(&c, &nrg_call_alibi_diagonals, (const void *const[]){spec, &args}, 0, 1));
 }

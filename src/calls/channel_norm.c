@@ -110,7 +110,7 @@ nrg_status nrg_channel_norm_forward_check(const nrg_channel_norm_spec *spec, con
 {
     nrg_channel_norm_job job;
     nrg_dtype dtype;
-    return make_forward(&job, &dtype, spec, args, 0, 1);
+    return nrg_asked(make_forward(&job, &dtype, spec, args, 0, 1));
 }
 
 static __attribute__((noinline)) nrg_status make_sums(nrg_channel_norm_job *job, nrg_dtype *dtype,
@@ -168,7 +168,7 @@ nrg_status nrg_channel_norm_sums_check(const nrg_channel_norm_spec *spec, const 
 {
     nrg_channel_norm_job job;
     nrg_dtype dtype;
-    return make_sums(&job, &dtype, spec, args, sums, 0, 1);
+    return nrg_asked(make_sums(&job, &dtype, spec, args, sums, 0, 1));
 }
 
 /* Whether sums are plainly sound. */
@@ -252,7 +252,7 @@ nrg_status nrg_channel_norm_statistics_check(const nrg_channel_norm_spec *spec, 
                                              const int64_t *sums)
 {
     nrg_checked c;
-    return check_statistics(&c, spec, args, sums, 0, 1);
+    return nrg_asked(check_statistics(&c, spec, args, sums, 0, 1));
 }
 
 /* Element c of w or b, in double. */

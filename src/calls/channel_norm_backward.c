@@ -178,7 +178,7 @@ nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec, const nr
 
 nrg_status nrg_channel_norm_backward_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args)
 {
-    return ask(&nrg_call_channel_norm_backward, (const void *const[]){spec, args});
+    return nrg_asked(ask(&nrg_call_channel_norm_backward, (const void *const[]){spec, args}));
 }
 
 nrg_status nrg_channel_norm_backward_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
@@ -192,7 +192,7 @@ nrg_status nrg_channel_norm_backward_sums_check(const nrg_channel_norm_spec *spe
                                                 int64_t *sums)
 {
     const nrg_channel_sums more = {sums};
-    return ask(&nrg_call_channel_norm_backward_sums, (const void *const[]){spec, args, &more});
+    return nrg_asked(ask(&nrg_call_channel_norm_backward_sums, (const void *const[]){spec, args, &more}));
 }
 
 nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
@@ -212,5 +212,5 @@ nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec, c
 
 nrg_status nrg_channel_norm_backward_reduce_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args)
 {
-    return ask(&nrg_call_channel_norm_backward_reduce, (const void *const[]){spec, args});
+    return nrg_asked(ask(&nrg_call_channel_norm_backward_reduce, (const void *const[]){spec, args}));
 }

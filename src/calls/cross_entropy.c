@@ -141,7 +141,7 @@ nrg_status nrg_cross_entropy_forward(const nrg_cross_entropy_args *args, int ith
 nrg_status nrg_cross_entropy_forward_check(const nrg_cross_entropy_args *args)
 {
     cross_entropy c;
-    return prepare(&c, &nrg_call_cross_entropy_forward, args, 0, 1);
+    return nrg_asked(prepare(&c, &nrg_call_cross_entropy_forward, args, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -177,6 +177,6 @@ nrg_status nrg_cross_entropy_backward(const nrg_cross_entropy_args *args, int it
 nrg_status nrg_cross_entropy_backward_check(const nrg_cross_entropy_args *args)
 {
     cross_entropy c;
-    return prepare(&c, &nrg_call_cross_entropy_backward, args, 0, 1);
+    return nrg_asked(prepare(&c, &nrg_call_cross_entropy_backward, args, 0, 1));
 }
 #endif

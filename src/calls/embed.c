@@ -108,5 +108,5 @@ nrg_status nrg_embed_forward_check(const nrg_embed_args *args)
 {
     nrg_embed_job job;
     nrg_dtype dtype;
-    return make_job(&job, &dtype, args, 0, 1);
+    return nrg_asked(make_job(&job, &dtype, args, 0, 1));
 }

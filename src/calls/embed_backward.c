@@ -223,5 +223,5 @@ nrg_status nrg_embed_backward(const nrg_embed_backward_args *args, int ith, int 
 nrg_status nrg_embed_backward_check(const nrg_embed_backward_args *args)
 {
     share s;
-    return make_share(&s, args, 0, 1);
+    return nrg_asked(make_share(&s, args, 0, 1));
 }

@@ -112,5 +112,5 @@ nrg_status nrg_embed_norm_forward_check(const nrg_norm_spec *spec, const nrg_emb
     nrg_norm_job norm;
     nrg_dtype dtype;
     size_t rows;
-    return make_jobs(&embed, &norm, &dtype, &rows, spec, args, norm_args, 0, 1);
+    return nrg_asked(make_jobs(&embed, &norm, &dtype, &rows, spec, args, norm_args, 0, 1));
 }

@@ -86,7 +86,7 @@ nrg_status nrg_floater_forward(const nrg_floater_spec *spec, const nrg_floater_a
 nrg_status nrg_floater_forward_check(const nrg_floater_spec *spec, const nrg_floater_args *args)
 {
     forward_call f;
-    return check_forward(&f, spec, args, 0, 1);
+    return nrg_asked(check_forward(&f, spec, args, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -181,6 +181,6 @@ nrg_status nrg_floater_backward(const nrg_floater_spec *spec, const nrg_floater_
 nrg_status nrg_floater_backward_check(const nrg_floater_spec *spec, const nrg_floater_backward_args *args)
 {
     backward_call b;
-    return check_backward(&b, spec, args, 0, 1);
+    return nrg_asked(check_backward(&b, spec, args, 0, 1));
 }
 #endif

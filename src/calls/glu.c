@@ -230,7 +230,7 @@ nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth)
 nrg_status nrg_glu_forward_check(const nrg_glu_args *args)
 {
     nrg_checked c;
-    return nrg_check(&c, &nrg_call_glu_forward, (const void *const[]){args}, 0, 1);
+    return nrg_asked(nrg_check(&c, &nrg_call_glu_forward, (const void *const[]){args}, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -255,6 +255,6 @@ nrg_status nrg_glu_backward(const nrg_glu_args *args, int ith, int nth)
 nrg_status nrg_glu_backward_check(const nrg_glu_args *args)
 {
     nrg_checked c;
-    return nrg_check(&c, &nrg_call_glu_backward, (const void *const[]){args}, 0, 1);
+    return nrg_asked(nrg_check(&c, &nrg_call_glu_backward, (const void *const[]){args}, 0, 1));
 }
 #endif

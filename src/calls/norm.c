@@ -421,7 +421,7 @@ static nrg_status ask(enum nrg_norm_part part, const nrg_norm_spec *spec, const 
 
 nrg_status nrg_norm_forward_check(const nrg_norm_spec *spec, const nrg_norm_args *args)
 {
-    return ask(NRG_NORM_WHOLE, spec, args, NULL);
+    return nrg_asked(ask(NRG_NORM_WHOLE, spec, args, NULL));
 }
 
 nrg_status nrg_norm_statistics(const nrg_norm_spec *spec, const nrg_norm_args *args, nrg_row_statistics *statistics, int ith,
@@ -434,7 +434,7 @@ nrg_status nrg_norm_statistics(const nrg_norm_spec *spec, const nrg_norm_args *a
 
 nrg_status nrg_norm_statistics_check(const nrg_norm_spec *spec, const nrg_norm_args *args, nrg_row_statistics *statistics)
 {
-    return ask(NRG_NORM_SUMS, spec, args, statistics);
+    return nrg_asked(ask(NRG_NORM_SUMS, spec, args, statistics));
 }
 
 /* The job has one pointer for what one part writes and the other reads. */
@@ -457,7 +457,7 @@ nrg_status nrg_norm_elements(const nrg_norm_spec *spec, const nrg_norm_args *arg
 
 nrg_status nrg_norm_elements_check(const nrg_norm_spec *spec, const nrg_norm_args *args, const nrg_row_statistics *statistics)
 {
-    return ask(NRG_NORM_APPLY, spec, args, given(statistics));
+    return nrg_asked(ask(NRG_NORM_APPLY, spec, args, given(statistics)));
 }
 
 /* What the shortcuts share: dense f32, all rows. */

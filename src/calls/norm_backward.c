@@ -292,7 +292,7 @@ nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_bac
     nrg_norm_backward_job job;
     nrg_planes planes;
     nrg_dtype dtype;
-    return make_rows(&job, &planes, &dtype, spec, args, 0, 1);
+    return nrg_asked(make_rows(&job, &planes, &dtype, spec, args, 0, 1));
 }
 
 static __attribute__((noinline)) nrg_status reduce_blocks(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith,

@@ -87,7 +87,7 @@ nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope
     nrg_norm_rope_job job[2];
     rope_batches batches[2];
     nrg_dtype dtype;
-    return make_jobs(job, batches, &dtype, (const void *const[]){norm, rope_spec, rope, q, k}, 0, 1);
+    return nrg_asked(make_jobs(job, batches, &dtype, (const void *const[]){norm, rope_spec, rope, q, k}, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -224,7 +224,7 @@ nrg_status nrg_norm_rope_backward_check(const nrg_norm_spec *norm, const nrg_rop
                                         const nrg_norm_backward_args *q, const nrg_norm_backward_args *k)
 {
     half h[2];
-    return make_halves(h, (const void *const[]){norm, rope_spec, rope, q, k}, 0, 1);
+    return nrg_asked(make_halves(h, (const void *const[]){norm, rope_spec, rope, q, k}, 0, 1));
 }
 
 nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,

@@ -183,7 +183,7 @@ nrg_status nrg_norm_sandwich_forward_check(const nrg_norm_spec *first, const nrg
     nrg_norm_quant quant;
     nrg_planes planes;
     nrg_dtype dtype;
-    return make_job(&job, &quant, &planes, &dtype, (const void *const[]){first, second, args}, 0, 1);
+    return nrg_asked(make_job(&job, &quant, &planes, &dtype, (const void *const[]){first, second, args}, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -311,7 +311,7 @@ nrg_status nrg_norm_sandwich_backward_check(const nrg_norm_spec *first, const nr
                                             const nrg_norm_sandwich_backward_args *args)
 {
     halves h;
-    return make_halves(&h, (const void *const[]){first, second, args}, 0, 1);
+    return nrg_asked(make_halves(&h, (const void *const[]){first, second, args}, 0, 1));
 }
 
 nrg_status nrg_norm_sandwich_backward_reduce(const nrg_norm_spec *first, const nrg_norm_spec *second,

@@ -220,7 +220,7 @@ static nrg_status check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, co
 
 nrg_status nrg_qkv_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args)
 {
-    return check(norm, rope, args, 0);
+    return nrg_asked(check(norm, rope, args, 0));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -231,7 +231,10 @@ nrg_status nrg_qkv_backward(const nrg_rope_spec *rope, const nrg_qkv_args *args,
     return status != NRG_OK || !call.heads ? status : run(&call, ith, nth);
 }
 
-nrg_status nrg_qkv_backward_check(const nrg_rope_spec *rope, const nrg_qkv_args *args) { return check(NULL, rope, args, 1); }
+nrg_status nrg_qkv_backward_check(const nrg_rope_spec *rope, const nrg_qkv_args *args)
+{
+    return nrg_asked(check(NULL, rope, args, 1));
+}
 #endif
 
 nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_args *args, int nth, size_t *bytes)

@@ -115,7 +115,7 @@ nrg_status nrg_quantize(const nrg_quantize_args *args, int ith, int nth)
 nrg_status nrg_quantize_check(const nrg_quantize_args *args)
 {
     nrg_checked c;
-    return nrg_check(&c, &nrg_call_quantize, (const void *const[]){args}, 0, 1);
+    return nrg_asked(nrg_check(&c, &nrg_call_quantize, (const void *const[]){args}, 0, 1));
 }
 
 nrg_status nrg_dequantize(const nrg_dequantize_args *args, int ith, int nth)
@@ -132,5 +132,5 @@ nrg_status nrg_dequantize(const nrg_dequantize_args *args, int ith, int nth)
 nrg_status nrg_dequantize_check(const nrg_dequantize_args *args)
 {
     nrg_checked c;
-    return nrg_check(&c, &nrg_call_dequantize, (const void *const[]){args}, 0, 1);
+    return nrg_asked(nrg_check(&c, &nrg_call_dequantize, (const void *const[]){args}, 0, 1));
 }

@@ -53,7 +53,7 @@ nrg_status nrg_recurrent_forward_check(const nrg_recurrent_args *args)
 {
     nrg_recurrent_job job;
     nrg_dtype dtype;
-    return make_job(&job, &dtype, args, 0, 1);
+    return nrg_asked(make_job(&job, &dtype, args, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -148,7 +148,7 @@ nrg_status nrg_recurrent_backward_check(const nrg_recurrent_backward_args *args)
 {
     nrg_recurrent_backward_job job;
     nrg_dtype dtype;
-    return make_backward_job(&job, &dtype, args, 0, 1);
+    return nrg_asked(make_backward_job(&job, &dtype, args, 0, 1));
 }
 
 nrg_status nrg_recurrent_backward_reduce(const nrg_recurrent_backward_args *args, int ith, int nth)

@@ -82,7 +82,7 @@ nrg_status nrg_relative_scores_check(const nrg_relative_args *args)
 {
     nrg_relative_job job;
     nrg_dtype dtype;
-    return make_scores(&job, &dtype, args, 0, 1);
+    return nrg_asked(make_scores(&job, &dtype, args, 0, 1));
 }
 
 static __attribute__((noinline)) nrg_status make_values(nrg_relative_job *job, nrg_dtype *dtype, const nrg_relative_args *args,
@@ -121,7 +121,7 @@ nrg_status nrg_relative_values_check(const nrg_relative_args *args)
 {
     nrg_relative_job job;
     nrg_dtype dtype;
-    return make_values(&job, &dtype, args, 0, 1);
+    return nrg_asked(make_values(&job, &dtype, args, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -178,6 +178,6 @@ nrg_status nrg_relative_backward_check(const nrg_relative_args *args)
 {
     nrg_relative_job job;
     nrg_dtype dtype;
-    return make_backward(&job, &dtype, args, 0, 1);
+    return nrg_asked(make_backward(&job, &dtype, args, 0, 1));
 }
 #endif

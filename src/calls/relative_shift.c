@@ -61,7 +61,7 @@ nrg_status nrg_relative_shift_forward_check(const nrg_relative_shift_args *args)
 {
     nrg_relative_shift_job job;
     nrg_dtype dtype;
-    return make_shift(&job, &dtype, args, 0, 0, 1);
+    return nrg_asked(make_shift(&job, &dtype, args, 0, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -71,7 +71,7 @@ nrg_status nrg_relative_shift_backward_check(const nrg_relative_shift_args *args
 {
     nrg_relative_shift_job job;
     nrg_dtype dtype;
-    return make_shift(&job, &dtype, args, 1, 0, 1);
+    return nrg_asked(make_shift(&job, &dtype, args, 1, 0, 1));
 }
 #endif
 
@@ -138,7 +138,7 @@ nrg_status nrg_head_bias_forward_check(const nrg_head_bias_args *args)
 {
     nrg_head_bias_job job;
     nrg_dtype dtype;
-    return make_pair(&job, &dtype, args, 0, 1);
+    return nrg_asked(make_pair(&job, &dtype, args, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -198,6 +198,6 @@ nrg_status nrg_head_bias_backward_check(const nrg_head_bias_args *args)
 {
     nrg_head_bias_backward_job job;
     nrg_dtype dtype;
-    return make_pair_backward(&job, &dtype, args, 0, 1);
+    return nrg_asked(make_pair_backward(&job, &dtype, args, 0, 1));
 }
 #endif

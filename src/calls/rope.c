@@ -76,7 +76,7 @@ nrg_status nrg_rope_table(const nrg_rope_spec *spec, const nrg_rope_table_args *
 nrg_status nrg_rope_table_check(const nrg_rope_spec *spec, const nrg_rope_table_args *args)
 {
     nrg_position_table_job job;
-    return make_table_job(&job, spec, args, 0, 1);
+    return nrg_asked(make_table_job(&job, spec, args, 0, 1));
 }
 
 /* A tensor of a plain call and its output, with their strides: of heads, then of tokens. */
@@ -205,7 +205,10 @@ nrg_status nrg_rope_forward(const nrg_rope_spec *spec, const nrg_rope_args *args
     return rotate(spec, args, ith, nth, 0);
 }
 
-nrg_status nrg_rope_forward_check(const nrg_rope_spec *spec, const nrg_rope_args *args) { return check_rotation(spec, args); }
+nrg_status nrg_rope_forward_check(const nrg_rope_spec *spec, const nrg_rope_args *args)
+{
+    return nrg_asked(check_rotation(spec, args));
+}
 
 #ifndef NRG_NO_BACKWARD
 nrg_status nrg_rope_backward(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth)
@@ -213,5 +216,8 @@ nrg_status nrg_rope_backward(const nrg_rope_spec *spec, const nrg_rope_args *arg
     return rotate(spec, args, ith, nth, 1);
 }
 
-nrg_status nrg_rope_backward_check(const nrg_rope_spec *spec, const nrg_rope_args *args) { return check_rotation(spec, args); }
+nrg_status nrg_rope_backward_check(const nrg_rope_spec *spec, const nrg_rope_args *args)
+{
+    return nrg_asked(check_rotation(spec, args));
+}
 #endif

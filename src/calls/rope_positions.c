@@ -145,7 +145,7 @@ nrg_status nrg_rope_positions_forward(const nrg_rope_spec *spec, const nrg_rope_
 
 nrg_status nrg_rope_positions_forward_check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args)
 {
-    return check(spec, args, 0);
+    return nrg_asked(check(spec, args, 0));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -156,7 +156,7 @@ nrg_status nrg_rope_positions_backward(const nrg_rope_spec *spec, const nrg_rope
 
 nrg_status nrg_rope_positions_backward_check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args)
 {
-    return check(spec, args, 1);
+    return nrg_asked(check(spec, args, 1));
 }
 #endif
 

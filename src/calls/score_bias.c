@@ -113,7 +113,7 @@ nrg_status nrg_score_bias_forward_check(const nrg_score_bias_args *args)
 {
     nrg_score_bias_job job;
     nrg_dtype dtype;
-    return make_job(&job, &dtype, args, 0, 1);
+    return nrg_asked(make_job(&job, &dtype, args, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -195,6 +195,6 @@ nrg_status nrg_score_bias_backward_check(const nrg_score_bias_backward_args *arg
 {
     nrg_score_bias_backward_job job;
     nrg_dtype dtype;
-    return make_backward_job(&job, &dtype, args, 0, 1);
+    return nrg_asked(make_backward_job(&job, &dtype, args, 0, 1));
 }
 #endif

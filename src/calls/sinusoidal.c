@@ -105,5 +105,5 @@ nrg_status nrg_sinusoidal_table_check(const nrg_sinusoidal_spec *spec, const nrg
 {
     nrg_position_table_job job;
     nrg_dtype dtype;
-    return make_job(&job, &dtype, spec, args, 0, 1);
+    return nrg_asked(make_job(&job, &dtype, spec, args, 0, 1));
 }

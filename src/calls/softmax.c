@@ -87,7 +87,7 @@ nrg_status nrg_softmax_forward(const nrg_softmax_args *args, int ith, int nth)
 nrg_status nrg_softmax_forward_check(const nrg_softmax_args *args)
 {
     nrg_checked c;
-    return nrg_check(&c, &nrg_call_softmax_forward, (const void *const[]){args}, 0, 1);
+    return nrg_asked(nrg_check(&c, &nrg_call_softmax_forward, (const void *const[]){args}, 0, 1));
 }
 
 nrg_status nrg_softmax_part(const nrg_softmax_args *args, const nrg_softmax_state *state, int ith, int nth)
@@ -103,7 +103,7 @@ nrg_status nrg_softmax_part(const nrg_softmax_args *args, const nrg_softmax_stat
 nrg_status nrg_softmax_part_check(const nrg_softmax_args *args, const nrg_softmax_state *state)
 {
     nrg_checked c;
-    return nrg_check(&c, &nrg_call_softmax_part, (const void *const[]){args, state}, 0, 1);
+    return nrg_asked(nrg_check(&c, &nrg_call_softmax_part, (const void *const[]){args, state}, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -153,6 +153,6 @@ nrg_status nrg_softmax_backward(const nrg_softmax_backward_args *args, int ith, 
 nrg_status nrg_softmax_backward_check(const nrg_softmax_backward_args *args)
 {
     nrg_checked c;
-    return nrg_check(&c, &nrg_call_softmax_backward, (const void *const[]){args}, 0, 1);
+    return nrg_asked(nrg_check(&c, &nrg_call_softmax_backward, (const void *const[]){args}, 0, 1));
 }
 #endif

@@ -72,5 +72,5 @@ nrg_status nrg_softmax_merge(const nrg_softmax_merge_args *args, int ith, int nt
 nrg_status nrg_softmax_merge_check(const nrg_softmax_merge_args *args)
 {
     nrg_checked c;
-    return nrg_check(&c, &nrg_call_softmax_merge, (const void *const[]){args}, 0, 1);
+    return nrg_asked(nrg_check(&c, &nrg_call_softmax_merge, (const void *const[]){args}, 0, 1));
 }

@@ -120,7 +120,7 @@ nrg_status nrg_t5_diagonals_forward_check(const nrg_score_bias_spec *spec, nrg_d
 {
     nrg_checked c;
     const nrg_t5_args args = {table, diagonals, table_stride, diagonals_stride, dtype};
-    return nrg_check(&c, &nrg_call_t5_diagonals_forward, (const void *const[]){spec, &args}, 0, 1);
+    return nrg_asked(nrg_check(&c, &nrg_call_t5_diagonals_forward, (const void *const[]){spec, &args}, 0, 1));
 }
 
 #ifndef NRG_NO_BACKWARD
@@ -167,6 +167,6 @@ nrg_status nrg_t5_diagonals_backward_check(const nrg_score_bias_spec *spec, cons
     nrg_checked c;
     const nrg_t5_backward_args args = {d_diagonals, d_table, d_diagonals_stride, d_table_stride};
     (void)accumulate;
-    return nrg_check(&c, &nrg_call_t5_diagonals_backward, (const void *const[]){spec, &args}, 0, 1);
+    return nrg_asked(nrg_check(&c, &nrg_call_t5_diagonals_backward, (const void *const[]){spec, &args}, 0, 1));
 }
 #endif

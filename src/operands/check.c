@@ -189,9 +189,19 @@ static inline int lay_rows(extent *e, size_t *stride, size_t given, size_t dim, 
     return (taken >= row) & !((e->first | taken) & (e->element - 1)) & ((dim | rows | taken) < half / 8) & (e->end > e->first);
 }
 
-/* The same, slowly: for operands without elements, and for those of more than four billion. */
+/* Where an operand begins for the checks: an unallocated one at 0, which is aligned and has all of memory behind it. */
+static inline uintptr_t checked_place(const extent *e) { return e->first == (uintptr_t)NRG_UNALLOCATED ? 0 : e->first; }
+
+/* NRG_ERR_UNALLOCATED where nothing else is wrong with an operand. */
+static inline nrg_status place_status(const extent *e)
+{
+    return e->first == (uintptr_t)NRG_UNALLOCATED ? NRG_ERR_UNALLOCATED : NRG_OK;
+}
+
+/* The same, slowly: for operands that are unallocated or have no elements, and for those of more than four billion. */
 static __attribute__((noinline)) nrg_status name_rows(extent *e, size_t *stride, size_t given, size_t dim, size_t rows)
 {
+    const uintptr_t first = checked_place(e);
     size_t before_last;
     if (!nrg_product(dim, e->element, &e->bytes))
         return NRG_ERR_OVERFLOW;
@@ -200,13 +210,13 @@ static __attribute__((noinline)) nrg_status name_rows(extent *e, size_t *stride,
         return NRG_OK;
     if (*stride < e->bytes)
         return NRG_ERR_STRIDE;
-    if ((e->first | *stride) & (e->element - 1))
+    if ((first | *stride) & (e->element - 1))
         return NRG_ERR_ALIGNMENT;
     if (!nrg_product(rows - 1, *stride, &before_last) || before_last > SIZE_MAX - e->bytes ||
-        before_last + e->bytes > UINTPTR_MAX - e->first)
+        before_last + e->bytes > UINTPTR_MAX - first)
         return NRG_ERR_OVERFLOW;
-    e->end = e->first + before_last + e->bytes;
-    return NRG_OK;
+    e->end = first + before_last + e->bytes;
+    return place_status(e);
 }
 
 /* Whether only the innermost of several levels has steps. */
@@ -220,7 +230,8 @@ static nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_ope
 {
     const uint32_t repeated = nrg_repeated(o, part);
     step levels[NRG_LEVELS];
-    uintptr_t aligned = e->first;
+    const uintptr_t first = checked_place(e);
+    uintptr_t aligned = first;
     size_t row, span, dense;
     if (!nrg_product(s->n[o->dim], e->element, &row) || !fill_strides(stride, o, s, part, repeated, row, &dense))
         return NRG_ERR_OVERFLOW;
@@ -238,10 +249,10 @@ static nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_ope
     }
     if (aligned & (e->element - 1))
         return NRG_ERR_ALIGNMENT;
-    if (span > UINTPTR_MAX - e->first)
+    if (span > UINTPTR_MAX - first)
         return NRG_ERR_OVERFLOW;
-    e->end = e->first + span;
-    return NRG_OK;
+    e->end = first + span;
+    return place_status(e);
 }
 
 /* Whether rows of two operands whose extents meet share a byte. */
@@ -311,7 +322,7 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
     uint32_t there, outputs = 0;
     int is_matrix = 1;
     size_t moved = 0;
-    nrg_status status = nrg_check_options(c, call, part);
+    nrg_status status = nrg_check_options(c, call, part), places = NRG_OK;
     if (status != NRG_OK)
         return status;
     if (ith < 0 || ith >= nth)
@@ -331,22 +342,28 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         const int has_levels = o->level[1].count != NRG_ONE;
         if (!has_levels || is_plane(o, s, from)) {
             const size_t given = o->level[0].stride && rows != 1 ? nrg_size_at(from, o->level[0].stride) : 0;
-            if (!lay_rows(e, stride, given, dim, rows) && (status = name_rows(e, stride, given, dim, rows)) != NRG_OK)
-                return status;
+            if (!lay_rows(e, stride, given, dim, rows))
+                status = name_rows(e, stride, given, dim, rows);
             if (has_levels)
                 stride[1] = stride[2] = rows * stride[0];
         } else {
-            if ((status = lay_levels(e, stride, o, s, from)) != NRG_OK)
-                return status;
+            status = lay_levels(e, stride, o, s, from);
             rows *= s->n[o->level[1].count] * s->n[o->level[2].count];
             is_matrix = 0;
         }
+        if (status != NRG_OK && status != NRG_ERR_UNALLOCATED)
+            return status;
         /* fits, since rows are no longer than their stride; where they repeat it is a hint */
         const size_t bytes = rows * dim * e->element;
         if (!bytes)
             continue;
         if (o->room && nrg_size_at(from, o->room) < bytes)
             return NRG_ERR_WORKSPACE;
+        if (status == NRG_ERR_UNALLOCATED) {
+            places = status;
+            status = NRG_OK;
+            continue;
+        }
         const size_t passes = bytes << (s->written >> i & 1); /* an input in its output's place counts as both */
         moved = passes > SIZE_MAX - moved ? SIZE_MAX : moved + passes;
         outputs |= (uint32_t)nrg_is_output(o, s, i) << (e - extents);
@@ -354,5 +371,6 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
     }
     c->bytes = moved;
     c->is_matrix = is_matrix;
-    return check_overlaps(c, call, extents, (unsigned)(e - extents), outputs);
+    status = check_overlaps(c, call, extents, (unsigned)(e - extents), outputs);
+    return status != NRG_OK ? status : places;
 }

@@ -97,7 +97,8 @@ int verdict_span(const nrg_operand *o, const verdict_operand *v, const void *par
 
 static nrg_status judge_operand(const nrg_operand *o, const verdict_operand *v, const void *const *part, wide stride[NRG_LEVELS])
 {
-    const uintptr_t first = (uintptr_t)pointer_of(o, part);
+    const int is_unallocated = pointer_of(o, part) == NRG_UNALLOCATED;
+    const uintptr_t first = is_unallocated ? 0 : (uintptr_t)pointer_of(o, part);
     wide span = (wide)v->dim * v->element, last = 0;
     int misaligned = first % v->element != 0;
     if (!find_strides(o, v, part[o->part], stride))
@@ -126,7 +127,7 @@ static nrg_status judge_operand(const nrg_operand *o, const verdict_operand *v, 
     }
     if (misaligned)
         return NRG_ERR_ALIGNMENT;
-    return span > (wide)(UINTPTR_MAX - first) ? NRG_ERR_OVERFLOW : NRG_OK;
+    return span > (wide)(UINTPTR_MAX - first) ? NRG_ERR_OVERFLOW : is_unallocated ? NRG_ERR_UNALLOCATED : NRG_OK;
 }
 
 static uintptr_t row_at(const nrg_operand *o, const verdict_operand *v, const void *const *part, const wide stride[NRG_LEVELS],
@@ -228,9 +229,15 @@ nrg_status verdict_of(const nrg_call *call, const void *const *part, int ith, in
     for (int i = 0; i < call->operand_count; i++)
         if (v[i].is_there && s.refused >> i & 1)
             return NRG_ERR_COMBINATION;
-    for (int i = 0; i < call->operand_count; i++)
-        if (v[i].is_there && (status = judge_operand(&call->operands[i], &v[i], part, stride[i])) != NRG_OK)
+    nrg_status places = NRG_OK;
+    for (int i = 0; i < call->operand_count; i++) {
+        status = v[i].is_there ? judge_operand(&call->operands[i], &v[i], part, stride[i]) : NRG_OK;
+        if (status == NRG_ERR_UNALLOCATED) {
+            places = status;
+            v[i].is_there = 0; /* it overlaps nothing */
+        } else if (status != NRG_OK)
             return status;
+    }
     const judged c = {call, part, &s, v, stride};
     for (int i = 0; i < call->operand_count; i++)
         for (int j = 0; j < call->operand_count; j++) {
@@ -246,5 +253,5 @@ nrg_status verdict_of(const nrg_call *call, const void *const *part, int ith, in
                 return NRG_ERR_OVERLAP;
             *is_open |= !are_matrices;
         }
-    return NRG_OK;
+    return places;
 }

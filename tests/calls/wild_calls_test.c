@@ -449,7 +449,7 @@ static void change_pointer(trial *t)
     const uintptr_t shift = by[draw(t, sizeof by / sizeof by[0])];
     const size_t kind = draw(t, 6);
     if (kind == 0)
-        put_pointer(t, i, 0);
+        put_pointer(t, i, t->number % 2 ? (uintptr_t)NRG_UNALLOCATED : 0);
     else if (kind == 1)
         put_pointer(t, i, pointer_of(t, i) - shift);
     else if (kind == 2)
@@ -589,8 +589,9 @@ static void try(trial *t, counts *n)
     const void *const *part = (const void *const *)t->part;
     const nrg_status should = d->operand_count || t->sound->has_shares ? nrg_check(&c, d, part, t->ith, t->nth)
                                                                        : nrg_check_options(&c, d, part),
-                     should_ask = should == NRG_ERR_THREAD || t->nth != 1 ? nrg_check(&c, d, part, 0, 1) : should;
-    const int is_called = should != NRG_OK && should_ask != NRG_OK;
+                     of_one = should == NRG_ERR_THREAD || t->nth != 1 ? nrg_check(&c, d, part, 0, 1) : should,
+                     should_ask = nrg_asked(of_one);
+    const int is_called = should != NRG_OK && of_one != NRG_OK;
     if (!is_called) {
         measure(t, c.part);
         if (!may_be_called(t, c.part)) {
