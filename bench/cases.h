@@ -5,6 +5,8 @@
 #define NRG_BENCH_CASES_H
 
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "nrg/nrg.h"
 #include "paths.h"
@@ -12,6 +14,15 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Ends the program where a call fails that the benchmark relies on. */
+static inline void bench_require(nrg_status status)
+{
+    if (status != NRG_OK) {
+        fprintf(stderr, "nrg-bench: %s\n", nrg_status_string(status));
+        abort();
+    }
+}
 
 /* family.h */
 typedef struct bench_family bench_family;

@@ -168,7 +168,7 @@ void bench_call_before(void *call)
 {
     nrg_isa isa = ((const bench_call *)call)->isa;
     if (nrg_isa_active() != isa)
-        nrg_isa_set(isa);
+        bench_require(nrg_isa_set(isa));
 }
 
 void bench_call_run(void *call, unsigned placement, size_t calls)

@@ -82,9 +82,9 @@ static nrg_status add_norm(size_t tokens, const float *x, const float *y, const 
     nrg_norm_args args = nrg_norm_args_init(tokens, x, w, o);
     args.y = y;
     args.r = r;
-    const nrg_status status = nrg_norm_forward_check(&spec, &args);
+    nrg_status status = nrg_norm_forward_check(&spec, &args);
     for (int ith = 0; status == NRG_OK && ith < nth; ith++)
-        nrg_norm_forward(&spec, &args, ith, nth);
+        status = nrg_norm_forward(&spec, &args, ith, nth);
     return status;
 }
 
@@ -128,9 +128,9 @@ static nrg_status weigh(size_t tokens, size_t first, int nth)
     args.causal = 1;
     args.x_strides.row = args.o_strides.row = sizeof scores[0][0];
     args.x_strides.head = args.o_strides.head = sizeof scores[0];
-    const nrg_status status = nrg_softmax_forward_check(&args);
+    nrg_status status = nrg_softmax_forward_check(&args);
     for (int ith = 0; status == NRG_OK && ith < nth; ith++)
-        nrg_softmax_forward(&args, ith, nth);
+        status = nrg_softmax_forward(&args, ith, nth);
     return status;
 }
 
@@ -138,9 +138,9 @@ static nrg_status weigh(size_t tokens, size_t first, int nth)
 static nrg_status swiglu(size_t tokens, int nth)
 {
     const nrg_glu_args args = nrg_glu_args_halves(NRG_ACT_SILU, NRG_F32, tokens, FF, up, 0, gated);
-    const nrg_status status = nrg_glu_forward_check(&args);
+    nrg_status status = nrg_glu_forward_check(&args);
     for (int ith = 0; status == NRG_OK && ith < nth; ith++)
-        nrg_glu_forward(&args, ith, nth);
+        status = nrg_glu_forward(&args, ith, nth);
     return status;
 }
 

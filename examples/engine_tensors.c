@@ -101,9 +101,10 @@ static int rms_norm(const tensor *x, const tensor *y, const tensor *w, const ten
         plain_rms_norm(x, y, w, o);
         return 0;
     }
-    for (int ith = 0; ith < THREADS; ith++)
-        nrg_norm_forward(&spec, &args, ith, THREADS); /* it was asked */
-    return 1;
+    nrg_status status = NRG_OK;
+    for (int ith = 0; status == NRG_OK && ith < THREADS; ith++)
+        status = nrg_norm_forward(&spec, &args, ith, THREADS);
+    return status == NRG_OK; /* it was asked */
 }
 
 /* ---- and that both agree ---- */

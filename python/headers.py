@@ -47,7 +47,7 @@ class Headers:
         for name, value in re.findall(r"^#define (NRG_(?!HAS_)\w+) (0x[0-9a-f]+u?|\d+u?)\s*$", text, re.M):
             self.constants[name] = int(value.rstrip("u"), 0)
         text = re.sub(r"^\s*#.*(\\\n.*)*$", "", text, flags=re.M)
-        text = re.sub(r'extern "C" \{', "", text)
+        text = re.sub(r'extern "C" \{|\bNRG_NODISCARD\b', "", text)
         position = 0
         while True:
             text = text[position:].lstrip(" \n}")

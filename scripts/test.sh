@@ -238,6 +238,16 @@ expect_path() {
 
 # --- stages ------------------------------------------------------------------------------------------------------------------
 
+# A C++20 program that initializes every struct by the names of its fields.
+designated_initializers() {
+    "$(numpy_python)" -c '
+import sys
+sys.path.insert(0, sys.argv[1] + "/python")
+import headers
+print("#include <nrg/nrg.h>")
+for name, fields in headers.Headers(sys.argv[1] + "/include").structs.items():
+    print(f"{name} make_{name}() {{ return {name}{{" + ", ".join(f".{field} = {{}}" for field, _ in fields) + "}; }")' "$root"
+}
 stage_headers() {
     local header compiler warnings=(-I "$root/include" -Wall -Wextra -Wpedantic -Werror -fsyntax-only) count=0
     if gcc -fshort-enums -x c -I "$root/include" -fsyntax-only - <<<"#include <nrg/base.h>" 2>"$state/short-enums"; then
@@ -255,6 +265,10 @@ stage_headers() {
         say "ok nrg/$header"
         count=$((count + 1))
     done
+    for compiler in "gcc -x c -std=c11" "clang -x c -std=c11"; do # a hole is not copied with a struct
+        $compiler "${warnings[@]}" -Wpadded - <<<"#include <nrg/nrg.h>"
+    done
+    designated_initializers | g++ -x c++ -std=c++20 "${warnings[@]}" -
     note "$count headers"
     "$(numpy_python)" "$root/scripts/versions.py"
     "$(numpy_python)" "$root/scripts/layers.py"

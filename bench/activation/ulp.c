@@ -46,7 +46,7 @@ double bench_activation_ulp(const bench_case *c, const rival_loop *loop)
     static _Alignas(64) char in[BLOCK * sizeof(float)], out[BLOCK * sizeof(float)];
     double worst = 0;
     size_t n;
-    nrg_isa_set(c->isa);
+    bench_require(nrg_isa_set(c->isa));
     for (uint64_t bits = 0; (n = inputs(in, c->dtype, &bits)) != 0;) {
         const rival_job job = {.dim = n, .x = in, .o = out};
         if (loop)

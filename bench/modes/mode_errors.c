@@ -33,7 +33,7 @@ static void line(const bench_case *c, void *ctx)
         return;
     const nrg_isa before = nrg_isa_active();
     const double ulp = bench_error_of(c, BENCH_RIVALS);
-    nrg_isa_set(before);
+    bench_require(nrg_isa_set(before));
     if (ulp == 0)
         return;
     const int is_wrong = !(ulp <= limit_of(c));

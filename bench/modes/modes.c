@@ -66,6 +66,6 @@ int bench_run_modes(const bench_args *args)
         status |= bench_report_mode(args);
     if (args->compare)
         status |= bench_compare_mode(args);
-    nrg_isa_set(before);
+    bench_require(nrg_isa_set(before));
     return status;
 }

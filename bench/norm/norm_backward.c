@@ -51,7 +51,7 @@ static void ready(const bench_case *c, void *const *part)
     nrg_norm_args args = nrg_norm_args_init(c->shape.rows, back->r ? back->r : back->x, NULL, back->dx);
     args.mean = own_memory(back->mean);
     if (args.mean)
-        nrg_norm_forward(part[NRG_NORM_SPEC], &args, 0, 1);
+        bench_require(nrg_norm_forward(part[NRG_NORM_SPEC], &args, 0, 1));
 }
 
 static void rival_of(const bench_case *c, void *const *part, rival_job *job)

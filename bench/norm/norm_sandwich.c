@@ -61,7 +61,7 @@ static nrg_status both_backward(void *const *part, int ith, int nth, int is_redu
     two.dr_in = a->dr_in;
     two.dw = a->dw2;
     one.workspace = a->workspace;
-    nrg_norm_backward_workspace(first, &one, &bytes);
+    bench_require(nrg_norm_backward_workspace(first, &one, &bytes));
     one.workspace_size = bytes;
     two.workspace = a->workspace ? (char *)a->workspace + bytes : NULL;
     two.workspace_size = a->workspace_size - bytes;

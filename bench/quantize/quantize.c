@@ -49,7 +49,7 @@ static void ready_back(const bench_case *c, void *const *part)
     args.x_stride[0] = a->o_stride[0];
     args.packed_stride[0] = a->packed_stride[0];
     args.scales_stride[0] = a->scales_stride[0];
-    nrg_quantize(&args, 0, 1);
+    bench_require(nrg_quantize(&args, 0, 1));
 }
 
 static void rival_of(const bench_case *c, void *const *part, rival_job *job)

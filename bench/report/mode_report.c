@@ -37,7 +37,7 @@ int bench_report_mode(const bench_args *args)
         sigaction(SIGTERM, &soft, &before[1]);
         const nrg_isa active = nrg_isa_active();
         const int whole = report_run(&r, &interrupted);
-        nrg_isa_set(active); /* which the report names */
+        bench_require(nrg_isa_set(active)); /* which the report names */
         sigaction(SIGINT, &before[0], NULL);
         sigaction(SIGTERM, &before[1], NULL);
         wrong = whole ? report_write(&r, args->report) : NULL;

@@ -160,7 +160,7 @@ static void run_error(struct runner *run, const report_task *task, nrg_isa isa, 
     if ((who != BENCH_RIVALS && !bench_has_rival(&e.c, who)) || !goes_on(run, 0.2))
         return;
     e.ulp = bench_error_of(&e.c, who);
-    nrg_isa_set(before);
+    bench_require(nrg_isa_set(before));
     if (e.ulp > 0)
         run->r->error[run->r->errors++] = e;
 }

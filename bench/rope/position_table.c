@@ -27,7 +27,7 @@ static void ready(const bench_case *c, void *const *part)
 {
     const nrg_sinusoidal_args *args = part[NRG_SINUSOIDAL_ARGS];
     const nrg_sinusoidal_spec spec = nrg_sinusoidal_spec_vaswani(c->shape.dim);
-    nrg_sinusoidal_frequencies(&spec, own_memory(args->frequencies));
+    bench_require(nrg_sinusoidal_frequencies(&spec, own_memory(args->frequencies)));
 }
 
 static bench_shape scan_shape(const bench_op *op, size_t *row, size_t *rows)

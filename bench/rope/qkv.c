@@ -65,10 +65,10 @@ static void rival_of(const bench_case *c, void *const *part, rival_job *job)
     nrg_qkv_measure_args(rope, a, 1, &space, &doubles);
     const uintptr_t first = ((uintptr_t)a->workspace + NRG_ROPE_LINE - 1) / NRG_ROPE_LINE * NRG_ROPE_LINE + NRG_ROPE_LINE,
                     at = nrg_rope_slice_of(&space, a->workspace_size).table;
-    nrg_rope_frequencies(rope, frequencies, &magnitude);
+    bench_require(nrg_rope_frequencies(rope, frequencies, &magnitude));
     const nrg_rope_table_args args =
         nrg_rope_table_args_init(c->shape.rows, frequencies, magnitude, (float *)(void *)(first + at));
-    nrg_rope_table(rope, &args, 0, 1);
+    bench_require(nrg_rope_table(rope, &args, 0, 1));
     *job = (rival_job){.rows = a->tokens,
                        .dim = ROW,
                        .head_dim = HEAD,

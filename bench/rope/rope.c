@@ -34,9 +34,9 @@ static void ready_rotation(const bench_case *c, void *const *part)
 {
     const nrg_rope_args *args = part[NRG_ROPE_ARGS];
     double frequencies[BENCH_HEAD_MAX], magnitude;
-    nrg_rope_frequencies(part[NRG_ROPE_SPEC], frequencies, &magnitude);
+    bench_require(nrg_rope_frequencies(part[NRG_ROPE_SPEC], frequencies, &magnitude));
     const nrg_rope_table_args table = nrg_rope_table_args_init(c->shape.rows, frequencies, magnitude, own_memory(args->table));
-    nrg_rope_table(part[NRG_ROPE_SPEC], &table, 0, 1);
+    bench_require(nrg_rope_table(part[NRG_ROPE_SPEC], &table, 0, 1));
 }
 
 static void rival_of_rotation(const bench_case *c, void *const *part, rival_job *job)

@@ -53,10 +53,10 @@ static void fill_table(const bench_case *c, void *const *part)
     if (c->op->option == T5) {
         for (size_t i = 0; i < NRG_COUNT(numbers); i++)
             numbers[i] = (float)(i % 61) * 0.0625f - 2;
-        nrg_t5_diagonals_forward(&t5, NRG_F32, numbers, 0, diagonals, 0, 0, 1);
+        bench_require(nrg_t5_diagonals_forward(&t5, NRG_F32, numbers, 0, diagonals, 0, 0, 1));
     } else {
-        nrg_alibi_slopes(alibi.heads, 8, numbers);
-        nrg_alibi_diagonals(&alibi, numbers, diagonals, 0, 0, 1);
+        bench_require(nrg_alibi_slopes(alibi.heads, 8, numbers));
+        bench_require(nrg_alibi_diagonals(&alibi, numbers, diagonals, 0, 0, 1));
     }
 }
 

@@ -102,8 +102,8 @@ static inline int nrg_ggml_plain(const struct ggml_tensor *t)
     return nrg_ggml_dtype(t) != (nrg_dtype)-1 && nrg_ggml_rows(t, t->type);
 }
 
-/* The end of each call: what nrg's check says of tensors without memory. A node that is not served stays out of the graph: nothing reads it.
- */
+/* The end of each call: the status of nrg's check for tensors without memory. A node that is not served stays out of the graph:
+ * nothing reads it. */
 static inline struct ggml_tensor *nrg_ggml_ask(struct ggml_tensor *node, ggml_custom_op_t fun, nrg_ggml_node *n)
 {
     const int before = n->owner->failed;

@@ -70,7 +70,7 @@ NRG_API const char *nrg_activation_name(nrg_activation g);
 /* Sets *g to the activation of this name. Returns NRG_OK; on error, returns one of these and writes nothing:
  *   NRG_ERR_NULL  name or g
  *   NRG_ERR_ENUM  no activation has this name */
-NRG_API nrg_status nrg_activation_from_name(const char *name, nrg_activation *g);
+NRG_NODISCARD NRG_API nrg_status nrg_activation_from_name(const char *name, nrg_activation *g);
 
 /* Returns the α that constructors set: 1.702 of gelu_quick, 1 of elu, 0.01 of leaky_relu, 0 of those that have none. */
 NRG_API float nrg_activation_alpha(nrg_activation g);
@@ -88,11 +88,12 @@ NRG_API float nrg_activation_alpha(nrg_activation g);
  *   NRG_ERR_ALIGNMENT  a pointer that is no multiple of the element size
  *   NRG_ERR_OVERFLOW   count elements do not fit between a pointer and the end of memory
  *   NRG_ERR_OVERLAP    o overlaps x and is not x */
-NRG_API nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o, int ith,
-                                          int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o,
+                                                        int ith, int nth);
 
 /* What nrg_activation_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o);
+NRG_NODISCARD NRG_API nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x,
+                                                              void *o);
 
 /* dx = d_o ⊙ g′(x), where d_o is the gradient of g(x). dx may be x or d_o itself:
  *
@@ -100,12 +101,12 @@ NRG_API nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtyp
  *        dx     yes   yes
  *
  * Returns the statuses of nrg_activation_forward. */
-NRG_API nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, const void *d_o,
-                                           void *dx, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x,
+                                                         const void *d_o, void *dx, int ith, int nth);
 
 /* What nrg_activation_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, const void *d_o,
-                                                 void *dx);
+NRG_NODISCARD NRG_API nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x,
+                                                               const void *d_o, void *dx);
 
 /* Where the data is: rows in up to four dimensions (nrg/base.h), with strides in bytes from row to row, from plane to plane and
  * from volume to volume; 0 is dense. Make one with nrg_activation_args_init, then change fields. */
@@ -166,10 +167,10 @@ static inline nrg_activation_args nrg_activation_args_init(nrg_activation g, nrg
  *   NRG_ERR_CONSTANT     alpha infinite, NaN or out of its range
  *   NRG_ERR_STRIDE       a stride shorter than a row, or than what lies inside of it
  *   NRG_ERR_COMBINATION  d_o or dx is there; alpha is not 0, and g has none */
-NRG_API nrg_status nrg_activation_rows_forward(const nrg_activation_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_activation_rows_forward(const nrg_activation_args *args, int ith, int nth);
 
 /* What nrg_activation_rows_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_activation_rows_forward_check(const nrg_activation_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_activation_rows_forward_check(const nrg_activation_args *args);
 
 /* dx = d_o ⊙ g′(x), row by row, the bits of nrg_activation_backward. dx may be x or d_o, with its strides:
  *
@@ -177,10 +178,10 @@ NRG_API nrg_status nrg_activation_rows_forward_check(const nrg_activation_args *
  *        dx     yes   yes
  *
  * Returns the statuses of nrg_activation_rows_forward; NRG_ERR_COMBINATION where o is there. */
-NRG_API nrg_status nrg_activation_rows_backward(const nrg_activation_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_activation_rows_backward(const nrg_activation_args *args, int ith, int nth);
 
 /* What nrg_activation_rows_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_activation_rows_backward_check(const nrg_activation_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_activation_rows_backward_check(const nrg_activation_args *args);
 
 #ifdef __cplusplus
 }

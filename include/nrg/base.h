@@ -34,6 +34,15 @@
 #define NRG_API
 #endif
 
+/* A status that is ignored is an error nobody sees: compilers warn. */
+#if (defined(__cplusplus) && __cplusplus >= 201703L) || (defined(__STDC_VERSION__) && __STDC_VERSION__ > 201710L)
+#define NRG_NODISCARD [[nodiscard]]
+#elif defined(__GNUC__)
+#define NRG_NODISCARD __attribute__((warn_unused_result))
+#else
+#define NRG_NODISCARD
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -258,11 +258,12 @@ static inline nrg_channel_norm_args nrg_channel_norm_args_init(size_t samples, s
  *                        use for
  *   NRG_ERR_COUNT        running_var with sets of one element, which have no unbiased variance
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-NRG_API nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int ith,
-                                            int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
+                                                          int ith, int nth);
 
 /* What nrg_channel_norm_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_channel_norm_forward_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_forward_check(const nrg_channel_norm_spec *spec,
+                                                                const nrg_channel_norm_args *args);
 
 /* ---- statistics in parts ---- */
 
@@ -280,16 +281,16 @@ NRG_API nrg_status nrg_channel_norm_forward_check(const nrg_channel_norm_spec *s
  * Returns NRG_OK, or says what is wrong as nrg_channel_norm_forward does, and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
  * NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
  * NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_THREAD. */
-NRG_API nrg_status nrg_channel_norm_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, int64_t *sums,
-                                         int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
+                                                       int64_t *sums, int ith, int nth);
 
 /* What nrg_channel_norm_sums would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_channel_norm_sums_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
-                                               int64_t *sums);
+NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_sums_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
+                                                             int64_t *sums);
 
 /* into += from, for `sets` sets. into may not overlap from. Returns NRG_OK, NRG_ERR_NULL, NRG_ERR_ALIGNMENT, NRG_ERR_OVERFLOW or
  * NRG_ERR_OVERLAP. */
-NRG_API nrg_status nrg_channel_norm_sums_add(size_t sets, int64_t *into, const int64_t *from);
+NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_sums_add(size_t sets, int64_t *into, const int64_t *from);
 
 /* From the sums of whole sets to args.statistics, args.mean, args.rstd (each may be NULL) and the running statistics, as a
  * forward pass with NRG_STATISTICS_COMPUTE would have made them. sums: [sets]; the number of sets follows from spec and
@@ -305,12 +306,12 @@ NRG_API nrg_status nrg_channel_norm_sums_add(size_t sets, int64_t *into, const i
  * NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT,
  * NRG_ERR_COMBINATION, NRG_ERR_THREAD, and
  *   NRG_ERR_COUNT   a set of no elements, or of one where there are running statistics */
-NRG_API nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
-                                               const int64_t *sums, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
+                                                             const int64_t *sums, int ith, int nth);
 
 /* What nrg_channel_norm_statistics would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_channel_norm_statistics_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
-                                                     const int64_t *sums);
+NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_statistics_check(const nrg_channel_norm_spec *spec,
+                                                                   const nrg_channel_norm_args *args, const int64_t *sums);
 
 /* Scale and shift of batch norm's inference: o1 = x ⊙ scale + shift, to be used as w and b (both f32) of NRG_STATISTICS_FOLDED.
  * From args.running_mean_in, running_var_in, w and b; scale and shift: [c]. Each is rounded once from double; o1 is then one
@@ -320,8 +321,8 @@ NRG_API nrg_status nrg_channel_norm_statistics_check(const nrg_channel_norm_spec
  * NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT, and
  *   NRG_ERR_NULL         spec, args, running_mean_in, running_var_in, scale or shift
  *   NRG_ERR_COMBINATION  a spec that no call takes; sets that are no channels, or not centred */
-NRG_API nrg_status nrg_channel_norm_fold(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args, float *scale,
-                                         float *shift);
+NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_fold(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
+                                                       float *scale, float *shift);
 
 #ifdef __cplusplus
 }

@@ -126,8 +126,8 @@ static inline nrg_channel_norm_backward_args nrg_channel_norm_backward_args_init
  * of them and each of at most 64 blocks of samples. Reads only samples, dw and db of args. Returns NRG_OK, or writes nothing:
  * NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT,
  * NRG_ERR_COMBINATION. */
-NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_spec *spec,
-                                                       const nrg_channel_norm_backward_args *args, size_t *bytes);
+NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_spec *spec,
+                                                                     const nrg_channel_norm_backward_args *args, size_t *bytes);
 
 /* The gradients of share ith of nth: whole channels with NRG_CHANNEL_OVER_BATCH, otherwise whole sets, in blocks of samples
  * where dw or db is requested. The only share (nth = 1) does the reduction, too. At most 16 KB of stack in an optimized build.
@@ -139,21 +139,22 @@ NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_sp
  *                        with NRG_CHANNEL_OVER_GROUP or RUNNING, or with dw or db; y or b without an activation
  *   NRG_ERR_COUNT        sums or statistics of no elements
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
-NRG_API nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
-                                             int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec,
+                                                           const nrg_channel_norm_backward_args *args, int ith, int nth);
 
 /* What nrg_channel_norm_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_channel_norm_backward_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_check(const nrg_channel_norm_spec *spec,
+                                                                 const nrg_channel_norm_backward_args *args);
 
 /* Phase 2, with the spec and args of phase 1: channels of share ith of nth, from the workspace to dw and db. Returns NRG_OK
  * at once if nothing is left: NRG_CHANNEL_OVER_BATCH, neither dw nor db, or phase 1 had one share. What phase 1 refuses is
  * refused here too: the statuses of nrg_channel_norm_backward. */
-NRG_API nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
-                                                    int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec,
+                                                                  const nrg_channel_norm_backward_args *args, int ith, int nth);
 
 /* What nrg_channel_norm_backward_reduce would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_channel_norm_backward_reduce_check(const nrg_channel_norm_spec *spec,
-                                                          const nrg_channel_norm_backward_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_reduce_check(const nrg_channel_norm_spec *spec,
+                                                                        const nrg_channel_norm_backward_args *args);
 
 /* NRG_CHANNEL_OVER_BATCH: Σdo1 and Σdo1 ⊙ (x - m) of a part, [c][NRG_CHANNEL_NORM_SUMS_WORDS], with statistics given (of all
  * parts; or as floats); dw and db, where requested, are the part's. dx, dy, args.sums and running statistics are ignored.
@@ -162,12 +163,13 @@ NRG_API nrg_status nrg_channel_norm_backward_reduce_check(const nrg_channel_norm
  *   NRG_ERR_NULL         sums; (with n > 0) x, d_o, or statistics in double or as floats
  *   NRG_ERR_COMBINATION  NRG_CHANNEL_OVER_GROUP, NRG_STATISTICS_RUNNING or NRG_STATISTICS_FOLDED; mean, rstd, y or b as above
  *   NRG_ERR_COUNT        statistics of no elements */
-NRG_API nrg_status nrg_channel_norm_backward_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_backward_args *args,
-                                                  int64_t *sums, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_sums(const nrg_channel_norm_spec *spec,
+                                                                const nrg_channel_norm_backward_args *args, int64_t *sums,
+                                                                int ith, int nth);
 
 /* What nrg_channel_norm_backward_sums would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_channel_norm_backward_sums_check(const nrg_channel_norm_spec *spec,
-                                                        const nrg_channel_norm_backward_args *args, int64_t *sums);
+NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_sums_check(const nrg_channel_norm_spec *spec,
+                                                                      const nrg_channel_norm_backward_args *args, int64_t *sums);
 
 #ifdef __cplusplus
 }

@@ -91,10 +91,10 @@ static inline nrg_cross_entropy_args nrg_cross_entropy_args_init(nrg_dtype dtype
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
  *   NRG_ERR_OVERLAP      an output shares a byte with another operand
  *   NRG_ERR_COMBINATION  an operand of the backward pass is there */
-NRG_API nrg_status nrg_cross_entropy_forward(const nrg_cross_entropy_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_cross_entropy_forward(const nrg_cross_entropy_args *args, int ith, int nth);
 
 /* What nrg_cross_entropy_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_cross_entropy_forward_check(const nrg_cross_entropy_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_cross_entropy_forward_check(const nrg_cross_entropy_args *args);
 
 /* dx of the rows of share ith of nth. dx may be x, with its stride:
  *
@@ -104,10 +104,10 @@ NRG_API nrg_status nrg_cross_entropy_forward_check(const nrg_cross_entropy_args 
  * Returns the statuses of nrg_cross_entropy_forward: NRG_OK, NRG_ERR_ENUM, NRG_ERR_THREAD, NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
  * NRG_ERR_DIM, NRG_ERR_POSITION, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERFLOW, NRG_ERR_OVERLAP; NRG_ERR_COMBINATION where
  * loss, m or others is there. */
-NRG_API nrg_status nrg_cross_entropy_backward(const nrg_cross_entropy_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_cross_entropy_backward(const nrg_cross_entropy_args *args, int ith, int nth);
 
 /* What nrg_cross_entropy_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_cross_entropy_backward_check(const nrg_cross_entropy_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_cross_entropy_backward_check(const nrg_cross_entropy_args *args);
 
 #ifdef __cplusplus
 }

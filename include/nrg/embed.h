@@ -140,10 +140,10 @@ static inline nrg_embed_args nrg_embed_args_init(nrg_dtype dtype, size_t rows, s
  *   NRG_ERR_POSITION     an id that is negative, or not less than the table's rows; without ids the same of the
  *                        rows from first_position on, one for each token or, where that is less, for each of a period
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-NRG_API nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nth);
 
 /* What nrg_embed_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_embed_forward_check(const nrg_embed_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_embed_forward_check(const nrg_embed_args *args);
 
 /* nrg_embed_forward, and nrg_norm_forward over what comes out of it, with the bits of the two in turn: a few tokens at a time, so
  * that the sums are normalized while they are in the nearest cache.
@@ -168,11 +168,12 @@ NRG_API nrg_status nrg_embed_forward_check(const nrg_embed_args *args);
  *                        format; NRG_RESIDUAL_AFTER; planes in norm; NRG_WEIGHTS_GROUP with groups
  *
  * At most 16 KB of stack in an optimized build, as all calls. */
-NRG_API nrg_status nrg_embed_norm_forward(const nrg_norm_spec *spec, const nrg_embed_args *args, const nrg_norm_args *norm,
-                                          int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_embed_norm_forward(const nrg_norm_spec *spec, const nrg_embed_args *args,
+                                                        const nrg_norm_args *norm, int ith, int nth);
 
 /* What nrg_embed_norm_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_embed_norm_forward_check(const nrg_norm_spec *spec, const nrg_embed_args *args, const nrg_norm_args *norm);
+NRG_NODISCARD NRG_API nrg_status nrg_embed_norm_forward_check(const nrg_norm_spec *spec, const nrg_embed_args *args,
+                                                              const nrg_norm_args *norm);
 
 /* The backward pass. The gradient of x is d_o itself: nothing has to be called. That of a table, for every row k of it:
  *
@@ -268,14 +269,14 @@ static inline nrg_embed_backward_args nrg_embed_backward_args_init(nrg_dtype dty
 /* Bytes of workspace for these args: for every table with ids 4 for every token and for every row, and a few more; 0 where none
  * has ids. Reads only rows, and rows and ids of the tables. Returns NRG_OK, or writes nothing: NRG_ERR_NULL,
  * NRG_ERR_STRUCT_SIZE, NRG_ERR_COUNT, NRG_ERR_OVERFLOW. */
-NRG_API nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *args, size_t *bytes);
+NRG_NODISCARD NRG_API nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *args, size_t *bytes);
 
 /* The order of the tokens, on one thread. Returns NRG_OK, or says what is wrong as nrg_embed_backward does and writes nothing:
  * NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP,
  * NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_COUNT, NRG_ERR_WORKSPACE, and
  *   NRG_ERR_POSITION     an id that is negative, or not less than its table's rows
  * It does not read d_o and the gradients, nor write these. */
-NRG_API nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args);
 
 /* The sums, share ith of nth. Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_embed_forward, and
  *   NRG_ERR_NULL         args; with rows > 0, d_o; no d_table at all, where the first has rows; ids without a d_table;
@@ -284,10 +285,10 @@ NRG_API nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args)
  *   NRG_ERR_OVERLAP      any overlap of a gradient or of the workspace with another operand, gradients with each other too
  *   NRG_ERR_POSITION     without ids: as in the forward pass
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed, or there is no order of these numbers of rows in it */
-NRG_API nrg_status nrg_embed_backward(const nrg_embed_backward_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_embed_backward(const nrg_embed_backward_args *args, int ith, int nth);
 
 /* What nrg_embed_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_embed_backward_check(const nrg_embed_backward_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_embed_backward_check(const nrg_embed_backward_args *args);
 
 #ifdef __cplusplus
 }

@@ -118,7 +118,7 @@ static inline nrg_floater_args nrg_floater_args_init(const void *p0, void *p, vo
 
 /* Bytes of workspace: 24 · dim. Reads only dim of spec. Returns NRG_OK, or writes nothing: NRG_ERR_NULL,
  * NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW. */
-NRG_API nrg_status nrg_floater_workspace(const nrg_floater_spec *spec, size_t *bytes);
+NRG_NODISCARD NRG_API nrg_status nrg_floater_workspace(const nrg_floater_spec *spec, size_t *bytes);
 
 /* p from p0 or state0. Calls h 4 · substeps · n times: positions, their substeps and the four stages of each, all in ascending
  * order. Besides what h needs, a few hundred bytes of stack.
@@ -138,10 +138,11 @@ NRG_API nrg_status nrg_floater_workspace(const nrg_floater_spec *spec, size_t *b
  *   NRG_ERR_DTYPE        p0_dtype neither dtype nor f32
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-NRG_API nrg_status nrg_floater_forward(const nrg_floater_spec *spec, const nrg_floater_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_floater_forward(const nrg_floater_spec *spec, const nrg_floater_args *args, int ith,
+                                                     int nth);
 
 /* What nrg_floater_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_floater_forward_check(const nrg_floater_spec *spec, const nrg_floater_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_floater_forward_check(const nrg_floater_spec *spec, const nrg_floater_args *args);
 
 /* Aliasing: d_state0 may be d_state_n:
  *
@@ -182,8 +183,8 @@ static inline nrg_floater_backward_args nrg_floater_backward_args_init(const voi
 
 /* Bytes of workspace: (32 + 16 · substeps) · dim, and 8 · n · dim more without states. Reads only dim, positions and
  * substeps of spec and states of args. Returns the statuses of nrg_floater_workspace, and NRG_ERR_CONSTANT if substeps is 0. */
-NRG_API nrg_status nrg_floater_backward_workspace(const nrg_floater_spec *spec, const nrg_floater_backward_args *args,
-                                                  size_t *bytes);
+NRG_NODISCARD NRG_API nrg_status nrg_floater_backward_workspace(const nrg_floater_spec *spec,
+                                                                const nrg_floater_backward_args *args, size_t *bytes);
 
 /* The gradient of what dp and d_state_n are gradients of, with regard to p(t_0) and, through spec.vjp, to the parameters of h.
  *
@@ -195,10 +196,11 @@ NRG_API nrg_status nrg_floater_backward_workspace(const nrg_floater_spec *spec, 
  *
  * n = 0: d_state_n, or 0, is the gradient. Returns the statuses of nrg_floater_forward, and
  *   NRG_ERR_NULL         spec or args; (with n > 0) spec.h, spec.vjp, dp, workspace, or both of p0 and state0 */
-NRG_API nrg_status nrg_floater_backward(const nrg_floater_spec *spec, const nrg_floater_backward_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_floater_backward(const nrg_floater_spec *spec, const nrg_floater_backward_args *args,
+                                                      int ith, int nth);
 
 /* What nrg_floater_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_floater_backward_check(const nrg_floater_spec *spec, const nrg_floater_backward_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_floater_backward_check(const nrg_floater_spec *spec, const nrg_floater_backward_args *args);
 
 #ifdef __cplusplus
 }

@@ -114,7 +114,7 @@ static inline nrg_glu_args nrg_glu_args_halves(nrg_activation g, nrg_dtype dtype
                                                int swapped, void *o)
 {
     const size_t half = dim * nrg_dtype_size(dtype);
-    const char *first = (const char *)x, *second = first + half;
+    const char *first = (const char *)x, *second = x == NRG_UNALLOCATED ? first : first + half;
     nrg_glu_args args = nrg_glu_args_init(g, dtype, rows, dim, swapped ? second : first, swapped ? first : second, o);
     args.a_stride[0] = args.b_stride[0] = 2 * half;
     return args;
@@ -143,10 +143,10 @@ static inline nrg_glu_args nrg_glu_args_halves(nrg_activation g, nrg_dtype dtype
  *   NRG_ERR_OVERLAP      o, packed or scales overlap an operand in a way that is not allowed
  *   NRG_ERR_COMBINATION  x with a or b; d_o or a gradient is there; alpha is not 0, and g has none; o with a format; packed,
  *                        scales or a rounding without one, or scales with one that has them in its blocks */
-NRG_API nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth);
 
 /* What nrg_glu_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_glu_forward_check(const nrg_glu_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_glu_forward_check(const nrg_glu_args *args);
 
 /* The gradients of a and b, from d_o and the inputs; g is computed anew:
  *
@@ -162,10 +162,10 @@ NRG_API nrg_status nrg_glu_forward_check(const nrg_glu_args *args);
  *
  * Returns the statuses of nrg_glu_forward; NRG_ERR_COMBINATION where o, a format, a rounding, packed or scales is there, da
  * or db with x, or dx with a and b. */
-NRG_API nrg_status nrg_glu_backward(const nrg_glu_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_glu_backward(const nrg_glu_args *args, int ith, int nth);
 
 /* What nrg_glu_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_glu_backward_check(const nrg_glu_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_glu_backward_check(const nrg_glu_args *args);
 
 #ifdef __cplusplus
 }

@@ -42,7 +42,7 @@ NRG_API const char *nrg_cpu_feature_name(unsigned i);
 NRG_API const char *nrg_isa_name(nrg_isa isa);
 
 /* Sets *isa to the path of that name. On error, returns NRG_ERR_NULL or NRG_ERR_ISA_UNKNOWN and leaves *isa as it is. */
-NRG_API nrg_status nrg_isa_from_name(const char *name, nrg_isa *isa);
+NRG_NODISCARD NRG_API nrg_status nrg_isa_from_name(const char *name, nrg_isa *isa);
 
 /* 1 if this build has the path, else 0. */
 NRG_API int nrg_isa_built(nrg_isa isa);
@@ -55,7 +55,7 @@ NRG_API nrg_isa nrg_isa_active(void);
 
 /* Selects the path for later calls of this process, in all its threads. Calls that already run finish on their path. On error,
  * returns NRG_ERR_ISA_UNKNOWN or NRG_ERR_ISA_UNSUPPORTED and changes nothing. */
-NRG_API nrg_status nrg_isa_set(nrg_isa isa);
+NRG_NODISCARD NRG_API nrg_status nrg_isa_set(nrg_isa isa);
 
 /* A sentence in static storage that gives the reason for the active path: the best one, NRG_ISA, nrg_isa_set(), or the best one
  * because NRG_ISA was ignored. */

@@ -263,31 +263,31 @@ static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, const
  *   NRG_ERR_COMBINATION  eps with NRG_EPS_NONE; c without NRG_C_GIVEN; weight_offset without w; r with NRG_RESIDUAL_AFTER (the
  *                        sum is o itself); z with NRG_GATE_NONE; o or groups with a format; packed, scales or rounding without it
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-NRG_API nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth);
 
 /* What nrg_norm_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_norm_forward_check(const nrg_norm_spec *spec, const nrg_norm_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_forward_check(const nrg_norm_spec *spec, const nrg_norm_args *args);
 
 /* The usual cases in one line: dense f32 tensors, the whole job, statuses as above. w and b may be NULL. They are fast; for half
  * an ulp make a spec by its constructor, set accuracy = NRG_ACCURACY_EXACT, and call nrg_norm_forward. */
 
 /* o = rms_norm(x) ⊙ w */
-NRG_API nrg_status nrg_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *w, float *o, double eps);
+NRG_NODISCARD NRG_API nrg_status nrg_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *w, float *o, double eps);
 
 /* r = x + y, o = rms_norm(r) ⊙ w; r may be NULL, x or y */
-NRG_API nrg_status nrg_add_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *y, const float *w, float *r,
-                                        float *o, double eps);
+NRG_NODISCARD NRG_API nrg_status nrg_add_rms_norm_f32(size_t rows, size_t dim, const float *x, const float *y, const float *w,
+                                                      float *r, float *o, double eps);
 
 /* o = layer_norm(x) ⊙ w + b */
-NRG_API nrg_status nrg_layer_norm_f32(size_t rows, size_t dim, const float *x, const float *w, const float *b, float *o,
-                                      double eps);
+NRG_NODISCARD NRG_API nrg_status nrg_layer_norm_f32(size_t rows, size_t dim, const float *x, const float *w, const float *b,
+                                                    float *o, double eps);
 
 /* r = x + y, o = layer_norm(r) ⊙ w + b; r may be NULL, x or y */
-NRG_API nrg_status nrg_add_layer_norm_f32(size_t rows, size_t dim, const float *x, const float *y, const float *w, const float *b,
-                                          float *r, float *o, double eps);
+NRG_NODISCARD NRG_API nrg_status nrg_add_layer_norm_f32(size_t rows, size_t dim, const float *x, const float *y, const float *w,
+                                                        const float *b, float *r, float *o, double eps);
 
 /* o = x / max(‖x‖, eps) */
-NRG_API nrg_status nrg_l2_norm_f32(size_t rows, size_t dim, const float *x, float *o, double eps);
+NRG_NODISCARD NRG_API nrg_status nrg_l2_norm_f32(size_t rows, size_t dim, const float *x, float *o, double eps);
 
 #ifdef __cplusplus
 }

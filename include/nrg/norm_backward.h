@@ -154,7 +154,8 @@ static inline nrg_norm_backward_args nrg_norm_backward_args_init(size_t rows, co
  * however many rows and threads. 0 where neither is asked for. Of args only rows, rows2, rows3, dw and db matter. Returns NRG_OK,
  * or writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
  * NRG_ERR_CONSTANT, NRG_ERR_COMBINATION. */
-NRG_API nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, size_t *bytes);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const nrg_norm_backward_args *args,
+                                                             size_t *bytes);
 
 /* Phase 1: the gradients of the rows of share ith of nth, and partial sums for dw and db; with nth = 1 dw and db themselves. With
  * dw or db a share is whole blocks of rows (32 rows or more: at most ⌈rows/32⌉, and at most 64, threads have work), otherwise
@@ -165,17 +166,19 @@ NRG_API nrg_status nrg_norm_backward_workspace(const nrg_norm_spec *spec, const 
  *   NRG_ERR_COMBINATION  y, r or dr_in with NRG_RESIDUAL_AFTER; z or dz with NRG_GATE_NONE; x or y with r; mean if not centred;
  *                        a format
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
-NRG_API nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith,
+                                                   int nth);
 
 /* What nrg_norm_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args);
 
 /* Phase 2, with the spec and args of phase 1: the columns of share ith of nth, workspace into dw and db. Required if phase 1 had
  * several shares; otherwise it returns NRG_OK at once. Returns the statuses of nrg_norm_backward. */
-NRG_API nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith,
+                                                          int nth);
 
 /* What nrg_norm_backward_reduce would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_norm_backward_reduce_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_backward_reduce_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args);
 
 #ifdef __cplusplus
 }

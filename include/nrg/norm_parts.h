@@ -70,12 +70,12 @@ static inline nrg_row_statistics nrg_row_statistics_init(float mean, float rstd)
  * NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
  * NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_THREAD, and
  *   NRG_ERR_NULL         spec, args, or (with rows > 0) x; z with NRG_GATE_PRE */
-NRG_API nrg_status nrg_norm_statistics(const nrg_norm_spec *spec, const nrg_norm_args *args, nrg_row_statistics *statistics,
-                                       int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_statistics(const nrg_norm_spec *spec, const nrg_norm_args *args,
+                                                     nrg_row_statistics *statistics, int ith, int nth);
 
 /* What nrg_norm_statistics would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_norm_statistics_check(const nrg_norm_spec *spec, const nrg_norm_args *args,
-                                             nrg_row_statistics *statistics);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_statistics_check(const nrg_norm_spec *spec, const nrg_norm_args *args,
+                                                           nrg_row_statistics *statistics);
 
 /* o of the rows of share ith of nth from statistics [rows, groups]. r is an input: where it is given, x and y are not read (and
  * may be NULL), but for the y of NRG_RESIDUAL_AFTER, which takes no r. mean and rstd are not looked at. Aliasing:
@@ -87,12 +87,12 @@ NRG_API nrg_status nrg_norm_statistics_check(const nrg_norm_spec *spec, const nr
  * NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
  * NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_THREAD, and
  *   NRG_ERR_NULL         spec, args, or (with rows > 0) o or statistics; x without r; y with NRG_RESIDUAL_AFTER; z with a gate */
-NRG_API nrg_status nrg_norm_elements(const nrg_norm_spec *spec, const nrg_norm_args *args, const nrg_row_statistics *statistics,
-                                     int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_elements(const nrg_norm_spec *spec, const nrg_norm_args *args,
+                                                   const nrg_row_statistics *statistics, int ith, int nth);
 
 /* What nrg_norm_elements would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_norm_elements_check(const nrg_norm_spec *spec, const nrg_norm_args *args,
-                                           const nrg_row_statistics *statistics);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_elements_check(const nrg_norm_spec *spec, const nrg_norm_args *args,
+                                                         const nrg_row_statistics *statistics);
 
 #ifdef __cplusplus
 }

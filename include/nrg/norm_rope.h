@@ -32,20 +32,23 @@ extern "C" {
  *   NRG_ERR_DIM          the dims are not the same
  *   NRG_ERR_DTYPE        the dtypes are not the same
  *   NRG_ERR_COMBINATION  a gate, a format or NRG_RESIDUAL_AFTER; NRG_WEIGHTS_GROUP with groups; anything else in q or k */
-NRG_API nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
-                                         const nrg_norm_args *q, const nrg_norm_args *k, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
+                                                       const nrg_rope_args *rope, const nrg_norm_args *q, const nrg_norm_args *k,
+                                                       int ith, int nth);
 
 /* What nrg_norm_rope_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
-                                               const nrg_rope_args *rope, const nrg_norm_args *q, const nrg_norm_args *k);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
+                                                             const nrg_rope_args *rope, const nrg_norm_args *q,
+                                                             const nrg_norm_args *k);
 
 /* Bytes of the workspaces of q and of k for nrg_norm_rope_backward, from their rows, dw and db; 0 without them. A NULL q or k
  * needs none.
  *
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_backward_workspace, and
  *   NRG_ERR_NULL  norm, q_bytes or k_bytes */
-NRG_API nrg_status nrg_norm_rope_backward_workspace(const nrg_norm_spec *norm, const nrg_norm_backward_args *q,
-                                                    const nrg_norm_backward_args *k, size_t *q_bytes, size_t *k_bytes);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_backward_workspace(const nrg_norm_spec *norm, const nrg_norm_backward_args *q,
+                                                                  const nrg_norm_backward_args *k, size_t *q_bytes,
+                                                                  size_t *k_bytes);
 
 /* dx from the gradient of o, phase 1 of two. rope: its q and k are the gradients that arrive, its q_o and k_o the dx, each with
  * any strides; dx may lie over the gradient. q, k: as for nrg_norm_backward, with rows = batch · tokens · heads, and x, w, b,
@@ -59,24 +62,25 @@ NRG_API nrg_status nrg_norm_rope_backward_workspace(const nrg_norm_spec *norm, c
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_backward, nrg_norm_rope_forward, and
  *   NRG_ERR_COMBINATION  also d_o, dx, y, r, z, dr_in, dy, dz, store or a repeat in q or k; rows that are not batch · tokens ·
  *                        heads */
-NRG_API nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec, const nrg_rope_args *rope,
-                                          const nrg_norm_backward_args *q, const nrg_norm_backward_args *k, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
+                                                        const nrg_rope_args *rope, const nrg_norm_backward_args *q,
+                                                        const nrg_norm_backward_args *k, int ith, int nth);
 
 /* What nrg_norm_rope_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_norm_rope_backward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
-                                                const nrg_rope_args *rope, const nrg_norm_backward_args *q,
-                                                const nrg_norm_backward_args *k);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_backward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
+                                                              const nrg_rope_args *rope, const nrg_norm_backward_args *q,
+                                                              const nrg_norm_backward_args *k);
 
 /* Phase 2, with the arguments of phase 1: the workspaces into dw and db, as nrg_norm_backward_reduce. Required if
  * phase 1 had several shares; otherwise it returns NRG_OK at once. The statuses of nrg_norm_rope_backward. */
-NRG_API nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
-                                                 const nrg_rope_args *rope, const nrg_norm_backward_args *q,
-                                                 const nrg_norm_backward_args *k, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
+                                                               const nrg_rope_args *rope, const nrg_norm_backward_args *q,
+                                                               const nrg_norm_backward_args *k, int ith, int nth);
 
 /* What nrg_norm_rope_backward_reduce would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_norm_rope_backward_reduce_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
-                                                       const nrg_rope_args *rope, const nrg_norm_backward_args *q,
-                                                       const nrg_norm_backward_args *k);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_backward_reduce_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
+                                                                     const nrg_rope_args *rope, const nrg_norm_backward_args *q,
+                                                                     const nrg_norm_backward_args *k);
 
 #ifdef __cplusplus
 }

@@ -119,12 +119,12 @@ static inline nrg_norm_sandwich_args nrg_norm_sandwich_args_init(size_t rows, co
  *   NRG_ERR_COMBINATION  a gate, an activation, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups, in either spec; a format
  *                        in first, or with o or with groups in second; packed, scales or rounding without it; eps, c or
  *                        weight_offset as in nrg_norm_forward */
-NRG_API nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_spec *second,
-                                             const nrg_norm_sandwich_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_spec *second,
+                                                           const nrg_norm_sandwich_args *args, int ith, int nth);
 
 /* What nrg_norm_sandwich_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_norm_sandwich_forward_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
-                                                   const nrg_norm_sandwich_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_forward_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
+                                                                 const nrg_norm_sandwich_args *args);
 
 /* ---- backward ----
  *
@@ -215,8 +215,8 @@ static inline nrg_norm_sandwich_backward_args nrg_norm_sandwich_backward_args_in
 /* Bytes of workspace for these args: what nrg_norm_backward_workspace says of either norm, added. Of args only rows, rows2,
  * rows3, dw1, db1, dw2 and db2 matter. Returns NRG_OK, or writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM,
  * NRG_ERR_OVERFLOW, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT, NRG_ERR_COMBINATION. */
-NRG_API nrg_status nrg_norm_sandwich_backward_workspace(const nrg_norm_spec *first, const nrg_norm_spec *second,
-                                                        const nrg_norm_sandwich_backward_args *args, size_t *bytes);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_backward_workspace(const nrg_norm_spec *first, const nrg_norm_spec *second,
+                                                                      const nrg_norm_sandwich_backward_args *args, size_t *bytes);
 
 /* Phase 1: the gradients of the rows of share ith of nth, and partial sums for dw and db, in the shares of nrg_norm_backward;
  * with nth = 1 dw and db themselves. At most 16 KB of stack in an optimized build.
@@ -224,21 +224,21 @@ NRG_API nrg_status nrg_norm_sandwich_backward_workspace(const nrg_norm_spec *fir
  * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_sandwich_forward, and
  *   NRG_ERR_NULL         first, second, args, or (with rows > 0) d_o, x, r or dx; workspace with a dw or db
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
-NRG_API nrg_status nrg_norm_sandwich_backward(const nrg_norm_spec *first, const nrg_norm_spec *second,
-                                              const nrg_norm_sandwich_backward_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_backward(const nrg_norm_spec *first, const nrg_norm_spec *second,
+                                                            const nrg_norm_sandwich_backward_args *args, int ith, int nth);
 
 /* What nrg_norm_sandwich_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_norm_sandwich_backward_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
-                                                    const nrg_norm_sandwich_backward_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_backward_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
+                                                                  const nrg_norm_sandwich_backward_args *args);
 
 /* Phase 2, with the arguments of phase 1: the columns of share ith of nth, workspace into dw and db. Required if
  * phase 1 had several shares; otherwise it returns NRG_OK at once. The statuses of nrg_norm_sandwich_backward. */
-NRG_API nrg_status nrg_norm_sandwich_backward_reduce(const nrg_norm_spec *first, const nrg_norm_spec *second,
-                                                     const nrg_norm_sandwich_backward_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_backward_reduce(const nrg_norm_spec *first, const nrg_norm_spec *second,
+                                                                   const nrg_norm_sandwich_backward_args *args, int ith, int nth);
 
 /* What nrg_norm_sandwich_backward_reduce would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_norm_sandwich_backward_reduce_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
-                                                           const nrg_norm_sandwich_backward_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_backward_reduce_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
+                                                                         const nrg_norm_sandwich_backward_args *args);
 
 #ifdef __cplusplus
 }

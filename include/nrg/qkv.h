@@ -125,6 +125,22 @@ static inline nrg_qkv_args nrg_qkv_args_init(nrg_dtype dtype, size_t tokens, siz
     return args;
 }
 
+/* Dense rows [q | k | v] of a token's heads, as one projection makes them. q stays in its place; k_o and v_o are to be set. */
+static inline nrg_qkv_args nrg_qkv_args_fused(nrg_dtype dtype, size_t tokens, size_t q_heads, size_t kv_heads, size_t dim,
+                                              void *qkv)
+{
+    const size_t head = dim * nrg_dtype_size(dtype), q_bytes = qkv == NRG_UNALLOCATED ? 0 : q_heads * head,
+                 k_bytes = qkv == NRG_UNALLOCATED ? 0 : kv_heads * head;
+    nrg_qkv_args args = nrg_qkv_args_init(dtype, tokens, dim);
+    args.q_heads = q_heads;
+    args.k_heads = args.v_heads = kv_heads;
+    args.q = args.q_o = qkv;
+    args.k = (const char *)qkv + q_bytes;
+    args.v = (const char *)qkv + q_bytes + k_bytes;
+    args.q_strides.row = args.q_o_strides.row = args.k_strides.row = args.v_strides.row = (q_heads + 2 * kv_heads) * head;
+    return args;
+}
+
 /* Bytes of the workspace for calls with nth shares and as many tokens as args has, or fewer: for each share 20 bytes a pair for
  * the frequencies, 8 a pair and token of its share for the table, and 8 KB or one head to stage heads in. Reads no pointer to
  * operands, no workspace_size.
@@ -134,7 +150,7 @@ static inline nrg_qkv_args nrg_qkv_args_init(nrg_dtype dtype, size_t tokens, siz
  *   NRG_ERR_THREAD       nth is below 1
  *   NRG_ERR_STRUCT_SIZE, NRG_ERR_ENUM, NRG_ERR_DIM, NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_OVERFLOW
  *                        as in nrg_qkv_forward, for the fields of both structs that are no pointers to operands */
-NRG_API nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_args *args, int nth, size_t *bytes);
+NRG_NODISCARD NRG_API nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_args *args, int nth, size_t *bytes);
 
 /* Share ith of nth: of the heads of all tokens, a token's q, k and v together.
  *
@@ -160,11 +176,12 @@ NRG_API nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_ar
  *   NRG_ERR_STRIDE       heads or tokens of a tensor lie over each other
  *   NRG_ERR_OVERLAP      two tokens have one slot; and as in nrg/norm.h
  *   NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_THREAD  as in nrg/norm.h */
-NRG_API nrg_status nrg_qkv_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args, int ith,
-                                   int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_qkv_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args,
+                                                 int ith, int nth);
 
 /* Validates the arguments of nrg_qkv_forward, with a workspace for one share. Computes and writes nothing. */
-NRG_API nrg_status nrg_qkv_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_qkv_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope,
+                                                       const nrg_qkv_args *args);
 
 /* Rotates by -k·θ: q and k are the gradients of the outputs of a forward call without norm, q_o and k_o become those of its q and
  * k. The gradient of a norm and a rotation is in nrg/norm_rope.h.
@@ -178,10 +195,10 @@ NRG_API nrg_status nrg_qkv_forward_check(const nrg_norm_spec *norm, const nrg_ro
  *                        are 0
  *   NRG_ERR_STRUCT_SIZE, NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_WORKSPACE, NRG_ERR_STRIDE, NRG_ERR_OVERLAP,
  *   NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_THREAD  as in nrg_rope_positions_forward */
-NRG_API nrg_status nrg_qkv_backward(const nrg_rope_spec *rope, const nrg_qkv_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_qkv_backward(const nrg_rope_spec *rope, const nrg_qkv_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_qkv_backward, with a workspace for one share. Computes and writes nothing. */
-NRG_API nrg_status nrg_qkv_backward_check(const nrg_rope_spec *rope, const nrg_qkv_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_qkv_backward_check(const nrg_rope_spec *rope, const nrg_qkv_args *args);
 
 #ifdef __cplusplus
 }

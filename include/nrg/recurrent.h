@@ -111,10 +111,10 @@ static inline nrg_recurrent_args nrg_recurrent_args_init(nrg_dtype dtype, size_t
  *   NRG_ERR_ENUM         a dtype unknown
  *   NRG_ERR_DTYPE        w_dtype or p0_dtype neither dtype nor f32
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-NRG_API nrg_status nrg_recurrent_forward(const nrg_recurrent_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_recurrent_forward(const nrg_recurrent_args *args, int ith, int nth);
 
 /* What nrg_recurrent_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_recurrent_forward_check(const nrg_recurrent_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_recurrent_forward_check(const nrg_recurrent_args *args);
 
 /* Dtypes and strides as above; dp has dtype. dw, db and d_p0 are f32 whatever the dtype.
  *
@@ -175,25 +175,25 @@ static inline nrg_recurrent_backward_args nrg_recurrent_backward_args_init(nrg_d
 /* Bytes of workspace: 4 · chains · positions · dim and 8 more, whichever outputs are requested; without positions or chains 0.
  * Reads only these three fields of args. Returns NRG_OK, or writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM,
  * NRG_ERR_OVERFLOW. */
-NRG_API nrg_status nrg_recurrent_backward_workspace(const nrg_recurrent_backward_args *args, size_t *bytes);
+NRG_NODISCARD NRG_API nrg_status nrg_recurrent_backward_workspace(const nrg_recurrent_backward_args *args, size_t *bytes);
 
 /* Phase 1: g_k and d_p0 of the chains of share ith of nth; as the only share (nth = 1) also dw and db, so that no second phase
  * is needed. Returns the statuses of nrg_recurrent_forward, and
  *   NRG_ERR_NULL         (with positions and chains > 0) w, p or dp; workspace; p0 with dw
  *   NRG_ERR_OVERLAP      an output, or the workspace, overlaps another operand
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
-NRG_API nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *args, int ith, int nth);
 
 /* What nrg_recurrent_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_recurrent_backward_check(const nrg_recurrent_backward_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_recurrent_backward_check(const nrg_recurrent_backward_args *args);
 
 /* Phase 2: the rows of dw, and elements of db, of share ith of nth, from the workspace. Sums are over chains and their positions,
  * both in ascending order. nth may differ from that of phase 1. Does nothing if neither is requested, or if phase 1 had one
  * share. Returns the statuses of nrg_recurrent_backward. */
-NRG_API nrg_status nrg_recurrent_backward_reduce(const nrg_recurrent_backward_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_recurrent_backward_reduce(const nrg_recurrent_backward_args *args, int ith, int nth);
 
 /* What nrg_recurrent_backward_reduce would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_recurrent_backward_reduce_check(const nrg_recurrent_backward_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_recurrent_backward_reduce_check(const nrg_recurrent_backward_args *args);
 
 #ifdef __cplusplus
 }

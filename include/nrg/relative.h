@@ -135,18 +135,18 @@ static inline nrg_relative_args nrg_relative_args_init(nrg_dtype dtype, size_t b
  *   NRG_ERR_DTYPE        table_dtype neither dtype nor f32
  *   NRG_ERR_COMBINATION  an operand of another operation
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-NRG_API nrg_status nrg_relative_scores(const nrg_relative_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_relative_scores(const nrg_relative_args *args, int ith, int nth);
 
 /* What nrg_relative_scores would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_relative_scores_check(const nrg_relative_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_relative_scores_check(const nrg_relative_args *args);
 
 /* o[b, h, i, :] (+)= Σ_j a[b, h, i, j] · table[class(i, j), :]
  *
  * Shares as above, and the statuses of nrg_relative_scores. Without keys the sum is 0. */
-NRG_API nrg_status nrg_relative_values(const nrg_relative_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_relative_values(const nrg_relative_args *args, int ith, int nth);
 
 /* What nrg_relative_values would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_relative_values_check(const nrg_relative_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_relative_values_check(const nrg_relative_args *args);
 
 /* d_table[c, :] (+)= Σ_{b, h, i} q[b, h, i, :] · Σ_{j: class(i, j) = c} a[b, h, i, j]
  *
@@ -157,10 +157,10 @@ NRG_API nrg_status nrg_relative_values_check(const nrg_relative_args *args);
  * Returns NRG_OK, or says what is wrong as nrg_relative_scores does and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
  * NRG_ERR_DIM, NRG_ERR_POSITION, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM,
  * NRG_ERR_COMBINATION, NRG_ERR_THREAD. */
-NRG_API nrg_status nrg_relative_backward(const nrg_relative_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_relative_backward(const nrg_relative_args *args, int ith, int nth);
 
 /* What nrg_relative_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_relative_backward_check(const nrg_relative_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_relative_backward_check(const nrg_relative_args *args);
 
 #ifdef __cplusplus
 }

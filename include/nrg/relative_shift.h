@@ -120,16 +120,16 @@ static inline nrg_relative_shift_args nrg_relative_shift_args_xlnet(nrg_dtype dt
  *   NRG_ERR_ENUM         dtype or store unknown
  *   NRG_ERR_COMBINATION  an operand of the other pass
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-NRG_API nrg_status nrg_relative_shift_forward(const nrg_relative_shift_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_relative_shift_forward(const nrg_relative_shift_args *args, int ith, int nth);
 
 /* What nrg_relative_shift_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_relative_shift_forward_check(const nrg_relative_shift_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_relative_shift_forward_check(const nrg_relative_shift_args *args);
 
 /* The other way round, with the statuses of nrg_relative_shift_forward. */
-NRG_API nrg_status nrg_relative_shift_backward(const nrg_relative_shift_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_relative_shift_backward(const nrg_relative_shift_args *args, int ith, int nth);
 
 /* What nrg_relative_shift_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_relative_shift_backward_check(const nrg_relative_shift_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_relative_shift_backward_check(const nrg_relative_shift_args *args);
 
 /* Where the data is. nrg_head_bias_forward reads q, u and v, nrg_head_bias_backward d_o_u and d_o_v; the operands of the other
  * pass are refused. With 0 batches, heads or rows, sums are over nothing.
@@ -203,10 +203,10 @@ static inline nrg_head_bias_args nrg_head_bias_args_init(nrg_dtype dtype, size_t
  *   NRG_ERR_COMBINATION  u without o_u; v without o_v; an operand or option of the other pass
  *   NRG_ERR_STRUCT_SIZE, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_THREAD  as
  *                  nrg_relative_shift_forward */
-NRG_API nrg_status nrg_head_bias_forward(const nrg_head_bias_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_head_bias_forward(const nrg_head_bias_args *args, int ith, int nth);
 
 /* What nrg_head_bias_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_head_bias_forward_check(const nrg_head_bias_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_head_bias_forward_check(const nrg_head_bias_args *args);
 
 /* dq = d_o_u + d_o_v, and the sums du and dv. A share is columns, in groups of 32 of all heads · dim, of every row. A sum over no
  * rows is 0.
@@ -214,10 +214,10 @@ NRG_API nrg_status nrg_head_bias_forward_check(const nrg_head_bias_args *args);
  * Returns NRG_OK, or says what is wrong as nrg_head_bias_forward does and writes nothing: NRG_ERR_DIM, NRG_ERR_COMBINATION,
  * NRG_ERR_STRUCT_SIZE, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_THREAD;
  * NRG_ERR_NULL: with elements and something to write, both of d_o_u and d_o_v. */
-NRG_API nrg_status nrg_head_bias_backward(const nrg_head_bias_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_head_bias_backward(const nrg_head_bias_args *args, int ith, int nth);
 
 /* What nrg_head_bias_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_head_bias_backward_check(const nrg_head_bias_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_head_bias_backward_check(const nrg_head_bias_args *args);
 
 #ifdef __cplusplus
 }

@@ -155,7 +155,7 @@ NRG_API size_t nrg_rope_pairs(const nrg_rope_spec *spec);
  *   NRG_ERR_ALIGNMENT    a pointer that is no multiple of its elements' size
  *   NRG_ERR_OVERLAP      frequencies, magnitude and freq_factors share bytes
  *   NRG_ERR_OVERFLOW     an operand would wrap around the end of memory */
-NRG_API nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, double *magnitude);
+NRG_NODISCARD NRG_API nrg_status nrg_rope_frequencies(const nrg_rope_spec *spec, double *frequencies, double *magnitude);
 
 /* The attention factor of LongRoPE, √(1 + ln s/ln n_ctx_orig) with s = n_ctx/n_ctx_orig, for attn_factor; 1 where s ≤ 1. 0 where
  * an argument is not above 1. */
@@ -201,10 +201,10 @@ static inline nrg_rope_table_args nrg_rope_table_args_init(size_t tokens, const 
  *   NRG_ERR_POSITION   first_position + tokens beyond what an int32_t holds
  *   NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD  as in nrg/norm.h: the table shares no
  *                      byte with anything */
-NRG_API nrg_status nrg_rope_table(const nrg_rope_spec *spec, const nrg_rope_table_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_rope_table(const nrg_rope_spec *spec, const nrg_rope_table_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_rope_table. Computes and writes nothing. */
-NRG_API nrg_status nrg_rope_table_check(const nrg_rope_spec *spec, const nrg_rope_table_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_rope_table_check(const nrg_rope_spec *spec, const nrg_rope_table_args *args);
 
 /* The tensors q, k, q_o and k_o are [batch, tokens, heads, dim]. The row of their strides is a token:
  *
@@ -292,17 +292,17 @@ static inline nrg_rope_args nrg_rope_args_init(nrg_dtype dtype, size_t tokens, s
  *   NRG_ERR_POSITION     a position that is not below table_rows, or below 0; the call reads all of them before it writes
  *   NRG_ERR_STRIDE       heads, tokens or batches of a tensor lie over each other
  *   NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD  as in nrg/norm.h */
-NRG_API nrg_status nrg_rope_forward(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_rope_forward(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_rope_forward. Computes and writes nothing. */
-NRG_API nrg_status nrg_rope_forward_check(const nrg_rope_spec *spec, const nrg_rope_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_rope_forward_check(const nrg_rope_spec *spec, const nrg_rope_args *args);
 
 /* Rotates by -k·θ, the transposed rotation: q and k are the gradients of the outputs of nrg_rope_forward, q_o and k_o become the
  * gradients of its q and k. The statuses of nrg_rope_forward. */
-NRG_API nrg_status nrg_rope_backward(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_rope_backward(const nrg_rope_spec *spec, const nrg_rope_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_rope_backward. Computes and writes nothing. */
-NRG_API nrg_status nrg_rope_backward_check(const nrg_rope_spec *spec, const nrg_rope_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_rope_backward_check(const nrg_rope_spec *spec, const nrg_rope_args *args);
 
 /* From positions to rotated q and k in one call: frequencies, table and rotation, with the bits of the three calls. Tensors are
  * as in nrg_rope_args. Positions are the same in every batch; sequences with positions of their own are tokens of one batch.
@@ -372,6 +372,19 @@ static inline nrg_rope_positions_args nrg_rope_positions_args_init(nrg_dtype dty
     return args;
 }
 
+/* Heads of q and k that are dense, and are rotated in place. */
+static inline nrg_rope_positions_args nrg_rope_positions_args_in_place(nrg_dtype dtype, size_t tokens, size_t q_heads,
+                                                                       size_t k_heads, size_t dim, const int32_t *positions,
+                                                                       void *q, void *k)
+{
+    nrg_rope_positions_args args = nrg_rope_positions_args_init(dtype, tokens, dim, positions);
+    args.q_heads = q_heads;
+    args.k_heads = k_heads;
+    args.q = q;
+    args.k = k;
+    return args;
+}
+
 /* Bytes of the workspace for calls with nth shares and as many tokens as args has, or fewer: for each share 20 bytes a pair for
  * the frequencies, and 8 a pair and token of its share for the table. Reads no pointer to operands, no workspace_size.
  *
@@ -380,8 +393,8 @@ static inline nrg_rope_positions_args nrg_rope_positions_args_init(nrg_dtype dty
  *   NRG_ERR_THREAD       nth is below 1
  *   NRG_ERR_STRUCT_SIZE, NRG_ERR_ENUM, NRG_ERR_DIM, NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_OVERFLOW
  *                        as in nrg_rope_positions_forward, for the fields of both structs that are no pointers to operands */
-NRG_API nrg_status nrg_rope_positions_workspace(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int nth,
-                                                size_t *bytes);
+NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_workspace(const nrg_rope_spec *spec, const nrg_rope_positions_args *args,
+                                                              int nth, size_t *bytes);
 
 /* Share ith of nth: of the heads of all tokens, a token's q and k of all batches together.
  *
@@ -397,16 +410,19 @@ NRG_API nrg_status nrg_rope_positions_workspace(const nrg_rope_spec *spec, const
  *   NRG_ERR_WORKSPACE    workspace_size is less than nrg_rope_positions_workspace says for nth
  *   NRG_ERR_STRIDE       heads, tokens or batches of a tensor lie over each other
  *   NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD  as in nrg/norm.h */
-NRG_API nrg_status nrg_rope_positions_forward(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_forward(const nrg_rope_spec *spec, const nrg_rope_positions_args *args,
+                                                            int ith, int nth);
 
 /* Validates the arguments of nrg_rope_positions_forward, with a workspace for one share. Computes and writes nothing. */
-NRG_API nrg_status nrg_rope_positions_forward_check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_forward_check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args);
 
 /* Rotates by -k·θ, as nrg_rope_backward. The statuses of nrg_rope_positions_forward. */
-NRG_API nrg_status nrg_rope_positions_backward(const nrg_rope_spec *spec, const nrg_rope_positions_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_backward(const nrg_rope_spec *spec, const nrg_rope_positions_args *args,
+                                                             int ith, int nth);
 
 /* Validates the arguments of nrg_rope_positions_backward, with a workspace for one share. Computes and writes nothing. */
-NRG_API nrg_status nrg_rope_positions_backward_check(const nrg_rope_spec *spec, const nrg_rope_positions_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_backward_check(const nrg_rope_spec *spec,
+                                                                   const nrg_rope_positions_args *args);
 
 #ifdef __cplusplus
 }

@@ -115,27 +115,29 @@ NRG_API int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int 
  *   NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT  as nrg_norm_forward
  *   NRG_ERR_OVERLAP      table and diagonals share a byte
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-NRG_API nrg_status nrg_t5_diagonals_forward(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table,
-                                            size_t table_stride, float *diagonals, size_t diagonals_stride, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_t5_diagonals_forward(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table,
+                                                          size_t table_stride, float *diagonals, size_t diagonals_stride, int ith,
+                                                          int nth);
 
 /* What nrg_t5_diagonals_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_t5_diagonals_forward_check(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table,
-                                                  size_t table_stride, float *diagonals, size_t diagonals_stride);
+NRG_NODISCARD NRG_API nrg_status nrg_t5_diagonals_forward_check(const nrg_score_bias_spec *spec, nrg_dtype dtype,
+                                                                const void *table, size_t table_stride, float *diagonals,
+                                                                size_t diagonals_stride);
 
 /* ALiBi's slopes. For a power of two, heads = m: slopes[h] = 2^(-max_bias · (h + 1) / m); the paper's max_bias is 8. For other
  * numbers as in the paper's code: the slopes of the next lower power of two m, then every other one of those of 2m. Returns
  * NRG_OK, NRG_ERR_NULL, NRG_ERR_ALIGNMENT, NRG_ERR_OVERFLOW, or NRG_ERR_CONSTANT where max_bias is negative, infinite or NaN. */
-NRG_API nrg_status nrg_alibi_slopes(size_t heads, double max_bias, float *slopes);
+NRG_NODISCARD NRG_API nrg_status nrg_alibi_slopes(size_t heads, double max_bias, float *slopes);
 
 /* ALiBi's diagonals from slopes [heads]; -0 at distance 0. Returns NRG_OK, or says what is wrong as nrg_t5_diagonals_forward does
  * and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_POSITION, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT,
  * NRG_ERR_OVERLAP, NRG_ERR_THREAD; NRG_ERR_COMBINATION if a field of T5 is not 0. */
-NRG_API nrg_status nrg_alibi_diagonals(const nrg_score_bias_spec *spec, const float *slopes, float *diagonals,
-                                       size_t diagonals_stride, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_alibi_diagonals(const nrg_score_bias_spec *spec, const float *slopes, float *diagonals,
+                                                     size_t diagonals_stride, int ith, int nth);
 
 /* What nrg_alibi_diagonals would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_alibi_diagonals_check(const nrg_score_bias_spec *spec, const float *slopes, float *diagonals,
-                                             size_t diagonals_stride);
+NRG_NODISCARD NRG_API nrg_status nrg_alibi_diagonals_check(const nrg_score_bias_spec *spec, const float *slopes, float *diagonals,
+                                                           size_t diagonals_stride);
 
 /* ---- adding it ---- */
 
@@ -200,10 +202,10 @@ static inline nrg_score_bias_args nrg_score_bias_args_init(nrg_dtype dtype, size
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERLAP      operands overlap in a way that is not allowed
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
-NRG_API nrg_status nrg_score_bias_forward(const nrg_score_bias_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_score_bias_forward(const nrg_score_bias_args *args, int ith, int nth);
 
 /* What nrg_score_bias_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_score_bias_forward_check(const nrg_score_bias_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_score_bias_forward_check(const nrg_score_bias_args *args);
 
 /* ---- its backward pass ---- */
 
@@ -247,10 +249,10 @@ static inline nrg_score_bias_backward_args nrg_score_bias_backward_args_init(nrg
  *
  * Returns NRG_OK, or says what is wrong as nrg_score_bias_forward does and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
  * NRG_ERR_ENUM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD. */
-NRG_API nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *args, int ith, int nth);
 
 /* What nrg_score_bias_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_score_bias_backward_check(const nrg_score_bias_backward_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_score_bias_backward_check(const nrg_score_bias_backward_args *args);
 
 /* The gradient of T5's table from that of the diagonals: d_table[bucket][h] = Σ d_diagonals[h][e] over the diagonals of the
  * bucket, ascending, in double; rounded once, together with what is there where accumulate is not 0. d_table: [buckets][heads]
@@ -259,14 +261,14 @@ NRG_API nrg_status nrg_score_bias_backward_check(const nrg_score_bias_backward_a
  *
  * Returns NRG_OK, or says what is wrong as nrg_t5_diagonals_forward does and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
  * NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD. */
-NRG_API nrg_status nrg_t5_diagonals_backward(const nrg_score_bias_spec *spec, const double *d_diagonals,
-                                             size_t d_diagonals_stride, float *d_table, size_t d_table_stride, int accumulate,
-                                             int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_t5_diagonals_backward(const nrg_score_bias_spec *spec, const double *d_diagonals,
+                                                           size_t d_diagonals_stride, float *d_table, size_t d_table_stride,
+                                                           int accumulate, int ith, int nth);
 
 /* What nrg_t5_diagonals_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_t5_diagonals_backward_check(const nrg_score_bias_spec *spec, const double *d_diagonals,
-                                                   size_t d_diagonals_stride, float *d_table, size_t d_table_stride,
-                                                   int accumulate);
+NRG_NODISCARD NRG_API nrg_status nrg_t5_diagonals_backward_check(const nrg_score_bias_spec *spec, const double *d_diagonals,
+                                                                 size_t d_diagonals_stride, float *d_table, size_t d_table_stride,
+                                                                 int accumulate);
 
 #ifdef __cplusplus
 }

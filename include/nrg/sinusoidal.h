@@ -99,7 +99,7 @@ static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_musicgen(size_t dim)
  *   NRG_ERR_CONSTANT     base is not between 2^-400 and 2^400, or a pair turns more than 2^18 times from one position to the next
  *   NRG_ERR_ALIGNMENT    frequencies is no multiple of 8
  *   NRG_ERR_OVERFLOW     frequencies would wrap around the end of memory */
-NRG_API nrg_status nrg_sinusoidal_frequencies(const nrg_sinusoidal_spec *spec, double *frequencies);
+NRG_NODISCARD NRG_API nrg_status nrg_sinusoidal_frequencies(const nrg_sinusoidal_spec *spec, double *frequencies);
 
 typedef struct nrg_sinusoidal_args {
     size_t size;               /* sizeof(nrg_sinusoidal_args) */
@@ -136,10 +136,11 @@ static inline nrg_sinusoidal_args nrg_sinusoidal_args_init(nrg_dtype dtype, size
  *   NRG_ERR_POSITION     first_position + rows beyond what an int32_t holds
  *   NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD  as in nrg/norm.h: the table shares no
  *                        byte with anything */
-NRG_API nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_spec *spec, const nrg_sinusoidal_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_spec *spec, const nrg_sinusoidal_args *args, int ith,
+                                                      int nth);
 
 /* Validates the arguments of nrg_sinusoidal_table. Computes and writes nothing. */
-NRG_API nrg_status nrg_sinusoidal_table_check(const nrg_sinusoidal_spec *spec, const nrg_sinusoidal_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_sinusoidal_table_check(const nrg_sinusoidal_spec *spec, const nrg_sinusoidal_args *args);
 
 #ifdef __cplusplus
 }

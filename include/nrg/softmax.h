@@ -123,10 +123,10 @@ static inline nrg_softmax_args nrg_softmax_args_init(nrg_dtype dtype, size_t bat
  *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
  *   NRG_ERR_OVERLAP      o overlaps an input in a way that is not allowed */
-NRG_API nrg_status nrg_softmax_forward(const nrg_softmax_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_softmax_forward(const nrg_softmax_args *args, int ith, int nth);
 
 /* What nrg_softmax_forward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_softmax_forward_check(const nrg_softmax_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_softmax_forward_check(const nrg_softmax_args *args);
 
 /* ---- in parts ---- */
 
@@ -178,10 +178,10 @@ static inline nrg_softmax_state nrg_softmax_state_init(float *m, double *sum, fl
  * Returns the statuses of nrg_softmax_forward: NRG_OK, NRG_ERR_ENUM, NRG_ERR_THREAD, NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
  * NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERFLOW, NRG_ERR_OVERLAP; NRG_ERR_COMBINATION
  * also with log, or where one of m_in and sum_in is there alone. */
-NRG_API nrg_status nrg_softmax_part(const nrg_softmax_args *args, const nrg_softmax_state *state, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_softmax_part(const nrg_softmax_args *args, const nrg_softmax_state *state, int ith, int nth);
 
 /* What nrg_softmax_part would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_softmax_part_check(const nrg_softmax_args *args, const nrg_softmax_state *state);
+NRG_NODISCARD NRG_API nrg_status nrg_softmax_part_check(const nrg_softmax_args *args, const nrg_softmax_state *state);
 
 /* States of the same rows, from keys that were done apart (by threads, or a cache in pieces), made one: dense, a part's rows
  * together. One part: what a state comes to. */
@@ -233,10 +233,10 @@ static inline nrg_softmax_merge_args nrg_softmax_merge_args_init(size_t parts, s
  *   NRG_ERR_ALIGNMENT    a pointer that is no multiple of the element size
  *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
  *   NRG_ERR_OVERLAP      an output shares a byte with another operand */
-NRG_API nrg_status nrg_softmax_merge(const nrg_softmax_merge_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_softmax_merge(const nrg_softmax_merge_args *args, int ith, int nth);
 
 /* What nrg_softmax_merge would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_softmax_merge_check(const nrg_softmax_merge_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_softmax_merge_check(const nrg_softmax_merge_args *args);
 
 /* ---- backward ---- */
 
@@ -316,10 +316,10 @@ static inline nrg_softmax_backward_args nrg_softmax_backward_args_init(nrg_dtype
  * Share ith of nth: rows. Returns NRG_OK, or says what is wrong as nrg_softmax_forward does and writes nothing: NRG_ERR_ENUM,
  * NRG_ERR_THREAD, NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT,
  * NRG_ERR_OVERFLOW, NRG_ERR_OVERLAP; NRG_ERR_COMBINATION where x is there without a cap. */
-NRG_API nrg_status nrg_softmax_backward(const nrg_softmax_backward_args *args, int ith, int nth);
+NRG_NODISCARD NRG_API nrg_status nrg_softmax_backward(const nrg_softmax_backward_args *args, int ith, int nth);
 
 /* What nrg_softmax_backward would say: asking first, nrg/base.h. */
-NRG_API nrg_status nrg_softmax_backward_check(const nrg_softmax_backward_args *args);
+NRG_NODISCARD NRG_API nrg_status nrg_softmax_backward_check(const nrg_softmax_backward_args *args);
 
 #ifdef __cplusplus
 }

@@ -198,6 +198,9 @@ START_TEST(other_layouts)
         ck_assert(memcmp(&dx[2 * i], &da[i], 4) == 0 && memcmp(&dx[2 * i + 1], &db[i], 4) == 0);
 
     for (int swapped = 0; swapped < 2; swapped++) {
+        const nrg_glu_args planned = nrg_glu_args_halves(g, NRG_F32, ROWS, DIM, NRG_UNALLOCATED, swapped, NRG_UNALLOCATED);
+        ck_assert_int_eq(nrg_glu_forward_check(&planned), NRG_OK);
+        ck_assert_int_eq(nrg_glu_forward(&planned, 0, 1), NRG_ERR_UNALLOCATED);
         nrg_glu_args half = nrg_glu_args_halves(g, NRG_F32, ROWS, DIM, halves[swapped], swapped, got);
         half.limit = args.limit;
         memset(got, 0, sizeof got);

@@ -57,8 +57,13 @@ static const char *comments_before(const char *text, const char *end)
         const char *p = end;
         while (p > text && strchr(" \n\t", p[-1]))
             p--;
-        if (p > text + 6 && memcmp(p - 7, "NRG_API", 7) == 0) {
-            end = p - 7;
+        static const char *const words[] = {"NRG_API", "NRG_NODISCARD"}; /* before the type */
+        size_t word = 0;
+        for (size_t i = 0; i < sizeof words / sizeof words[0] && !word; i++)
+            if ((size_t)(p - text) > strlen(words[i]) && memcmp(p - strlen(words[i]), words[i], strlen(words[i])) == 0)
+                word = strlen(words[i]);
+        if (word) {
+            end = p - word;
             continue;
         }
         if (p - text < 4 || p[-1] != '/' || p[-2] != '*')

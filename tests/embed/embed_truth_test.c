@@ -335,6 +335,7 @@ int main(int argc, char **argv)
 {
     worst = test_shared(ROW_ALL_KINDS * sizeof *worst);
     worst_part = test_shared(sizeof *worst_part);
-    nrg_isa_set(NRG_ISA_SCALAR); /* which every machine has */
+    if (nrg_isa_set(NRG_ISA_SCALAR) != NRG_OK) /* which every machine has */
+        return EXIT_FAILURE;
     return truth_main(argc, argv, report, make_suite);
 }

@@ -23,7 +23,7 @@ C_ONLY = {"nrg_floater_forward", "nrg_floater_backward", "nrg_floater_workspace"
           "nrg_add_layer_norm_f32", "nrg_l2_norm_f32",
           # names that the enumerators have
           "nrg_activation_name", "nrg_activation_from_name", "nrg_quant_format_name", "nrg_quant_size", "nrg_dtype_name", "nrg_dtype_size", "nrg_family_name", "nrg_family_built", "nrg_backward_built",
-          "nrg_isa_built", "nrg_cpu_features", "nrg_cpu_feature_name"}
+          "nrg_isa_built", "nrg_cpu_features", "nrg_cpu_feature_name", "nrg_score_bias_diagonals"}
 
 
 def program():
@@ -50,9 +50,6 @@ def believed():
 
 # structs whose constructors copy another struct
 COPIES = {"nrg_embed_gradient"}
-
-# structs whose comments have no defaults yet
-PENDING = {"nrg_head_bias_args", "nrg_norm_spec", "nrg_relative_args", "nrg_relative_shift_args", "nrg_score_bias_spec"}
 
 
 def constructors():
@@ -113,7 +110,7 @@ def without_comments():
 class Abi(Case):
     def test_layout(self):
         said = output(program())
-        self.assertGreater(len(said), 800)
+        self.assertGreater(len(said), 700)
         self.assertEqual(said, believed())
 
     def test_constructors(self):
@@ -122,13 +119,13 @@ class Abi(Case):
         sized = {name for name, struct in _abi.STRUCTS.items() if struct._fields_[0][0] == "size"}
         self.assertEqual(sized - set(constructors()) - COPIES, set())
         wrong = set(said) ^ set(constructed())
-        self.assertEqual({line.split(".")[0] for line in wrong} - PENDING, set(), sorted(wrong))
+        self.assertEqual({line.split(".")[0] for line in wrong}, set(), sorted(wrong))
 
     def test_nothing_is_left_out(self):
         """Counted by other means than those of headers.py."""
         text = without_comments()
         functions = {re.match(r"NRG_API [^(]*?(\w+)\(", declaration)[1]
-                     for declaration in re.findall(r"^NRG_API [^;]*;", text, re.M)}
+                     for declaration in re.findall(r"^(?:NRG_NODISCARD )?(NRG_API [^;]*;)", text, re.M)}
         self.assertEqual(functions, set(_abi.FUNCTIONS))
         self.assertEqual(set(re.findall(r"^typedef struct (\w+) \{", text, re.M)), set(_abi.STRUCTS))
         self.assertEqual({name for name in re.findall(r"^typedef enum (\w+) \{", text, re.M)}, set(_abi.ENUMS))
@@ -136,7 +133,7 @@ class Abi(Case):
 
     def test_arguments(self):
         """As many of each function as its declaration has, pointers where it has pointers."""
-        for declaration in re.findall(r"^NRG_API ([^;]*);", without_comments(), re.M):
+        for declaration in re.findall(r"^(?:NRG_NODISCARD )?NRG_API ([^;]*);", without_comments(), re.M):
             name, given = re.match(r"[^(]*?(\w+)\((.*)\)$", declaration, re.S).groups()
             parts = [] if given.strip() == "void" else given.split(",")
             pointers = (ctypes.c_void_p, ctypes.c_char_p)
