@@ -257,10 +257,10 @@ stage_headers() {
     for header in "$root"/include/nrg/*.h; do
         header=$(basename "$header")
         for compiler in gcc clang; do
-            "$compiler" -x c -std=c99 "${warnings[@]}" - <<<"#include <nrg/$header>"
+            "$compiler" -x c -std=c99 "${warnings[@]}" - <<<"#include <nrg/$header>"$'\ntypedef int not_empty;'
         done
         for compiler in g++ clang++; do
-            "$compiler" -x c++ -std=c++17 "${warnings[@]}" - <<<"#include <nrg/$header>"
+            "$compiler" -x c++ -std=c++17 "${warnings[@]}" - <<<"#include <nrg/$header>"$'\ntypedef int not_empty;'
         done
         say "ok nrg/$header"
         count=$((count + 1))

@@ -23,8 +23,8 @@ typedef struct nrg_checked {
 int nrg_copy_struct(void *copy, const void *of, const nrg_part *part);
 
 /* Checks everything that can be said without looking into operands: parts, struct sizes, ranges, options, share ith of nth,
- * operands, overlaps. Writes nothing but *c, which is complete where NRG_OK comes back. NRG_ERR_UNALLOCATED: nothing else is wrong,
- * but operands are NRG_UNALLOCATED, so no contents can be read. */
+ * operands, overlaps. Writes nothing but *c, which is complete where NRG_OK comes back. NRG_ERR_UNALLOCATED: nothing else is
+ * wrong, but operands are NRG_UNALLOCATED, so no contents can be read. */
 nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *part, int ith, int nth);
 
 /* The status of a _check for that of nrg_check and of all that comes after it: operands may be unallocated. */
