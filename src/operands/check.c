@@ -255,6 +255,13 @@ static nrg_status lay_levels(extent *e, size_t stride[NRG_LEVELS], const nrg_ope
     return place_status(e);
 }
 
+/* The status of an operand that is unallocated or wrong: a workspace must have room even before it has an address. */
+static __attribute__((noinline, cold)) nrg_status name_place(nrg_status status, const extent *e, const nrg_operand *o,
+                                                             const void *part)
+{
+    return status == NRG_ERR_UNALLOCATED && o->room && nrg_size_at(part, o->room) < e->end ? NRG_ERR_WORKSPACE : status;
+}
+
 /* Whether rows of two operands whose extents meet share a byte. */
 static int rows_meet(const extent *a, const extent *b)
 {
@@ -342,28 +349,31 @@ nrg_status nrg_check(nrg_checked *c, const nrg_call *call, const void *const *pa
         const int has_levels = o->level[1].count != NRG_ONE;
         if (!has_levels || is_plane(o, s, from)) {
             const size_t given = o->level[0].stride && rows != 1 ? nrg_size_at(from, o->level[0].stride) : 0;
-            if (!lay_rows(e, stride, given, dim, rows))
-                status = name_rows(e, stride, given, dim, rows);
+            if (!lay_rows(e, stride, given, dim, rows) && (status = name_rows(e, stride, given, dim, rows)) != NRG_OK) {
+                if ((status = name_place(status, e, o, from)) != NRG_ERR_UNALLOCATED)
+                    return status;
+                places = status;
+                continue;
+            }
             if (has_levels)
                 stride[1] = stride[2] = rows * stride[0];
         } else {
-            status = lay_levels(e, stride, o, s, from);
+            if ((status = lay_levels(e, stride, o, s, from)) != NRG_OK) {
+                if ((status = name_place(status, e, o, from)) != NRG_ERR_UNALLOCATED)
+                    return status;
+                places = status;
+                is_matrix = 0;
+                continue;
+            }
             rows *= s->n[o->level[1].count] * s->n[o->level[2].count];
             is_matrix = 0;
         }
-        if (status != NRG_OK && status != NRG_ERR_UNALLOCATED)
-            return status;
         /* fits, since rows are no longer than their stride; where they repeat it is a hint */
         const size_t bytes = rows * dim * e->element;
         if (!bytes)
             continue;
         if (o->room && nrg_size_at(from, o->room) < bytes)
             return NRG_ERR_WORKSPACE;
-        if (status == NRG_ERR_UNALLOCATED) {
-            places = status;
-            status = NRG_OK;
-            continue;
-        }
         const size_t passes = bytes << (s->written >> i & 1); /* an input in its output's place counts as both */
         moved = passes > SIZE_MAX - moved ? SIZE_MAX : moved + passes;
         outputs |= (uint32_t)nrg_is_output(o, s, i) << (e - extents);
