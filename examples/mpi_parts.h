@@ -64,7 +64,7 @@ static inline size_t part_begin(const team *t, size_t total, cut how, int rank)
 }
 
 /* The largest spec.segment that no part's end cuts: as many units as divide all parts. A unit is a number of elements, and goes
- * whole into a segment; 0, which is the default, where it does not, because then the end of a unit ends a segment anyway. All
+ * whole into a segment; the default, 4096, where it does not, because then the end of a unit ends a segment anyway. All
  * ranks have to come to the same segment, so each of them looks at all parts.
  *
  * Other parts make it another segment, and so other bits. A segment of one unit fits any parts: whoever wants the same bits from
@@ -80,7 +80,7 @@ static inline size_t common_segment(const team *t, size_t total, cut how, size_t
             part = rest;
         }
     if (unit > LONGEST || common == 0)
-        return 0;
+        return LONGEST;
     size_t units = common;
     while (common % units || units > LONGEST / unit)
         units--;

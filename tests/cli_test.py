@@ -2007,7 +2007,7 @@ def refuses_wrong_arguments():
                             (("x.npy", "--residual", "after", "--o", "p.npy"), "needs --y"),
                             (("x.npy", "--y", "x.npy", "--residual", "after", *outputs), "r cannot be asked for"),
                             (("x.npy", "--isa", "mmx", *outputs), "no path has this name"),
-                            (("x.npy", "--isa", "neon" if os.uname().machine == "x86_64" else "avx2", *outputs), "not in this build")):
+                            (("x.npy", "--isa", "neon" if os.uname().machine == "x86_64" else "avx2", *outputs), "this build of nrg lacks the path")):
         refused("norm", *arguments, says=says)
 
 

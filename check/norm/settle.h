@@ -4,7 +4,7 @@
 #ifndef NRG_CHECK_NORM_SETTLE_H
 #define NRG_CHECK_NORM_SETTLE_H
 
-#include <nrg/norm.h>
+#include <nrg/nrg.h>
 
 /* Makes options fit each other: c says how it counts, and what has no use is 0. */
 static inline void norm_settle(nrg_norm_spec *s, int has_w)

@@ -73,6 +73,8 @@ static nrg_status run_forward(const sweep_case *c, unsigned char *memory)
     pair_case p = draw(c, 0);
     nrg_status status = NRG_OK;
     sweep_bind_call(c, &nrg_call_head_bias_forward, (void *const[]){&p.args}, NULL, memory);
+    p.args.u = p.args.o_u ? p.args.u : NULL;
+    p.args.v = p.args.o_v ? p.args.v : NULL;
     SWEEP_EACH_SHARE(status, c, c->shares, nrg_head_bias_forward(&p.args, ith, nth));
     return status;
 }

@@ -117,10 +117,10 @@ typedef enum nrg_status {
  *
  *     t + i·t_stride[0] + j·t_stride[1] + k·t_stride[2]       bytes
  *
- * A stride of 0 is dense: the stride of the next inner level times the count of that level. Strides may be in any order of
- * size: in a tensor [tokens][heads][dim], the planes may be its heads, with t_stride[0] from token to token and t_stride[1]
- * from head to head. In order of size, each stride must step over the data inside of it, so that no rows meet. The stride of a
- * level with one step is ignored.
+ * A stride of 0 is dense: it steps over all that is inside of its level. Strides may be in any order of size: in a tensor
+ * [tokens][heads][dim], the planes may be its heads, with t_stride[0] from token to token and t_stride[1] from head to head. In
+ * order of size, each stride must step over the data inside of it, so that no rows meet. The stride of a level with one step is
+ * ignored.
  *
  * An input may repeat over levels: one row for all rows of a plane, one plane for all volumes. A field of nrg_repeat bits
  * declares that, and the stride of such a level is ignored.
@@ -142,10 +142,9 @@ typedef enum nrg_repeat {
 /* Strides of a tensor with batches and heads: bytes from one row, head or batch to the next. A row is a token, a query, a key or
  * a class of a table, and its elements are adjacent.
  *
- * A stride of 0 is dense: the stride inside of that level times its count, in the order of the shape that the operand's comment
- * gives. In [batch, heads, queries, keys] the rows of a head follow each other, in [batch, tokens, heads, dim] the heads of a
- * token. Other strides may come in any order of size; sorted, each must step over all that is inside of it. The stride of a level
- * with one step is not read. */
+ * The rules are those of rows: 0 is dense, any order of size is allowed, and the stride of a level with one step is ignored.
+ * Dense means the order of the shape in the operand's comment: in [batch, heads, queries, keys] the rows of a head follow each
+ * other, in [batch, tokens, heads, dim] the heads of a token. */
 typedef struct nrg_head_strides {
     size_t row, head, batch;
 } nrg_head_strides;

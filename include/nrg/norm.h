@@ -50,8 +50,6 @@
 #ifndef NRG_NORM_H
 #define NRG_NORM_H
 
-#include <string.h>
-
 #include "activation.h"
 #include "quantize.h"
 

@@ -100,7 +100,7 @@ static inline nrg_relative_args nrg_relative_args_init(nrg_dtype dtype, size_t b
     args.queries = queries;
     args.keys = keys;
     args.dim = dim;
-    args.first_position = (int64_t)keys - (int64_t)queries;
+    args.first_position = (int64_t)((uint64_t)keys - queries);
     args.p_min = p_min;
     args.p_max = p_max;
     args.dtype = dtype;

@@ -83,7 +83,7 @@ static inline nrg_score_bias_spec nrg_score_bias_spec_t5(size_t heads, size_t qu
     spec.heads = heads;
     spec.queries = queries;
     spec.keys = keys;
-    spec.first_position = (int64_t)keys - (int64_t)queries;
+    spec.first_position = (int64_t)((uint64_t)keys - queries);
     spec.causal = 0;
     spec.bidirectional = 1;
     spec.buckets = 32;

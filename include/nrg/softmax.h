@@ -63,16 +63,15 @@ typedef struct nrg_softmax_args {
     const float *sinks;      /* [heads] optional input */
     const void *mask;        /* [batch, heads, queries, keys] optional input */
     nrg_head_strides mask_strides;
-    uint32_t mask_repeat; /* nrg_repeat bits: rows are queries, rows2 heads, rows3 samples */
-    float scale;          /* Default: 1. */
-    float cap;            /* above 0; INFINITY: none. Default: INFINITY. */
-    int causal;           /* not 0: keys up to the query's own position */
-    int64_t
-        first_position; /* position of query 0, from -2^61 to 2^61; only read with causal or a window. Default: keys - queries. */
-    size_t window;      /* at least 1; SIZE_MAX: none. Default: SIZE_MAX. */
-    int log;            /* not 0: log-softmax */
-    nrg_store store;    /* how o is stored */
-    void *o;            /* [batch, heads, queries, keys] output */
+    uint32_t mask_repeat;   /* nrg_repeat bits: rows are queries, rows2 heads, rows3 samples */
+    float scale;            /* Default: 1. */
+    float cap;              /* above 0; INFINITY: none. Default: INFINITY. */
+    int causal;             /* not 0: keys up to the query's own position */
+    int64_t first_position; /* of query 0, within ±2^61; read with causal or a window. Default: keys - queries. */
+    size_t window;          /* at least 1; SIZE_MAX: none. Default: SIZE_MAX. */
+    int log;                /* not 0: log-softmax */
+    nrg_store store;        /* how o is stored */
+    void *o;                /* [batch, heads, queries, keys] output */
     nrg_head_strides o_strides;
 } nrg_softmax_args;
 

@@ -62,12 +62,12 @@ typedef struct nrg_range {
 typedef struct nrg_sizes {
     size_t n[NRG_NUMBERS]; /* the numbers that shapes are told in; n[NRG_ONE] is 1 */
     nrg_dtype type[NRG_TYPES];
-    uint32_t needed;    /* bits of operands that may not be absent where they have elements */
-    uint32_t always;    /* bits of operands that may not be absent even where they have none */
-    uint32_t ignored;   /* bits of operands that are not looked at */
-    uint32_t refused;   /* bits of operands that must be absent: NRG_ERR_COMBINATION */
-    uint32_t apart;     /* bits of outputs that may not be in another output's place, whatever nrg_operand.over says */
-    uint32_t written;   /* bits of inputs that are outputs here: their output is absent, and they take its place */
+    uint32_t needed;  /* bits of operands that may not be absent where they have elements */
+    uint32_t always;  /* bits of operands that may not be absent even where they have none */
+    uint32_t ignored; /* bits of operands that are not looked at */
+    uint32_t refused; /* bits of operands that must be absent: NRG_ERR_COMBINATION */
+    uint32_t apart;   /* bits of outputs that may not be in another output's place, whatever nrg_operand.over says */
+    uint32_t written; /* bits of inputs that are outputs here: their output is absent, and they take its place */
 } nrg_sizes;
 
 enum { NRG_ONE = 0 };
@@ -146,9 +146,6 @@ static inline size_t nrg_element_bytes(unsigned element, const nrg_sizes *s)
         return s->type[element - NRG_ELEMENT_CHOSEN] == NRG_F32 ? 4 : 2;
     return element == NRG_ELEMENT_BYTE ? 1 : element == NRG_ELEMENT_F64 || element == NRG_ELEMENT_I64 ? 8 : 4;
 }
-
-/* Dimensions beside the rows: 0 stands for 1; and rows of all of them. */
-static inline size_t nrg_or_one(size_t given) { return given ? given : 1; }
 
 /* The levels of an operand that repeat: they take no step. */
 static inline uint32_t nrg_repeated(const nrg_operand *o, const void *part)

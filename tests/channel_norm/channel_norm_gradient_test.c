@@ -115,7 +115,7 @@ static int make_case(gradient_case *t, size_t number, nrg_activation g, nrg_dtyp
     left /= SOURCES;
     t->spec = nrg_channel_norm_spec_batch(NRG_F32, CHANNELS, eps[test_mix(number) % 3]);
     t->spec.over = groups ? NRG_CHANNEL_OVER_GROUP : NRG_CHANNEL_OVER_BATCH;
-    t->spec.groups = groups;
+    t->spec.groups = groups ? groups : 1;
     t->spec.dtype = dtype;
     t->spec.activation = g;
     t->spec.layout = left % 2 ? NRG_LAYOUT_NHWC : NRG_LAYOUT_NCHW;
