@@ -76,7 +76,7 @@ link() {
     local name=$1 compiler=$2 said
     shift 2
     quietly "$work/$name.log" "${launcher[@]}" "$compiler" "$@" "${definitions[@]}" -march=native -c "$work/nrg.c" -o "$work/$name.o"
-    quietly "$work/$name.log" "$compiler" "$@" -march=native -Iinclude tests/consumer/consumer.c "$work/$name.o" -lm -o "$work/$name"
+    quietly "$work/$name.log" "$compiler" "$@" "${definitions[@]}" -march=native -Iinclude tests/consumer/consumer.c "$work/$name.o" -lm -o "$work/$name"
     said=$("$work/$name")
     [[ $said == "nrg on "* ]] || die "$name says: $said"
     say "nrg.c, $compiler $*, -march=native: $said"

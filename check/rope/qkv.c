@@ -136,8 +136,8 @@ static qkv_case draw(const sweep_case *c)
     const uint32_t tensors[] = {NRG_BIT(NRG_QKV_Q) | NRG_BIT(NRG_QKV_Q_O), NRG_BIT(NRG_QKV_K) | NRG_BIT(NRG_QKV_K_O),
                                 NRG_BIT(NRG_QKV_V) | NRG_BIT(NRG_QKV_V_O)};
     q.there |= tensors[0] | tensors[1] | tensors[2];
-    if (!c->large) /* tests call more shares than an output has rows */
-        q.shares.nth += (int)((a->tokens + a->slot_count) * (a->q_heads + a->k_heads + a->v_heads));
+    /* tests call more shares than an output has rows */
+    q.shares.nth += (int)((a->tokens + a->slot_count) * (a->q_heads + a->k_heads + a->v_heads));
     return q;
 }
 
