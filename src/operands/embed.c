@@ -22,6 +22,10 @@ static void copy_tables(unsigned char *copy, const nrg_part *part, const void *t
 {
     const unsigned char *from = tables;
     const size_t size = from && count ? nrg_size_at(from, 0) : 0;
+    if (size == part->size && count <= NRG_EMBED_TABLES) { /* measure_tables reads the size of each */
+        memcpy(copy, from, count * size);
+        return;
+    }
     for (size_t k = 0; from && k < count && count <= NRG_EMBED_TABLES; k++, copy += part->size, from += size)
         if (nrg_size_at(from, 0) != size || !nrg_copy_struct(copy, from, part)) {
             memset(copy, 0, sizeof size);
