@@ -91,7 +91,7 @@ NRG_API float nrg_activation_alpha(nrg_activation g);
 NRG_NODISCARD NRG_API nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o,
                                                         int ith, int nth);
 
-/* What nrg_activation_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_activation_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x,
                                                               void *o);
 
@@ -104,7 +104,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_activation_forward_check(nrg_activation g, 
 NRG_NODISCARD NRG_API nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x,
                                                          const void *d_o, void *dx, int ith, int nth);
 
-/* What nrg_activation_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_activation_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x,
                                                                const void *d_o, void *dx);
 
@@ -169,7 +169,7 @@ static inline nrg_activation_args nrg_activation_args_init(nrg_activation g, nrg
  *   NRG_ERR_COMBINATION  d_o or dx is there; alpha is not 0, and g has none */
 NRG_NODISCARD NRG_API nrg_status nrg_activation_rows_forward(const nrg_activation_args *args, int ith, int nth);
 
-/* What nrg_activation_rows_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_activation_rows_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_activation_rows_forward_check(const nrg_activation_args *args);
 
 /* dx = d_o ⊙ g′(x), row by row, the bits of nrg_activation_backward. dx may be x or d_o, with its strides:
@@ -180,7 +180,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_activation_rows_forward_check(const nrg_act
  * Returns the statuses of nrg_activation_rows_forward; NRG_ERR_COMBINATION where o is there. */
 NRG_NODISCARD NRG_API nrg_status nrg_activation_rows_backward(const nrg_activation_args *args, int ith, int nth);
 
-/* What nrg_activation_rows_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_activation_rows_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_activation_rows_backward_check(const nrg_activation_args *args);
 
 #ifdef __cplusplus

@@ -261,7 +261,7 @@ static inline nrg_channel_norm_args nrg_channel_norm_args_init(size_t samples, s
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
                                                           int ith, int nth);
 
-/* What nrg_channel_norm_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_channel_norm_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_forward_check(const nrg_channel_norm_spec *spec,
                                                                 const nrg_channel_norm_args *args);
 
@@ -284,7 +284,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_forward_check(const nrg_channe
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
                                                        int64_t *sums, int ith, int nth);
 
-/* What nrg_channel_norm_sums would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_channel_norm_sums. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_sums_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
                                                              int64_t *sums);
 
@@ -309,7 +309,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_sums_add(size_t sets, int64_t 
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
                                                              const int64_t *sums, int ith, int nth);
 
-/* What nrg_channel_norm_statistics would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_channel_norm_statistics. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_statistics_check(const nrg_channel_norm_spec *spec,
                                                                    const nrg_channel_norm_args *args, const int64_t *sums);
 

@@ -142,7 +142,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_c
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec,
                                                            const nrg_channel_norm_backward_args *args, int ith, int nth);
 
-/* What nrg_channel_norm_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_channel_norm_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_check(const nrg_channel_norm_spec *spec,
                                                                  const nrg_channel_norm_backward_args *args);
 
@@ -152,7 +152,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_check(const nrg_chann
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec,
                                                                   const nrg_channel_norm_backward_args *args, int ith, int nth);
 
-/* What nrg_channel_norm_backward_reduce would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_channel_norm_backward_reduce. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_reduce_check(const nrg_channel_norm_spec *spec,
                                                                         const nrg_channel_norm_backward_args *args);
 
@@ -167,7 +167,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_sums(const nrg_channe
                                                                 const nrg_channel_norm_backward_args *args, int64_t *sums,
                                                                 int ith, int nth);
 
-/* What nrg_channel_norm_backward_sums would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_channel_norm_backward_sums. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_sums_check(const nrg_channel_norm_spec *spec,
                                                                       const nrg_channel_norm_backward_args *args, int64_t *sums);
 

@@ -93,7 +93,7 @@ static inline nrg_cross_entropy_args nrg_cross_entropy_args_init(nrg_dtype dtype
  *   NRG_ERR_COMBINATION  an operand of the backward pass is there */
 NRG_NODISCARD NRG_API nrg_status nrg_cross_entropy_forward(const nrg_cross_entropy_args *args, int ith, int nth);
 
-/* What nrg_cross_entropy_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_cross_entropy_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_cross_entropy_forward_check(const nrg_cross_entropy_args *args);
 
 /* dx of the rows of share ith of nth. dx may be x, with its stride:
@@ -106,7 +106,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_cross_entropy_forward_check(const nrg_cross
  * loss, m or others is there. */
 NRG_NODISCARD NRG_API nrg_status nrg_cross_entropy_backward(const nrg_cross_entropy_args *args, int ith, int nth);
 
-/* What nrg_cross_entropy_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_cross_entropy_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_cross_entropy_backward_check(const nrg_cross_entropy_args *args);
 
 #ifdef __cplusplus

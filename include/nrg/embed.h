@@ -142,7 +142,7 @@ static inline nrg_embed_args nrg_embed_args_init(nrg_dtype dtype, size_t rows, s
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
 NRG_NODISCARD NRG_API nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nth);
 
-/* What nrg_embed_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_embed_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_embed_forward_check(const nrg_embed_args *args);
 
 /* nrg_embed_forward, and nrg_norm_forward over what comes out of it, with the bits of the two in turn: a few tokens at a time, so
@@ -171,7 +171,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_embed_forward_check(const nrg_embed_args *a
 NRG_NODISCARD NRG_API nrg_status nrg_embed_norm_forward(const nrg_norm_spec *spec, const nrg_embed_args *args,
                                                         const nrg_norm_args *norm, int ith, int nth);
 
-/* What nrg_embed_norm_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_embed_norm_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_embed_norm_forward_check(const nrg_norm_spec *spec, const nrg_embed_args *args,
                                                               const nrg_norm_args *norm);
 
@@ -287,7 +287,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_embed_backward_order(const nrg_embed_backwa
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed, or there is no order of these numbers of rows in it */
 NRG_NODISCARD NRG_API nrg_status nrg_embed_backward(const nrg_embed_backward_args *args, int ith, int nth);
 
-/* What nrg_embed_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_embed_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_embed_backward_check(const nrg_embed_backward_args *args);
 
 #ifdef __cplusplus

@@ -141,7 +141,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_floater_workspace(const nrg_floater_spec *s
 NRG_NODISCARD NRG_API nrg_status nrg_floater_forward(const nrg_floater_spec *spec, const nrg_floater_args *args, int ith,
                                                      int nth);
 
-/* What nrg_floater_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_floater_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_floater_forward_check(const nrg_floater_spec *spec, const nrg_floater_args *args);
 
 /* Aliasing: d_state0 may be d_state_n:
@@ -199,7 +199,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_floater_backward_workspace(const nrg_floate
 NRG_NODISCARD NRG_API nrg_status nrg_floater_backward(const nrg_floater_spec *spec, const nrg_floater_backward_args *args,
                                                       int ith, int nth);
 
-/* What nrg_floater_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_floater_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_floater_backward_check(const nrg_floater_spec *spec, const nrg_floater_backward_args *args);
 
 #ifdef __cplusplus

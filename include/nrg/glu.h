@@ -145,7 +145,7 @@ static inline nrg_glu_args nrg_glu_args_halves(nrg_activation g, nrg_dtype dtype
  *                        scales or a rounding without one, or scales with one that has them in its blocks */
 NRG_NODISCARD NRG_API nrg_status nrg_glu_forward(const nrg_glu_args *args, int ith, int nth);
 
-/* What nrg_glu_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_glu_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_glu_forward_check(const nrg_glu_args *args);
 
 /* The gradients of a and b, from d_o and the inputs; g is computed anew:
@@ -164,7 +164,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_glu_forward_check(const nrg_glu_args *args)
  * or db with x, or dx with a and b. */
 NRG_NODISCARD NRG_API nrg_status nrg_glu_backward(const nrg_glu_args *args, int ith, int nth);
 
-/* What nrg_glu_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_glu_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_glu_backward_check(const nrg_glu_args *args);
 
 #ifdef __cplusplus

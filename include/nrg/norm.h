@@ -263,7 +263,7 @@ static inline nrg_norm_args nrg_norm_args_init(size_t rows, const void *x, const
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_forward(const nrg_norm_spec *spec, const nrg_norm_args *args, int ith, int nth);
 
-/* What nrg_norm_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_norm_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_forward_check(const nrg_norm_spec *spec, const nrg_norm_args *args);
 
 /* The usual cases in one line: dense f32 tensors, the whole job, statuses as above. w and b may be NULL. They are fast; for half

@@ -169,7 +169,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_norm_backward_workspace(const nrg_norm_spec
 NRG_NODISCARD NRG_API nrg_status nrg_norm_backward(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith,
                                                    int nth);
 
-/* What nrg_norm_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_norm_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_backward_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args);
 
 /* Phase 2, with the spec and args of phase 1: the columns of share ith of nth, workspace into dw and db. Required if phase 1 had
@@ -177,7 +177,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_norm_backward_check(const nrg_norm_spec *sp
 NRG_NODISCARD NRG_API nrg_status nrg_norm_backward_reduce(const nrg_norm_spec *spec, const nrg_norm_backward_args *args, int ith,
                                                           int nth);
 
-/* What nrg_norm_backward_reduce would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_norm_backward_reduce. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_backward_reduce_check(const nrg_norm_spec *spec, const nrg_norm_backward_args *args);
 
 #ifdef __cplusplus

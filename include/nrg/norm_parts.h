@@ -73,7 +73,7 @@ static inline nrg_row_statistics nrg_row_statistics_init(float mean, float rstd)
 NRG_NODISCARD NRG_API nrg_status nrg_norm_statistics(const nrg_norm_spec *spec, const nrg_norm_args *args,
                                                      nrg_row_statistics *statistics, int ith, int nth);
 
-/* What nrg_norm_statistics would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_norm_statistics. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_statistics_check(const nrg_norm_spec *spec, const nrg_norm_args *args,
                                                            nrg_row_statistics *statistics);
 
@@ -90,7 +90,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_norm_statistics_check(const nrg_norm_spec *
 NRG_NODISCARD NRG_API nrg_status nrg_norm_elements(const nrg_norm_spec *spec, const nrg_norm_args *args,
                                                    const nrg_row_statistics *statistics, int ith, int nth);
 
-/* What nrg_norm_elements would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_norm_elements. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_elements_check(const nrg_norm_spec *spec, const nrg_norm_args *args,
                                                          const nrg_row_statistics *statistics);
 

@@ -36,7 +36,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm
                                                        const nrg_rope_args *rope, const nrg_norm_args *q, const nrg_norm_args *k,
                                                        int ith, int nth);
 
-/* What nrg_norm_rope_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_norm_rope_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
                                                              const nrg_rope_args *rope, const nrg_norm_args *q,
                                                              const nrg_norm_args *k);
@@ -66,7 +66,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_backward(const nrg_norm_spec *nor
                                                         const nrg_rope_args *rope, const nrg_norm_backward_args *q,
                                                         const nrg_norm_backward_args *k, int ith, int nth);
 
-/* What nrg_norm_rope_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_norm_rope_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_backward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
                                                               const nrg_rope_args *rope, const nrg_norm_backward_args *q,
                                                               const nrg_norm_backward_args *k);
@@ -77,7 +77,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_sp
                                                                const nrg_rope_args *rope, const nrg_norm_backward_args *q,
                                                                const nrg_norm_backward_args *k, int ith, int nth);
 
-/* What nrg_norm_rope_backward_reduce would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_norm_rope_backward_reduce. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_backward_reduce_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
                                                                      const nrg_rope_args *rope, const nrg_norm_backward_args *q,
                                                                      const nrg_norm_backward_args *k);

@@ -122,7 +122,7 @@ static inline nrg_norm_sandwich_args nrg_norm_sandwich_args_init(size_t rows, co
 NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                                            const nrg_norm_sandwich_args *args, int ith, int nth);
 
-/* What nrg_norm_sandwich_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_norm_sandwich_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_forward_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                                                  const nrg_norm_sandwich_args *args);
 
@@ -227,7 +227,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_backward_workspace(const nrg_
 NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_backward(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                                             const nrg_norm_sandwich_backward_args *args, int ith, int nth);
 
-/* What nrg_norm_sandwich_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_norm_sandwich_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_backward_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                                                   const nrg_norm_sandwich_backward_args *args);
 
@@ -236,7 +236,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_backward_check(const nrg_norm
 NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_backward_reduce(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                                                    const nrg_norm_sandwich_backward_args *args, int ith, int nth);
 
-/* What nrg_norm_sandwich_backward_reduce would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_norm_sandwich_backward_reduce. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_backward_reduce_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                                                          const nrg_norm_sandwich_backward_args *args);
 

@@ -167,7 +167,7 @@ static inline nrg_quantize_args nrg_quantize_args_init(nrg_quant_format format, 
  *   NRG_ERR_COMBINATION  scales beside a format that has them in its blocks */
 NRG_NODISCARD NRG_API nrg_status nrg_quantize(const nrg_quantize_args *args, int ith, int nth);
 
-/* What nrg_quantize would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_quantize. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_quantize_check(const nrg_quantize_args *args);
 
 /* The way back, with the fields of nrg_quantize_args. */
@@ -225,7 +225,7 @@ static inline nrg_dequantize_args nrg_dequantize_args_init(nrg_quant_format form
  *   NRG_ERR_COMBINATION  scales beside a format that has them in its blocks */
 NRG_NODISCARD NRG_API nrg_status nrg_dequantize(const nrg_dequantize_args *args, int ith, int nth);
 
-/* What nrg_dequantize would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_dequantize. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_dequantize_check(const nrg_dequantize_args *args);
 
 #ifdef __cplusplus

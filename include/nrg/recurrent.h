@@ -113,7 +113,7 @@ static inline nrg_recurrent_args nrg_recurrent_args_init(nrg_dtype dtype, size_t
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
 NRG_NODISCARD NRG_API nrg_status nrg_recurrent_forward(const nrg_recurrent_args *args, int ith, int nth);
 
-/* What nrg_recurrent_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_recurrent_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_recurrent_forward_check(const nrg_recurrent_args *args);
 
 /* Dtypes and strides as above; dp has dtype. dw, db and d_p0 are f32 whatever the dtype.
@@ -184,7 +184,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_recurrent_backward_workspace(const nrg_recu
  *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
 NRG_NODISCARD NRG_API nrg_status nrg_recurrent_backward(const nrg_recurrent_backward_args *args, int ith, int nth);
 
-/* What nrg_recurrent_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_recurrent_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_recurrent_backward_check(const nrg_recurrent_backward_args *args);
 
 /* Phase 2: the rows of dw, and elements of db, of share ith of nth, from the workspace. Sums are over chains and their positions,
@@ -192,7 +192,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_recurrent_backward_check(const nrg_recurren
  * share. Returns the statuses of nrg_recurrent_backward. */
 NRG_NODISCARD NRG_API nrg_status nrg_recurrent_backward_reduce(const nrg_recurrent_backward_args *args, int ith, int nth);
 
-/* What nrg_recurrent_backward_reduce would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_recurrent_backward_reduce. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_recurrent_backward_reduce_check(const nrg_recurrent_backward_args *args);
 
 #ifdef __cplusplus

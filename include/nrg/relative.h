@@ -137,7 +137,7 @@ static inline nrg_relative_args nrg_relative_args_init(nrg_dtype dtype, size_t b
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
 NRG_NODISCARD NRG_API nrg_status nrg_relative_scores(const nrg_relative_args *args, int ith, int nth);
 
-/* What nrg_relative_scores would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_relative_scores. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_relative_scores_check(const nrg_relative_args *args);
 
 /* o[b, h, i, :] (+)= Σ_j a[b, h, i, j] · table[class(i, j), :]
@@ -145,7 +145,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_relative_scores_check(const nrg_relative_ar
  * Shares as above, and the statuses of nrg_relative_scores. Without keys the sum is 0. */
 NRG_NODISCARD NRG_API nrg_status nrg_relative_values(const nrg_relative_args *args, int ith, int nth);
 
-/* What nrg_relative_values would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_relative_values. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_relative_values_check(const nrg_relative_args *args);
 
 /* d_table[c, :] (+)= Σ_{b, h, i} q[b, h, i, :] · Σ_{j: class(i, j) = c} a[b, h, i, j]
@@ -159,7 +159,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_relative_values_check(const nrg_relative_ar
  * NRG_ERR_COMBINATION, NRG_ERR_THREAD. */
 NRG_NODISCARD NRG_API nrg_status nrg_relative_backward(const nrg_relative_args *args, int ith, int nth);
 
-/* What nrg_relative_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_relative_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_relative_backward_check(const nrg_relative_args *args);
 
 #ifdef __cplusplus

@@ -122,13 +122,13 @@ static inline nrg_relative_shift_args nrg_relative_shift_args_xlnet(nrg_dtype dt
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
 NRG_NODISCARD NRG_API nrg_status nrg_relative_shift_forward(const nrg_relative_shift_args *args, int ith, int nth);
 
-/* What nrg_relative_shift_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_relative_shift_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_relative_shift_forward_check(const nrg_relative_shift_args *args);
 
 /* The other way round, with the statuses of nrg_relative_shift_forward. */
 NRG_NODISCARD NRG_API nrg_status nrg_relative_shift_backward(const nrg_relative_shift_args *args, int ith, int nth);
 
-/* What nrg_relative_shift_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_relative_shift_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_relative_shift_backward_check(const nrg_relative_shift_args *args);
 
 /* Where the data is. nrg_head_bias_forward reads q, u and v, nrg_head_bias_backward d_o_u and d_o_v; the operands of the other
@@ -205,7 +205,7 @@ static inline nrg_head_bias_args nrg_head_bias_args_init(nrg_dtype dtype, size_t
  *                  nrg_relative_shift_forward */
 NRG_NODISCARD NRG_API nrg_status nrg_head_bias_forward(const nrg_head_bias_args *args, int ith, int nth);
 
-/* What nrg_head_bias_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_head_bias_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_head_bias_forward_check(const nrg_head_bias_args *args);
 
 /* dq = d_o_u + d_o_v, and the sums du and dv. A share is columns, in groups of 32 of all heads · dim, of every row. A sum over no
@@ -216,7 +216,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_head_bias_forward_check(const nrg_head_bias
  * NRG_ERR_NULL: with elements and something to write, both of d_o_u and d_o_v. */
 NRG_NODISCARD NRG_API nrg_status nrg_head_bias_backward(const nrg_head_bias_args *args, int ith, int nth);
 
-/* What nrg_head_bias_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_head_bias_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_head_bias_backward_check(const nrg_head_bias_args *args);
 
 #ifdef __cplusplus

@@ -119,7 +119,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_t5_diagonals_forward(const nrg_score_bias_s
                                                           size_t table_stride, float *diagonals, size_t diagonals_stride, int ith,
                                                           int nth);
 
-/* What nrg_t5_diagonals_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_t5_diagonals_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_t5_diagonals_forward_check(const nrg_score_bias_spec *spec, nrg_dtype dtype,
                                                                 const void *table, size_t table_stride, float *diagonals,
                                                                 size_t diagonals_stride);
@@ -135,7 +135,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_alibi_slopes(size_t heads, double max_bias,
 NRG_NODISCARD NRG_API nrg_status nrg_alibi_diagonals(const nrg_score_bias_spec *spec, const float *slopes, float *diagonals,
                                                      size_t diagonals_stride, int ith, int nth);
 
-/* What nrg_alibi_diagonals would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_alibi_diagonals. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_alibi_diagonals_check(const nrg_score_bias_spec *spec, const float *slopes, float *diagonals,
                                                            size_t diagonals_stride);
 
@@ -204,7 +204,7 @@ static inline nrg_score_bias_args nrg_score_bias_args_init(nrg_dtype dtype, size
  *   NRG_ERR_THREAD       not 0 <= ith < nth */
 NRG_NODISCARD NRG_API nrg_status nrg_score_bias_forward(const nrg_score_bias_args *args, int ith, int nth);
 
-/* What nrg_score_bias_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_score_bias_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_score_bias_forward_check(const nrg_score_bias_args *args);
 
 /* ---- its backward pass ---- */
@@ -251,7 +251,7 @@ static inline nrg_score_bias_backward_args nrg_score_bias_backward_args_init(nrg
  * NRG_ERR_ENUM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD. */
 NRG_NODISCARD NRG_API nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *args, int ith, int nth);
 
-/* What nrg_score_bias_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_score_bias_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_score_bias_backward_check(const nrg_score_bias_backward_args *args);
 
 /* The gradient of T5's table from that of the diagonals: d_table[bucket][h] = Σ d_diagonals[h][e] over the diagonals of the
@@ -265,7 +265,7 @@ NRG_NODISCARD NRG_API nrg_status nrg_t5_diagonals_backward(const nrg_score_bias_
                                                            size_t d_diagonals_stride, float *d_table, size_t d_table_stride,
                                                            int accumulate, int ith, int nth);
 
-/* What nrg_t5_diagonals_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_t5_diagonals_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_t5_diagonals_backward_check(const nrg_score_bias_spec *spec, const double *d_diagonals,
                                                                  size_t d_diagonals_stride, float *d_table, size_t d_table_stride,
                                                                  int accumulate);

@@ -124,7 +124,7 @@ static inline nrg_softmax_args nrg_softmax_args_init(nrg_dtype dtype, size_t bat
  *   NRG_ERR_OVERLAP      o overlaps an input in a way that is not allowed */
 NRG_NODISCARD NRG_API nrg_status nrg_softmax_forward(const nrg_softmax_args *args, int ith, int nth);
 
-/* What nrg_softmax_forward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_softmax_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_softmax_forward_check(const nrg_softmax_args *args);
 
 /* ---- in parts ---- */
@@ -179,7 +179,7 @@ static inline nrg_softmax_state nrg_softmax_state_init(float *m, double *sum, fl
  * also with log, or where one of m_in and sum_in is there alone. */
 NRG_NODISCARD NRG_API nrg_status nrg_softmax_part(const nrg_softmax_args *args, const nrg_softmax_state *state, int ith, int nth);
 
-/* What nrg_softmax_part would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_softmax_part. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_softmax_part_check(const nrg_softmax_args *args, const nrg_softmax_state *state);
 
 /* States of the same rows, from keys that were done apart (by threads, or a cache in pieces), made one: dense, a part's rows
@@ -234,7 +234,7 @@ static inline nrg_softmax_merge_args nrg_softmax_merge_args_init(size_t parts, s
  *   NRG_ERR_OVERLAP      an output shares a byte with another operand */
 NRG_NODISCARD NRG_API nrg_status nrg_softmax_merge(const nrg_softmax_merge_args *args, int ith, int nth);
 
-/* What nrg_softmax_merge would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_softmax_merge. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_softmax_merge_check(const nrg_softmax_merge_args *args);
 
 /* ---- backward ---- */
@@ -317,7 +317,7 @@ static inline nrg_softmax_backward_args nrg_softmax_backward_args_init(nrg_dtype
  * NRG_ERR_OVERFLOW, NRG_ERR_OVERLAP; NRG_ERR_COMBINATION where x is there without a cap. */
 NRG_NODISCARD NRG_API nrg_status nrg_softmax_backward(const nrg_softmax_backward_args *args, int ith, int nth);
 
-/* What nrg_softmax_backward would say: asking first, nrg/base.h. */
+/* Validates the arguments of nrg_softmax_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_softmax_backward_check(const nrg_softmax_backward_args *args);
 
 #ifdef __cplusplus
