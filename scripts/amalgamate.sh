@@ -3,7 +3,7 @@
 #
 #   scripts/amalgamate.sh DIR
 #
-# docs/embedding.md says how it is compiled; scripts/test.sh amalgamation does so. It takes Python alone.
+# docs/howto/embedding.md says how it is compiled; scripts/test.sh amalgamation does so. It takes Python alone.
 set -euo pipefail
 (($# == 1)) || {
     echo "usage: scripts/amalgamate.sh DIR" >&2

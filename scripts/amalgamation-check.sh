@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes nrg.c and nrg.h and compiles them as docs/embedding.md says and as users do who forget its flags; what comes of it has the
+# Makes nrg.c and nrg.h and compiles them as docs/howto/embedding.md says and as users do who forget its flags; what comes of it has the
 # bits of tests/hashes-quick.txt.
 #
 # shellcheck disable=SC2317 # functions that are called by a name in a variable

@@ -99,7 +99,7 @@ if [[ -f ${NRG_SID_DIR:-/var/tmp/nrg-sid}/sid/nrg-done && $(id -u) == 0 ]]; then
     "$root/scripts/ggml.sh" 0.02
 else
     say "scripts/ggml.sh, as root, sets up a folder with Debian sid outside of this tree, 500 MB, and runs it there; once that is done it runs here too."
-    say "What it printed is in docs/engine.md."
+    say "What it printed is in docs/howto/engine.md."
 fi
 
 title "nrg-bench: time of a call, its share of what a bare loop over the same bytes reaches, and how long plain loops take"

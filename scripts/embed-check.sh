@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Does what docs/embedding.md says, word for word: copies src/ and include/, runs the document's commands, builds and runs its
+# Does what docs/howto/embedding.md says, word for word: copies src/ and include/, runs the document's commands, builds and runs its
 # program, and compares the library's bits on every path with tests/hashes-quick.txt. Then the same bits without the best path.
 #
 #   scripts/embed-check.sh [--families | --full] WORK-DIR ARCH COMPILER [RUNNER ...]
@@ -23,7 +23,7 @@ runner=("${@:4}")
 case $arch in
 x86_64) best=avx512 ;;
 aarch64) best=neon ;;
-*) die "docs/embedding.md has no commands for $arch" ;;
+*) die "docs/howto/embedding.md has no commands for $arch" ;;
 esac
 
 # The fenced block that follows the comment with this name.
@@ -31,7 +31,7 @@ block() {
     awk -v mark="<!-- checked by scripts/embed-check.sh: $1 -->" '
         $0 == mark { marked = 1; next }
         marked && /^```/ { if (inside) exit; inside = 1; next }
-        inside { print }' "$root/docs/embedding.md" | grep . || die "docs/embedding.md has no block named $1"
+        inside { print }' "$root/docs/howto/embedding.md" | grep . || die "docs/howto/embedding.md has no block named $1"
 }
 
 # A compiler that remembers, if there is ccache: some files of the libraries below are the same text again. It knows commands with
@@ -99,7 +99,7 @@ cd "$work"
 # the list of files, one by one, is what there is
 block files | awk '{ for (i = 2; i <= NF; i++) print $1 $i }' | sort >listed
 (cd "$root" && find src -name '*.c' | sort) >found
-diff listed found || die "(<) listed in docs/embedding.md and not there, or (>) there and not listed"
+diff listed found || die "(<) listed in docs/howto/embedding.md and not there, or (>) there and not listed"
 
 # and the files of each family are those of the builds
 block families >families.txt
@@ -116,7 +116,7 @@ for words in map(str.split, open("families.txt")):
 for part in sorted(built.keys() | listed.keys()):
     differ = built.get(part, set()) ^ listed.get(part, set())
     if differ:
-        sys.exit(f"{part}: {sorted(differ)} in src/sources.txt or in docs/embedding.md only")
+        sys.exit(f"{part}: {sorted(differ)} in src/sources.txt or in docs/howto/embedding.md only")
 END
 
 block "$arch" >build.sh
@@ -174,7 +174,7 @@ whole_library() {
 
     "$compiler" -std=c11 -Wall -Wextra -Werror -I nrg/include program.c nrg/libnrg.a -lm -pthread -o program
     "${runner[@]}" ./program >output
-    diff -u expected output || die "the program of docs/embedding.md prints something else than it says"
+    diff -u expected output || die "the program of docs/howto/embedding.md prints something else than it says"
 
     compile_check nrg/include check "$compiler"
     compare_hashes nrg
@@ -245,11 +245,11 @@ some_families() {
         for word in "${words[@]}"; do
             if [[ $word == *.c ]]; then files+=("$word"); else part+=("$word"); fi
         done
-        ((${#files[@]})) || die "docs/embedding.md: a family's line without files"
+        ((${#files[@]})) || die "docs/howto/embedding.md: a family's line without files"
         if [[ " ${left_out[*]} " == *" ${part[0]} "* || " ${left_out[*]} " == *" ${part[-1]} "* ]]; then
             for file in "${files[@]}"; do
                 found=$(cd every-file && for path in scalar generic avx2 avx512 neon; do find "${file/PATH/$path}" 2>/dev/null || :; done | sort -u)
-                [[ -n $found ]] || die "docs/embedding.md: no file $file"
+                [[ -n $found ]] || die "docs/howto/embedding.md: no file $file"
                 printf '%s\n' "$found"
             done
         fi

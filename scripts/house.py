@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the tree against what docs/adding-a-kernel.md says of it: the files of an op, the lists that have it, the same names
+"""Holds the tree against what docs/howto/adding-a-kernel.md says of it: the files of an op, the lists that have it, the same names
 on every path. What may include what is in layers.py."""
 import pathlib
 import re
@@ -27,10 +27,10 @@ def kernels():
 
 def files_of_an_op():
     """Every file of the list is there for one op of each family."""
-    text = (ROOT / "docs/adding-a-kernel.md").read_text()
+    text = (ROOT / "docs/howto/adding-a-kernel.md").read_text()
     block = text.split("<!-- checked by scripts/house.py: files -->\n```\n")[1].split("```")[0]
     patterns = [line.split()[0] for line in block.splitlines()]
-    expect(len(patterns) > 8, "docs/adding-a-kernel.md lists no files")
+    expect(len(patterns) > 8, "docs/howto/adding-a-kernel.md lists no files")
     families = {family for family, _, _ in kernels()}
     expect(families == set(WHOLE), f"families of kernels.def: {sorted(families)}")
     for family, file in WHOLE.items():
@@ -39,7 +39,7 @@ def files_of_an_op():
             # a family may have a file a direction: norm_forward.c beside norm_backward.c
             stem = name.rsplit(".", 1)[0]
             found = (ROOT / name).exists() or list((ROOT / name).parent.glob(pathlib.Path(stem).name + "_*"))
-            expect(found, f"{name}: listed in docs/adding-a-kernel.md, and not there")
+            expect(found, f"{name}: listed in docs/howto/adding-a-kernel.md, and not there")
 
 
 def same_names():

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The neon path's loops of the norms without a machine: which instructions a turn executes, what Neoverse N2 and V1 need for them at
-# least, and what llvm-mca says. Prints the tables of docs/neon.md.
+# least, and what llvm-mca says. Prints the tables of docs/speed/neon.md.
 #
 #   scripts/neon-mca.sh [WORK-DIR]
 #

@@ -18,7 +18,7 @@ sid_with gcc libc6-dev python3-numpy python3-ml-dtypes
 mkdir -p "$sid/nrg/tests" "$sid/nrg/docs"
 cp -r "$root/include" "$root/src" "$root/python" "$root/LICENSE" "$sid/nrg"
 cp -r "$root/tests/python" "$sid/nrg/tests"
-cp "$root/docs/python.md" "$sid/nrg/docs"
+cp "$root/docs/reference/python.md" "$sid/nrg/docs"
 cp "$library" "$sid/nrg/libnrg.so"
 # what pip calls, without pip
 in_sid sh -c 'cd /nrg/python && NRG_LIBRARY=/nrg/libnrg.so python3 -B -c "import nrg_build; nrg_build.build_package(nrg_build.HERE / \"nrg\")"'

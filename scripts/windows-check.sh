@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What users of Windows take of a build by mingw-w64: the DLL exports the headers' functions, programs link with it, with the static
-# library and by CMake, and nrg.c, compiled as docs/embedding.md says, has the bits of tests/hashes-quick.txt.
+# library and by CMake, and nrg.c, compiled as docs/howto/embedding.md says, has the bits of tests/hashes-quick.txt.
 #
 #   WINEPREFIX=... scripts/windows-check.sh WORK-DIR BUILD-DIR        BUILD-DIR: a meson build by cross/mingw64.txt
 set -euo pipefail

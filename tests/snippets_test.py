@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The lines of C that common cases take: counted in examples/snippets against what they may take, and shown in docs/snippets.md as they
+"""The lines of C that common cases take: counted in examples/snippets against what they may take, and shown in docs/howto/snippets.md as they
 stand there. Their programs are tests of their own.
 
     tests/snippets_test.py"""
@@ -11,7 +11,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "examples/snippets"
-PAGE = ROOT / "docs/snippets.md"
+PAGE = ROOT / "docs/howto/snippets.md"
 MOST = {"rms_norm": 1, "rms_norm_threads": 3, "add_rms_norm_bf16": 7, "softmax_cache": 4, "rope_positions": 6, "swiglu": 2, "quantize_q8_0": 2,
         "layer_norm_backward": 8, "qkv_cache": 16}
 COLUMNS = 130

@@ -103,7 +103,7 @@ static void softmax(truth *t, const bench_case *c, const rival_job *j)
         softmax_row(t, c, j, row, kind);
 }
 
-/* The table is taken as it is; its own errors are in docs/rope.md. */
+/* The table is taken as it is; its own errors are in docs/ops/rope.md. */
 static void rope_head(truth *t, const bench_case *c, const rival_job *j, size_t head, const float *table)
 {
     const size_t pairs = j->head_dim / 2;

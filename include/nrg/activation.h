@@ -31,7 +31,7 @@
  *
  * The bits are the same on every path. The arithmetic is f32, a 16-bit result is the f32 result rounded once. g is within
  * 3 ulp for all inputs, subnormal results included, and g′ within 4 ulp of the largest term of its formula;
- * docs/activations.md has the figures of each. An infinity gives the limit, a NaN a NaN, in g′ too. g′ of relu is 0 at 0.
+ * docs/ops/activation.md has the figures of each. An infinity gives the limit, a NaN a NaN, in g′ too. g′ of relu is 0 at 0.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_ACTIVATION_H

@@ -39,7 +39,7 @@
  *   for, and whether a set's sums were taken in one piece or in parts (below).
  * - Error of o1, in the fast grade (spec.accuracy, and 16-bit dtypes always), on the stress set: 3 ulp of the largest of o1 and
  *   b, plus 2^-23 |w|. mean: 1 ulp plus 3 · 2^-24 σ; rstd: 3 · 2^-24 of itself. Made inputs came to 1.16 times that of o1
- *   (docs/channel_norm.md). In the exact grade, always: 1 ulp of the largest of o1 and b, plus 2^-24 |w|. mean: 1 ulp plus
+ *   (docs/ops/channel_norm.md). In the exact grade, always: 1 ulp of the largest of o1 and b, plus 2^-24 |w|. mean: 1 ulp plus
  *   2^-24 σ; rstd: 1 ulp. + y rounds once more; an activation adds 3 ulp of its own
  *   to what it makes of that; a 16-bit result is the f32 result of the fast grade rounded once, within 0.51 ulp of its type where
  *   nothing cancels. For finite w and b, and sets of up to 2^32 elements.
@@ -50,7 +50,7 @@
  * - A NaN or an infinity in x makes o, mean and rstd of its set NaN, and touches no other set. Where the statistics are not
  *   computed from x it touches its own element only, which becomes NaN or infinite.
  *
- * docs/channel_norm.md has the definition to the last bit, and the measured errors.
+ * docs/ops/channel_norm.md has the definition to the last bit, and the measured errors.
  *
  * Statistics in parts. A set's sums can be taken in parts, by several threads or machines, and added:
  *

@@ -5,7 +5,7 @@
  * a row of logits x and a class each. A row whose id is ignore_index has the loss 0 and the gradient 0, as in torch;
  * ignore_index may be one of the classes. The program computes torch's reductions, mean and sum: d_loss is one number a row.
  *
- * Error bounds, for every row of finite logits of any size; docs/softmax.md derives them:
+ * Error bounds, for every row of finite logits of any size; docs/ops/softmax.md derives them:
  *   - loss: 1.8 ulp. It is never below 0, and exactly 0 for one class.
  *   - dx: 3.02 ulp, and then rounded to a 16-bit dtype. The element of the row's class: 1.8 ulp; exactly 0 for one class.
  *

@@ -30,7 +30,7 @@
  *   one rounding where calls in turn have two.
  * - A NaN or an infinity shows in its element and nowhere else.
  *
- * docs/embed.md has the definition to the last bit, the measured errors, and the reasons.
+ * docs/ops/embed.md has the definition to the last bit, the measured errors, and the reasons.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_EMBED_H

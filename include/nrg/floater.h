@@ -32,7 +32,7 @@
  * - Work that depends on work before it: share 0 of nth does all of it, and the others check their arguments and return at once.
  *   h may use what threads it likes.
  *
- * docs/recurrent.md has the definition to the last bit.
+ * docs/ops/recurrent.md has the definition to the last bit.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_FLOATER_H

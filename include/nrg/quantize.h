@@ -29,8 +29,8 @@
  *     q8_K, q8_K_4xC    NRG_QUANT_ROUND_TO_EVEN: reference and generic code, which x86 and NEON use (nearest_int)
  *
  * ggml's AVX code computes q8_0 otherwise: it multiplies by 127 / amax, which is one rounding instead of two. Next to a tie its
- * byte can be another one: the 58 of {116, 58, 0, ...} becomes 63 there, 64 here and in ggml's reference. docs/quantize.md has a
- * table of ggml's functions, and where its AVX2 code for q8_K_4x8 differs.
+ * byte can be another one: the 58 of {116, 58, 0, ...} becomes 63 there, 64 here and in ggml's reference. docs/ops/quantize.md
+ * has a table of ggml's functions, and where its AVX2 code for q8_K_4x8 differs.
  *
  * |x - d·q| is at most d/2·(1 + 2^-15), for finite x; of q8_0 beside what rounding d to f16 moves, 127·|d - f16(d)|, which is at
  * most 2^-11·amax where d is at least 2^-14 (amax at least 0.00776).
@@ -45,7 +45,7 @@
  *   the f32 d: ggml's bytes. Dequantized they are 0 where d is.
  * - d is above what f16 has (q8_0, amax above 8.3e6): d = infinity, q are those of the f32 d: ggml's bytes.
  *
- * docs/quantize.md has how an engine calls it.
+ * docs/ops/quantize.md has how an engine calls it.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_QUANTIZE_H

@@ -39,7 +39,7 @@
  *     2. the host's barrier
  *     3. nrg_recurrent_backward_reduce(&args, ith, nth) on every thread: dW and db
  *
- * docs/recurrent.md has the definition to the last bit, and the measured errors.
+ * docs/ops/recurrent.md has the definition to the last bit, and the measured errors.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_RECURRENT_H

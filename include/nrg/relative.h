@@ -38,7 +38,7 @@
  * - A NaN or an infinity in q touches its row of scores, one in a its row of o, one in a row of R what has a key of that class; a
  *   class that no key of a row has is not looked at. In d_table it touches the classes whose sums it is in.
  *
- * docs/relative.md has the definition to the last bit, and the measured errors.
+ * docs/ops/relative.md has the definition to the last bit, and the measured errors.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_RELATIVE_H

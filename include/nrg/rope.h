@@ -22,7 +22,7 @@
  * of the formulas here, with the fields of the spec taken as the numbers they are). A rotation adds two roundings: each output is
  * within 3 · 2^-24 · (|x0| + |x1|) · magnitude of the exact one, plus 2^-148, while the
  * products stay below the largest float (2.5 with a magnitude of 1; measured: 2.2); 16-bit results are the f32 result rounded
- * once. docs/rope.md has the definition to the last bit and the measured errors.
+ * once. docs/ops/rope.md has the definition to the last bit and the measured errors.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_ROPE_H

@@ -44,7 +44,7 @@
  *   2^-53 of the sum of magnitudes for each number that is added up, and the rounding of the result.
  * - A NaN or an infinity goes where the formulas take it, and nowhere else.
  *
- * docs/score_bias.md has the measured errors.
+ * docs/ops/score_bias.md has the measured errors.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_SCORE_BIAS_H

@@ -24,8 +24,8 @@
  * t) last. So a mask of 0 and -infinity gives the bits of the limit it stands for, unless it hides a NaN or +infinity. Separate
  * calls give the bits of one call.
  *
- * Error bounds, for every row, as functions of t; docs/softmax.md derives them. A 16-bit result is the float within its bound,
- * rounded once.
+ * Error bounds, for every row, as functions of t; docs/ops/softmax.md derives them. A 16-bit result is the float within its
+ * bound, rounded once.
  *   - o: 3.02 ulp. Without sinks it is exactly 1 where one key is seen.
  *   - log-softmax: 3.8 ulp + 2^-46. It is never above 0, and without sinks exactly 0 where one key is seen.
  *

@@ -2,7 +2,7 @@
 
 Every function works on the arrays' own memory, takes out= and threads= where it writes tensors, gives the same bits on every CPU and
 for every number of threads, and raises ValueError with the library's sentence where it refuses. dtypes are float32, float16, and
-bfloat16 of ml_dtypes or uint16 arrays with dtype="bf16". docs/python.md has the tour; the headers in include/nrg/ have formulas and
+bfloat16 of ml_dtypes or uint16 arrays with dtype="bf16". docs/reference/python.md has the tour; the headers in include/nrg/ have formulas and
 error bounds.
 """
 from ._arrays import from_bf16, to_bf16

@@ -12,7 +12,7 @@ def quantize(x, format="q8_0", *, rounding="to_even", out=None, dtype=None, thre
 
     x         [..., dim]
     format    {formats}
-    rounding  "to_even" or "away": where ties go. docs/quantize.md lists the functions of ggml with the same bytes as either
+    rounding  "to_even" or "away": where ties go. docs/ops/quantize.md lists the functions of ggml with the same bytes as either
     out       packed, or of int8 (packed, scales): C-contiguous arrays for them
 
     Returns packed, uint8 [..., bytes of a row]; of int8 (packed int8 [..., dim], scales float32 [..., scales of a row]). Of

@@ -1,5 +1,5 @@
-/* The steps of the Runge-Kutta method of nrg/floater.h, and the same reversed. docs/recurrent.md says in words what these loops
- * do to the last bit.
+/* The steps of the Runge-Kutta method of nrg/floater.h, and the same reversed. docs/ops/recurrent.md says in words what these
+ * loops do to the last bit.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_CALLS_FLOATER_STEPS_H

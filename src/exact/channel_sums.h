@@ -1,5 +1,5 @@
 /* Sums of a set: of one segment as they are, of several exactly, in integers that anyone may add (nrg/channel_norm.h); and the
- * statistics that follow from them. docs/channel_norm.md, "Statistics", is this in words. For the public layer and the vector
+ * statistics that follow from them. docs/ops/channel_norm.md, "Statistics", is this in words. For the public layer and the vector
  * paths; the reference has its own, in src/scalar/channel_sums.h.
  *
  * SPDX-License-Identifier: MIT */
@@ -121,8 +121,8 @@ static inline void nrg_running_update(float *mean, float *variance, const nrg_ru
     *variance = (float)((1 - momentum) * (double)*variance + momentum * (sums->variance / (double)sets));
 }
 
-/* Where a set is cut (docs/channel_norm.md): elements of a segment, in the order of the set; a batch set with s > segment is cut
- * in each sample anew, and `period` is then s, otherwise all of the set. */
+/* Where a set is cut (docs/ops/channel_norm.md): elements of a segment, in the order of the set; a batch set with s > segment is
+ * cut in each sample anew, and `period` is then s, otherwise all of the set. */
 typedef struct nrg_segments {
     size_t length, period;
 } nrg_segments;

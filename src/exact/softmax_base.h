@@ -1,4 +1,4 @@
-/* What the exponents of a row of softmax are taken from, and what is done once a row, in double (docs/softmax.md).
+/* What the exponents of a row of softmax are taken from, and what is done once a row, in double (docs/ops/softmax.md).
  *
  * A row's base is the multiple of ln 2 next to its largest t. e^(t - base) is 2^n·e^r for t = n·ln 2 + r, where the base changes
  * nothing but n: so t - base is never computed, and never rounded. Beyond ±256, where n·ln 2 would need more bits, the largest t

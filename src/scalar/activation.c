@@ -1,5 +1,5 @@
 /* The activations g and their slopes g′: the reference. What these functions do is, to the last bit, what every path does;
- * docs/activations.md says it in words, and has the errors. Written for reading: nothing is shared with the template.
+ * docs/ops/activation.md says it in words, and has the errors. Written for reading: nothing is shared with the template.
  *
  * What is left of 0 is computed, and the right follows from it: x·σ(x) = x - |x|·σ(-|x|) for x > 0, and so on. What becomes very
  * small on the left carries a factor of 2^64, and so does what it is divided by in the end. So a result among the subnormals is
@@ -12,7 +12,7 @@
 #include "element.h"
 #include "exponential.h"
 
-/* The numbers below are those of docs/activations.md. Polynomials are the project's own minimax fits with float coefficients,
+/* The numbers below are those of docs/ops/activation.md. Polynomials are the project's own minimax fits with float coefficients,
  * lowest power first. */
 
 /* ---- (e^-r - 1 + r)/r² ---- */

@@ -1,4 +1,4 @@
-/* Channel normalization, forward: the reference. docs/channel_norm.md says in words what these loops do to the last bit.
+/* Channel normalization, forward: the reference. docs/ops/channel_norm.md says in words what these loops do to the last bit.
  *
  * SPDX-License-Identifier: MIT */
 #include "../job/channel_norm.h"

@@ -1,11 +1,11 @@
-/* Channel normalization, backward: the reference. docs/channel_norm.md says in words what these loops do to the last bit.
+/* Channel normalization, backward: the reference. docs/ops/channel_norm.md says in words what these loops do to the last bit.
  *
  * SPDX-License-Identifier: MIT */
 #include "../job/channel_norm.h"
 #include "activation.h"
 #include "channel_set.h"
 
-/* What the backward pass makes of a set: docs/channel_norm.md, "Backward", 3. */
+/* What the backward pass makes of a set: docs/ops/channel_norm.md, "Backward", 3. */
 typedef struct set_gradient {
     float centre; /* μ, the mean as f32 */
     double delta; /* what it lacks */

@@ -1,4 +1,4 @@
-/* The sums of a segment in the fast grade: in floats, around a number that is near its elements. docs/channel_norm.md, "Fast
+/* The sums of a segment in the fast grade: in floats, around a number that is near its elements. docs/ops/channel_norm.md, "Fast
  * sums", is this in words.
  *
  * SPDX-License-Identifier: MIT */

@@ -1,5 +1,5 @@
-/* The sums of a set and the statistics that follow from them, for the reference kernels: docs/channel_norm.md, "Statistics", in
- * C.
+/* The sums of a set and the statistics that follow from them, for the reference kernels: docs/ops/channel_norm.md, "Statistics",
+ * in C.
  *
  * A set's segments are added exactly, in the integers of nrg/channel_norm.h. How a number lies in them is what all who add parts
  * agree on, and so the same as in src/exact/channel_sums.c, which the vector paths and the public layer use; how a double gets

@@ -1,5 +1,5 @@
-/* Chains of vectors p_k = tanh(W p_(k-1) + b), forward and backward: the reference. docs/recurrent.md says in words what these
- * loops do to the last bit.
+/* Chains of vectors p_k = tanh(W p_(k-1) + b), forward and backward: the reference. docs/ops/recurrent.md says in words what
+ * these loops do to the last bit.
  *
  * SPDX-License-Identifier: MIT */
 #include "../job/recurrent.h"

@@ -1,4 +1,4 @@
-/* Relative position representations: the reference. docs/relative.md says in words what these loops do to the last bit.
+/* Relative position representations: the reference. docs/ops/relative.md says in words what these loops do to the last bit.
  *
  * A slot is a class counted from p_max down, so that slots ascend with the keys (src/job/relative.h).
  *

@@ -1,4 +1,4 @@
-/* Biases of attention scores: the reference. docs/score_bias.md says it in words.
+/* Biases of attention scores: the reference. docs/ops/score_bias.md says it in words.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>

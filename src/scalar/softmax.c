@@ -1,4 +1,4 @@
-/* Softmax: the reference. docs/softmax.md says it in words.
+/* Softmax: the reference. docs/ops/softmax.md says it in words.
  *
  * SPDX-License-Identifier: MIT */
 #include "../job/softmax.h"

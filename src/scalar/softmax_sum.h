@@ -1,4 +1,5 @@
-/* What rows of softmax are made of, in the reference: e^t beside a base, sums in the one order (docs/softmax.md), a logarithm.
+/* What rows of softmax are made of, in the reference: e^t beside a base, sums in the one order (docs/ops/softmax.md), a
+ * logarithm.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_SCALAR_SOFTMAX_SUM_H

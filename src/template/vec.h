@@ -1,4 +1,4 @@
-/* What every path's vec.h is written with. The contract of vec.h itself is in docs/adding-an-isa.md.
+/* What every path's vec.h is written with. The contract of vec.h itself is in docs/howto/adding-an-isa.md.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_VEC_H

@@ -1,7 +1,7 @@
 /* The activations and their slopes as functions: special values; every path against scalar, bit by bit; scalar against the exact
  * value. Inputs are one in 61 of all floats, an odd stride, so that the low bits take all values in every binade.
  *
- *   activation_test --report   prints the largest errors as the Markdown table of docs/activations.md, which this test reads
+ *   activation_test --report   prints the largest errors as the Markdown table of docs/ops/activation.md, which this test reads
  *   activation_test --all      takes all 2^32 floats: vector paths against each other, one block in 61 against scalar; measures
  *                              all of magnitude 2^-30 to 2^7, and one in 7 of the blocks against scalar
  *   activation_test --all --scalar   compares every block with scalar, which takes hours
@@ -354,7 +354,7 @@ static double cut_off(nrg_activation g, double x)
     return fmin(fmax(x, -end), end);
 }
 
-/* ---- what docs/activations.md states: the largest errors in ulps, to three decimals, and their inputs ---- */
+/* ---- what docs/ops/activation.md states: the largest errors in ulps, to three decimals, and their inputs ---- */
 
 #ifndef NRG_DOCS
 #error "NRG_DOCS: the folder docs"
@@ -376,7 +376,7 @@ static const char *read_cell(const char *cell, double *number)
     char *end;
     *number = strtod(cell, &end);
     const char *next = strchr(cell, '|');
-    ck_assert_msg(next && strspn(end, " ") == (size_t)(next - end), "docs/activations.md: no number in %.40s", cell);
+    ck_assert_msg(next && strspn(end, " ") == (size_t)(next - end), "docs/ops/activation.md: no number in %.40s", cell);
     return next + 1;
 }
 
@@ -520,14 +520,14 @@ static void *run_sweep(void *argument)
     return NULL;
 }
 
-/* No error so far is larger than docs/activations.md states. */
+/* No error so far is larger than docs/ops/activation.md states. */
 static void check_against_statement(nrg_activation g)
 {
     read_statements();
-    ck_assert_msg(worst[g].g <= stated[g].g + HALF_A_DIGIT, "%s(%a): %g ulp, more than docs/activations.md states",
+    ck_assert_msg(worst[g].g <= stated[g].g + HALF_A_DIGIT, "%s(%a): %g ulp, more than docs/ops/activation.md states",
                   nrg_activation_name(g), (double)worst[g].g_at, worst[g].g);
     ck_assert_msg(worst[g].slope <= stated[g].slope + HALF_A_DIGIT,
-                  "the slope of %s at %a: %g ulp, more than docs/activations.md states", nrg_activation_name(g),
+                  "the slope of %s at %a: %g ulp, more than docs/ops/activation.md states", nrg_activation_name(g),
                   (double)worst[g].slope_at, worst[g].slope);
 }
 
@@ -566,7 +566,7 @@ static void measure_exactly(nrg_activation g, float at, double *error, double *s
     *slope_error = quad_magnitude((quad)slope - truth.slope) / quad_ulp(truth.size);
 }
 
-/* At the inputs that docs/activations.md names, errors are what it states. */
+/* At the inputs that docs/ops/activation.md names, errors are what it states. */
 START_TEST(stated_errors)
 {
     double error, slope_error, unused;
@@ -574,7 +574,7 @@ START_TEST(stated_errors)
     measure_exactly((nrg_activation)_i, stated[_i].g_at, &error, &unused);
     measure_exactly((nrg_activation)_i, stated[_i].slope_at, &unused, &slope_error);
     if (!(fabs(error - stated[_i].g) <= HALF_A_DIGIT) || !(fabs(slope_error - stated[_i].slope) <= HALF_A_DIGIT))
-        ck_abort_msg("%s: %.4f ulp at %a, and its slope %.4f at %a; docs/activations.md states %.3f and %.3f",
+        ck_abort_msg("%s: %.4f ulp at %a, and its slope %.4f at %a; docs/ops/activation.md states %.3f and %.3f",
                      nrg_activation_name((nrg_activation)_i), error, (double)stated[_i].g_at, slope_error,
                      (double)stated[_i].slope_at, stated[_i].g, stated[_i].slope);
 }

@@ -1,5 +1,5 @@
-/* Kinds of sets: the stress set of rows (rows.h), and what the limits of docs/channel_norm.md add to it; and shapes whose sets
- * have a given size.
+/* Kinds of sets: the stress set of rows (rows.h), and what the limits of docs/ops/channel_norm.md add to it; and shapes whose
+ * sets have a given size.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TESTS_CHANNEL_CHANNEL_NORM_DATA_H

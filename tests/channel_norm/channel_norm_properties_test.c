@@ -337,7 +337,7 @@ static void updating(channel_problem *p)
     p->updates = 1;
 }
 
-/* docs/channel_norm.md's formula, from the statistics that are handed out: the unbiased variance, and the average of instance
+/* docs/ops/channel_norm.md's formula, from the statistics that are handed out: the unbiased variance, and the average of instance
  * norm's samples. */
 static void updated(const channel_problem *p, nrg_isa isa)
 {

@@ -12,7 +12,7 @@ from nrg import _abi, _library
 from support import Case
 
 INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include"
-# What docs/python.md says is in C only, and what Python has otherwise.
+# What docs/reference/python.md says is in C only, and what Python has otherwise.
 C_ONLY = {"nrg_floater_forward", "nrg_floater_backward", "nrg_floater_workspace", "nrg_floater_backward_workspace",
           "nrg_norm_statistics", "nrg_norm_elements", "nrg_softmax_part", "nrg_softmax_merge", "nrg_embed_norm_forward",
           "nrg_channel_norm_sums", "nrg_channel_norm_sums_add", "nrg_channel_norm_statistics", "nrg_channel_norm_fold", "nrg_channel_norm_backward_sums",
@@ -146,7 +146,7 @@ class Abi(Case):
         self.assertEqual(_library.numbers_version(), _abi.CONSTANTS["NRG_NUMBERS_VERSION"])
 
     def test_all_of_them_are_called(self):
-        """A function that is new in C is called by the package, or is named above and in docs/python.md as C's only."""
+        """A function that is new in C is called by the package, or is named above and in docs/reference/python.md as C's only."""
         package = pathlib.Path(_library.__file__).parent
         text = "\n".join(path.read_text(encoding="utf-8") for path in package.glob("*.py") if path.name != "_abi.py")
         used = set(re.findall(r"\bnrg_\w+", text))

@@ -1,4 +1,4 @@
-"""The examples of docs/python.md, run as they stand there; and that every function says what its shapes are."""
+"""The examples of docs/reference/python.md, run as they stand there; and that every function says what its shapes are."""
 import doctest
 import inspect
 import pathlib
@@ -7,7 +7,7 @@ import re
 import nrg
 from support import Case, random
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/python.md"
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/reference/python.md"
 
 
 class Docs(Case):

@@ -510,7 +510,7 @@ START_TEST(by_hand)
 END_TEST
 
 /* A byte that depends on the factor: 58 · (1 / (116 / 127)) is above the tie at 63.5, and 58 · (127 / 116) below it. ggml's
- * reference multiplies by the first, its AVX code by the second (docs/quantize.md). */
+ * reference multiplies by the first, its AVX code by the second (docs/ops/quantize.md). */
 START_TEST(next_to_a_tie)
 {
     static const float x[32] = {116, 58};

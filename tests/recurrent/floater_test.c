@@ -59,7 +59,7 @@ END_TEST
 
 /* ---- the definition, to the bit ---- */
 
-/* Position k + 1 from k, as docs/recurrent.md says it. */
+/* Position k + 1 from k, as docs/ops/recurrent.md says it. */
 static void plain_interval(const nrg_floater_spec *spec, double *state, double from, double to)
 {
     const size_t dim = spec->dim;

@@ -1,4 +1,4 @@
-/* Holds softmax, log-softmax and cross-entropy to the bounds of docs/softmax.md: on ordinary rows, on a row that was made, on
+/* Holds softmax, log-softmax and cross-entropy to the bounds of docs/ops/softmax.md: on ordinary rows, on a row that was made, on
  * climbs, and where results are exact (one visible key, one class). The ground truth is in double, whose errors are 2^-20 of
  * those that are searched for.
  *

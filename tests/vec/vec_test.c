@@ -1,5 +1,5 @@
-/* The contract of vec.h (docs/adding-an-isa.md), function by function. Compiled once a path, with the path's flags, VEC_H its
- * vec.h, and VEC_PATH its name.
+/* The contract of vec.h (docs/howto/adding-an-isa.md), function by function. Compiled once a path, with the path's flags, VEC_H
+ * its vec.h, and VEC_PATH its name.
  *
  * Vectors are filled and looked at by memcpy: what loads and stores them is under test. The memory for that is static: locals of
  * gcc 12's AddressSanitizer have been seen at odd multiples of 32, where the copy of a vector counted on one of 64.

@@ -1,6 +1,6 @@
 /* The activations g of a step of vectors and, where slope is not NULL, their slopes g′. The arithmetic is that of
- * src/scalar/activation.c, which says what it is for; docs/activations.md has the formulas. slope is NULL or not where a function
- * is called, so that nothing of it is left in the loops that do without.
+ * src/scalar/activation.c, which says what it is for; docs/ops/activation.md has the formulas. slope is NULL or not where a
+ * function is called, so that nothing of it is left in the loops that do without.
  *
  * An activation is one long chain of operations that wait for each other. So each operation is done to all vectors of a step
  * before the next one: a vector after the other leaves it to the CPU to find a second chain some fifty instructions further on,

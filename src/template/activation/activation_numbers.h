@@ -1,5 +1,5 @@
 /* The numbers of the activations. Polynomials are the project's own minimax fits with float coefficients, lowest power first;
- * docs/activations.md has the formulas and the errors. src/scalar/activation.c has numbers of its own, so that a digit that is
+ * docs/ops/activation.md has the formulas and the errors. src/scalar/activation.c has numbers of its own, so that a digit that is
  * wrong in one of the two shows in every comparison of the paths.
  *
  * SPDX-License-Identifier: MIT */

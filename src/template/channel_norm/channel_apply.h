@@ -1,4 +1,4 @@
-/* The loops of channel_elements.h over vectors; docs/channel_norm.md, "Elements".
+/* The loops of channel_elements.h over vectors; docs/ops/channel_norm.md, "Elements".
  *
  * A loop is of one grade: with a look at it in every step, the fast one took as long as the exact one, and that 4 % longer. For
  * the same reason the fast one does not ask whether it is folded, where the mean is 0: of f32 that is the other's, which has one

@@ -1,8 +1,8 @@
 /* Σ(x - a) and Σ(x - a)² of a segment whose mean is large beside its σ; a is the mean in f32. The definition adds one element
- * after the other (docs/channel_norm.md, "Statistics", 3), and so does the last function here. The others do not have to: where
- * Σ(x - a)² ≤ a²/8 for every part of a segment, no x is further from a than |a|/2. All x - a are then multiples of half of a's
- * last place, all squares multiples of its square, and while the sum of these is at most 4a², it and all sums on the way have no
- * more than 53 bits. They are exact, in whatever order. A segment of up to 8192 elements that gets here meets both conditions,
+ * after the other (docs/ops/channel_norm.md, "Statistics", 3), and so does the last function here. The others do not have to:
+ * where Σ(x - a)² ≤ a²/8 for every part of a segment, no x is further from a than |a|/2. All x - a are then multiples of half of
+ * a's last place, all squares multiples of its square, and while the sum of these is at most 4a², it and all sums on the way have
+ * no more than 53 bits. They are exact, in whatever order. A segment of up to 8192 elements that gets here meets both conditions,
  * since its σ is at most |a|/256.
  *
  * Seldom, so the dtype is looked up at run time.

@@ -1,4 +1,4 @@
-/* What the backward passes of channel normalization make of a set's sums; docs/channel_norm.md, "Backward".
+/* What the backward passes of channel normalization make of a set's sums; docs/ops/channel_norm.md, "Backward".
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_H

@@ -1,5 +1,5 @@
 /* From do1 and x to dx and dy: elements that lie together, with the factors of one channel, and rows of columns with factors of
- * their own. docs/channel_norm.md, "Backward", step 4.
+ * their own. docs/ops/channel_norm.md, "Backward", step 4.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_BACKWARD_APPLY_H

@@ -26,7 +26,7 @@ typedef enum channel_finish {
     CHANNEL_TO_STAGE    /* it goes, in f32, to where an activation takes it from */
 } channel_finish;
 
-/* What a channel's elements are normalized with; docs/channel_norm.md, "Elements". */
+/* What a channel's elements are normalized with; docs/ops/channel_norm.md, "Elements". */
 typedef struct channel_factors {
     int plain;
     float hi, lo, shift, shift_lo; /* lo: in the fast grade the mean as f32, folded 0; shift_lo: there nothing */

@@ -1,5 +1,5 @@
 /* Sums of elements that lie together, in 32 lanes, and of columns, each in a sum of its own: Σx and Σx² in double, in the order
- * that every path keeps (docs/channel_norm.md).
+ * that every path keeps (docs/ops/channel_norm.md).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_SUM_H

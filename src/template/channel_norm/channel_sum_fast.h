@@ -1,5 +1,5 @@
 /* Σ(x - a) and Σ(x - a)² of elements that lie together, in floats: plainly for a few additions, then in double. The order is the
- * one that every path keeps (docs/channel_norm.md, "Fast sums").
+ * one that every path keeps (docs/ops/channel_norm.md, "Fast sums").
  *
  * Columns stay in double: in floats the sums of 16 to 256 of them took 0.83 to 1.0 of the time in cache, a twentieth of a call.
  *

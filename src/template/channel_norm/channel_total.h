@@ -1,5 +1,5 @@
 /* The sum of a set's segments, exactly: as two doubles, which hold it nearly always, or in the integers of exact/channel_sums.h,
- * where those are wanted or two doubles do not suffice. docs/channel_norm.md, "Statistics", 3 and 4.
+ * where those are wanted or two doubles do not suffice. docs/ops/channel_norm.md, "Statistics", 3 and 4.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_TEMPLATE_CHANNEL_CHANNEL_TOTAL_H

@@ -319,7 +319,7 @@ static __attribute__((noinline)) size_t softmax_short(float *u, const nrg_softma
 }
 
 /* ---- guessed bases: e^t·2^n and its sum times 2^n give the bits of e^t and its sum, so that any base does in which nothing is
- * lost, and a row need not be read for its maximum first (docs/softmax.md) ---- */
+ * lost, and a row need not be read for its maximum first (docs/ops/softmax.md) ---- */
 
 /* Whether the largest of a few may stand for the row's, which is above it: not where that might have a shift. */
 NRG_INLINE int softmax_may_guess(float m) { return m >= -256 && m <= 220; }
