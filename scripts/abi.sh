@@ -25,7 +25,7 @@ if ! command -v abidiff >/dev/null; then
 fi
 
 # types are the same however code is optimized, and on whatever paths
-configure "$build" gcc -Dbuildtype=debug -Doptimization=0 -Dtests=false -Dbench=disabled -Dtools=false -Dexamples=disabled -Dpaths= \
+configure "$build" gcc -Dbuildtype=debug -Doptimization=0 -Dtests=false -Dbench=false -Dtools=false -Dexamples=false -Dpaths= \
     -Ddefault_library=shared
 quietly "$build.compile.log" meson compile -C "$build" nrg:shared_library
 library=$build/libnrg.so

@@ -42,7 +42,7 @@ runs() {
 
 # Both builds compile the same files with the same instruction sets and definitions.
 quietly "$work/lists.log" cmake -S "$root" -B "$work/lists" -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
-quietly "$work/lists.log" meson setup "$work/lists-meson" "$root" -Dtests=false -Dbench=disabled -Dtools=false -Dexamples=disabled
+quietly "$work/lists.log" meson setup "$work/lists-meson" "$root" -Dtests=false -Dbench=false -Dtools=false -Dexamples=false
 "$(numpy_python)" - "$root" "$work" <<'END'
 import json, pathlib, sys
 root, work = (pathlib.Path(word).resolve() for word in sys.argv[1:])

@@ -20,9 +20,9 @@ title() { printf '\n=== %s ===\n' "$*"; }
 build=$root/build
 title "build/: a release"
 if [[ ! -f $build/build.ninja ]]; then
-    quietly "$build/demo.setup.log" meson setup "$build" "$root" --buildtype release -Dtests=false -Dbench=enabled -Dexamples=enabled -Dmpi=disabled
+    quietly "$build/demo.setup.log" meson setup "$build" "$root" --buildtype release -Dtests=false -Dbench=true -Dexamples=true -Dmpi=false
 else
-    quietly "$build/demo.setup.log" meson configure "$build" -Dbench=enabled -Dexamples=enabled -Dtools=true # one that was there may lack them
+    quietly "$build/demo.setup.log" meson configure "$build" -Dbench=true -Dexamples=true -Dtools=true # one that was there may lack them
 fi
 quietly "$build/demo.compile.log" meson compile -C "$build"
 say "build/libnrg.so, build/libnrg.a, build/tools/nrg, build/bench/nrg-bench, build/examples/"

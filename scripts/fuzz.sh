@@ -23,7 +23,7 @@ limit=-max_total_time=$seconds
 ((${#targets[@]})) || targets=(api npy cli)
 
 configure "$build" clang -Dbuildtype=debug -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false -Dtests=false -Dfuzz=true \
-    -Dbench=disabled -Dexamples=disabled "-Dpaths=$paths" \
+    -Dbench=false -Dexamples=false "-Dpaths=$paths" \
     "-Dc_args=-fsanitize=fuzzer-no-link -g1 -fno-sanitize-recover=all"
 quietly "$build.compile.log" ninja -C "$build" "${targets[@]/#/tests/fuzz/fuzz_}"
 

@@ -16,7 +16,7 @@ seconds=${1-0.2}
 sid_with gcc libc6-dev libggml-dev
 
 # The library by this system's compiler, as it is tested; the program by sid's.
-configure "$build" gcc -Dtests=false -Dbench=disabled -Dexamples=disabled -Dtools=false
+configure "$build" gcc -Dtests=false -Dbench=false -Dexamples=false -Dtools=false
 quietly "$build.compile.log" meson compile -C "$build"
 cp -r "$root/include" "$root"/examples/ggml/*.[ch] "$build/libnrg.a" "$sid/nrg"
 in_sid sh -c 'cd /nrg && gcc -std=c11 -D_XOPEN_SOURCE=700 -O2 -Wall -Wextra -Wconversion -Wno-sign-conversion -Werror -Iinclude \

@@ -222,8 +222,8 @@ class Build:
         if not os.path.exists(os.path.join(self.dir, "build.ninja")):
             # no optimization that takes long: what is wrong at -O1 is wrong at -O3
             compiler = {"CC": "ccache gcc"} if shutil.which("ccache") else {}
-            self.must(["meson", "setup", self.dir, self.tree, "-Doptimization=1", "-Dbench=disabled", "-Dmpi=disabled",
-                       "-Dexamples=disabled", "-Ddefault_library=shared"], compiler)
+            self.must(["meson", "setup", self.dir, self.tree, "-Doptimization=1", "-Dbench=false", "-Dmpi=false",
+                       "-Dexamples=false", "-Ddefault_library=shared"], compiler)
         self.must(["ninja", "-C", self.dir, "build.ninja"])
         rules = os.path.join(self.dir, "build.ninja")
         with open(rules, encoding="utf-8") as f:

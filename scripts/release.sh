@@ -86,7 +86,7 @@ if [[ $extent == whole ]]; then
 else
     title "the tar ball's library and command"
     hashes='hashes-quick.txt'
-    quietly "$build.log" meson setup "$build" "$tree" -Dtests=false -Dbench=disabled -Dexamples=disabled
+    quietly "$build.log" meson setup "$build" "$tree" -Dtests=false -Dbench=false -Dexamples=false
     quietly "$build.log" meson compile -C "$build"
     nrg=$build/tools/nrg
 fi

@@ -140,7 +140,7 @@ make_gcc() {
     [[ $fences == avx* ]] || fences=avx2
     ((!full)) || fences=avx2,avx512
     # -fcallgraph-info changes no code; the size stage reads what it writes
-    configure "$build/gcc" gcc "${common_options[@]}" -Dbench=enabled -Dquick_rivals=$quick "-Dcounted_fences=$fences" -Dmpi=enabled \
+    configure "$build/gcc" gcc "${common_options[@]}" -Dbench=true -Dquick_rivals=$quick "-Dcounted_fences=$fences" -Dmpi=true \
         -Dc_args=-fcallgraph-info=su
     compile "$build/gcc"
 }
@@ -148,7 +148,7 @@ make_gcc() {
 # configure_neon MESON-OPTION ...
 configure_neon() {
     "$root/scripts/arm64-sysroot.sh" "$build/sysroot-arm64"
-    configure "$build/neon" aarch64-linux-gnu-gcc "${common_options[@]}" -Dbench=disabled "$@" \
+    configure "$build/neon" aarch64-linux-gnu-gcc "${common_options[@]}" -Dbench=false "$@" \
         --cross-file "$root/cross/aarch64.txt" --cross-file "$build/sysroot-arm64/sysroot.ini"
 }
 
@@ -398,7 +398,7 @@ stage_reduced() {
     if ((full)) || [[ $machine != x86_64 || $(cpu_paths) == *avx512 ]]; then
         paths=() # what the size is a limit for
     fi
-    configure "$build/reduced" gcc "${common_options[@]}" -Dbench=disabled -Dfamilies=norm,activation,rope -Dbackward=false "${paths[@]}"
+    configure "$build/reduced" gcc "${common_options[@]}" -Dbench=false -Dfamilies=norm,activation,rope -Dbackward=false "${paths[@]}"
     compile "$build/reduced"
     NRG_TEST_SCALE=small NRG_REQUIRE_PATHS=$(cpu_paths) part run_tests "$build/reduced"
     ((!full)) || part "$build/reduced/tools/nrg" check # its quick cases are among the tests of such a build
@@ -602,7 +602,7 @@ stage_clang() {
     local tests expected_skips=backward_openmp # clang's OpenMP is a package of its own; gcc comes with one
     local paths=() # those that this CPU lacks gcc's build has, and what clang says of them the platforms stage
     ((full)) || paths=("$(own_paths)")
-    configure "$build/clang" clang "${common_options[@]}" -Dbench=disabled -Dmpi=enabled "${paths[@]}"
+    configure "$build/clang" clang "${common_options[@]}" -Dbench=false -Dmpi=true "${paths[@]}"
     # gcc's build has run the long sweeps, and held results against the truth; what another compiler could do otherwise, the short
     # ones and the hashes show
     mapfile -t tests < <(tests_but "$build/clang" "$(truth_tests)")
@@ -621,7 +621,7 @@ stage_sanitize() {
     fi
     # -O1 and not the release's -O3: the sanitizers see the accesses as they are written; -g1, lines without variables: 35 s and not 55 for the largest file
     # examples/meson.build switches the leak check off for the examples over MPI: Open MPI has leaks of its own
-    configure "$build/sanitize" gcc "${common_options[@]}" -Dbench=disabled -Dmpi=enabled -Dbuildtype=debug -Doptimization=1 \
+    configure "$build/sanitize" gcc "${common_options[@]}" -Dbench=false -Dmpi=true -Dbuildtype=debug -Doptimization=1 \
         -Db_sanitize=address,undefined "-Dc_args=-fno-sanitize-recover=all -g1" -Dc_link_args=-fno-sanitize-recover=all "-Dpaths=${paths#scalar,}"
     mapfile -t tests < <(tests_but "$build/sanitize" "$(number_tests)")
     also=tools/nrg compile_for "$build/sanitize" "${tests[@]}"
@@ -654,7 +654,7 @@ stage_memory() {
     fi
     "$root/scripts/memory-check.sh" "$build/memory-check"
     # without -Werror: clang complains of what Check's header has in it where that is no system's
-    configure "$build/memory" clang -Dtests=true -Dbench=disabled -Dmpi=disabled -Dbuildtype=debug -Doptimization=1 \
+    configure "$build/memory" clang -Dtests=true -Dbench=false -Dmpi=false -Dbuildtype=debug -Doptimization=1 \
         -Db_sanitize=memory -Db_lundef=false "-Dc_args=-fno-sanitize-recover=all -g1 -include $root/tests/memory/stat.h" \
         "-Dpaths=${paths#scalar,}" "-Dpkg_config_path=$build/memory-check/root/lib/pkgconfig"
     compile "$build/memory"
@@ -711,7 +711,7 @@ stage_threads() {
         paths=scalar,avx2 # two to change between; threads share what is outside of paths
     fi
     # norms are all that these tests call
-    configure "$build/threads" gcc "${common_options[@]}" -Dbench=disabled -Dfamilies=norm -Dbuildtype=debug -Doptimization=1 -Db_sanitize=thread \
+    configure "$build/threads" gcc "${common_options[@]}" -Dbench=false -Dfamilies=norm -Dbuildtype=debug -Doptimization=1 -Db_sanitize=thread \
         -Dc_args=-g1 "-Dpaths=${paths#scalar,}"
     mapfile -t tests < <(meson test -C "$build/threads" --no-rebuild --list 2>/dev/null | grep -E 'thread|pool' | sed 's|.* / ||')
     if ((${#tests[@]} == 0)); then
@@ -852,14 +852,14 @@ portable_cross() {
         quick='' hashes=$root/tests/hashes.txt
         if is_debian; then
             "$root/scripts/check-sysroot.sh" "$triple" "$build/sysroot-$name"
-            with_suites=1 options=(-Dsleef=disabled --cross-file "$build/sysroot-$name/sysroot.ini")
+            with_suites=1 options=(-Dsleef=false --cross-file "$build/sysroot-$name/sysroot.ini")
             skip "test sleef: for $name there is Check alone"
         else
             skip "the suites: Check for $name is made of a Debian package"
         fi
     fi
     ((full)) || options+=(-Doptimization=1) # half of the time to compile; what is looked at are bits
-    configure "$build/$name" "$triple-gcc" "${common_options[@]}" -Dbench=disabled "${options[@]}" --cross-file "$root/cross/$name.txt"
+    configure "$build/$name" "$triple-gcc" "${common_options[@]}" -Dbench=false "${options[@]}" --cross-file "$root/cross/$name.txt"
     compile "$build/$name"
     nrg=("$@" "$build/$name/tools/nrg")
     part expect_path generic "${nrg[@]}"
@@ -918,7 +918,7 @@ stage_windows() {
     export WINEPREFIX=$build/wine WINEDEBUG=-all
     paths=$(cpu_paths)
     "$root/scripts/check-sysroot.sh" x86_64-w64-mingw32 "$build/sysroot-windows"
-    configure "$build/windows" x86_64-w64-mingw32-gcc "${common_options[@]}" -Dbench=disabled -Dsleef=disabled -Dmpi=disabled \
+    configure "$build/windows" x86_64-w64-mingw32-gcc "${common_options[@]}" -Dbench=false -Dsleef=false -Dmpi=false \
         --cross-file "$root/cross/mingw64.txt" --cross-file "$build/sysroot-windows/sysroot.ini"
     compile "$build/windows"
     skip "test sleef: for Windows there is Check alone"
@@ -951,7 +951,7 @@ stage_avx512() {
         options=(-Doptimization=1 -Dpaths=avx512)
         paths=scalar,avx512
     fi
-    configure "$build/avx512" gcc "${common_options[@]}" -Dbench=disabled -Dexamples=disabled "${options[@]}" \
+    configure "$build/avx512" gcc "${common_options[@]}" -Dbench=false -Dexamples=false "${options[@]}" \
         -Demulate_avx512=true -Dc_args=-Wno-maybe-uninitialized
     # never what asks the CPU itself, nor the use of stack: emulated vectors live there
     if ((full)); then
@@ -1022,7 +1022,7 @@ stage_coverage() {
     local report=$build/coverage.txt
     local expected_skips=stack # unoptimized code uses more of it; the other stages measure the real one
     # -O0: already at -O1 lines such as an early return are merged with others, and count as no line at all
-    configure "$build/coverage" gcc -Dtests=true -Dbench=disabled -Dbuildtype=debug -Doptimization=0 -Db_coverage=true \
+    configure "$build/coverage" gcc -Dtests=true -Dbench=false -Dbuildtype=debug -Doptimization=0 -Db_coverage=true \
         -Dc_args=-fprofile-update=atomic "$(own_paths)"
     compile "$build/coverage"
     find "$build/coverage" -name '*.gcda' -delete

@@ -49,9 +49,10 @@ mkdir -p "$dir"
 
 # build DIR TARGET ...: targets of the tree $root
 build() {
-    local to=$1
+    local to=$1 off=false
     shift
-    configure "$to" "${CC:-gcc}" -Dtests=false -Dtools=false -Dexamples=disabled -Ddefault_library=static
+    ! grep -q "^option('examples', type: 'feature'" "$root/meson_options.txt" || off=disabled # a commit before 0.3.0
+    configure "$to" "${CC:-gcc}" -Dtests=false -Dtools=false -Dexamples=$off -Ddefault_library=static
     quietly "$to.log" ninja -C "$to" "$@"
 }
 
@@ -77,10 +78,14 @@ else
         [[ -f $source/own-bench/case_module.c ]] || cases=tree
     fi
     rm -rf "$source/bench"
+    git -C "$root" show "$commit:meson_options.txt" >"$source/meson_options.txt"
     if [[ $cases == own ]]; then
         cp -Rp "$source/own-bench" "$source/bench"
     else
         cp -Rp "$root/bench" "$source/bench" # with its times, for ninja
+        # its meson.build compares this option with 'true' and 'false'
+        sed -i "s/^option('bench', type: 'feature', value: 'auto'/option('bench', type: 'combo', choices: ['auto', 'true', 'false']/" \
+            "$source/meson_options.txt"
     fi
     # as deep in its tree as the other build is: ccache then compiles what is equal in both only once
     mkdir -p "$source/build"
