@@ -92,6 +92,61 @@ static uint32_t statuses_by_name(const char *of, const char *name)
     return 0;
 }
 
+/* Copies a comment as one line: a line break with its indent and star becomes a space. */
+static void join_lines(const char *comment, size_t bytes, char *joined)
+{
+    for (size_t i = 0; i < bytes;) {
+        if (comment[i] != '\n') {
+            *joined++ = comment[i++];
+            continue;
+        }
+        i += 1 + strspn(comment + i + 1, " ");
+        i += comment[i] == '*' && comment[i + 1] != '/' ? 1 + strspn(comment + i + 1, " ") : 0;
+        *joined++ = ' ';
+    }
+    *joined = 0;
+}
+
+/* The status whose name is at the beginning of a text, 0 if none. */
+static size_t status_at(const char *text)
+{
+    for (size_t i = 0; i < sizeof status_names / sizeof status_names[0]; i++) {
+        const size_t length = status_names[i] ? strlen(status_names[i]) : 0;
+        if (length && strncmp(text, status_names[i], length) == 0 && !is_name(text[length]))
+            return i;
+    }
+    return 0;
+}
+
+/* Steps over the end of an entry of a list, ", " or " and " or both. */
+static const char *next_entry(const char *text)
+{
+    text += strspn(text, ", ");
+    return strncmp(text, "and ", 4) == 0 ? text + 4 : text;
+}
+
+/* The statuses of a reference, "nrg_x, nrg_y and nrg_z, except NRG_ERR_A and NRG_ERR_B". *after: the end of it. */
+static uint32_t referenced_statuses(const char *function, const char *reference, const char **after)
+{
+    static const char except[] = "except ";
+    uint32_t statuses = 0;
+    const char *p = reference;
+    while (strncmp(p, "nrg_", 4) == 0) {
+        char name[NAME];
+        size_t length = 0;
+        for (; is_name(p[length]) && length + 1 < sizeof name; length++)
+            name[length] = p[length];
+        name[length] = 0;
+        statuses |= statuses_by_name(function, name);
+        p = next_entry(p + length);
+    }
+    if (strncmp(p, except, strlen(except)) == 0)
+        for (p += strlen(except); status_at(p); p = next_entry(p + strlen(status_names[status_at(p)])))
+            statuses &= ~NRG_BIT(status_at(p));
+    *after = p;
+    return statuses;
+}
+
 uint32_t header_statuses(const char *header, const char *function)
 {
     static const char reference[] = "he statuses of ";
@@ -99,28 +154,17 @@ uint32_t header_statuses(const char *header, const char *function)
     if (!end)
         ck_abort_msg("%s: no declaration of %s", header, function);
     const char *begin = comments_before(text, end);
-    const size_t bytes = (size_t)(end - begin);
     char comment[TEXT / 4];
-    ck_assert_uint_lt(bytes, sizeof comment);
-    memcpy(comment, begin, bytes);
-    comment[bytes] = 0;
+    ck_assert_uint_lt((size_t)(end - begin), sizeof comment);
+    join_lines(begin, (size_t)(end - begin), comment);
     uint32_t statuses = 0;
-    for (size_t i = 0; i < sizeof status_names / sizeof status_names[0]; i++) {
-        const size_t length = status_names[i] ? strlen(status_names[i]) : 0;
-        for (const char *p = comment; length && (p = strstr(p, status_names[i])); p += length)
-            if (!is_name(p[length]))
-                statuses |= NRG_BIT(i);
-    }
-    const char *other = strstr(comment, reference);
-    for (other = other ? other + strlen(reference) : comment; memcmp(other, "nrg_", 4) == 0 && strstr(comment, reference);) {
-        char name[NAME];
-        size_t length = 0;
-        for (; is_name(other[length]) && length + 1 < sizeof name; length++)
-            name[length] = other[length];
-        name[length] = 0;
-        statuses |= statuses_by_name(function, name);
-        other += length + strspn(other + length, ", \n*");
-        other += memcmp(other, "and ", 4) == 0 ? 4 : 0;
+    for (const char *p = comment; *p;) {
+        if (strncmp(p, reference, strlen(reference)) == 0) {
+            statuses |= referenced_statuses(function, p + strlen(reference), &p);
+            continue;
+        }
+        statuses |= status_at(p) ? NRG_BIT(status_at(p)) : 0;
+        p++;
     }
     return statuses;
 }
