@@ -11,9 +11,11 @@ What the environment may say:
     NRG_PATHS       of avx2,avx512,neon,generic those to build beside scalar; by default all that the architecture has
     NRG_FAMILIES    of norm,activation,… (nrg/base.h) those to build; all by default
     NRG_JOBS        compilers at a time; as many as there are CPUs by default
+    SOURCE_DATE_EPOCH  the time of the files in sdist and wheel, in seconds since 1970: the same sources then give the same bytes
 """
 import base64
 import concurrent.futures
+import gzip
 import hashlib
 import os
 import pathlib
@@ -26,6 +28,7 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
+import time
 import zipfile
 
 import headers
@@ -144,6 +147,11 @@ def dist_info():
             f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: nrg_build\nRoot-Is-Purelib: false\nTag: {TAG}\n".encode()}
 
 
+def file_time():
+    """The time of every file in an archive, in seconds since 1970."""
+    return int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
+
+
 def wheel(directory, files):
     """A wheel of {name: bytes}; its file name."""
     files = {**files, **dist_info()}
@@ -156,7 +164,9 @@ def wheel(directory, files):
     name = f"nrg-{version()}-{TAG}.whl"
     with zipfile.ZipFile(os.path.join(directory, name), "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in files.items():
-            archive.writestr(path, data)
+            entry = zipfile.ZipInfo(path, time.gmtime(file_time())[:6])
+            entry.external_attr = 0o100644 << 16
+            archive.writestr(entry, data, zipfile.ZIP_DEFLATED)
     return name
 
 
@@ -190,14 +200,23 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 def build_sdist(sdist_directory, config_settings=None):
     root = f"nrg-{version()}"
     name = root + ".tar.gz"
-    with tarfile.open(os.path.join(sdist_directory, name), "w:gz", format=tarfile.PAX_FORMAT) as archive:
+
+    def normalized(member):
+        member.uid = member.gid = 0
+        member.uname = member.gname = ""
+        member.mtime = file_time()
+        member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+        return member
+
+    with gzip.GzipFile(os.path.join(sdist_directory, name), "wb", mtime=file_time()) as packed, \
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path in sorted([*HERE.glob("*.py"), *HERE.glob("nrg/*.py"), HERE / "pyproject.toml", HERE / "README.md"]):
             if path.name != "_abi.py":
-                archive.add(path, f"{root}/{path.relative_to(HERE)}")
+                archive.add(path, f"{root}/{path.relative_to(HERE)}", filter=normalized)
         for path in (TREE / "src", TREE / "include", TREE / "LICENSE"):
-            archive.add(path, f"{root}/tree/{path.name}")
+            archive.add(path, f"{root}/tree/{path.name}", filter=normalized)
         with tempfile.TemporaryDirectory() as scratch:
             info = pathlib.Path(scratch, "PKG-INFO")
             info.write_text(metadata(), encoding="utf-8")
-            archive.add(info, f"{root}/PKG-INFO")
+            archive.add(info, f"{root}/PKG-INFO", filter=normalized)
     return name

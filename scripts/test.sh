@@ -994,7 +994,7 @@ stage_release() {
         return 1
     }
     cat "$state/release"
-    note "$(sed -n 's/^scripts.release.sh: \(.*\), 0 wrong/\1/p' "$state/release")"
+    note "$(sed -n 's/^scripts.release.sh: \(.*\), 0 failed/\1/p' "$state/release")"
 }
 
 # The figures of a report are nobody's business here: its JSON and --compare are looked at by the gcc stage's tests as well.

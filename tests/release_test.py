@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""scripts/release.sh in a clone of this checkout: what it refuses, and that a commit gives the same bytes twice.
+"""Tests scripts/release.sh in a clone of this checkout: its errors, its files, and that a commit gives the same bytes twice.
 
-    tests/release_test.py WORK [--quick]    --quick: also releases it, tested as --quick has it (minutes)
+    tests/release_test.py WORK [--quick]    --quick: also runs a release with --quick (minutes)
 
-WORK is made anew. What is tested is the last commit, not what has been changed since."""
+It deletes and creates WORK. It tests the last commit, without later changes."""
 import datetime
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORK = pathlib.Path(sys.argv[1]).resolve()
@@ -28,8 +30,9 @@ def git(*words):
 
 
 def release(*words):
+    # a wheel of few files, which compiles in seconds; only --untested reads these variables
     return subprocess.run([CLONE / "scripts/release.sh", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True)
+                          stderr=subprocess.STDOUT, text=True, env={**os.environ, "NRG_FAMILIES": "quantize", "NRG_PATHS": ""})
 
 
 def changed(name, pattern, replacement):
@@ -49,8 +52,8 @@ def good(condition, text):
 def refuses(sentence, *words):
     """A sentence, another status than 0, and no file."""
     done = release("--untested", *words, WORK / "refused")
-    good(done.returncode and sentence in done.stdout, f"{words}: should say '{sentence}', and says: {done.stdout}")
-    good(not (WORK / "refused").exists(), f"{words}: refused, and yet there are files")
+    good(done.returncode and sentence in done.stdout, f"{words}: expected '{sentence}', got: {done.stdout}")
+    good(not (WORK / "refused").exists(), f"{words}: an error, and yet there are files")
 
 
 def refuses_commit(sentence, name, pattern, replacement):
@@ -85,7 +88,7 @@ refuses_commit("include/nrg/base.h", "include/nrg/base.h", r"(#define NRG_VERSIO
 refuses("not committed", VERSION)
 (CLONE / "forgotten.c").unlink()
 git("tag", "-a", "-m", "test", f"v{VERSION}", "HEAD^")
-refuses("is another commit", VERSION)
+refuses("names another commit", VERSION)
 git("tag", "-d", f"v{VERSION}")
 
 for other in ("letter.txt", "nrg-0.0.1.tar.gz"):
@@ -93,29 +96,48 @@ for other in ("letter.txt", "nrg-0.0.1.tar.gz"):
     (WORK / "other" / other).write_text("")
     for place in (WORK / "other", WORK / "other" / other):
         done = release("--untested", VERSION, place)
-        good(done.returncode and "more in it than" in done.stdout and (WORK / "other" / other).exists(),
-             f"{place}, where something else is: {done.stdout}")
+        good(done.returncode and "contains files that are not part of" in done.stdout and (WORK / "other" / other).exists(),
+             f"{place} contains other files: {done.stdout}")
     shutil.rmtree(WORK / "other")
 
 for name in ("once", "twice"):
     done = release("--untested", VERSION, WORK / name)
     good(done.returncode == 0, done.stdout)
 once = contents(WORK / "once")
-good(once == contents(WORK / "twice"), "the same commit gives other bytes")
-good(set(once) == {f"{NAME}.tar.gz", f"{NAME}-amalgamation.tar.gz", f"{NAME}-hashes.txt", f"{NAME}-notes.md"}, f"the files are {set(once)}")
+twice = contents(WORK / "twice")
+differ = [file for file in once if once[file] != twice.get(file)]
+good(once.keys() == twice.keys() and not differ, f"the same commit gives other bytes: {differ}")
+wheels = [file for file in once if re.fullmatch(re.escape(NAME) + r"-py3-none-\w+\.whl", file)]
+good(len(wheels) == 1 and set(once) - set(wheels) == {f"{NAME}-source.tar.gz", f"{NAME}.tar.gz", f"{NAME}-amalgamation.tar.gz",
+                                                      f"{NAME}-hashes.txt", f"{NAME}-notes.md"}, f"the files are {set(once)}")
 tracked = {f"{NAME}/{name}" for name in git("ls-files").split("\n") if name}
+with tarfile.open(WORK / "once" / f"{NAME}-source.tar.gz") as tar:
+    good({member.name for member in tar if not member.isdir()} == tracked, "the source archive does not contain exactly the files of the commit")
 with tarfile.open(WORK / "once" / f"{NAME}.tar.gz") as tar:
-    good({member.name for member in tar if not member.isdir()} == tracked, "the tar ball does not hold the files of the commit")
+    members = {member.name: member for member in tar}
+    expected = {f"{NAME}/PKG-INFO", f"{NAME}/tree/LICENSE"}
+    for file in git("ls-files", "python", "src", "include").split("\n"):
+        if file.startswith("python/"):
+            expected |= {file.replace("python", NAME, 1)}
+        elif file:
+            expected |= {f"{NAME}/tree/{file}"}
+    good({name for name, member in members.items() if not member.isdir()} == expected, "the sdist does not contain exactly python/, src/ and include/")
+    good(all(member.uid == member.gid == 0 and not member.uname for member in members.values()), "the sdist names a user")
+with zipfile.ZipFile(WORK / "once" / wheels[0]) as wheel:
+    good({"nrg/__init__.py", "nrg/_abi.py", "nrg/libnrg.so", f"{NAME}.dist-info/METADATA", f"{NAME}.dist-info/RECORD"} <= set(wheel.namelist()),
+         f"the wheel contains only {wheel.namelist()}")
+    good({f"nrg/{file.name}" for file in (CLONE / "python/nrg").iterdir()} <= set(wheel.namelist()), "the wheel lacks files of python/nrg")
+    good(f"\nVersion: {VERSION}\n" in wheel.read(f"{NAME}.dist-info/METADATA").decode(), "the wheel has another version")
 with tarfile.open(WORK / "once" / f"{NAME}-amalgamation.tar.gz") as tar:
-    good({pathlib.Path(member.name).name for member in tar if member.isfile()} == {"nrg.c", "nrg.h", "LICENSE"}, "files beside nrg.c and nrg.h")
-good(once[f"{NAME}-hashes.txt"] == (CLONE / "tests/hashes.txt").read_bytes(), "other hashes than those of the tests")
+    good({pathlib.Path(member.name).name for member in tar if member.isfile()} == {"nrg.c", "nrg.h", "LICENSE"}, "files other than nrg.c, nrg.h and the licence")
+good(once[f"{NAME}-hashes.txt"] == (CLONE / "tests/hashes.txt").read_bytes(), "the hashes differ from those of the tests")
 good(b"\n- " in once[f"{NAME}-notes.md"], "the notes have no list")
 
 if "--quick" in sys.argv[2:]:
     done = release("--quick", VERSION, WORK / "released")
     print(done.stdout)
     good(done.returncode == 0, "the quick release failed")
-    good(set(contents(WORK / "released")) - set(once) == {"SHA256SUMS", f"{NAME}-x86_64.abi.gz"}, "what a release has beside it")
+    good(set(contents(WORK / "released")) - set(once) == {"SHA256SUMS", f"{NAME}-x86_64.abi.gz"}, "a release lacks SHA256SUMS or the ABI")
     subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=WORK / "released", check=True)
     count += 1
-print(f"scripts/release.sh: {count} things looked at, 0 wrong")
+print(f"scripts/release.sh: {count} checks, 0 failed")
