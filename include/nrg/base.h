@@ -1,4 +1,4 @@
-/* nrg/base.h: what all headers share: version, rules of the API, status codes, element types.
+/* nrg/base.h: version, rules of the API, status codes and element types. All other headers include it.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_BASE_H
@@ -20,9 +20,8 @@
  * (docs/reproducibility.md). */
 #define NRG_NUMBERS_VERSION 1
 
-/* Define it yourself, empty, to hide the API inside a library of your own. On Windows NRG_DLL_EXPORT is defined where the files
- * of the library are compiled for a DLL. A program that takes the DLL may define NRG_DLL, which saves a jump a call, or nothing.
- */
+/* Marks the functions of the API. Define it as empty to hide the API inside your own library. On Windows, the build of a DLL
+ * defines NRG_DLL_EXPORT. A program that uses the DLL may define NRG_DLL, which saves one jump per call. */
 #if defined(NRG_API)
 #elif defined(_WIN32) && defined(NRG_DLL_EXPORT)
 #define NRG_API __declspec(dllexport)
@@ -34,7 +33,7 @@
 #define NRG_API
 #endif
 
-/* A status that is ignored is an error nobody sees: compilers warn. */
+/* Compilers warn if a caller ignores a status. */
 #if (defined(__cplusplus) && __cplusplus >= 201703L) || (defined(__STDC_VERSION__) && __STDC_VERSION__ > 201710L)
 #define NRG_NODISCARD [[nodiscard]]
 #elif defined(__GNUC__)
@@ -55,14 +54,17 @@ extern "C" {
  * Growth. Later versions append fields to structs that begin with `size`; 0 is the default of such a field. A call accepts a
  * smaller struct of an earlier version. It accepts a larger one if all fields that it lacks are 0.
  *
- * Zero. 0 means 0. A call returns an error if 0 makes no sense in a field. A count of 0 is an empty tensor: the call validates
- * its arguments and does nothing else. Exceptions: a stride of 0 is dense, NULL is an absent operand, NRG_DTYPE_SAME is the
- * call's dtype. "No limit" is the largest value: FLT_MAX, INFINITY or SIZE_MAX, which constructors set.
+ * Zero. 0 means 0. A call returns an error if 0 makes no sense in a field. If a count is 0, the tensor is empty: the call
+ * validates its arguments and does nothing else. Exceptions: a stride of 0 is dense, NULL omits an operand, and NRG_DTYPE_SAME
+ * is the call's dtype. "No limit" is the largest value: FLT_MAX, INFINITY or SIZE_MAX, which constructors set.
  *
  * Data types. The dtype is a parameter of each constructor whose struct has void pointers.
  *
+ * Shapes. [rows, dim] is the shape of a dense tensor, with the last index adjacent in memory. An operand is required unless
+ * its comment allows NULL. An operand without elements may be NULL.
+ *
  * Strides are in bytes, and there are two kinds. Rows have `size_t x_stride[3]`: from row to row, from plane to plane, from
- * volume to volume (below). Heads have `nrg_head_strides x_strides`. Strides of absent operands are ignored.
+ * volume to volume (below). Heads have `nrg_head_strides x_strides`. Strides of omitted operands are ignored.
  *
  * Specs and args. `spec` describes the computation. `args` points to the data, and describes its layout and storage. Functions
  * take the specs in the order of the data flow, then args, then ith and nth.
@@ -70,20 +72,25 @@ extern "C" {
  * Unused fields. A call returns NRG_ERR_COMBINATION if an operand or option is set that its other options do not use.
  * Exception: functions that do parts of one operation take the same args.
  *
- * Names. `_forward` and `_backward` are the passes, `_workspace` returns the size of a call's workspace, `_reduce` is the
- * second phase of a backward pass, `_check` validates. x is an input, and dx its gradient; longer names begin with d_
- * (d_table). `_in` marks the input of a pair of input and output.
+ * Names. The passes end in `_forward` and `_backward`. A `_workspace` function returns the size of a call's workspace. A
+ * `_reduce` function is the second phase of a backward pass. A `_check` function validates. The gradient of x is dx; longer
+ * names begin with d_ (d_table). `_in` marks the input of a pair of input and output.
  *
- * Shares. A function that takes ith and nth does share ith of nth of its work: (0, 1) is all of it. From n threads, call it
- * once each with (0, n) to (n - 1, n) and the same specs and args. Shares are disjoint and need no lock. */
+ * Statuses. The comment of each function lists the statuses that it may return, except NRG_ERR_UNALLOCATED (below).
+ *
+ * Shares. A function that takes ith and nth does share ith of nth of its work; (0, 1) is all of it. From n threads, call it
+ * once each with (0, n) to (n - 1, n) and the same specs and args. Shares are disjoint and need no lock.
+ *
+ * Bits. In the default floating-point environment (nrg/isa.h), results are bit-identical on every path. They do not depend on
+ * (ith, nth), alignment, strides or aliasing. */
 
-/* Status of a call. After an error, nothing was written. */
+/* Status of a call. After an error, the call has written nothing. */
 typedef enum nrg_status {
     NRG_OK = 0,
 
     /* structs and pointers */
     NRG_ERR_NULL = 1,        /* spec, args or a required operand is NULL */
-    NRG_ERR_UNALLOCATED = 2, /* an operand is NRG_UNALLOCATED. All calls return it, and no _check does */
+    NRG_ERR_UNALLOCATED = 2, /* an operand is NRG_UNALLOCATED. Every call may return it, and no _check does */
     NRG_ERR_STRUCT_SIZE = 3, /* the size of a struct is wrong, or a reserved or unknown field is not 0 */
 
     /* options and numbers */
@@ -111,27 +118,30 @@ typedef enum nrg_status {
     NRG_ERR_ISA_UNSUPPORTED = 19 /* this build lacks the path, or this CPU or its system cannot run it */
 } nrg_status;
 
-/* Rows in up to four dimensions, as in ggml's ne and nb. `rows` rows of `dim` adjacent elements are a plane, `rows2` planes are
- * a volume, and there are `rows3` volumes. Constructors set rows2 and rows3 to 1. Row i of plane j of volume k of a tensor t
- * begins at
+/* Rows in up to four dimensions, as in ggml's ne and nb. A plane has `rows` rows of `dim` adjacent elements, a volume has
+ * `rows2` planes, and there are `rows3` volumes. Constructors set rows2 and rows3 to 1. Row i of plane j of volume k of a
+ * tensor t begins at
  *
  *     t + i·t_stride[0] + j·t_stride[1] + k·t_stride[2]       bytes
  *
- * A stride of 0 is dense: it steps over all that is inside of its level. Strides may be in any order of size: in a tensor
- * [tokens][heads][dim], the planes may be its heads, with t_stride[0] from token to token and t_stride[1] from head to head. In
- * order of size, each stride must step over the data inside of it, so that no rows meet. The stride of a level with one step is
- * ignored.
+ * A stride of 0 is dense: it steps over the data inside its level. Strides may be in any order of size. In a tensor
+ * [tokens][heads][dim], the planes may be its heads. Then t_stride[0] steps from token to token and t_stride[1] from head to
+ * head. In order of size, each stride must step over the data inside its level, so that no rows meet. The stride of a level
+ * with one step is ignored.
  *
  * An input may repeat over levels: one row for all rows of a plane, one plane for all volumes. A field of nrg_repeat bits
- * declares that, and the stride of such a level is ignored.
+ * declares that. The stride of such a level is ignored.
  *
- * Rows are independent: each has the bits that it has in a dense matrix of all rows, i fastest. Sums over rows use that order.
+ * Rows are independent. A row's result is bit-identical to its result in a dense matrix of all rows, i fastest. Sums over rows
+ * use that order.
  *
- * An output may take the place of another operand where a matrix allows it: then both have the same first byte, element size
- * and strides, and neither repeats. Any other overlap of their byte ranges is an error, with one exception: rows at equal
- * distances that share no byte, as slices of one buffer's rows. Rows that follow each other without a gap count as one row. So
- * a call may read and write the heads of one buffer [tokens][q, k and v heads][dim] in any order of levels. It must not do so
- * if the buffer has room for more tokens per batch than there are: then its rows are not at equal distances. */
+ * Aliasing. In a table, "yes" allows the output of the line to alias the operand of the column. Then both have the same first
+ * byte, element size and strides, and neither repeats. Inputs may overlap each other.
+ *
+ * Any other overlap of an output's byte range with that of another operand is an error. One exception: rows at equal distances
+ * may interleave if they share no byte, as slices of one buffer's rows do. Adjacent rows count as one row. So a call may read
+ * and write the heads of one buffer [tokens][q, k and v heads][dim] in any order of levels. It must not do so if the buffer
+ * has room for more tokens per batch than the call processes. Then the rows are not at equal distances. */
 typedef enum nrg_repeat {
     NRG_REPEAT_NONE = 0,
     NRG_REPEAT_ROWS = 1,  /* the same row for all rows of a plane */
@@ -139,12 +149,12 @@ typedef enum nrg_repeat {
     NRG_REPEAT_ROWS3 = 4  /* the same volume for all */
 } nrg_repeat;
 
-/* Strides of a tensor with batches and heads: bytes from one row, head or batch to the next. A row is a token, a query, a key or
- * a class of a table, and its elements are adjacent.
+/* Strides of a tensor with batches and heads: bytes from one row, head or batch to the next. A row is a token, a query, a key
+ * or a class of a table, and its elements are adjacent.
  *
- * The rules are those of rows: 0 is dense, any order of size is allowed, and the stride of a level with one step is ignored.
- * Dense means the order of the shape in the operand's comment: in [batch, heads, queries, keys] the rows of a head follow each
- * other, in [batch, tokens, heads, dim] the heads of a token. */
+ * The rules are those of rows. 0 is dense, any order of size is allowed, and the stride of a level with one step is ignored.
+ * Dense means the order of the shape in the operand's comment. In [batch, heads, queries, keys] the rows of a head are
+ * adjacent; in [batch, tokens, heads, dim] the heads of a token are. */
 typedef struct nrg_head_strides {
     size_t row, head, batch;
 } nrg_head_strides;
@@ -156,27 +166,30 @@ typedef enum nrg_store {
     NRG_STORE_STREAM = 2 /* non-temporal stores, if rows start at multiples of 16 bytes */
 } nrg_store;
 
-/* Validation. Each function that takes ith and nth has a `_check` with the same other parameters. It returns the status of
- * every share of the call, and writes nothing. Validate before you start threads, so that all of them take the same branch. A
- * `_check` also reads positions, ids, slots, counts of elements and marks in a workspace, as the call does: so these must be in
- * place.
+/* Validation. Each function that takes ith and nth has a `_check` with the same other parameters. It returns the status that
+ * every share of the call returns. It computes and writes nothing. Validate before you start threads, so that all of them take
+ * the same branch. Like the call, a `_check` reads positions, ids, slots, counts of elements and marks in a workspace. So
+ * these must be in place.
  *
  * An operand is NRG_UNALLOCATED while its address is not known yet, as in an engine that plans its memory. A `_check` then
- * validates options, shapes, dtypes and strides. It ignores alignment and overlap of such an operand, and reads no contents at
- * all. The call itself returns NRG_ERR_UNALLOCATED. Do not add offsets to this pointer. */
+ * validates options, shapes, dtypes and strides. It ignores alignment and overlap of such an operand, and reads no contents of
+ * any operand. The call itself returns NRG_ERR_UNALLOCATED. Do not add offsets to this pointer. */
 #define NRG_UNALLOCATED ((void *)UINTPTR_MAX)
 
-/* A sentence that describes a status, in static storage. Never NULL, not even for unknown values. */
+/* Returns a sentence that describes a status, in static storage. Never returns NULL.
+ *
+ * Parameters:
+ * - status: any value; unknown values have a sentence too. */
 NRG_API const char *nrg_status_string(nrg_status status);
 
-/* "0.3.0", the version of the library that is linked; the macros above are the version of the header. */
+/* Returns the version of the linked library, "0.3.0", in static storage. NRG_VERSION is the version of the header. */
 NRG_API const char *nrg_version(void);
 
-/* NRG_NUMBERS_VERSION of the library that is linked. */
+/* Returns the NRG_NUMBERS_VERSION of the linked library. */
 NRG_API int nrg_numbers_version(void);
 
-/* Element types. All arithmetic is f32 (scalars of a row: double); a dtype exists in loads and stores only. A 16-bit result is
- * the f32 result rounded once, to nearest, ties to even. */
+/* Element types. All arithmetic is f32, and double for the scalars of a row. A dtype affects only loads and stores. A 16-bit
+ * result is the f32 result rounded once, to nearest, ties to even. */
 typedef enum nrg_dtype {
     NRG_DTYPE_SAME = 0, /* of some operands: the call's dtype */
     NRG_F32 = 1,        /* IEEE binary32 */
@@ -184,42 +197,55 @@ typedef enum nrg_dtype {
     NRG_BF16 = 3        /* bfloat16: the upper half of a binary32 */
 } nrg_dtype;
 
-/* Enums are fields of structs. With another size, as by -fshort-enums, caller and library would disagree on their layout. */
+/* Enums are fields of structs. If an option such as -fshort-enums changes their size, the layouts of caller and library
+ * differ. */
 typedef char nrg_dtype_has_four_bytes[sizeof(nrg_dtype) == 4 ? 1 : -1];
 
-/* The accuracy of ops that have a choice (a field `accuracy` of the spec). Both give the same bits on every path. The op's
+/* The grade of ops that have a choice (a field `accuracy` of the spec). Each grade is bit-identical on every path. The op's
  * header has the error bounds. */
 typedef enum nrg_accuracy {
     NRG_ACCURACY_FAST = 0, /* f32 sums of short blocks */
     NRG_ACCURACY_EXACT = 1 /* f32 results within an ulp; 16-bit results are those of fast */
 } nrg_accuracy;
 
-/* 4 or 2 bytes; 0 for NRG_DTYPE_SAME and unknown values. */
+/* Returns the bytes of an element: 4 or 2. Returns 0 for NRG_DTYPE_SAME and unknown values.
+ *
+ * Parameters:
+ * - dtype: any value. */
 NRG_API size_t nrg_dtype_size(nrg_dtype dtype);
 
-/* "same", "f32", "f16", "bf16"; NULL for unknown values: iterate from 0 until NULL. */
+/* Returns the name of a dtype: "same", "f32", "f16" or "bf16". Returns NULL for unknown values, so a loop from 0 ends there.
+ *
+ * Parameters:
+ * - dtype: any value. */
 NRG_API const char *nrg_dtype_name(nrg_dtype dtype);
 
-/* Families of functions. A build may exclude families (nrg/config.h); programs that call an excluded function fail to link.
+/* Returns the name of a family of functions. A build may exclude families (nrg/config.h). Programs that call an excluded
+ * function fail to link.
  *
- *   norm          norm.h, norm_parts.h, norm_backward.h, norm_sandwich.h
- *   activation    activation.h, glu.h
- *   channel_norm  channel_norm.h, channel_norm_backward.h
- *   rope          rope.h, sinusoidal.h; with norm also norm_rope.h and qkv.h
- *   recurrent     recurrent.h, floater.h
- *   embed         embed.h; nrg_embed_norm_forward() with norm only
- *   relative      relative.h, relative_shift.h
- *   score_bias    score_bias.h
- *   quantize      quantize.h
- *   softmax       softmax.h, cross_entropy.h
+ *     norm          norm.h, norm_parts.h, norm_backward.h, norm_sandwich.h
+ *     activation    activation.h, glu.h
+ *     channel_norm  channel_norm.h, channel_norm_backward.h
+ *     rope          rope.h, sinusoidal.h; with norm also norm_rope.h and qkv.h
+ *     recurrent     recurrent.h, floater.h
+ *     embed         embed.h; nrg_embed_norm_forward() with norm only
+ *     relative      relative.h, relative_shift.h
+ *     score_bias    score_bias.h
+ *     quantize      quantize.h
+ *     softmax       softmax.h, cross_entropy.h
  *
- * The name of family i, counted from 0; NULL beyond the last: iterate from 0 until NULL. */
+ * Parameters:
+ * - i: index of the family, from 0. The function returns NULL beyond the last one, so a loop from 0 ends there. */
 NRG_API const char *nrg_family_name(unsigned i);
 
-/* 1 if this build has the family of that name, else 0; also 0 for unknown names and NULL. */
+/* Returns 1 if this build has the family, else 0.
+ *
+ * Parameters:
+ * - name: name of the family. For unknown names and NULL, the function returns 0. */
 NRG_API int nrg_family_built(const char *name);
 
-/* 1 if this build has the backward passes of its families, else 0: all functions with "backward" in their names. */
+/* Returns 1 if this build has the backward passes of its families, else 0. These are all functions with "backward" in their
+ * names. */
 NRG_API int nrg_backward_built(void);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* nrg/config.h: NRG_HAS_<FAMILY>, 1 if the library has a family of functions, else 0 (nrg/base.h lists the families), and
- * NRG_HAS_BACKWARD. For #if.
+/* nrg/config.h: macros for #if. NRG_HAS_<FAMILY> is 1 if the library has a family of functions, else 0. NRG_HAS_BACKWARD is 1
+ * if it has their backward passes. nrg_family_name (nrg/base.h) lists the families.
  *
  * An installed copy begins with NRG_NO_<FAMILY> for each family that the build excludes. If you compile the sources yourself,
  * define the same macros for the library and for its users.

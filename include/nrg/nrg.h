@@ -1,11 +1,11 @@
-/* nrg/nrg.h: all of nrg (Normalize, Residual, Gate). nrg/base.h has the rules of the API.
+/* nrg/nrg.h: includes all headers of nrg (Normalize, Residual, Gate). nrg/base.h has the rules of the API.
  *
  * The library allocates no memory, prints nothing, starts no threads and does not change the floating-point environment. All
- * paths return the same bits in the default environment: round to nearest, subnormals kept.
+ * paths are bit-identical in the default environment: round to nearest, with subnormals.
  *
  * Threads. Calls may run at the same time if no call writes memory that another one reads or writes. The library only reads
- * specs and args, so threads may share them. Its only state is the path, which nrg_isa_set() changes for the process; calls
- * that already run finish on their path.
+ * specs and args, so threads may share them. Its only state is the active path, which nrg_isa_set() changes for the process.
+ * Calls that already run finish on their path.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_NRG_H
