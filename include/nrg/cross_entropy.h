@@ -1,22 +1,27 @@
-/* nrg/cross_entropy.h: the loss of classifiers and language models, and its gradient, without a tensor of probabilities between:
+/* nrg/cross_entropy.h: cross-entropy, the loss of classifiers and language models, and its gradient.
+ *
+ * Neither pass stores a tensor of probabilities. For each row of logits x with class id:
  *
  *     lse = log Σ e^x        loss = lse - x[id]        dx = (e^(x - lse) - [j = id]) · d_loss
  *
- * a row of logits x and a class each. A row whose id is ignore_index has the loss 0 and the gradient 0, as in torch;
- * ignore_index may be one of the classes. The program computes torch's reductions, mean and sum: d_loss is one number a row.
+ * Source: torch's cross_entropy without reduction. A row whose id is ignore_index has loss 0 and gradient 0, as in torch; one of
+ * the classes is allowed as ignore_index. The program computes torch's reductions, mean and sum: d_loss is one number per row.
  *
- * Error bounds, for every row of finite logits of any size; docs/ops/softmax.md derives them:
- *   - loss: 1.8 ulp. It is never below 0, and exactly 0 for one class.
- *   - dx: 3.02 ulp, and then rounded to a 16-bit dtype. The element of the row's class: 1.8 ulp; exactly 0 for one class.
+ * Error bounds (proven) hold for every row of finite logits of any size. docs/ops/softmax.md derives them.
+ * - loss: 1.8 ulp. It is never below 0, and exactly 0 for one class.
+ * - dx: 3.02 ulp, then rounded to a 16-bit dtype. The element of the row's class: 1.8 ulp, and exactly 0 for one class.
  *
- * That of dx holds for |d_loss| up to 256 and |d_loss|/Σ e^(x - max x) from 2^-80. A NaN or +infinity among the logits of a row
- * that is not ignored, or nothing but -infinity, makes the row's results NaN.
+ * The bound of dx holds for |d_loss| up to 256 and |d_loss|/Σ e^(x - max x) from 2^-80. The results of a row become NaN if it
+ * has a NaN or +infinity, or only -infinity, among its logits. That excludes ignored rows.
  *
- * The forward pass saves two numbers of a row for the backward pass, from which no bits are lost where one logit is far ahead, or
- * logits are large: m, the largest logit, and the sum of e^(x - base(m)) over the other classes, where base(m) is that of
- * nrg_softmax_part. They are 0 where a row is ignored. The log-sum-exp is loss + x[id].
+ * The forward pass stores two numbers per row for the backward pass:
+ * - m, the largest logit.
+ * - others, the sum of e^(x - base(m)) over the other classes, with the base of nrg_softmax_part.
  *
- * The bits are the same on every path and for any (ith, nth), stride and alignment, in place or not.
+ * They lose no bits if one logit is far above the others, or if logits are large. Both are 0 for an ignored row. The log-sum-exp
+ * is loss + x[id].
+ *
+ * Results are bit-identical on every path and for any (ith, nth), stride and alignment, in place or not.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_CROSS_ENTROPY_H
@@ -28,28 +33,29 @@
 extern "C" {
 #endif
 
-/* Where the data is. Make one with nrg_cross_entropy_args_init, then change fields. Strides are in bytes, 0 for dense. */
+/* Operands and options of both passes. Make one with nrg_cross_entropy_args_init, then change fields. Strides are in bytes; 0 is
+ * dense. */
 typedef struct nrg_cross_entropy_args {
     size_t size;          /* sizeof(nrg_cross_entropy_args) */
-    size_t rows;          /* 0 is fine */
-    size_t classes;       /* at least 1 */
+    size_t rows;          /* rows of logits; may be 0 */
+    size_t classes;       /* elements of a row, at least 1 */
     nrg_dtype dtype;      /* of x and dx */
-    int32_t ignore_index; /* rows with this id are ignored; any number, a class too. Default: -100. */
-    const void *x;        /* [rows, classes] logits, input */
+    int32_t ignore_index; /* rows with this id are ignored; any number, including a class. Default: -100. */
+    const void *x;        /* [rows, classes] input: logits */
     size_t x_stride;
-    const int32_t *ids;      /* [rows] input */
-    const float *m_in;       /* backward: [rows] input, m of the forward pass; forward: NULL */
-    const double *others_in; /* backward: [rows] input, others of the forward pass; forward: NULL */
-    const float *d_loss;     /* backward: [rows] input; forward: NULL */
+    const int32_t *ids;      /* [rows] input: the class of each row, or ignore_index */
+    const float *m_in;       /* backward: [rows] input: m of the forward pass; forward: NULL */
+    const double *others_in; /* backward: [rows] input: others of the forward pass; forward: NULL */
+    const float *d_loss;     /* backward: [rows] input: gradient of loss; forward: NULL */
     float *loss;             /* forward: [rows] output; backward: NULL */
-    float *m;                /* forward: [rows] output, the largest logit; backward: NULL */
-    double *others;          /* forward: [rows] output, the sum of e^(x - base(m)) over other classes; backward: NULL */
-    void *dx;                /* backward: [rows, classes] output; forward: NULL */
+    float *m;                /* forward: [rows] output: the largest logit; backward: NULL */
+    double *others;          /* forward: [rows] output: the sum of e^(x - base(m)) over the other classes; backward: NULL */
+    void *dx;                /* backward: [rows, classes] output: gradient of x; forward: NULL */
     size_t dx_stride;
 } nrg_cross_entropy_args;
 
-/* Forward, with torch's ignore_index. For the backward pass loss, m and others are NULL; m_in, others_in, d_loss and dx are set.
- */
+/* Returns args for the forward pass, with torch's ignore_index. For the backward pass, set m_in, others_in, d_loss and dx, and
+ * pass NULL for loss, m and others. */
 static inline nrg_cross_entropy_args nrg_cross_entropy_args_init(nrg_dtype dtype, size_t rows, size_t classes, const void *x,
                                                                  const int32_t *ids, float *loss, float *m, double *others)
 {
@@ -72,38 +78,54 @@ static inline nrg_cross_entropy_args nrg_cross_entropy_args_init(nrg_dtype dtype
     return args;
 }
 
-/* loss, m and others of the rows of share ith of nth. Ids are looked at, those of all rows, before anything is written.
+/* Computes the loss of each row, and m and others for the backward pass.
+ *
+ * Parameters:
+ * - args: operands and options, described at their fields. Unless rows is 0, x, ids, loss, m and others must not be NULL. The
+ *   operands of the backward pass must be NULL.
+ * - ith, nth: the call does share ith of nth. A share is a range of rows. Each share validates the ids of all rows before it
+ *   writes.
+ *
+ * Aliasing: no output shares a byte with another operand.
  *
  *               x     ids   loss  m
  *        loss   no    no
  *        m      no    no    no
  *        others no    no    no    no
  *
- * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_ENUM         dtype unknown
- *   NRG_ERR_THREAD       not 0 <= ith < nth
- *   NRG_ERR_NULL         args, or (with something to do) x, ids, loss, m or others
- *   NRG_ERR_STRUCT_SIZE  as in nrg_norm_forward
- *   NRG_ERR_DIM          classes is 0
- *   NRG_ERR_POSITION     an id that is neither ignore_index nor from 0 to classes - 1
- *   NRG_ERR_STRIDE       a stride shorter than a row
- *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
- *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
- *   NRG_ERR_OVERLAP      an output shares a byte with another operand
- *   NRG_ERR_COMBINATION  an operand of the backward pass is there */
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_ENUM: dtype has an unknown value.
+ * - NRG_ERR_THREAD: not 0 <= ith < nth.
+ * - NRG_ERR_NULL: args is NULL; or rows is not 0, and x, ids, loss, m or others is NULL.
+ * - NRG_ERR_STRUCT_SIZE: args->size is wrong, or a field of a later version is not 0 (nrg/base.h).
+ * - NRG_ERR_DIM: classes is 0.
+ * - NRG_ERR_POSITION: an id is neither ignore_index nor from 0 to classes - 1.
+ * - NRG_ERR_STRIDE: a stride is shorter than a row.
+ * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of the element size.
+ * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
+ * - NRG_ERR_OVERLAP: an output shares a byte with another operand.
+ * - NRG_ERR_COMBINATION: m_in, others_in, d_loss or dx is set. */
 NRG_NODISCARD NRG_API nrg_status nrg_cross_entropy_forward(const nrg_cross_entropy_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_cross_entropy_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_cross_entropy_forward_check(const nrg_cross_entropy_args *args);
 
-/* dx of the rows of share ith of nth. dx may be x, with its stride:
+/* Computes dx, the gradient of the logits.
+ *
+ * Parameters:
+ * - args: operands and options, described at their fields. Unless rows is 0, x, ids, m_in, others_in, d_loss and dx must not be
+ *   NULL. The outputs of the forward pass must be NULL.
+ * - ith, nth: the call does share ith of nth. A share is a range of rows.
+ *
+ * Aliasing: dx may be x, with the same stride. No other overlap is allowed.
  *
  *               x     ids   m_in  others_in d_loss
  *        dx     yes   no    no    no        no
  *
- * Returns the statuses of nrg_cross_entropy_forward: NRG_OK, NRG_ERR_ENUM, NRG_ERR_THREAD, NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
- * NRG_ERR_DIM, NRG_ERR_POSITION, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERFLOW, NRG_ERR_OVERLAP; NRG_ERR_COMBINATION where
- * loss, m or others is there. */
+ * Returns the statuses of nrg_cross_entropy_forward. On error, writes nothing. Differences:
+ * - NRG_ERR_NULL: args is NULL; or rows is not 0, and x, ids, m_in, others_in, d_loss or dx is NULL.
+ * - NRG_ERR_OVERLAP: dx overlaps an input in a way that the table does not allow.
+ * - NRG_ERR_COMBINATION: loss, m or others is set. */
 NRG_NODISCARD NRG_API nrg_status nrg_cross_entropy_backward(const nrg_cross_entropy_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_cross_entropy_backward. Computes and writes nothing. */
