@@ -31,7 +31,7 @@ stages=(
     "amalgamation  nrg.c and nrg.h: made, compiled with and without the right flags, the same bits: some families; --full: all"
     "matrix     x86-64: norms compiled for eight CPUs, in three dialects, by gcc and clang; nrg.c with -flto; --full: -O0"
     "consumers  a project that takes the library by CMake: find_package, FetchContent; as a meson subproject, with --full built; -O3, LTO"
-    "python     pip install into a fresh virtual environment, without a network; against NumPy in double precision"
+    "python     pip install into a fresh virtual environment, without a network; against NumPy in double precision; README and tutorial"
     "clang      clang, release: tests"
     "sanitize   address and undefined-behaviour sanitizers"
     "memory     memory sanitizer: nothing is computed from what was never written: with --full"
@@ -540,6 +540,7 @@ stage_python() {
     note "${summary:-no tests}"
     # one test may be skipped, and no other
     part grep -qE '^OK( \(skipped=1\))?$' "$state/python"
+    part pages "$dir"
     if ! grep -q 'skipped=' "$state/python"; then
         true
     elif ((!full)); then
@@ -550,6 +551,14 @@ stage_python() {
     # the sdist has all that is compiled
     part sdist_installs "$dir"
     parts_done
+}
+
+# README and tutorial as a reader follows them: 3 s; --full installs from a copy of the tree, as they show it.
+pages() {
+    local options=()
+    ((!full)) || options=(--full)
+    quietly "$1/install.log" meson install -C "$build/gcc" --no-rebuild --destdir "$1/installed" || return 1
+    "$1/venv/bin/python" "$root/tests/docs_test.py" "$1/pages" "$(dirname "$(find "$1/installed" -type d -name include)")" "${options[@]}"
 }
 
 # The same tests with a newer Python and NumPy, and with ml_dtypes: none is skipped.
