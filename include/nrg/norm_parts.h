@@ -1,31 +1,32 @@
-/* nrg/norm_parts.h: the two halves of nrg_norm_forward, called apart: the statistics of rows alone, and elements from given
- * statistics.
+/* nrg/norm_parts.h: nrg_norm_forward in two calls: first the statistics of rows, then elements from given statistics.
  *
  *     nrg_norm_statistics   x, y, z  ->  r, m and 1/s of every row or group
  *     nrg_norm_elements     x, y, z or r, and m and 1/s, w, b  ->  o
  *
- * Names, formulas, spec and args are those of nrg/norm.h. For hosts that want the statistics before they know what the elements
- * become, that keep statistics and not o (recomputation in training), or whose rows are split over several machines.
+ * Names, formulas, spec, args and sources are those of nrg/norm.h. Use these calls in three cases:
+ * - You need the statistics before you compute the elements.
+ * - Training stores the statistics instead of o, and recomputes o.
+ * - The rows are split over several machines.
  *
- * What holds: statistics, then elements, have the bits of nrg_norm_forward in either grade, on every path, for any (ith, nth),
- * which may differ between the two. Nothing is rounded in between: a nrg_row_statistics holds m and 1/s in double. What is
- * rounded is what nrg_norm_forward rounds: r to r_dtype, p to f32, the elements as nrg/norm.h says, o to its dtype.
+ * Guarantee: statistics, then elements, are bit-identical to nrg_norm_forward, in either grade, on every path, and for every
+ * (ith, nth). The two calls may use different (ith, nth). There is no rounding between them: a nrg_row_statistics holds m and
+ * 1/s in double. The roundings are those of nrg_norm_forward: r to r_dtype, p to f32, the elements as in nrg/norm.h, o to its
+ * dtype.
  *
- * Statistics from elsewhere. nrg_norm_elements accepts statistics that other code computed, with `opaque` 0:
+ * Statistics of other code. nrg_norm_elements accepts these with `opaque` 0:
+ * - The f32 values that a forward pass stored: nrg_row_statistics_init(mean, rstd). Their rounding adds 2^-24 of o and of m/s
+ *   to the error bounds of nrg/norm.h. Rows that are not centred, in the fast grade with NRG_C_SQRT_DIM, are bit-identical to
+ *   nrg_norm_forward. The exception is rows that the kernel computes in the exact grade.
+ * - Statistics of rows that are split over machines. For each part, call nrg_channel_norm_sums on [rows, elements of the part,
+ *   1] (NRG_CHANNEL_OVER_GROUP, NRG_LAYOUT_NCHW, one group). Then call nrg_channel_norm_sums_add and
+ *   nrg_channel_norm_statistics. The fields mean, mean_low, variance and rstd of a nrg_channel_statistics have the same
+ *   meaning here. Sums are exact integers, so the bits depend only on the segments, and not on the order of parts. They differ
+ *   from those of nrg_norm_forward, which adds in another order. spec.dim is the size of the part, and so is d of c/√d. With
+ *   NRG_C_GIVEN, set c to c · √(dim of the part / dim of the row).
  *
- * - From the floats that a forward pass stored: nrg_row_statistics_init(mean, rstd). Both were rounded to f32, which is 2^-24 of
- *   o and of m/s more than nrg/norm.h promises. Of rows that are not centred, fast, NRG_C_SQRT_DIM: the bits of nrg_norm_forward,
- *   except in rows that are computed in the exact grade.
- * - Of rows split over machines: nrg_channel_norm_sums of every part as [rows, its elements, 1] (NRG_CHANNEL_OVER_GROUP,
- *   NRG_LAYOUT_NCHW, one group), nrg_channel_norm_sums_add, nrg_channel_norm_statistics; then mean, mean_low, variance and rstd
- *   of a nrg_channel_statistics are the fields of the same names here. Sums are exact integers, so the bits depend on the
- *   segments alone, and not on the order of parts; they are not those of nrg_norm_forward, which adds in another order. spec.dim
- *   is then the part's, and so is the d of c/√d: with NRG_C_GIVEN take c · √(part's dim / whole dim).
+ * Neither call accepts a format. For bytes, call nrg_norm_forward, or nrg_quantize on o (nrg/quantize.h).
  *
- * Neither takes a format: nrg_norm_forward makes bytes (nrg/quantize.h), or nrg_quantize of o.
- *
- * The backward pass needs neither call: nrg_norm_backward takes args.mean as given, and sums 1/s again (nrg/norm_backward.h says
- * why).
+ * The backward pass needs neither call: nrg_norm_backward reads args.mean, and sums 1/s again (see nrg/norm_backward.h).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_NORM_PARTS_H
@@ -37,15 +38,18 @@
 extern "C" {
 #endif
 
-/* Of a row, or of one of its groups. A NaN or an infinity in what is normalized makes mean, variance and rstd NaN. */
+/* Statistics of a row, or of a group of a row. A NaN or an infinity in the elements makes mean, variance and rstd NaN. */
 typedef struct nrg_row_statistics {
-    double mean, mean_low; /* m is the sum of both; 0 where not centred */
-    double variance;       /* σ²; not read by nrg_norm_elements */
+    double mean, mean_low; /* m is the sum of both; 0 if not centred */
+    double variance;       /* σ². nrg_norm_elements ignores it */
     double rstd;           /* 1/s; 0 where s = 0 */
-    uint64_t opaque;       /* how nrg_norm_forward computes this row's elements: copy it as it is; 0 for other statistics */
+    uint64_t opaque;       /* how nrg_norm_forward computes this row's elements: copy it unchanged; 0 for other statistics */
 } nrg_row_statistics;
 
-/* Statistics as a forward pass stores them. */
+/* Returns statistics from the f32 values that a forward pass stores.
+ *
+ * Parameters:
+ * - mean, rstd: of one row or group, as in nrg_norm_args. */
 static inline nrg_row_statistics nrg_row_statistics_init(float mean, float rstd)
 {
     nrg_row_statistics statistics;
@@ -56,20 +60,26 @@ static inline nrg_row_statistics nrg_row_statistics_init(float mean, float rstd)
     return statistics;
 }
 
-/* The statistics of the rows of share ith of nth; statistics: [rows, groups], i fastest as mean and rstd, or NULL. Of args x, y,
- * z, r, mean and rstd count: y and r as in nrg_norm_forward (with NRG_RESIDUAL_AFTER neither is looked at). w, b and o are not
- * looked at. Aliasing: r may be x or y (the whole operand, same first byte, same strides, same element size); otherwise no output
- * shares a byte with another operand.
+/* Computes the statistics of the rows of share ith of nth.
+ *
+ * Parameters:
+ * - spec: the norm.
+ * - args: the data. The call reads x, y and z and writes r, mean and rstd, as nrg_norm_forward does. With NRG_RESIDUAL_AFTER,
+ *   it ignores y and r. Required are x, and z with NRG_GATE_PRE. It ignores w, b and o.
+ * - statistics: [rows3, rows2, rows, groups] output, dense, i fastest as mean and rstd; or NULL.
+ * - ith, nth: the share, a range of rows.
+ *
+ * Aliasing: r may be x or y, with the same first byte, strides and element size. No other output may share a byte with an
+ * operand.
  *
  *               x     y     z     r     mean  rstd
  *         r     yes   yes   no          no    no
  *      mean     no    no    no    no          no
  *      rstd     no    no    no    no    no
  *
- * Returns NRG_OK, or says what is wrong as nrg_norm_forward does, and writes nothing: NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM,
- * NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
- * NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_THREAD, and
- *   NRG_ERR_NULL         spec, args, or (with rows > 0) x; z with NRG_GATE_PRE */
+ * Returns the statuses of nrg_norm_forward. On error, writes nothing. Differences:
+ * - NRG_ERR_NULL: spec or args is NULL; or there are rows, and a required operand is NULL.
+ * - NRG_ERR_COMBINATION: also if spec has a format. The call does not check operands that it ignores. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_statistics(const nrg_norm_spec *spec, const nrg_norm_args *args,
                                                      nrg_row_statistics *statistics, int ith, int nth);
 
@@ -77,16 +87,23 @@ NRG_NODISCARD NRG_API nrg_status nrg_norm_statistics(const nrg_norm_spec *spec, 
 NRG_NODISCARD NRG_API nrg_status nrg_norm_statistics_check(const nrg_norm_spec *spec, const nrg_norm_args *args,
                                                            nrg_row_statistics *statistics);
 
-/* o of the rows of share ith of nth from statistics [rows, groups]. r is an input: where it is given, x and y are not read (and
- * may be NULL), but for the y of NRG_RESIDUAL_AFTER, which takes no r. mean and rstd are not looked at. Aliasing:
+/* Computes o of the rows of share ith of nth from statistics.
+ *
+ * Parameters:
+ * - spec: the norm.
+ * - args: the data. r is an input here. With r, the call ignores x and y, and they may be NULL. Without r, x is required.
+ *   NRG_RESIDUAL_AFTER requires y, and excludes r. Also required are o, and z with a gate. The call ignores mean and rstd.
+ * - statistics: [rows3, rows2, rows, groups] input, dense, i fastest. Must not be NULL unless there are no rows.
+ * - ith, nth: the share, a range of rows.
+ *
+ * Aliasing: o may alias an operand where this table has a yes, with the same first byte, strides and element size.
  *
  *               x     y     z     w     b     r
  *         o     yes   yes   yes   no    no    yes
  *
- * Returns NRG_OK, or says what is wrong as nrg_norm_forward does, and writes nothing: NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM,
- * NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
- * NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_THREAD, and
- *   NRG_ERR_NULL         spec, args, or (with rows > 0) o or statistics; x without r; y with NRG_RESIDUAL_AFTER; z with a gate */
+ * Returns the statuses of nrg_norm_forward. On error, writes nothing. Differences:
+ * - NRG_ERR_NULL: spec or args is NULL; or there are rows, and a required operand or statistics is NULL.
+ * - NRG_ERR_COMBINATION: also if spec has a format. The call does not check operands that it ignores. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_elements(const nrg_norm_spec *spec, const nrg_norm_args *args,
                                                    const nrg_row_statistics *statistics, int ith, int nth);
 

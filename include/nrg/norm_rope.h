@@ -1,7 +1,9 @@
-/* nrg/norm_rope.h: a norm of every head of q and k, then their rotation, in one pass (the QK-norm of Qwen 3 and Gemma 3).
+/* nrg/norm_rope.h: normalizes each head of q and k, then rotates it, in one pass (the QK-norm of Qwen 3 and Gemma 3).
  *
- * The call takes the arguments of two calls, nrg_norm_forward over [batch · tokens · heads, dim] and nrg_rope_forward, and gives
- * their bits: with 16-bit types, too, the norm is rounded before it is rotated. Rows stay in L1 between the two.
+ * The call takes the arguments of two calls, nrg_norm_forward over [batch · tokens · heads, dim] and nrg_rope_forward. It is
+ * bit-identical to them: 16-bit types round the norm before the rotation, too. Rows stay in L1 between the two.
+ *
+ * Sources: nrg/norm.h and nrg/rope.h.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_NORM_ROPE_H
@@ -14,12 +16,17 @@
 extern "C" {
 #endif
 
-/* o = rope(norm(x)). rope: as for nrg_rope_forward; its q and k are x, its q_o and k_o are o, in place or not, with any strides.
- * q, k: as for nrg_norm_forward, of which w, b, mean and rstd ([batch, tokens, heads, groups], outputs or NULL) are used, and
- * everything else is as nrg_norm_args_init(0, NULL, w, NULL) sets it; NULL where there are no such heads, or nothing of it.
+/* Computes o = rope(norm(x)) for each head of q and k.
  *
- * norm: any spec without residual, gate or format; dim and dtype are those of rope, and so is the store. Share ith of nth: heads
- * of tokens, as in nrg_rope_forward.
+ * Parameters:
+ * - norm: a spec without residual, gate and format. Its dim and dtype must be those of rope.
+ * - rope_spec: as for nrg_rope_forward.
+ * - rope: as for nrg_rope_forward. Its q and k are x, its q_o and k_o are o, in place or not, with any strides. Its store
+ *   applies to o.
+ * - q, k: args of the norms, as for nrg_norm_forward. The call uses only w, b, mean and rstd ([batch, tokens, heads, groups],
+ *   outputs or NULL). The other fields must have the values of nrg_norm_args_init(0, NULL, w, NULL). NULL if there are no such
+ *   heads, or if all four are NULL.
+ * - ith, nth: the share, a range of heads of tokens, as in nrg_rope_forward.
  *
  * Aliasing, here and below:
  *
@@ -27,11 +34,12 @@ extern "C" {
  *       q_o     yes   no
  *       k_o     no    yes
  *
- * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_forward and nrg_rope_forward, and
- *   NRG_ERR_NULL         norm, rope_spec or rope
- *   NRG_ERR_DIM          the dims are not the same
- *   NRG_ERR_DTYPE        the dtypes are not the same
- *   NRG_ERR_COMBINATION  a gate, a format or NRG_RESIDUAL_AFTER; NRG_WEIGHTS_GROUP with groups; anything else in q or k */
+ * Returns the statuses of nrg_norm_forward and nrg_rope_forward. On error, writes nothing. Differences:
+ * - NRG_ERR_NULL: also if norm, rope_spec or rope is NULL.
+ * - NRG_ERR_DIM: also if norm and rope have different dims.
+ * - NRG_ERR_DTYPE: also if norm and rope have different dtypes.
+ * - NRG_ERR_COMBINATION: also if norm has a gate, a format, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups. Or q or k
+ *   has another field set than the four. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
                                                        const nrg_rope_args *rope, const nrg_norm_args *q, const nrg_norm_args *k,
                                                        int ith, int nth);
@@ -41,27 +49,36 @@ NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_forward_check(const nrg_norm_spec
                                                              const nrg_rope_args *rope, const nrg_norm_args *q,
                                                              const nrg_norm_args *k);
 
-/* Bytes of the workspaces of q and of k for nrg_norm_rope_backward, from their rows, dw and db; 0 without them. A NULL q or k
- * needs none.
+/* Computes the sizes of the workspaces of q and k for nrg_norm_rope_backward.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_backward_workspace, and
- *   NRG_ERR_NULL  norm, q_bytes or k_bytes */
+ * Parameters:
+ * - norm: the norm.
+ * - q, k: as for nrg_norm_rope_backward. Rows, dw and db affect the size. NULL needs no workspace.
+ * - q_bytes, k_bytes: outputs: the sizes, 0 without dw and db.
+ *
+ * Returns the statuses of nrg_norm_backward_workspace. On error, writes nothing. Differences:
+ * - NRG_ERR_NULL: norm, q_bytes or k_bytes is NULL. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_backward_workspace(const nrg_norm_spec *norm, const nrg_norm_backward_args *q,
                                                                   const nrg_norm_backward_args *k, size_t *q_bytes,
                                                                   size_t *k_bytes);
 
-/* dx from the gradient of o, phase 1 of two. rope: its q and k are the gradients that arrive, its q_o and k_o the dx, each with
- * any strides; dx may lie over the gradient. q, k: as for nrg_norm_backward, with rows = batch · tokens · heads, and x, w, b,
- * mean, dw, db, workspace, accumulate and the strides of x: from head to head, from token to token, from batch to batch
- * (0: dense). d_o and dx are NULL, since rope has them. dx may not be x: the rotated gradient stands in dx
- * before x has been read.
+/* Computes dx from the gradient of o (phase 1), for each head of q and k. With nth = 1, it does phase 2 as well.
  *
- * dw and db need a workspace for each of q and k (nrg_norm_rope_backward_workspace). A share is of q's blocks of rows and of
- * k's, as in nrg_norm_backward. With nth = 1 the call does phase 2 as well.
+ * Parameters:
+ * - norm, rope_spec: as in the forward pass.
+ * - rope: its q and k are the gradients of o, its q_o and k_o are dx, each with any strides.
+ * - q, k: as for nrg_norm_backward, with rows = batch · tokens · heads. The call uses x, w, b, mean, dw, db, workspace,
+ *   accumulate and the strides of x. These step from head to head, from token to token, from batch to batch; 0 is dense. The
+ *   fields d_o and dx must be NULL, because rope has them. NULL if there are no such heads. With dw or db, q and k each need
+ *   their own workspace (nrg_norm_rope_backward_workspace).
+ * - ith, nth: the share, a range of blocks of rows of q and of k, as in nrg_norm_backward.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_backward, nrg_norm_rope_forward, and
- *   NRG_ERR_COMBINATION  also d_o, dx, y, r, z, dr_in, dy, dz, store or a repeat in q or k; rows that are not batch · tokens ·
- *                        heads */
+ * Aliasing: dx may alias the gradient of o, as in the table of nrg_norm_rope_forward. It must not alias x: the call writes the
+ * rotated gradient to dx before it reads x.
+ *
+ * Returns the statuses of nrg_norm_backward and nrg_norm_rope_forward. On error, writes nothing. Differences:
+ * - NRG_ERR_COMBINATION: also if q or k has d_o, dx, y, r, z, dr_in, dy, dz, store or a repeat set. Or its rows are not batch
+ *   · tokens · heads. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_backward(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
                                                         const nrg_rope_args *rope, const nrg_norm_backward_args *q,
                                                         const nrg_norm_backward_args *k, int ith, int nth);
@@ -71,8 +88,16 @@ NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_backward_check(const nrg_norm_spe
                                                               const nrg_rope_args *rope, const nrg_norm_backward_args *q,
                                                               const nrg_norm_backward_args *k);
 
-/* Phase 2, with the arguments of phase 1: the workspaces into dw and db, as nrg_norm_backward_reduce. Required if
- * phase 1 had several shares; otherwise it returns NRG_OK at once. The statuses of nrg_norm_rope_backward. */
+/* Adds the partial sums of the workspaces to dw and db (phase 2), as nrg_norm_backward_reduce does. Required if phase 1 had
+ * several shares; otherwise it returns NRG_OK at once.
+ *
+ * Parameters:
+ * - norm, rope_spec, rope, q, k: those of phase 1.
+ * - ith, nth: the share, a range of columns.
+ *
+ * Aliasing: as in nrg_norm_rope_backward.
+ *
+ * Returns the statuses of nrg_norm_rope_backward. On error, writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_rope_backward_reduce(const nrg_norm_spec *norm, const nrg_rope_spec *rope_spec,
                                                                const nrg_rope_args *rope, const nrg_norm_backward_args *q,
                                                                const nrg_norm_backward_args *k, int ith, int nth);
