@@ -2,7 +2,7 @@
 Python's own library and a C compiler.
 
 The sources are those of the tree around this folder, or of the folder `tree` inside of it, where an sdist has them. src/sources.txt
-says which they are; the flags are those of docs/howto/embedding.md.
+says which they are; the flags are those of docs/howto/vendor-sources.md.
 
 What the environment may say:
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes one file of the library: OUT-DIR/nrg.c, and OUT-DIR/nrg.h for its users.
+"""Makes one file of the library: OUT-DIR/nrg.c, and OUT-DIR/nrg.h for its users. OUT-DIR/nrg/nrg.h includes the latter, so that with
+-I OUT-DIR a program may include <nrg/nrg.h>, as it does with an installed library.
 
     amalgamate.py OUT-DIR        (scripts/amalgamate.sh is what people call)
 
@@ -715,12 +716,20 @@ def source():
     return aligned(squeezed("\n".join(out)))
 
 
+FORWARD = """/* nrg/nrg.h: lets programs of the one-file library include <nrg/nrg.h>.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../nrg.h"
+"""
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: amalgamate.py OUT-DIR")
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
-    for name, text in (("nrg.c", source()), ("nrg.h", public_header())):
+    for name, text in (("nrg.c", source()), ("nrg.h", public_header()), ("nrg/nrg.h", FORWARD)):
+        (out / name).parent.mkdir(exist_ok=True)
         (out / name).write_text(text)
     lines = {name: (out / name).read_text().count("\n") for name in ("nrg.c", "nrg.h")}
     print(f"{out}: nrg.c, {lines['nrg.c']} lines, and nrg.h, {lines['nrg.h']} lines")

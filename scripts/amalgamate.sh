@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The library as one file: DIR/nrg.c, and DIR/nrg.h for its users, from the lists that the builds read. Never checked in.
+# Makes the library as one file: DIR/nrg.c, and DIR/nrg.h for its users, from the lists that the builds read. DIR/nrg/nrg.h includes
+# DIR/nrg.h, for programs that include <nrg/nrg.h>. These files are never checked in.
 #
 #   scripts/amalgamate.sh DIR
 #
-# docs/howto/embedding.md says how it is compiled; scripts/test.sh amalgamation does so. It takes Python alone.
+# docs/howto/one-file.md shows how to compile them; scripts/test.sh amalgamation does so. The script requires only Python.
 set -euo pipefail
 (($# == 1)) || {
     echo "usage: scripts/amalgamate.sh DIR" >&2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes nrg.c and nrg.h and compiles them as docs/howto/embedding.md says and as users do who forget its flags; what comes of it has the
+# Makes nrg.c and nrg.h and compiles them as docs/howto/one-file.md says and as users do who forget its flags; what comes of it has the
 # bits of tests/hashes-quick.txt.
 #
 # shellcheck disable=SC2317 # functions that are called by a name in a variable
@@ -22,7 +22,6 @@ fi
 (($# == 1)) || die "usage: amalgamation-check.sh [--full] WORK-DIR"
 work=$(realpath -m "$1")
 fresh "$work"
-mkdir -p "$work/include/nrg"
 expected=$root/tests/hashes-quick.txt
 machine=$(uname -m)
 
@@ -30,10 +29,14 @@ machine=$(uname -m)
 "$root/scripts/amalgamate.sh" "$work/again"
 cmp "$work/nrg.c" "$work/again/nrg.c"
 cmp "$work/nrg.h" "$work/again/nrg.h"
-cp "$work/nrg.h" "$work/include/nrg"
 cd "$work"
 gcc -x c -std=c99 -Wall -Wextra -Wpedantic -Werror -fsyntax-only nrg.h
 g++ -x c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only nrg.h
+# a program may include either header, and with them the same program compiles as with an installed library
+for include in '<nrg/nrg.h>' '"nrg/nrg.h"' '"nrg.h"' '<nrg.h>'; do
+    { say "#include $include" && grep -v '^#include .*nrg\.h' "$root/tests/consumer/consumer.c"; } >consumer.c
+    gcc -std=c99 -Wall -Wextra -Werror -I "$work" -fsyntax-only consumer.c
+done
 gcc -std=c11 -ffp-contract=off -Wall -Wextra -Werror -fsyntax-only nrg.c
 if gcc -ffast-math -fsyntax-only nrg.c 2>said || ! grep -q '#error.*fast-math' said; then
     die "nrg.c compiles with -ffast-math, or does not say why it will not"
@@ -119,7 +122,7 @@ chain_arm() {
     local cross=aarch64-linux-gnu-gcc ops path said
     left_out=("${few[@]}")
     object arm "$cross" "${gcc_options[@]}" -DNRG_NO_GENERIC
-    compile_check include check-arm "$cross"
+    compile_check "$work" check-arm "$cross"
     "$cross" check-arm/*.o arm.o -lm -o arm
     for ops in norm_backward activation; do # the first has other bits where something is fused
         for path in scalar neon; do
@@ -144,7 +147,7 @@ chain_c11() {
     done
 }
 
-compile_check include check gcc
+compile_check "$work" check gcc
 chains=(chain_gcc chain_clang)
 [[ $machine != x86_64 ]] || chains+=(chain_arm)
 jobs=()

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Does what docs/howto/embedding.md says, word for word: copies src/ and include/, runs the document's commands, builds and runs its
-# program, and compares the library's bits on every path with tests/hashes-quick.txt. Then the same bits without the best path.
+# Runs the commands of docs/howto/vendor-sources.md, smaller-builds.md and threads.md unchanged: copies src/ and include/, builds the
+# library and the program, and compares the library's bits on every path with tests/hashes-quick.txt. Then the same without the best
+# path, and without some families.
 #
 #   scripts/embed-check.sh [--families | --full] WORK-DIR ARCH COMPILER [RUNNER ...]
 #
 # ARCH: x86_64 or aarch64. RUNNER: what runs the program, such as qemu-aarch64. --families: only with families left out, and no
 # portable path. --full: all ops, -O2 as the document has it, and all files compiled for what is left out, too. Otherwise bits are
 # those of some ops, optimized by -O1, which takes half the time; when a path is left out, the objects of other vector paths are
-# those of before, and when families are, the portable path alone is there beside scalar.
+# those of before, and when families are, there are only the portable and the scalar path.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -23,15 +24,18 @@ runner=("${@:4}")
 case $arch in
 x86_64) best=avx512 ;;
 aarch64) best=neon ;;
-*) die "docs/howto/embedding.md has no commands for $arch" ;;
+*) die "docs/howto/vendor-sources.md has no commands for $arch" ;;
 esac
 
-# The fenced block that follows the comment with this name.
+# block NAME: prints the fenced block that follows the comment with this name, in the only page that has one.
 block() {
-    awk -v mark="<!-- checked by scripts/embed-check.sh: $1 -->" '
+    local mark="<!-- checked by scripts/embed-check.sh: $1 -->" pages
+    mapfile -t pages < <(grep -lxF -- "$mark" "$root"/docs/howto/*.md)
+    ((${#pages[@]} == 1)) || die "${#pages[@]} pages of docs/howto have a block named $1, not one"
+    awk -v mark="$mark" '
         $0 == mark { marked = 1; next }
         marked && /^```/ { if (inside) exit; inside = 1; next }
-        inside { print }' "$root/docs/howto/embedding.md" | grep . || die "docs/howto/embedding.md has no block named $1"
+        inside { print }' "${pages[0]}" | grep . || die "${pages[0]}: the block named $1 is empty"
 }
 
 # A compiler that remembers, if there is ccache: some files of the libraries below are the same text again. It knows commands with
@@ -99,7 +103,7 @@ cd "$work"
 # the list of files, one by one, is what there is
 block files | awk '{ for (i = 2; i <= NF; i++) print $1 $i }' | sort >listed
 (cd "$root" && find src -name '*.c' | sort) >found
-diff listed found || die "(<) listed in docs/howto/embedding.md and not there, or (>) there and not listed"
+diff listed found || die "(<) listed in docs/howto/vendor-sources.md and not in src/, or (>) the reverse"
 
 # and the files of each family are those of the builds
 block families >families.txt
@@ -116,7 +120,7 @@ for words in map(str.split, open("families.txt")):
 for part in sorted(built.keys() | listed.keys()):
     differ = built.get(part, set()) ^ listed.get(part, set())
     if differ:
-        sys.exit(f"{part}: {sorted(differ)} in src/sources.txt or in docs/howto/embedding.md only")
+        sys.exit(f"{part}: {sorted(differ)} only in src/sources.txt or only in docs/howto/smaller-builds.md")
 END
 
 block "$arch" >build.sh
@@ -174,12 +178,12 @@ whole_library() {
 
     "$compiler" -std=c11 -Wall -Wextra -Werror -I nrg/include program.c nrg/libnrg.a -lm -pthread -o program
     "${runner[@]}" ./program >output
-    diff -u expected output || die "the program of docs/howto/embedding.md prints something else than it says"
+    diff -u expected output || die "the program of docs/howto/threads.md prints another output"
 
     compile_check nrg/include check "$compiler"
     compare_hashes nrg
 
-    # "To export not even those"
+    # vendor-sources.md, "Symbols"
     "$compiler" -shared -o libengine.so -Wl,--whole-archive nrg/libnrg.a -Wl,--no-whole-archive -Wl,--exclude-libs,libnrg.a -lm
     if nm -D --defined-only libengine.so | grep nrg_; then
         die "--exclude-libs leaves these exported"
@@ -195,7 +199,7 @@ whole_library() {
     fi
 }
 
-# "Leaving paths out"
+# smaller-builds.md, "Exclude a path"
 without_best_path() {
     local others=() path building_without
     if [[ $arch == x86_64 ]]; then
@@ -235,7 +239,7 @@ int main(void)
 }
 END
 
-# "Leaving families out": norms, activations and rope, forward
+# smaller-builds.md, "Exclude a family": norms, activations and rope, forward
 some_families() {
     local kept=(norm activation rope) less=(avx2 avx512 neon) definitions path runs
     mapfile -t left_out < <(block families | tr -s ' ' '\n' | grep -v '\.c$' | sort -u | grep -vxF -f <(printf '%s\n' "${kept[@]}"))
@@ -245,11 +249,11 @@ some_families() {
         for word in "${words[@]}"; do
             if [[ $word == *.c ]]; then files+=("$word"); else part+=("$word"); fi
         done
-        ((${#files[@]})) || die "docs/howto/embedding.md: a family's line without files"
+        ((${#files[@]})) || die "docs/howto/smaller-builds.md: a line of a family has no files"
         if [[ " ${left_out[*]} " == *" ${part[0]} "* || " ${left_out[*]} " == *" ${part[-1]} "* ]]; then
             for file in "${files[@]}"; do
                 found=$(cd every-file && for path in scalar generic avx2 avx512 neon; do find "${file/PATH/$path}" 2>/dev/null || :; done | sort -u)
-                [[ -n $found ]] || die "docs/howto/embedding.md: no file $file"
+                [[ -n $found ]] || die "docs/howto/smaller-builds.md: no file $file"
                 printf '%s\n' "$found"
             done
         fi

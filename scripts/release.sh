@@ -5,7 +5,7 @@
 #
 # It writes these files to DIR (default: build-release/VERSION):
 #   nrg-VERSION-source.tar.gz         the source tree
-#   nrg-VERSION-amalgamation.tar.gz   nrg.c and nrg.h (scripts/amalgamate.sh) and the licence
+#   nrg-VERSION-amalgamation.tar.gz   nrg.c, nrg.h, nrg/nrg.h (scripts/amalgamate.sh) and the licence
 #   nrg-VERSION.tar.gz                the Python sdist
 #   nrg-VERSION-py3-none-*.whl        the Python wheel, with the library compiled for this platform
 #   nrg-VERSION-hashes.txt            the output of `nrg check --hash`, equal on every path
@@ -132,9 +132,7 @@ same_hashes "$nrg" check
 title "nrg.c"
 cd "$work/$name-amalgamation"
 "$compiler" -O2 -ffp-contract=off -fno-math-errno -c nrg.c -o "$work/nrg.o"
-mkdir -p "$work/include/nrg"
-cp nrg.h "$work/include/nrg"
-root=$tree compile_check "$work/include" "$work/check" "$compiler"
+root=$tree compile_check . "$work/check" "$compiler"
 "$compiler" "$work"/check/*.o "$work/nrg.o" -lm -o "$work/check/check"
 same_hashes "$work/check/check"
 

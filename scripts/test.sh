@@ -27,7 +27,7 @@ stages=(
     "reduced    a build of norms, activations and RoPE without backward passes: tests, size"
     "install    meson install: pkg-config, CMake's find_package, a ten-line program"
     "shell      manual pages and completion: they say what the programs take"
-    "embedding  docs/howto/embedding.md, word for word"
+    "embedding  the commands of docs/howto/vendor-sources.md, smaller-builds.md and threads.md, unchanged"
     "amalgamation  nrg.c and nrg.h: made, compiled with and without the right flags, the same bits: some families; --full: all"
     "matrix     x86-64: norms compiled for eight CPUs, in three dialects, by gcc and clang; nrg.c with -flto; --full: -O0"
     "consumers  a project that takes the library by CMake: find_package, FetchContent; as a meson subproject, with --full built; -O3, LTO"

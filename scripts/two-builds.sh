@@ -2,7 +2,7 @@
 # Compares two builds of the library: the speed and the bits of every default case of nrg-bench, called alternately in one program
 # (bench/two_builds.c).
 #
-#   scripts/two-builds.sh one [OPTION ...]          before: the meson build, after: nrg.c, compiled as in docs/howto/embedding.md
+#   scripts/two-builds.sh one [OPTION ...]          before: the meson build, after: nrg.c, compiled as in docs/howto/one-file.md
 #   scripts/two-builds.sh COMMIT [OPTION ...]       before: a commit, after: the tree
 #   scripts/two-builds.sh baseline [OPTION ...]     the same with the commit in scripts/baseline
 #

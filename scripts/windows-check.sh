@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What users of Windows take of a build by mingw-w64: the DLL exports the headers' functions, programs link with it, with the static
-# library and by CMake, and nrg.c, compiled as docs/howto/embedding.md says, has the bits of tests/hashes-quick.txt.
+# library and by CMake, and nrg.c, compiled as docs/howto/one-file.md says, has the bits of tests/hashes-quick.txt.
 #
 #   WINEPREFIX=... scripts/windows-check.sh WORK-DIR BUILD-DIR        BUILD-DIR: a meson build by cross/mingw64.txt
 set -euo pipefail
@@ -67,10 +67,8 @@ cp "installed/bin/$dll" find_package
 runs find_package/consumer.exe "$dll"
 
 "$root/scripts/amalgamate.sh" . >amalgamate.log
-mkdir -p include/nrg
-cp nrg.h include/nrg
 "$triple-gcc" -O2 -ffp-contract=off -fno-math-errno -Wa,-muse-unaligned-vector-move -c nrg.c &
-compile_check include check "$triple-gcc"
+compile_check . check "$triple-gcc"
 wait $!
 "$triple-gcc" check/*.o nrg.o -o check.exe
 for path in $(cpu_paths | tr ',' ' '); do
