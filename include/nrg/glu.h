@@ -16,7 +16,7 @@
  *
  * The bits are the same on every path, and for any (ith, nth), stride and alignment. What is rounded, each to f32: g(a'), which
  * has the bits that nrg_activation_forward gives it in f32 whatever the dtype; b + b_offset, where there is one; their product.
- * Then, once, to a 16-bit dtype. docs/ops/activation.md has the measured errors. A NaN comes through from wherever it is.
+ * Then, once, to a 16-bit dtype. docs/ops/glu.md has the measured errors. A NaN comes through from wherever it is.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_GLU_H

@@ -383,8 +383,8 @@ static const char *read_cell(const char *cell, double *number)
 static void read_statements(void)
 {
     static char line[4096];
-    FILE *file = fopen(NRG_DOCS "/activations.md", "rb");
-    ck_assert_msg(file != NULL, NRG_DOCS "/activations.md cannot be read");
+    FILE *file = fopen(NRG_DOCS "/ops/activation.md", "rb");
+    ck_assert_msg(file != NULL, NRG_DOCS "/ops/activation.md cannot be read");
     int found = 0, in_table = 0;
     while (fgets(line, sizeof line, file)) {
         in_table = line[0] == '|' && (in_table || strncmp(line, "| activation | g, ulp |", 23) == 0);

@@ -1,6 +1,6 @@
-/* Holds softmax, log-softmax and cross-entropy to the bounds of docs/ops/softmax.md: on ordinary rows, on a row that was made, on
- * climbs, and where results are exact (one visible key, one class). The ground truth is in double, whose errors are 2^-20 of
- * those that are searched for.
+/* Holds softmax, log-softmax and cross-entropy to the bounds of docs/ops/softmax.md and docs/ops/cross_entropy.md: on ordinary
+ * rows, on a row that was made, on climbs, and where results are exact (one visible key, one class). The ground truth is in
+ * double, whose errors are 2^-20 of those that are searched for.
  *
  *     softmax_bound_test --report    the worst errors
  *

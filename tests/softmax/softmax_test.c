@@ -17,7 +17,8 @@
 enum { KINDS = 7, LONGEST = 5000 };
 
 /* Worst of o, of the sum of a row (off from 1, in 2^-24), of logarithms, of dx, of s in parts, of losses and their gradients: as
- * docs/ops/softmax.md derives them, in ulp, of logarithms beyond 2^-46; of dx as a part of its bound. */
+ * docs/ops/softmax.md and docs/ops/cross_entropy.md derive them, in ulp, of logarithms beyond 2^-46; of dx as a part of its
+ * bound. */
 enum { OF_O, OF_SUM, OF_LOG, OF_DX, OF_S, OF_LOSS, OF_D, ERRORS };
 static double *worst;
 static const double most[ERRORS] = {
