@@ -11,8 +11,8 @@
  * - loss: 1.8 ulp. It is never below 0, and exactly 0 for one class.
  * - dx: 3.02 ulp, then rounded to a 16-bit dtype. The element of the row's class: 1.8 ulp, and exactly 0 for one class.
  *
- * The bound of dx holds for |d_loss| up to 256 and |d_loss|/Σ e^(x - max x) from 2^-80. The results of a row become NaN if it
- * has a NaN or +infinity, or only -infinity, among its logits. That excludes ignored rows.
+ * The bound of dx holds for |d_loss| up to 256 and |d_loss|/Σ e^(x - max x) from 2^-80. The results of a row become NaN if it has
+ * a NaN or +infinity, or only -infinity, among its logits. That excludes ignored rows.
  *
  * The forward pass stores two numbers per row for the backward pass:
  * - m, the largest logit.

@@ -1,27 +1,35 @@
-/* nrg/qkv.h: what an engine does between the projections of q, k and v and attention, in one call: a norm of every head of q and
- * k (QK-norm), their rotation (nrg/rope.h), q to its tensor, k and v to their slots of a KV cache.
+/* nrg/qkv.h: the steps between the projections of q, k and v and attention, in one call.
+ *
+ * The call normalizes each head of q and k (QK-norm), rotates it (nrg/rope.h), and writes k and v to their slots of a KV cache:
  *
  *     q_o[t, h]         = rope(norm(q[t, h]))
- *     k_o[slot(t), h]   = rope(norm(k[t, h]))          each part may be left out: no k, no v, no norm, no slots
+ *     k_o[slot(t), h]   = rope(norm(k[t, h]))          each part is optional: no k, no v, no norm, no slots
  *     v_o[slot(t), h]   = v[t, h]
  *
- * Frequencies and the table of cosines, which are steps of their own in nrg/rope.h, are kept in a workspace. Shares never wait
- * for each other: each has a slice of the workspace, and makes there what its tokens need.
+ * The functions:
  *
  *     nrg_qkv_workspace     how large the workspace is, once for a graph
  *     nrg_qkv_forward       the call, in every layer
  *     nrg_qkv_backward      the transposed rotation of q and k
  *
- * Sources: rope is ggml_rope_ext; norm of heads: Henry et al., arXiv:2010.04245, as Qwen 3 and Gemma 3 have it; slots: the slot
- * mapping of paged attention, Kwon et al., arXiv:2309.06180, and the rows of ggml_set_rows.
+ * The workspace holds the frequencies and the table of cosines that separate calls of nrg/rope.h compute. Shares never wait for
+ * each other: each has its own part of the workspace, and computes there what its tokens need.
  *
- * What is rounded: elements are widened to f32, which is exact; the norm gives f32, the rotation takes and gives f32, and what
- * comes out is rounded once, to the dtype of its output. So the bits are those of nrg_norm_forward and nrg_rope_forward in f32,
- * one after the other, and then a rounding; with f32 q and q_o, of the steps by hand. v is rounded once where its output has
- * another dtype, and copied otherwise, NaNs included. A NaN that is widened and rounded stays a NaN. A q8_0 output is what
- * nrg_quantize makes of the f32 numbers, ties to even.
+ * Sources:
+ * - Rotation: ggml_rope_ext.
+ * - Norm of heads: Henry et al., arXiv:2010.04245, as in Qwen 3 and Gemma 3.
+ * - Slots: the slot mapping of paged attention, Kwon et al., arXiv:2309.06180, and the rows of ggml_set_rows.
  *
- * Every path gives the same bits; so does any (ith, nth), alignment and stride, kept or not.
+ * Rounding:
+ * - Elements are widened to f32, which is exact. Norm and rotation compute in f32. Results are rounded once, to the dtype of
+ *   their output.
+ * - So results are bit-identical to nrg_norm_forward, then nrg_rope_forward, both in f32, then one rounding. With f32 q and q_o,
+ *   they are bit-identical to separate calls.
+ * - v is rounded once if its output has another dtype. Otherwise it is copied, NaNs included.
+ * - A NaN stays a NaN when it is widened and rounded.
+ * - A q8_0 output is nrg_quantize of the f32 results, with ties to even.
+ *
+ * Results are bit-identical on every path and for any (ith, nth), alignment and stride, with `keep` or without.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_QKV_H
@@ -35,62 +43,67 @@
 extern "C" {
 #endif
 
-/* Tensors are [tokens, heads, dim]; the row of their strides is a token, and batch is not read. Tokens of several sequences
- * follow each other, each with its own position and slot.
+/* Operands and options of nrg_qkv_forward. Make one with a constructor below, then change fields.
  *
- * A cache is [slot_count, heads, dim], and the row of its strides is a slot: the call writes the slots of its tokens and nothing
- * else. Without slots, token t goes to row t of [tokens, heads, dim]. Elements of a head are adjacent: a transposed v, as
- * llama.cpp has it without flash attention, is not offered.
+ * Tensors are [tokens, heads, dim]. The row of their strides is a token; their batch stride is ignored. Strides are in bytes; 0
+ * is dense. Tokens of several sequences follow each other, each with its position and its slot.
  *
- * A slot of -1 is a padding token's, as in vLLM's slot mapping: neither its k nor its v is written anywhere. Its q is written as
- * that of any token, so its position must be one. Any number of tokens may have it.
+ * A cache is [slot_count, heads, dim], and the row of its strides is a slot. The call writes the slots of its tokens and nothing
+ * else. Without slots, token t goes to row t of [tokens, heads, dim]. Elements of a head are adjacent: the call does not support
+ * a transposed v, which llama.cpp has without flash attention.
  *
- * Aliasing: q_o may be q, with the same strides and an element of the same size. Otherwise outputs and the workspace share no
- * byte with anything. A cache's rows are seen as in nrg/rope.h: two caches may interleave, slot by slot.
+ * Slot -1 marks a padding token, as in vLLM's slot mapping. The call does not write its k and v. It writes its q as for any
+ * token, so its position must be valid. Several tokens may have slot -1.
+ *
+ * Aliasing: q_o may be q, with the same strides and the same element size. Otherwise no output shares a byte with another
+ * operand, nor does the workspace. Two caches may interleave slot by slot, by the rule of nrg/rope.h.
  *
  *               q     k     v
  *       q_o     yes   no    no */
 typedef struct nrg_qkv_args {
     size_t size;                      /* sizeof(nrg_qkv_args) */
-    size_t tokens;                    /* 0 is fine */
-    size_t q_heads, k_heads, v_heads; /* 0: none; the pointers are then NULL */
+    size_t tokens;                    /* may be 0 */
+    size_t q_heads, k_heads, v_heads; /* 0: there is no such tensor, and its pointers are NULL */
     size_t dim;                       /* elements of a head of q and k */
     size_t v_dim;                     /* elements of a head of v. Default: dim. */
     size_t rotate_from;               /* the first rotated element of a head */
-    size_t slot_count;                /* with slots: of both caches */
+    size_t slot_count;                /* slots of each cache; used with slots */
     nrg_dtype dtype;                  /* of q, k and v */
-    nrg_dtype q_o_dtype;              /* of the outputs, likewise below: any with any; NRG_DTYPE_SAME: dtype */
+    nrg_dtype q_o_dtype;              /* of each output, independently; NRG_DTYPE_SAME is dtype */
     nrg_dtype k_o_dtype;
     nrg_dtype v_o_dtype;
-    /* NRG_QUANT_Q8_0: heads of a cache are blocks of 32 with scales, nrg/quantize.h, 34 bytes each, 2-byte aligned; the dtype is
-     * then NRG_DTYPE_SAME, and dim, or v_dim, a multiple of 32. NRG_QUANT_NONE: elements. No other format */
+    /* The format of the k and v caches: NRG_QUANT_NONE or NRG_QUANT_Q8_0, no other. With q8_0, heads are blocks of 32 elements
+     * with scales (nrg/quantize.h), 34 bytes each, aligned to 2 bytes. Then the output's dtype is NRG_DTYPE_SAME, and dim (for
+     * v, v_dim) is a multiple of 32. */
     nrg_quant_format k_o_format;
     nrg_quant_format v_o_format;
-    nrg_store store; /* how q_o is stored if it has the dtype of q; caches are not streamed */
-    int keep;        /* not 0: frequencies and table are kept from call to call, as in nrg_rope_positions_args */
+    nrg_store store; /* how q_o is stored if it has the dtype of q; caches are never streamed */
+    int keep;        /* not 0: frequencies and table stay valid from call to call, as in nrg_rope_positions_args */
     const void *q;
     nrg_head_strides q_strides;
     const void *k;
     nrg_head_strides k_strides;
     const void *v;
     nrg_head_strides v_strides;
-    const float *q_w, *q_b;   /* [dim] weights and biases of the norm of q, or NULL */
-    const float *k_w, *k_b;   /* likewise of k */
-    const int32_t *positions; /* [axes, tokens], as in nrg_rope_table_args; NULL: token t is at first_position + t, on all axes */
-    size_t positions_stride;  /* bytes from axis to axis; 0: 4 · tokens */
-    int32_t first_position;   /* without positions */
-    uint32_t reserved;        /* 0 */
-    const int64_t *slots;     /* [tokens] the slot of each token, or -1; NULL: row t. No two slots are equal */
-    void *q_o;                /* [tokens, q_heads, dim] output */
+    const float *q_w, *q_b; /* [dim] weights and biases of the norm of q, each may be NULL */
+    const float *k_w, *k_b; /* [dim] weights and biases of the norm of k, each may be NULL */
+    const int32_t
+        *positions; /* [axes, tokens] input, as in nrg_rope_table_args; NULL: token t has first_position + t on all axes */
+    size_t positions_stride; /* bytes from one axis to the next; 0 is 4 · tokens */
+    int32_t first_position;  /* the position of token 0; ignored with positions */
+    uint32_t reserved;       /* 0 */
+    const int64_t *slots;    /* [tokens] input: the slot of each token, or -1; NULL: row t. Slots differ, except -1 */
+    void *q_o;               /* [tokens, q_heads, dim] output */
     nrg_head_strides q_o_strides;
-    void *k_o; /* the cache of k */
+    void *k_o; /* output: the cache of k */
     nrg_head_strides k_o_strides;
-    void *v_o; /* the cache of v */
+    void *v_o; /* output: the cache of v */
     nrg_head_strides v_o_strides;
-    void *workspace; /* of nrg_qkv_workspace bytes or more, 8-byte aligned */
+    void *workspace; /* at least nrg_qkv_workspace bytes, aligned to 8 bytes */
     size_t workspace_size;
 } nrg_qkv_args;
 
+/* Returns args without tensors. Set the heads, inputs and outputs of q, k and v, and the workspace. */
 static inline nrg_qkv_args nrg_qkv_args_init(nrg_dtype dtype, size_t tokens, size_t dim)
 {
     nrg_qkv_args args;
@@ -125,7 +138,8 @@ static inline nrg_qkv_args nrg_qkv_args_init(nrg_dtype dtype, size_t tokens, siz
     return args;
 }
 
-/* Dense rows [q | k | v] of a token's heads, as one projection makes them. q stays in its place; k_o and v_o are to be set. */
+/* Returns args for dense rows [q | k | v] of the heads of each token, as one projection computes them. q is updated in place. Set
+ * k_o, v_o and the workspace. */
 static inline nrg_qkv_args nrg_qkv_args_fused(nrg_dtype dtype, size_t tokens, size_t q_heads, size_t kv_heads, size_t dim,
                                               void *qkv)
 {
@@ -141,41 +155,63 @@ static inline nrg_qkv_args nrg_qkv_args_fused(nrg_dtype dtype, size_t tokens, si
     return args;
 }
 
-/* Bytes of the workspace for calls with nth shares and as many tokens as args has, or fewer: for each share 20 bytes a pair for
- * the frequencies, 8 a pair and token of its share for the table, and 8 KB or one head to stage heads in. Reads no pointer to
- * operands, no workspace_size.
+/* Computes the bytes of the workspace for calls with nth shares and at most args->tokens tokens.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         rope, args or bytes
- *   NRG_ERR_THREAD       nth is below 1
- *   NRG_ERR_STRUCT_SIZE, NRG_ERR_ENUM, NRG_ERR_DIM, NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_OVERFLOW
- *                        as in nrg_qkv_forward, for the fields of both structs that are no pointers to operands */
+ * Each share needs 20 bytes per pair for the frequencies, and 8 bytes per pair and token of the share for the table. It also
+ * needs 8 KB, or one head, to stage heads.
+ *
+ * Parameters:
+ * - rope: the angles.
+ * - args: the call ignores the operands, the workspace and workspace_size.
+ * - nth: the number of shares, at least 1.
+ * - bytes: output.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: rope, args or bytes is NULL.
+ * - NRG_ERR_THREAD: nth is below 1.
+ * - NRG_ERR_STRUCT_SIZE, NRG_ERR_ENUM, NRG_ERR_DIM, NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_OVERFLOW: as in nrg_qkv_forward,
+ *   for all fields except pointers to operands. */
 NRG_NODISCARD NRG_API nrg_status nrg_qkv_workspace(const nrg_rope_spec *rope, const nrg_qkv_args *args, int nth, size_t *bytes);
 
-/* Share ith of nth: of the heads of all tokens, a token's q, k and v together.
+/* Normalizes and rotates the heads of q and k, and writes q, k and v to their outputs.
  *
- * norm: any spec without residual, gate or format, f32 and of dim; its weights are in args. NULL: none.
+ * Parameters:
+ * - norm: any f32 spec of args->dim elements without residual, gate or format, or NULL: no norm. The weights are in args.
+ * - rope: the angles.
+ * - args: operands and options, described at their fields. With keep, the rules of nrg_rope_positions_args hold, and dim and the
+ *   numbers of heads must not change either. Two concurrent calls need two workspaces.
+ * - ith, nth: the call does share ith of nth. A share is a range of heads of all tokens. The heads of q, k and v of a token are
+ *   adjacent in this order.
  *
- * keep is as in nrg_rope_positions_args; dim and the numbers of heads stay as well. Two calls at the same time need two
- * workspaces.
+ * Aliasing: as the table at nrg_qkv_args allows.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         rope or args; with tokens and heads: an input, its output, the workspace
- *   NRG_ERR_STRUCT_SIZE  as in nrg/norm.h
- *   NRG_ERR_DIM          n_dims 0, odd, beyond 2^31, or 2 with NRG_ROPE_SCALING_NTK; rotate_from + 2·pairs beyond dim; sections
- *                        below 0, or all 0, with a mode that has them; norm's dim another one; heads of q8_0 no multiple of 32;
- *                        v_dim 0 with heads of v
- *   NRG_ERR_ENUM         mode, scaling, a dtype, a format, store or an option of norm unknown; q8_0 in a build without quantize
- *   NRG_ERR_DTYPE        norm's dtype, or its weights', not f32
- *   NRG_ERR_EPS          as in nrg/norm.h
- *   NRG_ERR_CONSTANT     as nrg_rope_frequencies has it; and norm's, as in nrg/norm.h
- *   NRG_ERR_COMBINATION  a format and a dtype for one cache; a gate, a format, NRG_RESIDUAL_AFTER or NRG_WEIGHTS_GROUP with
- *                        groups in norm; weights or biases without norm; a pointer of q, k or v whose heads are 0
- *   NRG_ERR_POSITION     first_position + tokens beyond what an int32_t holds; a slot below -1 or not below slot_count
- *   NRG_ERR_WORKSPACE    workspace_size is less than nrg_qkv_workspace says for nth
- *   NRG_ERR_STRIDE       heads or tokens of a tensor lie over each other
- *   NRG_ERR_OVERLAP      two tokens have one slot; and as in nrg/norm.h
- *   NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_THREAD  as in nrg/norm.h */
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: rope or args is NULL; or there are tokens and heads, and an input, its output or workspace is NULL.
+ * - NRG_ERR_STRUCT_SIZE: the size of a struct is wrong, or a reserved or unknown field is not 0 (nrg/base.h).
+ * - NRG_ERR_DIM: one of these:
+ *   - n_dims is 0, odd, above 2^31, or 2 with NRG_ROPE_SCALING_NTK.
+ *   - rotate_from + 2·pairs is above dim.
+ *   - The mode has sections, and one is negative or all are 0.
+ *   - The dim of norm is not the dim of args.
+ *   - A q8_0 head is no multiple of 32.
+ *   - v_dim is 0, and there are heads of v.
+ * - NRG_ERR_ENUM: mode, scaling, a dtype, a format, store or an option of norm has an unknown value. Also for q8_0 in a build
+ *   without quantize.
+ * - NRG_ERR_DTYPE: a dtype of norm or of its weights is not f32.
+ * - NRG_ERR_EPS: eps is negative, infinite or NaN.
+ * - NRG_ERR_CONSTANT: a number of rope, as in nrg_rope_frequencies, or of norm, as in nrg_norm_forward.
+ * - NRG_ERR_COMBINATION: one of these:
+ *   - A cache has both a format and a dtype.
+ *   - The norm has a gate, a format, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups.
+ *   - There are weights or biases, and norm is NULL.
+ *   - A pointer of q, k or v is set whose number of heads is 0.
+ * - NRG_ERR_POSITION: first_position + tokens is beyond the range of an int32_t, or a slot is below -1 or not below slot_count.
+ * - NRG_ERR_WORKSPACE: workspace_size is less than nrg_qkv_workspace returns for nth.
+ * - NRG_ERR_STRIDE: heads or tokens of a tensor overlap.
+ * - NRG_ERR_OVERLAP: two tokens have the same slot, or operands overlap in a way that the table does not allow.
+ * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
+ * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of the element size.
+ * - NRG_ERR_THREAD: not 0 <= ith < nth. */
 NRG_NODISCARD NRG_API nrg_status nrg_qkv_forward(const nrg_norm_spec *norm, const nrg_rope_spec *rope, const nrg_qkv_args *args,
                                                  int ith, int nth);
 
@@ -183,18 +219,31 @@ NRG_NODISCARD NRG_API nrg_status nrg_qkv_forward(const nrg_norm_spec *norm, cons
 NRG_NODISCARD NRG_API nrg_status nrg_qkv_forward_check(const nrg_norm_spec *norm, const nrg_rope_spec *rope,
                                                        const nrg_qkv_args *args);
 
-/* Rotates by -k·θ: q and k are the gradients of the outputs of a forward call without norm, q_o and k_o become those of its q and
- * k. The gradient of a norm and a rotation is in nrg/norm_rope.h.
+/* Computes the gradients of q and k for a forward call without norm: rotates by -k·θ. For a norm with rotation, call the backward
+ * pass of nrg/norm_rope.h.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         rope or args; with tokens and heads: an input, its output, the workspace
- *   NRG_ERR_DIM          n_dims 0, odd, beyond 2^31, or 2 with NRG_ROPE_SCALING_NTK; rotate_from + 2·pairs beyond dim; sections
- *                        below 0, or all 0, with a mode that has them; heads of q8_0 no multiple of 32
- *   NRG_ERR_ENUM         mode, scaling, a dtype, a format or store unknown; q8_0 in a build without quantize
- *   NRG_ERR_COMBINATION  slots, v_heads, weights or biases; a format and a dtype for one cache; a pointer of q or k whose heads
- *                        are 0
- *   NRG_ERR_STRUCT_SIZE, NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_WORKSPACE, NRG_ERR_STRIDE, NRG_ERR_OVERLAP,
- *   NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_THREAD  as in nrg_rope_positions_forward */
+ * Parameters:
+ * - rope: the angles.
+ * - args: as in nrg_qkv_forward, with the gradients of its outputs in q and k. The call writes the gradients of its q and k to
+ *   q_o and k_o. Slots, heads of v, weights and biases must not be set.
+ * - ith, nth: as in nrg_qkv_forward.
+ *
+ * Aliasing: as the table at nrg_qkv_args allows.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: rope or args is NULL; or there are tokens and heads, and an input, its output or workspace is NULL.
+ * - NRG_ERR_DIM: one of these:
+ *   - n_dims is 0, odd, above 2^31, or 2 with NRG_ROPE_SCALING_NTK.
+ *   - rotate_from + 2·pairs is above dim.
+ *   - The mode has sections, and one is negative or all are 0.
+ *   - A q8_0 head is no multiple of 32.
+ * - NRG_ERR_ENUM: mode, scaling, a dtype, a format or store has an unknown value. Also for q8_0 in a build without quantize.
+ * - NRG_ERR_COMBINATION: one of these:
+ *   - slots, v_heads, weights or biases are set.
+ *   - A cache has both a format and a dtype.
+ *   - A pointer of q or k is set whose number of heads is 0.
+ * - NRG_ERR_STRUCT_SIZE, NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_WORKSPACE, NRG_ERR_STRIDE, NRG_ERR_OVERLAP,
+ *   NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_THREAD: as in nrg_rope_positions_forward. */
 NRG_NODISCARD NRG_API nrg_status nrg_qkv_backward(const nrg_rope_spec *rope, const nrg_qkv_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_qkv_backward, with a workspace for one share. Computes and writes nothing. */

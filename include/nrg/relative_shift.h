@@ -1,38 +1,46 @@
-/* nrg/relative_shift.h: the relative attention of Transformer-XL and XLNet: moving scores that belong to distances to the keys at
- * those distances, and the two biases of the query.
+/* nrg/relative_shift.h: the relative attention of Transformer-XL and XLNet. It moves scores of distances to the keys at those
+ * distances, and adds the two biases of the query.
  *
- * Sources: Dai, Yang, Yang, Carbonell, Le, Salakhutdinov, "Transformer-XL", arXiv:1901.02860, section 3.3 and appendix B; Yang,
- * Dai, Yang, Carbonell, Salakhutdinov, Le, "XLNet", arXiv:1906.08237. A score of query i and key j has four terms there, of which
- * the last two depend on the distance alone:
+ * Sources:
+ * - Dai, Yang, Yang, Carbonell, Le, Salakhutdinov, "Transformer-XL", arXiv:1901.02860, section 3.3 and appendix B.
+ * - Yang, Dai, Yang, Carbonell, Salakhutdinov, Le, "XLNet", arXiv:1906.08237.
+ *
+ * The score of query i and key j has four terms there. The last two depend only on the distance:
  *
  *     (q_i + u) · k_j + (q_i + v) · r_{distance(i, j)}
  *
  * with q = W_q E_x, k = W_k,E E_x and r_t = W_k,R R_t, a sinusoid of distance t.
  *
  * 1. nrg_head_bias_forward computes q + u and q + v.
- * 2. The caller multiplies q + u with the keys, which gives scores [queries, keys], and q + v with the r_t, which gives
- *    x [queries, rel]: one column for each distance, in descending order.
- * 3. nrg_relative_shift_forward adds to every score the element of its row of x that has its distance:
+ * 2. The caller multiplies q + u with the keys, which gives scores [queries, keys]. It multiplies q + v with the r_t, which gives
+ *    x [queries, rel]: one column per distance, in descending order.
+ * 3. nrg_relative_shift_forward adds to each score the element of its row of x that has its distance:
  *
  *        scores[b, h, i, j] (+)= x[b, h, i, j - i + shift]         where 0 ≤ j - i + shift < rel; otherwise + 0
  *
- * Transformer-XL: with a memory of m = keys - queries, query i stands at position m + i, so its distance from key j is m + i - j.
- * Column c of x is for distance keys - 1 - c (the paper's Q: keys - 1 … 0). So c = j - i + queries - 1: shift = queries - 1,
- * rel = keys. Keys that come after the query have no column, and a causal mask; the paper's own way (pad x by a column, reshape,
- * drop a row) leaves other rows' elements there.
+ * Transformer-XL. With a memory of m = keys - queries, query i has position m + i, so its distance from key j is m + i - j.
+ * Column c of x is for distance keys - 1 - c (the paper's Q: keys - 1 … 0). So c = j - i + queries - 1: shift = queries - 1, rel
+ * = keys. Keys after the query have no column, and need a causal mask. The paper's method pads x by a column, reshapes it and
+ * drops a row. It leaves elements of other rows at these keys.
  *
- * XLNet (bidirectional): column c is for distance keys - c, from keys down to 1 - queries: c = j - i + queries: shift = queries,
- * rel = queries + keys.
+ * XLNet (bidirectional). Column c is for distance keys - c, from keys down to 1 - queries. So c = j - i + queries: shift =
+ * queries, rel = queries + keys.
  *
- * The backward pass of the shift is its inverse, dx[b, h, i, c] (+)= d_scores[b, h, i, c + i - shift] where that key exists, and
- * of the bias pair
+ * The backward pass of the shift is its inverse, where that key exists:
+ *
+ *     dx[b, h, i, c] (+)= d_scores[b, h, i, c + i - shift]
+ *
+ * The backward pass of the two biases:
  *
  *     dq = d_o_u + d_o_v,   du (+)= Σ d_o_u,   dv (+)= Σ d_o_v        sums over batch and rows
  *
- * What holds for every call, dtype and shape: every path gives the same bits; so does any (ith, nth), alignment and stride, in
- * place or not. Additions are one rounding in f32; a 16-bit result is the f32 result rounded once; what is moved without an
- * addition keeps its bits. du and dv are summed in double, in the order of batches and rows, and rounded once: half an ulp plus n
- * · 2^-53 of the sum of the magnitudes, for n rows. NaN and infinities go where the formulas take them and nowhere else.
+ * For every call, dtype and shape:
+ * - Results are bit-identical on every path and for any (ith, nth), alignment and stride, in place or not.
+ * - An addition rounds once, in f32. A 16-bit result is the f32 result rounded once. An element that is moved without an addition
+ *   keeps its bits.
+ * - du and dv are sums in double, in the order of batches and rows, and rounded once. Their error bound is half an ulp, plus n ·
+ *   2^-53 of the sum of the magnitudes, for n rows.
+ * - A NaN or an infinity affects only the results whose formula contains it.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_RELATIVE_SHIFT_H
@@ -44,9 +52,15 @@
 extern "C" {
 #endif
 
-/* Where the data is. nrg_relative_shift_forward reads x and writes scores, nrg_relative_shift_backward reads d_scores and writes
- * dx; the other operands are refused. Pointers and strides need the alignment of their element only. The output shares no byte
- * with the input. With 0 batches, heads, queries, keys or rel nothing is added. */
+/* Operands and options of both passes of the shift. Make one with a constructor below, then change fields:
+ *
+ *     nrg_relative_shift_forward      x → scores
+ *     nrg_relative_shift_backward     d_scores → dx
+ *
+ * A call returns NRG_ERR_COMBINATION if an operand of the other pass is set. Pointers and strides need only the alignment of
+ * their element. Strides are in bytes; 0 is dense. If batch, heads, queries, keys or rel is 0, nothing is added.
+ *
+ * Aliasing: the output shares no byte with the input. */
 typedef struct nrg_relative_shift_args {
     size_t size; /* sizeof(nrg_relative_shift_args) */
     size_t batch;
@@ -57,18 +71,19 @@ typedef struct nrg_relative_shift_args {
     int64_t shift;
     nrg_dtype dtype;
     uint32_t reserved; /* 0 */
-    const void *x;     /* [batch, heads, queries, rel] */
+    const void *x;     /* [batch, heads, queries, rel] input */
     nrg_head_strides x_strides;
-    const void *d_scores; /* [batch, heads, queries, keys] */
+    const void *d_scores; /* [batch, heads, queries, keys] input: gradient of scores */
     nrg_head_strides d_scores_strides;
-    int accumulate;  /* not 0: added to scores or dx; 0: overwrites it, with 0 where nothing is moved to */
-    nrg_store store; /* how scores or dx is stored without accumulate */
-    void *scores;    /* [batch, heads, queries, keys] */
+    int accumulate;  /* not 0: added to scores or dx; 0: overwrites it, with 0 where no element is moved to */
+    nrg_store store; /* how scores or dx is stored without accumulate; never changes a bit */
+    void *scores;    /* [batch, heads, queries, keys] output */
     nrg_head_strides scores_strides;
-    void *dx; /* [batch, heads, queries, rel] */
+    void *dx; /* [batch, heads, queries, rel] output: gradient of x */
     nrg_head_strides dx_strides;
 } nrg_relative_shift_args;
 
+/* Returns args without operands, which overwrite the output. */
 static inline nrg_relative_shift_args nrg_relative_shift_args_init(nrg_dtype dtype, size_t batch, size_t heads, size_t queries,
                                                                    size_t keys, size_t rel, int64_t shift)
 {
@@ -91,50 +106,71 @@ static inline nrg_relative_shift_args nrg_relative_shift_args_init(nrg_dtype dty
     return args;
 }
 
-/* Columns from distance keys - 1 down to 0. */
+/* Returns args for Transformer-XL: columns for the distances from keys - 1 down to 0. */
 static inline nrg_relative_shift_args nrg_relative_shift_args_transformer_xl(nrg_dtype dtype, size_t batch, size_t heads,
                                                                              size_t queries, size_t keys)
 {
     return nrg_relative_shift_args_init(dtype, batch, heads, queries, keys, keys, (int64_t)queries - 1);
 }
 
-/* Columns from distance keys down to 1 - queries. */
+/* Returns args for XLNet: columns for the distances from keys down to 1 - queries. */
 static inline nrg_relative_shift_args nrg_relative_shift_args_xlnet(nrg_dtype dtype, size_t batch, size_t heads, size_t queries,
                                                                     size_t keys)
 {
     return nrg_relative_shift_args_init(dtype, batch, heads, queries, keys, queries + keys, (int64_t)queries);
 }
 
-/* Rows of share ith of nth: (0, 1) does all; from n threads, call it once each with (0, n) … (n-1, n) and the same args. At most
- * 16 KB of stack in an optimized build.
+/* Moves the elements of x to the keys at their distances, by the formula above.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         args, or an operand of the call that has elements
- *   NRG_ERR_STRUCT_SIZE  as nrg_norm_forward
- *   NRG_ERR_POSITION     shift beyond ±2^60
- *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory; queries, keys or rel above
- *                        2^60
- *   NRG_ERR_STRIDE       a stride shorter than what it steps over
- *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
- *   NRG_ERR_OVERLAP      the output shares bytes with the input
- *   NRG_ERR_ENUM         dtype or store unknown
- *   NRG_ERR_COMBINATION  an operand of the other pass
- *   NRG_ERR_THREAD       not 0 <= ith < nth */
+ * Parameters:
+ * - args: operands and options, described at their fields. The call reads x and writes scores.
+ * - ith, nth: the call does share ith of nth. A share is a range of rows.
+ *
+ * The call uses at most 16 KB of stack in an optimized build.
+ *
+ * Aliasing: scores shares no byte with x.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: args is NULL, or the input or the output is NULL although it has elements.
+ * - NRG_ERR_STRUCT_SIZE: args->size is wrong, or a reserved or unknown field is not 0 (nrg/base.h).
+ * - NRG_ERR_POSITION: shift is beyond ±2^60.
+ * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory; or queries, keys or rel is
+ *   above 2^60.
+ * - NRG_ERR_STRIDE: a stride is shorter than the data that it steps over.
+ * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of the element size.
+ * - NRG_ERR_OVERLAP: the output shares bytes with the input.
+ * - NRG_ERR_ENUM: dtype or store has an unknown value.
+ * - NRG_ERR_COMBINATION: an operand of the other pass is set.
+ * - NRG_ERR_THREAD: not 0 <= ith < nth. */
 NRG_NODISCARD NRG_API nrg_status nrg_relative_shift_forward(const nrg_relative_shift_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_relative_shift_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_relative_shift_forward_check(const nrg_relative_shift_args *args);
 
-/* The other way round, with the statuses of nrg_relative_shift_forward. */
+/* Computes dx, the inverse of the shift, by the formula above.
+ *
+ * Parameters:
+ * - args: operands and options, described at their fields. The call reads d_scores and writes dx.
+ * - ith, nth: the call does share ith of nth. A share is a range of rows.
+ *
+ * Aliasing: dx shares no byte with d_scores.
+ *
+ * Returns the statuses of nrg_relative_shift_forward. On error, writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_relative_shift_backward(const nrg_relative_shift_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_relative_shift_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_relative_shift_backward_check(const nrg_relative_shift_args *args);
 
-/* Where the data is. nrg_head_bias_forward reads q, u and v, nrg_head_bias_backward d_o_u and d_o_v; the operands of the other
- * pass are refused. With 0 batches, heads or rows, sums are over nothing.
+/* Operands and options of both passes of the two biases. Make one with nrg_head_bias_args_init, then set the operands of the
+ * pass:
  *
- * Aliasing: o_u or o_v may be q, not both; dq may be d_o_u or d_o_v (the whole operand, same first byte, same strides):
+ *     nrg_head_bias_forward      q, u, v → o_u, o_v
+ *     nrg_head_bias_backward     d_o_u, d_o_v → dq, du, dv
+ *
+ * A call returns NRG_ERR_COMBINATION if an operand of the other pass is set. Strides are in bytes; 0 is dense. If batch, heads or
+ * rows is 0, sums have no terms.
+ *
+ * Aliasing: one of o_u and o_v may be q, and dq may be d_o_u or d_o_v, with the same first byte and the same strides:
  *
  *               q     u     v
  *       o_u     yes   no    no
@@ -143,36 +179,37 @@ NRG_NODISCARD NRG_API nrg_status nrg_relative_shift_backward_check(const nrg_rel
  *               d_o_u d_o_v
  *        dq     yes   yes
  *
- * Otherwise no output shares a byte with another operand, but rows may interleave where they are one stride apart. */
+ * Otherwise no output shares a byte with another operand. Rows of two tensors may interleave if their strides are equal. */
 typedef struct nrg_head_bias_args {
     size_t size; /* sizeof(nrg_head_bias_args) */
     size_t batch;
     size_t heads;
     size_t rows;
-    size_t dim;           /* of a head, at least 1 */
+    size_t dim;           /* elements of a head, at least 1 */
     nrg_dtype dtype;      /* of q, o_u, o_v and their gradients */
-    nrg_dtype bias_dtype; /* of u and v: SAME, dtype, or NRG_F32; SAME in the backward pass */
-    const void *q;        /* [batch, rows, heads, dim] */
+    nrg_dtype bias_dtype; /* of u and v: SAME, dtype or NRG_F32; in the backward pass SAME */
+    const void *q;        /* [batch, rows, heads, dim] input */
     nrg_head_strides q_strides;
-    const void *u;     /* [heads, dim] with o_u, otherwise NULL */
-    const void *v;     /* [heads, dim] with o_v, otherwise NULL */
-    const void *d_o_u; /* [batch, rows, heads, dim]; one of d_o_u and d_o_v may be NULL, which is 0 */
+    const void *u; /* [heads, dim] input with o_u, otherwise NULL */
+    const void *v; /* [heads, dim] input with o_v, otherwise NULL */
+    const void
+        *d_o_u; /* [batch, rows, heads, dim] input: gradient of o_u. One of d_o_u and d_o_v may be NULL, which counts as 0 */
     nrg_head_strides d_o_u_strides;
-    const void *d_o_v; /* [batch, rows, heads, dim] */
+    const void *d_o_v; /* [batch, rows, heads, dim] input: gradient of o_v */
     nrg_head_strides d_o_v_strides;
     int accumulate;  /* backward. Not 0: added to du and dv, in one rounding; 0: overwrites them */
-    nrg_store store; /* how o_u, o_v and dq are stored */
-    void *o_u;       /* [batch, rows, heads, dim] q + u, or NULL */
+    nrg_store store; /* how o_u, o_v and dq are stored; never changes a bit */
+    void *o_u;       /* [batch, rows, heads, dim] output: q + u, or NULL */
     nrg_head_strides o_u_strides;
-    void *o_v; /* [batch, rows, heads, dim] q + v, or NULL */
+    void *o_v; /* [batch, rows, heads, dim] output: q + v, or NULL */
     nrg_head_strides o_v_strides;
-    void *dq; /* [batch, rows, heads, dim] or NULL */
+    void *dq; /* [batch, rows, heads, dim] output: gradient of q, or NULL */
     nrg_head_strides dq_strides;
-    float *du; /* [heads, dim] or NULL */
-    float *dv; /* [heads, dim] or NULL */
+    float *du; /* [heads, dim] output: gradient of u, or NULL */
+    float *dv; /* [heads, dim] output: gradient of v, or NULL */
 } nrg_head_bias_args;
 
-/* No operands yet; du and dv are overwritten. */
+/* Returns args without operands, which overwrite du and dv. */
 static inline nrg_head_bias_args nrg_head_bias_args_init(nrg_dtype dtype, size_t batch, size_t heads, size_t rows, size_t dim)
 {
     nrg_head_bias_args args;
@@ -193,27 +230,41 @@ static inline nrg_head_bias_args nrg_head_bias_args_init(nrg_dtype dtype, size_t
     return args;
 }
 
-/* o_u = q + u and o_v = q + v in one pass over q. Shares are rows of all heads where those lie together, or else rows of one
- * head.
+/* Computes o_u = q + u and o_v = q + v, and reads q once.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL   args; with elements: q; u with o_u; v with o_v
- *   NRG_ERR_DIM    dim is 0
- *   NRG_ERR_DTYPE  bias_dtype neither dtype nor f32
- *   NRG_ERR_COMBINATION  u without o_u; v without o_v; an operand or option of the other pass
- *   NRG_ERR_STRUCT_SIZE, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_THREAD  as
- *                  nrg_relative_shift_forward */
+ * Parameters:
+ * - args: operands and options, described at their fields. o_u and o_v may be NULL.
+ * - ith, nth: the call does share ith of nth. A share is a range of rows of all heads if the heads of a row are adjacent.
+ *   Otherwise it is a range of rows of one head.
+ *
+ * Aliasing: as the first table at nrg_head_bias_args allows.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: args is NULL; or the tensor is not empty, and q is NULL, or u with o_u, or v with o_v.
+ * - NRG_ERR_DIM: dim is 0.
+ * - NRG_ERR_DTYPE: bias_dtype is neither dtype nor f32.
+ * - NRG_ERR_COMBINATION: u is set without o_u, or v without o_v, or an operand or option of the other pass is set.
+ * - NRG_ERR_STRUCT_SIZE, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_THREAD: as
+ *   in nrg_relative_shift_forward. */
 NRG_NODISCARD NRG_API nrg_status nrg_head_bias_forward(const nrg_head_bias_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_head_bias_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_head_bias_forward_check(const nrg_head_bias_args *args);
 
-/* dq = d_o_u + d_o_v, and the sums du and dv. A share is columns, in groups of 32 of all heads · dim, of every row. A sum over no
- * rows is 0.
+/* Computes dq = d_o_u + d_o_v, and the sums du and dv. A sum over no rows is 0.
  *
- * Returns NRG_OK, or says what is wrong as nrg_head_bias_forward does and writes nothing: NRG_ERR_DIM, NRG_ERR_COMBINATION,
- * NRG_ERR_STRUCT_SIZE, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_THREAD;
- * NRG_ERR_NULL: with elements and something to write, both of d_o_u and d_o_v. */
+ * Parameters:
+ * - args: operands and options, described at their fields. Each output may be NULL.
+ * - ith, nth: the call does share ith of nth. A share is a range of columns of every row, in groups of 32 of the heads · dim
+ *   columns.
+ *
+ * Aliasing: as the second table at nrg_head_bias_args allows.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: args is NULL; or the tensor is not empty, an output is set, and d_o_u and d_o_v are both NULL.
+ * - NRG_ERR_COMBINATION: an operand or option of the other pass is set.
+ * - NRG_ERR_DIM, NRG_ERR_STRUCT_SIZE, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM,
+ *   NRG_ERR_THREAD: as in nrg_head_bias_forward. */
 NRG_NODISCARD NRG_API nrg_status nrg_head_bias_backward(const nrg_head_bias_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_head_bias_backward. Computes and writes nothing. */

@@ -178,8 +178,8 @@ NRG_API size_t nrg_rope_pairs(const nrg_rope_spec *spec);
  *   all are 0.
  * - NRG_ERR_ENUM: mode or scaling has an unknown value, or yarn a bit that nrg_rope_yarn lacks.
  * - NRG_ERR_CONSTANT: a number of the spec or of freq_factors is NaN, infinite or out of its range. Numbers above 0 must be
- *   between 2^-400 and 2^400. YaRN requires an n_ctx_orig of at least 0, Llama 3 one above 0. YaRN excludes a freq_base of 1.
- *   The attn_factor must not be 0. A pair must not turn more than 2^18 times from one position to the next.
+ *   between 2^-400 and 2^400. YaRN requires an n_ctx_orig of at least 0, Llama 3 one above 0. YaRN excludes a freq_base of 1. The
+ *   attn_factor must not be 0. A pair must not turn more than 2^18 times from one position to the next.
  * - NRG_ERR_ALIGNMENT: a pointer is no multiple of its element size.
  * - NRG_ERR_OVERLAP: frequencies, magnitude and freq_factors share bytes.
  * - NRG_ERR_OVERFLOW: an operand passes the end of memory. */
@@ -495,8 +495,8 @@ NRG_NODISCARD NRG_API nrg_status nrg_rope_positions_workspace(const nrg_rope_spe
  * Returns NRG_OK. On error, returns one of these and writes nothing:
  * - NRG_ERR_NULL: spec or args is NULL; or there are tokens and heads, and q, k or workspace is NULL.
  * - NRG_ERR_STRUCT_SIZE: the size of a struct is wrong, or a reserved or unknown field is not 0 (nrg/base.h).
- * - NRG_ERR_DIM: n_dims is 0, odd, above 2^31, or 2 with NRG_ROPE_SCALING_NTK. Or rotate_from + 2·pairs is above dim. Or the
- *   mode has sections, and one is negative or all are 0.
+ * - NRG_ERR_DIM: n_dims is 0, odd, above 2^31, or 2 with NRG_ROPE_SCALING_NTK. Or rotate_from + 2·pairs is above dim. Or the mode
+ *   has sections, and one is negative or all are 0.
  * - NRG_ERR_ENUM: mode, scaling, dtype or store has an unknown value, or yarn a bit that nrg_rope_yarn lacks.
  * - NRG_ERR_CONSTANT: as in nrg_rope_frequencies.
  * - NRG_ERR_COMBINATION: q or q_o is set, and q_heads is 0; or k or k_o is set, and k_heads is 0.

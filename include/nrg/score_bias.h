@@ -1,48 +1,51 @@
-/* nrg/score_bias.h: relative biases of attention scores: T5's buckets, ALiBi's slopes, and any other bias that depends on the
- * distance of key and query alone.
+/* nrg/score_bias.h: relative biases of attention scores: T5's buckets, ALiBi's slopes, and other biases that depend only on the
+ * distance of key and query.
  *
  *     o[b][h][i][j] = scores[b][h][i][j] · scale + bias[h](j - p_i)        b: batch, h: head, i: query, j: key
  *
- * Keys have the positions 0 … keys - 1, query i has p_i = first_position + i. With a cache of earlier keys, first_position is
- * keys - queries. Such a bias is one number for each head and each diagonal of the score matrix, and the table holds these:
+ * Keys have the positions 0 … keys - 1, and query i has p_i = first_position + i. With a cache of earlier keys, first_position is
+ * keys - queries. Such a bias is one number per head and diagonal of the score matrix. The table holds these numbers:
  *
  *     diagonals[heads][queries + keys - 1], in f32;  entry e is for the distance j - p_i = e - (queries - 1) - first_position
  *
- * Row i of a head's matrix has the entries queries - 1 - i to queries - 1 - i + keys - 1, in order. The table is small, is made
- * once for a graph (nrg_t5_diagonals_forward, nrg_alibi_diagonals, or by hand), and is the same for all layers; one kernel adds
- * it, whatever is in it. A part of a matrix, queries from i0 on and keys from j0 on, finds its own table inside of the whole
- * one's: at entry (queries - i0 - the part's queries) + j0, with the whole one's stride.
+ * Row i of a head's matrix has the entries queries - 1 - i to queries - 1 - i + keys - 1, in order. The table is small, and is
+ * the same for all layers. Compute it once for a graph, with nrg_t5_diagonals_forward, nrg_alibi_diagonals or your own code. One
+ * kernel adds it, for any contents.
  *
- * T5: Raffel et al., arXiv:1910.10683. The bias is table[bucket(j - p_i)][h], where table is trained. With B = buckets / 2
- * bidirectional, B = buckets otherwise (divisions of integers round down), E = B / 2 and M = max_distance:
+ * A part of a matrix, with queries from i0 on and keys from j0 on, finds its table inside the table of the full matrix. It begins
+ * at entry (queries - i0 - the part's queries) + j0, and has the stride of the full table.
+ *
+ * T5 (Raffel et al., arXiv:1910.10683). The bias is table[bucket(j - p_i)][h], and the table is trained. With B = buckets / 2 if
+ * bidirectional, otherwise B = buckets (divisions of integers round down), E = B / 2 and M = max_distance:
  *
  *     bidirectional   bucket(j - p) = f(|j - p|), plus B where the key comes after the query
  *     otherwise       bucket(j - p) = f(max(p - j, 0))
  *     f(n) = n                                                          n < E
  *     f(n) = min(E + floor(log(n/E) / log(M/E) · (B - E)), B - 1)       n ≥ E
  *
- * The rule is that of real numbers: f(n) ≥ E + k exactly where n^(B-E) ≥ M^k · E^(B-E-k), and that is what is compared, in
- * integers: no logarithm is taken, whose last bits would decide at powers and differ between systems. (Bidirectional, bucket B is
- * never used: a key after the query is at least 1 away. Nor is the last bucket of an odd number.) B must be at least 2, so that
- * there is an exact bucket to start from, and M larger than E, so that there is something to divide by.
+ * The formula holds for real numbers: f(n) ≥ E + k exactly where n^(B-E) ≥ M^k · E^(B-E-k). The library compares these integers,
+ * and computes no logarithm. The last bits of a logarithm would decide at powers, and differ between systems.
  *
- * ALiBi: Press et al., arXiv:2108.12409. The bias is -slope[h] · |j - p_i|; slopes are constants and have no gradient.
+ * B must be at least 2, so that there is an exact bucket. M must be above E, so that the divisor is not 0. If bidirectional,
+ * bucket B is never used, because a key after the query is at least 1 away. Nor is the last bucket of an odd number.
  *
- * With causal the bias of keys after their query is -infinity: adding it is the causal mask too.
+ * ALiBi (Press et al., arXiv:2108.12409). The bias is -slope[h] · |j - p_i|. Slopes are constants and have no gradient.
  *
- * Backward, from d_o, the gradient of o: the gradient of the scores is d_o · scale, for which there is no call. That of the
- * diagonals is the sum along them, nrg_score_bias_backward; it comes in double, so that the sums of all layers can be added up
- * and then go into T5's table (nrg_t5_diagonals_backward) with one rounding.
+ * With `causal`, the bias of keys after their query is -infinity. So adding the bias applies the causal mask too.
  *
- * What holds for every call, dtype and shape:
+ * Backward, from d_o, the gradient of o:
+ * - The gradient of the scores is d_o · scale. No call computes it.
+ * - The gradient of the diagonals is the sum along them, in double: nrg_score_bias_backward. The program can add the sums of all
+ *   layers, and then round once into T5's table: nrg_t5_diagonals_backward.
  *
- * - Every path gives the same bits; so does any (ith, nth), alignment and stride, in place or not.
- * - o is rounded to f32 once (a fused multiply-add; without scale, an addition), and once more to a 16-bit dtype. T5's diagonals
- *   are the table's numbers. ALiBi's are rounded once: half an ulp. Slopes are within 0.5001 ulp, and exact where they are powers
- *   of two.
- * - Gradients are summed in double, in ascending order of batch, then query; then, for T5, of the distance: an error of at most
- *   2^-53 of the sum of magnitudes for each number that is added up, and the rounding of the result.
- * - A NaN or an infinity goes where the formulas take it, and nowhere else.
+ * For every call, dtype and shape:
+ * - Results are bit-identical on every path and for any (ith, nth), alignment and stride, in place or not.
+ * - o is rounded to f32 once, and once more to a 16-bit dtype. It is a fused multiply-add, or an addition without scale.
+ * - T5's diagonals are the numbers of its table. ALiBi's are rounded once, so the error bound is half an ulp. The error bound of
+ *   slopes is 0.5001 ulp; powers of two are exact.
+ * - Gradients are sums in double, in ascending order of batch, then query, then, for T5, distance. Each summand adds an error of
+ *   at most 2^-53 of the sum of magnitudes. The result is rounded.
+ * - A NaN or an infinity affects only the results whose formula contains it.
  *
  * docs/ops/score_bias.md has the measured errors.
  *
@@ -56,26 +59,29 @@
 extern "C" {
 #endif
 
-/* The entries of a head's table: queries + keys - 1, or 0 without queries or keys. */
+/* Returns the number of entries of a head's table: queries + keys - 1, or 0 without queries or keys.
+ *
+ * Parameters:
+ * - queries, keys: rows and columns of the score matrix. */
 NRG_API size_t nrg_score_bias_diagonals(size_t queries, size_t keys);
 
-/* ---- making the table ---- */
+/* ---- the table ---- */
 
-/* What a table is for. Make one with nrg_score_bias_spec_t5 or nrg_score_bias_spec_alibi, then change fields. With 0 heads,
- * queries or keys there is no table. */
+/* The positions and the bias that a table is for. Make one with nrg_score_bias_spec_t5 or nrg_score_bias_spec_alibi, then change
+ * fields. If heads, queries or keys is 0, the table is empty. */
 typedef struct nrg_score_bias_spec {
     size_t size; /* sizeof(nrg_score_bias_spec) */
     size_t heads;
     size_t queries;
     size_t keys;
-    int64_t first_position; /* of the first query; negative if keys before it are left out. Default: keys - queries. */
+    int64_t first_position; /* of query 0; negative if earlier keys are left out. Default: keys - queries. */
     int causal;             /* not 0: -infinity where the key comes after the query */
-    int bidirectional;      /* T5, as the next two. Not 0: keys after the query have their own buckets. Default: 1. */
-    int buckets;            /* at least 4 bidirectional, at least 2 otherwise. Default: 32. */
-    int max_distance;       /* larger than buckets / 4 bidirectional, buckets / 2 otherwise. Default: 128. */
+    int bidirectional;      /* T5, like the next two. Not 0: keys after the query have separate buckets. Default: 1. */
+    int buckets;            /* at least 4 if bidirectional, otherwise at least 2. Default: 32. */
+    int max_distance;       /* above buckets / 4 if bidirectional, otherwise above buckets / 2. Default: 128. */
 } nrg_score_bias_spec;
 
-/* T5 as in the encoders of the paper: bidirectional, 32 buckets up to a distance of 128. No mask. */
+/* Returns the spec of T5's encoders in the paper: bidirectional, 32 buckets up to a distance of 128, no mask. */
 static inline nrg_score_bias_spec nrg_score_bias_spec_t5(size_t heads, size_t queries, size_t keys)
 {
     nrg_score_bias_spec spec;
@@ -91,7 +97,7 @@ static inline nrg_score_bias_spec nrg_score_bias_spec_t5(size_t heads, size_t qu
     return spec;
 }
 
-/* ALiBi, which has no use for T5's fields: they are 0. No mask. */
+/* Returns the spec of ALiBi, without a mask. The fields of T5 are 0, because ALiBi does not use them. */
 static inline nrg_score_bias_spec nrg_score_bias_spec_alibi(size_t heads, size_t queries, size_t keys)
 {
     nrg_score_bias_spec spec = nrg_score_bias_spec_t5(heads, queries, keys);
@@ -99,22 +105,40 @@ static inline nrg_score_bias_spec nrg_score_bias_spec_alibi(size_t heads, size_t
     return spec;
 }
 
-/* The bucket of a distance, key minus query; -1 where buckets or max_distance are refused (see above). For many distances
- * nrg_t5_diagonals_forward is much faster: it looks for the ends of buckets only. */
+/* Returns the bucket of one distance, by the formula of T5 above. For many distances, nrg_t5_diagonals_forward is much faster: it
+ * searches only for the ends of buckets.
+ *
+ * Parameters:
+ * - distance: key minus query.
+ * - bidirectional, buckets, max_distance: as in nrg_score_bias_spec.
+ *
+ * Returns -1 if buckets or max_distance is out of its range. */
 NRG_API int nrg_t5_bucket(int64_t distance, int bidirectional, int buckets, int max_distance);
 
-/* T5's diagonals from its table of numbers: table [buckets][heads] of dtype, diagonals [heads][queries + keys - 1]. Strides are
- * those of a bucket and of a head, in bytes; 0: dense. The heads of share ith of nth.
+/* Computes T5's diagonals from its table of trained numbers. The formula and its source are above.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         spec, or (with something to make) table or diagonals
- *   NRG_ERR_STRUCT_SIZE  as nrg_norm_forward
- *   NRG_ERR_ENUM         dtype unknown
- *   NRG_ERR_CONSTANT     buckets or max_distance too small
- *   NRG_ERR_POSITION     a distance beyond ±2^29
- *   NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT  as nrg_norm_forward
- *   NRG_ERR_OVERLAP      table and diagonals share a byte
- *   NRG_ERR_THREAD       not 0 <= ith < nth */
+ * Parameters:
+ * - spec: positions and buckets.
+ * - dtype: of table.
+ * - table: [buckets][heads] input.
+ * - table_stride: bytes from one bucket to the next; 0 is dense.
+ * - diagonals: [heads][queries + keys - 1] output.
+ * - diagonals_stride: bytes from one head to the next; 0 is dense.
+ * - ith, nth: the call does share ith of nth. A share is a range of heads.
+ *
+ * Aliasing: table and diagonals share no byte.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: spec is NULL; or the table is not empty, and table or diagonals is NULL.
+ * - NRG_ERR_STRUCT_SIZE: spec->size is wrong, or a field of a later version is not 0 (nrg/base.h).
+ * - NRG_ERR_ENUM: dtype has an unknown value.
+ * - NRG_ERR_CONSTANT: buckets or max_distance is too small.
+ * - NRG_ERR_POSITION: a distance is beyond ±2^29.
+ * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
+ * - NRG_ERR_STRIDE: a stride is shorter than the data that it steps over.
+ * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of the element size.
+ * - NRG_ERR_OVERLAP: table and diagonals share a byte.
+ * - NRG_ERR_THREAD: not 0 <= ith < nth. */
 NRG_NODISCARD NRG_API nrg_status nrg_t5_diagonals_forward(const nrg_score_bias_spec *spec, nrg_dtype dtype, const void *table,
                                                           size_t table_stride, float *diagonals, size_t diagonals_stride, int ith,
                                                           int nth);
@@ -124,14 +148,41 @@ NRG_NODISCARD NRG_API nrg_status nrg_t5_diagonals_forward_check(const nrg_score_
                                                                 const void *table, size_t table_stride, float *diagonals,
                                                                 size_t diagonals_stride);
 
-/* ALiBi's slopes. For a power of two, heads = m: slopes[h] = 2^(-max_bias · (h + 1) / m); the paper's max_bias is 8. For other
- * numbers as in the paper's code: the slopes of the next lower power of two m, then every other one of those of 2m. Returns
- * NRG_OK, NRG_ERR_NULL, NRG_ERR_ALIGNMENT, NRG_ERR_OVERFLOW, or NRG_ERR_CONSTANT where max_bias is negative, infinite or NaN. */
+/* Computes ALiBi's slopes. For a power of two, heads = m:
+ *
+ *     slopes[h] = 2^(-max_bias · (h + 1) / m)
+ *
+ * Other numbers follow the paper's code: first the slopes of the next lower power of two m, then every other slope of 2m.
+ *
+ * Parameters:
+ * - heads: number of slopes; may be 0.
+ * - max_bias: 8 in the paper; at least 0.
+ * - slopes: [heads] output.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: slopes is NULL, and heads is not 0.
+ * - NRG_ERR_ALIGNMENT: slopes is no multiple of 4.
+ * - NRG_ERR_OVERFLOW: slopes has more bytes than a size_t can count, or passes the end of memory.
+ * - NRG_ERR_CONSTANT: max_bias is negative, infinite or NaN. */
 NRG_NODISCARD NRG_API nrg_status nrg_alibi_slopes(size_t heads, double max_bias, float *slopes);
 
-/* ALiBi's diagonals from slopes [heads]; -0 at distance 0. Returns NRG_OK, or says what is wrong as nrg_t5_diagonals_forward does
- * and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_POSITION, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT,
- * NRG_ERR_OVERLAP, NRG_ERR_THREAD; NRG_ERR_COMBINATION if a field of T5 is not 0. */
+/* Computes ALiBi's diagonals from its slopes. At distance 0, they are -0.
+ *
+ * Parameters:
+ * - spec: positions. The fields of T5 must be 0.
+ * - slopes: [heads] input.
+ * - diagonals: [heads][queries + keys - 1] output.
+ * - diagonals_stride: bytes from one head to the next; 0 is dense.
+ * - ith, nth: the call does share ith of nth. A share is a range of heads.
+ *
+ * Aliasing: slopes and diagonals share no byte.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: spec is NULL; or the table is not empty, and slopes or diagonals is NULL.
+ * - NRG_ERR_STRUCT_SIZE, NRG_ERR_POSITION, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_THREAD: as in
+ *   nrg_t5_diagonals_forward.
+ * - NRG_ERR_OVERLAP: slopes and diagonals share a byte.
+ * - NRG_ERR_COMBINATION: a field of T5 is not 0. */
 NRG_NODISCARD NRG_API nrg_status nrg_alibi_diagonals(const nrg_score_bias_spec *spec, const float *slopes, float *diagonals,
                                                      size_t diagonals_stride, int ith, int nth);
 
@@ -139,17 +190,17 @@ NRG_NODISCARD NRG_API nrg_status nrg_alibi_diagonals(const nrg_score_bias_spec *
 NRG_NODISCARD NRG_API nrg_status nrg_alibi_diagonals_check(const nrg_score_bias_spec *spec, const float *slopes, float *diagonals,
                                                            size_t diagonals_stride);
 
-/* ---- adding it ---- */
+/* ---- forward ---- */
 
-/* Where the data is. Make one with nrg_score_bias_args_init, then change fields. With 0 batches, heads, queries or keys nothing
- * is computed.
+/* Operands and options of nrg_score_bias_forward. Make one with nrg_score_bias_args_init, then change fields. Strides are in
+ * bytes; 0 is dense. If batch, heads, queries or keys is 0, the call computes nothing.
  *
- * Aliasing: o may be scores (same first byte, same strides):
+ * Aliasing: o may be scores, with the same first byte and the same strides:
  *
  *               scores diagonals
  *         o     yes    no
  *
- * Otherwise no output shares a byte with another operand, but rows may interleave where they are one stride apart. */
+ * Otherwise no output shares a byte with another operand. Rows of two tensors may interleave if their strides are equal. */
 typedef struct nrg_score_bias_args {
     size_t size; /* sizeof(nrg_score_bias_args) */
     size_t batch;
@@ -158,16 +209,17 @@ typedef struct nrg_score_bias_args {
     size_t keys;
     nrg_dtype dtype;    /* of scores and o */
     uint32_t reserved;  /* 0 */
-    const void *scores; /* [batch, heads, queries, keys] */
+    const void *scores; /* [batch, heads, queries, keys] input */
     nrg_head_strides scores_strides;
-    const float *diagonals;  /* [heads, queries + keys - 1] */
-    size_t diagonals_stride; /* bytes from head to head */
-    float scale;             /* of the scores. Default: 1. */
-    nrg_store store;         /* how o is stored */
+    const float *diagonals;  /* [heads, queries + keys - 1] input */
+    size_t diagonals_stride; /* bytes from one head to the next; 0 is dense */
+    float scale;             /* multiplies the scores. Default: 1. */
+    nrg_store store;         /* how o is stored; never changes a bit */
     void *o;                 /* [batch, heads, queries, keys] output */
     nrg_head_strides o_strides;
 } nrg_score_bias_args;
 
+/* Returns args for dense tensors and a scale of 1. */
 static inline nrg_score_bias_args nrg_score_bias_args_init(nrg_dtype dtype, size_t batch, size_t heads, size_t queries,
                                                            size_t keys, const void *scores, const float *diagonals, void *o)
 {
@@ -190,40 +242,48 @@ static inline nrg_score_bias_args nrg_score_bias_args_init(nrg_dtype dtype, size
     return args;
 }
 
-/* o = scores · scale + bias, for the rows (batch · heads · queries of them) of share ith of nth.
+/* Computes o = scores · scale + bias.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         args, or (with something to do) scores, diagonals or o
- *   NRG_ERR_STRUCT_SIZE  as nrg_norm_forward
- *   NRG_ERR_ENUM         dtype or store unknown
- *   NRG_ERR_CONSTANT     scale infinite or NaN
- *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
- *   NRG_ERR_STRIDE       a stride shorter than what it steps over
- *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
- *   NRG_ERR_OVERLAP      operands overlap in a way that is not allowed
- *   NRG_ERR_THREAD       not 0 <= ith < nth */
+ * Parameters:
+ * - args: operands and options, described at their fields. Unless the tensor is empty, scores, diagonals and o must not be NULL.
+ * - ith, nth: the call does share ith of nth. A share is a range of the batch · heads · queries rows.
+ *
+ * Aliasing: as the table at nrg_score_bias_args allows.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: args is NULL; or the tensor is not empty, and scores, diagonals or o is NULL.
+ * - NRG_ERR_STRUCT_SIZE: args->size is wrong, or a reserved or unknown field is not 0 (nrg/base.h).
+ * - NRG_ERR_ENUM: dtype or store has an unknown value.
+ * - NRG_ERR_CONSTANT: scale is infinite or NaN.
+ * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
+ * - NRG_ERR_STRIDE: a stride is shorter than the data that it steps over.
+ * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of the element size.
+ * - NRG_ERR_OVERLAP: operands overlap in a way that the table does not allow.
+ * - NRG_ERR_THREAD: not 0 <= ith < nth. */
 NRG_NODISCARD NRG_API nrg_status nrg_score_bias_forward(const nrg_score_bias_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_score_bias_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_score_bias_forward_check(const nrg_score_bias_args *args);
 
-/* ---- its backward pass ---- */
+/* ---- backward ---- */
 
-/* Where the data is. Make one with nrg_score_bias_backward_args_init. d_diagonals shares no byte with d_o. */
+/* Operands and options of nrg_score_bias_backward. Make one with nrg_score_bias_backward_args_init, then change fields. Strides
+ * are in bytes; 0 is dense. */
 typedef struct nrg_score_bias_backward_args {
     size_t size;  /* sizeof(nrg_score_bias_backward_args) */
-    size_t batch; /* 0: d_diagonals is then 0, or keeps its value with accumulate */
+    size_t batch; /* 0: the call sets d_diagonals to 0, or leaves it unchanged with accumulate */
     size_t heads;
     size_t queries;
     size_t keys;
     nrg_dtype dtype; /* of d_o */
-    int accumulate;  /* not 0: added to d_diagonals (layers that share a table); 0: overwrites it */
-    const void *d_o; /* [batch, heads, queries, keys] gradient of o */
+    int accumulate;  /* not 0: added to d_diagonals, for layers that share a table; 0: overwrites it */
+    const void *d_o; /* [batch, heads, queries, keys] input: gradient of o */
     nrg_head_strides d_o_strides;
-    double *d_diagonals;       /* [heads, queries + keys - 1] output */
-    size_t d_diagonals_stride; /* bytes from head to head */
+    double *d_diagonals;       /* [heads, queries + keys - 1] output: gradient of diagonals */
+    size_t d_diagonals_stride; /* bytes from one head to the next; 0 is dense */
 } nrg_score_bias_backward_args;
 
+/* Returns args for dense tensors that overwrite d_diagonals. */
 static inline nrg_score_bias_backward_args nrg_score_bias_backward_args_init(nrg_dtype dtype, size_t batch, size_t heads,
                                                                              size_t queries, size_t keys, const void *d_o,
                                                                              double *d_diagonals)
@@ -243,24 +303,54 @@ static inline nrg_score_bias_backward_args nrg_score_bias_backward_args_init(nrg
     return args;
 }
 
-/* d_diagonals[h][e] = Σ d_o[b][h][i][j] over b and all (i, j) of that diagonal; with accumulate, what is there (a -0 as 0) is the
- * first number of the sum. A share is a range of diagonals with as many elements of d_o as any other, so that more threads than
- * heads have work; it has no workspace and no second phase. With batch = 0, d_diagonals is needed still.
+/* Computes the gradient of the diagonals:
  *
- * Returns NRG_OK, or says what is wrong as nrg_score_bias_forward does and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
- * NRG_ERR_ENUM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD. */
+ *     d_diagonals[h][e] = Σ d_o[b][h][i][j]        over b and all (i, j) of that diagonal
+ *
+ * With accumulate, the previous value is the first summand; -0 counts as 0.
+ *
+ * Parameters:
+ * - args: operands and options, described at their fields. Unless heads, queries or keys is 0, d_diagonals must not be NULL, even
+ *   if batch is 0.
+ * - ith, nth: the call does share ith of nth. A share is a range of diagonals, and all shares have as many elements of d_o. So
+ *   more threads than heads have work. The call needs no workspace and no second phase.
+ *
+ * Aliasing: d_diagonals shares no byte with d_o.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: args is NULL; or there are heads, queries and keys, and d_diagonals or (unless batch is 0) d_o is NULL.
+ * - NRG_ERR_ENUM: dtype has an unknown value.
+ * - NRG_ERR_OVERLAP: d_diagonals shares a byte with d_o.
+ * - NRG_ERR_STRUCT_SIZE, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_THREAD: as in nrg_score_bias_forward. */
 NRG_NODISCARD NRG_API nrg_status nrg_score_bias_backward(const nrg_score_bias_backward_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_score_bias_backward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_score_bias_backward_check(const nrg_score_bias_backward_args *args);
 
-/* The gradient of T5's table from that of the diagonals: d_table[bucket][h] = Σ d_diagonals[h][e] over the diagonals of the
- * bucket, ascending, in double; rounded once, together with what is there where accumulate is not 0. d_table: [buckets][heads]
- * in f32; buckets without a diagonal are 0, or keep their value. With causal the diagonals after the query count for no
- * bucket. The heads of share ith of nth. With queries or keys = 0, d_table is needed still.
+/* Computes the gradient of T5's table from the gradient of the diagonals:
  *
- * Returns NRG_OK, or says what is wrong as nrg_t5_diagonals_forward does and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
- * NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD. */
+ *     d_table[bucket][h] = Σ d_diagonals[h][e]        over the diagonals of the bucket
+ *
+ * The sum is in double, in ascending order. It is rounded once, with accumulate after the previous value is added. A bucket
+ * without a diagonal becomes 0, or keeps its value with accumulate. With spec->causal, the diagonals after the query belong to no
+ * bucket.
+ *
+ * Parameters:
+ * - spec: positions and buckets.
+ * - d_diagonals: [heads][queries + keys - 1] input.
+ * - d_diagonals_stride: bytes from one head to the next; 0 is dense.
+ * - d_table: [buckets][heads] f32 output. It must not be NULL unless heads is 0, even if queries or keys is 0.
+ * - d_table_stride: bytes from one bucket to the next; 0 is dense.
+ * - accumulate: not 0: added to d_table; 0: overwrites it.
+ * - ith, nth: the call does share ith of nth. A share is a range of heads.
+ *
+ * Aliasing: d_table shares no byte with d_diagonals.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: spec is NULL; or there are heads, and d_table is NULL; or the diagonals are not empty, and d_diagonals is NULL.
+ * - NRG_ERR_OVERLAP: d_table shares a byte with d_diagonals.
+ * - NRG_ERR_STRUCT_SIZE, NRG_ERR_CONSTANT, NRG_ERR_POSITION, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_THREAD:
+ *   as in nrg_t5_diagonals_forward. */
 NRG_NODISCARD NRG_API nrg_status nrg_t5_diagonals_backward(const nrg_score_bias_spec *spec, const double *d_diagonals,
                                                            size_t d_diagonals_stride, float *d_table, size_t d_table_stride,
                                                            int accumulate, int ith, int nth);

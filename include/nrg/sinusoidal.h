@@ -3,17 +3,18 @@
  *     p[k, 2i]     = sin(k · base^(-2i/dim))        Vaswani et al., arXiv:1706.03762, with base = 10000
  *     p[k, 2i + 1] = cos(k · base^(-2i/dim))
  *
- * Programs differ in the order of a row, and in what power of the base the last pair has. Those in use have names:
+ * Programs differ in the order of a row, and in the power of the base that the last pair has. Each variant in use has a
+ * constructor:
  *
  *     nrg_sinusoidal_spec_vaswani         sin, cos, sin, cos, …       base^(-i / (dim/2))
  *     nrg_sinusoidal_spec_tensor2tensor   all sines, all cosines      base^(-i / (dim/2 - 1))
  *     nrg_sinusoidal_spec_split           all sines, all cosines      base^(-i / (dim/2))
  *     nrg_sinusoidal_spec_musicgen        all cosines, all sines      base^(-i / (dim/2 - 1))
  *
- * To add it to x, gather rows of it: nrg_embed_forward in nrg/embed.h, also fused with a norm.
+ * To add rows of the table to x, call nrg_embed_forward, or nrg_embed_norm_forward to fuse that with a norm (nrg/embed.h).
  *
- * Every entry is within 0.501 ulp of f32 for every position an int32_t holds, and the same on every path; 16-bit entries are that
- * rounded again.
+ * Error bound of every entry: 0.501 ulp of f32, for every int32_t position. A 16-bit entry is the f32 entry rounded once more.
+ * Entries are bit-identical on every path.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_SINUSOIDAL_H
@@ -25,28 +26,29 @@
 extern "C" {
 #endif
 
+/* The order of the entries of a row. */
 typedef enum nrg_sinusoidal_layout {
-    NRG_SINUSOIDAL_INTERLEAVED = 0,  /* sin, cos, sin, cos: the paper. With an odd dim the last entry is a sine */
+    NRG_SINUSOIDAL_INTERLEAVED = 0,  /* sin, cos, sin, cos: the paper. With an odd dim, the last entry is a sine */
     NRG_SINUSOIDAL_CONCATENATED = 1, /* dim/2 sines, then dim/2 cosines */
     NRG_SINUSOIDAL_COSINES_FIRST = 2 /* dim/2 cosines, then dim/2 sines */
 } nrg_sinusoidal_layout;
 
-/* The angle of pair i at position k is k · base^(-e). */
+/* The exponent e in the angle of pair i at position k, which is k · base^(-e). */
 typedef enum nrg_sinusoidal_spread {
     NRG_SINUSOIDAL_BELOW_BASE = 0, /* e = 2i/dim: the paper. It never reaches 1 */
     NRG_SINUSOIDAL_TO_BASE = 1     /* e = i/(dim/2 - 1), from 0 to 1; 0 with dim 2 */
 } nrg_sinusoidal_spread;
 
-/* Which table; make one with a constructor below. */
+/* The variant of the table. Make one with a constructor below. */
 typedef struct nrg_sinusoidal_spec {
     size_t size; /* sizeof(nrg_sinusoidal_spec) */
-    size_t dim;  /* elements of a row */
+    size_t dim;  /* elements of a row, at least 1; even, except in the paper's variant */
     double base; /* Default: 10000. */
     nrg_sinusoidal_spread spread;
     nrg_sinusoidal_layout layout;
 } nrg_sinusoidal_spec;
 
-/* The paper's, section 3.5; and that of BERT's relatives that have sinusoids (XLM). */
+/* Returns the spec of the paper, section 3.5. It is also the table of XLM, the relative of BERT with sinusoids. */
 static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_vaswani(size_t dim)
 {
     nrg_sinusoidal_spec spec;
@@ -58,11 +60,16 @@ static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_vaswani(size_t dim)
     return spec;
 }
 
-/* tensor2tensor's, the authors' own code: get_timing_signal_1d of layers/common_attention.py, with its min_timescale of 1 and
- * base its max_timescale. MarianNMT has it (sinusoidalPositionEmbeddings of src/graph/node_initializers.cpp), fairseq
- * (modules/sinusoidal_positional_embedding.py, where the first token is at position padding_idx + 1, mostly 2) with the models
- * that come from it, and Whisper's encoder (sinusoids of whisper/model.py). dim is even: the first two append a 0 to an odd one.
- */
+/* Returns the spec of tensor2tensor, the code of the paper's authors; dim is even.
+ *
+ * Sources:
+ * - get_timing_signal_1d of tensor2tensor (layers/common_attention.py), with a min_timescale of 1 and base as max_timescale.
+ * - MarianNMT: sinusoidalPositionEmbeddings (src/graph/node_initializers.cpp).
+ * - fairseq: modules/sinusoidal_positional_embedding.py, and models that come from it. The first token has position padding_idx +
+ *   1, mostly 2.
+ * - Whisper's encoder: sinusoids (whisper/model.py).
+ *
+ * For an odd dim, tensor2tensor and MarianNMT append a 0; nrg returns an error. */
 static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_tensor2tensor(size_t dim)
 {
     nrg_sinusoidal_spec spec = nrg_sinusoidal_spec_vaswani(dim);
@@ -71,8 +78,11 @@ static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_tensor2tensor(size_t dim)
     return spec;
 }
 
-/* The paper's frequencies, halves apart: Transformer-XL (PositionalEmbedding of pytorch/mem_transformer.py), and Hugging Face's
- * Marian (MarianSinusoidalPositionalEmbedding), whose tables are thus not those of MarianNMT. */
+/* Returns the spec with the paper's frequencies, and separate halves.
+ *
+ * Sources:
+ * - Transformer-XL: PositionalEmbedding (pytorch/mem_transformer.py).
+ * - Hugging Face's Marian: MarianSinusoidalPositionalEmbedding, whose tables differ from those of MarianNMT. */
 static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_split(size_t dim)
 {
     nrg_sinusoidal_spec spec = nrg_sinusoidal_spec_vaswani(dim);
@@ -80,7 +90,8 @@ static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_split(size_t dim)
     return spec;
 }
 
-/* tensor2tensor's with the halves exchanged: MusicGen (Hugging Face's MusicgenSinusoidalPositionalEmbedding). */
+/* Returns the spec of tensor2tensor with the halves exchanged. Source: MusicGen (Hugging Face's
+ * MusicgenSinusoidalPositionalEmbedding). */
 static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_musicgen(size_t dim)
 {
     nrg_sinusoidal_spec spec = nrg_sinusoidal_spec_tensor2tensor(dim);
@@ -88,30 +99,36 @@ static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_musicgen(size_t dim)
     return spec;
 }
 
-/* frequencies [2][⌈dim/2⌉]: the turns of each pair from one position to the next, as nrg_rope_frequencies (nrg/rope.h) makes
- * them, to some 90 bits.
+/* Computes the frequency of each pair, to some 90 bits, as nrg_rope_frequencies does (nrg/rope.h).
  *
- * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         spec or frequencies
- *   NRG_ERR_STRUCT_SIZE  as in nrg/norm.h
- *   NRG_ERR_DIM          dim is 0 or beyond 2^31, or odd with another layout or spread than the paper's
- *   NRG_ERR_ENUM         spread or layout unknown
- *   NRG_ERR_CONSTANT     base is not between 2^-400 and 2^400, or a pair turns more than 2^18 times from one position to the next
- *   NRG_ERR_ALIGNMENT    frequencies is no multiple of 8
- *   NRG_ERR_OVERFLOW     frequencies would wrap around the end of memory */
+ * Parameters:
+ * - spec: the variant of the table.
+ * - frequencies: [2][⌈dim/2⌉] output: the turns of each pair from one position to the next. Each is the sum of two doubles: all
+ *   the higher parts come first, then all the lower parts.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: spec or frequencies is NULL.
+ * - NRG_ERR_STRUCT_SIZE: spec->size is wrong, or a field of a later version is not 0 (nrg/base.h).
+ * - NRG_ERR_DIM: dim is 0 or above 2^31, or odd with a layout or spread other than the paper's.
+ * - NRG_ERR_ENUM: spread or layout has an unknown value.
+ * - NRG_ERR_CONSTANT: base is not between 2^-400 and 2^400, or a pair turns more than 2^18 times from one position to the next.
+ * - NRG_ERR_ALIGNMENT: frequencies is no multiple of 8.
+ * - NRG_ERR_OVERFLOW: frequencies passes the end of memory. */
 NRG_NODISCARD NRG_API nrg_status nrg_sinusoidal_frequencies(const nrg_sinusoidal_spec *spec, double *frequencies);
 
+/* Operands of nrg_sinusoidal_table. Make one with nrg_sinusoidal_args_init, then change fields. */
 typedef struct nrg_sinusoidal_args {
     size_t size;               /* sizeof(nrg_sinusoidal_args) */
-    size_t rows;               /* positions; 0 is fine */
+    size_t rows;               /* positions; may be 0 */
     nrg_dtype dtype;           /* of the table */
-    int32_t first_position;    /* without positions */
-    const double *frequencies; /* [2, ⌈dim/2⌉], of nrg_sinusoidal_frequencies */
-    const int32_t *positions;  /* [rows]; NULL: row k is position first_position + k */
+    int32_t first_position;    /* the position of row 0; ignored with positions */
+    const double *frequencies; /* [2, ⌈dim/2⌉] input, as nrg_sinusoidal_frequencies computes it */
+    const int32_t *positions;  /* [rows] input; NULL: row k has position first_position + k */
     void *table;               /* [rows, dim] output */
-    size_t table_stride;       /* bytes; 0: dense */
+    size_t table_stride;       /* bytes from one row to the next; 0 is dense */
 } nrg_sinusoidal_args;
 
+/* Returns args for a dense table of the positions 0 to rows - 1. */
 static inline nrg_sinusoidal_args nrg_sinusoidal_args_init(nrg_dtype dtype, size_t rows, const double *frequencies, void *table)
 {
     nrg_sinusoidal_args args;
@@ -126,16 +143,26 @@ static inline nrg_sinusoidal_args nrg_sinusoidal_args_init(nrg_dtype dtype, size
     return args;
 }
 
-/* Computes the rows of share ith of nth. Of the spec it reads only dim and layout.
+/* Computes the table: sines and cosines of every row's position.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         spec or args; with rows, frequencies or table
- *   NRG_ERR_STRUCT_SIZE  as in nrg/norm.h
- *   NRG_ERR_DIM          dim is 0, or odd with another layout than NRG_SINUSOIDAL_INTERLEAVED
- *   NRG_ERR_ENUM         dtype or layout unknown
- *   NRG_ERR_POSITION     first_position + rows beyond what an int32_t holds
- *   NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_THREAD  as in nrg/norm.h: the table shares no
- *                        byte with anything */
+ * Parameters:
+ * - spec: the call reads only dim and layout.
+ * - args: operands, described at their fields. Unless rows is 0, frequencies and table must not be NULL.
+ * - ith, nth: the call does share ith of nth. A share is a range of rows.
+ *
+ * Aliasing: the table shares no byte with another operand.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: spec or args is NULL; or rows is not 0, and frequencies or table is NULL.
+ * - NRG_ERR_STRUCT_SIZE: the size of a struct is wrong, or a field of a later version is not 0 (nrg/base.h).
+ * - NRG_ERR_DIM: dim is 0, or odd with a layout other than NRG_SINUSOIDAL_INTERLEAVED.
+ * - NRG_ERR_ENUM: dtype or layout has an unknown value.
+ * - NRG_ERR_POSITION: first_position + rows is beyond the range of an int32_t.
+ * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
+ * - NRG_ERR_STRIDE: table_stride is shorter than a row.
+ * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of the element size.
+ * - NRG_ERR_OVERLAP: the table shares a byte with another operand.
+ * - NRG_ERR_THREAD: not 0 <= ith < nth. */
 NRG_NODISCARD NRG_API nrg_status nrg_sinusoidal_table(const nrg_sinusoidal_spec *spec, const nrg_sinusoidal_args *args, int ith,
                                                       int nth);
 

@@ -11,8 +11,8 @@
  * - With `causal`, the keys up to the query's own position p_i = first_position + i are visible.
  * - With a window of w, keys with p_i - j < w are visible. If the call is not causal, j - p_i < w must hold too.
  *
- * Key j has position j, from 0 to keys - 1, as in nrg/score_bias.h. The default of first_position, keys - queries, is for a
- * cache that is filled to its end. For a hidden key, the call reads no element of any operand and writes 0 (-infinity with log).
+ * Key j has position j, from 0 to keys - 1, as in nrg/score_bias.h. The default of first_position, keys - queries, is for a cache
+ * that is filled to its end. For a hidden key, the call reads no element of any operand and writes 0 (-infinity with log).
  *
  * The steps, in this order:
  * - scale: multiplies each score.
@@ -181,8 +181,8 @@ static inline nrg_softmax_state nrg_softmax_state_init(float *m, double *sum, fl
  * - acc = acc · factor + o · V for each block.
  * - acc · inverse after the last block.
  *
- * nrg_softmax_merge computes inverse = 1/sum and the log-sum-exp log(sum) + base(m). It also computes the factors for blocks
- * that were processed separately.
+ * nrg_softmax_merge computes inverse = 1/sum and the log-sum-exp log(sum) + base(m). It also computes the factors for blocks that
+ * were processed separately.
  *
  * Parameters:
  * - args: as in nrg_softmax_forward, for the keys of the block only. Set first_position to the first query's position minus the
