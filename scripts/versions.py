@@ -74,7 +74,7 @@ number_alone = sys.argv[1:] == ["--number"]
 release = sys.argv[1] if len(sys.argv) > 1 and not number_alone else None
 built = one("meson.build", r"^  version: '(.*)',$")
 for place, version in {"include/nrg/base.h, NRG_VERSION_*": macros(),
-                       "include/nrg/base.h, nrg_version()": one("include/nrg/base.h", r'^/\* "(\d+\.\d+\.\d+)", the version of the library'),
+                       "include/nrg/base.h, nrg_version()": one("include/nrg/base.h", r'^/\* Returns the version of the linked library, "(\d+\.\d+\.\d+)"'),
                        "CITATION.cff": one("CITATION.cff", r"^version: (\S+)$")}.items():
     expect(version == built, f"{place}: {version}; meson.build: {built}")
 expect(release in (None, built), f"meson.build has version {built}, not {release}")
