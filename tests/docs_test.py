@@ -8,6 +8,7 @@ runs this file has the nrg package. A page marks what is run; each mark stands d
 
     <!-- checked by tests/docs_test.py: file NAME -->    writes the block to NAME
     <!-- checked by tests/docs_test.py: run -->          runs it in the shell of the page: exported variables stay
+    <!-- checked by tests/docs_test.py: python -->       runs the block as a Python program
     <!-- checked by tests/docs_test.py: output -->       the exact output of the previous run
     <!-- checked by tests/docs_test.py: install -->      installs nrg from a copy of the tree: with --full only
 """
@@ -21,7 +22,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = {"README.md": 6, "docs/tutorial.md": 25} # and the least number of marked blocks
+PAGES = {"README.md": 6, "docs/tutorial.md": 25, "python/README.md": 2} # and the least number of marked blocks
 MARK = re.compile(r"^<!-- checked by tests/docs_test\.py: (\w+)(?: (\S+))? -->\n```\w*\n(.*?)^```$", re.M | re.S)
 
 
@@ -68,6 +69,9 @@ def run(page, folder, prefix, full):
             script.append(f"cat >{shlex.quote(name)} <<'END_OF_FILE'\n{text}END_OF_FILE")
         elif kind == "run":
             script.append(f"exec >{log} 2>&1\n{text}")
+            last = number
+        elif kind == "python":
+            script.append(f"exec >{log} 2>&1\npython - <<'END_OF_FILE'\n{text}END_OF_FILE")
             last = number
         elif kind == "output":
             shown[last] = text
