@@ -1,8 +1,7 @@
-/* nrg/channel_norm.h: normalization of tensors with channels: batch, group, instance and layer norm, for convolutional networks
- * and for whatever else has its statistics over other sets than rows.
+/* nrg/channel_norm.h: normalization of tensors with channels: batch, group, instance and layer norm, and RMSNorm over such sets.
  *
  * A tensor has n samples, c channels and s positions (height times width), as [n, c, s] (NRG_LAYOUT_NCHW) or [n, s, c]
- * (NRG_LAYOUT_NHWC). Its elements fall into sets, each of which has statistics of its own:
+ * (NRG_LAYOUT_NHWC). Its elements fall into sets, and each set has separate statistics:
  *
  *     over                        sets     a set is                           size of a set
  *     NRG_CHANNEL_OVER_BATCH              c        a channel, in all samples          n·s
@@ -18,58 +17,66 @@
  *     o1 = (x - m) / s ⊙ w_c(i) + b_c(i)          w absent: factor 1; b absent: 0; s = 0: o1 = b
  *     o  = g(o1 + y)                              y absent: g(o1)
  *
- * g is spec.activation (nrg/activation.h): GroupNorm + SiLU, batch norm + ReLU, batch norm + residual + ReLU.
+ * g is spec.activation (nrg/activation.h). Examples are GroupNorm + SiLU, batch norm + ReLU, and batch norm + residual + ReLU.
  *
- * Sources: batch norm: Ioffe, Szegedy, arXiv:1502.03167. Instance norm: Ulyanov, Vedaldi, Lempitsky, arXiv:1607.08022. Layer
- * norm: Ba, Kiros, Hinton, arXiv:1607.06450. Group norm: Wu, He, arXiv:1803.08494. Not centred: RMSNorm, Zhang, Sennrich,
- * arXiv:1910.07467.
+ * Sources:
+ * - Batch norm: Ioffe, Szegedy, arXiv:1502.03167.
+ * - Instance norm: Ulyanov, Vedaldi, Lempitsky, arXiv:1607.08022.
+ * - Layer norm: Ba, Kiros, Hinton, arXiv:1607.06450.
+ * - Group norm: Wu, He, arXiv:1803.08494.
+ * - RMSNorm (not centred): Zhang, Sennrich, arXiv:1910.07467.
  *
- * Where the statistics come from (spec.source):
+ * The source of the statistics (spec.source):
+ * - COMPUTE: computed from x. If running_mean and running_var are set, the call updates them (training of batch norm).
+ * - GIVEN: args.statistics_in. nrg_channel_norm_statistics computes them from sums that several threads or machines added up. Or
+ *   another call stored them.
+ * - RUNNING: m = running_mean_in_c, σ² = running_var_in_c (inference of batch norm). The floats count as their exact values.
+ * - FOLDED: none. o1 = x ⊙ w + b, with w and b from nrg_channel_norm_fold. That is the inference of batch norm, with the
+ *   arithmetic that does not depend on x done once.
  *
- *     COMPUTE  from x; running_mean and running_var, where given, are updated with them (training of batch norm)
- *     GIVEN    from args.statistics_in: what nrg_channel_norm_statistics has made of sums that several threads or machines have
- *              added up, or what another call has saved
- *     RUNNING  m = running_mean_in_c, σ² = running_var_in_c (inference of batch norm): floats, which count as their exact values
- *     FOLDED   none: o1 = x ⊙ w + b, with w and b from nrg_channel_norm_fold (inference of batch norm, with the arithmetic
- *              that does not depend on x done once)
+ * For every call, dtype and shape:
+ * - Results are bit-identical on every path and for any (ith, nth), alignment and stride, in place or not. They do not depend on
+ *   which outputs are requested, or on whether a set's sums were computed in parts (below).
+ * - There is no spurious overflow or underflow: 1e30s and 1e-30s are normalized like ones.
+ * - A NaN or an infinity in x makes o, mean and rstd of its set NaN, and affects no other set. If the statistics are not computed
+ *   from x, it affects only its own element, which becomes NaN or infinite.
  *
- * What holds for every call, dtype and shape:
+ * Errors, for finite w and b, and sets of up to 2^32 elements:
+ * - Fast grade (spec.accuracy, and always with 16-bit dtypes), on the stress set:
+ *   - o1: 3 ulp of the larger of o1 and b, plus 2^-23 |w|. A search for the worst inputs reached 1.16 times that
+ *     (docs/ops/channel_norm.md).
+ *   - mean: 1 ulp plus 3 · 2^-24 σ.
+ *   - rstd: 3 · 2^-24 of itself.
+ * - Exact grade, for every input:
+ *   - o1: 1 ulp of the larger of o1 and b, plus 2^-24 |w|.
+ *   - mean: 1 ulp plus 2^-24 σ.
+ *   - rstd: 1 ulp.
+ * - The addition of y rounds once more. An activation adds 3 ulp to its result.
+ * - A 16-bit result is the f32 result of the fast grade rounded once: within 0.51 ulp of its type unless terms cancel.
+ * - NCHW and NHWC sum in different orders. In the exact grade, their statistics differ by less than 2^-26 of σ², and results by
+ *   an ulp plus 2^-24 |w|. In the fast grade, these are 2^-22 of σ², and 3 ulp plus 2^-23 |w|. With s = 1 they are bit-identical.
  *
- * - Every path gives the same bits; so does any (ith, nth), alignment and stride, in place or not, whichever outputs are asked
- *   for, and whether a set's sums were taken in one piece or in parts (below).
- * - Error of o1, in the fast grade (spec.accuracy, and 16-bit dtypes always), on the stress set: 3 ulp of the largest of o1 and
- *   b, plus 2^-23 |w|. mean: 1 ulp plus 3 · 2^-24 σ; rstd: 3 · 2^-24 of itself. Made inputs came to 1.16 times that of o1
- *   (docs/ops/channel_norm.md). In the exact grade, always: 1 ulp of the largest of o1 and b, plus 2^-24 |w|. mean: 1 ulp plus
- *   2^-24 σ; rstd: 1 ulp. + y rounds once more; an activation adds 3 ulp of its own
- *   to what it makes of that; a 16-bit result is the f32 result of the fast grade rounded once, within 0.51 ulp of its type where
- *   nothing cancels. For finite w and b, and sets of up to 2^32 elements.
- * - No spurious overflow or underflow: 1e30s and 1e-30s are normalized like ones.
- * - NCHW and NHWC take their sums in another order: their statistics differ by less than 2^-26 of σ², and results
- *   by an ulp plus 2^-24 |w|; in the fast grade by less than 2^-22 of σ², and results by 3 ulp plus 2^-23 |w|.
- *   With s = 1 the two are the same, to the bit.
- * - A NaN or an infinity in x makes o, mean and rstd of its set NaN, and touches no other set. Where the statistics are not
- *   computed from x it touches its own element only, which becomes NaN or infinite.
+ * docs/ops/channel_norm.md has the definition of every bit, and the measured errors.
  *
- * docs/ops/channel_norm.md has the definition to the last bit, and the measured errors.
- *
- * Statistics in parts. A set's sums can be taken in parts, by several threads or machines, and added:
+ * Statistics in parts. Several threads or machines can each compute the sums of a part of a set, and add them:
  *
  *     1. nrg_channel_norm_sums     on every part: NRG_CHANNEL_NORM_SUMS_WORDS integers for every set
- *     2. nrg_channel_norm_sums_add, or MPI_Allreduce with MPI_INT64_T and MPI_SUM, or what else adds integers
+ *     2. nrg_channel_norm_sums_add, or MPI_Allreduce with MPI_INT64_T and MPI_SUM, or another addition of integers
  *     3. nrg_channel_norm_statistics, from the sums
  *     4. nrg_channel_norm_forward with NRG_STATISTICS_GIVEN, on every part
  *
- * The sums are those of segments, each in double; the integers hold their sum exactly. So it does not matter which part a segment
- * is in, nor in which order parts are added; but a segment must be in one part. A segment is, with L = spec.segment:
+ * Each segment is summed in double. The integers hold the sum of these doubles exactly. So the result depends neither on the part
+ * that contains a segment, nor on the order in which parts are added. But a segment must be inside one part. With L =
+ * spec.segment, a segment is:
  *
  *     NRG_CHANNEL_OVER_BATCH              max(1, L/s) whole samples, counted from the first; where s > L, L positions of one
  *                                         sample
  *     NRG_CHANNEL_OVER_GROUP, NRG_LAYOUT_NCHW    L elements of the set, in the order of memory
  *     NRG_CHANNEL_OVER_GROUP, NRG_LAYOUT_NHWC    max(1, L/min(c/G, 64)) positions of a sample
  *
- * (divisions rounded down; the last segment of a set may be shorter). Another L gives other bits. Choose an L that fits the
- * parts: 32·49 for a batch of 32 samples a machine with s = 49. examples/ has synchronized batch norm and tensor-parallel RMSNorm
- * over MPI.
+ * Divisions round down, and the last segment of a set may be shorter. Another L gives other bits. Choose an L that fits the
+ * parts: 32·49 for a batch of 32 samples per machine with s = 49. The folder examples/ has synchronized batch norm and
+ * tensor-parallel RMSNorm over MPI.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_CHANNEL_NORM_H
@@ -81,16 +88,19 @@
 extern "C" {
 #endif
 
+/* The sets of elements with common statistics. */
 typedef enum nrg_channel_over {
     NRG_CHANNEL_OVER_BATCH = 0, /* batch norm */
     NRG_CHANNEL_OVER_GROUP = 1  /* group, instance and layer norm */
 } nrg_channel_over;
 
+/* The order of the elements in memory. */
 typedef enum nrg_layout {
-    NRG_LAYOUT_NCHW = 0, /* [n, c, s]: a channel's positions lie together */
-    NRG_LAYOUT_NHWC = 1  /* [n, s, c]: a position's channels lie together ("channels last") */
+    NRG_LAYOUT_NCHW = 0, /* [n, c, s]: the positions of a channel are adjacent */
+    NRG_LAYOUT_NHWC = 1  /* [n, s, c]: the channels of a position are adjacent ("channels last") */
 } nrg_layout;
 
+/* The source of m and σ², as described above. */
 typedef enum nrg_statistics_source {
     NRG_STATISTICS_COMPUTE = 0,
     NRG_STATISTICS_GIVEN = 1,
@@ -104,42 +114,42 @@ typedef struct nrg_channel_norm_spec {
     size_t channels;              /* c, at least 1 */
     size_t groups;                /* G, a divisor of c; 1 with NRG_CHANNEL_OVER_BATCH. Default: 1. */
     size_t segment;               /* L, from 1 to 4096. Default: 4096. */
-    nrg_channel_over over;        /* what a set is */
+    nrg_channel_over over;        /* the sets */
     nrg_layout layout;            /* of x, y, o and the gradients */
-    nrg_dtype dtype;              /* of x, y, o, d_o, dx, dy */
-    nrg_dtype w_dtype;            /* of w and b: SAME, dtype, or NRG_F32 */
+    nrg_dtype dtype;              /* of x, y, o, d_o, dx and dy */
+    nrg_dtype w_dtype;            /* of w and b: SAME, dtype or NRG_F32 */
     nrg_statistics_source source; /* of m and σ² */
     int centred;                  /* not 0: subtract the mean. Default: 1. */
-    nrg_accuracy accuracy;        /* fast, or exact; 16-bit dtypes are fast either way */
+    nrg_accuracy accuracy;        /* grade; 16-bit dtypes are always fast */
     nrg_activation activation;    /* g */
-    int cumulative;               /* not 0: momentum is 1/(batches + 1), which makes running the average of all batches */
-    uint32_t reserved;            /* 0 */
-    double eps;                   /* finite, at least 0; below 2^-600 it counts as 0 */
-    double momentum;              /* 0 to 1: running = (1 - momentum)·running + momentum·batch. Default: 0.1. */
+    int cumulative;    /* not 0: momentum is 1/(batches + 1), so that running statistics are the average of all batches */
+    uint32_t reserved; /* 0 */
+    double eps;        /* finite, at least 0; a value below 2^-600 counts as 0 */
+    double momentum;   /* 0 to 1: running = (1 - momentum)·running + momentum·batch. Default: 0.1. */
 } nrg_channel_norm_spec;
 
-/* What a set's elements are normalized with, in double. A forward pass writes it; the backward pass and NRG_STATISTICS_GIVEN read
- * it. (As two floats a set: args.mean and args.rstd, which the backward pass takes as well.) A NaN or an infinity in the set
- * makes all but count NaN. */
+/* Statistics of one set, in double. A forward pass writes them. The backward pass and NRG_STATISTICS_GIVEN read them. For the
+ * statistics as two floats per set, which the backward pass accepts too, see args.mean and args.rstd. A NaN or an infinity in the
+ * set makes all fields except count NaN. */
 typedef struct nrg_channel_statistics {
-    double mean, mean_low; /* m is the sum of both; 0 where not centred */
+    double mean, mean_low; /* their sum is m; 0 if not centred */
     double variance;       /* σ² */
-    double rstd;           /* 1/s; 0 where s = 0 */
+    double rstd;           /* 1/s; 0 if s = 0 */
     double count;          /* d; 0 with NRG_STATISTICS_RUNNING */
 } nrg_channel_statistics;
 
-/* Where the data is. Make one with nrg_channel_norm_args_init, then set other fields. Pointers need the alignment of their
- * element only.
+/* Operands of a channel norm. Make one with nrg_channel_norm_args_init, then change fields. Pointers need only the alignment of
+ * their element.
  *
- * Strides are in bytes, 0 for a dense tensor: with NRG_LAYOUT_NCHW from one sample to the next (a sample's elements lie
- * together), with NRG_LAYOUT_NHWC from one position to the next (and from sample to sample `positions` times that). So a tensor
- * can be a range of the channels of a larger one.
+ * Strides are in bytes; 0 is dense. With NRG_LAYOUT_NCHW, a stride is from one sample to the next, and the elements of a sample
+ * are adjacent. With NRG_LAYOUT_NHWC, it is from one position to the next, and samples are `positions` times that apart. So a
+ * tensor can be a range of the channels of a larger one.
  *
- * Running statistics are read and written apart: COMPUTE needs all four pointers or none, and updates in place if they are equal
- * in pairs. They are for sets that are channels and centred: NRG_CHANNEL_OVER_BATCH, or groups = c.
+ * Running statistics have separate inputs and outputs. COMPUTE requires all four pointers or none. It updates in place if input
+ * and output are equal. Running statistics require centred sets that are channels: NRG_CHANNEL_OVER_BATCH, or groups = c.
  *
- * Aliasing: o may be x or y (the whole operand, same first byte, same stride). running_mean may be running_mean_in, and
- * running_var may be running_var_in. Otherwise no output shares a byte with another operand.
+ * Aliasing: o may be x or y, with the same first byte and the same stride. running_mean may be running_mean_in, and running_var
+ * may be running_var_in. Otherwise no output shares a byte with another operand.
  *
  *                      x     y     running_mean_in running_var_in
  *         o            yes   yes   no              no
@@ -147,31 +157,31 @@ typedef struct nrg_channel_statistics {
  *         running_var  no    no    no              yes */
 typedef struct nrg_channel_norm_args {
     size_t size;                                 /* sizeof(nrg_channel_norm_args) */
-    size_t samples;                              /* n; with 0 nothing is done */
+    size_t samples;                              /* n; if 0, the call does nothing */
     size_t positions;                            /* s, at least 1 */
     const void *x;                               /* [n, c, s] or [n, s, c] input */
-    size_t x_stride;                             /* bytes */
-    const nrg_channel_statistics *statistics_in; /* [sets] GIVEN */
-    const float *running_mean_in;                /* [c] RUNNING; COMPUTE with running_mean */
-    const float *running_var_in;                 /* [c] likewise */
-    const void *w;                               /* [c] weight, or NULL; not NULL with FOLDED */
-    const void *b;                               /* [c] bias, or NULL */
-    const void *y;                               /* as x: residual, or NULL */
+    size_t x_stride;                             /* bytes; 0 is dense, for all strides */
+    const nrg_channel_statistics *statistics_in; /* [sets] input with GIVEN, otherwise NULL */
+    const float *running_mean_in;                /* [c] input with RUNNING, or with COMPUTE and running_mean; otherwise NULL */
+    const float *running_var_in;                 /* [c] input, as running_mean_in */
+    const void *w;                               /* [c] weight, or NULL: 1; must not be NULL with FOLDED */
+    const void *b;                               /* [c] bias, or NULL: 0 */
+    const void *y;                               /* residual with the shape of x, or NULL: 0 */
     size_t y_stride;
-    uint64_t batches;  /* that the running statistics have seen before; read where spec.cumulative */
-    nrg_store store;   /* of o; a hint */
+    uint64_t batches;  /* number of batches already in the running statistics; read if spec.cumulative is not 0 */
+    nrg_store store;   /* how o is stored; never changes a bit */
     uint32_t reserved; /* 0 */
-    void *o;           /* as x: output */
+    void *o;           /* output with the shape of x */
     size_t o_stride;
-    float *mean;                        /* [sets] output: m rounded to float, or NULL; not with FOLDED */
-    float *rstd;                        /* [sets] output: 1/s rounded to float, or NULL; likewise */
-    nrg_channel_statistics *statistics; /* [sets] output, or NULL; with COMPUTE and RUNNING */
-    float *running_mean;                /* [c] COMPUTE: output, or NULL */
-    float *running_var; /* [c] likewise. Updated with the unbiased variance, σ²·d/(d-1); instance norm: with the
-                                           average over the samples of either, as PyTorch does */
+    float *mean;                        /* [sets] output: m rounded to float, or NULL; NULL with FOLDED */
+    float *rstd;                        /* [sets] output: 1/s rounded to float, or NULL; NULL with FOLDED */
+    nrg_channel_statistics *statistics; /* [sets] output with COMPUTE and RUNNING, or NULL */
+    float *running_mean;                /* [c] output with COMPUTE, or NULL */
+    float *running_var; /* [c] output with COMPUTE, or NULL. The update uses the unbiased variance, σ²·d/(d-1). Instance norm
+                                           averages both updates over the samples, as PyTorch does */
 } nrg_channel_norm_args;
 
-/* Batch norm, training: centred, NCHW. */
+/* Returns the spec of batch norm in training: centred, NCHW. */
 static inline nrg_channel_norm_spec nrg_channel_norm_spec_batch(nrg_dtype dtype, size_t channels, double eps)
 {
     nrg_channel_norm_spec spec;
@@ -194,7 +204,7 @@ static inline nrg_channel_norm_spec nrg_channel_norm_spec_batch(nrg_dtype dtype,
     return spec;
 }
 
-/* Batch norm, inference: with running_mean_in and running_var_in. */
+/* Returns the spec of batch norm in inference, with running_mean_in and running_var_in. */
 static inline nrg_channel_norm_spec nrg_channel_norm_spec_batch_inference(nrg_dtype dtype, size_t channels, double eps)
 {
     nrg_channel_norm_spec spec = nrg_channel_norm_spec_batch(dtype, channels, eps);
@@ -202,7 +212,8 @@ static inline nrg_channel_norm_spec nrg_channel_norm_spec_batch_inference(nrg_dt
     return spec;
 }
 
-/* Group norm: centred, NCHW. groups = 1: layer norm over (c, s); groups = channels: instance norm. */
+/* Returns the spec of group norm: centred, NCHW. With groups = 1, it is layer norm over (c, s); with groups = channels, it is
+ * instance norm. */
 static inline nrg_channel_norm_spec nrg_channel_norm_spec_group(nrg_dtype dtype, size_t channels, size_t groups, double eps)
 {
     nrg_channel_norm_spec spec = nrg_channel_norm_spec_batch(dtype, channels, eps);
@@ -211,6 +222,7 @@ static inline nrg_channel_norm_spec nrg_channel_norm_spec_group(nrg_dtype dtype,
     return spec;
 }
 
+/* Returns args for dense tensors. w and b may be NULL. */
 static inline nrg_channel_norm_args nrg_channel_norm_args_init(size_t samples, size_t positions, const void *x, const void *w,
                                                                const void *b, void *o)
 {
@@ -235,29 +247,39 @@ static inline nrg_channel_norm_args nrg_channel_norm_args_init(size_t samples, s
     return args;
 }
 
-/* Normalizes the sets of share ith of nth: (0, 1) does all; from n threads, call it once each with (0, n) … (n-1, n) and the same
- * spec and args. A share is whole sets with NRG_STATISTICS_COMPUTE, so that no more threads have work than there are sets (fewer
- * sets than threads need their statistics in parts, above); otherwise it is whole planes of s elements (NRG_LAYOUT_NCHW) or
- * positions (NRG_LAYOUT_NHWC). At most 16 KB of stack in an optimized build.
+/* Normalizes the sets of a tensor. The formulas and their sources are at the top of this file.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         spec, args, or (with n > 0) x or o; statistics_in with GIVEN; running_mean_in and running_var_in with
- *                        RUNNING; w with FOLDED
- *   NRG_ERR_STRUCT_SIZE  as nrg_norm_forward
- *   NRG_ERR_DIM          channels, groups or positions is 0, or channels no multiple of groups
- *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
- *   NRG_ERR_STRIDE       a stride shorter than what it steps over
- *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of the element size
- *   NRG_ERR_OVERLAP      operands overlap in a way that is not allowed
- *   NRG_ERR_ENUM         over, layout, source, dtype, activation, store or accuracy unknown
- *   NRG_ERR_DTYPE        w_dtype neither dtype nor f32
- *   NRG_ERR_EPS          eps negative, infinite or NaN
- *   NRG_ERR_CONSTANT     momentum not from 0 to 1; segment not from 1 to 4096
- *   NRG_ERR_COMBINATION  two groups or more with NRG_CHANNEL_OVER_BATCH; one of the running statistics without the others;
- *                        running statistics for sets that are no channels, or not centred; an operand that spec.source has no
- *                        use for
- *   NRG_ERR_COUNT        running_var with sets of one element, which have no unbiased variance
- *   NRG_ERR_THREAD       not 0 <= ith < nth */
+ * Parameters:
+ * - spec: the computation.
+ * - args: operands, described at their fields. Unless samples is 0, x and o must not be NULL.
+ * - ith, nth: the call does share ith of nth. With NRG_STATISTICS_COMPUTE, a share is a range of sets, so at most as many threads
+ *   as sets have work. With fewer sets than threads, compute statistics in parts (above). With other sources, a share is a range
+ *   of planes of s elements (NRG_LAYOUT_NCHW) or of positions (NRG_LAYOUT_NHWC).
+ *
+ * The call uses at most 16 KB of stack in an optimized build.
+ *
+ * Aliasing: as the table at nrg_channel_norm_args allows.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: spec or args is NULL. Or samples is not 0, and x or o is NULL, or statistics_in with GIVEN, or w with FOLDED.
+ *   Or running_mean_in or running_var_in is NULL with RUNNING.
+ * - NRG_ERR_STRUCT_SIZE: the size of a struct is wrong, or a reserved or unknown field is not 0 (nrg/base.h).
+ * - NRG_ERR_DIM: channels, groups or positions is 0, or channels is no multiple of groups.
+ * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
+ * - NRG_ERR_STRIDE: a stride is shorter than the data that it steps over.
+ * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of the element size.
+ * - NRG_ERR_OVERLAP: operands overlap in a way that the table does not allow.
+ * - NRG_ERR_ENUM: over, layout, source, dtype, activation, store or accuracy has an unknown value.
+ * - NRG_ERR_DTYPE: w_dtype is neither dtype nor f32.
+ * - NRG_ERR_EPS: eps is negative, infinite or NaN.
+ * - NRG_ERR_CONSTANT: momentum is not from 0 to 1, or segment is not from 1 to 4096.
+ * - NRG_ERR_COMBINATION: one of these:
+ *   - There are two or more groups with NRG_CHANNEL_OVER_BATCH.
+ *   - Only some of the four pointers to running statistics are set.
+ *   - There are running statistics, and the sets are not centred or are no channels.
+ *   - An operand is set that spec.source does not use.
+ * - NRG_ERR_COUNT: running_var is set, and sets have one element, so that there is no unbiased variance.
+ * - NRG_ERR_THREAD: not 0 <= ith < nth. */
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_forward(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
                                                           int ith, int nth);
 
@@ -267,20 +289,30 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_forward_check(const nrg_channe
 
 /* ---- statistics in parts ---- */
 
-/* Integers that hold the sums of one set. Opaque but for this: the sums of two parts are added integer by integer (wrapping
- * around is of no concern), in any order, up to 2^30 parts; all zero is the sum of nothing. */
+/* The number of integers that hold the sums of one set. Their contents are opaque, except for two rules. To add the sums of two
+ * parts, add integer by integer, in any order, up to 2^30 parts; integers may wrap around. All zero is the sum of nothing. */
 #define NRG_CHANNEL_NORM_SUMS_WORDS 32
 
-/* The sums of a part: of all sets whose elements are in x, [sets][NRG_CHANNEL_NORM_SUMS_WORDS]. spec.over, groups, channels,
- * layout, dtype, segment, centred, accuracy (the same for all parts) and args.samples, positions, x, x_stride count; the other
- * fields of the spec are checked and not used. With NRG_CHANNEL_OVER_BATCH a part is a range of the samples. With
- * NRG_CHANNEL_OVER_GROUP it is a range of the channels (NRG_LAYOUT_NCHW; one group) or of the positions (NRG_LAYOUT_NHWC; two or
- * more, since a single one is summed otherwise): channels, or positions, then are the part's. The sets of share ith of nth are
- * overwritten, others not touched.
+/* Computes the sums of one part, for all sets with elements in x.
  *
- * Returns NRG_OK, or says what is wrong as nrg_channel_norm_forward does, and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
- * NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
- * NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_THREAD. */
+ * With NRG_CHANNEL_OVER_BATCH, a part is a range of the samples. With NRG_CHANNEL_OVER_GROUP and NRG_LAYOUT_NCHW, it is a range
+ * of the channels, and there is one group. With NRG_CHANNEL_OVER_GROUP and NRG_LAYOUT_NHWC, it is a range of the positions, and
+ * there are two or more groups: a single one is summed differently. Set channels, or positions, to those of the part.
+ *
+ * Parameters:
+ * - spec: the call uses over, groups, channels, layout, dtype, segment, centred and accuracy, which are the same for all parts.
+ *   It validates the other fields and ignores them.
+ * - args: the call uses samples, positions, x and x_stride.
+ * - sums: [sets][NRG_CHANNEL_NORM_SUMS_WORDS] output. The call overwrites the sets of its share and no others.
+ * - ith, nth: the call does share ith of nth. A share is a range of sets.
+ *
+ * Aliasing: sums shares no byte with x.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: spec, args or sums is NULL; or samples is not 0, and x is NULL.
+ * - NRG_ERR_OVERLAP: sums shares a byte with x.
+ * - NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_ENUM, NRG_ERR_DTYPE,
+ *   NRG_ERR_EPS, NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_THREAD: as in nrg_channel_norm_forward. */
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_sums(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
                                                        int64_t *sums, int ith, int nth);
 
@@ -288,24 +320,45 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_sums(const nrg_channel_norm_sp
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_sums_check(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
                                                              int64_t *sums);
 
-/* into += from, for `sets` sets. into may not overlap from. Returns NRG_OK, NRG_ERR_NULL, NRG_ERR_ALIGNMENT, NRG_ERR_OVERFLOW or
- * NRG_ERR_OVERLAP. */
+/* Adds sums: into += from.
+ *
+ * Parameters:
+ * - sets: number of sets; may be 0.
+ * - into: [sets][NRG_CHANNEL_NORM_SUMS_WORDS] input and output.
+ * - from: [sets][NRG_CHANNEL_NORM_SUMS_WORDS] input.
+ *
+ * Aliasing: into shares no byte with from.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: sets is not 0, and into or from is NULL.
+ * - NRG_ERR_ALIGNMENT: a pointer is no multiple of 8.
+ * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
+ * - NRG_ERR_OVERLAP: into and from share a byte. */
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_sums_add(size_t sets, int64_t *into, const int64_t *from);
 
-/* From the sums of whole sets to args.statistics, args.mean, args.rstd (each may be NULL) and the running statistics, as a
- * forward pass with NRG_STATISTICS_COMPUTE would have made them. sums: [sets]; the number of sets follows from spec and
- * args.samples. Other operands, positions and strides are ignored. Aliasing:
+/* Computes the statistics from the sums of complete sets. They are bit-identical to those of a forward pass with
+ * NRG_STATISTICS_COMPUTE.
+ *
+ * Parameters:
+ * - spec: as in nrg_channel_norm_sums. With args->samples, it determines the number of sets.
+ * - args: the outputs are statistics, mean, rstd and the running statistics; each may be NULL. The call ignores other operands,
+ *   positions and strides.
+ * - sums: [sets][NRG_CHANNEL_NORM_SUMS_WORDS] input.
+ * - ith, nth: the call does share ith of nth. A share is a range of sets.
+ *
+ * Aliasing: running_mean may be running_mean_in, and running_var may be running_var_in. Otherwise no output shares a byte with
+ * another operand.
  *
  *                      running_mean_in running_var_in
  *         running_mean yes             no
  *         running_var  no              yes
  *
- * Every share is `sets` in order.
- *
- * Returns NRG_OK, or says what is wrong as nrg_channel_norm_forward does, and writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE,
- * NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT,
- * NRG_ERR_COMBINATION, NRG_ERR_THREAD, and
- *   NRG_ERR_COUNT   a set of no elements, or of one where there are running statistics */
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: spec or args is NULL; or there are sets, and sums is NULL.
+ * - NRG_ERR_OVERLAP: operands overlap in a way that the table does not allow.
+ * - NRG_ERR_COUNT: a set has no elements; or running statistics are set, and a set has one element.
+ * - NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
+ *   NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_THREAD: as in nrg_channel_norm_forward. */
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_statistics(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
                                                              const int64_t *sums, int ith, int nth);
 
@@ -313,14 +366,26 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_statistics(const nrg_channel_n
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_statistics_check(const nrg_channel_norm_spec *spec,
                                                                    const nrg_channel_norm_args *args, const int64_t *sums);
 
-/* Scale and shift of batch norm's inference: o1 = x ⊙ scale + shift, to be used as w and b (both f32) of NRG_STATISTICS_FOLDED.
- * From args.running_mean_in, running_var_in, w and b; scale and shift: [c]. Each is rounded once from double; o1 is then one
- * fused multiply-add, within 2.5 ulp of the larger of its terms where neither scale nor shift is subnormal.
+/* Computes scale and shift for the inference of batch norm: o1 = x ⊙ scale + shift. Use them as w and b, both f32, of
+ * NRG_STATISTICS_FOLDED.
  *
- * Returns NRG_OK, or says what is wrong as nrg_channel_norm_forward does, and writes nothing: NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM,
- * NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT, and
- *   NRG_ERR_NULL         spec, args, running_mean_in, running_var_in, scale or shift
- *   NRG_ERR_COMBINATION  a spec that no call takes; sets that are no channels, or not centred */
+ * Each is rounded once from double. Then o1 is one fused multiply-add. Its error bound is 2.5 ulp of the larger of its terms, if
+ * neither scale nor shift is subnormal.
+ *
+ * Parameters:
+ * - spec: the batch norm, centred; sets are channels.
+ * - args: the call reads running_mean_in, running_var_in, w and b. The last two may be NULL.
+ * - scale: [c] output.
+ * - shift: [c] output.
+ *
+ * Aliasing: an output shares no byte with another operand.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: spec, args, running_mean_in, running_var_in, scale or shift is NULL.
+ * - NRG_ERR_COMBINATION: no call accepts the spec; or the sets are not centred or are no channels.
+ * - NRG_ERR_OVERLAP: an output shares a byte with another operand.
+ * - NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ALIGNMENT, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS,
+ *   NRG_ERR_CONSTANT: as in nrg_channel_norm_forward. */
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_fold(const nrg_channel_norm_spec *spec, const nrg_channel_norm_args *args,
                                                        float *scale, float *shift);
 
