@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the two plots of the README out of a report's page, by a headless Chromium.
+"""Writes two plots of a report's page as SVG, by a headless Chromium.
 
     report_plots.py DIR      DIR: of report.html; writes DIR/sweep.svg and DIR/errors.svg
 """
