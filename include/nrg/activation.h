@@ -1,4 +1,4 @@
-/* nrg/activation.h: the activations g that gate a norm (nrg/norm.h), and the same alone, element by element.
+/* nrg/activation.h: the activations g, element by element. They also gate norms (nrg/norm.h) and linear units (nrg/glu.h).
  *
  *     identity   x
  *     sigmoid    σ(x) = 1/(1 + e^-x)
@@ -19,19 +19,23 @@
  *     expm1         e^x - 1
  *     softsign      x/(1 + |x|)
  *
- * These are the functions of ggml (ggml.h: ggml_unary_op, ggml_leaky_relu; softsign is torch's alone) and of torch
- * (torch.nn.functional), which agree but for this: ggml's ELU has no α; torch's leaky_relu keeps -0, as this one does, ggml's
- * makes it 0, and a NaN too; theirs have NaN for hard_swish(-∞), this the limit. Of slopes, where g has a kink, torch's are taken
- * (ggml has none): 0 for hard_sigmoid at ±3; α for leaky_relu and elu at 0; 0 and 1 for hard_swish at -3 and 3, as torch's vector
- * loops have it (its scalar loops used to have -1/2 and 3/2 there).
+ * Sources: the papers above, ggml (ggml.h: ggml_unary_op, ggml_leaky_relu) and torch (torch.nn.functional). Only torch has
+ * softsign. The functions agree with both, except:
+ * - ggml's ELU has no α.
+ * - leaky_relu keeps -0, as torch's does. ggml's makes it 0, and a NaN too.
+ * - hard_swish(-∞) is the limit here, and NaN in both.
+ * - At a kink of g, the slope is torch's; ggml has none. It is 0 for hard_sigmoid at ±3, and α for leaky_relu and elu at 0.
+ *   For hard_swish it is 0 at -3 and 1 at 3, as in torch's vector loops. Older scalar loops of torch had -1/2 and 3/2 there.
  *
- * α is a parameter of nrg_activation_args and nrg_glu_args, whose constructors set what stands above; everywhere else, norms
- * included, it is that. elu and leaky_relu with an α of 0 are relu, to the bit. x·σ(α·x) with an α of 1.702 is also the
- * activation of gpt-oss (nrg/glu.h), and with any α Swish (Ramachandran et al., arXiv:1710.05941).
+ * α is a parameter of nrg_activation_args and nrg_glu_args. Their constructors set the value above. All other calls, norms
+ * included, use that value. With an α of 0, elu and leaky_relu are bit-identical to relu. The function x·σ(α·x) with an α of
+ * 1.702 is also the activation of gpt-oss (nrg/glu.h). With any α it is Swish (Ramachandran et al., arXiv:1710.05941).
  *
- * The bits are the same on every path. The arithmetic is f32, a 16-bit result is the f32 result rounded once. g is within
- * 3 ulp for all inputs, subnormal results included, and g′ within 4 ulp of the largest term of its formula;
- * docs/ops/activation.md has the figures of each. An infinity gives the limit, a NaN a NaN, in g′ too. g′ of relu is 0 at 0.
+ * Guarantees: results are bit-identical on every path. The arithmetic is f32, and a 16-bit result is the f32 result rounded
+ * once. An infinity gives the limit, and a NaN gives NaN, in g′ too. g′ of relu is 0 at 0.
+ *
+ * Errors: for all inputs, subnormal results included, g is within 3 ulp. Its slope g′ is within 4 ulp of the largest term of
+ * its formula. For the measured errors of each, see docs/ops/activation.md.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_ACTIVATION_H
@@ -43,6 +47,7 @@
 extern "C" {
 #endif
 
+/* Activations: those above, by name. */
 typedef enum nrg_activation {
     NRG_ACT_IDENTITY = 0,
     NRG_ACT_SIGMOID = 1,
@@ -64,30 +69,52 @@ typedef enum nrg_activation {
     NRG_ACT_SOFTSIGN = 17
 } nrg_activation;
 
-/* Returns the name above ("identity", "sigmoid", ...), or NULL for any other value: iterate from 0 until NULL. */
+/* Returns the name of an activation, as above: "identity", "sigmoid", .... Returns NULL for other values, so a loop from 0
+ * ends there.
+ *
+ * Parameters:
+ * - g: any value. */
 NRG_API const char *nrg_activation_name(nrg_activation g);
 
-/* Sets *g to the activation of this name. Returns NRG_OK; on error, returns one of these and writes nothing:
- *   NRG_ERR_NULL  name or g
- *   NRG_ERR_ENUM  no activation has this name */
+/* Finds an activation by its name.
+ *
+ * Parameters:
+ * - name: one of the names above.
+ * - g: output: the activation.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: name or g is NULL.
+ * - NRG_ERR_ENUM: no activation has this name. */
 NRG_NODISCARD NRG_API nrg_status nrg_activation_from_name(const char *name, nrg_activation *g);
 
-/* Returns the α that constructors set: 1.702 of gelu_quick, 1 of elu, 0.01 of leaky_relu, 0 of those that have none. */
+/* Returns the α that constructors set: 1.702 for gelu_quick, 1 for elu, 0.01 for leaky_relu, 0 for activations without α.
+ *
+ * Parameters:
+ * - g: the activation. */
 NRG_API float nrg_activation_alpha(nrg_activation g);
 
-/* o = g(x): count elements of dtype, without gaps. o may be x itself, and otherwise shares no byte with it:
+/* Computes o = g(x) for adjacent elements.
+ *
+ * Parameters:
+ * - g: the activation.
+ * - dtype: of x and o.
+ * - count: number of elements; 0 is allowed.
+ * - x: [count] input. May be NULL if count is 0.
+ * - o: [count] output. May be NULL if count is 0.
+ * - ith, nth: the share, a range of elements.
+ *
+ * Aliasing: o may be x. Otherwise they share no byte.
  *
  *               x     o
  *         o     yes
  *
- * Does share ith of nth, as nrg_norm_forward does. A count of 0 succeeds. Returns NRG_OK, or says what is wrong and writes
- * nothing:
- *   NRG_ERR_ENUM       g or dtype unknown (NRG_DTYPE_SAME included)
- *   NRG_ERR_THREAD     not 0 <= ith < nth
- *   NRG_ERR_NULL       x or o is NULL and count is not 0
- *   NRG_ERR_ALIGNMENT  a pointer that is no multiple of the element size
- *   NRG_ERR_OVERFLOW   count elements do not fit between a pointer and the end of memory
- *   NRG_ERR_OVERLAP    o overlaps x and is not x */
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_ENUM: g or dtype has an unknown value, or dtype is NRG_DTYPE_SAME.
+ * - NRG_ERR_THREAD: not 0 <= ith < nth.
+ * - NRG_ERR_NULL: count is not 0, and x or o is NULL.
+ * - NRG_ERR_ALIGNMENT: a pointer is no multiple of the element size.
+ * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
+ * - NRG_ERR_OVERLAP: o overlaps x and is not x. */
 NRG_NODISCARD NRG_API nrg_status nrg_activation_forward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x, void *o,
                                                         int ith, int nth);
 
@@ -95,12 +122,25 @@ NRG_NODISCARD NRG_API nrg_status nrg_activation_forward(nrg_activation g, nrg_dt
 NRG_NODISCARD NRG_API nrg_status nrg_activation_forward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x,
                                                               void *o);
 
-/* dx = d_o ⊙ g′(x), where d_o is the gradient of g(x). dx may be x or d_o itself:
+/* Computes dx = d_o ⊙ g′(x), where d_o is the gradient of g(x), for adjacent elements.
+ *
+ * Parameters:
+ * - g: the activation.
+ * - dtype: of x, d_o and dx.
+ * - count: number of elements; 0 is allowed.
+ * - x: [count] input of the forward pass. May be NULL if count is 0.
+ * - d_o: [count] input. May be NULL if count is 0.
+ * - dx: [count] output. May be NULL if count is 0.
+ * - ith, nth: the share, a range of elements.
+ *
+ * Aliasing: dx may be x or d_o. Otherwise it shares no byte with them.
  *
  *               x     d_o
  *        dx     yes   yes
  *
- * Returns the statuses of nrg_activation_forward. */
+ * Returns the statuses of nrg_activation_forward. On error, writes nothing. Differences:
+ * - NRG_ERR_NULL: count is not 0, and x, d_o or dx is NULL.
+ * - NRG_ERR_OVERLAP: dx overlaps an input and is not that input. */
 NRG_NODISCARD NRG_API nrg_status nrg_activation_backward(nrg_activation g, nrg_dtype dtype, size_t count, const void *x,
                                                          const void *d_o, void *dx, int ith, int nth);
 
@@ -108,11 +148,11 @@ NRG_NODISCARD NRG_API nrg_status nrg_activation_backward(nrg_activation g, nrg_d
 NRG_NODISCARD NRG_API nrg_status nrg_activation_backward_check(nrg_activation g, nrg_dtype dtype, size_t count, const void *x,
                                                                const void *d_o, void *dx);
 
-/* Where the data is: rows in up to four dimensions (nrg/base.h), with strides in bytes from row to row, from plane to plane and
- * from volume to volume; 0 is dense. Make one with nrg_activation_args_init, then change fields. */
+/* Points to the data: rows in up to four dimensions (nrg/base.h). Strides are in bytes, from row to row, from plane to plane
+ * and from volume to volume; 0 is dense. Make one with nrg_activation_args_init, then change fields. */
 typedef struct nrg_activation_args {
     size_t size;       /* sizeof(nrg_activation_args) */
-    size_t rows;       /* rows of a plane; 0 of any of these three is none */
+    size_t rows;       /* rows of a plane. If this or one of the next two is 0, the call only validates */
     size_t rows2;      /* planes of a volume. Default: 1. */
     size_t rows3;      /* volumes. Default: 1. */
     size_t dim;        /* elements of a row, at least 1 */
@@ -120,18 +160,22 @@ typedef struct nrg_activation_args {
     uint32_t reserved; /* 0 */
     const void *x;     /* [rows3, rows2, rows, dim] input */
     size_t x_stride[3];
-    const void *d_o; /* backward: gradient of g(x); forward: NULL */
+    const void *d_o; /* backward: as x, gradient of g(x); forward: NULL */
     size_t d_o_stride[3];
     nrg_activation activation; /* g */
     float alpha;               /* α of gelu_quick, from 2^-24 to 2^24; of elu and leaky_relu, up to ±2^24; of others 0.
                             Default: nrg_activation_alpha(activation). */
-    void *o;                   /* forward: output; backward: NULL */
+    void *o;                   /* forward: as x, output; backward: NULL */
     size_t o_stride[3];
-    void *dx; /* backward: output; forward: NULL */
+    void *dx; /* backward: as x, output; forward: NULL */
     size_t dx_stride[3];
 } nrg_activation_args;
 
-/* Forward; for the backward pass, o is NULL, and d_o and dx are set. */
+/* Returns args for the forward pass of a dense matrix of rows. For the backward pass, pass NULL for o, and set d_o and dx.
+ *
+ * Parameters:
+ * - g: the field activation.
+ * - dtype, rows, dim, x, o: the fields of the same names. */
 static inline nrg_activation_args nrg_activation_args_init(nrg_activation g, nrg_dtype dtype, size_t rows, size_t dim,
                                                            const void *x, void *o)
 {
@@ -155,29 +199,43 @@ static inline nrg_activation_args nrg_activation_args_init(nrg_activation g, nrg
     return args;
 }
 
-/* o = g(x), row by row, the bits of nrg_activation_forward. o may be x, with its strides, and otherwise shares no byte with it:
+/* Computes o = g(x), row by row. The result is bit-identical to nrg_activation_forward.
+ *
+ * Parameters:
+ * - args: the data. Required are x and o.
+ * - ith, nth: the share, a range of elements in the order of the rows of o.
+ *
+ * Aliasing: o may be x, with the same strides. Otherwise they share no byte.
  *
  *               x     o
  *         o     yes
  *
- * Share ith of nth: elements, in the order in which rows lie in o. Returns the statuses of nrg_activation_forward, and
- *   NRG_ERR_NULL         args
- *   NRG_ERR_STRUCT_SIZE  as in nrg_norm_forward; reserved is not 0
- *   NRG_ERR_DIM          dim is 0
- *   NRG_ERR_CONSTANT     alpha infinite, NaN or out of its range
- *   NRG_ERR_STRIDE       a stride shorter than a row, or than what lies inside of it
- *   NRG_ERR_COMBINATION  d_o or dx is there; alpha is not 0, and g has none */
+ * Returns the statuses of nrg_activation_forward. On error, writes nothing. Differences:
+ * - NRG_ERR_NULL: args is NULL; or there are rows, and a required operand is NULL.
+ * - NRG_ERR_STRUCT_SIZE: args->size is wrong, a field of a later version is not 0 (nrg/base.h), or reserved is not 0.
+ * - NRG_ERR_DIM: dim is 0.
+ * - NRG_ERR_CONSTANT: alpha is infinite, NaN or out of its range.
+ * - NRG_ERR_STRIDE: a stride is shorter than a row, or than the data inside its level.
+ * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of the element size.
+ * - NRG_ERR_COMBINATION: d_o or dx is set. Or alpha is set, and g has no alpha. */
 NRG_NODISCARD NRG_API nrg_status nrg_activation_rows_forward(const nrg_activation_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_activation_rows_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_activation_rows_forward_check(const nrg_activation_args *args);
 
-/* dx = d_o ⊙ g′(x), row by row, the bits of nrg_activation_backward. dx may be x or d_o, with its strides:
+/* Computes dx = d_o ⊙ g′(x), row by row. The result is bit-identical to nrg_activation_backward.
+ *
+ * Parameters:
+ * - args: the data. Required are x, d_o and dx.
+ * - ith, nth: the share, a range of elements.
+ *
+ * Aliasing: dx may be x or d_o, with the same strides. Otherwise it shares no byte with them.
  *
  *               x     d_o
  *        dx     yes   yes
  *
- * Returns the statuses of nrg_activation_rows_forward; NRG_ERR_COMBINATION where o is there. */
+ * Returns the statuses of nrg_activation_rows_forward. On error, writes nothing. Differences:
+ * - NRG_ERR_COMBINATION: o is set. Or alpha is set, and g has no alpha. */
 NRG_NODISCARD NRG_API nrg_status nrg_activation_rows_backward(const nrg_activation_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_activation_rows_backward. Computes and writes nothing. */

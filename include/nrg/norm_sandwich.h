@@ -1,23 +1,26 @@
-/* nrg/norm_sandwich.h: a norm of what a layer made, the residual, and the norm that the next layer begins with, in one call: the
- * sandwich of Gemma 2, 3 and 4 (Gemma Team, arXiv:2408.00118; post-attention norm, residual, pre-feedforward norm).
+/* nrg/norm_sandwich.h: a norm of a layer's output, the residual, and the norm of the next layer's input, in one call.
+ *
+ * This is the sandwich of Gemma 2, 3 and 4: post-attention norm, residual, pre-feedforward norm.
  *
  *     r = y + norm1(x)         rounded to r_dtype
  *     o = norm2(r)             rounded to dtype
  *
- * norm1 and norm2 are any norms of nrg/norm.h without gate and activation, each with its spec, w and b: LayerNorm, RMSNorm, L2,
- * groups of a row.
+ * Each norm is one of nrg/norm.h without gate and activation: LayerNorm, RMSNorm, L2 norm, groups of a row. It has its own
+ * spec, w and b.
  *
- * What holds: the bits of two calls of nrg_norm_forward in turn, (x, y, w1, b1 -> r) with NRG_RESIDUAL_AFTER and (r, w2, b2 ->
- * o), on every path, for any (ith, nth), in place or not, and whether or not r and the statistics are asked for. All that is
- * rounded:
+ * Source: Gemma Team, arXiv:2408.00118; nrg/norm.h has the formula of a norm.
  *
- * - norm1(x): to f32, as nrg/norm.h says; + y is one addition in f32, whose result is rounded to r_dtype once.
- * - r is rounded to r_dtype before norm2 sees it, stored or not, as in nrg_norm_forward. In f32 that is no rounding more. With
- *   f16 and bf16, r_dtype NRG_F32 keeps what lies between the two norms in f32; r is then asked for, since a row of f32 has no
- *   place but its own. Two calls of nrg_norm_forward cannot do that: in neither are x and o of two dtypes.
- * - norm2(r): to f32, and to dtype once.
+ * Guarantee: the call is bit-identical to two calls of nrg_norm_forward: (x, y, w1, b1 -> r) with NRG_RESIDUAL_AFTER, then (r,
+ * w2, b2 -> o). This holds on every path, for every (ith, nth), in place or not, and with or without r and the statistics. The
+ * roundings are:
+ * - norm1(x) is rounded to f32 (nrg/norm.h). + y is one addition in f32, whose result is rounded to r_dtype once.
+ * - r is rounded to r_dtype before norm2, stored or not, as in nrg_norm_forward. In f32 this is no additional rounding.
+ * - norm2(r) is rounded to f32, and to dtype once.
  *
- * Errors are those of nrg/norm.h, one after the other: what r is off by, norm2 carries on.
+ * With f16 and bf16, r_dtype NRG_F32 passes f32 values between the two norms. Then r is required, because only r has room for
+ * an f32 row. Two calls of nrg_norm_forward cannot do that, because x and o have one dtype there.
+ *
+ * Error bounds are those of nrg/norm.h for each norm. norm2 carries on the error of r.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_NORM_SANDWICH_H
@@ -30,12 +33,16 @@
 extern "C" {
 #endif
 
-/* Where the data is. nrg_norm_sandwich_args_init sets every field. Strides and repeats are those of nrg_norm_args. Dtypes: x and
- * o have the specs' dtype, y and r first.y_dtype and first.r_dtype (second.y_dtype and second.r_dtype are not used), w1 and b1
- * first.w_dtype, w2 and b2 second.w_dtype. Statistics are dense, i fastest.
+/* Points to the data. nrg_norm_sandwich_args_init sets every field. Strides and repeats are those of nrg_norm_args. Statistics
+ * are dense, i fastest.
  *
- * Aliasing: an output shares no byte with another operand, except the whole operand, same first byte, same strides, same element
- * size:
+ * Dtypes:
+ * - x, o: the dtype of both specs.
+ * - y: first.y_dtype. r: first.r_dtype. The call ignores second.y_dtype and second.r_dtype.
+ * - w1, b1: first.w_dtype. w2, b2: second.w_dtype.
+ *
+ * Aliasing: an output may alias another operand where this table has a yes, with the same first byte, strides and element
+ * size. No other output may share a byte with an operand.
  *
  *               x     y     w1    b1    w2    b2    r     o     mean1 rstd1 mean2 rstd2
  *         r     yes   yes   no    no    no    no          no    no    no    no    no
@@ -45,39 +52,43 @@ extern "C" {
  *     mean2     no    no    no    no    no    no    no    no    no    no          no
  *     rstd2     no    no    no    no    no    no    no    no    no    no    no
  *
- * With second.format, packed receives bytes, and scales those of int8 (nrg/quantize.h); they share no byte with anything. o must
- * be NULL, and r is required: there is no other place for it. The bytes are those of nrg_norm_forward (r, w2, b2 -> packed),
- * which quantizes o in f32, whatever the dtype. Shares consist of rows that are packed together. Groups in second exclude a
- * format. */
+ * With second.format, the output is packed, and scales for int8 formats (nrg/quantize.h). They share no byte with any operand.
+ * o must be NULL, and r is required, because no other operand has room for it. The bytes are those of nrg_norm_forward (r, w2,
+ * b2 -> packed), which quantizes o in f32 for every dtype. A share never splits rows that are packed together. A format
+ * requires groups = 1 in second. */
 typedef struct nrg_norm_sandwich_args {
     size_t size;        /* sizeof(nrg_norm_sandwich_args) */
-    size_t rows;        /* rows of a plane. With 0, here or below, the call checks its arguments and does nothing */
+    size_t rows;        /* rows of a plane. If this or one of the next two is 0, the call only validates */
     size_t rows2;       /* planes of a volume. Default: 1 */
     size_t rows3;       /* volumes. Default: 1 */
     const void *x;      /* [rows3, rows2, rows, dim] input of norm1 */
-    size_t x_stride[3]; /* bytes; likewise below */
+    size_t x_stride[3]; /* bytes, as all strides below */
     const void *y;      /* as x: residual */
     size_t y_stride[3];
-    const void *w1; /* [dim] weight of norm1, or NULL */
-    const void *b1; /* [dim] bias, or NULL */
-    const void *w2; /* [dim] the same of norm2 */
-    const void *b2;
-    uint32_t y_repeat; /* nrg_repeat bits: the dimensions over which y repeats */
-    nrg_store store;   /* how o is stored; the call reads r again at once */
-    void *r;           /* as x, output: y + norm1(x), or NULL; required with a format, or if it is f32 and dtype is not */
+    const void *w1;    /* [dim] weight of norm1, or NULL */
+    const void *b1;    /* [dim] bias of norm1, or NULL */
+    const void *w2;    /* [dim] weight of norm2, or NULL */
+    const void *b2;    /* [dim] bias of norm2, or NULL */
+    uint32_t y_repeat; /* nrg_repeat bits: the levels over which y repeats */
+    nrg_store store;   /* how o is stored. r uses ordinary stores, because the call reads it again at once */
+    void *r;           /* as x: output, y + norm1(x), or NULL. Required with a format, or if it is f32 and dtype is not */
     size_t r_stride[3];
-    void *o; /* as x, output: norm2(r); NULL with a format */
+    void *o; /* as x: output, norm2(r); NULL with a format */
     size_t o_stride[3];
     void *packed; /* [rows3, rows2, rows / R, nrg_quant_bytes(format, dim)] output of a format: R rows are packed together */
-    size_t packed_stride[3]; /* the first: from R rows to the next R */
-    float *scales;           /* [rows3, rows2, rows, nrg_quant_scales(format, dim)] output of int8, else NULL */
+    size_t packed_stride[3]; /* the first steps over R rows */
+    float *scales;           /* [rows3, rows2, rows, nrg_quant_scales(format, dim)] output of int8 formats, else NULL */
     size_t scales_stride[3];
     float *mean1; /* [rows3, rows2, rows, first.groups] output: m of norm1 (0 if not centred), or NULL */
-    float *rstd1; /* as mean1, output: 1/s of norm1, or NULL */
-    float *mean2; /* [rows3, rows2, rows, second.groups] the same of norm2 */
-    float *rstd2;
+    float *rstd1; /* as mean1: output, 1/s of norm1, or NULL */
+    float *mean2; /* [rows3, rows2, rows, second.groups] output: m of norm2 (0 if not centred), or NULL */
+    float *rstd2; /* as mean2: output, 1/s of norm2, or NULL */
 } nrg_norm_sandwich_args;
 
+/* Returns args for dense matrices of rows, without biases and statistics.
+ *
+ * Parameters:
+ * - rows, x, y, w1, w2, r, o: the fields of the same names. */
 static inline nrg_norm_sandwich_args nrg_norm_sandwich_args_init(size_t rows, const void *x, const void *y, const void *w1,
                                                                  const void *w2, void *r, void *o)
 {
@@ -107,18 +118,25 @@ static inline nrg_norm_sandwich_args nrg_norm_sandwich_args_init(size_t rows, co
     return args;
 }
 
-/* The rows of share ith of nth, as nrg_norm_forward. At most 16 KB of stack in an optimized build.
+/* Computes r = y + norm1(x) and o = norm2(r) for the rows of share ith of nth. Uses at most 16 KB of stack in an optimized
+ * build.
  *
- * Returns NRG_OK, or says what is wrong as nrg_norm_forward does, and writes nothing: NRG_ERR_STRUCT_SIZE, NRG_ERR_OVERFLOW,
- * NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP, NRG_ERR_ENUM, NRG_ERR_EPS, NRG_ERR_CONSTANT, NRG_ERR_THREAD, and
- *   NRG_ERR_NULL         first, second, args, or (with rows > 0) x, y or o (with a format r, packed, or scales of int8); r if it
- *                        is f32 and dtype is not
- *   NRG_ERR_DIM          dim or groups is 0, dim no multiple of groups, or not the same in both; with a format, as in
- *                        nrg_quantize
- *   NRG_ERR_DTYPE        y_dtype, r_dtype or w_dtype neither dtype nor f32, or another dtype in second than in first
- *   NRG_ERR_COMBINATION  a gate, an activation, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups, in either spec; a format
- *                        in first, or with o or with groups in second; packed, scales or rounding without it; eps, c or
- *                        weight_offset as in nrg_norm_forward */
+ * Parameters:
+ * - first: norm1.
+ * - second: norm2, with the dim and dtype of first. Only second may have a format.
+ * - args: the data. Required are x, y and o. A format requires packed, scales of int8, and r instead of o. r is also required
+ *   if it is f32 and dtype is not.
+ * - ith, nth: the share, a range of rows, as in nrg_norm_forward.
+ *
+ * Aliasing: as in the table of nrg_norm_sandwich_args.
+ *
+ * Returns the statuses of nrg_norm_forward. On error, writes nothing. Differences:
+ * - NRG_ERR_NULL: first, second or args is NULL; or there are rows, and a required operand is NULL.
+ * - NRG_ERR_DIM: also if the specs have different dims.
+ * - NRG_ERR_DTYPE: also if the specs have different dtypes.
+ * - NRG_ERR_COMBINATION: a spec has a gate, an activation, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups. Or first has
+ *   a format, or second has one with groups. Or o is set with a format. Or packed, scales or rounding is set without a format.
+ *   Or scales is set with a format that stores its scales in blocks. Or eps, c or weight_offset is set as in nrg_norm_forward. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_forward(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                                            const nrg_norm_sandwich_args *args, int ith, int nth);
 
@@ -128,59 +146,67 @@ NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_forward_check(const nrg_norm_
 
 /* ---- backward ----
  *
- * Given d_o, the gradient of o, and optionally dr_in, the gradient that arrives at r from elsewhere:
+ * The inputs are d_o, the gradient of o, and optionally dr_in, the gradient that reaches r from other ops:
  *
  *     dr = dr_in + the gradient of norm2 at r for d_o
  *     dy = dr
  *     dx = the gradient of norm1 at x for dr
  *     dw1, db1, dw2, db2 as in nrg/norm_backward.h
  *
- * The bits are those of two calls of nrg_norm_backward: (r, d_o, dr_in -> dr), then (x, d_o = dr -> dx). So dr is rounded to
- * dtype where dx is made of it, which in f32 is no rounding more; dy is rounded to y_dtype once.
+ * The result is bit-identical to two calls of nrg_norm_backward: (r, d_o, dr_in -> dr), then (x, d_o = dr -> dx). So dr is
+ * rounded to dtype before it enters dx, which in f32 is no additional rounding. dy is rounded to y_dtype once.
  *
- * On several threads there are two phases with the host's barrier between them, as nrg/norm_backward.h says. */
+ * On several threads there are two phases with a barrier of the caller between them, as in nrg/norm_backward.h. */
 
-/* Where the data is. nrg_norm_sandwich_backward_args_init sets every field. Dtypes: d_o, x and dx have the specs' dtype, dy
- * first.y_dtype, r and dr_in first.r_dtype; dw and db are f32.
+/* Points to the data. nrg_norm_sandwich_backward_args_init sets every field. Dtypes: d_o, x and dx have the dtype of the
+ * specs, dy has first.y_dtype, r and dr_in have first.r_dtype. Sums dw and db are f32.
  *
- * Aliasing:
+ * Aliasing: an output may alias another operand where this table has a yes, with the same first byte, strides and element
+ * size.
  *
  *               d_o   dr_in   x     r     dx    dy
  *        dx     yes   yes     no    yes         no
  *        dy     yes   yes     no    yes   no
  *
- * dw1, db1, dw2, db2 and workspace share no byte with anything; mean1 and mean2 none with an output. */
+ * Operands dw1, db1, dw2, db2 and workspace share no byte with any other. Inputs mean1 and mean2 share no byte with an output. */
 typedef struct nrg_norm_sandwich_backward_args {
     size_t size;        /* sizeof(nrg_norm_sandwich_backward_args) */
-    size_t rows;        /* rows of a plane. With 0, here or below, dw and db are 0, or keep their value with accumulate */
+    size_t rows;        /* rows of a plane. If this or one of the next two is 0, dw and db become 0, or keep their values with
+                           accumulate */
     size_t rows2;       /* planes of a volume. Default: 1 */
     size_t rows3;       /* volumes. Default: 1 */
-    const void *x;      /* [rows3, rows2, rows, dim] as in the forward pass */
-    size_t x_stride[3]; /* bytes; likewise below */
-    const void *w1;     /* [dim] as in the forward pass, or NULL */
-    const void *w2;     /* [dim] as in the forward pass, or NULL */
-    const void *r;      /* as the forward pass stored it */
+    const void *x;      /* [rows3, rows2, rows, dim] input of the forward pass */
+    size_t x_stride[3]; /* bytes, as all strides below */
+    const void *w1;     /* [dim] weight of norm1, or NULL */
+    const void *w2;     /* [dim] weight of norm2, or NULL */
+    const void *r;      /* as x: r, as the forward pass stored it */
     size_t r_stride[3];
-    const float *mean1; /* mean1 of the forward pass, or NULL: recomputed; NULL if norm1 is not centred */
-    const float *mean2; /* the same of norm2 */
+    const float *mean1; /* [rows3, rows2, rows, first.groups] of the forward pass, or NULL: recomputed; NULL if norm1 is not
+                           centred */
+    const float *mean2; /* [rows3, rows2, rows, second.groups] of the forward pass, or NULL: recomputed; NULL if norm2 is not
+                           centred */
     const void *d_o;    /* as x: gradient of o */
     size_t d_o_stride[3];
-    const void *dr_in; /* as x: gradient of r from elsewhere, or NULL */
+    const void *dr_in; /* as x: gradient that reaches r from other ops, or NULL */
     size_t dr_in_stride[3];
-    nrg_store store; /* how dx is stored; the call reads dr again at once */
-    int accumulate;  /* not 0: dw and db are added to what is there, in one rounding; 0: overwritten */
-    void *dx;        /* as x: output; dr lies here on the way where dy cannot hold it */
+    nrg_store store; /* how dx is stored. dr uses ordinary stores, because the call reads it again at once */
+    int accumulate;  /* not 0: adds to the values in dw and db, in one rounding; 0: overwrites them */
+    void *dx;        /* as x: output. The call stores dr here temporarily if dy cannot hold it */
     size_t dx_stride[3];
     void *dy; /* as x: output, or NULL */
     size_t dy_stride[3];
-    float *dw1; /* [dim] output, or NULL; also without w1 */
-    float *db1; /* [dim] output, or NULL */
-    float *dw2; /* the same of norm2 */
-    float *db2;
-    void *workspace;       /* multiple of 8 bytes; NULL without dw and db */
-    size_t workspace_size; /* bytes, at least those of nrg_norm_sandwich_backward_workspace */
+    float *dw1;            /* [dim] output, or NULL. Also without w1 */
+    float *db1;            /* [dim] output, or NULL */
+    float *dw2;            /* [dim] output, or NULL. Also without w2 */
+    float *db2;            /* [dim] output, or NULL */
+    void *workspace;       /* aligned to 8 bytes; NULL without dw and db */
+    size_t workspace_size; /* bytes, at least the result of nrg_norm_sandwich_backward_workspace */
 } nrg_norm_sandwich_backward_args;
 
+/* Returns args for dense matrices of rows, without dy and gradients of weights.
+ *
+ * Parameters:
+ * - rows, x, w1, w2, r, d_o, dx: the fields of the same names. */
 static inline nrg_norm_sandwich_backward_args nrg_norm_sandwich_backward_args_init(size_t rows, const void *x, const void *w1,
                                                                                    const void *w2, const void *r, const void *d_o,
                                                                                    void *dx)
@@ -212,18 +238,34 @@ static inline nrg_norm_sandwich_backward_args nrg_norm_sandwich_backward_args_in
     return args;
 }
 
-/* Bytes of workspace for these args: what nrg_norm_backward_workspace says of either norm, added. Of args only rows, rows2,
- * rows3, dw1, db1, dw2 and db2 matter. Returns NRG_OK, or writes nothing: NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM,
- * NRG_ERR_OVERFLOW, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT, NRG_ERR_COMBINATION. */
+/* Computes the size of the workspace for these args: the sum of nrg_norm_backward_workspace for both norms.
+ *
+ * Parameters:
+ * - first, second: the norms.
+ * - args: of the data, only rows, rows2, rows3, dw1, db1, dw2 and db2 affect the size.
+ * - bytes: output: the size.
+ *
+ * Returns the statuses of nrg_norm_sandwich_forward, except NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP and
+ * NRG_ERR_THREAD. On error, writes nothing. Differences:
+ * - NRG_ERR_NULL: first, second, args or bytes is NULL.
+ * - NRG_ERR_COMBINATION: also if second has a format. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_backward_workspace(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                                                       const nrg_norm_sandwich_backward_args *args, size_t *bytes);
 
-/* Phase 1: the gradients of the rows of share ith of nth, and partial sums for dw and db, in the shares of nrg_norm_backward;
- * with nth = 1 dw and db themselves. At most 16 KB of stack in an optimized build.
+/* Computes the gradients of the rows of share ith of nth, and partial sums for dw and db (phase 1). With nth = 1, it computes
+ * dw and db too. Uses at most 16 KB of stack in an optimized build.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_norm_sandwich_forward, and
- *   NRG_ERR_NULL         first, second, args, or (with rows > 0) d_o, x, r or dx; workspace with a dw or db
- *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
+ * Parameters:
+ * - first, second: the norms, as in the forward pass. A format is not allowed.
+ * - args: the data. Required are d_o, x, r and dx, and a workspace with a dw or db.
+ * - ith, nth: the share, as in nrg_norm_backward.
+ *
+ * Aliasing: as in the table of nrg_norm_sandwich_backward_args.
+ *
+ * Returns the statuses of nrg_norm_sandwich_forward. On error, writes nothing. Differences:
+ * - NRG_ERR_NULL: first, second or args is NULL; or a required operand is NULL.
+ * - NRG_ERR_COMBINATION: also if second has a format, or if the mean of a norm is set that is not centred.
+ * - NRG_ERR_WORKSPACE: workspace_size is smaller than the result of nrg_norm_sandwich_backward_workspace. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_backward(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                                             const nrg_norm_sandwich_backward_args *args, int ith, int nth);
 
@@ -231,8 +273,16 @@ NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_backward(const nrg_norm_spec 
 NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_backward_check(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                                                   const nrg_norm_sandwich_backward_args *args);
 
-/* Phase 2, with the arguments of phase 1: the columns of share ith of nth, workspace into dw and db. Required if
- * phase 1 had several shares; otherwise it returns NRG_OK at once. The statuses of nrg_norm_sandwich_backward. */
+/* Adds the partial sums of the workspace to dw and db (phase 2). Required if phase 1 had several shares; otherwise it returns
+ * NRG_OK at once.
+ *
+ * Parameters:
+ * - first, second, args: those of phase 1.
+ * - ith, nth: the share, a range of columns.
+ *
+ * Aliasing: as in the table of nrg_norm_sandwich_backward_args.
+ *
+ * Returns the statuses of nrg_norm_sandwich_backward. On error, writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_norm_sandwich_backward_reduce(const nrg_norm_spec *first, const nrg_norm_spec *second,
                                                                    const nrg_norm_sandwich_backward_args *args, int ith, int nth);
 
