@@ -1,6 +1,6 @@
 /* nrg/channel_norm_backward.h: the backward pass of nrg/channel_norm.h.
  *
- * Given d_o, the gradient of o, with the names of nrg/channel_norm.h (h = (x - m)/s, Σ over the elements of a set):
+ * d_o is the gradient of o. The other names are those of nrg/channel_norm.h (h = (x - m)/s, Σ over the elements of a set):
  *
  *     do1 = d_o ⊙ g′(o1 + y)              d_o without an activation
  *     dy  = do1
@@ -10,30 +10,37 @@
  *
  * With NRG_STATISTICS_RUNNING, m and s are constants: dx = dh/s. NRG_STATISTICS_FOLDED has no backward pass.
  *
- * Source: the chain rule; for batch norm the formulas of arXiv:1502.03167, section 3.
+ * Source: the chain rule; for batch norm, the formulas of arXiv:1502.03167, section 3.
  *
- * What holds:
- * - The bits are the same on every path, for any (ith, nth), alignment, stride, in place or not, with statistics saved or
- *   recomputed, whichever outputs are asked for, and for sums in parts.
- * - Error of dx, dw, db, in both grades and for every input: within 4 · 2^-24 · Σ|terms| of the formula; 16-bit dx and dy 0.51
- *   ulp of their type on top. Σ|terms| is the sum of the magnitudes of what is added up: of dx |dh|/s, |h| Σ|dh⊙h|/(d s) and,
- *   centred, Σ|dh|/(d s), with |h| + 2^-24 |m|/s for |h|; of dw Σ|do1⊙h|, of db Σ|do1|. One below 2^-126 counts as that. Where g
- *   is not identity, the error of g′ (nrg/activation.h) comes on top. A mean that was computed in the fast grade is off by up to
- *   k σ, k = 3 · 2^-24, which moves dx by k (|Σ dh⊙h| + |h Σdh|)/(d s) and dw by k Σ |do1| beside that. Statistics given as
- *   floats: more, see below.
- * - spec.accuracy is the grade of what the forward pass has computed and this one computes again: o1, where there is an
- *   activation, and statistics that are not given. With the forward pass's accuracy they have its bits.
- * - A NaN or an infinity in x or d_o poisons its set's dx and dw of its channels, and may poison db; with NRG_STATISTICS_RUNNING
- *   its own dx only. No other set is touched.
+ * For every call:
+ * - Results are bit-identical on every path and for any (ith, nth), alignment and stride, in place or not. They depend neither on
+ *   which outputs are requested, nor on whether statistics are stored or recomputed, nor on sums in parts.
+ * - spec.accuracy is the grade of everything that this pass computes again: o1, with an activation, and statistics that are not
+ *   given. With the accuracy of the forward pass, they are bit-identical to those of the forward pass.
+ * - A NaN or an infinity in x or d_o makes dx of its set NaN or infinite, and dw of the set's channels. It can do so to db. With
+ *   NRG_STATISTICS_RUNNING, it affects only its own dx. No other set is affected.
  *
- * Statistics as floats. args.mean and args.rstd take the place of args.statistics: the mean and rstd of the forward pass, or what
- * another library has kept, such as save_mean and save_invstd of PyTorch. Each counts as its exact value in double, and d is the
- * number of elements, or with args.sums what these say: the bits are those of an nrg_channel_statistics of the same values. What
- * floats cost: a mean rounded to float is off by up to 2^-24 |m|, which moves h by up to k = 2^-24 |m|/σ, and so dx by k (|Σ
- * dh⊙h| + |h Σdh|)/(d s), dw by k |Σ do1|, and the o1 in which g′ is taken by k |w|. Little where |m| is a few σ; far beyond σ it
- * is most of the error (measured: of dx, in 2^-24 · Σ|terms|, 1 at 6 σ, 60 at 400 σ, 2600 at 25000 σ with random d_o; 9, 500 and
- * 35000 where d_o is alike). A rounded rstd moves dx by up to 3 · 2^-24 of its terms, and dw by 2^-24. Statistics in double cost
- * neither.
+ * Errors of dx, dw and db, in both grades and for every input:
+ * - The bound is 4 · 2^-24 · Σ|terms| of the formula. A 16-bit dx or dy adds 0.51 ulp of its type.
+ * - Σ|terms| is the sum of the magnitudes of the summands. A term below 2^-126 counts as 2^-126.
+ *   - dx: |dh|/s, |h| Σ|dh⊙h|/(d s) and, if centred, Σ|dh|/(d s). Here |h| + 2^-24 |m|/s takes the place of |h|.
+ *   - dw: Σ|do1⊙h|.
+ *   - db: Σ|do1|.
+ * - If g is not identity, the error of g′ (nrg/activation.h) is added.
+ * - A mean that was computed in the fast grade has an error of up to k σ, with k = 3 · 2^-24. It changes dx by k (|Σ dh⊙h| + |h
+ *   Σdh|)/(d s), and dw by k Σ |do1|, in addition.
+ * - Statistics as floats add more errors:
+ *
+ * Statistics as floats. Set args.mean and args.rstd instead of args.statistics. They are mean and rstd of the forward pass, or of
+ * another library, such as save_mean and save_invstd of PyTorch. Each counts as its exact value in double. The number of elements
+ * d is that of the set, or with args.sums the number in the sums. Results are bit-identical to an nrg_channel_statistics of the
+ * same values. The cost in accuracy:
+ * - A mean rounded to float has an error of up to 2^-24 |m|, which changes h by up to k = 2^-24 |m|/σ. That changes dx by k (|Σ
+ *   dh⊙h| + |h Σdh|)/(d s), dw by k |Σ do1|, and by k |w| the o1 at which g′ is taken.
+ * - This is small if |m| is a few σ, and most of the error if |m| is far above σ. Measured error of dx with random d_o, in units
+ *   of 2^-24 · Σ|terms|: 1 at 6 σ, 60 at 400 σ, 2600 at 25000 σ. With equal d_o: 9, 500 and 35000.
+ * - A rounded rstd changes dx by up to 3 · 2^-24 of its terms, and dw by 2^-24.
+ * - Statistics in double have neither error.
  *
  * One thread: nrg_channel_norm_backward(&spec, &args, 0, 1) computes all gradients. Several threads:
  *
@@ -41,12 +48,15 @@
  *     2. the host's barrier
  *     3. nrg_channel_norm_backward_reduce(&spec, &args, ith, nth) on every thread
  *
- * The second phase is needed for dw or db with NRG_CHANNEL_OVER_GROUP, since the samples of a channel are in different sets, and
- * these need the workspace. dx and dy alone, and all of NRG_CHANNEL_OVER_BATCH, are done after the first, without a workspace and
- * without the barrier. Where nothing is left to do, the second returns NRG_OK at once.
+ * Only dw and db with NRG_CHANNEL_OVER_GROUP need the second phase and the workspace, because the samples of a channel are in
+ * different sets. For all other gradients, the first phase is enough, without workspace and barrier. Then the second phase does
+ * nothing and returns NRG_OK.
  *
- * Sums in parts (synchronized batch norm; NRG_CHANNEL_OVER_BATCH only): nrg_channel_norm_backward_sums on every part, which also
- * writes the part's own dw and db; add the integers; nrg_channel_norm_backward with args.sums, for dx and dy.
+ * Sums in parts (synchronized batch norm; only NRG_CHANNEL_OVER_BATCH):
+ *
+ *     1. nrg_channel_norm_backward_sums on every part, which also writes dw and db of the part
+ *     2. add the integers
+ *     3. nrg_channel_norm_backward with args.sums, for dx and dy
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_CHANNEL_NORM_BACKWARD_H
@@ -58,10 +68,11 @@
 extern "C" {
 #endif
 
-/* Where the data is; as nrg_channel_norm_args. Every output may be NULL.
+/* Operands of the backward pass, with the layout of nrg_channel_norm_args. Make one with nrg_channel_norm_backward_args_init,
+ * then change fields. Every output may be NULL. Strides are in bytes; 0 is dense.
  *
- * Aliasing: dx may be d_o, x or y, dy may be d_o or y (the whole operand, same first byte, same stride); dx and dy are apart.
- * Nothing else overlaps an output.
+ * Aliasing: dx may be d_o, x or y, and dy may be d_o or y, with the same first byte and the same stride. dx and dy share no byte.
+ * Otherwise no output shares a byte with another operand.
  *
  *               d_o   x     y
  *        dx     yes   yes   yes
@@ -70,33 +81,36 @@ typedef struct nrg_channel_norm_backward_args {
     size_t size;       /* sizeof(nrg_channel_norm_backward_args) */
     size_t samples;    /* n */
     size_t positions;  /* s */
-    const void *d_o;   /* as x: gradient of o */
-    size_t d_o_stride; /* bytes, 0: dense; likewise the other strides */
-    const void *x;     /* as in the forward pass */
+    const void *d_o;   /* input with the shape of x: gradient of o */
+    size_t d_o_stride; /* bytes; 0 is dense, for all strides */
+    const void *x;     /* x of the forward pass */
     size_t x_stride;
-    const nrg_channel_statistics *statistics; /* [sets] as the forward pass wrote them; NULL: mean and rstd; COMPUTE: or neither,
-                                                 to have them computed again */
-    const float *mean;                        /* [sets] statistics as floats; NULL unless centred */
-    const float *rstd;                        /* [sets] 1/s */
-    const float *running_mean;                /* [c] RUNNING */
-    const float *running_var;                 /* [c] likewise */
-    const int64_t *sums; /* [sets][NRG_CHANNEL_NORM_SUMS_WORDS] of all parts, or NULL: summed here. Then dw and db must be NULL */
-    const void *w;       /* as in the forward pass */
-    const void *b;       /* as in the forward pass, with an activation; otherwise NULL */
-    const void *y;       /* likewise */
+    const nrg_channel_statistics *statistics; /* [sets] input, as the forward pass wrote it; NULL with mean and rstd. NULL with
+                                                 COMPUTE and without them: computed again */
+    const float *mean;                        /* [sets] input: statistics as floats, or NULL; NULL if not centred */
+    const float *rstd;                        /* [sets] input: 1/s as floats, or NULL */
+    const float *running_mean;                /* [c] input with RUNNING, otherwise NULL */
+    const float *running_var;                 /* [c] input with RUNNING, otherwise NULL */
+    const int64_t
+        *sums;     /* [sets][NRG_CHANNEL_NORM_SUMS_WORDS] input: the sums of all parts, or NULL: the call sums. With sums, dw and
+                            db must be NULL */
+    const void *w; /* w of the forward pass, or NULL: 1 */
+    const void *b; /* b of the forward pass with an activation, otherwise NULL */
+    const void *y; /* y of the forward pass with an activation, otherwise NULL */
     size_t y_stride;
-    nrg_store store; /* of dx and dy; a hint */
-    int accumulate;  /* not 0: dw and db are added to their old values, in one rounding */
-    void *dx;        /* as x: output, or NULL */
+    nrg_store store; /* how dx and dy are stored; never changes a bit */
+    int accumulate;  /* not 0: added to dw and db, in one rounding; 0: overwrites them */
+    void *dx;        /* output with the shape of x: gradient of x, or NULL */
     size_t dx_stride;
-    void *dy; /* as x: output, or NULL */
+    void *dy; /* output with the shape of x: gradient of y, or NULL */
     size_t dy_stride;
-    float *dw;             /* [c] output, or NULL; also without w */
-    float *db;             /* [c] output, or NULL; also without b */
-    void *workspace;       /* multiple of 8 bytes; NULL where none is needed */
-    size_t workspace_size; /* bytes */
+    float *dw;             /* [c] output: gradient of w, or NULL; also if w is NULL */
+    float *db;             /* [c] output: gradient of b, or NULL; also if b is NULL */
+    void *workspace;       /* aligned to 8 bytes; NULL if nrg_channel_norm_backward_workspace returns 0 bytes */
+    size_t workspace_size; /* bytes of workspace */
 } nrg_channel_norm_backward_args;
 
+/* Returns args for dense tensors and dx. For other gradients, set dy, dw and db. */
 static inline nrg_channel_norm_backward_args nrg_channel_norm_backward_args_init(size_t samples, size_t positions, const void *x,
                                                                                  const void *w, const void *d_o, void *dx)
 {
@@ -122,23 +136,48 @@ static inline nrg_channel_norm_backward_args nrg_channel_norm_backward_args_init
     return args;
 }
 
-/* Bytes of workspace: 0 with NRG_CHANNEL_OVER_BATCH, and where neither dw nor db is asked for; otherwise 8 · channels for each
- * of them and each of at most 64 blocks of samples. Reads only samples, dw and db of args. Returns NRG_OK, or writes nothing:
- * NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT,
- * NRG_ERR_COMBINATION. */
+/* Computes the bytes of the workspace. They are 0 with NRG_CHANNEL_OVER_BATCH, or if dw and db are NULL. Otherwise they are 8 ·
+ * channels for each of dw and db that is set, and each of at most 64 blocks of samples.
+ *
+ * Parameters:
+ * - spec: the computation.
+ * - args: the call reads only samples, dw and db.
+ * - bytes: output.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: spec, args or bytes is NULL.
+ * - NRG_ERR_STRUCT_SIZE: the size of a struct is wrong, or a reserved or unknown field is not 0 (nrg/base.h).
+ * - NRG_ERR_OVERFLOW: the workspace has more bytes than a size_t can count.
+ * - NRG_ERR_DIM, NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_EPS, NRG_ERR_CONSTANT, NRG_ERR_COMBINATION: no call accepts the spec, as in
+ *   nrg_channel_norm_forward. */
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_channel_norm_spec *spec,
                                                                      const nrg_channel_norm_backward_args *args, size_t *bytes);
 
-/* The gradients of share ith of nth: whole channels with NRG_CHANNEL_OVER_BATCH, otherwise whole sets, in blocks of samples
- * where dw or db is requested. The only share (nth = 1) does the reduction, too. At most 16 KB of stack in an optimized build.
+/* Computes the gradients. With one share (nth = 1), it does the reduction too.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_channel_norm_sums, and
- *   NRG_ERR_NULL         (with n > 0) x or d_o; statistics (or mean and rstd) with GIVEN or with sums; workspace where needed
- *   NRG_ERR_COMBINATION  NRG_STATISTICS_FOLDED; statistics, mean or rstd with RUNNING; running statistics without it; mean or
- *                        rstd in addition to statistics; one of mean and rstd without the other; mean where not centred; sums
- *                        with NRG_CHANNEL_OVER_GROUP or RUNNING, or with dw or db; y or b without an activation
- *   NRG_ERR_COUNT        sums or statistics of no elements
- *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed */
+ * Parameters:
+ * - spec: the spec of the forward pass.
+ * - args: operands, described at their fields. Unless samples is 0, x and d_o must not be NULL.
+ * - ith, nth: the call does share ith of nth. With NRG_CHANNEL_OVER_BATCH, a share is a range of channels. Otherwise it is a
+ *   range of sets, in blocks of samples if dw or db is requested.
+ *
+ * The call uses at most 16 KB of stack in an optimized build.
+ *
+ * Aliasing: as the table at nrg_channel_norm_backward_args allows.
+ *
+ * Returns the statuses of nrg_channel_norm_sums. On error, writes nothing. Differences:
+ * - NRG_ERR_NULL: spec or args is NULL. Or samples is not 0, and one of these is NULL: x; d_o; statistics (or mean and rstd) with
+ *   GIVEN or with sums; workspace, if it is needed. Or a running statistic is NULL with RUNNING.
+ * - NRG_ERR_OVERLAP: operands overlap in a way that the table does not allow.
+ * - NRG_ERR_COMBINATION: also one of these:
+ *   - The source is NRG_STATISTICS_FOLDED.
+ *   - statistics, mean or rstd is set with RUNNING, or running statistics are set without it.
+ *   - mean or rstd is set, and statistics is too.
+ *   - Only one of mean and rstd is set, although the spec is centred; or mean is set, and the spec is not.
+ *   - sums is set with NRG_CHANNEL_OVER_GROUP or RUNNING, or with dw or db.
+ *   - y or b is set without an activation.
+ * - NRG_ERR_COUNT: sums or statistics have no elements.
+ * - NRG_ERR_WORKSPACE: workspace_size is smaller than needed. */
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward(const nrg_channel_norm_spec *spec,
                                                            const nrg_channel_norm_backward_args *args, int ith, int nth);
 
@@ -146,9 +185,16 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward(const nrg_channel_nor
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_check(const nrg_channel_norm_spec *spec,
                                                                  const nrg_channel_norm_backward_args *args);
 
-/* Phase 2, with the spec and args of phase 1: channels of share ith of nth, from the workspace to dw and db. Returns NRG_OK
- * at once if nothing is left: NRG_CHANNEL_OVER_BATCH, neither dw nor db, or phase 1 had one share. What phase 1 refuses is
- * refused here too: the statuses of nrg_channel_norm_backward. */
+/* Computes dw and db from the workspace: phase 2. It does nothing with NRG_CHANNEL_OVER_BATCH, if dw and db are NULL, or if phase
+ * 1 had one share.
+ *
+ * Parameters:
+ * - spec, args: those of phase 1.
+ * - ith, nth: the call does share ith of nth. A share is a range of channels.
+ *
+ * Aliasing: as the table at nrg_channel_norm_backward_args allows.
+ *
+ * Returns the statuses of nrg_channel_norm_backward, for the same errors. On error, writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_reduce(const nrg_channel_norm_spec *spec,
                                                                   const nrg_channel_norm_backward_args *args, int ith, int nth);
 
@@ -156,13 +202,24 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_reduce(const nrg_chan
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_reduce_check(const nrg_channel_norm_spec *spec,
                                                                         const nrg_channel_norm_backward_args *args);
 
-/* NRG_CHANNEL_OVER_BATCH: Σdo1 and Σdo1 ⊙ (x - m) of a part, [c][NRG_CHANNEL_NORM_SUMS_WORDS], with statistics given (of all
- * parts; or as floats); dw and db, where requested, are the part's. dx, dy, args.sums and running statistics are ignored.
+/* Computes the sums of one part, Σdo1 and Σdo1 ⊙ (x - m), for NRG_CHANNEL_OVER_BATCH. If dw and db are set, it writes those of
+ * the part.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_channel_norm_sums, and
- *   NRG_ERR_NULL         sums; (with n > 0) x, d_o, or statistics in double or as floats
- *   NRG_ERR_COMBINATION  NRG_CHANNEL_OVER_GROUP, NRG_STATISTICS_RUNNING or NRG_STATISTICS_FOLDED; mean, rstd, y or b as above
- *   NRG_ERR_COUNT        statistics of no elements */
+ * Parameters:
+ * - spec: the spec of the forward pass.
+ * - args: statistics, in double or as floats, are those of all parts. The call ignores dx, dy, sums and running statistics.
+ * - sums: [c][NRG_CHANNEL_NORM_SUMS_WORDS] output.
+ * - ith, nth: the call does share ith of nth. A share is a range of channels.
+ *
+ * Aliasing: an output shares no byte with another operand.
+ *
+ * Returns the statuses of nrg_channel_norm_sums. On error, writes nothing. Differences:
+ * - NRG_ERR_NULL: spec, args or sums is NULL. Or samples is not 0, and x, d_o, or the statistics in both forms are NULL.
+ * - NRG_ERR_OVERLAP: an output shares a byte with another operand.
+ * - NRG_ERR_COMBINATION: also one of these:
+ *   - spec has NRG_CHANNEL_OVER_GROUP, NRG_STATISTICS_RUNNING or NRG_STATISTICS_FOLDED.
+ *   - mean, rstd, y or b is set in a way that nrg_channel_norm_backward does not allow.
+ * - NRG_ERR_COUNT: statistics have no elements. */
 NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_sums(const nrg_channel_norm_spec *spec,
                                                                 const nrg_channel_norm_backward_args *args, int64_t *sums,
                                                                 int ith, int nth);
