@@ -23,20 +23,23 @@
  * Errors of dx, dw and db, in both grades and for every input:
  * - The bound is 4 · 2^-24 · Σ|terms| of the formula. A 16-bit dx or dy adds 0.51 ulp of its type.
  * - Σ|terms| is the sum of the magnitudes of the summands. A term below 2^-126 counts as 2^-126.
- *   - dx: |dh|/s, |h| Σ|dh⊙h|/(d s) and, if centred, Σ|dh|/(d s). Here |h| + 2^-24 |m|/s takes the place of |h|.
+ *   - dx: |dh|/s, |h| Σ|dh⊙h|/(d s) and, if centred, Σ|dh|/(d s). Read |h| as |h| + 2^-24 |m|/s here.
  *   - dw: Σ|do1⊙h|.
  *   - db: Σ|do1|.
  * - If g is not identity, the error of g′ (nrg/activation.h) is added.
- * - A mean that was computed in the fast grade has an error of up to k σ, with k = 3 · 2^-24. It changes dx by k (|Σ dh⊙h| + |h
- *   Σdh|)/(d s), and dw by k Σ |do1|, in addition.
- * - Statistics as floats add more errors:
+ * - A mean that was computed in the fast grade has an error of up to k σ, with k = 3 · 2^-24.
+ *   - It changes dx by k (|Σ dh⊙h| + |h Σdh|)/(d s) in addition.
+ *   - It changes dw by k Σ |do1| in addition.
+ * - Statistics as floats add more errors, see below.
  *
  * Statistics as floats. Set args.mean and args.rstd instead of args.statistics. They are mean and rstd of the forward pass, or of
  * another library, such as save_mean and save_invstd of PyTorch. Each counts as its exact value in double. The number of elements
  * d is that of the set, or with args.sums the number in the sums. Results are bit-identical to an nrg_channel_statistics of the
  * same values. The cost in accuracy:
- * - A mean rounded to float has an error of up to 2^-24 |m|, which changes h by up to k = 2^-24 |m|/σ. That changes dx by k (|Σ
- *   dh⊙h| + |h Σdh|)/(d s), dw by k |Σ do1|, and by k |w| the o1 at which g′ is taken.
+ * - A mean rounded to float has an error of up to 2^-24 |m|, which changes h by up to k = 2^-24 |m|/σ.
+ *   - dx changes by k (|Σ dh⊙h| + |h Σdh|)/(d s).
+ *   - dw changes by k |Σ do1|.
+ *   - The o1 at which g′ is computed changes by k |w|.
  * - This is small if |m| is a few σ, and most of the error if |m| is far above σ. Measured error of dx with random d_o, in units
  *   of 2^-24 · Σ|terms|: 1 at 6 σ, 60 at 400 σ, 2600 at 25000 σ. With equal d_o: 9, 500 and 35000.
  * - A rounded rstd changes dx by up to 3 · 2^-24 of its terms, and dw by 2^-24.
@@ -71,8 +74,8 @@ extern "C" {
 /* Operands of the backward pass, with the layout of nrg_channel_norm_args. Make one with nrg_channel_norm_backward_args_init,
  * then change fields. Every output may be NULL. Strides are in bytes; 0 is dense.
  *
- * Aliasing: dx may be d_o, x or y, and dy may be d_o or y, with the same first byte and the same stride. dx and dy share no byte.
- * Otherwise no output shares a byte with another operand.
+ * Aliasing: dx may be d_o, x or y, and dy may be d_o or y, with the same first byte and the same stride. Otherwise no output
+ * shares a byte with another operand, and dx and dy share none with each other.
  *
  *               d_o   x     y
  *        dx     yes   yes   yes
@@ -91,9 +94,8 @@ typedef struct nrg_channel_norm_backward_args {
     const float *rstd;                        /* [sets] input: 1/s as floats, or NULL */
     const float *running_mean;                /* [c] input with RUNNING, otherwise NULL */
     const float *running_var;                 /* [c] input with RUNNING, otherwise NULL */
-    const int64_t
-        *sums;     /* [sets][NRG_CHANNEL_NORM_SUMS_WORDS] input: the sums of all parts, or NULL: the call sums. With sums, dw and
-                            db must be NULL */
+    /* [sets][NRG_CHANNEL_NORM_SUMS_WORDS] input: sums of all parts, or NULL: computed from x. With sums, dw and db are NULL */
+    const int64_t *sums;
     const void *w; /* w of the forward pass, or NULL: 1 */
     const void *b; /* b of the forward pass with an activation, otherwise NULL */
     const void *y; /* y of the forward pass with an activation, otherwise NULL */
@@ -166,8 +168,11 @@ NRG_NODISCARD NRG_API nrg_status nrg_channel_norm_backward_workspace(const nrg_c
  * Aliasing: as the table at nrg_channel_norm_backward_args allows.
  *
  * Returns the statuses of nrg_channel_norm_sums. On error, writes nothing. Differences:
- * - NRG_ERR_NULL: spec or args is NULL. Or samples is not 0, and one of these is NULL: x; d_o; statistics (or mean and rstd) with
- *   GIVEN or with sums; workspace, if it is needed. Or a running statistic is NULL with RUNNING.
+ * - NRG_ERR_NULL: spec or args is NULL. Or samples is not 0, and one of these is NULL:
+ *   - x or d_o.
+ *   - statistics and both of mean and rstd, with GIVEN or with sums.
+ *   - running_mean or running_var, with RUNNING (even if samples is 0).
+ *   - workspace, if it is needed.
  * - NRG_ERR_OVERLAP: operands overlap in a way that the table does not allow.
  * - NRG_ERR_COMBINATION: also one of these:
  *   - The source is NRG_STATISTICS_FOLDED.

@@ -1,36 +1,38 @@
-/* nrg/embed.h: the embedding layer: rows gathered from tables and added up, alone or with the norm that follows; and its
- * backward pass.
+/* nrg/embed.h: the embedding layer: a sum of rows of tables, optionally with the norm that follows; and its backward pass.
  *
- * For every one of `rows` tokens t:
+ * For each of `rows` tokens t:
  *
  *     o[t] = x[t] + A[a[t]] + B[b[t]] + C[c[t]]
  *
- * x is a tensor; A, B and C are tables, of which a row is picked by an id for each token, or counted up. All terms are optional,
- * but there is at least one:
+ * x is a tensor. A, B and C are tables; the row of each token is given by an id, or counted up. Every term is optional, but at
+ * least one must be set:
  *
  *     a lookup of tokens                                       A
  *     learned absolute positions added to something            x + A                A the table of positions
  *         (Gehring et al., arXiv:1705.03122; Vaswani et al., arXiv:1706.03762, section 3.5)
- *     sinusoidal positions                                     x + A                A made by nrg/sinusoidal.h
+ *     sinusoidal positions                                     x + A                A the table of nrg/sinusoidal.h
  *     the embedding of BERT (Devlin et al., arXiv:1810.04805)  A + B + C            tokens, positions, segments; then LayerNorm
  *
- * A batch of sequences of one length has the same positions in each of them. They are told once, by a period of that length:
- * token t takes ids[t % period], and there are no more ids than that; or without ids the row first_position + t % period. The
- * last sequence may be cut short, and a period of all tokens or more changes nothing. The bits are those of ids for every token.
+ * In a batch of sequences of equal length, all sequences have the same positions. Set `period` to that length, and give the
+ * positions once:
+ * - With ids, token t takes ids[t % period], and there are only that many ids.
+ * - Without ids, it takes the row first_position + t % period.
  *
- * A table may have a scale, which multiplies what is picked: the √d of the Transformer's token embeddings (section 3.4), of T5X
- * and Gemma.
+ * The last sequence may be shorter. A period of at least the number of tokens has no effect. Results are bit-identical to ids for
+ * every token.
  *
- * What holds for every call:
+ * A table may have a scale that multiplies its rows: the √d of the Transformer's token embeddings (section 3.4), of T5X and
+ * Gemma.
  *
- * - Every path gives the same bits, and so does any (ith, nth), alignment and stride, in place or not.
- * - The sum is taken in f32, from left to right, x first: every product with a scale and every addition rounds once. A 16-bit o
- *   is that sum rounded once more. So one term without a scale is a copy. Two terms are what a lookup and an addition give in
- *   turn, to the last bit, in 16 bits too (where tables have the dtype of o). Of three terms that is so in f32; in 16 bits o has
- *   one rounding where calls in turn have two.
- * - A NaN or an infinity shows in its element and nowhere else.
+ * For every call:
+ * - Results are bit-identical on every path and for any (ith, nth), alignment and stride, in place or not.
+ * - The sum is in f32, from left to right, with x first. Each product with a scale and each addition rounds once. A 16-bit o is
+ *   that sum rounded once more.
+ * - One term without a scale is a copy. Two terms are bit-identical to a lookup and then an addition, in 16 bits too if tables
+ *   have the dtype of o. So are three terms in f32. In 16 bits, three terms round once where separate calls round twice.
+ * - A NaN or an infinity affects only its own element.
  *
- * docs/ops/embed.md has the definition to the last bit, the measured errors, and the reasons.
+ * docs/ops/embed.md has the definition of every bit, the measured errors, and the reasons.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_EMBED_H
@@ -42,22 +44,22 @@
 extern "C" {
 #endif
 
-/* The most tables of a call. */
+/* The maximal number of tables of a call. */
 enum { NRG_EMBED_TABLES = 3 };
 
-/* One term of the sum. Make one with a constructor below, then set other fields. */
+/* One term of the sum. Make one with a constructor below, then change fields. */
 typedef struct nrg_embed_table {
     size_t size;            /* sizeof(nrg_embed_table) */
-    size_t rows;            /* of the table */
-    const void *table;      /* [rows, dim] of table_dtype; NULL: no such term */
-    size_t stride;          /* bytes from row to row; 0: dense */
-    const int32_t *ids;     /* [tokens] the row for each token, each at least 0 and less than rows; NULL: first_position and on */
-    size_t period;          /* tokens after which the ids, or the count, begin again, at least 1. Default: SIZE_MAX. */
-    int32_t first_position; /* the row for token 0 without ids; with ids 0 */
-    float scale;            /* finite. Default: 1. */
+    size_t rows;            /* rows of the table */
+    const void *table;      /* [rows, dim] input of table_dtype, or NULL: no such term */
+    size_t stride;          /* bytes from one row to the next; 0 is dense */
+    const int32_t *ids;     /* [tokens] input: the row of each token, from 0 to rows - 1; NULL: counted from first_position */
+    size_t period;          /* tokens after which ids or count restart, at least 1. Default: SIZE_MAX. */
+    int32_t first_position; /* the row of token 0 without ids; 0 with ids */
+    float scale;            /* multiplies the rows; finite. Default: 1. */
 } nrg_embed_table;
 
-/* Rows of a table by their ids. */
+/* Returns a term for the rows of a dense table with these ids. */
 static inline nrg_embed_table nrg_embed_table_init(const void *table, size_t rows, const int32_t *ids)
 {
     nrg_embed_table t;
@@ -72,7 +74,8 @@ static inline nrg_embed_table nrg_embed_table_init(const void *table, size_t row
     return t;
 }
 
-/* Rows of a table one after the other: positions. Of several sequences of one length, set period to it. */
+/* Returns a term for consecutive rows of a dense table, such as positions. For several sequences of equal length, set period to
+ * that length. */
 static inline nrg_embed_table nrg_embed_table_counted(const void *table, size_t rows, int32_t first_position)
 {
     nrg_embed_table t = nrg_embed_table_init(table, rows, NULL);
@@ -80,10 +83,10 @@ static inline nrg_embed_table nrg_embed_table_counted(const void *table, size_t 
     return t;
 }
 
-/* Make one with nrg_embed_args_init, then set other fields. Strides, alignment and hints as in nrg_norm_args.
+/* Operands of nrg_embed_forward. Make one with nrg_embed_args_init, then change fields. Strides, alignment and hints are as in
+ * nrg_norm_args. Inputs may overlap each other.
  *
- * Aliasing: inputs may overlap each other. o shares no byte with a table or with ids; it may be x, the whole of it: same first
- * byte, same stride.
+ * Aliasing: o may be x, with the same first byte and the same stride. It shares no byte with a table or with ids.
  *
  *               x     o
  *         o     yes */
@@ -92,18 +95,18 @@ typedef struct nrg_embed_args {
     size_t rows;                   /* tokens; may be 0 */
     size_t dim;                    /* elements of a row, at least 1 */
     nrg_dtype dtype;               /* of x and o */
-    nrg_dtype table_dtype;         /* of all tables: SAME, dtype, or NRG_F32 */
-    nrg_store store;               /* of o; a hint */
+    nrg_dtype table_dtype;         /* of all tables: SAME, dtype or NRG_F32 */
+    nrg_store store;               /* how o is stored; never changes a bit */
     uint32_t reserved;             /* 0 */
-    const void *x;                 /* [rows, dim], or NULL */
-    size_t x_stride;               /* bytes; 0: dense */
-    const nrg_embed_table *tables; /* [table_count] added in this order */
+    const void *x;                 /* [rows, dim] input, or NULL */
+    size_t x_stride;               /* bytes from one row to the next; 0 is dense */
+    const nrg_embed_table *tables; /* [table_count] input: terms, added in this order */
     size_t table_count;            /* at most NRG_EMBED_TABLES */
     void *o;                       /* [rows, dim] output */
     size_t o_stride;
 } nrg_embed_args;
 
-/* No term yet. */
+/* Returns args without terms. Set x, or tables and table_count, or both. */
 static inline nrg_embed_args nrg_embed_args_init(nrg_dtype dtype, size_t rows, size_t dim, void *o)
 {
     nrg_embed_args args;
@@ -122,52 +125,66 @@ static inline nrg_embed_args nrg_embed_args_init(nrg_dtype dtype, size_t rows, s
     return args;
 }
 
-/* The tokens of share ith of nth, in contiguous shares as in nrg_norm_forward. Every share looks at all ids before it writes.
+/* Computes the sum of the terms for each token.
  *
- * Returns NRG_OK, or says what is wrong and writes nothing:
- *   NRG_ERR_NULL         args, or (with rows > 0) o, or x and all tables; tables with table_count > 0; ids without a table
- *   NRG_ERR_STRUCT_SIZE  a size that is none of this struct's, also of a table, or reserved not 0; tables of two sizes
- *   NRG_ERR_DIM          dim is 0
- *   NRG_ERR_OVERFLOW     an operand's bytes do not fit a size_t, or wrap around the end of memory
- *   NRG_ERR_STRIDE       a stride shorter than a row
- *   NRG_ERR_ALIGNMENT    a pointer or stride that is no multiple of its element's size (4 for ids)
- *   NRG_ERR_OVERLAP      o overlaps an input in another way than said above
- *   NRG_ERR_ENUM         dtype, table_dtype or store unknown
- *   NRG_ERR_DTYPE        table_dtype neither dtype nor f32
- *   NRG_ERR_CONSTANT     a scale that is NaN or infinite; a period of 0
- *   NRG_ERR_COMBINATION  first_position with ids
- *   NRG_ERR_COUNT        more than NRG_EMBED_TABLES tables
- *   NRG_ERR_POSITION     an id that is negative, or not less than the table's rows; without ids the same of the
- *                        rows from first_position on, one for each token or, where that is less, for each of a period
- *   NRG_ERR_THREAD       not 0 <= ith < nth */
+ * Parameters:
+ * - args: operands, described at their fields. Unless rows is 0, o and at least one term must be set.
+ * - ith, nth: the call does share ith of nth. A share is a contiguous range of tokens, as in nrg_norm_forward. Each share
+ *   validates all ids before it writes.
+ *
+ * Aliasing: as the table at nrg_embed_args allows.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: args is NULL. Or rows is not 0, and o is NULL, or x and all tables are. Or table_count is not 0, and tables is
+ *   NULL. Or ids are set without a table.
+ * - NRG_ERR_STRUCT_SIZE: the size of args or of a table is wrong, the tables have two sizes, or a reserved or unknown field is
+ *   not 0 (nrg/base.h).
+ * - NRG_ERR_DIM: dim is 0.
+ * - NRG_ERR_OVERFLOW: an operand has more bytes than a size_t can count, or passes the end of memory.
+ * - NRG_ERR_STRIDE: a stride is shorter than a row.
+ * - NRG_ERR_ALIGNMENT: a pointer or a stride is no multiple of its element size (4 for ids).
+ * - NRG_ERR_OVERLAP: o overlaps an input in a way that the table does not allow.
+ * - NRG_ERR_ENUM: dtype, table_dtype or store has an unknown value.
+ * - NRG_ERR_DTYPE: table_dtype is neither dtype nor f32.
+ * - NRG_ERR_CONSTANT: a scale is NaN or infinite, or a period is 0.
+ * - NRG_ERR_COMBINATION: first_position is set with ids.
+ * - NRG_ERR_COUNT: there are more than NRG_EMBED_TABLES tables.
+ * - NRG_ERR_POSITION: an id is negative, or not below the table's rows. Without ids, the same holds for the counted rows, one per
+ *   token or, if that is less, one per token of a period.
+ * - NRG_ERR_THREAD: not 0 <= ith < nth. */
 NRG_NODISCARD NRG_API nrg_status nrg_embed_forward(const nrg_embed_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_embed_forward. Computes and writes nothing. */
 NRG_NODISCARD NRG_API nrg_status nrg_embed_forward_check(const nrg_embed_args *args);
 
-/* nrg_embed_forward, and nrg_norm_forward over what comes out of it, with the bits of the two in turn: a few tokens at a time, so
- * that the sums are normalized while they are in the nearest cache.
+/* Computes nrg_embed_forward, and nrg_norm_forward of its sums. Results are bit-identical to the two calls. The call processes a
+ * few tokens at a time, so it normalizes the sums while they are in the nearest cache.
  *
- * args: what is added up. Its o is NULL, and its store is not looked at.
+ * Parameters:
+ * - spec: any norm of nrg/norm.h without residual, gate or format. Its dim and dtype are those of args, gate is NRG_GATE_NONE,
+ *   and residual_mode is NRG_RESIDUAL_BEFORE. It may have an activation, groups, eps modes and weights.
+ * - args: the terms. Its o must be NULL. Its store is ignored.
+ * - norm: operands of the norm. Its rows are those of args, and x, y and z must be NULL. The output o, w, b, mean and rstd are as
+ *   in nrg_norm_forward. If r is not NULL, it becomes the sum as nrg_embed_forward stores it, in r_dtype. It is the r of the
+ *   norm's backward pass.
+ * - ith, nth: the call does share ith of nth, as in nrg_embed_forward.
  *
- * spec: any norm of nrg/norm.h without a residual, a gate or a format: spec.dim and spec.dtype are those of args, gate is
- * NRG_GATE_NONE and residual_mode NRG_RESIDUAL_BEFORE. Activation, groups, eps modes and weights are as there.
+ * The call uses at most 16 KB of stack in an optimized build, like all calls.
  *
- * norm: rows are those of args; x, y and z are NULL. o is the output; w, b, mean and rstd are as there. r, where it is there, is
- * the sum as nrg_embed_forward stores it, in r_dtype: what the backward pass takes as its r.
- *
- * Aliasing: norm.o or norm.r may be args.x, the whole of it; otherwise an output shares no byte with another operand.
+ * Aliasing: norm->o or norm->r may be args->x, with the same first byte and the same stride. Otherwise no output shares a byte
+ * with another operand.
  *
  *               x     o     r
  *         o     yes         no
  *         r     yes   no
  *
- * Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_embed_forward, nrg_norm_forward, and
- *   NRG_ERR_NULL         (with rows > 0) norm.o
- *   NRG_ERR_COMBINATION  dim, dtype or rows differ between the structs; args.o, norm.x, norm.y or norm.z is there; a gate; a
- *                        format; NRG_RESIDUAL_AFTER; planes in norm; NRG_WEIGHTS_GROUP with groups
- *
- * At most 16 KB of stack in an optimized build, as all calls. */
+ * Returns the statuses of nrg_embed_forward, nrg_norm_forward. On error, writes nothing. Differences:
+ * - NRG_ERR_NULL: also if rows is not 0, and norm->o is NULL.
+ * - NRG_ERR_COMBINATION: also one of these:
+ *   - dim, dtype or rows differ between the structs.
+ *   - args->o, norm->x, norm->y or norm->z is set.
+ *   - The norm has a gate, a format, NRG_RESIDUAL_AFTER, or NRG_WEIGHTS_GROUP with groups.
+ *   - norm has several planes or volumes. */
 NRG_NODISCARD NRG_API nrg_status nrg_embed_norm_forward(const nrg_norm_spec *spec, const nrg_embed_args *args,
                                                         const nrg_norm_args *norm, int ith, int nth);
 
@@ -175,46 +192,48 @@ NRG_NODISCARD NRG_API nrg_status nrg_embed_norm_forward(const nrg_norm_spec *spe
 NRG_NODISCARD NRG_API nrg_status nrg_embed_norm_forward_check(const nrg_norm_spec *spec, const nrg_embed_args *args,
                                                               const nrg_norm_args *norm);
 
-/* The backward pass. The gradient of x is d_o itself: nothing has to be called. That of a table, for every row k of it:
+/* ---- backward ----
+ *
+ * The gradient of x is d_o itself and needs no call. The gradient of a table, for every row k of it:
  *
  *     dT[k] = scale · Σ d_o[t]    over the tokens t with ids[t] = k,    or with `accumulate` that plus what dT[k] was
  *
- * The sum is taken in double, in the order of t; the product, and with `accumulate` the addition to the old value, are one fma in
- * double; then the result is rounded to f32, and, where the gradient has 16 bits, once more. So the error is half an ulp of the
- * result, however many tokens there are, and 2^-53 · Σ|scale · d_o[t]| for each of them, which shows only where they cancel. The
- * bits depend on no number of threads, and on no other table of the call. A row without a token becomes 0, or is not touched with
- * `accumulate`.
+ * The sum is in double, in the order of t. The product and, with `accumulate`, the addition of the previous value are one fma in
+ * double. The result is rounded to f32 and, if the gradient has 16 bits, once more.
  *
- * All tables of a forward pass take three calls:
+ * So the error bound is half an ulp of the result for any number of tokens, plus 2^-53 · Σ|scale · d_o[t]| for each of them. The
+ * second part matters only if they cancel. Bits do not depend on the number of threads, or on other tables of the call. A row
+ * without a token becomes 0; with `accumulate` it is not changed.
+ *
+ * Three calls compute the gradients of all tables of a forward pass:
  *
  *     1. nrg_embed_backward_workspace(&args, &bytes), as soon as rows and ids are in args
  *     2. nrg_embed_backward_order(&args) on one thread: the tokens in the order of their ids, into the workspace
  *        the host's barrier
  *     3. nrg_embed_backward(&args, ith, nth) on every thread: its share of every table, without a barrier between them
  *
- * One order serves any number of calls of the last. Where no table has ids the first two do nothing, and may be left out. Shares
- * are of equal work in each table: a row that has most of the tokens is divided between threads by columns, so that a table of
- * two rows keeps all threads busy.
+ * One order is enough for any number of the last calls. If no table has ids, the first two do nothing, and you may omit them.
+ * Shares have equal work in each table. A row with most of the tokens is divided between threads by columns, so a table of two
+ * rows keeps all threads busy.
  *
- * A table that is not trained is left out, and one that was added up twice gets its gradient by two calls, the second of which
- * accumulates. */
+ * Leave out a table that is not trained. For a table that was added twice, make two calls, and let the second accumulate. */
 
-/* The gradient of one table. Make one with nrg_embed_gradient_init, then set other fields. */
+/* The gradient of one table. Make one with nrg_embed_gradient_init, then change fields. ids, first_position, scale and period are
+ * those of the forward pass. */
 typedef struct nrg_embed_gradient {
-    size_t size; /* sizeof(nrg_embed_gradient) */
-    size_t rows; /* of the table; with 0 nothing is written */
-    const int32_t
-        *ids;      /* ids, first_position, scale and period as in the forward pass. Only nrg_embed_backward_order reads ids */
-    size_t period; /* at least 1. Default: SIZE_MAX. */
+    size_t size;        /* sizeof(nrg_embed_gradient) */
+    size_t rows;        /* rows of the table; if 0, the call writes nothing */
+    const int32_t *ids; /* [tokens] input, or NULL; only nrg_embed_backward_order reads the ids */
+    size_t period;      /* at least 1. Default: SIZE_MAX. */
     int32_t first_position;
-    float scale;       /* Default: 1. */
-    int accumulate;    /* not 0: added to the old value; 0: overwritten */
+    float scale;       /* finite. Default: 1. */
+    int accumulate;    /* not 0: added to d_table; 0: overwrites it */
     uint32_t reserved; /* 0 */
-    void *d_table;     /* [rows, dim] output of table_dtype; NULL: no such table */
-    size_t stride;     /* bytes from row to row; 0: dense */
+    void *d_table;     /* [rows, dim] output of table_dtype, or NULL: no such table */
+    size_t stride;     /* bytes from one row to the next; 0 is dense */
 } nrg_embed_gradient;
 
-/* Of a table of the forward pass; dense, and overwritten. */
+/* Returns the dense gradient of a table of the forward pass, which overwrites d_table. */
 static inline nrg_embed_gradient nrg_embed_gradient_init(nrg_embed_table table, void *d_table)
 {
     nrg_embed_gradient g;
@@ -231,22 +250,26 @@ static inline nrg_embed_gradient nrg_embed_gradient_init(nrg_embed_table table, 
     return g;
 }
 
+/* Operands of the backward pass. Make one with nrg_embed_backward_args_init, then change fields.
+ *
+ * Aliasing: no gradient shares a byte with another operand or another gradient, nor does the workspace. */
 typedef struct nrg_embed_backward_args {
     size_t size;                      /* sizeof(nrg_embed_backward_args) */
-    size_t rows;                      /* tokens; with 0 gradients are 0, or keep their values with accumulate */
+    size_t rows;                      /* tokens; if 0, gradients become 0, or keep their values with accumulate */
     size_t dim;                       /* elements of a row, at least 1 */
     nrg_dtype dtype;                  /* of d_o */
-    nrg_dtype table_dtype;            /* of all gradients: SAME, dtype, or NRG_F32 */
-    nrg_store store;                  /* of gradients; a hint */
+    nrg_dtype table_dtype;            /* of all gradients: SAME, dtype or NRG_F32 */
+    nrg_store store;                  /* how gradients are stored; never changes a bit */
     uint32_t reserved;                /* 0 */
-    const void *d_o;                  /* [rows, dim] gradient of o */
-    size_t d_o_stride;                /* bytes; 0: dense */
-    const nrg_embed_gradient *tables; /* [table_count] */
+    const void *d_o;                  /* [rows, dim] input: gradient of o */
+    size_t d_o_stride;                /* bytes from one row to the next; 0 is dense */
+    const nrg_embed_gradient *tables; /* [table_count] input: the gradients */
     size_t table_count;               /* at most NRG_EMBED_TABLES */
-    void *workspace;                  /* multiple of 8 bytes; NULL where there are no ids */
-    size_t workspace_size;            /* bytes, at least what nrg_embed_backward_workspace returns */
+    void *workspace;                  /* aligned to 8 bytes; NULL if no table has ids */
+    size_t workspace_size;            /* bytes, at least nrg_embed_backward_workspace returns */
 } nrg_embed_backward_args;
 
+/* Returns args without gradients. Set tables and table_count, and with ids the workspace. */
 static inline nrg_embed_backward_args nrg_embed_backward_args_init(nrg_dtype dtype, size_t rows, size_t dim, const void *d_o)
 {
     nrg_embed_backward_args args;
@@ -266,25 +289,52 @@ static inline nrg_embed_backward_args nrg_embed_backward_args_init(nrg_dtype dty
     return args;
 }
 
-/* Bytes of workspace for these args: for every table with ids 4 for every token and for every row, and a few more; 0 where none
- * has ids. Reads only rows, and rows and ids of the tables. Returns NRG_OK, or writes nothing: NRG_ERR_NULL,
- * NRG_ERR_STRUCT_SIZE, NRG_ERR_COUNT, NRG_ERR_OVERFLOW. */
+/* Computes the bytes of the workspace. For every table with ids, they are 4 for every token and for every row, and a few more.
+ * Without ids, they are 0.
+ *
+ * Parameters:
+ * - args: the call reads only rows, and rows and ids of the tables. It does not read the ids themselves.
+ * - bytes: output.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_NULL: args or bytes is NULL, or table_count is not 0, and tables is NULL.
+ * - NRG_ERR_STRUCT_SIZE: the size of args or of a table is wrong, or a reserved or unknown field is not 0 (nrg/base.h).
+ * - NRG_ERR_COUNT: there are more than NRG_EMBED_TABLES tables.
+ * - NRG_ERR_OVERFLOW: the workspace has more bytes than a size_t can count; or a table with ids has more than 2^32 - 2 tokens or
+ *   rows. */
 NRG_NODISCARD NRG_API nrg_status nrg_embed_backward_workspace(const nrg_embed_backward_args *args, size_t *bytes);
 
-/* The order of the tokens, on one thread. Returns NRG_OK, or says what is wrong as nrg_embed_backward does and writes nothing:
- * NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP,
- * NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_COUNT, NRG_ERR_WORKSPACE, and
- *   NRG_ERR_POSITION     an id that is negative, or not less than its table's rows
- * It does not read d_o and the gradients, nor write these. */
+/* Sorts the tokens by their ids into the workspace, on one thread.
+ *
+ * Parameters:
+ * - args: as in nrg_embed_backward. The call does not read d_o, and neither reads nor writes the gradients.
+ *
+ * Aliasing: as in nrg_embed_backward.
+ *
+ * Returns NRG_OK. On error, returns one of these and writes nothing:
+ * - NRG_ERR_POSITION: an id is negative, or not below its table's rows.
+ * - NRG_ERR_NULL, NRG_ERR_STRUCT_SIZE, NRG_ERR_DIM, NRG_ERR_OVERFLOW, NRG_ERR_STRIDE, NRG_ERR_ALIGNMENT, NRG_ERR_OVERLAP,
+ *   NRG_ERR_ENUM, NRG_ERR_DTYPE, NRG_ERR_CONSTANT, NRG_ERR_COMBINATION, NRG_ERR_COUNT, NRG_ERR_WORKSPACE: as in
+ *   nrg_embed_backward. */
 NRG_NODISCARD NRG_API nrg_status nrg_embed_backward_order(const nrg_embed_backward_args *args);
 
-/* The sums, share ith of nth. Returns NRG_OK, or says what is wrong and writes nothing: the statuses of nrg_embed_forward, and
- *   NRG_ERR_NULL         args; with rows > 0, d_o; no d_table at all, where the first has rows; ids without a d_table;
- *                        with ids, workspace
- *   NRG_ERR_OVERFLOW     more than 2^32 - 2 tokens or rows of a table with ids
- *   NRG_ERR_OVERLAP      any overlap of a gradient or of the workspace with another operand, gradients with each other too
- *   NRG_ERR_POSITION     without ids: as in the forward pass
- *   NRG_ERR_WORKSPACE    workspace_size is smaller than needed, or there is no order of these numbers of rows in it */
+/* Computes the gradients of the tables, by the formula above.
+ *
+ * Parameters:
+ * - args: operands, described at their fields. With ids, nrg_embed_backward_order has filled the workspace.
+ * - ith, nth: the call does share ith of nth of every table.
+ *
+ * Aliasing: no gradient shares a byte with another operand or another gradient, nor does the workspace.
+ *
+ * Returns the statuses of nrg_embed_forward. On error, writes nothing. Differences:
+ * - NRG_ERR_NULL: args is NULL, or one of these:
+ *   - rows is not 0, and d_o is NULL.
+ *   - No d_table is set, and the first gradient has rows.
+ *   - ids are set without a d_table, or without a workspace.
+ * - NRG_ERR_OVERFLOW: also if there are more than 2^32 - 2 tokens, or rows of a table with ids.
+ * - NRG_ERR_OVERLAP: a gradient or the workspace overlaps another operand, or gradients overlap each other.
+ * - NRG_ERR_POSITION: without ids, as in the forward pass.
+ * - NRG_ERR_WORKSPACE: workspace_size is smaller than needed, or the workspace holds no order for these numbers of rows. */
 NRG_NODISCARD NRG_API nrg_status nrg_embed_backward(const nrg_embed_backward_args *args, int ith, int nth);
 
 /* Validates the arguments of nrg_embed_backward. Computes and writes nothing. */
