@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the tree against what docs/howto/adding-a-kernel.md says of it: the files of an op, the lists that have it, the same names
-on every path. What may include what is in layers.py."""
+"""Compares the tree with the documentation: the files of an op and the lists that contain it (docs/howto/adding-a-kernel.md), the same
+files on every path, and the pages of docs/reference with headers and build files. layers.py checks what may include what."""
 import pathlib
 import re
 import sys
@@ -66,6 +66,40 @@ def lists():
         expect(f'"{op}": (' in faults, f"{op} has no fault in tests/cli_test.py")
 
 
+def references():
+    """The reference pages name exactly the exported functions, the options of both builds, the commands and the status codes."""
+    def table_names(text):
+        return re.findall(r"^\| `(\w+)` \|.*?(\| yes )?\|$", text, re.M)
+
+    def section(name, heading):
+        return (ROOT / name).read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+    def compare(page, listed, found, what):
+        for name in sorted(set(listed) ^ set(found)):
+            expect(False, f"{page}: {name} is {'no ' + what if name in listed else 'missing'}")
+        expect(len(listed) == len(set(listed)), f"{page}: a {what} is listed twice")
+
+    page = "docs/reference/functions.md"
+    headers = "".join(path.read_text() for path in sorted((ROOT / "include/nrg").glob("*.h")))
+    functions = set(re.findall(r"NRG_API [^;(]*?\b(nrg_\w+)\(", headers))
+    expect(len(functions) > 100, "no functions found in include/nrg")
+    rows = table_names((ROOT / page).read_text())
+    compare(page, [name for name, _ in rows] + [f"{name}_check" for name, check in rows if check], functions, "exported function")
+
+    page = "docs/reference/build-options.md"
+    options = re.findall(r"^option\('(\w+)'", (ROOT / "meson_options.txt").read_text(), re.M)
+    compare(page, [name for name, _ in table_names(section(page, "meson").split("\nThese options of meson ")[0])], options, "option of meson_options.txt")
+    options = re.findall(r"(?:^\s*option\(|set\()(NRG_\w+|BUILD_SHARED_LIBS|CMAKE_BUILD_TYPE)(?= )", (ROOT / "CMakeLists.txt").read_text(), re.M)
+    compare(page, [name for name, _ in table_names(section(page, "CMake"))], set(options), "option of CMakeLists.txt")
+
+    page = "docs/reference/command-line.md"
+    commands = re.findall(r'^    \{"([\w-]+)", command_', (ROOT / "tools/nrg.c").read_text(), re.M)
+    compare(page, re.findall(r"^\| `nrg ([\w-]+)` \|", (ROOT / page).read_text(), re.M), commands, "command")
+
+    page = "docs/howto/fix-a-status.md"
+    compare(page, re.findall(r"^### (\w+)$", (ROOT / page).read_text(), re.M), re.findall(r"^    (NRG_ERR_\w+) =", headers, re.M), "status")
+
+
 def comments():
     """clang-format leaves comments as they are (ReflowComments), so that lists stay lists: this keeps them within its columns, and
     finds a list that something has merged into a paragraph."""
@@ -86,6 +120,7 @@ files_of_an_op()
 same_names()
 comments()
 lists()
+references()
 for failure in failures:
     print(failure)
 print(f"{len(kernels())} ops: {'the house is as described' if not failures else f'{len(failures)} things are not as described'}")
