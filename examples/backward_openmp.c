@@ -1,6 +1,7 @@
-/* The backward pass in one OpenMP region: rows, a barrier, columns. Any number of threads gives the bits of one.
+/* The backward pass of a norm in one OpenMP region: rows, a barrier, columns. Results are bit-identical for any number of
+ * threads.
  *
- * Exit status 77 where the compiler has no OpenMP: skipped.
+ * Exit status 77 (skipped) if the compiler has no OpenMP.
  *
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>

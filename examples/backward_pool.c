@@ -1,7 +1,9 @@
-/* A training step on a pool as ggml has it: every worker walks the same list of nodes, does its share (ith, nth) of each, and
- * waits at a spin barrier before the next. The two phases of the backward pass are two nodes, so the pool's barrier is theirs.
+/* A training step on a thread pool like ggml's: each worker goes through the same list of nodes, computes share ith of nth of
+ * each, and waits at a spin barrier before the next. The backward pass has two phases. They are two nodes, so the pool's barrier
+ * separates them.
  *
- * Nodes: r, o = add_norm(x, y);  d_o = o - target, a loss;  phase 1;  phase 2. Any number of workers gives the bits of one.
+ * Nodes: r, o = add_norm(x, y);  d_o = o - target, a loss;  phase 1;  phase 2. Results are bit-identical for any number of
+ * workers.
  *
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>

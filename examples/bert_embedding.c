@@ -1,12 +1,12 @@
-/* The embedding layer of BERT: token + position + segment, then LayerNorm; forward as one call and as four, with the same bits,
- * and backward into the three tables.
+/* The embedding layer of BERT: token + position + segment, then LayerNorm. The forward pass is one call, compared bit by bit with
+ * four calls. The backward pass computes the gradients of the three tables.
  *
  *   separate  x = token[id];  x = x + position[p];  x = x + segment[s];  o = layer_norm(x)
  *   fused     o, x = embed_norm(token[id] + position[p] + segment[s])
- *   backward  dx, dw, db = norm_backward(do, x);  the tables' gradients from dx and the ids, as one call
+ *   backward  dx, dw, db = norm_backward(do, x);  the tables' gradients from dx and the ids, in one call
  *
- * A batch of SEQUENCES sequences of LENGTH tokens. The program fails where a bit differs, or where a table's gradient is not the
- * sum that it is said to be.
+ * The batch has SEQUENCES sequences of LENGTH tokens. The program fails if a bit differs, or if a gradient differs from the sum
+ * that defines it.
  *
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>

@@ -1,6 +1,8 @@
-/* A decoder layer as an inference engine runs it: the library between the engine's matrix products, a KV cache of bf16 that is
- * filled slot by slot, shares as a pool's threads would call them. A prompt in one batch, the same prompt token by token, and
- * either with another number of threads leave the same bits; that is what the program checks, beside a layer in double precision.
+/* A decoder layer of an inference engine: nrg between the engine's matrix products, with a bf16 KV cache that is filled slot by
+ * slot, and shares as the threads of a pool call them.
+ *
+ * The program checks that results are bit-identical for a prompt in one batch, the same prompt token by token, and each with
+ * another number of threads. It also compares with a layer in double precision.
  *
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>

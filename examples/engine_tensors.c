@@ -1,6 +1,7 @@
-/* Tensors as an engine has them: four numbers of elements and four strides in bytes, views of one buffer, and ops that may be
- * declined. Each op asks the library first, once, so that all threads decide alike, and has a plain loop for what is declined.
- * What the library makes of a view is held against the plain loop, row by row.
+/* The tensors of an engine: four sizes, four strides in bytes, views of one buffer, and ops that nrg may not support.
+ *
+ * Each op calls `_check` once, so that all threads take the same branch. If `_check` returns an error, the op runs an ordinary
+ * loop. The program compares the results of nrg with that loop, row by row.
  *
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>

@@ -1,6 +1,7 @@
-/* Positional encodings as the path of a learned dynamical system (FLOATER: Liu, Yu, Dhillon, Hsieh, arXiv:2003.09229). The
- * dynamics are a network of two layers, h(t, p) = W2 tanh(W1 p + w t + b1) + b2; the library does the integration, forward and
- * backward, and calls the two functions that this file is about. The gradients are held against differences.
+/* Positional encodings from a learned dynamical system (FLOATER: Liu, Yu, Dhillon, Hsieh, arXiv:2003.09229).
+ *
+ * The dynamics are a network of two layers, h(t, p) = W2 tanh(W1 p + w t + b1) + b2. The library integrates it, forward and
+ * backward, and calls two functions of this file. The program compares the gradients with finite differences.
  *
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>

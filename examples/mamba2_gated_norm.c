@@ -1,5 +1,5 @@
-/* The gated norm of Mamba-2 (Dao, Gu, arXiv:2405.21060): RMSNorm of x · SiLU(z), in groups, one weight across the row. One call,
- * held against a plain loop in double.
+/* The gated norm of Mamba-2 (Dao, Gu, arXiv:2405.21060): RMSNorm of x · SiLU(z) in groups, with one weight for each element of
+ * the row. The program compares the call with an ordinary loop in double precision.
  *
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>

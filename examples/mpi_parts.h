@@ -1,5 +1,5 @@
-/* What the MPI examples share: how a tensor is cut into parts, one a rank, how sums are added over the ranks, and how the result
- * is compared with that of one process.
+/* Functions that the MPI examples share: they divide a tensor into one part for each rank, add sums over the ranks, and compare
+ * the result with that of one process.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef NRG_EXAMPLES_MPI_PARTS_H

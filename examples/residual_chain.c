@@ -1,11 +1,11 @@
-/* The residual chain of a pre-norm Transformer, x_k = f_k(norm(x_{k-1})) + x_{k-1}, in two forms that give the same bits.
+/* The residual chain of a pre-norm Transformer, x_k = f_k(norm(x_{k-1})) + x_{k-1}, in two bit-identical forms.
  *
  *   naive   forward:   x_{k-1} is a tensor;  q_k = norm(x_{k-1}),  p_k = f_k(q_k),  x_k = p_k + x_{k-1}
  *           backward:  dq_k from f_k,  the norm's gradient from dq_k,  and one more pass to add the gradient of x_k
- *   fused   forward:   r_k, q_k = add_norm(p_{k-1}, r_{k-1})   one call: the sum is made, kept and normalized
- *           backward:  dp_{k-1}, dr_{k-1} = backward(dq_k, dr_in = dr_k)   one call: the gradient that skips the layer is added
+ *   fused   forward:   r_k, q_k = add_norm(p_{k-1}, r_{k-1})   one call computes, stores and normalizes the sum
+ *           backward:  dp_{k-1}, dr_{k-1} = backward(dq_k, dr_in = dr_k)   one call adds the gradient that skips the layer
  *
- * In f32, and in bf16 with the residual stream and its gradient kept in f32. The program fails where a bit differs.
+ * The program runs in f32, and in bf16 with the residual stream and its gradient in f32. It fails if a bit differs.
  *
  * SPDX-License-Identifier: MIT */
 #include <nrg/nrg.h>

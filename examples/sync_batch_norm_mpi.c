@@ -1,16 +1,18 @@
-/* Synchronized batch norm over MPI: the samples of a batch are spread over ranks, and are normalized with the statistics of all
- * of them. Layers as ResNet has them: batch norm + ReLU, and batch norm + residual + ReLU, forward and backward.
+/* Synchronized batch norm over MPI. The samples of a batch are divided between ranks, and all ranks normalize with the statistics
+ * of all samples. The layers are those of ResNet: batch norm + ReLU, and batch norm + residual + ReLU, forward and backward.
  *
  *   forward    sums of the rank's samples;  Allreduce;  statistics;  output with these statistics
- *   backward   sums of the rank's samples;  Allreduce;  dx and dy with these sums.  dw and db: Allreduce of the ranks' own
+ *   backward   sums of the rank's samples;  Allreduce;  dx and dy with these sums.  dw and db: Allreduce of each rank's sums
  *
- * What crosses the network are integers, NRG_CHANNEL_NORM_SUMS_WORDS for every channel. So o, dx, dy, the statistics and the
- * running statistics have the bits of one process that has all samples, however they are spread. dw and db are added up as
- * data-parallel frameworks do it, in f32 and in MPI's order: they are as accurate, but their last bits depend on the ranks.
+ * The network carries integers, NRG_CHANNEL_NORM_SUMS_WORDS for each channel. So o, dx, dy, the statistics and the running
+ * statistics are bit-identical to one process that has all samples, for each division of the samples.
+ *
+ * dw and db are added in f32 and in MPI's order, as data-parallel frameworks do. They are as accurate, but their last bits depend
+ * on the ranks.
  *
  *   mpirun -n 4 sync_batch_norm_mpi
  *
- * Every rank computes the whole batch alone as well; the program fails where a bit differs.
+ * Each rank also computes the full batch. The program fails if a bit differs.
  *
  * SPDX-License-Identifier: MIT */
 #include "mpi_parts.h"

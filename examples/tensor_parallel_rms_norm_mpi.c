@@ -1,18 +1,18 @@
-/* RMSNorm of rows whose elements are spread over ranks, as tensor parallelism does: OLMo 2's norm of q across all heads, where
- * every rank has some of the heads. With spec.centred it is LayerNorm.
+/* RMSNorm of rows whose elements are divided between ranks, as in tensor parallelism: OLMo 2's norm of q across all heads, where
+ * each rank has some of the heads. With spec.centred it is LayerNorm.
  *
- *   sums of the rank's elements;  Allreduce;  statistics;  output with these statistics and the rank's slice of w
+ *   sums of the rank's elements;  Allreduce;  statistics;  output with these statistics and the rank's elements of w
  *
- * A row is a sample of dim channels with one position, in one group. What crosses the network are integers,
- * NRG_CHANNEL_NORM_SUMS_WORDS for every row, so the output has the bits of nrg_channel_norm_forward in one process that has the
- * whole rows, however they are spread. (nrg_norm_forward adds in another order: its last bits may differ.)
+ * A row is a sample of dim channels with one position, in one group. The network carries integers, NRG_CHANNEL_NORM_SUMS_WORDS
+ * for each row. So the output is bit-identical to nrg_channel_norm_forward in one process that has the full rows, for each
+ * division. nrg_norm_forward adds in another order, so its last bits may differ.
  *
- * The rank's q has an array of its own, or lies in rows of q, k and v together, which a rank's product with its slice of the
- * three matrices gives: then the stride of the rows is longer than they are. There it is normalized in place.
+ * The q of a rank is either a separate array, or part of rows of q, k and v. A rank's product with its columns of the three
+ * matrices gives such rows. Their stride is longer than a row of q, and q is normalized in place.
  *
  *   mpirun -n 4 tensor_parallel_rms_norm_mpi
  *
- * Every rank computes the whole rows alone as well; the program fails where a bit differs.
+ * Each rank also computes the full rows. The program fails if a bit differs.
  *
  * SPDX-License-Identifier: MIT */
 #include "mpi_parts.h"

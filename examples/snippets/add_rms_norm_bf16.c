@@ -1,4 +1,4 @@
-/* r = x + y and o = rms_norm(r) ⊙ w in bf16, of rows in wider buffers. SPDX-License-Identifier: MIT */
+/* r = x + y and o = rms_norm(r) ⊙ w in bf16, with rows in wider buffers. SPDX-License-Identifier: MIT */
 #include "snippet.h"
 
 enum { ROWS = 3, DIM = 96, X_ROW = 128, Y_ROW = 100 };

@@ -1,4 +1,4 @@
-/* The gradients of LayerNorm, by one thread. SPDX-License-Identifier: MIT */
+/* The gradients of LayerNorm, on one thread. SPDX-License-Identifier: MIT */
 #include "snippet.h"
 
 enum { ROWS = 50, DIM = 24 };

@@ -1,4 +1,5 @@
-/* Rows [q | k | v] of the projections: norm of the heads of q and k, RoPE, and k and v to the slots of bf16 caches.
+/* Normalizes the heads of q and k in rows [q | k | v] of the projections, rotates them, and writes k and v to the slots of bf16
+ * caches.
  *
  * SPDX-License-Identifier: MIT */
 #include "snippet.h"

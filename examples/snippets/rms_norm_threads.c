@@ -1,4 +1,4 @@
-/* RMSNorm that threads share: each does share ith of nth. SPDX-License-Identifier: MIT */
+/* RMSNorm on several threads: each thread computes share ith of nth. SPDX-License-Identifier: MIT */
 #include "snippet.h"
 
 enum { ROWS = 7, DIM = 100, THREADS = 3 };

@@ -1,7 +1,7 @@
-/* What the snippets share: data, and the comparison of a result with one that was computed in another way.
+/* Functions that the snippets share: they draw data, and compare a result with one from a different computation.
  *
- * A snippet is the lines between the two comments `snippet`. docs/howto/snippets.md shows them, and
- * tests/snippets_test.py counts them.
+ * A snippet is the lines between the two comments `snippet`. docs/howto/snippets.md shows them, and tests/snippets_test.py counts
+ * them.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef SNIPPET_H

@@ -1,4 +1,4 @@
-/* Causal softmax of scores, in place: the last queries of a text whose earlier keys are in a cache.
+/* Causal softmax of scores, in place. The queries are the last tokens of a text, and a cache has the keys of the earlier ones.
  *
  * SPDX-License-Identifier: MIT */
 #include "snippet.h"
