@@ -266,7 +266,7 @@ typedef struct nrg_embed_backward_args {
     const nrg_embed_gradient *tables; /* [table_count] input: the gradients */
     size_t table_count;               /* at most NRG_EMBED_TABLES */
     void *workspace;                  /* aligned to 8 bytes; NULL if no table has ids */
-    size_t workspace_size;            /* bytes, at least nrg_embed_backward_workspace returns */
+    size_t workspace_size;            /* bytes; nrg_embed_backward_workspace computes the minimum */
 } nrg_embed_backward_args;
 
 /* Returns args without gradients. Set tables and table_count, and with ids the workspace. */
