@@ -69,7 +69,7 @@
  * that contains a segment, nor on the order in which parts are added. But a segment must be inside one part. With L =
  * spec.segment, a segment is:
  *
- *     NRG_CHANNEL_OVER_BATCH              max(1, L/s) whole samples, counted from the first; where s > L, L positions of one
+ *     NRG_CHANNEL_OVER_BATCH              max(1, L/s) samples, counted from the first; where s > L, L positions of one
  *                                         sample
  *     NRG_CHANNEL_OVER_GROUP, NRG_LAYOUT_NCHW    L elements of the set, in the order of memory
  *     NRG_CHANNEL_OVER_GROUP, NRG_LAYOUT_NHWC    max(1, L/min(c/G, 64)) positions of a sample
@@ -181,7 +181,10 @@ typedef struct nrg_channel_norm_args {
                                            averages both updates over the samples, as PyTorch does */
 } nrg_channel_norm_args;
 
-/* Returns the spec of batch norm in training: centred, NCHW. */
+/* Returns the spec of batch norm in training: centred, NCHW.
+ *
+ * Parameters:
+ * - dtype, channels, eps: the fields of the same names. */
 static inline nrg_channel_norm_spec nrg_channel_norm_spec_batch(nrg_dtype dtype, size_t channels, double eps)
 {
     nrg_channel_norm_spec spec;
@@ -204,7 +207,10 @@ static inline nrg_channel_norm_spec nrg_channel_norm_spec_batch(nrg_dtype dtype,
     return spec;
 }
 
-/* Returns the spec of batch norm in inference, with running_mean_in and running_var_in. */
+/* Returns the spec of batch norm in inference, with running_mean_in and running_var_in.
+ *
+ * Parameters:
+ * - dtype, channels, eps: the fields of the same names. */
 static inline nrg_channel_norm_spec nrg_channel_norm_spec_batch_inference(nrg_dtype dtype, size_t channels, double eps)
 {
     nrg_channel_norm_spec spec = nrg_channel_norm_spec_batch(dtype, channels, eps);
@@ -213,7 +219,10 @@ static inline nrg_channel_norm_spec nrg_channel_norm_spec_batch_inference(nrg_dt
 }
 
 /* Returns the spec of group norm: centred, NCHW. With groups = 1, it is layer norm over (c, s); with groups = channels, it is
- * instance norm. */
+ * instance norm.
+ *
+ * Parameters:
+ * - dtype, channels, groups, eps: the fields of the same names. */
 static inline nrg_channel_norm_spec nrg_channel_norm_spec_group(nrg_dtype dtype, size_t channels, size_t groups, double eps)
 {
     nrg_channel_norm_spec spec = nrg_channel_norm_spec_batch(dtype, channels, eps);
@@ -222,7 +231,10 @@ static inline nrg_channel_norm_spec nrg_channel_norm_spec_group(nrg_dtype dtype,
     return spec;
 }
 
-/* Returns args for dense tensors. w and b may be NULL. */
+/* Returns args for dense tensors. w and b may be NULL.
+ *
+ * Parameters:
+ * - samples, positions, x, w, b, o: the fields of the same names. */
 static inline nrg_channel_norm_args nrg_channel_norm_args_init(size_t samples, size_t positions, const void *x, const void *w,
                                                                const void *b, void *o)
 {

@@ -112,7 +112,10 @@ typedef struct nrg_channel_norm_backward_args {
     size_t workspace_size; /* bytes of workspace */
 } nrg_channel_norm_backward_args;
 
-/* Returns args for dense tensors and dx. For other gradients, set dy, dw and db. */
+/* Returns args for dense tensors and dx. For other gradients, set dy, dw and db.
+ *
+ * Parameters:
+ * - samples, positions, x, w, d_o, dx: the fields of the same names. */
 static inline nrg_channel_norm_backward_args nrg_channel_norm_backward_args_init(size_t samples, size_t positions, const void *x,
                                                                                  const void *w, const void *d_o, void *dx)
 {

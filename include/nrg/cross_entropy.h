@@ -55,7 +55,10 @@ typedef struct nrg_cross_entropy_args {
 } nrg_cross_entropy_args;
 
 /* Returns args for the forward pass, with torch's ignore_index. For the backward pass, set m_in, others_in, d_loss and dx, and
- * pass NULL for loss, m and others. */
+ * pass NULL for loss, m and others.
+ *
+ * Parameters:
+ * - dtype, rows, classes, x, ids, loss, m, others: the fields of the same names. */
 static inline nrg_cross_entropy_args nrg_cross_entropy_args_init(nrg_dtype dtype, size_t rows, size_t classes, const void *x,
                                                                  const int32_t *ids, float *loss, float *m, double *others)
 {

@@ -15,7 +15,7 @@
  *
  * In a batch of sequences of equal length, all sequences have the same positions. Set `period` to that length, and give the
  * positions once:
- * - With ids, token t takes ids[t % period], and there are only that many ids.
+ * - With ids, token t has the id ids[t % period]. There are only that many ids.
  * - Without ids, it takes the row first_position + t % period.
  *
  * The last sequence may be shorter. A period of at least the number of tokens has no effect. Results are bit-identical to ids for
@@ -59,7 +59,10 @@ typedef struct nrg_embed_table {
     float scale;            /* multiplies the rows; finite. Default: 1. */
 } nrg_embed_table;
 
-/* Returns a term for the rows of a dense table with these ids. */
+/* Returns a term for the rows of a dense table with these ids.
+ *
+ * Parameters:
+ * - table, rows, ids: the fields of the same names. */
 static inline nrg_embed_table nrg_embed_table_init(const void *table, size_t rows, const int32_t *ids)
 {
     nrg_embed_table t;
@@ -75,7 +78,10 @@ static inline nrg_embed_table nrg_embed_table_init(const void *table, size_t row
 }
 
 /* Returns a term for consecutive rows of a dense table, such as positions. For several sequences of equal length, set period to
- * that length. */
+ * that length.
+ *
+ * Parameters:
+ * - table, rows, first_position: the fields of the same names. */
 static inline nrg_embed_table nrg_embed_table_counted(const void *table, size_t rows, int32_t first_position)
 {
     nrg_embed_table t = nrg_embed_table_init(table, rows, NULL);
@@ -106,7 +112,10 @@ typedef struct nrg_embed_args {
     size_t o_stride;
 } nrg_embed_args;
 
-/* Returns args without terms. Set x, or tables and table_count, or both. */
+/* Returns args without terms. Set x, or tables and table_count, or both.
+ *
+ * Parameters:
+ * - dtype, rows, dim, o: the fields of the same names. */
 static inline nrg_embed_args nrg_embed_args_init(nrg_dtype dtype, size_t rows, size_t dim, void *o)
 {
     nrg_embed_args args;
@@ -233,7 +242,11 @@ typedef struct nrg_embed_gradient {
     size_t stride;     /* bytes from one row to the next; 0 is dense */
 } nrg_embed_gradient;
 
-/* Returns the dense gradient of a table of the forward pass, which overwrites d_table. */
+/* Returns the dense gradient of a table of the forward pass, which overwrites d_table.
+ *
+ * Parameters:
+ * - table: the table of the forward pass; the call reads rows, ids, period, first_position and scale.
+ * - d_table: the field of the same name. */
 static inline nrg_embed_gradient nrg_embed_gradient_init(nrg_embed_table table, void *d_table)
 {
     nrg_embed_gradient g;
@@ -269,7 +282,10 @@ typedef struct nrg_embed_backward_args {
     size_t workspace_size;            /* bytes; nrg_embed_backward_workspace computes the minimum */
 } nrg_embed_backward_args;
 
-/* Returns args without gradients. Set tables and table_count, and with ids the workspace. */
+/* Returns args without gradients. Set tables and table_count, and with ids the workspace.
+ *
+ * Parameters:
+ * - dtype, rows, dim, d_o: the fields of the same names. */
 static inline nrg_embed_backward_args nrg_embed_backward_args_init(nrg_dtype dtype, size_t rows, size_t dim, const void *d_o)
 {
     nrg_embed_backward_args args;

@@ -86,7 +86,10 @@ typedef struct nrg_floater_spec {
     size_t substeps;     /* steps from one position to the next, at least 1. Default: 1. */
 } nrg_floater_spec;
 
-/* Returns a spec with one substep per position, and positions at the times 0, 1, 2 and so on. */
+/* Returns a spec with one substep per position, and positions at the times 0, 1, 2 and so on.
+ *
+ * Parameters:
+ * - dtype, dim, positions, h, vjp, user: the fields of the same names. */
 static inline nrg_floater_spec nrg_floater_spec_init(nrg_dtype dtype, size_t dim, size_t positions, nrg_floater_h h,
                                                      nrg_floater_vjp vjp, void *user)
 {
@@ -121,7 +124,10 @@ typedef struct nrg_floater_args {
     size_t workspace_size; /* bytes; nrg_floater_workspace computes the minimum */
 } nrg_floater_args;
 
-/* Returns args that start at p0, with a dense p. */
+/* Returns args that start at p0, with a dense p.
+ *
+ * Parameters:
+ * - p0, p, workspace, workspace_size: the fields of the same names. */
 static inline nrg_floater_args nrg_floater_args_init(const void *p0, void *p, void *workspace, size_t workspace_size)
 {
     nrg_floater_args args;
@@ -202,7 +208,10 @@ typedef struct nrg_floater_backward_args {
     size_t workspace_size;   /* bytes; nrg_floater_backward_workspace computes the minimum */
 } nrg_floater_backward_args;
 
-/* Returns args for d_p0, with a dense dp and without states. */
+/* Returns args for d_p0, with a dense dp and without states.
+ *
+ * Parameters:
+ * - p0, dp, d_p0, workspace, workspace_size: the fields of the same names. */
 static inline nrg_floater_backward_args nrg_floater_backward_args_init(const void *p0, const void *dp, float *d_p0,
                                                                        void *workspace, size_t workspace_size)
 {

@@ -103,7 +103,10 @@ typedef struct nrg_qkv_args {
     size_t workspace_size;
 } nrg_qkv_args;
 
-/* Returns args without tensors. Set the heads, inputs and outputs of q, k and v, and the workspace. */
+/* Returns args without tensors. Set the heads, inputs and outputs of q, k and v, and the workspace.
+ *
+ * Parameters:
+ * - dtype, tokens, dim: the fields of the same names. */
 static inline nrg_qkv_args nrg_qkv_args_init(nrg_dtype dtype, size_t tokens, size_t dim)
 {
     nrg_qkv_args args;
@@ -139,7 +142,12 @@ static inline nrg_qkv_args nrg_qkv_args_init(nrg_dtype dtype, size_t tokens, siz
 }
 
 /* Returns args for dense rows [q | k | v] of the heads of each token, as one projection computes them. q is updated in place. Set
- * k_o, v_o and the workspace. */
+ * k_o, v_o and the workspace.
+ *
+ * Parameters:
+ * - dtype, tokens, q_heads, dim: the fields of the same names.
+ * - kv_heads: the fields k_heads and v_heads.
+ * - qkv: [tokens, q_heads + 2·kv_heads, dim] input, and output of q. */
 static inline nrg_qkv_args nrg_qkv_args_fused(nrg_dtype dtype, size_t tokens, size_t q_heads, size_t kv_heads, size_t dim,
                                               void *qkv)
 {

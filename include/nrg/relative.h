@@ -91,7 +91,10 @@ typedef struct nrg_relative_args {
 } nrg_relative_args;
 
 /* Returns args without operands. All heads share one table, and the call overwrites scores, o or d_table. To add, as the formulas
- * above do to e and o, set accumulate to 1. */
+ * above do to e and o, set accumulate to 1.
+ *
+ * Parameters:
+ * - dtype, batch, heads, queries, keys, dim, p_min, p_max: the fields of the same names. */
 static inline nrg_relative_args nrg_relative_args_init(nrg_dtype dtype, size_t batch, size_t heads, size_t queries, size_t keys,
                                                        size_t dim, int64_t p_min, int64_t p_max)
 {

@@ -83,7 +83,10 @@ typedef struct nrg_relative_shift_args {
     nrg_head_strides dx_strides;
 } nrg_relative_shift_args;
 
-/* Returns args without operands, which overwrite the output. */
+/* Returns args without operands, which overwrite the output.
+ *
+ * Parameters:
+ * - dtype, batch, heads, queries, keys, rel, shift: the fields of the same names. */
 static inline nrg_relative_shift_args nrg_relative_shift_args_init(nrg_dtype dtype, size_t batch, size_t heads, size_t queries,
                                                                    size_t keys, size_t rel, int64_t shift)
 {
@@ -106,14 +109,20 @@ static inline nrg_relative_shift_args nrg_relative_shift_args_init(nrg_dtype dty
     return args;
 }
 
-/* Returns args for Transformer-XL: columns for the distances from keys - 1 down to 0. */
+/* Returns args for Transformer-XL: columns for the distances from keys - 1 down to 0.
+ *
+ * Parameters:
+ * - dtype, batch, heads, queries, keys: the fields of the same names. */
 static inline nrg_relative_shift_args nrg_relative_shift_args_transformer_xl(nrg_dtype dtype, size_t batch, size_t heads,
                                                                              size_t queries, size_t keys)
 {
     return nrg_relative_shift_args_init(dtype, batch, heads, queries, keys, keys, (int64_t)queries - 1);
 }
 
-/* Returns args for XLNet: columns for the distances from keys down to 1 - queries. */
+/* Returns args for XLNet: columns for the distances from keys down to 1 - queries.
+ *
+ * Parameters:
+ * - dtype, batch, heads, queries, keys: the fields of the same names. */
 static inline nrg_relative_shift_args nrg_relative_shift_args_xlnet(nrg_dtype dtype, size_t batch, size_t heads, size_t queries,
                                                                     size_t keys)
 {
@@ -209,7 +218,10 @@ typedef struct nrg_head_bias_args {
     float *dv; /* [heads, dim] output: gradient of v, or NULL */
 } nrg_head_bias_args;
 
-/* Returns args without operands, which overwrite du and dv. */
+/* Returns args without operands, which overwrite du and dv.
+ *
+ * Parameters:
+ * - dtype, batch, heads, rows, dim: the fields of the same names. */
 static inline nrg_head_bias_args nrg_head_bias_args_init(nrg_dtype dtype, size_t batch, size_t heads, size_t rows, size_t dim)
 {
     nrg_head_bias_args args;

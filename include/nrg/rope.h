@@ -124,7 +124,10 @@ typedef struct nrg_rope_spec {
     const float *freq_factors; /* [pairs] input, each above 0, or NULL: 1 */
 } nrg_rope_spec;
 
-/* Returns the spec of RoPE without scaling. */
+/* Returns the spec of RoPE without scaling.
+ *
+ * Parameters:
+ * - n_dims, mode, freq_base: the fields of the same names. */
 static inline nrg_rope_spec nrg_rope_spec_init(size_t n_dims, nrg_rope_mode mode, double freq_base)
 {
     nrg_rope_spec spec;
@@ -210,7 +213,10 @@ typedef struct nrg_rope_table_args {
     size_t table_stride;      /* bytes from one row to the next; 0 is dense */
 } nrg_rope_table_args;
 
-/* Returns args for a dense table of the positions 0 to tokens - 1. */
+/* Returns args for a dense table of the positions 0 to tokens - 1.
+ *
+ * Parameters:
+ * - tokens, frequencies, magnitude, table: the fields of the same names. */
 static inline nrg_rope_table_args nrg_rope_table_args_init(size_t tokens, const double *frequencies, double magnitude,
                                                            float *table)
 {
@@ -302,7 +308,10 @@ typedef struct nrg_rope_args {
     nrg_head_strides k_o_strides;
 } nrg_rope_args;
 
-/* Returns args for one batch, with a dense table that has a row for each token. Set q_heads and q, or k_heads and k, or both. */
+/* Returns args for one batch, with a dense table that has a row for each token. Set q_heads and q, or k_heads and k, or both.
+ *
+ * Parameters:
+ * - dtype, tokens, dim, table: the fields of the same names. */
 static inline nrg_rope_args nrg_rope_args_init(nrg_dtype dtype, size_t tokens, size_t dim, const float *table)
 {
     nrg_rope_args args;
@@ -424,7 +433,10 @@ typedef struct nrg_rope_positions_args {
     size_t workspace_size;
 } nrg_rope_positions_args;
 
-/* Returns args for one batch of tokens at these positions. Set q_heads and q, or k_heads and k, or both, and the workspace. */
+/* Returns args for one batch of tokens at these positions. Set q_heads and q, or k_heads and k, or both, and the workspace.
+ *
+ * Parameters:
+ * - dtype, tokens, dim, positions: the fields of the same names. */
 static inline nrg_rope_positions_args nrg_rope_positions_args_init(nrg_dtype dtype, size_t tokens, size_t dim,
                                                                    const int32_t *positions)
 {
@@ -452,7 +464,10 @@ static inline nrg_rope_positions_args nrg_rope_positions_args_init(nrg_dtype dty
     return args;
 }
 
-/* Returns args that rotate dense heads of q and k in place. Set the workspace. */
+/* Returns args that rotate dense heads of q and k in place. Set the workspace.
+ *
+ * Parameters:
+ * - dtype, tokens, q_heads, k_heads, dim, positions, q, k: the fields of the same names. */
 static inline nrg_rope_positions_args nrg_rope_positions_args_in_place(nrg_dtype dtype, size_t tokens, size_t q_heads,
                                                                        size_t k_heads, size_t dim, const int32_t *positions,
                                                                        void *q, void *k)

@@ -81,7 +81,10 @@ typedef struct nrg_score_bias_spec {
     int max_distance;       /* above buckets / 4 if bidirectional, otherwise above buckets / 2. Default: 128. */
 } nrg_score_bias_spec;
 
-/* Returns the spec of T5's encoders in the paper: bidirectional, 32 buckets up to a distance of 128, no mask. */
+/* Returns the spec of T5's encoders in the paper: bidirectional, 32 buckets up to a distance of 128, no mask.
+ *
+ * Parameters:
+ * - heads, queries, keys: the fields of the same names. */
 static inline nrg_score_bias_spec nrg_score_bias_spec_t5(size_t heads, size_t queries, size_t keys)
 {
     nrg_score_bias_spec spec;
@@ -97,7 +100,10 @@ static inline nrg_score_bias_spec nrg_score_bias_spec_t5(size_t heads, size_t qu
     return spec;
 }
 
-/* Returns the spec of ALiBi, without a mask. The fields of T5 are 0, because ALiBi does not use them. */
+/* Returns the spec of ALiBi, without a mask. The fields of T5 are 0, because ALiBi does not use them.
+ *
+ * Parameters:
+ * - heads, queries, keys: the fields of the same names. */
 static inline nrg_score_bias_spec nrg_score_bias_spec_alibi(size_t heads, size_t queries, size_t keys)
 {
     nrg_score_bias_spec spec = nrg_score_bias_spec_t5(heads, queries, keys);
@@ -219,7 +225,10 @@ typedef struct nrg_score_bias_args {
     nrg_head_strides o_strides;
 } nrg_score_bias_args;
 
-/* Returns args for dense tensors and a scale of 1. */
+/* Returns args for dense tensors and a scale of 1.
+ *
+ * Parameters:
+ * - dtype, batch, heads, queries, keys, scores, diagonals, o: the fields of the same names. */
 static inline nrg_score_bias_args nrg_score_bias_args_init(nrg_dtype dtype, size_t batch, size_t heads, size_t queries,
                                                            size_t keys, const void *scores, const float *diagonals, void *o)
 {
@@ -283,7 +292,10 @@ typedef struct nrg_score_bias_backward_args {
     size_t d_diagonals_stride; /* bytes from one head to the next; 0 is dense */
 } nrg_score_bias_backward_args;
 
-/* Returns args for dense tensors that overwrite d_diagonals. */
+/* Returns args for dense tensors that overwrite d_diagonals.
+ *
+ * Parameters:
+ * - dtype, batch, heads, queries, keys, d_o, d_diagonals: the fields of the same names. */
 static inline nrg_score_bias_backward_args nrg_score_bias_backward_args_init(nrg_dtype dtype, size_t batch, size_t heads,
                                                                              size_t queries, size_t keys, const void *d_o,
                                                                              double *d_diagonals)

@@ -48,7 +48,10 @@ typedef struct nrg_sinusoidal_spec {
     nrg_sinusoidal_layout layout;
 } nrg_sinusoidal_spec;
 
-/* Returns the spec of the paper, section 3.5. It is also the table of XLM, the relative of BERT with sinusoids. */
+/* Returns the spec of the paper, section 3.5. It is also the table of XLM, the relative of BERT with sinusoids.
+ *
+ * Parameters:
+ * - dim: the field of the same name. */
 static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_vaswani(size_t dim)
 {
     nrg_sinusoidal_spec spec;
@@ -69,7 +72,10 @@ static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_vaswani(size_t dim)
  *   1, mostly 2.
  * - Whisper's encoder: sinusoids (whisper/model.py).
  *
- * For an odd dim, tensor2tensor and MarianNMT append a 0; nrg returns an error. */
+ * For an odd dim, tensor2tensor and MarianNMT append a 0; nrg returns an error.
+ *
+ * Parameters:
+ * - dim: the field of the same name. */
 static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_tensor2tensor(size_t dim)
 {
     nrg_sinusoidal_spec spec = nrg_sinusoidal_spec_vaswani(dim);
@@ -82,7 +88,10 @@ static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_tensor2tensor(size_t dim)
  *
  * Sources:
  * - Transformer-XL: PositionalEmbedding (pytorch/mem_transformer.py).
- * - Hugging Face's Marian: MarianSinusoidalPositionalEmbedding, whose tables differ from those of MarianNMT. */
+ * - Hugging Face's Marian: MarianSinusoidalPositionalEmbedding, whose tables differ from those of MarianNMT.
+ *
+ * Parameters:
+ * - dim: the field of the same name. */
 static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_split(size_t dim)
 {
     nrg_sinusoidal_spec spec = nrg_sinusoidal_spec_vaswani(dim);
@@ -91,7 +100,10 @@ static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_split(size_t dim)
 }
 
 /* Returns the spec of tensor2tensor with the halves exchanged. Source: MusicGen (Hugging Face's
- * MusicgenSinusoidalPositionalEmbedding). */
+ * MusicgenSinusoidalPositionalEmbedding).
+ *
+ * Parameters:
+ * - dim: the field of the same name. */
 static inline nrg_sinusoidal_spec nrg_sinusoidal_spec_musicgen(size_t dim)
 {
     nrg_sinusoidal_spec spec = nrg_sinusoidal_spec_tensor2tensor(dim);
@@ -128,7 +140,10 @@ typedef struct nrg_sinusoidal_args {
     size_t table_stride;       /* bytes from one row to the next; 0 is dense */
 } nrg_sinusoidal_args;
 
-/* Returns args for a dense table of the positions 0 to rows - 1. */
+/* Returns args for a dense table of the positions 0 to rows - 1.
+ *
+ * Parameters:
+ * - dtype, rows, frequencies, table: the fields of the same names. */
 static inline nrg_sinusoidal_args nrg_sinusoidal_args_init(nrg_dtype dtype, size_t rows, const double *frequencies, void *table)
 {
     nrg_sinusoidal_args args;

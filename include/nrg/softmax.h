@@ -85,7 +85,10 @@ typedef struct nrg_softmax_args {
     nrg_head_strides o_strides;
 } nrg_softmax_args;
 
-/* Returns args for a dense softmax of x without mask, biases or limits. */
+/* Returns args for a dense softmax of x without mask, biases or limits.
+ *
+ * Parameters:
+ * - dtype, batch, heads, queries, keys, x, o: the fields of the same names. */
 static inline nrg_softmax_args nrg_softmax_args_init(nrg_dtype dtype, size_t batch, size_t heads, size_t queries, size_t keys,
                                                      const void *x, void *o)
 {
@@ -157,7 +160,10 @@ typedef struct nrg_softmax_state {
     float *factor;        /* [batch, heads, queries] output: multiply sums over the previous keys by it */
 } nrg_softmax_state;
 
-/* Returns a state for the first block of keys. For further blocks, set m_in and sum_in. */
+/* Returns a state for the first block of keys. For further blocks, set m_in and sum_in.
+ *
+ * Parameters:
+ * - m, sum, factor: the fields of the same names. */
 static inline nrg_softmax_state nrg_softmax_state_init(float *m, double *sum, float *factor)
 {
     nrg_softmax_state state;
@@ -229,7 +235,10 @@ typedef struct nrg_softmax_merge_args {
                            * and 1; -infinity for rows of -infinity */
 } nrg_softmax_merge_args;
 
-/* Returns args that merge m and sum of each row. For the other results, set factor, inverse or lse. */
+/* Returns args that merge m and sum of each row. For the other results, set factor, inverse or lse.
+ *
+ * Parameters:
+ * - parts, rows, m_in, sum_in, m, sum: the fields of the same names. */
 static inline nrg_softmax_merge_args nrg_softmax_merge_args_init(size_t parts, size_t rows, const float *m_in,
                                                                  const double *sum_in, float *m, double *sum)
 {
@@ -304,7 +313,10 @@ typedef struct nrg_softmax_backward_args {
     nrg_head_strides dx_strides;
 } nrg_softmax_backward_args;
 
-/* Returns args for a dense backward pass without a cap. With a cap, set cap and x. */
+/* Returns args for a dense backward pass without a cap. With a cap, set cap and x.
+ *
+ * Parameters:
+ * - dtype, batch, heads, queries, keys, o, d_o, dx: the fields of the same names. */
 static inline nrg_softmax_backward_args nrg_softmax_backward_args_init(nrg_dtype dtype, size_t batch, size_t heads,
                                                                        size_t queries, size_t keys, const void *o,
                                                                        const void *d_o, void *dx)
